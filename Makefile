@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# What people type.  `make help` lists it.  Each part says how it is built in
+# its own build.mk; everything lands in $(B).
+
+B	?= build
+CC	?= gcc
+CLANG	?= clang
+PREFIX	?= /usr/local
+DESTDIR	?=
+VERSION	:= $(shell cat VERSION)
+
+CFLAGS	?= -O2 -g
+SAINA_CFLAGS = -std=gnu11 -Wall -Wextra -Wno-unused-parameter -Werror -MMD -MP \
+	-D_GNU_SOURCE -DSAINA_VERSION='"$(VERSION)"' -Iuapi -Ikmod -Iuserland -Iuserland/lib
+LDFLAGS	?=
+
+.DEFAULT_GOAL := all
+
+ALL	 :=	# what `make` builds
+CHECKS	 :=	# test programs and scripts, run in this order by `make check`
+
+# $(call objs,a.c b.c): the objects of these sources
+objs	= $(patsubst %.c,$(B)/obj/%.o,$(1))
+
+include kmod/bpf/build.mk
+include userland/dp/build.mk
+include userland/ctl/build.mk
+include userland/lib/build.mk
+include userland/agent/build.mk
+include userland/bench/build.mk
+include userland/examples/build.mk
+include tools/build.mk
+include selftests/build.mk
+include Documentation/build.mk
+
+all: $(ALL)
+
+$(B)/obj/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(SAINA_CFLAGS) $(CFLAGS) $(CPPFLAGS) -c -o $@ $<
+
+# Debian packages this project needs to build, run and test.
+deps:
+	tools/install-deps
+
+demo: deps
+	+$(MAKE) --no-print-directory all
+	tools/demo $(DEMO_ARGS)
+
+check: deps
+	+$(MAKE) --no-print-directory all check-programs
+	selftests/run
+
+bench-datapath: all
+	$(B)/bench-datapath $(BENCH_ARGS)
+
+clean:
+	rm -rf $(B)
+
+help:
+	@echo 'make demo            set up everything, train eight workers three ways, draw the picture'
+	@echo 'make check           set up everything, run all tests'
+	@echo 'make                 build into $(B)/'
+	@echo 'make bench-datapath  ns per packet of each branch of the XDP program, as ratios (BENCH_ARGS=-j: JSON)'
+	@echo 'make install         install under PREFIX=$(PREFIX) (DESTDIR honoured)'
+	@echo 'make deps            install the Debian packages needed'
+	@echo 'make clean           remove $(B)/'
+
+.PHONY: all deps demo check check-programs bench-datapath clean help install
+.DELETE_ON_ERROR:
+
+-include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

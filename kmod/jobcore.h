@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The job core: job table, validation, policy strings, worker table.  One
+ * freestanding C file (jobcore.c) compiled into saina.ko and into sainad, so
+ * that the two control planes cannot differ.  It knows neither netlink nor
+ * BPF maps: its owner decodes requests into the structures below, serialises
+ * all calls (a lock in the kernel, one thread in the agent) and learns of
+ * every change through struct saina_core_ops.
+ */
+#ifndef _SAINA_JOBCORE_H
+#define _SAINA_JOBCORE_H
+
+#include "saina/bpf.h"
+#include "linux/saina.h"
+
+struct saina_core;
+
+/**
+ * struct saina_core_err - why a call was refused
+ * @attr: the guilty attribute (SAINA_A_JOB_*, SAINA_A_WORKER_*,
+ *	SAINA_A_LIMITS_*, as fits the call), 0 if none
+ * @text: one sentence, zero terminated
+ *
+ * The errno is the call's return value, negative.
+ */
+struct saina_core_err {
+	__u16	attr;
+	char	text[SAINA_TEXT_LEN];
+};
+
+/* Which fields of a request are set: bit SAINA_A_<OBJECT>_<FIELD>. */
+#define SAINA_HAS(req, attr)	((req)->has & (1ull << (attr)))
+
+struct saina_job_req {
+	__u64	has;
+	__u16	id;
+	__u8	state;
+	__u8	workers;
+	__u8	elem;
+	__s8	exponent;
+	__u16	payload;
+	__u16	heartbeat_ms;
+	__u16	dead_ms;
+	__u32	pool;
+	__u32	ring;
+	__u64	elements;
+	char	name[SAINA_NAME_LEN];
+	char	policy[96];
+	__u8	token[SAINA_TOKEN_LEN];
+};
+
+struct saina_worker_req {
+	__u64	has;
+	__u16	job_id;
+	__u8	id;
+	__u8	state;
+	__u8	relay;
+	__u16	session;
+	__u32	ifindex;
+	__u32	round;		/* the first it would send: where a forming job begins */
+	__be32	ip;
+	__be16	udp_port;
+	__u8	mac[6];
+	char	job_name[SAINA_NAME_LEN];
+	char	name[SAINA_NAME_LEN];
+};
+
+struct saina_limits {
+	__u32	jobs;
+	__u64	memory_job;
+	__u64	memory;
+};
+
+/* A job as the core keeps it; readable by the owner, written by the core. */
+struct saina_worker {
+	char	name[SAINA_NAME_LEN];
+	__u8	state;			/* enum saina_worker_state */
+	struct saina_binding bind;
+};
+
+struct saina_job {
+	__u16	id;
+	__u8	state;			/* enum saina_job_state */
+	__u8	workers;
+	__u8	elem;
+	__s8	exponent;
+	__u16	payload;
+	__u16	heartbeat_ms;
+	__u16	dead_ms;
+	__u32	pool;
+	__u32	ring;
+	__u32	segments;
+	__u32	generation;
+	__u32	first_round;		/* of the data path's state, 0 for a fresh job */
+	__u64	elements;
+	__u64	memory;			/* bytes of maps, saina_core_memory() */
+	__u64	active;
+	__u64	relay;
+	char	name[SAINA_NAME_LEN];
+	char	policy_text[96];	/* canonical */
+	__u8	token[SAINA_TOKEN_LEN];
+	struct saina_policy policy;
+	struct saina_worker worker[SAINA_WORKERS_MAX];
+};
+
+/**
+ * struct saina_core_ops - what the core needs from its owner
+ * @alloc, @free: zeroed memory
+ * @publish: a job came, changed or (@gone) goes: publish its snapshot.  An
+ *	error undoes the change and is returned by the call that caused it
+ * @notify: after a change is in force: @cmd is SAINA_CMD_JOB_NTF,
+ *	JOB_DEL_NTF, WORKER_NTF or WORKER_DEL_NTF (@worker valid)
+ * @event: something for the events group (state changes, joins, deaths)
+ */
+struct saina_core_ops {
+	void *(*alloc)(void *ctx, unsigned long size);
+	void (*free)(void *ctx, void *p);
+	int (*publish)(void *ctx, const struct saina_job *job, int gone,
+		       struct saina_core_err *err);
+	void (*notify)(void *ctx, int cmd, const struct saina_job *job, int worker);
+	void (*event)(void *ctx, const struct saina_event *ev);
+};
+
+struct saina_core *saina_core_new(const struct saina_core_ops *ops, void *ctx,
+				  const struct saina_limits *limits);
+void saina_core_free(struct saina_core *c);
+
+int saina_core_job_new(struct saina_core *c, const struct saina_job_req *req,
+		       const struct saina_job **job, struct saina_core_err *err);
+int saina_core_job_set(struct saina_core *c, const struct saina_job_req *req,
+		       const struct saina_job **job, struct saina_core_err *err);
+int saina_core_job_del(struct saina_core *c, const struct saina_job_req *req,
+		       struct saina_core_err *err);
+int saina_core_worker_set(struct saina_core *c, const struct saina_worker_req *req,
+			  const struct saina_job **job, struct saina_core_err *err);
+int saina_core_worker_del(struct saina_core *c, const struct saina_worker_req *req,
+			  struct saina_core_err *err);
+int saina_core_limits_set(struct saina_core *c, const struct saina_limits *limits,
+			  struct saina_core_err *err);
+void saina_core_limits_get(const struct saina_core *c, struct saina_limits *limits,
+			   __u32 *jobs_used, __u64 *memory_used);
+
+/*
+ * Rules of life the core enforces (the agent and the module only feed it):
+ *  - a job is FORMING until as many workers are alive as it has (then RUNNING
+ *    by itself) or until JOB_SET STATE running with at least one alive;
+ *  - while FORMING, first_round is the largest round any joiner asked for;
+ *  - when the last live worker of a RUNNING job leaves or dies the job goes
+ *    back to FORMING with a new generation and first_round 0: the next set of
+ *    workers begins afresh;
+ *  - STOPPED (JOB_SET) refuses joins and packets; RUNNING or FORMING lifts it;
+ *  - a new policy gets seq + 1 and is only *asked for*: the data path adopts
+ *    it at the first round it opens afterwards.
+ */
+
+/* Look-up: by SAINA_HAS(id) or name.  NULL (err filled) if there is none. */
+const struct saina_job *saina_core_job_find(const struct saina_core *c, int has_id,
+					    __u16 id, const char *name,
+					    struct saina_core_err *err);
+/* Iteration: first job with id >= @from, NULL at the end. */
+const struct saina_job *saina_core_job_next(const struct saina_core *c, int from);
+
+/* The snapshot of a job for the data path: pure function of the job. */
+void saina_core_snapshot(const struct saina_job *job, struct saina_job_conf *conf);
+
+/* Policy strings.  @workers bounds k; err->text names the bad word. */
+int saina_policy_parse(const char *text, int workers, struct saina_policy *p,
+		       struct saina_core_err *err);
+void saina_policy_format(const struct saina_policy *p, char *text, unsigned long size);
+
+/* Bytes of map memory a job takes (documented in Documentation/architecture.rst). */
+__u64 saina_core_memory(__u64 elements, __u32 payload, __u32 pool, __u32 ring);
+
+#endif /* _SAINA_JOBCORE_H */

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: (GPL-2.0 WITH Linux-syscall-note) OR MIT */
+/*
+ * What the XDP program and the process that feeds it (sainad, tests,
+ * benchmarks) share: map names, keys, values and counters.  Host byte order
+ * unless a type says otherwise.
+ *
+ * Map names (kmod/bpf/maps.bpf.h), J = job identifier:
+ *
+ *   saina_global    ARRAY[1]              struct saina_global
+ *   saina_jobs      ARRAY_OF_MAPS[256]    J -> ARRAY[1] of struct saina_job_conf
+ *   saina_rt        ARRAY[256]            J -> struct saina_job_rt
+ *   saina_hot_<E>   ARRAY_OF_MAPS[256]    J -> ARRAY[pool] of slots of E elements
+ *   saina_ring_<E>  ARRAY_OF_MAPS[256]    J -> ARRAY[segments * ring] of the same
+ *   saina_counted   ARRAY_OF_MAPS[256]    J -> ARRAY[segments] of struct saina_counted
+ *   saina_signs     ARRAY_OF_MAPS[256]    J -> ARRAY[segments * sign words] of __u64
+ *   saina_fanout    ARRAY_OF_MAPS[256]    J -> DEVMAP_HASH of the job's fast ports
+ *   saina_wcount    ARRAY_OF_MAPS[256]    J -> PERCPU_ARRAY[64] of struct saina_counters
+ *   saina_gcount    PERCPU_ARRAY[1]       struct saina_counters: what has no job/worker
+ *   saina_locks     ARRAY[SAINA_LOCKS]    struct saina_slot_lock
+ *   saina_ports     HASH                  ifindex -> struct saina_port_conf
+ *   saina_tx        DEVMAP_HASH           ifindex -> unicast answers leave here
+ *   saina_learned   LRU_HASH              struct saina_addr -> struct saina_place
+ *   saina_events    RINGBUF               struct saina_event
+ *   saina_relay     RINGBUF               struct saina_relay_msg: results for slow ports
+ *   saina_delay     RINGBUF               struct saina_delay_msg: frames held by the lab
+ *
+ * A job's configuration is replaced whole: a new one-element inner map is
+ * made and put in saina_jobs, so a program sees the old or the new snapshot,
+ * never a mixture, and an update that has returned is in force.
+ */
+#ifndef _UAPI_SAINA_BPF_H
+#define _UAPI_SAINA_BPF_H
+
+#include <linux/types.h>
+#include <linux/bpf.h>
+#include "saina/proto.h"
+
+#define SAINA_LOCKS		16384	/* power of two */
+#define SAINA_POOL_MAX		4096	/* hot slots of one job, power of two */
+#define SAINA_RING_MIN		2
+#define SAINA_RING_MAX		64	/* rounds kept, power of two */
+#define SAINA_SEGMENTS_MAX	(1u << 22)
+#define SAINA_FANOUT_MAX	128	/* ports of one job */
+#define SAINA_PORTS_MAX		1024
+
+/* Words of 64 sign bits a segment has for E elements sampled every stride. */
+#define SAINA_SIGN_WORDS(elems, stride) ((((elems) + (stride) - 1) / (stride) + 63) / 64)
+
+enum saina_policy_mode {
+	SAINA_POLICY_BSP	= 1,	/* complete when all members are in */
+	SAINA_POLICY_FASTEST	= 2,	/* ... when k are */
+	SAINA_POLICY_SFCD	= 3,	/* ... when k are, k from SFCD */
+};
+
+enum saina_late_rule {
+	SAINA_LATE_RESIDUAL	= 1,	/* the worker keeps it and adds it next time */
+	SAINA_LATE_DROP		= 2,
+};
+
+#define SAINA_POLICY_F_CTH_K	0x01	/* c_th follows the current k ("k*") */
+#define SAINA_POLICY_F_PARITY	0x02	/* decide as SAINA's published rule does */
+
+/**
+ * struct saina_policy - a synchronisation policy, as written by
+ *	"bsp", "fastest:k=6,late=drop", "sfcd:k0=1,sth=0.5,cth=5"
+ * @seq: sequence number of the policy within the job, from 1; a changed
+ *	number is what makes the data path adopt the policy at the next round
+ * @mode: enum saina_policy_mode
+ * @late: enum saina_late_rule
+ * @k: FASTEST: k; SFCD: k0; BSP: 0
+ * @k_min: SFCD never goes below (members permitting), >= 1
+ * @k_max: SFCD never goes above; 0 = the number of members
+ * @flags: SAINA_POLICY_F_*
+ * @s_th: share of flipped signs that counts as converged, in 1/1000
+ * @c_th: net converged rounds before k is raised
+ * @stride: every how many elements a sign is sampled: 1, 2, 4 .. 64
+ */
+struct saina_policy {
+	__u32	seq;
+	__u8	mode;
+	__u8	late;
+	__u8	k;
+	__u8	k_min;
+	__u8	k_max;
+	__u8	flags;
+	__u16	s_th;
+	__u16	c_th;
+	__u16	stride;
+};
+
+#define SAINA_BIND_BOUND	0x01	/* worker admitted: the rest is valid */
+#define SAINA_BIND_RELAY	0x02	/* its port cannot take redirected frames */
+
+/**
+ * struct saina_binding - where worker w of a job must send from
+ */
+struct saina_binding {
+	__u32	ifindex;
+	__be32	ip;
+	__be16	udp_port;
+	__u16	session;
+	__u8	mac[6];
+	__u8	flags;		/* SAINA_BIND_* */
+	__u8	pad;
+};
+
+/**
+ * struct saina_job_conf - immutable snapshot of a job, made by the job core
+ * @generation: of the job: tells a new job from an old one of the same number
+ * @job: its number
+ * @state: enum saina_job_state
+ * @elem: enum saina_elem_type
+ * @payload: elements of one message, one of SAINA_ELEMS_LIST
+ * @segments: segments of the whole gradient
+ * @pool: hot slots, power of two; slot of a segment = segment & (pool - 1)
+ * @ring: rounds of results kept, power of two; entry of a result =
+ *	segment * ring + (round & (ring - 1))
+ * @lock_base: lock of a slot = (lock_base + slot) & (SAINA_LOCKS - 1)
+ * @sign_words: words of sign bits a segment has room for in saina_signs
+ *	(SAINA_SIGN_WORDS(payload, 1))
+ * @active: workers alive
+ * @relay: workers whose results take the slow path
+ * @group: multicast group of the results
+ * @policy: the policy asked for; in force from the first round that opens
+ *	after the program has seen it
+ * @worker: bindings
+ */
+struct saina_job_conf {
+	__u32	generation;
+	__u16	job;
+	__u8	state;
+	__u8	elem;
+	__u32	payload;
+	__u32	segments;
+	__u32	pool;
+	__u32	ring;
+	__u32	lock_base;
+	__u32	sign_words;
+	__u64	active;
+	__u64	relay;
+	__be32	group;
+	__u32	pad;
+	struct saina_policy policy;
+	struct saina_binding worker[SAINA_WORKERS_MAX];
+};
+
+/**
+ * struct saina_job_rt - what the data path decides about a job, under @lock
+ * @generation: must equal the snapshot's, else the packet is dropped
+ * @next_round: the next round to open; rounds below have been opened
+ * @open_slots: slots of round next_round - 1 that are open
+ * @segs_done: segments of round next_round - 1 that are done
+ * @members: workers that round next_round - 1 waits for (those active when
+ *	it opened)
+ * @policy: latched when that round opened
+ * @k: k of that round (all members for BSP; adapted by SFCD)
+ * @k_next: k of the round to come, as decided so far
+ * @primed: SFCD: the bitmap holds the signs of the previous round
+ * @converged: SFCD: net converged rounds (the counter compared with c_th)
+ * @flips, @observed: SFCD: of round next_round - 1, so far
+ * @last_flips, @last_observed, @last_round: SFCD: of the last round decided
+ * @opened_at: when round next_round - 1 opened, CLOCK_MONOTONIC ns
+ * @policy_swaps: policies adopted
+ * @policy_mix: slots seen with two policies; must stay 0
+ */
+struct saina_job_rt {
+	struct bpf_spin_lock lock;
+	__u32	generation;
+	__u32	next_round;
+	__u32	open_slots;
+	__u32	segs_done;
+	__u8	k;
+	__u8	k_next;
+	__u8	primed;
+	__u8	pad;
+	__u64	members;
+	struct saina_policy policy;
+	__u32	converged;
+	__u32	last_round;
+	__u64	flips;
+	__u64	observed;
+	__u64	last_flips;
+	__u64	last_observed;
+	__u64	opened_at;
+	__u64	policy_swaps;
+	__u64	policy_mix;
+};
+
+enum saina_slot_state {
+	SAINA_SLOT_EMPTY	= 0,
+	SAINA_SLOT_OPEN		= 1,
+	SAINA_SLOT_DONE		= 2,
+};
+
+/**
+ * struct saina_slot_meta - head of a hot slot or ring entry; the sums follow
+ * @round, @segment: tag; valid unless EMPTY
+ * @state: enum saina_slot_state (ring entries: EMPTY or DONE)
+ * @k: latched when the slot opened
+ * @count: contributors so far
+ * @exponent: block scale of the sums
+ * @policy: seq of the latched policy
+ * @seen: mask of the contributors
+ * @members: latched: the workers waited for
+ * @opened_at: when the first packet came, CLOCK_MONOTONIC ns
+ * @csum: DONE: one's complement sum of the payload, folded to 16 bits, host
+ *	order, not inverted
+ * @flags: SAINA_F_* that every answer from this entry carries
+ */
+struct saina_slot_meta {
+	__u32	round;
+	__u32	segment;
+	__u8	state;
+	__u8	k;
+	__u8	count;
+	__s8	exponent;
+	__u32	policy;
+	__u64	seen;
+	__u64	members;
+	__u64	opened_at;
+	__u32	csum;
+	__u8	flags;
+	__u8	pad[19];
+};
+SAINA_ASSERT(sizeof(struct saina_slot_meta) == 64, "saina_slot_meta is 64 bytes");
+
+#define SAINA_SLOT_DECL(E)				\
+struct saina_slot_##E {					\
+	struct saina_slot_meta meta;			\
+	__s32	sum[E];					\
+};
+SAINA_ELEMS_LIST(SAINA_SLOT_DECL)
+
+struct saina_counted {
+	__u32	last[SAINA_WORKERS_MAX];	/* 1 + last round counted in, 0 never */
+};
+
+struct saina_slot_lock {
+	struct bpf_spin_lock lock;
+	__u32	pad[15];			/* one cache line each */
+};
+
+/*
+ * Counters, kept per worker of a job (saina_wcount) or, where a packet cannot
+ * be ascribed, globally (saina_gcount).  X(identifier, name, is a drop, text)
+ */
+#define SAINA_COUNTER_LIST(X) \
+	X(STORED,	"stored",	0, "gradients that opened a slot") \
+	X(ADDED,	"added",	0, "gradients added to an open slot") \
+	X(COMPLETED,	"completed",	0, "results made by this worker's packet") \
+	X(DEGRADED,	"degraded",	0, "results made with fewer than the latched k") \
+	X(LATE,		"late",		0, "gradients that came after their result; answered") \
+	X(RESENT,	"resent",	0, "results sent again to a contributor") \
+	X(PULLED,	"pulled",	0, "results sent in answer to a pull") \
+	X(STALE,	"stale",	0, "answers saying that a round cannot be had") \
+	X(PROBED,	"probed",	0, "probes answered") \
+	X(RELAYED,	"relayed",	0, "answers handed to the agent for slow ports") \
+	X(CONTROL,	"control",	0, "control messages passed up") \
+	X(DUPLICATE,	"duplicate",	1, "duplicates of a gradient in an open slot") \
+	X(PULL_EARLY,	"pull-early",	1, "pulls of a result that is still being made") \
+	X(TRUNCATED,	"truncated",	1, "shorter than the header says") \
+	X(VERSION,	"version",	1, "protocol version not spoken") \
+	X(TYPE,		"type",		1, "message type unknown or not allowed here") \
+	X(FLAGS,	"flags",	1, "unknown flags or reserved fields set") \
+	X(LENGTH,	"length",	1, "element count disagrees with the length") \
+	X(ELEMS,	"elements",	1, "payload size is not the job's") \
+	X(ELEM_TYPE,	"element-type",	1, "element type is not the job's") \
+	X(FRAGMENT,	"fragment",	1, "IP fragment or IP options to our port") \
+	X(NO_JOB,	"no-job",	1, "job unknown") \
+	X(NOT_RUNNING,	"not-running",	1, "job is forming or stopped") \
+	X(NO_WORKER,	"no-worker",	1, "worker unknown in this job") \
+	X(INACTIVE,	"inactive",	1, "worker declared dead, or it left") \
+	X(SESSION,	"session",	1, "session of an earlier incarnation") \
+	X(BAD_PORT,	"wrong-port",	1, "came in by another port than its worker's") \
+	X(BAD_MAC,	"wrong-mac",	1, "source MAC is not its worker's") \
+	X(BAD_IP,	"wrong-ip",	1, "source IP is not its worker's") \
+	X(BAD_UDP,	"wrong-udp",	1, "source UDP port is not its worker's") \
+	X(FORGED,	"forged",	1, "result or aggregator address from a worker's port") \
+	X(SEGMENT,	"segment",	1, "segment beyond the gradient") \
+	X(FUTURE,	"round-future",	1, "round further ahead than the next") \
+	X(ROUND_BUSY,	"round-busy",	1, "next round while the present one has open slots") \
+	X(ROUND_OLD,	"round-old",	1, "round whose result is gone") \
+	X(SLOT_BUSY,	"slot-busy",	1, "window exceeded: slot still open for another segment") \
+	X(EXPONENT,	"exponent",	1, "block scale differs from the slot's") \
+	X(INJECTED_IN,	"injected-in",	1, "lost on purpose on the way in (lab)") \
+	X(INJECTED_OUT,	"injected-out",	1, "lost on purpose on the way out (lab)") \
+	X(DELAYED,	"delayed",	0, "held back on purpose (lab)") \
+	X(NO_MEMORY,	"no-memory",	1, "ring buffer full or map missing") \
+	X(INTERNAL,	"internal",	1, "state that should be impossible")
+
+enum saina_counter {
+#define SAINA_COUNTER_ENUM(id, name, drop, text) SAINA_C_##id,
+	SAINA_COUNTER_LIST(SAINA_COUNTER_ENUM)
+#undef SAINA_COUNTER_ENUM
+	SAINA_C_N
+};
+
+struct saina_counters {
+	__u64	c[SAINA_C_N];
+};
+
+#define SAINA_GLOBAL_F_OBSERVE	0x01	/* reserved */
+
+/**
+ * struct saina_global - of the whole data path
+ * @ip: the aggregator's address on the bridge; only UDP to this address is
+ *	looked at
+ * @mac: its MAC: source of results
+ */
+struct saina_global {
+	__be32	ip;
+	__u8	mac[6];
+	__u16	flags;
+};
+
+/**
+ * struct saina_port_conf - injected faults of one port (all 0: none)
+ * @loss_in, @loss_out: probability * 2^32 of losing a frame of ours that
+ *	comes in by (leaves by) this port; for leaving, of every copy on its own
+ * @delay_in_us, @delay_out_us: hold it this long
+ * @seed: of the port's random sequence
+ * @drawn_in, @drawn_out: numbers drawn so far (kept by the program)
+ */
+struct saina_port_conf {
+	__u32	loss_in;
+	__u32	loss_out;
+	__u32	delay_in_us;
+	__u32	delay_out_us;
+	__u64	seed;
+	__u64	drawn_in;
+	__u64	drawn_out;
+};
+
+/* Who was last heard where: filled from JOINs on their way up. */
+struct saina_addr {
+	__be32	ip;
+	__be16	udp_port;
+	__u16	pad;
+};
+
+struct saina_place {
+	__u32	ifindex;
+	__u8	mac[6];
+	__u16	pad;
+};
+
+enum saina_event_type {
+	SAINA_EV_ROUND		= 1,	/* all segments done: a = last_flips, b = last_observed */
+	SAINA_EV_K		= 2,	/* k will change: a = old, b = new (SFCD or a death) */
+	SAINA_EV_POLICY		= 3,	/* policy adopted: a = old seq, b = new seq */
+	SAINA_EV_DEGRADED	= 4,	/* a = segment, b = contributors */
+	SAINA_EV_STALE		= 5,	/* worker asked for a round that is gone: a = segment */
+	/* made by the control plane, not by the data path */
+	SAINA_EV_JOB_STATE	= 16,	/* a = old, b = new */
+	SAINA_EV_WORKER_JOINED	= 17,
+	SAINA_EV_WORKER_LEFT	= 18,
+	SAINA_EV_WORKER_DEAD	= 19,
+	SAINA_EV_WORKER_LATE	= 20,	/* a = gradients late since the last such event */
+	SAINA_EV_PORT		= 21,	/* a = ifindex, b = 1 attached, 0 gone */
+};
+
+struct saina_event {
+	__u64	time;		/* CLOCK_MONOTONIC ns */
+	__u32	type;		/* enum saina_event_type */
+	__u16	job;
+	__u8	worker;		/* 0xff: none */
+	__u8	k;		/* in force */
+	__u32	round;
+	__u32	pad;
+	__u64	a, b;
+};
+
+/* A finished answer for workers behind slow ports; the agent sends it on. */
+struct saina_relay_msg {
+	__u64	workers;	/* of hdr.job */
+	__u32	len;		/* bytes of header and payload that are valid */
+	__u32	pad;
+	struct saina_hdr hdr;
+	__u8	payload[4 * SAINA_ELEMS_MAX];	/* as much of it as len says */
+};
+
+/* A frame held back; the lab or agent re-injects it after delay_us. */
+struct saina_delay_msg {
+	__u64	time;		/* when it came */
+	__u32	ifindex;	/* port */
+	__u32	delay_us;
+	__u32	out;		/* 0: came in by ifindex; 1: leaves by it */
+	__u32	len;
+	__u8	frame[9216];	/* as much of it as len says */
+};
+
+#endif /* _UAPI_SAINA_BPF_H */

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: (GPL-2.0 WITH Linux-syscall-note) OR MIT */
+/*
+ * The SAINA wire protocol: what workers, the XDP program and the agent say to
+ * each other.  Documentation/protocol.rst draws it; this header is the one
+ * copy of its constants.
+ *
+ * Every message is one UDP datagram (IPv4) that starts with struct saina_hdr.
+ * All multi-byte fields after the UDP header, payload elements included, are
+ * LITTLE ENDIAN: the aggregator adds payload words where they lie.
+ *
+ *   worker --> aggregator:48864   GRAD PULL PROBE          (data plane)
+ *   worker --> aggregator:48865   JOIN READY HEARTBEAT LEAVE (agent)
+ *   aggregator:48864 --> group:48866   RESULT PROBE_REPLY  (to all workers)
+ *   aggregator:48864 --> worker   RESULT (RESEND, LATE), STALE (unicast)
+ *   aggregator:48865 --> worker   WELCOME REFUSE STATUS
+ *
+ * A worker uses ONE unicast UDP socket for everything it sends, so that the
+ * source of its JOIN is the source of its gradients, and a second socket bound
+ * to the job's multicast group for results.
+ *
+ * Versioning: the version is the first byte and covers all that follows.  A
+ * receiver drops (and counts) every version it does not speak.  New message
+ * types and new flags may be added within a version: unknown types are
+ * dropped and counted; unknown flags in a request make it malformed; unknown
+ * flags in an answer are ignored.  Anything else takes a new version.
+ */
+#ifndef _UAPI_SAINA_PROTO_H
+#define _UAPI_SAINA_PROTO_H
+
+#include <linux/types.h>
+
+#define SAINA_PROTO_VERSION	1
+
+#define SAINA_PORT_DATA		48864	/* 0xBEE0, as in the original SAINA */
+#define SAINA_PORT_CTRL		48865
+#define SAINA_PORT_RESULT	48866	/* destination of multicast results */
+
+/* The multicast group of job j is 239.190.(j >> 8).(j & 255), host order. */
+#define SAINA_GROUP_BASE	0xefbe0000u
+
+#define SAINA_WORKERS_MAX	64	/* contributor masks are 64 bits wide */
+#define SAINA_JOBS_MAX		256	/* job identifiers are 0..255 */
+#define SAINA_WORKER_ANY	0xff	/* JOIN: any free identifier will do */
+
+/* Payload sizes a job may choose, in elements of 4 bytes. */
+#define SAINA_ELEMS_LIST(X) X(64) X(128) X(256) X(352) X(1024) X(2048)
+#define SAINA_ELEMS_MAX		2048
+#define SAINA_ELEMS_LINEAR_MAX	352	/* the largest that fits MTU 1500 */
+
+enum saina_msg_type {
+	SAINA_MSG_UNSPEC	= 0,
+	SAINA_MSG_GRAD		= 1,	/* worker: a segment of its gradient */
+	SAINA_MSG_RESULT	= 2,	/* a sum, its contributors, its policy */
+	SAINA_MSG_NOP		= 3,	/* a message to be skipped (padding) */
+	SAINA_MSG_PULL		= 4,	/* worker: asks for a result; as long as one */
+	SAINA_MSG_INC		= 5,	/* reserved for table mode */
+	SAINA_MSG_READ		= 6,	/* reserved for table mode */
+	SAINA_MSG_CLOCK		= 7,	/* reserved for table mode */
+	SAINA_MSG_STALE		= 8,	/* that round cannot be had (any more) */
+	SAINA_MSG_PROBE		= 9,	/* worker: can results reach me? */
+	SAINA_MSG_PROBE_REPLY	= 10,
+	/* control, struct saina_hdr + a body */
+	SAINA_MSG_JOIN		= 16,	/* struct saina_join */
+	SAINA_MSG_WELCOME	= 17,	/* struct saina_welcome */
+	SAINA_MSG_REFUSE	= 18,	/* struct saina_refuse */
+	SAINA_MSG_READY		= 19,	/* worker: admitted and probed (flags FAST) */
+	SAINA_MSG_HEARTBEAT	= 20,	/* worker: alive, at hdr.round */
+	SAINA_MSG_STATUS	= 21,	/* struct saina_status, answers 19, 20, 22 */
+	SAINA_MSG_LEAVE		= 22,	/* worker: goodbye */
+};
+
+enum saina_elem_type {
+	SAINA_ELEM_INT32	= 1,	/* two's complement, wrapping sums */
+	SAINA_ELEM_FLOAT32	= 2,	/* needs saina.ko */
+	SAINA_ELEM_BFLOAT16	= 3,	/* needs saina.ko */
+};
+
+/* hdr.flags of answers */
+#define SAINA_F_DEGRADED	0x01	/* fewer than the latched k: workers died */
+#define SAINA_F_LATE		0x02	/* unicast: you were not counted in it */
+#define SAINA_F_RESEND		0x04	/* unicast: you were counted in it */
+#define SAINA_F_PULLED		0x08	/* unicast: answers a PULL */
+#define SAINA_F_DROP_LATE	0x10	/* policy late=drop: keep no residual */
+#define SAINA_F_ANSWER_MASK	0x1f
+/* hdr.flags of requests */
+#define SAINA_F_FAST		0x01	/* READY: a PROBE_REPLY came by redirect */
+#define SAINA_F_RETRANSMIT	0x20	/* GRAD, PULL: sent before (statistics only) */
+
+/**
+ * struct saina_hdr - first 48 bytes of every message
+ * @version: SAINA_PROTO_VERSION
+ * @type: enum saina_msg_type
+ * @flags: SAINA_F_*; 0 where none is defined for the type
+ * @elem: enum saina_elem_type of the payload; 0 in control messages
+ * @job: job identifier, 0..SAINA_JOBS_MAX-1
+ * @session: chosen by the agent at each admission; names one incarnation of
+ *	a worker.  0 in JOIN
+ * @round: round number, from the job's first round, wraps never (a job ends
+ *	before 2^32-1 rounds)
+ * @segment: which payload-sized piece of the gradient, 0..segments-1
+ * @count: elements in the payload: the job's payload size in GRAD, PULL and
+ *	RESULT (pad the last segment with zeros), 0 elsewhere
+ * @worker: sender (requests) or addressee (unicast answers); 0xff in
+ *	multicast
+ * @exponent: block scale: integer = round(gradient * 2^exponent), -126..127;
+ *	all contributors of a slot must agree, the result repeats it
+ * @contributors: RESULT: how many gradients are in the sum (= bits in @mask):
+ *	the divisor of the mean; never the k advertised by anything else
+ * @next_k: RESULT: k of the policy as it will be for the next round, as known
+ *	when the result was made (advisory)
+ * @policy: RESULT: low 16 bits of the sequence number of the policy that was
+ *	latched when the slot opened
+ * @mask: RESULT: bit w set if worker w is in the sum
+ * @aux: RESULT with LATE, RESEND or PULLED, and STALE: 1 + the last round in
+ *	which the addressee was counted for this segment, 0 if never
+ * @slot_round: STALE: the next round the data path will open (1 + the newest
+ *	opened).  Elsewhere 0
+ */
+struct saina_hdr {
+	__u8	version;
+	__u8	type;
+	__u8	flags;
+	__u8	elem;
+	__le16	job;
+	__le16	session;
+	__le32	round;
+	__le32	segment;
+	__le16	count;
+	__u8	worker;
+	__s8	exponent;
+	__u8	contributors;
+	__u8	next_k;
+	__le16	policy;
+	__le64	mask;
+	__le32	aux;
+	__le32	slot_round;
+	__u8	k;
+	__u8	reserved[7];
+} __attribute__((packed, aligned(2)));
+
+/* Job states as told to workers (and shown to people). */
+enum saina_job_state {
+	SAINA_JOB_FORMING	= 1,	/* waits for its workers */
+	SAINA_JOB_RUNNING	= 2,
+	SAINA_JOB_STOPPED	= 3,	/* by the operator: packets are refused */
+};
+
+#define SAINA_TOKEN_LEN		32	/* bytes, zero padded, compared whole */
+#define SAINA_NAME_LEN		32	/* bytes, zero terminated */
+#define SAINA_TEXT_LEN		160	/* bytes, zero terminated */
+
+/**
+ * struct saina_join - body of JOIN (hdr.job, hdr.worker or WORKER_ANY)
+ * @token: the job's token
+ * @name: who this is, for people (host name, rank)
+ * @nonce: random, constant over the retransmissions of one join: a repeated
+ *	JOIN gets the same WELCOME again instead of "already joined"
+ * @elements: elements the worker intends to reduce, 0 = whatever the job has;
+ *	more than the job has is refused
+ * @round: the first round this worker would send (0 for a fresh one); lets a
+ *	job that lost its data path go on where its workers are
+ * @reserved: 0
+ */
+struct saina_join {
+	__u8	token[SAINA_TOKEN_LEN];
+	char	name[SAINA_NAME_LEN];
+	__le64	nonce;
+	__le64	elements;
+	__le32	round;
+	__le32	reserved;
+} __attribute__((packed, aligned(4)));
+
+/**
+ * struct saina_welcome - body of WELCOME (hdr.worker, hdr.session are the
+ *	worker's from now on)
+ * @nonce: of the JOIN
+ * @elements: elements of the job's gradient
+ * @segments: ceil(elements / payload)
+ * @payload: elements in one message
+ * @pool: hot slots: segment s may be sent once s - pool has its result
+ * @ring: rounds of results kept for RESEND, LATE, PULL
+ * @workers: size of the job
+ * @state: enum saina_job_state
+ * @round: first round the worker may contribute to
+ * @group: multicast group of the results, IPv4, little endian
+ * @heartbeat_ms: send a HEARTBEAT this often
+ * @dead_ms: silent for this long means dead
+ * @exponent: block scale of every segment's first round
+ * @elem: enum saina_elem_type
+ */
+struct saina_welcome {
+	__le64	nonce;
+	__le64	elements;
+	__le32	segments;
+	__le16	payload;
+	__le16	pool;
+	__le16	ring;
+	__u8	workers;
+	__u8	state;
+	__le32	round;
+	__le32	group;
+	__le16	heartbeat_ms;
+	__le16	dead_ms;
+	__s8	exponent;
+	__u8	elem;
+	__u8	reserved[6];
+} __attribute__((packed, aligned(4)));
+
+/* Why a JOIN, READY, HEARTBEAT or LEAVE was refused. */
+enum saina_refusal {
+	SAINA_REFUSE_MALFORMED	= 1,
+	SAINA_REFUSE_NO_JOB	= 2,
+	SAINA_REFUSE_TOKEN	= 3,
+	SAINA_REFUSE_FULL	= 4,
+	SAINA_REFUSE_TAKEN	= 5,	/* that worker id is alive already */
+	SAINA_REFUSE_ELEMENTS	= 6,
+	SAINA_REFUSE_STOPPED	= 7,
+	SAINA_REFUSE_PORT	= 8,	/* did not come in by a port of ours */
+	SAINA_REFUSE_SESSION	= 9,	/* not, or no longer, admitted: JOIN again */
+	SAINA_REFUSE_VERSION	= 10,
+};
+
+/**
+ * struct saina_refuse - body of REFUSE
+ * @nonce: of the JOIN, or 0
+ * @reason: enum saina_refusal
+ * @text: one sentence for people, zero terminated
+ */
+struct saina_refuse {
+	__le64	nonce;
+	__le32	reason;
+	char	text[SAINA_TEXT_LEN];
+} __attribute__((packed, aligned(4)));
+
+/**
+ * struct saina_status - body of STATUS
+ * @active: mask of the workers alive
+ * @round: newest round opened in the data path + 1 (the next to open)
+ * @state: enum saina_job_state
+ * @relayed: 1 if this worker's results take the slow path through the bridge
+ */
+struct saina_status {
+	__le64	active;
+	__le32	round;
+	__u8	state;
+	__u8	relayed;
+	__u8	reserved[2];
+} __attribute__((packed, aligned(4)));
+
+#define SAINA_ASSERT(e, what) _Static_assert(e, what)
+SAINA_ASSERT(sizeof(struct saina_hdr) == 48, "saina_hdr is 48 bytes");
+SAINA_ASSERT(__builtin_offsetof(struct saina_hdr, round) == 8, "round at 8");
+SAINA_ASSERT(__builtin_offsetof(struct saina_hdr, count) == 16, "count at 16");
+SAINA_ASSERT(__builtin_offsetof(struct saina_hdr, slot_round) == 36, "slot_round at 36");
+SAINA_ASSERT(__builtin_offsetof(struct saina_hdr, mask) == 24, "mask at 24");
+SAINA_ASSERT(__builtin_offsetof(struct saina_hdr, aux) == 32, "aux at 32");
+SAINA_ASSERT(sizeof(struct saina_join) == 88, "saina_join is 88 bytes");
+SAINA_ASSERT(sizeof(struct saina_welcome) == 48, "saina_welcome is 48 bytes");
+SAINA_ASSERT(sizeof(struct saina_refuse) == 172, "saina_refuse is 172 bytes");
+SAINA_ASSERT(sizeof(struct saina_status) == 16, "saina_status is 16 bytes");
+
+#endif /* _UAPI_SAINA_PROTO_H */

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The data path as seen from a process: load the BPF object, give jobs their
+ * maps, publish snapshots, read state.  Used by sainad, tests and benchmarks.
+ * Knows libbpf and uapi/saina/bpf.h; knows nothing of sockets, netlink or
+ * configuration files.
+ */
+#ifndef SAINA_DP_H
+#define SAINA_DP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include "saina/bpf.h"
+
+struct saina_dp;
+
+/**
+ * struct saina_dp_opts
+ * @object: path of saina_xdp.bpf.o; NULL = the built-in search
+ * @pin_dir: directory on bpffs to pin maps (and links) in, NULL = no pins.
+ *	Objects already pinned there are reused (take-over)
+ * @log: libbpf and own messages, one line each; @level 0 error .. 3 debug
+ */
+struct saina_dp_opts {
+	const char *object;
+	const char *pin_dir;
+	void (*log)(void *arg, int level, const char *line);
+	void *log_arg;
+};
+
+int saina_dp_open(struct saina_dp **dp, const struct saina_dp_opts *opts);
+/* @unpin: also remove pins and detach; false leaves the data path running */
+void saina_dp_close(struct saina_dp *dp, bool unpin);
+bool saina_dp_taken_over(const struct saina_dp *dp);	/* pins were there */
+const char *saina_dp_error(const struct saina_dp *dp);	/* sentence of the last failure */
+
+int saina_dp_global_set(struct saina_dp *dp, const struct saina_global *g);
+int saina_dp_global_get(struct saina_dp *dp, struct saina_global *g);
+
+/* Jobs.  The first publish of a (job, generation) makes its maps and resets
+ * saina_rt so that @first_round is the next round to open; later ones replace
+ * the snapshot and bring the fan-out set in line with the bindings of active,
+ * not relayed workers.  After a return of 0 the snapshot is in force. */
+int saina_dp_job_publish(struct saina_dp *dp, const struct saina_job_conf *conf,
+			 __u32 first_round);
+int saina_dp_job_remove(struct saina_dp *dp, __u16 job);
+int saina_dp_job_get(struct saina_dp *dp, __u16 job, struct saina_job_conf *conf);
+int saina_dp_job_rt(struct saina_dp *dp, __u16 job, struct saina_job_rt *rt);
+
+/* Open slots of a job: calls @fn for each until it returns non-zero. */
+int saina_dp_slots(struct saina_dp *dp, __u16 job,
+		   int (*fn)(void *arg, __u32 index, const struct saina_slot_meta *m),
+		   void *arg);
+/* Result of a finished round; sums: payload elements.  -ENOENT if not there */
+int saina_dp_result(struct saina_dp *dp, __u16 job, __u32 segment, __u32 round,
+		    struct saina_slot_meta *m, __s32 *sums);
+
+/* Counters summed over the CPUs; @worker < 0 or @job < 0: what belongs to none. */
+int saina_dp_counters(struct saina_dp *dp, int job, int worker, struct saina_counters *out);
+extern const struct saina_counter_info {
+	const char *name;
+	const char *text;
+	bool drop;
+} saina_counter_info[SAINA_C_N];
+
+/* Ports. */
+int saina_dp_attach(struct saina_dp *dp, int ifindex, bool generic);	/* -EOPNOTSUPP: no native XDP */
+int saina_dp_detach(struct saina_dp *dp, int ifindex);
+/* Ports attached now (ifindexes), also those found pinned at take-over. */
+int saina_dp_attached(struct saina_dp *dp, int *ifindexes, int max);
+int saina_dp_port_set(struct saina_dp *dp, int ifindex, const struct saina_port_conf *c);
+int saina_dp_port_get(struct saina_dp *dp, int ifindex, struct saina_port_conf *c);
+
+int saina_dp_learned(struct saina_dp *dp, __be32 ip, __be16 udp_port, struct saina_place *p);
+
+/* Events, relays and delayed frames: one epoll fd; dispatch calls back. */
+struct saina_dp_cb {
+	void (*event)(void *arg, const struct saina_event *ev);
+	void (*relay)(void *arg, const struct saina_relay_msg *m);
+	void *arg;
+};
+int saina_dp_event_fd(struct saina_dp *dp);
+int saina_dp_event_dispatch(struct saina_dp *dp, const struct saina_dp_cb *cb);
+/* Held frames (injected delay) are re-injected by a thread of saina_dp, live,
+ * from saina_dp_delay_start() to saina_dp_close(). */
+int saina_dp_delay_start(struct saina_dp *dp);
+
+/* For BPF_PROG_TEST_RUN: the program on the ports. */
+int saina_dp_prog_fd(const struct saina_dp *dp);
+
+#endif /* SAINA_DP_H */

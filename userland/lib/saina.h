@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * libsaina: all-reduce through a straggler-aware in-network aggregator.
+ *
+ * A process opens one handle per job and worker.  Calls on one handle are made
+ * by one thread at a time (the trainer's); the library runs a receive thread
+ * of its own, so results go on arriving while the trainer computes.
+ *
+ * A round is what the aggregator counts: each worker contributes each segment
+ * at most once per round.  saina_allreduce() is one round.  To overlap
+ * communication with computation, start several all-reduces (buckets) in one
+ * round and close it: saina_allreduce_start() .. saina_wait() ..
+ * saina_round_done(); all workers must start the same sizes in the same order.
+ *
+ * Every function that can fail returns 0 or a negative errno; saina_strerror()
+ * gives the sentence of the last failure on the handle.
+ */
+#ifndef SAINA_H
+#define SAINA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct saina;		/* a worker's handle on a job */
+struct saina_req;	/* an all-reduce in flight */
+
+enum saina_type {
+	SAINA_INT32	= 1,	/* wrapping two's complement sums, exact */
+	SAINA_FLOAT32	= 2,	/* block-scaled to int32 on the way, see saina(7) */
+};
+
+enum saina_result_op {
+	SAINA_MEAN	= 0,	/* divide by the contributors of each segment (float32) */
+	SAINA_SUM	= 1,
+};
+
+/**
+ * struct saina_opts - how to join; zero what you do not care about
+ * @size: sizeof(struct saina_opts), for binary compatibility
+ * @aggregator: "ADDRESS[:PORT]" of the aggregator, PORT being the control port
+ * @job: identifier of the job, 0..255
+ * @worker: wanted identifier, 0..63, or -1 for any
+ * @token: the job's token, or NULL
+ * @name: shown to people; NULL = host name and process id
+ * @interface: name of the interface to use, or NULL for the route's
+ * @elements: elements of the largest round, 0 = as the job has
+ * @window: messages in flight, 0 = adaptive up to the job's pool
+ * @rto_min_us: smallest retransmission time-out, 0 = default
+ * @join_timeout_ms: how long to wait for admission, 0 = default (5 s), -1 = for ever
+ * @start_timeout_ms: how long to wait for the job to run (all workers there),
+ *	0 = for ever
+ * @log: called with one line of text worth showing, or NULL for stderr
+ * @log_arg: first argument of @log
+ */
+struct saina_opts {
+	size_t		size;
+	const char	*aggregator;
+	int		job;
+	int		worker;
+	const char	*token;
+	const char	*name;
+	const char	*interface;
+	uint64_t	elements;
+	unsigned int	window;
+	unsigned int	rto_min_us;
+	int		join_timeout_ms;
+	int		start_timeout_ms;
+	void		(*log)(void *arg, const char *line);
+	void		*log_arg;
+};
+
+/**
+ * struct saina_job_info - what the job looks like from this worker
+ * @relayed: results come by the slow path (saina_open() has said why)
+ */
+struct saina_job_info {
+	size_t		size;
+	int		job, worker, workers;
+	uint64_t	elements;
+	uint32_t	segments;
+	uint32_t	payload;	/* elements of a segment */
+	uint32_t	pool, ring;
+	uint32_t	round;		/* the next this worker contributes to */
+	uint64_t	active;		/* mask of live workers, as last heard */
+	int		relayed;
+};
+
+/**
+ * struct saina_call - what became of one all-reduce
+ * @size: set by the caller to sizeof(struct saina_call)
+ * @round: of the call
+ * @segments: of the call
+ * @count_min, @count_max: contributors, over the segments
+ * @mask_any, @mask_all: workers counted in at least one, in every segment
+ * @late_segments: segments decided without this worker (its part is in the
+ *	residual, or dropped if the policy says so)
+ * @degraded_segments: decided with fewer than k because workers died
+ * @skipped_segments: of @late_segments, those never sent because the result
+ *	was there first
+ * @rounds_behind: newest round known to be decided minus @round: how many
+ *	more calls will return at once
+ * @k: latched by the aggregator (largest over the segments)
+ * @next_k: k announced for the next round
+ * @saturated: float32 elements clipped by the block scale (the remainder is
+ *	in the residual)
+ * @resent: packets retransmitted for this call
+ * @time_us: from start to completion
+ */
+struct saina_call {
+	size_t		size;
+	uint32_t	round;
+	uint32_t	segments;
+	unsigned int	count_min, count_max;
+	uint64_t	mask_any, mask_all;
+	uint32_t	late_segments;
+	uint32_t	degraded_segments;
+	uint32_t	skipped_segments;
+	uint32_t	rounds_behind;
+	unsigned int	k, next_k;
+	uint64_t	saturated;
+	uint64_t	resent;
+	uint64_t	time_us;
+};
+
+/**
+ * struct saina_stats - since saina_open()
+ */
+struct saina_stats {
+	size_t		size;
+	uint64_t	rounds;
+	uint64_t	sent, sent_bytes;	/* GRAD messages, first transmissions */
+	uint64_t	resent;			/* GRAD messages again */
+	uint64_t	pulled;			/* PULL messages */
+	uint64_t	results, results_bytes;	/* first arrival of a result */
+	uint64_t	duplicate_results;
+	uint64_t	late_answers;
+	uint64_t	bad_messages;		/* malformed, of other jobs, forged */
+	uint64_t	late_segments, segments;
+	uint64_t	saturated;
+	uint64_t	rejoins;
+	uint32_t	rtt_us;			/* smoothed */
+	uint32_t	rto_us;
+	uint32_t	window;
+};
+
+int saina_open(struct saina **s, const struct saina_opts *opts);
+int saina_close(struct saina *s);	/* LEAVE, stop the thread, free */
+
+int saina_info(struct saina *s, struct saina_job_info *info);
+int saina_get_stats(struct saina *s, struct saina_stats *stats);
+/* Sentence for the last failure on @s; with @s NULL of the last saina_open()
+ * of this thread, or else of the errno @err. */
+const char *saina_strerror(const struct saina *s, int err);
+const char *saina_version(void);
+
+/**
+ * saina_allreduce() - sum or average @buf over the workers, in place
+ * @buf: @n elements of @type
+ * @call: out, what became of it; may be NULL
+ *
+ * Returns 0, -EINVAL, -ESTALE (results this worker needs are gone: it must get
+ * the model from a peer), -ECONNRESET (the job was stopped or deleted),
+ * -ETIMEDOUT.
+ */
+int saina_allreduce(struct saina *s, void *buf, size_t n, enum saina_type type,
+		    enum saina_result_op op, struct saina_call *call);
+
+int saina_allreduce_start(struct saina *s, void *buf, size_t n, enum saina_type type,
+			  enum saina_result_op op, struct saina_req **req);
+int saina_wait(struct saina *s, struct saina_req *req, struct saina_call *call);
+int saina_round_done(struct saina *s);
+
+/* Is the round this worker is about to contribute to decided already (all its
+ * segments of the last round's size)?  Lets a straggler stop computing. */
+int saina_decided(struct saina *s);	/* 1 yes, 0 no, negative errno */
+
+/* Bring a worker that (re)joins a running job to a round: the model the caller
+ * holds includes all rounds below @round. */
+int saina_set_round(struct saina *s, uint32_t round);
+
+/* What is in the residual for the given element range, in units of the tensor
+ * (float32), or the exact integers (int32); for tests and for checkpoints. */
+int saina_residual(struct saina *s, uint64_t first, uint64_t n, enum saina_type type,
+		   void *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* SAINA_H */
