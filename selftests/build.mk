@@ -1,1 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
+include selftests/oracle/oracle.mk
+include selftests/datapath/datapath.mk
+-include selftests/unit/unit.mk
+-include selftests/net/net.mk
