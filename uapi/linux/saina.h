@@ -115,6 +115,7 @@ enum {
 	SAINA_A_JOB_SFCD_OBSERVED,	/* u64 */
 	SAINA_A_JOB_POLICY_MIX,		/* u64, must be 0 */
 	SAINA_A_JOB_OPEN_SLOTS,		/* u32 */
+	SAINA_A_JOB_POLICY_ACTIVE,	/* string, the policy in force; absent before the first round */
 	SAINA_A_JOB_PAD,
 	__SAINA_A_JOB_MAX,
 	SAINA_A_JOB_MAX = __SAINA_A_JOB_MAX - 1
