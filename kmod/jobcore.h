@@ -135,6 +135,10 @@ int saina_core_worker_set(struct saina_core *c, const struct saina_worker_req *r
 			  const struct saina_job **job, struct saina_core_err *err);
 int saina_core_worker_del(struct saina_core *c, const struct saina_worker_req *req,
 			  struct saina_core_err *err);
+/* Take-over: a job as an earlier core had it (same generation, policy number,
+ * bindings), published again; refused as job_new would refuse it. */
+int saina_core_job_restore(struct saina_core *c, const struct saina_job *old,
+			   const struct saina_job **job, struct saina_core_err *err);
 int saina_core_limits_set(struct saina_core *c, const struct saina_limits *limits,
 			  struct saina_core_err *err);
 void saina_core_limits_get(const struct saina_core *c, struct saina_limits *limits,

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The little the job core needs from its surroundings: memory and string
+ * primitives, snprintf, byte order, 64-bit division.  The kernel's or libc's.
+ */
+#ifndef _SAINA_JOBCORE_OS_H
+#define _SAINA_JOBCORE_OS_H
+
+#ifdef __KERNEL__
+#include <linux/errno.h>
+#include <linux/kernel.h>
+#include <linux/math64.h>
+#include <linux/string.h>
+#include <asm/byteorder.h>
+
+#define saina_div(a, b)  div64_u64(a, b)
+#define saina_be32(x)    cpu_to_be32(x)
+#define saina_weight(x)  hweight64(x)
+#else
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define saina_div(a, b)  ((a) / (b))
+#define saina_be32(x)    htonl(x)
+#define saina_weight(x)  ((unsigned int)__builtin_popcountll(x))
+#endif
+
+#define saina_min(a, b) ((a) < (b) ? (a) : (b))
+
+struct saina_core_err;
+
+/* Fills @err (which may be NULL) and returns @error: `return saina_refuse(...)`. */
+int saina_refuse(struct saina_core_err *err, int error, unsigned int attr, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+#endif /* _SAINA_JOBCORE_OS_H */
