@@ -1,1 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
+ORACLE_OBJS := $(call objs,selftests/oracle/oracle.c selftests/oracle/slot.c \
+	selftests/oracle/round.c selftests/oracle/answer.c selftests/oracle/ledger.c)
+
+$(B)/obj/selftests/oracle/%.o: CPPFLAGS += -Iselftests
+
+$(B)/selftests/oracle_test: $(call objs,selftests/oracle/oracle_test.c) $(ORACLE_OBJS)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^
+
+check-programs: $(B)/selftests/oracle_test
+CHECKS += $(B)/selftests/oracle_test

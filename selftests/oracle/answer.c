@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Section 7 of Documentation/datapath.rst: answers. */
+#include <arpa/inet.h>
+#include <string.h>
+#include "oracle.h"
+
+#define HEADERS	(14 + 20 + 8)
+
+static void put_be16(uint8_t *p, unsigned int v)
+{
+	p[0] = v >> 8;
+	p[1] = v;
+}
+
+/* RFC 1071, over @len bytes (the odd one out padded with zero). */
+static uint32_t sum_be16(const uint8_t *p, unsigned int len, uint32_t sum)
+{
+	/*
+	 * One's complement sums do not care for the byte order they are taken
+	 * in as long as the result is swapped back.
+	 */
+	uint64_t s = 0;
+	uint32_t v;
+	uint16_t tail = 0;
+
+	for (; len >= 4; p += 4, len -= 4) {
+		memcpy(&v, p, 4);
+		s += v;
+	}
+	if (len >= 2) {
+		memcpy(&tail, p, 2);
+		s += tail;
+		p += 2;
+		len -= 2;
+	}
+	if (len) {
+		tail = 0;
+		memcpy(&tail, p, 1);
+		s += tail;
+	}
+	while (s >> 16)
+		s = (s & 0xffff) + (s >> 16);
+	return sum + ntohs((uint16_t)s);
+}
+
+static unsigned int fold(uint32_t sum)
+{
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return ~sum & 0xffff;
+}
+
+/* Ethernet, IPv4 and UDP around the @len bytes that stand behind them. */
+static void wrap(struct oracle_msg *m, unsigned int len, bool multicast)
+{
+	const struct saina_job_conf *c = &m->j->conf;
+	const struct saina_binding *b = &c->worker[m->w];
+	uint8_t *f = m->out->frame, *ip = f + 14, *udp = f + 34;
+	unsigned int sum;
+
+	if (multicast) {
+		memcpy(f, "\x01\x00\x5e", 3);
+		memcpy(f + 3, (const uint8_t *)&c->group + 1, 3);
+		f[3] &= 0x7f;
+	} else {
+		memcpy(f, b->mac, 6);
+	}
+	memcpy(f + 6, m->o->global.mac, 6);
+	put_be16(f + 12, 0x0800);
+
+	memset(ip, 0, 20);
+	ip[0] = 0x45;
+	put_be16(ip + 2, 20 + 8 + len);
+	put_be16(ip + 6, 0x4000);
+	ip[8] = multicast ? 1 : 64;
+	ip[9] = 17;
+	memcpy(ip + 12, &m->o->global.ip, 4);
+	memcpy(ip + 16, multicast ? &c->group : &b->ip, 4);
+	put_be16(ip + 10, fold(sum_be16(ip, 20, 0)));
+
+	put_be16(udp, SAINA_PORT_DATA);
+	if (multicast)
+		put_be16(udp + 2, SAINA_PORT_RESULT);
+	else
+		memcpy(udp + 2, &b->udp_port, 2);
+	put_be16(udp + 4, 8 + len);
+	put_be16(udp + 6, 0);
+	sum = fold(sum_be16(udp, 8 + len, sum_be16(ip + 12, 8, 17 + 8 + len)));
+	put_be16(udp + 6, sum ? sum : 0xffff);
+	m->out->len = HEADERS + len;
+}
+
+/* Who gets it: by redirection, by the relay, or both. */
+static void send_to(struct oracle_msg *m, uint64_t workers, uint64_t relay)
+{
+	m->out->relayed = workers & relay;
+	m->out->to = workers & ~relay;
+	if (m->out->relayed)
+		oracle_count(m, SAINA_C_RELAYED);
+	m->out->verdict = m->out->to ? ORACLE_REDIRECT : ORACLE_DROP;
+}
+
+/* The header of a RESULT from slot or ring entry @s, its sums behind it. */
+static struct saina_hdr *result(struct oracle_msg *m, const struct oracle_slot *s)
+{
+	struct saina_hdr *h = (void *)(m->out->frame + HEADERS);
+
+	m->out->answer = SAINA_MSG_RESULT;
+	memset(h, 0, sizeof(*h));
+	h->version = SAINA_PROTO_VERSION;
+	h->type = SAINA_MSG_RESULT;
+	h->elem = m->hdr->elem;
+	h->job = m->hdr->job;
+	h->round = m->round;
+	h->segment = m->segment;
+	h->count = m->hdr->count;
+	h->exponent = s->meta.exponent;
+	h->contributors = s->meta.count;
+	h->mask = s->meta.seen;
+	h->k = s->meta.k;
+	h->policy = s->meta.policy & 0xffff;
+	h->next_k = m->j->rt.k_next;
+	h->flags = s->meta.flags;
+	memcpy(h + 1, s->sum, 4 * m->j->conf.payload);
+	return h;
+}
+
+void oracle_answer_all(struct oracle_msg *m, const struct oracle_slot *s)
+{
+	struct saina_hdr *h = result(m, s);
+
+	h->worker = 0xff;
+	wrap(m, sizeof(*h) + 4 * m->j->conf.payload, true);
+	m->out->multicast = true;
+	/* frames of more than one fragment cannot be redirected to many */
+	send_to(m, m->j->conf.active,
+		m->j->conf.payload > SAINA_ELEMS_LINEAR_MAX ? ~0ull : m->j->conf.relay);
+}
+
+void oracle_answer_one(struct oracle_msg *m, const struct oracle_slot *s, unsigned int how)
+{
+	struct saina_hdr *h = result(m, s);
+
+	h->flags |= how;
+	h->worker = m->w;
+	h->session = m->hdr->session;
+	h->aux = m->j->last[m->segment][m->w];
+	wrap(m, sizeof(*h) + 4 * m->j->conf.payload, false);
+	send_to(m, 1ull << m->w, m->j->conf.relay);
+}
+
+void oracle_answer_stale(struct oracle_msg *m)
+{
+	struct saina_hdr *h = (void *)(m->out->frame + HEADERS);
+
+	m->out->answer = SAINA_MSG_STALE;
+	memset(h, 0, sizeof(*h));
+	h->version = SAINA_PROTO_VERSION;
+	h->type = SAINA_MSG_STALE;
+	h->elem = m->hdr->elem;
+	h->job = m->hdr->job;
+	h->session = m->hdr->session;
+	h->round = m->round;
+	h->segment = m->segment;
+	h->worker = m->w;
+	h->aux = m->j->last[m->segment][m->w];
+	h->slot_round = m->j->rt.next_round;
+	wrap(m, sizeof(*h), false);
+	oracle_count(m, SAINA_C_STALE);
+	oracle_event(m->o, m->j, SAINA_EV_STALE, m->w, m->round, m->segment, 0);
+	send_to(m, 1ull << m->w, m->j->conf.relay);
+}
+
+void oracle_answer_probe(struct oracle_msg *m)
+{
+	struct saina_hdr *h = (void *)(m->out->frame + HEADERS);
+
+	m->out->answer = SAINA_MSG_PROBE_REPLY;
+	*h = *m->hdr;
+	h->type = SAINA_MSG_PROBE_REPLY;
+	h->flags = 0;
+	wrap(m, sizeof(*h), true);
+	oracle_count(m, SAINA_C_PROBED);
+	send_to(m, 1ull << m->w, m->j->conf.relay);
+}

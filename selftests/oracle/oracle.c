@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Sections 1 and 2 of Documentation/datapath.rst: which frames, which checks. */
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+#include "oracle.h"
+
+void oracle_init(struct oracle *o, const struct saina_global *g)
+{
+	memset(o, 0, sizeof(*o));
+	o->global = *g;
+}
+
+static void job_free(struct oracle_job *j)
+{
+	free(j->hot);
+	free(j->ring);
+	free(j->last);
+	free(j->signs);
+	free(j->sums);
+	memset(j, 0, sizeof(*j));
+}
+
+void oracle_exit(struct oracle *o)
+{
+	for (int i = 0; i < SAINA_JOBS_MAX; i++)
+		job_free(&o->job[i]);
+	free(o->event);
+	o->event = NULL;
+}
+
+static void *zalloc(size_t n, size_t size)
+{
+	void *p = calloc(n, size);
+
+	if (!p)
+		abort();
+	return p;
+}
+
+void oracle_job_publish(struct oracle *o, const struct saina_job_conf *conf,
+			uint32_t first_round)
+{
+	struct oracle_job *j = &o->job[conf->job];
+	size_t results = (size_t)conf->segments * conf->ring;
+
+	if (j->present && j->conf.generation == conf->generation) {
+		j->conf = *conf;
+		return;
+	}
+	job_free(j);
+	j->present = true;
+	j->conf = *conf;
+	j->rt.generation = conf->generation;
+	j->rt.next_round = first_round;
+	j->hot = zalloc(conf->pool, sizeof(*j->hot));
+	j->ring = zalloc(results, sizeof(*j->ring));
+	j->last = zalloc(conf->segments, sizeof(*j->last));
+	j->signs = zalloc((size_t)conf->segments * conf->sign_words, sizeof(*j->signs));
+	j->sums = zalloc((conf->pool + results) * conf->payload, sizeof(*j->sums));
+	for (size_t i = 0; i < conf->pool; i++)
+		j->hot[i].sum = j->sums + i * conf->payload;
+	for (size_t i = 0; i < results; i++)
+		j->ring[i].sum = j->sums + (conf->pool + i) * conf->payload;
+}
+
+void oracle_job_remove(struct oracle *o, unsigned int job)
+{
+	job_free(&o->job[job]);
+}
+
+void oracle_events_clear(struct oracle *o)
+{
+	o->events = 0;
+}
+
+void oracle_event(struct oracle *o, const struct oracle_job *j, unsigned int type,
+		  unsigned int worker, uint32_t round, uint64_t a, uint64_t b)
+{
+	struct saina_event *e;
+
+	if (o->events == o->events_room) {
+		o->events_room = o->events_room ? 2 * o->events_room : 64;
+		o->event = realloc(o->event, o->events_room * sizeof(*o->event));
+		if (!o->event)
+			abort();
+	}
+	e = &o->event[o->events++];
+	memset(e, 0, sizeof(*e));
+	e->type = type;
+	e->job = j->conf.job;
+	e->worker = worker;
+	e->k = j->rt.k;
+	e->round = round;
+	e->a = a;
+	e->b = b;
+}
+
+void oracle_count(struct oracle_msg *m, int counter)
+{
+	m->j->wcount[m->w].c[counter]++;
+}
+
+void oracle_drop(struct oracle_msg *m, int reason)
+{
+	oracle_count(m, reason);
+	m->out->verdict = ORACLE_DROP;
+	m->out->reason = reason;
+}
+
+static void drop_global(struct oracle *o, struct oracle_out *out, int reason)
+{
+	o->gcount.c[reason]++;
+	out->verdict = ORACLE_DROP;
+	out->reason = reason;
+}
+
+static uint64_t splitmix64(uint64_t x)
+{
+	x += 0x9e3779b97f4a7c15ull;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return x ^ x >> 31;
+}
+
+bool oracle_lost(const struct saina_port_conf *p, uint64_t n, bool out)
+{
+	uint64_t x = p->seed + n * 0x9e3779b97f4a7c15ull;
+
+	if (out)
+		x += 0x5851f42d4c957f2dull;
+	return (splitmix64(x) >> 32) < (out ? p->loss_out : p->loss_in);
+}
+
+/* Big endian reads at any alignment. */
+static unsigned int be16(const uint8_t *p)
+{
+	return p[0] << 8 | p[1];
+}
+
+static uint32_t be32(const uint8_t *p)
+{
+	return (uint32_t)be16(p) << 16 | be16(p + 2);
+}
+
+static void learn(struct oracle *o, const uint8_t *frame, unsigned int ifindex)
+{
+	struct oracle_learned *l = NULL;
+	__be32 ip;
+	__be16 port;
+
+	memcpy(&ip, frame + 26, 4);
+	memcpy(&port, frame + 34, 2);
+	for (unsigned int i = 0; i < o->learned_n; i++)
+		if (o->learned[i].ip == ip && o->learned[i].udp_port == port)
+			l = &o->learned[i];
+	if (!l) {
+		if (o->learned_n == ORACLE_LEARNED)
+			abort();
+		l = &o->learned[o->learned_n++];
+	}
+	l->ip = ip;
+	l->udp_port = port;
+	l->place.ifindex = ifindex;
+	memcpy(l->place.mac, frame + 6, 6);
+}
+
+/* Section 2 from check 6 on: -1 or the reason. */
+static int check_message(const struct oracle_msg *m, unsigned int ifindex)
+{
+	const struct saina_job_conf *c = &m->j->conf;
+	const struct saina_binding *b = &c->worker[m->w];
+	bool probe = m->hdr->type == SAINA_MSG_PROBE;
+	unsigned int udp_len = be16(m->frame + 38);
+
+	if (ifindex != b->ifindex)
+		return SAINA_C_BAD_PORT;
+	if (memcmp(m->frame + 6, b->mac, 6))
+		return SAINA_C_BAD_MAC;
+	if (memcmp(m->frame + 26, &b->ip, 4))
+		return SAINA_C_BAD_IP;
+	if (memcmp(m->frame + 34, &b->udp_port, 2))
+		return SAINA_C_BAD_UDP;
+	if (m->hdr->session != b->session)
+		return SAINA_C_SESSION;
+	if (c->state != SAINA_JOB_RUNNING && !(probe && c->state == SAINA_JOB_FORMING))
+		return SAINA_C_NOT_RUNNING;
+	if (!probe && !(c->active >> m->w & 1))
+		return SAINA_C_INACTIVE;
+	if (udp_len != 8 + sizeof(struct saina_hdr) + 4 * m->hdr->count)
+		return SAINA_C_LENGTH;
+	if (m->hdr->count != (probe ? 0 : c->payload))
+		return SAINA_C_ELEMS;
+	if (!probe && m->hdr->elem != c->elem)
+		return SAINA_C_ELEM_TYPE;
+	if (!probe && m->segment >= c->segments)
+		return SAINA_C_SEGMENT;
+	if (m->j->rt.generation != c->generation)
+		return SAINA_C_INTERNAL;
+	return -1;
+}
+
+static void data_message(struct oracle *o, const uint8_t *frame, unsigned int len,
+			 unsigned int ifindex, struct oracle_out *out)
+{
+	unsigned int ip_len = be16(frame + 16), udp_len = be16(frame + 38);
+	struct saina_hdr hdr;
+	struct oracle_msg m = { .o = o, .out = out, .frame = frame, .hdr = &hdr };
+	unsigned int flags;
+	int reason;
+
+	if (udp_len < 8 + sizeof(hdr) || udp_len != ip_len - 20 || len < 14 + ip_len)
+		return drop_global(o, out, SAINA_C_TRUNCATED);
+	memcpy(&hdr, frame + 42, sizeof(hdr));
+	m.payload = frame + 42 + sizeof(hdr);
+
+	if (hdr.version != SAINA_PROTO_VERSION)
+		return drop_global(o, out, SAINA_C_VERSION);
+	switch (hdr.type) {
+	case SAINA_MSG_RESULT:
+	case SAINA_MSG_STALE:
+	case SAINA_MSG_PROBE_REPLY:
+		return drop_global(o, out, SAINA_C_FORGED);
+	case SAINA_MSG_GRAD:
+	case SAINA_MSG_PULL:
+		flags = SAINA_F_RETRANSMIT;
+		break;
+	case SAINA_MSG_PROBE:
+		flags = 0;
+		break;
+	default:
+		return drop_global(o, out, SAINA_C_TYPE);
+	}
+	if (hdr.k || memcmp(hdr.reserved, "\0\0\0\0\0\0", 7) || hdr.flags & ~flags)
+		return drop_global(o, out, SAINA_C_FLAGS);
+	if (hdr.job >= SAINA_JOBS_MAX || !o->job[hdr.job].present)
+		return drop_global(o, out, SAINA_C_NO_JOB);
+	m.j = &o->job[hdr.job];
+	if (hdr.worker >= SAINA_WORKERS_MAX ||
+	    !(m.j->conf.worker[hdr.worker].flags & SAINA_BIND_BOUND))
+		return drop_global(o, out, SAINA_C_NO_WORKER);
+
+	m.w = hdr.worker;
+	m.round = hdr.round;
+	m.segment = hdr.segment;
+	out->job = hdr.job;
+	out->worker = hdr.worker;
+	reason = check_message(&m, ifindex);
+	if (reason >= 0)
+		return oracle_drop(&m, reason);
+
+	if (hdr.type == SAINA_MSG_GRAD)
+		oracle_grad(&m);
+	else if (hdr.type == SAINA_MSG_PULL)
+		oracle_pull(&m);
+	else
+		oracle_answer_probe(&m);
+}
+
+static void control_message(struct oracle *o, const uint8_t *frame, unsigned int len,
+			    unsigned int ifindex, struct oracle_out *out)
+{
+	o->gcount.c[SAINA_C_CONTROL]++;
+	if (len >= 42 + 2 && frame[42] == SAINA_PROTO_VERSION && frame[43] == SAINA_MSG_JOIN)
+		learn(o, frame, ifindex);
+}
+
+/* Section 7, injected loss: draws a number if the port has loss. */
+static bool lost_in(struct oracle *o, unsigned int ifindex)
+{
+	struct saina_port_conf *p = &o->port[ifindex];
+
+	if (ifindex >= ORACLE_PORTS || !p->loss_in)
+		return false;
+	return oracle_lost(p, p->drawn_in++, false);
+}
+
+void oracle_packet(struct oracle *o, const uint8_t *frame, unsigned int len,
+		   unsigned int ifindex, struct oracle_out *out)
+{
+	unsigned int fragment, src, dst;
+	bool ours, ours_src;
+
+	out->verdict = ORACLE_PASS;
+	out->len = 0;
+	out->multicast = false;
+	out->to = out->relayed = 0;
+	out->job = out->worker = -1;
+	out->answer = 0;
+	out->reason = -1;
+
+	if (len < 14 + 20 + 8)
+		return;
+	if (be16(frame + 12) != 0x0800 || frame[14] != 0x45 || frame[23] != 17)
+		return;
+	fragment = be16(frame + 20);
+	if (fragment & 0x1fff)		/* not the first one: has no ports */
+		return;
+	src = be16(frame + 34);
+	dst = be16(frame + 36);
+	ours = !memcmp(frame + 30, &o->global.ip, 4);
+	ours_src = !memcmp(frame + 26, &o->global.ip, 4);
+
+	if (ours && (dst == SAINA_PORT_DATA || dst == SAINA_PORT_CTRL)) {
+		if (lost_in(o, ifindex))
+			return drop_global(o, out, SAINA_C_INJECTED_IN);
+		if (fragment & 0x2000)
+			return drop_global(o, out, SAINA_C_FRAGMENT);
+		if (dst == SAINA_PORT_DATA)
+			data_message(o, frame, len, ifindex, out);
+		else
+			control_message(o, frame, len, ifindex, out);
+		return;
+	}
+	if (dst == SAINA_PORT_RESULT && be32(frame + 30) >> 16 == SAINA_GROUP_BASE >> 16)
+		return drop_global(o, out, SAINA_C_FORGED);
+	if (ours_src && (src == SAINA_PORT_DATA || src == SAINA_PORT_CTRL))
+		return drop_global(o, out, SAINA_C_FORGED);
+}

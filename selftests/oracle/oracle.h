@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The oracle: a plain model of the slot machine and its policies, written from
+ * Documentation/datapath.rst and from nothing else.  It is fed the frames that
+ * the XDP program is fed and says what must come of them.  No cleverness here:
+ * whatever differs from the program is to be settled by reading that document.
+ */
+#ifndef SAINA_ORACLE_H
+#define SAINA_ORACLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "saina/bpf.h"
+
+#define ORACLE_FRAME_MAX	9216
+#define ORACLE_PORTS		8	/* ifindexes 0..7 may have injected faults */
+#define ORACLE_LEARNED		1024
+
+enum oracle_verdict {
+	ORACLE_PASS,		/* goes on to the bridge, untouched */
+	ORACLE_DROP,		/* ends here */
+	ORACLE_REDIRECT,	/* rewritten, goes to a worker or to all */
+};
+
+struct oracle_slot {
+	struct saina_slot_meta meta;	/* opened_at and csum are not modelled */
+	int32_t *sum;
+};
+
+/**
+ * struct oracle_job - a job, its state and all it counted
+ * @present: there is such a job
+ * @conf: the snapshot in force
+ * @rt: what the data path decided (lock and times unused)
+ * @hot: conf.pool slots; @ring: conf.segments * conf.ring results
+ * @last: [segment][worker], 1 + last round counted in
+ * @signs: conf.segments * conf.sign_words words
+ */
+struct oracle_job {
+	bool present;
+	struct saina_job_conf conf;
+	struct saina_job_rt rt;
+	struct oracle_slot *hot;
+	struct oracle_slot *ring;
+	uint32_t (*last)[SAINA_WORKERS_MAX];
+	uint64_t *signs;
+	int32_t *sums;			/* store of all the sums */
+	struct saina_counters wcount[SAINA_WORKERS_MAX];
+};
+
+struct oracle_learned {
+	__be32 ip;
+	__be16 udp_port;
+	struct saina_place place;
+};
+
+struct oracle {
+	struct saina_global global;
+	struct saina_port_conf port[ORACLE_PORTS];
+	struct saina_counters gcount;
+	struct oracle_job job[SAINA_JOBS_MAX];
+	struct oracle_learned learned[ORACLE_LEARNED];	/* newest of each address */
+	unsigned int learned_n;
+	struct saina_event *event;	/* since oracle_events_clear() */
+	unsigned int events, events_room;
+};
+
+/**
+ * struct oracle_out - what must come of one packet
+ * @verdict: enum oracle_verdict
+ * @frame, @len: REDIRECT: the answer
+ * @multicast: the answer goes to the job's group
+ * @to: REDIRECT: workers it is redirected to
+ * @relayed: workers it is relayed to; @frame holds the answer then, too
+ * @job, @worker: whose, if it got past check 7
+ * @answer: message type of the answer, 0 if there is none
+ * @reason: the counter of a drop, -1 if it was not dropped for a reason
+ */
+struct oracle_out {
+	int verdict;
+	unsigned int len;
+	bool multicast;
+	uint64_t to;
+	uint64_t relayed;
+	int job;
+	int worker;
+	int answer;
+	int reason;
+	uint8_t frame[ORACLE_FRAME_MAX] __attribute__((aligned(8)));
+};
+
+void oracle_init(struct oracle *o, const struct saina_global *g);
+void oracle_exit(struct oracle *o);
+
+/* As saina_dp_job_publish(): a new generation starts afresh. */
+void oracle_job_publish(struct oracle *o, const struct saina_job_conf *conf,
+			uint32_t first_round);
+void oracle_job_remove(struct oracle *o, unsigned int job);
+
+/* One frame as it came in by @ifindex; @out says what must happen. */
+void oracle_packet(struct oracle *o, const uint8_t *frame, unsigned int len,
+		   unsigned int ifindex, struct oracle_out *out);
+
+void oracle_events_clear(struct oracle *o);
+
+/* Number @n of a port's random sequence: is that frame lost? */
+bool oracle_lost(const struct saina_port_conf *p, uint64_t n, bool out);
+
+/* Inside the oracle */
+
+/* A data message that has passed all checks of section 2. */
+struct oracle_msg {
+	struct oracle *o;
+	struct oracle_job *j;
+	struct oracle_out *out;
+	const uint8_t *frame;
+	const struct saina_hdr *hdr;
+	const uint8_t *payload;		/* little endian words, any alignment */
+	unsigned int w;
+	uint32_t round, segment;
+};
+
+void oracle_grad(struct oracle_msg *m);
+void oracle_pull(struct oracle_msg *m);
+
+void oracle_round_open(struct oracle *o, struct oracle_job *j);
+void oracle_sfcd_segment(struct oracle *o, struct oracle_job *j, uint32_t segment,
+			 const int32_t *sum);
+
+void oracle_count(struct oracle_msg *m, int counter);
+void oracle_drop(struct oracle_msg *m, int reason);
+void oracle_event(struct oracle *o, const struct oracle_job *j, unsigned int type,
+		  unsigned int worker, uint32_t round, uint64_t a, uint64_t b);
+
+void oracle_answer_all(struct oracle_msg *m, const struct oracle_slot *s);
+void oracle_answer_one(struct oracle_msg *m, const struct oracle_slot *s, unsigned int how);
+void oracle_answer_stale(struct oracle_msg *m);
+void oracle_answer_probe(struct oracle_msg *m);
+
+static inline unsigned int oracle_popcount(uint64_t v)
+{
+	return __builtin_popcountll(v);
+}
+
+#endif /* SAINA_ORACLE_H */

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Sections 5 and 6 of Documentation/datapath.rst: rounds, policies, SFCD. */
+#include <string.h>
+#include "oracle.h"
+
+static unsigned int samples_of(const struct saina_job_conf *c, const struct saina_policy *p)
+{
+	return (c->payload + p->stride - 1) / p->stride;
+}
+
+static void adopt(struct saina_job_rt *rt, const struct saina_policy *new, unsigned int n)
+{
+	const struct saina_policy *old = &rt->policy;
+
+	switch (new->mode) {
+	case SAINA_POLICY_SFCD:
+		if (old->mode == SAINA_POLICY_SFCD && old->k == new->k) {
+			if (old->stride != new->stride || old->flags != new->flags)
+				rt->primed = rt->converged = 0;
+		} else {
+			rt->k_next = new->k;
+			rt->primed = rt->converged = 0;
+		}
+		break;
+	case SAINA_POLICY_FASTEST:
+		rt->k_next = new->k;
+		break;
+	case SAINA_POLICY_BSP:
+		rt->k_next = n;
+		break;
+	}
+	rt->policy = *new;
+	rt->policy_swaps++;
+}
+
+void oracle_round_open(struct oracle *o, struct oracle_job *j)
+{
+	struct saina_job_rt *rt = &j->rt;
+	const struct saina_policy *p = &rt->policy;
+	unsigned int n = oracle_popcount(j->conf.active);
+	uint64_t old_members = rt->members;
+	unsigned int old_k = rt->k, old_seq = p->seq, k, top;
+	bool adopted = j->conf.policy.seq != p->seq;
+
+	rt->members = j->conf.active;
+	rt->next_round++;
+	rt->open_slots = rt->segs_done = 0;
+	rt->flips = rt->observed = 0;
+
+	if (adopted)
+		adopt(rt, &j->conf.policy, n);
+	else if (rt->members != old_members && old_members)
+		rt->primed = rt->converged = 0;
+
+	k = rt->k_next;
+	if (p->mode == SAINA_POLICY_SFCD) {
+		top = p->k_max ? p->k_max : n;
+		if (k < p->k_min)
+			k = p->k_min;
+		if (k > top)
+			k = top;
+	} else if (p->mode == SAINA_POLICY_FASTEST) {
+		k = p->k;
+	} else {
+		k = n;
+	}
+	if (k > n)
+		k = n;
+	if (k < 1)
+		k = 1;
+	rt->k_next = rt->k = k;
+
+	if (adopted)
+		oracle_event(o, j, SAINA_EV_POLICY, 0xff, rt->next_round - 1, old_seq, p->seq);
+	else if (p->mode != SAINA_POLICY_BSP && k < old_k)
+		oracle_event(o, j, SAINA_EV_K, 0xff, rt->next_round - 1, old_k, k);
+}
+
+/* All segments of the round are done: has training converged to noise? */
+static void decide(struct oracle *o, struct oracle_job *j)
+{
+	struct saina_job_rt *rt = &j->rt;
+	const struct saina_policy *p = &rt->policy;
+	bool parity = p->flags & SAINA_POLICY_F_PARITY, reached;
+	unsigned int members = oracle_popcount(rt->members);
+	unsigned int top = p->k_max && p->k_max < members ? p->k_max : members;
+	unsigned int c_th = p->flags & SAINA_POLICY_F_CTH_K ? rt->k : p->c_th;
+
+	if (rt->primed || parity) {
+		if (parity)
+			reached = rt->flips >= p->s_th * rt->observed / 1000;
+		else
+			reached = rt->flips * 1000 >= p->s_th * rt->observed;
+		if (reached)
+			rt->converged++;
+		else if (rt->converged)
+			rt->converged--;
+		if (rt->converged >= c_th) {
+			rt->converged = 0;
+			if (rt->k_next < top) {
+				rt->k_next++;
+				oracle_event(o, j, SAINA_EV_K, 0xff, rt->next_round - 1, rt->k,
+					     rt->k_next);
+			}
+		}
+	}
+	rt->primed = 1;
+	rt->last_flips = rt->flips;
+	rt->last_observed = rt->observed;
+	rt->last_round = rt->next_round - 1;
+}
+
+void oracle_sfcd_segment(struct oracle *o, struct oracle_job *j, uint32_t segment,
+			 const int32_t *sum)
+{
+	const struct saina_policy *p = &j->rt.policy;
+	const struct saina_job_conf *c = &j->conf;
+	uint64_t *words = j->signs + (size_t)segment * c->sign_words;
+	bool parity = p->flags & SAINA_POLICY_F_PARITY;
+	uint64_t per_segment = c->payload / 32, in_all = c->segments * per_segment;
+
+	if (p->mode != SAINA_POLICY_SFCD)
+		return;
+	for (unsigned int i = 0; i < samples_of(c, p); i++) {
+		uint64_t bit = 1ull << (i & 63), *word = &words[i >> 6];
+		bool was = *word & bit, is = sum[i * p->stride] < 0;
+		bool counts = !parity || segment * per_segment + i < (in_all & ~31ull);
+
+		if (was != is)
+			*word ^= bit;
+		if (was != is && counts)
+			j->rt.flips++;
+		j->rt.observed++;
+	}
+	if (j->rt.segs_done == c->segments)
+		decide(o, j);
+}

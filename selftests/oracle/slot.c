@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Sections 3, 4 and 8 of Documentation/datapath.rst: GRAD, completion, PULL. */
+#include <string.h>
+#include "oracle.h"
+
+static struct oracle_slot *hot_slot(const struct oracle_msg *m)
+{
+	return &m->j->hot[m->segment & (m->j->conf.pool - 1)];
+}
+
+static struct oracle_slot *ring_entry(const struct oracle_msg *m)
+{
+	const struct saina_job_conf *c = &m->j->conf;
+
+	return &m->j->ring[(size_t)m->segment * c->ring + (m->round & (c->ring - 1))];
+}
+
+static bool is_about(const struct oracle_slot *s, const struct oracle_msg *m)
+{
+	return s->meta.state != SAINA_SLOT_EMPTY && s->meta.round == m->round &&
+	       s->meta.segment == m->segment;
+}
+
+static bool complete(const struct oracle_msg *m, const struct oracle_slot *h)
+{
+	uint64_t live = h->meta.members & m->j->conf.active;
+	unsigned int need = h->meta.k;
+
+	if (need > oracle_popcount(live))
+		need = oracle_popcount(live);
+	return oracle_popcount(h->meta.seen & live) >= need;
+}
+
+static void done(struct oracle_msg *m, struct oracle_slot *h)
+{
+	struct oracle_job *j = m->j;
+	struct oracle_slot *e = ring_entry(m);
+
+	h->meta.flags = 0;
+	if (h->meta.count < h->meta.k)
+		h->meta.flags |= SAINA_F_DEGRADED;
+	if (j->rt.policy.late == SAINA_LATE_DROP)
+		h->meta.flags |= SAINA_F_DROP_LATE;
+	h->meta.state = SAINA_SLOT_DONE;
+	e->meta = h->meta;
+	memcpy(e->sum, h->sum, 4 * j->conf.payload);
+
+	j->rt.open_slots--;
+	j->rt.segs_done++;
+	oracle_sfcd_segment(m->o, j, m->segment, h->sum);
+	oracle_count(m, SAINA_C_COMPLETED);
+	if (h->meta.flags & SAINA_F_DEGRADED) {
+		oracle_count(m, SAINA_C_DEGRADED);
+		oracle_event(m->o, j, SAINA_EV_DEGRADED, 0xff, m->round, m->segment,
+			     h->meta.count);
+	}
+	if (j->rt.segs_done == j->conf.segments)
+		oracle_event(m->o, j, SAINA_EV_ROUND, 0xff, m->round, j->rt.flips,
+			     j->rt.observed);
+	oracle_answer_all(m, h);
+}
+
+/* The packet's gradient is in; it ends here unless it completed the slot. */
+static void counted_in(struct oracle_msg *m, struct oracle_slot *h, int counter)
+{
+	m->j->last[m->segment][m->w] = m->round + 1;
+	oracle_count(m, counter);
+	if (complete(m, h))
+		done(m, h);
+	else
+		m->out->verdict = ORACLE_DROP;
+}
+
+static void add(struct oracle_msg *m, struct oracle_slot *h)
+{
+	for (uint32_t i = 0; i < m->j->conf.payload; i++) {
+		uint32_t v;
+
+		memcpy(&v, m->payload + 4 * i, 4);
+		h->sum[i] = (int32_t)((uint32_t)h->sum[i] + v);
+	}
+	h->meta.seen |= 1ull << m->w;
+	h->meta.count++;
+	counted_in(m, h, SAINA_C_ADDED);
+}
+
+static void open_slot(struct oracle_msg *m, struct oracle_slot *h)
+{
+	struct oracle_job *j = m->j;
+
+	memset(&h->meta, 0, sizeof(h->meta));
+	h->meta.round = m->round;
+	h->meta.segment = m->segment;
+	h->meta.state = SAINA_SLOT_OPEN;
+	h->meta.k = j->rt.k;
+	h->meta.policy = j->rt.policy.seq;
+	h->meta.members = j->rt.members;
+	h->meta.exponent = m->hdr->exponent;
+	memcpy(h->sum, m->payload, 4 * j->conf.payload);
+	h->meta.seen = 1ull << m->w;
+	h->meta.count = 1;
+	j->rt.open_slots++;
+	counted_in(m, h, SAINA_C_STORED);
+}
+
+/* A gradient whose result is there already. */
+static void after_result(struct oracle_msg *m, const struct oracle_slot *s)
+{
+	if (s->meta.seen >> m->w & 1) {
+		oracle_count(m, SAINA_C_RESENT);
+		oracle_answer_one(m, s, SAINA_F_RESEND);
+	} else {
+		oracle_count(m, SAINA_C_LATE);
+		oracle_answer_one(m, s, SAINA_F_LATE);
+	}
+}
+
+/* Its result is gone, or never was. */
+static bool is_stale(const struct oracle_msg *m)
+{
+	uint64_t next = m->j->rt.next_round;
+
+	if ((uint64_t)m->round + 1 < next)
+		return true;
+	/* the round before the first one never opened */
+	return m->round < next && !m->j->rt.members;
+}
+
+void oracle_grad(struct oracle_msg *m)
+{
+	struct oracle_slot *h = hot_slot(m), *e = ring_entry(m);
+	struct saina_job_rt *rt = &m->j->rt;
+
+	if (is_about(h, m) && h->meta.state == SAINA_SLOT_OPEN) {
+		if (h->meta.seen >> m->w & 1) {
+			if (complete(m, h))
+				done(m, h);
+			else
+				oracle_drop(m, SAINA_C_DUPLICATE);
+		} else if (m->hdr->exponent != h->meta.exponent) {
+			oracle_drop(m, SAINA_C_EXPONENT);
+		} else {
+			add(m, h);
+		}
+		return;
+	}
+	if (is_about(h, m))
+		return after_result(m, h);
+	if (is_about(e, m))
+		return after_result(m, e);
+
+	if (m->round > rt->next_round)
+		return oracle_drop(m, SAINA_C_FUTURE);
+	if (is_stale(m))
+		return oracle_answer_stale(m);
+	if (m->round == rt->next_round && rt->open_slots)
+		return oracle_drop(m, SAINA_C_ROUND_BUSY);
+	if (h->meta.state == SAINA_SLOT_OPEN)
+		return oracle_drop(m, SAINA_C_SLOT_BUSY);
+	if (m->round == rt->next_round)
+		oracle_round_open(m->o, m->j);
+	open_slot(m, h);
+}
+
+static void pulled(struct oracle_msg *m, const struct oracle_slot *s)
+{
+	oracle_count(m, SAINA_C_PULLED);
+	oracle_answer_one(m, s, SAINA_F_PULLED |
+			  (s->meta.seen >> m->w & 1 ? SAINA_F_RESEND : SAINA_F_LATE));
+}
+
+void oracle_pull(struct oracle_msg *m)
+{
+	struct oracle_slot *h = hot_slot(m), *e = ring_entry(m);
+
+	if (is_about(h, m) && h->meta.state == SAINA_SLOT_OPEN) {
+		if (complete(m, h))
+			done(m, h);
+		else
+			oracle_drop(m, SAINA_C_PULL_EARLY);
+		return;
+	}
+	if (is_about(h, m))
+		return pulled(m, h);
+	if (is_about(e, m))
+		return pulled(m, e);
+	if (is_stale(m))
+		return oracle_answer_stale(m);
+	oracle_drop(m, SAINA_C_PULL_EARLY);
+}
