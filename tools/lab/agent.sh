@@ -1,0 +1,91 @@
+# shellcheck shell=bash disable=SC2015,SC2034,SC2153
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The lab's sainad: its configuration, start and end.
+
+agent_config_write() {
+	cat >"$LAB_DIR/sainad.conf" <<-TXT
+		bridge = "br0";
+		bridge_type = "$LAB_BRIDGE";
+		address = "$LAB_NET.1";
+		ovsdb = "$LAB_DIR/db.sock";
+		control = "$LAB_DIR/control";
+		runtime_dir = "$LAB_DIR/run";
+		bpffs = "$LAB_DIR/bpf";
+		object = "${SAINA_BPF_OBJECT:-$LAB_BIN/saina_xdp.bpf.o}";
+	TXT
+	[ -z "$opt_config" ] || cat "$opt_config" >>"$LAB_DIR/sainad.conf"
+}
+
+agent_pid() {
+	local pid start
+	read -r pid start 2>/dev/null <"$LAB_DIR/sainad.pid" || return 1
+	[ "$(proc_start "$pid")" = "$start" ] || return 1
+	echo "$pid"
+}
+
+agent_status() {
+	local pid
+	pid=$(agent_pid) && echo "running ($pid)" || echo "not running"
+}
+
+# agent_start [OPTIONS OF SAINAD]: returns when it is ready.
+agent_start() {
+	local fifo=$LAB_DIR/ready pid answer
+	! agent_pid >/dev/null || die "the agent of $LAB_NAME runs already ($(agent_pid))"
+	[ -x "$LAB_BIN/sainad" ] || die "there is no $LAB_BIN/sainad: run make first"
+	# A bpffs of its own, so that pins are found and removed with the lab.
+	mkdir -p "$LAB_DIR/bpf" "$LAB_DIR/run"
+	mountpoint -q "$LAB_DIR/bpf" || mount -t bpf saina-lab "$LAB_DIR/bpf" || die "cannot mount a bpffs on $LAB_DIR/bpf"
+	rm -f "$fifo"
+	mkfifo "$fifo"
+	exec 9<>"$fifo"
+	setsid nsenter --net="/run/netns/$LAB_SW" -- "$LAB_BIN/sainad" -c "$LAB_DIR/sainad.conf" -f \
+		--ready-fd 9 "$@" >>"$LAB_DIR/sainad.log" 2>&1 </dev/null &
+	pid=$!
+	echo "$pid $(proc_start "$pid")" >"$LAB_DIR/sainad.pid"
+	# Polled, because an agent that dies says nothing.
+	until_true 30 agent_ready_or_dead "$pid" || true
+	answer=${agent_answer-}
+	exec 9>&-
+	rm -f "$fifo"
+	[ "$answer" = ready ] && return 0
+	kill -KILL "$pid" 2>/dev/null
+	tail -n 5 "$LAB_DIR/sainad.log" >&2
+	die "sainad did not come up: see $LAB_DIR/sainad.log"
+}
+
+agent_ready_or_dead() {
+	read -r -t 0.05 -u 9 agent_answer && return 0
+	pid_gone "$1"
+}
+
+lab_agent() {
+	local verb=${1-} pid
+	[ $# -eq 0 ] || shift
+	case $verb in
+	start)	agent_start "$@" ;;
+	status)	agent_status ;;
+	stop|kill)
+		pid=$(agent_pid) || die "the agent of $LAB_NAME does not run"
+		if [ "$verb" = kill ]; then
+			kill -KILL "$pid"
+		else
+			kill -TERM "$pid"
+		fi
+		until_true 20 pid_gone "$pid" || die "sainad ($pid) does not end"
+		rm -f "$LAB_DIR/sainad.pid" ;;
+	*)	usage_error "agent: \"$verb\" is none of: start stop kill status" ;;
+	esac
+}
+
+agent_undo() {
+	local pid
+	pid=$(agent_pid) && stop_pid "$pid" 10
+	if mountpoint -q "$LAB_DIR/bpf"; then
+		# Unlinked one by one: somebody's copy of the mount may outlive ours.
+		rm -rf "${LAB_DIR:?}/bpf/"*
+		umount "$LAB_DIR/bpf"
+	fi
+	return 0
+}

@@ -1,0 +1,181 @@
+# shellcheck shell=bash disable=SC2015,SC2034,SC2153
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Names, state and owner of a lab; checks of what people type; undo.
+
+LAB_ROOT=/run/saina-lab
+LAB_NET=10.190.0
+# Where sainad, saina and the BPF object are: the build tree, or as installed.
+LAB_BIN=${SAINA_BUILD:-$(readlink -f "$LAB_LIB/../../build")}
+[ -x "$LAB_BIN/sainad" ] || [ -n "${SAINA_BUILD-}" ] ||
+	LAB_BIN=$(dirname "$(command -v sainad || echo "$LAB_BIN/sainad")")
+
+die() {
+	echo "saina-lab: $*" >&2
+	exit 1
+}
+
+usage_error() {
+	echo "saina-lab: $* (saina-lab --help)" >&2
+	exit 2
+}
+
+number() { # OPTION TEXT LOWEST HIGHEST
+	[[ $2 =~ ^[0-9]{1,19}$ ]] && ((10#$2 >= $3 && 10#$2 <= $4)) ||
+		usage_error "$1: \"$2\" is not a number from $3 to $4"
+}
+
+decimal() { # OPTION TEXT
+	[[ $2 =~ ^[0-9]+(\.[0-9]+)?$ ]] || usage_error "$1: \"$2\" is not a number"
+}
+
+percent() { # OPTION TEXT
+	decimal "$1" "${2%\%}"
+	[ "${2%%.*}" = 100 ] || [[ ${2%\%} =~ ^[0-9]{1,2}(\.[0-9]+)?$ ]] ||
+		usage_error "$1: \"$2\" is not a percentage from 0 to 100"
+}
+
+one_of() { # OPTION TEXT ALLOWED...
+	local w option=$1 text=$2
+	shift 2
+	for w; do
+		[ "$w" != "$text" ] || return 0
+	done
+	usage_error "$option: \"$text\" is none of: $*"
+}
+
+lab_name_check() {
+	[[ $1 =~ ^[A-Za-z0-9_.]{1,32}$ ]] && [ "${1#.}" = "$1" ] ||
+		usage_error "\"$1\" is not a lab's name: 1 to 32 letters, digits, _ and ."
+}
+
+lab_use() {
+	LAB_NAME=$1
+	LAB_DIR=$LAB_ROOT/$1
+	LAB_SW=saina-$1-sw
+}
+
+# The options a lab was made with, for the commands that come later.
+lab_conf_write() {
+	declare -p LAB_WORKERS LAB_BRIDGE LAB_MTU LAB_RATE LAB_LOSS LAB_DELAY \
+		LAB_SEED LAB_GRO LAB_CSUM | sed 's/^declare --/declare -g/' >"$LAB_DIR/lab.conf"
+}
+
+lab_load() {
+	lab_use "$1"
+	[ -r "$LAB_DIR/lab.conf" ] || return 1
+	# shellcheck source=/dev/null
+	. "$LAB_DIR/lab.conf"
+}
+
+lab_ns() { # WHERE
+	case $1 in
+	switch|sw) echo "$LAB_SW" ;;
+	*)	worker_check "$1"
+		echo "saina-$LAB_NAME-w$1" ;;
+	esac
+}
+
+lab_namespaces() {
+	local f
+	for f in "/run/netns/saina-$LAB_NAME-sw" "/run/netns/saina-$LAB_NAME-w"*; do
+		[ -e "$f" ] && basename "$f"
+	done
+	return 0
+}
+
+# All labs there are traces of, with and without a directory.
+lab_names_all() {
+	local f
+	{
+		for f in "$LAB_ROOT"/*/; do
+			basename "$f"
+		done
+		for f in /run/netns/saina-*; do
+			basename "$f" | sed -nE 's/^saina-([A-Za-z0-9_.]+)-(sw|w[0-9]+)$/\1/p'
+		done
+	} | sort -u
+}
+
+# A process is known by its number and the time it was started, because
+# numbers come round again.
+proc_start() { # PID
+	local stat
+	stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
+	# The name, in parentheses, may hold anything.
+	stat=${stat##*) }
+	# shellcheck disable=SC2086
+	set -- $stat
+	echo "${20}"
+}
+
+lab_owner_write() {
+	echo "$1 $(proc_start "$1")" >"$LAB_DIR/owner.pid"
+}
+
+lab_owner_alive() {
+	local pid start=
+	[ -r "$LAB_DIR/owner.pid" ] || return 1
+	read -r pid start <"$LAB_DIR/owner.pid"
+	[ -n "$start" ] && [ "$(proc_start "$pid")" = "$start" ]
+}
+
+lab_owner_text() {
+	local pid
+	read -r pid _ 2>/dev/null <"$LAB_DIR/owner.pid" || pid=unknown
+	lab_owner_alive && echo "$pid" || echo "$pid (gone)"
+}
+
+in_ns() { # NAMESPACE CMD...
+	local ns=$1
+	shift
+	nsenter --net="/run/netns/$ns" -- "$@"
+}
+
+# until_true SECONDS CMD...: polls; the status says whether CMD came true.
+until_true() {
+	local deadline=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		((SECONDS < deadline)) || return 1
+		sleep 0.05
+	done
+}
+
+# A process nobody has waited for yet is gone too.
+pid_gone() {
+	local state
+	state=$(sed -n 's/^State:[[:space:]]*\(.\).*/\1/p' "/proc/$1/status" 2>/dev/null)
+	[ -z "$state" ] || [ "$state" = Z ]
+}
+
+# stop_pid PID SECONDS: TERM, and KILL if that does not help in time.
+stop_pid() {
+	kill -TERM "$1" 2>/dev/null || return 0
+	until_true "$2" pid_gone "$1" && return 0
+	kill -KILL "$1" 2>/dev/null
+	until_true 5 pid_gone "$1"
+}
+
+# Undoes whatever is there of the lab, in any state.
+lab_undo() {
+	local ns pids
+	set +e
+	agent_undo
+	for ns in $(lab_namespaces); do
+		# Namespaces are ours alone: so are the processes in them.
+		pids=$(ip netns pids "$ns" 2>/dev/null)
+		# shellcheck disable=SC2086
+		[ "$ns" = "$LAB_SW" ] || [ -z "$pids" ] || kill -KILL $pids 2>/dev/null
+	done
+	switch_undo
+	for ns in $(lab_namespaces); do
+		pids=$(ip netns pids "$ns" 2>/dev/null)
+		# shellcheck disable=SC2086
+		[ -z "$pids" ] || kill -KILL $pids 2>/dev/null
+		ip netns del "$ns"
+	done
+	rm -rf "$LAB_DIR"
+	rmdir "$LAB_ROOT" 2>/dev/null
+	return 0
+}

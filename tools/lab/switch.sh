@@ -1,0 +1,88 @@
+# shellcheck shell=bash disable=SC2015,SC2034,SC2153
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The switch of a lab: a private Open vSwitch, or a Linux bridge.
+
+# Every OVS tool finds this lab's instance by these.
+ovs_env() {
+	OVS_RUNDIR=$LAB_DIR/ovs OVS_LOGDIR=$LAB_DIR/ovs OVS_DBDIR=$LAB_DIR/ovs \
+	OVS_SYSCONFDIR=$LAB_DIR/ovs "$@"
+}
+
+ovs_vsctl() {
+	ovs_env ovs-vsctl --timeout=60 --db="unix:$LAB_DIR/db.sock" "$@"
+}
+
+switch_up() {
+	ip netns add "$LAB_SW"
+	in_ns "$LAB_SW" sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1
+	ip -n "$LAB_SW" link set lo up
+	case $LAB_BRIDGE in
+	ovs)	switch_up_ovs ;;
+	linux)	ip -n "$LAB_SW" link add br0 type bridge mcast_snooping 0
+		ip -n "$LAB_SW" link set br0 mtu "$LAB_MTU" ;;
+	esac
+	ip -n "$LAB_SW" addr add "$LAB_NET.1/24" dev br0
+	ip -n "$LAB_SW" link set br0 up
+}
+
+switch_up_ovs() {
+	local schema=/usr/share/openvswitch/vswitch.ovsschema
+	command -v ovs-vswitchd >/dev/null && [ -r $schema ] ||
+		die "Open vSwitch is not installed: tools/install-deps, or take --bridge linux"
+	[ -c /dev/net/tun ] || die "no /dev/net/tun: the userspace datapath of Open vSwitch needs it; take --bridge linux"
+	mkdir -p "$LAB_DIR/ovs"
+	ovs_env ovsdb-tool create "$LAB_DIR/ovs/conf.db" $schema
+	ovs_env in_ns "$LAB_SW" ovsdb-server "$LAB_DIR/ovs/conf.db" \
+		--remote="punix:$LAB_DIR/db.sock" --unixctl="$LAB_DIR/ovs/db.ctl" \
+		--pidfile="$LAB_DIR/ovs/db.pid" --log-file="$LAB_DIR/ovs/db.log" \
+		--verbose=console:off --detach --no-chdir 2>>"$LAB_DIR/ovs/start.log"
+	ovs_vsctl --no-wait init
+	# Open vSwitch 3.1 that is started within the first seconds of a
+	# machine's uptime runs without handler threads for ever: let it believe
+	# that the machine has been up for a while.
+	ovs_env in_ns "$LAB_SW" unshare -T --monotonic 1000 --boottime 1000 --fork -- \
+		ovs-vswitchd "unix:$LAB_DIR/db.sock" --unixctl="$LAB_DIR/ovs/vswitchd.ctl" \
+		--pidfile="$LAB_DIR/ovs/vswitchd.pid" --log-file="$LAB_DIR/ovs/vswitchd.log" \
+		--verbose=console:off --detach --no-chdir 2>>"$LAB_DIR/ovs/start.log"
+	ovs_vsctl add-br br0 -- set bridge br0 datapath_type=netdev fail-mode=standalone \
+		-- set interface br0 "mtu_request=$LAB_MTU"
+	until_true 10 ip -n "$LAB_SW" link show br0 >/dev/null 2>&1 ||
+		die "Open vSwitch made no br0: see $LAB_DIR/ovs/vswitchd.log"
+	# The userspace datapath does not complete checksums left to hardware.
+	in_ns "$LAB_SW" ethtool -K br0 tx off >/dev/null 2>&1 || true
+}
+
+# Ports are plugged in at one go: each ovs-vsctl waits for the daemon.
+switch_ports_add() { # WORKER...
+	local i args=()
+	# shellcheck disable=SC2068
+	for i in $@; do
+		ip -n "$LAB_SW" link show "p$i" >/dev/null 2>&1 || worker_link "$i"
+		if [ "$LAB_BRIDGE" = ovs ]; then
+			args+=(-- --may-exist add-port br0 "p$i" -- set interface "p$i" "mtu_request=$LAB_MTU")
+		else
+			ip -n "$LAB_SW" link set "p$i" master br0
+		fi
+	done
+	[ "$LAB_BRIDGE" = linux ] || ovs_vsctl "${args[@]}"
+}
+
+switch_port_del() { # WORKER
+	if [ "$LAB_BRIDGE" = ovs ]; then
+		ovs_vsctl --if-exists del-port br0 "p$1"
+	else
+		ip -n "$LAB_SW" link del "p$1"
+	fi
+}
+
+# The database goes away with the lab: there is nothing to be saved.
+switch_undo() {
+	local f pid
+	for f in vswitchd db; do
+		pid=$(cat "$LAB_DIR/ovs/$f.pid" 2>/dev/null) || continue
+		[ "$(readlink "/proc/$pid/ns/net" 2>/dev/null)" = "net:[$(stat -Lc %i "/run/netns/$LAB_SW" 2>/dev/null)]" ] &&
+			kill -KILL "$pid" 2>/dev/null
+	done
+	return 0
+}
