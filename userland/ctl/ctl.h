@@ -16,7 +16,8 @@
 
 struct saina_ctl;
 
-/* @path: unix socket, NULL = find out.  On failure *error is a sentence that
+/* @path: unix socket, or "kernel", NULL = find out ($SAINA_CONTROL, $SAINA_CTL_SOCKET,
+ * the kernel, the default socket, in this order).  On failure *error is a sentence that
  * says what to do next (static storage). */
 int saina_ctl_open(struct saina_ctl **ctl, const char *path, const char **error);
 void saina_ctl_close(struct saina_ctl *ctl);
@@ -31,7 +32,11 @@ struct nlmsghdr *saina_ctl_msg(struct saina_ctl *ctl, int cmd, int dump);
 int saina_ctl_call(struct saina_ctl *ctl, struct nlmsghdr *nlh,
 		   int (*cb)(const struct nlmsghdr *nlh, void *arg), void *arg);
 const char *saina_ctl_error(const struct saina_ctl *ctl);
-/* Subscribe, then read notifications one at a time. */
+/* Name of the attribute the last refusal was about ("policy"), or NULL. */
+const char *saina_ctl_error_attr(const struct saina_ctl *ctl);
+/* Subscribe, then read notifications one at a time: returns what @cb returned,
+ * -ETIMEDOUT, -EINTR (a signal came), -ENOBUFS (some were lost; go on), or the
+ * negative errno of a broken connection.  @timeout_ms < 0: for ever. */
 int saina_ctl_subscribe(struct saina_ctl *ctl, unsigned int groups);
 int saina_ctl_next(struct saina_ctl *ctl, int timeout_ms,
 		   int (*cb)(const struct nlmsghdr *nlh, void *arg), void *arg);

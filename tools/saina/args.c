@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Words of the command line.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "args.h"
+
+const char *args_peek(const struct args *a)
+{
+	return a->argc > 0 ? a->argv[0] : NULL;
+}
+
+const char *args_next(struct args *a)
+{
+	if (a->argc <= 0)
+		return NULL;
+	a->argc--;
+	return *a->argv++;
+}
+
+int args_error(const struct args *a, const char *fmt, ...)
+{
+	va_list ap;
+
+	fprintf(stderr, "saina: %s: ", a->cmd);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	return EXIT_USAGE;
+}
+
+int args_done(struct args *a)
+{
+	if (a->argc > 0)
+		return args_error(a, "\"%s\" is one word too many", a->argv[0]);
+	return 0;
+}
+
+bool args_matches(const char *word, const char *full)
+{
+	size_t n = strlen(word);
+
+	return n && !strncmp(word, full, n);
+}
+
+int args_table(const char *word, const void *names, size_t n, size_t stride)
+{
+	for (size_t i = 0; i < n; i++) {
+		const char *name;
+
+		memcpy(&name, (const char *)names + i * stride, sizeof(name));
+		if (args_matches(word, name))
+			return (int)i;
+	}
+	return -1;
+}
+
+bool args_number(const char *word, uint64_t min, uint64_t max, uint64_t *value)
+{
+	unsigned long long v;
+	char *end;
+
+	/* strtoull() takes blanks and signs, and 010 for eight */
+	if (*word < '0' || *word > '9')
+		return false;
+	errno = 0;
+	v = strtoull(word, &end, word[0] == '0' && (word[1] | 0x20) == 'x' ? 16 : 10);
+	if (errno || *end || v < min || v > max)
+		return false;
+	*value = v;
+	return true;
+}
+
+static void store(const struct key *k, void *obj, uint64_t v)
+{
+	char *to = (char *)obj + k->offset;
+	uint8_t v8 = v;
+	uint16_t v16 = v;
+	uint32_t v32 = v;
+
+	switch (k->size) {
+	case 1:
+		memcpy(to, &v8, 1);
+		break;
+	case 2:
+		memcpy(to, &v16, 2);
+		break;
+	case 4:
+		memcpy(to, &v32, 4);
+		break;
+	case 8:
+		memcpy(to, &v, 8);
+		break;
+	default:
+		abort();
+	}
+}
+
+/* A decimal fraction; strtod() would also take "nan", "inf" and blanks. */
+static bool real(const char *word, const char *suffix, double max, double *value)
+{
+	char *end;
+
+	if ((*word < '0' || *word > '9') && *word != '.')
+		return false;
+	if (word[0] == '0' && (word[1] | 0x20) == 'x')
+		return false;
+	errno = 0;
+	*value = strtod(word, &end);
+	if (errno || end == word || (*end && strcmp(end, suffix)))
+		return false;
+	if (*end && !strcmp(suffix, "%"))
+		*value /= 100;
+	return *value >= 0 && *value <= max;
+}
+
+static int bad(const struct args *a, const struct key *k, const char *word, const char *allowed)
+{
+	return args_error(a, "\"%s\" for \"%s\" is not allowed: it takes %s", word, k->name, allowed);
+}
+
+static int key_value(const struct args *a, const struct key *k, const char *word, void *obj)
+{
+	char allowed[256];
+	size_t n = 0;
+	uint64_t v;
+	double f;
+
+	switch (k->kind) {
+	case KEY_S8: {
+		bool minus = *word == '-';
+
+		if (!args_number(word + minus, 0, minus ? (uint64_t)-k->min : k->max, &v)) {
+			snprintf(allowed, sizeof(allowed), "a number from %" PRId64 " to %" PRIu64,
+				 k->min, k->max);
+			return bad(a, k, word, allowed);
+		}
+		store(k, obj, minus ? -v : v);
+		return 0;
+	}
+	case KEY_STRING:
+		n = strlen(word);
+		if (n < (uint64_t)k->min || n > k->max) {
+			snprintf(allowed, sizeof(allowed), "%" PRId64 " to %" PRIu64 " characters",
+				 k->min, k->max);
+			return bad(a, k, word, allowed);
+		}
+		memcpy((char *)obj + k->offset, word, n + 1);
+		return 0;
+	case KEY_WORD:
+		for (int i = 0; k->words[i]; i++) {
+			if (k->words[i][0] && !strcmp(word, k->words[i])) {
+				store(k, obj, i + k->min);
+				return 0;
+			}
+			if (k->words[i][0])
+				n += snprintf(allowed + n, sizeof(allowed) - n, "%s%s",
+					      n ? ", " : "", k->words[i]);
+		}
+		return bad(a, k, word, allowed);
+	case KEY_BYTES: {
+		static const char units[] = "KMGT";
+		char digits[32];
+		const char *u;
+		int shift = 0;
+
+		n = strlen(word);
+		if (n && n < sizeof(digits)) {
+			memcpy(digits, word, n + 1);
+			u = strchr(units, digits[n - 1] & ~0x20);
+			if (u && digits[n - 1] > '9') {
+				shift = 10 * (int)(u - units + 1);
+				digits[n - 1] = 0;
+			}
+			if (args_number(digits, 0, UINT64_MAX >> shift, &v) &&
+			    (v << shift) >= (uint64_t)k->min && (v << shift) <= k->max) {
+				store(k, obj, v << shift);
+				return 0;
+			}
+		}
+		return bad(a, k, word, "a number of bytes, as 1048576, 64M or 2G");
+	}
+	case KEY_SHARE:
+		if (!real(word, "%", 1.0, &f))
+			return bad(a, k, word, "a share from 0 to 1, as 0.2 or 20%");
+		f = rint(f * 4294967296.0);
+		store(k, obj, f > 4294967295.0 ? UINT32_MAX : (uint64_t)f);
+		return 0;
+	case KEY_MS:
+		if (!real(word, "ms", (double)k->max, &f)) {
+			snprintf(allowed, sizeof(allowed), "milliseconds from 0 to %" PRIu64 ", as 0.5 or 20",
+				 k->max);
+			return bad(a, k, word, allowed);
+		}
+		store(k, obj, (uint64_t)rint(f * 1000));
+		return 0;
+	default:
+		if (!args_number(word, k->min, k->max, &v)) {
+			snprintf(allowed, sizeof(allowed), "a number from %" PRId64 " to %" PRIu64,
+				 k->min, k->max);
+			return bad(a, k, word, allowed);
+		}
+		store(k, obj, v);
+		return 0;
+	}
+}
+
+static void list(char *text, size_t size, const struct key *keys, size_t n, const char *prefix)
+{
+	size_t len = 0;
+
+	text[0] = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (args_matches(prefix, keys[i].name) || !*prefix)
+			len += snprintf(text + len, size - len, "%s%s", len ? ", " : "",
+					keys[i].name);
+	}
+}
+
+int args_keys(struct args *a, const struct key *keys, size_t n, void *obj, uint64_t *has)
+{
+	uint64_t given = 0;	/* by index */
+	const char *word, *value;
+	char names[512];
+	int ret;
+
+	while ((word = args_next(a))) {
+		const struct key *k = NULL;
+		int hits = 0;
+
+		for (size_t i = 0; i < n && (!k || strcmp(k->name, word)); i++) {
+			if (args_matches(word, keys[i].name)) {
+				k = &keys[i];
+				hits++;
+			}
+		}
+		if (k && !strcmp(k->name, word))
+			hits = 1;
+		if (!k) {
+			list(names, sizeof(names), keys, n, "");
+			return args_error(a, "\"%s\" is not known here; allowed: %s", word, names);
+		}
+		if (hits > 1) {
+			list(names, sizeof(names), keys, n, word);
+			return args_error(a, "\"%s\" can mean several: %s", word, names);
+		}
+		if (given & (1ull << (k - keys)))
+			return args_error(a, "\"%s\" is given twice", k->name);
+		given |= 1ull << (k - keys);
+		if (k->kind == KEY_FLAG) {
+			store(k, obj, 1);
+		} else {
+			value = args_next(a);
+			if (!value)
+				return args_error(a, "\"%s\" wants a value", k->name);
+			ret = key_value(a, k, value, obj);
+			if (ret)
+				return ret;
+		}
+		*has |= 1ull << k->attr;
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (keys[i].required && !(given & (1ull << i)))
+			return args_error(a, "\"%s\" is missing", keys[i].name);
+	}
+	return 0;
+}

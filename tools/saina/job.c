@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * saina job - jobs: add, set, del, show.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool.h"
+
+#define HAS(A) SAINA_CTL_HAS(job, SAINA_A_JOB_##A)
+
+static const char *const elem_words[] = { "int32", "float32", "bfloat16", NULL };	/* from 1 */
+
+static void sfcd_print(const struct saina_ctl_job *job)
+{
+	out_open("sfcd");
+	out_text("    sfcd");
+	out_uint("converged", " converged %" PRIu64, job->sfcd_converged);
+	if (job->sfcd_observed)
+		out_float("flip_share", " flips %.4f",
+			  (double)job->sfcd_flips / (double)job->sfcd_observed);
+	else
+		out_null("flip_share", " flips -");
+	out_uint("flips", " (%" PRIu64, job->sfcd_flips);
+	out_uint("observed", " of %" PRIu64 " signs)\n", job->sfcd_observed);
+	out_close();
+}
+
+static void policy_print(const struct saina_ctl_job *job)
+{
+	bool waits = HAS(POLICY_SEQ_ACTIVE) && job->policy_seq_active != job->policy_seq;
+
+	out_str("policy", "    policy %s", job->policy);
+	out_uint("policy_seq", " seq %" PRIu64, job->policy_seq);
+	out_flag("policy_pending", ", asked for", waits);
+	if (HAS(POLICY_ACTIVE))
+		out_str("policy_active", waits ? "; in force %s" : NULL, job->policy_active);
+	else
+		out_null("policy_active", waits ? "; none in force yet" : NULL);
+	if (HAS(POLICY_SEQ_ACTIVE))
+		out_uint("policy_active_seq", waits && job->policy_seq_active ? " seq %" PRIu64 : NULL,
+			 job->policy_seq_active);
+	out_text("\n");
+}
+
+void job_print(const struct saina_ctl_job *job)
+{
+	const char *type = "unknown";
+
+	if (job->elem_type >= SAINA_ELEM_INT32 && job->elem_type <= SAINA_ELEM_BFLOAT16)
+		type = elem_words[job->elem_type - SAINA_ELEM_INT32];
+
+	out_uint("id", "%" PRIu64 ": ", job->id);
+	out_str("name", "%s: ", job->name);
+	out_str("state", "%s", job_state_name(job->state));
+	out_uint("round", " round %" PRIu64, job->round);
+	out_uint("k", " k %" PRIu64, job->k);
+	out_uint("workers", " workers %" PRIu64, job->workers);
+	out_ids("active", " active %s", job->active);
+	out_uint("open_slots", " open-slots %" PRIu64 "\n", job->open_slots);
+	policy_print(job);
+	out_text("   ");
+	out_uint("elements", " elements %" PRIu64, job->elements);
+	out_str("type", " type %s", type);
+	out_uint("payload", " payload %" PRIu64, job->payload);
+	out_uint("segments", " segments %" PRIu64, job->segments);
+	out_uint("pool", " pool %" PRIu64, job->pool);
+	out_uint("ring", " ring %" PRIu64, job->ring);
+	out_int("exponent", " exponent %" PRId64, job->exponent);
+	out_bytes("memory", " memory %s\n", job->memory);
+	out_text("   ");
+	out_uint("heartbeat_ms", " heartbeat %" PRIu64 " ms", job->heartbeat_ms);
+	out_uint("dead_ms", " dead %" PRIu64 " ms", job->dead_ms);
+	out_uint("generation", " generation %" PRIu64, job->generation);
+	if (HAS(TOKEN))
+		out_str("token", " token %s", job->token);
+	/* must stay 0: a slot that saw two policies is a bug, so it is not hidden */
+	out_uint("policy_mix", job->policy_mix ? " POLICY-MIX %" PRIu64 "\n" : "\n",
+		 job->policy_mix);
+	if (HAS(SFCD_CONVERGED) || HAS(SFCD_OBSERVED))
+		sfcd_print(job);
+}
+
+static void show_one(void *arg, const void *obj)
+{
+	int *n = arg;
+
+	(*n)++;
+	out_open(NULL);
+	job_print(obj);
+	out_close();
+}
+
+static int job_show(const struct tool *t, struct args *a)
+{
+	struct saina_ctl_job req = { 0 };
+	struct saina_ctl *ctl;
+	bool one = !!args_peek(a);
+	int ret, n = 0;
+
+	if (one) {
+		ret = parse_job(a, args_next(a), &req.has, SAINA_A_JOB_ID, SAINA_A_JOB_NAME,
+				&req.id, req.name);
+		if (!ret)
+			ret = args_done(a);
+		if (ret)
+			return ret;
+	}
+	ctl = rpc_open(t);
+	if (!ctl)
+		return EXIT_FAILURE;
+	out_begin(t->mode);
+	ret = rpc_call(ctl, SAINA_CMD_JOB_GET, !one, one ? &saina_ctl_job_class : NULL, &req,
+		       &saina_ctl_job_class, show_one, &n);
+	if (!ret && !one && !n)
+		out_text("no jobs (make one: saina job add NAME elements N workers N)\n");
+	if (ret ? 0 : out_end())
+		ret = EXIT_FAILURE;
+	saina_ctl_close(ctl);
+	return ret;
+}
+
+static const struct key add_keys[] = {
+	{ "elements", KEY_U64, SAINA_A_JOB_ELEMENTS, KEY(saina_ctl_job, elements), .min = 1,
+	  .max = UINT64_MAX, .required = true },
+	{ "workers", KEY_U8, SAINA_A_JOB_WORKERS, KEY(saina_ctl_job, workers), .min = 1,
+	  .max = SAINA_WORKERS_MAX, .required = true },
+	{ "id", KEY_U16, SAINA_A_JOB_ID, KEY(saina_ctl_job, id), .max = SAINA_JOBS_MAX - 1 },
+	{ "payload", KEY_U16, SAINA_A_JOB_PAYLOAD, KEY(saina_ctl_job, payload), .max = UINT16_MAX },
+	{ "pool", KEY_U32, SAINA_A_JOB_POOL, KEY(saina_ctl_job, pool), .max = UINT32_MAX },
+	{ "ring", KEY_U32, SAINA_A_JOB_RING, KEY(saina_ctl_job, ring), .max = UINT32_MAX },
+	{ "type", KEY_WORD, SAINA_A_JOB_ELEM_TYPE, KEY(saina_ctl_job, elem_type),
+	  .min = SAINA_ELEM_INT32, .words = elem_words },
+	{ "policy", KEY_STRING, SAINA_A_JOB_POLICY, KEY(saina_ctl_job, policy), .min = 1,
+	  .max = 95 },
+	{ "token", KEY_STRING, SAINA_A_JOB_TOKEN, KEY(saina_ctl_job, token),
+	  .max = SAINA_TOKEN_LEN },
+	{ "exponent", KEY_S8, SAINA_A_JOB_EXPONENT, KEY(saina_ctl_job, exponent), .min = -126,
+	  .max = 127 },
+	{ "heartbeat", KEY_U16, SAINA_A_JOB_HEARTBEAT_MS, KEY(saina_ctl_job, heartbeat_ms),
+	  .max = UINT16_MAX },
+	{ "dead", KEY_U16, SAINA_A_JOB_DEAD_MS, KEY(saina_ctl_job, dead_ms), .max = UINT16_MAX },
+};
+
+static int job_add(const struct tool *t, struct args *a)
+{
+	struct saina_ctl_job req = { 0 };
+	const char *name = args_next(a);
+	struct saina_ctl *ctl;
+	int ret, n = 0;
+
+	if (!name)
+		return args_error(a, "the new job wants a name");
+	if (!*name || strlen(name) >= sizeof(req.name))
+		return args_error(a, "\"%s\" cannot be a name: names have 1 to %zu characters", name,
+				  sizeof(req.name) - 1);
+	strcpy(req.name, name);
+	SAINA_CTL_SET(&req, SAINA_A_JOB_NAME);
+	ret = args_keys(a, add_keys, ARRAY_SIZE(add_keys), &req, (uint64_t *)&req.has);
+	if (ret)
+		return ret;
+	ctl = rpc_open(t);
+	if (!ctl)
+		return EXIT_FAILURE;
+	out_begin(t->mode);
+	ret = rpc_call(ctl, SAINA_CMD_JOB_NEW, false, &saina_ctl_job_class, &req,
+		       &saina_ctl_job_class, show_one, &n);
+	if (ret ? 0 : out_end())
+		ret = EXIT_FAILURE;
+	saina_ctl_close(ctl);
+	return ret;
+}
+
+static const struct key set_keys[] = {
+	{ "policy", KEY_STRING, SAINA_A_JOB_POLICY, KEY(saina_ctl_job, policy), .min = 1,
+	  .max = 95 },
+	{ "state", KEY_WORD, SAINA_A_JOB_STATE, KEY(saina_ctl_job, state),
+	  .min = SAINA_JOB_FORMING, .words = job_state_words },
+	{ "token", KEY_STRING, SAINA_A_JOB_TOKEN, KEY(saina_ctl_job, token),
+	  .max = SAINA_TOKEN_LEN },
+	{ "heartbeat", KEY_U16, SAINA_A_JOB_HEARTBEAT_MS, KEY(saina_ctl_job, heartbeat_ms),
+	  .max = UINT16_MAX },
+	{ "dead", KEY_U16, SAINA_A_JOB_DEAD_MS, KEY(saina_ctl_job, dead_ms), .max = UINT16_MAX },
+};
+
+static int job_change(const struct tool *t, struct args *a, int cmd, const struct key *keys,
+		      size_t n)
+{
+	struct saina_ctl_job req = { 0 };
+	struct saina_ctl *ctl;
+	int ret;
+
+	ret = parse_job(a, args_next(a), &req.has, SAINA_A_JOB_ID, SAINA_A_JOB_NAME, &req.id,
+			req.name);
+	if (ret)
+		return ret;
+	if (n && !args_peek(a))
+		return args_error(a, "set what?  Allowed: policy, state, token, heartbeat, dead");
+	ret = n ? args_keys(a, keys, n, &req, (uint64_t *)&req.has) : args_done(a);
+	if (ret)
+		return ret;
+	ctl = rpc_open(t);
+	if (!ctl)
+		return EXIT_FAILURE;
+	ret = rpc_call(ctl, cmd, false, &saina_ctl_job_class, &req, NULL, NULL, NULL);
+	saina_ctl_close(ctl);
+	return ret;
+}
+
+static int job_set(const struct tool *t, struct args *a)
+{
+	return job_change(t, a, SAINA_CMD_JOB_SET, set_keys, ARRAY_SIZE(set_keys));
+}
+
+static int job_del(const struct tool *t, struct args *a)
+{
+	return job_change(t, a, SAINA_CMD_JOB_DEL, NULL, 0);
+}
+
+int tool_job(const struct tool *t, struct args *a)
+{
+	static const struct tool_cmd cmds[] = {
+		{ "show", job_show, "[JOB]" },
+		{ "list", job_show, NULL },
+		{ "add", job_add,
+		  "NAME elements N workers N [id N] [payload E] [pool N] [ring R]\n"
+		  "      [type int32|float32|bfloat16] [policy POLICY] [token T] [exponent E]\n"
+		  "      [heartbeat MS] [dead MS]" },
+		{ "set", job_set,
+		  "JOB [policy POLICY] [state forming|running|stopped] [token T]\n"
+		  "      [heartbeat MS] [dead MS]" },
+		{ "del", job_del, "JOB" },
+	};
+
+	return tool_dispatch(t, a, "job", cmds, ARRAY_SIZE(cmds));
+}

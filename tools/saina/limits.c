@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * saina limits - how many jobs, and how much memory they may take.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tool.h"
+
+static void show_one(void *arg, const void *obj)
+{
+	const struct saina_ctl_limits *l = obj;
+
+	out_open(NULL);
+	out_uint("jobs_used", "jobs %" PRIu64, l->jobs_used);
+	out_uint("jobs", " of %" PRIu64 "\n", l->jobs);
+	out_bytes("memory_used", "memory %s", l->memory_used);
+	out_bytes("memory", " of %s\n", l->memory);
+	out_bytes("memory_job", "memory-job %s at most\n", l->memory_job);
+	out_close();
+}
+
+static int limits_show(const struct tool *t, struct args *a)
+{
+	struct saina_ctl *ctl;
+	int ret = args_done(a);
+
+	if (ret)
+		return ret;
+	ctl = rpc_open(t);
+	if (!ctl)
+		return EXIT_FAILURE;
+	out_begin(t->mode);
+	ret = rpc_call(ctl, SAINA_CMD_LIMITS_GET, false, NULL, NULL, &saina_ctl_limits_class,
+		       show_one, NULL);
+	if (ret ? 0 : out_end())
+		ret = EXIT_FAILURE;
+	saina_ctl_close(ctl);
+	return ret;
+}
+
+static int limits_set(const struct tool *t, struct args *a)
+{
+	static const struct key keys[] = {
+		{ "jobs", KEY_U32, SAINA_A_LIMITS_JOBS, KEY(saina_ctl_limits, jobs),
+		  .max = UINT32_MAX },
+		{ "memory-job", KEY_BYTES, SAINA_A_LIMITS_MEMORY_JOB,
+		  KEY(saina_ctl_limits, memory_job), .max = UINT64_MAX },
+		{ "memory", KEY_BYTES, SAINA_A_LIMITS_MEMORY, KEY(saina_ctl_limits, memory),
+		  .max = UINT64_MAX },
+	};
+	struct saina_ctl_limits req = { 0 };
+	struct saina_ctl *ctl;
+	int ret;
+
+	if (!args_peek(a))
+		return args_error(a, "set what?  Allowed: jobs, memory-job, memory");
+	ret = args_keys(a, keys, ARRAY_SIZE(keys), &req, (uint64_t *)&req.has);
+	if (ret)
+		return ret;
+	ctl = rpc_open(t);
+	if (!ctl)
+		return EXIT_FAILURE;
+	ret = rpc_call(ctl, SAINA_CMD_LIMITS_SET, false, &saina_ctl_limits_class, &req, NULL, NULL,
+		       NULL);
+	saina_ctl_close(ctl);
+	return ret;
+}
+
+int tool_limits(const struct tool *t, struct args *a)
+{
+	static const struct tool_cmd cmds[] = {
+		{ "show", limits_show, "" },
+		{ "list", limits_show, NULL },
+		{ "set", limits_set, "[jobs N] [memory-job BYTES] [memory BYTES]" },
+	};
+
+	return tool_dispatch(t, a, "limits", cmds, ARRAY_SIZE(cmds));
+}

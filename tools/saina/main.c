@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * saina - shows and changes everything about the aggregator, in the manner of
+ * ip(8): options, then an object, then a command.
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool.h"
+
+static const struct {
+	const char *name;
+	int (*fn)(const struct tool *t, struct args *a);
+	const char *description;
+} objects[] = {
+	/* the order decides what an abbreviation means */
+	{ "job",	tool_job,	"jobs: add, change, remove, show" },
+	{ "worker",	tool_worker,	"workers of jobs: show, change, remove" },
+	{ "port",	tool_port,	"ports of the bridge, and faults injected there" },
+	{ "slot",	tool_slot,	"slots that wait for workers, and for whom" },
+	{ "stats",	tool_stats,	"counters, per job and worker" },
+	{ "limits",	tool_limits,	"how many jobs and how much memory" },
+	{ "monitor",	tool_monitor,	"changes and events as they happen" },
+};
+
+static const char objects_list[] = "job, worker, port, slot, stats, limits, monitor";
+
+static void usage(FILE *to)
+{
+	fprintf(to, "Usage: saina [OPTION...] OBJECT [COMMAND [ARGUMENT...]]\n\nObjects:\n");
+	for (size_t i = 0; i < ARRAY_SIZE(objects); i++)
+		fprintf(to, "  %-10s%s\n", objects[i].name, objects[i].description);
+	fprintf(to,
+		"\nOptions:\n"
+		"  -j, --json           JSON instead of text\n"
+		"  -p, --pretty         JSON, indented\n"
+		"  -s, --socket PATH    control socket of sainad, or \"kernel\" for saina.ko\n"
+		"                       (else $SAINA_CONTROL, else whichever is there)\n"
+		"  -V, --version        print the version\n"
+		"  -h, --help           print this\n"
+		"\n\"saina OBJECT help\" lists the commands of an object.  Objects and commands\n"
+		"can be abbreviated.  See saina(8).\n");
+}
+
+int tool_dispatch(const struct tool *t, struct args *a, const char *object,
+		  const struct tool_cmd *cmds, size_t n)
+{
+	const char *word = args_next(a);
+	char names[256], cmd[64];
+	size_t len = 0;
+	int i = 0;
+
+	if (word && !strcmp(word, "help")) {
+		printf("Usage:\n");
+		for (size_t j = 0; j < n; j++) {
+			if (cmds[j].help)
+				printf("  saina %s %s%s%s\n", object, cmds[j].name,
+				       *cmds[j].help ? " " : "", cmds[j].help);
+		}
+		return fflush(stdout) ? EXIT_FAILURE : 0;
+	}
+	if (word)
+		i = args_table(word, cmds, n, sizeof(*cmds));
+	if (i < 0) {
+		for (size_t j = 0; j < n; j++)
+			len += snprintf(names + len, sizeof(names) - len, "%s%s", j ? ", " : "",
+					cmds[j].name);
+		return args_error(a, "\"%s\" is no command of %s; allowed: %s, help", word, object,
+				  names);
+	}
+	snprintf(cmd, sizeof(cmd), "%s %s", object, cmds[i].name);
+	a->cmd = cmd;
+	i = cmds[i].fn(t, a);
+	a->cmd = object;	/* @cmd goes out of scope */
+	return i;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "json", no_argument, NULL, 'j' },
+		{ "pretty", no_argument, NULL, 'p' },
+		{ "socket", required_argument, NULL, 's' },
+		{ "version", no_argument, NULL, 'V' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 },
+	};
+	struct tool t = { .mode = OUT_TEXT };
+	struct args a;
+	int c, i;
+
+	opterr = 0;	/* our own sentences */
+	while ((c = getopt_long(argc, argv, "+:jps:Vh", options, NULL)) != -1) {
+		switch (c) {
+		case 'j':
+			if (t.mode == OUT_TEXT)
+				t.mode = OUT_JSON;
+			break;
+		case 'p':
+			t.mode = OUT_PRETTY;
+			break;
+		case 's':
+			t.socket = optarg;
+			break;
+		case 'V':
+			printf("saina %s\n", SAINA_VERSION);
+			return fflush(stdout) ? EXIT_FAILURE : 0;
+		case 'h':
+			usage(stdout);
+			return fflush(stdout) ? EXIT_FAILURE : 0;
+		case ':':
+			fprintf(stderr, "saina: option \"%s\" wants a value\n", argv[optind - 1]);
+			return EXIT_USAGE;
+		default:
+			if (optopt && optopt < 128)
+				fprintf(stderr, "saina: option \"-%c\" is not known", optopt);
+			else
+				fprintf(stderr, "saina: option \"%s\" is not known",
+					argv[optind - 1]);
+			fprintf(stderr, "; allowed: -j, -p, -s PATH, -V, -h\n");
+			return EXIT_USAGE;
+		}
+	}
+	argc -= optind;
+	argv += optind;
+	if (!argc) {
+		usage(stderr);
+		return EXIT_USAGE;
+	}
+	if (!strcmp(argv[0], "help")) {
+		usage(stdout);
+		return fflush(stdout) ? EXIT_FAILURE : 0;
+	}
+	i = args_table(argv[0], objects, ARRAY_SIZE(objects), sizeof(objects[0]));
+	if (i < 0) {
+		fprintf(stderr, "saina: \"%s\" is no object; allowed: %s\n", argv[0], objects_list);
+		return EXIT_USAGE;
+	}
+	a = (struct args){ argc - 1, argv + 1, objects[i].name };
+	return objects[i].fn(&t, &a);
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * saina monitor - changes and events as they happen, one per line.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tool.h"
+
+static volatile sig_atomic_t stopped;
+
+static void stop(int sig)
+{
+	stopped = 1;
+}
+
+static __u64 clock_ns(clockid_t id)
+{
+	struct timespec ts;
+
+	clock_gettime(id, &ts);
+	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+static void time_print(__u64 monotonic_ns)
+{
+	/* the offset is read anew: the wall clock may have been set meanwhile */
+	__u64 ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC) + monotonic_ns;
+	time_t s = (time_t)(ns / 1000000000);
+	char text[64];
+	struct tm tm;
+	size_t n;
+
+	localtime_r(&s, &tm);
+	n = strftime(text, sizeof(text), "%FT%T", &tm);
+	n += snprintf(text + n, sizeof(text) - n, ".%06u", (unsigned int)(ns / 1000 % 1000000));
+	strftime(text + n, sizeof(text) - n, "%z", &tm);
+	out_str("time", "%s ", text);
+	out_uint("monotonic_ns", NULL, monotonic_ns);
+}
+
+static void shares_print(const struct saina_ctl_event *ev)
+{
+	/* 0 signs observed: not a round of SFCD */
+	out_uint("flips", ev->b ? " flips %" PRIu64 : NULL, ev->a);
+	out_uint("observed", ev->b ? " of %" PRIu64 " signs" : NULL, ev->b);
+}
+
+static void states_print(const struct saina_ctl_event *ev)
+{
+	out_str("from", " %s", job_state_name(ev->a));
+	out_str("to", " -> %s", job_state_name(ev->b));
+}
+
+static void change_print(const struct saina_ctl_event *ev)
+{
+	out_uint("from", " %" PRIu64, ev->a);
+	out_uint("to", " -> %" PRIu64, ev->b);
+}
+
+static void degraded_print(const struct saina_ctl_event *ev)
+{
+	out_uint("segment", " segment %" PRIu64, ev->a);
+	out_uint("contributors", " contributors %" PRIu64, ev->b);
+}
+
+static void segment_print(const struct saina_ctl_event *ev)
+{
+	out_uint("segment", " segment %" PRIu64, ev->a);
+}
+
+static void late_print(const struct saina_ctl_event *ev)
+{
+	out_uint("late", " gradients %" PRIu64, ev->a);
+}
+
+static void port_event_print(const struct saina_ctl_event *ev)
+{
+	out_uint("ifindex", " ifindex %" PRIu64, ev->a);
+	out_str("port_state", " %s", ev->b ? "attached" : "gone");
+}
+
+static const struct {
+	__u32 type;
+	const char *name;
+	void (*print)(const struct saina_ctl_event *ev);
+} events[] = {
+	{ SAINA_EV_ROUND,		"round",		shares_print },
+	{ SAINA_EV_K,			"k",			change_print },
+	{ SAINA_EV_POLICY,		"policy",		change_print },
+	{ SAINA_EV_DEGRADED,		"degraded",		degraded_print },
+	{ SAINA_EV_STALE,		"stale",		segment_print },
+	{ SAINA_EV_JOB_STATE,		"job-state",		states_print },
+	{ SAINA_EV_WORKER_JOINED,	"worker-joined",	NULL },
+	{ SAINA_EV_WORKER_LEFT,		"worker-left",		NULL },
+	{ SAINA_EV_WORKER_DEAD,		"worker-dead",		NULL },
+	{ SAINA_EV_WORKER_LATE,		"worker-late",		late_print },
+	{ SAINA_EV_PORT,		"port",			port_event_print },
+};
+
+static void event_print(const struct saina_ctl_event *ev)
+{
+	const char *name = "unknown";
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(events) && events[i].type != ev->type; i++)
+		;
+	if (i < ARRAY_SIZE(events))
+		name = events[i].name;
+	time_print(ev->time);
+	out_str("event", "%s", name);
+	if (i == ARRAY_SIZE(events))
+		out_uint("type", " %" PRIu64, ev->type);
+	if (SAINA_CTL_HAS(ev, SAINA_A_EVENT_JOB_NAME))
+		out_str("job", " job %s", ev->job_name);
+	if (SAINA_CTL_HAS(ev, SAINA_A_EVENT_JOB_ID))
+		out_uint("job_id", ev->job_name[0] ? NULL : " job %" PRIu64, ev->job_id);
+	if (SAINA_CTL_HAS(ev, SAINA_A_EVENT_WORKER))
+		out_uint("worker", " worker %" PRIu64, ev->worker);
+	if (i < ARRAY_SIZE(events) && events[i].print)
+		events[i].print(ev);
+	if (SAINA_CTL_HAS(ev, SAINA_A_EVENT_ROUND))
+		out_uint("round", " round %" PRIu64, ev->round);
+	if (SAINA_CTL_HAS(ev, SAINA_A_EVENT_K))
+		out_uint("k", ev->k ? " k %" PRIu64 : NULL, ev->k);
+	if (ev->text[0])
+		out_str("text", " (%s)", ev->text);
+	out_text("\n");
+}
+
+/* A change of an object, on one line too: what changed is the object itself. */
+static void job_line(const struct saina_ctl_job *job)
+{
+	out_uint("id", NULL, job->id);
+	out_str("name", " %s", job->name);
+	out_str("state", " %s", job_state_name(job->state));
+	out_str("policy", " policy %s", job->policy);
+	out_uint("policy_seq", " seq %" PRIu64, job->policy_seq);
+	out_uint("workers", " workers %" PRIu64, job->workers);
+	out_ids("active", " active %s", job->active);
+	out_uint("generation", NULL, job->generation);
+	out_text("\n");
+}
+
+static void worker_line(const struct saina_ctl_worker *w)
+{
+	out_str("job", " %s", w->job_name);
+	out_uint("job_id", NULL, w->job_id);
+	out_uint("worker", " worker %" PRIu64, w->id);
+	out_str("name", w->name[0] ? " %s" : NULL, w->name);
+	out_str("state", " %s", worker_state_name(w->state));
+	out_str("port", w->ifname[0] ? " port %s" : NULL, w->ifname);
+	out_flag("relayed", " results relayed (slow)", w->relay);
+	out_text("\n");
+}
+
+static int note(const struct nlmsghdr *nlh, void *arg)
+{
+	static const char *const names[SAINA_CMD_MAX + 1] = {
+		[SAINA_CMD_JOB_NTF] = "job-changed",
+		[SAINA_CMD_JOB_DEL_NTF] = "job-deleted",
+		[SAINA_CMD_WORKER_NTF] = "worker-changed",
+		[SAINA_CMD_WORKER_DEL_NTF] = "worker-deleted",
+		[SAINA_CMD_PORT_NTF] = "port-changed",
+	};
+	const struct genlmsghdr *g = mnl_nlmsg_get_payload(nlh);
+	struct saina_ctl_worker worker;
+	struct saina_ctl_event event;
+	struct saina_ctl_port port;
+	struct saina_ctl_job job;
+
+	switch (g->cmd) {
+	case SAINA_CMD_EVENT:
+		if (saina_ctl_decode(nlh, &saina_ctl_event_class, &event))
+			goto malformed;
+		out_open(NULL);
+		event_print(&event);
+		out_close();
+		return 0;
+	case SAINA_CMD_JOB_NTF:
+	case SAINA_CMD_JOB_DEL_NTF:
+		if (saina_ctl_decode(nlh, &saina_ctl_job_class, &job))
+			goto malformed;
+		break;
+	case SAINA_CMD_WORKER_NTF:
+	case SAINA_CMD_WORKER_DEL_NTF:
+		if (saina_ctl_decode(nlh, &saina_ctl_worker_class, &worker))
+			goto malformed;
+		break;
+	case SAINA_CMD_PORT_NTF:
+		if (saina_ctl_decode(nlh, &saina_ctl_port_class, &port))
+			goto malformed;
+		break;
+	default:
+		return 0;	/* of a newer control plane */
+	}
+	out_open(NULL);
+	time_print(clock_ns(CLOCK_MONOTONIC));
+	out_str("event", "%s", names[g->cmd]);
+	if (g->cmd == SAINA_CMD_PORT_NTF) {
+		out_text(" ");
+		port_print(&port);
+	} else if (g->cmd == SAINA_CMD_JOB_NTF || g->cmd == SAINA_CMD_JOB_DEL_NTF) {
+		job_line(&job);
+	} else {
+		worker_line(&worker);
+	}
+	out_close();
+	return 0;
+malformed:
+	fprintf(stderr, "saina: monitor: a malformed notification was skipped\n");
+	return 0;
+}
+
+static int monitor(const struct tool *t, struct args *a, unsigned int groups)
+{
+	/* no SA_RESTART: the wait must end */
+	struct sigaction sa = { .sa_handler = stop };
+	struct saina_ctl *ctl;
+	int ret;
+
+	ret = args_done(a);
+	if (ret)
+		return ret;
+	ctl = rpc_open(t);
+	if (!ctl)
+		return EXIT_FAILURE;
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+	ret = saina_ctl_subscribe(ctl, groups);
+	if (ret) {
+		fprintf(stderr, "saina: %s\n", saina_ctl_error(ctl));
+		saina_ctl_close(ctl);
+		return EXIT_FAILURE;
+	}
+	out_stream(t->mode);
+	fprintf(stderr, "saina: monitoring (Ctrl-C ends it)\n");
+	while (!stopped && !ferror(stdout)) {
+		/* a finite wait: a signal may come just before it begins */
+		ret = saina_ctl_next(ctl, 500, note, NULL);
+		if (!ret || ret == -EINTR || ret == -ETIMEDOUT)
+			continue;
+		fprintf(stderr, "saina: %s\n", saina_ctl_error(ctl));
+		if (ret != -ENOBUFS)
+			break;
+	}
+	saina_ctl_close(ctl);
+	return out_end() || !stopped ? EXIT_FAILURE : 0;
+}
+
+static int monitor_all(const struct tool *t, struct args *a)
+{
+	return monitor(t, a, SAINA_GROUP_F_CONFIG | SAINA_GROUP_F_EVENTS);
+}
+
+static int monitor_config(const struct tool *t, struct args *a)
+{
+	return monitor(t, a, SAINA_GROUP_F_CONFIG);
+}
+
+static int monitor_events(const struct tool *t, struct args *a)
+{
+	return monitor(t, a, SAINA_GROUP_F_EVENTS);
+}
+
+int tool_monitor(const struct tool *t, struct args *a)
+{
+	static const struct tool_cmd cmds[] = {
+		{ "all", monitor_all, "" },
+		{ "config", monitor_config, "" },
+		{ "events", monitor_events, "" },
+	};
+
+	return tool_dispatch(t, a, "monitor", cmds, ARRAY_SIZE(cmds));
+}

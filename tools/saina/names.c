@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Words for numbers, and how people name jobs and workers.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "tool.h"
+
+const char *const job_state_words[] = { "forming", "running", "stopped", NULL };	/* from 1 */
+/* what may be set; absent is not a wish but the lack of a worker */
+const char *const worker_state_words[] = { "alive", "slow", "dead", "left", NULL };	/* from 1 */
+
+const char *job_state_name(unsigned int state)
+{
+	if (state < SAINA_JOB_FORMING || state > SAINA_JOB_STOPPED)
+		return "unknown";
+	return job_state_words[state - SAINA_JOB_FORMING];
+}
+
+const char *worker_state_name(unsigned int state)
+{
+	if (state == SAINA_WORKER_ABSENT)
+		return "absent";
+	if (state > SAINA_WORKER_LEFT)
+		return "unknown";
+	return worker_state_words[state - SAINA_WORKER_ALIVE];
+}
+
+int parse_job(const struct args *a, const char *word, __u64 *has, unsigned int attr_id,
+	      unsigned int attr_name, __u16 *id, char *name)
+{
+	uint64_t v;
+
+	if (!word)
+		return args_error(a, "which job?  Say its name or number");
+	if (strspn(word, "0123456789") == strlen(word) && *word) {
+		if (!args_number(word, 0, SAINA_JOBS_MAX - 1, &v))
+			return args_error(a, "\"%s\" is no job: numbers go from 0 to %d", word,
+					  SAINA_JOBS_MAX - 1);
+		*id = (__u16)v;
+		*has |= 1ull << attr_id;
+		return 0;
+	}
+	if (!*word || strlen(word) >= SAINA_NAME_LEN)
+		return args_error(a, "\"%s\" is no job: names have 1 to %d characters", word,
+				  SAINA_NAME_LEN - 1);
+	strcpy(name, word);
+	*has |= 1ull << attr_name;
+	return 0;
+}
+
+int parse_worker_id(const struct args *a, const char *word, __u8 *id)
+{
+	uint64_t v;
+
+	if (!word)
+		return args_error(a, "which worker?  Say its number");
+	if (!args_number(word, 0, SAINA_WORKERS_MAX - 1, &v))
+		return args_error(a, "\"%s\" is no worker: numbers go from 0 to %d", word,
+				  SAINA_WORKERS_MAX - 1);
+	*id = (__u8)v;
+	return 0;
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * saina port - ports of the bridge: how the program is attached, and the
+ * faults injected there.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool.h"
+
+static const char *mode_name(unsigned int mode)
+{
+	static const char *const names[] = { "none", "native", "generic" };
+
+	return mode < ARRAY_SIZE(names) ? names[mode] : "unknown";
+}
+
+static void faults_print(const struct saina_ctl_port *p)
+{
+	bool any = p->loss_in || p->loss_out || p->delay_in || p->delay_out;
+
+	if (!any && !out_is_json())
+		return;
+	out_text("    INJECTED");
+	out_open("injected");
+	out_float("loss_in", " loss-in %.4g", p->loss_in / 4294967296.0);
+	out_float("loss_out", " loss-out %.4g", p->loss_out / 4294967296.0);
+	out_usec("delay_in_us", " delay-in %s", p->delay_in);
+	out_usec("delay_out_us", " delay-out %s", p->delay_out);
+	out_uint("seed", " seed %" PRIu64 "\n", p->seed);
+	out_close();
+}
+
+void port_print(const struct saina_ctl_port *p)
+{
+	out_uint("ifindex", "%" PRIu64 ": ", p->ifindex);
+	out_str("port", "%s:", p->ifname);
+	out_str("mode", " mode %s", mode_name(p->mode));
+	out_str("driver", p->driver[0] ? " driver %s" : NULL, p->driver);
+	out_uint("mtu", " mtu %" PRIu64, p->mtu);
+	out_uint("workers", " workers %" PRIu64, p->workers);
+	out_uint("relayed", p->relayed ? " relayed %" PRIu64 : NULL, p->relayed);
+	out_text("\n");
+	if (SAINA_CTL_HAS(p, SAINA_A_PORT_TEXT) && p->text[0])
+		out_str("text", "    %s\n", p->text);
+	faults_print(p);
+}
+
+static void show_one(void *arg, const void *obj)
+{
+	int *n = arg;
+
+	(*n)++;
+	out_open(NULL);
+	port_print(obj);
+	out_close();
+}
+
+struct wanted {
+	const char *ifname;
+	int n;
+};
+
+static void show_wanted(void *arg, const void *obj)
+{
+	const struct saina_ctl_port *p = obj;
+	struct wanted *w = arg;
+
+	if (!w->ifname || !strcmp(w->ifname, p->ifname))
+		show_one(&w->n, obj);
+}
+
+static int port_show(const struct tool *t, struct args *a)
+{
+	struct wanted w = { .ifname = args_next(a) };
+	struct saina_ctl *ctl;
+	int ret = args_done(a);
+
+	if (ret)
+		return ret;
+	ctl = rpc_open(t);
+	if (!ctl)
+		return EXIT_FAILURE;
+	out_begin(t->mode);
+	ret = rpc_call(ctl, SAINA_CMD_PORT_GET, true, NULL, NULL, &saina_ctl_port_class,
+		       show_wanted, &w);
+	if (!ret && !w.n && w.ifname) {
+		fprintf(stderr, "saina: \"%s\" is no port of the bridge\n", w.ifname);
+		ret = EXIT_FAILURE;
+	} else if (!ret && !w.n) {
+		out_text("no ports (the bridge has none, or sainad has not found it: saina doctor)\n");
+	}
+	if (ret ? 0 : out_end())
+		ret = EXIT_FAILURE;
+	saina_ctl_close(ctl);
+	return ret;
+}
+
+static int port_set(const struct tool *t, struct args *a)
+{
+	static const struct key keys[] = {
+		{ "loss-in", KEY_SHARE, SAINA_A_PORT_LOSS_IN, KEY(saina_ctl_port, loss_in),
+		  .max = 1 },
+		{ "loss-out", KEY_SHARE, SAINA_A_PORT_LOSS_OUT, KEY(saina_ctl_port, loss_out),
+		  .max = 1 },
+		{ "delay-in", KEY_MS, SAINA_A_PORT_DELAY_IN, KEY(saina_ctl_port, delay_in),
+		  .max = 4000000 },
+		{ "delay-out", KEY_MS, SAINA_A_PORT_DELAY_OUT, KEY(saina_ctl_port, delay_out),
+		  .max = 4000000 },
+		{ "seed", KEY_U64, SAINA_A_PORT_SEED, KEY(saina_ctl_port, seed),
+		  .max = UINT64_MAX },
+	};
+	struct saina_ctl_port req = { 0 };
+	const char *name = args_next(a);
+	struct saina_ctl *ctl;
+	int ret;
+
+	if (!name)
+		return args_error(a, "which port?  Say the name of its interface");
+	if (!*name || strlen(name) >= sizeof(req.ifname))
+		return args_error(a, "\"%s\" is no interface: names have 1 to %zu characters", name,
+				  sizeof(req.ifname) - 1);
+	strcpy(req.ifname, name);
+	SAINA_CTL_SET(&req, SAINA_A_PORT_IFNAME);
+	if (!args_peek(a))
+		return args_error(a, "set what?  Allowed: loss-in, loss-out, delay-in, delay-out, seed");
+	ret = args_keys(a, keys, ARRAY_SIZE(keys), &req, (uint64_t *)&req.has);
+	if (ret)
+		return ret;
+	ctl = rpc_open(t);
+	if (!ctl)
+		return EXIT_FAILURE;
+	ret = rpc_call(ctl, SAINA_CMD_PORT_SET, false, &saina_ctl_port_class, &req, NULL, NULL,
+		       NULL);
+	saina_ctl_close(ctl);
+	return ret;
+}
+
+int tool_port(const struct tool *t, struct args *a)
+{
+	static const struct tool_cmd cmds[] = {
+		{ "show", port_show, "[INTERFACE]" },
+		{ "list", port_show, NULL },
+		{ "set", port_set,
+		  "INTERFACE [loss-in P] [loss-out P] [delay-in MS] [delay-out MS] [seed N]" },
+	};
+
+	return tool_dispatch(t, a, "port", cmds, ARRAY_SIZE(cmds));
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The one file of the tool that speaks netlink.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool.h"
+
+struct saina_ctl *rpc_try(const struct tool *t, const char **error)
+{
+	struct saina_ctl *ctl;
+
+	return saina_ctl_open(&ctl, t->socket, error) ? NULL : ctl;
+}
+
+struct saina_ctl *rpc_open(const struct tool *t)
+{
+	const char *error;
+	struct saina_ctl *ctl = rpc_try(t, &error);
+
+	if (!ctl)
+		fprintf(stderr, "saina: %s\n", error);
+	return ctl;
+}
+
+struct reply {
+	const struct saina_ctl_class *c;
+	void (*each)(void *arg, const void *obj);
+	void *arg;
+};
+
+static int reply_cb(const struct nlmsghdr *nlh, void *arg)
+{
+	const struct reply *r = arg;
+	union {
+		struct saina_ctl_job job;
+		struct saina_ctl_worker worker;
+		struct saina_ctl_port port;
+		struct saina_ctl_slot slot;
+		struct saina_ctl_stats stats;
+		struct saina_ctl_limits limits;
+		struct saina_ctl_event event;
+	} obj;
+	int ret = saina_ctl_decode(nlh, r->c, &obj);
+
+	if (!ret)
+		r->each(r->arg, &obj);
+	return ret == -ENOENT ? 0 : ret;	/* an object of another kind: not asked for */
+}
+
+int rpc_call(struct saina_ctl *ctl, int cmd, bool dump,
+	     const struct saina_ctl_class *rc, const void *req,
+	     const struct saina_ctl_class *c, void (*each)(void *arg, const void *obj), void *arg)
+{
+	struct reply r = { c, each, arg };
+	struct nlmsghdr *nlh = saina_ctl_msg(ctl, cmd, dump);
+	const char *attr;
+
+	if (rc)
+		saina_ctl_encode(nlh, rc, req);
+	if (saina_ctl_call(ctl, nlh, each ? reply_cb : NULL, &r)) {
+		attr = saina_ctl_error_attr(ctl);
+		if (attr)
+			fprintf(stderr, "saina: %s (attribute \"%s\")\n", saina_ctl_error(ctl), attr);
+		else
+			fprintf(stderr, "saina: %s\n", saina_ctl_error(ctl));
+		return EXIT_FAILURE;
+	}
+	return 0;
+}
+
+struct collect {
+	struct rpc_list *list;
+	size_t size;
+};
+
+static void collect(void *arg, const void *obj)
+{
+	struct collect *c = arg;
+	struct rpc_list *l = c->list;
+	void *v;
+
+	if (l->n == l->room) {
+		l->room = l->room ? 2 * l->room : 64;
+		v = realloc(l->v, l->room * c->size);
+		if (!v) {
+			fputs("saina: out of memory\n", stderr);
+			exit(EXIT_FAILURE);
+		}
+		l->v = v;
+	}
+	memcpy((char *)l->v + l->n++ * c->size, obj, c->size);
+}
+
+int rpc_list(struct saina_ctl *ctl, int cmd, const struct saina_ctl_class *rc, const void *req,
+	     const struct saina_ctl_class *c, struct rpc_list *list)
+{
+	struct collect into = { list, c->size };
+
+	memset(list, 0, sizeof(*list));
+	return rpc_call(ctl, cmd, true, rc, req, c, collect, &into);
+}
+
+void rpc_list_free(struct rpc_list *list)
+{
+	free(list->v);
+	memset(list, 0, sizeof(*list));
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * saina slot - open slots: what waits, how long, and for whom.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool.h"
+
+struct view {
+	struct rpc_list workers;	/* struct saina_ctl_worker: for their names */
+	__u64 older_us;
+	int seen, shown;
+};
+
+static const struct saina_ctl_worker *find(const struct view *v, __u16 job, int id)
+{
+	const struct saina_ctl_worker *w = v->workers.v;
+
+	for (size_t i = 0; i < v->workers.n; i++) {
+		if (w[i].job_id == job && w[i].id == id)
+			return &w[i];
+	}
+	return NULL;
+}
+
+static void missing_print(const struct view *v, const struct saina_ctl_slot *s)
+{
+	out_text("    missing");
+	out_array("missing");
+	for (int i = 0; i < SAINA_WORKERS_MAX; i++) {
+		const struct saina_ctl_worker *w;
+
+		if (!(s->missing & (1ull << i)))
+			continue;
+		w = find(v, s->job_id, i);
+		out_open(NULL);
+		out_uint("worker", " %" PRIu64, i);
+		if (w && w->name[0])
+			out_str("name", " (%s)", w->name);
+		else
+			out_null("name", NULL);
+		out_close();
+	}
+	out_array_end();
+	out_text(s->missing ? "\n" : " nobody: completes at the next packet\n");
+}
+
+static void show_one(void *arg, const void *obj)
+{
+	const struct saina_ctl_slot *s = obj;
+	struct view *v = arg;
+
+	v->seen++;
+	if (s->age_us < v->older_us)
+		return;
+	v->shown++;
+	out_open(NULL);
+	out_uint("job_id", NULL, s->job_id);
+	out_str("job", "%s ", s->job_name);
+	out_uint("slot", "slot %" PRIu64 ":", s->index);
+	out_uint("round", " round %" PRIu64, s->round);
+	out_uint("segment", " segment %" PRIu64, s->segment);
+	out_uint("count", " has %" PRIu64, s->count);
+	out_uint("k", " of k %" PRIu64, s->k);
+	out_usec("age_us", " age %s", s->age_us);
+	out_ids("seen", " seen %s", s->seen);
+	out_uint("policy_seq", NULL, s->policy);
+	out_text("\n");
+	missing_print(v, s);
+	out_close();
+}
+
+static int slot_show(const struct tool *t, struct args *a)
+{
+	static const struct key keys[] = {
+		{ "older-than", KEY_MS, 1, .offset = 0, .size = sizeof(__u32), .max = 4000000 },
+	};
+	struct saina_ctl_worker wreq = { 0 };
+	struct saina_ctl_slot req = { 0 };
+	const char *word = args_peek(a);
+	struct saina_ctl *ctl;
+	struct view v = { 0 };
+	uint64_t has = 0;
+	__u32 older = 0;
+	int ret;
+
+	if (word && strcmp(word, "older-than")) {
+		ret = parse_job(a, args_next(a), &req.has, SAINA_A_SLOT_JOB_ID,
+				SAINA_A_SLOT_JOB_NAME, &req.job_id, req.job_name);
+		if (ret)
+			return ret;
+	}
+	ret = args_keys(a, keys, ARRAY_SIZE(keys), &older, &has);
+	if (ret)
+		return ret;
+	v.older_us = older;
+
+	ctl = rpc_open(t);
+	if (!ctl)
+		return EXIT_FAILURE;
+	if (SAINA_CTL_HAS(&req, SAINA_A_SLOT_JOB_ID))
+		SAINA_CTL_SET(&wreq, SAINA_A_WORKER_JOB_ID);
+	if (SAINA_CTL_HAS(&req, SAINA_A_SLOT_JOB_NAME))
+		SAINA_CTL_SET(&wreq, SAINA_A_WORKER_JOB_NAME);
+	wreq.job_id = req.job_id;
+	strcpy(wreq.job_name, req.job_name);
+	ret = rpc_list(ctl, SAINA_CMD_WORKER_GET, wreq.has ? &saina_ctl_worker_class : NULL, &wreq,
+		       &saina_ctl_worker_class, &v.workers);
+	if (!ret) {
+		out_begin(t->mode);
+		ret = rpc_call(ctl, SAINA_CMD_SLOT_GET, true,
+			       req.has ? &saina_ctl_slot_class : NULL, &req, &saina_ctl_slot_class,
+			       show_one, &v);
+		if (!ret && !v.shown)
+			out_text(v.seen ? "no open slot is that old\n" : "no open slots\n");
+		if (ret ? 0 : out_end())
+			ret = EXIT_FAILURE;
+	}
+	rpc_list_free(&v.workers);
+	saina_ctl_close(ctl);
+	return ret;
+}
+
+int tool_slot(const struct tool *t, struct args *a)
+{
+	static const struct tool_cmd cmds[] = {
+		{ "show", slot_show, "[JOB] [older-than MS]" },
+		{ "list", slot_show, NULL },
+	};
+
+	return tool_dispatch(t, a, "slot", cmds, ARRAY_SIZE(cmds));
+}

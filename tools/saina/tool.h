@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the objects of the saina command share.
+ */
+#ifndef SAINA_TOOL_H
+#define SAINA_TOOL_H
+
+#include <linux/types.h>
+#include "ctl/ctl.h"
+#include "ctl/obj.h"
+#include "args.h"
+#include "print.h"
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+/* The options. */
+struct tool {
+	enum out_mode	mode;
+	const char	*socket;	/* -s, NULL = find out */
+};
+
+struct tool_cmd {
+	const char *name;
+	int (*fn)(const struct tool *t, struct args *a);
+	const char *help;	/* what follows the name; NULL = not listed */
+};
+
+/* Runs the command the next word names (none: the first of the table), or
+ * prints the help of @object.  Returns the exit status. */
+int tool_dispatch(const struct tool *t, struct args *a, const char *object,
+		  const struct tool_cmd *cmds, size_t n);
+
+/* One per object. */
+int tool_job(const struct tool *t, struct args *a);
+int tool_worker(const struct tool *t, struct args *a);
+int tool_port(const struct tool *t, struct args *a);
+int tool_slot(const struct tool *t, struct args *a);
+int tool_stats(const struct tool *t, struct args *a);
+int tool_limits(const struct tool *t, struct args *a);
+int tool_monitor(const struct tool *t, struct args *a);
+
+/* ---- rpc.c: the file that speaks netlink ---- */
+
+/* Opens the control plane, or prints why it cannot be reached. */
+struct saina_ctl *rpc_open(const struct tool *t);
+/* The same sentence, for whoever wants it otherwise: NULL and *error. */
+struct saina_ctl *rpc_try(const struct tool *t, const char **error);
+
+/**
+ * rpc_call() - request with one object, replies of another class
+ * @req: object of class @rc, or NULL
+ * @each: called with each object of class @c in the replies, may be NULL
+ *
+ * Prints the refusal.  Returns the exit status.
+ */
+int rpc_call(struct saina_ctl *ctl, int cmd, bool dump,
+	     const struct saina_ctl_class *rc, const void *req,
+	     const struct saina_ctl_class *c, void (*each)(void *arg, const void *obj), void *arg);
+
+/* A growing array of objects, and rpc_call() into one. */
+struct rpc_list {
+	size_t n, room;
+	void *v;
+};
+int rpc_list(struct saina_ctl *ctl, int cmd, const struct saina_ctl_class *rc, const void *req,
+	     const struct saina_ctl_class *c, struct rpc_list *list);
+void rpc_list_free(struct rpc_list *list);
+
+/* ---- names of things ---- */
+const char *job_state_name(unsigned int state);
+const char *worker_state_name(unsigned int state);
+extern const char *const job_state_words[], *const worker_state_words[];
+/* "digits", "3": a job as people name it, into the name or id of a request. */
+int parse_job(const struct args *a, const char *word, __u64 *has, unsigned int attr_id,
+	      unsigned int attr_name, __u16 *id, char *name);
+int parse_worker_id(const struct args *a, const char *word, __u8 *id);
+
+/* ---- how objects look; shared by show and monitor ---- */
+void job_print(const struct saina_ctl_job *job);
+void worker_print(const struct saina_ctl_worker *w);
+void port_print(const struct saina_ctl_port *p);
+
+#endif /* SAINA_TOOL_H */

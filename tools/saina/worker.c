@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * saina worker - workers of jobs: show, set, del.
+ */
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool.h"
+
+#define HAS(A) SAINA_CTL_HAS(w, SAINA_A_WORKER_##A)
+
+void worker_print(const struct saina_ctl_worker *w)
+{
+	char ip[INET_ADDRSTRLEN] = "", mac[18];
+
+	out_str("job", "%s ", w->job_name);
+	out_uint("job_id", NULL, w->job_id);
+	out_uint("worker", "worker %" PRIu64, w->id);
+	out_str("name", w->name[0] ? " %s" : NULL, w->name);
+	out_str("state", ": %s", worker_state_name(w->state));
+	if (HAS(ROUND))
+		out_uint("round", " round %" PRIu64, w->round);
+	if (HAS(SEEN_MS))
+		out_uint("seen_ms", " seen %" PRIu64 " ms ago", w->seen_ms);
+	if (HAS(RELAY))
+		out_str("results", " results %s", w->relay ? "relayed (slow)" : "fast");
+	out_text("\n   ");
+	if (HAS(IFNAME))
+		out_str("port", " port %s", w->ifname);
+	else if (HAS(IFINDEX))
+		out_null("port", " port gone");
+	if (HAS(IFINDEX))
+		out_uint("ifindex", HAS(IFNAME) ? NULL : " ifindex %" PRIu64, w->ifindex);
+	if (HAS(MAC)) {
+		snprintf(mac, sizeof(mac), "%02x:%02x:%02x:%02x:%02x:%02x", w->mac[0], w->mac[1],
+			 w->mac[2], w->mac[3], w->mac[4], w->mac[5]);
+		out_str("mac", " mac %s", mac);
+	}
+	if (HAS(IP)) {
+		inet_ntop(AF_INET, &w->ip, ip, sizeof(ip));
+		out_str("ip", " ip %s", ip);
+	}
+	if (HAS(UDP_PORT))
+		out_uint("udp_port", " udp-port %" PRIu64, ntohs(w->udp_port));
+	if (HAS(SESSION))
+		out_uint("session", " session %" PRIu64, w->session);
+	out_text("\n");
+}
+
+static void show_one(void *arg, const void *obj)
+{
+	int *n = arg;
+
+	(*n)++;
+	out_open(NULL);
+	worker_print(obj);
+	out_close();
+}
+
+static int job_of(struct args *a, struct saina_ctl_worker *req)
+{
+	return parse_job(a, args_next(a), &req->has, SAINA_A_WORKER_JOB_ID,
+			 SAINA_A_WORKER_JOB_NAME, &req->job_id, req->job_name);
+}
+
+static int worker_show(const struct tool *t, struct args *a)
+{
+	struct saina_ctl_worker req = { 0 };
+	struct saina_ctl *ctl;
+	bool one = false;
+	int ret = 0, n = 0;
+
+	if (args_peek(a)) {
+		ret = job_of(a, &req);
+		if (!ret && args_peek(a)) {
+			one = true;
+			ret = parse_worker_id(a, args_next(a), &req.id);
+			SAINA_CTL_SET(&req, SAINA_A_WORKER_ID);
+		}
+		if (!ret)
+			ret = args_done(a);
+	}
+	if (ret)
+		return ret;
+	ctl = rpc_open(t);
+	if (!ctl)
+		return EXIT_FAILURE;
+	out_begin(t->mode);
+	ret = rpc_call(ctl, SAINA_CMD_WORKER_GET, !one, req.has ? &saina_ctl_worker_class : NULL,
+		       &req, &saina_ctl_worker_class, show_one, &n);
+	if (!ret && !n)
+		out_text("no workers\n");
+	if (ret ? 0 : out_end())
+		ret = EXIT_FAILURE;
+	saina_ctl_close(ctl);
+	return ret;
+}
+
+static int change(const struct tool *t, struct args *a, int cmd)
+{
+	static const struct key keys[] = {
+		{ "state", KEY_WORD, SAINA_A_WORKER_STATE, KEY(saina_ctl_worker, state),
+		  .min = SAINA_WORKER_ALIVE, .words = worker_state_words, .required = true },
+	};
+	struct saina_ctl_worker req = { 0 };
+	struct saina_ctl *ctl;
+	int ret;
+
+	ret = job_of(a, &req);
+	if (!ret)
+		ret = parse_worker_id(a, args_next(a), &req.id);
+	if (ret)
+		return ret;
+	SAINA_CTL_SET(&req, SAINA_A_WORKER_ID);
+	if (cmd == SAINA_CMD_WORKER_SET)
+		ret = args_keys(a, keys, ARRAY_SIZE(keys), &req, (uint64_t *)&req.has);
+	else
+		ret = args_done(a);
+	if (ret)
+		return ret;
+	ctl = rpc_open(t);
+	if (!ctl)
+		return EXIT_FAILURE;
+	ret = rpc_call(ctl, cmd, false, &saina_ctl_worker_class, &req, NULL, NULL, NULL);
+	saina_ctl_close(ctl);
+	return ret;
+}
+
+static int worker_set(const struct tool *t, struct args *a)
+{
+	return change(t, a, SAINA_CMD_WORKER_SET);
+}
+
+static int worker_del(const struct tool *t, struct args *a)
+{
+	return change(t, a, SAINA_CMD_WORKER_DEL);
+}
+
+int tool_worker(const struct tool *t, struct args *a)
+{
+	static const struct tool_cmd cmds[] = {
+		{ "show", worker_show, "[JOB [WORKER]]" },
+		{ "list", worker_show, NULL },
+		{ "set", worker_set, "JOB WORKER state alive|slow|dead|left" },
+		{ "del", worker_del, "JOB WORKER" },
+	};
+
+	return tool_dispatch(t, a, "worker", cmds, ARRAY_SIZE(cmds));
+}
