@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Labelled pictures: the handwritten digits of scikit-learn (digits.csv.gz) or
+ * a folder in MNIST's IDX format.
+ */
+#ifndef EXAMPLES_DATA_H
+#define EXAMPLES_DATA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/**
+ * struct data - examples
+ * @n: how many
+ * @dim: floats of an example, scaled to 0..1
+ * @classes: labels are below this
+ */
+struct data {
+	int	n;
+	int	dim;
+	int	classes;
+	float	*x;
+	uint8_t	*y;
+};
+
+/**
+ * data_load() - read training and test examples
+ * @path: a .csv or .csv.gz file (a line per example: pixels 0..16, then the
+ *	class), or a folder with train-images-idx3-ubyte, train-labels-idx1-ubyte,
+ *	t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, each as it is or .gz
+ * @seed: splits a .csv file: 5 of 9 examples are for training, the rest for
+ *	testing
+ * @error: out, a sentence on failure
+ *
+ * Returns 0 or a negative errno.  Free with data_free() on success.
+ */
+int data_load(const char *path, uint64_t seed, struct data *train, struct data *test,
+	      char *error, size_t size);
+void data_free(struct data *d);
+
+/**
+ * data_batch() - the minibatch of a worker in a round
+ * @x, @y: out, @size examples
+ *
+ * Each epoch is a new random order; its examples go to rounds and, within a
+ * round, to workers in turn.  A pure function of its arguments but for the
+ * epoch's order, which is cached in @d's owner @order (train->n integers and
+ * one in front, 0 at first).
+ */
+void data_batch(const struct data *d, uint64_t seed, uint32_t round, int worker, int workers,
+		int size, uint32_t *order, float *x, uint8_t *y);
+
+#endif /* EXAMPLES_DATA_H */

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * saina-train: data-parallel training with stragglers, by minibatch gradient
+ * descent.  train.c has the options, trainer.c what a worker knows and does to
+ * its model, train_worker.c the loop on libsaina, train_sim.c the same loops in
+ * one process without a network, train_report.c the table.
+ */
+#ifndef EXAMPLES_TRAIN_H
+#define EXAMPLES_TRAIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "data.h"
+#include "mlp.h"
+
+#define TRAIN_WORKERS_MAX	64
+
+/**
+ * struct train_opts - from the command line
+ * @data, @seed: see data_load()
+ * @hidden: units of the hidden layers, @hiddens of them
+ * @workers, @worker: of the job; which one this is
+ * @rounds: all-reduces to do
+ * @batch: examples a worker takes a round
+ * @rate, @momentum: see mlp_step()
+ * @base_ms: what a gradient takes to compute; the rest of the time it really
+ *	takes is slept
+ * @delay_p: probability of a worker being delayed in a round
+ * @eval: rounds between two tests of the model
+ * @out: folder for what is recorded, NULL = nowhere
+ * @run: what the progress line calls the run
+ * @progress_ms: time between two progress lines, 0 = none
+ * @aggregator, @job, @token: see saina.h
+ * @linger_s: how long to wait at the end for workers that lag
+ * @policy: for simulating
+ * @net_ms: an all-reduce takes this long, for simulating
+ */
+struct train_opts {
+	const char	*data;
+	uint64_t	seed;
+	int		hidden[MLP_LAYERS_MAX - 1];
+	int		hiddens;
+	int		workers, worker;
+	uint32_t	rounds;
+	int		batch;
+	double		rate, momentum;
+	double		base_ms;
+	double		delay_p;
+	int		eval;
+	const char	*out;
+	const char	*run;
+	int		progress_ms;
+	const char	*aggregator;
+	int		job;
+	const char	*token;
+	int		linger_s;
+	const char	*policy;
+	double		net_ms;
+};
+
+/**
+ * struct trainer - a model and what it learns from
+ * @p, @v: parameters and velocity: the same at all workers after each round
+ * @g: this worker's gradient
+ */
+struct trainer {
+	const struct train_opts *opts;
+	struct mlp	mlp;
+	struct data	train, test;
+	struct mlp_work	*work;
+	uint32_t	*order;
+	float		*bx;
+	uint8_t		*by;
+	float		*p, *v, *g;
+};
+
+/* Reads the data and makes the initial model.  Returns 0 or a negative errno
+ * with a sentence in @error. */
+int trainer_init(struct trainer *t, const struct train_opts *o, char *error, size_t size);
+void trainer_exit(struct trainer *t);
+/* Loss and gradient (in @g) of the minibatch of (@round, @worker). */
+double trainer_gradient(struct trainer *t, uint32_t round, int worker, float *g);
+/* Applies a mean gradient. */
+void trainer_apply(struct trainer *t, const float *mean);
+/* Share of the test examples that the model @p gets right. */
+double trainer_accuracy(const struct trainer *t, const float *p, struct mlp_work *wk);
+uint32_t trainer_crc(const struct trainer *t);
+
+/* How many times base_ms worker @worker is delayed in round @round, mostly 0:
+ * with probability @p uniform in [0.5, 2).  Pure function of its arguments. */
+double train_delay(uint64_t seed, double p, uint32_t round, int worker);
+
+int train_worker(const struct train_opts *o);
+int train_simulate(const struct train_opts *o);
+
+/*
+ * What a run leaves in its folder, for train_report():
+ *  run.json		what it is
+ *  worker-N.csv	TRAIN_CSV_HEAD, a line per round; times are CLOCK_MONOTONIC
+ *  accuracy.csv	"round,accuracy", of worker 0
+ *  events.json		of the job, as `saina -j monitor' prints them, one a line;
+ *			from a simulation, those of type "round"
+ *  worker-N.json	figures at the end
+ *  worker-N.params	the parameters, float32
+ *  done.N		worker N has reached the end
+ */
+#define TRAIN_CSV_HEAD \
+	"round,begun_us,decided_us,loss,k,next_k,count_min,count_max,late_segments,behind,resent,reduce_us"
+
+/* Prints the table of the runs in @dirs and writes result.json and the files for
+ * the picture to @out.  Returns 0, or 1 if the models of a run differ. */
+int train_report(const char *out, char **dirs, int n, double target);
+
+#endif /* EXAMPLES_TRAIN_H */

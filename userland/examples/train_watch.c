@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Progress of a run, and the test of its model, beside the worker.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+#include <jansson.h>
+
+#include "train_watch.h"
+
+#define TEST_BATCH	64
+
+struct train_watch {
+	const struct trainer *t;
+	pthread_t	thread;
+	pthread_mutex_t	lock;
+	pthread_cond_t	wake;		/* the thread */
+	pthread_cond_t	taken;		/* whoever waits for copy to be free */
+	bool		stop, full;	/* full: copy is to be tested */
+	float		*copy;
+	uint32_t	copy_round;
+	/* the newest round */
+	uint32_t	rounds;		/* done */
+	double		loss, late;
+	unsigned int	k;
+	/* of the thread alone */
+	struct mlp_work	*work;
+	double		accuracy;
+	FILE		*csv;
+	bool		tty;
+	struct timespec	begun;
+};
+
+static double since(const struct timespec *from)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec - from->tv_sec + (now.tv_nsec - from->tv_nsec) / 1e9;
+}
+
+/* Called with the lock held. */
+static void progress(struct train_watch *w, bool last)
+{
+	double s = since(&w->begun);
+	char acc[32] = "      -";
+
+	if (!w->rounds)
+		return;
+	if (w->accuracy >= 0)
+		snprintf(acc, sizeof(acc), "%6.2f%%", w->accuracy * 100);
+	printf("%s%-8s %5.1f s  round %4u/%u  loss %6.4f  test accuracy %s  k %2u  late %4.1f%%  %6.1f MB/s%s%s",
+	       w->tty ? "\r" : "", w->t->opts->run, s, w->rounds, w->t->opts->rounds,
+	       w->loss, acc, w->k, w->late * 100,
+	       w->rounds * w->t->mlp.params * sizeof(float) / s / 1e6,
+	       w->tty ? "\033[K" : "\n", w->tty && last ? "\n" : "");
+	fflush(stdout);
+}
+
+static void *watch(void *arg)
+{
+	struct train_watch *w = arg;
+	int period = w->t->opts->progress_ms;
+	double next = period / 1e3, now;
+
+	/* of this thread only, as Linux has it; failing does no harm */
+	setpriority(PRIO_PROCESS, 0, 15);
+	pthread_mutex_lock(&w->lock);
+	while (!w->stop || w->full) {
+		struct timespec until = w->begun;
+
+		if (w->full) {
+			uint32_t round = w->copy_round;
+			double a;
+
+			pthread_mutex_unlock(&w->lock);
+			a = trainer_accuracy(w->t, w->copy, w->work);
+			if (w->csv)
+				fprintf(w->csv, "%u,%.6f\n", round, a);
+			pthread_mutex_lock(&w->lock);
+			w->accuracy = a;
+			w->full = false;
+			pthread_cond_signal(&w->taken);
+		}
+		now = since(&w->begun);
+		if (period && now >= next) {
+			progress(w, false);
+			next = now + period / 1e3;
+		}
+		if (w->stop || w->full)
+			continue;
+		if (!period) {
+			pthread_cond_wait(&w->wake, &w->lock);
+			continue;
+		}
+		until.tv_sec += (time_t)next;
+		until.tv_nsec += (next - (time_t)next) * 1e9;
+		if (until.tv_nsec >= 1000000000) {
+			until.tv_nsec -= 1000000000;
+			until.tv_sec++;
+		}
+		pthread_cond_timedwait(&w->wake, &w->lock, &until);
+	}
+	if (period)
+		progress(w, true);
+	pthread_mutex_unlock(&w->lock);
+	return NULL;
+}
+
+static void watch_free(struct train_watch *w)
+{
+	free(w->copy);
+	mlp_work_free(w->work);
+	free(w);
+}
+
+struct train_watch *train_watch_start(const struct trainer *t)
+{
+	struct train_watch *w = calloc(1, sizeof(*w));
+	pthread_condattr_t mono;
+
+	if (!w)
+		goto memory;
+	w->t = t;
+	w->accuracy = w->loss = -1;
+	w->tty = isatty(STDOUT_FILENO);
+	w->copy = malloc(t->mlp.params * sizeof(*w->copy));
+	w->work = mlp_work_new(&t->mlp, TEST_BATCH);
+	if (!w->copy || !w->work)
+		goto memory;
+	if (t->opts->out) {
+		w->csv = train_create(t->opts->out, "accuracy.csv", "round,accuracy");
+		if (!w->csv)
+			goto out;
+	}
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_condattr_init(&mono);
+	pthread_condattr_setclock(&mono, CLOCK_MONOTONIC);
+	pthread_cond_init(&w->wake, &mono);
+	pthread_cond_init(&w->taken, &mono);
+	pthread_condattr_destroy(&mono);
+	clock_gettime(CLOCK_MONOTONIC, &w->begun);
+	if (pthread_create(&w->thread, NULL, watch, w)) {
+		fprintf(stderr, "saina-train: cannot start a thread\n");
+		goto out;
+	}
+	return w;
+memory:
+	fprintf(stderr, "saina-train: no memory for a copy of the model\n");
+out:
+	if (w) {
+		if (w->csv)
+			fclose(w->csv);
+		watch_free(w);
+	}
+	return NULL;
+}
+
+void train_watch_round(struct train_watch *w, uint32_t round, double loss, unsigned int k,
+		       double late, bool test)
+{
+	pthread_mutex_lock(&w->lock);
+	w->rounds = round + 1;
+	if (loss >= 0)
+		w->loss = loss;
+	w->k = k;
+	w->late = late;
+	if (test) {
+		/* Only a worker that follows many rounds at once waits here. */
+		while (w->full)
+			pthread_cond_wait(&w->taken, &w->lock);
+		memcpy(w->copy, w->t->p, w->t->mlp.params * sizeof(*w->copy));
+		w->copy_round = round;
+		w->full = true;
+		pthread_cond_signal(&w->wake);
+	}
+	pthread_mutex_unlock(&w->lock);
+}
+
+int train_watch_stop(struct train_watch *w)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&w->lock);
+	w->stop = true;
+	pthread_cond_signal(&w->wake);
+	pthread_mutex_unlock(&w->lock);
+	pthread_join(w->thread, NULL);
+	if (w->csv && fclose(w->csv)) {
+		fprintf(stderr, "saina-train: cannot write %s/accuracy.csv: %s\n", w->t->opts->out,
+			strerror(errno));
+		r = -EIO;
+	}
+	watch_free(w);
+	return r;
+}
+
+FILE *train_create(const char *dir, const char *name, const char *head)
+{
+	char path[4200];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	f = fopen(path, "w");
+	if (!f)
+		fprintf(stderr, "saina-train: cannot write %s: %s\n", path, strerror(errno));
+	else if (head)
+		fprintf(f, "%s\n", head);
+	return f;
+}
+
+int train_record(const struct trainer *t, uint32_t segments, uint32_t payload, bool simulated)
+{
+	const struct train_opts *o = t->opts;
+	char path[4200];
+	json_t *j;
+	int r;
+
+	j = json_pack("{s:s, s:s, s:i, s:i, s:I, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:I, s:i, s:i, s:b}",
+		      "run", o->run, "policy", o->policy, "workers", o->workers, "rounds",
+		      (int)o->rounds, "parameters", (json_int_t)t->mlp.params, "segments",
+		      (int)segments, "payload", (int)payload, "batch", o->batch, "rate", o->rate,
+		      "momentum", o->momentum, "base_ms", o->base_ms, "delay_p", o->delay_p,
+		      "seed", (json_int_t)o->seed, "train", t->train.n, "test", t->test.n,
+		      "simulated", simulated);
+	snprintf(path, sizeof(path), "%s/run.json", o->out);
+	r = j ? json_dump_file(j, path, JSON_INDENT(2)) : -1;
+	json_decref(j);
+	if (!r)
+		return 0;
+	fprintf(stderr, "saina-train: cannot write %s: %s\n", path, strerror(errno));
+	return -EIO;
+}

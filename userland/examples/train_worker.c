@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * A worker: compute a gradient, be delayed or not, all-reduce, apply.
+ *
+ * The time a gradient takes is emulated: it is really computed, and the rest
+ * of base_ms slept, in slices between which the worker asks whether the round
+ * has been decided without it; if so it gives the unfinished gradient up and
+ * follows.  A delay, in contrast, stalls the worker for its whole length.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <jansson.h>
+
+#include "saina.h"
+#include "train.h"
+#include "train_watch.h"
+
+#define SLICES	16
+
+struct worker {
+	const struct train_opts *o;
+	struct trainer	t;
+	struct saina	*s;
+	struct saina_job_info info;
+	struct train_watch *watch;
+	FILE		*csv;
+	uint64_t	late, segments;		/* so far */
+	uint64_t	computed, abandoned, delayed;
+};
+
+static uint64_t now_us(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000ull + ts.tv_nsec / 1000;
+}
+
+static void sleep_until(uint64_t us)
+{
+	struct timespec ts = { us / 1000000, us % 1000000 * 1000 };
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) == EINTR)
+		;
+}
+
+static int fail(const struct worker *w, const char *what, int r)
+{
+	fprintf(stderr, "saina-train: worker %d: %s: %s\n", w->o->worker, what,
+		saina_strerror(w->s, r));
+	return r;
+}
+
+/*
+ * This worker's part of the round in t.g: 1 it is there, 0 the round was
+ * decided before, negative errno.
+ */
+static int compute(struct worker *w, uint32_t round, double *loss)
+{
+	const struct train_opts *o = w->o;
+	uint64_t begun = now_us(), base = o->base_ms * 1000;
+	double delay;
+	int r = saina_decided(w->s);
+
+	if (r)
+		return r < 0 ? r : 0;
+	*loss = trainer_gradient(&w->t, round, o->worker, w->t.g);
+	for (int i = 1; i <= SLICES; i++) {
+		sleep_until(begun + base * i / SLICES);
+		r = saina_decided(w->s);
+		if (r) {
+			w->abandoned += r > 0;
+			return r < 0 ? r : 0;
+		}
+	}
+	w->computed++;
+	delay = train_delay(o->seed, o->delay_p, round, o->worker);
+	if (delay > 0) {
+		w->delayed++;
+		sleep_until(begun + base + (uint64_t)(base * delay));
+	}
+	return 1;
+}
+
+static int one_round(struct worker *w, uint32_t round)
+{
+	const struct train_opts *o = w->o;
+	struct saina_call call = { .size = sizeof(call) };
+	uint64_t begun = now_us(), decided;
+	double loss = -1;
+	int r;
+
+	r = compute(w, round, &loss);
+	if (r < 0)
+		return fail(w, "is the round decided", r);
+	if (!r)
+		memset(w->t.g, 0, w->t.mlp.params * sizeof(*w->t.g));
+	r = saina_allreduce(w->s, w->t.g, w->t.mlp.params, SAINA_FLOAT32, SAINA_MEAN, &call);
+	if (r)
+		return fail(w, "all-reduce", r);
+	decided = now_us();
+	if (call.round != round) {
+		fprintf(stderr, "saina-train: worker %d: got round %u for round %u\n", o->worker,
+			call.round, round);
+		return -EPROTO;
+	}
+	trainer_apply(&w->t, w->t.g);
+	w->late += call.late_segments;
+	w->segments += call.segments;
+	if (w->csv)
+		fprintf(w->csv, "%u,%" PRIu64 ",%" PRIu64 ",%.6f,%u,%u,%u,%u,%u,%u,%" PRIu64 ",%" PRIu64 "\n",
+			round, begun, decided, loss, call.k, call.next_k, call.count_min,
+			call.count_max, call.late_segments, call.rounds_behind, call.resent,
+			call.time_us);
+	if (w->watch)
+		train_watch_round(w->watch, round, loss, call.k,
+				  (double)w->late / w->segments,
+				  (round + 1) % o->eval == 0 || round + 1 == o->rounds);
+	return 0;
+}
+
+/*
+ * All rounds have been decided by now, so a worker that lags can follow
+ * without us from the results the aggregator keeps; but only the last few are
+ * kept, so stay until everybody is here (where the workers share a folder).
+ */
+static int linger(const struct worker *w)
+{
+	uint64_t end = now_us() + w->o->linger_s * 1000000ull;
+	char path[4200];
+	FILE *f;
+
+	if (!w->o->out)
+		return 0;
+	snprintf(path, sizeof(path), "%s/done.%d", w->o->out, w->o->worker);
+	f = fopen(path, "w");
+	if (!f || fclose(f)) {
+		fprintf(stderr, "saina-train: cannot write %s: %s\n", path, strerror(errno));
+		return -errno;
+	}
+	for (int i = 0; i < w->o->workers; i++) {
+		snprintf(path, sizeof(path), "%s/done.%d", w->o->out, i);
+		while (access(path, F_OK)) {
+			if (now_us() > end) {
+				fprintf(stderr, "saina-train: worker %d: worker %d did not reach the end in %d s; see what it says\n",
+					w->o->worker, i, w->o->linger_s);
+				return -ETIMEDOUT;
+			}
+			sleep_until(now_us() + 20000);
+		}
+	}
+	return 0;
+}
+
+/* What is left of the run: the model and the figures. */
+static int record(struct worker *w, double seconds)
+{
+	const struct train_opts *o = w->o;
+	struct saina_stats st = { .size = sizeof(st) };
+	size_t n = w->t.mlp.params;
+	char path[4200], crc[16];
+	json_t *j;
+	FILE *f;
+	int r;
+
+	if (!o->out)
+		return 0;
+	snprintf(path, sizeof(path), "%s/worker-%d.params", o->out, o->worker);
+	f = fopen(path, "wb");
+	r = f ? fwrite(w->t.p, sizeof(*w->t.p), n, f) != n : 1;
+	if (!f || fclose(f) || r)
+		goto bad;
+	r = saina_get_stats(w->s, &st);
+	if (r)
+		return fail(w, "statistics", r);
+	snprintf(crc, sizeof(crc), "%08x", trainer_crc(&w->t));
+	j = json_pack("{s:i, s:i, s:s, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b}",
+		      "worker", o->worker, "rounds", (int)o->rounds, "crc32", crc,
+		      "seconds", seconds,
+		      "computed", (json_int_t)w->computed, "abandoned", (json_int_t)w->abandoned,
+		      "delayed", (json_int_t)w->delayed,
+		      "segments", (json_int_t)st.segments,
+		      "late_segments", (json_int_t)st.late_segments,
+		      "sent", (json_int_t)st.sent, "resent", (json_int_t)st.resent,
+		      "pulled", (json_int_t)st.pulled, "results", (json_int_t)st.results,
+		      "saturated", (json_int_t)st.saturated, "rejoins", (json_int_t)st.rejoins,
+		      "rtt_us", (json_int_t)st.rtt_us, "relayed", w->info.relayed);
+	snprintf(path, sizeof(path), "%s/worker-%d.json", o->out, o->worker);
+	r = j ? json_dump_file(j, path, JSON_INDENT(2)) : -1;
+	json_decref(j);
+	if (!r)
+		return 0;
+bad:
+	fprintf(stderr, "saina-train: cannot write %s: %s\n", path, strerror(errno));
+	return -EIO;
+}
+
+static int join(struct worker *w)
+{
+	const struct train_opts *o = w->o;
+	struct saina_opts so = {
+		.size = sizeof(so), .aggregator = o->aggregator, .job = o->job,
+		.worker = o->worker, .token = o->token, .elements = w->t.mlp.params,
+		.start_timeout_ms = 60000, .join_timeout_ms = 20000,
+	};
+	int r;
+
+	r = saina_open(&w->s, &so);
+	if (r)
+		return fail(w, "cannot join", r);
+	w->info.size = sizeof(w->info);
+	r = saina_info(w->s, &w->info);
+	if (r)
+		return fail(w, "cannot ask about the job", r);
+	if (w->info.round) {
+		fprintf(stderr, "saina-train: worker %d: the job is at round %u already, and this worker has only the first model; delete the job and add it anew\n",
+			o->worker, w->info.round);
+		return -ESTALE;
+	}
+	return 0;
+}
+
+int train_worker(const struct train_opts *o)
+{
+	struct worker w = { .o = o };
+	char text[300];
+	uint64_t begun;
+	int r;
+
+	r = trainer_init(&w.t, o, text, sizeof(text));
+	if (r) {
+		fprintf(stderr, "saina-train: %s\n", text);
+		return 1;
+	}
+	if (o->out) {
+		snprintf(text, sizeof(text), "worker-%d.csv", o->worker);
+		w.csv = train_create(o->out, text, TRAIN_CSV_HEAD);
+		r = w.csv ? 0 : -EIO;
+	}
+	if (!r)
+		r = join(&w);
+	if (!r && !o->worker) {
+		r = o->out ? train_record(&w.t, w.info.segments, w.info.payload, false) : 0;
+		if (!r)
+			w.watch = train_watch_start(&w.t);
+	}
+	begun = now_us();
+	for (uint32_t round = 0; !r && round < o->rounds; round++)
+		r = one_round(&w, round);
+	if (!r)
+		r = record(&w, (now_us() - begun) / 1e6);
+	if (w.watch && train_watch_stop(w.watch) && !r)
+		r = -EIO;
+	if (w.csv && fclose(w.csv) && !r) {
+		fprintf(stderr, "saina-train: cannot write to %s: %s\n", o->out, strerror(errno));
+		r = -EIO;
+	}
+	if (!r)
+		r = linger(&w);
+	if (w.s)
+		saina_close(w.s);
+	trainer_exit(&w.t);
+	return r ? 1 : 0;
+}

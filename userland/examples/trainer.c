@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * A model, its data, and what is done to it round by round.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "rng.h"
+#include "train.h"
+
+#define EVAL_BATCH	64
+
+int trainer_init(struct trainer *t, const struct train_opts *o, char *error, size_t size)
+{
+	int sizes[MLP_LAYERS_MAX + 1], n = 0, batch, r;
+
+	memset(t, 0, sizeof(*t));
+	t->opts = o;
+	r = data_load(o->data, o->seed, &t->train, &t->test, error, size);
+	if (r)
+		return r;
+	sizes[n++] = t->train.dim;
+	for (int i = 0; i < o->hiddens; i++)
+		sizes[n++] = o->hidden[i];
+	sizes[n++] = t->train.classes;
+	r = mlp_init(&t->mlp, sizes, n);
+	if (r) {
+		snprintf(error, size, "a layer has fewer than 1 or more than 65536 units");
+		goto out;
+	}
+	batch = o->batch > EVAL_BATCH ? o->batch : EVAL_BATCH;
+	t->work = mlp_work_new(&t->mlp, batch);
+	t->order = calloc(t->train.n + 1, sizeof(*t->order));
+	t->bx = malloc((size_t)o->batch * t->train.dim * sizeof(*t->bx));
+	t->by = malloc(o->batch);
+	t->p = malloc(t->mlp.params * sizeof(*t->p));
+	t->v = calloc(t->mlp.params, sizeof(*t->v));
+	t->g = calloc(t->mlp.params, sizeof(*t->g));
+	if (!t->work || !t->order || !t->bx || !t->by || !t->p || !t->v || !t->g) {
+		snprintf(error, size, "no memory for a model of %zu parameters", t->mlp.params);
+		r = -ENOMEM;
+		goto out;
+	}
+	mlp_seed(&t->mlp, t->p, o->seed);
+	return 0;
+out:
+	trainer_exit(t);
+	return r;
+}
+
+void trainer_exit(struct trainer *t)
+{
+	free(t->g);
+	free(t->v);
+	free(t->p);
+	free(t->by);
+	free(t->bx);
+	free(t->order);
+	mlp_work_free(t->work);
+	data_free(&t->test);
+	data_free(&t->train);
+}
+
+double trainer_gradient(struct trainer *t, uint32_t round, int worker, float *g)
+{
+	const struct train_opts *o = t->opts;
+
+	data_batch(&t->train, o->seed, round, worker, o->workers, o->batch, t->order, t->bx, t->by);
+	return mlp_gradient(&t->mlp, t->p, t->bx, t->by, o->batch, g, t->work);
+}
+
+void trainer_apply(struct trainer *t, const float *mean)
+{
+	mlp_step(t->p, t->v, mean, t->mlp.params, t->opts->rate, t->opts->momentum);
+}
+
+double trainer_accuracy(const struct trainer *t, const float *p, struct mlp_work *wk)
+{
+	int right;
+
+	mlp_evaluate(&t->mlp, p, t->test.x, t->test.y, t->test.n, &right, wk);
+	return (double)right / t->test.n;
+}
+
+uint32_t trainer_crc(const struct trainer *t)
+{
+	return crc32(0, (const unsigned char *)t->p, t->mlp.params * sizeof(*t->p));
+}
+
+double train_delay(uint64_t seed, double p, uint32_t round, int worker)
+{
+	if (rng_unit(rng_at(seed, RNG_DELAY, round, worker)) >= p)
+		return 0;
+	return 0.5 + 1.5 * rng_unit(rng_at(seed, RNG_DELAY_LEN, round, worker));
+}
