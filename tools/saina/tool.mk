@@ -3,6 +3,6 @@
 TOOL_SRC = $(sort $(wildcard tools/saina/*.c))
 
 $(B)/saina: $(call objs,$(TOOL_SRC)) $(B)/libsainactl.a
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(call objs,$(TOOL_SRC)) $(CTL_LIBS) -ljansson -lm
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(call objs,$(TOOL_SRC)) $(CTL_LIBS) -ljansson -lconfig -lm
 
 ALL += $(B)/saina

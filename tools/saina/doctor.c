@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * saina doctor - checks a host, or a worker's container, and says what is
+ * wrong and how to mend it.
+ */
+#include <arpa/inet.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <libconfig.h>
+
+#include "doctor.h"
+
+#define CONFIG_FILE "/etc/saina/sainad.conf"
+
+static unsigned int count[DOC_FAIL + 1];
+
+void doc_say(enum doc_verdict v, const char *check, const char *fix, const char *fmt, ...)
+{
+	static const char *const names[] = { "ok", "skip", "warn", "FAIL" };
+	char found[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(found, sizeof(found), fmt, ap);
+	va_end(ap);
+	saina_ctl_clean(found);
+	count[v]++;
+	out_open(NULL);
+	out_str("status", "%-5s", names[v]);
+	out_str("check", "%-16s", check);
+	out_str("found", " %s\n", found);
+	if (fix)
+		out_str("fix", "                      -> %s\n", fix);
+	else
+		out_null("fix", NULL);
+	out_close();
+	if (!out_is_json())
+		fflush(stdout);
+}
+
+const char *doc_fix(const char *fmt, ...)
+{
+	static char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	return text;
+}
+
+bool doc_read(const char *path, char *text, size_t size)
+{
+	FILE *f = fopen(path, "re");
+	bool ok;
+
+	if (!f)
+		return false;
+	ok = !!fgets(text, (int)size, f);
+	fclose(f);
+	if (ok)
+		text[strcspn(text, "\n")] = 0;
+	return ok;
+}
+
+static int finish(void)
+{
+	out_text("%u ok, %u warnings, %u failures", count[DOC_OK], count[DOC_WARN],
+		 count[DOC_FAIL]);
+	if (count[DOC_SKIP])
+		out_text(", %u not looked at", count[DOC_SKIP]);
+	out_text("\n");
+	return out_end() || count[DOC_FAIL] ? EXIT_FAILURE : 0;
+}
+
+/* What the agent's configuration says, or would by default. */
+static void read_config(struct doc_state *s, const char *file)
+{
+	const char *v;
+	config_t c;
+
+	strcpy(s->bridge, "br0");
+	strcpy(s->ovsdb, "/run/openvswitch/db.sock");
+	strcpy(s->bpffs, "/sys/fs/bpf/saina");
+	if (!file && access(CONFIG_FILE, R_OK))
+		return;
+	s->config = file ? file : CONFIG_FILE;
+	config_init(&c);
+	if (config_read_file(&c, s->config) != CONFIG_TRUE) {
+		if (config_error_line(&c))
+			doc_say(DOC_FAIL, "config", doc_fix("mend it; sainad -c %s --check says whether it is right", s->config),
+				"%s:%d: %s", s->config, config_error_line(&c), config_error_text(&c));
+		else
+			doc_say(DOC_FAIL, "config", "name a file that can be read",
+				"%s cannot be read", s->config);
+	} else {
+		if (config_lookup_string(&c, "bridge", &v))
+			snprintf(s->bridge, sizeof(s->bridge), "%s", v);
+		if (config_lookup_string(&c, "ovsdb", &v))
+			snprintf(s->ovsdb, sizeof(s->ovsdb), "%s",
+				 !strncmp(v, "unix:", 5) ? v + 5 : v);
+		if (config_lookup_string(&c, "bpffs", &v))
+			snprintf(s->bpffs, sizeof(s->bpffs), "%s", v);
+		doc_say(DOC_OK, "config", NULL, "%s: bridge %s", s->config, s->bridge);
+	}
+	config_destroy(&c);
+}
+
+struct host_args {
+	__u64 has;
+	char bridge[IFNAMSIZ];
+	char ovsdb[108];
+	char config[256];
+};
+
+static int doctor_host(const struct tool *t, struct args *a)
+{
+	static const struct key keys[] = {
+		{ "bridge", KEY_STRING, 1, KEY(host_args, bridge), .min = 1, .max = IFNAMSIZ - 1 },
+		{ "ovsdb", KEY_STRING, 2, KEY(host_args, ovsdb), .min = 1, .max = 107 },
+		{ "config", KEY_STRING, 3, KEY(host_args, config), .min = 1, .max = 255 },
+	};
+	struct doc_state s = { .t = t };
+	struct host_args h = { 0 };
+	const char *path;
+	int ret;
+
+	ret = args_keys(a, keys, ARRAY_SIZE(keys), &h, (uint64_t *)&h.has);
+	if (ret)
+		return ret;
+	out_begin(t->mode);
+	read_config(&s, h.config[0] ? h.config : NULL);
+	if (h.bridge[0])
+		strcpy(s.bridge, h.bridge);
+	if (h.ovsdb[0]) {
+		path = !strncmp(h.ovsdb, "unix:", 5) ? h.ovsdb + 5 : h.ovsdb;
+		snprintf(s.ovsdb, sizeof(s.ovsdb), "%.107s", path);
+	}
+	doc_host(&s);
+	doc_bridge(&s);
+	rpc_list_free(&s.jobs);
+	rpc_list_free(&s.workers);
+	rpc_list_free(&s.ports);
+	saina_ctl_close(s.ctl);
+	return finish();
+}
+
+static int doctor_worker(const struct tool *t, struct args *a)
+{
+	const char *word = args_next(a);
+	struct in_addr to = { 0 };
+	int ret;
+
+	if (word) {
+		if (strcmp(word, "to"))
+			return args_error(a, "\"%s\" is not known here; allowed: to ADDRESS", word);
+		word = args_next(a);
+		if (!word)
+			return args_error(a, "\"to\" wants the aggregator's address");
+		if (inet_pton(AF_INET, word, &to) != 1 || !to.s_addr)
+			return args_error(a, "\"%s\" is no IPv4 address, as 192.0.2.1", word);
+		ret = args_done(a);
+		if (ret)
+			return ret;
+	}
+	out_begin(t->mode);
+	doc_worker(to.s_addr);
+	return finish();
+}
+
+int tool_doctor(const struct tool *t, struct args *a)
+{
+	static const struct tool_cmd cmds[] = {
+		{ "host", doctor_host, "[bridge NAME] [ovsdb SOCKET] [config FILE]" },
+		{ "worker", doctor_worker, "[to ADDRESS]" },
+	};
+
+	return tool_dispatch(t, a, "doctor", cmds, ARRAY_SIZE(cmds));
+}

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * saina doctor: the bridge, its ports, and whether they fit the jobs.
+ */
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "doctor.h"
+
+/* IPv4, UDP and SAINA headers of a message, to which the payload is added */
+#define HEADERS (20 + 8 + (unsigned int)sizeof(struct saina_hdr))
+
+/* What a result takes in a receiver's socket buffer: the kernel charges the
+ * page a redirected frame lies in and the sk_buff around it. */
+#define FRAME_TRUESIZE 4608
+
+static unsigned int payload_max(const struct doc_state *s)
+{
+	const struct saina_ctl_job *job = s->jobs.v;
+	unsigned int max = 0;
+
+	for (size_t i = 0; i < s->jobs.n; i++) {
+		if (job[i].payload > max)
+			max = job[i].payload;
+	}
+	return max;
+}
+
+static const struct saina_ctl_port *agent_port(const struct doc_state *s, int ifindex)
+{
+	const struct saina_ctl_port *p = s->ports.v;
+
+	for (size_t i = 0; i < s->ports.n; i++) {
+		if ((int)p[i].ifindex == ifindex)
+			return &p[i];
+	}
+	return NULL;
+}
+
+static void port_mode(const struct doc_state *s, const struct doc_link *l)
+{
+	const struct saina_ctl_port *p = agent_port(s, l->ifindex);
+
+	if (p && p->mode == SAINA_PORT_NATIVE) {
+		doc_say(DOC_OK, "port-xdp", NULL, "%s: attached, native (driver %s)", l->name, l->driver);
+	} else if (p && p->mode == SAINA_PORT_GENERIC) {
+		doc_say(DOC_WARN, "port-xdp",
+			"use a driver with native XDP and leave generic mode out of sainad's configuration",
+			"%s: attached in generic mode: every packet is copied first, several times slower",
+			l->name);
+	} else if (p) {
+		doc_say(DOC_FAIL, "port-xdp",
+			l->xdp_id ? doc_fix("another XDP program (id %u) is there: ip link set %s xdp off",
+					    l->xdp_id, l->name) :
+				    "see what sainad logged",
+			"%s: not attached: %s", l->name, p->text[0] ? p->text : "no reason given");
+	} else if (s->ctl_ok) {
+		doc_say(DOC_WARN, "port-xdp", "see what sainad logged, and whether it serves this bridge",
+			"%s: sainad does not know this port", l->name);
+	} else if (l->xdp_id) {
+		doc_say(DOC_WARN, "port-xdp",
+			doc_fix("unless it is left by sainad --keep: ip link set %s xdp off", l->name),
+			"%s: an XDP program (id %u) is attached already", l->name, l->xdp_id);
+	} else if (l->has_features && !(l->features & DOC_XDP_BASIC)) {
+		doc_say(DOC_FAIL, "port-xdp",
+			"use a port whose driver has native XDP, or ask sainad for generic mode",
+			"%s: driver %s has no native XDP", l->name, l->driver);
+	} else if (!l->has_features) {
+		doc_say(DOC_SKIP, "port-xdp", NULL,
+			"%s: driver %s; the kernel does not tell whether it has native XDP (6.3 and later do)",
+			l->name, l->driver);
+	} else {
+		doc_say(DOC_OK, "port-xdp", NULL, "%s: driver %s has native XDP", l->name, l->driver);
+	}
+}
+
+static void port_peer(const struct doc_link *l)
+{
+	if (!l->has_features || strcmp(l->kind, "veth"))
+		return;
+	if (l->features & DOC_XDP_NDO_XMIT)
+		doc_say(DOC_OK, "port-redirect", NULL, "%s: results can be redirected to its other end",
+			l->name);
+	else
+		doc_say(DOC_WARN, "port-redirect",
+			"at the other end, in the worker's container: ethtool -K eth0 gro on; then start the worker again",
+			"%s: its other end has no NAPI: results must take the slow path through the bridge",
+			l->name);
+}
+
+static void port_mtu(const struct doc_state *s, const struct doc_link *l)
+{
+	unsigned int payload = payload_max(s), need = HEADERS + 4 * payload;
+	const struct saina_ctl_job *job = s->jobs.v;
+
+	if (!payload || l->mtu >= need)
+		return;
+	for (size_t i = 0; i < s->jobs.n; i++) {
+		need = HEADERS + 4 * job[i].payload;
+		if (l->mtu < need)
+			doc_say(DOC_FAIL, "port-mtu",
+				doc_fix("ip link set %s mtu %u (and the same at its other end), or give the job a smaller payload",
+					l->name, need),
+				"%s: MTU %u, but messages of job %s take %u", l->name, l->mtu,
+				job[i].name, need);
+	}
+}
+
+static void port(const struct doc_state *s, struct doc_link *l)
+{
+	doc_link_details(l);
+	if (!(l->flags & IFF_UP))
+		doc_say(DOC_WARN, "port-up", doc_fix("ip link set %s up", l->name), "%s is down",
+			l->name);
+	port_mode(s, l);
+	port_peer(l);
+	port_mtu(s, l);
+}
+
+static void slow_workers(const struct doc_state *s, const struct doc_links *links)
+{
+	const struct saina_ctl_worker *w = s->workers.v;
+
+	for (size_t i = 0; i < s->workers.n; i++) {
+		const struct doc_link *l = doc_link_index(links, (int)w[i].ifindex);
+
+		if (w[i].relay && w[i].state != SAINA_WORKER_LEFT)
+			doc_say(DOC_WARN, "relayed",
+				"in its container: ethtool -K eth0 gro on; then start the worker again",
+				"worker %u (%s) of job %s behind %s gets its results by the slow path",
+				w[i].id, w[i].name, w[i].job_name, l ? l->name : "a port that is gone");
+	}
+}
+
+static bool needs_relay(const struct doc_state *s)
+{
+	const struct saina_ctl_worker *w = s->workers.v;
+
+	for (size_t i = 0; i < s->workers.n; i++) {
+		if (w[i].relay)
+			return true;
+	}
+	/* larger messages are more than one fragment and cannot be cloned */
+	return payload_max(s) > SAINA_ELEMS_LINEAR_MAX;
+}
+
+static void snooping(const struct doc_state *s, int on, const char *fix)
+{
+	if (on < 0)
+		return;
+	if (!on)
+		doc_say(DOC_OK, "snooping", NULL, "multicast snooping is off");
+	else if (needs_relay(s))
+		doc_say(DOC_WARN, "snooping", fix,
+			"the bridge snoops multicast: results that are relayed stop when it forgets who listens");
+	else
+		doc_say(DOC_OK, "snooping", NULL,
+			"the bridge snoops multicast; redirected results do not pass through it");
+}
+
+static void ovs(struct doc_state *s, struct doc_links *links, const struct doc_link *br)
+{
+	static struct doc_ovs o;
+	int pid = 0, handlers;
+
+	doc_ovs_read(&o, s->ovsdb, s->bridge);
+	if (!o.reachable) {
+		doc_say(DOC_FAIL, "ovsdb",
+			"start Open vSwitch (systemctl start openvswitch-switch), or name its socket: saina doctor host ovsdb SOCKET",
+			"%s", o.error);
+		return;
+	}
+	doc_say(DOC_OK, "ovsdb", NULL, "%s", s->ovsdb);
+	if (!o.found) {
+		doc_say(DOC_FAIL, "bridge", "name the right one: saina doctor host bridge NAME",
+			"%s is no bridge of Open vSwitch", s->bridge);
+		return;
+	}
+	doc_say(DOC_OK, "bridge", NULL, "%s: Open vSwitch, %s datapath, %d ports", s->bridge,
+		o.userspace ? "userspace" : "kernel", o.n);
+	handlers = doc_ovs_handlers(s->ovsdb, &pid);
+	if (handlers < 0)
+		doc_say(DOC_SKIP, "ovs-handlers", NULL,
+			"the process ovs-vswitchd is not to be seen from here");
+	else if (!handlers)
+		doc_say(DOC_FAIL, "ovs-handlers",
+			"restart ovs-vswitchd (it starts without when the machine is up for less than 10 s)",
+			"ovs-vswitchd (process %d) has no handler threads: it will never forward", pid);
+	else
+		doc_say(DOC_OK, "ovs-handlers", NULL, "ovs-vswitchd (process %d) has %d handler threads",
+			pid, handlers);
+	snooping(s, o.snooping,
+		 doc_fix("ovs-vsctl set bridge %s mcast_snooping_enable=false", s->bridge));
+	for (int i = 0; i < o.n; i++) {
+		struct doc_link *l = (void *)doc_link_find(links, o.port[i]);
+
+		if (!strcmp(o.port[i], s->bridge))
+			continue;	/* its own internal port */
+		if (o.port_error[i][0])
+			doc_say(DOC_FAIL, "port", "mend or remove it: ovs-vsctl del-port",
+				"%s: Open vSwitch says: %s", o.port[i], o.port_error[i]);
+		else if (!strcmp(o.port_type[i], "afxdp"))
+			doc_say(DOC_FAIL, "port",
+				doc_fix("ovs-vsctl set interface %s type=system", o.port[i]),
+				"%s: type afxdp takes the XDP hook for itself", o.port[i]);
+		else if (l)
+			port(s, l);
+		else if (o.port_type[i][0] && strcmp(o.port_type[i], "system"))
+			doc_say(DOC_OK, "port", NULL, "%s: of type %s, not for workers", o.port[i],
+				o.port_type[i]);
+		else
+			doc_say(DOC_WARN, "port", "run saina doctor in the network namespace of the bridge",
+				"%s is not an interface here", o.port[i]);
+	}
+}
+
+static void linux_bridge(struct doc_state *s, struct doc_links *links, const struct doc_link *br)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < links->n; i++)
+		n += links->v[i].master == br->ifindex;
+	doc_say(DOC_OK, "bridge", NULL, "%s: Linux bridge, %zu ports", s->bridge, n);
+	snooping(s, br->snooping,
+		 doc_fix("ip link set %s type bridge mcast_snooping 0", s->bridge));
+	for (size_t i = 0; i < links->n; i++) {
+		if (links->v[i].master == br->ifindex)
+			port(s, &links->v[i]);
+	}
+}
+
+/* The process that has the socket of @inode open. */
+static void owner(unsigned long inode, char *name, size_t size)
+{
+	char want[64], path[600], to[64];
+	struct dirent *p, *f;
+	DIR *proc = opendir("/proc"), *fds;
+
+	snprintf(name, size, "another program");
+	snprintf(want, sizeof(want), "socket:[%lu]", inode);
+	while (proc && (p = readdir(proc))) {
+		if (atoi(p->d_name) <= 0)
+			continue;
+		snprintf(path, sizeof(path), "/proc/%s/fd", p->d_name);
+		fds = opendir(path);
+		while (fds && (f = readdir(fds))) {
+			char comm[32];
+			ssize_t n;
+
+			snprintf(path, sizeof(path), "/proc/%s/fd/%s", p->d_name, f->d_name);
+			n = readlink(path, to, sizeof(to) - 1);
+			if (n <= 0)
+				continue;
+			to[n] = 0;
+			if (strcmp(to, want))
+				continue;
+			snprintf(path, sizeof(path), "/proc/%s/comm", p->d_name);
+			if (doc_read(path, comm, sizeof(comm)))
+				snprintf(name, size, "%s (process %d)", comm, atoi(p->d_name));
+		}
+		if (fds)
+			closedir(fds);
+	}
+	if (proc)
+		closedir(proc);
+}
+
+static void udp_ports(const struct doc_state *s)
+{
+	static const unsigned int ports[] = { SAINA_PORT_CTRL, SAINA_PORT_DATA };
+	char line[512], name[64];
+	bool agent = s->ctl && strcmp(saina_ctl_where(s->ctl), "kernel");
+
+	for (size_t i = 0; i < ARRAY_SIZE(ports); i++) {
+		FILE *f = fopen("/proc/self/net/udp", "re");
+		unsigned long inode = 0, found = 0;
+		unsigned int local;
+
+		while (f && fgets(line, sizeof(line), f)) {
+			if (sscanf(line, " %*d: %*x:%x %*x:%*x %*x %*x:%*x %*x:%*x %*x %*u %*u %lu",
+				   &local, &inode) == 2 && local == ports[i])
+				found = inode;
+		}
+		if (f)
+			fclose(f);
+		name[0] = 0;
+		if (found)
+			owner(found, name, sizeof(name));
+		if (found && !strncmp(name, "sainad ", 7))
+			doc_say(DOC_OK, "udp-port", NULL, "%u is held by %s", ports[i], name);
+		else if (found)
+			doc_say(DOC_FAIL, "udp-port", "stop it: sainad needs this port",
+				"%u is held by %s", ports[i], name);
+		else if (agent && ports[i] == SAINA_PORT_CTRL)
+			doc_say(DOC_WARN, "udp-port",
+				"run saina doctor in the network namespace where sainad runs",
+				"sainad runs, but nobody holds UDP port %u here", ports[i]);
+		else
+			doc_say(DOC_OK, "udp-port", NULL, "%u is free", ports[i]);
+	}
+}
+
+static void receive_buffers(const struct doc_state *s)
+{
+	const struct saina_ctl_job *job = s->jobs.v;
+	unsigned long have, pool = 256;	/* the default of a new job */
+	const char *of = "a job with the default pool";
+	char text[32];
+
+	for (size_t i = 0; i < s->jobs.n; i++) {
+		if (!i || job[i].pool > pool) {
+			pool = job[i].pool;
+			of = job[i].name;
+		}
+	}
+	if (!doc_read("/proc/sys/net/core/rmem_max", text, sizeof(text))) {
+		doc_say(DOC_SKIP, "rmem", NULL,
+			"net.core.rmem_max cannot be read in this network namespace");
+		return;
+	}
+	/* SO_RCVBUF is doubled by the kernel, so half of what is charged will do */
+	have = strtoul(text, NULL, 10);
+	if (have < pool * FRAME_TRUESIZE / 2)
+		doc_say(DOC_WARN, "rmem",
+			doc_fix("sysctl -w net.core.rmem_max=%lu", pool * FRAME_TRUESIZE / 2),
+			"net.core.rmem_max is %lu: a full window of %s (%lu results) does not fit in a worker's socket",
+			have, of, pool);
+	else
+		doc_say(DOC_OK, "rmem", NULL, "net.core.rmem_max is %lu", have);
+}
+
+static void address(const struct doc_state *s, const struct doc_link *br)
+{
+	char text[INET_ADDRSTRLEN];
+	int prefix = 0;
+	__be32 ip = doc_link_address(br->ifindex, &prefix);
+
+	if (!(br->flags & IFF_UP))
+		doc_say(DOC_FAIL, "bridge-up", doc_fix("ip link set %s up", s->bridge),
+			"%s is down: workers cannot reach the aggregator", s->bridge);
+	if (!ip)
+		doc_say(DOC_FAIL, "address",
+			doc_fix("ip addr add 10.190.0.1/24 dev %s (any free address)", s->bridge),
+			"%s has no IPv4 address: workers have nowhere to send to", s->bridge);
+	else
+		doc_say(DOC_OK, "address", NULL, "workers say aggregator %s",
+			inet_ntop(AF_INET, &ip, text, sizeof(text)));
+}
+
+void doc_bridge(struct doc_state *s)
+{
+	struct doc_links links;
+	struct doc_link *br;
+	int ret = doc_links_read(&links);
+
+	if (ret) {
+		doc_say(DOC_FAIL, "bridge", "run this where rtnetlink can be used",
+			"interfaces cannot be read: %s", strerror(-ret));
+		return;
+	}
+	br = (void *)doc_link_find(&links, s->bridge);
+	if (!br) {
+		doc_say(DOC_FAIL, "bridge",
+			"make it (ip link add br0 type bridge, or ovs-vsctl add-br br0), or name the right one: saina doctor host bridge NAME",
+			"there is no interface %s", s->bridge);
+	} else {
+		doc_link_details(br);
+		if (!strcmp(br->kind, "bridge"))
+			linux_bridge(s, &links, br);
+		else
+			ovs(s, &links, br);
+		address(s, br);
+	}
+	slow_workers(s, &links);
+	udp_ports(s);
+	receive_buffers(s);
+	doc_links_free(&links);
+}

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * saina doctor: the kernel, what this process may do, and the control plane.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <linux/bpf.h>
+#include <linux/capability.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <jansson.h>
+
+#include "doctor.h"
+
+#define BPF_FS_MAGIC_ 0xcafe4a11	/* <linux/magic.h>'s name clashes with newer headers */
+
+static void kernel(void)
+{
+	unsigned int major = 0, minor = 0;
+	struct utsname u;
+	bool btf = !access("/sys/kernel/btf/vmlinux", R_OK);
+
+	uname(&u);
+	if (sscanf(u.release, "%u.%u", &major, &minor) != 2 || major < 6 ||
+	    (major == 6 && minor < 1))
+		doc_say(DOC_FAIL, "kernel", "boot Linux 6.1 or later (Debian 12 has it)",
+			"Linux %s is too old", u.release);
+	else
+		doc_say(DOC_OK, "kernel", NULL, "Linux %s", u.release);
+	if (btf)
+		doc_say(DOC_OK, "btf", NULL, "the kernel describes its types");
+	else
+		doc_say(DOC_WARN, "btf", "use a kernel with CONFIG_DEBUG_INFO_BTF=y",
+			"/sys/kernel/btf/vmlinux is not there: saina.ko cannot lend functions to the XDP program");
+}
+
+static bool capable(unsigned int cap)
+{
+	char line[128];
+	unsigned long long eff = 0;
+	FILE *f = fopen("/proc/self/status", "re");
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "CapEff: %llx", &eff) == 1)
+			break;
+	}
+	if (f)
+		fclose(f);
+	return eff & (1ull << cap);
+}
+
+static bool privileges(void)
+{
+	bool net = capable(CAP_NET_ADMIN), bpf = capable(CAP_BPF) || capable(CAP_SYS_ADMIN);
+
+	if (net && bpf)
+		doc_say(DOC_OK, "privileges", NULL, "may load programs and change the network%s",
+			geteuid() ? " (by capabilities)" : "");
+	else
+		doc_say(DOC_WARN, "privileges", "run saina doctor as root",
+			"%s%s%s missing: not everything can be looked at, and sainad needs it",
+			net ? "" : "CAP_NET_ADMIN", net || bpf ? "" : " and ",
+			bpf ? "" : "CAP_BPF");
+	return net && bpf;
+}
+
+/* Says by doing: loads a program that lets everything pass. */
+static void bpf_load(bool allowed)
+{
+	const struct bpf_insn insns[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = XDP_PASS },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	union bpf_attr attr = {
+		.prog_type = BPF_PROG_TYPE_XDP,
+		.insns = (__u64)(uintptr_t)insns,
+		.insn_cnt = 2,
+		.license = (__u64)(uintptr_t)"GPL",
+	};
+	char text[128] = "";
+	int fd;
+
+	if (!allowed) {
+		doc_say(DOC_SKIP, "bpf", NULL, "not allowed to load a program");
+		return;
+	}
+	fd = (int)syscall(SYS_bpf, BPF_PROG_LOAD, &attr, sizeof(attr));
+	if (fd >= 0) {
+		close(fd);
+		doc_say(DOC_OK, "bpf", NULL, "an XDP program can be loaded");
+		return;
+	}
+	doc_read("/sys/kernel/security/lockdown", text, sizeof(text));
+	if (errno == EPERM && strstr(text, "[confidentiality]"))
+		doc_say(DOC_FAIL, "bpf", "boot with lockdown=integrity or none",
+			"the kernel is locked down (confidentiality): no programs can be loaded");
+	else if (errno == ENOSYS)
+		doc_say(DOC_FAIL, "bpf", "use a kernel with CONFIG_BPF_SYSCALL=y",
+			"this kernel has no bpf()");
+	else
+		doc_say(DOC_FAIL, "bpf", "in a container, run this on its host instead",
+			"an XDP program cannot be loaded: %s", strerror(errno));
+}
+
+static void jit(void)
+{
+	char text[16];
+
+	if (!doc_read("/proc/sys/net/core/bpf_jit_enable", text, sizeof(text)))
+		doc_say(DOC_SKIP, "bpf-jit", NULL,
+			"net.core.bpf_jit_enable cannot be read in this network namespace");
+	else if (!strcmp(text, "0"))
+		doc_say(DOC_WARN, "bpf-jit", "sysctl -w net.core.bpf_jit_enable=1",
+			"programs are interpreted: several times slower");
+	else
+		doc_say(DOC_OK, "bpf-jit", NULL, "on");
+}
+
+/* Where the agent pins: the directory or the file system above it. */
+static void bpffs(const char *pin_dir)
+{
+	char dir[256];
+	struct statfs st;
+	char *slash;
+
+	snprintf(dir, sizeof(dir), "%s", pin_dir);
+	while (statfs(dir, &st) && (slash = strrchr(dir, '/')) && slash != dir)
+		*slash = 0;
+	if (!statfs(dir, &st) && (unsigned long)(unsigned int)st.f_type == BPF_FS_MAGIC_)
+		doc_say(DOC_OK, "bpffs", NULL, "at %s", dir);
+	else
+		doc_say(DOC_FAIL, "bpffs", "mount -t bpf bpf /sys/fs/bpf",
+			"no bpf file system at %s (ip netns exec hides it: use nsenter --net=...)",
+			pin_dir);
+}
+
+static void module(const struct doc_state *s)
+{
+	char text[128] = "";
+
+	if (s->ctl && !strcmp(saina_ctl_where(s->ctl), "kernel"))
+		return;
+	if (access("/proc/modules", F_OK)) {
+		doc_say(DOC_OK, "module", NULL,
+			"this kernel has no loadable modules: sainad is the control plane");
+		return;
+	}
+	doc_read("/sys/kernel/security/lockdown", text, sizeof(text));
+	if (strstr(text, "[integrity]") || strstr(text, "[confidentiality]"))
+		doc_say(DOC_OK, "module", NULL,
+			"the kernel is locked down and takes signed modules only: without one, sainad is the control plane");
+	else
+		doc_say(DOC_OK, "module", NULL, "saina.ko is not loaded: sainad is the control plane");
+}
+
+static void control_plane(struct doc_state *s)
+{
+	const char *error;
+
+	s->ctl = rpc_try(s->t, &error);
+	module(s);
+	if (!s->ctl) {
+		doc_say(DOC_WARN, "control-plane",
+			"start sainad; then run saina doctor again: it sees more", "%s", error);
+		return;
+	}
+	if (rpc_list(s->ctl, SAINA_CMD_JOB_GET, NULL, NULL, &saina_ctl_job_class, &s->jobs) ||
+	    rpc_list(s->ctl, SAINA_CMD_WORKER_GET, NULL, NULL, &saina_ctl_worker_class,
+		     &s->workers) ||
+	    rpc_list(s->ctl, SAINA_CMD_PORT_GET, NULL, NULL, &saina_ctl_port_class, &s->ports)) {
+		doc_say(DOC_FAIL, "control-plane", "restart sainad (its version must be the tool's)",
+			"%s answers, but not as it should: %s", saina_ctl_where(s->ctl),
+			saina_ctl_error(s->ctl));
+		return;
+	}
+	s->ctl_ok = true;
+	doc_say(DOC_OK, "control-plane", NULL, "%s%s: %zu jobs, %zu workers, %zu ports",
+		!strcmp(saina_ctl_where(s->ctl), "kernel") ? "saina.ko in the " : "sainad at ",
+		saina_ctl_where(s->ctl), s->jobs.n, s->workers.n, s->ports.n);
+}
+
+static void policies(const struct doc_state *s)
+{
+	const struct saina_ctl_job *job = s->jobs.v;
+
+	for (size_t i = 0; i < s->jobs.n; i++) {
+		if (job[i].policy_mix)
+			doc_say(DOC_FAIL, "policy-mix", "report this: it is a bug",
+				"job %s: %" PRIu64 " slots saw two policies", job[i].name,
+				(uint64_t)job[i].policy_mix);
+		if (job[i].state == SAINA_JOB_STOPPED)
+			doc_say(DOC_WARN, "job",
+				doc_fix("saina job set %s state running", job[i].name),
+				"job %s is stopped: its packets are refused", job[i].name);
+	}
+}
+
+static void uptime(void)
+{
+	char text[64] = "0";
+	struct timespec now;
+
+	doc_read("/proc/uptime", text, sizeof(text));
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (now.tv_sec < 1700000000)	/* before this was written */
+		doc_say(DOC_WARN, "clock", "set the clock (chrony, systemd-timesyncd)",
+			"the clock is wrong: times of events will be too");
+	else
+		doc_say(DOC_OK, "clock", NULL, "up for %.0f s", strtod(text, NULL));
+}
+
+/* What a command prints, at most @size - 1 bytes; false if it could not run. */
+static bool output(const char *command, char *text, size_t size)
+{
+	FILE *f = popen(command, "re");
+	size_t n;
+
+	if (!f)
+		return false;
+	n = fread(text, 1, size - 1, f);
+	text[n] = 0;
+	while (fgetc(f) != EOF)
+		;
+	return !pclose(f) && n;
+}
+
+static bool nft_drops(json_t *ruleset)
+{
+	json_t *list = json_object_get(ruleset, "nftables"), *item;
+	size_t i;
+
+	json_array_foreach(list, i, item) {
+		json_t *chain = json_object_get(item, "chain");
+		const char *hook = json_string_value(json_object_get(chain, "hook"));
+		const char *policy = json_string_value(json_object_get(chain, "policy"));
+
+		if (hook && policy && !strcmp(hook, "input") && !strcmp(policy, "drop"))
+			return true;
+	}
+	return false;
+}
+
+void doc_firewall(unsigned int port, const char *what)
+{
+	static char text[1 << 20];
+	char number[16];
+	json_t *rules;
+	bool drops, seen = false;
+
+	snprintf(number, sizeof(number), "%u", port);
+	if (output("nft -j list ruleset 2>/dev/null", text, sizeof(text))) {
+		rules = json_loads(text, 0, NULL);
+		drops = nft_drops(rules);
+		json_decref(rules);
+		seen = true;
+	} else if (output("iptables -S INPUT 2>/dev/null", text, sizeof(text))) {
+		drops = strstr(text, "-P INPUT DROP") || strstr(text, "-j DROP") ||
+			strstr(text, "-j REJECT");
+		seen = true;
+	}
+	if (!seen)
+		doc_say(DOC_SKIP, "firewall", NULL, "neither nft nor iptables is there, or may be asked");
+	else if (drops && !strstr(text, number))
+		doc_say(DOC_WARN, "firewall",
+			doc_fix("let UDP port %u in: iptables -I INPUT -p udp --dport %u -j ACCEPT (or the same in nft)",
+				port, port),
+			"input is dropped by default and no rule speaks of UDP port %u (%s)", port,
+			what);
+	else
+		doc_say(DOC_OK, "firewall", NULL, "nothing that looks as if it stopped UDP port %u (%s)",
+			port, what);
+}
+
+void doc_host(struct doc_state *s)
+{
+	bool allowed;
+
+	kernel();
+	uptime();
+	allowed = privileges();
+	bpf_load(allowed);
+	jit();
+	bpffs(s->bpffs);
+	control_plane(s);
+	policies(s);
+	doc_firewall(SAINA_PORT_CTRL, "joins and heartbeats");
+}

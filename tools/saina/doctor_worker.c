@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * saina doctor worker: the same question from the other end, inside the
+ * container or virtual machine of a worker.
+ */
+#include <arpa/inet.h>
+#include <endian.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <linux/ethtool.h>
+#include <linux/rtnetlink.h>
+#include <sys/socket.h>
+
+#include "doctor.h"
+
+#define HEADERS (20 + 8 + (unsigned int)sizeof(struct saina_hdr))
+#define RCVBUF_WANTED (256 * 4608)	/* a default window, see doctor_bridge.c */
+
+struct route {
+	int oif;
+	bool gateway;
+	__u8 type;
+	bool found;
+};
+
+static int route_cb(const struct nlmsghdr *nlh, void *arg)
+{
+	const struct rtmsg *rt = mnl_nlmsg_get_payload(nlh);
+	struct route *r = arg;
+	const struct nlattr *a;
+
+	r->found = true;
+	r->type = rt->rtm_type;
+	mnl_attr_for_each(a, nlh, sizeof(*rt)) {
+		if (mnl_attr_get_type(a) == RTA_OIF)
+			r->oif = (int)mnl_attr_get_u32(a);
+		if (mnl_attr_get_type(a) == RTA_GATEWAY)
+			r->gateway = true;
+	}
+	return MNL_CB_STOP;
+}
+
+static int route_get(__be32 to, struct route *r)
+{
+	char buf[4096] __attribute__((aligned(8)));
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
+	struct mnl_socket *nl = mnl_socket_open(NETLINK_ROUTE);
+	struct rtmsg *rt;
+	ssize_t n;
+	int ret = -1;
+
+	memset(r, 0, sizeof(*r));
+	if (!nl)
+		return -errno;
+	nlh->nlmsg_type = RTM_GETROUTE;
+	nlh->nlmsg_flags = NLM_F_REQUEST;
+	nlh->nlmsg_seq = 1;
+	rt = mnl_nlmsg_put_extra_header(nlh, sizeof(*rt));
+	rt->rtm_family = AF_INET;
+	rt->rtm_dst_len = 32;
+	mnl_attr_put_u32(nlh, RTA_DST, to);
+	if (mnl_socket_bind(nl, 0, MNL_SOCKET_AUTOPID) == 0 &&
+	    mnl_socket_sendto(nl, nlh, nlh->nlmsg_len) > 0) {
+		n = mnl_socket_recvfrom(nl, buf, sizeof(buf));
+		ret = n < 0 ? -1 : mnl_cb_run(buf, n, 1, mnl_socket_get_portid(nl), route_cb, r);
+	}
+	ret = ret < 0 ? -errno : 0;
+	mnl_socket_close(nl);
+	return ret;
+}
+
+/* The interface towards @to, or, without @to, the first that could be it. */
+static struct doc_link *way(__be32 to, struct doc_links *links)
+{
+	char text[INET_ADDRSTRLEN];
+	struct doc_link *l = NULL;
+	struct route r;
+	int ret, prefix;
+
+	if (!to) {
+		for (size_t i = 0; i < links->n && !l; i++) {
+			if (!(links->v[i].flags & IFF_LOOPBACK) && links->v[i].flags & IFF_UP &&
+			    doc_link_address(links->v[i].ifindex, &prefix))
+				l = &links->v[i];
+		}
+		if (l)
+			doc_say(DOC_OK, "interface", NULL,
+				"looking at %s (say \"to ADDRESS\" for the aggregator's)", l->name);
+		else
+			doc_say(DOC_FAIL, "interface", "give the container an interface and an address",
+				"no interface is up and has an IPv4 address");
+		return l;
+	}
+	inet_ntop(AF_INET, &to, text, sizeof(text));
+	ret = route_get(to, &r);
+	if (ret || !r.found) {
+		doc_say(DOC_FAIL, "route", "give this container an address in the aggregator's subnet",
+			"no route to %s: %s", text, strerror(-ret));
+		return NULL;
+	}
+	if (r.type == RTN_LOCAL) {
+		doc_say(DOC_FAIL, "route", "run this inside the worker's container",
+			"%s is an address of this host itself", text);
+		return NULL;
+	}
+	l = (void *)doc_link_index(links, r.oif);
+	if (!l || r.type != RTN_UNICAST) {
+		doc_say(DOC_FAIL, "route", "mend the routes: ip route get ADDRESS",
+			"the route to %s leads nowhere", text);
+		return NULL;
+	}
+	if (r.gateway)
+		doc_say(DOC_FAIL, "route",
+			"plug this container into the aggregator's bridge and give it an address in that subnet",
+			"%s is behind a gateway (by %s): workers must be on the bridge itself", text,
+			l->name);
+	else
+		doc_say(DOC_OK, "route", NULL, "%s is on the link of %s", text, l->name);
+	return l;
+}
+
+static void mtu(const struct doc_link *l)
+{
+	static const unsigned int sizes[] = {
+#define SIZE(E) E,
+		SAINA_ELEMS_LIST(SIZE)
+#undef SIZE
+	};
+	unsigned int fits = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		if (l->mtu >= HEADERS + 4 * sizes[i])
+			fits = sizes[i];
+	}
+	if (!fits)
+		doc_say(DOC_FAIL, "mtu",
+			doc_fix("ip link set %s mtu %u or more, at both ends", l->name,
+				HEADERS + 4 * sizes[0]),
+			"%s: MTU %u is too small for any payload", l->name, l->mtu);
+	else
+		doc_say(DOC_OK, "mtu", NULL, "%s: MTU %u, for jobs with a payload up to %u elements",
+			l->name, l->mtu, fits);
+}
+
+static void offloads(const struct doc_link *l)
+{
+	int gro = doc_offload(l->name, ETHTOOL_GGRO), csum = doc_offload(l->name, ETHTOOL_GTXCSUM);
+	bool veth = !strcmp(l->kind, "veth");
+
+	if (gro < 0)
+		doc_say(DOC_SKIP, "napi", NULL, "%s: %s", l->name, strerror(-gro));
+	else if (gro || l->xdp_id || !veth)
+		doc_say(DOC_OK, "napi", NULL, "%s: results can be redirected to it%s", l->name,
+			gro && veth ? " (GRO is on)" : "");
+	else
+		doc_say(DOC_WARN, "napi", doc_fix("ethtool -K %s gro on; then start the worker again", l->name),
+			"%s: GRO is off, so this veth has no NAPI: results take the slow path through the bridge",
+			l->name);
+	if (csum < 0)
+		doc_say(DOC_SKIP, "tx-checksum", NULL, "%s: %s", l->name, strerror(-csum));
+	else if (csum)
+		doc_say(DOC_OK, "tx-checksum", NULL, "%s: on, messages can be sent in batches", l->name);
+	else
+		doc_say(DOC_WARN, "tx-checksum", doc_fix("ethtool -K %s tx on", l->name),
+			"%s: off, so the kernel refuses UDP_SEGMENT: sending costs more", l->name);
+}
+
+static void membership(const struct doc_link *l)
+{
+	struct ip_mreqn m = {
+		.imr_multiaddr.s_addr = htonl(SAINA_GROUP_BASE | (SAINA_JOBS_MAX - 1)),
+		.imr_ifindex = l->ifindex,
+	};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0) {
+		doc_say(DOC_FAIL, "multicast", "let the container have IPv4", "no UDP socket: %s",
+			strerror(errno));
+		return;
+	}
+	if (!setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &m, sizeof(m)))
+		doc_say(DOC_OK, "multicast", NULL, "%s: groups can be joined", l->name);
+	else if (errno == ENOBUFS)
+		doc_say(DOC_FAIL, "multicast", "sysctl -w net.ipv4.igmp_max_memberships=64",
+			"%s: too many groups are joined already", l->name);
+	else
+		doc_say(DOC_FAIL, "multicast", doc_fix("ip link set %s up multicast on", l->name),
+			"%s: groups cannot be joined: %s", l->name, strerror(errno));
+	close(fd);
+}
+
+static void receive_buffer(void)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), want = RCVBUF_WANTED, got = 0;
+	socklen_t len = sizeof(got);
+
+	if (fd < 0)
+		return;
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &want, sizeof(want));
+	getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &got, &len);
+	close(fd);
+	if (got < RCVBUF_WANTED)
+		doc_say(DOC_WARN, "rmem",
+			doc_fix("on the host: sysctl -w net.core.rmem_max=%d", RCVBUF_WANTED),
+			"a socket gets no more than %d bytes: bursts of results will be lost and sent again",
+			got);
+	else
+		doc_say(DOC_OK, "rmem", NULL, "a socket can have %d bytes", got);
+}
+
+/* Any answer will do: a heartbeat of nobody is refused. */
+static void agent(__be32 to)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET, .sin_port = htons(SAINA_PORT_CTRL),
+				   .sin_addr.s_addr = to };
+	struct saina_hdr h = {
+		.version = SAINA_PROTO_VERSION,
+		.type = SAINA_MSG_HEARTBEAT,
+		.job = htole16(SAINA_JOBS_MAX - 1),
+		.worker = SAINA_WORKERS_MAX - 1,
+	};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	char text[INET_ADDRSTRLEN], answer[2048];
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	int err = 0;
+
+	inet_ntop(AF_INET, &to, text, sizeof(text));
+	if (fd < 0 || connect(fd, (void *)&sin, sizeof(sin)))
+		err = errno;
+	for (int try = 0; !err && try < 5; try++) {
+		ssize_t n;
+
+		if (send(fd, &h, sizeof(h), 0) < 0 && errno != ECONNREFUSED)
+			err = errno;
+		if (poll(&p, 1, 400) <= 0)
+			continue;
+		n = recv(fd, answer, sizeof(answer), 0);
+		if (n >= (ssize_t)sizeof(h) && answer[0] == SAINA_PROTO_VERSION) {
+			doc_say(DOC_OK, "aggregator", NULL, "sainad at %s answers", text);
+			close(fd);
+			return;
+		}
+		if (n < 0)
+			err = errno;
+	}
+	if (fd >= 0)
+		close(fd);
+	doc_say(DOC_FAIL, "aggregator",
+		"start sainad on the host of the bridge, and see that its address is this one (there: saina doctor)",
+		"nobody answers at %s, UDP port %d: %s", text, SAINA_PORT_CTRL,
+		err == ECONNREFUSED ? "nobody listens there" : err ? strerror(err) : "silence");
+}
+
+void doc_worker(__be32 to)
+{
+	struct doc_links links;
+	struct doc_link *l;
+	int ret = doc_links_read(&links);
+
+	if (ret) {
+		doc_say(DOC_FAIL, "interface", "run this where rtnetlink can be used",
+			"interfaces cannot be read: %s", strerror(-ret));
+		return;
+	}
+	l = way(to, &links);
+	if (l) {
+		doc_link_details(l);
+		if (!(l->flags & IFF_UP))
+			doc_say(DOC_FAIL, "interface", doc_fix("ip link set %s up", l->name),
+				"%s is down", l->name);
+		mtu(l);
+		offloads(l);
+		membership(l);
+	}
+	receive_buffer();
+	doc_firewall(SAINA_PORT_RESULT, "results");
+	if (l && to)
+		agent(to);
+	doc_links_free(&links);
+}
