@@ -1,1 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The XDP program.  mcpu=v3: 32-bit registers and jumps, atomics that return.
+
+BPF_CFLAGS := -target bpf -O2 -g -mcpu=v3 -Wall -Wextra -Werror -Wno-unused-parameter -Iuapi -Ikmod/bpf \
+	-idirafter /usr/include/$(shell $(CC) -print-multiarch 2>/dev/null)
+
+$(B)/%.bpf.o: kmod/bpf/%.bpf.c
+	@mkdir -p $(@D) $(B)/obj/kmod/bpf
+	$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $(B)/obj/kmod/bpf/$*.bpf.d -MT $@ -c -o $@ $<
+
+ALL += $(B)/saina_xdp.bpf.o

@@ -300,6 +300,10 @@ struct saina_counters {
 };
 
 #define SAINA_GLOBAL_F_OBSERVE	0x01	/* reserved */
+#define SAINA_GLOBAL_F_INJECT	0x02	/* some port loses or delays on purpose */
+
+/* XDP metadata (__u64, host order) of a frame that was held and comes again. */
+#define SAINA_DELAYED_MAGIC	0x5a1a44454c415945ull
 
 /**
  * struct saina_global - of the whole data path

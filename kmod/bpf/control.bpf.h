@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The seam to the control plane: where the snapshot of a job comes from and
+ * where events go.  This variant reads maps that a process fills; the kernel
+ * module's variant, chosen at build, asks it by kfunc.
+ */
+#ifndef SAINA_CONTROL_BPF_H
+#define SAINA_CONTROL_BPF_H
+
+#include "maps.bpf.h"
+
+/* The snapshot of a job, NULL if there is none; valid to the packet's end. */
+static __always_inline const struct saina_job_conf *control_job(__u32 job)
+{
+	__u32 zero = 0;
+	void *inner = bpf_map_lookup_elem(&saina_jobs, &job);
+
+	return inner ? bpf_map_lookup_elem(inner, &zero) : NULL;
+}
+
+static __always_inline void count_global(__u32 counter)
+{
+	__u32 zero = 0;
+	struct saina_counters *c = bpf_map_lookup_elem(&saina_gcount, &zero);
+
+	if (c && counter < SAINA_C_N)
+		c->c[counter]++;
+}
+
+static __always_inline struct saina_counters *control_counters(__u32 job, __u32 worker)
+{
+	void *inner = bpf_map_lookup_elem(&saina_wcount, &job);
+
+	return inner ? bpf_map_lookup_elem(inner, &worker) : NULL;
+}
+
+static __noinline void control_event(__u32 type, __u32 job_worker_k, __u32 round, __u64 a,
+				     __u64 b)
+{
+	struct saina_event *ev = bpf_ringbuf_reserve(&saina_events, sizeof(*ev), 0);
+
+	if (!ev) {
+		count_global(SAINA_C_NO_MEMORY);
+		return;
+	}
+	ev->time = bpf_ktime_get_ns();
+	ev->type = type;
+	ev->job = job_worker_k & 0xffff;
+	ev->worker = job_worker_k >> 16;
+	ev->k = job_worker_k >> 24;
+	ev->round = round;
+	ev->pad = 0;
+	ev->a = a;
+	ev->b = b;
+	bpf_ringbuf_submit(ev, 0);
+}
+
+/* Second argument of control_event(). */
+#define EV_OF(job, worker, k)	((job) | (__u32)(worker) << 16 | (__u32)(k) << 24)
+#define EV_NOBODY		0xffu
+
+#endif /* SAINA_CONTROL_BPF_H */

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * All maps.  What they hold: uapi/saina/bpf.h.
+ *
+ * Sizes of a job's own (inner) maps are the job's; the templates below give
+ * only types, key and value sizes.  BPF_F_INNER_MAP lets max_entries differ.
+ * Locks live in flat arrays because 6.1 refuses bpf_spin_lock in inner maps.
+ */
+#ifndef SAINA_MAPS_BPF_H
+#define SAINA_MAPS_BPF_H
+
+#include "common.bpf.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct saina_global);
+} saina_global SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SAINA_JOBS_MAX);
+	__type(key, __u32);
+	__type(value, struct saina_job_rt);
+} saina_rt SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SAINA_LOCKS);
+	__type(key, __u32);
+	__type(value, struct saina_slot_lock);
+} saina_locks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct saina_counters);
+} saina_gcount SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SAINA_PORTS_MAX);
+	__type(key, __u32);
+	__type(value, struct saina_port_conf);
+} saina_ports SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_DEVMAP_HASH);
+	__uint(max_entries, SAINA_PORTS_MAX);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct bpf_devmap_val));
+} saina_tx SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct saina_addr);
+	__type(value, struct saina_place);
+} saina_learned SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 256 * 1024);
+} saina_events SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4 * 1024 * 1024);
+} saina_relay SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4 * 1024 * 1024);
+} saina_delay SEC(".maps");
+
+/*
+ * Per job: array of maps, indexed by job.  Sizes instead of types: clang 14
+ * leaves types that only inner definitions name as forward declarations.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, SAINA_JOBS_MAX);
+	__type(key, __u32);
+	__array(values, struct {
+		__uint(type, BPF_MAP_TYPE_ARRAY);
+		__uint(max_entries, 1);
+		__uint(key_size, sizeof(__u32));
+		__uint(value_size, sizeof(struct saina_job_conf));
+	});
+} saina_jobs SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, SAINA_JOBS_MAX);
+	__type(key, __u32);
+	__array(values, struct {
+		__uint(type, BPF_MAP_TYPE_ARRAY);
+		__uint(map_flags, BPF_F_INNER_MAP);
+		__uint(max_entries, 1);
+		__uint(key_size, sizeof(__u32));
+		__uint(value_size, sizeof(struct saina_counted));
+	});
+} saina_counted SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, SAINA_JOBS_MAX);
+	__type(key, __u32);
+	__array(values, struct {
+		__uint(type, BPF_MAP_TYPE_ARRAY);
+		__uint(map_flags, BPF_F_INNER_MAP);
+		__uint(max_entries, 1);
+		__uint(key_size, sizeof(__u32));
+		__uint(value_size, sizeof(__u64));
+	});
+} saina_signs SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, SAINA_JOBS_MAX);
+	__type(key, __u32);
+	__array(values, struct {
+		__uint(type, BPF_MAP_TYPE_DEVMAP_HASH);
+		__uint(max_entries, SAINA_FANOUT_MAX);
+		__uint(key_size, sizeof(__u32));
+		__uint(value_size, sizeof(struct bpf_devmap_val));
+	});
+} saina_fanout SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, SAINA_JOBS_MAX);
+	__type(key, __u32);
+	__array(values, struct {
+		__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+		__uint(max_entries, SAINA_WORKERS_MAX);
+		__uint(key_size, sizeof(__u32));
+		__uint(value_size, sizeof(struct saina_counters));
+	});
+} saina_wcount SEC(".maps");
+
+/* The value size of an inner map is fixed, so each payload size has its own
+ * pair of outer maps. */
+#define SAINA_SLOT_MAPS(E)						\
+struct {								\
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);			\
+	__uint(max_entries, SAINA_JOBS_MAX);				\
+	__type(key, __u32);						\
+	__array(values, struct {					\
+		__uint(type, BPF_MAP_TYPE_ARRAY);			\
+		__uint(map_flags, BPF_F_INNER_MAP);			\
+		__uint(max_entries, 1);					\
+		__uint(key_size, sizeof(__u32));			\
+		__uint(value_size, sizeof(struct saina_slot_##E));	\
+	});								\
+} saina_hot_##E SEC(".maps"), saina_ring_##E SEC(".maps");
+SAINA_ELEMS_LIST(SAINA_SLOT_MAPS)
+
+#endif /* SAINA_MAPS_BPF_H */

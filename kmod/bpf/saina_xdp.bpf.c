@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The XDP program on the ports of the bridge.  What it must do:
+ * Documentation/datapath.rst.  This file sorts and checks frames; the slot
+ * machine (slot.bpf.h) decides, answer.bpf.h writes.
+ */
+#include "maps.bpf.h"
+#include "control.bpf.h"
+#include "slot.bpf.h"
+#include "answer.bpf.h"
+#include "inject.bpf.h"
+
+char _license[] SEC("license") = "GPL";
+
+#define GROUP_NET	bpf_htonl(SAINA_GROUP_BASE)
+#define GROUP_MASK	bpf_htonl(0xffff0000u)
+
+/* Everything the checks find out about a data message. */
+struct message {
+	const struct saina_job_conf *conf;
+	const struct saina_binding *binding;
+	struct saina_counters *counters;
+	__u32 worker;
+	__u32 type;
+	__u32 segment;
+	__u32 round;
+	__s32 exponent;
+	bool linear;
+};
+
+/* Checks 1 to 7: what cannot be ascribed to a worker.  SLOT_NONE if good. */
+static __always_inline __u32 check_message(struct xdp_md *ctx, struct message *m, __u32 *job)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	__u32 ip_len, udp_len, flags;
+
+	if (data + SAINA_HDR_OFF > end)
+		return SAINA_C_TRUNCATED;
+	ip_len = bpf_ntohs(RD(__be16, data + SAINA_IP_OFF + 2));
+	udp_len = bpf_ntohs(RD(__be16, data + SAINA_UDP_OFF + 4));
+	if (udp_len < sizeof(struct udphdr) + sizeof(struct saina_hdr) || udp_len != ip_len - 20)
+		return SAINA_C_TRUNCATED;
+	m->linear = data + ETH_HLEN + ip_len <= end;
+	if (!m->linear && bpf_xdp_get_buff_len(ctx) < ETH_HLEN + ip_len)
+		return SAINA_C_TRUNCATED;
+	if (data + SAINA_DATA_OFF > end)
+		return SAINA_C_TRUNCATED;
+	if (RD(__u8, data + HDR_OFF(version)) != SAINA_PROTO_VERSION)
+		return SAINA_C_VERSION;
+	m->type = RD(__u8, data + HDR_OFF(type));
+	if (m->type != SAINA_MSG_GRAD && m->type != SAINA_MSG_PULL && m->type != SAINA_MSG_PROBE) {
+		if (m->type == SAINA_MSG_RESULT || m->type == SAINA_MSG_STALE ||
+		    m->type == SAINA_MSG_PROBE_REPLY)
+			return SAINA_C_FORGED;
+		return SAINA_C_TYPE;
+	}
+	flags = RD(__u8, data + HDR_OFF(flags));
+	if (m->type != SAINA_MSG_PROBE)
+		flags &= ~SAINA_F_RETRANSMIT;
+	if (flags || RD(__u64, data + HDR_OFF(k)))
+		return SAINA_C_FLAGS;
+	*job = RD(__u16, data + HDR_OFF(job));
+	if (*job >= SAINA_JOBS_MAX)
+		return SAINA_C_NO_JOB;
+	m->conf = control_job(*job);
+	if (!m->conf)
+		return SAINA_C_NO_JOB;
+	m->worker = RD(__u8, data + HDR_OFF(worker));
+	if (m->worker >= SAINA_WORKERS_MAX)
+		return SAINA_C_NO_WORKER;
+	m->binding = &m->conf->worker[m->worker];
+	if (!(m->binding->flags & SAINA_BIND_BOUND))
+		return SAINA_C_NO_WORKER;
+	return SLOT_NONE;
+}
+
+/* Checks 8 to 18: counted for the worker it claims to be from. */
+static __always_inline __u32 check_worker(struct xdp_md *ctx, struct message *m)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	const struct saina_job_conf *conf = m->conf;
+	const struct saina_binding *b = m->binding;
+	bool probe = m->type == SAINA_MSG_PROBE;
+	__u32 count, udp_len;
+
+	if (data + SAINA_DATA_OFF > end)
+		return SAINA_C_TRUNCATED;
+	if (ctx->ingress_ifindex != b->ifindex)
+		return SAINA_C_BAD_PORT;
+	if (RD(__u32, data + 6) != RD(__u32, b->mac) || RD(__u16, data + 10) != RD(__u16, b->mac + 4))
+		return SAINA_C_BAD_MAC;
+	if (RD(__be32, data + SAINA_IP_OFF + 12) != b->ip)
+		return SAINA_C_BAD_IP;
+	if (RD(__be16, data + SAINA_UDP_OFF) != b->udp_port)
+		return SAINA_C_BAD_UDP;
+	if (RD(__u16, data + HDR_OFF(session)) != b->session)
+		return SAINA_C_SESSION;
+	if (conf->state != SAINA_JOB_RUNNING && !(probe && conf->state == SAINA_JOB_FORMING))
+		return SAINA_C_NOT_RUNNING;
+	if (!probe && !(conf->active >> m->worker & 1))
+		return SAINA_C_INACTIVE;
+	count = RD(__u16, data + HDR_OFF(count));
+	udp_len = bpf_ntohs(RD(__be16, data + SAINA_UDP_OFF + 4));
+	if (udp_len != sizeof(struct udphdr) + sizeof(struct saina_hdr) + 4 * count)
+		return SAINA_C_LENGTH;
+	if (count != (probe ? 0 : conf->payload))
+		return SAINA_C_ELEMS;
+	m->round = RD(__u32, data + HDR_OFF(round));
+	m->segment = RD(__u32, data + HDR_OFF(segment));
+	m->exponent = RD(__s8, data + HDR_OFF(exponent));
+	if (probe)
+		return SLOT_NONE;
+	if (RD(__u8, data + HDR_OFF(elem)) != conf->elem)
+		return SAINA_C_ELEM_TYPE;
+	if (m->segment >= conf->segments)
+		return SAINA_C_SEGMENT;
+	return SLOT_NONE;
+}
+
+/*
+ * The payload where it lies if it is linear, else in scratch memory and back:
+ * no helper may be called under the slot's lock.
+ */
+#define RUN_ELEMS(E)								\
+static __noinline int run_##E(struct xdp_md *ctx, struct slot_call *c,		\
+			      const struct saina_job_conf *conf)		\
+{										\
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end; \
+	struct slot_scratch *scratch;						\
+	struct payload_##E *payload;						\
+	int verdict;								\
+										\
+	if (data + SAINA_DATA_OFF + 4 * E <= end)				\
+		return slot_run_##E(c, conf, data + SAINA_DATA_OFF);		\
+	scratch = slot_scratch();						\
+	if (!scratch)								\
+		goto internal;							\
+	payload = (void *)scratch->payload;					\
+	if (!c->pull && bpf_xdp_load_bytes(ctx, SAINA_DATA_OFF, payload, 4 * E)) \
+		goto internal;							\
+	verdict = slot_run_##E(c, conf, payload);				\
+	if ((verdict == SLOT_RESULT || verdict == SLOT_ANSWER) &&		\
+	    bpf_xdp_store_bytes(ctx, SAINA_DATA_OFF, payload, 4 * E))		\
+		goto internal;							\
+	return verdict;								\
+internal:									\
+	c->reason = SAINA_C_INTERNAL;						\
+	return SLOT_DROP;							\
+}
+SAINA_ELEMS_LIST(RUN_ELEMS)
+
+static __always_inline int run_message(struct xdp_md *ctx, struct slot_call *c,
+				       const struct saina_job_conf *conf)
+{
+	switch (conf->payload) {
+#define RUN_CASE(E)		\
+	case E:			\
+		return run_##E(ctx, c, conf);
+	SAINA_ELEMS_LIST(RUN_CASE)
+	}
+	c->reason = SAINA_C_INTERNAL;
+	return SLOT_DROP;
+}
+
+static __always_inline int data_message(struct xdp_md *ctx, const struct saina_global *g)
+{
+	const struct saina_job_conf *conf;
+	const struct saina_job_rt *rt;
+	struct slot_scratch *scratch;
+	struct saina_counters *wc;
+	struct message m = {};
+	__u32 job = 0, reason;
+	struct slot_call *c;
+
+	reason = check_message(ctx, &m, &job);
+	if (reason != SLOT_NONE) {
+		count_global(reason);
+		return XDP_DROP;
+	}
+	conf = m.conf;
+	wc = control_counters(job, m.worker);
+	if (!wc) {
+		count_global(SAINA_C_INTERNAL);
+		return XDP_DROP;
+	}
+	reason = check_worker(ctx, &m);
+	if (reason != SLOT_NONE)
+		goto drop;
+	rt = bpf_map_lookup_elem(&saina_rt, &job);
+	scratch = slot_scratch();
+	reason = SAINA_C_INTERNAL;
+	if (!rt || !scratch || rt->generation != conf->generation)
+		goto drop;
+	if (m.type == SAINA_MSG_PROBE)
+		return answer_probe(ctx, g, conf, m.binding, wc);
+
+	c = &scratch->call;
+	slot_call_init(c);
+	c->active = conf->active;
+	c->bit = 1ull << m.worker;
+	c->job = job;
+	c->generation = conf->generation;
+	c->worker = m.worker;
+	c->round = m.round;
+	c->segment = m.segment;
+	c->lock = (conf->lock_base + (m.segment & (conf->pool - 1))) & (SAINA_LOCKS - 1);
+	c->pull = m.type == SAINA_MSG_PULL;
+	c->exponent = m.exponent;
+	c->linear = m.linear;
+	c->verdict = run_message(ctx, c, conf);
+
+	if (c->counted == SAINA_C_ADDED)
+		wc->c[SAINA_C_ADDED]++;
+	else if (c->counted == SAINA_C_STORED)
+		wc->c[SAINA_C_STORED]++;
+	switch (c->verdict) {
+	case SLOT_KEPT:
+		return XDP_DROP;
+	case SLOT_RESULT:
+		wc->c[SAINA_C_COMPLETED]++;
+		if (c->flags & SAINA_F_DEGRADED)
+			wc->c[SAINA_C_DEGRADED]++;
+		return answer_result(ctx, g, c, conf, wc);
+	case SLOT_ANSWER:
+		if (c->pull)
+			wc->c[SAINA_C_PULLED]++;
+		else if (c->mask & c->bit)
+			wc->c[SAINA_C_RESENT]++;
+		else
+			wc->c[SAINA_C_LATE]++;
+		c->next_k = rt->k_next;
+		return answer_sender(ctx, g, c, conf, wc);
+	case SLOT_STALE:
+		wc->c[SAINA_C_STALE]++;
+		control_event(SAINA_EV_STALE, EV_OF(job, c->worker, rt->k), c->round, c->segment,
+			      0);
+		return answer_sender(ctx, g, c, conf, wc);
+	}
+	reason = c->reason;
+drop:
+	if (reason < SAINA_C_N)
+		wc->c[reason]++;
+	return XDP_DROP;
+}
+
+/* Passed up to the agent; where a JOIN came from is what nobody else knows. */
+static __always_inline int control_message(struct xdp_md *ctx)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+
+	if (data + SAINA_HDR_OFF + 2 <= end &&
+	    RD(__u8, data + HDR_OFF(version)) == SAINA_PROTO_VERSION &&
+	    RD(__u8, data + HDR_OFF(type)) == SAINA_MSG_JOIN) {
+		struct saina_addr from = {
+			.ip = RD(__be32, data + SAINA_IP_OFF + 12),
+			.udp_port = RD(__be16, data + SAINA_UDP_OFF),
+		};
+		struct saina_place place = {
+			.ifindex = ctx->ingress_ifindex,
+		};
+
+		__builtin_memcpy(place.mac, data + ETH_ALEN, ETH_ALEN);
+		bpf_map_update_elem(&saina_learned, &from, &place, BPF_ANY);
+	}
+	count_global(SAINA_C_CONTROL);
+	return XDP_PASS;
+}
+
+/* One of our ports is in it; whose the frame is depends on the addresses. */
+static __always_inline int our_ports(struct xdp_md *ctx)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	const struct saina_global *g;
+	__be16 sport, dport;
+	__be32 daddr, saddr;
+	__u32 zero = 0;
+	bool more;
+
+	if (data + SAINA_HDR_OFF > end)
+		return XDP_PASS;
+	saddr = RD(__be32, data + SAINA_IP_OFF + 12);
+	daddr = RD(__be32, data + SAINA_IP_OFF + 16);
+	more = RD(__be16, data + SAINA_IP_OFF + 6) & bpf_htons(0x2000);
+	sport = RD(__be16, data + SAINA_UDP_OFF);
+	dport = RD(__be16, data + SAINA_UDP_OFF + 2);
+	g = bpf_map_lookup_elem(&saina_global, &zero);
+	if (!g)
+		return XDP_PASS;
+
+	if (daddr == g->ip &&
+	    (dport == bpf_htons(SAINA_PORT_DATA) || dport == bpf_htons(SAINA_PORT_CTRL))) {
+		if (g->flags & SAINA_GLOBAL_F_INJECT && inject_in(ctx) != XDP_PASS)
+			return XDP_DROP;
+		if (more) {
+			count_global(SAINA_C_FRAGMENT);
+			return XDP_DROP;
+		}
+		if (dport == bpf_htons(SAINA_PORT_DATA))
+			return data_message(ctx, g);
+		return control_message(ctx);
+	}
+	if ((dport == bpf_htons(SAINA_PORT_RESULT) && (daddr & GROUP_MASK) == GROUP_NET) ||
+	    ((sport == bpf_htons(SAINA_PORT_DATA) || sport == bpf_htons(SAINA_PORT_CTRL)) &&
+	     saddr == g->ip)) {
+		count_global(SAINA_C_FORGED);
+		return XDP_DROP;
+	}
+	return XDP_PASS;
+}
+
+static __always_inline bool is_our_port(__be16 port)
+{
+	return port == bpf_htons(SAINA_PORT_DATA) || port == bpf_htons(SAINA_PORT_CTRL);
+}
+
+SEC("xdp.frags")
+int saina_xdp(struct xdp_md *ctx)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	__be16 sport, dport;
+
+	if (data + SAINA_HDR_OFF > end)
+		return XDP_PASS;
+	if (RD(__be16, data + 12) != bpf_htons(ETH_P_IP) ||
+	    RD(__u8, data + SAINA_IP_OFF) != 0x45 ||
+	    RD(__u8, data + SAINA_IP_OFF + 9) != IPPROTO_UDP ||
+	    RD(__be16, data + SAINA_IP_OFF + 6) & bpf_htons(0x1fff))
+		return XDP_PASS;
+	sport = RD(__be16, data + SAINA_UDP_OFF);
+	dport = RD(__be16, data + SAINA_UDP_OFF + 2);
+	if (is_our_port(dport) || dport == bpf_htons(SAINA_PORT_RESULT) || is_our_port(sport))
+		return our_ports(ctx);
+	return XDP_PASS;
+}
+
+/* Behind the devmap entries of ports that lose or delay on the way out. */
+SEC("xdp.frags/devmap")
+int saina_egress(struct xdp_md *ctx)
+{
+	return inject_out(ctx);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * SFCD: k follows the share of gradient signs that flip from round to round.
+ * The bitmap (one bit per sampled element of the whole gradient) lives in
+ * saina_signs and is written once per segment and round, when the segment's
+ * result is made.  Documentation/datapath.rst section 6.
+ */
+#ifndef SAINA_SFCD_BPF_H
+#define SAINA_SFCD_BPF_H
+
+struct sfcd_segment {
+	__u32	job;
+	__u32	stride;
+	__u32	samples;	/* of this segment */
+	__u32	counting;	/* of these, the first ones whose flips count */
+	__u32	first_word;
+	__u32	flips;
+};
+
+/* 0 if the round's policy is not SFCD.  No lock: the policy stays while the
+ * caller's slot counts as open.  A global function, as sfcd_word(), so that the
+ * verifier does not carry its branches into the loops. */
+__noinline int sfcd_segment_init(struct sfcd_segment *s, const struct slot_call *c,
+		      const struct saina_job_conf *conf, __u32 elems)
+{
+	const struct saina_job_rt *rt;
+	__u32 stride, job;
+
+	if (!s || !c || !conf)
+		return 0;
+	job = c->job;
+	rt = bpf_map_lookup_elem(&saina_rt, &job);
+	if (!rt || rt->policy.mode != SAINA_POLICY_SFCD)
+		return 0;
+	stride = rt->policy.stride;
+	if (stride == 0 || stride > 64)
+		return 0;
+	s->job = job;
+	s->stride = stride;
+	s->samples = (elems + stride - 1) / stride;
+	s->counting = s->samples;
+	s->first_word = c->segment * conf->sign_words;
+	s->flips = 0;
+	if (rt->policy.flags & SAINA_POLICY_F_PARITY) {
+		/* SAINA counted flips in whole words of 32 only */
+		__u32 each = elems / 32;
+		__u32 counted = (conf->segments * each) & ~31u;
+		__u32 before = c->segment * each;
+
+		if (before >= counted)
+			s->counting = 0;
+		else if (counted - before < s->samples)
+			s->counting = counted - before;
+	}
+	return 1;
+}
+
+static __always_inline __u64 sfcd_mask(__u32 n, __u32 word)
+{
+	__u32 from = word * 64;
+
+	if (n <= from)
+		return 0;
+	n -= from;
+	return n >= 64 ? ~0ull : (1ull << (n & 63)) - 1;
+}
+
+/* One word of new signs.  A global function, so that the verifier does not
+ * follow its branches for every word of every caller. */
+__noinline int sfcd_word(struct sfcd_segment *s, __u32 word, __u64 bits)
+{
+	__u32 job, key;
+	__u64 mask, *old;
+	void *signs;
+
+	if (!s)
+		return 0;
+	job = s->job;
+	signs = bpf_map_lookup_elem(&saina_signs, &job);
+	if (!signs)
+		return 0;
+	key = s->first_word + word;
+	old = bpf_map_lookup_elem(signs, &key);
+	if (!old)
+		return 0;
+	mask = sfcd_mask(s->samples, word);
+	s->flips += popcount64((*old ^ bits) & sfcd_mask(s->counting, word));
+	*old = (*old & ~mask) | (bits & mask);
+	return 0;
+}
+
+/* All segments of a round are in: decide.  Under rt->lock.  True if k was
+ * raised (event K). */
+static __always_inline bool sfcd_decide(struct saina_job_rt *rt)
+{
+	const struct saina_policy *p = &rt->policy;
+	bool parity = p->flags & SAINA_POLICY_F_PARITY;
+	bool raised = false;
+
+	if (rt->primed || parity) {
+		__u32 members = popcount64(rt->members);
+		__u32 limit = p->k_max && p->k_max < members ? p->k_max : members;
+		__u32 need = p->flags & SAINA_POLICY_F_CTH_K ? rt->k : p->c_th;
+		__u64 scaled = (__u64)p->s_th * rt->observed;
+		bool reached = parity ? rt->flips >= scaled / 1000 : rt->flips * 1000 >= scaled;
+
+		if (reached)
+			rt->converged++;
+		else if (rt->converged)
+			rt->converged--;
+		if (rt->converged >= need) {
+			rt->converged = 0;
+			if (rt->k_next < limit) {
+				rt->k_next++;
+				raised = true;
+			}
+		}
+	}
+	rt->primed = 1;
+	rt->last_flips = rt->flips;
+	rt->last_observed = rt->observed;
+	rt->last_round = rt->next_round - 1;
+	return raised;
+}
+
+#endif /* SAINA_SFCD_BPF_H */
