@@ -10,6 +10,8 @@
 
 #include "train_read.h"
 
+#define MEAN_ROUNDS	15
+
 static double goodput(const struct train_run *run)
 {
 	return run->rounds * run->params * sizeof(float) / run->seconds;
@@ -92,7 +94,19 @@ static json_t *run_json(const struct train_run *run, const struct train_run *fir
 	return j;
 }
 
-/* NAME.accuracy.dat: seconds, per cent.  NAME.sfcd.dat: seconds, k, share. */
+/* Share of flips over the last few rounds, up to round @r. */
+static double flips_mean(const struct train_run *run, uint32_t r)
+{
+	uint64_t flips = 0, observed = 0;
+
+	for (uint32_t i = r < MEAN_ROUNDS ? 0 : r - MEAN_ROUNDS + 1; i <= r; i++) {
+		flips += run->round[i].flips;
+		observed += run->round[i].observed;
+	}
+	return (double)flips / observed;
+}
+
+/* NAME.accuracy.dat: seconds, per cent.  NAME.sfcd.dat: seconds, k, share, mean share. */
 static int picture(const struct train_run *run, const char *out)
 {
 	char path[4200];
@@ -110,8 +124,9 @@ static int picture(const struct train_run *run, const char *out)
 		f = fopen(path, "w");
 		for (uint32_t r = 0; f && r < run->rounds; r++)
 			if (run->round[r].observed)
-				fprintf(f, "%.3f %u %.4f\n", run->round[r].s, run->round[r].k,
-					(double)run->round[r].flips / run->round[r].observed);
+				fprintf(f, "%.3f %u %.4f %.4f\n", run->round[r].s, run->round[r].k,
+					(double)run->round[r].flips / run->round[r].observed,
+					flips_mean(run, r));
 		bad = f ? fclose(f) : 1;
 	}
 	if (bad)

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The picture of `make demo'.  gnuplot -e "dir = '...'; target = 95; ..." demo.gp
+# dir: where NAME.accuracy.dat and NAME.sfcd.dat are and demo.png goes;
+# target: accuracy in per cent; title_bsp, title_fastest, title_sfcd: the
+# policies; sth: SFCD's threshold; workers; note: the headline.
+
+set terminal pngcairo size 1100,900 font 'sans,11'
+set output dir . '/demo.png'
+set multiplot layout 2,1 title note font 'sans,12'
+set grid lc rgb '#dddddd'
+set key bottom right
+set lmargin 9
+set rmargin 9
+stats dir . '/bsp.accuracy.dat' using 1 nooutput
+end = STATS_max
+set xrange [0:end * 1.02]
+
+set title 'accuracy on the test examples'
+set ylabel '%'
+set yrange [target - 20:100]
+set arrow from graph 0, first target to graph 1, first target nohead dt 2 lc rgb '#888888'
+set label sprintf('target %g %%', target) at graph 0.01, first target offset 0, 0.6 tc rgb '#666666'
+plot dir . '/bsp.accuracy.dat' with lines lw 2 lc rgb '#c0392b' title title_bsp, \
+     dir . '/fastest.accuracy.dat' with lines lw 2 lc rgb '#2471a3' title title_fastest, \
+     dir . '/sfcd.accuracy.dat' with lines lw 2 lc rgb '#229954' title title_sfcd
+
+unset arrow
+unset label
+set title title_sfcd . ': k and the share of sampled signs that flipped'
+set xlabel 'seconds'
+set ylabel 'k'
+set yrange [0:workers + 0.5]
+set ytics nomirror
+set y2label 'share of flips'
+set y2range [0:0.6]
+set y2tics
+set key bottom right
+plot dir . '/sfcd.sfcd.dat' using 1:3 axes x1y2 with points pt 7 ps 0.4 lc rgb '#f0b27a' title 'flips of a round', \
+     '' using 1:4 axes x1y2 with lines lw 2 lc rgb '#ca6f1e' title 'mean of the last 15 rounds', \
+     sth axes x1y2 with lines dt 2 lc rgb '#888888' title 's_{th}', \
+     dir . '/sfcd.sfcd.dat' using 1:2 with steps lw 2 lc rgb '#229954' title 'k'
+unset multiplot
