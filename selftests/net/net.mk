@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Scripts that build a lab with tools/saina-lab, in this order.
-NET_TESTS :=
+NET_TESTS := lab
 
 CHECKS += $(NET_TESTS:%=selftests/net/%.sh)
+
+$(B)/selftests/rawsend: $(call objs,selftests/net/rawsend.c)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^
+check-programs: $(B)/selftests/rawsend
 
 # What selftests/run runs.  Written last, when every build.mk has had its say.
 $(B)/tests.list: FORCE

@@ -75,7 +75,7 @@ lab_faults() {
 		value=$2
 		case $1 in
 		loss|loss-in|loss-out) percent "$1" "$2"; value=${2%\%}% ;;
-		delay|delay-in|delay-out) decimal "$1" "${2%ms}"; value=${2%ms}ms ;;
+		delay|delay-in|delay-out) decimal "$1" "${2%ms}"; value=${2%ms} ;;
 		seed) number "$1" "$2" 0 9223372036854775807 ;;
 		*) usage_error "set: \"$1\" is none of: loss loss-in loss-out delay delay-in delay-out seed" ;;
 		esac

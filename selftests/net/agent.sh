@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The agent goes and comes back under traffic: killed, or stopped with --keep, the
+# XDP programs and the job go on; the next agent takes them over.
+#
+#     w0 .. w3 reduce all the time
+
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+lab_up --workers 4
+job steady id 5 workers 4 elements 8192 payload 256 policy fastest:k=3 token t0ken \
+	heartbeat 100 dead 2000
+start_all steady 1000000 4 --type int32 --elements 8192 --token t0ken --think-us 1000
+check "rounds flow" until_true 20 rounds_at_least steady 10 || bail "no rounds"
+generation=$(job_field steady generation)
+
+log_round() { # newest round in worker 0's log
+	tail -n 2 "$WORK/0.log" | jq -s 'map(.round)|max // 0' 2>/dev/null || echo 0
+}
+
+log_at_least() {
+	[ "$(log_round)" -ge "$1" ]
+}
+
+taken_over() { # HOW
+	local at
+	equal "$1: the same incarnation of the job" "$generation" "$(job_field steady generation)"
+	equal "$1: all four workers are still its members" 4 "$(job_field steady 'active|length')"
+	at=$(job_field steady round)
+	check "$1: rounds go on" until_true 20 rounds_at_least steady $((at + 20))
+	check "$1: policies can be changed again" saina job set steady policy "$2"
+	check "$1: and come into force" until_true 10 policy_is "$2"
+}
+
+programs() { # ports of the switch with an XDP program
+	ip -n "saina-$LAB-sw" -j link show | jq -r '.[]|select(.xdp)|.ifname' | xargs
+}
+
+# Rounds in a worker's log follow each other.
+rounds_without_gap() {
+	jq -s 'map(.round) as $r | ($r|length) == (($r|max) - ($r|min) + 1)' "$WORK/$1.log" | grep -qx true
+}
+
+all_ended() {
+	local i
+	for i in "${!worker_pids[@]}"; do
+		until_true "$1" worker_ended "$i" || return 1
+		wait "${worker_pids[$i]}"
+		unset "worker_pids[$i]"
+	done
+	return 0
+}
+
+policy_is() {
+	[ "$(job_field steady policy_active)" = "$1" ] ||
+		[[ "$(job_field steady policy_active)" == "$1",* ]]
+}
+
+check "the agent is killed" lab agent kill
+at=$(log_round)
+check "killed: rounds go on without an agent" until_true 20 log_at_least $((at + 20))
+check "killed: a new agent starts" lab agent start --keep
+taken_over killed fastest:k=2
+
+check "the agent is stopped, with --keep" lab agent stop
+equal "kept: its control socket is gone" gone "$([ -e "$SAINA_CONTROL" ] || echo gone)"
+at=$(log_round)
+check "kept: rounds go on without an agent" until_true 20 log_at_least $((at + 20))
+check "kept: a new agent starts" lab agent start
+taken_over kept fastest:k=3
+equal "no slot saw two policies" 0 "$(job_field steady policy_mix)"
+
+# Ended in an orderly way, workers verify all they got.
+stop_workers
+check "exact sums all the way" wait_all 30
+check "the same results everywhere" same_results 0 1 2 3
+check "no round was lost" rounds_without_gap 0
+
+# --- a plain stop leaves nothing behind --------------------------------------
+start_all steady 1000000 4 --type int32 --elements 8192 --token t0ken --think-us 1000
+check "workers run again" until_true 20 log_at_least 5
+attached=$(programs)
+equal "the program is on all four ports" 4 "$(wc -w <<<"$attached")"
+check "the agent is stopped" lab agent stop
+equal "stopped: no program is left on a port" "" "$(programs)"
+equal "stopped: no pin is left" "" "$(find "/run/saina-lab/$LAB/bpf" -mindepth 1)"
+equal "stopped: no socket is left" "" "$(find "/run/saina-lab/$LAB/run" "$SAINA_CONTROL" -type s 2>/dev/null)"
+check "stopped: the workers are told and end" all_ended 30
+check "a fresh agent starts" lab agent start
+equal "a fresh agent has no job" 0 "$(sj job show length)"

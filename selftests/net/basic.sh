@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Eight workers, everybody waited for, nothing goes wrong: every element type
+# and payload size, on Open vSwitch and on a Linux bridge, MTU 1500 and 9000.
+
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+# reduce NAME PAYLOAD TYPE ELEMENTS ROUNDS
+reduce() {
+	job "$1" workers 8 elements "$4" payload "$2"
+	start_all "$1" "$5" 8 --type "$3" --elements "$4"
+	check "$BRIDGE, mtu $MTU: $2 elements a packet, $3" wait_all 60
+	check "$BRIDGE, mtu $MTU: $2, $3: all workers have the same results" same_results 0 1 2 3 4 5 6 7
+	equal "$BRIDGE, mtu $MTU: $2, $3: all rounds were opened" "$5" "$(job_field "$1" first_rounds)"
+	saina job del "$1"
+}
+
+BRIDGE=ovs MTU=1500
+lab_up --workers 8
+for p in 64 128 256 352; do
+	# Not a multiple of the payload, so that the last segment is padded.
+	reduce "i$p" $p int32 10007 20
+done
+reduce f256 256 float32 10007 20
+reduce f352 352 float32 10007 20
+reduce tiny 64 int32 1 10
+lab_down
+
+BRIDGE=linux
+lab_up --workers 8 --bridge linux
+reduce i256 256 int32 10007 20
+reduce f64 64 float32 10007 20
+lab_down
+
+BRIDGE=ovs MTU=9000
+lab_up --workers 8 --mtu 9000
+for p in 1024 2048; do
+	reduce "i$p" $p int32 20011 20
+done
+reduce f1024 1024 float32 20011 10
+reduce i256 256 int32 10007 10
+lab_down
+
+BRIDGE=linux
+lab_up --workers 8 --mtu 9000 --bridge linux
+reduce i2048 2048 int32 20011 10

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Frames held back at some ports, so that they overtake each other, with losses
+# on top: late, duplicate and reordered packets change no sum.
+#
+#     w0, w1, w2: as they are     w3: 3 ms each way     w4: 8 ms in
+#     w5: 5 ms out                w6, w7: lose 5 %
+
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+lab_up --workers 8
+echo "# seed $SEED"
+check "worker 3 is 3 ms away" lab set 3 delay 3
+check "worker 4 is 8 ms away, in" lab set 4 delay-in 8
+check "worker 5 is 5 ms away, out" lab set 5 delay-out 5
+check "worker 6 loses" lab set 6 loss 5 seed "$SEED"
+check "worker 7 loses" lab set 7 loss 5 seed $((SEED + 7))
+equal "the port shows its delay" "3000 3000" \
+	"$(sj port show p3 '.[0].injected | "\(.delay_in_us) \(.delay_out_us)"')"
+
+for policy in bsp fastest:k=5; do
+	job "${policy%:*}" workers 8 elements 20000 payload 256 policy "$policy"
+	start_all "${policy%:*}" 25 8 --type int32 --elements 20000
+	check "$policy: all rounds, exact sums" wait_all 100
+	check "$policy: the same results everywhere" same_results 0 1 2 3 4 5 6 7
+	equal "$policy: policies not mixed" 0 "$(job_field "${policy%:*}" policy_mix)"
+done
+check "frames were held back" [ "$(counter - - delayed)" -gt 100 ]
+check "with k = 5 somebody was late" [ "$(counter fastest all late)" -gt 0 ]

@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The lab itself (drawn on top of tools/saina-lab), without an agent: it
+# bridges, it limits, and it goes away whatever happens to it.
+
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+left() {
+	ls -d "/run/netns/saina-$LAB-"* "/run/saina-lab/$LAB" 2>/dev/null
+	for p in /proc/[0-9]*/cmdline; do
+		{ tr '\0' ' ' <"$p"; } 2>/dev/null | grep -F "/run/saina-lab/$LAB/" | grep -v grep
+	done
+}
+
+pings() { # FROM ADDRESS
+	w "$1" ping -c 3 -i 0.02 -W 5 -q "$2"
+}
+
+shaped() { # DEVICE: bytes that its shaper let through, at worker 1
+	tc -n "saina-$LAB-w1" -s -j qdisc show dev "$1" | jq '[.[]|select(.kind=="tbf").bytes]|add // 0'
+}
+
+for bridge in ovs linux; do
+	check "$bridge: comes up" lab up --owner $$ --workers 2 --bridge $bridge --no-agent --rate 100mbit
+	check "$bridge: workers reach each other" pings 0 10.190.0.11
+	check "$bridge: workers reach the switch" pings 1 10.190.0.1
+	check "$bridge: what leaves a worker is shaped" [ "$(shaped eth0)" -gt 100 ]
+	check "$bridge: what comes to a worker is shaped" [ "$(shaped ifb0)" -gt 100 ]
+	said=$(lab up --no-agent 2>&1)
+	matches "$bridge: a second one of that name is refused" "already" "$said"
+	check "$bridge: is shown" lab show
+	check "$bridge: a port is pulled out" lab port del 1
+	check "$bridge: and plugged in" lab port add 1
+	check "$bridge: and reached again" until_true 10 pings 1 10.190.0.10
+	check "$bridge: goes down" lab down
+	equal "$bridge: leaves nothing" "" "$(left)"
+done
+
+# --- everything in it crashes --------------------------------------------------
+lab_up --workers 2 --no-agent
+"$LAB_TOOL" exec "$LAB" 0 sleep 1000 &
+sleeper=$!
+disown $sleeper
+for ns in sw w0 w1; do
+	for pid in $(ip netns pids "saina-$LAB-$ns"); do
+		[ "$pid" = $sleeper ] || kill -KILL "$pid"
+	done
+done
+check "goes down after its daemons were killed" lab down
+equal "leaves nothing then either" "" "$(left)"
+check "processes in it are ended" until_true 5 pid_gone $sleeper
+
+# --- its owner crashes ---------------------------------------------------------
+sleep 1000 &
+owner=$!
+disown $owner
+check "comes up for an owner" lab up --owner $owner --workers 1 --no-agent
+"$LAB_TOOL" clean "$LAB" >/dev/null
+check "is not cleaned away while the owner lives" [ -d "/run/saina-lab/$LAB" ]
+kill -KILL $owner
+until_true 5 pid_gone $owner
+"$LAB_TOOL" clean "$LAB" >/dev/null
+equal "is cleaned away when the owner is gone" "" "$(left)"
+lab_up --workers 1 --no-agent
+pid=$(cat "/run/saina-lab/$LAB/ovs/vswitchd.pid")
+rm -rf "/run/saina-lab/$LAB"
+"$LAB_TOOL" clean "$LAB" >/dev/null
+equal "is found by its namespaces too" "" "$(left)"
+check "and its switch is ended" until_true 5 pid_gone "$pid"
+
+# --- interrupted while it comes up ----------------------------------------------
+"$LAB_TOOL" up "$LAB" --owner $$ --workers 64 --no-agent 2>/dev/null &
+pid=$!
+until_true 10 [ -e "/run/netns/saina-$LAB-w3" ]
+kill -TERM $pid
+wait $pid
+equal "nothing is left of half a lab" "" "$(left)"
+
+# --- bad input --------------------------------------------------------------------
+refuses() { # WORD ARGUMENTS...: exit status 2 and a sentence with the word
+	local said word=$1
+	shift
+	said=$("$LAB_TOOL" "$@" 2>&1)
+	equal "refused: saina-lab $*" "2 yes" "$? $([[ $said == *"$word"* ]] && echo yes || echo "$said")"
+}
+refuses '"a b"' up "a b"
+refuses '"65001"' up "$LAB" --mtu 65001
+refuses '"0"' up "$LAB" --workers 0
+refuses '"token-ring"' up "$LAB" --bridge token-ring
+refuses '"101"' up "$LAB" --loss 101
+refuses '--frobnicate' up "$LAB" --frobnicate 1
+refuses '--rate' up "$LAB" --rate
+refuses '"fly"' fly

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Losses on both directions of every link, from 0 to 20 %, seeded:
+#
+#     w0 .. w7 --- p0 .. p7 [lost in, lost out] --- slot machine
+#
+# Every round completes with exactly the right sums at every worker.
+
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+lab_up --workers 8
+echo "# seed $SEED"
+
+# lossy PERCENT POLICY ROUNDS TYPE
+lossy() {
+	local name="l$1-${2%%:*}-$4" lost
+	check "$1 % on every port" lab set loss "$1" seed "$SEED" || return
+	lost=$(injected)
+	job "$name" workers 8 elements 20000 payload 256 policy "$2"
+	start_all "$name" "$3" 8 --type "$4" --elements 20000
+	check "$1 % each way, $2, $4: all rounds, exact sums" wait_all 100
+	check "$1 % each way, $2, $4: the same results everywhere" same_results 0 1 2 3 4 5 6 7
+	equal "$1 % each way, $2, $4: policies not mixed" 0 "$(job_field "$name" policy_mix)"
+	if [ "$1" = 0 ]; then
+		equal "nothing was lost on purpose" "$lost" "$(injected)"
+	else
+		check "frames were lost on purpose, in and out" lost_both
+	fi
+	saina job del "$name"
+}
+
+injected() {
+	echo "$(counter - - injected-in) $(counter - - injected-out)"
+}
+
+lost_both() {
+	local now
+	now=$(injected)
+	[ "${now% *}" -gt "${lost% *}" ] && [ "${now#* }" -gt "${lost#* }" ]
+}
+
+lossy 0 bsp 20 int32
+lossy 1 bsp 20 int32
+lossy 5 fastest:k=6 20 int32
+lossy 5 bsp 10 float32
+lossy 20 bsp 15 int32
+lossy 20 fastest:k=5 15 int32
+lossy 20 fastest:k=6,late=drop 10 int32

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Fastest-k with a straggler, and policies changed while gradients flow:
+#
+#     w0 .. w4: quick        w5: thinks for 20 ms a round
+
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+lab_up --workers 6
+
+# --- a straggler -----------------------------------------------------------
+job straggler workers 6 elements 8192 payload 256 policy fastest:k=5
+for i in 0 1 2 3 4; do
+	start $i straggler 120 --type int32 --elements 8192 --think-us 1000
+done
+start 5 straggler 120 --type int32 --elements 8192 --think-us 20000
+check "fastest-k with a straggler: exact sums" wait_all 60
+check "the same results everywhere" same_results 0 1 2 3 4 5
+equal "every segment of every round had 5 contributors" "5 5" "$(log_minmax 0 count_min count_max)"
+check "the straggler was late" [ "$(log_sum 5 late_segments)" -gt 0 ]
+check "late gradients were answered" [ "$(counter straggler 5 late)" -gt 0 ]
+equal "what the straggler produced is in sums or in its residual" yes "$(conserved 5)"
+
+# --- changed under traffic -------------------------------------------------
+job swap workers 6 elements 8192 payload 256 policy bsp
+events_start
+start_all swap 100000 6 --type int32 --elements 8192 --think-us 500
+check "rounds flow" until_true 20 rounds_at_least swap 10
+policies=("fastest:k=4" "sfcd:k0=2,sth=0.9,cth=5" "bsp" "fastest:k=6,late=drop" "fastest:k=3")
+seq=1
+for p in "${policies[@]}"; do
+	seq=$((seq + 1))
+	check "set to $p" saina job set swap policy "$p"
+	check "$p is in force from a later round" until_true 10 in_force swap $seq
+	at=$(job_field swap round)
+	check "rounds go on under $p" until_true 10 rounds_at_least swap $((at + 5))
+done
+refused=$(saina job set swap policy "fastest:k=9" 2>&1)
+matches "more than there are workers is refused" "k" "$refused"
+equal "and changes nothing" $seq "$(job_field swap policy_seq)"
+refused=$(saina job set swap policy "fastest:k=4,slow=yes" 2>&1)
+matches "an unknown word is refused by name" "slow" "$refused"
+stop_workers
+check "all sums under all policies were exact" wait_all 30
+check "the same results everywhere" same_results 0 1 2 3 4 5
+equal "no slot saw two policies" 0 "$(job_field swap policy_mix)"
+events_stop
+equal "one event for each change" "2 3 4 5 6" \
+	"$(events 'select(.event=="policy" and .job=="swap" and .to>1)|.to' | xargs)"
+check "no round was decided under two policies" policies_apart

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Ports that go and come under traffic, on Open vSwitch and on a Linux bridge:
+#
+#     w0 .. w2 reduce; the port of w2 is pulled out and plugged in again
+
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+port_mode() {
+	sj port show "p$1" '.[0].mode' 2>/dev/null || echo none
+}
+
+port_mode_is() {
+	[ "$(port_mode "$1")" = "$2" ]
+}
+
+pull_and_plug() { # BRIDGE
+	local at
+	lab_up --workers 3 --bridge "$1"
+	job plug workers 3 elements 4096 payload 256 policy bsp heartbeat 50 dead 600
+	start_all plug 1000000 3 --type int32 --elements 4096 --think-us 1000
+	check "$1: rounds flow" until_true 20 rounds_at_least plug 10
+	check "$1: the port is pulled out" lab port del 2
+	check "$1: its worker is found dead" until_true 20 worker_state_is plug 2 dead
+	check "$1: the port is no longer shown" until_true 10 port_mode_is 2 none
+	at=$(job_field plug round)
+	check "$1: the others go on" until_true 20 rounds_at_least plug $((at + 10))
+	kill -KILL "${worker_pids[2]}"
+	wait "${worker_pids[2]}" 2>/dev/null
+	unset 'worker_pids[2]'
+
+	check "$1: the port is plugged in" lab port add 2
+	check "$1: the program is attached to it" until_true 10 port_mode_is 2 native
+	start 2 plug 1000000 --type int32 --elements 4096 --think-us 1000
+	check "$1: its worker joins" until_true 20 worker_state_is plug 2 alive
+	at=$(job_field plug round)
+	check "$1: and is counted" until_true 20 counted_in 0 2 $((at + 3))
+	stop_workers
+	check "$1: exact sums all the way" wait_all 30
+	check "$1: the same results everywhere" same_results 0 1 2
+	lab_down
+}
+
+pull_and_plug ovs
+pull_and_plug linux

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * rawsend - sends frames that claim to be anything, through a packet socket.
+ *
+ *   rawsend INTERFACE [KEY=VALUE...]
+ *
+ * Without keys it sends one well-formed GRAD of 256 elements with the
+ * interface's own addresses to 10.190.0.1; every key changes one thing and leaves
+ * the rest right:
+ *
+ *   smac= dmac= sip= dip= sport= dport=     addresses (dmac: see mac_of)
+ *   version= type= flags= elem= job= session= round= segment= count= worker=
+ *   exponent= k= reserved= mask= contributors=          the SAINA header
+ *   value=      every element of the payload (word of 32 bits)
+ *   elems=      elements really there (default: count)
+ *   cut=        bytes taken off the end of the frame, lengths left as they were
+ *   iplen= udplen=   lengths said in the headers
+ *   fragment=1  more fragments follow
+ *   options=1   an IP header of 24 bytes
+ *   repeat=     how many frames
+ *   rounds=1    each further frame one round later
+ *   workers=1   each further frame from the next worker
+ */
+#include <arpa/inet.h>
+#include <endian.h>
+#include <errno.h>
+#include <linux/if_packet.h>
+#include <net/ethernet.h>
+#include <net/if.h>
+#include <netinet/ip.h>
+#include <netinet/udp.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "saina/proto.h"
+
+struct frame {
+	struct ether_header eth;
+	struct iphdr ip;
+	__u8 rest[9000];
+} __attribute__((packed));
+
+struct wish {
+	__u8 smac[6], dmac[6];
+	__be32 sip, dip;
+	long sport, dport;
+	struct saina_hdr hdr;	/* host order until it is sent */
+	long value, elems, cut, iplen, udplen;
+	bool fragment, options, rounds, workers;
+	long repeat;
+};
+
+static void die(const char *what)
+{
+	fprintf(stderr, "rawsend: %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static void usage(const char *word)
+{
+	fprintf(stderr, "rawsend: \"%s\": see the head of rawsend.c\n", word);
+	exit(2);
+}
+
+static void own_addresses(int fd, const char *dev, struct wish *w)
+{
+	struct ifreq ifr = { 0 };
+	int in = socket(AF_INET, SOCK_DGRAM, 0);
+
+	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", dev);
+	if (ioctl(fd, SIOCGIFHWADDR, &ifr))
+		die(dev);
+	memcpy(w->smac, ifr.ifr_hwaddr.sa_data, 6);
+	if (in < 0 || ioctl(in, SIOCGIFADDR, &ifr))
+		die("address of the interface");
+	w->sip = ((struct sockaddr_in *)&ifr.ifr_addr)->sin_addr.s_addr;
+	close(in);
+}
+
+static __u16 fold(__u32 sum)
+{
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (__u16)(sum + (sum >> 16));
+}
+
+static __u16 ip_checksum(const void *p, size_t len)
+{
+	const __u8 *b = p;
+	__u32 sum = 0;
+
+	for (size_t i = 0; i < len; i += 2)
+		sum += b[i] << 8 | b[i + 1];
+	return htons(~fold(sum));
+}
+
+static void mac_parse(const char *text, __u8 *mac)
+{
+	if (sscanf(text, "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx", mac, mac + 1, mac + 2, mac + 3, mac + 4,
+		   mac + 5) != 6)
+		usage(text);
+}
+
+static void parse(struct wish *w, char *word)
+{
+	char *value = strchr(word, '='), *end;
+	struct saina_hdr *h = &w->hdr;
+	long n;
+
+	if (!value)
+		usage(word);
+	*value++ = 0;
+	if (!strcmp(word, "smac")) {
+		mac_parse(value, w->smac);
+		return;
+	}
+	if (!strcmp(word, "dmac")) {
+		mac_parse(value, w->dmac);
+		return;
+	}
+	if (!strcmp(word, "sip") || !strcmp(word, "dip")) {
+		if (inet_pton(AF_INET, value, word[0] == 's' ? &w->sip : &w->dip) != 1)
+			usage(value);
+		return;
+	}
+	n = strtol(value, &end, 0);
+	if (*end || end == value)
+		usage(value);
+#define KEY(name, target) else if (!strcmp(word, name)) target = n
+	if (0)
+		;
+	KEY("sport", w->sport);
+	KEY("dport", w->dport);
+	KEY("version", h->version);
+	KEY("type", h->type);
+	KEY("flags", h->flags);
+	KEY("elem", h->elem);
+	KEY("job", h->job);
+	KEY("session", h->session);
+	KEY("round", h->round);
+	KEY("segment", h->segment);
+	KEY("count", h->count);
+	KEY("worker", h->worker);
+	KEY("exponent", h->exponent);
+	KEY("k", h->k);
+	KEY("reserved", h->reserved[0]);
+	KEY("mask", h->mask);
+	KEY("contributors", h->contributors);
+	KEY("value", w->value);
+	KEY("elems", w->elems);
+	KEY("cut", w->cut);
+	KEY("iplen", w->iplen);
+	KEY("udplen", w->udplen);
+	KEY("fragment", w->fragment);
+	KEY("options", w->options);
+	KEY("rounds", w->rounds);
+	KEY("workers", w->workers);
+	KEY("repeat", w->repeat);
+	else
+		usage(word);
+#undef KEY
+}
+
+static size_t build(const struct wish *w, struct frame *f)
+{
+	long elems = w->elems >= 0 ? w->elems : w->hdr.count;
+	size_t ihl = w->options ? 24 : 20;
+	size_t udplen = 8 + sizeof(struct saina_hdr) + 4 * elems;
+	struct udphdr *udp = (void *)(f->rest + ihl - 20);
+	struct saina_hdr *h = (void *)(udp + 1);
+	__le32 *payload = (void *)(h + 1);
+	size_t len = 14 + ihl + udplen;
+
+	memset(f, 0, sizeof(*f));
+	memcpy(f->eth.ether_shost, w->smac, 6);
+	memcpy(f->eth.ether_dhost, w->dmac, 6);
+	f->eth.ether_type = htons(ETHERTYPE_IP);
+	f->ip.version = 4;
+	f->ip.ihl = ihl / 4;
+	f->ip.ttl = 64;
+	f->ip.protocol = IPPROTO_UDP;
+	f->ip.frag_off = htons(w->fragment ? 0x2000 : 0x4000);
+	f->ip.tot_len = htons(w->iplen >= 0 ? w->iplen : (long)(ihl + udplen));
+	f->ip.saddr = w->sip;
+	f->ip.daddr = w->dip;
+	if (w->options)
+		memset(f->rest, 1, 4);	/* no-operations */
+	f->ip.check = ip_checksum(&f->ip, ihl);
+	udp->source = htons(w->sport);
+	udp->dest = htons(w->dport);
+	udp->len = htons(w->udplen >= 0 ? w->udplen : (long)udplen);
+	*h = w->hdr;
+	h->job = htole16(h->job);
+	h->session = htole16(h->session);
+	h->round = htole32(h->round);
+	h->segment = htole32(h->segment);
+	h->count = htole16(h->count);
+	h->mask = htole64(h->mask);
+	for (long i = 0; i < elems; i++)
+		payload[i] = htole32(w->value);
+	return (long)len > w->cut ? len - w->cut : 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct wish w = {
+		.sport = 40000, .dport = SAINA_PORT_DATA, .elems = -1, .iplen = -1, .udplen = -1,
+		.repeat = 1, .value = 0x01010101,
+		.hdr = { .version = SAINA_PROTO_VERSION, .type = SAINA_MSG_GRAD,
+			 .elem = SAINA_ELEM_INT32, .count = 256 },
+	};
+	struct sockaddr_ll to = { .sll_family = AF_PACKET, .sll_halen = 6 };
+	static struct frame f;
+	int fd;
+
+	if (argc < 2)
+		usage("no interface");
+	fd = socket(AF_PACKET, SOCK_RAW, 0);
+	if (fd < 0)
+		die("packet socket");
+	to.sll_ifindex = if_nametoindex(argv[1]);
+	if (!to.sll_ifindex)
+		die(argv[1]);
+	own_addresses(fd, argv[1], &w);
+	w.dip = inet_addr("10.190.0.1");
+	memset(w.dmac, 0xff, 6);
+	for (int i = 2; i < argc; i++)
+		parse(&w, argv[i]);
+
+	for (long n = 0; n < w.repeat; n++) {
+		size_t len = build(&w, &f);
+
+		/* a full queue only means: a little later */
+		while (sendto(fd, &f, len, 0, (struct sockaddr *)&to, sizeof(to)) < 0)
+			if (errno != ENOBUFS && errno != EAGAIN)
+				die("sending");
+		w.hdr.round += w.rounds;
+		w.hdr.worker += w.workers;
+	}
+	return 0;
+}
