@@ -1,1 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
+#
+# sainad, and the job core that it compiles in.
+
+JOBCORE_SRCS	:= kmod/jobcore.c kmod/policy.c
+
+SAINAD_SRCS	:= $(addprefix userland/agent/,main.c config.c log.c loop.c jobs.c runtime.c rtnl.c \
+		   ovsdb.c ports.c attach.c admit.c health.c relay.c events.c encode.c decode.c \
+		   request.c ctlserver.c state.c)
+
+$(B)/sainad: $(call objs,$(SAINAD_SRCS) $(JOBCORE_SRCS)) $(B)/libdp.a
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lbpf -lelf -lz -lmnl -lconfig -ljansson -lpthread
+
+ALL += $(B)/sainad

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The configuration file (libconfig).  Every key has a row in one of the
+ * tables below; what is not in them is refused with its line and the list of
+ * what is.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <libconfig.h>
+
+#include "agent/config.h"
+#include "agent/log.h"
+
+/* Where a refusal goes, and in which file. */
+struct complaint {
+	const char *file;
+	char *text;
+	size_t size;
+};
+
+static int complain(struct complaint *c, int line, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int complain(struct complaint *c, int line, const char *fmt, ...)
+{
+	va_list ap;
+	int n = 0;
+
+	if (c->file)
+		n = line ? snprintf(c->text, c->size, "%s:%d: ", c->file, line) :
+			   snprintf(c->text, c->size, "%s: ", c->file);
+	if (n < 0 || (size_t)n >= c->size)
+		return -EINVAL;
+	va_start(ap, fmt);
+	vsnprintf(c->text + n, c->size - n, fmt, ap);
+	va_end(ap);
+	return -EINVAL;
+}
+
+void config_defaults(struct config *cfg)
+{
+	*cfg = (struct config){
+		.bridge = "br0",
+		.bridge_type = BRIDGE_AUTO,
+		.ovsdb = "/run/openvswitch/db.sock",
+		.control = "/run/saina/control",
+		.runtime_dir = "/run/saina",
+		.bpffs = "/sys/fs/bpf/saina",
+		.limits = { .jobs = SAINA_JOBS_MAX,
+			    .memory_job = 1ull << 30,
+			    .memory = 4ull << 30 },
+		.log_level = LOG_L_INFO,
+		.ready_fd = -1,
+	};
+}
+
+void config_free(struct config *cfg)
+{
+	free(cfg->jobs);
+	cfg->jobs = NULL;
+	cfg->n_jobs = 0;
+}
+
+/* Scalar keys, all strings */
+
+static int set_string(struct complaint *c, int line, const char *key, const char *value, char *to,
+		      size_t size)
+{
+	if (!value[0])
+		return complain(c, line, "%s: must not be empty", key);
+	if (strlen(value) >= size)
+		return complain(c, line, "%s: '%.32s...' is longer than the %zu characters allowed", key,
+				value, size - 1);
+	snprintf(to, size, "%s", value);
+	return 0;
+}
+
+static int set_path(struct complaint *c, int line, const char *key, const char *value, char *to,
+		    size_t size)
+{
+	if (value[0] != '/')
+		return complain(c, line, "%s: '%.64s' is not an absolute path", key, value);
+	return set_string(c, line, key, value, to, size);
+}
+
+static int set_word(struct complaint *c, int line, const char *key, const char *value,
+		    const char *const *words, int *to)
+{
+	char allowed[128] = "";
+	int i;
+
+	for (i = 0; words[i]; i++) {
+		if (!strcmp(words[i], value)) {
+			*to = i;
+			return 0;
+		}
+		snprintf(allowed + strlen(allowed), sizeof(allowed) - strlen(allowed), "%s\"%s\"",
+			 i ? ", " : "", words[i]);
+	}
+	return complain(c, line, "%s: \"%.32s\" is unknown; allowed are %s", key, value, allowed);
+}
+
+static int key_bridge(struct complaint *c, int line, const char *v, struct config *cfg)
+{
+	return set_string(c, line, "bridge", v, cfg->bridge, sizeof(cfg->bridge));
+}
+
+static int key_bridge_type(struct complaint *c, int line, const char *v, struct config *cfg)
+{
+	static const char *const words[] = { "auto", "ovs", "linux", NULL };
+	int n = 0, ret = set_word(c, line, "bridge_type", v, words, &n);
+
+	cfg->bridge_type = n;
+	return ret;
+}
+
+static int key_address(struct complaint *c, int line, const char *v, struct config *cfg)
+{
+	struct in_addr addr;
+
+	if (inet_pton(AF_INET, v, &addr) != 1 || !addr.s_addr || IN_MULTICAST(ntohl(addr.s_addr)))
+		return complain(c, line, "address: '%.32s' is no IPv4 address of a host, as 192.0.2.1", v);
+	cfg->address = addr;
+	return 0;
+}
+
+static int key_ovsdb(struct complaint *c, int line, const char *v, struct config *cfg)
+{
+	if (!strncmp(v, "unix:", 5))
+		v += 5;
+	return set_path(c, line, "ovsdb", v, cfg->ovsdb, sizeof(cfg->ovsdb));
+}
+
+static int key_control(struct complaint *c, int line, const char *v, struct config *cfg)
+{
+	return set_path(c, line, "control", v, cfg->control, sizeof(cfg->control));
+}
+
+static int key_runtime_dir(struct complaint *c, int line, const char *v, struct config *cfg)
+{
+	return set_path(c, line, "runtime_dir", v, cfg->runtime_dir, sizeof(cfg->runtime_dir) - 32);
+}
+
+static int key_bpffs(struct complaint *c, int line, const char *v, struct config *cfg)
+{
+	return set_path(c, line, "bpffs", v, cfg->bpffs, sizeof(cfg->bpffs) - 32);
+}
+
+static int key_object(struct complaint *c, int line, const char *v, struct config *cfg)
+{
+	return set_string(c, line, "object", v, cfg->object, sizeof(cfg->object));
+}
+
+static int key_xdp(struct complaint *c, int line, const char *v, struct config *cfg)
+{
+	static const char *const words[] = { "native", "generic", NULL };
+	int n = 0, ret = set_word(c, line, "xdp", v, words, &n);
+
+	cfg->generic = n;
+	return ret;
+}
+
+static int key_admin_group(struct complaint *c, int line, const char *v, struct config *cfg)
+{
+	return set_string(c, line, "admin_group", v, cfg->admin_group, sizeof(cfg->admin_group));
+}
+
+static int key_log_level(struct complaint *c, int line, const char *v, struct config *cfg)
+{
+	int level = log_level_parse(v);
+
+	if (level < 0)
+		return complain(c, line,
+				"log_level: \"%.32s\" is unknown; allowed are \"error\", \"warn\", \"info\", \"debug\"",
+				v);
+	cfg->log_level = level;
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	int (*set)(struct complaint *c, int line, const char *value, struct config *cfg);
+} config_keys[] = {
+	{ "bridge", key_bridge },
+	{ "bridge_type", key_bridge_type },
+	{ "address", key_address },
+	{ "ovsdb", key_ovsdb },
+	{ "control", key_control },
+	{ "runtime_dir", key_runtime_dir },
+	{ "bpffs", key_bpffs },
+	{ "object", key_object },
+	{ "xdp", key_xdp },
+	{ "admin_group", key_admin_group },
+	{ "log_level", key_log_level },
+};
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+int config_set(struct config *cfg, const char *key, const char *value, char *text, size_t size)
+{
+	struct complaint c = { .text = text, .size = size };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(config_keys); i++)
+		if (!strcmp(config_keys[i].name, key))
+			return config_keys[i].set(&c, 0, value, cfg);
+	return complain(&c, 0, "%s: unknown", key);
+}
+
+/* Groups of numbers and strings: limits and jobs */
+
+enum field_type { FIELD_U8, FIELD_U16, FIELD_U32, FIELD_U64, FIELD_S8, FIELD_STRING };
+
+struct field {
+	const char *name;
+	enum field_type type;
+	size_t offset;
+	size_t size;	/* of strings */
+	int attr;	/* bit of ->has, 0 if there is none */
+};
+
+#define LIMIT(n, t)	   { #n, t, offsetof(struct saina_limits, n), 0, 0 }
+#define JOB(n, key, t, a)  { key, t, offsetof(struct saina_job_req, n), 0, SAINA_A_JOB_##a }
+#define JOB_TEXT(n, size, a) { #n, FIELD_STRING, offsetof(struct saina_job_req, n), size, SAINA_A_JOB_##a }
+
+static const struct field limit_fields[] = {
+	LIMIT(jobs, FIELD_U32),
+	LIMIT(memory_job, FIELD_U64),
+	LIMIT(memory, FIELD_U64),
+};
+
+static const struct field job_fields[] = {
+	JOB_TEXT(name, SAINA_NAME_LEN - 1, NAME),
+	JOB(id, "id", FIELD_U16, ID),
+	JOB(elements, "elements", FIELD_U64, ELEMENTS),
+	JOB(workers, "workers", FIELD_U8, WORKERS),
+	JOB(payload, "payload", FIELD_U16, PAYLOAD),
+	JOB(pool, "pool", FIELD_U32, POOL),
+	JOB(ring, "ring", FIELD_U32, RING),
+	JOB_TEXT(policy, 95, POLICY),
+	JOB_TEXT(token, SAINA_TOKEN_LEN, TOKEN),
+	JOB(exponent, "exponent", FIELD_S8, EXPONENT),
+	JOB(heartbeat_ms, "heartbeat_ms", FIELD_U16, HEARTBEAT_MS),
+	JOB(dead_ms, "dead_ms", FIELD_U16, DEAD_MS),
+};
+
+static const struct {
+	long long min, max;
+} field_range[] = {
+	[FIELD_U8] = { 0, 255 },	[FIELD_U16] = { 0, 65535 },
+	[FIELD_U32] = { 0, 4294967295ll }, [FIELD_U64] = { 0, LLONG_MAX },
+	[FIELD_S8] = { -128, 127 },
+};
+
+static int field_set(struct complaint *c, const config_setting_t *s, const struct field *f, void *to)
+{
+	int line = config_setting_source_line(s);
+	long long n;
+	const char *text;
+
+	to = (char *)to + f->offset;
+	if (f->type == FIELD_STRING) {
+		text = config_setting_get_string(s);
+		if (!text)
+			return complain(c, line, "%s: must be a string, in quotes", f->name);
+		if (strlen(text) > f->size)
+			return complain(c, line, "%s: is longer than the %zu characters allowed", f->name,
+					f->size);
+		/* not terminated where it fills a token */
+		memcpy(to, text, strlen(text));
+		return 0;
+	}
+	if (config_setting_type(s) != CONFIG_TYPE_INT && config_setting_type(s) != CONFIG_TYPE_INT64)
+		return complain(c, line, "%s: must be a number (with an L at its end from 2147483648 on)",
+				f->name);
+	n = config_setting_get_int64(s);
+	if (n < field_range[f->type].min || n > field_range[f->type].max)
+		return complain(c, line, "%s: %lld: must be %lld..%lld", f->name, n,
+				field_range[f->type].min, field_range[f->type].max);
+	switch (f->type) {
+	case FIELD_U8:
+		*(__u8 *)to = n;
+		break;
+	case FIELD_S8:
+		*(__s8 *)to = n;
+		break;
+	case FIELD_U16:
+		*(__u16 *)to = n;
+		break;
+	case FIELD_U32:
+		*(__u32 *)to = n;
+		break;
+	default:
+		*(__u64 *)to = n;
+	}
+	return 0;
+}
+
+/* @has: NULL, or where the bits of what was given are collected. */
+static int group_read(struct complaint *c, const config_setting_t *group, const char *what,
+		      const struct field *fields, size_t n, void *to, __u64 *has)
+{
+	char allowed[256] = "";
+	int i, ret;
+	size_t f;
+
+	if (!config_setting_is_group(group))
+		return complain(c, config_setting_source_line(group), "%s: must be a group, in braces",
+				what);
+	for (i = 0; i < config_setting_length(group); i++) {
+		const config_setting_t *s = config_setting_get_elem(group, i);
+
+		for (f = 0; f < n && strcmp(fields[f].name, config_setting_name(s)); f++)
+			;
+		if (f == n) {
+			for (f = 0; f < n; f++)
+				snprintf(allowed + strlen(allowed), sizeof(allowed) - strlen(allowed),
+					 "%s%s", f ? ", " : "", fields[f].name);
+			return complain(c, config_setting_source_line(s),
+					"%s: '%.32s' is unknown; allowed are %s", what,
+					config_setting_name(s), allowed);
+		}
+		ret = field_set(c, s, &fields[f], to);
+		if (ret)
+			return ret;
+		if (has)
+			*has |= 1ull << fields[f].attr;
+	}
+	return 0;
+}
+
+static int jobs_read(struct complaint *c, const config_setting_t *list, struct config *cfg)
+{
+	int i, ret, n = config_setting_length(list);
+
+	if (!config_setting_is_list(list))
+		return complain(c, config_setting_source_line(list),
+				"jobs: must be a list of groups: ( { name = ...; }, ... )");
+	cfg->jobs = calloc(n ? n : 1, sizeof(*cfg->jobs));
+	if (!cfg->jobs)
+		return -ENOMEM;
+	for (i = 0; i < n; i++) {
+		const config_setting_t *s = config_setting_get_elem(list, i);
+		struct config_job *j = &cfg->jobs[cfg->n_jobs++];
+
+		j->line = config_setting_source_line(s);
+		ret = group_read(c, s, "job", job_fields, ARRAY_SIZE(job_fields), &j->req, &j->req.has);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+static int key_read(struct complaint *c, const config_setting_t *s, struct config *cfg)
+{
+	const char *name = config_setting_name(s), *value;
+	int line = config_setting_source_line(s);
+	char allowed[256] = "";
+	size_t i;
+
+	if (!strcmp(name, "limits"))
+		return group_read(c, s, "limits", limit_fields, ARRAY_SIZE(limit_fields), &cfg->limits,
+				  NULL);
+	if (!strcmp(name, "jobs"))
+		return jobs_read(c, s, cfg);
+	for (i = 0; i < ARRAY_SIZE(config_keys); i++) {
+		if (strcmp(config_keys[i].name, name)) {
+			snprintf(allowed + strlen(allowed), sizeof(allowed) - strlen(allowed), "%s, ",
+				 config_keys[i].name);
+			continue;
+		}
+		value = config_setting_get_string(s);
+		if (!value)
+			return complain(c, line, "%s: must be a string, in quotes", name);
+		return config_keys[i].set(c, line, value, cfg);
+	}
+	return complain(c, line, "'%.32s' is unknown; allowed are %slimits, jobs", name, allowed);
+}
+
+int config_load(struct config *cfg, const char *path, bool must, char *text, size_t size)
+{
+	struct complaint c = { .file = path, .text = text, .size = size };
+	const config_setting_t *root;
+	config_t file;
+	int i, ret = 0;
+
+	if (access(path, R_OK)) {
+		if (errno == ENOENT && !must)
+			return 0;
+		return complain(&c, 0, "%s", strerror(errno));
+	}
+	config_init(&file);
+	if (config_read_file(&file, path) != CONFIG_TRUE) {
+		ret = complain(&c, config_error_line(&file), "%s", config_error_text(&file));
+		goto out;
+	}
+	root = config_root_setting(&file);
+	for (i = 0; !ret && i < config_setting_length(root); i++)
+		ret = key_read(&c, config_setting_get_elem(root, i), cfg);
+out:
+	config_destroy(&file);
+	return ret;
+}

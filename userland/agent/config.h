@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the agent is told: configuration file and command line. */
+#ifndef AGENT_CONFIG_H
+#define AGENT_CONFIG_H
+
+#include <limits.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "jobcore.h"
+
+#define CONFIG_FILE_DEFAULT "/etc/saina/sainad.conf"
+
+#define CONFIG_PATH_MAX	  256
+#define CONFIG_SOCKET_MAX 108	/* sizeof(sockaddr_un.sun_path) */
+
+enum bridge_type { BRIDGE_AUTO, BRIDGE_OVS, BRIDGE_LINUX };
+
+struct config_job {
+	struct saina_job_req req;
+	int line;		/* of the file, for refusals */
+};
+
+struct config {
+	char bridge[IFNAMSIZ];
+	enum bridge_type bridge_type;
+	struct in_addr address;	/* 0: the bridge's first */
+	bool generic;		/* XDP in generic mode */
+	int log_level;
+	char ovsdb[CONFIG_SOCKET_MAX];
+	char control[CONFIG_SOCKET_MAX];
+	char runtime_dir[CONFIG_PATH_MAX];
+	char bpffs[CONFIG_PATH_MAX];
+	char object[CONFIG_PATH_MAX];	/* empty: the built-in search */
+	char admin_group[64];
+	struct saina_limits limits;
+	struct config_job *jobs;
+	int n_jobs;
+
+	/* command line only */
+	const char *file;
+	bool foreground;
+	bool keep;
+	bool check;
+	int ready_fd;
+};
+
+void config_defaults(struct config *cfg);
+/* Reads @path into @cfg; @must: a missing file is an error.  On failure the
+ * sentence, with file and line, is in @text. */
+int config_load(struct config *cfg, const char *path, bool must, char *text, size_t size);
+/* Sets one of the scalar keys from a string, as the command line does. */
+int config_set(struct config *cfg, const char *key, const char *value, char *text, size_t size);
+void config_free(struct config *cfg);
+
+#endif /* AGENT_CONFIG_H */

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Objects of the agent -> messages of the netlink family. */
+#ifndef AGENT_ENCODE_H
+#define AGENT_ENCODE_H
+
+#include <libmnl/libmnl.h>
+#include <linux/genetlink.h>
+#include "agent/agent.h"
+
+#define MSG_MAX 4096	/* the largest object (a job) takes about 600 bytes */
+
+struct msg {
+	struct nlmsghdr *nlh;
+	char buf[MSG_MAX] __attribute__((aligned(8)));
+};
+
+void msg_start(struct msg *m, int cmd, int flags, unsigned int seq);
+
+/* @tokens: the reader may see them */
+void encode_job(struct msg *m, struct agent *a, const struct saina_job *job, bool tokens);
+/* Only what the job was asked to be; state.c adds to it. */
+void encode_job_config(struct nlmsghdr *nlh, const struct saina_job *job, bool tokens);
+void encode_worker(struct msg *m, struct agent *a, const struct saina_job *job, int w);
+void encode_worker_binding(struct nlmsghdr *nlh, const struct saina_job *job, int w);
+void encode_port(struct msg *m, struct agent *a, const struct port *p);
+void encode_slot(struct msg *m, const struct saina_job *job, uint32_t index,
+		 const struct saina_slot_meta *meta);
+/* @job NULL: what belongs to no job */
+void encode_stats(struct msg *m, const struct saina_job *job, int w,
+		  const struct saina_counters *c);
+void encode_limits(struct msg *m, struct agent *a);
+void encode_event(struct msg *m, const struct saina_event *ev, const char *job, const char *text);
+
+#endif /* AGENT_ENCODE_H */

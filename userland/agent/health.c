@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Alive, slow or dead.  A heartbeat is a sign of life, and so is every packet
+ * that the data path took as this worker's own: a worker whose control
+ * messages get lost does not die while its gradients arrive.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/agent.h"
+
+#define PERIOD_MIN_MS	10
+#define PERIOD_MAX_MS	200
+#define SLOW_CHECK_MS	1000
+
+/* Counted only for packets that passed all checks of who sent them. */
+static const int life_signs[] = {
+	SAINA_C_STORED, SAINA_C_ADDED, SAINA_C_LATE, SAINA_C_RESENT, SAINA_C_PULLED, SAINA_C_STALE,
+	SAINA_C_PROBED, SAINA_C_DUPLICATE, SAINA_C_PULL_EARLY, SAINA_C_FUTURE, SAINA_C_ROUND_BUSY,
+	SAINA_C_SLOT_BUSY, SAINA_C_EXPONENT, SAINA_C_NOT_RUNNING,
+};
+
+static uint64_t life(const struct saina_counters *c)
+{
+	uint64_t sum = 0;
+	size_t i;
+
+	for (i = 0; i < sizeof(life_signs) / sizeof(life_signs[0]); i++)
+		sum += c->c[life_signs[i]];
+	return sum;
+}
+
+void health_heard(struct agent *a, const struct saina_job *job, int w)
+{
+	struct worker_aux *aux = jobs_worker(a, job, w);
+
+	aux->heard = loop_now();
+	aux->looked = false;
+	health_replan(a);
+}
+
+/* The timer runs while anybody is alive, often enough for the strictest job. */
+void health_replan(struct agent *a)
+{
+	const struct saina_job *job;
+	unsigned int period = 0;
+	int id;
+
+	for (id = 0; (job = saina_core_job_next(a->jobs.core, id)); id = job->id + 1) {
+		unsigned int ms = job->dead_ms / 4;
+
+		if (!job->active)
+			continue;
+		if (ms < PERIOD_MIN_MS)
+			ms = PERIOD_MIN_MS;
+		if (ms > PERIOD_MAX_MS)
+			ms = PERIOD_MAX_MS;
+		if (!period || ms < period)
+			period = ms;
+	}
+	if (period == a->health.period_ms)
+		return;
+	a->health.period_ms = period;
+	loop_timer_set(&a->health.timer, period, period);
+}
+
+/* Has the data path heard the worker since the last look? */
+static bool packets_came(struct agent *a, const struct saina_job *job, int w, struct worker_aux *aux)
+{
+	struct saina_counters c;
+	uint64_t seen;
+	bool came;
+
+	if (saina_dp_counters(a->dp, job->id, w, &c))
+		return false;
+	seen = life(&c);
+	came = aux->looked && seen != aux->seen;
+	aux->looked = true;
+	aux->seen = seen;
+	return came;
+}
+
+static void check_silence(struct agent *a, const struct saina_job *job, int w, uint64_t now)
+{
+	struct worker_aux *aux = jobs_worker(a, job, w);
+	uint64_t silent_ms = (now - aux->heard) / NSEC_PER_MSEC;
+	char why[64];
+
+	/* counters are looked at (a system call each) only when a heartbeat is
+	 * is overdue; the first such look only learns where they stand */
+	if (silent_ms <= job->heartbeat_ms)
+		return;
+	if (packets_came(a, job, w, aux)) {
+		aux->heard = now;
+		return;
+	}
+	if (silent_ms <= job->dead_ms)
+		return;
+	snprintf(why, sizeof(why), "silent for %llu ms", (unsigned long long)silent_ms);
+	jobs_worker_end(a, job, w, SAINA_WORKER_DEAD, why);
+}
+
+static void set_slow(struct agent *a, const struct saina_job *job, int w, bool slow)
+{
+	struct saina_worker_req req = {
+		.has = 1ull << SAINA_A_WORKER_JOB_ID | 1ull << SAINA_A_WORKER_ID |
+		       1ull << SAINA_A_WORKER_STATE,
+		.job_id = job->id,
+		.id = w,
+		.state = slow ? SAINA_WORKER_SLOW : SAINA_WORKER_ALIVE,
+	};
+
+	if (job->worker[w].state != req.state)
+		saina_core_worker_set(a->jobs.core, &req, NULL, NULL);
+}
+
+/* Slow: more gradients late than in time since the last check. */
+static void check_late(struct agent *a, const struct saina_job *job, int w)
+{
+	struct worker_aux *aux = jobs_worker(a, job, w);
+	uint64_t in_time, late, new_in_time, new_late;
+	struct saina_counters c;
+
+	if (saina_dp_counters(a->dp, job->id, w, &c))
+		return;
+	in_time = c.c[SAINA_C_STORED] + c.c[SAINA_C_ADDED];
+	late = c.c[SAINA_C_LATE];
+	new_in_time = in_time - aux->in_time;
+	new_late = late - aux->late;
+	aux->in_time = in_time;
+	aux->late = late;
+	if (new_late) {
+		struct saina_event ev = {
+			.type = SAINA_EV_WORKER_LATE,
+			.job = job->id,
+			.worker = w,
+			.round = jobs_next_round(a, job),
+			.a = new_late,
+		};
+
+		events_control(a, &ev, NULL);
+	}
+	if (new_late || new_in_time)
+		set_slow(a, job, w, new_late > new_in_time);
+}
+
+static void health_tick(struct source *s, uint32_t events)
+{
+	struct agent *a = s->arg;
+	uint64_t now = loop_now();
+	const struct saina_job *job;
+	bool late = now - a->health.slow_check >= SLOW_CHECK_MS * NSEC_PER_MSEC;
+	int id, w;
+
+	loop_timer_ack(s);
+	if (late)
+		a->health.slow_check = now;
+	for (id = 0; (job = saina_core_job_next(a->jobs.core, id)); id = job->id + 1) {
+		for (w = 0; w < job->workers; w++) {
+			if (jobs_alive(job, w))
+				check_silence(a, job, w, now);
+			if (late && job->state == SAINA_JOB_RUNNING && jobs_alive(job, w))
+				check_late(a, job, w);
+		}
+	}
+	health_replan(a);
+}
+
+int health_init(struct agent *a)
+{
+	a->health.timer = (struct source){ .fd = -1, .ready = health_tick, .arg = a };
+	return loop_timer_add(&a->loop, &a->health.timer);
+}
+
+void health_uninit(struct agent *a)
+{
+	loop_timer_del(&a->loop, &a->health.timer);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The one epoll loop of the agent, its timers and its clock. */
+#ifndef AGENT_LOOP_H
+#define AGENT_LOOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+
+#define NSEC_PER_MSEC 1000000ull
+#define NSEC_PER_SEC  1000000000ull
+
+/* Something to wait for; owned by who waits. */
+struct source {
+	int fd;			/* -1: not in the loop */
+	void (*ready)(struct source *s, uint32_t events);
+	void *arg;
+};
+
+struct loop {
+	int epoll;
+	bool stop;
+};
+
+int loop_init(struct loop *l);
+void loop_uninit(struct loop *l);
+int loop_add(struct loop *l, struct source *s, uint32_t events);
+int loop_change(struct loop *l, struct source *s, uint32_t events);
+void loop_del(struct loop *l, struct source *s);	/* does not close fd */
+
+/* @after runs after each source that was ready. */
+int loop_run(struct loop *l, void (*after)(void *arg), void *arg);
+
+/* A timerfd as a source; @period_ms 0 disarms. */
+int loop_timer_add(struct loop *l, struct source *s);
+void loop_timer_set(struct source *s, unsigned int first_ms, unsigned int period_ms);
+void loop_timer_ack(struct source *s);
+void loop_timer_del(struct loop *l, struct source *s);
+
+uint64_t loop_now(void);	/* CLOCK_MONOTONIC, ns */
+
+#endif /* AGENT_LOOP_H */

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The directory the agent lives in (one agent each, by a lock) and the place
+ * on bpffs where the data path's objects are pinned.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <linux/magic.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include "agent/agent.h"
+
+const char *runtime_path(const struct agent *a, const char *name, char *buf, size_t size)
+{
+	snprintf(buf, size, "%s/%s", a->cfg.runtime_dir, name);
+	return buf;
+}
+
+static bool is_bpffs(const char *path)
+{
+	struct statfs fs;
+
+	return !statfs(path, &fs) && (unsigned long)fs.f_type == BPF_FS_MAGIC;
+}
+
+static bool is_empty(const char *path)
+{
+	DIR *dir = opendir(path);
+	struct dirent *e;
+	bool empty = true;
+
+	if (!dir)
+		return false;
+	while (empty && (e = readdir(dir)))
+		empty = !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..");
+	closedir(dir);
+	return empty;
+}
+
+/* mkdir -p; *made: the last one did not exist. */
+static int make_dirs(const char *path, mode_t mode, bool *made)
+{
+	char buf[CONFIG_PATH_MAX], *at;
+
+	snprintf(buf, sizeof(buf), "%s", path);
+	for (at = strchr(buf + 1, '/'); at; at = strchr(at + 1, '/')) {
+		*at = 0;
+		if (mkdir(buf, 0755) && errno != EEXIST)
+			return -errno;
+		*at = '/';
+	}
+	*made = !mkdir(path, mode);
+	return !*made && errno != EEXIST ? -errno : 0;
+}
+
+static int mount_bpffs(struct agent *a, const char *where)
+{
+	char buf[CONFIG_PATH_MAX + 16];
+	int fd;
+
+	if (mount("bpf", where, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700")) {
+		log_error("bpffs: cannot mount one at %s: %s", where, strerror(errno));
+		return -errno;
+	}
+	log_info("bpffs: mounted one at %s", where);
+	snprintf(a->runtime.mounted, sizeof(a->runtime.mounted), "%s", where);
+	/* a later start has to know that the mount is ours to undo */
+	fd = open(runtime_path(a, "mounted", buf, sizeof(buf)), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
+		  0600);
+	if (fd < 0 || write(fd, where, strlen(where)) < 0)
+		log_warn("bpffs: %s: %s: it will not be unmounted by a later sainad", buf,
+			 strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return 0;
+}
+
+/* A mount made by an earlier incarnation. */
+static void recall_mount(struct agent *a)
+{
+	char buf[CONFIG_PATH_MAX + 16];
+	ssize_t n;
+	int fd;
+
+	fd = open(runtime_path(a, "mounted", buf, sizeof(buf)), O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	n = read(fd, a->runtime.mounted, sizeof(a->runtime.mounted) - 1);
+	a->runtime.mounted[n > 0 ? n : 0] = 0;
+	close(fd);
+	if (!is_bpffs(a->runtime.mounted))
+		a->runtime.mounted[0] = 0;
+}
+
+/*
+ * Makes cfg.bpffs a directory on a bpffs.  Where nothing is mounted yet the
+ * usual place (/sys/fs/bpf, where no directory can be made) gets the mount,
+ * elsewhere the directory itself does.
+ */
+static int make_pin_dir(struct agent *a)
+{
+	const char *path = a->cfg.bpffs, *slash = strrchr(path, '/');
+	char parent[CONFIG_PATH_MAX];
+	bool made;
+	int ret;
+
+	recall_mount(a);
+	if (is_bpffs(path))
+		return 0;
+	snprintf(parent, sizeof(parent), "%.*s", (int)(slash - path) ?: 1, path);
+	if (!is_bpffs(parent) && !strcmp(parent, "/sys/fs/bpf")) {
+		ret = mount_bpffs(a, parent);
+		if (ret)
+			return ret;
+	}
+	ret = make_dirs(path, 0700, &made);
+	if (ret) {
+		log_error("bpffs: cannot make %s: %s", path, strerror(-ret));
+		return ret;
+	}
+	a->runtime.made_pin_dir = made;
+	return is_bpffs(path) ? 0 : mount_bpffs(a, path);
+}
+
+int runtime_init(struct agent *a)
+{
+	char buf[CONFIG_PATH_MAX + 16];
+	int ret;
+
+	ret = make_dirs(a->cfg.runtime_dir, 0755, &a->runtime.made_dir);
+	if (ret) {
+		log_error("runtime_dir: cannot make %s: %s", a->cfg.runtime_dir, strerror(-ret));
+		return ret;
+	}
+	a->runtime.lock = open(runtime_path(a, "lock", buf, sizeof(buf)), O_RDWR | O_CREAT | O_CLOEXEC,
+			       0600);
+	if (a->runtime.lock < 0) {
+		ret = -errno;
+		log_error("runtime_dir: %s: %s", buf, strerror(errno));
+		return ret;
+	}
+	if (flock(a->runtime.lock, LOCK_EX | LOCK_NB)) {
+		log_error("another sainad runs in %s: stop it, or give this one a runtime_dir of its own",
+			  a->cfg.runtime_dir);
+		close(a->runtime.lock);
+		return -EBUSY;
+	}
+	ret = make_pin_dir(a);
+	if (ret)
+		runtime_uninit(a, false);
+	return ret;
+}
+
+/* Undoes what is ours and empty; a take-over leaves all of it (@keep). */
+void runtime_uninit(struct agent *a, bool keep)
+{
+	char buf[CONFIG_PATH_MAX + 16];
+
+	if (!keep) {
+		/* on a bpffs: nobody else makes a directory of our name there */
+		if (is_bpffs(a->cfg.bpffs) && strcmp(a->cfg.bpffs, a->runtime.mounted))
+			rmdir(a->cfg.bpffs);
+		/* others may have pinned something there since */
+		if (a->runtime.mounted[0] && is_empty(a->runtime.mounted)) {
+			if (umount(a->runtime.mounted))
+				log_warn("bpffs: %s: %s", a->runtime.mounted, strerror(errno));
+			else if (!strcmp(a->cfg.bpffs, a->runtime.mounted))
+				rmdir(a->cfg.bpffs);
+		}
+		unlink(runtime_path(a, "mounted", buf, sizeof(buf)));
+		unlink(runtime_path(a, "lock", buf, sizeof(buf)));
+		rmdir(a->cfg.runtime_dir);	/* only if it is empty */
+	}
+	close(a->runtime.lock);
+}
