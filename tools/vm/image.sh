@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+#
+# The initramfs of the test VM: busybox, tools/vm/init and the modules which it
+# needs to reach the host's files.  Sourced by tools/saina-vm.
+
+# need_initramfs KERNEL: $cache/KERNEL/initramfs is there and up to date.
+need_initramfs() {
+	local dir=$cache/$1
+
+	exec 9>"$cache/lock"
+	flock 9
+	if [ ! -s "$dir/initramfs" ] || [ "$here/vm/init" -nt "$dir/initramfs" ] ||
+		[ "$here/vm/image.sh" -nt "$dir/initramfs" ]; then
+		build_initramfs "$dir"
+	fi
+	exec 9>&-
+}
+
+build_initramfs() {
+	local dir=$1 rel tree m
+
+	rel=$(cat "$dir/release")
+	tree=$(mktemp -d "$cache/initramfs.XXXXXX")
+	mkdir -p "$tree/bin" "$tree/mods"
+	cp /bin/busybox "$tree/bin/busybox"
+	cp "$here/vm/init" "$tree/init"
+	chmod 755 "$tree/init" "$tree/bin/busybox"
+	# In the order in which they can be loaded.
+	for m in virtio_pci 9pnet_virtio 9p overlay; do
+		modprobe -d "$dir/root" -S "$rel" --show-depends "$m" ||
+			die "the $rel kernel has no module $m"
+	done | sed -n 's/^insmod //p' | awk '!seen[$1]++ { print $1 }' >"$tree/list"
+	while read -r m; do
+		case $m in
+		*.xz) xz -dc "$m" >"$tree/mods/$(basename "$m" .xz)" ;;
+		*.zst) zstd -qdc "$m" >"$tree/mods/$(basename "$m" .zst)" ;;
+		*) cp "$m" "$tree/mods/" ;;
+		esac || die "cannot unpack $m"
+		basename "${m%.ko*}.ko" >>"$tree/mods/order"
+	done <"$tree/list"
+	rm "$tree/list"
+	(cd "$tree" && find . | cpio --quiet -R 0:0 -o -H newc) >"$dir/initramfs.new" ||
+		die "cpio could not write the initramfs"
+	mv "$dir/initramfs.new" "$dir/initramfs"
+	rm -rf "$tree"
+}

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+#
+# Builds an out-of-tree module, with BTF, against the headers of a fetched
+# kernel.  Sourced by tools/saina-vm.
+
+# build_module KERNEL DIRECTORY [MAKE-ARGUMENT...]
+build_module() {
+	local k=$1 dir ko
+	local tree=$cache/$1
+
+	dir=$(realpath -e "$2") || die "no directory $2"
+	shift 2
+	need_packages
+	need_kernel "$k"
+	make -C "$tree/headers" M="$dir" "$@" modules || die "the module does not build"
+	# kbuild only warns when it leaves the BTF out; kfuncs need it.
+	while read -r ko; do
+		ko=$dir/${ko%.o}.ko
+		readelf -SW "$ko" | grep -q ' \.BTF ' || die "$ko was built without BTF"
+	done <"$dir/modules.order"
+}

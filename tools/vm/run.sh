@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+#
+# Starts one VM and judges how it ended.  Sourced by tools/saina-vm.
+#
+# $run/			a temporary directory, one per VM
+#	ctl/		shared with the guest: what to run; status, logs
+#	console.log	the kernel's console
+#	stdout, stderr	FIFOs: the script's output
+
+run=
+qemu=
+
+# stop_vm: ends what this process started; also the EXIT trap.
+stop_vm() {
+	if [ -n "$qemu" ]; then
+		kill -TERM "$qemu" 2>/dev/null
+		wait "$qemu" 2>/dev/null
+	fi
+	# shellcheck disable=SC2046
+	kill $(jobs -p) 2>/dev/null
+	[ -z "$run" ] || rm -rf "$run"
+	qemu= run=
+}
+
+# keep_path PATH: the guest has its own /tmp and /run; this one of the host's
+# shows there nevertheless.
+keep_path() {
+	case $1/ in
+	/tmp/?*/* | /run/?*/*) grep -qxF "$1" "$run/ctl/keep" || echo "$1" >>"$run/ctl/keep" ;;
+	esac
+}
+
+# prepare_run OUT COMMAND...: fills the control share.
+prepare_run() {
+	local m
+	share=$1
+	shift
+
+	run=$(mktemp -d "${TMPDIR:-/tmp}/saina-vm.XXXXXX") || die "cannot make a temporary directory"
+	mkdir "$run/ctl" "$run/out"
+	[ -n "$share" ] || share=$run/out
+	install -m 755 "$here/vm/guest" "$run/ctl/guest"
+	: >"$run/ctl/keep" >"$run/console.log"
+	: >"$run/ctl/modules"
+	pwd >"$run/ctl/cwd"
+	keep_path "$(realpath "$here/..")"
+	keep_path "$(pwd)"
+	for m in "$@"; do
+		[[ $m != */* || ! -e $m ]] || keep_path "$(dirname "$(realpath "$m")")"
+	done
+	for m in "${modules[@]}"; do
+		echo "$m" >>"$run/ctl/modules"
+		keep_path "$(dirname "$m")"
+	done
+	{
+		echo "export SAINA_VM=$kernel"
+		[ ${#envs[@]} -eq 0 ] || printf 'export %q\n' "${envs[@]}"
+		printf 'exec'
+		printf ' %q' "$@"
+		echo
+	} >"$run/ctl/command"
+}
+
+# start_qemu LIMIT [ARGUMENT...]: starts the VM, sets qemu.  The process dies
+# with this one, however this one dies.
+start_qemu() {
+	local limit=$1 tree=$cache/$kernel n=0 tap
+	local fs=local,security_model=none
+	shift
+	local -a arg=(
+		-machine q35 -accel tcg,thread=multi -cpu max -smp "$cpus" -m "$mem"
+		-nodefaults -no-user-config -display none -no-reboot
+		-kernel "$tree/vmlinux" -initrd "$tree/initramfs"
+		-append "console=ttyS0 loglevel=5 rdinit=/init panic=-1 oops=panic log_buf_len=4M random.trust_cpu=on mitigations=off rcupdate.rcu_cpu_stall_timeout=60 $append"
+		-chardev "file,id=console,path=$run/console.log" -serial chardev:console
+		-device isa-debug-exit,iobase=0xf4,iosize=0x04
+		-fsdev "$fs,id=host,path=/,readonly=on,multidevs=remap"
+		-device virtio-9p-pci,fsdev=host,mount_tag=host
+		-fsdev "$fs,id=mods,path=$tree/root/lib/modules/$(cat "$tree/release"),readonly=on"
+		-device virtio-9p-pci,fsdev=mods,mount_tag=mods
+		-fsdev "$fs,id=ctl,path=$run/ctl" -device virtio-9p-pci,fsdev=ctl,mount_tag=ctl
+		-fsdev "$fs,id=out,path=$share" -device virtio-9p-pci,fsdev=out,mount_tag=out
+		-device virtio-serial-pci
+	)
+	for tap in "${taps[@]}"; do
+		arg+=(-netdev "tap,id=net$n,ifname=$tap,script=no,downscript=no"
+			-device "virtio-net-pci,netdev=net$n,mac=$(random_mac)")
+		n=$((n + 1))
+	done
+	if [ "$limit" -gt 0 ]; then
+		setpriv --pdeathsig TERM timeout -k 3 "$limit" \
+			setpriv --pdeathsig KILL qemu-system-x86_64 "${arg[@]}" "$@" </dev/null 2>"$run/qemu.log" &
+	else
+		setpriv --pdeathsig KILL qemu-system-x86_64 "${arg[@]}" "$@" <&3 3<&- 2>"$run/qemu.log" &
+	fi
+	qemu=$!
+}
+
+# locally administered, unicast
+random_mac() {
+	printf '52:54:00:%02x:%02x:%02x' $((RANDOM % 256)) $((RANDOM % 256)) $((RANDOM % 256))
+}
+
+# run_script COMMAND...: one VM for it; returns the status that saina-vm exits
+# with.
+run_script() {
+	local rc co ce
+
+	prepare_run "$out" "$@"
+	# The guest notes what hangs shortly before the host ends it.
+	echo $((timeout > 20 ? timeout - 10 : (timeout + 1) / 2)) >"$run/ctl/limit"
+	mkfifo "$run/stdout" "$run/stderr"
+	cat "$run/stdout" &
+	co=$!
+	cat "$run/stderr" >&2 &
+	ce=$!
+	start_qemu "$timeout" \
+		-chardev "file,id=out,path=$run/stdout" -device virtserialport,chardev=out,name=saina.out \
+		-chardev "file,id=err,path=$run/stderr" -device virtserialport,chardev=err,name=saina.err
+	wait "$qemu"
+	rc=$?
+	qemu=
+	# Should qemu never have opened them, the readers still wait for it.
+	: 7<>"$run/stdout" 8<>"$run/stderr"
+	wait "$co" "$ce"
+	judge "$rc"
+}
+
+# judge QEMU-STATUS: says what went wrong, returns the status to exit with.
+judge() {
+	local qrc=$1 bad=0 tainted=0 rc
+
+	scan_log || bad=1
+	if [ -s "$run/ctl/tainted" ]; then
+		tainted=$(cat "$run/ctl/tainted")
+		# bad page, oops, warning, soft lockup.  An allowed line may be
+		# the reason; otherwise tools/vm/splat misses a pattern.
+		if [ "$bad" = 0 ] && [ "$allowed" = 0 ] && [ $((tainted & (32 | 128 | 512 | 16384))) -ne 0 ]; then
+			note "the kernel is tainted ($tainted) by a warning or an oops"
+			bad=1
+		fi
+	fi
+
+	if [ "$bad" = 1 ]; then
+		rc=$EX_KERNEL
+		note "FAILED: trouble in the log of the $kernel kernel"
+	elif [ -s "$run/ctl/status" ]; then
+		rc=$(cat "$run/ctl/status")
+		# Without its end nobody can say that the log is clean.
+		if ! tail -n 5 "$run/ctl/dmesg.log" | grep -q 'saina-vm: end of the log'; then
+			rc=$EX_KERNEL
+			note "FAILED: the log of the $kernel kernel is incomplete"
+		fi
+	elif [ "$qrc" = 124 ] || [ "$qrc" = 137 ]; then
+		rc=$EX_HANG
+		note "FAILED: no end within $timeout s (--timeout)"
+		tail -n 15 "$run/console.log" >&2
+		[ ! -s "$run/ctl/ps.log" ] || grep -v '\[.*\]$' "$run/ctl/ps.log" >&2
+	elif [ -s "$run/ctl/error" ]; then
+		rc=$EX_SETUP
+		note "FAILED: $(cat "$run/ctl/error")"
+	else
+		rc=$EX_SETUP
+		note "FAILED: the VM ended before the script did (qemu: $qrc)"
+		cat "$run/qemu.log" >&2
+		tail -n 15 "$run/console.log" >&2
+	fi
+	[ -z "$timing" ] || [ ! -s "$run/ctl/boot-s" ] ||
+		note "boot took $(cat "$run/ctl/boot-s") s of the guest's time"
+	save_logs "$rc"
+	return "$rc"
+}
+
+# scan_log: prints the first trouble in the kernel log; false when there is any.
+# Counts the lines that tools/vm/allow lets pass in allowed.
+scan_log() {
+	local log=$run/kernel.log first
+
+	# The ring buffer has everything, the console what came last.
+	cat "$run/ctl/dmesg.log" "$run/console.log" 2>/dev/null | tr -d '\r' >"$log"
+	grep -v '^#' "$here/vm/splat" >"$run/splat"
+	grep -v '^#' "$here/vm/allow" >"$run/allow"
+	grep -anE -f "$run/splat" "$log" >"$run/hits"
+	allowed=$(grep -acE -f "$run/allow" "$run/hits")
+	first=$(grep -avE -f "$run/allow" "$run/hits" | head -n 1)
+	[ -n "$first" ] || return 0
+	note "kernel: ${first#*:}"
+	tail -n "+${first%%:*}" "$log" | head -n 40 >&2
+	return 1
+}
+
+# save_logs STATUS: beside the results, or, when the run failed, in $cache/log.
+save_logs() {
+	local dir=$out old
+
+	if [ -z "$dir" ]; then
+		[ "$1" -ge "$EX_KERNEL" ] && [ "$1" -le "$EX_SETUP" ] || return
+		dir=$cache/log/$(date +%Y%m%d-%H%M%S)-$kernel-$$
+		mkdir -p "$dir"
+		# shellcheck disable=SC2012
+		ls -1d "$cache"/log/*/ | head -n -10 | while read -r old; do rm -rf "$old"; done
+		note "logs: $dir"
+	fi
+	cp "$run/console.log" "$dir/console.log"
+	for old in dmesg.log ps.log; do
+		[ ! -e "$run/ctl/$old" ] || cp "$run/ctl/$old" "$dir/$old"
+	done
+}
+
+# run_interactive: a shell in a VM on this terminal.
+run_interactive() {
+	local rc
+
+	[ -t 0 ] && [ -t 1 ] || usage_error "shell needs a terminal; use run for scripts"
+	prepare_run "$out" bash -l
+	echo 0 >"$run/ctl/limit"
+	stty size | awk '{ print "rows", $1, "cols", $2 }' >"$run/ctl/tty-size"
+	echo "export TERM=$(printf %q "${TERM:-vt100}") PS1='vm-$kernel:\\w# '" |
+		cat - "$run/ctl/command" >"$run/ctl/command.new"
+	mv "$run/ctl/command.new" "$run/ctl/command"
+	sed -i 's/^exec bash -l$/exec bash --norc -i/' "$run/ctl/command"
+	note "exit ends the VM, Ctrl-A x kills it"
+	tty_state=$(stty -g)
+	exec 3<&0
+	start_qemu 0 -chardev stdio,id=tty,mux=on,signal=off -device virtconsole,chardev=tty -mon chardev=tty
+	wait "$qemu"
+	rc=$?
+	qemu=
+	stty "$tty_state"
+	judge "$rc"
+}
