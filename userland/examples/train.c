@@ -39,14 +39,14 @@ static const struct argp_option options[] = {
 	{ "data", OPT_DATA, "PATH", 0, "digits.csv.gz, or a folder of MNIST's four IDX files", 2 },
 	{ "seed", OPT_SEED, "N", 0, "Of the model, the data's order and the delays (default 1)", 2 },
 	{ "hidden", OPT_HIDDEN, "N,N,..", 0, "Units of the hidden layers (default 512,512)", 2 },
-	{ "batch", OPT_BATCH, "N", 0, "Examples a worker takes in a round (default 16)", 2 },
-	{ "rate", OPT_RATE, "X", 0, "Learning rate (default 0.05)", 2 },
+	{ "batch", OPT_BATCH, "N", 0, "Examples a worker takes in a round (default 24)", 2 },
+	{ "rate", OPT_RATE, "X", 0, "Learning rate (default 0.06)", 2 },
 	{ "momentum", OPT_MOMENTUM, "X", 0, "0 <= X < 1 (default 0)", 2 },
 	{ NULL, 0, NULL, 0, "The run", 3 },
 	{ "workers", OPT_WORKERS, "N", 0, "Workers of the job (default 8)", 3 },
-	{ "rounds", OPT_ROUNDS, "N", 0, "All-reduces to do (default 200)", 3 },
+	{ "rounds", OPT_ROUNDS, "N", 0, "All-reduces to do (default 250)", 3 },
 	{ "base", OPT_BASE, "MS", 0,
-	  "Time a gradient takes, computing and sleeping (default 80)", 3 },
+	  "Time a gradient takes, computing and sleeping (default 100)", 3 },
 	{ "delay", OPT_DELAY, "P", 0,
 	  "Probability that a worker is delayed in a round, by U(0.5, 2) times base (default 0.15)", 3 },
 	{ "eval", OPT_EVAL, "N", 0, "Test the model every N rounds (default 4)", 3 },
@@ -64,7 +64,7 @@ static const struct argp_option options[] = {
 	{ NULL, 0, NULL, 0, "Simulation and report", 5 },
 	{ "policy", OPT_POLICY, "POLICY", 0,
 	  "To simulate, or the job's, to be recorded (default bsp)", 5 },
-	{ "net", OPT_NET, "MS", 0, "Simulated time of an all-reduce (default 15)", 5 },
+	{ "net", OPT_NET, "MS", 0, "Simulated time of an all-reduce (default 25)", 5 },
 	{ "target", OPT_TARGET, "PERCENT", 0, "Accuracy to reach (default 95)", 5 },
 	{}
 };
@@ -225,9 +225,9 @@ int main(int argc, char **argv)
 	struct args a = {
 		.o = {
 			.seed = 1, .hidden = { 512, 512 }, .hiddens = 2, .workers = 8,
-			.rounds = 200, .batch = 16, .rate = 0.05, .base_ms = 80, .delay_p = 0.15,
+			.rounds = 250, .batch = 24, .rate = 0.06, .base_ms = 100, .delay_p = 0.15,
 			.eval = 4, .run = "run", .progress_ms = 1000, .linger_s = 30,
-			.policy = "bsp", .net_ms = 15,
+			.policy = "bsp", .net_ms = 25,
 		},
 		.target = 0.95,
 	};
