@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Frames held on purpose (injected delay).  The program puts them in
+ * saina_delay; a thread keeps them until they are due and lets them go:
+ *
+ *  - those that came in run through the program again, as live frames of
+ *    BPF_PROG_TEST_RUN, with metadata that says "not again".  Live frames must
+ *    fit a page: bigger ones run dry, and what the program makes of them is
+ *    sent by a packet socket;
+ *  - those that leave are sent by a packet socket.
+ */
+#include <errno.h>
+#include <linux/if_packet.h>
+#include <net/ethernet.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+#include <arpa/inet.h>
+#include "dp/priv.h"
+
+#define META		sizeof(__u64)
+#define LIVE_MAX	3000	/* a page less headroom and skb_shared_info */
+#define HELD_MAX	65536	/* frames; more are let go at once */
+
+struct held {
+	__u64	due;
+	__u64	order;		/* of equals, first come first served */
+	__u32	ifindex;
+	__u32	out;
+	__u32	len;
+	__u8	frame[];	/* room for META before it: see hold() */
+};
+
+struct dp_delay {
+	struct saina_dp *dp;
+	struct ring_buffer *ring;
+	pthread_t thread;
+	int	stop;		/* eventfd */
+	int	sock;		/* AF_PACKET */
+	struct held **heap;
+	size_t	n, room;
+	__u64	order;
+};
+
+static __u64 now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+static bool before(const struct held *a, const struct held *b)
+{
+	return a->due != b->due ? a->due < b->due : a->order < b->order;
+}
+
+static void heap_swap(struct dp_delay *d, size_t a, size_t b)
+{
+	struct held *t = d->heap[a];
+
+	d->heap[a] = d->heap[b];
+	d->heap[b] = t;
+}
+
+static int heap_push(struct dp_delay *d, struct held *h)
+{
+	size_t i = d->n;
+
+	if (d->n == d->room) {
+		size_t room = d->room ? 2 * d->room : 256;
+		struct held **heap = realloc(d->heap, room * sizeof(*heap));
+
+		if (!heap)
+			return -ENOMEM;
+		d->heap = heap;
+		d->room = room;
+	}
+	d->heap[d->n++] = h;
+	for (; i && before(d->heap[i], d->heap[(i - 1) / 2]); i = (i - 1) / 2)
+		heap_swap(d, i, (i - 1) / 2);
+	return 0;
+}
+
+static struct held *heap_pop(struct dp_delay *d)
+{
+	struct held *top = d->heap[0];
+	size_t i = 0, child;
+
+	d->heap[0] = d->heap[--d->n];
+	while ((child = 2 * i + 1) < d->n) {
+		if (child + 1 < d->n && before(d->heap[child + 1], d->heap[child]))
+			child++;
+		if (!before(d->heap[child], d->heap[i]))
+			break;
+		heap_swap(d, i, child);
+		i = child;
+	}
+	return top;
+}
+
+static void send_raw(struct dp_delay *d, __u32 ifindex, const void *frame, __u32 len)
+{
+	struct sockaddr_ll to = {
+		.sll_family = AF_PACKET,
+		.sll_ifindex = ifindex,
+		.sll_halen = ETH_ALEN,
+	};
+
+	memcpy(to.sll_addr, frame, ETH_ALEN);
+	if (sendto(d->sock, frame, len, MSG_DONTWAIT, (struct sockaddr *)&to, sizeof(to)) < 0)
+		dp_log(d->dp, 2, "a delayed frame is lost at port #%u: %s", ifindex,
+		       strerror(errno));
+}
+
+static void run_again(struct dp_delay *d, struct held *h)
+{
+	static __u8 out[sizeof(((struct saina_delay_msg *)0)->frame) + META];
+	struct xdp_md ctx = {
+		.data = META,
+		.data_end = META + h->len,
+		.ingress_ifindex = h->ifindex,
+	};
+	LIBBPF_OPTS(bpf_test_run_opts, t, .data_in = h->frame, .data_size_in = META + h->len,
+		    .ctx_in = &ctx, .ctx_size_in = sizeof(ctx), .repeat = 1);
+
+	if (h->len <= LIVE_MAX) {
+		t.flags = BPF_F_TEST_XDP_LIVE_FRAMES;
+		t.batch_size = 1;
+	} else {
+		t.data_out = out;
+		t.data_size_out = sizeof(out);
+	}
+	if (bpf_prog_test_run_opts(d->dp->prog[DP_PROG_XDP], &t))
+		dp_log(d->dp, 1, "a delayed frame is lost at port #%u: %s", h->ifindex,
+		       strerror(errno));
+	else if (h->len > LIVE_MAX && t.retval == XDP_REDIRECT)
+		/* an answer to the sender, who is bound to this port; what goes to
+		 * many does not leave by redirect when it is that big */
+		send_raw(d, h->ifindex, out, t.data_size_out);
+}
+
+static void let_go(struct dp_delay *d, struct held *h)
+{
+	if (h->out)
+		send_raw(d, h->ifindex, h->frame + META, h->len);
+	else
+		run_again(d, h);
+	free(h);
+}
+
+static int hold(void *ctx, void *data, size_t size)
+{
+	const struct saina_delay_msg *m = data;
+	const __u64 magic = SAINA_DELAYED_MAGIC;
+	struct dp_delay *d = ctx;
+	struct held *h;
+
+	if (size < offsetof(struct saina_delay_msg, frame) ||
+	    m->len > size - offsetof(struct saina_delay_msg, frame))
+		return 0;
+	h = malloc(sizeof(*h) + META + m->len);
+	if (!h)
+		return 0;
+	h->due = m->time + 1000ull * m->delay_us;
+	h->order = d->order++;
+	h->ifindex = m->ifindex;
+	h->out = m->out;
+	h->len = m->len;
+	memcpy(h->frame, &magic, META);
+	memcpy(h->frame + META, m->frame, m->len);
+	if (d->n >= HELD_MAX)
+		let_go(d, heap_pop(d));
+	if (heap_push(d, h))
+		free(h);
+	return 0;
+}
+
+static void *delay_thread(void *arg)
+{
+	struct dp_delay *d = arg;
+	struct pollfd fds[] = {
+		{ .fd = ring_buffer__epoll_fd(d->ring), .events = POLLIN },
+		{ .fd = d->stop, .events = POLLIN },
+	};
+
+	for (;;) {
+		struct timespec wait, *until = NULL;
+		__u64 now;
+
+		if (d->n) {
+			__u64 due = d->heap[0]->due, left;
+
+			now = now_ns();
+			left = due > now ? due - now : 0;
+			wait.tv_sec = left / 1000000000;
+			wait.tv_nsec = left % 1000000000;
+			until = &wait;
+		}
+		if (ppoll(fds, 2, until, NULL) < 0 && errno != EINTR)
+			break;
+		if (fds[1].revents)
+			break;
+		ring_buffer__consume(d->ring);
+		now = now_ns();
+		while (d->n && d->heap[0]->due <= now)
+			let_go(d, heap_pop(d));
+	}
+	return NULL;
+}
+
+static void delay_free(struct dp_delay *d)
+{
+	while (d->n)
+		free(heap_pop(d));
+	free(d->heap);
+	if (d->ring)
+		ring_buffer__free(d->ring);
+	if (d->stop >= 0)
+		close(d->stop);
+	if (d->sock >= 0)
+		close(d->sock);
+	free(d);
+}
+
+/**
+ * saina_dp_delay_start() - let held frames go when they are due
+ *
+ * Starts a thread; without it frames of ports with an injected delay are lost.
+ */
+int saina_dp_delay_start(struct saina_dp *dp)
+{
+	struct dp_delay *d;
+	int err;
+
+	if (dp->delay)
+		return 0;
+	d = calloc(1, sizeof(*d));
+	if (!d)
+		return dp_fail(dp, -ENOMEM, "no memory for held frames");
+	d->dp = dp;
+	d->stop = eventfd(0, EFD_CLOEXEC);
+	d->sock = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	d->ring = ring_buffer__new(dp->map[DP_DELAY], hold, d, NULL);
+	if (d->stop < 0 || d->sock < 0 || !d->ring) {
+		err = dp_fail(dp, -errno, "held frames: %s", strerror(errno));
+		goto free;
+	}
+	err = -pthread_create(&d->thread, NULL, delay_thread, d);
+	if (err) {
+		dp_fail(dp, err, "held frames: %s", strerror(-err));
+		goto free;
+	}
+	dp->delay = d;
+	return 0;
+
+free:
+	delay_free(d);
+	return err;
+}
+
+void dp_delay_stop(struct saina_dp *dp)
+{
+	struct dp_delay *d = dp->delay;
+	__u64 one = 1;
+
+	if (!d)
+		return;
+	dp->delay = NULL;
+	if (write(d->stop, &one, sizeof(one)) == sizeof(one))
+		pthread_join(d->thread, NULL);
+	delay_free(d);
+}

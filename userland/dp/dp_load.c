@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Opening the data path: load the object, or take over what is pinned. */
+#include <errno.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+#include <linux/magic.h>
+#include "dp/priv.h"
+
+#ifndef SAINA_PREFIX
+#define SAINA_PREFIX "/usr/local"
+#endif
+
+#define OBJECT_NAME	"saina_xdp.bpf.o"
+#define MOUNT_MARK	"mounted-by-saina"	/* a directory in a bpffs of ours */
+
+#define MAP_NAME_HOT(E)		[DP_HOT + SIZE_##E] = "saina_hot_" #E,
+#define MAP_NAME_RING(E)	[DP_RING + SIZE_##E] = "saina_ring_" #E,
+#define SIZE_NAME(E)		SIZE_##E,
+enum { SAINA_ELEMS_LIST(SIZE_NAME) SIZES };
+SAINA_ASSERT(SIZES == DP_SIZES, "DP_SIZES");
+
+const char *const dp_map_name[DP_MAPS] = {
+	[DP_GLOBAL] = "saina_global",
+	[DP_JOBS] = "saina_jobs",
+	[DP_RT] = "saina_rt",
+	[DP_COUNTED] = "saina_counted",
+	[DP_SIGNS] = "saina_signs",
+	[DP_FANOUT] = "saina_fanout",
+	[DP_WCOUNT] = "saina_wcount",
+	[DP_GCOUNT] = "saina_gcount",
+	[DP_LOCKS] = "saina_locks",
+	[DP_PORTS] = "saina_ports",
+	[DP_TX] = "saina_tx",
+	[DP_LEARNED] = "saina_learned",
+	[DP_EVENTS] = "saina_events",
+	[DP_RELAY] = "saina_relay",
+	[DP_DELAY] = "saina_delay",
+	SAINA_ELEMS_LIST(MAP_NAME_HOT)
+	SAINA_ELEMS_LIST(MAP_NAME_RING)
+};
+
+#define SIZE_VALUE(E) E,
+const __u32 dp_elems[DP_SIZES] = { SAINA_ELEMS_LIST(SIZE_VALUE) };
+
+static const char *const prog_name[DP_PROGS] = {
+	[DP_PROG_XDP] = "saina_xdp",
+	[DP_PROG_EGRESS] = "saina_egress",
+};
+
+int dp_size_index(__u32 elems)
+{
+	for (int i = 0; i < DP_SIZES; i++)
+		if (dp_elems[i] == elems)
+			return i;
+	return -1;
+}
+
+void dp_log(const struct saina_dp *dp, int level, const char *fmt, ...)
+{
+	char line[512];
+	va_list ap;
+
+	if (!dp->opts.log)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	dp->opts.log(dp->opts.log_arg, level, line);
+}
+
+int dp_fail(struct saina_dp *dp, int err, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(dp->error, sizeof(dp->error), fmt, ap);
+	va_end(ap);
+	return err;
+}
+
+const char *saina_dp_error(const struct saina_dp *dp)
+{
+	return dp ? dp->error : "out of memory";
+}
+
+bool saina_dp_taken_over(const struct saina_dp *dp)
+{
+	return dp->taken_over;
+}
+
+int saina_dp_prog_fd(const struct saina_dp *dp)
+{
+	return dp->prog[DP_PROG_XDP];
+}
+
+/* libbpf's print callback has no argument; opening is done by one thread. */
+static __thread struct saina_dp *printing;
+
+static int print(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	static const int to[] = { [LIBBPF_WARN] = 0, [LIBBPF_INFO] = 2, [LIBBPF_DEBUG] = 3 };
+	char line[1024];
+	size_t n;
+
+	if (!printing || !printing->opts.log || level == LIBBPF_DEBUG)
+		return 0;
+	vsnprintf(line, sizeof(line), fmt, ap);
+	n = strlen(line);
+	if (n && line[n - 1] == '\n')
+		line[n - 1] = 0;
+	printing->opts.log(printing->opts.log_arg, to[level], line);
+	return 0;
+}
+
+static int find_object(struct saina_dp *dp)
+{
+	const char *env = getenv("SAINA_BPF_OBJECT");
+	char self[PATH_MAX / 2];
+	ssize_t n;
+
+	if (dp->opts.object || env) {
+		snprintf(dp->object, sizeof(dp->object), "%s",
+			 dp->opts.object ? dp->opts.object : env);
+		if (!access(dp->object, R_OK))
+			return 0;
+		return dp_fail(dp, -errno, "cannot read the BPF object %s: %s", dp->object,
+			       strerror(errno));
+	}
+	n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	if (n > 0) {
+		self[n] = 0;
+		snprintf(dp->object, sizeof(dp->object), "%s/%s", dirname(self), OBJECT_NAME);
+		if (!access(dp->object, R_OK))
+			return 0;
+	}
+	snprintf(dp->object, sizeof(dp->object), "%s/lib/saina/%s", SAINA_PREFIX, OBJECT_NAME);
+	if (!access(dp->object, R_OK))
+		return 0;
+	return dp_fail(dp, -ENOENT,
+		       "%s is neither beside the program nor in %s/lib/saina; install it or set SAINA_BPF_OBJECT",
+		       OBJECT_NAME, SAINA_PREFIX);
+}
+
+static const char *pin_path(const struct saina_dp *dp, char *path, const char *name)
+{
+	snprintf(path, PATH_MAX, "%s/%s", dp->pin_dir, name);
+	return path;
+}
+
+/* Makes pin_dir a directory on a bpffs, mounting one if need be. */
+static int prepare_pin_dir(struct saina_dp *dp)
+{
+	char path[PATH_MAX];
+	struct statfs fs;
+	char *p;
+
+	if (snprintf(dp->pin_dir, sizeof(dp->pin_dir), "%s", dp->opts.pin_dir) >=
+	    (int)sizeof(dp->pin_dir))
+		return dp_fail(dp, -ENAMETOOLONG, "the pin directory's name is too long");
+	for (p = dp->pin_dir + 1; *p; p++) {
+		if (*p != '/')
+			continue;
+		*p = 0;
+		mkdir(dp->pin_dir, 0755);
+		*p = '/';
+	}
+	if (mkdir(dp->pin_dir, 0700) && errno != EEXIST)
+		return dp_fail(dp, -errno, "cannot make the pin directory %s: %s", dp->pin_dir,
+			       strerror(errno));
+	if (statfs(dp->pin_dir, &fs))
+		return dp_fail(dp, -errno, "%s: %s", dp->pin_dir, strerror(errno));
+	if (fs.f_type != BPF_FS_MAGIC) {
+		if (mount("bpf", dp->pin_dir, "bpf", 0, "mode=0700"))
+			return dp_fail(dp, -errno, "cannot mount a bpffs on %s: %s", dp->pin_dir,
+				       strerror(errno));
+		mkdir(pin_path(dp, path, MOUNT_MARK), 0700);
+	}
+	dp->pinned = true;
+	return 0;
+}
+
+/* Sizes that the running program was built with must be ours. */
+static int check_layout(struct saina_dp *dp)
+{
+	static const struct {
+		enum dp_map map;
+		__u32 value_size;
+	} want[] = {
+		{ DP_GLOBAL, sizeof(struct saina_global) },
+		{ DP_RT, sizeof(struct saina_job_rt) },
+		{ DP_GCOUNT, sizeof(struct saina_counters) },
+		{ DP_PORTS, sizeof(struct saina_port_conf) },
+		{ DP_LOCKS, sizeof(struct saina_slot_lock) },
+		{ DP_LEARNED, sizeof(struct saina_place) },
+	};
+
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		struct bpf_map_info info = {};
+		__u32 len = sizeof(info);
+
+		if (bpf_obj_get_info_by_fd(dp->map[want[i].map], &info, &len))
+			return dp_fail(dp, -errno, "%s: %s", dp_map_name[want[i].map],
+				       strerror(errno));
+		if (info.value_size != want[i].value_size)
+			return dp_fail(dp, -EPROTO,
+				       "the data path pinned in %s is of another version (%s has %u bytes, not %u): stop it with the version that started it, or remove the directory's content",
+				       dp->pin_dir, dp_map_name[want[i].map], info.value_size,
+				       want[i].value_size);
+	}
+	return 0;
+}
+
+static int take_over(struct saina_dp *dp)
+{
+	char path[PATH_MAX], name[64];
+
+	for (int i = 0; i < DP_MAPS; i++) {
+		dp->map[i] = bpf_obj_get(pin_path(dp, path, dp_map_name[i]));
+		if (dp->map[i] < 0)
+			return dp_fail(dp, -errno,
+				       "%s: %s; the pins are incomplete, remove the directory's content",
+				       path, strerror(errno));
+	}
+	for (int i = 0; i < DP_PROGS; i++) {
+		snprintf(name, sizeof(name), "prog-%s", prog_name[i]);
+		dp->prog[i] = bpf_obj_get(pin_path(dp, path, name));
+		if (dp->prog[i] < 0)
+			return dp_fail(dp, -errno,
+				       "%s: %s; the pins are incomplete, remove the directory's content",
+				       path, strerror(errno));
+	}
+	dp->taken_over = true;
+	return check_layout(dp);
+}
+
+static int load(struct saina_dp *dp)
+{
+	struct bpf_object *obj;
+	char path[PATH_MAX], name[64];
+	int err;
+
+	err = find_object(dp);
+	if (err)
+		return err;
+	obj = bpf_object__open_file(dp->object, NULL);
+	if (!obj)
+		return dp_fail(dp, -errno, "%s is not a BPF object of this library's kind: %s",
+			       dp->object, strerror(errno));
+	err = bpf_object__load(obj);
+	if (err) {
+		dp_fail(dp, err, "the kernel refused the XDP program %s: %s%s", dp->object,
+			strerror(-err), err == -EPERM ? " (are you root?)" : "");
+		goto close;
+	}
+	for (int i = 0; i < DP_MAPS; i++) {
+		int fd = bpf_object__find_map_fd_by_name(obj, dp_map_name[i]);
+
+		dp->map[i] = fd < 0 ? fd : dup(fd);
+		if (dp->map[i] < 0) {
+			err = dp_fail(dp, -ENOENT, "%s has no map %s", dp->object, dp_map_name[i]);
+			goto close;
+		}
+	}
+	for (int i = 0; i < DP_PROGS; i++) {
+		struct bpf_program *p = bpf_object__find_program_by_name(obj, prog_name[i]);
+
+		dp->prog[i] = p ? dup(bpf_program__fd(p)) : -1;
+		if (dp->prog[i] < 0) {
+			err = dp_fail(dp, -ENOENT, "%s has no program %s", dp->object,
+				      prog_name[i]);
+			goto close;
+		}
+	}
+	if (!dp->pinned)
+		goto close;
+	for (int i = 0; i < DP_MAPS && !err; i++)
+		err = bpf_obj_pin(dp->map[i], pin_path(dp, path, dp_map_name[i])) ? -errno : 0;
+	/* programs last: theirs are the pins that say "complete" */
+	for (int i = DP_PROGS - 1; i >= 0 && !err; i--) {
+		snprintf(name, sizeof(name), "prog-%s", prog_name[i]);
+		err = bpf_obj_pin(dp->prog[i], pin_path(dp, path, name)) ? -errno : 0;
+	}
+	if (err)
+		dp_fail(dp, err, "cannot pin %s: %s", path, strerror(-err));
+close:
+	bpf_object__close(obj);
+	return err;
+}
+
+static void remove_pins(struct saina_dp *dp)
+{
+	char path[PATH_MAX], name[64];
+
+	for (int i = 0; i < DP_PROGS; i++) {
+		snprintf(name, sizeof(name), "prog-%s", prog_name[i]);
+		unlink(pin_path(dp, path, name));
+	}
+	for (int i = 0; i < DP_MAPS; i++)
+		unlink(pin_path(dp, path, dp_map_name[i]));
+}
+
+/**
+ * saina_dp_open() - load the data path, or take over the one that is pinned
+ * @dp: out: the handle.  After a failure it is good for saina_dp_error() and
+ *	saina_dp_close() only, or NULL if there was no memory
+ * @opts: see there; NULL for none
+ *
+ * Returns 0 or a negative errno.
+ */
+int saina_dp_open(struct saina_dp **out, const struct saina_dp_opts *opts)
+{
+	struct saina_dp *dp = calloc(1, sizeof(*dp));
+	char path[PATH_MAX];
+	int err = 0;
+
+	*out = dp;
+	if (!dp)
+		return -ENOMEM;
+	if (opts)
+		dp->opts = *opts;
+	for (int i = 0; i < DP_MAPS; i++)
+		dp->map[i] = -1;
+	for (int i = 0; i < DP_PROGS; i++)
+		dp->prog[i] = -1;
+	dp->cpus = libbpf_num_possible_cpus();
+	if (dp->cpus < 0)
+		return dp_fail(dp, dp->cpus, "cannot tell the number of CPUs: %s",
+			       strerror(-dp->cpus));
+	printing = dp;
+	libbpf_set_print(print);
+	libbpf_set_strict_mode(LIBBPF_STRICT_ALL);
+
+	if (dp->opts.pin_dir) {
+		err = prepare_pin_dir(dp);
+		if (err)
+			goto out;
+	}
+	if (dp->pinned && !access(pin_path(dp, path, "prog-saina_xdp"), F_OK)) {
+		err = take_over(dp);
+		if (!err)
+			err = dp_ports_find_pinned(dp);
+		if (!err)
+			err = saina_dp_global_get(dp, &dp->global);
+	} else {
+		if (dp->pinned)
+			remove_pins(dp); /* of a start that did not get far */
+		err = load(dp);
+		if (err && dp->pinned)
+			remove_pins(dp);
+	}
+out:
+	printing = NULL;
+	return err;
+}
+
+/**
+ * saina_dp_close() - let go of the data path
+ * @unpin: stop it: detach from all ports, remove the pins, unmount what was
+ *	mounted.  False leaves it running if it is pinned
+ */
+void saina_dp_close(struct saina_dp *dp, bool unpin)
+{
+	if (!dp)
+		return;
+	dp_delay_stop(dp);
+	if (dp->rings)
+		ring_buffer__free(dp->rings);
+	dp_ports_close(dp, unpin);
+	dp_jobs_free(dp);
+	if (dp->pinned && unpin) {
+		char path[PATH_MAX];
+
+		remove_pins(dp);
+		/* the mark says that the mount is ours, or of whom we took over from */
+		if (!rmdir(pin_path(dp, path, MOUNT_MARK)))
+			umount2(dp->pin_dir, MNT_DETACH);
+		rmdir(dp->pin_dir);
+	}
+	for (int i = 0; i < DP_MAPS; i++)
+		if (dp->map[i] >= 0)
+			close(dp->map[i]);
+	for (int i = 0; i < DP_PROGS; i++)
+		if (dp->prog[i] >= 0)
+			close(dp->prog[i]);
+	free(dp);
+}
+
+/* The flag INJECT is ours, the rest the caller's. */
+int dp_global_write(struct saina_dp *dp)
+{
+	struct saina_global g = dp->global;
+	struct saina_port_conf c;
+	__u32 zero = 0, key, *prev = NULL;
+
+	g.flags &= ~SAINA_GLOBAL_F_INJECT;
+	while (!bpf_map_get_next_key(dp->map[DP_PORTS], prev, &key)) {
+		if (!bpf_map_lookup_elem(dp->map[DP_PORTS], &key, &c) &&
+		    (c.loss_in || c.delay_in_us))
+			g.flags |= SAINA_GLOBAL_F_INJECT;
+		prev = &key;
+	}
+	if (bpf_map_update_elem(dp->map[DP_GLOBAL], &zero, &g, BPF_ANY))
+		return dp_fail(dp, -errno, "saina_global: %s", strerror(errno));
+	return 0;
+}
+
+int saina_dp_global_set(struct saina_dp *dp, const struct saina_global *g)
+{
+	dp->global = *g;
+	return dp_global_write(dp);
+}
+
+int saina_dp_global_get(struct saina_dp *dp, struct saina_global *g)
+{
+	__u32 zero = 0;
+
+	if (bpf_map_lookup_elem(dp->map[DP_GLOBAL], &zero, g))
+		return dp_fail(dp, -errno, "saina_global: %s", strerror(errno));
+	g->flags &= ~SAINA_GLOBAL_F_INJECT;
+	return 0;
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Reading the state of a job: open slots, results, who was heard where. */
+#include <errno.h>
+#include <string.h>
+#include "dp/priv.h"
+
+/* The largest slot there is. */
+struct any_slot {
+	struct saina_slot_meta meta;
+	__s32 sum[SAINA_ELEMS_MAX];
+};
+
+/**
+ * saina_dp_slots() - the open slots of a job
+ * @fn: called for each with its index in the hot pool, until it returns
+ *	non-zero, which is then returned
+ *
+ * Read without the slots' locks: counts may be one packet old.
+ */
+int saina_dp_slots(struct saina_dp *dp, __u16 job,
+		   int (*fn)(void *arg, __u32 index, const struct saina_slot_meta *m), void *arg)
+{
+	struct dp_job *j = dp_job_find(dp, job);
+	struct any_slot slot;
+	int ret;
+
+	if (!j)
+		return dp_fail(dp, -ENOENT, "job %u is not in the data path", job);
+	for (__u32 i = 0; i < j->conf.pool; i++) {
+		if (bpf_map_lookup_elem(j->maps.hot, &i, &slot))
+			return dp_fail(dp, -errno, "slot %u of job %u: %s", i, job,
+				       strerror(errno));
+		if (slot.meta.state != SAINA_SLOT_OPEN)
+			continue;
+		ret = fn(arg, i, &slot.meta);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+/**
+ * saina_dp_result() - the result of a segment in a round, from the ring
+ * @m: out: its head
+ * @sums: out: payload elements of it
+ *
+ * Returns -ENOENT if it is not there (yet, or any more).
+ */
+int saina_dp_result(struct saina_dp *dp, __u16 job, __u32 segment, __u32 round,
+		    struct saina_slot_meta *m, __s32 *sums)
+{
+	struct dp_job *j = dp_job_find(dp, job);
+	struct any_slot slot, again;
+	__u32 key;
+
+	if (!j || segment >= j->conf.segments)
+		return dp_fail(dp, -ENOENT, "job %u has no segment %u", job, segment);
+	key = segment * j->conf.ring + (round & (j->conf.ring - 1));
+	/* twice the same is not one that was being overwritten */
+	do {
+		if (bpf_map_lookup_elem(j->maps.ring, &key, &slot) ||
+		    bpf_map_lookup_elem(j->maps.ring, &key, &again))
+			return dp_fail(dp, -errno, "result of job %u: %s", job, strerror(errno));
+	} while (memcmp(&slot, &again, sizeof(slot.meta) + 4 * j->conf.payload));
+	if (slot.meta.state != SAINA_SLOT_DONE || slot.meta.round != round)
+		return dp_fail(dp, -ENOENT, "job %u has no result of segment %u, round %u", job,
+			       segment, round);
+	*m = slot.meta;
+	memcpy(sums, slot.sum, 4 * j->conf.payload);
+	return 0;
+}
+
+int saina_dp_learned(struct saina_dp *dp, __be32 ip, __be16 udp_port, struct saina_place *p)
+{
+	struct saina_addr key = { .ip = ip, .udp_port = udp_port };
+
+	if (bpf_map_lookup_elem(dp->map[DP_LEARNED], &key, p))
+		return dp_fail(dp, -errno, "nobody has joined from that address by a port of ours");
+	return 0;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the files of the data path library share. */
+#ifndef SAINA_DP_PRIV_H
+#define SAINA_DP_PRIV_H
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include "dp/dp.h"
+
+#define DP_SIZES	6	/* entries of SAINA_ELEMS_LIST */
+#define DP_PORTS_MAX	SAINA_PORTS_MAX
+
+enum dp_map {
+	DP_GLOBAL,
+	DP_JOBS,
+	DP_RT,
+	DP_COUNTED,
+	DP_SIGNS,
+	DP_FANOUT,
+	DP_WCOUNT,
+	DP_GCOUNT,
+	DP_LOCKS,
+	DP_PORTS,
+	DP_TX,
+	DP_LEARNED,
+	DP_EVENTS,
+	DP_RELAY,
+	DP_DELAY,
+	DP_HOT,
+	DP_RING = DP_HOT + DP_SIZES,
+	DP_MAPS = DP_RING + DP_SIZES
+};
+
+enum dp_prog { DP_PROG_XDP, DP_PROG_EGRESS, DP_PROGS };
+
+/* A job's inner maps, -1 where there is none. */
+struct dp_inner {
+	int	hot, ring, counted, signs, fanout, wcount;
+};
+
+struct dp_job {
+	bool	known;		/* the kernel has been asked what it has */
+	bool	live;		/* a snapshot is published: the rest is valid */
+	struct saina_job_conf conf;
+	struct dp_inner maps;
+};
+
+struct dp_port {
+	int	ifindex;
+	int	link;
+};
+
+struct saina_dp {
+	struct saina_dp_opts opts;
+	char	pin_dir[PATH_MAX - 64];
+	char	object[PATH_MAX];
+	char	error[512];
+	bool	pinned;			/* pin_dir is valid */
+	bool	taken_over;
+	int	map[DP_MAPS];
+	int	prog[DP_PROGS];
+	int	cpus;
+	struct saina_global global;	/* flags: as asked for, without INJECT */
+	struct dp_job *job[SAINA_JOBS_MAX];
+	struct dp_port port[DP_PORTS_MAX];
+	int	ports;
+	struct ring_buffer *rings;	/* events and relays */
+	const struct saina_dp_cb *cb;
+	struct dp_delay *delay;
+};
+
+extern const char *const dp_map_name[DP_MAPS];
+extern const __u32 dp_elems[DP_SIZES];
+
+/* Index of a payload size in dp_elems, -1 if there is no such size. */
+int dp_size_index(__u32 elems);
+
+void dp_log(const struct saina_dp *dp, int level, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Keeps the sentence for saina_dp_error() and returns @err. */
+int dp_fail(struct saina_dp *dp, int err, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* dp_job.c */
+struct dp_job *dp_job_find(struct saina_dp *dp, __u16 job);	/* NULL: not published */
+void dp_jobs_free(struct saina_dp *dp);
+/* Bring the devmap entries of a port in line with its injected faults. */
+void dp_job_port_changed(struct saina_dp *dp, int ifindex);
+
+/* dp_port.c */
+int dp_ports_find_pinned(struct saina_dp *dp);
+void dp_ports_close(struct saina_dp *dp, bool unpin);
+/* Egress program's descriptor if frames that leave by it are injected, or -1. */
+int dp_port_egress(struct saina_dp *dp, int ifindex);
+int dp_global_write(struct saina_dp *dp);
+
+/* dp_delay.c */
+void dp_delay_stop(struct saina_dp *dp);
+
+#endif /* SAINA_DP_PRIV_H */
