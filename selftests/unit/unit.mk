@@ -8,3 +8,6 @@ $(B)/selftests/jobcore_test: $(call objs,selftests/unit/jobcore_test.c kmod/jobc
 
 check-programs: $(B)/selftests/jobcore_test
 CHECKS += $(B)/selftests/jobcore_test
+
+# What other parts put beside it.
+include $(filter-out %/unit.mk,$(wildcard selftests/unit/*.mk))

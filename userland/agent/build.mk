@@ -8,7 +8,7 @@ SAINAD_SRCS	:= $(addprefix userland/agent/,main.c config.c log.c loop.c jobs.c r
 		   ovsdb.c ports.c attach.c admit.c health.c relay.c events.c encode.c decode.c \
 		   request.c ctlserver.c state.c)
 
-$(B)/sainad: $(call objs,$(SAINAD_SRCS) $(JOBCORE_SRCS)) $(B)/libdp.a
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lbpf -lelf -lz -lmnl -lconfig -ljansson -lpthread
+$(B)/sainad: $(call objs,$(SAINAD_SRCS) $(JOBCORE_SRCS)) $(B)/libsainadp.a
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(DP_LDLIBS) -lmnl -lconfig -ljansson -lpthread
 
 ALL += $(B)/sainad

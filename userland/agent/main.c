@@ -204,10 +204,13 @@ static int dp_init(struct agent *a)
 	};
 	int ret = saina_dp_open(&a->dp, &opts);
 
-	if (ret)
-		log_error("cannot load the XDP program: %s", strerror(-ret));
-	else if (saina_dp_taken_over(a->dp))
+	if (ret) {
+		log_error("data path: %s", a->dp ? saina_dp_error(a->dp) : strerror(-ret));
+		if (a->dp)
+			saina_dp_close(a->dp, false);
+	} else if (saina_dp_taken_over(a->dp)) {
 		log_info("found a data path at %s: taking it over", a->cfg.bpffs);
+	}
 	return ret;
 }
 
