@@ -84,7 +84,7 @@ agent_undo() {
 	pid=$(agent_pid) && stop_pid "$pid" 10
 	if mountpoint -q "$LAB_DIR/bpf"; then
 		# Unlinked one by one: somebody's copy of the mount may outlive ours.
-		rm -rf "${LAB_DIR:?}/bpf/"*
+		find "$LAB_DIR/bpf" -mindepth 1 -depth ! -name "*.debug" -delete
 		umount "$LAB_DIR/bpf"
 	fi
 	return 0
