@@ -2,4 +2,5 @@
 include selftests/oracle/oracle.mk
 include selftests/datapath/datapath.mk
 -include selftests/unit/unit.mk
+include selftests/tool/tool.mk
 -include selftests/net/net.mk

@@ -37,11 +37,20 @@ int args_error(const struct args *a, const char *fmt, ...)
 	return EXIT_USAGE;
 }
 
+int args_not_option(const struct args *a, const char *word)
+{
+	if (word[0] == '-' && (word[1] == '-' || (word[1] && !word[2] && strchr("jpsVh", word[1]))))
+		return args_error(a, "\"%s\" is an option: options go before the object", word);
+	return 0;
+}
+
 int args_done(struct args *a)
 {
-	if (a->argc > 0)
-		return args_error(a, "\"%s\" is one word too many", a->argv[0]);
-	return 0;
+	if (a->argc <= 0)
+		return 0;
+	if (args_not_option(a, a->argv[0]))
+		return EXIT_USAGE;
+	return args_error(a, "\"%s\" is one word too many", a->argv[0]);
 }
 
 bool args_matches(const char *word, const char *full)
@@ -245,6 +254,8 @@ int args_keys(struct args *a, const struct key *keys, size_t n, void *obj, uint6
 		if (k && !strcmp(k->name, word))
 			hits = 1;
 		if (!k) {
+			if (args_not_option(a, word))
+				return EXIT_USAGE;
 			list(names, sizeof(names), keys, n, "");
 			return args_error(a, "\"%s\" is not known here; allowed: %s", word, names);
 		}

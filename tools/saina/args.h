@@ -24,6 +24,8 @@ const char *args_next(struct args *a);
 
 /* Prints "saina: CMD: ...", returns EXIT_USAGE. */
 int args_error(const struct args *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* People write options last, too: say where they belong. */
+int args_not_option(const struct args *a, const char *word);
 /* More words than wanted? */
 int args_done(struct args *a);
 bool args_matches(const char *word, const char *full);	/* equal or abbreviated */

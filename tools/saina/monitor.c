@@ -136,7 +136,7 @@ static void event_print(const struct saina_ctl_event *ev)
 /* A change of an object, on one line too: what changed is the object itself. */
 static void job_line(const struct saina_ctl_job *job)
 {
-	out_uint("id", NULL, job->id);
+	out_uint("id", " %" PRIu64 ":", job->id);
 	out_str("name", " %s", job->name);
 	out_str("state", " %s", job_state_name(job->state));
 	out_str("policy", " policy %s", job->policy);

@@ -34,6 +34,8 @@ int parse_job(const struct args *a, const char *word, __u64 *has, unsigned int a
 
 	if (!word)
 		return args_error(a, "which job?  Say its name or number");
+	if (args_not_option(a, word))
+		return EXIT_USAGE;
 	if (strspn(word, "0123456789") == strlen(word) && *word) {
 		if (!args_number(word, 0, SAINA_JOBS_MAX - 1, &v))
 			return args_error(a, "\"%s\" is no job: numbers go from 0 to %d", word,

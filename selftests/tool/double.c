@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <linux/netlink.h>
+
+#include "linux/saina.h"
+#include "tool/double.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_t thread;
+
+/* ---- requests, as text ---- */
+
+enum { N = 1, S, B };	/* number, string, bytes */
+
+static const struct {
+	unsigned char nest, attr, kind, bytes;
+	const char *name;
+} attrs[] = {
+	{ SAINA_A_JOB, SAINA_A_JOB_ID, N, 2, "ID" },
+	{ SAINA_A_JOB, SAINA_A_JOB_NAME, S, 0, "NAME" },
+	{ SAINA_A_JOB, SAINA_A_JOB_STATE, N, 1, "STATE" },
+	{ SAINA_A_JOB, SAINA_A_JOB_ELEMENTS, N, 8, "ELEMENTS" },
+	{ SAINA_A_JOB, SAINA_A_JOB_WORKERS, N, 1, "WORKERS" },
+	{ SAINA_A_JOB, SAINA_A_JOB_PAYLOAD, N, 2, "PAYLOAD" },
+	{ SAINA_A_JOB, SAINA_A_JOB_POOL, N, 4, "POOL" },
+	{ SAINA_A_JOB, SAINA_A_JOB_RING, N, 4, "RING" },
+	{ SAINA_A_JOB, SAINA_A_JOB_ELEM_TYPE, N, 1, "ELEM_TYPE" },
+	{ SAINA_A_JOB, SAINA_A_JOB_EXPONENT, N, 1, "EXPONENT" },
+	{ SAINA_A_JOB, SAINA_A_JOB_POLICY, S, 0, "POLICY" },
+	{ SAINA_A_JOB, SAINA_A_JOB_TOKEN, S, 0, "TOKEN" },
+	{ SAINA_A_JOB, SAINA_A_JOB_HEARTBEAT_MS, N, 2, "HEARTBEAT_MS" },
+	{ SAINA_A_JOB, SAINA_A_JOB_DEAD_MS, N, 2, "DEAD_MS" },
+	{ SAINA_A_WORKER, SAINA_A_WORKER_JOB_ID, N, 2, "JOB_ID" },
+	{ SAINA_A_WORKER, SAINA_A_WORKER_JOB_NAME, S, 0, "JOB_NAME" },
+	{ SAINA_A_WORKER, SAINA_A_WORKER_ID, N, 1, "ID" },
+	{ SAINA_A_WORKER, SAINA_A_WORKER_STATE, N, 1, "STATE" },
+	{ SAINA_A_PORT, SAINA_A_PORT_IFNAME, S, 0, "IFNAME" },
+	{ SAINA_A_PORT, SAINA_A_PORT_LOSS_IN, N, 4, "LOSS_IN" },
+	{ SAINA_A_PORT, SAINA_A_PORT_LOSS_OUT, N, 4, "LOSS_OUT" },
+	{ SAINA_A_PORT, SAINA_A_PORT_DELAY_IN, N, 4, "DELAY_IN" },
+	{ SAINA_A_PORT, SAINA_A_PORT_DELAY_OUT, N, 4, "DELAY_OUT" },
+	{ SAINA_A_PORT, SAINA_A_PORT_SEED, N, 8, "SEED" },
+	{ SAINA_A_SLOT, SAINA_A_SLOT_JOB_ID, N, 2, "JOB_ID" },
+	{ SAINA_A_SLOT, SAINA_A_SLOT_JOB_NAME, S, 0, "JOB_NAME" },
+	{ SAINA_A_STATS, SAINA_A_STATS_JOB_ID, N, 2, "JOB_ID" },
+	{ SAINA_A_STATS, SAINA_A_STATS_JOB_NAME, S, 0, "JOB_NAME" },
+	{ SAINA_A_LIMITS, SAINA_A_LIMITS_JOBS, N, 4, "JOBS" },
+	{ SAINA_A_LIMITS, SAINA_A_LIMITS_MEMORY_JOB, N, 8, "MEMORY_JOB" },
+	{ SAINA_A_LIMITS, SAINA_A_LIMITS_MEMORY, N, 8, "MEMORY" },
+};
+
+static const char *const nests[] = { "?", "JOB", "WORKER", "PORT", "SLOT", "STATS", "LIMITS",
+				     "EVENT", "GROUPS" };
+
+static const char *const cmds[SAINA_CMD_MAX + 1] = {
+	[SAINA_CMD_JOB_NEW] = "JOB_NEW", [SAINA_CMD_JOB_SET] = "JOB_SET",
+	[SAINA_CMD_JOB_DEL] = "JOB_DEL", [SAINA_CMD_JOB_GET] = "JOB_GET",
+	[SAINA_CMD_WORKER_SET] = "WORKER_SET", [SAINA_CMD_WORKER_DEL] = "WORKER_DEL",
+	[SAINA_CMD_WORKER_GET] = "WORKER_GET", [SAINA_CMD_PORT_GET] = "PORT_GET",
+	[SAINA_CMD_PORT_SET] = "PORT_SET", [SAINA_CMD_SLOT_GET] = "SLOT_GET",
+	[SAINA_CMD_STATS_GET] = "STATS_GET", [SAINA_CMD_LIMITS_GET] = "LIMITS_GET",
+	[SAINA_CMD_LIMITS_SET] = "LIMITS_SET", [SAINA_CMD_SUBSCRIBE] = "SUBSCRIBE",
+};
+
+static void attr_text(FILE *f, unsigned int nest, const struct nlattr *a)
+{
+	unsigned int len = mnl_attr_get_payload_len(a);
+	const void *p = mnl_attr_get_payload(a);
+	__u64 v = 0;
+
+	for (size_t i = 0; i < sizeof(attrs) / sizeof(attrs[0]); i++) {
+		if (attrs[i].nest != nest || attrs[i].attr != mnl_attr_get_type(a))
+			continue;
+		fprintf(f, " %s=", attrs[i].name);
+		if (attrs[i].kind == S) {
+			if (!len || ((const char *)p)[len - 1] || strlen(p) != len - 1)
+				fprintf(f, "(string without end)");
+			else
+				fprintf(f, "%s", (const char *)p);
+		} else if (len != attrs[i].bytes) {
+			fprintf(f, "(%u bytes)", len);
+		} else {
+			memcpy(&v, p, len);	/* tests run on little endian machines */
+			fprintf(f, "%" PRIu64, (uint64_t)v);
+		}
+		return;
+	}
+	fprintf(f, " ?%u", mnl_attr_get_type(a));
+}
+
+static void request_text(char *text, size_t size, const struct nlmsghdr *nlh)
+{
+	const struct genlmsghdr *g = mnl_nlmsg_get_payload(nlh);
+	const struct nlattr *top, *a;
+	FILE *f = fmemopen(text, size, "w");
+
+	fprintf(f, "%s%s", g->cmd <= SAINA_CMD_MAX && cmds[g->cmd] ? cmds[g->cmd] : "?",
+		(nlh->nlmsg_flags & NLM_F_DUMP) == NLM_F_DUMP ? " dump" :
+		nlh->nlmsg_flags & NLM_F_ACK		      ? "" :
+								" (no ack)");
+	if (nlh->nlmsg_type != SAINA_NLMSG_TYPE || g->version != SAINA_GENL_VERSION ||
+	    !(nlh->nlmsg_flags & NLM_F_REQUEST))
+		fprintf(f, " (bad header)");
+	mnl_attr_for_each(top, nlh, sizeof(*g)) {
+		unsigned int type = mnl_attr_get_type(top);
+
+		fprintf(f, " %s", type <= SAINA_A_MAX ? nests[type] : "?");
+		if (type == SAINA_A_GROUPS) {
+			fprintf(f, "=%u", mnl_attr_get_u32(top));
+			continue;
+		}
+		if (!(top->nla_type & NLA_F_NESTED))
+			fprintf(f, "(not nested)");
+		mnl_attr_for_each_nested(a, top)
+			attr_text(f, type, a);
+	}
+	fclose(f);
+}
+
+/* ---- the server ---- */
+
+static void serve(struct double_cp *d, int fd)
+{
+	char buf[16384] __attribute__((aligned(8)));
+	ssize_t n;
+
+	for (;;) {
+		const struct nlmsghdr *nlh = (void *)buf;
+		void (*answer)(int, const struct nlmsghdr *, void *);
+		size_t used;
+		void *arg;
+
+		n = recv(fd, buf, sizeof(buf), 0);
+		if (n < (ssize_t)(sizeof(*nlh) + sizeof(struct genlmsghdr)) ||
+		    nlh->nlmsg_len != (size_t)n)
+			return;
+		pthread_mutex_lock(&lock);
+		used = strlen(d->asked);
+		if (used && used + 2 < sizeof(d->asked))
+			used += sprintf(d->asked + used, "; ");
+		request_text(d->asked + used, sizeof(d->asked) - used, nlh);
+		answer = d->answer;
+		arg = d->arg;
+		pthread_mutex_unlock(&lock);
+		answer(fd, nlh, arg);
+	}
+}
+
+static void *run(void *arg)
+{
+	struct double_cp *d = arg;
+	int fd;
+
+	while ((fd = accept4(d->fd, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+		serve(d, fd);
+		close(fd);
+	}
+	return NULL;
+}
+
+bool double_start(struct double_cp *d)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+
+	memset(d, 0, sizeof(*d));
+	d->answer = double_ack;
+	strcpy(d->dir, "/tmp/saina-tool-test-XXXXXX");
+	if (!mkdtemp(d->dir))
+		return false;
+	snprintf(d->path, sizeof(d->path), "%s/control", d->dir);
+	strcpy(sun.sun_path, d->path);
+	d->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	return d->fd >= 0 && !bind(d->fd, (void *)&sun, sizeof(sun)) && !listen(d->fd, 16) &&
+	       !pthread_create(&thread, NULL, run, d);
+}
+
+void double_reset(struct double_cp *d, void (*answer)(int, const struct nlmsghdr *, void *),
+		  void *arg)
+{
+	pthread_mutex_lock(&lock);
+	d->asked[0] = 0;
+	d->answer = answer;
+	d->arg = arg;
+	pthread_mutex_unlock(&lock);
+}
+
+void double_stop(struct double_cp *d)
+{
+	shutdown(d->fd, SHUT_RDWR);
+	pthread_join(thread, NULL);
+	close(d->fd);
+	unlink(d->path);
+	rmdir(d->dir);
+}
+
+void double_send(int fd, const struct nlmsghdr *nlh)
+{
+	/* the tool may be gone already: that is its affair */
+	send(fd, nlh, nlh->nlmsg_len, MSG_NOSIGNAL);
+}
+
+struct nlmsghdr *double_msg(char *buf, const struct nlmsghdr *req, int cmd)
+{
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
+	struct genlmsghdr *g;
+
+	nlh->nlmsg_type = SAINA_NLMSG_TYPE;
+	nlh->nlmsg_seq = req ? req->nlmsg_seq : 0;
+	if (req && (req->nlmsg_flags & NLM_F_DUMP) == NLM_F_DUMP)
+		nlh->nlmsg_flags = NLM_F_MULTI;
+	g = mnl_nlmsg_put_extra_header(nlh, sizeof(*g));
+	g->cmd = cmd;
+	g->version = SAINA_GENL_VERSION;
+	return nlh;
+}
+
+void double_refuse(int fd, const struct nlmsghdr *req, int err, const char *text,
+		   unsigned int offs, unsigned int miss, unsigned int nest)
+{
+	char buf[1024] __attribute__((aligned(8)));
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
+	struct nlmsgerr *e;
+
+	nlh->nlmsg_type = NLMSG_ERROR;
+	nlh->nlmsg_flags = NLM_F_CAPPED | (err ? NLM_F_ACK_TLVS : 0);
+	nlh->nlmsg_seq = req->nlmsg_seq;
+	e = mnl_nlmsg_put_extra_header(nlh, sizeof(*e));
+	e->error = -err;
+	e->msg = *req;
+	if (text)
+		mnl_attr_put_strz(nlh, NLMSGERR_ATTR_MSG, text);
+	if (offs)
+		mnl_attr_put_u32(nlh, NLMSGERR_ATTR_OFFS, offs);
+	if (miss) {
+		mnl_attr_put_u32(nlh, NLMSGERR_ATTR_MISS_TYPE, miss);
+		mnl_attr_put_u32(nlh, NLMSGERR_ATTR_MISS_NEST, nest);
+	}
+	double_send(fd, nlh);
+}
+
+void double_ack(int fd, const struct nlmsghdr *req, void *arg)
+{
+	char buf[64] __attribute__((aligned(8)));
+	struct nlmsghdr *nlh;
+
+	if ((req->nlmsg_flags & NLM_F_DUMP) != NLM_F_DUMP) {
+		double_refuse(fd, req, 0, NULL, 0, 0, 0);
+		return;
+	}
+	nlh = mnl_nlmsg_put_header(buf);
+	nlh->nlmsg_type = NLMSG_DONE;
+	nlh->nlmsg_flags = NLM_F_MULTI;
+	nlh->nlmsg_seq = req->nlmsg_seq;
+	*(int *)mnl_nlmsg_put_extra_header(nlh, sizeof(int)) = 0;
+	double_send(fd, nlh);
+}
+
+/* ---- running the tool ---- */
+
+static void child(const struct double_cp *d, const char *bin, const char *line, int out, int err)
+{
+	char copy[1024], *argv[64], *save, *word;
+	int n = 0;
+
+	snprintf(copy, sizeof(copy), "%s", line);
+	argv[n++] = (char *)bin;
+	for (word = strtok_r(copy, " ", &save); word && n < 63; word = strtok_r(NULL, " ", &save))
+		argv[n++] = strcmp(word, "''") ? word : "";
+	argv[n] = NULL;
+	dup2(out, 1);
+	dup2(err, 2);
+	setenv("SAINA_CONTROL", d->path, 1);
+	setenv("LC_ALL", "C", 1);
+	setenv("TZ", "UTC", 1);
+	execv(bin, argv);
+	_exit(127);
+}
+
+static void drain(int fd, char *buf, size_t size, size_t *n, bool *open)
+{
+	char extra[4096];
+	ssize_t got;
+
+	got = *n + 1 < size ? read(fd, buf + *n, size - 1 - *n) : read(fd, extra, sizeof(extra));
+	if (got <= 0)
+		*open = false;
+	else if (*n + 1 < size)
+		*n += got;
+}
+
+int double_run(const struct double_cp *d, const char *bin, const char *line, char *out,
+	       size_t out_size, char *err, size_t err_size)
+{
+	bool out_open = true, err_open = true;
+	size_t out_n = 0, err_n = 0;
+	int o[2], e[2], status;
+	pid_t pid;
+
+	if (pipe2(o, O_CLOEXEC) || pipe2(e, O_CLOEXEC))
+		abort();
+	pid = fork();
+	if (!pid)
+		child(d, bin, line, o[1], e[1]);
+	close(o[1]);
+	close(e[1]);
+	while (out_open || err_open) {
+		struct pollfd p[2] = { { out_open ? o[0] : -1, POLLIN, 0 },
+				       { err_open ? e[0] : -1, POLLIN, 0 } };
+
+		if (poll(p, 2, -1) < 0)
+			continue;
+		if (p[0].revents)
+			drain(o[0], out, out_size, &out_n, &out_open);
+		if (p[1].revents)
+			drain(e[0], err, err_size, &err_n, &err_open);
+	}
+	out[out_n] = err[err_n] = 0;
+	close(o[0]);
+	close(e[0]);
+	while (waitpid(pid, &status, 0) < 0)
+		;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}

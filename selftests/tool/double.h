@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A test double of the control plane: a unix socket that writes down what it
+ * is asked and answers what the test wants, right or wrong.  It decodes
+ * requests by a table of its own, so that an error in the client's tables
+ * shows.
+ */
+#ifndef TOOL_DOUBLE_H
+#define TOOL_DOUBLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <libmnl/libmnl.h>
+#include <linux/genetlink.h>
+
+struct double_cp {
+	int fd;
+	char dir[64];
+	char path[96];
+	/* Answers one request on @fd; runs in the double's thread. */
+	void (*answer)(int fd, const struct nlmsghdr *req, void *arg);
+	void *arg;
+	char asked[8192];	/* all requests since double_reset(), "; " between them */
+};
+
+bool double_start(struct double_cp *d);
+void double_reset(struct double_cp *d, void (*answer)(int, const struct nlmsghdr *, void *),
+		  void *arg);
+void double_stop(struct double_cp *d);
+
+/* Answers. */
+void double_ack(int fd, const struct nlmsghdr *req, void *arg);	/* done, nothing to say */
+struct nlmsghdr *double_msg(char *buf, const struct nlmsghdr *req, int cmd);
+void double_send(int fd, const struct nlmsghdr *nlh);
+/* A refusal as the agent makes it; @offs and @miss: 0 = none. */
+void double_refuse(int fd, const struct nlmsghdr *req, int err, const char *text,
+		   unsigned int offs, unsigned int miss, unsigned int nest);
+
+/* Runs @bin with the words of @line (parted by blanks, '' is an empty word)
+ * against the double.  Returns the exit status, 128 + N if signal N ended it. */
+int double_run(const struct double_cp *d, const char *bin, const char *line, char *out,
+	       size_t out_size, char *err, size_t err_size);
+
+#endif /* TOOL_DOUBLE_H */

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+TOOL_DOUBLE := $(call objs,selftests/tool/double.c selftests/tool/canned.c)
+TOOL_TESTS := $(addprefix $(B)/selftests/,tool_args_test tool_json_test tool_decode_test \
+	tool_hostile_test)
+
+SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined -O1 -g
+
+$(B)/obj/selftests/tool/%.o: CPPFLAGS += -Iselftests -I.
+
+$(B)/selftests/tool_args_test $(B)/selftests/tool_json_test $(B)/selftests/tool_hostile_test: \
+$(B)/selftests/%: $(B)/obj/selftests/tool/%.o $(TOOL_DOUBLE)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ -lmnl -ljansson -lpthread
+
+# These include or compile the real sources once more, with sanitizers.
+$(B)/selftests/tool_decode_test: selftests/tool/tool_decode_test.c userland/ctl/ctl.c \
+		userland/ctl/obj.c userland/ctl/obj.h userland/ctl/ctl.h \
+		selftests/tool/double.c selftests/tool/canned.c
+	@mkdir -p $(@D)
+	$(CC) $(filter-out -MMD -MP,$(SAINA_CFLAGS)) $(SANITIZE) -Iselftests -I. -o $@ \
+		selftests/tool/tool_decode_test.c selftests/tool/double.c selftests/tool/canned.c \
+		-lmnl -lpthread
+
+$(B)/selftests/saina-sanitized: $(TOOL_SRC) $(wildcard tools/saina/*.h userland/ctl/*.[ch])
+	@mkdir -p $(@D)
+	$(CC) $(filter-out -MMD -MP,$(SAINA_CFLAGS)) $(SANITIZE) -o $@ $(TOOL_SRC) \
+		userland/ctl/ctl.c userland/ctl/obj.c -lmnl -ljansson -lconfig -lm
+
+$(B)/selftests/tool_hostile_test: | $(B)/selftests/saina-sanitized
+
+check-programs: $(TOOL_TESTS) $(B)/selftests/saina-sanitized
+CHECKS += $(TOOL_TESTS)

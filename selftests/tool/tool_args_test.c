@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Command lines of saina, good and bad: what is asked of the control plane,
+ * what the tool says, how it ends.  The control plane is a test double.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "linux/saina.h"
+#include "lib/tap.h"
+#include "tool/double.h"
+
+static const struct {
+	const char *line;
+	const char *asked;
+} good[] = {
+	{ "job add d elements 1000 workers 8", "JOB_NEW JOB NAME=d ELEMENTS=1000 WORKERS=8" },
+	{ "job add d workers 64 elements 18446744073709551615",
+	  "JOB_NEW JOB NAME=d ELEMENTS=18446744073709551615 WORKERS=64" },
+	{ "j a d elements 0x10 workers 1 id 255 payload 352 pool 4096 ring 64 type int32 "
+	  "policy fastest:k=6,late=drop token s3cret exponent -126 heartbeat 10 dead 60000",
+	  "JOB_NEW JOB ID=255 NAME=d ELEMENTS=16 WORKERS=1 PAYLOAD=352 POOL=4096 RING=64 "
+	  "ELEM_TYPE=1 EXPONENT=130 POLICY=fastest:k=6,late=drop TOKEN=s3cret HEARTBEAT_MS=10 "
+	  "DEAD_MS=60000" },
+	{ "job add d e 1 w 1 pay 64 poo 1", NULL },	/* e: elements or exponent */
+	{ "job add d el 1 w 1 pay 64 poo 2 t bfloat16", NULL },	/* t: type or token */
+	{ "job add d el 1 w 1 pay 64 poo 2 ty bfloat16 ex 127",
+	  "JOB_NEW JOB NAME=d ELEMENTS=1 WORKERS=1 PAYLOAD=64 POOL=2 ELEM_TYPE=3 EXPONENT=127" },
+	{ "job add d elements 1 workers 1 token ''",
+	  "JOB_NEW JOB NAME=d ELEMENTS=1 WORKERS=1 TOKEN=" },
+	{ "job set d policy bsp", "JOB_SET JOB NAME=d POLICY=bsp" },
+	{ "job set 7 policy bsp", "JOB_SET JOB ID=7 POLICY=bsp" },
+	{ "job set 7a state running", "JOB_SET JOB NAME=7a STATE=2" },
+	{ "job set d state stopped token x heartbeat 100 dead 400",
+	  "JOB_SET JOB NAME=d STATE=3 TOKEN=x HEARTBEAT_MS=100 DEAD_MS=400" },
+	{ "job set d state forming", "JOB_SET JOB NAME=d STATE=1" },
+	{ "job del d", "JOB_DEL JOB NAME=d" },
+	{ "job del 0", "JOB_DEL JOB ID=0" },
+	{ "job", "JOB_GET dump" },
+	{ "job show", "JOB_GET dump" },
+	{ "job list", "JOB_GET dump" },
+	{ "j s", "JOB_GET dump" },
+	{ "j s d", "JOB_GET JOB NAME=d" },
+	{ "-j job show 255", "JOB_GET JOB ID=255" },
+	{ "-jp job show", "JOB_GET dump" },
+	{ "--json --pretty job show", "JOB_GET dump" },
+	{ "worker show", "WORKER_GET dump" },
+	{ "w s d", "WORKER_GET dump WORKER JOB_NAME=d" },
+	{ "w s 3 63", "WORKER_GET WORKER JOB_ID=3 ID=63" },
+	{ "worker set d 0 state dead", "WORKER_SET WORKER JOB_NAME=d ID=0 STATE=3" },
+	{ "worker set d 5 state alive", "WORKER_SET WORKER JOB_NAME=d ID=5 STATE=1" },
+	{ "worker del 2 7", "WORKER_DEL WORKER JOB_ID=2 ID=7" },
+	{ "port", "PORT_GET dump" },
+	{ "p s", "PORT_GET dump" },
+	{ "port set p0 loss-in 0.2", "PORT_SET PORT IFNAME=p0 LOSS_IN=858993459" },
+	{ "port set p0 loss-in 20% loss-out 0", "PORT_SET PORT IFNAME=p0 LOSS_IN=858993459 LOSS_OUT=0" },
+	{ "port set p0 loss-out 1", "PORT_SET PORT IFNAME=p0 LOSS_OUT=4294967295" },
+	{ "port set p0 delay-in 1.5 delay-out 20ms seed 42",
+	  "PORT_SET PORT IFNAME=p0 DELAY_IN=1500 DELAY_OUT=20000 SEED=42" },
+	{ "slot show", "WORKER_GET dump; SLOT_GET dump" },
+	{ "sl s d", "WORKER_GET dump WORKER JOB_NAME=d; SLOT_GET dump SLOT JOB_NAME=d" },
+	{ "slot show 4 older-than 100",
+	  "WORKER_GET dump WORKER JOB_ID=4; SLOT_GET dump SLOT JOB_ID=4" },
+	{ "slot show older-than 0.5", "WORKER_GET dump; SLOT_GET dump" },
+	{ "s", "WORKER_GET dump; SLOT_GET dump" },	/* the first object with an s */
+	{ "stats", "STATS_GET dump" },
+	{ "stats show all", "STATS_GET dump" },
+	{ "stats show global", "STATS_GET dump" },
+	{ "stats show d 3 all", "STATS_GET dump STATS JOB_NAME=d" },
+	{ "stats drops 9", "STATS_GET dump STATS JOB_ID=9" },
+	{ "limits", "LIMITS_GET" },
+	{ "limits set jobs 4 memory 2G memory-job 64m",
+	  "LIMITS_SET LIMITS JOBS=4 MEMORY_JOB=67108864 MEMORY=2147483648" },
+	{ "limits set memory-job 1048576", "LIMITS_SET LIMITS MEMORY_JOB=1048576" },
+	/* nothing to ask */
+	{ "-h", "" },
+	{ "--help", "" },
+	{ "help", "" },
+	{ "-V", "" },
+	{ "job help", "" },
+	{ "doctor help", "" },
+};
+
+#define ALLOWED_ADD "allowed: elements, workers, id, payload, pool, ring, type, policy, token, exponent, heartbeat, dead"
+
+static const struct {
+	const char *line;
+	const char *says;	/* all of stderr, without the line's end */
+} bad[] = {
+	{ "frob", "saina: \"frob\" is no object; allowed: job, worker, port, slot, stats, limits, monitor, doctor" },
+	{ "jobs", "saina: \"jobs\" is no object; allowed: job, worker, port, slot, stats, limits, monitor, doctor" },
+	{ "''", "saina: \"\" is no object; allowed: job, worker, port, slot, stats, limits, monitor, doctor" },
+	{ "-x job", "saina: option \"-x\" is not known; allowed: -j, -p, -s PATH, -V, -h" },
+	{ "--frob job", "saina: option \"--frob\" is not known; allowed: -j, -p, -s PATH, -V, -h" },
+	{ "-s", "saina: option \"-s\" wants a value" },
+	{ "--socket", "saina: option \"--socket\" wants a value" },
+	{ "job frob", "saina: job: \"frob\" is no command of job; allowed: show, list, add, set, del, help" },
+	{ "job show -j", "saina: job show: \"-j\" is an option: options go before the object" },
+	{ "job show a b", "saina: job show: \"b\" is one word too many" },
+	{ "job show 256", "saina: job show: \"256\" is no job: numbers go from 0 to 255" },
+	{ "job show 99999999999999999999", "saina: job show: \"99999999999999999999\" is no job: numbers go from 0 to 255" },
+	{ "job show ''", "saina: job show: \"\" is no job: names have 1 to 31 characters" },
+	{ "job show abcdefghijabcdefghijabcdefghijab",
+	  "saina: job show: \"abcdefghijabcdefghijabcdefghijab\" is no job: names have 1 to 31 characters" },
+	{ "job add", "saina: job add: the new job wants a name" },
+	{ "job add d", "saina: job add: \"elements\" is missing" },
+	{ "job add d elements 5", "saina: job add: \"workers\" is missing" },
+	{ "job add d elements", "saina: job add: \"elements\" wants a value" },
+	{ "job add d elements x workers 1",
+	  "saina: job add: \"x\" for \"elements\" is not allowed: it takes a number from 1 to 18446744073709551615" },
+	{ "job add d elements 0 workers 1",
+	  "saina: job add: \"0\" for \"elements\" is not allowed: it takes a number from 1 to 18446744073709551615" },
+	{ "job add d elements -1 workers 1",
+	  "saina: job add: \"-1\" for \"elements\" is not allowed: it takes a number from 1 to 18446744073709551615" },
+	{ "job add d elements 18446744073709551616 workers 1",
+	  "saina: job add: \"18446744073709551616\" for \"elements\" is not allowed: it takes a number from 1 to 18446744073709551615" },
+	{ "job add d elements 1e6 workers 1",
+	  "saina: job add: \"1e6\" for \"elements\" is not allowed: it takes a number from 1 to 18446744073709551615" },
+	{ "job add d elements 1 workers 65",
+	  "saina: job add: \"65\" for \"workers\" is not allowed: it takes a number from 1 to 64" },
+	{ "job add d elements 1 workers 0",
+	  "saina: job add: \"0\" for \"workers\" is not allowed: it takes a number from 1 to 64" },
+	{ "job add d elements 1 workers ''",
+	  "saina: job add: \"\" for \"workers\" is not allowed: it takes a number from 1 to 64" },
+	{ "job add d elements 1 workers 1 id 256",
+	  "saina: job add: \"256\" for \"id\" is not allowed: it takes a number from 0 to 255" },
+	{ "job add d elements 1 workers 1 payload 65536",
+	  "saina: job add: \"65536\" for \"payload\" is not allowed: it takes a number from 0 to 65535" },
+	{ "job add d elements 1 workers 1 exponent 128",
+	  "saina: job add: \"128\" for \"exponent\" is not allowed: it takes a number from -126 to 127" },
+	{ "job add d elements 1 workers 1 exponent --5",
+	  "saina: job add: \"--5\" for \"exponent\" is not allowed: it takes a number from -126 to 127" },
+	{ "job add d elements 1 workers 1 type int64",
+	  "saina: job add: \"int64\" for \"type\" is not allowed: it takes int32, float32, bfloat16" },
+	{ "job add d elements 1 workers 1 token 123456789012345678901234567890123",
+	  "saina: job add: \"123456789012345678901234567890123\" for \"token\" is not allowed: it takes 0 to 32 characters" },
+	{ "job add d elements 1 workers 1 policy ''",
+	  "saina: job add: \"\" for \"policy\" is not allowed: it takes 1 to 95 characters" },
+	{ "job add d elements 1 workers 1 elements 2", "saina: job add: \"elements\" is given twice" },
+	{ "job add d elemnts 1", "saina: job add: \"elemnts\" is not known here; " ALLOWED_ADD },
+	{ "job add d elements 1 workers 1 ''", "saina: job add: \"\" is not known here; " ALLOWED_ADD },
+	{ "job add d p 64", "saina: job add: \"p\" can mean several: payload, pool, policy" },
+	{ "job set", "saina: job set: which job?  Say its name or number" },
+	{ "job set d", "saina: job set: set what?  Allowed: policy, state, token, heartbeat, dead" },
+	{ "job set d elements 4",
+	  "saina: job set: \"elements\" is not known here; allowed: policy, state, token, heartbeat, dead" },
+	{ "job set d state go",
+	  "saina: job set: \"go\" for \"state\" is not allowed: it takes forming, running, stopped" },
+	{ "job del", "saina: job del: which job?  Say its name or number" },
+	{ "job del a b", "saina: job del: \"b\" is one word too many" },
+	{ "worker show d 64", "saina: worker show: \"64\" is no worker: numbers go from 0 to 63" },
+	{ "worker set d", "saina: worker set: which worker?  Say its number" },
+	{ "worker set d 1", "saina: worker set: \"state\" is missing" },
+	{ "worker set d 1 state absent",
+	  "saina: worker set: \"absent\" for \"state\" is not allowed: it takes alive, slow, dead, left" },
+	{ "worker del d x", "saina: worker del: \"x\" is no worker: numbers go from 0 to 63" },
+	{ "port set", "saina: port set: which port?  Say the name of its interface" },
+	{ "port set abcdefghijklmnop loss-in 0",
+	  "saina: port set: \"abcdefghijklmnop\" is no interface: names have 1 to 15 characters" },
+	{ "port set p0", "saina: port set: set what?  Allowed: loss-in, loss-out, delay-in, delay-out, seed" },
+	{ "port set p0 loss-in 1.5",
+	  "saina: port set: \"1.5\" for \"loss-in\" is not allowed: it takes a share from 0 to 1, as 0.2 or 20%" },
+	{ "port set p0 loss-in nan",
+	  "saina: port set: \"nan\" for \"loss-in\" is not allowed: it takes a share from 0 to 1, as 0.2 or 20%" },
+	{ "port set p0 loss-in 20%%",
+	  "saina: port set: \"20%%\" for \"loss-in\" is not allowed: it takes a share from 0 to 1, as 0.2 or 20%" },
+	{ "port set p0 loss 0.1", "saina: port set: \"loss\" can mean several: loss-in, loss-out" },
+	{ "port set p0 delay-in 5s",
+	  "saina: port set: \"5s\" for \"delay-in\" is not allowed: it takes milliseconds from 0 to 4000000, as 0.5 or 20" },
+	{ "slot show d older 5 more", "saina: slot show: \"more\" is not known here; allowed: older-than" },
+	{ "slot show d older-than x",
+	  "saina: slot show: \"x\" for \"older-than\" is not allowed: it takes milliseconds from 0 to 4000000, as 0.5 or 20" },
+	{ "stats show d 1 2", "saina: stats show: \"2\" is one word too many" },
+	{ "stats show d x", "saina: stats show: \"x\" is no worker: numbers go from 0 to 63" },
+	{ "limits show x", "saina: limits show: \"x\" is one word too many" },
+	{ "limits set", "saina: limits set: set what?  Allowed: jobs, memory-job, memory" },
+	{ "limits set memory 5X",
+	  "saina: limits set: \"5X\" for \"memory\" is not allowed: it takes a number of bytes, as 1048576, 64M or 2G" },
+	{ "limits set memory 99999999999T",
+	  "saina: limits set: \"99999999999T\" for \"memory\" is not allowed: it takes a number of bytes, as 1048576, 64M or 2G" },
+	{ "monitor frob", "saina: monitor: \"frob\" is no command of monitor; allowed: all, config, events, help" },
+	{ "monitor all x", "saina: monitor all: \"x\" is one word too many" },
+	{ "doctor worker at 1", "saina: doctor worker: \"at\" is not known here; allowed: to ADDRESS" },
+	{ "doctor worker to", "saina: doctor worker: \"to\" wants the aggregator's address" },
+	{ "doctor worker to 300.1.1.1",
+	  "saina: doctor worker: \"300.1.1.1\" is no IPv4 address, as 192.0.2.1" },
+};
+
+struct refusal {
+	int err;
+	const char *text;
+	unsigned int attr;	/* of JOB: in the request, or missing from it */
+};
+
+static void refuse(int fd, const struct nlmsghdr *req, void *arg)
+{
+	const struct refusal *r = arg;
+	const struct nlattr *nest = mnl_nlmsg_get_payload_offset(req, sizeof(struct genlmsghdr));
+	const struct nlattr *a;
+
+	mnl_attr_for_each_nested(a, nest) {
+		if (r->attr && mnl_attr_get_type(a) == r->attr) {
+			double_refuse(fd, req, r->err, r->text,
+				      (unsigned int)((const char *)a - (const char *)req), 0, 0);
+			return;
+		}
+	}
+	double_refuse(fd, req, r->err, r->text, 0, r->attr,
+		      (unsigned int)((const char *)nest - (const char *)req));
+}
+
+static const struct {
+	const char *line;
+	struct refusal r;
+	const char *says;
+} refused[] = {
+	{ "job add d elements 1 workers 1 policy frob",
+	  { 22, "\"frob\" is no policy; allowed are bsp, fastest, sfcd", SAINA_A_JOB_POLICY },
+	  "saina: \"frob\" is no policy; allowed are bsp, fastest, sfcd (attribute \"policy\")\n" },
+	{ "job add d elements 1 workers 1",
+	  { 22, "a payload must be given", SAINA_A_JOB_PAYLOAD },
+	  "saina: a payload must be given (attribute \"payload\")\n" },
+	{ "job del d", { 2, "there is no job d", 0 }, "saina: there is no job d\n" },
+	{ "job del d", { 2, NULL, 0 }, "saina: No such file or directory\n" },
+	{ "job del d", { 1, NULL, 0 }, "saina: Operation not permitted (are you root?)\n" },
+	{ "job del d", { 22, "an attribute that is not known", 99 },
+	  "saina: an attribute that is not known\n" },
+	{ "job del d", { 22, "\033[2Jsteers a terminal", 0 }, "saina: ?[2Jsteers a terminal\n" },
+};
+
+int main(int argc, char **argv)
+{
+	const char *bin = argc > 1 ? argv[1] : NULL;
+	static char out[65536], err[65536], want[1024];
+	struct double_cp d;
+	char path[256];
+	bool ok;
+	int rc;
+
+	if (!bin) {
+		const char *b = getenv("SAINA_BUILD");
+
+		snprintf(path, sizeof(path), "%s/saina", b ? b : "build");
+		bin = path;
+	}
+	if (!double_start(&d)) {
+		printf("Bail out! no test double: %m\n");
+		return 1;
+	}
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		double_reset(&d, double_ack, NULL);
+		rc = double_run(&d, bin, good[i].line, out, sizeof(out), err, sizeof(err));
+		if (!good[i].asked)
+			ok = rc == 2 && !d.asked[0] && strstr(err, "can mean several");
+		else
+			ok = !rc && !err[0] && !strcmp(d.asked, good[i].asked);
+		if (!tap_ok(ok, "saina %s", good[i].line))
+			tap_note("exit %d, asked \"%s\", said \"%s\"", rc, d.asked, err);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		double_reset(&d, double_ack, NULL);
+		rc = double_run(&d, bin, bad[i].line, out, sizeof(out), err, sizeof(err));
+		snprintf(want, sizeof(want), "%s\n", bad[i].says);
+		ok = rc == 2 && !out[0] && !d.asked[0] && !strcmp(err, want);
+		if (!tap_ok(ok, "exit 2: saina %s", bad[i].line))
+			tap_note("exit %d, asked \"%s\", said \"%s\"", rc, d.asked, err);
+	}
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		double_reset(&d, refuse, (void *)&refused[i].r);
+		rc = double_run(&d, bin, refused[i].line, out, sizeof(out), err, sizeof(err));
+		ok = rc == 1 && !out[0] && !strcmp(err, refused[i].says);
+		if (!tap_ok(ok, "refused, case %zu: saina %s", i, refused[i].line))
+			tap_note("exit %d, said \"%s\"", rc, err);
+	}
+	/* without a control plane */
+	snprintf(want, sizeof(want), "-s %s/nothing job show", d.dir);
+	rc = double_run(&d, bin, want, out, sizeof(out), err, sizeof(err));
+	snprintf(want, sizeof(want),
+		 "saina: no control plane at %s/nothing: there is no such socket; start sainad with that control socket, or name the right one (-s, SAINA_CONTROL)\n",
+		 d.dir);
+	if (!tap_ok(rc == 1 && !strcmp(err, want), "says what to do when there is no control plane"))
+		tap_note("exit %d, said \"%s\"", rc, err);
+	double_stop(&d);
+	return tap_done();
+}

@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The client's decoder and transport, from the inside: every object, then
+ * replies that a buggy or hostile control plane might send.  Built with the
+ * address and undefined-behaviour sanitizers; the sources are included whole.
+ *
+ *   tool_decode_test [SEED [ROUNDS]]
+ */
+#include "userland/ctl/obj.c"
+#include "userland/ctl/ctl.c"
+
+#include "lib/rng.h"
+#include "lib/tap.h"
+#include "tool/canned.h"
+#include "tool/double.h"
+
+static const struct saina_ctl_class *const classes[] = {
+	&saina_ctl_job_class, &saina_ctl_worker_class, &saina_ctl_port_class,
+	&saina_ctl_slot_class, &saina_ctl_stats_class, &saina_ctl_limits_class,
+	&saina_ctl_event_class,
+};
+
+static const int commands[] = {
+	SAINA_CMD_JOB_GET, SAINA_CMD_WORKER_GET, SAINA_CMD_PORT_GET, SAINA_CMD_SLOT_GET,
+	SAINA_CMD_STATS_GET, SAINA_CMD_LIMITS_GET, SAINA_CMD_EVENT,
+};
+
+union any {
+	__u64 has;
+	struct saina_ctl_job job;
+	struct saina_ctl_worker worker;
+	struct saina_ctl_port port;
+	struct saina_ctl_slot slot;
+	struct saina_ctl_stats stats;
+	struct saina_ctl_limits limits;
+	struct saina_ctl_event event;
+};
+
+static void tables(void)
+{
+	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++) {
+		const struct saina_ctl_class *c = classes[i];
+		__u64 seen = 0;
+		bool ok = saina_ctl_class_find(c->nest) == c;
+
+		for (unsigned int j = 0; j < c->n; j++) {
+			const struct saina_ctl_field *f = &c->fields[j];
+
+			ok &= !(seen & (1ull << f->attr)) && f->attr && f->attr < 64 && f->name &&
+			      f->offset >= sizeof(__u64) && f->offset + f->size <= c->size;
+			if (f->kind <= SAINA_CTL_U64)
+				ok &= f->size == 1 << f->kind;
+			seen |= 1ull << f->attr;
+		}
+		tap_ok(ok, "table of %s: every attribute once, with a place of its size", c->name);
+	}
+}
+
+static void objects(void)
+{
+	char buf[4096] __attribute__((aligned(8)));
+	struct nlmsghdr *nlh;
+	union any o;
+
+	canned_message(buf, NULL, SAINA_CMD_JOB_GET, 0);
+	tap_ok(!saina_ctl_decode((void *)buf, &saina_ctl_job_class, &o) && o.job.id == 17 &&
+		       !strcmp(o.job.name, "digits") && o.job.elements == 301066 &&
+		       o.job.exponent == -21 && o.job.memory == 12897484 &&
+		       o.job.policy_seq_active == 6 && !SAINA_CTL_HAS(&o.job, SAINA_A_JOB_TOKEN),
+	       "a job");
+	canned_message(buf, NULL, SAINA_CMD_STATS_GET, 1);
+	tap_ok(!saina_ctl_decode((void *)buf, &saina_ctl_stats_class, &o) && o.stats.worker == 4 &&
+		       o.stats.counters[SAINA_C_COMPLETED] == 201002 &&
+		       o.stats.counters[SAINA_C_INTERNAL] == 201041,
+	       "counters");
+	nlh = double_msg(buf, NULL, SAINA_CMD_STATS_GET);
+	{
+		struct nlattr *n = mnl_attr_nest_start(nlh, SAINA_A_STATS);
+		__u64 c[SAINA_C_N + 5];
+
+		for (int i = 0; i < SAINA_C_N + 5; i++)
+			c[i] = 7;
+		mnl_attr_put(nlh, SAINA_A_STATS_COUNTERS, sizeof(c), c);
+		mnl_attr_nest_end(nlh, n);
+	}
+	tap_ok(!saina_ctl_decode(nlh, &saina_ctl_stats_class, &o) &&
+		       o.stats.counters[SAINA_C_N - 1] == 7,
+	       "counters of a newer control plane: those that are known");
+	nlh = double_msg(buf, NULL, SAINA_CMD_STATS_GET);
+	{
+		struct nlattr *n = mnl_attr_nest_start(nlh, SAINA_A_STATS);
+		__u64 c[2] = { 5, 6 };
+
+		mnl_attr_put(nlh, SAINA_A_STATS_COUNTERS, sizeof(c), c);
+		mnl_attr_nest_end(nlh, n);
+	}
+	tap_ok(!saina_ctl_decode(nlh, &saina_ctl_stats_class, &o) && o.stats.counters[1] == 6 &&
+		       !o.stats.counters[2],
+	       "counters of an older control plane: the others are 0");
+	tap_ok(saina_ctl_decode(nlh, &saina_ctl_job_class, &o) == -ENOENT,
+	       "an object of another class is not there");
+	nlh = double_msg(buf, NULL, SAINA_CMD_JOB_GET);
+	{
+		struct nlattr *n = mnl_attr_nest_start(nlh, SAINA_A_JOB);
+
+		mnl_attr_put_u32(nlh, SAINA_A_JOB_K, 1);
+		mnl_attr_nest_end(nlh, n);
+	}
+	tap_ok(saina_ctl_decode(nlh, &saina_ctl_job_class, &o) == -EBADMSG,
+	       "a number of the wrong width is refused");
+	nlh = double_msg(buf, NULL, SAINA_CMD_JOB_GET);
+	{
+		struct nlattr *n = mnl_attr_nest_start(nlh, SAINA_A_JOB);
+		char name[100];
+
+		memset(name, 'x', sizeof(name));
+		name[3] = '\n';
+		mnl_attr_put(nlh, SAINA_A_JOB_NAME, sizeof(name), name);
+		mnl_attr_put_u8(nlh, 60, 1);
+		mnl_attr_nest_end(nlh, n);
+	}
+	tap_ok(!saina_ctl_decode(nlh, &saina_ctl_job_class, &o) && strlen(o.job.name) == 31 &&
+		       o.job.name[3] == '?',
+	       "a string that is too long, without end and with a control character; an attribute not known");
+}
+
+static void round_trip(struct rng *r)
+{
+	char a[8192] __attribute__((aligned(8)));
+	bool ok = true;
+
+	for (int n = 0; n < 2000; n++) {
+		const struct saina_ctl_class *c =
+			classes[rng_below(r, sizeof(classes) / sizeof(classes[0]))];
+		struct nlmsghdr *nlh = double_msg(a, NULL, 1);
+		union any in, out;
+
+		memset(&in, 0, sizeof(in));
+		for (unsigned int i = 0; i < c->n; i++) {
+			const struct saina_ctl_field *f = &c->fields[i];
+			char *to = (char *)&in + f->offset;
+
+			if (rng_chance(r, 300))
+				continue;
+			in.has |= 1ull << f->attr;
+			for (unsigned int j = 0; j < f->size; j++)
+				to[j] = f->kind == SAINA_CTL_STRING ? (char)rng_range(r, 33, 126) :
+								      (char)rng_u64(r);
+			if (f->kind == SAINA_CTL_STRING)
+				memset(to + rng_below(r, f->size), 0, 1), to[f->size - 1] = 0;
+		}
+		/* what is behind the end of a string does not travel */
+		for (unsigned int i = 0; i < c->n; i++) {
+			const struct saina_ctl_field *f = &c->fields[i];
+			char *s = (char *)&in + f->offset;
+
+			if (f->kind == SAINA_CTL_STRING)
+				memset(s + strlen(s), 0, f->size - strlen(s));
+		}
+		saina_ctl_encode(nlh, c, &in);
+		memset(&out, 0xa5, sizeof(out));
+		ok &= !saina_ctl_decode(nlh, c, &out) && !memcmp(&in, &out, c->size);
+	}
+	tap_ok(ok, "2000 random objects survive encoding and decoding");
+}
+
+/* Does damage to @n bytes; may change the length, up to @max. */
+static size_t damage(struct rng *r, unsigned char *p, size_t n, size_t max)
+{
+	static const __u16 lengths[] = { 0, 1, 3, 4, 5, 0x7fff, 0x8000, 0xfffb, 0xffff };
+	__u16 v;
+
+	for (unsigned int times = rng_range(r, 1, 4); times; times--) {
+		switch (rng_below(r, 6)) {
+		case 0:	/* a byte */
+			if (n)
+				p[rng_below(r, n)] = rng_u64(r);
+			break;
+		case 1:	/* a bit */
+			if (n)
+				p[rng_below(r, n)] ^= 1 << rng_below(r, 8);
+			break;
+		case 2:	/* a length or type */
+			v = lengths[rng_below(r, 9)];
+			if (n >= 4)
+				memcpy(p + (rng_below(r, n - 2) & ~1u), &v, 2);
+			break;
+		case 3:	/* cut off */
+			n = rng_below(r, n + 1);
+			break;
+		case 4:	/* longer */
+			while (n < max && rng_chance(r, 900))
+				p[n++] = rng_u64(r);
+			break;
+		case 5:	/* a piece again */
+			if (n > 8) {
+				size_t from = rng_below(r, n - 8), to = rng_below(r, n - 8);
+
+				memmove(p + to, p + from, rng_below(r, 8) + 1);
+			}
+			break;
+		}
+	}
+	return n;
+}
+
+static bool sane(const struct saina_ctl_class *c, const union any *o)
+{
+	for (unsigned int i = 0; i < c->n; i++) {
+		const struct saina_ctl_field *f = &c->fields[i];
+		const char *s = (const char *)o + f->offset;
+
+		if (f->kind != SAINA_CTL_STRING)
+			continue;
+		if (strnlen(s, f->size) == f->size)
+			return false;
+		for (; *s; s++) {
+			if (*s < 0x20 || *s > 0x7e)
+				return false;
+		}
+	}
+	return true;
+}
+
+static void fuzz_decode(struct rng *r, int rounds)
+{
+	int good = 0, bad = 0, none = 0, insane = 0;
+
+	for (int i = 0; i < rounds; i++) {
+		unsigned int what = rng_below(r, sizeof(commands) / sizeof(commands[0]));
+		char buf[4096] __attribute__((aligned(8)));
+		struct nlmsghdr *nlh = canned_message(buf, NULL, commands[what], rng_below(r, 2));
+		union any o;
+		size_t n;
+		char *exact;
+
+		if (!nlh)
+			continue;
+		n = damage(r, (void *)buf, nlh->nlmsg_len, 1024);
+		/* a heap block of just this size, so that one byte too far is seen */
+		exact = calloc(1, NLMSG_ALIGN(n) ?: 1);
+		memcpy(exact, buf, n);
+		nlh = (void *)exact;
+		if (rng_chance(r, 800) && n >= sizeof(*nlh))
+			nlh->nlmsg_len = n;
+		if (whole(nlh, (int)n) && nlh->nlmsg_len >= NLMSG_HDRLEN + GENL_HDRLEN) {
+			int ret = saina_ctl_decode(nlh, classes[what], &o);
+
+			good += !ret;
+			bad += ret == -EBADMSG;
+			none += ret == -ENOENT;
+			insane += ret > 0 || (!ret && !sane(classes[what], &o));
+		}
+		free(exact);
+	}
+	tap_note("decoded %d, malformed %d, empty %d", good, bad, none);
+	tap_ok(!insane && good && bad && none, "%d damaged objects: decoded or refused, never worse",
+	       rounds);
+}
+
+/* A client whose peer is the test itself. */
+static struct saina_ctl *client(int *peer)
+{
+	struct saina_ctl *ctl = calloc(1, sizeof(*ctl));
+	int sv[2];
+
+	if (!ctl || socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sv))
+		abort();
+	ctl->last = &ctl->first;
+	ctl->fd = sv[0];
+	ctl->type = SAINA_NLMSG_TYPE;
+	strcpy(ctl->where, "the test");
+	*peer = sv[1];
+	return ctl;
+}
+
+static int count_cb(const struct nlmsghdr *nlh, void *arg)
+{
+	union any o;
+
+	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
+		saina_ctl_decode(nlh, classes[i], &o);
+	(*(int *)arg)++;
+	return 0;
+}
+
+static void fuzz_transport(struct rng *r, int rounds)
+{
+	int ok = 0, refused = 0, wrong = 0, objects = 0, notes = 0;
+
+	for (int i = 0; i < rounds; i++) {
+		char buf[8192] __attribute__((aligned(8)));
+		int peer, ret, dump = rng_below(r, 2);
+		struct saina_ctl *ctl = client(&peer);
+		struct nlmsghdr *req = saina_ctl_msg(ctl, SAINA_CMD_JOB_GET, dump), *nlh;
+		struct saina_ctl_job job = { .has = 1ull << SAINA_A_JOB_NAME, .name = "d" };
+
+		saina_ctl_encode(req, &saina_ctl_job_class, &job);
+		for (unsigned int n = rng_below(r, 4); n; n--) {
+			nlh = canned_message(buf, rng_chance(r, 300) ? NULL : req,
+					     commands[rng_below(r, 7)], 0);
+			if (nlh)
+				send(peer, buf, rng_chance(r, 700) ?
+					nlh->nlmsg_len :
+					damage(r, (void *)buf, nlh->nlmsg_len, 2048), 0);
+		}
+		if (rng_chance(r, 500)) {
+			/* a refusal, damaged behind its sequence number as a rule */
+			int tmp[2];
+
+			if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, tmp))
+				abort();
+			double_refuse(tmp[0], req, 22, "a sentence", rng_below(r, 64),
+				      rng_below(r, 70), rng_below(r, 64));
+			ret = (int)recv(tmp[1], buf, sizeof(buf), 0);
+			close(tmp[0]);
+			close(tmp[1]);
+			if (rng_chance(r, 700))
+				ret = 16 + (int)damage(r, (unsigned char *)buf + 16, ret - 16, 512);
+			nlh = (void *)buf;
+			if (rng_chance(r, 700))
+				nlh->nlmsg_len = ret;
+			send(peer, buf, ret, 0);
+		}
+		double_ack(peer, req, NULL);
+		shutdown(peer, SHUT_WR);
+		ret = saina_ctl_call(ctl, req, count_cb, &objects);
+		ok += !ret;
+		refused += ret < 0;
+		wrong += ret > 0 || (ret && !ctl->error[0]) || strlen(ctl->error) >= sizeof(ctl->error);
+		while (ctl->queued && !saina_ctl_next(ctl, 0, count_cb, &notes))
+			;
+		close(peer);
+		saina_ctl_close(ctl);
+	}
+	tap_note("calls that succeeded %d, failed %d; objects %d, notifications %d", ok, refused,
+		 objects, notes);
+	tap_ok(!wrong && ok && refused && objects && notes,
+	       "%d calls with damaged answers: every failure has a sentence", rounds);
+}
+
+static void transport(void)
+{
+	char buf[8192] __attribute__((aligned(8)));
+	int peer, ret, n = 0;
+	struct saina_ctl *ctl = client(&peer);
+	struct nlmsghdr *req, *nlh;
+
+	/* two messages and the end in one datagram */
+	req = saina_ctl_msg(ctl, SAINA_CMD_JOB_GET, 1);
+	nlh = canned_message(buf, req, SAINA_CMD_JOB_GET, 0);
+	ret = (int)NLMSG_ALIGN(nlh->nlmsg_len);
+	nlh = canned_message(buf + ret, req, SAINA_CMD_JOB_GET, 1);
+	ret += (int)nlh->nlmsg_len;
+	send(peer, buf, ret, 0);
+	double_ack(peer, req, NULL);
+	ret = saina_ctl_call(ctl, req, count_cb, &n);
+	tap_ok(!ret && n == 2, "several messages in one datagram");
+
+	/* an answer to a call that was given up is not taken for ours */
+	req = saina_ctl_msg(ctl, SAINA_CMD_JOB_GET, 1);
+	req->nlmsg_seq--;
+	double_refuse(peer, req, 2, "old", 0, 0, 0);
+	req->nlmsg_seq++;
+	double_ack(peer, req, NULL);
+	ret = saina_ctl_call(ctl, req, count_cb, &n);
+	tap_ok(!ret, "answers of earlier calls are skipped");
+
+	/* notifications that come in between wait for saina_ctl_next() */
+	n = 0;
+	req = saina_ctl_msg(ctl, SAINA_CMD_JOB_GET, 0);
+	nlh = canned_message(buf, NULL, SAINA_CMD_EVENT, 0);
+	double_send(peer, nlh);
+	double_ack(peer, req, NULL);
+	ret = saina_ctl_call(ctl, req, count_cb, &n);
+	tap_ok(!ret && !n && !saina_ctl_next(ctl, 0, count_cb, &n) && n == 1,
+	       "notifications are kept during a call");
+	tap_ok(saina_ctl_next(ctl, 0, count_cb, &n) == -ETIMEDOUT, "no more: -ETIMEDOUT");
+
+	/* an interrupted dump is not given out as whole */
+	req = saina_ctl_msg(ctl, SAINA_CMD_JOB_GET, 1);
+	nlh = canned_message(buf, req, SAINA_CMD_JOB_GET, 0);
+	nlh->nlmsg_flags |= NLM_F_DUMP_INTR;
+	double_send(peer, nlh);
+	double_ack(peer, req, NULL);
+	tap_ok(saina_ctl_call(ctl, req, count_cb, &n) == -EINTR, "an interrupted dump is an error");
+
+	req = saina_ctl_msg(ctl, SAINA_CMD_JOB_GET, 1);
+	close(peer);
+	ret = saina_ctl_call(ctl, req, count_cb, &n);
+	tap_ok(ret < 0 && strstr(saina_ctl_error(ctl), "the test"), "a closed connection: %s",
+	       saina_ctl_error(ctl));
+	saina_ctl_close(ctl);
+}
+
+int main(int argc, char **argv)
+{
+	__u64 seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 20260101;
+	int rounds = argc > 2 ? atoi(argv[2]) : 200000;
+	struct rng r;
+
+	tap_note("seed %llu", (unsigned long long)seed);
+	rng_seed(&r, seed);
+	tables();
+	objects();
+	round_trip(&r);
+	transport();
+	fuzz_decode(&r, rounds);
+	fuzz_transport(&r, rounds / 10);
+	return tap_done();
+}

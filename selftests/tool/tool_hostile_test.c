@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The whole tool (built with sanitizers) against a control plane that sends
+ * damaged answers: it may complain, it must not crash.
+ *
+ *   tool_hostile_test [SEED [RUNS]]
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "linux/saina.h"
+#include "lib/rng.h"
+#include "lib/tap.h"
+#include "tool/canned.h"
+#include "tool/double.h"
+
+static const char *const lines[] = {
+	"job show", "-p job show digits", "worker show", "port show", "-j port show",
+	"slot show", "-j slot show", "stats show", "-p stats show all", "limits show",
+	"-j job add d elements 1 workers 1",
+};
+
+static struct rng rng;
+
+static void hostile(int fd, const struct nlmsghdr *req, void *arg)
+{
+	const struct genlmsghdr *g = mnl_nlmsg_get_payload(req);
+	unsigned char buf[4096] __attribute__((aligned(8)));
+	struct nlmsghdr *nlh;
+
+	for (int i = 0; (nlh = canned_message((char *)buf, req, g->cmd, i)); i++) {
+		size_t n = nlh->nlmsg_len;
+
+		for (unsigned int j = rng_below(&rng, 6); j; j--) {
+			/* behind the header as a rule, else nothing gets through */
+			unsigned int from = rng_chance(&rng, 900) ? 20 : 0;
+
+			buf[from + rng_below(&rng, n - from)] = rng_u64(&rng);
+		}
+		if (rng_chance(&rng, 100))
+			n = rng_below(&rng, n) + 1;
+		send(fd, buf, n, MSG_NOSIGNAL);
+	}
+	double_ack(fd, req, NULL);
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long long seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 20260102;
+	int runs = argc > 2 ? atoi(argv[2]) : 330, bad = 0, failed = 0;
+	static char out[1 << 18], err[1 << 16];
+	const char *b = getenv("SAINA_BUILD");
+	struct double_cp d;
+	char bin[256];
+
+	tap_note("seed %llu", seed);
+	rng_seed(&rng, seed);
+	snprintf(bin, sizeof(bin), "%s/selftests/saina-sanitized", b ? b : "build");
+	if (!double_start(&d)) {
+		printf("Bail out! no test double: %m\n");
+		return 1;
+	}
+	for (int i = 0; i < runs; i++) {
+		const char *line = lines[i % (sizeof(lines) / sizeof(lines[0]))];
+		int rc;
+
+		double_reset(&d, hostile, NULL);
+		rc = double_run(&d, bin, line, out, sizeof(out), err, sizeof(err));
+		failed += rc == 1;
+		/* a failure is a sentence of the tool, not of a sanitizer */
+		if (rc > 1 || (rc == 1 && strncmp(err, "saina: ", 7)) || strstr(err, "runtime error")) {
+			if (!bad++)
+				printf("# saina %s: exit %d\n%s", line, rc, err);
+		}
+	}
+	tap_ok(!bad, "%d runs against damaged answers end in order (%d with a complaint)", runs,
+	       failed);
+	tap_ok(failed > 0 && failed < runs, "the damage was of both kinds");
+	double_stop(&d);
+	return tap_done();
+}

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * What is shown: text, -j and -p of the same made-up system must say the same,
+ * and be what was sent.  monitor too, and how it ends.
+ */
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/wait.h>
+#include <jansson.h>
+
+#include "lib/tap.h"
+#include "tool/canned.h"
+#include "tool/double.h"
+
+static char text[1 << 16], compact[1 << 16], pretty[1 << 16], err[1 << 16];
+static struct double_cp d;
+static const char *bin;
+
+/* In JSON for programs, not in text: numbers that text gives another form, or
+ * that are there as a name already. */
+static bool machine_only(const char *key)
+{
+	static const char *const keys[] = { "job_id", "ifindex", "memory", "memory_used",
+					    "memory_job", "age_us", "delay_in_us", "delay_out_us",
+					    "flip_share", "loss_in", "loss_out", "policy_seq",
+					    "policy_active_seq", "policy_mix", "relayed", "k",
+					    "flips", "observed", "monotonic_ns", "time", "generation",
+					    "type", "seed" };
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		if (!strcmp(keys[i], key))
+			return true;
+	}
+	return false;
+}
+
+/* Every string and number of the JSON is in the text; returns how many were
+ * looked at, or -1. */
+static int told(const char *key, json_t *j)
+{
+	char want[64];
+	json_t *v;
+	const char *k;
+	size_t i;
+	int n = 0, m;
+
+	switch (json_typeof(j)) {
+	case JSON_OBJECT:
+		json_object_foreach(j, k, v) {
+			m = told(k, v);
+			if (m < 0)
+				return -1;
+			n += m;
+		}
+		return n;
+	case JSON_ARRAY:
+		/* sets of workers are ranges in text: compared as a whole elsewhere */
+		json_array_foreach(j, i, v) {
+			m = json_is_object(v) ? told(key, v) : 0;
+			if (m < 0)
+				return -1;
+			n += m;
+		}
+		return n;
+	case JSON_STRING:
+		if (machine_only(key) || strstr(text, json_string_value(j)))
+			return 1;
+		tap_note("\"%s\": \"%s\" is not in the text", key, json_string_value(j));
+		return -1;
+	case JSON_INTEGER:
+		snprintf(want, sizeof(want), "%" JSON_INTEGER_FORMAT, json_integer_value(j));
+		if (machine_only(key) || strstr(text, want))
+			return 1;
+		tap_note("\"%s\": %s is not in the text", key, want);
+		return -1;
+	default:
+		return 0;
+	}
+}
+
+static json_t *show(const char *what, char *buf, size_t size)
+{
+	char line[128];
+	int rc;
+
+	snprintf(line, sizeof(line), "%s", what);
+	rc = double_run(&d, bin, line, buf, size, err, sizeof(err));
+	if (rc || err[0]) {
+		tap_note("saina %s: exit %d, said %s", what, rc, err);
+		return NULL;
+	}
+	return json_loads(buf, 0, NULL);
+}
+
+static void agree(const char *what, const char *const *pieces)
+{
+	char line[128];
+	json_t *j, *p;
+	int rc, n;
+
+	double_reset(&d, canned_answer, NULL);
+	rc = double_run(&d, bin, what, text, sizeof(text), err, sizeof(err));
+	tap_ok(!rc && !err[0], "%s: text", what);
+	snprintf(line, sizeof(line), "-j %s", what);
+	j = show(line, compact, sizeof(compact));
+	tap_ok(json_is_array(j) && json_array_size(j), "%s: -j is an array with something in it", what);
+	tap_ok(strchr(compact, '\n') == compact + strlen(compact) - 1, "%s: -j is one line", what);
+	snprintf(line, sizeof(line), "-p %s", what);
+	p = show(line, pretty, sizeof(pretty));
+	tap_ok(j && p && json_equal(j, p) && strstr(pretty, "\n  "), "%s: -p is -j, indented", what);
+	n = j ? told("", j) : -1;
+	tap_ok(n > 0, "%s: the text says what the JSON says (%d values)", what, n);
+	for (int i = 0; pieces && pieces[i]; i++) {
+		bool json = strchr("[\"", pieces[i][0]);
+
+		if (!tap_ok(strstr(json ? compact : text, pieces[i]), "%s: piece %d is there", what, i))
+			printf("# wanted: %s\n# in: %s\n", pieces[i], json ? compact : text);
+	}
+	json_decref(j);
+	json_decref(p);
+}
+
+/* Compared word for word, so that a change of what people and programs read
+ * is seen. */
+static const char *const job_pieces[] = {
+	"17: digits: running round 1234 k 3 workers 8 active 0-3,5-6 open-slots 29\n",
+	"    policy sfcd:k0=1,sth=0.5,cth=5 seq 9, asked for; in force fastest:k=6,late=residual seq 6\n",
+	"    elements 301066 type int32 payload 352 segments 856 pool 512 ring 16 exponent -21 memory 12.3 MiB\n",
+	"    heartbeat 210 ms dead 2100 ms generation 77\n",
+	"    sfcd converged 4 flips 0.4593 (4321 of 9408 signs)\n",
+	"201: waiting: forming",
+	"    policy bsp seq 9, asked for; none in force yet\n",
+	" POLICY-MIX 41\n",
+	"\"active\":[0,1,2,3,5,6]",
+	"\"policy\":\"sfcd:k0=1,sth=0.5,cth=5\",\"policy_seq\":9,\"policy_pending\":true,\"policy_active\":\"fastest:k=6,late=residual\",\"policy_active_seq\":6",
+	"\"policy_active\":null",
+	"\"exponent\":-21,\"memory\":12897484",
+	"\"policy_mix\":0",
+	"\"sfcd\":{\"converged\":4,\"flip_share\":0.459",
+	NULL,
+};
+static const char *const worker_pieces[] = {
+	"digits worker 4 node4:4242: alive round 1233 seen 93 ms ago results fast\n",
+	"    port veth4sw mac 02:11:ab:cd:ef:f0 ip 10.190.0.14 udp-port 40123 session 51966\n",
+	"digits worker 7 node7:4711: dead round 1111 seen 2345 ms ago results relayed (slow)\n",
+	"    port gone ifindex 88 mac",
+	"\"port\":null,\"ifindex\":88",
+	NULL,
+};
+static const char *const port_pieces[] = {
+	"86: veth4sw: mode native driver veth mtu 1501 workers 62\n",
+	"    INJECTED loss-in 0.25 loss-out 0.125 delay-in 777 us delay-out 333 us seed 987654321\n",
+	"88: veth7sw: mode none driver tun mtu 9001 workers 65 relayed 13\n    driver tun has no native XDP\n",
+	"\"injected\":{\"loss_in\":0.25,\"loss_out\":0.125,\"delay_in_us\":777,\"delay_out_us\":333,\"seed\":987654321}",
+	NULL,
+};
+static const char *const slot_pieces[] = {
+	"digits slot 300: round 1233 segment 812 has 5 of k 6 age 123.5 ms seen 0-3,5\n    missing 4 (node4:4242) 6 7 (node7:4711)\n",
+	"digits slot 301: round 1233 segment 813 has 2 of k 6 age 950 us seen 0-1\n    missing nobody: completes at the next packet\n",
+	"\"missing\":[{\"worker\":4,\"name\":\"node4:4242\"},{\"worker\":6,\"name\":null},{\"worker\":7,\"name\":\"node7:4711\"}]",
+	"\"missing\":[]",
+	NULL,
+};
+static const char *const stats_pieces[] = {
+	"of no job:\n         stored              101000  gradients that opened a slot\n",
+	"job digits worker 4:\n",
+	"    drop duplicate",
+	"\"job\":null,\"worker\":null,\"counters\":{\"stored\":101000,",
+	"\"job_id\":17,\"job\":\"digits\",\"worker\":4,\"counters\":{",
+	NULL,
+};
+static const char *const limits_pieces[] = {
+	"jobs 2 of 64\nmemory 24.6 MiB of 3.0 GiB\nmemory-job 1.0 GiB at most\n",
+	"[{\"jobs_used\":2,\"jobs\":64,\"memory_used\":25794968,\"memory\":3221225472,\"memory_job\":1073741824}]",
+	NULL,
+};
+
+static void filters(void)
+{
+	double_reset(&d, canned_answer, NULL);
+	double_run(&d, bin, "slot show digits older-than 100", text, sizeof(text), err, sizeof(err));
+	tap_ok(strstr(text, "slot 300") && !strstr(text, "slot 301"), "older-than keeps the older");
+	double_run(&d, bin, "slot show digits older-than 1000", text, sizeof(text), err, sizeof(err));
+	tap_ok(!strcmp(text, "no open slot is that old\n"), "older-than says that none is");
+	double_run(&d, bin, "stats drops", text, sizeof(text), err, sizeof(err));
+	tap_ok(strstr(text, "duplicate") && !strstr(text, "stored"), "stats drops: drops only");
+	double_run(&d, bin, "stats show global", text, sizeof(text), err, sizeof(err));
+	tap_ok(strstr(text, "of no job") && !strstr(text, "digits"), "stats global: of no job only");
+	double_run(&d, bin, "stats show digits 7 all", text, sizeof(text), err, sizeof(err));
+	tap_ok(strstr(text, "worker 7") && !strstr(text, "worker 4") &&
+		       strstr(text, "internal                 0"),
+	       "stats of one worker, with zeros when asked");
+	double_run(&d, bin, "stats show digits 7", text, sizeof(text), err, sizeof(err));
+	tap_ok(!strcmp(text, "nothing was counted\n"), "stats of one worker, without zeros");
+	double_run(&d, bin, "port show nosuch", text, sizeof(text), err, sizeof(err));
+	tap_ok(!strcmp(err, "saina: \"nosuch\" is no port of the bridge\n"), "port show of no port");
+	double_reset(&d, double_ack, NULL);
+	double_run(&d, bin, "-j job show", text, sizeof(text), err, sizeof(err));
+	tap_ok(!strcmp(text, "[]\n"), "no jobs: an empty array");
+}
+
+/* Runs `saina OPTIONS monitor` until @lines lines are there, then ends it by
+ * @sig.  Returns the exit status. */
+static int monitor(const char *option, int lines, int sig, char *out, size_t size)
+{
+	int o[2], status, have = 0;
+	size_t n = 0;
+	ssize_t got;
+	pid_t pid;
+
+	if (pipe(o))
+		abort();
+	pid = fork();
+	if (!pid) {
+		dup2(o[1], 1);
+		close(o[0]);
+		close(o[1]);
+		setenv("SAINA_CONTROL", d.path, 1);
+		setenv("TZ", "UTC", 1);
+		execl(bin, bin, option, "monitor", NULL);
+		_exit(127);
+	}
+	close(o[1]);
+	while (have < lines) {
+		struct pollfd p = { o[0], POLLIN, 0 };
+
+		if (poll(&p, 1, 20000) <= 0)
+			break;
+		got = read(o[0], out + n, size - 1 - n);
+		if (got <= 0)
+			break;
+		for (ssize_t i = 0; i < got; i++)
+			have += out[n + i] == '\n';
+		n += got;
+	}
+	out[n] = 0;
+	kill(pid, sig);
+	waitpid(pid, &status, 0);
+	close(o[0]);
+	return have < lines ? -1 : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void monitors(void)
+{
+	static const char *const pieces[] = {
+		" round job digits flips 4321 of 9408 signs round 1240 k 3\n",
+		" k job digits 2 -> 3 round 1241 k 3\n",
+		" policy job digits 6 -> 9 round 1242",
+		" degraded job digits segment 812 contributors 5 round 1243",
+		" job-state job digits forming -> running round 1245",
+		" worker-dead job digits worker 4 round 1248 k 3 (silent for 2100 ms)\n",
+		" worker-late job digits worker 4 gradients 57",
+		" port job digits ifindex 86 attached",
+		" unknown 999 job digits",
+		" job-changed 17: digits running policy sfcd:k0=1,sth=0.5,cth=5 seq 9 workers 8 active 0-3,5-6\n",
+		" job-deleted 17: digits",
+		" worker-changed digits worker 4 node4:4242 alive port veth4sw\n",
+		" worker-deleted digits worker 4",
+		" port-changed 86: veth4sw: mode native",
+		NULL,
+	};
+	/* 12 events, 2 + 1 jobs, 2 + 1 workers, 2 ports; in text ports take two lines */
+	const int objects = 12 + 3 + 3 + 2;
+	int rc, parsed = 0;
+	char *line, *save;
+
+	double_reset(&d, canned_answer, NULL);
+	rc = monitor("--", objects + 2, SIGINT, text, sizeof(text));
+	tap_ok(rc == 0, "monitor ends cleanly with SIGINT (%d)", rc);
+	for (int i = 0; pieces[i]; i++) {
+		if (!tap_ok(strstr(text, pieces[i]), "monitor: has%.*s",
+			    (int)strcspn(pieces[i], "\n"), pieces[i]))
+			printf("# %s\n", text);
+	}
+	rc = monitor("-j", objects, SIGTERM, compact, sizeof(compact));
+	tap_ok(rc == 0, "monitor -j ends cleanly with SIGTERM (%d)", rc);
+	for (line = strtok_r(compact, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		json_t *j = json_loads(line, 0, NULL);
+
+		parsed += json_is_object(j) && json_object_get(j, "event") &&
+			  json_object_get(j, "time") && told("", j) >= 0;
+		json_decref(j);
+	}
+	tap_ok(parsed == objects, "monitor -j: %d of %d lines are objects the text has too", parsed,
+	       objects);
+}
+
+int main(int argc, char **argv)
+{
+	const char *b = getenv("SAINA_BUILD");
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/saina", b ? b : "build");
+	bin = argc > 1 ? argv[1] : path;
+	if (!double_start(&d)) {
+		printf("Bail out! no test double: %m\n");
+		return 1;
+	}
+	agree("job show", job_pieces);
+	agree("job show digits", NULL);
+	agree("job add digits elements 5 workers 1", NULL);
+	agree("worker show", worker_pieces);
+	agree("port show", port_pieces);
+	agree("port show veth7sw", NULL);
+	agree("slot show", slot_pieces);
+	agree("stats show", stats_pieces);
+	agree("stats drops all", NULL);
+	agree("limits show", limits_pieces);
+	filters();
+	monitors();
+	double_stop(&d);
+	return tap_done();
+}
