@@ -132,9 +132,10 @@ void oracle_answer_all(struct oracle_msg *m, const struct oracle_slot *s)
 	h->worker = 0xff;
 	wrap(m, sizeof(*h) + 4 * m->j->conf.payload, true);
 	m->out->multicast = true;
-	/* frames of more than one fragment cannot be redirected to many */
+	/* frames in more than one piece cannot be redirected to many */
 	send_to(m, m->j->conf.active,
-		m->j->conf.payload > SAINA_ELEMS_LINEAR_MAX ? ~0ull : m->j->conf.relay);
+		m->in_pieces || m->j->conf.payload > SAINA_ELEMS_LINEAR_MAX ? ~0ull :
+		m->j->conf.relay);
 }
 
 void oracle_answer_one(struct oracle_msg *m, const struct oracle_slot *s, unsigned int how)
@@ -181,5 +182,5 @@ void oracle_answer_probe(struct oracle_msg *m)
 	h->flags = 0;
 	wrap(m, sizeof(*h), true);
 	oracle_count(m, SAINA_C_PROBED);
-	send_to(m, 1ull << m->w, m->j->conf.relay);
+	send_to(m, 1ull << m->w, 0);	/* can it be reached, is the question */
 }

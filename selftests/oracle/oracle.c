@@ -213,6 +213,7 @@ static void data_message(struct oracle *o, const uint8_t *frame, unsigned int le
 		return drop_global(o, out, SAINA_C_TRUNCATED);
 	memcpy(&hdr, frame + 42, sizeof(hdr));
 	m.payload = frame + 42 + sizeof(hdr);
+	m.in_pieces = o->linear && o->linear < 14 + ip_len;
 
 	if (hdr.version != SAINA_PROTO_VERSION)
 		return drop_global(o, out, SAINA_C_VERSION);

@@ -64,6 +64,7 @@ struct oracle {
 	unsigned int learned_n;
 	struct saina_event *event;	/* since oracle_events_clear() */
 	unsigned int events, events_room;
+	unsigned int linear;		/* bytes of the next frame in one piece, 0: all of it */
 };
 
 /**
@@ -119,6 +120,7 @@ struct oracle_msg {
 	const uint8_t *payload;		/* little endian words, any alignment */
 	unsigned int w;
 	uint32_t round, segment;
+	bool in_pieces;
 };
 
 void oracle_grad(struct oracle_msg *m);

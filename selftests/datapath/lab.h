@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A job on the rig, to say things to by hand; every element says the same. */
+#ifndef SAINA_TEST_LAB_H
+#define SAINA_TEST_LAB_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include "lib/tap.h"
+#include "rig.h"
+
+#define LAB_ELEMS	64
+#define LAB_EXPONENT	20
+
+static struct rig rig;
+static bool lab_same;		/* program and oracle agreed so far in this test */
+
+struct lab {
+	struct saina_job_conf conf;
+	uint32_t first_round;
+};
+
+static inline struct saina_policy lab_bsp(void)
+{
+	return (struct saina_policy){ .mode = SAINA_POLICY_BSP, .late = SAINA_LATE_RESIDUAL };
+}
+
+static inline struct saina_policy lab_fastest(unsigned int k)
+{
+	return (struct saina_policy){ .mode = SAINA_POLICY_FASTEST, .late = SAINA_LATE_RESIDUAL,
+				      .k = k };
+}
+
+static inline struct saina_policy lab_sfcd(unsigned int k0, unsigned int s_th, unsigned int c_th,
+					   unsigned int stride)
+{
+	return (struct saina_policy){ .mode = SAINA_POLICY_SFCD, .late = SAINA_LATE_RESIDUAL,
+				      .k = k0, .k_min = 1, .s_th = s_th, .c_th = c_th,
+				      .stride = stride };
+}
+
+static inline void lab_publish(struct lab *l)
+{
+	if (rig_job(&rig, &l->conf, l->first_round)) {
+		printf("Bail out! %s\n", rig.diff);
+		exit(1);
+	}
+}
+
+static inline void lab_policy(struct lab *l, struct saina_policy p)
+{
+	p.seq = l->conf.policy.seq + 1;
+	l->conf.policy = p;
+	lab_publish(l);
+}
+
+static inline void lab_active(struct lab *l, uint64_t active)
+{
+	l->conf.active = active;
+	lab_publish(l);
+}
+
+/* A running job of @workers, number 5 (or 6, the other one). */
+static inline struct lab lab_job(unsigned int number, unsigned int workers, unsigned int segments,
+				 struct saina_policy p)
+{
+	static uint32_t generation;
+	struct lab l = {};
+
+	l.conf.generation = ++generation;
+	l.conf.job = number;
+	l.conf.state = SAINA_JOB_RUNNING;
+	l.conf.elem = SAINA_ELEM_INT32;
+	l.conf.payload = LAB_ELEMS;
+	l.conf.segments = segments;
+	l.conf.pool = 4;
+	l.conf.ring = 2;
+	l.conf.sign_words = SAINA_SIGN_WORDS(LAB_ELEMS, 1);
+	l.conf.group = rig_group(number);
+	for (unsigned int w = 0; w < workers; w++) {
+		rig_bind(&rig, &l.conf, w, 0, 1000 + w);
+		l.conf.active |= 1ull << w;
+	}
+	lab_policy(&l, p);
+	lab_same = true;
+	return l;
+}
+
+static inline unsigned int lab_frame(const struct lab *l, uint8_t *f, int type, unsigned int w,
+				     uint32_t round, uint32_t segment, const int32_t *v)
+{
+	struct saina_hdr h = {
+		.version = SAINA_PROTO_VERSION, .type = type, .elem = SAINA_ELEM_INT32,
+		.job = l->conf.job, .session = l->conf.worker[w].session, .round = round,
+		.segment = segment, .count = LAB_ELEMS, .worker = w, .exponent = LAB_EXPONENT,
+	};
+
+	return frame_make(f, &rig.g, &l->conf.worker[w], &h, v, 4 * LAB_ELEMS);
+}
+
+static inline void lab_send(const uint8_t *f, unsigned int len, unsigned int ifindex)
+{
+	if (!rig_packet(&rig, f, len, ifindex)) {
+		tap_note("%s", rig.diff);
+		lab_same = false;
+	}
+}
+
+static inline void lab_grad_v(const struct lab *l, unsigned int w, uint32_t round,
+			      uint32_t segment, const int32_t *v)
+{
+	uint8_t f[FRAME_MAX];
+
+	lab_send(f, lab_frame(l, f, SAINA_MSG_GRAD, w, round, segment, v),
+		 l->conf.worker[w].ifindex);
+}
+
+static inline void lab_grad(const struct lab *l, unsigned int w, uint32_t round, uint32_t segment,
+			    int32_t value)
+{
+	int32_t v[LAB_ELEMS];
+
+	for (int i = 0; i < LAB_ELEMS; i++)
+		v[i] = value;
+	lab_grad_v(l, w, round, segment, v);
+}
+
+static inline void lab_pull(const struct lab *l, unsigned int w, uint32_t round, uint32_t segment)
+{
+	uint8_t f[FRAME_MAX];
+
+	lab_send(f, lab_frame(l, f, SAINA_MSG_PULL, w, round, segment, NULL), 1);
+}
+
+/* What the PROGRAM made of the last packet. */
+static inline const struct saina_hdr *lab_answer(void)
+{
+	return (const struct saina_hdr *)(rig.got + FRAME_HDR);
+}
+
+static inline int32_t lab_elem(unsigned int i)
+{
+	int32_t v;
+
+	memcpy(&v, rig.got + FRAME_PAYLOAD + 4 * i, 4);
+	return v;
+}
+
+static inline bool lab_consumed(void)
+{
+	return rig.verdict == XDP_DROP;
+}
+
+static inline bool lab_sums(uint64_t mask, int32_t sum)
+{
+	const struct saina_hdr *h = lab_answer();
+
+	if (rig.verdict != XDP_REDIRECT || rig.len != FRAME_PAYLOAD + 4 * LAB_ELEMS ||
+	    h->type != SAINA_MSG_RESULT || h->mask != mask ||
+	    h->contributors != __builtin_popcountll(mask))
+		return false;
+	for (int i = 0; i < LAB_ELEMS; i++)
+		if (lab_elem(i) != sum)
+			return false;
+	return frame_sum(rig.got + FRAME_IP, 20, 0) == 0xffff &&
+	       frame_udp_sum(rig.got) == 0xffff;
+}
+
+/* To all: the result is @sum of the workers in @mask. */
+static inline bool lab_broadcast(uint64_t mask, int32_t sum)
+{
+	return lab_sums(mask, sum) && lab_answer()->worker == 0xff && rig.got[0] == 0x01;
+}
+
+/* To worker @w alone. */
+static inline bool lab_unicast(const struct lab *l, unsigned int w, unsigned int flags,
+			       uint64_t mask, int32_t sum)
+{
+	return lab_sums(mask, sum) && lab_answer()->worker == w &&
+	       lab_answer()->session == l->conf.worker[w].session &&
+	       lab_answer()->flags == flags && !memcmp(rig.got, l->conf.worker[w].mac, 6);
+}
+
+static inline bool lab_stale(uint32_t next_round)
+{
+	return rig.verdict == XDP_REDIRECT && lab_answer()->type == SAINA_MSG_STALE &&
+	       lab_answer()->slot_round == next_round && rig.len == FRAME_PAYLOAD;
+}
+
+static inline uint64_t lab_counter(const struct lab *l, int worker, int counter)
+{
+	struct saina_counters c;
+
+	if (saina_dp_counters(rig.dp, worker < 0 ? -1 : l->conf.job, worker, &c))
+		return ~0ull;
+	return c.c[counter];
+}
+
+static inline struct saina_job_rt lab_rt(const struct lab *l)
+{
+	struct saina_job_rt rt = {};
+
+	if (saina_dp_job_rt(rig.dp, l->conf.job, &rt))
+		lab_same = false;
+	return rt;
+}
+
+/* End of a test: everything both remember is the same, too. */
+static inline void lab_verdict(struct lab *l, bool ok, const char *name)
+{
+	if (!rig_drain(&rig) || !rig_check_job(&rig, l->conf.job, true)) {
+		tap_note("%s", rig.diff);
+		lab_same = false;
+	}
+	tap_ok(ok && lab_same, "%s", name);
+}
+
+#endif /* SAINA_TEST_LAB_H */

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <arpa/inet.h>
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <net/if.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <unistd.h>
+#include "lib/tap.h"
+#include "rig.h"
+
+#define RELAYS_MAX	32	/* drained when so many are waiting */
+#define EVENTS_MAX	256
+
+static void log_line(void *arg, int level, const char *line)
+{
+	if (level == 0)
+		tap_note("%s", line);
+}
+
+static const char *object_path(char *path)
+{
+	const char *env = getenv("SAINA_BPF_OBJECT");
+	char self[PATH_MAX - 32];
+	ssize_t n;
+
+	if (env)
+		return env;
+	n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	if (n < 0)
+		return NULL;
+	self[n] = 0;
+	snprintf(path, PATH_MAX, "%s/../saina_xdp.bpf.o", dirname(self));
+	return path;
+}
+
+static void __attribute__((noreturn)) bail(const char *what, const char *why)
+{
+	printf("Bail out! %s: %s\n", what, why);
+	exit(1);
+}
+
+void rig_open(struct rig *r)
+{
+	struct saina_dp_opts opts = { .log = log_line };
+	char path[PATH_MAX];
+
+	memset(r, 0, sizeof(*r));
+	if (geteuid())
+		tap_skip_all("only root may load BPF programs");
+	if (unshare(CLONE_NEWNET))
+		tap_skip_all("cannot make a network namespace");
+	if (system("ip link set lo up && ip link add rig1 type veth peer name rig2"))
+		bail("ip link", "cannot make a veth pair");
+	r->port[0] = if_nametoindex("lo");
+	r->port[1] = if_nametoindex("rig1");
+	r->port[2] = if_nametoindex("rig2");
+
+	opts.object = object_path(path);
+	if (saina_dp_open(&r->dp, &opts))
+		bail("cannot load the data path", r->dp ? saina_dp_error(r->dp) : opts.object);
+	r->prog = saina_dp_prog_fd(r->dp);
+	r->g.ip = htonl(0x0abe0001);
+	memcpy(r->g.mac, "\x02\x5a\x00\x00\x00\x01", 6);
+	if (saina_dp_global_set(r->dp, &r->g))
+		bail("global_set", saina_dp_error(r->dp));
+	oracle_init(&r->o, &r->g);
+	r->relay = calloc(RELAYS_MAX, sizeof(*r->relay));
+	if (!r->relay)
+		abort();
+}
+
+void rig_close(struct rig *r)
+{
+	saina_dp_close(r->dp, true);
+	oracle_exit(&r->o);
+	free(r->relay);
+	free(r->event);
+}
+
+static bool __attribute__((format(printf, 2, 3))) differs(struct rig *r, const char *fmt, ...)
+{
+	size_t n = strlen(r->diff);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(r->diff + n, sizeof(r->diff) - n, fmt, ap);
+	va_end(ap);
+	return false;
+}
+
+__be32 rig_group(unsigned int job)
+{
+	return htonl(SAINA_GROUP_BASE | job);
+}
+
+void rig_bind(const struct rig *r, struct saina_job_conf *c, unsigned int w,
+	      unsigned int port, unsigned int session)
+{
+	struct saina_binding *b = &c->worker[w];
+
+	memset(b, 0, sizeof(*b));
+	b->ifindex = r->port[port];
+	b->ip = htonl(0x0abe0100 + (c->job << 8) + w);
+	b->udp_port = htons(20000 + 64 * c->job + w);
+	b->session = session;
+	memcpy(b->mac, "\x02\x77", 2);
+	b->mac[4] = c->job;
+	b->mac[5] = w;
+	b->flags = SAINA_BIND_BOUND;
+}
+
+int rig_map(struct rig *r, const char *name)
+{
+	struct bpf_prog_info info = {};
+	__u32 ids[256], len = sizeof(info);
+
+	info.nr_map_ids = 256;
+	info.map_ids = (uintptr_t)ids;
+	if (bpf_obj_get_info_by_fd(r->prog, &info, &len))
+		return -errno;
+	for (__u32 i = 0; i < info.nr_map_ids && i < 256; i++) {
+		struct bpf_map_info m = {};
+		int fd = bpf_map_get_fd_by_id(ids[i]);
+
+		len = sizeof(m);
+		if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &m, &len) &&
+		    !strncmp(m.name, name, BPF_OBJ_NAME_LEN - 1))
+			return fd;
+		if (fd >= 0)
+			close(fd);
+	}
+	return -ENOENT;
+}
+
+int rig_inner(struct rig *r, const char *name, unsigned int job)
+{
+	int outer = rig_map(r, name), fd;
+	__u32 id;
+
+	if (outer < 0)
+		return outer;
+	fd = bpf_map_lookup_elem(outer, &job, &id) ? -errno : bpf_map_get_fd_by_id(id);
+	close(outer);
+	return fd;
+}
+
+int rig_job(struct rig *r, const struct saina_job_conf *conf, uint32_t first_round)
+{
+	int err = saina_dp_job_publish(r->dp, conf, first_round);
+
+	if (err)
+		differs(r, "publish: %s\n", saina_dp_error(r->dp));
+	else
+		oracle_job_publish(&r->o, conf, first_round);
+	return err;
+}
+
+int rig_job_poke(struct rig *r, const struct saina_job_conf *conf)
+{
+	int fd = rig_inner(r, "saina_jobs", conf->job), err;
+	__u32 zero = 0;
+
+	if (fd < 0)
+		return fd;
+	err = bpf_map_update_elem(fd, &zero, conf, BPF_ANY);
+	close(fd);
+	if (err)
+		return rig_job(r, conf, 0);
+	r->o.job[conf->job].conf = *conf;
+	return 0;
+}
+
+int rig_job_remove(struct rig *r, unsigned int job)
+{
+	oracle_job_remove(&r->o, job);
+	return saina_dp_job_remove(r->dp, job);
+}
+
+int rig_port(struct rig *r, unsigned int ifindex, const struct saina_port_conf *c)
+{
+	if (ifindex >= ORACLE_PORTS)
+		return -EINVAL;
+	r->o.port[ifindex] = *c;
+	return saina_dp_port_set(r->dp, ifindex, c);
+}
+
+static int test_run(struct rig *r, const uint8_t *frame, unsigned int len, unsigned int ifindex)
+{
+	struct xdp_md ctx = { .data_end = len, .ingress_ifindex = ifindex };
+	DECLARE_LIBBPF_OPTS(bpf_test_run_opts, t,
+		.data_in = frame,
+		.data_size_in = len,
+		.data_out = r->got,
+		.data_size_out = sizeof(r->got),
+		.repeat = 1);
+	bool in_pieces = r->linear && r->linear < len && !r->no_linear;
+	int err;
+
+	if (ifindex != r->port[0] || in_pieces) {
+		t.ctx_in = &ctx;
+		t.ctx_size_in = sizeof(ctx);
+		if (in_pieces)
+			ctx.data_end = r->linear;
+	}
+	err = bpf_prog_test_run_opts(r->prog, &t);
+	if (err && in_pieces) {
+		r->no_linear = true;
+		return test_run(r, frame, len, ifindex);
+	}
+	r->verdict = t.retval;
+	r->len = t.data_size_out;
+	r->ns += t.duration;
+	return err;
+}
+
+static const char *answer_text(const uint8_t *f, unsigned int len, char *s, size_t size)
+{
+	struct saina_hdr h;
+
+	if (len < FRAME_PAYLOAD)
+		return "(short)";
+	memcpy(&h, f + FRAME_HDR, sizeof(h));
+	snprintf(s, size, "type %u flags %#x job %u session %u round %u segment %u count %u "
+		 "worker %u exponent %d contributors %u k %u next_k %u policy %u mask %llx aux %u "
+		 "slot_round %u", h.type, h.flags, h.job, h.session, h.round, h.segment, h.count,
+		 h.worker, h.exponent, h.contributors, h.k, h.next_k, h.policy, h.mask, h.aux,
+		 h.slot_round);
+	return s;
+}
+
+static bool same_frame(struct rig *r, const uint8_t *want, unsigned int len)
+{
+	unsigned int i;
+	char s[512];
+
+	if (r->len == len && !memcmp(r->got, want, len))
+		return true;
+	for (i = 0; i < len && i < r->len && r->got[i] == want[i]; i++)
+		;
+	differs(r, "frame: want %u bytes, got %u; first difference at byte %u: want %02x got %02x\n",
+		len, r->len, i, i < len ? want[i] : 0, i < r->len ? r->got[i] : 0);
+	differs(r, "  want: %s\n", answer_text(want, len, s, sizeof(s)));
+	return differs(r, "  got:  %s\n", answer_text(r->got, r->len, s, sizeof(s)));
+}
+
+static const char *const verdict_name[] = { "ABORTED", "DROP", "PASS", "TX", "REDIRECT" };
+
+static uint32_t relay_sum(const uint8_t *p, uint32_t len, uint32_t sum)
+{
+	for (uint32_t i = 0; i + 4 <= len; i += 4) {
+		uint32_t v;
+
+		memcpy(&v, p + i, 4);
+		sum = (sum ^ v) * 0x01000193u;
+		sum ^= sum >> 15;
+	}
+	return sum;
+}
+
+bool rig_packet(struct rig *r, const uint8_t *frame, unsigned int len, unsigned int ifindex)
+{
+	static const int xdp[] = { [ORACLE_PASS] = XDP_PASS, [ORACLE_DROP] = XDP_DROP,
+				   [ORACLE_REDIRECT] = XDP_REDIRECT };
+	int want;
+
+	r->diff[0] = 0;
+	if (test_run(r, frame, len, ifindex))
+		return differs(r, "BPF_PROG_TEST_RUN: %s\n", strerror(errno));
+	r->o.linear = r->no_linear ? 0 : r->linear;
+	oracle_packet(&r->o, frame, len, ifindex, &r->want);
+	r->packets++;
+	want = xdp[r->want.verdict];
+	if (r->verdict != want)
+		return differs(r, "verdict: want XDP_%s (%s), got XDP_%s\n", verdict_name[want],
+			       r->want.reason < 0 ? "no reason" :
+			       saina_counter_info[r->want.reason].name,
+			       r->verdict < 5 ? verdict_name[r->verdict] : "?");
+	if (r->want.relayed) {
+		struct rig_relay *e = &r->relay[r->relays++];
+
+		e->workers = r->want.relayed;
+		e->len = r->want.len - FRAME_HDR;
+		e->sum = relay_sum(r->want.frame + FRAME_HDR, e->len, 0);
+		e->packet = r->packets;
+	}
+	if (want == XDP_PASS && !same_frame(r, frame, len))
+		return false;
+	if (want == XDP_REDIRECT && !same_frame(r, r->want.frame, r->want.len))
+		return false;
+	if (r->relays == RELAYS_MAX || r->o.events >= EVENTS_MAX)
+		return rig_drain(r);
+	return true;
+}
+
+static void got_event(void *arg, const struct saina_event *ev)
+{
+	struct rig *r = arg;
+
+	if (r->events == r->events_room) {
+		r->events_room = r->events_room ? 2 * r->events_room : 512;
+		r->event = realloc(r->event, r->events_room * sizeof(*r->event));
+		if (!r->event)
+			abort();
+	}
+	r->event[r->events++] = *ev;
+}
+
+static void got_relay(void *arg, const struct saina_relay_msg *m)
+{
+	struct rig *r = arg;
+	struct rig_relay *e = &r->relay[r->relays_got];
+
+	if (r->relays_got++ >= r->relays)
+		return;
+	if (e->workers != m->workers || e->len != m->len)
+		differs(r, "relay of packet %llu: want workers %llx, %u bytes; got %llx, %u\n",
+			(unsigned long long)e->packet, (unsigned long long)e->workers, e->len,
+			m->workers, m->len);
+	else if (relay_sum(m->payload, m->len - sizeof(m->hdr),
+			   relay_sum((const uint8_t *)&m->hdr, sizeof(m->hdr), 0)) != e->sum)
+		differs(r, "relay of packet %llu carries something else\n",
+			(unsigned long long)e->packet);
+}
+
+static bool same_events(struct rig *r)
+{
+	bool same = r->events == r->o.events;
+
+	for (unsigned int i = 0; same && i < r->events; i++) {
+		struct saina_event a = r->event[i], b = r->o.event[i];
+
+		a.time = b.time = a.pad = b.pad = 0;
+		same = !memcmp(&a, &b, sizeof(a));
+		if (!same)
+			differs(r, "event %u: want type %u job %u worker %u k %u round %u a %llu b %llu\n"
+				"          got type %u job %u worker %u k %u round %u a %llu b %llu\n",
+				i, b.type, b.job, b.worker, b.k, b.round, b.a, b.b,
+				a.type, a.job, a.worker, a.k, a.round, a.a, a.b);
+	}
+	if (r->events != r->o.events)
+		differs(r, "events: want %u, got %u\n", r->o.events, r->events);
+	return same;
+}
+
+bool rig_drain(struct rig *r)
+{
+	struct saina_dp_cb cb = { .event = got_event, .relay = got_relay, .arg = r };
+	bool same;
+
+	r->diff[0] = 0;
+	saina_dp_event_dispatch(r->dp, &cb);
+	if (r->relays != r->relays_got)
+		differs(r, "relays: want %u, got %u\n", r->relays, r->relays_got);
+	same = same_events(r) && !r->diff[0];
+	r->events = 0;
+	r->relays = r->relays_got = 0;
+	oracle_events_clear(&r->o);
+	return same;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The rig: the real XDP program (through BPF_PROG_TEST_RUN, in a network
+ * namespace of its own) and the oracle side by side.  Every frame goes to both
+ * and must come out of both the same.
+ */
+#ifndef SAINA_RIG_H
+#define SAINA_RIG_H
+
+#include "dp/dp.h"
+#include "lib/frame.h"
+#include "oracle/oracle.h"
+
+#define RIG_PORTS	3	/* lo and both ends of a veth */
+
+struct rig_relay {
+	uint64_t workers;
+	uint32_t len;
+	uint32_t sum;		/* of what the relay must carry */
+	uint64_t packet;
+};
+
+struct rig {
+	struct saina_dp *dp;
+	int prog;
+	struct saina_global g;
+	struct oracle o;
+	unsigned int port[RIG_PORTS];	/* ifindexes; port[0] is lo */
+	unsigned int linear;		/* bytes of a frame that lie in one piece, 0: as many as fit */
+	bool no_linear;			/* this kernel cannot be asked for that */
+
+	/* of the packet last given to rig_packet() */
+	struct oracle_out want;
+	int verdict;			/* XDP_* */
+	unsigned int len;
+	uint8_t got[FRAME_MAX];
+
+	struct rig_relay *relay;	/* expected since the last rig_drain() */
+	unsigned int relays, relays_got;
+	struct saina_event *event;	/* got since then */
+	unsigned int events, events_room;
+	uint64_t packets, ns;		/* run, and time the program took */
+	char diff[2048];		/* what differs, for people */
+};
+
+/*
+ * Loads the program named by SAINA_BPF_OBJECT (default: the one built beside
+ * this program).  Exits with TAP_SKIP_ALL where that cannot work: no root.
+ */
+void rig_open(struct rig *r);
+void rig_close(struct rig *r);
+
+/* A job made or changed in both.  0 or -errno */
+int rig_job(struct rig *r, const struct saina_job_conf *conf, uint32_t first_round);
+/*
+ * As rig_job() for a job that exists, but by a write into the snapshot, which
+ * saves the wait for a grace period; nothing runs meanwhile.
+ */
+int rig_job_poke(struct rig *r, const struct saina_job_conf *conf);
+int rig_job_remove(struct rig *r, unsigned int job);
+int rig_port(struct rig *r, unsigned int ifindex, const struct saina_port_conf *c);
+
+/*
+ * One frame through both.  False if verdict or answer differ (r->diff).
+ * The frame may come in by any of r->port[].
+ */
+bool rig_packet(struct rig *r, const uint8_t *frame, unsigned int len, unsigned int ifindex);
+
+/* Events and relayed answers since the last call: the same in both? */
+bool rig_drain(struct rig *r);
+/* Counters, rt, open slots of a job.  @deep: ring, sign bits, counted[], too */
+bool rig_check_job(struct rig *r, unsigned int job, bool deep);
+/* Counters that belong to no job. */
+bool rig_check_global(struct rig *r);
+
+/* File descriptor of a map of the program by name; of the inner map of @job. */
+int rig_map(struct rig *r, const char *name);
+int rig_inner(struct rig *r, const char *name, unsigned int job);
+
+/* Room of a binding: worker @w of job @job behind port @port of the rig. */
+void rig_bind(const struct rig *r, struct saina_job_conf *c, unsigned int w,
+	      unsigned int port, unsigned int session);
+/* The address a job's results go to. */
+__be32 rig_group(unsigned int job);
+
+#endif /* SAINA_RIG_H */

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The rig's comparison of state: what both remember, not what they answered. */
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "rig.h"
+
+static bool __attribute__((format(printf, 2, 3))) differs(struct rig *r, const char *fmt, ...)
+{
+	size_t n = strlen(r->diff);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(r->diff + n, sizeof(r->diff) - n, fmt, ap);
+	va_end(ap);
+	return false;
+}
+
+static bool same_counters(struct rig *r, int job, int worker, const struct saina_counters *want)
+{
+	struct saina_counters got;
+	bool same = true;
+
+	if (saina_dp_counters(r->dp, job, worker, &got))
+		return differs(r, "counters of job %d worker %d: %s\n", job, worker,
+			       saina_dp_error(r->dp));
+	for (int i = 0; i < SAINA_C_N; i++)
+		if (got.c[i] != want->c[i])
+			same = differs(r, "counter %s of job %d worker %d: want %llu got %llu\n",
+				       saina_counter_info[i].name, job, worker, want->c[i],
+				       got.c[i]);
+	return same;
+}
+
+bool rig_check_global(struct rig *r)
+{
+	r->diff[0] = 0;
+	return same_counters(r, -1, -1, &r->o.gcount);
+}
+
+static bool same_rt(struct rig *r, unsigned int job)
+{
+	const struct saina_job_rt *want = &r->o.job[job].rt;
+	struct saina_job_rt got;
+	bool same = true;
+
+	if (saina_dp_job_rt(r->dp, job, &got))
+		return differs(r, "rt of job %u: %s\n", job, saina_dp_error(r->dp));
+#define SAME(field) \
+	if (got.field != want->field) \
+		same = differs(r, "job %u rt." #field ": want %llu got %llu\n", job, \
+			       (unsigned long long)want->field, (unsigned long long)got.field)
+	SAME(generation);
+	SAME(next_round);
+	SAME(open_slots);
+	SAME(segs_done);
+	SAME(k);
+	SAME(k_next);
+	SAME(primed);
+	SAME(members);
+	SAME(policy.seq);
+	SAME(policy.mode);
+	SAME(converged);
+	SAME(last_round);
+	SAME(flips);
+	SAME(observed);
+	SAME(last_flips);
+	SAME(last_observed);
+	SAME(policy_swaps);
+	SAME(policy_mix);
+#undef SAME
+	if (memcmp(&got.policy, &want->policy, sizeof(got.policy)))
+		same = differs(r, "job %u rt.policy is not the one adopted\n", job);
+	return same;
+}
+
+struct open_slots {
+	struct rig *r;
+	struct oracle_job *j;
+	unsigned int n;
+	bool same;
+};
+
+static bool same_meta(struct rig *r, const char *what, unsigned int i,
+		      const struct saina_slot_meta *want, const struct saina_slot_meta *got)
+{
+	if (want->state == got->state && want->round == got->round &&
+	    want->segment == got->segment && want->k == got->k && want->count == got->count &&
+	    want->exponent == got->exponent && want->policy == got->policy &&
+	    want->seen == got->seen && want->members == got->members &&
+	    (want->state != SAINA_SLOT_DONE || want->flags == got->flags))
+		return true;
+	return differs(r, "%s %u: want round %u segment %u state %u k %u count %u exponent %d "
+		       "policy %u seen %llx members %llx flags %x\n"
+		       "   got round %u segment %u state %u k %u count %u exponent %d "
+		       "policy %u seen %llx members %llx flags %x\n", what, i,
+		       want->round, want->segment, want->state, want->k, want->count,
+		       want->exponent, want->policy, want->seen, want->members, want->flags,
+		       got->round, got->segment, got->state, got->k, got->count,
+		       got->exponent, got->policy, got->seen, got->members, got->flags);
+}
+
+static int open_slot(void *arg, __u32 index, const struct saina_slot_meta *m)
+{
+	struct open_slots *c = arg;
+
+	c->n++;
+	if (index >= c->j->conf.pool)
+		c->same = differs(c->r, "open slot %u beyond the pool\n", index);
+	else if (!same_meta(c->r, "open slot", index, &c->j->hot[index].meta, m))
+		c->same = false;
+	return 0;
+}
+
+static bool same_slots(struct rig *r, unsigned int job)
+{
+	struct open_slots c = { .r = r, .j = &r->o.job[job], .same = true };
+	unsigned int want = 0;
+
+	for (unsigned int i = 0; i < c.j->conf.pool; i++)
+		want += c.j->hot[i].meta.state == SAINA_SLOT_OPEN;
+	if (saina_dp_slots(r->dp, job, open_slot, &c))
+		return differs(r, "slots of job %u: %s\n", job, saina_dp_error(r->dp));
+	if (c.n != want)
+		return differs(r, "job %u: want %u open slots, got %u\n", job, want, c.n);
+	return c.same;
+}
+
+static bool same_array(struct rig *r, const char *map, unsigned int job, unsigned int n,
+		       const void *want, size_t size)
+{
+	uint8_t value[sizeof(struct saina_counted)];
+	int fd = rig_inner(r, map, job);
+	bool same = true;
+
+	if (fd < 0)
+		return differs(r, "map %s of job %u: %s\n", map, job, strerror(-fd));
+	for (unsigned int i = 0; i < n && same; i++)
+		if (bpf_map_lookup_elem(fd, &i, value) ||
+		    memcmp(value, (const uint8_t *)want + i * size, size))
+			same = differs(r, "%s of job %u: entry %u differs\n", map, job, i);
+	close(fd);
+	return same;
+}
+
+static bool same_ring(struct rig *r, unsigned int job)
+{
+	struct oracle_job *j = &r->o.job[job];
+	const struct saina_job_conf *c = &j->conf;
+	int32_t sums[SAINA_ELEMS_MAX];
+	struct saina_slot_meta got;
+
+	for (uint32_t s = 0; s < c->segments; s++) {
+		for (uint32_t i = 0; i < c->ring; i++) {
+			const struct oracle_slot *e = &j->ring[(size_t)s * c->ring + i];
+			int err;
+
+			if (e->meta.state != SAINA_SLOT_DONE) {
+				if (saina_dp_result(r->dp, job, s, i, &got, sums) != -ENOENT)
+					return differs(r, "job %u segment %u: a result of round %u\n",
+						       job, s, i);
+				continue;
+			}
+			err = saina_dp_result(r->dp, job, s, e->meta.round, &got, sums);
+			if (err)
+				return differs(r, "job %u: no result of segment %u round %u: %s\n",
+					       job, s, e->meta.round, strerror(-err));
+			if (!same_meta(r, "ring entry", i, &e->meta, &got))
+				return false;
+			if (memcmp(sums, e->sum, 4 * c->payload))
+				return differs(r, "job %u segment %u round %u: other sums\n", job, s,
+					       e->meta.round);
+		}
+	}
+	return true;
+}
+
+bool rig_check_job(struct rig *r, unsigned int job, bool deep)
+{
+	struct oracle_job *j = &r->o.job[job];
+	bool same;
+
+	r->diff[0] = 0;
+	same = same_rt(r, job);
+	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++)
+		if (j->conf.worker[w].flags & SAINA_BIND_BOUND)
+			same &= same_counters(r, job, w, &j->wcount[w]);
+	same &= same_slots(r, job);
+	if (same && deep)
+		same = same_array(r, "saina_counted", job, j->conf.segments, j->last,
+				  sizeof(*j->last)) &&
+		       same_array(r, "saina_signs", job, j->conf.segments * j->conf.sign_words,
+				  j->signs, sizeof(*j->signs)) &&
+		       same_ring(r, job);
+	return same;
+}

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Random traces through the real XDP program and through the oracle at once.
+ *
+ *   worlds of 1..4 jobs --> channel --> frame --+--> BPF_PROG_TEST_RUN --+-- same?
+ *   foreign, malformed, hostile frames ---------+--> oracle -------------+
+ *          ^                                                             |
+ *          +---------------------- answers, ledger <---------------------+
+ *
+ * Verdict and answer are compared at each packet, events and relayed answers
+ * every few dozen, counters, rt and open slots every few thousand, all other
+ * state at the end of an episode.  An episode is one seed; the same seed is
+ * the same trace.
+ */
+#include <argp.h>
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include "lib/tap.h"
+#include "strange.h"
+
+#define EPISODE		100000	/* packets */
+
+static struct {
+	uint64_t seed;
+	uint64_t packets;
+	uint64_t check_every;
+	bool verbose, counters;
+} opt = { .seed = 1, .packets = 10000000, .check_every = 5000 };
+
+static const struct argp_option options[] = {
+	{ "seed", 's', "N", 0, "first seed; each episode takes the next (default 1)", 0 },
+	{ "packets", 'p', "N", 0, "packets in all (default 10 million)", 0 },
+	{ "check-every", 'c', "N", 0, "packets between comparisons of state (default 5000)", 0 },
+	{ "counters", 'n', NULL, 0, "print how often each counter was hit", 0 },
+	{ "verbose", 'v', NULL, 0, "print every packet", 0 },
+	{ }
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	char *end = arg;
+
+	switch (key) {
+	case 's':
+		opt.seed = strtoull(arg, &end, 0);
+		break;
+	case 'p':
+		opt.packets = strtoull(arg, &end, 0);
+		break;
+	case 'c':
+		opt.check_every = strtoull(arg, &end, 0);
+		if (!opt.check_every)
+			argp_error(state, "--check-every must be 1 or more");
+		break;
+	case 'n':
+		opt.counters = true;
+		break;
+	case 'v':
+		opt.verbose = true;
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	if (arg && *end)
+		argp_error(state, "'%s' is not a number", arg);
+	return 0;
+}
+
+static struct {
+	struct rig rig;
+	struct world world;
+	struct strange strange;
+	char what[256];
+	uint64_t seed, at;		/* of the episode, packet in it */
+	uint64_t counter[SAINA_C_N];	/* over all episodes */
+	uint64_t results, contributions, swaps, stuck;
+	unsigned int jobs;
+} t;
+
+static const unsigned int sizes[6] = { 64, 128, 256, 352, 1024, 2048 };
+
+static bool fail(const char *where, const char *why)
+{
+	tap_note("seed %llu, packet %llu (%s), %s:", (unsigned long long)t.seed,
+		 (unsigned long long)t.at, t.what, where);
+	for (const char *line = why; *line;) {
+		int n = strcspn(line, "\n");
+
+		tap_note("  %.*s", n, line);
+		line += n + (line[n] == '\n');
+	}
+	tap_note("replay: trace_test --seed %llu --packets %llu --check-every 1",
+		 (unsigned long long)t.seed, (unsigned long long)t.at);
+	return false;
+}
+
+static bool check_state(bool deep)
+{
+	struct rig *r = &t.rig;
+
+	if (!rig_drain(r))
+		return fail("events", r->diff);
+	if (!rig_check_global(r))
+		return fail("state", r->diff);
+	for (unsigned int i = 0; i < WORLD_JOBS; i++)
+		if (t.world.job[i].present &&
+		    !rig_check_job(r, t.world.job[i].conf.job, deep))
+			return fail("state", r->diff);
+	return true;
+}
+
+static bool packet(const uint8_t *frame, unsigned int len, unsigned int ifindex)
+{
+	struct rig *r = &t.rig;
+	bool same;
+
+	t.at++;
+	/* now and then a frame lies in pieces, cut anywhere behind its headers */
+	r->linear = rng_chance(&t.world.rng, 50) ? rng_range(&t.world.rng, FRAME_PAYLOAD, 1600) : 0;
+	same = rig_packet(r, frame, len, ifindex);
+	if (opt.verbose)
+		tap_note("%llu %s: %s", (unsigned long long)t.at, t.what,
+			 r->want.verdict == ORACLE_PASS ? "pass" :
+			 r->want.reason >= 0 ? saina_counter_info[r->want.reason].name :
+			 r->want.answer == SAINA_MSG_STALE ? "STALE" :
+			 r->want.answer ? "answer" : "consumed");
+	if (!same) {
+		char diff[sizeof(r->diff)];
+
+		strcpy(diff, r->diff);
+		fail("program and oracle differ", diff);
+		/* the counters usually say what the program thought of it */
+		check_state(false);
+		return false;
+	}
+	if (!world_answer(&t.world))
+		return fail("conservation", t.world.error);
+	if (t.at % opt.check_every == 0)
+		return check_state(false);
+	return true;
+}
+
+/* A snapshot whose state is not there (yet, or any more). */
+static bool torn_job(void)
+{
+	struct sim_job *j = &t.world.job[0];
+	struct strange *s = &t.strange;
+	struct message m = { .type = SAINA_MSG_GRAD, .job = j->conf.job,
+			     .session = j->conf.worker[0].session };
+	bool ok;
+
+	j->conf.generation ^= 0x80000000;
+	rig_job_poke(&t.rig, &j->conf);
+	s->len = world_frame(&t.world, &m, s->frame);
+	snprintf(t.what, sizeof(t.what), "job with another generation");
+	ok = packet(s->frame, s->len, j->conf.worker[0].ifindex);
+	j->conf.generation ^= 0x80000000;
+	rig_job_poke(&t.rig, &j->conf);
+	return ok;
+}
+
+static bool step(void)
+{
+	struct world *w = &t.world;
+	struct strange *s = &t.strange;
+	unsigned int dice = rng_below(&w->rng, 10000);
+	struct message m;
+
+	if (dice < 200) {
+		strange_foreign(w, s);
+		snprintf(t.what, sizeof(t.what), "%s", s->what);
+		return packet(s->frame, s->len, s->ifindex);
+	}
+	if (dice < 900) {
+		strange_hostile(w, s);
+		snprintf(t.what, sizeof(t.what), "%s", s->what);
+		return packet(s->frame, s->len, s->ifindex);
+	}
+	if (dice < 940)
+		return !world_happens(w) || fail("publish", t.rig.diff);
+	if (dice < 942)
+		return torn_job();
+	if (w->paused && dice < 1100)
+		return !world_resume(w) || fail("publish", t.rig.diff);
+	if (!world_next(w, &m))
+		return true;
+	snprintf(t.what, sizeof(t.what), "job %u worker %u type %u round %u segment %u%s", m.job,
+		 m.worker, m.type, m.round, m.segment, m.lie ? " (a lie)" : "");
+	s->len = world_frame(w, &m, s->frame);
+	s->ifindex = 1;
+	if (world_job(w, m.job)) {
+		s->ifindex = world_job(w, m.job)->conf.worker[m.worker].ifindex;
+		if (!s->ifindex)
+			s->ifindex = 1;
+	}
+	return packet(s->frame, s->len, s->ifindex);
+}
+
+/* What the end of an episode must be like, whatever happened in it. */
+static bool audit(void)
+{
+	struct rig *r = &t.rig;
+	bool ok = check_state(true);
+
+	for (unsigned int i = 0; ok && i < WORLD_JOBS; i++) {
+		struct sim_job *j = &t.world.job[i];
+		const struct oracle_job *oj = &r->o.job[j->conf.job];
+		uint64_t counted = 0, open = 0, made = 0;
+		struct saina_job_rt rt;
+
+		if (!j->present)
+			continue;
+		if (saina_dp_job_rt(r->dp, j->conf.job, &rt) || rt.policy_mix)
+			return fail("policy_mix", "a slot saw two policies");
+		for (unsigned int w = 0; w < j->workers; w++) {
+			struct saina_counters c;
+
+			if (saina_dp_counters(r->dp, j->conf.job, w, &c))
+				return fail("counters", saina_dp_error(r->dp));
+			counted += c.c[SAINA_C_STORED] + c.c[SAINA_C_ADDED];
+			made += c.c[SAINA_C_COMPLETED];
+			for (int n = 0; n < SAINA_C_N; n++)
+				t.counter[n] += c.c[n];
+		}
+		for (unsigned int n = 0; n < j->conf.pool; n++)
+			if (oj->hot[n].meta.state == SAINA_SLOT_OPEN)
+				open += oj->hot[n].meta.count;
+		/* each gradient counted is in one result or in one open slot */
+		if (counted != j->ledger.contributions + open || made != j->ledger.results)
+			return fail("conservation", "gradients counted in are not those in results");
+		t.results += j->ledger.results;
+		t.contributions += j->ledger.contributions;
+		t.swaps += rt.policy_swaps;
+		t.jobs++;
+	}
+	t.stuck += t.world.stuck;
+	for (unsigned int i = 0; ok && i < r->o.learned_n; i++) {
+		const struct oracle_learned *l = &r->o.learned[i];
+		struct saina_place p;
+
+		if (saina_dp_learned(r->dp, l->ip, l->udp_port, &p) ||
+		    p.ifindex != l->place.ifindex || memcmp(p.mac, l->place.mac, 6))
+			return fail("learned", "the place of a JOIN's sender is not what was seen");
+	}
+	r->o.learned_n = 0;
+	return ok;
+}
+
+static bool injected_loss(struct rig *r, bool on)
+{
+	for (int i = 1; i < RIG_PORTS; i++) {
+		struct saina_port_conf c = {}, got;
+
+		if (on) {
+			c.loss_in = 0x10000000u + rng_below(&t.world.rng, 0x10000000);
+			c.seed = rng_u64(&t.world.rng);
+		} else if (!saina_dp_port_get(r->dp, r->port[i], &got) &&
+			   got.drawn_in != r->o.port[r->port[i]].drawn_in) {
+			return fail("injected loss", "other numbers drawn");
+		}
+		if (rig_port(r, r->port[i], &c))
+			return fail("port_set", saina_dp_error(r->dp));
+	}
+	return true;
+}
+
+static bool episode(uint64_t seed, uint64_t packets)
+{
+	static const unsigned int payload_dice[] = { 0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 4, 5 };
+	struct world *w = &t.world;
+	unsigned int jobs, number;
+	uint64_t before = t.rig.packets, global[SAINA_C_N];
+	bool ok = true, lossy;
+
+	t.seed = seed;
+	t.at = 0;
+	snprintf(t.what, sizeof(t.what), "start");
+	memcpy(global, t.rig.o.gcount.c, sizeof(global));
+	world_init(w, &t.rig, seed);
+	lossy = rng_chance(&w->rng, 200);
+	jobs = rng_chance(&w->rng, 500) ? 1 : rng_range(&w->rng, 2, WORLD_JOBS);
+	number = rng_below(&w->rng, SAINA_JOBS_MAX);
+	for (unsigned int i = 0; i < jobs && ok; i++) {
+		unsigned int size = payload_dice[rng_below(&w->rng, 16)];
+
+		/* see to it that every size has its turn */
+		if (!i && seed % 4 == 0)
+			size = seed / 4 % 6;
+		ok = !world_job_new(w, i, (number + i * 37) % SAINA_JOBS_MAX, sizes[size]);
+	}
+	if (!ok)
+		return fail("publish", t.rig.diff);
+	if (lossy)
+		ok = injected_loss(&t.rig, true);
+	/* a turn in which nothing arrives is no packet, so bound the turns, too */
+	for (uint64_t turn = 0; ok && t.rig.packets - before < packets && turn < 4 * packets; turn++) {
+		ok = step();
+		if (ok && turn % 1000 == 999 && world_unstick(w))
+			ok = fail("publish", t.rig.diff);
+	}
+	ok = ok && audit();
+	for (int n = 0; n < SAINA_C_N; n++)
+		t.counter[n] += t.rig.o.gcount.c[n] - global[n];
+	if (lossy)
+		ok = injected_loss(&t.rig, false) && ok;
+	world_exit(w);
+	return ok;
+}
+
+/* Every reason to drop or answer must have had its turn, or the test is blind. */
+static void coverage(void)
+{
+	char missing[512] = "";
+
+	for (int n = 0; n < SAINA_C_N; n++) {
+		switch (n) {
+		case SAINA_C_ROUND_OLD:		/* reserved */
+		case SAINA_C_NO_MEMORY:		/* defects_test */
+		case SAINA_C_INJECTED_OUT:	/* happens behind what TEST_RUN runs */
+		case SAINA_C_DELAYED:
+			continue;
+		}
+		if (!t.counter[n]) {
+			strcat(missing, " ");
+			strcat(missing, saina_counter_info[n].name);
+		}
+		if (opt.counters)
+			tap_note("%-14s %llu", saina_counter_info[n].name,
+				 (unsigned long long)t.counter[n]);
+	}
+	tap_ok(!missing[0], "every counter was hit%s%s", missing[0] ? ", but not:" : "", missing);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct argp argp = { options, parse, NULL,
+		"Random traces through the XDP program and the oracle, compared bit for bit.",
+		NULL, NULL, NULL };
+	uint64_t seed, episodes = 0;
+	struct timespec t0, t1;
+	bool ok = true;
+
+	argp_parse(&argp, argc, argv, 0, NULL, NULL);
+	rig_open(&t.rig);
+	clock_gettime(CLOCK_MONOTONIC, &t0);
+	for (seed = opt.seed; ok && t.rig.packets < opt.packets; seed++, episodes++) {
+		uint64_t left = opt.packets - t.rig.packets;
+
+		ok = episode(seed, left < EPISODE ? left : EPISODE);
+	}
+	clock_gettime(CLOCK_MONOTONIC, &t1);
+
+	tap_ok(ok, "program and oracle agree: %llu packets, seeds %llu to %llu",
+	       (unsigned long long)t.rig.packets, (unsigned long long)opt.seed,
+	       (unsigned long long)seed - 1);
+	tap_note("%u jobs, %llu results of %llu gradients, %llu policies adopted, %llu jobs restarted",
+		 t.jobs, (unsigned long long)t.results, (unsigned long long)t.contributions,
+		 (unsigned long long)t.swaps, (unsigned long long)t.stuck);
+	tap_note("%.0f s, %.2f us a packet%s", t1.tv_sec - t0.tv_sec + (t1.tv_nsec - t0.tv_nsec) / 1e9,
+		 ((t1.tv_sec - t0.tv_sec) * 1e6 + (t1.tv_nsec - t0.tv_nsec) / 1e3) / t.rig.packets,
+		 t.rig.no_linear ? "; this kernel does not cut frames at will" : "");
+	if (ok && opt.packets >= 1000000) {
+		coverage();
+		tap_ok(t.results > opt.packets / 1000 && t.swaps > opt.packets / 20000,
+		       "the traces got somewhere: %llu results, %llu policies",
+		       (unsigned long long)t.results, (unsigned long long)t.swaps);
+	}
+	rig_close(&t.rig);
+	return tap_done();
+}

@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "world.h"
+
+static int32_t values[WORLD_VALUES + SAINA_ELEMS_MAX];
+
+static const unsigned int ports_of_workers[] = { 0, 0, 0, 1, 2 };
+
+void world_init(struct world *w, struct rig *rig, uint64_t seed)
+{
+	struct rng r;
+
+	if (!values[0]) {
+		rng_seed(&r, 1);
+		for (unsigned int i = 0; i < WORLD_VALUES + SAINA_ELEMS_MAX; i++)
+			values[i] = rng_u64(&r) >> rng_below(&r, 32);
+		values[0] |= 1;
+	}
+	memset(w, 0, sizeof(*w));
+	w->rig = rig;
+	rng_seed(&w->rng, seed);
+	w->loss_up = rng_below(&w->rng, 3) * 80;
+	w->loss_down = rng_below(&w->rng, 3) * 80;
+	w->dup = rng_below(&w->rng, 100);
+	w->hold = rng_below(&w->rng, 60);
+}
+
+void world_exit(struct world *w)
+{
+	for (unsigned int i = 0; i < WORLD_JOBS; i++)
+		if (w->job[i].present)
+			world_job_del(w, i);
+}
+
+struct sim_job *world_job(struct world *w, unsigned int number)
+{
+	for (unsigned int i = 0; i < WORLD_JOBS; i++)
+		if (w->job[i].present && w->job[i].conf.job == number)
+			return &w->job[i];
+	return NULL;
+}
+
+static const struct saina_job_rt *rt_of(const struct sim_job *j)
+{
+	return &j->world->rig->o.job[j->conf.job].rt;
+}
+
+const int32_t *world_value(void *job, unsigned int worker, uint32_t round, uint32_t segment,
+			   int lie)
+{
+	struct sim_job *j = job;
+	uint64_t x = j->value_seed ^ (uint64_t)segment << 40 ^ (uint64_t)worker << 32;
+
+	if (lie && j->liar != (int)worker)
+		return NULL;
+	x ^= j->steady ? round >> 3 : round;
+	if (lie)
+		x = ~x;
+	return values + (rng_mix(x) & (WORLD_VALUES - 1));
+}
+
+int8_t world_exponent(uint32_t round, uint32_t segment)
+{
+	return (int)((round * 7 + segment) % 200) - 100;
+}
+
+/* Asks for another policy. */
+static void new_policy(struct world *w, struct sim_job *j)
+{
+	struct saina_policy old = j->conf.policy, *p = &j->conf.policy;
+	struct rng *r = &w->rng;
+	unsigned int n = j->workers;
+
+	memset(p, 0, sizeof(*p));
+	p->seq = old.seq + 1;
+	p->late = rng_chance(r, 700) ? SAINA_LATE_RESIDUAL : SAINA_LATE_DROP;
+	switch (rng_below(r, 4)) {
+	case 0:
+		p->mode = SAINA_POLICY_BSP;
+		return;
+	case 1:
+		p->mode = SAINA_POLICY_FASTEST;
+		p->k = rng_range(r, 1, n);
+		return;
+	}
+	p->mode = SAINA_POLICY_SFCD;
+	p->k = rng_range(r, 1, n);
+	p->k_min = rng_chance(r, 500) ? 1 : rng_range(r, 1, p->k);
+	p->k_max = rng_chance(r, 500) ? 0 : rng_range(r, p->k, n);
+	p->s_th = rng_chance(r, 500) ? 500 : rng_range(r, 1, 700);
+	p->c_th = rng_range(r, 1, 5);
+	p->stride = 1 << rng_below(r, 7);
+	if (rng_chance(r, 200))
+		p->flags |= SAINA_POLICY_F_CTH_K;
+	if (rng_chance(r, 300)) {
+		p->flags |= SAINA_POLICY_F_PARITY;
+		p->stride = 32;
+	}
+	/* now and then the same again but for one thing or two */
+	if (old.mode == SAINA_POLICY_SFCD && rng_chance(r, 500)) {
+		p->k = old.k;
+		p->k_min = old.k_min;
+		p->k_max = old.k_max;
+		if (rng_chance(r, 700)) {
+			p->stride = old.stride;
+			p->flags = old.flags;
+		}
+	}
+}
+
+/* Where a worker that (re)joins begins. */
+static void worker_begin(struct world *w, struct sim_job *j, unsigned int i)
+{
+	struct sim_worker *s = &j->worker[i];
+	uint32_t next = rt_of(j)->next_round;
+
+	memset(s, 0, sizeof(*s));
+	s->alive = true;
+	s->round = next > j->first_round ? next - rng_below(&w->rng, 2) : next;
+}
+
+int world_job_new(struct world *w, unsigned int i, unsigned int number, unsigned int payload)
+{
+	static uint32_t generation;
+	struct sim_job *j = &w->job[i];
+	struct saina_job_conf *c = &j->conf;
+	struct rng *r = &w->rng;
+	unsigned int most = payload > 352 ? 24 : payload > 128 ? 96 : WORLD_SEGMENTS;
+	int err;
+
+	memset(j, 0, sizeof(*j));
+	j->world = w;
+	j->workers = rng_chance(r, 200) ? rng_range(r, 1, 64) : rng_range(r, 1, 12);
+	j->first_round = rng_chance(r, 300) ? rng_below(r, 100000) : 0;
+	j->value_seed = rng_u64(r);
+	j->steady = rng_chance(r, 400);
+	j->liar = rng_chance(r, 500) ? (int)rng_below(r, j->workers) : -1;
+	j->sessions = rng_u64(r);
+	j->seen_at = w->rig->packets;
+
+	c->generation = ++generation;
+	c->job = number;
+	c->state = SAINA_JOB_RUNNING;
+	c->elem = SAINA_ELEM_INT32;
+	c->payload = payload;
+	c->segments = rng_chance(r, 150) ? 1 : rng_range(r, 1, rng_chance(r, 300) ? most : 20);
+	c->pool = 1 << rng_below(r, 8);
+	c->ring = 2 << rng_below(r, 4);
+	c->lock_base = rng_below(r, SAINA_LOCKS);
+	c->sign_words = SAINA_SIGN_WORDS(payload, 1);
+	c->group = rig_group(number);
+	for (unsigned int n = 0; n < j->workers; n++) {
+		rig_bind(w->rig, c, n, ports_of_workers[rng_below(r, 5)], ++j->sessions);
+		c->active |= 1ull << n;
+		if (rng_chance(r, 30))
+			c->relay |= 1ull << n;
+	}
+	for (unsigned int n = 0; n < j->workers; n++)
+		if (c->relay >> n & 1)
+			c->worker[n].flags |= SAINA_BIND_RELAY;
+	new_policy(w, j);
+	err = rig_job(w->rig, c, j->first_round);
+	if (err)
+		return err;
+	j->present = true;
+	ledger_init(&j->ledger, payload, c->segments, j->first_round, world_value, j);
+	for (unsigned int n = 0; n < j->workers; n++)
+		worker_begin(w, j, n);
+	return 0;
+}
+
+int world_job_del(struct world *w, unsigned int i)
+{
+	ledger_exit(&w->job[i].ledger);
+	w->job[i].present = false;
+	return rig_job_remove(w->rig, w->job[i].conf.job);
+}
+
+static bool test_bit(const uint64_t *map, uint32_t i)
+{
+	return map[i / 64] >> (i % 64) & 1;
+}
+
+static void set_bit(uint64_t *map, uint32_t i)
+{
+	map[i / 64] |= 1ull << (i % 64);
+}
+
+static void emit(struct world *w, struct sim_job *j, unsigned int worker, int type,
+		 uint32_t segment, bool again)
+{
+	struct sim_worker *s = &j->worker[worker];
+	struct message *m;
+
+	if (w->in_flight == WORLD_FLIGHT)
+		return;
+	m = &w->flight[w->in_flight++];
+	memset(m, 0, sizeof(*m));
+	m->job = j->conf.job;
+	m->worker = worker;
+	m->type = type;
+	m->flags = again ? SAINA_F_RETRANSMIT : 0;
+	m->exponent = world_exponent(s->round, segment);
+	m->session = j->conf.worker[worker].session;
+	m->round = s->round;
+	m->segment = segment;
+	m->lie = type == SAINA_MSG_GRAD && j->liar == (int)worker && rng_chance(&w->rng, 300);
+}
+
+static void next_round(struct world *w, struct sim_job *j, struct sim_worker *s, uint32_t round)
+{
+	s->round = round;
+	s->got_n = 0;
+	s->idle = 0;
+	memset(s->got, 0, sizeof(s->got));
+	memset(s->sent, 0, sizeof(s->sent));
+	if (rng_chance(&w->rng, 150))	/* it straggles */
+		s->stall = rng_below(&w->rng, 8 * j->conf.segments + 8);
+}
+
+/* A worker's turn: sends what its window lets it, some of it again. */
+static void worker_turn(struct world *w, struct sim_job *j, unsigned int i)
+{
+	struct sim_worker *s = &j->worker[i];
+	const struct saina_job_conf *c = &j->conf;
+	unsigned int burst = 16;
+
+	if (!s->alive)
+		return;
+	if (s->stall) {
+		s->stall--;
+		return;
+	}
+	if (s->got_n == c->segments)
+		next_round(w, j, s, s->round + 1);
+	/* waits for a round that nobody makes any more: asks for the one before */
+	if (++s->idle > 60 && rt_of(j)->next_round > j->first_round)
+		next_round(w, j, s, rt_of(j)->next_round - 1);
+	if (rng_chance(&w->rng, 5))
+		emit(w, j, i, SAINA_MSG_PROBE, 0, false);
+	for (uint32_t seg = 0; seg < c->segments && burst; seg++) {
+		if (test_bit(s->got, seg) ||
+		    (seg >= c->pool && !test_bit(s->got, seg - c->pool)))
+			continue;
+		if (!test_bit(s->sent, seg)) {
+			set_bit(s->sent, seg);
+			emit(w, j, i, SAINA_MSG_GRAD, seg, false);
+			burst--;
+		} else if (rng_chance(&w->rng, 150)) {
+			emit(w, j, i, rng_chance(&w->rng, 250) ? SAINA_MSG_PULL : SAINA_MSG_GRAD,
+			     seg, true);
+			burst--;
+		}
+	}
+}
+
+/* Everybody alive has a turn, in a random order of beginning. */
+static void turns(struct world *w)
+{
+	for (unsigned int i = 0; i < WORLD_JOBS; i++) {
+		struct sim_job *j = &w->job[i];
+		unsigned int first;
+
+		if (!j->present)
+			continue;
+		first = rng_below(&w->rng, j->workers);
+		for (unsigned int n = 0; n < j->workers; n++)
+			worker_turn(w, j, (first + n) % j->workers);
+	}
+}
+
+bool world_next(struct world *w, struct message *m)
+{
+	unsigned int i;
+
+	if (w->in_attic && rng_chance(&w->rng, 15)) {
+		*m = w->attic[rng_below(&w->rng, w->in_attic)];
+		return true;
+	}
+	if (w->in_flight < 16)
+		turns(w);
+	if (!w->in_flight)
+		return false;
+	i = rng_below(&w->rng, w->in_flight);
+	*m = w->flight[i];
+	if (rng_chance(&w->rng, w->dup))
+		return true;		/* and it comes again */
+	w->flight[i] = w->flight[--w->in_flight];
+	if (rng_chance(&w->rng, w->hold)) {
+		i = w->in_attic < WORLD_ATTIC ? w->in_attic++ : rng_below(&w->rng, WORLD_ATTIC);
+		w->attic[i] = *m;
+		return false;
+	}
+	return !rng_chance(&w->rng, w->loss_up);
+}
+
+unsigned int world_frame(struct world *w, const struct message *m, uint8_t *frame)
+{
+	struct sim_job *j = world_job(w, m->job);
+	struct saina_hdr h = {
+		.version = SAINA_PROTO_VERSION,
+		.type = m->type,
+		.flags = m->flags,
+		.elem = SAINA_ELEM_INT32,
+		.job = m->job,
+		.session = m->session,
+		.round = m->round,
+		.segment = m->segment,
+		.worker = m->worker,
+		.exponent = m->exponent,
+	};
+	const void *payload = values;
+
+	if (!j)		/* its job is gone: it arrives all the same */
+		return frame_make(frame, &w->rig->g, &(struct saina_binding){}, &h, NULL, 0);
+	if (m->type != SAINA_MSG_PROBE)
+		h.count = j->conf.payload;
+	if (m->type == SAINA_MSG_GRAD)
+		payload = world_value(j, m->worker, m->round, m->segment, m->lie);
+	return frame_make(frame, &w->rig->g, &j->conf.worker[m->worker], &h,
+			  payload ? payload : values, 4 * h.count);
+}
+
+static void hear(struct world *w, struct sim_job *j, unsigned int i, const struct saina_hdr *h)
+{
+	struct sim_worker *s = &j->worker[i];
+
+	if (!s->alive || rng_chance(&w->rng, w->loss_down))
+		return;
+	if (h->type == SAINA_MSG_STALE && h->round == s->round) {
+		next_round(w, j, s, h->slot_round - (h->slot_round > j->first_round &&
+						     rng_chance(&w->rng, 800)));
+	} else if (h->type == SAINA_MSG_RESULT && h->round >= s->round) {
+		if (h->round > s->round)
+			next_round(w, j, s, h->round);
+		if (!test_bit(s->got, h->segment)) {
+			set_bit(s->got, h->segment);
+			s->got_n++;
+			s->idle = 0;
+		}
+	}
+}
+
+bool world_answer(struct world *w)
+{
+	const struct oracle_out *out = &w->rig->want;
+	const uint8_t *frame = out->verdict == ORACLE_REDIRECT ? w->rig->got : out->frame;
+	uint64_t to = out->to | out->relayed;
+	struct sim_job *j;
+	struct saina_hdr h;
+
+	if (!to)
+		return true;
+	memcpy(&h, frame + FRAME_HDR, sizeof(h));
+	j = world_job(w, h.job);
+	if (!j)
+		return true;
+	if (!ledger_answer(&j->ledger, &h, frame + FRAME_PAYLOAD)) {
+		snprintf(w->error, sizeof(w->error), "ledger of job %u: %s", h.job,
+			 j->ledger.error);
+		return false;
+	}
+	for (unsigned int i = 0; i < j->workers; i++)
+		if (to >> i & 1)
+			hear(w, j, i, &h);
+	return true;
+}
+
+/* A change is in force either at once, or the way the agent does it. */
+static int publish(struct world *w, struct sim_job *j)
+{
+	if (rng_chance(&w->rng, 20))
+		return rig_job(w->rig, &j->conf, 0);
+	return rig_job_poke(w->rig, &j->conf);
+}
+
+static void death_or_birth(struct world *w, struct sim_job *j)
+{
+	struct saina_job_conf *c = &j->conf;
+	unsigned int i = rng_below(&w->rng, j->workers);
+
+	if (c->active >> i & 1) {
+		if (!(c->active & (c->active - 1)))
+			return;		/* the last one lives */
+		c->active &= ~(1ull << i);
+		j->worker[i].alive = false;
+	} else {
+		c->active |= 1ull << i;
+		c->worker[i].session = ++j->sessions;
+		worker_begin(w, j, i);
+	}
+}
+
+int world_happens(struct world *w)
+{
+	struct sim_job *j = &w->job[rng_below(&w->rng, WORLD_JOBS)];
+
+	if (!j->present)
+		return 0;
+	if (j->conf.state != SAINA_JOB_RUNNING)
+		return 0;
+	switch (rng_below(&w->rng, 8)) {
+	case 0 ... 3:
+		death_or_birth(w, j);
+		break;
+	case 4 ... 6:
+		new_policy(w, j);
+		break;
+	case 7:
+		if (w->paused)
+			return 0;
+		j->conf.state = rng_chance(&w->rng, 500) ? SAINA_JOB_FORMING : SAINA_JOB_STOPPED;
+		w->paused = j;
+		break;
+	}
+	return publish(w, j);
+}
+
+int world_resume(struct world *w)
+{
+	struct sim_job *j = w->paused;
+
+	w->paused = NULL;
+	if (!j || !j->present)
+		return 0;
+	j->conf.state = SAINA_JOB_RUNNING;
+	return publish(w, j);
+}
+
+int world_unstick(struct world *w)
+{
+	for (unsigned int i = 0; i < WORLD_JOBS; i++) {
+		struct sim_job *j = &w->job[i];
+		unsigned int number = j->conf.job, payload = j->conf.payload;
+		int err;
+
+		if (!j->present)
+			continue;
+		if (j->ledger.results != j->results_seen) {
+			j->results_seen = j->ledger.results;
+			j->seen_at = w->rig->packets;
+		}
+		if (w->rig->packets - j->seen_at < 20000)
+			continue;
+		w->stuck++;
+		ledger_exit(&j->ledger);
+		oracle_job_remove(&w->rig->o, number);
+		err = world_job_new(w, i, number, payload);
+		if (err)
+			return err;
+	}
+	return 0;
+}
