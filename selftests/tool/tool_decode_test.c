@@ -108,6 +108,15 @@ static void objects(void)
 	}
 	tap_ok(saina_ctl_decode(nlh, &saina_ctl_job_class, &o) == -EBADMSG,
 	       "a number of the wrong width is refused");
+	nlh = double_msg(buf, NULL, SAINA_CMD_STATS_GET);
+	{
+		struct nlattr *n = mnl_attr_nest_start(nlh, SAINA_A_STATS);
+
+		mnl_attr_put(nlh, SAINA_A_STATS_COUNTERS, 12, "123456789ab");
+		mnl_attr_nest_end(nlh, n);
+	}
+	tap_ok(saina_ctl_decode(nlh, &saina_ctl_stats_class, &o) == -EBADMSG,
+	       "half a counter is refused");
 	nlh = double_msg(buf, NULL, SAINA_CMD_JOB_GET);
 	{
 		struct nlattr *n = mnl_attr_nest_start(nlh, SAINA_A_JOB);
@@ -376,6 +385,21 @@ static void transport(void)
 	tap_ok(!ret && !n && !saina_ctl_next(ctl, 0, count_cb, &n) && n == 1,
 	       "notifications are kept during a call");
 	tap_ok(saina_ctl_next(ctl, 0, count_cb, &n) == -ETIMEDOUT, "no more: -ETIMEDOUT");
+
+	/* sentences longer than any place for them, an offset behind the request */
+	{
+		char text[600];
+
+		memset(text, 'y', sizeof(text) - 1);
+		text[sizeof(text) - 1] = 0;
+		req = saina_ctl_msg(ctl, SAINA_CMD_JOB_DEL, 0);
+		double_refuse(peer, req, 22, text, req->nlmsg_len - 2, 0, 0);
+		ret = saina_ctl_call(ctl, req, count_cb, &n);
+		tap_ok(ret == -22 && strspn(saina_ctl_error(ctl), "y") > 200 &&
+			       strlen(saina_ctl_error(ctl)) < sizeof(ctl->error) &&
+			       !saina_ctl_error_attr(ctl),
+		       "a sentence of 599 characters is cut, an impossible offset ignored");
+	}
 
 	/* an interrupted dump is not given out as whole */
 	req = saina_ctl_msg(ctl, SAINA_CMD_JOB_GET, 1);
