@@ -64,7 +64,8 @@ struct job_aux {
 struct jobs {
 	struct saina_core *core;
 	struct job_aux *aux[SAINA_JOBS_MAX];
-	bool changed;		/* state.c has something to save */
+	bool changed;		/* agent_settle() has something to do */
+	bool unsaved;		/* ... saving the state among it */
 };
 
 int jobs_init(struct agent *a);
@@ -82,8 +83,6 @@ int jobs_worker_end(struct agent *a, const struct saina_job *job, int w, int sta
 /* runtime.c */
 struct runtime {
 	int lock;
-	bool made_dir;
-	bool made_pin_dir;
 	char mounted[256];	/* bpffs mounted here by us (or an earlier us) */
 };
 

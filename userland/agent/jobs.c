@@ -49,7 +49,7 @@ static void jobs_notify(void *ctx, int cmd, const struct saina_job *job, int wor
 	struct agent *a = ctx;
 	struct msg m;
 
-	a->jobs.changed = true;
+	a->jobs.changed = a->jobs.unsaved = true;
 	if (cmd == SAINA_CMD_JOB_NTF && a->jobs.aux[job->id])
 		a->jobs.aux[job->id]->status_due = true;
 	if (cmd == SAINA_CMD_JOB_DEL_NTF) {

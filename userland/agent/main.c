@@ -129,7 +129,9 @@ void agent_settle(struct agent *a)
 
 	if (!a->jobs.changed)
 		return;
-	state_save(a);
+	a->jobs.changed = false;
+	if (a->jobs.unsaved)
+		state_save(a);
 	health_replan(a);
 	for (id = 0; (job = saina_core_job_next(a->jobs.core, id)); id = job->id + 1) {
 		if (!a->jobs.aux[job->id]->status_due)

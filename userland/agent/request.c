@@ -336,7 +336,7 @@ static int limits_set(struct request *rq)
 	ret = saina_core_limits_set(rq->a->jobs.core, &limits, &rq->err);
 	if (ret)
 		return ret;
-	rq->a->jobs.changed = true;
+	rq->a->jobs.changed = rq->a->jobs.unsaved = true;
 	agent_settle(rq->a);
 	return 0;
 }

@@ -31,6 +31,7 @@ static bool is_bpffs(const char *path)
 	return !statfs(path, &fs) && (unsigned long)fs.f_type == BPF_FS_MAGIC;
 }
 
+/* Nothing pinned here?  Each bpffs is born with two files of its own. */
 static bool is_empty(const char *path)
 {
 	DIR *dir = opendir(path);
@@ -40,13 +41,14 @@ static bool is_empty(const char *path)
 	if (!dir)
 		return false;
 	while (empty && (e = readdir(dir)))
-		empty = !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..");
+		empty = !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") ||
+			!strcmp(e->d_name, "maps.debug") || !strcmp(e->d_name, "progs.debug");
 	closedir(dir);
 	return empty;
 }
 
-/* mkdir -p; *made: the last one did not exist. */
-static int make_dirs(const char *path, mode_t mode, bool *made)
+/* mkdir -p; @mode is the last one's. */
+static int make_dirs(const char *path, mode_t mode)
 {
 	char buf[CONFIG_PATH_MAX], *at;
 
@@ -57,8 +59,7 @@ static int make_dirs(const char *path, mode_t mode, bool *made)
 			return -errno;
 		*at = '/';
 	}
-	*made = !mkdir(path, mode);
-	return !*made && errno != EEXIST ? -errno : 0;
+	return mkdir(path, mode) && errno != EEXIST ? -errno : 0;
 }
 
 static int mount_bpffs(struct agent *a, const char *where)
@@ -109,7 +110,6 @@ static int make_pin_dir(struct agent *a)
 {
 	const char *path = a->cfg.bpffs, *slash = strrchr(path, '/');
 	char parent[CONFIG_PATH_MAX];
-	bool made;
 	int ret;
 
 	recall_mount(a);
@@ -121,12 +121,11 @@ static int make_pin_dir(struct agent *a)
 		if (ret)
 			return ret;
 	}
-	ret = make_dirs(path, 0700, &made);
+	ret = make_dirs(path, 0700);
 	if (ret) {
 		log_error("bpffs: cannot make %s: %s", path, strerror(-ret));
 		return ret;
 	}
-	a->runtime.made_pin_dir = made;
 	return is_bpffs(path) ? 0 : mount_bpffs(a, path);
 }
 
@@ -135,7 +134,7 @@ int runtime_init(struct agent *a)
 	char buf[CONFIG_PATH_MAX + 16];
 	int ret;
 
-	ret = make_dirs(a->cfg.runtime_dir, 0755, &a->runtime.made_dir);
+	ret = make_dirs(a->cfg.runtime_dir, 0755);
 	if (ret) {
 		log_error("runtime_dir: cannot make %s: %s", a->cfg.runtime_dir, strerror(-ret));
 		return ret;

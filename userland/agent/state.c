@@ -122,7 +122,7 @@ int state_save(struct agent *a)
 	FILE *f = NULL;
 	int fd, ret;
 
-	a->jobs.changed = false;
+	a->jobs.unsaved = false;
 	runtime_path(a, "state.new", tmp, sizeof(tmp));
 	runtime_path(a, "state", path, sizeof(path));
 	fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
