@@ -1,1 +1,37 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
+#
+# libsaina: the worker library, shared and static.
+LIBSAINA_SRC	:= $(addprefix userland/lib/,handle.c socket.c join.c check.c recv.c send.c flow.c \
+		   round.c kept.c residual.c quant.c rto.c)
+LIBSAINA_OBJ	:= $(call objs,$(LIBSAINA_SRC))
+LIBSAINA_SO	:= libsaina.so.0
+
+# Always position independent, so that the static library can go into plugins.
+$(LIBSAINA_OBJ): SAINA_CFLAGS += -fPIC -fvisibility=hidden -pthread
+
+$(B)/libsaina.a: $(LIBSAINA_OBJ)
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+$(B)/$(LIBSAINA_SO): $(LIBSAINA_OBJ) userland/lib/libsaina.map
+	$(CC) -shared -Wl,-soname,$(LIBSAINA_SO) -Wl,--version-script=userland/lib/libsaina.map \
+		-Wl,-z,defs $(LDFLAGS) -o $@ $(LIBSAINA_OBJ) -pthread -lm
+
+$(B)/libsaina.so: $(B)/$(LIBSAINA_SO)
+	ln -sf $(LIBSAINA_SO) $@
+
+$(B)/saina.pc: userland/lib/saina.pc.in VERSION
+	@mkdir -p $(@D)
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' $< > $@
+
+ALL += $(B)/libsaina.a $(B)/libsaina.so $(B)/saina.pc
+
+install: install-lib
+install-lib: $(B)/libsaina.a $(B)/libsaina.so $(B)/saina.pc
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
+	install -m 644 $(B)/libsaina.a $(DESTDIR)$(PREFIX)/lib/
+	install -m 755 $(B)/$(LIBSAINA_SO) $(DESTDIR)$(PREFIX)/lib/
+	ln -sf $(LIBSAINA_SO) $(DESTDIR)$(PREFIX)/lib/libsaina.so
+	install -m 644 $(B)/saina.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/
+	install -m 644 userland/lib/saina.h $(DESTDIR)$(PREFIX)/include/
+.PHONY: install-lib

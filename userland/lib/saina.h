@@ -24,6 +24,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 struct saina;		/* a worker's handle on a job */
 struct saina_req;	/* an all-reduce in flight */
@@ -55,6 +56,9 @@ enum saina_result_op {
  *	0 = for ever
  * @log: called with one line of text worth showing, or NULL for stderr
  * @log_arg: first argument of @log
+ * @timeout_ms: calls fail with -ETIMEDOUT when nothing at all has been heard
+ *	from the aggregator for this long, 0 = default (60 s), -1 = never.  Being
+ *	made to wait by other workers is no reason: the agent answers heartbeats
  */
 struct saina_opts {
 	size_t		size;
@@ -71,11 +75,14 @@ struct saina_opts {
 	int		start_timeout_ms;
 	void		(*log)(void *arg, const char *line);
 	void		*log_arg;
+	int		timeout_ms;
 };
 
 /**
  * struct saina_job_info - what the job looks like from this worker
  * @relayed: results come by the slow path (saina_open() has said why)
+ * @next_round: that the aggregator will open next, as last heard; if it is more
+ *	than @round + 1, @round is decided already
  */
 struct saina_job_info {
 	size_t		size;
@@ -87,6 +94,7 @@ struct saina_job_info {
 	uint32_t	round;		/* the next this worker contributes to */
 	uint64_t	active;		/* mask of live workers, as last heard */
 	int		relayed;
+	uint32_t	next_round;
 };
 
 /**
@@ -147,6 +155,27 @@ struct saina_stats {
 	uint32_t	window;
 };
 
+#define SAINA_SEGMENT_DEGRADED	0x01	/* workers died: fewer than k */
+#define SAINA_SEGMENT_DROP_LATE	0x10	/* late gradients were dropped (late=drop) */
+
+/**
+ * struct saina_segment - who is in one segment of a result
+ * @mask: bit w: worker w was counted
+ * @contributors: bits in @mask
+ * @k: latched by the aggregator for this segment
+ * @exponent: the sums were gradient * 2^exponent (0 for int32)
+ * @policy: low 16 bits of the policy's sequence number
+ * @flags: SAINA_SEGMENT_*
+ */
+struct saina_segment {
+	size_t		size;
+	uint32_t	round;
+	uint64_t	mask;
+	unsigned int	contributors, k;
+	int		exponent;
+	unsigned int	policy, flags;
+};
+
 int saina_open(struct saina **s, const struct saina_opts *opts);
 int saina_close(struct saina *s);	/* LEAVE, stop the thread, free */
 
@@ -174,6 +203,9 @@ int saina_allreduce_start(struct saina *s, void *buf, size_t n, enum saina_type 
 int saina_wait(struct saina *s, struct saina_req *req, struct saina_call *call);
 int saina_round_done(struct saina *s);
 
+/* Segment @segment of the last round whose result this worker has. */
+int saina_segment(struct saina *s, uint32_t segment, struct saina_segment *out);
+
 /* Is the round this worker is about to contribute to decided already (all its
  * segments of the last round's size)?  Lets a straggler stop computing. */
 int saina_decided(struct saina *s);	/* 1 yes, 0 no, negative errno */
@@ -187,6 +219,7 @@ int saina_set_round(struct saina *s, uint32_t round);
 int saina_residual(struct saina *s, uint64_t first, uint64_t n, enum saina_type type,
 		   void *out);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

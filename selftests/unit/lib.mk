@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# libsaina.  lib_agg.c is a stand-in for the aggregator, on a loopback address.
+LIB_TESTS := lib_job_test
+
+$(addprefix $(B)/selftests/,$(LIB_TESTS)): $(B)/selftests/%: $(B)/obj/selftests/unit/%.o \
+		$(call objs,selftests/unit/lib_agg.c userland/examples/verify.c) $(B)/libsaina.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -pthread -lm
+$(call objs,$(LIB_TESTS:%=selftests/unit/%.c) selftests/unit/lib_agg.c): \
+	SAINA_CFLAGS += -Iuserland/examples -pthread
+
+check-programs: $(addprefix $(B)/selftests/,$(LIB_TESTS))
+CHECKS += $(addprefix $(B)/selftests/,$(LIB_TESTS))

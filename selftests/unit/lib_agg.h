@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A TEST DOUBLE of the aggregator: the agent's side of admission and the slot
+ * machine of Documentation/datapath.rst, in one thread on a loopback address,
+ * with loss, duplication and reordering made to order.  Only for unit tests of the
+ * library; the real thing is the XDP program and sainad.
+ */
+#ifndef LIB_AGG_H
+#define LIB_AGG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct agg;
+
+/**
+ * struct agg_conf - the job and how the network treats its packets
+ * @loss: share of datagrams lost, each way, for each receiver on its own
+ * @reorder: share of answers held back behind the next ones
+ * @fast: probes are answered
+ */
+struct agg_conf {
+	int job;
+	unsigned int workers, payload, pool, ring, k;
+	uint64_t elements;
+	int exponent;
+	bool drop_late;
+	bool fast;
+	double loss, reorder;
+	unsigned int seed;
+	unsigned int heartbeat_ms;
+	const char *token;
+};
+
+struct agg_count {
+	uint64_t grads, added, duplicate, late, resent, pulled, pull_early, stale, future,
+		round_busy, slot_busy, exponent, session, completed;
+};
+
+struct agg *agg_start(const struct agg_conf *conf);
+void agg_stop(struct agg *a);
+const char *agg_address(const struct agg *a);
+
+void agg_count(struct agg *a, struct agg_count *c);
+void agg_set_k(struct agg *a, unsigned int k);
+void agg_set_loss(struct agg *a, double loss);
+void agg_hold_multicast(struct agg *a, int worker, bool hold);	/* results do not reach it */
+void agg_kill(struct agg *a, int worker);		/* out of the active set */
+void agg_forget(struct agg *a, int worker);		/* its session: must join again */
+void agg_stop_job(struct agg *a);
+uint32_t agg_next_round(struct agg *a);
+
+#endif /* LIB_AGG_H */

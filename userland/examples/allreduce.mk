@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+$(B)/saina-allreduce: $(call objs,userland/examples/allreduce.c userland/examples/verify.c) \
+		$(B)/libsaina.a
+	$(CC) $(LDFLAGS) -o $@ $^ -pthread -lz -lm
+
+ALL += $(B)/saina-allreduce

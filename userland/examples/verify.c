@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "verify.h"
+
+#define UNKNOWN		UINT32_MAX
+#define UNIT		1024.0	/* float32 contents are multiples of 1 / 1024 .. */
+#define UNIT_BITS	10
+#define RANGE		4096	/* .. from -4 to 4 */
+#define LOOK_BACK	16	/* rounds a guess of somebody's base goes back */
+
+static uint32_t *base_of(const struct verify *v, uint32_t segment, unsigned int w)
+{
+	return &v->base[(size_t)segment * 64 + w];
+}
+
+int verify_init(struct verify *v, uint32_t first_round)
+{
+	v->base = malloc((size_t)v->segments * 64 * sizeof(*v->base));
+	v->units = malloc(v->payload * sizeof(*v->units));
+	if (!v->base || !v->units) {
+		verify_free(v);
+		return -ENOMEM;
+	}
+	for (uint32_t s = 0; s < v->segments; s++)
+		for (unsigned int w = 0; w < 64; w++)
+			*base_of(v, s, w) = first_round && w != v->me ? UNKNOWN : first_round;
+	return 0;
+}
+
+void verify_free(struct verify *v)
+{
+	free(v->base);
+	free(v->units);
+	v->base = NULL;
+	v->units = NULL;
+}
+
+static uint32_t mix(uint32_t a, uint32_t b, uint32_t c, uint64_t d)
+{
+	uint64_t z = d * 0x9e3779b97f4a7c15ull + ((uint64_t)a << 32 | b);
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull + c * 0xd6e8feb86659fd93ull;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+	return z ^ (z >> 31);
+}
+
+int32_t verify_fresh(const struct verify *v, unsigned int w, uint32_t r, uint64_t i)
+{
+	uint32_t x = mix(v->seed, w, r, i), size;
+	bool negative;
+
+	if (v->contents == CONTENTS_RANDOM)
+		return v->type == SAINA_INT32 ? (int32_t)x :
+		       (int32_t)(x % (2 * RANGE + 1)) - RANGE;
+	/* All workers agree in sign, so that the sum has it too. */
+	size = v->type == SAINA_INT32 ? 1 + (x & 0xfffff) : 1 + (x & (RANGE - 1));
+	negative = mix(v->seed, 64, 0, i) & 1;
+	if (v->contents == CONTENTS_FLIP)
+		negative ^= r & 1;
+	return negative ? -(int32_t)size : (int32_t)size;
+}
+
+void verify_fill(const struct verify *v, uint32_t r, uint64_t i, void *buf, uint64_t n)
+{
+	for (uint64_t j = 0; j < n; j++) {
+		int32_t x = verify_fresh(v, v->me, r, i + j);
+
+		if (v->type == SAINA_INT32)
+			((int32_t *)buf)[j] = x;
+		else
+			((float *)buf)[j] = x / (float)UNIT;
+	}
+}
+
+/* Adds what @w contributes to round @r if it was last counted before @base. */
+static int64_t contribute(const struct verify *v, unsigned int w, uint32_t base, uint32_t r,
+			  uint64_t first, int64_t *units, uint32_t n)
+{
+	int64_t largest = 0;
+
+	for (uint32_t j = 0; j < n; j++) {
+		int64_t c = 0;
+
+		for (uint32_t q = base; q <= r; q++)
+			c += verify_fresh(v, w, q, first + j);
+		units[j] += c;
+		if (llabs(c) > largest)
+			largest = llabs(c);
+	}
+	return largest;
+}
+
+static bool equal(const struct verify *v, const struct saina_segment *g, const int64_t *units,
+		  const void *out, uint32_t n, uint32_t *where)
+{
+	for (uint32_t j = 0; j < n; j++) {
+		if (v->type == SAINA_INT32) {
+			if ((uint32_t)units[j] == ((const uint32_t *)out)[j])
+				continue;
+		} else if ((float)(units[j] / UNIT / g->contributors) == ((const float *)out)[j]) {
+			continue;
+		}
+		*where = j;
+		return false;
+	}
+	return true;
+}
+
+/* float32: nothing rounded and nothing clipped on the way? */
+static bool exact(const struct verify *v, const struct saina_segment *g, int64_t largest)
+{
+	if (v->type == SAINA_INT32)
+		return true;
+	return g->exponent >= UNIT_BITS && largest < 1 << 24 &&
+	       ldexp(largest / UNIT, g->exponent) <= 0x7fffffff / v->workers / 2;
+}
+
+/*
+ * Sum of all in the mask, those of unknown base taken as @guess (@w: that worker's
+ * base is @base instead of what is on record).
+ */
+static int64_t expect(const struct verify *v, uint32_t segment, const struct saina_segment *g,
+		      uint32_t guess, int w, uint32_t base, uint32_t n)
+{
+	int64_t largest = 0, l;
+
+	memset(v->units, 0, n * sizeof(*v->units));
+	for (unsigned int i = 0; i < 64; i++) {
+		uint32_t b = *base_of(v, segment, i);
+
+		if (!(g->mask >> i & 1))
+			continue;
+		if ((int)i == w)
+			b = base;
+		else if (b == UNKNOWN)
+			b = guess;
+		l = contribute(v, i, b, g->round, (uint64_t)segment * v->payload, v->units, n);
+		if (l > largest)
+			largest = l;
+	}
+	return largest;
+}
+
+/* Does some other history of one worker explain the sum? */
+static bool other_history(const struct verify *v, uint32_t segment, const struct saina_segment *g,
+			  const void *out, uint32_t n)
+{
+	uint32_t low = g->round > LOOK_BACK ? g->round - LOOK_BACK : 0, where;
+	uint32_t few = n < 8 ? n : 8;
+
+	for (unsigned int w = 0; w < 64; w++) {
+		if (!(g->mask >> w & 1))
+			continue;
+		if (*base_of(v, segment, w) != UNKNOWN && !v->restarts)
+			continue;
+		for (uint32_t b = low; b <= g->round; b++) {
+			expect(v, segment, g, g->round, w, b, few);
+			if (!equal(v, g, v->units, out, few, &where))
+				continue;
+			expect(v, segment, g, g->round, w, b, n);
+			if (equal(v, g, v->units, out, n, &where))
+				return true;
+		}
+	}
+	return false;
+}
+
+void verify_segment(struct verify *v, uint32_t segment, const struct saina_segment *g,
+		    const void *out, uint32_t n)
+{
+	bool unknown = false;
+	uint32_t where = 0;
+	int64_t largest;
+
+	for (unsigned int w = 0; w < 64; w++)
+		if ((g->mask >> w & 1) && *base_of(v, segment, w) == UNKNOWN)
+			unknown = true;
+	largest = expect(v, segment, g, g->round, -1, 0, n);
+	if (!exact(v, g, largest)) {
+		v->unknown++;
+	} else if (equal(v, g, v->units, out, n, &where)) {
+		v->right++;
+	} else if ((unknown || v->restarts) && other_history(v, segment, g, out, n)) {
+		v->right++;
+	} else if (unknown) {
+		v->unknown++;
+	} else {
+		if (!v->wrong++)
+			snprintf(v->what, sizeof(v->what),
+				 "round %u segment %u element %u: mask %#" PRIx64 " asks for %" PRId64 ", the result is %#x (exponent %d)",
+				 g->round, segment, where, g->mask, v->units[where],
+				 ((const uint32_t *)out)[where], g->exponent);
+	}
+	for (unsigned int w = 0; w < 64; w++) {
+		if (g->mask >> w & 1)
+			*base_of(v, segment, w) = exact(v, g, largest) ? g->round + 1 : UNKNOWN;
+		else if (g->flags & SAINA_SEGMENT_DROP_LATE)
+			*base_of(v, segment, w) = g->round + 1;
+	}
+}
+
+void verify_missed(struct verify *v)
+{
+	for (uint32_t s = 0; s < v->segments; s++)
+		for (unsigned int w = 0; w < 64; w++)
+			*base_of(v, s, w) = UNKNOWN;
+}
+
+bool verify_residual(const struct verify *v, uint32_t last, uint32_t segment, const void *res,
+		     uint32_t n)
+{
+	uint32_t base = *base_of(v, segment, v->me);
+
+	if (base == UNKNOWN)
+		return true;
+	memset(v->units, 0, n * sizeof(*v->units));
+	if (base <= last)
+		contribute(v, v->me, base, last, (uint64_t)segment * v->payload, v->units, n);
+	for (uint32_t j = 0; j < n; j++) {
+		if (v->type == SAINA_INT32 ?
+		    (uint32_t)v->units[j] != ((const uint32_t *)res)[j] :
+		    (float)(v->units[j] / UNIT) != ((const float *)res)[j])
+			return false;
+	}
+	return true;
+}

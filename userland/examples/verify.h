@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Checks every sum of a run against what the contributor masks say.
+ *
+ * What worker w produces in round r at place i is a pure function of (seed, w,
+ * r, i).  What it contributes to a segment is the sum of all it has produced there since
+ * it was last counted, and when that was follows from the masks of earlier results,
+ * which everybody sees.  So every worker can compute every result from the masks
+ * alone, residuals included.
+ */
+#ifndef VERIFY_H
+#define VERIFY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "saina.h"
+
+enum contents { CONTENTS_RANDOM, CONTENTS_STEADY, CONTENTS_FLIP };
+
+struct verify {
+	enum saina_type type;
+	enum contents contents;
+	uint32_t seed;
+	unsigned int workers, me;
+	uint32_t segments, payload;
+	bool restarts;		/* other workers may have begun afresh */
+	uint32_t *base;		/* [segments][64]: first round not yet counted */
+	int64_t *units;		/* scratch, [payload] */
+	uint64_t right, wrong, unknown;
+	char what[200];		/* the first wrong sum */
+};
+
+int verify_init(struct verify *v, uint32_t first_round);
+void verify_free(struct verify *v);
+
+/* What worker @w produces in round @r at place @i; float32: in 1/1024. */
+int32_t verify_fresh(const struct verify *v, unsigned int w, uint32_t r, uint64_t i);
+/* @n places from @i, in the tensor's type. */
+void verify_fill(const struct verify *v, uint32_t r, uint64_t i, void *buf, uint64_t n);
+/* @out: @n elements that the result of segment @g holds. */
+void verify_segment(struct verify *v, uint32_t segment, const struct saina_segment *g,
+		    const void *out, uint32_t n);
+/* A round whose results were never seen. */
+void verify_missed(struct verify *v);
+/* Is @res what must be left of this worker's gradients after round @last? */
+bool verify_residual(const struct verify *v, uint32_t last, uint32_t segment, const void *res,
+		     uint32_t n);
+
+#endif /* VERIFY_H */

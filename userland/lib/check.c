@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/*
+ * Is a datagram something the aggregator may have said to this worker?
+ * Decided before anything acts on it; changes nothing.
+ */
+#include <endian.h>
+#include <string.h>
+#include "private.h"
+
+static bool check_result(const struct saina *s, const struct saina_hdr *h, size_t len)
+{
+	uint64_t mask = le64toh(h->mask);
+	bool in;
+
+	if (!s->segments)
+		return false;
+	if (h->worker == SAINA_WORKER_ANY) {
+		if (h->session)
+			return false;
+	} else if (h->worker != s->worker || le16toh(h->session) != s->session) {
+		return false;
+	}
+	if (h->elem != SAINA_ELEM_INT32 || le16toh(h->count) != s->payload || len != s->msglen)
+		return false;
+	if (le32toh(h->segment) >= s->segments || le32toh(h->round) == UINT32_MAX)
+		return false;
+	if (!h->contributors || h->contributors != __builtin_popcountll(mask))
+		return false;
+	if (h->exponent < SAINA_EXPONENT_MIN || h->exponent > SAINA_EXPONENT_MAX)
+		return false;
+	/* What it says of us must agree with the mask. */
+	in = s->worker < 64 && (mask >> s->worker & 1);
+	if (h->worker != SAINA_WORKER_ANY && (((h->flags & SAINA_F_LATE) && in) ||
+					      ((h->flags & SAINA_F_RESEND) && !in)))
+		return false;
+	return true;
+}
+
+static bool check_welcome(const struct saina_hdr *h, const struct saina_welcome *w)
+{
+	uint32_t payload = le16toh(w->payload), pool = le16toh(w->pool), ring = le16toh(w->ring);
+	uint64_t elements = le64toh(w->elements);
+	bool known = false;
+
+#define KNOWN(E) known |= payload == (E);
+	SAINA_ELEMS_LIST(KNOWN)
+#undef KNOWN
+	return known && h->worker < SAINA_WORKERS_MAX && elements &&
+	       le32toh(w->segments) == (elements + payload - 1) / payload &&
+	       pool && !(pool & (pool - 1)) && ring > 1 && !(ring & (ring - 1)) && ring <= 1024 &&
+	       w->workers && w->workers <= SAINA_WORKERS_MAX && w->heartbeat_ms && w->elem &&
+	       le32toh(w->group) == SAINA_GROUP_BASE + le16toh(h->job) &&
+	       w->exponent >= SAINA_EXPONENT_MIN && w->exponent <= SAINA_EXPONENT_MAX;
+}
+
+static bool same(const struct sockaddr_in *a, const struct sockaddr_in *b)
+{
+	return a->sin_addr.s_addr == b->sin_addr.s_addr && a->sin_port == b->sin_port;
+}
+
+/**
+ * saina_check() - is this message well formed, from the aggregator and for us?
+ *
+ * Results may come from the data port or, relayed by the agent, from either;
+ * control messages come from the control port only.
+ */
+bool saina_check(const struct saina *s, const struct sockaddr_in *src, const void *msg, size_t len)
+{
+	const struct saina_hdr *h = msg;
+	const void *body = h + 1;
+
+	if (len < sizeof(*h) || h->version != SAINA_PROTO_VERSION || le16toh(h->job) != s->job)
+		return false;
+	if (!same(src, &s->ctrl) && !same(src, &s->data))
+		return false;
+	len -= sizeof(*h);
+
+	switch (h->type) {
+	case SAINA_MSG_RESULT:
+		return check_result(s, h, len + sizeof(*h));
+	case SAINA_MSG_STALE:
+		return s->segments && !len && h->worker == s->worker &&
+		       le16toh(h->session) == s->session && le32toh(h->segment) < s->segments;
+	case SAINA_MSG_PROBE_REPLY:
+		return s->segments && !len && h->worker == s->worker &&
+		       le16toh(h->session) == s->session;
+	}
+
+	if (!same(src, &s->ctrl))
+		return false;
+	switch (h->type) {
+	case SAINA_MSG_WELCOME:
+		return len == sizeof(struct saina_welcome) &&
+		       ((const struct saina_welcome *)body)->nonce == s->join.body.nonce &&
+		       check_welcome(h, body);
+	case SAINA_MSG_REFUSE:
+		return len == sizeof(struct saina_refuse) &&
+		       memchr(((const struct saina_refuse *)body)->text, 0, SAINA_TEXT_LEN) &&
+		       (((const struct saina_refuse *)body)->nonce == s->join.body.nonce ||
+			!((const struct saina_refuse *)body)->nonce);
+	case SAINA_MSG_STATUS:
+		return len == sizeof(struct saina_status) && s->segments &&
+		       h->worker == s->worker && le16toh(h->session) == s->session;
+	}
+	return false;
+}
