@@ -32,7 +32,7 @@ struct message {
 static __always_inline __u32 check_message(struct xdp_md *ctx, struct message *m, __u32 *job)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	__u32 ip_len, udp_len, flags;
+	__u32 ip_len, udp_len, flags, w;
 
 	if (data + SAINA_HDR_OFF > end)
 		return SAINA_C_TRUNCATED;
@@ -65,10 +65,14 @@ static __always_inline __u32 check_message(struct xdp_md *ctx, struct message *m
 	m->conf = control_job(*job);
 	if (!m->conf)
 		return SAINA_C_NO_JOB;
-	m->worker = RD(__u8, data + HDR_OFF(worker));
-	if (m->worker >= SAINA_WORKERS_MAX)
+	w = RD(__u8, data + HDR_OFF(worker));
+	m->worker = w;
+	if (w >= SAINA_WORKERS_MAX)
 		return SAINA_C_NO_WORKER;
-	m->binding = &m->conf->worker[m->worker];
+	/* 6.1 forgets the bound of a copy that was spilled before the compare;
+	 * the asm keeps clang from dropping the mask */
+	asm volatile("" : "+r"(w));
+	m->binding = &m->conf->worker[w & (SAINA_WORKERS_MAX - 1)];
 	if (!(m->binding->flags & SAINA_BIND_BOUND))
 		return SAINA_C_NO_WORKER;
 	return SLOT_NONE;
