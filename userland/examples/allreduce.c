@@ -60,8 +60,9 @@ static const struct argp_option options[] = {
 	{ "rounds", 'r', "N", 0, "go on until round N-1 of the job is done; 0: until SIGTERM (10)", 0 },
 	{ "buckets", OPT_BUCKETS, "N", 0, "all-reduces a round is split into (1)", 0 },
 	{ "seed", 's', "N", 0, "of the contents, same for all workers (1)", 0 },
-	{ "contents", OPT_CONTENTS, "random|steady|flip", 0, "signs at random, the same in each round, or turned in each (random)", 0 },
-	{ "delay-us", OPT_DELAY, "N", 0, "time to think before each round (0)", 0 },
+	{ "signs", OPT_CONTENTS, "random|steady|flip", 0, "signs at random, the same in each round, or turned in each (random)", 0 },
+	{ "think-us", OPT_DELAY, "N", 0, "time to think before each round (0)", 0 },
+	{ "delay-us", OPT_DELAY, "N", OPTION_ALIAS, 0, 0 },
 	{ "straggle", OPT_STRAGGLE, "P", 0, "with this probability add U(0.5, 2) times that (0)", 0 },
 	{ "cancel", OPT_CANCEL, 0, 0, "stop thinking when the round is decided", 0 },
 	{ "bsp-check", OPT_BSP, 0, 0, "every segment must have all of the job's workers", 0 },
@@ -69,7 +70,7 @@ static const struct argp_option options[] = {
 	{ "no-verify", OPT_NO_VERIFY, 0, 0, "do not check sums (for timing)", 0 },
 	{ "unverified", OPT_UNVERIFIED, "N", 0, "segments that may be unverifiable (0)", 0 },
 	{ "skip-stale", OPT_SKIP, 0, 0, "when results are gone, go on at the present round", 0 },
-	{ "log", 'l', "FILE", 0, "one line per round", 0 },
+	{ "log", 'l', "FILE", 0, "a line of JSON per round", 0 },
 	{ "json", 'J', 0, 0, "summary as JSON", 0 },
 	{ "window", OPT_WINDOW, "N", 0, "packets in flight (adaptive)", 0 },
 	{ "rto-min-us", OPT_RTO_MIN, "N", 0, "smallest retransmission time-out", 0 },
@@ -125,8 +126,8 @@ static error_t parse(int key, char *arg, struct argp_state *st)
 	case 'r': a->rounds = number(st, "rounds", arg, 0, 4e9, true); break;
 	case OPT_BUCKETS: a->buckets = number(st, "buckets", arg, 1, 1000, true); break;
 	case 's': a->seed = number(st, "seed", arg, 0, 4294967295.0, true); break;
-	case OPT_CONTENTS: a->contents = word(st, "contents", arg, contents); break;
-	case OPT_DELAY: a->delay_us = number(st, "delay-us", arg, 0, 1e9, true); break;
+	case OPT_CONTENTS: a->contents = word(st, "signs", arg, contents); break;
+	case OPT_DELAY: a->delay_us = number(st, "think-us", arg, 0, 1e9, true); break;
 	case OPT_STRAGGLE: a->straggle = number(st, "straggle", arg, 0, 1, false); break;
 	case OPT_CANCEL: a->cancel = true; break;
 	case OPT_BSP: a->bsp = true; break;
@@ -346,7 +347,7 @@ static void note(struct run *r, const struct saina_call *c, uint32_t policy)
 		r->behind = c->rounds_behind;
 	if (!r->log)
 		return;
-	fprintf(r->log, "round=%u k=%u next_k=%u policy=%u count_min=%u count_max=%u mask_any=%#" PRIx64 " mask_all=%#" PRIx64 " crc=%08x late=%u skipped=%u degraded=%u behind=%u resent=%" PRIu64 " saturated=%" PRIu64 " time_us=%" PRIu64 "\n",
+	fprintf(r->log, "{\"round\": %u, \"k\": %u, \"next_k\": %u, \"policy\": %u, \"count_min\": %u, \"count_max\": %u, \"mask_any\": \"%#" PRIx64 "\", \"mask_all\": \"%#" PRIx64 "\", \"crc\": \"%08x\", \"late_segments\": %u, \"skipped_segments\": %u, \"degraded_segments\": %u, \"rounds_behind\": %u, \"resent\": %" PRIu64 ", \"saturated\": %" PRIu64 ", \"time_us\": %" PRIu64 "}\n",
 		c->round, c->k, c->next_k, policy, c->count_min, c->count_max, c->mask_any, c->mask_all,
 		crc, c->late_segments, c->skipped_segments, c->degraded_segments, c->rounds_behind,
 		c->resent, c->saturated, c->time_us);
