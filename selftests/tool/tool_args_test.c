@@ -58,12 +58,12 @@ static const struct {
 	{ "port set p0 loss-out 1", "PORT_SET PORT IFNAME=p0 LOSS_OUT=4294967295" },
 	{ "port set p0 delay-in 1.5 delay-out 20ms seed 42",
 	  "PORT_SET PORT IFNAME=p0 DELAY_IN=1500 DELAY_OUT=20000 SEED=42" },
-	{ "slot show", "WORKER_GET dump; SLOT_GET dump" },
+	{ "slot show", "JOB_GET dump" },
 	{ "sl s d", "WORKER_GET dump WORKER JOB_NAME=d; SLOT_GET dump SLOT JOB_NAME=d" },
 	{ "slot show 4 older-than 100",
 	  "WORKER_GET dump WORKER JOB_ID=4; SLOT_GET dump SLOT JOB_ID=4" },
-	{ "slot show older-than 0.5", "WORKER_GET dump; SLOT_GET dump" },
-	{ "s", "WORKER_GET dump; SLOT_GET dump" },	/* the first object with an s */
+	{ "slot show older-than 0.5", "JOB_GET dump" },
+	{ "s", "JOB_GET dump" },	/* the first object with an s */
 	{ "stats", "STATS_GET dump" },
 	{ "stats show all", "STATS_GET dump" },
 	{ "stats show global", "STATS_GET dump" },

@@ -48,53 +48,49 @@ void port_print(const struct saina_ctl_port *p)
 	faults_print(p);
 }
 
-static void show_one(void *arg, const void *obj)
+static int by_ifindex(const void *a, const void *b)
 {
-	int *n = arg;
+	const struct saina_ctl_port *p = a, *q = b;
 
-	(*n)++;
-	out_open(NULL);
-	port_print(obj);
-	out_close();
-}
-
-struct wanted {
-	const char *ifname;
-	int n;
-};
-
-static void show_wanted(void *arg, const void *obj)
-{
-	const struct saina_ctl_port *p = obj;
-	struct wanted *w = arg;
-
-	if (!w->ifname || !strcmp(w->ifname, p->ifname))
-		show_one(&w->n, obj);
+	return (p->ifindex > q->ifindex) - (p->ifindex < q->ifindex);
 }
 
 static int port_show(const struct tool *t, struct args *a)
 {
-	struct wanted w = { .ifname = args_next(a) };
+	const char *ifname = args_next(a);
+	const struct saina_ctl_port *p;
 	struct saina_ctl *ctl;
-	int ret = args_done(a);
+	struct rpc_list list;
+	int ret = args_done(a), n = 0;
 
 	if (ret)
 		return ret;
 	ctl = rpc_open(t);
 	if (!ctl)
 		return EXIT_FAILURE;
+	ret = rpc_list(ctl, SAINA_CMD_PORT_GET, NULL, NULL, &saina_ctl_port_class, &list);
+	saina_ctl_close(ctl);
+	p = list.v;
+	if (!ret && list.n)
+		qsort(list.v, list.n, sizeof(*p), by_ifindex);
 	out_begin(t->mode);
-	ret = rpc_call(ctl, SAINA_CMD_PORT_GET, true, NULL, NULL, &saina_ctl_port_class,
-		       show_wanted, &w);
-	if (!ret && !w.n && w.ifname) {
-		fprintf(stderr, "saina: \"%s\" is no port of the bridge\n", w.ifname);
+	for (size_t i = 0; !ret && i < list.n; i++) {
+		if (ifname && strcmp(ifname, p[i].ifname))
+			continue;
+		n++;
+		out_open(NULL);
+		port_print(&p[i]);
+		out_close();
+	}
+	rpc_list_free(&list);
+	if (!ret && !n && ifname) {
+		fprintf(stderr, "saina: \"%s\" is no port of the bridge\n", ifname);
 		ret = EXIT_FAILURE;
-	} else if (!ret && !w.n) {
+	} else if (!ret && !n) {
 		out_text("no ports (the bridge has none, or sainad has not found it: saina doctor)\n");
 	}
 	if (ret ? 0 : out_end())
 		ret = EXIT_FAILURE;
-	saina_ctl_close(ctl);
 	return ret;
 }
 

@@ -73,12 +73,48 @@ static void show_one(void *arg, const void *obj)
 	out_close();
 }
 
+static int of_job(struct saina_ctl *ctl, const struct saina_ctl_slot *req, struct view *v)
+{
+	struct saina_ctl_worker wreq = { .job_id = req->job_id };
+	int ret;
+
+	if (SAINA_CTL_HAS(req, SAINA_A_SLOT_JOB_ID))
+		SAINA_CTL_SET(&wreq, SAINA_A_WORKER_JOB_ID);
+	if (SAINA_CTL_HAS(req, SAINA_A_SLOT_JOB_NAME))
+		SAINA_CTL_SET(&wreq, SAINA_A_WORKER_JOB_NAME);
+	strcpy(wreq.job_name, req->job_name);
+	ret = rpc_list(ctl, SAINA_CMD_WORKER_GET, &saina_ctl_worker_class, &wreq,
+		       &saina_ctl_worker_class, &v->workers);
+	if (!ret)
+		ret = rpc_call(ctl, SAINA_CMD_SLOT_GET, true, &saina_ctl_slot_class, req,
+			       &saina_ctl_slot_class, show_one, v);
+	rpc_list_free(&v->workers);
+	return ret;
+}
+
+static int of_all(struct saina_ctl *ctl, struct view *v)
+{
+	const struct saina_ctl_job *job;
+	struct rpc_list jobs;
+	int ret;
+
+	ret = rpc_list(ctl, SAINA_CMD_JOB_GET, NULL, NULL, &saina_ctl_job_class, &jobs);
+	job = jobs.v;
+	for (size_t i = 0; !ret && i < jobs.n; i++) {
+		struct saina_ctl_slot req = { .job_id = job[i].id };
+
+		SAINA_CTL_SET(&req, SAINA_A_SLOT_JOB_ID);
+		ret = of_job(ctl, &req, v);
+	}
+	rpc_list_free(&jobs);
+	return ret;
+}
+
 static int slot_show(const struct tool *t, struct args *a)
 {
 	static const struct key keys[] = {
 		{ "older-than", KEY_MS, 1, .offset = 0, .size = sizeof(__u32), .max = 4000000 },
 	};
-	struct saina_ctl_worker wreq = { 0 };
 	struct saina_ctl_slot req = { 0 };
 	const char *word = args_peek(a);
 	struct saina_ctl *ctl;
@@ -101,25 +137,12 @@ static int slot_show(const struct tool *t, struct args *a)
 	ctl = rpc_open(t);
 	if (!ctl)
 		return EXIT_FAILURE;
-	if (SAINA_CTL_HAS(&req, SAINA_A_SLOT_JOB_ID))
-		SAINA_CTL_SET(&wreq, SAINA_A_WORKER_JOB_ID);
-	if (SAINA_CTL_HAS(&req, SAINA_A_SLOT_JOB_NAME))
-		SAINA_CTL_SET(&wreq, SAINA_A_WORKER_JOB_NAME);
-	wreq.job_id = req.job_id;
-	strcpy(wreq.job_name, req.job_name);
-	ret = rpc_list(ctl, SAINA_CMD_WORKER_GET, wreq.has ? &saina_ctl_worker_class : NULL, &wreq,
-		       &saina_ctl_worker_class, &v.workers);
-	if (!ret) {
-		out_begin(t->mode);
-		ret = rpc_call(ctl, SAINA_CMD_SLOT_GET, true,
-			       req.has ? &saina_ctl_slot_class : NULL, &req, &saina_ctl_slot_class,
-			       show_one, &v);
-		if (!ret && !v.shown)
-			out_text(v.seen ? "no open slot is that old\n" : "no open slots\n");
-		if (ret ? 0 : out_end())
-			ret = EXIT_FAILURE;
-	}
-	rpc_list_free(&v.workers);
+	out_begin(t->mode);
+	ret = req.has ? of_job(ctl, &req, &v) : of_all(ctl, &v);
+	if (!ret && !v.shown)
+		out_text(v.seen ? "no open slot is that old\n" : "no open slots\n");
+	if (ret ? 0 : out_end())
+		ret = EXIT_FAILURE;
 	saina_ctl_close(ctl);
 	return ret;
 }
