@@ -43,6 +43,7 @@ struct nlmsghdr;
  * @first_round: else, the round it was told to begin with
  * @looked: its counters were looked at since it was last heard
  * @seen: sum of the counters that only it can have caused, at last look
+ * @counted: @in_time and @late hold something
  * @in_time, @late: gradients, at last look of the slow check
  */
 struct worker_aux {
@@ -52,6 +53,7 @@ struct worker_aux {
 	uint32_t first_round;
 	bool formed;
 	bool looked;
+	bool counted;
 	uint64_t seen;
 	uint64_t in_time, late;
 };

@@ -86,7 +86,7 @@ static void check_silence(struct agent *a, const struct saina_job *job, int w, u
 	uint64_t silent_ms = (now - aux->heard) / NSEC_PER_MSEC;
 	char why[64];
 
-	/* counters are looked at (a system call each) only when a heartbeat is
+	/* counters are looked at (a system call each) only when a heartbeat
 	 * is overdue; the first such look only learns where they stand */
 	if (silent_ms <= job->heartbeat_ms)
 		return;
@@ -125,8 +125,10 @@ static void check_late(struct agent *a, const struct saina_job *job, int w)
 		return;
 	in_time = c.c[SAINA_C_STORED] + c.c[SAINA_C_ADDED];
 	late = c.c[SAINA_C_LATE];
-	new_in_time = in_time - aux->in_time;
-	new_late = late - aux->late;
+	/* counters outlive a worker: the first look only learns where they stand */
+	new_in_time = aux->counted ? in_time - aux->in_time : 0;
+	new_late = aux->counted ? late - aux->late : 0;
+	aux->counted = true;
 	aux->in_time = in_time;
 	aux->late = late;
 	if (new_late) {
