@@ -16,7 +16,8 @@ build_module() {
 	make -C "$tree/headers" M="$dir" "$@" modules || die "the module does not build"
 	# kbuild only warns when it leaves the BTF out; kfuncs need it.
 	while read -r ko; do
-		ko=$dir/${ko%.o}.ko
+		# 6.1 lists .ko, 6.12 .o; both with the whole path
+		ko=${ko%.*}.ko
 		readelf -SW "$ko" | grep -q ' \.BTF ' || die "$ko was built without BTF"
 	done <"$dir/modules.order"
 }

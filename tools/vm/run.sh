@@ -20,7 +20,8 @@ stop_vm() {
 	# shellcheck disable=SC2046
 	kill $(jobs -p) 2>/dev/null
 	[ -z "$run" ] || rm -rf "$run"
-	qemu= run=
+	qemu=
+	run=
 }
 
 # keep_path PATH: the guest has its own /tmp and /run; this one of the host's
@@ -39,10 +40,9 @@ prepare_run() {
 
 	run=$(mktemp -d "${TMPDIR:-/tmp}/saina-vm.XXXXXX") || die "cannot make a temporary directory"
 	mkdir "$run/ctl" "$run/out"
-	[ -n "$share" ] || share=$run/out
+	[ "$share" ] || share=$run/out
 	install -m 755 "$here/vm/guest" "$run/ctl/guest"
-	: >"$run/ctl/keep" >"$run/console.log"
-	: >"$run/ctl/modules"
+	touch "$run/console.log" "$run/ctl/keep" "$run/ctl/modules"
 	pwd >"$run/ctl/cwd"
 	keep_path "$(realpath "$here/..")"
 	keep_path "$(pwd)"
@@ -186,7 +186,7 @@ scan_log() {
 	first=$(grep -avE -f "$run/allow" "$run/hits" | head -n 1)
 	[ -n "$first" ] || return 0
 	note "kernel: ${first#*:}"
-	tail -n "+${first%%:*}" "$log" | head -n 40 >&2
+	tail -n "+$((${first%%:*} + 1))" "$log" | head -n 40 >&2
 	return 1
 }
 
