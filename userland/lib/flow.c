@@ -340,7 +340,13 @@ static void measure(struct saina *s, const struct saina_seg *g, uint64_t now)
 		return;
 	if (s->t0_ns > from)
 		from = s->t0_ns - s->rto.srtt > from ? s->t0_ns - s->rto.srtt : from;
-	saina_rto_sample(&s->rto, now - from);
+	if (now - from > s->longest_ns)
+		s->longest_ns = now - from;
+	if (now < s->sampled_ns + s->rto.srtt)
+		return;
+	saina_rto_sample(&s->rto, s->longest_ns);
+	s->longest_ns = 0;
+	s->sampled_ns = now;
 }
 
 /* A result of the round before the present one, for its exponent. */
