@@ -9,11 +9,14 @@
 
 # reduce NAME PAYLOAD TYPE ELEMENTS ROUNDS
 reduce() {
+	local segments=$((($4 + $2 - 1) / $2))
 	job "$1" workers 8 elements "$4" payload "$2"
 	start_all "$1" "$5" 8 --type "$3" --elements "$4"
 	check "$BRIDGE, mtu $MTU: $2 elements a packet, $3" wait_all 60
 	check "$BRIDGE, mtu $MTU: $2, $3: all workers have the same results" same_results 0 1 2 3 4 5 6 7
-	equal "$BRIDGE, mtu $MTU: $2, $3: all rounds were opened" "$5" "$(job_field "$1" first_rounds)"
+	equal "$BRIDGE, mtu $MTU: $2, $3: all rounds, all segments, all eight in each" \
+		"$5 $(($5 * segments)) 0 8 8" \
+		"$(summary 7 '|"\(.rounds) \(.exact) \(.unverified)"') $(minmax 7 count_min count_max)"
 	saina job del "$1"
 }
 

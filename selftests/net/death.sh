@@ -12,7 +12,7 @@
 lab_up --workers 4
 job life workers 4 elements 8192 payload 256 policy bsp heartbeat 50 dead 600
 events_start
-start_all life 1000000 4 --type int32 --elements 8192 --think-us 500
+start_all life 1000000 4 --elements 8192 --think-us 500 --restarts
 check "rounds flow" until_true 20 rounds_at_least life 10
 
 kill -STOP "${worker_pids[2]}"
@@ -25,7 +25,7 @@ kill -KILL "${worker_pids[2]}"
 wait "${worker_pids[2]}" 2>/dev/null
 unset 'worker_pids[2]'
 
-start 2 life 1000000 --type int32 --elements 8192 --think-us 500
+start 2 life 1000000 --elements 8192 --think-us 500 --restarts
 check "it is admitted again" until_true 20 worker_state_is life 2 alive
 joined=$(job_field life round)
 check "rounds go on with it" until_true 20 rounds_at_least life $((joined + 20))

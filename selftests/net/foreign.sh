@@ -81,7 +81,7 @@ both() { # BRIDGE
 	equal "$1: TCP to a worker" unchanged "$(tcp 0 1)"
 
 	job busy workers 4 elements 20000 payload 256 policy bsp
-	start_all busy 1000000 4 --type int32 --elements 20000 --think-us 2000
+	start_all busy 1000000 4 --elements 20000 --think-us 2000
 	check "$1: rounds flow" until_true 20 rounds_at_least busy 10
 	equal "$1, while workers reduce: the same" "$before" "$(arrivals)"
 	equal "$1, while workers reduce: TCP one way" unchanged "$(tcp 0 1)"

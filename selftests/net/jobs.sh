@@ -15,14 +15,14 @@ lab_up --workers 4
 job a workers 4 elements 10000 payload 256 policy bsp
 job b workers 4 elements 7000 payload 352 policy fastest:k=3 token other
 for i in 0 1 2 3; do
-	start_as "a$i" $i $i a 60 --type int32 --elements 10000
-	start_as "b$i" $i $i b 60 --type int32 --elements 7000 --token other
+	start_as "a$i" $i $i a 60 --elements 10000
+	start_as "b$i" $i $i b 60 --elements 7000 --token other
 done
 check "two jobs at once: exact sums in both" wait_all 60
 check "a: the same results everywhere" same_results a0 a1 a2 a3
 check "b: the same results everywhere" same_results b0 b1 b2 b3
-equal "a waits for all" "4 4" "$(log_minmax a0 count_min count_max)"
-equal "b waits for three" "3 3" "$(log_minmax b0 count_min count_max)"
+equal "a waits for all" "4 4" "$(minmax a0 count_min count_max)"
+equal "b waits for three" "3 3" "$(minmax b0 count_min count_max)"
 
 # --- many --------------------------------------------------------------------
 made=2
@@ -33,10 +33,10 @@ done
 equal "72 jobs exist at once" 72 "$made"
 [ -s "$WORK/add" ] && diag "$(cat "$WORK/add")"
 equal "all are shown" 72 "$(sj job show length)"
-start_as m0 0 0 many69 20 --type int32 --elements 64
-start_as m1 1 1 many69 20 --type int32 --elements 64
-start_as n0 0 2 many0 20 --type int32 --elements 64
-start_as n1 1 3 many0 20 --type int32 --elements 64
+start_as m0 0 0 many69 20 --elements 64
+start_as m1 1 1 many69 20 --elements 64
+start_as n0 0 2 many0 20 --elements 64
+start_as n1 1 3 many0 20 --elements 64
 check "the first and the last of them reduce" wait_all 60
 
 # --- limits ------------------------------------------------------------------

@@ -48,14 +48,15 @@ diag() {
 
 # check DESCRIPTION CMD...: ok if CMD succeeds; its output is shown if not.
 check() {
-	local what=$1 out
+	local what=$1
 	shift
-	if out=$("$@" 2>&1); then
+	# Not in a subshell: CMD may wait for our children.
+	if "$@" >"$WORK/said" 2>&1; then
 		ok "$what"
 	else
 		not_ok "$what"
 		diag "failed: $*"
-		[ -z "$out" ] || diag "$out"
+		[ ! -s "$WORK/said" ] || diag "$(cat "$WORK/said")"
 		return 1
 	fi
 }
@@ -109,7 +110,7 @@ pid_gone() {
 # --- lab -------------------------------------------------------------------
 
 WORK=$(mktemp -d "${TMPDIR:-/tmp}/saina-$LAB.XXXXXX")
-declare -A worker_pids=()
+declare -A worker_pids=() job_ids=()
 
 finish() {
 	local status=$? pid
@@ -180,7 +181,8 @@ sj() {
 # job NAME [saina job add's words]: makes a job
 job() {
 	local out
-	out=$(saina job add "$@" 2>&1) || bail "no job $1: $out"
+	out=$(saina -j job add "$@" 2>&1) || bail "no job $1: $out"
+	job_ids[$1]=$(jq '.[0].id' <<<"$out")
 }
 
 job_field() { # JOB FIELD
@@ -216,12 +218,12 @@ raw() {
 # background, in the namespace of worker NODE.  What it says is in $WORK/TAG.err,
 # a line per round in $WORK/TAG.log.
 start_as() {
-	local tag=$1 id
-	id=$(job_field "$4" id)
+	local tag=$1 id=${job_ids[$4]-}
+	[ -n "$id" ] || id=$(job_field "$4" id)
 	rm -f "$WORK/$tag.log"
 	# Not by a function: the number would be that of a shell around it.
 	"$LAB_TOOL" exec "$LAB" "$3" "$B/saina-allreduce" --aggregator "$AGG" --job "$id" --worker "$2" \
-		--rounds "$5" --seed "$SEED" --log "$WORK/$tag.log" "${@:6}" \
+		--rounds "$5" --seed "$SEED" --log "$WORK/$tag.log" --json "${@:6}" \
 		>"$WORK/$tag.out" 2>"$WORK/$tag.err" </dev/null &
 	worker_pids[$tag]=$!
 }
@@ -239,21 +241,13 @@ start_all() {
 	done
 }
 
-worker_status() { # WORKER: exit status, waits for its end
-	local pid=${worker_pids[$1]-}
-	if [ -n "$pid" ]; then
-		wait "$pid"
-		echo $?
-	fi
-}
-
 # wait_all SECONDS: until all that were started have ended; good only if all
 # ended well, which they do only if every sum was right.
 wait_all() {
 	local i bad=0 status
 	for i in "${!worker_pids[@]}"; do
 		if ! until_true "$1" worker_ended "$i"; then
-			diag "worker $i does not end"
+			echo "worker $i does not end"
 			kill -KILL "${worker_pids[$i]}"
 			bad=1
 		fi
@@ -262,7 +256,7 @@ wait_all() {
 		unset "worker_pids[$i]"
 		[ $status = 0 ] || {
 			bad=1
-			diag "worker $i: status $status: $(tail -n 3 "$WORK/$i.err")"
+			echo "worker $i: status $status: $(tail -n 3 "$WORK/$i.err")"
 		}
 	done
 	return $bad
@@ -285,30 +279,46 @@ in_force() { # JOB SEQ
 	[ "$(job_field "$1" policy_active_seq)" = "$2" ]
 }
 
-# --- what workers wrote, a JSON object per round -----------------------------
+# --- what workers wrote: a JSON object per round -----------------------------------
 
-log_minmax() { # WORKER FIELD_MIN FIELD_MAX
+# field TAG NAME: that field of every round, one a line
+field() {
+	jq -r ".$2" "$WORK/$1.log"
+}
+
+minmax() { # TAG FIELD_MIN FIELD_MAX
 	jq -rs "\"\(map(.$2)|min) \(map(.$3)|max)\"" "$WORK/$1.log"
 }
 
-log_sum() { # WORKER FIELD
+total() { # TAG FIELD
 	jq -s "map(.$2)|add // 0" "$WORK/$1.log"
 }
 
-# same_results WORKER...: bit for bit, in all rounds that all of them saw
+# same_results TAG...: bit for bit, and at least one round that all of them saw
 same_results() {
-	local i rounds
+	local i
 	for i; do
-		jq -r 'select(.crc)|"\(.round) \(.crc)"' "$WORK/$i.log"
-	done | sort -n | uniq -c >"$WORK/crc"
-	# each round of the fewest: as many equal lines as workers
-	rounds=$(awk -v n=$# '$1 == n { all++ } END { print all + 0 }' "$WORK/crc")
-	[ "$rounds" -gt 0 ] || { echo "no round that all have"; return 1; }
-	if ! awk '{ if (++seen[$2] > 1) bad = 1 } END { exit bad }' "$WORK/crc"; then
-		echo "rounds with differing results:"
-		awk '{ n[$2]++; line[$2] = line[$2] " " $3 "(" $1 ")" } END { for (r in n) if (n[r] > 1) print r ":" line[r] }' "$WORK/crc" | head -5
-		return 1
-	fi
+		jq -r '"\(.round) \(.crc) \(.mask_any) \(.mask_all)"' "$WORK/$i.log"
+	done | sort -n | uniq -c | awk -v n=$# -v last=-1 '
+		$2 == last { print "round " $2 " differs: " what " and " $3 " " $4 " " $5; bad = 1 }
+		$1 == n { all++ }
+		{ last = $2; what = $3 " " $4 " " $5 }
+		END { if (!all) print "no round that all have"; exit bad || !all }'
+}
+
+# summary TAG FIELD: of what it printed at its end
+summary() {
+	jq -r ".$2" "$WORK/$1.out"
+}
+
+# counted_in TAG WORKER ROUND: in a round of TAG's from ROUND on, WORKER is counted in
+# every segment
+counted_in() {
+	local round mask
+	while read -r round mask; do
+		[ "$round" -ge "$3" ] && (((mask >> $2) & 1)) && return 0
+	done < <(jq -r '"\(.round) \(.mask_all)"' "$WORK/$1.log" 2>/dev/null)
+	return 1
 }
 
 # --- events ------------------------------------------------------------------
@@ -338,14 +348,6 @@ k_is() { # JOB K
 
 worker_state_is() { # JOB WORKER STATE
 	[ "$(sj worker show "$1" "$2" '.[0].state')" = "$3" ]
-}
-
-# counted_in WORKER OTHER ROUND: a round from ROUND on, in WORKER's log, has OTHER
-counted_in() {
-	[ -n "$(jq -r "select(.round >= $3 and ((.mask_all | ltrimstr(\"0x\")) != \"\"))
-		| .mask_all" "$WORK/$1.log" | while read -r m; do
-			(((m >> $2) & 1)) && echo "$m" && break
-		done)" ]
 }
 
 missing_is() { # JOB WORKER: all open slots wait for this worker alone

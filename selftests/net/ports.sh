@@ -20,7 +20,7 @@ pull_and_plug() { # BRIDGE
 	local at
 	lab_up --workers 3 --bridge "$1"
 	job plug workers 3 elements 4096 payload 256 policy bsp heartbeat 50 dead 600
-	start_all plug 1000000 3 --type int32 --elements 4096 --think-us 1000
+	start_all plug 1000000 3 --elements 4096 --think-us 1000 --restarts
 	check "$1: rounds flow" until_true 20 rounds_at_least plug 10
 	check "$1: the port is pulled out" lab port del 2
 	check "$1: its worker is found dead" until_true 20 worker_state_is plug 2 dead
@@ -33,7 +33,7 @@ pull_and_plug() { # BRIDGE
 
 	check "$1: the port is plugged in" lab port add 2
 	check "$1: the program is attached to it" until_true 10 port_mode_is 2 native
-	start 2 plug 1000000 --type int32 --elements 4096 --think-us 1000
+	start 2 plug 1000000 --elements 4096 --think-us 1000 --restarts
 	check "$1: its worker joins" until_true 20 worker_state_is plug 2 alive
 	at=$(job_field plug round)
 	check "$1: and is counted" until_true 20 counted_in 0 2 $((at + 3))

@@ -13,15 +13,15 @@ lab_up --workers 6
 
 # --- signs that stay: k stays ------------------------------------------------
 job steady workers 6 elements 8192 payload 256 policy sfcd:k0=2,sth=0.5,cth=3,stride=8
-start_all steady 40 6 --type int32 --elements 8192 --signs steady
+start_all steady 40 6 --elements 8192 --signs steady
 check "steady signs: exact sums" wait_all 60
-equal "steady signs: k stays" "2 2" "$(log_minmax 0 k k)"
+equal "steady signs: k stays" "2 2" "$(minmax 0 k k)"
 
 # --- signs that flip: k rises to the number of workers ----------------------
 job flip workers 6 elements 8192 payload 256 policy sfcd:k0=1,sth=0.5,cth=3,stride=8 \
 	heartbeat 50 dead 500
 events_start
-start_all flip 1000000 6 --type int32 --elements 8192 --signs flip --think-us 500
+start_all flip 1000000 6 --elements 8192 --signs flip --think-us 500
 check "flipping signs: k rises to all six" until_true 40 k_is flip 6
 at=$(job_field flip round)
 check "rounds go on" until_true 20 rounds_at_least flip $((at + 20))
@@ -38,14 +38,14 @@ check "monitor tells of the death" until_true 5 event_seen '.event=="worker-dead
 check "monitor tells of the lower k" until_true 5 event_seen '.event=="k" and .from==6 and .to==5'
 at=$(job_field flip round)
 check "the others go on" until_true 20 rounds_at_least flip $((at + 10))
+equal "no slot saw two policies" 0 "$(job_field flip policy_mix)"
 stop_workers
 check "exact sums all the way" wait_all 30
 check "the same results everywhere" same_results 0 1 2 3 4
-equal "no slot saw two policies" 0 "$(job_field flip policy_mix)"
 events_stop
 
 # --- limits of k -------------------------------------------------------------
 job capped workers 6 elements 2048 payload 256 policy sfcd:k0=2,sth=0.1,cth=1,kmax=4
-start_all capped 60 6 --type int32 --elements 2048 --signs flip
+start_all capped 60 6 --elements 2048 --signs flip
 check "k_max holds: exact sums" wait_all 60
-equal "k_max holds" "2 4" "$(log_minmax 0 k k)"
+equal "k_max holds" "2 4" "$(minmax 0 k k)"
