@@ -60,6 +60,7 @@ struct worker_aux {
 
 struct job_aux {
 	bool status_due;	/* all live workers are to get a STATUS */
+	uint32_t checked_generation, checked_round;	/* of health.c */
 	struct worker_aux worker[SAINA_WORKERS_MAX];
 };
 

@@ -114,42 +114,77 @@ static void set_slow(struct agent *a, const struct saina_job *job, int w, bool s
 		saina_core_worker_set(a->jobs.core, &req, NULL, NULL);
 }
 
-/* Slow: more gradients late than in time since the last check. */
-static void check_late(struct agent *a, const struct saina_job *job, int w)
+/* What a job did since the last check. */
+struct progress {
+	uint32_t rounds;
+	unsigned int k;
+};
+
+static struct progress job_progress(struct agent *a, const struct saina_job *job)
+{
+	struct job_aux *aux = a->jobs.aux[job->id];
+	struct progress p = { 0 };
+	struct saina_job_rt rt;
+
+	if (saina_dp_job_rt(a->dp, job->id, &rt) || rt.generation != job->generation)
+		return p;
+	/* a new generation counts its rounds from its own beginning */
+	if (aux->checked_generation == rt.generation && rt.next_round >= aux->checked_round)
+		p.rounds = rt.next_round - aux->checked_round;
+	p.k = rt.k;
+	aux->checked_generation = rt.generation;
+	aux->checked_round = rt.next_round;
+	return p;
+}
+
+/*
+ * Late are gradients that came after their result, and those a worker did not
+ * even send because the result was there first.  Where k of n are waited for,
+ * each is in time for k/n of the gradients if all are equally quick; a worker
+ * that is in time for less than half of that is slow.
+ */
+static void check_late(struct agent *a, const struct saina_job *job, int w, struct progress p)
 {
 	struct worker_aux *aux = jobs_worker(a, job, w);
-	uint64_t in_time, late, new_in_time, new_late;
+	uint64_t due = (uint64_t)p.rounds * job->segments;
+	unsigned int n = __builtin_popcountll(job->active);
+	uint64_t in_time, late, missed;
 	struct saina_counters c;
+	bool first = !aux->counted;
 
 	if (saina_dp_counters(a->dp, job->id, w, &c))
 		return;
-	in_time = c.c[SAINA_C_STORED] + c.c[SAINA_C_ADDED];
-	late = c.c[SAINA_C_LATE];
-	/* counters outlive a worker: the first look only learns where they stand */
-	new_in_time = aux->counted ? in_time - aux->in_time : 0;
-	new_late = aux->counted ? late - aux->late : 0;
+	in_time = c.c[SAINA_C_STORED] + c.c[SAINA_C_ADDED] - aux->in_time;
+	late = c.c[SAINA_C_LATE] - aux->late;
+	aux->in_time += in_time;
+	aux->late += late;
 	aux->counted = true;
-	aux->in_time = in_time;
-	aux->late = late;
-	if (new_late) {
+	/* counters outlive a worker: the first look only learns where they stand */
+	if (first)
+		return;
+	/* the round that is open may still be in time */
+	missed = due > in_time + job->segments ? due - in_time - job->segments : 0;
+	if (missed > late)
+		late = missed;
+	if (late) {
 		struct saina_event ev = {
 			.type = SAINA_EV_WORKER_LATE,
 			.job = job->id,
 			.worker = w,
-			.round = jobs_next_round(a, job),
-			.a = new_late,
+			.a = late,
 		};
 
 		events_control(a, &ev, NULL);
 	}
-	if (new_late || new_in_time)
-		set_slow(a, job, w, new_late > new_in_time);
+	if (late || in_time)
+		set_slow(a, job, w, late && in_time * 2 * n < (in_time + late) * p.k);
 }
 
 static void health_tick(struct source *s, uint32_t events)
 {
 	struct agent *a = s->arg;
 	uint64_t now = loop_now();
+	struct progress p = { 0 };
 	const struct saina_job *job;
 	bool late = now - a->health.slow_check >= SLOW_CHECK_MS * NSEC_PER_MSEC;
 	int id, w;
@@ -158,11 +193,15 @@ static void health_tick(struct source *s, uint32_t events)
 	if (late)
 		a->health.slow_check = now;
 	for (id = 0; (job = saina_core_job_next(a->jobs.core, id)); id = job->id + 1) {
+		bool check = late && job->state == SAINA_JOB_RUNNING;
+
+		if (check)
+			p = job_progress(a, job);
 		for (w = 0; w < job->workers; w++) {
 			if (jobs_alive(job, w))
 				check_silence(a, job, w, now);
-			if (late && job->state == SAINA_JOB_RUNNING && jobs_alive(job, w))
-				check_late(a, job, w);
+			if (check && jobs_alive(job, w))
+				check_late(a, job, w, p);
 		}
 	}
 	health_replan(a);
