@@ -39,7 +39,7 @@ static void job(struct nlmsghdr *nlh, int i)
 	U32(JOB_POLICY_SEQ, 9);
 	U32(JOB_POLICY_SEQ_ACTIVE, i ? 0 : 6);
 	if (!i)
-		STR(JOB_POLICY_ACTIVE, "fastest:k=6,late=residual");
+		STR(JOB_POLICY_ACTIVE, "sfcd:k0=2,sth=0.25,cth=k");
 	U32(JOB_OPEN_SLOTS, 29);
 	U64(JOB_POLICY_MIX, i ? 41 : 0);
 	if (!i) {

@@ -29,4 +29,4 @@ $(B)/selftests/saina-sanitized: $(TOOL_SRC) $(wildcard tools/saina/*.h userland/
 $(B)/selftests/tool_hostile_test: | $(B)/selftests/saina-sanitized
 
 check-programs: $(TOOL_TESTS) $(B)/selftests/saina-sanitized
-CHECKS += $(TOOL_TESTS)
+CHECKS += $(TOOL_TESTS) selftests/tool/tool_test.sh

@@ -79,8 +79,11 @@ void job_print(const struct saina_ctl_job *job)
 	/* must stay 0: a slot that saw two policies is a bug, so it is not hidden */
 	out_uint("policy_mix", job->policy_mix ? " POLICY-MIX %" PRIu64 "\n" : "\n",
 		 job->policy_mix);
-	if (HAS(SFCD_CONVERGED) || HAS(SFCD_OBSERVED))
+	/* what the counters say means nothing under another policy */
+	if (!strncmp(HAS(POLICY_ACTIVE) ? job->policy_active : job->policy, "sfcd", 4))
 		sfcd_print(job);
+	else
+		out_null("sfcd", NULL);
 }
 
 static void show_one(void *arg, const void *obj)

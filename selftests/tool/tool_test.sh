@@ -1,0 +1,263 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The saina tool against a real sainad on a Linux bridge with two workers:
+#
+#     saina-*-sw: sainad, br0 10.190.0.1, ports p0 p1      w0, w1: eth0
+#
+# What it shows is compared with expected JSON, refusals with their sentences.
+
+# shellcheck source=../net/lib.sh
+. "$(dirname "$0")/../net/lib.sh"
+
+expected_log='worker 1 \(slow\) is dead'
+lab_up --workers 2 --bridge linux
+
+# says DESCRIPTION STATUS SENTENCE(ERE) WORD...: how a command ends and what it says
+says() {
+	local what=$1 status=$2 sentence=$3 got said
+	shift 3
+	said=$(saina "$@" 2>&1 >"$WORK/stdout")
+	got=$?
+	if [ "$got" = "$status" ] && [[ $said =~ ^saina:\ $sentence$ ]] && [ ! -s "$WORK/stdout" ]; then
+		ok "$what"
+	else
+		not_ok "$what"
+		diag "saina $*: status $got, said: $said"
+		diag "expected status $status, matching: $sentence"
+	fi
+}
+
+# json DESCRIPTION EXPECTED FILTER WORD...
+json() {
+	local what=$1 expected=$2 filter=$3
+	shift 3
+	equal "$what" "$(jq -Sc . <<<"$expected")" "$(saina -j "$@" | jq -Sc "$filter")"
+}
+
+silent() { # DESCRIPTION WORD...: succeeds and says nothing
+	local what=$1 said
+	shift
+	said=$(saina "$@" 2>&1)
+	equal "$what" "0:" "$?:$said"
+}
+
+# --- jobs ------------------------------------------------------------------------
+
+json "no jobs yet" '[]' . job show
+equal "and in text" "no jobs (make one: saina job add NAME elements N workers N)" "$(saina job show)"
+
+digits='{"id":5,"name":"digits","state":"forming","round":0,"k":0,"workers":2,"active":[],
+	"open_slots":0,"policy":"bsp","policy_seq":1,"policy_pending":true,"policy_active":null,
+	"policy_active_seq":0,"elements":10000,"type":"int32","payload":128,"segments":79,
+	"pool":64,"ring":4,"exponent":18,"heartbeat_ms":50,"dead_ms":5000,"generation":1,
+	"token":"s3cret","policy_mix":0,"sfcd":null}'
+json "job add shows the job it made" "[$digits]" '[.[]|del(.memory)]' \
+	job add digits elements 10000 workers 2 id 5 payload 128 pool 64 ring 4 policy bsp \
+	token s3cret exponent 18 heartbeat 50 dead 5000
+json "job show of all" "[$digits]" '[.[]|del(.memory)]' job show
+json "job show by name" "[$digits]" '[.[]|del(.memory)]' job show digits
+json "job show by number, abbreviated" "[$digits]" '[.[]|del(.memory)]' j s 5
+check "its memory is counted" test "$(job_field digits memory)" -ge $((79 * 5 * 128 * 4))
+equal "limits show what it uses" "1 $(job_field digits memory)" \
+	"$(sj limits show '.[0]|"\(.jobs_used) \(.memory_used)"')"
+equal "token is not shown to others" null \
+	"$(setpriv --reuid=65534 --regid=65534 --clear-groups "$B/saina" -j job show digits 2>/dev/null | jq '.[0].token' || true)"
+
+says "a name twice" 1 '.*exists already.* \(attribute "name"\)' job add digits elements 1 workers 1
+says "a number twice" 1 '.*\(attribute "id"\)' job add other elements 1 workers 1 id 5
+says "a name of digits" 1 '.*\(attribute "name"\)' job add 77 elements 1 workers 1
+says "a name with a blank" 1 '.*\(attribute "name"\)' job add 'a b' elements 1 workers 1
+says "a policy not known" 1 '.*frob.*\(attribute "policy"\)' job add x elements 1 workers 1 policy frob
+says "k above the workers" 1 '.*\(attribute "policy"\)' job add x elements 1 workers 2 policy fastest:k=3
+says "a payload not in the list" 1 '.*100.*\(attribute "payload"\)' job add x elements 1 workers 1 payload 100
+says "a pool that is no power of two" 1 '.*\(attribute "pool"\)' job add x elements 1 workers 1 pool 3
+says "a ring that is too large" 1 '.*\(attribute "ring"\)' job add x elements 1 workers 1 ring 128
+says "dead before the heartbeat" 1 '.*\(attribute "(dead|heartbeat)"\)' \
+	job add x elements 1 workers 1 heartbeat 500 dead 400
+says "a type that needs the module" 1 '.*\(attribute "elem-type"\)' job add x elements 1 workers 1 type float32
+says "too many segments" 1 '.*\(attribute "(elements|memory-job|segments)"\)' \
+	job add x elements 18446744073709551615 workers 1
+says "no such job" 1 ".*no job '?nosuch.*" job show nosuch
+says "no such job to delete" 1 ".*no job '?nosuch.*" job del nosuch
+says "no such number" 1 '.*no job.*9.*' job set 9 policy bsp
+says "running without workers" 1 '.*\(attribute "state"\)' job set digits state running
+json "none of these left anything" '["digits"]' '[.[].name]' job show
+
+silent "job set policy" job set digits policy fastest:k=1,late=drop
+json "the policy asked for, in its canonical form" '["fastest:k=1,late=drop",2,true]' \
+	'.[0]|[.policy,.policy_seq,.policy_pending]' job show digits
+silent "job set token and times" job set digits token '' heartbeat 60 dead 6000
+json "are changed" '[60,6000]' '.[0]|[.heartbeat_ms,.dead_ms]' job show digits
+silent "job set state stopped" job set digits state stopped
+equal "is stopped" stopped "$(job_field digits state)"
+silent "job set state forming" job set digits state forming
+silent "job set policy back" job set digits policy bsp
+
+# --- limits ----------------------------------------------------------------------
+
+json "limits" '[256,true]' '.[0]|[.jobs,.memory>=.memory_job]' limits show
+silent "limits set" limits set jobs 1 memory-job 8M memory 16M
+json "are in force" '[[1,8388608,16777216]]' '[.[]|[.jobs,.memory_job,.memory]]' limits show
+says "more jobs than allowed" 1 '.*' job add second elements 1 workers 1
+silent "limits set jobs 8" limits set jobs 8
+says "more memory than a job may have" 1 '.*' job add big elements 10000000 workers 1
+says "limits out of range" 1 '.*\(attribute "jobs"\)' limits set jobs 257
+silent "limits set memory" limits set memory 4G memory-job 1G
+
+# --- ports -----------------------------------------------------------------------
+
+json "ports" '[["p0","native","veth",1500,0],["p1","native","veth",1500,0]]' \
+	'[.[]|[.port,.mode,.driver,.mtu,.workers]]' port show
+silent "port set" port set p1 loss-in 25% loss-out 0.125 delay-in 1.5 seed 7
+json "faults are shown" '{"loss_in":0.25,"loss_out":0.125,"delay_in_us":1500,"delay_out_us":0,"seed":7}' \
+	'.[0].injected' port show p1
+json "of this port only" '[0,0]' '.[0].injected|[.loss_in,.delay_in_us]' port show p0
+silent "port set back" port set p1 loss-in 0 loss-out 0 delay-in 0
+says "no such port" 1 '.*\(attribute "port"\)' port set nosuch loss-in 0.1
+says "no such port to show" 1 '"nosuch" is no port of the bridge' port show nosuch
+
+# --- workers, slots, monitor -------------------------------------------------------
+
+events_start
+job_ids[digits]=5
+# Worker 1 thinks for ever: all that worker 0 sends waits for it.
+start 0 digits 3 --elements 10000 --name quick
+start 1 digits 3 --elements 10000 --name slow --think-us 600000000
+runs() {
+	[ "$(job_field digits state)" = running ]
+}
+open_slots() { # N [older-than MS]
+	[ "$(sj slot show digits "${@:2}" length)" = "$1" ]
+}
+check "the job runs" until_true 20 runs
+check "slots are open" until_true 20 open_slots 64
+json "who has joined" '[[0,"quick","alive","p0","10.190.0.10","fast"],[1,"slow","alive","p1","10.190.0.11","fast"]]' \
+	'[.[]|[.worker,.name,.state,.port,.ip,.results]]' worker show digits
+equal "one of them" slow "$(sj worker show digits 1 '.[0].name')"
+equal "its MAC" "$(mac_of 1)" "$(sj worker show digits 1 '.[0].mac')"
+says "no such worker" 1 '.*' worker show digits 9
+check "they grow old" until_true 20 open_slots 64 older-than 100
+json "each waits for the slow one" '[{"seen":[0],"missing":[{"worker":1,"name":"slow"}],"count":1,"k":2,"round":0}]' \
+	'[.[]|{seen,missing,count,k,round}]|unique' slot show digits
+json "segments 0 to 63, each in its slot" true \
+	'([.[].segment]|sort)==[range(64)] and all(.[];.slot==.segment)' slot show 5
+matches "the same in text" 'digits slot 0: round 0 segment 0 has 1 of k 2 age .* seen 0
+    missing 1 \(slow\)' "$(saina slot show digits)"
+equal "none is that old" "no open slot is that old" "$(saina slot show digits older-than 4000000)"
+json "what worker 0 has sent" 64 '.[]|select(.worker==0)|.counters.stored' stats show digits 0
+matches "stats in text" 'job digits worker 0:
+ +stored +64  gradients that opened a slot' "$(saina stats show digits 0)"
+equal "stats show all has every counter" "$(sed -n '/define SAINA_COUNTER_LIST/,/^$/p' "$TOP/uapi/saina/bpf.h" | grep -c 'X(')" \
+	"$(sj stats show digits 0 all '.[0]|(.counters|length)+(.drops|length)')"
+silent "port set loss" port set p0 loss-in 100%
+lost() {
+	[ "$(saina -j stats drops global | jq '.[0].drops["injected-in"] // 0')" -gt 0 ]
+}
+check "drops are counted" until_true 20 lost
+silent "port set loss back" port set p0 loss-in 0
+# Alive it would notice, and join again.
+disown "${worker_pids[1]}"
+kill -KILL "${worker_pids[1]}"
+unset 'worker_pids[1]'
+silent "declare it dead" worker set digits 1 state dead
+check "it is dead" until_true 10 worker_state_is digits 1 dead
+check "its work is done without it" until_true 60 worker_ended 0
+check "an event says so" until_true 10 event_seen '.event=="worker-dead" and .worker==1'
+check "and that worker 0 has left" until_true 10 event_seen '.event=="worker-left" and .worker==0'
+silent "a change of a job is an event" job set digits token new
+check "of the config group" until_true 10 event_seen '.event=="job-changed" and .name=="digits"'
+silent "job del" job del digits
+check "job-deleted" until_true 10 event_seen '.event=="job-deleted" and .name=="digits"'
+check "monitor ends cleanly" events_stop
+equal "the story of the workers, in order" "joined joined dead left" "$(
+	events 'select(.event|IN("worker-joined","worker-dead","worker-left"))|.event|ltrimstr("worker-")' |
+	xargs)"
+check "every line of it is an object with a time" \
+	jq -se 'length > 5 and all(.[]; type == "object" and .event and (.time | length) > 20)' "$WORK/events"
+
+# --- completion --------------------------------------------------------------------
+
+# completes WORD...: what TAB offers for the last word
+completes() {
+	(
+		# shellcheck source=../../tools/completion/saina.bash
+		. "$TOP/tools/completion/saina.bash"
+		COMP_WORDS=("$B/saina" "$@")
+		COMP_CWORD=$#
+		_saina
+		echo "${COMPREPLY[*]}"
+	)
+}
+
+job alpha elements 100 workers 2
+job beta elements 100 workers 2
+equal "completion: objects" "slot stats" "$(completes s)"
+equal "completion: commands" "show set" "$(completes job s)"
+equal "completion: live jobs" "alpha beta" "$(completes job del '')"
+equal "completion: with -s" "beta" "$(completes -s "$SAINA_CONTROL" job show b)"
+equal "completion: keys" "payload pool policy" "$(completes job add new p)"
+equal "completion: keys not given yet" "pool policy" "$(completes job add new payload 64 p)"
+equal "completion: live ports" "p0 p1" "$(completes port set '')"
+equal "completion: words of a key" "running" "$(completes job set alpha state r)"
+equal "completion: values are the user's" "" "$(completes job add new elements '')"
+
+# --- doctor ------------------------------------------------------------------------
+
+# Asks the doctor in the switch's namespace (and with its bpf file system).
+doctor() {
+	nsenter --net="/run/netns/saina-$LAB-sw" "$B/saina" "$@"
+}
+
+verdict() { # CHECK [WORD...]: the worst of that check
+	local c=$1
+	shift
+	doctor -j doctor host config "/run/saina-lab/$LAB/sainad.conf" "$@" |
+		jq -r "[.[]|select(.check==\"$c\").status]|(if any(.==\"FAIL\") then \"FAIL\" elif any(.==\"warn\") then \"warn\" else .[0] end)"
+}
+
+doctor -j doctor host config "/run/saina-lab/$LAB/sainad.conf" >"$WORK/doctor"
+equal "doctor: nothing fails on a good host" 0 $?
+equal "doctor: and nothing is to be mended" "" \
+	"$(jq -r '.[]|select(.status=="FAIL" or .status=="warn")|select(.check|IN("btf","rmem","firewall","bpf-jit")|not)|.check+": "+.found' "$WORK/doctor")"
+equal "doctor: looks at everything" "" "$(
+	for c in config kernel btf clock privileges bpf bpffs control-plane firewall bridge snooping \
+		port-xdp port-redirect address udp-port rmem; do
+		jq -e --arg c "$c" 'any(.[]; .check == $c)' "$WORK/doctor" >/dev/null || echo "$c"
+	done)"
+equal "doctor: what is wrong has a remedy" "" \
+	"$(doctor -j doctor host bridge nosuch | jq -r '.[]|select((.status=="FAIL" or .status=="warn") and .fix==null)|.check')"
+doctor doctor host bridge nosuch >"$WORK/said"
+equal "doctor: no such bridge fails" 1 $?
+matches "doctor: and says how to make one" 'FAIL bridge +there is no interface nosuch
+ +-> make it \(ip link add br0 type bridge' "$(cat "$WORK/said")"
+w 0 ethtool -K eth0 gro off
+equal "doctor: a port whose other end has no NAPI" warn "$(verdict port-redirect)"
+matches "doctor worker: the same from the other end" 'warn napi' "$(w 0 "$B/saina" doctor worker to "$AGG")"
+w 0 ethtool -K eth0 gro on
+equal "doctor: mended" ok "$(verdict port-redirect)"
+sw ip link set p0 mtu 500
+equal "doctor: an MTU too small for the jobs" FAIL "$(verdict port-mtu)"
+sw ip link set p0 mtu 1500
+addr=$(ip -n "saina-$LAB-sw" -o -4 addr show br0 | awk '{ print $4 }')
+sw ip addr del "$addr" dev br0
+equal "doctor: a bridge without an address" FAIL "$(verdict address)"
+sw ip addr add "$addr" dev br0
+equal "doctor: a config file that is wrong" FAIL "$(
+	echo 'bridge = ' >"$WORK/bad.conf"
+	doctor -j doctor host config "$WORK/bad.conf" | jq -r '.[]|select(.check=="config").status')"
+equal "doctor: OVS that is not there" FAIL "$(
+	sw ip link add fake0 type veth peer name fake1
+	doctor -j doctor host bridge fake0 ovsdb "$WORK/nothing" | jq -r '.[]|select(.check=="ovsdb").status'
+	sw ip link del fake0)"
+equal "doctor: works without a control plane, and says so" warn "$(SAINA_CONTROL=$WORK/nothing verdict control-plane)"
+check "doctor worker: all is well" w 0 "$B/saina" doctor worker to "$AGG"
+equal "doctor worker: nobody at that address" 'FAIL aggregator' \
+	"$(w 0 "$B/saina" doctor worker to 10.190.0.200 | grep -o 'FAIL aggregator')"
+equal "doctor worker: no route" 'FAIL route' "$(w 0 "$B/saina" doctor worker to 203.0.113.1 | grep -o 'FAIL route')"
+equal "doctor worker: on the switch itself" 'FAIL route' "$(sw "$B/saina" doctor worker to "$AGG" | grep -o 'FAIL route')"
+
+# --- the end of the agent ------------------------------------------------------------
+
+lab agent stop
+says "no agent: what to do" 1 'no control plane at .*; start sainad .*' job show

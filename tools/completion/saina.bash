@@ -1,0 +1,104 @@
+# bash completion for saina(8)                              -*- shell-script -*-
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Names of jobs, workers and ports are asked from the running control plane, by
+# the command that is being completed and with the socket given on its line.
+
+# _saina_ask KEY WORD...: all values of KEY in what `saina -j WORD...' prints
+_saina_ask() {
+	local key=$1
+	shift
+	"${COMP_WORDS[0]}" "${_saina_socket[@]}" -j "$@" 2>/dev/null |
+		grep -o "\"$key\":\(\"[^\"]*\"\|[0-9]*\)" | sed 's/^[^:]*://; s/"//g' | sort -u
+}
+
+# _saina_keys WORD...: the words that take a value are offered unless used already
+_saina_keys() {
+	local key out=
+	for key; do
+		[[ " ${_saina_rest[*]} " == *" $key "* ]] || out+=" $key"
+	done
+	echo "$out"
+}
+
+_saina_words() { # what may stand here
+	local object=${_saina_rest[0]-} command=${_saina_rest[1]-} n=${#_saina_rest[@]} prev=
+	[ "$n" -gt 0 ] && prev=${_saina_rest[n - 1]}
+	if [ "$n" = 0 ]; then
+		echo "job worker port slot stats limits monitor doctor help -j -p -s -V -h"
+		return
+	fi
+	if [ "$n" = 1 ]; then
+		case $object in
+		job) echo "show add set del help" ;;
+		worker) echo "show set del help" ;;
+		port | limits) echo "show set help" ;;
+		slot) echo "show help" ;;
+		stats) echo "show drops help" ;;
+		monitor) echo "all config events help" ;;
+		doctor) echo "host worker help" ;;
+		esac
+		return
+	fi
+	case $object:$command:$n:$prev in
+	job:show:2:* | job:set:2:* | job:del:2:* | worker:*:2:*)
+		_saina_ask name job show ;;
+	slot:show:2:*)
+		echo older-than
+		_saina_ask name job show ;;
+	stats:*:2:*)
+		echo global all
+		_saina_ask name job show ;;
+	worker:*:3:*)
+		_saina_ask worker worker show "${_saina_rest[2]}" ;;
+	stats:*:3:*)
+		echo all
+		_saina_ask worker worker show "${_saina_rest[2]}" ;;
+	port:*:2:*)
+		_saina_ask port port show ;;
+	job:*:policy) echo "bsp fastest:k= sfcd:k0=1,sth=0.5,cth=5" ;;
+	job:*:state) echo "forming running stopped" ;;
+	job:*:type) echo "int32 float32 bfloat16" ;;
+	job:*:payload) echo "64 128 256 352 1024 2048" ;;
+	worker:*:state) echo "alive slow dead left" ;;
+	doctor:host:*:bridge)
+		ls /sys/class/net 2>/dev/null ;;
+	# a key that wants a value of the user's own
+	*:elements | *:workers | *:id | *:pool | *:ring | *:token | *:exponent | *:heartbeat | \
+	*:dead | *:loss-in | *:loss-out | *:delay-in | *:delay-out | *:seed | *:jobs | *:memory | \
+	*:memory-job | *:older-than | *:to | *:ovsdb | *:config) ;;
+	job:add:2:*) ;;	# a new name
+	job:add:*)
+		_saina_keys elements workers id payload pool ring type policy token exponent \
+			heartbeat dead ;;
+	job:set:*) _saina_keys policy state token heartbeat dead ;;
+	worker:set:*) _saina_keys state ;;
+	port:set:*) _saina_keys loss-in loss-out delay-in delay-out seed ;;
+	slot:show:*) _saina_keys older-than ;;
+	stats:*:4:*) echo all ;;
+	limits:set:*) _saina_keys jobs memory-job memory ;;
+	doctor:host:*) _saina_keys bridge ovsdb config ;;
+	doctor:worker:*) _saina_keys to ;;
+	esac
+}
+
+_saina() {
+	local cur=${COMP_WORDS[COMP_CWORD]} i _saina_rest=() _saina_socket=()
+	for ((i = 1; i < COMP_CWORD; i++)); do
+		case ${COMP_WORDS[i]} in
+		-s | --socket)
+			_saina_socket=(-s "${COMP_WORDS[i + 1]}")
+			i=$((i + 1)) ;;
+		-*) [ ${#_saina_rest[@]} = 0 ] || _saina_rest+=("${COMP_WORDS[i]}") ;;
+		*) _saina_rest+=("${COMP_WORDS[i]}") ;;
+		esac
+	done
+	COMPREPLY=()
+	if [ "${COMP_WORDS[COMP_CWORD - 1]}" = -s ]; then
+		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+		return
+	fi
+	mapfile -t COMPREPLY < <(compgen -W "$(_saina_words)" -- "$cur")
+}
+
+complete -F _saina saina
