@@ -12,3 +12,10 @@ $(B)/sainad: $(call objs,$(SAINAD_SRCS) $(JOBCORE_SRCS)) $(B)/libsainadp.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(DP_LDLIBS) -lmnl -lconfig -ljansson -lpthread
 
 ALL += $(B)/sainad
+
+install: install-agent
+install-agent: $(B)/sainad $(B)/saina_xdp.bpf.o
+	install -D -m 755 $(B)/sainad $(DESTDIR)$(PREFIX)/sbin/sainad
+	install -D -m 644 $(B)/saina_xdp.bpf.o $(DESTDIR)$(PREFIX)/lib/saina/saina_xdp.bpf.o
+	install -D -m 644 userland/agent/sainad.conf $(DESTDIR)$(PREFIX)/share/doc/saina/sainad.conf
+.PHONY: install-agent
