@@ -5,11 +5,12 @@
  * Window: segment s of a round is sent once s - pool has its result, so that
  * the aggregator has a slot for it, and at most s->window are in flight.
  *
- * Silence has two reasons.  Something was lost: then other segments of
- * the round move on and the silent ones are sent again after the RTO,
- * each with its own backoff.  Or the round waits for a straggler: then nothing
- * moves, and only a few segments are sent again, ever more slowly (stall), for
- * one duplicate is enough to find out that the straggler has died.
+ * Silence has two reasons.  Something was lost: then what is silent is sent again
+ * after the RTO, each segment with its own backoff.  Or the round waits for a
+ * straggler: then nothing moves, and only a few segments are sent again, ever more
+ * slowly (stall), for one duplicate is enough to find out that the straggler has
+ * died.  Before a round's first result silence means the latter, afterwards it takes
+ * STALL_NS of it.
  *
  * A round that is known to be decided (a later one has been opened) takes no
  * gradients any more: what is missing of it is pulled.
@@ -26,6 +27,7 @@
 
 #define WINDOW_MIN	16
 #define WINDOW_GROW	8	/* results it takes to widen the window by one */
+#define STALL_NS	(40 * MSEC)
 #define STALL_BUDGET	8	/* segments sent again at a time while nothing moves */
 #define FETCH_BUDGET	64
 #define GATE_NS		(1000 * MSEC)
@@ -157,6 +159,17 @@ static void send_some(struct saina *s, uint64_t now)
 	s->stall_cursor = i;
 }
 
+static bool stalled(const struct saina *s, uint64_t now)
+{
+	uint64_t patience = s->rto.rto;
+
+	if (decided(s))
+		return false;
+	if (s->saw_result)
+		patience = 4 * patience > STALL_NS ? 4 * patience : STALL_NS;
+	return now >= s->progress_ns + patience;
+}
+
 static void retransmit(struct saina *s, uint64_t now)
 {
 	uint32_t end = flight_end(s);
@@ -164,7 +177,7 @@ static void retransmit(struct saina *s, uint64_t now)
 
 	if (!s->inflight || now < s->due_ns)
 		return;
-	if (!decided(s) && now > s->progress_ns + 2 * s->rto.rto) {
+	if (stalled(s, now)) {
 		s->stall_tries++;
 		send_some(s, now);
 		s->due_ns = now + saina_rto_backoff(&s->rto, s->stall_tries);
@@ -305,23 +318,24 @@ uint64_t saina_flow_run(struct saina *s, uint64_t now)
 }
 
 /* Something of this round has come. */
-static void progress(struct saina *s, uint64_t now)
+static void progress(struct saina *s, uint64_t now, bool first)
 {
 	uint32_t end;
 
 	s->progress_ns = now;
-	if (!s->stall_tries)
-		return;
-	/* The straggler is back: what the others wait for is on its way, so
-	 * the clocks of all that is in flight begin anew.
-	 */
+	if (s->stall_tries)
+		s->due_ns = 0;		/* look at all of them again */
 	s->stall_tries = 0;
+	if (!first)
+		return;
+	/* Those that the round had waited for are sending now: the clocks of all
+	 * that is in flight begin anew.
+	 */
 	s->due_ns = NEVER;
 	end = flight_end(s);
 	for (uint32_t i = s->first_open; i < end; i++) {
 		if (!in_flight(&s->seg[i]))
 			continue;
-		s->seg[i].tries = 2;	/* not 1: no longer a measurement */
 		s->seg[i].due_ns = now + s->rto.rto;
 		s->due_ns = s->seg[i].due_ns;
 	}
@@ -340,12 +354,12 @@ static void measure(struct saina *s, const struct saina_seg *g, uint64_t now)
 		return;
 	if (s->t0_ns > from)
 		from = s->t0_ns - s->rto.srtt > from ? s->t0_ns - s->rto.srtt : from;
-	if (now - from > s->longest_ns)
-		s->longest_ns = now - from;
+	if (now - from < s->shortest_ns)
+		s->shortest_ns = now - from;
 	if (now < s->sampled_ns + s->rto.srtt)
 		return;
-	saina_rto_sample(&s->rto, s->longest_ns);
-	s->longest_ns = 0;
+	saina_rto_sample(&s->rto, s->shortest_ns);
+	s->shortest_ns = NEVER;
 	s->sampled_ns = now;
 }
 
@@ -373,6 +387,7 @@ void saina_flow_result(struct saina *s, const struct saina_hdr *h, const void *s
 {
 	uint32_t round = le32toh(h->round), segment = le32toh(h->segment);
 	struct saina_seg *g = &s->seg[segment];
+	bool first;
 
 	if (!listening(s))
 		return;
@@ -394,7 +409,8 @@ void saina_flow_result(struct saina *s, const struct saina_hdr *h, const void *s
 		return;
 	}
 
-	if (!s->saw_result) {
+	first = !s->saw_result;
+	if (first) {
 		s->saw_result = true;
 		s->t0_ns = now;
 	}
@@ -410,7 +426,7 @@ void saina_flow_result(struct saina *s, const struct saina_hdr *h, const void *s
 		s->window++;
 	}
 	saina_round_consume(s, segment, h, sums);
-	progress(s, now);
+	progress(s, now, first);
 }
 
 void saina_flow_stale(struct saina *s, const struct saina_hdr *h, uint64_t now)
@@ -432,15 +448,25 @@ void saina_flow_stale(struct saina *s, const struct saina_hdr *h, uint64_t now)
 	} else if ((g->state == SEG_SENT || g->state == SEG_PULLING) && round == s->round) {
 		s->inflight--;
 		saina_round_stale(s, segment, le32toh(h->aux) == round + 1);
-		progress(s, now);
+		progress(s, now, false);
 	}
 }
 
 /* The data path will open round @next next, or a later one. */
 void saina_flow_next(struct saina *s, uint32_t next)
 {
+	bool was = decided(s);
+
 	if (next > s->known_next)
 		s->known_next = next;
+	if (was || !decided(s) || !s->inflight)
+		return;
+	/* News that our round is over.  Its results were sent before what
+	 * told us so: those not here are lost, so ask for them now.
+	 */
+	s->due_ns = 0;
+	for (uint32_t i = s->first_open; i < flight_end(s); i++)
+		s->seg[i].due_ns = 0;
 }
 
 /* A first round that others have opened or not; exponents may be unknown. */
@@ -454,6 +480,7 @@ void saina_flow_gate(struct saina *s)
 void saina_flow_begin(struct saina *s)
 {
 	s->join.again = true;
+	s->shortest_ns = NEVER;
 	s->floor = s->formed ? s->first_round : 0;
 	saina_round_reset(s, s->first_round);
 	saina_flow_next(s, s->first_round);

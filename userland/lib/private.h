@@ -200,7 +200,7 @@ struct saina {
 
 	/* flow */
 	struct saina_rto rto;
-	uint64_t	sampled_ns, longest_ns;	/* last sample; longest time since */
+	uint64_t	sampled_ns, shortest_ns;	/* last sample; shortest time since */
 	uint32_t	window, window_max;
 	uint32_t	grow;		/* results since the window grew */
 	uint64_t	narrowed_ns;

@@ -20,6 +20,11 @@ void saina_rto_init(struct saina_rto *r, uint64_t min, uint64_t max)
 /**
  * saina_rto_sample() - one measured time, RFC 6298 section 2
  * @ns: from transmission to answer, of something sent only once (Karn)
+ *
+ * The time-out is srtt + max(srtt, 4 * rttvar).  The RFC has no floor of srtt under
+ * the second term; here samples are the shortest of a burst, and a burst is about as
+ * long as the time to its first result.  At most half of @max, to leave the
+ * backoff something to do.
  */
 void saina_rto_sample(struct saina_rto *r, uint64_t ns)
 {
@@ -35,20 +40,22 @@ void saina_rto_sample(struct saina_rto *r, uint64_t ns)
 		r->rttvar = r->rttvar - r->rttvar / 4 + dev / 4;
 		r->srtt = r->srtt - r->srtt / 8 + ns / 8;
 	}
-	r->rto = clamp(r->srtt + 4 * r->rttvar, r->min, r->max);
+	dev = 4 * r->rttvar;
+	r->rto = clamp(r->srtt + (dev > r->srtt ? dev : r->srtt), r->min,
+		       r->max / 2 > r->min ? r->max / 2 : r->min);
 }
 
 /**
  * saina_rto_backoff() - how long to wait after transmission number @tries
  * @tries: 1 for the first
  *
- * 1, 2, 2, 4, 4, 8 ... times the time-out, at most @max.  Gentler than
+ * 1, 1, 2, 2, 2, 4 ... times the time-out, at most @max.  Gentler than
  * doubling each time: most silence here is not congestion but a slot that
  * still waits for others, and what ends it may be our next packet.
  */
 uint64_t saina_rto_backoff(const struct saina_rto *r, unsigned int tries)
 {
-	unsigned int shift = tries / 2;
+	unsigned int shift = tries / 3;
 
 	if (shift > 16)
 		shift = 16;
