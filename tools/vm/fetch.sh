@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154 # saina-vm sets what looks unset
 #
 # Debian's kernels, unpacked below $cache/KERNEL/root and made relocatable:
 # nothing of them is installed.  Sourced by tools/saina-vm.
@@ -59,7 +59,7 @@ need_kernel() {
 
 # fetch_kernel KERNEL: gets the newest one, unless that is there already.
 fetch_kernel() {
-	local k=$1 new=$cache/$1.new rel kbuild version helper=
+	local k=$1 new=$cache/$1.new rel kbuild version deb helper=
 
 	need_packages
 	mkdir -p "$cache"
@@ -82,7 +82,11 @@ fetch_kernel() {
 	kbuild=$(kbuild_of "$rel")
 	[ -n "$kbuild" ] || die "linux-headers-$rel names no linux-kbuild package"
 	# 6.1 lacks resolve_btfids in its build tools; 6.12's does its work.
-	[ "$k" = 6.1 ] && helper=$(kbuild_of "$(newest 6.12)")
+	if [ "$k" = 6.1 ]; then
+		helper=$(newest 6.12)
+		[ -n "$helper" ] || die "building modules for 6.1 needs a tool of the 6.12 kernel packages, which apt does not offer; add bookworm-security to its sources, then apt-get update"
+		helper=$(kbuild_of "$helper")
+	fi
 
 	note "fetching Debian's $rel ($version)"
 	rm -rf "$new"
@@ -159,6 +163,6 @@ relocate_headers() {
 		ln -sf "$final/root/usr/lib/$helper/tools/bpf/resolve_btfids/resolve_btfids" \
 			"$headers/tools/bpf/resolve_btfids/resolve_btfids"
 	fi
-	[ -x "$headers/tools/bpf/resolve_btfids/resolve_btfids" ] || [ -n "$helper" ] ||
+	[ -n "$helper" ] || [ -x "$headers/tools/bpf/resolve_btfids/resolve_btfids" ] ||
 		die "the packages of $rel have no resolve_btfids"
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154 # saina-vm sets what looks unset
 #
 # The initramfs of the test VM: busybox, tools/vm/init and the modules which it
 # needs to reach the host's files.  Sourced by tools/saina-vm.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154 # saina-vm sets what looks unset
 #
 # Builds an out-of-tree module, with BTF, against the headers of a fetched
 # kernel.  Sourced by tools/saina-vm.

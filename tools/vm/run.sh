@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154 # saina-vm sets what looks unset
 #
 # Starts one VM and judges how it ended.  Sourced by tools/saina-vm.
 #
@@ -68,6 +68,7 @@ start_qemu() {
 	local limit=$1 tree=$cache/$kernel n=0 tap
 	local fs=local,security_model=none
 	shift
+	# shellcheck disable=SC2054 # qemu's commas
 	local -a arg=(
 		-machine q35 -accel tcg,thread=multi -cpu max -smp "$cpus" -m "$mem"
 		-nodefaults -no-user-config -display none -no-reboot
@@ -212,7 +213,9 @@ save_logs() {
 run_interactive() {
 	local rc
 
-	[ -t 0 ] && [ -t 1 ] || usage_error "shell needs a terminal; use run for scripts"
+	if [ ! -t 0 ] || [ ! -t 1 ]; then
+		usage_error "shell needs a terminal; use run for scripts"
+	fi
 	prepare_run "$out" bash -l
 	echo 0 >"$run/ctl/limit"
 	stty size | awk '{ print "rows", $1, "cols", $2 }' >"$run/ctl/tty-size"
