@@ -91,7 +91,7 @@ static void read_config(struct doc_state *s, const char *file)
 	config_init(&c);
 	if (config_read_file(&c, s->config) != CONFIG_TRUE) {
 		if (config_error_line(&c))
-			doc_say(DOC_FAIL, "config", doc_fix("mend it; sainad -c %s --check says whether it is right", s->config),
+			doc_say(DOC_FAIL, "config", doc_fix("mend it; sainad -c %s --check-config says whether it is right", s->config),
 				"%s:%d: %s", s->config, config_error_line(&c), config_error_text(&c));
 		else
 			doc_say(DOC_FAIL, "config", "name a file that can be read",

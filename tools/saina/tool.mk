@@ -6,3 +6,10 @@ $(B)/saina: $(call objs,$(TOOL_SRC)) $(B)/libsainactl.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(call objs,$(TOOL_SRC)) $(CTL_LIBS) -ljansson -lconfig -lm
 
 ALL += $(B)/saina
+
+install: install-saina
+install-saina: $(B)/saina
+	install -D -m 755 $(B)/saina $(DESTDIR)$(PREFIX)/sbin/saina
+	install -D -m 644 tools/completion/saina.bash \
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/saina
+.PHONY: install-saina
