@@ -10,9 +10,9 @@
 . "$(dirname "$0")/lib.sh"
 
 lab_up --workers 4
-job steady id 5 workers 4 elements 8192 payload 256 policy fastest:k=3 token t0ken \
+job steady id 5 workers 4 elements 8192 payload 256 ring 64 policy fastest:k=3 token t0ken \
 	heartbeat 100 dead 2000
-start_all steady 1000000 4 --elements 8192 --token t0ken --think-us 1000
+start_all steady 1000000 4 --elements 8192 --token t0ken --think-us 4000 --cancel
 check "rounds flow" until_true 20 rounds_at_least steady 10 || bail "no rounds"
 generation=$(job_field steady generation)
 
@@ -80,7 +80,7 @@ check "the same results everywhere" same_results 0 1 2 3
 check "no round was lost" rounds_without_gap 0
 
 # --- a plain stop leaves nothing behind --------------------------------------
-start_all steady 1000000 4 --elements 8192 --token t0ken --think-us 1000
+start_all steady 1000000 4 --elements 8192 --token t0ken --think-us 4000 --cancel
 check "workers run again" until_true 20 log_at_least 5
 attached=$(programs)
 equal "the program is on all four ports" 4 "$(wc -w <<<"$attached")"
@@ -91,3 +91,4 @@ equal "stopped: no socket is left" "" "$(find "/run/saina-lab/$LAB/run" "$SAINA_
 check "stopped: the workers are told and end" all_ended 30
 check "a fresh agent starts" lab agent start
 equal "a fresh agent has no job" 0 "$(sj job show length)"
+finished

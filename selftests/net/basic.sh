@@ -49,3 +49,4 @@ lab_down
 BRIDGE=linux
 lab_up --workers 8 --mtu 9000 --bridge linux
 reduce i2048 2048 int32 20011 10
+finished

@@ -9,10 +9,11 @@
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
+expected_log="worker 2 .* is dead"
 lab_up --workers 4
 job life workers 4 elements 8192 payload 256 policy bsp heartbeat 50 dead 600
 events_start
-start_all life 1000000 4 --elements 8192 --think-us 500 --restarts
+start_all life 1000000 4 --elements 8192 --think-us 2000 --restarts
 check "rounds flow" until_true 20 rounds_at_least life 10
 
 kill -STOP "${worker_pids[2]}"
@@ -25,7 +26,7 @@ kill -KILL "${worker_pids[2]}"
 wait "${worker_pids[2]}" 2>/dev/null
 unset 'worker_pids[2]'
 
-start 2 life 1000000 --elements 8192 --think-us 500 --restarts
+start 2 life 1000000 --elements 8192 --think-us 2000 --restarts
 check "it is admitted again" until_true 20 worker_state_is life 2 alive
 joined=$(job_field life round)
 check "rounds go on with it" until_true 20 rounds_at_least life $((joined + 20))
@@ -39,3 +40,4 @@ stop_workers
 check "exact sums all the way" wait_all 30
 check "the same results everywhere" same_results 0 1 2
 events_stop
+finished

@@ -21,8 +21,8 @@ equal "the port shows its delay" "3000 3000" \
 	"$(sj port show p3 '.[0].injected | "\(.delay_in_us) \(.delay_out_us)"')"
 
 for policy in bsp fastest:k=5; do
-	job "${policy%:*}" workers 8 elements 20000 payload 256 policy "$policy"
-	start_all "${policy%:*}" 100000 8 --elements 20000
+	job "${policy%:*}" workers 8 elements 20000 payload 256 ring 64 policy "$policy"
+	start_all "${policy%:*}" 100000 8 --elements 20000 --think-us 2000 --cancel
 	check "$policy: rounds flow" until_true 60 rounds_at_least "${policy%:*}" 25
 	equal "$policy: policies not mixed" 0 "$(job_field "${policy%:*}" policy_mix)"
 	[ $policy = bsp ] || check "$policy: late gradients were answered" [ "$(counter fastest all late)" -gt 0 ]
@@ -31,3 +31,4 @@ for policy in bsp fastest:k=5; do
 	check "$policy: the same results everywhere" same_results 0 1 2 3 4 5 6 7
 done
 check "frames were held back" [ "$(counter - - delayed)" -gt 100 ]
+finished

@@ -99,3 +99,4 @@ all_native() {
 
 both ovs
 both linux
+finished

@@ -12,12 +12,13 @@
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
+expected_log="worker 1 asked for round .* which is gone|lines like the next one"
 lab_up --workers 4
 SWITCH_MAC=$(mac_of switch)
 job target id 7 workers 3 elements 4096 payload 256 token open-sesame
-start 0 target 1000000 --token open-sesame
-start 1 target 1000000 --token open-sesame
-start 2 target 1000000 --token open-sesame
+start 0 target 1000000 --token open-sesame --think-us 3000
+start 1 target 1000000 --token open-sesame --think-us 3000
+start 2 target 1000000 --token open-sesame --think-us 3000
 check "the job runs" until_true 20 rounds_at_least target 3 || bail "no rounds"
 
 session=$(sj worker show target 1 '.[0].session')
@@ -95,3 +96,4 @@ equal "no slot saw two policies" 0 "$(job_field target policy_mix)"
 stop_workers
 check "every sum was right" wait_all 30
 check "all workers got the same results" same_results 0 1 2
+finished

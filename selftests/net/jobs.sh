@@ -13,7 +13,7 @@ lab_up --workers 4
 
 # --- two at once -------------------------------------------------------------
 job a workers 4 elements 10000 payload 256 policy bsp
-job b workers 4 elements 7000 payload 352 policy fastest:k=3 token other
+job b workers 4 elements 7000 payload 352 ring 64 policy fastest:k=3 token other
 for i in 0 1 2 3; do
 	start_as "a$i" $i $i a 60 --elements 10000
 	start_as "b$i" $i $i b 60 --elements 7000 --token other
@@ -40,13 +40,14 @@ start_as n1 1 3 many0 20 --elements 64
 check "the first and the last of them reduce" wait_all 60
 
 # --- limits ------------------------------------------------------------------
-check "at most 72 jobs, at most 1 MiB for one" saina limits set jobs 72 memory-job 1M
+check "at most 72 jobs, at most 4 MiB for one" saina limits set jobs 72 memory-job 4M
 said=$(saina job add one-more workers 2 elements 64 payload 64 2>&1)
 matches "one more is refused" "72" "$said"
 check "one is removed" saina job del many5
 said=$(saina job add big workers 2 elements 100000000 payload 256 2>&1)
-matches "one that is too big is refused" "1 MiB|1048576|memory" "$said"
+matches "one that is too big is refused" "4 MiB|4194304" "$said"
 check "a small one is taken" saina job add small workers 2 elements 64 payload 64
 said=$(saina job add a workers 2 elements 64 payload 64 2>&1)
 matches "a name that is taken is refused" "\"?a\"?.*(exists|taken|already)" "$said"
 equal "72 again" 72 "$(sj limits show '.[0].jobs_used')"
+finished

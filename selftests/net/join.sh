@@ -8,6 +8,7 @@
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
+expected_log="lines like the next one"
 lab_up --workers 3
 job door id 3 workers 2 elements 4096 payload 256 token open-sesame heartbeat 50 dead 1000
 quick=(--join-timeout-ms 3000)
@@ -40,3 +41,4 @@ wait_all 20 >/dev/null
 matches "and were told why" "stopped" "$(cat "$WORK/0.err")"
 said=$(w 2 "$B/saina-allreduce" --aggregator "$AGG" --job 99 --worker 0 --rounds 1 "${quick[@]}" 2>&1)
 matches "a job that does not exist is refused" "99" "$said"
+finished

@@ -93,3 +93,4 @@ refuses '"101"' up "$LAB" --loss 101
 refuses '--frobnicate' up "$LAB" --frobnicate 1
 refuses '--rate' up "$LAB" --rate
 refuses '"fly"' fly
+finished

@@ -18,7 +18,7 @@ lossy() {
 	local name="l$1-${2%%:*}-$4" lost
 	check "$1 % on every port" lab set loss "$1" seed "$SEED" || return
 	lost=$(injected)
-	job "$name" workers 8 elements 20000 payload 256 policy "$2"
+	job "$name" workers 8 elements 20000 payload 256 ring 32 policy "$2"
 	start_all "$name" "$3" 8 --type "$4" --elements 20000
 	check "$1 % each way, $2, $4: all rounds, exact sums" wait_all 100
 	equal "$1 % each way, $2, $4: all segments of all rounds" "$3 $((79 * $3)) 0" \
@@ -49,3 +49,4 @@ lossy 5 bsp 10 float32
 lossy 20 bsp 15 int32
 lossy 20 fastest:k=5 15 int32
 lossy 20 fastest:k=6,late=drop 10 int32
+finished

@@ -19,3 +19,4 @@ job most workers 64 elements 2048 payload 256 policy fastest:k=60 dead 20000
 start_all most 8 64 --elements 2048
 check "the 60 fastest of 64: exact sums" wait_all 100
 equal "60 are in every sum" "60 60" "$(minmax 63 count_min count_max)"
+finished

@@ -3,7 +3,7 @@
 #
 # Fastest-k with a straggler, and policies changed while gradients flow:
 #
-#     w0 .. w4: quick        w5: thinks for 20 ms a round
+#     w0 .. w4: quick        w5: thinks for 20 ms a round, until it is decided
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -11,11 +11,11 @@
 lab_up --workers 6
 
 # --- a straggler -----------------------------------------------------------
-job straggler workers 6 elements 8192 payload 256 policy fastest:k=5
+job straggler workers 6 elements 8192 payload 256 ring 64 policy fastest:k=5
 for i in 0 1 2 3 4; do
-	start $i straggler 150 --elements 8192 --think-us 1000
+	start $i straggler 150 --elements 8192 --think-us 2000
 done
-start 5 straggler 150 --elements 8192 --think-us 20000
+start 5 straggler 150 --elements 8192 --think-us 20000 --cancel
 check "fastest-k with a straggler: exact sums" wait_all 60
 check "the same results everywhere" same_results 0 1 2 3 4 5
 equal "every segment of every round had 5 contributors" "5 5" "$(minmax 0 count_min count_max)"
@@ -23,9 +23,9 @@ check "the straggler was late" [ "$(total 5 late_segments)" -gt 0 ]
 equal "what the straggler produced is in sums or in its residual" exact "$(summary 5 residual)"
 
 # --- changed under traffic -------------------------------------------------
-job swap workers 6 elements 8192 payload 256 policy bsp
+job swap workers 6 elements 8192 payload 256 ring 64 policy bsp
 events_start
-start_all swap 100000 6 --elements 8192 --think-us 500
+start_all swap 100000 6 --elements 8192 --think-us 4000 --cancel
 check "rounds flow" until_true 20 rounds_at_least swap 10
 policies=("fastest:k=4" "sfcd:k0=2,sth=0.9,cth=5" "bsp" "fastest:k=6,late=drop" "fastest:k=3")
 seq=1
@@ -79,3 +79,4 @@ policies_apart() {
 	[ ! -s "$WORK/apart" ]
 }
 check "no round was decided under two policies" policies_apart
+finished

@@ -9,7 +9,7 @@
 . "$(dirname "$0")/lib.sh"
 
 port_mode() {
-	sj port show "p$1" '.[0].mode' 2>/dev/null || echo none
+	sj port show "p$1" '.[0].mode' 2>/dev/null | grep . || echo none
 }
 
 port_mode_is() {
@@ -18,6 +18,7 @@ port_mode_is() {
 
 pull_and_plug() { # BRIDGE
 	local at
+	expected_log="worker 2 .* is dead"
 	lab_up --workers 3 --bridge "$1"
 	job plug workers 3 elements 4096 payload 256 policy bsp heartbeat 50 dead 600
 	start_all plug 1000000 3 --elements 4096 --think-us 1000 --restarts
@@ -45,3 +46,4 @@ pull_and_plug() { # BRIDGE
 
 pull_and_plug ovs
 pull_and_plug linux
+finished

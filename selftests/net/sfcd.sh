@@ -9,19 +9,20 @@
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
+expected_log="worker 5 .* is dead"
 lab_up --workers 6
 
 # --- signs that stay: k stays ------------------------------------------------
-job steady workers 6 elements 8192 payload 256 policy sfcd:k0=2,sth=0.5,cth=3,stride=8
+job steady workers 6 elements 8192 payload 256 ring 64 policy sfcd:k0=2,sth=0.5,cth=3,stride=8
 start_all steady 40 6 --elements 8192 --signs steady
 check "steady signs: exact sums" wait_all 60
 equal "steady signs: k stays" "2 2" "$(minmax 0 k k)"
 
 # --- signs that flip: k rises to the number of workers ----------------------
-job flip workers 6 elements 8192 payload 256 policy sfcd:k0=1,sth=0.5,cth=3,stride=8 \
+job flip workers 6 elements 8192 payload 256 ring 64 policy sfcd:k0=1,sth=0.5,cth=3,stride=8 \
 	heartbeat 50 dead 500
 events_start
-start_all flip 1000000 6 --elements 8192 --signs flip --think-us 500
+start_all flip 1000000 6 --elements 8192 --signs flip --think-us 4000 --cancel
 check "flipping signs: k rises to all six" until_true 40 k_is flip 6
 at=$(job_field flip round)
 check "rounds go on" until_true 20 rounds_at_least flip $((at + 20))
@@ -45,7 +46,8 @@ check "the same results everywhere" same_results 0 1 2 3 4
 events_stop
 
 # --- limits of k -------------------------------------------------------------
-job capped workers 6 elements 2048 payload 256 policy sfcd:k0=2,sth=0.1,cth=1,kmax=4
+job capped workers 6 elements 2048 payload 256 ring 64 policy sfcd:k0=2,sth=0.1,cth=1,kmax=4
 start_all capped 60 6 --elements 2048 --signs flip
 check "k_max holds: exact sums" wait_all 60
 equal "k_max holds" "2 4" "$(minmax 0 k k)"
+finished

@@ -10,6 +10,7 @@
 . "$(dirname "$0")/lib.sh"
 
 slow() { # BRIDGE
+	expected_log="worker 2 .* gets no redirected frames"
 	lab_up --workers 3 --bridge "$1"
 	w 2 ethtool -K eth0 gro off >/dev/null || bail "GRO cannot be turned off"
 	job mixed workers 3 elements 10007 payload 256 policy bsp
@@ -36,3 +37,4 @@ slow() { # BRIDGE
 
 slow ovs
 slow linux
+finished
