@@ -6,8 +6,19 @@ $(B)/selftests/jobcore_test: $(call objs,selftests/unit/jobcore_test.c kmod/jobc
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka
 
-check-programs: $(B)/selftests/jobcore_test
-CHECKS += $(B)/selftests/jobcore_test
+$(B)/selftests/config_test: $(call objs,selftests/unit/config_test.c kmod/jobcore.c kmod/policy.c \
+		$(addprefix userland/agent/,config.c log.c loop.c))
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -lconfig
+
+$(B)/selftests/decode_test: $(call objs,selftests/unit/decode_test.c kmod/jobcore.c kmod/policy.c \
+		userland/agent/decode.c)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -lmnl
+
+UNIT_TESTS := $(addprefix $(B)/selftests/,jobcore_test config_test decode_test)
+check-programs: $(UNIT_TESTS)
+CHECKS += $(UNIT_TESTS)
 
 # What other parts put beside it.
 include $(filter-out %/unit.mk,$(wildcard selftests/unit/*.mk))

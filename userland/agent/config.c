@@ -154,7 +154,11 @@ static int key_bpffs(struct complaint *c, int line, const char *v, struct config
 
 static int key_object(struct complaint *c, int line, const char *v, struct config *cfg)
 {
-	return set_string(c, line, "object", v, cfg->object, sizeof(cfg->object));
+	char path[PATH_MAX];
+
+	/* going to the background changes the directory */
+	return set_string(c, line, "object", v[0] && realpath(v, path) ? path : v, cfg->object,
+			  sizeof(cfg->object));
 }
 
 static int key_xdp(struct complaint *c, int line, const char *v, struct config *cfg)
@@ -221,12 +225,13 @@ struct field {
 	const char *name;
 	enum field_type type;
 	size_t offset;
-	size_t size;	/* of strings */
+	size_t size;	/* of strings; of numbers the largest if not the type's */
 	int attr;	/* bit of ->has, 0 if there is none */
 };
 
 #define LIMIT(n, t)	   { #n, t, offsetof(struct saina_limits, n), 0, 0 }
-#define JOB(n, key, t, a)  { key, t, offsetof(struct saina_job_req, n), 0, SAINA_A_JOB_##a }
+#define JOB_MAX(n, key, t, max, a) { key, t, offsetof(struct saina_job_req, n), max, SAINA_A_JOB_##a }
+#define JOB(n, key, t, a)  JOB_MAX(n, key, t, 0, a)
 #define JOB_TEXT(n, size, a) { #n, FIELD_STRING, offsetof(struct saina_job_req, n), size, SAINA_A_JOB_##a }
 
 static const struct field limit_fields[] = {
@@ -237,9 +242,9 @@ static const struct field limit_fields[] = {
 
 static const struct field job_fields[] = {
 	JOB_TEXT(name, SAINA_NAME_LEN - 1, NAME),
-	JOB(id, "id", FIELD_U16, ID),
+	JOB_MAX(id, "id", FIELD_U16, SAINA_JOBS_MAX - 1, ID),
 	JOB(elements, "elements", FIELD_U64, ELEMENTS),
-	JOB(workers, "workers", FIELD_U8, WORKERS),
+	JOB_MAX(workers, "workers", FIELD_U8, SAINA_WORKERS_MAX, WORKERS),
 	JOB(payload, "payload", FIELD_U16, PAYLOAD),
 	JOB(pool, "pool", FIELD_U32, POOL),
 	JOB(ring, "ring", FIELD_U32, RING),
@@ -261,7 +266,7 @@ static const struct {
 static int field_set(struct complaint *c, const config_setting_t *s, const struct field *f, void *to)
 {
 	int line = config_setting_source_line(s);
-	long long n;
+	long long n, max;
 	const char *text;
 
 	to = (char *)to + f->offset;
@@ -280,9 +285,10 @@ static int field_set(struct complaint *c, const config_setting_t *s, const struc
 		return complain(c, line, "%s: must be a number (with an L at its end from 2147483648 on)",
 				f->name);
 	n = config_setting_get_int64(s);
-	if (n < field_range[f->type].min || n > field_range[f->type].max)
+	max = f->size ? (long long)f->size : field_range[f->type].max;
+	if (n < field_range[f->type].min || n > max)
 		return complain(c, line, "%s: %lld: must be %lld..%lld", f->name, n,
-				field_range[f->type].min, field_range[f->type].max);
+				field_range[f->type].min, max);
 	switch (f->type) {
 	case FIELD_U8:
 		*(__u8 *)to = n;
