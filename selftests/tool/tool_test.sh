@@ -261,3 +261,50 @@ equal "doctor worker: on the switch itself" 'FAIL route' "$(sw "$B/saina" doctor
 
 lab agent stop
 says "no agent: what to do" 1 'no control plane at .*; start sainad .*' job show
+lab_down
+
+# --- doctor on Open vSwitch ------------------------------------------------------------
+
+vsctl() {
+	ovs-vsctl --db="unix:/run/saina-lab/$LAB/db.sock" --timeout=10 "$@"
+}
+
+# The lab again, with an Open vSwitch of its own and one worker.
+expected_log='nosuch0|bridge br0 is gone'
+lab_up --workers 1 --bridge ovs
+doctor -j doctor host config "/run/saina-lab/$LAB/sainad.conf" >"$WORK/doctor"
+equal "doctor, OVS: nothing fails on a good host" 0 $?
+equal "doctor, OVS: database, bridge, handlers and port are right" "ok ok ok ok" \
+	"$(jq -r '.[]|select(.check|IN("ovsdb","bridge","ovs-handlers","port-xdp"))|.status' "$WORK/doctor" | xargs)"
+vsctl add-port br0 nosuch0 2>/dev/null
+matches "doctor, OVS: a port that it could not open" 'FAIL port +nosuch0: Open vSwitch says: .*nosuch0' \
+	"$(doctor doctor host config "/run/saina-lab/$LAB/sainad.conf")"
+vsctl del-port br0 nosuch0
+equal "doctor, OVS: a bridge that is none of its" FAIL "$(verdict bridge bridge p0)"
+job jumbo elements 10000 workers 1 payload 1024
+equal "doctor, OVS: no MTU for the job" FAIL "$(verdict port-mtu)"
+vsctl set bridge br0 mcast_snooping_enable=true
+equal "doctor, OVS: snooping matters to results that are relayed" warn "$(verdict snooping)"
+# In its place one without handler threads, as OVS is when it is started too early.
+pid=$(cat "/run/saina-lab/$LAB/ovs/vswitchd.pid")
+kill "$pid"
+check "ovs-vswitchd ends" until_true 10 pid_gone "$pid"
+printf '#!/bin/sh\nread -r line <"%s/fifo"\n' "$WORK" >"$WORK/ovs-vswitchd"
+chmod +x "$WORK/ovs-vswitchd"
+mkfifo "$WORK/fifo"
+"$WORK/ovs-vswitchd" "unix:/run/saina-lab/$LAB/db.sock" &
+worker_pids[vswitchd]=$!
+fake_is_there() {
+	[ "$(cat "/proc/${worker_pids[vswitchd]}/comm")" = ovs-vswitchd ]
+}
+check "a daemon without handler threads" until_true 10 fake_is_there
+no_bridge() {
+	! sw ip link show br0
+}
+check "its bridge goes with it" until_true 10 no_bridge
+sw ip link add br0 type veth peer name br0peer
+equal "doctor, OVS: handler threads" FAIL "$(verdict ovs-handlers)"
+sw ip link del br0
+echo >"$WORK/fifo"
+wait "${worker_pids[vswitchd]}"
+unset 'worker_pids[vswitchd]'
