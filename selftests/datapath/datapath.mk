@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-DATAPATH_TESTS := trace_test sfcd_parity_test defects_test
+DATAPATH_TESTS := defects_test sfcd_parity_test race_test trace_test
 DATAPATH_TEST_OBJS := $(call objs,selftests/datapath/rig.c selftests/datapath/state.c) $(ORACLE_OBJS)
 TRACE_OBJS := $(call objs,selftests/datapath/world.c selftests/datapath/foreign.c \
 	selftests/datapath/hostile.c)
@@ -7,6 +7,7 @@ TRACE_OBJS := $(call objs,selftests/datapath/world.c selftests/datapath/foreign.
 $(B)/obj/selftests/datapath/%.o: CPPFLAGS += -Iselftests
 
 $(B)/selftests/trace_test: $(TRACE_OBJS)
+$(B)/selftests/defects_test: $(call objs,selftests/datapath/defects_sfcd.c)
 $(DATAPATH_TESTS:%=$(B)/selftests/%): $(B)/selftests/%: $(B)/obj/selftests/datapath/%.o \
 		$(DATAPATH_TEST_OBJS) $(DP_LIB)
 	@mkdir -p $(@D)

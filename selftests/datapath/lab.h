@@ -11,8 +11,8 @@
 #define LAB_ELEMS	64
 #define LAB_EXPONENT	20
 
-static struct rig rig;
-static bool lab_same;		/* program and oracle agreed so far in this test */
+extern struct rig rig;
+extern bool lab_same;		/* program and oracle agreed so far in this test */
 
 struct lab {
 	struct saina_job_conf conf;
@@ -190,7 +190,8 @@ static inline uint64_t lab_counter(const struct lab *l, int worker, int counter)
 {
 	struct saina_counters c;
 
-	if (saina_dp_counters(rig.dp, worker < 0 ? -1 : l->conf.job, worker, &c))
+	if (worker < 0 ? saina_dp_counters(rig.dp, -1, -1, &c) :
+	    rig_counters(&rig, l->conf.job, worker, &c))
 		return ~0ull;
 	return c.c[counter];
 }
@@ -213,5 +214,8 @@ static inline void lab_verdict(struct lab *l, bool ok, const char *name)
 	}
 	tap_ok(ok && lab_same, "%s", name);
 }
+
+/* The tests of SFCD's defects, which have a file of their own. */
+void defects_sfcd(void);
 
 #endif /* SAINA_TEST_LAB_H */

@@ -68,7 +68,8 @@ void rig_open(struct rig *r)
 		bail("global_set", saina_dp_error(r->dp));
 	oracle_init(&r->o, &r->g);
 	r->relay = calloc(RELAYS_MAX, sizeof(*r->relay));
-	if (!r->relay)
+	r->base = calloc(SAINA_JOBS_MAX * SAINA_WORKERS_MAX, sizeof(*r->base));
+	if (!r->relay || !r->base)
 		abort();
 }
 
@@ -78,6 +79,7 @@ void rig_close(struct rig *r)
 	oracle_exit(&r->o);
 	free(r->relay);
 	free(r->event);
+	free(r->base);
 }
 
 static bool __attribute__((format(printf, 2, 3))) differs(struct rig *r, const char *fmt, ...)
@@ -147,14 +149,35 @@ int rig_inner(struct rig *r, const char *name, unsigned int job)
 	return fd;
 }
 
+int rig_counters(struct rig *r, unsigned int job, unsigned int worker,
+		 struct saina_counters *out)
+{
+	const struct saina_counters *base = &r->base[job * SAINA_WORKERS_MAX + worker];
+	int err = saina_dp_counters(r->dp, job, worker, out);
+
+	for (int i = 0; !err && i < SAINA_C_N; i++)
+		out->c[i] -= base->c[i];
+	return err;
+}
+
 int rig_job(struct rig *r, const struct saina_job_conf *conf, uint32_t first_round)
 {
+	const struct oracle_job *j = &r->o.job[conf->job];
+	bool begins = !j->present || j->conf.generation != conf->generation;
 	int err = saina_dp_job_publish(r->dp, conf, first_round);
 
-	if (err)
+	if (err) {
 		differs(r, "publish: %s\n", saina_dp_error(r->dp));
-	else
-		oracle_job_publish(&r->o, conf, first_round);
+		return err;
+	}
+	oracle_job_publish(&r->o, conf, first_round);
+	for (unsigned int w = 0; begins && !err && w < SAINA_WORKERS_MAX; w++)
+		err = saina_dp_counters(r->dp, conf->job, w,
+					&r->base[conf->job * SAINA_WORKERS_MAX + w]);
+	if (err)
+		differs(r, "counters: %s\n", saina_dp_error(r->dp));
+	else if (!rig_check_fanout(r, conf->job))
+		err = -EINVAL;
 	return err;
 }
 
@@ -212,7 +235,6 @@ static int test_run(struct rig *r, const uint8_t *frame, unsigned int len, unsig
 	}
 	r->verdict = t.retval;
 	r->len = t.data_size_out;
-	r->ns += t.duration;
 	return err;
 }
 

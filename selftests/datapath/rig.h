@@ -39,7 +39,8 @@ struct rig {
 	unsigned int relays, relays_got;
 	struct saina_event *event;	/* got since then */
 	unsigned int events, events_room;
-	uint64_t packets, ns;		/* run, and time the program took */
+	struct saina_counters *base;	/* [job][worker]: when the job's generation began */
+	uint64_t packets;		/* run */
 	char diff[2048];		/* what differs, for people */
 };
 
@@ -72,12 +73,17 @@ bool rig_drain(struct rig *r);
 bool rig_check_job(struct rig *r, unsigned int job, bool deep);
 /* Counters that belong to no job. */
 bool rig_check_global(struct rig *r);
+/* The program's counters of a worker since this generation of its job began. */
+int rig_counters(struct rig *r, unsigned int job, unsigned int worker,
+		 struct saina_counters *out);
+/* After rig_job(): do results go to the ports of the live workers, and to no other? */
+bool rig_check_fanout(struct rig *r, unsigned int job);
 
 /* File descriptor of a map of the program by name; of the inner map of @job. */
 int rig_map(struct rig *r, const char *name);
 int rig_inner(struct rig *r, const char *name, unsigned int job);
 
-/* Room of a binding: worker @w of job @job behind port @port of the rig. */
+/* Worker @w of the job is to be behind port[@port] of the rig. */
 void rig_bind(const struct rig *r, struct saina_job_conf *c, unsigned int w,
 	      unsigned int port, unsigned int session);
 /* The address a job's results go to. */

@@ -24,7 +24,7 @@ static bool same_counters(struct rig *r, int job, int worker, const struct saina
 	struct saina_counters got;
 	bool same = true;
 
-	if (saina_dp_counters(r->dp, job, worker, &got))
+	if (job < 0 ? saina_dp_counters(r->dp, -1, -1, &got) : rig_counters(r, job, worker, &got))
 		return differs(r, "counters of job %d worker %d: %s\n", job, worker,
 			       saina_dp_error(r->dp));
 	for (int i = 0; i < SAINA_C_N; i++)
@@ -175,6 +175,33 @@ static bool same_ring(struct rig *r, unsigned int job)
 					       e->meta.round);
 		}
 	}
+	return true;
+}
+
+bool rig_check_fanout(struct rig *r, unsigned int job)
+{
+	const struct saina_job_conf *c = &r->o.job[job].conf;
+	uint64_t want = 0, got = 0;	/* masks of ifindexes, which are small here */
+	uint32_t key, next, *prev = NULL;
+	int fd;
+
+	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++)
+		if (c->active & ~c->relay & 1ull << w)
+			want |= 1ull << c->worker[w].ifindex;
+	fd = rig_inner(r, "saina_fanout", job);
+	if (fd < 0)
+		return differs(r, "no fan-out set of job %u\n", job);
+	for (; !bpf_map_get_next_key(fd, prev, &next); prev = &key) {
+		struct bpf_devmap_val v;
+
+		key = next;
+		if (!bpf_map_lookup_elem(fd, &key, &v))
+			got |= 1ull << (v.ifindex & 63);
+	}
+	close(fd);
+	if (got != want)
+		return differs(r, "fan-out of job %u: want ports %llx, got %llx (bits: ifindexes)\n",
+			       job, (unsigned long long)want, (unsigned long long)got);
 	return true;
 }
 

@@ -218,7 +218,7 @@ static bool audit(void)
 		for (unsigned int w = 0; w < j->workers; w++) {
 			struct saina_counters c;
 
-			if (saina_dp_counters(r->dp, j->conf.job, w, &c))
+			if (rig_counters(r, j->conf.job, w, &c))
 				return fail("counters", saina_dp_error(r->dp));
 			counted += c.c[SAINA_C_STORED] + c.c[SAINA_C_ADDED];
 			made += c.c[SAINA_C_COMPLETED];
@@ -280,7 +280,7 @@ static bool episode(uint64_t seed, uint64_t packets)
 	snprintf(t.what, sizeof(t.what), "start");
 	memcpy(global, t.rig.o.gcount.c, sizeof(global));
 	world_init(w, &t.rig, seed);
-	lossy = rng_chance(&w->rng, 200);
+	lossy = seed % 5 == 2;
 	jobs = rng_chance(&w->rng, 500) ? 1 : rng_range(&w->rng, 2, WORLD_JOBS);
 	number = rng_below(&w->rng, SAINA_JOBS_MAX);
 	for (unsigned int i = 0; i < jobs && ok; i++) {

@@ -15,7 +15,8 @@ void world_init(struct world *w, struct rig *rig, uint64_t seed)
 	if (!values[0]) {
 		rng_seed(&r, 1);
 		for (unsigned int i = 0; i < WORLD_VALUES + SAINA_ELEMS_MAX; i++)
-			values[i] = rng_u64(&r) >> rng_below(&r, 32);
+			/* large, small, and stretches of zero, whose sign matters */
+			values[i] = i / 512 % 16 == 5 ? 0 : rng_u64(&r) >> rng_below(&r, 32);
 		values[0] |= 1;
 	}
 	memset(w, 0, sizeof(*w));

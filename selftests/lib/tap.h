@@ -13,7 +13,8 @@
 
 #define TAP_SKIP_ALL	4	/* exit status: nothing could be tested here */
 
-static int tap_count, tap_failed;
+/* Weak: one of each in a program, however many of its files include this. */
+__attribute__((weak)) int tap_count, tap_failed;
 
 static inline __attribute__((format(printf, 2, 3))) bool tap_ok(bool ok, const char *fmt, ...)
 {

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * What the trace test cannot see, as it runs one packet at a time: the program
+ * on several CPUs at once.  Each thread, pinned to a CPU, plays some workers of
+ * one job; they meet in the same slots.  Meanwhile policies and members change.
+ * Which packet is first is not for us to say, so there is no oracle here, but
+ * this must hold whatever the order:
+ *
+ *  - at most one result of each (round, segment), and it is the sum of what
+ *    exactly the workers in its mask said;
+ *  - every other answer repeats the result;
+ *  - gradients counted in = gradients in results and in open slots;
+ *  - open_slots is the number of open slots; no slot saw two policies;
+ *  - rounds go on: nobody waits for ever.
+ */
+#include <arpa/inet.h>
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <time.h>
+#include <unistd.h>
+#include "lib/rng.h"
+#include "lib/tap.h"
+#include "rig.h"
+
+#define ELEMS		64
+#define SEGMENTS	6
+#define WORKERS		8
+#define ROUNDS_MAX	500000
+#define THREADS_MAX	8
+#define PACKETS		2000000		/* of each thread, at most */
+#define CHANGES		200		/* of policy and members: as long as this goes on */
+
+struct player {
+	pthread_t thread;
+	int cpu;
+	uint64_t workers;	/* mask of those it plays */
+	struct rng rng;
+	uint32_t sent_round;
+	uint8_t sent[WORKERS];	/* segments of that round */
+	struct saina_hdr *answer;
+	size_t answers, room;
+	uint64_t packets, errors, wrong_sums;
+};
+
+static struct rig rig;
+static struct saina_job_conf conf;
+static _Atomic uint8_t *have;		/* [round][segment]: its result was seen */
+static _Atomic uint32_t newest;		/* round of which something was seen */
+static _Atomic bool stop;
+static _Atomic int playing;
+
+static void said(int32_t *v, unsigned int w, uint32_t round, uint32_t segment)
+{
+	uint64_t x = rng_mix((uint64_t)round << 16 | segment << 8 | w);
+
+	for (int i = 0; i < ELEMS; i++) {
+		x = x * 6364136223846793005ull + 1442695040888963407ull;
+		v[i] = x >> 32;
+	}
+}
+
+/* Is it the sum of what the workers of the mask said?  Its header is kept. */
+static void remember(struct player *p, const uint8_t *frame)
+{
+	int32_t sum[ELEMS], v[ELEMS];
+	struct saina_hdr *h;
+
+	if (p->answers == p->room) {
+		p->room = p->room ? 2 * p->room : 4096;
+		p->answer = realloc(p->answer, p->room * sizeof(*p->answer));
+		if (!p->answer)
+			abort();
+	}
+	h = &p->answer[p->answers++];
+	memcpy(h, frame + FRAME_HDR, sizeof(*h));
+	if (h->type != SAINA_MSG_RESULT)
+		return;
+	memcpy(sum, frame + FRAME_PAYLOAD, sizeof(sum));
+	for (unsigned int w = 0; w < WORKERS; w++) {
+		if (!(h->mask >> w & 1))
+			continue;
+		said(v, w, h->round, h->segment);
+		for (int i = 0; i < ELEMS; i++)
+			sum[i] = (uint32_t)sum[i] - (uint32_t)v[i];
+	}
+	for (int i = 0; i < ELEMS; i++) {
+		if (sum[i]) {
+			p->wrong_sums++;
+			break;
+		}
+	}
+}
+
+static void one_packet(struct player *p, unsigned int w)
+{
+	uint8_t in[FRAME_MAX], out[FRAME_MAX];
+	uint32_t round = newest, segment, seen;
+	struct saina_hdr h = {
+		.version = SAINA_PROTO_VERSION, .type = SAINA_MSG_GRAD, .elem = SAINA_ELEM_INT32,
+		.job = conf.job, .session = 1 + w, .count = ELEMS, .worker = w,
+	};
+	DECLARE_LIBBPF_OPTS(bpf_test_run_opts, t, .data_in = in, .data_out = out,
+			    .data_size_out = sizeof(out), .repeat = 1);
+	int32_t v[ELEMS];
+	unsigned int n;
+
+	/*
+	 * Of the newest round the first segment that has no result and that it
+	 * has not sent; the next round if there is none; now and then any
+	 * segment, or the round before.
+	 */
+	for (segment = 0; segment < SEGMENTS && have[round * SEGMENTS + segment]; segment++)
+		;
+	if (segment == SEGMENTS) {
+		segment = 0;
+		round++;
+	}
+	if (p->sent_round != round) {
+		p->sent_round = round;
+		memset(p->sent, 0, sizeof(p->sent));
+	}
+	while (segment < SEGMENTS && p->sent[w] >> segment & 1)
+		segment++;
+	if (segment == SEGMENTS || rng_chance(&p->rng, 100))
+		segment = rng_below(&p->rng, SEGMENTS);
+	p->sent[w] |= 1u << segment;
+	if (round && rng_chance(&p->rng, 50))
+		round--;
+	if (round >= ROUNDS_MAX) {
+		stop = true;
+		return;
+	}
+	if (rng_chance(&p->rng, 60))
+		h.type = SAINA_MSG_PULL;
+	h.round = round;
+	h.segment = segment;
+	said(v, w, round, segment);
+	t.data_size_in = frame_make(in, &rig.g, &conf.worker[w], &h, v, sizeof(v));
+	if (bpf_prog_test_run_opts(rig.prog, &t)) {
+		p->errors++;
+		return;
+	}
+	p->packets++;
+	if (t.retval != XDP_REDIRECT)
+		return;
+	remember(p, out);
+	memcpy(&h, out + FRAME_HDR, sizeof(h));
+	n = h.round;
+	if (h.type == SAINA_MSG_RESULT)
+		have[h.round * SEGMENTS + h.segment] = 1;
+	else if (h.slot_round)
+		n = h.slot_round - 1;	/* others went on without it */
+	for (seen = newest; n > seen && !atomic_compare_exchange_weak(&newest, &seen, n);)
+		;
+}
+
+static void *play(void *arg)
+{
+	struct player *p = arg;
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(p->cpu, &set);
+	pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
+	while (!stop && p->packets < PACKETS) {
+		unsigned int w = rng_below(&p->rng, WORKERS);
+
+		if (p->workers >> w & 1)
+			one_packet(p, w);
+	}
+	playing--;
+	return NULL;
+}
+
+/* By round and segment, the result before what repeats it. */
+static int by_result(const void *a, const void *b)
+{
+	const struct saina_hdr *x = a, *y = b;
+
+	if (x->round != y->round)
+		return x->round < y->round ? -1 : 1;
+	if (x->segment != y->segment)
+		return x->segment < y->segment ? -1 : 1;
+	return (y->worker == 0xff) - (x->worker == 0xff);
+}
+
+struct account {
+	uint64_t results, contributions, answers;
+	char error[128];
+};
+
+static void complain(struct account *a, const struct saina_hdr *h, const char *what)
+{
+	if (!a->error[0])
+		snprintf(a->error, sizeof(a->error), "round %u segment %u: %s", h->round,
+			 h->segment, what);
+}
+
+/* All answers of all threads. */
+static void account(const struct player *p, int players, struct account *a)
+{
+	const struct saina_hdr *result = NULL;
+	struct saina_hdr *all;
+	size_t n = 0;
+
+	for (int t = 0; t < players; t++)
+		n += p[t].answers;
+	all = malloc((n + 1) * sizeof(*all));
+	if (!all)
+		abort();
+	n = 0;
+	for (int t = 0; t < players; t++) {
+		memcpy(all + n, p[t].answer, p[t].answers * sizeof(*all));
+		n += p[t].answers;
+	}
+	qsort(all, n, sizeof(*all), by_result);
+	for (size_t i = 0; i < n; i++) {
+		const struct saina_hdr *h = &all[i];
+		bool known = result && result->round == h->round && result->segment == h->segment;
+
+		if (h->type != SAINA_MSG_RESULT)
+			continue;
+		a->answers++;
+		if (h->contributors != __builtin_popcountll(h->mask) || !h->mask)
+			complain(a, h, "contributors are not the bits of the mask");
+		if (h->worker != 0xff) {
+			bool in = h->mask >> h->worker & 1;
+
+			if (!known)
+				complain(a, h, "repeats a result that was never made");
+			else if (h->mask != result->mask || h->policy != result->policy ||
+				 h->k != result->k)
+				complain(a, h, "repeats another result");
+			if (!(h->flags & SAINA_F_RESEND) == in || !(h->flags & SAINA_F_LATE) != in)
+				complain(a, h, "is wrong about who was late");
+			continue;
+		}
+		if (known)
+			complain(a, h, "a second result");
+		result = h;
+		a->results++;
+		a->contributions += h->contributors;
+	}
+	free(all);
+}
+
+static int count_open(void *arg, __u32 index, const struct saina_slot_meta *m)
+{
+	uint64_t *n = arg;
+
+	n[0]++;
+	n[1] += m->count;
+	return 0;
+}
+
+static void make_job(void)
+{
+	conf = (struct saina_job_conf){
+		.generation = 1, .job = 1, .state = SAINA_JOB_RUNNING, .elem = SAINA_ELEM_INT32,
+		.payload = ELEMS, .segments = SEGMENTS, .pool = 4, .ring = 4,
+		.sign_words = SAINA_SIGN_WORDS(ELEMS, 1), .group = rig_group(1),
+		.policy = { .seq = 1, .mode = SAINA_POLICY_FASTEST, .late = 1, .k = 3 },
+	};
+	for (unsigned int w = 0; w < WORKERS; w++) {
+		rig_bind(&rig, &conf, w, 0, 1 + w);
+		conf.active |= 1ull << w;
+	}
+	if (saina_dp_job_publish(rig.dp, &conf, 0)) {
+		printf("Bail out! %s\n", saina_dp_error(rig.dp));
+		exit(1);
+	}
+}
+
+/* Another policy, sometimes other members; worker 0 of each thread stays. */
+static bool change(struct rng *r, uint64_t keep)
+{
+	struct saina_job_conf next = conf;
+	unsigned int w = rng_below(r, WORKERS);
+
+	if (!(keep >> w & 1))
+		next.active ^= 1ull << w;
+	next.policy.seq++;
+	next.policy.k = rng_range(r, 1, 3);
+	next.policy.mode = rng_range(r, SAINA_POLICY_BSP, SAINA_POLICY_SFCD);
+	next.policy.k_min = 1;
+	next.policy.s_th = 400;
+	next.policy.c_th = 2;
+	next.policy.stride = 1;
+	if (saina_dp_job_publish(rig.dp, &next, 0))
+		return false;
+	/* the threads read only what never changes of it */
+	conf.active = next.active;
+	conf.policy = next.policy;
+	return true;
+}
+
+static void drained_event(void *arg, const struct saina_event *ev)
+{
+}
+
+static void drained_relay(void *arg, const struct saina_relay_msg *m)
+{
+}
+
+int main(void)
+{
+	struct saina_dp_cb cb = { .event = drained_event, .relay = drained_relay };
+	struct player player[THREADS_MAX] = {};
+	int cpus = 0, changes = 0;
+	uint64_t keep = 0, open[2] = {}, packets = 0, bad = 0, counted = 0, internal = 0;
+	struct account sum = {};
+	struct saina_job_rt rt;
+	cpu_set_t mine;
+	struct rng r;
+	bool ok = true;
+
+	sched_getaffinity(0, sizeof(mine), &mine);
+	if (CPU_COUNT(&mine) < 2)
+		tap_skip_all("one CPU: nothing runs at once");
+	rig_open(&rig);
+	rng_seed(&r, 4711);
+	have = calloc((size_t)(ROUNDS_MAX + 2) * SEGMENTS, 1);
+	if (!have)
+		abort();
+	make_job();
+	for (int c = 0; c < CPU_SETSIZE && cpus < THREADS_MAX; c++)
+		if (CPU_ISSET(c, &mine))
+			player[cpus++].cpu = c;
+	playing = cpus;
+	for (int t = 0; t < cpus; t++) {
+		for (unsigned int w = t; w < WORKERS; w += cpus)
+			player[t].workers |= 1ull << w;
+		keep |= 1ull << t;
+		rng_seed(&player[t].rng, 100 + t);
+		pthread_create(&player[t].thread, NULL, play, &player[t]);
+	}
+	/* a publish waits for a grace period, so this does not spin */
+	while (ok && playing == cpus && changes < CHANGES) {
+		ok = change(&r, keep);
+		changes++;
+		saina_dp_event_dispatch(rig.dp, &cb);
+	}
+	stop = true;
+	for (int t = 0; t < cpus; t++) {
+		pthread_join(player[t].thread, NULL);
+		packets += player[t].packets;
+		bad += player[t].errors + player[t].wrong_sums;
+	}
+	tap_ok(ok, "policies and members change under traffic%s%s", ok ? "" : ": ",
+	       ok ? "" : saina_dp_error(rig.dp));
+
+	account(player, cpus, &sum);
+	tap_note("%d CPUs, %llu packets, %llu answers, %d changes", cpus,
+		 (unsigned long long)packets, (unsigned long long)sum.answers, changes);
+	tap_ok(!bad, "every answer is the sum of whom it names (%llu are not)",
+	       (unsigned long long)bad);
+	tap_ok(!sum.error[0], "one result of each, and what repeats it%s%s",
+	       sum.error[0] ? ": " : "", sum.error);
+	for (unsigned int w = 0; w < WORKERS; w++) {
+		struct saina_counters c;
+
+		if (!saina_dp_counters(rig.dp, conf.job, w, &c)) {
+			counted += c.c[SAINA_C_STORED] + c.c[SAINA_C_ADDED];
+			internal += c.c[SAINA_C_INTERNAL];
+		}
+	}
+	saina_dp_slots(rig.dp, conf.job, count_open, open);
+	saina_dp_job_rt(rig.dp, conf.job, &rt);
+	tap_ok(counted == sum.contributions + open[1],
+	       "%llu gradients counted in: %llu in results, %llu in open slots",
+	       (unsigned long long)counted, (unsigned long long)sum.contributions,
+	       (unsigned long long)open[1]);
+	tap_ok(rt.open_slots == open[0], "open_slots says %u, %llu are open", rt.open_slots,
+	       (unsigned long long)open[0]);
+	tap_ok(!rt.policy_mix && !internal, "no slot saw two policies (%llu), nothing impossible (%llu)",
+	       rt.policy_mix, (unsigned long long)internal);
+	tap_ok(sum.results > packets / 200, "rounds go on: %u, %llu results", rt.next_round,
+	       (unsigned long long)sum.results);
+	for (int t = 0; t < cpus; t++)
+		free(player[t].answer);
+	free((void *)have);
+	rig_close(&rig);
+	return tap_done();
+}
