@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The same addition in userspace: what the memory system allows. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "bench/rig.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+__attribute__((target("avx2"))) static void add_avx2(int *to, const int *from, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i += 8) {
+		__m256i a = _mm256_loadu_si256((const __m256i *)(to + i));
+		__m256i b = _mm256_loadu_si256((const __m256i *)(from + i));
+
+		_mm256_storeu_si256((__m256i *)(to + i), _mm256_add_epi32(a, b));
+	}
+}
+
+bool add_has_avx2(void)
+{
+	return __builtin_cpu_supports("avx2");
+}
+#else
+static void add_avx2(int *to, const int *from, unsigned int n)
+{
+}
+
+bool add_has_avx2(void)
+{
+	return false;
+}
+#endif
+
+static void add_plain(int *to, const int *from, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		to[i] = (int)((unsigned int)to[i] + (unsigned int)from[i]);
+}
+
+double add_ns(unsigned int elems, unsigned int slots, unsigned int repeat)
+{
+	/* 16 elements of head, as a slot has; +90 bytes, as a payload lies */
+	size_t stride = elems + 16;
+	int *to = aligned_alloc(64, (slots * stride * 4 + 63) & ~63ul);
+	unsigned char *frame = aligned_alloc(64, 90 + 4 * SAINA_ELEMS_MAX + 64 - 26);
+	bool avx2 = add_has_avx2();
+	struct timespec a, b;
+	double ns;
+
+	if (!to || !frame)
+		abort();
+	memset(to, 1, slots * stride * 4);
+	memset(frame, 2, 90 + 4 * elems);
+	clock_gettime(CLOCK_MONOTONIC, &a);
+	for (unsigned int i = 0; i < repeat; i++) {
+		int *slot = to + (i % slots) * stride + 16;
+
+		if (avx2)
+			add_avx2(slot, (const int *)(const void *)(frame + 90), elems);
+		else
+			add_plain(slot, (const int *)(const void *)(frame + 90), elems);
+		/* the sums are wanted */
+		__asm__ volatile("" : : "r"(slot) : "memory");
+	}
+	clock_gettime(CLOCK_MONOTONIC, &b);
+	ns = (b.tv_sec - a.tv_sec) * 1e9 + (b.tv_nsec - a.tv_nsec);
+	free(to);
+	free(frame);
+	return ns / repeat;
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * What a packet costs in the XDP program, branch by branch, beside programs
+ * that do less, all interleaved in one run.
+ *
+ * Method.  BPF_PROG_TEST_RUN repeats a program on one frame, but a second
+ * gradient of the same worker is a duplicate.  So a driver program writes the
+ * headers of the next message (next segment, then next worker) into the frame
+ * and tail-calls the program under test; one batch takes one branch only, and
+ * the counters of the data path must say so at the end, else there is no table.
+ * Times are the kernel's own.  The same driver before an empty program gives the
+ * driver's time, which is taken off.  Batches that cannot be long (a slot is
+ * stored to and completed once a round) are done as a short and a long part:
+ * the cold start is in both, the difference is what is counted.  Per cycle
+ * everything runs once, in turn; figures are medians over the cycles.
+ *
+ * A round of a job (64 workers, k = 63):
+ *   store      worker 0, all segments
+ *   accumulate workers 1..61
+ *   duplicate  worker 0 again, 16 times
+ *   complete   worker 62: result made in place, copied to the ring, checksums,
+ *              round accounted for, redirect looked up (payload > 352: copied to the agent)
+ *   late       worker 63, 16 times: result read from the ring, headers, checksums
+ * Foreign traffic keeps no state: the same frame again and again, without
+ * driver, as the empty program beside it.
+ */
+#include <argp.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "bench/report.h"
+#include "bench/rig.h"
+
+#define SIZES	6
+#define SLOTS	256		/* touched in turn, of up to 352 elements */
+#define SLOTS_BIG 64		/* of more */
+#define PLAIN	20000		/* repeats of a frame without driver */
+#define SAME	.10		/* tolerance of "the same cost" */
+
+static const char method[] =
+	"ns per packet, medians; headers by a driver program (BPF_PROG_TEST_RUN), its own time taken off";
+
+static const unsigned int elems[SIZES] = { 64, 128, 256, 352, 1024, 2048 };
+
+/* Everything measured for one payload size. */
+struct size {
+	struct bench_job job;
+	struct sample branch[BRANCHES];
+	struct sample driver;		/* into the empty program */
+	struct sample parse, add, empty, foreign, user;
+};
+
+/* Jobs of 256 elements that differ in one thing. */
+enum variant { THREE_WORKERS, TWO_WORKERS, BIG_POOL, ALL_SLOTS, VARIANTS };
+
+struct variant_samples {
+	struct bench_job job;
+	struct sample branch[BRANCHES];
+};
+
+static struct {
+	bool json;
+	const char *out;
+	unsigned int cycles;
+} args = { .cycles = 21 };
+
+static error_t parse_opt(int key, char *arg, struct argp_state *state)
+{
+	char *end;
+
+	switch (key) {
+	case 'j':
+		args.json = true;
+		return 0;
+	case 'o':
+		args.out = arg;
+		return 0;
+	case 'n':
+		args.cycles = strtoul(arg, &end, 10);
+		if (*end || !args.cycles || args.cycles > 10000)
+			argp_error(state, "cycles: a number from 1 to 10000, not '%s'", arg);
+		return 0;
+	case ARGP_KEY_ARG:
+		argp_error(state, "unexpected argument '%s'", arg);
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp_option options[] = {
+	{ "json", 'j', NULL, 0, "print JSON", 0 },
+	{ "output", 'o', "FILE", 0, "write the JSON to FILE too", 0 },
+	{ "cycles", 'n', "N", 0, "measure everything N times (21)", 0 },
+	{}
+};
+
+static const struct argp argp = {
+	options, parse_opt, NULL, "ns per packet of each branch of the XDP program.", NULL, NULL,
+	NULL
+};
+
+static void measure(struct rig *r, struct bench_job *j, struct sample *branch, enum bench_branch b)
+{
+	sample_add(&branch[b], rig_branch(r, j, b, BENCH_SAINA));
+}
+
+static void cycle_size(struct rig *r, struct size *s, unsigned int i)
+{
+	unsigned int n = elems[i];
+
+	sample_add(&s->empty, rig_plain(r, r->empty, n, true, PLAIN));
+	sample_add(&s->foreign, rig_plain(r, saina_dp_prog_fd(r->dp), n, true, PLAIN));
+	sample_add(&s->user, add_ns(n, s->job.touched, 2000));
+	sample_add(&s->driver, rig_branch(r, &s->job, BRANCH_ACCUMULATE, BENCH_EMPTY));
+	sample_add(&s->parse, rig_branch(r, &s->job, BRANCH_ACCUMULATE, BENCH_PARSE));
+	measure(r, &s->job, s->branch, BRANCH_STORE);
+	sample_add(&s->add, rig_branch(r, &s->job, BRANCH_ACCUMULATE, BENCH_ADD_64 + i));
+	for (int b = BRANCH_ACCUMULATE; b < BRANCHES; b++)
+		measure(r, &s->job, s->branch, b);
+	rig_round_done(&s->job);
+}
+
+static void cycle_variant(struct rig *r, struct variant_samples *v, bool accumulates)
+{
+	measure(r, &v->job, v->branch, BRANCH_STORE);
+	if (accumulates)
+		measure(r, &v->job, v->branch, BRANCH_ACCUMULATE);
+	measure(r, &v->job, v->branch, BRANCH_COMPLETE);
+	rig_round_done(&v->job);
+}
+
+/* Time of a batch less the driver's; an empty program's own time is kept. */
+static double net(const struct sample *batch, const struct size *s)
+{
+	return sample_median(batch) - sample_median(&s->driver) + sample_median(&s->empty);
+}
+
+static void report_size(struct report *out, const struct size *s, unsigned int n)
+{
+	static const char *const name[BRANCHES] = { "store", "accumulate", "duplicate", "complete",
+						    "late" };
+	double empty = sample_median(&s->empty);
+	double add = net(&s->add, s);
+
+	report_row(out, n, "empty program", empty, empty / add);
+	report_row(out, n, "foreign", sample_median(&s->foreign),
+		   sample_median(&s->foreign) / add);
+	report_row(out, n, "program: parse, drop", net(&s->parse, s), net(&s->parse, s) / add);
+	report_row(out, n, "program: parse, lock, add", add, 1);
+	for (int b = 0; b < BRANCHES; b++) {
+		double ns = net(&s->branch[b], s);
+
+		report_row(out, n, name[b], ns, ns / add);
+	}
+	report_row(out, n, add_has_avx2() ? "userspace add, AVX2" : "userspace add, plain C",
+		   sample_median(&s->user), sample_median(&s->user) / add);
+}
+
+static void report_all(struct report *out, const struct size *size,
+		       const struct variant_samples *v)
+{
+	const struct size *s = &size[2];
+	double empty = sample_median(&s->empty);
+	double add = net(&s->add, s);
+	double acc = net(&s->branch[BRANCH_ACCUMULATE], s);
+	double done = net(&s->branch[BRANCH_COMPLETE], s);
+	double var[VARIANTS][BRANCHES];
+
+	report_method(out, method);
+	for (unsigned int i = 0; i < SIZES; i++)
+		report_size(out, &size[i], elems[i]);
+	for (int i = 0; i < VARIANTS; i++)
+		for (int b = 0; b < BRANCHES; b++)
+			var[i][b] = net(&v[i].branch[b], s);
+	report_row(out, 256, "accumulate, 3 workers", var[THREE_WORKERS][BRANCH_ACCUMULATE],
+		   var[THREE_WORKERS][BRANCH_ACCUMULATE] / add);
+	report_row(out, 256, "accumulate, pool 4096", var[BIG_POOL][BRANCH_ACCUMULATE],
+		   var[BIG_POOL][BRANCH_ACCUMULATE] / add);
+	report_row(out, 256, "same, 4.4 MB of slots in use", var[ALL_SLOTS][BRANCH_ACCUMULATE],
+		   var[ALL_SLOTS][BRANCH_ACCUMULATE] / add);
+	report_row(out, 256, "complete, 2 workers", var[TWO_WORKERS][BRANCH_COMPLETE],
+		   var[TWO_WORKERS][BRANCH_COMPLETE] / add);
+	if (!out->json)
+		putchar('\n');
+	report_verdict(out, "accumulate / (parse, lock, add), 256 elements", acc / add, 1.6);
+	report_verdict(out, "foreign / empty program", sample_median(&s->foreign) / empty, 2);
+	/* with two workers the second packet completes: there is no accumulate */
+	report_equal(out, "accumulate with 3 and 64 workers",
+		     var[THREE_WORKERS][BRANCH_ACCUMULATE], acc, SAME);
+	report_equal(out, "complete with 2 and 64 workers", var[TWO_WORKERS][BRANCH_COMPLETE], done,
+		     SAME);
+	report_equal(out, "accumulate with pool 256 and 4096, 256 slots in use", acc,
+		     var[BIG_POOL][BRANCH_ACCUMULATE], SAME);
+}
+
+/* Migrations would mix two cores' caches. */
+static void stay_here(void)
+{
+	int cpu = sched_getcpu();
+	cpu_set_t set;
+
+	if (cpu < 0)
+		return;
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+int main(int argc, char **argv)
+{
+	static struct variant_samples variant[VARIANTS];
+	static struct size size[SIZES];
+	static struct rig rig;
+	struct report out;
+
+	argp_parse(&argp, argc, argv, 0, NULL, NULL);
+	fprintf(stderr, "bench-datapath: loading\n");
+	rig_open(&rig);
+	for (unsigned int i = 0; i < SIZES; i++)
+		rig_job(&rig, &size[i].job, i, elems[i], 64, 63, i < 4 ? SLOTS : SLOTS_BIG,
+			i < 4 ? SLOTS : SLOTS_BIG);
+	rig_job(&rig, &variant[THREE_WORKERS].job, 10, 256, 3, 3, SLOTS, SLOTS);
+	rig_job(&rig, &variant[TWO_WORKERS].job, 11, 256, 2, 2, SLOTS, SLOTS);
+	rig_job(&rig, &variant[BIG_POOL].job, 12, 256, 64, 63, 4096, SLOTS);
+	rig_job(&rig, &variant[ALL_SLOTS].job, 13, 256, 8, 8, 4096, 4096);
+	stay_here();
+	for (unsigned int n = 0; n < args.cycles; n++) {
+		if (n % 10 == 0)
+			fprintf(stderr, "bench-datapath: cycle %u of %u\n", n + 1, args.cycles);
+		for (unsigned int i = 0; i < SIZES; i++)
+			cycle_size(&rig, &size[i], i);
+		for (int i = 0; i < VARIANTS; i++)
+			cycle_variant(&rig, &variant[i], i != TWO_WORKERS);
+	}
+	for (unsigned int i = 0; i < SIZES; i++)
+		rig_check(&rig, &size[i].job);
+	for (int i = 0; i < VARIANTS; i++)
+		rig_check(&rig, &variant[i].job);
+
+	report_open(&out, args.json);
+	report_all(&out, size, variant);
+	rig_close(&rig);
+	if (report_close(&out, args.out)) {
+		fprintf(stderr, "bench-datapath: cannot write %s: %s\n", args.out, strerror(errno));
+		return 1;
+	}
+	return 0;
+}

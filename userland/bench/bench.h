@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Shared by bench-datapath and its BPF programs. */
+#ifndef SAINA_BENCH_H
+#define SAINA_BENCH_H
+
+#include <linux/types.h>
+
+#define BENCH_SLOTS	4096
+#define BENCH_HEAD	90	/* bytes of Ethernet, IPv4, UDP and SAINA headers */
+
+/* Where bench_driver jumps to. */
+enum bench_target {
+	BENCH_EMPTY,
+	BENCH_PARSE,
+	BENCH_ADD_64,
+	BENCH_ADD_128,
+	BENCH_ADD_256,
+	BENCH_ADD_352,
+	BENCH_ADD_1024,
+	BENCH_ADD_2048,
+	BENCH_SAINA,
+	BENCH_TARGETS
+};
+
+/**
+ * struct bench_state - what bench_driver makes of the next frame
+ * @target: where it goes
+ * @segment: of the next frame; grows by @segment_step up to @segment_end, then
+ *	begins at @segment_begin again and @worker grows by @worker_step
+ * @head: first BENCH_HEAD bytes of every frame (segment and worker apart)
+ */
+struct bench_state {
+	__u32	target;
+	__u32	segment;
+	__u32	segment_begin;
+	__u32	segment_step;
+	__u32	segment_end;
+	__u32	worker;
+	__u32	worker_step;
+	__u32	pad;
+	__u64	head[12];
+};
+
+#endif /* SAINA_BENCH_H */

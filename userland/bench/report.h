@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Samples, medians, and the table in text and JSON from one set of calls. */
+#ifndef SAINA_BENCH_REPORT_H
+#define SAINA_BENCH_REPORT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct sample {
+	double	*v;
+	size_t	n, room;
+};
+
+void sample_add(struct sample *s, double v);
+/* Median; with @v an integer in most samples, interpolated within its class,
+ * so that whole nanoseconds still give tenths. */
+double sample_median(const struct sample *s);
+void sample_free(struct sample *s);
+
+struct report {
+	bool	json;		/* JSON on stdout instead of text */
+	json_t	*root;
+};
+
+void report_open(struct report *r, bool json);
+void report_method(struct report *r, const char *text);
+void report_row(struct report *r, unsigned int elems, const char *name, double ns, double ratio);
+void report_verdict(struct report *r, const char *what, double value, double limit);
+/* Two figures that should be equal. */
+void report_equal(struct report *r, const char *what, double a, double b, double tolerance);
+/* @path: also write the JSON there, NULL for not.  0 or -1 (errno). */
+int report_close(struct report *r, const char *path);
+
+#endif /* SAINA_BENCH_REPORT_H */

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <arpa/inet.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "bench/rig.h"
+
+#define PORT		1	/* BPF_PROG_TEST_RUN comes in by the loopback device */
+#define UDP_PORT	20000
+#define SESSION		7
+#define MANY		16	/* passes over the segments where state does not change */
+
+static void __attribute__((noreturn, format(printf, 1, 2))) die(const char *fmt, ...)
+{
+	va_list ap;
+
+	fprintf(stderr, "bench-datapath: ");
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	exit(1);
+}
+
+static void log_line(void *arg, int level, const char *line)
+{
+	if (level == 0)
+		fprintf(stderr, "%s\n", line);
+}
+
+static int prog_fd(const struct rig *r, const char *name)
+{
+	struct bpf_program *p = bpf_object__find_program_by_name(r->obj, name);
+
+	if (!p)
+		die("bench.bpf.o has no program %s", name);
+	return bpf_program__fd(p);
+}
+
+void rig_open(struct rig *r)
+{
+	static const char *const name[BENCH_TARGETS] = {
+		[BENCH_EMPTY] = "bench_empty",	     [BENCH_PARSE] = "bench_parse",
+		[BENCH_ADD_64] = "bench_add_64",     [BENCH_ADD_128] = "bench_add_128",
+		[BENCH_ADD_256] = "bench_add_256",   [BENCH_ADD_352] = "bench_add_352",
+		[BENCH_ADD_1024] = "bench_add_1024", [BENCH_ADD_2048] = "bench_add_2048",
+	};
+	struct saina_dp_opts opts = { .log = log_line };
+	char self[PATH_MAX / 2], path[PATH_MAX];
+	int targets, fd;
+	ssize_t n;
+
+	if (geteuid())
+		die("only root may load BPF programs");
+	if (saina_dp_open(&r->dp, &opts))
+		die("%s", saina_dp_error(r->dp));
+	r->global.ip = htonl(0x0abe0001);
+	memcpy(r->global.mac, "\x02\x5a\x00\x00\x00\x01", 6);
+	if (saina_dp_global_set(r->dp, &r->global))
+		die("%s", saina_dp_error(r->dp));
+
+	n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	self[n > 0 ? n : 0] = 0;
+	snprintf(path, sizeof(path), "%s/bench.bpf.o", dirname(self));
+	r->obj = bpf_object__open_file(path, NULL);
+	if (!r->obj || bpf_object__load(r->obj))
+		die("cannot load %s: %s", path, strerror(errno));
+	r->driver = prog_fd(r, "bench_driver");
+	r->empty = prog_fd(r, "bench_empty");
+	r->state = bpf_object__find_map_fd_by_name(r->obj, "bench_state");
+	targets = bpf_object__find_map_fd_by_name(r->obj, "bench_targets");
+	for (int i = 0; i < BENCH_TARGETS; i++) {
+		fd = i == BENCH_SAINA ? saina_dp_prog_fd(r->dp) : prog_fd(r, name[i]);
+		if (bpf_map_update_elem(targets, &i, &fd, BPF_ANY))
+			die("program %d cannot be reached by tail call: %s", i, strerror(errno));
+	}
+	for (size_t i = BENCH_HEAD; i < sizeof(r->frame); i++)
+		r->frame[i] = i * 37;
+}
+
+void rig_close(struct rig *r)
+{
+	bpf_object__close(r->obj);
+	saina_dp_close(r->dp, true);
+}
+
+void rig_job(struct rig *r, struct bench_job *j, unsigned int id, unsigned int payload,
+	     unsigned int workers, unsigned int k, unsigned int pool, unsigned int touched)
+{
+	struct saina_job_conf *c = &j->conf;
+
+	memset(j, 0, sizeof(*j));
+	j->touched = touched;
+	j->step = pool / touched;
+	c->generation = 1;
+	c->job = id;
+	c->state = SAINA_JOB_RUNNING;
+	c->elem = SAINA_ELEM_INT32;
+	c->payload = payload;
+	c->segments = pool;
+	c->pool = pool;
+	c->ring = 2;
+	c->lock_base = 0;
+	c->sign_words = SAINA_SIGN_WORDS(payload, 1);
+	c->active = workers == 64 ? ~0ull : (1ull << workers) - 1;
+	c->group = htonl(SAINA_GROUP_BASE | id);
+	c->policy.seq = 1;
+	c->policy.mode = k == workers ? SAINA_POLICY_BSP : SAINA_POLICY_FASTEST;
+	c->policy.late = SAINA_LATE_RESIDUAL;
+	c->policy.k = k == workers ? 0 : k;
+	c->policy.k_min = 1;
+	for (unsigned int w = 0; w < workers; w++) {
+		struct saina_binding *b = &c->worker[w];
+
+		/* one sender plays them all */
+		b->ifindex = PORT;
+		b->ip = htonl(0x0abe0002);
+		b->udp_port = htons(UDP_PORT);
+		b->session = SESSION;
+		memcpy(b->mac, "\x02\x5a\x00\x00\x00\x02", 6);
+		b->flags = SAINA_BIND_BOUND;
+	}
+	if (saina_dp_job_publish(r->dp, c, 0))
+		die("%s", saina_dp_error(r->dp));
+}
+
+static void head_write(const struct rig *r, unsigned char *head, unsigned int job,
+		       unsigned int payload, __u32 round, bool foreign)
+{
+	unsigned int udp_len = 8 + sizeof(struct saina_hdr) + 4 * payload;
+	unsigned char *ip = head + 14, *udp = ip + 20;
+	struct saina_hdr hdr = {
+		.version = SAINA_PROTO_VERSION,
+		.type = SAINA_MSG_GRAD,
+		.elem = SAINA_ELEM_INT32,
+		.job = job,
+		.session = SESSION,
+		.round = round,
+		.count = payload,
+		.exponent = 20,
+	};
+
+	memset(head, 0, BENCH_HEAD);
+	memcpy(head, r->global.mac, 6);
+	memcpy(head + 6, "\x02\x5a\x00\x00\x00\x02", 6);
+	head[12] = 0x08;
+	ip[0] = 0x45;
+	ip[2] = (udp_len + 20) >> 8;
+	ip[3] = udp_len + 20;
+	ip[6] = 0x40;
+	ip[8] = 64;
+	ip[9] = 17;
+	*(__be32 *)(void *)(ip + 12) = htonl(0x0abe0002);
+	*(__be32 *)(void *)(ip + 16) = r->global.ip;
+	*(__be16 *)(void *)udp = htons(UDP_PORT);
+	*(__be16 *)(void *)(udp + 2) = htons(foreign ? 5001 : SAINA_PORT_DATA);
+	*(__be16 *)(void *)(udp + 4) = htons(udp_len);
+	memcpy(udp + 8, &hdr, sizeof(hdr));
+}
+
+/* The kernel's own mean over the repeats, whole ns.  Wall time would hold the
+ * patching of the XDP dispatcher and its grace period, tens of ms for each call. */
+static double run(struct rig *r, int prog, unsigned int payload, unsigned int repeat)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, t, .data_in = r->frame,
+		    .data_size_in = BENCH_HEAD + 4 * payload, .repeat = repeat);
+
+	if (bpf_prog_test_run_opts(prog, &t))
+		die("BPF_PROG_TEST_RUN: %s", strerror(errno));
+	if (t.retval == 0)
+		die("a program under test aborted");
+	return t.duration;
+}
+
+/* Answers for the agent pile up: they are not what is measured. */
+static void drain(struct rig *r)
+{
+	static const struct saina_dp_cb none;
+
+	if (saina_dp_event_dispatch(r->dp, &none) < 0)
+		die("%s", saina_dp_error(r->dp));
+}
+
+/* Packets of @branch for segments @from to @to - 1 of those touched: ns in all. */
+static double batch(struct rig *r, struct bench_job *j, enum bench_branch branch,
+		    enum bench_target target, unsigned int from, unsigned int to)
+{
+	unsigned int workers = __builtin_popcountll(j->conf.active);
+	unsigned int k = j->conf.policy.k ? j->conf.policy.k : workers;
+	struct bench_state s = {
+		.target = target,
+		.segment = from * j->step,
+		.segment_begin = from * j->step,
+		.segment_step = j->step,
+		.segment_end = to * j->step,
+	};
+	unsigned int passes = 1;
+	__u32 zero = 0;
+	double ns;
+
+	switch (branch) {
+	case BRANCH_STORE:
+		break;
+	case BRANCH_ACCUMULATE:
+		s.worker = 1;
+		s.worker_step = 1;
+		passes = k - 2;
+		break;
+	case BRANCH_DUPLICATE:
+		passes = MANY;
+		break;
+	case BRANCH_COMPLETE:
+		s.worker = k - 1;
+		break;
+	case BRANCH_LATE:
+		s.worker = workers - 1;
+		passes = MANY;
+		break;
+	case BRANCHES:
+		abort();
+	}
+	head_write(r, (unsigned char *)s.head, j->conf.job, j->conf.payload, j->round, false);
+	if (bpf_map_update_elem(r->state, &zero, &s, BPF_ANY))
+		die("bench_state: %s", strerror(errno));
+	passes *= to - from;
+	ns = run(r, r->driver, j->conf.payload, passes) * passes;
+	if (target == BENCH_SAINA) {
+		j->sent[branch] += passes;
+		drain(r);
+	}
+	return ns;
+}
+
+double rig_branch(struct rig *r, struct bench_job *j, enum bench_branch branch,
+		  enum bench_target target)
+{
+	unsigned int workers = __builtin_popcountll(j->conf.active);
+	unsigned int k = j->conf.policy.k ? j->conf.policy.k : workers;
+	unsigned int cut = j->touched / 8, n;
+	double cold;
+
+	switch (branch) {
+	case BRANCH_ACCUMULATE:
+		if (k < 16)
+			break;
+		n = j->touched * (k - 2);
+		return batch(r, j, branch, target, 0, j->touched) / n;
+	case BRANCH_DUPLICATE:
+	case BRANCH_LATE:
+		n = j->touched * MANY;
+		return batch(r, j, branch, target, 0, j->touched) / n;
+	default:
+		break;
+	}
+	/* few packets: the cold start would show; it is in both parts */
+	n = j->touched - 2 * cut;
+	if (branch == BRANCH_ACCUMULATE)
+		n *= k - 2;
+	cold = batch(r, j, branch, target, 0, cut);
+	return (batch(r, j, branch, target, cut, j->touched) - cold) / n;
+}
+
+double rig_plain(struct rig *r, int prog, unsigned int payload, bool foreign, unsigned int repeat)
+{
+	head_write(r, r->frame, 0, payload, 0, foreign);
+	return run(r, prog, payload, repeat);
+}
+
+void rig_round_done(struct bench_job *j)
+{
+	j->round++;
+}
+
+void rig_check(struct rig *r, const struct bench_job *j)
+{
+	static const struct {
+		enum saina_counter counter;
+		enum bench_branch branch;
+	} want[] = {
+		{ SAINA_C_STORED, BRANCH_STORE },	{ SAINA_C_DUPLICATE, BRANCH_DUPLICATE },
+		{ SAINA_C_COMPLETED, BRANCH_COMPLETE }, { SAINA_C_LATE, BRANCH_LATE },
+	};
+	struct saina_counters sum = {}, c;
+	__u64 added = j->sent[BRANCH_ACCUMULATE] + j->sent[BRANCH_COMPLETE];
+
+	for (int w = 0; w < SAINA_WORKERS_MAX; w++) {
+		if (saina_dp_counters(r->dp, j->conf.job, w, &c))
+			die("%s", saina_dp_error(r->dp));
+		for (int i = 0; i < SAINA_C_N; i++)
+			sum.c[i] += c.c[i];
+	}
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++)
+		if (sum.c[want[i].counter] != j->sent[want[i].branch])
+			die("job %u: %llu packets were meant to be %s, %llu were: the figures would be of something else",
+			    j->conf.job, (unsigned long long)j->sent[want[i].branch],
+			    saina_counter_info[want[i].counter].name,
+			    (unsigned long long)sum.c[want[i].counter]);
+	if (sum.c[SAINA_C_ADDED] != added)
+		die("job %u: %llu packets were meant to be added, %llu were", j->conf.job,
+		    (unsigned long long)added, (unsigned long long)sum.c[SAINA_C_ADDED]);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Driving the XDP program and its rivals by BPF_PROG_TEST_RUN. */
+#ifndef SAINA_BENCH_RIG_H
+#define SAINA_BENCH_RIG_H
+
+#include "dp/dp.h"
+#include "bench/bench.h"
+
+struct rig {
+	struct saina_dp *dp;
+	struct bpf_object *obj;
+	int	driver, empty;		/* programs */
+	int	state;			/* map */
+	struct saina_global global;
+	unsigned char frame[BENCH_HEAD + 4 * SAINA_ELEMS_MAX];
+};
+
+/* A job to measure on: one worker's message after the other. */
+struct bench_job {
+	struct saina_job_conf conf;
+	__u32	touched;		/* segments sent in each round */
+	__u32	step;			/* distance between them */
+	__u32	round;
+	__u64	sent[5];		/* packets by enum bench_branch */
+};
+
+enum bench_branch {
+	BRANCH_STORE,
+	BRANCH_ACCUMULATE,
+	BRANCH_DUPLICATE,
+	BRANCH_COMPLETE,
+	BRANCH_LATE,
+	BRANCHES
+};
+
+/* All print a sentence on stderr and exit(1) if they cannot. */
+void rig_open(struct rig *r);
+void rig_close(struct rig *r);
+void rig_job(struct rig *r, struct bench_job *j, unsigned int id, unsigned int payload,
+	     unsigned int workers, unsigned int k, unsigned int pool, unsigned int touched);
+
+/*
+ * All return ns per packet.
+ * rig_branch: one batch of packets that all take @branch, or, with a @target
+ *	other than BENCH_SAINA, the same batch into another program.
+ * rig_plain: one and the same frame @repeat times, without the driver.
+ */
+double rig_branch(struct rig *r, struct bench_job *j, enum bench_branch branch,
+		  enum bench_target target);
+double rig_plain(struct rig *r, int prog, unsigned int payload, bool foreign,
+		 unsigned int repeat);
+void rig_round_done(struct bench_job *j);
+/* Did every packet take the branch it was meant to take? */
+void rig_check(struct rig *r, const struct bench_job *j);
+
+/* Userspace: @elems added to one of @slots slots, ns for each. */
+double add_ns(unsigned int elems, unsigned int slots, unsigned int repeat);
+bool add_has_avx2(void);
+
+#endif /* SAINA_BENCH_RIG_H */
