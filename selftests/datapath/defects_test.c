@@ -472,6 +472,56 @@ static void test_conservation(void)
 	lab_verdict(&l, ok && said == counted, "what was said is in a result or in a residual, all of it");
 }
 
+static void ignore_event(void *arg, const struct saina_event *ev)
+{
+}
+
+static void count_relay(void *arg, const struct saina_relay_msg *m)
+{
+	uint64_t *n = arg;
+
+	if (m->len == sizeof(m->hdr) + 4 * LAB_ELEMS)
+		++*n;
+}
+
+/* Nobody empties the ring buffers: counted, and the job goes on. */
+static void test_full_rings(void)
+{
+	struct lab l = lab_job(5, 2, 1, lab_fastest(1));
+	uint64_t relayed = 0, before = lab_counter(&l, -1, SAINA_C_NO_MEMORY);
+	struct saina_dp_cb cb = { .event = ignore_event, .relay = count_relay, .arg = &relayed };
+	unsigned int len, sent = 0;
+	uint8_t f[FRAME_MAX];
+	bool ok = true;
+
+	l.conf.relay = 2;
+	l.conf.worker[1].flags |= SAINA_BIND_RELAY;
+	lab_publish(&l);
+	lab_grad(&l, 0, 0, 0, 3);
+	rig_drain(&rig);
+	len = lab_frame(&l, f, SAINA_MSG_PULL, 1, 0, 0, NULL);
+	for (; ok && sent < 1000000 && !lab_counter(&l, 1, SAINA_C_NO_MEMORY); sent++)
+		ok = rig_packet_alone(&rig, f, len, 1) && rig.verdict == XDP_DROP;
+	saina_dp_event_dispatch(rig.dp, &cb);
+	ok &= relayed == sent - 1 && lab_counter(&l, 1, SAINA_C_PULLED) == sent;
+	/* there is room again; then the events' ring: one STALE each */
+	ok &= rig_packet_alone(&rig, f, len, 1) && lab_counter(&l, 1, SAINA_C_NO_MEMORY) == 1;
+	for (uint32_t r = 1; r < 4; r++) {
+		len = lab_frame(&l, f, SAINA_MSG_GRAD, 0, r, 0, NULL);
+		ok &= rig_packet_alone(&rig, f, len, 1) && rig.verdict == XDP_REDIRECT;
+	}
+	len = lab_frame(&l, f, SAINA_MSG_GRAD, 0, 0, 0, NULL);
+	for (sent = 0; ok && sent < 100000 && lab_counter(&l, -1, SAINA_C_NO_MEMORY) == before; sent++)
+		ok = rig_packet_alone(&rig, f, len, 1) && lab_stale(4);
+	ok &= lab_counter(&l, -1, SAINA_C_NO_MEMORY) > before;
+	len = lab_frame(&l, f, SAINA_MSG_GRAD, 0, 4, 0, NULL);
+	ok &= rig_packet_alone(&rig, f, len, 1) && lab_broadcast(1, 0);
+	saina_dp_event_dispatch(rig.dp, &cb);
+	tap_ok(ok, "full ring buffers are counted and stop no round");
+	saina_dp_job_remove(rig.dp, 5);
+	oracle_job_remove(&rig.o, 5);
+}
+
 int main(void)
 {
 	rig_open(&rig);
@@ -498,6 +548,7 @@ int main(void)
 	test_serene_5();
 	test_serene_6();
 	test_conservation();
+	test_full_rings();
 	rig_close(&rig);
 	return tap_done();
 }

@@ -238,6 +238,14 @@ static int test_run(struct rig *r, const uint8_t *frame, unsigned int len, unsig
 	return err;
 }
 
+bool rig_packet_alone(struct rig *r, const uint8_t *frame, unsigned int len,
+		      unsigned int ifindex)
+{
+	r->diff[0] = 0;
+	return !test_run(r, frame, len, ifindex) ||
+	       differs(r, "BPF_PROG_TEST_RUN: %s\n", strerror(errno));
+}
+
 static const char *answer_text(const uint8_t *f, unsigned int len, char *s, size_t size)
 {
 	struct saina_hdr h;

@@ -67,6 +67,10 @@ int rig_port(struct rig *r, unsigned int ifindex, const struct saina_port_conf *
  */
 bool rig_packet(struct rig *r, const uint8_t *frame, unsigned int len, unsigned int ifindex);
 
+/* Through the program alone; for what the oracle does not model. */
+bool rig_packet_alone(struct rig *r, const uint8_t *frame, unsigned int len,
+		      unsigned int ifindex);
+
 /* Events and relayed answers since the last call: the same in both? */
 bool rig_drain(struct rig *r);
 /* Counters, rt, open slots of a job.  @deep: ring, sign bits, counted[], too */

@@ -77,6 +77,7 @@ static struct {
 	uint64_t seed, at;		/* of the episode, packet in it */
 	uint64_t counter[SAINA_C_N];	/* over all episodes */
 	uint64_t results, contributions, swaps, stuck;
+	uint64_t sized[6];		/* results of each payload size */
 	unsigned int jobs;
 } t;
 
@@ -232,6 +233,9 @@ static bool audit(void)
 		if (counted != j->ledger.contributions + open || made != j->ledger.results)
 			return fail("conservation", "gradients counted in are not those in results");
 		t.results += j->ledger.results;
+		for (unsigned int n = 0; n < 6; n++)
+			if (sizes[n] == j->conf.payload)
+				t.sized[n] += j->ledger.results;
 		t.contributions += j->ledger.contributions;
 		t.swaps += rt.policy_swaps;
 		t.jobs++;
@@ -362,8 +366,16 @@ int main(int argc, char **argv)
 	tap_note("%.0f s, %.2f us a packet%s", t1.tv_sec - t0.tv_sec + (t1.tv_nsec - t0.tv_nsec) / 1e9,
 		 ((t1.tv_sec - t0.tv_sec) * 1e6 + (t1.tv_nsec - t0.tv_nsec) / 1e3) / t.rig.packets,
 		 t.rig.no_linear ? "; this kernel does not cut frames at will" : "");
-	if (ok && opt.packets >= 1000000) {
+	if (ok && opt.packets >= 2500000) {
+		bool all = true;
+
 		coverage();
+		for (int i = 0; i < 6; i++)
+			all &= t.sized[i] > 1000;
+		tap_ok(all, "every payload size: %llu %llu %llu %llu %llu %llu results",
+		       (unsigned long long)t.sized[0], (unsigned long long)t.sized[1],
+		       (unsigned long long)t.sized[2], (unsigned long long)t.sized[3],
+		       (unsigned long long)t.sized[4], (unsigned long long)t.sized[5]);
 		tap_ok(t.results > opt.packets / 1000 && t.swaps > opt.packets / 20000,
 		       "the traces got somewhere: %llu results, %llu policies",
 		       (unsigned long long)t.results, (unsigned long long)t.swaps);
