@@ -45,8 +45,9 @@ agent_start() {
 	pid=$!
 	echo "$pid $(proc_start "$pid")" >"$LAB_DIR/sainad.pid"
 	# Polled, because an agent that dies says nothing.
+	agent_answer=
 	until_true 30 agent_ready_or_dead "$pid" || true
-	answer=${agent_answer-}
+	answer=$agent_answer
 	exec 9>&-
 	rm -f "$fifo"
 	[ "$answer" = ready ] && return 0
@@ -56,8 +57,11 @@ agent_start() {
 }
 
 agent_ready_or_dead() {
-	read -r -t 0.05 -u 9 agent_answer && return 0
-	pid_gone "$1"
+	local part='' status=0
+	# A time-out may come in the middle of the word.
+	read -r -t 0.05 -u 9 part || status=$?
+	agent_answer+=$part
+	[ $status = 0 ] || pid_gone "$1"
 }
 
 lab_agent() {
