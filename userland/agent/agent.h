@@ -99,6 +99,7 @@ struct link {
 	int master;
 	unsigned int mtu;
 	unsigned int flags;
+	unsigned char xdp;	/* XDP_ATTACHED_* */
 	char name[IFNAMSIZ];
 	char kind[16];
 	unsigned char mac[6];

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <linux/if_link.h>
 
 #include "agent/agent.h"
 
@@ -17,11 +18,27 @@ static bool already(struct agent *a, int ifindex)
 	return false;
 }
 
+/* How it is attached: as asked for, or as an earlier agent was asked to. */
+static bool is_generic(struct agent *a, int ifindex, bool taken_over)
+{
+	const struct link *link = rtnl_by_index(&a->rtnl, ifindex);
+
+	return taken_over && link ? link->xdp == XDP_ATTACHED_SKB : a->cfg.generic;
+}
+
+/* Found pinned with faults on purpose: they go on. */
+static void resume_faults(struct agent *a, struct port *p)
+{
+	struct saina_port_conf conf;
+
+	if (!saina_dp_port_get(a->dp, p->ifindex, &conf) &&
+	    (conf.loss_in || conf.loss_out || conf.delay_in_us || conf.delay_out_us))
+		ports_faults_set(a, p, &conf);
+}
+
 int attach_port(struct agent *a, struct port *p)
 {
-	const char *mode = a->cfg.generic ? "generic" : "native";
-	struct saina_port_conf conf;
-	bool taken_over = already(a, p->ifindex);
+	bool taken_over = already(a, p->ifindex), generic;
 	int ret;
 
 	p->text[0] = 0;
@@ -34,15 +51,14 @@ int attach_port(struct agent *a, struct port *p)
 		log_warn("port %s: not attached, nobody can join from it: %s", p->name, p->text);
 		return ret;
 	}
-	p->mode = a->cfg.generic ? SAINA_PORT_GENERIC : SAINA_PORT_NATIVE;
-	if (a->cfg.generic)
+	generic = is_generic(a, p->ifindex, taken_over);
+	p->mode = generic ? SAINA_PORT_GENERIC : SAINA_PORT_NATIVE;
+	if (generic)
 		snprintf(p->text, sizeof(p->text), "generic XDP, as configured: slower than native");
 	log_info("port %s: %s (driver %s, MTU %u, %s XDP)", p->name,
-		 taken_over ? "taken over" : "attached", p->driver, p->mtu, mode);
-	/* found pinned with faults on purpose: they go on */
-	if (taken_over && !saina_dp_port_get(a->dp, p->ifindex, &conf) &&
-	    (conf.loss_in || conf.loss_out || conf.delay_in_us || conf.delay_out_us))
-		ports_faults_set(a, p, &conf);
+		 taken_over ? "taken over" : "attached", p->driver, p->mtu, generic ? "generic" : "native");
+	if (taken_over)
+		resume_faults(a, p);
 	return 0;
 }
 

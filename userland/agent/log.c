@@ -51,7 +51,7 @@ void log_line(int level, const char *fmt, ...)
 		fprintf(stderr, "sainad: %s: %s\n", level_name[level], line);
 }
 
-bool log_allowed(struct log_limit *l)
+bool log_allowed(struct log_limit *l, int level)
 {
 	uint64_t now = loop_now();
 
@@ -67,7 +67,7 @@ bool log_allowed(struct log_limit *l)
 	}
 	l->used++;
 	if (l->left_out) {
-		log_line(LOG_L_WARN, "%u lines like the next one were left out", l->left_out);
+		log_line(level, "%u lines like the next one were left out", l->left_out);
 		l->left_out = 0;
 	}
 	return true;

@@ -22,7 +22,7 @@ void log_level_set(int level);
 int log_level_parse(const char *name);	/* -1 if unknown */
 void log_to_syslog(void);
 void log_line(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-bool log_allowed(struct log_limit *l);
+bool log_allowed(struct log_limit *l, int level);
 
 #define log_error(...) log_line(LOG_L_ERROR, __VA_ARGS__)
 #define log_warn(...)  log_line(LOG_L_WARN, __VA_ARGS__)
@@ -32,7 +32,7 @@ bool log_allowed(struct log_limit *l);
 /* For whatever a packet can cause; @limit: one per kind of line. */
 #define log_limited(limit, level, ...)			\
 	do {						\
-		if (log_allowed(limit))			\
+		if (log_allowed(limit, level))			\
 			log_line(level, __VA_ARGS__);	\
 	} while (0)
 

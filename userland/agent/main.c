@@ -170,10 +170,13 @@ static int signals_init(struct agent *a)
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
+	/* the terminal went: an end like Ctrl-C; in the background there is none */
+	if (a->cfg.foreground)
+		sigaddset(&set, SIGHUP);
+	else
+		signal(SIGHUP, SIG_IGN);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	if (!a->cfg.foreground)
-		signal(SIGHUP, SIG_IGN);
 	a->signals = (struct source){ .ready = signal_ready, .arg = a };
 	a->signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (a->signals.fd < 0)

@@ -42,6 +42,30 @@ void ports_workers(struct agent *a, int ifindex, uint32_t *workers, uint32_t *re
 		}
 }
 
+static void port_notify(struct agent *a, const struct port *p)
+{
+	struct msg m;
+
+	if (!(a->ctl.groups & SAINA_GROUP_F_CONFIG))
+		return;
+	msg_start(&m, SAINA_CMD_PORT_NTF, 0, 0);
+	encode_port(&m, a, p);
+	ctlserver_notify(a, SAINA_GROUP_F_CONFIG, m.nlh);
+}
+
+static void port_event(struct agent *a, const struct port *p, bool there)
+{
+	struct saina_event ev = {
+		.type = SAINA_EV_PORT,
+		.worker = 0xff,
+		.a = p->ifindex,
+		.b = there,
+	};
+
+	events_control(a, &ev, p->name);
+	port_notify(a, p);
+}
+
 int ports_faults_set(struct agent *a, struct port *p, const struct saina_port_conf *conf)
 {
 	int ret;
@@ -61,25 +85,8 @@ int ports_faults_set(struct agent *a, struct port *p, const struct saina_port_co
 			 conf->delay_in_us, conf->delay_out_us);
 	else
 		log_info("port %s: no more faults on purpose", p->name);
+	port_notify(a, p);
 	return 0;
-}
-
-static void port_event(struct agent *a, const struct port *p, bool there)
-{
-	struct saina_event ev = {
-		.type = SAINA_EV_PORT,
-		.worker = 0xff,
-		.a = p->ifindex,
-		.b = there,
-	};
-	struct msg m;
-
-	events_control(a, &ev, p->name);
-	if (!(a->ctl.groups & SAINA_GROUP_F_CONFIG))
-		return;
-	msg_start(&m, SAINA_CMD_PORT_NTF, 0, 0);
-	encode_port(&m, a, p);
-	ctlserver_notify(a, SAINA_GROUP_F_CONFIG, m.nlh);
 }
 
 /* What was behind the port cannot be reached any more. */

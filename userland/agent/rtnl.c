@@ -71,6 +71,16 @@ static void link_kind(struct link *link, const struct nlattr *info)
 				 (const char *)mnl_attr_get_payload(attr));
 }
 
+static void link_xdp(struct link *link, const struct nlattr *xdp)
+{
+	const struct nlattr *attr;
+
+	link->xdp = XDP_ATTACHED_NONE;
+	mnl_attr_for_each_nested(attr, xdp)
+		if (mnl_attr_get_type(attr) == IFLA_XDP_ATTACHED)
+			link->xdp = mnl_attr_get_u8(attr);
+}
+
 /* One message of a dump or notification. */
 static int link_message(const struct nlmsghdr *nlh, void *arg)
 {
@@ -108,6 +118,9 @@ static int link_message(const struct nlmsghdr *nlh, void *arg)
 		case IFLA_ADDRESS:
 			if (mnl_attr_get_payload_len(attr) == sizeof(link->mac))
 				memcpy(link->mac, mnl_attr_get_payload(attr), sizeof(link->mac));
+			break;
+		case IFLA_XDP:
+			link_xdp(link, attr);
 			break;
 		case IFLA_LINKINFO:
 			link_kind(link, attr);

@@ -32,7 +32,7 @@ struct state_worker {
 	__u8 worker;
 	__u8 formed;
 	__u8 pad[2];
-};
+} __attribute__((packed, aligned(4)));
 
 static int put(FILE *f, const struct nlmsghdr *nlh)
 {
