@@ -302,3 +302,4 @@ equal "doctor, OVS: handler threads" FAIL "$(verdict ovs-handlers)"
 echo >"$WORK/fifo"
 wait "${worker_pids[vswitchd]}"
 unset 'worker_pids[vswitchd]'
+finished
