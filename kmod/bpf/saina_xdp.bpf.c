@@ -19,17 +19,13 @@ char _license[] SEC("license") = "GPL";
 struct message {
 	const struct saina_job_conf *conf;
 	const struct saina_binding *binding;
-	struct saina_counters *counters;
-	__u32 worker;
+	struct slot_key key;
 	__u32 type;
-	__u32 segment;
-	__u32 round;
-	__s32 exponent;
 	bool linear;
 };
 
 /* Checks 1 to 7: what cannot be ascribed to a worker.  SLOT_NONE if good. */
-static __always_inline __u32 check_message(struct xdp_md *ctx, struct message *m, __u32 *job)
+static __always_inline __u32 check_message(struct xdp_md *ctx, struct message *m)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	__u32 ip_len, udp_len, flags, w;
@@ -59,14 +55,14 @@ static __always_inline __u32 check_message(struct xdp_md *ctx, struct message *m
 		flags &= ~SAINA_F_RETRANSMIT;
 	if (flags || RD(__u64, data + HDR_OFF(k)))
 		return SAINA_C_FLAGS;
-	*job = RD(__u16, data + HDR_OFF(job));
-	if (*job >= SAINA_JOBS_MAX)
+	m->key.job = RD(__u16, data + HDR_OFF(job));
+	if (m->key.job >= SAINA_JOBS_MAX)
 		return SAINA_C_NO_JOB;
-	m->conf = control_job(*job);
+	m->conf = control_job(m->key.job);
 	if (!m->conf)
 		return SAINA_C_NO_JOB;
 	w = RD(__u8, data + HDR_OFF(worker));
-	m->worker = w;
+	m->key.worker = w;
 	if (w >= SAINA_WORKERS_MAX)
 		return SAINA_C_NO_WORKER;
 	/* 6.1 forgets the bound of a copy that was spilled before the compare;
@@ -101,7 +97,7 @@ static __always_inline __u32 check_worker(struct xdp_md *ctx, struct message *m)
 		return SAINA_C_SESSION;
 	if (conf->state != SAINA_JOB_RUNNING && !(probe && conf->state == SAINA_JOB_FORMING))
 		return SAINA_C_NOT_RUNNING;
-	if (!probe && !(conf->active >> m->worker & 1))
+	if (!probe && !(conf->active >> m->key.worker & 1))
 		return SAINA_C_INACTIVE;
 	count = RD(__u16, data + HDR_OFF(count));
 	udp_len = bpf_ntohs(RD(__be16, data + SAINA_UDP_OFF + 4));
@@ -109,14 +105,14 @@ static __always_inline __u32 check_worker(struct xdp_md *ctx, struct message *m)
 		return SAINA_C_LENGTH;
 	if (count != (probe ? 0 : conf->payload))
 		return SAINA_C_ELEMS;
-	m->round = RD(__u32, data + HDR_OFF(round));
-	m->segment = RD(__u32, data + HDR_OFF(segment));
-	m->exponent = RD(__s8, data + HDR_OFF(exponent));
+	m->key.round = RD(__u32, data + HDR_OFF(round));
+	m->key.segment = RD(__u32, data + HDR_OFF(segment));
+	m->key.exponent = RD(__s8, data + HDR_OFF(exponent));
 	if (probe)
 		return SLOT_NONE;
 	if (RD(__u8, data + HDR_OFF(elem)) != conf->elem)
 		return SAINA_C_ELEM_TYPE;
-	if (m->segment >= conf->segments)
+	if (m->key.segment >= conf->segments)
 		return SAINA_C_SEGMENT;
 	return SLOT_NONE;
 }
@@ -166,6 +162,21 @@ static __always_inline int run_message(struct xdp_md *ctx, struct slot_call *c,
 	return SLOT_DROP;
 }
 
+/* The common case, for payloads that lie in one piece. */
+static __always_inline bool add_message(struct xdp_md *ctx, const struct message *m)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+
+	switch (m->conf->payload) {
+#define ADD_CASE(E)								\
+	case E:									\
+		return data + SAINA_DATA_OFF + 4 * E <= end &&			\
+		       slot_add_##E(&m->key, m->conf, data + SAINA_DATA_OFF);
+	SAINA_ELEMS_LIST(ADD_CASE)
+	}
+	return false;
+}
+
 static __always_inline int data_message(struct xdp_md *ctx, const struct saina_global *g)
 {
 	const struct saina_job_conf *conf;
@@ -173,16 +184,17 @@ static __always_inline int data_message(struct xdp_md *ctx, const struct saina_g
 	struct slot_scratch *scratch;
 	struct saina_counters *wc;
 	struct message m = {};
-	__u32 job = 0, reason;
 	struct slot_call *c;
+	__u32 job, reason;
 
-	reason = check_message(ctx, &m, &job);
+	reason = check_message(ctx, &m);
 	if (reason != SLOT_NONE) {
 		count_global(reason);
 		return XDP_DROP;
 	}
 	conf = m.conf;
-	wc = control_counters(job, m.worker);
+	job = m.key.job;
+	wc = control_counters(job, m.key.worker);
 	if (!wc) {
 		count_global(SAINA_C_INTERNAL);
 		return XDP_DROP;
@@ -191,25 +203,31 @@ static __always_inline int data_message(struct xdp_md *ctx, const struct saina_g
 	if (reason != SLOT_NONE)
 		goto drop;
 	rt = bpf_map_lookup_elem(&saina_rt, &job);
-	scratch = slot_scratch();
 	reason = SAINA_C_INTERNAL;
-	if (!rt || !scratch || rt->generation != conf->generation)
+	if (!rt || rt->generation != conf->generation)
 		goto drop;
+	if (m.type == SAINA_MSG_GRAD && add_message(ctx, &m)) {
+		wc->c[SAINA_C_ADDED]++;
+		return XDP_DROP;
+	}
 	if (m.type == SAINA_MSG_PROBE)
 		return answer_probe(ctx, g, conf, m.binding, wc);
 
+	scratch = slot_scratch();
+	if (!scratch)
+		goto drop;
 	c = &scratch->call;
 	slot_call_init(c);
 	c->active = conf->active;
-	c->bit = 1ull << m.worker;
+	c->bit = 1ull << m.key.worker;
 	c->job = job;
 	c->generation = conf->generation;
-	c->worker = m.worker;
-	c->round = m.round;
-	c->segment = m.segment;
-	c->lock = (conf->lock_base + (m.segment & (conf->pool - 1))) & (SAINA_LOCKS - 1);
+	c->worker = m.key.worker;
+	c->round = m.key.round;
+	c->segment = m.key.segment;
+	c->lock = (conf->lock_base + (m.key.segment & (conf->pool - 1))) & (SAINA_LOCKS - 1);
 	c->pull = m.type == SAINA_MSG_PULL;
-	c->exponent = m.exponent;
+	c->exponent = m.key.exponent;
 	c->linear = m.linear;
 	c->verdict = run_message(ctx, c, conf);
 

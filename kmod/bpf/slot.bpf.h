@@ -31,6 +31,15 @@ enum slot_verdict {
 
 #define SLOT_NONE	0xffffffffu	/* no counter */
 
+/* Who sends what where, as far as slot_add_ELEMS() wants to know. */
+struct slot_key {
+	__u32	job;
+	__u32	worker;
+	__u32	round;
+	__u32	segment;
+	__s32	exponent;
+};
+
 /**
  * struct slot_call - one message on its way through the slot machine
  *

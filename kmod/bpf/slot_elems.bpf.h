@@ -81,6 +81,58 @@ static __always_inline void SIZED(read)(const struct SIZED(saina_slot) *e,
 		d[i] = s[i];
 }
 
+/**
+ * slot_add_ELEMS() - the common case, cut short
+ *
+ * One more gradient into a slot that is open for it, does not complete with it
+ * and has nothing unusual about it: true.  False changes nothing: slot_run_ELEMS()
+ * must have it.  With all members alive and no contributor from outside, the count
+ * alone says whether the slot is complete.  Few calls: each return costs more than
+ * a look-up on machines that mitigate return speculation.
+ */
+static __always_inline bool SIZED(slot_add)(const struct slot_key *m,
+					    const struct saina_job_conf *conf,
+					    const struct SIZED(payload) *p)
+{
+	__u32 job = m->job, segment = m->segment, round = m->round, w = m->worker;
+	__u32 slot = segment & (conf->pool - 1);
+	__u32 lock = (conf->lock_base + slot) & (SAINA_LOCKS - 1);
+	struct saina_slot_lock *lk = bpf_map_lookup_elem(&saina_locks, &lock);
+	void *hot = bpf_map_lookup_elem(&SIZED(saina_hot), &job);
+	void *counted = bpf_map_lookup_elem(&saina_counted, &job);
+	__u64 bit = 1ull << (w & (SAINA_WORKERS_MAX - 1));
+	__u64 active = conf->active;
+	struct SIZED(saina_slot) *h;
+	struct saina_counted *cnt;
+	bool fit;
+
+	if (!lk || !hot || !counted)
+		return false;
+	h = bpf_map_lookup_elem(hot, &slot);
+	/* a glance without the lock: most others are seen here */
+	if (!h || h->meta.round != round || h->meta.count + 1 >= h->meta.k)
+		return false;
+	cnt = bpf_map_lookup_elem(counted, &segment);
+	if (!cnt)
+		return false;
+	asm volatile("" : "+r"(w));
+	w &= SAINA_WORKERS_MAX - 1;
+
+	bpf_spin_lock(&lk->lock);
+	fit = h->meta.state == SAINA_SLOT_OPEN && h->meta.round == round &&
+	      h->meta.segment == segment && h->meta.count + 1 < h->meta.k &&
+	      h->meta.exponent == m->exponent && !(h->meta.seen & bit) &&
+	      !(h->meta.members & ~active) && !((h->meta.seen | bit) & ~h->meta.members);
+	if (fit) {
+		h->meta.seen |= bit;
+		h->meta.count++;
+		cnt->last[w] = round + 1;
+		SIZED(add)(h, p);
+	}
+	bpf_spin_unlock(&lk->lock);
+	return fit;
+}
+
 /* All that happens under the slot's lock. */
 __noinline int SIZED(slot_locked)(struct slot_call *c, struct SIZED(saina_slot) *h,
 		       struct SIZED(saina_slot) *e, struct saina_counted *cnt,

@@ -25,7 +25,7 @@ enum bench_target {
 /**
  * struct bench_state - what bench_driver makes of the next frame
  * @target: where it goes
- * @segment: of the next frame; grows by @segment_step up to @segment_end, then
+ * @segment: of the next frame; grows by 1 up to @segment_end, then
  *	begins at @segment_begin again and @worker grows by @worker_step
  * @head: first BENCH_HEAD bytes of every frame (segment and worker apart)
  */
@@ -33,11 +33,9 @@ struct bench_state {
 	__u32	target;
 	__u32	segment;
 	__u32	segment_begin;
-	__u32	segment_step;
 	__u32	segment_end;
 	__u32	worker;
 	__u32	worker_step;
-	__u32	pad;
 	__u64	head[12];
 };
 

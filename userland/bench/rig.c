@@ -98,7 +98,6 @@ void rig_job(struct rig *r, struct bench_job *j, unsigned int id, unsigned int p
 
 	memset(j, 0, sizeof(*j));
 	j->touched = touched;
-	j->step = pool / touched;
 	c->generation = 1;
 	c->job = id;
 	c->state = SAINA_JOB_RUNNING;
@@ -196,10 +195,9 @@ static double batch(struct rig *r, struct bench_job *j, enum bench_branch branch
 	unsigned int k = j->conf.policy.k ? j->conf.policy.k : workers;
 	struct bench_state s = {
 		.target = target,
-		.segment = from * j->step,
-		.segment_begin = from * j->step,
-		.segment_step = j->step,
-		.segment_end = to * j->step,
+		.segment = from,
+		.segment_begin = from,
+		.segment_end = to,
 	};
 	unsigned int passes = 1;
 	__u32 zero = 0;

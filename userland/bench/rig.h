@@ -18,8 +18,7 @@ struct rig {
 /* A job to measure on: one worker's message after the other. */
 struct bench_job {
 	struct saina_job_conf conf;
-	__u32	touched;		/* segments sent in each round */
-	__u32	step;			/* distance between them */
+	__u32	touched;		/* segments sent in each round, from 0 */
 	__u32	round;
 	__u64	sent[5];		/* packets by enum bench_branch */
 };

@@ -178,7 +178,7 @@ static void devmap_set(struct saina_dp *dp, int fd, int ifindex)
 	};
 	__u32 key = ifindex;
 
-	if (bpf_map_update_elem(fd, &key, &v, BPF_ANY))
+	if (bpf_map_update_elem(fd, &key, &v, BPF_ANY) && errno != EINVAL && errno != ENODEV)
 		dp_log(dp, 1, "port %d cannot be sent to: %s", ifindex, strerror(errno));
 }
 
