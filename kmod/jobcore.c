@@ -8,27 +8,27 @@
 #include "jobcore_os.h"
 #include "jobcore.h"
 
-#define PAYLOAD_DEFAULT		256
-#define POOL_DEFAULT		256
-#define RING_DEFAULT		8
-#define EXPONENT_DEFAULT	20
-#define HEARTBEAT_DEFAULT	200
-#define HEARTBEAT_MIN		10
-#define HEARTBEAT_MAX		60000
-#define DEAD_DEFAULT		2000
-#define DEAD_MAX		65535
+#define PAYLOAD_DEFAULT	  256
+#define POOL_DEFAULT	  256
+#define RING_DEFAULT	  8
+#define EXPONENT_DEFAULT  20
+#define HEARTBEAT_DEFAULT 200
+#define HEARTBEAT_MIN	  10
+#define HEARTBEAT_MAX	  60000
+#define DEAD_DEFAULT	  2000
+#define DEAD_MAX	  65535
 
-#define MiB			(1024ull * 1024)
-#define LIMIT_MEMORY_JOB	(1024 * MiB)
-#define LIMIT_MEMORY		(4096 * MiB)
+#define MiB		  (1024ull * 1024)
+#define LIMIT_MEMORY_JOB  (1024 * MiB)
+#define LIMIT_MEMORY	  (4096 * MiB)
 
 struct saina_core {
 	const struct saina_core_ops *ops;
 	void *ctx;
 	struct saina_limits limits;
-	__u32 jobs;			/* in the table */
-	__u64 memory;			/* of all jobs */
-	__u32 generation;		/* last given out */
+	__u32 jobs;	  /* in the table */
+	__u64 memory;	  /* of all jobs */
+	__u32 generation; /* last given out */
 	struct saina_job *job[SAINA_JOBS_MAX];
 	/* the change in the making; too large for a kernel stack */
 	struct saina_job next;
@@ -86,8 +86,7 @@ __u64 saina_core_memory(__u64 elements, __u32 payload, __u32 pool, __u32 ring)
 	__u64 slot = sizeof(struct saina_slot_meta) + 4ull * payload;
 	__u64 segments = saina_div(elements + payload - 1, payload);
 
-	return pool * slot + segments * ring * slot +
-	       segments * 8 * SAINA_SIGN_WORDS(payload, 1) +
+	return pool * slot + segments * ring * slot + segments * 8 * SAINA_SIGN_WORDS(payload, 1) +
 	       segments * sizeof(struct saina_counted) + sizeof(struct saina_job_conf);
 }
 
@@ -196,7 +195,8 @@ static int job_commit(struct saina_core *c, struct saina_job *old, struct saina_
 		ret = c->ops->publish(c->ctx, &c->next, 0, err);
 		if (ret) {
 			if (err && !err->text[0])
-				saina_refuse(err, ret, 0, "job %s: the data path refused it (error %d)",
+				saina_refuse(err, ret, 0,
+					     "job %s: the data path refused it (error %d)",
 					     c->next.name, -ret);
 			return ret;
 		}
@@ -237,8 +237,8 @@ const struct saina_job *saina_core_job_find(const struct saina_core *c, int has_
 			return NULL;
 		}
 		if (has_name && strcmp(job->name, name)) {
-			saina_refuse(err, -ENOENT, SAINA_A_JOB_NAME, "job %u is called '%s', not '%.31s'",
-				     id, job->name, name);
+			saina_refuse(err, -ENOENT, SAINA_A_JOB_NAME,
+				     "job %u is called '%s', not '%.31s'", id, job->name, name);
 			return NULL;
 		}
 		return job;
@@ -282,15 +282,17 @@ static int name_check(const char *name, struct saina_core_err *err)
 			digits++;
 		else if (!(ch >= 'a' && ch <= 'z') && !(ch >= 'A' && ch <= 'Z') && ch != '.' &&
 			 ch != '_' && ch != '-')
-			return saina_refuse(err, -EINVAL, SAINA_A_JOB_NAME,
-					    "name: only letters, digits, '.', '_' and '-' are allowed");
+			return saina_refuse(
+				err, -EINVAL, SAINA_A_JOB_NAME,
+				"name: only letters, digits, '.', '_' and '-' are allowed");
 	}
 	if (!i || i == SAINA_NAME_LEN)
-		return saina_refuse(err, -EINVAL, SAINA_A_JOB_NAME, "name: must have 1..%d characters",
-				    SAINA_NAME_LEN - 1);
+		return saina_refuse(err, -EINVAL, SAINA_A_JOB_NAME,
+				    "name: must have 1..%d characters", SAINA_NAME_LEN - 1);
 	if (digits == i)
 		return saina_refuse(err, -EINVAL, SAINA_A_JOB_NAME,
-				    "name: '%s' is all digits and would be taken for a job number", name);
+				    "name: '%s' is all digits and would be taken for a job number",
+				    name);
 	return 0;
 }
 
@@ -298,7 +300,7 @@ static int payload_ok(__u32 payload)
 {
 	switch (payload) {
 #define X(E) case E:
-	SAINA_ELEMS_LIST(X)
+		SAINA_ELEMS_LIST(X)
 #undef X
 		return 1;
 	}
@@ -313,21 +315,24 @@ static int job_geometry(struct saina_job *job, const struct saina_job_req *req,
 
 	job->payload = SAINA_HAS(req, SAINA_A_JOB_PAYLOAD) ? req->payload : PAYLOAD_DEFAULT;
 	if (!payload_ok(job->payload))
-		return saina_refuse(err, -EINVAL, SAINA_A_JOB_PAYLOAD,
-				    "payload: %u is not among 64, 128, 256, 352 (MTU 1500), 1024 and 2048 (jumbo frames)",
-				    job->payload);
+		return saina_refuse(
+			err, -EINVAL, SAINA_A_JOB_PAYLOAD,
+			"payload: %u is not among 64, 128, 256, 352 (MTU 1500), 1024 and 2048 (jumbo frames)",
+			job->payload);
 	if (!SAINA_HAS(req, SAINA_A_JOB_ELEMENTS))
 		return saina_refuse(err, -EINVAL, SAINA_A_JOB_ELEMENTS,
 				    "elements: a job needs the number of elements of its gradient");
 	job->elements = req->elements;
 	if (!job->elements)
-		return saina_refuse(err, -ERANGE, SAINA_A_JOB_ELEMENTS, "elements: must be at least 1");
+		return saina_refuse(err, -ERANGE, SAINA_A_JOB_ELEMENTS,
+				    "elements: must be at least 1");
 	/* compared before it is rounded up: elements + payload could wrap */
 	if (job->elements > (__u64)SAINA_SEGMENTS_MAX * job->payload)
-		return saina_refuse(err, -ERANGE, SAINA_A_JOB_ELEMENTS,
-				    "elements: more than %llu do not fit %u messages of %u; choose a larger payload",
-				    (unsigned long long)SAINA_SEGMENTS_MAX * job->payload,
-				    SAINA_SEGMENTS_MAX, job->payload);
+		return saina_refuse(
+			err, -ERANGE, SAINA_A_JOB_ELEMENTS,
+			"elements: more than %llu do not fit %u messages of %u; choose a larger payload",
+			(unsigned long long)SAINA_SEGMENTS_MAX * job->payload, SAINA_SEGMENTS_MAX,
+			job->payload);
 	segments = saina_div(job->elements + job->payload - 1, job->payload);
 	job->segments = segments;
 
@@ -343,8 +348,8 @@ static int job_geometry(struct saina_job *job, const struct saina_job_req *req,
 	job->ring = SAINA_HAS(req, SAINA_A_JOB_RING) ? req->ring : RING_DEFAULT;
 	if (!is_power_of_2(job->ring) || job->ring < SAINA_RING_MIN || job->ring > SAINA_RING_MAX)
 		return saina_refuse(err, -EINVAL, SAINA_A_JOB_RING,
-				    "ring: %u rounds kept: must be a power of two, %u..%u", job->ring,
-				    SAINA_RING_MIN, SAINA_RING_MAX);
+				    "ring: %u rounds kept: must be a power of two, %u..%u",
+				    job->ring, SAINA_RING_MIN, SAINA_RING_MAX);
 	job->memory = saina_core_memory(job->elements, job->payload, job->pool, job->ring);
 	return 0;
 }
@@ -356,8 +361,9 @@ static int job_times(struct saina_job *job, const struct saina_job_req *req,
 	int has_dead = SAINA_HAS(req, SAINA_A_JOB_DEAD_MS) != 0;
 	int has_beat = SAINA_HAS(req, SAINA_A_JOB_HEARTBEAT_MS) != 0;
 	__u32 dead = has_dead ? req->dead_ms : job->dead_ms ? job->dead_ms : DEAD_DEFAULT;
-	__u32 beat = has_beat ? req->heartbeat_ms :
-		     job->heartbeat_ms ? job->heartbeat_ms : HEARTBEAT_DEFAULT;
+	__u32 beat = has_beat		 ? req->heartbeat_ms
+		     : job->heartbeat_ms ? job->heartbeat_ms
+					 : HEARTBEAT_DEFAULT;
 
 	if (beat < HEARTBEAT_MIN || beat > HEARTBEAT_MAX)
 		return saina_refuse(err, -ERANGE, SAINA_A_JOB_HEARTBEAT_MS,
@@ -369,7 +375,8 @@ static int job_times(struct saina_job *job, const struct saina_job_req *req,
 		beat = dead / 5 > HEARTBEAT_MIN ? dead / 5 : HEARTBEAT_MIN;
 	if (dead <= beat)
 		return saina_refuse(err, -ERANGE, SAINA_A_JOB_DEAD_MS,
-				    "dead: %u ms: must be more than the heartbeat of %u ms", dead, beat);
+				    "dead: %u ms: must be more than the heartbeat of %u ms", dead,
+				    beat);
 	job->heartbeat_ms = beat;
 	job->dead_ms = dead;
 	return 0;
@@ -400,31 +407,37 @@ static int job_admit(struct saina_core *c, const struct saina_job *job, struct s
 
 	other = saina_core_job_find(c, 0, 0, job->name, NULL);
 	if (other)
-		return saina_refuse(err, -EEXIST, SAINA_A_JOB_NAME, "job '%s' exists already, as number %u",
-				    other->name, other->id);
+		return saina_refuse(err, -EEXIST, SAINA_A_JOB_NAME,
+				    "job '%s' exists already, as number %u", other->name,
+				    other->id);
 	if (job->id >= SAINA_JOBS_MAX)
 		return saina_refuse(err, -ERANGE, SAINA_A_JOB_ID, "id: %u: must be 0..%d", job->id,
 				    SAINA_JOBS_MAX - 1);
 	if (c->job[job->id])
-		return saina_refuse(err, -EEXIST, SAINA_A_JOB_ID, "id: number %u is job '%s' already",
-				    job->id, c->job[job->id]->name);
+		return saina_refuse(err, -EEXIST, SAINA_A_JOB_ID,
+				    "id: number %u is job '%s' already", job->id,
+				    c->job[job->id]->name);
 	if (c->jobs >= c->limits.jobs)
-		return saina_refuse(err, -EDQUOT, 0,
-				    "there are %u jobs, the limit: delete one or raise the limit of jobs",
-				    c->jobs);
+		return saina_refuse(
+			err, -EDQUOT, 0,
+			"there are %u jobs, the limit: delete one or raise the limit of jobs",
+			c->jobs);
 	if (job->memory > c->limits.memory_job)
-		return saina_refuse(err, -EDQUOT, SAINA_A_JOB_ELEMENTS,
-				    "the job needs %llu MiB, the limit is %llu MiB a job: fewer elements, a smaller ring or a higher limit",
-				    to_mib(job->memory), to_mib(c->limits.memory_job));
+		return saina_refuse(
+			err, -EDQUOT, SAINA_A_JOB_ELEMENTS,
+			"the job needs %llu MiB, the limit is %llu MiB a job: fewer elements, a smaller ring or a higher limit",
+			to_mib(job->memory), to_mib(c->limits.memory_job));
 	if (c->memory + job->memory > c->limits.memory)
-		return saina_refuse(err, -EDQUOT, SAINA_A_JOB_ELEMENTS,
-				    "the job needs %llu MiB, %llu of the %llu MiB for all jobs are taken: delete one or raise the limit",
-				    to_mib(job->memory), to_mib(c->memory), to_mib(c->limits.memory));
+		return saina_refuse(
+			err, -EDQUOT, SAINA_A_JOB_ELEMENTS,
+			"the job needs %llu MiB, %llu of the %llu MiB for all jobs are taken: delete one or raise the limit",
+			to_mib(job->memory), to_mib(c->memory), to_mib(c->limits.memory));
 	return 0;
 }
 
 /* Puts c->next, checked, in the table. */
-static int job_insert(struct saina_core *c, const struct saina_job **out, struct saina_core_err *err)
+static int job_insert(struct saina_core *c, const struct saina_job **out,
+		      struct saina_core_err *err)
 {
 	struct saina_job *job;
 	int ret;
@@ -478,21 +491,23 @@ int saina_core_job_new(struct saina_core *c, const struct saina_job_req *req,
 	job->workers = req->workers;
 	job->elem = SAINA_HAS(req, SAINA_A_JOB_ELEM_TYPE) ? req->elem : SAINA_ELEM_INT32;
 	if (job->elem == SAINA_ELEM_FLOAT32 || job->elem == SAINA_ELEM_BFLOAT16)
-		return saina_refuse(err, -EOPNOTSUPP, SAINA_A_JOB_ELEM_TYPE,
-				    "element type: float32 and bfloat16 on the wire need saina.ko; int32 carries float tensors too");
+		return saina_refuse(
+			err, -EOPNOTSUPP, SAINA_A_JOB_ELEM_TYPE,
+			"element type: float32 and bfloat16 on the wire need saina.ko; int32 carries float tensors too");
 	if (job->elem != SAINA_ELEM_INT32)
 		return saina_refuse(err, -EINVAL, SAINA_A_JOB_ELEM_TYPE,
 				    "element type: %u is unknown; int32 is %d", job->elem,
 				    SAINA_ELEM_INT32);
 	job->exponent = SAINA_HAS(req, SAINA_A_JOB_EXPONENT) ? req->exponent : EXPONENT_DEFAULT;
 	if (job->exponent < -126)
-		return saina_refuse(err, -ERANGE, SAINA_A_JOB_EXPONENT, "exponent: %d: must be -126..127",
-				    job->exponent);
+		return saina_refuse(err, -ERANGE, SAINA_A_JOB_EXPONENT,
+				    "exponent: %d: must be -126..127", job->exponent);
 	ret = job_geometry(job, req, err);
 	if (!ret)
 		ret = job_times(job, req, err);
 	if (!ret)
-		ret = job_policy(job, SAINA_HAS(req, SAINA_A_JOB_POLICY) ? req->policy : "bsp", err);
+		ret = job_policy(job, SAINA_HAS(req, SAINA_A_JOB_POLICY) ? req->policy : "bsp",
+				 err);
 	if (ret)
 		return ret;
 	if (SAINA_HAS(req, SAINA_A_JOB_TOKEN))
@@ -505,7 +520,8 @@ int saina_core_job_new(struct saina_core *c, const struct saina_job_req *req,
 			;
 		if (i == SAINA_JOBS_MAX)
 			return saina_refuse(err, -ENOSPC, SAINA_A_JOB_ID,
-					    "all %d job numbers are taken: delete a job", SAINA_JOBS_MAX);
+					    "all %d job numbers are taken: delete a job",
+					    SAINA_JOBS_MAX);
 		job->id = i;
 	}
 	ret = job_admit(c, job, err);
@@ -553,7 +569,8 @@ int saina_core_job_restore(struct saina_core *c, const struct saina_job *old,
 		return ret;
 	if (!job->workers || job->workers > SAINA_WORKERS_MAX || job->elem != SAINA_ELEM_INT32 ||
 	    job->state < SAINA_JOB_FORMING || job->state > SAINA_JOB_STOPPED || !job->generation)
-		return saina_refuse(err, -EINVAL, 0, "job %s: its saved state makes no sense", job->name);
+		return saina_refuse(err, -EINVAL, 0, "job %s: its saved state makes no sense",
+				    job->name);
 	ret = job_geometry(job, &req, err);
 	if (!ret)
 		ret = job_times(job, &req, err);
@@ -584,9 +601,10 @@ static int job_state_set(struct saina_core *c, struct saina_job *job, int state,
 		break;
 	case SAINA_JOB_RUNNING:
 		if (!job->active)
-			return saina_refuse(err, -ENOTCONN, SAINA_A_JOB_STATE,
-					    "job %s has no live worker: it runs as soon as all %u have joined, or at your word once one has",
-					    job->name, job->workers);
+			return saina_refuse(
+				err, -ENOTCONN, SAINA_A_JOB_STATE,
+				"job %s has no live worker: it runs as soon as all %u have joined, or at your word once one has",
+				job->name, job->workers);
 		break;
 	case SAINA_JOB_FORMING:
 		if (job->state == SAINA_JOB_RUNNING)
@@ -594,18 +612,19 @@ static int job_state_set(struct saina_core *c, struct saina_job *job, int state,
 					    "job %s is running: stop it first", job->name);
 		break;
 	default:
-		return saina_refuse(err, -EINVAL, SAINA_A_JOB_STATE,
-				    "state: %d is unknown; forming (%d), running (%d) and stopped (%d) are allowed",
-				    state, SAINA_JOB_FORMING, SAINA_JOB_RUNNING, SAINA_JOB_STOPPED);
+		return saina_refuse(
+			err, -EINVAL, SAINA_A_JOB_STATE,
+			"state: %d is unknown; forming (%d), running (%d) and stopped (%d) are allowed",
+			state, SAINA_JOB_FORMING, SAINA_JOB_RUNNING, SAINA_JOB_STOPPED);
 	}
 	job->state = state;
 	return 0;
 }
 
-#define JOB_SETTABLE                                                                               \
-	(1ull << SAINA_A_JOB_ID | 1ull << SAINA_A_JOB_NAME | 1ull << SAINA_A_JOB_POLICY |          \
-	 1ull << SAINA_A_JOB_STATE | 1ull << SAINA_A_JOB_TOKEN | 1ull << SAINA_A_JOB_HEARTBEAT_MS | \
-	 1ull << SAINA_A_JOB_DEAD_MS)
+#define JOB_SETTABLE                                                                      \
+	(1ull << SAINA_A_JOB_ID | 1ull << SAINA_A_JOB_NAME | 1ull << SAINA_A_JOB_POLICY | \
+	 1ull << SAINA_A_JOB_STATE | 1ull << SAINA_A_JOB_TOKEN |                          \
+	 1ull << SAINA_A_JOB_HEARTBEAT_MS | 1ull << SAINA_A_JOB_DEAD_MS)
 
 /**
  * saina_core_job_set() - change policy, state, token or times of a job
@@ -628,14 +647,15 @@ int saina_core_job_set(struct saina_core *c, const struct saina_job_req *req,
 	found = saina_core_job_find(c, SAINA_HAS(req, SAINA_A_JOB_ID) != 0, req->id,
 				    SAINA_HAS(req, SAINA_A_JOB_NAME) ? req->name : NULL, err);
 	if (!found)
-		return SAINA_HAS(req, SAINA_A_JOB_ID) || SAINA_HAS(req, SAINA_A_JOB_NAME) ? -ENOENT :
-											    -EINVAL;
+		return SAINA_HAS(req, SAINA_A_JOB_ID) || SAINA_HAS(req, SAINA_A_JOB_NAME) ? -ENOENT
+											  : -EINVAL;
 	if (fixed) {
 		for (attr = 0; !(fixed & 1ull << attr); attr++)
 			;
-		return saina_refuse(err, -EINVAL, attr,
-				    "only policy, state, token, heartbeat and dead can change while job %s exists: delete and add it for the rest",
-				    found->name);
+		return saina_refuse(
+			err, -EINVAL, attr,
+			"only policy, state, token, heartbeat and dead can change while job %s exists: delete and add it for the rest",
+			found->name);
 	}
 	*job = *found;
 	if (SAINA_HAS(req, SAINA_A_JOB_POLICY)) {
@@ -682,8 +702,8 @@ int saina_core_job_del(struct saina_core *c, const struct saina_job_req *req,
 	found = saina_core_job_find(c, SAINA_HAS(req, SAINA_A_JOB_ID) != 0, req->id,
 				    SAINA_HAS(req, SAINA_A_JOB_NAME) ? req->name : NULL, err);
 	if (!found)
-		return SAINA_HAS(req, SAINA_A_JOB_ID) || SAINA_HAS(req, SAINA_A_JOB_NAME) ? -ENOENT :
-											    -EINVAL;
+		return SAINA_HAS(req, SAINA_A_JOB_ID) || SAINA_HAS(req, SAINA_A_JOB_NAME) ? -ENOENT
+											  : -EINVAL;
 	job = c->job[found->id];
 	ret = c->ops->publish(c->ctx, job, 1, err);
 	if (ret)
@@ -712,8 +732,8 @@ static int worker_find(const struct saina_core *c, const struct saina_worker_req
 	*job = saina_core_job_find(c, has_id, req->job_id, has_name ? req->job_name : NULL, err);
 	if (!*job) {
 		if (err)
-			err->attr = has_id && err->attr == SAINA_A_JOB_ID ? SAINA_A_WORKER_JOB_ID :
-									    SAINA_A_WORKER_JOB_NAME;
+			err->attr = has_id && err->attr == SAINA_A_JOB_ID ? SAINA_A_WORKER_JOB_ID
+									  : SAINA_A_WORKER_JOB_NAME;
 		return has_id || has_name ? -ENOENT : -EINVAL;
 	}
 	if (!SAINA_HAS(req, SAINA_A_WORKER_ID))
@@ -721,8 +741,8 @@ static int worker_find(const struct saina_core *c, const struct saina_worker_req
 				    (*job)->workers - 1);
 	if (req->id >= (*job)->workers)
 		return saina_refuse(err, -ERANGE, SAINA_A_WORKER_ID,
-				    "worker %u: job %s has the workers 0..%u", req->id, (*job)->name,
-				    (*job)->workers - 1);
+				    "worker %u: job %s has the workers 0..%u", req->id,
+				    (*job)->name, (*job)->workers - 1);
 	return 0;
 }
 
@@ -738,31 +758,35 @@ static int worker_admit(struct saina_core *c, struct saina_job *job,
 	if (missing) {
 		for (attr = 0; !(missing & 1ull << attr); attr++)
 			;
-		return saina_refuse(err, -EINVAL, attr,
-				    "worker %u: interface, IP, MAC, UDP port and session belong together; one is missing",
-				    req->id);
+		return saina_refuse(
+			err, -EINVAL, attr,
+			"worker %u: interface, IP, MAC, UDP port and session belong together; one is missing",
+			req->id);
 	}
 	if (worker_alive(wk))
-		return saina_refuse(err, -EEXIST, SAINA_A_WORKER_ID, "worker %u of job %s is alive already",
-				    req->id, job->name);
+		return saina_refuse(err, -EEXIST, SAINA_A_WORKER_ID,
+				    "worker %u of job %s is alive already", req->id, job->name);
 	if (job->state == SAINA_JOB_STOPPED)
-		return saina_refuse(err, -ESHUTDOWN, SAINA_A_WORKER_JOB_NAME,
-				    "job %s is stopped: nobody can join until it is set running or forming",
-				    job->name);
+		return saina_refuse(
+			err, -ESHUTDOWN, SAINA_A_WORKER_JOB_NAME,
+			"job %s is stopped: nobody can join until it is set running or forming",
+			job->name);
 	if (SAINA_HAS(req, SAINA_A_WORKER_STATE) && req->state != SAINA_WORKER_ALIVE)
 		return saina_refuse(err, -EINVAL, SAINA_A_WORKER_STATE,
 				    "worker %u: a worker that is admitted is alive", req->id);
 	if (!req->ifindex || !req->ip || !req->udp_port || !req->session || (req->mac[0] & 1))
-		return saina_refuse(err, -EINVAL, SAINA_A_WORKER_IFINDEX,
-				    "worker %u: interface, IP, UDP port and session must not be 0, the MAC must be unicast",
-				    req->id);
+		return saina_refuse(
+			err, -EINVAL, SAINA_A_WORKER_IFINDEX,
+			"worker %u: interface, IP, UDP port and session must not be 0, the MAC must be unicast",
+			req->id);
 	for (w = 0; w < job->workers; w++)
 		if (w != req->id && worker_alive(&job->worker[w]) &&
 		    job->worker[w].bind.ip == req->ip &&
 		    job->worker[w].bind.udp_port == req->udp_port)
-			return saina_refuse(err, -EADDRINUSE, SAINA_A_WORKER_UDP_PORT,
-					    "worker %u: worker %d of job %s has that IP and UDP port",
-					    req->id, w, job->name);
+			return saina_refuse(
+				err, -EADDRINUSE, SAINA_A_WORKER_UDP_PORT,
+				"worker %u: worker %d of job %s has that IP and UDP port", req->id,
+				w, job->name);
 
 	memset(wk, 0, sizeof(*wk));
 	memcpy(wk->name, req->name, sizeof(wk->name) - 1);
@@ -788,9 +812,10 @@ static int worker_change(struct saina_job *job, const struct saina_worker_req *r
 
 	if (SAINA_HAS(req, SAINA_A_WORKER_STATE)) {
 		if (req->state == SAINA_WORKER_ABSENT || req->state > SAINA_WORKER_LEFT)
-			return saina_refuse(err, -EINVAL, SAINA_A_WORKER_STATE,
-					    "state: %u: alive (1), slow (2), dead (3) and left (4) are allowed",
-					    req->state);
+			return saina_refuse(
+				err, -EINVAL, SAINA_A_WORKER_STATE,
+				"state: %u: alive (1), slow (2), dead (3) and left (4) are allowed",
+				req->state);
 		if (!worker_alive(wk))
 			return saina_refuse(err, -ENOTCONN, SAINA_A_WORKER_ID,
 					    "worker %u of job %s is not alive: it must join again",
@@ -802,7 +827,8 @@ static int worker_change(struct saina_job *job, const struct saina_worker_req *r
 	}
 	if (SAINA_HAS(req, SAINA_A_WORKER_RELAY)) {
 		if (req->relay > 1)
-			return saina_refuse(err, -ERANGE, SAINA_A_WORKER_RELAY, "relay: must be 0 or 1");
+			return saina_refuse(err, -ERANGE, SAINA_A_WORKER_RELAY,
+					    "relay: must be 0 or 1");
 		wk->bind.flags &= ~SAINA_BIND_RELAY;
 		if (req->relay)
 			wk->bind.flags |= SAINA_BIND_RELAY;
@@ -898,8 +924,8 @@ int saina_core_worker_del(struct saina_core *c, const struct saina_worker_req *r
 	if (ret)
 		return ret;
 	if (found->worker[req->id].state == SAINA_WORKER_ABSENT)
-		return saina_refuse(err, -ENOENT, SAINA_A_WORKER_ID, "worker %u of job %s is not there",
-				    req->id, found->name);
+		return saina_refuse(err, -ENOENT, SAINA_A_WORKER_ID,
+				    "worker %u of job %s is not there", req->id, found->name);
 	c->next = *found;
 	memset(&c->next.worker[req->id], 0, sizeof(c->next.worker[0]));
 	return worker_commit(c, found, req->id, SAINA_CMD_WORKER_DEL_NTF, NULL, err);
@@ -910,8 +936,8 @@ int saina_core_worker_del(struct saina_core *c, const struct saina_worker_req *r
 static int limits_check(const struct saina_limits *l, struct saina_core_err *err)
 {
 	if (!l->jobs || l->jobs > SAINA_JOBS_MAX)
-		return saina_refuse(err, -ERANGE, SAINA_A_LIMITS_JOBS, "jobs: %u: must be 1..%d", l->jobs,
-				    SAINA_JOBS_MAX);
+		return saina_refuse(err, -ERANGE, SAINA_A_LIMITS_JOBS, "jobs: %u: must be 1..%d",
+				    l->jobs, SAINA_JOBS_MAX);
 	if (!l->memory_job)
 		return saina_refuse(err, -ERANGE, SAINA_A_LIMITS_MEMORY_JOB,
 				    "memory of a job: must not be 0");

@@ -13,10 +13,10 @@
 #include "jobcore_os.h"
 #include "jobcore.h"
 
-#define POLICY_S_TH_DEFAULT	500
-#define POLICY_C_TH_DEFAULT	5
-#define POLICY_STRIDE_DEFAULT	32
-#define POLICY_STRIDE_MAX	64
+#define POLICY_S_TH_DEFAULT   500
+#define POLICY_C_TH_DEFAULT   5
+#define POLICY_STRIDE_DEFAULT 32
+#define POLICY_STRIDE_MAX     64
 
 /* A word of the string: not terminated, only delimited. */
 struct word {
@@ -25,8 +25,8 @@ struct word {
 };
 
 /* Long words are cut in refusals so that what is allowed still fits. */
-#define WORD_SHOWN		24
-#define WORD_ARGS(w)		saina_min((w).len, WORD_SHOWN), (w).s
+#define WORD_SHOWN   24
+#define WORD_ARGS(w) saina_min((w).len, WORD_SHOWN), (w).s
 
 static int word_is(struct word w, const char *text)
 {
@@ -86,16 +86,16 @@ static int word_permille(struct word w, __u32 *out)
 
 static const char *policy_keys(const struct saina_policy *p)
 {
-	return p->mode == SAINA_POLICY_SFCD ?
-		       "k0=, kmin=, kmax=, sth=, cth=, stride=, late=, parity" :
-		       "k=, late=";
+	return p->mode == SAINA_POLICY_SFCD
+		       ? "k0=, kmin=, kmax=, sth=, cth=, stride=, late=, parity"
+		       : "k=, late=";
 }
 
 static int policy_bad(struct saina_core_err *err, int error, struct word key, struct word value,
 		      const char *allowed)
 {
-	return saina_refuse(err, error, SAINA_A_JOB_POLICY, "policy: '%.*s=%.*s': %s", WORD_ARGS(key),
-			    WORD_ARGS(value), allowed);
+	return saina_refuse(err, error, SAINA_A_JOB_POLICY, "policy: '%.*s=%.*s': %s",
+			    WORD_ARGS(key), WORD_ARGS(value), allowed);
 }
 
 /* A number of workers, 1..@workers. */
@@ -108,7 +108,8 @@ static int policy_k(struct saina_core_err *err, struct word key, struct word val
 
 	ret = word_number(value, workers, &n);
 	if (ret || !n) {
-		snprintf(allowed, sizeof(allowed), "must be 1..%d, the workers of the job", workers);
+		snprintf(allowed, sizeof(allowed), "must be 1..%d, the workers of the job",
+			 workers);
 		return policy_bad(err, ret ? ret : -ERANGE, key, value, allowed);
 	}
 	*out = n;
@@ -207,9 +208,10 @@ static int policy_check(struct saina_core_err *err, const struct saina_policy *p
 		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
 				    "policy: k0=%d is above kmax=%d", p->k, p->k_max);
 	if ((p->flags & SAINA_POLICY_F_PARITY) && p->stride != 32)
-		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
-				    "policy: parity samples every 32nd element: stride=%d does not go with it",
-				    p->stride);
+		return saina_refuse(
+			err, -EINVAL, SAINA_A_JOB_POLICY,
+			"policy: parity samples every 32nd element: stride=%d does not go with it",
+			p->stride);
 	return 0;
 }
 
@@ -242,15 +244,16 @@ int saina_policy_parse(const char *text, int workers, struct saina_policy *p,
 		q.c_th = POLICY_C_TH_DEFAULT;
 		q.stride = POLICY_STRIDE_DEFAULT;
 	} else {
-		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
-				    "policy: '%.*s' is unknown; known are bsp, fastest:k=K, sfcd:k0=K,...",
-				    WORD_ARGS(mode));
+		return saina_refuse(
+			err, -EINVAL, SAINA_A_JOB_POLICY,
+			"policy: '%.*s' is unknown; known are bsp, fastest:k=K, sfcd:k0=K,...",
+			WORD_ARGS(mode));
 	}
 	if (*at && q.mode == SAINA_POLICY_BSP)
 		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
 				    "policy: bsp takes no settings, but '%.24s' follows it", at);
 	while (*at) {
-		at++;		/* the colon, or a comma */
+		at++; /* the colon, or a comma */
 		key = word_until(&at, "=,");
 		has_value = *at == '=';
 		if (has_value) {
@@ -259,15 +262,16 @@ int saina_policy_parse(const char *text, int workers, struct saina_policy *p,
 		}
 		if (!key.len)
 			return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
-					    "policy: an empty setting in '%.48s'; allowed are %s", text,
-					    policy_keys(&q));
+					    "policy: an empty setting in '%.48s'; allowed are %s",
+					    text, policy_keys(&q));
 		ret = policy_option(err, key, value, has_value, workers, &q);
 		if (ret)
 			return ret;
 		for (i = 0; i < n; i++)
 			if (seen[i].len == key.len && !memcmp(seen[i].s, key.s, key.len))
 				return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
-						    "policy: '%.*s' is given twice", WORD_ARGS(key));
+						    "policy: '%.*s' is given twice",
+						    WORD_ARGS(key));
 		if (n < (int)(sizeof(seen) / sizeof(seen[0])))
 			seen[n++] = key;
 	}
@@ -311,6 +315,7 @@ void saina_policy_format(const struct saina_policy *p, char *text, unsigned long
 		sth[strlen(sth) - 1] = 0;
 	if (sth[strlen(sth) - 1] == '.')
 		sth[strlen(sth) - 1] = 0;
-	snprintf(text, size, "sfcd:k0=%u,kmin=%u%s,sth=%s,cth=%s,stride=%u%s%s", p->k, p->k_min, kmax,
-		 sth, cth, p->stride, late, p->flags & SAINA_POLICY_F_PARITY ? ",parity" : "");
+	snprintf(text, size, "sfcd:k0=%u,kmin=%u%s,sth=%s,cth=%s,stride=%u%s%s", p->k, p->k_min,
+		 kmax, sth, cth, p->stride, late,
+		 p->flags & SAINA_POLICY_F_PARITY ? ",parity" : "");
 }

@@ -52,17 +52,19 @@ static void everything(void **state)
 	char text[320];
 	const struct saina_job_req *r;
 
-	assert_int_equal(load(&cfg,
-			      "bridge = \"ovs0\"; bridge_type = \"ovs\"; address = \"10.1.2.3\";\n"
-			      "ovsdb = \"unix:/a/db.sock\"; control = \"/a/control\"; runtime_dir = \"/a/run\";\n"
-			      "bpffs = \"/a/bpf\"; object = \"/a/x.o\"; xdp = \"generic\"; admin_group = \"adm\";\n"
-			      "log_level = \"debug\";\n"
-			      "limits = { jobs = 3; memory_job = 5000000000L; memory = 6000000000L; };\n"
-			      "jobs = ( { name = \"a\"; elements = 7; workers = 64; }, { name = \"b\";\n"
-			      "  id = 255; elements = 9L; workers = 1; payload = 64; pool = 2; ring = 4;\n"
-			      "  policy = \"bsp\"; token = \"01234567890123456789012345678901\";\n"
-			      "  exponent = -3; heartbeat_ms = 10; dead_ms = 65535; } );\n",
-			      text, sizeof(text)), 0);
+	assert_int_equal(
+		load(&cfg,
+		     "bridge = \"ovs0\"; bridge_type = \"ovs\"; address = \"10.1.2.3\";\n"
+		     "ovsdb = \"unix:/a/db.sock\"; control = \"/a/control\"; runtime_dir = \"/a/run\";\n"
+		     "bpffs = \"/a/bpf\"; object = \"/a/x.o\"; xdp = \"generic\"; admin_group = \"adm\";\n"
+		     "log_level = \"debug\";\n"
+		     "limits = { jobs = 3; memory_job = 5000000000L; memory = 6000000000L; };\n"
+		     "jobs = ( { name = \"a\"; elements = 7; workers = 64; }, { name = \"b\";\n"
+		     "  id = 255; elements = 9L; workers = 1; payload = 64; pool = 2; ring = 4;\n"
+		     "  policy = \"bsp\"; token = \"01234567890123456789012345678901\";\n"
+		     "  exponent = -3; heartbeat_ms = 10; dead_ms = 65535; } );\n",
+		     text, sizeof(text)),
+		0);
 	assert_string_equal(cfg.bridge, "ovs0");
 	assert_int_equal(cfg.bridge_type, BRIDGE_OVS);
 	assert_int_equal(cfg.address.s_addr, htonl(0x0a010203));
@@ -104,7 +106,8 @@ static void nothing(void **state)
 	config_defaults(&defaults);
 	assert_int_equal(load(&cfg, "", text, sizeof(text)), 0);
 	assert_memory_equal(&cfg, &defaults, sizeof(cfg));
-	assert_int_equal(config_load(&cfg, "/nonexistent/sainad.conf", false, text, sizeof(text)), 0);
+	assert_int_equal(config_load(&cfg, "/nonexistent/sainad.conf", false, text, sizeof(text)),
+			 0);
 	assert_true(config_load(&cfg, "/nonexistent/sainad.conf", true, text, sizeof(text)) < 0);
 	assert_non_null(strstr(text, "/nonexistent/sainad.conf"));
 }
@@ -138,9 +141,10 @@ static void refusals(void **state)
 		{ "jobs = ( { exponent = 128; } );", 1, "128", "-128..127" },
 		{ "jobs = ( { elements = \"9\"; } );", 1, "elements", "number" },
 		{ "jobs = ( { policy = 9; } );", 1, "policy", "string" },
-		{ "jobs = ( { token = \"012345678901234567890123456789012\"; } );", 1, "token", "32" },
+		{ "jobs = ( { token = \"012345678901234567890123456789012\"; } );", 1, "token",
+		  "32" },
 		{ "jobs = ( { name = \"01234567890123456789012345678901\"; } );", 1, "name", "31" },
-		{ "bridge = \"br0\"\nbridge = \"br1\";", 2, "", "" },	/* twice */
+		{ "bridge = \"br0\"\nbridge = \"br1\";", 2, "", "" }, /* twice */
 		{ "bridge == 3;", 1, "", "" },
 	};
 	char text[320], where[64];

@@ -70,9 +70,9 @@ static void whole_job(void **state)
 	assert_memory_equal(r.token, "01234567890123456789012345678901", 32);
 	assert_string_equal(r.policy, "sfcd");
 	assert_int_equal(r.has, 1ull << SAINA_A_JOB_NAME | 1ull << SAINA_A_JOB_ELEMENTS |
-				1ull << SAINA_A_JOB_WORKERS | 1ull << SAINA_A_JOB_ID |
-				1ull << SAINA_A_JOB_EXPONENT | 1ull << SAINA_A_JOB_TOKEN |
-				1ull << SAINA_A_JOB_POLICY);
+					1ull << SAINA_A_JOB_WORKERS | 1ull << SAINA_A_JOB_ID |
+					1ull << SAINA_A_JOB_EXPONENT | 1ull << SAINA_A_JOB_TOKEN |
+					1ull << SAINA_A_JOB_POLICY);
 }
 
 static void empty(void **state)
@@ -198,7 +198,8 @@ static void fuzz(void **state)
 		mnl_attr_nest_end(nlh, nest);
 		n = next(&seed) % 4;
 		for (j = 0; j < n; j++)
-			buf[NLMSG_HDRLEN + next(&seed) % (nlh->nlmsg_len - NLMSG_HDRLEN)] = next(&seed);
+			buf[NLMSG_HDRLEN + next(&seed) % (nlh->nlmsg_len - NLMSG_HDRLEN)] =
+				next(&seed);
 		if (next(&seed) % 4 == 0)
 			nlh->nlmsg_len = NLMSG_HDRLEN + sizeof(struct genlmsghdr) +
 					 next(&seed) % (nlh->nlmsg_len - NLMSG_HDRLEN - 3);
@@ -226,10 +227,8 @@ static void fuzz(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whole_job),
-		cmocka_unit_test(empty),
-		cmocka_unit_test(bad_attributes),
-		cmocka_unit_test(bad_frames),
+		cmocka_unit_test(whole_job),	  cmocka_unit_test(empty),
+		cmocka_unit_test(bad_attributes), cmocka_unit_test(bad_frames),
 		cmocka_unit_test(fuzz),
 	};
 

@@ -18,19 +18,19 @@
 #include "jobcore.h"
 
 #define BIT_OF(a) (1ull << (a))
-#define SEEN_MAX 4096
+#define SEEN_MAX  4096
 
 struct owner {
 	struct saina_core *core;
-	int refuse;			/* errno publish answers with */
+	int refuse; /* errno publish answers with */
 	int published;
 	int gone;
-	struct saina_job_conf last;	/* snapshot last published */
+	struct saina_job_conf last; /* snapshot last published */
 	__u32 last_first_round;
-	int notes, note[SEEN_MAX];	/* commands of notifications */
+	int notes, note[SEEN_MAX]; /* commands of notifications */
 	int events;
 	struct saina_event event[SEEN_MAX];
-	long live;			/* allocations not freed */
+	long live; /* allocations not freed */
 };
 
 static void *own_alloc(void *ctx, unsigned long size)
@@ -130,7 +130,8 @@ static void with_policy(struct saina_job_req *r, const char *policy)
 	snprintf(r->policy, sizeof(r->policy), "%s", policy);
 }
 
-static const struct saina_job *add(struct owner *o, const char *name, int workers, const char *policy)
+static const struct saina_job *add(struct owner *o, const char *name, int workers,
+				   const char *policy)
 {
 	struct saina_job_req r = job_req(name, 10000, workers);
 	const struct saina_job *job = NULL;
@@ -224,7 +225,7 @@ static void assert_refused(int ret, int error, const struct saina_core_err *err,
 	assert_int_equal(err->attr, attr);
 	assert_true(strlen(err->text) > 10);
 	assert_non_null(memchr(err->text, 0, sizeof(err->text)));
-	assert_true(strlen(err->text) < sizeof(err->text) - 1);	/* not cut off */
+	assert_true(strlen(err->text) < sizeof(err->text) - 1); /* not cut off */
 }
 
 static void refused(struct owner *o, const struct saina_job_req *r, int error, int attr)
@@ -255,7 +256,7 @@ static void job_defaults(void **state)
 	assert_int_equal(job->payload, 256);
 	assert_int_equal(job->ring, 8);
 	assert_int_equal(job->segments, 40);
-	assert_int_equal(job->pool, 64);	/* not more than the segments need */
+	assert_int_equal(job->pool, 64); /* not more than the segments need */
 	assert_int_equal(job->exponent, 20);
 	assert_int_equal(job->elem, SAINA_ELEM_INT32);
 	assert_string_equal(job->policy_text, "bsp");
@@ -288,7 +289,8 @@ static void job_needs_its_attributes(void **state)
 static void job_names(void **state)
 {
 	static const char *const bad[] = { "", "a b", "a/b", "12", "0", "\xc3\xa4", "a\n", "x%s" };
-	static const char *const good[] = { "a", "1a", "A.b_c-9", "1234567890123456789012345678.01" };
+	static const char *const good[] = { "a", "1a", "A.b_c-9",
+					    "1234567890123456789012345678.01" };
 	struct owner *o = *state;
 	struct saina_job_req r;
 	unsigned int i;
@@ -298,7 +300,7 @@ static void job_names(void **state)
 		refused(o, &r, -EINVAL, SAINA_A_JOB_NAME);
 	}
 	r = job_req("", 1000, 4);
-	memset(r.name, 'x', sizeof(r.name));	/* not terminated */
+	memset(r.name, 'x', sizeof(r.name)); /* not terminated */
 	refused(o, &r, -EINVAL, SAINA_A_JOB_NAME);
 	for (i = 0; i < sizeof(good) / sizeof(good[0]); i++)
 		assert_string_equal(add(o, good[i], 4, NULL)->name, good[i]);
@@ -311,12 +313,12 @@ static void job_ranges(void **state)
 	struct owner *o = *state;
 	struct saina_job_req r;
 
-#define BAD(field, value, ATTR, error)				\
-	do {							\
-		r = job_req("a", 1000, 4);			\
-		r.field = value;				\
-		r.has |= BIT_OF(SAINA_A_JOB_##ATTR);		\
-		refused(o, &r, error, SAINA_A_JOB_##ATTR);	\
+#define BAD(field, value, ATTR, error)                     \
+	do {                                               \
+		r = job_req("a", 1000, 4);                 \
+		r.field = value;                           \
+		r.has |= BIT_OF(SAINA_A_JOB_##ATTR);       \
+		refused(o, &r, error, SAINA_A_JOB_##ATTR); \
 	} while (0)
 	BAD(workers, 0, WORKERS, -ERANGE);
 	BAD(workers, 65, WORKERS, -ERANGE);
@@ -408,7 +410,7 @@ static void job_numbers(void **state)
 	r.has = BIT_OF(SAINA_A_JOB_NAME);
 	assert_int_equal(saina_core_job_del(o->core, &r, NULL), 0);
 	assert_int_equal(o->gone, 1);
-	assert_int_equal(add(o, "c", 1, NULL)->id, 0);	/* the lowest free */
+	assert_int_equal(add(o, "c", 1, NULL)->id, 0); /* the lowest free */
 	for (i = 2; i < SAINA_JOBS_MAX; i++) {
 		snprintf(name, sizeof(name), "j%d", i);
 		assert_int_equal(add(o, name, 1, NULL)->id, i);
@@ -451,7 +453,8 @@ static void job_set_only_what_can_change(void **state)
 	int published = o->published;
 
 	r.has = BIT_OF(SAINA_A_JOB_NAME) | BIT_OF(SAINA_A_JOB_ELEMENTS);
-	assert_refused(saina_core_job_set(o->core, &r, NULL, &err), -EINVAL, &err, SAINA_A_JOB_ELEMENTS);
+	assert_refused(saina_core_job_set(o->core, &r, NULL, &err), -EINVAL, &err,
+		       SAINA_A_JOB_ELEMENTS);
 	r.has = BIT_OF(SAINA_A_JOB_NAME) | BIT_OF(SAINA_A_JOB_DEAD_MS);
 	r.dead_ms = job->heartbeat_ms;
 	/* the heartbeat follows */
@@ -513,17 +516,19 @@ static void limits(void **state)
 	assert_int_equal(memory, saina_core_memory(24000, 256, 128, 8));
 	assert_true(memory > l.memory / 2 && memory <= l.memory_job);
 	r = job_req("b", 24000, 2);
-	refused(o, &r, -EDQUOT, SAINA_A_JOB_ELEMENTS);	/* all together */
+	refused(o, &r, -EDQUOT, SAINA_A_JOB_ELEMENTS); /* all together */
 	add(o, "b", 2, NULL);
 	r = job_req("c", 100, 2);
-	refused(o, &r, -EDQUOT, 0);			/* number of jobs */
+	refused(o, &r, -EDQUOT, 0); /* number of jobs */
 
 	l.jobs = 1;
 	assert_refused(saina_core_limits_set(o->core, &l, &err), -EBUSY, &err, SAINA_A_LIMITS_JOBS);
 	l.jobs = 0;
-	assert_refused(saina_core_limits_set(o->core, &l, &err), -ERANGE, &err, SAINA_A_LIMITS_JOBS);
+	assert_refused(saina_core_limits_set(o->core, &l, &err), -ERANGE, &err,
+		       SAINA_A_LIMITS_JOBS);
 	l.jobs = 257;
-	assert_refused(saina_core_limits_set(o->core, &l, &err), -ERANGE, &err, SAINA_A_LIMITS_JOBS);
+	assert_refused(saina_core_limits_set(o->core, &l, &err), -ERANGE, &err,
+		       SAINA_A_LIMITS_JOBS);
 	l.jobs = 2;
 	l.memory_job = 1000;
 	assert_refused(saina_core_limits_set(o->core, &l, &err), -EBUSY, &err,
@@ -533,9 +538,11 @@ static void limits(void **state)
 		       SAINA_A_LIMITS_MEMORY_JOB);
 	l.memory_job = 1 << 20;
 	l.memory = 1 << 10;
-	assert_refused(saina_core_limits_set(o->core, &l, &err), -ERANGE, &err, SAINA_A_LIMITS_MEMORY);
+	assert_refused(saina_core_limits_set(o->core, &l, &err), -ERANGE, &err,
+		       SAINA_A_LIMITS_MEMORY);
 	l.memory = 1 << 20;
-	assert_refused(saina_core_limits_set(o->core, &l, &err), -EBUSY, &err, SAINA_A_LIMITS_MEMORY);
+	assert_refused(saina_core_limits_set(o->core, &l, &err), -EBUSY, &err,
+		       SAINA_A_LIMITS_MEMORY);
 	r = job_req("a", 0, 0);
 	r.has = BIT_OF(SAINA_A_JOB_NAME);
 	assert_int_equal(saina_core_job_del(o->core, &r, NULL), 0);
@@ -638,9 +645,10 @@ static void runs_at_the_operators_word(void **state)
 	assert_int_equal(try_join(o, job, 0, 0, NULL), 0);
 	assert_int_equal(set_job_state(o, job, SAINA_JOB_RUNNING, &err), 0);
 	assert_int_equal(o->last.state, SAINA_JOB_RUNNING);
-	assert_refused(set_job_state(o, job, SAINA_JOB_FORMING, &err), -EBUSY, &err, SAINA_A_JOB_STATE);
+	assert_refused(set_job_state(o, job, SAINA_JOB_FORMING, &err), -EBUSY, &err,
+		       SAINA_A_JOB_STATE);
 	assert_refused(set_job_state(o, job, 9, &err), -EINVAL, &err, SAINA_A_JOB_STATE);
-	assert_int_equal(try_join(o, job, 1, 0, NULL), 0);	/* late comers are welcome */
+	assert_int_equal(try_join(o, job, 1, 0, NULL), 0); /* late comers are welcome */
 	assert_int_equal(o->last.active, 3);
 }
 
@@ -652,7 +660,7 @@ static void first_round_is_the_largest(void **state)
 
 	assert_int_equal(try_join(o, job, 0, 5, NULL), 0);
 	assert_int_equal(o->last_first_round, 5);
-	assert_int_equal(job->generation, generation + 1);	/* or the data path would not see it */
+	assert_int_equal(job->generation, generation + 1); /* or the data path would not see it */
 	assert_int_equal(try_join(o, job, 1, 3, NULL), 0);
 	assert_int_equal(job->first_round, 5);
 	assert_int_equal(job->generation, generation + 1);
@@ -677,11 +685,11 @@ static void death_and_return(void **state)
 	assert_int_equal(set_state(o, job, 1, SAINA_WORKER_DEAD), 0);
 	assert_int_equal(o->last.active, 5);
 	assert_int_equal(o->last.state, SAINA_JOB_RUNNING);
-	assert_int_equal(o->last.worker[1].flags, SAINA_BIND_BOUND);	/* counted as inactive */
+	assert_int_equal(o->last.worker[1].flags, SAINA_BIND_BOUND); /* counted as inactive */
 	assert_int_equal(o->event[o->events - 1].type, SAINA_EV_WORKER_DEAD);
 	assert_int_equal(o->event[o->events - 1].worker, 1);
 	assert_int_equal(set_state(o, job, 1, SAINA_WORKER_DEAD), -ENOTCONN);
-	assert_int_equal(set_state(o, job, 1, SAINA_WORKER_ALIVE), -ENOTCONN);	/* must join */
+	assert_int_equal(set_state(o, job, 1, SAINA_WORKER_ALIVE), -ENOTCONN); /* must join */
 	assert_int_equal(try_join(o, job, 1, 0, NULL), 0);
 	assert_int_equal(o->last.active, 7);
 	assert_int_equal(job->generation, generation);
@@ -750,7 +758,7 @@ static void slow_is_alive(void **state)
 	published = o->published;
 	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_SLOW), 0);
 	assert_int_equal(job->active, 3);
-	assert_int_equal(o->published, published);	/* nothing the data path could tell */
+	assert_int_equal(o->published, published); /* nothing the data path could tell */
 	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_ALIVE), 0);
 	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_SLOW), 0);
 	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_DEAD), 0);
@@ -775,9 +783,9 @@ static void relay(void **state)
 	assert_int_equal(o->last.relay, 1);
 	assert_int_equal(o->last.worker[0].flags, SAINA_BIND_BOUND | SAINA_BIND_RELAY);
 	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_DEAD), 0);
-	assert_int_equal(o->last.relay, 0);	/* of live workers only */
+	assert_int_equal(o->last.relay, 0); /* of live workers only */
 	assert_int_equal(try_join(o, job, 0, 0, NULL), 0);
-	assert_int_equal(o->last.relay, 0);	/* a new life, a new probe */
+	assert_int_equal(o->last.relay, 0); /* a new life, a new probe */
 	r.relay = 2;
 	assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), -ERANGE, &err,
 		       SAINA_A_WORKER_RELAY);
@@ -804,7 +812,7 @@ static void join_refusals(void **state)
 	assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), -EINVAL, &err,
 		       SAINA_A_WORKER_IFINDEX);
 	r = join_req(job, 0, 0);
-	r.mac[0] = 1;	/* multicast */
+	r.mac[0] = 1; /* multicast */
 	assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), -EINVAL, &err,
 		       SAINA_A_WORKER_IFINDEX);
 	r = join_req(job, 0, 0);
@@ -821,7 +829,8 @@ static void join_refusals(void **state)
 		       SAINA_A_WORKER_JOB_NAME);
 	r.has |= BIT_OF(SAINA_A_WORKER_JOB_NAME);
 	snprintf(r.job_name, sizeof(r.job_name), "a");
-	assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), -EINVAL, &err, SAINA_A_WORKER_ID);
+	assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), -EINVAL, &err,
+		       SAINA_A_WORKER_ID);
 	assert_int_equal(job->active, 0);
 
 	assert_int_equal(try_join(o, job, 0, 0, NULL), 0);
@@ -884,7 +893,7 @@ static void restore(void **state)
 	events = o->events;
 	copy.generation = 41;
 	assert_int_equal(saina_core_job_restore(o->core, &copy, &job, &err), 0);
-	assert_int_equal(o->events, events);	/* nothing happened */
+	assert_int_equal(o->events, events); /* nothing happened */
 	assert_int_equal(o->last.generation, 41);
 	assert_int_equal(o->last.active, 3);
 	assert_int_equal(o->last.state, SAINA_JOB_RUNNING);
@@ -903,7 +912,7 @@ static void policy_change(void **state)
 	int published = o->published;
 
 	assert_int_equal(set_policy(o, job, "fastest:k=6,late=residual", &err), 0);
-	assert_int_equal(job->policy.seq, 1);	/* the same in other words */
+	assert_int_equal(job->policy.seq, 1); /* the same in other words */
 	assert_int_equal(o->published, published);
 	assert_int_equal(set_policy(o, job, "sfcd", &err), 0);
 	assert_int_equal(o->last.policy.seq, 2);
@@ -956,7 +965,7 @@ static void policy_canonical(void **state)
 static void policy_refusals(void **state)
 {
 	static const struct {
-		const char *text, *names;	/* what the sentence must name */
+		const char *text, *names; /* what the sentence must name */
 	} bad[] = {
 		{ "", "known are bsp" },
 		{ "BSP", "'BSP'" },
@@ -1001,7 +1010,8 @@ static void policy_refusals(void **state)
 		{ "sfcd:parity=1", "'parity'" },
 		{ "sfcd:parity,stride=16", "every 32nd" },
 		{ "sfcd:parity,parity", "given twice" },
-		{ "sfcd:aVeryLongWordThatNobodyWouldEverTypeInEarnestButAFuzzerMight=1", "takes k0=" },
+		{ "sfcd:aVeryLongWordThatNobodyWouldEverTypeInEarnestButAFuzzerMight=1",
+		  "takes k0=" },
 	};
 	struct saina_core_err err;
 	struct saina_policy p, untouched;
@@ -1014,7 +1024,8 @@ static void policy_refusals(void **state)
 		memset(&err, 0, sizeof(err));
 		ret = saina_policy_parse(bad[i].text, 8, &p, &err);
 		if (ret >= 0 || !strstr(err.text, bad[i].names))
-			fail_msg("'%s': %d, '%s' lacks '%s'", bad[i].text, ret, err.text, bad[i].names);
+			fail_msg("'%s': %d, '%s' lacks '%s'", bad[i].text, ret, err.text,
+				 bad[i].names);
 		assert_int_equal(err.attr, SAINA_A_JOB_POLICY);
 		assert_true(strlen(err.text) < sizeof(err.text) - 1);
 		assert_memory_equal(&p, &untouched, sizeof(p));
@@ -1036,10 +1047,12 @@ static uint64_t next(uint64_t *s)
 static void policy_fuzz(void **state)
 {
 	static const char *const words[] = {
-		"bsp", "fastest", "sfcd", ":", ",", "=", "k", "k0", "kmin", "kmax", "sth", "cth",
-		"stride", "late", "residual", "drop", "parity", "0", "1", "2", "5", "8", "0.5", "0.",
-		"1.0", "32", "64", "65536", "k=3", ",late=drop", "k0=2", ",kmax=7", ",cth=k",
-		"sfcd:", "fastest:k=", "sfcd:k0=", ",sth=0.", "",
+		"bsp",	    "fastest",	  "sfcd",   ":",       ",",	 "=",	   "k",
+		"k0",	    "kmin",	  "kmax",   "sth",     "cth",	 "stride", "late",
+		"residual", "drop",	  "parity", "0",       "1",	 "2",	   "5",
+		"8",	    "0.5",	  "0.",	    "1.0",     "32",	 "64",	   "65536",
+		"k=3",	    ",late=drop", "k0=2",   ",kmax=7", ",cth=k", "sfcd:",  "fastest:k=",
+		"sfcd:k0=", ",sth=0.",	  "",
 	};
 	const unsigned int n = sizeof(words) / sizeof(words[0]);
 	char text[400], again[96];
@@ -1134,16 +1147,36 @@ static void life_fuzz(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(job_defaults), TEST(job_needs_its_attributes), TEST(job_names), TEST(job_ranges),
-		TEST(job_payload_sizes), TEST(job_times_follow_each_other), TEST(job_numbers),
-		TEST(job_lookup), TEST(job_set_only_what_can_change), TEST(job_publish_refused),
-		TEST(limits), TEST(memory_does_not_wrap), TEST(many_jobs_at_once),
-		TEST(snapshot_of_a_job), TEST(runs_when_all_are_there),
-		TEST(runs_at_the_operators_word), TEST(first_round_is_the_largest),
-		TEST(death_and_return), TEST(last_one_out), TEST(stopped), TEST(slow_is_alive),
-		TEST(relay), TEST(join_refusals), TEST(worker_del), TEST(restore),
-		TEST(policy_change), TEST(policy_canonical), TEST(policy_refusals),
-		TEST(policy_fuzz), TEST(life_fuzz),
+		TEST(job_defaults),
+		TEST(job_needs_its_attributes),
+		TEST(job_names),
+		TEST(job_ranges),
+		TEST(job_payload_sizes),
+		TEST(job_times_follow_each_other),
+		TEST(job_numbers),
+		TEST(job_lookup),
+		TEST(job_set_only_what_can_change),
+		TEST(job_publish_refused),
+		TEST(limits),
+		TEST(memory_does_not_wrap),
+		TEST(many_jobs_at_once),
+		TEST(snapshot_of_a_job),
+		TEST(runs_when_all_are_there),
+		TEST(runs_at_the_operators_word),
+		TEST(first_round_is_the_largest),
+		TEST(death_and_return),
+		TEST(last_one_out),
+		TEST(stopped),
+		TEST(slow_is_alive),
+		TEST(relay),
+		TEST(join_refusals),
+		TEST(worker_del),
+		TEST(restore),
+		TEST(policy_change),
+		TEST(policy_canonical),
+		TEST(policy_refusals),
+		TEST(policy_fuzz),
+		TEST(life_fuzz),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

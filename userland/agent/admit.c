@@ -18,12 +18,16 @@
 
 #include "agent/agent.h"
 
-#define BATCH		64	/* datagrams read before others get their turn */
-#define REFUSALS_MAX	500	/* a second: a refusal is longer than what caused it */
+#define BATCH	     64	 /* datagrams read before others get their turn */
+#define REFUSALS_MAX 500 /* a second: a refusal is longer than what caused it */
 
 /* Headers are 48 bytes, bodies need no more than an alignment of 4: a struct of
  * both has no hole. */
-_Static_assert(sizeof(struct { struct saina_hdr h; struct saina_welcome b; }) == 96, "no hole");
+_Static_assert(sizeof(struct {
+		       struct saina_hdr h;
+		       struct saina_welcome b;
+	       }) == 96,
+	       "no hole");
 
 struct from {
 	struct sockaddr_in addr;
@@ -37,8 +41,8 @@ static void send_to(struct agent *a, const struct sockaddr_in *to, const void *m
 	/* what gets lost is asked for again */
 	if (sendto(a->admit.source.fd, msg, len, MSG_DONTWAIT | MSG_NOSIGNAL,
 		   (const struct sockaddr *)to, sizeof(*to)) < 0)
-		log_limited(&refuse_limit, LOG_L_WARN, "cannot answer %s: %s", inet_ntoa(to->sin_addr),
-			    strerror(errno));
+		log_limited(&refuse_limit, LOG_L_WARN, "cannot answer %s: %s",
+			    inet_ntoa(to->sin_addr), strerror(errno));
 }
 
 static void header(struct saina_hdr *h, int type, int job, int worker, int session)
@@ -79,8 +83,8 @@ static void refuse(struct agent *a, const struct from *from, const struct saina_
 	va_start(ap, fmt);
 	vsnprintf(msg.body.text, sizeof(msg.body.text), fmt, ap);
 	va_end(ap);
-	log_limited(&refuse_limit, LOG_L_INFO, "refused %s (job %u): %s", from->text, le16toh(req->job),
-		    msg.body.text);
+	log_limited(&refuse_limit, LOG_L_INFO, "refused %s (job %u): %s", from->text,
+		    le16toh(req->job), msg.body.text);
 	send_to(a, &from->addr, &msg, sizeof(msg));
 }
 
@@ -121,11 +125,13 @@ void admit_job_gone(struct agent *a, const struct saina_job *job)
 			continue;
 		to.addr = worker_address(job, w);
 		header(&hdr, 0, job->id, w, job->worker[w].bind.session);
-		refuse(a, &to, &hdr, 0, SAINA_REFUSE_NO_JOB, "job %s (%u) was deleted", job->name, job->id);
+		refuse(a, &to, &hdr, 0, SAINA_REFUSE_NO_JOB, "job %s (%u) was deleted", job->name,
+		       job->id);
 	}
 }
 
-static void welcome(struct agent *a, const struct sockaddr_in *to, const struct saina_job *job, int w)
+static void welcome(struct agent *a, const struct sockaddr_in *to, const struct saina_job *job,
+		    int w)
 {
 	const struct worker_aux *aux = jobs_worker(a, job, w);
 	struct {
@@ -158,7 +164,7 @@ static void welcome(struct agent *a, const struct sockaddr_in *to, const struct 
 
 static bool token_equal(const __u8 *x, const __u8 *y)
 {
-	volatile __u8 diff = 0;	/* as long for a wrong first byte as for a wrong last */
+	volatile __u8 diff = 0; /* as long for a wrong first byte as for a wrong last */
 	int i;
 
 	for (i = 0; i < SAINA_TOKEN_LEN; i++)
@@ -189,13 +195,14 @@ static int find_place(struct agent *a, const struct from *from, const struct sai
 			for (w = 0; w < job->workers; w++)
 				if (job->worker[w].state == order[i])
 					return w;
-		refuse(a, from, h, nonce, SAINA_REFUSE_FULL, "job %s is full: all its %u workers are alive",
-		       job->name, job->workers);
+		refuse(a, from, h, nonce, SAINA_REFUSE_FULL,
+		       "job %s is full: all its %u workers are alive", job->name, job->workers);
 		return -1;
 	}
 	if (h->worker >= job->workers) {
-		refuse(a, from, h, nonce, SAINA_REFUSE_FULL, "job %s has the workers 0..%u: there is no %u",
-		       job->name, job->workers - 1, h->worker);
+		refuse(a, from, h, nonce, SAINA_REFUSE_FULL,
+		       "job %s has the workers 0..%u: there is no %u", job->name, job->workers - 1,
+		       h->worker);
 		return -1;
 	}
 	if (jobs_alive(job, h->worker)) {
@@ -203,7 +210,8 @@ static int find_place(struct agent *a, const struct from *from, const struct sai
 		refuse(a, from, h, nonce, SAINA_REFUSE_TAKEN,
 		       "worker %u of job %s is alive (%s, heard %llu ms ago): use another number, or wait until it has been silent for %u ms",
 		       h->worker, job->name, job->worker[h->worker].name,
-		       (unsigned long long)((loop_now() - aux->heard) / NSEC_PER_MSEC), job->dead_ms);
+		       (unsigned long long)((loop_now() - aux->heard) / NSEC_PER_MSEC),
+		       job->dead_ms);
 		return -1;
 	}
 	return h->worker;
@@ -268,7 +276,8 @@ static uint32_t first_round_of(struct agent *a, const struct saina_job *job, int
 
 	if (saina_dp_job_rt(a->dp, job->id, &rt) || rt.generation != job->generation)
 		return job->first_round;
-	if (rt.next_round > job->first_round && rt.members & 1ull << w && rt.segs_done < job->segments)
+	if (rt.next_round > job->first_round && rt.members & 1ull << w &&
+	    rt.segs_done < job->segments)
 		return rt.next_round - 1;
 	return rt.next_round;
 }
@@ -313,8 +322,9 @@ static void admit_worker(struct agent *a, const struct from *from, const struct 
 	aux->first_round = formed ? job->first_round : first_round_of(a, job, w);
 	health_heard(a, job, w);
 	p = ports_find(a, place.ifindex, NULL);
-	log_info("job %s: worker %d (%s) joined from %s by port %s: %d of %u", job->name, w, req.name,
-		 from->text, p ? p->name : "?", __builtin_popcountll(job->active), job->workers);
+	log_info("job %s: worker %d (%s) joined from %s by port %s: %d of %u", job->name, w,
+		 req.name, from->text, p ? p->name : "?", __builtin_popcountll(job->active),
+		 job->workers);
 	/* a crash from here on must not forget whom we welcomed */
 	state_save(a);
 	welcome(a, &from->addr, job, w);
@@ -334,7 +344,8 @@ static void join(struct agent *a, const struct from *from, const struct saina_hd
 		return;
 	}
 	if (!token_equal(join->token, job->token)) {
-		refuse(a, from, h, nonce, SAINA_REFUSE_TOKEN, "that is not the token of job %u", job->id);
+		refuse(a, from, h, nonce, SAINA_REFUSE_TOKEN, "that is not the token of job %u",
+		       job->id);
 		return;
 	}
 	/* the same JOIN again: its answer was lost, or the worker wants to know
@@ -356,7 +367,8 @@ static void join(struct agent *a, const struct from *from, const struct saina_hd
 	if (le64toh(join->elements) > job->elements) {
 		refuse(a, from, h, nonce, SAINA_REFUSE_ELEMENTS,
 		       "job %s reduces %llu elements, you want %llu", job->name,
-		       (unsigned long long)job->elements, (unsigned long long)le64toh(join->elements));
+		       (unsigned long long)job->elements,
+		       (unsigned long long)le64toh(join->elements));
 		return;
 	}
 	w = find_place(a, from, h, nonce, job);
@@ -381,14 +393,16 @@ static void set_relay(struct agent *a, const struct saina_job *job, int w, bool 
 	if (relay == !!(job->worker[w].bind.flags & SAINA_BIND_RELAY))
 		return;
 	if (relay)
-		log_limited(&ready_limit, LOG_L_WARN,
-			    "job %s: worker %d (%s) gets no redirected frames: its results go through the bridge, slower. `ethtool -K IF gro on` where the other end of port %s is (or an XDP program on it) mends that",
-			    job->name, w, job->worker[w].name, p ? p->name : "?");
+		log_limited(
+			&ready_limit, LOG_L_WARN,
+			"job %s: worker %d (%s) gets no redirected frames: its results go through the bridge, slower. `ethtool -K IF gro on` where the other end of port %s is (or an XDP program on it) mends that",
+			job->name, w, job->worker[w].name, p ? p->name : "?");
 	else
 		log_limited(&ready_limit, LOG_L_INFO, "job %s: worker %d (%s) is on the fast path",
 			    job->name, w, job->worker[w].name);
 	if (saina_core_worker_set(a->jobs.core, &req, NULL, &err))
-		log_limited(&ready_limit, LOG_L_ERROR, "job %s: worker %d: %s", job->name, w, err.text);
+		log_limited(&ready_limit, LOG_L_ERROR, "job %s: worker %d: %s", job->name, w,
+			    err.text);
 }
 
 static void from_worker(struct agent *a, const struct from *from, const struct saina_hdr *h)
@@ -409,8 +423,8 @@ static void from_worker(struct agent *a, const struct from *from, const struct s
 	    (!jobs_alive(job, w) &&
 	     !(h->type == SAINA_MSG_LEAVE && job->worker[w].state == SAINA_WORKER_LEFT))) {
 		refuse(a, from, h, 0, SAINA_REFUSE_SESSION,
-		       "worker %d of job %s is not admitted in this session (any more): join again", w,
-		       job->name);
+		       "worker %d of job %s is not admitted in this session (any more): join again",
+		       w, job->name);
 		return;
 	}
 	switch (h->type) {
@@ -449,14 +463,16 @@ static void datagram(struct agent *a, const struct from *from, const void *buf, 
 	uint64_t nonce;
 
 	if (len < sizeof(*h))
-		return;		/* not even a version: not ours */
+		return; /* not even a version: not ours */
 	if (h->version != SAINA_PROTO_VERSION) {
 		refuse(a, from, h, 0, SAINA_REFUSE_VERSION,
 		       "version %u of the protocol is not spoken here, only %u: update the older side",
 		       h->version, SAINA_PROTO_VERSION);
 		return;
 	}
-	nonce = h->type == SAINA_MSG_JOIN && len >= sizeof(*h) + sizeof(*body) ? le64toh(body->nonce) : 0;
+	nonce = h->type == SAINA_MSG_JOIN && len >= sizeof(*h) + sizeof(*body)
+			? le64toh(body->nonce)
+			: 0;
 	switch (h->type) {
 	case SAINA_MSG_JOIN:
 	case SAINA_MSG_READY:
@@ -464,7 +480,7 @@ static void datagram(struct agent *a, const struct from *from, const void *buf, 
 	case SAINA_MSG_LEAVE:
 		break;
 	default:
-		return;		/* unknown types are dropped (versioning rule) */
+		return; /* unknown types are dropped (versioning rule) */
 	}
 	if (!header_ok(h, len) || (h->type == SAINA_MSG_JOIN && (h->session || body->reserved))) {
 		refuse(a, from, h, nonce, SAINA_REFUSE_MALFORMED,

@@ -46,17 +46,20 @@ int attach_port(struct agent *a, struct port *p)
 	if (ret) {
 		p->mode = SAINA_PORT_NONE;
 		snprintf(p->text, sizeof(p->text), "%.110s%s", saina_dp_error(a->dp),
-			 ret == -EOPNOTSUPP && !a->cfg.generic ?
-				 "; xdp = \"generic\" would do, slower" : "");
+			 ret == -EOPNOTSUPP && !a->cfg.generic
+				 ? "; xdp = \"generic\" would do, slower"
+				 : "");
 		log_warn("port %s: not attached, nobody can join from it: %s", p->name, p->text);
 		return ret;
 	}
 	generic = is_generic(a, p->ifindex, taken_over);
 	p->mode = generic ? SAINA_PORT_GENERIC : SAINA_PORT_NATIVE;
 	if (generic)
-		snprintf(p->text, sizeof(p->text), "generic XDP, as configured: slower than native");
+		snprintf(p->text, sizeof(p->text),
+			 "generic XDP, as configured: slower than native");
 	log_info("port %s: %s (driver %s, MTU %u, %s XDP)", p->name,
-		 taken_over ? "taken over" : "attached", p->driver, p->mtu, generic ? "generic" : "native");
+		 taken_over ? "taken over" : "attached", p->driver, p->mtu,
+		 generic ? "generic" : "native");
 	if (taken_over)
 		resume_faults(a, p);
 	return 0;

@@ -33,8 +33,8 @@ static int complain(struct complaint *c, int line, const char *fmt, ...)
 	int n = 0;
 
 	if (c->file)
-		n = line ? snprintf(c->text, c->size, "%s:%d: ", c->file, line) :
-			   snprintf(c->text, c->size, "%s: ", c->file);
+		n = line ? snprintf(c->text, c->size, "%s:%d: ", c->file, line)
+			 : snprintf(c->text, c->size, "%s: ", c->file);
 	if (n < 0 || (size_t)n >= c->size)
 		return -EINVAL;
 	va_start(ap, fmt);
@@ -75,8 +75,8 @@ static int set_string(struct complaint *c, int line, const char *key, const char
 	if (!value[0])
 		return complain(c, line, "%s: must not be empty", key);
 	if (strlen(value) >= size)
-		return complain(c, line, "%s: '%.32s...' is longer than the %zu characters allowed", key,
-				value, size - 1);
+		return complain(c, line, "%s: '%.32s...' is longer than the %zu characters allowed",
+				key, value, size - 1);
 	snprintf(to, size, "%s", value);
 	return 0;
 }
@@ -125,7 +125,8 @@ static int key_address(struct complaint *c, int line, const char *v, struct conf
 	struct in_addr addr;
 
 	if (inet_pton(AF_INET, v, &addr) != 1 || !addr.s_addr || IN_MULTICAST(ntohl(addr.s_addr)))
-		return complain(c, line, "address: '%.32s' is no IPv4 address of a host, as 192.0.2.1", v);
+		return complain(c, line,
+				"address: '%.32s' is no IPv4 address of a host, as 192.0.2.1", v);
 	cfg->address = addr;
 	return 0;
 }
@@ -180,9 +181,10 @@ static int key_log_level(struct complaint *c, int line, const char *v, struct co
 	int level = log_level_parse(v);
 
 	if (level < 0)
-		return complain(c, line,
-				"log_level: \"%.32s\" is unknown; allowed are \"error\", \"warn\", \"info\", \"debug\"",
-				v);
+		return complain(
+			c, line,
+			"log_level: \"%.32s\" is unknown; allowed are \"error\", \"warn\", \"info\", \"debug\"",
+			v);
 	cfg->log_level = level;
 	return 0;
 }
@@ -225,14 +227,20 @@ struct field {
 	const char *name;
 	enum field_type type;
 	size_t offset;
-	size_t size;	/* of strings; of numbers the largest if not the type's */
-	int attr;	/* bit of ->has, 0 if there is none */
+	size_t size; /* of strings; of numbers the largest if not the type's */
+	int attr;    /* bit of ->has, 0 if there is none */
 };
 
-#define LIMIT(n, t)	   { #n, t, offsetof(struct saina_limits, n), 0, 0 }
-#define JOB_MAX(n, key, t, max, a) { key, t, offsetof(struct saina_job_req, n), max, SAINA_A_JOB_##a }
-#define JOB(n, key, t, a)  JOB_MAX(n, key, t, 0, a)
-#define JOB_TEXT(n, size, a) { #n, FIELD_STRING, offsetof(struct saina_job_req, n), size, SAINA_A_JOB_##a }
+/* clang-format off */
+#define LIMIT(n, t) \
+	{ #n, t, offsetof(struct saina_limits, n), 0, 0 }
+#define JOB_MAX(n, key, t, max, a) \
+	{ key, t, offsetof(struct saina_job_req, n), max, SAINA_A_JOB_##a }
+#define JOB(n, key, t, a) \
+	JOB_MAX(n, key, t, 0, a)
+#define JOB_TEXT(n, size, a) \
+	{ #n, FIELD_STRING, offsetof(struct saina_job_req, n), size, SAINA_A_JOB_##a }
+/* clang-format on */
 
 static const struct field limit_fields[] = {
 	LIMIT(jobs, FIELD_U32),
@@ -258,12 +266,13 @@ static const struct field job_fields[] = {
 static const struct {
 	long long min, max;
 } field_range[] = {
-	[FIELD_U8] = { 0, 255 },	[FIELD_U16] = { 0, 65535 },
+	[FIELD_U8] = { 0, 255 },	   [FIELD_U16] = { 0, 65535 },
 	[FIELD_U32] = { 0, 4294967295ll }, [FIELD_U64] = { 0, LLONG_MAX },
 	[FIELD_S8] = { -128, 127 },
 };
 
-static int field_set(struct complaint *c, const config_setting_t *s, const struct field *f, void *to)
+static int field_set(struct complaint *c, const config_setting_t *s, const struct field *f,
+		     void *to)
 {
 	int line = config_setting_source_line(s);
 	long long n, max;
@@ -275,14 +284,16 @@ static int field_set(struct complaint *c, const config_setting_t *s, const struc
 		if (!text)
 			return complain(c, line, "%s: must be a string, in quotes", f->name);
 		if (strlen(text) > f->size)
-			return complain(c, line, "%s: is longer than the %zu characters allowed", f->name,
-					f->size);
+			return complain(c, line, "%s: is longer than the %zu characters allowed",
+					f->name, f->size);
 		/* not terminated where it fills a token */
 		memcpy(to, text, strlen(text));
 		return 0;
 	}
-	if (config_setting_type(s) != CONFIG_TYPE_INT && config_setting_type(s) != CONFIG_TYPE_INT64)
-		return complain(c, line, "%s: must be a number (with an L at its end from 2147483648 on)",
+	if (config_setting_type(s) != CONFIG_TYPE_INT &&
+	    config_setting_type(s) != CONFIG_TYPE_INT64)
+		return complain(c, line,
+				"%s: must be a number (with an L at its end from 2147483648 on)",
 				f->name);
 	n = config_setting_get_int64(s);
 	max = f->size ? (long long)f->size : field_range[f->type].max;
@@ -317,8 +328,8 @@ static int group_read(struct complaint *c, const config_setting_t *group, const 
 	size_t f;
 
 	if (!config_setting_is_group(group))
-		return complain(c, config_setting_source_line(group), "%s: must be a group, in braces",
-				what);
+		return complain(c, config_setting_source_line(group),
+				"%s: must be a group, in braces", what);
 	for (i = 0; i < config_setting_length(group); i++) {
 		const config_setting_t *s = config_setting_get_elem(group, i);
 
@@ -326,8 +337,9 @@ static int group_read(struct complaint *c, const config_setting_t *group, const 
 			;
 		if (f == n) {
 			for (f = 0; f < n; f++)
-				snprintf(allowed + strlen(allowed), sizeof(allowed) - strlen(allowed),
-					 "%s%s", f ? ", " : "", fields[f].name);
+				snprintf(allowed + strlen(allowed),
+					 sizeof(allowed) - strlen(allowed), "%s%s", f ? ", " : "",
+					 fields[f].name);
 			return complain(c, config_setting_source_line(s),
 					"%s: '%.32s' is unknown; allowed are %s", what,
 					config_setting_name(s), allowed);
@@ -356,7 +368,8 @@ static int jobs_read(struct complaint *c, const config_setting_t *list, struct c
 		struct config_job *j = &cfg->jobs[cfg->n_jobs++];
 
 		j->line = config_setting_source_line(s);
-		ret = group_read(c, s, "job", job_fields, ARRAY_SIZE(job_fields), &j->req, &j->req.has);
+		ret = group_read(c, s, "job", job_fields, ARRAY_SIZE(job_fields), &j->req,
+				 &j->req.has);
 		if (ret)
 			return ret;
 	}
@@ -371,14 +384,14 @@ static int key_read(struct complaint *c, const config_setting_t *s, struct confi
 	size_t i;
 
 	if (!strcmp(name, "limits"))
-		return group_read(c, s, "limits", limit_fields, ARRAY_SIZE(limit_fields), &cfg->limits,
-				  NULL);
+		return group_read(c, s, "limits", limit_fields, ARRAY_SIZE(limit_fields),
+				  &cfg->limits, NULL);
 	if (!strcmp(name, "jobs"))
 		return jobs_read(c, s, cfg);
 	for (i = 0; i < ARRAY_SIZE(config_keys); i++) {
 		if (strcmp(config_keys[i].name, name)) {
-			snprintf(allowed + strlen(allowed), sizeof(allowed) - strlen(allowed), "%s, ",
-				 config_keys[i].name);
+			snprintf(allowed + strlen(allowed), sizeof(allowed) - strlen(allowed),
+				 "%s, ", config_keys[i].name);
 			continue;
 		}
 		value = config_setting_get_string(s);

@@ -18,11 +18,11 @@
 #include "agent/agent.h"
 #include "agent/request.h"
 
-#define REQUEST_MAX	8192
-#define CLIENTS_MAX	256
-#define QUEUE_MAX	(16u << 20)	/* answers waiting, bytes */
-#define QUEUE_NOTIFY	(1u << 20)	/* beyond this notifications are lost */
-#define GROUPS_MAX	256
+#define REQUEST_MAX  8192
+#define CLIENTS_MAX  256
+#define QUEUE_MAX    (16u << 20) /* answers waiting, bytes */
+#define QUEUE_NOTIFY (1u << 20)	 /* beyond this notifications are lost */
+#define GROUPS_MAX   256
 
 struct queued {
 	struct queued *next;
@@ -137,8 +137,9 @@ void ctlserver_notify(struct agent *a, unsigned int group, const struct nlmsghdr
 			continue;
 		if (c->bytes > QUEUE_NOTIFY || client_send(c, msg)) {
 			if (!c->lost++)
-				log_limited(&lost_limit, LOG_L_WARN,
-					    "control: a subscriber does not read: notifications to it are lost");
+				log_limited(
+					&lost_limit, LOG_L_WARN,
+					"control: a subscriber does not read: notifications to it are lost");
 			continue;
 		}
 	}

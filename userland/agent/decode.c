@@ -13,9 +13,10 @@ enum attr_type { ATTR_NONE, ATTR_U8, ATTR_U16, ATTR_U32, ATTR_U64, ATTR_STRING, 
 struct attr_rule {
 	const char *name;
 	enum attr_type type;
-	int len;	/* STRING: longest without its zero; BINARY: exactly */
+	int len; /* STRING: longest without its zero; BINARY: exactly */
 };
 
+/* clang-format off */
 #define RULE(obj, attr, t, l) [SAINA_A_##obj##_##attr] = { #attr, ATTR_##t, l }
 
 static const struct attr_rule job_rules[DECODE_ATTRS] = {
@@ -93,6 +94,7 @@ static const struct {
 	[SAINA_A_EVENT] = { "EVENT", NULL },
 	[SAINA_A_GROUPS] = { "GROUPS", NULL },
 };
+/* clang-format on */
 
 static const char *object_name(unsigned int type)
 {
@@ -115,41 +117,46 @@ static size_t attr_step(const struct nlattr *a, size_t left)
 static int attr_check(const struct nlattr *a, const struct attr_rule *r, const char *object,
 		      struct saina_core_err *err)
 {
-	static const int width[] = { [ATTR_U8] = 1, [ATTR_U16] = 2, [ATTR_U32] = 4, [ATTR_U64] = 8 };
+	static const int width[] = {
+		[ATTR_U8] = 1, [ATTR_U16] = 2, [ATTR_U32] = 4, [ATTR_U64] = 8
+	};
 	const char *s = mnl_attr_get_payload(a);
 	int len = mnl_attr_get_payload_len(a), chars;
 
 	if (a->nla_type & ~NLA_TYPE_MASK)
-		return saina_refuse(err, -EINVAL, 0, "%s.%s: is neither nested nor in network byte order",
-				    object, r->name);
+		return saina_refuse(err, -EINVAL, 0,
+				    "%s.%s: is neither nested nor in network byte order", object,
+				    r->name);
 	switch (r->type) {
 	case ATTR_STRING:
 		chars = strnlen(s, len);
 		if (chars == len)
-			return saina_refuse(err, -EINVAL, 0, "%s.%s: the string does not end with a zero",
-					    object, r->name);
+			return saina_refuse(err, -EINVAL, 0,
+					    "%s.%s: the string does not end with a zero", object,
+					    r->name);
 		if (chars + 1 != len)
-			return saina_refuse(err, -EINVAL, 0, "%s.%s: bytes follow the end of the string",
-					    object, r->name);
+			return saina_refuse(err, -EINVAL, 0,
+					    "%s.%s: bytes follow the end of the string", object,
+					    r->name);
 		if (chars > r->len)
 			return saina_refuse(err, -ERANGE, 0,
-					    "%s.%s: is longer than the %d characters allowed", object,
-					    r->name, r->len);
+					    "%s.%s: is longer than the %d characters allowed",
+					    object, r->name, r->len);
 		for (; *s; s++)
 			if (!isprint((unsigned char)*s))
 				return saina_refuse(err, -EINVAL, 0,
-						    "%s.%s: has a character that cannot be printed", object,
-						    r->name);
+						    "%s.%s: has a character that cannot be printed",
+						    object, r->name);
 		return 0;
 	case ATTR_BINARY:
 		if (len != r->len)
-			return saina_refuse(err, -EINVAL, 0, "%s.%s: has %d bytes, must have %d", object,
-					    r->name, len, r->len);
+			return saina_refuse(err, -EINVAL, 0, "%s.%s: has %d bytes, must have %d",
+					    object, r->name, len, r->len);
 		return 0;
 	default:
 		if (len != width[r->type])
-			return saina_refuse(err, -EINVAL, 0, "%s.%s: has %d bytes, must have %d", object,
-					    r->name, len, width[r->type]);
+			return saina_refuse(err, -EINVAL, 0, "%s.%s: has %d bytes, must have %d",
+					    object, r->name, len, width[r->type]);
 		return 0;
 	}
 }
@@ -166,15 +173,17 @@ static int decode_nest(int top, __u64 allowed, struct decoded *d, struct saina_c
 	for (; left; left -= attr_step(a, left), a = mnl_attr_next(a)) {
 		d->bad = d->nest;
 		if (!attr_whole(a, left))
-			return saina_refuse(err, -EINVAL, 0, "%s: an attribute is cut short", object);
+			return saina_refuse(err, -EINVAL, 0, "%s: an attribute is cut short",
+					    object);
 		d->bad = a;
 		type = mnl_attr_get_type(a);
 		if (type >= DECODE_ATTRS || rules[type].type == ATTR_NONE)
 			return saina_refuse(err, -EINVAL, 0,
-					    "%s: attribute %u is unknown or not for requests", object, type);
+					    "%s: attribute %u is unknown or not for requests",
+					    object, type);
 		if (!(allowed & 1ull << type))
-			return saina_refuse(err, -EINVAL, 0, "%s.%s: this request does not take it", object,
-					    rules[type].name);
+			return saina_refuse(err, -EINVAL, 0, "%s.%s: this request does not take it",
+					    object, rules[type].name);
 		if (d->tb[type])
 			return saina_refuse(err, -EINVAL, 0, "%s.%s: is given twice", object,
 					    rules[type].name);
@@ -202,13 +211,16 @@ int decode_request(const struct nlmsghdr *nlh, int top, __u64 allowed, struct de
 		d->bad = a;
 		type = mnl_attr_get_type(a);
 		if (!top || type != (unsigned int)top)
-			return saina_refuse(err, -EINVAL, 0, "this request does not take attribute %u (%s)",
-					    type, object_name(type));
+			return saina_refuse(err, -EINVAL, 0,
+					    "this request does not take attribute %u (%s)", type,
+					    object_name(type));
 		if (d->nest || d->groups)
-			return saina_refuse(err, -EINVAL, 0, "%s is given twice", object_name(type));
+			return saina_refuse(err, -EINVAL, 0, "%s is given twice",
+					    object_name(type));
 		if (type == SAINA_A_GROUPS) {
 			if (mnl_attr_get_payload_len(a) != 4)
-				return saina_refuse(err, -EINVAL, 0, "GROUPS: has %u bytes, must have 4",
+				return saina_refuse(err, -EINVAL, 0,
+						    "GROUPS: has %u bytes, must have 4",
 						    mnl_attr_get_payload_len(a));
 			d->groups = a;
 			continue;
@@ -232,7 +244,7 @@ static void get_string(const struct decoded *d, int attr, void *to)
 	const char *s = decode_string(d, attr);
 
 	if (s)
-		memcpy(to, s, strlen(s));	/* @to is zeroed, and longer or a token */
+		memcpy(to, s, strlen(s)); /* @to is zeroed, and longer or a token */
 }
 
 static __u64 get_number(const struct decoded *d, int attr)

@@ -7,7 +7,7 @@
 #include "agent/encode.h"
 
 static struct log_limit k_limit, stale_limit;
-static struct saina_event stale = { .worker = 0xff };	/* the last logged */
+static struct saina_event stale = { .worker = 0xff }; /* the last logged */
 
 static void publish(struct agent *a, const struct saina_event *ev, const struct saina_job *job,
 		    const char *text)
@@ -28,8 +28,8 @@ void events_data_path(struct agent *a, const struct saina_event *ev)
 
 	switch (ev->type) {
 	case SAINA_EV_K:
-		log_limited(&k_limit, LOG_L_INFO, "job %s: round %u: k %llu -> %llu", name, ev->round,
-			    (unsigned long long)ev->a, (unsigned long long)ev->b);
+		log_limited(&k_limit, LOG_L_INFO, "job %s: round %u: k %llu -> %llu", name,
+			    ev->round, (unsigned long long)ev->a, (unsigned long long)ev->b);
 		break;
 	case SAINA_EV_POLICY:
 		log_limited(&k_limit, LOG_L_INFO, "job %s: round %u: policy %llu is in force", name,
@@ -40,9 +40,10 @@ void events_data_path(struct agent *a, const struct saina_event *ev)
 		if (ev->job == stale.job && ev->worker == stale.worker && ev->round == stale.round)
 			break;
 		stale = *ev;
-		log_limited(&stale_limit, LOG_L_WARN,
-			    "job %s: worker %u asked for round %u, which is gone: it needs the model from a peer",
-			    name, ev->worker, ev->round);
+		log_limited(
+			&stale_limit, LOG_L_WARN,
+			"job %s: worker %u asked for round %u, which is gone: it needs the model from a peer",
+			name, ev->worker, ev->round);
 		break;
 	}
 	publish(a, ev, job, NULL);

@@ -9,15 +9,16 @@
 
 #include "agent/agent.h"
 
-#define PERIOD_MIN_MS	10
-#define PERIOD_MAX_MS	200
-#define SLOW_CHECK_MS	1000
+#define PERIOD_MIN_MS 10
+#define PERIOD_MAX_MS 200
+#define SLOW_CHECK_MS 1000
 
 /* Counted only for packets that passed all checks of who sent them. */
 static const int life_signs[] = {
-	SAINA_C_STORED, SAINA_C_ADDED, SAINA_C_LATE, SAINA_C_RESENT, SAINA_C_PULLED, SAINA_C_STALE,
-	SAINA_C_PROBED, SAINA_C_DUPLICATE, SAINA_C_PULL_EARLY, SAINA_C_FUTURE, SAINA_C_ROUND_BUSY,
-	SAINA_C_SLOT_BUSY, SAINA_C_EXPONENT, SAINA_C_NOT_RUNNING,
+	SAINA_C_STORED,	    SAINA_C_ADDED,	 SAINA_C_LATE,	     SAINA_C_RESENT,
+	SAINA_C_PULLED,	    SAINA_C_STALE,	 SAINA_C_PROBED,     SAINA_C_DUPLICATE,
+	SAINA_C_PULL_EARLY, SAINA_C_FUTURE,	 SAINA_C_ROUND_BUSY, SAINA_C_SLOT_BUSY,
+	SAINA_C_EXPONENT,   SAINA_C_NOT_RUNNING,
 };
 
 static uint64_t life(const struct saina_counters *c)
@@ -65,7 +66,8 @@ void health_replan(struct agent *a)
 }
 
 /* Has the data path heard the worker since the last look? */
-static bool packets_came(struct agent *a, const struct saina_job *job, int w, struct worker_aux *aux)
+static bool packets_came(struct agent *a, const struct saina_job *job, int w,
+			 struct worker_aux *aux)
 {
 	struct saina_counters c;
 	uint64_t seen;

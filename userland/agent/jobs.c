@@ -22,7 +22,8 @@ static void jobs_release(void *ctx, void *p)
 	free(p);
 }
 
-static int jobs_publish(void *ctx, const struct saina_job *job, int gone, struct saina_core_err *err)
+static int jobs_publish(void *ctx, const struct saina_job *job, int gone,
+			struct saina_core_err *err)
 {
 	struct saina_job_conf conf;
 	struct agent *a = ctx;
@@ -152,7 +153,8 @@ int jobs_configure(struct agent *a)
 	return 0;
 }
 
-static int check_publish(void *ctx, const struct saina_job *job, int gone, struct saina_core_err *err)
+static int check_publish(void *ctx, const struct saina_job *job, int gone,
+			 struct saina_core_err *err)
 {
 	return 0;
 }
@@ -215,7 +217,8 @@ int jobs_worker_end(struct agent *a, const struct saina_job *job, int w, int sta
 	int ret;
 
 	if (state == SAINA_WORKER_DEAD)
-		log_warn("job %s: worker %d (%s) is dead: %s", job->name, w, job->worker[w].name, why);
+		log_warn("job %s: worker %d (%s) is dead: %s", job->name, w, job->worker[w].name,
+			 why);
 	else
 		log_info("job %s: worker %d (%s) %s", job->name, w, job->worker[w].name, why);
 	ret = saina_core_worker_set(a->jobs.core, &req, NULL, &err);

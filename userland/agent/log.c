@@ -57,8 +57,9 @@ bool log_allowed(struct log_limit *l, int level)
 
 	if (now - l->refill_ns >= NSEC_PER_SEC) {
 		/* after a quiet while the whole burst is there again */
-		l->used = now - l->refill_ns >= LIMIT_BURST * NSEC_PER_SEC || !l->used ?
-				  0 : l->used - 1;
+		l->used = now - l->refill_ns >= LIMIT_BURST * NSEC_PER_SEC || !l->used
+				  ? 0
+				  : l->used - 1;
 		l->refill_ns = now;
 	}
 	if (l->used >= LIMIT_BURST) {

@@ -22,26 +22,31 @@ enum {
 	OPT_KEEP = 256,
 	OPT_CHECK,
 	OPT_READY_FD,
-	OPT_KEY,	/* and on: keys of the file */
+	OPT_KEY, /* and on: keys of the file */
 };
 
 /* Keys of the file that the command line overrides, in the order of options[]. */
 static const char *const key_options[] = {
-	"bridge", "bridge_type", "address", "ovsdb", "control", "runtime_dir", "bpffs", "object", "xdp",
-	"admin_group", "log_level",
+	"bridge", "bridge_type", "address", "ovsdb",	   "control",	"runtime_dir",
+	"bpffs",  "object",	 "xdp",	    "admin_group", "log_level",
 };
 #define N_KEYS (int)(sizeof(key_options) / sizeof(key_options[0]))
 
 static const struct argp_option options[] = {
-	{ "config", 'c', "FILE", 0, "configuration (default " CONFIG_FILE_DEFAULT ", which may be missing)", 1 },
+	{ "config", 'c', "FILE", 0,
+	  "configuration (default " CONFIG_FILE_DEFAULT ", which may be missing)", 1 },
 	{ "foreground", 'f', NULL, 0, "stay in the foreground and log to stderr", 1 },
-	{ "keep", OPT_KEEP, NULL, 0, "when stopped, leave the data path running for the next start to take over", 1 },
-	{ "check-config", OPT_CHECK, NULL, 0, "say whether the configuration is right, and do nothing else", 1 },
-	{ "ready-fd", OPT_READY_FD, "N", 0, "write \"ready\" to this descriptor when set up, and close it", 1 },
+	{ "keep", OPT_KEEP, NULL, 0,
+	  "when stopped, leave the data path running for the next start to take over", 1 },
+	{ "check-config", OPT_CHECK, NULL, 0,
+	  "say whether the configuration is right, and do nothing else", 1 },
+	{ "ready-fd", OPT_READY_FD, "N", 0,
+	  "write \"ready\" to this descriptor when set up, and close it", 1 },
 	{ NULL, 0, NULL, 0, "Instead of what the configuration says:", 2 },
 	{ "bridge", OPT_KEY + 0, "NAME", 0, "the bridge", 2 },
 	{ "bridge-type", OPT_KEY + 1, "auto|ovs|linux", 0, "its kind", 2 },
-	{ "address", OPT_KEY + 2, "IPV4", 0, "the aggregator's address (default: the bridge's first)", 2 },
+	{ "address", OPT_KEY + 2, "IPV4", 0,
+	  "the aggregator's address (default: the bridge's first)", 2 },
 	{ "ovsdb", OPT_KEY + 3, "PATH", 0, "unix socket of the OVSDB server", 2 },
 	{ "control", OPT_KEY + 4, "PATH", 0, "unix socket of the control interface", 2 },
 	{ "runtime-dir", OPT_KEY + 5, "DIR", 0, "state and lock", 2 },
@@ -79,7 +84,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_READY_FD:
 		args->cfg->ready_fd = strtol(arg, &end, 10);
-		if (!*arg || *end || args->cfg->ready_fd < 0 || fcntl(args->cfg->ready_fd, F_GETFD) < 0)
+		if (!*arg || *end || args->cfg->ready_fd < 0 ||
+		    fcntl(args->cfg->ready_fd, F_GETFD) < 0)
 			argp_error(state, "--ready-fd: '%s' is no open file descriptor", arg);
 		return 0;
 	case ARGP_KEY_ARG:
@@ -378,7 +384,8 @@ static int background(void)
 		close(fd[1]);
 		if (read(fd[0], &byte, 1) == 1)
 			exit(0);
-		exit(waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+		exit(waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status)
+									  : 1);
 	}
 	close(fd[0]);
 	setsid();
@@ -400,7 +407,8 @@ int main(int argc, char **argv)
 		return ret ? 2 : 0;
 	}
 	if (geteuid()) {
-		fprintf(stderr, "sainad: loading and attaching an XDP program is for root: use sudo\n");
+		fprintf(stderr,
+			"sainad: loading and attaching an XDP program is for root: use sudo\n");
 		return 1;
 	}
 	if (!a.cfg.foreground) {

@@ -17,11 +17,12 @@
 
 #include "agent/agent.h"
 
-#define RETRY_MS    1000
-#define ANSWER_MS   5000
-#define BUFFER_MAX  (64u << 20)
+#define RETRY_MS   1000
+#define ANSWER_MS  5000
+#define BUFFER_MAX (64u << 20)
 
-static const char *const monitored = "{\"method\":\"monitor\",\"id\":1,\"params\":[\"Open_vSwitch\",null,{"
+static const char *const monitored =
+	"{\"method\":\"monitor\",\"id\":1,\"params\":[\"Open_vSwitch\",null,{"
 	"\"Bridge\":{\"columns\":[\"name\",\"ports\"]},"
 	"\"Port\":{\"columns\":[\"name\",\"interfaces\"]},"
 	"\"Interface\":{\"columns\":[\"name\",\"type\"]}}]}";
@@ -65,13 +66,15 @@ static void tables_update(struct ovsdb *o, json_t *update)
 	const char *table, *uuid;
 	json_t *rows, *change, *mine, *row;
 
-	json_object_foreach(update, table, rows) {
+	json_object_foreach(update, table, rows)
+	{
 		mine = json_object_get(o->tables, table);
 		if (!mine) {
 			mine = json_object();
 			json_object_set_new(o->tables, table, mine);
 		}
-		json_object_foreach(rows, uuid, change) {
+		json_object_foreach(rows, uuid, change)
+		{
 			row = json_object_get(change, "new");
 			if (row)
 				json_object_set(mine, uuid, row);
@@ -203,8 +206,9 @@ static void ovsdb_ready(struct source *s, uint32_t events)
 	int ret = ovsdb_read(&a->ovsdb);
 
 	if (ret < 0) {
-		log_warn("ovsdb: connection lost (%s): ports stay as they are, trying again every second",
-			 strerror(-ret));
+		log_warn(
+			"ovsdb: connection lost (%s): ports stay as they are, trying again every second",
+			strerror(-ret));
 		ovsdb_disconnect(a);
 		loop_timer_set(&a->ovsdb.retry, RETRY_MS, RETRY_MS);
 	} else if (ret) {
@@ -266,7 +270,8 @@ static const json_t *bridge_row(const struct ovsdb *o, const char *bridge)
 	const char *uuid, *name;
 	json_t *row;
 
-	json_object_foreach(json_object_get(o->tables, "Bridge"), uuid, row) {
+	json_object_foreach(json_object_get(o->tables, "Bridge"), uuid, row)
+	{
 		name = json_string_value(json_object_get(row, "name"));
 		if (name && !strcmp(name, bridge))
 			return row;

@@ -80,9 +80,10 @@ int ports_faults_set(struct agent *a, struct port *p, const struct saina_port_co
 		return ret;
 	p->faults = conf->loss_in || conf->loss_out || conf->delay_in_us || conf->delay_out_us;
 	if (p->faults)
-		log_info("port %s: faults on purpose: lost %.2f %% in, %.2f %% out, held %u us in, %u us out",
-			 p->name, conf->loss_in / 42949672.96, conf->loss_out / 42949672.96,
-			 conf->delay_in_us, conf->delay_out_us);
+		log_info(
+			"port %s: faults on purpose: lost %.2f %% in, %.2f %% out, held %u us in, %u us out",
+			p->name, conf->loss_in / 42949672.96, conf->loss_out / 42949672.96,
+			conf->delay_in_us, conf->delay_out_us);
 	else
 		log_info("port %s: no more faults on purpose", p->name);
 	port_notify(a, p);
@@ -253,8 +254,9 @@ static int find_bridge(struct agent *a)
 				log_error("ovsdb: %s: %s: is Open vSwitch running?", a->cfg.ovsdb,
 					  strerror(-ret));
 			else
-				log_error("Open vSwitch has no bridge '%s': ovs-vsctl add-br %s makes it",
-					  a->cfg.bridge, a->cfg.bridge);
+				log_error(
+					"Open vSwitch has no bridge '%s': ovs-vsctl add-br %s makes it",
+					a->cfg.bridge, a->cfg.bridge);
 		}
 		if (!ret)
 			ovsdb_uninit(a);
@@ -262,13 +264,17 @@ static int find_bridge(struct agent *a)
 			return ret ? ret : -ENODEV;
 	}
 	if (!link) {
-		log_error("there is no bridge '%s' here, neither in Open vSwitch (%s) nor as a Linux bridge",
-			  a->cfg.bridge, a->cfg.bridge_type == BRIDGE_AUTO ? a->cfg.ovsdb : "not asked");
+		log_error(
+			"there is no bridge '%s' here, neither in Open vSwitch (%s) nor as a Linux bridge",
+			a->cfg.bridge,
+			a->cfg.bridge_type == BRIDGE_AUTO ? a->cfg.ovsdb : "not asked");
 		return -ENODEV;
 	}
 	if (strcmp(link->kind, "bridge")) {
 		log_error("%s is no Linux bridge%s", a->cfg.bridge,
-			  a->cfg.bridge_type == BRIDGE_AUTO ? ", and Open vSwitch has none of that name" : "");
+			  a->cfg.bridge_type == BRIDGE_AUTO
+				  ? ", and Open vSwitch has none of that name"
+				  : "");
 		return -ENODEV;
 	}
 	return 0;
@@ -282,8 +288,9 @@ int ports_init(struct agent *a)
 		return ret;
 	a->addr = a->cfg.address;
 	if (!a->addr.s_addr && rtnl_address(a->cfg.bridge, &a->addr)) {
-		log_error("bridge %s has no IPv4 address and none is configured: ip address add 192.0.2.1/24 dev %s, for one",
-			  a->cfg.bridge, a->cfg.bridge);
+		log_error(
+			"bridge %s has no IPv4 address and none is configured: ip address add 192.0.2.1/24 dev %s, for one",
+			a->cfg.bridge, a->cfg.bridge);
 		ret = -EADDRNOTAVAIL;
 		goto err;
 	}

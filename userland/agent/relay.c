@@ -117,7 +117,7 @@ err_close:
 
 void relay_uninit(struct agent *a)
 {
-	loop_del(&a->loop, &a->relay.events);	/* its descriptor is saina_dp's */
+	loop_del(&a->loop, &a->relay.events); /* its descriptor is saina_dp's */
 	loop_del(&a->loop, &a->relay.source);
 	close(a->relay.source.fd);
 }

@@ -20,7 +20,8 @@ static void reply_start(const struct request *rq, struct msg *m, int cmd)
 static int reply(struct request *rq, const struct msg *m)
 {
 	if (client_send(rq->client, m->nlh))
-		return saina_refuse(&rq->err, -ENOBUFS, 0, "the answer is too long for this connection");
+		return saina_refuse(&rq->err, -ENOBUFS, 0,
+				    "the answer is too long for this connection");
 	return 0;
 }
 
@@ -155,8 +156,8 @@ static int worker_get(struct request *rq)
 		return ret;
 	if (!rq->dump) {
 		if (!tb)
-			return saina_refuse(&rq->err, -EINVAL, SAINA_A_WORKER_ID, "say which worker: 0..%u",
-					    only->workers - 1);
+			return saina_refuse(&rq->err, -EINVAL, SAINA_A_WORKER_ID,
+					    "say which worker: 0..%u", only->workers - 1);
 		w = mnl_attr_get_u8(tb);
 		if (w >= only->workers || only->worker[w].state == SAINA_WORKER_ABSENT)
 			return saina_refuse(&rq->err, -ENOENT, SAINA_A_WORKER_ID,
@@ -217,7 +218,8 @@ static int port_set(struct request *rq)
 		return saina_refuse(&rq->err, -EINVAL, SAINA_A_PORT_IFNAME, "say which port");
 	p = ports_find(a, tb ? (int)mnl_attr_get_u32(tb) : 0, name);
 	if (!p)
-		return saina_refuse(&rq->err, -ENODEV, name ? SAINA_A_PORT_IFNAME : SAINA_A_PORT_IFINDEX,
+		return saina_refuse(&rq->err, -ENODEV,
+				    name ? SAINA_A_PORT_IFNAME : SAINA_A_PORT_IFINDEX,
 				    "bridge %s has no such port", a->cfg.bridge);
 	if (p->mode == SAINA_PORT_NONE)
 		return saina_refuse(&rq->err, -EOPNOTSUPP,
@@ -230,11 +232,12 @@ static int port_set(struct request *rq)
 	port_fault(rq, SAINA_A_PORT_DELAY_OUT, &conf.delay_out_us);
 	if (rq->d.tb[SAINA_A_PORT_SEED]) {
 		conf.seed = mnl_attr_get_u64(rq->d.tb[SAINA_A_PORT_SEED]);
-		conf.drawn_in = conf.drawn_out = 0;	/* the sequence from its beginning */
+		conf.drawn_in = conf.drawn_out = 0; /* the sequence from its beginning */
 	}
 	ret = ports_faults_set(a, p, &conf);
 	if (ret)
-		return saina_refuse(&rq->err, ret, 0, "port %s: %s", p->name, saina_dp_error(a->dp));
+		return saina_refuse(&rq->err, ret, 0, "port %s: %s", p->name,
+				    saina_dp_error(a->dp));
 	return 0;
 }
 
@@ -350,33 +353,37 @@ static int subscribe(struct request *rq)
 	groups = mnl_attr_get_u32(rq->d.groups);
 	rq->d.bad = rq->d.groups;
 	if (groups & ~(SAINA_GROUP_F_CONFIG | SAINA_GROUP_F_EVENTS))
-		return saina_refuse(&rq->err, -EINVAL, 0, "subscribe: groups 0x%x: 0x1 (config) and 0x2 (events) are known",
-				    groups);
+		return saina_refuse(
+			&rq->err, -EINVAL, 0,
+			"subscribe: groups 0x%x: 0x1 (config) and 0x2 (events) are known", groups);
 	rq->d.bad = NULL;
 	client_subscribe(rq->a, rq->client, groups);
 	return 0;
 }
 
-#define DO   0x1	/* can be asked for without NLM_F_DUMP */
-#define DUMP 0x2	/* ... and with */
-#define ADMIN 0x4
+#define DO	  0x1 /* can be asked for without NLM_F_DUMP */
+#define DUMP	  0x2 /* ... and with */
+#define ADMIN	  0x4
 
-#define JOB_WHICH    (BIT_OF(SAINA_A_JOB_ID) | BIT_OF(SAINA_A_JOB_NAME))
-#define JOB_CHANGE   (BIT_OF(SAINA_A_JOB_POLICY) | BIT_OF(SAINA_A_JOB_TOKEN) | \
-		      BIT_OF(SAINA_A_JOB_HEARTBEAT_MS) | BIT_OF(SAINA_A_JOB_DEAD_MS))
-#define JOB_SHAPE    (BIT_OF(SAINA_A_JOB_ELEMENTS) | BIT_OF(SAINA_A_JOB_WORKERS) |	  \
-		      BIT_OF(SAINA_A_JOB_PAYLOAD) | BIT_OF(SAINA_A_JOB_POOL) |		  \
-		      BIT_OF(SAINA_A_JOB_RING) | BIT_OF(SAINA_A_JOB_ELEM_TYPE) |	  \
-		      BIT_OF(SAINA_A_JOB_EXPONENT))
-#define WORKER_WHICH (BIT_OF(SAINA_A_WORKER_JOB_ID) | BIT_OF(SAINA_A_WORKER_JOB_NAME) | \
-		      BIT_OF(SAINA_A_WORKER_ID))
-#define WORKER_FIELDS (BIT_OF(SAINA_A_WORKER_NAME) | BIT_OF(SAINA_A_WORKER_STATE) |	   \
-		       BIT_OF(SAINA_A_WORKER_IFINDEX) | BIT_OF(SAINA_A_WORKER_IP) |	   \
-		       BIT_OF(SAINA_A_WORKER_MAC) | BIT_OF(SAINA_A_WORKER_UDP_PORT) |	   \
-		       BIT_OF(SAINA_A_WORKER_SESSION) | BIT_OF(SAINA_A_WORKER_RELAY))
-#define SLOT_WHICH   (BIT_OF(SAINA_A_SLOT_JOB_ID) | BIT_OF(SAINA_A_SLOT_JOB_NAME))
-#define STATS_WHICH  (BIT_OF(SAINA_A_STATS_JOB_ID) | BIT_OF(SAINA_A_STATS_JOB_NAME))
-#define ALL_OF	     (~0ull)
+#define JOB_WHICH (BIT_OF(SAINA_A_JOB_ID) | BIT_OF(SAINA_A_JOB_NAME))
+#define JOB_CHANGE                                                \
+	(BIT_OF(SAINA_A_JOB_POLICY) | BIT_OF(SAINA_A_JOB_TOKEN) | \
+	 BIT_OF(SAINA_A_JOB_HEARTBEAT_MS) | BIT_OF(SAINA_A_JOB_DEAD_MS))
+#define JOB_SHAPE                                                                            \
+	(BIT_OF(SAINA_A_JOB_ELEMENTS) | BIT_OF(SAINA_A_JOB_WORKERS) |                        \
+	 BIT_OF(SAINA_A_JOB_PAYLOAD) | BIT_OF(SAINA_A_JOB_POOL) | BIT_OF(SAINA_A_JOB_RING) | \
+	 BIT_OF(SAINA_A_JOB_ELEM_TYPE) | BIT_OF(SAINA_A_JOB_EXPONENT))
+#define WORKER_WHICH                                                       \
+	(BIT_OF(SAINA_A_WORKER_JOB_ID) | BIT_OF(SAINA_A_WORKER_JOB_NAME) | \
+	 BIT_OF(SAINA_A_WORKER_ID))
+#define WORKER_FIELDS                                                                              \
+	(BIT_OF(SAINA_A_WORKER_NAME) | BIT_OF(SAINA_A_WORKER_STATE) |                              \
+	 BIT_OF(SAINA_A_WORKER_IFINDEX) | BIT_OF(SAINA_A_WORKER_IP) | BIT_OF(SAINA_A_WORKER_MAC) | \
+	 BIT_OF(SAINA_A_WORKER_UDP_PORT) | BIT_OF(SAINA_A_WORKER_SESSION) |                        \
+	 BIT_OF(SAINA_A_WORKER_RELAY))
+#define SLOT_WHICH  (BIT_OF(SAINA_A_SLOT_JOB_ID) | BIT_OF(SAINA_A_SLOT_JOB_NAME))
+#define STATS_WHICH (BIT_OF(SAINA_A_STATS_JOB_ID) | BIT_OF(SAINA_A_STATS_JOB_NAME))
+#define ALL_OF	    (~0ull)
 
 static const struct {
 	int top;
@@ -384,13 +391,16 @@ static const struct {
 	__u64 allowed;
 	int (*serve)(struct request *rq);
 } commands[SAINA_CMD_MAX + 1] = {
-	[SAINA_CMD_JOB_NEW] = { SAINA_A_JOB, DO | ADMIN, JOB_WHICH | JOB_CHANGE | JOB_SHAPE, job_new },
+	[SAINA_CMD_JOB_NEW] = { SAINA_A_JOB, DO | ADMIN, JOB_WHICH | JOB_CHANGE | JOB_SHAPE,
+				job_new },
 	/* what cannot change is refused by the core, with a better sentence */
 	[SAINA_CMD_JOB_SET] = { SAINA_A_JOB, DO | ADMIN,
-				JOB_WHICH | JOB_CHANGE | JOB_SHAPE | BIT_OF(SAINA_A_JOB_STATE), job_set },
+				JOB_WHICH | JOB_CHANGE | JOB_SHAPE | BIT_OF(SAINA_A_JOB_STATE),
+				job_set },
 	[SAINA_CMD_JOB_DEL] = { SAINA_A_JOB, DO | ADMIN, JOB_WHICH, job_del },
 	[SAINA_CMD_JOB_GET] = { SAINA_A_JOB, DO | DUMP, JOB_WHICH, job_get },
-	[SAINA_CMD_WORKER_SET] = { SAINA_A_WORKER, DO | ADMIN, WORKER_WHICH | WORKER_FIELDS, worker_set },
+	[SAINA_CMD_WORKER_SET] = { SAINA_A_WORKER, DO | ADMIN, WORKER_WHICH | WORKER_FIELDS,
+				   worker_set },
 	[SAINA_CMD_WORKER_DEL] = { SAINA_A_WORKER, DO | ADMIN, WORKER_WHICH, worker_del },
 	[SAINA_CMD_WORKER_GET] = { SAINA_A_WORKER, DO | DUMP, WORKER_WHICH, worker_get },
 	[SAINA_CMD_PORT_GET] = { 0, DUMP, 0, port_get },
@@ -408,24 +418,27 @@ static int serve(struct request *rq)
 	int ret;
 
 	if (rq->nlh->nlmsg_type != SAINA_NLMSG_TYPE)
-		return saina_refuse(&rq->err, -EINVAL, 0, "netlink message type %u is not SAINA's (%u)",
+		return saina_refuse(&rq->err, -EINVAL, 0,
+				    "netlink message type %u is not SAINA's (%u)",
 				    rq->nlh->nlmsg_type, SAINA_NLMSG_TYPE);
 	if (g->version != SAINA_GENL_VERSION)
 		return saina_refuse(&rq->err, -EPROTO, 0,
-				    "version %u of the interface is not spoken here, only %u", g->version,
-				    SAINA_GENL_VERSION);
+				    "version %u of the interface is not spoken here, only %u",
+				    g->version, SAINA_GENL_VERSION);
 	if (g->cmd > SAINA_CMD_MAX || !commands[g->cmd].serve)
 		return saina_refuse(&rq->err, -EOPNOTSUPP, 0, "command %u is unknown", g->cmd);
 	if (!(commands[g->cmd].flags & (rq->dump ? DUMP : DO)))
 		return saina_refuse(&rq->err, -EOPNOTSUPP, 0,
-				    rq->dump ? "command %u cannot be dumped" : "command %u needs NLM_F_DUMP",
+				    rq->dump ? "command %u cannot be dumped"
+					     : "command %u needs NLM_F_DUMP",
 				    g->cmd);
 	if (commands[g->cmd].flags & ADMIN && !rq->admin)
 		return saina_refuse(&rq->err, -EPERM, 0,
 				    "changing anything is for root%s%s: use sudo",
 				    rq->a->ctl.has_admin_gid ? " and the group " : "",
 				    rq->a->ctl.has_admin_gid ? rq->a->cfg.admin_group : "");
-	ret = decode_request(rq->nlh, commands[g->cmd].top, commands[g->cmd].allowed, &rq->d, &rq->err);
+	ret = decode_request(rq->nlh, commands[g->cmd].top, commands[g->cmd].allowed, &rq->d,
+			     &rq->err);
 	if (ret)
 		return ret;
 	return commands[g->cmd].serve(rq);
@@ -452,7 +465,8 @@ static void put_extack(struct request *rq, struct nlmsghdr *nlh)
 	} else if (attr) {
 		mnl_attr_put_u32(nlh, NLMSGERR_ATTR_MISS_TYPE, attr);
 		if (rq->d.nest)
-			mnl_attr_put_u32(nlh, NLMSGERR_ATTR_MISS_NEST, offset_in(rq->nlh, rq->d.nest));
+			mnl_attr_put_u32(nlh, NLMSGERR_ATTR_MISS_NEST,
+					 offset_in(rq->nlh, rq->d.nest));
 	}
 }
 

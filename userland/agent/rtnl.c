@@ -64,7 +64,7 @@ static void link_kind(struct link *link, const struct nlattr *info)
 {
 	const struct nlattr *attr;
 
-	mnl_attr_for_each_nested(attr, info)
+	mnl_attr_for_each_nested (attr, info)
 		if (mnl_attr_get_type(attr) == IFLA_INFO_KIND)
 			snprintf(link->kind, sizeof(link->kind), "%.*s",
 				 (int)mnl_attr_get_payload_len(attr),
@@ -76,7 +76,7 @@ static void link_xdp(struct link *link, const struct nlattr *xdp)
 	const struct nlattr *attr;
 
 	link->xdp = XDP_ATTACHED_NONE;
-	mnl_attr_for_each_nested(attr, xdp)
+	mnl_attr_for_each_nested (attr, xdp)
 		if (mnl_attr_get_type(attr) == IFLA_XDP_ATTACHED)
 			link->xdp = mnl_attr_get_u8(attr);
 }
@@ -104,7 +104,7 @@ static int link_message(const struct nlmsghdr *nlh, void *arg)
 		return MNL_CB_ERROR;
 	link->flags = ifi->ifi_flags;
 	link->master = 0;
-	mnl_attr_for_each(attr, nlh, sizeof(*ifi)) {
+	mnl_attr_for_each (attr, nlh, sizeof(*ifi)) {
 		switch (mnl_attr_get_type(attr)) {
 		case IFLA_IFNAME:
 			snprintf(link->name, sizeof(link->name), "%s", mnl_attr_get_str(attr));
@@ -191,7 +191,8 @@ int rtnl_init(struct agent *a)
 	r->nl = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (!r->nl)
 		return -errno;
-	r->source = (struct source){ .fd = mnl_socket_get_fd(r->nl), .ready = rtnl_ready, .arg = a };
+	r->source =
+		(struct source){ .fd = mnl_socket_get_fd(r->nl), .ready = rtnl_ready, .arg = a };
 	setsockopt(r->source.fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size));
 	/* listen first, then read: nothing falls in between */
 	if (mnl_socket_bind(r->nl, RTMGRP_LINK, MNL_SOCKET_AUTOPID)) {
@@ -246,7 +247,8 @@ void rtnl_driver(const char *ifname, char *driver, size_t size)
 		info.driver[0] = 0;
 	if (fd >= 0)
 		close(fd);
-	snprintf(driver, size, "%.*s", (int)sizeof(info.driver), info.driver[0] ? info.driver : "unknown");
+	snprintf(driver, size, "%.*s", (int)sizeof(info.driver),
+		 info.driver[0] ? info.driver : "unknown");
 }
 
 int rtnl_address(const char *ifname, struct in_addr *addr)
@@ -257,7 +259,8 @@ int rtnl_address(const char *ifname, struct in_addr *addr)
 	if (getifaddrs(&list))
 		return -errno;
 	for (i = list; i && ret; i = i->ifa_next) {
-		if (strcmp(i->ifa_name, ifname) || !i->ifa_addr || i->ifa_addr->sa_family != AF_INET)
+		if (strcmp(i->ifa_name, ifname) || !i->ifa_addr ||
+		    i->ifa_addr->sa_family != AF_INET)
 			continue;
 		*addr = ((struct sockaddr_in *)i->ifa_addr)->sin_addr;
 		ret = 0;

@@ -74,8 +74,8 @@ static int mount_bpffs(struct agent *a, const char *where)
 	log_info("bpffs: mounted one at %s", where);
 	snprintf(a->runtime.mounted, sizeof(a->runtime.mounted), "%s", where);
 	/* a later start has to know that the mount is ours to undo */
-	fd = open(runtime_path(a, "mounted", buf, sizeof(buf)), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
-		  0600);
+	fd = open(runtime_path(a, "mounted", buf, sizeof(buf)),
+		  O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0 || write(fd, where, strlen(where)) < 0)
 		log_warn("bpffs: %s: %s: it will not be unmounted by a later sainad", buf,
 			 strerror(errno));
@@ -139,16 +139,17 @@ int runtime_init(struct agent *a)
 		log_error("runtime_dir: cannot make %s: %s", a->cfg.runtime_dir, strerror(-ret));
 		return ret;
 	}
-	a->runtime.lock = open(runtime_path(a, "lock", buf, sizeof(buf)), O_RDWR | O_CREAT | O_CLOEXEC,
-			       0600);
+	a->runtime.lock =
+		open(runtime_path(a, "lock", buf, sizeof(buf)), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (a->runtime.lock < 0) {
 		ret = -errno;
 		log_error("runtime_dir: %s: %s", buf, strerror(errno));
 		return ret;
 	}
 	if (flock(a->runtime.lock, LOCK_EX | LOCK_NB)) {
-		log_error("another sainad runs in %s: stop it, or give this one a runtime_dir of its own",
-			  a->cfg.runtime_dir);
+		log_error(
+			"another sainad runs in %s: stop it, or give this one a runtime_dir of its own",
+			a->cfg.runtime_dir);
 		close(a->runtime.lock);
 		return -EBUSY;
 	}
@@ -176,7 +177,7 @@ void runtime_uninit(struct agent *a, bool keep)
 		}
 		unlink(runtime_path(a, "mounted", buf, sizeof(buf)));
 		unlink(runtime_path(a, "lock", buf, sizeof(buf)));
-		rmdir(a->cfg.runtime_dir);	/* only if it is empty */
+		rmdir(a->cfg.runtime_dir); /* only if it is empty */
 	}
 	close(a->runtime.lock);
 }

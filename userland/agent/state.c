@@ -39,7 +39,9 @@ static int put(FILE *f, const struct nlmsghdr *nlh)
 	static const char zero[NLMSG_ALIGNTO];
 	size_t pad = NLMSG_ALIGN(nlh->nlmsg_len) - nlh->nlmsg_len;
 
-	return fwrite(nlh, nlh->nlmsg_len, 1, f) == 1 && (!pad || fwrite(zero, pad, 1, f) == 1) ? 0 : -EIO;
+	return fwrite(nlh, nlh->nlmsg_len, 1, f) == 1 && (!pad || fwrite(zero, pad, 1, f) == 1)
+		       ? 0
+		       : -EIO;
 }
 
 static int put_limits(FILE *f, struct agent *a)
@@ -156,8 +158,8 @@ void state_remove(struct agent *a)
 
 struct restore {
 	struct agent *a;
-	bool data_path;		/* it is still there, with all its rounds */
-	bool any;		/* job holds one */
+	bool data_path; /* it is still there, with all its rounds */
+	bool any;	/* job holds one */
 	struct saina_job job;
 	struct state_worker worker[SAINA_WORKERS_MAX];
 	int jobs, workers;
@@ -184,7 +186,7 @@ static int restore_job(struct restore *r)
 	ret = saina_core_job_restore(r->a->jobs.core, &r->job, &job, &err);
 	if (ret) {
 		log_error("job %s: cannot be taken over: %s", r->job.name, err.text);
-		return 0;	/* the others can */
+		return 0; /* the others can */
 	}
 	r->jobs++;
 	for (w = 0; w < job->workers; w++) {
@@ -196,7 +198,7 @@ static int restore_job(struct restore *r)
 			.nonce = r->worker[w].nonce,
 			.first_round = r->worker[w].first_round,
 			.formed = r->worker[w].formed,
-			.heard = loop_now(),	/* nobody dies of our absence */
+			.heard = loop_now(), /* nobody dies of our absence */
 		};
 		r->workers += jobs_alive(job, w);
 	}
@@ -280,7 +282,8 @@ static int read_worker(struct restore *r, const struct nlmsghdr *nlh)
 
 static int read_worker_rest(struct restore *r, const struct nlmsghdr *nlh)
 {
-	const struct state_worker *sw = mnl_nlmsg_get_payload_offset(nlh, sizeof(struct genlmsghdr));
+	const struct state_worker *sw =
+		mnl_nlmsg_get_payload_offset(nlh, sizeof(struct genlmsghdr));
 
 	if (nlh->nlmsg_len != NLMSG_HDRLEN + sizeof(struct genlmsghdr) + sizeof(*sw) ||
 	    sw->worker >= SAINA_WORKERS_MAX)
@@ -368,7 +371,8 @@ static void remove_strangers(struct agent *a)
 		if (saina_core_job_find(a->jobs.core, 1, id, NULL, NULL) ||
 		    saina_dp_job_get(a->dp, id, &conf))
 			continue;
-		log_warn("job %d is in the data path, but nothing is known about it: it is removed", id);
+		log_warn("job %d is in the data path, but nothing is known about it: it is removed",
+			 id);
 		saina_dp_job_remove(a->dp, id);
 	}
 }
@@ -413,12 +417,14 @@ int state_restore(struct agent *a)
 	r->data_path = saina_dp_taken_over(a->dp);
 	ret = read_all(r, buf, len);
 	if (ret)
-		log_error("state: %s makes no sense: what it says beyond %d jobs is lost", path, r->jobs);
+		log_error("state: %s makes no sense: what it says beyond %d jobs is lost", path,
+			  r->jobs);
 	else if (r->data_path)
 		log_info("took over %d jobs with %d live workers", r->jobs, r->workers);
 	else if (r->jobs)
-		log_warn("%d jobs are known from before, but the data path is gone: workers have to join again",
-			 r->jobs);
+		log_warn(
+			"%d jobs are known from before, but the data path is gone: workers have to join again",
+			r->jobs);
 	free(r);
 	free(buf);
 out:
