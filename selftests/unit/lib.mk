@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # libsaina.  lib_agg.c is a stand-in for the aggregator, on a loopback address.
-LIB_TESTS := lib_job_test
+LIB_TESTS := lib_quant_test lib_check_test lib_job_test lib_admit_test
 
 $(addprefix $(B)/selftests/,$(LIB_TESTS)): $(B)/selftests/%: $(B)/obj/selftests/unit/%.o \
 		$(call objs,selftests/unit/lib_agg.c userland/examples/verify.c) $(B)/libsaina.a

@@ -29,6 +29,7 @@ struct slot {
 struct peer {
 	bool bound, active, started;
 	bool hold;
+	bool forgotten;		/* may join again though alive */
 	uint16_t session;
 	uint64_t nonce;
 	uint32_t first;
@@ -387,7 +388,7 @@ static void join(struct agg *a, const struct sockaddr_in *from, struct saina_hdr
 		return;
 	}
 	p = &a->w[id];
-	if (p->bound && p->active && p->nonce != j->nonce) {
+	if (p->bound && p->active && !p->forgotten && p->nonce != j->nonce) {
 		refuse(a, from, j->nonce, SAINA_REFUSE_TAKEN, "that worker is alive already");
 		return;
 	}
@@ -395,6 +396,7 @@ static void join(struct agg *a, const struct sockaddr_in *from, struct saina_hdr
 		p->nonce = j->nonce;
 		p->session = ++a->sessions;
 		p->bound = p->active = true;
+		p->forgotten = false;
 		p->addr = *from;
 		p->first = a->next_round;
 	}
@@ -590,7 +592,7 @@ void agg_kill(struct agg *a, int worker)
 
 void agg_forget(struct agg *a, int worker)
 {
-	LOCKED(a, (a->w[worker].session += 1000, a->w[worker].active = false,
+	LOCKED(a, (a->w[worker].session += 1000, a->w[worker].forgotten = true,
 		   a->w[worker].nonce = 0));
 }
 

@@ -43,6 +43,7 @@ struct job {
 	unsigned int buckets;
 	int straggler;			/* this worker naps before each round */
 	unsigned int nap_ms;
+	unsigned int think_ms;		/* all of them do */
 	int leaver;			/* this one leaves after a round; -1 */
 	float scale;			/* float32: not verified, just compared, if not 0 */
 };
@@ -145,6 +146,8 @@ static void *work(void *arg)
 	for (uint32_t r = info.round; r < j->rounds; r++) {
 		if (w->id == j->straggler)
 			nap(j->nap_ms);
+		if (j->think_ms)
+			nap(j->think_ms);
 		w->ret = one_round(w, s, &v, r, buf, info.payload);
 		if (w->ret) {
 			snprintf(w->text, sizeof(w->text), "round %u: %s", r,
@@ -270,10 +273,10 @@ static void test_loss_fastest(void **state)
 {
 	struct worker w[4];
 
-	simple((struct agg_conf){ .job = 5, .workers = 4, .payload = 128, .pool = 32, .ring = 8, .k = 2,
+	simple((struct agg_conf){ .job = 5, .workers = 4, .payload = 128, .pool = 32, .ring = 64, .k = 2,
 		.elements = 6000, .exponent = 18, .fast = true, .seed = 5, .loss = 0.1,
 		.reorder = 0.2 },
-	       (struct job){ .type = SAINA_FLOAT32, .rounds = 20, NONE }, w);
+	       (struct job){ .type = SAINA_FLOAT32, .rounds = 20, .think_ms = 4, NONE }, w);
 	assert_true(w[0].late + w[1].late + w[2].late + w[3].late > 0);
 }
 
@@ -314,9 +317,9 @@ static void test_saturation(void **state)
 {
 	struct worker w[3];
 
-	simple((struct agg_conf){ .job = 9, .workers = 3, .payload = 256, .pool = 16, .ring = 8, .k = 2,
+	simple((struct agg_conf){ .job = 9, .workers = 3, .payload = 256, .pool = 16, .ring = 64, .k = 2,
 		.elements = 5000, .exponent = 40, .fast = true, .seed = 9, .loss = 0.05 },
-	       (struct job){ .type = SAINA_FLOAT32, .rounds = 20, .scale = 1e3f, NONE }, w);
+	       (struct job){ .type = SAINA_FLOAT32, .rounds = 20, .scale = 1e3f, .think_ms = 4, NONE }, w);
 	assert_true(w[0].saturated + w[1].saturated + w[2].saturated > 0);
 }
 

@@ -28,7 +28,8 @@
 #define WINDOW_MIN	16
 #define WINDOW_GROW	8	/* results it takes to widen the window by one */
 #define STALL_NS	(40 * MSEC)
-#define STALL_BUDGET	8	/* segments sent again at a time while nothing moves */
+#define STALL_PROBES	2	/* segments sent again at a time while a round waits to begin */
+#define STALL_BUDGET	8	/* ... and when it has come to a stop */
 #define FETCH_BUDGET	64
 #define GATE_NS		(1000 * MSEC)
 
@@ -135,18 +136,11 @@ static void send_again(struct saina *s, uint32_t i, uint64_t now)
 	stamp(s, g, now);
 }
 
-static uint32_t flight_end(const struct saina *s)
-{
-	uint64_t end = (uint64_t)s->first_open + s->pool;
-
-	return end < s->assigned ? end : s->assigned;
-}
-
 /* Nothing moves: a few, going round the segments in flight. */
 static void send_some(struct saina *s, uint64_t now)
 {
-	uint32_t end = flight_end(s), n = end - s->first_open, i = s->stall_cursor;
-	unsigned int budget = STALL_BUDGET;
+	uint32_t end = s->sent_end, n = end - s->first_open, i = s->stall_cursor;
+	unsigned int budget = s->saw_result ? STALL_BUDGET : STALL_PROBES;
 
 	for (uint32_t k = 0; k < n && budget; k++, i++) {
 		if (i < s->first_open || i >= end)
@@ -172,7 +166,7 @@ static bool stalled(const struct saina *s, uint64_t now)
 
 static void retransmit(struct saina *s, uint64_t now)
 {
-	uint32_t end = flight_end(s);
+	uint32_t end = s->sent_end;
 	uint64_t due = NEVER;
 
 	if (!s->inflight || now < s->due_ns)
@@ -222,8 +216,6 @@ static void send_new(struct saina *s, uint64_t now)
 	for (uint32_t i = s->first_open; i < s->assigned && s->inflight < s->window; i++) {
 		struct saina_seg *g = &s->seg[i];
 
-		if (i >= s->pool && !over(&s->seg[i - s->pool]))
-			break;
 		if (g->state != SEG_QUEUED)
 			continue;
 		if (decided(s) || s->broken) {
@@ -234,6 +226,8 @@ static void send_new(struct saina *s, uint64_t now)
 			put_pull(s, s->round - 1, i, false);
 		} else if (!gate) {
 			continue;
+		} else if (i >= s->pool && !over(&s->seg[i - s->pool])) {
+			break;		/* the slot is taken */
 		} else {
 			g->state = SEG_SENT;
 			put_grad(s, i, false);
@@ -241,6 +235,8 @@ static void send_new(struct saina *s, uint64_t now)
 		g->tries = 0;
 		stamp(s, g, now);
 		s->inflight++;
+		if (i >= s->sent_end)
+			s->sent_end = i + 1;
 	}
 }
 
@@ -320,8 +316,6 @@ uint64_t saina_flow_run(struct saina *s, uint64_t now)
 /* Something of this round has come. */
 static void progress(struct saina *s, uint64_t now, bool first)
 {
-	uint32_t end;
-
 	s->progress_ns = now;
 	if (s->stall_tries)
 		s->due_ns = 0;		/* look at all of them again */
@@ -332,8 +326,7 @@ static void progress(struct saina *s, uint64_t now, bool first)
 	 * that is in flight begin anew.
 	 */
 	s->due_ns = NEVER;
-	end = flight_end(s);
-	for (uint32_t i = s->first_open; i < end; i++) {
+	for (uint32_t i = s->first_open; i < s->sent_end; i++) {
 		if (!in_flight(&s->seg[i]))
 			continue;
 		s->seg[i].due_ns = now + s->rto.rto;
@@ -465,7 +458,7 @@ void saina_flow_next(struct saina *s, uint32_t next)
 	 * told us so: those not here are lost, so ask for them now.
 	 */
 	s->due_ns = 0;
-	for (uint32_t i = s->first_open; i < flight_end(s); i++)
+	for (uint32_t i = s->first_open; i < s->sent_end; i++)
 		s->seg[i].due_ns = 0;
 }
 

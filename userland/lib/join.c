@@ -297,8 +297,12 @@ static void welcome(struct saina *s, const struct saina_hdr *h, const struct sai
 				   s->job);
 			return;
 		}
-		if (!s->segments && !adopt(s, h, w))
+		s->session = le16toh(h->session);
+		s->worker = h->worker;
+		if (!s->segments && !adopt(s, h, w)) {
+			send_short(s, SAINA_MSG_LEAVE);
 			return;
+		}
 		break;
 	case PHASE_REJOINING:
 		if (!unchanged(s, h, w)) {

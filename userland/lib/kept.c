@@ -72,12 +72,15 @@ void saina_kept_put(struct saina *s, const struct saina_hdr *h, const void *sums
 	s->stats.results_bytes += s->msglen;
 }
 
-/* Are all segments of a round there, going by the size of the last one? */
+/* Are all segments of a round there, going by the size of the last one (or, in
+ * a worker's first round, of this one)?
+ */
 bool saina_kept_complete(struct saina *s, uint32_t round)
 {
 	struct saina_kept *k = saina_kept_get(s, round);
+	uint32_t size = s->last_assigned ? s->last_assigned : s->assigned;
 
-	return k && s->last_assigned && k->have >= s->last_assigned;
+	return k && size && k->have >= size;
 }
 
 void saina_kept_drop(struct saina *s, uint32_t below)

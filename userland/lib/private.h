@@ -177,7 +177,8 @@ struct saina {
 	uint32_t	round;
 	uint32_t	assigned;	/* segments given to all-reduces so far */
 	uint32_t	last_assigned;	/* of the round before */
-	uint32_t	first_open;	/* segments below are DONE */
+	uint32_t	first_open;	/* segments below are over */
+	uint32_t	sent_end;	/* segments from here on have not been sent */
 	uint32_t	inflight;
 	uint32_t	stale;		/* segments found STALE */
 	uint32_t	floor;		/* the data path began here: nothing below can be had */

@@ -178,7 +178,7 @@ void saina_round_reset(struct saina *s, uint32_t round)
 	}
 	if (s->assigned)
 		s->last_assigned = s->assigned;
-	s->assigned = s->first_open = s->inflight = s->stale = 0;
+	s->assigned = s->first_open = s->sent_end = s->inflight = s->stale = 0;
 	s->saw_result = false;
 	s->stall_tries = 0;
 	s->gated = false;

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * What a worker lets in.  A handle in the middle of a round is fed messages that
+ * are wrong in one way each, then millions that are mutated or random: none may
+ * crash it, and none that is refused may change anything but the count of bad ones.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <arpa/inet.h>
+#include <endian.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "private.h"
+
+#define SEGMENTS	8
+#define PAYLOAD		64
+#define MSGLEN		(48 + 4 * PAYLOAD)
+
+static uint64_t rng;
+
+static uint32_t draw(void)
+{
+	uint64_t z = (rng += 0x9e3779b97f4a7c15ull);
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+	return z ^ (z >> 31);
+}
+
+static float buffer[SEGMENTS * PAYLOAD];
+
+static void quiet(void *arg, const char *line)
+{
+}
+
+/* A worker 3 of job 7 in round 5, all of it in flight, without a network. */
+static struct saina *handle(void)
+{
+	struct saina *s = calloc(1, sizeof(*s));
+	struct saina_req *r = calloc(1, sizeof(*r));
+
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->cond, NULL);
+	s->ucast = s->mcast = s->wake = -1;
+	s->quant = saina_quant_best();
+	s->opts.log = quiet;
+	s->job = 7;
+	s->session = 99;
+	s->worker = 3;
+	s->workers = 8;
+	s->elem = SAINA_ELEM_INT32;
+	s->elements = SEGMENTS * PAYLOAD;
+	s->segments = SEGMENTS;
+	s->payload = PAYLOAD;
+	s->pool = 8;
+	s->ring = 4;
+	s->msglen = MSGLEN;
+	s->heartbeat_ms = 100;
+	s->exponent0 = 20;
+	s->limit = 1 << 27;
+	s->window = s->window_max = 8;
+	s->join.body.nonce = htole64(0x1234567890ull);
+	s->join.again = true;
+	inet_pton(AF_INET, "192.0.2.1", &s->ctrl.sin_addr);
+	s->ctrl.sin_family = AF_INET;
+	s->data = s->ctrl;
+	s->ctrl.sin_port = htons(SAINA_PORT_CTRL);
+	s->data.sin_port = htons(SAINA_PORT_DATA);
+	s->seg = calloc(SEGMENTS, sizeof(*s->seg));
+	s->kept = calloc(s->ring, sizeof(*s->kept));
+	s->residual = calloc(SEGMENTS * PAYLOAD, 4);
+	saina_rto_init(&s->rto, 4 * MSEC, 60 * MSEC);
+	s->phase = PHASE_RUNNING;
+	s->round = 5;
+	s->known_next = 5;
+	s->assigned = SEGMENTS;
+	s->inflight = SEGMENTS;
+	s->shortest_ns = NEVER;
+	r->s = s;
+	r->buf = buffer;
+	r->n = SEGMENTS * PAYLOAD;
+	r->type = SAINA_FLOAT32;
+	r->segments = SEGMENTS;
+	r->taken = true;
+	s->reqs = r;
+	for (int i = 0; i < SEGMENTS; i++)
+		s->seg[i] = (struct saina_seg){ .req = r, .state = SEG_SENT, .was_sent = 1,
+						.tries = 1, .exponent = 20, .exp_round = 5 };
+	return s;
+}
+
+static void handle_free(struct saina *s)
+{
+	saina_kept_free(s);
+	free(s->reqs);
+	free(s->seg);
+	free(s->residual);
+	free(s);
+}
+
+union message {
+	uint8_t b[sizeof(struct saina_hdr) + 4 * SAINA_ELEMS_MAX];
+	struct saina_hdr h;
+};
+
+static size_t good(union message *m, int type)
+{
+	memset(m, 0, sizeof(*m));
+	m->h.version = SAINA_PROTO_VERSION;
+	m->h.type = type;
+	m->h.job = htole16(7);
+	m->h.session = htole16(99);
+	m->h.worker = 3;
+	m->h.round = htole32(5);
+	m->h.segment = htole32(2);
+	switch (type) {
+	case SAINA_MSG_RESULT:
+		m->h.elem = SAINA_ELEM_INT32;
+		m->h.worker = SAINA_WORKER_ANY;
+		m->h.session = 0;
+		m->h.count = htole16(PAYLOAD);
+		m->h.exponent = 20;
+		m->h.contributors = 3;
+		m->h.mask = htole64(0x0b);
+		m->h.k = 3;
+		return MSGLEN;
+	case SAINA_MSG_WELCOME: {
+		struct saina_welcome *w = (void *)(m->b + 48);
+
+		*w = (struct saina_welcome){
+			.nonce = htole64(0x1234567890ull), .elements = htole64(SEGMENTS * PAYLOAD),
+			.segments = htole32(SEGMENTS), .payload = htole16(PAYLOAD),
+			.pool = htole16(8), .ring = htole16(4), .workers = 8,
+			.state = SAINA_JOB_RUNNING, .round = htole32(5),
+			.group = htole32(SAINA_GROUP_BASE + 7), .heartbeat_ms = htole16(100),
+			.dead_ms = htole16(1000), .exponent = 20, .elem = SAINA_ELEM_INT32,
+		};
+		return 48 + sizeof(*w);
+	}
+	case SAINA_MSG_REFUSE: {
+		struct saina_refuse *r = (void *)(m->b + 48);
+
+		r->reason = htole32(SAINA_REFUSE_NO_JOB);
+		strcpy(r->text, "no such job");
+		return 48 + sizeof(*r);
+	}
+	case SAINA_MSG_STATUS: {
+		struct saina_status *t = (void *)(m->b + 48);
+
+		t->state = SAINA_JOB_RUNNING;
+		t->round = htole32(6);
+		return 48 + sizeof(*t);
+	}
+	}
+	return 48;
+}
+
+/* Everything that a message could change, but for the count of bad ones. */
+struct snapshot {
+	struct saina s;
+	struct saina_seg seg[SEGMENTS];
+	struct saina_req req;
+	float buffer[SEGMENTS * PAYLOAD];
+	uint32_t residual[SEGMENTS * PAYLOAD];
+};
+
+static void take(struct snapshot *n, const struct saina *s)
+{
+	memset(n, 0, sizeof(*n));
+	memcpy(&n->s, s, sizeof(*s));
+	n->s.stats.bad_messages = 0;
+	memcpy(n->seg, s->seg, sizeof(n->seg));
+	memcpy(&n->req, s->reqs, sizeof(n->req));
+	memcpy(n->buffer, buffer, sizeof(buffer));
+	memcpy(n->residual, s->residual, sizeof(n->residual));
+}
+
+static void refused(struct saina *s, const struct sockaddr_in *from, const void *m, size_t len)
+{
+	static struct snapshot before, after;
+	uint64_t bad = s->stats.bad_messages;
+
+	take(&before, s);
+	saina_recv_message(s, from, m, len, saina_now());
+	take(&after, s);
+	assert_memory_equal(&before, &after, sizeof(before));
+	assert_int_equal(s->stats.bad_messages, bad + 1);
+}
+
+#define REFUSED(type, change) do {			\
+	union message m;				\
+	size_t len = good(&m, SAINA_MSG_##type);	\
+	struct sockaddr_in from = s->ctrl;		\
+	struct saina_welcome *w = (void *)(m.b + 48);	\
+	struct saina_refuse *r = (void *)(m.b + 48);	\
+	(void)w, (void)r;				\
+	assert_true(saina_check(s, &from, &m, len));	\
+	change;						\
+	refused(s, &from, &m, len);			\
+} while (0)
+
+static void test_refused(void **state)
+{
+	struct saina *s = handle();
+
+	REFUSED(RESULT, len = 0);
+	REFUSED(RESULT, len = 47);
+	REFUSED(RESULT, len = 48);
+	REFUSED(RESULT, len--);
+	REFUSED(RESULT, len++);
+	REFUSED(RESULT, m.h.version = 0);
+	REFUSED(RESULT, m.h.version++);
+	REFUSED(RESULT, m.h.type = SAINA_MSG_GRAD);
+	REFUSED(RESULT, m.h.type = SAINA_MSG_PULL);
+	REFUSED(RESULT, m.h.type = SAINA_MSG_JOIN);
+	REFUSED(RESULT, m.h.type = 255);
+	REFUSED(RESULT, m.h.elem = SAINA_ELEM_FLOAT32);
+	REFUSED(RESULT, m.h.job = htole16(8));
+	REFUSED(RESULT, m.h.session = htole16(99));	/* to all, but with a session */
+	REFUSED(RESULT, m.h.worker = 3);		/* to us, but without */
+	REFUSED(RESULT, (m.h.worker = 2, m.h.session = htole16(99)));
+	REFUSED(RESULT, (m.h.worker = 3, m.h.session = htole16(98)));
+	REFUSED(RESULT, m.h.segment = htole32(SEGMENTS));
+	REFUSED(RESULT, m.h.segment = htole32(UINT32_MAX));
+	REFUSED(RESULT, m.h.round = htole32(UINT32_MAX));
+	REFUSED(RESULT, m.h.count = htole16(PAYLOAD - 1));
+	REFUSED(RESULT, (m.h.count = htole16(128), len = 48 + 4 * 128));
+	REFUSED(RESULT, m.h.contributors = 0);
+	REFUSED(RESULT, m.h.contributors = 4);
+	REFUSED(RESULT, (m.h.contributors = 0, m.h.mask = 0));
+	REFUSED(RESULT, m.h.mask = htole64(0x0f));
+	REFUSED(RESULT, m.h.exponent = 127);
+	REFUSED(RESULT, m.h.exponent = -128);
+	/* Says that we were late and shows our bit, and the other way round. */
+	REFUSED(RESULT, (m.h.worker = 3, m.h.session = htole16(99), m.h.flags = SAINA_F_LATE));
+	REFUSED(RESULT, (m.h.worker = 3, m.h.session = htole16(99), m.h.flags = SAINA_F_RESEND,
+			 m.h.mask = htole64(0x07)));
+	REFUSED(RESULT, from.sin_addr.s_addr ^= htonl(1));
+	REFUSED(RESULT, from.sin_port = htons(SAINA_PORT_RESULT));
+
+	REFUSED(STALE, len++);
+	REFUSED(STALE, m.h.worker = SAINA_WORKER_ANY);
+	REFUSED(STALE, m.h.session = 0);
+	REFUSED(STALE, m.h.segment = htole32(SEGMENTS));
+	REFUSED(PROBE_REPLY, m.h.session = 0);
+	REFUSED(PROBE_REPLY, len = 52);
+
+	REFUSED(STATUS, len--);
+	REFUSED(STATUS, m.h.session = htole16(1));
+	REFUSED(STATUS, m.h.worker = 2);
+	REFUSED(STATUS, from = s->data);		/* control comes from the agent */
+	REFUSED(REFUSE, from = s->data);
+	REFUSED(REFUSE, memset(r->text, 'x', sizeof(r->text)));
+	REFUSED(REFUSE, r->nonce = 1);
+	REFUSED(REFUSE, len--);
+	REFUSED(WELCOME, from = s->data);
+	REFUSED(WELCOME, w->nonce = 0);
+	REFUSED(WELCOME, w->segments = htole32(SEGMENTS + 1));
+	REFUSED(WELCOME, w->elements = 0);
+	REFUSED(WELCOME, w->payload = htole16(65));
+	REFUSED(WELCOME, w->pool = htole16(7));
+	REFUSED(WELCOME, w->pool = 0);
+	REFUSED(WELCOME, w->ring = htole16(1));
+	REFUSED(WELCOME, w->ring = htole16(3));
+	REFUSED(WELCOME, w->workers = 0);
+	REFUSED(WELCOME, w->workers = 65);
+	REFUSED(WELCOME, w->group = htole32(SAINA_GROUP_BASE + 8));
+	REFUSED(WELCOME, w->heartbeat_ms = 0);
+	REFUSED(WELCOME, w->exponent = 120);
+	REFUSED(WELCOME, m.h.worker = 64);
+	REFUSED(WELCOME, len--);
+	handle_free(s);
+}
+
+/* The good ones do what they should, once. */
+static void test_accepted(void **state)
+{
+	struct saina *s = handle();
+	union message m;
+	size_t len = good(&m, SAINA_MSG_RESULT);
+
+	for (int i = 0; i < PAYLOAD; i++)
+		((int32_t *)(m.b + 48))[i] = 3 << 20;
+	saina_recv_message(s, &s->data, &m, len, saina_now());
+	assert_int_equal(s->stats.bad_messages, 0);
+	assert_int_equal(s->stats.results, 1);
+	assert_int_equal(s->seg[2].state, SEG_DONE);
+	assert_int_equal(s->inflight, SEGMENTS - 1);
+	assert_true(buffer[2 * PAYLOAD] == 1.0f && buffer[3 * PAYLOAD - 1] == 1.0f);
+	((int32_t *)(m.b + 48))[0] = 0;
+	saina_recv_message(s, &s->data, &m, len, saina_now());
+	assert_int_equal(s->stats.duplicate_results, 1);
+	assert_true(buffer[2 * PAYLOAD] == 1.0f);
+
+	/* One of a later round is kept, one beyond the ring is news only. */
+	m.h.round = htole32(6);
+	saina_recv_message(s, &s->data, &m, len, saina_now());
+	assert_non_null(saina_kept_get(s, 6));
+	assert_int_equal(s->known_next, 7);
+	m.h.round = htole32(5 + 4);
+	saina_recv_message(s, &s->data, &m, len, saina_now());
+	assert_null(saina_kept_get(s, 9));
+	assert_int_equal(s->known_next, 10);
+	assert_int_equal(saina_decided(s), 1);
+	handle_free(s);
+}
+
+/* Invariants that no sequence of messages may break. */
+static void sane(const struct saina *s)
+{
+	uint32_t inflight = 0;
+
+	for (int i = 0; i < SEGMENTS; i++) {
+		assert_true(s->seg[i].state <= SEG_STALE);
+		inflight += s->seg[i].state == SEG_SENT || s->seg[i].state == SEG_PULLING ||
+			    s->seg[i].state == SEG_ASKING;
+	}
+	if (s->phase == PHASE_RUNNING)
+		assert_int_equal(s->inflight, inflight);
+	assert_true(s->reqs->done <= SEGMENTS);
+	assert_true(s->window >= 1 && s->window <= s->window_max);
+}
+
+static void test_fuzz(void **state)
+{
+	static const int types[] = { SAINA_MSG_RESULT, SAINA_MSG_STALE, SAINA_MSG_WELCOME,
+				     SAINA_MSG_REFUSE, SAINA_MSG_STATUS, SAINA_MSG_PROBE_REPLY };
+	struct saina *s = handle();
+	uint64_t bad = 0, fine = 0;
+
+	rng = 21;
+	print_message("seed 21\n");
+	for (int t = 0; t < 1000000; t++) {
+		union message m;
+		size_t len = good(&m, types[draw() % 6]);
+		struct sockaddr_in from = draw() % 8 ? s->ctrl : s->data;
+		unsigned int n = draw() % 4;
+		uint64_t before = s->stats.bad_messages;
+
+		if (draw() % 16 == 0) {
+			for (size_t i = 0; i < 256; i += 4)
+				*(uint32_t *)(m.b + i) = draw();
+			m.b[0] = SAINA_PROTO_VERSION;
+			len = draw() % 400;
+		}
+		for (; n; n--) {
+			unsigned int at = draw() % 16 ? draw() % 96 : draw() % MSGLEN;
+
+			if (draw() & 1)
+				m.b[at] ^= 1 << draw() % 8;
+			else
+				m.b[at] = draw();
+		}
+		if (draw() % 32 == 0)
+			len = draw() % 400;
+		if (!saina_check(s, &from, &m, len)) {
+			if (t % 64 == 0) {
+				refused(s, &from, &m, len);
+			} else {
+				saina_recv_message(s, &from, &m, len, saina_now());
+				assert_int_equal(s->stats.bad_messages, before + 1);
+			}
+			bad++;
+		} else {
+			saina_recv_message(s, &from, &m, len, saina_now());
+			fine++;
+		}
+		sane(s);
+		/* Some are refusals and the like that rightly end it. */
+		if (s->phase != PHASE_RUNNING || s->reqs->finished || t % 1000 == 0) {
+			handle_free(s);
+			s = handle();
+		}
+	}
+	handle_free(s);
+	assert_true(bad > 100000 && fine > 100000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_accepted),
+		cmocka_unit_test(test_fuzz),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
