@@ -53,7 +53,8 @@ check: deps
 	selftests/run
 
 bench-datapath: all
-	$(B)/bench-datapath $(BENCH_ARGS)
+	@mkdir -p result
+	$(B)/bench-datapath -o result/bench-datapath.json $(BENCH_ARGS)
 
 clean:
 	rm -rf $(B)
