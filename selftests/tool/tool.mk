@@ -13,8 +13,8 @@ $(B)/selftests/%: $(B)/obj/selftests/tool/%.o $(TOOL_DOUBLE)
 	$(CC) $(LDFLAGS) -o $@ $^ -lmnl -ljansson -lpthread
 
 # These include or compile the real sources once more, with sanitizers.
-$(B)/selftests/tool_decode_test: selftests/tool/tool_decode_test.c userland/ctl/ctl.c \
-		userland/ctl/obj.c userland/ctl/obj.h userland/ctl/ctl.h \
+$(B)/selftests/tool_decode_test: selftests/tool/tool_decode_test.c \
+		$(CTL_SRC) $(wildcard userland/ctl/*.h) \
 		selftests/tool/double.c selftests/tool/canned.c
 	@mkdir -p $(@D)
 	$(CC) $(filter-out -MMD -MP,$(SAINA_CFLAGS)) $(SANITIZE) -Iselftests -I. -o $@ \
@@ -24,7 +24,7 @@ $(B)/selftests/tool_decode_test: selftests/tool/tool_decode_test.c userland/ctl/
 $(B)/selftests/saina-sanitized: $(TOOL_SRC) $(wildcard tools/saina/*.h userland/ctl/*.[ch])
 	@mkdir -p $(@D)
 	$(CC) $(filter-out -MMD -MP,$(SAINA_CFLAGS)) $(SANITIZE) -o $@ $(TOOL_SRC) \
-		userland/ctl/ctl.c userland/ctl/obj.c -lmnl -ljansson -lconfig -lm
+		$(CTL_SRC) -lmnl -ljansson -lconfig -lm
 
 $(B)/selftests/tool_hostile_test: | $(B)/selftests/saina-sanitized
 

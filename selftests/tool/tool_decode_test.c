@@ -6,7 +6,20 @@
  *
  *   tool_decode_test [SEED [ROUNDS]]
  */
+#include <linux/ethtool_netlink.h>
+
+/* The kernel has no family of ours (without saina.ko), but it has others: the
+ * client, told another name, must find that, its groups, and understand its
+ * refusals. */
+#include "linux/saina.h"
+#undef SAINA_GENL_NAME
+#undef SAINA_MCGRP_EVENTS
+#define SAINA_GENL_NAME		"ethtool"
+#define SAINA_MCGRP_EVENTS	"monitor"
+
 #include "userland/ctl/obj.c"
+#include "userland/ctl/ack.c"
+#include "userland/ctl/open.c"
 #include "userland/ctl/ctl.c"
 
 #include "lib/rng.h"
@@ -417,6 +430,58 @@ static void transport(void)
 	saina_ctl_close(ctl);
 }
 
+static int hit(const struct nlmsghdr *nlh, void *arg)
+{
+	(*(int *)arg)++;
+	return 0;
+}
+
+static void real_kernel(void)
+{
+	struct saina_ctl *ctl;
+	struct nlmsghdr *req;
+	struct nlattr *nest;
+	const char *error;
+	int ret, n = 0;
+
+	ret = saina_ctl_open(&ctl, "kernel", &error);
+	if (!ret)
+		tap_ok(ctl->kernel && ctl->type > GENL_ID_CTRL && !strcmp(ctl->where, "kernel"),
+		       "a generic netlink family is found");
+	else
+		tap_ok(false, "a generic netlink family is found: %s", error);
+	if (ret)
+		return;
+	/* attribute 1 is a nest with a name in attribute 2, as in a job */
+	_Static_assert((int)ETHTOOL_A_LINKINFO_HEADER == SAINA_A_JOB &&
+		       (int)ETHTOOL_A_HEADER_DEV_NAME == SAINA_A_JOB_NAME, "the same numbers");
+	req = saina_ctl_msg(ctl, ETHTOOL_MSG_LINKINFO_GET, 0);
+	ret = saina_ctl_call(ctl, req, hit, &n);
+	/* the kernel says which attribute is missing, or (before 6.1) has a sentence */
+	tap_ok(ret == -EINVAL && !n && strstr(saina_ctl_error(ctl), "missing"),
+	       "an object is missing, says the kernel: %s, %s", saina_ctl_error(ctl),
+	       saina_ctl_error_attr(ctl) ?: "none");
+	req = saina_ctl_msg(ctl, ETHTOOL_MSG_LINKINFO_GET, 0);
+	nest = mnl_attr_nest_start(req, ETHTOOL_A_LINKINFO_HEADER);
+	mnl_attr_put_strz(req, ETHTOOL_A_HEADER_DEV_NAME, "a-name-that-is-too-long");
+	mnl_attr_nest_end(req, nest);
+	ret = saina_ctl_call(ctl, req, hit, &n);
+	tap_ok(ret < 0 && !n && saina_ctl_error_attr(ctl) &&
+		       !strcmp(saina_ctl_error_attr(ctl), "name"),
+	       "the kernel's sentence and attribute: %s, %s", saina_ctl_error(ctl),
+	       saina_ctl_error_attr(ctl) ?: "none");
+	req = saina_ctl_msg(ctl, ETHTOOL_MSG_STRSET_GET, 1);
+	nest = mnl_attr_nest_start(req, ETHTOOL_A_STRSET_HEADER);
+	mnl_attr_nest_end(req, nest);
+	ret = saina_ctl_call(ctl, req, hit, &n);
+	tap_ok(!ret && n, "a dump of the kernel: %d messages", n);
+	tap_ok(!saina_ctl_subscribe(ctl, SAINA_GROUP_F_EVENTS), "a group is joined");
+	ret = saina_ctl_subscribe(ctl, SAINA_GROUP_F_CONFIG);
+	tap_ok(ret == -EOPNOTSUPP,
+	       "a group that is not there: %s", saina_ctl_error(ctl));
+	saina_ctl_close(ctl);
+}
+
 int main(int argc, char **argv)
 {
 	__u64 seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 20260101;
@@ -429,6 +494,7 @@ int main(int argc, char **argv)
 	objects();
 	round_trip(&r);
 	transport();
+	real_kernel();
 	fuzz_decode(&r, rounds);
 	fuzz_transport(&r, rounds / 10);
 	return tap_done();

@@ -3,8 +3,9 @@
 # The control client: tables of the objects and the transport.  A static
 # archive; programs that use it also need -lmnl.
 
+CTL_SRC		= $(addprefix userland/ctl/,ctl.c ack.c open.c obj.c)
 CTL_LIBS	= $(B)/libsainactl.a -lmnl
 
-$(B)/libsainactl.a: $(call objs,userland/ctl/ctl.c userland/ctl/obj.c)
+$(B)/libsainactl.a: $(call objs,$(CTL_SRC))
 	rm -f $@
 	$(AR) rcs $@ $^

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Acknowledgements: why a request was refused, in words and by attribute.
+ */
+#include <errno.h>
+#include <string.h>
+#include <linux/netlink.h>
+
+#include "ctl/priv.h"
+
+/* The object (NULL: top level) and attribute at byte @offs of the request. */
+static const char *guilty(const struct nlmsghdr *req, __u32 offs)
+{
+	const struct saina_ctl_class *c = NULL;
+	const struct nlattr *a, *hit;
+
+	if (offs > req->nlmsg_len || req->nlmsg_len - offs < sizeof(*hit) || offs % NLMSG_ALIGNTO)
+		return NULL;
+	hit = (const void *)((const char *)req + offs);
+	mnl_attr_for_each(a, req, sizeof(struct genlmsghdr)) {
+		const char *end = (const char *)a + a->nla_len;
+
+		if (a == hit)
+			return NULL;	/* a whole object: says nothing */
+		if ((const char *)hit > (const char *)a && (const char *)hit < end)
+			c = saina_ctl_class_find(mnl_attr_get_type(a));
+	}
+	return c ? saina_ctl_attr_name(c, mnl_attr_get_type(hit)) : NULL;
+}
+
+/* The attribute that is missing: an object, or (@has_nest) a field of the one
+ * at byte @nest of the request. */
+static const char *missing(const struct nlmsghdr *req, __u32 type, bool has_nest, __u32 nest)
+{
+	const struct saina_ctl_class *c;
+
+	if (!has_nest) {
+		c = saina_ctl_class_find(type);
+		return c ? c->name : NULL;
+	}
+	if (nest > req->nlmsg_len || req->nlmsg_len - nest < sizeof(struct nlattr) ||
+	    nest % NLMSG_ALIGNTO)
+		return NULL;
+	c = saina_ctl_class_find(mnl_attr_get_type((const void *)((const char *)req + nest)));
+	return c ? saina_ctl_attr_name(c, type) : NULL;
+}
+
+/* Sentence and attribute of a refusal; @tlv points behind the fixed part. */
+static void ext_ack(struct saina_ctl *ctl, const struct nlmsghdr *req, const char *tlv,
+		    const char *end, int err)
+{
+	const struct nlattr *a = (const void *)tlv;
+	__u32 offs = 0, miss = 0, nest = 0;
+	bool has_miss = false, has_nest = false;
+	char text[256] = "";
+	int left = (int)(end - tlv);
+
+	for (; left > 0 && mnl_attr_ok(a, left);
+	     left -= MNL_ALIGN(a->nla_len), a = mnl_attr_next(a)) {
+		unsigned int len = mnl_attr_get_payload_len(a);
+
+		switch (mnl_attr_get_type(a)) {
+		case NLMSGERR_ATTR_MSG:
+			if (len >= sizeof(text))
+				len = sizeof(text) - 1;
+			memcpy(text, mnl_attr_get_payload(a), len);
+			text[len] = 0;
+			saina_ctl_clean(text);
+			break;
+		case NLMSGERR_ATTR_OFFS:
+			if (len == 4)
+				offs = mnl_attr_get_u32(a);
+			break;
+		case NLMSGERR_ATTR_MISS_TYPE:
+			has_miss = len == 4;
+			if (has_miss)
+				miss = mnl_attr_get_u32(a);
+			break;
+		case NLMSGERR_ATTR_MISS_NEST:
+			has_nest = len == 4;
+			if (has_nest)
+				nest = mnl_attr_get_u32(a);
+			break;
+		}
+	}
+	if (offs)
+		ctl->attr = guilty(req, offs);
+	else if (has_miss)
+		ctl->attr = missing(req, miss, has_nest, nest);
+	if (!text[0] && has_miss && ctl->attr)
+		saina_ctl_fail(ctl, err, "\"%s\" is missing", ctl->attr);
+	else if (!text[0])
+		saina_ctl_fail(ctl, err, err == -EPERM || err == -EACCES ? "%s (are you root?)" : "%s",
+		     strerror(-err));
+	else
+		saina_ctl_fail(ctl, err, "%s", text);
+}
+
+int saina_ctl_verdict(struct saina_ctl *ctl, const struct nlmsghdr *nlh,
+		      const struct nlmsghdr *req)
+{
+	const char *body = (const char *)nlh + NLMSG_HDRLEN;
+	const char *end = (const char *)nlh + nlh->nlmsg_len;
+	size_t fixed = nlh->nlmsg_type == NLMSG_ERROR ? sizeof(struct nlmsgerr) : sizeof(int);
+	int err;
+
+	if ((size_t)(end - body) < fixed) {
+		if (nlh->nlmsg_type == NLMSG_DONE)
+			return 0;
+		return saina_ctl_fail(ctl, -EBADMSG, "%s sent a malformed acknowledgement", ctl->where);
+	}
+	memcpy(&err, body, sizeof(err));
+	if (!err)
+		return 0;
+	if (err > 0 || err < -4095)
+		return saina_ctl_fail(ctl, -EBADMSG, "%s sent an error that is none (%d)", ctl->where, err);
+	/* Without NLM_F_CAPPED the request itself stands before the TLVs. */
+	if (nlh->nlmsg_type == NLMSG_ERROR && !(nlh->nlmsg_flags & NLM_F_CAPPED)) {
+		const struct nlmsgerr *e = (const void *)body;
+
+		if (e->msg.nlmsg_len >= sizeof(e->msg) &&
+		    e->msg.nlmsg_len - sizeof(e->msg) <= (size_t)(end - body) - fixed)
+			fixed += NLMSG_ALIGN(e->msg.nlmsg_len - sizeof(e->msg));
+	}
+	if (!(nlh->nlmsg_flags & NLM_F_ACK_TLVS) || (size_t)(end - body) < fixed)
+		fixed = end - body;
+	ext_ack(ctl, req, body + fixed, end, err);
+	return err;
+}

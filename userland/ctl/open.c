@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Finding the control plane: the kernel's, else the agent's.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <linux/netlink.h>
+
+#include "ctl/priv.h"
+
+static char open_error[512];
+
+static void groups_parse(struct saina_ctl *ctl, const struct nlattr *groups)
+{
+	const struct nlattr *g, *a;
+
+	mnl_attr_for_each_nested(g, groups) {
+		const char *name = NULL;
+		__u32 id = 0;
+
+		mnl_attr_for_each_nested(a, g) {
+			if (mnl_attr_get_type(a) == CTRL_ATTR_MCAST_GRP_NAME &&
+			    mnl_attr_validate(a, MNL_TYPE_NUL_STRING) >= 0)
+				name = mnl_attr_get_str(a);
+			if (mnl_attr_get_type(a) == CTRL_ATTR_MCAST_GRP_ID &&
+			    mnl_attr_validate(a, MNL_TYPE_U32) >= 0)
+				id = mnl_attr_get_u32(a);
+		}
+		if (name && !strcmp(name, SAINA_MCGRP_CONFIG))
+			ctl->group_config = id;
+		if (name && !strcmp(name, SAINA_MCGRP_EVENTS))
+			ctl->group_events = id;
+	}
+}
+
+static int family_cb(const struct nlmsghdr *nlh, void *arg)
+{
+	struct saina_ctl *ctl = arg;
+	const struct nlattr *a;
+
+	mnl_attr_for_each(a, nlh, sizeof(struct genlmsghdr)) {
+		if (mnl_attr_get_type(a) == CTRL_ATTR_FAMILY_ID &&
+		    mnl_attr_validate(a, MNL_TYPE_U16) >= 0)
+			ctl->type = mnl_attr_get_u16(a);
+		if (mnl_attr_get_type(a) == CTRL_ATTR_MCAST_GROUPS)
+			groups_parse(ctl, a);
+	}
+	return 0;
+}
+
+/* Returns 0, -ENOENT if the kernel has no such family, another errno. */
+static int open_kernel(struct saina_ctl *ctl)
+{
+	struct sockaddr_nl me = { .nl_family = AF_NETLINK };
+	struct genlmsghdr *g;
+	struct nlmsghdr *nlh;
+	int one = 1, ret;
+
+	ctl->kernel = true;
+	snprintf(ctl->where, sizeof(ctl->where), "kernel");
+	ctl->fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_GENERIC);
+	if (ctl->fd < 0)
+		return errno == EAFNOSUPPORT || errno == EPROTONOSUPPORT ? -ENOENT : -errno;
+	if (bind(ctl->fd, (void *)&me, sizeof(me))) {
+		ret = -errno;
+		goto err_close;
+	}
+	setsockopt(ctl->fd, SOL_NETLINK, NETLINK_EXT_ACK, &one, sizeof(one));
+	setsockopt(ctl->fd, SOL_NETLINK, NETLINK_CAP_ACK, &one, sizeof(one));
+
+	ctl->type = GENL_ID_CTRL;
+	nlh = saina_ctl_msg(ctl, CTRL_CMD_GETFAMILY, 0);
+	g = mnl_nlmsg_get_payload(nlh);
+	g->version = 1;
+	mnl_attr_put_strz(nlh, CTRL_ATTR_FAMILY_NAME, SAINA_GENL_NAME);
+	ret = saina_ctl_call(ctl, nlh, family_cb, ctl);
+	if (!ret && ctl->type == GENL_ID_CTRL)
+		ret = -ENOENT;
+	if (!ret)
+		return 0;
+err_close:
+	close(ctl->fd);
+	ctl->fd = -1;
+	return ret;
+}
+
+static int open_socket(struct saina_ctl *ctl, const char *path)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	int ret;
+
+	if (strlen(path) >= sizeof(sun.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(sun.sun_path, path);
+	ctl->kernel = false;
+	ctl->type = SAINA_NLMSG_TYPE;
+	snprintf(ctl->where, sizeof(ctl->where), "%s", path);
+	ctl->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (ctl->fd < 0)
+		return -errno;
+	while (connect(ctl->fd, (void *)&sun, sizeof(sun))) {
+		if (errno == EINTR)
+			continue;
+		ret = -errno;
+		close(ctl->fd);
+		ctl->fd = -1;
+		return ret;
+	}
+	return 0;
+}
+
+static void explain(int err, const char *path, bool chosen)
+{
+	const char *what;
+
+	switch (err) {
+	case -ENOENT:
+		what = "there is no such socket";
+		break;
+	case -ECONNREFUSED:
+		what = "nobody listens on it (sainad was killed?)";
+		break;
+	case -EACCES:
+	case -EPERM:
+		snprintf(open_error, sizeof(open_error),
+			 "not allowed to talk to the control plane at %s: run this as root", path);
+		return;
+	case -EPROTOTYPE:
+		what = "it is not a control socket of sainad";
+		break;
+	default:
+		what = strerror(-err);
+	}
+	if (chosen)
+		snprintf(open_error, sizeof(open_error),
+			 "no control plane at %s: %s; start sainad with that control socket, or name the right one (-s, SAINA_CONTROL)",
+			 path, what);
+	else
+		snprintf(open_error, sizeof(open_error),
+			 "no control plane: saina.ko is not loaded and at %s %s; start sainad, or name its control socket (-s, SAINA_CONTROL)",
+			 path, what);
+}
+
+int saina_ctl_open(struct saina_ctl **out, const char *path, const char **error)
+{
+	struct saina_ctl *ctl = calloc(1, sizeof(*ctl));
+	bool chosen = true;
+	int ret;
+
+	*out = NULL;
+	*error = open_error;
+	if (!ctl) {
+		snprintf(open_error, sizeof(open_error), "out of memory");
+		return -ENOMEM;
+	}
+	ctl->last = &ctl->first;
+	ctl->fd = -1;
+	if (!path || !*path)
+		path = getenv("SAINA_CONTROL");
+	if (!path || !*path)
+		path = getenv("SAINA_CTL_SOCKET");
+	if (path && !strcmp(path, "kernel")) {
+		ret = open_kernel(ctl);
+		if (ret)
+			snprintf(open_error, sizeof(open_error),
+				 "no control plane in the kernel: %s; load saina.ko (insmod), or use sainad's socket",
+				 ret == -ENOENT ? "saina.ko is not loaded" : strerror(-ret));
+		goto done;
+	}
+	if (!path || !*path) {
+		chosen = false;
+		ret = open_kernel(ctl);
+		if (!ret)
+			goto done;
+		path = SAINA_CTL_SOCKET;
+	}
+	ret = open_socket(ctl, path);
+	if (ret)
+		explain(ret, path, chosen);
+done:
+	if (ret) {
+		free(ctl);
+		return ret;
+	}
+	ctl->error[0] = 0;
+	*error = NULL;
+	*out = ctl;
+	return 0;
+}

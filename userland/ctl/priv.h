@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the files of the control client share. */
+#ifndef SAINA_CTL_PRIV_H
+#define SAINA_CTL_PRIV_H
+
+#include <stdbool.h>
+#include "ctl/ctl.h"
+#include "ctl/obj.h"
+
+#define REQUEST_MAX	8192
+#define REPLY_MAX	(256 * 1024)
+
+#ifndef SOL_NETLINK
+#define SOL_NETLINK 270
+#endif
+
+struct note {
+	struct note *next;
+	struct nlmsghdr nlh;	/* and what follows it */
+};
+
+struct saina_ctl {
+	int fd;
+	bool kernel;
+	__u16 type;		/* of our messages */
+	__u32 group_config;	/* multicast groups of the family, kernel only */
+	__u32 group_events;
+	__u32 seq;
+	char where[108];
+	char error[512];
+	const char *attr;	/* guilty attribute of the last refusal, or NULL */
+	struct note *first, **last;
+	unsigned int queued;
+	bool lost;		/* notifications had to be dropped */
+	char request[REQUEST_MAX] __attribute__((aligned(8)));
+	char reply[REPLY_MAX] __attribute__((aligned(8)));
+};
+
+/* Keeps the sentence for saina_ctl_error() and returns @err. */
+int saina_ctl_fail(struct saina_ctl *ctl, int err, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* Reads an NLMSG_ERROR or NLMSG_DONE in answer to @req: returns its errno (and
+ * keeps its sentence and attribute), 0 for a plain "done". */
+int saina_ctl_verdict(struct saina_ctl *ctl, const struct nlmsghdr *nlh,
+		      const struct nlmsghdr *req);
+
+#endif /* SAINA_CTL_PRIV_H */
