@@ -161,24 +161,40 @@ static void bad_replay(struct bad *b)
 	b->h->round -= rng_below(b->r, 40);
 }
 
-static void bad_window(struct bad *b)	/* any segment, the next round: whatever the window */
+/*
+ * What follows is said by admitted workers, so it may open slots; then nobody
+ * else's next packet fits there and the job may stall for good (never: get a
+ * sum wrong).  So only now and then, and else where a slot is open already.
+ */
+static const struct saina_slot_meta *slot_of(const struct bad *b, uint32_t segment)
 {
-	b->h->segment = rng_below(b->r, b->j->conf.segments);
-	b->h->round = b->w->rig->o.job[b->j->conf.job].rt.next_round - !rng_chance(b->r, 50);
+	const struct saina_job_conf *c = &b->j->conf;
+
+	return &b->w->rig->o.job[c->job].hot[segment & (c->pool - 1)].meta;
+}
+
+static void bad_window(struct bad *b)	/* any segment, or the next round: whatever the window */
+{
+	uint32_t segment = rng_below(b->r, b->j->conf.segments);
+	uint32_t next = b->w->rig->o.job[b->j->conf.job].rt.next_round;
+
+	if (rng_chance(b->r, 50))
+		b->h->round = next;
+	else if (slot_of(b, segment)->state == SAINA_SLOT_OPEN || rng_chance(b->r, 20))
+		b->h->segment = segment;
 }
 
 static void bad_exponent(struct bad *b)
 {
-	const struct oracle_job *oj = &b->w->rig->o.job[b->j->conf.job];
-	uint32_t seg = b->h->segment % b->j->conf.segments;
-	const struct saina_slot_meta *m = &oj->hot[seg & (b->j->conf.pool - 1)].meta;
+	const struct saina_slot_meta *m = slot_of(b, b->h->segment % b->j->conf.segments);
 
-	/* Not where it could open a slot: everybody else would be refused there. */
 	if (m->state == SAINA_SLOT_OPEN) {
 		b->h->segment = m->segment;
 		b->h->round = m->round;
-		b->h->exponent += rng_range(b->r, 1, 255);
 	}
+	b->h->exponent = world_exponent(b->h->round, b->h->segment);
+	if (m->state == SAINA_SLOT_OPEN || rng_chance(b->r, 5))
+		b->h->exponent += rng_range(b->r, 1, 255);
 }
 
 static void bad_fragment(struct bad *b)

@@ -76,7 +76,7 @@ static struct {
 	char what[256];
 	uint64_t seed, at;		/* of the episode, packet in it */
 	uint64_t counter[SAINA_C_N];	/* over all episodes */
-	uint64_t results, contributions, swaps, stuck;
+	uint64_t results, contributions, swaps, stuck, decisions;
 	uint64_t sized[6];		/* results of each payload size */
 	unsigned int jobs;
 } t;
@@ -237,6 +237,7 @@ static bool audit(void)
 			if (sizes[n] == j->conf.payload)
 				t.sized[n] += j->ledger.results;
 		t.contributions += j->ledger.contributions;
+		t.decisions += j->recompute.decisions;
 		t.swaps += rt.policy_swaps;
 		t.jobs++;
 	}
@@ -376,9 +377,11 @@ int main(int argc, char **argv)
 		       (unsigned long long)t.sized[0], (unsigned long long)t.sized[1],
 		       (unsigned long long)t.sized[2], (unsigned long long)t.sized[3],
 		       (unsigned long long)t.sized[4], (unsigned long long)t.sized[5]);
-		tap_ok(t.results > opt.packets / 1000 && t.swaps > opt.packets / 20000,
-		       "the traces got somewhere: %llu results, %llu policies",
-		       (unsigned long long)t.results, (unsigned long long)t.swaps);
+		tap_ok(t.results > opt.packets / 1000 && t.swaps > opt.packets / 20000 &&
+		       t.decisions > opt.packets / 1000,
+		       "the traces got somewhere: %llu results, %llu policies, %llu SFCD decisions",
+		       (unsigned long long)t.results, (unsigned long long)t.swaps,
+		       (unsigned long long)t.decisions);
 	}
 	rig_close(&t.rig);
 	return tap_done();

@@ -167,6 +167,8 @@ int world_job_new(struct world *w, unsigned int i, unsigned int number, unsigned
 		return err;
 	j->present = true;
 	ledger_init(&j->ledger, payload, c->segments, j->first_round, world_value, j);
+	recompute_init(&j->recompute, payload, c->segments);
+	recompute_policy(&j->recompute, &c->policy);
 	for (unsigned int n = 0; n < j->workers; n++)
 		worker_begin(w, j, n);
 	return 0;
@@ -175,6 +177,7 @@ int world_job_new(struct world *w, unsigned int i, unsigned int number, unsigned
 int world_job_del(struct world *w, unsigned int i)
 {
 	ledger_exit(&w->job[i].ledger);
+	recompute_exit(&w->job[i].recompute);
 	w->job[i].present = false;
 	return rig_job_remove(w->rig, w->job[i].conf.job);
 }
@@ -363,6 +366,12 @@ bool world_answer(struct world *w)
 			 j->ledger.error);
 		return false;
 	}
+	if (h.type == SAINA_MSG_RESULT && h.worker == 0xff &&
+	    !recompute_result(&j->recompute, &h, frame + FRAME_PAYLOAD, rt_of(j))) {
+		snprintf(w->error, sizeof(w->error), "SFCD of job %u: %s", h.job,
+			 j->recompute.error);
+		return false;
+	}
 	for (unsigned int i = 0; i < j->workers; i++)
 		if (to >> i & 1)
 			hear(w, j, i, &h);
@@ -372,7 +381,7 @@ bool world_answer(struct world *w)
 /* A change is in force either at once, or the way the agent does it. */
 static int publish(struct world *w, struct sim_job *j)
 {
-	if (rng_chance(&w->rng, 20))
+	if (rng_chance(&w->rng, 6))
 		return rig_job(w->rig, &j->conf, 0);
 	return rig_job_poke(w->rig, &j->conf);
 }
@@ -408,6 +417,7 @@ int world_happens(struct world *w)
 		break;
 	case 4 ... 6:
 		new_policy(w, j);
+		recompute_policy(&j->recompute, &j->conf.policy);
 		break;
 	case 7:
 		if (w->paused)
@@ -447,6 +457,7 @@ int world_unstick(struct world *w)
 			continue;
 		w->stuck++;
 		ledger_exit(&j->ledger);
+		recompute_exit(&j->recompute);
 		oracle_job_remove(&w->rig->o, number);
 		err = world_job_new(w, i, number, payload);
 		if (err)

@@ -10,6 +10,7 @@
 
 #include "lib/rng.h"
 #include "oracle/ledger.h"
+#include "oracle/recompute.h"
 #include "rig.h"
 
 #define WORLD_SEGMENTS	256	/* most of a job here */
@@ -45,6 +46,7 @@ struct sim_job {
 	uint32_t first_round;
 	struct sim_worker worker[SAINA_WORKERS_MAX];
 	struct ledger ledger;
+	struct recompute recompute;
 	int liar;			/* worker that says two things, -1 */
 	bool steady;			/* values change every eighth round only */
 	uint64_t value_seed;

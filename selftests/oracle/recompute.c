@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "recompute.h"
+
+void recompute_init(struct recompute *c, uint32_t payload, uint32_t segments)
+{
+	memset(c, 0, sizeof(*c));
+	c->payload = payload;
+	c->segments = segments;
+	c->round = ~0u;
+	c->negative = calloc(segments, payload);
+	c->stride = calloc(segments, sizeof(*c->stride));
+	if (!c->negative || !c->stride)
+		abort();
+}
+
+void recompute_exit(struct recompute *c)
+{
+	free(c->negative);
+	free(c->stride);
+	memset(c, 0, sizeof(*c));
+}
+
+void recompute_policy(struct recompute *c, const struct saina_policy *p)
+{
+	c->policy[p->seq % RECOMPUTE_POLICIES] = *p;
+}
+
+static void segment_done(struct recompute *c, const struct saina_hdr *h,
+			 const uint8_t *payload, const struct saina_policy *p)
+{
+	uint8_t *negative = c->negative + (size_t)h->segment * c->payload;
+	uint64_t counting = ~0ull, number = (uint64_t)h->segment * (c->payload / 32);
+
+	if (p->flags & SAINA_POLICY_F_PARITY)
+		counting = (uint64_t)c->segments * (c->payload / 32) / 32 * 32;
+	if (c->stride[h->segment] != p->stride)
+		c->known = false;
+	c->stride[h->segment] = p->stride;
+	for (uint32_t i = 0; i < c->payload; i += p->stride, number++) {
+		uint8_t is = payload[4 * i + 3] >> 7;
+
+		c->flips += negative[i] != is && number < counting;
+		c->observed++;
+		negative[i] = is;
+	}
+}
+
+static bool round_done(struct recompute *c, const struct saina_hdr *h,
+		       const struct saina_policy *p, const struct saina_job_rt *rt)
+{
+	unsigned int members = __builtin_popcountll(rt->members);
+	unsigned int top = p->k_max && p->k_max < members ? p->k_max : members;
+	unsigned int c_th = p->flags & SAINA_POLICY_F_CTH_K ? h->k : p->c_th;
+	unsigned int t = c->converged, k = h->k;
+	bool follows, reached;
+
+	if (rt->last_round != h->round || rt->last_observed != c->observed ||
+	    (c->known && rt->last_flips != c->flips)) {
+		snprintf(c->error, sizeof(c->error),
+			 "round %u: %llu of %llu signs flipped, by rt %llu of %llu in round %u",
+			 h->round, (unsigned long long)c->flips, (unsigned long long)c->observed,
+			 rt->last_flips, rt->last_observed, rt->last_round);
+		return false;
+	}
+	c->rounds += c->known;
+	/* what the counter was is known if this policy decided the round before */
+	follows = c->decided && c->last_round + 1 == h->round && c->last_seq == p->seq &&
+		  c->members == rt->members && c->known;
+	if (follows) {
+		if (p->flags & SAINA_POLICY_F_PARITY)
+			reached = c->flips >= p->s_th * c->observed / 1000;
+		else
+			reached = c->flips * 1000 >= p->s_th * c->observed;
+		t = reached ? t + 1 : t ? t - 1 : 0;
+		if (t >= c_th) {
+			t = 0;
+			k += k < top;
+		}
+		c->decisions++;
+		if (rt->converged != t || rt->k_next != k) {
+			snprintf(c->error, sizeof(c->error),
+				 "round %u: converged %u and k %u next, by rt %u and %u", h->round,
+				 t, k, rt->converged, rt->k_next);
+			return false;
+		}
+	}
+	c->decided = true;
+	c->last_round = h->round;
+	c->last_seq = p->seq;
+	c->converged = rt->converged;
+	c->members = rt->members;
+	return true;
+}
+
+bool recompute_result(struct recompute *c, const struct saina_hdr *h, const uint8_t *payload,
+		      const struct saina_job_rt *rt)
+{
+	const struct saina_policy *p = &c->policy[h->policy % RECOMPUTE_POLICIES];
+
+	if ((p->seq & 0xffff) != h->policy) {
+		snprintf(c->error, sizeof(c->error), "round %u: policy %u was never asked for",
+			 h->round, h->policy);
+		return false;
+	}
+	if (p->mode != SAINA_POLICY_SFCD)
+		return true;
+	if (c->round != h->round) {
+		c->round = h->round;
+		c->done = 0;
+		c->flips = c->observed = 0;
+		c->known = true;
+	}
+	segment_done(c, h, payload, p);
+	if (++c->done < c->segments)
+		return true;
+	return round_done(c, h, p, rt);
+}
