@@ -40,6 +40,14 @@ double sample_median(const struct sample *s)
 	return m - .5 + (s->n / 2. - below) / equal;
 }
 
+double sample_spread(const struct sample *s)
+{
+	if (s->n < 4)
+		return NAN;
+	qsort(s->v, s->n, sizeof(*s->v), compare);
+	return s->v[s->n * 3 / 4] - s->v[s->n / 4];
+}
+
 void sample_free(struct sample *s)
 {
 	free(s->v);
@@ -91,11 +99,11 @@ void report_verdict(struct report *r, const char *what, double value, double lim
 void report_equal(struct report *r, const char *what, double a, double b, double tolerance)
 {
 	double ratio = b / a;
-	bool reached = fabs(ratio - 1) <= tolerance;
+	bool reached = fabs(ratio - 1) <= tolerance; /* false also if one is no number */
 
 	verdict(r, what, ratio, 1 + tolerance, reached);
 	if (!r->json)
-		printf("%-7s %s: %.1f and %.1f ns, ratio %.2f (1 +- %.2f)\n",
+		printf("%-7s %s: %.1f and %.1f ns, ratio %.2f (1 +- %.2f, the noise of this run)\n",
 		       reached ? "reached" : "MISSED", what, a, b, ratio, tolerance);
 }
 

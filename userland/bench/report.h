@@ -16,6 +16,8 @@ void sample_add(struct sample *s, double v);
 /* Median; with @v an integer in most samples, interpolated within its class,
  * so that whole nanoseconds still give tenths. */
 double sample_median(const struct sample *s);
+/* Between the quartiles. */
+double sample_spread(const struct sample *s);
 void sample_free(struct sample *s);
 
 struct report {
@@ -27,7 +29,7 @@ void report_open(struct report *r, bool json);
 void report_method(struct report *r, const char *text);
 void report_row(struct report *r, unsigned int elems, const char *name, double ns, double ratio);
 void report_verdict(struct report *r, const char *what, double value, double limit);
-/* Two figures that should be equal. */
+/* Two figures that should be equal: @b / @a is to be within 1 +- @tolerance. */
 void report_equal(struct report *r, const char *what, double a, double b, double tolerance);
 /* @path: also write the JSON there, NULL for not.  0 or -1 (errno). */
 int report_close(struct report *r, const char *path);
