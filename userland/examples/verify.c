@@ -7,11 +7,11 @@
 #include <string.h>
 #include "verify.h"
 
-#define UNKNOWN		UINT32_MAX
-#define UNIT		1024.0	/* float32 contents are multiples of 1 / 1024 .. */
-#define UNIT_BITS	10
-#define RANGE		4096	/* .. from -4 to 4 */
-#define LOOK_BACK	16	/* rounds a guess of somebody's base goes back */
+#define UNKNOWN	  UINT32_MAX
+#define UNIT	  1024.0 /* float32 contents are multiples of 1 / 1024 .. */
+#define UNIT_BITS 10
+#define RANGE	  4096 /* .. from -4 to 4 */
+#define LOOK_BACK 16   /* rounds a guess of somebody's base goes back */
 
 static uint32_t *base_of(const struct verify *v, uint32_t segment, unsigned int w)
 {
@@ -55,8 +55,7 @@ int32_t verify_fresh(const struct verify *v, unsigned int w, uint32_t r, uint64_
 	bool negative;
 
 	if (v->contents == CONTENTS_RANDOM)
-		return v->type == SAINA_INT32 ? (int32_t)x :
-		       (int32_t)(x % (2 * RANGE + 1)) - RANGE;
+		return v->type == SAINA_INT32 ? (int32_t)x : (int32_t)(x % (2 * RANGE + 1)) - RANGE;
 	/* All workers agree in sign, so that the sum has it too. */
 	size = v->type == SAINA_INT32 ? 1 + (x & 0xfffff) : 1 + (x & (RANGE - 1));
 	negative = mix(v->seed, 64, 0, i) & 1;
@@ -192,7 +191,8 @@ void verify_segment(struct verify *v, uint32_t segment, const struct saina_segme
 	} else {
 		if (!v->wrong++)
 			snprintf(v->what, sizeof(v->what),
-				 "round %u segment %u element %u: mask %#" PRIx64 " asks for %" PRId64 ", the result is %#x (exponent %d)",
+				 "round %u segment %u element %u: mask %#" PRIx64
+				 " asks for %" PRId64 ", the result is %#x (exponent %d)",
 				 g->round, segment, where, g->mask, v->units[where],
 				 ((const uint32_t *)out)[where], g->exponent);
 	}
@@ -222,9 +222,8 @@ bool verify_residual(const struct verify *v, uint32_t last, uint32_t segment, co
 	if (base <= last)
 		contribute(v, v->me, base, last, (uint64_t)segment * v->payload, v->units, n);
 	for (uint32_t j = 0; j < n; j++) {
-		if (v->type == SAINA_INT32 ?
-		    (uint32_t)v->units[j] != ((const uint32_t *)res)[j] :
-		    (float)(v->units[j] / UNIT) != ((const float *)res)[j])
+		if (v->type == SAINA_INT32 ? (uint32_t)v->units[j] != ((const uint32_t *)res)[j]
+					   : (float)(v->units[j] / UNIT) != ((const float *)res)[j])
 			return false;
 	}
 	return true;

@@ -30,8 +30,8 @@ static bool check_result(const struct saina *s, const struct saina_hdr *h, size_
 		return false;
 	/* What it says of us must agree with the mask. */
 	in = s->worker < 64 && (mask >> s->worker & 1);
-	if (h->worker != SAINA_WORKER_ANY && (((h->flags & SAINA_F_LATE) && in) ||
-					      ((h->flags & SAINA_F_RESEND) && !in)))
+	if (h->worker != SAINA_WORKER_ANY &&
+	    (((h->flags & SAINA_F_LATE) && in) || ((h->flags & SAINA_F_RESEND) && !in)))
 		return false;
 	return true;
 }
@@ -46,8 +46,8 @@ static bool check_welcome(const struct saina_hdr *h, const struct saina_welcome 
 	SAINA_ELEMS_LIST(KNOWN)
 #undef KNOWN
 	return known && h->worker < SAINA_WORKERS_MAX && elements &&
-	       le32toh(w->segments) == (elements + payload - 1) / payload &&
-	       pool && !(pool & (pool - 1)) && ring > 1 && !(ring & (ring - 1)) && ring <= 1024 &&
+	       le32toh(w->segments) == (elements + payload - 1) / payload && pool &&
+	       !(pool & (pool - 1)) && ring > 1 && !(ring & (ring - 1)) && ring <= 1024 &&
 	       w->workers && w->workers <= SAINA_WORKERS_MAX && w->heartbeat_ms && w->elem &&
 	       le32toh(w->group) == SAINA_GROUP_BASE + le16toh(h->job) &&
 	       w->exponent >= SAINA_EXPONENT_MIN && w->exponent <= SAINA_EXPONENT_MAX;

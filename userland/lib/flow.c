@@ -25,13 +25,13 @@
 #include <string.h>
 #include "private.h"
 
-#define WINDOW_MIN	16
-#define WINDOW_GROW	8	/* results it takes to widen the window by one */
-#define STALL_NS	(40 * MSEC)
-#define STALL_PROBES	2	/* segments sent again at a time while a round waits to begin */
-#define STALL_BUDGET	8	/* ... and when it has come to a stop */
-#define FETCH_BUDGET	64
-#define GATE_NS		(1000 * MSEC)
+#define WINDOW_MIN   16
+#define WINDOW_GROW  8 /* results it takes to widen the window by one */
+#define STALL_NS     (40 * MSEC)
+#define STALL_PROBES 2 /* segments sent again at a time while a round waits to begin */
+#define STALL_BUDGET 8 /* ... and when it has come to a stop */
+#define FETCH_BUDGET 64
+#define GATE_NS	     (1000 * MSEC)
 
 static bool decided(const struct saina *s)
 {
@@ -227,7 +227,7 @@ static void send_new(struct saina *s, uint64_t now)
 		} else if (!gate) {
 			continue;
 		} else if (i >= s->pool && !over(&s->seg[i - s->pool])) {
-			break;		/* the slot is taken */
+			break; /* the slot is taken */
 		} else {
 			g->state = SEG_SENT;
 			put_grad(s, i, false);
@@ -318,7 +318,7 @@ static void progress(struct saina *s, uint64_t now, bool first)
 {
 	s->progress_ns = now;
 	if (s->stall_tries)
-		s->due_ns = 0;		/* look at all of them again */
+		s->due_ns = 0; /* look at all of them again */
 	s->stall_tries = 0;
 	if (!first)
 		return;
@@ -511,7 +511,9 @@ void saina_flow_again(struct saina *s)
 	for (uint32_t i = 0; i < s->assigned; i++)
 		begun |= s->seg[i].state == SEG_DONE;
 	if (s->round >= s->floor && (begun || saina_kept_get(s, s->round))) {
-		saina_fail(s, -ECONNRESET, "job %u was started afresh in the middle of round %u: open it anew, with the model of a worker that is not in this round",
+		saina_fail(s, -ECONNRESET,
+			   "job %u was started afresh in the middle of round %u: open it anew, "
+			   "with the model of a worker that is not in this round",
 			   s->job, s->round);
 		return;
 	}

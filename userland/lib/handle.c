@@ -12,8 +12,8 @@
 #include <unistd.h>
 #include "private.h"
 
-#define RTO_MIN_NS	(4 * MSEC)
-#define RTO_MAX_NS	(60 * MSEC)
+#define RTO_MIN_NS (4 * MSEC)
+#define RTO_MAX_NS (60 * MSEC)
 
 static __thread char open_error[256];
 
@@ -41,7 +41,7 @@ void saina_log(struct saina *s, const char *fmt, ...)
 
 static int set_error(struct saina *s, int err, const char *fmt, va_list ap)
 {
-	char text[sizeof(s->error)];	/* the old sentence may be an argument */
+	char text[sizeof(s->error)]; /* the old sentence may be an argument */
 
 	vsnprintf(text, sizeof(text), fmt, ap);
 	memcpy(s->error, text, sizeof(text));
@@ -105,7 +105,8 @@ static int parse_address(struct saina *s, const char *text)
 	s->data.sin_port = htons(SAINA_PORT_DATA);
 	return 0;
 bad:
-	return saina_error(s, -EINVAL, "aggregator \"%s\": an IPv4 address is wanted, or ADDRESS:PORT",
+	return saina_error(s, -EINVAL,
+			   "aggregator \"%s\": an IPv4 address is wanted, or ADDRESS:PORT",
 			   text ? text : "");
 }
 
@@ -332,10 +333,18 @@ int saina_info(struct saina *s, struct saina_job_info *info)
 		return -EINVAL;
 	pthread_mutex_lock(&s->lock);
 	i = (struct saina_job_info){
-		.job = s->job, .worker = s->worker, .workers = s->workers,
-		.elements = s->elements, .segments = s->segments, .payload = s->payload,
-		.pool = s->pool, .ring = s->ring, .round = s->round, .active = s->active,
-		.relayed = s->relayed, .next_round = s->known_next,
+		.job = s->job,
+		.worker = s->worker,
+		.workers = s->workers,
+		.elements = s->elements,
+		.segments = s->segments,
+		.payload = s->payload,
+		.pool = s->pool,
+		.ring = s->ring,
+		.round = s->round,
+		.active = s->active,
+		.relayed = s->relayed,
+		.next_round = s->known_next,
 	};
 	ret = copy_out(info, &i, sizeof(i));
 	if (ret)

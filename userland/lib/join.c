@@ -24,11 +24,12 @@
 #include <arpa/inet.h>
 #include "private.h"
 
-#define PROBES		25
-#define PROBE_NS	(40 * MSEC)
-#define FORMING_NS	(50 * MSEC)
-#define JOIN_MS		5000
-#define SILENCE_MS	60000
+#define PROBES	       25
+#define PROBE_NS       (40 * MSEC)
+#define FORMING_NS     (50 * MSEC)
+#define JOIN_MS	       5000
+#define RELAYED_RTO_NS (20 * MSEC)
+#define SILENCE_MS     60000
 
 static void enter(struct saina *s, enum saina_phase phase)
 {
@@ -117,10 +118,18 @@ static void explain_slow(struct saina *s)
 	int gro = saina_socket_gro(s);
 
 	if (!gro)
-		saina_log(s, "results cannot be redirected to %s, they come by the agent instead (slower): generic receive offload is off here, and without it a veth drops redirected frames. Mend it with `ethtool -K %s gro on` in this container and join again",
+		saina_log(s,
+			  "results cannot be redirected to %s, they come by the agent instead "
+			  "(slower): generic receive offload is off here, and without it a veth "
+			  "drops redirected frames. Mend it with `ethtool -K %s gro on` in this "
+			  "container and join again",
 			  s->ifname, s->ifname);
 	else
-		saina_log(s, "results cannot be redirected to %s, they come by the agent instead (slower): no probe of %u was answered. If %s is a veth, `ethtool -K %s gro on` in this container gives it the NAPI it needs; see `saina doctor` on the host",
+		saina_log(s,
+			  "results cannot be redirected to %s, they come by the agent instead "
+			  "(slower): no probe of %u was answered. If %s is a veth, `ethtool -K %s "
+			  "gro on` in this container gives it the NAPI it needs; see `saina "
+			  "doctor` on the host",
 			  s->ifname, PROBES, s->ifname, s->ifname);
 }
 
@@ -136,20 +145,25 @@ static bool timed_out(struct saina *s, uint64_t now)
 		if (s->join.taken)
 			saina_fail(s, -EBUSY, "%s", s->error);
 		else
-			saina_fail(s, -ETIMEDOUT, "no answer from %s:%u within %d ms: is sainad running there with job %u, and is this interface (%s) on its bridge?",
+			saina_fail(s, -ETIMEDOUT,
+				   "no answer from %s:%u within %d ms: is sainad running there "
+				   "with job %u, and is this interface (%s) on its bridge?",
 				   addr, ntohs(s->ctrl.sin_port), join, s->job, s->ifname);
 		return true;
 	}
 	if ((s->phase == PHASE_FORMING || s->phase == PHASE_CONFIRMING) && !s->join.again &&
 	    start > 0 && now > s->admitted_ns + start * MSEC) {
-		saina_fail(s, -ETIMEDOUT, "job %u still waits for workers after %d ms: %d of %u are there",
-			   s->job, start, __builtin_popcountll(s->active), s->workers);
+		saina_fail(s, -ETIMEDOUT,
+			   "job %u still waits for workers after %d ms: %d of %u are there", s->job,
+			   start, __builtin_popcountll(s->active), s->workers);
 		return true;
 	}
 	if (s->phase >= PHASE_FORMING && s->phase <= PHASE_REREADYING && silence > 0 &&
 	    now > s->heard_ns + silence * MSEC) {
-		saina_fail(s, -ETIMEDOUT, "nothing heard from %s for %d ms: is the host up, is sainad running there?",
-			   addr, silence);
+		saina_fail(
+			s, -ETIMEDOUT,
+			"nothing heard from %s for %d ms: is the host up, is sainad running there?",
+			addr, silence);
 		return true;
 	}
 	return false;
@@ -163,19 +177,18 @@ static bool timed_out(struct saina *s, uint64_t now)
 uint64_t saina_join_run(struct saina *s, uint64_t now)
 {
 	struct saina_join_state *j = &s->join;
-	uint64_t beat;
+	uint64_t beat = 0;
 
 	if (s->phase == PHASE_FAILED || timed_out(s, now))
 		return NEVER;
 
-	if (s->phase >= PHASE_READYING && s->phase <= PHASE_REREADYING) {
+	/* Not before READY is answered: the answer to a heartbeat looks the same. */
+	if (s->phase >= PHASE_FORMING && s->phase <= PHASE_RUNNING) {
 		beat = s->heartbeat_ms * MSEC;
 		if (s->phase == PHASE_FORMING && beat > FORMING_NS)
 			beat = FORMING_NS;
-		if (now >= j->heartbeat_ns + beat && s->phase != PHASE_REJOINING)
+		if (now >= j->heartbeat_ns + beat)
 			send_short(s, SAINA_MSG_HEARTBEAT);
-	} else {
-		beat = 50 * MSEC;
 	}
 
 	if (now >= j->next_ns) {
@@ -211,7 +224,7 @@ uint64_t saina_join_run(struct saina *s, uint64_t now)
 			j->tries++;
 		}
 	}
-	if (s->phase >= PHASE_READYING && s->phase <= PHASE_REREADYING)
+	if (beat)
 		return j->heartbeat_ns + beat < j->next_ns ? j->heartbeat_ns + beat : j->next_ns;
 	return j->next_ns;
 }
@@ -223,7 +236,9 @@ static bool adopt(struct saina *s, const struct saina_hdr *h, const struct saina
 	int ret;
 
 	if (w->elem != SAINA_ELEM_INT32) {
-		saina_fail(s, -EOPNOTSUPP, "job %u sums elements of type %u, this library speaks int32 only (float32 tensors are scaled to int32)",
+		saina_fail(s, -EOPNOTSUPP,
+			   "job %u sums elements of type %u, this library speaks int32 only "
+			   "(float32 tensors are scaled to int32)",
 			   s->job, w->elem);
 		return false;
 	}
@@ -247,7 +262,9 @@ static bool adopt(struct saina *s, const struct saina_hdr *h, const struct saina
 	s->msglen = sizeof(struct saina_hdr) + 4 * s->payload;
 	s->worker = h->worker;
 	if (s->mtu < s->msglen + 28) {
-		saina_fail(s, -EMSGSIZE, "interface %s has MTU %u, job %u sends packets of %zu bytes: raise the MTU (here and on the host's side) or give the job a smaller payload",
+		saina_fail(s, -EMSGSIZE,
+			   "interface %s has MTU %u, job %u sends packets of %zu bytes: raise the "
+			   "MTU (here and on the host's side) or give the job a smaller payload",
 			   s->ifname, s->mtu, s->job, s->msglen + 28);
 		return false;
 	}
@@ -293,7 +310,8 @@ static void welcome(struct saina *s, const struct saina_hdr *h, const struct sai
 	switch (s->phase) {
 	case PHASE_JOINING:
 		if (s->segments && !unchanged(s, h, w)) {
-			saina_fail(s, -ECONNRESET, "job %u was replaced by another one while this worker joined",
+			saina_fail(s, -ECONNRESET,
+				   "job %u was replaced by another one while this worker joined",
 				   s->job);
 			return;
 		}
@@ -306,8 +324,8 @@ static void welcome(struct saina *s, const struct saina_hdr *h, const struct sai
 		break;
 	case PHASE_REJOINING:
 		if (!unchanged(s, h, w)) {
-			saina_fail(s, -ECONNRESET, "job %u was replaced by another one: open it anew",
-				   s->job);
+			saina_fail(s, -ECONNRESET,
+				   "job %u was replaced by another one: open it anew", s->job);
 			return;
 		}
 		break;
@@ -317,7 +335,7 @@ static void welcome(struct saina *s, const struct saina_hdr *h, const struct sai
 		run(s);
 		return;
 	default:
-		return;		/* a duplicate */
+		return; /* a duplicate */
 	}
 	s->session = le16toh(h->session);
 	s->first_round = le32toh(w->round);
@@ -330,16 +348,11 @@ static void welcome(struct saina *s, const struct saina_hdr *h, const struct sai
 static void refuse(struct saina *s, const struct saina_refuse *r)
 {
 	static const int err[] = {
-		[SAINA_REFUSE_MALFORMED] = -EPROTO,
-		[SAINA_REFUSE_NO_JOB] = -ENOENT,
-		[SAINA_REFUSE_TOKEN] = -EACCES,
-		[SAINA_REFUSE_FULL] = -EUSERS,
-		[SAINA_REFUSE_TAKEN] = -EBUSY,
-		[SAINA_REFUSE_ELEMENTS] = -EMSGSIZE,
-		[SAINA_REFUSE_STOPPED] = -ESHUTDOWN,
-		[SAINA_REFUSE_PORT] = -ENETUNREACH,
-		[SAINA_REFUSE_SESSION] = -ESTALE,
-		[SAINA_REFUSE_VERSION] = -EPROTONOSUPPORT,
+		[SAINA_REFUSE_MALFORMED] = -EPROTO,  [SAINA_REFUSE_NO_JOB] = -ENOENT,
+		[SAINA_REFUSE_TOKEN] = -EACCES,	     [SAINA_REFUSE_FULL] = -EUSERS,
+		[SAINA_REFUSE_TAKEN] = -EBUSY,	     [SAINA_REFUSE_ELEMENTS] = -EMSGSIZE,
+		[SAINA_REFUSE_STOPPED] = -ESHUTDOWN, [SAINA_REFUSE_PORT] = -ENETUNREACH,
+		[SAINA_REFUSE_SESSION] = -ESTALE,    [SAINA_REFUSE_VERSION] = -EPROTONOSUPPORT,
 	};
 	uint32_t reason = le32toh(r->reason);
 	int e = reason < sizeof(err) / sizeof(err[0]) && err[reason] ? err[reason] : -EPROTO;
@@ -373,7 +386,7 @@ static void refuse(struct saina *s, const struct saina_refuse *r)
 			return;
 		}
 		if (r->nonce && s->phase != PHASE_CONFIRMING)
-			return;		/* of a JOIN long answered */
+			return; /* of a JOIN long answered */
 		e = -ECONNRESET;
 		break;
 	}
@@ -384,6 +397,9 @@ static void status(struct saina *s, const struct saina_status *st, uint64_t now)
 {
 	s->active = le64toh(st->active);
 	s->relayed = st->relayed;
+	/* By the agent it takes longer, and it is the agent who would suffer. */
+	if (s->relayed && !s->opts.rto_min_us)
+		s->rto.min = RELAYED_RTO_NS;
 	if (s->phase == PHASE_LEAVING) {
 		s->join.gone = true;
 		pthread_cond_broadcast(&s->cond);

@@ -36,8 +36,7 @@ static void store(void *p, size_t i, int32_t x)
 	memcpy((char *)p + 4 * i, &v, 4);
 }
 
-static size_t encode_scalar(void *q, const float *g, const float *res, size_t n, int e,
-			    float limit)
+static size_t encode_scalar(void *q, const float *g, const float *res, size_t n, int e, float limit)
 {
 	const float scale = ldexpf(1.0f, e);
 	size_t clipped = 0;
@@ -116,8 +115,8 @@ AVX2 static size_t encode_avx2(void *q, const float *g, const float *res, size_t
 		}
 		_mm256_storeu_si256((__m256i *)((char *)q + 4 * i), _mm256_cvtps_epi32(v));
 	}
-	return clipped + encode_scalar((char *)q + 4 * i, g + i, res ? res + i : NULL, n - i, e,
-				       limit);
+	return clipped +
+	       encode_scalar((char *)q + 4 * i, g + i, res ? res + i : NULL, n - i, e, limit);
 }
 
 AVX2 static uint32_t decode_avx2(float *out, const void *sum, size_t n, int e, unsigned int div)
@@ -214,8 +213,7 @@ unsigned int saina_quant_limit_bits(unsigned int workers)
  * nothing, except perhaps that the exponent is too low to see the gradients:
  * it is raised by 1, up to @e0 + SAINA_QUANT_ZERO.
  */
-int saina_quant_next(int e, uint32_t max, unsigned int contributors, unsigned int workers,
-		     int e0)
+int saina_quant_next(int e, uint32_t max, unsigned int contributors, unsigned int workers, int e0)
 {
 	int l = (int)saina_quant_limit_bits(workers), b, shift;
 	uint32_t m;
@@ -231,8 +229,9 @@ int saina_quant_next(int e, uint32_t max, unsigned int contributors, unsigned in
 			shift -= SAINA_QUANT_CLIPPED;
 		e += shift > SAINA_QUANT_RAISE ? SAINA_QUANT_RAISE : shift;
 	}
-	return e < SAINA_EXPONENT_MIN ? SAINA_EXPONENT_MIN :
-	       e > SAINA_EXPONENT_MAX ? SAINA_EXPONENT_MAX : e;
+	return e < SAINA_EXPONENT_MIN	? SAINA_EXPONENT_MIN
+	       : e > SAINA_EXPONENT_MAX ? SAINA_EXPONENT_MAX
+					: e;
 }
 
 /**

@@ -22,19 +22,19 @@
 #define UDP_GRO 104
 #endif
 
-#define BUFFERS		16
-#define BUFFER_SIZE	65536		/* UDP_GRO hands over up to 64 KiB at once */
-#define CONTROL_SIZE	(CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(uint32_t)))
+#define BUFFERS	     16
+#define BUFFER_SIZE  65536 /* UDP_GRO hands over up to 64 KiB at once */
+#define CONTROL_SIZE (CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(uint32_t)))
 
 struct rx {
-	struct mmsghdr	m[BUFFERS];
-	struct iovec	iov[BUFFERS];
+	struct mmsghdr m[BUFFERS];
+	struct iovec iov[BUFFERS];
 	struct sockaddr_in from[BUFFERS];
 	union {
-		char	buf[CONTROL_SIZE];
+		char buf[CONTROL_SIZE];
 		struct cmsghdr align;
 	} control[BUFFERS];
-	uint8_t		*data;
+	uint8_t *data;
 };
 
 int saina_recv_init(struct saina *s)
@@ -73,7 +73,7 @@ void saina_recv_kick(struct saina *s)
 	uint64_t one = 1;
 
 	if (write(s->wake, &one, sizeof(one)) < 0)
-		return;		/* EAGAIN: it is being woken anyway */
+		return; /* EAGAIN: it is being woken anyway */
 }
 
 /* One datagram's worth.  The lock is held. */
@@ -168,7 +168,7 @@ static void default_float(void)
 {
 	fesetenv(FE_DFL_ENV);
 #if defined(__x86_64__)
-	_mm_setcsr(0x1f80);	/* to nearest, no flush to zero, whatever was inherited */
+	_mm_setcsr(0x1f80); /* to nearest, no flush to zero, whatever was inherited */
 #endif
 }
 
@@ -176,7 +176,9 @@ void *saina_recv_thread(void *arg)
 {
 	struct saina *s = arg;
 	struct pollfd p[3] = {
-		{ .events = POLLIN }, { .events = POLLIN }, { .events = POLLIN },
+		{.events = POLLIN},
+		{.events = POLLIN},
+		{.events = POLLIN},
 	};
 	uint64_t now, when, w;
 	struct timespec t;
@@ -192,7 +194,7 @@ void *saina_recv_thread(void *arg)
 			when = w;
 		p[0].fd = s->wake;
 		p[1].fd = s->ucast;
-		p[2].fd = s->mcast;	/* -1 is skipped by poll() */
+		p[2].fd = s->mcast; /* -1 is skipped by poll() */
 		if (s->stop) {
 			pthread_mutex_unlock(&s->lock);
 			return NULL;

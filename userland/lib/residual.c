@@ -128,9 +128,10 @@ int saina_residual(struct saina *s, uint64_t first, uint64_t n, enum saina_type 
 		if (!s->seg[segment].residual) {
 			memset(o, 0, 4 * m);
 		} else if (s->seg[segment].residual != type) {
-			ret = saina_error(s, -EINVAL,
-					  "saina_residual: segment %u keeps elements of the other type",
-					  segment);
+			ret = saina_error(
+				s, -EINVAL,
+				"saina_residual: segment %u keeps elements of the other type",
+				segment);
 			goto unlock;
 		} else {
 			memcpy(o, place(s, segment) + at, 4 * m);

@@ -140,7 +140,9 @@ void saina_round_stale(struct saina *s, uint32_t segment, bool counted)
 	g->state = SEG_STALE;
 	s->stale++;
 	s->broken = true;
-	r->err = saina_error(s, -ESTALE, "the results of round %u are gone (the aggregator keeps %u rounds): get the model from another worker, then saina_set_round()",
+	r->err = saina_error(s, -ESTALE,
+			     "the results of round %u are gone (the aggregator keeps %u rounds): "
+			     "get the model from another worker, then saina_set_round()",
 			     s->round, s->ring);
 	request_count(s, r);
 }
@@ -196,13 +198,15 @@ static int refuse_start(struct saina *s)
 	if (s->phase == PHASE_FAILED)
 		return s->err;
 	if (s->broken)
-		return saina_error(s, -ESTALE, "the results of round %u are gone: get the model from another worker, then saina_set_round()",
+		return saina_error(s, -ESTALE,
+				   "the results of round %u are gone: get the model from another "
+				   "worker, then saina_set_round()",
 				   s->round);
 	return 0;
 }
 
-static int check_request(struct saina *s, size_t n, enum saina_type type,
-			 enum saina_result_op op, uint32_t segments)
+static int check_request(struct saina *s, size_t n, enum saina_type type, enum saina_result_op op,
+			 uint32_t segments)
 {
 	if (type != SAINA_INT32 && type != SAINA_FLOAT32)
 		return saina_error(s, -EINVAL, "all-reduce of type %d: int32 and float32 exist",
@@ -211,14 +215,20 @@ static int check_request(struct saina *s, size_t n, enum saina_type type,
 		return saina_error(s, -EINVAL, "all-reduce: result %d is neither sum nor mean",
 				   (int)op);
 	if (op == SAINA_MEAN && type == SAINA_INT32)
-		return saina_error(s, -EINVAL, "a mean of int32 would not be exact: ask for the sum and divide by the contributors");
+		return saina_error(s, -EINVAL,
+				   "a mean of int32 would not be exact: ask for the sum and divide "
+				   "by the contributors");
 	if (segments > s->segments - s->assigned)
-		return saina_error(s, -EINVAL, "all-reduce of %zu elements: the job has %llu, of which %llu are taken by this round's earlier ones",
+		return saina_error(s, -EINVAL,
+				   "all-reduce of %zu elements: the job has %llu, of which %llu "
+				   "are taken by this round's earlier ones",
 				   n, (unsigned long long)s->elements,
 				   (unsigned long long)s->assigned * s->payload);
 	for (uint32_t i = s->assigned; i < s->assigned + segments; i++)
 		if (s->seg[i].residual && s->seg[i].residual != type)
-			return saina_error(s, -EINVAL, "segment %u keeps a residual of the other type: a range of the gradient must keep its type",
+			return saina_error(s, -EINVAL,
+					   "segment %u keeps a residual of the other type: a range "
+					   "of the gradient must keep its type",
 					   i);
 	return 0;
 }
@@ -391,8 +401,9 @@ int saina_decided(struct saina *s)
 	if (!s)
 		return -EINVAL;
 	pthread_mutex_lock(&s->lock);
-	ret = s->phase == PHASE_FAILED ? s->err :
-	      s->known_next > s->round + 1 || saina_kept_complete(s, s->round);
+	ret = s->phase == PHASE_FAILED
+		      ? s->err
+		      : s->known_next > s->round + 1 || saina_kept_complete(s, s->round);
 	pthread_mutex_unlock(&s->lock);
 	return ret;
 }

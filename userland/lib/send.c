@@ -16,8 +16,8 @@
 #define UDP_SEGMENT 103
 #endif
 
-#define BATCH_BYTES	65507	/* the largest UDP payload */
-#define BATCH_SEGMENTS	64	/* the kernel's UDP_MAX_SEGMENTS of old */
+#define BATCH_BYTES    65507 /* the largest UDP payload */
+#define BATCH_SEGMENTS 64    /* the kernel's UDP_MAX_SEGMENTS of old */
 
 int saina_send_init(struct saina *s)
 {
@@ -75,8 +75,8 @@ static int flush_segmented(struct saina *s)
 	union {
 		char buf[CMSG_SPACE(sizeof(uint16_t))];
 		struct cmsghdr align;
-	} control = { 0 };
-	struct iovec iov = { .iov_base = b->buf, .iov_len = b->n * b->msg };
+	} control = {0};
+	struct iovec iov = {.iov_base = b->buf, .iov_len = b->n * b->msg};
 	struct msghdr m = {
 		.msg_name = &s->data,
 		.msg_namelen = sizeof(s->data),
@@ -135,7 +135,9 @@ void saina_send_flush(struct saina *s)
 		 */
 		if (ret == -EIO || ret == -EINVAL || ret == -ENOPROTOOPT || ret == -EOPNOTSUPP) {
 			b->segment = false;
-			saina_log(s, "%s does not take UDP_SEGMENT (%s): sending message by message; `ethtool -K %s tx on` makes it faster",
+			saina_log(s,
+				  "%s does not take UDP_SEGMENT (%s): sending message by message; "
+				  "`ethtool -K %s tx on` makes it faster",
 				  s->ifname, strerror(-ret), s->ifname);
 			ret = flush_plain(s);
 		}

@@ -17,7 +17,7 @@
 #define UDP_GRO 104
 #endif
 
-#define RCVBUF	(8 << 20)
+#define RCVBUF (8 << 20)
 
 static void tune(int fd)
 {
@@ -37,15 +37,14 @@ static void tune(int fd)
 /* The local address that packets to the aggregator leave from. */
 static int find_local(struct saina *s)
 {
-	struct sockaddr_in a = { .sin_family = AF_INET };
+	struct sockaddr_in a = {.sin_family = AF_INET};
 	socklen_t len = sizeof(a);
 	int fd, ret = 0;
 
 	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	if (connect(fd, (void *)&s->ctrl, sizeof(s->ctrl)) ||
-	    getsockname(fd, (void *)&a, &len))
+	if (connect(fd, (void *)&s->ctrl, sizeof(s->ctrl)) || getsockname(fd, (void *)&a, &len))
 		ret = -errno;
 	else
 		s->local = a.sin_addr;
@@ -94,7 +93,7 @@ static int find_interface(struct saina *s)
  */
 int saina_socket_open(struct saina *s)
 {
-	struct sockaddr_in a = { .sin_family = AF_INET };
+	struct sockaddr_in a = {.sin_family = AF_INET};
 	char addr[INET_ADDRSTRLEN];
 	int ret;
 
@@ -120,8 +119,8 @@ int saina_socket_open(struct saina *s)
 		uint32_t index = htonl(s->ifindex);
 
 		if (setsockopt(s->ucast, IPPROTO_IP, IP_UNICAST_IF, &index, sizeof(index)))
-			return saina_error(s, -errno, "cannot send by interface %s: %s",
-					   s->ifname, strerror(errno));
+			return saina_error(s, -errno, "cannot send by interface %s: %s", s->ifname,
+					   strerror(errno));
 	}
 	a.sin_addr = s->local;
 	if (bind(s->ucast, (void *)&a, sizeof(a)))
@@ -174,7 +173,7 @@ void saina_socket_close(struct saina *s)
 /* Is GRO on?  With it a veth has the NAPI that redirected frames need. */
 int saina_socket_gro(struct saina *s)
 {
-	struct ethtool_value v = { .cmd = ETHTOOL_GGRO };
+	struct ethtool_value v = {.cmd = ETHTOOL_GGRO};
 	struct ifreq ifr;
 
 	memset(&ifr, 0, sizeof(ifr));
