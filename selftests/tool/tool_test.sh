@@ -259,7 +259,11 @@ equal "doctor worker: on the switch itself" 'FAIL route' "$(sw "$B/saina" doctor
 
 # --- the end of the agent ------------------------------------------------------------
 
+events_start
 lab agent stop
+check "monitor ends with its control plane" until_true 10 pid_gone "$events_pid"
+wait "$events_pid"
+equal "and says why" "1: closed the connection" "$?:$(grep -o ' closed the connection' "$WORK/monitor.err")"
 says "no agent: what to do" 1 'no control plane at .*; start sainad .*' job show
 lab_down
 

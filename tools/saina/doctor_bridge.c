@@ -42,6 +42,21 @@ static const struct saina_ctl_port *agent_port(const struct doc_state *s, int if
 	return NULL;
 }
 
+/* Before 6.3 the kernel does not tell: these have it in 6.1. */
+static bool driver_has_xdp(const char *driver)
+{
+	static const char *const drivers[] = {
+		"veth", "tun", "virtio_net", "mlx5_core", "mlx4_en", "ice", "i40e", "ixgbe", "igb",
+		"igc", "bnxt_en", "ena", "sfc", "qede", "nfp", "hv_netvsc", "xen_netfront",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(drivers); i++) {
+		if (!strcmp(drivers[i], driver))
+			return true;
+	}
+	return false;
+}
+
 static void port_mode(const struct doc_state *s, const struct doc_link *l)
 {
 	const struct saina_ctl_port *p = agent_port(s, l->ifindex);
@@ -70,7 +85,7 @@ static void port_mode(const struct doc_state *s, const struct doc_link *l)
 		doc_say(DOC_FAIL, "port-xdp",
 			"use a port whose driver has native XDP, or ask sainad for generic mode",
 			"%s: driver %s has no native XDP", l->name, l->driver);
-	} else if (!l->has_features) {
+	} else if (!l->has_features && !driver_has_xdp(l->driver)) {
 		doc_say(DOC_SKIP, "port-xdp", NULL,
 			"%s: driver %s; the kernel does not tell whether it has native XDP (6.3 and later do)",
 			l->name, l->driver);
