@@ -19,6 +19,7 @@
 #include "agent/agent.h"
 
 #define BATCH	     64	 /* datagrams read before others get their turn */
+#define RCVBUF	     (8 << 20)
 #define REFUSALS_MAX 500 /* a second: a refusal is longer than what caused it */
 
 /* Headers are 48 bytes, bodies need no more than an alignment of 4: a struct of
@@ -493,18 +494,16 @@ static void datagram(struct agent *a, const struct from *from, const void *buf, 
 		from_worker(a, from, h);
 }
 
-static void admit_ready(struct source *s, uint32_t events)
+void admit_receive(struct agent *a, int most)
 {
-	struct agent *a = s->arg;
 	char buf[512] __attribute__((aligned(8)));
 	struct from from;
 	socklen_t len;
 	ssize_t n;
-	int i;
 
-	for (i = 0; i < BATCH; i++) {
+	while (most--) {
 		len = sizeof(from.addr);
-		n = recvfrom(s->fd, buf, sizeof(buf), MSG_DONTWAIT | MSG_TRUNC,
+		n = recvfrom(a->admit.source.fd, buf, sizeof(buf), MSG_DONTWAIT | MSG_TRUNC,
 			     (struct sockaddr *)&from.addr, &len);
 		if (n < 0)
 			return;
@@ -516,20 +515,27 @@ static void admit_ready(struct source *s, uint32_t events)
 	}
 }
 
+static void admit_ready(struct source *s, uint32_t events)
+{
+	admit_receive(s->arg, BATCH);
+}
+
 int admit_init(struct agent *a)
 {
+	int ret, size = RCVBUF;
 	struct sockaddr_in addr = {
 		.sin_family = AF_INET,
 		.sin_port = htons(SAINA_PORT_CTRL),
 		.sin_addr = a->addr,
 	};
 	struct source *s = &a->admit.source;
-	int ret;
 
 	*s = (struct source){ .ready = admit_ready, .arg = a };
 	s->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (s->fd < 0)
 		return -errno;
+	/* changing a job waits for the data path, some milliseconds each time */
+	setsockopt(s->fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size));
 	if (bind(s->fd, (struct sockaddr *)&addr, sizeof(addr))) {
 		ret = -errno;
 		log_error("cannot listen at %s:%d: %s%s", inet_ntoa(a->addr), SAINA_PORT_CTRL,

@@ -176,6 +176,8 @@ struct admit {
 
 int admit_init(struct agent *a);
 void admit_uninit(struct agent *a);
+/* Takes what has come in, at most @most messages. */
+void admit_receive(struct agent *a, int most);
 void admit_status(struct agent *a, const struct saina_job *job, int w);
 void admit_job_gone(struct agent *a, const struct saina_job *job);
 
@@ -183,6 +185,7 @@ void admit_job_gone(struct agent *a, const struct saina_job *job);
 struct health {
 	struct source timer;
 	unsigned int period_ms;
+	uint64_t last;		/* tick */
 	uint64_t slow_check;
 };
 
