@@ -374,6 +374,7 @@ int saina_dp_job_publish(struct saina_dp *dp, const struct saina_job_conf *conf,
 	return 0;
 }
 
+/* Take a job out of the data path, its maps and counters with it. */
 int saina_dp_job_remove(struct saina_dp *dp, __u16 job)
 {
 	struct dp_job *j = dp_job_find(dp, job);
@@ -386,6 +387,7 @@ int saina_dp_job_remove(struct saina_dp *dp, __u16 job)
 	return 0;
 }
 
+/* The snapshot in force. */
 int saina_dp_job_get(struct saina_dp *dp, __u16 job, struct saina_job_conf *conf)
 {
 	struct dp_job *j = dp_job_find(dp, job);
@@ -396,6 +398,7 @@ int saina_dp_job_get(struct saina_dp *dp, __u16 job, struct saina_job_conf *conf
 	return 0;
 }
 
+/* What the data path has decided about a job so far, read under its lock. */
 int saina_dp_job_rt(struct saina_dp *dp, __u16 job, struct saina_job_rt *rt)
 {
 	__u32 key = job;

@@ -84,16 +84,19 @@ int dp_fail(struct saina_dp *dp, int err, const char *fmt, ...)
 	return err;
 }
 
+/* The sentence of the last failure. */
 const char *saina_dp_error(const struct saina_dp *dp)
 {
 	return dp ? dp->error : "out of memory";
 }
 
+/* Were there pins, so that jobs may be running already? */
 bool saina_dp_taken_over(const struct saina_dp *dp)
 {
 	return dp->taken_over;
 }
 
+/* The program on the ports, for BPF_PROG_TEST_RUN; the descriptor stays ours. */
 int saina_dp_prog_fd(const struct saina_dp *dp)
 {
 	return dp->prog[DP_PROG_XDP];
@@ -239,12 +242,13 @@ static int take_over(struct saina_dp *dp)
 	return check_layout(dp);
 }
 
-static int load(struct saina_dp *dp)
+/* Opens the object; with @reuse its maps are those we have. */
+static int object_load(struct saina_dp *dp, bool reuse, struct bpf_object **out)
 {
 	struct bpf_object *obj;
-	char path[PATH_MAX], name[64];
 	int err;
 
+	*out = NULL;
 	err = find_object(dp);
 	if (err)
 		return err;
@@ -252,12 +256,68 @@ static int load(struct saina_dp *dp)
 	if (!obj)
 		return dp_fail(dp, -errno, "%s is not a BPF object of this library's kind: %s",
 			       dp->object, strerror(errno));
+	for (int i = 0; reuse && i < DP_MAPS; i++) {
+		struct bpf_map *m = bpf_object__find_map_by_name(obj, dp_map_name[i]);
+
+		err = m ? bpf_map__reuse_fd(m, dp->map[i]) : -ENOENT;
+		if (err) {
+			dp_fail(dp, err, "%s: map %s: %s", dp->object, dp_map_name[i],
+				strerror(-err));
+			goto close;
+		}
+	}
 	err = bpf_object__load(obj);
 	if (err) {
 		dp_fail(dp, err, "the kernel refused the XDP program %s: %s%s", dp->object,
 			strerror(-err), err == -EPERM ? " (are you root?)" : "");
 		goto close;
 	}
+	*out = obj;
+	return 0;
+
+close:
+	bpf_object__close(obj);
+	return err;
+}
+
+static int progs_get(struct saina_dp *dp, const struct bpf_object *obj, int *prog)
+{
+	for (int i = 0; i < DP_PROGS; i++) {
+		struct bpf_program *p = bpf_object__find_program_by_name(obj, prog_name[i]);
+
+		prog[i] = p ? dup(bpf_program__fd(p)) : -1;
+		if (prog[i] < 0) {
+			while (i--)
+				close(prog[i]);
+			return dp_fail(dp, -ENOENT, "%s lacks a program", dp->object);
+		}
+	}
+	return 0;
+}
+
+/* programs last: theirs are the pins that say "complete" */
+static int progs_pin(struct saina_dp *dp)
+{
+	char path[PATH_MAX], name[64];
+
+	for (int i = DP_PROGS - 1; i >= 0; i--) {
+		snprintf(name, sizeof(name), "prog-%s", prog_name[i]);
+		unlink(pin_path(dp, path, name));
+		if (bpf_obj_pin(dp->prog[i], path))
+			return dp_fail(dp, -errno, "cannot pin %s: %s", path, strerror(errno));
+	}
+	return 0;
+}
+
+static int load(struct saina_dp *dp)
+{
+	struct bpf_object *obj;
+	char path[PATH_MAX];
+	int err;
+
+	err = object_load(dp, false, &obj);
+	if (err)
+		return err;
 	for (int i = 0; i < DP_MAPS; i++) {
 		int fd = bpf_object__find_map_fd_by_name(obj, dp_map_name[i]);
 
@@ -267,30 +327,65 @@ static int load(struct saina_dp *dp)
 			goto close;
 		}
 	}
-	for (int i = 0; i < DP_PROGS; i++) {
-		struct bpf_program *p = bpf_object__find_program_by_name(obj, prog_name[i]);
-
-		dp->prog[i] = p ? dup(bpf_program__fd(p)) : -1;
-		if (dp->prog[i] < 0) {
-			err = dp_fail(dp, -ENOENT, "%s has no program %s", dp->object,
-				      prog_name[i]);
+	err = progs_get(dp, obj, dp->prog);
+	if (err || !dp->pinned)
+		goto close;
+	for (int i = 0; i < DP_MAPS; i++) {
+		if (bpf_obj_pin(dp->map[i], pin_path(dp, path, dp_map_name[i]))) {
+			err = dp_fail(dp, -errno, "cannot pin %s: %s", path, strerror(errno));
 			goto close;
 		}
 	}
-	if (!dp->pinned)
-		goto close;
-	for (int i = 0; i < DP_MAPS && !err; i++)
-		err = bpf_obj_pin(dp->map[i], pin_path(dp, path, dp_map_name[i])) ? -errno : 0;
-	/* programs last: theirs are the pins that say "complete" */
-	for (int i = DP_PROGS - 1; i >= 0 && !err; i--) {
-		snprintf(name, sizeof(name), "prog-%s", prog_name[i]);
-		err = bpf_obj_pin(dp->prog[i], pin_path(dp, path, name)) ? -errno : 0;
-	}
-	if (err)
-		dp_fail(dp, err, "cannot pin %s: %s", path, strerror(-err));
+	err = progs_pin(dp);
 close:
 	bpf_object__close(obj);
 	return err;
+}
+
+static bool same_program(int a, int b)
+{
+	struct bpf_prog_info x = {}, y = {};
+	__u32 len = sizeof(x);
+
+	if (bpf_obj_get_info_by_fd(a, &x, &len))
+		return false;
+	len = sizeof(y);
+	return !bpf_obj_get_info_by_fd(b, &y, &len) && !memcmp(x.tag, y.tag, sizeof(x.tag));
+}
+
+/*
+ * After a take-over: if the program installed is another than the one that
+ * runs, it takes its place, port by port, on the same maps.  All state is in
+ * the maps, so no round is lost; where the new one does not fit them, the old
+ * one goes on.
+ */
+static void upgrade(struct saina_dp *dp)
+{
+	struct bpf_object *obj;
+	int prog[DP_PROGS];
+
+	if (object_load(dp, true, &obj) || progs_get(dp, obj, prog)) {
+		dp_log(dp, 1, "the running XDP program stays: %s", dp->error);
+		if (obj)
+			bpf_object__close(obj);
+		return;
+	}
+	bpf_object__close(obj);
+	if (same_program(prog[DP_PROG_XDP], dp->prog[DP_PROG_XDP]) &&
+	    same_program(prog[DP_PROG_EGRESS], dp->prog[DP_PROG_EGRESS])) {
+		for (int i = 0; i < DP_PROGS; i++)
+			close(prog[i]);
+		return;
+	}
+	for (int i = 0; i < DP_PROGS; i++) {
+		close(dp->prog[i]);
+		dp->prog[i] = prog[i];
+	}
+	dp_ports_upgrade(dp);
+	if (progs_pin(dp))
+		dp_log(dp, 0, "%s", dp->error);
+	else
+		dp_log(dp, 2, "the running XDP program was replaced by %s", dp->object);
 }
 
 static void remove_pins(struct saina_dp *dp)
@@ -347,6 +442,8 @@ int saina_dp_open(struct saina_dp **out, const struct saina_dp_opts *opts)
 			err = dp_ports_find_pinned(dp);
 		if (!err)
 			err = saina_dp_global_get(dp, &dp->global);
+		if (!err)
+			upgrade(dp);
 	} else {
 		if (dp->pinned)
 			remove_pins(dp); /* of a start that did not get far */
@@ -410,6 +507,10 @@ int dp_global_write(struct saina_dp *dp)
 	return 0;
 }
 
+/**
+ * saina_dp_global_set() - the aggregator's address
+ * @g: from now on; no packet is ours before the first call
+ */
 int saina_dp_global_set(struct saina_dp *dp, const struct saina_global *g)
 {
 	dp->global = *g;

@@ -99,6 +99,11 @@ static void port_drop(struct saina_dp *dp, struct dp_port *p, bool unpin)
 	*p = dp->port[--dp->ports];
 }
 
+/**
+ * saina_dp_detach() - take the program off a port
+ *
+ * Also right when the device has gone.  Its injected faults are forgotten.
+ */
 int saina_dp_detach(struct saina_dp *dp, int ifindex)
 {
 	struct dp_port *p = port_find(dp, ifindex);
@@ -112,6 +117,12 @@ int saina_dp_detach(struct saina_dp *dp, int ifindex)
 	return dp_global_write(dp);
 }
 
+/**
+ * saina_dp_attached() - the ports the program is on
+ * @ifindexes: out, up to @max
+ *
+ * Returns how many were written.
+ */
 int saina_dp_attached(struct saina_dp *dp, int *ifindexes, int max)
 {
 	int n = 0;
@@ -159,6 +170,20 @@ int dp_ports_find_pinned(struct saina_dp *dp)
 	return 0;
 }
 
+void dp_ports_upgrade(struct saina_dp *dp)
+{
+	char name[IF_NAMESIZE];
+
+	for (int i = 0; i < dp->ports; i++) {
+		int ifindex = dp->port[i].ifindex;
+
+		if (bpf_link_update(dp->port[i].link, dp->prog[DP_PROG_XDP], NULL))
+			dp_log(dp, 0, "port %s keeps the old XDP program: %s",
+			       ifname(ifindex, name), strerror(errno));
+		dp_job_port_changed(dp, ifindex);
+	}
+}
+
 int dp_port_egress(struct saina_dp *dp, int ifindex)
 {
 	struct saina_port_conf c;
@@ -186,6 +211,7 @@ int saina_dp_port_set(struct saina_dp *dp, int ifindex, const struct saina_port_
 	return dp_global_write(dp);
 }
 
+/* The same back, with the numbers drawn so far; all 0 if nothing was ever set. */
 int saina_dp_port_get(struct saina_dp *dp, int ifindex, struct saina_port_conf *c)
 {
 	__u32 key = ifindex;

@@ -70,6 +70,10 @@ int saina_dp_result(struct saina_dp *dp, __u16 job, __u32 segment, __u32 round,
 	return 0;
 }
 
+/**
+ * saina_dp_learned() - by which port and from which MAC a JOIN came
+ * @ip, @udp_port: its source
+ */
 int saina_dp_learned(struct saina_dp *dp, __be32 ip, __be16 udp_port, struct saina_place *p)
 {
 	struct saina_addr key = { .ip = ip, .udp_port = udp_port };

@@ -92,6 +92,7 @@ void dp_job_port_changed(struct saina_dp *dp, int ifindex);
 
 /* dp_port.c */
 int dp_ports_find_pinned(struct saina_dp *dp);
+void dp_ports_upgrade(struct saina_dp *dp);	/* put dp->prog on them */
 void dp_ports_close(struct saina_dp *dp, bool unpin);
 /* Egress program's descriptor if frames that leave by it are injected, or -1. */
 int dp_port_egress(struct saina_dp *dp, int ifindex);
