@@ -11,7 +11,7 @@
 
 lab_up --workers 4
 job steady id 5 workers 4 elements 8192 payload 256 ring 64 policy fastest:k=3 token t0ken \
-	heartbeat 100 dead 2000
+	heartbeat 100 dead 5000
 start_all steady 1000000 4 --elements 8192 --token t0ken --think-us 4000 --cancel
 check "rounds flow" until_true 20 rounds_at_least steady 10 || bail "no rounds"
 generation=$(job_field steady generation)
@@ -32,6 +32,22 @@ taken_over() { # HOW
 	check "$1: rounds go on" until_true 20 rounds_at_least steady $((at + 20))
 	check "$1: policies can be changed again" saina job set steady policy "$2"
 	check "$1: and come into force" until_true 10 policy_is "$2"
+}
+
+program_ids() { # of the programs on the switch's ports
+	ip -n "saina-$LAB-sw" -j link show | jq -r '.[]|.xdp.prog.id // empty' | sort -u | xargs
+}
+
+pins() { # maps.debug and progs.debug are the filesystem's own
+	find "/run/saina-lab/$LAB/bpf" -mindepth 1 ! -name "*.debug"
+}
+
+# The kernel frees a program a moment after its last user.
+unloaded() {
+	local id
+	for id in $loaded; do
+		! bpftool prog show id "$id" >/dev/null 2>&1 || return 1
+	done
 }
 
 programs() { # ports of the switch with an XDP program
@@ -82,13 +98,23 @@ check "no round was lost" rounds_without_gap 0
 # --- a plain stop leaves nothing behind --------------------------------------
 start_all steady 1000000 4 --elements 8192 --token t0ken --think-us 4000 --cancel
 check "workers run again" until_true 20 log_at_least 5
-attached=$(programs)
-equal "the program is on all four ports" 4 "$(wc -w <<<"$attached")"
+equal "the program is on all four ports" 4 "$(programs | wc -w)"
+loaded=$(program_ids)
 check "the agent is stopped" lab agent stop
+check "stopped: its programs are unloaded" until_true 10 unloaded
 equal "stopped: no program is left on a port" "" "$(programs)"
-equal "stopped: no pin is left" "" "$(find "/run/saina-lab/$LAB/bpf" -mindepth 1 ! -name "*.debug")"
+equal "stopped: no pin is left" "" "$(pins)"
 equal "stopped: no socket is left" "" "$(find "/run/saina-lab/$LAB/run" "$SAINA_CONTROL" -type s 2>/dev/null)"
 check "stopped: the workers are told and end" all_ended 30
 check "a fresh agent starts" lab agent start
 equal "a fresh agent has no job" 0 "$(sj job show length)"
+
+# --- Ctrl-C does the same ------------------------------------------------------
+loaded=$(program_ids)
+pid=$(lab agent status | tr -dc 0-9)
+kill -INT "$pid"
+check "interrupted: the agent ends" until_true 20 pid_gone "$pid"
+equal "interrupted: no program is left on a port" "" "$(programs)"
+check "interrupted: its programs are unloaded" until_true 10 unloaded
+equal "interrupted: no pin is left" "" "$(pins)"
 finished

@@ -29,6 +29,24 @@ done
 reduce f256 256 float32 10007 20
 reduce f352 352 float32 10007 20
 reduce tiny 64 int32 1 10
+
+# Workers need no privilege, and may share a port: four behind two, as nobody.
+chmod 711 "$WORK"
+mkdir "$WORK/bin"
+cp "$B/saina-allreduce" "$WORK/bin"
+worker_program=(setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs "$WORK/bin/saina-allreduce")
+job shared workers 4 elements 5000 payload 256 policy bsp
+for i in 0 1 2 3; do
+	# the log is theirs to write
+	install -o 65534 /dev/null "$WORK/$i.log"
+	start_as $i $i $((i / 2)) shared 20 --elements 5000
+done
+equal "a worker has no privilege" 0000000000000000 \
+	"$(w 0 "${worker_program[@]::6}" sed -n 's/^CapEff:\t//p' /proc/self/status)"
+check "two workers behind each port, unprivileged" wait_all 60
+check "the same results everywhere" same_results 0 1 2 3
+equal "all four in every sum" "4 4" "$(minmax 3 count_min count_max)"
+worker_program=("$B/saina-allreduce")
 lab_down
 
 BRIDGE=linux

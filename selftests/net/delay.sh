@@ -6,6 +6,7 @@
 #
 #     w0, w1, w2: as they are     w3: 3 ms each way     w4: 8 ms in
 #     w5: 5 ms out                w6, w7: lose 5 %
+#     w1: also on a link of 50 Mbit/s
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -17,6 +18,7 @@ check "worker 4 is 8 ms away, in" lab set 4 delay-in 8
 check "worker 5 is 5 ms away, out" lab set 5 delay-out 5
 check "worker 6 loses" lab set 6 loss 5 seed "$SEED"
 check "worker 7 loses" lab set 7 loss 5 seed $((SEED + 7))
+check "worker 1 has a slow link" lab rate 1 50mbit
 equal "the port shows its delay" "3000 3000" \
 	"$(sj port show p3 '.[0].injected | "\(.delay_in_us) \(.delay_out_us)"')"
 

@@ -4,12 +4,14 @@
 # Many jobs: two at once over the same ports with nothing in common, 64 and more
 # that exist, and the limits.
 #
-#     w0 .. w3: workers of "a" and of "b" at the same time
+#     w0 .. w3: workers of "a" and of "b" at the same time, 1 % lost each way
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
-lab_up --workers 4
+lab_up --workers 4 --loss 1 --seed "$SEED"
+equal "the lab loses 1 % each way at every port" "0.01 0.01 0.01 0.01 0.01 0.01 0.01 0.01" \
+	"$(sj port show '[.[].injected|.loss_in,.loss_out|.*10000|round/10000]|join(" ")')"
 
 # --- two at once -------------------------------------------------------------
 job a workers 4 elements 10000 payload 256 policy bsp

@@ -10,7 +10,7 @@
 
 expected_log="lines like the next one"
 lab_up --workers 3
-job door id 3 workers 2 elements 4096 payload 256 token open-sesame heartbeat 50 dead 1000
+job door id 3 workers 2 elements 4096 payload 256 token open-sesame heartbeat 50 dead 5000
 quick=(--join-timeout-ms 3000)
 
 said=$(refused 0 0 door "${quick[@]}" --token wrong)

@@ -20,7 +20,7 @@ pull_and_plug() { # BRIDGE
 	local at
 	expected_log="worker 2 .* is dead"
 	lab_up --workers 3 --bridge "$1"
-	job plug workers 3 elements 4096 payload 256 policy bsp heartbeat 50 dead 600
+	job plug workers 3 elements 4096 payload 256 policy bsp heartbeat 50 dead 5000
 	start_all plug 1000000 3 --elements 4096 --think-us 1000 --restarts
 	check "$1: rounds flow" until_true 20 rounds_at_least plug 10
 	check "$1: the port is pulled out" lab port del 2

@@ -20,7 +20,7 @@ equal "steady signs: k stays" "2 2" "$(minmax 0 k k)"
 
 # --- signs that flip: k rises to the number of workers ----------------------
 job flip workers 6 elements 8192 payload 256 ring 64 policy sfcd:k0=1,sth=0.5,cth=3,stride=8 \
-	heartbeat 50 dead 500
+	heartbeat 50 dead 1500
 events_start
 start_all flip 1000000 6 --elements 8192 --signs flip --think-us 4000 --cancel
 check "flipping signs: k rises to all six" until_true 40 k_is flip 6

@@ -12,7 +12,7 @@ agent_config_write() {
 		control = "$LAB_DIR/control";
 		runtime_dir = "$LAB_DIR/run";
 		bpffs = "$LAB_DIR/bpf";
-		object = "${SAINA_BPF_OBJECT:-$LAB_BIN/saina_xdp.bpf.o}";
+		object = "$LAB_OBJECT";
 	TXT
 	[ -z "$opt_config" ] || cat "$opt_config" >>"$LAB_DIR/sainad.conf"
 }

@@ -7,8 +7,11 @@ LAB_ROOT=/run/saina-lab
 LAB_NET=10.190.0
 # Where sainad, saina and the BPF object are: the build tree, or as installed.
 LAB_BIN=${SAINA_BUILD:-$(readlink -f "$LAB_LIB/../../build")}
-[ -x "$LAB_BIN/sainad" ] || [ -n "${SAINA_BUILD-}" ] ||
-	LAB_BIN=$(dirname "$(command -v sainad || echo "$LAB_BIN/sainad")")
+LAB_OBJECT=$LAB_BIN/saina_xdp.bpf.o
+if [ -z "${SAINA_BUILD-}" ] && [[ $LAB_LIB == */lib/saina/lab ]]; then
+	LAB_BIN=$(readlink -f "$LAB_LIB/../../../sbin")
+	LAB_OBJECT=$(readlink -f "$LAB_LIB/../saina_xdp.bpf.o")
+fi
 
 die() {
 	echo "saina-lab: $*" >&2
