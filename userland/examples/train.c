@@ -40,11 +40,11 @@ static const struct argp_option options[] = {
 	{ "seed", OPT_SEED, "N", 0, "Of the model, the data's order and the delays (default 1)", 2 },
 	{ "hidden", OPT_HIDDEN, "N,N,..", 0, "Units of the hidden layers (default 512,512)", 2 },
 	{ "batch", OPT_BATCH, "N", 0, "Examples a worker takes in a round (default 24)", 2 },
-	{ "rate", OPT_RATE, "X", 0, "Learning rate (default 0.06)", 2 },
+	{ "rate", OPT_RATE, "X", 0, "Learning rate (default 0.1)", 2 },
 	{ "momentum", OPT_MOMENTUM, "X", 0, "0 <= X < 1 (default 0)", 2 },
 	{ NULL, 0, NULL, 0, "The run", 3 },
 	{ "workers", OPT_WORKERS, "N", 0, "Workers of the job (default 8)", 3 },
-	{ "rounds", OPT_ROUNDS, "N", 0, "All-reduces to do (default 250)", 3 },
+	{ "rounds", OPT_ROUNDS, "N", 0, "All-reduces to do (default 200)", 3 },
 	{ "base", OPT_BASE, "MS", 0,
 	  "Time a gradient takes, computing and sleeping (default 100)", 3 },
 	{ "delay", OPT_DELAY, "P", 0,
@@ -225,7 +225,7 @@ int main(int argc, char **argv)
 	struct args a = {
 		.o = {
 			.seed = 1, .hidden = { 512, 512 }, .hiddens = 2, .workers = 8,
-			.rounds = 250, .batch = 24, .rate = 0.06, .base_ms = 100, .delay_p = 0.15,
+			.rounds = 200, .batch = 24, .rate = 0.1, .base_ms = 100, .delay_p = 0.15,
 			.eval = 4, .run = "run", .progress_ms = 1000, .linger_s = 30,
 			.policy = "bsp", .net_ms = 25,
 		},

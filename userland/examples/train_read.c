@@ -189,9 +189,11 @@ static void events_read(struct train_run *run, const char *dir)
 	while (fgets(line, sizeof(line), f)) {
 		json_t *j = json_loads(line, 0, NULL);
 		const char *event = json_string_value(json_object_get(j, "event"));
+		const char *job = json_string_value(json_object_get(j, "job"));
 		uint64_t r = u64(j, "round");
 
-		if (event && !strcmp(event, "round") && r < run->rounds) {
+		if (event && !strcmp(event, "round") && job && !strcmp(job, run->name) &&
+		    r < run->rounds) {
 			run->round[r].flips = u64(j, "flips");
 			run->round[r].observed = u64(j, "observed");
 		}

@@ -108,8 +108,8 @@ static void sfcd(struct sim *s, uint32_t round)
 	}
 	if (s->events)
 		fprintf(s->events,
-			"{\"event\": \"round\", \"round\": %u, \"k\": %d, \"flips\": %llu, \"observed\": %llu}\n",
-			round, s->k, s->primed ? (unsigned long long)flips : 0,
+			"{\"event\": \"round\", \"job\": \"%s\", \"round\": %u, \"k\": %d, \"flips\": %llu, \"observed\": %llu}\n",
+			s->t.opts->run, round, s->k, s->primed ? (unsigned long long)flips : 0,
 			s->primed ? (unsigned long long)observed : 0);
 	if (s->primed && p->sfcd) {
 		int reached = flips >= p->s_th * observed;
