@@ -26,8 +26,11 @@
 #include "private.h"
 
 #define WINDOW_MIN   16
+#define WINDOW_HEAD  8 /* oldest segments in flight, repaired without backoff */
 #define WINDOW_GROW  8 /* results it takes to widen the window by one */
 #define STALL_NS     (40 * MSEC)
+#define LOSSY_NS     (500 * MSEC) /* how long a lost result is remembered */
+#define SAMPLE_NS    (20 * MSEC)
 #define STALL_PROBES 2 /* segments sent again at a time while a round waits to begin */
 #define STALL_BUDGET 8 /* ... and when it has come to a stop */
 #define FETCH_BUDGET 64
@@ -166,7 +169,7 @@ static bool stalled(const struct saina *s, uint64_t now)
 
 static void retransmit(struct saina *s, uint64_t now)
 {
-	uint32_t end = s->sent_end;
+	uint32_t end = s->sent_end, head = WINDOW_HEAD;
 	uint64_t due = NEVER;
 
 	if (!s->inflight || now < s->due_ns)
@@ -182,6 +185,9 @@ static void retransmit(struct saina *s, uint64_t now)
 
 		if (!in_flight(g))
 			continue;
+		/* The window stands on its oldest: no backoff for these. */
+		if (head && head-- && g->sent_ns + s->rto.rto < g->due_ns)
+			g->due_ns = g->sent_ns + s->rto.rto;
 		if (g->due_ns <= now)
 			send_again(s, i, now);
 		if (g->due_ns < due)
@@ -349,7 +355,7 @@ static void measure(struct saina *s, const struct saina_seg *g, uint64_t now)
 		from = s->t0_ns - s->rto.srtt > from ? s->t0_ns - s->rto.srtt : from;
 	if (now - from < s->shortest_ns)
 		s->shortest_ns = now - from;
-	if (now < s->sampled_ns + s->rto.srtt)
+	if (now < s->sampled_ns + (now < s->lossy_ns + LOSSY_NS ? SAMPLE_NS : s->rto.srtt))
 		return;
 	saina_rto_sample(&s->rto, s->shortest_ns);
 	s->shortest_ns = NEVER;
@@ -407,6 +413,9 @@ void saina_flow_result(struct saina *s, const struct saina_hdr *h, const void *s
 		s->saw_result = true;
 		s->t0_ns = now;
 	}
+	/* A new result by RESEND: the multicast one was lost. */
+	if ((h->flags & SAINA_F_RESEND) && !(h->flags & SAINA_F_PULLED))
+		s->lossy_ns = now;
 	if (in_flight(g)) {
 		if (g->state != SEG_ASKING)
 			measure(s, g, now);
