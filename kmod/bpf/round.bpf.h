@@ -111,7 +111,7 @@ __noinline int round_permit(struct slot_call *c, const struct saina_job_conf *co
 		verdict = SLOT_STALE;
 	} else if (r == rt->next_round && rt->open_slots) {
 		c->reason = SAINA_C_ROUND_BUSY;
-	} else if (r != rt->next_round && c->busy) {
+	} else if (c->busy == SLOT_OUT_OF_WINDOW || (r != rt->next_round && c->busy)) {
 		c->reason = SAINA_C_SLOT_BUSY;
 	} else {
 		if (r == rt->next_round)

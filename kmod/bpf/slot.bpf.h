@@ -29,6 +29,13 @@ enum slot_verdict {
 	SLOT_MISS,	/* inside the slot machine only: not in hot slot or ring */
 };
 
+/* Why the hot slot cannot be opened for this segment. */
+enum slot_busy {
+	SLOT_FREE,
+	SLOT_OPEN_ELSEWHERE,	/* it is open for another segment */
+	SLOT_OUT_OF_WINDOW,	/* the segment that must be done before is not */
+};
+
 #define SLOT_NONE	0xffffffffu	/* no counter */
 
 /* Who sends what where, as far as slot_add_ELEMS() wants to know. */
@@ -55,6 +62,7 @@ struct slot_call {
 	__u32	worker;
 	__u32	round;
 	__u32	segment;
+	__u32	pool;
 	__u32	lock;
 	__u32	pull;		/* PULL, else GRAD */
 	__s32	exponent;
@@ -63,7 +71,7 @@ struct slot_call {
 	__u64	opened_at;
 	__u32	permitted;
 	__u32	opened;
-	__u32	busy;		/* hot slot open for another segment */
+	__u32	busy;		/* enum slot_busy */
 	__u32	policy;
 	__u32	k;
 	/* the verdict */
@@ -126,6 +134,22 @@ static __always_inline bool slot_complete(const struct saina_slot_meta *m, __u64
 	if (m->k < need)
 		need = m->k;
 	return popcount64(m->seen & live) >= need;
+}
+
+/*
+ * The slots of a round are used in order: the one before in this hot slot must
+ * be done.  Without that rule a worker that breaks its window would take the
+ * slot from segments that nobody could open any more.
+ */
+static __always_inline __u32 slot_busy(const struct saina_slot_meta *m, const struct slot_call *c)
+{
+	if (m->state == SAINA_SLOT_OPEN)
+		return SLOT_OPEN_ELSEWHERE;
+	if (c->segment >= c->pool &&
+	    (m->state != SAINA_SLOT_DONE || m->round != c->round ||
+	     m->segment != c->segment - c->pool))
+		return SLOT_OUT_OF_WINDOW;
+	return SLOT_FREE;
 }
 
 static __always_inline void slot_answer_from(struct slot_call *c, const struct saina_slot_meta *m)

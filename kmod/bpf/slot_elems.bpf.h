@@ -188,7 +188,7 @@ __noinline int SIZED(slot_locked)(struct slot_call *c, struct SIZED(saina_slot) 
 	}
 	if (e->meta.state == SAINA_SLOT_DONE && e->meta.round == round)
 		goto from_ring;
-	c->busy = h->meta.state == SAINA_SLOT_OPEN;
+	c->busy = slot_busy(&h->meta, c);
 	if (!c->permitted) {
 		verdict = SLOT_MISS;
 		goto unlock;
@@ -311,7 +311,8 @@ static __always_inline int SIZED(slot_run)(struct slot_call *c, const struct sai
 	void *hot, *ring, *counted;
 	__u32 job = c->job;
 	__u32 segment = c->segment;
-	__u32 slot = segment & (conf->pool - 1);
+	__u32 pool = conf->pool;
+	__u32 slot = segment & (pool - 1);
 	__u32 entry = segment * conf->ring + (c->round & (conf->ring - 1));
 	int verdict;
 
@@ -326,6 +327,7 @@ static __always_inline int SIZED(slot_run)(struct slot_call *c, const struct sai
 	if (!h || !e || !cnt)
 		return SLOT_DROP;
 
+	c->pool = pool;
 	verdict = SIZED(slot_locked)(c, h, e, cnt, p);
 	if (verdict == SLOT_MISS) {
 		verdict = c->pull ? round_missed(c) : round_permit(c, conf);

@@ -53,6 +53,9 @@ static void test_6g(void)
 	int32_t a[LAB_ELEMS], b[LAB_ELEMS];
 	bool ok;
 
+	l.conf.generation += 1u << 20;	/* with a window as large as the gradient */
+	l.conf.pool = 8;
+	lab_publish(&l);
 	signs(a, 0);
 	signs(b, 0x5555555555555555);
 	flips_after(&l, 0, a, false, false);

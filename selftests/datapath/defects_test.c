@@ -134,6 +134,8 @@ static void test_6b(void)
 	lab_grad(&l, 0, 0, 1, 1);
 	lab_grad(&l, 1, 0, 5, 100);
 	ok = lab_consumed() && lab_counter(&l, 1, SAINA_C_SLOT_BUSY) == 1;
+	lab_grad(&l, 1, 0, 6, 100);		/* free, but 2 must be done before */
+	ok &= lab_consumed() && lab_counter(&l, 1, SAINA_C_SLOT_BUSY) == 2;
 	lab_grad(&l, 1, 0, 1, 2);
 	ok &= lab_broadcast(3, 3) && lab_answer()->segment == 1 && lab_answer()->round == 0;
 	lab_grad(&l, 1, 0, 5, 100);

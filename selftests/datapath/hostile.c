@@ -161,32 +161,23 @@ static void bad_replay(struct bad *b)
 	b->h->round -= rng_below(b->r, 40);
 }
 
-/*
- * What follows is said by admitted workers, so it may open slots; then nobody
- * else's next packet fits there and the job may stall for good (never: get a
- * sum wrong).  So only now and then, and else where a slot is open already.
- */
-static const struct saina_slot_meta *slot_of(const struct bad *b, uint32_t segment)
-{
-	const struct saina_job_conf *c = &b->j->conf;
-
-	return &b->w->rig->o.job[c->job].hot[segment & (c->pool - 1)].meta;
-}
-
 static void bad_window(struct bad *b)	/* any segment, or the next round: whatever the window */
 {
-	uint32_t segment = rng_below(b->r, b->j->conf.segments);
-	uint32_t next = b->w->rig->o.job[b->j->conf.job].rt.next_round;
-
+	b->h->segment = rng_below(b->r, b->j->conf.segments);
 	if (rng_chance(b->r, 50))
-		b->h->round = next;
-	else if (slot_of(b, segment)->state == SAINA_SLOT_OPEN || rng_chance(b->r, 20))
-		b->h->segment = segment;
+		b->h->round = b->w->rig->o.job[b->j->conf.job].rt.next_round;
 }
 
+/*
+ * Said by an admitted worker this may open a slot; then nobody else's scale
+ * fits there and the job stalls (never: gets a sum wrong).  So only now and
+ * then, and else where a slot is open already.
+ */
 static void bad_exponent(struct bad *b)
 {
-	const struct saina_slot_meta *m = slot_of(b, b->h->segment % b->j->conf.segments);
+	const struct saina_job_conf *c = &b->j->conf;
+	uint32_t slot = b->h->segment % c->segments & (c->pool - 1);
+	const struct saina_slot_meta *m = &b->w->rig->o.job[c->job].hot[slot].meta;
 
 	if (m->state == SAINA_SLOT_OPEN) {
 		b->h->segment = m->segment;

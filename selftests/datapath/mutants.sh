@@ -81,7 +81,14 @@ mutant stale-too-late round.bpf.h 's/rt->next_round - r > 1/rt->next_round - r >
 mutant before-the-first round.bpf.h 's/ || (r < rt->next_round && !rt->members)//'
 mutant policy-never-again round.bpf.h 's/o->policy = conf->policy.seq != rt->policy.seq/o->policy = !rt->policy.seq/'
 mutant primed-survives-death round.bpf.h 's/} else if (old && old != conf->active) {/} else if (0) {/'
-mutant window-broken slot_elems.bpf.h 's/c->busy = h->meta.state == SAINA_SLOT_OPEN;/c->busy = 0;/'
+mutant slot-taken-open slot.bpf.h 's/return SLOT_OPEN_ELSEWHERE;/return SLOT_FREE;/'
+mutant window-broken slot.bpf.h 's/return SLOT_OUT_OF_WINDOW;/return SLOT_FREE;/'
+# the short cut must take the common case only
+mutant short-no-dedupe slot_elems.bpf.h 's/ && !(h->meta.seen & bit) &&/ \&\&/'
+mutant short-no-segment slot_elems.bpf.h 's/h->meta.segment == segment && h->meta.count/h->meta.count/'
+mutant short-no-exponent slot_elems.bpf.h 's/h->meta.exponent == m->exponent && //'
+mutant short-no-deaths slot_elems.bpf.h 's/!(h->meta.members & ~active) && //'
+mutant short-completes slot_elems.bpf.h 's/h->meta.count + 1 >= h->meta.k)/0)/; s/h->meta.count + 1 < h->meta.k &&/1 \&\&/'
 # SFCD
 mutant first-round-decides sfcd.bpf.h 's/if (rt->primed || parity) {/if (1) {/'
 mutant parity-tail-counts sfcd.bpf.h 's/ & ~31u;/;/'

@@ -64,7 +64,7 @@ const int32_t *world_value(void *job, unsigned int worker, uint32_t round, uint3
 
 int8_t world_exponent(uint32_t round, uint32_t segment)
 {
-	return (int)((round * 7 + segment) % 200) - 100;
+	return (int)((round * 7 + segment / 64) % 200) - 100;
 }
 
 /* Asks for another policy. */
@@ -147,7 +147,7 @@ int world_job_new(struct world *w, unsigned int i, unsigned int number, unsigned
 	c->elem = SAINA_ELEM_INT32;
 	c->payload = payload;
 	c->segments = rng_chance(r, 150) ? 1 : rng_range(r, 1, rng_chance(r, 300) ? most : 20);
-	c->pool = 1 << rng_below(r, 8);
+	c->pool = 1 << rng_below(r, rng_chance(r, 500) ? 4 : 8);
 	c->ring = 2 << rng_below(r, 4);
 	c->lock_base = rng_below(r, SAINA_LOCKS);
 	c->sign_words = SAINA_SIGN_WORDS(payload, 1);

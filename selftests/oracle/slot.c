@@ -126,6 +126,16 @@ static bool is_stale(const struct oracle_msg *m)
 	return m->round < next && !m->j->rt.members;
 }
 
+/* A slot serves its segments in order: is the one before done in this round? */
+static bool is_next_in(const struct oracle_slot *h, const struct oracle_msg *m)
+{
+	uint32_t pool = m->j->conf.pool;
+
+	return m->segment < pool ||
+	       (h->meta.state == SAINA_SLOT_DONE && h->meta.round == m->round &&
+		h->meta.segment == m->segment - pool);
+}
+
 void oracle_grad(struct oracle_msg *m)
 {
 	struct oracle_slot *h = hot_slot(m), *e = ring_entry(m);
@@ -155,7 +165,7 @@ void oracle_grad(struct oracle_msg *m)
 		return oracle_answer_stale(m);
 	if (m->round == rt->next_round && rt->open_slots)
 		return oracle_drop(m, SAINA_C_ROUND_BUSY);
-	if (h->meta.state == SAINA_SLOT_OPEN)
+	if (h->meta.state == SAINA_SLOT_OPEN || !is_next_in(h, m))
 		return oracle_drop(m, SAINA_C_SLOT_BUSY);
 	if (m->round == rt->next_round)
 		oracle_round_open(m->o, m->j);

@@ -280,7 +280,7 @@ struct saina_slot_lock {
 	X(FUTURE,	"round-future",	1, "round further ahead than the next") \
 	X(ROUND_BUSY,	"round-busy",	1, "next round while the present one has open slots") \
 	X(ROUND_OLD,	"round-old",	1, "round whose result is gone") \
-	X(SLOT_BUSY,	"slot-busy",	1, "window exceeded: slot still open for another segment") \
+	X(SLOT_BUSY,	"slot-busy",	1, "window exceeded: the segment before in its slot is not done") \
 	X(EXPONENT,	"exponent",	1, "block scale differs from the slot's") \
 	X(INJECTED_IN,	"injected-in",	1, "lost on purpose on the way in (lab)") \
 	X(INJECTED_OUT,	"injected-out",	1, "lost on purpose on the way out (lab)") \
