@@ -38,7 +38,8 @@ int saina_dp_global_set(struct saina_dp *dp, const struct saina_global *g);
 int saina_dp_global_get(struct saina_dp *dp, struct saina_global *g);
 
 /* Jobs.  The first publish of a (job, generation) makes its maps and resets
- * saina_rt so that @first_round is the next round to open; later ones replace
+ * saina_rt so that @first_round is the next round to open; counters go on until
+ * the job is removed.  Later ones replace
  * the snapshot and bring the fan-out set in line with the bindings of active,
  * not relayed workers.  After a return of 0 the snapshot is in force. */
 int saina_dp_job_publish(struct saina_dp *dp, const struct saina_job_conf *conf,

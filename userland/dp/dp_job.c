@@ -280,7 +280,7 @@ static int conf_check(struct saina_dp *dp, const struct saina_job_conf *c)
 	return 0;
 }
 
-/* A new generation: new maps, counters too, and the round state reset. */
+/* A new generation: new maps but for the counters, and the round state reset. */
 static int job_renew(struct saina_dp *dp, struct dp_job *j, const struct saina_job_conf *conf,
 		     __u32 first_round)
 {
@@ -303,6 +303,10 @@ static int job_renew(struct saina_dp *dp, struct dp_job *j, const struct saina_j
 			outer_clear(dp, DP_HOT + old, job);
 			outer_clear(dp, DP_RING + old, job);
 		}
+		/* what was counted stays until the job is removed */
+		close(m.wcount);
+		m.wcount = j->maps.wcount;
+		j->maps.wcount = -1;
 		inner_close(&j->maps);
 		j->live = false;
 	}
