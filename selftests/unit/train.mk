@@ -6,3 +6,6 @@ $(B)/selftests/train_test: $(call objs,selftests/unit/train_test.c \
 
 check-programs: $(B)/selftests/train_test
 CHECKS += $(B)/selftests/train_test
+
+# The same trainer in a lab, by way of tools/demo.
+CHECKS += selftests/net/demo.sh
