@@ -86,8 +86,8 @@ static __always_inline void SIZED(read)(const struct SIZED(saina_slot) *e,
  *
  * One more gradient into a slot that is open for it, does not complete with it
  * and has nothing unusual about it: true.  False changes nothing: slot_run_ELEMS()
- * must have it.  With all members alive and no contributor from outside, the count
- * alone says whether the slot is complete.  Few calls: each return costs more than
+ * must have it.  With all members alive, k is at most their number, so below k
+ * contributors the slot cannot be complete.  Few calls: each return costs more than
  * a look-up on machines that mitigate return speculation.
  */
 static __always_inline bool SIZED(slot_add)(const struct slot_key *m,
@@ -122,7 +122,7 @@ static __always_inline bool SIZED(slot_add)(const struct slot_key *m,
 	fit = h->meta.state == SAINA_SLOT_OPEN && h->meta.round == round &&
 	      h->meta.segment == segment && h->meta.count + 1 < h->meta.k &&
 	      h->meta.exponent == m->exponent && !(h->meta.seen & bit) &&
-	      !(h->meta.members & ~active) && !((h->meta.seen | bit) & ~h->meta.members);
+	      !(h->meta.members & ~active);
 	if (fit) {
 		h->meta.seen |= bit;
 		h->meta.count++;

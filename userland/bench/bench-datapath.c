@@ -37,7 +37,7 @@
 #define SLOTS	256		/* touched in turn, of up to 352 elements */
 #define SLOTS_BIG 64		/* of more */
 #define PLAIN	20000		/* repeats of a frame without driver */
-#define SAME	.05		/* "the same cost" on a machine without noise */
+#define SAME	.10		/* "the same cost" on a machine without noise */
 
 static const char method[] =
 	"ns per packet, medians; headers by a driver program (BPF_PROG_TEST_RUN), its own time taken off";
