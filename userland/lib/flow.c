@@ -29,7 +29,7 @@
 #define WINDOW_HEAD  8 /* oldest segments in flight, repaired without backoff */
 #define WINDOW_GROW  8 /* results it takes to widen the window by one */
 #define STALL_NS     (40 * MSEC)
-#define LOSSY_NS     (500 * MSEC) /* how long a lost result is remembered */
+#define LOSSY	     32 /* one lost result in so many is what we call lossy */
 #define SAMPLE_NS    (20 * MSEC)
 #define STALL_PROBES 2 /* segments sent again at a time while a round waits to begin */
 #define STALL_BUDGET 8 /* ... and when it has come to a stop */
@@ -344,21 +344,32 @@ static void progress(struct saina *s, uint64_t now, bool first)
  * Karn: only what was sent once.  What was sent before the round's first result came
  * may have waited for a straggler; of that only the time since then counts, on top
  * of the present estimate.
+ *
+ * One sample per smoothed time, the longest of it: results come in bursts, and the
+ * deviation within a burst, which is next to nothing, would drown that between
+ * bursts.  But where results are being lost, the shortest of SAMPLE_NS: the others may
+ * have waited for somebody else's lost gradient, and that must not slow down our own
+ * repairs.
  */
 static void measure(struct saina *s, const struct saina_seg *g, uint64_t now)
 {
-	uint64_t from = g->sent_ns;
+	bool lossy = s->lost * LOSSY > s->got;
+	uint64_t from = g->sent_ns, took;
 
 	if (g->tries != 1)
 		return;
 	if (s->t0_ns > from)
 		from = s->t0_ns - s->rto.srtt > from ? s->t0_ns - s->rto.srtt : from;
-	if (now - from < s->shortest_ns)
-		s->shortest_ns = now - from;
-	if (now < s->sampled_ns + (now < s->lossy_ns + LOSSY_NS ? SAMPLE_NS : s->rto.srtt))
+	took = now - from;
+	if (took < s->shortest_ns)
+		s->shortest_ns = took;
+	if (took > s->longest_ns)
+		s->longest_ns = took;
+	if (now < s->sampled_ns + (lossy ? SAMPLE_NS : s->rto.srtt))
 		return;
-	saina_rto_sample(&s->rto, s->shortest_ns);
+	saina_rto_sample(&s->rto, lossy ? s->shortest_ns : s->longest_ns);
 	s->shortest_ns = NEVER;
+	s->longest_ns = 0;
 	s->sampled_ns = now;
 }
 
@@ -413,9 +424,13 @@ void saina_flow_result(struct saina *s, const struct saina_hdr *h, const void *s
 		s->saw_result = true;
 		s->t0_ns = now;
 	}
-	/* A new result by RESEND: the multicast one was lost. */
+	/* A new result by RESEND: the multicast one was lost, or is still on its way. */
 	if ((h->flags & SAINA_F_RESEND) && !(h->flags & SAINA_F_PULLED))
-		s->lossy_ns = now;
+		s->lost++;
+	if (++s->got > 1024) {
+		s->got /= 2;
+		s->lost /= 2;
+	}
 	if (in_flight(g)) {
 		if (g->state != SEG_ASKING)
 			measure(s, g, now);

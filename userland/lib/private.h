@@ -201,8 +201,8 @@ struct saina {
 
 	/* flow */
 	struct saina_rto rto;
-	uint64_t	lossy_ns;	/* a result was lost */
-	uint64_t	sampled_ns, shortest_ns;	/* last sample; shortest time since */
+	uint32_t	lost, got;	/* results lost of results lately */
+	uint64_t	sampled_ns, shortest_ns, longest_ns;	/* last sample; times since */
 	uint32_t	window, window_max;
 	uint32_t	grow;		/* results since the window grew */
 	uint64_t	narrowed_ns;

@@ -148,7 +148,8 @@ static int fill(struct saina *s, int fd)
 	return recvmmsg(fd, rx->m, BUFFERS, MSG_DONTWAIT, NULL);
 }
 
-static void receive(struct saina *s, int which)
+/* Returns whether there may be more. */
+static bool receive(struct saina *s, int which)
 {
 	int fd, n;
 
@@ -157,11 +158,12 @@ static void receive(struct saina *s, int which)
 	pthread_mutex_unlock(&s->lock);
 	n = fill(s, fd);
 	if (n <= 0)
-		return;
+		return false;
 	pthread_mutex_lock(&s->lock);
 	for (int i = 0; i < n; i++)
 		take_apart(s, which, i, saina_now());
 	pthread_mutex_unlock(&s->lock);
+	return n == BUFFERS;
 }
 
 static void default_float(void)
@@ -211,8 +213,12 @@ void *saina_recv_thread(void *arg)
 			continue;
 		if ((p[0].revents & POLLIN) && read(s->wake, &junk, sizeof(junk)) < 0)
 			continue;
-		if (p[2].revents)
-			receive(s, 1);
+		/* Multicast results first, and all of them: the unicast answers
+		 * to our impatience were sent later.
+		 */
+		for (int i = 0; p[2].revents && i < 16; i++)
+			if (!receive(s, 1))
+				break;
 		if (p[1].revents)
 			receive(s, 0);
 	}
