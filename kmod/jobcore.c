@@ -54,11 +54,6 @@ int saina_refuse(struct saina_core_err *err, int error, unsigned int attr, const
 	return error;
 }
 
-static int is_power_of_2(__u32 n)
-{
-	return n && !(n & (n - 1));
-}
-
 static unsigned long long to_mib(__u64 bytes)
 {
 	return (bytes + MiB - 1) >> 20;

@@ -9,6 +9,7 @@
 #ifdef __KERNEL__
 #include <linux/errno.h>
 #include <linux/kernel.h>
+#include <linux/log2.h>
 #include <linux/math64.h>
 #include <linux/string.h>
 #include <asm/byteorder.h>
@@ -26,6 +27,11 @@
 #define saina_div(a, b)  ((a) / (b))
 #define saina_be32(x)    htonl(x)
 #define saina_weight(x)  ((unsigned int)__builtin_popcountll(x))
+
+static inline int is_power_of_2(unsigned long n)
+{
+	return n && !(n & (n - 1));
+}
 #endif
 
 #define saina_min(a, b) ((a) < (b) ? (a) : (b))
