@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What kernels from 6.1 on can do, under one name each.  The only place that
+ * looks at the kernel's version; the rest of the module asks for abilities.
+ */
+#ifndef _SAINA_COMPAT_H
+#define _SAINA_COMPAT_H
+
+#include <linux/btf.h>
+#include <linux/btf_ids.h>
+#include <linux/version.h>
+#include <net/genetlink.h>
+
+/* 6.3: marks functions that BPF may call, so that no copy of them is made. */
+#ifndef __bpf_kfunc
+#define __bpf_kfunc __used noinline
+#endif
+
+/* 6.8: sets of kfuncs must say that they are. */
+#ifndef BTF_KFUNCS_START
+#define BTF_KFUNCS_START(name) BTF_SET8_START(name)
+#define BTF_KFUNCS_END(name)   BTF_SET8_END(name)
+#endif
+
+/* 6.7: a dump has a whole genl_info. */
+static inline struct nlattr **saina_compat_dump_attrs(struct netlink_callback *cb)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
+	return genl_info_dump(cb)->attrs;
+#else
+	return genl_dumpit_info(cb)->attrs;
+#endif
+}
+
+#endif /* _SAINA_COMPAT_H */

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <linux/jiffies.h>
+#include <linux/moduleparam.h>
+#include <linux/ktime.h>
+#include <net/genetlink.h>
+
+#include "event.h"
+#include "netlink.h"
+#include "nlmsg.h"
+
+static unsigned int event_rate = 10000;
+module_param(event_rate, uint, 0644);
+MODULE_PARM_DESC(event_rate, "most events a second of the data path, per network namespace");
+
+#define EVENT_ROOM	(NLMSG_DEFAULT_SIZE / 4)
+
+/**
+ * saina_event_send() - tell the subscribers
+ * @sn: namespace
+ * @ev: complete
+ * @name: of the job, NULL if it is gone
+ * @gfp: GFP_ATOMIC in the data path
+ *
+ * Subscribers for whom there is no memory learn that they missed something
+ * (ENOBUFS from their socket).
+ */
+void saina_event_send(struct saina_net *sn, const struct saina_event *ev, const char *name,
+		      gfp_t gfp)
+{
+	struct sk_buff *skb;
+
+	if (!genl_has_listeners(&saina_nl_family, sn->net, SAINA_NL_EVENTS))
+		return;
+	skb = genlmsg_new(EVENT_ROOM, gfp);
+	if (!skb)
+		goto lost;
+	if (saina_nlmsg_event(skb, ev, name)) {
+		nlmsg_free(skb);
+		goto lost;
+	}
+	genlmsg_multicast_netns(&saina_nl_family, sn->net, skb, 0, SAINA_NL_EVENTS, gfp);
+	return;
+
+lost:
+	genl_set_err(&saina_nl_family, sn->net, 0, SAINA_NL_EVENTS, -ENOBUFS);
+}
+
+/* May one more event pass this second?  *first: it is the first that may not. */
+static bool gate_pass(struct saina_gate *g, bool *first)
+{
+	unsigned long now = jiffies;
+	unsigned int most = READ_ONCE(event_rate);
+	unsigned long flags;
+	bool pass;
+
+	spin_lock_irqsave(&g->lock, flags);
+	if (time_after_eq(now, g->begin + HZ)) {
+		g->begin = now;
+		g->n = 0;
+	}
+	pass = g->n < most;
+	*first = g->n == most;
+	if (g->n <= most)
+		g->n++;
+	if (!pass)
+		g->lost++;
+	spin_unlock_irqrestore(&g->lock, flags);
+	return pass;
+}
+
+static void live_update(struct saina_live *live, const struct saina_event *ev)
+{
+	if (ev->k)
+		WRITE_ONCE(live->k, ev->k);
+	switch (ev->type) {
+	case SAINA_EV_ROUND:
+		WRITE_ONCE(live->next_round, ev->round + 1);
+		break;
+	case SAINA_EV_POLICY:
+		WRITE_ONCE(live->policy_seq, (u32)ev->b);
+		break;
+	}
+}
+
+int saina_event_data_path(struct saina_net *sn, const struct saina_event *ev)
+{
+	const struct saina_snap *snap;
+	struct saina_event copy = *ev;
+	bool first;
+	int ret = 0;
+
+	rcu_read_lock();
+	snap = saina_jobs_snap(sn, ev->job);
+	if (!snap) {
+		ret = -ENOENT;
+		goto out;
+	}
+	live_update(snap->live, ev);
+	if (!genl_has_listeners(&saina_nl_family, sn->net, SAINA_NL_EVENTS))
+		goto out;
+	if (!gate_pass(&sn->gate, &first)) {
+		if (first)
+			genl_set_err(&saina_nl_family, sn->net, 0, SAINA_NL_EVENTS, -ENOBUFS);
+		ret = -EAGAIN;
+		goto out;
+	}
+	copy.time = ktime_get_mono_fast_ns();
+	saina_event_send(sn, &copy, snap->name, GFP_ATOMIC);
+out:
+	rcu_read_unlock();
+	return ret;
+}

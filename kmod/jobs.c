@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The owner of the job core in the kernel: gives each network namespace one,
+ * publishes its jobs to the data path by RCU and its changes by netlink.
+ */
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/ktime.h>
+#include <net/net_namespace.h>
+#include <net/netns/generic.h>
+
+#include "event.h"
+#include "jobcore_os.h"
+#include "jobs.h"
+#include "netlink.h"
+
+static unsigned int saina_net_id __read_mostly;
+
+struct saina_net *saina_net_get(const struct net *net)
+{
+	return net_generic(net, saina_net_id);
+}
+
+void saina_jobs_changed(struct saina_net *sn)
+{
+	lockdep_assert_held(&sn->lock);
+	if (!++sn->seq)
+		sn->seq = 1;
+}
+
+static struct saina_snap *snap_owned(const struct saina_net *sn, u32 job)
+{
+	return rcu_dereference_protected(sn->snap[job], lockdep_is_held(&sn->lock));
+}
+
+/**
+ * saina_jobs_snap() - what programs see of a job
+ * @sn: namespace
+ * @job: any number
+ *
+ * Return: the snapshot, valid as long as the caller holds RCU, or NULL
+ */
+const struct saina_snap *saina_jobs_snap(const struct saina_net *sn, u32 job)
+{
+	if (job >= SAINA_JOBS_MAX)
+		return NULL;
+	return rcu_dereference(sn->snap[job]);
+}
+
+struct saina_live *saina_jobs_live(const struct saina_net *sn, const struct saina_job *job)
+{
+	const struct saina_snap *snap = snap_owned(sn, job->id);
+
+	return snap ? snap->live : NULL;
+}
+
+void saina_jobs_counters(const struct saina_counters __percpu *from, struct saina_counters *sum)
+{
+	int cpu, i;
+
+	memset(sum, 0, sizeof(*sum));
+	for_each_possible_cpu(cpu) {
+		const struct saina_counters *c = per_cpu_ptr(from, cpu);
+
+		for (i = 0; i < SAINA_C_N; i++)
+			sum->c[i] += READ_ONCE(c->c[i]);
+	}
+}
+
+static struct saina_live *live_alloc(const struct saina_job *job)
+{
+	struct saina_live *live = kzalloc(sizeof(*live), GFP_KERNEL_ACCOUNT);
+
+	if (!live)
+		return NULL;
+	live->workers = job->workers;
+	live->counters = __alloc_percpu_gfp(job->workers * sizeof(struct saina_counters),
+					    __alignof__(struct saina_counters),
+					    GFP_KERNEL_ACCOUNT);
+	if (live->counters)
+		return live;
+	kfree(live);
+	return NULL;
+}
+
+static void live_free_rcu(struct rcu_head *rcu)
+{
+	struct saina_live *live = container_of(rcu, struct saina_live, rcu);
+
+	free_percpu(live->counters);
+	kfree(live);
+}
+
+/* The data path must not see the job any more; @sn->lock is held, or nobody
+ * else is left. */
+static void snap_remove(struct saina_net *sn, u32 job)
+{
+	struct saina_snap *snap = rcu_replace_pointer(sn->snap[job], NULL, true);
+
+	if (!snap)
+		return;
+	/* programs that still have the snapshot may go on counting */
+	call_rcu(&snap->live->rcu, live_free_rcu);
+	kfree_rcu(snap, rcu);
+}
+
+/* Operations of the core (jobcore.h); it calls them with the lock held. */
+
+static void *jobs_alloc(void *ctx, unsigned long size)
+{
+	return kvzalloc(size, GFP_KERNEL_ACCOUNT);
+}
+
+static void jobs_release(void *ctx, void *p)
+{
+	kvfree(p);
+}
+
+static int jobs_publish(void *ctx, const struct saina_job *job, int gone,
+			struct saina_core_err *err)
+{
+	struct saina_net *sn = ctx;
+	struct saina_snap *snap, *old = snap_owned(sn, job->id);
+	struct saina_live *live;
+
+	if (gone) {
+		snap_remove(sn, job->id);
+		return 0;
+	}
+	snap = kzalloc(sizeof(*snap), GFP_KERNEL_ACCOUNT);
+	if (!snap)
+		goto err_memory;
+	live = old ? old->live : live_alloc(job);
+	if (!live)
+		goto err_snap;
+	if (old && old->conf.generation != job->generation) {
+		WRITE_ONCE(live->next_round, job->first_round);
+		WRITE_ONCE(live->policy_seq, 0);
+		WRITE_ONCE(live->k, 0);
+	}
+	snap->live = live;
+	memcpy(snap->name, job->name, sizeof(snap->name));
+	saina_core_snapshot(job, &snap->conf);
+	rcu_assign_pointer(sn->snap[job->id], snap);
+	if (old)
+		kfree_rcu(old, rcu);
+	return 0;
+
+err_snap:
+	kfree(snap);
+err_memory:
+	return saina_refuse(err, -ENOMEM, 0, "job %s: the kernel is out of memory", job->name);
+}
+
+static void jobs_notify(void *ctx, int cmd, const struct saina_job *job, int worker)
+{
+	struct saina_net *sn = ctx;
+
+	saina_jobs_changed(sn);
+	saina_nl_notify(sn, cmd, job, worker);
+}
+
+static void jobs_event(void *ctx, const struct saina_event *core_ev)
+{
+	struct saina_net *sn = ctx;
+	const struct saina_snap *snap = snap_owned(sn, core_ev->job);
+	struct saina_event ev = *core_ev;
+
+	ev.time = ktime_get_ns();
+	if (snap) {
+		ev.round = READ_ONCE(snap->live->next_round);
+		ev.k = READ_ONCE(snap->live->k);
+	}
+	saina_event_send(sn, &ev, snap ? snap->name : NULL, GFP_KERNEL);
+}
+
+static const struct saina_core_ops jobs_ops = {
+	.alloc = jobs_alloc,
+	.free = jobs_release,
+	.publish = jobs_publish,
+	.notify = jobs_notify,
+	.event = jobs_event,
+};
+
+static int __net_init jobs_net_init(struct net *net)
+{
+	struct saina_net *sn = saina_net_get(net);
+
+	sn->net = net;
+	sn->seq = 1;
+	mutex_init(&sn->lock);
+	spin_lock_init(&sn->gate.lock);
+	sn->gate.begin = jiffies;
+	sn->global = alloc_percpu_gfp(struct saina_counters, GFP_KERNEL_ACCOUNT);
+	if (!sn->global)
+		return -ENOMEM;
+	sn->core = saina_core_new(&jobs_ops, sn, NULL);
+	if (!sn->core)
+		goto err_global;
+	return 0;
+
+err_global:
+	free_percpu(sn->global);
+	return -ENOMEM;
+}
+
+/* Its devices are gone already, so no program runs here; but one may just be
+ * leaving, hence RCU all the same. */
+static void __net_exit jobs_net_exit(struct net *net)
+{
+	struct saina_net *sn = saina_net_get(net);
+	u32 job;
+
+	for (job = 0; job < SAINA_JOBS_MAX; job++)
+		snap_remove(sn, job);
+	saina_core_free(sn->core);
+	free_percpu(sn->global);
+}
+
+static struct pernet_operations jobs_net_ops = {
+	.init = jobs_net_init,
+	.exit = jobs_net_exit,
+	.id = &saina_net_id,
+	.size = sizeof(struct saina_net),
+};
+
+int saina_jobs_init(void)
+{
+	return register_pernet_subsys(&jobs_net_ops);
+}
+
+void saina_jobs_uninit(void)
+{
+	unregister_pernet_subsys(&jobs_net_ops);
+	rcu_barrier();		/* live_free_rcu() is code of this module */
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Job tables, one in each network namespace, and what the data path sees of
+ * them: snapshots published by RCU, counters, events.
+ */
+#ifndef _SAINA_JOBS_H
+#define _SAINA_JOBS_H
+
+#include <linux/mutex.h>
+#include <linux/percpu.h>
+#include <linux/rcupdate.h>
+#include <linux/spinlock.h>
+
+#include "jobcore.h"
+
+struct net;
+
+/**
+ * struct saina_live - what the data path says of a job, as long as it exists
+ * @next_round: 1 + the last round known to have been finished
+ * @policy_seq: of the policy last adopted, 0: not known
+ * @k: in force, 0: nothing has been heard yet
+ * @workers: of the job: so many sets of counters
+ * @counters: of each worker
+ */
+struct saina_live {
+	struct rcu_head rcu;
+	u32 next_round;
+	u32 policy_seq;
+	u8 k;
+	u8 workers;
+	struct saina_counters __percpu *counters;
+};
+
+/**
+ * struct saina_snap - immutable, published in struct saina_net
+ * @live: the same for all snapshots of a job
+ * @name: of the job
+ * @conf: what programs see
+ */
+struct saina_snap {
+	struct rcu_head rcu;
+	struct saina_live *live;
+	char name[SAINA_NAME_LEN];
+	struct saina_job_conf conf;
+};
+
+/**
+ * struct saina_gate - lets only so many events of the data path through
+ * @begin: of the present second, in jiffies
+ * @n: events since then
+ * @lost: events not let through, ever
+ */
+struct saina_gate {
+	spinlock_t lock;
+	unsigned long begin;
+	u32 n;
+	u64 lost;
+};
+
+/**
+ * struct saina_net - all there is in a network namespace
+ * @lock: serialises every use of @core, and changes of @snap and @seq
+ * @seq: grows with each change; never 0, so that dumps can tell
+ * @global: counters of what belongs to no job
+ */
+struct saina_net {
+	struct net *net;
+	struct mutex lock;
+	struct saina_core *core;
+	u32 seq;
+	struct saina_gate gate;
+	struct saina_counters __percpu *global;
+	struct saina_snap __rcu *snap[SAINA_JOBS_MAX];
+};
+
+struct saina_net *saina_net_get(const struct net *net);
+
+/* The snapshot of a job, NULL if there is none; the caller holds RCU. */
+const struct saina_snap *saina_jobs_snap(const struct saina_net *sn, u32 job);
+/* What the data path says of a job of the core; the caller holds the lock. */
+struct saina_live *saina_jobs_live(const struct saina_net *sn, const struct saina_job *job);
+
+/* Counters summed over the CPUs. */
+void saina_jobs_counters(const struct saina_counters __percpu *from, struct saina_counters *sum);
+
+/* The next state of dumps; the caller holds the lock. */
+void saina_jobs_changed(struct saina_net *sn);
+
+int saina_jobs_init(void);
+void saina_jobs_uninit(void);
+
+#endif /* _SAINA_JOBS_H */

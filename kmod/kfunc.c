@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * kfuncs: the door of XDP and tc programs.  A program runs in the network
+ * namespace of the interface that its packet came in by, and sees that one's
+ * jobs.  Programs run with bottom halves off and under RCU.
+ *
+ * A snapshot is returned as plain read-only memory and not as a pointer to a
+ * structure, because only into memory may a program index by a worker number
+ * that it reads from a packet.
+ */
+#include <linux/filter.h>
+#include <linux/hash.h>
+#include <linux/module.h>
+#include <linux/skbuff.h>
+#include <net/sock.h>
+#include <net/xdp.h>
+
+#include "compat/compat.h"
+#include "event.h"
+#include "jobs.h"
+#include "kfunc.h"
+#include "simd.h"
+
+/* Locks of the sums, by the address of the sums. */
+#define SUM_LOCK_BITS	8
+
+static struct {
+	spinlock_t lock;
+} ____cacheline_aligned_in_smp sum_locks[1 << SUM_LOCK_BITS];
+
+static spinlock_t *sum_lock(const void *sums)
+{
+	return &sum_locks[hash_ptr(sums, SUM_LOCK_BITS)].lock;
+}
+
+static struct saina_net *net_of_xdp(struct xdp_md *ctx)
+{
+	struct xdp_buff *xdp = (struct xdp_buff *)ctx;
+
+	return saina_net_get(dev_net(xdp->rxq->dev));
+}
+
+static struct saina_net *net_of_tc(struct __sk_buff *ctx)
+{
+	struct sk_buff *skb = (struct sk_buff *)ctx;
+
+	return saina_net_get(skb->dev ? dev_net(skb->dev) : sock_net(skb->sk));
+}
+
+static const u8 *job_of(const struct saina_net *sn, u32 job, u32 size)
+{
+	const struct saina_snap *snap;
+
+	if (size > sizeof(snap->conf))
+		return NULL;
+	snap = saina_jobs_snap(sn, job);
+	return snap ? (const u8 *)&snap->conf : NULL;
+}
+
+static int count(struct saina_net *sn, u32 job, u32 worker, u32 counter)
+{
+	const struct saina_snap *snap;
+
+	if (counter >= SAINA_C_N)
+		return -EINVAL;
+	if (job >= SAINA_JOBS_MAX) {
+		this_cpu_inc(sn->global->c[counter]);
+		return 0;
+	}
+	snap = saina_jobs_snap(sn, job);
+	if (!snap)
+		return -ENOENT;
+	if (worker >= snap->live->workers)
+		return -EINVAL;
+	this_cpu_inc(snap->live->counters[worker].c[counter]);
+	return 0;
+}
+
+static int event(struct saina_net *sn, const struct saina_event *ev, u32 size)
+{
+	if (size != sizeof(*ev) || ev->type >= SAINA_EV_JOB_STATE)
+		return -EINVAL;
+	return saina_event_data_path(sn, ev);
+}
+
+/**
+ * saina_xdp_job() - the snapshot of a job
+ * @ctx: of the program
+ * @job: any number
+ * @rdonly_buf_size: a constant: sizeof(struct saina_job_conf), or less if only
+ *	its beginning is wanted
+ *
+ * Return: struct saina_job_conf, immutable, valid to the end of the program's
+ * run; NULL if there is no such job
+ */
+__bpf_kfunc const u8 *saina_xdp_job(struct xdp_md *ctx, u32 job, const u32 rdonly_buf_size)
+{
+	return job_of(net_of_xdp(ctx), job, rdonly_buf_size);
+}
+
+__bpf_kfunc const u8 *saina_tc_job(struct __sk_buff *ctx, u32 job, const u32 rdonly_buf_size)
+{
+	return job_of(net_of_tc(ctx), job, rdonly_buf_size);
+}
+
+/**
+ * saina_xdp_count() - count something that happened to a packet
+ * @ctx: of the program
+ * @job: number of a job; SAINA_JOBS_MAX or more: what belongs to no job
+ * @worker: below the job's workers
+ * @counter: enum saina_counter
+ *
+ * Return: 0, -EINVAL, -ENOENT (no such job)
+ */
+__bpf_kfunc int saina_xdp_count(struct xdp_md *ctx, u32 job, u32 worker, u32 counter)
+{
+	return count(net_of_xdp(ctx), job, worker, counter);
+}
+
+__bpf_kfunc int saina_tc_count(struct __sk_buff *ctx, u32 job, u32 worker, u32 counter)
+{
+	return count(net_of_tc(ctx), job, worker, counter);
+}
+
+/**
+ * saina_xdp_event() - tell the subscribers what happened
+ * @ctx: of the program
+ * @ev: all but its time, which is now
+ * @ev__sz: sizeof(struct saina_event)
+ *
+ * At most event_rate (a module parameter) a second; when some are lost,
+ * subscribers get ENOBUFS once in that second.
+ *
+ * Return: 0, -EINVAL (not an event of the data path), -ENOENT (no such job),
+ * -EAGAIN (too many)
+ */
+__bpf_kfunc int saina_xdp_event(struct xdp_md *ctx, const struct saina_event *ev, u32 ev__sz)
+{
+	return event(net_of_xdp(ctx), ev, ev__sz);
+}
+
+__bpf_kfunc int saina_tc_event(struct __sk_buff *ctx, const struct saina_event *ev, u32 ev__sz)
+{
+	return event(net_of_tc(ctx), ev, ev__sz);
+}
+
+/**
+ * saina_f32_add() - sums[i] += msg[i], all of it under the lock of @sums
+ * @sums: float32
+ * @sums__sz: bytes, a multiple of 32
+ * @msg: float32; in place in the packet or anywhere
+ * @msg__sz: @sums__sz
+ *
+ * Each sum is rounded to nearest even once per call, so the result depends on
+ * the order of the calls and on nothing else.
+ *
+ * Return: 0 or -EINVAL
+ */
+__bpf_kfunc int saina_f32_add(void *sums, u32 sums__sz, const void *msg, u32 msg__sz)
+{
+	spinlock_t *lock = sum_lock(sums);
+
+	if (sums__sz != msg__sz || sums__sz % 32)
+		return -EINVAL;
+	spin_lock_bh(lock);
+	saina_f32_add_n(sums, msg, sums__sz / 4);
+	spin_unlock_bh(lock);
+	return 0;
+}
+
+/**
+ * saina_bf16_add() - the same for a message of bfloat16
+ * @sums: float32
+ * @sums__sz: bytes, a multiple of 32
+ * @msg: bfloat16
+ * @msg__sz: half of @sums__sz
+ *
+ * Return: 0 or -EINVAL
+ */
+__bpf_kfunc int saina_bf16_add(void *sums, u32 sums__sz, const void *msg, u32 msg__sz)
+{
+	spinlock_t *lock = sum_lock(sums);
+
+	if (sums__sz % 32 || sums__sz / 2 != msg__sz)
+		return -EINVAL;
+	spin_lock_bh(lock);
+	saina_bf16_add_n(sums, msg, msg__sz / 2);
+	spin_unlock_bh(lock);
+	return 0;
+}
+
+/**
+ * saina_bf16_round() - the sums as bfloat16, rounded to nearest even
+ * @out: bfloat16
+ * @out__sz: bytes
+ * @sums: float32
+ * @sums__sz: twice @out__sz
+ *
+ * Return: 0 or -EINVAL
+ */
+__bpf_kfunc int saina_bf16_round(void *out, u32 out__sz, const void *sums, u32 sums__sz)
+{
+	spinlock_t *lock = sum_lock(sums);
+
+	if (sums__sz % 4 || sums__sz / 2 != out__sz)
+		return -EINVAL;
+	spin_lock_bh(lock);
+	saina_bf16_round_n(out, sums, out__sz / 2);
+	spin_unlock_bh(lock);
+	return 0;
+}
+
+BTF_KFUNCS_START(saina_xdp_kfuncs)
+BTF_ID_FLAGS(func, saina_xdp_job, KF_RET_NULL)
+BTF_ID_FLAGS(func, saina_xdp_count)
+BTF_ID_FLAGS(func, saina_xdp_event)
+BTF_ID_FLAGS(func, saina_f32_add)
+BTF_ID_FLAGS(func, saina_bf16_add)
+BTF_ID_FLAGS(func, saina_bf16_round)
+BTF_KFUNCS_END(saina_xdp_kfuncs)
+
+BTF_KFUNCS_START(saina_tc_kfuncs)
+BTF_ID_FLAGS(func, saina_tc_job, KF_RET_NULL)
+BTF_ID_FLAGS(func, saina_tc_count)
+BTF_ID_FLAGS(func, saina_tc_event)
+BTF_ID_FLAGS(func, saina_f32_add)
+BTF_ID_FLAGS(func, saina_bf16_add)
+BTF_ID_FLAGS(func, saina_bf16_round)
+BTF_KFUNCS_END(saina_tc_kfuncs)
+
+static const struct btf_kfunc_id_set xdp_set = {
+	.owner = THIS_MODULE,
+	.set = &saina_xdp_kfuncs,
+};
+
+static const struct btf_kfunc_id_set tc_set = {
+	.owner = THIS_MODULE,
+	.set = &saina_tc_kfuncs,
+};
+
+/* There is no unregistering: the sets go with the module, which the programs
+ * that use them hold. */
+int __init saina_kfunc_init(void)
+{
+	unsigned int i;
+	int ret;
+
+	for (i = 0; i < ARRAY_SIZE(sum_locks); i++)
+		spin_lock_init(&sum_locks[i].lock);
+	ret = register_btf_kfunc_id_set(BPF_PROG_TYPE_XDP, &xdp_set);
+	if (ret)
+		return ret;
+	return register_btf_kfunc_id_set(BPF_PROG_TYPE_SCHED_CLS, &tc_set);
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * saina.ko: straggler-aware in-network aggregation, the kernel's control plane.
+ * Configuration by generic netlink (netlink.c), snapshots for BPF programs (jobs.c,
+ * kfunc.c).
+ */
+#include <linux/module.h>
+
+#include "dev.h"
+#include "jobs.h"
+#include "kfunc.h"
+#include "netlink.h"
+#include "simd.h"
+
+static int __init saina_init(void)
+{
+	int ret;
+
+	saina_simd_init();
+	ret = saina_jobs_init();
+	if (ret)
+		return ret;
+	ret = saina_netlink_init();
+	if (ret)
+		goto err_jobs;
+	ret = saina_dev_init();
+	if (ret)
+		goto err_netlink;
+	/* a module built without BTF can still be configured */
+	ret = saina_kfunc_init();
+	if (ret)
+		pr_warn("saina: BPF programs cannot use this module (error %d): build it with BTF\n", ret);
+	return 0;
+
+err_netlink:
+	saina_netlink_uninit();
+err_jobs:
+	saina_jobs_uninit();
+	return ret;
+}
+
+static void __exit saina_exit(void)
+{
+	saina_dev_uninit();
+	saina_netlink_uninit();
+	saina_jobs_uninit();
+}
+
+module_init(saina_init);
+module_exit(saina_exit);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("SAINA: straggler-aware in-network aggregation, control plane");
+MODULE_ALIAS_GENL_FAMILY(SAINA_GENL_NAME);
