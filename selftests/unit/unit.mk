@@ -18,7 +18,7 @@ $(B)/selftests/decode_test: $(call objs,selftests/unit/decode_test.c kmod/jobcor
 
 UNIT_TESTS := $(addprefix $(B)/selftests/,jobcore_test config_test decode_test)
 check-programs: $(UNIT_TESTS)
-CHECKS += $(UNIT_TESTS)
+CHECKS += $(UNIT_TESTS) selftests/unit/sainad_test.sh
 
 # What other parts put beside it.
 include $(filter-out %/unit.mk,$(wildcard selftests/unit/*.mk))
