@@ -14,14 +14,16 @@
  */
 #include <argp.h>
 #include <arpa/inet.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include "lib/tap.h"
 #include "strange.h"
 
 #define EPISODE		50000	/* packets */
+#define PROCESSES	3
 
 static struct {
 	uint64_t seed;
@@ -69,16 +71,22 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
+/* What a process has done; in memory that all of them share. */
+struct total {
+	bool ok;
+	uint64_t packets, jobs, results, contributions, swaps, stuck, decisions;
+	uint64_t sized[6];		/* results of each payload size */
+	uint64_t counter[SAINA_C_N];
+	bool no_linear;
+};
+
 static struct {
 	struct rig rig;
 	struct world world;
 	struct strange strange;
 	char what[256];
 	uint64_t seed, at;		/* of the episode, packet in it */
-	uint64_t counter[SAINA_C_N];	/* over all episodes */
-	uint64_t results, contributions, swaps, stuck, decisions;
-	uint64_t sized[6];		/* results of each payload size */
-	unsigned int jobs;
+	struct total *total;
 } t;
 
 static const unsigned int sizes[6] = { 64, 128, 256, 352, 1024, 2048 };
@@ -224,7 +232,7 @@ static bool audit(void)
 			counted += c.c[SAINA_C_STORED] + c.c[SAINA_C_ADDED];
 			made += c.c[SAINA_C_COMPLETED];
 			for (int n = 0; n < SAINA_C_N; n++)
-				t.counter[n] += c.c[n];
+				t.total->counter[n] += c.c[n];
 		}
 		for (unsigned int n = 0; n < j->conf.pool; n++)
 			if (oj->hot[n].meta.state == SAINA_SLOT_OPEN)
@@ -232,16 +240,16 @@ static bool audit(void)
 		/* each gradient counted is in one result or in one open slot */
 		if (counted != j->ledger.contributions + open || made != j->ledger.results)
 			return fail("conservation", "gradients counted in are not those in results");
-		t.results += j->ledger.results;
+		t.total->results += j->ledger.results;
 		for (unsigned int n = 0; n < 6; n++)
 			if (sizes[n] == j->conf.payload)
-				t.sized[n] += j->ledger.results;
-		t.contributions += j->ledger.contributions;
-		t.decisions += j->recompute.decisions;
-		t.swaps += rt.policy_swaps;
-		t.jobs++;
+				t.total->sized[n] += j->ledger.results;
+		t.total->contributions += j->ledger.contributions;
+		t.total->decisions += j->recompute.decisions;
+		t.total->swaps += rt.policy_swaps;
+		t.total->jobs++;
 	}
-	t.stuck += t.world.stuck;
+	t.total->stuck += t.world.stuck;
 	for (unsigned int i = 0; ok && i < r->o.learned_n; i++) {
 		const struct oracle_learned *l = &r->o.learned[i];
 		struct saina_place p;
@@ -308,7 +316,7 @@ static bool episode(uint64_t seed, uint64_t packets)
 	}
 	ok = ok && audit();
 	for (int n = 0; n < SAINA_C_N; n++)
-		t.counter[n] += t.rig.o.gcount.c[n] - global[n];
+		t.total->counter[n] += t.rig.o.gcount.c[n] - global[n];
 	if (lossy)
 		ok = injected_loss(&t.rig, false) && ok;
 	world_exit(w);
@@ -316,7 +324,7 @@ static bool episode(uint64_t seed, uint64_t packets)
 }
 
 /* Every reason to drop or answer must have had its turn, or the test is blind. */
-static void coverage(void)
+static void coverage(const struct total *sum)
 {
 	char missing[512] = "";
 
@@ -328,15 +336,87 @@ static void coverage(void)
 		case SAINA_C_DELAYED:
 			continue;
 		}
-		if (!t.counter[n]) {
+		if (!sum->counter[n]) {
 			strcat(missing, " ");
 			strcat(missing, saina_counter_info[n].name);
 		}
 		if (opt.counters)
 			tap_note("%-14s %llu", saina_counter_info[n].name,
-				 (unsigned long long)t.counter[n]);
+				 (unsigned long long)sum->counter[n]);
 	}
 	tap_ok(!missing[0], "every counter was hit%s%s", missing[0] ? ", but not:" : "", missing);
+}
+
+/* Every @step-th seed from @seed on, until @packets are through. */
+static void episodes(uint64_t seed, uint64_t step, uint64_t packets)
+{
+	struct total *sum = t.total;
+
+	rig_open(&t.rig);
+	for (sum->ok = true; sum->ok && t.rig.packets < packets; seed += step) {
+		uint64_t left = packets - t.rig.packets;
+
+		sum->ok = episode(seed, left < EPISODE ? left : EPISODE);
+	}
+	sum->packets = t.rig.packets;
+	sum->no_linear = t.rig.no_linear;
+	rig_close(&t.rig);
+}
+
+/*
+ * Much of the time is waiting for RCU's grace periods while jobs come and go,
+ * so some processes, each with a program of its own, share the seeds.
+ */
+static struct total all_episodes(unsigned int processes)
+{
+	struct total *shared, sum = { .ok = true };
+	int status;
+
+	shared = mmap(NULL, processes * sizeof(*shared), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+		abort();
+	fflush(stdout);
+	for (unsigned int i = 0; i < processes; i++) {
+		pid_t pid = fork();
+
+		if (pid < 0)
+			abort();
+		if (pid)
+			continue;
+		t.total = &shared[i];
+		episodes(opt.seed + i, processes, (opt.packets + processes - 1) / processes);
+		fflush(stdout);
+		_exit(0);
+	}
+	while (wait(&status) > 0) {
+		if (WIFEXITED(status) && WEXITSTATUS(status) == TAP_SKIP_ALL)
+			exit(TAP_SKIP_ALL);
+		sum.ok &= WIFEXITED(status) && WEXITSTATUS(status) == 0;
+	}
+	for (unsigned int i = 0; i < processes; i++) {
+		const struct total *one = &shared[i];
+
+		sum.ok &= one->ok;
+		sum.packets += one->packets;
+		sum.jobs += one->jobs;
+		sum.results += one->results;
+		sum.contributions += one->contributions;
+		sum.swaps += one->swaps;
+		sum.stuck += one->stuck;
+		sum.decisions += one->decisions;
+		sum.no_linear |= one->no_linear;
+		for (int n = 0; n < 6; n++)
+			sum.sized[n] += one->sized[n];
+		for (int n = 0; n < SAINA_C_N; n++)
+			sum.counter[n] += one->counter[n];
+	}
+	return sum;
+}
+
+static unsigned long long u(uint64_t v)
+{
+	return v;
 }
 
 int main(int argc, char **argv)
@@ -344,45 +424,32 @@ int main(int argc, char **argv)
 	static const struct argp argp = { options, parse, NULL,
 		"Random traces through the XDP program and the oracle, compared bit for bit.",
 		NULL, NULL, NULL };
-	uint64_t seed, episodes = 0;
-	struct timespec t0, t1;
-	bool ok = true;
+	unsigned int processes;
+	struct total sum;
+	bool all = true;
 
 	argp_parse(&argp, argc, argv, 0, NULL, NULL);
-	rig_open(&t.rig);
-	clock_gettime(CLOCK_MONOTONIC, &t0);
-	for (seed = opt.seed; ok && t.rig.packets < opt.packets; seed++, episodes++) {
-		uint64_t left = opt.packets - t.rig.packets;
+	if (geteuid())
+		tap_skip_all("only root may load BPF programs");
+	processes = opt.packets < 10 * EPISODE ? 1 : PROCESSES;
+	sum = all_episodes(processes);
 
-		ok = episode(seed, left < EPISODE ? left : EPISODE);
-	}
-	clock_gettime(CLOCK_MONOTONIC, &t1);
-
-	tap_ok(ok, "program and oracle agree: %llu packets, seeds %llu to %llu",
-	       (unsigned long long)t.rig.packets, (unsigned long long)opt.seed,
-	       (unsigned long long)seed - 1);
-	tap_note("%u jobs, %llu results of %llu gradients, %llu policies adopted, %llu jobs restarted",
-		 t.jobs, (unsigned long long)t.results, (unsigned long long)t.contributions,
-		 (unsigned long long)t.swaps, (unsigned long long)t.stuck);
-	tap_note("%.0f s, %.2f us a packet%s", t1.tv_sec - t0.tv_sec + (t1.tv_nsec - t0.tv_nsec) / 1e9,
-		 ((t1.tv_sec - t0.tv_sec) * 1e6 + (t1.tv_nsec - t0.tv_nsec) / 1e3) / t.rig.packets,
-		 t.rig.no_linear ? "; this kernel does not cut frames at will" : "");
-	if (ok && opt.packets >= 2500000) {
-		bool all = true;
-
-		coverage();
+	tap_ok(sum.ok, "program and oracle agree: %llu packets, seeds %llu to %llu", u(sum.packets),
+	       u(opt.seed), u(opt.seed + (sum.packets + EPISODE - 1) / EPISODE - 1));
+	tap_note("%llu jobs, %llu results of %llu gradients, %llu policies adopted, %llu jobs restarted%s",
+		 u(sum.jobs), u(sum.results), u(sum.contributions), u(sum.swaps), u(sum.stuck),
+		 sum.no_linear ? "; this kernel does not cut frames at will" : "");
+	if (sum.ok && opt.packets >= 2500000) {
+		coverage(&sum);
 		for (int i = 0; i < 6; i++)
-			all &= t.sized[i] > 1000;
+			all &= sum.sized[i] > 1000;
 		tap_ok(all, "every payload size: %llu %llu %llu %llu %llu %llu results",
-		       (unsigned long long)t.sized[0], (unsigned long long)t.sized[1],
-		       (unsigned long long)t.sized[2], (unsigned long long)t.sized[3],
-		       (unsigned long long)t.sized[4], (unsigned long long)t.sized[5]);
-		tap_ok(t.results > opt.packets / 1000 && t.swaps > opt.packets / 20000 &&
-		       t.decisions > opt.packets / 1000,
+		       u(sum.sized[0]), u(sum.sized[1]), u(sum.sized[2]), u(sum.sized[3]),
+		       u(sum.sized[4]), u(sum.sized[5]));
+		tap_ok(sum.results > opt.packets / 1000 && sum.swaps > opt.packets / 20000 &&
+		       sum.decisions > opt.packets / 1000,
 		       "the traces got somewhere: %llu results, %llu policies, %llu SFCD decisions",
-		       (unsigned long long)t.results, (unsigned long long)t.swaps,
-		       (unsigned long long)t.decisions);
+		       u(sum.results), u(sum.swaps), u(sum.decisions));
 	}
-	rig_close(&t.rig);
 	return tap_done();
 }
