@@ -255,9 +255,9 @@ start_all() {
 # wait_all SECONDS: until all that were started have ended; good only if all
 # ended well, which they do only if every sum was right.
 wait_all() {
-	local i bad=0 status
+	local i bad=0 status deadline=$((SECONDS + $1))
 	for i in "${!worker_pids[@]}"; do
-		if ! until_true "$1" worker_ended "$i"; then
+		if ! until_true $((deadline > SECONDS ? deadline - SECONDS : 0)) worker_ended "$i"; then
 			echo "worker $i does not end"
 			kill -KILL "${worker_pids[$i]}"
 			bad=1
