@@ -15,9 +15,9 @@ dir=$B/module/$kernel
 mkdir -p "$dir"
 
 # A copy of its own: kbuild writes beside the sources, and two kernels differ.
-rsync -a --delete --include=/Kbuild --include=/kmod/*** --include=/uapi/*** \
-	--exclude=/kmod/bpf --exclude='*' --filter='P *.o' --filter='P .*' --filter='P *.ko' \
-	--filter='P *.mod*' --filter='P modules.order' --filter='P Module.symvers' "$top/" "$dir/"
+cd "$top"
+find Kbuild kmod uapi -path kmod/bpf -prune -o \( -name '*.[ch]' -o -name Kbuild \) -print0 |
+	xargs -0 cp -u --parents -t "$dir"
 check=()
 command -v sparse >/dev/null && check=(C=1)
 log=$B/module/$kernel.log
