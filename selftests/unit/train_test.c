@@ -98,26 +98,26 @@ static void gradient_check(const int *sizes, int layers, int batch)
 static void gradient_is_the_derivative(void **state)
 {
 	/* scalar paths; vector paths with and without left-over columns and rows */
-	gradient_check((int[]){ 5, 7, 6, 3 }, 4, 3);
-	gradient_check((int[]){ 20, 33, 17, 10 }, 4, 5);
-	gradient_check((int[]){ 16, 32, 16 }, 3, 4);
-	gradient_check((int[]){ 3, 2 }, 2, 1);
+	gradient_check((int[]){5, 7, 6, 3}, 4, 3);
+	gradient_check((int[]){20, 33, 17, 10}, 4, 5);
+	gradient_check((int[]){16, 32, 16}, 3, 4);
+	gradient_check((int[]){3, 2}, 2, 1);
 }
 
 static void shapes_are_checked(void **state)
 {
 	struct mlp m;
 
-	assert_int_equal(mlp_init(&m, (int[]){ 64, 512, 512, 10 }, 4), 0);
+	assert_int_equal(mlp_init(&m, (int[]){64, 512, 512, 10}, 4), 0);
 	assert_int_equal(m.params, 64 * 512 + 512 + 512 * 512 + 512 + 512 * 10 + 10);
-	assert_int_equal(mlp_init(&m, (int[]){ 64 }, 1), -EINVAL);
-	assert_int_equal(mlp_init(&m, (int[]){ 64, 0, 10 }, 3), -EINVAL);
-	assert_int_equal(mlp_init(&m, (int[]){ 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 }, 10), -EINVAL);
+	assert_int_equal(mlp_init(&m, (int[]){64}, 1), -EINVAL);
+	assert_int_equal(mlp_init(&m, (int[]){64, 0, 10}, 3), -EINVAL);
+	assert_int_equal(mlp_init(&m, (int[]){1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, 10), -EINVAL);
 }
 
 static void step_is_momentum(void **state)
 {
-	float p[3] = { 1, 2, 3 }, v[3] = { 0, 1, -1 }, g[3] = { 1, 0, 4 };
+	float p[3] = {1, 2, 3}, v[3] = {0, 1, -1}, g[3] = {1, 0, 4};
 
 	mlp_step(p, v, g, 3, 0.5f, 0.5f);
 	assert_true(v[0] == 1 && v[1] == 0.5f && v[2] == 3.5f);
@@ -126,7 +126,7 @@ static void step_is_momentum(void **state)
 
 /* ---- the trainer ---- */
 
-#define LINES	180
+#define LINES 180
 
 static void digits_put(const char *name, int lines, int bad_line, const char *bad)
 {
@@ -148,8 +148,13 @@ static void digits_put(const char *name, int lines, int bad_line, const char *ba
 static uint32_t train(uint64_t seed, int first, double *loss)
 {
 	struct train_opts o = {
-		.seed = seed, .hidden = { 40 }, .hiddens = 1, .workers = 4, .batch = 5,
-		.rate = 0.2, .momentum = 0.5,
+		.seed = seed,
+		.hidden = {40},
+		.hiddens = 1,
+		.workers = 4,
+		.batch = 5,
+		.rate = 0.2,
+		.momentum = 0.5,
 	};
 	struct trainer t;
 	char error[300];
@@ -180,7 +185,7 @@ static void training_is_deterministic(void **state)
 	double loss;
 	uint32_t crc = train(1, 0, &loss);
 
-	assert_true(loss < 0.5);	/* it learns, too: chance is 2.3 */
+	assert_true(loss < 0.5); /* it learns, too: chance is 2.3 */
 	assert_int_equal(crc, train(1, 0, &loss));
 	assert_int_equal(crc, train(1, 3, &loss));
 	assert_int_not_equal(crc, train(2, 0, &loss));
@@ -188,7 +193,7 @@ static void training_is_deterministic(void **state)
 
 static void an_epoch_has_every_example_once(void **state)
 {
-	struct data d = { .n = 60, .dim = 1, .classes = 10 };
+	struct data d = {.n = 60, .dim = 1, .classes = 10};
 	uint32_t *order = calloc(d.n + 1, sizeof(*order));
 	int seen[2][60] = {};
 	float x[5];
@@ -259,7 +264,8 @@ static void digits_are_read_and_split(void **state)
 	int per[10] = {};
 
 	digits_put("good.csv.gz", LINES, -1, NULL);
-	assert_int_equal(data_load(in_dir("good.csv.gz"), 1, &train, &test, error, sizeof(error)), 0);
+	assert_int_equal(data_load(in_dir("good.csv.gz"), 1, &train, &test, error, sizeof(error)),
+			 0);
 	assert_int_equal(train.n, 100);
 	assert_int_equal(test.n, 80);
 	assert_int_equal(train.dim, 64);
@@ -291,7 +297,7 @@ static void bad_digits_are_refused(void **state)
 	bad[strlen(bad) - 1] = 0;
 	digits_put("bad.csv", LINES, 0, bad);
 	refused("bad.csv", -EINVAL, "line 1 is");
-	bad[strlen(bad) - 1] = 0;	/* no class */
+	bad[strlen(bad) - 1] = 0; /* no class */
 	digits_put("bad.csv", LINES, 4, bad);
 	refused("bad.csv", -EINVAL, "line 5 is");
 	digits_put("bad.csv", LINES, 2, "");
@@ -314,15 +320,16 @@ static void bad_digits_are_refused(void **state)
 		struct data train, test;
 		char error[300] = "";
 
-		assert_true(data_load(in_dir("cut.csv.gz"), 1, &train, &test, error, sizeof(error)) < 0);
+		assert_true(data_load(in_dir("cut.csv.gz"), 1, &train, &test, error,
+				      sizeof(error)) < 0);
 		assert_true(strlen(error) > 20);
 	}
 }
 
 struct idx {
-	uint32_t magic, n, rows, cols;	/* as the header says */
-	int	bytes;			/* that really follow */
-	int	label;			/* value of the last label */
+	uint32_t magic, n, rows, cols; /* as the header says */
+	int bytes;		       /* that really follow */
+	int label;		       /* value of the last label */
 };
 
 static void be32(unsigned char *p, uint32_t v)
@@ -349,8 +356,8 @@ static void idx_put(const char *name, const struct idx *x)
 	put(name, bytes, head + x->bytes);
 }
 
-static const struct idx images = { 0x803, 20, 4, 3, 240, 0 };
-static const struct idx labels = { 0x801, 20, 0, 0, 20, 9 };
+static const struct idx images = {0x803, 20, 4, 3, 240, 0};
+static const struct idx labels = {0x801, 20, 0, 0, 20, 9};
 
 static void idx_folder(void)
 {
@@ -392,23 +399,29 @@ static void bad_idx_is_refused(void **state)
 		struct idx x;
 		const char *words;
 	} bad[] = {
-		{ "train-images-idx3-ubyte", { 0x801, 20, 4, 3, 240, 0 }, "begins with 00000801" },
-		{ "train-images-idx3-ubyte", { 0x803, 20, 4, 3, 239, 0 }, "ends after 19 of 20" },
-		{ "train-images-idx3-ubyte", { 0x803, 20, 4, 3, 0, 0 }, "ends after 0 of 20" },
-		{ "train-images-idx3-ubyte", { 0x803, 0, 4, 3, 240, 0 }, "0 pictures" },
-		{ "train-images-idx3-ubyte", { 0x803, 20, 70000, 3, 240, 0 }, "70000 x 3" },
-		{ "train-images-idx3-ubyte", { 0x803, 0xffffffff, 4, 3, 240, 0 }, "4294967295 pictures" },
-		{ "train-images-idx3-ubyte", { 0x803, 10, 4, 3, 120, 0 }, "there are 10 pictures" },
-		{ "train-labels-idx1-ubyte", { 0x803, 20, 0, 0, 20, 0 }, "begins with 00000803" },
-		{ "train-labels-idx1-ubyte", { 0x801, 21, 0, 0, 21, 0 }, "21 labels" },
-		{ "train-labels-idx1-ubyte", { 0x801, 20, 0, 0, 19, 0 }, "shorter" },
-		{ "train-labels-idx1-ubyte", { 0x801, 20, 0, 0, 20, 10 }, "label 19 is 10" },
-		{ "t10k-images-idx3-ubyte", { 0x803, 20, 4, 4, 320, 0 }, "12 pixels for training and 16" },
-		{ "t10k-labels-idx1-ubyte", { 0x801, 19, 0, 0, 19, 0 }, "19 labels" },
+		{"train-images-idx3-ubyte", {0x801, 20, 4, 3, 240, 0}, "begins with 00000801"},
+		{"train-images-idx3-ubyte", {0x803, 20, 4, 3, 239, 0}, "ends after 19 of 20"},
+		{"train-images-idx3-ubyte", {0x803, 20, 4, 3, 0, 0}, "ends after 0 of 20"},
+		{"train-images-idx3-ubyte", {0x803, 0, 4, 3, 240, 0}, "0 pictures"},
+		{"train-images-idx3-ubyte", {0x803, 20, 70000, 3, 240, 0}, "70000 x 3"},
+		{"train-images-idx3-ubyte",
+		 {0x803, 0xffffffff, 4, 3, 240, 0},
+		 "4294967295 pictures"},
+		{"train-images-idx3-ubyte", {0x803, 10, 4, 3, 120, 0}, "there are 10 pictures"},
+		{"train-labels-idx1-ubyte", {0x803, 20, 0, 0, 20, 0}, "begins with 00000803"},
+		{"train-labels-idx1-ubyte", {0x801, 21, 0, 0, 21, 0}, "21 labels"},
+		{"train-labels-idx1-ubyte", {0x801, 20, 0, 0, 19, 0}, "shorter"},
+		{"train-labels-idx1-ubyte", {0x801, 20, 0, 0, 20, 10}, "label 19 is 10"},
+		{"t10k-images-idx3-ubyte",
+		 {0x803, 20, 4, 4, 320, 0},
+		 "12 pixels for training and 16"},
+		{"t10k-labels-idx1-ubyte", {0x801, 19, 0, 0, 19, 0}, "19 labels"},
 	};
 	static const char *const names[] = {
-		"train-images-idx3-ubyte", "train-labels-idx1-ubyte",
-		"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte",
+		"train-images-idx3-ubyte",
+		"train-labels-idx1-ubyte",
+		"t10k-images-idx3-ubyte",
+		"t10k-labels-idx1-ubyte",
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -433,9 +446,15 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	static const char *const names[] = {
-		"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
-		"t10k-labels-idx1-ubyte", "t10k-images-idx3-ubyte.gz", "train.csv.gz",
-		"good.csv.gz", "cut.csv.gz", "bad.csv",
+		"train-images-idx3-ubyte",
+		"train-labels-idx1-ubyte",
+		"t10k-images-idx3-ubyte",
+		"t10k-labels-idx1-ubyte",
+		"t10k-images-idx3-ubyte.gz",
+		"train.csv.gz",
+		"good.csv.gz",
+		"cut.csv.gz",
+		"bad.csv",
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)

@@ -14,16 +14,16 @@
 #include "data.h"
 #include "rng.h"
 
-#define DIGITS_DIM	64
-#define DIGITS_TOP	16	/* pixels are 0..16 */
-#define CLASSES		10
-#define IDX_IMAGES	0x00000803	/* unsigned bytes, 3 dimensions */
-#define IDX_LABELS	0x00000801
-#define EXAMPLES_MAX	(1 << 20)
+#define DIGITS_DIM   64
+#define DIGITS_TOP   16 /* pixels are 0..16 */
+#define CLASSES	     10
+#define IDX_IMAGES   0x00000803 /* unsigned bytes, 3 dimensions */
+#define IDX_LABELS   0x00000801
+#define EXAMPLES_MAX (1 << 20)
 
 struct err {
-	char	*text;
-	size_t	size;
+	char *text;
+	size_t size;
 };
 
 static int __attribute__((format(printf, 3, 4))) fail(struct err *e, int code, const char *fmt, ...)
@@ -114,7 +114,8 @@ static int csv_read(const char *path, struct data *all, struct err *e)
 		}
 		if (csv_line(line, all->x + (size_t)all->n * DIGITS_DIM, &all->y[all->n])) {
 			r = fail(e, -EINVAL,
-				 "%s line %d is not %d pixels of 0 to %d and a class of 0 to %d, with commas between",
+				 "%s line %d is not %d pixels of 0 to %d and a class of 0 to %d, "
+				 "with commas between",
 				 path, all->n + 1, DIGITS_DIM, DIGITS_TOP, CLASSES - 1);
 			goto out_free;
 		}
@@ -203,7 +204,8 @@ static gzFile idx_open(const char *folder, const char *name, uint32_t magic, int
 		f = gzopen(path, "rb");
 	}
 	if (!f) {
-		*r = fail(e, -ENOENT, "there is no %s (or %s.gz) in %s: an MNIST folder has four such files",
+		*r = fail(e, -ENOENT,
+			  "there is no %s (or %s.gz) in %s: an MNIST folder has four such files",
 			  name, name, folder);
 		return NULL;
 	}
@@ -235,8 +237,10 @@ static int idx_images(const char *folder, const char *name, struct data *d, stru
 	f = idx_open(folder, name, IDX_IMAGES, 3, dim, path, sizeof(path), e, &r);
 	if (!f)
 		return r;
-	if (!dim[0] || dim[0] > EXAMPLES_MAX || !dim[1] || dim[1] > 256 || !dim[2] || dim[2] > 256) {
-		r = fail(e, -EINVAL, "%s says %u pictures of %u x %u; 1 to %d of up to 256 x 256 are allowed",
+	if (!dim[0] || dim[0] > EXAMPLES_MAX || !dim[1] || dim[1] > 256 || !dim[2] ||
+	    dim[2] > 256) {
+		r = fail(e, -EINVAL,
+			 "%s says %u pictures of %u x %u; 1 to %d of up to 256 x 256 are allowed",
 			 path, dim[0], dim[1], dim[2], EXAMPLES_MAX);
 		goto out_close;
 	}
@@ -316,10 +320,10 @@ out_train:
 	return r;
 }
 
-int data_load(const char *path, uint64_t seed, struct data *train, struct data *test,
-	      char *error, size_t size)
+int data_load(const char *path, uint64_t seed, struct data *train, struct data *test, char *error,
+	      size_t size)
 {
-	struct err e = { error, size };
+	struct err e = {error, size};
 	struct stat st;
 
 	if (stat(path, &st))

@@ -16,11 +16,11 @@
  * @classes: labels are below this
  */
 struct data {
-	int	n;
-	int	dim;
-	int	classes;
-	float	*x;
-	uint8_t	*y;
+	int n;
+	int dim;
+	int classes;
+	float *x;
+	uint8_t *y;
 };
 
 /**
@@ -34,8 +34,8 @@ struct data {
  *
  * Returns 0 or a negative errno.  Free with data_free() on success.
  */
-int data_load(const char *path, uint64_t seed, struct data *train, struct data *test,
-	      char *error, size_t size);
+int data_load(const char *path, uint64_t seed, struct data *train, struct data *test, char *error,
+	      size_t size);
 void data_free(struct data *d);
 
 /**

@@ -13,21 +13,21 @@
 /* Vectors of the compiler: every lane is a sum of its own, so nothing is
  * re-associated and no unsafe floating point option is needed. */
 typedef float vec __attribute__((vector_size(32), aligned(4), may_alias));
-#define LANES	8
-#define BLOCK	(2 * LANES)
-#define ROWS	4
+#define LANES 8
+#define BLOCK (2 * LANES)
+#define ROWS  4
 
 /* One program for all x86-64 machines that is fast on today's. */
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
-#define CLONES	__attribute__((target_clones("fma", "default"), optimize("O3")))
+#define CLONES __attribute__((target_clones("fma", "default"), optimize("O3")))
 #else
 #define CLONES
 #endif
 
 struct mlp_work {
-	int	batch;
-	float	*act[MLP_LAYERS_MAX + 1];	/* act[0] is not ours: the input */
-	float	*delta[MLP_LAYERS_MAX + 1];	/* of the loss by act[] */
+	int batch;
+	float *act[MLP_LAYERS_MAX + 1];	  /* act[0] is not ours: the input */
+	float *delta[MLP_LAYERS_MAX + 1]; /* of the loss by act[] */
 };
 
 int mlp_init(struct mlp *m, const int *sizes, int n)
@@ -172,8 +172,7 @@ CLONES static void product_bt(float *c, const float *a, const float *b, int m, i
 	}
 }
 
-static void forward(const struct mlp *m, const float *p, const float *x, int n,
-		    struct mlp_work *wk)
+static void forward(const struct mlp *m, const float *p, const float *x, int n, struct mlp_work *wk)
 {
 	for (int l = 0; l < m->layers; l++) {
 		int in = m->size[l], out = m->size[l + 1];
@@ -207,8 +206,8 @@ static double softmax(float *o, int classes, int y)
 	return log(sum) + top - oy;
 }
 
-double mlp_gradient(const struct mlp *m, const float *p, const float *x, const uint8_t *y,
-		    int n, float *grad, struct mlp_work *wk)
+double mlp_gradient(const struct mlp *m, const float *p, const float *x, const uint8_t *y, int n,
+		    float *grad, struct mlp_work *wk)
 {
 	int classes = m->size[m->layers];
 	float *d = wk->delta[m->layers];
@@ -245,8 +244,8 @@ double mlp_gradient(const struct mlp *m, const float *p, const float *x, const u
 	return loss / n;
 }
 
-double mlp_evaluate(const struct mlp *m, const float *p, const float *x, const uint8_t *y,
-		    int n, int *right, struct mlp_work *wk)
+double mlp_evaluate(const struct mlp *m, const float *p, const float *x, const uint8_t *y, int n,
+		    int *right, struct mlp_work *wk)
 {
 	int classes = m->size[m->layers];
 	double loss = 0;

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MLP_LAYERS_MAX	8
+#define MLP_LAYERS_MAX 8
 
 /**
  * struct mlp - shape of a network
@@ -24,14 +24,14 @@
  * @params: length of that array
  */
 struct mlp {
-	int	layers;
-	int	size[MLP_LAYERS_MAX + 1];
-	size_t	w[MLP_LAYERS_MAX];
-	size_t	b[MLP_LAYERS_MAX];
-	size_t	params;
+	int layers;
+	int size[MLP_LAYERS_MAX + 1];
+	size_t w[MLP_LAYERS_MAX];
+	size_t b[MLP_LAYERS_MAX];
+	size_t params;
 };
 
-struct mlp_work;	/* activations of a batch */
+struct mlp_work; /* activations of a batch */
 
 /**
  * mlp_init() - lay a network out
@@ -57,12 +57,12 @@ void mlp_work_free(struct mlp_work *wk);
  *
  * Returns the mean loss (natural logarithm).
  */
-double mlp_gradient(const struct mlp *m, const float *p, const float *x,
-		    const uint8_t *y, int n, float *grad, struct mlp_work *wk);
+double mlp_gradient(const struct mlp *m, const float *p, const float *x, const uint8_t *y, int n,
+		    float *grad, struct mlp_work *wk);
 
 /* Mean loss, and in @right (may be NULL) how many of @n examples come out right. */
-double mlp_evaluate(const struct mlp *m, const float *p, const float *x,
-		    const uint8_t *y, int n, int *right, struct mlp_work *wk);
+double mlp_evaluate(const struct mlp *m, const float *p, const float *x, const uint8_t *y, int n,
+		    int *right, struct mlp_work *wk);
 
 /**
  * mlp_step() - one step of gradient descent with momentum

@@ -30,11 +30,11 @@ static inline double rng_unit(uint64_t x)
 }
 
 enum rng_stream {
-	RNG_SPLIT	= 1,	/* which examples are for testing */
-	RNG_EPOCH	= 2,	/* order of the examples in an epoch */
-	RNG_MODEL	= 3,	/* initial parameters */
-	RNG_DELAY	= 4,	/* is (worker, round) delayed? */
-	RNG_DELAY_LEN	= 5,	/* by how much? */
+	RNG_SPLIT = 1,	   /* which examples are for testing */
+	RNG_EPOCH = 2,	   /* order of the examples in an epoch */
+	RNG_MODEL = 3,	   /* initial parameters */
+	RNG_DELAY = 4,	   /* is (worker, round) delayed? */
+	RNG_DELAY_LEN = 5, /* by how much? */
 };
 
 #endif /* EXAMPLES_RNG_H */

@@ -15,7 +15,7 @@
 #include "data.h"
 #include "mlp.h"
 
-#define TRAIN_WORKERS_MAX	64
+#define TRAIN_WORKERS_MAX 64
 
 /**
  * struct train_opts - from the command line
@@ -38,26 +38,26 @@
  * @net_ms: an all-reduce takes this long, for simulating
  */
 struct train_opts {
-	const char	*data;
-	uint64_t	seed;
-	int		hidden[MLP_LAYERS_MAX - 1];
-	int		hiddens;
-	int		workers, worker;
-	uint32_t	rounds;
-	int		batch;
-	double		rate, momentum;
-	double		base_ms;
-	double		delay_p;
-	int		eval;
-	const char	*out;
-	const char	*run;
-	int		progress_ms;
-	const char	*aggregator;
-	int		job;
-	const char	*token;
-	int		linger_s;
-	const char	*policy;
-	double		net_ms;
+	const char *data;
+	uint64_t seed;
+	int hidden[MLP_LAYERS_MAX - 1];
+	int hiddens;
+	int workers, worker;
+	uint32_t rounds;
+	int batch;
+	double rate, momentum;
+	double base_ms;
+	double delay_p;
+	int eval;
+	const char *out;
+	const char *run;
+	int progress_ms;
+	const char *aggregator;
+	int job;
+	const char *token;
+	int linger_s;
+	const char *policy;
+	double net_ms;
 };
 
 /**
@@ -67,13 +67,13 @@ struct train_opts {
  */
 struct trainer {
 	const struct train_opts *opts;
-	struct mlp	mlp;
-	struct data	train, test;
-	struct mlp_work	*work;
-	uint32_t	*order;
-	float		*bx;
-	uint8_t		*by;
-	float		*p, *v, *g;
+	struct mlp mlp;
+	struct data train, test;
+	struct mlp_work *work;
+	uint32_t *order;
+	float *bx;
+	uint8_t *by;
+	float *p, *v, *g;
 };
 
 /* Reads the data and makes the initial model.  Returns 0 or a negative errno
@@ -106,8 +106,9 @@ int train_simulate(const struct train_opts *o);
  *  worker-N.params	the parameters, float32
  *  done.N		worker N has reached the end
  */
-#define TRAIN_CSV_HEAD \
-	"round,begun_us,decided_us,loss,k,next_k,count_min,count_max,late_segments,behind,resent,reduce_us"
+#define TRAIN_CSV_HEAD                                                                             \
+	"round,begun_us,decided_us,loss,k,next_k,count_min,count_max,late_segments,behind,resent," \
+	"reduce_us"
 
 /* Prints the table of the runs in @dirs and writes result.json and the files for
  * the picture to @out.  Returns 0, or 1 if the models of a run differ. */

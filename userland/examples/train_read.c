@@ -89,8 +89,9 @@ static int worker_csv(struct train_run *run, const char *dir, int worker, double
 	while (fgets(line, sizeof(line), f)) {
 		struct train_round *tr;
 
-		if (sscanf(line, "%u,%lf,%lf,%lf,%u,%u,%u,%u,%" SCNu64 ",%u,%" SCNu64 ",%lf", &r, &b,
-			   &d, &loss, &k, &next, &min, &max, &late, &behind, &resent, &us) != 12 ||
+		if (sscanf(line, "%u,%lf,%lf,%lf,%u,%u,%u,%u,%" SCNu64 ",%u,%" SCNu64 ",%lf", &r,
+			   &b, &d, &loss, &k, &next, &min, &max, &late, &behind, &resent,
+			   &us) != 12 ||
 		    r != rows || r >= run->rounds) {
 			fclose(f);
 			return fail("%s: line %u is not a round's", path, rows + 2);
@@ -161,7 +162,7 @@ static int accuracy_read(struct train_run *run, const char *dir, double target)
 	run->final = -1;
 	while (fgets(line, sizeof(line), f)) {
 		if (sscanf(line, "%u,%lf", &r, &a) != 2)
-			continue;	/* the head */
+			continue; /* the head */
 		if (r >= run->rounds) {
 			fclose(f);
 			return fail("%s: there is no round %u", path, r);

@@ -16,13 +16,13 @@
  * @flips, @observed: SFCD's, 0 if it looked at no signs
  */
 struct train_round {
-	double		s;
-	double		loss;		/* mean of the workers that computed one */
-	int		losses;
-	double		accuracy;
-	unsigned int	k, count_min, count_max;
-	uint64_t	late_segments;
-	uint64_t	flips, observed;
+	double s;
+	double loss; /* mean of the workers that computed one */
+	int losses;
+	double accuracy;
+	unsigned int k, count_min, count_max;
+	uint64_t late_segments;
+	uint64_t flips, observed;
 };
 
 /**
@@ -35,22 +35,22 @@ struct train_round {
  * @crc32: of the model
  */
 struct train_run {
-	json_t		*info;
-	const char	*name, *policy;
-	int		workers;
-	uint32_t	rounds, segments;
-	size_t		params;
+	json_t *info;
+	const char *name, *policy;
+	int workers;
+	uint32_t rounds, segments;
+	size_t params;
 	struct train_round *round;
-	double		seconds;	/* until the last round's result */
-	double		final;
-	double		late;
-	uint64_t	resent, pulled, saturated;
-	uint64_t	computed, abandoned, delayed;
-	double		reduce_ms;	/* median of an all-reduce that was in time */
-	double		target_s;
-	int		target_round;
-	int		identical;
-	char		crc32[16];
+	double seconds; /* until the last round's result */
+	double final;
+	double late;
+	uint64_t resent, pulled, saturated;
+	uint64_t computed, abandoned, delayed;
+	double reduce_ms; /* median of an all-reduce that was in time */
+	double target_s;
+	int target_round;
+	int identical;
+	char crc32[16];
 };
 
 /* 0, or 1 and a line on stderr.  Free with train_run_free() in any case. */

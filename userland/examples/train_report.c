@@ -7,10 +7,12 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
 
 #include "train_read.h"
 
-#define MEAN_ROUNDS	15
+#define MEAN_ROUNDS 15
 
 static double goodput(const struct train_run *run)
 {
@@ -27,8 +29,8 @@ static double speedup(const struct train_run *run, const struct train_run *first
 
 static void table(const struct train_run *run, int n, double target)
 {
-	printf("%-10s %12s %7s %7s %8s %7s %9s %7s %10s %8s %8s\n", "", "", "of", "", "final",
-	       "", "per", "late", "goodput", "packets", "");
+	printf("%-10s %12s %7s %7s %8s %7s %9s %7s %10s %8s %8s\n", "", "", "of", "", "final", "",
+	       "per", "late", "goodput", "packets", "");
 	printf("%-10s %9s %2.0f%% %7s %7s %8s %7s %9s %7s %10s %8s %8s\n", "run", "time to",
 	       target * 100, "round", "faster", "accuracy", "rounds", "round", "share",
 	       "per worker", "resent", "k");
@@ -57,37 +59,40 @@ static json_t *run_json(const struct train_run *run, const struct train_run *fir
 {
 	json_t *j = json_deep_copy(run->info), *curve = json_array(), *sfcd = json_array();
 
-	json_object_update_new(j, json_pack("{s:f, s:f, s:f, s:I, s:f, s:I, s:f}",
-		"seconds", run->seconds, "final_accuracy", run->final,
-		"late_share", run->late, "packets_resent", (json_int_t)run->resent,
-		"goodput_bytes_per_s", goodput(run),
-		"k_last", (json_int_t)run->round[run->rounds - 1].k,
-		"reduce_ms_median", run->reduce_ms));
+	json_object_update_new(
+		j, json_pack("{s:f, s:f, s:f, s:I, s:f, s:I, s:f}", "seconds", run->seconds,
+			     "final_accuracy", run->final, "late_share", run->late,
+			     "packets_resent", (json_int_t)run->resent, "goodput_bytes_per_s",
+			     goodput(run), "k_last", (json_int_t)run->round[run->rounds - 1].k,
+			     "reduce_ms_median", run->reduce_ms));
 	if (run->target_round >= 0)
 		json_object_update_new(j, json_pack("{s:f, s:i}", "target_s", run->target_s,
 						    "target_round", run->target_round + 1));
 	else
 		json_object_update_new(j, json_pack("{s:n, s:n}", "target_s", "target_round"));
-	json_object_set_new(j, "speedup", speedup(run, first) > 0 ?
-			    json_real(speedup(run, first)) : json_null());
+	json_object_set_new(j, "speedup",
+			    speedup(run, first) > 0 ? json_real(speedup(run, first)) : json_null());
 	if (run->identical >= 0)
-		json_object_update_new(j, json_pack("{s:b, s:s, s:I, s:I, s:I, s:I, s:I}",
-			"models_identical", run->identical, "crc32", run->crc32,
-			"packets_pulled", (json_int_t)run->pulled,
-			"saturated", (json_int_t)run->saturated,
-			"gradients_computed", (json_int_t)run->computed,
-			"gradients_abandoned", (json_int_t)run->abandoned,
-			"gradients_delayed", (json_int_t)run->delayed));
+		json_object_update_new(
+			j,
+			json_pack("{s:b, s:s, s:I, s:I, s:I, s:I, s:I}", "models_identical",
+				  run->identical, "crc32", run->crc32, "packets_pulled",
+				  (json_int_t)run->pulled, "saturated", (json_int_t)run->saturated,
+				  "gradients_computed", (json_int_t)run->computed,
+				  "gradients_abandoned", (json_int_t)run->abandoned,
+				  "gradients_delayed", (json_int_t)run->delayed));
 	for (uint32_t r = 0; r < run->rounds; r++) {
 		const struct train_round *tr = &run->round[r];
 
 		if (tr->accuracy >= 0)
 			json_array_append_new(curve, json_pack("{s:i, s:f, s:f, s:f}", "round",
-				(int)r + 1, "s", tr->s, "loss", tr->loss, "accuracy", tr->accuracy));
+							       (int)r + 1, "s", tr->s, "loss",
+							       tr->loss, "accuracy", tr->accuracy));
 		if (tr->observed)
-			json_array_append_new(sfcd, json_pack("{s:i, s:f, s:i, s:f}", "round",
-				(int)r + 1, "s", tr->s, "k", (int)tr->k, "flip_share",
-				(double)tr->flips / tr->observed));
+			json_array_append_new(sfcd,
+					      json_pack("{s:i, s:f, s:i, s:f}", "round", (int)r + 1,
+							"s", tr->s, "k", (int)tr->k, "flip_share",
+							(double)tr->flips / tr->observed));
 	}
 	json_object_set_new(j, "curve", curve);
 	json_object_set_new(j, "sfcd", sfcd);
@@ -137,7 +142,8 @@ static int picture(const struct train_run *run, const char *out)
 static void identity(const struct train_run *run)
 {
 	if (run->identical == 1)
-		printf("%s: the models of all %d workers are bit-identical (%zu bytes compared, crc32 %s)\n",
+		printf("%s: the models of all %d workers are bit-identical (%zu bytes compared, "
+		       "crc32 %s)\n",
 		       run->name, run->workers, run->params * sizeof(float), run->crc32);
 	else if (!run->identical)
 		printf("%s: THE MODELS OF THE WORKERS DIFFER\n", run->name);
@@ -147,6 +153,7 @@ int train_report(const char *out, char **dirs, int n, double target)
 {
 	struct train_run *run = calloc(n, sizeof(*run));
 	json_t *j = NULL, *runs;
+	struct utsname host;
 	char path[4200];
 	int r = run ? 0 : 1;
 
@@ -164,7 +171,9 @@ int train_report(const char *out, char **dirs, int n, double target)
 		r |= picture(&run[i], out);
 		r |= !run[i].identical;
 	}
-	j = json_pack("{s:f, s:o}", "target_accuracy", target, "runs", runs);
+	uname(&host);
+	j = json_pack("{s:f, s:s, s:i, s:o}", "target_accuracy", target, "kernel", host.release,
+		      "cpus", (int)sysconf(_SC_NPROCESSORS_ONLN), "runs", runs);
 	snprintf(path, sizeof(path), "%s/result.json", out);
 	if (json_dump_file(j, path, JSON_INDENT(2) | JSON_REAL_PRECISION(8))) {
 		fprintf(stderr, "saina-train: cannot write %s: %s\n", path, strerror(errno));

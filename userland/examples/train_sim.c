@@ -14,34 +14,34 @@
 #include "train.h"
 #include "train_watch.h"
 
-#define STRIDE_DEFAULT	32
-#define PAYLOAD		256
+#define STRIDE_DEFAULT 32
+#define PAYLOAD	       256
 
 struct sim_policy {
-	bool	sfcd, drop, cth_k;
-	int	k, k_max, c_th, stride;
-	double	s_th;
+	bool sfcd, drop, cth_k;
+	int k, k_max, c_th, stride;
+	double s_th;
 };
 
 struct sim_worker {
-	double	free;		/* ms: when it can begin a round */
-	double	begin, done;	/* of the present round */
-	double	loss;
-	float	*g;
-	float	*residual;
-	FILE	*csv;
+	double free;	    /* ms: when it can begin a round */
+	double begin, done; /* of the present round */
+	double loss;
+	float *g;
+	float *residual;
+	FILE *csv;
 };
 
 struct sim {
-	struct trainer	t;
+	struct trainer t;
 	struct sim_policy pol;
 	struct sim_worker w[TRAIN_WORKERS_MAX];
-	float		*sum;
-	uint8_t		*sign;
-	bool		primed;
-	int		k, converged;
-	uint64_t	late, offered;
-	FILE		*acc, *events;
+	float *sum;
+	uint8_t *sign;
+	bool primed;
+	int k, converged;
+	uint64_t late, offered;
+	FILE *acc, *events;
 };
 
 static int policy_parse(const char *text, int workers, struct sim_policy *p)
@@ -49,7 +49,11 @@ static int policy_parse(const char *text, int workers, struct sim_policy *p)
 	char copy[128], *at, *word, *save;
 
 	*p = (struct sim_policy){
-		.k = workers, .k_max = workers, .c_th = 5, .s_th = 0.5, .stride = STRIDE_DEFAULT,
+		.k = workers,
+		.k_max = workers,
+		.c_th = 5,
+		.s_th = 0.5,
+		.stride = STRIDE_DEFAULT,
 	};
 	if (!strcmp(text, "bsp"))
 		return 0;
@@ -108,7 +112,8 @@ static void sfcd(struct sim *s, uint32_t round)
 	}
 	if (s->events)
 		fprintf(s->events,
-			"{\"event\": \"round\", \"job\": \"%s\", \"round\": %u, \"k\": %d, \"flips\": %llu, \"observed\": %llu}\n",
+			"{\"event\": \"round\", \"job\": \"%s\", \"round\": %u, \"k\": %d, "
+			"\"flips\": %llu, \"observed\": %llu}\n",
 			s->t.opts->run, round, s->k, s->primed ? (unsigned long long)flips : 0,
 			s->primed ? (unsigned long long)observed : 0);
 	if (s->primed && p->sfcd) {
@@ -151,8 +156,9 @@ static double sim_round(struct sim *s, uint32_t round, double decided)
 
 		/* up to a twentieth of base apart: real machines never tie */
 		sw->begin = sw->free > decided ? sw->free : decided;
-		sw->done = sw->begin + o->base_ms * (1 + train_delay(o->seed, o->delay_p, round, w) +
-			   rng_unit(rng_at(o->seed, 99, round, w)) / 20);
+		sw->done =
+			sw->begin + o->base_ms * (1 + train_delay(o->seed, o->delay_p, round, w) +
+						  rng_unit(rng_at(o->seed, 99, round, w)) / 20);
 		sw->loss = trainer_gradient(&s->t, round, w, sw->g);
 	}
 	last = decision(s, o->workers, k);
@@ -199,7 +205,9 @@ static int sim_open(struct sim *s, const struct train_opts *o)
 	char text[300];
 
 	if (policy_parse(o->policy, o->workers, &s->pol)) {
-		fprintf(stderr, "saina-train: policy '%s': write bsp, fastest:k=6[,late=drop] or sfcd:k0=1,sth=0.5,cth=5[,kmax=,stride=,late=drop]\n",
+		fprintf(stderr,
+			"saina-train: policy '%s': write bsp, fastest:k=6[,late=drop] or "
+			"sfcd:k0=1,sth=0.5,cth=5[,kmax=,stride=,late=drop]\n",
 			o->policy);
 		return 2;
 	}
@@ -231,7 +239,8 @@ static int sim_open(struct sim *s, const struct train_opts *o)
 	s->events = train_create(o->out, "events.json", NULL);
 	if (!s->acc || !s->events)
 		return 1;
-	return train_record(&s->t, (s->t.mlp.params + PAYLOAD - 1) / PAYLOAD, PAYLOAD, true) ? 1 : 0;
+	return train_record(&s->t, (s->t.mlp.params + PAYLOAD - 1) / PAYLOAD, PAYLOAD, true) ? 1
+											     : 0;
 memory:
 	fprintf(stderr, "saina-train: no memory for %d models of %zu parameters\n", o->workers,
 		s->t.mlp.params);
@@ -264,8 +273,8 @@ int train_simulate(const struct train_opts *o)
 	r = sim_open(&s, o);
 	if (r)
 		goto out;
-	printf("simulated: %zu parameters, %d for training, %d for testing, %s\n",
-	       s.t.mlp.params, s.t.train.n, s.t.test.n, o->policy);
+	printf("simulated: %zu parameters, %d for training, %d for testing, %s\n", s.t.mlp.params,
+	       s.t.train.n, s.t.test.n, o->policy);
 	for (uint32_t round = 0; round < o->rounds; round++) {
 		int k = s.k;
 
@@ -278,7 +287,8 @@ int train_simulate(const struct train_opts *o)
 		if (now - shown < o->progress_ms && round + 1 < o->rounds)
 			continue;
 		shown = now;
-		printf("%-8s simulated %6.1f s  round %4u  loss %7.4f  accuracy %6.2f %%  k %d  late %4.1f %%\n",
+		printf("%-8s simulated %6.1f s  round %4u  loss %7.4f  accuracy %6.2f %%  k %d  "
+		       "late %4.1f %%\n",
 		       o->run, now / 1e3, round + 1, s.w[0].loss, a * 100, k,
 		       100.0 * s.late / s.offered);
 	}

@@ -13,27 +13,27 @@
 
 #include "train_watch.h"
 
-#define TEST_BATCH	64
+#define TEST_BATCH 64
 
 struct train_watch {
 	const struct trainer *t;
-	pthread_t	thread;
-	pthread_mutex_t	lock;
-	pthread_cond_t	wake;		/* the thread */
-	pthread_cond_t	taken;		/* whoever waits for copy to be free */
-	bool		stop, full;	/* full: copy is to be tested */
-	float		*copy;
-	uint32_t	copy_round;
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t wake;  /* the thread */
+	pthread_cond_t taken; /* whoever waits for copy to be free */
+	bool stop, full;      /* full: copy is to be tested */
+	float *copy;
+	uint32_t copy_round;
 	/* the newest round */
-	uint32_t	rounds;		/* done */
-	double		loss, late;
-	unsigned int	k;
+	uint32_t rounds; /* done */
+	double loss, late;
+	unsigned int k;
 	/* of the thread alone */
-	struct mlp_work	*work;
-	double		accuracy;
-	FILE		*csv;
-	bool		tty;
-	struct timespec	begun;
+	struct mlp_work *work;
+	double accuracy;
+	FILE *csv;
+	bool tty;
+	struct timespec begun;
 };
 
 static double since(const struct timespec *from)
@@ -54,10 +54,10 @@ static void progress(struct train_watch *w, bool last)
 		return;
 	if (w->accuracy >= 0)
 		snprintf(acc, sizeof(acc), "%6.2f%%", w->accuracy * 100);
-	printf("%s%-8s %5.1f s  round %4u/%u  loss %6.4f  test accuracy %s  k %2u  late %4.1f%%  %6.1f MB/s%s%s",
-	       w->tty ? "\r" : "", w->t->opts->run, s, w->rounds, w->t->opts->rounds,
-	       w->loss, acc, w->k, w->late * 100,
-	       w->rounds * w->t->mlp.params * sizeof(float) / s / 1e6,
+	printf("%s%-8s %5.1f s  round %4u/%u  loss %6.4f  test accuracy %s  k %2u  late %4.1f%%  "
+	       "%6.1f MB/s%s%s",
+	       w->tty ? "\r" : "", w->t->opts->run, s, w->rounds, w->t->opts->rounds, w->loss, acc,
+	       w->k, w->late * 100, w->rounds * w->t->mlp.params * sizeof(float) / s / 1e6,
 	       w->tty ? "\033[K" : "\n", w->tty && last ? "\n" : "");
 	fflush(stdout);
 }
@@ -221,13 +221,13 @@ int train_record(const struct trainer *t, uint32_t segments, uint32_t payload, b
 	json_t *j;
 	int r;
 
-	j = json_pack("{s:s, s:s, s:i, s:i, s:I, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:I, s:i, s:i, s:b}",
-		      "run", o->run, "policy", o->policy, "workers", o->workers, "rounds",
-		      (int)o->rounds, "parameters", (json_int_t)t->mlp.params, "segments",
-		      (int)segments, "payload", (int)payload, "batch", o->batch, "rate", o->rate,
-		      "momentum", o->momentum, "base_ms", o->base_ms, "delay_p", o->delay_p,
-		      "seed", (json_int_t)o->seed, "train", t->train.n, "test", t->test.n,
-		      "simulated", simulated);
+	j = json_pack(
+		"{s:s, s:s, s:i, s:i, s:I, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:I, s:i, s:i, s:b}",
+		"run", o->run, "policy", o->policy, "workers", o->workers, "rounds", (int)o->rounds,
+		"parameters", (json_int_t)t->mlp.params, "segments", (int)segments, "payload",
+		(int)payload, "batch", o->batch, "rate", o->rate, "momentum", o->momentum,
+		"base_ms", o->base_ms, "delay_p", o->delay_p, "seed", (json_int_t)o->seed, "train",
+		t->train.n, "test", t->test.n, "simulated", simulated);
 	snprintf(path, sizeof(path), "%s/run.json", o->out);
 	r = j ? json_dump_file(j, path, JSON_INDENT(2)) : -1;
 	json_decref(j);

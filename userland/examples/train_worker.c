@@ -20,17 +20,17 @@
 #include "train.h"
 #include "train_watch.h"
 
-#define SLICES	16
+#define SLICES 16
 
 struct worker {
 	const struct train_opts *o;
-	struct trainer	t;
-	struct saina	*s;
+	struct trainer t;
+	struct saina *s;
 	struct saina_job_info info;
 	struct train_watch *watch;
-	FILE		*csv;
-	uint64_t	late, segments;		/* so far */
-	uint64_t	computed, abandoned, delayed;
+	FILE *csv;
+	uint64_t late, segments; /* so far */
+	uint64_t computed, abandoned, delayed;
 };
 
 static uint64_t now_us(void)
@@ -43,7 +43,7 @@ static uint64_t now_us(void)
 
 static void sleep_until(uint64_t us)
 {
-	struct timespec ts = { us / 1000000, us % 1000000 * 1000 };
+	struct timespec ts = {us / 1000000, us % 1000000 * 1000};
 
 	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) == EINTR)
 		;
@@ -90,7 +90,7 @@ static int compute(struct worker *w, uint32_t round, double *loss)
 static int one_round(struct worker *w, uint32_t round)
 {
 	const struct train_opts *o = w->o;
-	struct saina_call call = { .size = sizeof(call) };
+	struct saina_call call = {.size = sizeof(call)};
 	uint64_t begun = now_us(), decided;
 	double loss = -1;
 	int r;
@@ -113,13 +113,14 @@ static int one_round(struct worker *w, uint32_t round)
 	w->late += call.late_segments;
 	w->segments += call.segments;
 	if (w->csv)
-		fprintf(w->csv, "%u,%" PRIu64 ",%" PRIu64 ",%.6f,%u,%u,%u,%u,%u,%u,%" PRIu64 ",%" PRIu64 "\n",
+		fprintf(w->csv,
+			"%u,%" PRIu64 ",%" PRIu64 ",%.6f,%u,%u,%u,%u,%u,%u,%" PRIu64 ",%" PRIu64
+			"\n",
 			round, begun, decided, loss, call.k, call.next_k, call.count_min,
 			call.count_max, call.late_segments, call.rounds_behind, call.resent,
 			call.time_us);
 	if (w->watch)
-		train_watch_round(w->watch, round, loss, call.k,
-				  (double)w->late / w->segments,
+		train_watch_round(w->watch, round, loss, call.k, (double)w->late / w->segments,
 				  (round + 1) % o->eval == 0 || round + 1 == o->rounds);
 	return 0;
 }
@@ -147,7 +148,9 @@ static int linger(const struct worker *w)
 		snprintf(path, sizeof(path), "%s/done.%d", w->o->out, i);
 		while (access(path, F_OK)) {
 			if (now_us() > end) {
-				fprintf(stderr, "saina-train: worker %d: worker %d did not reach the end in %d s; see what it says\n",
+				fprintf(stderr,
+					"saina-train: worker %d: worker %d did not reach the end "
+					"in %d s; see what it says\n",
 					w->o->worker, i, w->o->linger_s);
 				return -ETIMEDOUT;
 			}
@@ -161,7 +164,7 @@ static int linger(const struct worker *w)
 static int record(struct worker *w, double seconds)
 {
 	const struct train_opts *o = w->o;
-	struct saina_stats st = { .size = sizeof(st) };
+	struct saina_stats st = {.size = sizeof(st)};
 	size_t n = w->t.mlp.params;
 	char path[4200], crc[16];
 	json_t *j;
@@ -179,17 +182,16 @@ static int record(struct worker *w, double seconds)
 	if (r)
 		return fail(w, "statistics", r);
 	snprintf(crc, sizeof(crc), "%08x", trainer_crc(&w->t));
-	j = json_pack("{s:i, s:i, s:s, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b}",
-		      "worker", o->worker, "rounds", (int)o->rounds, "crc32", crc,
-		      "seconds", seconds,
-		      "computed", (json_int_t)w->computed, "abandoned", (json_int_t)w->abandoned,
-		      "delayed", (json_int_t)w->delayed,
-		      "segments", (json_int_t)st.segments,
-		      "late_segments", (json_int_t)st.late_segments,
-		      "sent", (json_int_t)st.sent, "resent", (json_int_t)st.resent,
-		      "pulled", (json_int_t)st.pulled, "results", (json_int_t)st.results,
-		      "saturated", (json_int_t)st.saturated, "rejoins", (json_int_t)st.rejoins,
-		      "rtt_us", (json_int_t)st.rtt_us, "relayed", w->info.relayed);
+	j = json_pack("{s:i, s:i, s:s, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
+		      "s:I, s:b}",
+		      "worker", o->worker, "rounds", (int)o->rounds, "crc32", crc, "seconds",
+		      seconds, "computed", (json_int_t)w->computed, "abandoned",
+		      (json_int_t)w->abandoned, "delayed", (json_int_t)w->delayed, "segments",
+		      (json_int_t)st.segments, "late_segments", (json_int_t)st.late_segments,
+		      "sent", (json_int_t)st.sent, "resent", (json_int_t)st.resent, "pulled",
+		      (json_int_t)st.pulled, "results", (json_int_t)st.results, "saturated",
+		      (json_int_t)st.saturated, "rejoins", (json_int_t)st.rejoins, "rtt_us",
+		      (json_int_t)st.rtt_us, "relayed", w->info.relayed);
 	snprintf(path, sizeof(path), "%s/worker-%d.json", o->out, o->worker);
 	r = j ? json_dump_file(j, path, JSON_INDENT(2)) : -1;
 	json_decref(j);
@@ -204,9 +206,14 @@ static int join(struct worker *w)
 {
 	const struct train_opts *o = w->o;
 	struct saina_opts so = {
-		.size = sizeof(so), .aggregator = o->aggregator, .job = o->job,
-		.worker = o->worker, .token = o->token, .elements = w->t.mlp.params,
-		.start_timeout_ms = 60000, .join_timeout_ms = 20000,
+		.size = sizeof(so),
+		.aggregator = o->aggregator,
+		.job = o->job,
+		.worker = o->worker,
+		.token = o->token,
+		.elements = w->t.mlp.params,
+		.start_timeout_ms = 60000,
+		.join_timeout_ms = 20000,
 	};
 	int r;
 
@@ -218,7 +225,9 @@ static int join(struct worker *w)
 	if (r)
 		return fail(w, "cannot ask about the job", r);
 	if (w->info.round) {
-		fprintf(stderr, "saina-train: worker %d: the job is at round %u already, and this worker has only the first model; delete the job and add it anew\n",
+		fprintf(stderr,
+			"saina-train: worker %d: the job is at round %u already, and this worker "
+			"has only the first model; delete the job and add it anew\n",
 			o->worker, w->info.round);
 		return -ESTALE;
 	}
@@ -227,7 +236,7 @@ static int join(struct worker *w)
 
 int train_worker(const struct train_opts *o)
 {
-	struct worker w = { .o = o };
+	struct worker w = {.o = o};
 	char text[300];
 	uint64_t begun;
 	int r;

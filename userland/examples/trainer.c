@@ -10,7 +10,7 @@
 #include "rng.h"
 #include "train.h"
 
-#define EVAL_BATCH	64
+#define EVAL_BATCH 64
 
 int trainer_init(struct trainer *t, const struct train_opts *o, char *error, size_t size)
 {
