@@ -29,6 +29,7 @@ struct slot {
 struct peer {
 	bool bound, active, started;
 	bool hold;
+	bool formed;
 	bool forgotten;		/* may join again though alive */
 	uint16_t session;
 	uint64_t nonce;
@@ -399,6 +400,7 @@ static void join(struct agg *a, const struct sockaddr_in *from, struct saina_hdr
 		p->forgotten = false;
 		p->addr = *from;
 		p->first = a->next_round;
+		p->formed = !a->running;
 	}
 	wh.worker = id;
 	wh.session = htole16(p->session);
@@ -416,6 +418,7 @@ static void join(struct agg *a, const struct sockaddr_in *from, struct saina_hdr
 	w.dead_ms = htole16(10 * a->c.heartbeat_ms);
 	w.exponent = a->c.exponent;
 	w.elem = SAINA_ELEM_INT32;
+	w.formed = p->formed;
 	control(a, from, &wh, &w, sizeof(w));
 	if (__builtin_popcountll(active(a)) == (int)a->c.workers)
 		a->running = true;

@@ -187,6 +187,9 @@ struct saina_join {
  * @dead_ms: silent for this long means dead
  * @exponent: block scale of every segment's first round
  * @elem: enum saina_elem_type
+ * @formed: 1: admitted while the job was forming, so @round is the first its data
+ *	path opens and has no results before it; 0: came to a running job
+ * @reserved: 0
  */
 struct saina_welcome {
 	__le64	nonce;
@@ -203,7 +206,8 @@ struct saina_welcome {
 	__le16	dead_ms;
 	__s8	exponent;
 	__u8	elem;
-	__u8	reserved[6];
+	__u8	formed;
+	__u8	reserved[5];
 } __attribute__((packed, aligned(4)));
 
 /* Why a JOIN, READY, HEARTBEAT or LEAVE was refused. */

@@ -158,6 +158,7 @@ static void welcome(struct agent *a, const struct sockaddr_in *to, const struct 
 	msg.body.dead_ms = htole16(job->dead_ms);
 	msg.body.exponent = job->exponent;
 	msg.body.elem = job->elem;
+	msg.body.formed = aux->formed;
 	send_to(a, to, &msg, sizeof(msg));
 }
 

@@ -339,7 +339,7 @@ static void welcome(struct saina *s, const struct saina_hdr *h, const struct sai
 	}
 	s->session = le16toh(h->session);
 	s->first_round = le32toh(w->round);
-	s->formed = w->state == SAINA_JOB_FORMING;
+	s->formed = w->formed || w->state == SAINA_JOB_FORMING;
 	s->admitted_ns = saina_now();
 	s->join.heartbeat_ns = 0;
 	enter(s, s->phase == PHASE_REJOINING ? PHASE_REREADYING : PHASE_PROBING);

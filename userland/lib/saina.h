@@ -51,7 +51,9 @@ enum saina_result_op {
  * @elements: elements of the largest round, 0 = as the job has
  * @window: messages in flight, 0 = adaptive up to the job's pool
  * @rto_min_us: smallest retransmission time-out, 0 = default
- * @join_timeout_ms: how long to wait for admission, 0 = default (5 s), -1 = for ever
+ * @join_timeout_ms: how long to wait for admission, 0 = default (5 s), -1 = for ever.
+ *	An identifier that is taken is tried for as long: a dead predecessor
+ *	is alive to the agent until its heartbeats have been missing for a while
  * @start_timeout_ms: how long to wait for the job to run (all workers there),
  *	0 = for ever
  * @log: called with one line of text worth showing, or NULL for stderr
@@ -215,7 +217,8 @@ int saina_decided(struct saina *s);	/* 1 yes, 0 no, negative errno */
 int saina_set_round(struct saina *s, uint32_t round);
 
 /* What is in the residual for the given element range, in units of the tensor
- * (float32), or the exact integers (int32); for tests and for checkpoints. */
+ * (float32), or the exact integers (int32); for tests and for checkpoints.
+ * Elements are counted through the segments: see residual.c for buckets. */
 int saina_residual(struct saina *s, uint64_t first, uint64_t n, enum saina_type type,
 		   void *out);
 
