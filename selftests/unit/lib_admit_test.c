@@ -37,7 +37,7 @@ static struct saina_opts opts(struct agg *a, int worker)
 	lines[0] = 0;
 	return (struct saina_opts){ .size = sizeof(struct saina_opts),
 				    .aggregator = agg_address(a), .job = 20, .worker = worker,
-				    .log = collect, .join_timeout_ms = 300 };
+				    .log = collect, .join_timeout_ms = 1500 };
 }
 
 struct opener {
@@ -62,7 +62,7 @@ static void open_all(struct agg *a, struct saina **s, int n)
 
 	for (int i = 0; i < n; i++) {
 		p[i].o = opts(a, i);
-		p[i].o.join_timeout_ms = 5000;
+		p[i].o.join_timeout_ms = 20000;
 		assert_int_equal(pthread_create(&p[i].t, NULL, open_it, &p[i]), 0);
 	}
 	for (int i = 0; i < n; i++) {
@@ -154,7 +154,7 @@ static void test_start_timeout(void **state)
 	struct agg *a = agg_start(&c);
 	struct saina_opts o = opts(a, 0);
 
-	o.start_timeout_ms = 200;
+	o.start_timeout_ms = 1000;
 	refused(a, o, -ETIMEDOUT, "1 of 3 are there");
 	agg_stop(a);
 }
@@ -302,7 +302,7 @@ static void test_silence(void **state)
 	struct saina *s;
 	int32_t buf[N];
 
-	o.timeout_ms = 400;
+	o.timeout_ms = 2500;
 	assert_int_equal(saina_open(&s, &o), 0);
 	fill(buf, 0, 0);
 	assert_int_equal(saina_allreduce(s, buf, N, SAINA_INT32, SAINA_SUM, NULL), 0);

@@ -178,6 +178,8 @@ static void stale(struct agg *a, uint32_t round, uint32_t segment, int w)
 static void done(struct agg *a, uint32_t segment, struct slot *s)
 {
 	s->state = 2;
+	if (segment == 1 && s->round == 2)
+		s->sum[7] += a->c.corrupt;
 	a->open--;
 	a->n.completed++;
 	answer(a, segment, s, -1, 0);

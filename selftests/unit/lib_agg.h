@@ -18,6 +18,7 @@ struct agg;
  * @loss: share of datagrams lost, each way, for each receiver on its own
  * @reorder: share of answers held back behind the next ones
  * @fast: probes are answered
+ * @corrupt: one element in one result is wrong by this
  */
 struct agg_conf {
 	int job;
@@ -26,6 +27,7 @@ struct agg_conf {
 	int exponent;
 	bool drop_late;
 	bool fast;
+	unsigned int corrupt;
 	double loss, reorder;
 	unsigned int seed;
 	unsigned int heartbeat_ms;

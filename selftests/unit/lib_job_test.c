@@ -45,6 +45,7 @@ struct job {
 	unsigned int nap_ms;
 	unsigned int think_ms;		/* all of them do */
 	int leaver;			/* this one leaves after a round; -1 */
+	bool wrong;			/* the aggregator adds wrongly, and it must be noticed */
 	float scale;			/* float32: not verified, just compared, if not 0 */
 };
 
@@ -202,6 +203,11 @@ static void run_job(const struct job *job, struct worker *w)
 	for (unsigned int i = 0; i < n; i++)
 		pthread_join(w[i].thread, NULL);
 	for (unsigned int i = 0; i < n; i++) {
+		if (job->wrong) {
+			assert_int_equal(w[i].wrong, 1);
+			assert_non_null(strstr(w[i].text, "round 2 segment 1 element 7"));
+			continue;
+		}
 		if (w[i].ret || w[i].wrong)
 			print_error("worker %u: %d: %s\n", i, w[i].ret, w[i].text);
 		assert_int_equal(w[i].ret, 0);
@@ -323,6 +329,18 @@ static void test_saturation(void **state)
 	assert_true(w[0].saturated + w[1].saturated + w[2].saturated > 0);
 }
 
+/* Would all of this notice one wrong sum?  (float32: what a float can show.) */
+static void test_wrong_sum(void **state)
+{
+	struct worker w[2];
+
+	for (int type = SAINA_INT32; type <= SAINA_FLOAT32; type++)
+		simple((struct agg_conf){ .job = 11, .workers = 2, .payload = 64, .pool = 8, .ring = 4,
+			.k = 2, .elements = 1000, .exponent = 20, .fast = true,
+			.corrupt = type == SAINA_INT32 ? 1 : 4096 },
+		       (struct job){ .type = type, .rounds = 5, .wrong = true, NONE }, w);
+}
+
 static void test_sizes(void **state)
 {
 	static const unsigned int payload[] = { 64, 128, 256, 352, 1024, 2048 };
@@ -341,6 +359,7 @@ int main(void)
 		cmocka_unit_test(test_int32),
 		cmocka_unit_test(test_float32),
 		cmocka_unit_test(test_buckets),
+		cmocka_unit_test(test_wrong_sum),
 		cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_loss_bsp),
 		cmocka_unit_test(test_loss_fastest),
