@@ -87,7 +87,7 @@ mutant window-broken slot.bpf.h 's/return SLOT_OUT_OF_WINDOW;/return SLOT_FREE;/
 mutant short-no-dedupe slot_elems.bpf.h 's/ && !(h->meta.seen & bit) &&/ \&\&/'
 mutant short-no-segment slot_elems.bpf.h 's/h->meta.segment == segment && h->meta.count/h->meta.count/'
 mutant short-no-exponent slot_elems.bpf.h 's/h->meta.exponent == m->exponent && //'
-mutant short-no-deaths slot_elems.bpf.h 's/!(h->meta.members & ~active) && //'
+mutant short-no-deaths slot_elems.bpf.h 's/!(h->meta.members & ~active);/1;/'
 mutant short-completes slot_elems.bpf.h 's/h->meta.count + 1 >= h->meta.k)/0)/; s/h->meta.count + 1 < h->meta.k &&/1 \&\&/'
 # SFCD
 mutant first-round-decides sfcd.bpf.h 's/if (rt->primed || parity) {/if (1) {/'
@@ -101,7 +101,7 @@ mutant cth-follows-next-k sfcd.bpf.h 's/SAINA_POLICY_F_CTH_K ? rt->k :/SAINA_POL
 mutant any-port saina_xdp.bpf.c 's/if (ctx->ingress_ifindex != b->ifindex)/if (0)/'
 mutant any-session saina_xdp.bpf.c 's/if (RD(__u16, data + HDR_OFF(session)) != b->session)/if (0)/'
 mutant any-length saina_xdp.bpf.c 's/if (udp_len != sizeof(struct udphdr) + sizeof(struct saina_hdr) + 4 \* count)/if (0)/'
-mutant the-dead-speak saina_xdp.bpf.c 's/if (!probe && !(conf->active >> m->worker & 1))/if (0)/'
+mutant the-dead-speak saina_xdp.bpf.c 's/if (!probe && !(conf->active >> m->key.worker & 1))/if (0)/'
 mutant first-fragments saina_xdp.bpf.c 's/^\t\tif (more) {/\t\tif (0) {/'
 mutant options-parsed saina_xdp.bpf.c 's/RD(__u8, data + SAINA_IP_OFF) != 0x45/(RD(__u8, data + SAINA_IP_OFF) \& 0xf0) != 0x40/'
 mutant bad-checksum slot_elems.bpf.h 's/^\t\tcsum += v;/\t\tcsum += v \& 0xffff;/'
