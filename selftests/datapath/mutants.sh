@@ -3,7 +3,7 @@
 #
 # Can the data path tests fail?  Breaks one rule of the XDP program at a time,
 # in a copy, and expects the tests to go red.  A developer's tool, not part of
-# `make check` (some five minutes).  TESTS="trace_test" tries those tests only.
+# `make check` (eleven minutes on a busy machine).  TESTS="trace_test" tries those tests only.
 #
 #	make all check-programs && selftests/datapath/mutants.sh [NAME]
 #
