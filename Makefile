@@ -36,8 +36,14 @@ include Documentation/build.mk
 
 all: $(ALL)
 
+# Commands are shown with V=1.
+ifndef V
+MAKEFLAGS += --silent
+endif
+
 $(B)/obj/%.o: %.c
 	@mkdir -p $(@D)
+	@echo '  CC      $@'
 	$(CC) $(SAINA_CFLAGS) $(CFLAGS) $(CPPFLAGS) -c -o $@ $<
 
 # Debian packages this project needs to build, run and test.
@@ -45,11 +51,11 @@ deps:
 	tools/install-deps
 
 demo: deps
-	+$(MAKE) --no-print-directory all
+	+$(MAKE) --no-print-directory -j$(shell nproc) all
 	tools/demo $(DEMO_ARGS)
 
 check: deps
-	+$(MAKE) --no-print-directory all check-programs
+	+$(MAKE) --no-print-directory -j$(shell nproc) all check-programs
 	selftests/run
 
 bench-datapath: all
@@ -67,6 +73,7 @@ help:
 	@echo 'make install         install under PREFIX=$(PREFIX) (DESTDIR honoured)'
 	@echo 'make deps            install the Debian packages needed'
 	@echo 'make clean           remove $(B)/'
+	@echo 'V=1                  show the commands'
 
 .PHONY: all deps demo check check-programs bench-datapath clean help install
 .DELETE_ON_ERROR:

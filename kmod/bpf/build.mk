@@ -7,6 +7,7 @@ BPF_CFLAGS := -target bpf -O2 -g -mcpu=v3 -Wall -Wextra -Werror -Wno-unused-para
 
 $(B)/%.bpf.o: kmod/bpf/%.bpf.c
 	@mkdir -p $(@D) $(B)/obj/kmod/bpf
+	@echo '  CLANG   $@'
 	$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $(B)/obj/kmod/bpf/$*.bpf.d -MT $@ -c -o $@ $<
 
 ALL += $(B)/saina_xdp.bpf.o
