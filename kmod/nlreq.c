@@ -30,7 +30,8 @@ static int parse(struct saina_nlreq *rq, struct nlattr **attrs, int object, int 
 
 	BUILD_BUG_ON(SAINA_A_JOB_MAX >= SAINA_NLREQ_ATTRS || SAINA_A_WORKER_MAX >= SAINA_NLREQ_ATTRS);
 	rq->admin = netlink_ns_capable(rq->skb, rq->sn->net->user_ns, CAP_NET_ADMIN);
-	rq->nest = attrs ? attrs[object] : NULL;
+	rq->object = object;
+	rq->nest = object && attrs ? attrs[object] : NULL;
 	if (!rq->nest)
 		return 0;
 	/* validated already, by the policy of the command */
@@ -98,7 +99,7 @@ int saina_nlreq_refuse(struct saina_nlreq *rq, int error)
 	} else if (attr && attr < SAINA_NLREQ_ATTRS && rq->tb[attr]) {
 		ack.bad_attr = rq->tb[attr];
 	} else if (attr) {
-		ack.miss_type = attr;
+		ack.miss_type = rq->nest ? attr : rq->object;
 		ack.miss_nest = rq->nest;
 	}
 	netlink_ack(rq->skb, rq->nlh, error, &ack);

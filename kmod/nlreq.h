@@ -14,6 +14,7 @@
  * @skb, @nlh: the request
  * @sn: of the sender
  * @admin: the sender may change things and see tokens
+ * @object: top level attribute that the command is about, 0 if none
  * @nest: the object, NULL if there is none
  * @bad: guilty attribute that @err cannot name, or NULL
  * @has: bit for each of @tb that is there
@@ -24,6 +25,7 @@ struct saina_nlreq {
 	struct nlmsghdr *nlh;
 	struct saina_net *sn;
 	bool admin;
+	int object;
 	const struct nlattr *nest;
 	const struct nlattr *bad;
 	u64 has;

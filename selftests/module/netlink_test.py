@@ -1,0 +1,401 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""saina.ko's generic netlink: every command, every refusal.  In the test VM, with
+the module loaded and no jobs; as root."""
+import errno
+import os
+import socket
+import struct
+import subprocess
+import time
+
+from family import ACK, NESTED, REQUEST, Family, Refused, Spec, Tap, attr
+
+f = Family()
+Tap.same(sorted(f.groups), ["config", "events"], "the family has its groups")
+config, events = Family(5), Family(5)
+config.subscribe("config")
+events.subscribe("events")
+
+
+def sh(command):
+    subprocess.run(command, shell=True, check=True)
+
+
+def ifindex(name):
+    return socket.if_nametoindex(name)
+
+
+def job(**more):
+    return {"job": {k.replace("_", "-"): v for k, v in more.items()}}
+
+
+def worker(**more):
+    return {"worker": {k.replace("_", "-"): v for k, v in more.items()}}
+
+
+def bind(w, dev, j="a", **more):
+    return worker(job_name=j, id=w, ifindex=dev, ip=0x0a000001 + w, mac=bytes([2, 0, 0, 0, 0, w]),
+                  udp_port=5000 + w, session=100 + w, **more)
+
+
+# --- jobs -------------------------------------------------------------------------
+
+reply = f.do("job-new", job(name="a", elements=1000, workers=3))
+Tap.same(reply, {"job": {
+    "id": 0, "name": "a", "state": 1, "elements": 1000, "workers": 3, "payload": 256, "pool": 4,
+    "ring": 8, "elem-type": 1, "exponent": 20, "policy": "bsp", "heartbeat-ms": 200,
+    "dead-ms": 2000, "generation": 1, "policy-seq": 1, "segments": 4,
+    "memory": reply["job"]["memory"], "active": 0}}, "job-new answers with the whole job")
+Tap.same(config.note(), ("job-ntf", reply), "job-new is notified, with the job as in the reply")
+Tap.same(f.do("job-get", job(name="a")), reply, "job-get by name")
+Tap.same(f.do("job-get", job(id=0)), reply, "job-get by number")
+name, ev = events.note()
+Tap.same((name, {k: v for k, v in ev["event"].items() if k != "time"}),
+         ("event", {"type": 16, "job-id": 0, "job-name": "a", "round": 0, "k": 0, "a": 0, "b": 1}),
+         "a new job is an event")
+Tap.ok(0 < ev["event"]["time"] <= time.monotonic_ns(), "events carry the monotonic time")
+
+full = f.do("job-new", job(name="b.2_-", id=200, elements=5000, workers=64, payload=352, pool=16,
+                           ring=2, elem_type=1, exponent=-3, policy="sfcd:k0=2,cth=k",
+                           token="x" * 32, heartbeat_ms=50, dead_ms=60))
+Tap.same({k: full["job"][k] for k in ("id", "pool", "ring", "exponent", "policy", "token",
+                                      "heartbeat-ms", "dead-ms", "segments")},
+         {"id": 200, "pool": 16, "ring": 2, "exponent": -3,
+          "policy": "sfcd:k0=2,kmin=1,sth=0.5,cth=k,stride=32", "token": "x" * 32,
+          "heartbeat-ms": 50, "dead-ms": 60, "segments": 15}, "job-new takes every setting")
+name, note = config.note()
+Tap.ok("token" not in note["job"], "notifications do not carry the token")
+events.note()
+
+f.do("job-set", job(id=200, policy="fastest:k=4", token=""))
+name, note = config.note()
+Tap.same((name, note["job"]["policy"], note["job"]["policy-seq"]), ("job-ntf", "fastest:k=4", 2),
+         "job-set changes the policy, counts it and notifies")
+Tap.ok("token" not in f.do("job-get", job(id=200))["job"], "a token can be taken away")
+jobs, torn = f.dump("job-get")
+Tap.same(([j["job"]["id"] for j in jobs], torn), ([0, 200], False), "a dump has all jobs, in order")
+
+# What is refused: (what it is, command, request, errno, sentence, guilty attribute)
+refusals = [
+    ("no name", "job-new", job(elements=5, workers=1), errno.EINVAL, "^name: ", "job.name"),
+    ("no object", "job-new", {}, errno.EINVAL, "^name: ", "job"),
+    ("no elements", "job-new", job(name="c", workers=1), errno.EINVAL, "^elements: ", "job.elements"),
+    ("no workers", "job-new", job(name="c", elements=1), errno.EINVAL, "^workers: ", "job.workers"),
+    ("0 workers", "job-new", job(name="c", elements=1, workers=0), errno.ERANGE, "1..64", "job.workers"),
+    ("65 workers", "job-new", job(name="c", elements=1, workers=65), errno.ERANGE, "1..64", "job.workers"),
+    ("0 elements", "job-new", job(name="c", elements=0, workers=1), errno.ERANGE, "at least 1", "job.elements"),
+    ("2^64-1 elements", "job-new", job(name="c", elements=2**64 - 1, workers=1), errno.ERANGE,
+     "do not fit", "job.elements"),
+    ("payload 257", "job-new", job(name="c", elements=1, workers=1, payload=257), errno.EINVAL,
+     "257 is not among", "job.payload"),
+    ("pool 3", "job-new", job(name="c", elements=1, workers=1, pool=3), errno.EINVAL, "power of two", "job.pool"),
+    ("pool 2^31", "job-new", job(name="c", elements=1, workers=1, pool=2**31), errno.EINVAL,
+     "power of two", "job.pool"),
+    ("ring 1", "job-new", job(name="c", elements=1, workers=1, ring=1), errno.EINVAL, "power of two", "job.ring"),
+    ("ring 128", "job-new", job(name="c", elements=1, workers=1, ring=128), errno.EINVAL,
+     "power of two", "job.ring"),
+    ("exponent -128", "job-new", job(name="c", elements=1, workers=1, exponent=-128), errno.ERANGE,
+     "-126..127", "job.exponent"),
+    ("element type 9", "job-new", job(name="c", elements=1, workers=1, elem_type=9), errno.EINVAL,
+     "unknown", "job.elem-type"),
+    ("float32", "job-new", job(name="c", elements=1, workers=1, elem_type=2), errno.EOPNOTSUPP,
+     "float32", "job.elem-type"),
+    ("heartbeat 9", "job-new", job(name="c", elements=1, workers=1, heartbeat_ms=9), errno.ERANGE,
+     "10..60000", "job.heartbeat-ms"),
+    ("dead before heartbeat", "job-new", job(name="c", elements=1, workers=1, heartbeat_ms=100, dead_ms=100),
+     errno.ERANGE, "more than", "job.dead-ms"),
+    ("name of digits", "job-new", job(name="12", elements=1, workers=1), errno.EINVAL, "all digits", "job.name"),
+    ("empty name", "job-new", job(name="", elements=1, workers=1), errno.EINVAL, "1..31", "job.name"),
+    ("name with a blank", "job-new", job(name="a b", elements=1, workers=1), errno.EINVAL, "letters", "job.name"),
+    ("name of 32", "job-new", job(name="n" * 32, elements=1, workers=1), errno.ERANGE, "31 characters", "job.name"),
+    ("name not printable", "job-new", job(name=b"a\x07\0", elements=1, workers=1), errno.EINVAL,
+     "cannot be printed", "job.name"),
+    ("name in Latin-1", "job-new", job(name=b"a\xe4\0", elements=1, workers=1), errno.EINVAL,
+     "cannot be printed", "job.name"),
+    ("name not terminated", "job-new", job(name=b"abc", elements=1, workers=1), errno.EINVAL, "zero", "job.name"),
+    ("name with two zeros", "job-new", job(name=b"a\0b\0", elements=1, workers=1), errno.EINVAL, "zero", "job.name"),
+    ("name of no bytes", "job-new", job(name=b"", elements=1, workers=1), errno.EINVAL, "zero", "job.name"),
+    ("token of 33", "job-new", job(name="c", elements=1, workers=1, token="t" * 33), errno.ERANGE,
+     "32 characters", "job.token"),
+    ("policy of 96", "job-new", job(name="c", elements=1, workers=1, policy="p" * 96), errno.ERANGE,
+     "95 characters", "job.policy"),
+    ("policy unknown", "job-new", job(name="c", elements=1, workers=1, policy="asap"), errno.EINVAL,
+     "'asap' is unknown", "job.policy"),
+    ("k above the workers", "job-new", job(name="c", elements=1, workers=2, policy="fastest:k=3"), errno.ERANGE,
+     "1..2", "job.policy"),
+    ("name taken", "job-new", job(name="a", elements=1, workers=1), errno.EEXIST, "exists already", "job.name"),
+    ("number taken", "job-new", job(name="c", id=0, elements=1, workers=1), errno.EEXIST, "job 'a' already", "job.id"),
+    ("number 256", "job-new", job(name="c", id=256, elements=1, workers=1), errno.ERANGE, "0..255", "job.id"),
+    ("too much memory", "job-new", job(name="c", elements=2**30, workers=1), errno.EDQUOT, "MiB", "job.elements"),
+    ("state in job-new", "job-new", job(name="c", elements=1, workers=1, state=1), errno.EINVAL, ".", "job.state"),
+    ("reply's attribute", "job-new", job(name="c", elements=1, workers=1, segments=1), errno.EINVAL,
+     ".", "job.segments"),
+    ("width of elements", "job-new", job(name="c", elements=b"\1\0\0\0", workers=1), errno.EINVAL,
+     "length", "job.elements"),
+    ("width of workers", "job-new", job(name="c", elements=1, workers=b"\1\0"), errno.EINVAL, "length", "job.workers"),
+    ("another object", "job-new", worker(id=1), errno.EINVAL, ".", "worker"),
+    ("nobody named", "job-set", job(policy="bsp"), errno.EINVAL, "say which job", "job.name"),
+    ("no such name", "job-set", job(name="z", policy="bsp"), errno.ENOENT, "no job 'z'", "job.name"),
+    ("no such number", "job-set", job(id=7, policy="bsp"), errno.ENOENT, "no job 7", "job.id"),
+    ("name and number differ", "job-set", job(id=0, name="b.2_-"), errno.ENOENT, "is called 'a'", "job.name"),
+    ("what is fixed", "job-set", job(name="a", workers=4), errno.EINVAL, "delete and add", "job.workers"),
+    ("running without workers", "job-set", job(name="a", state=2), errno.ENOTCONN, "no live worker", "job.state"),
+    ("state 9", "job-set", job(name="a", state=9), errno.EINVAL, "unknown", "job.state"),
+    ("bad policy", "job-set", job(name="a", policy="sfcd:k0=4"), errno.ERANGE, "1..3", "job.policy"),
+    ("del of nobody", "job-del", job(name="z"), errno.ENOENT, "no job", "job.name"),
+    ("del with more", "job-del", job(name="a", workers=1), errno.EINVAL, ".", "job.workers"),
+    ("get of nobody", "job-get", job(id=9), errno.ENOENT, "no job 9", "job.id"),
+    ("get of nothing", "job-get", {}, errno.EINVAL, "say which job", "job"),
+    ("worker of no job", "worker-set", worker(id=0), errno.EINVAL, "say which job", "worker.job-name"),
+    ("worker of a job not there", "worker-set", worker(job_id=9, id=0), errno.ENOENT, "no job 9", "worker.job-id"),
+    ("no worker", "worker-set", worker(job_name="a"), errno.EINVAL, "say which worker", "worker.id"),
+    ("worker 3 of 3", "worker-set", worker(job_name="a", id=3), errno.ERANGE, "0..2", "worker.id"),
+    ("half a binding", "worker-set", worker(job_name="a", id=0, ip=1), errno.EINVAL, "belong together",
+     "worker.ifindex"),
+    ("interface not there", "worker-set", bind(0, 9999), errno.ENODEV, "no interface number 9999", "worker.ifindex"),
+    ("interface -1", "worker-set", bind(0, 2**32 - 1), errno.ENODEV, "no interface", "worker.ifindex"),
+    ("MAC of 5", "worker-set", worker(job_name="a", id=0, mac=b"12345"), errno.ERANGE, "size", "worker.mac"),
+    ("MAC of 7", "worker-set", worker(job_name="a", id=0, mac=b"1234567"), errno.ERANGE, "size", "worker.mac"),
+    ("change of nobody", "worker-set", worker(job_name="a", id=0, state=2), errno.ENOTCONN, "not alive", "worker.id"),
+    ("state absent", "worker-set", worker(job_name="a", id=0, state=0), errno.EINVAL, "allowed", "worker.state"),
+    ("del of an empty place", "worker-del", worker(job_name="a", id=1), errno.ENOENT, "not there", "worker.id"),
+    ("get of an empty place", "worker-get", worker(job_name="a", id=1), errno.ENOENT, "not there", "worker.id"),
+    ("get without a number", "worker-get", worker(job_name="a"), errno.EINVAL, "say which worker", "worker.id"),
+    ("reply's attribute of a worker", "worker-set", worker(job_name="a", id=0, seen_ms=1), errno.EINVAL,
+     ".", "worker.seen-ms"),
+    ("limit of 0 jobs", "limits-set", {"limits": {"jobs": 0}}, errno.ERANGE, "1..256", "limits.jobs"),
+    ("limit of 257 jobs", "limits-set", {"limits": {"jobs": 257}}, errno.ERANGE, "1..256", "limits.jobs"),
+    ("limit below use", "limits-set", {"limits": {"jobs": 1}}, errno.EBUSY, "delete some", "limits.jobs"),
+    ("no memory for a job", "limits-set", {"limits": {"memory-job": 0}}, errno.ERANGE, "not be 0",
+     "limits.memory-job"),
+    ("all less than one", "limits-set", {"limits": {"memory": 1}}, errno.ERANGE, "not be less", "limits.memory"),
+    ("use in limits-set", "limits-set", {"limits": {"jobs-used": 1}}, errno.EINVAL, ".", "limits.jobs-used"),
+    ("object in limits-get", "limits-get", {"limits": {}}, errno.EINVAL, ".", "limits"),
+    ("ports", "port-set", {"port": {"ifindex": 1}}, errno.EOPNOTSUPP, "ask sainad", None),
+    ("subscribe", "subscribe", {"groups": 1}, errno.EOPNOTSUPP, "joining the groups", None),
+]
+before = f.dump("job-get")
+for what, op, request, err, text, guilty in refusals:
+    Tap.refused(lambda o=op, r=request: f.do(o, r), err, text, guilty, f"{op}: {what}")
+for op, text in (("port-get", "the ports"), ("slot-get", "the slots")):
+    Tap.refused(lambda o=op: f.dump(o), errno.EOPNOTSUPP, text, None, f"{op} is the agent's")
+Tap.refused(lambda: f.dump("job-get", job(id=0)), errno.EINVAL, "of all jobs", "job", "dump of one job")
+Tap.refused(lambda: f.dump("worker-get", worker(job_id=9)), errno.ENOENT, "no job 9", "worker.job-id",
+            "dump of the workers of no job")
+Tap.refused(lambda: f.dump("worker-get", worker(job_id=0, id=0)), errno.EINVAL, "of all workers",
+            "worker.id", "dump of one worker")
+Tap.refused(lambda: f.dump("stats-get", {"stats": {"job-name": "z"}}), errno.ENOENT, "no job 'z'",
+            "stats.job-name", "dump of the counters of no job")
+
+# Messages that no encoder makes.
+good = Spec.encode(job(name="c", elements=1, workers=1))
+inner = Spec.encode({"name": "c", "elements": 1, "workers": 1}, "job")
+for what, body, guilty in (
+        ("nest not marked as such", attr(1, inner), "job"),
+        ("attribute twice", attr(1 | NESTED, inner + attr(2, b"d\0")), "job.name"),
+        ("unknown attribute inside", attr(1 | NESTED, inner + attr(55, b"")), "job.55"),
+        ("unknown attribute at the top", good + attr(33, b"x"), "33"),
+        ("attribute 0", attr(1 | NESTED, inner + attr(0, b"")), "job.0"),
+        ("flag on a number", attr(1 | NESTED, inner + attr(4 | NESTED, struct.pack("=Q", 4))), "job.elements")):
+    Tap.refused(lambda b=body: f.request("job-new", b, ACK), errno.EINVAL, ".", guilty, f"job-new: {what}")
+for what, body in (("attribute longer than the message", good + struct.pack("=HH", 255, 5)),
+                   ("attribute longer than its nest", attr(1 | NESTED, inner + struct.pack("=HH", 255, 5))),
+                   ("attribute shorter than its header", attr(1 | NESTED, inner + struct.pack("=HH", 3, 5))),
+                   ("garbage behind", good + b"\1\2\3")):
+    try:
+        f.request("job-new", body, ACK)
+        Tap.ok(False, f"job-new: {what}")
+    except Refused as r:
+        Tap.ok(r.errno == errno.EINVAL and r.text, f"job-new: {what}", r)
+for cmd in (0, 5, 6, 20, 99):
+    try:
+        f.raw(f.id, struct.pack("=BBH", cmd if cmd != 20 else Spec.cmd["event"], 1, 0), ACK)
+        Tap.ok(False, f"command {cmd} is refused")
+    except Refused as r:
+        Tap.same(r.errno, errno.EOPNOTSUPP, f"command {cmd} is refused")
+Tap.same(f.dump("job-get"), before, "nothing of all this has changed anything")
+try:
+    config.s.settimeout(0.05)
+    got = config.note()
+except TimeoutError:
+    got = None
+config.s.settimeout(5)
+Tap.same(got, None, "... and nothing was notified")
+
+# --- workers -------------------------------------------------------------------------
+
+sh("ip link add sv0 type veth peer name sv1; ip link set sv0 up; ip link set sv1 up")
+dev = ifindex("sv0")
+f.do("worker-set", bind(0, dev, name="first", relay=1))
+Tap.same(f.do("worker-get", worker(job_id=0, id=0)), {"worker": {
+    "job-id": 0, "job-name": "a", "id": 0, "name": "first", "state": 1, "ifindex": dev,
+    "ifname": "sv0", "ip": 0x0a000001, "mac": "02:00:00:00:00:00", "udp-port": 5000,
+    "session": 100, "relay": 1}}, "a worker is admitted as it was asked for")
+notes = [config.note() for _ in range(2)]
+Tap.same([(n, o.get("worker", o.get("job")).get("active", "worker")) for n, o in notes],
+         [("worker-ntf", "worker"), ("job-ntf", 1)], "the worker and its job are notified")
+Tap.same(events.note()[1]["event"]["type"], 17, "joining is an event")
+Tap.refused(lambda: f.do("worker-set", bind(0, dev)), errno.EEXIST, "alive already", "worker.id",
+            "worker-set: alive already")
+Tap.refused(lambda: f.do("worker-set", worker(job_name="a", id=1, ifindex=dev, ip=0x0a000001, mac=b"\2\0\0\0\0\1",
+                                              udp_port=5000, session=1)),
+            errno.EADDRINUSE, "that IP and UDP port", "worker.udp-port", "worker-set: address taken")
+Tap.refused(lambda: f.do("worker-set", worker(job_name="a", id=1, ifindex=dev, ip=1, mac=b"\1\0\0\0\0\1",
+                                              udp_port=1, session=1)),
+            errno.EINVAL, "unicast", "worker.ifindex", "worker-set: multicast MAC")
+Tap.refused(lambda: f.do("worker-set", worker(job_name="a", id=0, relay=2)), errno.ERANGE, "0 or 1",
+            "worker.relay", "worker-set: relay 2")
+f.do("worker-set", bind(1, dev))
+f.do("worker-set", bind(2, dev))
+Tap.same(f.do("job-get", job(id=0))["job"]["state"], 2, "a job runs when its last worker has come")
+workers, torn = f.dump("worker-get", worker(job_name="a"))
+Tap.same([w["worker"]["id"] for w in workers], [0, 1, 2], "dump of the workers of a job")
+Tap.same(len(f.dump("worker-get")[0]), 3, "dump of all workers")
+f.do("worker-set", worker(job_id=0, id=2, state=4))
+Tap.same(f.do("job-get", job(id=0))["job"]["active"], 3, "a worker that has left is not active")
+f.do("job-set", job(id=0, state=3))
+Tap.refused(lambda: f.do("worker-set", bind(2, dev)), errno.ESHUTDOWN, "stopped", "worker.job-name",
+            "worker-set: job stopped")
+f.do("job-set", job(id=0, state=2))
+f.do("worker-del", worker(job_id=0, id=2))
+Tap.same(len(f.dump("worker-get")[0]), 2, "worker-del empties the place")
+stats, _ = f.dump("stats-get", {"stats": {"job-id": 0}})
+Tap.same([(s["stats"]["worker"], sum(s["stats"]["counters"])) for s in stats], [(0, 0), (1, 0), (2, 0)],
+         "counters of each worker of a job")
+Tap.same(len(f.dump("stats-get")[0]), 1 + 3 + 64, "counters of all: those of no job first")
+
+# --- an interface goes under its workers ------------------------------------------------
+
+for s in (config, events):
+    s.close()
+config, events = Family(5), Family(5)
+config.subscribe("config")
+events.subscribe("events")
+sh("ip link del sv0")
+Tap.same([w["worker"]["state"] for w in f.dump("worker-get")[0]], [3, 3],
+         "workers of an interface that went are dead")
+Tap.same([events.note()[1]["event"]["type"] for _ in range(3)], [19, 19, 16],
+         "... which is two deaths and a job that forms again")
+Tap.same(f.do("job-get", job(id=0))["job"]["generation"], 3, "... with a new generation")
+
+# --- namespaces ----------------------------------------------------------------------------
+
+ns = f"saina-test-{os.getpid()}"
+sh(f"ip netns add {ns}")
+child = os.fork()
+if child == 0:
+    fd = os.open(f"/run/netns/{ns}", os.O_RDONLY)
+    import ctypes
+    ctypes.CDLL(None).setns(fd, 0x40000000)
+    os.close(fd)
+    g = Family()
+    empty = g.dump("job-get")[0] == []
+    g.do("job-new", job(name="a", elements=9, workers=2))
+    g.do("worker-set", bind(0, 1))
+    os._exit(0 if empty and len(g.dump("job-get")[0]) == 1 else 1)
+Tap.same(os.waitpid(child, 0)[1], 0, "another namespace has jobs of its own")
+Tap.same([j["job"]["id"] for j in f.dump("job-get")[0]], [0, 200], "... which this one does not see")
+sh(f"ip netns del {ns}")
+Tap.ok(True, "a namespace can go with its jobs")
+
+# --- permissions ---------------------------------------------------------------------------
+
+f.do("job-set", job(id=0, token="secret"))
+Tap.same(f.do("job-get", job(id=0))["job"].get("token"), "secret", "root is shown the token")
+Tap.same(f.dump("job-get")[0][0]["job"].get("token"), "secret", "... in dumps too")
+
+
+def as_nobody():
+    """Returns 0 if all is as it should be, else the number of what is not."""
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+    g = Family()
+    if "token" in g.do("job-get", job(id=0))["job"]:
+        return 1
+    if any("token" in j["job"] for j in g.dump("job-get")[0]):
+        return 2
+    for n, (op, request) in enumerate((
+            ("job-new", job(name="n", elements=1, workers=1)), ("job-set", job(id=0, policy="bsp")),
+            ("job-del", job(id=0)), ("worker-set", bind(0, 1)), ("worker-del", worker(job_id=0, id=0)),
+            ("limits-set", {"limits": {"jobs": 9}}))):
+        try:
+            g.do(op, request)
+            return 10 + n
+        except Refused as r:
+            if r.errno != errno.EPERM:
+                return 20 + n
+    if not g.dump("worker-get")[0] or not g.dump("stats-get")[0] or not g.do("limits-get"):
+        return 3
+    g.subscribe("config")
+    return 0
+
+
+child = os.fork()
+if child == 0:
+    os._exit(as_nobody())
+Tap.same(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0,
+         "without CAP_NET_ADMIN one may read, but not the token, and not change")
+user = subprocess.run(["setpriv", "--reuid", "65534", "--clear-groups", "unshare", "-Urn", "python3", "-c",
+                       "import family; f = family.Family(); f.do('job-new', {'job': {'name': 'u', "
+                       "'elements': 1, 'workers': 1}}); assert len(f.dump('job-get')[0]) == 1"],
+                      cwd=os.path.dirname(os.path.abspath(__file__)),
+                      env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}, check=False)
+Tap.same(user.returncode, 0, "root of a user namespace may configure a network namespace of its own")
+
+# --- many -----------------------------------------------------------------------------------
+
+for i in (0, 200):
+    f.do("job-del", job(id=i))
+Tap.same(f.dump("job-get")[0], [], "job-del")
+sh("ip link add sv0 type veth peer name sv1; ip link set sv0 up; ip link set sv1 up")
+dev = ifindex("sv0")
+for j in range(64):
+    f.do("job-new", job(name=f"j{j}", elements=100000, workers=64))
+    for w in range(64):
+        f.do("worker-set", bind(w, dev, f"j{j}"))
+times = []
+for i in range(200):
+    t = time.monotonic_ns()
+    f.do("job-set", job(id=i % 64, policy=f"fastest:k={1 + i % 60}"))
+    times.append(time.monotonic_ns() - t)
+times.sort()
+Tap.note(f"job-set with 64 jobs of 64 workers: median {times[100] / 1000:.0f} us, "
+         f"90 % {times[180] / 1000:.0f} us, of which most is this interpreter")
+workers, torn = f.dump("worker-get")
+Tap.same((len(workers), torn, len({(w["worker"]["job-id"], w["worker"]["id"]) for w in workers})),
+         (4096, False, 4096), "a dump of 64 jobs of 64 workers is complete")
+Tap.same(len(f.dump("stats-get")[0]), 4097, "... and of their counters")
+
+# A dump is read slowly while the configuration changes: it must say so.
+g = Family()
+g.s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+g.send(g.id, struct.pack("=BBH", Spec.cmd["worker-get"], 1, 0), REQUEST | 0x300)
+seen, torn = 0, False
+done = False
+while not done:
+    for kind, flags, seq, body in g.messages():
+        torn = torn or bool(flags & 0x10)
+        seen += kind == g.id
+        done = done or kind == 3
+    f.do("job-set", job(id=5, policy=f"fastest:k={1 + seen % 60}"))
+Tap.ok(torn, "a dump during which something changed says so")
+g.close()
+g = Family()
+g.send(g.id, struct.pack("=BBH", Spec.cmd["worker-get"], 1, 0), REQUEST | 0x300)
+g.close()
+Tap.ok(True, "a socket may be closed in the middle of its dump")
+for j in range(64):
+    f.do("job-del", job(id=j))
+sh("ip link del sv0")
+Tap.same(f.do("limits-get")["limits"]["memory-used"], 0, "nothing is left in use")
+f.do("limits-set", {"limits": {"jobs": 2}})
+f.do("job-new", job(name="x", elements=1, workers=1))
+f.do("job-new", job(name="y", elements=1, workers=1))
+Tap.refused(lambda: f.do("job-new", job(name="z", elements=1, workers=1)), errno.EDQUOT, "the limit", None,
+            "job-new: above the limit of jobs")
+f.do("job-del", job(name="x"))
+f.do("job-del", job(name="y"))
+f.do("limits-set", {"limits": {"jobs": 256}})
+Tap.done()
