@@ -9,6 +9,10 @@ static bool simd = true;
 module_param(simd, bool, 0644);
 MODULE_PARM_DESC(simd, "use the vector unit for sums of floats (default on; off gives the same sums, slowly)");
 
+static char *simd_unit = "none";
+module_param(simd_unit, charp, 0444);
+MODULE_PARM_DESC(simd_unit, "the vector unit found: avx2 or none (to be read, not set)");
+
 static bool have_avx2 __ro_after_init;
 
 #define F32_QUIET	0x00400000u
@@ -141,4 +145,5 @@ void saina_bf16_round_n(u16 *out, const u32 *sums, u32 n)
 void __init saina_simd_init(void)
 {
 	have_avx2 = saina_avx2_there();
+	simd_unit = have_avx2 ? "avx2" : "none";
 }

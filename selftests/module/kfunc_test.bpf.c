@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0
+/* One program for each thing that the module's kfuncs do; run by kfunc_test.c. */
+#include <linux/bpf.h>
+#include <linux/pkt_cls.h>
+#include <bpf/bpf_helpers.h>
+#include "saina/bpf.h"
+
+char _license[] SEC("license") = "GPL";
+
+extern const __u8 *saina_xdp_job(struct xdp_md *ctx, __u32 job, const __u32 rdonly_buf_size) __ksym;
+extern const __u8 *saina_tc_job(struct __sk_buff *ctx, __u32 job, const __u32 rdonly_buf_size) __ksym;
+extern int saina_xdp_count(struct xdp_md *ctx, __u32 job, __u32 worker, __u32 counter) __ksym;
+extern int saina_tc_count(struct __sk_buff *ctx, __u32 job, __u32 worker, __u32 counter) __ksym;
+extern int saina_xdp_event(struct xdp_md *ctx, const struct saina_event *ev, __u32 ev__sz) __ksym;
+extern int saina_tc_event(struct __sk_buff *ctx, const struct saina_event *ev, __u32 ev__sz) __ksym;
+extern int saina_f32_add(void *sums, __u32 sums__sz, const void *msg, __u32 msg__sz) __ksym;
+extern int saina_bf16_add(void *sums, __u32 sums__sz, const void *msg, __u32 msg__sz) __ksym;
+extern int saina_bf16_round(void *out, __u32 out__sz, const void *sums, __u32 sums__sz) __ksym;
+
+/* What to do, and what came of it: map `io`, entry 0. */
+struct io {
+	__u32 job, worker, counter;
+	int ret;
+	__u32 found;
+	struct saina_binding binding;
+	struct saina_policy policy;
+	__u64 active;
+	__u32 generation;
+	struct saina_event ev;
+};
+
+#define ELEMS 256
+
+struct vec {
+	__u32 sums[ELEMS];
+	__u32 msg[ELEMS];
+	__u16 half[ELEMS];
+	__u16 out[ELEMS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct io);
+} io SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct vec);
+} vec SEC(".maps");
+
+static __always_inline struct io *the_io(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&io, &zero);
+}
+
+static __always_inline void show(struct io *x, const struct saina_job_conf *conf)
+{
+	x->found = !!conf;
+	if (!conf)
+		return;
+	x->policy = conf->policy;
+	x->active = conf->active;
+	x->generation = conf->generation;
+	x->binding = conf->worker[x->worker & (SAINA_WORKERS_MAX - 1)];
+}
+
+SEC("xdp")
+int xdp_job(struct xdp_md *ctx)
+{
+	struct io *x = the_io();
+
+	if (x)
+		show(x, (void *)saina_xdp_job(ctx, x->job, sizeof(struct saina_job_conf)));
+	return XDP_PASS;
+}
+
+SEC("tc")
+int tc_job(struct __sk_buff *ctx)
+{
+	struct io *x = the_io();
+
+	if (x)
+		show(x, (void *)saina_tc_job(ctx, x->job, sizeof(struct saina_job_conf)));
+	return TC_ACT_OK;
+}
+
+SEC("xdp")
+int xdp_job_too_long(struct xdp_md *ctx)
+{
+	struct io *x = the_io();
+
+	if (x)
+		x->found = !!saina_xdp_job(ctx, x->job, sizeof(struct saina_job_conf) + 1);
+	return XDP_PASS;
+}
+
+SEC("xdp")
+int xdp_count(struct xdp_md *ctx)
+{
+	struct io *x = the_io();
+
+	if (x)
+		x->ret = saina_xdp_count(ctx, x->job, x->worker, x->counter);
+	return XDP_PASS;
+}
+
+SEC("tc")
+int tc_count(struct __sk_buff *ctx)
+{
+	struct io *x = the_io();
+
+	if (x)
+		x->ret = saina_tc_count(ctx, x->job, x->worker, x->counter);
+	return TC_ACT_OK;
+}
+
+SEC("xdp")
+int xdp_event(struct xdp_md *ctx)
+{
+	struct io *x = the_io();
+
+	if (x)
+		x->ret = saina_xdp_event(ctx, &x->ev, sizeof(x->ev));
+	return XDP_PASS;
+}
+
+SEC("tc")
+int tc_event(struct __sk_buff *ctx)
+{
+	struct io *x = the_io();
+
+	if (x)
+		x->ret = saina_tc_event(ctx, &x->ev, sizeof(x->ev));
+	return TC_ACT_OK;
+}
+
+SEC("xdp")
+int f32_add(struct xdp_md *ctx)
+{
+	__u32 zero = 0;
+	struct vec *v = bpf_map_lookup_elem(&vec, &zero);
+
+	if (v && saina_f32_add(v->sums, sizeof(v->sums), v->msg, sizeof(v->msg)))
+		return XDP_ABORTED;
+	return XDP_PASS;
+}
+
+SEC("xdp")
+int bf16_add(struct xdp_md *ctx)
+{
+	__u32 zero = 0;
+	struct vec *v = bpf_map_lookup_elem(&vec, &zero);
+
+	if (v && saina_bf16_add(v->sums, sizeof(v->sums), v->half, sizeof(v->half)))
+		return XDP_ABORTED;
+	return XDP_PASS;
+}
+
+SEC("xdp")
+int bf16_round(struct xdp_md *ctx)
+{
+	__u32 zero = 0;
+	struct vec *v = bpf_map_lookup_elem(&vec, &zero);
+
+	if (v && saina_bf16_round(v->out, sizeof(v->out), v->sums, sizeof(v->sums)))
+		return XDP_ABORTED;
+	return XDP_PASS;
+}
+
+SEC("xdp")
+int f32_bad(struct xdp_md *ctx)
+{
+	__u32 zero = 0;
+	struct vec *v = bpf_map_lookup_elem(&vec, &zero);
+	struct io *x = the_io();
+
+	if (v && x)
+		x->ret = saina_f32_add(v->sums, 64, v->msg, 32) == -22 &&
+			 saina_f32_add(v->sums, 36, v->msg, 36) == -22 &&
+			 saina_bf16_add(v->sums, 64, v->half, 64) == -22 &&
+			 saina_bf16_round(v->out, 64, v->sums, 64) == -22;
+	return XDP_PASS;
+}

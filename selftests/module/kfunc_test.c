@@ -1,0 +1,492 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The module's kfuncs, called by real programs (kfunc_test.bpf.c) with
+ * BPF_PROG_TEST_RUN: what they find is compared with what was configured by netlink,
+ * sums with those of this CPU's floating point unit.
+ *
+ *	kfunc_test OBJECT		in the test VM, module loaded, no jobs; as root
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include "ctl/obj.h"
+#include "../lib/rng.h"
+#include "../lib/tap.h"
+
+#define ELEMS	256
+#define PARAMS	"/sys/module/saina/parameters/"
+
+/* as in kfunc_test.bpf.c */
+struct io {
+	__u32 job, worker, counter;
+	int ret;
+	__u32 found;
+	struct saina_binding binding;
+	struct saina_policy policy;
+	__u64 active;
+	__u32 generation;
+	struct saina_event ev;
+};
+
+struct vec {
+	__u32 sums[ELEMS];
+	__u32 msg[ELEMS];
+	__u16 half[ELEMS];
+	__u16 out[ELEMS];
+};
+
+static struct bpf_object *object;
+static struct saina_ctl *ctl;
+
+static int map_fd(const char *name)
+{
+	return bpf_object__find_map_fd_by_name(object, name);
+}
+
+static int run(const char *prog, int times)
+{
+	struct bpf_program *p = bpf_object__find_program_by_name(object, prog);
+	char packet[64] = { 0 };
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = packet, .data_size_in = sizeof(packet),
+		    .repeat = times);
+
+	if (!p || bpf_prog_test_run_opts(bpf_program__fd(p), &opts)) {
+		printf("# running %s: %s\n", prog, p ? strerror(errno) : "no such program");
+		return -1;
+	}
+	return opts.retval;
+}
+
+static struct io call(const char *prog, struct io in)
+{
+	__u32 zero = 0;
+
+	bpf_map_update_elem(map_fd("io"), &zero, &in, BPF_ANY);
+	run(prog, 1);
+	bpf_map_lookup_elem(map_fd("io"), &zero, &in);
+	return in;
+}
+
+static void send_job(int cmd, struct saina_ctl_job *job)
+{
+	struct nlmsghdr *nlh = saina_ctl_msg(ctl, cmd, 0);
+
+	saina_ctl_encode(nlh, &saina_ctl_job_class, job);
+	if (saina_ctl_call(ctl, nlh, NULL, NULL))
+		printf("# command %d: %s\n", cmd, saina_ctl_error(ctl));
+}
+
+static void job_new(const char *name, int workers)
+{
+	struct saina_ctl_job job = { .workers = workers, .elements = 1000 };
+
+	snprintf(job.name, sizeof(job.name), "%s", name);
+	SAINA_CTL_SET(&job, SAINA_A_JOB_NAME);
+	SAINA_CTL_SET(&job, SAINA_A_JOB_WORKERS);
+	SAINA_CTL_SET(&job, SAINA_A_JOB_ELEMENTS);
+	send_job(SAINA_CMD_JOB_NEW, &job);
+}
+
+static void job_policy(int id, const char *policy)
+{
+	struct saina_ctl_job job = { .id = id };
+
+	snprintf(job.policy, sizeof(job.policy), "%s", policy);
+	SAINA_CTL_SET(&job, SAINA_A_JOB_ID);
+	SAINA_CTL_SET(&job, SAINA_A_JOB_POLICY);
+	send_job(SAINA_CMD_JOB_SET, &job);
+}
+
+static void job_del(int id)
+{
+	struct saina_ctl_job job = { .id = id };
+
+	SAINA_CTL_SET(&job, SAINA_A_JOB_ID);
+	send_job(SAINA_CMD_JOB_DEL, &job);
+}
+
+static void worker_set(int job, int id)
+{
+	struct saina_ctl_worker w = {
+		.job_id = job, .id = id, .ifindex = 1, .ip = htonl(0x7f000001 + id),
+		.udp_port = htons(4000 + id), .session = 77 + id, .mac = { 2, 0, 0, 0, 0, id },
+	};
+	struct nlmsghdr *nlh = saina_ctl_msg(ctl, SAINA_CMD_WORKER_SET, 0);
+
+	w.has = 1ull << SAINA_A_WORKER_JOB_ID | 1ull << SAINA_A_WORKER_ID |
+		1ull << SAINA_A_WORKER_IFINDEX | 1ull << SAINA_A_WORKER_IP |
+		1ull << SAINA_A_WORKER_UDP_PORT | 1ull << SAINA_A_WORKER_SESSION |
+		1ull << SAINA_A_WORKER_MAC;
+	saina_ctl_encode(nlh, &saina_ctl_worker_class, &w);
+	if (saina_ctl_call(ctl, nlh, NULL, NULL))
+		printf("# worker_set: %s\n", saina_ctl_error(ctl));
+}
+
+static void test_jobs(const char *prog)
+{
+	struct io x;
+
+	x = call(prog, (struct io){ .job = 0 });
+	tap_ok(!x.found, "%s: no job, no snapshot", prog);
+	job_new("a", 3);
+	worker_set(0, 2);
+	x = call(prog, (struct io){ .job = 0, .worker = 2 });
+	tap_ok(x.found && x.active == 4 && x.generation && x.policy.mode == SAINA_POLICY_BSP &&
+	       x.binding.session == 79 && x.binding.ifindex == 1 &&
+	       x.binding.udp_port == htons(4002) && x.binding.mac[5] == 2 &&
+	       x.binding.flags == SAINA_BIND_BOUND, "%s: the snapshot is the configuration", prog);
+	x = call(prog, (struct io){ .job = 0, .worker = 1 });
+	tap_ok(x.found && !x.binding.flags, "%s: a worker that is not there is not bound", prog);
+	job_policy(0, "fastest:k=2");
+	x = call(prog, (struct io){ .job = 0 });
+	tap_ok(x.policy.mode == SAINA_POLICY_FASTEST && x.policy.k == 2 && x.policy.seq == 2,
+	       "%s: a change is in force when the call has returned", prog);
+	x = call(prog, (struct io){ .job = 1 });
+	tap_ok(!x.found, "%s: another job is not there", prog);
+	x = call(prog, (struct io){ .job = 0xffffffff });
+	tap_ok(!x.found, "%s: nor is a number out of range", prog);
+	job_del(0);
+	x = call(prog, (struct io){ .job = 0 });
+	tap_ok(!x.found, "%s: a deleted job is gone", prog);
+}
+
+struct stats {
+	__u64 global, worker[SAINA_WORKERS_MAX];
+	int counter;
+};
+
+static int stats_cb(const struct nlmsghdr *nlh, void *arg)
+{
+	struct stats *s = arg;
+	struct saina_ctl_stats o;
+
+	if (saina_ctl_decode(nlh, &saina_ctl_stats_class, &o))
+		return -EBADMSG;
+	if (!SAINA_CTL_HAS(&o, SAINA_A_STATS_JOB_ID))
+		s->global = o.counters[s->counter];
+	else
+		s->worker[o.worker] = o.counters[s->counter];
+	return 0;
+}
+
+static struct stats stats(int counter)
+{
+	struct stats s = { .counter = counter };
+
+	if (saina_ctl_call(ctl, saina_ctl_msg(ctl, SAINA_CMD_STATS_GET, 1), stats_cb, &s))
+		printf("# stats: %s\n", saina_ctl_error(ctl));
+	return s;
+}
+
+static void test_counters(const char *prog)
+{
+	struct io in = { .job = 0, .worker = 1, .counter = SAINA_C_LATE };
+	__u32 zero = 0;
+	__u64 before;
+	struct stats s;
+
+	job_new("a", 2);
+	bpf_map_update_elem(map_fd("io"), &zero, &in, BPF_ANY);
+	run(prog, 1000);
+	s = stats(SAINA_C_LATE);
+	tap_ok(s.worker[1] == 1000 && s.worker[0] == 0, "%s: counts for the worker", prog);
+	before = stats(SAINA_C_FORGED).global;
+	call(prog, (struct io){ .job = SAINA_JOBS_MAX, .counter = SAINA_C_FORGED });
+	tap_ok(stats(SAINA_C_FORGED).global == before + 1, "%s: counts what has no job", prog);
+	tap_ok(call(prog, (struct io){ .worker = 2 }).ret == -EINVAL &&
+	       call(prog, (struct io){ .worker = 0xffffffff }).ret == -EINVAL &&
+	       call(prog, (struct io){ .counter = SAINA_C_N }).ret == -EINVAL &&
+	       call(prog, (struct io){ .job = 9 }).ret == -ENOENT,
+	       "%s: refuses workers, counters and jobs that are not there", prog);
+	job_del(0);
+}
+
+static int event_cb(const struct nlmsghdr *nlh, void *arg)
+{
+	return saina_ctl_decode(nlh, &saina_ctl_event_class, arg);
+}
+
+static int job_cb(const struct nlmsghdr *nlh, void *arg)
+{
+	return saina_ctl_decode(nlh, &saina_ctl_job_class, arg);
+}
+
+static void test_events(const char *prog)
+{
+	struct saina_event ev = { .type = SAINA_EV_K, .worker = 0xff, .k = 2, .round = 41, .a = 2, .b = 3 };
+	struct saina_ctl_job job = { .id = 0 };
+	struct saina_ctl_event got;
+	struct saina_ctl *sub;
+	struct nlmsghdr *nlh;
+	const char *error;
+	int ret;
+
+	job_new("a", 4);
+	if (saina_ctl_open(&sub, "kernel", &error) || saina_ctl_subscribe(sub, SAINA_GROUP_F_EVENTS)) {
+		tap_ok(false, "%s: subscribing: %s", prog, error);
+		return;
+	}
+	tap_ok(call(prog, (struct io){ .ev = ev }).ret == 0, "%s: takes an event", prog);
+	ret = saina_ctl_next(sub, 5000, event_cb, &got);
+	tap_ok(!ret && got.type == SAINA_EV_K && got.a == 2 && got.b == 3 && got.k == 2 &&
+	       got.round == 41 && got.time && !strcmp(got.job_name, "a") &&
+	       !SAINA_CTL_HAS(&got, SAINA_A_EVENT_WORKER), "%s: and the subscriber gets it", prog);
+	ev = (struct saina_event){ .type = SAINA_EV_ROUND, .worker = 0xff, .k = 3, .round = 42 };
+	call(prog, (struct io){ .ev = ev });
+	SAINA_CTL_SET(&job, SAINA_A_JOB_ID);
+	nlh = saina_ctl_msg(ctl, SAINA_CMD_JOB_GET, 0);
+	saina_ctl_encode(nlh, &saina_ctl_job_class, &job);
+	saina_ctl_call(ctl, nlh, job_cb, &job);
+	tap_ok(job.round == 43 && job.k == 3, "%s: the job shows the round and k it told", prog);
+	ev.type = SAINA_EV_WORKER_DEAD;
+	tap_ok(call(prog, (struct io){ .ev = ev }).ret == -EINVAL,
+	       "%s: what the control plane says, a program may not say", prog);
+	ev.type = SAINA_EV_ROUND;
+	ev.job = 5;
+	tap_ok(call(prog, (struct io){ .ev = ev }).ret == -ENOENT, "%s: nor for a job not there", prog);
+	saina_ctl_close(sub);
+	job_del(0);
+}
+
+static void param(const char *name, const char *value)
+{
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), PARAMS "%s", name);
+	f = fopen(path, "w");
+	if (!f || fputs(value, f) < 0 || fclose(f))
+		printf("# cannot write %s\n", path);
+}
+
+static void test_rate(void)
+{
+	struct io in = { .ev = { .type = SAINA_EV_ROUND, .worker = 0xff, .k = 1 } };
+	struct saina_ctl_event got;
+	struct saina_ctl *sub;
+	const char *error;
+	__u32 zero = 0;
+	bool lost = false;
+	int n = 0, ret;
+
+	job_new("a", 1);
+	param("event_rate", "20");
+	if (saina_ctl_open(&sub, "kernel", &error) || saina_ctl_subscribe(sub, SAINA_GROUP_F_EVENTS)) {
+		tap_ok(false, "subscribing: %s", error);
+		return;
+	}
+	bpf_map_update_elem(map_fd("io"), &zero, &in, BPF_ANY);
+	run("xdp_event", 5000);
+	bpf_map_lookup_elem(map_fd("io"), &zero, &in);
+	while ((ret = saina_ctl_next(sub, 200, event_cb, &got)) != -ETIMEDOUT) {
+		if (ret == -ENOBUFS)
+			lost = true;
+		else
+			n++;
+	}
+	/* some of this second's were spent before, others may have begun during the run */
+	tap_ok(n >= 1 && n <= 2500 && lost && in.ret == -EAGAIN,
+	       "the rate of events is limited, and the subscriber knows (%d of 5000)", n);
+	param("event_rate", "10000");
+	saina_ctl_close(sub);
+	job_del(0);
+}
+
+/* That "simd" below is not silently the scalar path. */
+static void test_unit(void)
+{
+	bool here = !system("grep -qw avx2 /proc/cpuinfo");
+	char unit[16] = "";
+	FILE *f = fopen(PARAMS "simd_unit", "r");
+
+	if (!f || !fgets(unit, sizeof(unit), f))
+		unit[0] = 0;
+	if (f)
+		fclose(f);
+	tap_ok(!strcmp(unit, here ? "avx2\n" : "none\n"),
+	       "the module found the vector unit of this CPU (%.4s)", unit);
+}
+
+static __u32 f32_of(float f)
+{
+	__u32 u;
+
+	memcpy(&u, &f, 4);
+	return u;
+}
+
+/* The reference: one addss of this CPU, so that no compiler reorders operands. */
+static __u32 add_ref(__u32 a, __u32 b)
+{
+	float x, y;
+
+	memcpy(&x, &a, 4);
+	memcpy(&y, &b, 4);
+	asm volatile("addss %1, %0" : "+x"(x) : "x"(y));
+	return f32_of(x);
+}
+
+static __u32 rnd(struct rng *r)
+{
+	return rng_u64(r) >> 32;
+}
+
+/* Bit patterns where sums go wrong: of all exponents, near each other, special. */
+static __u32 pick(struct rng *r)
+{
+	static const __u32 special[] = {
+		0, 0x80000000, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc00001, 0x7f800001, 0xffa00000,
+		1, 0x80000001, 0x007fffff, 0x00800000, 0x80800000, 0x7f7fffff, 0xff7fffff,
+		0x3f800000, 0xbf800000, 0x4b800000, 0x33800000, 0x33800001, 0x33000000,
+	};
+	__u32 u = rnd(r);
+
+	switch (u & 3) {
+	case 0:
+		return special[rnd(r) % (sizeof(special) / sizeof(special[0]))];
+	case 1:
+		return (rnd(r) & 0x80ffffff) + 0x3e800000 + ((rnd(r) & 0x1f) << 23);
+	default:
+		return rnd(r);
+	}
+}
+
+static bool nan32(__u32 u)
+{
+	return (u & 0x7fffffff) > 0x7f800000;
+}
+
+/* Of two NaNs the first should stay; qemu's emulated CPU keeps another one. */
+static bool same(__u32 a, __u32 b, __u32 got, __u32 want)
+{
+	return got == want || (nan32(a) && nan32(b) && nan32(got));
+}
+
+static void test_sums(const char *how, unsigned long seed)
+{
+	struct rng r;
+	struct vec v, was;
+	__u32 zero = 0;
+	int bad_f = 0, bad_h = 0, bad_o = 0;
+
+	param("simd", how[1] == 'c' ? "0" : "1");
+	rng_seed(&r, seed);
+	for (int round = 0; round < 400; round++) {
+		for (int i = 0; i < ELEMS; i++) {
+			v.sums[i] = pick(&r);
+			v.msg[i] = pick(&r);
+			v.half[i] = pick(&r) >> 16;
+		}
+		was = v;
+		bpf_map_update_elem(map_fd("vec"), &zero, &v, BPF_ANY);
+		if (run("f32_add", 1) != 2)
+			bad_f++;
+		bpf_map_lookup_elem(map_fd("vec"), &zero, &v);
+		for (int i = 0; i < ELEMS; i++) {
+			__u32 want = add_ref(was.sums[i], was.msg[i]);
+
+			if (!same(was.sums[i], was.msg[i], v.sums[i], want) && !bad_f++)
+				printf("# %s: %08x + %08x = %08x, not %08x\n", how, was.sums[i],
+				       was.msg[i], want, v.sums[i]);
+		}
+		was = v;
+		if (run("bf16_add", 1) != 2 || run("bf16_round", 1) != 2)
+			bad_h++;
+		bpf_map_lookup_elem(map_fd("vec"), &zero, &v);
+		for (int i = 0; i < ELEMS; i++) {
+			__u32 want = add_ref(was.sums[i], (__u32)was.half[i] << 16), low, high;
+
+			if (!same(was.sums[i], (__u32)was.half[i] << 16, v.sums[i], want) && !bad_h++)
+				printf("# %s: %08x + half %04x = %08x, not %08x\n", how, was.sums[i],
+				       was.half[i], want, v.sums[i]);
+			/* nearest of the two neighbours; the even one in the middle */
+			want = v.sums[i];
+			low = want >> 16;
+			high = low + 1;
+			if (nan32(want))
+				bad_o += !nan32((__u32)v.out[i] << 16);
+			else if ((want & 0xffff) < 0x8000 || ((want & 0xffff) == 0x8000 && !(low & 1)))
+				bad_o += v.out[i] != low;
+			else
+				bad_o += v.out[i] != high;
+		}
+	}
+	tap_ok(!bad_f, "%s: float32 sums are the CPU's, bit for bit (%d differ)", how, bad_f);
+	tap_ok(!bad_h, "%s: sums of bfloat16 likewise (%d differ)", how, bad_h);
+	tap_ok(!bad_o, "%s: rounding to bfloat16 is to nearest even (%d differ)", how, bad_o);
+}
+
+static void *adder(void *arg)
+{
+	run("f32_add", 20000);
+	return NULL;
+}
+
+static void test_lock(const char *how)
+{
+	pthread_t t[4];
+	struct vec v = { 0 };
+	__u32 zero = 0;
+	int bad = 0;
+
+	param("simd", how[1] == 'c' ? "0" : "1");
+	for (int i = 0; i < ELEMS; i++)
+		v.msg[i] = f32_of(1);
+	bpf_map_update_elem(map_fd("vec"), &zero, &v, BPF_ANY);
+	for (int i = 0; i < 4; i++)
+		pthread_create(&t[i], NULL, adder, NULL);
+	for (int i = 0; i < 4; i++)
+		pthread_join(t[i], NULL);
+	bpf_map_lookup_elem(map_fd("vec"), &zero, &v);
+	for (int i = 0; i < ELEMS; i++)
+		bad += v.sums[i] != f32_of(80000);
+	tap_ok(!bad, "%s: four threads add to the same sums, none is lost (%d differ)", how, bad);
+}
+
+int main(int argc, char **argv)
+{
+	const char *error;
+
+	if (argc != 2) {
+		fprintf(stderr, "usage: kfunc_test OBJECT\n");
+		return 2;
+	}
+	if (saina_ctl_open(&ctl, "kernel", &error)) {
+		printf("Bail out! %s\n", error);
+		return 1;
+	}
+	object = bpf_object__open_file(argv[1], NULL);
+	if (!object || bpf_object__load(object)) {
+		printf("Bail out! %s does not load: %s\n", argv[1], strerror(errno));
+		return 1;
+	}
+	test_jobs("xdp_job");
+	test_jobs("tc_job");
+	job_new("a", 1);
+	tap_ok(!call("xdp_job_too_long", (struct io){ .found = 1 }).found,
+	       "more than a snapshot has is not given");
+	job_del(0);
+	test_counters("xdp_count");
+	test_counters("tc_count");
+	test_events("xdp_event");
+	test_events("tc_event");
+	test_rate();
+	tap_ok(call("f32_bad", (struct io){ 0 }).ret == 1, "lengths that do not fit are refused");
+	test_unit();
+	test_sums("simd", 1);
+	test_sums("scalar", 2);
+	test_lock("simd");
+	test_lock("scalar");
+	param("simd", "1");
+	tap_ok(system("rmmod saina 2>/dev/null") != 0, "the module cannot go while a program uses it");
+	bpf_object__close(object);
+	saina_ctl_close(ctl);
+	return tap_done();
+}

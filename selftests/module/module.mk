@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Programs that test saina.ko, in the test VM (selftests/module/run.sh).
+
+$(B)/selftests/kfunc_test.bpf.o: selftests/module/kfunc_test.bpf.c
+	@mkdir -p $(@D) $(B)/obj/selftests/module
+	$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $(B)/obj/selftests/module/kfunc_test.bpf.d -MT $@ -c -o $@ $<
+
+$(B)/selftests/kfunc_test: $(call objs,selftests/module/kfunc_test.c) $(B)/libsainactl.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ -lmnl -lbpf -lpthread
+
+$(B)/selftests/netlink_fuzz: $(call objs,selftests/module/netlink_fuzz.c)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^
+
+MODULE_PROGRAMS := $(addprefix $(B)/selftests/,kfunc_test.bpf.o kfunc_test netlink_fuzz)
+
+module-programs: $(MODULE_PROGRAMS) $(B)/saina
+.PHONY: module-programs
