@@ -1,0 +1,73 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# What selftests/module/run.sh has the test VM do: all tests of saina.ko, TAP.
+#
+#	guest.sh MODULE BUILD MESSAGES LOOPS
+
+set -u
+ko=$1 B=$2 messages=$3 loops=$4
+here=$(dirname "$(readlink -f "$0")")
+export PYTHONDONTWRITEBYTECODE=1 SAINA_CONTROL=kernel
+points=0 failed=0
+
+ok() { # STATUS NAME
+	points=$((points + 1))
+	if [ "$1" = 0 ]; then
+		echo "ok $points - $2"
+	else
+		echo "not ok $points - $2"
+		failed=$((failed + 1))
+	fi
+}
+
+# module_out: rmmod, as soon as nobody uses it.
+module_out() {
+	local i
+	for ((i = 0; i < 500; i++)); do
+		rmmod saina 2>/dev/null && return
+		sleep 0.02
+	done
+	return 1
+}
+
+# TAP numbers begin anew in each program: only what they say counts here.
+run() { # NAME COMMAND...
+	local name=$1 out
+	shift
+	out=$("$@" 2>&1)
+	local status=$?
+	grep -E '^(# |not ok)|^Traceback|Error' <<<"$out"
+	[ $status = 0 ] && ! grep -q '^not ok\|^Bail out' <<<"$out"
+	ok $? "$name ($(grep -c '^ok' <<<"$out") points)"
+}
+
+insmod "$ko"
+ok $? "insmod"
+run "netlink: commands and refusals" "$here/netlink_test.py"
+run "kfuncs" "$B/selftests/kfunc_test" "$B/selftests/kfunc_test.bpf.o"
+run "memory" "$here/leak_test.py"
+run "fuzzing" "$B/selftests/netlink_fuzz" -n "$messages" -p 4 -s "${SEED:-1}"
+"$B/saina" -j job show >/dev/null && "$B/saina" -j worker show >/dev/null
+ok $? "after it, everything can still be read"
+module_out
+ok $? "rmmod with what fuzzing has left"
+! "$B/saina" job show 2>/dev/null
+ok $? "without the module, the tool says so"
+
+# The module comes and goes under configuration traffic.
+"$B/selftests/netlink_fuzz" -r -n 1000000000 -p 2 >/dev/null &
+storm=$!
+bad=0
+for ((i = 0; i < loops; i++)); do
+	insmod "$ko" || bad=$((bad + 1))
+	module_out || bad=$((bad + 1))
+done
+ok $bad "insmod and rmmod $loops times under traffic"
+insmod "$ko"
+kill $storm $(pgrep -P $storm)
+wait $storm 2>/dev/null
+module_out
+ok $? "rmmod at the end"
+echo "1..$points"
+[ $failed = 0 ]
