@@ -9,11 +9,9 @@
 #include "slot.bpf.h"
 #include "answer.bpf.h"
 #include "inject.bpf.h"
+#include "framing.bpf.h"
 
 char _license[] SEC("license") = "GPL";
-
-#define GROUP_NET	bpf_htonl(SAINA_GROUP_BASE)
-#define GROUP_MASK	bpf_htonl(0xffff0000u)
 
 /* Everything the checks find out about a data message. */
 struct message {
@@ -74,14 +72,10 @@ static __always_inline __u32 check_message(struct xdp_md *ctx, struct message *m
 	return SLOT_NONE;
 }
 
-/* Checks 8 to 18: counted for the worker it claims to be from. */
-static __always_inline __u32 check_worker(struct xdp_md *ctx, struct message *m)
+/* Checks 8 to 11: does it come from where the worker was admitted? */
+static __always_inline __u32 check_place(struct xdp_md *ctx, const struct saina_binding *b)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	const struct saina_job_conf *conf = m->conf;
-	const struct saina_binding *b = m->binding;
-	bool probe = m->type == SAINA_MSG_PROBE;
-	__u32 count, udp_len;
 
 	if (data + SAINA_DATA_OFF > end)
 		return SAINA_C_TRUNCATED;
@@ -93,6 +87,23 @@ static __always_inline __u32 check_worker(struct xdp_md *ctx, struct message *m)
 		return SAINA_C_BAD_IP;
 	if (RD(__be16, data + SAINA_UDP_OFF) != b->udp_port)
 		return SAINA_C_BAD_UDP;
+	return SLOT_NONE;
+}
+
+/* Checks 8 to 18: counted for the worker it claims to be from. */
+static __always_inline __u32 check_worker(struct xdp_md *ctx, struct message *m)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	const struct saina_job_conf *conf = m->conf;
+	const struct saina_binding *b = m->binding;
+	bool probe = m->type == SAINA_MSG_PROBE;
+	__u32 count, udp_len, reason;
+
+	reason = check_place(ctx, b);
+	if (reason != SLOT_NONE)
+		return reason;
+	if (data + SAINA_DATA_OFF > end)
+		return SAINA_C_TRUNCATED;
 	if (RD(__u16, data + HDR_OFF(session)) != b->session)
 		return SAINA_C_SESSION;
 	if (conf->state != SAINA_JOB_RUNNING && !(probe && conf->state == SAINA_JOB_FORMING))
@@ -272,14 +283,49 @@ drop:
 	return XDP_DROP;
 }
 
+/* In the name of a live worker, but not from its place: dropped and counted. */
+static __noinline bool control_spoofed(struct xdp_md *ctx)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	const struct saina_job_conf *conf;
+	struct saina_counters *wc;
+	__u32 job, w, reason;
+
+	if (data + SAINA_DATA_OFF > end)
+		return false;
+	job = RD(__u16, data + HDR_OFF(job));
+	w = RD(__u8, data + HDR_OFF(worker));
+	if (job >= SAINA_JOBS_MAX || w >= SAINA_WORKERS_MAX)
+		return false;
+	conf = control_job(job);
+	if (!conf || !(conf->active >> w & 1))
+		return false;
+	asm volatile("" : "+r"(w));	/* as in check_message() */
+	w &= SAINA_WORKERS_MAX - 1;
+	if (!(conf->worker[w].flags & SAINA_BIND_BOUND))
+		return false;
+	reason = check_place(ctx, &conf->worker[w]);
+	if (reason == SLOT_NONE)
+		return false;
+	wc = control_counters(job, w);
+	if (wc)
+		count_drop(wc, reason);
+	return true;
+}
+
 /* Passed up to the agent; where a JOIN came from is what nobody else knows. */
 static __always_inline int control_message(struct xdp_md *ctx)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	__u32 type = SAINA_MSG_UNSPEC;
 
 	if (data + SAINA_HDR_OFF + 2 <= end &&
-	    RD(__u8, data + HDR_OFF(version)) == SAINA_PROTO_VERSION &&
-	    RD(__u8, data + HDR_OFF(type)) == SAINA_MSG_JOIN) {
+	    RD(__u8, data + HDR_OFF(version)) == SAINA_PROTO_VERSION)
+		type = RD(__u8, data + HDR_OFF(type));
+	if ((type == SAINA_MSG_READY || type == SAINA_MSG_HEARTBEAT || type == SAINA_MSG_LEAVE) &&
+	    control_spoofed(ctx))
+		return XDP_DROP;
+	if (type == SAINA_MSG_JOIN) {
 		struct saina_addr from = {
 			.ip = RD(__be32, data + SAINA_IP_OFF + 12),
 			.udp_port = RD(__be16, data + SAINA_UDP_OFF),
@@ -328,31 +374,27 @@ static __always_inline int our_ports(struct xdp_md *ctx)
 			return data_message(ctx, g);
 		return control_message(ctx);
 	}
-	if ((dport == bpf_htons(SAINA_PORT_RESULT) && (daddr & GROUP_MASK) == GROUP_NET) ||
-	    ((sport == bpf_htons(SAINA_PORT_DATA) || sport == bpf_htons(SAINA_PORT_CTRL)) &&
-	     saddr == g->ip)) {
+	if (is_forged(g, saddr, daddr, sport, dport)) {
 		count_global(SAINA_C_FORGED);
 		return XDP_DROP;
 	}
 	return XDP_PASS;
 }
 
-static __always_inline bool is_our_port(__be16 port)
-{
-	return port == bpf_htons(SAINA_PORT_DATA) || port == bpf_htons(SAINA_PORT_CTRL);
-}
-
 SEC("xdp.frags")
 int saina_xdp(struct xdp_md *ctx)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	__be16 sport, dport;
+	__be16 proto, sport, dport;
 
 	if (data + SAINA_HDR_OFF > end)
 		return XDP_PASS;
-	if (RD(__be16, data + 12) != bpf_htons(ETH_P_IP) ||
-	    RD(__u8, data + SAINA_IP_OFF) != 0x45 ||
-	    RD(__u8, data + SAINA_IP_OFF + 9) != IPPROTO_UDP ||
+	proto = RD(__be16, data + 12);
+	if (proto != bpf_htons(ETH_P_IP))
+		return is_tag(proto) ? framing_odd(ctx) : XDP_PASS;
+	if (RD(__u8, data + SAINA_IP_OFF) != 0x45)
+		return framing_odd(ctx);
+	if (RD(__u8, data + SAINA_IP_OFF + 9) != IPPROTO_UDP ||
 	    RD(__be16, data + SAINA_IP_OFF + 6) & bpf_htons(0x1fff))
 		return XDP_PASS;
 	sport = RD(__be16, data + SAINA_UDP_OFF);

@@ -223,6 +223,56 @@ static void bad_control(struct bad *b)
 		b->h->version++;
 }
 
+/* Hidden from who looks for plain IPv4, not from a Linux that receives it. */
+static void insert4(struct bad *b, unsigned int at)
+{
+	if (b->s->len + 4 > FRAME_MAX || b->s->len < at)
+		return;
+	memmove(b->f + at + 4, b->f + at, b->s->len - at);
+	b->s->len += 4;
+}
+
+static void bad_tag(struct bad *b)
+{
+	for (unsigned int n = rng_range(b->r, 1, 6); n; n--) {
+		insert4(b, 12);
+		frame_be16(b->f + 12, rng_chance(b->r, 500) ? 0x8100 : 0x88a8);
+		frame_be16(b->f + 14, rng_chance(b->r, 700) ? 0 : rng_below(b->r, 65536));
+		if (rng_chance(b->r, 700))
+			break;
+	}
+}
+
+static void bad_options(struct bad *b)
+{
+	unsigned int n = rng_range(b->r, 1, 10);
+
+	for (unsigned int i = 0; i < n; i++)
+		insert4(b, FRAME_IP + 20);
+	memset(b->f + FRAME_IP + 20, 1, 4 * n);
+	b->f[FRAME_IP] = 0x45 + n;
+}
+
+static void bad_hidden(struct bad *b)	/* a forgery behind it */
+{
+	if (rng_chance(b->r, 500))
+		bad_from_us(b);
+	else
+		bad_to_group(b);
+	if (rng_chance(b->r, 500))
+		bad_options(b);
+	if (rng_chance(b->r, 700))
+		bad_tag(b);
+}
+
+static void bad_control_place(struct bad *b)
+{
+	void (*const spoil[])(struct bad *b) = { bad_port, bad_mac, bad_ip, bad_udp_port };
+
+	bad_control(b);
+	spoil[rng_below(b->r, 4)](b);
+}
+
 static void bad_bits(struct bad *b)
 {
 	for (unsigned int n = rng_range(b->r, 1, 3); n; n--)
@@ -244,6 +294,8 @@ static const struct {
 	{ "replay", bad_replay }, { "window", bad_window }, { "window", bad_window },
 	{ "exponent", bad_exponent }, { "fragment", bad_fragment }, { "from us", bad_from_us },
 	{ "to the group", bad_to_group }, { "control", bad_control }, { "bits", bad_bits },
+	{ "tag", bad_tag }, { "options", bad_options }, { "hidden", bad_hidden },
+	{ "control from elsewhere", bad_control_place },
 };
 
 /* What could be counted must be what the named worker would say there. */

@@ -60,6 +60,27 @@ lie "a result in the aggregator's name" global forged 3 type=2 sip=10.190.0.1 sp
 	dip=10.190.0.10 "dmac=$(mac_of 0)" "dport=$(sj worker show target 0 '.[0].udp_port')"
 lie "a control message in the aggregator's name" global forged 3 type=18 sip=10.190.0.1 sport=48865 \
 	dip=10.190.0.10 "dmac=$(mac_of 0)" count=31 "dport=$(sj worker show target 0 '.[0].udp_port')"
+# Linux would take these for ordinary frames.
+group=(dip=239.190.0.7 dport=48866 dmac=01:00:5e:3e:00:07 sip=10.190.0.1 sport=48864 type=2
+	worker=255 mask=7 contributors=3 k=3)
+lie "a result behind IP options" global forged 3 "${group[@]}" options=1
+lie "a result behind a priority tag" global forged 3 "${group[@]}" tag=0
+lie "a result behind a service tag" global forged 3 "${group[@]}" tag=0 tpid=0x88a8
+lie "a result in a VLAN" global forged 3 "${group[@]}" tag=5
+lie "a result behind a tag and options" global forged 3 "${group[@]}" tag=0 options=1
+lie "an answer behind a tag" global forged 3 type=2 sip=10.190.0.1 sport=48864 tag=0 \
+	dip=10.190.0.10 "dmac=$(mac_of 0)" "dport=$(sj worker show target 0 '.[0].udp_port')"
+lie "a gradient behind IP options" global fragment 1 options=1
+lie "a gradient behind a tag" global fragment 1 tag=0
+# In a worker's name, with its addresses and its session.
+mine=(dport=48865 elem=0 count=0 sip=10.190.0.11 "smac=$(mac_of 1)")
+lie "a stranger says that a worker leaves" 1 wrong-port 3 type=22 "${mine[@]}"
+lie "a stranger says that a worker is alive" 1 wrong-port 3 type=20 "${mine[@]}"
+lie "a stranger says that a worker is slow" 1 wrong-port 3 type=19 "${mine[@]}"
+lie "a worker says that another leaves" 0 wrong-port 1 type=22 worker=0 "${mine[@]}"
+lie "a goodbye from another MAC" 1 wrong-mac 1 type=22 "${mine[@]}" smac=02:00:00:00:00:77
+lie "a goodbye behind IP options" global fragment 3 type=22 "${mine[@]}" options=1
+equal "nobody has left" 3 "$(job_field target 'active|length')"
 lie "a frame cut short" global truncated 1 cut=20
 lie "a UDP length too small for the header" global truncated 1 udplen=40
 lie "an IP length beyond the frame" global truncated 1 iplen=1400

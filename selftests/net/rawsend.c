@@ -17,6 +17,8 @@
  *   iplen= udplen=   lengths said in the headers
  *   fragment=1  more fragments follow
  *   options=1   an IP header of 24 bytes
+ *   tag=        VLAN tag control information (0: priority tag without priority)
+ *   tpid=       its ethertype (0x8100)
  *   repeat=     how many frames
  *   rounds=1    each further frame one round later
  *   workers=1   each further frame from the next worker
@@ -50,7 +52,7 @@ struct wish {
 	__be32 sip, dip;
 	long sport, dport;
 	struct saina_hdr hdr;	/* host order until it is sent */
-	long value, elems, cut, iplen, udplen;
+	long value, elems, cut, iplen, udplen, tag, tpid;
 	bool fragment, options, rounds, workers;
 	long repeat;
 };
@@ -157,6 +159,8 @@ static void parse(struct wish *w, char *word)
 	KEY("udplen", w->udplen);
 	KEY("fragment", w->fragment);
 	KEY("options", w->options);
+	KEY("tag", w->tag);
+	KEY("tpid", w->tpid);
 	KEY("rounds", w->rounds);
 	KEY("workers", w->workers);
 	KEY("repeat", w->repeat);
@@ -202,6 +206,13 @@ static size_t build(const struct wish *w, struct frame *f)
 	h->mask = htole64(h->mask);
 	for (long i = 0; i < elems; i++)
 		payload[i] = htole32(w->value);
+	if (w->tag >= 0) {
+		__be16 tag[2] = { htons(w->tpid), htons(w->tag) };
+
+		memmove((__u8 *)f + 16, (__u8 *)f + 12, len - 12);
+		memcpy((__u8 *)f + 12, tag, 4);
+		len += 4;
+	}
 	return (long)len > w->cut ? len - w->cut : 0;
 }
 
@@ -209,6 +220,7 @@ int main(int argc, char **argv)
 {
 	struct wish w = {
 		.sport = 40000, .dport = SAINA_PORT_DATA, .elems = -1, .iplen = -1, .udplen = -1,
+		.tag = -1, .tpid = ETHERTYPE_VLAN,
 		.repeat = 1, .value = 0x01010101,
 		.hdr = { .version = SAINA_PROTO_VERSION, .type = SAINA_MSG_GRAD,
 			 .elem = SAINA_ELEM_INT32, .count = 256 },

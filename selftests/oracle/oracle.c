@@ -165,13 +165,10 @@ static void learn(struct oracle *o, const uint8_t *frame, unsigned int ifindex)
 	memcpy(l->place.mac, frame + 6, 6);
 }
 
-/* Section 2 from check 6 on: -1 or the reason. */
-static int check_message(const struct oracle_msg *m, unsigned int ifindex)
+/* Section 2, checks 8 to 11: -1 or the reason. */
+static int check_place(const struct oracle_msg *m, unsigned int ifindex)
 {
-	const struct saina_job_conf *c = &m->j->conf;
-	const struct saina_binding *b = &c->worker[m->w];
-	bool probe = m->hdr->type == SAINA_MSG_PROBE;
-	unsigned int udp_len = be16(m->frame + 38);
+	const struct saina_binding *b = &m->j->conf.worker[m->w];
 
 	if (ifindex != b->ifindex)
 		return SAINA_C_BAD_PORT;
@@ -181,6 +178,20 @@ static int check_message(const struct oracle_msg *m, unsigned int ifindex)
 		return SAINA_C_BAD_IP;
 	if (memcmp(m->frame + 34, &b->udp_port, 2))
 		return SAINA_C_BAD_UDP;
+	return -1;
+}
+
+/* Section 2 from check 8 on: -1 or the reason. */
+static int check_message(const struct oracle_msg *m, unsigned int ifindex)
+{
+	const struct saina_job_conf *c = &m->j->conf;
+	const struct saina_binding *b = &c->worker[m->w];
+	bool probe = m->hdr->type == SAINA_MSG_PROBE;
+	unsigned int udp_len = be16(m->frame + 38);
+	int reason = check_place(m, ifindex);
+
+	if (reason >= 0)
+		return reason;
 	if (m->hdr->session != b->session)
 		return SAINA_C_SESSION;
 	if (c->state != SAINA_JOB_RUNNING && !(probe && c->state == SAINA_JOB_FORMING))
@@ -258,9 +269,44 @@ static void data_message(struct oracle *o, const uint8_t *frame, unsigned int le
 		oracle_answer_probe(&m);
 }
 
+/* 1.1: in the name of a live worker, but not from its place. */
+static bool spoofed(struct oracle *o, const uint8_t *frame, unsigned int len,
+		    unsigned int ifindex, struct oracle_out *out)
+{
+	struct oracle_msg m = { .o = o, .out = out, .frame = frame };
+	struct saina_hdr hdr;
+	int reason;
+
+	if (len < 42 + sizeof(hdr))
+		return false;
+	memcpy(&hdr, frame + 42, sizeof(hdr));
+	if (hdr.version != SAINA_PROTO_VERSION ||
+	    (hdr.type != SAINA_MSG_READY && hdr.type != SAINA_MSG_HEARTBEAT &&
+	     hdr.type != SAINA_MSG_LEAVE))
+		return false;
+	if (hdr.job >= SAINA_JOBS_MAX || !o->job[hdr.job].present ||
+	    hdr.worker >= SAINA_WORKERS_MAX)
+		return false;
+	m.j = &o->job[hdr.job];
+	m.w = hdr.worker;
+	m.hdr = &hdr;
+	if (!(m.j->conf.active >> m.w & 1) ||
+	    !(m.j->conf.worker[m.w].flags & SAINA_BIND_BOUND))
+		return false;
+	reason = check_place(&m, ifindex);
+	if (reason < 0)
+		return false;
+	out->job = hdr.job;
+	out->worker = hdr.worker;
+	oracle_drop(&m, reason);
+	return true;
+}
+
 static void control_message(struct oracle *o, const uint8_t *frame, unsigned int len,
 			    unsigned int ifindex, struct oracle_out *out)
 {
+	if (spoofed(o, frame, len, ifindex, out))
+		return;
 	o->gcount.c[SAINA_C_CONTROL]++;
 	if (len >= 42 + 2 && frame[42] == SAINA_PROTO_VERSION && frame[43] == SAINA_MSG_JOIN)
 		learn(o, frame, ifindex);
@@ -274,6 +320,36 @@ static bool lost_in(struct oracle *o, unsigned int ifindex)
 	if (ifindex >= ORACLE_PORTS || !p->loss_in)
 		return false;
 	return oracle_lost(p, p->drawn_in++, false);
+}
+
+/* Section 1, tags and options: what is hidden behind them. */
+static void odd_framing(struct oracle *o, const uint8_t *frame, unsigned int len,
+			struct oracle_out *out)
+{
+	const uint8_t *p = frame + 12;	/* at the ethertype, then at the IP header */
+	unsigned int tags = 0, ihl, src, dst;
+
+	while (p + 2 <= frame + len && (be16(p) == 0x8100 || be16(p) == 0x88a8)) {
+		if (++tags > 4)
+			return drop_global(o, out, SAINA_C_FORGED);
+		p += 4;
+	}
+	if (p + 2 + 20 > frame + len || be16(p) != 0x0800)
+		return;
+	p += 2;
+	ihl = (p[0] & 15) * 4;
+	if (p[0] >> 4 != 4 || ihl < 20 || p[9] != 17 || be16(p + 6) & 0x1fff ||
+	    p + ihl + 4 > frame + len)
+		return;
+	src = be16(p + ihl);
+	dst = be16(p + ihl + 2);
+	if (!memcmp(p + 16, &o->global.ip, 4) &&
+	    (dst == SAINA_PORT_DATA || dst == SAINA_PORT_CTRL))
+		return drop_global(o, out, SAINA_C_FRAGMENT);
+	if ((dst == SAINA_PORT_RESULT && be32(p + 16) >> 16 == SAINA_GROUP_BASE >> 16) ||
+	    (!memcmp(p + 12, &o->global.ip, 4) &&
+	     (src == SAINA_PORT_DATA || src == SAINA_PORT_CTRL)))
+		return drop_global(o, out, SAINA_C_FORGED);
 }
 
 void oracle_packet(struct oracle *o, const uint8_t *frame, unsigned int len,
@@ -292,7 +368,9 @@ void oracle_packet(struct oracle *o, const uint8_t *frame, unsigned int len,
 
 	if (len < 14 + 20 + 8)
 		return;
-	if (be16(frame + 12) != 0x0800 || frame[14] != 0x45 || frame[23] != 17)
+	if (be16(frame + 12) != 0x0800 || frame[14] != 0x45)
+		return odd_framing(o, frame, len, out);
+	if (frame[23] != 17)
 		return;
 	fragment = be16(frame + 20);
 	if (fragment & 0x1fff)		/* not the first one: has no ports */
