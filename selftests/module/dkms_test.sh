@@ -1,0 +1,49 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The module as DKMS builds it, for both kernels, in trees of its own.  On 6.1 that
+# gives a module without BTF: it must load and be configurable all the same.
+#
+#	selftests/module/dkms_test.sh
+
+set -u
+top=$(readlink -f "$(dirname "$0")/../..")
+B=${SAINA_BUILD:-$top/build}
+version=$(cat "$top/VERSION")
+points=0 failed=0
+
+command -v dkms >/dev/null || { echo "1..0 # SKIP dkms is not installed (apt-get install dkms)"; exit 4; }
+work=$(mktemp -d "$B/module/dkms.XXXXXX") || exit 1
+trap 'rm -rf "$work"' EXIT
+
+ok() { # STATUS NAME
+	points=$((points + 1))
+	[ "$1" = 0 ] || { printf 'not '; failed=$((failed + 1)); }
+	echo "ok $points - $2"
+}
+
+make -s -C "$top" -f Makefile -f kmod/module.mk install-dkms DESTDIR="$work" B="$B" >/dev/null
+ok $? "make install-dkms"
+mkdir -p "$work/tree"
+args=(--sourcetree "$work/usr/src" --dkmstree "$work/tree")
+dkms add "${args[@]}" "saina/$version" >"$work/log" 2>&1
+ok $? "dkms add"
+for k in 6.1 6.12; do
+	release=$(cat "$B/vm/$k/release")
+	dkms build "${args[@]}" --kernelsourcedir "$B/vm/$k/headers" -k "$release" "saina/$version" \
+		>>"$work/log" 2>&1
+	ok $? "dkms build for $k"
+	ko=$(find "$work/tree/saina/$version/$release" -name 'saina.ko*' 2>/dev/null | head -n 1)
+	case $ko in
+	*.xz) xz -d "$ko"; ko=${ko%.xz} ;;
+	*.zst) zstd -q -d --rm "$ko"; ko=${ko%.zst} ;;
+	esac
+	# shellcheck disable=SC2016
+	"$top/tools/saina-vm" run -k "$k" -M "$ko" -e SAINA_CONTROL=kernel -e T="$B/saina" -- bash -c '
+		"$T" job add a elements 5 workers 1 >/dev/null && "$T" -j job show | grep -q "\"name\":\"a\"" &&
+		rmmod saina' >>"$work/log" 2>&1
+	ok $? "the module of DKMS works on $k"
+done
+[ $failed = 0 ] || sed 's/^/# /' "$work/log"
+echo "1..$points"
+[ $failed = 0 ]
