@@ -488,7 +488,7 @@ int saina_core_job_new(struct saina_core *c, const struct saina_job_req *req,
 	if (job->elem == SAINA_ELEM_FLOAT32 || job->elem == SAINA_ELEM_BFLOAT16)
 		return saina_refuse(
 			err, -EOPNOTSUPP, SAINA_A_JOB_ELEM_TYPE,
-			"element type: float32 and bfloat16 on the wire need saina.ko; int32 carries float tensors too");
+			"element type: the XDP program sums int32 only, which carries float tensors too");
 	if (job->elem != SAINA_ELEM_INT32)
 		return saina_refuse(err, -EINVAL, SAINA_A_JOB_ELEM_TYPE,
 				    "element type: %u is unknown; int32 is %d", job->elem,

@@ -6,20 +6,13 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/ktime.h>
-#include <net/net_namespace.h>
-#include <net/netns/generic.h>
 
 #include "event.h"
 #include "jobcore_os.h"
 #include "jobs.h"
 #include "netlink.h"
 
-static unsigned int saina_net_id __read_mostly;
-
-struct saina_net *saina_net_get(const struct net *net)
-{
-	return net_generic(net, saina_net_id);
-}
+unsigned int saina_net_id __read_mostly;
 
 void saina_jobs_changed(struct saina_net *sn)
 {
@@ -31,20 +24,6 @@ void saina_jobs_changed(struct saina_net *sn)
 static struct saina_snap *snap_owned(const struct saina_net *sn, u32 job)
 {
 	return rcu_dereference_protected(sn->snap[job], lockdep_is_held(&sn->lock));
-}
-
-/**
- * saina_jobs_snap() - what programs see of a job
- * @sn: namespace
- * @job: any number
- *
- * Return: the snapshot, valid as long as the caller holds RCU, or NULL
- */
-const struct saina_snap *saina_jobs_snap(const struct saina_net *sn, u32 job)
-{
-	if (job >= SAINA_JOBS_MAX)
-		return NULL;
-	return rcu_dereference(sn->snap[job]);
 }
 
 struct saina_live *saina_jobs_live(const struct saina_net *sn, const struct saina_job *job)

@@ -37,14 +37,14 @@ static struct saina_net *net_of_xdp(struct xdp_md *ctx)
 {
 	struct xdp_buff *xdp = (struct xdp_buff *)ctx;
 
-	return saina_net_get(dev_net(xdp->rxq->dev));
+	return saina_net_get_rcu(dev_net(xdp->rxq->dev));
 }
 
 static struct saina_net *net_of_tc(struct __sk_buff *ctx)
 {
 	struct sk_buff *skb = (struct sk_buff *)ctx;
 
-	return saina_net_get(skb->dev ? dev_net(skb->dev) : sock_net(skb->sk));
+	return saina_net_get_rcu(skb->dev ? dev_net(skb->dev) : sock_net(skb->sk));
 }
 
 static const u8 *job_of(const struct saina_net *sn, u32 job, u32 size)

@@ -100,7 +100,7 @@ refusals = [
     ("element type 9", "job-new", job(name="c", elements=1, workers=1, elem_type=9), errno.EINVAL,
      "unknown", "job.elem-type"),
     ("float32", "job-new", job(name="c", elements=1, workers=1, elem_type=2), errno.EOPNOTSUPP,
-     "float32", "job.elem-type"),
+     "int32 only", "job.elem-type"),
     ("heartbeat 9", "job-new", job(name="c", elements=1, workers=1, heartbeat_ms=9), errno.ERANGE,
      "10..60000", "job.heartbeat-ms"),
     ("dead before heartbeat", "job-new", job(name="c", elements=1, workers=1, heartbeat_ms=100, dead_ms=100),
