@@ -25,6 +25,7 @@
 #include "private.h"
 
 #define PROBES	       25
+#define BATCH_PROBES   10 /* of these, the first ones go in twos */
 #define PROBE_NS       (40 * MSEC)
 #define FORMING_NS     (50 * MSEC)
 #define JOIN_MS	       5000
@@ -96,7 +97,10 @@ static void send_probe(struct saina *s, unsigned int i, uint64_t now)
 	saina_send_header(s, &h, SAINA_MSG_PROBE);
 	h.elem = SAINA_ELEM_INT32;
 	h.round = htole32(i);
-	saina_send_control(s, &s->data, &h, sizeof(h));
+	if (i == BATCH_PROBES && s->join.batched)
+		s->batch.segment = false;
+	if (saina_send_probe(s, &h))
+		s->join.batched = true;
 }
 
 static void send_short(struct saina *s, int type)
@@ -450,6 +454,12 @@ void saina_join_input(struct saina *s, const struct saina_hdr *h, const void *bo
 		if (s->phase != PHASE_PROBING || i >= s->join.tries)
 			break;
 		s->join.fast = true;
+		if (i >= BATCH_PROBES && s->join.batched)
+			saina_log(s,
+				  "batches of messages do not get through by %s (generic XDP at the "
+				  "other end does not cut them), single ones do: sending message by "
+				  "message, which is slower",
+				  s->ifname);
 		saina_rto_sample(&s->rto, now - s->join.probe_ns[i]);
 		enter(s, PHASE_READYING);
 		break;

@@ -119,6 +119,7 @@ struct saina_join_state {
 	uint64_t	heartbeat_ns;	/* when the next one is due */
 	uint64_t	since_ns;	/* of this phase, for time-outs */
 	bool		fast;		/* a probe was answered */
+	bool		batched;	/* probes went as batches */
 	bool		taken;		/* refused TAKEN; trying on */
 	bool		again;		/* this handle has been RUNNING before */
 	bool		gone;		/* LEAVE was answered */
@@ -250,6 +251,7 @@ int saina_send_init(struct saina *s);
 void saina_send_exit(struct saina *s);
 void saina_send_header(struct saina *s, struct saina_hdr *h, int type);
 void saina_send_control(struct saina *s, const struct sockaddr_in *to, const void *msg, size_t len);
+bool saina_send_probe(struct saina *s, const struct saina_hdr *h);
 void *saina_send_slot(struct saina *s);	/* msglen bytes to fill; sent by flush at the latest */
 void saina_send_flush(struct saina *s);
 

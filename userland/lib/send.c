@@ -69,14 +69,13 @@ void saina_send_control(struct saina *s, const struct sockaddr_in *to, const voi
 		send_failed(s, errno);
 }
 
-static int flush_segmented(struct saina *s)
+static int send_segmented(struct saina *s, void *buf, unsigned int n, size_t msg)
 {
-	struct saina_batch *b = &s->batch;
 	union {
 		char buf[CMSG_SPACE(sizeof(uint16_t))];
 		struct cmsghdr align;
 	} control = {0};
-	struct iovec iov = {.iov_base = b->buf, .iov_len = b->n * b->msg};
+	struct iovec iov = {.iov_base = buf, .iov_len = n * msg};
 	struct msghdr m = {
 		.msg_name = &s->data,
 		.msg_namelen = sizeof(s->data),
@@ -86,13 +85,31 @@ static int flush_segmented(struct saina *s)
 		.msg_controllen = sizeof(control.buf),
 	};
 	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-	uint16_t size = b->msg;
+	uint16_t size = msg;
 
 	c->cmsg_level = SOL_UDP;
 	c->cmsg_type = UDP_SEGMENT;
 	c->cmsg_len = CMSG_LEN(sizeof(size));
 	memcpy(CMSG_DATA(c), &size, sizeof(size));
 	return sendmsg(s->ucast, &m, 0) < 0 ? -errno : 0;
+}
+
+/**
+ * saina_send_probe() - send a PROBE, as a batch of two while batches are believed in
+ *
+ * A batch that no interface on the way cuts apart (generic XDP on the other end
+ * of a veth) is one malformed message to the aggregator.  It gets no answer then.
+ *
+ * Returns whether it went as a batch.
+ */
+bool saina_send_probe(struct saina *s, const struct saina_hdr *h)
+{
+	struct saina_hdr twins[2] = {*h, *h};
+
+	if (s->batch.segment && !send_segmented(s, twins, 2, sizeof(*h)))
+		return true;
+	saina_send_control(s, &s->data, h, sizeof(*h));
+	return false;
 }
 
 static int flush_plain(struct saina *s)
@@ -129,7 +146,7 @@ void saina_send_flush(struct saina *s)
 	if (!b->n)
 		return;
 	if (b->segment && b->n > 1) {
-		ret = flush_segmented(s);
+		ret = send_segmented(s, b->buf, b->n, b->msg);
 		/* How kernels say that the interface cannot checksum (EIO, EINVAL) or
 		 * that they have never heard of UDP_SEGMENT.
 		 */
