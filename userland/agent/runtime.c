@@ -67,6 +67,13 @@ static int mount_bpffs(struct agent *a, const char *where)
 	char buf[CONFIG_PATH_MAX + 16];
 	int fd;
 
+	/* A mount would hide what is in there. */
+	if (!is_empty(where)) {
+		log_error("bpffs: %s is a directory with something in it, and no bpffs: name "
+			  "an empty or a new one, or one on a bpffs (as /sys/fs/bpf/saina)",
+			  where);
+		return -ENOTEMPTY;
+	}
 	if (mount("bpf", where, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700")) {
 		log_error("bpffs: cannot mount one at %s: %s", where, strerror(errno));
 		return -errno;
