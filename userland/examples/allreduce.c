@@ -448,7 +448,8 @@ int main(int argc, char **argv)
 		.o = { .size = sizeof(a.o), .worker = -1 },
 		.rounds = 10, .type = SAINA_INT32, .seed = 1, .buckets = 1, .verify = true,
 	};
-	struct sigaction sa = { .sa_handler = on_signal };
+	/* Once: end with the round at hand.  Twice: end. */
+	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_RESETHAND };
 	struct run r = { .a = &a };
 	int ret, status;
 

@@ -4,3 +4,8 @@ $(B)/saina-allreduce: $(call objs,userland/examples/allreduce.c userland/example
 	$(CC) $(LDFLAGS) -o $@ $^ -pthread -lz -lm
 
 ALL += $(B)/saina-allreduce
+
+install: install-allreduce
+install-allreduce: $(B)/saina-allreduce
+	install -D -m 755 $(B)/saina-allreduce $(DESTDIR)$(PREFIX)/bin/saina-allreduce
+.PHONY: install-allreduce
