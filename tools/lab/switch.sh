@@ -19,7 +19,9 @@ switch_up() {
 	ip -n "$LAB_SW" link set lo up
 	case $LAB_BRIDGE in
 	ovs)	switch_up_ovs ;;
-	linux)	ip -n "$LAB_SW" link add br0 type bridge mcast_snooping 0
+	linux)	# An address of its own: else it is that of some port, and changes
+		# (unheard by the workers) when ports come and go.
+		ip -n "$LAB_SW" link add br0 address 02:5a:00:00:00:01 type bridge mcast_snooping 0
 		ip -n "$LAB_SW" link set br0 mtu "$LAB_MTU" ;;
 	esac
 	ip -n "$LAB_SW" addr add "$LAB_NET.1/24" dev br0
