@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The seam to the control plane: where the snapshot of a job comes from and
- * where events go.  This variant reads maps that a process fills; the kernel
- * module's variant, chosen at build, asks it by kfunc.
+ * where events go.  Snapshots come from maps that a process fills or, in the variant
+ * chosen at build with SAINA_KMOD, from saina.ko by kfunc.
  */
 #ifndef SAINA_CONTROL_BPF_H
 #define SAINA_CONTROL_BPF_H
@@ -10,13 +10,50 @@
 #include "maps.bpf.h"
 
 /* The snapshot of a job, NULL if there is none; valid to the packet's end. */
-static __always_inline const struct saina_job_conf *control_job(__u32 job)
+#ifdef SAINA_KMOD
+extern const __u8 *saina_xdp_job(struct xdp_md *ctx, __u32 job, const __u32 rdonly_buf_size) __ksym;
+
+static __always_inline const struct saina_job_conf *control_job(struct xdp_md *ctx, __u32 job)
+{
+	return (const void *)saina_xdp_job(ctx, job, sizeof(struct saina_job_conf));
+}
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct saina_job_conf);
+} saina_plain SEC(".maps");
+
+/* The snapshot without bindings, for functions that are verified on their own: to
+ * these the verifier passes no memory that is read-only. */
+static __always_inline const struct saina_job_conf *control_plain(const struct saina_job_conf *conf)
+{
+	const __u64 *from = (const void *)conf;
+	__u32 zero = 0;
+	__u64 *to = bpf_map_lookup_elem(&saina_plain, &zero);
+
+	if (!to)
+		return NULL;
+#pragma unroll
+	for (int i = 0; i < (int)offsetof(struct saina_job_conf, worker) / 8; i++)
+		to[i] = from[i];
+	return (const void *)to;
+}
+#else
+static __always_inline const struct saina_job_conf *control_job(struct xdp_md *ctx, __u32 job)
 {
 	__u32 zero = 0;
 	void *inner = bpf_map_lookup_elem(&saina_jobs, &job);
 
 	return inner ? bpf_map_lookup_elem(inner, &zero) : NULL;
 }
+
+static __always_inline const struct saina_job_conf *control_plain(const struct saina_job_conf *conf)
+{
+	return conf;
+}
+#endif
 
 static __always_inline void count_global(__u32 counter)
 {

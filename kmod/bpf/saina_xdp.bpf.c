@@ -56,7 +56,7 @@ static __always_inline __u32 check_message(struct xdp_md *ctx, struct message *m
 	m->key.job = RD(__u16, data + HDR_OFF(job));
 	if (m->key.job >= SAINA_JOBS_MAX)
 		return SAINA_C_NO_JOB;
-	m->conf = control_job(m->key.job);
+	m->conf = control_job(ctx, m->key.job);
 	if (!m->conf)
 		return SAINA_C_NO_JOB;
 	w = RD(__u8, data + HDR_OFF(worker));
@@ -198,7 +198,7 @@ static __always_inline bool add_message(struct xdp_md *ctx, const struct message
 
 static __always_inline int data_message(struct xdp_md *ctx, const struct saina_global *g)
 {
-	const struct saina_job_conf *conf;
+	const struct saina_job_conf *conf, *plain;
 	const struct saina_job_rt *rt;
 	struct slot_scratch *scratch;
 	struct saina_counters *wc;
@@ -248,7 +248,10 @@ static __always_inline int data_message(struct xdp_md *ctx, const struct saina_g
 	c->pull = m.type == SAINA_MSG_PULL;
 	c->exponent = m.key.exponent;
 	c->linear = m.linear;
-	c->verdict = run_message(ctx, c, conf);
+	plain = control_plain(conf);
+	if (!plain)
+		goto drop;
+	c->verdict = run_message(ctx, c, plain);
 
 	if (c->counted == SAINA_C_ADDED)
 		wc->c[SAINA_C_ADDED]++;
@@ -297,7 +300,7 @@ static __noinline bool control_spoofed(struct xdp_md *ctx)
 	w = RD(__u8, data + HDR_OFF(worker));
 	if (job >= SAINA_JOBS_MAX || w >= SAINA_WORKERS_MAX)
 		return false;
-	conf = control_job(job);
+	conf = control_job(ctx, job);
 	if (!conf || !(conf->active >> w & 1))
 		return false;
 	asm volatile("" : "+r"(w));	/* as in check_message() */

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# What selftests/module/run.sh has the test VM do: all tests of saina.ko, TAP.
+# What selftests/module/module.sh has the test VM do: all tests of saina.ko, TAP.
 #
 #	guest.sh MODULE BUILD MESSAGES LOOPS
 
@@ -46,6 +46,8 @@ insmod "$ko"
 ok $? "insmod"
 run "netlink: commands and refusals" "$here/netlink_test.py"
 run "kfuncs" "$B/selftests/kfunc_test" "$B/selftests/kfunc_test.bpf.o"
+run "the XDP program that asks the module" "$B/selftests/xdp_kmod_test" "$B/saina_xdp_kmod.bpf.o" \
+	"$B/selftests/kfunc_test.bpf.o"
 run "memory" "$here/leak_test.py"
 run "fuzzing" "$B/selftests/netlink_fuzz" -n "$messages" -p 4 -s "${SEED:-1}"
 "$B/saina" -j job show >/dev/null && "$B/saina" -j worker show >/dev/null

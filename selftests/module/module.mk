@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Programs that test saina.ko, in the test VM (selftests/module/run.sh).
+# Programs that test saina.ko, in the test VM (selftests/module/module.sh).
 
 $(B)/selftests/kfunc_test.bpf.o: selftests/module/kfunc_test.bpf.c
 	@mkdir -p $(@D) $(B)/obj/selftests/module
@@ -10,11 +10,18 @@ $(B)/selftests/kfunc_test: $(call objs,selftests/module/kfunc_test.c) $(B)/libsa
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lmnl -lbpf -lpthread
 
+$(B)/selftests/xdp_kmod_test: $(call objs,selftests/module/xdp_kmod_test.c) $(B)/libsainactl.a $(B)/libsainadp.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ $(DP_LDLIBS) -lmnl -lbpf -lpthread
+
 $(B)/selftests/netlink_fuzz: $(call objs,selftests/module/netlink_fuzz.c)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^
 
-MODULE_PROGRAMS := $(addprefix $(B)/selftests/,kfunc_test.bpf.o kfunc_test netlink_fuzz)
+MODULE_PROGRAMS := $(addprefix $(B)/selftests/,kfunc_test.bpf.o kfunc_test xdp_kmod_test \
+	netlink_fuzz) $(B)/saina_xdp_kmod.bpf.o
 
 module-programs: $(MODULE_PROGRAMS) $(B)/saina
-.PHONY: module-programs
+check-module: module-programs
+	selftests/module/module.sh
+.PHONY: module-programs check-module

@@ -4,7 +4,7 @@
 # Builds saina.ko for Debian's kernels and tests it in them (tools/saina-vm), one
 # after the other.  TAP; the VM fails the run when its kernel complains.
 #
-#	selftests/module/run.sh [KERNEL...]
+#	selftests/module/module.sh [KERNEL...]
 #
 # MESSAGES (default 600000) random messages and LOOPS (100) of insmod and rmmod in
 # each; SEED (1) of the random messages.
