@@ -34,6 +34,7 @@ struct doc_link {
 	unsigned int flags;	/* IFF_* */
 	unsigned int mtu;
 	unsigned int xdp_id;	/* program attached, 0 = none */
+	unsigned char mac[6];
 	int snooping;		/* bridges: multicast snooping, -1 = unknown */
 	bool xdp_generic;
 	char name[IFNAMSIZ];

@@ -236,11 +236,25 @@ static void ovs(struct doc_state *s, struct doc_links *links, const struct doc_l
 
 static void linux_bridge(struct doc_state *s, struct doc_links *links, const struct doc_link *br)
 {
+	const struct doc_link *lender = NULL;
 	size_t n = 0;
 
-	for (size_t i = 0; i < links->n; i++)
-		n += links->v[i].master == br->ifindex;
+	for (size_t i = 0; i < links->n; i++) {
+		if (links->v[i].master != br->ifindex)
+			continue;
+		n++;
+		if (!memcmp(links->v[i].mac, br->mac, sizeof(br->mac)))
+			lender = &links->v[i];
+	}
 	doc_say(DOC_OK, "bridge", NULL, "%s: Linux bridge, %zu ports", s->bridge, n);
+	/* A Linux bridge takes the lowest MAC of its ports unless it was given one. */
+	if (lender)
+		doc_say(DOC_WARN, "bridge-mac",
+			doc_fix("ip link set %s address %02x:%02x:%02x:%02x:%02x:%02x (or any address of its own)",
+				s->bridge, (br->mac[0] | 2) & 0xfe, br->mac[1], br->mac[2], br->mac[3],
+				br->mac[4], br->mac[5] ^ 1),
+			"%s has borrowed its MAC from port %s: when ports come and go the address changes and workers lose the aggregator",
+			s->bridge, lender->name);
 	snooping(s, br->snooping,
 		 doc_fix("ip link set %s type bridge mcast_snooping 0", s->bridge));
 	for (size_t i = 0; i < links->n; i++) {

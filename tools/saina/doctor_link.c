@@ -89,6 +89,10 @@ static int link_cb(const struct nlmsghdr *nlh, void *arg)
 		case IFLA_MTU:
 			l->mtu = mnl_attr_get_u32(a);
 			break;
+		case IFLA_ADDRESS:
+			if (mnl_attr_get_payload_len(a) == sizeof(l->mac))
+				memcpy(l->mac, mnl_attr_get_payload(a), sizeof(l->mac));
+			break;
 		case IFLA_MASTER:
 			l->master = (int)mnl_attr_get_u32(a);
 			break;

@@ -34,4 +34,5 @@ install-lib: $(B)/libsaina.a $(B)/libsaina.so $(B)/saina.pc
 	ln -sf $(LIBSAINA_SO) $(DESTDIR)$(PREFIX)/lib/libsaina.so
 	install -m 644 $(B)/saina.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/
 	install -m 644 userland/lib/saina.h $(DESTDIR)$(PREFIX)/include/
+	[ -n "$(DESTDIR)" ] || ldconfig
 .PHONY: install-lib

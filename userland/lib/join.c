@@ -27,6 +27,7 @@
 #define PROBES	       25
 #define BATCH_PROBES   10 /* of these, the first ones go in twos */
 #define PROBE_NS       (40 * MSEC)
+#define WAITING_NS     (2000 * MSEC)	/* silence gets a word */
 #define FORMING_NS     (50 * MSEC)
 #define JOIN_MS	       5000
 #define RELAYED_RTO_NS (20 * MSEC)
@@ -191,6 +192,11 @@ uint64_t saina_join_run(struct saina *s, uint64_t now)
 		beat = s->heartbeat_ms * MSEC;
 		if (s->phase == PHASE_FORMING && beat > FORMING_NS)
 			beat = FORMING_NS;
+		if (s->phase == PHASE_FORMING && !j->waiting && now >= j->since_ns + WAITING_NS) {
+			j->waiting = true;
+			saina_log(s, "job %u waits for its workers: %d of %u are here", s->job,
+				  __builtin_popcountll(s->active), s->workers);
+		}
 		if (now >= j->heartbeat_ns + beat)
 			send_short(s, SAINA_MSG_HEARTBEAT);
 	}

@@ -123,6 +123,7 @@ struct saina_join_state {
 	bool		taken;		/* refused TAKEN; trying on */
 	bool		again;		/* this handle has been RUNNING before */
 	bool		gone;		/* LEAVE was answered */
+	bool		waiting;	/* said that the job waits for workers */
 };
 
 /* Messages under way to the kernel (send.c). */
