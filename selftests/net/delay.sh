@@ -7,6 +7,9 @@
 #     w0, w1, w2: as they are     w3: 3 ms each way     w4: 8 ms in
 #     w5: 5 ms out                w6, w7: lose 5 %
 #     w1: also on a link of 50 Mbit/s
+#
+# Then three workers on links of 20 Mbit/s that lose nothing: a queue longer than
+# the time-out must not make them send everything again and again.
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -33,4 +36,20 @@ for policy in bsp fastest:k=5; do
 	check "$policy: the same results everywhere" same_results 0 1 2 3 4 5 6 7
 done
 check "frames were held back" [ "$(counter - - delayed)" -gt 100 ]
+
+check "nothing is held back or lost any more" lab set delay 0 loss 0
+for i in 0 1 2; do
+	check "worker $i has a link of 20 Mbit/s" lab rate "$i" 20mbit
+done
+job slow workers 3 elements 100000 payload 352 policy bsp
+start_all slow 5 3 --elements 100000
+check "slow links: exact sums" wait_all 120
+check "slow links: the same results everywhere" same_results 0 1 2
+sent=0 resent=0
+for i in 0 1 2; do
+	sent=$((sent + $(summary "$i" sent)))
+	resent=$((resent + $(summary "$i" resent)))
+done
+check "slow links: less was sent again ($resent) than for the first time ($sent)" \
+	[ "$resent" -lt "$sent" ]
 finished

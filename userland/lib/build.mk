@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # libsaina: the worker library, shared and static.
-LIBSAINA_SRC	:= $(addprefix userland/lib/,handle.c socket.c join.c check.c recv.c send.c flow.c \
+LIBSAINA_SRC	:= $(addprefix userland/lib/,handle.c socket.c join.c check.c recv.c send.c flow.c window.c \
 		   round.c kept.c residual.c quant.c rto.c)
 LIBSAINA_OBJ	:= $(call objs,$(LIBSAINA_SRC))
 LIBSAINA_SO	:= libsaina.so.0

@@ -3,7 +3,7 @@
  * When to send what: window, gate, retransmission, pulls.
  *
  * Window: segment s of a round is sent once s - pool has its result, so that
- * the aggregator has a slot for it, and at most s->window are in flight.
+ * the aggregator has a slot for it, and at most s->window (window.c) are in flight.
  *
  * Silence has two reasons.  Something was lost: then what is silent is sent again
  * after the RTO, each segment with its own backoff.  Or the round waits for a
@@ -25,12 +25,8 @@
 #include <string.h>
 #include "private.h"
 
-#define WINDOW_MIN   16
 #define WINDOW_HEAD  8 /* oldest segments in flight, repaired without backoff */
-#define WINDOW_GROW  8 /* results it takes to widen the window by one */
 #define STALL_NS     (40 * MSEC)
-#define LOSSY	     32 /* one lost result in so many is what we call lossy */
-#define SAMPLE_NS    (20 * MSEC)
 #define STALL_PROBES 2 /* segments sent again at a time while a round waits to begin */
 #define STALL_BUDGET 8 /* ... and when it has come to a stop */
 #define FETCH_BUDGET 64
@@ -116,6 +112,8 @@ static void put_grad(struct saina *s, uint32_t segment, bool again)
 
 static void stamp(struct saina *s, struct saina_seg *g, uint64_t now)
 {
+	if (!g->tries)
+		g->first_ns = now;
 	if (g->tries < 255)
 		g->tries++;
 	g->sent_ns = now;
@@ -167,6 +165,19 @@ static bool stalled(const struct saina *s, uint64_t now)
 	return now >= s->progress_ns + patience;
 }
 
+/*
+ * A queue keeps the order: what stands in it behind others that are being answered
+ * is not lost.  Something sent later must have been answered, or nothing for a while.
+ */
+static bool patient(const struct saina *s, uint32_t i, uint64_t now)
+{
+	const struct saina_seg *g = &s->seg[i];
+
+	if (!g->due_ns || decided(s) || saina_window_lossy(s) || now >= s->progress_ns + s->rto.rto)
+		return false;
+	return g->sent_ns > s->passed_ns || (g->sent_ns == s->passed_ns && i > s->passed);
+}
+
 static void retransmit(struct saina *s, uint64_t now)
 {
 	uint32_t end = s->sent_end, head = WINDOW_HEAD;
@@ -188,8 +199,12 @@ static void retransmit(struct saina *s, uint64_t now)
 		/* The window stands on its oldest: no backoff for these. */
 		if (head && head-- && g->sent_ns + s->rto.rto < g->due_ns)
 			g->due_ns = g->sent_ns + s->rto.rto;
-		if (g->due_ns <= now)
-			send_again(s, i, now);
+		if (g->due_ns <= now) {
+			if (patient(s, i, now))
+				g->due_ns = s->progress_ns + s->rto.rto;
+			else
+				send_again(s, i, now);
+		}
 		if (g->due_ns < due)
 			due = g->due_ns;
 	}
@@ -340,37 +355,16 @@ static void progress(struct saina *s, uint64_t now, bool first)
 	}
 }
 
-/*
- * Karn: only what was sent once.  What was sent before the round's first result came
- * may have waited for a straggler; of that only the time since then counts, on top
- * of the present estimate.
- *
- * One sample per smoothed time, the longest of it: results come in bursts, and the
- * deviation within a burst, which is next to nothing, would drown that between
- * bursts.  But where results are being lost, the shortest of SAMPLE_NS: the others may
- * have waited for somebody else's lost gradient, and that must not slow down our own
- * repairs.
- */
-static void measure(struct saina *s, const struct saina_seg *g, uint64_t now)
+static void answered(struct saina *s, uint32_t segment, uint64_t now)
 {
-	bool lossy = s->lost * LOSSY > s->got;
-	uint64_t from = g->sent_ns, took;
+	const struct saina_seg *g = &s->seg[segment];
 
-	if (g->tries != 1)
-		return;
-	if (s->t0_ns > from)
-		from = s->t0_ns - s->rto.srtt > from ? s->t0_ns - s->rto.srtt : from;
-	took = now - from;
-	if (took < s->shortest_ns)
-		s->shortest_ns = took;
-	if (took > s->longest_ns)
-		s->longest_ns = took;
-	if (now < s->sampled_ns + (lossy ? SAMPLE_NS : s->rto.srtt))
-		return;
-	saina_rto_sample(&s->rto, lossy ? s->shortest_ns : s->longest_ns);
-	s->shortest_ns = NEVER;
-	s->longest_ns = 0;
-	s->sampled_ns = now;
+	saina_window_result(s, g, now);
+	/* An answer that comes too soon is to an earlier transmission. */
+	if ((g->tries == 1 || now - g->sent_ns >= s->quick_ns) && g->sent_ns >= s->passed_ns) {
+		s->passed_ns = g->sent_ns;
+		s->passed = segment;
+	}
 }
 
 /* A result of the round before the present one, for its exponent. */
@@ -433,15 +427,11 @@ void saina_flow_result(struct saina *s, const struct saina_hdr *h, const void *s
 	}
 	if (in_flight(g)) {
 		if (g->state != SEG_ASKING)
-			measure(s, g, now);
+			answered(s, segment, now);
 		s->inflight--;
 	}
 	s->stats.results++;
 	s->stats.results_bytes += s->msglen;
-	if (s->window < s->window_max && ++s->grow >= WINDOW_GROW) {
-		s->grow = 0;
-		s->window++;
-	}
 	saina_round_consume(s, segment, h, sums);
 	progress(s, now, first);
 }
@@ -497,7 +487,6 @@ void saina_flow_gate(struct saina *s)
 void saina_flow_begin(struct saina *s)
 {
 	s->join.again = true;
-	s->shortest_ns = NEVER;
 	s->floor = s->formed ? s->first_round : 0;
 	saina_round_reset(s, s->first_round);
 	saina_flow_next(s, s->first_round);
@@ -551,27 +540,4 @@ void saina_flow_again(struct saina *s)
 		}
 	}
 	restart(s);
-}
-
-/*
- * The kernel's count of packets that did not fit a socket's queue has moved: too
- * much in flight.  This alone narrows the window; loss elsewhere does not, for
- * the network's part of the path is one hop.
- */
-void saina_flow_overflow(struct saina *s, int socket, uint32_t drops)
-{
-	uint64_t now;
-
-	if (drops == s->overflow[socket])
-		return;
-	s->overflow[socket] = drops;
-	now = saina_now();
-	if (now < s->narrowed_ns + s->rto.rto)
-		return;
-	s->narrowed_ns = now;
-	s->window /= 2;
-	if (s->window < WINDOW_MIN)
-		s->window = WINDOW_MIN;
-	if (s->window > s->window_max)
-		s->window = s->window_max;
 }

@@ -279,8 +279,7 @@ static bool adopt(struct saina *s, const struct saina_hdr *h, const struct saina
 		return false;
 	}
 
-	s->window_max = s->opts.window && s->opts.window < s->pool ? s->opts.window : s->pool;
-	s->window = s->window_max;
+	saina_window_begin(s);
 	s->seg = calloc(s->segments, sizeof(*s->seg));
 	s->kept = calloc(s->ring, sizeof(*s->kept));
 	/* Zero pages until something is kept in them. */

@@ -55,7 +55,7 @@ enum saina_seg_state {
 /**
  * struct saina_seg - one segment of the gradient
  * @req: the all-reduce it belongs to in this round
- * @sent_ns, @due_ns: last transmission, and when to send again
+ * @first_ns, @sent_ns, @due_ns: first and last transmission, and when to send again
  * @exp_round: round that @exponent is for
  * @exponent: of the next contribution; valid if @exp_round is the present round
  * @state: enum saina_seg_state
@@ -67,7 +67,7 @@ enum saina_seg_state {
  */
 struct saina_seg {
 	struct saina_req *req;
-	uint64_t	sent_ns, due_ns;
+	uint64_t	first_ns, sent_ns, due_ns;
 	uint32_t	exp_round;
 	uint32_t	clipped;
 	int8_t		exponent;
@@ -206,7 +206,18 @@ struct saina {
 	uint32_t	lost, got;	/* results lost of results lately */
 	uint64_t	sampled_ns, shortest_ns, longest_ns;	/* last sample; times since */
 	uint32_t	window, window_max;
+	uint32_t	window_before;	/* to go back to after probing */
+	bool		fixed;		/* the caller's window */
+	bool		slow_start;	/* one more with each result */
+	bool		crowded;	/* the last epoch's queue was too long */
+	bool		probing;	/* the window is small, to measure base_ns */
 	uint32_t	grow;		/* results since the window grew */
+	uint32_t	epoch_left;	/* results */
+	uint64_t	lowest_ns, quick_ns;	/* shortest time of this epoch, of the last */
+	uint64_t	base_ns, based_ns;	/* time without a queue of ours; as of when */
+	uint64_t	rto_max;	/* bound of the time-out, queues apart */
+	uint64_t	passed_ns;	/* latest transmission known to be answered: when */
+	uint32_t	passed;		/* ... and of which segment */
 	uint64_t	narrowed_ns;
 	uint32_t	overflow[2];	/* SO_RXQ_OVFL of ucast, mcast */
 	struct saina_batch batch;
@@ -264,7 +275,12 @@ void saina_flow_next(struct saina *s, uint32_t next);
 void saina_flow_begin(struct saina *s);
 void saina_flow_again(struct saina *s);
 void saina_flow_gate(struct saina *s);
-void saina_flow_overflow(struct saina *s, int socket, uint32_t drops);
+
+/* window.c */
+void saina_window_begin(struct saina *s);
+bool saina_window_lossy(const struct saina *s);
+void saina_window_result(struct saina *s, const struct saina_seg *g, uint64_t now);
+void saina_window_overflow(struct saina *s, int socket, uint32_t drops);
 
 /* round.c */
 void saina_round_consume(struct saina *s, uint32_t segment, const struct saina_hdr *h,

@@ -116,7 +116,7 @@ static void take_apart(struct saina *s, int which, unsigned int i, uint64_t now)
 				size = gso;
 		} else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_RXQ_OVFL) {
 			memcpy(&drops, CMSG_DATA(c), sizeof(drops));
-			saina_flow_overflow(s, which, drops);
+			saina_window_overflow(s, which, drops);
 		}
 	}
 	/* An empty datagram is one bad message, not none. */
