@@ -88,15 +88,15 @@ static void epoch_end(struct saina *s, uint64_t now)
 		s->based_ns = now;
 	}
 	target = s->base_ns + QUEUE_NS;
-	s->crowded = lowest > target;
-	if (s->crowded && now >= s->based_ns + BASE_NS && !s->fixed) {
+	s->crowded = lowest > target && !s->fixed;
+	if (s->crowded && now >= s->based_ns + BASE_NS) {
 		s->probing = true;
 		s->window_before = s->window;
 		s->window = s->window_max < WINDOW_PROBE ? s->window_max : WINDOW_PROBE;
 		epoch_begin(s, s->inflight + 2 * WINDOW_PROBE);
 		return;
 	}
-	if (s->crowded && !s->fixed) {
+	if (s->crowded) {
 		s->slow_start = false;
 		set_window(s, lowest > 2 * target ? s->window / 2 : s->window * target / lowest);
 	}
