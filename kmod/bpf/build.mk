@@ -10,9 +10,10 @@ $(B)/%.bpf.o: kmod/bpf/%.bpf.c
 	@echo '  CLANG   $@'
 	$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $(B)/obj/kmod/bpf/$*.bpf.d -MT $@ -c -o $@ $<
 
-ALL += $(B)/saina_xdp.bpf.o
+ALL += $(B)/saina_xdp.bpf.o $(B)/saina_xdp_kmod.bpf.o
 
-# The same with snapshots from saina.ko; built on request.
+# The same with snapshots from saina.ko.
 $(B)/saina_xdp_kmod.bpf.o: kmod/bpf/saina_xdp.bpf.c
 	@mkdir -p $(@D) $(B)/obj/kmod/bpf
+	@echo '  CLANG   $@'
 	$(CLANG) $(BPF_CFLAGS) -DSAINA_KMOD -MMD -MP -MF $(B)/obj/kmod/bpf/saina_xdp_kmod.bpf.d -MT $@ -c -o $@ $<

@@ -2,7 +2,8 @@
 /*
  * The seam to the control plane: where the snapshot of a job comes from and
  * where events go.  Snapshots come from maps that a process fills or, in the variant
- * chosen at build with SAINA_KMOD, from saina.ko by kfunc.
+ * chosen at build with SAINA_KMOD, from saina.ko by kfunc; that one tells the module of
+ * its events, too.
  */
 #ifndef SAINA_CONTROL_BPF_H
 #define SAINA_CONTROL_BPF_H
@@ -12,6 +13,7 @@
 /* The snapshot of a job, NULL if there is none; valid to the packet's end. */
 #ifdef SAINA_KMOD
 extern const __u8 *saina_xdp_job(struct xdp_md *ctx, __u32 job, const __u32 rdonly_buf_size) __ksym;
+extern int saina_xdp_event(struct xdp_md *ctx, const struct saina_event *ev, __u32 ev__sz) __ksym;
 
 static __always_inline const struct saina_job_conf *control_job(struct xdp_md *ctx, __u32 job)
 {
@@ -40,6 +42,54 @@ static __always_inline const struct saina_job_conf *control_plain(const struct s
 		to[i] = from[i];
 	return (const void *)to;
 }
+
+/* Events of one packet, until somebody who has the context tells the module. */
+#define CONTROL_PENDING	4	/* policy, k lowered; k raised or degraded; round */
+
+struct control_pending {
+	__u32 n;
+	__u32 pad;
+	struct saina_event ev[CONTROL_PENDING];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct control_pending);
+} saina_pending SEC(".maps");
+
+static __always_inline void control_remember(const struct saina_event *ev)
+{
+	__u32 zero = 0, n;
+	struct control_pending *p = bpf_map_lookup_elem(&saina_pending, &zero);
+
+	if (!p)
+		return;
+	n = p->n;
+	if (n >= CONTROL_PENDING)
+		return;
+	p->ev[n] = *ev;
+	p->n = n + 1;
+}
+
+/* After whatever may have made events. */
+static __noinline int control_tell(struct xdp_md *ctx)
+{
+	__u32 zero = 0, n;
+	struct control_pending *p = bpf_map_lookup_elem(&saina_pending, &zero);
+
+	if (!p)
+		return 0;
+	n = p->n;
+	p->n = 0;
+	for (__u32 i = 0; i < CONTROL_PENDING; i++) {
+		if (i >= n)
+			break;
+		saina_xdp_event(ctx, &p->ev[i], sizeof(p->ev[i]));
+	}
+	return 0;
+}
 #else
 static __always_inline const struct saina_job_conf *control_job(struct xdp_md *ctx, __u32 job)
 {
@@ -52,6 +102,15 @@ static __always_inline const struct saina_job_conf *control_job(struct xdp_md *c
 static __always_inline const struct saina_job_conf *control_plain(const struct saina_job_conf *conf)
 {
 	return conf;
+}
+
+static __always_inline void control_remember(const struct saina_event *ev)
+{
+}
+
+static __always_inline int control_tell(struct xdp_md *ctx)
+{
+	return 0;
 }
 #endif
 
@@ -89,6 +148,7 @@ static __noinline void control_event(__u32 type, __u32 job_worker_k, __u32 round
 	ev->pad = 0;
 	ev->a = a;
 	ev->b = b;
+	control_remember(ev);
 	bpf_ringbuf_submit(ev, 0);
 }
 

@@ -252,6 +252,7 @@ static __always_inline int data_message(struct xdp_md *ctx, const struct saina_g
 	if (!plain)
 		goto drop;
 	c->verdict = run_message(ctx, c, plain);
+	control_tell(ctx);
 
 	if (c->counted == SAINA_C_ADDED)
 		wc->c[SAINA_C_ADDED]++;
@@ -278,6 +279,7 @@ static __always_inline int data_message(struct xdp_md *ctx, const struct saina_g
 		wc->c[SAINA_C_STALE]++;
 		control_event(SAINA_EV_STALE, EV_OF(job, c->worker, rt->k), c->round, c->segment,
 			      0);
+		control_tell(ctx);
 		return answer_sender(ctx, g, c, conf, wc);
 	}
 	reason = c->reason;
