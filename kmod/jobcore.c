@@ -150,8 +150,7 @@ static void job_afresh(struct saina_core *c, struct saina_job *job, __u32 first_
 	job->first_round = first_round;
 }
 
-/* The rules of life (jobcore.h), applied to a job about to replace @old. */
-static void job_settle(struct saina_core *c, struct saina_job *job, const struct saina_job *old)
+static void job_masks(struct saina_job *job)
 {
 	int w;
 
@@ -163,6 +162,12 @@ static void job_settle(struct saina_core *c, struct saina_job *job, const struct
 		if (job->worker[w].bind.flags & SAINA_BIND_RELAY)
 			job->relay |= 1ull << w;
 	}
+}
+
+/* The rules of life (jobcore.h), applied to a job about to replace @old. */
+static void job_settle(struct saina_core *c, struct saina_job *job, const struct saina_job *old)
+{
+	job_masks(job);
 	if (!job->active && old && old->active) {
 		if (job->state == SAINA_JOB_RUNNING)
 			job->state = SAINA_JOB_FORMING;
@@ -588,6 +593,112 @@ int saina_core_job_restore(struct saina_core *c, const struct saina_job *old,
 	return job_insert(c, out, err);
 }
 
+static void worker_announce(struct saina_core *c, const struct saina_job *job, int w, int old)
+{
+	int now = job->worker[w].state;
+	int was_alive = old == SAINA_WORKER_ALIVE || old == SAINA_WORKER_SLOW;
+
+	if (!was_alive && worker_alive(&job->worker[w]))
+		core_event(c, job, SAINA_EV_WORKER_JOINED, w, 0, 0);
+	else if (was_alive && now == SAINA_WORKER_DEAD)
+		core_event(c, job, SAINA_EV_WORKER_DEAD, w, 0, 0);
+	else if (was_alive && (now == SAINA_WORKER_LEFT || now == SAINA_WORKER_ABSENT))
+		core_event(c, job, SAINA_EV_WORKER_LEFT, w, 0, 0);
+}
+
+/* What has changed of a job's workers; said after the change. */
+static void workers_announce(struct saina_core *c, const struct saina_job *job,
+			     const struct saina_job *old)
+{
+	int w, was;
+
+	for (w = 0; w < job->workers; w++) {
+		const struct saina_worker *wk = &job->worker[w];
+
+		if (old && !memcmp(wk, &old->worker[w], sizeof(*wk)))
+			continue;
+		was = old ? old->worker[w].state : SAINA_WORKER_ABSENT;
+		if (was == SAINA_WORKER_ABSENT && wk->state == SAINA_WORKER_ABSENT)
+			continue;
+		worker_announce(c, job, w, was);
+		core_notify(c, wk->state == SAINA_WORKER_ABSENT ? SAINA_CMD_WORKER_DEL_NTF :
+								  SAINA_CMD_WORKER_NTF, job, w);
+	}
+}
+
+/**
+ * saina_core_job_adopt() - have a job as another core has it
+ * @c: core, a mirror of the other
+ * @theirs: what the other says of it; what follows from that is computed anew
+ * @out: the job; may be NULL
+ * @err: out on failure; may be NULL
+ *
+ * Return: 0, -EINVAL (no job can be like that), -ENOMEM, or what publish
+ * returned: then the mirror has the job as before
+ */
+int saina_core_job_adopt(struct saina_core *c, const struct saina_job *theirs,
+			 const struct saina_job **out, struct saina_core_err *err)
+{
+	struct saina_job_req shape = {
+		.has = 1ull << SAINA_A_JOB_ELEMENTS | 1ull << SAINA_A_JOB_PAYLOAD |
+		       1ull << SAINA_A_JOB_POOL | 1ull << SAINA_A_JOB_RING,
+		.elements = theirs->elements,
+		.payload = theirs->payload,
+		.pool = theirs->pool,
+		.ring = theirs->ring,
+	};
+	struct saina_job *job = &c->next, *have, *old;
+	int ret, state;
+
+	if (theirs->id >= SAINA_JOBS_MAX || !theirs->workers ||
+	    theirs->workers > SAINA_WORKERS_MAX || !theirs->generation)
+		return saina_refuse(err, -EINVAL, 0, "job %u: there can be no such job", theirs->id);
+	*job = *theirs;
+	ret = job_geometry(job, &shape, err);
+	if (!ret)
+		ret = saina_policy_parse(theirs->policy_text, job->workers, &job->policy, err);
+	if (ret)
+		return ret;
+	job->policy.seq = theirs->policy.seq;
+	job_masks(job);
+	have = c->job[job->id];
+	if (have && !memcmp(have, job, sizeof(*job))) {
+		if (out)
+			*out = have;
+		return 0;
+	}
+	old = c->ops->alloc(c->ctx, sizeof(*old));
+	if (!old)
+		return saina_refuse(err, -ENOMEM, 0, "job %s: out of memory", job->name);
+	ret = c->ops->publish(c->ctx, job, 0, err);
+	if (ret) {
+		c->ops->free(c->ctx, old);
+		return ret;
+	}
+	if (job->generation > c->generation)
+		c->generation = job->generation;
+	if (!have) {
+		*old = *job;
+		c->job[job->id] = have = old;
+		c->jobs++;
+		c->memory += job->memory;
+		old = NULL;
+		state = 0;
+	} else {
+		*old = *have;
+		*have = *job;
+		c->memory += have->memory - old->memory;
+		state = old->state;
+	}
+	if (out)
+		*out = have;
+	workers_announce(c, have, old);
+	job_announce(c, have, state);
+	if (old)
+		c->ops->free(c->ctx, old);
+	return 0;
+}
+
 static int job_state_set(struct saina_core *c, struct saina_job *job, int state,
 			 struct saina_core_err *err)
 {
@@ -833,19 +944,6 @@ static int worker_change(struct saina_job *job, const struct saina_worker_req *r
 		memcpy(wk->name, req->name, sizeof(wk->name) - 1);
 	}
 	return 0;
-}
-
-static void worker_announce(struct saina_core *c, const struct saina_job *job, int w, int old)
-{
-	int now = job->worker[w].state;
-	int was_alive = old == SAINA_WORKER_ALIVE || old == SAINA_WORKER_SLOW;
-
-	if (!was_alive && worker_alive(&job->worker[w]))
-		core_event(c, job, SAINA_EV_WORKER_JOINED, w, 0, 0);
-	else if (was_alive && now == SAINA_WORKER_DEAD)
-		core_event(c, job, SAINA_EV_WORKER_DEAD, w, 0, 0);
-	else if (was_alive && (now == SAINA_WORKER_LEFT || now == SAINA_WORKER_ABSENT))
-		core_event(c, job, SAINA_EV_WORKER_LEFT, w, 0, 0);
 }
 
 /* Commits c->next, in which worker @w has changed. */

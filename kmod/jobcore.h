@@ -139,6 +139,10 @@ int saina_core_worker_del(struct saina_core *c, const struct saina_worker_req *r
  * bindings), published again; refused as job_new would refuse it. */
 int saina_core_job_restore(struct saina_core *c, const struct saina_job *old,
 			   const struct saina_job **job, struct saina_core_err *err);
+/* A mirror of another core: the job as that one has it, added or in the place of
+ * the one of its number, without asking the rules of life or the limits. */
+int saina_core_job_adopt(struct saina_core *c, const struct saina_job *theirs,
+			 const struct saina_job **job, struct saina_core_err *err);
 int saina_core_limits_set(struct saina_core *c, const struct saina_limits *limits,
 			  struct saina_core_err *err);
 void saina_core_limits_get(const struct saina_core *c, struct saina_limits *limits,

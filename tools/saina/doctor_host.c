@@ -140,12 +140,33 @@ static void bpffs(const char *pin_dir)
 			"no bpf file system at %s: sainad has to mount one", pin_dir);
 }
 
+/* Only a program that is loaded holds the module: the agent's, or a pin of it. */
+static void module_loaded(const struct doc_state *s)
+{
+	bool chosen = s->ctl && strcmp(saina_ctl_where(s->ctl), "kernel");
+	char text[32] = "";
+
+	if (doc_read("/sys/module/saina/refcnt", text, sizeof(text)) && atoi(text) > 0)
+		doc_say(DOC_OK, "module", NULL,
+			"saina.ko is loaded and has the jobs; the XDP program uses it, so rmmod is refused until sainad is stopped (without --keep)");
+	else if (chosen)
+		doc_say(DOC_WARN, "module", "restart sainad to have the jobs in the kernel, or rmmod saina",
+			"saina.ko is loaded, but no XDP program uses it; sainad at %s has the jobs",
+			saina_ctl_where(s->ctl));
+	else
+		doc_say(DOC_WARN, "module",
+			"start sainad; if it runs, restart it: it was started before saina.ko was loaded, or with control_plane = \"agent\"",
+			"saina.ko is loaded, but no XDP program uses it: what is configured there has no effect yet");
+}
+
 static void module(const struct doc_state *s)
 {
 	char text[128] = "";
 
-	if (s->ctl && !strcmp(saina_ctl_where(s->ctl), "kernel"))
+	if (!access("/sys/module/saina", F_OK)) {
+		module_loaded(s);
 		return;
+	}
 	if (access("/proc/modules", F_OK)) {
 		doc_say(DOC_OK, "module", NULL,
 			"this kernel has no loadable modules: sainad is the control plane");
@@ -157,6 +178,28 @@ static void module(const struct doc_state *s)
 			"the kernel is locked down and takes signed modules only: without one, sainad is the control plane");
 	else
 		doc_say(DOC_OK, "module", NULL, "saina.ko is not loaded: sainad is the control plane");
+}
+
+/* The ports are the agent's; where it does not run, the kernel's jobs are
+ * something to look at all the same. */
+static int ports_read(struct doc_state *s)
+{
+	struct saina_ctl *agent;
+	const char *error;
+	int ret;
+
+	if (strcmp(saina_ctl_where(s->ctl), "kernel"))
+		return rpc_list(s->ctl, SAINA_CMD_PORT_GET, NULL, NULL, &saina_ctl_port_class,
+				&s->ports);
+	agent = rpc_try_agent(s->t, &error);
+	if (!agent) {
+		doc_say(DOC_WARN, "agent", "start sainad: without it nobody can join and no port is attached",
+			"%s", error);
+		return 0;
+	}
+	ret = rpc_list(agent, SAINA_CMD_PORT_GET, NULL, NULL, &saina_ctl_port_class, &s->ports);
+	saina_ctl_close(agent);
+	return ret;
 }
 
 static void control_plane(struct doc_state *s)
@@ -173,7 +216,7 @@ static void control_plane(struct doc_state *s)
 	if (rpc_list(s->ctl, SAINA_CMD_JOB_GET, NULL, NULL, &saina_ctl_job_class, &s->jobs) ||
 	    rpc_list(s->ctl, SAINA_CMD_WORKER_GET, NULL, NULL, &saina_ctl_worker_class,
 		     &s->workers) ||
-	    rpc_list(s->ctl, SAINA_CMD_PORT_GET, NULL, NULL, &saina_ctl_port_class, &s->ports)) {
+	    ports_read(s)) {
 		doc_say(DOC_FAIL, "control-plane", "restart sainad (its version must be the tool's)",
 			"%s answers, but not as it should: %s", saina_ctl_where(s->ctl),
 			saina_ctl_error(s->ctl));

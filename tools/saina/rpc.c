@@ -26,6 +26,29 @@ struct saina_ctl *rpc_open(const struct tool *t)
 	return ctl;
 }
 
+struct saina_ctl *rpc_try_agent(const struct tool *t, const char **error)
+{
+	struct saina_ctl *ctl = rpc_try(t, error);
+	const char *path = getenv("SAINA_CTL_SOCKET");
+
+	if (!ctl || strcmp(saina_ctl_where(ctl), "kernel"))
+		return ctl;
+	saina_ctl_close(ctl);
+	if (!path || !*path || !strcmp(path, "kernel"))
+		path = SAINA_CTL_SOCKET;
+	return saina_ctl_open(&ctl, path, error) ? NULL : ctl;
+}
+
+struct saina_ctl *rpc_open_agent(const struct tool *t)
+{
+	const char *error;
+	struct saina_ctl *ctl = rpc_try_agent(t, &error);
+
+	if (!ctl)
+		fprintf(stderr, "saina: %s\n", error);
+	return ctl;
+}
+
 struct reply {
 	const struct saina_ctl_class *c;
 	void (*each)(void *arg, const void *obj);

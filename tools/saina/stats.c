@@ -107,7 +107,7 @@ static int show(const struct tool *t, struct args *a, struct view *v)
 		ret = args_done(a);
 	if (ret)
 		return ret;
-	ctl = rpc_open(t);
+	ctl = rpc_open_agent(t);
 	if (!ctl)
 		return EXIT_FAILURE;
 	out_begin(t->mode);

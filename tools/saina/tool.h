@@ -44,7 +44,11 @@ int tool_doctor(const struct tool *t, struct args *a);
 
 /* Opens the control plane, or prints why it cannot be reached. */
 struct saina_ctl *rpc_open(const struct tool *t);
+/* The agent, also where the kernel has the jobs: ports, slots and counters are
+ * the data path's, which is the agent's. */
+struct saina_ctl *rpc_open_agent(const struct tool *t);
 /* The same sentence, for whoever wants it otherwise: NULL and *error. */
+struct saina_ctl *rpc_try_agent(const struct tool *t, const char **error);
 struct saina_ctl *rpc_try(const struct tool *t, const char **error);
 
 /**

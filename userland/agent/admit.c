@@ -316,7 +316,7 @@ static void admit_worker(struct agent *a, const struct from *from, const struct 
 
 	aux = jobs_worker(a, job, w);
 	*aux = (struct worker_aux){ .nonce = nonce, .heard = loop_now(), .formed = formed };
-	ret = saina_core_worker_set(a->jobs.core, &req, &job, &err);
+	ret = plane_worker_set(a, &req, &job, &err);
 	if (ret) {
 		refuse(a, from, h, nonce, refusal_of(ret), "%s", err.text);
 		return;
@@ -402,7 +402,7 @@ static void set_relay(struct agent *a, const struct saina_job *job, int w, bool 
 	else
 		log_limited(&ready_limit, LOG_L_INFO, "job %s: worker %d (%s) is on the fast path",
 			    job->name, w, job->worker[w].name);
-	if (saina_core_worker_set(a->jobs.core, &req, NULL, &err))
+	if (plane_worker_set(a, &req, NULL, &err))
 		log_limited(&ready_limit, LOG_L_ERROR, "job %s: worker %d: %s", job->name, w,
 			    err.text);
 }
@@ -502,6 +502,7 @@ void admit_receive(struct agent *a, int most)
 	socklen_t len;
 	ssize_t n;
 
+	plane_drain(a);
 	while (most--) {
 		len = sizeof(from.addr);
 		n = recvfrom(a->admit.source.fd, buf, sizeof(buf), MSG_DONTWAIT | MSG_TRUNC,

@@ -6,6 +6,7 @@
  *	config    file and command line
  *	jobs      owner of the job core: data path, notifications, what the
  *	          agent knows of a worker beyond the core
+ *	plane     who has the jobs: the core in here, or saina.ko
  *	ports     which ports the bridge has (from ovsdb or rtnl), attach them
  *	admit     UDP control socket: JOIN, READY, HEARTBEAT, LEAVE
  *	health    alive, slow, dead
@@ -28,6 +29,7 @@
 #include "agent/config.h"
 #include "agent/log.h"
 #include "agent/loop.h"
+#include "agent/plane.h"
 
 struct agent;
 struct nlmsghdr;
@@ -236,6 +238,7 @@ struct agent {
 	struct runtime runtime;
 	struct saina_dp *dp;
 	struct in_addr addr;
+	struct plane plane;
 	struct jobs jobs;
 	struct rtnl rtnl;
 	struct ovsdb ovsdb;

@@ -120,6 +120,15 @@ static int key_bridge_type(struct complaint *c, int line, const char *v, struct 
 	return ret;
 }
 
+static int key_control_plane(struct complaint *c, int line, const char *v, struct config *cfg)
+{
+	static const char *const words[] = { "auto", "kernel", "agent", NULL };
+	int n = 0, ret = set_word(c, line, "control_plane", v, words, &n);
+
+	cfg->plane = n;
+	return ret;
+}
+
 static int key_address(struct complaint *c, int line, const char *v, struct config *cfg)
 {
 	struct in_addr addr;
@@ -204,6 +213,7 @@ static const struct {
 	{ "xdp", key_xdp },
 	{ "admin_group", key_admin_group },
 	{ "log_level", key_log_level },
+	{ "control_plane", key_control_plane },
 };
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))

@@ -16,6 +16,8 @@
 #define CONFIG_PATH_MAX	  256
 #define CONFIG_SOCKET_MAX 108	/* sizeof(sockaddr_un.sun_path) */
 
+enum plane_choice { PLANE_AUTO, PLANE_KERNEL, PLANE_AGENT };
+
 enum bridge_type { BRIDGE_AUTO, BRIDGE_OVS, BRIDGE_LINUX };
 
 struct config_job {
@@ -26,6 +28,7 @@ struct config_job {
 struct config {
 	char bridge[IFNAMSIZ];
 	enum bridge_type bridge_type;
+	enum plane_choice plane;
 	struct in_addr address;	/* 0: the bridge's first */
 	bool generic;		/* XDP in generic mode */
 	int log_level;

@@ -116,7 +116,7 @@ static void set_slow(struct agent *a, const struct saina_job *job, int w, bool s
 	};
 
 	if (job->worker[w].state != req.state)
-		saina_core_worker_set(a->jobs.core, &req, NULL, NULL);
+		plane_worker_set(a, &req, NULL, NULL);
 }
 
 /* What a job did since the last check. */

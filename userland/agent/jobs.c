@@ -142,7 +142,7 @@ int jobs_configure(struct agent *a)
 			log_info("job %s was taken over and stays as it is", j->req.name);
 			continue;
 		}
-		ret = saina_core_job_new(a->jobs.core, &j->req, &job, &err);
+		ret = plane_job_new(a, &j->req, &job, &err);
 		if (ret) {
 			log_error("%s:%d: %s", a->cfg.file, j->line, err.text);
 			return ret;
@@ -221,7 +221,7 @@ int jobs_worker_end(struct agent *a, const struct saina_job *job, int w, int sta
 			 why);
 	else
 		log_info("job %s: worker %d (%s) %s", job->name, w, job->worker[w].name, why);
-	ret = saina_core_worker_set(a->jobs.core, &req, NULL, &err);
+	ret = plane_worker_set(a, &req, NULL, &err);
 	if (ret)
 		log_error("job %s: worker %d: %s", job->name, w, err.text);
 	return ret;

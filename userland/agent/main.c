@@ -28,7 +28,7 @@ enum {
 /* Keys of the file that the command line overrides, in the order of options[]. */
 static const char *const key_options[] = {
 	"bridge", "bridge_type", "address", "ovsdb",	   "control",	"runtime_dir",
-	"bpffs",  "object",	 "xdp",	    "admin_group", "log_level",
+	"bpffs",  "object",	 "xdp",	    "admin_group", "log_level", "control_plane",
 };
 #define N_KEYS (int)(sizeof(key_options) / sizeof(key_options[0]))
 
@@ -55,6 +55,7 @@ static const struct argp_option options[] = {
 	{ "xdp", OPT_KEY + 8, "native|generic", 0, "how to attach it", 2 },
 	{ "admin-group", OPT_KEY + 9, "GROUP", 0, "who may change things besides root", 2 },
 	{ "log-level", OPT_KEY + 10, "LEVEL", 0, "error, warn, info or debug", 2 },
+	{ "control-plane", OPT_KEY + 11, "auto|kernel|agent", 0, "who has the jobs", 2 },
 	{ 0 },
 };
 
@@ -211,6 +212,7 @@ static int dp_init(struct agent *a)
 	struct saina_dp_opts opts = {
 		.object = a->cfg.object[0] ? a->cfg.object : NULL,
 		.pin_dir = a->cfg.bpffs,
+		.kernel = a->plane.kernel,
 		.log = dp_log,
 	};
 	int ret = saina_dp_open(&a->dp, &opts);
@@ -282,8 +284,10 @@ static int serve(struct agent *a, int background)
 		close(background);
 	}
 	ret = loop_run(&a->loop, settle, a);
-	if (!a->cfg.keep)
+	if (!a->cfg.keep) {
 		say_goodbye(a);
+		plane_dismiss(a);
+	}
 	return ret;
 }
 
@@ -302,9 +306,12 @@ static int run(struct agent *a, int background)
 	ret = runtime_init(a);
 	if (ret)
 		goto err_signals;
-	ret = dp_init(a);
+	ret = plane_init(a);
 	if (ret)
 		goto err_runtime;
+	ret = dp_init(a);
+	if (ret)
+		goto err_plane;
 	/* until the state is read, failing must not take a running data path down */
 	keep = saina_dp_taken_over(a->dp);
 	ret = jobs_init(a);
@@ -328,6 +335,9 @@ static int run(struct agent *a, int background)
 	ret = ctlserver_init(a);
 	if (ret)
 		goto err_relay;
+	ret = plane_start(a);
+	if (ret)
+		goto err_ctlserver;
 	ret = state_restore(a);
 	if (ret && ret != -ENOENT)
 		goto err_ctlserver;
@@ -356,6 +366,8 @@ err_dp:
 	if (!keep)
 		state_remove(a);
 	saina_dp_close(a->dp, !keep);
+err_plane:
+	plane_uninit(a);
 err_runtime:
 	runtime_uninit(a, keep);
 err_signals:

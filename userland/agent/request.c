@@ -43,7 +43,7 @@ static int job_new(struct request *rq)
 	int ret;
 
 	decode_job(&rq->d, &req);
-	ret = saina_core_job_new(rq->a->jobs.core, &req, &job, &rq->err);
+	ret = plane_job_new(rq->a, &req, &job, &rq->err);
 	if (ret)
 		return ret;
 	agent_settle(rq->a);
@@ -56,7 +56,7 @@ static int job_set(struct request *rq)
 	int ret;
 
 	decode_job(&rq->d, &req);
-	ret = saina_core_job_set(rq->a->jobs.core, &req, NULL, &rq->err);
+	ret = plane_job_set(rq->a, &req, &rq->err);
 	agent_settle(rq->a);
 	return ret;
 }
@@ -67,7 +67,7 @@ static int job_del(struct request *rq)
 	int ret;
 
 	decode_job(&rq->d, &req);
-	ret = saina_core_job_del(rq->a->jobs.core, &req, &rq->err);
+	ret = plane_job_del(rq->a, &req, &rq->err);
 	agent_settle(rq->a);
 	return ret;
 }
@@ -125,7 +125,7 @@ static int worker_set(struct request *rq)
 	int ret;
 
 	decode_worker(&rq->d, &req);
-	ret = saina_core_worker_set(rq->a->jobs.core, &req, &job, &rq->err);
+	ret = plane_worker_set(rq->a, &req, &job, &rq->err);
 	if (ret)
 		return ret;
 	if (rq->d.tb[SAINA_A_WORKER_IFINDEX])
@@ -140,7 +140,7 @@ static int worker_del(struct request *rq)
 	int ret;
 
 	decode_worker(&rq->d, &req);
-	ret = saina_core_worker_del(rq->a->jobs.core, &req, &rq->err);
+	ret = plane_worker_del(rq->a, &req, &rq->err);
 	agent_settle(rq->a);
 	return ret;
 }
@@ -336,7 +336,7 @@ static int limits_set(struct request *rq)
 		limits.memory_job = mnl_attr_get_u64(tb[SAINA_A_LIMITS_MEMORY_JOB]);
 	if (tb[SAINA_A_LIMITS_MEMORY])
 		limits.memory = mnl_attr_get_u64(tb[SAINA_A_LIMITS_MEMORY]);
-	ret = saina_core_limits_set(rq->a->jobs.core, &limits, &rq->err);
+	ret = plane_limits_set(rq->a, &limits, &rq->err);
 	if (ret)
 		return ret;
 	rq->a->jobs.changed = rq->a->jobs.unsaved = true;
@@ -380,7 +380,7 @@ static int subscribe(struct request *rq)
 	(BIT_OF(SAINA_A_WORKER_NAME) | BIT_OF(SAINA_A_WORKER_STATE) |                              \
 	 BIT_OF(SAINA_A_WORKER_IFINDEX) | BIT_OF(SAINA_A_WORKER_IP) | BIT_OF(SAINA_A_WORKER_MAC) | \
 	 BIT_OF(SAINA_A_WORKER_UDP_PORT) | BIT_OF(SAINA_A_WORKER_SESSION) |                        \
-	 BIT_OF(SAINA_A_WORKER_RELAY))
+	 BIT_OF(SAINA_A_WORKER_RELAY) | BIT_OF(SAINA_A_WORKER_ROUND))
 #define SLOT_WHICH  (BIT_OF(SAINA_A_SLOT_JOB_ID) | BIT_OF(SAINA_A_SLOT_JOB_NAME))
 #define STATS_WHICH (BIT_OF(SAINA_A_STATS_JOB_ID) | BIT_OF(SAINA_A_STATS_JOB_NAME))
 #define ALL_OF	    (~0ull)
@@ -477,6 +477,7 @@ void request_serve(struct agent *a, struct client *c, const struct nlmsghdr *nlh
 	struct msg m;
 	int ret, *done;
 
+	plane_drain(a);
 	rq.dump = (nlh->nlmsg_flags & NLM_F_DUMP) == NLM_F_DUMP;
 	ret = serve(&rq);
 	if (ret)

@@ -166,6 +166,41 @@ struct restore {
 	char text[SAINA_TEXT_LEN];
 };
 
+static void restore_worker(struct restore *r, const struct saina_job *job, int w)
+{
+	*jobs_worker(r->a, job, w) = (struct worker_aux){
+		.nonce = r->worker[w].nonce,
+		.first_round = r->worker[w].first_round,
+		.formed = r->worker[w].formed,
+		.heard = loop_now(), /* nobody dies of our absence */
+	};
+	r->workers += jobs_alive(job, w);
+}
+
+/* The kernel has kept the job; of it, only what the kernel does not know. */
+static int restore_aux(struct restore *r)
+{
+	const struct saina_job *job;
+	struct saina_core_err err;
+	struct saina_job copy;
+	int w;
+
+	job = saina_core_job_find(r->a->jobs.core, 1, r->job.id, NULL, NULL);
+	if (!r->data_path || !job || strcmp(job->name, r->job.name) ||
+	    job->generation != r->job.generation)
+		return 0;
+	copy = *job;
+	copy.first_round = r->job.first_round;
+	if (saina_core_job_adopt(r->a->jobs.core, &copy, &job, &err))
+		log_error("job %s: %s", copy.name, err.text);
+	r->jobs++;
+	for (w = 0; w < job->workers; w++)
+		if (jobs_alive(job, w) &&
+		    job->worker[w].bind.session == r->job.worker[w].bind.session)
+			restore_worker(r, job, w);
+	return 0;
+}
+
 /* Hands the job collected so far to the core. */
 static int restore_job(struct restore *r)
 {
@@ -183,6 +218,8 @@ static int restore_job(struct restore *r)
 		if (r->job.state == SAINA_JOB_RUNNING)
 			r->job.state = SAINA_JOB_FORMING;
 	}
+	if (r->a->plane.kernel)
+		return restore_aux(r);
 	ret = saina_core_job_restore(r->a->jobs.core, &r->job, &job, &err);
 	if (ret) {
 		log_error("job %s: cannot be taken over: %s", r->job.name, err.text);
@@ -190,17 +227,8 @@ static int restore_job(struct restore *r)
 	}
 	r->jobs++;
 	for (w = 0; w < job->workers; w++) {
-		struct worker_aux *aux = jobs_worker(r->a, job, w);
-
-		if (job->worker[w].state == SAINA_WORKER_ABSENT)
-			continue;
-		*aux = (struct worker_aux){
-			.nonce = r->worker[w].nonce,
-			.first_round = r->worker[w].first_round,
-			.formed = r->worker[w].formed,
-			.heard = loop_now(), /* nobody dies of our absence */
-		};
-		r->workers += jobs_alive(job, w);
+		if (job->worker[w].state != SAINA_WORKER_ABSENT)
+			restore_worker(r, job, w);
 	}
 	return 0;
 }
@@ -217,6 +245,8 @@ static int restore_limits(struct restore *r, const struct nlmsghdr *nlh)
 	limits.jobs = mnl_attr_get_u32(d.tb[SAINA_A_LIMITS_JOBS]);
 	limits.memory_job = mnl_attr_get_u64(d.tb[SAINA_A_LIMITS_MEMORY_JOB]);
 	limits.memory = mnl_attr_get_u64(d.tb[SAINA_A_LIMITS_MEMORY]);
+	if (r->a->plane.kernel)
+		return 0;
 	return saina_core_limits_set(r->a->jobs.core, &limits, &err);
 }
 

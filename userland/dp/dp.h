@@ -19,11 +19,14 @@ struct saina_dp;
  * @object: path of saina_xdp.bpf.o; NULL = the built-in search
  * @pin_dir: directory on bpffs to pin maps (and links) in, NULL = no pins.
  *	Objects already pinned there are reused (take-over)
+ * @kernel: the variant of the object that asks saina.ko for the jobs
+ *	(saina_xdp_kmod.bpf.o beside @object)
  * @log: libbpf and own messages, one line each; @level 0 error .. 3 debug
  */
 struct saina_dp_opts {
 	const char *object;
 	const char *pin_dir;
+	bool kernel;
 	void (*log)(void *arg, int level, const char *line);
 	void *log_arg;
 };

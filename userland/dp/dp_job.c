@@ -286,7 +286,6 @@ static int job_renew(struct saina_dp *dp, struct dp_job *j, const struct saina_j
 {
 	int size = dp_size_index(conf->payload), err;
 	struct saina_job_rt rt = {
-		.generation = conf->generation,
 		.next_round = first_round,
 	};
 	__u32 job = conf->job;
@@ -310,6 +309,8 @@ static int job_renew(struct saina_dp *dp, struct dp_job *j, const struct saina_j
 		inner_close(&j->maps);
 		j->live = false;
 	}
+	/* of no generation until the maps are there: where the snapshot is
+	 * saina.ko's, the program may have the new one already */
 	if (bpf_map_update_elem(dp->map[DP_RT], &job, &rt, BPF_ANY)) {
 		err = dp_fail(dp, -errno, "saina_rt of job %u: %s", job, strerror(errno));
 		goto close;
@@ -321,6 +322,12 @@ static int job_renew(struct saina_dp *dp, struct dp_job *j, const struct saina_j
 	    (err = outer_set(dp, DP_SIGNS, job, m.signs)) ||
 	    (err = outer_set(dp, DP_FANOUT, job, m.fanout)) ||
 	    (err = outer_set(dp, DP_WCOUNT, job, m.wcount))) {
+		outers_clear(dp, j);
+		goto close;
+	}
+	rt.generation = conf->generation;
+	if (bpf_map_update_elem(dp->map[DP_RT], &job, &rt, BPF_ANY)) {
+		err = dp_fail(dp, -errno, "saina_rt of job %u: %s", job, strerror(errno));
 		outers_clear(dp, j);
 		goto close;
 	}

@@ -121,7 +121,7 @@ static int print(enum libbpf_print_level level, const char *fmt, va_list ap)
 	return 0;
 }
 
-static int find_object(struct saina_dp *dp)
+static int find_map_object(struct saina_dp *dp)
 {
 	const char *env = getenv("SAINA_BPF_OBJECT");
 	char self[PATH_MAX / 2];
@@ -148,6 +148,26 @@ static int find_object(struct saina_dp *dp)
 	return dp_fail(dp, -ENOENT,
 		       "%s is neither beside the program nor in %s/lib/saina; install it or set SAINA_BPF_OBJECT",
 		       OBJECT_NAME, SAINA_PREFIX);
+}
+
+/* The variant for saina.ko lies beside the other. */
+static int find_object(struct saina_dp *dp)
+{
+	static const char end[] = ".bpf.o", variant[] = "_kmod.bpf.o";
+	int err = find_map_object(dp);
+	size_t len = strlen(dp->object);
+
+	if (err || !dp->opts.kernel)
+		return err;
+	if (len < strlen(end) || strcmp(dp->object + len - strlen(end), end) ||
+	    len - strlen(end) + sizeof(variant) > sizeof(dp->object))
+		return dp_fail(dp, -EINVAL, "%s: a BPF object is called something%s", dp->object, end);
+	strcpy(dp->object + len - strlen(end), variant);
+	if (!access(dp->object, R_OK))
+		return 0;
+	return dp_fail(dp, -errno,
+		       "cannot read the BPF object %s, which is for saina.ko: %s; install it, or unload the module",
+		       dp->object, strerror(errno));
 }
 
 static const char *pin_path(const struct saina_dp *dp, char *path, const char *name)

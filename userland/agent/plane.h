@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Which control plane is in charge: the agent's own job core, or saina.ko's.
+ *
+ * With the kernel's, jobs live there.  The core in here is a mirror of it: each
+ * change is asked of the kernel first, by netlink, and then read back; changes
+ * made by others come as notifications.  What follows from a change (maps,
+ * workers told, subscribers, log) follows as ever from the mirror.
+ */
+#ifndef AGENT_PLANE_H
+#define AGENT_PLANE_H
+
+#include "ctl/ctl.h"
+#include "jobcore.h"
+#include "agent/loop.h"
+
+struct agent;
+
+/**
+ * struct plane
+ * @kernel: saina.ko is in charge
+ * @down: ... but cannot be reached
+ * @call, @sub: its netlink sockets, for requests and for notifications
+ * @notes: of @sub
+ * @family: of nlctrl, which tells when the module comes and goes
+ * @dirty: jobs of which there was a notification
+ * @resync: some notifications were lost
+ */
+struct plane {
+	bool kernel;
+	bool down;
+	bool resync;
+	struct saina_ctl *call, *sub;
+	struct source notes;
+	struct source family;
+	uint64_t dirty[SAINA_JOBS_MAX / 64];
+};
+
+/* Finds out who is in charge, before the data path is opened. */
+int plane_init(struct agent *a);
+/* Mirrors what the kernel has; the data path is there. */
+int plane_start(struct agent *a);
+/* No worker is left behind in the kernel that nobody serves. */
+void plane_dismiss(struct agent *a);
+void plane_uninit(struct agent *a);
+/* Takes in what others have changed; jobs may go, so hold none across it. */
+void plane_drain(struct agent *a);
+
+/* As saina_core_*() of the same name, by whoever is in charge. */
+int plane_job_new(struct agent *a, const struct saina_job_req *req, const struct saina_job **job,
+		  struct saina_core_err *err);
+int plane_job_set(struct agent *a, const struct saina_job_req *req, struct saina_core_err *err);
+int plane_job_del(struct agent *a, const struct saina_job_req *req, struct saina_core_err *err);
+int plane_worker_set(struct agent *a, const struct saina_worker_req *req,
+		     const struct saina_job **job, struct saina_core_err *err);
+int plane_worker_del(struct agent *a, const struct saina_worker_req *req,
+		     struct saina_core_err *err);
+int plane_limits_set(struct agent *a, const struct saina_limits *limits,
+		     struct saina_core_err *err);
+
+#endif /* AGENT_PLANE_H */
