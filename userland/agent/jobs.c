@@ -86,6 +86,9 @@ static void jobs_event(void *ctx, const struct saina_event *core_ev)
 		log_info("job %s is %s (was %s)", job->name, state_name(ev.b), state_name(ev.a));
 	else if (ev.type == SAINA_EV_JOB_STATE)
 		log_info("job %u is deleted", ev.job);
+	/* somebody else may have admitted it, or it was before this agent */
+	if (ev.type == SAINA_EV_WORKER_JOINED && job && a->plane.kernel)
+		health_heard(a, job, ev.worker);
 	events_control(a, &ev, NULL);
 }
 

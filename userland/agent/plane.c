@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -428,7 +429,7 @@ static void family_ready(struct source *s, uint32_t events)
 }
 
 /* The group "notify" of nlctrl has the number of the family. */
-static int family_init(struct agent *a)
+static void family_init(struct agent *a)
 {
 	struct sockaddr_nl me = { .nl_family = AF_NETLINK, .nl_groups = 1u << (GENL_ID_CTRL - 1) };
 	struct source *s = &a->plane.family;
@@ -437,13 +438,13 @@ static int family_init(struct agent *a)
 	*s = (struct source){ .ready = family_ready, .arg = a };
 	s->fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_GENERIC);
 	if (s->fd < 0)
-		return 0; /* then no module either */
+		return; /* then no module either */
 	ret = bind(s->fd, (void *)&me, sizeof(me)) ? -errno : loop_add(&a->loop, s, EPOLLIN);
 	if (ret) {
+		log_warn("whether saina.ko comes or goes cannot be seen: %s", strerror(-ret));
 		close(s->fd);
 		s->fd = -1;
 	}
-	return ret;
 }
 
 int plane_init(struct agent *a)
@@ -453,9 +454,7 @@ int plane_init(struct agent *a)
 	int ret;
 
 	p->notes.fd = p->family.fd = -1;
-	ret = family_init(a);
-	if (ret)
-		return ret;
+	family_init(a);
 	if (a->cfg.plane == PLANE_AGENT)
 		return 0;
 	ret = saina_ctl_open(&p->call, "kernel", &error);
@@ -492,26 +491,24 @@ static void bury_all(struct agent *a, int state, const char *why)
 /* Numbers of generations mean something only to the plane that gave them. */
 static void forget_other_plane(struct agent *a)
 {
-	const char *name = a->plane.kernel ? "kernel" : "agent";
-	char path[CONFIG_PATH_MAX + 16], was[16] = "agent";
-	FILE *f = fopen(runtime_path(a, "plane", path, sizeof(path)), "r");
-	int id;
+	char path[CONFIG_PATH_MAX + 16];
+	int id, fd;
 
-	if (f) {
-		if (fscanf(f, "%15s", was) != 1)
-			was[0] = 0;
-		fclose(f);
+	runtime_path(a, "kernel", path, sizeof(path));
+	if (!a->plane.kernel) {
+		unlink(path);
+		return;
 	}
-	if (saina_dp_taken_over(a->dp) && a->plane.kernel && strcmp(was, name)) {
-		log_warn("the data path found was under another control plane: its jobs end");
+	if (saina_dp_taken_over(a->dp) && access(path, F_OK)) {
+		log_warn("the data path found was under the agent's control, now it is under the kernel's: its jobs end");
 		for (id = 0; id < SAINA_JOBS_MAX; id++)
 			saina_dp_job_remove(a->dp, id);
 	}
-	f = fopen(path, "w");
-	if (f) {
-		fprintf(f, "%s\n", name);
-		fclose(f);
-	}
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0)
+		log_warn("%s: %s: a later start could not take over", path, strerror(errno));
+	else
+		close(fd);
 }
 
 int plane_start(struct agent *a)

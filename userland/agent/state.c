@@ -152,6 +152,7 @@ void state_remove(struct agent *a)
 	char path[CONFIG_PATH_MAX + 16];
 
 	unlink(runtime_path(a, "state", path, sizeof(path)));
+	unlink(runtime_path(a, "kernel", path, sizeof(path))); /* plane.c's mark */
 }
 
 /* Reading */
@@ -186,6 +187,9 @@ static int restore_aux(struct restore *r)
 	int w;
 
 	job = saina_core_job_find(r->a->jobs.core, 1, r->job.id, NULL, NULL);
+	if (!saina_core_job_find(r->a->jobs.core, 0, 0, r->job.name, NULL))
+		log_warn("job %s is known from before, but the kernel does not have it: add it again, or it was deleted",
+			 r->job.name);
 	if (!r->data_path || !job || strcmp(job->name, r->job.name) ||
 	    job->generation != r->job.generation)
 		return 0;
