@@ -121,8 +121,8 @@ says "no such port to show" 1 '"nosuch" is no port of the bridge' port show nosu
 
 events_start
 job_ids[digits]=5
-# Worker 1 thinks for ever: all that worker 0 sends waits for it.
-start 0 digits 3 --elements 10000 --name quick
+# Worker 1 thinks for ever: all that worker 0 sends, a whole pool, waits for it.
+start 0 digits 3 --elements 10000 --name quick --window 64
 start 1 digits 3 --elements 10000 --name slow --think-us 600000000
 runs() {
 	[ "$(job_field digits state)" = running ]
