@@ -23,6 +23,7 @@ CHECKS	 :=	# test programs and scripts, run in this order by `make check`
 # $(call objs,a.c b.c): the objects of these sources
 objs	= $(patsubst %.c,$(B)/obj/%.o,$(1))
 
+include kmod/module.mk
 include kmod/bpf/build.mk
 include userland/dp/build.mk
 include userland/ctl/build.mk
@@ -71,6 +72,9 @@ help:
 	@echo 'make                 build into $(B)/'
 	@echo 'make bench-datapath  ns per packet of each branch of the XDP program, as ratios (BENCH_ARGS=-j: JSON)'
 	@echo 'make install         install under PREFIX=$(PREFIX) (DESTDIR honoured)'
+	@echo 'make module          build saina.ko for the running kernel (KDIR=: for another)'
+	@echo 'make install-module  install it; make install-dkms: have DKMS do so for every kernel'
+	@echo 'make check-module    the part of make check that runs in the test VM'
 	@echo 'make deps            install the Debian packages needed'
 	@echo 'make clean           remove $(B)/'
 	@echo 'V=1                  show the commands'

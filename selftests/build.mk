@@ -4,3 +4,4 @@ include selftests/datapath/datapath.mk
 -include selftests/unit/unit.mk
 include selftests/tool/tool.mk
 -include selftests/net/net.mk
+include selftests/module/module.mk

@@ -21,7 +21,13 @@ $(B)/selftests/netlink_fuzz: $(call objs,selftests/module/netlink_fuzz.c)
 MODULE_PROGRAMS := $(addprefix $(B)/selftests/,kfunc_test.bpf.o kfunc_test xdp_kmod_test \
 	netlink_fuzz) $(B)/saina_xdp_kmod.bpf.o
 
-module-programs: $(MODULE_PROGRAMS) $(B)/saina
-check-module: module-programs
-	selftests/module/module.sh
-.PHONY: module-programs check-module
+# In the order of the tests: the cheap one first.
+MODULE_TESTS := $(addprefix selftests/module/,spec_check.py module.sh plane_test.sh)
+CHECKS += $(MODULE_TESTS)
+
+check-programs: $(MODULE_PROGRAMS)
+
+check-module: deps
+	+$(MAKE) --no-print-directory -j$(shell nproc) all check-programs
+	selftests/run $(patsubst %.sh,%,$(notdir $(MODULE_TESTS)))
+.PHONY: check-module

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """saina.ko's generic netlink: every command, every refusal.  In the test VM, with
 the module loaded and no jobs; as root."""
