@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The job core: job table, validation, policy strings, worker table.  One
- * freestanding C file (jobcore.c) compiled into saina.ko and into sainad, so
- * that the two control planes cannot differ.  It knows neither netlink nor
+ * The job core: job table, validation, policy strings, worker table.
+ * Freestanding C (jobcore.c, jobcheck.c, jobworker.c, jobmirror.c, policy.c)
+ * compiled into saina.ko and into sainad, so that the two control planes
+ * cannot differ.  It knows neither netlink nor
  * BPF maps: its owner decodes requests into the structures below, serialises
  * all calls (a lock in the kernel, one thread in the agent) and learns of
  * every change through struct saina_core_ops.

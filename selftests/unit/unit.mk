@@ -2,21 +2,24 @@
 #
 # Unit tests (cmocka): no root, no network.
 
-$(B)/selftests/jobcore_test: $(call objs,selftests/unit/jobcore_test.c kmod/jobcore.c kmod/policy.c)
+JOBCORE_TESTS	:= $(addprefix $(B)/selftests/,jobcore_test joblife_test policy_test)
+
+$(JOBCORE_TESTS): $(B)/selftests/%: $(B)/obj/selftests/unit/%.o \
+		$(call objs,selftests/unit/jobcore_owner.c $(JOBCORE_SRCS))
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka
 
-$(B)/selftests/config_test: $(call objs,selftests/unit/config_test.c kmod/jobcore.c kmod/policy.c \
+$(B)/selftests/config_test: $(call objs,selftests/unit/config_test.c $(JOBCORE_SRCS) \
 		$(addprefix userland/agent/,config.c log.c loop.c))
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -lconfig
 
-$(B)/selftests/decode_test: $(call objs,selftests/unit/decode_test.c kmod/jobcore.c kmod/policy.c \
+$(B)/selftests/decode_test: $(call objs,selftests/unit/decode_test.c $(JOBCORE_SRCS) \
 		userland/agent/decode.c)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -lmnl
 
-UNIT_TESTS := $(addprefix $(B)/selftests/,jobcore_test config_test decode_test)
+UNIT_TESTS := $(JOBCORE_TESTS) $(addprefix $(B)/selftests/,config_test decode_test)
 check-programs: $(UNIT_TESTS)
 CHECKS += $(UNIT_TESTS) selftests/unit/sainad_test.sh
 

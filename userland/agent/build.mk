@@ -2,7 +2,7 @@
 #
 # sainad, and the job core that it compiles in.
 
-JOBCORE_SRCS	:= kmod/jobcore.c kmod/policy.c
+JOBCORE_SRCS	:= $(addprefix kmod/,jobcore.c jobcheck.c jobworker.c jobmirror.c policy.c)
 
 SAINAD_SRCS	:= $(addprefix userland/agent/,main.c config.c log.c loop.c jobs.c runtime.c rtnl.c \
 		   ovsdb.c ports.c attach.c admit.c health.c relay.c events.c encode.c decode.c \

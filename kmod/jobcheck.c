@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a job may be: each function checks one part of a request, fills the job
+ * with it or with the default, and refuses with a sentence and the guilty
+ * attribute.
+ */
+#include "jobcore_os.h"
+#include "jobcore_int.h"
+
+#define PAYLOAD_DEFAULT	  256
+#define POOL_DEFAULT	  256
+#define RING_DEFAULT	  8
+#define HEARTBEAT_DEFAULT 200
+#define HEARTBEAT_MIN	  10
+#define HEARTBEAT_MAX	  60000
+#define DEAD_DEFAULT	  2000
+#define DEAD_MAX	  65535
+
+int saina_name_check(const char *name, struct saina_core_err *err)
+{
+	int i, digits = 0;
+
+	for (i = 0; i < SAINA_NAME_LEN && name[i]; i++) {
+		char ch = name[i];
+
+		if (ch >= '0' && ch <= '9')
+			digits++;
+		else if (!(ch >= 'a' && ch <= 'z') && !(ch >= 'A' && ch <= 'Z') && ch != '.' &&
+			 ch != '_' && ch != '-')
+			return saina_refuse(
+				err, -EINVAL, SAINA_A_JOB_NAME,
+				"name: only letters, digits, '.', '_' and '-' are allowed");
+	}
+	if (!i || i == SAINA_NAME_LEN)
+		return saina_refuse(err, -EINVAL, SAINA_A_JOB_NAME,
+				    "name: must have 1..%d characters", SAINA_NAME_LEN - 1);
+	if (digits == i)
+		return saina_refuse(err, -EINVAL, SAINA_A_JOB_NAME,
+				    "name: '%s' is all digits and would be taken for a job number",
+				    name);
+	return 0;
+}
+
+static int payload_ok(__u32 payload)
+{
+	switch (payload) {
+#define X(E) case E:
+		SAINA_ELEMS_LIST(X)
+#undef X
+		return 1;
+	}
+	return 0;
+}
+
+int saina_job_geometry(struct saina_job *job, const struct saina_job_req *req,
+		       struct saina_core_err *err)
+{
+	__u64 segments;
+	__u32 pool;
+
+	job->payload = SAINA_HAS(req, SAINA_A_JOB_PAYLOAD) ? req->payload : PAYLOAD_DEFAULT;
+	if (!payload_ok(job->payload))
+		return saina_refuse(err, -EINVAL, SAINA_A_JOB_PAYLOAD,
+				    "payload: %u is not among 64, 128, 256, 352 (MTU 1500), 1024 "
+				    "and 2048 (jumbo frames)",
+				    job->payload);
+	if (!SAINA_HAS(req, SAINA_A_JOB_ELEMENTS))
+		return saina_refuse(err, -EINVAL, SAINA_A_JOB_ELEMENTS,
+				    "elements: a job needs the number of elements of its gradient");
+	job->elements = req->elements;
+	if (!job->elements)
+		return saina_refuse(err, -ERANGE, SAINA_A_JOB_ELEMENTS,
+				    "elements: must be at least 1");
+	/* compared before it is rounded up: elements + payload could wrap */
+	if (job->elements > (__u64)SAINA_SEGMENTS_MAX * job->payload)
+		return saina_refuse(err, -ERANGE, SAINA_A_JOB_ELEMENTS,
+				    "elements: more than %llu do not fit %u messages of %u; choose "
+				    "a larger payload",
+				    (unsigned long long)SAINA_SEGMENTS_MAX * job->payload,
+				    SAINA_SEGMENTS_MAX, job->payload);
+	segments = saina_div(job->elements + job->payload - 1, job->payload);
+	job->segments = segments;
+
+	pool = SAINA_HAS(req, SAINA_A_JOB_POOL) ? req->pool : POOL_DEFAULT;
+	if (!is_power_of_2(pool) || pool > SAINA_POOL_MAX)
+		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POOL,
+				    "pool: %u hot slots: must be a power of two, 1..%u", pool,
+				    SAINA_POOL_MAX);
+	while (pool > 1 && pool / 2 >= job->segments)
+		pool /= 2;
+	job->pool = pool;
+
+	job->ring = SAINA_HAS(req, SAINA_A_JOB_RING) ? req->ring : RING_DEFAULT;
+	if (!is_power_of_2(job->ring) || job->ring < SAINA_RING_MIN || job->ring > SAINA_RING_MAX)
+		return saina_refuse(err, -EINVAL, SAINA_A_JOB_RING,
+				    "ring: %u rounds kept: must be a power of two, %u..%u",
+				    job->ring, SAINA_RING_MIN, SAINA_RING_MAX);
+	job->memory = saina_core_memory(job->elements, job->payload, job->pool, job->ring);
+	return 0;
+}
+
+/* The one not given follows the other. */
+int saina_job_times(struct saina_job *job, const struct saina_job_req *req,
+		    struct saina_core_err *err)
+{
+	int has_dead = SAINA_HAS(req, SAINA_A_JOB_DEAD_MS) != 0;
+	int has_beat = SAINA_HAS(req, SAINA_A_JOB_HEARTBEAT_MS) != 0;
+	__u32 dead = has_dead ? req->dead_ms : job->dead_ms ? job->dead_ms : DEAD_DEFAULT;
+	__u32 beat = has_beat		 ? req->heartbeat_ms
+		     : job->heartbeat_ms ? job->heartbeat_ms
+					 : HEARTBEAT_DEFAULT;
+
+	if (beat < HEARTBEAT_MIN || beat > HEARTBEAT_MAX)
+		return saina_refuse(err, -ERANGE, SAINA_A_JOB_HEARTBEAT_MS,
+				    "heartbeat: %u ms: must be %u..%u", beat, HEARTBEAT_MIN,
+				    HEARTBEAT_MAX);
+	if (has_beat && !has_dead && dead <= beat)
+		dead = saina_min(10 * beat, DEAD_MAX);
+	if (has_dead && !has_beat && dead <= beat)
+		beat = dead / 5 > HEARTBEAT_MIN ? dead / 5 : HEARTBEAT_MIN;
+	if (dead <= beat)
+		return saina_refuse(err, -ERANGE, SAINA_A_JOB_DEAD_MS,
+				    "dead: %u ms: must be more than the heartbeat of %u ms", dead,
+				    beat);
+	job->heartbeat_ms = beat;
+	job->dead_ms = dead;
+	return 0;
+}
+
+int saina_job_policy(struct saina_job *job, const char *text, struct saina_core_err *err)
+{
+	struct saina_policy p;
+	char canonical[sizeof(job->policy_text)];
+	int ret;
+
+	ret = saina_policy_parse(text, job->workers, &p, err);
+	if (ret)
+		return ret;
+	saina_policy_format(&p, canonical, sizeof(canonical));
+	if (!strcmp(canonical, job->policy_text))
+		return 0;
+	p.seq = job->policy.seq + 1;
+	job->policy = p;
+	memcpy(job->policy_text, canonical, sizeof(canonical));
+	return 0;
+}
+
+/* What job_new and job_restore have to check against the table. */
+int saina_job_admit(struct saina_core *c, const struct saina_job *job, struct saina_core_err *err)
+{
+	const struct saina_job *other;
+
+	other = saina_core_job_find(c, 0, 0, job->name, NULL);
+	if (other)
+		return saina_refuse(err, -EEXIST, SAINA_A_JOB_NAME,
+				    "job '%s' exists already, as number %u", other->name,
+				    other->id);
+	if (job->id >= SAINA_JOBS_MAX)
+		return saina_refuse(err, -ERANGE, SAINA_A_JOB_ID, "id: %u: must be 0..%d", job->id,
+				    SAINA_JOBS_MAX - 1);
+	if (c->job[job->id])
+		return saina_refuse(err, -EEXIST, SAINA_A_JOB_ID,
+				    "id: number %u is job '%s' already", job->id,
+				    c->job[job->id]->name);
+	if (c->jobs >= c->limits.jobs)
+		return saina_refuse(
+			err, -EDQUOT, 0,
+			"there are %u jobs, the limit: delete one or raise the limit of jobs",
+			c->jobs);
+	if (job->memory > c->limits.memory_job)
+		return saina_refuse(err, -EDQUOT, SAINA_A_JOB_ELEMENTS,
+				    "the job needs %llu MiB, the limit is %llu MiB a job: fewer "
+				    "elements, a smaller ring or a higher limit",
+				    saina_mib(job->memory), saina_mib(c->limits.memory_job));
+	if (c->memory + job->memory > c->limits.memory)
+		return saina_refuse(err, -EDQUOT, SAINA_A_JOB_ELEMENTS,
+				    "the job needs %llu MiB, %llu of the %llu MiB for all jobs are "
+				    "taken: delete one or raise the limit",
+				    saina_mib(job->memory), saina_mib(c->memory),
+				    saina_mib(c->limits.memory));
+	return 0;
+}
+
+int saina_job_state_set(struct saina_job *job, int state, struct saina_core_err *err)
+{
+	switch (state) {
+	case SAINA_JOB_STOPPED:
+		break;
+	case SAINA_JOB_RUNNING:
+		if (!job->active)
+			return saina_refuse(err, -ENOTCONN, SAINA_A_JOB_STATE,
+					    "job %s has no live worker: it runs as soon as all %u "
+					    "have joined, or at your word once one has",
+					    job->name, job->workers);
+		break;
+	case SAINA_JOB_FORMING:
+		if (job->state == SAINA_JOB_RUNNING)
+			return saina_refuse(err, -EBUSY, SAINA_A_JOB_STATE,
+					    "job %s is running: stop it first", job->name);
+		break;
+	default:
+		return saina_refuse(err, -EINVAL, SAINA_A_JOB_STATE,
+				    "state: %d is unknown; forming (%d), running (%d) and stopped "
+				    "(%d) are allowed",
+				    state, SAINA_JOB_FORMING, SAINA_JOB_RUNNING, SAINA_JOB_STOPPED);
+	}
+	job->state = state;
+	return 0;
+}

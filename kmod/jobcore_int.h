@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the files of the job core share: the table, the steps of a change
+ * (jobcore.c), validation (jobcheck.c) and the worker table (jobworker.c).
+ */
+#ifndef _SAINA_JOBCORE_INT_H
+#define _SAINA_JOBCORE_INT_H
+
+#include "jobcore.h"
+
+struct saina_core {
+	const struct saina_core_ops *ops;
+	void *ctx;
+	struct saina_limits limits;
+	__u32 jobs;	  /* in the table */
+	__u64 memory;	  /* of all jobs */
+	__u32 generation; /* last given out */
+	struct saina_job *job[SAINA_JOBS_MAX];
+	/* the change in the making; too large for a kernel stack */
+	struct saina_job next;
+	struct saina_job_conf conf_old, conf_new;
+};
+
+static inline unsigned long long saina_mib(__u64 bytes)
+{
+	return (bytes + (1 << 20) - 1) >> 20;
+}
+
+static inline int saina_worker_alive(const struct saina_worker *w)
+{
+	return w->state == SAINA_WORKER_ALIVE || w->state == SAINA_WORKER_SLOW;
+}
+
+/* jobcore.c: the steps of a change */
+void saina_job_afresh(struct saina_core *c, struct saina_job *job, __u32 first_round);
+void saina_job_masks(struct saina_job *job);
+int saina_job_commit(struct saina_core *c, struct saina_job *old, struct saina_core_err *err);
+int saina_job_insert(struct saina_core *c, const struct saina_job **out,
+		     struct saina_core_err *err);
+void saina_job_announce(struct saina_core *c, const struct saina_job *job, int old_state);
+void saina_core_event(struct saina_core *c, const struct saina_job *job, int type, int worker,
+		      __u64 a, __u64 b);
+void saina_core_notify(struct saina_core *c, int cmd, const struct saina_job *job, int worker);
+
+/* jobcheck.c: 0, or a refusal in @err and its errno */
+int saina_name_check(const char *name, struct saina_core_err *err);
+int saina_job_geometry(struct saina_job *job, const struct saina_job_req *req,
+		       struct saina_core_err *err);
+int saina_job_times(struct saina_job *job, const struct saina_job_req *req,
+		    struct saina_core_err *err);
+int saina_job_policy(struct saina_job *job, const char *text, struct saina_core_err *err);
+int saina_job_state_set(struct saina_job *job, int state, struct saina_core_err *err);
+int saina_job_admit(struct saina_core *c, const struct saina_job *job, struct saina_core_err *err);
+
+/* jobworker.c */
+void saina_worker_announce(struct saina_core *c, const struct saina_job *job, int w, int old);
+
+#endif /* _SAINA_JOBCORE_INT_H */

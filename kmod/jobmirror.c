@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Jobs that come from another core: taken over from an earlier one (restore),
+ * or had as another has them (adopt).
+ */
+#include "jobcore_os.h"
+#include "jobcore_int.h"
+
+/**
+ * saina_core_job_restore() - take over a job an earlier core had
+ * @c: core
+ * @old: as it was; what follows from other members is computed anew
+ * @out: the job; may be NULL
+ * @err: out on failure; may be NULL
+ *
+ * Published, but neither an event nor a notification: nothing has changed.
+ *
+ * Return: as saina_core_job_new()
+ */
+int saina_core_job_restore(struct saina_core *c, const struct saina_job *old,
+			   const struct saina_job **out, struct saina_core_err *err)
+{
+	struct saina_job_req req = {
+		.has = 1ull << SAINA_A_JOB_ELEMENTS | 1ull << SAINA_A_JOB_PAYLOAD |
+		       1ull << SAINA_A_JOB_POOL | 1ull << SAINA_A_JOB_RING |
+		       1ull << SAINA_A_JOB_HEARTBEAT_MS | 1ull << SAINA_A_JOB_DEAD_MS,
+		.elements = old->elements,
+		.payload = old->payload,
+		.pool = old->pool,
+		.ring = old->ring,
+		.heartbeat_ms = old->heartbeat_ms,
+		.dead_ms = old->dead_ms,
+	};
+	struct saina_job *job = &c->next;
+	int ret, w;
+
+	*job = *old;
+	ret = saina_name_check(job->name, err);
+	if (ret)
+		return ret;
+	if (!job->workers || job->workers > SAINA_WORKERS_MAX || job->elem != SAINA_ELEM_INT32 ||
+	    job->state < SAINA_JOB_FORMING || job->state > SAINA_JOB_STOPPED || !job->generation)
+		return saina_refuse(err, -EINVAL, 0, "job %s: its saved state makes no sense",
+				    job->name);
+	ret = saina_job_geometry(job, &req, err);
+	if (!ret)
+		ret = saina_job_times(job, &req, err);
+	if (ret)
+		return ret;
+	/* same number as before, or the data path would adopt the policy again */
+	ret = saina_policy_parse(old->policy_text, job->workers, &job->policy, err);
+	if (ret)
+		return ret;
+	job->policy.seq = old->policy.seq;
+	ret = saina_job_admit(c, job, err);
+	if (ret)
+		return ret;
+	for (w = 0; w < SAINA_WORKERS_MAX; w++) {
+		struct saina_worker *wk = &job->worker[w];
+
+		if (wk->state == SAINA_WORKER_ABSENT || w >= job->workers)
+			memset(wk, 0, sizeof(*wk));
+	}
+	return saina_job_insert(c, out, err);
+}
+
+/* What has changed of a job's workers; said after the change. */
+static void workers_announce(struct saina_core *c, const struct saina_job *job,
+			     const struct saina_job *old)
+{
+	int w, was;
+
+	for (w = 0; w < job->workers; w++) {
+		const struct saina_worker *wk = &job->worker[w];
+
+		if (old && !memcmp(wk, &old->worker[w], sizeof(*wk)))
+			continue;
+		was = old ? old->worker[w].state : SAINA_WORKER_ABSENT;
+		if (was == SAINA_WORKER_ABSENT && wk->state == SAINA_WORKER_ABSENT)
+			continue;
+		saina_worker_announce(c, job, w, was);
+		saina_core_notify(c,
+				  wk->state == SAINA_WORKER_ABSENT ? SAINA_CMD_WORKER_DEL_NTF
+								   : SAINA_CMD_WORKER_NTF,
+				  job, w);
+	}
+}
+
+/**
+ * saina_core_job_adopt() - have a job as another core has it
+ * @c: core, a mirror of the other
+ * @theirs: what the other says of it; what follows from that is computed anew
+ * @out: the job; may be NULL
+ * @err: out on failure; may be NULL
+ *
+ * Return: 0, -EINVAL (no job can be like that), -ENOMEM, or what publish
+ * returned: then the mirror has the job as before
+ */
+int saina_core_job_adopt(struct saina_core *c, const struct saina_job *theirs,
+			 const struct saina_job **out, struct saina_core_err *err)
+{
+	struct saina_job_req shape = {
+		.has = 1ull << SAINA_A_JOB_ELEMENTS | 1ull << SAINA_A_JOB_PAYLOAD |
+		       1ull << SAINA_A_JOB_POOL | 1ull << SAINA_A_JOB_RING,
+		.elements = theirs->elements,
+		.payload = theirs->payload,
+		.pool = theirs->pool,
+		.ring = theirs->ring,
+	};
+	struct saina_job *job = &c->next, *have, *old;
+	int ret, state;
+
+	if (theirs->id >= SAINA_JOBS_MAX || !theirs->workers ||
+	    theirs->workers > SAINA_WORKERS_MAX || !theirs->generation)
+		return saina_refuse(err, -EINVAL, 0, "job %u: there can be no such job",
+				    theirs->id);
+	*job = *theirs;
+	ret = saina_job_geometry(job, &shape, err);
+	if (!ret)
+		ret = saina_policy_parse(theirs->policy_text, job->workers, &job->policy, err);
+	if (ret)
+		return ret;
+	job->policy.seq = theirs->policy.seq;
+	saina_job_masks(job);
+	have = c->job[job->id];
+	if (have && !memcmp(have, job, sizeof(*job))) {
+		if (out)
+			*out = have;
+		return 0;
+	}
+	old = c->ops->alloc(c->ctx, sizeof(*old));
+	if (!old)
+		return saina_refuse(err, -ENOMEM, 0, "job %s: out of memory", job->name);
+	ret = c->ops->publish(c->ctx, job, 0, err);
+	if (ret) {
+		c->ops->free(c->ctx, old);
+		return ret;
+	}
+	if (job->generation > c->generation)
+		c->generation = job->generation;
+	if (!have) {
+		*old = *job;
+		c->job[job->id] = have = old;
+		c->jobs++;
+		c->memory += job->memory;
+		old = NULL;
+		state = 0;
+	} else {
+		*old = *have;
+		*have = *job;
+		c->memory += have->memory - old->memory;
+		state = old->state;
+	}
+	if (out)
+		*out = have;
+	workers_announce(c, have, old);
+	saina_job_announce(c, have, state);
+	if (old)
+		c->ops->free(c->ctx, old);
+	return 0;
+}

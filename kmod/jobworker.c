@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The workers of a job: who is taken in, what of a worker can change, and what
+ * is said of it.
+ */
+#include "jobcore_os.h"
+#include "jobcore_int.h"
+
+void saina_worker_announce(struct saina_core *c, const struct saina_job *job, int w, int old)
+{
+	int now = job->worker[w].state;
+	int was_alive = old == SAINA_WORKER_ALIVE || old == SAINA_WORKER_SLOW;
+
+	if (!was_alive && saina_worker_alive(&job->worker[w]))
+		saina_core_event(c, job, SAINA_EV_WORKER_JOINED, w, 0, 0);
+	else if (was_alive && now == SAINA_WORKER_DEAD)
+		saina_core_event(c, job, SAINA_EV_WORKER_DEAD, w, 0, 0);
+	else if (was_alive && (now == SAINA_WORKER_LEFT || now == SAINA_WORKER_ABSENT))
+		saina_core_event(c, job, SAINA_EV_WORKER_LEFT, w, 0, 0);
+}
+
+#define WORKER_BINDING                                                                             \
+	(1ull << SAINA_A_WORKER_IFINDEX | 1ull << SAINA_A_WORKER_IP | 1ull << SAINA_A_WORKER_MAC | \
+	 1ull << SAINA_A_WORKER_UDP_PORT | 1ull << SAINA_A_WORKER_SESSION)
+
+static int worker_find(const struct saina_core *c, const struct saina_worker_req *req,
+		       const struct saina_job **job, struct saina_core_err *err)
+{
+	int has_id = SAINA_HAS(req, SAINA_A_WORKER_JOB_ID) != 0;
+	int has_name = SAINA_HAS(req, SAINA_A_WORKER_JOB_NAME) != 0;
+
+	*job = saina_core_job_find(c, has_id, req->job_id, has_name ? req->job_name : NULL, err);
+	if (!*job) {
+		if (err)
+			err->attr = has_id && err->attr == SAINA_A_JOB_ID ? SAINA_A_WORKER_JOB_ID
+									  : SAINA_A_WORKER_JOB_NAME;
+		return has_id || has_name ? -ENOENT : -EINVAL;
+	}
+	if (!SAINA_HAS(req, SAINA_A_WORKER_ID))
+		return saina_refuse(err, -EINVAL, SAINA_A_WORKER_ID, "say which worker: 0..%u",
+				    (*job)->workers - 1);
+	if (req->id >= (*job)->workers)
+		return saina_refuse(err, -ERANGE, SAINA_A_WORKER_ID,
+				    "worker %u: job %s has the workers 0..%u", req->id,
+				    (*job)->name, (*job)->workers - 1);
+	return 0;
+}
+
+/* Takes a worker in: a whole binding, for a place that is free. */
+static int worker_admit(struct saina_core *c, struct saina_job *job,
+			const struct saina_worker_req *req, struct saina_core_err *err)
+{
+	struct saina_worker *wk = &job->worker[req->id];
+	__u64 missing = WORKER_BINDING & ~req->has;
+	__u32 round = SAINA_HAS(req, SAINA_A_WORKER_ROUND) ? req->round : 0;
+	int attr, w;
+
+	if (missing) {
+		for (attr = 0; !(missing & 1ull << attr); attr++)
+			;
+		return saina_refuse(err, -EINVAL, attr,
+				    "worker %u: interface, IP, MAC, UDP port and session belong "
+				    "together; one is missing",
+				    req->id);
+	}
+	if (saina_worker_alive(wk))
+		return saina_refuse(err, -EEXIST, SAINA_A_WORKER_ID,
+				    "worker %u of job %s is alive already", req->id, job->name);
+	if (job->state == SAINA_JOB_STOPPED)
+		return saina_refuse(
+			err, -ESHUTDOWN, SAINA_A_WORKER_JOB_NAME,
+			"job %s is stopped: nobody can join until it is set running or forming",
+			job->name);
+	if (SAINA_HAS(req, SAINA_A_WORKER_STATE) && req->state != SAINA_WORKER_ALIVE)
+		return saina_refuse(err, -EINVAL, SAINA_A_WORKER_STATE,
+				    "worker %u: a worker that is admitted is alive", req->id);
+	if (!req->ifindex || !req->ip || !req->udp_port || !req->session || (req->mac[0] & 1))
+		return saina_refuse(err, -EINVAL, SAINA_A_WORKER_IFINDEX,
+				    "worker %u: interface, IP, UDP port and session must not be 0, "
+				    "the MAC must be unicast",
+				    req->id);
+	for (w = 0; w < job->workers; w++)
+		if (w != req->id && saina_worker_alive(&job->worker[w]) &&
+		    job->worker[w].bind.ip == req->ip &&
+		    job->worker[w].bind.udp_port == req->udp_port)
+			return saina_refuse(
+				err, -EADDRINUSE, SAINA_A_WORKER_UDP_PORT,
+				"worker %u: worker %d of job %s has that IP and UDP port", req->id,
+				w, job->name);
+
+	memset(wk, 0, sizeof(*wk));
+	memcpy(wk->name, req->name, sizeof(wk->name) - 1);
+	wk->state = SAINA_WORKER_ALIVE;
+	wk->bind.ifindex = req->ifindex;
+	wk->bind.ip = req->ip;
+	wk->bind.udp_port = req->udp_port;
+	wk->bind.session = req->session;
+	memcpy(wk->bind.mac, req->mac, sizeof(wk->bind.mac));
+	wk->bind.flags = SAINA_BIND_BOUND;
+	if (SAINA_HAS(req, SAINA_A_WORKER_RELAY) && req->relay)
+		wk->bind.flags |= SAINA_BIND_RELAY;
+	/* the data path learns of a first round only with a new generation */
+	if (job->state == SAINA_JOB_FORMING && round > job->first_round)
+		saina_job_afresh(c, job, round);
+	return 0;
+}
+
+static int worker_change(struct saina_job *job, const struct saina_worker_req *req,
+			 struct saina_core_err *err)
+{
+	struct saina_worker *wk = &job->worker[req->id];
+
+	if (SAINA_HAS(req, SAINA_A_WORKER_STATE)) {
+		if (req->state == SAINA_WORKER_ABSENT || req->state > SAINA_WORKER_LEFT)
+			return saina_refuse(
+				err, -EINVAL, SAINA_A_WORKER_STATE,
+				"state: %u: alive (1), slow (2), dead (3) and left (4) are allowed",
+				req->state);
+		if (!saina_worker_alive(wk))
+			return saina_refuse(err, -ENOTCONN, SAINA_A_WORKER_ID,
+					    "worker %u of job %s is not alive: it must join again",
+					    req->id, job->name);
+		wk->state = req->state;
+	} else if (!saina_worker_alive(wk)) {
+		return saina_refuse(err, -ENOTCONN, SAINA_A_WORKER_ID,
+				    "worker %u of job %s is not there", req->id, job->name);
+	}
+	if (SAINA_HAS(req, SAINA_A_WORKER_RELAY)) {
+		if (req->relay > 1)
+			return saina_refuse(err, -ERANGE, SAINA_A_WORKER_RELAY,
+					    "relay: must be 0 or 1");
+		wk->bind.flags &= ~SAINA_BIND_RELAY;
+		if (req->relay)
+			wk->bind.flags |= SAINA_BIND_RELAY;
+	}
+	if (SAINA_HAS(req, SAINA_A_WORKER_NAME)) {
+		memset(wk->name, 0, sizeof(wk->name));
+		memcpy(wk->name, req->name, sizeof(wk->name) - 1);
+	}
+	return 0;
+}
+
+/* Commits c->next, in which worker @w has changed. */
+static int worker_commit(struct saina_core *c, const struct saina_job *found, int w, int cmd,
+			 const struct saina_job **out, struct saina_core_err *err)
+{
+	struct saina_job *job = c->job[found->id];
+	int ret, state = job->state, old = job->worker[w].state;
+	__u64 active = job->active, relay = job->relay;
+
+	ret = saina_job_commit(c, job, err);
+	if (ret)
+		return ret;
+	*job = c->next;
+	if (out)
+		*out = job;
+	saina_worker_announce(c, job, w, old);
+	saina_core_notify(c, cmd, job, w);
+	if (job->state != state || job->active != active || job->relay != relay)
+		saina_job_announce(c, job, state);
+	return 0;
+}
+
+/**
+ * saina_core_worker_set() - admit a worker, or change one that is there
+ * @c: core
+ * @req: job and ID; with a whole binding (IFINDEX, IP, MAC, UDP_PORT, SESSION)
+ *	the worker is admitted, alive and active from now on; else STATE, RELAY
+ *	and NAME may change.  ROUND: what the worker would send first
+ * @out: the job; may be NULL
+ * @err: out on failure; may be NULL
+ *
+ * Return: 0, -ENOENT (job), -ERANGE (worker), -EEXIST (alive already),
+ * -EADDRINUSE, -ESHUTDOWN (job stopped), -ENOTCONN (not alive), -EINVAL, or
+ * what publish returned
+ */
+int saina_core_worker_set(struct saina_core *c, const struct saina_worker_req *req,
+			  const struct saina_job **out, struct saina_core_err *err)
+{
+	const struct saina_job *found;
+	int ret;
+
+	ret = worker_find(c, req, &found, err);
+	if (ret)
+		return ret;
+	c->next = *found;
+	if (req->has & WORKER_BINDING)
+		ret = worker_admit(c, &c->next, req, err);
+	else
+		ret = worker_change(&c->next, req, err);
+	if (ret)
+		return ret;
+	return worker_commit(c, found, req->id, SAINA_CMD_WORKER_NTF, out, err);
+}
+
+/**
+ * saina_core_worker_del() - forget a worker: its place is empty again
+ * @c: core
+ * @req: job and ID
+ * @err: out on failure; may be NULL
+ *
+ * Return: 0, -ENOENT, -ERANGE, -EINVAL, or what publish returned
+ */
+int saina_core_worker_del(struct saina_core *c, const struct saina_worker_req *req,
+			  struct saina_core_err *err)
+{
+	const struct saina_job *found;
+	int ret;
+
+	ret = worker_find(c, req, &found, err);
+	if (ret)
+		return ret;
+	if (found->worker[req->id].state == SAINA_WORKER_ABSENT)
+		return saina_refuse(err, -ENOENT, SAINA_A_WORKER_ID,
+				    "worker %u of job %s is not there", req->id, found->name);
+	c->next = *found;
+	memset(&c->next.worker[req->id], 0, sizeof(c->next.worker[0]));
+	return worker_commit(c, found, req->id, SAINA_CMD_WORKER_DEL_NTF, NULL, err);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The job core's owner in its unit tests: a fake that records what is published
+ * and can be told to refuse; and requests as people make them.
+ */
+#ifndef JOBCORE_OWNER_H
+#define JOBCORE_OWNER_H
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "jobcore.h"
+
+#define BIT_OF(a) (1ull << (a))
+#define SEEN_MAX  4096
+
+struct owner {
+	struct saina_core *core;
+	int refuse; /* errno publish answers with */
+	int published;
+	int gone;
+	struct saina_job_conf last; /* snapshot last published */
+	__u32 last_first_round;
+	int notes, note[SEEN_MAX]; /* commands of notifications */
+	int events;
+	struct saina_event event[SEEN_MAX];
+	long live; /* allocations not freed */
+};
+
+extern const struct saina_core_ops owner_ops;
+
+/* For each test: *state is the owner of an empty core; freed, with all memory back. */
+int owner_setup(void **state);
+int owner_teardown(void **state);
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, owner_setup, owner_teardown)
+
+/* Requests, and what tests do all the time */
+struct saina_job_req job_req(const char *name, unsigned long long elements, int workers);
+void with_policy(struct saina_job_req *r, const char *policy);
+const struct saina_job *add(struct owner *o, const char *name, int workers, const char *policy);
+struct saina_worker_req join_req(const struct saina_job *job, int w, __u32 round);
+int try_join(struct owner *o, const struct saina_job *job, int w, __u32 round,
+	     struct saina_core_err *err);
+void join_all(struct owner *o, const struct saina_job *job);
+int set_state(struct owner *o, const struct saina_job *job, int w, int state);
+int set_job_state(struct owner *o, const struct saina_job *job, int state,
+		  struct saina_core_err *err);
+int set_policy(struct owner *o, const struct saina_job *job, const char *policy,
+	       struct saina_core_err *err);
+
+/* A refusal must come with the errno, the attribute and one whole sentence. */
+void assert_refused(int ret, int error, const struct saina_core_err *err, int attr);
+
+/* A sequence that is the same on every machine. */
+static inline uint64_t next(uint64_t *s)
+{
+	uint64_t z = (*s += 0x9e3779b97f4a7c15ull);
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+	return z ^ (z >> 31);
+}
+
+#endif /* JOBCORE_OWNER_H */

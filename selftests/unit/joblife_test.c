@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The job core by its public interface: workers, the rules of life, snapshots,
+ * take-over; random calls against the rules.
+ */
+#include "jobcore_owner.h"
+
+static void snapshot_of_a_job(void **state)
+{
+	struct owner *o = *state;
+	const struct saina_job *job = add(o, "a", 3, "fastest:k=2,late=drop");
+	struct saina_job_conf *c = &o->last;
+
+	assert_int_equal(try_join(o, job, 1, 0, NULL), 0);
+	assert_int_equal(c->job, 0);
+	assert_int_equal(c->generation, job->generation);
+	assert_int_equal(c->state, SAINA_JOB_FORMING);
+	assert_int_equal(c->payload, 256);
+	assert_int_equal(c->segments, 40);
+	assert_int_equal(c->pool, 64);
+	assert_int_equal(c->ring, 8);
+	assert_int_equal(c->active, 2);
+	assert_int_equal(c->relay, 0);
+	assert_int_equal(c->group, htonl(0xefbe0000));
+	assert_int_equal(c->policy.mode, SAINA_POLICY_FASTEST);
+	assert_int_equal(c->policy.late, SAINA_LATE_DROP);
+	assert_int_equal(c->policy.k, 2);
+	assert_int_equal(c->policy.seq, 1);
+	assert_int_equal(c->worker[0].flags, 0);
+	assert_int_equal(c->worker[1].flags, SAINA_BIND_BOUND);
+	assert_int_equal(c->worker[1].ifindex, 11);
+	assert_int_equal(c->worker[1].ip, htonl(0x0a000002));
+	assert_int_equal(c->worker[1].udp_port, htons(40001));
+	assert_int_equal(c->worker[1].session, 1001);
+	assert_int_equal(c->worker[1].mac[5], 1);
+}
+
+static void runs_when_all_are_there(void **state)
+{
+	struct owner *o = *state;
+	const struct saina_job *job = add(o, "a", 3, NULL);
+
+	assert_int_equal(try_join(o, job, 2, 0, NULL), 0);
+	assert_int_equal(try_join(o, job, 0, 0, NULL), 0);
+	assert_int_equal(job->state, SAINA_JOB_FORMING);
+	assert_int_equal(o->last.state, SAINA_JOB_FORMING);
+	assert_int_equal(try_join(o, job, 1, 0, NULL), 0);
+	assert_int_equal(job->state, SAINA_JOB_RUNNING);
+	assert_int_equal(o->last.state, SAINA_JOB_RUNNING);
+	assert_int_equal(o->last.active, 7);
+	assert_int_equal(o->event[o->events - 2].type, SAINA_EV_WORKER_JOINED);
+	assert_int_equal(o->event[o->events - 1].type, SAINA_EV_JOB_STATE);
+	assert_int_equal(o->event[o->events - 1].a, SAINA_JOB_FORMING);
+	assert_int_equal(o->event[o->events - 1].b, SAINA_JOB_RUNNING);
+	assert_int_equal(o->note[o->notes - 2], SAINA_CMD_WORKER_NTF);
+	assert_int_equal(o->note[o->notes - 1], SAINA_CMD_JOB_NTF);
+}
+
+static void runs_at_the_operators_word(void **state)
+{
+	struct owner *o = *state;
+	const struct saina_job *job = add(o, "a", 3, NULL);
+	struct saina_core_err err = {0};
+
+	assert_refused(set_job_state(o, job, SAINA_JOB_RUNNING, &err), -ENOTCONN, &err,
+		       SAINA_A_JOB_STATE);
+	assert_int_equal(try_join(o, job, 0, 0, NULL), 0);
+	assert_int_equal(set_job_state(o, job, SAINA_JOB_RUNNING, &err), 0);
+	assert_int_equal(o->last.state, SAINA_JOB_RUNNING);
+	assert_refused(set_job_state(o, job, SAINA_JOB_FORMING, &err), -EBUSY, &err,
+		       SAINA_A_JOB_STATE);
+	assert_refused(set_job_state(o, job, 9, &err), -EINVAL, &err, SAINA_A_JOB_STATE);
+	assert_int_equal(try_join(o, job, 1, 0, NULL), 0); /* late comers are welcome */
+	assert_int_equal(o->last.active, 3);
+}
+
+static void first_round_is_the_largest(void **state)
+{
+	struct owner *o = *state;
+	const struct saina_job *job = add(o, "a", 3, NULL);
+	__u32 generation = job->generation;
+
+	assert_int_equal(try_join(o, job, 0, 5, NULL), 0);
+	assert_int_equal(o->last_first_round, 5);
+	assert_int_equal(job->generation, generation + 1); /* or the data path would not see it */
+	assert_int_equal(try_join(o, job, 1, 3, NULL), 0);
+	assert_int_equal(job->first_round, 5);
+	assert_int_equal(job->generation, generation + 1);
+	assert_int_equal(try_join(o, job, 2, 9, NULL), 0);
+	assert_int_equal(job->state, SAINA_JOB_RUNNING);
+	assert_int_equal(o->last_first_round, 9);
+	assert_int_equal(job->generation, generation + 2);
+	/* a running job does not ask anybody where it is */
+	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_DEAD), 0);
+	assert_int_equal(try_join(o, job, 0, 100, NULL), 0);
+	assert_int_equal(job->first_round, 9);
+	assert_int_equal(job->generation, generation + 2);
+}
+
+static void death_and_return(void **state)
+{
+	struct owner *o = *state;
+	const struct saina_job *job = add(o, "a", 3, NULL);
+	__u32 generation = job->generation;
+
+	join_all(o, job);
+	assert_int_equal(set_state(o, job, 1, SAINA_WORKER_DEAD), 0);
+	assert_int_equal(o->last.active, 5);
+	assert_int_equal(o->last.state, SAINA_JOB_RUNNING);
+	assert_int_equal(o->last.worker[1].flags, SAINA_BIND_BOUND); /* counted as inactive */
+	assert_int_equal(o->event[o->events - 1].type, SAINA_EV_WORKER_DEAD);
+	assert_int_equal(o->event[o->events - 1].worker, 1);
+	assert_int_equal(set_state(o, job, 1, SAINA_WORKER_DEAD), -ENOTCONN);
+	assert_int_equal(set_state(o, job, 1, SAINA_WORKER_ALIVE), -ENOTCONN); /* must join */
+	assert_int_equal(try_join(o, job, 1, 0, NULL), 0);
+	assert_int_equal(o->last.active, 7);
+	assert_int_equal(job->generation, generation);
+}
+
+static void last_one_out(void **state)
+{
+	struct owner *o = *state;
+	const struct saina_job *job = add(o, "a", 2, NULL);
+	__u32 generation;
+
+	assert_int_equal(try_join(o, job, 0, 7, NULL), 0);
+	assert_int_equal(try_join(o, job, 1, 7, NULL), 0);
+	generation = job->generation;
+	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_LEFT), 0);
+	assert_int_equal(job->state, SAINA_JOB_RUNNING);
+	assert_int_equal(o->event[o->events - 1].type, SAINA_EV_WORKER_LEFT);
+	assert_int_equal(set_state(o, job, 1, SAINA_WORKER_DEAD), 0);
+	assert_int_equal(job->state, SAINA_JOB_FORMING);
+	assert_int_equal(job->first_round, 0);
+	assert_int_equal(job->generation, generation + 1);
+	assert_int_equal(o->last.generation, generation + 1);
+	assert_int_equal(o->last.active, 0);
+	join_all(o, job);
+	assert_int_equal(job->state, SAINA_JOB_RUNNING);
+	assert_int_equal(job->generation, generation + 1);
+}
+
+static void stopped(void **state)
+{
+	struct owner *o = *state;
+	const struct saina_job *job = add(o, "a", 2, NULL);
+	struct saina_core_err err = {0};
+	__u32 generation = job->generation;
+
+	assert_int_equal(try_join(o, job, 0, 0, NULL), 0);
+	assert_int_equal(set_job_state(o, job, SAINA_JOB_STOPPED, NULL), 0);
+	assert_int_equal(o->last.state, SAINA_JOB_STOPPED);
+	assert_refused(try_join(o, job, 1, 0, &err), -ESHUTDOWN, &err, SAINA_A_WORKER_JOB_NAME);
+	assert_int_equal(set_job_state(o, job, SAINA_JOB_FORMING, NULL), 0);
+	assert_int_equal(try_join(o, job, 1, 0, NULL), 0);
+	assert_int_equal(job->state, SAINA_JOB_RUNNING);
+	assert_int_equal(set_job_state(o, job, SAINA_JOB_STOPPED, NULL), 0);
+	/* forming lifts it, and all are there */
+	assert_int_equal(set_job_state(o, job, SAINA_JOB_FORMING, NULL), 0);
+	assert_int_equal(job->state, SAINA_JOB_RUNNING);
+	assert_int_equal(job->generation, generation);
+	/* the last to leave a stopped job leaves it stopped, and afresh */
+	assert_int_equal(set_job_state(o, job, SAINA_JOB_STOPPED, NULL), 0);
+	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_LEFT), 0);
+	assert_int_equal(set_state(o, job, 1, SAINA_WORKER_LEFT), 0);
+	assert_int_equal(job->state, SAINA_JOB_STOPPED);
+	assert_int_equal(job->generation, generation + 1);
+	assert_int_equal(set_job_state(o, job, SAINA_JOB_FORMING, NULL), 0);
+	join_all(o, job);
+	assert_int_equal(o->last.state, SAINA_JOB_RUNNING);
+}
+
+static void slow_is_alive(void **state)
+{
+	struct owner *o = *state;
+	const struct saina_job *job = add(o, "a", 2, NULL);
+	int published;
+
+	join_all(o, job);
+	published = o->published;
+	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_SLOW), 0);
+	assert_int_equal(job->active, 3);
+	assert_int_equal(o->published, published); /* nothing the data path could tell */
+	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_ALIVE), 0);
+	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_SLOW), 0);
+	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_DEAD), 0);
+	assert_int_equal(o->last.active, 2);
+}
+
+static void relay(void **state)
+{
+	struct owner *o = *state;
+	const struct saina_job *job = add(o, "a", 2, NULL);
+	struct saina_worker_req r = {
+		.has = BIT_OF(SAINA_A_WORKER_JOB_ID) | BIT_OF(SAINA_A_WORKER_ID) |
+		       BIT_OF(SAINA_A_WORKER_RELAY),
+		.relay = 1,
+	};
+	struct saina_core_err err = {0};
+
+	assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), -ENOTCONN, &err,
+		       SAINA_A_WORKER_ID);
+	join_all(o, job);
+	assert_int_equal(saina_core_worker_set(o->core, &r, NULL, &err), 0);
+	assert_int_equal(o->last.relay, 1);
+	assert_int_equal(o->last.worker[0].flags, SAINA_BIND_BOUND | SAINA_BIND_RELAY);
+	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_DEAD), 0);
+	assert_int_equal(o->last.relay, 0); /* of live workers only */
+	assert_int_equal(try_join(o, job, 0, 0, NULL), 0);
+	assert_int_equal(o->last.relay, 0); /* a new life, a new probe */
+	r.relay = 2;
+	assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), -ERANGE, &err,
+		       SAINA_A_WORKER_RELAY);
+}
+
+static void join_refusals(void **state)
+{
+	struct owner *o = *state;
+	const struct saina_job *job = add(o, "a", 2, NULL);
+	struct saina_core_err err = {0};
+	struct saina_worker_req r;
+	int attr;
+
+	assert_refused(try_join(o, job, 2, 0, &err), -ERANGE, &err, SAINA_A_WORKER_ID);
+	for (attr = SAINA_A_WORKER_IFINDEX; attr <= SAINA_A_WORKER_SESSION; attr++) {
+		if (attr == SAINA_A_WORKER_IFNAME)
+			continue;
+		r = join_req(job, 0, 0);
+		r.has &= ~BIT_OF(attr);
+		assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), -EINVAL, &err, attr);
+	}
+	r = join_req(job, 0, 0);
+	r.session = 0;
+	assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), -EINVAL, &err,
+		       SAINA_A_WORKER_IFINDEX);
+	r = join_req(job, 0, 0);
+	r.mac[0] = 1; /* multicast */
+	assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), -EINVAL, &err,
+		       SAINA_A_WORKER_IFINDEX);
+	r = join_req(job, 0, 0);
+	r.has |= BIT_OF(SAINA_A_WORKER_STATE);
+	r.state = SAINA_WORKER_DEAD;
+	assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), -EINVAL, &err,
+		       SAINA_A_WORKER_STATE);
+	r = join_req(job, 0, 0);
+	r.job_id = 5;
+	assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), -ENOENT, &err,
+		       SAINA_A_WORKER_JOB_ID);
+	r.has &= ~(BIT_OF(SAINA_A_WORKER_JOB_ID) | BIT_OF(SAINA_A_WORKER_ID));
+	assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), -EINVAL, &err,
+		       SAINA_A_WORKER_JOB_NAME);
+	r.has |= BIT_OF(SAINA_A_WORKER_JOB_NAME);
+	snprintf(r.job_name, sizeof(r.job_name), "a");
+	assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), -EINVAL, &err,
+		       SAINA_A_WORKER_ID);
+	assert_int_equal(job->active, 0);
+
+	assert_int_equal(try_join(o, job, 0, 0, NULL), 0);
+	assert_refused(try_join(o, job, 0, 0, &err), -EEXIST, &err, SAINA_A_WORKER_ID);
+	r = join_req(job, 1, 0);
+	r.ip = htonl(0x0a000001);
+	r.udp_port = htons(40000);
+	assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), -EADDRINUSE, &err,
+		       SAINA_A_WORKER_UDP_PORT);
+	assert_int_equal(set_state(o, job, 0, 9), -EINVAL);
+	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_ABSENT), -EINVAL);
+}
+
+static void worker_del(void **state)
+{
+	struct owner *o = *state;
+	const struct saina_job *job = add(o, "a", 2, NULL);
+	struct saina_worker_req r = {
+		.has = BIT_OF(SAINA_A_WORKER_JOB_ID) | BIT_OF(SAINA_A_WORKER_ID),
+	};
+	struct saina_core_err err = {0};
+
+	assert_refused(saina_core_worker_del(o->core, &r, &err), -ENOENT, &err, SAINA_A_WORKER_ID);
+	join_all(o, job);
+	assert_int_equal(saina_core_worker_del(o->core, &r, &err), 0);
+	assert_int_equal(o->last.worker[0].flags, 0);
+	assert_int_equal(o->last.active, 2);
+	assert_int_equal(job->worker[0].state, SAINA_WORKER_ABSENT);
+	assert_int_equal(o->event[o->events - 1].type, SAINA_EV_WORKER_LEFT);
+}
+
+static void restore(void **state)
+{
+	struct owner *o = *state;
+	struct saina_job copy = *add(o, "a", 2, "sfcd:k0=1,cth=k"), bad;
+	struct saina_core_err err = {0};
+	struct saina_job_req r = job_req("a", 0, 0);
+	const struct saina_job *job;
+	int events;
+
+	join_all(o, saina_core_job_next(o->core, 0));
+	assert_int_equal(set_policy(o, &copy, "fastest:k=1", NULL), 0);
+	copy = *saina_core_job_next(o->core, 0);
+	assert_refused(saina_core_job_restore(o->core, &copy, NULL, &err), -EEXIST, &err,
+		       SAINA_A_JOB_NAME);
+	r.has = BIT_OF(SAINA_A_JOB_NAME);
+	assert_int_equal(saina_core_job_del(o->core, &r, NULL), 0);
+
+	bad = copy;
+	bad.generation = 0;
+	assert_refused(saina_core_job_restore(o->core, &bad, NULL, &err), -EINVAL, &err, 0);
+	bad = copy;
+	bad.workers = 65;
+	assert_refused(saina_core_job_restore(o->core, &bad, NULL, &err), -EINVAL, &err, 0);
+	bad = copy;
+	snprintf(bad.policy_text, sizeof(bad.policy_text), "fastest:k=3");
+	assert_refused(saina_core_job_restore(o->core, &bad, NULL, &err), -ERANGE, &err,
+		       SAINA_A_JOB_POLICY);
+
+	events = o->events;
+	copy.generation = 41;
+	assert_int_equal(saina_core_job_restore(o->core, &copy, &job, &err), 0);
+	assert_int_equal(o->events, events); /* nothing happened */
+	assert_int_equal(o->last.generation, 41);
+	assert_int_equal(o->last.active, 3);
+	assert_int_equal(o->last.state, SAINA_JOB_RUNNING);
+	assert_int_equal(o->last.policy.seq, 2);
+	assert_int_equal(job->worker[1].bind.session, 1001);
+	assert_true(add(o, "new", 1, NULL)->generation > 41);
+}
+
+/*
+ * Random calls against the rules of life: whatever happens, what is published
+ * last is what the table says, and the invariants hold.
+ */
+static void life_fuzz(void **state)
+{
+	struct owner *o = *state;
+	const struct saina_job *job = add(o, "a", 5, "fastest:k=3");
+	uint64_t seed = 2;
+	__u32 generation, seq;
+	int i, w, s;
+
+	for (i = 0; i < 100000; i++) {
+		generation = job->generation;
+		seq = job->policy.seq;
+		w = next(&seed) % 5;
+		o->refuse = next(&seed) % 16 ? 0 : -EIO;
+		o->notes = o->events = 0;
+		switch (next(&seed) % 6) {
+		case 0:
+		case 1:
+		case 2:
+			try_join(o, job, w, next(&seed) % 4 ? 0 : next(&seed) % 100, NULL);
+			break;
+		case 3:
+			set_state(o, job, w, 1 + next(&seed) % 4);
+			break;
+		case 4:
+			set_job_state(o, job, 1 + next(&seed) % 3, NULL);
+			break;
+		case 5:
+			set_policy(o, job, next(&seed) % 2 ? "bsp" : "sfcd", NULL);
+			break;
+		}
+		assert_int_equal(o->last.generation, job->generation);
+		assert_int_equal(o->last.active, job->active);
+		assert_int_equal(o->last.state, job->state);
+		assert_int_equal(o->last.policy.seq, job->policy.seq);
+		assert_int_equal(o->last_first_round, job->first_round);
+		assert_true(job->generation - generation <= 1 && job->policy.seq - seq <= 1);
+		for (w = 0; w < 5; w++) {
+			s = job->worker[w].state;
+			assert_int_equal(!!(job->active & 1 << w),
+					 s == SAINA_WORKER_ALIVE || s == SAINA_WORKER_SLOW);
+		}
+		if (job->state == SAINA_JOB_RUNNING)
+			assert_true(job->active);
+		if (job->state == SAINA_JOB_FORMING)
+			assert_int_not_equal(job->active, 31);
+		if (!job->active)
+			assert_int_equal(job->first_round, 0);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(snapshot_of_a_job),
+		TEST(runs_when_all_are_there),
+		TEST(runs_at_the_operators_word),
+		TEST(first_round_is_the_largest),
+		TEST(death_and_return),
+		TEST(last_one_out),
+		TEST(stopped),
+		TEST(slow_is_alive),
+		TEST(relay),
+		TEST(join_refusals),
+		TEST(worker_del),
+		TEST(restore),
+		TEST(life_fuzz),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
+}

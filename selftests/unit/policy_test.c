@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Policy strings: canonical form, refusals, changes of a job's policy, and
+ * random ones.
+ */
+#include "jobcore_owner.h"
+
+static void policy_change(void **state)
+{
+	struct owner *o = *state;
+	const struct saina_job *job = add(o, "a", 8, "fastest:k=6");
+	struct saina_core_err err = {0};
+	int published = o->published;
+
+	assert_int_equal(set_policy(o, job, "fastest:k=6,late=residual", &err), 0);
+	assert_int_equal(job->policy.seq, 1); /* the same in other words */
+	assert_int_equal(o->published, published);
+	assert_int_equal(set_policy(o, job, "sfcd", &err), 0);
+	assert_int_equal(o->last.policy.seq, 2);
+	assert_int_equal(o->last.policy.mode, SAINA_POLICY_SFCD);
+	assert_refused(set_policy(o, job, "fastest:k=9", &err), -ERANGE, &err, SAINA_A_JOB_POLICY);
+	assert_int_equal(job->policy.seq, 2);
+}
+
+static void policy_canonical(void **state)
+{
+	static const struct {
+		const char *text, *canonical;
+	} good[] = {
+		{"bsp", "bsp"},
+		{"fastest:k=1", "fastest:k=1"},
+		{"fastest:k=64,late=residual", "fastest:k=64"},
+		{"fastest:late=drop,k=6", "fastest:k=6,late=drop"},
+		{"sfcd", "sfcd:k0=1,kmin=1,sth=0.5,cth=5,stride=32"},
+		{"sfcd:k0=1,sth=0.5,cth=5", "sfcd:k0=1,kmin=1,sth=0.5,cth=5,stride=32"},
+		{"sfcd:k0=2,kmin=2,kmax=8,sth=0.125,cth=k,stride=1,late=drop",
+		 "sfcd:k0=2,kmin=2,kmax=8,sth=0.125,cth=k,stride=1,late=drop"},
+		{"sfcd:parity", "sfcd:k0=1,kmin=1,sth=0.5,cth=5,stride=32,parity"},
+		{"sfcd:sth=1", "sfcd:k0=1,kmin=1,sth=1,cth=5,stride=32"},
+		{"sfcd:sth=0", "sfcd:k0=1,kmin=1,sth=0,cth=5,stride=32"},
+		{"sfcd:sth=0.05,cth=65535", "sfcd:k0=1,kmin=1,sth=0.05,cth=65535,stride=32"},
+		{"sfcd:cth=k,sth=0.500", "sfcd:k0=1,kmin=1,sth=0.5,cth=k,stride=32"},
+		{"sfcd:k0=64,kmin=64,kmax=64,sth=0.999,cth=65535,stride=32,late=drop,parity",
+		 "sfcd:k0=64,kmin=64,kmax=64,sth=0.999,cth=65535,stride=32,late=drop,parity"},
+	};
+	char text[96];
+	struct saina_core_err err;
+	struct saina_policy p, q;
+	unsigned int i;
+
+	for (i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		if (saina_policy_parse(good[i].text, 64, &p, &err))
+			fail_msg("%s: %s", good[i].text, err.text);
+		saina_policy_format(&p, text, sizeof(text));
+		assert_string_equal(text, good[i].canonical);
+		assert_int_equal(saina_policy_parse(text, 64, &q, NULL), 0);
+		assert_memory_equal(&p, &q, sizeof(p));
+	}
+	assert_int_equal(saina_policy_parse("sfcd:sth=0.5,cth=5", 8, &p, NULL), 0);
+	assert_int_equal(p.s_th, 500);
+	assert_int_equal(p.c_th, 5);
+	assert_int_equal(p.k_max, 0);
+	assert_int_equal(p.late, SAINA_LATE_RESIDUAL);
+}
+
+static void policy_refusals(void **state)
+{
+	static const struct {
+		const char *text, *names; /* what the sentence must name */
+	} bad[] = {
+		{"", "known are bsp"},
+		{"BSP", "'BSP'"},
+		{"bsp:", "bsp takes no settings"},
+		{"bsp:k=3", "bsp takes no settings"},
+		{"asp", "'asp'"},
+		{"fastest", "fastest needs k"},
+		{"fastest:", "empty setting"},
+		{"fastest:k", "'k'"},
+		{"fastest:k=", "must be 1..8"},
+		{"fastest:k=0", "must be 1..8"},
+		{"fastest:k=9", "must be 1..8"},
+		{"fastest:k=-1", "must be 1..8"},
+		{"fastest:k=2x", "'k=2x'"},
+		{"fastest:k= 2", "must be 1..8"},
+		{"fastest:k=4294967298", "must be 1..8"},
+		{"fastest:k=2,k=3", "'k' is given twice"},
+		{"fastest:k=2,", "empty setting"},
+		{"fastest:k=2,,late=drop", "empty setting"},
+		{"fastest:k=2,late=fold", "residual or drop"},
+		{"fastest:k=2,late", "'late'"},
+		{"fastest:k=2,sth=0.5", "'sth'"},
+		{"fastest:k=2,parity", "'parity'"},
+		{"fastest:k=2:late=drop", "must be 1..8"},
+		{"sfcd:k=3", "'k'"},
+		{"sfcd:k0=0", "must be 1..8"},
+		{"sfcd:kmin=9", "must be 1..8"},
+		{"sfcd:kmax=0", "must be 1..8"},
+		{"sfcd:k0=1,kmin=2", "below kmin=2"},
+		{"sfcd:k0=5,kmax=4", "above kmax=4"},
+		{"sfcd:sth=1.001", "0..1"},
+		{"sfcd:sth=2", "0..1"},
+		{"sfcd:sth=.5", "0..1"},
+		{"sfcd:sth=0.", "0..1"},
+		{"sfcd:sth=0.5555", "three decimals"},
+		{"sfcd:sth=-0.5", "0..1"},
+		{"sfcd:cth=0", "1..65535"},
+		{"sfcd:cth=65536", "1..65535"},
+		{"sfcd:cth=K", "1..65535"},
+		{"sfcd:stride=3", "1, 2, 4"},
+		{"sfcd:stride=128", "1, 2, 4"},
+		{"sfcd:parity=1", "'parity'"},
+		{"sfcd:parity,stride=16", "every 32nd"},
+		{"sfcd:parity,parity", "given twice"},
+		{"sfcd:aVeryLongWordThatNobodyWouldEverTypeInEarnestButAFuzzerMight=1",
+		 "takes k0="},
+	};
+	struct saina_core_err err;
+	struct saina_policy p, untouched;
+	unsigned int i;
+	int ret;
+
+	memset(&p, 0x5a, sizeof(p));
+	untouched = p;
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		memset(&err, 0, sizeof(err));
+		ret = saina_policy_parse(bad[i].text, 8, &p, &err);
+		if (ret >= 0 || !strstr(err.text, bad[i].names))
+			fail_msg("'%s': %d, '%s' lacks '%s'", bad[i].text, ret, err.text,
+				 bad[i].names);
+		assert_int_equal(err.attr, SAINA_A_JOB_POLICY);
+		assert_true(strlen(err.text) < sizeof(err.text) - 1);
+		assert_memory_equal(&p, &untouched, sizeof(p));
+	}
+}
+
+/* Words of the grammar strung together at random, and random bytes: nothing
+ * crashes, and what is accepted is within bounds and survives formatting. */
+static void policy_fuzz(void **state)
+{
+	static const char *const words[] = {
+		"bsp",	    "fastest",	  "sfcd",   ":",       ",",	 "=",	   "k",
+		"k0",	    "kmin",	  "kmax",   "sth",     "cth",	 "stride", "late",
+		"residual", "drop",	  "parity", "0",       "1",	 "2",	   "5",
+		"8",	    "0.5",	  "0.",	    "1.0",     "32",	 "64",	   "65536",
+		"k=3",	    ",late=drop", "k0=2",   ",kmax=7", ",cth=k", "sfcd:",  "fastest:k=",
+		"sfcd:k0=", ",sth=0.",	  "",
+	};
+	const unsigned int n = sizeof(words) / sizeof(words[0]);
+	char text[400], again[96];
+	struct saina_policy p, q;
+	struct saina_core_err err;
+	int i, j, len, workers, accepted = 0;
+	uint64_t seed = 1;
+
+	for (i = 0; i < 300000; i++) {
+		text[0] = 0;
+		len = next(&seed) % 8;
+		for (j = 0; j < len; j++)
+			strcat(text, words[next(&seed) % n]);
+		if (i % 7 == 0 && text[0])
+			text[next(&seed) % strlen(text)] = 1 + next(&seed) % 255;
+		workers = 1 + next(&seed) % 64;
+		if (saina_policy_parse(text, workers, &p, &err)) {
+			assert_non_null(memchr(err.text, 0, sizeof(err.text)));
+			assert_true(err.text[0]);
+			continue;
+		}
+		accepted++;
+		assert_in_range(p.mode, SAINA_POLICY_BSP, SAINA_POLICY_SFCD);
+		assert_in_range(p.late, SAINA_LATE_RESIDUAL, SAINA_LATE_DROP);
+		assert_true(p.k <= workers && p.k_min <= workers && p.k_max <= workers);
+		assert_true(p.mode == SAINA_POLICY_BSP || p.k);
+		assert_true(p.s_th <= 1000);
+		saina_policy_format(&p, again, sizeof(again));
+		assert_true(strlen(again) < sizeof(again) - 1);
+		assert_int_equal(saina_policy_parse(again, workers, &q, NULL), 0);
+		assert_memory_equal(&p, &q, sizeof(p));
+	}
+	assert_true(accepted > 1000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(policy_change),
+		TEST(policy_canonical),
+		TEST(policy_refusals),
+		TEST(policy_fuzz),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
+}
