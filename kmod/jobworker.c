@@ -46,6 +46,31 @@ static int worker_find(const struct saina_core *c, const struct saina_worker_req
 	return 0;
 }
 
+#define RELAY_SENTENCE "relay: must be 0 or 1"
+
+static int relay_bad(const struct saina_worker_req *req)
+{
+	return SAINA_HAS(req, SAINA_A_WORKER_RELAY) && req->relay > 1;
+}
+
+/* The attribute of a whole binding that nobody can have, 0 if it is good. */
+static int binding_bad(const struct saina_worker_req *req)
+{
+	static const __u8 zero[sizeof(req->mac)];
+
+	if (!req->ifindex)
+		return SAINA_A_WORKER_IFINDEX;
+	if (!req->ip)
+		return SAINA_A_WORKER_IP;
+	if ((req->mac[0] & 1) || !memcmp(req->mac, zero, sizeof(zero)))
+		return SAINA_A_WORKER_MAC;
+	if (!req->udp_port)
+		return SAINA_A_WORKER_UDP_PORT;
+	if (!req->session)
+		return SAINA_A_WORKER_SESSION;
+	return 0;
+}
+
 /* Takes a worker in: a whole binding, for a place that is free. */
 static int worker_admit(struct saina_core *c, struct saina_job *job,
 			const struct saina_worker_req *req, struct saina_core_err *err)
@@ -74,11 +99,14 @@ static int worker_admit(struct saina_core *c, struct saina_job *job,
 	if (SAINA_HAS(req, SAINA_A_WORKER_STATE) && req->state != SAINA_WORKER_ALIVE)
 		return saina_refuse(err, -EINVAL, SAINA_A_WORKER_STATE,
 				    "worker %u: a worker that is admitted is alive", req->id);
-	if (!req->ifindex || !req->ip || !req->udp_port || !req->session || (req->mac[0] & 1))
-		return saina_refuse(err, -EINVAL, SAINA_A_WORKER_IFINDEX,
-				    "worker %u: interface, IP, UDP port and session must not be 0, "
-				    "the MAC must be unicast",
-				    req->id);
+	attr = binding_bad(req);
+	if (attr)
+		return saina_refuse(
+			err, -EINVAL, attr,
+			"worker %u: interface, IP, MAC, UDP port and session must not be 0, the MAC unicast",
+			req->id);
+	if (relay_bad(req))
+		return saina_refuse(err, -ERANGE, SAINA_A_WORKER_RELAY, RELAY_SENTENCE);
 	for (w = 0; w < job->workers; w++)
 		if (w != req->id && saina_worker_alive(&job->worker[w]) &&
 		    job->worker[w].bind.ip == req->ip &&
@@ -110,6 +138,11 @@ static int worker_change(struct saina_job *job, const struct saina_worker_req *r
 {
 	struct saina_worker *wk = &job->worker[req->id];
 
+	if (SAINA_HAS(req, SAINA_A_WORKER_ROUND))
+		return saina_refuse(
+			err, -EINVAL, SAINA_A_WORKER_ROUND,
+			"worker %u: only a worker that is admitted says at which round it begins",
+			req->id);
 	if (SAINA_HAS(req, SAINA_A_WORKER_STATE)) {
 		if (req->state == SAINA_WORKER_ABSENT || req->state > SAINA_WORKER_LEFT)
 			return saina_refuse(
@@ -126,9 +159,8 @@ static int worker_change(struct saina_job *job, const struct saina_worker_req *r
 				    "worker %u of job %s is not there", req->id, job->name);
 	}
 	if (SAINA_HAS(req, SAINA_A_WORKER_RELAY)) {
-		if (req->relay > 1)
-			return saina_refuse(err, -ERANGE, SAINA_A_WORKER_RELAY,
-					    "relay: must be 0 or 1");
+		if (relay_bad(req))
+			return saina_refuse(err, -ERANGE, SAINA_A_WORKER_RELAY, RELAY_SENTENCE);
 		wk->bind.flags &= ~SAINA_BIND_RELAY;
 		if (req->relay)
 			wk->bind.flags |= SAINA_BIND_RELAY;

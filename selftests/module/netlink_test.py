@@ -243,7 +243,7 @@ Tap.refused(lambda: f.do("worker-set", worker(job_name="a", id=1, ifindex=dev, i
             errno.EADDRINUSE, "that IP and UDP port", "worker.udp-port", "worker-set: address taken")
 Tap.refused(lambda: f.do("worker-set", worker(job_name="a", id=1, ifindex=dev, ip=1, mac=b"\1\0\0\0\0\1",
                                               udp_port=1, session=1)),
-            errno.EINVAL, "unicast", "worker.ifindex", "worker-set: multicast MAC")
+            errno.EINVAL, "unicast", "worker.mac", "worker-set: multicast MAC")
 Tap.refused(lambda: f.do("worker-set", worker(job_name="a", id=0, relay=2)), errno.ERANGE, "0 or 1",
             "worker.relay", "worker-set: relay 2")
 f.do("worker-set", bind(1, dev))

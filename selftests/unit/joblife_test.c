@@ -229,14 +229,25 @@ static void join_refusals(void **state)
 		r.has &= ~BIT_OF(attr);
 		assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), -EINVAL, &err, attr);
 	}
+#define BAD(field, value, ATTR, error)                                                      \
+	do {                                                                                \
+		r = join_req(job, 0, 0);                                                    \
+		r.has |= BIT_OF(SAINA_A_WORKER_##ATTR);                                     \
+		r.field = value;                                                            \
+		assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), error, &err, \
+			       SAINA_A_WORKER_##ATTR);                                      \
+	} while (0)
+	BAD(ifindex, 0, IFINDEX, -EINVAL);
+	BAD(ip, 0, IP, -EINVAL);
+	BAD(mac[0], 1, MAC, -EINVAL); /* multicast */
+	BAD(udp_port, 0, UDP_PORT, -EINVAL);
+	BAD(session, 0, SESSION, -EINVAL);
+	BAD(relay, 2, RELAY, -ERANGE);
+#undef BAD
 	r = join_req(job, 0, 0);
-	r.session = 0;
+	memset(r.mac, 0, sizeof(r.mac));
 	assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), -EINVAL, &err,
-		       SAINA_A_WORKER_IFINDEX);
-	r = join_req(job, 0, 0);
-	r.mac[0] = 1; /* multicast */
-	assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), -EINVAL, &err,
-		       SAINA_A_WORKER_IFINDEX);
+		       SAINA_A_WORKER_MAC);
 	r = join_req(job, 0, 0);
 	r.has |= BIT_OF(SAINA_A_WORKER_STATE);
 	r.state = SAINA_WORKER_DEAD;
@@ -263,6 +274,13 @@ static void join_refusals(void **state)
 	assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), -EADDRINUSE, &err,
 		       SAINA_A_WORKER_UDP_PORT);
 	assert_int_equal(set_state(o, job, 0, 9), -EINVAL);
+	r = (struct saina_worker_req){
+		.has = BIT_OF(SAINA_A_WORKER_JOB_ID) | BIT_OF(SAINA_A_WORKER_ID) |
+		       BIT_OF(SAINA_A_WORKER_ROUND),
+		.round = 3,
+	};
+	assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), -EINVAL, &err,
+		       SAINA_A_WORKER_ROUND);
 	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_ABSENT), -EINVAL);
 }
 

@@ -15,7 +15,7 @@
  * JOB_SET     JOB { NAME | ID, [POLICY] [STATE] [TOKEN] [HEARTBEAT_MS] [DEAD_MS] }
  * JOB_DEL     JOB { NAME | ID }
  * JOB_GET     JOB { NAME | ID } -> JOB { ... };   dump: all jobs
- * WORKER_SET  WORKER { JOB_ID | JOB_NAME, ID, [IFINDEX IP MAC UDP_PORT SESSION NAME] [STATE] [RELAY] }
+ * WORKER_SET  WORKER { JOB_ID | JOB_NAME, ID, [IFINDEX IP MAC UDP_PORT SESSION [ROUND]] [NAME] [STATE] [RELAY] }
  *             (admits or changes a worker; the agent does this for JOINs)
  * WORKER_DEL  WORKER { JOB_ID | JOB_NAME, ID }
  * WORKER_GET  WORKER { JOB_ID | JOB_NAME, ID } -> WORKER { ... }; dump: all, or of one job
@@ -144,7 +144,7 @@ enum {
 	SAINA_A_WORKER_SESSION,		/* u16 */
 	SAINA_A_WORKER_RELAY,		/* u8, 1: results take the slow path */
 	SAINA_A_WORKER_SEEN_MS,		/* u32, replies: since it was last heard */
-	SAINA_A_WORKER_ROUND,		/* u32, replies: its last heartbeat's round */
+	SAINA_A_WORKER_ROUND,		/* u32, admission: the first it would send; replies: its last heartbeat's */
 	SAINA_A_WORKER_PAD,
 	__SAINA_A_WORKER_MAX,
 	SAINA_A_WORKER_MAX = __SAINA_A_WORKER_MAX - 1
