@@ -26,7 +26,6 @@
  */
 #include <argp.h>
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -176,7 +175,7 @@ static void report_all(struct report *out, const struct size *size,
 	double done = net(&s->branch[BRANCH_COMPLETE], s);
 	double var[VARIANTS][BRANCHES];
 
-	report_method(out, method);
+	report_method(out, method, "x parse-lock-add");
 	for (unsigned int i = 0; i < SIZES; i++)
 		report_size(out, &size[i], elems[i]);
 	for (int i = 0; i < VARIANTS; i++)
@@ -208,19 +207,6 @@ static void report_all(struct report *out, const struct size *size,
 			   &v[BIG_POOL].branch[BRANCH_ACCUMULATE], acc));
 }
 
-/* Migrations would mix two cores' caches. */
-static void stay_here(void)
-{
-	int cpu = sched_getcpu();
-	cpu_set_t set;
-
-	if (cpu < 0)
-		return;
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	sched_setaffinity(0, sizeof(set), &set);
-}
-
 int main(int argc, char **argv)
 {
 	static struct variant_samples variant[VARIANTS];
@@ -230,7 +216,7 @@ int main(int argc, char **argv)
 
 	argp_parse(&argp, argc, argv, 0, NULL, NULL);
 	fprintf(stderr, "bench-datapath: loading\n");
-	rig_open(&rig);
+	rig_open(&rig, false);
 	for (unsigned int i = 0; i < SIZES; i++)
 		rig_job(&rig, &size[i].job, i, elems[i], 64, 63, i < 4 ? SLOTS : SLOTS_BIG,
 			i < 4 ? SLOTS : SLOTS_BIG);
@@ -238,7 +224,7 @@ int main(int argc, char **argv)
 	rig_job(&rig, &variant[TWO_WORKERS].job, 11, 256, 2, 2, SLOTS, SLOTS);
 	rig_job(&rig, &variant[BIG_POOL].job, 12, 256, 64, 63, 4096, SLOTS);
 	rig_job(&rig, &variant[ALL_SLOTS].job, 13, 256, 8, 8, 4096, 4096);
-	stay_here();
+	rig_stay();
 	for (unsigned int n = 0; n < args.cycles; n++) {
 		if (n % 10 == 0)
 			fprintf(stderr, "bench-datapath: cycle %u of %u\n", n + 1, args.cycles);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Shared by bench-datapath and its BPF programs. */
+/* Shared by the benchmarks and their BPF programs. */
 #ifndef SAINA_BENCH_H
 #define SAINA_BENCH_H
 
@@ -7,6 +7,7 @@
 
 #define BENCH_SLOTS	4096
 #define BENCH_HEAD	90	/* bytes of Ethernet, IPv4, UDP and SAINA headers */
+#define BENCH_UDP_PORT	20000	/* of worker 0; each has its own */
 
 /* Where bench_driver jumps to. */
 enum bench_target {
@@ -27,7 +28,7 @@ enum bench_target {
  * @target: where it goes
  * @segment: of the next frame; grows by 1 up to @segment_end, then
  *	begins at @segment_begin again and @worker grows by @worker_step
- * @head: first BENCH_HEAD bytes of every frame (segment and worker apart)
+ * @head: first BENCH_HEAD bytes of every frame (segment, worker and its UDP port apart)
  */
 struct bench_state {
 	__u32	target;

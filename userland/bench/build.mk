@@ -1,11 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-BENCH_DP_OBJS := $(call objs,$(addprefix userland/bench/,bench-datapath.c rig.c add.c report.c))
+BENCH_OBJS := $(call objs,$(addprefix userland/bench/,rig.c kernel.c report.c))
 
-$(B)/bench.bpf.o: userland/bench/bench.bpf.c
+$(B)/bench.bpf.o $(B)/bench_kernel.bpf.o: $(B)/%.bpf.o: userland/bench/%.bpf.c
 	@mkdir -p $(@D) $(B)/obj/userland/bench
-	$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $(B)/obj/userland/bench/bench.bpf.d -MT $@ -c -o $@ $<
+	$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $(B)/obj/userland/bench/$*.bpf.d -MT $@ -c -o $@ $<
 
-$(B)/bench-datapath: $(BENCH_DP_OBJS) $(DP_LIB)
-	$(CC) $(LDFLAGS) -o $@ $^ $(DP_LDLIBS) -ljansson -lm
+$(B)/bench-datapath: $(call objs,$(addprefix userland/bench/,bench-datapath.c add.c))
+$(B)/bench-lookup: $(call objs,userland/bench/bench-lookup.c)
+$(B)/bench-datapath $(B)/bench-lookup: $(BENCH_OBJS) $(DP_LIB) $(B)/libsainactl.a
+	$(CC) $(LDFLAGS) -o $@ $^ $(DP_LDLIBS) -lmnl -ljansson -lm
 
-ALL += $(B)/bench-datapath $(B)/bench.bpf.o
+ALL += $(addprefix $(B)/,bench-datapath bench-lookup bench.bpf.o bench_kernel.bpf.o)
+
+# In the test VM, of kernel VM_KERNEL.
+VM_KERNEL ?= 6.1
+bench-lookup: all
+	ko=$$(selftests/module/build.sh $(VM_KERNEL)) && tools/saina-vm run -k $(VM_KERNEL) -- \
+		sh -c "insmod $$ko && exec $(abspath $(B))/bench-lookup $(BENCH_ARGS)"
+.PHONY: bench-lookup

@@ -62,12 +62,12 @@ void report_open(struct report *r, bool json)
 		abort();
 }
 
-void report_method(struct report *r, const char *text)
+void report_method(struct report *r, const char *text, const char *beside)
 {
 	json_object_set_new(r->root, "method", json_string(text));
 	if (!r->json)
 		printf("%s\n\n%8s  %-28s %9s  %s\n", text, "elements", "branch", "ns/packet",
-		       "x parse-lock-add");
+		       beside);
 }
 
 void report_row(struct report *r, unsigned int elems, const char *name, double ns, double ratio)

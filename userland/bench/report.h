@@ -26,7 +26,8 @@ struct report {
 };
 
 void report_open(struct report *r, bool json);
-void report_method(struct report *r, const char *text);
+/* @beside: what the ratio of each row is to */
+void report_method(struct report *r, const char *text, const char *beside);
 void report_row(struct report *r, unsigned int elems, const char *name, double ns, double ratio);
 void report_verdict(struct report *r, const char *what, double value, double limit);
 /* Two figures that should be equal: @b / @a is to be within 1 +- @tolerance. */

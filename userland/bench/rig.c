@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <libgen.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,16 +13,13 @@
 #include <unistd.h>
 #include "bench/rig.h"
 
-#define PORT		1	/* BPF_PROG_TEST_RUN comes in by the loopback device */
-#define UDP_PORT	20000
-#define SESSION		7
 #define MANY		16	/* passes over the segments where state does not change */
 
-static void __attribute__((noreturn, format(printf, 1, 2))) die(const char *fmt, ...)
+void rig_die(const char *fmt, ...)
 {
 	va_list ap;
 
-	fprintf(stderr, "bench-datapath: ");
+	fprintf(stderr, "%s: ", program_invocation_short_name);
 	va_start(ap, fmt);
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
@@ -40,11 +38,11 @@ static int prog_fd(const struct rig *r, const char *name)
 	struct bpf_program *p = bpf_object__find_program_by_name(r->obj, name);
 
 	if (!p)
-		die("bench.bpf.o has no program %s", name);
+		rig_die("bench.bpf.o has no program %s", name);
 	return bpf_program__fd(p);
 }
 
-void rig_open(struct rig *r)
+void rig_open(struct rig *r, bool kernel)
 {
 	static const char *const name[BENCH_TARGETS] = {
 		[BENCH_EMPTY] = "bench_empty",	     [BENCH_PARSE] = "bench_parse",
@@ -52,26 +50,27 @@ void rig_open(struct rig *r)
 		[BENCH_ADD_256] = "bench_add_256",   [BENCH_ADD_352] = "bench_add_352",
 		[BENCH_ADD_1024] = "bench_add_1024", [BENCH_ADD_2048] = "bench_add_2048",
 	};
-	struct saina_dp_opts opts = { .log = log_line };
+	struct saina_dp_opts opts = { .log = log_line, .kernel = kernel };
 	char self[PATH_MAX / 2], path[PATH_MAX];
 	int targets, fd;
 	ssize_t n;
 
 	if (geteuid())
-		die("only root may load BPF programs");
+		rig_die("only root may load BPF programs");
 	if (saina_dp_open(&r->dp, &opts))
-		die("%s", saina_dp_error(r->dp));
+		rig_die("%s", saina_dp_error(r->dp));
+	r->kernel = kernel;
 	r->global.ip = htonl(0x0abe0001);
 	memcpy(r->global.mac, "\x02\x5a\x00\x00\x00\x01", 6);
 	if (saina_dp_global_set(r->dp, &r->global))
-		die("%s", saina_dp_error(r->dp));
+		rig_die("%s", saina_dp_error(r->dp));
 
 	n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	self[n > 0 ? n : 0] = 0;
 	snprintf(path, sizeof(path), "%s/bench.bpf.o", dirname(self));
 	r->obj = bpf_object__open_file(path, NULL);
 	if (!r->obj || bpf_object__load(r->obj))
-		die("cannot load %s: %s", path, strerror(errno));
+		rig_die("cannot load %s: %s", path, strerror(errno));
 	r->driver = prog_fd(r, "bench_driver");
 	r->empty = prog_fd(r, "bench_empty");
 	r->state = bpf_object__find_map_fd_by_name(r->obj, "bench_state");
@@ -79,7 +78,7 @@ void rig_open(struct rig *r)
 	for (int i = 0; i < BENCH_TARGETS; i++) {
 		fd = i == BENCH_SAINA ? saina_dp_prog_fd(r->dp) : prog_fd(r, name[i]);
 		if (bpf_map_update_elem(targets, &i, &fd, BPF_ANY))
-			die("program %d cannot be reached by tail call: %s", i, strerror(errno));
+			rig_die("program %d cannot be reached by tail call: %s", i, strerror(errno));
 	}
 	for (size_t i = BENCH_HEAD; i < sizeof(r->frame); i++)
 		r->frame[i] = i * 37;
@@ -91,13 +90,10 @@ void rig_close(struct rig *r)
 	saina_dp_close(r->dp, true);
 }
 
-void rig_job(struct rig *r, struct bench_job *j, unsigned int id, unsigned int payload,
-	     unsigned int workers, unsigned int k, unsigned int pool, unsigned int touched)
+/* What a control plane would publish. */
+static void snapshot(struct saina_job_conf *c, unsigned int id, unsigned int payload,
+		     unsigned int workers, unsigned int k, unsigned int pool)
 {
-	struct saina_job_conf *c = &j->conf;
-
-	memset(j, 0, sizeof(*j));
-	j->touched = touched;
 	c->generation = 1;
 	c->job = id;
 	c->state = SAINA_JOB_RUNNING;
@@ -118,16 +114,28 @@ void rig_job(struct rig *r, struct bench_job *j, unsigned int id, unsigned int p
 	for (unsigned int w = 0; w < workers; w++) {
 		struct saina_binding *b = &c->worker[w];
 
-		/* one sender plays them all */
-		b->ifindex = PORT;
-		b->ip = htonl(0x0abe0002);
-		b->udp_port = htons(UDP_PORT);
-		b->session = SESSION;
-		memcpy(b->mac, "\x02\x5a\x00\x00\x00\x02", 6);
+		b->ifindex = RIG_IFINDEX;
+		b->ip = htonl(RIG_IP);
+		b->udp_port = htons(BENCH_UDP_PORT + w);
+		b->session = RIG_SESSION;
+		memcpy(b->mac, RIG_MAC, 6);
 		b->flags = SAINA_BIND_BOUND;
 	}
+}
+
+void rig_job(struct rig *r, struct bench_job *j, unsigned int id, unsigned int payload,
+	     unsigned int workers, unsigned int k, unsigned int pool, unsigned int touched)
+{
+	struct saina_job_conf *c = &j->conf;
+
+	memset(j, 0, sizeof(*j));
+	j->touched = touched;
+	if (r->kernel)
+		kernel_job(c, id, payload, workers, k, pool);
+	else
+		snapshot(c, id, payload, workers, k, pool);
 	if (saina_dp_job_publish(r->dp, c, 0))
-		die("%s", saina_dp_error(r->dp));
+		rig_die("%s", saina_dp_error(r->dp));
 }
 
 static void head_write(const struct rig *r, unsigned char *head, unsigned int job,
@@ -140,7 +148,7 @@ static void head_write(const struct rig *r, unsigned char *head, unsigned int jo
 		.type = SAINA_MSG_GRAD,
 		.elem = SAINA_ELEM_INT32,
 		.job = job,
-		.session = SESSION,
+		.session = RIG_SESSION,
 		.round = round,
 		.count = payload,
 		.exponent = 20,
@@ -148,7 +156,7 @@ static void head_write(const struct rig *r, unsigned char *head, unsigned int jo
 
 	memset(head, 0, BENCH_HEAD);
 	memcpy(head, r->global.mac, 6);
-	memcpy(head + 6, "\x02\x5a\x00\x00\x00\x02", 6);
+	memcpy(head + 6, RIG_MAC, 6);
 	head[12] = 0x08;
 	ip[0] = 0x45;
 	ip[2] = (udp_len + 20) >> 8;
@@ -156,9 +164,9 @@ static void head_write(const struct rig *r, unsigned char *head, unsigned int jo
 	ip[6] = 0x40;
 	ip[8] = 64;
 	ip[9] = 17;
-	*(__be32 *)(void *)(ip + 12) = htonl(0x0abe0002);
+	*(__be32 *)(void *)(ip + 12) = htonl(RIG_IP);
 	*(__be32 *)(void *)(ip + 16) = r->global.ip;
-	*(__be16 *)(void *)udp = htons(UDP_PORT);
+	*(__be16 *)(void *)udp = htons(BENCH_UDP_PORT);
 	*(__be16 *)(void *)(udp + 2) = htons(foreign ? 5001 : SAINA_PORT_DATA);
 	*(__be16 *)(void *)(udp + 4) = htons(udp_len);
 	memcpy(udp + 8, &hdr, sizeof(hdr));
@@ -172,9 +180,9 @@ static double run(struct rig *r, int prog, unsigned int payload, unsigned int re
 		    .data_size_in = BENCH_HEAD + 4 * payload, .repeat = repeat);
 
 	if (bpf_prog_test_run_opts(prog, &t))
-		die("BPF_PROG_TEST_RUN: %s", strerror(errno));
+		rig_die("BPF_PROG_TEST_RUN: %s", strerror(errno));
 	if (t.retval == 0)
-		die("a program under test aborted");
+		rig_die("a program under test aborted");
 	return t.duration;
 }
 
@@ -184,7 +192,7 @@ static void drain(struct rig *r)
 	static const struct saina_dp_cb none;
 
 	if (saina_dp_event_dispatch(r->dp, &none) < 0)
-		die("%s", saina_dp_error(r->dp));
+		rig_die("%s", saina_dp_error(r->dp));
 }
 
 /* Packets of @branch for segments @from to @to - 1 of those touched: ns in all. */
@@ -226,7 +234,7 @@ static double batch(struct rig *r, struct bench_job *j, enum bench_branch branch
 	}
 	head_write(r, (unsigned char *)s.head, j->conf.job, j->conf.payload, j->round, false);
 	if (bpf_map_update_elem(r->state, &zero, &s, BPF_ANY))
-		die("bench_state: %s", strerror(errno));
+		rig_die("bench_state: %s", strerror(errno));
 	passes *= to - from;
 	ns = run(r, r->driver, j->conf.payload, passes) * passes;
 	if (target == BENCH_SAINA) {
@@ -290,17 +298,29 @@ void rig_check(struct rig *r, const struct bench_job *j)
 
 	for (int w = 0; w < SAINA_WORKERS_MAX; w++) {
 		if (saina_dp_counters(r->dp, j->conf.job, w, &c))
-			die("%s", saina_dp_error(r->dp));
+			rig_die("%s", saina_dp_error(r->dp));
 		for (int i = 0; i < SAINA_C_N; i++)
 			sum.c[i] += c.c[i];
 	}
 	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++)
 		if (sum.c[want[i].counter] != j->sent[want[i].branch])
-			die("job %u: %llu packets were meant to be %s, %llu were: the figures would be of something else",
+			rig_die("job %u: %llu packets were meant to be %s, %llu were: the figures would be of something else",
 			    j->conf.job, (unsigned long long)j->sent[want[i].branch],
 			    saina_counter_info[want[i].counter].name,
 			    (unsigned long long)sum.c[want[i].counter]);
 	if (sum.c[SAINA_C_ADDED] != added)
-		die("job %u: %llu packets were meant to be added, %llu were", j->conf.job,
+		rig_die("job %u: %llu packets were meant to be added, %llu were", j->conf.job,
 		    (unsigned long long)added, (unsigned long long)sum.c[SAINA_C_ADDED]);
+}
+
+void rig_stay(void)
+{
+	int cpu = sched_getcpu();
+	cpu_set_t set;
+
+	if (cpu < 0)
+		return;
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
 }

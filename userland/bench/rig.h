@@ -7,6 +7,7 @@
 #include "bench/bench.h"
 
 struct rig {
+	bool	kernel;			/* jobs live in saina.ko: lookup.c */
 	struct saina_dp *dp;
 	struct bpf_object *obj;
 	int	driver, empty;		/* programs */
@@ -32,9 +33,20 @@ enum bench_branch {
 	BRANCHES
 };
 
+/* One sender plays all workers, on the port that BPF_PROG_TEST_RUN comes in by,
+ * each with a UDP port of its own. */
+#define RIG_IFINDEX	1
+#define RIG_IP		0x0abe0002
+#define RIG_SESSION	7
+#define RIG_MAC		"\x02\x5a\x00\x00\x00\x02"
+
+void __attribute__((noreturn, format(printf, 1, 2))) rig_die(const char *fmt, ...);
+
 /* All print a sentence on stderr and exit(1) if they cannot. */
-void rig_open(struct rig *r);
+void rig_open(struct rig *r, bool kernel);
 void rig_close(struct rig *r);
+/* On this CPU: migrations would mix two cores' caches. */
+void rig_stay(void);
 void rig_job(struct rig *r, struct bench_job *j, unsigned int id, unsigned int payload,
 	     unsigned int workers, unsigned int k, unsigned int pool, unsigned int touched);
 
@@ -48,6 +60,11 @@ double rig_branch(struct rig *r, struct bench_job *j, enum bench_branch branch,
 		  enum bench_target target);
 double rig_plain(struct rig *r, int prog, unsigned int payload, bool foreign,
 		 unsigned int repeat);
+/* The job in saina.ko, and the snapshot it publishes. */
+void kernel_job(struct saina_job_conf *c, unsigned int id, unsigned int payload,
+		unsigned int workers, unsigned int k, unsigned int pool);
+void kernel_job_del(unsigned int id);
+
 void rig_round_done(struct bench_job *j);
 /* Did every packet take the branch it was meant to take? */
 void rig_check(struct rig *r, const struct bench_job *j);

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * What it costs to ask saina.ko, by kfunc, for the snapshot of a job instead of
+ * looking it up in a map: the accumulate branch of both variants of the XDP
+ * program, one batch of the one after one batch of the other, in one run.  Needs
+ * saina.ko loaded; the method is bench-datapath's.
+ */
+#include <argp.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "bench/report.h"
+#include "bench/rig.h"
+
+#define SIZES	4
+#define SLOTS	256
+#define WORKERS	64
+
+static const char method[] =
+	"ns per packet of the accumulate branch, medians; headers by a driver program, its own time taken off";
+
+static const unsigned int elems[SIZES] = { 64, 128, 256, 352 };
+
+enum variant { BY_MAP, BY_KFUNC, VARIANTS };
+
+static const char *const name[VARIANTS] = { "snapshot from a map", "snapshot by kfunc" };
+
+struct size {
+	struct bench_job job[VARIANTS];
+	struct sample accumulate[VARIANTS], driver, empty;
+};
+
+static struct {
+	bool json;
+	const char *out;
+	unsigned int cycles;
+} args = { .cycles = 21 };
+
+static error_t parse_opt(int key, char *arg, struct argp_state *state)
+{
+	char *end;
+
+	switch (key) {
+	case 'j':
+		args.json = true;
+		return 0;
+	case 'o':
+		args.out = arg;
+		return 0;
+	case 'n':
+		args.cycles = strtoul(arg, &end, 10);
+		if (*end || !args.cycles || args.cycles > 10000)
+			argp_error(state, "cycles: a number from 1 to 10000, not '%s'", arg);
+		return 0;
+	case ARGP_KEY_ARG:
+		argp_error(state, "unexpected argument '%s'", arg);
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp_option options[] = {
+	{ "json", 'j', NULL, 0, "print JSON", 0 },
+	{ "output", 'o', "FILE", 0, "write the JSON to FILE too", 0 },
+	{ "cycles", 'n', "N", 0, "measure everything N times (21)", 0 },
+	{}
+};
+
+static const struct argp argp = {
+	options, parse_opt, NULL,
+	"ns per packet of the accumulate branch, with jobs in a map and in saina.ko.", NULL, NULL, NULL
+};
+
+static void cycle(struct rig *rig, struct size *s, unsigned int n, unsigned int size)
+{
+	sample_add(&s->empty, rig_plain(&rig[0], rig[0].empty, elems[size], true, 20000));
+	sample_add(&s->driver, rig_branch(&rig[0], &s->job[0], BRANCH_ACCUMULATE, BENCH_EMPTY));
+	for (int i = 0; i < VARIANTS; i++) {
+		int v = (i + n) % VARIANTS;	/* neither is always the first */
+
+		rig_branch(&rig[v], &s->job[v], BRANCH_STORE, BENCH_SAINA);
+		sample_add(&s->accumulate[v],
+			   rig_branch(&rig[v], &s->job[v], BRANCH_ACCUMULATE, BENCH_SAINA));
+		rig_branch(&rig[v], &s->job[v], BRANCH_COMPLETE, BENCH_SAINA);
+		rig_round_done(&s->job[v]);
+	}
+}
+
+static double net(const struct size *s, const struct sample *batch)
+{
+	return sample_median(batch) - sample_median(&s->driver) + sample_median(&s->empty);
+}
+
+int main(int argc, char **argv)
+{
+	static struct size size[SIZES];
+	static struct rig rig[VARIANTS];
+	struct report out;
+
+	argp_parse(&argp, argc, argv, 0, NULL, NULL);
+	fprintf(stderr, "bench-lookup: loading\n");
+	for (int v = 0; v < VARIANTS; v++) {
+		rig_open(&rig[v], v == BY_KFUNC);
+		for (unsigned int i = 0; i < SIZES; i++)
+			rig_job(&rig[v], &size[i].job[v], i, elems[i], WORKERS, WORKERS - 1, SLOTS,
+				SLOTS);
+	}
+	rig_stay();
+	for (unsigned int n = 0; n < args.cycles; n++) {
+		if (n % 5 == 0)
+			fprintf(stderr, "bench-lookup: cycle %u of %u\n", n + 1, args.cycles);
+		for (unsigned int i = 0; i < SIZES; i++)
+			cycle(rig, &size[i], n, i);
+	}
+	for (int v = 0; v < VARIANTS; v++)
+		for (unsigned int i = 0; i < SIZES; i++)
+			rig_check(&rig[v], &size[i].job[v]);
+
+	report_open(&out, args.json);
+	report_method(&out, method, "x by map");
+	for (unsigned int i = 0; i < SIZES; i++)
+		for (int v = 0; v < VARIANTS; v++)
+			report_row(&out, elems[i], name[v], net(&size[i], &size[i].accumulate[v]),
+				   net(&size[i], &size[i].accumulate[v]) /
+					   net(&size[i], &size[i].accumulate[BY_MAP]));
+	if (!args.json)
+		putchar('\n');
+	report_verdict(&out, "accumulate by kfunc / by map, 256 elements",
+		       net(&size[2], &size[2].accumulate[BY_KFUNC]) /
+			       net(&size[2], &size[2].accumulate[BY_MAP]),
+		       1.1);
+	for (unsigned int i = 0; i < SIZES; i++)
+		kernel_job_del(i);
+	for (int v = 0; v < VARIANTS; v++)
+		rig_close(&rig[v]);
+	if (report_close(&out, args.out)) {
+		fprintf(stderr, "bench-lookup: cannot write %s: %s\n", args.out, strerror(errno));
+		return 1;
+	}
+	return 0;
+}
