@@ -7,6 +7,7 @@
  *	jobs      owner of the job core: data path, notifications, what the
  *	          agent knows of a worker beyond the core
  *	plane     who has the jobs: the core in here, or saina.ko
+ *	kernel    the netlink session with that; family: it comes and goes
  *	ports     which ports the bridge has (from ovsdb or rtnl), attach them
  *	admit     UDP control socket: JOIN, READY, HEARTBEAT, LEAVE
  *	health    alive, slow, dead

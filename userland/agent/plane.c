@@ -2,167 +2,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <sys/socket.h>
-#include <linux/genetlink.h>
-#include <linux/netlink.h>
 
 #include "agent/agent.h"
-#include "ctl/obj.h"
+#include "jobcore_os.h"
 
-#define READ_TRIES 20 /* a job that changes all the time is looked at later */
-
-static void mark(struct plane *p, unsigned int id)
+static void mark(void *plane, unsigned int id)
 {
+	struct plane *p = plane;
+
 	p->dirty[id / 64] |= 1ull << id % 64;
-}
-
-/* Asking the kernel */
-
-static int attr_of(const struct saina_ctl_class *c, const char *name)
-{
-	unsigned int i;
-
-	for (i = 0; name && i < c->n; i++)
-		if (!strcmp(c->fields[i].name, name))
-			return c->fields[i].attr;
-	return 0;
-}
-
-/* One request with one object; the refusal is the kernel's own. */
-static int ask(struct agent *a, int cmd, const struct saina_ctl_class *c, const void *obj,
-	       int (*cb)(const struct nlmsghdr *nlh, void *arg), void *arg,
-	       struct saina_core_err *err)
-{
-	struct saina_ctl *ctl = a->plane.call;
-	struct nlmsghdr *nlh;
-	int ret;
-
-	if (a->plane.down)
-		return saina_refuse(err, -ENOTCONN, 0,
-				    "saina.ko, which has the jobs, is gone: load it again");
-	nlh = saina_ctl_msg(ctl, cmd, 0);
-	if (obj)
-		saina_ctl_encode(nlh, c, obj);
-	ret = saina_ctl_call(ctl, nlh, cb, arg);
-	if (!ret)
-		return 0;
-	return saina_refuse(err, ret, attr_of(c, saina_ctl_error_attr(ctl)), "%s",
-			    saina_ctl_error(ctl));
-}
-
-static int job_cb(const struct nlmsghdr *nlh, void *arg)
-{
-	return saina_ctl_decode(nlh, &saina_ctl_job_class, arg);
-}
-
-static int limits_cb(const struct nlmsghdr *nlh, void *arg)
-{
-	return saina_ctl_decode(nlh, &saina_ctl_limits_class, arg);
-}
-
-static int job_ask(struct agent *a, unsigned int id, struct saina_ctl_job *job)
-{
-	struct saina_ctl_job which = { .id = id };
-
-	SAINA_CTL_SET(&which, SAINA_A_JOB_ID);
-	memset(job, 0, sizeof(*job));
-	return ask(a, SAINA_CMD_JOB_GET, &saina_ctl_job_class, &which, job_cb, job, NULL);
-}
-
-static int worker_cb(const struct nlmsghdr *nlh, void *arg)
-{
-	struct saina_job *job = arg;
-	struct saina_ctl_worker w;
-	struct saina_worker *wk;
-	int ret = saina_ctl_decode(nlh, &saina_ctl_worker_class, &w);
-
-	if (ret || w.id >= SAINA_WORKERS_MAX)
-		return ret ? ret : -EBADMSG;
-	wk = &job->worker[w.id];
-	snprintf(wk->name, sizeof(wk->name), "%s", w.name);
-	wk->state = w.state;
-	if (!SAINA_CTL_HAS(&w, SAINA_A_WORKER_SESSION))
-		return 0;
-	wk->bind.ifindex = w.ifindex;
-	wk->bind.ip = w.ip;
-	wk->bind.udp_port = w.udp_port;
-	wk->bind.session = w.session;
-	memcpy(wk->bind.mac, w.mac, sizeof(wk->bind.mac));
-	wk->bind.flags = SAINA_BIND_BOUND | (w.relay ? SAINA_BIND_RELAY : 0);
-	return 0;
-}
-
-static int workers_ask(struct agent *a, struct saina_job *job)
-{
-	struct saina_ctl_worker which = { .job_id = job->id };
-	struct nlmsghdr *nlh = saina_ctl_msg(a->plane.call, SAINA_CMD_WORKER_GET, 1);
-
-	SAINA_CTL_SET(&which, SAINA_A_WORKER_JOB_ID);
-	saina_ctl_encode(nlh, &saina_ctl_worker_class, &which);
-	memset(job->worker, 0, sizeof(job->worker));
-	return saina_ctl_call(a->plane.call, nlh, worker_cb, job);
-}
-
-static void job_decode(const struct saina_ctl_job *from, struct saina_job *job)
-{
-	memset(job, 0, sizeof(*job));
-	job->id = from->id;
-	job->state = from->state;
-	job->workers = from->workers;
-	job->elem = from->elem_type;
-	job->exponent = from->exponent;
-	job->payload = from->payload;
-	job->heartbeat_ms = from->heartbeat_ms;
-	job->dead_ms = from->dead_ms;
-	job->pool = from->pool;
-	job->ring = from->ring;
-	job->elements = from->elements;
-	job->generation = from->generation;
-	job->policy.seq = from->policy_seq;
-	snprintf(job->name, sizeof(job->name), "%s", from->name);
-	snprintf(job->policy_text, sizeof(job->policy_text), "%.*s",
-		 (int)sizeof(job->policy_text) - 1, from->policy);
-	memcpy(job->token, from->token, sizeof(job->token));
-}
-
-static uint64_t active_of(const struct saina_job *job)
-{
-	uint64_t active = 0;
-	int w;
-
-	for (w = 0; w < job->workers; w++)
-		if (job->worker[w].state == SAINA_WORKER_ALIVE ||
-		    job->worker[w].state == SAINA_WORKER_SLOW)
-			active |= 1ull << w;
-	return active;
-}
-
-/* A job and its workers are two answers: read until they are of one state. */
-static int job_read(struct agent *a, unsigned int id, struct saina_job *job)
-{
-	struct saina_ctl_job before, after;
-	int i, ret;
-
-	ret = job_ask(a, id, &before);
-	for (i = 0; !ret && i < READ_TRIES; i++) {
-		job_decode(&before, job);
-		ret = workers_ask(a, job);
-		if (ret == -EINTR)
-			ret = 0;
-		if (!ret)
-			ret = job_ask(a, id, &after);
-		if (ret)
-			break;
-		if (before.generation == after.generation && before.state == after.state &&
-		    before.active == after.active && before.policy_seq == after.policy_seq &&
-		    active_of(job) == after.active)
-			return 0;
-		before = after;
-	}
-	return ret ? ret : -EAGAIN;
 }
 
 /* The mirror */
@@ -197,7 +47,7 @@ static int mirror_job(struct agent *a, unsigned int id, uint32_t asked, bool may
 	struct saina_job job;
 	int ret;
 
-	ret = job_read(a, id, &job);
+	ret = kernel_job_read(&a->plane.session, id, &job);
 	if (ret == -ENOENT && may_go) {
 		mirror_del(a, id);
 		return 0;
@@ -226,34 +76,25 @@ later:
 	return saina_refuse(err, ret, 0, "job %u is being changed by somebody else: try again", id);
 }
 
-static int id_cb(const struct nlmsghdr *nlh, void *arg)
+static void there_cb(void *arg, unsigned int id)
 {
 	uint64_t *there = arg;
-	struct saina_ctl_job job;
-	int ret = saina_ctl_decode(nlh, &saina_ctl_job_class, &job);
 
-	if (!ret && job.id < SAINA_JOBS_MAX)
-		there[job.id / 64] |= 1ull << job.id % 64;
-	return ret;
+	there[id / 64] |= 1ull << id % 64;
 }
 
 /* Everything anew. */
 static int mirror_all(struct agent *a)
 {
-	uint64_t there[SAINA_JOBS_MAX / 64];
-	struct saina_ctl_limits limits = { 0 };
+	uint64_t there[SAINA_JOBS_MAX / 64] = { 0 };
+	struct saina_limits limits;
 	struct saina_core_err err;
 	unsigned int id;
-	int ret, i;
+	int ret;
 
-	for (i = 0, ret = -EINTR; ret == -EINTR && i < READ_TRIES; i++) {
-		memset(there, 0, sizeof(there));
-		ret = saina_ctl_call(a->plane.call,
-				     saina_ctl_msg(a->plane.call, SAINA_CMD_JOB_GET, 1), id_cb,
-				     there);
-	}
+	ret = kernel_jobs(&a->plane.session, there_cb, there, &err);
 	if (ret) {
-		log_error("saina.ko: %s", saina_ctl_error(a->plane.call));
+		log_error("saina.ko: %s", err.text);
 		return ret;
 	}
 	a->plane.resync = false;
@@ -265,33 +106,17 @@ static int mirror_all(struct agent *a)
 	for (id = 0; id < SAINA_JOBS_MAX; id++)
 		if (there[id / 64] & 1ull << id % 64)
 			mirror_job(a, id, 0, true, NULL, &err);
-	if (!ask(a, SAINA_CMD_LIMITS_GET, &saina_ctl_limits_class, NULL, limits_cb, &limits, &err)) {
-		struct saina_limits l = { limits.jobs, limits.memory_job, limits.memory };
-
-		saina_core_limits_set(a->jobs.core, &l, NULL);
-	}
+	if (!kernel_limits_read(&a->plane.session, &limits))
+		saina_core_limits_set(a->jobs.core, &limits, NULL);
 	return 0;
 }
 
 /* Notifications */
 
-static int note_cb(const struct nlmsghdr *nlh, void *arg)
-{
-	struct plane *p = arg;
-	struct saina_ctl_worker w;
-	struct saina_ctl_job job;
-
-	if (!saina_ctl_decode(nlh, &saina_ctl_job_class, &job) && job.id < SAINA_JOBS_MAX)
-		mark(p, job.id);
-	else if (!saina_ctl_decode(nlh, &saina_ctl_worker_class, &w) && w.job_id < SAINA_JOBS_MAX)
-		mark(p, w.job_id);
-	return 0;
-}
-
 void plane_drain(struct agent *a)
 {
 	struct plane *p = &a->plane;
-	uint64_t todo[SAINA_JOBS_MAX / 64];
+	uint64_t changed[SAINA_JOBS_MAX / 64];
 	struct saina_core_err err;
 	unsigned int id;
 	int ret, pass;
@@ -299,7 +124,7 @@ void plane_drain(struct agent *a)
 	if (!p->kernel || p->down)
 		return;
 	do {
-		ret = saina_ctl_next(p->sub, 0, note_cb, p);
+		ret = kernel_next(&p->session, mark, p);
 		if (ret == -ENOBUFS)
 			p->resync = true;
 	} while (!ret || ret == -ENOBUFS);
@@ -307,18 +132,16 @@ void plane_drain(struct agent *a)
 		mirror_all(a);
 		return;
 	}
-	memcpy(todo, p->dirty, sizeof(todo));
+	memcpy(changed, p->dirty, sizeof(changed));
 	memset(p->dirty, 0, sizeof(p->dirty));
 	/* what went before what came: a name may have moved to another number */
 	for (pass = 0; pass < 2; pass++)
 		for (id = 0; id < SAINA_JOBS_MAX; id++) {
-			struct saina_ctl_job job;
-
-			if (!(todo[id / 64] & 1ull << id % 64))
+			if (!(changed[id / 64] & 1ull << id % 64))
 				continue;
 			if (pass)
 				mirror_job(a, id, 0, true, NULL, &err);
-			else if (job_ask(a, id, &job) == -ENOENT)
+			else if (kernel_job_there(&p->session, id) == -ENOENT)
 				mirror_del(a, id);
 		}
 }
@@ -328,34 +151,14 @@ static void notes_ready(struct source *s, uint32_t events)
 	plane_drain(s->arg);
 }
 
-static int connect_kernel(struct agent *a)
-{
-	struct plane *p = &a->plane;
-	const char *error;
-	int ret;
-
-	ret = saina_ctl_open(&p->call, "kernel", &error);
-	if (!ret)
-		ret = saina_ctl_open(&p->sub, "kernel", &error);
-	if (!ret && saina_ctl_subscribe(p->sub, SAINA_GROUP_F_CONFIG)) {
-		error = saina_ctl_error(p->sub);
-		ret = -EIO;
-	}
-	if (ret)
-		log_error("saina.ko: %s", error);
-	return ret;
-}
-
-static void disconnect_kernel(struct agent *a)
+static void disconnect(struct agent *a)
 {
 	struct plane *p = &a->plane;
 
 	if (p->notes.fd >= 0)
 		loop_del(&a->loop, &p->notes);
 	p->notes.fd = -1;
-	saina_ctl_close(p->call);
-	saina_ctl_close(p->sub);
-	p->call = p->sub = NULL;
+	kernel_close(&p->session);
 }
 
 static int listen_kernel(struct agent *a)
@@ -364,7 +167,7 @@ static int listen_kernel(struct agent *a)
 	int ret;
 
 	p->notes = (struct source){ .ready = notes_ready, .arg = a };
-	p->notes.fd = saina_ctl_fd(p->sub);
+	p->notes.fd = kernel_fd(&p->session);
 	ret = loop_add(&a->loop, &p->notes, EPOLLIN);
 	if (ret)
 		p->notes.fd = -1;
@@ -373,16 +176,16 @@ static int listen_kernel(struct agent *a)
 
 /* The module comes and goes */
 
-static void family_gone(struct agent *a)
+void plane_module_gone(struct agent *a)
 {
 	if (!a->plane.kernel || a->plane.down)
 		return;
 	log_error("saina.ko is gone, and the configuration with it: jobs stand still until it is loaded again");
 	a->plane.down = true;
-	disconnect_kernel(a);
+	disconnect(a);
 }
 
-static void family_came(struct agent *a)
+void plane_module_came(struct agent *a)
 {
 	if (!a->plane.kernel) {
 		log_warn("saina.ko was loaded, but this sainad is its own control plane: restart it to have the jobs in the kernel; until then use saina -s %s",
@@ -391,8 +194,10 @@ static void family_came(struct agent *a)
 	}
 	if (!a->plane.down)
 		return;
-	if (connect_kernel(a) || listen_kernel(a)) {
-		disconnect_kernel(a);
+	if (kernel_open(&a->plane.session))
+		return;
+	if (listen_kernel(a)) {
+		disconnect(a);
 		return;
 	}
 	a->plane.down = false;
@@ -400,51 +205,14 @@ static void family_came(struct agent *a)
 		log_warn("saina.ko is back: its jobs are served again, those it does not have are gone");
 }
 
-static void family_ready(struct source *s, uint32_t events)
+/* -ENOENT and the like: there is none; *@error says so. */
+static int module_there(const char **error)
 {
-	char buf[8192] __attribute__((aligned(8)));
-	const struct nlmsghdr *nlh = (const void *)buf;
-	const struct genlmsghdr *g;
-	const struct nlattr *at;
-	bool came = false, gone = false;
-	int len = recv(s->fd, buf, sizeof(buf), MSG_DONTWAIT);
+	struct saina_ctl *ctl;
+	int ret = saina_ctl_open(&ctl, "kernel", error);
 
-	for (; len > 0 && mnl_nlmsg_ok(nlh, len); nlh = mnl_nlmsg_next(nlh, &len)) {
-		if (nlh->nlmsg_type != GENL_ID_CTRL || nlh->nlmsg_len < NLMSG_HDRLEN + sizeof(*g))
-			continue;
-		g = mnl_nlmsg_get_payload(nlh);
-		mnl_attr_for_each(at, nlh, sizeof(*g)) {
-			if (mnl_attr_get_type(at) != CTRL_ATTR_FAMILY_NAME ||
-			    mnl_attr_validate(at, MNL_TYPE_NUL_STRING) < 0 ||
-			    strcmp(mnl_attr_get_str(at), SAINA_GENL_NAME))
-				continue;
-			came |= g->cmd == CTRL_CMD_NEWFAMILY;
-			gone |= g->cmd == CTRL_CMD_DELFAMILY;
-		}
-	}
-	if (gone)
-		family_gone(s->arg);
-	if (came)
-		family_came(s->arg);
-}
-
-/* The group "notify" of nlctrl has the number of the family. */
-static void family_init(struct agent *a)
-{
-	struct sockaddr_nl me = { .nl_family = AF_NETLINK, .nl_groups = 1u << (GENL_ID_CTRL - 1) };
-	struct source *s = &a->plane.family;
-	int ret;
-
-	*s = (struct source){ .ready = family_ready, .arg = a };
-	s->fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_GENERIC);
-	if (s->fd < 0)
-		return; /* then no module either */
-	ret = bind(s->fd, (void *)&me, sizeof(me)) ? -errno : loop_add(&a->loop, s, EPOLLIN);
-	if (ret) {
-		log_warn("whether saina.ko comes or goes cannot be seen: %s", strerror(-ret));
-		close(s->fd);
-		s->fd = -1;
-	}
+	saina_ctl_close(ctl);
+	return ret;
 }
 
 int plane_init(struct agent *a)
@@ -457,9 +225,7 @@ int plane_init(struct agent *a)
 	family_init(a);
 	if (a->cfg.plane == PLANE_AGENT)
 		return 0;
-	ret = saina_ctl_open(&p->call, "kernel", &error);
-	saina_ctl_close(p->call);
-	p->call = NULL;
+	ret = module_there(&error);
 	if (ret && a->cfg.plane == PLANE_AUTO)
 		return 0;
 	if (ret) {
@@ -467,10 +233,9 @@ int plane_init(struct agent *a)
 		goto err;
 	}
 	p->kernel = true;
-	ret = connect_kernel(a);
+	ret = kernel_open(&p->session);
 	if (!ret)
 		return 0;
-	disconnect_kernel(a);
 err:
 	plane_uninit(a);
 	return ret;
@@ -540,35 +305,11 @@ void plane_dismiss(struct agent *a)
 
 void plane_uninit(struct agent *a)
 {
-	disconnect_kernel(a);
-	if (a->plane.family.fd < 0)
-		return;
-	loop_del(&a->loop, &a->plane.family);
-	close(a->plane.family.fd);
-	a->plane.family.fd = -1;
+	disconnect(a);
+	family_uninit(a);
 }
 
 /* Changes */
-
-static void job_encode(const struct saina_job_req *req, struct saina_ctl_job *job)
-{
-	memset(job, 0, sizeof(*job));
-	job->has = req->has;
-	job->id = req->id;
-	job->state = req->state;
-	job->workers = req->workers;
-	job->elem_type = req->elem;
-	job->exponent = req->exponent;
-	job->payload = req->payload;
-	job->heartbeat_ms = req->heartbeat_ms;
-	job->dead_ms = req->dead_ms;
-	job->pool = req->pool;
-	job->ring = req->ring;
-	job->elements = req->elements;
-	snprintf(job->name, sizeof(job->name), "%s", req->name);
-	snprintf(job->policy, sizeof(job->policy), "%s", req->policy);
-	memcpy(job->token, req->token, sizeof(req->token));
-}
 
 /* The number of the job a request names, in the mirror; < 0 and refused. */
 static int number_of(struct agent *a, int has_id, __u16 id, const char *name, struct saina_core_err *err)
@@ -582,38 +323,34 @@ static int number_of(struct agent *a, int has_id, __u16 id, const char *name, st
 int plane_job_new(struct agent *a, const struct saina_job_req *req, const struct saina_job **out,
 		  struct saina_core_err *err)
 {
-	struct saina_ctl_job job, made = { 0 };
+	struct saina_job_req undo = { .has = 1ull << SAINA_A_JOB_ID };
 	struct saina_core_err ignored;
+	unsigned int id;
 	int ret;
 
 	if (!a->plane.kernel)
 		return saina_core_job_new(a->jobs.core, req, out, err);
-	job_encode(req, &job);
-	ret = ask(a, SAINA_CMD_JOB_NEW, &saina_ctl_job_class, &job, job_cb, &made, err);
+	ret = kernel_job_ask(&a->plane.session, SAINA_CMD_JOB_NEW, req, &id, err);
 	if (ret)
 		return ret;
-	ret = mirror_job(a, made.id, 0, true, out, err);
-	if (!ret && !saina_core_job_find(a->jobs.core, 1, made.id, NULL, err))
+	ret = mirror_job(a, id, 0, true, out, err);
+	if (!ret && !saina_core_job_find(a->jobs.core, 1, id, NULL, err))
 		ret = -ENOENT; /* somebody was quick */
 	if (!ret)
 		return 0;
-	memset(&job, 0, sizeof(job));
-	job.id = made.id;
-	SAINA_CTL_SET(&job, SAINA_A_JOB_ID);
-	ask(a, SAINA_CMD_JOB_DEL, &saina_ctl_job_class, &job, NULL, NULL, &ignored);
+	undo.id = id;
+	kernel_job_ask(&a->plane.session, SAINA_CMD_JOB_DEL, &undo, NULL, &ignored);
 	return ret;
 }
 
 int plane_job_set(struct agent *a, const struct saina_job_req *req, struct saina_core_err *err)
 {
 	struct saina_core_err ignored;
-	struct saina_ctl_job job;
 	int ret;
 
 	if (!a->plane.kernel)
 		return saina_core_job_set(a->jobs.core, req, NULL, err);
-	job_encode(req, &job);
-	ret = ask(a, SAINA_CMD_JOB_SET, &saina_ctl_job_class, &job, NULL, NULL, err);
+	ret = kernel_job_ask(&a->plane.session, SAINA_CMD_JOB_SET, req, NULL, err);
 	if (ret)
 		return ret;
 	ret = number_of(a, SAINA_HAS(req, SAINA_A_JOB_ID) != 0, req->id, req->name, NULL);
@@ -624,44 +361,22 @@ int plane_job_set(struct agent *a, const struct saina_job_req *req, struct saina
 
 int plane_job_del(struct agent *a, const struct saina_job_req *req, struct saina_core_err *err)
 {
-	struct saina_ctl_job job;
 	int ret;
 
 	if (!a->plane.kernel)
 		return saina_core_job_del(a->jobs.core, req, err);
-	job_encode(req, &job);
-	ret = ask(a, SAINA_CMD_JOB_DEL, &saina_ctl_job_class, &job, NULL, NULL, err);
+	ret = kernel_job_ask(&a->plane.session, SAINA_CMD_JOB_DEL, req, NULL, err);
 	if (!ret)
 		plane_drain(a);
 	return ret;
 }
 
-static void worker_encode(const struct saina_worker_req *req, struct saina_ctl_worker *w)
-{
-	memset(w, 0, sizeof(*w));
-	w->has = req->has;
-	w->job_id = req->job_id;
-	w->id = req->id;
-	w->state = req->state;
-	w->relay = req->relay;
-	w->session = req->session;
-	w->ifindex = req->ifindex;
-	w->round = req->round;
-	w->ip = req->ip;
-	w->udp_port = req->udp_port;
-	memcpy(w->mac, req->mac, sizeof(w->mac));
-	snprintf(w->job_name, sizeof(w->job_name), "%s", req->job_name);
-	snprintf(w->name, sizeof(w->name), "%s", req->name);
-}
-
 static int worker_ask(struct agent *a, int cmd, const struct saina_worker_req *req,
 		      const struct saina_job **out, struct saina_core_err *err)
 {
-	struct saina_ctl_worker w;
 	int ret;
 
-	worker_encode(req, &w);
-	ret = ask(a, cmd, &saina_ctl_worker_class, &w, NULL, NULL, err);
+	ret = kernel_worker_ask(&a->plane.session, cmd, req, err);
 	if (ret)
 		return ret;
 	ret = number_of(a, SAINA_HAS(req, SAINA_A_WORKER_JOB_ID) != 0, req->job_id, req->job_name,
@@ -692,18 +407,12 @@ int plane_worker_del(struct agent *a, const struct saina_worker_req *req,
 int plane_limits_set(struct agent *a, const struct saina_limits *limits,
 		     struct saina_core_err *err)
 {
-	struct saina_ctl_limits l = {
-		.jobs = limits->jobs,
-		.memory_job = limits->memory_job,
-		.memory = limits->memory,
-	};
 	int ret;
 
-	if (!a->plane.kernel)
-		return saina_core_limits_set(a->jobs.core, limits, err);
-	SAINA_CTL_SET(&l, SAINA_A_LIMITS_JOBS);
-	SAINA_CTL_SET(&l, SAINA_A_LIMITS_MEMORY_JOB);
-	SAINA_CTL_SET(&l, SAINA_A_LIMITS_MEMORY);
-	ret = ask(a, SAINA_CMD_LIMITS_SET, &saina_ctl_limits_class, &l, NULL, NULL, err);
-	return ret ? ret : saina_core_limits_set(a->jobs.core, limits, err);
+	if (a->plane.kernel) {
+		ret = kernel_limits_ask(&a->plane.session, limits, err);
+		if (ret)
+			return ret;
+	}
+	return saina_core_limits_set(a->jobs.core, limits, err);
 }

@@ -10,8 +10,8 @@
 #ifndef AGENT_PLANE_H
 #define AGENT_PLANE_H
 
-#include "ctl/ctl.h"
 #include "jobcore.h"
+#include "agent/kernel.h"
 #include "agent/loop.h"
 
 struct agent;
@@ -20,8 +20,8 @@ struct agent;
  * struct plane
  * @kernel: saina.ko is in charge
  * @down: ... but cannot be reached
- * @call, @sub: its netlink sockets, for requests and for notifications
- * @notes: of @sub
+ * @session: with it
+ * @notes: what others change there
  * @family: of nlctrl, which tells when the module comes and goes
  * @dirty: jobs of which there was a notification
  * @resync: some notifications were lost
@@ -30,7 +30,7 @@ struct plane {
 	bool kernel;
 	bool down;
 	bool resync;
-	struct saina_ctl *call, *sub;
+	struct kernel session;
 	struct source notes;
 	struct source family;
 	uint64_t dirty[SAINA_JOBS_MAX / 64];
@@ -45,6 +45,12 @@ void plane_dismiss(struct agent *a);
 void plane_uninit(struct agent *a);
 /* Takes in what others have changed; jobs may go, so hold none across it. */
 void plane_drain(struct agent *a);
+
+/* family.c, and what it tells */
+void family_init(struct agent *a);
+void family_uninit(struct agent *a);
+void plane_module_gone(struct agent *a);
+void plane_module_came(struct agent *a);
 
 /* As saina_core_*() of the same name, by whoever is in charge. */
 int plane_job_new(struct agent *a, const struct saina_job_req *req, const struct saina_job **job,

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/kernel.h"
+#include "agent/log.h"
+#include "ctl/obj.h"
+#include "jobcore_os.h"
+
+#define READ_TRIES 20 /* a job that changes all the time is looked at later */
+
+int kernel_open(struct kernel *k)
+{
+	const char *error;
+	int ret;
+
+	ret = saina_ctl_open(&k->call, "kernel", &error);
+	if (!ret)
+		ret = saina_ctl_open(&k->sub, "kernel", &error);
+	if (!ret && saina_ctl_subscribe(k->sub, SAINA_GROUP_F_CONFIG)) {
+		error = saina_ctl_error(k->sub);
+		ret = -EIO;
+	}
+	if (!ret)
+		return 0;
+	log_error("saina.ko: %s", error);
+	kernel_close(k);
+	return ret;
+}
+
+void kernel_close(struct kernel *k)
+{
+	saina_ctl_close(k->call);
+	saina_ctl_close(k->sub);
+	k->call = k->sub = NULL;
+}
+
+int kernel_fd(const struct kernel *k)
+{
+	return saina_ctl_fd(k->sub);
+}
+
+static int attr_of(const struct saina_ctl_class *c, const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; name && i < c->n; i++)
+		if (!strcmp(c->fields[i].name, name))
+			return c->fields[i].attr;
+	return 0;
+}
+
+/* One request with one object; the refusal is the kernel's own. */
+static int ask(struct kernel *k, int cmd, const struct saina_ctl_class *c, const void *obj,
+	       int (*cb)(const struct nlmsghdr *nlh, void *arg), void *arg,
+	       struct saina_core_err *err)
+{
+	struct nlmsghdr *nlh;
+	int ret;
+
+	if (!k->call)
+		return saina_refuse(err, -ENOTCONN, 0,
+				    "saina.ko, which has the jobs, is gone: load it again");
+	nlh = saina_ctl_msg(k->call, cmd, 0);
+	if (obj)
+		saina_ctl_encode(nlh, c, obj);
+	ret = saina_ctl_call(k->call, nlh, cb, arg);
+	if (!ret)
+		return 0;
+	return saina_refuse(err, ret, attr_of(c, saina_ctl_error_attr(k->call)), "%s",
+			    saina_ctl_error(k->call));
+}
+
+/* Notifications */
+
+struct note {
+	void (*fn)(void *arg, unsigned int id);
+	void *arg;
+};
+
+static int note_cb(const struct nlmsghdr *nlh, void *arg)
+{
+	const struct note *n = arg;
+	struct saina_ctl_worker w;
+	struct saina_ctl_job job;
+
+	if (!saina_ctl_decode(nlh, &saina_ctl_job_class, &job) && job.id < SAINA_JOBS_MAX)
+		n->fn(n->arg, job.id);
+	else if (!saina_ctl_decode(nlh, &saina_ctl_worker_class, &w) && w.job_id < SAINA_JOBS_MAX)
+		n->fn(n->arg, w.job_id);
+	return 0;
+}
+
+int kernel_next(struct kernel *k, void (*fn)(void *arg, unsigned int id), void *arg)
+{
+	struct note n = { fn, arg };
+
+	return saina_ctl_next(k->sub, 0, note_cb, &n);
+}
+
+/* Reading */
+
+static int job_cb(const struct nlmsghdr *nlh, void *arg)
+{
+	return saina_ctl_decode(nlh, &saina_ctl_job_class, arg);
+}
+
+static int id_cb(const struct nlmsghdr *nlh, void *arg)
+{
+	const struct note *n = arg;
+	struct saina_ctl_job job;
+	int ret = saina_ctl_decode(nlh, &saina_ctl_job_class, &job);
+
+	if (!ret && job.id < SAINA_JOBS_MAX)
+		n->fn(n->arg, job.id);
+	return ret;
+}
+
+int kernel_jobs(struct kernel *k, void (*fn)(void *arg, unsigned int id), void *arg,
+		struct saina_core_err *err)
+{
+	struct note n = { fn, arg };
+	int i, ret = -EINTR;
+
+	for (i = 0; ret == -EINTR && i < READ_TRIES; i++)
+		ret = saina_ctl_call(k->call, saina_ctl_msg(k->call, SAINA_CMD_JOB_GET, 1), id_cb,
+				     &n);
+	if (ret)
+		return saina_refuse(err, ret, 0, "%s", saina_ctl_error(k->call));
+	return 0;
+}
+
+static int job_get(struct kernel *k, unsigned int id, struct saina_ctl_job *job)
+{
+	struct saina_ctl_job which = { .id = id };
+
+	SAINA_CTL_SET(&which, SAINA_A_JOB_ID);
+	memset(job, 0, sizeof(*job));
+	return ask(k, SAINA_CMD_JOB_GET, &saina_ctl_job_class, &which, job_cb, job, NULL);
+}
+
+int kernel_job_there(struct kernel *k, unsigned int id)
+{
+	struct saina_ctl_job job;
+
+	return job_get(k, id, &job);
+}
+
+static int worker_cb(const struct nlmsghdr *nlh, void *arg)
+{
+	struct saina_job *job = arg;
+	struct saina_ctl_worker w;
+	struct saina_worker *wk;
+	int ret = saina_ctl_decode(nlh, &saina_ctl_worker_class, &w);
+
+	if (ret || w.id >= SAINA_WORKERS_MAX)
+		return ret ? ret : -EBADMSG;
+	wk = &job->worker[w.id];
+	snprintf(wk->name, sizeof(wk->name), "%s", w.name);
+	wk->state = w.state;
+	if (!SAINA_CTL_HAS(&w, SAINA_A_WORKER_SESSION))
+		return 0;
+	wk->bind.ifindex = w.ifindex;
+	wk->bind.ip = w.ip;
+	wk->bind.udp_port = w.udp_port;
+	wk->bind.session = w.session;
+	memcpy(wk->bind.mac, w.mac, sizeof(wk->bind.mac));
+	wk->bind.flags = SAINA_BIND_BOUND | (w.relay ? SAINA_BIND_RELAY : 0);
+	return 0;
+}
+
+static int workers_ask(struct kernel *k, struct saina_job *job)
+{
+	struct saina_ctl_worker which = { .job_id = job->id };
+	struct nlmsghdr *nlh = saina_ctl_msg(k->call, SAINA_CMD_WORKER_GET, 1);
+
+	SAINA_CTL_SET(&which, SAINA_A_WORKER_JOB_ID);
+	saina_ctl_encode(nlh, &saina_ctl_worker_class, &which);
+	memset(job->worker, 0, sizeof(job->worker));
+	return saina_ctl_call(k->call, nlh, worker_cb, job);
+}
+
+static void job_decode(const struct saina_ctl_job *from, struct saina_job *job)
+{
+	memset(job, 0, sizeof(*job));
+	job->id = from->id;
+	job->state = from->state;
+	job->workers = from->workers;
+	job->elem = from->elem_type;
+	job->exponent = from->exponent;
+	job->payload = from->payload;
+	job->heartbeat_ms = from->heartbeat_ms;
+	job->dead_ms = from->dead_ms;
+	job->pool = from->pool;
+	job->ring = from->ring;
+	job->elements = from->elements;
+	job->generation = from->generation;
+	job->policy.seq = from->policy_seq;
+	snprintf(job->name, sizeof(job->name), "%s", from->name);
+	snprintf(job->policy_text, sizeof(job->policy_text), "%.*s",
+		 (int)sizeof(job->policy_text) - 1, from->policy);
+	memcpy(job->token, from->token, sizeof(job->token));
+}
+
+static uint64_t active_of(const struct saina_job *job)
+{
+	uint64_t active = 0;
+	int w;
+
+	for (w = 0; w < job->workers; w++)
+		if (job->worker[w].state == SAINA_WORKER_ALIVE ||
+		    job->worker[w].state == SAINA_WORKER_SLOW)
+			active |= 1ull << w;
+	return active;
+}
+
+/* A job and its workers are two answers: read until they are of one state. */
+int kernel_job_read(struct kernel *k, unsigned int id, struct saina_job *job)
+{
+	struct saina_ctl_job before, after;
+	int i, ret;
+
+	ret = job_get(k, id, &before);
+	for (i = 0; !ret && i < READ_TRIES; i++) {
+		job_decode(&before, job);
+		ret = workers_ask(k, job);
+		if (ret == -EINTR)
+			ret = 0;
+		if (!ret)
+			ret = job_get(k, id, &after);
+		if (ret)
+			break;
+		if (before.generation == after.generation && before.state == after.state &&
+		    before.active == after.active && before.policy_seq == after.policy_seq &&
+		    active_of(job) == after.active)
+			return 0;
+		before = after;
+	}
+	return ret ? ret : -EAGAIN;
+}
+
+static int limits_cb(const struct nlmsghdr *nlh, void *arg)
+{
+	return saina_ctl_decode(nlh, &saina_ctl_limits_class, arg);
+}
+
+int kernel_limits_read(struct kernel *k, struct saina_limits *limits)
+{
+	struct saina_ctl_limits l = { 0 };
+	int ret;
+
+	ret = ask(k, SAINA_CMD_LIMITS_GET, &saina_ctl_limits_class, NULL, limits_cb, &l, NULL);
+	if (!ret)
+		*limits = (struct saina_limits){ l.jobs, l.memory_job, l.memory };
+	return ret;
+}
+
+/* Changes */
+
+static void job_encode(const struct saina_job_req *req, struct saina_ctl_job *job)
+{
+	memset(job, 0, sizeof(*job));
+	job->has = req->has;
+	job->id = req->id;
+	job->state = req->state;
+	job->workers = req->workers;
+	job->elem_type = req->elem;
+	job->exponent = req->exponent;
+	job->payload = req->payload;
+	job->heartbeat_ms = req->heartbeat_ms;
+	job->dead_ms = req->dead_ms;
+	job->pool = req->pool;
+	job->ring = req->ring;
+	job->elements = req->elements;
+	snprintf(job->name, sizeof(job->name), "%s", req->name);
+	snprintf(job->policy, sizeof(job->policy), "%s", req->policy);
+	memcpy(job->token, req->token, sizeof(req->token));
+}
+
+int kernel_job_ask(struct kernel *k, int cmd, const struct saina_job_req *req, unsigned int *id,
+		   struct saina_core_err *err)
+{
+	struct saina_ctl_job job, made = { 0 };
+	int ret;
+
+	job_encode(req, &job);
+	ret = ask(k, cmd, &saina_ctl_job_class, &job, id ? job_cb : NULL, &made, err);
+	if (!ret && id)
+		*id = made.id;
+	return ret;
+}
+
+static void worker_encode(const struct saina_worker_req *req, struct saina_ctl_worker *w)
+{
+	memset(w, 0, sizeof(*w));
+	w->has = req->has;
+	w->job_id = req->job_id;
+	w->id = req->id;
+	w->state = req->state;
+	w->relay = req->relay;
+	w->session = req->session;
+	w->ifindex = req->ifindex;
+	w->round = req->round;
+	w->ip = req->ip;
+	w->udp_port = req->udp_port;
+	memcpy(w->mac, req->mac, sizeof(w->mac));
+	snprintf(w->job_name, sizeof(w->job_name), "%s", req->job_name);
+	snprintf(w->name, sizeof(w->name), "%s", req->name);
+}
+
+int kernel_worker_ask(struct kernel *k, int cmd, const struct saina_worker_req *req,
+		      struct saina_core_err *err)
+{
+	struct saina_ctl_worker w;
+
+	worker_encode(req, &w);
+	return ask(k, cmd, &saina_ctl_worker_class, &w, NULL, NULL, err);
+}
+
+int kernel_limits_ask(struct kernel *k, const struct saina_limits *limits,
+		      struct saina_core_err *err)
+{
+	struct saina_ctl_limits l = {
+		.jobs = limits->jobs,
+		.memory_job = limits->memory_job,
+		.memory = limits->memory,
+	};
+
+	SAINA_CTL_SET(&l, SAINA_A_LIMITS_JOBS);
+	SAINA_CTL_SET(&l, SAINA_A_LIMITS_MEMORY_JOB);
+	SAINA_CTL_SET(&l, SAINA_A_LIMITS_MEMORY);
+	return ask(k, SAINA_CMD_LIMITS_SET, &saina_ctl_limits_class, &l, NULL, NULL, err);
+}
