@@ -5,6 +5,8 @@
 
 LAB_ROOT=/run/saina-lab
 LAB_NET=10.190.0
+# How many times slower than a PC this machine is.
+SLOW=${SAINA_SLOW:-1}
 # Where sainad, saina and the BPF object are: the build tree, or as installed.
 LAB_BIN=${SAINA_BUILD:-$(readlink -f "$LAB_LIB/../../build")}
 LAB_OBJECT=$LAB_BIN/saina_xdp.bpf.o
@@ -60,7 +62,7 @@ lab_use() {
 
 # The options a lab was made with, for the commands that come later.
 lab_conf_write() {
-	declare -p LAB_WORKERS LAB_BRIDGE LAB_MTU LAB_RATE LAB_LOSS LAB_DELAY \
+	declare -p LAB_WORKERS LAB_BRIDGE LAB_DATAPATH LAB_MTU LAB_RATE LAB_LOSS LAB_DELAY \
 		LAB_SEED LAB_GRO LAB_CSUM | sed 's/^declare --/declare -g/' >"$LAB_DIR/lab.conf"
 }
 
@@ -135,9 +137,10 @@ in_ns() { # NAMESPACE CMD...
 	nsenter --net="/run/netns/$ns" -- "$@"
 }
 
-# until_true SECONDS CMD...: polls; the status says whether CMD came true.
+# until_true SECONDS CMD...: polls; the status says whether CMD came true.  So many
+# seconds of a PC's.
 until_true() {
-	local deadline=$((SECONDS + $1))
+	local deadline=$((SECONDS + $1 * SLOW))
 	shift
 	until "$@"; do
 		((SECONDS < deadline)) || return 1

@@ -10,7 +10,24 @@ ovs_env() {
 }
 
 ovs_vsctl() {
-	ovs_env ovs-vsctl --timeout=60 --db="unix:$LAB_DIR/db.sock" "$@"
+	ovs_env ovs-vsctl --timeout=$((60 * SLOW)) --db="unix:$LAB_DIR/db.sock" "$@"
+}
+
+switch_text() {
+	case $LAB_BRIDGE in
+	ovs)	echo "ovs (${LAB_DATAPATH:-netdev})" ;;
+	*)	echo "$LAB_BRIDGE" ;;
+	esac
+}
+
+# What the datapath needs of the kernel.
+switch_need_datapath() {
+	case $LAB_DATAPATH in
+	netdev)	[ -c /dev/net/tun ] ||
+			die "no /dev/net/tun: the userspace datapath of Open vSwitch needs it; take --bridge linux" ;;
+	system)	[ -d /sys/module/openvswitch ] || modprobe -q openvswitch ||
+			die "the kernel has no openvswitch module: take --datapath netdev" ;;
+	esac
 }
 
 switch_up() {
@@ -32,7 +49,7 @@ switch_up_ovs() {
 	local schema=/usr/share/openvswitch/vswitch.ovsschema
 	command -v ovs-vswitchd >/dev/null && [ -r $schema ] ||
 		die "Open vSwitch is not installed: tools/install-deps, or take --bridge linux"
-	[ -c /dev/net/tun ] || die "no /dev/net/tun: the userspace datapath of Open vSwitch needs it; take --bridge linux"
+	switch_need_datapath
 	mkdir -p "$LAB_DIR/ovs"
 	ovs_env ovsdb-tool create "$LAB_DIR/ovs/conf.db" $schema
 	ovs_env in_ns "$LAB_SW" ovsdb-server "$LAB_DIR/ovs/conf.db" \
@@ -47,12 +64,12 @@ switch_up_ovs() {
 		ovs-vswitchd "unix:$LAB_DIR/db.sock" --unixctl="$LAB_DIR/ovs/vswitchd.ctl" \
 		--pidfile="$LAB_DIR/ovs/vswitchd.pid" --log-file="$LAB_DIR/ovs/vswitchd.log" \
 		--verbose=console:off --detach --no-chdir 2>>"$LAB_DIR/ovs/start.log"
-	ovs_vsctl add-br br0 -- set bridge br0 datapath_type=netdev fail-mode=standalone \
+	ovs_vsctl add-br br0 -- set bridge br0 "datapath_type=$LAB_DATAPATH" fail-mode=standalone \
 		-- set interface br0 "mtu_request=$LAB_MTU"
 	until_true 10 ip -n "$LAB_SW" link show br0 >/dev/null 2>&1 ||
 		die "Open vSwitch made no br0: see $LAB_DIR/ovs/vswitchd.log"
 	# The userspace datapath does not complete checksums left to hardware.
-	in_ns "$LAB_SW" ethtool -K br0 tx off >/dev/null 2>&1 || true
+	[ "$LAB_DATAPATH" = system ] || in_ns "$LAB_SW" ethtool -K br0 tx off >/dev/null 2>&1 || true
 }
 
 # Ports are plugged in at one go: each ovs-vsctl waits for the daemon.
