@@ -5,3 +5,6 @@ include selftests/datapath/datapath.mk
 include selftests/tool/tool.mk
 -include selftests/net/net.mk
 include selftests/module/module.mk
+
+# The kernel's runner instead of selftests/run.
+CHECKS += selftests/kselftest_test.sh

@@ -15,5 +15,8 @@ $(B)/tests.list: FORCE
 	@mkdir -p $(@D)
 	@printf '%s\n' $(CHECKS) >$@
 check-programs: $(B)/tests.list
+# The same for selftests/Makefile, without building anything.
+list-tests:
+	@printf '%s\n' $(CHECKS)
 FORCE:
-.PHONY: FORCE
+.PHONY: FORCE list-tests
