@@ -95,6 +95,29 @@ switch_port_del() { # WORKER
 	fi
 }
 
+# A port for a VM: qemu, started in the switch's namespace, takes the tap by name.
+# It is there, with its XDP program, before and after qemu.
+switch_tap_add() { # INTERFACE
+	! ip -n "$LAB_SW" link show "$1" >/dev/null 2>&1 || die "lab $LAB_NAME has an interface $1 already"
+	[ -c /dev/net/tun ] || die "no /dev/net/tun: there can be no taps"
+	# vnet_hdr, because without it nothing tells a checksum that is still to be made.
+	ip -n "$LAB_SW" tuntap add dev "$1" mode tap vnet_hdr || die "the tap $1 could not be made"
+	ip -n "$LAB_SW" link set "$1" mtu "$LAB_MTU" up
+	if [ "$LAB_BRIDGE" = ovs ]; then
+		ovs_vsctl add-port br0 "$1" -- set interface "$1" "mtu_request=$LAB_MTU"
+	else
+		ip -n "$LAB_SW" link set "$1" master br0
+	fi
+}
+
+switch_tap_del() { # INTERFACE
+	# br0 is one too, with the userspace datapath.
+	[ "$1" != br0 ] && ip -n "$LAB_SW" -d link show "$1" 2>/dev/null | grep -q ' tun type tap' ||
+		die "lab $LAB_NAME has no tap $1"
+	[ "$LAB_BRIDGE" = linux ] || ovs_vsctl --if-exists del-port br0 "$1"
+	ip -n "$LAB_SW" link del "$1"
+}
+
 # The database goes away with the lab: there is nothing to be saved.
 switch_undo() {
 	local f pid

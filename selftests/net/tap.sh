@@ -1,0 +1,216 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Workers in virtual machines: two namespaces and two VMs (Debian's 6.1 and 6.12
+# under tools/saina-vm) train in one job, the XDP program on the VMs' taps as on
+# any other port.
+#
+#     saina-$LAB-sw: sainad, OVS br0 10.190.0.1
+#       p0 |      p1 |      t2 |      t3 |        <- native XDP
+#        veth      veth       tap       tap
+#         w0        w1     VM 6.1    VM 6.12      10.190.0.10 .. .13
+
+if [ -n "${SAINA_VM-}" ]; then
+	echo "1..0 # SKIP this is a VM, in which another would take hours"
+	exit 4
+fi
+
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+# --- VMs -------------------------------------------------------------------
+
+declare -A vm_pids=()
+
+# vm_start WORKER KERNEL: boots a VM on tap t<WORKER>; tap_guest.sh runs in it.
+# The VM is a process of the switch's namespace, so it ends with the lab.
+vm_start() {
+	local dir=$WORK/vm$1
+	rm -rf "$dir"
+	mkdir "$dir"
+	# Its temporary files go with ours, even if it is killed.
+	TMPDIR=$WORK "$LAB_TOOL" exec "$LAB" switch "$TOP/tools/saina-vm" run -k "$2" -m 512 -c 1 \
+		-t 900 -o "$dir" --tap "t$1" -- "$NET_DIR/tap_guest.sh" "$AGG_NET.$((10 + $1))/24" 1500 \
+		tx off >"$dir/said" 2>&1 </dev/null &
+	vm_pids[$1]=$!
+}
+
+vm_up() { # WORKER: or it is over already
+	[ -e "$WORK/vm$1/up" ] || pid_gone "${vm_pids[$1]}"
+}
+
+vm_check_up() { # WORKER SECONDS
+	check "VM $1 boots" until_true "$2" vm_up "$1"
+	[ -e "$WORK/vm$1/up" ] || {
+		diag "$(tail -n 20 "$WORK/vm$1/said")"
+		bail "VM $1 does not come up"
+	}
+}
+
+# vm_worker WORKER JOB ROUNDS [saina-allreduce's options]: what start() is for a
+# namespace; its lines are in $WORK/WORKER.log.
+vm_worker() {
+	local dir=$WORK/vm$1
+	rm -f "$dir"/{status,log,out,err}
+	: >"$dir/log"
+	# shellcheck disable=SC2016 # it is the guest's
+	printf '%s\n' bash -c 'exec "$@" --log "$VM_OUT/log"' worker "$B/saina-allreduce" \
+		--aggregator "$AGG" --job "${job_ids[$2]}" --worker "$1" --rounds "$3" --seed "$SEED" --json \
+		--join-timeout-ms 60000 "${@:4}" >"$dir/start.new"
+	mv "$dir/start.new" "$dir/start"
+	ln -sf "vm$1/log" "$WORK/$1.log"
+	ln -sf "vm$1/out" "$WORK/$1.out"
+}
+
+vm_worker_ended() { # WORKER
+	[ -e "$WORK/vm$1/status" ] || pid_gone "${vm_pids[$1]}"
+}
+
+vm_workers_stop() { # WORKER...
+	local i
+	for i; do
+		: >"$WORK/vm$i/stop"
+	done
+}
+
+# vm_wait SECONDS WORKER...: until their workers have ended; good if they ended well,
+# which they do only if every sum was right.
+vm_wait() {
+	local deadline=$((SECONDS + $1)) i bad=0
+	shift
+	for i; do
+		until_true $((deadline > SECONDS ? deadline - SECONDS : 0)) vm_worker_ended "$i"
+		[ "$(cat "$WORK/vm$i/status" 2>/dev/null)" = 0 ] && continue
+		bad=1
+		echo "worker $i: status $(cat "$WORK/vm$i/status" 2>/dev/null || echo unknown)"
+		tail -n 3 "$WORK/vm$i/err" "$WORK/vm$i/said"
+	done
+	return $bad
+}
+
+vm_kill() { # WORKER: the qemu of it, as if the machine had lost its power
+	local pid
+	for pid in $(ip netns pids "saina-$LAB-sw"); do
+		[ "$(readlink "/proc/$pid/exe")" = "$(readlink -f "$(command -v qemu-system-x86_64)")" ] &&
+			tr '\0' ' ' <"/proc/$pid/cmdline" | grep -q "ifname=t$1," && kill -KILL "$pid" && return
+	done
+	echo "no VM $1 runs"
+	return 1
+}
+
+vm_ended_well() { # WORKER
+	wait "${vm_pids[$1]}" || {
+		cat "$WORK/vm$1/said"
+		return 1
+	}
+}
+
+ports_are() { # NUMBER
+	[ "$(sj port show length)" = "$1" ]
+}
+
+not() {
+	! "$@"
+}
+
+all_ended() {
+	local bad=0
+	wait_all "$1" || bad=1
+	vm_wait "$@" || bad=1
+	return $bad
+}
+
+AGG_NET=${AGG%.*}
+
+# --- taps are ports --------------------------------------------------------
+
+expected_log='worker 3 .* is dead'
+lab_up --workers 2
+check "a tap is plugged in" lab tap add t2
+check "and another one" lab tap add t3
+check "a name that is taken is refused" not lab tap add p0
+check "what is no port for a VM is not pulled out" not lab tap del br0
+check "the agent finds them" until_true 20 ports_are 4
+equal "it has native XDP on all ports" "native veth native veth native tun native tun" \
+	"$(sj port show 'map("\(.mode) \(.driver)")|join(" ")')"
+# 1 is XDP_ATTACHED_DRV
+equal "says the kernel, too" "1 1" \
+	"$(for i in 2 3; do ip -n "saina-$LAB-sw" -j -d link show "t$i" | jq '.[0].xdp.mode'; done | xargs)"
+vm_start 2 6.1
+vm_start 3 6.12
+
+# Nobody has opened the taps yet, or just so: that disturbs nobody.
+job alone workers 2 elements 10007 payload 256 policy bsp
+start_all alone 20 2 --elements 10007
+check "two namespaces train while the VMs boot" wait_all 60
+check "with the same results" same_results 0 1
+saina job del alone
+
+vm_check_up 2 300
+vm_check_up 3 300
+
+# --- everybody in one job ----------------------------------------------------
+
+# reduce NAME PAYLOAD TYPE ELEMENTS ROUNDS
+reduce() {
+	job "$1" workers 4 elements "$4" payload "$2" policy bsp dead 60000
+	vm_worker 2 "$1" "$5" --type "$3" --elements "$4"
+	vm_worker 3 "$1" "$5" --type "$3" --elements "$4"
+	start_all "$1" "$5" 2 --type "$3" --elements "$4"
+	check "$1: two namespaces and two VMs: exact sums" all_ended 180 2 3
+	check "$1: the same results everywhere" same_results 0 1 2 3
+	equal "$1: all rounds, all segments, all four in each" \
+		"$5 $(($5 * (($4 + $2 - 1) / $2))) 0 4 4" \
+		"$(summary 3 '|"\(.rounds) \(.exact) \(.unverified)"') $(minmax 3 count_min count_max)"
+	equal "$1: every worker's results are redirected" "fast fast fast fast" \
+		"$(sj worker show "$1" 'map(.results)|join(" ")')"
+	equal "$1: nothing is relayed" 0 "$(counter "$1" all relayed)"
+	equal "$1: the VMs came in by their taps" "t2 t3" \
+		"$(sj worker show "$1" 'map(select(.worker > 1).port)|join(" ")')"
+	saina job del "$1"
+}
+
+reduce int32 352 int32 10007 20
+reduce float32 256 float32 10007 10
+
+# --- two are enough ----------------------------------------------------------
+
+job fast workers 4 elements 4096 payload 256 policy fastest:k=2 dead 60000
+vm_worker 2 fast 1000000 --elements 4096 --cancel --think-us 20000
+vm_worker 3 fast 1000000 --elements 4096 --cancel --think-us 20000
+start_all fast 1000000 2 --elements 4096 --cancel --think-us 20000
+check "fastest-k: rounds flow" until_true 120 rounds_at_least fast 50
+stop_workers
+vm_workers_stop 2 3
+check "fastest-k: exact sums" all_ended 120 2 3
+check "fastest-k: the same results everywhere" same_results 0 1 2 3
+matches "fastest-k: nobody waits for the slower half" "^[1-9]" "$(($(summary 2 late_segments) + $(summary 3 late_segments)))"
+# Only while all four were there.
+equal "fastest-k: two and more in each sum" "" \
+	"$(jq -c 'select(.round < 50 and (.count_min < 2 or .count_max > 4))' "$WORK/0.log")"
+saina job del fast
+
+# --- one VM loses its power ----------------------------------------------------
+
+job life workers 4 elements 4096 payload 256 policy bsp heartbeat 100 dead 10000
+vm_worker 2 life 1000000 --elements 4096 --think-us 5000 --restarts
+vm_worker 3 life 1000000 --elements 4096 --think-us 5000 --restarts
+start_all life 1000000 2 --elements 4096 --think-us 5000 --restarts
+check "BSP: rounds flow" until_true 120 rounds_at_least life 20
+check "a VM is killed" vm_kill 3
+check "its worker is found dead" until_true 120 worker_state_is life 3 dead
+at=$(job_field life round)
+check "the others go on" until_true 120 rounds_at_least life $((at + 20))
+equal "its tap is still a port" "native" "$(sj port show t3 '.[0].mode')"
+stop_workers
+vm_workers_stop 2
+check "exact sums all the way" all_ended 120 2
+check "the same results everywhere" same_results 0 1 2
+saina job del life
+
+: >"$WORK/vm2/end"
+check "the VM ends" until_true 120 pid_gone "${vm_pids[2]}"
+check "and its kernel had nothing to complain of" vm_ended_well 2
+check "a tap is pulled out" lab tap del t3
+check "and is no longer a port" until_true 20 ports_are 3
+finished
