@@ -11,7 +11,7 @@
 #         w0        w1     VM 6.1    VM 6.12      10.190.0.10 .. .13
 
 if [ -n "${SAINA_VM-}" ]; then
-	echo "1..0 # SKIP this is a VM, in which another would take hours"
+	echo "1..0 # SKIP this is a VM itself"
 	exit 4
 fi
 
