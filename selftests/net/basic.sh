@@ -16,7 +16,7 @@ reduce() {
 	check "$BRIDGE, mtu $MTU: $2, $3: all workers have the same results" same_results 0 1 2 3 4 5 6 7
 	equal "$BRIDGE, mtu $MTU: $2, $3: all rounds, all segments, all eight in each" \
 		"$5 $(($5 * segments)) 0 8 8" \
-		"$(summary 7 '|"\(.rounds) \(.exact) \(.unverified)"') $(minmax 7 count_min count_max)"
+		"$(summary 7 rounds exact unverified) $(minmax 7 count_min count_max)"
 	saina job del "$1"
 }
 

@@ -21,8 +21,8 @@ start 1 target 1000000 --token open-sesame --think-us 3000
 start 2 target 1000000 --token open-sesame --think-us 3000
 check "the job runs" until_true 20 rounds_at_least target 3 || bail "no rounds"
 
-session=$(sj worker show target 1 '.[0].session')
-port=$(sj worker show target 1 '.[0].udp_port')
+session=$(json_value session "$(saina -j worker show target 1)")
+port=$(json_value udp_port "$(saina -j worker show target 1)")
 
 # lie DESCRIPTION SCOPE COUNTER FROM KEY=VALUE...: ten frames, ten counts.
 # What goes wrong is the only thing that is wrong.
@@ -80,7 +80,7 @@ lie "a stranger says that a worker is slow" 1 wrong-port 3 type=19 "${mine[@]}"
 lie "a worker says that another leaves" 0 wrong-port 1 type=22 worker=0 "${mine[@]}"
 lie "a goodbye from another MAC" 1 wrong-mac 1 type=22 "${mine[@]}" smac=02:00:00:00:00:77
 lie "a goodbye behind IP options" global fragment 3 type=22 "${mine[@]}" options=1
-equal "nobody has left" 3 "$(job_field target 'active|length')"
+equal "nobody has left" 3 "$(members target)"
 lie "a frame cut short" global truncated 1 cut=20
 lie "a UDP length too small for the header" global truncated 1 udplen=40
 lie "an IP length beyond the frame" global truncated 1 iplen=1400
@@ -113,7 +113,7 @@ flood=$!
 raw 1 job=7 worker=0 repeat=20000 workers=1 "sport=$port" "session=$session" rounds=1
 wait $flood
 check "rounds go on after the floods" until_true 20 rounds_at_least target $((at + 10))
-equal "no slot saw two policies" 0 "$(job_field target policy_mix)"
+equal "no slot saw two policies" 0 "$(policy_mix target)"
 stop_workers
 check "every sum was right" wait_all 30
 check "all workers got the same results" same_results 0 1 2

@@ -11,7 +11,7 @@
 expected_log="lines like the next one"
 lab_up --workers 3
 job door id 3 workers 2 elements 4096 payload 256 token open-sesame heartbeat 50 dead 5000
-quick=(--join-timeout-ms 3000)
+quick=(--join-timeout-ms $((3000 * SLOW)))
 
 said=$(refused 0 0 door "${quick[@]}" --token wrong)
 matches "a wrong token is refused" "token" "$said"
@@ -21,7 +21,7 @@ said=$(refused 0 0 door "${quick[@]}" --elements 999999 --token open-sesame)
 matches "too many elements are refused" "999999|4096" "$said"
 said=$(refused 2 2 door "${quick[@]}" --token open-sesame)
 matches "an identifier beyond the job's is refused" "worker" "$said"
-equal "refusals admit nobody" 0 "$(job_field door 'active|length')"
+equal "refusals admit nobody" 0 "$(members door)"
 
 start_all door 1000000 2 --token open-sesame --elements 4096 --think-us 1000
 check "the job runs" until_true 20 rounds_at_least door 3 || bail "no rounds"

@@ -23,7 +23,22 @@ LAB_TOOL=$TOP/tools/saina-lab
 RAWSEND=$B/selftests/rawsend
 AGG=10.190.0.1
 SEED=${SAINA_TEST_SEED:-20240731}
-export SAINA_CONTROL=/run/saina-lab/$LAB/control
+AGENT_SOCKET=/run/saina-lab/$LAB/control
+# How many times slower than a PC this machine is: deadlines are multiplied.
+SLOW=${SAINA_SLOW:-1}
+# Who has the jobs: the agent, or the kernel (saina.ko, in the switch's namespace).
+PLANE=${SAINA_TEST_PLANE:-agent}
+tool_opts=()
+case $PLANE in
+agent)	export SAINA_CONTROL=$AGENT_SOCKET ;;
+kernel)	export SAINA_CONTROL=kernel SAINA_CTL_SOCKET=$AGENT_SOCKET
+	tool_opts=(-n "saina-$LAB-sw") ;;
+*)	echo "SAINA_TEST_PLANE=$PLANE: agent or kernel"
+	exit 2 ;;
+esac
+
+# shellcheck source=json.sh
+. "$NET_DIR/json.sh"
 
 tap_n=0 tap_bad=0 complete=''
 # Lines of the agent's log that a test expects; others that complain are failures.
@@ -90,21 +105,30 @@ bail() {
 	exit 1
 }
 
+# A pipe that nobody writes to: waiting at it is a sleep without a process.
+exec {pause_fd}<> <(:)
+
 # until_true SECONDS CMD...: polls; deadlines are generous, never measured.
 until_true() {
-	local deadline=$((SECONDS + $1))
+	until_time $((SECONDS + $1 * SLOW)) "${@:2}"
+}
+
+until_time() { # DEADLINE CMD...
+	local deadline=$1
 	shift
 	until "$@" >/dev/null 2>&1; do
 		((SECONDS < deadline)) || return 1
-		sleep 0.05
+		read -rt 0.05 -u "$pause_fd" || true
 	done
 }
 
 # A process nobody has waited for yet is gone too.
 pid_gone() {
-	local state
-	state=$(sed -n 's/^State:[[:space:]]*\(.\).*/\1/p' "/proc/$1/status" 2>/dev/null)
-	[ -z "$state" ] || [ "$state" = Z ]
+	local stat=
+	read -r stat 2>/dev/null <"/proc/$1/stat"
+	# The name, in parentheses, may hold anything.
+	stat=${stat##*) }
+	[ -z "$stat" ] || [ "${stat%% *}" = Z ]
 }
 
 # --- lab -------------------------------------------------------------------
@@ -168,16 +192,22 @@ lab_down() {
 	lab down || not_ok "the lab could be taken down"
 }
 
+# Not `saina-lab exec', which takes long to start in the test VM.
 w() { # WORKER CMD...: in a worker's namespace
-	lab exec "$@"
+	nsenter --net="/run/netns/saina-$LAB-w$1" -- "${@:2}"
 }
 
 sw() { # CMD...: in the switch's namespace
-	lab exec switch "$@"
+	nsenter --net="/run/netns/saina-$LAB-sw" -- "$@"
 }
 
 saina() {
-	"$B/saina" "$@"
+	"$B/saina" "${tool_opts[@]}" "$@"
+}
+
+# What the data path counts is known to the agent alone, whoever has the jobs.
+agent_says() {
+	"$B/saina" -s "$AGENT_SOCKET" "$@"
 }
 
 # sj OBJECT ... JQ: the tool's JSON through jq
@@ -189,14 +219,28 @@ sj() {
 # job NAME [saina job add's words]: makes a job.  Nobody is to be found dead by
 # mistake because the machine is busy, so tests about death say how long.
 job() {
-	local out dead=(dead 15000)
-	[[ " $* " != *" dead "* ]] || dead=()
-	out=$(saina -j job add "$@" "${dead[@]}" 2>&1) || bail "no job $1: $out"
-	job_ids[$1]=$(jq '.[0].id' <<<"$out")
+	local out i dead=15000 words=("$@")
+	for ((i = 1; i < $# - 1; i++)); do
+		[ "${words[i]}" = dead ] || continue
+		dead=${words[i + 1]}
+		words=("${words[@]:0:i}" "${words[@]:i+2}")
+		break
+	done
+	dead=$((dead * SLOW > 65535 ? 65535 : dead * SLOW))
+	out=$(saina -j job add "${words[@]}" dead $dead 2>&1) || bail "no job $1: $out"
+	job_ids[$1]=$(json_value id "$out")
 }
 
 job_field() { # JOB FIELD
-	sj job show "$1" ".[0].$2"
+	json_value "$2" "$(saina -j job show "$1")"
+}
+
+policy_mix() { # JOB: slots that saw two policies
+	json_value policy_mix "$(agent_says -j job show "$1")"
+}
+
+members() { # JOB: how many workers are waited for
+	json_length active "$(saina -j job show "$1")"
 }
 
 # counter JOB WORKER|all|- NAME: of one worker, of all, or of no job at all
@@ -204,7 +248,7 @@ counter() {
 	local scope=("$1" "$2")
 	[ "$2" != all ] || scope=("$1")
 	[ "$1" != - ] || scope=(global)
-	sj stats show "${scope[@]}" "[.[] | (.counters[\"$3\"] // 0) + (.drops[\"$3\"] // 0)] | add // 0"
+	json_sum "$3" "$(saina -j stats show "${scope[@]}")"
 }
 
 mac_of() { # WORKER|switch
@@ -233,8 +277,9 @@ start_as() {
 	# Emptied, not removed: it may have been given to the worker's user.
 	: >"$WORK/$tag.log"
 	# Not by a function: the number would be that of a shell around it.
-	"$LAB_TOOL" exec "$LAB" "$3" "${worker_program[@]}" --aggregator "$AGG" --job "$id" --worker "$2" \
-		--rounds "$5" --seed "$SEED" --log "$WORK/$tag.log" --json "${@:6}" \
+	nsenter --net="/run/netns/saina-$LAB-w$3" -- "${worker_program[@]}" --aggregator "$AGG" --job "$id" \
+		--worker "$2" --rounds "$5" --seed "$SEED" --log "$WORK/$tag.log" --json \
+		--join-timeout-ms $((5000 * SLOW)) "${@:6}" \
 		>"$WORK/$tag.out" 2>"$WORK/$tag.err" </dev/null &
 	worker_pids[$tag]=$!
 }
@@ -255,9 +300,9 @@ start_all() {
 # wait_all SECONDS: until all that were started have ended; good only if all
 # ended well, which they do only if every sum was right.
 wait_all() {
-	local i bad=0 status deadline=$((SECONDS + $1))
+	local i bad=0 status deadline=$((SECONDS + $1 * SLOW))
 	for i in "${!worker_pids[@]}"; do
-		if ! until_true $((deadline > SECONDS ? deadline - SECONDS : 0)) worker_ended "$i"; then
+		if ! until_time $deadline worker_ended "$i"; then
 			echo "worker $i does not end"
 			kill -KILL "${worker_pids[$i]}"
 			bad=1
@@ -290,52 +335,10 @@ in_force() { # JOB SEQ
 	[ "$(job_field "$1" policy_active_seq)" = "$2" ]
 }
 
-# --- what workers wrote: a JSON object per round -----------------------------------
-
-# field TAG NAME: that field of every round, one a line
-field() {
-	jq -r ".$2" "$WORK/$1.log"
-}
-
-minmax() { # TAG FIELD_MIN FIELD_MAX
-	jq -rs "\"\(map(.$2)|min) \(map(.$3)|max)\"" "$WORK/$1.log"
-}
-
-total() { # TAG FIELD
-	jq -s "map(.$2)|add // 0" "$WORK/$1.log"
-}
-
-# same_results TAG...: bit for bit, and at least one round that all of them saw
-same_results() {
-	local i
-	for i; do
-		jq -r '"\(.round) \(.crc) \(.mask_any) \(.mask_all)"' "$WORK/$i.log"
-	done | sort -n | uniq -c | awk -v n=$# -v last=-1 '
-		$2 == last { print "round " $2 " differs: " what " and " $3 " " $4 " " $5; bad = 1 }
-		$1 == n { all++ }
-		{ last = $2; what = $3 " " $4 " " $5 }
-		END { if (!all) print "no round that all have"; exit bad || !all }'
-}
-
-# summary TAG FIELD: of what it printed at its end
-summary() {
-	jq -r ".$2" "$WORK/$1.out"
-}
-
-# counted_in TAG WORKER ROUND: in a round of TAG's from ROUND on, WORKER is counted in
-# every segment
-counted_in() {
-	local round mask
-	while read -r round mask; do
-		[ "$round" -ge "$3" ] && (((mask >> $2) & 1)) && return 0
-	done < <(jq -r '"\(.round) \(.mask_all)"' "$WORK/$1.log" 2>/dev/null)
-	return 1
-}
-
 # --- events ------------------------------------------------------------------
 
 events_start() {
-	"$B/saina" -j monitor all >"$WORK/events" 2>"$WORK/monitor.err" </dev/null &
+	"$B/saina" "${tool_opts[@]}" -j monitor all >"$WORK/events" 2>"$WORK/monitor.err" </dev/null &
 	events_pid=$!
 	until_true 10 grep -q monitoring "$WORK/monitor.err" || bail "saina monitor does not start"
 }
@@ -358,7 +361,7 @@ k_is() { # JOB K
 }
 
 worker_state_is() { # JOB WORKER STATE
-	[ "$(sj worker show "$1" "$2" '.[0].state')" = "$3" ]
+	[ "$(json_value state "$(saina -j worker show "$1" "$2")")" = "$3" ]
 }
 
 missing_is() { # JOB WORKER: all open slots wait for this worker alone

@@ -22,7 +22,7 @@ lossy() {
 	start_all "$name" "$3" 8 --type "$4" --elements 20000
 	check "$1 % each way, $2, $4: all rounds, exact sums" wait_all 60
 	equal "$1 % each way, $2, $4: all segments of all rounds" "$3 $((79 * $3)) 0" \
-		"$(summary 0 '|"\(.rounds) \(.exact) \(.unverified)"')"
+		"$(summary 0 rounds exact unverified)"
 	check "$1 % each way, $2, $4: the same results everywhere" same_results 0 1 2 3 4 5 6 7
 	if [ "$1" = 0 ]; then
 		equal "nothing was lost on purpose" "$lost" "$(injected)"

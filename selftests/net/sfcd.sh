@@ -39,7 +39,7 @@ check "monitor tells of the death" until_true 5 event_seen '.event=="worker-dead
 check "monitor tells of the lower k" until_true 5 event_seen '.event=="k" and .from==6 and .to==5'
 at=$(job_field flip round)
 check "the others go on" until_true 20 rounds_at_least flip $((at + 10))
-equal "no slot saw two policies" 0 "$(job_field flip policy_mix)"
+equal "no slot saw two policies" 0 "$(policy_mix flip)"
 stop_workers
 check "exact sums all the way" wait_all 30
 check "the same results everywhere" same_results 0 1 2 3 4

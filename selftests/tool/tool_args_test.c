@@ -91,10 +91,11 @@ static const struct {
 	{ "frob", "saina: \"frob\" is no object; allowed: job, worker, port, slot, stats, limits, monitor, doctor" },
 	{ "jobs", "saina: \"jobs\" is no object; allowed: job, worker, port, slot, stats, limits, monitor, doctor" },
 	{ "''", "saina: \"\" is no object; allowed: job, worker, port, slot, stats, limits, monitor, doctor" },
-	{ "-x job", "saina: option \"-x\" is not known; allowed: -j, -p, -s PATH, -V, -h" },
-	{ "--frob job", "saina: option \"--frob\" is not known; allowed: -j, -p, -s PATH, -V, -h" },
+	{ "-x job", "saina: option \"-x\" is not known; allowed: -j, -p, -s PATH, -n NETNS, -V, -h" },
+	{ "--frob job", "saina: option \"--frob\" is not known; allowed: -j, -p, -s PATH, -n NETNS, -V, -h" },
 	{ "-s", "saina: option \"-s\" wants a value" },
 	{ "--socket", "saina: option \"--socket\" wants a value" },
+	{ "-n", "saina: option \"-n\" wants a value" },
 	{ "job frob", "saina: job: \"frob\" is no command of job; allowed: show, list, add, set, del, help" },
 	{ "job show -j", "saina: job show: \"-j\" is an option: options go before the object" },
 	{ "job show a b", "saina: job show: \"b\" is one word too many" },
@@ -280,6 +281,10 @@ int main(int argc, char **argv)
 		 "saina: no control plane at %s/nothing: there is no such socket; start sainad with that control socket, or name the right one (-s, SAINA_CONTROL)\n",
 		 d.dir);
 	if (!tap_ok(rc == 1 && !strcmp(err, want), "says what to do when there is no control plane"))
+		tap_note("exit %d, said \"%s\"", rc, err);
+	rc = double_run(&d, bin, "-n no/where job show", out, sizeof(out), err, sizeof(err));
+	if (!tap_ok(rc == 1 && !strcmp(err, "saina: network namespace no/where: No such file or directory; `ip netns' lists them\n"),
+		    "says what to do when there is no such network namespace"))
 		tap_note("exit %d, said \"%s\"", rc, err);
 	double_stop(&d);
 	return tap_done();

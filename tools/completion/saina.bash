@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Names of jobs, workers and ports are asked from the running control plane, by
-# the command that is being completed and with the socket given on its line.
+# the command that is being completed and with the socket and the network
+# namespace given on its line.
 
 # _saina_ask KEY WORD...: all values of KEY in what `saina -j WORD...' prints
 _saina_ask() {
@@ -25,7 +26,7 @@ _saina_words() { # what may stand here
 	local object=${_saina_rest[0]-} command=${_saina_rest[1]-} n=${#_saina_rest[@]} prev=
 	[ "$n" -gt 0 ] && prev=${_saina_rest[n - 1]}
 	if [ "$n" = 0 ]; then
-		echo "job worker port slot stats limits monitor doctor help -j -p -s -V -h"
+		echo "job worker port slot stats limits monitor doctor help -j -p -s -n -V -h"
 		return
 	fi
 	if [ "$n" = 1 ]; then
@@ -87,7 +88,10 @@ _saina() {
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
 		-s | --socket)
-			_saina_socket=(-s "${COMP_WORDS[i + 1]}")
+			_saina_socket+=(-s "${COMP_WORDS[i + 1]}")
+			i=$((i + 1)) ;;
+		-n | --netns)
+			_saina_socket+=(-n "${COMP_WORDS[i + 1]}")
 			i=$((i + 1)) ;;
 		-*) [ ${#_saina_rest[@]} = 0 ] || _saina_rest+=("${COMP_WORDS[i]}") ;;
 		*) _saina_rest+=("${COMP_WORDS[i]}") ;;
@@ -96,6 +100,10 @@ _saina() {
 	COMPREPLY=()
 	if [ "${COMP_WORDS[COMP_CWORD - 1]}" = -s ]; then
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+		return
+	fi
+	if [ "${COMP_WORDS[COMP_CWORD - 1]}" = -n ]; then
+		mapfile -t COMPREPLY < <(compgen -W "$(ls /run/netns 2>/dev/null)" -- "$cur")
 		return
 	fi
 	mapfile -t COMPREPLY < <(compgen -W "$(_saina_words)" -- "$cur")

@@ -3,10 +3,15 @@
  * saina - shows and changes everything about the aggregator, in the manner of
  * ip(8): options, then an object, then a command.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tool.h"
 
@@ -39,10 +44,30 @@ static void usage(FILE *to)
 		"  -p, --pretty         JSON, indented\n"
 		"  -s, --socket PATH    control socket of sainad, or \"kernel\" for saina.ko\n"
 		"                       (else $SAINA_CONTROL, else whichever is there)\n"
+		"  -n, --netns NAME     in the network namespace NAME of ip-netns(8), or of this path:\n"
+		"                       each has its own jobs in the kernel\n"
 		"  -V, --version        print the version\n"
 		"  -h, --help           print this\n"
 		"\n\"saina OBJECT help\" lists the commands of an object.  Objects and commands\n"
 		"can be abbreviated.  See saina(8).\n");
+}
+
+static int enter_netns(const char *name)
+{
+	char path[PATH_MAX];
+	int fd;
+
+	snprintf(path, sizeof(path), strchr(name, '/') ? "%s" : "/run/netns/%s", name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || setns(fd, CLONE_NEWNET)) {
+		fprintf(stderr, "saina: network namespace %s: %s%s\n", path, strerror(errno),
+			errno == ENOENT ? "; `ip netns' lists them" :
+			errno == EINVAL ? "; that is none" :
+			errno == EPERM	? "; entering one takes root" : "");
+		return EXIT_FAILURE;
+	}
+	close(fd);
+	return 0;
 }
 
 int tool_dispatch(const struct tool *t, struct args *a, const char *object,
@@ -84,16 +109,18 @@ int main(int argc, char **argv)
 		{ "json", no_argument, NULL, 'j' },
 		{ "pretty", no_argument, NULL, 'p' },
 		{ "socket", required_argument, NULL, 's' },
+		{ "netns", required_argument, NULL, 'n' },
 		{ "version", no_argument, NULL, 'V' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
 	struct tool t = { .mode = OUT_TEXT };
+	const char *netns = NULL;
 	struct args a;
 	int c, i;
 
 	opterr = 0;	/* our own sentences */
-	while ((c = getopt_long(argc, argv, "+:jps:Vh", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "+:jps:n:Vh", options, NULL)) != -1) {
 		switch (c) {
 		case 'j':
 			if (t.mode == OUT_TEXT)
@@ -104,6 +131,9 @@ int main(int argc, char **argv)
 			break;
 		case 's':
 			t.socket = optarg;
+			break;
+		case 'n':
+			netns = optarg;
 			break;
 		case 'V':
 			printf("saina %s\n", SAINA_VERSION);
@@ -120,7 +150,7 @@ int main(int argc, char **argv)
 			else
 				fprintf(stderr, "saina: option \"%s\" is not known",
 					argv[optind - 1]);
-			fprintf(stderr, "; allowed: -j, -p, -s PATH, -V, -h\n");
+			fprintf(stderr, "; allowed: -j, -p, -s PATH, -n NETNS, -V, -h\n");
 			return EXIT_USAGE;
 		}
 	}
@@ -139,6 +169,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "saina: \"%s\" is no object; allowed: %s\n", argv[0], objects_list);
 		return EXIT_USAGE;
 	}
+	if (netns && enter_netns(netns))
+		return EXIT_FAILURE;
 	a = (struct args){ argc - 1, argv + 1, objects[i].name };
 	return objects[i].fn(&t, &a);
 }

@@ -1,0 +1,121 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# What tests read of JSON all the time, without a process where that goes: jq takes
+# longer to start in the test VM than anything else (0.6 s).  For what is asked once,
+# there is sj() with jq.  Needs what tools and workers of ours print: flat objects,
+# each name in the order of printing, and no name within a text.
+
+# json_value NAME TEXT: the first of that name in TEXT, a number or a text
+json_value() {
+	local re="\"$1\": ?(\"([^\"]*)\"|([^],}]*))"
+	[[ $2 =~ $re ]] || return 1
+	echo "${BASH_REMATCH[2]}${BASH_REMATCH[3]}"
+}
+
+# json_sum NAME TEXT: of all of that name
+json_sum() {
+	local re="\"$1\": ?([0-9]+)" rest=$2 sum=0
+	while [[ $rest =~ $re ]]; do
+		sum=$((sum + BASH_REMATCH[1]))
+		rest=${rest#*"${BASH_REMATCH[0]}"}
+	done
+	echo $sum
+}
+
+# json_length NAME TEXT: how many elements the array of that name has
+json_length() {
+	local re="\"$1\": ?\[([^]]*)\]" all
+	[[ $2 =~ $re ]] || return 1
+	IFS=, read -ra all <<<"${BASH_REMATCH[1]}"
+	echo ${#all[@]}
+}
+
+# --- what workers wrote: a JSON object per round -----------------------------------
+
+# For awk: value(NAME) of the line.
+# shellcheck disable=SC2016
+json_awk='function value(name,  v) {
+	if (!match($0, "\"" name "\": [^,}]*"))
+		return ""
+	v = substr($0, RSTART + length(name) + 4, RLENGTH - length(name) - 4)
+	gsub(/"/, "", v)
+	return v
+}'
+
+# field TAG NAME: that field of every round, one a line
+field() {
+	awk -v name="$2" "$json_awk"' { print value(name) }' "$WORK/$1.log"
+}
+
+# last_field TAG NAME: of the newest round
+last_field() {
+	local re="^.*\"$2\": (\"([^\"]*)\"|([^],}]*))[],}]" text
+	# The last line may still be on its way.
+	text=$(tail -n 2 "$WORK/$1.log" 2>/dev/null)
+	[[ $text =~ $re ]] || return 1
+	echo "${BASH_REMATCH[2]}${BASH_REMATCH[3]}"
+}
+
+# log_round [TAG]: newest round in a worker's log (worker 0's), 0 if there is none
+log_round() {
+	last_field "${1:-0}" round || echo 0
+}
+
+log_at_least() { # ROUND [TAG]
+	[ "$(log_round "${2:-0}")" -ge "$1" ]
+}
+
+minmax() { # TAG FIELD_MIN FIELD_MAX
+	awk -v a="$2" -v b="$3" "$json_awk"' {
+		x = value(a) + 0; y = value(b) + 0
+		if (NR == 1 || x < low) low = x
+		if (NR == 1 || y > high) high = y
+	} END { if (NR) print low, high; else print "null null" }' "$WORK/$1.log"
+}
+
+total() { # TAG FIELD
+	awk -v name="$2" "$json_awk"' { sum += value(name) } END { print sum + 0 }' "$WORK/$1.log"
+}
+
+# same_results TAG...: bit for bit, and at least one round that all of them saw
+same_results() {
+	local files=("${@/%/.log}")
+	files=("${files[@]/#/$WORK/}")
+	awk -v n=$# "$json_awk"' {
+		round = value("round")
+		what = value("crc") " " value("mask_any") " " value("mask_all")
+		if (!(round in is))
+			is[round] = what
+		else if (is[round] != what) {
+			print "round " round " differs: " is[round] " and " what
+			bad = 1
+		}
+		if (++seen[round] == n)
+			all++
+	} END {
+		if (!all)
+			print "no round that all have"
+		exit bad || !all
+	}' "${files[@]}"
+}
+
+# summary TAG FIELD...: of what it printed at its end
+summary() {
+	local text name all=()
+	text=$(<"$WORK/$1.out")
+	for name in "${@:2}"; do
+		all+=("$(json_value "$name" "$text")")
+	done
+	echo "${all[*]}"
+}
+
+# counted_in TAG WORKER ROUND: in a round of TAG's from ROUND on, WORKER is counted in
+# every segment
+counted_in() {
+	local round mask
+	while read -r round mask; do
+		[ "$round" -ge "$3" ] && (((mask >> $2) & 1)) && return 0
+	done < <(awk "$json_awk"' { print value("round"), value("mask_all") }' "$WORK/$1.log" 2>/dev/null)
+	return 1
+}
