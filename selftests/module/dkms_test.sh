@@ -9,6 +9,7 @@
 set -u
 top=$(readlink -f "$(dirname "$0")/../..")
 B=${SAINA_BUILD:-$top/build}
+cache=${SAINA_VM_CACHE:-$B/vm}
 version=$(cat "$top/VERSION")
 points=0 failed=0
 
@@ -29,8 +30,8 @@ args=(--sourcetree "$work/usr/src" --dkmstree "$work/tree")
 dkms add "${args[@]}" "saina/$version" >"$work/log" 2>&1
 ok $? "dkms add"
 for k in 6.1 6.12; do
-	release=$(cat "$B/vm/$k/release")
-	dkms build "${args[@]}" --kernelsourcedir "$B/vm/$k/headers" -k "$release" "saina/$version" \
+	release=$(cat "$cache/$k/release")
+	dkms build "${args[@]}" --kernelsourcedir "$cache/$k/headers" -k "$release" "saina/$version" \
 		>>"$work/log" 2>&1
 	ok $? "dkms build for $k"
 	ko=$(find "$work/tree/saina/$version/$release" -name 'saina.ko*' 2>/dev/null | head -n 1)

@@ -8,33 +8,23 @@
 #	selftests/module/plane_test.sh [KERNEL...]
 #	selftests/module/plane_test.sh --guest MODULE	(in the VM)
 
-# shellcheck disable=SC2164
-cd "$(dirname "$(readlink -f "$0")")"
+here=$(dirname "$(readlink -f "$0")")
 if [ "${1-}" != --guest ]; then
-	top=$(readlink -f ../..) status=0
-	[ $# -gt 0 ] || set -- 6.1 6.12
-	for k in "$@"; do
-		if ! ko=$(./build.sh "$k"); then
-			echo "Bail out! saina.ko does not build for $k"
-			exit 1
-		fi
-		echo "# kernel $k"
-		"$top/tools/saina-vm" run -k "$k" -t 400 -e SAINA_BUILD="${SAINA_BUILD:-$top/build}" -- \
-			"$PWD/plane_test.sh" --guest "$ko" || status=1
-	done
-	exit $status
+	# shellcheck source=vm.sh
+	. "$here/vm.sh"
+	# shellcheck disable=SC2317
+	in_vm() { # KERNEL MODULE
+		vm_run "$1" -t 900 -e SAINA_SLOW=10 -e SAINA_TEST_PLANE=kernel -e SAINA_LAB_DATAPATH=system -- \
+			"$here/plane_test.sh" --guest "$2"
+	}
+	vm_kernels in_vm "$@"
+	exit
 fi
 module=$2
 
 # shellcheck source=../net/lib.sh
-. ../net/lib.sh
-socket=$SAINA_CONTROL
-
-# Everything but what is said otherwise goes to the kernel, in the switch's namespace.
-saina() {
-	nsenter --net="/run/netns/saina-$LAB-sw" env -u SAINA_CONTROL SAINA_CONTROL=kernel \
-		SAINA_CTL_SOCKET="$socket" "$B/saina" "$@"
-}
+. "$here/../net/lib.sh"
+socket=$AGENT_SOCKET
 
 agent_log() {
 	cat "/run/saina-lab/$LAB/sainad.log"
@@ -44,16 +34,8 @@ agent_said() { # ERE
 	agent_log | grep -qE "$1"
 }
 
-log_round() { # newest round in worker 0's log
-	field 0 round | tail -n 1 | grep . || echo 0
-}
-
-log_at_least() {
-	[ "$(log_round)" -ge "$1" ]
-}
-
 last_k() { # of worker 0
-	[ "$(field 0 k | tail -n 1)" = "$1" ]
+	[ "$(last_field 0 k)" = "$1" ]
 }
 
 not() {
@@ -85,7 +67,7 @@ start_all bsp 5 3 --elements 2003
 check "a job configured in the kernel: three workers train" wait_all 60
 check "with the same results everywhere" same_results 0 1 2
 equal "five rounds, all segments exact, all three in each" "5 40 0 3 3" \
-	"$(summary 0 '|"\(.rounds) \(.exact) \(.unverified)"') $(minmax 0 count_min count_max)"
+	"$(summary 0 rounds exact unverified) $(minmax 0 count_min count_max)"
 equal "counters come from the agent" 40 "$(sj stats show bsp 0 '[.[].counters|.stored + .added]|add' 2>/dev/null || echo none)"
 equal "so do ports" 3 "$(sj port show length)"
 equal "through the agent's socket the same job is seen" bsp \
@@ -114,14 +96,14 @@ check "rounds go on with it" until_true 60 log_at_least $((at + 3))
 check "the kernel knows, from the data path" until_true 10 k_is steady 2
 check "a new agent starts" lab agent start
 equal "the same incarnation of the job" "$generation" "$(job_field steady generation)"
-equal "all three are still its members" 3 "$(job_field steady 'active|length')"
+equal "all three are still its members" 3 "$(members steady)"
 at=$(log_round)
 check "rounds go on with the new agent" until_true 60 log_at_least $((at + 3))
 stop_workers
 check "exact sums all the way" wait_all 60
 check "the same results everywhere" same_results 0 1 2
 equal "no slot saw two policies" 0 \
-	"$("$B/saina" -j -s "$socket" job show steady | jq '.[0].policy_mix')"
+	"$(policy_mix steady)"
 
 # --- and stopped ---------------------------------------------------------------------
 check "the agent is stopped" lab agent stop

@@ -84,7 +84,7 @@ lab_ns() { # WHERE
 lab_namespaces() {
 	local f
 	for f in "/run/netns/saina-$LAB_NAME-sw" "/run/netns/saina-$LAB_NAME-w"*; do
-		[ -e "$f" ] && basename "$f"
+		[ -e "$f" ] && echo "${f##*/}"
 	done
 	return 0
 }
@@ -137,6 +137,9 @@ in_ns() { # NAMESPACE CMD...
 	nsenter --net="/run/netns/$ns" -- "$@"
 }
 
+# A pipe that nobody writes to: waiting at it is a sleep without a process.
+exec {pause_fd}<> <(:)
+
 # until_true SECONDS CMD...: polls; the status says whether CMD came true.  So many
 # seconds of a PC's.
 until_true() {
@@ -144,15 +147,28 @@ until_true() {
 	shift
 	until "$@"; do
 		((SECONDS < deadline)) || return 1
-		sleep 0.05
+		read -rt 0.05 -u "$pause_fd" || true
 	done
 }
 
 # A process nobody has waited for yet is gone too.
 pid_gone() {
-	local state
-	state=$(sed -n 's/^State:[[:space:]]*\(.\).*/\1/p' "/proc/$1/status" 2>/dev/null)
-	[ -z "$state" ] || [ "$state" = Z ]
+	local stat=
+	{ read -r stat <"/proc/$1/stat"; } 2>/dev/null || true
+	stat=${stat##*) }
+	[ -z "$stat" ] || [ "${stat%% *}" = Z ]
+}
+
+# Processes in these namespaces.
+pids_in() { # NAMESPACE...
+	local key path
+	local -A ours=()
+	while read -r key; do
+		ours[$key]=1
+	done < <(stat -Lc %d:%i "${@/#//run/netns/}" 2>/dev/null)
+	while read -r key path; do
+		[ -z "${ours[$key]-}" ] || { path=${path%/ns/net}; echo "${path##*/}"; }
+	done < <(stat -Lc '%d:%i %n' /proc/[0-9]*/ns/net 2>/dev/null)
 }
 
 # stop_pid PID SECONDS: TERM, and KILL if that does not help in time.
@@ -165,22 +181,22 @@ stop_pid() {
 
 # Undoes whatever is there of the lab, in any state.
 lab_undo() {
-	local ns pids
+	local all workers=() ns pids
 	set +e
 	agent_undo
-	for ns in $(lab_namespaces); do
-		# Namespaces are ours alone: so are the processes in them.
-		pids=$(ip netns pids "$ns" 2>/dev/null)
-		# shellcheck disable=SC2086
-		[ "$ns" = "$LAB_SW" ] || [ -z "$pids" ] || kill -KILL $pids 2>/dev/null
+	mapfile -t all < <(lab_namespaces)
+	for ns in "${all[@]}"; do
+		[ "$ns" = "$LAB_SW" ] || workers+=("$ns")
 	done
+	# Namespaces are ours alone: so are the processes in them.
+	pids=$(pids_in "${workers[@]}")
+	# shellcheck disable=SC2086
+	[ -z "$pids" ] || kill -KILL $pids 2>/dev/null
 	switch_undo
-	for ns in $(lab_namespaces); do
-		pids=$(ip netns pids "$ns" 2>/dev/null)
-		# shellcheck disable=SC2086
-		[ -z "$pids" ] || kill -KILL $pids 2>/dev/null
-		ip netns del "$ns"
-	done
+	pids=$(pids_in "${all[@]}")
+	# shellcheck disable=SC2086
+	[ -z "$pids" ] || kill -KILL $pids 2>/dev/null
+	[ ${#all[@]} = 0 ] || printf 'netns del %s\n' "${all[@]}" | ip -force -batch -
 	rm -rf "$LAB_DIR"
 	rmdir "$LAB_ROOT" 2>/dev/null
 	return 0

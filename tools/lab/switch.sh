@@ -72,19 +72,23 @@ switch_up_ovs() {
 	[ "$LAB_DATAPATH" = system ] || in_ns "$LAB_SW" ethtool -K br0 tx off >/dev/null 2>&1 || true
 }
 
-# Ports are plugged in at one go: each ovs-vsctl waits for the daemon.
+# Ports are plugged in at one go: each ovs-vsctl waits for the daemon.  A single one
+# may have lost its link.
 switch_ports_add() { # WORKER...
 	local i args=()
-	# shellcheck disable=SC2068
-	for i in $@; do
-		ip -n "$LAB_SW" link show "p$i" >/dev/null 2>&1 || worker_link "$i"
+	for i; do
+		[ $# -gt 1 ] || ip -n "$LAB_SW" link show "p$i" >/dev/null 2>&1 || worker_links "$i"
 		if [ "$LAB_BRIDGE" = ovs ]; then
 			args+=(-- --may-exist add-port br0 "p$i" -- set interface "p$i" "mtu_request=$LAB_MTU")
 		else
-			ip -n "$LAB_SW" link set "p$i" master br0
+			args+=("link set p$i master br0")
 		fi
 	done
-	[ "$LAB_BRIDGE" = linux ] || ovs_vsctl "${args[@]}"
+	if [ "$LAB_BRIDGE" = ovs ]; then
+		ovs_vsctl "${args[@]}"
+	else
+		printf '%s\n' "${args[@]}" | ip -n "$LAB_SW" -batch -
+	fi
 }
 
 switch_port_del() { # WORKER

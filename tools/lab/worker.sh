@@ -8,25 +8,47 @@ worker_check() {
 		usage_error "\"$1\" is not a worker of this lab: 0 to $((LAB_WORKERS - 1)), or \`switch'"
 }
 
-worker_up() { # WORKER
-	local ns=saina-$LAB_NAME-w$1
-	ip netns add "$ns"
-	in_ns "$ns" sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1
-	ip -n "$ns" link set lo up
-	worker_link "$1"
+# Many at one go, because starting programs is what takes its time.
+workers_up() { # WORKER...
+	local i
+	for i; do
+		echo "netns add saina-$LAB_NAME-w$i"
+	done | ip -batch -
+	worker_links "$@"
 }
 
-worker_link() { # WORKER
-	local i=$1 ns=saina-$LAB_NAME-w$1
-	# Addresses told by the worker's number make captures readable.
-	ip -n "$LAB_SW" link add "p$i" mtu "$LAB_MTU" type veth peer name eth0 mtu "$LAB_MTU" \
-		address "$(printf '02:5a:00:00:00:%02x' $((10 + i)))" netns "$ns"
+worker_links() { # WORKER...
+	local i
+	for i; do
+		# Addresses told by the worker's number make captures readable.
+		printf 'link add p%d mtu %d type veth peer name eth0 mtu %d address 02:5a:00:00:00:%02x netns %s\n' \
+			"$i" "$LAB_MTU" "$LAB_MTU" $((10 + i)) "saina-$LAB_NAME-w$i"
+	done | ip -n "$LAB_SW" -batch -
+	for i; do
+		worker_end "$i"
+	done
+	# Only now: what a veth says it can is found out when it is set up, and it
+	# takes redirected frames only if the other end has GRO by then.
+	for i; do
+		echo "link set p$i up"
+	done | ip -n "$LAB_SW" -batch -
+}
+
+# The worker's end of its link.
+worker_end() { # WORKER
 	# A veth takes redirected frames only with NAPI, which GRO turns on.
-	in_ns "$ns" ethtool -K eth0 gro "$LAB_GRO" tx "$LAB_CSUM" >/dev/null
-	ip -n "$ns" addr add "$LAB_NET.$((10 + i))/24" dev eth0
-	ip -n "$ns" link set eth0 up
-	ip -n "$LAB_SW" link set "p$i" up
-	[ -z "$LAB_RATE" ] || worker_rate "$i" "$LAB_RATE"
+	# shellcheck disable=SC2016
+	in_ns "saina-$LAB_NAME-w$1" sh -ec '
+		for d in all default eth0; do
+			echo 1 >/proc/sys/net/ipv6/conf/$d/disable_ipv6
+		done
+		ethtool -K eth0 gro "$1" tx "$2" >/dev/null
+		exec ip -batch -' worker "$LAB_GRO" "$LAB_CSUM" <<-TXT
+		link set lo up
+		addr add $LAB_NET.$((10 + $1))/24 dev eth0
+		link set eth0 up
+	TXT
+	[ -z "$LAB_RATE" ] || worker_rate "$1" "$LAB_RATE"
 }
 
 # Both ways inside the worker's namespace: out by a shaper on eth0, in by one on
