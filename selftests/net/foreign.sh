@@ -47,7 +47,7 @@ addresses() {
 	done
 }
 
-# tcp FROM TO: moves 8 MB, prints whether they arrived unchanged
+# tcp FROM TO: moves the data, prints whether they arrived unchanged
 tcp() {
 	local to=10.190.0.$((10 + $2))
 	rm -f "$WORK/tcp"
@@ -63,7 +63,7 @@ listens() {
 	w "$1" ss -Hltn 'sport = :5001' | grep -q LISTEN
 }
 
-head -c 8000000 /dev/urandom >"$WORK/data"
+head -c "$(less 8000000)" /dev/urandom >"$WORK/data"
 everything="udp 250
 ping 10
 fragments 10

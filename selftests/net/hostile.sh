@@ -108,9 +108,10 @@ lie "a replay of round 0" 1 stale 1 round=0
 
 # Floods: every round and worker there is, at full speed, from both.
 at=$(job_field target round)
-raw 3 job=7 repeat=20000 rounds=1 workers=1 &
+flood_of=$(less 20000)
+raw 3 job=7 "repeat=$flood_of" rounds=1 workers=1 &
 flood=$!
-raw 1 job=7 worker=0 repeat=20000 workers=1 "sport=$port" "session=$session" rounds=1
+raw 1 job=7 worker=0 "repeat=$flood_of" workers=1 "sport=$port" "session=$session" rounds=1
 wait $flood
 check "rounds go on after the floods" until_true 20 rounds_at_least target $((at + 10))
 equal "no slot saw two policies" 0 "$(policy_mix target)"

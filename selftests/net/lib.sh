@@ -26,6 +26,8 @@ SEED=${SAINA_TEST_SEED:-20240731}
 AGENT_SOCKET=/run/saina-lab/$LAB/control
 # How many times slower than a PC this machine is: deadlines are multiplied.
 SLOW=${SAINA_SLOW:-1}
+# How many times less is done where a test does much for its own sake.
+SHRINK=${SAINA_TEST_SHRINK:-1}
 # Who has the jobs: the agent, or the kernel (saina.ko, in the switch's namespace).
 PLANE=${SAINA_TEST_PLANE:-agent}
 tool_opts=()
@@ -103,6 +105,11 @@ matches() {
 bail() {
 	echo "Bail out! $*"
 	exit 1
+}
+
+less() { # N [LEAST]
+	local n=$(($1 / SHRINK))
+	echo $((n < ${2:-1} ? ${2:-1} : n))
 }
 
 # A pipe that nobody writes to: waiting at it is a sleep without a process.

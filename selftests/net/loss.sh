@@ -15,13 +15,14 @@ echo "# seed $SEED"
 
 # lossy PERCENT POLICY ROUNDS TYPE
 lossy() {
-	local name="l$1-${2%%:*}-$4" lost
+	local name="l$1-${2%%:*}-$4" lost rounds
+	rounds=$(less "$3" 4)
 	check "$1 % on every port" lab set loss "$1" seed "$SEED" || return
 	lost=$(injected)
 	job "$name" workers 8 elements 20000 payload 256 ring 32 policy "$2"
-	start_all "$name" "$3" 8 --type "$4" --elements 20000
+	start_all "$name" "$rounds" 8 --type "$4" --elements 20000
 	check "$1 % each way, $2, $4: all rounds, exact sums" wait_all 60
-	equal "$1 % each way, $2, $4: all segments of all rounds" "$3 $((79 * $3)) 0" \
+	equal "$1 % each way, $2, $4: all segments of all rounds" "$rounds $((79 * rounds)) 0" \
 		"$(summary 0 rounds exact unverified)"
 	check "$1 % each way, $2, $4: the same results everywhere" same_results 0 1 2 3 4 5 6 7
 	if [ "$1" = 0 ]; then

@@ -11,11 +11,12 @@
 lab_up --workers 6
 
 # --- a straggler -----------------------------------------------------------
+rounds=$(less 150)
 job straggler workers 6 elements 8192 payload 256 ring 64 policy fastest:k=5
 for i in 0 1 2 3 4; do
-	start $i straggler 150 --elements 8192 --think-us 2000
+	start $i straggler "$rounds" --elements 8192 --think-us 2000
 done
-start 5 straggler 150 --elements 8192 --think-us $((20000 * SLOW)) --cancel
+start 5 straggler "$rounds" --elements 8192 --think-us $((20000 * SLOW)) --cancel
 check "fastest-k with a straggler: exact sums" wait_all 60
 check "the same results everywhere" same_results 0 1 2 3 4 5
 equal "every segment of every round had 5 contributors" "5 5" "$(minmax 0 count_min count_max)"

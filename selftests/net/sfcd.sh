@@ -14,7 +14,7 @@ lab_up --workers 6
 
 # --- signs that stay: k stays ------------------------------------------------
 job steady workers 6 elements 8192 payload 256 ring 64 policy sfcd:k0=2,sth=0.5,cth=3,stride=8
-start_all steady 40 6 --elements 8192 --signs steady
+start_all steady "$(less 40 10)" 6 --elements 8192 --signs steady
 check "steady signs: exact sums" wait_all 60
 equal "steady signs: k stays" "2 2" "$(minmax 0 k k)"
 
@@ -47,7 +47,7 @@ events_stop
 
 # --- limits of k -------------------------------------------------------------
 job capped workers 6 elements 2048 payload 256 ring 64 policy sfcd:k0=2,sth=0.1,cth=1,kmax=4
-start_all capped 60 6 --elements 2048 --signs flip
+start_all capped "$(less 60 20)" 6 --elements 2048 --signs flip
 check "k_max holds: exact sums" wait_all 60
 equal "k_max holds" "2 4" "$(minmax 0 k k)"
 finished
