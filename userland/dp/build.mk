@@ -4,8 +4,8 @@
 
 DP_LIB	  := $(B)/libsainadp.a
 DP_LDLIBS := -lbpf -lelf -lz -lpthread
-DP_OBJS	  := $(call objs,$(addprefix userland/dp/,dp_load.c dp_job.c dp_state.c dp_counters.c \
-		dp_port.c dp_event.c dp_delay.c))
+DP_OBJS	  := $(call objs,$(addprefix userland/dp/,dp_load.c dp_prog.c dp_job.c dp_state.c \
+		dp_counters.c dp_port.c dp_event.c dp_delay.c))
 
 $(DP_OBJS): CPPFLAGS += -DSAINA_PREFIX='"$(PREFIX)"'
 

@@ -37,6 +37,11 @@ void saina_dp_close(struct saina_dp *dp, bool unpin);
 bool saina_dp_taken_over(const struct saina_dp *dp);	/* pins were there */
 const char *saina_dp_error(const struct saina_dp *dp);	/* sentence of the last failure */
 
+/* @kernel as in struct saina_dp_opts, from now on. */
+int saina_dp_variant(struct saina_dp *dp, bool kernel);
+/* Lets go of the programs (and of saina.ko) while no port is attached. */
+void saina_dp_rest(struct saina_dp *dp);
+
 int saina_dp_global_set(struct saina_dp *dp, const struct saina_global *g);
 int saina_dp_global_get(struct saina_dp *dp, struct saina_global *g);
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Opening the data path: load the object, or take over what is pinned. */
 #include <errno.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +11,6 @@
 #include <linux/magic.h>
 #include "dp/priv.h"
 
-#ifndef SAINA_PREFIX
-#define SAINA_PREFIX "/usr/local"
-#endif
-
-#define OBJECT_NAME	"saina_xdp.bpf.o"
 #define MOUNT_MARK	"mounted-by-saina"	/* a directory in a bpffs of ours */
 
 #define MAP_NAME_HOT(E)		[DP_HOT + SIZE_##E] = "saina_hot_" #E,
@@ -47,11 +41,6 @@ const char *const dp_map_name[DP_MAPS] = {
 
 #define SIZE_VALUE(E) E,
 const __u32 dp_elems[DP_SIZES] = { SAINA_ELEMS_LIST(SIZE_VALUE) };
-
-static const char *const prog_name[DP_PROGS] = {
-	[DP_PROG_XDP] = "saina_xdp",
-	[DP_PROG_EGRESS] = "saina_egress",
-};
 
 int dp_size_index(__u32 elems)
 {
@@ -96,81 +85,7 @@ bool saina_dp_taken_over(const struct saina_dp *dp)
 	return dp->taken_over;
 }
 
-/* The program on the ports, for BPF_PROG_TEST_RUN; the descriptor stays ours. */
-int saina_dp_prog_fd(const struct saina_dp *dp)
-{
-	return dp->prog[DP_PROG_XDP];
-}
-
-/* libbpf's print callback has no argument; opening is done by one thread. */
-static __thread struct saina_dp *printing;
-
-static int print(enum libbpf_print_level level, const char *fmt, va_list ap)
-{
-	static const int to[] = { [LIBBPF_WARN] = 0, [LIBBPF_INFO] = 2, [LIBBPF_DEBUG] = 3 };
-	char line[1024];
-	size_t n;
-
-	if (!printing || !printing->opts.log || level == LIBBPF_DEBUG)
-		return 0;
-	vsnprintf(line, sizeof(line), fmt, ap);
-	n = strlen(line);
-	if (n && line[n - 1] == '\n')
-		line[n - 1] = 0;
-	printing->opts.log(printing->opts.log_arg, to[level], line);
-	return 0;
-}
-
-static int find_map_object(struct saina_dp *dp)
-{
-	const char *env = getenv("SAINA_BPF_OBJECT");
-	char self[PATH_MAX / 2];
-	ssize_t n;
-
-	if (dp->opts.object || env) {
-		snprintf(dp->object, sizeof(dp->object), "%s",
-			 dp->opts.object ? dp->opts.object : env);
-		if (!access(dp->object, R_OK))
-			return 0;
-		return dp_fail(dp, -errno, "cannot read the BPF object %s: %s", dp->object,
-			       strerror(errno));
-	}
-	n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	if (n > 0) {
-		self[n] = 0;
-		snprintf(dp->object, sizeof(dp->object), "%s/%s", dirname(self), OBJECT_NAME);
-		if (!access(dp->object, R_OK))
-			return 0;
-	}
-	snprintf(dp->object, sizeof(dp->object), "%s/lib/saina/%s", SAINA_PREFIX, OBJECT_NAME);
-	if (!access(dp->object, R_OK))
-		return 0;
-	return dp_fail(dp, -ENOENT,
-		       "%s is neither beside the program nor in %s/lib/saina; install it or set SAINA_BPF_OBJECT",
-		       OBJECT_NAME, SAINA_PREFIX);
-}
-
-/* The variant for saina.ko lies beside the other. */
-static int find_object(struct saina_dp *dp)
-{
-	static const char end[] = ".bpf.o", variant[] = "_kmod.bpf.o";
-	int err = find_map_object(dp);
-	size_t len = strlen(dp->object);
-
-	if (err || !dp->opts.kernel)
-		return err;
-	if (len < strlen(end) || strcmp(dp->object + len - strlen(end), end) ||
-	    len - strlen(end) + sizeof(variant) > sizeof(dp->object))
-		return dp_fail(dp, -EINVAL, "%s: a BPF object is called something%s", dp->object, end);
-	strcpy(dp->object + len - strlen(end), variant);
-	if (!access(dp->object, R_OK))
-		return 0;
-	return dp_fail(dp, -errno,
-		       "cannot read the BPF object %s, which is for saina.ko: %s; install it, or unload the module",
-		       dp->object, strerror(errno));
-}
-
-static const char *pin_path(const struct saina_dp *dp, char *path, const char *name)
+const char *dp_pin_path(const struct saina_dp *dp, char *path, const char *name)
 {
 	snprintf(path, PATH_MAX, "%s/%s", dp->pin_dir, name);
 	return path;
@@ -193,7 +108,8 @@ static int prepare_pin_dir(struct saina_dp *dp)
 		mkdir(dp->pin_dir, 0755);
 		*p = '/';
 	}
-	if (mkdir(dp->pin_dir, 0700) && errno != EEXIST)
+	dp->made = !mkdir(dp->pin_dir, 0700);
+	if (!dp->made && errno != EEXIST)
 		return dp_fail(dp, -errno, "cannot make the pin directory %s: %s", dp->pin_dir,
 			       strerror(errno));
 	if (statfs(dp->pin_dir, &fs))
@@ -202,7 +118,7 @@ static int prepare_pin_dir(struct saina_dp *dp)
 		if (mount("bpf", dp->pin_dir, "bpf", 0, "mode=0700"))
 			return dp_fail(dp, -errno, "cannot mount a bpffs on %s: %s", dp->pin_dir,
 				       strerror(errno));
-		mkdir(pin_path(dp, path, MOUNT_MARK), 0700);
+		mkdir(dp_pin_path(dp, path, MOUNT_MARK), 0700);
 	}
 	dp->pinned = true;
 	return 0;
@@ -241,92 +157,21 @@ static int check_layout(struct saina_dp *dp)
 
 static int take_over(struct saina_dp *dp)
 {
-	char path[PATH_MAX], name[64];
+	char path[PATH_MAX];
+	int err;
 
 	for (int i = 0; i < DP_MAPS; i++) {
-		dp->map[i] = bpf_obj_get(pin_path(dp, path, dp_map_name[i]));
+		dp->map[i] = bpf_obj_get(dp_pin_path(dp, path, dp_map_name[i]));
 		if (dp->map[i] < 0)
 			return dp_fail(dp, -errno,
 				       "%s: %s; the pins are incomplete, remove the directory's content",
 				       path, strerror(errno));
 	}
-	for (int i = 0; i < DP_PROGS; i++) {
-		snprintf(name, sizeof(name), "prog-%s", prog_name[i]);
-		dp->prog[i] = bpf_obj_get(pin_path(dp, path, name));
-		if (dp->prog[i] < 0)
-			return dp_fail(dp, -errno,
-				       "%s: %s; the pins are incomplete, remove the directory's content",
-				       path, strerror(errno));
-	}
-	dp->taken_over = true;
-	return check_layout(dp);
-}
-
-/* Opens the object; with @reuse its maps are those we have. */
-static int object_load(struct saina_dp *dp, bool reuse, struct bpf_object **out)
-{
-	struct bpf_object *obj;
-	int err;
-
-	*out = NULL;
-	err = find_object(dp);
+	err = dp_progs_take_over(dp);
 	if (err)
 		return err;
-	obj = bpf_object__open_file(dp->object, NULL);
-	if (!obj)
-		return dp_fail(dp, -errno, "%s is not a BPF object of this library's kind: %s",
-			       dp->object, strerror(errno));
-	for (int i = 0; reuse && i < DP_MAPS; i++) {
-		struct bpf_map *m = bpf_object__find_map_by_name(obj, dp_map_name[i]);
-
-		err = m ? bpf_map__reuse_fd(m, dp->map[i]) : -ENOENT;
-		if (err) {
-			dp_fail(dp, err, "%s: map %s: %s", dp->object, dp_map_name[i],
-				strerror(-err));
-			goto close;
-		}
-	}
-	err = bpf_object__load(obj);
-	if (err) {
-		dp_fail(dp, err, "the kernel refused the XDP program %s: %s%s", dp->object,
-			strerror(-err), err == -EPERM ? " (are you root?)" : "");
-		goto close;
-	}
-	*out = obj;
-	return 0;
-
-close:
-	bpf_object__close(obj);
-	return err;
-}
-
-static int progs_get(struct saina_dp *dp, const struct bpf_object *obj, int *prog)
-{
-	for (int i = 0; i < DP_PROGS; i++) {
-		struct bpf_program *p = bpf_object__find_program_by_name(obj, prog_name[i]);
-
-		prog[i] = p ? dup(bpf_program__fd(p)) : -1;
-		if (prog[i] < 0) {
-			while (i--)
-				close(prog[i]);
-			return dp_fail(dp, -ENOENT, "%s lacks a program", dp->object);
-		}
-	}
-	return 0;
-}
-
-/* programs last: theirs are the pins that say "complete" */
-static int progs_pin(struct saina_dp *dp)
-{
-	char path[PATH_MAX], name[64];
-
-	for (int i = DP_PROGS - 1; i >= 0; i--) {
-		snprintf(name, sizeof(name), "prog-%s", prog_name[i]);
-		unlink(pin_path(dp, path, name));
-		if (bpf_obj_pin(dp->prog[i], path))
-			return dp_fail(dp, -errno, "cannot pin %s: %s", path, strerror(errno));
-	}
-	return 0;
+	dp->taken_over = true;
+	return check_layout(dp);
 }
 
 static int load(struct saina_dp *dp)
@@ -335,7 +180,7 @@ static int load(struct saina_dp *dp)
 	char path[PATH_MAX];
 	int err;
 
-	err = object_load(dp, false, &obj);
+	err = dp_object_load(dp, false, &obj);
 	if (err)
 		return err;
 	for (int i = 0; i < DP_MAPS; i++) {
@@ -347,77 +192,28 @@ static int load(struct saina_dp *dp)
 			goto close;
 		}
 	}
-	err = progs_get(dp, obj, dp->prog);
+	err = dp_progs_get(dp, obj, dp->prog);
 	if (err || !dp->pinned)
 		goto close;
 	for (int i = 0; i < DP_MAPS; i++) {
-		if (bpf_obj_pin(dp->map[i], pin_path(dp, path, dp_map_name[i]))) {
+		if (bpf_obj_pin(dp->map[i], dp_pin_path(dp, path, dp_map_name[i]))) {
 			err = dp_fail(dp, -errno, "cannot pin %s: %s", path, strerror(errno));
 			goto close;
 		}
 	}
-	err = progs_pin(dp);
+	err = dp_progs_pin(dp);
 close:
 	bpf_object__close(obj);
 	return err;
 }
 
-static bool same_program(int a, int b)
-{
-	struct bpf_prog_info x = {}, y = {};
-	__u32 len = sizeof(x);
-
-	if (bpf_obj_get_info_by_fd(a, &x, &len))
-		return false;
-	len = sizeof(y);
-	return !bpf_obj_get_info_by_fd(b, &y, &len) && !memcmp(x.tag, y.tag, sizeof(x.tag));
-}
-
-/*
- * After a take-over: if the program installed is another than the one that
- * runs, it takes its place, port by port, on the same maps.  All state is in
- * the maps, so no round is lost; where the new one does not fit them, the old
- * one goes on.
- */
-static void upgrade(struct saina_dp *dp)
-{
-	struct bpf_object *obj;
-	int prog[DP_PROGS];
-
-	if (object_load(dp, true, &obj) || progs_get(dp, obj, prog)) {
-		dp_log(dp, 1, "the running XDP program stays: %s", dp->error);
-		if (obj)
-			bpf_object__close(obj);
-		return;
-	}
-	bpf_object__close(obj);
-	if (same_program(prog[DP_PROG_XDP], dp->prog[DP_PROG_XDP]) &&
-	    same_program(prog[DP_PROG_EGRESS], dp->prog[DP_PROG_EGRESS])) {
-		for (int i = 0; i < DP_PROGS; i++)
-			close(prog[i]);
-		return;
-	}
-	for (int i = 0; i < DP_PROGS; i++) {
-		close(dp->prog[i]);
-		dp->prog[i] = prog[i];
-	}
-	dp_ports_upgrade(dp);
-	if (progs_pin(dp))
-		dp_log(dp, 0, "%s", dp->error);
-	else
-		dp_log(dp, 2, "the running XDP program was replaced by %s", dp->object);
-}
-
 static void remove_pins(struct saina_dp *dp)
 {
-	char path[PATH_MAX], name[64];
+	char path[PATH_MAX];
 
-	for (int i = 0; i < DP_PROGS; i++) {
-		snprintf(name, sizeof(name), "prog-%s", prog_name[i]);
-		unlink(pin_path(dp, path, name));
-	}
+	dp_progs_unpin(dp);
 	for (int i = 0; i < DP_MAPS; i++)
-		unlink(pin_path(dp, path, dp_map_name[i]));
+		unlink(dp_pin_path(dp, path, dp_map_name[i]));
 }
 
 /**
@@ -447,23 +243,21 @@ int saina_dp_open(struct saina_dp **out, const struct saina_dp_opts *opts)
 	if (dp->cpus < 0)
 		return dp_fail(dp, dp->cpus, "cannot tell the number of CPUs: %s",
 			       strerror(-dp->cpus));
-	printing = dp;
-	libbpf_set_print(print);
 	libbpf_set_strict_mode(LIBBPF_STRICT_ALL);
 
 	if (dp->opts.pin_dir) {
 		err = prepare_pin_dir(dp);
 		if (err)
-			goto out;
+			return err;
 	}
-	if (dp->pinned && !access(pin_path(dp, path, "prog-saina_xdp"), F_OK)) {
+	if (dp->pinned && !access(dp_pin_path(dp, path, DP_PROG_PIN), F_OK)) {
 		err = take_over(dp);
 		if (!err)
 			err = dp_ports_find_pinned(dp);
 		if (!err)
 			err = saina_dp_global_get(dp, &dp->global);
 		if (!err)
-			upgrade(dp);
+			dp_progs_upgrade(dp);
 	} else {
 		if (dp->pinned)
 			remove_pins(dp); /* of a start that did not get far */
@@ -471,8 +265,6 @@ int saina_dp_open(struct saina_dp **out, const struct saina_dp_opts *opts)
 		if (err && dp->pinned)
 			remove_pins(dp);
 	}
-out:
-	printing = NULL;
 	return err;
 }
 
@@ -495,16 +287,15 @@ void saina_dp_close(struct saina_dp *dp, bool unpin)
 
 		remove_pins(dp);
 		/* the mark says that the mount is ours, or of whom we took over from */
-		if (!rmdir(pin_path(dp, path, MOUNT_MARK)))
+		if (!rmdir(dp_pin_path(dp, path, MOUNT_MARK)))
 			umount2(dp->pin_dir, MNT_DETACH);
-		rmdir(dp->pin_dir);
+		if (dp->made)
+			rmdir(dp->pin_dir);
 	}
 	for (int i = 0; i < DP_MAPS; i++)
 		if (dp->map[i] >= 0)
 			close(dp->map[i]);
-	for (int i = 0; i < DP_PROGS; i++)
-		if (dp->prog[i] >= 0)
-			close(dp->prog[i]);
+	dp_progs_close(dp);
 	free(dp);
 }
 

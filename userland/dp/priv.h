@@ -59,6 +59,7 @@ struct saina_dp {
 	char	object[PATH_MAX];
 	char	error[512];
 	bool	pinned;			/* pin_dir is valid */
+	bool	made;			/* ... and was not there before */
 	bool	taken_over;
 	int	map[DP_MAPS];
 	int	prog[DP_PROGS];
@@ -83,6 +84,22 @@ void dp_log(const struct saina_dp *dp, int level, const char *fmt, ...)
 /* Keeps the sentence for saina_dp_error() and returns @err. */
 int dp_fail(struct saina_dp *dp, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* dp_load.c */
+const char *dp_pin_path(const struct saina_dp *dp, char *path, const char *name);
+
+/* dp_prog.c */
+#define DP_PROG_PIN	"prog-saina_xdp"	/* the last pin to be made */
+
+/* Opens and loads the object; with @reuse its maps are those we have. */
+int dp_object_load(struct saina_dp *dp, bool reuse, struct bpf_object **out);
+int dp_progs_get(struct saina_dp *dp, const struct bpf_object *obj, int *prog);
+int dp_progs_pin(struct saina_dp *dp);
+void dp_progs_unpin(struct saina_dp *dp);
+int dp_progs_take_over(struct saina_dp *dp);
+void dp_progs_close(struct saina_dp *dp);
+void dp_progs_upgrade(struct saina_dp *dp);
+int dp_progs_need(struct saina_dp *dp);
 
 /* dp_job.c */
 struct dp_job *dp_job_find(struct saina_dp *dp, __u16 job);	/* NULL: not published */
