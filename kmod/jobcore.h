@@ -59,6 +59,7 @@ struct saina_worker_req {
 	__u16	session;
 	__u32	ifindex;
 	__u32	round;		/* the first it would send: where a forming job begins */
+	__u64	late;		/* gradients, since this was last said */
 	__be32	ip;
 	__be16	udp_port;
 	__u8	mac[6];

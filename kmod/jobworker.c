@@ -133,6 +133,26 @@ static int worker_admit(struct saina_core *c, struct saina_job *job,
 	return 0;
 }
 
+/* Nothing but news of a worker? */
+static int worker_told(const struct saina_worker_req *req)
+{
+	return req->has == (req->has & (1ull << SAINA_A_WORKER_JOB_ID |
+					1ull << SAINA_A_WORKER_JOB_NAME |
+					1ull << SAINA_A_WORKER_ID | 1ull << SAINA_A_WORKER_LATE)) &&
+	       SAINA_HAS(req, SAINA_A_WORKER_LATE);
+}
+
+static int worker_tell(struct saina_core *c, const struct saina_job *job,
+		       const struct saina_worker_req *req, struct saina_core_err *err)
+{
+	if (!saina_worker_alive(&job->worker[req->id]))
+		return saina_refuse(err, -ENOTCONN, SAINA_A_WORKER_ID,
+				    "worker %u of job %s is not alive, so it cannot be late",
+				    req->id, job->name);
+	saina_core_event(c, job, SAINA_EV_WORKER_LATE, req->id, req->late, 0);
+	return 0;
+}
+
 static int worker_change(struct saina_job *job, const struct saina_worker_req *req,
 			 struct saina_core_err *err)
 {
@@ -198,7 +218,8 @@ static int worker_commit(struct saina_core *c, const struct saina_job *found, in
  * @c: core
  * @req: job and ID; with a whole binding (IFINDEX, IP, MAC, UDP_PORT, SESSION)
  *	the worker is admitted, alive and active from now on; else STATE, RELAY
- *	and NAME may change.  ROUND: what the worker would send first
+ *	and NAME may change.  ROUND: what the worker would send first.  LATE
+ *	changes nothing and makes an event
  * @out: the job; may be NULL
  * @err: out on failure; may be NULL
  *
@@ -215,6 +236,14 @@ int saina_core_worker_set(struct saina_core *c, const struct saina_worker_req *r
 	ret = worker_find(c, req, &found, err);
 	if (ret)
 		return ret;
+	if (worker_told(req)) {
+		if (out)
+			*out = found;
+		return worker_tell(c, found, req, err);
+	}
+	if (SAINA_HAS(req, SAINA_A_WORKER_LATE))
+		return saina_refuse(err, -EINVAL, SAINA_A_WORKER_LATE,
+				    "late: is said alone, not with a change");
 	c->next = *found;
 	if (req->has & WORKER_BINDING)
 		ret = worker_admit(c, &c->next, req, err);

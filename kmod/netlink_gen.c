@@ -114,6 +114,7 @@ static const struct nla_policy worker_set_nl_policy[SAINA_A_WORKER_MAX + 1] = {
 	[SAINA_A_WORKER_SESSION] = { .type = NLA_U16 },
 	[SAINA_A_WORKER_RELAY] = { .type = NLA_U8 },
 	[SAINA_A_WORKER_ROUND] = { .type = NLA_U32 },
+	[SAINA_A_WORKER_LATE] = { .type = NLA_U64 },
 };
 
 static const struct nla_policy stats_which_nl_policy[SAINA_A_STATS_MAX + 1] = {

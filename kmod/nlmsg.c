@@ -184,7 +184,8 @@ int saina_nlmsg_limits(struct sk_buff *skb, const struct saina_nlmsg_to *to,
 						    SAINA_A_LIMITS_PAD) ||
 				  nla_put_u32(skb, SAINA_A_LIMITS_JOBS_USED, jobs) ||
 				  nla_put_u64_64bit(skb, SAINA_A_LIMITS_MEMORY_USED, memory,
-						    SAINA_A_LIMITS_PAD));
+						    SAINA_A_LIMITS_PAD) ||
+				  nla_put_u8(skb, SAINA_A_LIMITS_PLANE, SAINA_PLANE_KERNEL));
 }
 
 int saina_nlmsg_event(struct sk_buff *skb, const struct saina_event *ev, const char *name)

@@ -160,6 +160,8 @@ void saina_nlreq_worker(const struct saina_nlreq *rq, struct saina_worker_req *r
 	req->session = get_u16(rq, SAINA_A_WORKER_SESSION);
 	req->ifindex = get_u32(rq, SAINA_A_WORKER_IFINDEX);
 	req->round = get_u32(rq, SAINA_A_WORKER_ROUND);
+	if (rq->tb[SAINA_A_WORKER_LATE])
+		req->late = nla_get_u64(rq->tb[SAINA_A_WORKER_LATE]);
 	if (rq->tb[SAINA_A_WORKER_IP])
 		req->ip = nla_get_be32(rq->tb[SAINA_A_WORKER_IP]);
 	if (rq->tb[SAINA_A_WORKER_UDP_PORT])

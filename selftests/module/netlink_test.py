@@ -159,6 +159,9 @@ refusals = [
     ("MAC of 7", "worker-set", worker(job_name="a", id=0, mac=b"1234567"), errno.ERANGE, "size", "worker.mac"),
     ("change of nobody", "worker-set", worker(job_name="a", id=0, state=2), errno.ENOTCONN, "not alive", "worker.id"),
     ("state absent", "worker-set", worker(job_name="a", id=0, state=0), errno.EINVAL, "allowed", "worker.state"),
+    ("nobody is late", "worker-set", worker(job_name="a", id=0, late=1), errno.ENOTCONN, "not alive", "worker.id"),
+    ("late and slow", "worker-set", worker(job_name="a", id=0, late=1, state=2), errno.EINVAL, "said alone",
+     "worker.late"),
     ("del of an empty place", "worker-del", worker(job_name="a", id=1), errno.ENOENT, "not there", "worker.id"),
     ("get of an empty place", "worker-get", worker(job_name="a", id=1), errno.ENOENT, "not there", "worker.id"),
     ("get without a number", "worker-get", worker(job_name="a"), errno.EINVAL, "say which worker", "worker.id"),
@@ -236,6 +239,10 @@ notes = [config.note() for _ in range(2)]
 Tap.same([(n, o.get("worker", o.get("job")).get("active", "worker")) for n, o in notes],
          [("worker-ntf", "worker"), ("job-ntf", 1)], "the worker and its job are notified")
 Tap.same(events.note()[1]["event"]["type"], 17, "joining is an event")
+f.do("worker-set", worker(job_id=0, id=0, late=42))
+name, ev = events.note()
+Tap.same([ev["event"][k] for k in ("type", "job-name", "worker", "a")], [20, "a", 0, 42],
+         "that a worker is late is an event")
 Tap.refused(lambda: f.do("worker-set", bind(0, dev)), errno.EEXIST, "alive already", "worker.id",
             "worker-set: alive already")
 Tap.refused(lambda: f.do("worker-set", worker(job_name="a", id=1, ifindex=dev, ip=0x0a000001, mac=b"\2\0\0\0\0\1",
@@ -389,7 +396,8 @@ Tap.ok(True, "a socket may be closed in the middle of its dump")
 for j in range(64):
     f.do("job-del", job(id=j))
 sh("ip link del sv0")
-Tap.same(f.do("limits-get")["limits"]["memory-used"], 0, "nothing is left in use")
+Tap.same([f.do("limits-get")["limits"][k] for k in ("memory-used", "plane")], [0, 1],
+         "nothing is left in use of the kernel's limits")
 f.do("limits-set", {"limits": {"jobs": 2}})
 f.do("job-new", job(name="x", elements=1, workers=1))
 f.do("job-new", job(name="y", elements=1, workers=1))

@@ -100,7 +100,7 @@ for k in sorted(want.keys() | have.keys()):
 check("uapi/linux/saina.h numbers attributes and commands as the spec does", bad)
 
 bad = []
-prefixes = {"job-state": "saina-job-", "elem-type": "saina-elem-",
+prefixes = {"plane": "saina-plane-", "job-state": "saina-job-", "elem-type": "saina-elem-",
             "worker-state": "saina-worker-", "port-mode": "saina-port-",
             "event-type": "saina-ev-"}
 for d in spec["definitions"]:

@@ -284,6 +284,38 @@ static void join_refusals(void **state)
 	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_ABSENT), -EINVAL);
 }
 
+/* Says something to the subscribers and changes nothing. */
+static void worker_late(void **state)
+{
+	struct owner *o = *state;
+	const struct saina_job *job = add(o, "a", 2, NULL);
+	struct saina_worker_req r = {
+		.has = BIT_OF(SAINA_A_WORKER_JOB_ID) | BIT_OF(SAINA_A_WORKER_ID) |
+		       BIT_OF(SAINA_A_WORKER_LATE),
+		.late = 7,
+	};
+	struct saina_core_err err = {0};
+	int events, notes, published;
+
+	assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), -ENOTCONN, &err,
+		       SAINA_A_WORKER_ID);
+	join_all(o, job);
+	events = o->events;
+	notes = o->notes;
+	published = o->published;
+	assert_int_equal(saina_core_worker_set(o->core, &r, NULL, &err), 0);
+	assert_int_equal(o->events, events + 1);
+	assert_int_equal(o->event[events].type, SAINA_EV_WORKER_LATE);
+	assert_int_equal(o->event[events].worker, 0);
+	assert_int_equal(o->event[events].a, 7);
+	assert_int_equal(o->notes, notes);
+	assert_int_equal(o->published, published);
+	r.has |= BIT_OF(SAINA_A_WORKER_STATE);
+	r.state = SAINA_WORKER_SLOW;
+	assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), -EINVAL, &err,
+		       SAINA_A_WORKER_LATE);
+}
+
 static void worker_del(void **state)
 {
 	struct owner *o = *state;
@@ -409,6 +441,7 @@ int main(void)
 		TEST(slow_is_alive),
 		TEST(relay),
 		TEST(join_refusals),
+		TEST(worker_late),
 		TEST(worker_del),
 		TEST(restore),
 		TEST(life_fuzz),

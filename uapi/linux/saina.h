@@ -17,6 +17,8 @@
  * JOB_GET     JOB { NAME | ID } -> JOB { ... };   dump: all jobs
  * WORKER_SET  WORKER { JOB_ID | JOB_NAME, ID, [IFINDEX IP MAC UDP_PORT SESSION [ROUND]] [NAME] [STATE] [RELAY] }
  *             (admits or changes a worker; the agent does this for JOINs)
+ *             WORKER { JOB_ID | JOB_NAME, ID, LATE } changes nothing: subscribers get
+ *             the event that the worker was late so often
  * WORKER_DEL  WORKER { JOB_ID | JOB_NAME, ID }
  * WORKER_GET  WORKER { JOB_ID | JOB_NAME, ID } -> WORKER { ... }; dump: all, or of one job
  * PORT_GET    dump -> PORT { ... }*
@@ -117,6 +119,7 @@ enum {
 	SAINA_A_JOB_OPEN_SLOTS,		/* u32 */
 	SAINA_A_JOB_POLICY_ACTIVE,	/* string, the policy in force; absent before the first round */
 	SAINA_A_JOB_PAD,
+	SAINA_A_JOB_TEXT,		/* string: why it does not run; of the agent, which has the maps */
 	__SAINA_A_JOB_MAX,
 	SAINA_A_JOB_MAX = __SAINA_A_JOB_MAX - 1
 };
@@ -146,6 +149,7 @@ enum {
 	SAINA_A_WORKER_SEEN_MS,		/* u32, replies: since it was last heard */
 	SAINA_A_WORKER_ROUND,		/* u32, admission: the first it would send; replies: its last heartbeat's */
 	SAINA_A_WORKER_PAD,
+	SAINA_A_WORKER_LATE,		/* u64, requests: gradients that were late, for an event */
 	__SAINA_A_WORKER_MAX,
 	SAINA_A_WORKER_MAX = __SAINA_A_WORKER_MAX - 1
 };
@@ -205,6 +209,12 @@ enum {
 	SAINA_A_STATS_MAX = __SAINA_A_STATS_MAX - 1
 };
 
+/* Who has the jobs */
+enum saina_plane {
+	SAINA_PLANE_KERNEL	= 1,
+	SAINA_PLANE_AGENT	= 2,
+};
+
 enum {
 	SAINA_A_LIMITS_UNSPEC,
 	SAINA_A_LIMITS_JOBS,		/* u32, most jobs at once, 1..256 */
@@ -213,6 +223,7 @@ enum {
 	SAINA_A_LIMITS_JOBS_USED,	/* u32, replies */
 	SAINA_A_LIMITS_MEMORY_USED,	/* u64, replies */
 	SAINA_A_LIMITS_PAD,
+	SAINA_A_LIMITS_PLANE,		/* u8, enum saina_plane, replies: whose limits these are */
 	__SAINA_A_LIMITS_MAX,
 	SAINA_A_LIMITS_MAX = __SAINA_A_LIMITS_MAX - 1
 };

@@ -53,6 +53,7 @@ static const struct attr_rule worker_rules[DECODE_ATTRS] = {
 	RULE(WORKER, SESSION, U16, 0),
 	RULE(WORKER, RELAY, U8, 0),
 	RULE(WORKER, ROUND, U32, 0),
+	RULE(WORKER, LATE, U64, 0),
 };
 
 static const struct attr_rule port_rules[DECODE_ATTRS] = {
@@ -294,6 +295,7 @@ void decode_worker(const struct decoded *d, struct saina_worker_req *req)
 	req->session = get_number(d, SAINA_A_WORKER_SESSION);
 	req->ifindex = get_number(d, SAINA_A_WORKER_IFINDEX);
 	req->round = get_number(d, SAINA_A_WORKER_ROUND);
+	req->late = get_number(d, SAINA_A_WORKER_LATE);
 	req->ip = get_number(d, SAINA_A_WORKER_IP);
 	req->udp_port = get_number(d, SAINA_A_WORKER_UDP_PORT);
 	get_string(d, SAINA_A_WORKER_JOB_NAME, req->job_name);

@@ -45,6 +45,7 @@ static const struct saina_ctl_field job_fields[] = {
 	R(POLICY_MIX, U64, policy_mix, "policy-mix"),
 	R(OPEN_SLOTS, U32, open_slots, "open-slots"),
 	R(POLICY_ACTIVE, STRING, policy_active, "policy-active"),
+	R(TEXT, STRING, text, "text"),
 };
 CLASS(JOB, job);
 #undef R
@@ -65,6 +66,7 @@ static const struct saina_ctl_field worker_fields[] = {
 	R(RELAY, U8, relay, "relay"),
 	R(SEEN_MS, U32, seen_ms, "seen"),
 	R(ROUND, U32, round, "round"),
+	R(LATE, U64, late, "late"),
 };
 CLASS(WORKER, worker);
 #undef R
@@ -122,6 +124,7 @@ static const struct saina_ctl_field limits_fields[] = {
 	R(MEMORY, U64, memory, "memory"),
 	R(JOBS_USED, U32, jobs_used, "jobs-used"),
 	R(MEMORY_USED, U64, memory_used, "memory-used"),
+	R(PLANE, U8, plane, "plane"),
 };
 CLASS(LIMITS, limits);
 #undef R

@@ -30,10 +30,12 @@ struct saina_ctl_job {
 	char	policy[128];
 	char	policy_active[128];
 	char	token[SAINA_TOKEN_LEN + 1];
+	char	text[SAINA_TEXT_LEN];
 };
 
 struct saina_ctl_worker {
 	__u64	has;
+	__u64	late;
 	__u32	ifindex, seen_ms, round;
 	__be32	ip;
 	__be16	udp_port;
@@ -77,6 +79,7 @@ struct saina_ctl_limits {
 	__u64	has;
 	__u64	memory_job, memory, memory_used;
 	__u32	jobs, jobs_used;
+	__u8	plane;
 };
 
 struct saina_ctl_event {
