@@ -130,6 +130,8 @@ ok "a job that cannot be" says 2 "$CONF:3: policy: 'k=3': must be 1..2" \
 conf 'limits = { memory_job = 1000000; memory = 1000000; };' \
 	'jobs = ( { name = "a"; elements = 1000000; workers = 2; } );'
 ok "a job beyond the limit" says 2 "$CONF:2: the job needs" "$B/sainad" --check-config -c "$CONF"
+conf '' 'limits = { memory_job = 2000000; memory = 1000000; };'
+ok "limits that cannot be" says 2 "$CONF:2: limits: " "$B/sainad" --check-config -c "$CONF"
 
 # --- a bridge ----------------------------------------------------------------
 ip netns add "$NS" || exit 1
@@ -147,6 +149,8 @@ conf 'bridge = "br0";' "control = \"$DIR/control\";" "runtime_dir = \"$DIR/run\"
 games=$(getent group games | cut -d: -f3)
 export SAINA_CONTROL=$DIR/control
 
+ok "the kernel takes the program" says 0 "does without saina.ko" "$B/sainad" --check-program -c "$CONF"
+ok "or says why not" says 1 "cannot read the BPF object" "$B/sainad" --check-program -c "$CONF" --object /nonexistent.o
 ok "a bridge without an address" says 1 "ip address add" inside "$B/sainad" -f -c "$CONF"
 ok "nothing is left behind by that" nothing_left
 inside ip address add 192.0.2.1/24 dev br0
@@ -181,6 +185,11 @@ ok "the next one takes over" start
 ok "with what was set" says 0 "fastest:k=1" "$B/saina" job show
 ok "it ends on SIGTERM" stop TERM
 ok "and leaves nothing" nothing_left
+mkdir -m 700 "$DIR/bpf"
+ok "it starts where the directory is there already" start
+ok "it ends" stop TERM
+ok "and leaves the directory, empty" sh -c "rmdir '$DIR/bpf'"
+ok "and nothing else" nothing_left
 ok "it starts anew" start --keep
 ok "it ends on SIGINT, keeping" stop INT
 ok "the program is still there" says 0 xdp inside ip -o link show p0

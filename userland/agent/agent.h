@@ -7,7 +7,8 @@
  *	jobs      owner of the job core: data path, notifications, what the
  *	          agent knows of a worker beyond the core
  *	plane     who has the jobs: the core in here, or saina.ko
- *	kernel    the netlink session with that; family: it comes and goes
+ *	kernel    the netlink session with that; family: it comes and goes;
+ *	          mirror: its jobs in our core
  *	ports     which ports the bridge has (from ovsdb or rtnl), attach them
  *	admit     UDP control socket: JOIN, READY, HEARTBEAT, LEAVE
  *	health    alive, slow, dead
@@ -90,6 +91,7 @@ int jobs_worker_end(struct agent *a, const struct saina_job *job, int w, int sta
 struct runtime {
 	int lock;
 	char mounted[256];	/* bpffs mounted here by us (or an earlier us) */
+	char made[256];		/* so was this directory made */
 };
 
 int runtime_init(struct agent *a);
@@ -162,6 +164,7 @@ struct ports {
 int ports_init(struct agent *a);
 void ports_uninit(struct agent *a);
 void ports_sync(struct agent *a);	/* something changed: look again */
+void ports_retry(struct agent *a);	/* attach those that are not */
 struct port *ports_find(struct agent *a, int ifindex, const char *name);
 int ports_faults_set(struct agent *a, struct port *p, const struct saina_port_conf *conf);
 void ports_workers(struct agent *a, int ifindex, uint32_t *workers, uint32_t *relayed);

@@ -42,9 +42,14 @@ int attach_port(struct agent *a, struct port *p)
 	int ret;
 
 	p->text[0] = 0;
+	p->mode = SAINA_PORT_NONE;
+	if (a->plane.down) {
+		snprintf(p->text, sizeof(p->text), "%s", PLANE_GONE);
+		log_warn("port %s: not attached: %s", p->name, p->text);
+		return -ENOTCONN;
+	}
 	ret = taken_over ? 0 : saina_dp_attach(a->dp, p->ifindex, a->cfg.generic);
 	if (ret) {
-		p->mode = SAINA_PORT_NONE;
 		snprintf(p->text, sizeof(p->text), "%.110s%s", saina_dp_error(a->dp),
 			 ret == -EOPNOTSUPP && !a->cfg.generic
 				 ? "; xdp = \"generic\" would do, slower"

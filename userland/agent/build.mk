@@ -7,7 +7,8 @@ JOBCORE_SRCS	:= $(addprefix kmod/,jobcore.c jobcheck.c jobworker.c jobmirror.c p
 SAINAD_SRCS	:= $(addprefix userland/agent/,main.c config.c log.c loop.c jobs.c runtime.c rtnl.c \
 		   ovsdb.c ports.c attach.c admit.c health.c relay.c events.c encode.c decode.c \
 		   request.c ctlserver.c state.c plane.c \
-		   kernel.c family.c)
+		   kernel.c family.c \
+		   mirror.c)
 
 $(B)/sainad: $(call objs,$(SAINAD_SRCS) $(JOBCORE_SRCS)) $(B)/libsainadp.a $(B)/libsainactl.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(DP_LDLIBS) -lmnl -lconfig -ljansson -lpthread

@@ -242,8 +242,8 @@ struct field {
 };
 
 /* clang-format off */
-#define LIMIT(n, t) \
-	{ #n, t, offsetof(struct saina_limits, n), 0, 0 }
+#define LIMIT(n, t, a) \
+	{ #n, t, offsetof(struct saina_limits, n), 0, SAINA_A_LIMITS_##a }
 #define JOB_MAX(n, key, t, max, a) \
 	{ key, t, offsetof(struct saina_job_req, n), max, SAINA_A_JOB_##a }
 #define JOB(n, key, t, a) \
@@ -253,9 +253,9 @@ struct field {
 /* clang-format on */
 
 static const struct field limit_fields[] = {
-	LIMIT(jobs, FIELD_U32),
-	LIMIT(memory_job, FIELD_U64),
-	LIMIT(memory, FIELD_U64),
+	LIMIT(jobs, FIELD_U32, JOBS),
+	LIMIT(memory_job, FIELD_U64, MEMORY_JOB),
+	LIMIT(memory, FIELD_U64, MEMORY),
 };
 
 static const struct field job_fields[] = {
@@ -329,7 +329,7 @@ static int field_set(struct complaint *c, const config_setting_t *s, const struc
 	return 0;
 }
 
-/* @has: NULL, or where the bits of what was given are collected. */
+/* @has: where the bits of what was given are collected. */
 static int group_read(struct complaint *c, const config_setting_t *group, const char *what,
 		      const struct field *fields, size_t n, void *to, __u64 *has)
 {
@@ -357,8 +357,7 @@ static int group_read(struct complaint *c, const config_setting_t *group, const 
 		ret = field_set(c, s, &fields[f], to);
 		if (ret)
 			return ret;
-		if (has)
-			*has |= 1ull << fields[f].attr;
+		*has |= 1ull << fields[f].attr;
 	}
 	return 0;
 }
@@ -393,9 +392,11 @@ static int key_read(struct complaint *c, const config_setting_t *s, struct confi
 	char allowed[256] = "";
 	size_t i;
 
-	if (!strcmp(name, "limits"))
+	if (!strcmp(name, "limits")) {
+		cfg->limits_line = line;
 		return group_read(c, s, "limits", limit_fields, ARRAY_SIZE(limit_fields),
-				  &cfg->limits, NULL);
+				  &cfg->limits, &cfg->limits_has);
+	}
 	if (!strcmp(name, "jobs"))
 		return jobs_read(c, s, cfg);
 	for (i = 0; i < ARRAY_SIZE(config_keys); i++) {

@@ -39,6 +39,8 @@ struct config {
 	char object[CONFIG_PATH_MAX];	/* empty: the built-in search */
 	char admin_group[64];
 	struct saina_limits limits;
+	__u64 limits_has;	/* bit SAINA_A_LIMITS_*: given, not default */
+	int limits_line;
 	struct config_job *jobs;
 	int n_jobs;
 
@@ -47,6 +49,7 @@ struct config {
 	bool foreground;
 	bool keep;
 	bool check;
+	bool check_program;
 	int ready_fd;
 };
 

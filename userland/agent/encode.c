@@ -63,6 +63,14 @@ static void encode_job_rt(struct nlmsghdr *nlh, struct agent *a, const struct sa
 	mnl_attr_put_u32(nlh, SAINA_A_JOB_OPEN_SLOTS, rt.open_slots);
 }
 
+static void encode_job_text(struct nlmsghdr *nlh, struct agent *a, const struct saina_job *job)
+{
+	const struct plane_stuck *stuck = a->plane.stuck[job->id];
+
+	if (stuck)
+		mnl_attr_put_strz(nlh, SAINA_A_JOB_TEXT, stuck->text);
+}
+
 void encode_job(struct msg *m, struct agent *a, const struct saina_job *job, bool tokens)
 {
 	struct nlattr *nest = mnl_attr_nest_start(m->nlh, SAINA_A_JOB);
@@ -72,6 +80,7 @@ void encode_job(struct msg *m, struct agent *a, const struct saina_job *job, boo
 	mnl_attr_put_u64(m->nlh, SAINA_A_JOB_MEMORY, job->memory);
 	mnl_attr_put_u64(m->nlh, SAINA_A_JOB_ACTIVE, job->active);
 	encode_job_rt(m->nlh, a, job);
+	encode_job_text(m->nlh, a, job);
 	mnl_attr_nest_end(m->nlh, nest);
 }
 
@@ -186,6 +195,8 @@ void encode_limits(struct msg *m, struct agent *a)
 	mnl_attr_put_u64(m->nlh, SAINA_A_LIMITS_MEMORY, limits.memory);
 	mnl_attr_put_u32(m->nlh, SAINA_A_LIMITS_JOBS_USED, jobs);
 	mnl_attr_put_u64(m->nlh, SAINA_A_LIMITS_MEMORY_USED, memory);
+	mnl_attr_put_u8(m->nlh, SAINA_A_LIMITS_PLANE,
+			a->plane.kernel ? SAINA_PLANE_KERNEL : SAINA_PLANE_AGENT);
 	mnl_attr_nest_end(m->nlh, nest);
 }
 

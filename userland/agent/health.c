@@ -180,6 +180,7 @@ static void check_late(struct agent *a, const struct saina_job *job, int w, stru
 		};
 
 		events_control(a, &ev, NULL);
+		plane_worker_late(a, job, w, late);
 	}
 	if (late || in_time)
 		set_slow(a, job, w, late && in_time * 2 * n < (in_time + late) * p.k);

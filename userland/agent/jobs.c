@@ -82,7 +82,9 @@ static void jobs_event(void *ctx, const struct saina_event *core_ev)
 	struct saina_event ev = *core_ev;
 	const struct saina_job *job = saina_core_job_find(a->jobs.core, 1, ev.job, NULL, NULL);
 
-	if (ev.type == SAINA_EV_JOB_STATE && ev.b && job)
+	if (ev.type == SAINA_EV_JOB_STATE && a->plane.moving)
+		log_debug("job %u goes to the other control plane", ev.job);
+	else if (ev.type == SAINA_EV_JOB_STATE && ev.b && job)
 		log_info("job %s is %s (was %s)", job->name, state_name(ev.b), state_name(ev.a));
 	else if (ev.type == SAINA_EV_JOB_STATE)
 		log_info("job %u is deleted", ev.job);
@@ -112,7 +114,7 @@ int jobs_init(struct agent *a)
 	check = a->cfg.limits;
 	ret = saina_core_limits_set(a->jobs.core, &check, &err);
 	if (ret) {
-		log_error("limits: %s", err.text);
+		log_error("%s:%d: limits: %s", a->cfg.file, a->cfg.limits_line, err.text);
 		saina_core_free(a->jobs.core);
 		a->jobs.core = NULL;
 	}
@@ -178,7 +180,7 @@ int jobs_check(const struct config *cfg, char *text, size_t size)
 		return -ENOMEM;
 	ret = saina_core_limits_set(core, &cfg->limits, &err);
 	if (ret)
-		snprintf(text, size, "%s: limits: %s", cfg->file, err.text);
+		snprintf(text, size, "%s:%d: limits: %s", cfg->file, cfg->limits_line, err.text);
 	for (i = 0; !ret && i < cfg->n_jobs; i++) {
 		ret = saina_core_job_new(core, &cfg->jobs[i].req, NULL, &err);
 		if (ret)

@@ -61,7 +61,7 @@ static int ask(struct kernel *k, int cmd, const struct saina_ctl_class *c, const
 
 	if (!k->call)
 		return saina_refuse(err, -ENOTCONN, 0,
-				    "saina.ko, which has the jobs, is gone: load it again");
+				    PLANE_GONE);
 	nlh = saina_ctl_msg(k->call, cmd, 0);
 	if (obj)
 		saina_ctl_encode(nlh, c, obj);
@@ -196,6 +196,8 @@ static void job_decode(const struct saina_ctl_job *from, struct saina_job *job)
 	job->ring = from->ring;
 	job->elements = from->elements;
 	job->generation = from->generation;
+	job->segments = from->segments;
+	job->memory = from->memory;
 	job->policy.seq = from->policy_seq;
 	snprintf(job->name, sizeof(job->name), "%s", from->name);
 	snprintf(job->policy_text, sizeof(job->policy_text), "%.*s",
@@ -304,6 +306,7 @@ static void worker_encode(const struct saina_worker_req *req, struct saina_ctl_w
 	w->round = req->round;
 	w->ip = req->ip;
 	w->udp_port = req->udp_port;
+	w->late = req->late;
 	memcpy(w->mac, req->mac, sizeof(w->mac));
 	snprintf(w->job_name, sizeof(w->job_name), "%s", req->job_name);
 	snprintf(w->name, sizeof(w->name), "%s", req->name);

@@ -9,6 +9,8 @@
 #include "ctl/ctl.h"
 #include "jobcore.h"
 
+#define PLANE_GONE "saina.ko, which has the jobs, is gone: load it again"
+
 /**
  * struct kernel
  * @call: for requests, NULL: there is no session

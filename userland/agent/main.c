@@ -21,6 +21,7 @@ const char *argp_program_version = "sainad " SAINA_VERSION;
 enum {
 	OPT_KEEP = 256,
 	OPT_CHECK,
+	OPT_CHECK_PROGRAM,
 	OPT_READY_FD,
 	OPT_KEY, /* and on: keys of the file */
 };
@@ -40,6 +41,8 @@ static const struct argp_option options[] = {
 	  "when stopped, leave the data path running for the next start to take over", 1 },
 	{ "check-config", OPT_CHECK, NULL, 0,
 	  "say whether the configuration is right, and do nothing else", 1 },
+	{ "check-program", OPT_CHECK_PROGRAM, NULL, 0,
+	  "say whether the kernel takes the XDP program, and do nothing else", 1 },
 	{ "ready-fd", OPT_READY_FD, "N", 0,
 	  "write \"ready\" to this descriptor when set up, and close it", 1 },
 	{ NULL, 0, NULL, 0, "Instead of what the configuration says:", 2 },
@@ -82,6 +85,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_CHECK:
 		args->cfg->check = true;
+		return 0;
+	case OPT_CHECK_PROGRAM:
+		args->cfg->check_program = true;
 		return 0;
 	case OPT_READY_FD:
 		args->cfg->ready_fd = strtol(arg, &end, 10);
@@ -219,6 +225,8 @@ static int dp_init(struct agent *a)
 
 	if (ret) {
 		log_error("data path: %s", a->dp ? saina_dp_error(a->dp) : strerror(-ret));
+		if (a->plane.kernel)
+			log_error("that was the program that uses saina.ko: is the module of this version and built with BTF? `saina doctor` says more; rmmod saina, or control_plane = \"agent\", does without it");
 		if (a->dp)
 			saina_dp_close(a->dp, false);
 	} else if (saina_dp_taken_over(a->dp)) {
@@ -377,6 +385,25 @@ err_loop:
 	return ret;
 }
 
+/* Tries what a start would do with the XDP program, pins and attaches nothing. */
+static int check_program(struct config *cfg)
+{
+	struct saina_dp_opts opts = {
+		.object = cfg->object[0] ? cfg->object : NULL,
+		.kernel = plane_wanted(cfg),
+	};
+	struct saina_dp *dp;
+	int ret = saina_dp_open(&dp, &opts);
+
+	if (ret)
+		printf("%s\n", dp ? saina_dp_error(dp) : strerror(-ret));
+	else
+		printf("the kernel takes the XDP program that %s\n",
+		       opts.kernel ? "uses saina.ko" : "does without saina.ko");
+	saina_dp_close(dp, false);
+	return ret ? 1 : 0;
+}
+
 /*
  * Goes to the background.  Return: in the child the descriptor to write one
  * byte to when set up; the parent does not return.
@@ -422,6 +449,11 @@ int main(int argc, char **argv)
 		fprintf(stderr,
 			"sainad: loading and attaching an XDP program is for root: use sudo\n");
 		return 1;
+	}
+	if (a.cfg.check_program) {
+		ret = check_program(&a.cfg);
+		config_free(&a.cfg);
+		return ret;
 	}
 	if (!a.cfg.foreground) {
 		fd = background();

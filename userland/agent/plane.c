@@ -1,150 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "agent/agent.h"
 #include "jobcore_os.h"
-
-static void mark(void *plane, unsigned int id)
-{
-	struct plane *p = plane;
-
-	p->dirty[id / 64] |= 1ull << id % 64;
-}
-
-/* The mirror */
-
-static void mirror_del(struct agent *a, unsigned int id)
-{
-	struct saina_job_req req = { .has = 1ull << SAINA_A_JOB_ID, .id = id };
-	struct saina_core_err err;
-
-	if (!saina_core_job_find(a->jobs.core, 1, id, NULL, NULL))
-		return;
-	if (saina_core_job_del(a->jobs.core, &req, &err))
-		log_error("job %u: %s", id, err.text);
-}
-
-static bool same_shape(const struct saina_job *x, const struct saina_job *y)
-{
-	return !strcmp(x->name, y->name) && x->elements == y->elements &&
-	       x->workers == y->workers && x->payload == y->payload && x->ring == y->ring &&
-	       x->pool == y->pool;
-}
-
-/*
- * Job @id is read and put in the mirror.  @asked: the first round that the
- * change just made asked for.  @may_go: it may go, or be replaced by another
- * of that number; else that is left for plane_drain().
- */
-static int mirror_job(struct agent *a, unsigned int id, uint32_t asked, bool may_go,
-		      const struct saina_job **out, struct saina_core_err *err)
-{
-	const struct saina_job *have = saina_core_job_find(a->jobs.core, 1, id, NULL, NULL);
-	struct saina_job job;
-	int ret;
-
-	ret = kernel_job_read(&a->plane.session, id, &job);
-	if (ret == -ENOENT && may_go) {
-		mirror_del(a, id);
-		return 0;
-	}
-	if (ret)
-		goto later;
-	if (have && !same_shape(have, &job)) {
-		ret = -EAGAIN;
-		if (!may_go)
-			goto later;
-		mirror_del(a, id);
-		have = NULL;
-	}
-	/* the kernel keeps the first round to itself; it comes from our JOINs */
-	if (have && have->generation == job.generation)
-		job.first_round = have->first_round;
-	else if (have)
-		job.first_round = asked > have->first_round ? asked : 0;
-	ret = saina_core_job_adopt(a->jobs.core, &job, out, err);
-	if (ret)
-		log_error("job %s of the kernel: no data path for it: %s", job.name, err->text);
-	return ret;
-
-later:
-	mark(&a->plane, id);
-	return saina_refuse(err, ret, 0, "job %u is being changed by somebody else: try again", id);
-}
-
-static void there_cb(void *arg, unsigned int id)
-{
-	uint64_t *there = arg;
-
-	there[id / 64] |= 1ull << id % 64;
-}
-
-/* Everything anew. */
-static int mirror_all(struct agent *a)
-{
-	uint64_t there[SAINA_JOBS_MAX / 64] = { 0 };
-	struct saina_limits limits;
-	struct saina_core_err err;
-	unsigned int id;
-	int ret;
-
-	ret = kernel_jobs(&a->plane.session, there_cb, there, &err);
-	if (ret) {
-		log_error("saina.ko: %s", err.text);
-		return ret;
-	}
-	a->plane.resync = false;
-	memset(a->plane.dirty, 0, sizeof(a->plane.dirty));
-	/* first what went: its name may be another's now */
-	for (id = 0; id < SAINA_JOBS_MAX; id++)
-		if (!(there[id / 64] & 1ull << id % 64))
-			mirror_del(a, id);
-	for (id = 0; id < SAINA_JOBS_MAX; id++)
-		if (there[id / 64] & 1ull << id % 64)
-			mirror_job(a, id, 0, true, NULL, &err);
-	if (!kernel_limits_read(&a->plane.session, &limits))
-		saina_core_limits_set(a->jobs.core, &limits, NULL);
-	return 0;
-}
-
-/* Notifications */
-
-void plane_drain(struct agent *a)
-{
-	struct plane *p = &a->plane;
-	uint64_t changed[SAINA_JOBS_MAX / 64];
-	struct saina_core_err err;
-	unsigned int id;
-	int ret, pass;
-
-	if (!p->kernel || p->down)
-		return;
-	do {
-		ret = kernel_next(&p->session, mark, p);
-		if (ret == -ENOBUFS)
-			p->resync = true;
-	} while (!ret || ret == -ENOBUFS);
-	if (p->resync) {
-		mirror_all(a);
-		return;
-	}
-	memcpy(changed, p->dirty, sizeof(changed));
-	memset(p->dirty, 0, sizeof(p->dirty));
-	/* what went before what came: a name may have moved to another number */
-	for (pass = 0; pass < 2; pass++)
-		for (id = 0; id < SAINA_JOBS_MAX; id++) {
-			if (!(changed[id / 64] & 1ull << id % 64))
-				continue;
-			if (pass)
-				mirror_job(a, id, 0, true, NULL, &err);
-			else if (kernel_job_there(&p->session, id) == -ENOENT)
-				mirror_del(a, id);
-		}
-}
 
 static void notes_ready(struct source *s, uint32_t events)
 {
@@ -174,37 +35,6 @@ static int listen_kernel(struct agent *a)
 	return ret;
 }
 
-/* The module comes and goes */
-
-void plane_module_gone(struct agent *a)
-{
-	if (!a->plane.kernel || a->plane.down)
-		return;
-	log_error("saina.ko is gone, and the configuration with it: jobs stand still until it is loaded again");
-	a->plane.down = true;
-	disconnect(a);
-}
-
-void plane_module_came(struct agent *a)
-{
-	if (!a->plane.kernel) {
-		log_warn("saina.ko was loaded, but this sainad is its own control plane: restart it to have the jobs in the kernel; until then use saina -s %s",
-			 a->cfg.control);
-		return;
-	}
-	if (!a->plane.down)
-		return;
-	if (kernel_open(&a->plane.session))
-		return;
-	if (listen_kernel(a)) {
-		disconnect(a);
-		return;
-	}
-	a->plane.down = false;
-	if (!mirror_all(a))
-		log_warn("saina.ko is back: its jobs are served again, those it does not have are gone");
-}
-
 /* -ENOENT and the like: there is none; *@error says so. */
 static int module_there(const char **error)
 {
@@ -215,13 +45,20 @@ static int module_there(const char **error)
 	return ret;
 }
 
+bool plane_wanted(const struct config *cfg)
+{
+	const char *error;
+
+	return cfg->plane == PLANE_KERNEL || (cfg->plane == PLANE_AUTO && !module_there(&error));
+}
+
 int plane_init(struct agent *a)
 {
 	struct plane *p = &a->plane;
 	const char *error;
 	int ret;
 
-	p->notes.fd = p->family.fd = -1;
+	p->notes.fd = p->family.fd = p->live.fd = -1;
 	family_init(a);
 	if (a->cfg.plane == PLANE_AGENT)
 		return 0;
@@ -253,27 +90,66 @@ static void bury_all(struct agent *a, int state, const char *why)
 				jobs_worker_end(a, job, w, state, why);
 }
 
-/* Numbers of generations mean something only to the plane that gave them. */
-static void forget_other_plane(struct agent *a)
+/*
+ * Numbers of generations mean something only to the plane that gave them, so
+ * whose they are is kept beside the state: a file for the kernel's.
+ */
+static void mark_plane(struct agent *a)
 {
 	char path[CONFIG_PATH_MAX + 16];
-	int id, fd;
+	int fd;
 
 	runtime_path(a, "kernel", path, sizeof(path));
 	if (!a->plane.kernel) {
 		unlink(path);
 		return;
 	}
-	if (saina_dp_taken_over(a->dp) && access(path, F_OK)) {
-		log_warn("the data path found was under the agent's control, now it is under the kernel's: its jobs end");
-		for (id = 0; id < SAINA_JOBS_MAX; id++)
-			saina_dp_job_remove(a->dp, id);
-	}
 	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	if (fd < 0)
 		log_warn("%s: %s: a later start could not take over", path, strerror(errno));
 	else
 		close(fd);
+}
+
+static void forget_other_plane(struct agent *a)
+{
+	char path[CONFIG_PATH_MAX + 16];
+	int id;
+
+	a->plane.moved = a->plane.kernel &&
+			 access(runtime_path(a, "kernel", path, sizeof(path)), F_OK);
+	if (a->plane.moved && saina_dp_taken_over(a->dp)) {
+		log_warn("the data path found was under the agent's control, now it is under the kernel's: its workers have to join again");
+		for (id = 0; id < SAINA_JOBS_MAX; id++)
+			saina_dp_job_remove(a->dp, id);
+	}
+	mark_plane(a);
+}
+
+/* Limits of the configuration count in the kernel, too; those that it does not
+ * name are left as they are there. */
+static int give_limits(struct agent *a)
+{
+	const __u64 has = a->cfg.limits_has;
+	struct saina_limits limits;
+	struct saina_core_err err;
+	int ret;
+
+	if (!has)
+		return 0;
+	ret = kernel_limits_read(&a->plane.session, &limits);
+	if (ret)
+		return ret;
+	if (has & 1ull << SAINA_A_LIMITS_JOBS)
+		limits.jobs = a->cfg.limits.jobs;
+	if (has & 1ull << SAINA_A_LIMITS_MEMORY_JOB)
+		limits.memory_job = a->cfg.limits.memory_job;
+	if (has & 1ull << SAINA_A_LIMITS_MEMORY)
+		limits.memory = a->cfg.limits.memory;
+	ret = kernel_limits_ask(&a->plane.session, &limits, &err);
+	if (ret)
+		log_error("%s:%d: limits: %s", a->cfg.file, a->cfg.limits_line, err.text);
+	return ret;
 }
 
 int plane_start(struct agent *a)
@@ -287,6 +163,8 @@ int plane_start(struct agent *a)
 		return 0;
 	}
 	ret = listen_kernel(a);
+	if (!ret)
+		ret = give_limits(a);
 	if (!ret)
 		ret = mirror_all(a);
 	if (ret)
@@ -307,112 +185,184 @@ void plane_uninit(struct agent *a)
 {
 	disconnect(a);
 	family_uninit(a);
+	mirror_forget_stuck(a);
 }
 
-/* Changes */
 
-/* The number of the job a request names, in the mirror; < 0 and refused. */
-static int number_of(struct agent *a, int has_id, __u16 id, const char *name, struct saina_core_err *err)
+/* The module comes and goes */
+
+static bool anybody_alive(struct agent *a)
 {
 	const struct saina_job *job;
+	int id;
 
-	job = saina_core_job_find(a->jobs.core, has_id, id, name, err);
-	return job ? job->id : -ENOENT;
+	for (id = 0; (job = saina_core_job_next(a->jobs.core, id)); id = job->id + 1)
+		if (job->active)
+			return true;
+	return false;
 }
 
-int plane_job_new(struct agent *a, const struct saina_job_req *req, const struct saina_job **out,
-		  struct saina_core_err *err)
+int plane_give(struct agent *a, const struct saina_job *job)
 {
-	struct saina_job_req undo = { .has = 1ull << SAINA_A_JOB_ID };
-	struct saina_core_err ignored;
+	struct saina_job_req req = {
+		.has = 1ull << SAINA_A_JOB_ID | 1ull << SAINA_A_JOB_NAME |
+		       1ull << SAINA_A_JOB_ELEMENTS | 1ull << SAINA_A_JOB_WORKERS |
+		       1ull << SAINA_A_JOB_PAYLOAD | 1ull << SAINA_A_JOB_POOL |
+		       1ull << SAINA_A_JOB_RING | 1ull << SAINA_A_JOB_ELEM_TYPE |
+		       1ull << SAINA_A_JOB_EXPONENT | 1ull << SAINA_A_JOB_POLICY |
+		       1ull << SAINA_A_JOB_HEARTBEAT_MS | 1ull << SAINA_A_JOB_DEAD_MS,
+		.id = job->id,
+		.workers = job->workers,
+		.elem = job->elem,
+		.exponent = job->exponent,
+		.payload = job->payload,
+		.heartbeat_ms = job->heartbeat_ms,
+		.dead_ms = job->dead_ms,
+		.pool = job->pool,
+		.ring = job->ring,
+		.elements = job->elements,
+	};
+	struct saina_core_err err;
 	unsigned int id;
 	int ret;
 
-	if (!a->plane.kernel)
-		return saina_core_job_new(a->jobs.core, req, out, err);
-	ret = kernel_job_ask(&a->plane.session, SAINA_CMD_JOB_NEW, req, &id, err);
-	if (ret)
-		return ret;
-	ret = mirror_job(a, id, 0, true, out, err);
-	if (!ret && !saina_core_job_find(a->jobs.core, 1, id, NULL, err))
-		ret = -ENOENT; /* somebody was quick */
-	if (!ret)
-		return 0;
-	undo.id = id;
-	kernel_job_ask(&a->plane.session, SAINA_CMD_JOB_DEL, &undo, NULL, &ignored);
-	return ret;
-}
-
-int plane_job_set(struct agent *a, const struct saina_job_req *req, struct saina_core_err *err)
-{
-	struct saina_core_err ignored;
-	int ret;
-
-	if (!a->plane.kernel)
-		return saina_core_job_set(a->jobs.core, req, NULL, err);
-	ret = kernel_job_ask(&a->plane.session, SAINA_CMD_JOB_SET, req, NULL, err);
-	if (ret)
-		return ret;
-	ret = number_of(a, SAINA_HAS(req, SAINA_A_JOB_ID) != 0, req->id, req->name, NULL);
-	if (ret >= 0)
-		mirror_job(a, ret, 0, false, NULL, &ignored);
-	return 0;
-}
-
-int plane_job_del(struct agent *a, const struct saina_job_req *req, struct saina_core_err *err)
-{
-	int ret;
-
-	if (!a->plane.kernel)
-		return saina_core_job_del(a->jobs.core, req, err);
-	ret = kernel_job_ask(&a->plane.session, SAINA_CMD_JOB_DEL, req, NULL, err);
-	if (!ret)
-		plane_drain(a);
-	return ret;
-}
-
-static int worker_ask(struct agent *a, int cmd, const struct saina_worker_req *req,
-		      const struct saina_job **out, struct saina_core_err *err)
-{
-	int ret;
-
-	ret = kernel_worker_ask(&a->plane.session, cmd, req, err);
-	if (ret)
-		return ret;
-	ret = number_of(a, SAINA_HAS(req, SAINA_A_WORKER_JOB_ID) != 0, req->job_id, req->job_name,
-			err);
-	if (ret < 0)
-		return ret;
-	return mirror_job(a, ret, req->round, false, out, err);
-}
-
-int plane_worker_set(struct agent *a, const struct saina_worker_req *req,
-		     const struct saina_job **out, struct saina_core_err *err)
-{
-	struct saina_core_err ours;
-
-	if (!a->plane.kernel)
-		return saina_core_worker_set(a->jobs.core, req, out, err);
-	return worker_ask(a, SAINA_CMD_WORKER_SET, req, out, err ? err : &ours);
-}
-
-int plane_worker_del(struct agent *a, const struct saina_worker_req *req,
-		     struct saina_core_err *err)
-{
-	if (!a->plane.kernel)
-		return saina_core_worker_del(a->jobs.core, req, err);
-	return worker_ask(a, SAINA_CMD_WORKER_DEL, req, NULL, err);
-}
-
-int plane_limits_set(struct agent *a, const struct saina_limits *limits,
-		     struct saina_core_err *err)
-{
-	int ret;
-
-	if (a->plane.kernel) {
-		ret = kernel_limits_ask(&a->plane.session, limits, err);
-		if (ret)
-			return ret;
+	memcpy(req.name, job->name, sizeof(req.name));
+	memcpy(req.policy, job->policy_text, sizeof(req.policy));
+	memcpy(req.token, job->token, sizeof(req.token));
+	if (job->token[0])
+		req.has |= 1ull << SAINA_A_JOB_TOKEN;
+	ret = kernel_job_ask(&a->plane.session, SAINA_CMD_JOB_NEW, &req, &id, &err);
+	if (!ret && job->state == SAINA_JOB_STOPPED) {
+		req.has = 1ull << SAINA_A_JOB_ID | 1ull << SAINA_A_JOB_STATE;
+		req.state = SAINA_JOB_STOPPED;
+		ret = kernel_job_ask(&a->plane.session, SAINA_CMD_JOB_SET, &req, NULL, &err);
 	}
-	return saina_core_limits_set(a->jobs.core, limits, err);
+	if (ret)
+		log_warn("job %s of this agent does not get into the kernel: %s", job->name,
+			 err.text);
+	return ret;
+}
+
+/* The agent's jobs become the kernel's; nobody is in them. */
+static void give_all(struct agent *a)
+{
+	const struct saina_job *job;
+	int id, n = 0;
+
+	for (id = 0; (job = saina_core_job_next(a->jobs.core, id)); id = job->id + 1)
+		n += !plane_give(a, job);
+	/* their rounds begin anew: the kernel counts generations by itself */
+	a->plane.moving = true;
+	mirror_empty(a);
+	a->plane.moving = false;
+	log_warn("control plane: saina.ko in the kernel, as of now; %d jobs were handed to it", n);
+}
+
+/* The program on the ports comes first: it is what can fail. */
+static int take_up(struct agent *a)
+{
+	struct plane *p = &a->plane;
+	int ret;
+
+	ret = kernel_open(&p->session);
+	if (ret)
+		return ret;
+	ret = saina_dp_variant(a->dp, true);
+	if (ret) {
+		log_error("saina.ko was loaded, but it cannot be used: %s", saina_dp_error(a->dp));
+		goto err_session;
+	}
+	ret = listen_kernel(a);
+	if (ret)
+		goto err_variant;
+	ret = give_limits(a);
+	if (ret)
+		goto err_variant;
+	give_all(a);
+	p->kernel = true;
+	p->down = false;
+	mirror_all(a);
+	return 0;
+
+err_variant:
+	saina_dp_variant(a->dp, p->kernel);
+err_session:
+	disconnect(a);
+	return ret;
+}
+
+void plane_module_came(struct agent *a)
+{
+	struct plane *p = &a->plane;
+
+	if (p->kernel && !p->down)
+		return;
+	if (a->cfg.plane == PLANE_AGENT) {
+		log_info("saina.ko was loaded; this sainad does not use it (control_plane = \"agent\"): use saina -s %s",
+			 a->cfg.control);
+		return;
+	}
+	if (!p->kernel && anybody_alive(a)) {
+		log_warn("saina.ko was loaded, but workers train under this sainad, which stays their control plane: restart it when they are done; until then use saina -s %s",
+			 a->cfg.control);
+		return;
+	}
+	if (take_up(a))
+		return;
+	mark_plane(a);
+	state_save(a);
+	ports_retry(a);
+}
+
+/* No port is attached then, so nobody is alive: the mirror is all there is. */
+static void take_back(struct agent *a)
+{
+	const struct plane_stuck *stuck;
+	const struct saina_job *job;
+	unsigned int from;
+	int id, n = 0;
+
+	for (from = 0; (stuck = plane_stuck_next(a, from)); from = stuck->job.id + 1)
+		log_warn("job %s went with saina.ko: it had no data path", stuck->job.name);
+	for (id = 0; (job = saina_core_job_next(a->jobs.core, id)); id = job->id + 1)
+		n++;
+	a->plane.kernel = false;
+	mirror_forget_stuck(a);
+	saina_dp_variant(a->dp, false);
+	mark_plane(a);
+	state_save(a);
+	log_warn("saina.ko is gone; control plane: this agent, as of now, with its %d jobs", n);
+	ports_retry(a);
+}
+
+void plane_module_gone(struct agent *a)
+{
+	struct plane *p = &a->plane;
+
+	if (!p->kernel) {
+		log_info("saina.ko is gone again; this agent stays the control plane");
+		return;
+	}
+	if (p->down)
+		return;
+	disconnect(a);
+	if (a->cfg.plane == PLANE_AUTO) {
+		take_back(a);
+		return;
+	}
+	p->down = true;
+	log_error("saina.ko is gone: jobs stand still until it is loaded again, then they are handed to it (control_plane = \"kernel\")");
+}
+
+void plane_module_unsure(struct agent *a)
+{
+	struct plane *p = &a->plane;
+	struct saina_limits limits;
+	const char *error;
+	bool there = !module_there(&error);
+
+	if (p->kernel && !p->down && (!there || kernel_limits_read(&p->session, &limits)))
+		plane_module_gone(a);
+	if (there)
+		plane_module_came(a);
 }

@@ -204,6 +204,27 @@ static void bridge_sync(struct agent *a)
 		log_error("bridge %s: %s", a->cfg.bridge, saina_dp_error(a->dp));
 }
 
+/* A program that is on no port only keeps saina.ko from being unloaded. */
+static void rest(struct agent *a)
+{
+	if (a->plane.kernel)
+		saina_dp_rest(a->dp);
+}
+
+void ports_retry(struct agent *a)
+{
+	int i;
+
+	for (i = 0; i < a->ports.n; i++) {
+		struct port *p = &a->ports.port[i];
+
+		if (p->mode != SAINA_PORT_NONE)
+			continue;
+		attach_port(a, p);
+		port_event(a, p, p->mode != SAINA_PORT_NONE);
+	}
+}
+
 void ports_sync(struct agent *a)
 {
 	int i;
@@ -220,6 +241,7 @@ void ports_sync(struct agent *a)
 	for (i = a->ports.n - 1; i >= 0; i--)
 		if (!a->ports.port[i].wanted)
 			port_remove(a, &a->ports.port[i]);
+	rest(a);
 }
 
 /* Attachments found pinned of ports that are no longer the bridge's. */
@@ -236,6 +258,7 @@ static void detach_strangers(struct agent *a)
 		snprintf(p.name, sizeof(p.name), "#%d", ifindex[i]);
 		detach_port(a, &p);
 	}
+	rest(a);
 }
 
 static int find_bridge(struct agent *a)

@@ -90,14 +90,38 @@ static int named_job(struct request *rq, int id, int name, bool must, const stru
 	return any ? -ENOENT : -EINVAL;
 }
 
+/* A job of the kernel without a data path is none of the core's. */
+static const struct saina_job *stuck_job(const struct request *rq)
+{
+	const struct nlattr *id = rq->d.tb[SAINA_A_JOB_ID];
+	const char *name = decode_string(&rq->d, SAINA_A_JOB_NAME);
+	const struct plane_stuck *s;
+	unsigned int from;
+
+	for (from = 0; (s = plane_stuck_next(rq->a, from)); from = s->job.id + 1)
+		if (id ? s->job.id == mnl_attr_get_u16(id) : name && !strcmp(s->job.name, name))
+			return &s->job;
+	return NULL;
+}
+
 static int job_get(struct request *rq)
 {
+	const struct plane_stuck *stuck;
 	const struct saina_job *job;
+	unsigned int from;
 	int ret, id;
 
 	if (!rq->dump) {
+		job = stuck_job(rq);
+		if (job)
+			return reply_job(rq, job);
 		ret = named_job(rq, SAINA_A_JOB_ID, SAINA_A_JOB_NAME, true, &job);
 		return ret ? ret : reply_job(rq, job);
+	}
+	for (from = 0; (stuck = plane_stuck_next(rq->a, from)); from = stuck->job.id + 1) {
+		ret = reply_job(rq, &stuck->job);
+		if (ret)
+			return ret;
 	}
 	for (id = 0; (job = saina_core_job_next(rq->a->jobs.core, id)); id = job->id + 1) {
 		ret = reply_job(rq, job);
@@ -318,6 +342,7 @@ static int limits_get(struct request *rq)
 {
 	struct msg m;
 
+	plane_limits_look(rq->a);
 	reply_start(rq, &m, SAINA_CMD_LIMITS_GET);
 	encode_limits(&m, rq->a);
 	return reply(rq, &m);
@@ -380,7 +405,8 @@ static int subscribe(struct request *rq)
 	(BIT_OF(SAINA_A_WORKER_NAME) | BIT_OF(SAINA_A_WORKER_STATE) |                              \
 	 BIT_OF(SAINA_A_WORKER_IFINDEX) | BIT_OF(SAINA_A_WORKER_IP) | BIT_OF(SAINA_A_WORKER_MAC) | \
 	 BIT_OF(SAINA_A_WORKER_UDP_PORT) | BIT_OF(SAINA_A_WORKER_SESSION) |                        \
-	 BIT_OF(SAINA_A_WORKER_RELAY) | BIT_OF(SAINA_A_WORKER_ROUND))
+	 BIT_OF(SAINA_A_WORKER_RELAY) | BIT_OF(SAINA_A_WORKER_ROUND) |                             \
+	 BIT_OF(SAINA_A_WORKER_LATE))
 #define SLOT_WHICH  (BIT_OF(SAINA_A_SLOT_JOB_ID) | BIT_OF(SAINA_A_SLOT_JOB_NAME))
 #define STATS_WHICH (BIT_OF(SAINA_A_STATS_JOB_ID) | BIT_OF(SAINA_A_STATS_JOB_NAME))
 #define ALL_OF	    (~0ull)

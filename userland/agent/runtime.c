@@ -47,7 +47,7 @@ static bool is_empty(const char *path)
 	return empty;
 }
 
-/* mkdir -p; @mode is the last one's. */
+/* mkdir -p; @mode is the last one's.  Return: 1 if that is new, 0, negative errno. */
 static int make_dirs(const char *path, mode_t mode)
 {
 	char buf[CONFIG_PATH_MAX], *at;
@@ -59,14 +59,41 @@ static int make_dirs(const char *path, mode_t mode)
 			return -errno;
 		*at = '/';
 	}
-	return mkdir(path, mode) && errno != EEXIST ? -errno : 0;
+	if (!mkdir(path, mode))
+		return 1;
+	return errno == EEXIST ? 0 : -errno;
 }
 
-static int mount_bpffs(struct agent *a, const char *where)
+/* What a later start has to know to undo it: a file with a path in it. */
+static void note_path(struct agent *a, const char *note, const char *what)
 {
 	char buf[CONFIG_PATH_MAX + 16];
 	int fd;
 
+	fd = open(runtime_path(a, note, buf, sizeof(buf)),
+		  O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0 || write(fd, what, strlen(what)) < 0)
+		log_warn("bpffs: %s: %s: a later sainad will not undo it", buf, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+}
+
+static void recall_path(struct agent *a, const char *note, char *what, size_t size)
+{
+	char buf[CONFIG_PATH_MAX + 16];
+	ssize_t n;
+	int fd;
+
+	fd = open(runtime_path(a, note, buf, sizeof(buf)), O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	n = read(fd, what, size - 1);
+	what[n > 0 ? n : 0] = 0;
+	close(fd);
+}
+
+static int mount_bpffs(struct agent *a, const char *where)
+{
 	/* A mount would hide what is in there. */
 	if (!is_empty(where)) {
 		log_error("bpffs: %s is a directory with something in it, and no bpffs: name "
@@ -80,32 +107,8 @@ static int mount_bpffs(struct agent *a, const char *where)
 	}
 	log_info("bpffs: mounted one at %s", where);
 	snprintf(a->runtime.mounted, sizeof(a->runtime.mounted), "%s", where);
-	/* a later start has to know that the mount is ours to undo */
-	fd = open(runtime_path(a, "mounted", buf, sizeof(buf)),
-		  O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (fd < 0 || write(fd, where, strlen(where)) < 0)
-		log_warn("bpffs: %s: %s: it will not be unmounted by a later sainad", buf,
-			 strerror(errno));
-	if (fd >= 0)
-		close(fd);
+	note_path(a, "mounted", where);
 	return 0;
-}
-
-/* A mount made by an earlier incarnation. */
-static void recall_mount(struct agent *a)
-{
-	char buf[CONFIG_PATH_MAX + 16];
-	ssize_t n;
-	int fd;
-
-	fd = open(runtime_path(a, "mounted", buf, sizeof(buf)), O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	n = read(fd, a->runtime.mounted, sizeof(a->runtime.mounted) - 1);
-	a->runtime.mounted[n > 0 ? n : 0] = 0;
-	close(fd);
-	if (!is_bpffs(a->runtime.mounted))
-		a->runtime.mounted[0] = 0;
 }
 
 /*
@@ -119,7 +122,11 @@ static int make_pin_dir(struct agent *a)
 	char parent[CONFIG_PATH_MAX];
 	int ret;
 
-	recall_mount(a);
+	/* of an earlier incarnation */
+	recall_path(a, "mounted", a->runtime.mounted, sizeof(a->runtime.mounted));
+	if (!is_bpffs(a->runtime.mounted))
+		a->runtime.mounted[0] = 0;
+	recall_path(a, "made", a->runtime.made, sizeof(a->runtime.made));
 	if (is_bpffs(path))
 		return 0;
 	snprintf(parent, sizeof(parent), "%.*s", (int)(slash - path) ?: 1, path);
@@ -129,7 +136,11 @@ static int make_pin_dir(struct agent *a)
 			return ret;
 	}
 	ret = make_dirs(path, 0700);
-	if (ret) {
+	if (ret > 0) {
+		snprintf(a->runtime.made, sizeof(a->runtime.made), "%s", path);
+		note_path(a, "made", path);
+	}
+	if (ret < 0) {
 		log_error("bpffs: cannot make %s: %s", path, strerror(-ret));
 		return ret;
 	}
@@ -142,7 +153,7 @@ int runtime_init(struct agent *a)
 	int ret;
 
 	ret = make_dirs(a->cfg.runtime_dir, 0755);
-	if (ret) {
+	if (ret < 0) {
 		log_error("runtime_dir: cannot make %s: %s", a->cfg.runtime_dir, strerror(-ret));
 		return ret;
 	}
@@ -172,17 +183,19 @@ void runtime_uninit(struct agent *a, bool keep)
 	char buf[CONFIG_PATH_MAX + 16];
 
 	if (!keep) {
-		/* on a bpffs: nobody else makes a directory of our name there */
-		if (is_bpffs(a->cfg.bpffs) && strcmp(a->cfg.bpffs, a->runtime.mounted))
+		bool made = !strcmp(a->cfg.bpffs, a->runtime.made);
+
+		if (made && strcmp(a->cfg.bpffs, a->runtime.mounted))
 			rmdir(a->cfg.bpffs);
 		/* others may have pinned something there since */
 		if (a->runtime.mounted[0] && is_empty(a->runtime.mounted)) {
 			if (umount(a->runtime.mounted))
 				log_warn("bpffs: %s: %s", a->runtime.mounted, strerror(errno));
-			else if (!strcmp(a->cfg.bpffs, a->runtime.mounted))
+			else if (made && !strcmp(a->cfg.bpffs, a->runtime.mounted))
 				rmdir(a->cfg.bpffs);
 		}
 		unlink(runtime_path(a, "mounted", buf, sizeof(buf)));
+		unlink(runtime_path(a, "made", buf, sizeof(buf)));
 		unlink(runtime_path(a, "lock", buf, sizeof(buf)));
 		rmdir(a->cfg.runtime_dir); /* only if it is empty */
 	}

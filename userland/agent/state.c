@@ -187,9 +187,13 @@ static int restore_aux(struct restore *r)
 	int w;
 
 	job = saina_core_job_find(r->a->jobs.core, 1, r->job.id, NULL, NULL);
-	if (!saina_core_job_find(r->a->jobs.core, 0, 0, r->job.name, NULL))
-		log_warn("job %s is known from before, but the kernel does not have it: add it again, or it was deleted",
-			 r->job.name);
+	if (!saina_core_job_find(r->a->jobs.core, 0, 0, r->job.name, NULL)) {
+		if (r->a->plane.moved && !plane_give(r->a, &r->job))
+			log_info("job %s of this agent is the kernel's from now on", r->job.name);
+		else if (!r->a->plane.moved)
+			log_warn("job %s is known from before, but the kernel does not have it: add it again, or it was deleted",
+				 r->job.name);
+	}
 	if (!r->data_path || !job || strcmp(job->name, r->job.name) ||
 	    job->generation != r->job.generation)
 		return 0;
@@ -461,6 +465,7 @@ int state_restore(struct agent *a)
 			r->jobs);
 	free(r);
 	free(buf);
+	plane_drain(a); /* what was given to the kernel is mirrored */
 out:
 	if (saina_dp_taken_over(a->dp))
 		remove_strangers(a);

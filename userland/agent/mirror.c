@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * With the kernel's control plane the agent's core is a mirror: each change is
+ * asked of the kernel, then read back; changes of others come as notifications.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/agent.h"
+#include "jobcore_os.h"
+
+static void mark(void *plane, unsigned int id)
+{
+	struct plane *p = plane;
+
+	p->dirty[id / 64] |= 1ull << id % 64;
+}
+
+/* The mirror */
+
+static void mirror_del(struct agent *a, unsigned int id)
+{
+	struct saina_job_req req = { .has = 1ull << SAINA_A_JOB_ID, .id = id };
+	struct saina_core_err err;
+
+	if (!saina_core_job_find(a->jobs.core, 1, id, NULL, NULL))
+		return;
+	if (saina_core_job_del(a->jobs.core, &req, &err))
+		log_error("job %u: %s", id, err.text);
+}
+
+/* Jobs of the kernel that have no data path */
+
+static void stuck_free(struct agent *a, unsigned int id)
+{
+	free(a->plane.stuck[id]);
+	a->plane.stuck[id] = NULL;
+}
+
+/* It is stopped until somebody sets it going again, which is another try. */
+static void stuck_stop(struct agent *a, const struct saina_job *job, const char *why)
+{
+	struct saina_job_req req = {
+		.has = 1ull << SAINA_A_JOB_ID | 1ull << SAINA_A_JOB_STATE,
+		.id = job->id,
+		.state = SAINA_JOB_STOPPED,
+	};
+	struct saina_event ev = {
+		.type = SAINA_EV_JOB_STATE,
+		.job = job->id,
+		.worker = 0xff,
+		.a = job->state,
+		.b = SAINA_JOB_STOPPED,
+	};
+	struct plane_stuck *s = calloc(1, sizeof(*s));
+	struct saina_core_err err;
+
+	log_error("job %s of the kernel is stopped, there is no data path for it: %s", job->name,
+		  why);
+	stuck_free(a, job->id);
+	if (!s)
+		return;
+	s->job = *job;
+	s->job.state = SAINA_JOB_STOPPED;
+	snprintf(s->text, sizeof(s->text), "no data path: %.100s", why);
+	a->plane.stuck[job->id] = s;
+	if (job->state != SAINA_JOB_STOPPED &&
+	    kernel_job_ask(&a->plane.session, SAINA_CMD_JOB_SET, &req, NULL, &err))
+		log_error("job %s: %s", job->name, err.text);
+	events_control(a, &ev, s->text);
+}
+
+const struct plane_stuck *plane_stuck_next(struct agent *a, unsigned int from)
+{
+	while (from < SAINA_JOBS_MAX && !a->plane.stuck[from])
+		from++;
+	return from < SAINA_JOBS_MAX ? a->plane.stuck[from] : NULL;
+}
+
+static bool same_shape(const struct saina_job *x, const struct saina_job *y)
+{
+	return !strcmp(x->name, y->name) && x->elements == y->elements &&
+	       x->workers == y->workers && x->payload == y->payload && x->ring == y->ring &&
+	       x->pool == y->pool;
+}
+
+enum how {
+	KEEP,	/* the job stays as it is if it is gone or another: plane_drain() */
+	NEW,	/* ours: if it has no data path it goes again */
+	FOLLOW, /* may go, or be replaced, or be stuck */
+};
+
+/* Job @id is read and put in the mirror.  @asked: the first round that the change
+ * just made asked for. */
+static int mirror_job(struct agent *a, unsigned int id, uint32_t asked, enum how how,
+		      const struct saina_job **out, struct saina_core_err *err)
+{
+	const struct saina_job *have = saina_core_job_find(a->jobs.core, 1, id, NULL, NULL);
+	struct plane_stuck *stuck = a->plane.stuck[id];
+	struct saina_job job;
+	int ret;
+
+	ret = kernel_job_read(&a->plane.session, id, &job);
+	if (ret == -ENOENT && how != KEEP) {
+		mirror_del(a, id);
+		stuck_free(a, id);
+		return 0;
+	}
+	if (ret)
+		goto later;
+	if (stuck && job.state == SAINA_JOB_STOPPED && same_shape(&stuck->job, &job)) {
+		stuck->job = job;
+		return saina_refuse(err, -ENODATA, 0, "job %s: %.100s", job.name, stuck->text);
+	}
+	if (have && !same_shape(have, &job)) {
+		ret = -EAGAIN;
+		if (how == KEEP)
+			goto later;
+		mirror_del(a, id);
+		have = NULL;
+	}
+	/* the kernel keeps the first round to itself; it comes from our JOINs */
+	if (have && have->generation == job.generation)
+		job.first_round = have->first_round;
+	else if (have)
+		job.first_round = asked > have->first_round ? asked : 0;
+	ret = saina_core_job_adopt(a->jobs.core, &job, out, err);
+	if (!ret) {
+		stuck_free(a, id);
+		return 0;
+	}
+	if (how == KEEP)
+		mark(&a->plane, id);
+	if (how == FOLLOW) {
+		mirror_del(a, id);
+		stuck_stop(a, &job, err->text);
+	}
+	return ret;
+
+later:
+	mark(&a->plane, id);
+	return saina_refuse(err, ret, 0, "job %u is being changed by somebody else: try again", id);
+}
+
+void plane_limits_look(struct agent *a)
+{
+	struct saina_limits limits;
+
+	if (a->plane.kernel && !kernel_limits_read(&a->plane.session, &limits))
+		saina_core_limits_set(a->jobs.core, &limits, NULL);
+}
+
+static void there_cb(void *arg, unsigned int id)
+{
+	uint64_t *there = arg;
+
+	there[id / 64] |= 1ull << id % 64;
+}
+
+/* Everything anew. */
+int mirror_all(struct agent *a)
+{
+	uint64_t there[SAINA_JOBS_MAX / 64] = { 0 };
+	struct saina_core_err err;
+	unsigned int id;
+	int ret;
+
+	ret = kernel_jobs(&a->plane.session, there_cb, there, &err);
+	if (ret) {
+		log_error("saina.ko: %s", err.text);
+		return ret;
+	}
+	a->plane.resync = false;
+	memset(a->plane.dirty, 0, sizeof(a->plane.dirty));
+	/* first what went: its name may be another's now */
+	for (id = 0; id < SAINA_JOBS_MAX; id++)
+		if (!(there[id / 64] & 1ull << id % 64)) {
+			mirror_del(a, id);
+			stuck_free(a, id);
+		}
+	for (id = 0; id < SAINA_JOBS_MAX; id++)
+		if (there[id / 64] & 1ull << id % 64)
+			mirror_job(a, id, 0, FOLLOW, NULL, &err);
+	plane_limits_look(a);
+	return 0;
+}
+
+void mirror_forget_stuck(struct agent *a)
+{
+	unsigned int id;
+
+	for (id = 0; id < SAINA_JOBS_MAX; id++)
+		stuck_free(a, id);
+	memset(a->plane.dirty, 0, sizeof(a->plane.dirty));
+}
+
+void mirror_empty(struct agent *a)
+{
+	unsigned int id;
+
+	mirror_forget_stuck(a);
+	for (id = 0; id < SAINA_JOBS_MAX; id++)
+		mirror_del(a, id);
+}
+
+/* Notifications */
+
+void plane_drain(struct agent *a)
+{
+	struct plane *p = &a->plane;
+	uint64_t changed[SAINA_JOBS_MAX / 64];
+	struct saina_core_err err;
+	unsigned int id;
+	int ret, pass;
+
+	if (!p->kernel || p->down)
+		return;
+	do {
+		ret = kernel_next(&p->session, mark, p);
+		if (ret == -ENOBUFS)
+			p->resync = true;
+	} while (!ret || ret == -ENOBUFS);
+	if (p->resync) {
+		mirror_all(a);
+		return;
+	}
+	memcpy(changed, p->dirty, sizeof(changed));
+	memset(p->dirty, 0, sizeof(p->dirty));
+	/* what went before what came: a name may have moved to another number */
+	for (pass = 0; pass < 2; pass++)
+		for (id = 0; id < SAINA_JOBS_MAX; id++) {
+			if (!(changed[id / 64] & 1ull << id % 64))
+				continue;
+			if (pass)
+				mirror_job(a, id, 0, FOLLOW, NULL, &err);
+			else if (kernel_job_there(&p->session, id) == -ENOENT)
+				mirror_del(a, id);
+		}
+}
+
+/* Changes */
+
+/* The number of the job a request names, in the mirror; < 0 and refused. */
+static int number_of(struct agent *a, int has_id, __u16 id, const char *name, struct saina_core_err *err)
+{
+	const struct saina_job *job;
+
+	job = saina_core_job_find(a->jobs.core, has_id, id, name, err);
+	return job ? job->id : -ENOENT;
+}
+
+int plane_job_new(struct agent *a, const struct saina_job_req *req, const struct saina_job **out,
+		  struct saina_core_err *err)
+{
+	struct saina_job_req undo = { .has = 1ull << SAINA_A_JOB_ID };
+	struct saina_core_err ignored;
+	unsigned int id;
+	int ret;
+
+	if (!a->plane.kernel)
+		return saina_core_job_new(a->jobs.core, req, out, err);
+	ret = kernel_job_ask(&a->plane.session, SAINA_CMD_JOB_NEW, req, &id, err);
+	if (ret)
+		return ret;
+	ret = mirror_job(a, id, 0, NEW, out, err);
+	if (!ret && !saina_core_job_find(a->jobs.core, 1, id, NULL, err))
+		ret = -ENOENT; /* somebody was quick */
+	if (!ret)
+		return 0;
+	undo.id = id;
+	kernel_job_ask(&a->plane.session, SAINA_CMD_JOB_DEL, &undo, NULL, &ignored);
+	return ret;
+}
+
+int plane_job_set(struct agent *a, const struct saina_job_req *req, struct saina_core_err *err)
+{
+	struct saina_core_err ignored;
+	int ret;
+
+	if (!a->plane.kernel)
+		return saina_core_job_set(a->jobs.core, req, NULL, err);
+	ret = kernel_job_ask(&a->plane.session, SAINA_CMD_JOB_SET, req, NULL, err);
+	if (ret)
+		return ret;
+	ret = number_of(a, SAINA_HAS(req, SAINA_A_JOB_ID) != 0, req->id, req->name, NULL);
+	if (ret >= 0)
+		mirror_job(a, ret, 0, KEEP, NULL, &ignored);
+	return 0;
+}
+
+int plane_job_del(struct agent *a, const struct saina_job_req *req, struct saina_core_err *err)
+{
+	int ret;
+
+	if (!a->plane.kernel)
+		return saina_core_job_del(a->jobs.core, req, err);
+	ret = kernel_job_ask(&a->plane.session, SAINA_CMD_JOB_DEL, req, NULL, err);
+	if (!ret)
+		plane_drain(a);
+	return ret;
+}
+
+static int worker_ask(struct agent *a, int cmd, const struct saina_worker_req *req,
+		      const struct saina_job **out, struct saina_core_err *err)
+{
+	int ret;
+
+	ret = kernel_worker_ask(&a->plane.session, cmd, req, err);
+	if (ret)
+		return ret;
+	ret = number_of(a, SAINA_HAS(req, SAINA_A_WORKER_JOB_ID) != 0, req->job_id, req->job_name,
+			err);
+	if (ret < 0)
+		return ret;
+	return mirror_job(a, ret, req->round, KEEP, out, err);
+}
+
+int plane_worker_set(struct agent *a, const struct saina_worker_req *req,
+		     const struct saina_job **out, struct saina_core_err *err)
+{
+	struct saina_core_err ours;
+
+	if (!a->plane.kernel)
+		return saina_core_worker_set(a->jobs.core, req, out, err);
+	return worker_ask(a, SAINA_CMD_WORKER_SET, req, out, err ? err : &ours);
+}
+
+int plane_worker_del(struct agent *a, const struct saina_worker_req *req,
+		     struct saina_core_err *err)
+{
+	if (!a->plane.kernel)
+		return saina_core_worker_del(a->jobs.core, req, err);
+	return worker_ask(a, SAINA_CMD_WORKER_DEL, req, NULL, err);
+}
+
+void plane_worker_late(struct agent *a, const struct saina_job *job, int w, uint64_t late)
+{
+	const struct saina_worker_req req = {
+		.has = 1ull << SAINA_A_WORKER_JOB_ID | 1ull << SAINA_A_WORKER_ID |
+		       1ull << SAINA_A_WORKER_LATE,
+		.job_id = job->id,
+		.id = w,
+		.late = late,
+	};
+
+	/* nothing is changed by it, nor lost if it does not get there */
+	if (a->plane.kernel)
+		kernel_worker_ask(&a->plane.session, SAINA_CMD_WORKER_SET, &req, NULL);
+}
+
+int plane_limits_set(struct agent *a, const struct saina_limits *limits,
+		     struct saina_core_err *err)
+{
+	int ret;
+
+	if (a->plane.kernel) {
+		ret = kernel_limits_ask(&a->plane.session, limits, err);
+		if (ret)
+			return ret;
+	}
+	return saina_core_limits_set(a->jobs.core, limits, err);
+}
