@@ -87,6 +87,7 @@ int doc_ovs_handlers(const char *socket, int *pid);
 struct doc_state {
 	const struct tool *t;
 	struct saina_ctl *ctl;		/* NULL: no control plane */
+	bool may_load;			/* programs, so that one can be tried */
 	bool ctl_ok;			/* the lists below are filled */
 	struct rpc_list jobs, workers, ports;
 	const char *config;		/* file read, NULL = none */
@@ -96,11 +97,14 @@ struct doc_state {
 };
 
 void doc_host(struct doc_state *s);
+void doc_plane(struct doc_state *s);
 void doc_bridge(struct doc_state *s);
 void doc_worker(__be32 to);
 /* Shared by host and worker: would a firewall stop UDP to @port? */
 void doc_firewall(unsigned int port, const char *what);
 /* First line of a file, without its end; false if it cannot be read. */
 bool doc_read(const char *path, char *text, size_t size);
+/* What a command prints, at most @size - 1 bytes; its exit status, -1: it could not run. */
+int doc_output(const char *command, char *text, size_t size);
 
 #endif /* SAINA_DOCTOR_H */

@@ -14,6 +14,7 @@
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
 #include <jansson.h>
 
 #include "doctor.h"
@@ -140,94 +141,6 @@ static void bpffs(const char *pin_dir)
 			"no bpf file system at %s: sainad has to mount one", pin_dir);
 }
 
-/* Only a program that is loaded holds the module: the agent's, or a pin of it. */
-static void module_loaded(const struct doc_state *s)
-{
-	bool chosen = s->ctl && strcmp(saina_ctl_where(s->ctl), "kernel");
-	char text[32] = "";
-
-	if (doc_read("/sys/module/saina/refcnt", text, sizeof(text)) && atoi(text) > 0)
-		doc_say(DOC_OK, "module", NULL,
-			"saina.ko is loaded and has the jobs; the XDP program uses it, so rmmod is refused until sainad is stopped (without --keep)");
-	else if (chosen)
-		doc_say(DOC_WARN, "module", "restart sainad to have the jobs in the kernel, or rmmod saina",
-			"saina.ko is loaded, but no XDP program uses it; sainad at %s has the jobs",
-			saina_ctl_where(s->ctl));
-	else
-		doc_say(DOC_WARN, "module",
-			"start sainad; if it runs, restart it: it was started before saina.ko was loaded, or with control_plane = \"agent\"",
-			"saina.ko is loaded, but no XDP program uses it: what is configured there has no effect yet");
-}
-
-static void module(const struct doc_state *s)
-{
-	char text[128] = "";
-
-	if (!access("/sys/module/saina", F_OK)) {
-		module_loaded(s);
-		return;
-	}
-	if (access("/proc/modules", F_OK)) {
-		doc_say(DOC_OK, "module", NULL,
-			"this kernel has no loadable modules: sainad is the control plane");
-		return;
-	}
-	doc_read("/sys/kernel/security/lockdown", text, sizeof(text));
-	if (strstr(text, "[integrity]") || strstr(text, "[confidentiality]"))
-		doc_say(DOC_OK, "module", NULL,
-			"the kernel is locked down and takes signed modules only: without one, sainad is the control plane");
-	else
-		doc_say(DOC_OK, "module", NULL, "saina.ko is not loaded: sainad is the control plane");
-}
-
-/* The ports are the agent's; where it does not run, the kernel's jobs are
- * something to look at all the same. */
-static int ports_read(struct doc_state *s)
-{
-	struct saina_ctl *agent;
-	const char *error;
-	int ret;
-
-	if (strcmp(saina_ctl_where(s->ctl), "kernel"))
-		return rpc_list(s->ctl, SAINA_CMD_PORT_GET, NULL, NULL, &saina_ctl_port_class,
-				&s->ports);
-	agent = rpc_try_agent(s->t, &error);
-	if (!agent) {
-		doc_say(DOC_WARN, "agent", "start sainad: without it nobody can join and no port is attached",
-			"%s", error);
-		return 0;
-	}
-	ret = rpc_list(agent, SAINA_CMD_PORT_GET, NULL, NULL, &saina_ctl_port_class, &s->ports);
-	saina_ctl_close(agent);
-	return ret;
-}
-
-static void control_plane(struct doc_state *s)
-{
-	const char *error;
-
-	s->ctl = rpc_try(s->t, &error);
-	module(s);
-	if (!s->ctl) {
-		doc_say(DOC_WARN, "control-plane",
-			"start sainad; then run saina doctor again: it sees more", "%s", error);
-		return;
-	}
-	if (rpc_list(s->ctl, SAINA_CMD_JOB_GET, NULL, NULL, &saina_ctl_job_class, &s->jobs) ||
-	    rpc_list(s->ctl, SAINA_CMD_WORKER_GET, NULL, NULL, &saina_ctl_worker_class,
-		     &s->workers) ||
-	    ports_read(s)) {
-		doc_say(DOC_FAIL, "control-plane", "restart sainad (its version must be the tool's)",
-			"%s answers, but not as it should: %s", saina_ctl_where(s->ctl),
-			saina_ctl_error(s->ctl));
-		return;
-	}
-	s->ctl_ok = true;
-	doc_say(DOC_OK, "control-plane", NULL, "%s%s: %zu jobs, %zu workers, %zu ports",
-		!strcmp(saina_ctl_where(s->ctl), "kernel") ? "saina.ko in the " : "sainad at ",
-		saina_ctl_where(s->ctl), s->jobs.n, s->workers.n, s->ports.n);
-}
-
 static void policies(const struct doc_state *s)
 {
 	const struct saina_ctl_job *job = s->jobs.v;
@@ -237,7 +150,12 @@ static void policies(const struct doc_state *s)
 			doc_say(DOC_FAIL, "policy-mix", "report this: it is a bug",
 				"job %s: %" PRIu64 " slots saw two policies", job[i].name,
 				(uint64_t)job[i].policy_mix);
-		if (job[i].state == SAINA_JOB_STOPPED)
+		if (SAINA_CTL_HAS(&job[i], SAINA_A_JOB_TEXT))
+			doc_say(DOC_FAIL, "job",
+				doc_fix("make room (free -m, saina limits show) or the job smaller, then: saina job set %s state forming",
+					job[i].name),
+				"job %s does not run: %s", job[i].name, job[i].text);
+		else if (job[i].state == SAINA_JOB_STOPPED)
 			doc_say(DOC_WARN, "job",
 				doc_fix("saina job set %s state running", job[i].name),
 				"job %s is stopped: its packets are refused", job[i].name);
@@ -258,19 +176,26 @@ static void uptime(void)
 		doc_say(DOC_OK, "clock", NULL, "up for %.0f s", strtod(text, NULL));
 }
 
-/* What a command prints, at most @size - 1 bytes; false if it could not run. */
-static bool output(const char *command, char *text, size_t size)
+int doc_output(const char *command, char *text, size_t size)
 {
 	FILE *f = popen(command, "re");
 	size_t n;
 
+	int status;
+
 	if (!f)
-		return false;
+		return -1;
 	n = fread(text, 1, size - 1, f);
 	text[n] = 0;
 	while (fgetc(f) != EOF)
 		;
-	return !pclose(f) && n;
+	status = pclose(f);
+	return WIFEXITED(status) && WEXITSTATUS(status) != 127 ? WEXITSTATUS(status) : -1;
+}
+
+static bool output(const char *command, char *text, size_t size)
+{
+	return !doc_output(command, text, size) && text[0];
 }
 
 static bool nft_drops(json_t *ruleset)
@@ -326,11 +251,11 @@ void doc_host(struct doc_state *s)
 
 	kernel();
 	uptime();
-	allowed = privileges();
+	allowed = s->may_load = privileges();
 	bpf_load(allowed);
 	jit();
 	bpffs(s->bpffs);
-	control_plane(s);
+	doc_plane(s);
 	policies(s);
 	doc_firewall(SAINA_PORT_CTRL, "joins and heartbeats");
 }

@@ -84,24 +84,31 @@ void job_print(const struct saina_ctl_job *job)
 		sfcd_print(job);
 	else
 		out_null("sfcd", NULL);
+	if (HAS(TEXT))
+		out_str("text", "    %s\n", job->text);
 }
 
-static void show_one(void *arg, const void *obj)
+static void show_all(const struct tool *t, const struct saina_ctl *ctl, struct rpc_list *list)
 {
-	int *n = arg;
+	struct saina_ctl *agent = beside_open(t, ctl);
+	struct saina_ctl_job *job = list->v;
 
-	(*n)++;
-	out_open(NULL);
-	job_print(obj);
-	out_close();
+	beside_jobs(agent, job, list->n);
+	saina_ctl_close(agent);
+	for (size_t i = 0; i < list->n; i++) {
+		out_open(NULL);
+		job_print(&job[i]);
+		out_close();
+	}
 }
 
 static int job_show(const struct tool *t, struct args *a)
 {
 	struct saina_ctl_job req = { 0 };
 	struct saina_ctl *ctl;
+	struct rpc_list list;
 	bool one = !!args_peek(a);
-	int ret, n = 0;
+	int ret;
 
 	if (one) {
 		ret = parse_job(a, args_next(a), &req.has, SAINA_A_JOB_ID, SAINA_A_JOB_NAME,
@@ -115,10 +122,16 @@ static int job_show(const struct tool *t, struct args *a)
 	if (!ctl)
 		return EXIT_FAILURE;
 	out_begin(t->mode);
-	ret = rpc_call(ctl, SAINA_CMD_JOB_GET, !one, one ? &saina_ctl_job_class : NULL, &req,
-		       &saina_ctl_job_class, show_one, &n);
-	if (!ret && !one && !n)
+	if (one)
+		ret = rpc_list_one(ctl, SAINA_CMD_JOB_GET, &saina_ctl_job_class, &req,
+				   &saina_ctl_job_class, &list);
+	else
+		ret = rpc_list(ctl, SAINA_CMD_JOB_GET, NULL, NULL, &saina_ctl_job_class, &list);
+	if (!ret)
+		show_all(t, ctl, &list);
+	if (!ret && !one && !list.n)
 		out_text("no jobs (make one: saina job add NAME elements N workers N)\n");
+	rpc_list_free(&list);
 	if (ret ? 0 : out_end())
 		ret = EXIT_FAILURE;
 	saina_ctl_close(ctl);
@@ -147,12 +160,33 @@ static const struct key add_keys[] = {
 	{ "dead", KEY_U16, SAINA_A_JOB_DEAD_MS, KEY(saina_ctl_job, dead_ms), .max = UINT16_MAX },
 };
 
+/* The kernel has no maps to make, so it cannot know that they cannot be made.  As
+ * where the agent has the jobs, there is no job then. */
+static int refuse_stuck(const struct tool *t, struct saina_ctl *ctl,
+			const struct saina_ctl_job *made)
+{
+	struct saina_ctl *agent = beside_open(t, ctl);
+	struct saina_ctl_job job = *made, which = { .id = made->id };
+
+	if (!agent)
+		return 0;
+	beside_jobs(agent, &job, 1);
+	saina_ctl_close(agent);
+	if (!SAINA_CTL_HAS(&job, SAINA_A_JOB_TEXT))
+		return 0;
+	fprintf(stderr, "saina: job %s: %s\n", job.name, job.text);
+	SAINA_CTL_SET(&which, SAINA_A_JOB_ID);
+	rpc_call(ctl, SAINA_CMD_JOB_DEL, false, &saina_ctl_job_class, &which, NULL, NULL, NULL);
+	return EXIT_FAILURE;
+}
+
 static int job_add(const struct tool *t, struct args *a)
 {
 	struct saina_ctl_job req = { 0 };
 	const char *name = args_next(a);
 	struct saina_ctl *ctl;
-	int ret, n = 0;
+	struct rpc_list list;
+	int ret;
 
 	if (!name)
 		return args_error(a, "the new job wants a name");
@@ -168,8 +202,13 @@ static int job_add(const struct tool *t, struct args *a)
 	if (!ctl)
 		return EXIT_FAILURE;
 	out_begin(t->mode);
-	ret = rpc_call(ctl, SAINA_CMD_JOB_NEW, false, &saina_ctl_job_class, &req,
-		       &saina_ctl_job_class, show_one, &n);
+	ret = rpc_list_one(ctl, SAINA_CMD_JOB_NEW, &saina_ctl_job_class, &req,
+			   &saina_ctl_job_class, &list);
+	if (!ret && list.n)
+		ret = refuse_stuck(t, ctl, list.v);
+	if (!ret)
+		show_all(t, ctl, &list);
+	rpc_list_free(&list);
 	if (ret ? 0 : out_end())
 		ret = EXIT_FAILURE;
 	saina_ctl_close(ctl);

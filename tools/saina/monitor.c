@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -217,39 +218,125 @@ malformed:
 	return 0;
 }
 
+/* Of the agent beside the kernel: only what the kernel does not say itself. */
+static int note_agent(const struct nlmsghdr *nlh, void *arg)
+{
+	const struct genlmsghdr *g = mnl_nlmsg_get_payload(nlh);
+	struct saina_ctl_event event;
+
+	if (g->cmd == SAINA_CMD_EVENT && !saina_ctl_decode(nlh, &saina_ctl_event_class, &event) &&
+	    SAINA_CTL_HAS(&event, SAINA_A_EVENT_TEXT))
+		return note(nlh, arg);
+	return g->cmd == SAINA_CMD_PORT_NTF ? note(nlh, arg) : 0;
+}
+
+struct monitor {
+	const struct tool *t;
+	unsigned int groups;
+	struct saina_ctl *ctl, *agent;	/* the latter only beside the kernel */
+	time_t looked;
+};
+
+static void agent_look(struct monitor *m)
+{
+	m->agent = beside_open(m->t, m->ctl);
+	if (m->agent && saina_ctl_subscribe(m->agent, m->groups)) {
+		saina_ctl_close(m->agent);
+		m->agent = NULL;
+	}
+}
+
+/* All that waits at one of them; 0, or what ended it. */
+static int drain(struct saina_ctl *ctl, int (*fn)(const struct nlmsghdr *nlh, void *arg))
+{
+	int ret;
+
+	for (;;) {
+		ret = saina_ctl_next(ctl, 0, fn, NULL);
+		if (ret == -ETIMEDOUT || ret == -EINTR)
+			return 0;
+		if (ret == -ENOBUFS)
+			fprintf(stderr, "saina: %s\n", saina_ctl_error(ctl));
+		else if (ret)
+			return ret;
+	}
+}
+
+/* Now and then: the agent may have come, and the module gone, of which its
+ * socket says nothing. */
+static int look_around(struct monitor *m)
+{
+	time_t now = (time_t)(clock_ns(CLOCK_MONOTONIC) / 1000000000);
+
+	if (!is_kernel(m->ctl) || now == m->looked)
+		return 0;
+	m->looked = now;
+	if (rpc_quiet(m->ctl, SAINA_CMD_LIMITS_GET, false, NULL, NULL, NULL, NULL, NULL)) {
+		fprintf(stderr, "saina: saina.ko was unloaded: nothing can come any more\n");
+		return -ENODEV;
+	}
+	if (m->agent)
+		return 0;
+	agent_look(m);
+	if (m->agent)
+		fprintf(stderr, "saina: sainad is there: its ports are monitored, too\n");
+	return 0;
+}
+
+static int wait_both(struct monitor *m)
+{
+	struct pollfd p[2] = {
+		{ .fd = saina_ctl_fd(m->ctl), .events = POLLIN },
+		{ .fd = m->agent ? saina_ctl_fd(m->agent) : -1, .events = POLLIN },
+	};
+	int ret;
+
+	/* what came while a call waited for its answer is not in the socket */
+	ret = drain(m->ctl, note);
+	if (ret) {
+		fprintf(stderr, "saina: %s\n", saina_ctl_error(m->ctl));
+		return ret;
+	}
+	if (m->agent && drain(m->agent, note_agent)) {
+		fprintf(stderr, "saina: sainad is gone: its ports are not monitored any more\n");
+		saina_ctl_close(m->agent);
+		m->agent = NULL;
+		p[1].fd = -1;
+	}
+	/* a finite wait: a signal may come just before it begins */
+	if (!stopped)
+		poll(p, 2, 500);
+	return look_around(m);
+}
+
 static int monitor(const struct tool *t, struct args *a, unsigned int groups)
 {
 	/* no SA_RESTART: the wait must end */
 	struct sigaction sa = { .sa_handler = stop };
-	struct saina_ctl *ctl;
+	struct monitor m = { .t = t, .groups = groups };
 	int ret;
 
 	ret = args_done(a);
 	if (ret)
 		return ret;
-	ctl = rpc_open(t);
-	if (!ctl)
+	m.ctl = rpc_open(t);
+	if (!m.ctl)
 		return EXIT_FAILURE;
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
-	ret = saina_ctl_subscribe(ctl, groups);
+	ret = saina_ctl_subscribe(m.ctl, groups);
 	if (ret) {
-		fprintf(stderr, "saina: %s\n", saina_ctl_error(ctl));
-		saina_ctl_close(ctl);
+		fprintf(stderr, "saina: %s\n", saina_ctl_error(m.ctl));
+		saina_ctl_close(m.ctl);
 		return EXIT_FAILURE;
 	}
+	agent_look(&m);
 	out_stream(t->mode);
 	fprintf(stderr, "saina: monitoring (Ctrl-C ends it)\n");
-	while (!stopped && !ferror(stdout)) {
-		/* a finite wait: a signal may come just before it begins */
-		ret = saina_ctl_next(ctl, 500, note, NULL);
-		if (!ret || ret == -EINTR || ret == -ETIMEDOUT)
-			continue;
-		fprintf(stderr, "saina: %s\n", saina_ctl_error(ctl));
-		if (ret != -ENOBUFS)
-			break;
-	}
-	saina_ctl_close(ctl);
+	while (!ret && !stopped && !ferror(stdout))
+		ret = wait_both(&m);
+	saina_ctl_close(m.agent);
+	saina_ctl_close(m.ctl);
 	return out_end() || !stopped ? EXIT_FAILURE : 0;
 }
 

@@ -16,6 +16,29 @@ struct saina_ctl *rpc_try(const struct tool *t, const char **error)
 	return saina_ctl_open(&ctl, t->socket, error) ? NULL : ctl;
 }
 
+static bool chosen(const struct tool *t)
+{
+	const char *path = t->socket ? t->socket : getenv("SAINA_CONTROL");
+
+	return path && *path;
+}
+
+/* The kernel was found, but workers train elsewhere: that is easily overlooked. */
+static void other_plane(const struct tool *t)
+{
+	struct saina_ctl *agent;
+	const char *error;
+
+	agent = rpc_try_agent(t, &error);
+	if (!agent)
+		return;
+	if (plane_of(agent) == SAINA_PLANE_AGENT)
+		fprintf(stderr,
+			"saina: note: sainad has jobs of its own, and none of saina.ko's: saina -s %s (saina doctor says why)\n",
+			saina_ctl_where(agent));
+	saina_ctl_close(agent);
+}
+
 struct saina_ctl *rpc_open(const struct tool *t)
 {
 	const char *error;
@@ -23,6 +46,8 @@ struct saina_ctl *rpc_open(const struct tool *t)
 
 	if (!ctl)
 		fprintf(stderr, "saina: %s\n", error);
+	else if (is_kernel(ctl) && !chosen(t))
+		other_plane(t);
 	return ctl;
 }
 
@@ -74,17 +99,25 @@ static int reply_cb(const struct nlmsghdr *nlh, void *arg)
 	return ret == -ENOENT ? 0 : ret;	/* an object of another kind: not asked for */
 }
 
+int rpc_quiet(struct saina_ctl *ctl, int cmd, bool dump,
+	      const struct saina_ctl_class *rc, const void *req,
+	      const struct saina_ctl_class *c, void (*each)(void *arg, const void *obj), void *arg)
+{
+	struct reply r = { c, each, arg };
+	struct nlmsghdr *nlh = saina_ctl_msg(ctl, cmd, dump);
+
+	if (rc)
+		saina_ctl_encode(nlh, rc, req);
+	return saina_ctl_call(ctl, nlh, each ? reply_cb : NULL, &r);
+}
+
 int rpc_call(struct saina_ctl *ctl, int cmd, bool dump,
 	     const struct saina_ctl_class *rc, const void *req,
 	     const struct saina_ctl_class *c, void (*each)(void *arg, const void *obj), void *arg)
 {
-	struct reply r = { c, each, arg };
-	struct nlmsghdr *nlh = saina_ctl_msg(ctl, cmd, dump);
 	const char *attr;
 
-	if (rc)
-		saina_ctl_encode(nlh, rc, req);
-	if (saina_ctl_call(ctl, nlh, each ? reply_cb : NULL, &r)) {
+	if (rpc_quiet(ctl, cmd, dump, rc, req, c, each, arg)) {
 		attr = saina_ctl_error_attr(ctl);
 		if (attr)
 			fprintf(stderr, "saina: %s (attribute \"%s\")\n", saina_ctl_error(ctl), attr);
@@ -125,6 +158,28 @@ int rpc_list(struct saina_ctl *ctl, int cmd, const struct saina_ctl_class *rc, c
 
 	memset(list, 0, sizeof(*list));
 	return rpc_call(ctl, cmd, true, rc, req, c, collect, &into);
+}
+
+int rpc_list_one(struct saina_ctl *ctl, int cmd, const struct saina_ctl_class *rc, const void *req,
+		 const struct saina_ctl_class *c, struct rpc_list *list)
+{
+	struct collect into = { list, c->size };
+
+	memset(list, 0, sizeof(*list));
+	return rpc_call(ctl, cmd, false, rc, req, c, collect, &into);
+}
+
+int rpc_list_quiet(struct saina_ctl *ctl, int cmd, const struct saina_ctl_class *c,
+		   struct rpc_list *list)
+{
+	struct collect into = { list, c->size };
+	int ret;
+
+	memset(list, 0, sizeof(*list));
+	ret = rpc_quiet(ctl, cmd, true, NULL, NULL, c, collect, &into);
+	if (ret)
+		rpc_list_free(list);
+	return ret;
 }
 
 void rpc_list_free(struct rpc_list *list)

@@ -62,14 +62,33 @@ int rpc_call(struct saina_ctl *ctl, int cmd, bool dump,
 	     const struct saina_ctl_class *rc, const void *req,
 	     const struct saina_ctl_class *c, void (*each)(void *arg, const void *obj), void *arg);
 
-/* A growing array of objects, and rpc_call() into one. */
+/* The same, and nothing is printed: returns 0 or a negative errno. */
+int rpc_quiet(struct saina_ctl *ctl, int cmd, bool dump,
+	      const struct saina_ctl_class *rc, const void *req,
+	      const struct saina_ctl_class *c, void (*each)(void *arg, const void *obj), void *arg);
+
+/* A growing array of objects, and rpc_call() into one: a dump, or the one asked for. */
 struct rpc_list {
 	size_t n, room;
 	void *v;
 };
+int rpc_list_one(struct saina_ctl *ctl, int cmd, const struct saina_ctl_class *rc, const void *req,
+		 const struct saina_ctl_class *c, struct rpc_list *list);
+int rpc_list_quiet(struct saina_ctl *ctl, int cmd, const struct saina_ctl_class *c,
+		   struct rpc_list *list);
 int rpc_list(struct saina_ctl *ctl, int cmd, const struct saina_ctl_class *rc, const void *req,
 	     const struct saina_ctl_class *c, struct rpc_list *list);
 void rpc_list_free(struct rpc_list *list);
+
+/* ---- beside.c: the agent where the kernel has the jobs ---- */
+bool is_kernel(const struct saina_ctl *ctl);
+/* enum saina_plane: who has the jobs that @ctl speaks of; 0: it does not say. */
+int plane_of(struct saina_ctl *ctl);
+/* NULL: @ctl is not the kernel, or there is no agent that serves it. */
+struct saina_ctl *beside_open(const struct tool *t, const struct saina_ctl *ctl);
+/* Fills in what the kernel does not know; @agent may be NULL. */
+void beside_jobs(struct saina_ctl *agent, struct saina_ctl_job *job, size_t n);
+void beside_workers(struct saina_ctl *agent, struct saina_ctl_worker *w, size_t n);
 
 /* ---- names of things ---- */
 const char *job_state_name(unsigned int state);

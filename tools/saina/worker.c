@@ -50,14 +50,20 @@ void worker_print(const struct saina_ctl_worker *w)
 	out_text("\n");
 }
 
-static void show_one(void *arg, const void *obj)
+static void show_all(const struct tool *t, const struct saina_ctl *ctl, struct rpc_list *list)
 {
-	int *n = arg;
+	struct saina_ctl *agent = beside_open(t, ctl);
+	struct saina_ctl_worker *w = list->v;
 
-	(*n)++;
-	out_open(NULL);
-	worker_print(obj);
-	out_close();
+	beside_workers(agent, w, list->n);
+	saina_ctl_close(agent);
+	for (size_t i = 0; i < list->n; i++) {
+		out_open(NULL);
+		worker_print(&w[i]);
+		out_close();
+	}
+	if (!list->n)
+		out_text("no workers\n");
 }
 
 static int job_of(struct args *a, struct saina_ctl_worker *req)
@@ -69,9 +75,11 @@ static int job_of(struct args *a, struct saina_ctl_worker *req)
 static int worker_show(const struct tool *t, struct args *a)
 {
 	struct saina_ctl_worker req = { 0 };
+	const struct saina_ctl_class *c = &saina_ctl_worker_class;
 	struct saina_ctl *ctl;
+	struct rpc_list list;
 	bool one = false;
-	int ret = 0, n = 0;
+	int ret = 0;
 
 	if (args_peek(a)) {
 		ret = job_of(a, &req);
@@ -89,10 +97,13 @@ static int worker_show(const struct tool *t, struct args *a)
 	if (!ctl)
 		return EXIT_FAILURE;
 	out_begin(t->mode);
-	ret = rpc_call(ctl, SAINA_CMD_WORKER_GET, !one, req.has ? &saina_ctl_worker_class : NULL,
-		       &req, &saina_ctl_worker_class, show_one, &n);
-	if (!ret && !n)
-		out_text("no workers\n");
+	if (one)
+		ret = rpc_list_one(ctl, SAINA_CMD_WORKER_GET, c, &req, c, &list);
+	else
+		ret = rpc_list(ctl, SAINA_CMD_WORKER_GET, req.has ? c : NULL, &req, c, &list);
+	if (!ret)
+		show_all(t, ctl, &list);
+	rpc_list_free(&list);
 	if (ret ? 0 : out_end())
 		ret = EXIT_FAILURE;
 	saina_ctl_close(ctl);

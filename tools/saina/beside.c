@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The agent beside the kernel: where saina.ko has the jobs, what the data path says
+ * of them is the agent's to tell.  Both together give what the agent alone gives
+ * where it is the control plane.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool.h"
+
+static void limits_cb(void *arg, const void *obj)
+{
+	memcpy(arg, obj, sizeof(struct saina_ctl_limits));
+}
+
+int plane_of(struct saina_ctl *ctl)
+{
+	struct saina_ctl_limits l = { 0 };
+
+	if (rpc_quiet(ctl, SAINA_CMD_LIMITS_GET, false, NULL, NULL, &saina_ctl_limits_class,
+		      limits_cb, &l))
+		return 0;
+	return l.plane;
+}
+
+bool is_kernel(const struct saina_ctl *ctl)
+{
+	return !strcmp(saina_ctl_where(ctl), "kernel");
+}
+
+struct saina_ctl *beside_open(const struct tool *t, const struct saina_ctl *ctl)
+{
+	struct saina_ctl *agent;
+	const char *error;
+
+	if (!is_kernel(ctl))
+		return NULL;
+	agent = rpc_try_agent(t, &error);
+	if (!agent || plane_of(agent) == SAINA_PLANE_KERNEL)
+		return agent;
+	saina_ctl_close(agent);
+	return NULL;
+}
+
+/* What only the data path knows. */
+static void job_merge(struct saina_ctl_job *job, const struct saina_ctl_job *from)
+{
+	const __u64 live = 1ull << SAINA_A_JOB_ROUND | 1ull << SAINA_A_JOB_K |
+			   1ull << SAINA_A_JOB_POLICY_SEQ_ACTIVE |
+			   1ull << SAINA_A_JOB_POLICY_ACTIVE | 1ull << SAINA_A_JOB_SFCD_CONVERGED |
+			   1ull << SAINA_A_JOB_SFCD_FLIPS | 1ull << SAINA_A_JOB_SFCD_OBSERVED |
+			   1ull << SAINA_A_JOB_POLICY_MIX | 1ull << SAINA_A_JOB_OPEN_SLOTS |
+			   1ull << SAINA_A_JOB_TEXT;
+	const struct saina_ctl_job kernels = *job;
+
+	*job = *from;
+	job->has = (kernels.has & ~live) | (from->has & live);
+	/* the rest is the kernel's */
+	job->state = kernels.state;
+	job->active = kernels.active;
+	job->memory = kernels.memory;
+	job->heartbeat_ms = kernels.heartbeat_ms;
+	job->dead_ms = kernels.dead_ms;
+	job->policy_seq = kernels.policy_seq;
+	memcpy(job->policy, kernels.policy, sizeof(job->policy));
+	memcpy(job->token, kernels.token, sizeof(job->token));
+}
+
+void beside_jobs(struct saina_ctl *agent, struct saina_ctl_job *job, size_t n)
+{
+	const struct saina_ctl_job *theirs;
+	struct rpc_list list;
+
+	if (!agent || rpc_list_quiet(agent, SAINA_CMD_JOB_GET, &saina_ctl_job_class, &list))
+		return;
+	theirs = list.v;
+	for (size_t i = 0; i < n; i++)
+		for (size_t j = 0; j < list.n; j++)
+			if (theirs[j].id == job[i].id &&
+			    theirs[j].generation == job[i].generation &&
+			    !strcmp(theirs[j].name, job[i].name))
+				job_merge(&job[i], &theirs[j]);
+	rpc_list_free(&list);
+}
+
+void beside_workers(struct saina_ctl *agent, struct saina_ctl_worker *w, size_t n)
+{
+	const struct saina_ctl_worker *theirs;
+	struct rpc_list list;
+
+	if (!agent || rpc_list_quiet(agent, SAINA_CMD_WORKER_GET, &saina_ctl_worker_class, &list))
+		return;
+	theirs = list.v;
+	for (size_t i = 0; i < n; i++)
+		for (size_t j = 0; j < list.n; j++) {
+			const __u64 news = 1ull << SAINA_A_WORKER_SEEN_MS |
+					   1ull << SAINA_A_WORKER_ROUND;
+
+			if (theirs[j].job_id != w[i].job_id || theirs[j].id != w[i].id ||
+			    theirs[j].session != w[i].session)
+				continue;
+			w[i].has |= theirs[j].has & news;
+			w[i].seen_ms = theirs[j].seen_ms;
+			w[i].round = theirs[j].round;
+		}
+	rpc_list_free(&list);
+}
