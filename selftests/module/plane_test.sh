@@ -47,16 +47,6 @@ doctor_says() { # STATUS ERE
 		tee "$WORK/doctor" | grep -qE "^ *$1 *: .*$2" || { cat "$WORK/doctor"; return 1; }
 }
 
-# --- the module comes under a running agent -------------------------------------
-expected_log='saina.ko was loaded, but this sainad is its own control plane'
-lab_up --workers 2
-check "without the module the agent is the control plane" agent_said 'control plane: this agent'
-check "insmod" insmod "$module"
-check "the agent notices, and says what to do" until_true 10 agent_said "$expected_log"
-check "so does the doctor" doctor_says warn 'no XDP program uses it.*restart it'
-check "nobody uses the module: it can go" rmmod saina
-lab_down
-
 # --- jobs in the kernel ---------------------------------------------------------
 expected_log='^$'
 check "insmod" insmod "$module"
