@@ -97,6 +97,7 @@ all_native() {
 	[ "$(sj port show 'map(select(.mode=="native"))|length')" = "$1" ]
 }
 
-both ovs
-both linux
+for bridge in $BRIDGES; do
+	both "$bridge"
+done
 finished

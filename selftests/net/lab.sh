@@ -22,8 +22,8 @@ shaped() { # DEVICE: bytes that its shaper let through, at worker 1
 	tc -n "saina-$LAB-w1" -s -j qdisc show dev "$1" | jq '[.[]|select(.kind=="tbf").bytes]|add // 0'
 }
 
-for bridge in ovs linux; do
-	check "$bridge: comes up" lab up --owner $$ --workers 2 --bridge $bridge --no-agent --rate 100mbit
+for bridge in $BRIDGES; do
+	check "$bridge: comes up" lab up --owner $$ --workers 2 --bridge "$bridge" --no-agent --rate 100mbit
 	check "$bridge: workers reach each other" pings 0 10.190.0.11
 	check "$bridge: workers reach the switch" pings 1 10.190.0.1
 	check "$bridge: what leaves a worker is shaped" [ "$(shaped eth0)" -gt 100 ]

@@ -28,6 +28,8 @@ AGENT_SOCKET=/run/saina-lab/$LAB/control
 SLOW=${SAINA_SLOW:-1}
 # How many times less is done where a test does much for its own sake.
 SHRINK=${SAINA_TEST_SHRINK:-1}
+# Which bridges a test goes through that goes through more than one.
+BRIDGES=${SAINA_TEST_BRIDGES:-ovs linux}
 # Who has the jobs: the agent, or the kernel (saina.ko, in the switch's namespace).
 PLANE=${SAINA_TEST_PLANE:-agent}
 tool_opts=()
@@ -110,6 +112,10 @@ bail() {
 less() { # N [LEAST]
 	local n=$(($1 / SHRINK))
 	echo $((n < ${2:-1} ? ${2:-1} : n))
+}
+
+with_bridge() { # ovs|linux
+	[[ " $BRIDGES " == *" $1 "* ]]
 }
 
 # A pipe that nobody writes to: waiting at it is a sleep without a process.

@@ -44,6 +44,7 @@ pull_and_plug() { # BRIDGE
 	lab_down
 }
 
-pull_and_plug ovs
-pull_and_plug linux
+for bridge in $BRIDGES; do
+	pull_and_plug "$bridge"
+done
 finished

@@ -35,8 +35,9 @@ slow() { # BRIDGE
 	lab_down
 }
 
-slow ovs
-slow linux
+for bridge in $BRIDGES; do
+	slow "$bridge"
+done
 
 # --- nobody can take them ------------------------------------------------------
 expected_log="gets no redirected frames"
