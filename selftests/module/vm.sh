@@ -21,7 +21,7 @@ vm_run() {
 # vm_kernels FUNCTION [KERNEL...]: FUNCTION KERNEL MODULE, for both if none is named, and
 # at once (SAINA_VM_JOBS=1: one after the other).  What they say comes in order.
 vm_kernels() {
-	local fn=$1 k ko said bad=0 n=0
+	local fn=$1 k ko said bad=0 running=0
 	local -A pid=()
 	shift
 	[ $# -gt 0 ] || set -- 6.1 6.12
@@ -34,17 +34,21 @@ vm_kernels() {
 			echo "Bail out! saina.ko does not build for $k"
 			exit 1
 		fi
-		"$fn" "$k" "$ko" >"$said/$k" &
+		((running < ${SAINA_VM_JOBS:-2})) || wait -n
+		running=$((running + 1))
+		: >"$said/$k"
+		{
+			"$fn" "$k" "$ko" >"$said/$k"
+			echo $? >"$said/$k.status"
+		} &
 		pid[$k]=$!
 		vm_pids+=($!)
-		n=$((n + 1))
-		((n % ${SAINA_VM_JOBS:-2})) || wait "${vm_pids[@]}"
 	done
 	for k; do
 		echo "# kernel $k"
 		tail -n +1 -f --pid="${pid[$k]}" "$said/$k" &
 		wait $!
-		wait "${pid[$k]}" || bad=1
+		[ "$(cat "$said/$k.status" 2>/dev/null)" = 0 ] || bad=1
 	done
 	return $bad
 }
