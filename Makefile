@@ -68,6 +68,7 @@ clean:
 
 help:
 	@echo 'make demo            set up everything, train eight workers three ways, draw the picture'
+	@echo 'make demo-vm         the same in small in a VM, with saina.ko and Open vSwitch in its kernel (DEMO_VM_KERNEL=6.12)'
 	@echo 'make check           set up everything, run all tests'
 	@echo 'make                 build into $(B)/'
 	@echo 'make bench-datapath  ns per packet of each branch of the XDP program, as ratios (BENCH_ARGS=-j: JSON)'

@@ -1,3 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 include tools/saina/tool.mk
 -include tools/lab/lab.mk
+
+# The demo in the test VM, with what this machine's kernel may lack.
+DEMO_VM_KERNEL ?= 6.1
+demo-vm: deps
+	+$(MAKE) --no-print-directory -j$(shell nproc) all
+	tools/demo-vm --kernel $(DEMO_VM_KERNEL) $(DEMO_ARGS)
+.PHONY: demo-vm

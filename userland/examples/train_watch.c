@@ -14,20 +14,31 @@
 #include "train_watch.h"
 
 #define TEST_BATCH 64
+#define COPIES_MAX 32
+
+/* A model to be tested. */
+struct copy {
+	struct copy *next;
+	uint32_t round;
+	float p[];
+};
+
+struct newest {
+	uint32_t rounds; /* done */
+	double loss, late;
+	unsigned int k;
+};
 
 struct train_watch {
 	const struct trainer *t;
 	pthread_t thread;
-	pthread_mutex_t lock;
+	pthread_mutex_t lock; /* held for moments only: the thread may be starved of its CPU */
 	pthread_cond_t wake;  /* the thread */
-	pthread_cond_t taken; /* whoever waits for copy to be free */
-	bool stop, full;      /* full: copy is to be tested */
-	float *copy;
-	uint32_t copy_round;
-	/* the newest round */
-	uint32_t rounds; /* done */
-	double loss, late;
-	unsigned int k;
+	pthread_cond_t taken; /* whoever waits for room in the queue */
+	bool stop;
+	struct copy *first, **last; /* the queue */
+	int copies;
+	struct newest newest;
 	/* of the thread alone */
 	struct mlp_work *work;
 	double accuracy;
@@ -44,22 +55,39 @@ static double since(const struct timespec *from)
 	return now.tv_sec - from->tv_sec + (now.tv_nsec - from->tv_nsec) / 1e9;
 }
 
-/* Called with the lock held. */
-static void progress(struct train_watch *w, bool last)
+static void progress(const struct train_watch *w, const struct newest *n, bool last)
 {
 	double s = since(&w->begun);
 	char acc[32] = "      -";
 
-	if (!w->rounds)
+	if (!n->rounds)
 		return;
 	if (w->accuracy >= 0)
 		snprintf(acc, sizeof(acc), "%6.2f%%", w->accuracy * 100);
 	printf("%s%-8s %5.1f s  round %4u/%u  loss %6.4f  test accuracy %s  k %2u  late %4.1f%%  "
 	       "%6.1f MB/s%s%s",
-	       w->tty ? "\r" : "", w->t->opts->run, s, w->rounds, w->t->opts->rounds, w->loss, acc,
-	       w->k, w->late * 100, w->rounds * w->t->mlp.params * sizeof(float) / s / 1e6,
+	       w->tty ? "\r" : "", w->t->opts->run, s, n->rounds, w->t->opts->rounds, n->loss, acc,
+	       n->k, n->late * 100, n->rounds * w->t->mlp.params * sizeof(float) / s / 1e6,
 	       w->tty ? "\033[K" : "\n", w->tty && last ? "\n" : "");
 	fflush(stdout);
+}
+
+/* Called with the lock held, returns with it held. */
+static void test_first(struct train_watch *w)
+{
+	struct copy *c = w->first;
+
+	w->first = c->next;
+	if (!w->first)
+		w->last = &w->first;
+	pthread_mutex_unlock(&w->lock);
+	w->accuracy = trainer_accuracy(w->t, c->p, w->work);
+	if (w->csv)
+		fprintf(w->csv, "%u,%.6f\n", c->round, w->accuracy);
+	free(c);
+	pthread_mutex_lock(&w->lock);
+	w->copies--;
+	pthread_cond_signal(&w->taken);
 }
 
 static void *watch(void *arg)
@@ -67,32 +95,25 @@ static void *watch(void *arg)
 	struct train_watch *w = arg;
 	int period = w->t->opts->progress_ms;
 	double next = period / 1e3, now;
+	struct newest n;
 
 	/* of this thread only, as Linux has it; failing does no harm */
 	setpriority(PRIO_PROCESS, 0, 15);
 	pthread_mutex_lock(&w->lock);
-	while (!w->stop || w->full) {
+	while (!w->stop || w->first) {
 		struct timespec until = w->begun;
 
-		if (w->full) {
-			uint32_t round = w->copy_round;
-			double a;
-
-			pthread_mutex_unlock(&w->lock);
-			a = trainer_accuracy(w->t, w->copy, w->work);
-			if (w->csv)
-				fprintf(w->csv, "%u,%.6f\n", round, a);
-			pthread_mutex_lock(&w->lock);
-			w->accuracy = a;
-			w->full = false;
-			pthread_cond_signal(&w->taken);
-		}
+		if (w->first)
+			test_first(w);
 		now = since(&w->begun);
 		if (period && now >= next) {
-			progress(w, false);
+			n = w->newest;
+			pthread_mutex_unlock(&w->lock);
+			progress(w, &n, false);
+			pthread_mutex_lock(&w->lock);
 			next = now + period / 1e3;
 		}
-		if (w->stop || w->full)
+		if (w->stop || w->first)
 			continue;
 		if (!period) {
 			pthread_cond_wait(&w->wake, &w->lock);
@@ -106,15 +127,15 @@ static void *watch(void *arg)
 		}
 		pthread_cond_timedwait(&w->wake, &w->lock, &until);
 	}
-	if (period)
-		progress(w, true);
+	n = w->newest;
 	pthread_mutex_unlock(&w->lock);
+	if (period)
+		progress(w, &n, true);
 	return NULL;
 }
 
 static void watch_free(struct train_watch *w)
 {
-	free(w->copy);
 	mlp_work_free(w->work);
 	free(w);
 }
@@ -127,11 +148,11 @@ struct train_watch *train_watch_start(const struct trainer *t)
 	if (!w)
 		goto memory;
 	w->t = t;
-	w->accuracy = w->loss = -1;
+	w->accuracy = w->newest.loss = -1;
+	w->last = &w->first;
 	w->tty = isatty(STDOUT_FILENO);
-	w->copy = malloc(t->mlp.params * sizeof(*w->copy));
 	w->work = mlp_work_new(&t->mlp, TEST_BATCH);
-	if (!w->copy || !w->work)
+	if (!w->work)
 		goto memory;
 	if (t->opts->out) {
 		w->csv = train_create(t->opts->out, "accuracy.csv", "round,accuracy");
@@ -151,7 +172,7 @@ struct train_watch *train_watch_start(const struct trainer *t)
 	}
 	return w;
 memory:
-	fprintf(stderr, "saina-train: no memory for a copy of the model\n");
+	fprintf(stderr, "saina-train: no memory to test the model\n");
 out:
 	if (w) {
 		if (w->csv)
@@ -161,22 +182,38 @@ out:
 	return NULL;
 }
 
+static struct copy *copy_new(const struct trainer *t, uint32_t round)
+{
+	struct copy *c = malloc(sizeof(*c) + t->mlp.params * sizeof(*c->p));
+
+	if (!c)
+		return NULL;
+	c->next = NULL;
+	c->round = round;
+	memcpy(c->p, t->p, t->mlp.params * sizeof(*c->p));
+	return c;
+}
+
 void train_watch_round(struct train_watch *w, uint32_t round, double loss, unsigned int k,
 		       double late, bool test)
 {
+	struct copy *c = test ? copy_new(w->t, round) : NULL;
+
+	if (test && !c)
+		fprintf(stderr, "saina-train: no memory to test the model of round %u\n", round);
 	pthread_mutex_lock(&w->lock);
-	w->rounds = round + 1;
+	w->newest.rounds = round + 1;
 	if (loss >= 0)
-		w->loss = loss;
-	w->k = k;
-	w->late = late;
-	if (test) {
-		/* Only a worker that follows many rounds at once waits here. */
-		while (w->full)
+		w->newest.loss = loss;
+	w->newest.k = k;
+	w->newest.late = late;
+	if (c) {
+		/* On a machine without a moment for the tests: memory is bounded. */
+		while (w->copies == COPIES_MAX)
 			pthread_cond_wait(&w->taken, &w->lock);
-		memcpy(w->copy, w->t->p, w->t->mlp.params * sizeof(*w->copy));
-		w->copy_round = round;
-		w->full = true;
+		w->copies++;
+		*w->last = c;
+		w->last = &c->next;
 		pthread_cond_signal(&w->wake);
 	}
 	pthread_mutex_unlock(&w->lock);

@@ -1,0 +1,30 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Signs of life while something takes long and says nothing.  Sourced by
+# tools/demo and tools/demo-vm, which have say().
+
+ticker=''
+
+# ticker_start TEXT [FILE]: says TEXT and the time every three seconds, until
+# ticker_stop or until FILE is there.
+ticker_start() {
+	(
+		# A pipe that nobody writes to: a pause without a process to be left behind.
+		exec 9<> <(:)
+		from=$SECONDS
+		while ! read -r -t 3 -u 9 && { [ -z "${2-}" ] || [ ! -e "$2" ]; }; do
+			say "$1 ($((SECONDS - from)) s)"
+		done
+	) &
+	ticker=$!
+}
+
+ticker_stop() {
+	[ -n "$ticker" ] || return 0
+	{
+		kill "$ticker"
+		wait "$ticker"
+	} 2>/dev/null
+	ticker=''
+}
