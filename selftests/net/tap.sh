@@ -168,7 +168,7 @@ reduce() {
 	check "$1: the same results everywhere" same_results 0 1 2 3
 	equal "$1: all rounds, all segments, all four in each" \
 		"$5 $(($5 * (($4 + $2 - 1) / $2))) 0 4 4" \
-		"$(summary 3 '|"\(.rounds) \(.exact) \(.unverified)"') $(minmax 3 count_min count_max)"
+		"$(summary 3 rounds exact unverified) $(minmax 3 count_min count_max)"
 	equal "$1: every worker's results are redirected" "fast fast fast fast" \
 		"$(sj worker show "$1" 'map(.results)|join(" ")')"
 	equal "$1: nothing is relayed" 0 "$(counter "$1" all relayed)"
