@@ -7,6 +7,7 @@
 #include "jobcore_os.h"
 #include "jobcore_int.h"
 
+#define EXPONENT_DEFAULT 20
 #define PAYLOAD_DEFAULT	  256
 #define POOL_DEFAULT	  256
 #define RING_DEFAULT	  8
@@ -38,6 +39,34 @@ int saina_name_check(const char *name, struct saina_core_err *err)
 		return saina_refuse(err, -EINVAL, SAINA_A_JOB_NAME,
 				    "name: '%s' is all digits and would be taken for a job number",
 				    name);
+	return 0;
+}
+
+/* Element type, and the scale that only int32 has. */
+int saina_job_elem(const struct saina_core *c, struct saina_job *job,
+		   const struct saina_job_req *req, struct saina_core_err *err)
+{
+	job->elem = SAINA_HAS(req, SAINA_A_JOB_ELEM_TYPE) ? req->elem : SAINA_ELEM_INT32;
+	if (job->elem != SAINA_ELEM_INT32 && job->elem != SAINA_ELEM_FLOAT32 &&
+	    job->elem != SAINA_ELEM_BFLOAT16)
+		return saina_refuse(err, -EINVAL, SAINA_A_JOB_ELEM_TYPE,
+				    "element type: %u is unknown; int32 is %d, float32 %d, bfloat16 %d",
+				    job->elem, SAINA_ELEM_INT32, SAINA_ELEM_FLOAT32,
+				    SAINA_ELEM_BFLOAT16);
+	if (job->elem != SAINA_ELEM_INT32) {
+		if (!c->ops->floats)
+			return saina_refuse(err, -EOPNOTSUPP, SAINA_A_JOB_ELEM_TYPE,
+					    "element type: sums of floats need saina.ko: load it and "
+					    "restart sainad, or use int32, which carries float tensors too");
+		if (SAINA_HAS(req, SAINA_A_JOB_EXPONENT) && req->exponent)
+			return saina_refuse(err, -EINVAL, SAINA_A_JOB_EXPONENT,
+					    "exponent: floats are summed as they are, without a scale");
+		return 0;
+	}
+	job->exponent = SAINA_HAS(req, SAINA_A_JOB_EXPONENT) ? req->exponent : EXPONENT_DEFAULT;
+	if (job->exponent < -126)
+		return saina_refuse(err, -ERANGE, SAINA_A_JOB_EXPONENT,
+				    "exponent: %d: must be -126..127", job->exponent);
 	return 0;
 }
 

@@ -8,7 +8,6 @@
 #include "jobcore_os.h"
 #include "jobcore_int.h"
 
-#define EXPONENT_DEFAULT 20
 #define LIMIT_MEMORY_JOB (1024ull << 20)
 #define LIMIT_MEMORY	 (4096ull << 20)
 
@@ -292,19 +291,9 @@ int saina_core_job_new(struct saina_core *c, const struct saina_job_req *req,
 				    req->workers, SAINA_WORKERS_MAX);
 	job->workers = req->workers;
 	job->elem = SAINA_HAS(req, SAINA_A_JOB_ELEM_TYPE) ? req->elem : SAINA_ELEM_INT32;
-	if (job->elem == SAINA_ELEM_FLOAT32 || job->elem == SAINA_ELEM_BFLOAT16)
-		return saina_refuse(err, -EOPNOTSUPP, SAINA_A_JOB_ELEM_TYPE,
-				    "element type: the XDP program sums int32 only, which carries "
-				    "float tensors too");
-	if (job->elem != SAINA_ELEM_INT32)
-		return saina_refuse(err, -EINVAL, SAINA_A_JOB_ELEM_TYPE,
-				    "element type: %u is unknown; int32 is %d", job->elem,
-				    SAINA_ELEM_INT32);
-	job->exponent = SAINA_HAS(req, SAINA_A_JOB_EXPONENT) ? req->exponent : EXPONENT_DEFAULT;
-	if (job->exponent < -126)
-		return saina_refuse(err, -ERANGE, SAINA_A_JOB_EXPONENT,
-				    "exponent: %d: must be -126..127", job->exponent);
-	ret = saina_job_geometry(job, req, err);
+	ret = saina_job_elem(c, job, req, err);
+	if (!ret)
+		ret = saina_job_geometry(job, req, err);
 	if (!ret)
 		ret = saina_job_times(job, req, err);
 	if (!ret)

@@ -113,6 +113,7 @@ struct saina_job {
  * @notify: after a change is in force: @cmd is SAINA_CMD_JOB_NTF,
  *	JOB_DEL_NTF, WORKER_NTF or WORKER_DEL_NTF (@worker valid)
  * @event: something for the events group (state changes, joins, deaths)
+ * @floats: the data path sums float32 and bfloat16, too
  */
 struct saina_core_ops {
 	void *(*alloc)(void *ctx, unsigned long size);
@@ -121,6 +122,7 @@ struct saina_core_ops {
 		       struct saina_core_err *err);
 	void (*notify)(void *ctx, int cmd, const struct saina_job *job, int worker);
 	void (*event)(void *ctx, const struct saina_event *ev);
+	int floats;
 };
 
 struct saina_core *saina_core_new(const struct saina_core_ops *ops, void *ctx,

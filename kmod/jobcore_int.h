@@ -44,6 +44,8 @@ void saina_core_notify(struct saina_core *c, int cmd, const struct saina_job *jo
 
 /* jobcheck.c: 0, or a refusal in @err and its errno */
 int saina_name_check(const char *name, struct saina_core_err *err);
+int saina_job_elem(const struct saina_core *c, struct saina_job *job,
+		   const struct saina_job_req *req, struct saina_core_err *err);
 int saina_job_geometry(struct saina_job *job, const struct saina_job_req *req,
 		       struct saina_core_err *err);
 int saina_job_times(struct saina_job *job, const struct saina_job_req *req,

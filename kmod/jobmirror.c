@@ -38,7 +38,8 @@ int saina_core_job_restore(struct saina_core *c, const struct saina_job *old,
 	ret = saina_name_check(job->name, err);
 	if (ret)
 		return ret;
-	if (!job->workers || job->workers > SAINA_WORKERS_MAX || job->elem != SAINA_ELEM_INT32 ||
+	if (!job->workers || job->workers > SAINA_WORKERS_MAX ||
+	    (job->elem != SAINA_ELEM_INT32 && !c->ops->floats) ||
 	    job->state < SAINA_JOB_FORMING || job->state > SAINA_JOB_STOPPED || !job->generation)
 		return saina_refuse(err, -EINVAL, 0, "job %s: its saved state makes no sense",
 				    job->name);

@@ -159,6 +159,7 @@ static const struct saina_core_ops jobs_ops = {
 	.publish = jobs_publish,
 	.notify = jobs_notify,
 	.event = jobs_event,
+	.floats = 1,
 };
 
 static int __net_init jobs_net_init(struct net *net)

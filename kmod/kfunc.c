@@ -21,16 +21,16 @@
 #include "kfunc.h"
 #include "simd.h"
 
-/* Locks of the sums, by the address of the sums. */
+/* Locks of the sums, by the address of the slot. */
 #define SUM_LOCK_BITS	8
 
 static struct {
 	spinlock_t lock;
 } ____cacheline_aligned_in_smp sum_locks[1 << SUM_LOCK_BITS];
 
-static spinlock_t *sum_lock(const void *sums)
+static spinlock_t *sum_lock(const void *slot)
 {
-	return &sum_locks[hash_ptr(sums, SUM_LOCK_BITS)].lock;
+	return &sum_locks[hash_ptr(slot, SUM_LOCK_BITS)].lock;
 }
 
 static struct saina_net *net_of_xdp(struct xdp_md *ctx)
@@ -145,67 +145,66 @@ __bpf_kfunc int saina_tc_event(struct __sk_buff *ctx, const struct saina_event *
 }
 
 /**
- * saina_f32_add() - sums[i] += msg[i], all of it under the lock of @sums
- * @sums: float32
- * @sums__sz: bytes, a multiple of 32
+ * saina_f32_sum() - store a message in a slot, or add it to the slot's sums
+ * @slot: struct saina_slot_meta and float32 sums behind it
+ * @slot__sz: bytes of both; of the sums a multiple of 32
  * @msg: float32; in place in the packet or anywhere
- * @msg__sz: @sums__sz
+ * @msg__sz: bytes, as many as the sums have
+ * @tag: of what is summed; any number that no earlier use of @slot had
  *
- * Each sum is rounded to nearest even once per call, so the result depends on
- * the order of the calls and on nothing else.
+ * All of it is under a lock of the module's own.  If the slot's sum_tag is @tag,
+ * the message is added; else it is stored, and the tag with it: the first of those who
+ * sum the same needs not know that it is.  Each sum is rounded to nearest even once per
+ * call, so the result depends on the order of the calls and on nothing else.
+ *
+ * The caller sees to it that calls with another tag come only after the last
+ * one with this tag.  If it does not, sums are wrong, and nothing else.
  *
  * Return: 0 or -EINVAL
  */
-__bpf_kfunc int saina_f32_add(void *sums, u32 sums__sz, const void *msg, u32 msg__sz)
+__bpf_kfunc int saina_f32_sum(void *slot, u32 slot__sz, const void *msg, u32 msg__sz, u64 tag)
 {
-	spinlock_t *lock = sum_lock(sums);
+	struct saina_slot_meta *meta = slot;
+	u32 *sums = slot + sizeof(*meta);
+	spinlock_t *lock = sum_lock(slot);
 
-	if (sums__sz != msg__sz || sums__sz % 32)
+	if (slot__sz < sizeof(*meta) || slot__sz - sizeof(*meta) != msg__sz || msg__sz % 32)
 		return -EINVAL;
 	spin_lock_bh(lock);
-	saina_f32_add_n(sums, msg, sums__sz / 4);
+	if (meta->sum_tag == tag)
+		saina_f32_add_n(sums, msg, msg__sz / 4);
+	else
+		memcpy(sums, msg, msg__sz);
+	meta->sum_tag = tag;
 	spin_unlock_bh(lock);
 	return 0;
 }
 
 /**
- * saina_bf16_add() - the same for a message of bfloat16
- * @sums: float32
- * @sums__sz: bytes, a multiple of 32
+ * saina_bf16_sum() - the same for a message of bfloat16
+ * @slot: as above; the sums are float32
+ * @slot__sz: bytes; of the sums a multiple of 32
  * @msg: bfloat16
- * @msg__sz: half of @sums__sz
+ * @msg__sz: bytes, half as many as the sums have
+ * @tag: as above
  *
  * Return: 0 or -EINVAL
  */
-__bpf_kfunc int saina_bf16_add(void *sums, u32 sums__sz, const void *msg, u32 msg__sz)
+__bpf_kfunc int saina_bf16_sum(void *slot, u32 slot__sz, const void *msg, u32 msg__sz, u64 tag)
 {
-	spinlock_t *lock = sum_lock(sums);
+	struct saina_slot_meta *meta = slot;
+	u32 *sums = slot + sizeof(*meta);
+	spinlock_t *lock = sum_lock(slot);
 
-	if (sums__sz % 32 || sums__sz / 2 != msg__sz)
+	if (slot__sz < sizeof(*meta) || msg__sz % 16 ||
+	    (slot__sz - sizeof(*meta)) / 2 != msg__sz || slot__sz % 2)
 		return -EINVAL;
 	spin_lock_bh(lock);
-	saina_bf16_add_n(sums, msg, msg__sz / 2);
-	spin_unlock_bh(lock);
-	return 0;
-}
-
-/**
- * saina_bf16_round() - the sums as bfloat16, rounded to nearest even
- * @out: bfloat16
- * @out__sz: bytes
- * @sums: float32
- * @sums__sz: twice @out__sz
- *
- * Return: 0 or -EINVAL
- */
-__bpf_kfunc int saina_bf16_round(void *out, u32 out__sz, const void *sums, u32 sums__sz)
-{
-	spinlock_t *lock = sum_lock(sums);
-
-	if (sums__sz % 4 || sums__sz / 2 != out__sz)
-		return -EINVAL;
-	spin_lock_bh(lock);
-	saina_bf16_round_n(out, sums, out__sz / 2);
+	if (meta->sum_tag == tag)
+		saina_bf16_add_n(sums, msg, msg__sz / 2);
+	else
+		saina_bf16_store_n(sums, msg, msg__sz / 2);
+	meta->sum_tag = tag;
 	spin_unlock_bh(lock);
 	return 0;
 }
@@ -214,18 +213,16 @@ BTF_KFUNCS_START(saina_xdp_kfuncs)
 BTF_ID_FLAGS(func, saina_xdp_job, KF_RET_NULL)
 BTF_ID_FLAGS(func, saina_xdp_count)
 BTF_ID_FLAGS(func, saina_xdp_event)
-BTF_ID_FLAGS(func, saina_f32_add)
-BTF_ID_FLAGS(func, saina_bf16_add)
-BTF_ID_FLAGS(func, saina_bf16_round)
+BTF_ID_FLAGS(func, saina_f32_sum)
+BTF_ID_FLAGS(func, saina_bf16_sum)
 BTF_KFUNCS_END(saina_xdp_kfuncs)
 
 BTF_KFUNCS_START(saina_tc_kfuncs)
 BTF_ID_FLAGS(func, saina_tc_job, KF_RET_NULL)
 BTF_ID_FLAGS(func, saina_tc_count)
 BTF_ID_FLAGS(func, saina_tc_event)
-BTF_ID_FLAGS(func, saina_f32_add)
-BTF_ID_FLAGS(func, saina_bf16_add)
-BTF_ID_FLAGS(func, saina_bf16_round)
+BTF_ID_FLAGS(func, saina_f32_sum)
+BTF_ID_FLAGS(func, saina_bf16_sum)
 BTF_KFUNCS_END(saina_tc_kfuncs)
 
 static const struct btf_kfunc_id_set xdp_set = {

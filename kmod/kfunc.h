@@ -19,9 +19,8 @@ int saina_xdp_count(struct xdp_md *ctx, u32 job, u32 worker, u32 counter);
 int saina_tc_count(struct __sk_buff *ctx, u32 job, u32 worker, u32 counter);
 int saina_xdp_event(struct xdp_md *ctx, const struct saina_event *ev, u32 ev__sz);
 int saina_tc_event(struct __sk_buff *ctx, const struct saina_event *ev, u32 ev__sz);
-int saina_f32_add(void *sums, u32 sums__sz, const void *msg, u32 msg__sz);
-int saina_bf16_add(void *sums, u32 sums__sz, const void *msg, u32 msg__sz);
-int saina_bf16_round(void *out, u32 out__sz, const void *sums, u32 sums__sz);
+int saina_f32_sum(void *slot, u32 slot__sz, const void *msg, u32 msg__sz, u64 tag);
+int saina_bf16_sum(void *slot, u32 slot__sz, const void *msg, u32 msg__sz, u64 tag);
 
 int saina_kfunc_init(void);
 

@@ -128,18 +128,12 @@ void saina_bf16_add_n(u32 *sums, const u16 *msg, u32 n)
 		sums[i] = saina_f32_add_scalar(sums[i], (u32)msg[i] << 16);
 }
 
-void saina_bf16_round_n(u16 *out, const u32 *sums, u32 n)
+void saina_bf16_store_n(u32 *sums, const u16 *msg, u32 n)
 {
-	u32 i, x;
+	u32 i;
 
-	for (i = 0; i < n; i++) {
-		x = sums[i];
-		if (f32_nan(x))
-			x |= F32_QUIET;
-		else
-			x += 0x7fff + (x >> 16 & 1);
-		out[i] = x >> 16;
-	}
+	for (i = 0; i < n; i++)
+		sums[i] = (u32)msg[i] << 16;
 }
 
 void __init saina_simd_init(void)

@@ -12,8 +12,8 @@
 void saina_f32_add_n(u32 *sums, const u32 *msg, u32 n);
 /* The same for a message of bfloat16: it is widened, the sums are float32. */
 void saina_bf16_add_n(u32 *sums, const u16 *msg, u32 n);
-/* out[i] = sums[i] rounded to nearest even */
-void saina_bf16_round_n(u16 *out, const u32 *sums, u32 n);
+/* sums[i] = msg[i] */
+void saina_bf16_store_n(u32 *sums, const u16 *msg, u32 n);
 
 /* One sum by integer arithmetic: what vaddps gives. */
 u32 saina_f32_add_scalar(u32 a, u32 b);

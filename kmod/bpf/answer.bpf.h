@@ -13,14 +13,14 @@
  * struct answer - what answer_write() puts in the frame
  * @hdr: the new header, as words
  * @csum: sum of the payload, 0 if there is none
- * @count: elements of the payload
+ * @words: of 4 bytes in the payload
  */
 struct answer {
 	__u64	hdr[6];
 	__u8	mac[8];
 	__be32	daddr;
 	__be16	dport;
-	__u16	count;
+	__u16	words;
 	__u32	csum;
 	__u32	ttl;
 };
@@ -45,7 +45,7 @@ static __always_inline __u64 answer_word0(__u32 type, __u32 flags, __u32 elem, _
 static __always_inline bool answer_write(struct xdp_md *ctx, const struct saina_global *g,
 					 const struct answer *a)
 {
-	__u32 udp_len = sizeof(struct udphdr) + sizeof(struct saina_hdr) + 4u * a->count;
+	__u32 udp_len = sizeof(struct udphdr) + sizeof(struct saina_hdr) + 4u * a->words;
 	__u32 ip_len = sizeof(struct iphdr) + udp_len;
 	int surplus = (int)bpf_xdp_get_buff_len(ctx) - (int)(ETH_HLEN + ip_len);
 	void *data, *end;
@@ -115,7 +115,7 @@ static __always_inline void answer_to_worker(struct answer *a, const struct sain
 }
 
 /* The answer that now is in the frame, to the agent. */
-static __noinline void answer_relay(struct xdp_md *ctx, __u64 workers, __u32 count,
+static __noinline void answer_relay(struct xdp_md *ctx, __u64 workers, __u32 words,
 				    struct saina_counters *wc)
 {
 	struct slot_scratch *scratch = slot_scratch();
@@ -124,11 +124,11 @@ static __noinline void answer_relay(struct xdp_md *ctx, __u64 workers, __u32 cou
 
 	if (!scratch)
 		goto no_memory;
-	/* the verifier must see the length computed from the bounded count */
-	asm volatile("" : "+r"(count));
-	if (count > SAINA_ELEMS_MAX)
+	/* the verifier must see the length computed from the bounded number */
+	asm volatile("" : "+r"(words));
+	if (words > SAINA_ELEMS_MAX)
 		goto no_memory;
-	len = sizeof(struct saina_hdr) + 4 * count;
+	len = sizeof(struct saina_hdr) + 4 * words;
 	m = &scratch->relay;
 	m->workers = workers;
 	m->len = len;
@@ -172,7 +172,7 @@ static __noinline int answer_result(struct xdp_md *ctx, const struct saina_globa
 		   (__u64)(c->policy & 0xffff) << 48;
 	a.hdr[3] = c->mask;
 	a.hdr[5] = c->k & 0xff;
-	a.count = conf->payload;
+	a.words = control_bytes(conf, conf->payload) / 4;
 	a.csum = c->csum;
 	answer_to_group(&a, conf);
 	if (!answer_write(ctx, g, &a))
@@ -214,7 +214,7 @@ static __noinline int answer_sender(struct xdp_md *ctx, const struct saina_globa
 		a.hdr[3] = c->mask;
 		a.hdr[4] = c->last;
 		a.hdr[5] = c->k & 0xff;
-		a.count = conf->payload;
+		a.words = control_bytes(conf, conf->payload) / 4;
 		a.csum = c->csum;
 	}
 	a.hdr[0] = answer_word0(stale ? SAINA_MSG_STALE : SAINA_MSG_RESULT, flags, conf->elem,
@@ -226,7 +226,7 @@ static __noinline int answer_sender(struct xdp_md *ctx, const struct saina_globa
 		return XDP_DROP;
 	}
 	if (conf->relay & c->bit) {
-		answer_relay(ctx, c->bit, a.count, wc);
+		answer_relay(ctx, c->bit, a.words, wc);
 		return XDP_DROP;
 	}
 	return answer_unicast(ctx, b->ifindex, wc, failed);

@@ -43,6 +43,12 @@ static __always_inline const struct saina_job_conf *control_plain(const struct s
 	return (const void *)to;
 }
 
+/* What so many elements of a job take in a message. */
+static __always_inline __u32 control_bytes(const struct saina_job_conf *conf, __u32 count)
+{
+	return count << (conf->elem == SAINA_ELEM_BFLOAT16 ? 1 : 2);
+}
+
 /* Events of one packet, until somebody who has the context tells the module. */
 #define CONTROL_PENDING	4	/* policy, k lowered; k raised or degraded; round */
 
@@ -102,6 +108,12 @@ static __always_inline const struct saina_job_conf *control_job(struct xdp_md *c
 static __always_inline const struct saina_job_conf *control_plain(const struct saina_job_conf *conf)
 {
 	return conf;
+}
+
+/* Without the module there are jobs of int32 only. */
+static __always_inline __u32 control_bytes(const struct saina_job_conf *conf, __u32 count)
+{
+	return 4 * count;
 }
 
 static __always_inline void control_remember(const struct saina_event *ev)

@@ -7,6 +7,9 @@
 #include "maps.bpf.h"
 #include "control.bpf.h"
 #include "slot.bpf.h"
+#ifdef SAINA_KMOD
+#include "float.bpf.h"
+#endif
 #include "answer.bpf.h"
 #include "inject.bpf.h"
 #include "framing.bpf.h"
@@ -112,7 +115,7 @@ static __always_inline __u32 check_worker(struct xdp_md *ctx, struct message *m)
 		return SAINA_C_INACTIVE;
 	count = RD(__u16, data + HDR_OFF(count));
 	udp_len = bpf_ntohs(RD(__be16, data + SAINA_UDP_OFF + 4));
-	if (udp_len != sizeof(struct udphdr) + sizeof(struct saina_hdr) + 4 * count)
+	if (udp_len != sizeof(struct udphdr) + sizeof(struct saina_hdr) + control_bytes(conf, count))
 		return SAINA_C_LENGTH;
 	if (count != (probe ? 0 : conf->payload))
 		return SAINA_C_ELEMS;
@@ -163,6 +166,10 @@ SAINA_ELEMS_LIST(RUN_ELEMS)
 static __always_inline int run_message(struct xdp_md *ctx, struct slot_call *c,
 				       const struct saina_job_conf *conf)
 {
+#ifdef SAINA_KMOD
+	if (conf->elem != SAINA_ELEM_INT32)
+		return float_message(ctx, c, conf);
+#endif
 	switch (conf->payload) {
 #define RUN_CASE(E)		\
 	case E:			\
@@ -186,6 +193,10 @@ static __always_inline bool add_message(struct xdp_md *ctx, const struct message
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 
+#ifdef SAINA_KMOD
+	if (m->conf->elem != SAINA_ELEM_INT32)
+		return false;
+#endif
 	switch (m->conf->payload) {
 #define ADD_CASE(E)								\
 	case E:									\

@@ -27,6 +27,7 @@ enum slot_verdict {
 	SLOT_ANSWER,	/* payload holds the result: to the sender */
 	SLOT_STALE,	/* that round cannot be had: tell the sender */
 	SLOT_MISS,	/* inside the slot machine only: not in hot slot or ring */
+	SLOT_CLAIMED,	/* likewise: to be added without the lock, and committed (float.bpf.h) */
 };
 
 /* Why the hot slot cannot be opened for this segment. */
@@ -90,6 +91,11 @@ struct slot_call {
 	__u32	observed;
 	/* for who answers */
 	__u32	linear;		/* the frame is in one piece */
+#ifdef SAINA_KMOD
+	/* float.bpf.h */
+	__u32	claimed;	/* counted in the slot */
+	__u32	failed;		/* could not be added */
+#endif
 };
 
 struct slot_scratch {

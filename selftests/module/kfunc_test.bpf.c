@@ -13,9 +13,10 @@ extern int saina_xdp_count(struct xdp_md *ctx, __u32 job, __u32 worker, __u32 co
 extern int saina_tc_count(struct __sk_buff *ctx, __u32 job, __u32 worker, __u32 counter) __ksym;
 extern int saina_xdp_event(struct xdp_md *ctx, const struct saina_event *ev, __u32 ev__sz) __ksym;
 extern int saina_tc_event(struct __sk_buff *ctx, const struct saina_event *ev, __u32 ev__sz) __ksym;
-extern int saina_f32_add(void *sums, __u32 sums__sz, const void *msg, __u32 msg__sz) __ksym;
-extern int saina_bf16_add(void *sums, __u32 sums__sz, const void *msg, __u32 msg__sz) __ksym;
-extern int saina_bf16_round(void *out, __u32 out__sz, const void *sums, __u32 sums__sz) __ksym;
+extern int saina_f32_sum(void *slot, __u32 slot__sz, const void *msg, __u32 msg__sz,
+			 __u64 tag) __ksym;
+extern int saina_bf16_sum(void *slot, __u32 slot__sz, const void *msg, __u32 msg__sz,
+			  __u64 tag) __ksym;
 
 /* What to do, and what came of it: map `io`, entry 0. */
 struct io {
@@ -27,15 +28,15 @@ struct io {
 	__u64 active;
 	__u32 generation;
 	struct saina_event ev;
+	__u64 tag;
 };
 
 #define ELEMS 256
 
 struct vec {
-	__u32 sums[ELEMS];
+	struct saina_slot_256 slot;
 	__u32 msg[ELEMS];
 	__u16 half[ELEMS];
-	__u16 out[ELEMS];
 };
 
 struct {
@@ -223,49 +224,47 @@ int lookup_kfunc(struct xdp_md *ctx)
 }
 
 SEC("xdp")
-int f32_add(struct xdp_md *ctx)
+int f32_sum(struct xdp_md *ctx)
 {
 	__u32 zero = 0;
 	struct vec *v = bpf_map_lookup_elem(&vec, &zero);
+	struct io *x = the_io();
 
-	if (v && saina_f32_add(v->sums, sizeof(v->sums), v->msg, sizeof(v->msg)))
+	if (v && x && saina_f32_sum(&v->slot, sizeof(v->slot), v->msg, sizeof(v->msg), x->tag))
 		return XDP_ABORTED;
 	return XDP_PASS;
 }
 
 SEC("xdp")
-int bf16_add(struct xdp_md *ctx)
+int bf16_sum(struct xdp_md *ctx)
 {
 	__u32 zero = 0;
 	struct vec *v = bpf_map_lookup_elem(&vec, &zero);
+	struct io *x = the_io();
 
-	if (v && saina_bf16_add(v->sums, sizeof(v->sums), v->half, sizeof(v->half)))
+	if (v && x && saina_bf16_sum(&v->slot, sizeof(v->slot), v->half, sizeof(v->half), x->tag))
 		return XDP_ABORTED;
 	return XDP_PASS;
 }
 
+/* Lengths that do not fit: sums and message differ, not a multiple of 32, no room for
+ * the head. */
 SEC("xdp")
-int bf16_round(struct xdp_md *ctx)
-{
-	__u32 zero = 0;
-	struct vec *v = bpf_map_lookup_elem(&vec, &zero);
-
-	if (v && saina_bf16_round(v->out, sizeof(v->out), v->sums, sizeof(v->sums)))
-		return XDP_ABORTED;
-	return XDP_PASS;
-}
-
-SEC("xdp")
-int f32_bad(struct xdp_md *ctx)
+int sum_bad(struct xdp_md *ctx)
 {
 	__u32 zero = 0;
 	struct vec *v = bpf_map_lookup_elem(&vec, &zero);
 	struct io *x = the_io();
 
 	if (v && x)
-		x->ret = saina_f32_add(v->sums, 64, v->msg, 32) == -22 &&
-			 saina_f32_add(v->sums, 36, v->msg, 36) == -22 &&
-			 saina_bf16_add(v->sums, 64, v->half, 64) == -22 &&
-			 saina_bf16_round(v->out, 64, v->sums, 64) == -22;
+		x->ret = saina_f32_sum(&v->slot, 64 + 64, v->msg, 32, 1) == -22 &&
+			 saina_f32_sum(&v->slot, 64 + 32, v->msg, 64, 1) == -22 &&
+			 saina_f32_sum(&v->slot, 64 + 36, v->msg, 36, 1) == -22 &&
+			 saina_f32_sum(&v->slot, 32, v->msg, 32, 1) == -22 &&
+			 saina_f32_sum(&v->slot, 32, v->msg, 1024, 1) == -22 &&
+			 saina_bf16_sum(&v->slot, 64 + 64, v->half, 64, 1) == -22 &&
+			 saina_bf16_sum(&v->slot, 64 + 65, v->half, 32, 1) == -22 &&
+			 saina_bf16_sum(&v->slot, 64 + 48, v->half, 24, 1) == -22 &&
+			 saina_bf16_sum(&v->slot, 32, v->half, 16, 1) == -22;
 	return XDP_PASS;
 }

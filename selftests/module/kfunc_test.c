@@ -34,13 +34,13 @@ struct io {
 	__u64 active;
 	__u32 generation;
 	struct saina_event ev;
+	__u64 tag;
 };
 
 struct vec {
-	__u32 sums[ELEMS];
+	struct saina_slot_256 slot;
 	__u32 msg[ELEMS];
 	__u16 half[ELEMS];
-	__u16 out[ELEMS];
 };
 
 static struct bpf_object *object;
@@ -402,85 +402,129 @@ static bool same(__u32 a, __u32 b, __u32 got, __u32 want)
 	return got == want || (nan32(a) && nan32(b) && nan32(got));
 }
 
+static void vec_set(struct vec *v, __u64 tag)
+{
+	struct io in = { .tag = tag };
+	__u32 zero = 0;
+
+	bpf_map_update_elem(map_fd("vec"), &zero, v, BPF_ANY);
+	bpf_map_update_elem(map_fd("io"), &zero, &in, BPF_ANY);
+}
+
+static void vec_get(struct vec *v)
+{
+	__u32 zero = 0;
+
+	bpf_map_lookup_elem(map_fd("vec"), &zero, v);
+}
+
+/* Sums of kfunc @prog (@half: of bfloat16) with those of this CPU; how many differ. */
+static int sums_differ(const char *how, const char *prog, bool half, struct rng *r)
+{
+	struct vec v, was;
+	int bad = 0;
+
+	for (int i = 0; i < ELEMS; i++) {
+		v.slot.sum[i] = pick(r);
+		v.msg[i] = pick(r);
+		v.half[i] = pick(r) >> 16;
+	}
+	v.slot.meta = (struct saina_slot_meta){ .sum_tag = 7 };
+	was = v;
+	vec_set(&v, 7);
+	if (run(prog, 1) != 2)
+		return ELEMS;
+	vec_get(&v);
+	for (int i = 0; i < ELEMS; i++) {
+		__u32 a = was.slot.sum[i], b = half ? (__u32)was.half[i] << 16 : was.msg[i];
+		__u32 want = add_ref(a, b), got = v.slot.sum[i];
+
+		if (!same(a, b, got, want) && !bad++)
+			printf("# %s, %s: %08x + %08x = %08x, not %08x\n", prog, how, a, b, want, got);
+	}
+	return bad;
+}
+
+static void simd(const char *how)
+{
+	param("simd", how[1] == 'c' ? "0" : "1");
+}
+
 static void test_sums(const char *how, unsigned long seed)
 {
+	int bad_f = 0, bad_h = 0;
 	struct rng r;
-	struct vec v, was;
-	__u32 zero = 0;
-	int bad_f = 0, bad_h = 0, bad_o = 0;
 
-	param("simd", how[1] == 'c' ? "0" : "1");
+	simd(how);
 	rng_seed(&r, seed);
 	for (int round = 0; round < 400; round++) {
-		for (int i = 0; i < ELEMS; i++) {
-			v.sums[i] = pick(&r);
-			v.msg[i] = pick(&r);
-			v.half[i] = pick(&r) >> 16;
-		}
-		was = v;
-		bpf_map_update_elem(map_fd("vec"), &zero, &v, BPF_ANY);
-		if (run("f32_add", 1) != 2)
-			bad_f++;
-		bpf_map_lookup_elem(map_fd("vec"), &zero, &v);
-		for (int i = 0; i < ELEMS; i++) {
-			__u32 want = add_ref(was.sums[i], was.msg[i]);
-
-			if (!same(was.sums[i], was.msg[i], v.sums[i], want) && !bad_f++)
-				printf("# %s: %08x + %08x = %08x, not %08x\n", how, was.sums[i],
-				       was.msg[i], want, v.sums[i]);
-		}
-		was = v;
-		if (run("bf16_add", 1) != 2 || run("bf16_round", 1) != 2)
-			bad_h++;
-		bpf_map_lookup_elem(map_fd("vec"), &zero, &v);
-		for (int i = 0; i < ELEMS; i++) {
-			__u32 want = add_ref(was.sums[i], (__u32)was.half[i] << 16), low, high;
-
-			if (!same(was.sums[i], (__u32)was.half[i] << 16, v.sums[i], want) && !bad_h++)
-				printf("# %s: %08x + half %04x = %08x, not %08x\n", how, was.sums[i],
-				       was.half[i], want, v.sums[i]);
-			/* nearest of the two neighbours; the even one in the middle */
-			want = v.sums[i];
-			low = want >> 16;
-			high = low + 1;
-			if (nan32(want))
-				bad_o += !nan32((__u32)v.out[i] << 16);
-			else if ((want & 0xffff) < 0x8000 || ((want & 0xffff) == 0x8000 && !(low & 1)))
-				bad_o += v.out[i] != low;
-			else
-				bad_o += v.out[i] != high;
-		}
+		bad_f += sums_differ(how, "f32_sum", false, &r);
+		bad_h += sums_differ(how, "bf16_sum", true, &r);
 	}
 	tap_ok(!bad_f, "%s: float32 sums are the CPU's, bit for bit (%d differ)", how, bad_f);
 	tap_ok(!bad_h, "%s: sums of bfloat16 likewise (%d differ)", how, bad_h);
-	tap_ok(!bad_o, "%s: rounding to bfloat16 is to nearest even (%d differ)", how, bad_o);
+}
+
+/* The tag decides whether a message is stored or added. */
+static void test_tag(const char *how)
+{
+	struct vec v = { .slot.meta = { .sum_tag = 8, .round = 3, .seen = 5 } };
+	bool stored = true, added = true, half_stored = true;
+
+	simd(how);
+	for (int i = 0; i < ELEMS; i++) {
+		v.slot.sum[i] = 0xffffffff;
+		v.msg[i] = 0x80000000 + (i % 2 ? 0x3f800000 : 0);	/* -1 and -0 */
+		v.half[i] = 0x8000 + (i % 2 ? 0x3f80 : 0);
+	}
+	vec_set(&v, 9);
+	run("f32_sum", 1);
+	vec_get(&v);
+	for (int i = 0; i < ELEMS; i++)
+		stored &= v.slot.sum[i] == (__s32)v.msg[i];
+	tap_ok(stored && v.slot.meta.sum_tag == 9,
+	       "%s: with another tag the message is stored as it is, whatever was there", how);
+	run("f32_sum", 1);
+	run("bf16_sum", 1);
+	vec_get(&v);
+	for (int i = 0; i < ELEMS; i++)
+		added &= (__u32)v.slot.sum[i] == f32_of(i % 2 ? -3 : -0.0f);
+	tap_ok(added, "%s: with the same it is added", how);
+	vec_set(&v, 10);
+	run("bf16_sum", 1);
+	vec_get(&v);
+	for (int i = 0; i < ELEMS; i++)
+		half_stored &= (__u32)v.slot.sum[i] == (__u32)v.half[i] << 16;
+	tap_ok(half_stored && v.slot.meta.sum_tag == 10, "%s: bfloat16 likewise", how);
+	tap_ok(v.slot.meta.round == 3 && v.slot.meta.seen == 5, "%s: nothing else in the head changes", how);
 }
 
 static void *adder(void *arg)
 {
-	run("f32_add", 20000);
+	run("f32_sum", 20000);
 	return NULL;
 }
 
 static void test_lock(const char *how)
 {
 	pthread_t t[4];
-	struct vec v = { 0 };
-	__u32 zero = 0;
+	struct vec v = { .slot.meta = { .sum_tag = 2 } };
 	int bad = 0;
 
-	param("simd", how[1] == 'c' ? "0" : "1");
-	for (int i = 0; i < ELEMS; i++)
+	simd(how);
+	for (int i = 0; i < ELEMS; i++) {
+		v.slot.sum[i] = f32_of(-1);
 		v.msg[i] = f32_of(1);
-	bpf_map_update_elem(map_fd("vec"), &zero, &v, BPF_ANY);
+	}
+	vec_set(&v, 1);
 	for (int i = 0; i < 4; i++)
 		pthread_create(&t[i], NULL, adder, NULL);
 	for (int i = 0; i < 4; i++)
 		pthread_join(t[i], NULL);
-	bpf_map_lookup_elem(map_fd("vec"), &zero, &v);
+	vec_get(&v);
 	for (int i = 0; i < ELEMS; i++)
-		bad += v.sums[i] != f32_of(80000);
-	tap_ok(!bad, "%s: four threads add to the same sums, none is lost (%d differ)", how, bad);
+		bad += (__u32)v.slot.sum[i] != f32_of(80000);
+	tap_ok(!bad, "%s: of four threads one stores, all others add, none is lost (%d differ)", how, bad);
 }
 
 int main(int argc, char **argv)
@@ -512,10 +556,12 @@ int main(int argc, char **argv)
 	test_events("xdp_event");
 	test_events("tc_event");
 	test_rate();
-	tap_ok(call("f32_bad", (struct io){ 0 }).ret == 1, "lengths that do not fit are refused");
+	tap_ok(call("sum_bad", (struct io){ 0 }).ret == 1, "lengths that do not fit are refused");
 	test_unit();
 	test_sums("simd", 1);
 	test_sums("scalar", 2);
+	test_tag("simd");
+	test_tag("scalar");
 	test_lock("simd");
 	test_lock("scalar");
 	param("simd", "1");

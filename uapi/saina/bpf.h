@@ -206,6 +206,8 @@ enum saina_slot_state {
  * @csum: DONE: one's complement sum of the payload, folded to 16 bits, host
  *	order, not inverted
  * @flags: SAINA_F_* that every answer from this entry carries
+ * @applied: float jobs: of @count, those that are in the sums already
+ * @sum_tag: float jobs: what the sums are of; saina.ko's, under its own lock
  */
 struct saina_slot_meta {
 	__u32	round;
@@ -220,9 +222,13 @@ struct saina_slot_meta {
 	__u64	opened_at;
 	__u32	csum;
 	__u8	flags;
-	__u8	pad[19];
+	__u8	applied;
+	__u8	pad[2];
+	__u64	sum_tag;
+	__u8	pad2[8];
 };
 SAINA_ASSERT(sizeof(struct saina_slot_meta) == 64, "saina_slot_meta is 64 bytes");
+SAINA_ASSERT(__builtin_offsetof(struct saina_slot_meta, sum_tag) == 48, "sum_tag at 48");
 
 #define SAINA_SLOT_DECL(E)				\
 struct saina_slot_##E {					\
@@ -257,7 +263,7 @@ struct saina_slot_lock {
 	X(RELAYED,	"relayed",	0, "answers handed to the agent for slow ports") \
 	X(CONTROL,	"control",	0, "control messages passed up") \
 	X(DUPLICATE,	"duplicate",	1, "duplicates of a gradient in an open slot") \
-	X(PULL_EARLY,	"pull-early",	1, "pulls of a result that is still being made") \
+	X(PULL_EARLY,	"pull-early",	1, "pulls of a result that is still being made, and in float jobs gradients that just missed it") \
 	X(TRUNCATED,	"truncated",	1, "shorter than the header says") \
 	X(VERSION,	"version",	1, "protocol version not spoken") \
 	X(TYPE,		"type",		1, "message type unknown or not allowed here") \
