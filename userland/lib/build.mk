@@ -2,7 +2,7 @@
 #
 # libsaina: the worker library, shared and static.
 LIBSAINA_SRC	:= $(addprefix userland/lib/,handle.c socket.c join.c check.c recv.c send.c flow.c window.c \
-		   round.c kept.c residual.c quant.c rto.c)
+		   round.c kept.c residual.c quant.c half.c rto.c)
 LIBSAINA_OBJ	:= $(call objs,$(LIBSAINA_SRC))
 LIBSAINA_SO	:= libsaina.so.0
 

@@ -20,7 +20,7 @@ static bool check_result(const struct saina *s, const struct saina_hdr *h, size_
 	} else if (h->worker != s->worker || le16toh(h->session) != s->session) {
 		return false;
 	}
-	if (h->elem != SAINA_ELEM_INT32 || le16toh(h->count) != s->payload || len != s->msglen)
+	if (h->elem != s->elem || le16toh(h->count) != s->payload || len != s->msglen)
 		return false;
 	if (le32toh(h->segment) >= s->segments || le32toh(h->round) == UINT32_MAX)
 		return false;

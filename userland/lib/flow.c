@@ -50,7 +50,8 @@ static bool over(const struct saina_seg *g)
 /* Is the exponent of the next contribution to this segment known? */
 static bool exponent_known(const struct saina *s, const struct saina_seg *g)
 {
-	return g->req->type == SAINA_INT32 || s->round == s->floor || g->exp_round == s->round;
+	return s->elem != SAINA_ELEM_INT32 || g->req->type == SAINA_INT32 ||
+	       s->round == s->floor || g->exp_round == s->round;
 }
 
 static struct saina_hdr *put_header(struct saina *s, int type, uint32_t round, uint32_t segment,
@@ -59,7 +60,7 @@ static struct saina_hdr *put_header(struct saina *s, int type, uint32_t round, u
 	struct saina_hdr *h = saina_send_slot(s);
 
 	saina_send_header(s, h, type);
-	h->elem = SAINA_ELEM_INT32;
+	h->elem = s->elem;
 	h->round = htole32(round);
 	h->segment = htole32(segment);
 	h->count = htole16(s->payload);
@@ -70,7 +71,7 @@ static struct saina_hdr *put_header(struct saina *s, int type, uint32_t round, u
 /* As long as the result it asks for, so that answers never outgrow questions. */
 static void put_pull(struct saina *s, uint32_t round, uint32_t segment, bool again)
 {
-	memset(put_header(s, SAINA_MSG_PULL, round, segment, again) + 1, 0, 4 * s->payload);
+	memset(put_header(s, SAINA_MSG_PULL, round, segment, again) + 1, 0, s->wire);
 	s->stats.pulled++;
 }
 
@@ -84,10 +85,16 @@ static void put_grad(struct saina *s, uint32_t segment, bool again)
 	struct saina_hdr *h = put_header(s, SAINA_MSG_GRAD, s->round, segment, again);
 	const void *res = saina_residual_of(s, segment), *data;
 	uint8_t *q = (uint8_t *)(h + 1);
-	size_t n;
+	size_t n, used;
 
 	data = saina_round_data(s, segment, &n);
-	if (g->req->type == SAINA_INT32) {
+	if (s->elem == SAINA_ELEM_FLOAT32) {
+		g->exponent = 0;
+		saina_float_encode(q, data, res, n);
+	} else if (s->elem == SAINA_ELEM_BFLOAT16) {
+		g->exponent = 0;
+		saina_half_encode(q, data, res, n);
+	} else if (g->req->type == SAINA_INT32) {
 		g->exponent = 0;
 		if (res)
 			s->quant->add(q, data, res, n);
@@ -98,7 +105,8 @@ static void put_grad(struct saina *s, uint32_t segment, bool again)
 			g->exponent = s->exponent0;
 		g->clipped = s->quant->encode(q, data, res, n, g->exponent, s->limit);
 	}
-	memset(q + 4 * n, 0, 4 * (s->payload - n));
+	used = s->wire / s->payload * n;
+	memset(q + used, 0, s->wire - used);
 	h->exponent = g->exponent;
 	g->was_sent = 1;
 	if (again) {
@@ -373,8 +381,9 @@ static void learn_exponent(struct saina *s, struct saina_seg *g, const struct sa
 {
 	if (g->exp_round == s->round)
 		return;
-	g->exponent = saina_quant_next(h->exponent, saina_quant_max(sums, s->payload),
-				       h->contributors, s->workers, s->exponent0);
+	if (s->elem == SAINA_ELEM_INT32)
+		g->exponent = saina_quant_next(h->exponent, saina_quant_max(sums, s->payload),
+					       h->contributors, s->workers, s->exponent0);
 	g->exp_round = s->round;
 	if (g->state == SEG_ASKING) {
 		g->state = SEG_QUEUED;

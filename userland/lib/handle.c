@@ -346,6 +346,7 @@ int saina_info(struct saina *s, struct saina_job_info *info)
 		.active = s->active,
 		.relayed = s->relayed,
 		.next_round = s->known_next,
+		.type = (enum saina_type)s->elem,
 	};
 	ret = copy_out(info, &i, sizeof(i));
 	if (ret)

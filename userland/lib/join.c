@@ -96,7 +96,7 @@ static void send_probe(struct saina *s, unsigned int i, uint64_t now)
 
 	s->join.probe_ns[i] = now;
 	saina_send_header(s, &h, SAINA_MSG_PROBE);
-	h.elem = SAINA_ELEM_INT32;
+	h.elem = s->elem;
 	h.round = htole32(i);
 	if (i == BATCH_PROBES && s->join.batched)
 		s->batch.segment = false;
@@ -245,11 +245,11 @@ static bool adopt(struct saina *s, const struct saina_hdr *h, const struct saina
 	uint64_t elements = le64toh(w->elements);
 	int ret;
 
-	if (w->elem != SAINA_ELEM_INT32) {
+	if (w->elem != SAINA_ELEM_INT32 && w->elem != SAINA_ELEM_FLOAT32 &&
+	    w->elem != SAINA_ELEM_BFLOAT16) {
 		saina_fail(s, -EOPNOTSUPP,
-			   "job %u sums elements of type %u, this library speaks int32 only "
-			   "(float32 tensors are scaled to int32)",
-			   s->job, w->elem);
+			   "job %u sums elements of type %u, which this library does not know", s->job,
+			   w->elem);
 		return false;
 	}
 	if (s->opts.elements > elements) {
@@ -269,7 +269,8 @@ static bool adopt(struct saina *s, const struct saina_hdr *h, const struct saina
 	s->dead_ms = le16toh(w->dead_ms);
 	s->exponent0 = w->exponent;
 	s->limit = (float)(1u << saina_quant_limit_bits(s->workers));
-	s->msglen = sizeof(struct saina_hdr) + 4 * s->payload;
+	s->wire = (size_t)s->payload * (s->elem == SAINA_ELEM_BFLOAT16 ? 2 : 4);
+	s->msglen = sizeof(struct saina_hdr) + s->wire;
 	s->worker = h->worker;
 	if (s->mtu < s->msglen + 28) {
 		saina_fail(s, -EMSGSIZE,

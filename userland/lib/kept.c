@@ -28,7 +28,7 @@ static struct saina_kept *kept_new(struct saina *s)
 	k->present = calloc(s->segments, 1);
 	k->hdr = calloc(s->segments, sizeof(*k->hdr));
 	/* Large: pages are real only once written. */
-	k->sums = malloc((size_t)s->segments * s->payload * 4);
+	k->sums = malloc((size_t)s->segments * s->wire);
 	if (!k->present || !k->hdr || !k->sums) {
 		kept_free(k);
 		return NULL;
@@ -67,9 +67,14 @@ void saina_kept_put(struct saina *s, const struct saina_hdr *h, const void *sums
 	k->present[segment] = 1;
 	k->have++;
 	k->hdr[segment] = *h;
-	memcpy(k->sums + (size_t)segment * s->payload, sums, 4 * (size_t)s->payload);
+	memcpy(k->sums + segment * s->wire, sums, s->wire);
 	s->stats.results++;
 	s->stats.results_bytes += s->msglen;
+}
+
+const void *saina_kept_sums(const struct saina *s, const struct saina_kept *k, uint32_t segment)
+{
+	return k->sums + segment * s->wire;
 }
 
 /* Are all segments of a round there, going by the size of the last one (or, in

@@ -18,6 +18,7 @@
 #include <stdint.h>
 #include "saina.h"
 #include "saina/proto.h"
+#include "half.h"
 #include "quant.h"
 #include "rto.h"
 
@@ -108,7 +109,7 @@ struct saina_kept {
 	bool		used;
 	uint8_t		*present;	/* per segment */
 	struct saina_hdr *hdr;
-	uint32_t	*sums;		/* segments * payload, as on the wire */
+	uint8_t		*sums;		/* segments * wire, as on the wire */
 };
 
 struct saina_join_state {
@@ -166,6 +167,7 @@ struct saina {
 	bool		relayed;
 	bool		formed;		/* WELCOME came while the job was forming */
 	uint64_t	active;
+	size_t		wire;		/* bytes of a payload */
 	size_t		msglen;		/* of a GRAD */
 
 	enum saina_phase phase;
@@ -295,13 +297,13 @@ void saina_kept_put(struct saina *s, const struct saina_hdr *h, const void *sums
 struct saina_kept *saina_kept_get(struct saina *s, uint32_t round);
 void saina_kept_drop(struct saina *s, uint32_t below);
 void saina_kept_forget(struct saina *s, uint32_t from);
+const void *saina_kept_sums(const struct saina *s, const struct saina_kept *k, uint32_t segment);
 bool saina_kept_complete(struct saina *s, uint32_t round);
 void saina_kept_free(struct saina *s);
 
 /* residual.c */
 void saina_residual_keep(struct saina *s, uint32_t segment);
-void saina_residual_clip(struct saina *s, uint32_t segment, int exponent);
-void saina_residual_spend(struct saina *s, uint32_t segment);
+void saina_residual_counted(struct saina *s, uint32_t segment, int exponent);
 void saina_residual_drop(struct saina *s, uint32_t segment);
 const void *saina_residual_of(const struct saina *s, uint32_t segment);
 

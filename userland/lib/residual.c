@@ -6,14 +6,15 @@
  * Both stay where they are until the fate of the contribution is known, so
  * nothing is copied for the common case, in which it was counted:
  *
- *	counted			residual := what was clipped, mostly nothing
+ *	counted			residual := what was clipped, mostly nothing;
+ *				in a job of bfloat16, what was rounded off
  *	not counted		residual := gradient + residual
  *	not counted, late=drop	residual := nothing
  *
  * Integers wrap, so contributed + residual == produced (mod 2^32), always.
  * Floats: the addition above rounds like any float addition; nothing else
- * is lost, except the rounding of round(g * 2^e) itself, half a unit of the
- * block scale per contribution, which is not fed back.
+ * is lost, except, in a job of int32, the rounding of round(g * 2^e) itself, half a
+ * unit of the block scale per contribution, which is not fed back.
  */
 #include <errno.h>
 #include <string.h>
@@ -36,7 +37,7 @@ void saina_residual_drop(struct saina *s, uint32_t segment)
 }
 
 /* The present contribution was counted whole. */
-void saina_residual_spend(struct saina *s, uint32_t segment)
+static void spend(struct saina *s, uint32_t segment)
 {
 	struct saina_seg *g = &s->seg[segment];
 	uint32_t *res = place(s, segment);
@@ -80,20 +81,32 @@ void saina_residual_keep(struct saina *s, uint32_t segment)
 	g->residual = g->req->type;
 }
 
-/* The present contribution was counted, clipped as it was. */
-void saina_residual_clip(struct saina *s, uint32_t segment, int exponent)
+/* The present contribution was counted, but for what was clipped or rounded off. */
+static void remain(struct saina *s, uint32_t segment, int exponent)
 {
 	struct saina_seg *g = &s->seg[segment];
 	uint32_t *res = place(s, segment);
+	const float *old = g->residual ? (float *)res : NULL;
 	const void *data;
 	size_t n;
 
 	data = saina_round_data(s, segment, &n);
-	saina_quant_remainder((float *)res, data, g->residual ? (float *)res : NULL, n, exponent,
-			      s->limit);
-	if (!g->residual)
+	if (s->elem == SAINA_ELEM_BFLOAT16)
+		saina_half_remainder((float *)res, data, old, n);
+	else
+		saina_quant_remainder((float *)res, data, old, n, exponent, s->limit);
+	if (!old)
 		memset(res + n, 0, 4 * (s->payload - n));
 	g->residual = SAINA_FLOAT32;
+}
+
+/* The present contribution to @segment was counted, with this exponent. */
+void saina_residual_counted(struct saina *s, uint32_t segment, int exponent)
+{
+	if (s->seg[segment].clipped || s->elem == SAINA_ELEM_BFLOAT16)
+		remain(s, segment, exponent);
+	else
+		spend(s, segment);
 }
 
 /**

@@ -87,18 +87,15 @@ void saina_round_consume(struct saina *s, uint32_t segment, const struct saina_h
 	struct saina_seg *g = &s->seg[segment];
 	struct saina_req *r = g->req;
 	bool in = le64toh(h->mask) >> s->worker & 1;
+	unsigned int div;
 	uint32_t max;
 	size_t n;
 	void *out = (void *)saina_round_data(s, segment, &n);
 
 	if (g->was_sent && in) {
-		if (g->clipped) {
-			saina_residual_clip(s, segment, h->exponent);
-			r->call.saturated += g->clipped;
-			s->stats.saturated += g->clipped;
-		} else {
-			saina_residual_spend(s, segment);
-		}
+		saina_residual_counted(s, segment, h->exponent);
+		r->call.saturated += g->clipped;
+		s->stats.saturated += g->clipped;
 	} else if (!in && (h->flags & SAINA_F_DROP_LATE)) {
 		saina_residual_drop(s, segment);
 	} else {
@@ -111,12 +108,16 @@ void saina_round_consume(struct saina *s, uint32_t segment, const struct saina_h
 	note_result(s, g, h);
 	account(s, g, r, !in);
 	r->call.next_k = h->next_k;
-	if (r->type == SAINA_INT32) {
+	div = r->op == SAINA_MEAN ? h->contributors : 1;
+	if (s->elem == SAINA_ELEM_FLOAT32) {
+		saina_float_decode(out, sums, n, div);
+	} else if (s->elem == SAINA_ELEM_BFLOAT16) {
+		saina_half_decode(out, sums, n, div);
+	} else if (r->type == SAINA_INT32) {
 		memcpy(out, sums, 4 * n);
 		g->exponent = 0;
 	} else {
-		max = s->quant->decode(out, sums, n, h->exponent,
-				       r->op == SAINA_MEAN ? h->contributors : 1);
+		max = s->quant->decode(out, sums, n, h->exponent, div);
 		g->exponent = saina_quant_next(h->exponent, max, h->contributors, s->workers,
 					       s->exponent0);
 	}
@@ -131,12 +132,10 @@ void saina_round_stale(struct saina *s, uint32_t segment, bool counted)
 	struct saina_seg *g = &s->seg[segment];
 	struct saina_req *r = g->req;
 
-	if (!(counted && g->was_sent))
-		saina_residual_keep(s, segment);
-	else if (g->clipped)
-		saina_residual_clip(s, segment, g->exponent);
+	if (counted && g->was_sent)
+		saina_residual_counted(s, segment, g->exponent);
 	else
-		saina_residual_spend(s, segment);
+		saina_residual_keep(s, segment);
 	g->state = SEG_STALE;
 	s->stale++;
 	s->broken = true;
@@ -159,8 +158,7 @@ void saina_round_take(struct saina *s, uint64_t now)
 		for (uint32_t i = r->first; i < r->first + r->segments; i++) {
 			s->seg[i].state = SEG_QUEUED;
 			if (k && k->present[i])
-				saina_round_consume(s, i, &k->hdr[i],
-						    k->sums + (size_t)i * s->payload);
+				saina_round_consume(s, i, &k->hdr[i], saina_kept_sums(s, k, i));
 		}
 		if (s->progress_ns < now)
 			s->progress_ns = now;
@@ -211,6 +209,11 @@ static int check_request(struct saina *s, size_t n, enum saina_type type, enum s
 	if (type != SAINA_INT32 && type != SAINA_FLOAT32)
 		return saina_error(s, -EINVAL, "all-reduce of type %d: int32 and float32 exist",
 				   (int)type);
+	if (s->elem != SAINA_ELEM_INT32 && type != SAINA_FLOAT32)
+		return saina_error(s, -EINVAL,
+				   "all-reduce of int32: job %u sums floats; give it float32, or ask "
+				   "for a job of type int32",
+				   s->job);
 	if (op != SAINA_SUM && op != SAINA_MEAN)
 		return saina_error(s, -EINVAL, "all-reduce: result %d is neither sum nor mean",
 				   (int)op);

@@ -31,7 +31,8 @@ struct saina_req;	/* an all-reduce in flight */
 
 enum saina_type {
 	SAINA_INT32	= 1,	/* wrapping two's complement sums, exact */
-	SAINA_FLOAT32	= 2,	/* block-scaled to int32 on the way, see saina(7) */
+	SAINA_FLOAT32	= 2,	/* in jobs of int32 block-scaled on the way, see saina(7) */
+	SAINA_BFLOAT16	= 3,	/* elements of a job; tensors of it are float32 */
 };
 
 enum saina_result_op {
@@ -97,6 +98,7 @@ struct saina_job_info {
 	uint64_t	active;		/* mask of live workers, as last heard */
 	int		relayed;
 	uint32_t	next_round;
+	enum saina_type	type;		/* of the elements on the wire */
 };
 
 /**

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/*
+ * Jobs of float32 and bfloat16: no scale, nothing to agree on.
+ *
+ * bfloat16 is the upper half of a float32.  What rounding takes from a number is
+ * itself a float32: at most half a unit of the last place kept, and a multiple of the
+ * last place there was.  (Not so where a number is so large that it is rounded to
+ * infinity.)
+ */
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+#include "half.h"
+
+/* Subnormals as any other; a NaN stays one. */
+static uint16_t half(float f)
+{
+	uint32_t x;
+
+	memcpy(&x, &f, 4);
+	if ((x & 0x7fffffff) > 0x7f800000)
+		return x >> 16 | 0x40;
+	return (x + 0x7fff + (x >> 16 & 1)) >> 16;
+}
+
+static float widen(uint16_t h)
+{
+	uint32_t x = (uint32_t)h << 16;
+	float f;
+
+	memcpy(&f, &x, 4);
+	return f;
+}
+
+void saina_float_encode(void *out, const float *g, const float *res, size_t n)
+{
+	if (!res) {
+		memcpy(out, g, 4 * n);
+		return;
+	}
+	for (size_t i = 0; i < n; i++) {
+		float c = g[i] + res[i];
+
+		memcpy((char *)out + 4 * i, &c, 4);
+	}
+}
+
+void saina_float_decode(float *out, const void *sum, size_t n, unsigned int div)
+{
+	memcpy(out, sum, 4 * n);
+	if (div == 1)
+		return;
+	for (size_t i = 0; i < n; i++)
+		out[i] /= (float)div;
+}
+
+void saina_half_encode(void *out, const float *g, const float *res, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		uint16_t h = half(res ? g[i] + res[i] : g[i]);
+
+		memcpy((char *)out + 2 * i, &h, 2);
+	}
+}
+
+void saina_half_decode(float *out, const void *sum, size_t n, unsigned int div)
+{
+	for (size_t i = 0; i < n; i++) {
+		uint16_t h;
+
+		memcpy(&h, (const char *)sum + 2 * i, 2);
+		out[i] = widen(h) / (float)div;
+	}
+}
+
+void saina_half_remainder(float *out, const float *g, const float *res, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		float c = res ? g[i] + res[i] : g[i], left = c - widen(half(c));
+
+		out[i] = isfinite(left) ? left : 0.0f;
+	}
+}
