@@ -4,7 +4,7 @@
 LIB_TESTS := lib_quant_test lib_check_test lib_job_test lib_admit_test
 
 $(addprefix $(B)/selftests/,$(LIB_TESTS)): $(B)/selftests/%: $(B)/obj/selftests/unit/%.o \
-		$(call objs,selftests/unit/lib_agg.c userland/examples/verify.c) $(B)/libsaina.a
+		$(call objs,selftests/unit/lib_agg.c userland/examples/verify.c userland/examples/verify_float.c) $(B)/libsaina.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -pthread -lm
 $(call objs,$(LIB_TESTS:%=selftests/unit/%.c) selftests/unit/lib_agg.c): \

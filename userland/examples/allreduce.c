@@ -56,11 +56,11 @@ static const struct argp_option options[] = {
 	{ "name", OPT_NAME, "TEXT", 0, "shown to people", 0 },
 	{ "interface", 'i', "IF", 0, "to use (the route's)", 0 },
 	{ "elements", 'n', "N", 0, "of the tensor (as the job has)", 0 },
-	{ "type", 'T', "int32|float32", 0, "(int32)", 0 },
+	{ "type", 'T', "int32|float32", 0, "of the tensor (float32 in jobs of floats, else int32)", 0 },
 	{ "rounds", 'r', "N", 0, "go on until round N-1 of the job is done; 0: until SIGTERM (10)", 0 },
 	{ "buckets", OPT_BUCKETS, "N", 0, "all-reduces a round is split into (1)", 0 },
 	{ "seed", 's', "N", 0, "of the contents, same for all workers (1)", 0 },
-	{ "signs", OPT_CONTENTS, "random|steady|flip", 0, "signs at random, the same in each round, or turned in each (random)", 0 },
+	{ "signs", OPT_CONTENTS, "random|steady|flip|wild", 0, "signs at random, the same in each round, or turned in each; wild: floats of all magnitudes, for jobs of floats (random)", 0 },
 	{ "think-us", OPT_DELAY, "N", 0, "time to think before each round (0)", 0 },
 	{ "delay-us", OPT_DELAY, "N", OPTION_ALIAS, 0, 0 },
 	{ "straggle", OPT_STRAGGLE, "P", 0, "with this probability add U(0.5, 2) times that (0)", 0 },
@@ -111,7 +111,7 @@ static int word(struct argp_state *st, const char *name, const char *arg, const 
 static error_t parse(int key, char *arg, struct argp_state *st)
 {
 	static const char *const types[] = { "int32", "float32", NULL };
-	static const char *const contents[] = { "random", "steady", "flip", NULL };
+	static const char *const contents[] = { "random", "steady", "flip", "wild", NULL };
 	struct args *a = st->input;
 
 	switch (key) {
@@ -166,7 +166,7 @@ static const struct argp argp = {
 };
 
 struct run {
-	const struct args *a;
+	struct args *a;
 	struct saina *s;
 	struct saina_job_info info;
 	struct verify v;
@@ -400,9 +400,9 @@ static void summary(struct run *r, int status)
 
 	saina_get_stats(r->s, &t);
 	printf(r->a->json ?
-	       "{\"job\": %d, \"worker\": %d, \"first_round\": %u, \"rounds\": %u, \"exact\": %" PRIu64 ", \"unverified\": %" PRIu64 ", \"wrong\": %" PRIu64 ", \"late_segments\": %" PRIu64 ", \"skipped_segments\": %" PRIu64 ", \"degraded_segments\": %" PRIu64 ", \"stale_rounds\": %" PRIu64 ", \"rounds_behind_max\": %" PRIu64 ", \"saturated\": %" PRIu64 ", \"sent\": %" PRIu64 ", \"resent\": %" PRIu64 ", \"pulled\": %" PRIu64 ", \"results\": %" PRIu64 ", \"duplicate_results\": %" PRIu64 ", \"late_answers\": %" PRIu64 ", \"bad_messages\": %" PRIu64 ", \"rejoins\": %" PRIu64 ", \"rtt_us\": %u, \"rto_us\": %u, \"window\": %u, \"relayed\": %d, \"time_us\": %" PRIu64 ", \"crc\": \"%08x\", \"residual\": \"%s\", \"status\": %d}\n" :
-	       "job %d worker %d: from round %u, %u rounds; segments: %" PRIu64 " exact, %" PRIu64 " unverified, %" PRIu64 " wrong, %" PRIu64 " late, %" PRIu64 " skipped, %" PRIu64 " degraded; %" PRIu64 " stale rounds, at most %" PRIu64 " behind, %" PRIu64 " saturated; sent %" PRIu64 ", resent %" PRIu64 ", pulled %" PRIu64 ", results %" PRIu64 ", duplicates %" PRIu64 ", late answers %" PRIu64 ", bad %" PRIu64 ", rejoins %" PRIu64 "; rtt %u us, rto %u us, window %u, relayed %d, in all-reduce %" PRIu64 " us, crc %08x, residual %s, status %d\n",
-	       r->info.job, r->info.worker, r->first, r->rounds, r->v.right, r->v.unknown,
+	       "{\"job\": %d, \"worker\": %d, \"first_round\": %u, \"rounds\": %u, \"exact\": %" PRIu64 ", \"bounded\": %" PRIu64 ", \"unverified\": %" PRIu64 ", \"wrong\": %" PRIu64 ", \"late_segments\": %" PRIu64 ", \"skipped_segments\": %" PRIu64 ", \"degraded_segments\": %" PRIu64 ", \"stale_rounds\": %" PRIu64 ", \"rounds_behind_max\": %" PRIu64 ", \"saturated\": %" PRIu64 ", \"sent\": %" PRIu64 ", \"resent\": %" PRIu64 ", \"pulled\": %" PRIu64 ", \"results\": %" PRIu64 ", \"duplicate_results\": %" PRIu64 ", \"late_answers\": %" PRIu64 ", \"bad_messages\": %" PRIu64 ", \"rejoins\": %" PRIu64 ", \"rtt_us\": %u, \"rto_us\": %u, \"window\": %u, \"relayed\": %d, \"time_us\": %" PRIu64 ", \"crc\": \"%08x\", \"residual\": \"%s\", \"status\": %d}\n" :
+	       "job %d worker %d: from round %u, %u rounds; segments: %" PRIu64 " exact (%" PRIu64 " but for the order of addition), %" PRIu64 " unverified, %" PRIu64 " wrong, %" PRIu64 " late, %" PRIu64 " skipped, %" PRIu64 " degraded; %" PRIu64 " stale rounds, at most %" PRIu64 " behind, %" PRIu64 " saturated; sent %" PRIu64 ", resent %" PRIu64 ", pulled %" PRIu64 ", results %" PRIu64 ", duplicates %" PRIu64 ", late answers %" PRIu64 ", bad %" PRIu64 ", rejoins %" PRIu64 "; rtt %u us, rto %u us, window %u, relayed %d, in all-reduce %" PRIu64 " us, crc %08x, residual %s, status %d\n",
+	       r->info.job, r->info.worker, r->first, r->rounds, r->v.right, r->v.bounded, r->v.unknown,
 	       r->v.wrong, r->late, r->skipped, r->degraded, r->stale, r->behind, r->saturated,
 	       t.sent, t.resent, t.pulled, t.results, t.duplicate_results, t.late_answers,
 	       t.bad_messages, t.rejoins, t.rtt_us, t.rto_us, t.window, r->info.relayed,
@@ -418,6 +418,12 @@ static int prepare(struct run *r)
 	r->info.size = sizeof(r->info);
 	saina_info(r->s, &r->info);
 	r->first = r->info.round;
+	if (!r->a->type)
+		r->a->type = r->info.type == SAINA_INT32 ? SAINA_INT32 : SAINA_FLOAT32;
+	if (r->a->contents == CONTENTS_WILD && r->info.type == SAINA_INT32) {
+		fprintf(stderr, "saina-allreduce: --signs wild is for jobs of float32 and bfloat16\n");
+		return EXIT_USAGE;
+	}
 	r->n = r->a->elements ? r->a->elements : r->info.elements;
 	if (r->a->buckets > 1 && !r->a->elements)
 		r->n -= (uint64_t)r->a->buckets * r->info.payload;	/* room for the gaps */
@@ -430,7 +436,7 @@ static int prepare(struct run *r)
 	}
 	r->buf = malloc(4 * r->n);
 	r->v = (struct verify){
-		.type = r->a->type, .contents = r->a->contents, .seed = r->a->seed,
+		.type = r->a->type, .wire = r->info.type, .contents = r->a->contents, .seed = r->a->seed,
 		.workers = r->info.workers, .me = r->info.worker, .segments = r->info.segments,
 		.payload = r->info.payload, .restarts = r->a->restarts,
 	};
@@ -446,7 +452,7 @@ int main(int argc, char **argv)
 {
 	struct args a = {
 		.o = { .size = sizeof(a.o), .worker = -1 },
-		.rounds = 10, .type = SAINA_INT32, .seed = 1, .buckets = 1, .verify = true,
+		.rounds = 10, .seed = 1, .buckets = 1, .verify = true,
 	};
 	/* Once: end with the round at hand.  Twice: end. */
 	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_RESETHAND };

@@ -20,6 +20,8 @@ static uint32_t *base_of(const struct verify *v, uint32_t segment, unsigned int 
 
 int verify_init(struct verify *v, uint32_t first_round)
 {
+	if (v->wire > SAINA_INT32)
+		return verify_float_init(v, first_round);
 	v->base = malloc((size_t)v->segments * 64 * sizeof(*v->base));
 	v->units = malloc(v->payload * sizeof(*v->units));
 	if (!v->base || !v->units) {
@@ -36,8 +38,10 @@ void verify_free(struct verify *v)
 {
 	free(v->base);
 	free(v->units);
+	free(v->carry);
 	v->base = NULL;
 	v->units = NULL;
+	v->carry = NULL;
 }
 
 static uint32_t mix(uint32_t a, uint32_t b, uint32_t c, uint64_t d)
@@ -67,8 +71,13 @@ int32_t verify_fresh(const struct verify *v, unsigned int w, uint32_t r, uint64_
 void verify_fill(const struct verify *v, uint32_t r, uint64_t i, void *buf, uint64_t n)
 {
 	for (uint64_t j = 0; j < n; j++) {
-		int32_t x = verify_fresh(v, v->me, r, i + j);
+		int32_t x;
 
+		if (v->contents == CONTENTS_WILD) {
+			((float *)buf)[j] = verify_float_fresh(v, v->me, r, i + j);
+			continue;
+		}
+		x = verify_fresh(v, v->me, r, i + j);
 		if (v->type == SAINA_INT32)
 			((int32_t *)buf)[j] = x;
 		else
@@ -176,6 +185,10 @@ void verify_segment(struct verify *v, uint32_t segment, const struct saina_segme
 	uint32_t where = 0;
 	int64_t largest;
 
+	if (v->wire > SAINA_INT32) {
+		verify_float_segment(v, segment, g, out, n);
+		return;
+	}
 	for (unsigned int w = 0; w < 64; w++)
 		if ((g->mask >> w & 1) && *base_of(v, segment, w) == UNKNOWN)
 			unknown = true;
@@ -206,6 +219,9 @@ void verify_segment(struct verify *v, uint32_t segment, const struct saina_segme
 
 void verify_missed(struct verify *v)
 {
+	v->lost = true;
+	if (v->wire > SAINA_INT32)
+		return;
 	for (uint32_t s = 0; s < v->segments; s++)
 		for (unsigned int w = 0; w < 64; w++)
 			*base_of(v, s, w) = UNKNOWN;
@@ -214,8 +230,11 @@ void verify_missed(struct verify *v)
 bool verify_residual(const struct verify *v, uint32_t last, uint32_t segment, const void *res,
 		     uint32_t n)
 {
-	uint32_t base = *base_of(v, segment, v->me);
+	uint32_t base;
 
+	if (v->wire > SAINA_INT32)
+		return verify_float_residual(v, segment, res, n);
+	base = *base_of(v, segment, v->me);
 	if (base == UNKNOWN)
 		return true;
 	memset(v->units, 0, n * sizeof(*v->units));

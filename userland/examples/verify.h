@@ -15,10 +15,10 @@
 #include <stdint.h>
 #include "saina.h"
 
-enum contents { CONTENTS_RANDOM, CONTENTS_STEADY, CONTENTS_FLIP };
+enum contents { CONTENTS_RANDOM, CONTENTS_STEADY, CONTENTS_FLIP, CONTENTS_WILD };
 
 struct verify {
-	enum saina_type type;
+	enum saina_type type, wire;	/* of the tensor; of the job's elements */
 	enum contents contents;
 	uint32_t seed;
 	unsigned int workers, me;
@@ -26,7 +26,10 @@ struct verify {
 	bool restarts;		/* other workers may have begun afresh */
 	uint32_t *base;		/* [segments][64]: first round not yet counted */
 	int64_t *units;		/* scratch, [payload] */
+	float *carry;		/* verify_float.c: [workers][segments * payload] */
+	bool lost;		/* ... which is not known any more */
 	uint64_t right, wrong, unknown;
+	uint64_t bounded;	/* of right: sums whose last bits depend on the order */
 	char what[200];		/* the first wrong sum */
 };
 
@@ -45,5 +48,12 @@ void verify_missed(struct verify *v);
 /* Is @res what must be left of this worker's gradients after round @last? */
 bool verify_residual(const struct verify *v, uint32_t last, uint32_t segment, const void *res,
 		     uint32_t n);
+
+/* The same for jobs of floats (verify_float.c), called by the above. */
+int verify_float_init(struct verify *v, uint32_t first_round);
+float verify_float_fresh(const struct verify *v, unsigned int w, uint32_t r, uint64_t i);
+void verify_float_segment(struct verify *v, uint32_t segment, const struct saina_segment *g,
+			  const float *out, uint32_t n);
+bool verify_float_residual(const struct verify *v, uint32_t segment, const float *res, uint32_t n);
 
 #endif /* VERIFY_H */
