@@ -282,6 +282,8 @@ static int take_up(struct agent *a)
 	p->kernel = true;
 	p->down = false;
 	mirror_all(a);
+	/* of an agent before us that died */
+	bury_all(a, SAINA_WORKER_DEAD, "its rounds went with the data path");
 	return 0;
 
 err_variant:
