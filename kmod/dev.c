@@ -4,6 +4,7 @@
 
 #include "dev.h"
 #include "jobs.h"
+#include "trace.h"
 
 /* The first live worker bound to @ifindex, in jobs from *@from on. */
 static const struct saina_job *worker_behind(const struct saina_net *sn, u32 ifindex, int from,
@@ -36,6 +37,7 @@ static void workers_die(struct saina_net *sn, u32 ifindex)
 			.state = SAINA_WORKER_DEAD,
 		};
 
+		trace_saina_worker_unplugged(sn, job->id, w, ifindex);
 		from = job->id;
 		if (saina_core_worker_set(sn->core, &req, NULL, NULL))
 			from++;

@@ -7,6 +7,7 @@
 #include "event.h"
 #include "netlink.h"
 #include "nlmsg.h"
+#include "trace.h"
 
 static unsigned int event_rate = 10000;
 module_param(event_rate, uint, 0644);
@@ -42,6 +43,7 @@ void saina_event_send(struct saina_net *sn, const struct saina_event *ev, const 
 	return;
 
 lost:
+	trace_saina_event_lost(sn, ev, -ENOMEM);
 	genl_set_err(&saina_nl_family, sn->net, 0, SAINA_NL_EVENTS, -ENOBUFS);
 }
 
@@ -68,7 +70,8 @@ static bool gate_pass(struct saina_gate *g, bool *first)
 	return pass;
 }
 
-static void live_update(struct saina_live *live, const struct saina_event *ev)
+static void live_update(const struct saina_net *sn, struct saina_live *live,
+			const struct saina_event *ev)
 {
 	if (ev->k)
 		WRITE_ONCE(live->k, ev->k);
@@ -78,6 +81,7 @@ static void live_update(struct saina_live *live, const struct saina_event *ev)
 		break;
 	case SAINA_EV_POLICY:
 		WRITE_ONCE(live->policy_seq, (u32)ev->b);
+		trace_saina_policy_adopted(sn, ev->job, ev->round, ev->a, ev->b);
 		break;
 	}
 }
@@ -95,10 +99,12 @@ int saina_event_data_path(struct saina_net *sn, const struct saina_event *ev)
 		ret = -ENOENT;
 		goto out;
 	}
-	live_update(snap->live, ev);
+	live_update(sn, snap->live, ev);
+	trace_saina_event(sn, ev, 0);
 	if (!genl_has_listeners(&saina_nl_family, sn->net, SAINA_NL_EVENTS))
 		goto out;
 	if (!gate_pass(&sn->gate, &first)) {
+		trace_saina_event_lost(sn, ev, -EAGAIN);
 		if (first)
 			genl_set_err(&saina_nl_family, sn->net, 0, SAINA_NL_EVENTS, -ENOBUFS);
 		ret = -EAGAIN;

@@ -11,6 +11,7 @@
 #include "jobcore_os.h"
 #include "jobs.h"
 #include "netlink.h"
+#include "trace.h"
 
 unsigned int saina_net_id __read_mostly;
 
@@ -78,6 +79,7 @@ static void snap_remove(struct saina_net *sn, u32 job)
 
 	if (!snap)
 		return;
+	trace_saina_snapshot_withdrawn(sn, &snap->conf);
 	/* programs that still have the snapshot may go on counting */
 	call_rcu(&snap->live->rcu, live_free_rcu);
 	kfree_rcu(snap, rcu);
@@ -121,6 +123,12 @@ static int jobs_publish(void *ctx, const struct saina_job *job, int gone,
 	memcpy(snap->name, job->name, sizeof(snap->name));
 	saina_core_snapshot(job, &snap->conf);
 	rcu_assign_pointer(sn->snap[job->id], snap);
+	if (!old)
+		trace_saina_job_new(sn, job);
+	trace_saina_snapshot_published(sn, &snap->conf);
+	if (!old || old->conf.policy.seq != job->policy.seq)
+		trace_saina_policy_asked(sn, job->id, READ_ONCE(live->next_round),
+					 old ? old->conf.policy.seq : 0, job->policy.seq);
 	if (old)
 		kfree_rcu(old, rcu);
 	return 0;
@@ -135,6 +143,20 @@ static void jobs_notify(void *ctx, int cmd, const struct saina_job *job, int wor
 {
 	struct saina_net *sn = ctx;
 
+	switch (cmd) {
+	case SAINA_CMD_JOB_NTF:
+		trace_saina_job_set(sn, job);
+		break;
+	case SAINA_CMD_JOB_DEL_NTF:
+		trace_saina_job_del(sn, job);
+		break;
+	case SAINA_CMD_WORKER_NTF:
+		trace_saina_worker_set(sn, job, worker);
+		break;
+	case SAINA_CMD_WORKER_DEL_NTF:
+		trace_saina_worker_del(sn, job, worker);
+		break;
+	}
 	saina_jobs_changed(sn);
 	saina_nl_notify(sn, cmd, job, worker);
 }
@@ -150,6 +172,7 @@ static void jobs_event(void *ctx, const struct saina_event *core_ev)
 		ev.round = READ_ONCE(snap->live->next_round);
 		ev.k = READ_ONCE(snap->live->k);
 	}
+	trace_saina_event(sn, &ev, 0);
 	saina_event_send(sn, &ev, snap ? snap->name : NULL, GFP_KERNEL);
 }
 

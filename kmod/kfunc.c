@@ -20,6 +20,7 @@
 #include "jobs.h"
 #include "kfunc.h"
 #include "simd.h"
+#include "trace.h"
 
 /* Locks of the sums, by the address of the slot. */
 #define SUM_LOCK_BITS	8
@@ -54,7 +55,10 @@ static const u8 *job_of(const struct saina_net *sn, u32 job, u32 size)
 	if (size > sizeof(snap->conf))
 		return NULL;
 	snap = saina_jobs_snap(sn, job);
-	return snap ? (const u8 *)&snap->conf : NULL;
+	if (snap)
+		return (const u8 *)&snap->conf;
+	trace_saina_lookup_miss(sn, job);
+	return NULL;
 }
 
 static int count(struct saina_net *sn, u32 job, u32 worker, u32 counter)

@@ -7,6 +7,7 @@
 #include "compat/compat.h"
 #include "jobcore_os.h"
 #include "nlreq.h"
+#include "trace.h"
 
 /* Policies let an attribute come twice, and the last one win; here, as in the
  * agent, a request means one thing. */
@@ -89,8 +90,11 @@ int saina_nlreq_dump(struct saina_nlreq *rq, struct netlink_callback *cb, int ob
 int saina_nlreq_refuse(struct saina_nlreq *rq, int error)
 {
 	struct netlink_ext_ack ack = { };
+	const struct genlmsghdr *g = nlmsg_data(rq->nlh);
 	unsigned int attr = rq->err.attr;
 
+	trace_saina_refused(rq->sn, g->cmd, error, rq->bad ? nla_type(rq->bad) : attr,
+			    rq->err.text);
 	if (!rq->err.text[0])
 		return error;
 	ack._msg = rq->err.text;

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calls.h"
+
+#define BIT_OF(a) (1ull << (a))
+
+struct saina_ctl *calls_ctl;
+
+void calls_open(void)
+{
+	const char *error;
+
+	if (!saina_ctl_open(&calls_ctl, "kernel", &error))
+		return;
+	printf("Bail out! %s\n", error);
+	exit(1);
+}
+
+static int call_job(int cmd, struct saina_ctl_job *job)
+{
+	struct nlmsghdr *nlh = saina_ctl_msg(calls_ctl, cmd, 0);
+
+	saina_ctl_encode(nlh, &saina_ctl_job_class, job);
+	return saina_ctl_call(calls_ctl, nlh, NULL, NULL);
+}
+
+static int call_worker(int cmd, struct saina_ctl_worker *w)
+{
+	struct nlmsghdr *nlh = saina_ctl_msg(calls_ctl, cmd, 0);
+
+	w->has |= BIT_OF(SAINA_A_WORKER_JOB_ID) | BIT_OF(SAINA_A_WORKER_ID);
+	saina_ctl_encode(nlh, &saina_ctl_worker_class, w);
+	return saina_ctl_call(calls_ctl, nlh, NULL, NULL);
+}
+
+int call_job_new(const char *name, int workers, unsigned int elements)
+{
+	struct saina_ctl_job job = {
+		.has = BIT_OF(SAINA_A_JOB_NAME) | BIT_OF(SAINA_A_JOB_ELEMENTS) |
+		       BIT_OF(SAINA_A_JOB_WORKERS),
+		.elements = elements,
+		.workers = workers,
+	};
+
+	snprintf(job.name, sizeof(job.name), "%s", name);
+	return call_job(SAINA_CMD_JOB_NEW, &job);
+}
+
+int call_job_policy(int id, const char *policy)
+{
+	struct saina_ctl_job job = {
+		.has = BIT_OF(SAINA_A_JOB_ID) | BIT_OF(SAINA_A_JOB_POLICY),
+		.id = id,
+	};
+
+	snprintf(job.policy, sizeof(job.policy), "%s", policy);
+	return call_job(SAINA_CMD_JOB_SET, &job);
+}
+
+int call_job_state(int id, int state)
+{
+	struct saina_ctl_job job = {
+		.has = BIT_OF(SAINA_A_JOB_ID) | BIT_OF(SAINA_A_JOB_STATE),
+		.id = id,
+		.state = state,
+	};
+
+	return call_job(SAINA_CMD_JOB_SET, &job);
+}
+
+int call_job_del(int id)
+{
+	struct saina_ctl_job job = { .has = BIT_OF(SAINA_A_JOB_ID), .id = id };
+
+	return call_job(SAINA_CMD_JOB_DEL, &job);
+}
+
+int call_worker_bind(int job, int id, unsigned int ifindex)
+{
+	struct saina_ctl_worker w = {
+		.has = BIT_OF(SAINA_A_WORKER_IFINDEX) | BIT_OF(SAINA_A_WORKER_IP) |
+		       BIT_OF(SAINA_A_WORKER_MAC) | BIT_OF(SAINA_A_WORKER_UDP_PORT) |
+		       BIT_OF(SAINA_A_WORKER_SESSION),
+		.job_id = job,
+		.id = id,
+		.ifindex = ifindex,
+		.ip = htonl(0x7f000001 + id),
+		.udp_port = htons(4000 + id),
+		.session = 1 + id,
+		.mac = { 2, 0, 0, 0, job, id },
+	};
+
+	return call_worker(SAINA_CMD_WORKER_SET, &w);
+}
+
+int call_worker_state(int job, int id, int state)
+{
+	struct saina_ctl_worker w = {
+		.has = BIT_OF(SAINA_A_WORKER_STATE), .job_id = job, .id = id, .state = state,
+	};
+
+	return call_worker(SAINA_CMD_WORKER_SET, &w);
+}
+
+int call_worker_relay(int job, int id, int relay)
+{
+	struct saina_ctl_worker w = {
+		.has = BIT_OF(SAINA_A_WORKER_RELAY), .job_id = job, .id = id, .relay = relay,
+	};
+
+	return call_worker(SAINA_CMD_WORKER_SET, &w);
+}
+
+int call_worker_name(int job, int id, const char *name)
+{
+	struct saina_ctl_worker w = {
+		.has = BIT_OF(SAINA_A_WORKER_NAME), .job_id = job, .id = id,
+	};
+
+	snprintf(w.name, sizeof(w.name), "%s", name);
+	return call_worker(SAINA_CMD_WORKER_SET, &w);
+}
+
+int call_worker_del(int job, int id)
+{
+	struct saina_ctl_worker w = { .job_id = job, .id = id };
+
+	return call_worker(SAINA_CMD_WORKER_DEL, &w);
+}
+
+int call_get(int cmd, int job, int id, int (*cb)(const struct nlmsghdr *nlh, void *arg), void *arg)
+{
+	struct nlmsghdr *nlh = saina_ctl_msg(calls_ctl, cmd, 0);
+	struct saina_ctl_worker w = {
+		.has = BIT_OF(SAINA_A_WORKER_JOB_ID) | BIT_OF(SAINA_A_WORKER_ID),
+		.job_id = job,
+		.id = id,
+	};
+	struct saina_ctl_job j = { .has = BIT_OF(SAINA_A_JOB_ID), .id = job };
+
+	if (cmd == SAINA_CMD_WORKER_GET)
+		saina_ctl_encode(nlh, &saina_ctl_worker_class, &w);
+	else if (cmd == SAINA_CMD_JOB_GET)
+		saina_ctl_encode(nlh, &saina_ctl_job_class, &j);
+	return saina_ctl_call(calls_ctl, nlh, cb, arg);
+}
+
+int call_dump(int cmd, int (*cb)(const struct nlmsghdr *nlh, void *arg), void *arg)
+{
+	return saina_ctl_call(calls_ctl, saina_ctl_msg(calls_ctl, cmd, 1), cb, arg);
+}
+
+static int limits_cb(const struct nlmsghdr *nlh, void *arg)
+{
+	return saina_ctl_decode(nlh, &saina_ctl_limits_class, arg);
+}
+
+int call_limits(struct saina_ctl_limits *l)
+{
+	return call_get(SAINA_CMD_LIMITS_GET, 0, 0, limits_cb, l);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Configuration calls to saina.ko as tests make them, one function each. */
+#ifndef SAINA_TEST_CALLS_H
+#define SAINA_TEST_CALLS_H
+
+#include "ctl/obj.h"
+
+/* Of this process; opened by calls_open(), which ends it when there is no module. */
+extern struct saina_ctl *calls_ctl;
+void calls_open(void);
+
+/* All return 0 or the negative errno of the refusal. */
+int call_job_new(const char *name, int workers, unsigned int elements);
+int call_job_policy(int id, const char *policy);
+int call_job_state(int id, int state);
+int call_job_del(int id);
+int call_worker_bind(int job, int id, unsigned int ifindex);
+int call_worker_state(int job, int id, int state);
+int call_worker_relay(int job, int id, int relay);
+int call_worker_name(int job, int id, const char *name);
+int call_worker_del(int job, int id);
+int call_get(int cmd, int job, int id, int (*cb)(const struct nlmsghdr *nlh, void *arg), void *arg);
+/* -EINTR: all was read, but it changed meanwhile */
+int call_dump(int cmd, int (*cb)(const struct nlmsghdr *nlh, void *arg), void *arg);
+int call_limits(struct saina_ctl_limits *l);
+
+#endif /* SAINA_TEST_CALLS_H */
