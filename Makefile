@@ -72,6 +72,7 @@ help:
 	@echo 'make check           set up everything, run all tests'
 	@echo 'make                 build into $(B)/'
 	@echo 'make bench-datapath  ns per packet of each branch of the XDP program, as ratios (BENCH_ARGS=-j: JSON)'
+	@echo 'make bench-netlink   how long configuration calls take, in the test VM (VM_KERNEL=6.12, BENCH_ARGS="-n CALLS")'
 	@echo 'make bench-lookup    what asking saina.ko for a job costs, in the test VM (VM_KERNEL=6.12)'
 	@echo 'make install         install under PREFIX=$(PREFIX) (DESTDIR honoured)'
 	@echo 'make module          build saina.ko for the running kernel (KDIR=: for another)'

@@ -48,7 +48,10 @@ run "netlink: commands and refusals" "$here/netlink_test.py"
 run "kfuncs" "$B/selftests/kfunc_test" "$B/selftests/kfunc_test.bpf.o"
 run "the XDP program that asks the module" "$B/selftests/xdp_kmod_test" "$B/saina_xdp_kmod.bpf.o" \
 	"$B/selftests/kfunc_test.bpf.o"
+run "tracepoints" "$B/selftests/tracepoint_test" "$B/selftests/tracepoint_test.bpf.o"
 run "memory" "$here/leak_test.py"
+run "as many jobs as there can be" "$B/selftests/netlink_bench"
+run "several processes at once" "$B/selftests/netlink_storm"
 run "fuzzing" "$B/selftests/netlink_fuzz" -n "$messages" -p 4 -s "${SEED:-1}"
 "$B/saina" -j job show >/dev/null && "$B/saina" -j worker show >/dev/null
 ok $? "after it, everything can still be read"

@@ -2,9 +2,10 @@
 #
 # Programs that test saina.ko, in the test VM (selftests/module/module.sh).
 
-$(B)/selftests/kfunc_test.bpf.o: selftests/module/kfunc_test.bpf.c
+MODULE_BPF := $(addprefix $(B)/selftests/,kfunc_test.bpf.o tracepoint_test.bpf.o)
+$(MODULE_BPF): $(B)/selftests/%.bpf.o: selftests/module/%.bpf.c
 	@mkdir -p $(@D) $(B)/obj/selftests/module
-	$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $(B)/obj/selftests/module/kfunc_test.bpf.d -MT $@ -c -o $@ $<
+	$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $(B)/obj/selftests/module/$*.bpf.d -MT $@ -c -o $@ $<
 
 $(B)/selftests/kfunc_test: $(call objs,selftests/module/kfunc_test.c) $(B)/libsainactl.a
 	@mkdir -p $(@D)
@@ -14,12 +15,19 @@ $(B)/selftests/xdp_kmod_test: $(call objs,selftests/module/xdp_kmod_test.c) $(B)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(DP_LDLIBS) -lmnl -lbpf -lpthread
 
-$(B)/selftests/netlink_fuzz: $(call objs,selftests/module/netlink_fuzz.c)
+$(B)/selftests/netlink_fuzz: $(call objs,$(addprefix selftests/module/,netlink_fuzz.c fuzz_msg.c)) \
+		$(B)/libsainactl.a
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $^
+	$(CC) $(LDFLAGS) -o $@ $^ -lmnl
 
-MODULE_PROGRAMS := $(addprefix $(B)/selftests/,kfunc_test.bpf.o kfunc_test xdp_kmod_test \
-	netlink_fuzz) $(B)/saina_xdp_kmod.bpf.o
+NETLINK_TESTS := $(addprefix $(B)/selftests/,netlink_storm netlink_bench tracepoint_test)
+$(NETLINK_TESTS): $(B)/selftests/%: $(B)/obj/selftests/module/%.o \
+		$(call objs,selftests/module/calls.c) $(B)/libsainactl.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ -lmnl -lbpf -lpthread
+
+MODULE_PROGRAMS := $(MODULE_BPF) $(addprefix $(B)/selftests/,kfunc_test xdp_kmod_test \
+	netlink_fuzz) $(NETLINK_TESTS) $(B)/saina_xdp_kmod.bpf.o
 
 # In the order of the tests: the cheap one first.
 MODULE_TESTS := $(addprefix selftests/module/,spec_check.py dkms_test.sh module.sh plane_test.sh \
@@ -31,4 +39,9 @@ check-programs: $(MODULE_PROGRAMS)
 check-module: deps
 	+$(MAKE) --no-print-directory -j$(shell nproc) all check-programs
 	selftests/run $(patsubst %.sh,%,$(notdir $(MODULE_TESTS)))
-.PHONY: check-module
+
+# How long configuration calls take with 64 jobs of 64 workers, in the test VM.
+bench-netlink: all check-programs
+	ko=$$(selftests/module/build.sh $(VM_KERNEL)) && tools/saina-vm run -k $(VM_KERNEL) -- \
+		sh -c "insmod $$ko && exec $(abspath $(B))/selftests/netlink_bench $(BENCH_ARGS)"
+.PHONY: check-module bench-netlink
