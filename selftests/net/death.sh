@@ -11,7 +11,7 @@
 
 expected_log="worker 2 .* is dead"
 lab_up --workers 4
-job life workers 4 elements 8192 payload 256 policy bsp heartbeat 50 dead 1500
+job life workers 4 elements 8192 payload 256 policy bsp heartbeat 50 dead 2500
 events_start
 start_all life 1000000 4 --elements 8192 --think-us 2000 --restarts
 check "rounds flow" until_true 20 rounds_at_least life 10

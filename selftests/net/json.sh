@@ -13,6 +13,16 @@ json_value() {
 	echo "${BASH_REMATCH[2]}${BASH_REMATCH[3]}"
 }
 
+# json_count NAME TEXT [NUMBER]: how many there are of that name (and value)
+json_count() {
+	local re="\"$1\": ?(${3-[0-9]+})[],}]" rest=$2 n=0
+	while [[ $rest =~ $re ]]; do
+		n=$((n + 1))
+		rest=${rest#*"${BASH_REMATCH[0]}"}
+	done
+	echo $n
+}
+
 # json_sum NAME TEXT: of all of that name
 json_sum() {
 	local re="\"$1\": ?([0-9]+)" rest=$2 sum=0

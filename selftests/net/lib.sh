@@ -377,8 +377,12 @@ worker_state_is() { # JOB WORKER STATE
 	[ "$(json_value state "$(saina -j worker show "$1" "$2")")" = "$3" ]
 }
 
-missing_is() { # JOB WORKER: all open slots wait for this worker alone
-	[ "$(sj slot show "$1" '[.[].missing[].worker]|unique|join(",")')" = "$2" ]
+# Some wait for others too: those whose windows end before the pool does.
+missing_is() { # JOB WORKER: all open slots wait for this worker, some for it alone
+	local all
+	all=$(saina -j slot show "$1")
+	[ "$(json_count slot "$all")" = "$(json_count worker "$all" "$2")" ] &&
+		[[ $all =~ \"missing\":\[\{\"worker\":$2,[^}]*\}\] ]]
 }
 
 # refused WORKER NODE JOB [options]: runs saina-allreduce in the foreground and
