@@ -118,8 +118,25 @@ with_bridge() { # ovs|linux
 	[[ " $BRIDGES " == *" $1 "* ]]
 }
 
-# A pipe that nobody writes to: waiting at it is a sleep without a process.
+# A pipe that nobody writes to: waiting at it is a sleep without a process.  bash 5.2
+# may crash when a trap exits from within `read -t': there it only takes a note.
 exec {pause_fd}<> <(:)
+pausing='' stopped=''
+
+pause() {
+	pausing=1
+	read -rt 0.05 -u "$pause_fd" || true
+	pausing=''
+	[ -z "$stopped" ] || exit 130
+}
+
+stop() {
+	if [ -n "$pausing" ]; then
+		stopped=1
+	else
+		exit 130
+	fi
+}
 
 # until_true SECONDS CMD...: polls; deadlines are generous, never measured.
 until_true() {
@@ -131,7 +148,7 @@ until_time() { # DEADLINE CMD...
 	shift
 	until "$@" >/dev/null 2>&1; do
 		((SECONDS < deadline)) || return 1
-		read -rt 0.05 -u "$pause_fd" || true
+		pause
 	done
 }
 
@@ -154,6 +171,7 @@ finish() {
 	local status=$? pid
 	trap '' INT TERM HUP
 	trap - EXIT
+	stopped=''
 	for pid in "${worker_pids[@]}"; do
 		kill -KILL "$pid" 2>/dev/null
 	done
@@ -180,7 +198,7 @@ finished() {
 }
 
 trap finish EXIT
-trap 'exit 130' INT TERM HUP
+trap stop INT TERM HUP
 
 [ "$(id -u)" = 0 ] || { echo "needs root"; exit 4; }
 

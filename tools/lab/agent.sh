@@ -59,7 +59,7 @@ agent_start() {
 agent_ready_or_dead() {
 	local part='' status=0
 	# A time-out may come in the middle of the word.
-	read -r -t 0.05 -u 9 part || status=$?
+	timed_read -r -t 0.05 -u 9 part || status=$?
 	agent_answer+=$part
 	[ $status = 0 ] || pid_gone "$1"
 }

@@ -140,6 +140,27 @@ in_ns() { # NAMESPACE CMD...
 # A pipe that nobody writes to: waiting at it is a sleep without a process.
 exec {pause_fd}<> <(:)
 
+# timed_read ARGUMENTS OF read: bash 5.2 may crash when a trap exits from within
+# `read -t', so there stop() only takes a note.
+timed_read() {
+	local status=0
+	reading=1
+	read "$@" || status=$?
+	reading=''
+	[ -z "$stopped" ] || exit 130
+	return $status
+}
+
+# What to do on Ctrl-C: the EXIT trap undoes.
+reading='' stopped=''
+stop() {
+	if [ -n "$reading" ]; then
+		stopped=1
+	else
+		exit 130
+	fi
+}
+
 # until_true SECONDS CMD...: polls; the status says whether CMD came true.  So many
 # seconds of a PC's.
 until_true() {
@@ -147,7 +168,7 @@ until_true() {
 	shift
 	until "$@"; do
 		((SECONDS < deadline)) || return 1
-		read -rt 0.05 -u "$pause_fd" || true
+		timed_read -rt 0.05 -u "$pause_fd" || true
 	done
 }
 
