@@ -1,0 +1,118 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The same commands give the same output, whoever has the jobs: sainad without
+# saina.ko, the module with sainad beside it.  And a job for which there is no
+# memory is refused alike.  In the test VM (tools/saina-vm), on each kernel; TAP.
+#
+#	selftests/module/parity_test.sh [KERNEL...]
+#	selftests/module/parity_test.sh --guest MODULE	(in the VM)
+
+here=$(dirname "$(readlink -f "$0")")
+if [ "${1-}" != --guest ]; then
+	# shellcheck source=vm.sh
+	. "$here/vm.sh"
+	# shellcheck disable=SC2317
+	in_vm() { # KERNEL MODULE
+		vm_run "$1" -t 900 -e SAINA_SLOW=10 -- "$here/parity_test.sh" --guest "$2"
+	}
+	vm_kernels in_vm "$@"
+	exit
+fi
+module=$2
+
+# shellcheck source=../net/lib.sh
+. "$here/../net/lib.sh"
+plane=$AGENT_SOCKET
+
+saina() {
+	SAINA_CONTROL=$plane SAINA_CTL_SOCKET=$AGENT_SOCKET "$B/saina" -n "saina-$LAB-sw" "$@"
+}
+
+# Names of all that is in there, elements of arrays being alike.
+shape_of() { # COMMAND...
+	sj "$@" '[paths|map(if type == "number" then "-" else . end)|join(".")]|unique|join(" ")'
+}
+
+# What does not depend on when it is asked.
+values_of() {
+	sj job show same '.[0]|[.id,.name,.state,.k,.workers,.active,.policy,.policy_pending,.policy_active,
+		.policy_active_seq,.elements,.type,.payload,.segments,.pool,.ring,.exponent,.memory,
+		.heartbeat_ms,.dead_ms,.token,.policy_mix,(.sfcd.observed > 0)]|@json'
+	sj worker show same '[.[]|[.job,.job_id,.worker,.state,.results,.port,.ip]]|@json'
+	sj port show '[.[]|[.port,.mode,.driver,.mtu,.workers,.relayed]]|@json'
+	sj limits show '.[0]|[.jobs_used,.jobs,.memory_used,.memory,.memory_job]|@json'
+}
+
+shapes_of() {
+	local what
+	for what in "job show" "job show same" "worker show" "worker show same 1" "port show" \
+		"slot show same" "stats show same all" "stats show global all" "limits show" ; do
+		# shellcheck disable=SC2086
+		echo "$what: $(shape_of $what)"
+	done
+}
+
+settled() { # sfcd has looked at a round, both workers were heard, and a slot is open
+	[ "$(sj job show same '.[0]|.policy_active_seq == 1 and .sfcd.observed > 0')" = true ] &&
+		[ "$(sj worker show same '[.[].seen_ms|numbers]|length')" = 2 ]
+}
+
+job_is() { # JOB STATE
+	[ "$(job_field "$1" state)" = "$2" ]
+}
+
+# observe NAME: a job with SFCD, looked at in the middle of training
+observe() {
+	job same workers 2 elements 2003 id 5 policy sfcd:k0=2,sth=0.5,cth=1000 token secret
+	start_all same 1000000 2 --elements 2003 --think-us 20000 --token secret --cancel
+	check "$1: rounds flow" until_true 100 settled
+	shapes_of >"$WORK/shapes.$1"
+	values_of >"$WORK/values.$1"
+	stop_workers
+	check "$1: exact sums" wait_all 60
+}
+
+# More than there is memory: one map alone would need more than the machine has.
+too_large() {
+	saina limits set memory-job 64G memory 128G
+	saina job add huge workers 2 elements 250000000 2>&1
+}
+
+lab_up --bridge linux --workers 2
+observe agent
+huge_agent=$(too_large)
+equal "the agent refuses a job without memory for it: there is none" 0 \
+	"$(sj job show '[.[]|select(.name == "huge")]|length')"
+lab_down
+
+check "insmod" insmod "$module"
+plane=kernel
+expected_log='no data path for it'
+lab_up --bridge linux --workers 2
+observe kernel
+while IFS=: read -r -u 3 what shape; do
+	equal "the same output of saina $what" "$shape" \
+		"$(sed -n "s/^$what://p" "$WORK/shapes.kernel")"
+done 3<"$WORK/shapes.agent"
+equal "the same values" "$(cat "$WORK/values.agent")" "$(cat "$WORK/values.kernel")"
+
+huge_kernel=$(too_large)
+matches "a job without memory for it is refused" '(Cannot allocate memory|out of memory)' "$huge_agent"
+matches "also where the kernel has the jobs" '(Cannot allocate memory|out of memory)' "$huge_kernel"
+equal "there is none either" 0 "$(sj job show '[.[]|select(.name == "huge")]|length')"
+
+# Somebody adds it in the kernel while no agent runs; then one comes.
+check "the agent is stopped" lab agent stop
+check "without an agent such a job can be added" saina job add huge workers 2 elements 250000000
+check "an agent comes" lab agent start
+equal "it stops the job" stopped "$(job_field huge state)"
+matches "which says why" 'no data path: .*(Cannot allocate memory|out of memory)' "$(job_field huge text)"
+matches "and so does the doctor" 'FAIL.*job huge does not run: no data path' \
+	"$(saina doctor 2>/dev/null | grep 'job huge')"
+check "it can be tried again" saina job set huge state forming
+check "in vain" until_true 20 job_is huge stopped
+check "and deleted" saina job del huge
+check "the agent is stopped" lab agent stop
+check "nothing holds the module" until_true 20 rmmod saina
+finished
