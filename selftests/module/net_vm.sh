@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The tests of selftests/net again, in the test VM, with the jobs in saina.ko and
+# Tests of selftests/net again, in the test VM, with the jobs in saina.ko and
 # Open vSwitch's kernel datapath; one VM for each kernel, all at once.  TAP; each
 # point says kernel and test.
 #
 #	selftests/module/net_vm.sh [KERNEL...]
-#	TESTS="basic agent" selftests/module/net_vm.sh 6.12	only these
+#	TESTS="basic agent" selftests/module/net_vm.sh 6.12	only these (all: all that can)
 #	selftests/module/net_vm.sh --guest MODULE TEST...	(in the VM)
 
 # In there a program takes 10 to 20 times as long as on the host: so much longer are
@@ -22,18 +22,24 @@ declare -A without=(
 	[demo]="make demo-vm is this one in the VM"
 	[tap]="starts VMs of its own"
 )
+# What runs if nothing is named: a choice, for the time that it takes.
+chosen=(plane policy sfcd death agent join hostile)
 
 # shellcheck source=vm.sh
 . "$(dirname "$(readlink -f "$0")")/vm.sh"
 
 in_vm() { # KERNEL MODULE
-	vm_run "$1" -t 2700 "${settings[@]}" -- \
+	vm_run "$1" -t 3000 "${settings[@]}" -- \
 		"$MODULE_DIR/net_vm.sh" --guest "$2" "${tests[@]}"
 }
 
 if [ "${1-}" != --guest ]; then
 	read -ra tests <<<"${TESTS-}"
 	if [ ${#tests[@]} = 0 ]; then
+		tests=("${chosen[@]}")
+		echo "# these of selftests/net: ${tests[*]}; TESTS=all runs all that can run in the VM"
+	elif [ "${tests[*]}" = all ]; then
+		tests=()
 		while read -r t; do
 			if [ -n "${without[$t]-}" ]; then
 				echo "# without net/$t: ${without[$t]}"
@@ -102,7 +108,7 @@ point $? "saina.ko and openvswitch.ko are loaded"
 for t; do
 	start=$SECONDS
 	# The same room for all: it is there to end what hangs.
-	timeout -k 60 1200 "$MODULE_DIR/../net/$t.sh" >"/tmp/$t.log" 2>&1 </dev/null
+	timeout -k 60 1500 "$MODULE_DIR/../net/$t.sh" >"/tmp/$t.log" 2>&1 </dev/null
 	pass_on "$t" $? "/tmp/$t.log"
 	# The kernel frees programs a moment after their last user.
 	for ((i = 0; i < 100; i++)); do
