@@ -78,6 +78,7 @@ help:
 	@echo 'make module          build saina.ko for the running kernel (KDIR=: for another)'
 	@echo 'make install-module  install it; make install-dkms: have DKMS do so for every kernel'
 	@echo 'make check-module    the part of make check that runs in the test VM'
+	@echo 'make check-debug     its tests in a kernel with KASAN, lockdep and kmemleak, which it builds first'
 	@echo 'make deps            install the Debian packages needed'
 	@echo 'make clean           remove $(B)/'
 	@echo 'V=1                  show the commands'

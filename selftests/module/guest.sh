@@ -55,6 +55,8 @@ run "several processes at once" "$B/selftests/netlink_storm"
 run "fuzzing" "$B/selftests/netlink_fuzz" -n "$messages" -p 4 -s "${SEED:-1}"
 "$B/saina" -j job show >/dev/null && "$B/saina" -j worker show >/dev/null
 ok $? "after it, everything can still be read"
+# While the module is there, a report can name its functions.
+[ ! -w /sys/kernel/debug/kmemleak ] || run "kmemleak" "$here/leakscan.sh"
 module_out
 ok $? "rmmod with what fuzzing has left"
 ! "$B/saina" job show 2>/dev/null

@@ -44,4 +44,10 @@ check-module: deps
 bench-netlink: all check-programs
 	ko=$$(selftests/module/build.sh $(VM_KERNEL)) && tools/saina-vm run -k $(VM_KERNEL) -- \
 		sh -c "insmod $$ko && exec $(abspath $(B))/selftests/netlink_bench $(BENCH_ARGS)"
-.PHONY: check-module bench-netlink
+
+# The same in a kernel with KASAN, lockdep and kmemleak.  Not in make check: the
+# first time it builds that kernel.
+check-debug: deps
+	+$(MAKE) --no-print-directory -j$(shell nproc) all check-programs
+	selftests/module/debug.sh
+.PHONY: check-module bench-netlink check-debug

@@ -11,13 +11,14 @@
 #	vmlinux		the kernel as ELF: boots faster than vmlinuz, has the BTF
 #	initramfs	see image.sh
 
-# need_packages: the Debian packages in tools/vm/packages are installed.
+# need_packages [LIST]: the Debian packages in tools/vm/packages are installed, or
+# those in LIST.
 need_packages() {
 	local p missing=()
 
 	while read -r p; do
 		[ "$(dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null)" = installed ] || missing+=("$p")
-	done <"$here/vm/packages"
+	done <"${1:-$here/vm/packages}"
 	[ ${#missing[@]} -eq 0 ] && return
 	[ "$(id -u)" -eq 0 ] ||
 		die "these Debian packages are missing: ${missing[*]}; install them as root"
@@ -52,6 +53,10 @@ version_of() {
 
 # need_kernel KERNEL: $cache/KERNEL is there; downloads only what is not.
 need_kernel() {
+	if [ "$1" = debug ]; then
+		need_debug
+		return
+	fi
 	# The old tree may be in use by a VM: only `fetch` looks for a newer one.
 	[ -s "$cache/$1/version" ] && return
 	fetch_kernel "$1"
@@ -59,6 +64,10 @@ need_kernel() {
 
 # fetch_kernel KERNEL: gets the newest one, unless that is there already.
 fetch_kernel() {
+	if [ "$1" = debug ]; then
+		fetch_debug
+		return
+	fi
 	local k=$1 new=$cache/$1.new rel kbuild version deb helper=
 
 	need_packages

@@ -39,6 +39,8 @@ build_initramfs() {
 		esac || die "cannot unpack $m"
 		basename "${m%.ko*}.ko" >>"$tree/mods/order"
 	done <"$tree/list"
+	# A kernel that has them built in needs none.
+	touch "$tree/mods/order"
 	rm "$tree/list"
 	(cd "$tree" && find . | cpio --quiet -R 0:0 -o -H newc) >"$dir/initramfs.new" ||
 		die "cpio could not write the initramfs"

@@ -13,6 +13,8 @@ build_module() {
 	shift 2
 	need_packages
 	need_kernel "$k"
+	# the compiler that the kernel was built with
+	[ "$k" != debug ] || set -- CC=gcc-12 "$@"
 	make -C "$tree/headers" M="$dir" "$@" modules || die "the module does not build"
 	# kbuild only warns when it leaves the BTF out; kfuncs need it.
 	while read -r ko; do

@@ -65,15 +65,20 @@ prepare_run() {
 # start_qemu LIMIT [ARGUMENT...]: starts the VM, sets qemu.  The process dies
 # with this one, however this one dies.
 start_qemu() {
-	local limit=$1 tree=$cache/$kernel n=0 tap
+	local limit=$1 tree=$cache/$kernel n=0 tap image stall=60
 	local fs=local,security_model=none
 	shift
+	image=$tree/vmlinux
+	if [ "$kernel" = debug ]; then
+		image=$tree/bzImage
+		stall=300
+	fi
 	# shellcheck disable=SC2054 # qemu's commas
 	local -a arg=(
 		-machine q35 -accel tcg,thread=multi -cpu max -smp "$cpus" -m "$mem"
 		-nodefaults -no-user-config -display none -no-reboot
-		-kernel "$tree/vmlinux" -initrd "$tree/initramfs"
-		-append "console=ttyS0 loglevel=5 rdinit=/init panic=-1 oops=panic log_buf_len=4M random.trust_cpu=on mitigations=off rcupdate.rcu_cpu_stall_timeout=60 $append"
+		-kernel "$image" -initrd "$tree/initramfs"
+		-append "console=ttyS0 loglevel=5 rdinit=/init panic=-1 oops=panic log_buf_len=4M random.trust_cpu=on mitigations=off rcupdate.rcu_cpu_stall_timeout=$stall $append"
 		-chardev "file,id=console,path=$run/console.log" -serial chardev:console
 		-device isa-debug-exit,iobase=0xf4,iosize=0x04
 		-fsdev "$fs,id=host,path=/,readonly=on,multidevs=remap"

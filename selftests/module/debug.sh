@@ -1,0 +1,111 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# make check-debug: the tests of saina.ko in the kernel named debug, which has
+# KASAN, lockdep, kmemleak and more (tools/vm/debug.config).  First it shows that
+# each of them is awake: the module in faults/ commits a fault for each, and the VM
+# must fail.  TAP; ends in one plain line.
+#
+#	selftests/module/debug.sh [PATTERN]	only steps whose name holds PATTERN
+#
+# That kernel, emulated, is some hundred times slower than this machine's, so there
+# is less to do than on the others: MESSAGES (default 20000) random messages and
+# LOOPS (10) of insmod and rmmod.
+
+set -u
+top=$(readlink -f "$(dirname "$0")/../..")
+here=$top/selftests/module
+B=${SAINA_BUILD:-$top/build}
+messages=${MESSAGES:-20000} loops=${LOOPS:-10}
+pattern=${1-}
+EX_KERNEL=121
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+trap 'exit 130' INT TERM HUP
+n=0 bad=0
+
+ok() { # STATUS NAME
+	n=$((n + 1))
+	if [ "$1" = 0 ]; then
+		echo "ok $n - $2"
+	else
+		echo "not ok $n - $2"
+		bad=$((bad + 1))
+	fi
+}
+
+vm() { # LIMIT COMMAND...
+	local limit=$1
+	shift
+	"$top/tools/saina-vm" run -k debug -t "$limit" "$@"
+}
+
+wanted() { # NAME
+	[[ $1 == *$pattern* ]]
+}
+
+# fault NAME ERE: its report is in the log, and is of a kind that fails a VM.
+fault() {
+	local line
+	line=$(grep -aE "$2" "$tmp/vm/dmesg.log" | head -n 1)
+	[ -n "$line" ] && grep -qE -f <(grep -v '^#' "$top/tools/vm/splat") <<<"$line"
+	ok $? "fault: $1: is noticed"
+}
+
+# All of them in one VM, which takes a minute to start; lockdep, which its first
+# report turns off, before the rest.
+faults() {
+	local rc
+	wanted faults || return
+	# shellcheck disable=SC2016
+	vm 900 -o "$tmp/vm" -a kasan_multi_shot -- "$here/leakscan.sh" sh -c '
+		ko=$1; shift
+		for fault; do insmod "$ko" fault=$fault && rmmod faults; done' sh "$B/module/faults/faults.ko" \
+		none sleep-in-atomic no-rcu-lock inverse-locks free-active-timer use-after-free \
+		out-of-bounds leak >"$tmp/out" 2>"$tmp/err"
+	rc=$?
+	[ $rc = $EX_KERNEL ]
+	ok $? "a VM with faults fails for its kernel's log (status $rc)"
+	fault "sleep in atomic context" 'sleeping function called from invalid context.*faults'
+	fault "RCU pointer without a lock" 'suspicious RCU usage'
+	fault "locks in inverse order" 'possible circular locking'
+	fault "freed with an active timer" 'ODEBUG: free active'
+	fault "use after free" 'KASAN: .*use-after-free in use_after_free'
+	fault "write beyond the end" 'KASAN: .*out-of-bounds in out_of_bounds'
+	fault "leak" 'kmemleak: [0-9]+ new suspected'
+}
+
+# step NAME LIMIT [OPTION...] -- COMMAND...: in a VM; good, and so is the kernel.
+step() {
+	local name=$1 limit=$2 rc start=$SECONDS
+	shift 2
+	wanted "$name" || return
+	vm "$limit" "$@" >"$tmp/out" 2>"$tmp/err"
+	rc=$?
+	# Only this file's lines are points of this test.
+	grep -aE '^(# |not ok)|^Bail out|^Traceback' "$tmp/out" | sed 's/^/#   /'
+	[ $rc = 0 ] || sed 's/^/#   /' "$tmp/err" | head -n 60
+	[ $rc = 0 ] && ! grep -qE '^not ok|^Bail out' "$tmp/out"
+	ok $? "$name ($(grep -c '^ok' "$tmp/out") points, $((SECONDS - start)) s)"
+}
+
+ko=$("$here/build.sh" debug) || { echo "Bail out! saina.ko does not build for debug"; exit 1; }
+mkdir -p "$B/module/faults"
+cp -u "$here"/faults/* "$B/module/faults"
+"$top/tools/saina-vm" build-module -k debug "$B/module/faults" >"$B/module/faults.log" 2>&1 ||
+	{ echo "Bail out! faults.ko does not build: $B/module/faults.log"; exit 1; }
+
+echo "# $messages random messages (600000 on the other kernels), $loops loops (100)"
+faults
+step "saina.ko" 3600 -e SEED="${SEED:-1}" -- \
+	"$here/leakscan.sh" "$here/guest.sh" "$ko" "$B" "$messages" "$loops"
+step "saina.ko when memory is short" 1800 -e SEED="${SEED:-1}" -- \
+	"$here/leakscan.sh" "$here/failmem.sh" "$ko" "$B" "$messages"
+for t in float_test plane_test; do
+	step "$t" 3600 -e SAINA_BUILD="$B" -e SAINA_SLOW=40 -e SAINA_TEST_PLANE=kernel \
+		-e SAINA_LAB_DATAPATH=system -- "$here/leakscan.sh" "$here/$t.sh" --guest "$ko"
+done
+
+echo "1..$n"
+echo "check-debug: $((n - bad)) passed, $bad failed"
+[ $bad = 0 ]

@@ -1,0 +1,62 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# In a VM whose kernel can fail allocations (tools/saina-vm -k debug): random
+# messages while one allocation in twenty of the processes that send them fails.
+# What is half made must be undone.  TAP.
+#
+#	failmem.sh MODULE BUILD MESSAGES
+
+set -u
+ko=$1 B=$2 messages=$3
+fail=/sys/kernel/debug/failslab
+export SAINA_CONTROL=kernel
+many=1000000000
+n=0 bad=0
+
+ok() { # STATUS NAME
+	n=$((n + 1))
+	if [ "$1" = 0 ]; then
+		echo "ok $n - $2"
+	else
+		echo "not ok $n - $2"
+		bad=$((bad + 1))
+	fi
+}
+
+[ -w $fail/probability ] || { echo "1..0 # SKIP this kernel has no failslab"; exit 4; }
+insmod "$ko"
+ok $? "insmod"
+
+echo N >$fail/ignore-gfp-wait
+echo Y >$fail/task-filter
+echo 0 >$fail/verbose
+echo $many >$fail/times
+echo 5 >$fail/probability
+# Marked once they run: exec would fail, too.
+"$B/selftests/netlink_fuzz" -r -n "$messages" -p 2 -s "${SEED:-1}" &
+fuzz=$!
+for ((i = 0; i < 100; i++)); do
+	mapfile -t sender < <(pgrep -P $fuzz)
+	[ ${#sender[@]} -lt 2 ] || break
+	sleep 0.05
+done
+for p in "${sender[@]}"; do
+	echo 1 >"/proc/$p/make-it-fail"
+done
+wait $fuzz
+ok $? "random messages without memory get well-formed answers"
+echo 0 >$fail/probability
+failed=$((many - $(cat $fail/times)))
+echo "# $failed allocations failed"
+[ $failed -gt $((messages / 20)) ]
+ok $? "allocations did fail"
+
+"$B/saina" -j job show >/dev/null && "$B/saina" -j worker show >/dev/null
+ok $? "after it, everything can still be read"
+"$B/saina" job add after workers 2 elements 64 && "$B/saina" job del after
+ok $? "and jobs come and go as before"
+rmmod saina
+ok $? "rmmod with what is left"
+echo "1..$n"
+[ $bad = 0 ]

@@ -1,0 +1,29 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# In a VM whose kernel has kmemleak (tools/saina-vm -k debug): runs a command, if
+# one is named, then has kmemleak look for memory that nothing points to any more,
+# and fails if there is some.  The kernel's own line about it fails the VM, too.
+#
+#	leakscan.sh [COMMAND...]
+
+control=/sys/kernel/debug/kmemleak
+[ -w "$control" ] || { echo "1..0 # SKIP this kernel has no kmemleak"; exit 4; }
+
+status=0
+[ $# = 0 ] || "$@"
+status=$?
+
+# It reports what had no reference in a scan and was not touched since the one
+# before, and nothing younger than 5 s.
+echo scan >"$control"
+sleep 6
+echo scan >"$control"
+echo scan >"$control"
+found=$(cat "$control")
+if [ -n "$found" ]; then
+	echo "not ok - kmemleak"
+	head -n 200 <<<"$found" | sed 's/^/# /'
+	exit 1
+fi
+exit $status

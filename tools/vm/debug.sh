@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash disable=SC2154 # saina-vm sets what looks unset
+#
+# The kernel named debug: 6.1 from Debian's sources with tools/vm/debug.config,
+# that is with KASAN, lockdep, kmemleak and their like.  Building takes 15 minutes
+# of two cores, more where they are shared; it is done again only when the sources
+# or the configuration change.  Sourced by tools/saina-vm.
+#
+# $cache/debug/
+#	version release root/ vmlinux initramfs		as in fetch.sh, image.sh
+#	bzImage		what is booted
+#	key		what it was built from
+#	headers/	the build tree, less what modules need not
+
+# What the tests need of any kernel, and what this one has besides.
+debug_fragments() {
+	grep -hE '^(# )?CONFIG_' "$here/../selftests/config" "$here/vm/debug.config" | sort -u
+}
+
+# debug_key: what a kernel must have been built from to be the right one.
+debug_key() {
+	echo "$(cat "$cache/source/version") $(sha256sum <"$here/vm/debug.config" | cut -c1-16)"
+}
+
+# debug_current: that one is there, and has what the tests need.
+debug_current() {
+	[ "$(cat "$cache/debug/key" 2>/dev/null)" = "$(debug_key)" ] &&
+		[ -z "$(debug_fragments | grep -vxFf "$cache/debug/headers/.config")" ]
+}
+
+need_debug() {
+	need_source
+	debug_current || build_debug
+}
+
+# fetch_debug: the same, from the newest sources.
+fetch_debug() {
+	fetch_source
+	need_debug
+}
+
+build_debug() {
+	local new=$cache/debug.new tree=$cache/debug.new/headers key
+
+	need_packages "$here/vm/packages-debug"
+	exec 7>"$cache/debug.lock"
+	flock 7
+	# Another one may have built it meanwhile.
+	if debug_current; then
+		exec 7>&-
+		return
+	fi
+
+	key=$(debug_key)
+	# An interrupted build goes on where it was.
+	if [ "$(cat "$new/key" 2>/dev/null)" != "$key" ]; then
+		note "unpacking $SOURCE"
+		rm -rf "$new"
+		mkdir -p "$tree"
+		tar -C "$tree" -xJf "$cache/source/$SOURCE.tar.xz" --strip-components=1 ||
+			die "cannot unpack $SOURCE"
+		configure_debug "$tree"
+		echo "$key" >"$new/key"
+	fi
+	compile_debug "$tree" || die "the debug kernel does not build; see $new/build.log"
+	install_debug "$new"
+	rm -rf "${cache:?}/debug"
+	mv "$new" "$cache/debug"
+	exec 7>&-
+}
+
+debug_make() {
+	make -C "$1" CC=gcc-12 HOSTCC=gcc-12 "${@:2}"
+}
+
+# configure_debug TREE: what the fragments say, and nothing else.
+configure_debug() {
+	local line
+
+	debug_fragments >"$1/debug.fragments"
+	debug_make "$1" -s KCONFIG_ALLCONFIG=debug.fragments allnoconfig >"$1/../build.log" 2>&1 ||
+		die "no configuration for the debug kernel; see $1/../build.log"
+	while read -r line; do
+		grep -qxF -- "$line" "$1/.config" ||
+			die "the debug kernel cannot have $line (tools/vm/debug.config, selftests/config)"
+	done <"$1/debug.fragments"
+}
+
+# compile_debug TREE: says now and then how far it is.
+compile_debug() {
+	local pid n last=0 log=$1/../build.log
+
+	note "building the debug kernel; this takes a while"
+	debug_make "$1" -j"$(nproc)" bzImage modules >"$log" 2>&1 &
+	pid=$!
+	while kill -0 "$pid" 2>/dev/null; do
+		sleep 2
+		n=$(grep -c '^  ' "$log")
+		if [ $((n - last)) -ge 200 ]; then
+			last=$n
+			note "debug kernel: $n steps, now $(tail -n 1 "$log" | tr -s ' ')"
+		fi
+	done
+	wait "$pid"
+}
+
+# install_debug DIRECTORY: the same files as Debian's kernels have here.
+install_debug() {
+	local new=$1 tree=$1/headers rel
+
+	rel=$(cat "$tree/include/config/kernel.release")
+	debug_make "$tree" -s INSTALL_MOD_PATH="$new/root" DEPMOD=true modules_install ||
+		die "modules_install failed"
+	rm -f "$new/root/lib/modules/$rel"/{build,source}
+	depmod -b "$new/root" "$rel" || die "depmod failed for $rel"
+	# Without DWARF, with BTF: a tenth of the size.
+	objcopy --strip-debug "$tree/vmlinux" "$new/vmlinux" || die "objcopy failed"
+	ln -f "$new/vmlinux" "$tree/vmlinux"
+	cp "$tree/arch/x86/boot/bzImage" "$new/bzImage"
+	prune_debug "$tree"
+	echo "$rel" >"$new/release"
+	cat "$cache/source/version" >"$new/version"
+}
+
+# prune_debug TREE: keeps what building a module needs.
+prune_debug() {
+	find "$1" -mindepth 1 -maxdepth 1 ! -name scripts ! -name include ! -name arch ! -name tools \
+		! -name Makefile ! -name .config ! -name Module.symvers ! -name vmlinux -exec rm -rf {} +
+	find "$1/arch" -mindepth 1 -maxdepth 1 ! -name x86 -exec rm -rf {} +
+	find "$1/tools" -mindepth 1 -maxdepth 1 ! -name objtool ! -name bpf -exec rm -rf {} +
+	find "$1/tools" "$1/arch" -type f ! -name 'Makefile*' ! -name '*.h' ! -name objtool \
+		! -name resolve_btfids -delete
+	find "$1/scripts" -type f -name '*.o' -delete
+	find "$1" -type d -empty -delete
+}
