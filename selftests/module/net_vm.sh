@@ -23,7 +23,7 @@ declare -A without=(
 	[tap]="starts VMs of its own"
 )
 # What runs if nothing is named: a choice, for the time that it takes.
-chosen=(plane policy sfcd death agent join hostile)
+chosen=(plane policy sfcd loss death agent join hostile)
 
 # shellcheck source=vm.sh
 . "$(dirname "$(readlink -f "$0")")/vm.sh"
