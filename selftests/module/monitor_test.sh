@@ -14,7 +14,7 @@ if [ "${1-}" != --guest ]; then
 	. "$here/vm.sh"
 	# shellcheck disable=SC2317
 	in_vm() { # KERNEL MODULE
-		vm_run "$1" -t 900 -e SAINA_SLOW=10 -- "$here/monitor_test.sh" --guest "$2"
+		vm_run "$1" -t 1500 -e SAINA_SLOW=10 -- "$here/monitor_test.sh" --guest "$2"
 	}
 	vm_kernels in_vm "$@"
 	exit
