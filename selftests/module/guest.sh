@@ -49,6 +49,7 @@ run "kfuncs" "$B/selftests/kfunc_test" "$B/selftests/kfunc_test.bpf.o"
 run "the XDP program that asks the module" "$B/selftests/xdp_kmod_test" "$B/saina_xdp_kmod.bpf.o" \
 	"$B/selftests/kfunc_test.bpf.o"
 run "tracepoints" "$B/selftests/tracepoint_test" "$B/selftests/tracepoint_test.bpf.o"
+run "jobs come and go under traffic" "$B/selftests/live_test" "$B/selftests/live_test.bpf.o"
 run "memory" "$here/leak_test.py"
 run "as many jobs as there can be" "$B/selftests/netlink_bench"
 run "several processes at once" "$B/selftests/netlink_storm"

@@ -2,7 +2,7 @@
 #
 # Programs that test saina.ko, in the test VM (selftests/module/module.sh).
 
-MODULE_BPF := $(addprefix $(B)/selftests/,kfunc_test.bpf.o tracepoint_test.bpf.o)
+MODULE_BPF := $(addprefix $(B)/selftests/,kfunc_test.bpf.o tracepoint_test.bpf.o live_test.bpf.o)
 $(MODULE_BPF): $(B)/selftests/%.bpf.o: selftests/module/%.bpf.c
 	@mkdir -p $(@D) $(B)/obj/selftests/module
 	$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $(B)/obj/selftests/module/$*.bpf.d -MT $@ -c -o $@ $<
@@ -20,7 +20,7 @@ $(B)/selftests/netlink_fuzz: $(call objs,$(addprefix selftests/module/,netlink_f
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lmnl
 
-NETLINK_TESTS := $(addprefix $(B)/selftests/,netlink_storm netlink_bench tracepoint_test)
+NETLINK_TESTS := $(addprefix $(B)/selftests/,netlink_storm netlink_bench tracepoint_test live_test)
 $(NETLINK_TESTS): $(B)/selftests/%: $(B)/obj/selftests/module/%.o \
 		$(call objs,selftests/module/calls.c) $(B)/libsainactl.a
 	@mkdir -p $(@D)
