@@ -45,6 +45,7 @@ run() { # NAME COMMAND...
 insmod "$ko"
 ok $? "insmod"
 run "netlink: commands and refusals" "$here/netlink_test.py"
+run "bad input" "$here/bad_input_test.py"
 run "kfuncs" "$B/selftests/kfunc_test" "$B/selftests/kfunc_test.bpf.o"
 run "the XDP program that asks the module" "$B/selftests/xdp_kmod_test" "$B/saina_xdp_kmod.bpf.o" \
 	"$B/selftests/kfunc_test.bpf.o"

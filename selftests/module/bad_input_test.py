@@ -1,0 +1,420 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Bad input to saina.ko.  What each command takes is asked of the kernel itself
+(CTRL_CMD_GETPOLICY) and named by the spec, so that no attribute can be forgotten:
+each one missing, of a wrong length, nested wrongly, twice, out of range; and every
+other attribute refused.  Then what goes wrong between processes, namespaces and
+interfaces.  In the test VM, with the module loaded and no jobs; as root."""
+import ctypes
+import errno
+import os
+import signal
+import socket
+import struct
+import subprocess
+import time
+
+from family import ACK, DUMP, GENL_ID_CTRL, NESTED, REQUEST, Family, Refused, Spec, Tap, attr, walk
+
+f = Family()
+MAX = 0x3fff
+WIDTH = {"u8": 1, "s8": 1, "u16": 2, "u32": 4, "u64": 8}
+
+
+def sh(command):
+    subprocess.run(command, shell=True, check=True)
+
+
+def kernel_policies():
+    """{(command, "do" or "dump"): {top attribute: {attribute in its nest, ...}}}"""
+    tables, ops = {}, {}
+    request = struct.pack("=BBH", 10, 1, 0) + attr(1, struct.pack("=H", f.id))
+    for _, body in f.raw(GENL_ID_CTRL, request, DUMP):
+        for n, v, _ in walk(body[4:]):
+            for m, w, _ in walk(v) if n & MAX in (8, 9) else ():
+                if n & MAX == 8:
+                    for a, x, _ in walk(w):
+                        d = {k & MAX: y for k, y, _ in walk(x)}
+                        inner = struct.unpack("=I", d[8])[0] if 8 in d else None
+                        tables.setdefault(m & MAX, {})[a & MAX] = inner
+                else:
+                    for k, y, _ in walk(w):
+                        ops[(m & MAX, {1: "do", 2: "dump"}[k & MAX])] = struct.unpack("=I", y)[0]
+    out = {}
+    for (cmd, how), table in ops.items():
+        out[(Spec.op[cmd], how)] = {
+            Spec.by_number["saina"][top]["name"]: set(tables.get(inner, {})) if inner is not None else None
+            for top, inner in tables.get(table, {}).items()}
+    return out
+
+
+POLICIES = kernel_policies()
+
+# A request that is taken, with everything in it that the command can take.
+GOOD = {
+    "job-new": {"id": 50, "name": "n", "elements": 1000, "workers": 3, "payload": 64, "pool": 4, "ring": 4,
+                "elem-type": 1, "exponent": 5, "policy": "fastest:k=2", "token": "t", "heartbeat-ms": 100,
+                "dead-ms": 1000},
+    "job-set": {"id": 0, "name": "a", "policy": "bsp", "token": "t", "heartbeat-ms": 100, "dead-ms": 1000,
+                "state": 3},
+    "job-del": {"id": 1, "name": "b"},
+    "job-get": {"id": 0, "name": "a"},
+    "worker-set": {"job-id": 0, "job-name": "a", "id": 1, "name": "w", "state": 1, "ifindex": 1, "ip": 0x7f000001,
+                   "mac": b"\2\0\0\0\0\1", "udp-port": 9, "session": 9, "relay": 0, "round": 0},
+    "worker-del": {"job-id": 0, "job-name": "a", "id": 0},
+    "worker-get": {"job-id": 0, "job-name": "a", "id": 0},
+    "stats-get": {"job-id": 0, "job-name": "a"},
+    "limits-set": {"jobs": 256, "memory-job": 1 << 30, "memory": 1 << 32},
+}
+# What it cannot be without; of two that name the same, both at once.
+NEEDED = {
+    "job-new": [["name"], ["elements"], ["workers"]],
+    "job-set": [["id", "name"]],
+    "job-del": [["id", "name"]],
+    "job-get": [["id", "name"]],
+    "worker-set": [["job-id", "job-name"], ["id"], ["ifindex"], ["ip"], ["mac"], ["udp-port"], ["session"]],
+    "worker-del": [["job-id", "job-name"], ["id"]],
+    "worker-get": [["job-id", "job-name"], ["id"]],
+    "stats-get": [],
+    "limits-set": [],
+}
+# Values that no request may have, of every number and every fixed-width field.  Of
+# a command, if others take it.
+BAD = {
+    "job.id": [256, 65535], "job.elements": [0, 1 << 40, (1 << 64) - 1], "job.workers": [0, 65, 255],
+    "job.payload": [0, 1, 63, 257, 65535], "job.pool": [0, 3, 8192, (1 << 32) - 1],
+    "job.ring": [0, 1, 3, 128, (1 << 32) - 1], "job.elem-type": [0, 4, 255], "job.exponent": [-128, -127],
+    "job.heartbeat-ms": [0, 9, 60001, 65535], "job.dead-ms": [0, 1, 100], "job.state": [0, 4, 255],
+    "job.policy": ["", "BSP", "fastest:k=0", "fastest:k=4", "fastest:k=-1", "sfcd:sth=2", "bsp bsp", "a" * 95],
+    "job.name": ["", "12", "a b", "a/b", "%s", "a:"],
+    "worker.job-id": [256, 65535], "worker.id": [3, 64, 255], "worker.state": [0, 5, 255],
+    "worker.ifindex": [0, 1 << 31, (1 << 32) - 1], "worker.ip": [0],
+    "worker.mac": [bytes(6), b"\1\0\0\0\0\1", b"\xff" * 6], "worker.udp-port": [0], "worker.session": [0],
+    "worker.relay": [2, 255], "worker.job-name": ["", "zz"],
+    "stats.job-id": [7, 256, 65535], "stats.job-name": ["", "zz"],
+    "limits.jobs": [0, 257, (1 << 32) - 1], "limits.memory-job": [0], "limits.memory": [0, 1],
+}
+# Every value of these means something.
+ANY = {"job.token", "worker.name", "worker.round", "worker.late"}
+# Two ways to name a job.
+RIVAL = {"job.id": "name", "job.name": "id", "worker.job-id": "job-name", "worker.job-name": "job-id",
+         "stats.job-id": "job-name", "stats.job-name": "job-id"}
+# In job-set these are refused whatever they are.
+FIXED = {"elements", "workers", "payload", "pool", "ring", "elem-type", "exponent"}
+
+
+def lengths(a):
+    """(what, payload): contents of a wrong length or form for this attribute."""
+    if a["type"] in WIDTH:
+        w = WIDTH[a["type"]]
+        return [(f"{n} bytes", bytes(n)) for n in sorted({0, w - 1, w + 1, 2 * w, 255} - {w})]
+    if a["type"] == "binary":
+        n = a["checks"]["exact-len"]
+        return [(f"{m} bytes", bytes([2] * m)) for m in (0, n - 1, n + 1, 200)]
+    most = a["checks"]["max-len"]
+    good = b"x" * 3
+    return [("no bytes", b""), ("no zero at the end", good), ("a zero inside", b"x\0x\0"), ("two zeros", good + b"\0\0"),
+            (f"{most + 1} characters", b"x" * (most + 1) + b"\0"), ("4000 characters", b"x" * 4000 + b"\0"),
+            *((f"character {c:#x}", b"x" + bytes([c]) + b"\0") for c in (1, 7, 9, 10, 0x1b, 0x7f, 0x80, 0xe4, 0xff))]
+
+
+def encode(nest, values, extra=b""):
+    return attr(Spec.number["saina"][nest] | NESTED, Spec.encode(values, nest) + extra)
+
+
+class Tally:
+    """One TAP point for many refusals: which of them went wrong?"""
+
+    def __init__(self, name):
+        self.name, self.n, self.wrong = name, 0, []
+
+    def refused(self, what, op, how, body, guilty, errnos=(errno.EINVAL, errno.ERANGE), orelse=""):
+        self.n += 1
+        try:
+            got = f.request(op, body, DUMP if how == "dump" else ACK)
+        except Refused as r:
+            if r.errno not in errnos or (r.guilty or r.missing) not in (guilty, orelse) or not r.text:
+                self.wrong.append(f"{what}: {r}")
+            return
+        self.wrong.append(f"{what}: was taken: {got}")
+
+    def end(self):
+        Tap.ok(self.n and not self.wrong, f"{self.name} ({self.n})", "\n".join(self.wrong[:20]))
+
+
+def prepare():
+    """Job a (0) with worker 0, job b (1)."""
+    for j in f.dump("job-get")[0]:
+        f.do("job-del", {"job": {"id": j["job"]["id"]}})
+    f.do("job-new", {"job": {"name": "a", "elements": 1000, "workers": 3}})
+    f.do("job-new", {"job": {"name": "b", "elements": 1000, "workers": 3}})
+    f.do("worker-set", {"worker": {"job-id": 0, "id": 0, "ifindex": 1, "ip": 1, "mac": b"\2\0\0\0\0\0",
+                                   "udp-port": 1, "session": 1}})
+
+
+def state():
+    return f.dump("job-get")[0], f.dump("worker-get")[0], f.do("limits-get")
+
+
+def taken(op, how):
+    """(nest, names of what the kernel takes in it), or None of commands that take none."""
+    tops = {t: inner for t, inner in POLICIES[(op, how)].items() if inner}
+    if not tops:
+        return None
+    (nest, numbers), = tops.items()
+    return nest, {Spec.by_number[nest][n]["name"] for n in numbers}
+
+
+served = [(op, how) for op, how in sorted(POLICIES) if taken(op, how)]
+Tap.same(sorted({op for op, _ in served}), sorted(GOOD), "the kernel says what it takes; all of it is tested here")
+
+for op, how in served:
+    nest, names = taken(op, how)
+    attrs = {a["name"]: a for a in Spec.sets[nest]}
+    # kernels do not tell of numbers in network order (NLA_BE16, NLA_BE32)
+    names |= {n for n in GOOD[op] if "byte-order" in attrs[n]}
+    fixed = FIXED if op == "job-set" else set()
+    good = {k: v for k, v in GOOD[op].items() if how == "do"}
+    at = f"{op}, {how}"
+    if how == "do":
+        free = {n for n in names if f"{nest}.{n}" in ANY}
+        Tap.same(set(GOOD[op]) | fixed | free, names, f"{at}: the good request has everything that is taken")
+    prepare()
+    before = state()
+
+    t = Tally(f"{at}: each attribute of a wrong length or form")
+    for n in sorted(names):
+        for what, payload in lengths(attrs[n]):
+            body = encode(nest, {k: v for k, v in good.items() if k != n}, attr(Spec.number[nest][n], payload))
+            t.refused(f"{n}: {what}", op, how, body, f"{nest}.{n}")
+    t.end()
+
+    t = Tally(f"{at}: each attribute nested wrongly or given twice")
+    for n in sorted(names):
+        number = Spec.number[nest][n]
+        value = Spec.encode({n: GOOD[op].get(n, 1)}, nest)[4:]
+        length = struct.unpack("=H", Spec.encode({n: GOOD[op].get(n, 1)}, nest)[:2])[0] - 4
+        value = value[:length]
+        rest = {k: v for k, v in good.items() if k != n}
+        t.refused(f"{n}: marked as a nest", op, how, encode(nest, rest, attr(number | NESTED, value)), f"{nest}.{n}")
+        t.refused(f"{n}: a nest of itself", op, how, encode(nest, rest, attr(number | NESTED, attr(number, value))),
+                  f"{nest}.{n}")
+        t.refused(f"{n}: at the top", op, how, attr(number + 100, value), str(number + 100))
+        t.refused(f"{n}: twice", op, how, encode(nest, rest, attr(number, value) * 2), f"{nest}.{n}")
+    t.end()
+
+    t = Tally(f"{at}: every attribute that it does not take, and unknown ones")
+    for number in [*range(len(attrs) + 3), 100, 1000, MAX]:
+        a = Spec.by_number[nest].get(number)
+        if a and a["name"] in names:
+            continue
+        for length in (0, 1, 2, 4, 8, 60):
+            t.refused(f"{a['name'] if a else number}", op, how, encode(nest, good, attr(number, bytes(length))),
+                      f"{nest}.{a['name'] if a else number}")
+    t.end()
+
+    t = Tally(f"{at}: other nests, and this one malformed")
+    whole = Spec.encode(good, nest)
+    number = Spec.number["saina"][nest]
+    for top, a in enumerate(Spec.sets["saina"], 1):
+        if a["name"] != nest:
+            t.refused(f"{a['name']} instead", op, how, attr(top | NESTED, whole), a["name"])
+            t.refused(f"{a['name']} beside it", op, how, encode(nest, good) + attr(top | NESTED, b""), a["name"])
+    t.refused("not marked as a nest", op, how, attr(number, whole), nest)
+    for what, inner in (("longer than the nest", struct.pack("=HH", 200, 1)), ("shorter than its header", struct.pack("=HH", 2, 1)),
+                        ("a piece of a header", b"\1\2\3"), ("length 0", struct.pack("=HH", 0, 1))):
+        # a nest of nothing but a piece of a header is too short itself
+        t.refused(f"an attribute {what}", op, how, attr(number | NESTED, whole + inner), None, orelse=nest)
+    t.end()
+
+    t = Tally(f"{at}: each value out of range")
+    unknown = [n for n in names if f"{nest}.{n}" not in BAD and f"{nest}.{n}" not in ANY]
+    Tap.same(unknown, [], f"{at}: what is out of range is known of all attributes")
+    for n in sorted(names):
+        values = [1] if n in fixed else BAD.get(f"{nest}.{n}", [])
+        # in dumps only what names a job is looked at before the rest
+        if how == "dump" and not n.startswith("job-"):
+            continue
+        for v in values:
+            request = {**good, n: v}
+            if n == "heartbeat-ms":
+                request["dead-ms"] = 65535
+            # a job that is named in two ways, wrongly in one, could be refused for either
+            if op != "job-new":
+                request.pop(RIVAL.get(f"{nest}.{n}"), None)
+            t.refused(f"{n} = {v!r}", op, how, encode(nest, request), f"{nest}.{n}",
+                      (errno.EINVAL, errno.ERANGE, errno.ENOENT, errno.ENODEV, errno.EEXIST))
+    if t.n:
+        t.end()
+
+    if how == "do":
+        t = Tally(f"{at}: each attribute missing that is needed")
+        for which in NEEDED[op]:
+            t.refused(f"without {which}", op, how, encode(nest, {k: v for k, v in good.items() if k not in which}),
+                      f"{nest}.{which[-1]}")
+        if NEEDED[op]:
+            t.refused("nothing at all", op, how, b"", nest)
+            t.end()
+    Tap.same(state(), before, f"{at}: and nothing has changed")
+
+    # Had the good request been bad in itself, all of the above would show nothing.
+    if how == "do":
+        missing = set()
+        needed = {n for which in NEEDED[op] for n in which}
+        for leave in [None, *sorted(set(good) - needed)]:
+            prepare()
+            try:
+                f.do(op, {nest: {k: v for k, v in good.items() if k != leave}})
+            except Refused as r:
+                missing.add(f"{leave}: {r}")
+        Tap.same(missing, set(), f"{at}: taken when it is good, also without what is not needed")
+
+prepare()
+f.do("limits-set", {"limits": {"jobs": 256, "memory-job": 1 << 30, "memory": 1 << 32}})
+
+# --- processes, namespaces, interfaces -------------------------------------------------
+
+
+def children(functions):
+    """Runs each in a process of its own, at once; their exit statuses."""
+    pids = []
+    for function in functions:
+        pid = os.fork()
+        if pid == 0:
+            status = 99
+            try:
+                status = function() or 0
+            finally:
+                os._exit(status)
+        pids.append(pid)
+    return [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
+
+
+def attempt(op, request):
+    """0, or the errno of the refusal."""
+    try:
+        Family().do(op, request)
+        return 0
+    except Refused as r:
+        return r.errno
+
+
+won, strange = [], []
+for i in range(10):
+    got = children([lambda: attempt("job-new", {"job": {"name": "race", "elements": 9, "workers": 1}})] * 4)
+    won.append(got.count(0))
+    strange += [e for e in got if e not in (0, errno.EEXIST)]
+    got = children([lambda: attempt("job-del", {"job": {"name": "race"}})] * 4)
+    won.append(got.count(0))
+    strange += [e for e in got if e not in (0, errno.ENOENT)]
+Tap.same((won, strange), ([1] * 20, []), "of four writers at once, one makes a job and one deletes it")
+
+for i in range(100):
+    g = Family()
+    g.send(g.id, struct.pack("=BBH", Spec.cmd["stats-get"], 1, 0), REQUEST | DUMP)
+    if i % 2:
+        g.s.recv(1 << 16)
+    g.close()
+Tap.same(len(f.dump("worker-get")[0]), 1, "100 sockets closed in the middle of their dump do no harm")
+
+
+def enter(name):
+    fd = os.open(f"/run/netns/{name}", os.O_RDONLY)
+    ctypes.CDLL(None).setns(fd, 0x40000000)
+    os.close(fd)
+
+
+def traffic_in(name, ready):
+    """Configures in a namespace until killed; writes to @ready once it is at it."""
+    enter(name)
+    g = Family()
+    for i in range(1 << 30):
+        j = f"j{i % 50}"
+        g.do("job-new", {"job": {"name": j, "elements": 9, "workers": 8}})
+        g.do("worker-set", {"worker": {"job-name": j, "id": 1, "ifindex": 1, "ip": 1, "mac": b"\2\0\0\0\0\0",
+                                       "udp-port": 1, "session": 1}})
+        if i == 20:
+            os.write(ready, b"x")
+        if i >= 40:
+            g.do("job-del", {"job": {"name": f"j{(i - 40) % 50}"}})
+
+
+started = []
+for i in range(5):
+    ns = f"saina-bad-{os.getpid()}-{i}"
+    sh(f"ip netns add {ns}")
+    out, ready = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(out)
+        try:
+            traffic_in(ns, ready)
+        finally:
+            os._exit(1)
+    os.close(ready)
+    started.append(os.read(out, 1))
+    os.close(out)
+    sh(f"ip netns del {ns}")		# its name; the process still holds it
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)			# the last who held it: gone with all its jobs
+Tap.same((started, len(f.dump("job-get")[0])), ([b"x"] * 5, 2),
+         "namespaces are deleted in the middle of their configuration")
+
+
+def veth():
+    sh("ip link add sb0 type veth peer name sb1; ip link set sb0 up")
+    return socket.if_nametoindex("sb0")
+
+
+def binding(w, dev, j=0):
+    return {"worker": {"job-id": j, "id": w, "ifindex": dev, "ip": 10 + w, "mac": bytes([2, 0, 0, 0, 0, w]),
+                       "udp-port": 7, "session": 7}}
+
+
+dev = veth()
+ns = f"saina-bad-{os.getpid()}"
+sh(f"ip netns add {ns}")
+f.do("worker-set", binding(1, dev))
+sh(f"ip link set sb0 netns {ns}")
+Tap.same(f.do("worker-get", {"worker": {"job-id": 0, "id": 1}})["worker"]["state"], 3,
+         "a worker whose interface moves to another namespace is dead")
+Tap.refused(lambda: f.do("worker-set", binding(1, dev)), errno.ENODEV, "no interface", "worker.ifindex",
+            "... and cannot be bound to it again")
+sh(f"ip netns del {ns}")
+
+
+def bind_for_ever():
+    g = Family()
+    while True:
+        for op in ("worker-del", "worker-set"):
+            try:
+                request = binding(2, socket.if_nametoindex("sb0"))
+                g.do(op, request if op == "worker-set" else {"worker": {"job-id": 0, "id": 2}})
+            except Refused:
+                pass
+            except OSError:		# there is no sb0 at present
+                time.sleep(0.001)
+
+
+# sb1 may have lived on for a moment, its peer gone with the namespace
+sh("for i in $(seq 200); do ip link show sb1 >/dev/null 2>&1 || break; sleep 0.05; done")
+pid = os.fork()
+if pid == 0:
+    bind_for_ever()
+stale = met = 0
+for i in range(6):
+    veth()
+    sh("ip link show sb0 >/dev/null; ip link del sb0")
+    for w in f.dump("worker-get")[0]:
+        w = w["worker"]
+        met += w["id"] == 2
+        stale += w["state"] in (1, 2) and not os.path.exists("/sys/class/net/" + w.get("ifname", "?"))
+os.kill(pid, signal.SIGKILL)
+os.waitpid(pid, 0)
+Tap.same(stale, 0, "no worker is ever alive behind an interface that is gone")
+Tap.ok(met, "... and some were bound when theirs went", met)
+
+for j in (0, 1):
+    f.do("job-del", {"job": {"id": j}})
+Tap.same(f.do("limits-get")["limits"]["memory-used"], 0, "nothing is left in use")
+Tap.done()
