@@ -158,12 +158,12 @@ plane=kernel
 equal "has handed the job to the kernel" "$before" "$(asked_of moved)"
 train moved "in the kernel's job"
 check "the agent is stopped" lab agent stop
-check "the doctor: the module is there, the agent is not" doctor_says warn module 'no XDP program uses it'
+check "the doctor: the module is there, the agent is not" until_true 20 doctor_says warn module 'no XDP program uses it'
 check "but one could" doctor_says ok program 'takes the XDP program that uses saina.ko'
 check "nothing holds the module" until_true 20 rmmod saina
 
 # --- a module that no program can use ---------------------------------------------------
-check "a module without BTF" objcopy -R .BTF -R .BTF_ids -R .BTF.base "$module" "$WORK/saina.ko"
+check "a module without BTF" objcopy -R .BTF -R .BTF.base "$module" "$WORK/saina.ko"
 check "can be loaded" insmod "$WORK/saina.ko"
 check "the doctor says what it lacks" doctor_says FAIL module-btf 'built without BTF.*make module'
 check "and that the program is refused" doctor_says FAIL program '.'
