@@ -25,22 +25,88 @@ module=$2
 # shellcheck source=../net/lib.sh
 . "$here/../net/lib.sh"
 
-not() {
-	! "$@"
+declare -A crc
+
+simd=/sys/module/saina/parameters/simd
+segments=8 # of 2003 elements
+
+# train NAME WORKERS ROUNDS [saina-allreduce's options]: in a job of that name
+train() {
+	local name=$1 n=$2 rounds=$3 i tags=()
+	start_all "$name" "$rounds" "$n" --elements 2003 "${@:4}"
+	check "$name: $n workers find every sum right" wait_all 60
+	for ((i = 0; i < n; i++)); do
+		tags+=("$i")
+	done
+	check "$name: all of them get the same, bit for bit" same_results "${tags[@]}"
+}
+
+# sums NAME ROUNDS BOUNDED: of worker 0; BOUNDED: known but for the order of addition
+sums() {
+	equal "$1: of these known to the bit: all but $3" "$(($2 * segments)) $3 0" \
+		"$(summary 0 exact bounded unverified)"
 }
 
 check "insmod" insmod "$module"
 lab_up --workers 3 --bridge linux
 
-job f32 workers 2 elements 2003 type float32
-start_all f32 3 2 --elements 2003
-check "float32: two workers" wait_all 60
-check "float32: the same results everywhere" same_results 0 1
-equal "float32: every segment exact, nothing counted as out of place" "24 0 0" \
-	"$(summary 0 exact bounded unverified)"
+# --- two contributors: addition is commutative, the order is of no matter -----------
+for type in float32 bfloat16; do
+	for way in Y N; do
+		echo $way >$simd
+		job $type-$way workers 2 elements 2003 type $type
+		train $type-$way 2 3 --signs wild
+		sums $type-$way 3 0
+		crc[$way]=$(summary 0 crc)
+		saina job del $type-$way
+	done
+	equal "$type: with and without the vector unit the same" "${crc[Y]}" "${crc[N]}"
+done
+echo Y >$simd
+
+# --- three: exact where nothing is rounded, else as near as roundings allow -----------
+job f32 workers 3 elements 2003 type float32
+train f32 3 3
+sums f32 3 0
+saina job del f32
+job wild workers 3 elements 2003 type float32
+train wild 3 3 --signs wild
+sums wild 3 $((3 * segments))
+saina job del wild
 job b16 workers 3 elements 2003 type bfloat16
-start_all b16 3 3 --elements 2003
-check "bfloat16: three workers" wait_all 60
-check "bfloat16: the same results everywhere" same_results 0 1 2
-equal "bfloat16: every segment exact" "24 0 0" "$(summary 0 exact bounded unverified)"
+train b16 3 3
+sums b16 3 0
+saina job del b16
+
+# --- a straggler: late results, residuals ----------------------------------------------
+for type in float32 bfloat16; do
+	job late-$type workers 3 elements 2003 type $type policy fastest:k=2
+	start 2 late-$type 8 --elements 2003 --think-us 300000
+	start 0 late-$type 8 --elements 2003 --think-us 20000
+	start 1 late-$type 8 --elements 2003 --think-us 20000
+	check "late-$type: all sums right, and what is left at the end" wait_all 90
+	check "late-$type: the same everywhere" same_results 0 1 2
+	equal "late-$type: two in each" "2 2" "$(minmax 0 count_min count_max)"
+	check "late-$type: the slow one is not in some" test "$(total 2 late_segments)" -gt 0
+	saina job del late-$type
+done
+
+# --- SFCD: every sign turns in every round --------------------------------------------
+job sfcd workers 2 elements 2003 type float32 policy sfcd:k0=1,sth=0.5,cth=2,stride=1
+start_all sfcd 8 2 --elements 2003 --signs flip --think-us 50000
+check "sfcd: sums right" wait_all 60
+equal "sfcd: k has grown with the flipped signs" 2 "$(last_field 0 k)"
+saina job del sfcd
+
+# --- who does not fit -----------------------------------------------------------------
+job f32 workers 1 elements 2003 type float32
+matches "integers are not for a job of floats" "ask for a job of type int32" \
+	"$(refused 0 0 f32 --type int32)"
+lab_down
+check "rmmod" until_true 20 rmmod saina
+
+unset SAINA_CONTROL
+lab_up --workers 1 --bridge linux
+matches "the agent, alone, cannot sum floats and says what can" "sums of floats need saina.ko" \
+	"$("$B/saina" -s "$AGENT_SOCKET" job add f workers 1 elements 1 type float32 2>&1)"
 finished

@@ -30,7 +30,7 @@ MODULE_PROGRAMS := $(MODULE_BPF) $(addprefix $(B)/selftests/,kfunc_test xdp_kmod
 	netlink_fuzz) $(NETLINK_TESTS) $(B)/saina_xdp_kmod.bpf.o
 
 # In the order of the tests: the cheap one first.
-MODULE_TESTS := $(addprefix selftests/module/,spec_check.py dkms_test.sh module.sh plane_test.sh \
+MODULE_TESTS := $(addprefix selftests/module/,spec_check.py dkms_test.sh module.sh float_test.sh plane_test.sh \
 	reload_test.sh parity_test.sh monitor_test.sh net_vm.sh)
 CHECKS += $(MODULE_TESTS)
 
