@@ -44,16 +44,24 @@ values_of() {
 	sj limits show '.[0]|[.jobs_used,.jobs,.memory_used,.memory,.memory_job]|@json'
 }
 
+# Slots open and are completed all the time: the shape of one that somebody is missing in.
+slots_seen() {
+	shape_of slot show same >"$WORK/slots"
+	grep -q missing "$WORK/slots"
+}
+
 shapes_of() {
 	local what
 	for what in "job show" "job show same" "worker show" "worker show same 1" "port show" \
-		"slot show same" "stats show same all" "stats show global all" "limits show" ; do
+		"stats show same all" "stats show global all" "limits show" ; do
 		# shellcheck disable=SC2086
 		echo "$what: $(shape_of $what)"
 	done
+	until_true 30 slots_seen
+	echo "slot show same: $(cat "$WORK/slots")"
 }
 
-settled() { # sfcd has looked at a round, both workers were heard, and a slot is open
+settled() { # sfcd has looked at a round, and both workers were heard
 	[ "$(sj job show same '.[0]|.policy_active_seq == 1 and .sfcd.observed > 0')" = true ] &&
 		[ "$(sj worker show same '[.[].seen_ms|numbers]|length')" = 2 ]
 }
