@@ -251,7 +251,7 @@ static int drain(struct saina_ctl *ctl, int (*fn)(const struct nlmsghdr *nlh, vo
 {
 	int ret;
 
-	for (;;) {
+	while (!stopped) {
 		ret = saina_ctl_next(ctl, 0, fn, NULL);
 		if (ret == -ETIMEDOUT || ret == -EINTR)
 			return 0;
@@ -260,6 +260,7 @@ static int drain(struct saina_ctl *ctl, int (*fn)(const struct nlmsghdr *nlh, vo
 		else if (ret)
 			return ret;
 	}
+	return 0;
 }
 
 /* Now and then: the agent may have come, and the module gone, of which its

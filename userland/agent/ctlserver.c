@@ -135,13 +135,12 @@ void ctlserver_notify(struct agent *a, unsigned int group, const struct nlmsghdr
 	for (c = a->ctl.clients; c; c = c->next) {
 		if (!(c->groups & group))
 			continue;
-		if (c->bytes > QUEUE_NOTIFY || client_send(c, msg)) {
-			if (!c->lost++)
-				log_limited(
-					&lost_limit, LOG_L_WARN,
-					"control: a subscriber does not read: notifications to it are lost");
+		if (c->bytes <= QUEUE_NOTIFY && !client_send(c, msg))
 			continue;
-		}
+		/* one that has gone is not one that does not read */
+		if (!c->broken && !c->lost++)
+			log_limited(&lost_limit, LOG_L_WARN,
+				    "control: a subscriber does not read: notifications to it are lost");
 	}
 }
 
