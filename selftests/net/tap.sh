@@ -182,10 +182,11 @@ reduce float32 256 float32 10007 10
 
 # --- two are enough ----------------------------------------------------------
 
-job fast workers 4 elements 4096 payload 256 policy fastest:k=2 dead 60000
-vm_worker 2 fast 1000000 --elements 4096 --cancel --think-us 20000
-vm_worker 3 fast 1000000 --elements 4096 --cancel --think-us 20000
-start_all fast 1000000 2 --elements 4096 --cancel --think-us 20000
+# Rounds are kept for 3 s, should a VM not be run for a while.
+job fast workers 4 elements 4096 payload 256 ring 64 policy fastest:k=2 dead 60000
+vm_worker 2 fast 1000000 --elements 4096 --cancel --think-us 50000
+vm_worker 3 fast 1000000 --elements 4096 --cancel --think-us 50000
+start_all fast 1000000 2 --elements 4096 --cancel --think-us 50000
 check "fastest-k: rounds flow" until_true 120 rounds_at_least fast 50
 stop_workers
 vm_workers_stop 2 3
