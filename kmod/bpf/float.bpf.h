@@ -110,19 +110,18 @@ static __always_inline bool float_commit(struct slot_call *c, struct saina_slot_
 }
 
 /*
- * The upper half, rounded to nearest even; a NaN stays one.  Without branches, which the
- * verifier would follow for each element.  The asm keeps clang from making them, and from
- * making masks of 0 and -1, at which newer verifiers branch, too.
+ * The upper halves of two floats side by side, rounded to nearest even; a NaN stays one.
+ * Without branches, which the verifier would follow for each element, and in as few steps
+ * as may be, for it counts them.
  */
-static __always_inline __u32 float_half(__u32 x)
+static __always_inline __u32 float_halves(__u64 x)
 {
-	__u64 nan = 0x7f800000ull - (x & 0x7fffffff);	/* below 0 if it is one */
+	const __u64 ones = 0x0000000100000001ull;
+	/* carries into the sign's place if exponent and fraction exceed infinity's */
+	__u64 nan = ((x & 0x7fffffff7fffffffull) + 0x007fffff007fffffull) >> 31 & ones;
 
-	asm volatile("" : "+r"(nan));
-	nan >>= 63;
-	asm volatile("" : "+r"(nan));
-	x += (0x7fff + (x >> 16 & 1)) * (__u32)(nan ^ 1);
-	return x >> 16 | (__u32)nan << 6;
+	x += (0x00007fff00007fffull + (x >> 16 & ones)) & ~((nan << 16) - nan);
+	return (x >> 16 & 0xffff) | (x >> 32 & 0xffff0000) | (__u32)(nan << 6 | nan >> 10);
 }
 
 #define FLOAT_BITS 32

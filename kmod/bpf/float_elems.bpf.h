@@ -13,14 +13,10 @@
 #define TYPED(name)	CAT(f32_, name, ELEMS)
 #define WORDS		ELEMS
 #define FLOAT_SUM	saina_f32_sum
-#define FLOAT_WORD	__u32
-#define FLOAT_MINUS	0x80000000ull	/* minus zero: above it are the negative ones */
 #else
 #define TYPED(name)	CAT(bf16_, name, ELEMS)
 #define WORDS		(ELEMS / 2)
 #define FLOAT_SUM	saina_bf16_sum
-#define FLOAT_WORD	__u16
-#define FLOAT_MINUS	0x8000ull
 #endif
 
 struct TYPED(payload) {
@@ -39,7 +35,7 @@ static __always_inline __u64 TYPED(finish)(const struct SLOT *h, struct SLOT *e,
 #if FLOAT_BITS == 32
 		__u32 v = h->sum[i];
 #else
-		__u32 v = float_half(h->sum[2 * i]) | float_half(h->sum[2 * i + 1]) << 16;
+		__u32 v = float_halves(((const __u64 *)h->sum)[i]);
 #endif
 
 		e->sum[i] = v;
@@ -145,10 +141,11 @@ __noinline int TYPED(commit)(struct slot_call *c, struct SLOT *h, struct SLOT *e
 	return c->claimed && !c->failed ? SLOT_KEPT : SLOT_DROP;
 }
 
+#if FLOAT_BITS == 16
 static __always_inline void TYPED(signs_strided)(struct sfcd_segment *s,
 						 const struct TYPED(payload) *p, __u32 stride)
 {
-	const FLOAT_WORD *v = (const void *)p;
+	const __u16 *v = (const void *)p;
 
 	for (__u32 first = 0; first < ELEMS; first += 64 * stride) {
 		__u64 bits = 0;
@@ -156,14 +153,10 @@ static __always_inline void TYPED(signs_strided)(struct sfcd_segment *s,
 #pragma clang loop unroll_count(8)
 		for (__u32 b = 0; b < 64; b++) {
 			__u32 i = first + b * stride;
-			__u64 below;
 
 			if (i >= ELEMS)
 				break;
-			below = FLOAT_MINUS - v[i];
-			/* or clang makes a branch of it, and a loop that 6.1 refuses */
-			asm volatile("" : "+r"(below));
-			bits |= below >> 63 << b;
+			bits |= sfcd_negative(s, v[i]) << b;
 		}
 		sfcd_word(s, first / (64 * stride), bits);
 	}
@@ -197,6 +190,7 @@ __noinline int TYPED(signs)(struct slot_call *c, const struct saina_job_conf *co
 	c->observed = s.samples;
 	return 0;
 }
+#endif
 
 /* As slot_run_ELEMS(). */
 static __always_inline int TYPED(run)(struct slot_call *c, const struct saina_job_conf *conf,
@@ -240,14 +234,16 @@ static __always_inline int TYPED(run)(struct slot_call *c, const struct saina_jo
 	if (verdict == SLOT_CLAIMED)
 		verdict = TYPED(commit)(c, h, e, cnt, p);
 	if (verdict == SLOT_RESULT) {
+#if FLOAT_BITS == 32
+		CAT(slot_, signs, ELEMS)(c, conf, (void *)p);
+#else
 		TYPED(signs)(c, conf, p);
+#endif
 		round_account(c, conf);
 	}
 	return verdict;
 }
 
-#undef FLOAT_MINUS
-#undef FLOAT_WORD
 #undef FLOAT_SUM
 #undef WORDS
 #undef TYPED

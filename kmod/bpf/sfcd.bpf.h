@@ -15,7 +15,24 @@ struct sfcd_segment {
 	__u32	counting;	/* of these, the first ones whose flips count */
 	__u32	first_word;
 	__u32	flips;
+#ifdef SAINA_KMOD
+	__u64	largest;	/* of what is not negative, read as an unsigned number */
+#endif
 };
+
+/* 1 if a sum is.  Minus zero is not, in jobs of floats. */
+static __always_inline __u64 sfcd_negative(const struct sfcd_segment *s, __u32 sum)
+{
+#ifdef SAINA_KMOD
+	__u64 below = s->largest - sum;
+
+	/* or clang makes a branch of it, and a loop that 6.1 refuses */
+	asm volatile("" : "+r"(below));
+	return below >> 63;
+#else
+	return sum >> 31;
+#endif
+}
 
 /* 0 if the round's policy is not SFCD.  No lock: the policy stays while the
  * caller's slot counts as open.  A global function, as sfcd_word(), so that the
@@ -41,6 +58,11 @@ __noinline int sfcd_segment_init(struct sfcd_segment *s, const struct slot_call 
 	s->counting = s->samples;
 	s->first_word = c->segment * conf->sign_words;
 	s->flips = 0;
+#ifdef SAINA_KMOD
+	s->largest = conf->elem == SAINA_ELEM_INT32	 ? 0x7fffffff :
+		     conf->elem == SAINA_ELEM_FLOAT32 ? 0x80000000 :
+							 0x8000;
+#endif
 	if (rt->policy.flags & SAINA_POLICY_F_PARITY) {
 		/* SAINA counted flips in whole words of 32 only */
 		__u32 each = elems / 32;

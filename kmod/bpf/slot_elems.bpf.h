@@ -262,7 +262,7 @@ static __always_inline void SIZED(signs_strided)(struct sfcd_segment *s,
 
 			if (i >= ELEMS)
 				break;
-			bits |= (__u64)((__u32)p->v[i] >> 31) << b;
+			bits |= sfcd_negative(s, p->v[i]) << b;
 		}
 		sfcd_word(s, first / (64 * stride), bits);
 	}

@@ -49,6 +49,8 @@ run "bad input" "$here/bad_input_test.py"
 run "kfuncs" "$B/selftests/kfunc_test" "$B/selftests/kfunc_test.bpf.o"
 run "the XDP program that asks the module" "$B/selftests/xdp_kmod_test" "$B/saina_xdp_kmod.bpf.o" \
 	"$B/selftests/kfunc_test.bpf.o"
+run "jobs of floats in it" "$B/selftests/xdp_float_test" "$B/saina_xdp_kmod.bpf.o" \
+	"$B/selftests/kfunc_test.bpf.o"
 run "tracepoints" "$B/selftests/tracepoint_test" "$B/selftests/tracepoint_test.bpf.o"
 run "jobs come and go under traffic" "$B/selftests/live_test" "$B/selftests/live_test.bpf.o"
 run "memory" "$here/leak_test.py"

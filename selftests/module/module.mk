@@ -15,6 +15,10 @@ $(B)/selftests/xdp_kmod_test: $(call objs,selftests/module/xdp_kmod_test.c) $(B)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(DP_LDLIBS) -lmnl -lbpf -lpthread
 
+$(B)/selftests/xdp_float_test: $(call objs,selftests/module/xdp_float_test.c) $(B)/libsainactl.a $(B)/libsainadp.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ $(DP_LDLIBS) -lmnl -lbpf -lpthread
+
 $(B)/selftests/netlink_fuzz: $(call objs,$(addprefix selftests/module/,netlink_fuzz.c fuzz_msg.c)) \
 		$(B)/libsainactl.a
 	@mkdir -p $(@D)
@@ -26,7 +30,7 @@ $(NETLINK_TESTS): $(B)/selftests/%: $(B)/obj/selftests/module/%.o \
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lmnl -lbpf -lpthread
 
-MODULE_PROGRAMS := $(MODULE_BPF) $(addprefix $(B)/selftests/,kfunc_test xdp_kmod_test \
+MODULE_PROGRAMS := $(MODULE_BPF) $(addprefix $(B)/selftests/,kfunc_test xdp_kmod_test xdp_float_test \
 	netlink_fuzz) $(NETLINK_TESTS) $(B)/saina_xdp_kmod.bpf.o
 
 # In the order of the tests: the cheap one first.
