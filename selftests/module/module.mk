@@ -45,8 +45,10 @@ check-module: deps
 	selftests/run $(patsubst %.sh,%,$(notdir $(MODULE_TESTS)))
 
 # How long configuration calls take with 64 jobs of 64 workers, in the test VM.
+# slub_debug: without it slabinfo counts whole partial slabs as in use.
 bench-netlink: all check-programs
-	ko=$$(selftests/module/build.sh $(VM_KERNEL)) && tools/saina-vm run -k $(VM_KERNEL) -- \
+	ko=$$(selftests/module/build.sh $(VM_KERNEL)) && tools/saina-vm run -k $(VM_KERNEL) \
+		-a 'slub_debug=FZP,kmalloc-cg-*' -- \
 		sh -c "insmod $$ko && exec $(abspath $(B))/selftests/netlink_bench $(BENCH_ARGS)"
 
 # The same in a kernel with KASAN, lockdep and kmemleak.  Not in make check: the
