@@ -95,7 +95,7 @@ cp -u "$here"/faults/* "$B/module/faults"
 "$top/tools/saina-vm" build-module -k debug "$B/module/faults" >"$B/module/faults.log" 2>&1 ||
 	{ echo "Bail out! faults.ko does not build: $B/module/faults.log"; exit 1; }
 
-echo "# $messages random messages (600000 on the other kernels), $loops loops (100)"
+echo "# $messages random messages and $loops loops: fewer than on the other kernels"
 faults
 step "saina.ko" 3600 -e SEED="${SEED:-1}" -- \
 	"$here/leakscan.sh" "$here/guest.sh" "$ko" "$B" "$messages" "$loops"

@@ -57,7 +57,6 @@ shapes_of() {
 		# shellcheck disable=SC2086
 		echo "$what: $(shape_of $what)"
 	done
-	until_true 30 slots_seen
 	echo "slot show same: $(cat "$WORK/slots")"
 }
 
@@ -75,6 +74,7 @@ observe() {
 	job same workers 2 elements 2003 id 5 policy sfcd:k0=2,sth=0.5,cth=1000 token secret
 	start_all same 1000000 2 --elements 2003 --think-us 20000 --token secret --cancel
 	check "$1: rounds flow" until_true 100 settled
+	check "$1: somebody is missing in an open slot" until_true 30 slots_seen
 	shapes_of >"$WORK/shapes.$1"
 	values_of >"$WORK/values.$1"
 	stop_workers

@@ -21,7 +21,7 @@
 #define REQUEST_MAX  8192
 #define CLIENTS_MAX  256
 #define QUEUE_MAX    (16u << 20) /* answers waiting, bytes */
-#define QUEUE_NOTIFY (8u << 20)	 /* beyond this notifications are lost */
+#define QUEUE_NOTIFY (1u << 20)	 /* beyond this notifications are lost */
 #define GROUPS_MAX   256
 
 struct queued {

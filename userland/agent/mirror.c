@@ -83,7 +83,7 @@ static bool same_shape(const struct saina_job *x, const struct saina_job *y)
 {
 	return !strcmp(x->name, y->name) && x->elements == y->elements &&
 	       x->workers == y->workers && x->payload == y->payload && x->ring == y->ring &&
-	       x->pool == y->pool;
+	       x->pool == y->pool && x->elem == y->elem && x->exponent == y->exponent;
 }
 
 enum how {
