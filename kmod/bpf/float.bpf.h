@@ -125,45 +125,13 @@ static __always_inline __u32 float_halves(__u64 x)
 }
 
 #define FLOAT_BITS 32
-#define ELEMS 64
-#include "float_elems.bpf.h"
-#undef ELEMS
-#define ELEMS 128
-#include "float_elems.bpf.h"
-#undef ELEMS
-#define ELEMS 256
-#include "float_elems.bpf.h"
-#undef ELEMS
-#define ELEMS 352
-#include "float_elems.bpf.h"
-#undef ELEMS
-#define ELEMS 1024
-#include "float_elems.bpf.h"
-#undef ELEMS
-#define ELEMS 2048
-#include "float_elems.bpf.h"
-#undef ELEMS
+#define EACH_SIZE "float_elems.bpf.h"
+#include "each_size.bpf.h"
 #undef FLOAT_BITS
 
 #define FLOAT_BITS 16
-#define ELEMS 64
-#include "float_elems.bpf.h"
-#undef ELEMS
-#define ELEMS 128
-#include "float_elems.bpf.h"
-#undef ELEMS
-#define ELEMS 256
-#include "float_elems.bpf.h"
-#undef ELEMS
-#define ELEMS 352
-#include "float_elems.bpf.h"
-#undef ELEMS
-#define ELEMS 1024
-#include "float_elems.bpf.h"
-#undef ELEMS
-#define ELEMS 2048
-#include "float_elems.bpf.h"
-#undef ELEMS
+#define EACH_SIZE "float_elems.bpf.h"
+#include "each_size.bpf.h"
 #undef FLOAT_BITS
 
 /*

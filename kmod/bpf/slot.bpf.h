@@ -173,23 +173,7 @@ static __always_inline void slot_answer_from(struct slot_call *c, const struct s
 #include "sfcd.bpf.h"
 
 /* The part that depends on the payload size, once for each. */
-#define ELEMS 64
-#include "slot_elems.bpf.h"
-#undef ELEMS
-#define ELEMS 128
-#include "slot_elems.bpf.h"
-#undef ELEMS
-#define ELEMS 256
-#include "slot_elems.bpf.h"
-#undef ELEMS
-#define ELEMS 352
-#include "slot_elems.bpf.h"
-#undef ELEMS
-#define ELEMS 1024
-#include "slot_elems.bpf.h"
-#undef ELEMS
-#define ELEMS 2048
-#include "slot_elems.bpf.h"
-#undef ELEMS
+#define EACH_SIZE "slot_elems.bpf.h"
+#include "each_size.bpf.h"
 
 #endif /* SAINA_SLOT_BPF_H */
