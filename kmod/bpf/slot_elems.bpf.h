@@ -249,53 +249,10 @@ internal:
 	return SLOT_DROP;
 }
 
-/* @stride is a constant where this is inlined: no bounds to check at run time. */
-static __always_inline void SIZED(signs_strided)(struct sfcd_segment *s,
-						 const struct SIZED(payload) *p, __u32 stride)
-{
-	for (__u32 first = 0; first < ELEMS; first += 64 * stride) {
-		__u64 bits = 0;
-
-#pragma clang loop unroll_count(8)
-		for (__u32 b = 0; b < 64; b++) {
-			__u32 i = first + b * stride;
-
-			if (i >= ELEMS)
-				break;
-			bits |= sfcd_negative(s, p->v[i]) << b;
-		}
-		sfcd_word(s, first / (64 * stride), bits);
-	}
-}
-
-/* Signs of a finished segment into the bitmap; c->flips, c->observed. */
-__noinline int SIZED(slot_signs)(struct slot_call *c, const struct saina_job_conf *conf,
-		      const struct SIZED(payload) *p)
-{
-	struct sfcd_segment s = {};
-
-	if (!c || !conf || !p || !sfcd_segment_init(&s, c, conf, ELEMS))
-		return 0;
-	switch (s.stride) {
-#define STRIDE_CASE(S)						\
-	case S:							\
-		SIZED(signs_strided)(&s, p, S);		\
-		break;
-	STRIDE_CASE(1)
-	STRIDE_CASE(2)
-	STRIDE_CASE(4)
-	STRIDE_CASE(8)
-	STRIDE_CASE(16)
-	STRIDE_CASE(32)
-	STRIDE_CASE(64)
-#undef STRIDE_CASE
-	default:
-		return 0;
-	}
-	c->flips = s.flips;
-	c->observed = s.samples;
-	return 0;
-}
+#define SIGNS		SIZED(slot_signs)
+#define SIGNS_PAYLOAD	SIZED(payload)
+#define SIGNS_ELEM	__u32
+#include "sign_elems.bpf.h"
 
 /**
  * slot_run_ELEMS() - a GRAD or PULL through the slot machine
