@@ -24,11 +24,11 @@
  * Foreign traffic keeps no state: the same frame again and again, without
  * driver, as the empty program beside it.
  */
-#include <argp.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "bench/args.h"
 #include "bench/report.h"
 #include "bench/rig.h"
 
@@ -57,46 +57,6 @@ enum variant { THREE_WORKERS, TWO_WORKERS, BIG_POOL, ALL_SLOTS, VARIANTS };
 struct variant_samples {
 	struct bench_job job;
 	struct sample branch[BRANCHES];
-};
-
-static struct {
-	bool json;
-	const char *out;
-	unsigned int cycles;
-} args = { .cycles = 21 };
-
-static error_t parse_opt(int key, char *arg, struct argp_state *state)
-{
-	char *end;
-
-	switch (key) {
-	case 'j':
-		args.json = true;
-		return 0;
-	case 'o':
-		args.out = arg;
-		return 0;
-	case 'n':
-		args.cycles = strtoul(arg, &end, 10);
-		if (*end || !args.cycles || args.cycles > 10000)
-			argp_error(state, "cycles: a number from 1 to 10000, not '%s'", arg);
-		return 0;
-	case ARGP_KEY_ARG:
-		argp_error(state, "unexpected argument '%s'", arg);
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static const struct argp_option options[] = {
-	{ "json", 'j', NULL, 0, "print JSON", 0 },
-	{ "output", 'o', "FILE", 0, "write the JSON to FILE too", 0 },
-	{ "cycles", 'n', "N", 0, "measure everything N times (21)", 0 },
-	{}
-};
-
-static const struct argp argp = {
-	options, parse_opt, NULL, "ns per packet of each branch of the XDP program.", NULL, NULL,
-	NULL
 };
 
 static void measure(struct rig *r, struct bench_job *j, struct sample *branch, enum bench_branch b)
@@ -209,12 +169,13 @@ static void report_all(struct report *out, const struct size *size,
 
 int main(int argc, char **argv)
 {
+	const struct bench_args args =
+		bench_args_parse(argc, argv, "ns per packet of each branch of the XDP program.");
 	static struct variant_samples variant[VARIANTS];
 	static struct size size[SIZES];
 	static struct rig rig;
 	struct report out;
 
-	argp_parse(&argp, argc, argv, 0, NULL, NULL);
 	fprintf(stderr, "bench-datapath: loading\n");
 	rig_open(&rig, false);
 	for (unsigned int i = 0; i < SIZES; i++)

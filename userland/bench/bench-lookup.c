@@ -5,11 +5,11 @@
  * program, one batch of the one after one batch of the other, in one run.  Needs
  * saina.ko loaded; the method is bench-datapath's.
  */
-#include <argp.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "bench/args.h"
 #include "bench/report.h"
 #include "bench/rig.h"
 
@@ -29,46 +29,6 @@ static const char *const name[VARIANTS] = { "snapshot from a map", "snapshot by 
 struct size {
 	struct bench_job job[VARIANTS];
 	struct sample accumulate[VARIANTS], driver, empty;
-};
-
-static struct {
-	bool json;
-	const char *out;
-	unsigned int cycles;
-} args = { .cycles = 21 };
-
-static error_t parse_opt(int key, char *arg, struct argp_state *state)
-{
-	char *end;
-
-	switch (key) {
-	case 'j':
-		args.json = true;
-		return 0;
-	case 'o':
-		args.out = arg;
-		return 0;
-	case 'n':
-		args.cycles = strtoul(arg, &end, 10);
-		if (*end || !args.cycles || args.cycles > 10000)
-			argp_error(state, "cycles: a number from 1 to 10000, not '%s'", arg);
-		return 0;
-	case ARGP_KEY_ARG:
-		argp_error(state, "unexpected argument '%s'", arg);
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static const struct argp_option options[] = {
-	{ "json", 'j', NULL, 0, "print JSON", 0 },
-	{ "output", 'o', "FILE", 0, "write the JSON to FILE too", 0 },
-	{ "cycles", 'n', "N", 0, "measure everything N times (21)", 0 },
-	{}
-};
-
-static const struct argp argp = {
-	options, parse_opt, NULL,
-	"ns per packet of the accumulate branch, with jobs in a map and in saina.ko.", NULL, NULL, NULL
 };
 
 static void cycle(struct rig *rig, struct size *s, unsigned int n, unsigned int size)
@@ -93,11 +53,12 @@ static double net(const struct size *s, const struct sample *batch)
 
 int main(int argc, char **argv)
 {
+	const struct bench_args args =
+		bench_args_parse(argc, argv, "ns per packet of the accumulate branch, with jobs in a map and in saina.ko.");
 	static struct size size[SIZES];
 	static struct rig rig[VARIANTS];
 	struct report out;
 
-	argp_parse(&argp, argc, argv, 0, NULL, NULL);
 	fprintf(stderr, "bench-lookup: loading\n");
 	for (int v = 0; v < VARIANTS; v++) {
 		rig_open(&rig[v], v == BY_KFUNC);
