@@ -37,17 +37,33 @@ static int call_worker(int cmd, struct saina_ctl_worker *w)
 	return saina_ctl_call(calls_ctl, nlh, NULL, NULL);
 }
 
-int call_job_new(const char *name, int workers, unsigned int elements)
+int call_job_new_as(const char *name, int workers, unsigned int elements, unsigned int payload,
+		    int type, const char *policy)
 {
 	struct saina_ctl_job job = {
 		.has = BIT_OF(SAINA_A_JOB_NAME) | BIT_OF(SAINA_A_JOB_ELEMENTS) |
 		       BIT_OF(SAINA_A_JOB_WORKERS),
 		.elements = elements,
 		.workers = workers,
+		.payload = payload,
+		.elem_type = type,
 	};
 
 	snprintf(job.name, sizeof(job.name), "%s", name);
+	if (payload)
+		job.has |= BIT_OF(SAINA_A_JOB_PAYLOAD);
+	if (type)
+		job.has |= BIT_OF(SAINA_A_JOB_ELEM_TYPE);
+	if (policy) {
+		job.has |= BIT_OF(SAINA_A_JOB_POLICY);
+		snprintf(job.policy, sizeof(job.policy), "%s", policy);
+	}
 	return call_job(SAINA_CMD_JOB_NEW, &job);
+}
+
+int call_job_new(const char *name, int workers, unsigned int elements)
+{
+	return call_job_new_as(name, workers, elements, 0, 0, NULL);
 }
 
 int call_job_policy(int id, const char *policy)

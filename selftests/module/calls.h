@@ -11,6 +11,9 @@ void calls_open(void);
 
 /* All return 0 or the negative errno of the refusal. */
 int call_job_new(const char *name, int workers, unsigned int elements);
+/* With @payload elements of @type a message; 0 or NULL: what the module gives unasked. */
+int call_job_new_as(const char *name, int workers, unsigned int elements, unsigned int payload,
+		    int type, const char *policy);
 int call_job_policy(int id, const char *policy);
 int call_job_state(int id, int state);
 int call_job_del(int id);

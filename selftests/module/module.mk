@@ -11,11 +11,9 @@ $(B)/selftests/kfunc_test: $(call objs,selftests/module/kfunc_test.c) $(B)/libsa
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lmnl -lbpf -lpthread
 
-$(B)/selftests/xdp_kmod_test: $(call objs,selftests/module/xdp_kmod_test.c) $(B)/libsainactl.a $(B)/libsainadp.a
-	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $^ $(DP_LDLIBS) -lmnl -lbpf -lpthread
-
-$(B)/selftests/xdp_float_test: $(call objs,selftests/module/xdp_float_test.c) $(B)/libsainactl.a $(B)/libsainadp.a
+XDP_KMOD_TESTS := $(addprefix $(B)/selftests/,xdp_kmod_test xdp_float_test)
+$(XDP_KMOD_TESTS): $(B)/selftests/%: $(B)/obj/selftests/module/%.o \
+		$(call objs,$(addprefix selftests/module/,xdp_rig.c calls.c)) $(B)/libsainactl.a $(B)/libsainadp.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(DP_LDLIBS) -lmnl -lbpf -lpthread
 
@@ -30,8 +28,8 @@ $(NETLINK_TESTS): $(B)/selftests/%: $(B)/obj/selftests/module/%.o \
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lmnl -lbpf -lpthread
 
-MODULE_PROGRAMS := $(MODULE_BPF) $(addprefix $(B)/selftests/,kfunc_test xdp_kmod_test xdp_float_test \
-	netlink_fuzz) $(NETLINK_TESTS) $(B)/saina_xdp_kmod.bpf.o
+MODULE_PROGRAMS := $(MODULE_BPF) $(addprefix $(B)/selftests/,kfunc_test netlink_fuzz) \
+	$(XDP_KMOD_TESTS) $(NETLINK_TESTS) $(B)/saina_xdp_kmod.bpf.o
 
 # In the order of the tests: the cheap one first.
 MODULE_TESTS := $(addprefix selftests/module/,spec_check.py dkms_test.sh module.sh float_test.sh plane_test.sh \

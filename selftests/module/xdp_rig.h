@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The XDP program that asks saina.ko (saina_xdp_kmod.bpf.o) and frames for it by
+ * BPF_PROG_TEST_RUN, which come in by lo.  Job 0 is configured by netlink (calls.h).
+ */
+#ifndef SAINA_TEST_XDP_RIG_H
+#define SAINA_TEST_XDP_RIG_H
+
+#include "../lib/frame.h"
+#include "calls.h"
+#include "dp/dp.h"
+
+struct bpf_object;
+
+/**
+ * struct xdp_rig
+ * @conf: snapshot of job 0, as xdp_rig_snapshot() found it
+ */
+struct xdp_rig {
+	struct bpf_object *helpers;
+	struct saina_dp *dp;
+	struct saina_global global;
+	struct saina_job_conf conf;
+};
+
+/* What the program made of a frame; @frame: what is sent if anything is. */
+struct xdp_sent {
+	int action;		/* XDP_*, negative: it did not run */
+	unsigned int len;
+	uint8_t frame[FRAME_MAX];
+};
+
+/* The program that reads snapshots, out of @object (kfunc_test.bpf.o). */
+int xdp_rig_helpers(struct xdp_rig *r, const char *object);
+/* The program itself, @object; says what is wrong with it. */
+int xdp_rig_load(struct xdp_rig *r, const char *object);
+void xdp_rig_close(struct xdp_rig *r);
+
+/* @ret, of a call; what the module said is noted if that is a refusal. */
+int xdp_rig_told(int ret);
+/* Binds workers 0 .. @n - 1 of job 0 to lo. */
+int xdp_rig_bind(int n);
+/* Job 0 as the module's kfunc gives it to programs. */
+int xdp_rig_snapshot(struct xdp_rig *r);
+/* @hdr with version and session put in, @len bytes behind it; from several threads at once. */
+void xdp_rig_send(const struct xdp_rig *r, struct saina_hdr hdr, const void *payload,
+		  unsigned int len, struct xdp_sent *sent);
+/* As saina_dp_counters(), one of them; all bits set if there is none. */
+__u64 xdp_rig_counted(const struct xdp_rig *r, int job, int worker, int counter);
+
+#endif /* SAINA_TEST_XDP_RIG_H */
