@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# libsaina.  lib_agg.c is a stand-in for the aggregator, on a loopback address.
+# libsaina.  LIB_AGG is a stand-in for the aggregator, on a loopback address.
+LIB_AGG := selftests/unit/lib_agg.c selftests/unit/lib_agg_slot.c
 LIB_TESTS := lib_quant_test lib_check_test lib_job_test lib_admit_test
 
 $(addprefix $(B)/selftests/,$(LIB_TESTS)): $(B)/selftests/%: $(B)/obj/selftests/unit/%.o \
-		$(call objs,selftests/unit/lib_agg.c userland/examples/verify.c userland/examples/verify_float.c) $(B)/libsaina.a
+		$(call objs,$(LIB_AGG) userland/examples/verify.c userland/examples/verify_float.c) $(B)/libsaina.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -pthread -lm
-$(call objs,$(LIB_TESTS:%=selftests/unit/%.c) selftests/unit/lib_agg.c): \
+$(call objs,$(LIB_TESTS:%=selftests/unit/%.c) $(LIB_AGG)): \
 	SAINA_CFLAGS += -Iuserland/examples -pthread
 
 check-programs: $(addprefix $(B)/selftests/,$(LIB_TESTS))
