@@ -20,6 +20,9 @@ fi
 
 # --- VMs -------------------------------------------------------------------
 
+# The VMs start in the lab, from where no archive can be reached.
+check "the kernels are there" "$TOP/tools/saina-vm" fetch --missing 6.1 6.12 || bail "no kernels for the VMs"
+
 declare -A vm_pids=()
 
 # vm_start WORKER KERNEL MTU [OPTIONS OF ethtool -K]: boots a VM on tap t<WORKER>;
