@@ -18,26 +18,13 @@ trap 'exit 130' INT TERM HUP
 export -n SAINA_BUILD
 unset MAKEFLAGS MAKELEVEL SAINA_TESTS SAINA_TOP SAINA_TEST_RUN
 
-n=0 bad=0
-ok() { # STATUS TEXT
-	n=$((n + 1))
-	if [ "$1" = 0 ]; then
-		echo "ok $n - $2"
-	else
-		echo "not ok $n - $2"
-		bad=$((bad + 1))
-	fi
-}
-
-bail() {
-	echo "Bail out! $*"
-	exit 1
-}
+# shellcheck source=tap.sh
+. "$top/selftests/tap.sh"
 
 # said FILE ERE DESCRIPTION: the runner said such a line.
 said() {
 	grep -qE "^$2\$" "$1"
-	ok $? "$3"
+	point $? "$3"
 }
 
 [ "$(id -u)" = 0 ] || { echo "1..0 # SKIP needs root"; exit 4; }
@@ -45,15 +32,15 @@ said() {
 # --- the conventions, as far as files tell --------------------------------------
 strange=$(grep -vE '^(#.*|timeout=[0-9]+)$' "$top/selftests/settings")
 [ -z "$strange" ]
-ok $? "settings has only what kselftest's runner knows"
+point $? "settings has only what kselftest's runner knows"
 max=$(awk '!/^#/ && $2 > max { max = $2 } END { print max }' "$top/selftests/timeouts")
 [ "$(sed -n 's/^timeout=//p' "$top/selftests/settings")" -gt "$max" ]
-ok $? "its time limit is above all of ours"
+point $? "its time limit is above all of ours"
 ! grep -vE '^CONFIG_[A-Z0-9_]+=[ym]$' "$top/selftests/config"
-ok $? "config has only options"
+point $? "config has only options"
 mapfile -t all < <(SAINA_BUILD=$B "$top/selftests/run" -l | sed 's/ .*//;s|/|-|')
 [ ${#all[@]} -gt 0 ] && [ -z "$(printf '%s\n' "${all[@]}" | sort | uniq -d)" ]
-ok $? "no two tests have the same name"
+point $? "no two tests have the same name"
 
 # --- the kernel's tree -------------------------------------------------------------
 archive=$("$top/tools/saina-vm" source) || bail "no linux-source-6.1"
@@ -94,7 +81,7 @@ echo "hangs 2" >>"$dropped/src/selftests/timeouts"
 
 # --- run in the tree ---------------------------------------------------------------------
 make -C "$kself" TARGETS=saina SAINA_TESTS="${names[*]} ${planted[*]}" run_tests >"$tmp/log" 2>&1
-ok $? "make TARGETS=saina run_tests"
+point $? "make TARGETS=saina run_tests"
 said "$tmp/log" 'TAP version 13' "a TAP stream"
 said "$tmp/log" "1\\.\\.$((${#names[@]} + ${#planted[@]}))" "with a plan"
 for t in "${names[@]}" good; do
@@ -110,27 +97,26 @@ said "$tmp/log" 'not ok [0-9]+ selftests: saina: leaves # exit=1' "and one that 
 said "$tmp/log" 'ok [0-9]+ selftests: saina: skipped # SKIP' "a skip is a skip"
 make -C "$kself" TARGETS=saina SAINA_TESTS=no_such_test run_tests >"$tmp/none" 2>&1
 grep -q 'no test no_such_test; there are: .*net-basic' "$tmp/none"
-ok $? "a test that is not there is refused, with those that are"
+point $? "a test that is not there is refused, with those that are"
 
 # --- installed ------------------------------------------------------------------------------
 make -C "$kself" TARGETS=saina KSFT_INSTALL_PATH="$tmp/inst" install >"$tmp/install" 2>&1
-ok $? "make install"
+point $? "make install"
 listed=$("$tmp/inst/run_kselftest.sh" -l | sort | xargs)
 [ "$listed" = "$(printf 'saina:%s\n' "${all[@]}" "${planted[@]}" | sort | xargs)" ]
-ok $? "run_kselftest.sh lists all tests of make check"
+point $? "run_kselftest.sh lists all tests of make check"
 rm -rf "$dropped"
 "$tmp/inst/run_kselftest.sh" -t saina:oracle_test \
 	-t saina:tool_args_test -t saina:bad -t saina:skipped >"$tmp/inst.log" 2>&1
-ok $? "run_kselftest.sh, the tree being gone"
+point $? "run_kselftest.sh, the tree being gone"
 said "$tmp/inst.log" 'ok 1 selftests: saina: oracle_test' "an installed program passes"
 said "$tmp/inst.log" 'ok 2 selftests: saina: tool_args_test' "another one, too"
 said "$tmp/inst.log" 'not ok 3 selftests: saina: bad # exit=1' "what fails, fails"
 said "$tmp/inst.log" 'ok 4 selftests: saina: skipped # SKIP' "and a skip is a skip"
 
-if [ $bad -gt 0 ]; then
+if [ $tap_bad -gt 0 ]; then
 	for f in log install inst.log; do
 		[ ! -e "$tmp/$f" ] || grep -v '^# ok ' "$tmp/$f" | tail -n 40 | sed "s/^/# $f: /"
 	done
 fi
-echo "1..$n"
-[ $bad = 0 ]
+plan

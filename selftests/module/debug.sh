@@ -22,17 +22,9 @@ EX_KERNEL=121
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 trap 'exit 130' INT TERM HUP
-n=0 bad=0
 
-ok() { # STATUS NAME
-	n=$((n + 1))
-	if [ "$1" = 0 ]; then
-		echo "ok $n - $2"
-	else
-		echo "not ok $n - $2"
-		bad=$((bad + 1))
-	fi
-}
+# shellcheck source=../tap.sh
+. "$top/selftests/tap.sh"
 
 vm() { # LIMIT COMMAND...
 	local limit=$1
@@ -49,7 +41,7 @@ fault() {
 	local line
 	line=$(grep -aE "$2" "$tmp/vm/dmesg.log" | head -n 1)
 	[ -n "$line" ] && grep -qE -f <(grep -v '^#' "$top/tools/vm/splat") <<<"$line"
-	ok $? "fault: $1: is noticed"
+	point $? "fault: $1: is noticed"
 }
 
 # All of them in one VM, which takes a minute to start; lockdep, which its first
@@ -65,7 +57,7 @@ faults() {
 		out-of-bounds leak >"$tmp/out" 2>"$tmp/err"
 	rc=$?
 	[ $rc = $EX_KERNEL ]
-	ok $? "a VM with faults fails for its kernel's log (status $rc)"
+	point $? "a VM with faults fails for its kernel's log (status $rc)"
 	fault "sleep in atomic context" 'sleeping function called from invalid context.*faults'
 	fault "RCU pointer without a lock" 'suspicious RCU usage'
 	fault "locks in inverse order" 'possible circular locking'
@@ -86,7 +78,7 @@ step() {
 	grep -aE '^(# |not ok)|^Bail out|^Traceback' "$tmp/out" | sed 's/^/#   /'
 	[ $rc = 0 ] || sed 's/^/#   /' "$tmp/err" | head -n 60
 	[ $rc = 0 ] && ! grep -qE '^not ok|^Bail out' "$tmp/out"
-	ok $? "$name ($(grep -c '^ok' "$tmp/out") points, $((SECONDS - start)) s)"
+	point $? "$name ($(grep -c '^ok' "$tmp/out") points, $((SECONDS - start)) s)"
 }
 
 ko=$("$here/build.sh" debug) || { echo "Bail out! saina.ko does not build for debug"; exit 1; }
@@ -106,6 +98,6 @@ for t in float_test plane_test; do
 		-e SAINA_LAB_DATAPATH=system -- "$here/leakscan.sh" "$here/$t.sh" --guest "$ko"
 done
 
-echo "1..$n"
-echo "check-debug: $((n - bad)) passed, $bad failed"
-[ $bad = 0 ]
+plan
+echo "check-debug: $((tap_n - tap_bad)) passed, $tap_bad failed"
+[ $tap_bad = 0 ]

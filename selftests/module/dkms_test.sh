@@ -11,33 +11,26 @@ top=$(readlink -f "$(dirname "$0")/../..")
 B=${SAINA_BUILD:-$top/build}
 cache=${SAINA_VM_CACHE:-$B/vm}
 version=$(cat "$top/VERSION")
-points=0 failed=0
+# shellcheck source=../tap.sh
+. "$top/selftests/tap.sh"
 
 command -v dkms >/dev/null || { echo "1..0 # SKIP dkms is not installed (apt-get install dkms)"; exit 4; }
-for k in 6.1 6.12; do
-	[ -s "$cache/$k/version" ] || "$top/tools/saina-vm" fetch "$k" || exit 1
-done
+"$top/tools/saina-vm" fetch --missing 6.1 6.12 >/dev/null || exit 1
 mkdir -p "$B/module"
 work=$(mktemp -d "$B/module/dkms.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
 
-ok() { # STATUS NAME
-	points=$((points + 1))
-	[ "$1" = 0 ] || { printf 'not '; failed=$((failed + 1)); }
-	echo "ok $points - $2"
-}
-
 make -s -C "$top" install-dkms DESTDIR="$work" B="$B" >/dev/null
-ok $? "make install-dkms"
+point $? "make install-dkms"
 mkdir -p "$work/tree"
 args=(--sourcetree "$work/usr/src" --dkmstree "$work/tree")
 dkms add "${args[@]}" "saina/$version" >"$work/log" 2>&1
-ok $? "dkms add"
+point $? "dkms add"
 for k in 6.1 6.12; do
 	release=$(cat "$cache/$k/release")
 	dkms build "${args[@]}" --kernelsourcedir "$cache/$k/headers" -k "$release" "saina/$version" \
 		>>"$work/log" 2>&1
-	ok $? "dkms build for $k"
+	point $? "dkms build for $k"
 	ko=$(find "$work/tree/saina/$version/$release" -name 'saina.ko*' 2>/dev/null | head -n 1)
 	case $ko in
 	*.xz) xz -d "$ko"; ko=${ko%.xz} ;;
@@ -47,8 +40,7 @@ for k in 6.1 6.12; do
 	"$top/tools/saina-vm" run -k "$k" -M "$ko" -e SAINA_CONTROL=kernel -e T="$B/saina" -- bash -c '
 		"$T" job add a elements 5 workers 1 >/dev/null && "$T" -j job show | grep -q "\"name\":\"a\"" &&
 		rmmod saina' >>"$work/log" 2>&1
-	ok $? "the module of DKMS works on $k"
+	point $? "the module of DKMS works on $k"
 done
-[ $failed = 0 ] || sed 's/^/# /' "$work/log"
-echo "1..$points"
-[ $failed = 0 ]
+[ $tap_bad = 0 ] || sed 's/^/# /' "$work/log"
+plan

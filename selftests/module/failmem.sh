@@ -12,21 +12,12 @@ ko=$1 B=$2 messages=$3
 fail=/sys/kernel/debug/failslab
 export SAINA_CONTROL=kernel
 many=1000000000
-n=0 bad=0
-
-ok() { # STATUS NAME
-	n=$((n + 1))
-	if [ "$1" = 0 ]; then
-		echo "ok $n - $2"
-	else
-		echo "not ok $n - $2"
-		bad=$((bad + 1))
-	fi
-}
+# shellcheck source=../tap.sh
+. "$(dirname "$(readlink -f "$0")")/../tap.sh"
 
 [ -w $fail/probability ] || { echo "1..0 # SKIP this kernel has no failslab"; exit 4; }
 insmod "$ko"
-ok $? "insmod"
+point $? "insmod"
 
 echo N >$fail/ignore-gfp-wait
 echo Y >$fail/task-filter
@@ -45,18 +36,17 @@ for p in "${sender[@]}"; do
 	echo 1 >"/proc/$p/make-it-fail"
 done
 wait $fuzz
-ok $? "random messages without memory get well-formed answers"
+point $? "random messages without memory get well-formed answers"
 echo 0 >$fail/probability
 failed=$((many - $(cat $fail/times)))
 echo "# $failed allocations failed"
 [ $failed -gt $((messages / 20)) ]
-ok $? "allocations did fail"
+point $? "allocations did fail"
 
 "$B/saina" -j job show >/dev/null && "$B/saina" -j worker show >/dev/null
-ok $? "after it, everything can still be read"
+point $? "after it, everything can still be read"
 "$B/saina" job add after workers 2 elements 64 && "$B/saina" job del after
-ok $? "and jobs come and go as before"
+point $? "and jobs come and go as before"
 rmmod saina
-ok $? "rmmod with what is left"
-echo "1..$n"
-[ $bad = 0 ]
+point $? "rmmod with what is left"
+plan

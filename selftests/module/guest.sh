@@ -9,17 +9,8 @@ set -u
 ko=$1 B=$2 messages=$3 loops=$4
 here=$(dirname "$(readlink -f "$0")")
 export PYTHONDONTWRITEBYTECODE=1 SAINA_CONTROL=kernel
-points=0 failed=0
-
-ok() { # STATUS NAME
-	points=$((points + 1))
-	if [ "$1" = 0 ]; then
-		echo "ok $points - $2"
-	else
-		echo "not ok $points - $2"
-		failed=$((failed + 1))
-	fi
-}
+# shellcheck source=../tap.sh
+. "$here/../tap.sh"
 
 # module_out: rmmod, as soon as nobody uses it.
 module_out() {
@@ -37,13 +28,13 @@ run() { # NAME COMMAND...
 	shift
 	out=$("$@" 2>&1)
 	local status=$?
-	grep -E '^(# |not ok)|^Traceback|Error' <<<"$out"
+	grep -E '^(# |not ok)|^Traceback|Error' <<<"$out" | sed 's/^not ok/# not ok/'
 	[ $status = 0 ] && ! grep -q '^not ok\|^Bail out' <<<"$out"
-	ok $? "$name ($(grep -c '^ok' <<<"$out") points)"
+	point $? "$name ($(grep -c '^ok' <<<"$out") points)"
 }
 
 insmod "$ko"
-ok $? "insmod"
+point $? "insmod"
 run "netlink: commands and refusals" "$here/netlink_test.py"
 run "bad input" "$here/bad_input_test.py"
 run "kfuncs" "$B/selftests/kfunc_test" "$B/selftests/kfunc_test.bpf.o"
@@ -58,13 +49,13 @@ run "as many jobs as there can be" "$B/selftests/netlink_bench"
 run "several processes at once" "$B/selftests/netlink_storm"
 run "fuzzing" "$B/selftests/netlink_fuzz" -n "$messages" -p 4 -s "${SEED:-1}"
 "$B/saina" -j job show >/dev/null && "$B/saina" -j worker show >/dev/null
-ok $? "after it, everything can still be read"
+point $? "after it, everything can still be read"
 # While the module is there, a report can name its functions.
 [ ! -w /sys/kernel/debug/kmemleak ] || run "kmemleak" "$here/leakscan.sh"
 module_out
-ok $? "rmmod with what fuzzing has left"
+point $? "rmmod with what fuzzing has left"
 ! "$B/saina" job show 2>/dev/null
-ok $? "without the module, the tool says so"
+point $? "without the module, the tool says so"
 
 # The module comes and goes under configuration traffic.
 "$B/selftests/netlink_fuzz" -r -n 1000000000 -p 2 >/dev/null &
@@ -74,11 +65,10 @@ for ((i = 0; i < loops; i++)); do
 	insmod "$ko" || bad=$((bad + 1))
 	module_out || bad=$((bad + 1))
 done
-ok $bad "insmod and rmmod $loops times under traffic"
+point $bad "insmod and rmmod $loops times under traffic"
 insmod "$ko"
 kill $storm $(pgrep -P $storm)
 wait $storm 2>/dev/null
 module_out
-ok $? "rmmod at the end"
-echo "1..$points"
-[ $failed = 0 ]
+point $? "rmmod at the end"
+plan

@@ -54,18 +54,9 @@ fi
 
 module=$2
 shift 2
-points=0 failed=0
 export SAINA_TEST_RUN=vm
-
-point() { # STATUS NAME
-	points=$((points + 1))
-	if [ "$1" = 0 ]; then
-		echo "ok $points - $SAINA_VM $2"
-	else
-		echo "not ok $points - $SAINA_VM $2"
-		failed=$((failed + 1))
-	fi
-}
+# shellcheck source=../tap.sh
+. "$MODULE_DIR/../tap.sh"
 
 # What one test said, with the test's name at each point.
 pass_on() { # TEST STATUS LOG
@@ -75,22 +66,22 @@ pass_on() { # TEST STATUS LOG
 			said=$((said + 1))
 			[ -z "${BASH_REMATCH[1]}" ] || bad=1
 			[ -z "${BASH_REMATCH[1]}" ]
-			point $? "net/$1: ${BASH_REMATCH[2]}"
+			point $? "$SAINA_VM net/$1: ${BASH_REMATCH[2]}"
 		elif [[ $line == 1..* ]]; then
 			plan=${line#1..}
 		elif [[ $line == "Bail out!"* ]]; then
 			bad=1
-			point 1 "net/$1: $line"
+			point 1 "$SAINA_VM net/$1: $line"
 		elif [ -n "$line" ]; then
 			echo "# ${line#\# }"
 		fi
 	done <"$3"
 	if [ "$2" = 124 ] || [ "$2" = 137 ]; then
-		point 1 "net/$1: does not end"
+		point 1 "$SAINA_VM net/$1: does not end"
 	elif [ "$plan" != $said ] && [ $bad = 0 ]; then
-		point 1 "net/$1: announced ${plan:-no} results and gave $said (exit status $2)"
+		point 1 "$SAINA_VM net/$1: announced ${plan:-no} results and gave $said (exit status $2)"
 	elif [ "$2" != 0 ] && [ $bad = 0 ]; then
-		point 1 "net/$1: exit status $2"
+		point 1 "$SAINA_VM net/$1: exit status $2"
 	fi
 }
 
@@ -104,7 +95,7 @@ no_left_over() {
 }
 
 insmod "$module" && modprobe openvswitch
-point $? "saina.ko and openvswitch.ko are loaded"
+point $? "$SAINA_VM saina.ko and openvswitch.ko are loaded"
 for t; do
 	start=$SECONDS
 	# The same room for all: it is there to end what hangs.
@@ -115,10 +106,9 @@ for t; do
 		no_left_over && break
 		sleep 0.1
 	done
-	no_left_over || point 1 "net/$t: left behind: $(left_over)"
+	no_left_over || point 1 "$SAINA_VM net/$t: left behind: $(left_over)"
 	echo "# $SAINA_VM net/$t: $((SECONDS - start)) s"
 done
 rmmod saina
-point $? "nothing holds saina.ko"
-echo "1..$points"
-[ $failed = 0 ]
+point $? "$SAINA_VM nothing holds saina.ko"
+plan

@@ -12,15 +12,8 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 trap 'exit 130' INT TERM HUP
 
-n=0
-ok() { # STATUS TEXT
-	n=$((n + 1))
-	if [ "$1" = 0 ]; then
-		echo "ok $n - $2"
-	else
-		echo "not ok $n - $2"
-	fi
-}
+# shellcheck source=../tap.sh
+. "$top/selftests/tap.sh"
 
 # has FILE JQ-EXPRESSION: true of the table
 has() {
@@ -31,23 +24,23 @@ has() {
 for bridge in ovs linux; do
 	out=$tmp/$bridge
 	"$top/tools/demo" --quick --rounds 24 --base 20 --bridge $bridge --out "$out" >"$tmp/log" 2>&1
-	ok $? "$bridge: the demo ends well"
+	point $? "$bridge: the demo ends well"
 	sed 's/^/# /' "$tmp/log"
 	has "$out" '[.runs[].policy] == ["bsp", "fastest:k=6", "sfcd:k0=4,sth=0.4,cth=5"]'
-	ok $? "$bridge: three runs"
+	point $? "$bridge: three runs"
 	has "$out" '.runs | all(.models_identical and .workers == 8 and .rounds == 24)'
-	ok $? "$bridge: eight models are identical in each"
+	point $? "$bridge: eight models are identical in each"
 	# ten classes: guessing has 0.1
 	has "$out" '.runs | all(.final_accuracy > 0.5)'
-	ok $? "$bridge: they have learned"
+	point $? "$bridge: they have learned"
 	has "$out" '.runs | .[0].late_share == 0 and .[1].late_share > 0 and .[1].late_share <= 0.26'
-	ok $? "$bridge: nobody is late under BSP, a quarter at most if six of eight are enough"
+	point $? "$bridge: nobody is late under BSP, a quarter at most if six of eight are enough"
 	has "$out" '.runs[2].sfcd | length >= 20 and all(.flip_share >= 0 and .flip_share <= 1 and .k >= 4 and .k <= 8)'
-	ok $? "$bridge: the flips of SFCD's rounds are recorded"
+	point $? "$bridge: the flips of SFCD's rounds are recorded"
 	[ "$(head -c 8 "$out/demo.png" | od -An -tx1 | tr -d ' ')" = 89504e470d0a1a0a ]
-	ok $? "$bridge: there is a picture"
+	point $? "$bridge: there is a picture"
 done
 [ -n "$(jq -r '.runs[0].crc32' "$tmp/ovs/result.json")" ] &&
 	[ "$(jq -r '.runs[0].crc32' "$tmp/ovs/result.json")" = "$(jq -r '.runs[0].crc32' "$tmp/linux/result.json")" ]
-ok $? "BSP ends with the same model on both bridges"
-echo "1..$n"
+point $? "BSP ends with the same model on both bridges"
+plan

@@ -41,28 +41,23 @@ kernel)	export SAINA_CONTROL=kernel SAINA_CTL_SOCKET=$AGENT_SOCKET
 	exit 2 ;;
 esac
 
+# shellcheck source=../tap.sh
+. "$NET_DIR/../tap.sh"
 # shellcheck source=json.sh
 . "$NET_DIR/json.sh"
 
-tap_n=0 tap_bad=0 complete=''
+complete=''
 # Lines of the agent's log that a test expects; others that complain are failures.
 expected_log='^$'
 
 # --- TAP -------------------------------------------------------------------
 
 ok() {
-	tap_n=$((tap_n + 1))
-	echo "ok $tap_n - $*"
+	point 0 "$*"
 }
 
 not_ok() {
-	tap_n=$((tap_n + 1)) tap_bad=$((tap_bad + 1))
-	echo "not ok $tap_n - $*"
-}
-
-diag() {
-	# shellcheck disable=SC2001
-	sed 's/^/# /' <<<"$*"
+	point 1 "$*"
 }
 
 # check DESCRIPTION CMD...: ok if CMD succeeds; its output is shown if not.
@@ -102,11 +97,6 @@ matches() {
 		diag "     got: $3"
 		return 1
 	fi
-}
-
-bail() {
-	echo "Bail out! $*"
-	exit 1
 }
 
 less() { # N [LEAST]
@@ -187,8 +177,7 @@ finish() {
 	fi
 	rm -rf "$WORK"
 	# Who does not get to its end announces nothing, which is a failure.
-	[ -z "$complete" ] || echo "1..$tap_n"
-	[ -n "$complete" ] && [ "$tap_bad" = 0 ] && exit 0
+	[ -n "$complete" ] && plan && exit 0
 	exit $((status ? status : 1))
 }
 

@@ -15,7 +15,9 @@ NS=sainad-${SAINA_TEST_RUN:-t}-$RANDOM$RANDOM
 DIR=$(mktemp -d)
 chmod 755 "$DIR"
 CONF=$DIR/sainad.conf
-n=0 bad=0 pid=
+# shellcheck source=../tap.sh
+. "$top/selftests/tap.sh"
+pid=
 
 undo() {
 	[ -z "$pid" ] || kill -9 "$pid" 2>/dev/null
@@ -29,14 +31,12 @@ trap 'exit 1' INT TERM
 ok() { # NAME COMMAND...: the command succeeds
 	local name=$1
 	shift
-	n=$((n + 1))
 	# not in a subshell: commands here set pid
 	if "$@" >"$DIR/out" 2>&1; then
-		echo "ok $n - $name"
+		point 0 "$name"
 	else
-		bad=1
-		echo "not ok $n - $name"
-		sed 's/^/# /' "$DIR/out"
+		point 1 "$name"
+		diag "$(cat "$DIR/out")"
 	fi
 }
 
@@ -205,5 +205,4 @@ ok "it ends" kill -TERM "$pid"
 ok "it is gone" until_true 20 ended
 pid=
 ok "and has left nothing" nothing_left
-echo "1..$n"
-exit $bad
+plan
