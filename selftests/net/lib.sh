@@ -358,6 +358,9 @@ in_force() { # JOB SEQ
 # --- events ------------------------------------------------------------------
 
 events_start() {
+	# Emptied here, not by the child: what an earlier monitor said is none of this one's.
+	: >"$WORK/events"
+	: >"$WORK/monitor.err"
 	"$B/saina" "${tool_opts[@]}" -j monitor all >"$WORK/events" 2>"$WORK/monitor.err" </dev/null &
 	events_pid=$!
 	until_true 10 grep -q monitoring "$WORK/monitor.err" || bail "saina monitor does not start"

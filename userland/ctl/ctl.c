@@ -67,6 +67,9 @@ static int receive(struct saina_ctl *ctl, long deadline)
 			ctl->lost = true;
 			continue;
 		}
+		/* closed, with something of ours that it had not read */
+		if (n < 0 && errno == ECONNRESET)
+			n = 0;
 		if (n < 0)
 			return saina_ctl_fail(ctl, -errno, "reading from %s: %s", ctl->where, strerror(errno));
 		/* Another process can send to a netlink socket: only the kernel counts. */
