@@ -178,7 +178,7 @@ static __noinline int answer_result(struct xdp_md *ctx, const struct saina_globa
 	if (!answer_write(ctx, g, &a))
 		goto internal;
 	if (relay)
-		answer_relay(ctx, relay, conf->payload, wc);
+		answer_relay(ctx, relay, a.words, wc);
 	if (!(conf->active & ~relay))
 		return XDP_DROP;
 	ports = bpf_map_lookup_elem(&saina_fanout, &job);

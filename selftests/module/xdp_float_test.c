@@ -2,7 +2,8 @@
 /*
  * Jobs of floats in the XDP program that asks saina.ko (saina_xdp_kmod.bpf.o): frames by
  * BPF_PROG_TEST_RUN from several threads at once into the same slots, and frames that do
- * not fit the job.
+ * not fit the job.  A frame longer than a page comes in pieces: float32 from 1024
+ * elements on, bfloat16 with 2048.
  *
  *	xdp_float_test PROGRAM HELPERS	in the test VM, module loaded, no jobs; as root
  */
@@ -11,18 +12,21 @@
 #include "../lib/tap.h"
 #include "xdp_rig.h"
 
-#define PAYLOAD	 256
 #define SEGMENTS 4
 #define WORKERS	 12
 #define THREADS	 4	/* WORKERS / THREADS workers each */
-#define ROUNDS	 60
 
 static struct xdp_rig rig;
+static int payload;		/* of the job there is */
+static int wrong, answered;	/* frames sent by the program, in its time, by all threads */
+static int relayed;		/* results given to the agent to send on */
 
 /* Job 0 with all its workers, and its maps. */
-static int job_new(int type, const char *policy)
+static int job_new(int type, int elements, const char *policy)
 {
-	if (xdp_rig_told(call_job_new_as("a", WORKERS, SEGMENTS * PAYLOAD, PAYLOAD, type, policy)) ||
+	payload = elements;
+	wrong = answered = relayed = 0;
+	if (xdp_rig_told(call_job_new_as("a", WORKERS, SEGMENTS * elements, elements, type, policy)) ||
 	    xdp_rig_bind(WORKERS) || xdp_rig_snapshot(&rig))
 		return -1;
 	return saina_dp_job_publish(rig.dp, &rig.conf, 0);
@@ -48,27 +52,75 @@ static __u32 bits_of(float f)
 	return u;
 }
 
+/* Are @sums, as the wire has them, those of the workers in @mask, exactly? */
+static bool right(const void *sums, __u64 mask, __u32 round, __u32 segment)
+{
+	bool half = rig.conf.elem == SAINA_ELEM_BFLOAT16;
+
+	for (int i = 0; i < payload; i++) {
+		__u32 want, got = 0;
+		int sum = 0;
+
+		for (int w = 0; w < WORKERS; w++)
+			if (mask >> w & 1)
+				sum += value(w, round, segment, i);
+		want = bits_of(sum);
+		if (half)
+			want >>= 16;	/* up to 180: 8 bits, nothing to round */
+		memcpy(&got, sums + (half ? 2 : 4) * i, half ? 2 : 4);
+		if (got != want) {
+			tap_note("round %u segment %u element %d: %#x, not %#x", round, segment, i, got,
+				 want);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* What the program sends for a message of (round, segment). */
+static void check_sent(const struct xdp_sent *sent, __u32 round, __u32 segment)
+{
+	unsigned int len = FRAME_PAYLOAD +
+			   (rig.conf.elem == SAINA_ELEM_BFLOAT16 ? 2 : 4) * payload;
+	struct saina_hdr h;
+
+	if (sent->action == XDP_DROP)
+		return;
+	__atomic_fetch_add(&answered, 1, __ATOMIC_RELAXED);
+	memcpy(&h, sent->frame + FRAME_HDR, sizeof(h));
+	if (sent->action == XDP_REDIRECT && sent->len == len && h.type == SAINA_MSG_RESULT &&
+	    h.round == round && h.segment == segment && h.count == payload &&
+	    frame_udp_sum(sent->frame) == 0xffff &&
+	    right(sent->frame + FRAME_PAYLOAD, h.mask, round, segment))
+		return;
+	tap_note("round %u segment %u: sent (action %d): %u bytes, type %u, count %u, checksum %#x",
+		 round, segment, sent->action, sent->len, h.type, h.count,
+		 frame_udp_sum(sent->frame));
+	__atomic_fetch_add(&wrong, 1, __ATOMIC_RELAXED);
+}
+
 /* A message of @type with an element type of its own. */
 static void send_as(int type, int elem, int w, __u32 round, __u32 segment)
 {
 	struct saina_hdr hdr = {
 		.type = type, .elem = elem, .round = round, .segment = segment,
-		.count = PAYLOAD, .worker = w,
+		.count = payload, .worker = w,
 	};
 	bool half = elem == SAINA_ELEM_BFLOAT16;
-	uint8_t payload[4 * PAYLOAD];
+	uint8_t v[4 * SAINA_ELEMS_MAX];
 	struct xdp_sent sent;
 
-	for (int i = 0; i < PAYLOAD; i++) {
+	for (int i = 0; i < payload; i++) {
 		__u32 u = bits_of(value(w, round, segment, i));
 		__u16 h = u >> 16;
 
 		if (half)
-			memcpy(payload + 2 * i, &h, 2);
+			memcpy(v + 2 * i, &h, 2);
 		else
-			memcpy(payload + 4 * i, &u, 4);
+			memcpy(v + 4 * i, &u, 4);
 	}
-	xdp_rig_send(&rig, hdr, payload, (half ? 2 : 4) * PAYLOAD, &sent);
+	xdp_rig_send(&rig, hdr, v, (half ? 2 : 4) * payload, &sent);
+	check_sent(&sent, round, segment);
 }
 
 static __u64 counted(int w, int counter)
@@ -121,61 +173,100 @@ static bool exact(__u32 round, __u32 segment, int k)
 			 (unsigned long long)m.seen, m.count, m.applied);
 		return false;
 	}
-	for (int i = 0; i < PAYLOAD; i++) {
-		__u32 want, got;
-		int sum = 0;
-
-		for (int w = 0; w < WORKERS; w++)
-			if (m.seen >> w & 1)
-				sum += value(w, round, segment, i);
-		want = bits_of(sum);
-		got = sums[i];
-		if (rig.conf.elem == SAINA_ELEM_BFLOAT16) {
-			want >>= 16;	/* up to 180: 8 bits, nothing to round */
-			got = ((const __u16 *)sums)[i];
-		}
-		if (got != want) {
-			tap_note("round %u segment %u element %d: %#x, not %#x", round, segment, i, got,
-				 want);
-			return false;
-		}
-	}
-	return true;
+	return right(sums, m.seen, round, segment);
 }
 
-/* Rounds in which all threads send into the same slots at the same time. */
-static void test_race(int type, const char *name, const char *policy, int k)
+static bool long_frames(void)
 {
-	pthread_t t[THREADS];
-	__u64 n;
-	int bad = 0;
+	return payload > SAINA_ELEMS_LINEAR_MAX;
+}
 
-	if (job_new(type, policy)) {
-		tap_ok(false, "%s, %s: a job", name, policy);
+/* What the agent is given to send on, once. */
+static void relay(void *arg, const struct saina_relay_msg *m)
+{
+	unsigned int len = sizeof(m->hdr) + (rig.conf.elem == SAINA_ELEM_BFLOAT16 ? 2 : 4) * payload;
+	__u64 to = *(const __u64 *)arg;
+
+	relayed++;
+	if (m->len == len && m->workers == to && m->hdr.type == SAINA_MSG_RESULT &&
+	    m->hdr.count == payload && m->hdr.worker == SAINA_WORKER_ANY &&
+	    right(m->payload, m->hdr.mask, m->hdr.round, m->hdr.segment))
+		return;
+	tap_note("round %u segment %u: to the agent: %u bytes for %#llx, type %u, count %u",
+		 m->hdr.round, m->hdr.segment, m->len, (unsigned long long)m->workers,
+		 m->hdr.type, m->hdr.count);
+	wrong++;
+}
+
+static void relay_take(__u64 to)
+{
+	saina_dp_event_dispatch(rig.dp, &(struct saina_dp_cb){ .relay = relay, .arg = &to });
+}
+
+struct race {
+	int		type;
+	const char	*name;
+	int		elements, rounds;
+	const char	*policy;
+	int		k;
+};
+
+/* Rounds in which all threads send into the same slots at the same time. */
+static void test_race(const struct race *r)
+{
+	int bad = 0, n = r->rounds * SEGMENTS;
+	pthread_t t[THREADS];
+	char name[64];
+	__u64 answers;
+
+	snprintf(name, sizeof(name), "%d %s, %s", r->elements, r->name, r->policy);
+	if (job_new(r->type, r->elements, r->policy)) {
+		tap_ok(false, "%s: a job", name);
 		return;
 	}
 	ended = false;
 	pthread_barrier_init(&barrier, NULL, THREADS + 1);
 	for (long i = 0; i < THREADS; i++)
 		pthread_create(&t[i], NULL, sender, (void *)i);
-	for (the_round = 0; the_round < ROUNDS; the_round++) {
+	for (the_round = 0; the_round < (__u32)r->rounds; the_round++) {
 		pthread_barrier_wait(&barrier);
 		pthread_barrier_wait(&barrier);
 		for (__u32 s = 0; s < SEGMENTS; s++)
-			bad += !exact(the_round, s, k);
+			bad += !exact(the_round, s, r->k);
+		relay_take(rig.conf.active);
 	}
 	ended = true;
 	pthread_barrier_wait(&barrier);
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(t[i], NULL);
 	pthread_barrier_destroy(&barrier);
-	tap_ok(!bad, "%s, %s: %d threads, %d rounds: every sum is that of its mask (%d are not)", name,
-	       policy, THREADS, ROUNDS, bad);
-	n = counted_all(SAINA_C_STORED) + counted_all(SAINA_C_ADDED);
-	tap_ok(n == (__u64)ROUNDS * SEGMENTS * k, "%s, %s: as many were counted as are in the results",
-	       name, policy);
-	tap_ok(counted_all(SAINA_C_INTERNAL) == 0 && counted_all(SAINA_C_COMPLETED) == ROUNDS * SEGMENTS,
-	       "%s, %s: each result was made once", name, policy);
+	tap_ok(!bad, "%s: %d threads, %d rounds: every sum is that of its mask (%d are not)", name,
+	       THREADS, r->rounds, bad);
+	tap_ok(counted_all(SAINA_C_STORED) + counted_all(SAINA_C_ADDED) == (__u64)n * r->k,
+	       "%s: as many were counted as are in the results", name);
+	tap_ok(counted_all(SAINA_C_INTERNAL) == 0 && counted_all(SAINA_C_COMPLETED) == (__u64)n,
+	       "%s: each result was made once", name);
+	answers = counted_all(SAINA_C_RESENT) + counted_all(SAINA_C_LATE);
+	tap_ok(!wrong && (__u64)answered == answers + (long_frames() ? 0 : n) &&
+	       relayed == (long_frames() ? n : 0) && counted_all(SAINA_C_NO_MEMORY) == 0,
+	       "%s: each was sent on %s, and %llu to those who asked again, all of them right", name,
+	       long_frames() ? "by the agent" : "to all", (unsigned long long)answers);
+	job_del();
+}
+
+/* A worker whose port takes no redirected frames: the agent has its results. */
+static void test_relay(int type, const char *name)
+{
+	if (job_new(type, 256, "bsp") || xdp_rig_told(call_worker_relay(0, 3, 1)) ||
+	    xdp_rig_snapshot(&rig) || saina_dp_job_publish(rig.dp, &rig.conf, 0)) {
+		tap_ok(false, "%s: a job with a slow port", name);
+		return;
+	}
+	for (int w = 0; w < WORKERS; w++)
+		send_as(SAINA_MSG_GRAD, type, w, 0, 0);
+	relay_take(1 << 3);
+	tap_ok(exact(0, 0, WORKERS) && answered == 1 && relayed == 1 && !wrong,
+	       "%s: a result goes to all, and to the agent for who is behind a slow port", name);
 	job_del();
 }
 
@@ -185,7 +276,7 @@ static void test_odd(int type, const char *name)
 	int other = type == SAINA_ELEM_FLOAT32 ? SAINA_ELEM_INT32 : SAINA_ELEM_FLOAT32;
 	int reason = type == SAINA_ELEM_FLOAT32 ? SAINA_C_ELEM_TYPE : SAINA_C_LENGTH;
 
-	if (job_new(type, "fastest:k=1")) {
+	if (job_new(type, 256, "fastest:k=1")) {
 		tap_ok(false, "%s: a job", name);
 		return;
 	}
@@ -204,6 +295,19 @@ static void test_odd(int type, const char *name)
 	job_del();
 }
 
+static const struct race races[] = {
+	{ SAINA_ELEM_FLOAT32, "float32", 256, 60, "bsp", WORKERS },
+	{ SAINA_ELEM_FLOAT32, "float32", 256, 60, "fastest:k=5", 5 },
+	{ SAINA_ELEM_FLOAT32, "float32", 1024, 8, "bsp", WORKERS },
+	{ SAINA_ELEM_FLOAT32, "float32", 2048, 8, "bsp", WORKERS },
+	{ SAINA_ELEM_FLOAT32, "float32", 2048, 8, "fastest:k=5", 5 },
+	{ SAINA_ELEM_BFLOAT16, "bfloat16", 256, 60, "bsp", WORKERS },
+	{ SAINA_ELEM_BFLOAT16, "bfloat16", 256, 60, "fastest:k=5", 5 },
+	{ SAINA_ELEM_BFLOAT16, "bfloat16", 1024, 8, "bsp", WORKERS },
+	{ SAINA_ELEM_BFLOAT16, "bfloat16", 2048, 8, "bsp", WORKERS },
+	{ SAINA_ELEM_BFLOAT16, "bfloat16", 2048, 8, "fastest:k=5", 5 },
+};
+
 int main(int argc, char **argv)
 {
 	if (argc != 3) {
@@ -217,10 +321,10 @@ int main(int argc, char **argv)
 	}
 	test_odd(SAINA_ELEM_FLOAT32, "float32");
 	test_odd(SAINA_ELEM_BFLOAT16, "bfloat16");
-	test_race(SAINA_ELEM_FLOAT32, "float32", "bsp", WORKERS);
-	test_race(SAINA_ELEM_FLOAT32, "float32", "fastest:k=5", 5);
-	test_race(SAINA_ELEM_BFLOAT16, "bfloat16", "bsp", WORKERS);
-	test_race(SAINA_ELEM_BFLOAT16, "bfloat16", "fastest:k=5", 5);
+	test_relay(SAINA_ELEM_FLOAT32, "float32");
+	test_relay(SAINA_ELEM_BFLOAT16, "bfloat16");
+	for (size_t i = 0; i < sizeof(races) / sizeof(*races); i++)
+		test_race(&races[i]);
 	xdp_rig_close(&rig);
 	saina_ctl_close(calls_ctl);
 	return tap_done();
