@@ -13,3 +13,11 @@ $(call objs,$(LIB_TESTS:%=selftests/unit/%.c) $(LIB_AGG)): \
 
 check-programs: $(addprefix $(B)/selftests/,$(LIB_TESTS))
 CHECKS += $(addprefix $(B)/selftests/,$(LIB_TESTS))
+
+# With a clock of its own.
+$(B)/selftests/window_test: $(call objs,selftests/unit/window_test.c userland/lib/window.c userland/lib/rto.c)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka
+
+check-programs: $(B)/selftests/window_test
+CHECKS += $(B)/selftests/window_test
