@@ -471,6 +471,7 @@ int saina_core_limits_set(struct saina_core *c, const struct saina_limits *limit
 					    "memory of a job: job %s has %llu MiB: delete it first",
 					    job->name, saina_mib(job->memory));
 	c->limits = *limits;
+	saina_core_notify(c, SAINA_CMD_LIMITS_NTF, NULL, -1);
 	return 0;
 }
 

@@ -111,7 +111,8 @@ struct saina_job {
  * @publish: a job came, changed or (@gone) goes: publish its snapshot.  An
  *	error undoes the change and is returned by the call that caused it
  * @notify: after a change is in force: @cmd is SAINA_CMD_JOB_NTF,
- *	JOB_DEL_NTF, WORKER_NTF or WORKER_DEL_NTF (@worker valid)
+ *	JOB_DEL_NTF, WORKER_NTF or WORKER_DEL_NTF (@worker valid), or LIMITS_NTF
+ *	(@job NULL)
  * @event: something for the events group (state changes, joins, deaths)
  * @floats: the data path sums float32 and bfloat16, too
  */

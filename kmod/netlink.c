@@ -437,8 +437,6 @@ int saina_nl_limits_set_doit(struct sk_buff *skb, struct genl_info *info)
 	if (rq.tb[SAINA_A_LIMITS_MEMORY])
 		limits.memory = nla_get_u64(rq.tb[SAINA_A_LIMITS_MEMORY]);
 	ret = saina_core_limits_set(rq.sn->core, &limits, &rq.err);
-	if (!ret)
-		saina_jobs_changed(rq.sn);
 	mutex_unlock(&rq.sn->lock);
 	return ret ? saina_nlreq_refuse(&rq, ret) : 0;
 }
@@ -493,7 +491,9 @@ void saina_nl_notify(struct saina_net *sn, int cmd, const struct saina_job *job,
 	skb = genlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
 	if (!skb)
 		goto lost;
-	if (worker >= 0)
+	if (!job)
+		ret = saina_nlmsg_limits(skb, &to, sn);
+	else if (worker >= 0)
 		ret = saina_nlmsg_worker(skb, &to, sn, job, worker);
 	else
 		ret = saina_nlmsg_job(skb, &to, sn, job, false);

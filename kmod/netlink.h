@@ -15,8 +15,8 @@ enum {
 
 extern struct genl_family saina_nl_family;
 
-/* A change is in force: @cmd is SAINA_CMD_*_NTF, @worker < 0: of the job.  The
- * caller holds the lock. */
+/* A change is in force: @cmd is SAINA_CMD_*_NTF, @worker < 0: of the job, @job
+ * NULL: of the limits.  The caller holds the lock. */
 void saina_nl_notify(struct saina_net *sn, int cmd, const struct saina_job *job, int worker);
 
 int saina_netlink_init(void);

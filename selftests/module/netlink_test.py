@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """saina.ko's generic netlink: every command, every refusal.  In the test VM, with
 the module loaded and no jobs; as root."""
+import ctypes
 import errno
 import os
 import socket
@@ -293,7 +294,6 @@ sh(f"ip netns add {ns}")
 child = os.fork()
 if child == 0:
     fd = os.open(f"/run/netns/{ns}", os.O_RDONLY)
-    import ctypes
     ctypes.CDLL(None).setns(fd, 0x40000000)
     os.close(fd)
     g = Family()
@@ -398,7 +398,19 @@ for j in range(64):
 sh("ip link del sv0")
 Tap.same([f.do("limits-get")["limits"][k] for k in ("memory-used", "plane")], [0, 1],
          "nothing is left in use of the kernel's limits")
-f.do("limits-set", {"limits": {"jobs": 2}})
+
+# --- limits ----------------------------------------------------------------------------------
+
+config.close()
+config = Family(5)
+config.subscribe("config")
+f.do("limits-set", {"limits": {"jobs": 2, "memory-job": 1 << 30}})
+limits = {"limits": {"jobs": 2, "memory-job": 1 << 30, "memory": 1 << 32, "jobs-used": 0,
+                     "memory-used": 0, "plane": 1}}
+Tap.same(f.do("limits-get"), limits, "limits-set changes what it names")
+Tap.same(config.note(), ("limits-ntf", limits), "limits-set is notified, with all limits as in the reply")
+Tap.refused(lambda: f.do("limits-set", {"limits": {"jobs": 0}}), errno.ERANGE, "1..256", "limits.jobs",
+            "limits-set: no jobs at all")
 f.do("job-new", job(name="x", elements=1, workers=1))
 f.do("job-new", job(name="y", elements=1, workers=1))
 Tap.refused(lambda: f.do("job-new", job(name="z", elements=1, workers=1)), errno.EDQUOT, "the limit", None,
@@ -406,4 +418,33 @@ Tap.refused(lambda: f.do("job-new", job(name="z", elements=1, workers=1)), errno
 f.do("job-del", job(name="x"))
 f.do("job-del", job(name="y"))
 f.do("limits-set", {"limits": {"jobs": 256}})
+names = []
+while not names or names[-1] != "limits-ntf":
+    names.append(config.note()[0])
+Tap.same(names, ["job-ntf", "job-ntf", "job-del-ntf", "job-del-ntf", "limits-ntf"],
+         "only what was changed is notified, not what was refused")
+
+
+def limits_of_their_own():
+    """In a new namespace; 0 if limits and their notifications are its own."""
+    ctypes.CDLL(None).unshare(0x40000000)
+    g = Family(5)
+    g.subscribe("config")
+    if g.do("limits-get")["limits"]["jobs"] != 256:
+        return 1
+    g.do("limits-set", {"limits": {"jobs": 77}})
+    return 0 if g.note() == ("limits-ntf", g.do("limits-get")) else 2
+
+
+child = os.fork()
+if child == 0:
+    os._exit(limits_of_their_own())
+Tap.same(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0, "another namespace has limits of its own")
+Tap.same(f.do("limits-get")["limits"]["jobs"], 256, "... which are not this one's")
+config.s.settimeout(0.2)
+try:
+    got = config.note()
+except TimeoutError:
+    got = None
+Tap.same(got, None, "... and whose notifications this one does not get")
 Tap.done()

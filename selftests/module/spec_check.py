@@ -237,5 +237,12 @@ if len(re.findall(r"CLASS\(\w+, \w+\);", obj_c)) != len(sets) - 1:
     bad.append("not every object has a table")
 check("the tool's tables have every attribute with the spec's type", bad)
 
+monitor = read("tools/saina/monitor.c")
+names = set(re.findall(r"\[SAINA_CMD_(\w+)\] = \"", monitor))
+cases = set(re.findall(r"case SAINA_CMD_(\w+):", monitor))
+bad = [name for name, o in ops.items() if "notify" in o and const(name) not in names & cases]
+bad += [n for n in names if "notify" not in ops.get(n.lower().replace("_", "-"), {})]
+check("saina monitor prints every notification of the spec", bad)
+
 print(f"1..{points}")
 sys.exit(1 if failed else 0)

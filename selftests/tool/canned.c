@@ -139,6 +139,7 @@ static void limits(struct nlmsghdr *nlh, int i)
 	U64(LIMITS_MEMORY, 3ull << 30);
 	U32(LIMITS_JOBS_USED, 2);
 	U64(LIMITS_MEMORY_USED, 25794968);
+	U8(LIMITS_PLANE, SAINA_PLANE_KERNEL);
 	mnl_attr_nest_end(nlh, n);
 }
 
@@ -183,6 +184,7 @@ static const struct {
 	{ SAINA_CMD_LIMITS_GET, 1, limits },   { SAINA_CMD_JOB_NTF, 2, job },
 	{ SAINA_CMD_JOB_DEL_NTF, 1, job },     { SAINA_CMD_WORKER_NTF, 2, worker },
 	{ SAINA_CMD_WORKER_DEL_NTF, 1, worker }, { SAINA_CMD_PORT_NTF, 2, port },
+	{ SAINA_CMD_LIMITS_NTF, 1, limits },
 	{ SAINA_CMD_EVENT, sizeof(events) / sizeof(events[0]), event },
 };
 
@@ -206,7 +208,7 @@ void canned_answer(int fd, const struct nlmsghdr *req, void *arg)
 {
 	static const int notes[] = { SAINA_CMD_EVENT, SAINA_CMD_JOB_NTF, SAINA_CMD_JOB_DEL_NTF,
 				     SAINA_CMD_WORKER_NTF, SAINA_CMD_WORKER_DEL_NTF,
-				     SAINA_CMD_PORT_NTF };
+				     SAINA_CMD_PORT_NTF, SAINA_CMD_LIMITS_NTF };
 	const struct genlmsghdr *g = mnl_nlmsg_get_payload(req);
 	char buf[4096] __attribute__((aligned(8)));
 	struct nlmsghdr *nlh;

@@ -175,8 +175,8 @@ static const char *const stats_pieces[] = {
 	NULL,
 };
 static const char *const limits_pieces[] = {
-	"jobs 2 of 64\nmemory 24.6 MiB of 3.0 GiB\nmemory-job 1.0 GiB at most\n",
-	"[{\"jobs_used\":2,\"jobs\":64,\"memory_used\":25794968,\"memory\":3221225472,\"memory_job\":1073741824}]",
+	"jobs 2 of 64\nmemory 24.6 MiB of 3.0 GiB\nmemory-job 1.0 GiB at most\nof kernel\n",
+	"[{\"jobs_used\":2,\"jobs\":64,\"memory_used\":25794968,\"memory\":3221225472,\"memory_job\":1073741824,\"plane\":\"kernel\"}]",
 	NULL,
 };
 
@@ -262,10 +262,11 @@ static void monitors(void)
 		" worker-changed digits worker 4 node4:4242 alive port veth4sw\n",
 		" worker-deleted digits worker 4",
 		" port-changed 86: veth4sw: mode native",
+		" limits-changed jobs 2 of 64 memory 24.6 MiB of 3.0 GiB memory-job 1.0 GiB at most of kernel\n",
 		NULL,
 	};
-	/* 12 events, 2 + 1 jobs, 2 + 1 workers, 2 ports; in text ports take two lines */
-	const int objects = 12 + 3 + 3 + 2;
+	/* 12 events, 2 + 1 jobs, 2 + 1 workers, 2 ports, limits; in text ports take two lines */
+	const int objects = 12 + 3 + 3 + 2 + 1;
 	int rc, parsed = 0;
 	char *line, *save;
 

@@ -165,6 +165,10 @@ check "it is dead" until_true 10 worker_state_is digits 1 dead
 check "its work is done without it" until_true 60 worker_ended 0
 check "an event says so" until_true 10 event_seen '.event=="worker-dead" and .worker==1'
 check "and that worker 0 has left" until_true 10 event_seen '.event=="worker-left" and .worker==0'
+silent "limits are set" limits set jobs 9
+check "those who look on are told of them" until_true 10 event_seen '.event=="limits-changed"'
+equal "all of them" '[9,1073741824,4294967296,1,"agent"]' "$(
+	events 'select(.event=="limits-changed")|[.jobs,.memory_job,.memory,.jobs_used,.plane]|@json')"
 silent "a change of a job is an event" job set digits token new
 check "of the config group" until_true 10 event_seen '.event=="job-changed" and .name=="digits"'
 silent "job del" job del digits

@@ -281,8 +281,11 @@ static void limits(void **state)
 	struct saina_job_req r;
 	__u32 jobs;
 	__u64 memory;
+	int notes;
 
 	assert_int_equal(saina_core_limits_set(o->core, &l, &err), 0);
+	assert_int_equal(o->notes, 1);
+	assert_int_equal(o->note[0], SAINA_CMD_LIMITS_NTF);
 	r = job_req("big", 1000000, 2);
 	refused(o, &r, -EDQUOT, SAINA_A_JOB_ELEMENTS);
 	r = job_req("a", 24000, 2);
@@ -297,6 +300,7 @@ static void limits(void **state)
 	r = job_req("c", 100, 2);
 	refused(o, &r, -EDQUOT, 0); /* number of jobs */
 
+	notes = o->notes;
 	l.jobs = 1;
 	assert_refused(saina_core_limits_set(o->core, &l, &err), -EBUSY, &err, SAINA_A_LIMITS_JOBS);
 	l.jobs = 0;
@@ -319,6 +323,7 @@ static void limits(void **state)
 	l.memory = 1 << 20;
 	assert_refused(saina_core_limits_set(o->core, &l, &err), -EBUSY, &err,
 		       SAINA_A_LIMITS_MEMORY);
+	assert_int_equal(o->notes, notes);
 	r = job_req("a", 0, 0);
 	r.has = BIT_OF(SAINA_A_JOB_NAME);
 	assert_int_equal(saina_core_job_del(o->core, &r, NULL), 0);

@@ -19,8 +19,7 @@ static void show_one(void *arg, const void *obj)
 	out_bytes("memory", " of %s\n", l->memory);
 	out_bytes("memory_job", "memory-job %s at most\n", l->memory_job);
 	if (SAINA_CTL_HAS(l, SAINA_A_LIMITS_PLANE))
-		out_str("plane", "of %s\n",
-			l->plane == SAINA_PLANE_KERNEL ? "kernel" : "agent");
+		out_str("plane", "of %s\n", plane_name(l->plane));
 	out_close();
 }
 

@@ -160,6 +160,17 @@ static void worker_line(const struct saina_ctl_worker *w)
 	out_text("\n");
 }
 
+static void limits_line(const struct saina_ctl_limits *l)
+{
+	out_uint("jobs_used", " jobs %" PRIu64, l->jobs_used);
+	out_uint("jobs", " of %" PRIu64, l->jobs);
+	out_bytes("memory_used", " memory %s", l->memory_used);
+	out_bytes("memory", " of %s", l->memory);
+	out_bytes("memory_job", " memory-job %s at most", l->memory_job);
+	out_str("plane", " of %s", plane_name(l->plane));
+	out_text("\n");
+}
+
 static int note(const struct nlmsghdr *nlh, void *arg)
 {
 	static const char *const names[SAINA_CMD_MAX + 1] = {
@@ -168,9 +179,11 @@ static int note(const struct nlmsghdr *nlh, void *arg)
 		[SAINA_CMD_WORKER_NTF] = "worker-changed",
 		[SAINA_CMD_WORKER_DEL_NTF] = "worker-deleted",
 		[SAINA_CMD_PORT_NTF] = "port-changed",
+		[SAINA_CMD_LIMITS_NTF] = "limits-changed",
 	};
 	const struct genlmsghdr *g = mnl_nlmsg_get_payload(nlh);
 	struct saina_ctl_worker worker;
+	struct saina_ctl_limits limits;
 	struct saina_ctl_event event;
 	struct saina_ctl_port port;
 	struct saina_ctl_job job;
@@ -197,6 +210,10 @@ static int note(const struct nlmsghdr *nlh, void *arg)
 		if (saina_ctl_decode(nlh, &saina_ctl_port_class, &port))
 			goto malformed;
 		break;
+	case SAINA_CMD_LIMITS_NTF:
+		if (saina_ctl_decode(nlh, &saina_ctl_limits_class, &limits))
+			goto malformed;
+		break;
 	default:
 		return 0;	/* of a newer control plane */
 	}
@@ -206,6 +223,8 @@ static int note(const struct nlmsghdr *nlh, void *arg)
 	if (g->cmd == SAINA_CMD_PORT_NTF) {
 		out_text(" ");
 		port_print(&port);
+	} else if (g->cmd == SAINA_CMD_LIMITS_NTF) {
+		limits_line(&limits);
 	} else if (g->cmd == SAINA_CMD_JOB_NTF || g->cmd == SAINA_CMD_JOB_DEL_NTF) {
 		job_line(&job);
 	} else {

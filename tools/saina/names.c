@@ -27,6 +27,11 @@ const char *worker_state_name(unsigned int state)
 	return worker_state_words[state - SAINA_WORKER_ALIVE];
 }
 
+const char *plane_name(unsigned int plane)
+{
+	return plane == SAINA_PLANE_KERNEL ? "kernel" : "agent";
+}
+
 int parse_job(const struct args *a, const char *word, __u64 *has, unsigned int attr_id,
 	      unsigned int attr_name, __u16 *id, char *name)
 {

@@ -93,6 +93,7 @@ void beside_workers(struct saina_ctl *agent, struct saina_ctl_worker *w, size_t 
 /* ---- names of things ---- */
 const char *job_state_name(unsigned int state);
 const char *worker_state_name(unsigned int state);
+const char *plane_name(unsigned int plane);
 extern const char *const job_state_words[], *const worker_state_words[];
 /* "digits", "3": a job as people name it, into the name or id of a request. */
 int parse_job(const struct args *a, const char *word, __u64 *has, unsigned int attr_id,

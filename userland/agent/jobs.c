@@ -61,7 +61,9 @@ static void jobs_notify(void *ctx, int cmd, const struct saina_job *job, int wor
 	if (!(a->ctl.groups & SAINA_GROUP_F_CONFIG))
 		return;
 	msg_start(&m, cmd, 0, 0);
-	if (worker >= 0)
+	if (!job)
+		encode_limits(&m, a);
+	else if (worker >= 0)
 		encode_worker(&m, a, job, worker);
 	else
 		encode_job(&m, a, job, false);

@@ -75,26 +75,31 @@ static int ask(struct kernel *k, int cmd, const struct saina_ctl_class *c, const
 /* Notifications */
 
 struct note {
-	void (*fn)(void *arg, unsigned int id);
+	void (*job)(void *arg, unsigned int id);
+	void (*limits)(void *arg);
 	void *arg;
 };
 
 static int note_cb(const struct nlmsghdr *nlh, void *arg)
 {
+	const struct genlmsghdr *g = mnl_nlmsg_get_payload(nlh);
 	const struct note *n = arg;
 	struct saina_ctl_worker w;
 	struct saina_ctl_job job;
 
-	if (!saina_ctl_decode(nlh, &saina_ctl_job_class, &job) && job.id < SAINA_JOBS_MAX)
-		n->fn(n->arg, job.id);
+	if (g->cmd == SAINA_CMD_LIMITS_NTF)
+		n->limits(n->arg);
+	else if (!saina_ctl_decode(nlh, &saina_ctl_job_class, &job) && job.id < SAINA_JOBS_MAX)
+		n->job(n->arg, job.id);
 	else if (!saina_ctl_decode(nlh, &saina_ctl_worker_class, &w) && w.job_id < SAINA_JOBS_MAX)
-		n->fn(n->arg, w.job_id);
+		n->job(n->arg, w.job_id);
 	return 0;
 }
 
-int kernel_next(struct kernel *k, void (*fn)(void *arg, unsigned int id), void *arg)
+int kernel_next(struct kernel *k, void (*job)(void *arg, unsigned int id),
+		void (*limits)(void *arg), void *arg)
 {
-	struct note n = { fn, arg };
+	struct note n = { job, limits, arg };
 
 	return saina_ctl_next(k->sub, 0, note_cb, &n);
 }
@@ -113,14 +118,14 @@ static int id_cb(const struct nlmsghdr *nlh, void *arg)
 	int ret = saina_ctl_decode(nlh, &saina_ctl_job_class, &job);
 
 	if (!ret && job.id < SAINA_JOBS_MAX)
-		n->fn(n->arg, job.id);
+		n->job(n->arg, job.id);
 	return ret;
 }
 
 int kernel_jobs(struct kernel *k, void (*fn)(void *arg, unsigned int id), void *arg,
 		struct saina_core_err *err)
 {
-	struct note n = { fn, arg };
+	struct note n = { .job = fn, .arg = arg };
 	int i, ret = -EINTR;
 
 	for (i = 0; ret == -EINTR && i < READ_TRIES; i++)

@@ -24,9 +24,11 @@ int kernel_open(struct kernel *k);	/* logs why not */
 void kernel_close(struct kernel *k);
 int kernel_fd(const struct kernel *k);	/* readable: kernel_next() */
 
-/* Reads one notification: calls @fn with the number of the job that it is about.
+/* Reads one notification: calls @job with the number of the job that it is about, or
+ * @limits.
  * As saina_ctl_next(); never waits. */
-int kernel_next(struct kernel *k, void (*fn)(void *arg, unsigned int id), void *arg);
+int kernel_next(struct kernel *k, void (*job)(void *arg, unsigned int id),
+		void (*limits)(void *arg), void *arg);
 
 /* Calls @fn with the number of each job. */
 int kernel_jobs(struct kernel *k, void (*fn)(void *arg, unsigned int id), void *arg,

@@ -18,6 +18,13 @@ static void mark(void *plane, unsigned int id)
 	p->dirty[id / 64] |= 1ull << id % 64;
 }
 
+static void mark_limits(void *plane)
+{
+	struct plane *p = plane;
+
+	p->limits = true;
+}
+
 /* The mirror */
 
 static void mirror_del(struct agent *a, unsigned int id)
@@ -144,11 +151,17 @@ later:
 	return saina_refuse(err, ret, 0, "job %u is being changed by somebody else: try again", id);
 }
 
-void plane_limits_look(struct agent *a)
+/* What is set already, by a request to this agent, is not notified again. */
+static void mirror_limits(struct agent *a)
 {
-	struct saina_limits limits;
+	struct saina_limits limits, ours;
 
-	if (a->plane.kernel && !kernel_limits_read(&a->plane.session, &limits))
+	a->plane.limits = false;
+	if (kernel_limits_read(&a->plane.session, &limits))
+		return;
+	saina_core_limits_get(a->jobs.core, &ours, NULL, NULL);
+	if (limits.jobs != ours.jobs || limits.memory_job != ours.memory_job ||
+	    limits.memory != ours.memory)
 		saina_core_limits_set(a->jobs.core, &limits, NULL);
 }
 
@@ -183,7 +196,7 @@ int mirror_all(struct agent *a)
 	for (id = 0; id < SAINA_JOBS_MAX; id++)
 		if (there[id / 64] & 1ull << id % 64)
 			mirror_job(a, id, 0, FOLLOW, NULL, &err);
-	plane_limits_look(a);
+	mirror_limits(a);
 	return 0;
 }
 
@@ -218,7 +231,7 @@ void plane_drain(struct agent *a)
 	if (!p->kernel || p->down)
 		return;
 	do {
-		ret = kernel_next(&p->session, mark, p);
+		ret = kernel_next(&p->session, mark, mark_limits, p);
 		if (ret == -ENOBUFS)
 			p->resync = true;
 	} while (!ret || ret == -ENOBUFS);
@@ -226,6 +239,8 @@ void plane_drain(struct agent *a)
 		mirror_all(a);
 		return;
 	}
+	if (p->limits)
+		mirror_limits(a);
 	memcpy(changed, p->dirty, sizeof(changed));
 	memset(p->dirty, 0, sizeof(p->dirty));
 	/* what went before what came: a name may have moved to another number */

@@ -35,6 +35,7 @@ struct plane_stuck {
  * @family: of nlctrl, which tells when the module comes and goes
  * @live, @tries: until the module's init is through
  * @dirty: jobs of which there was a notification
+ * @limits: there was one of the limits
  * @stuck: by number, NULL: has a data path, or there is no such job
  */
 struct plane {
@@ -43,6 +44,7 @@ struct plane {
 	bool moved;
 	bool moving;
 	bool resync;
+	bool limits;
 	struct kernel session;
 	struct source notes;
 	struct source family;
@@ -91,7 +93,6 @@ int plane_worker_del(struct agent *a, const struct saina_worker_req *req,
 		     struct saina_core_err *err);
 /* The kernel's subscribers learn of it, too. */
 void plane_worker_late(struct agent *a, const struct saina_job *job, int w, uint64_t late);
-void plane_limits_look(struct agent *a);	/* of their changes there are no notifications */
 int plane_limits_set(struct agent *a, const struct saina_limits *limits,
 		     struct saina_core_err *err);
 

@@ -342,7 +342,6 @@ static int limits_get(struct request *rq)
 {
 	struct msg m;
 
-	plane_limits_look(rq->a);
 	reply_start(rq, &m, SAINA_CMD_LIMITS_GET);
 	encode_limits(&m, rq->a);
 	return reply(rq, &m);
@@ -362,11 +361,8 @@ static int limits_set(struct request *rq)
 	if (tb[SAINA_A_LIMITS_MEMORY])
 		limits.memory = mnl_attr_get_u64(tb[SAINA_A_LIMITS_MEMORY]);
 	ret = plane_limits_set(rq->a, &limits, &rq->err);
-	if (ret)
-		return ret;
-	rq->a->jobs.changed = rq->a->jobs.unsaved = true;
 	agent_settle(rq->a);
-	return 0;
+	return ret;
 }
 
 static int subscribe(struct request *rq)
