@@ -10,6 +10,9 @@
 #
 # Then three workers on links of 20 Mbit/s that lose nothing: a queue longer than
 # the time-out must not make them send everything again and again.
+#
+# Then a Linux bridge, whose workers leave checksums to the device: what is held
+# back on the way in gets its checksum all the same.
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -52,4 +55,17 @@ for i in 0 1 2; do
 done
 check "slow links: less was sent again ($resent) than for the first time ($sent)" \
 	[ "$resent" -lt "$sent" ]
+lab_down
+
+if with_bridge linux; then
+	lab_up --workers 2 --bridge linux
+	equal "Linux bridge: checksums are left to the device" "tx-checksumming: on" \
+		"$(lab exec 0 ethtool -k eth0 | grep '^tx-checksumming')"
+	check "Linux bridge: worker 0 is 3 ms away, in" lab set 0 delay-in 3
+	job linux workers 2 elements 5000 payload 256 policy bsp
+	start_all linux 10 2 --elements 5000
+	check "Linux bridge: exact sums" wait_all 60
+	check "Linux bridge: the same results everywhere" same_results 0 1
+	check "Linux bridge: frames were held back" [ "$(counter - - delayed)" -gt 100 ]
+fi
 finished

@@ -12,6 +12,8 @@
 #include <errno.h>
 #include <linux/if_packet.h>
 #include <net/ethernet.h>
+#include <netinet/ip.h>
+#include <netinet/udp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,6 +120,48 @@ static void send_raw(struct dp_delay *d, __u32 ifindex, const void *frame, __u32
 		       strerror(errno));
 }
 
+/* sum of the N bytes at P as big-endian 16-bit words, on top of SUM */
+static __u32 sum16(__u32 sum, const __u8 *p, size_t n)
+{
+	for (; n > 1; p += 2, n -= 2)
+		sum += p[0] << 8 | p[1];
+	return n ? sum + (p[0] << 8) : sum;
+}
+
+static __u16 fold(__u32 sum)
+{
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return sum;
+}
+
+/*
+ * That the sender leaves the UDP checksum to the device is a note in the skb, which a
+ * copy of the frame does not have.  Such a frame has the sum of the pseudo header
+ * (RFC 768) in the field: the rest is done here.
+ */
+static void finish_checksum(__u8 *frame, size_t len)
+{
+	__u8 *ip = frame + ETH_HLEN, *udp = ip + sizeof(struct iphdr);
+	size_t udp_len;
+	__u16 sum;
+
+	if (len < ETH_HLEN + sizeof(struct iphdr) + sizeof(struct udphdr) ||
+	    frame[12] != ETHERTYPE_IP >> 8 || frame[13] != (ETHERTYPE_IP & 0xff) ||
+	    ip[0] != 0x45 || (ip[6] & 0x3f) || ip[7] || ip[9] != IPPROTO_UDP)
+		return;
+	udp_len = udp[4] << 8 | udp[5];
+	if (udp_len < sizeof(struct udphdr) || udp_len > (size_t)(frame + len - udp))
+		return;
+	if ((udp[6] << 8 | udp[7]) != fold(sum16(IPPROTO_UDP + udp_len, ip + 12, 8)))
+		return;
+	sum = ~fold(sum16(0, udp, udp_len));
+	if (!sum)
+		sum = 0xffff;
+	udp[6] = sum >> 8;
+	udp[7] = sum;
+}
+
 static void run_again(struct dp_delay *d, struct held *h)
 {
 	static __u8 out[sizeof(((struct saina_delay_msg *)0)->frame) + META];
@@ -174,6 +218,7 @@ static int hold(void *ctx, void *data, size_t size)
 	h->len = m->len;
 	memcpy(h->frame, &magic, META);
 	memcpy(h->frame + META, m->frame, m->len);
+	finish_checksum(h->frame + META, m->len);
 	if (d->n >= HELD_MAX)
 		let_go(d, heap_pop(d));
 	if (heap_push(d, h))
