@@ -33,7 +33,7 @@ MODULE_PROGRAMS := $(MODULE_BPF) $(addprefix $(B)/selftests/,kfunc_test netlink_
 
 # In the order of the tests: the cheap one first.
 MODULE_TESTS := $(addprefix selftests/module/,spec_check.py dkms_test.sh module.sh float_test.sh plane_test.sh \
-	reload_test.sh parity_test.sh monitor_test.sh net_vm.sh)
+	reload_test.sh parity_test.sh monitor_test.sh demo_vm_test.sh net_vm.sh)
 CHECKS += $(MODULE_TESTS)
 
 check-programs: $(MODULE_PROGRAMS)

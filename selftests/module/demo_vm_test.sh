@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# make demo-vm in small: the three runs in a VM with saina.ko and Open vSwitch's
+# kernel datapath end as they do without; Ctrl-C leaves no VM behind.
+#
+#	selftests/module/demo_vm_test.sh [KERNEL]
+
+set -u
+top=$(readlink -f "$(dirname "$0")/../..")
+kernel=${1-6.12}
+tmp=$(mktemp -d)
+pid=
+trap '[ -z "$pid" ] || kill -TERM "$pid"; rm -rf "$tmp"' EXIT
+trap 'exit 130' INT TERM HUP
+
+# shellcheck source=../tap.sh
+. "$top/selftests/tap.sh"
+
+# has JQ-EXPRESSION: true of the table
+has() {
+	jq -e "$1" "$tmp/out/result.json" >/dev/null 2>&1
+}
+
+said() { # WORDS
+	grep -qF "$1" "$tmp/log"
+}
+
+in_group() { # PROCESS-GROUP: who is left of it
+	pgrep -g "$1" -l
+}
+
+[ "$(id -u)" = 0 ] || { echo "1..0 # SKIP needs root"; exit 4; }
+
+# --- Ctrl-C: a terminal sends it to all of them ------------------------------
+
+setsid env --default-signal=INT "$top/tools/demo-vm" --kernel "$kernel" --out "$tmp/out" >"$tmp/log" 2>&1 &
+pid=$!
+# The VM is up: for a minute, from here on, what it does is set up.
+for ((i = 0; i < 6000; i++)); do
+	[ ! -e "$tmp/out/up" ] || break
+	kill -0 "$pid" 2>/dev/null || break
+	sleep 0.1
+done
+[ -e "$tmp/out/up" ]
+point $? "the VM comes up"
+kill -INT -- "-$pid"
+wait "$pid"
+status=$?
+[ $status = 130 ]
+point $? "Ctrl-C ends it (status $status)"
+said "demo-vm: stopped"
+point $? "and it says so"
+for ((i = 0; i < 200; i++)); do
+	[ -n "$(in_group "$pid")" ] || break
+	sleep 0.1
+done
+[ -z "$(in_group "$pid")" ]
+point $? "no process of it is left" || diag "$(in_group "$pid")"
+[ $tap_bad = 0 ] || diag "$(cat "$tmp/log")"
+pid=
+rm -rf "$tmp/out"
+
+# --- the whole of it ------------------------------------------------------------
+
+"$top/tools/demo-vm" --kernel "$kernel" --out "$tmp/out" --rounds 16 >"$tmp/log" 2>&1
+point $? "the demo ends well"
+diag "$(cat "$tmp/log")"
+said "jobs are configured in the kernel, by netlink"
+point $? "its jobs were saina.ko's"
+has '[.runs[].policy] == ["bsp", "fastest:k=3", "sfcd:k0=2,sth=0.25,cth=5"]'
+point $? "three runs"
+has '.runs | all(.models_identical and .workers == 4 and .rounds == 16)'
+point $? "four models are identical in each"
+has '.runs | .[0].late_share == 0 and .[1].late_share > 0 and .[1].late_share <= 0.26'
+point $? "nobody is late under BSP, a quarter at most if three of four are enough"
+has '.runs[2].sfcd | length >= 12 and all(.flip_share >= 0 and .flip_share <= 1 and .k >= 2 and .k <= 4)'
+point $? "the flips of SFCD's rounds are recorded"
+[ "$(head -c 8 "$tmp/out/demo.png" | od -An -tx1 | tr -d ' ')" = 89504e470d0a1a0a ]
+point $? "there is a picture"
+[ -s "$tmp/out/dmesg.log" ]
+point $? "and the kernel's log"
+plan
