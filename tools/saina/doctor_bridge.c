@@ -110,13 +110,12 @@ static void port_peer(const struct doc_link *l)
 
 static void port_mtu(const struct doc_state *s, const struct doc_link *l)
 {
-	unsigned int payload = payload_max(s), need = HEADERS + 4 * payload;
 	const struct saina_ctl_job *job = s->jobs.v;
 
-	if (!payload || l->mtu >= need)
-		return;
 	for (size_t i = 0; i < s->jobs.n; i++) {
-		need = HEADERS + 4 * job[i].payload;
+		unsigned int size = job[i].elem_type == SAINA_ELEM_BFLOAT16 ? 2 : 4;
+		unsigned int need = HEADERS + size * job[i].payload;
+
 		if (l->mtu < need)
 			doc_say(DOC_FAIL, "port-mtu",
 				doc_fix("ip link set %s mtu %u (and the same at its other end), or give the job a smaller payload",
