@@ -14,7 +14,7 @@ if [ "${1-}" != --guest ]; then
 	. "$here/vm.sh"
 	# shellcheck disable=SC2317
 	in_vm() { # KERNEL MODULE
-		vm_run "$1" -t 900 -e SAINA_SLOW=10 -e SAINA_TEST_PLANE=kernel -- \
+		vm_run "$1" -t 2400 -e SAINA_SLOW=10 -e SAINA_TEST_PLANE=kernel -- \
 			"$here/float_test.sh" --guest "$2"
 	}
 	vm_kernels in_vm "$@"
@@ -28,12 +28,12 @@ module=$2
 declare -A crc
 
 simd=/sys/module/saina/parameters/simd
-segments=8 # of 2003 elements
+elements=2003 segments=8
 
 # train NAME WORKERS ROUNDS [saina-allreduce's options]: in a job of that name
 train() {
 	local name=$1 n=$2 rounds=$3 i tags=()
-	start_all "$name" "$rounds" "$n" --elements 2003 "${@:4}"
+	start_all "$name" "$rounds" "$n" --elements "$elements" "${@:4}"
 	check "$name: $n workers find every sum right" wait_all 60
 	for ((i = 0; i < n; i++)); do
 		tags+=("$i")
@@ -79,16 +79,21 @@ sums b16 3 0
 saina job del b16
 
 # --- a straggler: late results, residuals ----------------------------------------------
+# straggle TYPE [saina job add's words]: the sums are those of the other two
+straggle() {
+	local name=late-$1${3+-$3}
+	job "$name" workers 3 elements "$elements" type "$1" policy fastest:k=2 "${@:2}"
+	start 2 "$name" 8 --elements "$elements" --think-us 300000
+	start 0 "$name" 8 --elements "$elements" --think-us 20000
+	start 1 "$name" 8 --elements "$elements" --think-us 20000
+	check "$name: all sums right, and what is left at the end" wait_all 90
+	check "$name: the same everywhere" same_results 0 1 2
+	equal "$name: two in each" "2 2" "$(minmax 0 count_min count_max)"
+	check "$name: the slow one is not in some" test "$(total 2 late_segments)" -gt 0
+	saina job del "$name"
+}
 for type in float32 bfloat16; do
-	job late-$type workers 3 elements 2003 type $type policy fastest:k=2
-	start 2 late-$type 8 --elements 2003 --think-us 300000
-	start 0 late-$type 8 --elements 2003 --think-us 20000
-	start 1 late-$type 8 --elements 2003 --think-us 20000
-	check "late-$type: all sums right, and what is left at the end" wait_all 90
-	check "late-$type: the same everywhere" same_results 0 1 2
-	equal "late-$type: two in each" "2 2" "$(minmax 0 count_min count_max)"
-	check "late-$type: the slow one is not in some" test "$(total 2 late_segments)" -gt 0
-	saina job del late-$type
+	straggle $type
 done
 
 # --- SFCD: every sign turns in every round --------------------------------------------
@@ -102,6 +107,30 @@ saina job del sfcd
 job f32 workers 1 elements 2003 type float32
 matches "integers are not for a job of floats" "ask for a job of type int32" \
 	"$(refused 0 0 f32 --type int32)"
+job long workers 1 elements 2003 type bfloat16 payload 1024
+matches "a message that does not fit the link is refused, with what would" "2124" \
+	"$(refused 0 0 long)"
+matches "the doctor says so of the ports" "messages of job long take 2124" \
+	"$(sw "$B/saina" doctor host config "/run/saina-lab/$LAB/sainad.conf")"
+lab_down
+
+# --- long frames: in pieces from a page on, their results sent on by the agent ----------
+lab_up --workers 3 --bridge linux --mtu 9000
+equal "mtu 9000: native XDP on all ports" "native native native" \
+	"$(sj port show '[.[].mode]|join(" ")')"
+elements=5003
+for type in float32 bfloat16; do
+	for payload in 1024 2048; do
+		name=$type-$payload segments=$(((elements + payload - 1) / payload))
+		job "$name" workers 3 elements $elements type $type payload $payload
+		train "$name" 3 3
+		sums "$name" 3 0
+		equal "$name: the agent has got each result to send on" "$((3 * segments)) 0" \
+			"$(counter "$name" all relayed) $(counter "$name" all no_memory)"
+		saina job del "$name"
+	done
+	straggle $type payload 2048
+done
 lab_down
 check "rmmod" until_true 20 rmmod saina
 
