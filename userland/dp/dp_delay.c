@@ -6,7 +6,9 @@
  *  - those that came in run through the program again, as live frames of
  *    BPF_PROG_TEST_RUN, with metadata that says "not again".  Live frames must
  *    fit a page: bigger ones run dry, and what the program makes of them is
- *    sent by a packet socket;
+ *    sent by a packet socket.  (Before 6.11 the kernel lets a frame that comes in
+ *    just then interrupt a dry run on the same CPU, and both use its scratch memory:
+ *    delays are for the lab);
  *  - those that leave are sent by a packet socket.
  */
 #include <errno.h>
