@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Tests of selftests/net again, in the test VM, with the jobs in saina.ko and
+# The tests of selftests/net again, in the test VM, with the jobs in saina.ko and
 # Open vSwitch's kernel datapath; one VM for each kernel, all at once.  TAP; each
 # point says kernel and test.
 #
 #	selftests/module/net_vm.sh [KERNEL...]
-#	TESTS="basic agent" selftests/module/net_vm.sh 6.12	only these (all: all that can)
+#	TESTS="basic agent" selftests/module/net_vm.sh 6.12	only these
 #	selftests/module/net_vm.sh --guest MODULE TEST...	(in the VM)
 
 # In there a program takes 10 to 20 times as long as on the host: so much longer are
@@ -20,10 +20,9 @@ settings=(
 # Not in here, and why.
 declare -A without=(
 	[demo]="make demo-vm is this one in the VM"
+	[lab]="the lab without an agent: saina.ko has no part in it"
 	[tap]="starts VMs of its own"
 )
-# What runs if nothing is named: a choice, for the time that it takes.
-chosen=(plane policy sfcd loss death agent join hostile)
 
 # shellcheck source=vm.sh
 . "$(dirname "$(readlink -f "$0")")/vm.sh"
@@ -36,10 +35,6 @@ in_vm() { # KERNEL MODULE
 if [ "${1-}" != --guest ]; then
 	read -ra tests <<<"${TESTS-}"
 	if [ ${#tests[@]} = 0 ]; then
-		tests=("${chosen[@]}")
-		echo "# these of selftests/net: ${tests[*]}; TESTS=all runs all that can run in the VM"
-	elif [ "${tests[*]}" = all ]; then
-		tests=()
 		while read -r t; do
 			if [ -n "${without[$t]-}" ]; then
 				echo "# without net/$t: ${without[$t]}"
