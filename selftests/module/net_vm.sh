@@ -21,6 +21,7 @@ settings=(
 declare -A without=(
 	[demo]="make demo-vm is this one in the VM"
 	[lab]="the lab without an agent: saina.ko has no part in it"
+	[many]="two emulated processors have to be idle for 64 workers to join in time"
 	[tap]="starts VMs of its own"
 )
 
