@@ -25,11 +25,12 @@ echo 0 >$fail/verbose
 echo $many >$fail/times
 echo 5 >$fail/probability
 # Marked once they run: exec would fail, too.
-"$B/selftests/netlink_fuzz" -r -n "$messages" -p 2 -s "${SEED:-1}" &
+"$B/selftests/netlink_fuzz" -m -n "$messages" -p 2 -s "${SEED:-1}" &
 fuzz=$!
 for ((i = 0; i < 100; i++)); do
+	# two that send, one that listens
 	mapfile -t sender < <(pgrep -P $fuzz)
-	[ ${#sender[@]} -lt 2 ] || break
+	[ ${#sender[@]} -lt 3 ] || break
 	sleep 0.05
 done
 for p in "${sender[@]}"; do
