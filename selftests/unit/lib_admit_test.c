@@ -227,6 +227,27 @@ static void test_slow_path(void **state)
 	agg_stop(a);
 }
 
+/* What is said before READY is heard does not end its being said. */
+static void test_early_status(void **state)
+{
+	struct agg_conf c = conf(1, 1);
+	struct saina_job_info info = { .size = sizeof(info) };
+	struct saina *s;
+	struct agg *a;
+	int32_t buf[N];
+
+	c.fast = false;
+	c.early_status = true;
+	a = agg_start(&c);
+	open_all(a, &s, 1);
+	assert_int_equal(saina_info(s, &info), 0);
+	assert_true(info.relayed);
+	fill(buf, 0, 0);
+	assert_int_equal(saina_allreduce(s, buf, N, SAINA_INT32, SAINA_SUM, NULL), 0);
+	saina_close(s);
+	agg_stop(a);
+}
+
 static void both(struct saina **s, int round, int32_t buf[2][N])
 {
 	struct saina_req *r[2];
@@ -533,6 +554,7 @@ int main(void)
 		cmocka_unit_test(test_start_timeout),
 		cmocka_unit_test(test_misuse),
 		cmocka_unit_test(test_slow_path),
+		cmocka_unit_test(test_early_status),
 		cmocka_unit_test(test_rejoin),
 		cmocka_unit_test(test_stopped),
 		cmocka_unit_test(test_silence),

@@ -109,6 +109,7 @@ static void status(struct agg *a, int w)
 		.active = htole64(agg_active(a)), .round = htole32(a->next_round),
 		.state = a->stopped ? SAINA_JOB_STOPPED :
 			 a->running ? SAINA_JOB_RUNNING : SAINA_JOB_FORMING,
+		.relayed = a->w[w].relayed,
 	};
 
 	control(a, &a->w[w].addr, &h, &s, sizeof(s));
@@ -152,7 +153,8 @@ static void join(struct agg *a, const struct sockaddr_in *from, struct saina_hdr
 		p->nonce = j->nonce;
 		p->session = ++a->sessions;
 		p->bound = p->active = true;
-		p->forgotten = false;
+		p->forgotten = p->relayed = false;
+		p->ready = 0;
 		p->addr = *from;
 		p->first = a->next_round;
 		p->formed = !a->running;
@@ -200,6 +202,8 @@ static void ctrl(struct agg *a, const struct sockaddr_in *from, uint8_t *msg, si
 		p->active = p->bound = false;
 		return;
 	}
+	if (h->type == SAINA_MSG_READY && (!a->c.early_status || p->ready++))
+		p->relayed = !(h->flags & SAINA_F_FAST);
 	status(a, h->worker);
 }
 

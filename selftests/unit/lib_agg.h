@@ -18,6 +18,7 @@ struct agg;
  * @loss: share of datagrams lost, each way, for each receiver on its own
  * @reorder: share of answers held back behind the next ones
  * @fast: probes are answered
+ * @early_status: each worker's first READY is lost, and a STATUS of before comes instead
  * @corrupt: one element in one result is wrong by this
  */
 struct agg_conf {
@@ -26,7 +27,7 @@ struct agg_conf {
 	uint64_t elements;
 	int exponent;
 	bool drop_late;
-	bool fast;
+	bool fast, early_status;
 	unsigned int corrupt;
 	double loss, reorder;
 	unsigned int seed;

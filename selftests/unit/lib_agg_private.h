@@ -28,6 +28,8 @@ struct peer {
 	bool hold;
 	bool formed;
 	bool forgotten;		/* may join again though alive */
+	bool relayed;		/* its READY said so */
+	int ready;		/* how many READY came */
 	uint16_t session;
 	uint64_t nonce;
 	uint32_t first;

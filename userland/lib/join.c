@@ -422,6 +422,10 @@ static void status(struct saina *s, const struct saina_status *st, uint64_t now)
 	switch (s->phase) {
 	case PHASE_READYING:
 	case PHASE_REREADYING:
+		/* Of before our READY: the job's state had changed.  To go on with it
+		 * would be to wait for results that nobody is asked to relay. */
+		if (!s->join.fast && !st->relayed)
+			break;
 		if (s->formed)
 			enter(s, st->state == SAINA_JOB_RUNNING ? PHASE_CONFIRMING : PHASE_FORMING);
 		else
