@@ -78,7 +78,7 @@ start_qemu() {
 		-machine q35 -accel tcg,thread=multi -cpu max -smp "$cpus" -m "$mem"
 		-nodefaults -no-user-config -display none -no-reboot
 		-kernel "$image" -initrd "$tree/initramfs"
-		-append "console=ttyS0 loglevel=5 rdinit=/init panic=-1 oops=panic log_buf_len=4M random.trust_cpu=on mitigations=off rcupdate.rcu_cpu_stall_timeout=$stall $append"
+		-append "console=ttyS0 loglevel=5 rdinit=/init panic=-1 oops=panic no_timer_check log_buf_len=4M random.trust_cpu=on mitigations=off rcupdate.rcu_cpu_stall_timeout=$stall $append"
 		-chardev "file,id=console,path=$run/console.log" -serial chardev:console
 		-device isa-debug-exit,iobase=0xf4,iosize=0x04
 		-fsdev "$fs,id=host,path=/,readonly=on,multidevs=remap"
