@@ -52,6 +52,16 @@ SAINA_CONTROL=kernel SAINA_CTL_SOCKET=$AGENT_SOCKET "$B/saina" -n "saina-$LAB-sw
 events_pid=$!
 until_true 20 grep -q monitoring "$WORK/monitor.err" || bail "saina monitor does not start"
 
+"$B/saina" -s "$AGENT_SOCKET" -j monitor config >"$WORK/agent.events" 2>"$WORK/agent.monitor" </dev/null &
+# It ends with the agent.
+until_true 20 grep -q monitoring "$WORK/agent.monitor" || bail "saina monitor does not start"
+
+check "limits are set" saina limits set jobs 99
+check "which is told" until_true 60 seen '.event == "limits-changed" and .jobs == 99 and .plane == "kernel"'
+check "also to the agent's subscribers" until_true 60 grep -q '"limits-changed".*"jobs":99,' "$WORK/agent.events"
+check "limits are set by way of the agent" "$B/saina" -s "$AGENT_SOCKET" limits set jobs 98
+check "which is told, too" until_true 60 seen '.event == "limits-changed" and .jobs == 98'
+
 job news workers 3 elements 2003 id 11 policy fastest:k=3 heartbeat 200 dead 6000
 start_all news 1000000 3 --elements 2003 --think-us 30000 --restarts --cancel
 check "rounds are told" until_true 60 seen '.event == "round" and .round >= 3'
@@ -101,6 +111,10 @@ equal "the policies asked for, in order" '"fastest:k=3"
 "fastest:k=2"
 "fastest:k=3"
 "fastest:k=2"' "$(told '.event == "job-changed"' .policy | uniq)"
+equal "each limits-set once" '99
+98' "$(told '.event == "limits-changed"' .jobs)"
+equal "also by the agent" '99
+98' "$(jq 'select(.event == "limits-changed").jobs' "$WORK/agent.events")"
 equal "each event of the data path says of which job" '[11,"news"]' \
 	"$(told '.event|IN("round", "k", "policy", "degraded", "worker-late")' '[.job_id,.job]' | uniq)"
 equal "no token is told to anybody" 0 "$(grep -c token "$WORK/events")"
