@@ -25,8 +25,10 @@ module=$2
 . "$here/../net/lib.sh"
 plane=$AGENT_SOCKET	# whom the tool asks: this, or "kernel"
 
+run=()			# ... and inside of what it runs
+
 saina() {
-	SAINA_CONTROL=$plane SAINA_CTL_SOCKET=$AGENT_SOCKET "$B/saina" -n "saina-$LAB-sw" "$@"
+	SAINA_CONTROL=$plane SAINA_CTL_SOCKET=$AGENT_SOCKET "${run[@]}" "$B/saina" -n "saina-$LAB-sw" "$@"
 }
 
 agent_said() { # ERE
@@ -43,6 +45,25 @@ doctor_says() { # STATUS CHECK ERE
 		grep -A1 -E "^[a-zA-Z]+ +(module|program)" "$WORK/doctor"
 		return 1
 	}
+}
+
+# installed MODULE DIRECTORY COMMAND...: COMMAND, where that is the only module there is
+installed() {
+	# shellcheck disable=SC2016
+	unshare -m sh -c 'mount -t tmpfs saina /lib/modules && mkdir -p "/lib/modules/$2" &&
+		cp "$1" "/lib/modules/$2/saina.ko" && shift 2 && exec "$@"' sh "$@"
+}
+
+# A module built for another kernel, and for which.
+other_module() {
+	local ko release
+	for ko in "$B"/module/*/saina.ko; do
+		release=$(modinfo -F vermagic "$ko" 2>/dev/null)
+		release=${release%% *}
+		[ -z "$release" ] || [ "$release" = "$(uname -r)" ] || break
+		ko=$module release=6.0.0-another
+	done
+	echo "$ko $release"
 }
 
 # What was asked of a job: not its numbers of generations and policies.
@@ -75,7 +96,17 @@ lab_up --bridge linux --workers 2
 job early workers 2 elements 2003 id 7 policy fastest:k=2 token secret
 before=$(asked_of early)
 check "the doctor: there is no module" doctor_says ok module 'saina.ko is not loaded: sainad is the control plane'
-check "insmod under an agent that is the control plane" insmod "$module"
+read -r other release < <(other_module)
+this=$(uname -r)
+run=(installed "$other" "$release/extra")
+check "the doctor: there is one for another kernel" doctor_says warn module \
+	"built for another kernel \\(${release//+/.}\\), not for this one \\(${this//+/.}\\).*dkms autoinstall -k ${this//+/.}"
+run=(installed "$module" "$this/updates/dkms")
+check "the doctor: it is installed, but not loaded" doctor_says ok module \
+	'saina.ko is installed, but not loaded: sainad is the control plane.*modprobe saina'
+check "what the doctor says, under an agent that is the control plane" \
+	"${run[@]}" sh -c 'depmod && modprobe saina'
+run=()
 check "the agent says that the kernel is now" until_true 30 agent_said \
 	'control plane: saina.ko in the kernel, as of now; 1 jobs'
 plane=kernel
