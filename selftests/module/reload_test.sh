@@ -66,6 +66,22 @@ other_module() {
 	echo "$ko $release"
 }
 
+# left_over JOB ID: a job in the kernel, and its worker alive, as of an agent that died
+left_over() {
+	sw /usr/bin/python3 - "$here" "$@" <<-'EOF'
+		import socket, sys
+		sys.path.insert(0, sys.argv[1])
+		from family import Family
+		f, name = Family(), sys.argv[2]
+		f.do("job-new", {"job": {"name": name, "id": int(sys.argv[3]), "elements": 2003, "workers": 1}})
+		f.do("worker-set", {"worker": {
+		    "job-name": name, "id": 0, "name": "left", "ifindex": socket.if_nametoindex("p0"),
+		    "ip": 0x0abe000a, "mac": b"\2\0\0\0\0\1", "udp-port": 5000, "session": 100}})
+		state = f.do("worker-get", {"worker": {"job-name": name, "id": 0}})["worker"]["state"]
+		sys.exit(state != 1)
+	EOF
+}
+
 # What was asked of a job: not its numbers of generations and policies.
 asked_of() { # JOB
 	sj job show "$1" '.[0]|[.id,.name,.workers,.elements,.type,.payload,.pool,.ring,.exponent,
@@ -149,7 +165,11 @@ plane=kernel
 expected_log='saina.ko was loaded|saina.ko is gone|control plane:|not attached|is dead'
 check "insmod" insmod "$module"
 lab_up --bridge linux --workers 2 --no-agent
+check "a worker has been left in the kernel, alive" left_over before 20
 check "an agent that is told to use the kernel" lab agent start --control-plane kernel
+check "the worker of before is dead" until_true 20 worker_state_is before 0 dead
+check "and the agent says why" agent_said 'job before: worker 0 \(left\) is dead: its rounds went with the data path'
+check "its job is deleted" saina job del before
 job late workers 2 elements 2003 id 9 policy fastest:k=1 token secret
 before=$(asked_of late)
 train late "in the kernel's job"
@@ -163,11 +183,19 @@ check "the doctor: sainad waits" doctor_says FAIL module 'sainad waits for saina
 check "a port is plugged in" lab port add 0
 check "but not attached" until_true 20 ports_are none
 matches "and says why" 'is gone: load it again' "$(sj port show '.[].text')"
+# Between the module's coming and the agent's hearing of it somebody else has been there.
+read -r pid _ <"/run/saina-lab/$LAB/sainad.pid"
+check "the agent sleeps" kill -STOP "$pid"
 check "insmod" insmod "$module"
+check "a worker has been left in the kernel, alive" left_over meanwhile 21
+check "the agent wakes up" kill -CONT "$pid"
 check "the agent says that it has the module back" until_true 30 agent_said \
 	'saina.ko in the kernel, as of now; 1 jobs were handed to it'
 plane=kernel
 equal "the job is in the kernel again, as it was asked for" "$before" "$(asked_of late)"
+check "the worker of before is dead" until_true 20 worker_state_is meanwhile 0 dead
+check "and the agent says why" agent_said 'job meanwhile: worker 0 \(left\) is dead: its rounds went with the data path'
+check "its job is deleted" saina job del meanwhile
 check "the port is attached" until_true 30 ports_are native
 check "the other port is plugged in" lab port add 1
 check "and attached" until_true 30 ports_are native native
