@@ -225,6 +225,22 @@ class Family:
         return Spec.op[body[0]], Spec.decode(body[4:])
 
 
+class Agent(Family):
+    """The same, to sainad at its socket."""
+
+    def __init__(self, path, timeout=20):
+        self.s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.s.settimeout(timeout)
+        self.s.connect(path)
+        self.id, self.seq, self.notes = 0x20, 0, []
+
+    def send(self, kind, payload, flags):
+        self.seq += 1
+        msg = struct.pack("=IHHII", 16 + len(payload), kind, flags, self.seq, 0) + payload
+        self.s.send(msg)
+        return msg
+
+
 class Tap:
     points = failed = 0
 

@@ -81,6 +81,27 @@ observe() {
 	check "$1: exact sums" wait_all 60
 }
 
+# What only replies have is refused in requests: errno and guilty attribute of each.
+refusals() { # kernel|SOCKET
+	sw /usr/bin/python3 - "$here" "$1" <<-'EOF'
+		import errno, sys
+		sys.path.insert(0, sys.argv[1])
+		from family import Agent, Family, Refused, Spec
+		f = Family() if sys.argv[2] == "kernel" else Agent(sys.argv[2])
+		for op, names in (("limits-set", "jobs-used memory-used plane"),
+		                  ("job-new", "segments generation memory active round k policy-seq open-slots text"),
+		                  ("worker-set", "ifname seen-ms")):
+		    obj = op.split("-")[0]
+		    for name in names.split():
+		        kind = Spec.by_number[obj][Spec.number[obj][name]]["type"]
+		        try:
+		            f.do(op, {obj: {name: "x" if kind == "string" else 1}})
+		            print(op, name, "is taken")
+		        except Refused as r:
+		            print(op, name, errno.errorcode[r.errno], r.guilty)
+	EOF
+}
+
 # More than there is memory: one map alone would need more than the machine has.
 too_large() {
 	saina limits set memory-job 64G memory 128G
@@ -89,6 +110,10 @@ too_large() {
 
 lab_up --bridge linux --workers 2
 observe agent
+refused_agent=$(refusals "$AGENT_SOCKET")
+matches "the agent refuses what only replies have" '^limits-set jobs-used EINVAL limits\.jobs-used
+' "$refused_agent"
+equal "all of it" "" "$(grep -v ' EINVAL ' <<<"$refused_agent")"
 huge_agent=$(too_large)
 equal "the agent refuses a job without memory for it: there is none" 0 \
 	"$(sj job show '[.[]|select(.name == "huge")]|length')"
@@ -105,6 +130,7 @@ while IFS=: read -r -u 3 what shape; do
 done 3<"$WORK/shapes.agent"
 equal "the same values" "$(cat "$WORK/values.agent")" "$(cat "$WORK/values.kernel")"
 
+equal "the same is refused, with the same errno and guilty attribute" "$refused_agent" "$(refusals kernel)"
 huge_kernel=$(too_large)
 matches "a job without memory for it is refused" '(Cannot allocate memory|out of memory)' "$huge_agent"
 matches "also where the kernel has the jobs" '(Cannot allocate memory|out of memory)' "$huge_kernel"
