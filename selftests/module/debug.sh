@@ -21,7 +21,9 @@ pattern=${1-}
 EX_KERNEL=121
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-trap 'exit 130' INT TERM HUP
+vm_pid=
+# The VM ends with its saina-vm, and that not by itself when this script is told to go.
+trap '[ -z "$vm_pid" ] || { kill -TERM "$vm_pid"; wait "$vm_pid"; }; exit 130' INT TERM HUP
 
 # shellcheck source=../tap.sh
 . "$top/selftests/tap.sh"
@@ -29,7 +31,12 @@ trap 'exit 130' INT TERM HUP
 vm() { # LIMIT COMMAND...
 	local limit=$1
 	shift
-	"$top/tools/saina-vm" run -k debug -t "$limit" "$@"
+	"$top/tools/saina-vm" run -k debug -t "$limit" "$@" &
+	vm_pid=$!
+	wait "$vm_pid"
+	set -- $?
+	vm_pid=
+	return "$1"
 }
 
 wanted() { # NAME
