@@ -248,6 +248,44 @@ static void test_early_status(void **state)
 	agg_stop(a);
 }
 
+/* Probes answered after all, when the worker had said that none is: it is on the fast
+ * path, and sums are right.
+ */
+static void test_late_probes(void **state)
+{
+	struct agg_conf c = conf(1, 1);
+	struct saina_job_info info = { .size = sizeof(info) };
+	struct saina *s;
+	struct agg *a;
+	int32_t buf[N];
+
+	c.late_probes = true;
+	a = agg_start(&c);
+	open_all(a, &s, 1);
+	assert_non_null(strstr(lines, "gro on"));
+	assert_int_equal(saina_info(s, &info), 0);
+	assert_false(info.relayed);
+	fill(buf, 0, 0);
+	assert_int_equal(saina_allreduce(s, buf, N, SAINA_INT32, SAINA_SUM, NULL), 0);
+	saina_close(s);
+	agg_stop(a);
+}
+
+/* A host that takes long to answer a JOIN is given time to answer a PROBE. */
+static void test_busy(void **state)
+{
+	struct agg_conf c = conf(1, 1);
+	struct saina *s;
+	struct agg *a;
+
+	c.busy_ms = 300;
+	a = agg_start(&c);
+	open_all(a, &s, 1);
+	assert_string_equal(lines, "");
+	saina_close(s);
+	agg_stop(a);
+}
+
 static void both(struct saina **s, int round, int32_t buf[2][N])
 {
 	struct saina_req *r[2];
@@ -555,6 +593,8 @@ int main(void)
 		cmocka_unit_test(test_misuse),
 		cmocka_unit_test(test_slow_path),
 		cmocka_unit_test(test_early_status),
+		cmocka_unit_test(test_late_probes),
+		cmocka_unit_test(test_busy),
 		cmocka_unit_test(test_rejoin),
 		cmocka_unit_test(test_stopped),
 		cmocka_unit_test(test_silence),

@@ -46,6 +46,14 @@ static bool same(const struct sockaddr_in *x, const struct sockaddr_in *y)
 	return x->sin_addr.s_addr == y->sin_addr.s_addr && x->sin_port == y->sin_port;
 }
 
+/* Does nothing for a while, once for each of @done. */
+static void busy(struct agg *a, bool *done, unsigned int times)
+{
+	if (a->c.busy_ms && !*done)
+		usleep(1000 * times * a->c.busy_ms);
+	*done = true;
+}
+
 static void data(struct agg *a, const struct sockaddr_in *from, uint8_t *msg, size_t len)
 {
 	struct saina_hdr *h = (void *)msg;
@@ -61,8 +69,10 @@ static void data(struct agg *a, const struct sockaddr_in *from, uint8_t *msg, si
 	}
 	if (h->type == SAINA_MSG_PROBE) {
 		assert(len == sizeof(*h) && !h->count);
+		busy(a, &a->busy_probe, 4);
 		h->type = SAINA_MSG_PROBE_REPLY;
-		if (a->c.fast)
+		p->probe = *h;
+		if (a->c.fast && !a->c.late_probes)
 			agg_out(a, a->data, &a->group, h, sizeof(*h));
 		return;
 	}
@@ -189,6 +199,7 @@ static void ctrl(struct agg *a, const struct sockaddr_in *from, uint8_t *msg, si
 	assert(len >= sizeof(*h) && h->version == SAINA_PROTO_VERSION);
 	if (h->type == SAINA_MSG_JOIN) {
 		assert(len == sizeof(*h) + sizeof(struct saina_join));
+		busy(a, &a->busy_join, 1);
 		join(a, from, h, (void *)(h + 1));
 		return;
 	}
@@ -204,6 +215,8 @@ static void ctrl(struct agg *a, const struct sockaddr_in *from, uint8_t *msg, si
 	}
 	if (h->type == SAINA_MSG_READY && (!a->c.early_status || p->ready++))
 		p->relayed = !(h->flags & SAINA_F_FAST);
+	if (h->type == SAINA_MSG_READY && a->c.late_probes && p->relayed)
+		agg_out(a, a->data, &a->group, &p->probe, sizeof(p->probe));
 	status(a, h->worker);
 }
 

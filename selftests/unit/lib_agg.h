@@ -18,6 +18,8 @@ struct agg;
  * @loss: share of datagrams lost, each way, for each receiver on its own
  * @reorder: share of answers held back behind the next ones
  * @fast: probes are answered
+ * @late_probes: they are answered, but not before a worker has given up waiting
+ * @busy_ms: the first JOIN is answered so much later, the first PROBE four times that
  * @early_status: each worker's first READY is lost, and a STATUS of before comes instead
  * @corrupt: one element in one result is wrong by this
  */
@@ -27,7 +29,8 @@ struct agg_conf {
 	uint64_t elements;
 	int exponent;
 	bool drop_late;
-	bool fast, early_status;
+	bool fast, late_probes, early_status;
+	unsigned int busy_ms;
 	unsigned int corrupt;
 	double loss, reorder;
 	unsigned int seed;

@@ -34,6 +34,7 @@ struct peer {
 	uint64_t nonce;
 	uint32_t first;
 	struct sockaddr_in addr;
+	struct saina_hdr probe;		/* the answer to its last one */
 };
 
 struct agg {
@@ -58,6 +59,7 @@ struct agg {
 		uint8_t msg[48 + 4 * SAINA_ELEMS_MAX];
 	} held;
 	bool holding;
+	bool busy_join, busy_probe;	/* has been, for @c.busy_ms */
 	struct sockaddr_in group;
 };
 

@@ -27,6 +27,8 @@
 #define PROBES	       25
 #define BATCH_PROBES   10 /* of these, the first ones go in twos */
 #define PROBE_NS       (40 * MSEC)
+#define PATIENCE       8		/* for the last reply, in times what JOIN took */
+#define PATIENCE_NS    (3000 * MSEC)	/* no more than that in all */
 #define WAITING_NS     (2000 * MSEC)	/* silence gets a word */
 #define FORMING_NS     (50 * MSEC)
 #define JOIN_MS	       5000
@@ -115,6 +117,20 @@ static void send_short(struct saina *s, int type)
 	saina_send_control(s, &s->ctrl, &h, sizeof(h));
 	if (type == SAINA_MSG_HEARTBEAT)
 		s->join.heartbeat_ns = saina_now();
+}
+
+/*
+ * How long to wait for any PROBE_REPLY.  A host too busy to answer a JOIN at once may
+ * take its time here, too; to be taken for one that cannot answer would cost the worker
+ * the fast path for good.
+ */
+static uint64_t probing_ns(const struct saina *s)
+{
+	uint64_t patience = PATIENCE * s->join.took_ns;
+
+	if (patience > PATIENCE_NS)
+		patience = PATIENCE_NS;
+	return patience > PROBES * PROBE_NS ? patience : PROBES * PROBE_NS;
 }
 
 /* Results by redirect do not reach us.  Say why, if it can be seen from here. */
@@ -209,6 +225,10 @@ uint64_t saina_join_run(struct saina *s, uint64_t now)
 			send_join(s);
 			break;
 		case PHASE_PROBING:
+			if (j->tries == PROBES && now < j->since_ns + probing_ns(s)) {
+				j->next_ns = j->since_ns + probing_ns(s);
+				return j->next_ns;
+			}
 			if (j->tries == PROBES) {
 				explain_slow(s);
 				enter(s, PHASE_READYING);
@@ -340,6 +360,8 @@ static void welcome(struct saina *s, const struct saina_hdr *h, const struct sai
 		}
 		break;
 	case PHASE_CONFIRMING:
+		if (w->state == SAINA_JOB_FORMING)
+			return; /* an earlier answer, late */
 		s->first_round = le32toh(w->round);
 		s->session = le16toh(h->session);
 		run(s);
@@ -351,6 +373,7 @@ static void welcome(struct saina *s, const struct saina_hdr *h, const struct sai
 	s->first_round = le32toh(w->round);
 	s->formed = w->formed || w->state == SAINA_JOB_FORMING;
 	s->admitted_ns = saina_now();
+	s->join.took_ns = s->admitted_ns - s->join.since_ns;
 	s->join.heartbeat_ns = 0;
 	enter(s, s->phase == PHASE_REJOINING ? PHASE_REREADYING : PHASE_PROBING);
 }
@@ -405,6 +428,12 @@ static void refuse(struct saina *s, const struct saina_refuse *r)
 
 static void status(struct saina *s, const struct saina_status *st, uint64_t now)
 {
+	/* Of before our READY, as the job's state had changed, or the answer to an earlier
+	 * one.  To go on with it would be to wait for results that nobody is asked to
+	 * relay, or to take those that are redirected for relayed ones. */
+	if ((s->phase == PHASE_READYING || s->phase == PHASE_REREADYING) &&
+	    s->join.fast == !!st->relayed && st->state != SAINA_JOB_STOPPED)
+		return;
 	s->active = le64toh(st->active);
 	s->relayed = st->relayed;
 	/* By the agent it takes longer, and it is the agent who would suffer. */
@@ -422,10 +451,6 @@ static void status(struct saina *s, const struct saina_status *st, uint64_t now)
 	switch (s->phase) {
 	case PHASE_READYING:
 	case PHASE_REREADYING:
-		/* Of before our READY: the job's state had changed.  To go on with it
-		 * would be to wait for results that nobody is asked to relay. */
-		if (!s->join.fast && !st->relayed)
-			break;
 		if (s->formed)
 			enter(s, st->state == SAINA_JOB_RUNNING ? PHASE_CONFIRMING : PHASE_FORMING);
 		else
@@ -461,10 +486,17 @@ void saina_join_input(struct saina *s, const struct saina_hdr *h, const void *bo
 		break;
 	case SAINA_MSG_PROBE_REPLY:
 		i = le32toh(h->round);
+		if (s->phase == PHASE_READYING && !s->join.fast && i < PROBES) {
+			/* later than we waited, but they do come by redirect */
+			s->join.fast = true;
+			s->join.next_ns = 0;
+		}
 		if (s->phase != PHASE_PROBING || i >= s->join.tries)
 			break;
 		s->join.fast = true;
-		if (i >= BATCH_PROBES && s->join.batched)
+		if (i < BATCH_PROBES && s->join.batched)
+			s->batch.segment = true;
+		else if (s->join.batched)
 			saina_log(s,
 				  "batches of messages do not get through by %s (generic XDP at the "
 				  "other end does not cut them), single ones do: sending message by "
