@@ -317,6 +317,26 @@ start_all() {
 	done
 }
 
+# What there is to be known of a worker that does not end, and of its jobs.
+hanging() { # WORKER
+	local job pid=${worker_pids[$1]}
+	for job in "${!job_ids[@]}"; do
+		saina -j job show "$job" | jq -c . 2>/dev/null
+		agent_says -j stats show "$job" | jq -c '.[] | [.worker, .counters]' 2>/dev/null
+	done
+	echo "threads: $(sed 's/$/ /' "/proc/$pid/task"/*/wchan | tr -d '\n')"
+	# Twice: what moves, and what does not.
+	for job in 1 2; do
+		nsenter --net="/proc/$pid/ns/net" -- sh -c '
+			ss -unmaH | tr -s " "
+			nstat -asz UdpInDatagrams UdpInErrors UdpInCsumErrors UdpRcvbufErrors \
+				UdpOutDatagrams IpReasmFails | grep -v "^#" | tr -s " \n" " "
+			echo
+			ip -s -s -j link show eth0 | jq -c ".[0].stats64"'
+		sleep 1
+	done
+}
+
 # wait_all SECONDS: until all that were started have ended; good only if all
 # ended well, which they do only if every sum was right.
 wait_all() {
@@ -324,6 +344,7 @@ wait_all() {
 	for i in "${!worker_pids[@]}"; do
 		if ! until_time $deadline worker_ended "$i"; then
 			echo "worker $i does not end"
+			[ $bad = 1 ] || hanging "$i"
 			kill -KILL "${worker_pids[$i]}"
 			bad=1
 		fi
