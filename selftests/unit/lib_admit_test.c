@@ -13,8 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <time.h>
 #include "saina.h"
+#include "saina/proto.h"
 #include "lib_agg.h"
 
 #define N 1000
@@ -259,14 +261,39 @@ static void test_late_probes(void **state)
 	struct agg *a;
 	int32_t buf[N];
 
-	c.late_probes = true;
+	c.late_probes = SAINA_MSG_READY;
 	a = agg_start(&c);
 	open_all(a, &s, 1);
 	assert_non_null(strstr(lines, "gro on"));
+	assert_non_null(strstr(lines, "answered after all"));
 	assert_int_equal(saina_info(s, &info), 0);
 	assert_false(info.relayed);
 	fill(buf, 0, 0);
 	assert_int_equal(saina_allreduce(s, buf, N, SAINA_INT32, SAINA_SUM, NULL), 0);
+	saina_close(s);
+	agg_stop(a);
+}
+
+/* Still later, in the midst of training: the same. */
+static void test_very_late_probes(void **state)
+{
+	struct agg_conf c = conf(1, 1);
+	struct saina_job_info info = { .size = sizeof(info), .relayed = true };
+	struct saina *s;
+	struct agg *a;
+	int32_t buf[N];
+
+	c.late_probes = SAINA_MSG_HEARTBEAT;
+	a = agg_start(&c);
+	open_all(a, &s, 1);
+	for (int i = 0; i < 500 && info.relayed; i++) {
+		fill(buf, 0, i);
+		assert_int_equal(saina_allreduce(s, buf, N, SAINA_INT32, SAINA_SUM, NULL), 0);
+		usleep(10000);
+		assert_int_equal(saina_info(s, &info), 0);
+	}
+	assert_false(info.relayed);
+	assert_non_null(strstr(lines, "answered after all"));
 	saina_close(s);
 	agg_stop(a);
 }
@@ -594,6 +621,7 @@ int main(void)
 		cmocka_unit_test(test_slow_path),
 		cmocka_unit_test(test_early_status),
 		cmocka_unit_test(test_late_probes),
+		cmocka_unit_test(test_very_late_probes),
 		cmocka_unit_test(test_busy),
 		cmocka_unit_test(test_rejoin),
 		cmocka_unit_test(test_stopped),

@@ -215,7 +215,7 @@ static void ctrl(struct agg *a, const struct sockaddr_in *from, uint8_t *msg, si
 	}
 	if (h->type == SAINA_MSG_READY && (!a->c.early_status || p->ready++))
 		p->relayed = !(h->flags & SAINA_F_FAST);
-	if (h->type == SAINA_MSG_READY && a->c.late_probes && p->relayed)
+	if (h->type == a->c.late_probes)
 		agg_out(a, a->data, &a->group, &p->probe, sizeof(p->probe));
 	status(a, h->worker);
 }

@@ -18,7 +18,8 @@ struct agg;
  * @loss: share of datagrams lost, each way, for each receiver on its own
  * @reorder: share of answers held back behind the next ones
  * @fast: probes are answered
- * @late_probes: they are answered, but not before a worker has given up waiting
+ * @late_probes: type of the message that is followed by the answer to a worker's last
+ *	probe; there is none before
  * @busy_ms: the first JOIN is answered so much later, the first PROBE four times that
  * @early_status: each worker's first READY is lost, and a STATUS of before comes instead
  * @corrupt: one element in one result is wrong by this
@@ -29,7 +30,8 @@ struct agg_conf {
 	uint64_t elements;
 	int exponent;
 	bool drop_late;
-	bool fast, late_probes, early_status;
+	bool fast, early_status;
+	int late_probes;
 	unsigned int busy_ms;
 	unsigned int corrupt;
 	double loss, reorder;

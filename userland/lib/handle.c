@@ -245,6 +245,7 @@ int saina_open(struct saina **sp, const struct saina_opts *opts)
 		goto free;
 	rto_min = s->opts.rto_min_us ? s->opts.rto_min_us * 1000ull : RTO_MIN_NS;
 	saina_rto_init(&s->rto, rto_min, RTO_MAX_NS);
+	s->rto_min = s->rto.min;
 	s->rto_max = s->rto.max;
 	ret = saina_socket_open(s);
 	if (ret)

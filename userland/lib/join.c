@@ -112,6 +112,9 @@ static void send_short(struct saina *s, int type)
 
 	saina_send_header(s, &h, type);
 	h.round = htole32(s->round);
+	/* until the agent knows better than to relay */
+	if (type == SAINA_MSG_HEARTBEAT && s->join.mended)
+		send_short(s, SAINA_MSG_READY);
 	if (type == SAINA_MSG_READY && s->join.fast)
 		h.flags = SAINA_F_FAST;
 	saina_send_control(s, &s->ctrl, &h, sizeof(h));
@@ -375,6 +378,8 @@ static void welcome(struct saina *s, const struct saina_hdr *h, const struct sai
 	s->admitted_ns = saina_now();
 	s->join.took_ns = s->admitted_ns - s->join.since_ns;
 	s->join.heartbeat_ns = 0;
+	if (s->phase == PHASE_JOINING)
+		s->join.fast = s->join.mended = false;
 	enter(s, s->phase == PHASE_REJOINING ? PHASE_REREADYING : PHASE_PROBING);
 }
 
@@ -436,9 +441,9 @@ static void status(struct saina *s, const struct saina_status *st, uint64_t now)
 		return;
 	s->active = le64toh(st->active);
 	s->relayed = st->relayed;
+	s->join.mended &= s->relayed;
 	/* By the agent it takes longer, and it is the agent who would suffer. */
-	if (s->relayed && !s->opts.rto_min_us)
-		s->rto.min = RELAYED_RTO_NS;
+	s->rto.min = s->relayed && !s->opts.rto_min_us ? RELAYED_RTO_NS : s->rto_min;
 	if (s->phase == PHASE_LEAVING) {
 		s->join.gone = true;
 		pthread_cond_broadcast(&s->cond);
@@ -469,11 +474,38 @@ static void status(struct saina *s, const struct saina_status *st, uint64_t now)
 	}
 }
 
+static void probe_reply(struct saina *s, uint32_t i, uint64_t now)
+{
+	struct saina_join_state *j = &s->join;
+
+	if (s->phase == PHASE_PROBING && i < j->tries) {
+		j->fast = true;
+		if (i < BATCH_PROBES && j->batched)
+			s->batch.segment = true;
+		else if (j->batched)
+			saina_log(s,
+				  "batches of messages do not get through by %s (generic XDP at the "
+				  "other end does not cut them), single ones do: sending message by "
+				  "message, which is slower",
+				  s->ifname);
+		saina_rto_sample(&s->rto, now - j->probe_ns[i]);
+		enter(s, PHASE_READYING);
+	} else if (!j->fast && i < PROBES && s->phase >= PHASE_READYING &&
+		   s->phase <= PHASE_RUNNING) {
+		/* later than we waited, but they do come by redirect */
+		saina_log(s, "a probe was answered after all: results can be redirected to %s",
+			  s->ifname);
+		j->fast = j->mended = true;
+		if (s->phase == PHASE_READYING)
+			j->next_ns = 0;
+		else
+			j->heartbeat_ns = 0;
+	}
+}
+
 /* A control message or PROBE_REPLY that saina_check() has let through. */
 void saina_join_input(struct saina *s, const struct saina_hdr *h, const void *body, uint64_t now)
 {
-	uint32_t i;
-
 	switch (h->type) {
 	case SAINA_MSG_WELCOME:
 		welcome(s, h, body);
@@ -485,25 +517,7 @@ void saina_join_input(struct saina *s, const struct saina_hdr *h, const void *bo
 		status(s, body, now);
 		break;
 	case SAINA_MSG_PROBE_REPLY:
-		i = le32toh(h->round);
-		if (s->phase == PHASE_READYING && !s->join.fast && i < PROBES) {
-			/* later than we waited, but they do come by redirect */
-			s->join.fast = true;
-			s->join.next_ns = 0;
-		}
-		if (s->phase != PHASE_PROBING || i >= s->join.tries)
-			break;
-		s->join.fast = true;
-		if (i < BATCH_PROBES && s->join.batched)
-			s->batch.segment = true;
-		else if (s->join.batched)
-			saina_log(s,
-				  "batches of messages do not get through by %s (generic XDP at the "
-				  "other end does not cut them), single ones do: sending message by "
-				  "message, which is slower",
-				  s->ifname);
-		saina_rto_sample(&s->rto, now - s->join.probe_ns[i]);
-		enter(s, PHASE_READYING);
+		probe_reply(s, le32toh(h->round), now);
 		break;
 	}
 }

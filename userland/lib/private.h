@@ -121,6 +121,7 @@ struct saina_join_state {
 	uint64_t	since_ns;	/* of this phase, for time-outs */
 	uint64_t	took_ns;	/* from JOIN to WELCOME */
 	bool		fast;		/* a probe was answered */
+	bool		mended;		/* one was, but after READY had said that none is */
 	bool		batched;	/* probes went as batches */
 	bool		taken;		/* refused TAKEN; trying on */
 	bool		again;		/* this handle has been RUNNING before */
@@ -218,7 +219,7 @@ struct saina {
 	uint32_t	epoch_left;	/* results */
 	uint64_t	lowest_ns, quick_ns;	/* shortest time of this epoch, of the last */
 	uint64_t	base_ns, based_ns;	/* time without a queue of ours; as of when */
-	uint64_t	rto_max;	/* bound of the time-out, queues apart */
+	uint64_t	rto_min, rto_max; /* bounds of the time-out, relays and queues apart */
 	uint64_t	passed_ns;	/* latest transmission known to be answered: when */
 	uint32_t	passed;		/* ... and of which segment */
 	uint64_t	narrowed_ns;
