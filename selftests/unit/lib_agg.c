@@ -46,14 +46,6 @@ static bool same(const struct sockaddr_in *x, const struct sockaddr_in *y)
 	return x->sin_addr.s_addr == y->sin_addr.s_addr && x->sin_port == y->sin_port;
 }
 
-/* Does nothing for a while, once for each of @done. */
-static void busy(struct agg *a, bool *done, unsigned int times)
-{
-	if (a->c.busy_ms && !*done)
-		usleep(1000 * times * a->c.busy_ms);
-	*done = true;
-}
-
 static void data(struct agg *a, const struct sockaddr_in *from, uint8_t *msg, size_t len)
 {
 	struct saina_hdr *h = (void *)msg;
@@ -69,7 +61,8 @@ static void data(struct agg *a, const struct sockaddr_in *from, uint8_t *msg, si
 	}
 	if (h->type == SAINA_MSG_PROBE) {
 		assert(len == sizeof(*h) && !h->count);
-		busy(a, &a->busy_probe, 4);
+		usleep(1000 * a->c.busy_ms);
+		a->c.busy_ms = 0;
 		h->type = SAINA_MSG_PROBE_REPLY;
 		p->probe = *h;
 		if (a->c.fast && !a->c.late_probes)
@@ -199,7 +192,6 @@ static void ctrl(struct agg *a, const struct sockaddr_in *from, uint8_t *msg, si
 	assert(len >= sizeof(*h) && h->version == SAINA_PROTO_VERSION);
 	if (h->type == SAINA_MSG_JOIN) {
 		assert(len == sizeof(*h) + sizeof(struct saina_join));
-		busy(a, &a->busy_join, 1);
 		join(a, from, h, (void *)(h + 1));
 		return;
 	}

@@ -20,7 +20,7 @@ struct agg;
  * @fast: probes are answered
  * @late_probes: type of the message that is followed by the answer to a worker's last
  *	probe; there is none before
- * @busy_ms: the first JOIN is answered so much later, the first PROBE four times that
+ * @busy_ms: the first PROBE is answered so much later
  * @early_status: each worker's first READY is lost, and a STATUS of before comes instead
  * @corrupt: one element in one result is wrong by this
  */

@@ -59,7 +59,6 @@ struct agg {
 		uint8_t msg[48 + 4 * SAINA_ELEMS_MAX];
 	} held;
 	bool holding;
-	bool busy_join, busy_probe;	/* has been, for @c.busy_ms */
 	struct sockaddr_in group;
 };
 

@@ -27,8 +27,7 @@
 #define PROBES	       25
 #define BATCH_PROBES   10 /* of these, the first ones go in twos */
 #define PROBE_NS       (40 * MSEC)
-#define PATIENCE       8		/* for the last reply, in times what JOIN took */
-#define PATIENCE_NS    (3000 * MSEC)	/* no more than that in all */
+#define PATIENCE_NS    (3000 * MSEC)
 #define WAITING_NS     (2000 * MSEC)	/* silence gets a word */
 #define FORMING_NS     (50 * MSEC)
 #define JOIN_MS	       5000
@@ -123,17 +122,12 @@ static void send_short(struct saina *s, int type)
 }
 
 /*
- * How long to wait for any PROBE_REPLY.  A host too busy to answer a JOIN at once may
- * take its time here, too; to be taken for one that cannot answer would cost the worker
- * the fast path for good.
+ * How long to wait for any PROBE_REPLY.  Where GRO is off there is no doubt; elsewhere
+ * the host may just be busy, as the other workers may have begun to train.
  */
-static uint64_t probing_ns(const struct saina *s)
+static uint64_t probing_ns(struct saina *s)
 {
-	uint64_t patience = PATIENCE * s->join.took_ns;
-
-	if (patience > PATIENCE_NS)
-		patience = PATIENCE_NS;
-	return patience > PROBES * PROBE_NS ? patience : PROBES * PROBE_NS;
+	return saina_socket_gro(s) ? PATIENCE_NS : PROBES * PROBE_NS;
 }
 
 /* Results by redirect do not reach us.  Say why, if it can be seen from here. */
@@ -165,7 +159,10 @@ static bool timed_out(struct saina *s, uint64_t now)
 	char addr[INET_ADDRSTRLEN];
 
 	inet_ntop(AF_INET, &s->ctrl.sin_addr, addr, sizeof(addr));
-	if (s->phase <= PHASE_READYING && join > 0 && now > s->opened_ns + join * MSEC) {
+	/* probing ends by itself */
+	if (join > 0 &&
+	    ((s->phase == PHASE_JOINING && now > s->opened_ns + join * MSEC) ||
+	     (s->phase == PHASE_READYING && now > s->join.since_ns + join * MSEC))) {
 		if (s->join.taken)
 			saina_fail(s, -EBUSY, "%s", s->error);
 		else
@@ -376,7 +373,6 @@ static void welcome(struct saina *s, const struct saina_hdr *h, const struct sai
 	s->first_round = le32toh(w->round);
 	s->formed = w->formed || w->state == SAINA_JOB_FORMING;
 	s->admitted_ns = saina_now();
-	s->join.took_ns = s->admitted_ns - s->join.since_ns;
 	s->join.heartbeat_ns = 0;
 	if (s->phase == PHASE_JOINING)
 		s->join.fast = s->join.mended = false;

@@ -119,7 +119,6 @@ struct saina_join_state {
 	uint64_t	probe_ns[32];	/* when probe i left */
 	uint64_t	heartbeat_ns;	/* when the next one is due */
 	uint64_t	since_ns;	/* of this phase, for time-outs */
-	uint64_t	took_ns;	/* from JOIN to WELCOME */
 	bool		fast;		/* a probe was answered */
 	bool		mended;		/* one was, but after READY had said that none is */
 	bool		batched;	/* probes went as batches */
