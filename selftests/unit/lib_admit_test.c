@@ -313,6 +313,25 @@ static void test_busy(void **state)
 	agg_stop(a);
 }
 
+/* Where the job begins is what it says when it runs, not before. */
+static void test_old_welcome(void **state)
+{
+	struct agg_conf c = conf(2, 2);
+	struct saina_job_info info = { .size = sizeof(info) };
+	struct saina *s[2];
+	struct agg *a;
+
+	c.old_welcome = true;
+	a = agg_start(&c);
+	open_all(a, s, 2);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(saina_info(s[i], &info), 0);
+		assert_int_equal(info.round, 0);
+		saina_close(s[i]);
+	}
+	agg_stop(a);
+}
+
 static void both(struct saina **s, int round, int32_t buf[2][N])
 {
 	struct saina_req *r[2];
@@ -623,6 +642,7 @@ int main(void)
 		cmocka_unit_test(test_late_probes),
 		cmocka_unit_test(test_very_late_probes),
 		cmocka_unit_test(test_busy),
+		cmocka_unit_test(test_old_welcome),
 		cmocka_unit_test(test_rejoin),
 		cmocka_unit_test(test_stopped),
 		cmocka_unit_test(test_silence),

@@ -171,14 +171,19 @@ static void join(struct agg *a, const struct sockaddr_in *from, struct saina_hdr
 	w.pool = htole16(a->c.pool);
 	w.ring = htole16(a->c.ring);
 	w.workers = a->c.workers;
-	w.state = a->running ? SAINA_JOB_RUNNING : SAINA_JOB_FORMING;
-	w.round = htole32(p->first);
 	w.group = htole32(SAINA_GROUP_BASE + a->c.job);
 	w.heartbeat_ms = htole16(a->c.heartbeat_ms);
 	w.dead_ms = htole16(10 * a->c.heartbeat_ms);
 	w.exponent = a->c.exponent;
 	w.elem = SAINA_ELEM_INT32;
 	w.formed = p->formed;
+	if (a->c.old_welcome && a->running && p->formed) {
+		w.state = SAINA_JOB_FORMING;
+		w.round = htole32(p->first + 3);
+		control(a, from, &wh, &w, sizeof(w));
+	}
+	w.state = a->running ? SAINA_JOB_RUNNING : SAINA_JOB_FORMING;
+	w.round = htole32(p->first);
 	control(a, from, &wh, &w, sizeof(w));
 	if (__builtin_popcountll(agg_active(a)) == (int)a->c.workers)
 		a->running = true;

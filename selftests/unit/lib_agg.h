@@ -22,6 +22,7 @@ struct agg;
  *	probe; there is none before
  * @busy_ms: the first PROBE is answered so much later
  * @early_status: each worker's first READY is lost, and a STATUS of before comes instead
+ * @old_welcome: who asks where the job begins gets an answer of before it ran, first
  * @corrupt: one element in one result is wrong by this
  */
 struct agg_conf {
@@ -30,7 +31,7 @@ struct agg_conf {
 	uint64_t elements;
 	int exponent;
 	bool drop_late;
-	bool fast, early_status;
+	bool fast, early_status, old_welcome;
 	int late_probes;
 	unsigned int busy_ms;
 	unsigned int corrupt;

@@ -52,7 +52,8 @@ enum saina_result_op {
  * @elements: elements of the largest round, 0 = as the job has
  * @window: messages in flight, 0 = adaptive up to the job's pool
  * @rto_min_us: smallest retransmission time-out, 0 = default
- * @join_timeout_ms: how long to wait for admission, 0 = default (5 s), -1 = for ever.
+ * @join_timeout_ms: how long to wait for each answer of the agent until admitted,
+ *	0 = default (5 s), -1 = for ever.
  *	An identifier that is taken is tried for as long: a dead predecessor
  *	is alive to the agent until its heartbeats have been missing for a while
  * @start_timeout_ms: how long to wait for the job to run (all workers there),
