@@ -337,6 +337,7 @@ static void message_make(struct fuzz_batch *b, int i)
 		h.nlmsg_flags |= NLM_F_ACK;
 	b->what[i].kind = kind;
 	b->what[i].cmd = g.cmd;
+	b->what[i].dump = dump;
 	b->what[i].ack = dump || h.nlmsg_flags & NLM_F_ACK;
 	put(b, &h, sizeof(h));
 	put(b, &g, sizeof(g));

@@ -28,7 +28,8 @@ enum fuzz_kind {
  * @family: of the family, in each header
  * @seq: of the first message; the others follow
  * @used: bytes of @buf
- * @what: of each message; @ack: an answer is asked for even if all is well
+ * @what: of each message; @dump: asks for all there is; @ack: an answer is asked for
+ *	even if all is well
  */
 struct fuzz_batch {
 	struct rng rng;
@@ -38,7 +39,7 @@ struct fuzz_batch {
 	struct {
 		uint8_t kind;
 		uint8_t cmd;
-		bool ack;
+		bool dump, ack;
 	} what[FUZZ_BATCH];
 	unsigned char buf[FUZZ_BATCH * 2048];	/* none is longer */
 };

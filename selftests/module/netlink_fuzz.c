@@ -7,7 +7,9 @@
  *
  *	netlink_fuzz [-n MESSAGES] [-p PROCESSES] [-s SEED] [-m | -r]
  *
- * -m: allocations fail: a message may not get through, nor its answer
+ * -m: allocations fail: a message may not get through, nor its answer; a dump may be
+ *     refused with ENOBUFS and come all the same, when the next answer is read
+ *     (netlink_dump() leaves it running if there is no memory for its first part)
  * -r: for ever, also when the family is not there (the module comes and goes)
  */
 #include <errno.h>
@@ -30,7 +32,7 @@
 #define ROOM	8192		/* of each; dumps are as long as there is room */
 
 struct tally {
-	unsigned long sent, accepted, refused, silent, unread, malformed, twice, unanswered;
+	unsigned long sent, accepted, refused, silent, unread, malformed, twice, unanswered, resumed;
 	unsigned long kind_accepted[FUZZ_KINDS], kind_refused[FUZZ_KINDS];
 	unsigned long cmd_accepted[256], cmd_refused[256];
 	unsigned long error[256];
@@ -41,6 +43,7 @@ static struct tally *tally;
 static unsigned char finals[FUZZ_BATCH];	/* of each message of the batch */
 static int error_of[FUZZ_BATCH];
 static int fd = -1;
+static bool patient;		/* -m, -r */
 
 /* A data message must be one of ours, with an object in it. */
 static bool object_ok(const struct nlmsghdr *h)
@@ -80,6 +83,10 @@ static void answer(const struct nlmsghdr *h)
 	}
 	error = *(const int *)NLMSG_DATA(h);
 	tally->malformed += error > 0 || error < -255;
+	if (patient && error == -ENOBUFS && batch.what[i].dump && !finals[i]) {
+		tally->resumed++;
+		return;
+	}
 	tally->twice += finals[i]++ != 0;
 	error_of[i] = error;
 }
@@ -165,7 +172,7 @@ static int resolve(void)
 	return 0;
 }
 
-static void one_batch(bool patient)
+static void one_batch(void)
 {
 	batch.seq += FUZZ_BATCH;
 	memset(finals, 0, sizeof(finals));
@@ -188,7 +195,7 @@ static void one_batch(bool patient)
 	count_answers();
 }
 
-static int fuzz(unsigned long messages, unsigned long seed, bool patient, bool forever)
+static int fuzz(unsigned long messages, unsigned long seed, bool forever)
 {
 	rng_seed(&batch.rng, seed);
 	batch.seq = seed << 24;
@@ -201,7 +208,7 @@ static int fuzz(unsigned long messages, unsigned long seed, bool patient, bool f
 			usleep(1000);
 			continue;
 		}
-		one_batch(patient);
+		one_batch();
 	}
 	return 0;
 }
@@ -271,6 +278,8 @@ static void print(const struct tally *t, double seconds)
 	       "%lu refused, %lu whose answers nobody read; %.0f messages/s\n",
 	       t->sent - t->unanswered, t->accepted + t->silent, t->silent, t->refused, t->unread,
 	       t->sent / seconds);
+	if (t->resumed)
+		printf("# %lu dumps refused with ENOBUFS, to be resumed\n", t->resumed);
 }
 
 static bool running(pid_t child)
@@ -285,7 +294,7 @@ int main(int argc, char **argv)
 	unsigned long messages = 100000, seed = 1;
 	int processes = 1, failed = 0, status, c;
 	struct timespec begin, end;
-	bool patient = false, forever = false;
+	bool forever = false;
 	struct tally *all, sum = { 0 };
 	pid_t ear, pid, first = 0;
 
@@ -316,7 +325,7 @@ int main(int argc, char **argv)
 			first = pid;
 		if (!pid) {
 			tally = &all[c];
-			status = fuzz((messages + processes - 1) / processes, seed + c, patient, forever);
+			status = fuzz((messages + processes - 1) / processes, seed + c, forever);
 			fflush(stdout);
 			_exit(status);
 		}
