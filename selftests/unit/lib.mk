@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # libsaina.  LIB_AGG is a stand-in for the aggregator, on a loopback address.
-LIB_AGG := selftests/unit/lib_agg.c selftests/unit/lib_agg_slot.c
-LIB_TESTS := lib_quant_test lib_check_test lib_job_test lib_admit_test
+LIB_AGG := selftests/unit/lib_agg.c selftests/unit/lib_agg_slot.c selftests/unit/lib_member.c
+LIB_TESTS := lib_quant_test lib_check_test lib_job_test lib_admit_test lib_behind_test
 
 $(addprefix $(B)/selftests/,$(LIB_TESTS)): $(B)/selftests/%: $(B)/obj/selftests/unit/%.o \
 		$(call objs,$(LIB_AGG) userland/examples/verify.c userland/examples/verify_float.c) $(B)/libsaina.a

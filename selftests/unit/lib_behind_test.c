@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Being forgotten, left behind, and come back: one or two workers stepped by hand
+ * against the stand-in aggregator.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+#include "saina.h"
+#include "lib_member.h"
+
+static void both(struct saina **s, int round, int32_t buf[2][N])
+{
+	struct saina_req *r[2];
+
+	for (int i = 0; i < 2; i++) {
+		member_fill(buf[i], i, round);
+		assert_int_equal(member_start(s[i], buf[i], &r[i]), 0);
+	}
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(saina_wait(s[i], r[i], NULL), 0);
+		assert_int_equal(saina_round_done(s[i]), 0);
+		for (int j = 0; j < N; j++)
+			assert_int_equal(buf[i][j], 3000000 + 2000 * round + 2 * j);
+	}
+}
+
+/* The agent was restarted: the library joins again by itself, in a round too. */
+static void test_rejoin(void **state)
+{
+	struct agg_conf c = member_conf(2, 2);
+	struct agg *a = agg_start(&c);
+	struct saina_stats st = { .size = sizeof(st) };
+	struct saina *s[2];
+	struct saina_req *r;
+	int32_t buf[2][N], again[N];
+
+	member_open_all(a, s, 2);
+	both(s, 0, buf);
+	agg_forget(a, 1);
+	both(s, 1, buf);
+	/* And while it waits for the other. */
+	member_fill(buf[1], 1, 2);
+	assert_int_equal(member_start(s[1], buf[1], &r), 0);
+	agg_forget(a, 1);
+	member_fill(again, 0, 2);
+	assert_int_equal(saina_allreduce(s[0], again, N, SAINA_INT32, SAINA_SUM, NULL), 0);
+	assert_int_equal(saina_wait(s[1], r, NULL), 0);
+	assert_memory_equal(buf[1], again, sizeof(again));
+	assert_int_equal(saina_round_done(s[1]), 0);
+	both(s, 3, buf);
+	saina_get_stats(s[1], &st);
+	assert_true(st.rejoins >= 1);
+	saina_close(s[0]);
+	saina_close(s[1]);
+	agg_stop(a);
+}
+
+static void test_stopped(void **state)
+{
+	struct agg_conf c = member_conf(2, 2);
+	struct agg *a = agg_start(&c);
+	struct saina *s[2];
+	struct saina_req *r;
+	int32_t buf[N];
+
+	member_open_all(a, s, 2);
+	member_fill(buf, 0, 0);
+	assert_int_equal(member_start(s[0], buf, &r), 0);
+	agg_stop_job(a);
+	assert_int_equal(saina_wait(s[0], r, NULL), -ECONNRESET);
+	assert_non_null(strstr(saina_strerror(s[0], -ECONNRESET), "stopped"));
+	assert_int_equal(member_start(s[0], buf, &r), -ECONNRESET);
+	saina_close(s[0]);
+	saina_close(s[1]);
+	agg_stop(a);
+}
+
+static void test_silence(void **state)
+{
+	struct agg_conf c = member_conf(1, 1);
+	struct agg *a = agg_start(&c);
+	struct saina_opts o = member_opts(a, 0);
+	struct saina *s;
+	int32_t buf[N];
+
+	o.timeout_ms = 2500;
+	assert_int_equal(saina_open(&s, &o), 0);
+	member_fill(buf, 0, 0);
+	assert_int_equal(saina_allreduce(s, buf, N, SAINA_INT32, SAINA_SUM, NULL), 0);
+	agg_set_loss(a, 1.1);
+	assert_int_equal(saina_allreduce(s, buf, N, SAINA_INT32, SAINA_SUM, NULL), -ETIMEDOUT);
+	assert_non_null(strstr(saina_strerror(s, -ETIMEDOUT), "nothing heard"));
+	saina_close(s);
+	agg_stop(a);
+}
+
+/* A worker dies: the other's round completes at its next retransmission. */
+static void test_death(void **state)
+{
+	struct agg_conf c = member_conf(2, 2);
+	struct agg *a = agg_start(&c);
+	struct saina_call call = { .size = sizeof(call) };
+	struct saina *s[2];
+	struct saina_req *r;
+	int32_t buf[N];
+
+	member_open_all(a, s, 2);
+	member_fill(buf, 0, 0);
+	assert_int_equal(member_start(s[0], buf, &r), 0);
+	while (!agg_next_round(a))		/* until the round has opened */
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	agg_kill(a, 1);
+	assert_int_equal(saina_wait(s[0], r, &call), 0);
+	assert_int_equal(call.mask_any, 1);
+	assert_int_equal(call.degraded_segments, (N + 63) / 64);
+	saina_close(s[0]);
+	saina_close(s[1]);
+	agg_stop(a);
+}
+
+/* Results by multicast do not reach worker 1: answers to retransmissions do. */
+static void test_deaf(void **state)
+{
+	struct agg_conf c = member_conf(2, 2);
+	struct agg *a = agg_start(&c);
+	struct agg_count n;
+	struct saina *s[2];
+	int32_t buf[2][N];
+
+	member_open_all(a, s, 2);
+	agg_hold_multicast(a, 1, true);
+	for (int i = 0; i < 3; i++)
+		both(s, i, buf);
+	agg_count(a, &n);
+	assert_true(n.resent > 0);
+	saina_close(s[0]);
+	saina_close(s[1]);
+	agg_stop(a);
+}
+
+static void alone(struct saina *s, int worker, int round, struct saina_call *call)
+{
+	int32_t buf[N];
+
+	member_fill(buf, worker, round);
+	call->size = sizeof(*call);
+	assert_int_equal(saina_allreduce(s, buf, N, SAINA_INT32, SAINA_SUM, call), 0);
+}
+
+/*
+ * Worker 1 thinks for three rounds; it has heard the results or not; it comes back,
+ * gets them one by one, and its gradients are counted in the end.
+ */
+static void catch_up(bool deaf)
+{
+	struct agg_conf c = member_conf(2, 1);
+	struct agg *a = agg_start(&c);
+	struct saina_stats st = { .size = sizeof(st) };
+	struct saina_call call;
+	struct saina *s[2];
+	int32_t buf[N], res[N], mine[N], sum[N] = { 0 };
+
+	member_open_all(a, s, 2);
+	agg_hold_multicast(a, 1, deaf);
+	for (int i = 0; i < 3; i++)
+		alone(s[0], 0, i, &call);
+	/* The last result may still be on its way to the receive thread. */
+	for (int i = 0; !deaf && i < 10000 && st.results < 3 * ((N + 63) / 64); i++) {
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+		saina_get_stats(s[1], &st);
+	}
+	for (int i = 0; i < 3; i++) {
+		/* Deaf, it learns of the others only from answers. */
+		if (!deaf)
+			assert_int_equal(saina_decided(s[1]), 1);
+		member_fill(buf, 1, i);
+		for (int j = 0; j < N; j++)
+			sum[j] += buf[j];
+		call.size = sizeof(call);
+		assert_int_equal(saina_allreduce(s[1], buf, N, SAINA_INT32, SAINA_SUM, &call), 0);
+		assert_int_equal(call.mask_any, 1);
+		assert_int_equal(call.late_segments, (N + 63) / 64);
+		if (!deaf) {
+			assert_int_equal(call.skipped_segments, call.late_segments);
+			assert_int_equal(call.rounds_behind, 2 - i);
+		}
+		member_fill(mine, 0, i);
+		assert_memory_equal(buf, mine, sizeof(buf));
+		assert_int_equal(saina_residual(s[1], 0, N, SAINA_INT32, res), 0);
+		assert_memory_equal(res, sum, sizeof(res));
+	}
+	assert_int_equal(saina_decided(s[1]), 0);
+	/* k = 1: now it is first. */
+	member_fill(buf, 1, 3);
+	for (int j = 0; j < N; j++)
+		sum[j] += buf[j];
+	assert_int_equal(saina_allreduce(s[1], buf, N, SAINA_INT32, SAINA_SUM, &call), 0);
+	assert_int_equal(call.mask_all, 2);
+	assert_memory_equal(buf, sum, sizeof(buf));
+	assert_int_equal(saina_residual(s[1], 0, N, SAINA_INT32, res), 0);
+	for (int j = 0; j < N; j++)
+		assert_int_equal(res[j], 0);
+	saina_get_stats(s[1], &st);
+	assert_int_equal(st.late_segments, 3 * ((N + 63) / 64));
+	saina_close(s[0]);
+	saina_close(s[1]);
+	agg_stop(a);
+}
+
+static void test_catch_up(void **state)
+{
+	catch_up(false);
+}
+
+static void test_catch_up_deaf(void **state)
+{
+	catch_up(true);
+}
+
+/* Too far behind: said so, nothing lost, and on at another round. */
+static void test_stale(void **state)
+{
+	struct agg_conf c = member_conf(2, 1);
+	struct agg *a = agg_start(&c);
+	struct saina_job_info info = { .size = sizeof(info) };
+	struct saina_call call;
+	struct saina *s[2];
+	int32_t buf[N], own[N], res[N];
+
+	member_open_all(a, s, 2);
+	agg_hold_multicast(a, 1, true);
+	for (int i = 0; i < 9; i++)
+		alone(s[0], 0, i, &call);
+	member_fill(buf, 1, 0);
+	memcpy(own, buf, sizeof(own));
+	assert_int_equal(saina_allreduce(s[1], buf, N, SAINA_INT32, SAINA_SUM, NULL), -ESTALE);
+	assert_non_null(strstr(saina_strerror(s[1], -ESTALE), "saina_set_round"));
+	assert_int_equal(saina_allreduce(s[1], buf, N, SAINA_INT32, SAINA_SUM, NULL), -ESTALE);
+	assert_int_equal(saina_residual(s[1], 0, N, SAINA_INT32, res), 0);
+	assert_memory_equal(res, own, sizeof(res));
+	assert_int_equal(saina_info(s[1], &info), 0);
+	assert_int_equal(info.next_round, 9);
+	assert_int_equal(saina_set_round(s[1], info.next_round), 0);
+	member_fill(buf, 1, 9);
+	for (int j = 0; j < N; j++)
+		own[j] += buf[j];
+	assert_int_equal(saina_allreduce(s[1], buf, N, SAINA_INT32, SAINA_SUM, &call), 0);
+	assert_int_equal(call.round, 9);
+	assert_int_equal(call.mask_all, 2);
+	assert_memory_equal(buf, own, sizeof(buf));
+	saina_close(s[0]);
+	saina_close(s[1]);
+	agg_stop(a);
+}
+
+/*
+ * Float32, into a running job: the exponent of the newcomer's first round is that of
+ * all others, which it works out from the results of the round before.
+ */
+static void test_newcomer(void **state)
+{
+	struct agg_conf c = member_conf(2, 2);
+	struct agg *a = agg_start(&c);
+	struct saina_job_info info = { .size = sizeof(info) };
+	struct saina_call call = { .size = sizeof(call) };
+	struct saina_opts o;
+	struct saina *s[2];
+	struct saina_req *r[2];
+	struct agg_count n;
+	float buf[2][N];
+
+	member_open_all(a, s, 2);
+	for (int round = 0; round < 8; round++) {
+		if (round == 4) {
+			agg_kill(a, 1);
+			saina_close(s[1]);
+			s[1] = NULL;
+		}
+		if (round == 6) {
+			o = member_opts(a, 1);
+			assert_int_equal(saina_open(&s[1], &o), 0);
+			saina_info(s[1], &info);
+			assert_int_equal(info.round, 6);
+		}
+		for (int i = 0; i < 2; i++) {
+			for (int j = 0; j < N; j++)
+				buf[i][j] = (i + 1) * (1 + j % 50) / 1024.0f;
+			if (s[i])
+				assert_int_equal(saina_allreduce_start(s[i], buf[i], N, SAINA_FLOAT32,
+								       SAINA_MEAN, &r[i]), 0);
+		}
+		for (int i = 0; i < 2; i++) {
+			if (!s[i])
+				continue;
+			assert_int_equal(saina_wait(s[i], r[i], &call), 0);
+			assert_int_equal(call.mask_all, s[1] ? 3 : 1);
+			assert_int_equal(saina_round_done(s[i]), 0);
+			for (int j = 0; j < N; j++)
+				assert_true(buf[i][j] == (s[1] ? 1.5f : 1.0f) * (1 + j % 50) / 1024.0f);
+		}
+	}
+	agg_count(a, &n);
+	assert_int_equal(n.exponent, 0);
+	assert_true(n.pulled > 0);
+	saina_close(s[0]);
+	saina_close(s[1]);
+	agg_stop(a);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rejoin),
+		cmocka_unit_test(test_stopped),
+		cmocka_unit_test(test_silence),
+		cmocka_unit_test(test_death),
+		cmocka_unit_test(test_deaf),
+		cmocka_unit_test(test_catch_up),
+		cmocka_unit_test(test_catch_up_deaf),
+		cmocka_unit_test(test_stale),
+		cmocka_unit_test(test_newcomer),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
