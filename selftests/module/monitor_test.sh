@@ -21,23 +21,11 @@ if [ "${1-}" != --guest ]; then
 fi
 module=$2
 
+# Read by lib.sh.
+# shellcheck disable=SC2034
+SAINA_TEST_PLANE=kernel
 # shellcheck source=../net/lib.sh
 . "$here/../net/lib.sh"
-plane=kernel
-
-saina() {
-	SAINA_CONTROL=$plane SAINA_CTL_SOCKET=$AGENT_SOCKET "$B/saina" -n "saina-$LAB-sw" "$@"
-}
-
-# From here on: what was told before is nothing that seen() looks at.  A worker may
-# have been slow, and alive again, before it is killed.
-mark() {
-	marked=$(wc -l <"$WORK/events")
-}
-
-seen() { # JQ SELECT: since the last mark
-	[ -n "$(tail -n +$((marked + 1)) "$WORK/events" | jq -c "select($1)" 2>/dev/null)" ]
-}
 
 kill_worker() { # TAG
 	kill -KILL "${worker_pids[$1]}"
@@ -54,57 +42,53 @@ told() { # JQ SELECT, JQ OBJECT
 check "insmod" insmod "$module"
 expected_log='worker 2 .* is dead|worker 2 asked for round'
 lab_up --bridge linux --workers 3
-SAINA_CONTROL=kernel SAINA_CTL_SOCKET=$AGENT_SOCKET "$B/saina" -n "saina-$LAB-sw" -j monitor all >"$WORK/events" 2>"$WORK/monitor.err" </dev/null &
-events_pid=$!
-until_true 20 grep -q monitoring "$WORK/monitor.err" || bail "saina monitor does not start"
-
-mark
-"$B/saina" -s "$AGENT_SOCKET" -j monitor config >"$WORK/agent.events" 2>"$WORK/agent.monitor" </dev/null &
+events_start
+agent_says -j monitor config >"$WORK/agent.events" 2>"$WORK/agent.monitor" </dev/null &
 # It ends with the agent.
 until_true 20 grep -q monitoring "$WORK/agent.monitor" || bail "saina monitor does not start"
 
 check "limits are set" saina limits set jobs 99
-check "which is told" until_true 60 seen '.event == "limits-changed" and .jobs == 99 and .plane == "kernel"'
+check "which is told" until_true 60 event_seen '.event == "limits-changed" and .jobs == 99 and .plane == "kernel"'
 check "also to the agent's subscribers" until_true 60 grep -q '"limits-changed".*"jobs":99,' "$WORK/agent.events"
-check "limits are set by way of the agent" "$B/saina" -s "$AGENT_SOCKET" limits set jobs 98
-check "which is told, too" until_true 60 seen '.event == "limits-changed" and .jobs == 98'
+check "limits are set by way of the agent" agent_says limits set jobs 98
+check "which is told, too" until_true 60 event_seen '.event == "limits-changed" and .jobs == 98'
 
 job news workers 3 elements 2003 id 11 policy fastest:k=3 heartbeat 200 dead 6000
 start_all news 1000000 3 --elements 2003 --think-us 30000 --restarts --cancel
-check "rounds are told" until_true 60 seen '.event == "round" and .round >= 3'
+check "rounds are told" until_true 60 event_seen '.event == "round" and .round >= 3'
 check "another k is set" saina job set news policy fastest:k=2
 check "the swap is told, and the k that comes of it" until_true 60 \
-	seen '.event == "policy" and .from == 1 and .to == 2 and .k == 2'
+	event_seen '.event == "policy" and .from == 1 and .to == 2 and .k == 2'
 check "k is 3 again" saina job set news policy fastest:k=3
-check "which is told" until_true 60 seen '.event == "policy" and .to == 3'
-mark
+check "which is told" until_true 60 event_seen '.event == "policy" and .to == 3'
+event_mark
 kill_worker 2
-check "a dead worker is told" until_true 60 seen '.event == "worker-dead" and .worker == 2'
-check "and the k that comes of it" until_true 60 seen '.event == "k" and .from == 3 and .to == 2'
-check "and segments with less than k" until_true 60 seen '.event == "degraded" and .contributors == 2'
-mark
+check "a dead worker is told" until_true 60 event_seen '.event == "worker-dead" and .worker == 2'
+check "and the k that comes of it" until_true 60 event_seen '.event == "k" and .from == 3 and .to == 2'
+check "and segments with less than k" until_true 60 event_seen '.event == "degraded" and .contributors == 2'
+event_mark
 start 2 news 1000000 --elements 2003 --think-us 30000 --restarts --cancel
 check "that it is back is told" until_true 60 \
-	seen '.event == "worker-changed" and .worker == 2 and .state == "alive"'
-check "and that it joined" until_true 60 seen '.event == "worker-joined" and .worker == 2'
-mark
+	event_seen '.event == "worker-changed" and .worker == 2 and .state == "alive"'
+check "and that it joined" until_true 60 event_seen '.event == "worker-joined" and .worker == 2'
+event_mark
 kill -TERM "${worker_pids[2]}"
-check "that it leaves is told" until_true 60 seen '.event == "worker-left" and .worker == 2'
+check "that it leaves is told" until_true 60 event_seen '.event == "worker-left" and .worker == 2'
 check "one that is late is not waited for" saina job set news policy fastest:k=2
-mark
+event_mark
 start 2 news 1000000 --elements 2003 --think-us 900000 --restarts --skip-stale
-check "late gradients are told" until_true 100 seen '.event == "worker-late" and .worker == 2 and .late > 0'
+check "late gradients are told" until_true 100 event_seen '.event == "worker-late" and .worker == 2 and .late > 0'
 check "and that it is slow" until_true 60 \
-	seen '.event == "worker-changed" and .worker == 2 and .state == "slow"'
+	event_seen '.event == "worker-changed" and .worker == 2 and .state == "slow"'
 stop_workers
 wait_all 90 >/dev/null
-mark
+event_mark
 check "the job is stopped" saina job set news state stopped
 check "and deleted" saina job del news
 check "a port is pulled out" lab port del 2
-check "which the agent tells" until_true 20 seen '.event == "port" and .port_state == "gone"'
-check "as a change, too" until_true 20 seen '.event == "port-changed" and .mode == "none"'
-check "the end is told" until_true 20 seen '.event == "job-deleted"'
+check "which the agent tells" until_true 20 event_seen '.event == "port" and .port_state == "gone"'
+check "as a change, too" until_true 20 event_seen '.event == "port-changed" and .mode == "none"'
+check "the end is told" until_true 20 event_seen '.event == "job-deleted"'
 
 equal "the states of the job, in order" '["forming","running"]
 ["running","forming"]

@@ -384,6 +384,7 @@ events_start() {
 	: >"$WORK/monitor.err"
 	"$B/saina" "${tool_opts[@]}" -j monitor all >"$WORK/events" 2>"$WORK/monitor.err" </dev/null &
 	events_pid=$!
+	event_mark
 	until_true 10 grep -q monitoring "$WORK/monitor.err" || bail "saina monitor does not start"
 }
 
@@ -396,8 +397,14 @@ events() { # JQ
 	jq -r "$1" "$WORK/events"
 }
 
-event_seen() { # JQ SELECT
-	[ -n "$(jq -r "select($1)|.event" "$WORK/events")" ]
+# From here on: what was told before is nothing that event_seen() looks at.  A worker
+# may have been slow, and alive again, before it is killed.
+event_mark() {
+	events_marked=$(wc -l <"$WORK/events")
+}
+
+event_seen() { # JQ SELECT: since the last mark
+	[ -n "$(tail -n +$((events_marked + 1)) "$WORK/events" | jq -r "select($1)|.event")" ]
 }
 
 k_is() { # JOB K
