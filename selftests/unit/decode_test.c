@@ -16,7 +16,7 @@
 #include <cmocka.h>
 #include <linux/genetlink.h>
 
-#include "agent/decode.h"
+#include "agent/control/decode.h"
 
 #define ALL (~0ull)
 

@@ -31,7 +31,7 @@
 #include "agent/config.h"
 #include "agent/log.h"
 #include "agent/loop.h"
-#include "agent/plane.h"
+#include "agent/kernel/plane.h"
 
 struct agent;
 struct nlmsghdr;

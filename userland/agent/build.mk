@@ -4,11 +4,13 @@
 
 JOBCORE_SRCS	:= $(addprefix kmod/,jobcore.c jobcheck.c jobworker.c jobmirror.c policy.c)
 
-SAINAD_SRCS	:= $(addprefix userland/agent/,main.c config.c log.c loop.c jobs.c runtime.c rtnl.c \
-		   ovsdb.c ports.c attach.c admit.c health.c relay.c events.c encode.c decode.c \
-		   request.c ctlserver.c state.c plane.c \
-		   kernel.c family.c \
-		   mirror.c)
+SAINAD_SRCS	:= $(addprefix userland/agent/,main.c config.c log.c loop.c jobs.c runtime.c \
+		   bridge/ports.c bridge/attach.c \
+		   workers/admit.c workers/health.c workers/relay.c \
+		   control/ctlserver.c control/request.c control/encode.c control/decode.c \
+		   control/state.c control/events.c \
+		   kernel/session.c kernel/mirror.c kernel/plane.c kernel/family.c) \
+		   userland/net/links.c userland/net/ovsdb.c
 
 $(B)/sainad: $(call objs,$(SAINAD_SRCS) $(JOBCORE_SRCS)) $(B)/libsainadp.a $(B)/libsainactl.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(DP_LDLIBS) -lmnl -lconfig -ljansson -lpthread

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "agent/agent.h"
-#include "agent/encode.h"
+#include "agent/control/encode.h"
 
 static void *jobs_alloc(void *ctx, unsigned long size)
 {

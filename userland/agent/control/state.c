@@ -19,8 +19,8 @@
 #include <sys/stat.h>
 
 #include "agent/agent.h"
-#include "agent/decode.h"
-#include "agent/encode.h"
+#include "agent/control/decode.h"
+#include "agent/control/encode.h"
 
 #define STATE_CMD_WORKER 0x80
 #define STATE_MAX	 (64l << 20)

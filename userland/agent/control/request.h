@@ -4,8 +4,8 @@
 #define AGENT_REQUEST_H
 
 #include "agent/agent.h"
-#include "agent/decode.h"
-#include "agent/encode.h"
+#include "agent/control/decode.h"
+#include "agent/control/encode.h"
 
 /**
  * struct request - one request on its way

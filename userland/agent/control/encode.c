@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <string.h>
 
-#include "agent/encode.h"
+#include "agent/control/encode.h"
 
 void msg_start(struct msg *m, int cmd, int flags, unsigned int seq)
 {

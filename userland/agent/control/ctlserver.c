@@ -16,7 +16,7 @@
 #include <sys/un.h>
 
 #include "agent/agent.h"
-#include "agent/request.h"
+#include "agent/control/request.h"
 
 #define REQUEST_MAX  8192
 #define CLIENTS_MAX  256

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agent/request.h"
+#include "agent/control/request.h"
 #include "jobcore_os.h"
 
 #define BIT_OF(attr) (1ull << (attr))

@@ -11,7 +11,7 @@
 #define AGENT_PLANE_H
 
 #include "jobcore.h"
-#include "agent/kernel.h"
+#include "agent/kernel/session.h"
 #include "agent/loop.h"
 
 struct agent;

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/kernel.h"
+#include "agent/kernel/session.h"
 #include "agent/log.h"
 #include "ctl/obj.h"
 #include "jobcore_os.h"

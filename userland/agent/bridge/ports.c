@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "agent/agent.h"
-#include "agent/encode.h"
+#include "agent/control/encode.h"
 
 struct port *ports_find(struct agent *a, int ifindex, const char *name)
 {

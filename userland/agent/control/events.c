@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "agent/agent.h"
-#include "agent/encode.h"
+#include "agent/control/encode.h"
 
 static struct log_limit k_limit, stale_limit;
 static struct saina_event stale = { .worker = 0xff }; /* the last logged */
