@@ -30,7 +30,8 @@ include userland/ctl/build.mk
 include userland/lib/build.mk
 include userland/agent/build.mk
 include userland/bench/build.mk
-include userland/examples/build.mk
+include userland/allreduce/build.mk
+include userland/demo/build.mk
 include tools/build.mk
 include selftests/build.mk
 include Documentation/build.mk

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Jobs of float32 and bfloat16: saina.ko sums them for the XDP program, workers in
-# namespaces check every sum against a float reference (userland/examples/
+# namespaces check every sum against a float reference (userland/allreduce/
 # verify_float.c).  In the test VM (tools/saina-vm), on each kernel; TAP.
 #
 #	selftests/module/float_test.sh [KERNEL...]

@@ -5,11 +5,11 @@ LIB_AGG := selftests/unit/lib_agg.c selftests/unit/lib_agg_slot.c selftests/unit
 LIB_TESTS := lib_quant_test lib_check_test lib_job_test lib_admit_test lib_behind_test
 
 $(addprefix $(B)/selftests/,$(LIB_TESTS)): $(B)/selftests/%: $(B)/obj/selftests/unit/%.o \
-		$(call objs,$(LIB_AGG) userland/examples/verify.c userland/examples/verify_float.c) $(B)/libsaina.a
+		$(call objs,$(LIB_AGG) userland/allreduce/verify.c userland/allreduce/verify_float.c) $(B)/libsaina.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -pthread -lm
 $(call objs,$(LIB_TESTS:%=selftests/unit/%.c) $(LIB_AGG)): \
-	SAINA_CFLAGS += -Iuserland/examples -pthread
+	SAINA_CFLAGS += -Iuserland/allreduce -pthread
 
 check-programs: $(addprefix $(B)/selftests/,$(LIB_TESTS))
 CHECKS += $(addprefix $(B)/selftests/,$(LIB_TESTS))

@@ -15,8 +15,8 @@
 #include <cmocka.h>
 #include <zlib.h>
 
-#include "examples/rng.h"
-#include "examples/train.h"
+#include "demo/rng.h"
+#include "demo/train.h"
 
 static char dir[] = "/tmp/saina-train-test.XXXXXX";
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-$(B)/saina-allreduce: $(call objs,userland/examples/allreduce.c userland/examples/verify.c userland/examples/verify_float.c) \
+$(B)/saina-allreduce: $(call objs,userland/allreduce/allreduce.c userland/allreduce/verify.c userland/allreduce/verify_float.c) \
 		$(B)/libsaina.a
 	$(CC) $(LDFLAGS) -o $@ $^ -pthread -lz -lm
 
