@@ -197,7 +197,7 @@ check("the module has the spec's groups", bad)
 
 # --- the agent ----------------------------------------------------------------------
 
-decode = read("userland/agent/decode.c")
+decode = read("userland/agent/control/decode.c")
 agent = {"u8": "U8", "s8": "U8", "u16": "U16", "u32": "U32", "u64": "U64", "string": "STRING",
          "binary": "BINARY"}
 bad = []
