@@ -13,17 +13,17 @@ lab_up --workers 4
 job steady id 5 workers 4 elements 8192 payload 256 ring 64 policy fastest:k=3 token t0ken \
 	heartbeat 100 dead 5000
 start_all steady 1000000 4 --elements 8192 --token t0ken --think-us 4000 --cancel
-check "rounds flow" until_true 20 rounds_at_least steady 10 || bail "no rounds"
+check "four workers: rounds flow" until_true 20 rounds_at_least steady 10 || bail "no rounds"
 generation=$(job_field steady generation)
 
 taken_over() { # HOW
 	local at
-	equal "$1: the same incarnation of the job" "$generation" "$(job_field steady generation)"
-	equal "$1: all four workers are still its members" 4 "$(members steady)"
+	equal "$1: the new agent has the same incarnation of the job" "$generation" "$(job_field steady generation)"
+	equal "$1: all four workers are still members of the job" 4 "$(members steady)"
 	at=$(job_field steady round)
-	check "$1: rounds go on" until_true 20 rounds_at_least steady $((at + 20))
-	check "$1: policies can be changed again" saina job set steady policy "$2"
-	check "$1: and come into force" until_true 10 policy_is "$2"
+	check "$1: rounds go on with the new agent" until_true 20 rounds_at_least steady $((at + 20))
+	check "$1: the new agent takes another policy" saina job set steady policy "$2"
+	check "$1: a policy set at the new agent comes into force" until_true 10 policy_is "$2"
 }
 
 program_ids() { # of the programs on the switch's ports
@@ -67,51 +67,51 @@ policy_is() {
 		[[ "$(job_field steady policy_active)" == "$1",* ]]
 }
 
-check "the agent is killed" lab agent kill
+check "killed: the agent is killed" lab agent kill
 at=$(log_round)
 check "killed: rounds go on without an agent" until_true 20 log_at_least $((at + 20))
 check "killed: a new agent starts" lab agent start --keep
 taken_over killed fastest:k=2
 
-check "the agent is stopped, with --keep" lab agent stop
-equal "kept: its control socket is gone" gone "$([ -e "$AGENT_SOCKET" ] || echo gone)"
+check "kept: an agent started with --keep is stopped" lab agent stop
+equal "kept: the control socket is gone" gone "$([ -e "$AGENT_SOCKET" ] || echo gone)"
 at=$(log_round)
 check "kept: rounds go on without an agent" until_true 20 log_at_least $((at + 20))
 check "kept: a new agent starts" lab agent start
 taken_over kept fastest:k=3
-equal "no slot saw two policies" 0 "$(policy_mix steady)"
+equal "agents come and go: no slot saw two policies" 0 "$(policy_mix steady)"
 
 # Ended in an orderly way, workers verify all they got.
 stop_workers
-check "exact sums all the way" wait_all 30
-check "the same results everywhere" same_results 0 1 2 3
-check "no round was lost" rounds_without_gap 0
+check "agents come and go: all sums are exact" wait_all 30
+check "agents come and go: all workers have the same results" same_results 0 1 2 3
+check "agents come and go: no round was lost" rounds_without_gap 0
 
 # --- a plain stop leaves nothing behind --------------------------------------
 start_all steady 1000000 4 --elements 8192 --token t0ken --think-us 4000 --cancel
-check "workers run again" until_true 20 log_at_least 5
-equal "the program is on all four ports" 4 "$(programs | wc -w)"
+check "four workers train again" until_true 20 log_at_least 5
+equal "the XDP program is on all four ports" 4 "$(programs | wc -w)"
 loaded=$(program_ids)
-check "the agent is stopped" lab agent stop
-check "stopped: its programs are unloaded" until_true 10 unloaded
-equal "stopped: no program is left on a port" "" "$(programs)"
-equal "stopped: no pin is left" "" "$(pins)"
+check "stopped: the agent is stopped" lab agent stop
+check "stopped: the XDP programs are unloaded" until_true 10 unloaded
+equal "stopped: no XDP program is left on a port" "" "$(programs)"
+equal "stopped: no pinned object is left" "" "$(pins)"
 equal "stopped: no socket is left" "" "$(find "/run/saina-lab/$LAB/run" "$AGENT_SOCKET" -type s 2>/dev/null)"
-check "stopped: the workers are told and end" all_ended 30
-check "a fresh agent starts" lab agent start
+check "stopped: the workers end" all_ended 30
+check "stopped: a fresh agent starts" lab agent start
 if [ "$PLANE" = kernel ]; then
-	equal "the kernel still has the job" steady "$(job_field steady name)"
-	equal "but nobody in it" 0 "$(members steady)"
+	equal "stopped: the kernel still has the job" steady "$(job_field steady name)"
+	equal "stopped: no worker is a member of the kernel's job" 0 "$(members steady)"
 else
-	equal "a fresh agent has no job" 0 "$(sj job show length)"
+	equal "stopped: a fresh agent has no job" 0 "$(sj job show length)"
 fi
 
 # --- Ctrl-C does the same ------------------------------------------------------
 loaded=$(program_ids)
 pid=$(lab agent status | tr -dc 0-9)
 kill -INT "$pid"
-check "interrupted: the agent ends" until_true 20 pid_gone "$pid"
-equal "interrupted: no program is left on a port" "" "$(programs)"
-check "interrupted: its programs are unloaded" until_true 10 unloaded
-equal "interrupted: no pin is left" "" "$(pins)"
+check "SIGINT: the agent ends" until_true 20 pid_gone "$pid"
+equal "SIGINT: no XDP program is left on a port" "" "$(programs)"
+check "SIGINT: the XDP programs are unloaded" until_true 10 unloaded
+equal "SIGINT: no pinned object is left" "" "$(pins)"
 finished

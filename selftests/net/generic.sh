@@ -12,14 +12,14 @@
 
 echo 'xdp = "generic";' >"$WORK/generic.conf"
 lab_up --workers 3 --bridge linux --config "$WORK/generic.conf"
-equal "every port is generic" "generic" "$(saina -j port show | jq -r 'map(.mode) | unique | join(" ")')"
-matches "and people are told" "slower than native" "$(saina port show p0)"
+equal "generic XDP: every port has it" "generic" "$(saina -j port show | jq -r 'map(.mode) | unique | join(" ")')"
+matches "generic XDP: port show says that it is slower" "slower than native" "$(saina port show p0)"
 
 job gen workers 3 elements 100003 payload 256 policy bsp
 start_all gen "$(less 20)" 3 --elements 100003
-check "exact sums" wait_all 60
-check "the same results everywhere" same_results 0 1 2
-equal "nothing is relayed" 0 "$(counter gen all relayed)"
-matches "a worker says that it sends one by one" "message by message" "$(cat "$WORK/0.err")"
+check "generic XDP: all sums are exact" wait_all 60
+check "generic XDP: all workers have the same results" same_results 0 1 2
+equal "generic XDP: no result is relayed" 0 "$(counter gen all relayed)"
+matches "generic XDP: a worker says that it sends message by message" "message by message" "$(cat "$WORK/0.err")"
 lab_down
 finished

@@ -10,7 +10,7 @@
 . "$(dirname "$0")/lib.sh"
 
 lab_up --workers 4 --loss 1 --seed "$SEED"
-equal "the lab loses 1 % each way at every port" "0.01 0.01 0.01 0.01 0.01 0.01 0.01 0.01" \
+equal "loss of 1 % each way is shown for every port" "0.01 0.01 0.01 0.01 0.01 0.01 0.01 0.01" \
 	"$(sj port show '[.[].injected|.loss_in,.loss_out|.*10000|round/10000]|join(" ")')"
 
 # --- two at once -------------------------------------------------------------
@@ -20,11 +20,11 @@ for i in 0 1 2 3; do
 	start_as "a$i" $i $i a "$(less 60)" --elements 10000
 	start_as "b$i" $i $i b "$(less 60)" --elements 7000 --token other
 done
-check "two jobs at once: exact sums in both" wait_all 60
-check "a: the same results everywhere" same_results a0 a1 a2 a3
-check "b: the same results everywhere" same_results b0 b1 b2 b3
-equal "a waits for all" "4 4" "$(minmax a0 count_min count_max)"
-equal "b waits for three" "3 3" "$(minmax b0 count_min count_max)"
+check "two jobs at once: all sums of both are exact" wait_all 60
+check "two jobs at once: all workers of job a have the same results" same_results a0 a1 a2 a3
+check "two jobs at once: all workers of job b have the same results" same_results b0 b1 b2 b3
+equal "two jobs at once: job a, with bsp, has four workers in every sum" "4 4" "$(minmax a0 count_min count_max)"
+equal "two jobs at once: job b, with fastest:k=3, has three in every sum" "3 3" "$(minmax b0 count_min count_max)"
 
 # --- many --------------------------------------------------------------------
 made=2
@@ -34,22 +34,22 @@ for ((i = 0; i < 70; i++)); do
 done
 equal "72 jobs exist at once" 72 "$made"
 [ -s "$WORK/add" ] && diag "$(cat "$WORK/add")"
-equal "all are shown" 72 "$(sj job show length)"
+equal "job show lists all 72 jobs" 72 "$(sj job show length)"
 start_as m0 0 0 many69 20 --elements 64
 start_as m1 1 1 many69 20 --elements 64
 start_as n0 0 2 many0 20 --elements 64
 start_as n1 1 3 many0 20 --elements 64
-check "the first and the last of them reduce" wait_all 60
+check "the first and the last of 72 jobs reduce: all sums are exact" wait_all 60
 
 # --- limits ------------------------------------------------------------------
-check "at most 72 jobs, at most 4 MiB for one" saina limits set jobs 72 memory-job 4M
+check "limits: set to 72 jobs and 4 MiB for one" saina limits set jobs 72 memory-job 4M
 said=$(saina job add one-more workers 2 elements 64 payload 64 2>&1)
-matches "one more is refused" "72" "$said"
-check "one is removed" saina job del many5
+matches "limits: job 73 of 72 is refused" "72" "$said"
+check "limits: one of 72 jobs is deleted" saina job del many5
 said=$(saina job add big workers 2 elements 100000000 payload 256 2>&1)
-matches "one that is too big is refused" "4 MiB|4194304" "$said"
-check "a small one is taken" saina job add small workers 2 elements 64 payload 64
+matches "limits: a job of more than 4 MiB is refused" "4 MiB|4194304" "$said"
+check "limits: after a job was deleted a small one is taken" saina job add small workers 2 elements 64 payload 64
 said=$(saina job add a workers 2 elements 64 payload 64 2>&1)
-matches "a name that is taken is refused" "\"?a\"?.*(exists|taken|already)" "$said"
-equal "72 again" 72 "$(sj limits show '.[0].jobs_used')"
+matches "job add: a name that is taken is refused" "\"?a\"?.*(exists|taken|already)" "$said"
+equal "limits: 72 jobs are in use" 72 "$(sj limits show '.[0].jobs_used')"
 finished

@@ -14,31 +14,31 @@ job door id 3 workers 2 elements 4096 payload 256 token open-sesame heartbeat 50
 quick=(--join-timeout-ms $((3000 * SLOW)))
 
 said=$(refused 0 0 door "${quick[@]}" --token wrong)
-matches "a wrong token is refused" "token" "$said"
+matches "join: a wrong token is refused" "token" "$said"
 said=$(refused 0 0 door "${quick[@]}")
-matches "no token is refused" "token" "$said"
+matches "join: no token is refused" "token" "$said"
 said=$(refused 0 0 door "${quick[@]}" --elements 999999 --token open-sesame)
-matches "too many elements are refused" "999999|4096" "$said"
+matches "join: another number of elements is refused" "999999|4096" "$said"
 said=$(refused 2 2 door "${quick[@]}" --token open-sesame)
-matches "an identifier beyond the job's is refused" "worker" "$said"
-equal "refusals admit nobody" 0 "$(members door)"
+matches "join: an identifier beyond the job's is refused" "worker" "$said"
+equal "join: after refusals the job has no member" 0 "$(members door)"
 
 start_all door 1000000 2 --token open-sesame --elements 4096 --think-us 1000
-check "the job runs" until_true 20 rounds_at_least door 3 || bail "no rounds"
+check "join: two workers with the token train" until_true 20 rounds_at_least door 3 || bail "no rounds"
 
 said=$(refused 0 2 door "${quick[@]}" --token open-sesame)
-matches "an identifier that is alive is refused" "worker 0" "$said"
+matches "join: an identifier that is in use is refused" "worker 0" "$said"
 said=$(refused -1 2 door "${quick[@]}" --token open-sesame)
-matches "a full job is refused" "full|all 2|2 workers" "$said"
+matches "join: a full job refuses another worker" "full|all 2|2 workers" "$said"
 at=$(job_field door round)
-check "refusals disturb nobody" until_true 20 rounds_at_least door $((at + 10))
+check "join: rounds go on beside refusals" until_true 20 rounds_at_least door $((at + 10))
 
-saina job set door state stopped || not_ok "the job can be stopped"
-check "workers of a stopped job end" until_true 20 worker_ended 0
+saina job set door state stopped || not_ok "stop: the job is stopped"
+check "stop: the workers of a stopped job end" until_true 20 worker_ended 0
 said=$(refused -1 2 door "${quick[@]}" --token open-sesame)
-matches "a stopped job is refused" "stopped" "$said"
+matches "join: a stopped job refuses workers" "stopped" "$said"
 wait_all 20 >/dev/null
-matches "and were told why" "stopped" "$(cat "$WORK/0.err")"
+matches "stop: the workers of a stopped job say why they end" "stopped" "$(cat "$WORK/0.err")"
 said=$(w 2 "$B/saina-allreduce" --aggregator "$AGG" --job 99 --worker 0 --rounds 1 "${quick[@]}" 2>&1)
-matches "a job that does not exist is refused" "99" "$said"
+matches "join: a job that does not exist is refused" "99" "$said"
 finished

@@ -1,10 +1,12 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# What tests read of JSON all the time, without a process where that goes: jq takes
-# longer to start in the test VM than anything else (0.6 s).  For what is asked once,
-# there is sj() with jq.  Needs what tools and workers of ours print: flat objects,
-# each name in the order of printing, and no name within a text.
+# Reads JSON without starting a process: jq takes longer to start in the test VM than
+# anything else (0.6 s).  For what is asked once, there is sj() with jq.  It understands
+# what our tools and workers print: flat objects, no name within a text.
+#
+# A name that is not there prints nothing and returns 1, so that a comparison with the
+# result fails: a test that asks for a misspelled counter must not read 0.
 
 # json_value NAME TEXT: the first of that name in TEXT, a number or a text
 json_value() {
@@ -25,12 +27,13 @@ json_count() {
 
 # json_sum NAME TEXT: of all of that name
 json_sum() {
-	local re="\"$1\": ?([0-9]+)" rest=$2 sum=0
+	local re="\"$1\": ?([0-9]+)" rest=$2 sum=
 	while [[ $rest =~ $re ]]; do
 		sum=$((sum + BASH_REMATCH[1]))
 		rest=${rest#*"${BASH_REMATCH[0]}"}
 	done
-	echo $sum
+	[ -n "$sum" ] || { echo "json_sum: no \"$1\"" >&2; return 1; }
+	echo "$sum"
 }
 
 # json_length NAME TEXT: how many elements the array of that name has
@@ -78,14 +81,19 @@ log_at_least() { # ROUND [TAG]
 
 minmax() { # TAG FIELD_MIN FIELD_MAX
 	awk -v a="$2" -v b="$3" "$json_awk"' {
-		x = value(a) + 0; y = value(b) + 0
-		if (NR == 1 || x < low) low = x
-		if (NR == 1 || y > high) high = y
-	} END { if (NR) print low, high; else print "null null" }' "$WORK/$1.log"
+		x = value(a); y = value(b)
+		if (x == "" || y == "") { NR = 0; exit }
+		if (NR == 1 || x + 0 < low) low = x + 0
+		if (NR == 1 || y + 0 > high) high = y + 0
+	} END { if (NR) print low, high; else { print "null null"; exit 1 } }' "$WORK/$1.log"
 }
 
 total() { # TAG FIELD
-	awk -v name="$2" "$json_awk"' { sum += value(name) } END { print sum + 0 }' "$WORK/$1.log"
+	awk -v name="$2" "$json_awk"' {
+		v = value(name)
+		if (v == "") { NR = 0; exit }
+		sum += v
+	} END { if (NR) print sum; else exit 1 }' "$WORK/$1.log"
 }
 
 # same_results TAG...: bit for bit, and at least one round that all of them saw

@@ -23,19 +23,19 @@ shaped() { # DEVICE: bytes that its shaper let through, at worker 1
 }
 
 for bridge in $BRIDGES; do
-	check "$bridge: comes up" lab up --owner $$ --workers 2 --bridge "$bridge" --no-agent --rate 100mbit
+	check "$bridge: the lab comes up" lab up --owner $$ --workers 2 --bridge "$bridge" --no-agent --rate 100mbit
 	check "$bridge: workers reach each other" pings 0 10.190.0.11
 	check "$bridge: workers reach the switch" pings 1 10.190.0.1
-	check "$bridge: what leaves a worker is shaped" [ "$(shaped eth0)" -gt 100 ]
-	check "$bridge: what comes to a worker is shaped" [ "$(shaped ifb0)" -gt 100 ]
+	check "$bridge: frames that leave a worker are shaped" [ "$(shaped eth0)" -gt 100 ]
+	check "$bridge: frames that come to a worker are shaped" [ "$(shaped ifb0)" -gt 100 ]
 	said=$(lab up --no-agent 2>&1)
-	matches "$bridge: a second one of that name is refused" "already" "$said"
-	check "$bridge: is shown" lab show
-	check "$bridge: a port is pulled out" lab port del 1
-	check "$bridge: and plugged in" lab port add 1
-	check "$bridge: and reached again" until_true 10 pings 1 10.190.0.10
-	check "$bridge: goes down" lab down
-	equal "$bridge: leaves nothing" "" "$(left)"
+	matches "$bridge: a second lab of that name is refused" "already" "$said"
+	check "$bridge: saina-lab show succeeds" lab show
+	check "$bridge: the port of a worker is removed" lab port del 1
+	check "$bridge: the port of a worker is added again" lab port add 1
+	check "$bridge: a worker whose port was added again is reached" until_true 10 pings 1 10.190.0.10
+	check "$bridge: the lab goes down" lab down
+	equal "$bridge: nothing of the lab is left" "" "$(left)"
 done
 
 # --- everything in it crashes --------------------------------------------------
@@ -48,27 +48,27 @@ for ns in sw w0 w1; do
 		[ "$pid" = $sleeper ] || kill -KILL "$pid"
 	done
 done
-check "goes down after its daemons were killed" lab down
-equal "leaves nothing then either" "" "$(left)"
-check "processes in it are ended" until_true 5 pid_gone $sleeper
+check "a lab whose processes were killed goes down" lab down
+equal "a lab whose processes were killed leaves nothing" "" "$(left)"
+check "a lab that goes down ends the processes in it" until_true 5 pid_gone $sleeper
 
 # --- its owner crashes ---------------------------------------------------------
 sleep 1000 &
 owner=$!
 disown $owner
-check "comes up for an owner" lab up --owner $owner --workers 1 --no-agent
+check "a lab with an owner comes up" lab up --owner $owner --workers 1 --no-agent
 "$LAB_TOOL" clean "$LAB" >/dev/null
-check "is not cleaned away while the owner lives" [ -d "/run/saina-lab/$LAB" ]
+check "saina-lab clean leaves a lab alone while its owner lives" [ -d "/run/saina-lab/$LAB" ]
 kill -KILL $owner
 until_true 5 pid_gone $owner
 "$LAB_TOOL" clean "$LAB" >/dev/null
-equal "is cleaned away when the owner is gone" "" "$(left)"
+equal "saina-lab clean removes a lab whose owner is gone" "" "$(left)"
 lab_up --workers 1 --no-agent
 pid=$(cat "/run/saina-lab/$LAB/ovs/vswitchd.pid")
 rm -rf "/run/saina-lab/$LAB"
 "$LAB_TOOL" clean "$LAB" >/dev/null
-equal "is found by its namespaces too" "" "$(left)"
-check "and its switch is ended" until_true 5 pid_gone "$pid"
+equal "saina-lab clean removes a lab of which only the namespaces are left" "" "$(left)"
+check "saina-lab clean ends the Open vSwitch of such a lab" until_true 5 pid_gone "$pid"
 
 # --- interrupted while it comes up ----------------------------------------------
 "$LAB_TOOL" up "$LAB" --owner $$ --workers 64 --no-agent 2>/dev/null &
@@ -76,14 +76,14 @@ pid=$!
 until_true 10 [ -e "/run/netns/saina-$LAB-w3" ]
 kill -TERM $pid
 wait $pid
-equal "nothing is left of half a lab" "" "$(left)"
+equal "saina-lab up, interrupted, leaves nothing" "" "$(left)"
 
 # --- bad input --------------------------------------------------------------------
 refuses() { # WORD ARGUMENTS...: exit status 2 and a sentence with the word
 	local said word=$1
 	shift
 	said=$("$LAB_TOOL" "$@" 2>&1)
-	equal "refused: saina-lab $*" "2 yes" "$? $([[ $said == *"$word"* ]] && echo yes || echo "$said")"
+	equal "saina-lab $*: is refused with status 2 and the word at fault" "2 yes" "$? $([[ $said == *"$word"* ]] && echo yes || echo "$said")"
 }
 refuses '"a b"' up "a b"
 refuses '"65001"' up "$LAB" --mtu 65001

@@ -263,12 +263,14 @@ members() { # JOB: how many workers are waited for
 	json_length active "$(saina -j job show "$1")"
 }
 
-# counter JOB WORKER|all|- NAME: of one worker, of all, or of no job at all
+# counter JOB WORKER|all|- NAME: of one worker, of all, or of no job at all.  Nothing
+# for a counter that does not exist.
 counter() {
 	local scope=("$1" "$2")
 	[ "$2" != all ] || scope=("$1")
 	[ "$1" != - ] || scope=(global)
-	json_sum "$3" "$(saina -j stats show "${scope[@]}")"
+	# "all": also those that are 0
+	json_sum "$3" "$(saina -j stats show "${scope[@]}" all)"
 }
 
 mac_of() { # WORKER|switch

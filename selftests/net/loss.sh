@@ -17,18 +17,18 @@ echo "# seed $SEED"
 lossy() {
 	local name="l$1-${2%%:*}-$4" lost rounds
 	rounds=$(less "$3" 4)
-	check "$1 % on every port" lab set loss "$1" seed "$SEED" || return
+	check "$1 % loss is set on every port" lab set loss "$1" seed "$SEED" || return
 	lost=$(injected)
 	job "$name" workers 8 elements 20000 payload 256 ring 32 policy "$2"
 	start_all "$name" "$rounds" 8 --type "$4" --elements 20000
-	check "$1 % each way, $2, $4: all rounds, exact sums" wait_all 60
-	equal "$1 % each way, $2, $4: all segments of all rounds" "$rounds $((79 * rounds)) 0" \
+	check "$1 % loss each way, $2, $4: all sums of eight workers are exact" wait_all 60
+	equal "$1 % loss each way, $2, $4: all segments of all rounds are there" "$rounds $((79 * rounds)) 0" \
 		"$(summary 0 rounds exact unverified)"
-	check "$1 % each way, $2, $4: the same results everywhere" same_results 0 1 2 3 4 5 6 7
+	check "$1 % loss each way, $2, $4: all workers have the same results" same_results 0 1 2 3 4 5 6 7
 	if [ "$1" = 0 ]; then
-		equal "nothing was lost on purpose" "$lost" "$(injected)"
+		equal "0 % loss: no frame was dropped on purpose" "$lost" "$(injected)"
 	else
-		check "frames were lost on purpose, in and out" lost_both
+		check "$1 % loss each way, $2, $4: frames were dropped on purpose, in and out" lost_both
 	fi
 	saina job del "$name"
 }

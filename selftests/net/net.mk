@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Scripts that build a lab with tools/saina-lab, in this order.
-NET_TESTS := lab plane basic loss delay policy sfcd death join agent ports jobs foreign slowpath generic hostile many tap
+NET_TESTS := json_test lab plane basic loss delay policy sfcd death join agent ports jobs foreign slowpath generic hostile many tap
 
 CHECKS += $(NET_TESTS:%=selftests/net/%.sh)
 

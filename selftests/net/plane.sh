@@ -34,31 +34,31 @@ program_id() {
 lab_up --workers 2
 datapath=${SAINA_LAB_DATAPATH:-netdev}
 said=$(dpctl show)
-matches "Open vSwitch has the $datapath datapath" "^$datapath@" "$said"
-matches "both ports are in it" "p0.*p1|p1.*p0" "$(tr '\n' ' ' <<<"$said")"
+matches "plane: Open vSwitch has the $datapath datapath" "^$datapath@" "$said"
+matches "plane: the $datapath datapath has both ports" "p0.*p1|p1.*p0" "$(tr '\n' ' ' <<<"$said")"
 if [ "$datapath" = system ]; then
-	check "the kernel's module is loaded" [ -d /sys/module/openvswitch ]
-	equal "the port belongs to it" "ovs-system" \
+	check "plane: openvswitch.ko is loaded" [ -d /sys/module/openvswitch ]
+	equal "plane: the port belongs to openvswitch.ko" "ovs-system" \
 		"$(ip -n "saina-$LAB-sw" -j link show p0 | jq -r '.[0].master')"
 fi
 before=$(looked_at)
-check "workers reach each other" pings
-check "through it" until_true 10 looked_at_more "$before"
+check "plane: w0 pings w1" pings
+check "plane: the $datapath datapath has seen the frames" until_true 10 looked_at_more "$before"
 
 program=$(bpftool prog dump xlated id "$(program_id)" | grep -c 'call saina_xdp_job')
 log=$(cat "/run/saina-lab/$LAB/sainad.log")
 if [ "$PLANE" = kernel ]; then
-	matches "the agent leaves the jobs to saina.ko" "control plane: saina.ko in the kernel" "$log"
-	check "the program on the port asks it ($program calls)" [ "$program" -gt 0 ]
-	check "and holds it" [ "$(cat /sys/module/saina/refcnt)" -gt 0 ]
+	matches "plane: the agent says that saina.ko has the jobs" "control plane: saina.ko in the kernel" "$log"
+	check "plane: the XDP program calls saina.ko ($program calls)" [ "$program" -gt 0 ]
+	check "plane: the XDP program holds a reference to saina.ko" [ "$(cat /sys/module/saina/refcnt)" -gt 0 ]
 else
-	matches "the agent has the jobs" "control plane: this agent" "$log"
-	equal "the program on the port asks no module" 0 "$program"
+	matches "plane: the agent says that it has the jobs" "control plane: this agent" "$log"
+	equal "plane: the XDP program calls no module" 0 "$program"
 fi
 job one workers 2 elements 3000
-equal "a job is where it is to be" one "$(job_field one name)"
-equal "and at the agent" one "$(json_value name "$(agent_says -j job show one)")"
+equal "plane: a job is shown by the control plane that has it" one "$(job_field one name)"
+equal "plane: a job is shown by the agent" one "$(json_value name "$(agent_says -j job show one)")"
 start_all one 5 2 --elements 3000
-check "exact sums" wait_all 60
-check "the same results everywhere" same_results 0 1
+check "plane: all sums are exact" wait_all 60
+check "plane: both workers have the same results" same_results 0 1
 finished

@@ -17,38 +17,38 @@ for i in 0 1 2 3 4; do
 	start $i straggler "$rounds" --elements 8192 --think-us 2000
 done
 start 5 straggler "$rounds" --elements 8192 --think-us $((20000 * SLOW)) --cancel
-check "fastest-k with a straggler: exact sums" wait_all 60
-check "the same results everywhere" same_results 0 1 2 3 4 5
-equal "every segment of every round had 5 contributors" "5 5" "$(minmax 0 count_min count_max)"
-check "the straggler was late" [ "$(total 5 late_segments)" -gt 0 ]
-equal "what the straggler produced is in sums or in its residual" exact "$(summary 5 residual)"
+check "straggler, fastest:k=5: all sums of six workers are exact" wait_all 60
+check "straggler, fastest:k=5: all workers have the same results" same_results 0 1 2 3 4 5
+equal "straggler, fastest:k=5: every sum has five contributors" "5 5" "$(minmax 0 count_min count_max)"
+check "straggler, fastest:k=5: some of its segments were late" [ "$(total 5 late_segments)" -gt 0 ]
+equal "straggler, fastest:k=5: all it produced is in sums or in its residual" exact "$(summary 5 residual)"
 
 # --- changed under traffic -------------------------------------------------
 job swap workers 6 elements 8192 payload 256 ring 64 policy bsp
 events_start
 start_all swap 100000 6 --elements 8192 --think-us 4000 --cancel
-check "rounds flow" until_true 20 rounds_at_least swap 10
+check "policies under traffic: rounds flow" until_true 20 rounds_at_least swap 10
 policies=("fastest:k=4" "sfcd:k0=2,sth=0.9,cth=5" "bsp" "fastest:k=6,late=drop" "fastest:k=3")
 seq=1
 for p in "${policies[@]}"; do
 	seq=$((seq + 1))
-	check "set to $p" saina job set swap policy "$p"
-	check "$p is in force from a later round" until_true 10 in_force swap $seq
+	check "policies under traffic: set to $p" saina job set swap policy "$p"
+	check "policies under traffic: $p comes into force" until_true 10 in_force swap $seq
 	at=$(job_field swap round)
-	check "rounds go on under $p" until_true 10 rounds_at_least swap $((at + 5))
+	check "policies under traffic: rounds go on under $p" until_true 10 rounds_at_least swap $((at + 5))
 done
 refused=$(saina job set swap policy "fastest:k=9" 2>&1)
-matches "more than there are workers is refused" "k" "$refused"
-equal "and changes nothing" $seq "$(job_field swap policy_seq)"
+matches "policies under traffic: a k above the number of workers is refused" "k" "$refused"
+equal "policies under traffic: a refused policy changes nothing" $seq "$(job_field swap policy_seq)"
 refused=$(saina job set swap policy "fastest:k=4,slow=yes" 2>&1)
-matches "an unknown word is refused by name" "slow" "$refused"
-equal "no slot saw two policies" 0 "$(policy_mix swap)"
-check "late gradients were answered" [ "$(counter swap all late)" -gt 0 ]
+matches "policies under traffic: an unknown key is refused by its name" "slow" "$refused"
+equal "policies under traffic: no slot saw two policies" 0 "$(policy_mix swap)"
+check "policies under traffic: late gradients were answered" [ "$(counter swap all late)" -gt 0 ]
 stop_workers
-check "all sums under all policies were exact" wait_all 30
-check "the same results everywhere" same_results 0 1 2 3 4 5
+check "policies under traffic: all sums are exact" wait_all 30
+check "policies under traffic: all workers have the same results" same_results 0 1 2 3 4 5
 events_stop
-equal "one event for each change" "2 3 4 5 6" \
+equal "monitor: one policy event is sent for each change" "2 3 4 5 6" \
 	"$(events 'select(.event=="policy" and .job=="swap" and .to>1)|.to' | xargs)"
 
 # All workers saw each round under the same policy, policies follow each other,
@@ -79,5 +79,5 @@ policies_apart() {
 	cat "$WORK/apart"
 	[ ! -s "$WORK/apart" ]
 }
-check "no round was decided under two policies" policies_apart
+check "policies under traffic: no round was decided under two policies" policies_apart
 finished
