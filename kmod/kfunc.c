@@ -16,8 +16,8 @@
 #include <net/xdp.h>
 
 #include "compat/compat.h"
-#include "event.h"
-#include "jobs.h"
+#include "net/event.h"
+#include "net/jobs.h"
 #include "kfunc.h"
 #include "simd.h"
 #include "trace.h"

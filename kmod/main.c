@@ -7,9 +7,9 @@
 #include <linux/module.h>
 
 #include "dev.h"
-#include "jobs.h"
+#include "net/jobs.h"
 #include "kfunc.h"
-#include "netlink.h"
+#include "netlink/netlink.h"
 #include "simd.h"
 
 static int __init saina_init(void)

@@ -4,7 +4,7 @@
 # the headers of another kernel than the running one.
 
 KDIR	?= /lib/modules/$(shell uname -r)/build
-KSRC	:= $(wildcard kmod/*.c kmod/*.h kmod/compat/*.h uapi/*/*.h)
+KSRC	:= $(filter-out kmod/bpf/%,$(wildcard kmod/*.[ch] kmod/*/*.[ch] kmod/*/*/*.[ch])) $(wildcard uapi/*/*.h)
 DKMSDIR	= $(DESTDIR)/usr/src/saina-$(VERSION)
 
 # Built in a copy, so that the tree stays as it is.

@@ -13,7 +13,7 @@
 
 #include <linux/tracepoint.h>
 
-#include "jobs.h"
+#include "net/jobs.h"
 
 /* for those who read the raw format */
 TRACE_DEFINE_ENUM(SAINA_JOB_FORMING);

@@ -133,7 +133,7 @@ check("family and groups are called the same", bad)
 
 # --- the module -------------------------------------------------------------------
 
-gen = read("kmod/netlink_gen.c")
+gen = read("kmod/netlink/netlink_gen.c")
 
 
 def kernel_type(a):

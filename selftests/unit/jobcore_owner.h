@@ -17,7 +17,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "jobcore.h"
+#include "core/core.h"
 
 #define BIT_OF(a) (1ull << (a))
 #define SEEN_MAX  4096

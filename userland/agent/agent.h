@@ -25,8 +25,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "jobcore.h"
-#include "jobcore_os.h"
+#include "core/core.h"
+#include "core/os.h"
 #include "dp/dp.h"
 #include "agent/config.h"
 #include "agent/log.h"

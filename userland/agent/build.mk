@@ -2,7 +2,8 @@
 #
 # sainad, and the job core that it compiles in.
 
-JOBCORE_SRCS	:= $(addprefix kmod/,jobcore.c jobcheck.c jobworker.c jobmirror.c policy.c)
+JOBCORE_SRCS	:= $(addprefix kmod/core/,table.c check.c worker.c policy.c) \
+		   userland/agent/jobmirror.c
 
 SAINAD_SRCS	:= $(addprefix userland/agent/,main.c config.c log.c loop.c jobs.c runtime.c \
 		   bridge/ports.c bridge/attach.c \

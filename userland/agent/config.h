@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "jobcore.h"
+#include "core/core.h"
 
 #define CONFIG_FILE_DEFAULT "/etc/saina/sainad.conf"
 

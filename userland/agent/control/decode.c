@@ -6,7 +6,7 @@
 #include <linux/genetlink.h>
 
 #include "agent/control/decode.h"
-#include "jobcore_os.h"
+#include "core/os.h"
 
 enum attr_type { ATTR_NONE, ATTR_U8, ATTR_U16, ATTR_U32, ATTR_U64, ATTR_STRING, ATTR_BINARY };
 

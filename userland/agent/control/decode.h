@@ -8,7 +8,7 @@
 #define AGENT_DECODE_H
 
 #include <libmnl/libmnl.h>
-#include "jobcore.h"
+#include "core/core.h"
 
 #define DECODE_ATTRS 64
 

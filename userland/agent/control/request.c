@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "agent/control/request.h"
-#include "jobcore_os.h"
+#include "core/os.h"
 
 #define BIT_OF(attr) (1ull << (attr))
 

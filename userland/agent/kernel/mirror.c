@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "agent/agent.h"
-#include "jobcore_os.h"
+#include "core/os.h"
 
 static void mark(void *plane, unsigned int id)
 {

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "jobcore_os.h"
+#include "core/os.h"
 
 static void notes_ready(struct source *s, uint32_t events)
 {

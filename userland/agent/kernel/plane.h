@@ -10,7 +10,7 @@
 #ifndef AGENT_PLANE_H
 #define AGENT_PLANE_H
 
-#include "jobcore.h"
+#include "core/core.h"
 #include "agent/kernel/session.h"
 #include "agent/loop.h"
 

@@ -6,7 +6,7 @@
 #include "agent/kernel/session.h"
 #include "agent/log.h"
 #include "ctl/obj.h"
-#include "jobcore_os.h"
+#include "core/os.h"
 
 #define READ_TRIES 20 /* a job that changes all the time is looked at later */
 

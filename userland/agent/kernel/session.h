@@ -7,7 +7,7 @@
 #define AGENT_KERNEL_H
 
 #include "ctl/ctl.h"
-#include "jobcore.h"
+#include "core/core.h"
 
 #define PLANE_GONE "saina.ko, which has the jobs, is gone: load it again"
 

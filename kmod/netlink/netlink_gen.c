@@ -7,7 +7,7 @@
  */
 #include <linux/ctype.h>
 
-#include "netlink_gen.h"
+#include "netlink/netlink_gen.h"
 
 static int string_check(const struct nlattr *attr, unsigned int most, const char *too_long,
 			struct netlink_ext_ack *extack)

@@ -10,8 +10,8 @@
  * out late=residual (the default for all) and kmax when it is the number of
  * members.  Parsing the canonical form gives the same policy again.
  */
-#include "jobcore_os.h"
-#include "jobcore.h"
+#include "core/os.h"
+#include "core/core.h"
 
 #define POLICY_S_TH_DEFAULT   500
 #define POLICY_C_TH_DEFAULT   5

@@ -3,8 +3,8 @@
  * The workers of a job: who is taken in, what of a worker can change, and what
  * is said of it.
  */
-#include "jobcore_os.h"
-#include "jobcore_int.h"
+#include "core/os.h"
+#include "core/internal.h"
 
 void saina_worker_announce(struct saina_core *c, const struct saina_job *job, int w, int old)
 {

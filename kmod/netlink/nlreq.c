@@ -5,8 +5,8 @@
 #include <net/sock.h>
 
 #include "compat/compat.h"
-#include "jobcore_os.h"
-#include "nlreq.h"
+#include "core/os.h"
+#include "netlink/nlreq.h"
 #include "trace.h"
 
 /* Policies let an attribute come twice, and the last one win; here, as in the

@@ -5,7 +5,7 @@
 
 #include <linux/skbuff.h>
 
-#include "jobs.h"
+#include "net/jobs.h"
 
 /**
  * struct saina_nlmsg_to - whose message it is

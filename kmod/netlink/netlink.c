@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The commands of the family.  A handler locks its namespace, lets the core do
- * it, and answers; what it means is in jobcore.c, what an answer looks like in
+ * it, and answers; what it means is in core/, what an answer looks like in
  * nlmsg.c, who may ask for what in netlink_gen.c.
  */
 #include <linux/netdevice.h>
 #include <net/sock.h>
 
-#include "jobcore_os.h"
-#include "netlink.h"
-#include "netlink_gen.h"
-#include "nlmsg.h"
-#include "nlreq.h"
+#include "core/os.h"
+#include "netlink/netlink.h"
+#include "netlink/netlink_gen.h"
+#include "net/nlmsg.h"
+#include "netlink/nlreq.h"
 
 /* A dump on its way, in the callback's context. */
 struct dump {

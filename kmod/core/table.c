@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The job table (see jobcore.h): every change is made on a copy of the job,
+ * The job table (see core.h): every change is made on a copy of the job,
  * settled by the rules of life, published if the data path can tell the
  * difference, and only then becomes the job.  A publish that fails therefore
  * needs no undo.
  */
-#include "jobcore_os.h"
-#include "jobcore_int.h"
+#include "core/os.h"
+#include "core/internal.h"
 
 #define LIMIT_MEMORY_JOB (1024ull << 20)
 #define LIMIT_MEMORY	 (4096ull << 20)
@@ -130,7 +130,7 @@ void saina_job_masks(struct saina_job *job)
 	}
 }
 
-/* The rules of life (jobcore.h), applied to a job about to replace @old. */
+/* The rules of life (core.h), applied to a job about to replace @old. */
 static void job_settle(struct saina_core *c, struct saina_job *job, const struct saina_job *old)
 {
 	saina_job_masks(job);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What the files of the job core share: the table, the steps of a change
- * (jobcore.c), validation (jobcheck.c) and the worker table (jobworker.c).
+ * (table.c), validation (check.c) and the worker table (worker.c).
  */
-#ifndef _SAINA_JOBCORE_INT_H
-#define _SAINA_JOBCORE_INT_H
+#ifndef _SAINA_CORE_INTERNAL_H
+#define _SAINA_CORE_INTERNAL_H
 
-#include "jobcore.h"
+#include "core/core.h"
 
 struct saina_core {
 	const struct saina_core_ops *ops;
@@ -31,7 +31,7 @@ static inline int saina_worker_alive(const struct saina_worker *w)
 	return w->state == SAINA_WORKER_ALIVE || w->state == SAINA_WORKER_SLOW;
 }
 
-/* jobcore.c: the steps of a change */
+/* table.c: the steps of a change */
 void saina_job_afresh(struct saina_core *c, struct saina_job *job, __u32 first_round);
 void saina_job_masks(struct saina_job *job);
 int saina_job_commit(struct saina_core *c, struct saina_job *old, struct saina_core_err *err);
@@ -42,7 +42,7 @@ void saina_core_event(struct saina_core *c, const struct saina_job *job, int typ
 		      __u64 a, __u64 b);
 void saina_core_notify(struct saina_core *c, int cmd, const struct saina_job *job, int worker);
 
-/* jobcheck.c: 0, or a refusal in @err and its errno */
+/* check.c: 0, or a refusal in @err and its errno */
 int saina_name_check(const char *name, struct saina_core_err *err);
 int saina_job_elem(const struct saina_core *c, struct saina_job *job,
 		   const struct saina_job_req *req, struct saina_core_err *err);
@@ -54,7 +54,7 @@ int saina_job_policy(struct saina_job *job, const char *text, struct saina_core_
 int saina_job_state_set(struct saina_job *job, int state, struct saina_core_err *err);
 int saina_job_admit(struct saina_core *c, const struct saina_job *job, struct saina_core_err *err);
 
-/* jobworker.c */
+/* worker.c */
 void saina_worker_announce(struct saina_core *c, const struct saina_job *job, int w, int old);
 
-#endif /* _SAINA_JOBCORE_INT_H */
+#endif /* _SAINA_CORE_INTERNAL_H */

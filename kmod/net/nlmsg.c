@@ -2,8 +2,8 @@
 #include <linux/netdevice.h>
 #include <net/genetlink.h>
 
-#include "netlink.h"
-#include "nlmsg.h"
+#include "netlink/netlink.h"
+#include "net/nlmsg.h"
 
 /* A message with one nest in the making. */
 struct draft {

@@ -3,8 +3,8 @@
  * The little the job core needs from its surroundings: memory and string
  * primitives, snprintf, byte order, 64-bit division.  The kernel's or libc's.
  */
-#ifndef _SAINA_JOBCORE_OS_H
-#define _SAINA_JOBCORE_OS_H
+#ifndef _SAINA_CORE_OS_H
+#define _SAINA_CORE_OS_H
 
 #ifdef __KERNEL__
 #include <linux/errno.h>
@@ -42,4 +42,4 @@ struct saina_core_err;
 int saina_refuse(struct saina_core_err *err, int error, unsigned int attr, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
-#endif /* _SAINA_JOBCORE_OS_H */
+#endif /* _SAINA_CORE_OS_H */

@@ -13,7 +13,7 @@
 #include <net/net_namespace.h>
 #include <net/netns/generic.h>
 
-#include "jobcore.h"
+#include "core/core.h"
 
 /**
  * struct saina_live - what the data path says of a job, as long as it exists

@@ -8,7 +8,7 @@
 
 #include <net/genetlink.h>
 
-#include "netlink.h"
+#include "netlink/netlink.h"
 
 extern const struct genl_ops saina_nl_ops[];
 extern const unsigned int saina_nl_n_ops;

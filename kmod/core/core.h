@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The job core: job table, validation, policy strings, worker table.
- * Freestanding C (jobcore.c, jobcheck.c, jobworker.c, jobmirror.c, policy.c)
- * compiled into saina.ko and into sainad, so that the two control planes
- * cannot differ.  It knows neither netlink nor
- * BPF maps: its owner decodes requests into the structures below, serialises
- * all calls (a lock in the kernel, one thread in the agent) and learns of
- * every change through struct saina_core_ops.
+ * The job core: job table, validation, policies, worker table.  Freestanding C,
+ * compiled into saina.ko and into sainad, so that the two control planes cannot
+ * differ.  It knows neither netlink nor BPF maps: its owner decodes requests into
+ * the structures below, serialises all calls (a lock in the kernel, one thread in
+ * the agent) and learns of every change through struct saina_core_ops.
  */
-#ifndef _SAINA_JOBCORE_H
-#define _SAINA_JOBCORE_H
+#ifndef _SAINA_CORE_H
+#define _SAINA_CORE_H
 
 #include "saina/bpf.h"
 #include "linux/saina.h"
@@ -184,4 +182,4 @@ void saina_policy_format(const struct saina_policy *p, char *text, unsigned long
 /* Bytes of map memory a job takes (documented in Documentation/architecture.rst). */
 __u64 saina_core_memory(__u64 elements, __u32 payload, __u32 pool, __u32 ring);
 
-#endif /* _SAINA_JOBCORE_H */
+#endif /* _SAINA_CORE_H */

@@ -4,8 +4,8 @@
  * with it or with the default, and refuses with a sentence and the guilty
  * attribute.
  */
-#include "jobcore_os.h"
-#include "jobcore_int.h"
+#include "core/os.h"
+#include "core/internal.h"
 
 #define EXPONENT_DEFAULT 20
 #define PAYLOAD_DEFAULT	  256

@@ -4,9 +4,9 @@
 #include <linux/ktime.h>
 #include <net/genetlink.h>
 
-#include "event.h"
-#include "netlink.h"
-#include "nlmsg.h"
+#include "net/event.h"
+#include "netlink/netlink.h"
+#include "net/nlmsg.h"
 #include "trace.h"
 
 static unsigned int event_rate = 10000;

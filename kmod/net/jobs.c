@@ -7,10 +7,10 @@
 #include <linux/slab.h>
 #include <linux/ktime.h>
 
-#include "event.h"
-#include "jobcore_os.h"
-#include "jobs.h"
-#include "netlink.h"
+#include "net/event.h"
+#include "core/os.h"
+#include "net/jobs.h"
+#include "netlink/netlink.h"
 #include "trace.h"
 
 unsigned int saina_net_id __read_mostly;
@@ -85,7 +85,7 @@ static void snap_remove(struct saina_net *sn, u32 job)
 	kfree_rcu(snap, rcu);
 }
 
-/* Operations of the core (jobcore.h); it calls them with the lock held. */
+/* Operations of the core (core.h); it calls them with the lock held. */
 
 static void *jobs_alloc(void *ctx, unsigned long size)
 {

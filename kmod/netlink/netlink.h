@@ -5,7 +5,7 @@
 
 #include <net/genetlink.h>
 
-#include "jobs.h"
+#include "net/jobs.h"
 
 /* Multicast groups, in the order of the family's table. */
 enum {

@@ -5,7 +5,7 @@
 
 #include <net/genetlink.h>
 
-#include "jobs.h"
+#include "net/jobs.h"
 
 #define SAINA_NLREQ_ATTRS 64
 

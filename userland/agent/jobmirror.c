@@ -3,8 +3,8 @@
  * Jobs that come from another core: taken over from an earlier one (restore),
  * or had as another has them (adopt).
  */
-#include "jobcore_os.h"
-#include "jobcore_int.h"
+#include "core/os.h"
+#include "core/internal.h"
 
 /**
  * saina_core_job_restore() - take over a job an earlier core had
