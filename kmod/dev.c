@@ -34,7 +34,7 @@ static void workers_die(struct saina_net *sn, u32 ifindex)
 			       1ull << SAINA_A_WORKER_STATE,
 			.job_id = job->id,
 			.id = w,
-			.state = SAINA_WORKER_DEAD,
+			.state = SAINA_WORKER_STATE_DEAD,
 		};
 
 		trace_saina_worker_unplugged(sn, job->id, w, ifindex);

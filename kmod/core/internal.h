@@ -28,7 +28,7 @@ static inline unsigned long long saina_mib(__u64 bytes)
 
 static inline int saina_worker_alive(const struct saina_worker *w)
 {
-	return w->state == SAINA_WORKER_ALIVE || w->state == SAINA_WORKER_SLOW;
+	return w->state == SAINA_WORKER_STATE_ALIVE || w->state == SAINA_WORKER_STATE_SLOW;
 }
 
 /* table.c: the steps of a change */

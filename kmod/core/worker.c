@@ -9,13 +9,13 @@
 void saina_worker_announce(struct saina_core *c, const struct saina_job *job, int w, int old)
 {
 	int now = job->worker[w].state;
-	int was_alive = old == SAINA_WORKER_ALIVE || old == SAINA_WORKER_SLOW;
+	int was_alive = old == SAINA_WORKER_STATE_ALIVE || old == SAINA_WORKER_STATE_SLOW;
 
 	if (!was_alive && saina_worker_alive(&job->worker[w]))
 		saina_core_event(c, job, SAINA_EV_WORKER_JOINED, w, 0, 0);
-	else if (was_alive && now == SAINA_WORKER_DEAD)
+	else if (was_alive && now == SAINA_WORKER_STATE_DEAD)
 		saina_core_event(c, job, SAINA_EV_WORKER_DEAD, w, 0, 0);
-	else if (was_alive && (now == SAINA_WORKER_LEFT || now == SAINA_WORKER_ABSENT))
+	else if (was_alive && (now == SAINA_WORKER_STATE_LEFT || now == SAINA_WORKER_STATE_ABSENT))
 		saina_core_event(c, job, SAINA_EV_WORKER_LEFT, w, 0, 0);
 }
 
@@ -96,7 +96,7 @@ static int worker_admit(struct saina_core *c, struct saina_job *job,
 			err, -ESHUTDOWN, SAINA_A_WORKER_JOB_NAME,
 			"job %s is stopped: nobody can join until it is set running or forming",
 			job->name);
-	if (SAINA_HAS(req, SAINA_A_WORKER_STATE) && req->state != SAINA_WORKER_ALIVE)
+	if (SAINA_HAS(req, SAINA_A_WORKER_STATE) && req->state != SAINA_WORKER_STATE_ALIVE)
 		return saina_refuse(err, -EINVAL, SAINA_A_WORKER_STATE,
 				    "worker %u: a worker that is admitted is alive", req->id);
 	attr = binding_bad(req);
@@ -118,7 +118,7 @@ static int worker_admit(struct saina_core *c, struct saina_job *job,
 
 	memset(wk, 0, sizeof(*wk));
 	memcpy(wk->name, req->name, sizeof(wk->name) - 1);
-	wk->state = SAINA_WORKER_ALIVE;
+	wk->state = SAINA_WORKER_STATE_ALIVE;
 	wk->bind.ifindex = req->ifindex;
 	wk->bind.ip = req->ip;
 	wk->bind.udp_port = req->udp_port;
@@ -164,7 +164,7 @@ static int worker_change(struct saina_job *job, const struct saina_worker_req *r
 			"worker %u: only a worker that is admitted says at which round it begins",
 			req->id);
 	if (SAINA_HAS(req, SAINA_A_WORKER_STATE)) {
-		if (req->state == SAINA_WORKER_ABSENT || req->state > SAINA_WORKER_LEFT)
+		if (req->state == SAINA_WORKER_STATE_ABSENT || req->state > SAINA_WORKER_STATE_LEFT)
 			return saina_refuse(
 				err, -EINVAL, SAINA_A_WORKER_STATE,
 				"state: %u: alive (1), slow (2), dead (3) and left (4) are allowed",
@@ -271,7 +271,7 @@ int saina_core_worker_del(struct saina_core *c, const struct saina_worker_req *r
 	ret = worker_find(c, req, &found, err);
 	if (ret)
 		return ret;
-	if (found->worker[req->id].state == SAINA_WORKER_ABSENT)
+	if (found->worker[req->id].state == SAINA_WORKER_STATE_ABSENT)
 		return saina_refuse(err, -ENOENT, SAINA_A_WORKER_ID,
 				    "worker %u of job %s is not there", req->id, found->name);
 	c->next = *found;

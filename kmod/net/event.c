@@ -30,7 +30,7 @@ void saina_event_send(struct saina_net *sn, const struct saina_event *ev, const 
 {
 	struct sk_buff *skb;
 
-	if (!genl_has_listeners(&saina_nl_family, sn->net, SAINA_NL_EVENTS))
+	if (!genl_has_listeners(&saina_nl_family, sn->net, SAINA_NLGRP_EVENTS))
 		return;
 	skb = genlmsg_new(EVENT_ROOM, gfp);
 	if (!skb)
@@ -39,12 +39,12 @@ void saina_event_send(struct saina_net *sn, const struct saina_event *ev, const 
 		nlmsg_free(skb);
 		goto lost;
 	}
-	genlmsg_multicast_netns(&saina_nl_family, sn->net, skb, 0, SAINA_NL_EVENTS, gfp);
+	genlmsg_multicast_netns(&saina_nl_family, sn->net, skb, 0, SAINA_NLGRP_EVENTS, gfp);
 	return;
 
 lost:
 	trace_saina_event_lost(sn, ev, -ENOMEM);
-	genl_set_err(&saina_nl_family, sn->net, 0, SAINA_NL_EVENTS, -ENOBUFS);
+	genl_set_err(&saina_nl_family, sn->net, 0, SAINA_NLGRP_EVENTS, -ENOBUFS);
 }
 
 /* May one more event pass this second?  *first: it is the first that may not. */
@@ -101,12 +101,12 @@ int saina_event_data_path(struct saina_net *sn, const struct saina_event *ev)
 	}
 	live_update(sn, snap->live, ev);
 	trace_saina_event(sn, ev, 0);
-	if (!genl_has_listeners(&saina_nl_family, sn->net, SAINA_NL_EVENTS))
+	if (!genl_has_listeners(&saina_nl_family, sn->net, SAINA_NLGRP_EVENTS))
 		goto out;
 	if (!gate_pass(&sn->gate, &first)) {
 		trace_saina_event_lost(sn, ev, -EAGAIN);
 		if (first)
-			genl_set_err(&saina_nl_family, sn->net, 0, SAINA_NL_EVENTS, -ENOBUFS);
+			genl_set_err(&saina_nl_family, sn->net, 0, SAINA_NLGRP_EVENTS, -ENOBUFS);
 		ret = -EAGAIN;
 		goto out;
 	}

@@ -251,7 +251,7 @@ static int named_worker(struct saina_nlreq *rq, const struct saina_job **job, in
 		return saina_refuse(&rq->err, -EINVAL, SAINA_A_WORKER_ID, "say which worker: 0..%u",
 				    (*job)->workers - 1);
 	*w = nla_get_u8(id);
-	if (*w >= (*job)->workers || (*job)->worker[*w].state == SAINA_WORKER_ABSENT)
+	if (*w >= (*job)->workers || (*job)->worker[*w].state == SAINA_WORKER_STATE_ABSENT)
 		return saina_refuse(&rq->err, -ENOENT, SAINA_A_WORKER_ID,
 				    "worker %d of job %s is not there", *w, (*job)->name);
 	return 0;
@@ -337,7 +337,7 @@ static void dump_workers(struct sk_buff *skb, struct netlink_callback *cb, struc
 			d->worker = 0;
 		}
 		for (; d->worker < job->workers; d->worker++) {
-			if (!all && job->worker[d->worker].state == SAINA_WORKER_ABSENT)
+			if (!all && job->worker[d->worker].state == SAINA_WORKER_STATE_ABSENT)
 				continue;
 			before = skb->len;
 			if (fill(skb, &to, sn, job, d->worker))
@@ -486,7 +486,7 @@ void saina_nl_notify(struct saina_net *sn, int cmd, const struct saina_job *job,
 	int ret;
 
 	lockdep_assert_held(&sn->lock);
-	if (!genl_has_listeners(&saina_nl_family, sn->net, SAINA_NL_CONFIG))
+	if (!genl_has_listeners(&saina_nl_family, sn->net, SAINA_NLGRP_CONFIG))
 		return;
 	skb = genlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
 	if (!skb)
@@ -501,16 +501,16 @@ void saina_nl_notify(struct saina_net *sn, int cmd, const struct saina_job *job,
 		nlmsg_free(skb);
 		goto lost;
 	}
-	genlmsg_multicast_netns(&saina_nl_family, sn->net, skb, 0, SAINA_NL_CONFIG, GFP_KERNEL);
+	genlmsg_multicast_netns(&saina_nl_family, sn->net, skb, 0, SAINA_NLGRP_CONFIG, GFP_KERNEL);
 	return;
 
 lost:
-	genl_set_err(&saina_nl_family, sn->net, 0, SAINA_NL_CONFIG, -ENOBUFS);
+	genl_set_err(&saina_nl_family, sn->net, 0, SAINA_NLGRP_CONFIG, -ENOBUFS);
 }
 
 struct genl_family saina_nl_family __ro_after_init = {
-	.name = SAINA_GENL_NAME,
-	.version = SAINA_GENL_VERSION,
+	.name = SAINA_FAMILY_NAME,
+	.version = SAINA_FAMILY_VERSION,
 	.maxattr = SAINA_A_MAX,
 	.netnsok = true,
 	.parallel_ops = true,

@@ -9,8 +9,8 @@
 
 /* Multicast groups, in the order of the family's table. */
 enum {
-	SAINA_NL_CONFIG,
-	SAINA_NL_EVENTS,
+	SAINA_NLGRP_CONFIG,
+	SAINA_NLGRP_EVENTS,
 };
 
 extern struct genl_family saina_nl_family;

@@ -181,7 +181,7 @@ const struct genl_ops saina_nl_ops[] = {
 const unsigned int saina_nl_n_ops = ARRAY_SIZE(saina_nl_ops);
 
 const struct genl_multicast_group saina_nl_groups[] = {
-	[SAINA_NL_CONFIG] = { .name = SAINA_MCGRP_CONFIG },
-	[SAINA_NL_EVENTS] = { .name = SAINA_MCGRP_EVENTS },
+	[SAINA_NLGRP_CONFIG] = { .name = SAINA_MCGRP_CONFIG },
+	[SAINA_NLGRP_EVENTS] = { .name = SAINA_MCGRP_EVENTS },
 };
 const unsigned int saina_nl_n_groups = ARRAY_SIZE(saina_nl_groups);

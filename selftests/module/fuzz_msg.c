@@ -314,7 +314,7 @@ static void message_make(struct fuzz_batch *b, int i)
 {
 	struct nlmsghdr h = { .nlmsg_type = b->family, .nlmsg_flags = NLM_F_REQUEST,
 			      .nlmsg_seq = b->seq + i };
-	struct genlmsghdr g = { .version = SAINA_GENL_VERSION };
+	struct genlmsghdr g = { .version = SAINA_FAMILY_VERSION };
 	unsigned int r = rng_below(&b->rng, 100);
 	enum fuzz_kind kind = r < 50 ? FUZZ_LIKELY : r < 80 ? FUZZ_STRUCTURED : FUZZ_BLIND;
 	size_t at = b->used;

@@ -262,7 +262,7 @@ static void test_events(const char *prog)
 	int ret;
 
 	job_new("a", 4);
-	if (saina_ctl_open(&sub, "kernel", &error) || saina_ctl_subscribe(sub, SAINA_GROUP_F_EVENTS)) {
+	if (saina_ctl_open(&sub, "kernel", &error) || saina_ctl_subscribe(sub, SAINA_GROUPS_EVENTS)) {
 		tap_ok(false, "%s: subscribing: %s", prog, error);
 		return;
 	}
@@ -311,7 +311,7 @@ static void test_rate(void)
 
 	job_new("a", 1);
 	param("event_rate", "20");
-	if (saina_ctl_open(&sub, "kernel", &error) || saina_ctl_subscribe(sub, SAINA_GROUP_F_EVENTS)) {
+	if (saina_ctl_open(&sub, "kernel", &error) || saina_ctl_subscribe(sub, SAINA_GROUPS_EVENTS)) {
 		tap_ok(false, "subscribing: %s", error);
 		return;
 	}

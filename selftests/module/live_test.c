@@ -144,7 +144,7 @@ int main(int argc, char **argv)
 		return tap_done();
 	pthread_create(&sender, NULL, flood, NULL);
 	tap_ok(after_packets(100) && !tally(HIT), "it is under traffic, and there is no job");
-	if (saina_ctl_open(&sub, "kernel", &error) || saina_ctl_subscribe(sub, SAINA_GROUP_F_EVENTS))
+	if (saina_ctl_open(&sub, "kernel", &error) || saina_ctl_subscribe(sub, SAINA_GROUPS_EVENTS))
 		tap_ok(false, "subscribing: %s", error);
 	for (i = 0; i < rounds; i++) {
 		bad += life(&after_death);
@@ -173,7 +173,7 @@ int main(int argc, char **argv)
 	call_job_new("live", 2, 1000);
 	call_worker_bind(0, 0, if_nametoindex("sl0"));
 	tap_ok(!system("ip link del sl0"), "the interface goes, program, worker and all");
-	tap_ok(call_worker_state(0, 0, SAINA_WORKER_SLOW) == -ENOTCONN, "... and the worker is dead");
+	tap_ok(call_worker_state(0, 0, SAINA_WORKER_STATE_SLOW) == -ENOTCONN, "... and the worker is dead");
 	call_job_del(0);
 	bpf_object__close(object);
 	saina_ctl_close(sub);

@@ -83,7 +83,7 @@ static int job_state(int i)
 static int worker_state(int i)
 {
 	return call_worker_state(i % JOBS, i / JOBS % WORKERS,
-				 i / JOBS / WORKERS & 1 ? SAINA_WORKER_ALIVE : SAINA_WORKER_SLOW);
+				 i / JOBS / WORKERS & 1 ? SAINA_WORKER_STATE_ALIVE : SAINA_WORKER_STATE_SLOW);
 }
 
 static int worker_relay(int i)

@@ -220,7 +220,7 @@ static int listener(void)
 	const char *error;
 
 	if (saina_ctl_open(&ctl, "kernel", &error) ||
-	    saina_ctl_subscribe(ctl, SAINA_GROUP_F_CONFIG | SAINA_GROUP_F_EVENTS))
+	    saina_ctl_subscribe(ctl, SAINA_GROUPS_CONFIG | SAINA_GROUPS_EVENTS))
 		return 1;
 	pause();
 	return 0;

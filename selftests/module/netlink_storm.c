@@ -313,7 +313,7 @@ static void listener(struct table *copy, int *ready, int *done)
 
 	calls_open();
 	setsockopt(saina_ctl_fd(calls_ctl), SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size));
-	if (saina_ctl_subscribe(calls_ctl, SAINA_GROUP_F_CONFIG))
+	if (saina_ctl_subscribe(calls_ctl, SAINA_GROUPS_CONFIG))
 		_exit(1);
 	__atomic_store_n(ready, 1, __ATOMIC_RELEASE);
 	for (;;) {
@@ -336,7 +336,7 @@ static void listener(struct table *copy, int *ready, int *done)
 
 static bool alive(int state)
 {
-	return state == SAINA_WORKER_ALIVE || state == SAINA_WORKER_SLOW;
+	return state == SAINA_WORKER_STATE_ALIVE || state == SAINA_WORKER_STATE_SLOW;
 }
 
 static void agree(const struct table *t)

@@ -101,7 +101,7 @@ check("uapi/linux/saina.h numbers attributes and commands as the spec does", bad
 
 bad = []
 prefixes = {"plane": "saina-plane-", "job-state": "saina-job-", "elem-type": "saina-elem-",
-            "worker-state": "saina-worker-", "port-mode": "saina-port-",
+            "worker-state": "saina-worker-state-", "port-mode": "saina-port-mode-",
             "event-type": "saina-ev-"}
 for d in spec["definitions"]:
     if d["type"] != "enum":
@@ -118,13 +118,13 @@ for d in spec["definitions"]:
         if h.get(k) != v:
             bad.append(f"{k}: spec {v}, header {h.get(k)}")
 for n, flag in enumerate(next(d for d in spec["definitions"] if d["name"] == "groups")["entries"]):
-    m = re.search(r"#define SAINA_GROUP_F_%s\s+(\w+)" % flag.upper(), uapi)
+    m = re.search(r"#define SAINA_GROUPS_%s\s+(\w+)" % flag.upper(), uapi)
     if not m or int(m.group(1), 0) != 1 << n:
         bad.append(f"flag {flag} is not bit {n} in the header")
 check("enumerations of the headers have the spec's names and values", bad)
 
 bad = []
-if f'SAINA_GENL_NAME		"{spec["name"]}"' not in uapi:
+if f'SAINA_FAMILY_NAME		"{spec["name"]}"' not in uapi:
     bad.append("name of the family")
 for g in spec["mcast-groups"]["list"]:
     if not re.search(r'#define SAINA_MCGRP_%s\s+"%s"' % (g["name"].upper(), g["name"]), uapi):

@@ -123,7 +123,7 @@ static void jobs_and_workers(void)
 	traced("saina_snapshot_published", "active=2 relay=0 policy_seq=1");
 	traced("saina_event", "worker=1 type=worker-joined");
 
-	call_worker_state(0, 1, SAINA_WORKER_SLOW);
+	call_worker_state(0, 1, SAINA_WORKER_STATE_SLOW);
 	read_trace();
 	traced("saina_worker_set", "job=0 worker=1 state=slow");
 
@@ -151,7 +151,7 @@ static void data_path(void)
 
 	write_file(RATE, "0");
 	if (saina_ctl_open(&sub, "kernel", &error) ||
-	    saina_ctl_subscribe(sub, SAINA_GROUP_F_EVENTS)) {
+	    saina_ctl_subscribe(sub, SAINA_GROUPS_EVENTS)) {
 		tap_ok(false, "subscribing: %s", error);
 		return;
 	}

@@ -87,7 +87,7 @@ int main(int argc, char **argv)
 	tap_ok(result(2, 0, 1, 1, 1), "set running, it does again");
 	grad(0, 2, 1, 1);
 
-	xdp_rig_told(call_worker_state(0, 1, SAINA_WORKER_DEAD));
+	xdp_rig_told(call_worker_state(0, 1, SAINA_WORKER_STATE_DEAD));
 	n = counted(0, 1, SAINA_C_INACTIVE);
 	grad(1, 3, 0, 1);
 	tap_ok(counted(0, 1, SAINA_C_INACTIVE) == n + 1, "nor from a worker that is dead by netlink");

@@ -59,7 +59,7 @@ static void worker(struct nlmsghdr *nlh, int i)
 	STR(WORKER_JOB_NAME, "digits");
 	U8(WORKER_ID, i ? 7 : 4);
 	STR(WORKER_NAME, i ? "node7:4711" : "node4:4242");
-	U8(WORKER_STATE, i ? SAINA_WORKER_DEAD : SAINA_WORKER_ALIVE);
+	U8(WORKER_STATE, i ? SAINA_WORKER_STATE_DEAD : SAINA_WORKER_STATE_ALIVE);
 	U32(WORKER_IFINDEX, i ? 88 : 86);
 	if (!i)
 		STR(WORKER_IFNAME, "veth4sw");
@@ -79,7 +79,7 @@ static void port(struct nlmsghdr *nlh, int i)
 
 	U32(PORT_IFINDEX, i ? 88 : 86);
 	STR(PORT_IFNAME, i ? "veth7sw" : "veth4sw");
-	U8(PORT_MODE, i ? SAINA_PORT_NONE : SAINA_PORT_NATIVE);
+	U8(PORT_MODE, i ? SAINA_PORT_MODE_NONE : SAINA_PORT_MODE_NATIVE);
 	STR(PORT_DRIVER, i ? "tun" : "veth");
 	U32(PORT_MTU, i ? 9001 : 1501);
 	U32(PORT_WORKERS, i ? 65 : 62);

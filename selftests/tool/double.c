@@ -109,7 +109,7 @@ static void request_text(char *text, size_t size, const struct nlmsghdr *nlh)
 		(nlh->nlmsg_flags & NLM_F_DUMP) == NLM_F_DUMP ? " dump" :
 		nlh->nlmsg_flags & NLM_F_ACK		      ? "" :
 								" (no ack)");
-	if (nlh->nlmsg_type != SAINA_NLMSG_TYPE || g->version != SAINA_GENL_VERSION ||
+	if (nlh->nlmsg_type != SAINA_NLMSG_TYPE || g->version != SAINA_FAMILY_VERSION ||
 	    !(nlh->nlmsg_flags & NLM_F_REQUEST))
 		fprintf(f, " (bad header)");
 	mnl_attr_for_each(top, nlh, sizeof(*g)) {
@@ -221,7 +221,7 @@ struct nlmsghdr *double_msg(char *buf, const struct nlmsghdr *req, int cmd)
 		nlh->nlmsg_flags = NLM_F_MULTI;
 	g = mnl_nlmsg_put_extra_header(nlh, sizeof(*g));
 	g->cmd = cmd;
-	g->version = SAINA_GENL_VERSION;
+	g->version = SAINA_FAMILY_VERSION;
 	return nlh;
 }
 

@@ -12,9 +12,9 @@
  * client, told another name, must find that, its groups, and understand its
  * refusals. */
 #include "linux/saina.h"
-#undef SAINA_GENL_NAME
+#undef SAINA_FAMILY_NAME
 #undef SAINA_MCGRP_EVENTS
-#define SAINA_GENL_NAME		"ethtool"
+#define SAINA_FAMILY_NAME		"ethtool"
 #define SAINA_MCGRP_EVENTS	"monitor"
 
 #include "userland/ctl/obj.c"
@@ -475,8 +475,8 @@ static void real_kernel(void)
 	mnl_attr_nest_end(req, nest);
 	ret = saina_ctl_call(ctl, req, hit, &n);
 	tap_ok(!ret && n, "a dump of the kernel: %d messages", n);
-	tap_ok(!saina_ctl_subscribe(ctl, SAINA_GROUP_F_EVENTS), "a group is joined");
-	ret = saina_ctl_subscribe(ctl, SAINA_GROUP_F_CONFIG);
+	tap_ok(!saina_ctl_subscribe(ctl, SAINA_GROUPS_EVENTS), "a group is joined");
+	ret = saina_ctl_subscribe(ctl, SAINA_GROUPS_CONFIG);
 	tap_ok(ret == -EOPNOTSUPP,
 	       "a group that is not there: %s", saina_ctl_error(ctl));
 	saina_ctl_close(ctl);

@@ -32,7 +32,7 @@ static struct nlmsghdr *start(void)
 	nlh->nlmsg_type = SAINA_NLMSG_TYPE;
 	g = mnl_nlmsg_put_extra_header(nlh, sizeof(*g));
 	g->cmd = SAINA_CMD_JOB_NEW;
-	g->version = SAINA_GENL_VERSION;
+	g->version = SAINA_FAMILY_VERSION;
 	return nlh;
 }
 

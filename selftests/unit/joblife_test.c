@@ -91,7 +91,7 @@ static void first_round_is_the_largest(void **state)
 	assert_int_equal(o->last_first_round, 9);
 	assert_int_equal(job->generation, generation + 2);
 	/* a running job does not ask anybody where it is */
-	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_DEAD), 0);
+	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_STATE_DEAD), 0);
 	assert_int_equal(try_join(o, job, 0, 100, NULL), 0);
 	assert_int_equal(job->first_round, 9);
 	assert_int_equal(job->generation, generation + 2);
@@ -104,14 +104,14 @@ static void death_and_return(void **state)
 	__u32 generation = job->generation;
 
 	join_all(o, job);
-	assert_int_equal(set_state(o, job, 1, SAINA_WORKER_DEAD), 0);
+	assert_int_equal(set_state(o, job, 1, SAINA_WORKER_STATE_DEAD), 0);
 	assert_int_equal(o->last.active, 5);
 	assert_int_equal(o->last.state, SAINA_JOB_RUNNING);
 	assert_int_equal(o->last.worker[1].flags, SAINA_BIND_BOUND); /* counted as inactive */
 	assert_int_equal(o->event[o->events - 1].type, SAINA_EV_WORKER_DEAD);
 	assert_int_equal(o->event[o->events - 1].worker, 1);
-	assert_int_equal(set_state(o, job, 1, SAINA_WORKER_DEAD), -ENOTCONN);
-	assert_int_equal(set_state(o, job, 1, SAINA_WORKER_ALIVE), -ENOTCONN); /* must join */
+	assert_int_equal(set_state(o, job, 1, SAINA_WORKER_STATE_DEAD), -ENOTCONN);
+	assert_int_equal(set_state(o, job, 1, SAINA_WORKER_STATE_ALIVE), -ENOTCONN); /* must join */
 	assert_int_equal(try_join(o, job, 1, 0, NULL), 0);
 	assert_int_equal(o->last.active, 7);
 	assert_int_equal(job->generation, generation);
@@ -126,10 +126,10 @@ static void last_one_out(void **state)
 	assert_int_equal(try_join(o, job, 0, 7, NULL), 0);
 	assert_int_equal(try_join(o, job, 1, 7, NULL), 0);
 	generation = job->generation;
-	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_LEFT), 0);
+	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_STATE_LEFT), 0);
 	assert_int_equal(job->state, SAINA_JOB_RUNNING);
 	assert_int_equal(o->event[o->events - 1].type, SAINA_EV_WORKER_LEFT);
-	assert_int_equal(set_state(o, job, 1, SAINA_WORKER_DEAD), 0);
+	assert_int_equal(set_state(o, job, 1, SAINA_WORKER_STATE_DEAD), 0);
 	assert_int_equal(job->state, SAINA_JOB_FORMING);
 	assert_int_equal(job->first_round, 0);
 	assert_int_equal(job->generation, generation + 1);
@@ -161,8 +161,8 @@ static void stopped(void **state)
 	assert_int_equal(job->generation, generation);
 	/* the last to leave a stopped job leaves it stopped, and afresh */
 	assert_int_equal(set_job_state(o, job, SAINA_JOB_STOPPED, NULL), 0);
-	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_LEFT), 0);
-	assert_int_equal(set_state(o, job, 1, SAINA_WORKER_LEFT), 0);
+	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_STATE_LEFT), 0);
+	assert_int_equal(set_state(o, job, 1, SAINA_WORKER_STATE_LEFT), 0);
 	assert_int_equal(job->state, SAINA_JOB_STOPPED);
 	assert_int_equal(job->generation, generation + 1);
 	assert_int_equal(set_job_state(o, job, SAINA_JOB_FORMING, NULL), 0);
@@ -178,12 +178,12 @@ static void slow_is_alive(void **state)
 
 	join_all(o, job);
 	published = o->published;
-	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_SLOW), 0);
+	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_STATE_SLOW), 0);
 	assert_int_equal(job->active, 3);
 	assert_int_equal(o->published, published); /* nothing the data path could tell */
-	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_ALIVE), 0);
-	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_SLOW), 0);
-	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_DEAD), 0);
+	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_STATE_ALIVE), 0);
+	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_STATE_SLOW), 0);
+	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_STATE_DEAD), 0);
 	assert_int_equal(o->last.active, 2);
 }
 
@@ -204,7 +204,7 @@ static void relay(void **state)
 	assert_int_equal(saina_core_worker_set(o->core, &r, NULL, &err), 0);
 	assert_int_equal(o->last.relay, 1);
 	assert_int_equal(o->last.worker[0].flags, SAINA_BIND_BOUND | SAINA_BIND_RELAY);
-	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_DEAD), 0);
+	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_STATE_DEAD), 0);
 	assert_int_equal(o->last.relay, 0); /* of live workers only */
 	assert_int_equal(try_join(o, job, 0, 0, NULL), 0);
 	assert_int_equal(o->last.relay, 0); /* a new life, a new probe */
@@ -250,7 +250,7 @@ static void join_refusals(void **state)
 		       SAINA_A_WORKER_MAC);
 	r = join_req(job, 0, 0);
 	r.has |= BIT_OF(SAINA_A_WORKER_STATE);
-	r.state = SAINA_WORKER_DEAD;
+	r.state = SAINA_WORKER_STATE_DEAD;
 	assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), -EINVAL, &err,
 		       SAINA_A_WORKER_STATE);
 	r = join_req(job, 0, 0);
@@ -281,7 +281,7 @@ static void join_refusals(void **state)
 	};
 	assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), -EINVAL, &err,
 		       SAINA_A_WORKER_ROUND);
-	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_ABSENT), -EINVAL);
+	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_STATE_ABSENT), -EINVAL);
 }
 
 /* Says something to the subscribers and changes nothing. */
@@ -311,7 +311,7 @@ static void worker_late(void **state)
 	assert_int_equal(o->notes, notes);
 	assert_int_equal(o->published, published);
 	r.has |= BIT_OF(SAINA_A_WORKER_STATE);
-	r.state = SAINA_WORKER_SLOW;
+	r.state = SAINA_WORKER_STATE_SLOW;
 	assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), -EINVAL, &err,
 		       SAINA_A_WORKER_LATE);
 }
@@ -330,7 +330,7 @@ static void worker_del(void **state)
 	assert_int_equal(saina_core_worker_del(o->core, &r, &err), 0);
 	assert_int_equal(o->last.worker[0].flags, 0);
 	assert_int_equal(o->last.active, 2);
-	assert_int_equal(job->worker[0].state, SAINA_WORKER_ABSENT);
+	assert_int_equal(job->worker[0].state, SAINA_WORKER_STATE_ABSENT);
 	assert_int_equal(o->event[o->events - 1].type, SAINA_EV_WORKER_LEFT);
 }
 
@@ -417,7 +417,7 @@ static void life_fuzz(void **state)
 		for (w = 0; w < 5; w++) {
 			s = job->worker[w].state;
 			assert_int_equal(!!(job->active & 1 << w),
-					 s == SAINA_WORKER_ALIVE || s == SAINA_WORKER_SLOW);
+					 s == SAINA_WORKER_STATE_ALIVE || s == SAINA_WORKER_STATE_SLOW);
 		}
 		if (job->state == SAINA_JOB_RUNNING)
 			assert_true(job->active);

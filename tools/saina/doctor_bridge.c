@@ -61,9 +61,9 @@ static void port_mode(const struct doc_state *s, const struct doc_link *l)
 {
 	const struct saina_ctl_port *p = agent_port(s, l->ifindex);
 
-	if (p && p->mode == SAINA_PORT_NATIVE) {
+	if (p && p->mode == SAINA_PORT_MODE_NATIVE) {
 		doc_say(DOC_OK, "port-xdp", NULL, "%s: attached, native (driver %s)", l->name, l->driver);
-	} else if (p && p->mode == SAINA_PORT_GENERIC) {
+	} else if (p && p->mode == SAINA_PORT_MODE_GENERIC) {
 		doc_say(DOC_WARN, "port-xdp",
 			"use a driver with native XDP and leave generic mode out of sainad's configuration",
 			"%s: attached in generic mode: every packet is copied first, several times slower",
@@ -143,7 +143,7 @@ static void slow_workers(const struct doc_state *s, const struct doc_links *link
 	for (size_t i = 0; i < s->workers.n; i++) {
 		const struct doc_link *l = doc_link_index(links, (int)w[i].ifindex);
 
-		if (w[i].relay && w[i].state != SAINA_WORKER_LEFT)
+		if (w[i].relay && w[i].state != SAINA_WORKER_STATE_LEFT)
 			doc_say(DOC_WARN, "relayed",
 				"in its container: ethtool -K eth0 gro on; then start the worker again",
 				"worker %u (%s) of job %s behind %s gets its results by the slow path",

@@ -362,17 +362,17 @@ static int monitor(const struct tool *t, struct args *a, unsigned int groups)
 
 static int monitor_all(const struct tool *t, struct args *a)
 {
-	return monitor(t, a, SAINA_GROUP_F_CONFIG | SAINA_GROUP_F_EVENTS);
+	return monitor(t, a, SAINA_GROUPS_CONFIG | SAINA_GROUPS_EVENTS);
 }
 
 static int monitor_config(const struct tool *t, struct args *a)
 {
-	return monitor(t, a, SAINA_GROUP_F_CONFIG);
+	return monitor(t, a, SAINA_GROUPS_CONFIG);
 }
 
 static int monitor_events(const struct tool *t, struct args *a)
 {
-	return monitor(t, a, SAINA_GROUP_F_EVENTS);
+	return monitor(t, a, SAINA_GROUPS_EVENTS);
 }
 
 int tool_monitor(const struct tool *t, struct args *a)

@@ -20,11 +20,11 @@ const char *job_state_name(unsigned int state)
 
 const char *worker_state_name(unsigned int state)
 {
-	if (state == SAINA_WORKER_ABSENT)
+	if (state == SAINA_WORKER_STATE_ABSENT)
 		return "absent";
-	if (state > SAINA_WORKER_LEFT)
+	if (state > SAINA_WORKER_STATE_LEFT)
 		return "unknown";
-	return worker_state_words[state - SAINA_WORKER_ALIVE];
+	return worker_state_words[state - SAINA_WORKER_STATE_ALIVE];
 }
 
 const char *plane_name(unsigned int plane)

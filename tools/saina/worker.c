@@ -114,7 +114,7 @@ static int change(const struct tool *t, struct args *a, int cmd)
 {
 	static const struct key keys[] = {
 		{ "state", KEY_WORD, SAINA_A_WORKER_STATE, KEY(saina_ctl_worker, state),
-		  .min = SAINA_WORKER_ALIVE, .words = worker_state_words, .required = true },
+		  .min = SAINA_WORKER_STATE_ALIVE, .words = worker_state_words, .required = true },
 	};
 	struct saina_ctl_worker req = { 0 };
 	struct saina_ctl *ctl;

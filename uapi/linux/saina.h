@@ -36,15 +36,15 @@
 #ifndef _UAPI_LINUX_SAINA_H
 #define _UAPI_LINUX_SAINA_H
 
-#define SAINA_GENL_NAME		"saina"
-#define SAINA_GENL_VERSION	1
+#define SAINA_FAMILY_NAME		"saina"
+#define SAINA_FAMILY_VERSION	1
 #define SAINA_NLMSG_TYPE	0x20	/* nlmsg_type on the unix socket */
 #define SAINA_MCGRP_CONFIG	"config"
 #define SAINA_MCGRP_EVENTS	"events"
 
 /* GROUPS of SUBSCRIBE */
-#define SAINA_GROUP_F_CONFIG	0x1
-#define SAINA_GROUP_F_EVENTS	0x2
+#define SAINA_GROUPS_CONFIG	0x1
+#define SAINA_GROUPS_EVENTS	0x2
 
 enum {
 	SAINA_CMD_UNSPEC,
@@ -83,7 +83,7 @@ enum {
 	SAINA_A_STATS,		/* nest, SAINA_A_STATS_* */
 	SAINA_A_LIMITS,		/* nest, SAINA_A_LIMITS_* */
 	SAINA_A_EVENT,		/* nest, SAINA_A_EVENT_* */
-	SAINA_A_GROUPS,		/* u32, SAINA_GROUP_F_* */
+	SAINA_A_GROUPS,		/* u32, SAINA_GROUPS_* */
 	__SAINA_A_MAX,
 	SAINA_A_MAX = __SAINA_A_MAX - 1
 };
@@ -126,11 +126,11 @@ enum {
 };
 
 enum saina_worker_state {
-	SAINA_WORKER_ABSENT	= 0,
-	SAINA_WORKER_ALIVE	= 1,
-	SAINA_WORKER_SLOW	= 2,	/* alive, but late more than in time */
-	SAINA_WORKER_DEAD	= 3,	/* silent for dead_ms: out of the active set */
-	SAINA_WORKER_LEFT	= 4,	/* said LEAVE */
+	SAINA_WORKER_STATE_ABSENT	= 0,
+	SAINA_WORKER_STATE_ALIVE	= 1,
+	SAINA_WORKER_STATE_SLOW	= 2,	/* alive, but late more than in time */
+	SAINA_WORKER_STATE_DEAD	= 3,	/* silent for dead_ms: out of the active set */
+	SAINA_WORKER_STATE_LEFT	= 4,	/* said LEAVE */
 };
 
 enum {
@@ -156,9 +156,9 @@ enum {
 };
 
 enum saina_port_mode {
-	SAINA_PORT_NONE		= 0,	/* could not be attached: see TEXT */
-	SAINA_PORT_NATIVE	= 1,
-	SAINA_PORT_GENERIC	= 2,
+	SAINA_PORT_MODE_NONE		= 0,	/* could not be attached: see TEXT */
+	SAINA_PORT_MODE_NATIVE	= 1,
+	SAINA_PORT_MODE_GENERIC	= 2,
 };
 
 enum {

@@ -361,12 +361,12 @@ enum saina_event_type {
 	SAINA_EV_DEGRADED	= 4,	/* a = segment, b = contributors */
 	SAINA_EV_STALE		= 5,	/* worker asked for a round that is gone: a = segment */
 	/* made by the control plane, not by the data path */
-	SAINA_EV_JOB_STATE	= 16,	/* a = old, b = new */
-	SAINA_EV_WORKER_JOINED	= 17,
-	SAINA_EV_WORKER_LEFT	= 18,
-	SAINA_EV_WORKER_DEAD	= 19,
-	SAINA_EV_WORKER_LATE	= 20,	/* a = gradients late since the last such event */
-	SAINA_EV_PORT		= 21,	/* a = ifindex, b = 1 attached, 0 gone */
+	SAINA_EV_JOB_STATE	= 6,	/* a = old, b = new */
+	SAINA_EV_WORKER_JOINED	= 7,
+	SAINA_EV_WORKER_LEFT	= 8,
+	SAINA_EV_WORKER_DEAD	= 9,
+	SAINA_EV_WORKER_LATE	= 10,	/* a = gradients late since the last such event */
+	SAINA_EV_PORT		= 11,	/* a = ifindex, b = 1 attached, 0 gone */
 };
 
 struct saina_event {

@@ -59,7 +59,7 @@ int saina_core_job_restore(struct saina_core *c, const struct saina_job *old,
 	for (w = 0; w < SAINA_WORKERS_MAX; w++) {
 		struct saina_worker *wk = &job->worker[w];
 
-		if (wk->state == SAINA_WORKER_ABSENT || w >= job->workers)
+		if (wk->state == SAINA_WORKER_STATE_ABSENT || w >= job->workers)
 			memset(wk, 0, sizeof(*wk));
 	}
 	return saina_job_insert(c, out, err);
@@ -76,12 +76,12 @@ static void workers_announce(struct saina_core *c, const struct saina_job *job,
 
 		if (old && !memcmp(wk, &old->worker[w], sizeof(*wk)))
 			continue;
-		was = old ? old->worker[w].state : SAINA_WORKER_ABSENT;
-		if (was == SAINA_WORKER_ABSENT && wk->state == SAINA_WORKER_ABSENT)
+		was = old ? old->worker[w].state : SAINA_WORKER_STATE_ABSENT;
+		if (was == SAINA_WORKER_STATE_ABSENT && wk->state == SAINA_WORKER_STATE_ABSENT)
 			continue;
 		saina_worker_announce(c, job, w, was);
 		saina_core_notify(c,
-				  wk->state == SAINA_WORKER_ABSENT ? SAINA_CMD_WORKER_DEL_NTF
+				  wk->state == SAINA_WORKER_STATE_ABSENT ? SAINA_CMD_WORKER_DEL_NTF
 								   : SAINA_CMD_WORKER_NTF,
 				  job, w);
 	}

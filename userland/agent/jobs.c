@@ -58,7 +58,7 @@ static void jobs_notify(void *ctx, int cmd, const struct saina_job *job, int wor
 		free(a->jobs.aux[job->id]);
 		a->jobs.aux[job->id] = NULL;
 	}
-	if (!(a->ctl.groups & SAINA_GROUP_F_CONFIG))
+	if (!(a->ctl.groups & SAINA_GROUPS_CONFIG))
 		return;
 	msg_start(&m, cmd, 0, 0);
 	if (!job)
@@ -67,7 +67,7 @@ static void jobs_notify(void *ctx, int cmd, const struct saina_job *job, int wor
 		encode_worker(&m, a, job, worker);
 	else
 		encode_job(&m, a, job, false);
-	ctlserver_notify(a, SAINA_GROUP_F_CONFIG, m.nlh);
+	ctlserver_notify(a, SAINA_GROUPS_CONFIG, m.nlh);
 }
 
 static const char *state_name(uint64_t state)
@@ -223,7 +223,7 @@ int jobs_worker_end(struct agent *a, const struct saina_job *job, int w, int sta
 	struct saina_core_err err;
 	int ret;
 
-	if (state == SAINA_WORKER_DEAD)
+	if (state == SAINA_WORKER_STATE_DEAD)
 		log_warn("job %s: worker %d (%s) is dead: %s", job->name, w, job->worker[w].name,
 			 why);
 	else

@@ -141,7 +141,7 @@ struct nlmsghdr *saina_ctl_msg(struct saina_ctl *ctl, int cmd, int dump)
 	nlh->nlmsg_seq = ++ctl->seq;
 	g = mnl_nlmsg_put_extra_header(nlh, sizeof(*g));
 	g->cmd = cmd;
-	g->version = SAINA_GENL_VERSION;
+	g->version = SAINA_FAMILY_VERSION;
 	return nlh;
 }
 
@@ -228,7 +228,7 @@ const char *saina_ctl_error_attr(const struct saina_ctl *ctl)
 int saina_ctl_subscribe(struct saina_ctl *ctl, unsigned int groups)
 {
 	const __u32 ids[] = { ctl->group_config, ctl->group_events };
-	const unsigned int bits[] = { SAINA_GROUP_F_CONFIG, SAINA_GROUP_F_EVENTS };
+	const unsigned int bits[] = { SAINA_GROUPS_CONFIG, SAINA_GROUPS_EVENTS };
 	struct nlmsghdr *nlh;
 
 	if (!ctl->kernel) {

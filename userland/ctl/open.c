@@ -77,7 +77,7 @@ static int open_kernel(struct saina_ctl *ctl)
 	nlh = saina_ctl_msg(ctl, CTRL_CMD_GETFAMILY, 0);
 	g = mnl_nlmsg_get_payload(nlh);
 	g->version = 1;
-	mnl_attr_put_strz(nlh, CTRL_ATTR_FAMILY_NAME, SAINA_GENL_NAME);
+	mnl_attr_put_strz(nlh, CTRL_ATTR_FAMILY_NAME, SAINA_FAMILY_NAME);
 	ret = saina_ctl_call(ctl, nlh, family_cb, ctl);
 	if (!ret && ctl->type == GENL_ID_CTRL)
 		ret = -ENOENT;

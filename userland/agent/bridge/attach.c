@@ -42,7 +42,7 @@ int attach_port(struct agent *a, struct port *p)
 	int ret;
 
 	p->text[0] = 0;
-	p->mode = SAINA_PORT_NONE;
+	p->mode = SAINA_PORT_MODE_NONE;
 	if (a->plane.down) {
 		snprintf(p->text, sizeof(p->text), "%s", PLANE_GONE);
 		log_warn("port %s: not attached: %s", p->name, p->text);
@@ -58,7 +58,7 @@ int attach_port(struct agent *a, struct port *p)
 		return ret;
 	}
 	generic = is_generic(a, p->ifindex, taken_over);
-	p->mode = generic ? SAINA_PORT_GENERIC : SAINA_PORT_NATIVE;
+	p->mode = generic ? SAINA_PORT_MODE_GENERIC : SAINA_PORT_MODE_NATIVE;
 	if (generic)
 		snprintf(p->text, sizeof(p->text),
 			 "generic XDP, as configured: slower than native");

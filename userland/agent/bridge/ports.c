@@ -46,11 +46,11 @@ static void port_notify(struct agent *a, const struct port *p)
 {
 	struct msg m;
 
-	if (!(a->ctl.groups & SAINA_GROUP_F_CONFIG))
+	if (!(a->ctl.groups & SAINA_GROUPS_CONFIG))
 		return;
 	msg_start(&m, SAINA_CMD_PORT_NTF, 0, 0);
 	encode_port(&m, a, p);
-	ctlserver_notify(a, SAINA_GROUP_F_CONFIG, m.nlh);
+	ctlserver_notify(a, SAINA_GROUPS_CONFIG, m.nlh);
 }
 
 static void port_event(struct agent *a, const struct port *p, bool there)
@@ -101,7 +101,7 @@ static void port_bury_workers(struct agent *a, const struct port *p)
 	for (id = 0; (job = saina_core_job_next(a->jobs.core, id)); id = job->id + 1)
 		for (w = 0; w < job->workers; w++)
 			if (jobs_alive(job, w) && (int)job->worker[w].bind.ifindex == p->ifindex)
-				jobs_worker_end(a, job, w, SAINA_WORKER_DEAD, why);
+				jobs_worker_end(a, job, w, SAINA_WORKER_STATE_DEAD, why);
 }
 
 static void port_remove(struct agent *a, struct port *p)
@@ -109,9 +109,9 @@ static void port_remove(struct agent *a, struct port *p)
 	struct port gone = *p;
 
 	*p = a->ports.port[--a->ports.n];
-	if (gone.mode != SAINA_PORT_NONE)
+	if (gone.mode != SAINA_PORT_MODE_NONE)
 		detach_port(a, &gone);
-	gone.mode = SAINA_PORT_NONE;
+	gone.mode = SAINA_PORT_MODE_NONE;
 	snprintf(gone.text, sizeof(gone.text), "it is gone from the bridge");
 	log_info("port %s is gone from bridge %s", gone.name, a->cfg.bridge);
 	port_bury_workers(a, &gone);
@@ -141,7 +141,7 @@ static void port_add(struct agent *a, const struct link *link)
 	snprintf(p->name, sizeof(p->name), "%s", link->name);
 	rtnl_driver(p->name, p->driver, sizeof(p->driver));
 	attach_port(a, p);
-	port_event(a, p, p->mode != SAINA_PORT_NONE);
+	port_event(a, p, p->mode != SAINA_PORT_MODE_NONE);
 }
 
 /* A link that should be a port. */
@@ -162,7 +162,7 @@ static void port_want(struct agent *a, const struct link *link)
 	if (p->mtu != link->mtu) {
 		p->mtu = link->mtu;
 		/* an MTU that was too large for native XDP may fit now */
-		if (p->mode == SAINA_PORT_NONE)
+		if (p->mode == SAINA_PORT_MODE_NONE)
 			attach_port(a, p);
 	}
 }
@@ -218,10 +218,10 @@ void ports_retry(struct agent *a)
 	for (i = 0; i < a->ports.n; i++) {
 		struct port *p = &a->ports.port[i];
 
-		if (p->mode != SAINA_PORT_NONE)
+		if (p->mode != SAINA_PORT_MODE_NONE)
 			continue;
 		attach_port(a, p);
-		port_event(a, p, p->mode != SAINA_PORT_NONE);
+		port_event(a, p, p->mode != SAINA_PORT_MODE_NONE);
 	}
 }
 

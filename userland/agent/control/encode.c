@@ -13,7 +13,7 @@ void msg_start(struct msg *m, int cmd, int flags, unsigned int seq)
 	m->nlh->nlmsg_seq = seq;
 	g = mnl_nlmsg_put_extra_header(m->nlh, sizeof(*g));
 	g->cmd = cmd;
-	g->version = SAINA_GENL_VERSION;
+	g->version = SAINA_FAMILY_VERSION;
 }
 
 void encode_job_config(struct nlmsghdr *nlh, const struct saina_job *job, bool tokens)
@@ -112,7 +112,7 @@ void encode_worker(struct msg *m, struct agent *a, const struct saina_job *job, 
 	encode_worker_binding(m->nlh, job, w);
 	if (link)
 		mnl_attr_put_strz(m->nlh, SAINA_A_WORKER_IFNAME, link->name);
-	if (a->jobs.aux[job->id] && job->worker[w].state != SAINA_WORKER_ABSENT) {
+	if (a->jobs.aux[job->id] && job->worker[w].state != SAINA_WORKER_STATE_ABSENT) {
 		aux = jobs_worker(a, job, w);
 		if (aux->heard)
 			mnl_attr_put_u32(m->nlh, SAINA_A_WORKER_SEEN_MS,
@@ -136,7 +136,7 @@ void encode_port(struct msg *m, struct agent *a, const struct port *p)
 	mnl_attr_put_u32(m->nlh, SAINA_A_PORT_MTU, p->mtu);
 	mnl_attr_put_u32(m->nlh, SAINA_A_PORT_WORKERS, workers);
 	mnl_attr_put_u32(m->nlh, SAINA_A_PORT_RELAYED, relayed);
-	if (p->mode != SAINA_PORT_NONE && !saina_dp_port_get(a->dp, p->ifindex, &conf)) {
+	if (p->mode != SAINA_PORT_MODE_NONE && !saina_dp_port_get(a->dp, p->ifindex, &conf)) {
 		mnl_attr_put_u32(m->nlh, SAINA_A_PORT_LOSS_IN, conf.loss_in);
 		mnl_attr_put_u32(m->nlh, SAINA_A_PORT_LOSS_OUT, conf.loss_out);
 		mnl_attr_put_u32(m->nlh, SAINA_A_PORT_DELAY_IN, conf.delay_in_us);

@@ -14,11 +14,11 @@ static void publish(struct agent *a, const struct saina_event *ev, const struct 
 {
 	struct msg m;
 
-	if (!(a->ctl.groups & SAINA_GROUP_F_EVENTS))
+	if (!(a->ctl.groups & SAINA_GROUPS_EVENTS))
 		return;
 	msg_start(&m, SAINA_CMD_EVENT, 0, 0);
 	encode_event(&m, ev, job ? job->name : NULL, text);
-	ctlserver_notify(a, SAINA_GROUP_F_EVENTS, m.nlh);
+	ctlserver_notify(a, SAINA_GROUPS_EVENTS, m.nlh);
 }
 
 void events_data_path(struct agent *a, const struct saina_event *ev)
@@ -58,7 +58,7 @@ void events_control(struct agent *a, struct saina_event *ev, const char *text)
 	ev->time = loop_now();
 	if (ev->type != SAINA_EV_PORT)
 		job = saina_core_job_find(a->jobs.core, 1, ev->job, NULL, NULL);
-	if (job && a->ctl.groups & SAINA_GROUP_F_EVENTS && !saina_dp_job_rt(a->dp, job->id, &rt)) {
+	if (job && a->ctl.groups & SAINA_GROUPS_EVENTS && !saina_dp_job_rt(a->dp, job->id, &rt)) {
 		ev->round = rt.next_round;
 		ev->k = rt.k;
 	}

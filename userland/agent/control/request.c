@@ -183,7 +183,7 @@ static int worker_get(struct request *rq)
 			return saina_refuse(&rq->err, -EINVAL, SAINA_A_WORKER_ID,
 					    "say which worker: 0..%u", only->workers - 1);
 		w = mnl_attr_get_u8(tb);
-		if (w >= only->workers || only->worker[w].state == SAINA_WORKER_ABSENT)
+		if (w >= only->workers || only->worker[w].state == SAINA_WORKER_STATE_ABSENT)
 			return saina_refuse(&rq->err, -ENOENT, SAINA_A_WORKER_ID,
 					    "worker %d of job %s is not there", w, only->name);
 		return reply_worker(rq, only, w);
@@ -194,7 +194,7 @@ static int worker_get(struct request *rq)
 	id = only ? only->id : 0;
 	for (; (job = saina_core_job_next(rq->a->jobs.core, id)); id = job->id + 1) {
 		for (w = 0; w < job->workers; w++) {
-			if (job->worker[w].state == SAINA_WORKER_ABSENT)
+			if (job->worker[w].state == SAINA_WORKER_STATE_ABSENT)
 				continue;
 			ret = reply_worker(rq, job, w);
 			if (ret)
@@ -245,7 +245,7 @@ static int port_set(struct request *rq)
 		return saina_refuse(&rq->err, -ENODEV,
 				    name ? SAINA_A_PORT_IFNAME : SAINA_A_PORT_IFINDEX,
 				    "bridge %s has no such port", a->cfg.bridge);
-	if (p->mode == SAINA_PORT_NONE)
+	if (p->mode == SAINA_PORT_MODE_NONE)
 		return saina_refuse(&rq->err, -EOPNOTSUPP,
 				    name ? SAINA_A_PORT_IFNAME : SAINA_A_PORT_IFINDEX,
 				    "port %s is not attached: %.100s", p->name, p->text);
@@ -373,7 +373,7 @@ static int subscribe(struct request *rq)
 		return saina_refuse(&rq->err, -EINVAL, 0, "subscribe: say which groups");
 	groups = mnl_attr_get_u32(rq->d.groups);
 	rq->d.bad = rq->d.groups;
-	if (groups & ~(SAINA_GROUP_F_CONFIG | SAINA_GROUP_F_EVENTS))
+	if (groups & ~(SAINA_GROUPS_CONFIG | SAINA_GROUPS_EVENTS))
 		return saina_refuse(
 			&rq->err, -EINVAL, 0,
 			"subscribe: groups 0x%x: 0x1 (config) and 0x2 (events) are known", groups);
@@ -443,10 +443,10 @@ static int serve(struct request *rq)
 		return saina_refuse(&rq->err, -EINVAL, 0,
 				    "netlink message type %u is not SAINA's (%u)",
 				    rq->nlh->nlmsg_type, SAINA_NLMSG_TYPE);
-	if (g->version != SAINA_GENL_VERSION)
+	if (g->version != SAINA_FAMILY_VERSION)
 		return saina_refuse(&rq->err, -EPROTO, 0,
 				    "version %u of the interface is not spoken here, only %u",
-				    g->version, SAINA_GENL_VERSION);
+				    g->version, SAINA_FAMILY_VERSION);
 	if (g->cmd > SAINA_CMD_MAX || !commands[g->cmd].serve)
 		return saina_refuse(&rq->err, -EOPNOTSUPP, 0, "command %u is unknown", g->cmd);
 	if (!(commands[g->cmd].flags & (rq->dump ? DUMP : DO)))

@@ -97,7 +97,7 @@ static int put_job(FILE *f, struct agent *a, const struct saina_job *job)
 	mnl_attr_nest_end(m.nlh, nest);
 	ret = put(f, m.nlh);
 	for (w = 0; !ret && w < job->workers; w++)
-		if (job->worker[w].state != SAINA_WORKER_ABSENT)
+		if (job->worker[w].state != SAINA_WORKER_STATE_ABSENT)
 			ret = put_worker(f, a, job, w);
 	return ret;
 }
@@ -235,7 +235,7 @@ static int restore_job(struct restore *r)
 	}
 	r->jobs++;
 	for (w = 0; w < job->workers; w++) {
-		if (job->worker[w].state != SAINA_WORKER_ABSENT)
+		if (job->worker[w].state != SAINA_WORKER_STATE_ABSENT)
 			restore_worker(r, job, w);
 	}
 	return 0;
@@ -336,7 +336,7 @@ static int read_message(struct restore *r, const struct nlmsghdr *nlh)
 	int ret;
 
 	if (nlh->nlmsg_type != SAINA_NLMSG_TYPE || nlh->nlmsg_len < NLMSG_HDRLEN + sizeof(*g) ||
-	    g->version != SAINA_GENL_VERSION)
+	    g->version != SAINA_FAMILY_VERSION)
 		return -EBADMSG;
 	switch (g->cmd) {
 	case SAINA_CMD_LIMITS_SET:
@@ -427,8 +427,8 @@ static void bury_unreachable(struct agent *a)
 			if (!jobs_alive(job, w))
 				continue;
 			p = ports_find(a, job->worker[w].bind.ifindex, NULL);
-			if (!p || p->mode == SAINA_PORT_NONE)
-				jobs_worker_end(a, job, w, SAINA_WORKER_DEAD,
+			if (!p || p->mode == SAINA_PORT_MODE_NONE)
+				jobs_worker_end(a, job, w, SAINA_WORKER_STATE_DEAD,
 						"its port went while sainad was away");
 		}
 }

@@ -61,7 +61,7 @@ static void look(struct agent *a, const struct nlmsghdr *nlh)
 	mnl_attr_for_each(at, nlh, sizeof(*g)) {
 		if (mnl_attr_get_type(at) != CTRL_ATTR_FAMILY_NAME ||
 		    mnl_attr_validate(at, MNL_TYPE_NUL_STRING) < 0 ||
-		    strcmp(mnl_attr_get_str(at), SAINA_GENL_NAME))
+		    strcmp(mnl_attr_get_str(at), SAINA_FAMILY_NAME))
 			continue;
 		if (g->cmd == CTRL_CMD_NEWFAMILY)
 			coming(a);

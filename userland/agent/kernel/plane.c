@@ -171,14 +171,14 @@ int plane_start(struct agent *a)
 		return ret;
 	log_info("control plane: saina.ko in the kernel");
 	if (!saina_dp_taken_over(a->dp))
-		bury_all(a, SAINA_WORKER_DEAD, "its rounds went with the data path");
+		bury_all(a, SAINA_WORKER_STATE_DEAD, "its rounds went with the data path");
 	return 0;
 }
 
 void plane_dismiss(struct agent *a)
 {
 	if (a->plane.kernel && !a->plane.down)
-		bury_all(a, SAINA_WORKER_LEFT, "is let go: the agent stops");
+		bury_all(a, SAINA_WORKER_STATE_LEFT, "is let go: the agent stops");
 }
 
 void plane_uninit(struct agent *a)
@@ -283,7 +283,7 @@ static int take_up(struct agent *a)
 	p->down = false;
 	mirror_all(a);
 	/* of an agent before us that died */
-	bury_all(a, SAINA_WORKER_DEAD, "its rounds went with the data path");
+	bury_all(a, SAINA_WORKER_STATE_DEAD, "its rounds went with the data path");
 	return 0;
 
 err_variant:

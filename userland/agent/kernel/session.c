@@ -18,7 +18,7 @@ int kernel_open(struct kernel *k)
 	ret = saina_ctl_open(&k->call, "kernel", &error);
 	if (!ret)
 		ret = saina_ctl_open(&k->sub, "kernel", &error);
-	if (!ret && saina_ctl_subscribe(k->sub, SAINA_GROUP_F_CONFIG)) {
+	if (!ret && saina_ctl_subscribe(k->sub, SAINA_GROUPS_CONFIG)) {
 		error = saina_ctl_error(k->sub);
 		ret = -EIO;
 	}
@@ -216,8 +216,8 @@ static uint64_t active_of(const struct saina_job *job)
 	int w;
 
 	for (w = 0; w < job->workers; w++)
-		if (job->worker[w].state == SAINA_WORKER_ALIVE ||
-		    job->worker[w].state == SAINA_WORKER_SLOW)
+		if (job->worker[w].state == SAINA_WORKER_STATE_ALIVE ||
+		    job->worker[w].state == SAINA_WORKER_STATE_SLOW)
 			active |= 1ull << w;
 	return active;
 }

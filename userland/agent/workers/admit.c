@@ -187,7 +187,8 @@ static void clean_name(const char *from, char *to)
 static int find_place(struct agent *a, const struct from *from, const struct saina_hdr *h,
 		      uint64_t nonce, const struct saina_job *job)
 {
-	static const int order[] = { SAINA_WORKER_ABSENT, SAINA_WORKER_LEFT, SAINA_WORKER_DEAD };
+	static const int order[] = { SAINA_WORKER_STATE_ABSENT, SAINA_WORKER_STATE_LEFT,
+				     SAINA_WORKER_STATE_DEAD };
 	const struct worker_aux *aux;
 	unsigned int i;
 	int w;
@@ -242,7 +243,7 @@ static bool find_port(struct agent *a, const struct from *from, const struct sai
 		return false;
 	}
 	p = ports_find(a, place->ifindex, NULL);
-	if (!p || p->mode == SAINA_PORT_NONE) {
+	if (!p || p->mode == SAINA_PORT_MODE_NONE) {
 		refuse(a, from, h, nonce, SAINA_REFUSE_PORT,
 		       "your port is not (any more) an attached port of bridge %s: see `saina port show` there",
 		       a->cfg.bridge);
@@ -423,7 +424,7 @@ static void from_worker(struct agent *a, const struct from *from, const struct s
 	if (!b || !(b->flags & SAINA_BIND_BOUND) || b->session != le16toh(h->session) ||
 	    b->ip != from->addr.sin_addr.s_addr || b->udp_port != from->addr.sin_port ||
 	    (!jobs_alive(job, w) &&
-	     !(h->type == SAINA_MSG_LEAVE && job->worker[w].state == SAINA_WORKER_LEFT))) {
+	     !(h->type == SAINA_MSG_LEAVE && job->worker[w].state == SAINA_WORKER_STATE_LEFT))) {
 		refuse(a, from, h, 0, SAINA_REFUSE_SESSION,
 		       "worker %d of job %s is not admitted in this session (any more): join again",
 		       w, job->name);
@@ -441,7 +442,7 @@ static void from_worker(struct agent *a, const struct from *from, const struct s
 	case SAINA_MSG_LEAVE:
 		/* a LEAVE whose answer was lost comes again */
 		if (jobs_alive(job, w))
-			jobs_worker_end(a, job, w, SAINA_WORKER_LEFT, "left");
+			jobs_worker_end(a, job, w, SAINA_WORKER_STATE_LEFT, "left");
 		break;
 	}
 	admit_status(a, job, w);

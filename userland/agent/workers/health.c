@@ -102,7 +102,7 @@ static void check_silence(struct agent *a, const struct saina_job *job, int w, u
 	if (silent_ms <= job->dead_ms)
 		return;
 	snprintf(why, sizeof(why), "silent for %llu ms", (unsigned long long)silent_ms);
-	jobs_worker_end(a, job, w, SAINA_WORKER_DEAD, why);
+	jobs_worker_end(a, job, w, SAINA_WORKER_STATE_DEAD, why);
 }
 
 static void set_slow(struct agent *a, const struct saina_job *job, int w, bool slow)
@@ -112,7 +112,7 @@ static void set_slow(struct agent *a, const struct saina_job *job, int w, bool s
 		       1ull << SAINA_A_WORKER_STATE,
 		.job_id = job->id,
 		.id = w,
-		.state = slow ? SAINA_WORKER_SLOW : SAINA_WORKER_ALIVE,
+		.state = slow ? SAINA_WORKER_STATE_SLOW : SAINA_WORKER_STATE_ALIVE,
 	};
 
 	if (job->worker[w].state != req.state)
