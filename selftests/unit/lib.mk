@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# libsaina.  LIB_AGG is a stand-in for the aggregator, on a loopback address.
-LIB_AGG := selftests/unit/lib_agg.c selftests/unit/lib_agg_slot.c selftests/unit/lib_member.c
+# libsaina.  LIB_AGG is a stand-in for the aggregator on a loopback address: the
+# oracle behind real sockets.
+LIB_AGG := $(addprefix selftests/unit/,lib_agg.c lib_switch.c lib_member.c)
 LIB_TESTS := lib_quant_test lib_check_test lib_job_test lib_admit_test lib_behind_test
 
 $(addprefix $(B)/selftests/,$(LIB_TESTS)): $(B)/selftests/%: $(B)/obj/selftests/unit/%.o \
-		$(call objs,$(LIB_AGG) userland/allreduce/verify.c userland/allreduce/verify_float.c) $(B)/libsaina.a
+		$(call objs,$(LIB_AGG) userland/allreduce/verify.c userland/allreduce/verify_float.c) $(ORACLE_OBJS) $(B)/libsaina.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -pthread -lm
 $(call objs,$(LIB_TESTS:%=selftests/unit/%.c) $(LIB_AGG)): \
-	SAINA_CFLAGS += -Iuserland/allreduce -pthread
+	SAINA_CFLAGS += -Iuserland/allreduce -Iselftests -pthread
 
 check-programs: $(addprefix $(B)/selftests/,$(LIB_TESTS))
 CHECKS += $(addprefix $(B)/selftests/,$(LIB_TESTS))

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+/* Admission and sockets; what becomes of gradients is the oracle's business (lib_switch.c). */
 #include <arpa/inet.h>
 #include <assert.h>
 #include <endian.h>
@@ -10,8 +11,45 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <netinet/in.h>
 #include <unistd.h>
-#include "lib_agg_private.h"
+#include "lib_agg.h"
+#include "lib_switch.h"
+
+struct peer {
+	bool bound;
+	bool hold;
+	bool formed;
+	bool forgotten;		/* may join again though alive */
+	bool relayed;		/* its READY said so */
+	int ready;		/* how many READY came */
+	uint16_t session;
+	uint64_t nonce;
+	uint32_t first;
+	struct sockaddr_in addr;
+	struct saina_hdr probe;		/* the answer to its last one */
+};
+
+struct agg {
+	struct agg_conf c;
+	char addr[32];
+	int data, ctrl, wake;
+	pthread_t thread;
+	pthread_mutex_t lock;
+	bool stop, stopped;
+	uint16_t sessions;
+	bool running;
+	struct peer w[SAINA_WORKERS_MAX];
+	struct lib_switch sw;
+	uint64_t rng;
+	struct {
+		struct sockaddr_in to;
+		size_t len;
+		uint8_t msg[48 + 4 * SAINA_ELEMS_MAX];
+	} held;
+	bool holding;
+	struct sockaddr_in group;
+};
 
 static double draw(struct agg *a)
 {
@@ -22,7 +60,7 @@ static double draw(struct agg *a)
 	return ((z ^ (z >> 31)) >> 11) * 0x1p-53;
 }
 
-void agg_out(struct agg *a, int fd, const struct sockaddr_in *to, const void *msg, size_t len)
+static void out(struct agg *a, int fd, const struct sockaddr_in *to, const void *msg, size_t len)
 {
 	if (draw(a) < a->c.loss)
 		return;
@@ -46,37 +84,54 @@ static bool same(const struct sockaddr_in *x, const struct sockaddr_in *y)
 	return x->sin_addr.s_addr == y->sin_addr.s_addr && x->sin_port == y->sin_port;
 }
 
+/* Unicast to each, so that each loses on its own: the library takes that. */
+static void out_all(struct agg *a, uint64_t to, const void *msg, size_t len)
+{
+	bool all = a->c.loss == 0 && a->c.reorder == 0;
+
+	for (int i = 0; i < SAINA_WORKERS_MAX; i++)
+		all &= !a->w[i].hold;
+	if (all) {
+		out(a, a->data, &a->group, msg, len);
+		return;
+	}
+	for (int i = 0; i < SAINA_WORKERS_MAX; i++)
+		if ((to >> i & 1) && !a->w[i].hold)
+			out(a, a->data, &a->w[i].addr, msg, len);
+}
+
 static void data(struct agg *a, const struct sockaddr_in *from, uint8_t *msg, size_t len)
 {
-	struct saina_hdr *h = (void *)msg;
+	struct saina_hdr *h = (void *)msg, *answer;
 	struct peer *p;
+	uint64_t to;
 
 	assert(len >= sizeof(*h) && h->version == SAINA_PROTO_VERSION);
 	if (h->worker >= SAINA_WORKERS_MAX)
 		return;
 	p = &a->w[h->worker];
-	if (!p->bound || !same(&p->addr, from) || le16toh(h->session) != p->session) {
-		a->n.session++;
+	if (!p->bound || !same(&p->addr, from))
 		return;
-	}
 	if (h->type == SAINA_MSG_PROBE) {
-		assert(len == sizeof(*h) && !h->count);
 		usleep(1000 * a->c.busy_ms);
 		a->c.busy_ms = 0;
-		h->type = SAINA_MSG_PROBE_REPLY;
-		p->probe = *h;
+	}
+	len = switch_message(&a->sw, h->worker, msg, len, &to, (void **)&answer);
+	if (!len)
+		return;
+	if (answer->type == SAINA_MSG_PROBE_REPLY) {
+		p->probe = *answer;
 		if (a->c.fast && !a->c.late_probes)
-			agg_out(a, a->data, &a->group, h, sizeof(*h));
+			out(a, a->data, &a->group, answer, len);
 		return;
 	}
-	if (!a->running || !p->active)
+	if (!a->sw.out.multicast) {
+		out(a, a->data, &p->addr, answer, len);
 		return;
-	assert(len == sizeof(*h) + 4 * a->c.payload && le16toh(h->count) == a->c.payload &&
-	       le32toh(h->segment) < a->segments && h->elem == SAINA_ELEM_INT32);
-	if (h->type == SAINA_MSG_GRAD)
-		agg_grad(a, h, (void *)(h + 1));
-	else
-		agg_pull(a, h);
+	}
+	if (le32toh(answer->segment) == 1 && le32toh(answer->round) == 2)
+		((uint32_t *)(answer + 1))[7] += a->c.corrupt;
+	out_all(a, to, answer, len);
 }
 
 static void control(struct agg *a, const struct sockaddr_in *to, struct saina_hdr *h, const void *body,
@@ -86,7 +141,7 @@ static void control(struct agg *a, const struct sockaddr_in *to, struct saina_hd
 
 	memcpy(msg, h, sizeof(*h));
 	memcpy(msg + sizeof(*h), body, len);
-	agg_out(a, a->ctrl, to, msg, sizeof(*h) + len);
+	out(a, a->ctrl, to, msg, sizeof(*h) + len);
 }
 
 static void refuse(struct agg *a, const struct sockaddr_in *to, uint64_t nonce, int reason,
@@ -109,13 +164,18 @@ static void status(struct agg *a, int w)
 		.job = htole16(a->c.job), .worker = w, .session = htole16(a->w[w].session),
 	};
 	struct saina_status s = {
-		.active = htole64(agg_active(a)), .round = htole32(a->next_round),
+		.active = htole64(a->sw.conf.active), .round = htole32(switch_next_round(&a->sw)),
 		.state = a->stopped ? SAINA_JOB_STOPPED :
 			 a->running ? SAINA_JOB_RUNNING : SAINA_JOB_FORMING,
 		.relayed = a->w[w].relayed,
 	};
 
 	control(a, &a->w[w].addr, &h, &s, sizeof(s));
+}
+
+static bool alive(const struct agg *a, int w)
+{
+	return a->sw.conf.active >> w & 1;
 }
 
 static void join(struct agg *a, const struct sockaddr_in *from, struct saina_hdr *h,
@@ -148,25 +208,26 @@ static void join(struct agg *a, const struct sockaddr_in *from, struct saina_hdr
 		return;
 	}
 	p = &a->w[id];
-	if (p->bound && p->active && !p->forgotten && p->nonce != j->nonce) {
+	if (p->bound && alive(a, id) && !p->forgotten && p->nonce != j->nonce) {
 		refuse(a, from, j->nonce, SAINA_REFUSE_TAKEN, "that worker is alive already");
 		return;
 	}
 	if (p->nonce != j->nonce) {
 		p->nonce = j->nonce;
 		p->session = ++a->sessions;
-		p->bound = p->active = true;
+		p->bound = true;
+		switch_bind(&a->sw, id, p->session);
 		p->forgotten = p->relayed = false;
 		p->ready = 0;
 		p->addr = *from;
-		p->first = a->next_round;
+		p->first = switch_next_round(&a->sw);
 		p->formed = !a->running;
 	}
 	wh.worker = id;
 	wh.session = htole16(p->session);
 	w.nonce = j->nonce;
 	w.elements = htole64(a->c.elements);
-	w.segments = htole32(a->segments);
+	w.segments = htole32(a->sw.conf.segments);
 	w.payload = htole16(a->c.payload);
 	w.pool = htole16(a->c.pool);
 	w.ring = htole16(a->c.ring);
@@ -185,8 +246,11 @@ static void join(struct agg *a, const struct sockaddr_in *from, struct saina_hdr
 	w.state = a->running ? SAINA_JOB_RUNNING : SAINA_JOB_FORMING;
 	w.round = htole32(p->first);
 	control(a, from, &wh, &w, sizeof(w));
-	if (__builtin_popcountll(agg_active(a)) == (int)a->c.workers)
+	if (__builtin_popcountll(a->sw.conf.active) == (int)a->c.workers) {
 		a->running = true;
+		a->sw.conf.state = SAINA_JOB_RUNNING;
+		switch_publish(&a->sw);
+	}
 }
 
 static void ctrl(struct agg *a, const struct sockaddr_in *from, uint8_t *msg, size_t len)
@@ -207,13 +271,14 @@ static void ctrl(struct agg *a, const struct sockaddr_in *from, uint8_t *msg, si
 	}
 	if (h->type == SAINA_MSG_LEAVE) {
 		status(a, h->worker);
-		p->active = p->bound = false;
+		p->bound = false;
+		switch_alive(&a->sw, h->worker, false);
 		return;
 	}
 	if (h->type == SAINA_MSG_READY && (!a->c.early_status || p->ready++))
 		p->relayed = !(h->flags & SAINA_F_FAST);
 	if (h->type == a->c.late_probes)
-		agg_out(a, a->data, &a->group, &p->probe, sizeof(p->probe));
+		out(a, a->data, &a->group, &p->probe, sizeof(p->probe));
 	status(a, h->worker);
 }
 
@@ -273,17 +338,14 @@ static int bound(struct agg *a, int port)
 
 struct agg *agg_start(const struct agg_conf *conf)
 {
-	struct agg *a = calloc(1, sizeof(*a));
+	struct agg *a = calloc(1, sizeof(*a)); /* the oracle is large */
 
 	a->c = *conf;
 	if (!a->c.heartbeat_ms)
 		a->c.heartbeat_ms = 50;
 	a->rng = conf->seed;
-	a->segments = (conf->elements + conf->payload - 1) / conf->payload;
-	a->slot = calloc(a->segments * conf->ring, sizeof(*a->slot));
-	for (uint32_t i = 0; i < a->segments * conf->ring; i++)
-		a->slot[i].sum = calloc(conf->payload, 4);
-	a->last = calloc(a->segments * 64, 4);
+	switch_init(&a->sw, conf->job, conf->payload, conf->elements, conf->pool, conf->ring);
+	switch_policy(&a->sw, conf->k, conf->drop_late);
 	a->group.sin_family = AF_INET;
 	a->group.sin_port = htons(SAINA_PORT_RESULT);
 	a->group.sin_addr.s_addr = htonl(SAINA_GROUP_BASE + conf->job);
@@ -318,10 +380,9 @@ void agg_stop(struct agg *a)
 	close(a->data);
 	close(a->ctrl);
 	close(a->wake);
-	for (uint32_t i = 0; i < a->segments * a->c.ring; i++)
-		free(a->slot[i].sum);
-	free(a->slot);
-	free(a->last);
+	/* Whatever is lost, late or twice: what workers say is always well formed. */
+	assert(!switch_malformed(&a->sw));
+	switch_exit(&a->sw);
 	pthread_mutex_destroy(&a->lock);
 	free(a);
 }
@@ -337,14 +398,12 @@ const char *agg_address(const struct agg *a)
 	pthread_mutex_unlock(&(a)->lock);	\
 } while (0)
 
-void agg_count(struct agg *a, struct agg_count *c)
+uint64_t agg_count(struct agg *a, int counter)
 {
-	LOCKED(a, *c = a->n);
-}
+	uint64_t n;
 
-void agg_set_k(struct agg *a, unsigned int k)
-{
-	LOCKED(a, a->c.k = k);
+	LOCKED(a, n = switch_count(&a->sw, counter));
+	return n;
 }
 
 void agg_set_loss(struct agg *a, double loss)
@@ -359,13 +418,14 @@ void agg_hold_multicast(struct agg *a, int worker, bool hold)
 
 void agg_kill(struct agg *a, int worker)
 {
-	LOCKED(a, a->w[worker].active = false);
+	LOCKED(a, switch_alive(&a->sw, worker, false));
 }
 
 void agg_forget(struct agg *a, int worker)
 {
 	LOCKED(a, (a->w[worker].session += 1000, a->w[worker].forgotten = true,
-		   a->w[worker].nonce = 0));
+		   a->w[worker].nonce = 0,
+		   switch_bind(&a->sw, worker, a->w[worker].session)));
 }
 
 void agg_stop_job(struct agg *a)
@@ -377,6 +437,6 @@ uint32_t agg_next_round(struct agg *a)
 {
 	uint32_t r;
 
-	LOCKED(a, r = a->next_round);
+	LOCKED(a, r = switch_next_round(&a->sw));
 	return r;
 }

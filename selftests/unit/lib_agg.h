@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A TEST DOUBLE of the aggregator: the agent's side of admission and the slot
- * machine of Documentation/datapath.rst, in one thread on a loopback address,
- * with loss, duplication and reordering made to order.  Only for unit tests of the
- * library; the real thing is the XDP program and sainad.
+ * A test double of the aggregator, in one thread on a loopback address, with loss
+ * and reordering made to order: the oracle (selftests/oracle) behind real sockets,
+ * and the agent's side of admission.  Only for unit tests of the library.
  */
 #ifndef LIB_AGG_H
 #define LIB_AGG_H
@@ -41,17 +40,11 @@ struct agg_conf {
 	const char *token;
 };
 
-struct agg_count {
-	uint64_t grads, added, duplicate, late, resent, pulled, pull_early, stale, future,
-		round_busy, slot_busy, exponent, session, completed;
-};
-
 struct agg *agg_start(const struct agg_conf *conf);
 void agg_stop(struct agg *a);
 const char *agg_address(const struct agg *a);
 
-void agg_count(struct agg *a, struct agg_count *c);
-void agg_set_k(struct agg *a, unsigned int k);
+uint64_t agg_count(struct agg *a, int counter);	/* SAINA_C_*, of all workers */
 void agg_set_loss(struct agg *a, double loss);
 void agg_hold_multicast(struct agg *a, int worker, bool hold);	/* results do not reach it */
 void agg_kill(struct agg *a, int worker);		/* out of the active set */

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <arpa/inet.h>
+#include <string.h>
+#include "lib_switch.h"
+
+#define HEADERS (14 + 20 + 8)
+#define IP	0x0afe0001u	/* of the switch; worker w has IP + 1 + w */
+#define IFINDEX 1		/* they all come by one port */
+
+void switch_init(struct lib_switch *sw, unsigned int job, unsigned int payload, uint64_t elements,
+		 unsigned int pool, unsigned int ring)
+{
+	struct saina_global g = { .ip = htonl(IP), .mac = { 2, 0, 0, 0, 0, 0xfe } };
+
+	oracle_init(&sw->oracle, &g);
+	sw->conf = (struct saina_job_conf){
+		.generation = 1,
+		.job = job,
+		.state = SAINA_JOB_FORMING,
+		.elem = SAINA_ELEM_INT32,
+		.payload = payload,
+		.segments = (elements + payload - 1) / payload,
+		.pool = pool,
+		.ring = ring,
+		.sign_words = SAINA_SIGN_WORDS(payload, 1),
+		.group = htonl(SAINA_GROUP_BASE + job),
+		.policy = { .seq = 1, .mode = SAINA_POLICY_BSP, .late = SAINA_LATE_RESIDUAL },
+	};
+	oracle_job_publish(&sw->oracle, &sw->conf, 0);
+}
+
+void switch_exit(struct lib_switch *sw)
+{
+	oracle_exit(&sw->oracle);
+}
+
+void switch_publish(struct lib_switch *sw)
+{
+	oracle_job_publish(&sw->oracle, &sw->conf, 0);
+}
+
+void switch_restart(struct lib_switch *sw, uint32_t first_round)
+{
+	sw->conf.generation++;
+	oracle_job_publish(&sw->oracle, &sw->conf, first_round);
+}
+
+void switch_policy(struct lib_switch *sw, unsigned int k, bool drop_late)
+{
+	sw->conf.policy.seq++;
+	sw->conf.policy.mode = SAINA_POLICY_FASTEST;
+	sw->conf.policy.late = drop_late ? SAINA_LATE_DROP : SAINA_LATE_RESIDUAL;
+	sw->conf.policy.k = k;
+	switch_publish(sw);
+}
+
+void switch_bind(struct lib_switch *sw, unsigned int w, uint64_t session)
+{
+	struct saina_binding *b = &sw->conf.worker[w];
+
+	b->ifindex = IFINDEX;
+	b->ip = htonl(IP + 1 + w);
+	b->udp_port = htons(1000 + w);
+	b->session = session;
+	b->mac[0] = 2;
+	b->mac[5] = w;
+	b->flags = SAINA_BIND_BOUND;
+	switch_alive(sw, w, true);
+}
+
+void switch_alive(struct lib_switch *sw, unsigned int w, bool alive)
+{
+	sw->conf.active &= ~(1ull << w);
+	sw->conf.active |= (uint64_t)alive << w;
+	switch_publish(sw);
+}
+
+static void put_be16(uint8_t *p, unsigned int v)
+{
+	p[0] = v >> 8;
+	p[1] = v;
+}
+
+unsigned int switch_message(struct lib_switch *sw, unsigned int w, const void *msg,
+			    unsigned int len, uint64_t *to, void **answer)
+{
+	uint32_t src = htonl(IP + 1 + w);
+	uint8_t *f = sw->frame;
+
+	memset(f, 0, HEADERS);
+	memcpy(f, sw->oracle.global.mac, 6);
+	f[6] = 2;
+	f[11] = w;
+	put_be16(f + 12, 0x0800);
+	f[14] = 0x45;
+	put_be16(f + 16, 20 + 8 + len);
+	f[22] = 64;
+	f[23] = 17;
+	memcpy(f + 26, &src, 4);
+	memcpy(f + 30, &sw->oracle.global.ip, 4);
+	put_be16(f + 34, 1000 + w);
+	put_be16(f + 36, SAINA_PORT_DATA);
+	put_be16(f + 38, 8 + len);
+	memcpy(f + HEADERS, msg, len);
+	oracle_packet(&sw->oracle, f, HEADERS + len, IFINDEX, &sw->out);
+	oracle_events_clear(&sw->oracle);
+	*to = sw->out.to | sw->out.relayed;
+	*answer = sw->out.frame + HEADERS;
+	return *to ? sw->out.len - HEADERS : 0;
+}
+
+uint32_t switch_next_round(const struct lib_switch *sw)
+{
+	return sw->oracle.job[sw->conf.job].rt.next_round;
+}
+
+uint64_t switch_count(const struct lib_switch *sw, int counter)
+{
+	uint64_t n = sw->oracle.gcount.c[counter];
+
+	for (int w = 0; w < SAINA_WORKERS_MAX; w++)
+		n += sw->oracle.job[sw->conf.job].wcount[w].c[counter];
+	return n;
+}
+
+uint64_t switch_malformed(const struct lib_switch *sw)
+{
+	static const int never[] = {
+		SAINA_C_TRUNCATED, SAINA_C_VERSION, SAINA_C_TYPE,    SAINA_C_FLAGS,
+		SAINA_C_LENGTH,	   SAINA_C_ELEMS,   SAINA_C_ELEM_TYPE, SAINA_C_SEGMENT,
+		SAINA_C_NO_JOB,	   SAINA_C_FORGED,  SAINA_C_FRAGMENT,	SAINA_C_INTERNAL,
+	};
+	uint64_t n = 0;
+
+	for (unsigned int i = 0; i < sizeof(never) / sizeof(*never); i++)
+		n += switch_count(sw, never[i]);
+	return n;
+}
