@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-$(B)/saina-allreduce: $(call objs,userland/allreduce/allreduce.c userland/allreduce/verify.c userland/allreduce/verify_float.c) \
-		$(B)/libsaina.a
+#
+# saina-allreduce: a diagnostic worker that verifies every sum.
+ALLREDUCE_OBJ := $(call objs,$(addprefix userland/allreduce/,allreduce.c args.c report.c verify.c verify_float.c))
+
+$(B)/saina-allreduce: $(ALLREDUCE_OBJ) $(B)/libsaina.a
 	$(CC) $(LDFLAGS) -o $@ $^ -pthread -lz -lm
 
 ALL += $(B)/saina-allreduce

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Options of saina-allreduce. */
+#include <argp.h>
+#include <stdlib.h>
+#include <string.h>
+#include "allreduce.h"
+
+enum {
+	OPT_DELAY = 256, OPT_STRAGGLE, OPT_CANCEL, OPT_BUCKETS, OPT_CONTENTS, OPT_BSP, OPT_RESTARTS,
+	OPT_UNVERIFIED, OPT_SKIP, OPT_JOIN_TIMEOUT, OPT_START_TIMEOUT, OPT_TIMEOUT, OPT_RTO_MIN,
+	OPT_WINDOW, OPT_NAME, OPT_NO_VERIFY,
+};
+
+static const struct argp_option options[] = {
+	{ "aggregator", 'a', "ADDR[:PORT]", 0, "the aggregator", 0 },
+	{ "job", 'j', "N", 0, "job, 0..255 (0)", 0 },
+	{ "worker", 'w', "N", 0, "worker, 0..63 (any)", 0 },
+	{ "token", 't', "TOKEN", 0, "of the job", 0 },
+	{ "name", OPT_NAME, "TEXT", 0, "shown to people", 0 },
+	{ "interface", 'i', "IF", 0, "to use (the route's)", 0 },
+	{ "elements", 'n', "N", 0, "of the tensor (as the job has)", 0 },
+	{ "type", 'T', "int32|float32", 0, "of the tensor (float32 in jobs of floats, else int32)", 0 },
+	{ "rounds", 'r', "N", 0, "go on until round N-1 of the job is done; 0: until SIGTERM (10)", 0 },
+	{ "buckets", OPT_BUCKETS, "N", 0, "all-reduces a round is split into (1)", 0 },
+	{ "seed", 's', "N", 0, "of the contents, same for all workers (1)", 0 },
+	{ "signs", OPT_CONTENTS, "random|steady|flip|wild", 0, "signs at random, the same in each round, or turned in each; wild: floats of all magnitudes, for jobs of floats (random)", 0 },
+	{ "think-us", OPT_DELAY, "N", 0, "time to think before each round (0)", 0 },
+	{ "delay-us", OPT_DELAY, "N", OPTION_ALIAS, 0, 0 },
+	{ "straggle", OPT_STRAGGLE, "P", 0, "with this probability add U(0.5, 2) times that (0)", 0 },
+	{ "cancel", OPT_CANCEL, 0, 0, "stop thinking when the round is decided", 0 },
+	{ "bsp-check", OPT_BSP, 0, 0, "every segment must have all of the job's workers", 0 },
+	{ "restarts", OPT_RESTARTS, 0, 0, "other workers may have been restarted: also accept sums that a fresh start of one explains", 0 },
+	{ "no-verify", OPT_NO_VERIFY, 0, 0, "do not check sums (for timing)", 0 },
+	{ "unverified", OPT_UNVERIFIED, "N", 0, "segments that may be unverifiable (0)", 0 },
+	{ "skip-stale", OPT_SKIP, 0, 0, "when results are gone, go on at the present round", 0 },
+	{ "log", 'l', "FILE", 0, "a line of JSON per round", 0 },
+	{ "json", 'J', 0, 0, "summary as JSON", 0 },
+	{ "window", OPT_WINDOW, "N", 0, "packets in flight (adaptive)", 0 },
+	{ "rto-min-us", OPT_RTO_MIN, "N", 0, "smallest retransmission time-out", 0 },
+	{ "join-timeout-ms", OPT_JOIN_TIMEOUT, "N", 0, "(5000, -1 for ever)", 0 },
+	{ "start-timeout-ms", OPT_START_TIMEOUT, "N", 0, "for the other workers (for ever)", 0 },
+	{ "timeout-ms", OPT_TIMEOUT, "N", 0, "silence of the aggregator (60000, -1 for ever)", 0 },
+	{ 0 }
+};
+
+static double number(struct argp_state *st, const char *name, const char *arg, double lo,
+		     double hi, bool whole)
+{
+	char *end;
+	double x = strtod(arg, &end);
+
+	if (end == arg || *end || !(x >= lo && x <= hi) || (whole && x != (double)(int64_t)x))
+		argp_error(st, "--%s %s: allowed is a%s number from %g to %g", name, arg,
+			   whole ? " whole" : "", lo, hi);
+	return x;
+}
+
+static int word(struct argp_state *st, const char *name, const char *arg, const char *const *words)
+{
+	for (int i = 0; words[i]; i++)
+		if (!strcmp(arg, words[i]))
+			return i;
+	argp_error(st, "--%s %s: not known, see --help", name, arg);
+	return 0;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *st)
+{
+	static const char *const types[] = { "int32", "float32", NULL };
+	static const char *const contents[] = { "random", "steady", "flip", "wild", NULL };
+	struct args *a = st->input;
+
+	switch (key) {
+	case 'a': a->o.aggregator = arg; break;
+	case 'j': a->o.job = number(st, "job", arg, 0, 255, true); break;
+	case 'w': a->o.worker = number(st, "worker", arg, -1, 63, true); break;
+	case 't': a->o.token = arg; break;
+	case OPT_NAME: a->o.name = arg; break;
+	case 'i': a->o.interface = arg; break;
+	case 'n': a->elements = number(st, "elements", arg, 1, 1e10, true); break;
+	case 'T': a->type = word(st, "type", arg, types) ? SAINA_FLOAT32 : SAINA_INT32; break;
+	case 'r': a->rounds = number(st, "rounds", arg, 0, 4e9, true); break;
+	case OPT_BUCKETS: a->buckets = number(st, "buckets", arg, 1, 1000, true); break;
+	case 's': a->seed = number(st, "seed", arg, 0, 4294967295.0, true); break;
+	case OPT_CONTENTS: a->contents = word(st, "signs", arg, contents); break;
+	case OPT_DELAY: a->delay_us = number(st, "think-us", arg, 0, 1e9, true); break;
+	case OPT_STRAGGLE: a->straggle = number(st, "straggle", arg, 0, 1, false); break;
+	case OPT_CANCEL: a->cancel = true; break;
+	case OPT_BSP: a->bsp = true; break;
+	case OPT_RESTARTS: a->restarts = true; break;
+	case OPT_NO_VERIFY: a->verify = false; break;
+	case OPT_UNVERIFIED: a->unverified = number(st, "unverified", arg, 0, 1e15, true); break;
+	case OPT_SKIP: a->skip = true; break;
+	case 'l': a->log = arg; break;
+	case 'J': a->json = true; break;
+	case OPT_WINDOW: a->o.window = number(st, "window", arg, 0, 65536, true); break;
+	case OPT_RTO_MIN: a->o.rto_min_us = number(st, "rto-min-us", arg, 0, 1e9, true); break;
+	case OPT_JOIN_TIMEOUT:
+		a->o.join_timeout_ms = number(st, "join-timeout-ms", arg, -1, 1e9, true);
+		break;
+	case OPT_START_TIMEOUT:
+		a->o.start_timeout_ms = number(st, "start-timeout-ms", arg, 0, 1e9, true);
+		break;
+	case OPT_TIMEOUT: a->o.timeout_ms = number(st, "timeout-ms", arg, -1, 1e9, true); break;
+	case ARGP_KEY_ARG:
+		argp_error(st, "%s: not an option", arg);
+		break;
+	case ARGP_KEY_END:
+		if (!a->o.aggregator)
+			argp_error(st, "--aggregator is needed");
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+static const struct argp argp = {
+	.options = options,
+	.parser = parse,
+	.doc = "Reduce a tensor of known contents, round after round, and check every sum.",
+};
+
+void args_parse(struct args *a, int argc, char **argv)
+{
+	*a = (struct args){
+		.o = { .size = sizeof(a->o), .worker = -1 },
+		.rounds = 10, .seed = 1, .buckets = 1, .verify = true,
+	};
+	argp_err_exit_status = EXIT_USAGE;
+	argp_parse(&argp, argc, argv, 0, NULL, a);
+	a->o.elements = a->elements;
+}
