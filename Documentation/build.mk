@@ -8,6 +8,8 @@ $(B)/man/%: Documentation/man/%.rst
 	@mkdir -p $(@D)
 	rst2man --strict --no-generator --no-datestamp $< $@
 
+$(B)/man/libsaina.3: userland/examples/fit.c
+
 ALL += $(MAN_PAGES)
 
 install: install-man

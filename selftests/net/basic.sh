@@ -48,6 +48,16 @@ check "unprivileged workers, two behind each port: all sums are exact" wait_all 
 check "unprivileged workers, two behind each port: all workers have the same results" same_results 0 1 2 3
 equal "unprivileged workers, two behind each port: all four are in every sum" "4 4" "$(minmax 3 count_min count_max)"
 worker_program=("$B/saina-allreduce")
+
+saina job del shared
+job line id 0 elements 2 workers 4
+for i in 0 1 2 3; do
+	w $i "$B/example-fit" "$AGG" >"$WORK/fit.$i" 2>&1 &
+	worker_pids[$i]=$!
+done
+check "the example of libsaina(3): four workers end well" wait_all 60
+equal "the example of libsaina(3): all four have the same model, fitted to the data of all" \
+	"y = 3.0000 x + 1.0000 (last mean over 4 workers)" "$(sort -u "$WORK"/fit.?)"
 lab_down
 
 if with_bridge linux; then
