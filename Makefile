@@ -18,7 +18,12 @@ LDFLAGS	?=
 .DEFAULT_GOAL := all
 
 ALL	 :=	# what `make` builds
-CHECKS	 :=	# test programs and scripts, run in this order by `make check`
+TESTS	 :=	# what selftests/run may run, in this order
+
+# $(call test,NAME,TIER,LANE,SECONDS,COMMAND): declares a test.  TIER: quick (make check) or full (make check-all).
+# LANE: host, or the kernel of the test VM to run it in: 6.1, 6.12 or vm (both).  SECONDS: its limit, a few
+# times what it takes.  A full test replaces the quick one of its name and lane in make check-all.
+test	= $(eval TESTS += '$(1) $(2) $(3) $(4) $(5)')
 
 # $(call objs,a.c b.c): the objects of these sources
 objs	= $(patsubst %.c,$(B)/obj/%.o,$(1))
@@ -61,6 +66,11 @@ check: deps
 	+$(MAKE) --no-print-directory -j$(shell nproc) all check-programs
 	selftests/run
 
+# SHARD=2/4: the second of four parts that can run one at a time.
+check-all: deps
+	+$(MAKE) --no-print-directory -j$(shell nproc) all check-programs
+	selftests/run --full $(if $(SHARD),--shard $(SHARD))
+
 bench-datapath: all
 	@mkdir -p result
 	$(B)/bench-datapath -o result/bench-datapath.json $(BENCH_ARGS)
@@ -71,7 +81,8 @@ clean:
 help:
 	@echo 'make demo            set up everything, train eight workers three ways, draw the picture'
 	@echo 'make demo-vm         the same in small in a VM, with saina.ko and Open vSwitch in its kernel (DEMO_VM_KERNEL=6.12)'
-	@echo 'make check           set up everything, run all tests'
+	@echo 'make check           set up everything, run the quick tests: some ten minutes'
+	@echo 'make check-all       the same with all tests: more than an hour (SHARD=2/4: the second of four parts)'
 	@echo 'make                 build into $(B)/'
 	@echo 'make bench-datapath  ns per packet of each branch of the XDP program, as ratios (BENCH_ARGS=-j: JSON)'
 	@echo 'make bench-netlink   how long configuration calls take, in the test VM (VM_KERNEL=6.12, BENCH_ARGS="-n CALLS")'
@@ -79,13 +90,12 @@ help:
 	@echo 'make install         install under PREFIX=$(PREFIX) (DESTDIR honoured)'
 	@echo 'make module          build saina.ko for the running kernel (KDIR=: for another)'
 	@echo 'make install-module  install it; make install-dkms: have DKMS do so for every kernel'
-	@echo 'make check-module    the part of make check that runs in the test VM'
 	@echo 'make check-debug     its tests in a kernel with KASAN, lockdep and kmemleak, which it builds first'
 	@echo 'make deps            install the Debian packages needed'
 	@echo 'make clean           remove $(B)/'
 	@echo 'V=1                  show the commands'
 
-.PHONY: all deps demo check check-programs bench-datapath clean help install
+.PHONY: all deps demo check check-all check-programs bench-datapath clean help install
 .DELETE_ON_ERROR:
 
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

@@ -14,4 +14,7 @@ $(DATAPATH_TESTS:%=$(B)/selftests/%): $(B)/selftests/%: $(B)/obj/selftests/datap
 	$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(DP_LDLIBS)
 
 check-programs: $(DATAPATH_TESTS:%=$(B)/selftests/%)
-CHECKS += $(DATAPATH_TESTS:%=$(B)/selftests/%)
+
+$(foreach t,defects_test sfcd_parity_test race_test,$(call test,$(t),quick,host,180,$(B)/selftests/$(t)))
+$(call test,trace_test,quick,host,180,$(B)/selftests/trace_test --packets 3000000)
+$(call test,trace_test,full,host,400,$(B)/selftests/trace_test --packets 10000000)

@@ -28,10 +28,8 @@ trap '[ -z "$vm_pid" ] || { kill -TERM "$vm_pid"; wait "$vm_pid"; }; exit 130' I
 # shellcheck source=../tap.sh
 . "$top/selftests/tap.sh"
 
-vm() { # LIMIT COMMAND...
-	local limit=$1
-	shift
-	"$top/tools/saina-vm" run -k debug -t "$limit" "$@" &
+vm() { # COMMAND...
+	"$@" &
 	vm_pid=$!
 	wait "$vm_pid"
 	set -- $?
@@ -57,7 +55,7 @@ faults() {
 	local rc
 	wanted faults || return
 	# shellcheck disable=SC2016
-	vm 900 -o "$tmp/vm" -a kasan_multi_shot -- "$here/leakscan.sh" sh -c '
+	vm "$top/tools/saina-vm" run -k debug -t 900 -o "$tmp/vm" -a kasan_multi_shot -- "$here/leakscan.sh" sh -c '
 		ko=$1; shift
 		for fault; do insmod "$ko" fault=$fault && rmmod faults; done' sh "$B/module/faults/faults.ko" \
 		none sleep-in-atomic no-rcu-lock inverse-locks free-active-timer use-after-free \
@@ -74,12 +72,11 @@ faults() {
 	fault "leak" 'kmemleak: [0-9]+ new suspected'
 }
 
-# step NAME LIMIT [OPTION...] -- COMMAND...: in a VM; good, and so is the kernel.
+# step NAME LIMIT COMMAND...: in a VM; good, and so is the kernel.
 step() {
-	local name=$1 limit=$2 rc start=$SECONDS
-	shift 2
+	local name=$1 rc start=$SECONDS
 	wanted "$name" || return
-	vm "$limit" "$@" >"$tmp/out" 2>"$tmp/err"
+	vm "$top/selftests/in-vm" debug "$2" "$here/leakscan.sh" "${@:3}" >"$tmp/out" 2>"$tmp/err"
 	rc=$?
 	# Only this file's lines are points of this test.
 	grep -aE '^(# |not ok)|^Bail out|^Traceback' "$tmp/out" | sed 's/^/#   /'
@@ -88,7 +85,7 @@ step() {
 	point $? "$name ($(grep -c '^ok' "$tmp/out") points, $((SECONDS - start)) s)"
 }
 
-ko=$("$here/build.sh" debug) || { echo "Bail out! saina.ko does not build for debug"; exit 1; }
+"$here/build.sh" debug >/dev/null || { echo "Bail out! saina.ko does not build for debug"; exit 1; }
 mkdir -p "$B/module/faults"
 cp -u "$here"/faults/* "$B/module/faults"
 "$top/tools/saina-vm" build-module -k debug "$B/module/faults" >"$B/module/faults.log" 2>&1 ||
@@ -96,13 +93,11 @@ cp -u "$here"/faults/* "$B/module/faults"
 
 echo "# $messages random messages and $loops loops: fewer than on the other kernels"
 faults
-step "saina.ko" 3600 -e SEED="${SEED:-1}" -- \
-	"$here/leakscan.sh" "$here/guest.sh" "$ko" "$B" "$messages" "$loops"
-step "saina.ko when memory is short" 1800 -e SEED="${SEED:-1}" -- \
-	"$here/leakscan.sh" "$here/failmem.sh" "$ko" "$B" "$messages"
+export SAINA_SLOW=40
+step "saina.ko" 3600 "$here/guest.sh" "$messages" "$loops"
+step "saina.ko when memory is short" 1800 "$here/failmem.sh" "$messages"
 for t in float_test plane_test; do
-	step "$t" 3600 -e SAINA_BUILD="$B" -e SAINA_SLOW=40 -e SAINA_TEST_PLANE=kernel \
-		-e SAINA_LAB_DATAPATH=system -- "$here/leakscan.sh" "$here/$t.sh" --guest "$ko"
+	step "$t" 3600 "$here/$t.sh"
 done
 
 plan

@@ -9,7 +9,7 @@
 set -u
 top=$(readlink -f "$(dirname "$0")/../..")
 B=${SAINA_BUILD:-$top/build}
-cache=${SAINA_VM_CACHE:-$B/vm}
+cache=$("$top/tools/saina-vm" cache)
 version=$(cat "$top/VERSION")
 # shellcheck source=../tap.sh
 . "$top/selftests/tap.sh"

@@ -5,10 +5,10 @@
 # messages while one allocation in twenty of the processes that send them fails.
 # What is half made must be undone.  TAP.
 #
-#	failmem.sh MODULE BUILD MESSAGES
+#	failmem.sh MESSAGES
 
 set -u
-ko=$1 B=$2 messages=$3
+ko=$SAINA_TEST_MODULE B=$SAINA_BUILD messages=$1
 fail=/sys/kernel/debug/failslab
 export SAINA_CONTROL=kernel
 many=1000000000

@@ -3,24 +3,14 @@
 #
 # Jobs of float32 and bfloat16: saina.ko sums them for the XDP program, workers in
 # namespaces check every sum against a float reference (userland/allreduce/
-# verify_float.c).  In the test VM (tools/saina-vm), on each kernel; TAP.
+# verify_float.c).
 #
-#	selftests/module/float_test.sh [KERNEL...]
-#	selftests/module/float_test.sh --guest MODULE	(in the VM)
+#	float_test.sh [straggler]	only one float32 job with a straggler
+#
+# In the test VM (selftests/in-vm); TAP.
 
 here=$(dirname "$(readlink -f "$0")")
-if [ "${1-}" != --guest ]; then
-	# shellcheck source=vm.sh
-	. "$here/vm.sh"
-	# shellcheck disable=SC2317
-	in_vm() { # KERNEL MODULE
-		vm_run "$1" -t 2400 -e SAINA_SLOW=10 -e SAINA_TEST_PLANE=kernel -- \
-			"$here/float_test.sh" --guest "$2"
-	}
-	vm_kernels in_vm "$@"
-	exit
-fi
-module=$2
+module=$SAINA_TEST_MODULE
 
 # shellcheck source=../net/lib.sh
 . "$here/../net/lib.sh"
@@ -47,8 +37,29 @@ sums() {
 		"$(summary 0 exact bounded unverified)"
 }
 
+# straggle TYPE [saina job add's words]: the sums are those of the other two
+straggle() {
+	local name=late-$1${3+-$3}
+	job "$name" workers 3 elements "$elements" type "$1" policy fastest:k=2 "${@:2}"
+	start 2 "$name" 8 --elements "$elements" --think-us 300000
+	start 0 "$name" 8 --elements "$elements" --think-us 20000
+	start 1 "$name" 8 --elements "$elements" --think-us 20000
+	check "$name: all sums right, and what is left at the end" wait_all 90
+	check "$name: the same everywhere" same_results 0 1 2
+	equal "$name: two in each" "2 2" "$(minmax 0 count_min count_max)"
+	check "$name: the slow one is not in some" test "$(total 2 late_segments)" -gt 0
+	saina job del "$name"
+}
+
 check "insmod" insmod "$module"
 lab_up --workers 3 --bridge linux
+if [ "${1-}" = straggler ]; then
+	straggle float32
+	lab_down
+	check "rmmod" until_true 20 rmmod saina
+	finished
+	exit
+fi
 
 # --- two contributors: addition is commutative, the order is of no matter -----------
 for type in float32 bfloat16; do
@@ -79,19 +90,6 @@ sums b16 3 0
 saina job del b16
 
 # --- a straggler: late results, residuals ----------------------------------------------
-# straggle TYPE [saina job add's words]: the sums are those of the other two
-straggle() {
-	local name=late-$1${3+-$3}
-	job "$name" workers 3 elements "$elements" type "$1" policy fastest:k=2 "${@:2}"
-	start 2 "$name" 8 --elements "$elements" --think-us 300000
-	start 0 "$name" 8 --elements "$elements" --think-us 20000
-	start 1 "$name" 8 --elements "$elements" --think-us 20000
-	check "$name: all sums right, and what is left at the end" wait_all 90
-	check "$name: the same everywhere" same_results 0 1 2
-	equal "$name: two in each" "2 2" "$(minmax 0 count_min count_max)"
-	check "$name: the slow one is not in some" test "$(total 2 late_segments)" -gt 0
-	saina job del "$name"
-}
 for type in float32 bfloat16; do
 	straggle $type
 done

@@ -1,12 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# What selftests/module/module.sh has the test VM do: all tests of saina.ko, TAP.
+# saina.ko by itself: configuration, kfuncs, programs, memory; then MESSAGES random
+# messages (of seed SEED, 1) and LOOPS times insmod and rmmod under traffic.
 #
-#	guest.sh MODULE BUILD MESSAGES LOOPS
+#	guest.sh MESSAGES LOOPS
+#
+# In the test VM (selftests/in-vm); TAP.
 
 set -u
-ko=$1 B=$2 messages=$3 loops=$4
+ko=$SAINA_TEST_MODULE B=$SAINA_BUILD messages=$1 loops=$2
 here=$(dirname "$(readlink -f "$0")")
 export PYTHONDONTWRITEBYTECODE=1 SAINA_CONTROL=kernel
 # shellcheck source=../tap.sh

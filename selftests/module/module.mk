@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Programs that test saina.ko, in the test VM (selftests/module/module.sh).
+# Tests of saina.ko, in the test VM (selftests/in-vm).
 
 MODULE_BPF := $(addprefix $(B)/selftests/,kfunc_test.bpf.o tracepoint_test.bpf.o live_test.bpf.o)
 $(MODULE_BPF): $(B)/selftests/%.bpf.o: selftests/module/%.bpf.c
@@ -31,16 +31,22 @@ $(NETLINK_TESTS): $(B)/selftests/%: $(B)/obj/selftests/module/%.o \
 MODULE_PROGRAMS := $(MODULE_BPF) $(addprefix $(B)/selftests/,kfunc_test netlink_fuzz) \
 	$(XDP_KMOD_TESTS) $(NETLINK_TESTS) $(B)/saina_xdp_kmod.bpf.o
 
-# In the order of the tests: the cheap one first.
-MODULE_TESTS := $(addprefix selftests/module/,spec_check.py dkms_test.sh module.sh float_test.sh plane_test.sh \
-	reload_test.sh parity_test.sh monitor_test.sh demo_vm_test.sh net_vm.sh)
-CHECKS += $(MODULE_TESTS)
-
 check-programs: $(MODULE_PROGRAMS)
 
-check-module: deps
-	+$(MAKE) --no-print-directory -j$(shell nproc) all check-programs
-	selftests/run $(patsubst %.sh,%,$(notdir $(MODULE_TESTS)))
+$(call test,spec_check,quick,host,60,selftests/module/spec_check.py)
+$(call test,module/smoke,quick,vm,300,selftests/module/smoke_test.sh)
+$(call test,module/api,quick,6.1,600,selftests/module/guest.sh 20000 5)
+$(call test,module/api,full,vm,2400,selftests/module/guest.sh 1000000 100)
+$(call test,module/plane,quick,6.12,600,selftests/module/plane_test.sh)
+$(call test,module/plane,full,6.1,600,selftests/module/plane_test.sh)
+$(call test,module/float,quick,6.12,300,selftests/module/float_test.sh straggler)
+$(call test,module/float,full,vm,1800,selftests/module/float_test.sh)
+$(call test,module/reload,full,vm,1500,selftests/module/reload_test.sh)
+$(call test,module/parity,full,vm,1200,selftests/module/parity_test.sh)
+$(call test,module/monitor,full,vm,1200,selftests/module/monitor_test.sh)
+# These start VMs themselves.
+$(call test,dkms_test,full,host,600,selftests/module/dkms_test.sh)
+$(call test,demo_vm_test,full,host,1500,selftests/module/demo_vm_test.sh)
 
 # How long configuration calls take with 64 jobs of 64 workers, in the test VM.
 # slub_debug: without it slabinfo counts whole partial slabs as in use.
@@ -54,4 +60,4 @@ bench-netlink: all check-programs
 check-debug: deps
 	+$(MAKE) --no-print-directory -j$(shell nproc) all check-programs
 	selftests/module/debug.sh
-.PHONY: check-module bench-netlink check-debug
+.PHONY: bench-netlink check-debug

@@ -2,24 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # What saina monitor tells where the kernel has the jobs: a scripted sequence of
-# changes and of what happens to real workers.  In the test VM (tools/saina-vm),
-# on each kernel; TAP.
+# changes and of what happens to real workers.
 #
-#	selftests/module/monitor_test.sh [KERNEL...]
-#	selftests/module/monitor_test.sh --guest MODULE	(in the VM)
+# In the test VM (selftests/in-vm); TAP.
 
 here=$(dirname "$(readlink -f "$0")")
-if [ "${1-}" != --guest ]; then
-	# shellcheck source=vm.sh
-	. "$here/vm.sh"
-	# shellcheck disable=SC2317
-	in_vm() { # KERNEL MODULE
-		vm_run "$1" -t 1500 -e SAINA_SLOW=10 -- "$here/monitor_test.sh" --guest "$2"
-	}
-	vm_kernels in_vm "$@"
-	exit
-fi
-module=$2
+module=$SAINA_TEST_MODULE
 
 # Read by lib.sh.
 # shellcheck disable=SC2034

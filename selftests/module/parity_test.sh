@@ -3,23 +3,14 @@
 #
 # The same commands give the same output, whoever has the jobs: sainad without
 # saina.ko, the module with sainad beside it.  And a job for which there is no
-# memory is refused alike.  In the test VM (tools/saina-vm), on each kernel; TAP.
+# memory is refused alike.
 #
-#	selftests/module/parity_test.sh [KERNEL...]
-#	selftests/module/parity_test.sh --guest MODULE	(in the VM)
+# In the test VM (selftests/in-vm); TAP.
 
 here=$(dirname "$(readlink -f "$0")")
-if [ "${1-}" != --guest ]; then
-	# shellcheck source=vm.sh
-	. "$here/vm.sh"
-	# shellcheck disable=SC2317
-	in_vm() { # KERNEL MODULE
-		vm_run "$1" -t 1500 -e SAINA_SLOW=10 -- "$here/parity_test.sh" --guest "$2"
-	}
-	vm_kernels in_vm "$@"
-	exit
-fi
-module=$2
+module=$SAINA_TEST_MODULE
+# The agent begins with the jobs, on a bridge that needs no other module.
+export SAINA_TEST_PLANE=agent SAINA_LAB_DATAPATH=netdev
 
 # shellcheck source=../net/lib.sh
 . "$here/../net/lib.sh"

@@ -2,25 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # The kernel's control plane and the agent: jobs are configured in saina.ko by
-# `saina` over netlink, sainad serves them, is killed, comes back.  In the test VM
-# (tools/saina-vm), on each kernel; TAP.
+# `saina` over netlink, sainad serves them, is killed, comes back.
 #
-#	selftests/module/plane_test.sh [KERNEL...]
-#	selftests/module/plane_test.sh --guest MODULE	(in the VM)
+# In the test VM (selftests/in-vm); TAP.
 
 here=$(dirname "$(readlink -f "$0")")
-if [ "${1-}" != --guest ]; then
-	# shellcheck source=vm.sh
-	. "$here/vm.sh"
-	# shellcheck disable=SC2317
-	in_vm() { # KERNEL MODULE
-		vm_run "$1" -t 900 -e SAINA_SLOW=10 -e SAINA_TEST_PLANE=kernel -e SAINA_LAB_DATAPATH=system -- \
-			"$here/plane_test.sh" --guest "$2"
-	}
-	vm_kernels in_vm "$@"
-	exit
-fi
-module=$2
+module=$SAINA_TEST_MODULE
 
 # shellcheck source=../net/lib.sh
 . "$here/../net/lib.sh"

@@ -2,24 +2,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # saina.ko is loaded and unloaded under a running sainad: the agent says so, and
-# jobs go from one control plane to the other.  In the test VM (tools/saina-vm),
-# on each kernel; TAP.
+# jobs go from one control plane to the other.
 #
-#	selftests/module/reload_test.sh [KERNEL...]
-#	selftests/module/reload_test.sh --guest MODULE	(in the VM)
+# In the test VM (selftests/in-vm); TAP.
 
 here=$(dirname "$(readlink -f "$0")")
-if [ "${1-}" != --guest ]; then
-	# shellcheck source=vm.sh
-	. "$here/vm.sh"
-	# shellcheck disable=SC2317
-	in_vm() { # KERNEL MODULE
-		vm_run "$1" -t 1500 -e SAINA_SLOW=10 -- "$here/reload_test.sh" --guest "$2"
-	}
-	vm_kernels in_vm "$@"
-	exit
-fi
-module=$2
+module=$SAINA_TEST_MODULE
+# The agent begins with the jobs, on a bridge that needs no other module.
+export SAINA_TEST_PLANE=agent SAINA_LAB_DATAPATH=netdev
 
 # shellcheck source=../net/lib.sh
 . "$here/../net/lib.sh"

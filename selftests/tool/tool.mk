@@ -29,4 +29,5 @@ $(B)/selftests/saina-sanitized: $(TOOL_SRC) $(wildcard tools/saina/*.h userland/
 $(B)/selftests/tool_hostile_test: | $(B)/selftests/saina-sanitized
 
 check-programs: $(TOOL_TESTS) $(B)/selftests/saina-sanitized
-CHECKS += $(TOOL_TESTS) selftests/tool/tool_test.sh
+$(foreach t,$(notdir $(TOOL_TESTS)),$(call test,$(t),quick,host,120,$(B)/selftests/$(t)))
+$(call test,tool_test,quick,host,120,selftests/tool/tool_test.sh)

@@ -13,7 +13,7 @@ $(call objs,$(LIB_TESTS:%=selftests/unit/%.c) $(LIB_AGG)): \
 	SAINA_CFLAGS += -Iuserland/allreduce -Iselftests -pthread
 
 check-programs: $(addprefix $(B)/selftests/,$(LIB_TESTS))
-CHECKS += $(addprefix $(B)/selftests/,$(LIB_TESTS))
+$(foreach t,$(LIB_TESTS),$(call test,$(t),quick,host,120,$(B)/selftests/$(t)))
 
 # With a clock of its own.
 $(B)/selftests/window_test: $(call objs,selftests/unit/window_test.c userland/lib/window.c userland/lib/rto.c)
@@ -21,4 +21,4 @@ $(B)/selftests/window_test: $(call objs,selftests/unit/window_test.c userland/li
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka
 
 check-programs: $(B)/selftests/window_test
-CHECKS += $(B)/selftests/window_test
+$(call test,window_test,quick,host,60,$(B)/selftests/window_test)

@@ -21,7 +21,9 @@ $(B)/selftests/decode_test: $(call objs,selftests/unit/decode_test.c $(JOBCORE_S
 
 UNIT_TESTS := $(JOBCORE_TESTS) $(addprefix $(B)/selftests/,config_test decode_test)
 check-programs: $(UNIT_TESTS)
-CHECKS += $(UNIT_TESTS) selftests/unit/sainad_test.sh
+$(foreach t,jobcore_test joblife_test policy_test config_test decode_test,$(call test,$(t),quick,host,60,$(B)/selftests/$(t)))
+$(call test,run_test,quick,host,120,selftests/unit/run_test.sh)
+$(call test,sainad_test,quick,host,120,selftests/unit/sainad_test.sh)
 
 # What other parts put beside it.
 include $(filter-out %/unit.mk,$(wildcard selftests/unit/*.mk))
