@@ -196,8 +196,8 @@ DECLARE_EVENT_CLASS(saina_worker,
 		__field(u32, net)
 		__field(u32, ifindex)
 		__array(u8, ip, 4)
+		__field(u64, session)
 		__field(u16, udp_port)
-		__field(u16, session)
 		__field(u16, job)
 		__field(u8, worker)
 		__field(u8, state)
@@ -214,7 +214,7 @@ DECLARE_EVENT_CLASS(saina_worker,
 		__entry->state = job->worker[w].state;
 		__entry->relay = !!(job->worker[w].bind.flags & SAINA_BIND_RELAY);
 	),
-	TP_printk("net=%u job=%u worker=%u state=%s ifindex=%u ip=%pI4 port=%u session=%u relay=%u",
+	TP_printk("net=%u job=%u worker=%u state=%s ifindex=%u ip=%pI4 port=%u session=%llu relay=%u",
 		  __entry->net, __entry->job, __entry->worker,
 		  saina_show_worker_state(__entry->state), __entry->ifindex, __entry->ip,
 		  __entry->udp_port, __entry->session, __entry->relay)

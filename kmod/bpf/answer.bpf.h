@@ -26,19 +26,19 @@ struct answer {
 };
 
 SAINA_ASSERT(offsetof(struct saina_hdr, job) == 4, "answer_header");
-SAINA_ASSERT(offsetof(struct saina_hdr, session) == 6, "answer_header");
 SAINA_ASSERT(offsetof(struct saina_hdr, worker) == 18, "answer_header");
 SAINA_ASSERT(offsetof(struct saina_hdr, exponent) == 19, "answer_header");
 SAINA_ASSERT(offsetof(struct saina_hdr, contributors) == 20, "answer_header");
 SAINA_ASSERT(offsetof(struct saina_hdr, next_k) == 21, "answer_header");
 SAINA_ASSERT(offsetof(struct saina_hdr, policy) == 22, "answer_header");
-SAINA_ASSERT(offsetof(struct saina_hdr, k) == 40, "answer_header");
+SAINA_ASSERT(offsetof(struct saina_hdr, k) == 6, "answer_header");
+SAINA_ASSERT(offsetof(struct saina_hdr, session) == 40, "answer_header");
 
 static __always_inline __u64 answer_word0(__u32 type, __u32 flags, __u32 elem, __u32 job,
-					  __u32 session)
+					  __u32 k)
 {
 	return SAINA_PROTO_VERSION | type << 8 | flags << 16 | elem << 24 | (__u64)job << 32 |
-	       (__u64)session << 48;
+	       (__u64)(k & 0xff) << 48;
 }
 
 /* Frame cut to what the answer needs, headers and checksums written. */
@@ -165,13 +165,12 @@ static __noinline int answer_result(struct xdp_md *ctx, const struct saina_globa
 	struct answer a = {};
 	void *ports;
 
-	a.hdr[0] = answer_word0(SAINA_MSG_RESULT, c->flags, conf->elem, job, 0);
+	a.hdr[0] = answer_word0(SAINA_MSG_RESULT, c->flags, conf->elem, job, c->k);
 	a.hdr[1] = c->round | (__u64)c->segment << 32;
 	a.hdr[2] = conf->payload | 0xffu << 16 | (c->exponent & 0xffu) << 24 |
 		   (__u64)c->contributors << 32 | (__u64)(c->next_k & 0xff) << 40 |
 		   (__u64)(c->policy & 0xffff) << 48;
 	a.hdr[3] = c->mask;
-	a.hdr[5] = c->k & 0xff;
 	a.words = control_bytes(conf, conf->payload) / 4;
 	a.csum = c->csum;
 	answer_to_group(&a, conf);
@@ -198,7 +197,7 @@ static __noinline int answer_sender(struct xdp_md *ctx, const struct saina_globa
 {
 	const struct saina_binding *b = &conf->worker[c->worker & (SAINA_WORKERS_MAX - 1)];
 	bool stale = c->verdict == SLOT_STALE;
-	__u32 flags = 0, failed = SAINA_C_INTERNAL;
+	__u32 flags = 0, k = 0, failed = SAINA_C_INTERNAL;
 	struct answer a = {};
 
 	if (stale) {
@@ -213,12 +212,13 @@ static __noinline int answer_sender(struct xdp_md *ctx, const struct saina_globa
 			   (__u64)(c->policy & 0xffff) << 48;
 		a.hdr[3] = c->mask;
 		a.hdr[4] = c->last;
-		a.hdr[5] = c->k & 0xff;
+		k = c->k;
 		a.words = control_bytes(conf, conf->payload) / 4;
 		a.csum = c->csum;
 	}
 	a.hdr[0] = answer_word0(stale ? SAINA_MSG_STALE : SAINA_MSG_RESULT, flags, conf->elem,
-				c->job, b->session);
+				c->job, k);
+	a.hdr[5] = b->session;
 	a.hdr[1] = c->round | (__u64)c->segment << 32;
 	answer_to_worker(&a, b);
 	if (!answer_write(ctx, g, &a)) {

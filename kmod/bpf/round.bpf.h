@@ -104,7 +104,7 @@ __noinline int round_permit(struct slot_call *c, const struct saina_job_conf *co
 	c->next_round = rt->next_round;
 	if (rt->generation != c->generation) {
 		c->reason = SAINA_C_INTERNAL;
-	} else if (r > rt->next_round) {
+	} else if (r > rt->next_round || r > SAINA_ROUND_MAX) {
 		c->reason = SAINA_C_FUTURE;
 	} else if (rt->next_round - r > 1 || (r < rt->next_round && !rt->members)) {
 		/* also a job that began later than this and has opened nothing */

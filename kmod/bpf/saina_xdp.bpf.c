@@ -54,7 +54,7 @@ static __always_inline __u32 check_message(struct xdp_md *ctx, struct message *m
 	flags = RD(__u8, data + HDR_OFF(flags));
 	if (m->type != SAINA_MSG_PROBE)
 		flags &= ~SAINA_F_RETRANSMIT;
-	if (flags || RD(__u64, data + HDR_OFF(k)))
+	if (flags || RD(__u16, data + HDR_OFF(k)))	/* and reserved */
 		return SAINA_C_FLAGS;
 	m->key.job = RD(__u16, data + HDR_OFF(job));
 	if (m->key.job >= SAINA_JOBS_MAX)
@@ -107,7 +107,7 @@ static __always_inline __u32 check_worker(struct xdp_md *ctx, struct message *m)
 		return reason;
 	if (data + SAINA_DATA_OFF > end)
 		return SAINA_C_TRUNCATED;
-	if (RD(__u16, data + HDR_OFF(session)) != b->session)
+	if (RD(__u64, data + HDR_OFF(session)) != b->session)
 		return SAINA_C_SESSION;
 	if (conf->state != SAINA_JOB_RUNNING && !(probe && conf->state == SAINA_JOB_FORMING))
 		return SAINA_C_NOT_RUNNING;
@@ -341,8 +341,9 @@ static __always_inline int control_message(struct xdp_md *ctx)
 	if ((type == SAINA_MSG_READY || type == SAINA_MSG_HEARTBEAT || type == SAINA_MSG_LEAVE) &&
 	    control_spoofed(ctx))
 		return XDP_DROP;
-	if (type == SAINA_MSG_JOIN) {
+	if (type == SAINA_MSG_JOIN && data + SAINA_DATA_OFF + sizeof(struct saina_join) <= end) {
 		struct saina_addr from = {
+			.nonce = RD(__u64, data + JOIN_OFF(nonce)),
 			.ip = RD(__be32, data + SAINA_IP_OFF + 12),
 			.udp_port = RD(__be16, data + SAINA_UDP_OFF),
 		};
@@ -351,7 +352,7 @@ static __always_inline int control_message(struct xdp_md *ctx)
 		};
 
 		__builtin_memcpy(place.mac, data + ETH_ALEN, ETH_ALEN);
-		bpf_map_update_elem(&saina_learned, &from, &place, BPF_ANY);
+		bpf_map_update_elem(&saina_learned, &from, &place, BPF_NOEXIST);
 	}
 	count_global(SAINA_C_CONTROL);
 	return XDP_PASS;

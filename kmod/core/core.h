@@ -54,7 +54,7 @@ struct saina_worker_req {
 	__u8	id;
 	__u8	state;
 	__u8	relay;
-	__u16	session;
+	__u64	session;
 	__u32	ifindex;
 	__u32	round;		/* the first it would send: where a forming job begins */
 	__u64	late;		/* gradients, since this was last said */

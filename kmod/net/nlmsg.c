@@ -125,7 +125,7 @@ static int put_binding(struct sk_buff *skb, struct net *net, const struct saina_
 	       nla_put_be32(skb, SAINA_A_WORKER_IP, b->ip) ||
 	       nla_put(skb, SAINA_A_WORKER_MAC, sizeof(b->mac), b->mac) ||
 	       nla_put_be16(skb, SAINA_A_WORKER_UDP_PORT, b->udp_port) ||
-	       nla_put_u16(skb, SAINA_A_WORKER_SESSION, b->session) ||
+	       nla_put_u64_64bit(skb, SAINA_A_WORKER_SESSION, b->session, SAINA_A_WORKER_PAD) ||
 	       nla_put_u8(skb, SAINA_A_WORKER_RELAY, !!(b->flags & SAINA_BIND_RELAY));
 }
 

@@ -111,7 +111,7 @@ static const struct nla_policy worker_set_nl_policy[SAINA_A_WORKER_MAX + 1] = {
 	[SAINA_A_WORKER_IP] = { .type = NLA_BE32 },
 	[SAINA_A_WORKER_MAC] = NLA_POLICY_ETH_ADDR,
 	[SAINA_A_WORKER_UDP_PORT] = { .type = NLA_BE16 },
-	[SAINA_A_WORKER_SESSION] = { .type = NLA_U16 },
+	[SAINA_A_WORKER_SESSION] = { .type = NLA_U64 },
 	[SAINA_A_WORKER_RELAY] = { .type = NLA_U8 },
 	[SAINA_A_WORKER_ROUND] = { .type = NLA_U32 },
 	[SAINA_A_WORKER_LATE] = { .type = NLA_U64 },

@@ -161,9 +161,10 @@ void saina_nlreq_worker(const struct saina_nlreq *rq, struct saina_worker_req *r
 	req->id = get_u8(rq, SAINA_A_WORKER_ID);
 	req->state = get_u8(rq, SAINA_A_WORKER_STATE);
 	req->relay = get_u8(rq, SAINA_A_WORKER_RELAY);
-	req->session = get_u16(rq, SAINA_A_WORKER_SESSION);
 	req->ifindex = get_u32(rq, SAINA_A_WORKER_IFINDEX);
 	req->round = get_u32(rq, SAINA_A_WORKER_ROUND);
+	if (rq->tb[SAINA_A_WORKER_SESSION])
+		req->session = nla_get_u64(rq->tb[SAINA_A_WORKER_SESSION]);
 	if (rq->tb[SAINA_A_WORKER_LATE])
 		req->late = nla_get_u64(rq->tb[SAINA_A_WORKER_LATE]);
 	if (rq->tb[SAINA_A_WORKER_IP])

@@ -442,6 +442,67 @@ static void test_serene_6(void)
 	lab_verdict(&l, ok, "serene-6 rounds are 32 bits wide and compared whole");
 }
 
+/* A JOIN in the name of worker 0 of @l, come in by port @port. */
+static void join_from(const struct lab *l, unsigned int port, uint64_t nonce)
+{
+	struct saina_hdr h = { .version = SAINA_PROTO_VERSION, .type = SAINA_MSG_JOIN,
+			       .job = l->conf.job, .worker = SAINA_WORKER_ANY };
+	struct saina_join join = { .nonce = nonce };
+	uint8_t f[FRAME_MAX];
+	unsigned int len = frame_make(f, &rig.g, &l->conf.worker[0], &h, &join, sizeof(join));
+
+	frame_be16(f + FRAME_UDP + 2, SAINA_PORT_CTRL);
+	lab_send(f, len, rig.port[port]);
+}
+
+/* Is the sender of that JOIN known to be at @port?  -1: nobody sent it. */
+static bool is_at(const struct lab *l, uint64_t nonce, int port)
+{
+	const struct saina_binding *b = &l->conf.worker[0];
+	struct saina_place p;
+
+	if (saina_dp_learned_take(rig.dp, b->ip, b->udp_port, nonce, &p))
+		return port < 0;
+	return port >= 0 && p.ifindex == rig.port[port];
+}
+
+static void test_join_place(void)
+{
+	struct lab l = lab_job(5, 2, 1, lab_bsp());
+	bool ok;
+
+	join_from(&l, 1, 0x1234567890abcdef);
+	for (uint64_t guess = 0; guess < 100; guess++)
+		join_from(&l, 2, guess);
+	join_from(&l, 2, 0x1234567890abcdef);	/* it was overheard and is said again */
+	ok = is_at(&l, 0x1234567890abcdef, 1);
+	lab_verdict(&l, ok, "the place of a worker that joins is that of the first JOIN with its nonce");
+
+	ok = is_at(&l, 0x1234567890abcdef, -1);
+	join_from(&l, 2, 0x1234567890abcdef);
+	ok &= is_at(&l, 0x1234567890abcdef, 2);
+	lab_verdict(&l, ok, "a place that was taken out is learned again from the next JOIN");
+	rig.o.learned_n = 0;
+}
+
+static void test_last_round(void)
+{
+	struct lab l = lab_job(5, 2, 1, lab_bsp());
+	bool ok;
+
+	l.conf.generation += 1u << 20;
+	l.first_round = SAINA_ROUND_MAX;
+	lab_publish(&l);
+	lab_grad(&l, 0, SAINA_ROUND_MAX, 0, 1);
+	lab_grad(&l, 1, SAINA_ROUND_MAX, 0, 2);
+	ok = lab_broadcast(3, 3);
+	lab_grad(&l, 0, SAINA_ROUND_MAX + 1, 0, 1);
+	lab_grad(&l, 1, 0, 0, 1);
+	ok &= lab_stale(SAINA_ROUND_MAX + 1) && lab_counter(&l, 0, SAINA_C_FUTURE) == 1 &&
+	      lab_rt(&l).next_round == SAINA_ROUND_MAX + 1;
+	lab_verdict(&l, ok, "round numbers do not wrap: no round opens after SAINA_ROUND_MAX");
+}
+
 /* Not a published defect, but the promise all of this is for. */
 static void test_conservation(void)
 {
@@ -549,6 +610,8 @@ int main(void)
 	test_serene_4();
 	test_serene_5();
 	test_serene_6();
+	test_join_place();
+	test_last_round();
 	test_conservation();
 	test_full_rings();
 	rig_close(&rig);

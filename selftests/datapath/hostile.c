@@ -83,7 +83,7 @@ static void bad_flags(struct bad *b)
 		b->h->k = rng_range(b->r, 1, 255);
 		break;
 	case 2:
-		b->h->reserved[rng_below(b->r, 7)] = rng_range(b->r, 1, 255);
+		b->h->reserved = rng_range(b->r, 1, 255);
 		break;
 	}
 }
@@ -121,7 +121,7 @@ static void bad_udp_port(struct bad *b)
 
 static void bad_session(struct bad *b)
 {
-	b->h->session += rng_chance(b->r, 700) ? 0xffff : (uint16_t)rng_u64(b->r);
+	b->h->session += rng_chance(b->r, 700) ? -1ull : 1ull << rng_below(b->r, 64);
 }
 
 static void bad_count(struct bad *b)
@@ -219,6 +219,8 @@ static void bad_control(struct bad *b)
 
 	frame_be16(b->f + FRAME_UDP + 2, SAINA_PORT_CTRL);
 	b->h->type = type[rng_below(b->r, 5)];
+	if (b->s->len >= FRAME_PAYLOAD + sizeof(struct saina_join))
+		((struct saina_join *)(b->h + 1))->nonce = rng_below(b->r, 3);
 	if (rng_chance(b->r, 100))
 		b->h->version++;
 }

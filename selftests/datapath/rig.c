@@ -99,7 +99,7 @@ __be32 rig_group(unsigned int job)
 }
 
 void rig_bind(const struct rig *r, struct saina_job_conf *c, unsigned int w,
-	      unsigned int port, unsigned int session)
+	      unsigned int port, uint64_t session)
 {
 	struct saina_binding *b = &c->worker[w];
 
@@ -253,9 +253,9 @@ static const char *answer_text(const uint8_t *f, unsigned int len, char *s, size
 	if (len < FRAME_PAYLOAD)
 		return "(short)";
 	memcpy(&h, f + FRAME_HDR, sizeof(h));
-	snprintf(s, size, "type %u flags %#x job %u session %u round %u segment %u count %u "
+	snprintf(s, size, "type %u flags %#x job %u session %llu round %u segment %u count %u "
 		 "worker %u exponent %d contributors %u k %u next_k %u policy %u mask %llx aux %u "
-		 "slot_round %u", h.type, h.flags, h.job, h.session, h.round, h.segment, h.count,
+		 "slot_round %u", h.type, h.flags, h.job, (unsigned long long)h.session, h.round, h.segment, h.count,
 		 h.worker, h.exponent, h.contributors, h.k, h.next_k, h.policy, h.mask, h.aux,
 		 h.slot_round);
 	return s;

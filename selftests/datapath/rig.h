@@ -89,7 +89,7 @@ int rig_inner(struct rig *r, const char *name, unsigned int job);
 
 /* Worker @w of the job is to be behind port[@port] of the rig. */
 void rig_bind(const struct rig *r, struct saina_job_conf *c, unsigned int w,
-	      unsigned int port, unsigned int session);
+	      unsigned int port, uint64_t session);
 /* The address a job's results go to. */
 __be32 rig_group(unsigned int job);
 

@@ -24,7 +24,7 @@ struct message {
 	uint8_t job, worker, type, flags;
 	uint8_t lie;		/* carries the liar's other values */
 	int8_t exponent;
-	uint16_t session;
+	uint64_t session;
 	uint32_t round, segment;
 };
 
@@ -50,7 +50,7 @@ struct sim_job {
 	int liar;			/* worker that says two things, -1 */
 	bool steady;			/* values change every eighth round only */
 	uint64_t value_seed;
-	uint16_t sessions;		/* given out */
+	uint64_t sessions;		/* given out */
 	uint64_t results_seen, seen_at;	/* to notice that it is stuck */
 };
 

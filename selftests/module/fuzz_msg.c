@@ -252,7 +252,7 @@ static void put_worker(struct fuzz_batch *b, unsigned int cmd)
 	put_u(b, SAINA_A_WORKER_IP, rng_u64(&b->rng) | 1, 4);
 	put_u(b, SAINA_A_WORKER_MAC, (rng_u64(&b->rng) & ~1ull) | 2, 6);
 	put_u(b, SAINA_A_WORKER_UDP_PORT, rng_u64(&b->rng) | 1, 2);
-	put_u(b, SAINA_A_WORKER_SESSION, rng_u64(&b->rng) | 1, 2);
+	put_u(b, SAINA_A_WORKER_SESSION, rng_u64(&b->rng) | 1, 8);
 	if (rng_chance(&b->rng, 200))
 		put_u(b, SAINA_A_WORKER_ROUND, rng_below(&b->rng, 100), 4);
 }

@@ -154,7 +154,7 @@ static int seen_worker(const struct nlmsghdr *nlh, void *arg)
 	if (saina_ctl_decode(nlh, &saina_ctl_worker_class, &o) || o.job_id >= SAINA_JOBS_MAX ||
 	    o.id >= SAINA_WORKERS_MAX)
 		return -EBADMSG;
-	s->worker[o.job_id][o.id] += o.session == 1 + o.id && o.mac[4] == o.job_id;
+	s->worker[o.job_id][o.id] += o.session == 1u + o.id && o.mac[4] == o.job_id;
 	return 0;
 }
 

@@ -23,7 +23,7 @@ said=$(refused 2 2 door "${quick[@]}" --token open-sesame)
 matches "join: an identifier beyond the job's is refused" "worker" "$said"
 equal "join: after refusals the job has no member" 0 "$(members door)"
 
-start_all door 1000000 2 --token open-sesame --elements 4096 --think-us 1000
+start_all door 1000000 2 --token open-sesame --elements 4096 --think-us 1000 --restarts
 check "join: two workers with the token train" until_true 20 rounds_at_least door 3 || bail "no rounds"
 
 said=$(refused 0 2 door "${quick[@]}" --token open-sesame)
@@ -32,6 +32,29 @@ said=$(refused -1 2 door "${quick[@]}" --token open-sesame)
 matches "join: a full job refuses another worker" "full|all 2|2 workers" "$said"
 at=$(job_field door round)
 check "join: rounds go on beside refusals" until_true 20 rounds_at_least door $((at + 10))
+
+# Worker 2 wants the place of worker 1 and asks again and again.  Meanwhile worker 0,
+# who knows its address, says JOINs in its name.
+start_as thief 1 2 door 1000000 --token open-sesame --elements 4096 --think-us 1000 --restarts \
+	--join-timeout-ms $((60000 * SLOW))
+taken_over() {
+	[ "$(sj worker show door 1 '.[0].ip')" = 10.190.0.12 ]
+}
+victim_port() {
+	w 2 ss -Huan | awk '$4 ~ /:48866$/ { next } { sub(/.*:/, "", $4); print $4; exit }'
+}
+check "forged JOIN: a worker asks for an identifier that is in use" until_true 10 grep -q "is alive" "$WORK/thief.err"
+SWITCH_MAC=$(mac_of switch)
+raw 0 type=16 dport=48865 elem=0 count=0 worker=255 job=3 sip=10.190.0.12 "sport=$(victim_port)" \
+	join=4711 repeat=$((100000 * SLOW)) &
+liar=$!
+kill -TERM "${worker_pids[1]}"
+check "forged JOIN: the worker is admitted as the identifier becomes free" until_true 30 taken_over
+equal "forged JOIN: the worker is bound to its own port" p2 "$(sj worker show door 1 '.[0].port')"
+at=$(job_field door round)
+check "forged JOIN: rounds go on with the worker" until_true 20 rounds_at_least door $((at + 10))
+kill $liar 2>/dev/null
+wait $liar
 
 saina job set door state stopped || not_ok "stop: the job is stopped"
 check "stop: the workers of a stopped job end" until_true 20 worker_ended 0

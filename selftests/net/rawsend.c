@@ -11,6 +11,8 @@
  *   smac= dmac= sip= dip= sport= dport=     addresses (dmac: see mac_of)
  *   version= type= flags= elem= job= session= round= segment= count= worker=
  *   exponent= k= reserved= mask= contributors=          the SAINA header
+ *   join=       a JOIN with this nonce and the token "none" (type=16 dport=48865 elem=0
+ *               count=0)
  *   value=      every element of the payload (word of 32 bits)
  *   elems=      elements really there (default: count)
  *   cut=        bytes taken off the end of the frame, lengths left as they were
@@ -52,6 +54,7 @@ struct wish {
 	__be32 sip, dip;
 	long sport, dport;
 	struct saina_hdr hdr;	/* host order until it is sent */
+	struct saina_join join;
 	long value, elems, cut, iplen, udplen, tag, tpid;
 	bool fragment, options, rounds, workers;
 	long repeat;
@@ -129,7 +132,7 @@ static void parse(struct wish *w, char *word)
 			usage(value);
 		return;
 	}
-	n = strtol(value, &end, 0);
+	n = strtoull(value, &end, 0);
 	if (*end || end == value)
 		usage(value);
 #define KEY(name, target) else if (!strcmp(word, name)) target = n
@@ -149,9 +152,10 @@ static void parse(struct wish *w, char *word)
 	KEY("worker", h->worker);
 	KEY("exponent", h->exponent);
 	KEY("k", h->k);
-	KEY("reserved", h->reserved[0]);
+	KEY("reserved", h->reserved);
 	KEY("mask", h->mask);
 	KEY("contributors", h->contributors);
+	KEY("join", w->join.nonce);
 	KEY("value", w->value);
 	KEY("elems", w->elems);
 	KEY("cut", w->cut);
@@ -173,7 +177,8 @@ static size_t build(const struct wish *w, struct frame *f)
 {
 	long elems = w->elems >= 0 ? w->elems : w->hdr.count;
 	size_t ihl = w->options ? 24 : 20;
-	size_t udplen = 8 + sizeof(struct saina_hdr) + 4 * elems;
+	size_t body = w->hdr.type == SAINA_MSG_JOIN ? sizeof(w->join) : 4ul * elems;
+	size_t udplen = 8 + sizeof(struct saina_hdr) + body;
 	struct udphdr *udp = (void *)(f->rest + ihl - 20);
 	struct saina_hdr *h = (void *)(udp + 1);
 	__le32 *payload = (void *)(h + 1);
@@ -199,12 +204,14 @@ static size_t build(const struct wish *w, struct frame *f)
 	udp->len = htons(w->udplen >= 0 ? w->udplen : (long)udplen);
 	*h = w->hdr;
 	h->job = htole16(h->job);
-	h->session = htole16(h->session);
+	h->session = htole64(h->session);
 	h->round = htole32(h->round);
 	h->segment = htole32(h->segment);
 	h->count = htole16(h->count);
 	h->mask = htole64(h->mask);
-	for (long i = 0; i < elems; i++)
+	if (w->hdr.type == SAINA_MSG_JOIN)
+		memcpy(payload, &w->join, sizeof(w->join));
+	else for (long i = 0; i < elems; i++)
 		payload[i] = htole32(w->value);
 	if (w->tag >= 0) {
 		__be16 tag[2] = { htons(w->tpid), htons(w->tag) };

@@ -111,8 +111,8 @@ static bool first_result(struct ledger *l, struct ledger_entry *e, const struct 
 			 const uint8_t *payload)
 {
 	if (h->worker != 0xff || h->session || h->aux)
-		return wrong(l, h, "a multicast that names worker %u, session %u, aux %u",
-			     h->worker, h->session, h->aux);
+		return wrong(l, h, "a multicast that names worker %u, session %llu, aux %u",
+			     h->worker, (unsigned long long)h->session, h->aux);
 	if (e->mask)
 		return wrong(l, h, "a second result");
 	if (!h->mask)

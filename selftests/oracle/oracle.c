@@ -145,22 +145,20 @@ static uint32_t be32(const uint8_t *p)
 
 static void learn(struct oracle *o, const uint8_t *frame, unsigned int ifindex)
 {
-	struct oracle_learned *l = NULL;
-	__be32 ip;
-	__be16 port;
+	const uint8_t *join = frame + 42 + sizeof(struct saina_hdr);
+	struct saina_addr addr = {};
+	struct oracle_learned *l;
 
-	memcpy(&ip, frame + 26, 4);
-	memcpy(&port, frame + 34, 2);
+	memcpy(&addr.ip, frame + 26, 4);
+	memcpy(&addr.udp_port, frame + 34, 2);
+	memcpy(&addr.nonce, join + offsetof(struct saina_join, nonce), 8);
 	for (unsigned int i = 0; i < o->learned_n; i++)
-		if (o->learned[i].ip == ip && o->learned[i].udp_port == port)
-			l = &o->learned[i];
-	if (!l) {
-		if (o->learned_n == ORACLE_LEARNED)
-			abort();
-		l = &o->learned[o->learned_n++];
-	}
-	l->ip = ip;
-	l->udp_port = port;
+		if (!memcmp(&o->learned[i].addr, &addr, sizeof(addr)))
+			return;
+	if (o->learned_n == ORACLE_LEARNED)
+		abort();
+	l = &o->learned[o->learned_n++];
+	l->addr = addr;
 	l->place.ifindex = ifindex;
 	memcpy(l->place.mac, frame + 6, 6);
 }
@@ -243,7 +241,7 @@ static void data_message(struct oracle *o, const uint8_t *frame, unsigned int le
 	default:
 		return drop_global(o, out, SAINA_C_TYPE);
 	}
-	if (hdr.k || memcmp(hdr.reserved, "\0\0\0\0\0\0", 7) || hdr.flags & ~flags)
+	if (hdr.k || hdr.reserved || hdr.flags & ~flags)
 		return drop_global(o, out, SAINA_C_FLAGS);
 	if (hdr.job >= SAINA_JOBS_MAX || !o->job[hdr.job].present)
 		return drop_global(o, out, SAINA_C_NO_JOB);
@@ -308,7 +306,9 @@ static void control_message(struct oracle *o, const uint8_t *frame, unsigned int
 	if (spoofed(o, frame, len, ifindex, out))
 		return;
 	o->gcount.c[SAINA_C_CONTROL]++;
-	if (len >= 42 + 2 && frame[42] == SAINA_PROTO_VERSION && frame[43] == SAINA_MSG_JOIN)
+	if (o->linear && o->linear < len)
+		len = o->linear;
+	if (len >= 42 + sizeof(struct saina_hdr) + sizeof(struct saina_join) && frame[42] == SAINA_PROTO_VERSION && frame[43] == SAINA_MSG_JOIN)
 		learn(o, frame, ifindex);
 }
 

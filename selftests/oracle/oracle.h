@@ -50,8 +50,7 @@ struct oracle_job {
 };
 
 struct oracle_learned {
-	__be32 ip;
-	__be16 udp_port;
+	struct saina_addr addr;
 	struct saina_place place;
 };
 
@@ -60,7 +59,7 @@ struct oracle {
 	struct saina_port_conf port[ORACLE_PORTS];
 	struct saina_counters gcount;
 	struct oracle_job job[SAINA_JOBS_MAX];
-	struct oracle_learned learned[ORACLE_LEARNED];	/* newest of each address */
+	struct oracle_learned learned[ORACLE_LEARNED];	/* first of each address and nonce */
 	unsigned int learned_n;
 	struct saina_event *event;	/* since oracle_events_clear() */
 	unsigned int events, events_room;

@@ -159,7 +159,7 @@ void oracle_grad(struct oracle_msg *m)
 	if (is_about(e, m))
 		return after_result(m, e);
 
-	if (m->round > rt->next_round)
+	if (m->round > rt->next_round || m->round > SAINA_ROUND_MAX)
 		return oracle_drop(m, SAINA_C_FUTURE);
 	if (is_stale(m))
 		return oracle_answer_stale(m);

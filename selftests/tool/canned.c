@@ -66,7 +66,7 @@ static void worker(struct nlmsghdr *nlh, int i)
 	mnl_attr_put_u32(nlh, SAINA_A_WORKER_IP, htonl(0x0abe000e));
 	mnl_attr_put(nlh, SAINA_A_WORKER_MAC, 6, mac);
 	mnl_attr_put_u16(nlh, SAINA_A_WORKER_UDP_PORT, htons(40123));
-	U16(WORKER_SESSION, 51966);
+	U64(WORKER_SESSION, 51966);
 	U8(WORKER_RELAY, i);
 	U32(WORKER_SEEN_MS, i ? 2345 : 93);
 	U32(WORKER_ROUND, i ? 1111 : 1233);

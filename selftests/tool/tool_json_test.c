@@ -146,7 +146,7 @@ static const char *const job_pieces[] = {
 };
 static const char *const worker_pieces[] = {
 	"digits worker 4 node4:4242: alive round 1233 seen 93 ms ago results fast\n",
-	"    port veth4sw mac 02:11:ab:cd:ef:f0 ip 10.190.0.14 udp-port 40123 session 51966\n",
+	"    port veth4sw mac 02:11:ab:cd:ef:f0 ip 10.190.0.14 udp-port 40123 session 000000000000cafe\n",
 	"digits worker 7 node7:4711: dead round 1111 seen 2345 ms ago results relayed (slow)\n",
 	"    port gone ifindex 88 mac",
 	"\"port\":null,\"ifindex\":88",

@@ -23,7 +23,7 @@ struct peer {
 	bool forgotten;		/* may join again though alive */
 	bool relayed;		/* its READY said so */
 	int ready;		/* how many READY came */
-	uint16_t session;
+	uint64_t session;
 	uint64_t nonce;
 	uint32_t first;
 	struct sockaddr_in addr;
@@ -37,7 +37,7 @@ struct agg {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	bool stop, stopped;
-	uint16_t sessions;
+	uint64_t sessions;
 	bool running;
 	struct peer w[SAINA_WORKERS_MAX];
 	struct lib_switch sw;
@@ -161,7 +161,7 @@ static void status(struct agg *a, int w)
 {
 	struct saina_hdr h = {
 		.version = SAINA_PROTO_VERSION, .type = SAINA_MSG_STATUS,
-		.job = htole16(a->c.job), .worker = w, .session = htole16(a->w[w].session),
+		.job = htole16(a->c.job), .worker = w, .session = htole64(a->w[w].session),
 	};
 	struct saina_status s = {
 		.active = htole64(a->sw.conf.active), .round = htole32(switch_next_round(&a->sw)),
@@ -224,7 +224,7 @@ static void join(struct agg *a, const struct sockaddr_in *from, struct saina_hdr
 		p->formed = !a->running;
 	}
 	wh.worker = id;
-	wh.session = htole16(p->session);
+	wh.session = htole64(p->session);
 	w.nonce = j->nonce;
 	w.elements = htole64(a->c.elements);
 	w.segments = htole32(a->sw.conf.segments);
@@ -265,7 +265,7 @@ static void ctrl(struct agg *a, const struct sockaddr_in *from, uint8_t *msg, si
 		return;
 	}
 	p = &a->w[h->worker & 63];
-	if (!p->bound || !same(&p->addr, from) || le16toh(h->session) != p->session) {
+	if (!p->bound || !same(&p->addr, from) || le64toh(h->session) != p->session) {
 		refuse(a, from, 0, SAINA_REFUSE_SESSION, "not admitted: join again");
 		return;
 	}

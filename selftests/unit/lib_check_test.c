@@ -113,7 +113,7 @@ static size_t good(union message *m, int type)
 	m->h.version = SAINA_PROTO_VERSION;
 	m->h.type = type;
 	m->h.job = htole16(7);
-	m->h.session = htole16(99);
+	m->h.session = htole64(99);
 	m->h.worker = 3;
 	m->h.round = htole32(5);
 	m->h.segment = htole32(2);
@@ -220,10 +220,10 @@ static void test_refused(void **state)
 	REFUSED(RESULT, m.h.type = 255);
 	REFUSED(RESULT, m.h.elem = SAINA_ELEM_FLOAT32);
 	REFUSED(RESULT, m.h.job = htole16(8));
-	REFUSED(RESULT, m.h.session = htole16(99));	/* to all, but with a session */
+	REFUSED(RESULT, m.h.session = htole64(99));	/* to all, but with a session */
 	REFUSED(RESULT, m.h.worker = 3);		/* to us, but without */
-	REFUSED(RESULT, (m.h.worker = 2, m.h.session = htole16(99)));
-	REFUSED(RESULT, (m.h.worker = 3, m.h.session = htole16(98)));
+	REFUSED(RESULT, (m.h.worker = 2, m.h.session = htole64(99)));
+	REFUSED(RESULT, (m.h.worker = 3, m.h.session = htole64(98)));
 	REFUSED(RESULT, m.h.segment = htole32(SEGMENTS));
 	REFUSED(RESULT, m.h.segment = htole32(UINT32_MAX));
 	REFUSED(RESULT, m.h.round = htole32(UINT32_MAX));
@@ -236,8 +236,8 @@ static void test_refused(void **state)
 	REFUSED(RESULT, m.h.exponent = 127);
 	REFUSED(RESULT, m.h.exponent = -128);
 	/* Says that we were late and shows our bit, and the other way round. */
-	REFUSED(RESULT, (m.h.worker = 3, m.h.session = htole16(99), m.h.flags = SAINA_F_LATE));
-	REFUSED(RESULT, (m.h.worker = 3, m.h.session = htole16(99), m.h.flags = SAINA_F_RESEND,
+	REFUSED(RESULT, (m.h.worker = 3, m.h.session = htole64(99), m.h.flags = SAINA_F_LATE));
+	REFUSED(RESULT, (m.h.worker = 3, m.h.session = htole64(99), m.h.flags = SAINA_F_RESEND,
 			 m.h.mask = htole64(0x07)));
 	REFUSED(RESULT, from.sin_addr.s_addr ^= htonl(1));
 	REFUSED(RESULT, from.sin_port = htons(SAINA_PORT_RESULT));
@@ -250,7 +250,7 @@ static void test_refused(void **state)
 	REFUSED(PROBE_REPLY, len = 52);
 
 	REFUSED(STATUS, len--);
-	REFUSED(STATUS, m.h.session = htole16(1));
+	REFUSED(STATUS, m.h.session = htole64(1));
 	REFUSED(STATUS, m.h.worker = 2);
 	REFUSED(STATUS, from = s->data);		/* control comes from the agent */
 	REFUSED(REFUSE, from = s->data);

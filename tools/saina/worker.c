@@ -14,7 +14,7 @@
 
 void worker_print(const struct saina_ctl_worker *w)
 {
-	char ip[INET_ADDRSTRLEN] = "", mac[18];
+	char ip[INET_ADDRSTRLEN] = "", mac[18], session[17];
 
 	out_str("job", "%s ", w->job_name);
 	out_uint("job_id", NULL, w->job_id);
@@ -45,8 +45,11 @@ void worker_print(const struct saina_ctl_worker *w)
 	}
 	if (HAS(UDP_PORT))
 		out_uint("udp_port", " udp-port %" PRIu64, ntohs(w->udp_port));
-	if (HAS(SESSION))
-		out_uint("session", " session %" PRIu64, w->session);
+	/* not a number: most readers of JSON keep 53 bits of those */
+	if (HAS(SESSION)) {
+		snprintf(session, sizeof(session), "%016llx", w->session);
+		out_str("session", " session %s", session);
+	}
 	out_text("\n");
 }
 

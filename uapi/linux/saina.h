@@ -145,7 +145,7 @@ enum {
 	SAINA_A_WORKER_IP,		/* u32, big endian */
 	SAINA_A_WORKER_MAC,		/* 6 bytes */
 	SAINA_A_WORKER_UDP_PORT,	/* u16, big endian */
-	SAINA_A_WORKER_SESSION,		/* u16 */
+	SAINA_A_WORKER_SESSION,		/* u64 */
 	SAINA_A_WORKER_RELAY,		/* u8, 1: results take the slow path */
 	SAINA_A_WORKER_SEEN_MS,		/* u32, replies: since it was last heard */
 	SAINA_A_WORKER_ROUND,		/* u32, admission: the first it would send; replies: its last heartbeat's */

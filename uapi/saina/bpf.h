@@ -95,13 +95,13 @@ struct saina_policy {
  * struct saina_binding - where worker w of a job must send from
  */
 struct saina_binding {
+	__u64	session;
 	__u32	ifindex;
 	__be32	ip;
 	__be16	udp_port;
-	__u16	session;
 	__u8	mac[6];
 	__u8	flags;		/* SAINA_BIND_* */
-	__u8	pad;
+	__u8	pad[7];
 };
 
 /**
@@ -341,8 +341,13 @@ struct saina_port_conf {
 	__u64	drawn_out;
 };
 
-/* Who was last heard where: filled from JOINs on their way up. */
+/*
+ * Where a JOIN came from, noted on its way up.  The first frame of each nonce
+ * counts, until the agent takes it out: who does not know the nonce can neither
+ * change that nor be there before.
+ */
 struct saina_addr {
+	__u64	nonce;
 	__be32	ip;
 	__be16	udp_port;
 	__u16	pad;

@@ -29,7 +29,7 @@
 
 #include <linux/types.h>
 
-#define SAINA_PROTO_VERSION	1
+#define SAINA_PROTO_VERSION	2
 
 #define SAINA_PORT_DATA		48864	/* 0xBEE0, as in the original SAINA */
 #define SAINA_PORT_CTRL		48865
@@ -41,6 +41,7 @@
 #define SAINA_WORKERS_MAX	64	/* contributor masks are 64 bits wide */
 #define SAINA_JOBS_MAX		256	/* job identifiers are 0..255 */
 #define SAINA_WORKER_ANY	0xff	/* JOIN: any free identifier will do */
+#define SAINA_ROUND_MAX		0xfffffffeu	/* the last round a job can have */
 
 /* Payload sizes a job may choose, in elements of 4 bytes. */
 #define SAINA_ELEMS_LIST(X) X(64) X(128) X(256) X(352) X(1024) X(2048)
@@ -93,10 +94,11 @@ enum saina_elem_type {
  * @flags: SAINA_F_*; 0 where none is defined for the type
  * @elem: enum saina_elem_type of the payload; 0 in control messages
  * @job: job identifier, 0..SAINA_JOBS_MAX-1
- * @session: chosen by the agent at each admission; names one incarnation of
- *	a worker.  0 in JOIN
- * @round: round number, from the job's first round, wraps never (a job ends
- *	before 2^32-1 rounds)
+ * @k: RESULT: k of the policy that was latched when the slot opened
+ * @reserved: 0; the place of a GRAD's weight, should one ever be the sum of
+ *	several workers
+ * @round: round number, from the job's first round to SAINA_ROUND_MAX; never
+ *	wraps
  * @segment: which payload-sized piece of the gradient, 0..segments-1
  * @count: elements in the payload: the job's payload size in GRAD, PULL and
  *	RESULT (pad the last segment with zeros), 0 elsewhere
@@ -115,6 +117,9 @@ enum saina_elem_type {
  *	which the addressee was counted for this segment, 0 if never
  * @slot_round: STALE: the next round the data path will open (1 + the newest
  *	opened).  Elsewhere 0
+ * @session: random, chosen by the agent at each admission; names one
+ *	incarnation of a worker and is known to nobody else.  0 in JOIN and in
+ *	multicast
  */
 struct saina_hdr {
 	__u8	version;
@@ -122,7 +127,8 @@ struct saina_hdr {
 	__u8	flags;
 	__u8	elem;
 	__le16	job;
-	__le16	session;
+	__u8	k;
+	__u8	reserved;
 	__le32	round;
 	__le32	segment;
 	__le16	count;
@@ -134,8 +140,7 @@ struct saina_hdr {
 	__le64	mask;
 	__le32	aux;
 	__le32	slot_round;
-	__u8	k;
-	__u8	reserved[7];
+	__le64	session;
 } __attribute__((packed, aligned(2)));
 
 /* Job states as told to workers (and shown to people). */
@@ -154,11 +159,13 @@ enum saina_job_state {
  * @token: the job's token
  * @name: who this is, for people (host name, rank)
  * @nonce: random, constant over the retransmissions of one join: a repeated
- *	JOIN gets the same WELCOME again instead of "already joined"
+ *	JOIN gets the same WELCOME again instead of "already joined", and nobody
+ *	who does not know it can say where this worker is
  * @elements: elements the worker intends to reduce, 0 = whatever the job has;
  *	more than the job has is refused
- * @round: the first round this worker would send (0 for a fresh one); lets a
- *	job that lost its data path go on where its workers are
+ * @round: the first round this worker would send (0 for a fresh one, at most
+ *	SAINA_ROUND_MAX); lets a job that lost its data path go on where its
+ *	workers are
  * @reserved: 0
  */
 struct saina_join {
@@ -219,7 +226,7 @@ enum saina_refusal {
 	SAINA_REFUSE_TAKEN	= 5,	/* that worker id is alive already */
 	SAINA_REFUSE_ELEMENTS	= 6,
 	SAINA_REFUSE_STOPPED	= 7,
-	SAINA_REFUSE_PORT	= 8,	/* did not come in by a port of ours */
+	SAINA_REFUSE_PORT	= 8,	/* not seen to come in by a port of ours: ask again */
 	SAINA_REFUSE_SESSION	= 9,	/* not, or no longer, admitted: JOIN again */
 	SAINA_REFUSE_VERSION	= 10,
 };
@@ -258,6 +265,7 @@ SAINA_ASSERT(__builtin_offsetof(struct saina_hdr, count) == 16, "count at 16");
 SAINA_ASSERT(__builtin_offsetof(struct saina_hdr, slot_round) == 36, "slot_round at 36");
 SAINA_ASSERT(__builtin_offsetof(struct saina_hdr, mask) == 24, "mask at 24");
 SAINA_ASSERT(__builtin_offsetof(struct saina_hdr, aux) == 32, "aux at 32");
+SAINA_ASSERT(__builtin_offsetof(struct saina_hdr, session) == 40, "session at 40");
 SAINA_ASSERT(sizeof(struct saina_join) == 88, "saina_join is 88 bytes");
 SAINA_ASSERT(sizeof(struct saina_welcome) == 48, "saina_welcome is 48 bytes");
 SAINA_ASSERT(sizeof(struct saina_refuse) == 172, "saina_refuse is 172 bytes");

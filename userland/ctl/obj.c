@@ -62,7 +62,7 @@ static const struct saina_ctl_field worker_fields[] = {
 	R(IP, U32, ip, "ip"),
 	R(MAC, BYTES, mac, "mac"),
 	R(UDP_PORT, U16, udp_port, "udp-port"),
-	R(SESSION, U16, session, "session"),
+	R(SESSION, U64, session, "session"),
 	R(RELAY, U8, relay, "relay"),
 	R(SEEN_MS, U32, seen_ms, "seen"),
 	R(ROUND, U32, round, "round"),

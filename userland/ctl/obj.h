@@ -36,10 +36,11 @@ struct saina_ctl_job {
 struct saina_ctl_worker {
 	__u64	has;
 	__u64	late;
+	__u64	session;
 	__u32	ifindex, seen_ms, round;
 	__be32	ip;
 	__be16	udp_port;
-	__u16	job_id, session;
+	__u16	job_id;
 	__u8	id, state, relay;
 	__u8	mac[6];
 	char	job_name[SAINA_NAME_LEN];

@@ -80,7 +80,8 @@ int saina_dp_attached(struct saina_dp *dp, int *ifindexes, int max);
 int saina_dp_port_set(struct saina_dp *dp, int ifindex, const struct saina_port_conf *c);
 int saina_dp_port_get(struct saina_dp *dp, int ifindex, struct saina_port_conf *c);
 
-int saina_dp_learned(struct saina_dp *dp, __be32 ip, __be16 udp_port, struct saina_place *p);
+int saina_dp_learned_take(struct saina_dp *dp, __be32 ip, __be16 udp_port, __u64 nonce,
+			  struct saina_place *p);
 
 /* Events, relays and delayed frames: one epoll fd; dispatch calls back. */
 struct saina_dp_cb {

@@ -17,7 +17,7 @@ static bool check_result(const struct saina *s, const struct saina_hdr *h, size_
 	if (h->worker == SAINA_WORKER_ANY) {
 		if (h->session)
 			return false;
-	} else if (h->worker != s->worker || le16toh(h->session) != s->session) {
+	} else if (h->worker != s->worker || le64toh(h->session) != s->session) {
 		return false;
 	}
 	if (h->elem != s->elem || le16toh(h->count) != s->payload || len != s->msglen)
@@ -80,10 +80,10 @@ bool saina_check(const struct saina *s, const struct sockaddr_in *src, const voi
 		return check_result(s, h, len + sizeof(*h));
 	case SAINA_MSG_STALE:
 		return s->segments && !len && h->worker == s->worker &&
-		       le16toh(h->session) == s->session && le32toh(h->segment) < s->segments;
+		       le64toh(h->session) == s->session && le32toh(h->segment) < s->segments;
 	case SAINA_MSG_PROBE_REPLY:
 		return s->segments && !len && h->worker == s->worker &&
-		       le16toh(h->session) == s->session;
+		       le64toh(h->session) == s->session;
 	}
 
 	if (!same(src, &s->ctrl))
@@ -100,7 +100,7 @@ bool saina_check(const struct saina *s, const struct sockaddr_in *src, const voi
 			!((const struct saina_refuse *)body)->nonce);
 	case SAINA_MSG_STATUS:
 		return len == sizeof(struct saina_status) && s->segments &&
-		       h->worker == s->worker && le16toh(h->session) == s->session;
+		       h->worker == s->worker && le64toh(h->session) == s->session;
 	}
 	return false;
 }

@@ -163,13 +163,18 @@ static bool timed_out(struct saina *s, uint64_t now)
 	if (join > 0 &&
 	    ((s->phase == PHASE_JOINING && now > s->opened_ns + join * MSEC) ||
 	     (s->phase == PHASE_READYING && now > s->join.since_ns + join * MSEC))) {
-		if (s->join.taken)
-			saina_fail(s, -EBUSY, "%s", s->error);
+		if (s->join.refused)
+			saina_fail(s, s->join.refused, "%s", s->error);
 		else
 			saina_fail(s, -ETIMEDOUT,
 				   "no answer from %s:%u within %d ms: is sainad running there "
 				   "with job %u, and is this interface (%s) on its bridge?",
 				   addr, ntohs(s->ctrl.sin_port), join, s->job, s->ifname);
+		return true;
+	}
+	if (join > 0 && s->phase == PHASE_REJOINING && s->join.refused &&
+	    now > s->join.since_ns + join * MSEC) {
+		saina_fail(s, -ECONNRESET, "%s", s->error);
 		return true;
 	}
 	if ((s->phase == PHASE_FORMING || s->phase == PHASE_CONFIRMING) && !s->join.again &&
@@ -345,7 +350,7 @@ static void welcome(struct saina *s, const struct saina_hdr *h, const struct sai
 				   s->job);
 			return;
 		}
-		s->session = le16toh(h->session);
+		s->session = le64toh(h->session);
 		s->worker = h->worker;
 		if (!s->segments && !adopt(s, h, w)) {
 			send_short(s, SAINA_MSG_LEAVE);
@@ -363,13 +368,13 @@ static void welcome(struct saina *s, const struct saina_hdr *h, const struct sai
 		if (w->state == SAINA_JOB_FORMING)
 			return; /* an earlier answer, late */
 		s->first_round = le32toh(w->round);
-		s->session = le16toh(h->session);
+		s->session = le64toh(h->session);
 		run(s);
 		return;
 	default:
 		return; /* a duplicate */
 	}
-	s->session = le16toh(h->session);
+	s->session = le64toh(h->session);
 	s->first_round = le32toh(w->round);
 	s->formed = w->formed || w->state == SAINA_JOB_FORMING;
 	s->admitted_ns = saina_now();
@@ -396,11 +401,12 @@ static void refuse(struct saina *s, const struct saina_refuse *r)
 	case PHASE_REJOINING:
 		if (r->nonce != s->join.body.nonce)
 			return;
-		if (reason == SAINA_REFUSE_TAKEN) {
-			/* Perhaps by our dead predecessor: it will be noticed. */
-			if (!s->join.taken)
-				saina_log(s, "%s; trying on", r->text);
-			s->join.taken = true;
+		if (reason == SAINA_REFUSE_TAKEN || reason == SAINA_REFUSE_PORT) {
+			/* Perhaps by our dead predecessor: it will be noticed.  Or what the
+			 * switch noted of us was lost in a flood of JOINs. */
+			if (!s->join.refused)
+				saina_log(s, "%s; trying again", r->text);
+			s->join.refused = e;
 			saina_error(s, e, "%s", r->text);
 			return;
 		}

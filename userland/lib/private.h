@@ -122,7 +122,7 @@ struct saina_join_state {
 	bool		fast;		/* a probe was answered */
 	bool		mended;		/* one was, but after READY had said that none is */
 	bool		batched;	/* probes went as batches */
-	bool		taken;		/* refused TAKEN; trying on */
+	int		refused;	/* refused TAKEN or PORT, that errno; trying again */
 	bool		again;		/* this handle has been RUNNING before */
 	bool		gone;		/* LEAVE was answered */
 	bool		waiting;	/* said that the job waits for workers */
@@ -156,7 +156,8 @@ struct saina {
 	const struct saina_quant *quant;
 
 	/* the job, from WELCOME */
-	uint16_t	job, session;
+	uint16_t	job;
+	uint64_t	session;
 	uint8_t		worker, workers, elem;
 	int8_t		exponent0;
 	uint64_t	elements;

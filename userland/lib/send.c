@@ -49,7 +49,7 @@ void saina_send_header(struct saina *s, struct saina_hdr *h, int type)
 	h->version = SAINA_PROTO_VERSION;
 	h->type = type;
 	h->job = htole16(s->job);
-	h->session = htole16(s->session);
+	h->session = htole64(s->session);
 	h->worker = s->worker;
 }
 

@@ -99,7 +99,7 @@ void encode_worker_binding(struct nlmsghdr *nlh, const struct saina_job *job, in
 	mnl_attr_put_u32(nlh, SAINA_A_WORKER_IP, wk->bind.ip);
 	mnl_attr_put(nlh, SAINA_A_WORKER_MAC, sizeof(wk->bind.mac), wk->bind.mac);
 	mnl_attr_put_u16(nlh, SAINA_A_WORKER_UDP_PORT, wk->bind.udp_port);
-	mnl_attr_put_u16(nlh, SAINA_A_WORKER_SESSION, wk->bind.session);
+	mnl_attr_put_u64(nlh, SAINA_A_WORKER_SESSION, wk->bind.session);
 	mnl_attr_put_u8(nlh, SAINA_A_WORKER_RELAY, !!(wk->bind.flags & SAINA_BIND_RELAY));
 }
 

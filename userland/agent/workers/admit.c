@@ -46,14 +46,14 @@ static void send_to(struct agent *a, const struct sockaddr_in *to, const void *m
 			    inet_ntoa(to->sin_addr), strerror(errno));
 }
 
-static void header(struct saina_hdr *h, int type, int job, int worker, int session)
+static void header(struct saina_hdr *h, int type, int job, int worker, uint64_t session)
 {
 	memset(h, 0, sizeof(*h));
 	h->version = SAINA_PROTO_VERSION;
 	h->type = type;
 	h->job = htole16(job);
 	h->worker = worker;
-	h->session = htole16(session);
+	h->session = htole64(session);
 }
 
 /* Refuses @req; the worker prints the sentence. */
@@ -78,7 +78,7 @@ static void refuse(struct agent *a, const struct from *from, const struct saina_
 	if (a->admit.refusals++ >= REFUSALS_MAX)
 		return;
 	memset(&msg, 0, sizeof(msg));
-	header(&msg.hdr, SAINA_MSG_REFUSE, le16toh(req->job), req->worker, le16toh(req->session));
+	header(&msg.hdr, SAINA_MSG_REFUSE, le16toh(req->job), req->worker, le64toh(req->session));
 	msg.body.nonce = htole64(nonce);
 	msg.body.reason = htole32(reason);
 	va_start(ap, fmt);
@@ -220,13 +220,13 @@ static int find_place(struct agent *a, const struct from *from, const struct sai
 	return h->worker;
 }
 
-static int random_session(int last)
+static uint64_t random_session(uint64_t last)
 {
-	uint16_t session = 0;
+	uint64_t session = 0;
 
 	while (!session || session == last)
 		if (getrandom(&session, sizeof(session), 0) != sizeof(session))
-			session = loop_now() >> 10;
+			session = loop_now();
 	return session;
 }
 
@@ -236,7 +236,8 @@ static bool find_port(struct agent *a, const struct from *from, const struct sai
 {
 	const struct port *p;
 
-	if (saina_dp_learned(a->dp, from->addr.sin_addr.s_addr, from->addr.sin_port, place)) {
+	if (saina_dp_learned_take(a->dp, from->addr.sin_addr.s_addr, from->addr.sin_port, nonce,
+				  place)) {
 		refuse(a, from, h, nonce, SAINA_REFUSE_PORT,
 		       "you did not come in by an attached port of bridge %s: see `saina port show` there",
 		       a->cfg.bridge);
@@ -421,7 +422,7 @@ static void from_worker(struct agent *a, const struct from *from, const struct s
 		return;
 	}
 	b = w < job->workers ? &job->worker[w].bind : NULL;
-	if (!b || !(b->flags & SAINA_BIND_BOUND) || b->session != le16toh(h->session) ||
+	if (!b || !(b->flags & SAINA_BIND_BOUND) || b->session != le64toh(h->session) ||
 	    b->ip != from->addr.sin_addr.s_addr || b->udp_port != from->addr.sin_port ||
 	    (!jobs_alive(job, w) &&
 	     !(h->type == SAINA_MSG_LEAVE && job->worker[w].state == SAINA_WORKER_STATE_LEFT))) {
@@ -451,12 +452,11 @@ static void from_worker(struct agent *a, const struct from *from, const struct s
 /* Is the fixed part of the header what a control message may have? */
 static bool header_ok(const struct saina_hdr *h, size_t len)
 {
-	static const __u8 zero[sizeof(h->reserved)];
 	__u8 flags = h->type == SAINA_MSG_READY ? SAINA_F_FAST : 0;
 	size_t body = h->type == SAINA_MSG_JOIN ? sizeof(struct saina_join) : 0;
 
 	return len == sizeof(*h) + body && !(h->flags & ~flags) && !h->elem && !h->count && !h->k &&
-	       !memcmp(h->reserved, zero, sizeof(zero));
+	       !h->reserved;
 }
 
 static void datagram(struct agent *a, const struct from *from, const void *buf, size_t len)
@@ -485,9 +485,11 @@ static void datagram(struct agent *a, const struct from *from, const void *buf, 
 	default:
 		return; /* unknown types are dropped (versioning rule) */
 	}
-	if (!header_ok(h, len) || (h->type == SAINA_MSG_JOIN && (h->session || body->reserved))) {
+	if (!header_ok(h, len) || (h->type == SAINA_MSG_JOIN &&
+				   (h->session || body->reserved ||
+				    le32toh(body->round) > SAINA_ROUND_MAX))) {
 		refuse(a, from, h, nonce, SAINA_REFUSE_MALFORMED,
-		       "malformed: wrong length, unknown flags, or a reserved field is not 0");
+		       "malformed: wrong length, unknown flags, a reserved field that is not 0, or a round that cannot be");
 		return;
 	}
 	if (h->type == SAINA_MSG_JOIN)
