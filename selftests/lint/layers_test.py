@@ -1,0 +1,148 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Dependencies point down: who includes whom and who calls whom, against one table.
+
+The table is the literal block after the line ".. layers" in Documentation/
+architecture.rst.  Each of its lines is a room (a directory, or a file without its
+suffix) and the rooms it may use, which are on lines further down; so there can be no
+circle among rooms.  Includes are read from the sources; calls are the undefined and
+defined symbols of the object files, those of saina.ko as built for one kernel.  TAP.
+
+  layers_test.py [-a]     -a: print the arrows there are instead
+"""
+
+import collections
+import os
+import re
+import subprocess
+import sys
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+BUILD = os.path.realpath(os.environ.get("SAINA_BUILD", TOP + "/build"))
+KERNEL = "6.1"
+SOURCES = ("uapi", "kmod", "userland", "tools")
+
+
+def table():
+    """{room: rooms it may use}, from the top down."""
+    rooms = {}
+    with open(TOP + "/Documentation/architecture.rst", encoding="utf-8") as f:
+        block = f.read().split("\n.. layers\n", 1)[1].split("::\n\n", 1)[1]
+    for line in block.split("\n"):
+        if line and not line[0].isspace():
+            break
+        if line.strip():
+            words = re.split(r"\s\s+", line.strip(), maxsplit=1)
+            rooms[words[0]] = words[1].split() if len(words) > 1 else []
+    return rooms
+
+
+def room_of(path, rooms):
+    """The room with the longest name that @path is in."""
+    fits = [r for r in rooms if path == r or path.startswith((r + "/", r + "."))]
+    return max(fits, key=len) if fits else None
+
+
+def files():
+    for top in SOURCES:
+        for directory, _, names in os.walk(os.path.join(TOP, top)):
+            for n in sorted(names):
+                if n.endswith((".c", ".h", ".cc")):
+                    yield os.path.relpath(os.path.join(directory, n), TOP)
+
+
+def includes(paths):
+    """(file, file it includes)"""
+    known = set(paths)
+    for path in paths:
+        with open(os.path.join(TOP, path), encoding="utf-8") as f:
+            names = re.findall(r'^\s*#\s*include\s+[<"]([^">]+)[">]', f.read(), re.M)
+        for name in names:
+            for base in (os.path.dirname(path), "uapi", "kmod", "userland", "userland/lib", "kmod/bpf"):
+                to = os.path.normpath(os.path.join(base, name))
+                if to in known:
+                    yield path, to
+                    break
+
+
+def symbols(obj):
+    """Global symbols that an object file defines, and those that it needs."""
+    out = subprocess.run(["nm", obj], stdout=subprocess.PIPE, check=True).stdout.decode()
+    defined, needed = set(), set()
+    for line in out.splitlines():
+        kind, name = line.split()[-2:]
+        if kind == "U":
+            needed.add(name)
+        elif kind.isupper():
+            defined.add(name)
+    return defined, needed
+
+
+def calls(paths):
+    """(file, file that defines what it needs, symbol), from the object files."""
+    known = set(paths)
+    for base in (BUILD + "/obj", f"{BUILD}/module/{KERNEL}"):
+        users = []
+        defined = collections.defaultdict(set)
+        for path in paths:
+            obj = os.path.join(base, os.path.splitext(path)[0] + ".o")
+            if path.endswith((".c", ".cc")) and path in known and os.path.exists(obj):
+                d, n = symbols(obj)
+                users.append((path, n))
+                for s in d:
+                    defined[s].add(path)
+        for path, needed in users:
+            for s in needed:
+                # Several programs have a function of that name, main() and usage() say.
+                if len(defined[s]) == 1:
+                    yield path, next(iter(defined[s])), s
+
+
+def main():
+    rooms = table()
+    order = list(rooms)
+    paths = list(files())
+    if not os.path.exists(f"{BUILD}/module/{KERNEL}/saina.ko"):
+        subprocess.run([TOP + "/selftests/module/build.sh", KERNEL], stdout=subprocess.DEVNULL, check=True)
+    arrows = collections.defaultdict(list)
+    for a, b in includes(paths):
+        arrows[room_of(a, rooms), room_of(b, rooms)].append(f"{a} includes {b}")
+    for a, b, s in calls(paths):
+        arrows[room_of(a, rooms), room_of(b, rooms)].append(f"{a} needs {s} of {b}")
+    if sys.argv[1:] == ["-a"]:
+        for r in order:
+            print(f"    {r:<28}", *[u for u in order if (r, u) in arrows and u != r])
+        return
+
+    n = bad = 0
+
+    def point(ok, text, why=()):
+        nonlocal n, bad
+        n += 1
+        bad += not ok
+        print(f"{'' if ok else 'not '}ok {n} - layers: {text}")
+        for w in why:
+            print("#  ", w)
+
+    homeless = [p for p in paths if not room_of(p, rooms)]
+    point(not homeless, "every source file is in a room of the table", homeless)
+    empty = [r for r in order if not any(room_of(p, rooms) == r for p in paths)]
+    point(not empty, "every room of the table has a source file", empty)
+    upward = [f"{r} uses {u}, which is not below it" for r in order for u in rooms[r]
+              if u not in order or order.index(u) <= order.index(r)]
+    point(not upward, "every arrow of the table points down", upward)
+    objects = sum(1 for a, b, s in calls(paths))
+    point(objects > 500, f"the object files are there ({objects} calls between files)")
+    for r in order:
+        wrong = [w for (a, b), why in sorted(arrows.items(), key=str) if a == r and b not in (r, None, *rooms[r])
+                 for w in why[:5]]
+        point(not wrong, f"{r} uses only what the table allows", wrong)
+    for r in order:
+        unused = [u for u in rooms[r] if (r, u) not in arrows]
+        if unused:
+            point(False, f"{r} uses all that the table allows", [f"it does not use {u}" for u in unused])
+    print(f"1..{n}")
+    sys.exit(bool(bad))
+
+
+main()
