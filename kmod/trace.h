@@ -19,6 +19,9 @@
 TRACE_DEFINE_ENUM(SAINA_JOB_FORMING);
 TRACE_DEFINE_ENUM(SAINA_JOB_RUNNING);
 TRACE_DEFINE_ENUM(SAINA_JOB_STOPPED);
+TRACE_DEFINE_ENUM(SAINA_POLICY_BSP);
+TRACE_DEFINE_ENUM(SAINA_POLICY_FASTEST);
+TRACE_DEFINE_ENUM(SAINA_POLICY_SFCD);
 TRACE_DEFINE_ENUM(SAINA_WORKER_STATE_ABSENT);
 TRACE_DEFINE_ENUM(SAINA_WORKER_STATE_ALIVE);
 TRACE_DEFINE_ENUM(SAINA_WORKER_STATE_SLOW);
@@ -41,6 +44,12 @@ TRACE_DEFINE_ENUM(SAINA_EV_PORT);
 		{ SAINA_JOB_FORMING, "forming" },	\
 		{ SAINA_JOB_RUNNING, "running" },	\
 		{ SAINA_JOB_STOPPED, "stopped" })
+
+#define saina_show_policy_mode(mode)		\
+	__print_symbolic(mode,			\
+		{ SAINA_POLICY_BSP, "bsp" },	\
+		{ SAINA_POLICY_FASTEST, "fastest" },	\
+		{ SAINA_POLICY_SFCD, "sfcd" })
 
 #define saina_show_worker_state(state)		\
 	__print_symbolic(state,			\
@@ -98,7 +107,9 @@ DECLARE_EVENT_CLASS(saina_job,
 		__field(u8, state)
 		__field(u8, workers)
 		__array(char, name, SAINA_NAME_LEN)
-		__array(char, policy, sizeof(((struct saina_job *)0)->policy_text))
+		__field(u32, policy_seq)
+		__field(u8, mode)
+		__field(u8, k)
 	),
 	TP_fast_assign(
 		__entry->net = sn->net->ns.inum;
@@ -108,11 +119,14 @@ DECLARE_EVENT_CLASS(saina_job,
 		__entry->state = job->state;
 		__entry->workers = job->workers;
 		memcpy(__entry->name, job->name, sizeof(job->name));
-		memcpy(__entry->policy, job->policy_text, sizeof(job->policy_text));
+		__entry->policy_seq = job->policy.seq;
+		__entry->mode = job->policy.mode;
+		__entry->k = job->policy.k;
 	),
-	TP_printk("net=%u job=%u name=%s state=%s workers=%u active=%llx generation=%u policy=%s",
+	TP_printk("net=%u job=%u name=%s state=%s workers=%u active=%llx generation=%u policy=%s k=%u policy_seq=%u",
 		  __entry->net, __entry->id, __entry->name, saina_show_job_state(__entry->state),
-		  __entry->workers, __entry->active, __entry->generation, __entry->policy)
+		  __entry->workers, __entry->active, __entry->generation,
+		  saina_show_policy_mode(__entry->mode), __entry->k, __entry->policy_seq)
 );
 
 DEFINE_EVENT(saina_job, saina_job_new,

@@ -122,7 +122,7 @@ static __always_inline bool sfcd_decide(struct saina_job_rt *rt)
 	if (rt->primed || parity) {
 		__u32 members = popcount64(rt->members);
 		__u32 limit = p->k_max && p->k_max < members ? p->k_max : members;
-		__u32 need = p->flags & SAINA_POLICY_F_CTH_K ? rt->k : p->c_th;
+		__u32 need = p->c_th ? p->c_th : rt->k;
 		__u64 scaled = (__u64)p->s_th * rt->observed;
 		bool reached = parity ? rt->flips >= scaled / 1000 : rt->flips * 1000 >= scaled;
 

@@ -156,21 +156,23 @@ int saina_job_times(struct saina_job *job, const struct saina_job_req *req,
 	return 0;
 }
 
-int saina_job_policy(struct saina_job *job, const char *text, struct saina_core_err *err)
+/* The policy asked for; a job that has none yet gets the first of the table. */
+int saina_job_policy(struct saina_job *job, const struct saina_job_req *req,
+		     struct saina_core_err *err)
 {
-	struct saina_policy p;
-	char canonical[sizeof(job->policy_text)];
+	struct saina_policy p = req->policy;
 	int ret;
 
-	ret = saina_policy_parse(text, job->workers, &p, err);
-	if (ret)
+	if (!SAINA_HAS(req, SAINA_A_JOB_POLICY)) {
+		if (job->policy.seq)
+			return 0;
+		saina_policy_preset(&saina_policy_rows[0], &p);
+	}
+	ret = saina_policy_check(&p, job->workers, err);
+	if (ret || saina_policy_same(&p, &job->policy))
 		return ret;
-	saina_policy_format(&p, canonical, sizeof(canonical));
-	if (!strcmp(canonical, job->policy_text))
-		return 0;
 	p.seq = job->policy.seq + 1;
 	job->policy = p;
-	memcpy(job->policy_text, canonical, sizeof(canonical));
 	return 0;
 }
 

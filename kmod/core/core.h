@@ -9,23 +9,12 @@
 #ifndef _SAINA_CORE_H
 #define _SAINA_CORE_H
 
+#include "core/policy.h"
+#include "core/refuse.h"
 #include "saina/bpf.h"
 #include "linux/saina.h"
 
 struct saina_core;
-
-/**
- * struct saina_core_err - why a call was refused
- * @attr: the guilty attribute (SAINA_A_JOB_*, SAINA_A_WORKER_*,
- *	SAINA_A_LIMITS_*, as fits the call), 0 if none
- * @text: one sentence, zero terminated
- *
- * The errno is the call's return value, negative.
- */
-struct saina_core_err {
-	__u16	attr;
-	char	text[SAINA_TEXT_LEN];
-};
 
 /* Which fields of a request are set: bit SAINA_A_<OBJECT>_<FIELD>. */
 #define SAINA_HAS(req, attr)	((req)->has & (1ull << (attr)))
@@ -44,7 +33,7 @@ struct saina_job_req {
 	__u32	ring;
 	__u64	elements;
 	char	name[SAINA_NAME_LEN];
-	char	policy[96];
+	struct saina_policy policy;	/* its seq is not looked at */
 	__u8	token[SAINA_TOKEN_LEN];
 };
 
@@ -97,7 +86,6 @@ struct saina_job {
 	__u64	active;
 	__u64	relay;
 	char	name[SAINA_NAME_LEN];
-	char	policy_text[96];	/* canonical */
 	__u8	token[SAINA_TOKEN_LEN];
 	struct saina_policy policy;
 	struct saina_worker worker[SAINA_WORKERS_MAX];
@@ -173,11 +161,6 @@ const struct saina_job *saina_core_job_next(const struct saina_core *c, int from
 
 /* The snapshot of a job for the data path: pure function of the job. */
 void saina_core_snapshot(const struct saina_job *job, struct saina_job_conf *conf);
-
-/* Policy strings.  @workers bounds k; err->text names the bad word. */
-int saina_policy_parse(const char *text, int workers, struct saina_policy *p,
-		       struct saina_core_err *err);
-void saina_policy_format(const struct saina_policy *p, char *text, unsigned long size);
 
 /* Bytes of map memory a job takes (documented in Documentation/architecture.rst). */
 __u64 saina_core_memory(__u64 elements, __u32 payload, __u32 pool, __u32 ring);

@@ -21,6 +21,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -35,11 +36,5 @@ static inline int is_power_of_2(unsigned long n)
 #endif
 
 #define saina_min(a, b) ((a) < (b) ? (a) : (b))
-
-struct saina_core_err;
-
-/* Fills @err (which may be NULL) and returns @error: `return saina_refuse(...)`. */
-int saina_refuse(struct saina_core_err *err, int error, unsigned int attr, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
 
 #endif /* _SAINA_CORE_OS_H */

@@ -1,206 +1,142 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Policy strings: what people write <-> struct saina_policy.
- *
- *	bsp
- *	fastest:k=6[,late=residual|drop]
- *	sfcd[:k0=1,kmin=1,kmax=8,sth=0.5,cth=5|k,stride=32,late=residual|drop,parity]
- *
- * The canonical form lists every setting that matters, in this order, leaving
- * out late=residual (the default for all) and kmax when it is the number of
- * members.  Parsing the canonical form gives the same policy again.
- */
 #include "core/os.h"
-#include "core/core.h"
+#include "core/policy.h"
+#include "linux/saina.h"
 
-#define POLICY_S_TH_DEFAULT   500
-#define POLICY_C_TH_DEFAULT   5
-#define POLICY_STRIDE_DEFAULT 32
-#define POLICY_STRIDE_MAX     64
-
-/* A word of the string: not terminated, only delimited. */
-struct word {
-	const char *s;
-	int len;
+static const char *const late_words[] = {
+	[SAINA_LATE_RESIDUAL] = "residual",
+	[SAINA_LATE_DROP] = "drop",
 };
 
-/* Long words are cut in refusals so that what is allowed still fits. */
-#define WORD_SHOWN   24
-#define WORD_ARGS(w) saina_min((w).len, WORD_SHOWN), (w).s
+#define FIELD(f)                                     \
+	.offset = offsetof(struct saina_policy, f), \
+	.size = sizeof(((struct saina_policy *)0)->f)
 
-static int word_is(struct word w, const char *text)
+#define KEY_K(n, f, first) \
+	{ .name = n, FIELD(f), .kind = SAINA_KEY_WORKERS, \
+	  .min = 1, .max = SAINA_WORKERS_MAX, .preset = first }
+
+#define KEY_LATE \
+	{ .name = "late", FIELD(late), .kind = SAINA_KEY_WORD, .words = late_words, \
+	  .min = SAINA_LATE_RESIDUAL, .max = SAINA_LATE_DROP, .preset = SAINA_LATE_RESIDUAL, \
+	  .quiet = 1, .allowed = "must be residual or drop" }
+
+static const struct saina_policy_key fastest_keys[] = {
+	KEY_K("k", k, 0),
+	KEY_LATE,
+};
+
+static const struct saina_policy_key sfcd_keys[] = {
+	KEY_K("k0", k, 1),
+	KEY_K("kmin", k_min, 1),
+	{ .name = "kmax", FIELD(k_max), .kind = SAINA_KEY_WORKERS, .zero = "",
+	  .min = 1, .max = SAINA_WORKERS_MAX, .quiet = 1 },
+	{ .name = "sth", FIELD(s_th), .kind = SAINA_KEY_SHARE, .max = 1000, .preset = 500,
+	  .allowed = "must be 0..1 with at most three decimals, as 0.5" },
+	{ .name = "cth", FIELD(c_th), .kind = SAINA_KEY_NUMBER, .zero = "k",
+	  .min = 1, .max = 65535, .preset = 5,
+	  .allowed = "must be 1..65535 rounds, or k (as many as k is now)" },
+	{ .name = "stride", FIELD(stride), .kind = SAINA_KEY_POWER,
+	  .min = 1, .max = 64, .preset = 32,
+	  .allowed = "must be 1, 2, 4, 8, 16, 32 or 64 elements" },
+	KEY_LATE,
+	{ .name = "parity", FIELD(flags), .kind = SAINA_KEY_FLAG,
+	  .max = SAINA_POLICY_F_PARITY, .quiet = 1 },
+};
+
+#define KEYS(keys) keys, sizeof(keys) / sizeof((keys)[0])
+
+const struct saina_policy_row saina_policy_rows[SAINA_POLICY_ROWS] = {
+	{ "bsp", "bsp", NULL, 0, SAINA_POLICY_BSP, SAINA_COMPLETE_ALL },
+	{ "fastest", "fastest:k=K", KEYS(fastest_keys), SAINA_POLICY_FASTEST, SAINA_COMPLETE_K },
+	{ "sfcd", "sfcd:k0=K,...", KEYS(sfcd_keys), SAINA_POLICY_SFCD, SAINA_COMPLETE_ADAPTED },
+};
+
+const struct saina_policy_row *saina_policy_row(unsigned int mode)
 {
-	return w.len == (int)strlen(text) && !memcmp(w.s, text, w.len);
-}
-
-static struct word word_until(const char **at, const char *stops)
-{
-	struct word w = { .s = *at };
-
-	while (w.s[w.len] && !strchr(stops, w.s[w.len]))
-		w.len++;
-	*at += w.len;
-	return w;
-}
-
-static int word_number(struct word w, __u32 max, __u32 *out)
-{
-	__u32 n = 0;
 	int i;
 
-	if (!w.len || w.len > 9)
-		return -EINVAL;
-	for (i = 0; i < w.len; i++) {
-		if (w.s[i] < '0' || w.s[i] > '9')
-			return -EINVAL;
-		n = n * 10 + (w.s[i] - '0');
-	}
-	if (n > max)
-		return -ERANGE;
-	*out = n;
-	return 0;
+	for (i = 0; i < SAINA_POLICY_ROWS; i++)
+		if (saina_policy_rows[i].mode == mode)
+			return &saina_policy_rows[i];
+	return NULL;
 }
 
-/* "0.5" -> 500: a share of one with at most three decimals. */
-static int word_permille(struct word w, __u32 *out)
+unsigned int saina_policy_get(const struct saina_policy *p, const struct saina_policy_key *key)
 {
-	__u32 n, scale = 100;
-	int i;
+	const void *field = (const char *)p + key->offset;
+	unsigned int value = key->size == 1 ? *(const __u8 *)field : *(const __u16 *)field;
 
-	if (w.len < 1 || (w.s[0] != '0' && w.s[0] != '1'))
-		return -EINVAL;
-	n = (w.s[0] - '0') * 1000;
-	if (w.len > 1 && (w.s[1] != '.' || w.len == 2 || w.len > 5))
-		return -EINVAL;
-	for (i = 2; i < w.len; i++) {
-		if (w.s[i] < '0' || w.s[i] > '9')
-			return -EINVAL;
-		n += (w.s[i] - '0') * scale;
-		scale /= 10;
-	}
-	if (n > 1000)
-		return -ERANGE;
-	*out = n;
-	return 0;
+	return key->kind == SAINA_KEY_FLAG ? (value & key->max) != 0 : value;
 }
 
-static const char *policy_keys(const struct saina_policy *p)
+void saina_policy_put(struct saina_policy *p, const struct saina_policy_key *key,
+		      unsigned int value)
 {
-	return p->mode == SAINA_POLICY_SFCD
-		       ? "k0=, kmin=, kmax=, sth=, cth=, stride=, late=, parity"
-		       : "k=, late=";
-}
+	void *field = (char *)p + key->offset;
 
-static int policy_bad(struct saina_core_err *err, int error, struct word key, struct word value,
-		      const char *allowed)
-{
-	return saina_refuse(err, error, SAINA_A_JOB_POLICY, "policy: '%.*s=%.*s': %s",
-			    WORD_ARGS(key), WORD_ARGS(value), allowed);
-}
-
-/* A number of workers, 1..@workers. */
-static int policy_k(struct saina_core_err *err, struct word key, struct word value, int workers,
-		    __u8 *out)
-{
-	char allowed[48];
-	__u32 n = 0;
-	int ret;
-
-	ret = word_number(value, workers, &n);
-	if (ret || !n) {
-		snprintf(allowed, sizeof(allowed), "must be 1..%d, the workers of the job",
-			 workers);
-		return policy_bad(err, ret ? ret : -ERANGE, key, value, allowed);
-	}
-	*out = n;
-	return 0;
-}
-
-static int policy_late(struct saina_core_err *err, struct word key, struct word value, __u8 *late)
-{
-	if (word_is(value, "residual"))
-		*late = SAINA_LATE_RESIDUAL;
-	else if (word_is(value, "drop"))
-		*late = SAINA_LATE_DROP;
+	if (key->kind == SAINA_KEY_FLAG)
+		*(__u8 *)field = (*(__u8 *)field & ~key->max) | (value ? key->max : 0);
+	else if (key->size == 1)
+		*(__u8 *)field = value;
 	else
-		return policy_bad(err, -EINVAL, key, value, "must be residual or drop");
+		*(__u16 *)field = value;
+}
+
+void saina_policy_preset(const struct saina_policy_row *row, struct saina_policy *p)
+{
+	int i;
+
+	memset(p, 0, sizeof(*p));
+	p->mode = row->mode;
+	p->late = SAINA_LATE_RESIDUAL;
+	for (i = 0; i < row->n_keys; i++)
+		saina_policy_put(p, &row->keys[i], row->keys[i].preset);
+}
+
+int saina_policy_same(const struct saina_policy *a, const struct saina_policy *b)
+{
+	struct saina_policy c = *b;
+
+	c.seq = a->seq;
+	return !memcmp(a, &c, sizeof(c));
+}
+
+/**
+ * saina_policy_value_check() - may a key have this value?
+ * @key: of a row
+ * @value: any
+ * @workers: of the job
+ *
+ * Return: 0 or -ERANGE
+ */
+int saina_policy_value_check(const struct saina_policy_key *key, unsigned int value, int workers)
+{
+	unsigned int max = key->kind == SAINA_KEY_WORKERS ? workers : key->max;
+
+	if (!value && key->zero)
+		return 0;
+	if (key->kind == SAINA_KEY_FLAG)
+		max = 1;
+	if (value < key->min || value > max ||
+	    (key->kind == SAINA_KEY_POWER && (value & (value - 1))))
+		return -ERANGE;
 	return 0;
 }
 
-/* Returns 1 if @key is not one of SFCD's own. */
-static int policy_sfcd_key(struct saina_core_err *err, struct word key, struct word value,
-			   int workers, struct saina_policy *p)
+/* What a key may be, for refusals; @text of @size bytes may be needed for it. */
+const char *saina_policy_allowed(const struct saina_policy_key *key, int workers, char *text,
+				 unsigned long size)
 {
-	__u32 n = 0;
-
-	if (word_is(key, "k0"))
-		return policy_k(err, key, value, workers, &p->k);
-	if (word_is(key, "kmin"))
-		return policy_k(err, key, value, workers, &p->k_min);
-	if (word_is(key, "kmax"))
-		return policy_k(err, key, value, workers, &p->k_max);
-	if (word_is(key, "sth")) {
-		if (word_permille(value, &n))
-			return policy_bad(err, -EINVAL, key, value,
-					  "must be 0..1 with at most three decimals, as 0.5");
-		p->s_th = n;
-		return 0;
-	}
-	if (word_is(key, "cth")) {
-		if (word_is(value, "k")) {
-			p->flags |= SAINA_POLICY_F_CTH_K;
-			p->c_th = 0;
-			return 0;
-		}
-		if (word_number(value, 65535, &n) || !n)
-			return policy_bad(err, -EINVAL, key, value,
-					  "must be 1..65535 rounds, or k (as many as k is now)");
-		p->flags &= ~SAINA_POLICY_F_CTH_K;
-		p->c_th = n;
-		return 0;
-	}
-	if (word_is(key, "stride")) {
-		if (word_number(value, POLICY_STRIDE_MAX, &n) || !n || (n & (n - 1)))
-			return policy_bad(err, -EINVAL, key, value,
-					  "must be 1, 2, 4, 8, 16, 32 or 64 elements");
-		p->stride = n;
-		return 0;
-	}
-	return 1;
-}
-
-static int policy_option(struct saina_core_err *err, struct word key, struct word value,
-			 int has_value, int workers, struct saina_policy *p)
-{
-	int ret = 1;
-
-	if (!has_value) {
-		if (p->mode == SAINA_POLICY_SFCD && word_is(key, "parity")) {
-			p->flags |= SAINA_POLICY_F_PARITY;
-			return 0;
-		}
-	} else if (word_is(key, "late")) {
-		ret = policy_late(err, key, value, &p->late);
-	} else if (p->mode == SAINA_POLICY_SFCD) {
-		ret = policy_sfcd_key(err, key, value, workers, p);
-	} else if (word_is(key, "k")) {
-		ret = policy_k(err, key, value, workers, &p->k);
-	}
-	if (ret <= 0)
-		return ret;
-	return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
-			    "policy: '%.*s' is not allowed here; %s takes %s", WORD_ARGS(key),
-			    p->mode == SAINA_POLICY_SFCD ? "sfcd" : "fastest", policy_keys(p));
+	if (key->allowed)
+		return key->allowed;
+	snprintf(text, size, "must be 1..%d, the workers of the job", workers);
+	return text;
 }
 
 /* What only the whole can tell. */
-static int policy_check(struct saina_core_err *err, const struct saina_policy *p)
+static int adapted_check(const struct saina_policy *p, struct saina_core_err *err)
 {
-	if (p->mode == SAINA_POLICY_FASTEST && !p->k)
-		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
-				    "policy: fastest needs k, as in 'fastest:k=6'");
-	if (p->mode != SAINA_POLICY_SFCD)
-		return 0;
 	if (p->k < p->k_min)
 		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
 				    "policy: k0=%d is below kmin=%d", p->k, p->k_min);
@@ -208,114 +144,48 @@ static int policy_check(struct saina_core_err *err, const struct saina_policy *p
 		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
 				    "policy: k0=%d is above kmax=%d", p->k, p->k_max);
 	if ((p->flags & SAINA_POLICY_F_PARITY) && p->stride != 32)
-		return saina_refuse(
-			err, -EINVAL, SAINA_A_JOB_POLICY,
-			"policy: parity samples every 32nd element: stride=%d does not go with it",
-			p->stride);
+		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
+				    "policy: parity samples every 32nd element: stride=%d does not go with it",
+				    p->stride);
 	return 0;
 }
 
 /**
- * saina_policy_parse() - understand a policy string
- * @text: zero terminated
+ * saina_policy_check() - can a job have this policy?
+ * @p: any bytes; seq is not looked at
  * @workers: of the job, the bound of every k; 1..64
- * @p: out; seq is 0.  Untouched on failure
- * @err: out on failure; names the bad word and what is allowed; may be NULL
+ * @err: out on failure: names the key and what is allowed; may be NULL
  *
  * Return: 0, -EINVAL or -ERANGE
  */
-int saina_policy_parse(const char *text, int workers, struct saina_policy *p,
-		       struct saina_core_err *err)
+int saina_policy_check(const struct saina_policy *p, int workers, struct saina_core_err *err)
 {
-	struct saina_policy q = { .late = SAINA_LATE_RESIDUAL };
-	struct word mode, key, value = { 0 }, seen[16];
-	int i, n = 0, ret, has_value;
-	const char *at = text;
+	const struct saina_policy_row *row = saina_policy_row(p->mode);
+	struct saina_policy rest;
+	char allowed[48];
+	int i;
 
-	mode = word_until(&at, ":");
-	if (word_is(mode, "bsp")) {
-		q.mode = SAINA_POLICY_BSP;
-	} else if (word_is(mode, "fastest")) {
-		q.mode = SAINA_POLICY_FASTEST;
-	} else if (word_is(mode, "sfcd")) {
-		q.mode = SAINA_POLICY_SFCD;
-		q.k = q.k_min = 1;
-		q.s_th = POLICY_S_TH_DEFAULT;
-		q.c_th = POLICY_C_TH_DEFAULT;
-		q.stride = POLICY_STRIDE_DEFAULT;
-	} else {
-		return saina_refuse(
-			err, -EINVAL, SAINA_A_JOB_POLICY,
-			"policy: '%.*s' is unknown; known are bsp, fastest:k=K, sfcd:k0=K,...",
-			WORD_ARGS(mode));
-	}
-	if (*at && q.mode == SAINA_POLICY_BSP)
+	if (!row)
 		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
-				    "policy: bsp takes no settings, but '%.24s' follows it", at);
-	while (*at) {
-		at++; /* the colon, or a comma */
-		key = word_until(&at, "=,");
-		has_value = *at == '=';
-		if (has_value) {
-			at++;
-			value = word_until(&at, ",");
-		}
-		if (!key.len)
-			return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
-					    "policy: an empty setting in '%.48s'; allowed are %s",
-					    text, policy_keys(&q));
-		ret = policy_option(err, key, value, has_value, workers, &q);
-		if (ret)
-			return ret;
-		for (i = 0; i < n; i++)
-			if (seen[i].len == key.len && !memcmp(seen[i].s, key.s, key.len))
-				return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
-						    "policy: '%.*s' is given twice",
-						    WORD_ARGS(key));
-		if (n < (int)(sizeof(seen) / sizeof(seen[0])))
-			seen[n++] = key;
-	}
-	ret = policy_check(err, &q);
-	if (!ret)
-		*p = q;
-	return ret;
-}
+				    "policy: mode %u is unknown", p->mode);
+	saina_policy_preset(row, &rest);
+	if (row->complete == SAINA_COMPLETE_K && !p->k)
+		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
+				    "policy: %s needs k, as in '%s:k=6'", row->name, row->name);
+	for (i = 0; i < row->n_keys; i++) {
+		const struct saina_policy_key *key = &row->keys[i];
+		unsigned int value = saina_policy_get(p, key);
 
-/**
- * saina_policy_format() - canonical string of a policy
- * @p: a policy from saina_policy_parse()
- * @text: out, zero terminated; 96 bytes always suffice
- * @size: of @text
- */
-void saina_policy_format(const struct saina_policy *p, char *text, unsigned long size)
-{
-	const char *late = p->late == SAINA_LATE_DROP ? ",late=drop" : "";
-	char kmax[12] = "", cth[8] = "k", sth[8];
-
-	switch (p->mode) {
-	case SAINA_POLICY_BSP:
-		snprintf(text, size, "bsp");
-		return;
-	case SAINA_POLICY_FASTEST:
-		snprintf(text, size, "fastest:k=%u%s", p->k, late);
-		return;
-	case SAINA_POLICY_SFCD:
-		break;
-	default:
-		snprintf(text, size, "unknown");
-		return;
+		if (saina_policy_value_check(key, value, workers))
+			return saina_refuse(err, -ERANGE, SAINA_A_JOB_POLICY, "policy: '%s=%u%s': %s",
+					    key->name, value,
+					    key->kind == SAINA_KEY_SHARE ? "/1000" : "",
+					    saina_policy_allowed(key, workers, allowed,
+								 sizeof(allowed)));
+		saina_policy_put(&rest, key, value);
 	}
-	if (p->k_max)
-		snprintf(kmax, sizeof(kmax), ",kmax=%u", p->k_max);
-	if (!(p->flags & SAINA_POLICY_F_CTH_K))
-		snprintf(cth, sizeof(cth), "%u", p->c_th);
-	snprintf(sth, sizeof(sth), "%u.%03u", (p->s_th / 1000) % 10, p->s_th % 1000);
-	/* 0.500 -> 0.5, 1.000 -> 1 */
-	while (sth[strlen(sth) - 1] == '0' && strchr(sth, '.'))
-		sth[strlen(sth) - 1] = 0;
-	if (sth[strlen(sth) - 1] == '.')
-		sth[strlen(sth) - 1] = 0;
-	snprintf(text, size, "sfcd:k0=%u,kmin=%u%s,sth=%s,cth=%s,stride=%u%s%s", p->k, p->k_min,
-		 kmax, sth, cth, p->stride, late,
-		 p->flags & SAINA_POLICY_F_PARITY ? ",parity" : "");
+	if (!saina_policy_same(p, &rest))
+		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
+				    "policy: a setting is given that %s does not have", row->name);
+	return row->complete == SAINA_COMPLETE_ADAPTED ? adapted_check(p, err) : 0;
 }

@@ -11,25 +11,6 @@
 #define LIMIT_MEMORY_JOB (1024ull << 20)
 #define LIMIT_MEMORY	 (4096ull << 20)
 
-#ifdef __KERNEL__
-#define core_vsnprintf vscnprintf
-#else
-#define core_vsnprintf vsnprintf
-#endif
-
-int saina_refuse(struct saina_core_err *err, int error, unsigned int attr, const char *fmt, ...)
-{
-	va_list ap;
-
-	if (!err)
-		return error;
-	err->attr = attr;
-	va_start(ap, fmt);
-	core_vsnprintf(err->text, sizeof(err->text), fmt, ap);
-	va_end(ap);
-	return error;
-}
-
 /* Snapshot and memory: pure functions of the job */
 
 /**
@@ -297,8 +278,7 @@ int saina_core_job_new(struct saina_core *c, const struct saina_job_req *req,
 	if (!ret)
 		ret = saina_job_times(job, req, err);
 	if (!ret)
-		ret = saina_job_policy(
-			job, SAINA_HAS(req, SAINA_A_JOB_POLICY) ? req->policy : "bsp", err);
+		ret = saina_job_policy(job, req, err);
 	if (ret)
 		return ret;
 	if (SAINA_HAS(req, SAINA_A_JOB_TOKEN))
@@ -363,12 +343,9 @@ int saina_core_job_set(struct saina_core *c, const struct saina_job_req *req,
 				    found->name);
 	}
 	*job = *found;
-	if (SAINA_HAS(req, SAINA_A_JOB_POLICY)) {
-		ret = saina_job_policy(job, req->policy, err);
-		if (ret)
-			return ret;
-	}
-	ret = saina_job_times(job, req, err);
+	ret = saina_job_policy(job, req, err);
+	if (!ret)
+		ret = saina_job_times(job, req, err);
 	if (ret)
 		return ret;
 	if (SAINA_HAS(req, SAINA_A_JOB_TOKEN))

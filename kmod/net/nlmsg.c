@@ -2,6 +2,7 @@
 #include <linux/netdevice.h>
 #include <net/genetlink.h>
 
+#include "core/policy_text.h"
 #include "netlink/netlink.h"
 #include "net/nlmsg.h"
 
@@ -35,6 +36,14 @@ static int draft_end(struct sk_buff *skb, struct draft *d, int failed)
 	return 0;
 }
 
+static int put_policy(struct sk_buff *skb, int attr, const struct saina_policy *p)
+{
+	char text[SAINA_POLICY_TEXT_LEN];
+
+	saina_policy_format(p, text, sizeof(text));
+	return nla_put_string(skb, attr, text);
+}
+
 static int put_job_config(struct sk_buff *skb, const struct saina_job *job, bool tokens)
 {
 	char token[SAINA_TOKEN_LEN + 1] = "";
@@ -44,7 +53,8 @@ static int put_job_config(struct sk_buff *skb, const struct saina_job *job, bool
 		if (nla_put_string(skb, SAINA_A_JOB_TOKEN, token))
 			return -EMSGSIZE;
 	}
-	return nla_put_u16(skb, SAINA_A_JOB_ID, job->id) ||
+	return put_policy(skb, SAINA_A_JOB_POLICY, &job->policy) ||
+	       nla_put_u16(skb, SAINA_A_JOB_ID, job->id) ||
 	       nla_put_string(skb, SAINA_A_JOB_NAME, job->name) ||
 	       nla_put_u8(skb, SAINA_A_JOB_STATE, job->state) ||
 	       nla_put_u64_64bit(skb, SAINA_A_JOB_ELEMENTS, job->elements, SAINA_A_JOB_PAD) ||
@@ -54,7 +64,6 @@ static int put_job_config(struct sk_buff *skb, const struct saina_job *job, bool
 	       nla_put_u32(skb, SAINA_A_JOB_RING, job->ring) ||
 	       nla_put_u8(skb, SAINA_A_JOB_ELEM_TYPE, job->elem) ||
 	       nla_put_s8(skb, SAINA_A_JOB_EXPONENT, job->exponent) ||
-	       nla_put_string(skb, SAINA_A_JOB_POLICY, job->policy_text) ||
 	       nla_put_u16(skb, SAINA_A_JOB_HEARTBEAT_MS, job->heartbeat_ms) ||
 	       nla_put_u16(skb, SAINA_A_JOB_DEAD_MS, job->dead_ms) ||
 	       nla_put_u32(skb, SAINA_A_JOB_GENERATION, job->generation) ||
@@ -76,7 +85,7 @@ static int put_job_live(struct sk_buff *skb, const struct saina_job *job,
 	if (seq && nla_put_u32(skb, SAINA_A_JOB_POLICY_SEQ_ACTIVE, seq))
 		return -EMSGSIZE;
 	if (seq && seq == job->policy.seq &&
-	    nla_put_string(skb, SAINA_A_JOB_POLICY_ACTIVE, job->policy_text))
+	    put_policy(skb, SAINA_A_JOB_POLICY_ACTIVE, &job->policy))
 		return -EMSGSIZE;
 	return nla_put_u32(skb, SAINA_A_JOB_ROUND, READ_ONCE(live->next_round)) ||
 	       nla_put_u8(skb, SAINA_A_JOB_K, READ_ONCE(live->k));

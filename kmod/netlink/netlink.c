@@ -7,7 +7,6 @@
 #include <linux/netdevice.h>
 #include <net/sock.h>
 
-#include "core/os.h"
 #include "netlink/netlink.h"
 #include "netlink/netlink_gen.h"
 #include "net/nlmsg.h"
@@ -70,9 +69,10 @@ int saina_nl_job_new_doit(struct sk_buff *skb, struct genl_info *info)
 	if (!msg)
 		return -ENOMEM;
 	ret = saina_nlreq_do(&rq, skb, info, SAINA_A_JOB, SAINA_A_JOB_MAX);
+	if (!ret)
+		ret = saina_nlreq_job(&rq, &req);
 	if (ret)
 		goto err_msg;
-	saina_nlreq_job(&rq, &req);
 	mutex_lock(&rq.sn->lock);
 	ret = saina_core_job_new(rq.sn->core, &req, &job, &rq.err);
 	if (ret)
@@ -96,9 +96,10 @@ int saina_nl_job_set_doit(struct sk_buff *skb, struct genl_info *info)
 	int ret;
 
 	ret = saina_nlreq_do(&rq, skb, info, SAINA_A_JOB, SAINA_A_JOB_MAX);
+	if (!ret)
+		ret = saina_nlreq_job(&rq, &req);
 	if (ret)
 		return saina_nlreq_refuse(&rq, ret);
-	saina_nlreq_job(&rq, &req);
 	mutex_lock(&rq.sn->lock);
 	ret = saina_core_job_set(rq.sn->core, &req, NULL, &rq.err);
 	mutex_unlock(&rq.sn->lock);
@@ -112,9 +113,10 @@ int saina_nl_job_del_doit(struct sk_buff *skb, struct genl_info *info)
 	int ret;
 
 	ret = saina_nlreq_do(&rq, skb, info, SAINA_A_JOB, SAINA_A_JOB_MAX);
+	if (!ret)
+		ret = saina_nlreq_job(&rq, &req);
 	if (ret)
 		return saina_nlreq_refuse(&rq, ret);
-	saina_nlreq_job(&rq, &req);
 	mutex_lock(&rq.sn->lock);
 	ret = saina_core_job_del(rq.sn->core, &req, &rq.err);
 	mutex_unlock(&rq.sn->lock);

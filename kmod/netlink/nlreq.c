@@ -5,7 +5,7 @@
 #include <net/sock.h>
 
 #include "compat/compat.h"
-#include "core/os.h"
+#include "core/policy_text.h"
 #include "netlink/nlreq.h"
 #include "trace.h"
 
@@ -132,8 +132,10 @@ static void get_string(const struct saina_nlreq *rq, int attr, void *to, size_t 
 		memcpy(to, nla_data(rq->tb[attr]), min_t(size_t, nla_len(rq->tb[attr]), size));
 }
 
-void saina_nlreq_job(const struct saina_nlreq *rq, struct saina_job_req *req)
+int saina_nlreq_job(struct saina_nlreq *rq, struct saina_job_req *req)
 {
+	char policy[SAINA_POLICY_TEXT_LEN] = "";
+
 	memset(req, 0, sizeof(*req));
 	req->has = rq->has;
 	req->id = get_u16(rq, SAINA_A_JOB_ID);
@@ -149,8 +151,11 @@ void saina_nlreq_job(const struct saina_nlreq *rq, struct saina_job_req *req)
 	if (rq->tb[SAINA_A_JOB_ELEMENTS])
 		req->elements = nla_get_u64(rq->tb[SAINA_A_JOB_ELEMENTS]);
 	get_string(rq, SAINA_A_JOB_NAME, req->name, sizeof(req->name));
-	get_string(rq, SAINA_A_JOB_POLICY, req->policy, sizeof(req->policy));
 	get_string(rq, SAINA_A_JOB_TOKEN, req->token, sizeof(req->token));
+	if (!rq->tb[SAINA_A_JOB_POLICY])
+		return 0;
+	get_string(rq, SAINA_A_JOB_POLICY, policy, sizeof(policy));
+	return saina_policy_parse(policy, SAINA_WORKERS_MAX, &req->policy, &rq->err);
 }
 
 void saina_nlreq_worker(const struct saina_nlreq *rq, struct saina_worker_req *req)

@@ -39,7 +39,7 @@ int saina_nlreq_do(struct saina_nlreq *rq, struct sk_buff *skb, struct genl_info
 int saina_nlreq_dump(struct saina_nlreq *rq, struct netlink_callback *cb, int object, int max);
 int saina_nlreq_refuse(struct saina_nlreq *rq, int error);
 
-void saina_nlreq_job(const struct saina_nlreq *rq, struct saina_job_req *req);
+int saina_nlreq_job(struct saina_nlreq *rq, struct saina_job_req *req);
 void saina_nlreq_worker(const struct saina_nlreq *rq, struct saina_worker_req *req);
 /* The job that attributes @id and @name mean.  *job is NULL if none of them is there
  * and it need not (@must). */

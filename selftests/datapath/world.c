@@ -94,7 +94,7 @@ static void new_policy(struct world *w, struct sim_job *j)
 	p->c_th = rng_range(r, 1, 5);
 	p->stride = 1 << rng_below(r, 7);
 	if (rng_chance(r, 200))
-		p->flags |= SAINA_POLICY_F_CTH_K;
+		p->c_th = 0; /* as many as k is */
 	if (rng_chance(r, 300)) {
 		p->flags |= SAINA_POLICY_F_PARITY;
 		p->stride = 32;

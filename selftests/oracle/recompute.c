@@ -53,7 +53,7 @@ static bool round_done(struct recompute *c, const struct saina_hdr *h,
 {
 	unsigned int members = __builtin_popcountll(rt->members);
 	unsigned int top = p->k_max && p->k_max < members ? p->k_max : members;
-	unsigned int c_th = p->flags & SAINA_POLICY_F_CTH_K ? h->k : p->c_th;
+	unsigned int c_th = p->c_th ? p->c_th : h->k;
 	unsigned int t = c->converged, k = h->k;
 	bool follows, reached;
 

@@ -84,7 +84,7 @@ static void decide(struct oracle *o, struct oracle_job *j)
 	bool parity = p->flags & SAINA_POLICY_F_PARITY, reached;
 	unsigned int members = oracle_popcount(rt->members);
 	unsigned int top = p->k_max && p->k_max < members ? p->k_max : members;
-	unsigned int c_th = p->flags & SAINA_POLICY_F_CTH_K ? rt->k : p->c_th;
+	unsigned int c_th = p->c_th ? p->c_th : rt->k;
 
 	if (rt->primed || parity) {
 		if (parity)

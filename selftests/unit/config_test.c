@@ -89,7 +89,7 @@ static void everything(void **state)
 	assert_int_equal(r->payload, 64);
 	assert_int_equal(r->pool, 2);
 	assert_int_equal(r->ring, 4);
-	assert_string_equal(r->policy, "bsp");
+	assert_int_equal(r->policy.mode, SAINA_POLICY_BSP);
 	assert_memory_equal(r->token, "01234567890123456789012345678901", 32);
 	assert_int_equal(r->exponent, -3);
 	assert_int_equal(r->heartbeat_ms, 10);

@@ -61,14 +61,14 @@ static void whole_job(void **state)
 	mnl_attr_put_strz(nlh, SAINA_A_JOB_POLICY, "sfcd");
 	mnl_attr_nest_end(nlh, nest);
 	assert_int_equal(decode_request(nlh, SAINA_A_JOB, ALL, &d, &err), 0);
-	decode_job(&d, &r);
+	assert_int_equal(decode_job(&d, &r, &err), 0);
 	assert_string_equal(r.name, "mnist");
 	assert_int_equal(r.elements, 1ull << 33);
 	assert_int_equal(r.workers, 64);
 	assert_int_equal(r.id, 255);
 	assert_int_equal(r.exponent, -5);
 	assert_memory_equal(r.token, "01234567890123456789012345678901", 32);
-	assert_string_equal(r.policy, "sfcd");
+	assert_int_equal(r.policy.mode, SAINA_POLICY_SFCD);
 	assert_int_equal(r.has, 1ull << SAINA_A_JOB_NAME | 1ull << SAINA_A_JOB_ELEMENTS |
 					1ull << SAINA_A_JOB_WORKERS | 1ull << SAINA_A_JOB_ID |
 					1ull << SAINA_A_JOB_EXPONENT | 1ull << SAINA_A_JOB_TOKEN |
@@ -210,7 +210,7 @@ static void fuzz(void **state)
 			good++;
 			assert_null(d.bad);
 			if (top == SAINA_A_JOB)
-				decode_job(&d, &jr);
+				decode_job(&d, &jr, &err);
 			if (top == SAINA_A_WORKER)
 				decode_worker(&d, &wr);
 		} else {

@@ -95,7 +95,7 @@ struct saina_job_req job_req(const char *name, unsigned long long elements, int 
 void with_policy(struct saina_job_req *r, const char *policy)
 {
 	r->has |= BIT_OF(SAINA_A_JOB_POLICY);
-	snprintf(r->policy, sizeof(r->policy), "%s", policy);
+	assert_int_equal(saina_policy_parse(policy, SAINA_WORKERS_MAX, &r->policy, NULL), 0);
 }
 
 const struct saina_job *add(struct owner *o, const char *name, int workers, const char *policy)

@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "core/core.h"
+#include "core/policy_text.h"
 
 #define BIT_OF(a) (1ull << (a))
 #define SEEN_MAX  4096

@@ -36,7 +36,7 @@ static void job_defaults(void **state)
 	assert_int_equal(job->pool, 64); /* not more than the segments need */
 	assert_int_equal(job->exponent, 20);
 	assert_int_equal(job->elem, SAINA_ELEM_INT32);
-	assert_string_equal(job->policy_text, "bsp");
+	assert_int_equal(job->policy.mode, SAINA_POLICY_BSP);
 	assert_int_equal(job->policy.seq, 1);
 	assert_int_equal(job->active, 0);
 	assert_true(job->dead_ms > job->heartbeat_ms);

@@ -358,7 +358,7 @@ static void restore(void **state)
 	bad.workers = 65;
 	assert_refused(saina_core_job_restore(o->core, &bad, NULL, &err), -EINVAL, &err, 0);
 	bad = copy;
-	snprintf(bad.policy_text, sizeof(bad.policy_text), "fastest:k=3");
+	assert_int_equal(saina_policy_parse("fastest:k=3", 3, &bad.policy, NULL), 0);
 	assert_refused(saina_core_job_restore(o->core, &bad, NULL, &err), -ERANGE, &err,
 		       SAINA_A_JOB_POLICY);
 

@@ -179,6 +179,58 @@ static void policy_fuzz(void **state)
 	assert_true(accepted > 1000);
 }
 
+/* Structures that no text gives: of another mode, of no mode, out of range. */
+static void policy_structures(void **state)
+{
+	static const struct {
+		struct saina_policy p;
+		const char *names;
+	} bad[] = {
+		{ { .late = SAINA_LATE_RESIDUAL }, "mode 0 is unknown" },
+		{ { .mode = 200, .late = SAINA_LATE_RESIDUAL }, "mode 200 is unknown" },
+		{ { .mode = SAINA_POLICY_BSP }, "that bsp does not have" },
+		{ { .mode = SAINA_POLICY_BSP, .late = SAINA_LATE_RESIDUAL, .k = 3 },
+		  "that bsp does not have" },
+		{ { .mode = SAINA_POLICY_FASTEST, .late = SAINA_LATE_RESIDUAL }, "needs k" },
+		{ { .mode = SAINA_POLICY_FASTEST, .late = SAINA_LATE_RESIDUAL, .k = 9 },
+		  "'k=9': must be 1..8" },
+		{ { .mode = SAINA_POLICY_FASTEST, .late = 3, .k = 2 }, "residual or drop" },
+		{ { .mode = SAINA_POLICY_FASTEST, .late = 1, .k = 2, .stride = 32 },
+		  "that fastest does not have" },
+		{ { .mode = SAINA_POLICY_SFCD, .late = 1, .k = 2, .k_min = 1, .s_th = 1001,
+		    .stride = 32 }, "'sth=1001/1000'" },
+		{ { .mode = SAINA_POLICY_SFCD, .late = 1, .k = 2, .k_min = 1, .stride = 24 },
+		  "'stride=24'" },
+		{ { .mode = SAINA_POLICY_SFCD, .late = 1, .k = 2, .k_min = 1, .stride = 32,
+		    .flags = 0x80 }, "that sfcd does not have" },
+	};
+	struct saina_policy p, q;
+	struct saina_core_err err;
+	int i, accepted = 0;
+	uint64_t seed = 2;
+	char text[SAINA_POLICY_TEXT_LEN];
+
+	for (i = 0; i < (int)(sizeof(bad) / sizeof(bad[0])); i++) {
+		if (!saina_policy_check(&bad[i].p, 8, &err) || !strstr(err.text, bad[i].names))
+			fail_msg("structure %d: '%s' lacks '%s'", i, err.text, bad[i].names);
+		assert_int_equal(err.attr, SAINA_A_JOB_POLICY);
+	}
+	for (i = 0; i < 300000; i++) {
+		saina_policy_preset(&saina_policy_rows[next(&seed) % SAINA_POLICY_ROWS], &p);
+		if (p.mode != SAINA_POLICY_BSP)
+			p.k = next(&seed) % 10;
+		if (next(&seed) % 2)
+			((unsigned char *)&p)[4 + next(&seed) % (sizeof(p) - 4)] = next(&seed);
+		if (saina_policy_check(&p, 8, &err))
+			continue;
+		accepted++;
+		saina_policy_format(&p, text, sizeof(text));
+		assert_int_equal(saina_policy_parse(text, 8, &q, &err), 0);
+		assert_true(saina_policy_same(&p, &q));
+	}
+	assert_true(accepted > 1000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -186,6 +238,7 @@ int main(void)
 		TEST(policy_canonical),
 		TEST(policy_refusals),
 		TEST(policy_fuzz),
+		TEST(policy_structures),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -57,8 +57,7 @@ enum saina_late_rule {
 	SAINA_LATE_DROP		= 2,
 };
 
-#define SAINA_POLICY_F_CTH_K	0x01	/* c_th follows the current k ("k*") */
-#define SAINA_POLICY_F_PARITY	0x02	/* decide as SAINA's published rule does */
+#define SAINA_POLICY_F_PARITY	0x01	/* decide as SAINA's published rule does */
 
 /**
  * struct saina_policy - a synchronisation policy, as written by
@@ -72,7 +71,7 @@ enum saina_late_rule {
  * @k_max: SFCD never goes above; 0 = the number of members
  * @flags: SAINA_POLICY_F_*
  * @s_th: share of flipped signs that counts as converged, in 1/1000
- * @c_th: net converged rounds before k is raised
+ * @c_th: net converged rounds before k is raised; 0: as many as k is ("k*")
  * @stride: every how many elements a sign is sampled: 1, 2, 4 .. 64
  */
 struct saina_policy {

@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 #include "core/core.h"
-#include "core/os.h"
+#include "core/policy_text.h"
 #include "dp/dp.h"
 #include "agent/config.h"
 #include "agent/log.h"

@@ -2,7 +2,7 @@
 #
 # sainad, and the job core that it compiles in.
 
-JOBCORE_SRCS	:= $(addprefix kmod/core/,table.c check.c worker.c policy.c) \
+JOBCORE_SRCS	:= $(addprefix kmod/core/,table.c check.c worker.c policy.c policy_text.c refuse.c) \
 		   userland/agent/jobmirror.c
 
 SAINAD_SRCS	:= $(addprefix userland/agent/,main.c config.c log.c loop.c jobs.c runtime.c \

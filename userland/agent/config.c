@@ -15,6 +15,7 @@
 #include <libconfig.h>
 
 #include "agent/config.h"
+#include "core/policy_text.h"
 #include "agent/log.h"
 
 /* Where a refusal goes, and in which file. */
@@ -231,7 +232,7 @@ int config_set(struct config *cfg, const char *key, const char *value, char *tex
 
 /* Groups of numbers and strings: limits and jobs */
 
-enum field_type { FIELD_U8, FIELD_U16, FIELD_U32, FIELD_U64, FIELD_S8, FIELD_STRING };
+enum field_type { FIELD_U8, FIELD_U16, FIELD_U32, FIELD_U64, FIELD_S8, FIELD_STRING, FIELD_POLICY };
 
 struct field {
 	const char *name;
@@ -266,7 +267,7 @@ static const struct field job_fields[] = {
 	JOB(payload, "payload", FIELD_U16, PAYLOAD),
 	JOB(pool, "pool", FIELD_U32, POOL),
 	JOB(ring, "ring", FIELD_U32, RING),
-	JOB_TEXT(policy, 95, POLICY),
+	JOB(policy, "policy", FIELD_POLICY, POLICY),
 	JOB_TEXT(token, SAINA_TOKEN_LEN, TOKEN),
 	JOB(exponent, "exponent", FIELD_S8, EXPONENT),
 	JOB(heartbeat_ms, "heartbeat_ms", FIELD_U16, HEARTBEAT_MS),
@@ -286,13 +287,17 @@ static int field_set(struct complaint *c, const config_setting_t *s, const struc
 {
 	int line = config_setting_source_line(s);
 	long long n, max;
+	struct saina_core_err err;
 	const char *text;
 
 	to = (char *)to + f->offset;
-	if (f->type == FIELD_STRING) {
+	if (f->type == FIELD_STRING || f->type == FIELD_POLICY) {
 		text = config_setting_get_string(s);
 		if (!text)
 			return complain(c, line, "%s: must be a string, in quotes", f->name);
+		if (f->type == FIELD_POLICY)
+			return saina_policy_parse(text, SAINA_WORKERS_MAX, to, &err) ?
+				complain(c, line, "%s", err.text) : 0;
 		if (strlen(text) > f->size)
 			return complain(c, line, "%s: is longer than the %zu characters allowed",
 					f->name, f->size);

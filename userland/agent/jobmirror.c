@@ -48,11 +48,9 @@ int saina_core_job_restore(struct saina_core *c, const struct saina_job *old,
 		ret = saina_job_times(job, &req, err);
 	if (ret)
 		return ret;
-	/* same number as before, or the data path would adopt the policy again */
-	ret = saina_policy_parse(old->policy_text, job->workers, &job->policy, err);
+	ret = saina_policy_check(&job->policy, job->workers, err);
 	if (ret)
 		return ret;
-	job->policy.seq = old->policy.seq;
 	ret = saina_job_admit(c, job, err);
 	if (ret)
 		return ret;
@@ -118,10 +116,9 @@ int saina_core_job_adopt(struct saina_core *c, const struct saina_job *theirs,
 	*job = *theirs;
 	ret = saina_job_geometry(job, &shape, err);
 	if (!ret)
-		ret = saina_policy_parse(theirs->policy_text, job->workers, &job->policy, err);
+		ret = saina_policy_check(&job->policy, job->workers, err);
 	if (ret)
 		return ret;
-	job->policy.seq = theirs->policy.seq;
 	saina_job_masks(job);
 	have = c->job[job->id];
 	if (have && !memcmp(have, job, sizeof(*job))) {

@@ -138,6 +138,7 @@ void jobs_uninit(struct agent *a)
 /* Jobs of the file that are there already (taken over) stay as they are. */
 int jobs_configure(struct agent *a)
 {
+	char policy[SAINA_POLICY_TEXT_LEN];
 	struct saina_core_err err;
 	const struct saina_job *job;
 	int i, ret;
@@ -154,8 +155,9 @@ int jobs_configure(struct agent *a)
 			log_error("%s:%d: %s", a->cfg.file, j->line, err.text);
 			return ret;
 		}
+		saina_policy_format(&job->policy, policy, sizeof(policy));
 		log_info("job %s is number %u: %llu elements, %u workers, %s", job->name, job->id,
-			 (unsigned long long)job->elements, job->workers, job->policy_text);
+			 (unsigned long long)job->elements, job->workers, policy);
 	}
 	return 0;
 }

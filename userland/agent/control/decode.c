@@ -6,7 +6,7 @@
 #include <linux/genetlink.h>
 
 #include "agent/control/decode.h"
-#include "core/os.h"
+#include "core/policy_text.h"
 
 enum attr_type { ATTR_NONE, ATTR_U8, ATTR_U16, ATTR_U32, ATTR_U64, ATTR_STRING, ATTR_BINARY };
 
@@ -264,7 +264,7 @@ static __u64 get_number(const struct decoded *d, int attr)
 	}
 }
 
-void decode_job(const struct decoded *d, struct saina_job_req *req)
+int decode_job(struct decoded *d, struct saina_job_req *req, struct saina_core_err *err)
 {
 	memset(req, 0, sizeof(*req));
 	req->has = d->has;
@@ -280,8 +280,11 @@ void decode_job(const struct decoded *d, struct saina_job_req *req)
 	req->ring = get_number(d, SAINA_A_JOB_RING);
 	req->elements = get_number(d, SAINA_A_JOB_ELEMENTS);
 	get_string(d, SAINA_A_JOB_NAME, req->name);
-	get_string(d, SAINA_A_JOB_POLICY, req->policy);
 	get_string(d, SAINA_A_JOB_TOKEN, req->token);
+	if (!d->tb[SAINA_A_JOB_POLICY])
+		return 0;
+	return saina_policy_parse(decode_string(d, SAINA_A_JOB_POLICY), SAINA_WORKERS_MAX,
+				  &req->policy, err);
 }
 
 void decode_worker(const struct decoded *d, struct saina_worker_req *req)

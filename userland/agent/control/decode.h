@@ -34,7 +34,8 @@ struct decoded {
 int decode_request(const struct nlmsghdr *nlh, int top, __u64 allowed, struct decoded *d,
 		   struct saina_core_err *err);
 
-void decode_job(const struct decoded *d, struct saina_job_req *req);
+/* Return: 0, or the refusal of the policy in @err */
+int decode_job(struct decoded *d, struct saina_job_req *req, struct saina_core_err *err);
 void decode_worker(const struct decoded *d, struct saina_worker_req *req);
 const char *decode_string(const struct decoded *d, int attr);	/* NULL if absent */
 

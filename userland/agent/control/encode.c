@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "agent/control/encode.h"
+#include "core/policy_text.h"
 
 void msg_start(struct msg *m, int cmd, int flags, unsigned int seq)
 {
@@ -14,6 +15,14 @@ void msg_start(struct msg *m, int cmd, int flags, unsigned int seq)
 	g = mnl_nlmsg_put_extra_header(m->nlh, sizeof(*g));
 	g->cmd = cmd;
 	g->version = SAINA_FAMILY_VERSION;
+}
+
+static void put_policy(struct nlmsghdr *nlh, int attr, const struct saina_policy *p)
+{
+	char text[SAINA_POLICY_TEXT_LEN];
+
+	saina_policy_format(p, text, sizeof(text));
+	mnl_attr_put_strz(nlh, attr, text);
 }
 
 void encode_job_config(struct nlmsghdr *nlh, const struct saina_job *job, bool tokens)
@@ -30,7 +39,7 @@ void encode_job_config(struct nlmsghdr *nlh, const struct saina_job *job, bool t
 	mnl_attr_put_u32(nlh, SAINA_A_JOB_RING, job->ring);
 	mnl_attr_put_u8(nlh, SAINA_A_JOB_ELEM_TYPE, job->elem);
 	mnl_attr_put_u8(nlh, SAINA_A_JOB_EXPONENT, job->exponent);
-	mnl_attr_put_strz(nlh, SAINA_A_JOB_POLICY, job->policy_text);
+	put_policy(nlh, SAINA_A_JOB_POLICY, &job->policy);
 	if (tokens && job->token[0]) {
 		memcpy(token, job->token, SAINA_TOKEN_LEN);
 		mnl_attr_put_strz(nlh, SAINA_A_JOB_TOKEN, token);
@@ -45,17 +54,14 @@ void encode_job_config(struct nlmsghdr *nlh, const struct saina_job *job, bool t
 static void encode_job_rt(struct nlmsghdr *nlh, struct agent *a, const struct saina_job *job)
 {
 	struct saina_job_rt rt;
-	char policy[96];
 
 	if (saina_dp_job_rt(a->dp, job->id, &rt) || rt.generation != job->generation)
 		return;
 	mnl_attr_put_u32(nlh, SAINA_A_JOB_ROUND, rt.next_round);
 	mnl_attr_put_u8(nlh, SAINA_A_JOB_K, rt.k);
 	mnl_attr_put_u32(nlh, SAINA_A_JOB_POLICY_SEQ_ACTIVE, rt.policy.seq);
-	if (rt.policy.seq) {
-		saina_policy_format(&rt.policy, policy, sizeof(policy));
-		mnl_attr_put_strz(nlh, SAINA_A_JOB_POLICY_ACTIVE, policy);
-	}
+	if (rt.policy.seq)
+		put_policy(nlh, SAINA_A_JOB_POLICY_ACTIVE, &rt.policy);
 	mnl_attr_put_u32(nlh, SAINA_A_JOB_SFCD_CONVERGED, rt.converged);
 	mnl_attr_put_u64(nlh, SAINA_A_JOB_SFCD_FLIPS, rt.last_flips);
 	mnl_attr_put_u64(nlh, SAINA_A_JOB_SFCD_OBSERVED, rt.last_observed);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "agent/control/request.h"
-#include "core/os.h"
+#include "core/refuse.h"
 
 #define BIT_OF(attr) (1ull << (attr))
 
@@ -42,8 +42,9 @@ static int job_new(struct request *rq)
 	struct saina_job_req req;
 	int ret;
 
-	decode_job(&rq->d, &req);
-	ret = plane_job_new(rq->a, &req, &job, &rq->err);
+	ret = decode_job(&rq->d, &req, &rq->err);
+	if (!ret)
+		ret = plane_job_new(rq->a, &req, &job, &rq->err);
 	if (ret)
 		return ret;
 	agent_settle(rq->a);
@@ -55,8 +56,9 @@ static int job_set(struct request *rq)
 	struct saina_job_req req;
 	int ret;
 
-	decode_job(&rq->d, &req);
-	ret = plane_job_set(rq->a, &req, &rq->err);
+	ret = decode_job(&rq->d, &req, &rq->err);
+	if (!ret)
+		ret = plane_job_set(rq->a, &req, &rq->err);
 	agent_settle(rq->a);
 	return ret;
 }
@@ -66,8 +68,9 @@ static int job_del(struct request *rq)
 	struct saina_job_req req;
 	int ret;
 
-	decode_job(&rq->d, &req);
-	ret = plane_job_del(rq->a, &req, &rq->err);
+	ret = decode_job(&rq->d, &req, &rq->err);
+	if (!ret)
+		ret = plane_job_del(rq->a, &req, &rq->err);
 	agent_settle(rq->a);
 	return ret;
 }

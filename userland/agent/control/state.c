@@ -268,7 +268,8 @@ static int read_job(struct restore *r, const struct nlmsghdr *nlh)
 	if (decode_request(nlh, SAINA_A_JOB, ~0ull, &d, &err) || !d.tb[SAINA_A_JOB_GENERATION] ||
 	    !d.tb[SAINA_A_JOB_POLICY_SEQ] || !d.tb[SAINA_A_JOB_ROUND])
 		return -EBADMSG;
-	decode_job(&d, &req);
+	if (decode_job(&d, &req, &err))
+		return -EBADMSG;
 	memset(job, 0, sizeof(*job));
 	memset(r->worker, 0, sizeof(r->worker));
 	r->any = true;
@@ -284,7 +285,7 @@ static int read_job(struct restore *r, const struct nlmsghdr *nlh)
 	job->ring = req.ring;
 	job->elements = req.elements;
 	memcpy(job->name, req.name, sizeof(job->name));
-	memcpy(job->policy_text, req.policy, sizeof(job->policy_text));
+	job->policy = req.policy;
 	memcpy(job->token, req.token, sizeof(job->token));
 	job->generation = mnl_attr_get_u32(d.tb[SAINA_A_JOB_GENERATION]);
 	job->first_round = mnl_attr_get_u32(d.tb[SAINA_A_JOB_ROUND]);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "agent/agent.h"
-#include "core/os.h"
+#include "core/refuse.h"
 
 static void mark(void *plane, unsigned int id)
 {

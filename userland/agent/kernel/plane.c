@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "core/os.h"
+#include "core/refuse.h"
 
 static void notes_ready(struct source *s, uint32_t events)
 {
@@ -220,6 +220,7 @@ int plane_give(struct agent *a, const struct saina_job *job)
 		.dead_ms = job->dead_ms,
 		.pool = job->pool,
 		.ring = job->ring,
+		.policy = job->policy,
 		.elements = job->elements,
 	};
 	struct saina_core_err err;
@@ -227,7 +228,6 @@ int plane_give(struct agent *a, const struct saina_job *job)
 	int ret;
 
 	memcpy(req.name, job->name, sizeof(req.name));
-	memcpy(req.policy, job->policy_text, sizeof(req.policy));
 	memcpy(req.token, job->token, sizeof(req.token));
 	if (job->token[0])
 		req.has |= 1ull << SAINA_A_JOB_TOKEN;

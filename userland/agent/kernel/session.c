@@ -6,7 +6,7 @@
 #include "agent/kernel/session.h"
 #include "agent/log.h"
 #include "ctl/obj.h"
-#include "core/os.h"
+#include "core/policy_text.h"
 
 #define READ_TRIES 20 /* a job that changes all the time is looked at later */
 
@@ -203,10 +203,10 @@ static void job_decode(const struct saina_ctl_job *from, struct saina_job *job)
 	job->generation = from->generation;
 	job->segments = from->segments;
 	job->memory = from->memory;
-	job->policy.seq = from->policy_seq;
 	snprintf(job->name, sizeof(job->name), "%s", from->name);
-	snprintf(job->policy_text, sizeof(job->policy_text), "%.*s",
-		 (int)sizeof(job->policy_text) - 1, from->policy);
+	/* one that is not understood stays 0, which nobody accepts */
+	saina_policy_parse(from->policy, job->workers, &job->policy, NULL);
+	job->policy.seq = from->policy_seq;
 	memcpy(job->token, from->token, sizeof(job->token));
 }
 
@@ -281,7 +281,8 @@ static void job_encode(const struct saina_job_req *req, struct saina_ctl_job *jo
 	job->ring = req->ring;
 	job->elements = req->elements;
 	snprintf(job->name, sizeof(job->name), "%s", req->name);
-	snprintf(job->policy, sizeof(job->policy), "%s", req->policy);
+	if (SAINA_HAS(req, SAINA_A_JOB_POLICY))
+		saina_policy_format(&req->policy, job->policy, sizeof(job->policy));
 	memcpy(job->token, req->token, sizeof(req->token));
 }
 

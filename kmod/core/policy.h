@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The synchronisation policies as a table: one row for each, with its settings
+ * (keys) and the rule by which a slot is complete.  Checks, messages and the text
+ * that people write all follow the table.
+ */
+#ifndef _SAINA_CORE_POLICY_H
+#define _SAINA_CORE_POLICY_H
+
+#include "core/refuse.h"
+#include "saina/bpf.h"
+
+/* What the value of a key is */
+enum saina_policy_kind {
+	SAINA_KEY_NUMBER,	/* min..max */
+	SAINA_KEY_WORKERS,	/* 1..workers of the job */
+	SAINA_KEY_SHARE,	/* of one, in 1/1000; min..max */
+	SAINA_KEY_POWER,	/* a power of two, min..max */
+	SAINA_KEY_WORD,		/* min..max, written as words[value] */
+	SAINA_KEY_FLAG,		/* 0 or 1: bit max of the field; written without a value */
+};
+
+/**
+ * struct saina_policy_key - one setting of a policy
+ * @name: as people write it
+ * @zero: 0 is allowed beside min..max, and written like this ("": cannot be
+ *	written, it is what is meant when the key is not given); NULL: 0 is not special
+ * @allowed: what a refusal says of it; NULL: the workers of the job
+ * @words: WORD: by value
+ * @kind: enum saina_policy_kind
+ * @offset: of the field in struct saina_policy
+ * @size: of the field, 1 or 2 bytes
+ * @quiet: not written while it has its preset
+ * @min: least value
+ * @max: largest value; FLAG: the bit
+ * @preset: the value if it is not given
+ */
+struct saina_policy_key {
+	const char *name;
+	const char *zero;
+	const char *allowed;
+	const char *const *words;
+	__u8 kind;
+	__u8 offset;
+	__u8 size;
+	__u8 quiet;
+	__u16 min;
+	__u16 max;
+	__u16 preset;
+};
+
+/* When a slot is complete */
+enum saina_policy_complete {
+	SAINA_COMPLETE_ALL,	/* all members are in */
+	SAINA_COMPLETE_K,	/* k are in: the policy needs a k */
+	SAINA_COMPLETE_ADAPTED,	/* as many are in as the data path has decided: k is the first */
+};
+
+/**
+ * struct saina_policy_row - a policy
+ * @name: as people write it
+ * @usage: the shortest whole text of it
+ * @keys: its settings, in the order of the canonical text
+ * @n_keys: how many
+ * @mode: enum saina_policy_mode
+ * @complete: enum saina_policy_complete
+ */
+struct saina_policy_row {
+	const char *name;
+	const char *usage;
+	const struct saina_policy_key *keys;
+	__u8 n_keys;
+	__u8 mode;
+	__u8 complete;
+};
+
+#define SAINA_POLICY_ROWS 3
+
+extern const struct saina_policy_row saina_policy_rows[SAINA_POLICY_ROWS];
+
+/* The row of a mode, NULL if there is none. */
+const struct saina_policy_row *saina_policy_row(unsigned int mode);
+/* A policy of this row with no setting given; seq is 0. */
+void saina_policy_preset(const struct saina_policy_row *row, struct saina_policy *p);
+
+unsigned int saina_policy_get(const struct saina_policy *p, const struct saina_policy_key *key);
+/* @value must be one that saina_policy_value_check() allows. */
+void saina_policy_put(struct saina_policy *p, const struct saina_policy_key *key,
+		      unsigned int value);
+/* Same policy, whatever their sequence numbers are? */
+int saina_policy_same(const struct saina_policy *a, const struct saina_policy *b);
+
+int saina_policy_value_check(const struct saina_policy_key *key, unsigned int value, int workers);
+const char *saina_policy_allowed(const struct saina_policy_key *key, int workers, char *text,
+				 unsigned long size);
+int saina_policy_check(const struct saina_policy *p, int workers, struct saina_core_err *err);
+
+#endif /* _SAINA_CORE_POLICY_H */

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Policy strings: what people write <-> struct saina_policy, by the table of
+ * policies (policy.c):
+ *
+ *	NAME[:KEY=VALUE|FLAG[,...]], as in bsp, fastest:k=6,late=drop
+ *
+ * The canonical form lists the keys in the order of the table, leaving out quiet
+ * ones that have their preset.  Parsing it gives the same policy again.
+ */
+#include "core/os.h"
+#include "core/policy_text.h"
+#include "linux/saina.h"
+
+/* A word of the string: not terminated, only delimited. */
+struct word {
+	const char *s;
+	int len;
+};
+
+/* Long words are cut in refusals so that what is allowed still fits. */
+#define WORD_SHOWN   24
+#define WORD_ARGS(w) saina_min((w).len, WORD_SHOWN), (w).s
+
+static int word_is(struct word w, const char *text)
+{
+	return w.len == (int)strlen(text) && !memcmp(w.s, text, w.len);
+}
+
+static struct word word_until(const char **at, const char *stops)
+{
+	struct word w = { .s = *at };
+
+	while (w.s[w.len] && !strchr(stops, w.s[w.len]))
+		w.len++;
+	*at += w.len;
+	return w;
+}
+
+static int word_number(struct word w, unsigned int *out)
+{
+	unsigned int n = 0;
+	int i;
+
+	if (!w.len || w.len > 9)
+		return -EINVAL;
+	for (i = 0; i < w.len; i++) {
+		if (w.s[i] < '0' || w.s[i] > '9')
+			return -EINVAL;
+		n = n * 10 + (w.s[i] - '0');
+	}
+	*out = n;
+	return 0;
+}
+
+/* "0.5" -> 500: a share of one with at most three decimals. */
+static int word_permille(struct word w, unsigned int *out)
+{
+	unsigned int n, scale = 100;
+	int i;
+
+	if (w.len < 1 || (w.s[0] != '0' && w.s[0] != '1'))
+		return -EINVAL;
+	n = (w.s[0] - '0') * 1000;
+	if (w.len > 1 && (w.s[1] != '.' || w.len == 2 || w.len > 5))
+		return -EINVAL;
+	for (i = 2; i < w.len; i++) {
+		if (w.s[i] < '0' || w.s[i] > '9')
+			return -EINVAL;
+		n += (w.s[i] - '0') * scale;
+		scale /= 10;
+	}
+	*out = n;
+	return 0;
+}
+
+static int word_value(struct word w, const struct saina_policy_key *key, unsigned int *out)
+{
+	if (key->zero && key->zero[0] && word_is(w, key->zero)) {
+		*out = 0;
+		return 0;
+	}
+	switch (key->kind) {
+	case SAINA_KEY_WORD:
+		for (*out = key->min; *out <= key->max; (*out)++)
+			if (word_is(w, key->words[*out]))
+				return 0;
+		return -EINVAL;
+	case SAINA_KEY_SHARE:
+		return word_permille(w, out);
+	default:
+		/* a 0 that means something has a word of its own, or none */
+		return word_number(w, out) || (key->zero && !*out) ? -EINVAL : 0;
+	}
+}
+
+/* "k=, late=": the keys of a row, as refusals name them. */
+static void keys_list(const struct saina_policy_row *row, char *text, int size)
+{
+	int i, n = 0;
+
+	for (i = 0; i < row->n_keys && n < size; i++)
+		n += snprintf(text + n, size - n, "%s%s%s", i ? ", " : "", row->keys[i].name,
+			      row->keys[i].kind == SAINA_KEY_FLAG ? "" : "=");
+}
+
+static int option_parse(struct word option, const struct saina_policy_row *row, int workers,
+			struct saina_policy *p, __u32 *given, struct saina_core_err *err)
+{
+	const struct saina_policy_key *key = NULL;
+	const char *at = option.s;
+	struct word name = word_until(&at, "=,"), value = { 0 };
+	int has_value = *at == '=', i, ret;
+	unsigned int n = 1;
+	char text[80];
+
+	if (has_value)
+		value = (struct word){ at + 1, option.len - name.len - 1 };
+	for (i = 0; i < row->n_keys; i++)
+		if (word_is(name, row->keys[i].name) &&
+		    has_value == (row->keys[i].kind != SAINA_KEY_FLAG))
+			key = &row->keys[i];
+	if (!key) {
+		keys_list(row, text, sizeof(text));
+		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
+				    "policy: '%.*s' is not allowed here; %s takes %s",
+				    WORD_ARGS(name), row->name, text);
+	}
+	if (has_value) {
+		ret = word_value(value, key, &n);
+		if (!ret)
+			ret = saina_policy_value_check(key, n, workers);
+		if (ret)
+			return saina_refuse(err, ret, SAINA_A_JOB_POLICY,
+					    "policy: '%.*s=%.*s': %s", WORD_ARGS(name),
+					    WORD_ARGS(value),
+					    saina_policy_allowed(key, workers, text, sizeof(text)));
+	}
+	if (*given & 1u << (key - row->keys))
+		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY, "policy: '%s' is given twice",
+				    key->name);
+	*given |= 1u << (key - row->keys);
+	saina_policy_put(p, key, n);
+	return 0;
+}
+
+static const struct saina_policy_row *row_parse(struct word name, struct saina_core_err *err)
+{
+	char known[80];
+	int i, n = 0;
+
+	for (i = 0; i < SAINA_POLICY_ROWS; i++)
+		if (word_is(name, saina_policy_rows[i].name))
+			return &saina_policy_rows[i];
+	for (i = 0; i < SAINA_POLICY_ROWS && n < (int)sizeof(known); i++)
+		n += snprintf(known + n, sizeof(known) - n, "%s%s", i ? ", " : "",
+			      saina_policy_rows[i].usage);
+	saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY, "policy: '%.*s' is unknown; known are %s",
+		     WORD_ARGS(name), known);
+	return NULL;
+}
+
+/**
+ * saina_policy_parse() - understand a policy string
+ * @text: zero terminated
+ * @workers: of the job, the bound of every k; 64 where it is not known
+ * @p: out; seq is 0.  Untouched on failure
+ * @err: out on failure; names the bad word and what is allowed; may be NULL
+ *
+ * Return: 0, -EINVAL or -ERANGE
+ */
+int saina_policy_parse(const char *text, int workers, struct saina_policy *p,
+		       struct saina_core_err *err)
+{
+	const struct saina_policy_row *row;
+	struct saina_policy q;
+	struct word option;
+	const char *at = text;
+	char keys[80];
+	__u32 given = 0;
+	int ret;
+
+	row = row_parse(word_until(&at, ":"), err);
+	if (!row)
+		return -EINVAL;
+	if (*at && !row->n_keys)
+		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
+				    "policy: %s takes no settings, but '%.24s' follows it",
+				    row->name, at);
+	saina_policy_preset(row, &q);
+	while (*at) {
+		at++; /* the colon, or a comma */
+		option = word_until(&at, ",");
+		if (!option.len || option.s[0] == '=') {
+			keys_list(row, keys, sizeof(keys));
+			return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
+					    "policy: an empty setting in '%.48s'; allowed are %s",
+					    text, keys);
+		}
+		ret = option_parse(option, row, workers, &q, &given, err);
+		if (ret)
+			return ret;
+	}
+	ret = saina_policy_check(&q, workers, err);
+	if (!ret)
+		*p = q;
+	return ret;
+}
+
+static int value_format(const struct saina_policy_key *key, unsigned int value, char *text,
+			int size)
+{
+	int n;
+
+	if (!value && key->zero)
+		return snprintf(text, size, "=%s", key->zero);
+	switch (key->kind) {
+	case SAINA_KEY_FLAG:
+		return 0;
+	case SAINA_KEY_WORD:
+		if (value < key->min || value > key->max)
+			break;
+		return snprintf(text, size, "=%s", key->words[value]);
+	case SAINA_KEY_SHARE:
+		text[0] = '=';
+		n = 1 + snprintf(text + 1, size - 1, "%u.%03u", value / 1000,
+				 value % 1000);
+		/* 0.500 -> 0.5, 1.000 -> 1 */
+		while (text[n - 1] == '0')
+			n--;
+		return text[n - 1] == '.' ? n - 1 : n;
+	}
+	return snprintf(text, size, "=%u", value);
+}
+
+/**
+ * saina_policy_format() - canonical string of a policy
+ * @p: a policy that passes saina_policy_check()
+ * @text: out, zero terminated; SAINA_POLICY_TEXT_LEN bytes always suffice
+ * @size: of @text, at least that
+ */
+void saina_policy_format(const struct saina_policy *p, char *text, unsigned long size)
+{
+	const struct saina_policy_row *row = saina_policy_row(p->mode);
+	char sep = ':';
+	int i, n;
+
+	if (!row) {
+		snprintf(text, size, "unknown");
+		return;
+	}
+	n = snprintf(text, size, "%s", row->name);
+	for (i = 0; i < row->n_keys; i++) {
+		const struct saina_policy_key *key = &row->keys[i];
+		unsigned int value = saina_policy_get(p, key);
+
+		if (key->quiet && value == key->preset)
+			continue;
+		n += snprintf(text + n, size - n, "%c%s", sep, key->name);
+		n += value_format(key, value, text + n, size - n);
+		text[n] = 0;
+		sep = ',';
+	}
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Policies as people write them. */
+#ifndef _SAINA_CORE_POLICY_TEXT_H
+#define _SAINA_CORE_POLICY_TEXT_H
+
+#include "core/policy.h"
+
+/* Any policy as text, and its zero. */
+#define SAINA_POLICY_TEXT_LEN 96
+
+int saina_policy_parse(const char *text, int workers, struct saina_policy *p,
+		       struct saina_core_err *err);
+void saina_policy_format(const struct saina_policy *p, char *text, unsigned long size);
+
+#endif /* _SAINA_CORE_POLICY_TEXT_H */
