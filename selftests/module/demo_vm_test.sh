@@ -43,20 +43,20 @@ for ((i = 0; i < 6000; i++)); do
 	sleep 0.1
 done
 [ -e "$tmp/out/up" ]
-point $? "the VM comes up"
+point $? "demo-vm: the VM comes up"
 kill -INT -- "-$pid"
 wait "$pid"
 status=$?
 [ $status = 130 ]
-point $? "Ctrl-C ends it (status $status)"
+point $? "demo-vm, Ctrl-C: ends with status 130 ($status)"
 said "demo-vm: stopped"
-point $? "and it says so"
+point $? "demo-vm, Ctrl-C: says that it is stopped"
 for ((i = 0; i < 200; i++)); do
 	[ -n "$(in_group "$pid")" ] || break
 	sleep 0.1
 done
 [ -z "$(in_group "$pid")" ]
-point $? "no process of it is left" || diag "$(in_group "$pid")"
+point $? "demo-vm, Ctrl-C: no process is left" || diag "$(in_group "$pid")"
 [ $tap_bad = 0 ] || diag "$(cat "$tmp/log")"
 pid=
 rm -rf "$tmp/out"
@@ -64,20 +64,20 @@ rm -rf "$tmp/out"
 # --- the whole of it ------------------------------------------------------------
 
 "$top/tools/demo-vm" --kernel "$kernel" --out "$tmp/out" --rounds 16 >"$tmp/log" 2>&1
-point $? "the demo ends well"
+point $? "demo-vm: ends with status 0"
 diag "$(cat "$tmp/log")"
 said "jobs are configured in the kernel, by netlink"
-point $? "its jobs were saina.ko's"
+point $? "demo-vm: saina.ko has the jobs"
 has '[.runs[].policy] == ["bsp", "fastest:k=3", "sfcd:k0=2,sth=0.25,cth=5"]'
-point $? "three runs"
+point $? "demo-vm: the table has three runs"
 has '.runs | all(.models_identical and .workers == 4 and .rounds == 16)'
-point $? "four models are identical in each"
+point $? "demo-vm: the four models of each run are identical"
 has '.runs | .[0].late_share == 0 and .[1].late_share > 0 and .[1].late_share <= 0.26'
-point $? "nobody is late under BSP, a quarter at most if three of four are enough"
+point $? "demo-vm: no gradient is late under BSP, at most a quarter under fastest:k=3"
 has '.runs[2].sfcd | length >= 12 and all(.flip_share >= 0 and .flip_share <= 1 and .k >= 2 and .k <= 4)'
-point $? "the flips of SFCD's rounds are recorded"
+point $? "demo-vm: the table has the flips and k of the rounds of SFCD"
 [ "$(head -c 8 "$tmp/out/demo.png" | od -An -tx1 | tr -d ' ')" = 89504e470d0a1a0a ]
-point $? "there is a picture"
+point $? "demo-vm: the picture is a PNG file"
 [ -s "$tmp/out/dmesg.log" ]
-point $? "and the kernel's log"
+point $? "demo-vm: the kernel log is kept"
 plan

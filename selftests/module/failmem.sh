@@ -17,7 +17,7 @@ many=1000000000
 
 [ -w $fail/probability ] || { echo "1..0 # SKIP this kernel has no failslab"; exit 4; }
 insmod "$ko"
-point $? "insmod"
+point $? "saina.ko is loaded"
 
 echo N >$fail/ignore-gfp-wait
 echo Y >$fail/task-filter
@@ -36,17 +36,17 @@ for p in "${sender[@]}"; do
 	echo 1 >"/proc/$p/make-it-fail"
 done
 wait $fuzz
-point $? "random messages without memory get well-formed answers"
+point $? "random messages get well-formed answers while allocations fail"
 echo 0 >$fail/probability
 failed=$((many - $(cat $fail/times)))
 echo "# $failed allocations failed"
 [ $failed -gt $((messages / 20)) ]
-point $? "allocations did fail"
+point $? "allocations did fail ($failed)"
 
 "$B/saina" -j job show >/dev/null && "$B/saina" -j worker show >/dev/null
-point $? "after it, everything can still be read"
+point $? "after failed allocations, jobs and workers can still be listed"
 "$B/saina" job add after workers 2 elements 64 && "$B/saina" job del after
-point $? "and jobs come and go as before"
+point $? "after failed allocations, a job can be added and deleted"
 rmmod saina
-point $? "rmmod with what is left"
+point $? "saina.ko is unloaded with the jobs that are left"
 plan

@@ -29,14 +29,21 @@ def memory():
 
 
 def settled():
-    """memory() once RCU and the slab caches have had time to calm down."""
-    for node in CACHES:
-        try:
-            with open(f"/sys/kernel/slab/{node}/shrink", "w", encoding="ascii") as f:
-                f.write("1")
-        except OSError:
-            pass
-    return memory()
+    """memory() once RCU and the slab caches have had time to calm down: the same five
+    times in a row, or after 20 s."""
+    last, same, deadline = None, 0, time.monotonic() + 20
+    while same < 5 and time.monotonic() < deadline:
+        for node in CACHES:
+            try:
+                with open(f"/sys/kernel/slab/{node}/shrink", "w", encoding="ascii") as f:
+                    f.write("1")
+            except OSError:
+                pass
+        time.sleep(0.2)
+        now = memory()
+        same = same + 1 if now == last else 0
+        last = now
+    return last
 
 
 def round_of(f, dev):

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# What saina monitor tells where the kernel has the jobs: a scripted sequence of
-# changes and of what happens to real workers.
+# What saina monitor prints where the kernel has the jobs: a scripted sequence of
+# changes, deaths and joins with real workers.
 #
 # In the test VM (selftests/in-vm); TAP.
 
@@ -27,7 +27,7 @@ told() { # JQ SELECT, JQ OBJECT
 	jq -c "select($1)|$2" "$WORK/events"
 }
 
-check "insmod" insmod "$module"
+check "saina.ko is loaded" insmod "$module"
 expected_log='worker 2 .* is dead|worker 2 asked for round'
 lab_up --bridge linux --workers 3
 events_start
@@ -35,78 +35,78 @@ agent_says -j monitor config >"$WORK/agent.events" 2>"$WORK/agent.monitor" </dev
 # It ends with the agent.
 until_true 20 grep -q monitoring "$WORK/agent.monitor" || bail "saina monitor does not start"
 
-check "limits are set" saina limits set jobs 99
-check "which is told" until_true 60 event_seen '.event == "limits-changed" and .jobs == 99 and .plane == "kernel"'
-check "also to the agent's subscribers" until_true 60 grep -q '"limits-changed".*"jobs":99,' "$WORK/agent.events"
-check "limits are set by way of the agent" agent_says limits set jobs 98
-check "which is told, too" until_true 60 event_seen '.event == "limits-changed" and .jobs == 98'
+check "limits are set in the kernel" saina limits set jobs 99
+check "monitor: limits-changed is sent after limits are set in the kernel" until_true 60 event_seen '.event == "limits-changed" and .jobs == 99 and .plane == "kernel"'
+check "monitor at the agent: limits-changed is sent after limits are set in the kernel" until_true 60 grep -q '"limits-changed".*"jobs":99,' "$WORK/agent.events"
+check "limits are set at the agent" agent_says limits set jobs 98
+check "monitor: limits-changed is sent after limits are set at the agent" until_true 60 event_seen '.event == "limits-changed" and .jobs == 98'
 
 job news workers 3 elements 2003 id 11 policy fastest:k=3 heartbeat 200 dead 6000
 start_all news 1000000 3 --elements 2003 --think-us 30000 --restarts --cancel
-check "rounds are told" until_true 60 event_seen '.event == "round" and .round >= 3'
-check "another k is set" saina job set news policy fastest:k=2
-check "the swap is told, and the k that comes of it" until_true 60 \
+check "monitor: round is sent when a round is done" until_true 60 event_seen '.event == "round" and .round >= 3'
+check "the policy of a running job is set to another k" saina job set news policy fastest:k=2
+check "monitor: policy is sent, with the new k, when another policy comes into force" until_true 60 \
 	event_seen '.event == "policy" and .from == 1 and .to == 2 and .k == 2'
-check "k is 3 again" saina job set news policy fastest:k=3
-check "which is told" until_true 60 event_seen '.event == "policy" and .to == 3'
+check "the policy of a running job is set back" saina job set news policy fastest:k=3
+check "monitor: policy is sent when the old policy comes into force again" until_true 60 event_seen '.event == "policy" and .to == 3'
 event_mark
 kill_worker 2
-check "a dead worker is told" until_true 60 event_seen '.event == "worker-dead" and .worker == 2'
-check "and the k that comes of it" until_true 60 event_seen '.event == "k" and .from == 3 and .to == 2'
-check "and segments with less than k" until_true 60 event_seen '.event == "degraded" and .contributors == 2'
+check "monitor: worker-dead is sent when a worker is declared dead" until_true 60 event_seen '.event == "worker-dead" and .worker == 2'
+check "monitor: k is sent when a death lowers k" until_true 60 event_seen '.event == "k" and .from == 3 and .to == 2'
+check "monitor: degraded is sent for segments with fewer than k contributors" until_true 60 event_seen '.event == "degraded" and .contributors == 2'
 event_mark
 start 2 news 1000000 --elements 2003 --think-us 30000 --restarts --cancel
-check "that it is back is told" until_true 60 \
+check "monitor: worker-changed is sent when a dead worker is alive again" until_true 60 \
 	event_seen '.event == "worker-changed" and .worker == 2 and .state == "alive"'
-check "and that it joined" until_true 60 event_seen '.event == "worker-joined" and .worker == 2'
+check "monitor: worker-joined is sent when a dead worker joins again" until_true 60 event_seen '.event == "worker-joined" and .worker == 2'
 event_mark
 kill -TERM "${worker_pids[2]}"
-check "that it leaves is told" until_true 60 event_seen '.event == "worker-left" and .worker == 2'
-check "one that is late is not waited for" saina job set news policy fastest:k=2
+check "monitor: worker-left is sent when a worker leaves" until_true 60 event_seen '.event == "worker-left" and .worker == 2'
+check "the policy is set to fastest:k=2, which does not wait for a third worker" saina job set news policy fastest:k=2
 event_mark
 start 2 news 1000000 --elements 2003 --think-us 900000 --restarts --skip-stale
-check "late gradients are told" until_true 100 event_seen '.event == "worker-late" and .worker == 2 and .late > 0'
-check "and that it is slow" until_true 60 \
+check "monitor: worker-late is sent when gradients are late" until_true 100 event_seen '.event == "worker-late" and .worker == 2 and .late > 0'
+check "monitor: worker-changed is sent when a worker is slow" until_true 60 \
 	event_seen '.event == "worker-changed" and .worker == 2 and .state == "slow"'
 stop_workers
 wait_all 90 >/dev/null
 event_mark
-check "the job is stopped" saina job set news state stopped
-check "and deleted" saina job del news
-check "a port is pulled out" lab port del 2
-check "which the agent tells" until_true 20 event_seen '.event == "port" and .port_state == "gone"'
-check "as a change, too" until_true 20 event_seen '.event == "port-changed" and .mode == "none"'
-check "the end is told" until_true 20 event_seen '.event == "job-deleted"'
+check "a job without workers is stopped" saina job set news state stopped
+check "a stopped job is deleted" saina job del news
+check "a port is removed" lab port del 2
+check "monitor: port is sent when a port is removed" until_true 20 event_seen '.event == "port" and .port_state == "gone"'
+check "monitor: port-changed is sent when a port is removed" until_true 20 event_seen '.event == "port-changed" and .mode == "none"'
+check "monitor: job-deleted is sent when a job is deleted" until_true 20 event_seen '.event == "job-deleted"'
 
-equal "the states of the job, in order" '["forming","running"]
+equal "monitor: job-state is sent for each state of the job, in order" '["forming","running"]
 ["running","forming"]
 ["forming","stopped"]
 ["stopped","unknown"]' "$(told '.event == "job-state" and .from != "unknown"' '[.from,.to]')"
-equal "the policies in force, in order" '[0,1]
+equal "monitor: policy is sent for each policy that comes into force, in order" '[0,1]
 [1,2]
 [2,3]
 [3,4]' "$(told '.event == "policy"' '[.from,.to]')"
-equal "the life of worker 2" '"worker-joined"
+equal "monitor: the events of worker 2 have the right order" '"worker-joined"
 "worker-dead"
 "worker-joined"
 "worker-left"
 "worker-joined"
 "worker-left"' "$(told '(.event|IN("worker-joined", "worker-dead", "worker-left")) and .worker == 2' .event)"
-equal "the policies asked for, in order" '"fastest:k=3"
+equal "monitor: job-changed is sent for each policy that is set, in order" '"fastest:k=3"
 "fastest:k=2"
 "fastest:k=3"
 "fastest:k=2"' "$(told '.event == "job-changed"' .policy | uniq)"
-equal "each limits-set once" '99
+equal "monitor: limits-changed is sent once for each change" '99
 98' "$(told '.event == "limits-changed"' .jobs)"
-equal "also by the agent" '99
+equal "monitor at the agent: limits-changed is sent once for each change" '99
 98' "$(jq 'select(.event == "limits-changed").jobs' "$WORK/agent.events")"
-equal "each event of the data path says of which job" '[11,"news"]' \
+equal "monitor: each event of the data path names its job" '[11,"news"]' \
 	"$(told '.event|IN("round", "k", "policy", "degraded", "worker-late")' '[.job_id,.job]' | uniq)"
-equal "no token is told to anybody" 0 "$(grep -c token "$WORK/events")"
+equal "monitor: no event has a token" 0 "$(grep -c token "$WORK/events")"
 
-check "the agent is stopped" lab agent stop
-check "nothing holds the module" until_true 20 rmmod saina
-check "monitor says that the module is gone" until_true 20 grep -q 'saina.ko was unloaded' "$WORK/monitor.err"
+check "the agent is stopped at the end" lab agent stop
+check "saina.ko is unloaded after the agent was stopped" until_true 20 rmmod saina
+check "monitor: says that saina.ko was unloaded" until_true 20 grep -q 'saina.ko was unloaded' "$WORK/monitor.err"
 wait "$events_pid"
-equal "and ends" 1 $?
+equal "monitor: ends with status 1 when saina.ko is unloaded" 1 $?
 finished

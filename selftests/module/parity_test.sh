@@ -20,9 +20,12 @@ saina() {
 	SAINA_CONTROL=$plane SAINA_CTL_SOCKET=$AGENT_SOCKET "$B/saina" -n "saina-$LAB-sw" "$@"
 }
 
-# Names of all that is in there, elements of arrays being alike.
+# Names of all that is in there, elements of arrays being alike.  Never nothing: a
+# command that fails under both control planes must not be the same output.
 shape_of() { # COMMAND...
-	sj "$@" '[paths|map(if type == "number" then "-" else . end)|join(".")]|unique|join(" ")'
+	local shape
+	shape=$(sj "$@" '[paths|map(if type == "number" then "-" else . end)|join(".")]|unique|join(" ")')
+	echo "${shape:-saina $* has no output}"
 }
 
 # What does not depend on when it is asked.
@@ -64,12 +67,16 @@ job_is() { # JOB STATE
 observe() {
 	job same workers 2 elements 2003 id 5 policy sfcd:k0=2,sth=0.5,cth=1000 token secret
 	start_all same 1000000 2 --elements 2003 --think-us 20000 --token secret --cancel
-	check "$1: rounds flow" until_true 100 settled
-	check "$1: somebody is missing in an open slot" until_true 30 slots_seen
+	check "$1 has the jobs: rounds flow" until_true 100 settled
+	check "$1 has the jobs: an open slot names a missing worker" until_true 30 slots_seen
 	shapes_of >"$WORK/shapes.$1"
 	values_of >"$WORK/values.$1"
+	equal "$1 has the jobs: every command has output" "" \
+		"$(grep 'has no output$' "$WORK/shapes.$1")"
+	equal "$1 has the jobs: the values of job, workers, ports and limits are shown" 4 \
+		"$(grep -c '^\[.*[0-9]' "$WORK/values.$1")"
 	stop_workers
-	check "$1: exact sums" wait_all 60
+	check "$1 has the jobs: all sums are exact" wait_all 60
 }
 
 # What only replies have is refused in requests: errno and guilty attribute of each.
@@ -90,6 +97,7 @@ refusals() { # kernel|SOCKET
 		            print(op, name, "is taken")
 		        except Refused as r:
 		            print(op, name, errno.errorcode[r.errno], r.guilty)
+		print("all asked")
 	EOF
 }
 
@@ -102,42 +110,43 @@ too_large() {
 lab_up --bridge linux --workers 2
 observe agent
 refused_agent=$(refusals "$AGENT_SOCKET")
-matches "the agent refuses what only replies have" '^limits-set jobs-used EINVAL limits\.jobs-used
+matches "agent: an attribute that only replies have is refused by name" '^limits-set jobs-used EINVAL limits\.jobs-used
 ' "$refused_agent"
-equal "all of it" "" "$(grep -v ' EINVAL ' <<<"$refused_agent")"
+equal "agent: every attribute that only replies have is refused with EINVAL" "all asked" \
+	"$(grep -v ' EINVAL ' <<<"$refused_agent")"
 huge_agent=$(too_large)
-equal "the agent refuses a job without memory for it: there is none" 0 \
+equal "agent: a job that is too large for the memory is not made" 0 \
 	"$(sj job show '[.[]|select(.name == "huge")]|length')"
 lab_down
 
-check "insmod" insmod "$module"
+check "saina.ko is loaded" insmod "$module"
 plane=kernel
 expected_log='no data path for it'
 lab_up --bridge linux --workers 2
 observe kernel
 while IFS=: read -r -u 3 what shape; do
-	equal "the same output of saina $what" "$shape" \
+	equal "saina $what: the output has the same names under agent and kernel" "$shape" \
 		"$(sed -n "s/^$what://p" "$WORK/shapes.kernel")"
 done 3<"$WORK/shapes.agent"
-equal "the same values" "$(cat "$WORK/values.agent")" "$(cat "$WORK/values.kernel")"
+equal "saina job, worker, port and limits show: the same values under agent and kernel" "$(cat "$WORK/values.agent")" "$(cat "$WORK/values.kernel")"
 
-equal "the same is refused, with the same errno and guilty attribute" "$refused_agent" "$(refusals kernel)"
+equal "kernel: the same is refused as by the agent, with the same errno and attribute" "$refused_agent" "$(refusals kernel)"
 huge_kernel=$(too_large)
-matches "a job without memory for it is refused" '(Cannot allocate memory|out of memory)' "$huge_agent"
-matches "also where the kernel has the jobs" '(Cannot allocate memory|out of memory)' "$huge_kernel"
-equal "there is none either" 0 "$(sj job show '[.[]|select(.name == "huge")]|length')"
+matches "agent: a job that is too large for the memory is refused" '(Cannot allocate memory|out of memory)' "$huge_agent"
+matches "kernel: a job that is too large for the memory is refused" '(Cannot allocate memory|out of memory)' "$huge_kernel"
+equal "kernel: a job that is too large for the memory is not made" 0 "$(sj job show '[.[]|select(.name == "huge")]|length')"
 
 # Somebody adds it in the kernel while no agent runs; then one comes.
-check "the agent is stopped" lab agent stop
-check "without an agent such a job can be added" saina job add huge workers 2 elements 250000000
-check "an agent comes" lab agent start
-equal "it stops the job" stopped "$(job_field huge state)"
-matches "which says why" 'no data path: .*(Cannot allocate memory|out of memory)' "$(job_field huge text)"
-matches "and so does the doctor" 'FAIL.*job huge does not run: no data path' \
+check "no data path: the agent is stopped" lab agent stop
+check "no data path: without an agent a job that is too large can be added to the kernel" saina job add huge workers 2 elements 250000000
+check "no data path: an agent starts" lab agent start
+equal "no data path: the agent stops the job" stopped "$(job_field huge state)"
+matches "no data path: the job says why it is stopped" 'no data path: .*(Cannot allocate memory|out of memory)' "$(job_field huge text)"
+matches "no data path: the doctor says why the job is stopped" 'FAIL.*job huge does not run: no data path' \
 	"$(saina doctor 2>/dev/null | grep 'job huge')"
-check "it can be tried again" saina job set huge state forming
-check "in vain" until_true 20 job_is huge stopped
-check "and deleted" saina job del huge
-check "the agent is stopped" lab agent stop
-check "nothing holds the module" until_true 20 rmmod saina
+check "no data path: the job is set to forming again" saina job set huge state forming
+check "no data path: the job is stopped again" until_true 20 job_is huge stopped
+check "no data path: the job is deleted" saina job del huge
+check "the agent is stopped at the end" lab agent stop
+check "saina.ko is unloaded after the agent was stopped" until_true 20 rmmod saina
 finished
