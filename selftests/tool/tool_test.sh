@@ -13,7 +13,8 @@
 expected_log='worker 1 \(slow\) is dead'
 lab_up --workers 2 --bridge linux
 
-# says DESCRIPTION STATUS SENTENCE(ERE) WORD...: how a command ends and what it says
+# says DESCRIPTION STATUS SENTENCE(ERE) WORD...: how a command ends and what it says.
+# SENTENCE names the fault, not the attribute alone.
 says() {
 	local what=$1 status=$2 sentence=$3 got said
 	shift 3
@@ -44,8 +45,8 @@ silent() { # DESCRIPTION WORD...: succeeds and says nothing
 
 # --- jobs ------------------------------------------------------------------------
 
-json "no jobs yet" '[]' . job show
-equal "and in text" "no jobs (make one: saina job add NAME elements N workers N)" "$(saina job show)"
+json "job show, JSON: no job is an empty list" '[]' . job show
+equal "job show, text: no job is a sentence with what to do" "no jobs (make one: saina job add NAME elements N workers N)" "$(saina job show)"
 
 digits='{"id":5,"name":"digits","state":"forming","round":0,"k":0,"workers":2,"active":[],
 	"open_slots":0,"policy":"bsp","policy_seq":1,"policy_pending":true,"policy_active":null,
@@ -55,67 +56,67 @@ digits='{"id":5,"name":"digits","state":"forming","round":0,"k":0,"workers":2,"a
 json "job add shows the job it made" "[$digits]" '[.[]|del(.memory)]' \
 	job add digits elements 10000 workers 2 id 5 payload 128 pool 64 ring 4 policy bsp \
 	token s3cret exponent 18 heartbeat 50 dead 5000
-json "job show of all" "[$digits]" '[.[]|del(.memory)]' job show
+json "job show lists all jobs" "[$digits]" '[.[]|del(.memory)]' job show
 json "job show by name" "[$digits]" '[.[]|del(.memory)]' job show digits
 json "job show by number, abbreviated" "[$digits]" '[.[]|del(.memory)]' j s 5
-check "its memory is counted" test "$(job_field digits memory)" -ge $((79 * 5 * 128 * 4))
-equal "limits show what it uses" "1 $(job_field digits memory)" \
+check "job show: the memory of a job holds its slots" test "$(job_field digits memory)" -ge $((79 * 5 * 128 * 4))
+equal "limits show: the jobs and the memory in use" "1 $(job_field digits memory)" \
 	"$(sj limits show '.[0]|"\(.jobs_used) \(.memory_used)"')"
-equal "token is not shown to others" null \
+equal "job show: the token is not shown to other users" null \
 	"$(setpriv --reuid=65534 --regid=65534 --clear-groups "$B/saina" -j job show digits 2>/dev/null | jq '.[0].token' || true)"
 
-says "a name twice" 1 '.*exists already.* \(attribute "name"\)' job add digits elements 1 workers 1
-says "a number twice" 1 '.*\(attribute "id"\)' job add other elements 1 workers 1 id 5
-says "a name of digits" 1 '.*\(attribute "name"\)' job add 77 elements 1 workers 1
-says "a name with a blank" 1 '.*\(attribute "name"\)' job add 'a b' elements 1 workers 1
-says "a policy not known" 1 '.*frob.*\(attribute "policy"\)' job add x elements 1 workers 1 policy frob
-says "k above the workers" 1 '.*\(attribute "policy"\)' job add x elements 1 workers 2 policy fastest:k=3
-says "a payload not in the list" 1 '.*100.*\(attribute "payload"\)' job add x elements 1 workers 1 payload 100
-says "a pool that is no power of two" 1 '.*\(attribute "pool"\)' job add x elements 1 workers 1 pool 3
-says "a ring that is too large" 1 '.*\(attribute "ring"\)' job add x elements 1 workers 1 ring 128
-says "dead before the heartbeat" 1 '.*\(attribute "(dead|heartbeat)"\)' \
+says "job add: a name that is taken is refused" 1 '.*exists already.* \(attribute "name"\)' job add digits elements 1 workers 1
+says "job add: a number that is taken is refused" 1 'id: number 5 .*\(attribute "id"\)' job add other elements 1 workers 1 id 5
+says "job add: a name of digits is refused" 1 '.*all digits.*\(attribute "name"\)' job add 77 elements 1 workers 1
+says "job add: a name with a blank is refused" 1 '.*only letters.*\(attribute "name"\)' job add 'a b' elements 1 workers 1
+says "job add: an unknown policy is refused" 1 '.*frob.*\(attribute "policy"\)' job add x elements 1 workers 1 policy frob
+says "job add: a k above the workers is refused" 1 '.*k=3.* 1\.\.2.*\(attribute "policy"\)' job add x elements 1 workers 2 policy fastest:k=3
+says "job add: a payload that is not offered is refused" 1 '.*100.*\(attribute "payload"\)' job add x elements 1 workers 1 payload 100
+says "job add: a pool that is no power of two is refused" 1 '.*power of two.*\(attribute "pool"\)' job add x elements 1 workers 1 pool 3
+says "job add: a ring that is too large is refused" 1 '.*2\.\.64.*\(attribute "ring"\)' job add x elements 1 workers 1 ring 128
+says "job add: a dead-ms below the heartbeat is refused" 1 '.*more than the heartbeat of 500 ms.*\(attribute "dead"\)' \
 	job add x elements 1 workers 1 heartbeat 500 dead 400
-says "a type that needs the module" 1 '.*\(attribute "elem-type"\)' job add x elements 1 workers 1 type float32
-says "too many segments" 1 '.*\(attribute "(elements|memory-job|segments)"\)' \
+says "job add: a type that needs saina.ko is refused" 1 '.*need saina.ko.*\(attribute "elem-type"\)' job add x elements 1 workers 1 type float32
+says "job add: too many segments are refused" 1 '.*a larger payload.*\(attribute "elements"\)' \
 	job add x elements 18446744073709551615 workers 1
-says "no such job" 1 ".*no job '?nosuch.*" job show nosuch
-says "no such job to delete" 1 ".*no job '?nosuch.*" job del nosuch
-says "no such number" 1 '.*no job.*9.*' job set 9 policy bsp
-says "running without workers" 1 '.*\(attribute "state"\)' job set digits state running
-json "none of these left anything" '["digits"]' '[.[].name]' job show
+says "job show: an unknown name is refused" 1 ".*no job '?nosuch.*" job show nosuch
+says "job del: an unknown name is refused" 1 ".*no job '?nosuch.*" job del nosuch
+says "job set: an unknown number is refused" 1 '.*no job.*9.*' job set 9 policy bsp
+says "job set: state running is refused without workers" 1 '.*no live worker.*\(attribute "state"\)' job set digits state running
+json "job show: refused commands have changed nothing" '["digits"]' '[.[].name]' job show
 
-silent "job set policy" job set digits policy fastest:k=1,late=drop
-json "the policy asked for, in its canonical form" '["fastest:k=1,late=drop",2,true]' \
+silent "job set: a policy is accepted" job set digits policy fastest:k=1,late=drop
+json "job show: the policy that is set, in its canonical form" '["fastest:k=1,late=drop",2,true]' \
 	'.[0]|[.policy,.policy_seq,.policy_pending]' job show digits
-silent "job set token and times" job set digits token '' heartbeat 60 dead 6000
-json "are changed" '[60,6000]' '.[0]|[.heartbeat_ms,.dead_ms]' job show digits
-silent "job set state stopped" job set digits state stopped
-equal "is stopped" stopped "$(job_field digits state)"
-silent "job set state forming" job set digits state forming
-silent "job set policy back" job set digits policy bsp
+silent "job set: token, heartbeat and dead are accepted" job set digits token '' heartbeat 60 dead 6000
+json "job show: heartbeat and dead that were set" '[60,6000]' '.[0]|[.heartbeat_ms,.dead_ms]' job show digits
+silent "job set: state stopped is accepted" job set digits state stopped
+equal "job show: the job is stopped" stopped "$(job_field digits state)"
+silent "job set: state forming is accepted" job set digits state forming
+silent "job set: the first policy is accepted again" job set digits policy bsp
 
 # --- limits ----------------------------------------------------------------------
 
-json "limits" '[256,true]' '.[0]|[.jobs,.memory>=.memory_job]' limits show
-silent "limits set" limits set jobs 1 memory-job 8M memory 16M
-json "are in force" '[[1,8388608,16777216]]' '[.[]|[.jobs,.memory_job,.memory]]' limits show
-says "more jobs than allowed" 1 '.*' job add second elements 1 workers 1
-silent "limits set jobs 8" limits set jobs 8
-says "more memory than a job may have" 1 '.*' job add big elements 10000000 workers 1
-says "limits out of range" 1 '.*\(attribute "jobs"\)' limits set jobs 257
-silent "limits set memory" limits set memory 4G memory-job 1G
+json "limits show: the defaults" '[256,true]' '.[0]|[.jobs,.memory>=.memory_job]' limits show
+silent "limits set: fewer jobs and less memory are accepted" limits set jobs 1 memory-job 8M memory 16M
+json "limits show: what was set" '[[1,8388608,16777216]]' '[.[]|[.jobs,.memory_job,.memory]]' limits show
+says "job add: one job more than the limit is refused" 1 'there are 1 jobs, the limit.*' job add second elements 1 workers 1
+silent "limits set: more jobs are accepted" limits set jobs 8
+says "job add: more memory than a job may have is refused" 1 '.*the limit is 8 MiB a job.*\(attribute "elements"\)' job add big elements 10000000 workers 1
+says "limits set: more jobs than there can be are refused" 1 '.*1\.\.256.*\(attribute "jobs"\)' limits set jobs 257
+silent "limits set: more memory is accepted" limits set memory 4G memory-job 1G
 
 # --- ports -----------------------------------------------------------------------
 
-json "ports" '[["p0","native","veth",1500,0],["p1","native","veth",1500,0]]' \
+json "port show lists mode, driver and MTU of both ports" '[["p0","native","veth",1500,0],["p1","native","veth",1500,0]]' \
 	'[.[]|[.port,.mode,.driver,.mtu,.workers]]' port show
-silent "port set" port set p1 loss-in 25% loss-out 0.125 delay-in 1.5 seed 7
-json "faults are shown" '{"loss_in":0.25,"loss_out":0.125,"delay_in_us":1500,"delay_out_us":0,"seed":7}' \
+silent "port set: faults are accepted" port set p1 loss-in 25% loss-out 0.125 delay-in 1.5 seed 7
+json "port show: the faults that were set" '{"loss_in":0.25,"loss_out":0.125,"delay_in_us":1500,"delay_out_us":0,"seed":7}' \
 	'.[0].injected' port show p1
-json "of this port only" '[0,0]' '.[0].injected|[.loss_in,.delay_in_us]' port show p0
-silent "port set back" port set p1 loss-in 0 loss-out 0 delay-in 0
-says "no such port" 1 '.*\(attribute "port"\)' port set nosuch loss-in 0.1
-says "no such port to show" 1 '"nosuch" is no port of the bridge' port show nosuch
+json "port show: no faults on the other port" '[0,0]' '.[0].injected|[.loss_in,.delay_in_us]' port show p0
+silent "port set: faults of 0 are accepted" port set p1 loss-in 0 loss-out 0 delay-in 0
+says "port set: an unknown port is refused" 1 '.*no such port.*\(attribute "port"\)' port set nosuch loss-in 0.1
+says "port show: an unknown port is refused" 1 '"nosuch" is no port of the bridge' port show nosuch
 
 # --- workers, slots, monitor -------------------------------------------------------
 
@@ -130,54 +131,54 @@ runs() {
 open_slots() { # N [older-than MS]
 	[ "$(sj slot show digits "${@:2}" length)" = "$1" ]
 }
-check "the job runs" until_true 20 runs
-check "slots are open" until_true 20 open_slots 64
-json "who has joined" '[[0,"quick","alive","p0","10.190.0.10","fast"],[1,"slow","alive","p1","10.190.0.11","fast"]]' \
+check "workers: the job runs when both have joined" until_true 20 runs
+check "slots: a whole pool is open" until_true 20 open_slots 64
+json "worker show lists both workers, with their ports and addresses" '[[0,"quick","alive","p0","10.190.0.10","fast"],[1,"slow","alive","p1","10.190.0.11","fast"]]' \
 	'[.[]|[.worker,.name,.state,.port,.ip,.results]]' worker show digits
-equal "one of them" slow "$(sj worker show digits 1 '.[0].name')"
-equal "its MAC" "$(mac_of 1)" "$(sj worker show digits 1 '.[0].mac')"
-says "no such worker" 1 '.*' worker show digits 9
-check "they grow old" until_true 20 open_slots 64 older-than 100
-json "each waits for the slow one" '[{"seen":[0],"missing":[{"worker":1,"name":"slow"}],"count":1,"k":2,"round":0}]' \
+equal "worker show: one worker, by its number" slow "$(sj worker show digits 1 '.[0].name')"
+equal "worker show: the MAC of a worker" "$(mac_of 1)" "$(sj worker show digits 1 '.[0].mac')"
+says "worker show: an unknown worker is refused" 1 'worker 9 of job digits is not there.*' worker show digits 9
+check "slot show older-than: lists slots of 100 ms and more" until_true 20 open_slots 64 older-than 100
+json "slot show: each slot waits for the slow worker" '[{"seen":[0],"missing":[{"worker":1,"name":"slow"}],"count":1,"k":2,"round":0}]' \
 	'[.[]|{seen,missing,count,k,round}]|unique' slot show digits
-json "segments 0 to 63, each in its slot" true \
+json "slot show: segments 0 to 63 are each in their slot" true \
 	'([.[].segment]|sort)==[range(64)] and all(.[];.slot==.segment)' slot show 5
-matches "the same in text" 'digits slot 0: round 0 segment 0 has 1 of k 2 age .* seen 0
+matches "slot show, text: who is counted and who is missing" 'digits slot 0: round 0 segment 0 has 1 of k 2 age .* seen 0
     missing 1 \(slow\)' "$(saina slot show digits)"
-equal "none is that old" "no open slot is that old" "$(saina slot show digits older-than 4000000)"
-json "what worker 0 has sent" 64 '.[]|select(.worker==0)|.counters.stored' stats show digits 0
-matches "stats in text" 'job digits worker 0:
+equal "slot show older-than: no slot is so old" "no open slot is that old" "$(saina slot show digits older-than 4000000)"
+json "stats show: the gradients of worker 0" 64 '.[]|select(.worker==0)|.counters.stored' stats show digits 0
+matches "stats show, text: counters with their meanings" 'job digits worker 0:
  +stored +64  gradients that opened a slot' "$(saina stats show digits 0)"
-equal "stats show all has every counter" "$(sed -n '/define SAINA_COUNTER_LIST/,/^$/p' "$TOP/uapi/saina/bpf.h" | grep -c 'X(')" \
+equal "stats show all: every counter of bpf.h is there" "$(sed -n '/define SAINA_COUNTER_LIST/,/^$/p' "$TOP/uapi/saina/bpf.h" | grep -c 'X(')" \
 	"$(sj stats show digits 0 all '.[0]|(.counters|length)+(.drops|length)')"
-silent "port set loss" port set p0 loss-in 100%
+silent "port set: a loss of 100 % is accepted" port set p0 loss-in 100%
 lost() {
 	[ "$(saina -j stats drops global | jq '.[0].drops["injected-in"] // 0')" -gt 0 ]
 }
-check "drops are counted" until_true 20 lost
-silent "port set loss back" port set p0 loss-in 0
+check "stats drops: lost frames are counted" until_true 20 lost
+silent "port set: a loss of 0 is accepted" port set p0 loss-in 0
 # Alive it would notice, and join again.
 disown "${worker_pids[1]}"
 kill -KILL "${worker_pids[1]}"
 unset 'worker_pids[1]'
-silent "declare it dead" worker set digits 1 state dead
-check "it is dead" until_true 10 worker_state_is digits 1 dead
-check "its work is done without it" until_true 60 worker_ended 0
-check "an event says so" until_true 10 event_seen '.event=="worker-dead" and .worker==1'
-check "and that worker 0 has left" until_true 10 event_seen '.event=="worker-left" and .worker==0'
-silent "limits are set" limits set jobs 9
-check "those who look on are told of them" until_true 10 event_seen '.event=="limits-changed"'
-equal "all of them" '[9,1073741824,4294967296,1,"agent"]' "$(
+silent "worker set: state dead is accepted" worker set digits 1 state dead
+check "worker show: the worker is dead" until_true 10 worker_state_is digits 1 dead
+check "workers: the other worker ends without the dead one" until_true 60 worker_ended 0
+check "monitor: worker-dead is sent when a worker is declared dead" until_true 10 event_seen '.event=="worker-dead" and .worker==1'
+check "monitor: worker-left is sent when a worker leaves" until_true 10 event_seen '.event=="worker-left" and .worker==0'
+silent "limits set: 9 jobs are accepted" limits set jobs 9
+check "monitor: limits-changed is sent after limits are set" until_true 10 event_seen '.event=="limits-changed"'
+equal "monitor: limits-changed has all limits" '[9,1073741824,4294967296,1,"agent"]' "$(
 	events 'select(.event=="limits-changed")|[.jobs,.memory_job,.memory,.jobs_used,.plane]|@json')"
-silent "a change of a job is an event" job set digits token new
-check "of the config group" until_true 10 event_seen '.event=="job-changed" and .name=="digits"'
-silent "job del" job del digits
-check "job-deleted" until_true 10 event_seen '.event=="job-deleted" and .name=="digits"'
-check "monitor ends cleanly" events_stop
-equal "the story of the workers, in order" "joined joined dead left" "$(
+silent "job set: a token is accepted" job set digits token new
+check "monitor: job-changed is sent after a job is changed" until_true 10 event_seen '.event=="job-changed" and .name=="digits"'
+silent "job del: the job is deleted" job del digits
+check "monitor: job-deleted is sent after a job is deleted" until_true 10 event_seen '.event=="monitor: job-deleted is sent after a job is deleted" and .name=="digits"'
+check "monitor: ends with status 0 on SIGTERM" events_stop
+equal "monitor: the events of the workers have the right order" "joined joined dead left" "$(
 	events 'select(.event|IN("worker-joined","worker-dead","worker-left"))|.event|ltrimstr("worker-")' |
 	xargs)"
-check "every line of it is an object with a time" \
+check "monitor: every line is a JSON object with a time" \
 	jq -se 'length > 5 and all(.[]; type == "object" and .event and (.time | length) > 20)' "$WORK/events"
 
 # --- completion --------------------------------------------------------------------
@@ -196,16 +197,16 @@ completes() {
 
 job alpha elements 100 workers 2
 job beta elements 100 workers 2
-equal "completion: objects" "slot stats" "$(completes s)"
-equal "completion: commands" "show set" "$(completes job s)"
-equal "completion: live jobs" "alpha beta" "$(completes job del '')"
-equal "completion: with -s" "beta" "$(completes -s "$SAINA_CONTROL" job show b)"
-equal "completion: with -n" "beta" "$(completes -n "/proc/self/ns/net" job show b)"
-equal "completion: keys" "payload pool policy" "$(completes job add new p)"
-equal "completion: keys not given yet" "pool policy" "$(completes job add new payload 64 p)"
-equal "completion: live ports" "p0 p1" "$(completes port set '')"
-equal "completion: words of a key" "running" "$(completes job set alpha state r)"
-equal "completion: values are the user's" "" "$(completes job add new elements '')"
+equal "completion: offers objects" "slot stats" "$(completes s)"
+equal "completion: offers commands" "show set" "$(completes job s)"
+equal "completion: offers the names of jobs" "alpha beta" "$(completes job del '')"
+equal "completion: offers the names of jobs behind -s" "beta" "$(completes -s "$SAINA_CONTROL" job show b)"
+equal "completion: offers the names of jobs behind -n" "beta" "$(completes -n "/proc/self/ns/net" job show b)"
+equal "completion: offers keys" "payload pool policy" "$(completes job add new p)"
+equal "completion: offers only keys that are not given yet" "pool policy" "$(completes job add new payload 64 p)"
+equal "completion: offers the names of ports" "p0 p1" "$(completes port set '')"
+equal "completion: offers the values of a key that has words" "running" "$(completes job set alpha state r)"
+equal "completion: offers nothing for a number" "" "$(completes job add new elements '')"
 
 # --- doctor ------------------------------------------------------------------------
 
@@ -222,54 +223,54 @@ verdict() { # CHECK [WORD...]: the worst of that check
 }
 
 doctor -j doctor host config "/run/saina-lab/$LAB/sainad.conf" >"$WORK/doctor"
-equal "doctor: nothing fails on a good host" 0 $?
-equal "doctor: and nothing is to be mended" "" \
+equal "doctor: ends with status 0 on a good host" 0 $?
+equal "doctor: no check fails or warns on a good host" "" \
 	"$(jq -r '.[]|select(.status=="FAIL" or .status=="warn")|select(.check|IN("btf","rmem","firewall","bpf-jit")|not)|.check+": "+.found' "$WORK/doctor")"
-equal "doctor: looks at everything" "" "$(
+equal "doctor: every check is in the report" "" "$(
 	for c in config kernel btf clock privileges bpf bpffs control-plane firewall bridge snooping \
 		port-xdp port-redirect address udp-port rmem; do
 		jq -e --arg c "$c" 'any(.[]; .check == $c)' "$WORK/doctor" >/dev/null || echo "$c"
 	done)"
-equal "doctor: what is wrong has a remedy" "" \
+equal "doctor: every failure and warning has a remedy" "" \
 	"$(doctor -j doctor host bridge nosuch | jq -r '.[]|select((.status=="FAIL" or .status=="warn") and .fix==null)|.check')"
 doctor doctor host bridge nosuch >"$WORK/said"
-equal "doctor: no such bridge fails" 1 $?
-matches "doctor: and says how to make one" 'FAIL bridge +there is no interface nosuch
+equal "doctor: ends with status 1 for a bridge that does not exist" 1 $?
+matches "doctor: says how to make a bridge" 'FAIL bridge +there is no interface nosuch
  +-> make it \(ip link add br0 type bridge' "$(cat "$WORK/said")"
 w 0 ethtool -K eth0 gro off
-equal "doctor: a port whose other end has no NAPI" warn "$(verdict port-redirect)"
-matches "doctor worker: the same from the other end" 'warn napi' "$(w 0 "$B/saina" doctor worker to "$AGG")"
+equal "doctor: warns of a port whose other end has no NAPI" warn "$(verdict port-redirect)"
+matches "doctor worker: warns of a missing NAPI" 'warn napi' "$(w 0 "$B/saina" doctor worker to "$AGG")"
 w 0 ethtool -K eth0 gro on
-equal "doctor: mended" ok "$(verdict port-redirect)"
+equal "doctor: the port is right again with GRO on" ok "$(verdict port-redirect)"
 sw ip link set p0 mtu 500
-equal "doctor: an MTU too small for the jobs" FAIL "$(verdict port-mtu)"
+equal "doctor: fails for an MTU too small for the jobs" FAIL "$(verdict port-mtu)"
 sw ip link set p0 mtu 1500
 addr=$(ip -n "saina-$LAB-sw" -o -4 addr show br0 | awk '{ print $4 }')
 sw ip addr del "$addr" dev br0
-equal "doctor: a bridge without an address" FAIL "$(verdict address)"
+equal "doctor: fails for a bridge without an address" FAIL "$(verdict address)"
 sw ip addr add "$addr" dev br0
-equal "doctor: a config file that is wrong" FAIL "$(
+equal "doctor: fails for a wrong configuration file" FAIL "$(
 	echo 'bridge = ' >"$WORK/bad.conf"
 	doctor -j doctor host config "$WORK/bad.conf" | jq -r '.[]|select(.check=="config").status')"
-equal "doctor: OVS that is not there" FAIL "$(
+equal "doctor: fails for an OVSDB that does not answer" FAIL "$(
 	sw ip link add fake0 type veth peer name fake1
 	doctor -j doctor host bridge fake0 ovsdb "$WORK/nothing" | jq -r '.[]|select(.check=="ovsdb").status'
 	sw ip link del fake0)"
-equal "doctor: works without a control plane, and says so" warn "$(SAINA_CONTROL=$WORK/nothing verdict control-plane)"
-check "doctor worker: all is well" w 0 "$B/saina" doctor worker to "$AGG"
-equal "doctor worker: nobody at that address" 'FAIL aggregator' \
+equal "doctor: warns of a missing control plane" warn "$(SAINA_CONTROL=$WORK/nothing verdict control-plane)"
+check "doctor worker: ends with status 0 where all is well" w 0 "$B/saina" doctor worker to "$AGG"
+equal "doctor worker: fails for an address where nobody answers" 'FAIL aggregator' \
 	"$(w 0 "$B/saina" doctor worker to 10.190.0.200 | grep -o 'FAIL aggregator')"
-equal "doctor worker: no route" 'FAIL route' "$(w 0 "$B/saina" doctor worker to 203.0.113.1 | grep -o 'FAIL route')"
-equal "doctor worker: on the switch itself" 'FAIL route' "$(sw "$B/saina" doctor worker to "$AGG" | grep -o 'FAIL route')"
+equal "doctor worker: fails without a route" 'FAIL route' "$(w 0 "$B/saina" doctor worker to 203.0.113.1 | grep -o 'FAIL route')"
+equal "doctor worker: fails on the switch itself" 'FAIL route' "$(sw "$B/saina" doctor worker to "$AGG" | grep -o 'FAIL route')"
 
 # --- the end of the agent ------------------------------------------------------------
 
 events_start
 lab agent stop
-check "monitor ends with its control plane" until_true 10 pid_gone "$events_pid"
+check "monitor: ends when the agent ends" until_true 10 pid_gone "$events_pid"
 wait "$events_pid"
-equal "and says why" "1: closed the connection" "$?:$(grep -o ' closed the connection' "$WORK/monitor.err")"
-says "no agent: what to do" 1 'no control plane at .*; start sainad .*' job show
+equal "monitor: says that the agent closed the connection" "1: closed the connection" "$?:$(grep -o ' closed the connection' "$WORK/monitor.err")"
+says "job show: fails without an agent, with what to do" 1 'no control plane at .*; start sainad .*' job show
 lab_down
 
 # --- doctor on Open vSwitch ------------------------------------------------------------
@@ -282,22 +283,22 @@ vsctl() {
 expected_log='nosuch0'
 lab_up --workers 1 --bridge ovs
 doctor -j doctor host config "/run/saina-lab/$LAB/sainad.conf" >"$WORK/doctor"
-equal "doctor, OVS: nothing fails on a good host" 0 $?
-equal "doctor, OVS: database, bridge, handlers and port are right" "ok ok ok ok" \
+equal "doctor, OVS: ends with status 0 on a good host" 0 $?
+equal "doctor, OVS: database, bridge, handlers and port are ok" "ok ok ok ok" \
 	"$(jq -r '.[]|select(.check|IN("ovsdb","bridge","ovs-handlers","port-xdp"))|.status' "$WORK/doctor" | xargs)"
 vsctl add-port br0 nosuch0 2>/dev/null
-matches "doctor, OVS: a port that it could not open" 'FAIL port +nosuch0: Open vSwitch says: .*nosuch0' \
+matches "doctor, OVS: fails for a port that Open vSwitch could not open" 'FAIL port +nosuch0: Open vSwitch says: .*nosuch0' \
 	"$(doctor doctor host config "/run/saina-lab/$LAB/sainad.conf")"
 vsctl del-port br0 nosuch0
-equal "doctor, OVS: a bridge that is none of its" FAIL "$(verdict bridge bridge p0)"
+equal "doctor, OVS: fails for a bridge that Open vSwitch does not have" FAIL "$(verdict bridge bridge p0)"
 job jumbo elements 10000 workers 1 payload 1024
-equal "doctor, OVS: no MTU for the job" FAIL "$(verdict port-mtu)"
+equal "doctor, OVS: fails for an MTU too small for the job" FAIL "$(verdict port-mtu)"
 vsctl set bridge br0 mcast_snooping_enable=true
-equal "doctor, OVS: snooping matters to results that are relayed" warn "$(verdict snooping)"
+equal "doctor, OVS: warns of multicast snooping" warn "$(verdict snooping)"
 # In its place one without handler threads, as OVS is when it is started too early.
 pid=$(cat "/run/saina-lab/$LAB/ovs/vswitchd.pid")
 kill "$pid"
-check "ovs-vswitchd ends" until_true 10 pid_gone "$pid"
+check "doctor, OVS: ovs-vswitchd ends" until_true 10 pid_gone "$pid"
 printf '#!/bin/sh\nread -r line <"%s/fifo"\n' "$WORK" >"$WORK/ovs-vswitchd"
 chmod +x "$WORK/ovs-vswitchd"
 mkfifo "$WORK/fifo"
@@ -306,8 +307,8 @@ worker_pids[vswitchd]=$!
 fake_is_there() {
 	[ "$(cat "/proc/${worker_pids[vswitchd]}/comm")" = ovs-vswitchd ]
 }
-check "a daemon without handler threads" until_true 10 fake_is_there
-equal "doctor, OVS: handler threads" FAIL "$(verdict ovs-handlers)"
+check "doctor, OVS: a daemon without handler threads takes its place" until_true 10 fake_is_there
+equal "doctor, OVS: fails for a daemon without handler threads" FAIL "$(verdict ovs-handlers)"
 echo >"$WORK/fifo"
 wait "${worker_pids[vswitchd]}"
 unset 'worker_pids[vswitchd]'

@@ -114,24 +114,24 @@ conf() {
 	printf '%s\n' "$@" >"$CONF"
 }
 
-ok "--version" says 0 "sainad " "$B/sainad" --version
-ok "--help" says 0 "--check-config" "$B/sainad" --help
-ok "an unknown option" says 2 "unrecognized" "$B/sainad" --frobnicate
-ok "an argument" says 2 "takes options only" "$B/sainad" br0
-ok "a bad value on the command line" says 2 '"native", "generic"' "$B/sainad" --xdp fast
-ok "a descriptor that is not open" says 2 "no open file descriptor" "$B/sainad" --ready-fd 77
-ok "a configuration that is not there" says 2 "$DIR/none.conf" "$B/sainad" -c "$DIR/none.conf"
-ok "the example is right" says 0 right "$B/sainad" --check-config -c "$top/userland/agent/sainad.conf"
+ok "--version prints name and version" says 0 "sainad " "$B/sainad" --version
+ok "--help lists the options" says 0 "--check-config" "$B/sainad" --help
+ok "an unknown option is refused with status 2" says 2 "unrecognized" "$B/sainad" --frobnicate
+ok "an argument is refused with status 2" says 2 "takes options only" "$B/sainad" br0
+ok "a bad value of an option is refused, with those allowed" says 2 '"native", "generic"' "$B/sainad" --xdp fast
+ok "--ready-fd: a descriptor that is not open is refused" says 2 "no open file descriptor" "$B/sainad" --ready-fd 77
+ok "a configuration file that does not exist is refused by its name" says 2 "$DIR/none.conf" "$B/sainad" -c "$DIR/none.conf"
+ok "--check-config: the example configuration is right" says 0 right "$B/sainad" --check-config -c "$top/userland/agent/sainad.conf"
 conf 'bridge = "br0";' 'bridge_typ = "ovs";'
-ok "an unknown key" says 2 "$CONF:2: 'bridge_typ' is unknown" "$B/sainad" --check-config -c "$CONF"
+ok "--check-config: an unknown key is refused with file and line" says 2 "$CONF:2: 'bridge_typ' is unknown" "$B/sainad" --check-config -c "$CONF"
 conf '' '' 'jobs = ( { name = "a"; elements = 10; workers = 2; policy = "fastest:k=3"; } );'
-ok "a job that cannot be" says 2 "$CONF:3: policy: 'k=3': must be 1..2" \
+ok "--check-config: a job with a k above its workers is refused with file and line" says 2 "$CONF:3: policy: 'k=3': must be 1..2" \
 	"$B/sainad" --check-config -c "$CONF"
 conf 'limits = { memory_job = 1000000; memory = 1000000; };' \
 	'jobs = ( { name = "a"; elements = 1000000; workers = 2; } );'
-ok "a job beyond the limit" says 2 "$CONF:2: the job needs" "$B/sainad" --check-config -c "$CONF"
+ok "--check-config: a job beyond the memory limit is refused with file and line" says 2 "$CONF:2: the job needs" "$B/sainad" --check-config -c "$CONF"
 conf '' 'limits = { memory_job = 2000000; memory = 1000000; };'
-ok "limits that cannot be" says 2 "$CONF:2: limits: " "$B/sainad" --check-config -c "$CONF"
+ok "--check-config: contradicting limits are refused with file and line" says 2 "$CONF:2: limits: " "$B/sainad" --check-config -c "$CONF"
 
 # --- a bridge ----------------------------------------------------------------
 ip netns add "$NS" || exit 1
@@ -149,60 +149,60 @@ conf 'bridge = "br0";' "control = \"$DIR/control\";" "runtime_dir = \"$DIR/run\"
 games=$(getent group games | cut -d: -f3)
 export SAINA_CONTROL=$DIR/control
 
-ok "the kernel takes the program" says 0 "does without saina.ko" "$B/sainad" --check-program -c "$CONF"
-ok "or says why not" says 1 "cannot read the BPF object" "$B/sainad" --check-program -c "$CONF" --object /nonexistent.o
-ok "a bridge without an address" says 1 "ip address add" inside "$B/sainad" -f -c "$CONF"
-ok "nothing is left behind by that" nothing_left
+ok "--check-program: the kernel takes the XDP program" says 0 "does without saina.ko" "$B/sainad" --check-program -c "$CONF"
+ok "--check-program: an object that cannot be read is refused" says 1 "cannot read the BPF object" "$B/sainad" --check-program -c "$CONF" --object /nonexistent.o
+ok "start: a bridge without an address is refused, with the remedy" says 1 "ip address add" inside "$B/sainad" -f -c "$CONF"
+ok "start: a refused start leaves nothing behind" nothing_left
 inside ip address add 192.0.2.1/24 dev br0
 inside ip address add 192.0.2.2/24 dev br0
-ok "a bridge that is not there" says 1 "no bridge 'br7'" inside "$B/sainad" -f -c "$CONF" --bridge br7
-ok "a port is no bridge" says 1 "is no Linux bridge" inside "$B/sainad" -f -c "$CONF" --bridge p0
-ok "no Open vSwitch" says 1 "is Open vSwitch running" \
+ok "start: a bridge that does not exist is refused" says 1 "no bridge 'br7'" inside "$B/sainad" -f -c "$CONF" --bridge br7
+ok "start: a port is refused as a bridge" says 1 "is no Linux bridge" inside "$B/sainad" -f -c "$CONF" --bridge p0
+ok "start: Open vSwitch that does not run is refused, with a question" says 1 "is Open vSwitch running" \
 	inside "$B/sainad" -f -c "$CONF" --bridge-type ovs
-ok "an address that is not the bridge's" says 1 "does not have this address" \
+ok "start: an address that the bridge does not have is refused" says 1 "does not have this address" \
 	inside "$B/sainad" -f -c "$CONF" --address 192.0.2.77
-ok "a group that is not there" says 1 "no group 'nosuchgroup'" \
+ok "start: a group that does not exist is refused" says 1 "no group 'nosuchgroup'" \
 	inside "$B/sainad" -f -c "$CONF" --admin-group nosuchgroup
-ok "an object that is not there" says 1 "/nonexistent.o" \
+ok "start: an object file that does not exist is refused" says 1 "/nonexistent.o" \
 	inside "$B/sainad" -f -c "$CONF" --object /nonexistent.o
-ok "nothing is left behind by those" nothing_left
+ok "start: refused starts leave nothing behind" nothing_left
 
-ok "it says when it is ready" start
-ok "the bridge's port is attached, the bridge is not" says 0 "1 p0" \
+ok "start: sainad says when it is ready" start
+ok "start: the port of the bridge is attached, the bridge is not" says 0 "1 p0" \
 	sh -c "'$B/saina' -j port show | jq -r 'length, .[].port' | xargs"
-ok "a second one in the directory" says 1 "another sainad runs in $DIR/run" \
+ok "start: a second sainad in the same directory is refused" says 1 "another sainad runs in $DIR/run" \
 	inside "$B/sainad" -f -c "$CONF"
-ok "a second one at the socket" says 1 "somebody else listens at" \
+ok "start: a second sainad at the same socket is refused" says 1 "somebody else listens at" \
 	inside "$B/sainad" -f -c "$CONF" --runtime-dir "$DIR/run2" --bpffs "$DIR/bpf2" --address 192.0.2.2
-ok "the first one was not disturbed" says 0 sesame "$B/saina" job show
-ok "anybody may look" says 0 "forming" as_nobody "" "$B/saina" job show
-ok "but not at tokens" says 1 "" sh -c "setpriv --reuid 65534 --regid 65534 --clear-groups '$B/saina' job show | grep sesame"
-ok "nor change anything" says 1 "root and the group games" as_nobody "" "$B/saina" job del a
-ok "the group may" as_nobody "$games" "$B/saina" job set a policy fastest:k=1
-ok "and sees tokens" says 0 sesame as_nobody "$games" "$B/saina" job show
-ok "killed, it leaves the data path" stop KILL
-ok "the next one takes over" start
-ok "with what was set" says 0 "fastest:k=1" "$B/saina" job show
-ok "it ends on SIGTERM" stop TERM
-ok "and leaves nothing" nothing_left
+ok "start: the first sainad still serves its job after that" says 0 sesame "$B/saina" job show
+ok "access: any user may list jobs" says 0 "forming" as_nobody "" "$B/saina" job show
+ok "access: a user who is not in the admin group sees no token" says 1 "" sh -c "setpriv --reuid 65534 --regid 65534 --clear-groups '$B/saina' job show | grep sesame"
+ok "access: a user who is not in the admin group may not delete a job" says 1 "root and the group games" as_nobody "" "$B/saina" job del a
+ok "access: the admin group may change a job" as_nobody "$games" "$B/saina" job set a policy fastest:k=1
+ok "access: the admin group sees tokens" says 0 sesame as_nobody "$games" "$B/saina" job show
+ok "SIGKILL: sainad ends" stop KILL
+ok "SIGKILL: the next sainad starts" start
+ok "SIGKILL: the next sainad has the policy that was set" says 0 "fastest:k=1" "$B/saina" job show
+ok "SIGTERM: sainad ends with status 0" stop TERM
+ok "SIGTERM: nothing is left behind" nothing_left
 mkdir -m 700 "$DIR/bpf"
-ok "it starts where the directory is there already" start
-ok "it ends" stop TERM
-ok "and leaves the directory, empty" sh -c "rmdir '$DIR/bpf'"
-ok "and nothing else" nothing_left
-ok "it starts anew" start --keep
-ok "it ends on SIGINT, keeping" stop INT
-ok "the program is still there" says 0 xdp inside ip -o link show p0
-ok "the next one takes over again" start
-ok "the terminal goes: it ends" stop HUP
-ok "nothing is left now" nothing_left
+ok "bpffs directory: sainad starts where it exists already" start
+ok "bpffs directory: sainad ends" stop TERM
+ok "bpffs directory: it is left, empty" sh -c "rmdir '$DIR/bpf'"
+ok "bpffs directory: nothing else is left" nothing_left
+ok "--keep: sainad starts" start --keep
+ok "--keep: sainad ends on SIGINT" stop INT
+ok "--keep: the XDP program is still on the port" says 0 xdp inside ip -o link show p0
+ok "--keep: the next sainad starts" start
+ok "SIGHUP: sainad ends with status 0" stop HUP
+ok "SIGHUP: nothing is left behind" nothing_left
 
 # In the background: the command returns when the agent is ready.
-ok "to the background" inside "$B/sainad" -c "$CONF" --log-level error
-ok "it answers at once" says 0 "forming" "$B/saina" job show
+ok "background: the command returns" inside "$B/sainad" -c "$CONF" --log-level error
+ok "background: sainad answers when the command has returned" says 0 "forming" "$B/saina" job show
 pid=$(pgrep -f "sainad -c $CONF --log-level error")
-ok "it ends" kill -TERM "$pid"
-ok "it is gone" until_true 20 ended
+ok "background: sainad ends on SIGTERM" kill -TERM "$pid"
+ok "background: the process is gone" until_true 20 ended
 pid=
-ok "and has left nothing" nothing_left
+ok "background: nothing is left behind" nothing_left
 plan
