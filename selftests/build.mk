@@ -5,6 +5,7 @@ include selftests/datapath/datapath.mk
 include selftests/tool/tool.mk
 include selftests/net/net.mk
 include selftests/module/module.mk
+include selftests/lint/lint.mk
 
 # What selftests/run reads.  Its recipe is expanded when all .mk files have been read.
 $(B)/tests.list: FORCE

@@ -6,13 +6,14 @@
 
 tap_n=0 tap_bad=0
 
-point() { # STATUS DESCRIPTION: good if STATUS is 0
+point() { # STATUS DESCRIPTION: good if STATUS is 0; returns whether it is
 	tap_n=$((tap_n + 1))
 	if [ "$1" = 0 ]; then
 		echo "ok $tap_n - $2"
 	else
 		echo "not ok $tap_n - $2"
 		tap_bad=$((tap_bad + 1))
+		return 1
 	fi
 }
 

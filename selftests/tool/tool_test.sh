@@ -173,7 +173,7 @@ equal "monitor: limits-changed has all limits" '[9,1073741824,4294967296,1,"agen
 silent "job set: a token is accepted" job set digits token new
 check "monitor: job-changed is sent after a job is changed" until_true 10 event_seen '.event=="job-changed" and .name=="digits"'
 silent "job del: the job is deleted" job del digits
-check "monitor: job-deleted is sent after a job is deleted" until_true 10 event_seen '.event=="monitor: job-deleted is sent after a job is deleted" and .name=="digits"'
+check "monitor: job-deleted is sent after a job is deleted" until_true 10 event_seen '.event=="job-deleted" and .name=="digits"'
 check "monitor: ends with status 0 on SIGTERM" events_stop
 equal "monitor: the events of the workers have the right order" "joined joined dead left" "$(
 	events 'select(.event|IN("worker-joined","worker-dead","worker-left"))|.event|ltrimstr("worker-")' |

@@ -77,6 +77,7 @@ plant none quick 10 'echo 1..0'
 plant status quick 10 'echo ok 1; echo 1..1; exit 3'
 plant bails quick 10 'echo "Bail out! no more"; exit 1'
 plant hangs quick 1 'sleep 1000'
+# shellcheck disable=SC2016 # the planted script expands it
 plant leaves quick 10 'ip netns add "left-$SAINA_TEST_RUN"; echo ok 1; echo 1..1'
 plant process quick 10 'setsid sleep 1000 >/dev/null 2>&1 & echo ok 1; echo 1..1'
 fails bad 'not ok 1 - it is not' "a test that fails"

@@ -1,4 +1,4 @@
-# bash completion for saina(8)                              -*- shell-script -*-
+# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Names of jobs, workers and ports are asked from the running control plane, by

@@ -145,6 +145,7 @@ exec {pause_fd}<> <(:)
 timed_read() {
 	local status=0
 	reading=1
+	# shellcheck disable=SC2162 # -r is for the caller to say
 	read "$@" || status=$?
 	reading=''
 	[ -z "$stopped" ] || exit 130

@@ -25,7 +25,7 @@ debug_key() {
 # debug_current: that one is there, and has what the tests need.
 debug_current() {
 	[ "$(cat "$cache/debug/key" 2>/dev/null)" = "$(debug_key)" ] &&
-		[ -z "$(debug_fragments | grep -vxFf "$cache/debug/headers/.config")" ]
+		! debug_fragments | grep -qvxFf "$cache/debug/headers/.config"
 }
 
 need_debug() {

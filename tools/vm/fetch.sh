@@ -13,6 +13,7 @@
 
 # need_packages [LIST]: the Debian packages in tools/vm/packages are installed, or
 # those in LIST.
+# shellcheck disable=SC2120
 need_packages() {
 	local p missing=()
 
@@ -70,6 +71,7 @@ fetch_kernel() {
 	fi
 	local k=$1 new=$cache/$1.new rel kbuild version deb helper=
 
+	# shellcheck disable=SC2119 # the list in tools/vm/packages
 	need_packages
 	mkdir -p "$cache"
 	exec 9>"$cache/lock"

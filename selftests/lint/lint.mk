@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# What tools say of the sources.
+$(call test,lint/shellcheck,quick,host,300,selftests/lint/shellcheck.sh)
