@@ -9,12 +9,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include <arpa/inet.h>
 #include <endian.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "private.h"
+#include <unistd.h>
+#include "handle.h"
 
 #define SEGMENTS	8
 #define PAYLOAD		64
@@ -33,72 +33,44 @@ static uint32_t draw(void)
 
 static float buffer[SEGMENTS * PAYLOAD];
 
-static void quiet(void *arg, const char *line)
-{
-}
-
 /* A worker 3 of job 7 in round 5, all of it in flight, without a network. */
 static struct saina *handle(void)
 {
 	struct saina *s = calloc(1, sizeof(*s));
 	struct saina_req *r = calloc(1, sizeof(*r));
+	struct saina_session *j = &s->session;
+	struct saina_act act[SEGMENTS];
+	uint64_t when;
 
+	s->pid = getpid();
+	s->io.ucast = s->io.mcast = s->io.wake = -1;
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->cond, NULL);
-	s->ucast = s->mcast = s->wake = -1;
-	s->quant = saina_quant_best();
-	s->opts.log = quiet;
-	s->job = 7;
-	s->session = 99;
-	s->worker = 3;
-	s->workers = 8;
-	s->elem = SAINA_ELEM_INT32;
-	s->elements = SEGMENTS * PAYLOAD;
-	s->segments = SEGMENTS;
-	s->payload = PAYLOAD;
-	s->pool = 8;
-	s->ring = 4;
-	s->msglen = MSGLEN;
-	s->heartbeat_ms = 100;
-	s->exponent0 = 20;
-	s->limit = 1 << 27;
-	s->window = s->window_max = 8;
-	s->join.body.nonce = htole64(0x1234567890ull);
-	s->join.again = true;
-	inet_pton(AF_INET, "192.0.2.1", &s->ctrl.sin_addr);
-	s->ctrl.sin_family = AF_INET;
-	s->data = s->ctrl;
-	s->ctrl.sin_port = htons(SAINA_PORT_CTRL);
-	s->data.sin_port = htons(SAINA_PORT_DATA);
-	s->seg = calloc(SEGMENTS, sizeof(*s->seg));
-	s->kept = calloc(s->ring, sizeof(*s->kept));
-	s->residual = calloc(SEGMENTS * PAYLOAD, 4);
-	saina_rto_init(&s->rto, 4 * MSEC, 60 * MSEC);
-	s->phase = PHASE_RUNNING;
-	s->round = 5;
-	s->known_next = 5;
-	s->assigned = SEGMENTS;
-	s->inflight = SEGMENTS;
-	s->shortest_ns = NEVER;
+	j->job = (struct saina_job){
+		.id = 7, .session = 99, .worker = 3, .workers = 8, .elem = SAINA_ELEM_INT32,
+		.elements = SEGMENTS * PAYLOAD, .segments = SEGMENTS, .payload = PAYLOAD,
+		.pool = 8, .ring = 4, .wire = 4 * PAYLOAD, .msglen = MSGLEN, .heartbeat_ms = 100,
+		.exponent0 = 20,
+	};
+	j->address = "192.0.2.1";
+	j->ifname = "eth0";
+	j->body.nonce = htole64(0x1234567890ull);
+	j->again = true;
+	j->phase = PHASE_RUNNING;
+	assert_int_equal(saina_round_init(&s->round, &j->job, 8, 0), 0);
+	saina_flow_begin(&s->round.flow, 5, true, 0);
 	r->s = s;
-	r->buf = buffer;
-	r->n = SEGMENTS * PAYLOAD;
-	r->type = SAINA_FLOAT32;
-	r->segments = SEGMENTS;
-	r->taken = true;
-	s->reqs = r;
-	for (int i = 0; i < SEGMENTS; i++)
-		s->seg[i] = (struct saina_seg){ .req = r, .state = SEG_SENT, .was_sent = 1,
-						.tries = 1, .exponent = 20, .exp_round = 5 };
+	r->t = (struct saina_tensor){ .buf = buffer, .n = SEGMENTS * PAYLOAD,
+				      .type = SAINA_FLOAT32 };
+	saina_round_start(&s->round, r, 0);
+	assert_int_equal(saina_flow_run(&s->round.flow, 0, act, SEGMENTS, &when), SEGMENTS);
 	return s;
 }
 
 static void handle_free(struct saina *s)
 {
-	saina_kept_free(s);
-	free(s->reqs);
-	free(s->seg);
-	free(s->residual);
+	free(s->round.reqs);
+	saina_round_exit(&s->round);
 	free(s);
 }
 
@@ -162,7 +134,8 @@ static size_t good(union message *m, int type)
 /* Everything that a message could change, but for the count of bad ones. */
 struct snapshot {
 	struct saina s;
-	struct saina_seg seg[SEGMENTS];
+	struct saina_flow_seg seg[SEGMENTS];
+	struct saina_share share[SEGMENTS];
 	struct saina_req req;
 	float buffer[SEGMENTS * PAYLOAD];
 	uint32_t residual[SEGMENTS * PAYLOAD];
@@ -172,35 +145,36 @@ static void take(struct snapshot *n, const struct saina *s)
 {
 	memset(n, 0, sizeof(*n));
 	memcpy(&n->s, s, sizeof(*s));
-	n->s.stats.bad_messages = 0;
-	memcpy(n->seg, s->seg, sizeof(n->seg));
-	memcpy(&n->req, s->reqs, sizeof(n->req));
+	n->s.bad_messages = 0;
+	memcpy(n->seg, s->round.flow.seg, sizeof(n->seg));
+	memcpy(n->share, s->round.grad.share, sizeof(n->share));
+	memcpy(&n->req, s->round.reqs, sizeof(n->req));
 	memcpy(n->buffer, buffer, sizeof(buffer));
-	memcpy(n->residual, s->residual, sizeof(n->residual));
+	memcpy(n->residual, s->round.grad.residual, sizeof(n->residual));
 }
 
-static void refused(struct saina *s, const struct sockaddr_in *from, const void *m, size_t len)
+static void refused(struct saina *s, enum saina_source from, const void *m, size_t len)
 {
 	static struct snapshot before, after;
-	uint64_t bad = s->stats.bad_messages;
+	uint64_t bad = s->bad_messages;
 
 	take(&before, s);
-	saina_recv_message(s, from, m, len, saina_now());
+	saina_input(s, from, m, len, saina_now());
 	take(&after, s);
 	assert_memory_equal(&before, &after, sizeof(before));
-	assert_int_equal(s->stats.bad_messages, bad + 1);
+	assert_int_equal(s->bad_messages, bad + 1);
 }
 
 #define REFUSED(type, change) do {			\
 	union message m;				\
 	size_t len = good(&m, SAINA_MSG_##type);	\
-	struct sockaddr_in from = s->ctrl;		\
+	enum saina_source from = SAINA_FROM_CTRL;		\
 	struct saina_welcome *w = (void *)(m.b + 48);	\
 	struct saina_refuse *r = (void *)(m.b + 48);	\
 	(void)w, (void)r;				\
-	assert_true(saina_check(s, &from, &m, len));	\
+	assert_true(saina_check(&s->session, from, &m, len));	\
 	change;						\
-	refused(s, &from, &m, len);			\
+	refused(s, from, &m, len);			\
 } while (0)
 
 static void test_refused(void **state)
@@ -239,8 +213,7 @@ static void test_refused(void **state)
 	REFUSED(RESULT, (m.h.worker = 3, m.h.session = htole64(99), m.h.flags = SAINA_F_LATE));
 	REFUSED(RESULT, (m.h.worker = 3, m.h.session = htole64(99), m.h.flags = SAINA_F_RESEND,
 			 m.h.mask = htole64(0x07)));
-	REFUSED(RESULT, from.sin_addr.s_addr ^= htonl(1));
-	REFUSED(RESULT, from.sin_port = htons(SAINA_PORT_RESULT));
+	REFUSED(RESULT, from = SAINA_FROM_OTHERS);
 
 	REFUSED(STALE, len++);
 	REFUSED(STALE, m.h.worker = SAINA_WORKER_ANY);
@@ -252,13 +225,14 @@ static void test_refused(void **state)
 	REFUSED(STATUS, len--);
 	REFUSED(STATUS, m.h.session = htole64(1));
 	REFUSED(STATUS, m.h.worker = 2);
-	REFUSED(STATUS, from = s->data);		/* control comes from the agent */
-	REFUSED(REFUSE, from = s->data);
+	REFUSED(STATUS, from = SAINA_FROM_DATA);		/* control comes from the agent */
+	REFUSED(REFUSE, from = SAINA_FROM_DATA);
 	REFUSED(REFUSE, memset(r->text, 'x', sizeof(r->text)));
 	REFUSED(REFUSE, r->nonce = 1);
 	REFUSED(REFUSE, len--);
-	REFUSED(WELCOME, from = s->data);
+	REFUSED(WELCOME, from = SAINA_FROM_DATA);
 	REFUSED(WELCOME, w->nonce = 0);
+	REFUSED(WELCOME, w->round = htole32(SAINA_ROUND_MAX + 1));
 	REFUSED(WELCOME, w->segments = htole32(SEGMENTS + 1));
 	REFUSED(WELCOME, w->elements = 0);
 	REFUSED(WELCOME, w->payload = htole16(65));
@@ -280,31 +254,32 @@ static void test_refused(void **state)
 static void test_accepted(void **state)
 {
 	struct saina *s = handle();
+	struct saina_flow *f = &s->round.flow;
 	union message m;
 	size_t len = good(&m, SAINA_MSG_RESULT);
 
 	for (int i = 0; i < PAYLOAD; i++)
 		((int32_t *)(m.b + 48))[i] = 3 << 20;
-	saina_recv_message(s, &s->data, &m, len, saina_now());
-	assert_int_equal(s->stats.bad_messages, 0);
-	assert_int_equal(s->stats.results, 1);
-	assert_int_equal(s->seg[2].state, SEG_DONE);
-	assert_int_equal(s->inflight, SEGMENTS - 1);
+	saina_input(s, SAINA_FROM_DATA, &m, len, saina_now());
+	assert_int_equal(s->bad_messages, 0);
+	assert_int_equal(s->round.stats.results, 1);
+	assert_int_equal(f->seg[2].state, SEG_DONE);
+	assert_int_equal(f->inflight, SEGMENTS - 1);
 	assert_true(buffer[2 * PAYLOAD] == 1.0f && buffer[3 * PAYLOAD - 1] == 1.0f);
 	((int32_t *)(m.b + 48))[0] = 0;
-	saina_recv_message(s, &s->data, &m, len, saina_now());
-	assert_int_equal(s->stats.duplicate_results, 1);
+	saina_input(s, SAINA_FROM_DATA, &m, len, saina_now());
+	assert_int_equal(s->round.stats.duplicate_results, 1);
 	assert_true(buffer[2 * PAYLOAD] == 1.0f);
 
 	/* One of a later round is kept, one beyond the ring is news only. */
 	m.h.round = htole32(6);
-	saina_recv_message(s, &s->data, &m, len, saina_now());
-	assert_non_null(saina_kept_get(s, 6));
-	assert_int_equal(s->known_next, 7);
+	saina_input(s, SAINA_FROM_DATA, &m, len, saina_now());
+	assert_int_equal(saina_early_count(&f->early, 6), 1);
+	assert_int_equal(f->known_next, 7);
 	m.h.round = htole32(5 + 4);
-	saina_recv_message(s, &s->data, &m, len, saina_now());
-	assert_null(saina_kept_get(s, 9));
-	assert_int_equal(s->known_next, 10);
+	saina_input(s, SAINA_FROM_DATA, &m, len, saina_now());
+	assert_int_equal(saina_early_count(&f->early, 9), 0);
+	assert_int_equal(f->known_next, 10);
 	assert_int_equal(saina_decided(s), 1);
 	handle_free(s);
 }
@@ -312,17 +287,18 @@ static void test_accepted(void **state)
 /* Invariants that no sequence of messages may break. */
 static void sane(const struct saina *s)
 {
+	const struct saina_flow *f = &s->round.flow;
 	uint32_t inflight = 0;
 
 	for (int i = 0; i < SEGMENTS; i++) {
-		assert_true(s->seg[i].state <= SEG_STALE);
-		inflight += s->seg[i].state == SEG_SENT || s->seg[i].state == SEG_PULLING ||
-			    s->seg[i].state == SEG_ASKING;
+		assert_true(f->seg[i].state <= SEG_STALE);
+		inflight += f->seg[i].state == SEG_SENT || f->seg[i].state == SEG_PULLING ||
+			    f->seg[i].state == SEG_ASKING;
 	}
-	if (s->phase == PHASE_RUNNING)
-		assert_int_equal(s->inflight, inflight);
-	assert_true(s->reqs->done <= SEGMENTS);
-	assert_true(s->window >= 1 && s->window <= s->window_max);
+	if (s->session.phase == PHASE_RUNNING)
+		assert_int_equal(f->inflight, inflight);
+	assert_true(s->round.reqs->done <= SEGMENTS);
+	assert_true(f->window.size >= 1 && f->window.size <= f->window.max);
 }
 
 static void test_fuzz(void **state)
@@ -337,9 +313,9 @@ static void test_fuzz(void **state)
 	for (int t = 0; t < 1000000; t++) {
 		union message m;
 		size_t len = good(&m, types[draw() % 6]);
-		struct sockaddr_in from = draw() % 8 ? s->ctrl : s->data;
+		enum saina_source from = draw() % 8 ? SAINA_FROM_CTRL : SAINA_FROM_DATA;
 		unsigned int n = draw() % 4;
-		uint64_t before = s->stats.bad_messages;
+		uint64_t before = s->bad_messages;
 
 		if (draw() % 16 == 0) {
 			for (size_t i = 0; i < 256; i += 4)
@@ -357,21 +333,21 @@ static void test_fuzz(void **state)
 		}
 		if (draw() % 32 == 0)
 			len = draw() % 400;
-		if (!saina_check(s, &from, &m, len)) {
+		if (!saina_check(&s->session, from, &m, len)) {
 			if (t % 64 == 0) {
-				refused(s, &from, &m, len);
+				refused(s, from, &m, len);
 			} else {
-				saina_recv_message(s, &from, &m, len, saina_now());
-				assert_int_equal(s->stats.bad_messages, before + 1);
+				saina_input(s, from, &m, len, saina_now());
+				assert_int_equal(s->bad_messages, before + 1);
 			}
 			bad++;
 		} else {
-			saina_recv_message(s, &from, &m, len, saina_now());
+			saina_input(s, from, &m, len, saina_now());
 			fine++;
 		}
 		sane(s);
 		/* Some are refusals and the like that rightly end it. */
-		if (s->phase != PHASE_RUNNING || s->reqs->finished || t % 1000 == 0) {
+		if (s->session.phase != PHASE_RUNNING || s->round.reqs->finished || t % 1000 == 0) {
 			handle_free(s);
 			s = handle();
 		}

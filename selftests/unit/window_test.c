@@ -10,7 +10,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <string.h>
-#include "private.h"
+#include "job.h"
+#include "window.h"
 
 #define POOL	4096
 #define SEC	(1000 * MSEC)
@@ -22,29 +23,25 @@
 
 static uint64_t clock_ns;
 
-uint64_t saina_now(void)
-{
-	return clock_ns;
-}
+/* A worker: its window, and how many messages it has in flight. */
+struct worker {
+	struct saina_window w;
+	uint32_t inflight;
+};
 
 /* A worker whose job has just become known, in a round that began at time 0. */
-static void begin(struct saina *s, uint32_t pool, uint32_t window)
+static void begin(struct worker *s, uint32_t pool, uint32_t window)
 {
 	memset(s, 0, sizeof(*s));
 	clock_ns = 0;
-	s->pool = pool;
-	s->opts.window = window;
-	saina_rto_init(&s->rto, 1 * MSEC, 200 * MSEC);
-	s->rto_max = s->rto.max;
-	saina_window_begin(s);
+	saina_window_init(&s->w, pool, window, 1 * MSEC);
+	s->w.rto.max = s->w.rto_max = 200 * MSEC;
 }
 
 /* One result, @took after its message was sent for the first and only time. */
-static void result_after(struct saina *s, uint64_t took)
+static void result_after(struct worker *s, uint64_t took)
 {
-	struct saina_seg g = { .first_ns = clock_ns - took, .sent_ns = clock_ns - took, .tries = 1 };
-
-	saina_window_result(s, &g, clock_ns);
+	saina_window_answer(&s->w, clock_ns - took, 1, s->inflight, clock_ns);
 }
 
 /* --- a link ---------------------------------------------------------------------- */
@@ -62,9 +59,9 @@ struct seen {
 	uint32_t least, most;		/* window */
 };
 
-static void fill(struct saina *s, struct link *l)
+static void fill(struct worker *s, struct link *l)
 {
-	while (s->inflight < s->window) {
+	while (s->inflight < s->w.size) {
 		unsigned int i = (l->head + s->inflight++) % POOL;
 
 		l->free_ns = (l->free_ns > clock_ns ? l->free_ns : clock_ns) + l->svc;
@@ -74,7 +71,7 @@ static void fill(struct saina *s, struct link *l)
 }
 
 /* Until @until; all times as the worker could see them, but without its arithmetic. */
-static struct seen run(struct saina *s, struct link *l, uint64_t until)
+static struct seen run(struct worker *s, struct link *l, uint64_t until)
 {
 	struct seen seen = { .least = UINT32_MAX };
 
@@ -90,10 +87,10 @@ static struct seen run(struct saina *s, struct link *l, uint64_t until)
 		seen.queue_sum += queue;
 		if (queue > seen.queue_max)
 			seen.queue_max = queue;
-		if (s->window < seen.least)
-			seen.least = s->window;
-		if (s->window > seen.most)
-			seen.most = s->window;
+		if (s->w.size < seen.least)
+			seen.least = s->w.size;
+		if (s->w.size > seen.most)
+			seen.most = s->w.size;
 	}
 	return seen;
 }
@@ -102,25 +99,25 @@ static struct seen run(struct saina *s, struct link *l, uint64_t until)
 
 static void test_begin(void **state)
 {
-	struct saina s;
+	struct worker s;
 
 	begin(&s, 256, 0);
-	assert_int_equal(s.window, LEAST);
-	assert_int_equal(s.window_max, 256);
+	assert_int_equal(s.w.size, LEAST);
+	assert_int_equal(s.w.max, 256);
 	begin(&s, 8, 0);
-	assert_int_equal(s.window, 8);	/* there are no more slots */
+	assert_int_equal(s.w.size, 8);	/* there are no more slots */
 	begin(&s, 256, 64);
-	assert_int_equal(s.window, 64);
+	assert_int_equal(s.w.size, 64);
 	begin(&s, 256, 3);
-	assert_int_equal(s.window, 3);
+	assert_int_equal(s.w.size, 3);
 	begin(&s, 256, 1000);
-	assert_int_equal(s.window, 256);
+	assert_int_equal(s.w.size, 256);
 }
 
 static void test_asked_for(void **state)
 {
 	struct link l = { .svc = 1 * MSEC, .delay = 1 * MSEC };
-	struct saina s;
+	struct worker s;
 	struct seen seen;
 
 	/* 64 ms of queue, but the caller said so */
@@ -135,23 +132,23 @@ static void test_asked_for(void **state)
 static void test_widens(void **state)
 {
 	struct link l = { .svc = 0, .delay = 100 * USEC };
-	struct saina s;
+	struct worker s;
 
 	begin(&s, 1024, 0);
 	run(&s, &l, 100 * USEC);
-	assert_int_equal(s.window, LEAST);
+	assert_int_equal(s.w.size, LEAST);
 	/* one more with each result: doubled each time there and back */
 	run(&s, &l, 101 * USEC);
-	assert_int_equal(s.window, 2 * LEAST);
+	assert_int_equal(s.w.size, 2 * LEAST);
 	run(&s, &l, 201 * USEC);
-	assert_int_equal(s.window, 4 * LEAST);
+	assert_int_equal(s.w.size, 4 * LEAST);
 	run(&s, &l, 10 * MSEC);
-	assert_int_equal(s.window, 1024);
+	assert_int_equal(s.w.size, 1024);
 }
 
 static void test_not_used_up(void **state)
 {
-	struct saina s;
+	struct worker s;
 
 	begin(&s, 1024, 0);
 	for (int i = 0; i < 1000; i++) {
@@ -159,7 +156,7 @@ static void test_not_used_up(void **state)
 		s.inflight = 3;	/* more than that the trainer does not give */
 		result_after(&s, 100 * USEC);
 	}
-	assert_int_equal(s.window, LEAST);
+	assert_int_equal(s.w.size, LEAST);
 }
 
 /* --- a slow link ----------------------------------------------------------------------- */
@@ -173,7 +170,7 @@ static void test_queue(void **state)
 
 	for (size_t i = 0; i < sizeof(links) / sizeof(*links); i++) {
 		struct link l = { .svc = links[i].svc, .delay = links[i].delay };
-		struct saina s;
+		struct worker s;
 		struct seen seen;
 
 		begin(&s, POOL, 0);
@@ -194,7 +191,7 @@ static void test_queue(void **state)
 static void test_least(void **state)
 {
 	struct link l = { .svc = 1 * MSEC, .delay = 1 * MSEC };
-	struct saina s;
+	struct worker s;
 	struct seen seen;
 
 	begin(&s, POOL, 0);
@@ -208,7 +205,7 @@ static void test_least(void **state)
 static void test_faster(void **state)
 {
 	struct link l = { .svc = 100 * USEC, .delay = 500 * USEC };
-	struct saina s;
+	struct worker s;
 	struct seen seen;
 
 	begin(&s, POOL, 0);
@@ -225,184 +222,172 @@ static void test_faster(void **state)
 /* Most wait for somebody else: the shortest time counts. */
 static void test_shortest(void **state)
 {
-	struct saina s;
+	struct worker s;
 
 	begin(&s, 1024, 0);
 	for (int i = 0; i < 20000; i++) {
 		clock_ns += 10 * USEC;
-		s.inflight = s.window;
+		s.inflight = s.w.size;
 		result_after(&s, i % 10 ? 50 * MSEC : 1 * MSEC);
 	}
-	assert_int_equal(s.window, 1024);
+	assert_int_equal(s.w.size, 1024);
 }
 
 /* Others' links have become longer, which looks like a queue until it is measured. */
 static void test_distance(void **state)
 {
 	struct link l = { .svc = 1 * USEC, .delay = 500 * USEC };
-	struct saina s;
+	struct worker s;
 	struct seen seen;
 
 	begin(&s, 512, 0);
 	run(&s, &l, 2 * SEC);
-	assert_int_equal(s.window, 512);
+	assert_int_equal(s.w.size, 512);
 	l.delay = 20 * MSEC;
 	seen = run(&s, &l, 4 * SEC);
 	assert_int_equal(seen.least, PROBE);
 	run(&s, &l, 20 * SEC);
-	assert_int_equal(s.window, 512);
-	assert_true(s.base_ns >= 20 * MSEC && s.base_ns < 20 * MSEC + QUEUE);
+	assert_int_equal(s.w.size, 512);
+	assert_true(s.w.base >= 20 * MSEC && s.w.base < 20 * MSEC + QUEUE);
 }
 
 /* What was sent before the round's first result waited for the slowest worker. */
 static void test_round(void **state)
 {
-	struct saina s;
+	struct worker s;
 
 	begin(&s, 1024, 0);
 	for (int round = 0; round < 50; round++) {
 		uint64_t t = clock_ns;
-		uint32_t before = round ? s.window : 0;
+		uint32_t before = round ? s.w.size : 0;
 
 		/* a second late, all that was in flight; then it is quick */
 		clock_ns += round ? SEC : 0;
-		s.t0_ns = clock_ns;
+		s.w.t0 = clock_ns;
 		for (uint32_t i = 0; i < before + 200; i++) {
-			struct saina_seg g = { .first_ns = t, .tries = 1 };
+			uint64_t first = i < before ? t : clock_ns;
 
-			if (i >= before)
-				g.first_ns = clock_ns;
 			clock_ns += 20 * USEC;
-			s.inflight = s.window;
-			saina_window_result(&s, &g, clock_ns);
+			s.inflight = s.w.size;
+			saina_window_answer(&s.w, first, 1, s.inflight, clock_ns);
 		}
 	}
-	assert_int_equal(s.window, 1024);
-	assert_int_equal(s.base_ns, 20 * USEC);
-	assert_true(s.rto.srtt < SEC / 2);	/* nor does all of it count for the time-out */
+	assert_int_equal(s.w.size, 1024);
+	assert_int_equal(s.w.base, 20 * USEC);
+	assert_true(s.w.rto.srtt < SEC / 2);	/* nor does all of it count for the time-out */
 }
 
 /* Sent again, it counts from the first time. */
 static void test_again(void **state)
 {
-	struct saina s;
+	struct worker s;
 
 	begin(&s, 1024, 0);
 	clock_ns = SEC;
 	for (int i = 0; i < 1000; i++) {
-		struct saina_seg g = {
-			.first_ns = clock_ns - 40 * MSEC, .sent_ns = clock_ns - 1 * MSEC, .tries = 2,
-		};
-
-		saina_window_result(&s, &g, clock_ns);
+		saina_window_answer(&s.w, clock_ns - 40 * MSEC, 2, s.inflight, clock_ns);
 		clock_ns += 1 * MSEC;
 	}
-	assert_int_equal(s.quick_ns, 40 * MSEC);
+	assert_int_equal(s.w.quick, 40 * MSEC);
 }
 
 /* --- what did not fit a socket's queue ------------------------------------------------- */
 
 static void test_overflow(void **state)
 {
-	struct saina s;
+	struct worker s;
 
 	begin(&s, 1024, 0);
-	s.window = 400;
+	s.w.size = 400;
 	clock_ns = SEC;
-	saina_window_overflow(&s, 0, 0);
-	assert_int_equal(s.window, 400);	/* the count has not moved */
-	saina_window_overflow(&s, 0, 5);
-	assert_int_equal(s.window, 200);
-	saina_window_overflow(&s, 1, 3);
-	saina_window_overflow(&s, 0, 9);
-	assert_int_equal(s.window, 200);	/* of the same burst, still */
-	clock_ns += s.rto.rto;
-	saina_window_overflow(&s, 0, 9);
-	assert_int_equal(s.window, 200);
-	saina_window_overflow(&s, 1, 4);
-	assert_int_equal(s.window, 100);
+	saina_window_overflow(&s.w, clock_ns);
+	assert_int_equal(s.w.size, 200);
+	saina_window_overflow(&s.w, clock_ns);
+	assert_int_equal(s.w.size, 200);	/* of the same burst, still */
+	clock_ns += s.w.rto.rto;
+	saina_window_overflow(&s.w, clock_ns);
+	assert_int_equal(s.w.size, 100);
 	for (int i = 0; i < 10; i++) {
 		clock_ns += SEC;
-		saina_window_overflow(&s, 0, 10 + i);
+		saina_window_overflow(&s.w, clock_ns);
 	}
-	assert_int_equal(s.window, LEAST);
+	assert_int_equal(s.w.size, LEAST);
 }
 
 /* From then on it widens slowly. */
 static void test_overflow_slow(void **state)
 {
-	struct saina s;
+	struct worker s;
 
 	begin(&s, 1024, 0);
-	s.window = 400;
+	s.w.size = 400;
 	clock_ns = SEC;
-	saina_window_overflow(&s, 0, 1);
+	saina_window_overflow(&s.w, clock_ns);
 	for (int i = 0; i < 80; i++) {
 		clock_ns += 10 * USEC;
-		s.inflight = s.window;
+		s.inflight = s.w.size;
 		result_after(&s, 100 * USEC);
 	}
-	assert_in_range(s.window, 200 + 80 / 8 - 1, 200 + 80 / 8);
+	assert_in_range(s.w.size, 200 + 80 / 8 - 1, 200 + 80 / 8);
 }
 
 /* While the base is measured it is the window to go back to that is halved. */
 static void test_overflow_probing(void **state)
 {
-	struct saina s;
+	struct worker s;
 
 	begin(&s, 1024, 0);
-	s.probing = true;
-	s.window = PROBE;
-	s.window_before = 300;
+	s.w.probing = true;
+	s.w.size = PROBE;
+	s.w.before = 300;
 	clock_ns = SEC;
-	saina_window_overflow(&s, 0, 1);
-	assert_int_equal(s.window, PROBE);
-	assert_int_equal(s.window_before, 150);
+	saina_window_overflow(&s.w, clock_ns);
+	assert_int_equal(s.w.size, PROBE);
+	assert_int_equal(s.w.before, 150);
 }
 
 /* --- loss and the time-out -------------------------------------------------------------- */
 
 static void test_lossy(void **state)
 {
-	struct saina s;
+	struct worker s;
 
 	begin(&s, 1024, 0);
-	assert_false(saina_window_lossy(&s));
-	s.got = 1000;
-	s.lost = 10;
-	assert_false(saina_window_lossy(&s));
-	s.lost = 11;
-	assert_true(saina_window_lossy(&s));
+	assert_false(saina_window_lossy(&s.w));
+	s.w.got = 1000;
+	s.w.lost = 10;
+	assert_false(saina_window_lossy(&s.w));
+	s.w.lost = 11;
+	assert_true(saina_window_lossy(&s.w));
 }
 
 /* Where results are lost, one sent more than once says nothing of the time it takes. */
 static void test_karn(void **state)
 {
-	struct saina s;
-	struct saina_seg g = { .first_ns = SEC, .sent_ns = 2 * SEC, .tries = 2 };
+	struct worker s;
 
 	begin(&s, 1024, 0);
-	s.got = 100;
-	s.lost = 50;
+	s.w.got = 100;
+	s.w.lost = 50;
 	clock_ns = 2 * SEC + MSEC;
-	saina_window_result(&s, &g, clock_ns);
-	assert_int_equal(s.rto.srtt, 0);
+	saina_window_answer(&s.w, SEC, 2, s.inflight, clock_ns);
+	assert_int_equal(s.w.rto.srtt, 0);
 	result_after(&s, 2 * MSEC);
-	assert_int_equal(s.rto.srtt, 2 * MSEC);
+	assert_int_equal(s.w.rto.srtt, 2 * MSEC);
 }
 
 /* The time-out's bound gives way to a long queue, and comes back. */
 static void test_bound(void **state)
 {
 	struct link l = { .svc = 10 * MSEC, .delay = 1 * MSEC };
-	struct saina s;
+	struct worker s;
 
 	begin(&s, LEAST, LEAST);
 	run(&s, &l, 5 * SEC);
-	assert_true(s.rto.max > 4 * 150 * MSEC);
+	assert_true(s.w.rto.max > 4 * 150 * MSEC);
 	l.svc = 10 * USEC;
 	run(&s, &l, 10 * SEC);
-	assert_int_equal(s.rto.max, 200 * MSEC);
+	assert_int_equal(s.w.rto.max, 200 * MSEC);
 }
 
 int main(void)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # libsaina: the worker library, shared and static.
-LIBSAINA_SRC	:= $(addprefix userland/lib/,handle.c socket.c join.c check.c recv.c send.c flow.c window.c \
-		   round.c kept.c residual.c quant.c half.c rto.c)
+LIBSAINA_SRC	:= $(addprefix userland/lib/,handle.c call.c info.c thread.c join.c check.c round.c \
+		   flow.c early.c window.c rto.c gradient.c residual.c kept.c quant.c half.c \
+		   socket.c recv.c send.c)
 LIBSAINA_OBJ	:= $(call objs,$(LIBSAINA_SRC))
 LIBSAINA_SO	:= libsaina.so.0
 

@@ -3,11 +3,15 @@
  * Is a datagram something the aggregator may have said to this worker?
  * Decided before anything acts on it; changes nothing.
  */
-#include <endian.h>
-#include <string.h>
-#include "private.h"
+#include "join.h"
+#include "quant.h"
 
-static bool check_result(const struct saina *s, const struct saina_hdr *h, size_t len)
+static bool is_round(__le32 round)
+{
+	return le32toh(round) <= SAINA_ROUND_MAX;
+}
+
+static bool check_result(const struct saina_job *s, const struct saina_hdr *h, size_t len)
 {
 	uint64_t mask = le64toh(h->mask);
 	bool in;
@@ -22,7 +26,7 @@ static bool check_result(const struct saina *s, const struct saina_hdr *h, size_
 	}
 	if (h->elem != s->elem || le16toh(h->count) != s->payload || len != s->msglen)
 		return false;
-	if (le32toh(h->segment) >= s->segments || le32toh(h->round) == UINT32_MAX)
+	if (le32toh(h->segment) >= s->segments || !is_round(h->round))
 		return false;
 	if (!h->contributors || h->contributors != __builtin_popcountll(mask))
 		return false;
@@ -45,7 +49,7 @@ static bool check_welcome(const struct saina_hdr *h, const struct saina_welcome 
 #define KNOWN(E) known |= payload == (E);
 	SAINA_ELEMS_LIST(KNOWN)
 #undef KNOWN
-	return known && h->worker < SAINA_WORKERS_MAX && elements &&
+	return known && is_round(w->round) && h->worker < SAINA_WORKERS_MAX && elements &&
 	       le32toh(w->segments) == (elements + payload - 1) / payload && pool &&
 	       !(pool & (pool - 1)) && ring > 1 && !(ring & (ring - 1)) && ring <= 1024 &&
 	       w->workers && w->workers <= SAINA_WORKERS_MAX && w->heartbeat_ms && w->elem &&
@@ -53,9 +57,10 @@ static bool check_welcome(const struct saina_hdr *h, const struct saina_welcome 
 	       w->exponent >= SAINA_EXPONENT_MIN && w->exponent <= SAINA_EXPONENT_MAX;
 }
 
-static bool same(const struct sockaddr_in *a, const struct sockaddr_in *b)
+/* A unicast answer that is all header. */
+static bool check_short(const struct saina_job *s, const struct saina_hdr *h, size_t len)
 {
-	return a->sin_addr.s_addr == b->sin_addr.s_addr && a->sin_port == b->sin_port;
+	return s->segments && !len && h->worker == s->worker && le64toh(h->session) == s->session;
 }
 
 /**
@@ -64,43 +69,42 @@ static bool same(const struct sockaddr_in *a, const struct sockaddr_in *b)
  * Results may come from the data port or, relayed by the agent, from either;
  * control messages come from the control port only.
  */
-bool saina_check(const struct saina *s, const struct sockaddr_in *src, const void *msg, size_t len)
+bool saina_check(const struct saina_session *j, enum saina_source from, const void *msg,
+		 size_t len)
 {
+	const struct saina_job *job = &j->job;
 	const struct saina_hdr *h = msg;
 	const void *body = h + 1;
+	const struct saina_refuse *r = body;
+	const struct saina_status *st = body;
 
-	if (len < sizeof(*h) || h->version != SAINA_PROTO_VERSION || le16toh(h->job) != s->job)
-		return false;
-	if (!same(src, &s->ctrl) && !same(src, &s->data))
+	if (from == SAINA_FROM_OTHERS || len < sizeof(*h) || h->version != SAINA_PROTO_VERSION ||
+	    le16toh(h->job) != job->id)
 		return false;
 	len -= sizeof(*h);
 
 	switch (h->type) {
 	case SAINA_MSG_RESULT:
-		return check_result(s, h, len + sizeof(*h));
+		return check_result(job, h, len + sizeof(*h));
 	case SAINA_MSG_STALE:
-		return s->segments && !len && h->worker == s->worker &&
-		       le64toh(h->session) == s->session && le32toh(h->segment) < s->segments;
+		return check_short(job, h, len) && le32toh(h->segment) < job->segments &&
+		       is_round(h->round);
 	case SAINA_MSG_PROBE_REPLY:
-		return s->segments && !len && h->worker == s->worker &&
-		       le64toh(h->session) == s->session;
+		return check_short(job, h, len);
 	}
 
-	if (!same(src, &s->ctrl))
+	if (from != SAINA_FROM_CTRL)
 		return false;
 	switch (h->type) {
 	case SAINA_MSG_WELCOME:
 		return len == sizeof(struct saina_welcome) &&
-		       ((const struct saina_welcome *)body)->nonce == s->join.body.nonce &&
+		       ((const struct saina_welcome *)body)->nonce == j->body.nonce &&
 		       check_welcome(h, body);
 	case SAINA_MSG_REFUSE:
-		return len == sizeof(struct saina_refuse) &&
-		       memchr(((const struct saina_refuse *)body)->text, 0, SAINA_TEXT_LEN) &&
-		       (((const struct saina_refuse *)body)->nonce == s->join.body.nonce ||
-			!((const struct saina_refuse *)body)->nonce);
+		return len == sizeof(*r) && memchr(r->text, 0, SAINA_TEXT_LEN) &&
+		       (r->nonce == j->body.nonce || !r->nonce);
 	case SAINA_MSG_STATUS:
-		return len == sizeof(struct saina_status) && s->segments &&
-		       h->worker == s->worker && le64toh(h->session) == s->session;
+		return len == sizeof(*st) && check_short(job, h, 0);
 	}
 	return false;
 }

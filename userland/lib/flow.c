@@ -3,7 +3,7 @@
  * When to send what: window, gate, retransmission, pulls.
  *
  * Window: segment s of a round is sent once s - pool has its result, so that
- * the aggregator has a slot for it, and at most s->window (window.c) are in flight.
+ * the aggregator has a slot for it, and at most the window (window.c) are in flight.
  *
  * Silence has two reasons.  Something was lost: then what is silent is sent again
  * after the RTO, each segment with its own backoff.  Or the round waits for a
@@ -20,10 +20,9 @@
  * follow from r - 1.  So it asks for the results of r - 1 first, and sends when it
  * has them, or has seen that others have opened r.
  */
-#include <endian.h>
 #include <errno.h>
-#include <string.h>
-#include "private.h"
+#include <stdlib.h>
+#include "flow.h"
 
 #define WINDOW_HEAD  8 /* oldest segments in flight, repaired without backoff */
 #define STALL_NS     (40 * MSEC)
@@ -32,240 +31,227 @@
 #define FETCH_BUDGET 64
 #define GATE_NS	     (1000 * MSEC)
 
-static bool decided(const struct saina *s)
+/* Where actions go. */
+struct acts {
+	struct saina_act *act;
+	size_t n, max;
+};
+
+static bool full(const struct acts *out)
 {
-	return s->known_next > s->round + 1;
+	return out->n == out->max;
 }
 
-static bool in_flight(const struct saina_seg *g)
+static void put(struct acts *out, enum saina_act_type type, uint32_t round, uint32_t segment,
+		bool again)
+{
+	out->act[out->n++] = (struct saina_act){type, round, segment, again};
+}
+
+bool saina_flow_decided(const struct saina_flow *f)
+{
+	return f->known_next > f->round + 1;
+}
+
+bool saina_flow_complete(const struct saina_flow *f, uint32_t round)
+{
+	uint32_t size = f->last_assigned ? f->last_assigned : f->assigned;
+
+	return size && saina_early_count(&f->early, round) >= size;
+}
+
+static bool in_flight(const struct saina_flow_seg *g)
 {
 	return g->state == SEG_ASKING || g->state == SEG_SENT || g->state == SEG_PULLING;
 }
 
-static bool over(const struct saina_seg *g)
+static bool over(const struct saina_flow_seg *g)
 {
 	return g->state == SEG_DONE || g->state == SEG_STALE;
 }
 
 /* Is the exponent of the next contribution to this segment known? */
-static bool exponent_known(const struct saina *s, const struct saina_seg *g)
+static bool exponent_known(const struct saina_flow *f, const struct saina_flow_seg *g)
 {
-	return s->elem != SAINA_ELEM_INT32 || g->req->type == SAINA_INT32 ||
-	       s->round == s->floor || g->exp_round == s->round;
+	return !g->scaled || f->round == f->floor || g->known == f->round;
 }
 
-static struct saina_hdr *put_header(struct saina *s, int type, uint32_t round, uint32_t segment,
-				    bool again)
+int saina_flow_init(struct saina_flow *f, const struct saina_job *job, uint32_t window,
+		    uint64_t rto_min)
 {
-	struct saina_hdr *h = saina_send_slot(s);
-
-	saina_send_header(s, h, type);
-	h->elem = s->elem;
-	h->round = htole32(round);
-	h->segment = htole32(segment);
-	h->count = htole16(s->payload);
-	h->flags = again ? SAINA_F_RETRANSMIT : 0;
-	return h;
+	memset(f, 0, sizeof(*f));
+	f->segments = job->segments;
+	f->pool = job->pool;
+	f->ring = job->ring;
+	f->due_ns = NEVER;
+	saina_window_init(&f->window, job->pool, window, rto_min);
+	f->seg = calloc(f->segments, sizeof(*f->seg));
+	return f->seg ? saina_early_init(&f->early, job) : -ENOMEM;
 }
 
-/* As long as the result it asks for, so that answers never outgrow questions. */
-static void put_pull(struct saina *s, uint32_t round, uint32_t segment, bool again)
+void saina_flow_exit(struct saina_flow *f)
 {
-	memset(put_header(s, SAINA_MSG_PULL, round, segment, again) + 1, 0, s->wire);
-	s->stats.pulled++;
+	saina_early_exit(&f->early);
+	free(f->seg);
 }
 
-/*
- * Encoded anew at each retransmission, from the same gradient, residual and
- * exponent, which do not change before the result is there: the same bits.
- */
-static void put_grad(struct saina *s, uint32_t segment, bool again)
-{
-	struct saina_seg *g = &s->seg[segment];
-	struct saina_hdr *h = put_header(s, SAINA_MSG_GRAD, s->round, segment, again);
-	const void *res = saina_residual_of(s, segment), *data;
-	uint8_t *q = (uint8_t *)(h + 1);
-	size_t n, used;
+/* --- what to send ----------------------------------------------------------------------- */
 
-	data = saina_round_data(s, segment, &n);
-	if (s->elem == SAINA_ELEM_FLOAT32) {
-		g->exponent = 0;
-		saina_float_encode(q, data, res, n);
-	} else if (s->elem == SAINA_ELEM_BFLOAT16) {
-		g->exponent = 0;
-		saina_half_encode(q, data, res, n);
-	} else if (g->req->type == SAINA_INT32) {
-		g->exponent = 0;
-		if (res)
-			s->quant->add(q, data, res, n);
-		else
-			memcpy(q, data, 4 * n);
-	} else {
-		if (s->round == s->floor)
-			g->exponent = s->exponent0;
-		g->clipped = s->quant->encode(q, data, res, n, g->exponent, s->limit);
-	}
-	used = s->wire / s->payload * n;
-	memset(q + used, 0, s->wire - used);
-	h->exponent = g->exponent;
-	g->was_sent = 1;
-	if (again) {
-		s->stats.resent++;
-		g->req->call.resent++;
-	} else {
-		s->stats.sent++;
-		s->stats.sent_bytes += s->msglen;
-	}
-}
-
-static void stamp(struct saina *s, struct saina_seg *g, uint64_t now)
+static void stamp(struct saina_flow *f, struct saina_flow_seg *g, uint64_t now)
 {
 	if (!g->tries)
 		g->first_ns = now;
 	if (g->tries < 255)
 		g->tries++;
 	g->sent_ns = now;
-	g->due_ns = now + saina_rto_backoff(&s->rto, g->tries);
-	if (g->due_ns < s->due_ns)
-		s->due_ns = g->due_ns;
+	g->due_ns = now + saina_rto_backoff(&f->window.rto, g->tries);
+	if (g->due_ns < f->due_ns)
+		f->due_ns = g->due_ns;
 }
 
-static void send_again(struct saina *s, uint32_t i, uint64_t now)
+static void send_again(struct saina_flow *f, uint32_t i, uint64_t now, struct acts *out)
 {
-	struct saina_seg *g = &s->seg[i];
+	struct saina_flow_seg *g = &f->seg[i];
 
-	if (g->state == SEG_ASKING && decided(s))
+	if (g->state == SEG_ASKING && saina_flow_decided(f))
 		g->state = SEG_PULLING;
 	if (g->state == SEG_ASKING)
-		put_pull(s, s->round - 1, i, true);
-	else if (g->state == SEG_PULLING || decided(s))
-		put_pull(s, s->round, i, true);
+		put(out, SAINA_ACT_PULL, f->round - 1, i, true);
+	else if (g->state == SEG_PULLING || saina_flow_decided(f))
+		put(out, SAINA_ACT_PULL, f->round, i, true);
 	else
-		put_grad(s, i, true);
-	stamp(s, g, now);
+		put(out, SAINA_ACT_GRAD, f->round, i, true);
+	stamp(f, g, now);
 }
 
 /* Nothing moves: a few, going round the segments in flight. */
-static void send_some(struct saina *s, uint64_t now)
+static void send_some(struct saina_flow *f, uint64_t now, struct acts *out)
 {
-	uint32_t end = s->sent_end, n = end - s->first_open, i = s->stall_cursor;
-	unsigned int budget = s->saw_result ? STALL_BUDGET : STALL_PROBES;
+	uint32_t end = f->sent_end, n = end - f->first_open, i = f->stall_cursor;
+	unsigned int budget = f->saw_result ? STALL_BUDGET : STALL_PROBES;
 
-	for (uint32_t k = 0; k < n && budget; k++, i++) {
-		if (i < s->first_open || i >= end)
-			i = s->first_open;
-		if (in_flight(&s->seg[i])) {
-			send_again(s, i, now);
+	for (uint32_t k = 0; k < n && budget && !full(out); k++, i++) {
+		if (i < f->first_open || i >= end)
+			i = f->first_open;
+		if (in_flight(&f->seg[i])) {
+			send_again(f, i, now, out);
 			budget--;
 		}
 	}
-	s->stall_cursor = i;
+	f->stall_cursor = i;
 }
 
-static bool stalled(const struct saina *s, uint64_t now)
+static bool stalled(const struct saina_flow *f, uint64_t now)
 {
-	uint64_t patience = s->rto.rto;
+	uint64_t patience = f->window.rto.rto;
 
-	if (decided(s))
+	if (saina_flow_decided(f))
 		return false;
-	if (s->saw_result)
+	if (f->saw_result)
 		patience = 4 * patience > STALL_NS ? 4 * patience : STALL_NS;
-	return now >= s->progress_ns + patience;
+	return now >= f->progress_ns + patience;
 }
 
 /*
  * A queue keeps the order: what stands in it behind others that are being answered
  * is not lost.  Something sent later must have been answered, or nothing for a while.
  */
-static bool patient(const struct saina *s, uint32_t i, uint64_t now)
+static bool patient(const struct saina_flow *f, uint32_t i, uint64_t now)
 {
-	const struct saina_seg *g = &s->seg[i];
+	const struct saina_flow_seg *g = &f->seg[i];
 
-	if (!g->due_ns || decided(s) || saina_window_lossy(s) || now >= s->progress_ns + s->rto.rto)
+	if (!g->due_ns || saina_flow_decided(f) || saina_window_lossy(&f->window) ||
+	    now >= f->progress_ns + f->window.rto.rto)
 		return false;
-	return g->sent_ns > s->passed_ns || (g->sent_ns == s->passed_ns && i > s->passed);
+	return g->sent_ns > f->passed_ns || (g->sent_ns == f->passed_ns && i > f->passed);
 }
 
-static void retransmit(struct saina *s, uint64_t now)
+static void retransmit(struct saina_flow *f, uint64_t now, struct acts *out)
 {
-	uint32_t end = s->sent_end, head = WINDOW_HEAD;
-	uint64_t due = NEVER;
+	uint64_t due = NEVER, rto = f->window.rto.rto;
+	uint32_t end = f->sent_end, head = WINDOW_HEAD;
 
-	if (!s->inflight || now < s->due_ns)
+	if (!f->inflight || now < f->due_ns)
 		return;
-	if (stalled(s, now)) {
-		s->stall_tries++;
-		send_some(s, now);
-		s->due_ns = now + saina_rto_backoff(&s->rto, s->stall_tries);
+	if (stalled(f, now)) {
+		f->stall_tries++;
+		send_some(f, now, out);
+		f->due_ns = now + saina_rto_backoff(&f->window.rto, f->stall_tries);
 		return;
 	}
-	for (uint32_t i = s->first_open; i < end; i++) {
-		struct saina_seg *g = &s->seg[i];
+	for (uint32_t i = f->first_open; i < end; i++) {
+		struct saina_flow_seg *g = &f->seg[i];
 
 		if (!in_flight(g))
 			continue;
+		if (full(out)) {
+			due = 0; /* go on next time */
+			break;
+		}
 		/* The window stands on its oldest: no backoff for these. */
-		if (head && head-- && g->sent_ns + s->rto.rto < g->due_ns)
-			g->due_ns = g->sent_ns + s->rto.rto;
+		if (head && head-- && g->sent_ns + rto < g->due_ns)
+			g->due_ns = g->sent_ns + rto;
 		if (g->due_ns <= now) {
-			if (patient(s, i, now))
-				g->due_ns = s->progress_ns + s->rto.rto;
+			if (patient(f, i, now))
+				g->due_ns = f->progress_ns + rto;
 			else
-				send_again(s, i, now);
+				send_again(f, i, now, out);
 		}
 		if (g->due_ns < due)
 			due = g->due_ns;
 	}
-	s->due_ns = due;
+	f->due_ns = due;
 }
 
 /* May a worker that came into a running job contribute to its first round? */
-static bool gate_open(struct saina *s, uint64_t now)
+static bool gate_open(struct saina_flow *f, uint64_t now)
 {
-	if (!s->gated)
+	if (!f->gated)
 		return true;
-	if (s->known_next <= s->round) {
-		for (uint32_t i = 0; i < s->assigned; i++)
-			if (s->seg[i].exp_round != s->round)
+	if (f->known_next <= f->round) {
+		for (uint32_t i = 0; i < f->assigned; i++)
+			if (f->seg[i].known != f->round)
 				return false;
 		/* Perhaps there are buckets to come that r - 1 still waits for. */
-		if (s->assigned < s->segments && now < s->gate_ns + GATE_NS)
+		if (f->assigned < f->segments && now < f->gate_ns + GATE_NS)
 			return false;
 	}
-	s->gated = false;
+	f->gated = false;
 	return true;
 }
 
-static void send_new(struct saina *s, uint64_t now)
+static void send_new(struct saina_flow *f, uint64_t now, struct acts *out)
 {
-	bool gate = gate_open(s, now);
+	bool gate = gate_open(f, now);
 
-	while (s->first_open < s->assigned && over(&s->seg[s->first_open]))
-		s->first_open++;
-	for (uint32_t i = s->first_open; i < s->assigned && s->inflight < s->window; i++) {
-		struct saina_seg *g = &s->seg[i];
+	while (f->first_open < f->taken && over(&f->seg[f->first_open]))
+		f->first_open++;
+	for (uint32_t i = f->first_open;
+	     i < f->taken && f->inflight < f->window.size && !full(out); i++) {
+		struct saina_flow_seg *g = &f->seg[i];
 
 		if (g->state != SEG_QUEUED)
 			continue;
-		if (decided(s) || s->broken) {
+		if (saina_flow_decided(f) || f->broken) {
 			g->state = SEG_PULLING;
-			put_pull(s, s->round, i, false);
-		} else if (!exponent_known(s, g) || (!gate && g->exp_round != s->round)) {
+			put(out, SAINA_ACT_PULL, f->round, i, false);
+		} else if (!exponent_known(f, g) || (!gate && g->known != f->round)) {
 			g->state = SEG_ASKING;
-			put_pull(s, s->round - 1, i, false);
+			put(out, SAINA_ACT_PULL, f->round - 1, i, false);
 		} else if (!gate) {
 			continue;
-		} else if (i >= s->pool && !over(&s->seg[i - s->pool])) {
+		} else if (i >= f->pool && !over(&f->seg[i - f->pool])) {
 			break; /* the slot is taken */
 		} else {
 			g->state = SEG_SENT;
-			put_grad(s, i, false);
+			g->was_sent = true;
+			put(out, SAINA_ACT_GRAD, f->round, i, false);
 		}
 		g->tries = 0;
-		stamp(s, g, now);
-		s->inflight++;
-		if (i >= s->sent_end)
-			s->sent_end = i + 1;
+		stamp(f, g, now);
+		f->inflight++;
+		if (i >= f->sent_end)
+			f->sent_end = i + 1;
 	}
 }
 
@@ -273,280 +259,297 @@ static void send_new(struct saina *s, uint64_t now)
  * The trainer still computes but its rounds are decided: get what was lost on the
  * way before the aggregator forgets it.  Returns when to look again.
  */
-static uint64_t fetch(struct saina *s, uint64_t now)
+static uint64_t fetch(struct saina_flow *f, uint64_t now, struct acts *out)
 {
 	unsigned int budget = FETCH_BUDGET;
-	struct saina_kept *k;
 	uint32_t q;
 
-	if (s->assigned || s->broken || !s->last_assigned)
+	if (f->assigned || f->broken || !f->last_assigned)
 		return NEVER;
-	for (q = s->round; q + 1 < s->known_next && q < s->round + s->ring; q++)
-		if (!saina_kept_complete(s, q))
+	for (q = f->round; q + 1 < f->known_next && q < f->round + f->ring; q++)
+		if (!saina_flow_complete(f, q))
 			break;
-	if (q + 1 >= s->known_next || q >= s->round + s->ring || q < s->floor) {
-		s->fetch_ns = 0;
-		s->fetch_tries = 0;
+	if (q + 1 >= f->known_next || q >= f->round + f->ring || q < f->floor) {
+		f->fetch_ns = 0;
+		f->fetch_tries = 0;
 		return NEVER;
 	}
-	if (!s->fetch_ns)
-		s->fetch_ns = now + s->rto.rto;
-	if (now < s->fetch_ns)
-		return s->fetch_ns;
-	k = saina_kept_get(s, q);
-	for (uint32_t i = 0; i < s->last_assigned && budget; i++) {
-		if (k && k->present[i])
+	if (!f->fetch_ns)
+		f->fetch_ns = now + f->window.rto.rto;
+	if (now < f->fetch_ns)
+		return f->fetch_ns;
+	for (uint32_t i = 0; i < f->last_assigned && budget && !full(out); i++) {
+		if (saina_early_has(&f->early, q, i))
 			continue;
-		put_pull(s, q, i, s->fetch_tries > 0);
+		put(out, SAINA_ACT_PULL, q, i, f->fetch_tries > 0);
 		budget--;
 	}
-	s->fetch_tries++;
-	s->fetch_ns = now + saina_rto_backoff(&s->rto, s->fetch_tries);
-	return s->fetch_ns;
+	f->fetch_tries++;
+	f->fetch_ns = now + saina_rto_backoff(&f->window.rto, f->fetch_tries);
+	return f->fetch_ns;
+}
+
+/* Segments that the trainer has started since: what is decided, at once. */
+static void take_early(struct saina_flow *f, uint64_t now, struct acts *out)
+{
+	if (f->taken < f->assigned && f->progress_ns < now)
+		f->progress_ns = now;
+	for (; f->taken < f->assigned && !full(out); f->taken++) {
+		struct saina_flow_seg *g = &f->seg[f->taken];
+
+		if (g->state != SEG_QUEUED || !saina_early_has(&f->early, f->round, f->taken))
+			continue;
+		g->state = SEG_DONE;
+		g->known = f->round + 1;
+		put(out, SAINA_ACT_EARLY, f->round, f->taken, false);
+	}
+}
+
+static void lose(struct saina_flow *f, uint32_t segment)
+{
+	if (in_flight(&f->seg[segment]))
+		f->inflight--;
+	f->seg[segment].state = SEG_STALE;
+	f->broken = true;
 }
 
 /* What the data path began after: gone with its predecessor. */
-static void give_up(struct saina *s)
+static void give_up(struct saina_flow *f, struct acts *out)
 {
-	for (uint32_t i = 0; i < s->assigned; i++) {
-		if (s->seg[i].req && s->seg[i].req->taken && !over(&s->seg[i])) {
-			if (in_flight(&s->seg[i]))
-				s->inflight--;
-			saina_round_stale(s, i, false);
-		}
+	for (uint32_t i = f->first_open; i < f->taken && !full(out); i++) {
+		if (over(&f->seg[i]))
+			continue;
+		lose(f, i);
+		put(out, SAINA_ACT_LOST, f->round, i, false);
 	}
 }
 
-/**
- * saina_flow_run() - send what may and must be sent now
- *
- * Returns when it wants to be called again at the latest.
- */
-uint64_t saina_flow_run(struct saina *s, uint64_t now)
+size_t saina_flow_run(struct saina_flow *f, uint64_t now, struct saina_act *act, size_t max,
+		      uint64_t *when)
 {
-	uint64_t when;
+	struct acts out = {act, 0, max};
 
-	if (s->phase != PHASE_RUNNING)
-		return NEVER;
-	saina_round_take(s, now);
-	if (s->round < s->floor)
-		give_up(s);
-	retransmit(s, now);
-	send_new(s, now);
-	when = fetch(s, now);
-	saina_send_flush(s);
-	if (s->inflight && s->due_ns < when)
-		when = s->due_ns;
-	if (s->gated && s->assigned && now + 10 * MSEC < when)
-		when = now + 10 * MSEC;
-	return when;
+	take_early(f, now, &out);
+	if (f->round < f->floor)
+		give_up(f, &out);
+	retransmit(f, now, &out);
+	send_new(f, now, &out);
+	*when = fetch(f, now, &out);
+	if (f->inflight && f->due_ns < *when)
+		*when = f->due_ns;
+	if (f->gated && f->assigned && now + 10 * MSEC < *when)
+		*when = now + 10 * MSEC;
+	return out.n;
 }
 
+/* --- what is heard ---------------------------------------------------------------------- */
+
 /* Something of this round has come. */
-static void progress(struct saina *s, uint64_t now, bool first)
+static void progress(struct saina_flow *f, uint64_t now, bool first)
 {
-	s->progress_ns = now;
-	if (s->stall_tries)
-		s->due_ns = 0; /* look at all of them again */
-	s->stall_tries = 0;
+	f->progress_ns = now;
+	if (f->stall_tries)
+		f->due_ns = 0; /* look at all of them again */
+	f->stall_tries = 0;
 	if (!first)
 		return;
 	/* Those that the round had waited for are sending now: the clocks of all
 	 * that is in flight begin anew.
 	 */
-	s->due_ns = NEVER;
-	for (uint32_t i = s->first_open; i < s->sent_end; i++) {
-		if (!in_flight(&s->seg[i]))
+	f->due_ns = NEVER;
+	for (uint32_t i = f->first_open; i < f->sent_end; i++) {
+		if (!in_flight(&f->seg[i]))
 			continue;
-		s->seg[i].due_ns = now + s->rto.rto;
-		s->due_ns = s->seg[i].due_ns;
+		f->seg[i].due_ns = now + f->window.rto.rto;
+		f->due_ns = f->seg[i].due_ns;
 	}
 }
 
-static void answered(struct saina *s, uint32_t segment, uint64_t now)
+static void answered(struct saina_flow *f, uint32_t segment, uint64_t now)
 {
-	const struct saina_seg *g = &s->seg[segment];
+	const struct saina_flow_seg *g = &f->seg[segment];
 
-	saina_window_result(s, g, now);
+	saina_window_answer(&f->window, g->first_ns, g->tries, f->inflight, now);
 	/* An answer that comes too soon is to an earlier transmission. */
-	if ((g->tries == 1 || now - g->sent_ns >= s->quick_ns) && g->sent_ns >= s->passed_ns) {
-		s->passed_ns = g->sent_ns;
-		s->passed = segment;
+	if ((g->tries == 1 || now - g->sent_ns >= f->window.quick) && g->sent_ns >= f->passed_ns) {
+		f->passed_ns = g->sent_ns;
+		f->passed = segment;
 	}
+}
+
+/* A result of a round to come, or of a segment that the trainer has not started. */
+static enum saina_verdict keep(struct saina_flow *f, uint32_t round, uint32_t segment)
+{
+	if (round - f->round >= f->ring)
+		return SAINA_RESULT_NONE;
+	return saina_early_add(&f->early, round, segment) ? SAINA_RESULT_KEEP :
+							    SAINA_RESULT_AGAIN;
 }
 
 /* A result of the round before the present one, for its exponent. */
-static void learn_exponent(struct saina *s, struct saina_seg *g, const struct saina_hdr *h,
-			   const void *sums)
+static enum saina_verdict learn(struct saina_flow *f, struct saina_flow_seg *g)
 {
-	if (g->exp_round == s->round)
-		return;
-	if (s->elem == SAINA_ELEM_INT32)
-		g->exponent = saina_quant_next(h->exponent, saina_quant_max(sums, s->payload),
-					       h->contributors, s->workers, s->exponent0);
-	g->exp_round = s->round;
+	if (g->known == f->round)
+		return SAINA_RESULT_AGAIN;
+	g->known = f->round;
 	if (g->state == SEG_ASKING) {
 		g->state = SEG_QUEUED;
-		s->inflight--;
+		f->inflight--;
 	}
+	return SAINA_RESULT_LEARN;
 }
 
-static bool listening(const struct saina *s)
+enum saina_verdict saina_flow_result(struct saina_flow *f, uint32_t round, uint32_t segment,
+				     unsigned int flags, uint64_t now)
 {
-	return s->phase == PHASE_RUNNING || (s->join.again && s->phase < PHASE_LEAVING);
-}
-
-void saina_flow_result(struct saina *s, const struct saina_hdr *h, const void *sums, uint64_t now)
-{
-	uint32_t round = le32toh(h->round), segment = le32toh(h->segment);
-	struct saina_seg *g = &s->seg[segment];
+	struct saina_flow_seg *g = &f->seg[segment];
 	bool first;
 
-	if (!listening(s))
-		return;
-	if (h->flags & SAINA_F_LATE)
-		s->stats.late_answers++;
-	saina_flow_next(s, round + 1);
-	if (round + 1 == s->round) {
-		learn_exponent(s, g, h, sums);
-		s->stats.duplicate_results++;
-		return;
-	}
-	if (round < s->round || (round == s->round && over(g))) {
-		s->stats.duplicate_results++;
-		return;
-	}
-	if (round > s->round || g->state == SEG_IDLE) {
-		if (round - s->round < s->ring)
-			saina_kept_put(s, h, sums);
-		return;
-	}
+	saina_flow_next(f, round + 1);
+	if (round + 1 == f->round)
+		return learn(f, g);
+	if (round < f->round || (round == f->round && over(g)))
+		return SAINA_RESULT_AGAIN;
+	if (round > f->round || g->state == SEG_IDLE)
+		return keep(f, round, segment);
 
-	first = !s->saw_result;
+	first = !f->saw_result;
 	if (first) {
-		s->saw_result = true;
-		s->t0_ns = now;
+		f->saw_result = true;
+		f->window.t0 = now;
 	}
 	/* A new result by RESEND: the multicast one was lost, or is still on its way. */
-	if ((h->flags & SAINA_F_RESEND) && !(h->flags & SAINA_F_PULLED))
-		s->lost++;
-	if (++s->got > 1024) {
-		s->got /= 2;
-		s->lost /= 2;
-	}
+	saina_window_count(&f->window, (flags & SAINA_F_RESEND) && !(flags & SAINA_F_PULLED));
 	if (in_flight(g)) {
 		if (g->state != SEG_ASKING)
-			answered(s, segment, now);
-		s->inflight--;
+			answered(f, segment, now);
+		f->inflight--;
 	}
-	s->stats.results++;
-	s->stats.results_bytes += s->msglen;
-	saina_round_consume(s, segment, h, sums);
-	progress(s, now, first);
+	g->state = SEG_DONE;
+	g->known = round + 1;
+	progress(f, now, first);
+	return SAINA_RESULT_TAKE;
 }
 
-void saina_flow_stale(struct saina *s, const struct saina_hdr *h, uint64_t now)
+enum saina_gone saina_flow_stale(struct saina_flow *f, uint32_t round, uint32_t segment,
+				 uint32_t next, uint64_t now)
 {
-	uint32_t round = le32toh(h->round), segment = le32toh(h->segment);
-	struct saina_seg *g = &s->seg[segment];
+	struct saina_flow_seg *g = &f->seg[segment];
 
-	if (!listening(s))
-		return;
-	saina_flow_next(s, le32toh(h->slot_round));
-	if (g->state == SEG_ASKING && round + 1 == s->round) {
+	saina_flow_next(f, next);
+	if (g->state == SEG_ASKING && round + 1 == f->round) {
 		g->state = SEG_QUEUED;
-		s->inflight--;
+		f->inflight--;
+		if (saina_flow_decided(f))
+			return SAINA_GONE_NONE;
 		/* Nobody has a last result of it: it begins as in a first round. */
-		if (!decided(s)) {
-			g->exponent = s->exponent0;
-			g->exp_round = s->round;
-		}
-	} else if ((g->state == SEG_SENT || g->state == SEG_PULLING) && round == s->round) {
-		s->inflight--;
-		saina_round_stale(s, segment, le32toh(h->aux) == round + 1);
-		progress(s, now, false);
+		g->known = f->round;
+		return SAINA_GONE_FIRST;
 	}
+	if ((g->state == SEG_SENT || g->state == SEG_PULLING) && round == f->round) {
+		lose(f, segment);
+		progress(f, now, false);
+		return SAINA_GONE_LOST;
+	}
+	return SAINA_GONE_NONE;
 }
 
-/* The data path will open round @next next, or a later one. */
-void saina_flow_next(struct saina *s, uint32_t next)
+void saina_flow_next(struct saina_flow *f, uint32_t next)
 {
-	bool was = decided(s);
+	bool was = saina_flow_decided(f);
 
-	if (next > s->known_next)
-		s->known_next = next;
-	if (was || !decided(s) || !s->inflight)
+	if (next > f->known_next)
+		f->known_next = next;
+	if (was || !saina_flow_decided(f) || !f->inflight)
 		return;
 	/* News that our round is over.  Its results were sent before what
 	 * told us so: those not here are lost, so ask for them now.
 	 */
-	s->due_ns = 0;
-	for (uint32_t i = s->first_open; i < s->sent_end; i++)
-		s->seg[i].due_ns = 0;
+	f->due_ns = 0;
+	for (uint32_t i = f->first_open; i < f->sent_end; i++)
+		f->seg[i].due_ns = 0;
 }
 
-/* A first round that others have opened or not; exponents may be unknown. */
-void saina_flow_gate(struct saina *s)
-{
-	s->gated = s->round != s->floor && s->round > 0;
-	s->gate_ns = saina_now();
-}
+/* --- rounds ----------------------------------------------------------------------------- */
 
-/* Admitted for the first time. */
-void saina_flow_begin(struct saina *s)
+void saina_flow_add(struct saina_flow *f, uint32_t n, bool scaled)
 {
-	s->join.again = true;
-	s->floor = s->formed ? s->first_round : 0;
-	saina_round_reset(s, s->first_round);
-	saina_flow_next(s, s->first_round);
-	saina_flow_gate(s);
-	for (uint32_t i = 0; i < s->segments; i++) {
-		s->seg[i].exponent = s->exponent0;
-		s->seg[i].exp_round = s->formed || !s->first_round ? s->first_round : UINT32_MAX;
+	for (uint32_t i = f->assigned; i < f->assigned + n; i++) {
+		f->seg[i].state = SEG_QUEUED;
+		f->seg[i].scaled = scaled;
 	}
+	f->assigned += n;
 }
 
-/* Everything in flight may have been dropped: as if it had just timed out. */
-static void restart(struct saina *s)
+/* Begins @round with nothing in flight. */
+void saina_flow_round(struct saina_flow *f, uint32_t round)
 {
-	s->due_ns = 0;
-	s->stall_tries = 0;
-	s->progress_ns = saina_now();
-	for (uint32_t i = s->first_open; i < s->assigned; i++)
-		s->seg[i].due_ns = 0;
+	for (uint32_t i = 0; i < f->assigned; i++) {
+		f->seg[i].state = SEG_IDLE;
+		f->seg[i].tries = 0;
+		f->seg[i].was_sent = false;
+	}
+	if (f->assigned)
+		f->last_assigned = f->assigned;
+	f->assigned = f->taken = f->first_open = f->sent_end = f->inflight = 0;
+	f->saw_result = f->gated = f->broken = false;
+	f->stall_tries = f->stall_cursor = 0;
+	f->due_ns = NEVER;
+	f->fetch_ns = 0;
+	f->fetch_tries = 0;
+	f->round = round;
+	saina_early_drop(&f->early, 0, round);
+}
+
+/* A round that others have opened or not; exponents may be unknown. */
+void saina_flow_set(struct saina_flow *f, uint32_t round, uint64_t now)
+{
+	saina_flow_round(f, round);
+	f->gated = round != f->floor && round > 0;
+	f->gate_ns = now;
+}
+
+void saina_flow_begin(struct saina_flow *f, uint32_t first_round, bool formed, uint64_t now)
+{
+	f->floor = formed ? first_round : 0;
+	saina_flow_set(f, first_round, now);
+	saina_flow_next(f, first_round);
+	for (uint32_t i = 0; i < f->segments; i++)
+		f->seg[i].known = formed || !first_round ? first_round : UINT32_MAX;
 }
 
 /*
- * Admitted again.  Either the data path has lived on, then all goes on as before;
- * or it is a new one (the job was forming): then it begins at s->floor and knows nothing
- * of what was before, and its first round is like any first round.
+ * Either the data path has lived on, then all goes on as before; or it is a new one
+ * (the job was forming): then it begins at @first_round and knows nothing of what was
+ * before, and its first round is like any first round.
  */
-void saina_flow_again(struct saina *s)
+bool saina_flow_again(struct saina_flow *f, uint32_t first_round, bool formed, uint64_t now)
 {
 	bool begun = false;
 
-	if (!s->formed) {
-		restart(s);
-		return;
-	}
-	s->floor = s->first_round;
-	for (uint32_t i = 0; i < s->assigned; i++)
-		begun |= s->seg[i].state == SEG_DONE;
-	if (s->round >= s->floor && (begun || saina_kept_get(s, s->round))) {
-		saina_fail(s, -ECONNRESET,
-			   "job %u was started afresh in the middle of round %u: open it anew, "
-			   "with the model of a worker that is not in this round",
-			   s->job, s->round);
-		return;
-	}
-	saina_kept_forget(s, s->floor);
-	s->known_next = s->floor;
-	for (uint32_t i = 0; i < s->assigned; i++) {
-		if (in_flight(&s->seg[i])) {
-			s->seg[i].state = SEG_QUEUED;
-			s->seg[i].was_sent = 0;
-			s->inflight--;
+	/* Everything in flight may have been dropped: as if it had just timed out. */
+	f->due_ns = 0;
+	f->stall_tries = 0;
+	f->progress_ns = now;
+	for (uint32_t i = f->first_open; i < f->assigned; i++)
+		f->seg[i].due_ns = 0;
+	if (!formed)
+		return true;
+
+	f->floor = first_round;
+	for (uint32_t i = 0; i < f->assigned; i++)
+		begun |= f->seg[i].state == SEG_DONE;
+	if (f->round >= f->floor && (begun || saina_early_count(&f->early, f->round)))
+		return false;
+	/* Results of another life of the job. */
+	saina_early_drop(&f->early, f->floor, UINT32_MAX);
+	f->known_next = f->floor;
+	for (uint32_t i = 0; i < f->assigned; i++) {
+		if (in_flight(&f->seg[i])) {
+			f->seg[i].state = SEG_QUEUED;
+			f->seg[i].was_sent = false;
+			f->inflight--;
 		}
 	}
-	restart(s);
+	return true;
 }

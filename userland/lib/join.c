@@ -14,377 +14,375 @@
  * worker was admitted may learn of a later first round from a later worker;
  * that is why the JOIN is repeated (same nonce) once the job runs.
  */
-#include <endian.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/random.h>
-#include <arpa/inet.h>
-#include "private.h"
+#include "join.h"
 
-#define PROBES	       25
 #define BATCH_PROBES   10 /* of these, the first ones go in twos */
 #define PROBE_NS       (40 * MSEC)
 #define PATIENCE_NS    (3000 * MSEC)
 #define WAITING_NS     (2000 * MSEC)	/* silence gets a word */
 #define FORMING_NS     (50 * MSEC)
-#define JOIN_MS	       5000
-#define RELAYED_RTO_NS (20 * MSEC)
-#define SILENCE_MS     60000
 
-static void enter(struct saina *s, enum saina_phase phase)
+static void enter(struct saina_session *j, enum saina_phase phase, uint64_t now)
 {
-	s->phase = phase;
-	s->join.next_ns = 0;
-	s->join.tries = 0;
-	s->join.since_ns = saina_now();
-	pthread_cond_broadcast(&s->cond);
+	j->phase = phase;
+	j->next_ns = 0;
+	j->tries = 0;
+	j->since_ns = now;
+	j->changed = true;
 }
 
-static void new_nonce(struct saina *s)
+void saina_join_fail(struct saina_session *j, int err, const char *fmt, ...)
 {
-	uint64_t nonce = 0;
+	va_list ap;
 
-	while (!nonce)
-		if (getrandom(&nonce, sizeof(nonce), 0) != sizeof(nonce))
-			nonce = saina_now();
-	s->join.body.nonce = nonce;
+	if (j->phase == PHASE_FAILED)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(j->error, sizeof(j->error), fmt, ap);
+	va_end(ap);
+	j->phase = PHASE_FAILED;
+	j->err = err;
+	j->changed = true;
 }
 
-void saina_join_start(struct saina *s)
+static void new_nonce(struct saina_session *j)
 {
-	new_nonce(s);
-	s->heard_ns = saina_now();
-	enter(s, PHASE_JOINING);
+	j->body.nonce = j->spare_nonce;
+	j->spare_nonce = 0;
+}
+
+void saina_join_start(struct saina_session *j, uint64_t now)
+{
+	new_nonce(j);
+	j->heard_ns = j->opened_ns = now;
+	enter(j, PHASE_JOINING, now);
+}
+
+void saina_join_leave(struct saina_session *j, uint64_t now)
+{
+	if (j->phase != PHASE_FAILED)
+		enter(j, PHASE_LEAVING, now);
 }
 
 /* The agent does not know us (any more). */
-void saina_join_again(struct saina *s)
+static void join_again(struct saina_session *j, uint64_t now)
 {
-	new_nonce(s);
-	if (s->phase == PHASE_RUNNING || s->phase == PHASE_REREADYING || s->join.again) {
-		s->join.again = true;
-		s->join.body.round = htole32(s->round);
-		s->stats.rejoins++;
-		saina_log(s, "the agent no longer knows worker %u of job %u: joining again",
-			  s->worker, s->job);
-		enter(s, PHASE_REJOINING);
-	} else {
-		enter(s, PHASE_JOINING);
+	new_nonce(j);
+	if (!j->again) {
+		enter(j, PHASE_JOINING, now);
+		return;
 	}
+	j->rejoins++;
+	saina_note(&j->notes, "the agent no longer knows worker %u of job %u: joining again",
+		   j->job.worker, j->job.id);
+	enter(j, PHASE_REJOINING, now);
 }
 
-static void send_join(struct saina *s)
-{
-	struct {
-		struct saina_hdr h;
-		struct saina_join j;
-	} m;
+/* --- what is sent ----------------------------------------------------------------------- */
 
-	saina_send_header(s, &m.h, SAINA_MSG_JOIN);
-	m.h.session = 0;
-	if (s->phase == PHASE_JOINING)
-		m.h.worker = s->opts.worker < 0 ? SAINA_WORKER_ANY : s->opts.worker;
-	m.j = s->join.body;
-	saina_send_control(s, &s->ctrl, &m, sizeof(m));
+/* A message of @len bytes, all 0 but for its header; one too many is lost, like loss. */
+static struct saina_join_msg *message(struct saina_session *j, int type, size_t len)
+{
+	struct saina_join_msg *m = &j->out[j->out_n];
+
+	if (j->out_n + 1 < sizeof(j->out) / sizeof(j->out[0]))
+		j->out_n++;
+	memset(m, 0, sizeof(*m));
+	m->len = len;
+	saina_job_header(&j->job, (void *)m->buf, type);
+	return m;
 }
 
-static void send_probe(struct saina *s, unsigned int i, uint64_t now)
+bool saina_join_output(struct saina_session *j, struct saina_join_msg *m)
 {
-	struct saina_hdr h;
-
-	s->join.probe_ns[i] = now;
-	saina_send_header(s, &h, SAINA_MSG_PROBE);
-	h.elem = s->elem;
-	h.round = htole32(i);
-	if (i == BATCH_PROBES && s->join.batched)
-		s->batch.segment = false;
-	if (saina_send_probe(s, &h))
-		s->join.batched = true;
+	if (!j->out_n)
+		return false;
+	*m = j->out[0];
+	memmove(j->out, j->out + 1, --j->out_n * sizeof(*m));
+	return true;
 }
 
-static void send_short(struct saina *s, int type)
+static void send_join(struct saina_session *j)
 {
-	struct saina_hdr h;
+	struct saina_join_msg *m =
+		message(j, SAINA_MSG_JOIN, sizeof(struct saina_hdr) + sizeof(j->body));
+	struct saina_hdr *h = (void *)m->buf;
 
-	saina_send_header(s, &h, type);
-	h.round = htole32(s->round);
+	h->session = 0;
+	if (j->phase == PHASE_JOINING)
+		h->worker = j->wanted;
+	else
+		j->body.round = htole32(j->round);
+	memcpy(h + 1, &j->body, sizeof(j->body));
+}
+
+static void send_probe(struct saina_session *j, uint64_t now)
+{
+	struct saina_join_msg *m = message(j, SAINA_MSG_PROBE, sizeof(struct saina_hdr));
+	struct saina_hdr *h = (void *)m->buf;
+
+	j->probe_ns[j->tries] = now;
+	h->elem = j->job.elem;
+	h->round = htole32(j->tries);
+	m->probe = true;
+	m->twice = j->tries < BATCH_PROBES || !j->batched;
+}
+
+static void send_short(struct saina_session *j, int type, uint64_t now)
+{
+	struct saina_hdr *h;
+
 	/* until the agent knows better than to relay */
-	if (type == SAINA_MSG_HEARTBEAT && s->join.mended)
-		send_short(s, SAINA_MSG_READY);
-	if (type == SAINA_MSG_READY && s->join.fast)
-		h.flags = SAINA_F_FAST;
-	saina_send_control(s, &s->ctrl, &h, sizeof(h));
+	if (type == SAINA_MSG_HEARTBEAT && j->fixed)
+		send_short(j, SAINA_MSG_READY, now);
+	h = (void *)message(j, type, sizeof(*h))->buf;
+	h->round = htole32(j->round);
+	if (type == SAINA_MSG_READY && j->fast)
+		h->flags = SAINA_F_FAST;
 	if (type == SAINA_MSG_HEARTBEAT)
-		s->join.heartbeat_ns = saina_now();
+		j->heartbeat_ns = now;
+}
+
+void saina_join_abort(struct saina_session *j, int err, const char *text)
+{
+	message(j, SAINA_MSG_LEAVE, sizeof(struct saina_hdr));
+	saina_join_fail(j, err, "%s", text);
 }
 
 /*
  * How long to wait for any PROBE_REPLY.  Where GRO is off there is no doubt; elsewhere
  * the host may just be busy, as the other workers may have begun to train.
  */
-static uint64_t probing_ns(struct saina *s)
+static uint64_t probing_ns(const struct saina_session *j)
 {
-	return saina_socket_gro(s) ? PATIENCE_NS : PROBES * PROBE_NS;
+	return j->gro ? PATIENCE_NS : SAINA_JOIN_PROBES * PROBE_NS;
 }
 
 /* Results by redirect do not reach us.  Say why, if it can be seen from here. */
-static void explain_slow(struct saina *s)
+static void explain_slow(struct saina_session *j)
 {
-	int gro = saina_socket_gro(s);
-
-	if (!gro)
-		saina_log(s,
-			  "results cannot be redirected to %s, they come by the agent instead "
-			  "(slower): generic receive offload is off here, and without it a veth "
-			  "drops redirected frames. Mend it with `ethtool -K %s gro on` in this "
-			  "container and join again",
-			  s->ifname, s->ifname);
+	if (!j->gro)
+		saina_note(&j->notes,
+			   "results cannot be redirected to %s, they come by the agent instead "
+			   "(slower): generic receive offload is off here, and without it a veth "
+			   "drops redirected frames. Turn it on with `ethtool -K %s gro on` in this "
+			   "container and join again",
+			   j->ifname, j->ifname);
 	else
-		saina_log(s,
-			  "results cannot be redirected to %s, they come by the agent instead "
-			  "(slower): no probe of %u was answered. If %s is a veth, `ethtool -K %s "
-			  "gro on` in this container gives it the NAPI it needs; see `saina "
-			  "doctor` on the host",
-			  s->ifname, PROBES, s->ifname, s->ifname);
+		saina_note(&j->notes,
+			   "results cannot be redirected to %s, they come by the agent instead "
+			   "(slower): no probe of %u was answered. If %s is a veth, `ethtool -K %s "
+			   "gro on` in this container gives it the NAPI it needs; see `saina "
+			   "doctor` on the host",
+			   j->ifname, SAINA_JOIN_PROBES, j->ifname, j->ifname);
 }
 
-static bool timed_out(struct saina *s, uint64_t now)
+static bool timed_out(struct saina_session *j, uint64_t now)
 {
-	int join = s->opts.join_timeout_ms ? s->opts.join_timeout_ms : JOIN_MS;
-	int start = s->opts.start_timeout_ms;
-	int silence = s->opts.timeout_ms ? s->opts.timeout_ms : SILENCE_MS;
-	char addr[INET_ADDRSTRLEN];
-
-	inet_ntop(AF_INET, &s->ctrl.sin_addr, addr, sizeof(addr));
 	/* probing ends by itself */
-	if (join > 0 &&
-	    ((s->phase == PHASE_JOINING && now > s->opened_ns + join * MSEC) ||
-	     (s->phase == PHASE_READYING && now > s->join.since_ns + join * MSEC))) {
-		if (s->join.refused)
-			saina_fail(s, s->join.refused, "%s", s->error);
+	if (j->join_ms > 0 &&
+	    ((j->phase == PHASE_JOINING && now > j->opened_ns + j->join_ms * MSEC) ||
+	     (j->phase == PHASE_READYING && now > j->since_ns + j->join_ms * MSEC))) {
+		if (j->refused)
+			saina_join_fail(j, j->refused, "%s", j->refusal);
 		else
-			saina_fail(s, -ETIMEDOUT,
-				   "no answer from %s:%u within %d ms: is sainad running there "
-				   "with job %u, and is this interface (%s) on its bridge?",
-				   addr, ntohs(s->ctrl.sin_port), join, s->job, s->ifname);
+			saina_join_fail(j, -ETIMEDOUT,
+					"no answer from %s:%u within %d ms: is sainad running there "
+					"with job %u, and is this interface (%s) on its bridge?",
+					j->address, j->port, j->join_ms, j->job.id, j->ifname);
 		return true;
 	}
-	if (join > 0 && s->phase == PHASE_REJOINING && s->join.refused &&
-	    now > s->join.since_ns + join * MSEC) {
-		saina_fail(s, -ECONNRESET, "%s", s->error);
+	if (j->join_ms > 0 && j->phase == PHASE_REJOINING && j->refused &&
+	    now > j->since_ns + j->join_ms * MSEC) {
+		saina_join_fail(j, -ECONNRESET, "%s", j->refusal);
 		return true;
 	}
-	if ((s->phase == PHASE_FORMING || s->phase == PHASE_CONFIRMING) && !s->join.again &&
-	    start > 0 && now > s->admitted_ns + start * MSEC) {
-		saina_fail(s, -ETIMEDOUT,
-			   "job %u still waits for workers after %d ms: %d of %u are there", s->job,
-			   start, __builtin_popcountll(s->active), s->workers);
+	if ((j->phase == PHASE_FORMING || j->phase == PHASE_CONFIRMING) && !j->again &&
+	    j->start_ms > 0 && now > j->admitted_ns + j->start_ms * MSEC) {
+		saina_join_fail(j, -ETIMEDOUT,
+				"job %u still waits for workers after %d ms: %d of %u are there",
+				j->job.id, j->start_ms, __builtin_popcountll(j->active),
+				j->job.workers);
 		return true;
 	}
-	if (s->phase >= PHASE_FORMING && s->phase <= PHASE_REREADYING && silence > 0 &&
-	    now > s->heard_ns + silence * MSEC) {
-		saina_fail(
-			s, -ETIMEDOUT,
+	if (j->phase >= PHASE_FORMING && j->phase <= PHASE_REREADYING && j->silence_ms > 0 &&
+	    now > j->heard_ns + j->silence_ms * MSEC) {
+		saina_join_fail(
+			j, -ETIMEDOUT,
 			"nothing heard from %s for %d ms: is the host up, is sainad running there?",
-			addr, silence);
+			j->address, j->silence_ms);
 		return true;
 	}
 	return false;
 }
 
-/**
- * saina_join_run() - send what is due
- *
- * Returns when it wants to be called again.
- */
-uint64_t saina_join_run(struct saina *s, uint64_t now)
+/* Returns when the next heartbeat is due, NEVER if none are. */
+static uint64_t heartbeats(struct saina_session *j, uint64_t now)
 {
-	struct saina_join_state *j = &s->join;
-	uint64_t beat = 0;
-
-	if (s->phase == PHASE_FAILED || timed_out(s, now))
-		return NEVER;
+	uint64_t beat = j->job.heartbeat_ms * MSEC;
 
 	/* Not before READY is answered: the answer to a heartbeat looks the same. */
-	if (s->phase >= PHASE_FORMING && s->phase <= PHASE_RUNNING) {
-		beat = s->heartbeat_ms * MSEC;
-		if (s->phase == PHASE_FORMING && beat > FORMING_NS)
-			beat = FORMING_NS;
-		if (s->phase == PHASE_FORMING && !j->waiting && now >= j->since_ns + WAITING_NS) {
-			j->waiting = true;
-			saina_log(s, "job %u waits for its workers: %d of %u are here", s->job,
-				  __builtin_popcountll(s->active), s->workers);
-		}
-		if (now >= j->heartbeat_ns + beat)
-			send_short(s, SAINA_MSG_HEARTBEAT);
+	if (j->phase < PHASE_FORMING || j->phase > PHASE_RUNNING)
+		return NEVER;
+	if (j->phase == PHASE_FORMING && beat > FORMING_NS)
+		beat = FORMING_NS;
+	if (j->phase == PHASE_FORMING && !j->waiting && now >= j->since_ns + WAITING_NS) {
+		j->waiting = true;
+		saina_note(&j->notes, "job %u waits for its workers: %d of %u are here", j->job.id,
+			   __builtin_popcountll(j->active), j->job.workers);
 	}
+	if (now >= j->heartbeat_ns + beat)
+		send_short(j, SAINA_MSG_HEARTBEAT, now);
+	return j->heartbeat_ns + beat;
+}
 
+/* One probe after the other, then patience. */
+static void probe(struct saina_session *j, uint64_t now)
+{
+	if (j->tries < SAINA_JOIN_PROBES) {
+		send_probe(j, now);
+		j->next_ns = now + PROBE_NS;
+		j->tries++;
+	} else if (now < j->since_ns + probing_ns(j)) {
+		j->next_ns = j->since_ns + probing_ns(j);
+	} else {
+		explain_slow(j);
+		enter(j, PHASE_READYING, now);
+	}
+}
+
+uint64_t saina_join_run(struct saina_session *j, uint64_t now)
+{
+	uint64_t beat;
+
+	if (j->phase == PHASE_FAILED || timed_out(j, now))
+		return NEVER;
+	beat = heartbeats(j, now);
 	if (now >= j->next_ns) {
-		switch (s->phase) {
+		switch (j->phase) {
 		case PHASE_JOINING:
 		case PHASE_REJOINING:
 		case PHASE_CONFIRMING:
-			send_join(s);
+			send_join(j);
 			break;
 		case PHASE_PROBING:
-			if (j->tries == PROBES && now < j->since_ns + probing_ns(s)) {
-				j->next_ns = j->since_ns + probing_ns(s);
-				return j->next_ns;
-			}
-			if (j->tries == PROBES) {
-				explain_slow(s);
-				enter(s, PHASE_READYING);
-				return now;
-			}
-			send_probe(s, j->tries, now);
-			j->next_ns = now + PROBE_NS;
-			j->tries++;
+			probe(j, now);
 			return j->next_ns;
 		case PHASE_READYING:
 		case PHASE_REREADYING:
-			send_short(s, SAINA_MSG_READY);
+			send_short(j, SAINA_MSG_READY, now);
 			break;
 		case PHASE_LEAVING:
-			send_short(s, SAINA_MSG_LEAVE);
+			send_short(j, SAINA_MSG_LEAVE, now);
 			break;
 		default:
 			j->next_ns = NEVER;
-			break;
+			return beat;
 		}
-		if (j->next_ns != NEVER) {
-			j->next_ns = now + (j->tries < 3 ? 50 * MSEC << j->tries : 400 * MSEC);
-			j->tries++;
-		}
+		j->next_ns = now + (j->tries < 3 ? 50 * MSEC << j->tries : 400 * MSEC);
+		j->tries++;
 	}
-	if (beat)
-		return j->heartbeat_ns + beat < j->next_ns ? j->heartbeat_ns + beat : j->next_ns;
-	return j->next_ns;
+	return beat < j->next_ns ? beat : j->next_ns;
 }
 
-/* The numbers of the job; returns false if it failed (and says so). */
-static bool adopt(struct saina *s, const struct saina_hdr *h, const struct saina_welcome *w)
-{
-	uint64_t elements = le64toh(w->elements);
-	int ret;
+/* --- what is heard ---------------------------------------------------------------------- */
 
+/* The numbers of the job; returns false if it cannot be joined (and says so). */
+static bool adopt(struct saina_session *j, const struct saina_hdr *h, const struct saina_welcome *w)
+{
+	struct saina_job *job = &j->job;
+	char text[sizeof(j->error)];
+	int err;
+
+	job->elements = le64toh(w->elements);
+	job->payload = le16toh(w->payload);
+	job->pool = le16toh(w->pool);
+	job->ring = le16toh(w->ring);
+	job->workers = w->workers;
+	job->elem = w->elem;
+	job->group = le32toh(w->group);
+	job->heartbeat_ms = le16toh(w->heartbeat_ms);
+	job->exponent0 = w->exponent;
+	job->wire = (size_t)job->payload * (job->elem == SAINA_ELEM_BFLOAT16 ? 2 : 4);
+	job->msglen = sizeof(struct saina_hdr) + job->wire;
 	if (w->elem != SAINA_ELEM_INT32 && w->elem != SAINA_ELEM_FLOAT32 &&
 	    w->elem != SAINA_ELEM_BFLOAT16) {
-		saina_fail(s, -EOPNOTSUPP,
-			   "job %u sums elements of type %u, which this library does not know", s->job,
-			   w->elem);
-		return false;
+		err = -EOPNOTSUPP;
+		snprintf(text, sizeof(text),
+			 "job %u sums elements of type %u, which this library does not know",
+			 job->id, w->elem);
+	} else if (le64toh(j->body.elements) > job->elements) {
+		err = -EMSGSIZE;
+		snprintf(text, sizeof(text), "job %u has %llu elements, %llu are wanted", job->id,
+			 (unsigned long long)job->elements,
+			 (unsigned long long)le64toh(j->body.elements));
+	} else if (j->mtu < job->msglen + 28) {
+		err = -EMSGSIZE;
+		snprintf(text, sizeof(text),
+			 "interface %s has MTU %u, job %u sends packets of %zu bytes: raise the "
+			 "MTU (here and on the host's side) or give the job a smaller payload",
+			 j->ifname, j->mtu, job->id, job->msglen + 28);
+	} else {
+		job->segments = le32toh(w->segments);
+		return true;
 	}
-	if (s->opts.elements > elements) {
-		saina_fail(s, -EMSGSIZE, "job %u has %llu elements, %llu are wanted", s->job,
-			   (unsigned long long)elements, (unsigned long long)s->opts.elements);
-		return false;
-	}
-	s->elements = elements;
-	s->segments = le32toh(w->segments);
-	s->payload = le16toh(w->payload);
-	s->pool = le16toh(w->pool);
-	s->ring = le16toh(w->ring);
-	s->workers = w->workers;
-	s->elem = w->elem;
-	s->group = le32toh(w->group);
-	s->heartbeat_ms = le16toh(w->heartbeat_ms);
-	s->dead_ms = le16toh(w->dead_ms);
-	s->exponent0 = w->exponent;
-	s->limit = (float)(1u << saina_quant_limit_bits(s->workers));
-	s->wire = (size_t)s->payload * (s->elem == SAINA_ELEM_BFLOAT16 ? 2 : 4);
-	s->msglen = sizeof(struct saina_hdr) + s->wire;
-	s->worker = h->worker;
-	if (s->mtu < s->msglen + 28) {
-		saina_fail(s, -EMSGSIZE,
-			   "interface %s has MTU %u, job %u sends packets of %zu bytes: raise the "
-			   "MTU (here and on the host's side) or give the job a smaller payload",
-			   s->ifname, s->mtu, s->job, s->msglen + 28);
-		return false;
-	}
-
-	saina_window_begin(s);
-	s->seg = calloc(s->segments, sizeof(*s->seg));
-	s->kept = calloc(s->ring, sizeof(*s->kept));
-	/* Zero pages until something is kept in them. */
-	s->residual = calloc((size_t)s->segments * s->payload, 4);
-	if (!s->seg || !s->kept || !s->residual || saina_send_init(s)) {
-		saina_fail(s, -ENOMEM, "out of memory for job %u of %llu elements", s->job,
-			   (unsigned long long)elements);
-		return false;
-	}
-	ret = saina_socket_group(s);
-	if (ret) {
-		saina_fail(s, ret, "%s", s->error);
-		return false;
-	}
-	return true;
+	saina_join_abort(j, err, text);
+	return false;
 }
 
-static bool unchanged(const struct saina *s, const struct saina_hdr *h,
+static bool unchanged(const struct saina_job *job, const struct saina_hdr *h,
 		      const struct saina_welcome *w)
 {
-	return h->worker == s->worker && le64toh(w->elements) == s->elements &&
-	       le16toh(w->payload) == s->payload && le16toh(w->pool) == s->pool &&
-	       le16toh(w->ring) == s->ring && w->workers == s->workers && w->elem == s->elem;
+	return h->worker == job->worker && le64toh(w->elements) == job->elements &&
+	       le16toh(w->payload) == job->payload && le16toh(w->pool) == job->pool &&
+	       le16toh(w->ring) == job->ring && w->workers == job->workers && w->elem == job->elem;
 }
 
-static void run(struct saina *s)
+static enum saina_join_event run(struct saina_session *j, uint64_t now)
 {
-	enter(s, PHASE_RUNNING);
-	if (s->join.again)
-		saina_flow_again(s);
-	else
-		saina_flow_begin(s);
+	bool again = j->again;
+
+	j->again = true;
+	enter(j, PHASE_RUNNING, now);
+	return again ? SAINA_JOIN_BEGINS_AGAIN : SAINA_JOIN_BEGINS;
 }
 
-static void welcome(struct saina *s, const struct saina_hdr *h, const struct saina_welcome *w)
+static enum saina_join_event welcome(struct saina_session *j, const struct saina_hdr *h,
+				     const struct saina_welcome *w, uint64_t now)
 {
-	switch (s->phase) {
-	case PHASE_JOINING:
-		if (s->segments && !unchanged(s, h, w)) {
-			saina_fail(s, -ECONNRESET,
-				   "job %u was replaced by another one while this worker joined",
-				   s->job);
-			return;
-		}
-		s->session = le64toh(h->session);
-		s->worker = h->worker;
-		if (!s->segments && !adopt(s, h, w)) {
-			send_short(s, SAINA_MSG_LEAVE);
-			return;
-		}
-		break;
-	case PHASE_REJOINING:
-		if (!unchanged(s, h, w)) {
-			saina_fail(s, -ECONNRESET,
-				   "job %u was replaced by another one: open it anew", s->job);
-			return;
-		}
-		break;
-	case PHASE_CONFIRMING:
+	struct saina_job *job = &j->job;
+	bool first = !job->segments;
+
+	if (j->phase == PHASE_CONFIRMING) {
 		if (w->state == SAINA_JOB_FORMING)
-			return; /* an earlier answer, late */
-		s->first_round = le32toh(w->round);
-		s->session = le64toh(h->session);
-		run(s);
-		return;
-	default:
-		return; /* a duplicate */
+			return SAINA_JOIN_NONE; /* an earlier answer, late */
+		job->first_round = le32toh(w->round);
+		job->session = le64toh(h->session);
+		return run(j, now);
 	}
-	s->session = le64toh(h->session);
-	s->first_round = le32toh(w->round);
-	s->formed = w->formed || w->state == SAINA_JOB_FORMING;
-	s->admitted_ns = saina_now();
-	s->join.heartbeat_ns = 0;
-	if (s->phase == PHASE_JOINING)
-		s->join.fast = s->join.mended = false;
-	enter(s, s->phase == PHASE_REJOINING ? PHASE_REREADYING : PHASE_PROBING);
+	if (j->phase != PHASE_JOINING && j->phase != PHASE_REJOINING)
+		return SAINA_JOIN_NONE; /* a duplicate */
+	if (!first && !unchanged(job, h, w)) {
+		saina_join_fail(j, -ECONNRESET, "job %u was replaced by another one: open it anew",
+				job->id);
+		return SAINA_JOIN_NONE;
+	}
+	job->worker = h->worker;
+	job->session = le64toh(h->session);
+	job->first_round = le32toh(w->round);
+	job->formed = w->formed || w->state == SAINA_JOB_FORMING;
+	if (first && !adopt(j, h, w))
+		return SAINA_JOIN_NONE;
+	j->admitted_ns = now;
+	j->heartbeat_ns = 0;
+	if (j->phase == PHASE_JOINING)
+		j->fast = j->fixed = false;
+	enter(j, j->phase == PHASE_REJOINING ? PHASE_REREADYING : PHASE_PROBING, now);
+	return first ? SAINA_JOIN_ADMITTED : SAINA_JOIN_NONE;
 }
 
-static void refuse(struct saina *s, const struct saina_refuse *r)
+static void refuse(struct saina_session *j, const struct saina_refuse *r, uint64_t now)
 {
 	static const int err[] = {
 		[SAINA_REFUSE_MALFORMED] = -EPROTO,  [SAINA_REFUSE_NO_JOB] = -ENOENT,
@@ -396,135 +394,129 @@ static void refuse(struct saina *s, const struct saina_refuse *r)
 	uint32_t reason = le32toh(r->reason);
 	int e = reason < sizeof(err) / sizeof(err[0]) && err[reason] ? err[reason] : -EPROTO;
 
-	switch (s->phase) {
+	switch (j->phase) {
 	case PHASE_JOINING:
 	case PHASE_REJOINING:
-		if (r->nonce != s->join.body.nonce)
+		if (r->nonce != j->body.nonce)
 			return;
 		if (reason == SAINA_REFUSE_TAKEN || reason == SAINA_REFUSE_PORT) {
 			/* Perhaps by our dead predecessor: it will be noticed.  Or what the
 			 * switch noted of us was lost in a flood of JOINs. */
-			if (!s->join.refused)
-				saina_log(s, "%s; trying again", r->text);
-			s->join.refused = e;
-			saina_error(s, e, "%s", r->text);
+			if (!j->refused)
+				saina_note(&j->notes, "%s; trying again", r->text);
+			j->refused = e;
+			memcpy(j->refusal, r->text, sizeof(j->refusal));
 			return;
 		}
-		if (s->phase == PHASE_REJOINING)
+		if (j->phase == PHASE_REJOINING)
 			e = -ECONNRESET;
 		break;
 	case PHASE_LEAVING:
-		s->join.gone = true;
-		pthread_cond_broadcast(&s->cond);
+		j->gone = j->changed = true;
 		return;
 	case PHASE_FAILED:
 	case PHASE_PROBING:
 		return;
 	default:
 		if (reason == SAINA_REFUSE_SESSION) {
-			saina_join_again(s);
+			join_again(j, now);
 			return;
 		}
-		if (r->nonce && s->phase != PHASE_CONFIRMING)
+		if (r->nonce && j->phase != PHASE_CONFIRMING)
 			return; /* of a JOIN long answered */
 		e = -ECONNRESET;
 		break;
 	}
-	saina_fail(s, e, "%s", r->text);
+	saina_join_fail(j, e, "%s", r->text);
 }
 
-static void status(struct saina *s, const struct saina_status *st, uint64_t now)
+static enum saina_join_event status(struct saina_session *j, const struct saina_status *st,
+				    uint64_t now)
 {
 	/* Of before our READY, as the job's state had changed, or the answer to an earlier
 	 * one.  To go on with it would be to wait for results that nobody is asked to
 	 * relay, or to take those that are redirected for relayed ones. */
-	if ((s->phase == PHASE_READYING || s->phase == PHASE_REREADYING) &&
-	    s->join.fast == !!st->relayed && st->state != SAINA_JOB_STOPPED)
-		return;
-	s->active = le64toh(st->active);
-	s->relayed = st->relayed;
-	s->join.mended &= s->relayed;
-	/* By the agent it takes longer, and it is the agent who would suffer. */
-	s->rto.min = s->relayed && !s->opts.rto_min_us ? RELAYED_RTO_NS : s->rto_min;
-	if (s->phase == PHASE_LEAVING) {
-		s->join.gone = true;
-		pthread_cond_broadcast(&s->cond);
-		return;
+	if ((j->phase == PHASE_READYING || j->phase == PHASE_REREADYING) &&
+	    j->fast == !!st->relayed && st->state != SAINA_JOB_STOPPED)
+		return SAINA_JOIN_NONE;
+	j->active = le64toh(st->active);
+	j->relayed = st->relayed;
+	j->next_round = 0;
+	j->fixed &= j->relayed;
+	if (j->phase == PHASE_LEAVING) {
+		j->gone = j->changed = true;
+		return SAINA_JOIN_NONE;
 	}
 	if (st->state == SAINA_JOB_STOPPED) {
-		saina_fail(s, -ECONNRESET, "job %u was stopped by its operator", s->job);
-		return;
+		saina_join_fail(j, -ECONNRESET, "job %u was stopped by its operator", j->job.id);
+		return SAINA_JOIN_NONE;
 	}
-	switch (s->phase) {
+	switch (j->phase) {
 	case PHASE_READYING:
 	case PHASE_REREADYING:
-		if (s->formed)
-			enter(s, st->state == SAINA_JOB_RUNNING ? PHASE_CONFIRMING : PHASE_FORMING);
-		else
-			run(s);
+		if (!j->job.formed)
+			return run(j, now);
+		enter(j, st->state == SAINA_JOB_RUNNING ? PHASE_CONFIRMING : PHASE_FORMING, now);
 		break;
 	case PHASE_FORMING:
 		if (st->state == SAINA_JOB_RUNNING)
-			enter(s, PHASE_CONFIRMING);
+			enter(j, PHASE_CONFIRMING, now);
 		break;
 	case PHASE_RUNNING:
 		if (st->state == SAINA_JOB_RUNNING)
-			saina_flow_next(s, le32toh(st->round));
+			j->next_round = le32toh(st->round);
 		break;
 	default:
 		break;
 	}
+	return SAINA_JOIN_STATUS;
 }
 
-static void probe_reply(struct saina *s, uint32_t i, uint64_t now)
+static enum saina_join_event probe_reply(struct saina_session *j, uint32_t i, uint64_t now)
 {
-	struct saina_join_state *j = &s->join;
-
-	if (s->phase == PHASE_PROBING && i < j->tries) {
+	if (j->phase == PHASE_PROBING && i < j->tries) {
 		j->fast = true;
-		if (i < BATCH_PROBES && j->batched)
-			s->batch.segment = true;
-		else if (j->batched)
-			saina_log(s,
-				  "batches of messages do not get through by %s (generic XDP at the "
-				  "other end does not cut them), single ones do: sending message by "
-				  "message, which is slower",
-				  s->ifname);
-		saina_rto_sample(&s->rto, now - j->probe_ns[i]);
-		enter(s, PHASE_READYING);
-	} else if (!j->fast && i < PROBES && s->phase >= PHASE_READYING &&
-		   s->phase <= PHASE_RUNNING) {
+		j->batches = i < BATCH_PROBES;
+		if (j->batched && !j->batches)
+			saina_note(&j->notes,
+				   "batches of messages do not get through by %s (generic XDP at the "
+				   "other end does not cut them), single ones do: sending message by "
+				   "message, which is slower",
+				   j->ifname);
+		j->rtt_ns = now - j->probe_ns[i];
+		enter(j, PHASE_READYING, now);
+		return SAINA_JOIN_PROBED;
+	}
+	if (!j->fast && i < SAINA_JOIN_PROBES && j->phase >= PHASE_READYING &&
+	    j->phase <= PHASE_RUNNING) {
 		/* later than we waited, but they do come by redirect */
-		saina_log(s, "a probe was answered after all: results can be redirected to %s",
-			  s->ifname);
-		j->fast = j->mended = true;
-		if (s->phase == PHASE_READYING)
+		saina_note(&j->notes,
+			   "a probe was answered after all: results can be redirected to %s",
+			   j->ifname);
+		j->fast = j->fixed = true;
+		if (j->phase == PHASE_READYING)
 			j->next_ns = 0;
 		else
 			j->heartbeat_ns = 0;
 	}
+	return SAINA_JOIN_NONE;
 }
 
-/* A control message or PROBE_REPLY that saina_check() has let through. */
-void saina_join_input(struct saina *s, const struct saina_hdr *h, const void *body, uint64_t now)
+enum saina_join_event saina_join_input(struct saina_session *j, const struct saina_hdr *h,
+				       uint64_t now)
 {
+	const void *body = h + 1;
+
 	switch (h->type) {
 	case SAINA_MSG_WELCOME:
-		welcome(s, h, body);
-		break;
+		return welcome(j, h, body, now);
 	case SAINA_MSG_REFUSE:
-		refuse(s, body);
+		refuse(j, body, now);
 		break;
 	case SAINA_MSG_STATUS:
-		status(s, body, now);
-		break;
+		return status(j, body, now);
 	case SAINA_MSG_PROBE_REPLY:
-		probe_reply(s, le32toh(h->round), now);
-		break;
+		return probe_reply(j, le32toh(h->round), now);
 	}
-}
-
-void saina_join_leave(struct saina *s)
-{
-	enter(s, PHASE_LEAVING);
+	return SAINA_JOIN_NONE;
 }

@@ -7,17 +7,59 @@
 #include <net/if.h>
 #include <netinet/udp.h>
 #include <arpa/inet.h>
-#include <string.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "private.h"
+#include "io.h"
 
 #ifndef UDP_GRO
 #define UDP_GRO 104
 #endif
 
 #define RCVBUF (8 << 20)
+
+/* Notes the sentence of a failure; returns @err. */
+__attribute__((format(printf, 3, 4))) static int fail(struct saina_io *io, int err,
+						      const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(io->error, sizeof(io->error), fmt, ap);
+	va_end(ap);
+	return err;
+}
+
+static int parse_address(struct saina_io *io, const char *text)
+{
+	const char *colon = text ? strchr(text, ':') : NULL;
+	unsigned long port = SAINA_PORT_CTRL;
+	size_t n = text ? colon ? (size_t)(colon - text) : strlen(text) : 0;
+	char *end;
+
+	if (!n || n >= sizeof(io->address))
+		goto bad;
+	memcpy(io->address, text, n);
+	io->address[n] = 0;
+	io->ctrl.sin_family = io->data.sin_family = AF_INET;
+	if (inet_pton(AF_INET, io->address, &io->ctrl.sin_addr) != 1)
+		goto bad;
+	if (colon) {
+		port = strtoul(colon + 1, &end, 10);
+		if (end == colon + 1 || *end || !port || port > 65535)
+			goto bad;
+	}
+	io->data.sin_addr = io->ctrl.sin_addr;
+	io->ctrl.sin_port = htons(port);
+	io->data.sin_port = htons(SAINA_PORT_DATA);
+	return 0;
+bad:
+	return fail(io, -EINVAL, "aggregator \"%s\": an IPv4 address is wanted, or ADDRESS:PORT",
+		    text ? text : "");
+}
 
 static void tune(int fd)
 {
@@ -35,7 +77,7 @@ static void tune(int fd)
 }
 
 /* The local address that packets to the aggregator leave from. */
-static int find_local(struct saina *s)
+static int find_local(struct saina_io *io)
 {
 	struct sockaddr_in a = {.sin_family = AF_INET};
 	socklen_t len = sizeof(a);
@@ -44,18 +86,17 @@ static int find_local(struct saina *s)
 	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	if (connect(fd, (void *)&s->ctrl, sizeof(s->ctrl)) || getsockname(fd, (void *)&a, &len))
+	if (connect(fd, (void *)&io->ctrl, sizeof(io->ctrl)) || getsockname(fd, (void *)&a, &len))
 		ret = -errno;
 	else
-		s->local = a.sin_addr;
+		io->local = a.sin_addr;
 	close(fd);
 	return ret;
 }
 
 /* Fills ifindex, ifname, mtu (and local, if an interface was asked for). */
-static int find_interface(struct saina *s)
+static int find_interface(struct saina_io *io, const char *want)
 {
-	const char *want = s->opts.interface;
 	struct ifaddrs *list, *i;
 	struct ifreq ifr;
 	int ret = -ENODEV;
@@ -67,10 +108,10 @@ static int find_interface(struct saina *s)
 
 		if (!a || a->sin_family != AF_INET)
 			continue;
-		if (want ? !strcmp(i->ifa_name, want) : a->sin_addr.s_addr == s->local.s_addr) {
-			s->local = a->sin_addr;
-			strncpy(s->ifname, i->ifa_name, sizeof(s->ifname) - 1);
-			s->ifindex = if_nametoindex(s->ifname);
+		if (want ? !strcmp(i->ifa_name, want) : a->sin_addr.s_addr == io->local.s_addr) {
+			io->local = a->sin_addr;
+			strncpy(io->ifname, i->ifa_name, sizeof(io->ifname) - 1);
+			io->ifindex = if_nametoindex(io->ifname);
 			ret = 0;
 			break;
 		}
@@ -80,71 +121,75 @@ static int find_interface(struct saina *s)
 		return ret;
 
 	memset(&ifr, 0, sizeof(ifr));
-	memcpy(ifr.ifr_name, s->ifname, sizeof(s->ifname));
-	if (!ioctl(s->ucast, SIOCGIFMTU, &ifr))
-		s->mtu = ifr.ifr_mtu;
+	memcpy(ifr.ifr_name, io->ifname, sizeof(io->ifname));
+	if (!ioctl(io->ucast, SIOCGIFMTU, &ifr))
+		io->mtu = ifr.ifr_mtu;
 	return 0;
 }
 
 /**
- * saina_socket_open() - the unicast socket: all that we send, all answers
+ * saina_io_open() - the unicast socket: all that we send, all answers
  *
  * Not connected, for answers come from two ports.
  */
-int saina_socket_open(struct saina *s)
+int saina_io_open(struct saina_io *io, const char *aggregator, const char *interface)
 {
 	struct sockaddr_in a = {.sin_family = AF_INET};
-	char addr[INET_ADDRSTRLEN];
 	int ret;
 
-	inet_ntop(AF_INET, &s->ctrl.sin_addr, addr, sizeof(addr));
-	s->ucast = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (s->ucast < 0)
-		return saina_error(s, -errno, "cannot create a UDP socket: %s", strerror(errno));
-	if (!s->opts.interface) {
-		ret = find_local(s);
-		if (ret)
-			return saina_error(s, ret, "no route to the aggregator %s: %s", addr,
-					   strerror(-ret));
-	}
-	ret = find_interface(s);
-	if (ret && s->opts.interface)
-		return saina_error(s, ret, "interface %s is not there or has no IPv4 address",
-				   s->opts.interface);
+	ret = parse_address(io, aggregator);
 	if (ret)
-		return saina_error(s, ret, "no interface has the address used towards %s", addr);
-
-	tune(s->ucast);
-	if (s->opts.interface) {
-		uint32_t index = htonl(s->ifindex);
-
-		if (setsockopt(s->ucast, IPPROTO_IP, IP_UNICAST_IF, &index, sizeof(index)))
-			return saina_error(s, -errno, "cannot send by interface %s: %s", s->ifname,
-					   strerror(errno));
+		return ret;
+	io->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (io->wake < 0)
+		return fail(io, -errno, "eventfd: %s", strerror(errno));
+	io->ucast = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (io->ucast < 0)
+		return fail(io, -errno, "cannot create a UDP socket: %s", strerror(errno));
+	if (!interface) {
+		ret = find_local(io);
+		if (ret)
+			return fail(io, ret, "no route to the aggregator %s: %s", io->address,
+				    strerror(-ret));
 	}
-	a.sin_addr = s->local;
-	if (bind(s->ucast, (void *)&a, sizeof(a)))
-		return saina_error(s, -errno, "cannot bind a UDP socket: %s", strerror(errno));
-	return 0;
+	ret = find_interface(io, interface);
+	if (ret && interface)
+		return fail(io, ret, "interface %s is not there or has no IPv4 address", interface);
+	if (ret)
+		return fail(io, ret, "no interface has the address used towards %s", io->address);
+
+	tune(io->ucast);
+	if (interface) {
+		uint32_t index = htonl(io->ifindex);
+
+		if (setsockopt(io->ucast, IPPROTO_IP, IP_UNICAST_IF, &index, sizeof(index)))
+			return fail(io, -errno, "cannot send by interface %s: %s", io->ifname,
+				    strerror(errno));
+	}
+	a.sin_addr = io->local;
+	if (bind(io->ucast, (void *)&a, sizeof(a)))
+		return fail(io, -errno, "cannot bind a UDP socket: %s", strerror(errno));
+	io->segment = true;
+	return saina_io_rx_init(io);
 }
 
 /* The multicast socket: results.  Bound to the group, so nothing else comes. */
-int saina_socket_group(struct saina *s)
+int saina_io_group(struct saina_io *io, const struct saina_job *job)
 {
 	struct sockaddr_in a = {
 		.sin_family = AF_INET,
 		.sin_port = htons(SAINA_PORT_RESULT),
-		.sin_addr.s_addr = htonl(s->group),
+		.sin_addr.s_addr = htonl(job->group),
 	};
 	struct ip_mreqn m = {
-		.imr_multiaddr.s_addr = htonl(s->group),
-		.imr_ifindex = s->ifindex,
+		.imr_multiaddr.s_addr = htonl(job->group),
+		.imr_ifindex = io->ifindex,
 	};
 	int fd, one = 1, zero = 0, ret;
 
-	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
-		return saina_error(s, -errno, "cannot create a UDP socket: %s", strerror(errno));
+		return fail(io, -errno, "cannot create a UDP socket: %s", strerror(errno));
 	tune(fd);
 	/* Several workers in one network namespace are all to hear the results. */
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
@@ -152,34 +197,66 @@ int saina_socket_group(struct saina *s)
 	setsockopt(fd, IPPROTO_IP, IP_MULTICAST_ALL, &zero, sizeof(zero));
 	if (bind(fd, (void *)&a, sizeof(a)) ||
 	    setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &m, sizeof(m))) {
-		ret = saina_error(s, -errno, "cannot join the multicast group of job %u on %s: %s",
-				  s->job, s->ifname, strerror(errno));
+		ret = fail(io, -errno, "cannot join the multicast group of job %u on %s: %s",
+				  job->id, io->ifname, strerror(errno));
 		close(fd);
 		return ret;
 	}
-	s->mcast = fd;
+	io->mcast = fd;
 	return 0;
 }
 
-void saina_socket_close(struct saina *s)
+void saina_io_close(struct saina_io *io)
 {
-	if (s->ucast >= 0)
-		close(s->ucast);
-	if (s->mcast >= 0)
-		close(s->mcast);
-	s->ucast = s->mcast = -1;
+	if (io->ucast >= 0)
+		close(io->ucast);
+	if (io->mcast >= 0)
+		close(io->mcast);
+	if (io->wake >= 0)
+		close(io->wake);
+	free(io->rx);
+	free(io->buf);
 }
 
 /* Is GRO on?  With it a veth has the NAPI that redirected frames need. */
-int saina_socket_gro(struct saina *s)
+int saina_io_gro(struct saina_io *io)
 {
 	struct ethtool_value v = {.cmd = ETHTOOL_GGRO};
 	struct ifreq ifr;
 
 	memset(&ifr, 0, sizeof(ifr));
-	memcpy(ifr.ifr_name, s->ifname, sizeof(s->ifname));
+	memcpy(ifr.ifr_name, io->ifname, sizeof(io->ifname));
 	ifr.ifr_data = (void *)&v;
-	if (ioctl(s->ucast, SIOCETHTOOL, &ifr))
+	if (ioctl(io->ucast, SIOCETHTOOL, &ifr))
 		return -errno;
 	return v.data != 0;
+}
+
+void saina_io_kick(struct saina_io *io)
+{
+	uint64_t one = 1;
+
+	if (write(io->wake, &one, sizeof(one)) < 0)
+		return; /* EAGAIN: it is being woken anyway */
+}
+
+struct saina_ready saina_io_wait(struct saina_io *io, uint64_t ns)
+{
+	short out = saina_io_pending(io) ? POLLOUT : 0;
+	struct pollfd p[3] = {
+		{.fd = io->wake, .events = POLLIN},
+		{.fd = io->ucast, .events = POLLIN | out},
+		{.fd = io->mcast, .events = POLLIN}, /* -1 is skipped by poll() */
+	};
+	struct timespec t = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+	struct saina_ready none = {false, false};
+	uint64_t junk;
+
+	if (t.tv_sec > 3600)
+		t.tv_sec = 3600;
+	if (ppoll(p, 3, &t, NULL) <= 0)
+		return none;
+	if ((p[0].revents & POLLIN) && read(io->wake, &junk, sizeof(junk)) < 0)
+		return none;
+	return (struct saina_ready){p[1].revents & ~POLLOUT, p[2].revents};
 }

@@ -17,7 +17,8 @@
  * queue of ours.  To tell, the window is made very small for a moment: what
  * remains of the delay is no queue of ours (base_ns).
  */
-#include "private.h"
+#include "job.h"
+#include "window.h"
 
 #define WINDOW_START 16
 #define WINDOW_MIN   16
@@ -27,90 +28,111 @@
 #define BASE_NS	     (1000 * MSEC) /* a base is believed that long */
 #define LOSSY	     100	   /* one lost result in so many is what we call lossy */
 #define SAMPLE_NS    (20 * MSEC)
+#define RTO_MIN_NS   (4 * MSEC)
+#define RTO_MAX_NS   (60 * MSEC)
+#define RTO_RELAY_NS (20 * MSEC) /* by the agent it takes longer, and it is the agent who suffers */
 
 /* Are results being lost on the way to us? */
-bool saina_window_lossy(const struct saina *s)
+bool saina_window_lossy(const struct saina_window *w)
 {
-	return s->lost * LOSSY > s->got;
+	return w->lost * LOSSY > w->got;
 }
 
-static void set_window(struct saina *s, uint32_t window)
+void saina_window_count(struct saina_window *w, bool lost)
 {
-	if (window < WINDOW_MIN)
-		window = WINDOW_MIN;
-	s->window = window < s->window_max ? window : s->window_max;
+	w->lost += lost;
+	if (++w->got > 1024) {
+		w->got /= 2;
+		w->lost /= 2;
+	}
 }
 
-static void epoch_begin(struct saina *s, uint32_t results)
+static void resize(struct saina_window *w, uint32_t size)
 {
-	s->epoch_left = results;
-	s->lowest_ns = NEVER;
+	if (size < WINDOW_MIN)
+		size = WINDOW_MIN;
+	w->size = size < w->max ? size : w->max;
+}
+
+static void epoch_begin(struct saina_window *w, uint32_t results)
+{
+	w->epoch_left = results;
+	w->lowest = NEVER;
 }
 
 /* While it widens quickly it has to be looked at quickly; later an epoch outlasts
  * what was in flight when somebody hesitated.
  */
-static uint32_t epoch_length(const struct saina *s)
+static uint32_t epoch_length(const struct saina_window *w)
 {
-	return s->slow_start ? s->window / 2 : 2 * s->window;
+	return w->slow_start ? w->size / 2 : 2 * w->size;
 }
 
 /* The job is known: begin small, widen until there is a queue. */
-void saina_window_begin(struct saina *s)
+void saina_window_init(struct saina_window *w, uint32_t pool, uint32_t wanted, uint64_t rto_min)
 {
-	s->window_max = s->opts.window && s->opts.window < s->pool ? s->opts.window : s->pool;
-	s->fixed = s->opts.window;
-	set_window(s, s->fixed ? s->window_max : WINDOW_START);
-	s->slow_start = true;
-	s->base_ns = NEVER;
-	s->shortest_ns = NEVER;
-	epoch_begin(s, epoch_length(s));
+	memset(w, 0, sizeof(*w));
+	saina_rto_init(&w->rto, rto_min ? rto_min : RTO_MIN_NS, RTO_MAX_NS);
+	w->rto_min = rto_min;
+	w->rto_max = w->rto.max;
+	w->max = wanted && wanted < pool ? wanted : pool;
+	w->fixed = wanted;
+	resize(w, w->fixed ? w->max : WINDOW_START);
+	w->slow_start = true;
+	w->base = NEVER;
+	w->shortest = NEVER;
+	epoch_begin(w, epoch_length(w));
 }
 
-static void epoch_end(struct saina *s, uint64_t now)
+void saina_window_relayed(struct saina_window *w, bool relayed)
 {
-	uint64_t lowest = s->lowest_ns, target;
+	w->rto.min = w->rto_min ? w->rto_min : relayed ? RTO_RELAY_NS : RTO_MIN_NS;
+}
+
+static void epoch_end(struct saina_window *w, uint32_t inflight, uint64_t now)
+{
+	uint64_t lowest = w->lowest, target;
 
 	if (lowest == NEVER) {
-		epoch_begin(s, epoch_length(s)); /* a short round: no news */
+		epoch_begin(w, epoch_length(w)); /* a short round: no news */
 		return;
 	}
-	s->quick_ns = lowest;
+	w->quick = lowest;
 	/* Queues may be longer than the usual bound of the time-out. */
-	s->rto.max = 4 * lowest > s->rto_max ? 4 * lowest : s->rto_max;
-	if (s->probing) {
-		s->probing = false;
-		s->base_ns = lowest;
-		s->based_ns = now;
-		set_window(s, s->window_before);
-	} else if (lowest < s->base_ns) {
-		s->base_ns = lowest;
-		s->based_ns = now;
+	w->rto.max = 4 * lowest > w->rto_max ? 4 * lowest : w->rto_max;
+	if (w->probing) {
+		w->probing = false;
+		w->base = lowest;
+		w->based = now;
+		resize(w, w->before);
+	} else if (lowest < w->base) {
+		w->base = lowest;
+		w->based = now;
 	}
-	target = s->base_ns + QUEUE_NS;
-	s->crowded = lowest > target && !s->fixed;
-	if (s->crowded && now >= s->based_ns + BASE_NS) {
-		s->probing = true;
-		s->window_before = s->window;
-		s->window = s->window_max < WINDOW_PROBE ? s->window_max : WINDOW_PROBE;
-		epoch_begin(s, s->inflight + 2 * WINDOW_PROBE);
+	target = w->base + QUEUE_NS;
+	w->crowded = lowest > target && !w->fixed;
+	if (w->crowded && now >= w->based + BASE_NS) {
+		w->probing = true;
+		w->before = w->size;
+		w->size = w->max < WINDOW_PROBE ? w->max : WINDOW_PROBE;
+		epoch_begin(w, inflight + 2 * WINDOW_PROBE);
 		return;
 	}
-	if (s->crowded) {
-		s->slow_start = false;
-		set_window(s, lowest > 2 * target ? s->window / 2 : s->window * target / lowest);
+	if (w->crowded) {
+		w->slow_start = false;
+		resize(w, lowest > 2 * target ? w->size / 2 : w->size * target / lowest);
 	}
-	epoch_begin(s, epoch_length(s));
+	epoch_begin(w, epoch_length(w));
 }
 
-static void widen(struct saina *s)
+static void widen(struct saina_window *w, uint32_t inflight)
 {
-	/* A window that is not used up needs not be wider. */
-	if (s->crowded || s->probing || s->window >= s->window_max || s->inflight + 1 < s->window)
+	/* A window that is not used up need not be wider. */
+	if (w->crowded || w->probing || w->size >= w->max || inflight + 1 < w->size)
 		return;
-	if (s->slow_start || ++s->grow >= WINDOW_GROW) {
-		s->grow = 0;
-		s->window++;
+	if (w->slow_start || ++w->grow >= WINDOW_GROW) {
+		w->grow = 0;
+		w->size++;
 	}
 }
 
@@ -125,61 +147,53 @@ static void widen(struct saina *s)
  * have waited for somebody else's lost gradient, and that must not slow down our own
  * repairs.
  */
-static void measure(struct saina *s, const struct saina_seg *g, uint64_t now)
+static void measure(struct saina_window *w, uint64_t first, unsigned int tries, uint64_t now)
 {
-	bool lossy = saina_window_lossy(s);
-	uint64_t from = g->first_ns, took;
+	bool lossy = saina_window_lossy(w);
+	uint64_t from = first, took;
 
-	if (lossy && g->tries != 1)
+	if (lossy && tries != 1)
 		return;
-	if (s->t0_ns > from)
-		from = s->t0_ns - s->rto.srtt > from ? s->t0_ns - s->rto.srtt : from;
+	if (w->t0 > from)
+		from = w->t0 - w->rto.srtt > from ? w->t0 - w->rto.srtt : from;
 	took = now - from;
-	if (took < s->shortest_ns)
-		s->shortest_ns = took;
-	if (g->tries == 1 && took > s->longest_ns)
-		s->longest_ns = took;
-	if (now < s->sampled_ns + (lossy ? SAMPLE_NS : s->rto.srtt))
+	if (took < w->shortest)
+		w->shortest = took;
+	if (tries == 1 && took > w->longest)
+		w->longest = took;
+	if (now < w->sampled + (lossy ? SAMPLE_NS : w->rto.srtt))
 		return;
-	saina_rto_sample(&s->rto, lossy || !s->longest_ns ? s->shortest_ns : s->longest_ns);
-	s->shortest_ns = NEVER;
-	s->longest_ns = 0;
-	s->sampled_ns = now;
+	saina_rto_sample(&w->rto, lossy || !w->longest ? w->shortest : w->longest);
+	w->shortest = NEVER;
+	w->longest = 0;
+	w->sampled = now;
 }
 
 /**
- * saina_window_result() - what was in flight was answered
- *
- * To be called before it is taken off s->inflight.
+ * saina_window_answer() - a result is the answer to a message in flight
+ * @first: when that was sent first, @tries: how often
+ * @inflight: messages in flight, this one included
  */
-void saina_window_result(struct saina *s, const struct saina_seg *g, uint64_t now)
+void saina_window_answer(struct saina_window *w, uint64_t first, unsigned int tries,
+			 uint32_t inflight, uint64_t now)
 {
-	if (g->first_ns >= s->t0_ns && now - g->first_ns < s->lowest_ns)
-		s->lowest_ns = now - g->first_ns;
-	measure(s, g, now);
-	widen(s);
-	if (!s->epoch_left || !--s->epoch_left)
-		epoch_end(s, now);
+	if (first >= w->t0 && now - first < w->lowest)
+		w->lowest = now - first;
+	measure(w, first, tries, now);
+	widen(w, inflight);
+	if (!w->epoch_left || !--w->epoch_left)
+		epoch_end(w, inflight, now);
 }
 
-/*
- * The kernel's count of packets that did not fit a socket's queue has moved: too
- * much in flight, whatever the delay.
- */
-void saina_window_overflow(struct saina *s, int socket, uint32_t drops)
+/* Packets did not fit a socket's queue: too much in flight, whatever the delay. */
+void saina_window_overflow(struct saina_window *w, uint64_t now)
 {
-	uint64_t now;
-
-	if (drops == s->overflow[socket])
+	if (now < w->narrowed + w->rto.rto)
 		return;
-	s->overflow[socket] = drops;
-	now = saina_now();
-	if (now < s->narrowed_ns + s->rto.rto)
-		return;
-	s->narrowed_ns = now;
-	s->slow_start = false;
-	if (s->probing)
-		s->window_before /= 2;
+	w->narrowed = now;
+	w->slow_start = false;
+	if (w->probing)
+		w->before /= 2;
 	else
-		set_window(s, s->window / 2);
+		resize(w, w->size / 2);
 }

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* All-reduces and rounds: the calls of the trainer. */
+#include <errno.h>
+#include <stdlib.h>
+#include "handle.h"
+
+static int stale(struct saina *s)
+{
+	return saina_error(s, -ESTALE,
+			   "the results of round %u are gone (the aggregator keeps %u rounds): "
+			   "get the model from another worker, then saina_set_round()",
+			   s->round.flow.round, s->session.job.ring);
+}
+
+/* Why nothing can be started, or 0. */
+static int refuse_start(struct saina *s)
+{
+	int ret = saina_failed(s);
+
+	if (!ret && s->round.flow.broken)
+		ret = stale(s);
+	if (!ret && s->round.flow.round > SAINA_ROUND_MAX)
+		ret = saina_error(s, -EINVAL, "job %u has no round after %u", s->session.job.id,
+				  SAINA_ROUND_MAX);
+	return ret;
+}
+
+static int check_request(struct saina *s, size_t n, enum saina_type type, enum saina_result_op op,
+			 uint32_t segments)
+{
+	const struct saina_job *job = &s->session.job;
+	uint32_t assigned = s->round.flow.assigned;
+
+	if (type != SAINA_INT32 && type != SAINA_FLOAT32)
+		return saina_error(s, -EINVAL, "all-reduce of type %d: int32 and float32 exist",
+				   (int)type);
+	if (job->elem != SAINA_ELEM_INT32 && type != SAINA_FLOAT32)
+		return saina_error(s, -EINVAL,
+				   "all-reduce of int32: job %u sums floats; give it float32, or ask "
+				   "for a job of type int32",
+				   job->id);
+	if (op != SAINA_SUM && op != SAINA_MEAN)
+		return saina_error(s, -EINVAL, "all-reduce: result %d is neither sum nor mean",
+				   (int)op);
+	if (op == SAINA_MEAN && type == SAINA_INT32)
+		return saina_error(s, -EINVAL,
+				   "a mean of int32 would not be exact: ask for the sum and divide "
+				   "by the contributors");
+	if (segments > job->segments - assigned)
+		return saina_error(s, -EINVAL,
+				   "all-reduce of %zu elements: the job has %llu, of which %llu "
+				   "are taken by this round's earlier ones",
+				   n, (unsigned long long)job->elements,
+				   (unsigned long long)assigned * job->payload);
+	for (uint32_t i = assigned; i < assigned + segments; i++)
+		if (s->round.grad.share[i].residual && s->round.grad.share[i].residual != type)
+			return saina_error(s, -EINVAL,
+					   "segment %u keeps a residual of the other type: a range "
+					   "of the gradient must keep its type",
+					   i);
+	return 0;
+}
+
+/**
+ * saina_allreduce_start() - begin an all-reduce, as part of the present round
+ * @buf: @n elements, read and written by the library until saina_wait() returns
+ * @n: 1 ..; takes ceil(n / payload) segments, from where the round's last one ended
+ * @req: out, to be given to saina_wait() once
+ *
+ * Returns 0, -EINVAL, -ESTALE, -ECONNRESET, -ETIMEDOUT or -ENOMEM.
+ */
+int saina_allreduce_start(struct saina *s, void *buf, size_t n, enum saina_type type,
+			  enum saina_result_op op, struct saina_req **req)
+{
+	struct saina_req *r;
+	uint64_t segments;
+	int ret;
+
+	if (!req)
+		return -EINVAL;
+	*req = NULL;
+	ret = saina_enter(s);
+	if (ret)
+		return ret;
+	ret = refuse_start(s);
+	if (!ret && (!n || !buf))
+		ret = saina_error(s, -EINVAL, "all-reduce of nothing");
+	if (ret)
+		return saina_leave(s, ret);
+	segments = (n - 1) / s->session.job.payload + 1;
+	if (segments > UINT32_MAX)
+		segments = UINT32_MAX;
+	ret = check_request(s, n, type, op, segments);
+	if (ret)
+		return saina_leave(s, ret);
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return saina_leave(s, saina_error(s, -ENOMEM, "out of memory"));
+	r->s = s;
+	r->t = (struct saina_tensor){.buf = buf, .n = n, .type = type};
+	r->op = op;
+	saina_round_start(&s->round, r, saina_now());
+	*req = r;
+	saina_io_kick(&s->io);
+	return saina_leave(s, 0);
+}
+
+/**
+ * saina_wait() - until the result is in the buffer; frees @req
+ * @call: out, may be NULL; call->size is the caller's
+ */
+int saina_wait(struct saina *s, struct saina_req *req, struct saina_call *call)
+{
+	size_t size = call ? call->size : 0;
+	int ret;
+
+	if (!s || !req || req->s != s)
+		return -EINVAL;
+	ret = saina_enter(s);
+	if (ret)
+		return ret;
+	while (!req->finished)
+		pthread_cond_wait(&s->cond, &s->lock);
+	ret = req->err;
+	if (ret == -ESTALE)
+		stale(s);
+	else if (ret)
+		saina_failed(s);
+	if (call && (size < sizeof(size_t) || size > 4096)) {
+		if (!ret)
+			ret = saina_error(s, -EINVAL, "call->size is not sizeof(struct saina_call)");
+	} else if (call) {
+		memset(call, 0, size);
+		memcpy(call, &req->call, size < sizeof(*call) ? size : sizeof(*call));
+		call->size = size;
+	}
+	saina_round_forget(&s->round, req);
+	free(req);
+	return saina_leave(s, ret);
+}
+
+/**
+ * saina_round_done() - close the round: all that was started has been waited for
+ *
+ * Returns 0, -EBUSY if an all-reduce has not been waited for, -EINVAL if none was
+ * started, or the round's failure.
+ */
+int saina_round_done(struct saina *s)
+{
+	struct saina_flow *f;
+	int ret = saina_enter(s);
+
+	if (ret)
+		return ret;
+	f = &s->round.flow;
+	if (s->round.reqs)
+		ret = saina_error(s, -EBUSY, "round %u: wait for its all-reduces first", f->round);
+	if (!ret)
+		ret = refuse_start(s);
+	if (!ret && !f->assigned)
+		ret = saina_error(s, -EINVAL, "round %u: nothing was reduced in it", f->round);
+	if (!ret) {
+		s->round.stats.rounds++;
+		saina_flow_round(f, f->round + 1);
+	}
+	return saina_leave(s, ret);
+}
+
+int saina_allreduce(struct saina *s, void *buf, size_t n, enum saina_type type,
+		    enum saina_result_op op, struct saina_call *call)
+{
+	const struct saina_flow *f;
+	struct saina_req *req;
+	int ret = saina_enter(s);
+
+	if (ret)
+		return ret;
+	f = &s->round.flow;
+	if (f->assigned && !f->broken && s->session.phase != PHASE_FAILED)
+		ret = saina_error(s, -EINVAL,
+				  "round %u is open: close it with saina_round_done() first",
+				  f->round);
+	saina_leave(s, ret);
+	if (!ret)
+		ret = saina_allreduce_start(s, buf, n, type, op, &req);
+	if (!ret)
+		ret = saina_wait(s, req, call);
+	if (!ret)
+		ret = saina_round_done(s);
+	return ret;
+}
+
+int saina_decided(struct saina *s)
+{
+	const struct saina_flow *f;
+	int ret = saina_enter(s);
+
+	if (ret)
+		return ret;
+	f = &s->round.flow;
+	ret = saina_failed(s);
+	if (!ret)
+		ret = saina_flow_decided(f) || saina_flow_complete(f, f->round);
+	return saina_leave(s, ret);
+}
+
+/**
+ * saina_set_round() - see saina.h
+ *
+ * Residuals stay: they are of gradients that were never counted.  -EBUSY with
+ * an all-reduce in flight, -EINVAL for a round before the present one.
+ */
+int saina_set_round(struct saina *s, uint32_t round)
+{
+	struct saina_flow *f;
+	int ret = saina_enter(s);
+
+	if (ret)
+		return ret;
+	f = &s->round.flow;
+	ret = saina_failed(s);
+	if (ret) {
+		/* said */
+	} else if (s->round.reqs || (f->assigned && !f->broken)) {
+		ret = saina_error(s, -EBUSY, "round %u is open: close it first", f->round);
+	} else if (round < f->round) {
+		ret = saina_error(s, -EINVAL, "round %u is over: this worker is at %u", round,
+				  f->round);
+	} else if (round > SAINA_ROUND_MAX) {
+		ret = saina_error(s, -EINVAL, "job %u has no round after %u", s->session.job.id,
+				  SAINA_ROUND_MAX);
+	} else if (round != f->round || f->broken) {
+		saina_flow_set(f, round, saina_now());
+		saina_io_kick(&s->io);
+	}
+	return saina_leave(s, ret);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/* What is in the segments: contributions, results, residuals, exponents. */
+#ifndef SAINA_GRADIENT_H
+#define SAINA_GRADIENT_H
+
+#include "job.h"
+#include "quant.h"
+#include "saina.h"
+
+/* The caller's elements, from segment @first on. */
+struct saina_tensor {
+	void	 *buf;
+	size_t	 n;
+	uint32_t first;
+	enum saina_type type;
+};
+
+/**
+ * struct saina_share - this worker's part in a segment
+ * @t: what it belongs to in this round, NULL when that has been waited for
+ * @clipped: elements clipped in the present contribution
+ * @exponent: of the next (or present) contribution
+ * @residual: enum saina_type of what is kept in the residual, 0 = nothing
+ * @last: of the last result
+ */
+struct saina_share {
+	struct saina_tensor *t;
+	uint32_t clipped;
+	int8_t	 exponent;
+	uint8_t	 residual;
+	struct {
+		uint64_t mask;
+		uint32_t round;
+		uint16_t policy;
+		uint8_t	 contributors, k, flags;
+		int8_t	 exponent;
+	} last;
+};
+
+struct saina_gradient {
+	const struct saina_job *job;
+	const struct saina_quant *quant;
+	float	 limit;
+	struct saina_share *share;	/* [segments] */
+	uint32_t *residual;		/* [segments * payload], float or int32 bits */
+};
+
+int saina_gradient_init(struct saina_gradient *g, const struct saina_job *job);
+void saina_gradient_exit(struct saina_gradient *g);
+
+/* The caller's elements of a segment of the present round. */
+void *saina_gradient_data(const struct saina_gradient *g, uint32_t segment, size_t *n);
+
+/* The contribution to @segment, as on the wire; its exponent is share[].exponent. */
+void saina_gradient_encode(struct saina_gradient *g, uint32_t segment, void *wire);
+/* The result, into the caller's elements; @div: what to divide by. */
+void saina_gradient_decode(struct saina_gradient *g, uint32_t segment, const struct saina_hdr *h,
+			   const void *sums, unsigned int div);
+/* The exponent that follows from a result. */
+void saina_gradient_learn(struct saina_gradient *g, uint32_t segment, const struct saina_hdr *h,
+			  const void *sums);
+
+/* residual.c: the present contribution was counted, with this exponent; was not. */
+void saina_residual_counted(struct saina_gradient *g, uint32_t segment, int exponent);
+void saina_residual_keep(struct saina_gradient *g, uint32_t segment);
+void saina_residual_drop(struct saina_gradient *g, uint32_t segment);
+const void *saina_residual_of(const struct saina_gradient *g, uint32_t segment);
+
+#endif /* SAINA_GRADIENT_H */

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* What a handle tells about itself. */
+#include <errno.h>
+#include "handle.h"
+
+/* Copies as much of a struct with a leading size field as the caller has. */
+static int copy_out(void *to, const void *from, size_t known)
+{
+	size_t size = *(size_t *)to;
+
+	if (size < sizeof(size_t) || size > 4096)
+		return -EINVAL;
+	memset(to, 0, size);
+	memcpy(to, from, size < known ? size : known);
+	*(size_t *)to = size;
+	return 0;
+}
+
+int saina_info(struct saina *s, struct saina_job_info *info)
+{
+	const struct saina_job *job;
+	struct saina_job_info i;
+	int ret;
+
+	if (!info)
+		return -EINVAL;
+	ret = saina_enter(s);
+	if (ret)
+		return ret;
+	job = &s->session.job;
+	i = (struct saina_job_info){
+		.job = job->id,
+		.worker = job->worker,
+		.workers = job->workers,
+		.elements = job->elements,
+		.segments = job->segments,
+		.payload = job->payload,
+		.pool = job->pool,
+		.ring = job->ring,
+		.round = s->round.flow.round,
+		.active = s->session.active,
+		.relayed = s->session.relayed,
+		.next_round = s->round.flow.known_next,
+		.type = (enum saina_type)job->elem,
+	};
+	ret = copy_out(info, &i, sizeof(i));
+	if (ret)
+		saina_error(s, ret, "info.size is not sizeof(struct saina_job_info)");
+	return saina_leave(s, ret);
+}
+
+int saina_get_stats(struct saina *s, struct saina_stats *stats)
+{
+	const struct saina_window *w;
+	struct saina_stats now;
+	int ret;
+
+	if (!stats)
+		return -EINVAL;
+	ret = saina_enter(s);
+	if (ret)
+		return ret;
+	w = &s->round.flow.window;
+	now = s->round.stats;
+	now.bad_messages = s->bad_messages;
+	now.rejoins = s->session.rejoins;
+	now.rtt_us = w->rto.srtt / 1000;
+	now.rto_us = w->rto.rto / 1000;
+	now.window = w->size;
+	ret = copy_out(stats, &now, sizeof(now));
+	if (ret)
+		saina_error(s, ret, "stats.size is not sizeof(struct saina_stats)");
+	return saina_leave(s, ret);
+}
+
+/**
+ * saina_segment() - who was counted in a segment
+ * @segment: 0..segments-1
+ * @out: @out->size set by the caller
+ *
+ * Of the last result this worker has taken, which during a round may be that
+ * of the round before; @out->round says.  -ENODATA if there is none yet.
+ */
+int saina_segment(struct saina *s, uint32_t segment, struct saina_segment *out)
+{
+	const struct saina_share *p;
+	struct saina_segment g;
+	int ret;
+
+	if (!out)
+		return -EINVAL;
+	ret = saina_enter(s);
+	if (ret)
+		return ret;
+	if (segment >= s->session.job.segments)
+		return saina_leave(s, saina_error(s, -EINVAL, "segment %u: the gradient has %u",
+						  segment, s->session.job.segments));
+	p = &s->round.grad.share[segment];
+	if (!p->last.contributors)
+		return saina_leave(
+			s, saina_error(s, -ENODATA, "segment %u has no result yet", segment));
+	g = (struct saina_segment){
+		.round = p->last.round,
+		.mask = p->last.mask,
+		.contributors = p->last.contributors,
+		.k = p->last.k,
+		.exponent = p->last.exponent,
+		.policy = p->last.policy,
+		.flags = p->last.flags & (SAINA_F_DEGRADED | SAINA_F_DROP_LATE),
+	};
+	ret = copy_out(out, &g, sizeof(g));
+	if (ret)
+		saina_error(s, ret, "out->size is not sizeof(struct saina_segment)");
+	return saina_leave(s, ret);
+}
+
+const char *saina_version(void)
+{
+	return SAINA_VERSION;
+}
+
+/**
+ * saina_residual() - see saina.h
+ *
+ * Element i belongs to segment i / payload: the position in the tensor for
+ * rounds of one all-reduce; later buckets of a round begin at a new segment.
+ */
+int saina_residual(struct saina *s, uint64_t first, uint64_t n, enum saina_type type, void *out)
+{
+	const struct saina_gradient *g;
+	uint32_t *o = out, payload;
+	uint64_t end;
+	int ret;
+
+	if (n && !out)
+		return -EINVAL;
+	ret = saina_enter(s);
+	if (ret)
+		return ret;
+	g = &s->round.grad;
+	payload = g->job->payload;
+	end = (uint64_t)g->job->segments * payload;
+	if (type != SAINA_INT32 && type != SAINA_FLOAT32) {
+		ret = saina_error(s, -EINVAL, "saina_residual: type %d is unknown", (int)type);
+		goto unlock;
+	}
+	if (first + n < first || first + n > end) {
+		ret = saina_error(s, -EINVAL, "saina_residual: the gradient ends at element %llu",
+				  (unsigned long long)end);
+		goto unlock;
+	}
+	for (uint64_t i = first; i < first + n;) {
+		uint32_t segment = i / payload, at = i % payload;
+		uint64_t m = payload - at;
+
+		if (m > first + n - i)
+			m = first + n - i;
+		if (!g->share[segment].residual) {
+			memset(o, 0, 4 * m);
+		} else if (g->share[segment].residual != type) {
+			ret = saina_error(
+				s, -EINVAL,
+				"saina_residual: segment %u keeps elements of the other type",
+				segment);
+			goto unlock;
+		} else {
+			memcpy(o, g->residual + (size_t)segment * payload + at, 4 * m);
+		}
+		o += m;
+		i += m;
+	}
+unlock:
+	return saina_leave(s, ret);
+}

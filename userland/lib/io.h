@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * Sockets: datagrams in and out, and what the interface can do.  Nothing here is locked or
+ * waits, but for saina_io_wait(); after saina_io_open() all of it is the thread's.
+ */
+#ifndef SAINA_IO_H
+#define SAINA_IO_H
+
+#include <netinet/in.h>
+#include "join.h"
+
+/**
+ * struct saina_io
+ * @ucast, @mcast: all that we send and the answers; results, -1 until WELCOME
+ * @wake: eventfd, to end saina_io_wait() from another thread
+ * @rx, @drops: recv.c; @drops: SO_RXQ_OVFL of @ucast, @mcast
+ * @buf, @max: saina_io_buffer(); @msg: length of a message
+ * @n, @done: messages in @buf, those of them that have left
+ * @segment: UDP_SEGMENT works here
+ */
+struct saina_io {
+	int	ucast, mcast, wake;
+	struct sockaddr_in ctrl, data;	/* of the aggregator */
+	struct in_addr local;
+	char	address[INET_ADDRSTRLEN];
+	int	ifindex;
+	char	ifname[16];
+	unsigned int mtu;
+
+	struct saina_rx *rx;
+	uint32_t drops[2];
+
+	uint8_t	*buf;
+	size_t	msg;
+	unsigned int n, done, max;
+	bool	segment, complained;
+	struct saina_notes notes;
+	char	error[200];		/* why one of the calls below failed */
+};
+
+/* socket.c.  @interface may be NULL; 0 or -errno with the reason in @error */
+int saina_io_open(struct saina_io *io, const char *aggregator, const char *interface);
+int saina_io_group(struct saina_io *io, const struct saina_job *job);
+void saina_io_close(struct saina_io *io);
+int saina_io_gro(struct saina_io *io);		/* 1 on, 0 off, negative: unknown */
+void saina_io_kick(struct saina_io *io);
+
+/* Until one of these, or @ns have passed. */
+struct saina_ready {
+	bool ucast, mcast;
+};
+struct saina_ready saina_io_wait(struct saina_io *io, uint64_t ns);
+
+/* recv.c: how many buffers could be filled; then, one after the other: */
+#define SAINA_IO_BUFFERS 16
+int saina_io_receive(struct saina_io *io, bool mcast);
+
+/* What is in a buffer: messages of @size bytes, the last one may be shorter. */
+struct saina_datagram {
+	const uint8_t *p;
+	size_t	left, size;
+	enum saina_source from;
+	bool	overflow;	/* datagrams did not fit the socket's queue */
+};
+void saina_io_datagram(struct saina_io *io, bool mcast, int i, struct saina_datagram *d);
+int saina_io_rx_init(struct saina_io *io);
+
+/* send.c: @max messages of @msglen bytes fit in @buf */
+int saina_io_buffer(struct saina_io *io, size_t msglen);
+/* The first @n messages in @buf leave; not all of them if the socket is full. */
+void saina_io_send(struct saina_io *io, unsigned int n);
+static inline bool saina_io_pending(const struct saina_io *io)
+{
+	return io->done < io->n;
+}
+/* Sends what is pending. */
+void saina_io_flush(struct saina_io *io);
+/* Returns whether it went twice in one batch. */
+bool saina_io_message(struct saina_io *io, const struct saina_join_msg *m);
+
+#endif /* SAINA_IO_H */

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/* The numbers of a job, as WELCOME gave them, and who we are in it. */
+#ifndef SAINA_JOB_H
+#define SAINA_JOB_H
+
+#include <endian.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include "saina/proto.h"
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "libsaina copies int32 elements as they are; the wire is little endian"
+#endif
+
+#define MSEC  1000000ull
+#define NEVER UINT64_MAX
+
+/**
+ * struct saina_job - constant while the handle is open, but for what is marked *
+ * @segments: 0 until there was a WELCOME
+ * @wire: bytes of a payload; @msglen: of a GRAD, PULL or RESULT
+ * @group: multicast group of the results, host order
+ * @session: * of this incarnation of the worker
+ * @first_round: * first round this incarnation may contribute to
+ * @formed: * its WELCOME came while the job was forming: nothing is before @first_round
+ */
+struct saina_job {
+	uint16_t id;
+	uint8_t	 worker, workers, elem;
+	int8_t	 exponent0;
+	uint64_t elements;
+	uint32_t segments, payload, pool, ring;
+	size_t	 wire, msglen;
+	uint32_t group;
+	uint64_t session;
+	uint16_t heartbeat_ms;
+	uint32_t first_round;
+	bool	 formed;
+};
+
+/* A header from this worker; the rest is 0. */
+static inline void saina_job_header(const struct saina_job *job, struct saina_hdr *h, int type)
+{
+	memset(h, 0, sizeof(*h));
+	h->version = SAINA_PROTO_VERSION;
+	h->type = type;
+	h->job = htole16(job->id);
+	h->session = htole64(job->session);
+	h->worker = job->worker;
+}
+
+/* Lines for people, to be shown when no lock is held. */
+struct saina_notes {
+	size_t used;
+	char text[2000];	/* each line ends with '\0' */
+};
+
+/* One that does not fit any more is dropped. */
+__attribute__((format(printf, 2, 3))) static inline void saina_note(struct saina_notes *n,
+								    const char *fmt, ...)
+{
+	size_t room = sizeof(n->text) - n->used;
+	va_list ap;
+	int len;
+
+	va_start(ap, fmt);
+	len = vsnprintf(n->text + n->used, room, fmt, ap);
+	va_end(ap);
+	if (len >= 0 && (size_t)len < room)
+		n->used += len + 1;
+}
+
+#endif /* SAINA_JOB_H */

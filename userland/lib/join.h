@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * The session with the agent: admission, heartbeats, leaving.  Like the flow machine it
+ * knows no sockets and no clock: messages and the time go in, messages come out.
+ */
+#ifndef SAINA_JOIN_H
+#define SAINA_JOIN_H
+
+#include "job.h"
+
+/* Where this worker stands with the agent (join.c). */
+enum saina_phase {
+	PHASE_JOINING,		/* JOIN sent */
+	PHASE_PROBING,		/* WELCOME heard, can results reach us? */
+	PHASE_READYING,		/* READY sent */
+	PHASE_FORMING,		/* waits for the other workers */
+	PHASE_CONFIRMING,	/* job runs; asks for the first round */
+	PHASE_RUNNING,
+	PHASE_REJOINING,	/* was RUNNING, the agent forgot us: JOIN sent */
+	PHASE_REREADYING,
+	PHASE_LEAVING,
+	PHASE_FAILED,
+};
+
+/* Who a message came from. */
+enum saina_source { SAINA_FROM_CTRL, SAINA_FROM_DATA, SAINA_FROM_OTHERS };
+
+/* What a message changed that others have to act on. */
+enum saina_join_event {
+	SAINA_JOIN_NONE,
+	SAINA_JOIN_ADMITTED,	/* job is valid now; before anything else is done */
+	SAINA_JOIN_PROBED,	/* a probe was answered: rtt_ns, batches */
+	SAINA_JOIN_BEGINS,	/* RUNNING, for the first time */
+	SAINA_JOIN_BEGINS_AGAIN,
+	SAINA_JOIN_STATUS,	/* next_round, relayed */
+};
+
+struct saina_join_msg {
+	uint16_t len;
+	bool	 probe;		/* to the data port; ... */
+	bool	 twice;		/* ... as a batch of two, if that is possible */
+	uint8_t	 buf[sizeof(struct saina_hdr) + sizeof(struct saina_join)];
+};
+
+#define SAINA_JOIN_PROBES 25
+
+/**
+ * struct saina_session
+ * @wanted: identifier, or SAINA_WORKER_ANY; @join_ms, @start_ms, @silence_ms: as in
+ *	struct saina_opts, defaults filled in
+ * @address, @port, @ifname, @mtu, @gro: of the aggregator and our interface, to be talked
+ *	about; @gro 0 is off, 1 on, negative unknown
+ * @spare_nonce: random, not 0; whoever finds 0 there fills it
+ * @round: the next this worker will send
+ * @changed: phase or gone have
+ * @error: why it failed; @refusal: why it was refused last
+ * @out: messages to send, to be taken by saina_join_output()
+ */
+struct saina_session {
+	struct saina_job job;
+	struct saina_join body;
+	uint8_t	 wanted;
+	int	 join_ms, start_ms, silence_ms;
+	const char *address, *ifname;
+	unsigned int port, mtu;
+	int	 gro;
+	uint64_t spare_nonce;
+	uint32_t round;
+
+	enum saina_phase phase;
+	int	 err;
+	bool	 changed;
+	char	 error[256], refusal[SAINA_TEXT_LEN];
+	struct saina_notes notes;
+
+	uint64_t active;
+	bool	 relayed;
+	uint32_t next_round;
+	uint64_t rtt_ns;
+	uint64_t rejoins;
+
+	uint64_t heard_ns;	/* last valid message of any kind */
+	uint64_t opened_ns, admitted_ns, since_ns;	/* since: of this phase */
+	uint64_t next_ns;	/* when to act again */
+	uint64_t heartbeat_ns;	/* when the last one left */
+	uint64_t probe_ns[SAINA_JOIN_PROBES];	/* when probe i left */
+	unsigned int tries;
+	bool	 fast;		/* a probe was answered */
+	bool	 fixed;		/* one was, but after READY had said that none is */
+	bool	 batched;	/* probes went as batches */
+	bool	 batches;	/* ... and they get through */
+	int	 refused;	/* refused TAKEN or PORT, that errno; trying again */
+	bool	 again;		/* has been RUNNING before */
+	bool	 gone;		/* LEAVE was answered */
+	bool	 waiting;	/* said that the job waits for workers */
+
+	unsigned int out_n;
+	struct saina_join_msg out[4];
+};
+
+void saina_join_start(struct saina_session *j, uint64_t now);
+void saina_join_leave(struct saina_session *j, uint64_t now);
+/* For good. */
+void saina_join_fail(struct saina_session *j, int err, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Admitted, but without the means: fails and says LEAVE. */
+void saina_join_abort(struct saina_session *j, int err, const char *text);
+
+/* A control message or PROBE_REPLY that saina_check() has let through. */
+enum saina_join_event saina_join_input(struct saina_session *j, const struct saina_hdr *h,
+				       uint64_t now);
+/* Time passes: returns when to come back at the latest. */
+uint64_t saina_join_run(struct saina_session *j, uint64_t now);
+/* Takes a message to send out of @out; false if there is none (any more). */
+bool saina_join_output(struct saina_session *j, struct saina_join_msg *m);
+
+/* Results are taken while it runs, and while a worker that ran joins again. */
+static inline bool saina_join_listening(const struct saina_session *j)
+{
+	return j->phase == PHASE_RUNNING || (j->again && j->phase < PHASE_LEAVING);
+}
+
+/* check.c: is this message well formed, from the aggregator and for us? */
+bool saina_check(const struct saina_session *j, enum saina_source from, const void *msg,
+		 size_t len);
+
+#endif /* SAINA_JOIN_H */

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * A worker's rounds: what the flow machine decides, done to the bytes.  Messages come in
+ * and go out; sockets, time and locks are the caller's.
+ */
+#ifndef SAINA_ROUND_H
+#define SAINA_ROUND_H
+
+#include "flow.h"
+#include "gradient.h"
+#include "kept.h"
+
+/* An all-reduce in flight: a range of segments of the present round. */
+struct saina_req {
+	struct saina_req *next;		/* of the same round */
+	struct saina	*s;
+	struct saina_tensor t;
+	enum saina_result_op op;
+	uint32_t	segments, done;
+	bool		finished;
+	int		err;
+	uint64_t	start_ns;
+	struct saina_call call;
+};
+
+/**
+ * struct saina_round
+ * @reqs: all-reduces not waited for yet
+ * @news: set when one has finished
+ */
+struct saina_round {
+	const struct saina_job *job;
+	struct saina_flow flow;
+	struct saina_gradient grad;
+	struct saina_kept kept;
+	struct saina_req *reqs;
+	bool	news;
+	struct saina_stats stats;
+};
+
+/* -ENOMEM, and to be given to exit in any case. */
+int saina_round_init(struct saina_round *r, const struct saina_job *job, uint32_t window,
+		     uint64_t rto_min);
+void saina_round_exit(struct saina_round *r);
+
+/* Begin @q, which has t.buf, t.n, t.type and op; forget it; end all with @err. */
+void saina_round_start(struct saina_round *r, struct saina_req *q, uint64_t now);
+void saina_round_forget(struct saina_round *r, struct saina_req *q);
+void saina_round_fail(struct saina_round *r, int err);
+
+/* A RESULT or STALE that saina_check() has let through. */
+void saina_round_input(struct saina_round *r, const struct saina_hdr *h, uint64_t now);
+
+/**
+ * saina_round_output() - the messages to send now
+ * @buf: room for @max of job->msglen bytes each
+ * @when: out, when to come back at the latest if it is fewer than @max, which means: all
+ * Return: how many
+ */
+unsigned int saina_round_output(struct saina_round *r, uint64_t now, uint8_t *buf,
+				unsigned int max, uint64_t *when);
+
+#endif /* SAINA_ROUND_H */

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/*
+ * The library's thread: gives the machines (join.h, round.h) messages and the time, and
+ * what they say to the sockets.
+ */
+#include <errno.h>
+#include <fenv.h>
+#include <sys/random.h>
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+#include "handle.h"
+
+/* The job is known: memory, and a socket for its results. */
+static void admitted(struct saina *s)
+{
+	struct saina_session *j = &s->session;
+	int ret;
+
+	ret = saina_io_group(&s->io, &j->job);
+	if (ret) {
+		saina_join_abort(j, ret, s->io.error);
+	} else if (saina_io_buffer(&s->io, j->job.msglen) ||
+		   saina_round_init(&s->round, &j->job, s->opts.window,
+				    s->opts.rto_min_us * 1000ull)) {
+		snprintf(s->io.error, sizeof(s->io.error),
+			 "out of memory for job %u of %llu elements", j->job.id,
+			 (unsigned long long)j->job.elements);
+		saina_join_abort(j, -ENOMEM, s->io.error);
+	}
+	/* Asked for as late as this because people turn it on when told to. */
+	j->gro = saina_io_gro(&s->io);
+}
+
+static void control(struct saina *s, const struct saina_hdr *h, uint64_t now)
+{
+	struct saina_session *j = &s->session;
+	struct saina_flow *f = &s->round.flow;
+
+	switch (saina_join_input(j, h, now)) {
+	case SAINA_JOIN_NONE:
+		break;
+	case SAINA_JOIN_ADMITTED:
+		admitted(s);
+		break;
+	case SAINA_JOIN_PROBED:
+		saina_rto_sample(&f->window.rto, j->rtt_ns);
+		if (j->batched)
+			s->io.segment = j->batches;
+		break;
+	case SAINA_JOIN_BEGINS:
+		saina_window_relayed(&f->window, j->relayed);
+		saina_flow_begin(f, j->job.first_round, j->job.formed, now);
+		break;
+	case SAINA_JOIN_BEGINS_AGAIN:
+		saina_window_relayed(&f->window, j->relayed);
+		if (!saina_flow_again(f, j->job.first_round, j->job.formed, now))
+			saina_join_fail(j, -ECONNRESET,
+					"job %u was started afresh in the middle of round %u: open it "
+					"anew, with the model of a worker that is not in this round",
+					j->job.id, f->round);
+		break;
+	case SAINA_JOIN_STATUS:
+		saina_window_relayed(&f->window, j->relayed);
+		saina_flow_next(f, j->next_round);
+		break;
+	}
+}
+
+void saina_fill_nonce(struct saina_session *j)
+{
+	while (!j->spare_nonce)
+		if (getrandom(&j->spare_nonce, sizeof(j->spare_nonce), 0) < 0)
+			j->spare_nonce = saina_now();
+}
+
+void saina_input(struct saina *s, enum saina_source from, const void *msg, size_t len, uint64_t now)
+{
+	const struct saina_hdr *h = msg;
+
+	if (!saina_check(&s->session, from, msg, len)) {
+		s->bad_messages++;
+		return;
+	}
+	s->session.heard_ns = now;
+	if (h->type == SAINA_MSG_RESULT || h->type == SAINA_MSG_STALE) {
+		if (saina_join_listening(&s->session))
+			saina_round_input(&s->round, h, now);
+		return;
+	}
+	saina_fill_nonce(&s->session);
+	control(s, h, now);
+}
+
+/* Returns whether there may be more. */
+static bool receive(struct saina *s, bool mcast)
+{
+	struct saina_datagram d;
+	uint64_t now;
+	int n;
+
+	n = saina_io_receive(&s->io, mcast);
+	if (n <= 0)
+		return false;
+	pthread_mutex_lock(&s->lock);
+	for (int i = 0; i < n; i++) {
+		now = saina_now();
+		saina_io_datagram(&s->io, mcast, i, &d);
+		if (d.overflow && s->session.job.segments)
+			saina_window_overflow(&s->round.flow.window, now);
+		/* An empty datagram is one bad message, not none. */
+		do {
+			size_t len = d.left < d.size ? d.left : d.size;
+
+			saina_input(s, d.from, d.p, len, now);
+			d.p += len;
+			d.left -= len;
+		} while (d.left);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return n == SAINA_IO_BUFFERS;
+}
+
+/* Wakes the trainer if there is something for it; locked. */
+static void tell(struct saina *s)
+{
+	if (s->session.phase == PHASE_FAILED)
+		saina_round_fail(&s->round, s->session.err);
+	if (s->session.changed || s->round.news)
+		pthread_cond_broadcast(&s->cond);
+	s->session.changed = s->round.news = false;
+}
+
+static void show(struct saina *s, struct saina_notes *n)
+{
+	for (size_t at = 0; at < n->used; at += strlen(n->text + at) + 1) {
+		if (s->opts.log)
+			s->opts.log(s->opts.log_arg, n->text + at);
+		else
+			fprintf(stderr, "libsaina: %s\n", n->text + at);
+	}
+	n->used = 0;
+}
+
+static void say(struct saina *s, const struct saina_join_msg *m)
+{
+	if (m->probe && !m->twice)
+		s->io.segment = false;
+	if (!saina_io_message(&s->io, m))
+		return;
+	pthread_mutex_lock(&s->lock);
+	s->session.batched = true;
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* All that is due is sent, as far as the socket takes it.  Returns when to come back. */
+static uint64_t output(struct saina *s, struct saina_notes *notes)
+{
+	struct saina_session *j = &s->session;
+	struct saina_join_msg m[4];
+	uint64_t now, when, w = NEVER;
+	unsigned int n, k;
+
+	do {
+		n = k = 0;
+		pthread_mutex_lock(&s->lock);
+		now = saina_now();
+		saina_fill_nonce(j);
+		j->round = s->round.flow.round;
+		when = saina_join_run(j, now);
+		while (k < 4 && saina_join_output(j, &m[k]))
+			k++;
+		if (j->phase == PHASE_RUNNING && !saina_io_pending(&s->io))
+			n = saina_round_output(&s->round, now, s->io.buf, s->io.max, &w);
+		tell(s);
+		notes->used = j->notes.used;
+		memcpy(notes->text, j->notes.text, notes->used);
+		j->notes.used = 0;
+		pthread_mutex_unlock(&s->lock);
+
+		show(s, notes);
+		for (unsigned int i = 0; i < k; i++)
+			say(s, &m[i]);
+		if (saina_io_pending(&s->io))
+			saina_io_flush(&s->io);
+		else
+			saina_io_send(&s->io, n);
+		show(s, &s->io.notes);
+		/* What was pending was in the way of what is due. */
+	} while ((n && n == s->io.max) && !saina_io_pending(&s->io));
+	return w < when ? w : when;
+}
+
+static void default_float(void)
+{
+	fesetenv(FE_DFL_ENV);
+#if defined(__x86_64__)
+	_mm_setcsr(0x1f80); /* to nearest, no flush to zero, whatever was inherited */
+#endif
+}
+
+void *saina_thread(void *arg)
+{
+	struct saina *s = arg;
+	struct saina_notes notes = {0};
+	struct saina_ready ready;
+	uint64_t now, when;
+	bool stop;
+
+	default_float();
+	for (;;) {
+		when = output(s, &notes);
+		pthread_mutex_lock(&s->lock);
+		stop = s->stop;
+		pthread_mutex_unlock(&s->lock);
+		if (stop)
+			return NULL;
+		now = saina_now();
+		ready = saina_io_wait(&s->io, when > now ? when - now : 0);
+		/* Multicast results first, and all of them: the unicast answers
+		 * to our impatience were sent later.
+		 */
+		for (int i = 0; ready.mcast && i < 16; i++)
+			if (!receive(s, true))
+				break;
+		if (ready.ucast)
+			receive(s, false);
+	}
+}
