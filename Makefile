@@ -5,6 +5,7 @@
 
 B	?= build
 CC	?= gcc
+CXX	?= g++
 CLANG	?= clang
 PREFIX	?= /usr/local
 DESTDIR	?=
@@ -67,8 +68,8 @@ check: deps
 	selftests/run
 
 # SHARD=2/4: the second of four parts that can run one at a time.
-check-all: deps
-	+$(MAKE) --no-print-directory -j$(shell nproc) all check-programs
+check-all: bench-deps
+	+$(MAKE) --no-print-directory -j$(shell nproc) all check-programs bench-programs
 	selftests/run --full $(if $(SHARD),--shard $(SHARD))
 
 bench-datapath: all
@@ -84,6 +85,7 @@ help:
 	@echo 'make check           set up everything, run the quick tests: some ten minutes'
 	@echo 'make check-all       the same with all tests: more than an hour (SHARD=2/4: the second of four parts)'
 	@echo 'make                 build into $(B)/'
+	@echo 'make bench           all-reduce beside Gloo and Open MPI, under 30 minutes (BENCH_ARGS=--quick: under 3)'
 	@echo 'make bench-datapath  ns per packet of each branch of the XDP program, as ratios (BENCH_ARGS=-j: JSON)'
 	@echo 'make bench-netlink   how long configuration calls take, in the test VM (VM_KERNEL=6.12, BENCH_ARGS="-n CALLS")'
 	@echo 'make bench-lookup    what asking saina.ko for a job costs, in the test VM (VM_KERNEL=6.12)'

@@ -5,6 +5,7 @@ NET_TESTS := json_test lab plane basic loss delay policy sfcd death join agent p
 
 $(foreach t,$(NET_TESTS),$(call test,net/$(t),quick,host,180,selftests/net/$(t).sh))
 # Workers in VMs of their own.
+$(call test,net/bench,full,host,300,selftests/net/bench.sh)
 $(call test,net/tap,full,host,1200,selftests/net/tap.sh)
 
 # Again in the test VM, with the jobs in saina.ko and Open vSwitch's kernel datapath: what depends on the kernel on

@@ -53,7 +53,7 @@ worker_end() { # WORKER
 
 # Both ways inside the worker's namespace: out by a shaper on eth0, in by one on
 # an ifb that all that arrives is led through.
-worker_rate() { # WORKER RATE|none
+worker_rate() { # WORKER RATE|none [BURST]
 	local ns=saina-$LAB_NAME-w$1 shaper
 	{
 		tc -n "$ns" qdisc del dev eth0 root
@@ -61,10 +61,10 @@ worker_rate() { # WORKER RATE|none
 		ip -n "$ns" link del ifb0
 	} 2>/dev/null || true
 	[ "$2" != none ] || return 0
-	shaper="tbf rate $2 burst 64kb limit 8mb"
+	shaper="tbf rate $2 burst ${3:-64kb} limit 8mb"
 	# shellcheck disable=SC2086
 	tc -n "$ns" qdisc add dev eth0 root $shaper ||
-		die "tc does not take the rate \"$2\": write it like 1gbit or 100mbit"
+		die "tc does not take rate \"$2\" with burst \"${3:-64kb}\": write them like 100mbit and 64kb"
 	ip -n "$ns" link add ifb0 mtu "$LAB_MTU" type ifb
 	ip -n "$ns" link set ifb0 up
 	# shellcheck disable=SC2086

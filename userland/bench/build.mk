@@ -18,3 +18,4 @@ bench-lookup: all
 	ko=$$(selftests/module/build.sh $(VM_KERNEL)) && tools/saina-vm run -k $(VM_KERNEL) -- \
 		sh -c "insmod $$ko && exec $(abspath $(B))/bench-lookup $(BENCH_ARGS)"
 .PHONY: bench-lookup
+include userland/bench/allreduce/build.mk

@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# `make bench' in its smallest form: every contender reduces, every sum is right, the
+# report is complete, nothing is left behind.  How fast anybody was is not looked at.
+
+set -u
+top=$(readlink -f "$(dirname "$0")/../..")
+build=${SAINA_BUILD:-$top/build}
+tmp=$(mktemp -d)
+bench=''
+trap '[ -z "$bench" ] || kill "$bench"; rm -rf "$tmp"' EXIT
+trap 'exit 130' INT TERM HUP
+
+# shellcheck source=../tap.sh
+. "$top/selftests/tap.sh"
+
+# Names of this test's own, as the labs of others come and go.
+export SAINA_TEST_RUN=${SAINA_TEST_RUN:-t$$}
+
+left() {
+	find /run/netns /run/saina-lab -maxdepth 1 -name "*${SAINA_TEST_RUN}bench*" 2>/dev/null
+}
+
+# says DESCRIPTION JQ: true of the report
+says() {
+	jq -e "$2" "$tmp/out/bench.json" >/dev/null
+	point $? "$1"
+}
+
+[ "$(id -u)" = 0 ] || { echo "1..0 # SKIP needs root"; exit 4; }
+for p in saina gloo openmpi; do
+	[ -x "$build/bench-$p" ] || { echo "1..0 # SKIP no bench-$p: make bench-deps bench-programs"; exit 4; }
+done
+
+python3 "$top/tools/bench" --workers 2 --sizes 64KiB --links unlimited,1gbit/256kb --seconds 0.05 \
+	--out "$tmp/out" >"$tmp/log" 2>&1
+point $? "bench: a small run ends well"
+sed 's/^/# /' "$tmp/log"
+says "bench: all rows of the plan are in the report" \
+	'.complete and ([.rows[] | [.link, .workers, .bytes]] == [["unlimited", 2, 65536], ["1gbit/256kb", 2, 65536]])'
+says "bench: libsaina, Gloo and Open MPI are measured, the peers with and without our program on the ports" \
+	'.rows | all(.series | keys == ["Gloo halving", "Gloo halving, beside", "Gloo ring", "Gloo ring, beside",
+		"MPI default", "MPI default, beside", "MPI ring", "MPI ring, beside", "libsaina", "libsaina, advised"])'
+says "bench: every contender has verified its sums" '[.rows[].series[]] | all(.verified)'
+says "bench: every contender has a median between its quartiles" '[.rows[].series[]] |
+	all(.samples >= 3 and .first_quartile_ns <= .median_ns and .median_ns <= .third_quartile_ns and .goodput_gbps > 0)'
+says "bench: every contender sent at least half of its tensor through the ports" \
+	'[.rows[].series[]] | all(.port_bytes_per_byte >= 0.5)'
+says "bench: the best peer is one that had nothing of ours on its ports, and none was faster" \
+	'.rows | all(. as $r | .series[.best_peer].goodput_gbps as $best |
+		([.series[] | select((.ours or .beside) | not) | .goodput_gbps] | max) == $best)'
+says "bench: only a limited link has a bound" '[.rows[].bound_gbps] | .[0] == null and .[1] > 0.8 and .[1] < 1'
+[ "$(grep -c '64 KiB' "$tmp/out/bench.txt")" = 2 ]
+point $? "bench: the table has a line for each row"
+[ "$(left)" = "" ]
+point $? "bench: a run that ended leaves nothing behind"
+
+python3 "$top/tools/bench" --workers 2 --sizes 64KiB --out "$tmp/out" >"$tmp/log" 2>&1 &
+bench=$!
+for ((i = 0; i < 600 && $(left | wc -l) < 3; i++)); do
+	sleep 0.05
+done
+kill -INT "$bench"
+wait "$bench"
+[ $? = 130 ]
+point $? "bench: an interrupted run ends with status 130"
+bench=''
+[ "$(left)" = "" ]
+point $? "bench: an interrupted run leaves nothing behind"
+
+said=$(python3 "$top/tools/bench" --sizes 3 2>&1)
+[ $? = 2 ] && [[ $said == *'"3" is not a size from 1KiB to 64MiB'* ]]
+point $? "bench: a size that makes no sense is a usage error with a sentence"
+said=$(SAINA_BUILD=$tmp python3 "$top/tools/bench" --out "$tmp/out" 2>&1)
+[ $? = 1 ] && [[ $said == *"is missing: run \`make all bench-programs'"* ]]
+point $? "bench: a program that was not built is named, with what builds it"
+plan

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The processes of one contender, one a worker, and the talk with them.
+
+userland/bench/allreduce/serve.h has the other side of it."""
+
+import os
+import selectors
+import socket
+import subprocess
+import time
+
+from lab import BUILD, BenchError, Lab
+
+START_TIMEOUT = 120
+COMMAND_TIMEOUT = 300
+
+
+class Group:
+    """To be inherited from: start() launches processes and calls self.greet()."""
+
+    name = ""
+
+    def __init__(self, lab: Lab, folder: str):
+        self.lab = lab
+        self.ranks = lab.place.workers
+        self.folder = os.path.join(folder, self.name)
+        self.socket_path = os.path.join(self.folder, "socket")
+        self.log_path = os.path.join(self.folder, "log")
+        self.processes: list[subprocess.Popen] = []
+        self.connections: list[socket.socket | None] = [None] * self.ranks
+        self.hello: dict[str, str] = {}
+        os.makedirs(self.folder)
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.listener.bind(self.socket_path)
+        self.listener.listen(self.ranks)
+
+    @staticmethod
+    def program(name: str) -> str:
+        return os.path.join(BUILD, name)
+
+    def spawn(self, command: list[str], **kw) -> None:
+        with open(self.log_path, "ab") as log:
+            self.processes.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log,
+                                                   stderr=log, start_new_session=True, **kw))
+
+    def log_tail(self) -> str:
+        with open(self.log_path, encoding="utf-8", errors="replace") as f:
+            return f.read()[-800:].strip() or "it said nothing"
+
+    def check_alive(self) -> None:
+        for p in self.processes:
+            if p.poll() is not None:
+                raise BenchError(f"{self.name}: a process ended with status {p.returncode}: {self.log_tail()}")
+
+    def greet(self) -> None:
+        """Waits until every rank has said hello."""
+        deadline = time.monotonic() + START_TIMEOUT
+        self.listener.settimeout(0.5)
+        while None in self.connections:
+            self.check_alive()
+            if time.monotonic() > deadline:
+                raise BenchError(f"{self.name}: did not start within {START_TIMEOUT} s: {self.log_tail()}")
+            try:
+                connection, _ = self.listener.accept()
+            except TimeoutError:
+                continue
+            connection.settimeout(START_TIMEOUT)
+            words = connection.makefile("r").readline().split()
+            if len(words) < 2 or words[0] != "hello":
+                raise BenchError(f"{self.name}: a process hung up at once: {self.log_tail()}")
+            self.connections[int(words[1])] = connection
+            self.hello = dict(w.split("=", 1) for w in words[2:])
+
+    def command(self, text: str) -> list[list[int]]:
+        """Tells all ranks at once; returns the numbers each answered."""
+        for c in self.connections:
+            c.sendall(f"{text}\n".encode())
+        answers = [b""] * self.ranks
+        deadline = time.monotonic() + COMMAND_TIMEOUT
+        with selectors.DefaultSelector() as selector:
+            for rank, c in enumerate(self.connections):
+                selector.register(c, selectors.EVENT_READ, rank)
+            while selector.get_map():
+                if time.monotonic() > deadline:
+                    raise BenchError(f"{self.name}: \"{text}\" is not done after {COMMAND_TIMEOUT} s: {self.log_tail()}")
+                for key, _ in selector.select(1):
+                    got = key.fileobj.recv(1 << 16)
+                    if not got:
+                        raise BenchError(f"{self.name}: rank {key.data} ended during \"{text}\": {self.log_tail()}")
+                    answers[key.data] += got
+                    if not got.endswith(b"\n"):
+                        continue
+                    selector.unregister(key.fileobj)
+                    if not answers[key.data].startswith(b"ok"):
+                        raise BenchError(f"{self.name}, rank {key.data}, \"{text}\": {answers[key.data].decode().strip()}")
+        return [[int(w) for w in a.split()[1:]] for a in answers]
+
+    def stop(self) -> None:
+        """They end when the driver hangs up."""
+        self.listener.close()
+        for c in self.connections:
+            if c:
+                c.close()
+        deadline = time.monotonic() + 5
+        for p in self.processes:
+            try:
+                p.wait(max(0.1, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                p.kill()
+                p.wait()
+        self.processes = []

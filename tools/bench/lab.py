@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A lab of saina-lab's: namespaces with workers on a bridge, under a random name."""
+
+import os
+import secrets
+import subprocess
+
+TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
+BUILD = os.environ.get("SAINA_BUILD", os.path.join(TOP, "build"))
+LAB_TOOL = os.path.join(TOP, "tools", "saina-lab")
+NET = "10.190.0"
+
+
+class BenchError(Exception):
+    """A sentence for people, which says what to do next."""
+
+
+def run(*command: str) -> str:
+    """The output of a command, which must succeed."""
+    # A session of its own: Ctrl-C is for the bench, which lets what is half done
+    # end, and undoes it then.
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, start_new_session=True) as p:
+        try:
+            out, err = p.communicate()
+        except KeyboardInterrupt:
+            p.communicate()
+            raise
+    if p.returncode:
+        raise BenchError(f"\"{' '.join(command)}\" ended with status {p.returncode}: {err.strip()[-600:]}")
+    return out
+
+
+class Lab:
+    """Workers on a bridge.
+
+    agent: sainad runs and its program is on the ports; else the ports carry
+    nothing, and the workers' ends are as a stock veth is (without GRO).
+    """
+
+    def __init__(self, place, agent: bool):
+        # The test suite's runs find what belongs to them by name.
+        self.name = f"{os.environ.get('SAINA_TEST_RUN', '')}bench{secrets.token_hex(3)}"
+        self.place = place
+        self.agent = agent
+        self.link = None
+        self.up = False
+
+    def start(self) -> None:
+        options = ["--workers", str(self.place.workers), "--bridge", self.place.bridge,
+                   "--mtu", str(self.place.mtu), "--owner", str(os.getpid())]
+        if not self.agent:
+            options += ["--no-agent", "--gro", "off"]
+        self.up = True
+        run(LAB_TOOL, "up", self.name, *options)
+        self.set_cubic()
+        self.link = "unlimited"
+
+    def stop(self) -> None:
+        if self.up and os.path.isdir(f"/run/saina-lab/{self.name}"):
+            run(LAB_TOOL, "down", self.name)
+        self.up = False
+
+    def namespace(self, worker: int | None) -> str:
+        """Of a worker, or (None) of the switch."""
+        return f"saina-{self.name}-" + ("sw" if worker is None else f"w{worker}")
+
+    def inside(self, worker: int | None, *command: str) -> list[str]:
+        """What to execute to run a command there."""
+        return ["nsenter", f"--net=/run/netns/{self.namespace(worker)}", "--", *command]
+
+    def set_cubic(self) -> None:
+        """TCP in the lab uses cubic, whatever the host's default is."""
+        for w in range(self.place.workers):
+            run("ip", "-n", self.namespace(w), "route", "replace", f"{NET}.0/24", "dev", "eth0", "proto", "kernel",
+                "scope", "link", "src", f"{NET}.{10 + w}", "congctl", "cubic")
+
+    def set_link(self, link: str) -> None:
+        """Limits each worker's link both ways, inside its namespace."""
+        if link == self.link:
+            return
+        words = ["none"] if link == "unlimited" else link.split("/")
+        for w in range(self.place.workers):
+            run(LAB_TOOL, "rate", self.name, str(w), *words)
+        self.link = link
+
+    def check_cubic(self) -> None:
+        said = run(*self.inside(0, "ss", "-Htin", "dst", f"{NET}.0/24"))
+        details = [line for line in said.splitlines() if "rtt:" in line]
+        if not details or not all("cubic" in line.split() for line in details):
+            raise BenchError("TCP does not use cubic in the lab, so the peers would not be at their best: "
+                             "see `ss -ti' and sysctl net.ipv4.tcp_available_congestion_control")
+
+    def port_bytes(self) -> int:
+        """That the bridge's ports received from the workers, since they exist."""
+        total = 0
+        for line in run(*self.inside(None, "cat", "/proc/net/dev")).splitlines():
+            name, _, numbers = line.partition(":")
+            if name.strip().startswith("p") and name.strip()[1:].isdigit():
+                total += int(numbers.split()[0])
+        return total

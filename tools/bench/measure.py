@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Measures one row: all contenders take turns, several times."""
+
+import os
+import statistics
+from dataclasses import dataclass, field
+
+from group import Group
+from lab import BenchError
+
+MOST_ROUNDS = 2000
+ETHERNET_IP_UDP = 14 + 20 + 8
+
+
+@dataclass
+class Series:
+    """One contender with one algorithm, and what was measured of it in a row."""
+
+    name: str
+    group: Group
+    algorithm: str
+    beside: bool = False		# a peer, through ports that carry our program
+    round_ns: int = 0			# estimated
+    samples: list[int] = field(default_factory=list)
+    rounds: int = 0
+    cpu: float = 0
+    port_bytes: int = 0
+
+    @property
+    def ours(self) -> bool:
+        return self.group.name.startswith("saina")
+
+
+def cpu_seconds() -> float:
+    """Spent by the whole machine since it booted, whoever it was for."""
+    with open("/proc/stat", encoding="ascii") as f:
+        user, nice, system, _idle, _iowait, irq, softirq = map(int, f.readline().split()[1:8])
+    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+
+
+def durations(stamps: list[list[int]]) -> list[int]:
+    """Nanoseconds from each all-reduce's completion to that of the next.
+
+    Complete is what is complete at the last rank.  The first is left out: ranks do not
+    begin it together, and memory and windows are cold."""
+    done = [max(of_all) for of_all in zip(*stamps)][1:]
+    return [b - a for a, b in zip(done, done[1:])]
+
+
+class Cell:
+    """A row that is being measured."""
+
+    def __init__(self, place, row, series: list[Series], progress):
+        self.place = place
+        self.row = row
+        self.series = series
+        self.progress = progress
+
+    def measure(self, seconds: float, turns: int) -> dict:
+        """seconds: of all-reduces by each contender, in so many turns."""
+        for turn in range(turns):
+            for s in self.series:
+                self.progress(f"{s.name}, turn {turn + 1} of {turns}")
+                s.group.command(f"prepare {s.algorithm} {self.row.size}")
+                if not turn:
+                    self.verify(s)
+                self.turn(s, seconds / turns)
+                s.group.command("rest")
+        return {s.name: self.result(s) for s in self.series}
+
+    def verify(self, s: Series) -> None:
+        stamps = s.group.command("verify 2")
+        s.round_ns = max(of[2] for of in stamps) - max(of[1] for of in stamps)
+
+    def turn(self, s: Series, seconds: float) -> None:
+        rounds = max(1, min(MOST_ROUNDS, int(seconds * 1e9 / max(1, s.round_ns)))) + 1
+        ports, cpu = s.group.lab.port_bytes(), cpu_seconds()
+        stamps = s.group.command(f"time {rounds}")
+        s.cpu += cpu_seconds() - cpu
+        s.port_bytes += s.group.lab.port_bytes() - ports
+        s.samples += durations(stamps)
+        s.rounds += rounds
+        s.round_ns = int(statistics.median(s.samples))
+        self.check_crossed(s)
+
+    def check_crossed(self, s: Series) -> None:
+        """A worker has to send at least 1 - 1/N of its tensor; less is not the network."""
+        n = self.place.workers
+        if s.port_bytes < 0.95 * s.rounds * self.row.size * (n - 1):
+            raise BenchError(f"{s.name}: only {s.port_bytes} bytes crossed the bridge's ports in {s.rounds} all-reduces "
+                             f"of {self.row.size} bytes: it does not use them; see {s.group.log_path}")
+
+    def result(self, s: Series) -> dict:
+        samples = sorted(s.samples)
+        quartiles = statistics.quantiles(samples, n=4, method="inclusive") if len(samples) > 1 else samples * 3
+        median = statistics.median(samples)
+        size = self.row.size
+        return {
+            "median_ns": int(median),
+            "first_quartile_ns": int(quartiles[0]),
+            "third_quartile_ns": int(quartiles[2]),
+            "min_ns": samples[0],
+            "max_ns": samples[-1],
+            "samples": len(samples),
+            "goodput_gbps": size * 8 / median,
+            "spread": (quartiles[2] - quartiles[0]) / 2 / median,
+            "cpu_s_per_gb": s.cpu / (s.rounds * size / 1e9),
+            "port_bytes_per_byte": s.port_bytes / (s.rounds * size * self.place.workers),
+            "verified": True,
+            "ours": s.ours,
+            "beside": s.beside,
+        }
+
+
+def bound_gbps(link: str, payload: int, header: int) -> float | None:
+    """What a worker can receive of a tensor on a limited link: no all-reduce is faster
+    that has each byte of the result arrive once."""
+    if link == "unlimited":
+        return None
+    rate = link.split("/", maxsplit=1)[0]
+    for unit, bits in (("gbit", 1), ("mbit", 1e-3)):
+        if rate.endswith(unit):
+            return float(rate[:-len(unit)]) * bits * payload / (payload + header + ETHERNET_IP_UDP)
+    raise BenchError(f"link {link}: write RATE/BURST as tc does, in gbit or mbit: 1gbit/256kb")
+
+
+def summarize(place, row, results: dict, hello: dict) -> dict:
+    """A row of the report: the measurements, and the ratios that matter."""
+    out = {
+        "bridge": place.bridge, "mtu": place.mtu, "workers": place.workers, "link": row.link, "bytes": row.size,
+        "payload_bytes": int(hello["payload"]), "series": results,
+    }
+    ours = results["libsaina"]["goodput_gbps"]
+    peers = {n: r for n, r in results.items() if not r["ours"] and not r["beside"]}
+    beside = {n: r for n, r in results.items() if r["beside"]}
+    best = max(peers, key=lambda n: peers[n]["goodput_gbps"]) if peers else None
+    out["best_peer"] = best
+    out["to_best_peer"] = ours / peers[best]["goodput_gbps"] if best else None
+    out["cpu_to_best_peer"] = results["libsaina"]["cpu_s_per_gb"] / peers[best]["cpu_s_per_gb"] if best else None
+    out["bound_gbps"] = bound_gbps(row.link, int(hello["payload"]), int(hello["header"]))
+    out["to_bound"] = ours / out["bound_gbps"] if out["bound_gbps"] else None
+    out["best_peer_beside"] = max(beside, key=lambda n: beside[n]["goodput_gbps"]) if beside else None
+    out["to_best_peer_beside"] = ours / beside[out["best_peer_beside"]]["goodput_gbps"] if beside else None
+    return out

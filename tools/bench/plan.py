@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is measured: places (a pair of labs each) and the rows measured there."""
+
+from dataclasses import dataclass, field
+
+KIB, MIB = 1 << 10, 1 << 20
+UNLIMITED = "unlimited"
+LIMITED = "1gbit/256kb"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One tensor size on one kind of link.
+
+    link: "unlimited", or RATE/BURST as tc writes them
+    coexist: also measure the peers through ports that carry our program
+    """
+
+    link: str
+    size: int
+    coexist: bool = False
+
+
+@dataclass
+class Place:
+    """Workers on a bridge; what does not change while its rows are measured."""
+
+    bridge: str
+    mtu: int
+    workers: int
+    rows: list[Row] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        bridge = {"linux": "Linux bridge", "ovs": "Open vSwitch (userspace)"}[self.bridge]
+        return f"{bridge}, MTU {self.mtu}, {self.workers} workers"
+
+
+def size_text(size: int) -> str:
+    """64 KiB, 4 MiB, ..."""
+    return f"{size // MIB} MiB" if size % MIB == 0 else f"{size / KIB:g} KiB"
+
+
+def rows(link: str, sizes, coexist=()) -> list[Row]:
+    return [Row(link, s, s in coexist) for s in sizes]
+
+
+def full() -> list[Place]:
+    """Under 30 minutes on 2 cores."""
+    places = []
+    for n in 2, 4, 8, 16:
+        both = (64 * KIB, 16 * MIB) if n in (4, 8) else ()
+        place = Place("linux", 1500, n)
+        place.rows += rows(UNLIMITED, (64 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB), both)
+        place.rows += rows(LIMITED, (64 * KIB, 4 * MIB), (4 * MIB,) if n == 4 else ())
+        if n <= 8:
+            place.rows += rows(LIMITED, (16 * MIB,))
+        if n == 4:
+            place.rows += rows(LIMITED, (64 * MIB,)) + rows("1gbit/32kb", (4 * MIB,))
+        places.append(place)
+    for n in 4, 8:
+        both = (16 * MIB,) if n == 4 else ()
+        place = Place("linux", 9000, n)
+        place.rows += rows(UNLIMITED, (64 * KIB, 4 * MIB, 16 * MIB), both) + rows(LIMITED, (4 * MIB,))
+        places.append(place)
+    place = Place("ovs", 1500, 4)
+    place.rows += rows(UNLIMITED, (64 * KIB, 4 * MIB, 16 * MIB), (4 * MIB,)) + rows(LIMITED, (4 * MIB,))
+    return places + [place]
+
+
+def quick() -> list[Place]:
+    """Under 3 minutes."""
+    return [
+        Place("linux", 1500, 4, rows(UNLIMITED, (64 * KIB, 4 * MIB, 16 * MIB), (16 * MIB,)) + rows(LIMITED, (4 * MIB,))),
+        Place("linux", 1500, 8, rows(UNLIMITED, (64 * KIB, 4 * MIB, 16 * MIB)) + rows(LIMITED, (4 * MIB,))),
+    ]
+
+
+def chosen(bridges, mtus, workers, links, sizes) -> list[Place]:
+    """Every combination of what the command line says."""
+    return [
+        Place(b, m, n, [Row(link, s, True) for link in links for s in sizes])
+        for b in bridges for m in mtus for n in workers
+    ]

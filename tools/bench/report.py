@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The table, the JSON and the picture.  Documentation/bench.rst says how to read them."""
+
+import json
+import os
+import platform
+import subprocess
+import time
+
+from plan import size_text
+
+PEERS = ("Gloo ring", "Gloo halving", "MPI default", "MPI ring")
+HEAD = (f"{'':>15}{'':>9} | {'libsaina':^22} | {'Gloo':^13} {'Open MPI':^13} | {'beside':>6} | "
+        f"{'libsaina to':^21} | {'CPU s per GB':^20}\n"
+        f"{'link':>15}{'size':>9} | {'Gb/s':>6}{'spread':>8}{'advised':>8} | {'ring':>6} {'halv.':>6} {'deflt':>6} {'ring':>6} | "
+        f"{'best':>6} | {'best':>6} {'beside':>7} {'bound':>6} | {'ours':>6} {'Gloo r':>6} {'best':>6}")
+
+
+def number(x, width: int = 6) -> str:
+    if x is None:
+        return f"{'-':>{width}}"
+    return f"{x:{width}.{3 if x < 1 else 2 if x < 10 else 1 if x < 1000 else 0}f}"
+
+
+def table_line(row: dict) -> str:
+    s = row["series"]
+
+    def of(name, key="goodput_gbps"):
+        return s[name][key] if name in s else None
+
+    return (f"{row['link']:>15}{size_text(row['bytes']):>9} | {number(of('libsaina'))}{of('libsaina', 'spread'):>7.0%} "
+            f"{number(of('libsaina, advised'), 7)}  | " + " ".join(number(of(p)) for p in PEERS) +
+            f" | {number(of(row['best_peer_beside']))} | {number(row['to_best_peer'])} {number(row['to_best_peer_beside'], 7)} "
+            f"{number(row['to_bound'])} | {number(of('libsaina', 'cpu_s_per_gb'))} {number(of('Gloo ring', 'cpu_s_per_gb'))} "
+            f"{number(of(row['best_peer'], 'cpu_s_per_gb'))}")
+
+
+def table(rows: list[dict], place_text) -> str:
+    lines, place = [], None
+    for row in rows:
+        here = (row["bridge"], row["mtu"], row["workers"])
+        if here != place:
+            lines += ["", place_text(*here), HEAD]
+            place = here
+        lines.append(table_line(row))
+    return "\n".join(lines[1:])
+
+
+def machine() -> dict:
+    model = "unknown"
+    with open("/proc/cpuinfo", encoding="utf-8") as f:
+        for line in f:
+            if line.startswith("model name"):
+                model = line.split(":", 1)[1].strip()
+                break
+    with open("/proc/loadavg", encoding="ascii") as f:
+        load = float(f.read().split()[0])
+    return {"kernel": platform.release(), "cpus": os.cpu_count(), "model": model, "load_before": load,
+            "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+
+
+def write_json(path: str, about: dict, rows: list[dict]) -> None:
+    with open(path + ".new", "w", encoding="utf-8") as f:
+        json.dump({**about, "rows": rows}, f, indent=1)
+        f.write("\n")
+    os.replace(path + ".new", path)
+
+
+def draw(folder: str, rows: list[dict]) -> str | None:
+    """bench.png: goodput by size, a panel for each place and kind of link that has
+    more than one size.  The path, or None if there is nothing to draw."""
+    panels: dict[str, list[dict]] = {}
+    for row in rows:
+        title = f"{row['bridge']}, MTU {row['mtu']}, N = {row['workers']}, {row['link']}"
+        panels.setdefault(title, []).append(row)
+    panels = {t: r for t, r in panels.items() if len(r) > 1}
+    if not panels:
+        return None
+    data = os.path.join(folder, "bench.dat")
+    with open(data, "w", encoding="utf-8") as f:
+        for title, of_panel in panels.items():
+            f.write(f'# {title}: bytes, libsaina, its quartiles, best peer, best beside our program\n')
+            for row in sorted(of_panel, key=lambda r: r["bytes"]):
+                s = row["series"]
+                ours = s["libsaina"]
+                gbps = [row["bytes"] * 8 / ours[k] for k in ("median_ns", "third_quartile_ns", "first_quartile_ns")]
+                gbps += [s[n]["goodput_gbps"] if n else "NaN" for n in (row["best_peer"], row["best_peer_beside"])]
+                f.write(" ".join(map(str, [row["bytes"], *gbps])) + "\n")
+            f.write("\n\n")
+    titles = "|".join(panels)
+    picture = os.path.join(folder, "bench.png")
+    script = os.path.join(os.path.dirname(os.path.realpath(__file__)), "plot.gp")
+    subprocess.run(["gnuplot", "-e", f"data = '{data}'; out = '{picture}'; titles = '{titles}'; panels = {len(panels)}", script],
+                   check=True, stdin=subprocess.DEVNULL)
+    return picture

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The contenders of `make bench', which tools/bench starts.  Not part of `make':
+# Gloo and Open MPI come with `tools/install-deps bench'.
+BENCH_SERVE := $(call objs,userland/bench/allreduce/serve.c)
+BENCH_PROGRAMS := $(addprefix $(B)/bench-,saina gloo openmpi)
+
+$(B)/bench-saina: $(call objs,userland/bench/allreduce/saina.c) $(BENCH_SERVE) $(B)/libsaina.a
+	$(CC) $(LDFLAGS) -Wl,--wrap=setsockopt -o $@ $^ -pthread -lm
+
+$(B)/bench-gloo: userland/bench/allreduce/gloo.cc userland/bench/allreduce/serve.h $(BENCH_SERVE)
+	@echo '  CXX     $@'
+	$(CXX) -std=gnu++17 -Wall -Wextra -Wno-unused-parameter $(CFLAGS) $(LDFLAGS) -o $@ \
+		$< $(BENCH_SERVE) -lgloo -pthread
+
+$(B)/bench-openmpi: userland/bench/allreduce/openmpi.c userland/bench/allreduce/serve.h $(BENCH_SERVE)
+	@echo '  MPICC   $@'
+	OMPI_CC='$(CC)' mpicc -std=gnu11 -Wall -Wextra -Wno-unused-parameter $(CFLAGS) $(LDFLAGS) -o $@ \
+		$< $(BENCH_SERVE)
+
+bench-programs: $(BENCH_PROGRAMS)
+
+bench-deps: deps
+	tools/install-deps bench
+
+bench: bench-deps
+	+$(MAKE) --no-print-directory -j$(shell nproc) all bench-programs
+	python3 tools/bench $(BENCH_ARGS)
+
+.PHONY: bench bench-deps bench-programs
