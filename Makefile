@@ -31,6 +31,7 @@ objs	= $(patsubst %.c,$(B)/obj/%.o,$(1))
 
 include kmod/module.mk
 include kmod/bpf/build.mk
+include userland/net/build.mk
 include userland/dp/build.mk
 include userland/ctl/build.mk
 include userland/lib/build.mk

@@ -21,10 +21,10 @@ $(B)/selftests/tool_decode_test: selftests/tool/tool_decode_test.c \
 		selftests/tool/tool_decode_test.c selftests/tool/double.c selftests/tool/canned.c \
 		-lmnl -lpthread
 
-$(B)/selftests/saina-sanitized: $(TOOL_SRC) $(wildcard tools/saina/*.h userland/ctl/*.[ch])
+$(B)/selftests/saina-sanitized: $(TOOL_SRC) $(wildcard tools/saina/*.h userland/ctl/*.[ch] userland/net/*.[ch])
 	@mkdir -p $(@D)
 	$(CC) $(filter-out -MMD -MP,$(SAINA_CFLAGS)) $(SANITIZE) -o $@ $(TOOL_SRC) \
-		$(CTL_SRC) -lmnl -ljansson -lconfig -lm
+		$(CTL_SRC) $(NET_SRC) -lmnl -ljansson -lconfig -lm
 
 $(B)/selftests/tool_hostile_test: | $(B)/selftests/saina-sanitized
 

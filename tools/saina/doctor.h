@@ -5,7 +5,7 @@
 #ifndef SAINA_DOCTOR_H
 #define SAINA_DOCTOR_H
 
-#include <net/if.h>
+#include "net/links.h"
 #include "tool.h"
 
 enum doc_verdict {
@@ -26,20 +26,9 @@ void doc_say(enum doc_verdict v, const char *check, const char *fix, const char 
 /* A fix made of parts; static storage, good until the next call. */
 const char *doc_fix(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* A network interface, from rtnetlink: unlike /sys that is always of this
- * process's network namespace. */
-struct doc_link {
-	int ifindex;
-	int master;		/* ifindex of its bridge, 0 = none */
-	unsigned int flags;	/* IFF_* */
-	unsigned int mtu;
-	unsigned int xdp_id;	/* program attached, 0 = none */
-	unsigned char mac[6];
-	int snooping;		/* bridges: multicast snooping, -1 = unknown */
-	bool xdp_generic;
-	char name[IFNAMSIZ];
-	char kind[32];		/* "bridge", "veth", ..; empty: none */
-	char driver[32];
+/* What a link's driver can. */
+struct doc_driver {
+	char name[32];
 	__u64 features;		/* DOC_XDP_*, valid if has_features */
 	bool has_features;
 };
@@ -49,37 +38,10 @@ struct doc_link {
 #define DOC_XDP_REDIRECT	0x02
 #define DOC_XDP_NDO_XMIT	0x04	/* frames can be redirected to it */
 
-struct doc_links {
-	struct doc_link *v;
-	size_t n;
-};
-
-/* Returns 0 or a negative errno. */
-int doc_links_read(struct doc_links *l);
-void doc_links_free(struct doc_links *l);
-const struct doc_link *doc_link_find(const struct doc_links *l, const char *name);
-const struct doc_link *doc_link_index(const struct doc_links *l, int ifindex);
-/* First IPv4 address of an interface (network order), 0 if it has none. */
-__be32 doc_link_address(int ifindex, int *prefix);
+void doc_driver_read(const struct link *l, struct doc_driver *d);
 /* Offload setting by a legacy ethtool command: 1, 0, or a negative errno. */
 int doc_offload(const char *ifname, unsigned int cmd);
-/* Fills driver and XDP features of one link. */
-void doc_link_details(struct doc_link *l);
 
-/* A bridge as OVSDB knows it. */
-struct doc_ovs {
-	bool reachable;
-	char error[160];	/* why it is not */
-	bool found;		/* the bridge is in there */
-	bool userspace;		/* datapath_type=netdev */
-	bool snooping;
-	int n;
-	char port[256][IFNAMSIZ];
-	char port_error[256][96];	/* OVS could not open it */
-	char port_type[256][16];
-};
-
-void doc_ovs_read(struct doc_ovs *o, const char *socket, const char *bridge);
 /* Handler threads of the ovs-vswitchd of that database; -1: no such process. */
 int doc_ovs_handlers(const char *socket, int *pid);
 

@@ -11,6 +11,9 @@
 #include <unistd.h>
 
 #include "doctor.h"
+#include "net/ovsdb.h"
+
+#define ANSWER_MS 3000	/* of OVSDB */
 
 /* IPv4, UDP and SAINA headers of a message, to which the payload is added */
 #define HEADERS (20 + 8 + (unsigned int)sizeof(struct saina_hdr))
@@ -57,12 +60,13 @@ static bool driver_has_xdp(const char *driver)
 	return false;
 }
 
-static void port_mode(const struct doc_state *s, const struct doc_link *l)
+static void port_mode(const struct doc_state *s, const struct link *l,
+		      const struct doc_driver *d)
 {
 	const struct saina_ctl_port *p = agent_port(s, l->ifindex);
 
 	if (p && p->mode == SAINA_PORT_MODE_NATIVE) {
-		doc_say(DOC_OK, "port-xdp", NULL, "%s: attached, native (driver %s)", l->name, l->driver);
+		doc_say(DOC_OK, "port-xdp", NULL, "%s: attached, native (driver %s)", l->name, d->name);
 	} else if (p && p->mode == SAINA_PORT_MODE_GENERIC) {
 		doc_say(DOC_WARN, "port-xdp",
 			"use a driver with native XDP and leave generic mode out of sainad's configuration",
@@ -81,24 +85,24 @@ static void port_mode(const struct doc_state *s, const struct doc_link *l)
 		doc_say(DOC_WARN, "port-xdp",
 			doc_fix("unless it is left by sainad --keep: ip link set %s xdp off", l->name),
 			"%s: an XDP program (id %u) is attached already", l->name, l->xdp_id);
-	} else if (l->has_features && !(l->features & DOC_XDP_BASIC)) {
+	} else if (d->has_features && !(d->features & DOC_XDP_BASIC)) {
 		doc_say(DOC_FAIL, "port-xdp",
 			"use a port whose driver has native XDP, or ask sainad for generic mode",
-			"%s: driver %s has no native XDP", l->name, l->driver);
-	} else if (!l->has_features && !driver_has_xdp(l->driver)) {
+			"%s: driver %s has no native XDP", l->name, d->name);
+	} else if (!d->has_features && !driver_has_xdp(d->name)) {
 		doc_say(DOC_SKIP, "port-xdp", NULL,
 			"%s: driver %s; the kernel does not tell whether it has native XDP (6.3 and later do)",
-			l->name, l->driver);
+			l->name, d->name);
 	} else {
-		doc_say(DOC_OK, "port-xdp", NULL, "%s: driver %s has native XDP", l->name, l->driver);
+		doc_say(DOC_OK, "port-xdp", NULL, "%s: driver %s has native XDP", l->name, d->name);
 	}
 }
 
-static void port_peer(const struct doc_link *l)
+static void port_peer(const struct link *l, const struct doc_driver *d)
 {
-	if (!l->has_features || strcmp(l->kind, "veth"))
+	if (!d->has_features || strcmp(l->kind, "veth"))
 		return;
-	if (l->features & DOC_XDP_NDO_XMIT)
+	if (d->features & DOC_XDP_NDO_XMIT)
 		doc_say(DOC_OK, "port-redirect", NULL, "%s: results can be redirected to its other end",
 			l->name);
 	else
@@ -108,7 +112,7 @@ static void port_peer(const struct doc_link *l)
 			l->name);
 }
 
-static void port_mtu(const struct doc_state *s, const struct doc_link *l)
+static void port_mtu(const struct doc_state *s, const struct link *l)
 {
 	const struct saina_ctl_job *job = s->jobs.v;
 
@@ -125,23 +129,25 @@ static void port_mtu(const struct doc_state *s, const struct doc_link *l)
 	}
 }
 
-static void port(const struct doc_state *s, struct doc_link *l)
+static void port(const struct doc_state *s, const struct link *l)
 {
-	doc_link_details(l);
+	struct doc_driver d;
+
+	doc_driver_read(l, &d);
 	if (!(l->flags & IFF_UP))
 		doc_say(DOC_WARN, "port-up", doc_fix("ip link set %s up", l->name), "%s is down",
 			l->name);
-	port_mode(s, l);
-	port_peer(l);
+	port_mode(s, l, &d);
+	port_peer(l, &d);
 	port_mtu(s, l);
 }
 
-static void slow_workers(const struct doc_state *s, const struct doc_links *links)
+static void slow_workers(const struct doc_state *s, const struct links *links)
 {
 	const struct saina_ctl_worker *w = s->workers.v;
 
 	for (size_t i = 0; i < s->workers.n; i++) {
-		const struct doc_link *l = doc_link_index(links, (int)w[i].ifindex);
+		const struct link *l = links_by_index(links, (int)w[i].ifindex);
 
 		if (w[i].relay && w[i].state != SAINA_WORKER_STATE_LEFT)
 			doc_say(DOC_WARN, "relayed",
@@ -177,27 +183,10 @@ static void snooping(const struct doc_state *s, int on, const char *fix)
 			"the bridge snoops multicast; redirected results do not pass through it");
 }
 
-static void ovs(struct doc_state *s, struct doc_links *links, const struct doc_link *br)
+static void ovs_handlers(const struct doc_state *s)
 {
-	static struct doc_ovs o;
-	int pid = 0, handlers;
+	int pid = 0, handlers = doc_ovs_handlers(s->ovsdb, &pid);
 
-	doc_ovs_read(&o, s->ovsdb, s->bridge);
-	if (!o.reachable) {
-		doc_say(DOC_FAIL, "ovsdb",
-			"start Open vSwitch (systemctl start openvswitch-switch), or name its socket: saina doctor host ovsdb SOCKET",
-			"%s", o.error);
-		return;
-	}
-	doc_say(DOC_OK, "ovsdb", NULL, "%s", s->ovsdb);
-	if (!o.found) {
-		doc_say(DOC_FAIL, "bridge", "name the right one: saina doctor host bridge NAME",
-			"%s is no bridge of Open vSwitch", s->bridge);
-		return;
-	}
-	doc_say(DOC_OK, "bridge", NULL, "%s: Open vSwitch, %s datapath, %d ports", s->bridge,
-		o.userspace ? "userspace" : "kernel", o.n);
-	handlers = doc_ovs_handlers(s->ovsdb, &pid);
 	if (handlers < 0)
 		doc_say(DOC_SKIP, "ovs-handlers", NULL,
 			"the process ovs-vswitchd is not to be seen from here");
@@ -208,44 +197,89 @@ static void ovs(struct doc_state *s, struct doc_links *links, const struct doc_l
 	else
 		doc_say(DOC_OK, "ovs-handlers", NULL, "ovs-vswitchd (process %d) has %d handler threads",
 			pid, handlers);
-	snooping(s, o.snooping,
-		 doc_fix("ovs-vsctl set bridge %s mcast_snooping_enable=false", s->bridge));
-	for (int i = 0; i < o.n; i++) {
-		struct doc_link *l = (void *)doc_link_find(links, o.port[i]);
-
-		if (!strcmp(o.port[i], s->bridge))
-			continue;	/* its own internal port */
-		if (o.port_error[i][0])
-			doc_say(DOC_FAIL, "port", "mend or remove it: ovs-vsctl del-port",
-				"%s: Open vSwitch says: %s", o.port[i], o.port_error[i]);
-		else if (!strcmp(o.port_type[i], "afxdp"))
-			doc_say(DOC_FAIL, "port",
-				doc_fix("ovs-vsctl set interface %s type=system", o.port[i]),
-				"%s: type afxdp takes the XDP hook for itself", o.port[i]);
-		else if (l)
-			port(s, l);
-		else if (o.port_type[i][0] && strcmp(o.port_type[i], "system"))
-			doc_say(DOC_OK, "port", NULL, "%s: of type %s, not for workers", o.port[i],
-				o.port_type[i]);
-		else
-			doc_say(DOC_WARN, "port", "run saina doctor in the network namespace of the bridge",
-				"%s is not an interface here", o.port[i]);
-	}
 }
 
-static void linux_bridge(struct doc_state *s, struct doc_links *links, const struct doc_link *br)
-{
-	const struct doc_link *lender = NULL;
-	size_t n = 0;
+struct ovs_walk {
+	const struct doc_state *s;
+	const struct links *links;
+	int n;
+};
 
-	for (size_t i = 0; i < links->n; i++) {
+static void ovs_count(void *arg, const struct ovsdb_interface *i)
+{
+	struct ovs_walk *walk = arg;
+
+	walk->n++;
+}
+
+static void ovs_port(void *arg, const struct ovsdb_interface *i)
+{
+	const struct ovs_walk *walk = arg;
+	const struct link *l = links_by_name(walk->links, i->name);
+
+	if (!strcmp(i->name, walk->s->bridge))
+		return;	/* its own internal port */
+	if (i->error[0])
+		doc_say(DOC_FAIL, "port", "fix or remove it: ovs-vsctl del-port",
+			"%s: Open vSwitch says: %s", i->name, i->error);
+	else if (!strcmp(i->type, "afxdp"))
+		doc_say(DOC_FAIL, "port", doc_fix("ovs-vsctl set interface %s type=system", i->name),
+			"%s: type afxdp takes the XDP hook for itself", i->name);
+	else if (l)
+		port(walk->s, l);
+	else if (i->type[0] && strcmp(i->type, "system"))
+		doc_say(DOC_OK, "port", NULL, "%s: of type %s, not for workers", i->name, i->type);
+	else
+		doc_say(DOC_WARN, "port", "run saina doctor in the network namespace of the bridge",
+			"%s is not an interface here", i->name);
+}
+
+static void ovs(const struct doc_state *s, const struct links *links)
+{
+	struct ovs_walk walk = { .s = s, .links = links };
+	struct ovsdb db = { .fd = -1 };
+	struct ovsdb_bridge bridge;
+	int ret = ovsdb_connect(&db, s->ovsdb);
+
+	if (!ret)
+		ret = ovsdb_wait(&db, ANSWER_MS);
+	if (ret) {
+		doc_say(DOC_FAIL, "ovsdb",
+			"start Open vSwitch (systemctl start openvswitch-switch), or name its socket: saina doctor host ovsdb SOCKET",
+			"%s: %s", s->ovsdb, strerror(-ret));
+		goto out;
+	}
+	doc_say(DOC_OK, "ovsdb", NULL, "%s", s->ovsdb);
+	if (ovsdb_bridge(&db, s->bridge, &bridge)) {
+		doc_say(DOC_FAIL, "bridge", "name the right one: saina doctor host bridge NAME",
+			"%s is no bridge of Open vSwitch", s->bridge);
+		goto out;
+	}
+	ovsdb_interfaces(&db, s->bridge, ovs_count, &walk);
+	doc_say(DOC_OK, "bridge", NULL, "%s: Open vSwitch, %s datapath, %d ports", s->bridge,
+		bridge.userspace ? "userspace" : "kernel", walk.n);
+	ovs_handlers(s);
+	snooping(s, bridge.snooping,
+		 doc_fix("ovs-vsctl set bridge %s mcast_snooping_enable=false", s->bridge));
+	ovsdb_interfaces(&db, s->bridge, ovs_port, &walk);
+out:
+	ovsdb_close(&db);
+}
+
+static void linux_bridge(const struct doc_state *s, const struct links *links,
+			 const struct link *br)
+{
+	const struct link *lender = NULL;
+	int n = 0;
+
+	for (int i = 0; i < links->n; i++) {
 		if (links->v[i].master != br->ifindex)
 			continue;
 		n++;
 		if (!memcmp(links->v[i].mac, br->mac, sizeof(br->mac)))
 			lender = &links->v[i];
 	}
-	doc_say(DOC_OK, "bridge", NULL, "%s: Linux bridge, %zu ports", s->bridge, n);
+	doc_say(DOC_OK, "bridge", NULL, "%s: Linux bridge, %d ports", s->bridge, n);
 	/* A Linux bridge takes the lowest MAC of its ports unless it was given one. */
 	if (lender)
 		doc_say(DOC_WARN, "bridge-mac",
@@ -256,7 +290,7 @@ static void linux_bridge(struct doc_state *s, struct doc_links *links, const str
 			s->bridge, lender->name);
 	snooping(s, br->snooping,
 		 doc_fix("ip link set %s type bridge mcast_snooping 0", s->bridge));
-	for (size_t i = 0; i < links->n; i++) {
+	for (int i = 0; i < links->n; i++) {
 		if (links->v[i].master == br->ifindex)
 			port(s, &links->v[i]);
 	}
@@ -362,16 +396,15 @@ static void receive_buffers(const struct doc_state *s)
 		doc_say(DOC_OK, "rmem", NULL, "net.core.rmem_max is %lu", have);
 }
 
-static void address(const struct doc_state *s, const struct doc_link *br)
+static void address(const struct doc_state *s, const struct link *br)
 {
 	char text[INET_ADDRSTRLEN];
-	int prefix = 0;
-	__be32 ip = doc_link_address(br->ifindex, &prefix);
+	struct in_addr ip;
 
 	if (!(br->flags & IFF_UP))
 		doc_say(DOC_FAIL, "bridge-up", doc_fix("ip link set %s up", s->bridge),
 			"%s is down: workers cannot reach the aggregator", s->bridge);
-	if (!ip)
+	if (link_address(br->name, &ip, NULL))
 		doc_say(DOC_FAIL, "address",
 			doc_fix("ip addr add 10.190.0.1/24 dev %s (any free address)", s->bridge),
 			"%s has no IPv4 address: workers have nowhere to send to", s->bridge);
@@ -382,30 +415,29 @@ static void address(const struct doc_state *s, const struct doc_link *br)
 
 void doc_bridge(struct doc_state *s)
 {
-	struct doc_links links;
-	struct doc_link *br;
-	int ret = doc_links_read(&links);
+	struct links links = { 0 };
+	const struct link *br;
+	int ret = links_read(&links);
 
 	if (ret) {
 		doc_say(DOC_FAIL, "bridge", "run this where rtnetlink can be used",
 			"interfaces cannot be read: %s", strerror(-ret));
 		return;
 	}
-	br = (void *)doc_link_find(&links, s->bridge);
+	br = links_by_name(&links, s->bridge);
 	if (!br) {
 		doc_say(DOC_FAIL, "bridge",
 			"make it (ip link add br0 type bridge, or ovs-vsctl add-br br0), or name the right one: saina doctor host bridge NAME",
 			"there is no interface %s", s->bridge);
 	} else {
-		doc_link_details(br);
 		if (!strcmp(br->kind, "bridge"))
 			linux_bridge(s, &links, br);
 		else
-			ovs(s, &links, br);
+			ovs(s, &links);
 		address(s, br);
 	}
 	slow_workers(s, &links);
 	udp_ports(s);
 	receive_buffers(s);
-	doc_links_free(&links);
+	links_close(&links);
 }

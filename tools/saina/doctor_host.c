@@ -11,15 +11,13 @@
 #include <unistd.h>
 #include <linux/bpf.h>
 #include <linux/capability.h>
-#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <jansson.h>
 
 #include "doctor.h"
-
-#define BPF_FS_MAGIC_ 0xcafe4a11	/* <linux/magic.h>'s name clashes with newer headers */
+#include "net/bpffs.h"
 
 static void kernel(void)
 {
@@ -127,13 +125,12 @@ static void jit(void)
 static void bpffs(const char *pin_dir)
 {
 	char dir[256];
-	struct statfs st;
 	char *slash;
 
 	snprintf(dir, sizeof(dir), "%s", pin_dir);
-	while (statfs(dir, &st) && (slash = strrchr(dir, '/')) && slash != dir)
+	while (access(dir, F_OK) && (slash = strrchr(dir, '/')) && slash != dir)
 		*slash = 0;
-	if (!statfs(dir, &st) && (unsigned long)(unsigned int)st.f_type == BPF_FS_MAGIC_)
+	if (bpffs_is(dir))
 		doc_say(DOC_OK, "bpffs", NULL, "at %s", dir);
 	else
 		doc_say(DOC_WARN, "bpffs",

@@ -74,17 +74,18 @@ static int route_get(__be32 to, struct route *r)
 }
 
 /* The interface towards @to, or, without @to, the first that could be it. */
-static struct doc_link *way(__be32 to, struct doc_links *links)
+static const struct link *way(__be32 to, const struct links *links)
 {
 	char text[INET_ADDRSTRLEN];
-	struct doc_link *l = NULL;
+	const struct link *l = NULL;
+	struct in_addr address;
 	struct route r;
-	int ret, prefix;
+	int ret;
 
 	if (!to) {
-		for (size_t i = 0; i < links->n && !l; i++) {
+		for (int i = 0; i < links->n && !l; i++) {
 			if (!(links->v[i].flags & IFF_LOOPBACK) && links->v[i].flags & IFF_UP &&
-			    doc_link_address(links->v[i].ifindex, &prefix))
+			    !link_address(links->v[i].name, &address, NULL))
 				l = &links->v[i];
 		}
 		if (l)
@@ -107,7 +108,7 @@ static struct doc_link *way(__be32 to, struct doc_links *links)
 			"%s is an address of this host itself", text);
 		return NULL;
 	}
-	l = (void *)doc_link_index(links, r.oif);
+	l = links_by_index(links, r.oif);
 	if (!l || r.type != RTN_UNICAST) {
 		doc_say(DOC_FAIL, "route", "mend the routes: ip route get ADDRESS",
 			"the route to %s leads nowhere", text);
@@ -123,7 +124,7 @@ static struct doc_link *way(__be32 to, struct doc_links *links)
 	return l;
 }
 
-static void mtu(const struct doc_link *l)
+static void mtu(const struct link *l)
 {
 	static const unsigned int sizes[] = {
 #define SIZE(E) E,
@@ -146,7 +147,7 @@ static void mtu(const struct doc_link *l)
 			l->name, l->mtu, fits);
 }
 
-static void offloads(const struct doc_link *l)
+static void offloads(const struct link *l)
 {
 	int gro = doc_offload(l->name, ETHTOOL_GGRO), csum = doc_offload(l->name, ETHTOOL_GTXCSUM);
 	bool veth = !strcmp(l->kind, "veth");
@@ -170,7 +171,7 @@ static void offloads(const struct doc_link *l)
 			l->name);
 }
 
-static void membership(const struct doc_link *l)
+static void membership(const struct link *l)
 {
 	struct ip_mreqn m = {
 		.imr_multiaddr.s_addr = htonl(SAINA_GROUP_BASE | (SAINA_JOBS_MAX - 1)),
@@ -214,7 +215,7 @@ static void receive_buffer(void)
 }
 
 /* Any answer will do: a heartbeat of nobody is refused. */
-static void agent(__be32 to, const struct doc_link *l)
+static void agent(__be32 to, const struct link *l)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET, .sin_port = htons(SAINA_PORT_CTRL),
 				   .sin_addr.s_addr = to };
@@ -262,9 +263,9 @@ static void agent(__be32 to, const struct doc_link *l)
 
 void doc_worker(__be32 to)
 {
-	struct doc_links links;
-	struct doc_link *l;
-	int ret = doc_links_read(&links);
+	struct links links = { 0 };
+	const struct link *l;
+	int ret = links_read(&links);
 
 	if (ret) {
 		doc_say(DOC_FAIL, "interface", "run this where rtnetlink can be used",
@@ -273,7 +274,6 @@ void doc_worker(__be32 to)
 	}
 	l = way(to, &links);
 	if (l) {
-		doc_link_details(l);
 		if (!(l->flags & IFF_UP))
 			doc_say(DOC_FAIL, "interface", doc_fix("ip link set %s up", l->name),
 				"%s is down", l->name);
@@ -285,5 +285,5 @@ void doc_worker(__be32 to)
 	doc_firewall(SAINA_PORT_RESULT, "results");
 	if (l && to)
 		agent(to, l);
-	doc_links_free(&links);
+	links_close(&links);
 }

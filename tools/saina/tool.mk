@@ -2,8 +2,8 @@
 
 TOOL_SRC = $(sort $(wildcard tools/saina/*.c))
 
-$(B)/saina: $(call objs,$(TOOL_SRC)) $(B)/libsainactl.a
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(call objs,$(TOOL_SRC)) $(CTL_LIBS) -ljansson -lconfig -lm
+$(B)/saina: $(call objs,$(TOOL_SRC)) $(B)/libsainactl.a $(B)/libsainanet.a
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(call objs,$(TOOL_SRC)) $(B)/libsainanet.a $(CTL_LIBS) -ljansson -lconfig -lm
 
 ALL += $(B)/saina
 

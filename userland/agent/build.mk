@@ -3,18 +3,18 @@
 # sainad, and the job core that it compiles in.
 
 JOBCORE_SRCS	:= $(addprefix kmod/core/,table.c check.c worker.c policy.c policy_text.c refuse.c) \
-		   userland/agent/jobmirror.c
+		   userland/agent/kernel/core_mirror.c
 
-SAINAD_SRCS	:= $(addprefix userland/agent/,main.c config.c log.c loop.c jobs.c runtime.c \
-		   bridge/ports.c bridge/attach.c \
-		   workers/admit.c workers/health.c workers/relay.c \
+SAINAD_SRCS	:= $(addprefix userland/agent/,main.c args.c process.c config.c log.c loop.c jobs.c runtime.c \
+		   bridge/bridge.c bridge/ports.c bridge/attach.c \
+		   workers/workers.c workers/admit.c workers/join.c workers/message.c workers/health.c \
+		   workers/relay.c \
 		   control/ctlserver.c control/request.c control/encode.c control/decode.c \
-		   control/state.c control/events.c \
-		   kernel/session.c kernel/mirror.c kernel/plane.c kernel/family.c) \
-		   userland/net/links.c userland/net/ovsdb.c
+		   control/state.c control/state_parse.c control/restore.c control/events.c \
+		   kernel/session.c kernel/mirror.c kernel/plane.c)
 
-$(B)/sainad: $(call objs,$(SAINAD_SRCS) $(JOBCORE_SRCS)) $(B)/libsainadp.a $(B)/libsainactl.a
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(DP_LDLIBS) -lmnl -lconfig -ljansson -lpthread
+$(B)/sainad: $(call objs,$(SAINAD_SRCS) $(JOBCORE_SRCS)) $(B)/libsainadp.a $(B)/libsainactl.a $(NET_LIB)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(DP_LDLIBS) $(NET_LDLIBS) -lconfig -lpthread
 
 ALL += $(B)/sainad
 

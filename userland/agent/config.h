@@ -61,4 +61,7 @@ int config_load(struct config *cfg, const char *path, bool must, char *text, siz
 int config_set(struct config *cfg, const char *key, const char *value, char *text, size_t size);
 void config_free(struct config *cfg);
 
+/* args.c: file and command line; complains to stderr. */
+int args_configure(struct config *cfg, int argc, char **argv);
+
 #endif /* AGENT_CONFIG_H */

@@ -18,7 +18,8 @@ struct saina_dp;
  * struct saina_dp_opts
  * @object: path of saina_xdp.bpf.o; NULL = the built-in search
  * @pin_dir: directory on bpffs to pin maps (and links) in, NULL = no pins.
- *	Objects already pinned there are reused (take-over)
+ *	(it must exist).  Objects already pinned there are reused (take-over)
+ * @fresh: what is pinned there is stopped and removed instead
  * @kernel: the variant of the object that asks saina.ko for the jobs
  *	(saina_xdp_kmod.bpf.o beside @object)
  * @log: libbpf and own messages, one line each; @level 0 error .. 3 debug
@@ -26,6 +27,7 @@ struct saina_dp;
 struct saina_dp_opts {
 	const char *object;
 	const char *pin_dir;
+	bool fresh;
 	bool kernel;
 	void (*log)(void *arg, int level, const char *line);
 	void *log_arg;
@@ -36,11 +38,6 @@ int saina_dp_open(struct saina_dp **dp, const struct saina_dp_opts *opts);
 void saina_dp_close(struct saina_dp *dp, bool unpin);
 bool saina_dp_taken_over(const struct saina_dp *dp);	/* pins were there */
 const char *saina_dp_error(const struct saina_dp *dp);	/* sentence of the last failure */
-
-/* @kernel as in struct saina_dp_opts, from now on. */
-int saina_dp_variant(struct saina_dp *dp, bool kernel);
-/* Lets go of the programs (and of saina.ko) while no port is attached. */
-void saina_dp_rest(struct saina_dp *dp);
 
 int saina_dp_global_set(struct saina_dp *dp, const struct saina_global *g);
 int saina_dp_global_get(struct saina_dp *dp, struct saina_global *g);

@@ -4,14 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
-#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 #include <linux/magic.h>
 #include "dp/priv.h"
-
-#define MOUNT_MARK	"mounted-by-saina"	/* a directory in a bpffs of ours */
 
 #define MAP_NAME_HOT(E)		[DP_HOT + SIZE_##E] = "saina_hot_" #E,
 #define MAP_NAME_RING(E)	[DP_RING + SIZE_##E] = "saina_ring_" #E,
@@ -91,35 +87,17 @@ const char *dp_pin_path(const struct saina_dp *dp, char *path, const char *name)
 	return path;
 }
 
-/* Makes pin_dir a directory on a bpffs, mounting one if need be. */
 static int prepare_pin_dir(struct saina_dp *dp)
 {
-	char path[PATH_MAX];
 	struct statfs fs;
-	char *p;
 
 	if (snprintf(dp->pin_dir, sizeof(dp->pin_dir), "%s", dp->opts.pin_dir) >=
 	    (int)sizeof(dp->pin_dir))
 		return dp_fail(dp, -ENAMETOOLONG, "the pin directory's name is too long");
-	for (p = dp->pin_dir + 1; *p; p++) {
-		if (*p != '/')
-			continue;
-		*p = 0;
-		mkdir(dp->pin_dir, 0755);
-		*p = '/';
-	}
-	dp->made = !mkdir(dp->pin_dir, 0700);
-	if (!dp->made && errno != EEXIST)
-		return dp_fail(dp, -errno, "cannot make the pin directory %s: %s", dp->pin_dir,
-			       strerror(errno));
 	if (statfs(dp->pin_dir, &fs))
 		return dp_fail(dp, -errno, "%s: %s", dp->pin_dir, strerror(errno));
-	if (fs.f_type != BPF_FS_MAGIC) {
-		if (mount("bpf", dp->pin_dir, "bpf", 0, "mode=0700"))
-			return dp_fail(dp, -errno, "cannot mount a bpffs on %s: %s", dp->pin_dir,
-				       strerror(errno));
-		mkdir(dp_pin_path(dp, path, MOUNT_MARK), 0700);
-	}
+	if ((unsigned int)fs.f_type != BPF_FS_MAGIC)
+		return dp_fail(dp, -ENODEV, "%s is not on a bpffs", dp->pin_dir);
 	dp->pinned = true;
 	return 0;
 }
@@ -250,7 +228,7 @@ int saina_dp_open(struct saina_dp **out, const struct saina_dp_opts *opts)
 		if (err)
 			return err;
 	}
-	if (dp->pinned && !access(dp_pin_path(dp, path, DP_PROG_PIN), F_OK)) {
+	if (dp->pinned && !dp->opts.fresh && !access(dp_pin_path(dp, path, DP_PROG_PIN), F_OK)) {
 		err = take_over(dp);
 		if (!err)
 			err = dp_ports_find_pinned(dp);
@@ -259,8 +237,11 @@ int saina_dp_open(struct saina_dp **out, const struct saina_dp_opts *opts)
 		if (!err)
 			dp_progs_upgrade(dp);
 	} else {
-		if (dp->pinned)
-			remove_pins(dp); /* of a start that did not get far */
+		if (dp->pinned) { /* of a start that did not get far, or not wanted */
+			dp_ports_find_pinned(dp);
+			dp_ports_close(dp, true);
+			remove_pins(dp);
+		}
 		err = load(dp);
 		if (err && dp->pinned)
 			remove_pins(dp);
@@ -270,8 +251,8 @@ int saina_dp_open(struct saina_dp **out, const struct saina_dp_opts *opts)
 
 /**
  * saina_dp_close() - let go of the data path
- * @unpin: stop it: detach from all ports, remove the pins, unmount what was
- *	mounted.  False leaves it running if it is pinned
+ * @unpin: stop it: detach from all ports, remove the pins.  False leaves it
+ *	running if it is pinned
  */
 void saina_dp_close(struct saina_dp *dp, bool unpin)
 {
@@ -282,16 +263,8 @@ void saina_dp_close(struct saina_dp *dp, bool unpin)
 		ring_buffer__free(dp->rings);
 	dp_ports_close(dp, unpin);
 	dp_jobs_free(dp);
-	if (dp->pinned && unpin) {
-		char path[PATH_MAX];
-
+	if (dp->pinned && unpin)
 		remove_pins(dp);
-		/* the mark says that the mount is ours, or of whom we took over from */
-		if (!rmdir(dp_pin_path(dp, path, MOUNT_MARK)))
-			umount2(dp->pin_dir, MNT_DETACH);
-		if (dp->made)
-			rmdir(dp->pin_dir);
-	}
 	for (int i = 0; i < DP_MAPS; i++)
 		if (dp->map[i] >= 0)
 			close(dp->map[i]);

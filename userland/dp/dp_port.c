@@ -51,9 +51,6 @@ int saina_dp_attach(struct saina_dp *dp, int ifindex, bool generic)
 		return 0;
 	if (dp->ports == DP_PORTS_MAX)
 		return dp_fail(dp, -ENOSPC, "%d ports are the most there can be", DP_PORTS_MAX);
-	err = dp_progs_need(dp);
-	if (err)
-		return err;
 	link = bpf_link_create(dp->prog[DP_PROG_XDP], ifindex, BPF_XDP, &opts);
 	if (link < 0) {
 		err = -errno;

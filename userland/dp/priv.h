@@ -59,7 +59,6 @@ struct saina_dp {
 	char	object[PATH_MAX];
 	char	error[512];
 	bool	pinned;			/* pin_dir is valid */
-	bool	made;			/* ... and was not there before */
 	bool	taken_over;
 	int	map[DP_MAPS];
 	int	prog[DP_PROGS];
@@ -99,7 +98,6 @@ void dp_progs_unpin(struct saina_dp *dp);
 int dp_progs_take_over(struct saina_dp *dp);
 void dp_progs_close(struct saina_dp *dp);
 void dp_progs_upgrade(struct saina_dp *dp);
-int dp_progs_need(struct saina_dp *dp);
 
 /* dp_job.c */
 struct dp_job *dp_job_find(struct saina_dp *dp, __u16 job);	/* NULL: not published */

@@ -1,8 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * The links of this network namespace, read once and followed from then on.
- */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
 #include <stdio.h>
@@ -17,68 +13,82 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include "agent/agent.h"
+#include "net/links.h"
 
-#define RCVBUF (1 << 20)
+#define RCVBUF	  (1 << 20)
+#define DUMP_TRIES 10	/* links that change all the time are read again later */
+#define DUMP_SEQ  1
+#define ANSWER_S  5
 
-static struct link *link_get(struct rtnl *r, int ifindex)
+static struct link *link_get(const struct links *l, int ifindex)
 {
 	int i;
 
-	for (i = 0; i < r->n_links; i++)
-		if (r->link[i].ifindex == ifindex)
-			return &r->link[i];
+	for (i = 0; i < l->n; i++)
+		if (l->v[i].ifindex == ifindex)
+			return &l->v[i];
 	return NULL;
 }
 
-static struct link *link_add(struct rtnl *r, int ifindex)
+static struct link *link_add(struct links *l, int ifindex)
 {
-	struct link *link = link_get(r, ifindex);
+	struct link *link = link_get(l, ifindex);
 
 	if (link)
 		return link;
-	if (r->n_links == r->room) {
-		int room = r->room ? 2 * r->room : 64;
+	if (l->n == l->room) {
+		int room = l->room ? 2 * l->room : 64;
 
-		link = realloc(r->link, room * sizeof(*link));
+		link = realloc(l->v, room * sizeof(*link));
 		if (!link)
 			return NULL;
-		r->link = link;
-		r->room = room;
+		l->v = link;
+		l->room = room;
 	}
-	link = &r->link[r->n_links++];
+	link = &l->v[l->n++];
 	memset(link, 0, sizeof(*link));
 	link->ifindex = ifindex;
+	link->snooping = -1;
 	return link;
 }
 
-static void link_del(struct rtnl *r, int ifindex)
+static void link_del(struct links *l, int ifindex)
 {
-	struct link *link = link_get(r, ifindex);
+	struct link *link = link_get(l, ifindex);
 
 	if (link)
-		*link = r->link[--r->n_links];
+		*link = l->v[--l->n];
 }
 
-static void link_kind(struct link *link, const struct nlattr *info)
+static void link_info(struct link *link, const struct nlattr *info)
 {
-	const struct nlattr *attr;
+	const struct nlattr *a, *d;
 
-	mnl_attr_for_each_nested (attr, info)
-		if (mnl_attr_get_type(attr) == IFLA_INFO_KIND)
+	mnl_attr_for_each_nested(a, info) {
+		if (mnl_attr_get_type(a) == IFLA_INFO_KIND)
 			snprintf(link->kind, sizeof(link->kind), "%.*s",
-				 (int)mnl_attr_get_payload_len(attr),
-				 (const char *)mnl_attr_get_payload(attr));
+				 (int)mnl_attr_get_payload_len(a),
+				 (const char *)mnl_attr_get_payload(a));
+		if (mnl_attr_get_type(a) != IFLA_INFO_DATA || strcmp(link->kind, "bridge"))
+			continue;
+		mnl_attr_for_each_nested(d, a)
+			if (mnl_attr_get_type(d) == IFLA_BR_MCAST_SNOOPING)
+				link->snooping = mnl_attr_get_u8(d);
+	}
 }
 
 static void link_xdp(struct link *link, const struct nlattr *xdp)
 {
-	const struct nlattr *attr;
+	const struct nlattr *a;
 
 	link->xdp = XDP_ATTACHED_NONE;
-	mnl_attr_for_each_nested (attr, xdp)
-		if (mnl_attr_get_type(attr) == IFLA_XDP_ATTACHED)
-			link->xdp = mnl_attr_get_u8(attr);
+	link->xdp_id = 0;
+	mnl_attr_for_each_nested(a, xdp) {
+		if (mnl_attr_get_type(a) == IFLA_XDP_ATTACHED)
+			link->xdp = mnl_attr_get_u8(a);
+		if (mnl_attr_get_type(a) == IFLA_XDP_PROG_ID)
+			link->xdp_id = mnl_attr_get_u32(a);
+	}
 }
 
 /* One message of a dump or notification. */
@@ -86,7 +96,7 @@ static int link_message(const struct nlmsghdr *nlh, void *arg)
 {
 	const struct ifinfomsg *ifi = mnl_nlmsg_get_payload(nlh);
 	const struct nlattr *attr;
-	struct rtnl *r = arg;
+	struct links *l = arg;
 	struct link *link;
 
 	if (nlh->nlmsg_type != RTM_NEWLINK && nlh->nlmsg_type != RTM_DELLINK)
@@ -96,15 +106,15 @@ static int link_message(const struct nlmsghdr *nlh, void *arg)
 	if (ifi->ifi_family != AF_UNSPEC)
 		return MNL_CB_OK;
 	if (nlh->nlmsg_type == RTM_DELLINK) {
-		link_del(r, ifi->ifi_index);
+		link_del(l, ifi->ifi_index);
 		return MNL_CB_OK;
 	}
-	link = link_add(r, ifi->ifi_index);
+	link = link_add(l, ifi->ifi_index);
 	if (!link)
 		return MNL_CB_ERROR;
 	link->flags = ifi->ifi_flags;
 	link->master = 0;
-	mnl_attr_for_each (attr, nlh, sizeof(*ifi)) {
+	mnl_attr_for_each(attr, nlh, sizeof(*ifi)) {
 		switch (mnl_attr_get_type(attr)) {
 		case IFLA_IFNAME:
 			snprintf(link->name, sizeof(link->name), "%s", mnl_attr_get_str(attr));
@@ -123,125 +133,147 @@ static int link_message(const struct nlmsghdr *nlh, void *arg)
 			link_xdp(link, attr);
 			break;
 		case IFLA_LINKINFO:
-			link_kind(link, attr);
+			link_info(link, attr);
 			break;
 		}
 	}
 	return MNL_CB_OK;
 }
 
-/* Reads all links anew, on a socket of its own. */
-static int links_dump(struct rtnl *r)
+int links_parse(struct links *l, const void *buf, size_t len, bool dump)
+{
+	/* NLM_F_DUMP_INTR is EINTR here */
+	int ret = mnl_cb_run(buf, len, dump ? DUMP_SEQ : 0, 0, link_message, l);
+
+	return ret < 0 ? -errno : ret;
+}
+
+/* One dump into @l, which is empty. */
+static int dump(struct links *l)
 {
 	char buf[MNL_SOCKET_BUFFER_SIZE] __attribute__((aligned(8)));
+	struct timeval wait = { .tv_sec = ANSWER_S };
 	struct mnl_socket *nl;
 	struct nlmsghdr *nlh;
 	struct ifinfomsg *ifi;
-	int ret = -EIO;
 	ssize_t n;
+	int ret;
 
-	nl = mnl_socket_open(NETLINK_ROUTE);
+	nl = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
 	if (!nl)
 		return -errno;
-	if (mnl_socket_bind(nl, 0, MNL_SOCKET_AUTOPID))
-		goto out;
+	setsockopt(mnl_socket_get_fd(nl), SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
 	nlh = mnl_nlmsg_put_header(buf);
 	nlh->nlmsg_type = RTM_GETLINK;
 	nlh->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
-	nlh->nlmsg_seq = 1;
+	nlh->nlmsg_seq = DUMP_SEQ;
 	ifi = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifi));
 	ifi->ifi_family = AF_UNSPEC;
-	if (mnl_socket_sendto(nl, nlh, nlh->nlmsg_len) < 0)
+	if (mnl_socket_bind(nl, 0, MNL_SOCKET_AUTOPID) ||
+	    mnl_socket_sendto(nl, nlh, nlh->nlmsg_len) < 0) {
+		ret = -errno;
 		goto out;
-	r->n_links = 0;
+	}
 	do {
 		n = mnl_socket_recvfrom(nl, buf, sizeof(buf));
-		if (n < 0)
-			goto out;
-		ret = mnl_cb_run(buf, n, 1, mnl_socket_get_portid(nl), link_message, r);
+		ret = n < 0 ? -errno : links_parse(l, buf, n, true);
 	} while (ret > 0);
-	ret = ret < 0 ? -errno : 0;
 out:
 	mnl_socket_close(nl);
 	return ret;
 }
 
-static void rtnl_ready(struct source *s, uint32_t events)
+int links_read(struct links *l)
 {
-	char buf[MNL_SOCKET_BUFFER_SIZE] __attribute__((aligned(8)));
-	struct agent *a = s->arg;
-	struct rtnl *r = &a->rtnl;
-	ssize_t n;
+	struct links fresh = { 0 };
+	int i, ret = -EINTR;
 
-	while ((n = recv(s->fd, buf, sizeof(buf), MSG_DONTWAIT)) > 0)
-		mnl_cb_run(buf, n, 0, 0, link_message, r);
-	if (n < 0 && errno == ENOBUFS) {
-		/* some were lost: what there is now is all that matters */
-		log_debug("rtnetlink: notifications were lost, reading all links again");
-		links_dump(r);
+	/* a torn dump lacks links that are there: taken for the truth, it would cost
+	 * ports and the workers behind them */
+	for (i = 0; i < DUMP_TRIES && (ret == -EINTR || ret == -ENOBUFS); i++) {
+		fresh.n = 0;
+		ret = dump(&fresh);
 	}
-	ports_sync(a);
+	if (ret) {
+		free(fresh.v);
+		return ret;
+	}
+	free(l->v);
+	l->v = fresh.v;
+	l->n = fresh.n;
+	l->room = fresh.room;
+	return 0;
 }
 
-int rtnl_init(struct agent *a)
+int links_follow(struct links *l)
 {
-	struct rtnl *r = &a->rtnl;
 	int ret, size = RCVBUF;
 
-	r->nl = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	if (!r->nl)
+	l->nl = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (!l->nl)
 		return -errno;
-	r->source =
-		(struct source){ .fd = mnl_socket_get_fd(r->nl), .ready = rtnl_ready, .arg = a };
-	setsockopt(r->source.fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size));
+	setsockopt(links_fd(l), SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size));
 	/* listen first, then read: nothing falls in between */
-	if (mnl_socket_bind(r->nl, RTMGRP_LINK, MNL_SOCKET_AUTOPID)) {
-		ret = -errno;
-		goto err_close;
-	}
-	ret = links_dump(r);
-	if (!ret)
-		ret = loop_add(&a->loop, &r->source, EPOLLIN);
+	ret = mnl_socket_bind(l->nl, RTMGRP_LINK, MNL_SOCKET_AUTOPID) ? -errno : links_read(l);
 	if (ret)
-		goto err_close;
-	return 0;
-
-err_close:
-	log_error("rtnetlink: %s", strerror(-ret));
-	mnl_socket_close(r->nl);
-	free(r->link);
+		links_close(l);
 	return ret;
 }
 
-void rtnl_uninit(struct agent *a)
+int links_fd(const struct links *l)
 {
-	loop_del(&a->loop, &a->rtnl.source);
-	mnl_socket_close(a->rtnl.nl);
-	free(a->rtnl.link);
+	return mnl_socket_get_fd(l->nl);
 }
 
-const struct link *rtnl_by_index(const struct rtnl *r, int ifindex)
+int links_receive(struct links *l)
 {
-	return link_get((struct rtnl *)r, ifindex);
+	char buf[MNL_SOCKET_BUFFER_SIZE] __attribute__((aligned(8)));
+	bool lost = false;
+	ssize_t n;
+
+	for (;;) {
+		n = recv(links_fd(l), buf, sizeof(buf), MSG_DONTWAIT);
+		if (n > 0)
+			lost |= links_parse(l, buf, n, false) < 0;
+		else if (n < 0 && errno == ENOBUFS)
+			lost = true;
+		else
+			break;
+	}
+	/* what there is now is all that matters */
+	return lost && links_read(l) ? -EAGAIN : 0;
 }
 
-const struct link *rtnl_by_name(const struct rtnl *r, const char *name)
+void links_close(struct links *l)
+{
+	if (l->nl)
+		mnl_socket_close(l->nl);
+	free(l->v);
+	*l = (struct links){ 0 };
+}
+
+const struct link *links_by_index(const struct links *l, int ifindex)
+{
+	return link_get(l, ifindex);
+}
+
+const struct link *links_by_name(const struct links *l, const char *name)
 {
 	int i;
 
-	for (i = 0; i < r->n_links; i++)
-		if (!strcmp(r->link[i].name, name))
-			return &r->link[i];
+	for (i = 0; i < l->n; i++)
+		if (!strcmp(l->v[i].name, name))
+			return &l->v[i];
 	return NULL;
 }
 
-void rtnl_driver(const char *ifname, char *driver, size_t size)
+void link_driver(const char *name, char *driver, size_t size)
 {
 	struct ethtool_drvinfo info = { .cmd = ETHTOOL_GDRVINFO };
 	struct ifreq ifr = { 0 };
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
-	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", ifname);
+	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", name);
 	ifr.ifr_data = (void *)&info;
 	if (fd < 0 || ioctl(fd, SIOCETHTOOL, &ifr))
 		info.driver[0] = 0;
@@ -251,18 +283,22 @@ void rtnl_driver(const char *ifname, char *driver, size_t size)
 		 info.driver[0] ? info.driver : "unknown");
 }
 
-int rtnl_address(const char *ifname, struct in_addr *addr)
+int link_address(const char *name, struct in_addr *addr, int *prefix)
 {
+	const struct sockaddr_in *mask;
 	struct ifaddrs *list, *i;
 	int ret = -EADDRNOTAVAIL;
 
 	if (getifaddrs(&list))
 		return -errno;
 	for (i = list; i && ret; i = i->ifa_next) {
-		if (strcmp(i->ifa_name, ifname) || !i->ifa_addr ||
+		if (strcmp(i->ifa_name, name) || !i->ifa_addr ||
 		    i->ifa_addr->sa_family != AF_INET)
 			continue;
 		*addr = ((struct sockaddr_in *)i->ifa_addr)->sin_addr;
+		mask = (const struct sockaddr_in *)i->ifa_netmask;
+		if (prefix)
+			*prefix = mask ? __builtin_popcount(mask->sin_addr.s_addr) : 32;
 		ret = 0;
 	}
 	freeifaddrs(list);

@@ -1,40 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * The OVSDB server of an Open vSwitch (RFC 7047: JSON-RPC over its unix
- * socket).  Tables Bridge, Port and Interface are monitored, so that ports
- * that come and go are seen as they do.  When the server goes away the ports
- * stay as last known and the connection is tried again.
- */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <jansson.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "agent/agent.h"
+#include "net/ovsdb.h"
 
-#define RETRY_MS   1000
-#define ANSWER_MS  5000
 #define BUFFER_MAX (64u << 20)
 
-static const char *const monitored =
+static const char monitored[] =
 	"{\"method\":\"monitor\",\"id\":1,\"params\":[\"Open_vSwitch\",null,{"
-	"\"Bridge\":{\"columns\":[\"name\",\"ports\"]},"
+	"\"Bridge\":{\"columns\":[\"name\",\"ports\",\"datapath_type\",\"mcast_snooping_enable\"]},"
 	"\"Port\":{\"columns\":[\"name\",\"interfaces\"]},"
-	"\"Interface\":{\"columns\":[\"name\",\"type\"]}}]}";
+	"\"Interface\":{\"columns\":[\"name\",\"type\",\"error\"]}}]}";
 
 static int ovsdb_send(struct ovsdb *o, const char *text)
 {
-	size_t len = strlen(text);
-	ssize_t n;
+	ssize_t len = strlen(text);
 
 	/* requests are short and few: a server that does not take them is stuck */
-	n = send(o->source.fd, text, len, MSG_NOSIGNAL);
-	return n == (ssize_t)len ? 0 : -EIO;
+	return send(o->fd, text, len, MSG_NOSIGNAL | MSG_DONTWAIT) == len ? 0 : -EIO;
 }
 
 /* Length of the first whole JSON object in the buffer, 0 if there is none. */
@@ -107,10 +98,8 @@ static int message(struct ovsdb *o, json_t *msg)
 	}
 	if (!method && json_integer_value(id) == 1) {
 		result = json_object_get(msg, "result");
-		if (!json_is_object(result)) {
-			log_error("ovsdb: it refused to be monitored");
-			return -EPROTO;
-		}
+		if (!json_is_object(result))
+			return -EPROTO; /* it refuses to be monitored */
 		json_object_clear(o->tables);
 		tables_update(o, result);
 		o->known = true;
@@ -140,7 +129,7 @@ static int messages(struct ovsdb *o)
 	return changed;
 }
 
-static int ovsdb_read(struct ovsdb *o)
+int ovsdb_receive(struct ovsdb *o)
 {
 	ssize_t n;
 	char *buf;
@@ -154,7 +143,7 @@ static int ovsdb_read(struct ovsdb *o)
 		o->buf = buf;
 		o->room += 262144;
 	}
-	n = recv(o->source.fd, o->buf + o->len, o->room - o->len, MSG_DONTWAIT);
+	n = recv(o->fd, o->buf + o->len, o->room - o->len, MSG_DONTWAIT);
 	if (n < 0 && errno == EAGAIN)
 		return 0;
 	if (n <= 0)
@@ -163,106 +152,70 @@ static int ovsdb_read(struct ovsdb *o)
 	return messages(o);
 }
 
-static void ovsdb_disconnect(struct agent *a)
+int ovsdb_connect(struct ovsdb *o, const char *path)
 {
-	struct ovsdb *o = &a->ovsdb;
-
-	if (o->source.fd < 0)
-		return;
-	loop_del(&a->loop, &o->source);
-	close(o->source.fd);
-	o->source.fd = -1;
-	o->len = 0;
-}
-
-static int ovsdb_connect(struct agent *a)
-{
-	struct ovsdb *o = &a->ovsdb;
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	int ret;
 
-	memcpy(addr.sun_path, a->cfg.ovsdb, sizeof(addr.sun_path));
-	o->source.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (o->source.fd < 0)
+	if (strlen(path) >= sizeof(addr.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(addr.sun_path, path);
+	if (!o->tables)
+		o->tables = json_object();
+	if (!o->tables)
+		return -ENOMEM;
+	/* not even connecting may wait: a server that is stuck has a full queue */
+	o->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (o->fd < 0)
 		return -errno;
-	if (connect(o->source.fd, (struct sockaddr *)&addr, sizeof(addr)))
-		goto err_close;
-	ret = ovsdb_send(o, monitored);
-	if (!ret)
-		ret = loop_add(&a->loop, &o->source, EPOLLIN);
-	if (!ret)
-		return 0;
-	errno = -ret;
-err_close:
-	ret = -errno;
-	close(o->source.fd);
-	o->source.fd = -1;
+	o->len = 0;
+	ret = connect(o->fd, (struct sockaddr *)&addr, sizeof(addr)) ? -errno
+								     : ovsdb_send(o, monitored);
+	if (ret)
+		ovsdb_disconnect(o);
 	return ret;
 }
 
-static void ovsdb_ready(struct source *s, uint32_t events)
+void ovsdb_disconnect(struct ovsdb *o)
 {
-	struct agent *a = s->arg;
-	int ret = ovsdb_read(&a->ovsdb);
-
-	if (ret < 0) {
-		log_warn(
-			"ovsdb: connection lost (%s): ports stay as they are, trying again every second",
-			strerror(-ret));
-		ovsdb_disconnect(a);
-		loop_timer_set(&a->ovsdb.retry, RETRY_MS, RETRY_MS);
-	} else if (ret) {
-		ports_sync(a);
-	}
+	if (o->fd >= 0)
+		close(o->fd);
+	o->fd = -1;
 }
 
-static void ovsdb_retry(struct source *s, uint32_t events)
+static int64_t now_ms(void)
 {
-	struct agent *a = s->arg;
+	struct timespec ts;
 
-	loop_timer_ack(s);
-	if (ovsdb_connect(a))
-		return;
-	log_info("ovsdb: connected again");
-	loop_timer_set(s, 0, 0);
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000ll + ts.tv_nsec / 1000000;
 }
 
-int ovsdb_init(struct agent *a)
+int ovsdb_wait(struct ovsdb *o, int timeout_ms)
 {
-	struct ovsdb *o = &a->ovsdb;
-	uint64_t deadline = loop_now() + ANSWER_MS * NSEC_PER_MSEC;
-	struct pollfd p;
+	int64_t left, end = now_ms() + timeout_ms;
+	struct pollfd p = { .fd = o->fd, .events = POLLIN };
 	int ret;
 
-	o->source = (struct source){ .fd = -1, .ready = ovsdb_ready, .arg = a };
-	o->retry = (struct source){ .fd = -1, .ready = ovsdb_retry, .arg = a };
-	o->tables = json_object();
-	ret = o->tables ? ovsdb_connect(a) : -ENOMEM;
-	if (!ret)
-		ret = loop_timer_add(&a->loop, &o->retry);
-	/* the ports have to be known before anything is attached */
-	while (!ret && !o->known) {
-		p = (struct pollfd){ .fd = o->source.fd, .events = POLLIN };
-		ret = poll(&p, 1, ANSWER_MS);
-		ret = ret > 0 ? ovsdb_read(o) : -ETIMEDOUT;
-		if (ret >= 0)
-			ret = loop_now() < deadline ? 0 : -ETIMEDOUT;
+	while (!o->known) {
+		left = end - now_ms();
+		if (left <= 0)
+			return -ETIMEDOUT;
+		ret = poll(&p, 1, (int)left);
+		if (ret > 0)
+			ret = ovsdb_receive(o);
+		if (ret < 0 && errno != EINTR)
+			return ret;
 	}
-	if (ret)
-		ovsdb_uninit(a);
-	return ret;
+	return 0;
 }
 
-void ovsdb_uninit(struct agent *a)
+void ovsdb_close(struct ovsdb *o)
 {
-	ovsdb_disconnect(a);
-	loop_timer_del(&a->loop, &a->ovsdb.retry);
-	json_decref(a->ovsdb.tables);
-	free(a->ovsdb.buf);
-	a->ovsdb.tables = NULL;
-	a->ovsdb.buf = NULL;
-	a->ovsdb.len = a->ovsdb.room = 0;
-	a->ovsdb.known = false;
+	ovsdb_disconnect(o);
+	json_decref(o->tables);
+	free(o->buf);
+	*o = (struct ovsdb){ .fd = -1 };
 }
 
 static const json_t *bridge_row(const struct ovsdb *o, const char *bridge)
@@ -279,9 +232,18 @@ static const json_t *bridge_row(const struct ovsdb *o, const char *bridge)
 	return NULL;
 }
 
-bool ovsdb_has_bridge(const struct ovsdb *o, const char *bridge)
+int ovsdb_bridge(const struct ovsdb *o, const char *bridge, struct ovsdb_bridge *out)
 {
-	return bridge_row(o, bridge) != NULL;
+	const json_t *row = bridge_row(o, bridge);
+	const char *type = json_string_value(json_object_get(row, "datapath_type"));
+
+	if (!row)
+		return -ENOENT;
+	if (out) {
+		out->userspace = type && !strcmp(type, "netdev");
+		out->snooping = json_is_true(json_object_get(row, "mcast_snooping_enable"));
+	}
+	return 0;
 }
 
 /* A set of references is ["set", [["uuid", U], ..]], one alone ["uuid", U].
@@ -306,18 +268,26 @@ static void each_row(const struct ovsdb *o, const char *table, const json_t *ref
 }
 
 struct interface_walk {
-	void (*fn)(void *arg, const char *name, const char *type);
+	void (*fn)(void *arg, const struct ovsdb_interface *i);
 	void *arg;
 };
 
+static const char *text_of(const json_t *row, const char *column)
+{
+	return json_string_value(json_object_get(row, column)) ?: "";
+}
+
 static void interface_row(const struct ovsdb *o, const json_t *row, void *arg)
 {
-	const char *name = json_string_value(json_object_get(row, "name"));
-	const char *type = json_string_value(json_object_get(row, "type"));
-	struct interface_walk *walk = arg;
+	const struct ovsdb_interface i = {
+		.name = text_of(row, "name"),
+		.type = text_of(row, "type"),
+		.error = text_of(row, "error"),
+	};
+	const struct interface_walk *walk = arg;
 
-	if (name)
-		walk->fn(walk->arg, name, type ? type : "");
+	if (i.name[0])
+		walk->fn(walk->arg, &i);
 }
 
 static void port_row(const struct ovsdb *o, const json_t *row, void *arg)
@@ -326,7 +296,7 @@ static void port_row(const struct ovsdb *o, const json_t *row, void *arg)
 }
 
 void ovsdb_interfaces(const struct ovsdb *o, const char *bridge,
-		      void (*fn)(void *arg, const char *name, const char *type), void *arg)
+		      void (*fn)(void *arg, const struct ovsdb_interface *i), void *arg)
 {
 	const json_t *row = bridge_row(o, bridge);
 	struct interface_walk walk = { .fn = fn, .arg = arg };

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <linux/if_link.h>
 
-#include "agent/agent.h"
+#include "agent/bridge/bridge.h"
 
 static bool already(struct agent *a, int ifindex)
 {
@@ -21,7 +21,7 @@ static bool already(struct agent *a, int ifindex)
 /* How it is attached: as asked for, or as an earlier agent was asked to. */
 static bool is_generic(struct agent *a, int ifindex, bool taken_over)
 {
-	const struct link *link = rtnl_by_index(&a->rtnl, ifindex);
+	const struct link *link = links_by_index(&a->bridge->links, ifindex);
 
 	return taken_over && link ? link->xdp == XDP_ATTACHED_SKB : a->cfg.generic;
 }
@@ -43,11 +43,6 @@ int attach_port(struct agent *a, struct port *p)
 
 	p->text[0] = 0;
 	p->mode = SAINA_PORT_MODE_NONE;
-	if (a->plane.down) {
-		snprintf(p->text, sizeof(p->text), "%s", PLANE_GONE);
-		log_warn("port %s: not attached: %s", p->name, p->text);
-		return -ENOTCONN;
-	}
 	ret = taken_over ? 0 : saina_dp_attach(a->dp, p->ifindex, a->cfg.generic);
 	if (ret) {
 		snprintf(p->text, sizeof(p->text), "%.110s%s", saina_dp_error(a->dp),

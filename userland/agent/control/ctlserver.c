@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#include "agent/agent.h"
+#include "agent/control/control.h"
 #include "agent/control/request.h"
 
 #define REQUEST_MAX  8192
@@ -44,7 +44,7 @@ struct client {
 
 static struct log_limit lost_limit;
 
-static void groups_recount(struct ctlserver *s)
+static void groups_recount(struct control *s)
 {
 	struct client *c;
 
@@ -55,13 +55,13 @@ static void groups_recount(struct ctlserver *s)
 
 static void client_free(struct agent *a, struct client *c)
 {
-	struct client **at = &a->ctl.clients;
+	struct client **at = &a->control->clients;
 	struct queued *q;
 
 	while (*at != c)
 		at = &(*at)->next;
 	*at = c->next;
-	a->ctl.n--;
+	a->control->n--;
 	loop_del(&a->loop, &c->source);
 	close(c->source.fd);
 	while ((q = c->first)) {
@@ -69,7 +69,7 @@ static void client_free(struct agent *a, struct client *c)
 		free(q);
 	}
 	free(c);
-	groups_recount(&a->ctl);
+	groups_recount(a->control);
 }
 
 /* Sends what is queued; returns true when the queue is empty. */
@@ -125,14 +125,14 @@ int client_send(struct client *c, const struct nlmsghdr *nlh)
 void client_subscribe(struct agent *a, struct client *c, unsigned int groups)
 {
 	c->groups = groups;
-	groups_recount(&a->ctl);
+	groups_recount(a->control);
 }
 
 void ctlserver_notify(struct agent *a, unsigned int group, const struct nlmsghdr *msg)
 {
 	struct client *c;
 
-	for (c = a->ctl.clients; c; c = c->next) {
+	for (c = a->control->clients; c; c = c->next) {
 		if (!(c->groups & group))
 			continue;
 		if (c->bytes <= QUEUE_NOTIFY && !client_send(c, msg))
@@ -179,7 +179,7 @@ static void client_ready(struct source *s, uint32_t events)
 		client_free(a, c);
 }
 
-static bool in_admin_group(const struct ctlserver *s, int fd, const struct ucred *cred)
+static bool in_admin_group(const struct control *s, int fd, const struct ucred *cred)
 {
 	gid_t groups[GROUPS_MAX];
 	socklen_t len = sizeof(groups);
@@ -208,22 +208,22 @@ static void ctlserver_accept(struct source *s, uint32_t events)
 	fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd < 0)
 		return;
-	if (a->ctl.n >= CLIENTS_MAX || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+	if (a->control->n >= CLIENTS_MAX || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
 		goto out_close;
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		goto out_close;
 	c->a = a;
-	c->admin = cred.uid == 0 || in_admin_group(&a->ctl, fd, &cred);
+	c->admin = cred.uid == 0 || in_admin_group(a->control, fd, &cred);
 	c->last = &c->first;
 	c->source = (struct source){ .fd = fd, .ready = client_ready, .arg = c };
 	if (loop_add(&a->loop, &c->source, EPOLLIN)) {
 		free(c);
 		goto out_close;
 	}
-	c->next = a->ctl.clients;
-	a->ctl.clients = c;
-	a->ctl.n++;
+	c->next = a->control->clients;
+	a->control->clients = c;
+	a->control->n++;
 	return;
 
 out_close:
@@ -232,7 +232,7 @@ out_close:
 
 int ctlserver_init(struct agent *a)
 {
-	struct ctlserver *s = &a->ctl;
+	struct control *s = a->control;
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	const struct group *group;
 	int ret;
@@ -282,9 +282,9 @@ err_close:
 
 void ctlserver_uninit(struct agent *a)
 {
-	while (a->ctl.clients)
-		client_free(a, a->ctl.clients);
-	loop_del(&a->loop, &a->ctl.source);
-	close(a->ctl.source.fd);
+	while (a->control->clients)
+		client_free(a, a->control->clients);
+	loop_del(&a->loop, &a->control->source);
+	close(a->control->source.fd);
 	unlink(a->cfg.control);
 }

@@ -71,7 +71,7 @@ static void encode_job_rt(struct nlmsghdr *nlh, struct agent *a, const struct sa
 
 static void encode_job_text(struct nlmsghdr *nlh, struct agent *a, const struct saina_job *job)
 {
-	const struct plane_stuck *stuck = a->plane.stuck[job->id];
+	const struct plane_stuck *stuck = a->plane->stuck[job->id];
 
 	if (stuck)
 		mnl_attr_put_strz(nlh, SAINA_A_JOB_TEXT, stuck->text);
@@ -112,13 +112,13 @@ void encode_worker_binding(struct nlmsghdr *nlh, const struct saina_job *job, in
 void encode_worker(struct msg *m, struct agent *a, const struct saina_job *job, int w)
 {
 	struct nlattr *nest = mnl_attr_nest_start(m->nlh, SAINA_A_WORKER);
-	const struct link *link = rtnl_by_index(&a->rtnl, job->worker[w].bind.ifindex);
+	const struct link *link = links_by_index(&a->bridge->links, job->worker[w].bind.ifindex);
 	const struct worker_aux *aux;
 
 	encode_worker_binding(m->nlh, job, w);
 	if (link)
 		mnl_attr_put_strz(m->nlh, SAINA_A_WORKER_IFNAME, link->name);
-	if (a->jobs.aux[job->id] && job->worker[w].state != SAINA_WORKER_STATE_ABSENT) {
+	if (a->jobs->aux[job->id] && job->worker[w].state != SAINA_WORKER_STATE_ABSENT) {
 		aux = jobs_worker(a, job, w);
 		if (aux->heard)
 			mnl_attr_put_u32(m->nlh, SAINA_A_WORKER_SEEN_MS,
@@ -134,7 +134,7 @@ void encode_port(struct msg *m, struct agent *a, const struct port *p)
 	struct saina_port_conf conf = { 0 };
 	uint32_t workers, relayed;
 
-	ports_workers(a, p->ifindex, &workers, &relayed);
+	workers_on_port(a, p->ifindex, &workers, &relayed);
 	mnl_attr_put_u32(m->nlh, SAINA_A_PORT_IFINDEX, p->ifindex);
 	mnl_attr_put_strz(m->nlh, SAINA_A_PORT_IFNAME, p->name);
 	mnl_attr_put_u8(m->nlh, SAINA_A_PORT_MODE, p->mode);
@@ -195,14 +195,14 @@ void encode_limits(struct msg *m, struct agent *a)
 	__u32 jobs;
 	__u64 memory;
 
-	saina_core_limits_get(a->jobs.core, &limits, &jobs, &memory);
+	saina_core_limits_get(a->jobs->core, &limits, &jobs, &memory);
 	mnl_attr_put_u32(m->nlh, SAINA_A_LIMITS_JOBS, limits.jobs);
 	mnl_attr_put_u64(m->nlh, SAINA_A_LIMITS_MEMORY_JOB, limits.memory_job);
 	mnl_attr_put_u64(m->nlh, SAINA_A_LIMITS_MEMORY, limits.memory);
 	mnl_attr_put_u32(m->nlh, SAINA_A_LIMITS_JOBS_USED, jobs);
 	mnl_attr_put_u64(m->nlh, SAINA_A_LIMITS_MEMORY_USED, memory);
 	mnl_attr_put_u8(m->nlh, SAINA_A_LIMITS_PLANE,
-			a->plane.kernel ? SAINA_PLANE_KERNEL : SAINA_PLANE_AGENT);
+			a->plane->kernel ? SAINA_PLANE_KERNEL : SAINA_PLANE_AGENT);
 	mnl_attr_nest_end(m->nlh, nest);
 }
 

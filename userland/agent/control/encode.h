@@ -5,7 +5,7 @@
 
 #include <libmnl/libmnl.h>
 #include <linux/genetlink.h>
-#include "agent/agent.h"
+#include "agent/control/control.h"
 
 #define MSG_MAX 4096	/* the largest object (a job) takes about 600 bytes */
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Events of the data path and of the agent: to subscribers, and to the log
  * where an operator would want to know without asking. */
-#include <string.h>
-
-#include "agent/agent.h"
+#include "agent/control/control.h"
 #include "agent/control/encode.h"
 
 static struct log_limit k_limit, stale_limit;
@@ -14,18 +12,21 @@ static void publish(struct agent *a, const struct saina_event *ev, const struct 
 {
 	struct msg m;
 
-	if (!(a->ctl.groups & SAINA_GROUPS_EVENTS))
+	if (!(a->control->groups & SAINA_GROUPS_EVENTS))
 		return;
 	msg_start(&m, SAINA_CMD_EVENT, 0, 0);
 	encode_event(&m, ev, job ? job->name : NULL, text);
 	ctlserver_notify(a, SAINA_GROUPS_EVENTS, m.nlh);
 }
 
-void events_data_path(struct agent *a, const struct saina_event *ev)
+void control_event(struct agent *a, const struct saina_event *ev, const char *text)
 {
-	const struct saina_job *job = saina_core_job_find(a->jobs.core, 1, ev->job, NULL, NULL);
-	const char *name = job ? job->name : "?";
+	const struct saina_job *job = NULL;
+	const char *name;
 
+	if (ev->type != SAINA_EV_PORT)
+		job = saina_core_job_find(a->jobs->core, 1, ev->job, NULL, NULL);
+	name = job ? job->name : "?";
 	switch (ev->type) {
 	case SAINA_EV_K:
 		log_limited(&k_limit, LOG_L_INFO, "job %s: round %u: k %llu -> %llu", name,
@@ -46,21 +47,56 @@ void events_data_path(struct agent *a, const struct saina_event *ev)
 			name, ev->worker, ev->round);
 		break;
 	}
-	publish(a, ev, job, NULL);
+	publish(a, ev, job, text);
 }
 
-/* The agent's own: @ev lacks the time, and what only the data path knows. */
-void events_control(struct agent *a, struct saina_event *ev, const char *text)
+void control_changed(struct agent *a, int cmd, const struct saina_job *job, int worker)
 {
-	const struct saina_job *job = NULL;
-	struct saina_job_rt rt;
+	struct msg m;
 
-	ev->time = loop_now();
-	if (ev->type != SAINA_EV_PORT)
-		job = saina_core_job_find(a->jobs.core, 1, ev->job, NULL, NULL);
-	if (job && a->ctl.groups & SAINA_GROUPS_EVENTS && !saina_dp_job_rt(a->dp, job->id, &rt)) {
-		ev->round = rt.next_round;
-		ev->k = rt.k;
-	}
-	publish(a, ev, job, text);
+	if (!(a->control->groups & SAINA_GROUPS_CONFIG))
+		return;
+	msg_start(&m, cmd, 0, 0);
+	if (!job)
+		encode_limits(&m, a);
+	else if (worker >= 0)
+		encode_worker(&m, a, job, worker);
+	else
+		encode_job(&m, a, job, false);
+	ctlserver_notify(a, SAINA_GROUPS_CONFIG, m.nlh);
+}
+
+void control_port_changed(struct agent *a, const struct port *p)
+{
+	struct msg m;
+
+	if (!(a->control->groups & SAINA_GROUPS_CONFIG))
+		return;
+	msg_start(&m, SAINA_CMD_PORT_NTF, 0, 0);
+	encode_port(&m, a, p);
+	ctlserver_notify(a, SAINA_GROUPS_CONFIG, m.nlh);
+}
+
+void control_port(struct agent *a, const struct port *p, bool there)
+{
+	struct saina_event ev = {
+		.type = SAINA_EV_PORT,
+		.time = loop_now(),
+		.worker = 0xff,
+		.a = p->ifindex,
+		.b = there && p->mode != SAINA_PORT_MODE_NONE,
+	};
+
+	control_event(a, &ev, p->name);
+	control_port_changed(a, p);
+}
+
+void control_settle(struct agent *a)
+{
+	if (!a->jobs->changed)
+		return;
+	a->jobs->changed = false;
+	jobs_commit(a);
+	health_replan(a);
+	workers_notify(a);
 }

@@ -47,7 +47,7 @@ static int job_new(struct request *rq)
 		ret = plane_job_new(rq->a, &req, &job, &rq->err);
 	if (ret)
 		return ret;
-	agent_settle(rq->a);
+	control_settle(rq->a);
 	return reply_job(rq, job);
 }
 
@@ -59,7 +59,7 @@ static int job_set(struct request *rq)
 	ret = decode_job(&rq->d, &req, &rq->err);
 	if (!ret)
 		ret = plane_job_set(rq->a, &req, &rq->err);
-	agent_settle(rq->a);
+	control_settle(rq->a);
 	return ret;
 }
 
@@ -71,7 +71,7 @@ static int job_del(struct request *rq)
 	ret = decode_job(&rq->d, &req, &rq->err);
 	if (!ret)
 		ret = plane_job_del(rq->a, &req, &rq->err);
-	agent_settle(rq->a);
+	control_settle(rq->a);
 	return ret;
 }
 
@@ -85,7 +85,7 @@ static int named_job(struct request *rq, int id, int name, bool must, const stru
 	*job = NULL;
 	if (!any && !must)
 		return 0;
-	*job = saina_core_job_find(rq->a->jobs.core, !!tb, tb ? mnl_attr_get_u16(tb) : 0,
+	*job = saina_core_job_find(rq->a->jobs->core, !!tb, tb ? mnl_attr_get_u16(tb) : 0,
 				   decode_string(&rq->d, name), &rq->err);
 	if (*job)
 		return 0;
@@ -126,7 +126,7 @@ static int job_get(struct request *rq)
 		if (ret)
 			return ret;
 	}
-	for (id = 0; (job = saina_core_job_next(rq->a->jobs.core, id)); id = job->id + 1) {
+	for (id = 0; (job = saina_core_job_next(rq->a->jobs->core, id)); id = job->id + 1) {
 		ret = reply_job(rq, job);
 		if (ret)
 			return ret;
@@ -157,7 +157,7 @@ static int worker_set(struct request *rq)
 		return ret;
 	if (rq->d.tb[SAINA_A_WORKER_IFINDEX])
 		health_heard(rq->a, job, req.id);
-	agent_settle(rq->a);
+	control_settle(rq->a);
 	return 0;
 }
 
@@ -168,7 +168,7 @@ static int worker_del(struct request *rq)
 
 	decode_worker(&rq->d, &req);
 	ret = plane_worker_del(rq->a, &req, &rq->err);
-	agent_settle(rq->a);
+	control_settle(rq->a);
 	return ret;
 }
 
@@ -195,7 +195,7 @@ static int worker_get(struct request *rq)
 		return saina_refuse(&rq->err, -EINVAL, SAINA_A_WORKER_ID,
 				    "a dump is of all workers of a job, not of one");
 	id = only ? only->id : 0;
-	for (; (job = saina_core_job_next(rq->a->jobs.core, id)); id = job->id + 1) {
+	for (; (job = saina_core_job_next(rq->a->jobs->core, id)); id = job->id + 1) {
 		for (w = 0; w < job->workers; w++) {
 			if (job->worker[w].state == SAINA_WORKER_STATE_ABSENT)
 				continue;
@@ -216,9 +216,9 @@ static int port_get(struct request *rq)
 	struct msg m;
 	int i, ret;
 
-	for (i = 0; i < rq->a->ports.n; i++) {
+	for (i = 0; i < rq->a->bridge->n; i++) {
 		reply_start(rq, &m, SAINA_CMD_PORT_SET);
-		encode_port(&m, rq->a, &rq->a->ports.port[i]);
+		encode_port(&m, rq->a, &rq->a->bridge->port[i]);
 		ret = reply(rq, &m);
 		if (ret)
 			return ret;
@@ -327,7 +327,7 @@ static int stats_get(struct request *rq)
 	if (ret)
 		return ret;
 	id = only ? only->id : 0;
-	for (; (job = saina_core_job_next(rq->a->jobs.core, id)); id = job->id + 1) {
+	for (; (job = saina_core_job_next(rq->a->jobs->core, id)); id = job->id + 1) {
 		for (w = 0; w < job->workers; w++) {
 			ret = reply_stats(rq, job, w);
 			if (ret)
@@ -356,7 +356,7 @@ static int limits_set(struct request *rq)
 	const struct nlattr *const *tb = rq->d.tb;
 	int ret;
 
-	saina_core_limits_get(rq->a->jobs.core, &limits, NULL, NULL);
+	saina_core_limits_get(rq->a->jobs->core, &limits, NULL, NULL);
 	if (tb[SAINA_A_LIMITS_JOBS])
 		limits.jobs = mnl_attr_get_u32(tb[SAINA_A_LIMITS_JOBS]);
 	if (tb[SAINA_A_LIMITS_MEMORY_JOB])
@@ -364,7 +364,7 @@ static int limits_set(struct request *rq)
 	if (tb[SAINA_A_LIMITS_MEMORY])
 		limits.memory = mnl_attr_get_u64(tb[SAINA_A_LIMITS_MEMORY]);
 	ret = plane_limits_set(rq->a, &limits, &rq->err);
-	agent_settle(rq->a);
+	control_settle(rq->a);
 	return ret;
 }
 
@@ -460,8 +460,8 @@ static int serve(struct request *rq)
 	if (commands[g->cmd].flags & ADMIN && !rq->admin)
 		return saina_refuse(&rq->err, -EPERM, 0,
 				    "changing anything is for root%s%s: use sudo",
-				    rq->a->ctl.has_admin_gid ? " and the group " : "",
-				    rq->a->ctl.has_admin_gid ? rq->a->cfg.admin_group : "");
+				    rq->a->control->has_admin_gid ? " and the group " : "",
+				    rq->a->control->has_admin_gid ? rq->a->cfg.admin_group : "");
 	ret = decode_request(rq->nlh, commands[g->cmd].top, commands[g->cmd].allowed, &rq->d,
 			     &rq->err);
 	if (ret)

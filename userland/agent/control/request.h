@@ -3,7 +3,7 @@
 #ifndef AGENT_REQUEST_H
 #define AGENT_REQUEST_H
 
-#include "agent/agent.h"
+#include "agent/control/control.h"
 #include "agent/control/decode.h"
 #include "agent/control/encode.h"
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/agent.h"
+#include "agent/kernel/plane.h"
 #include "core/refuse.h"
 
 static void mark(void *plane, unsigned int id)
@@ -32,9 +32,9 @@ static void mirror_del(struct agent *a, unsigned int id)
 	struct saina_job_req req = { .has = 1ull << SAINA_A_JOB_ID, .id = id };
 	struct saina_core_err err;
 
-	if (!saina_core_job_find(a->jobs.core, 1, id, NULL, NULL))
+	if (!saina_core_job_find(a->jobs->core, 1, id, NULL, NULL))
 		return;
-	if (saina_core_job_del(a->jobs.core, &req, &err))
+	if (saina_core_job_del(a->jobs->core, &req, &err))
 		log_error("job %u: %s", id, err.text);
 }
 
@@ -42,8 +42,8 @@ static void mirror_del(struct agent *a, unsigned int id)
 
 static void stuck_free(struct agent *a, unsigned int id)
 {
-	free(a->plane.stuck[id]);
-	a->plane.stuck[id] = NULL;
+	free(a->plane->stuck[id]);
+	a->plane->stuck[id] = NULL;
 }
 
 /* It is stopped until somebody sets it going again, which is another try. */
@@ -72,18 +72,18 @@ static void stuck_stop(struct agent *a, const struct saina_job *job, const char 
 	s->job = *job;
 	s->job.state = SAINA_JOB_STOPPED;
 	snprintf(s->text, sizeof(s->text), "no data path: %.100s", why);
-	a->plane.stuck[job->id] = s;
+	a->plane->stuck[job->id] = s;
 	if (job->state != SAINA_JOB_STOPPED &&
-	    kernel_job_ask(&a->plane.session, SAINA_CMD_JOB_SET, &req, NULL, &err))
+	    kernel_job_ask(&a->plane->session, SAINA_CMD_JOB_SET, &req, NULL, &err))
 		log_error("job %s: %s", job->name, err.text);
-	events_control(a, &ev, s->text);
+	jobs_event(a, &ev, s->text);
 }
 
 const struct plane_stuck *plane_stuck_next(struct agent *a, unsigned int from)
 {
-	while (from < SAINA_JOBS_MAX && !a->plane.stuck[from])
+	while (from < SAINA_JOBS_MAX && !a->plane->stuck[from])
 		from++;
-	return from < SAINA_JOBS_MAX ? a->plane.stuck[from] : NULL;
+	return from < SAINA_JOBS_MAX ? a->plane->stuck[from] : NULL;
 }
 
 static bool same_shape(const struct saina_job *x, const struct saina_job *y)
@@ -104,12 +104,12 @@ enum how {
 static int mirror_job(struct agent *a, unsigned int id, uint32_t asked, enum how how,
 		      const struct saina_job **out, struct saina_core_err *err)
 {
-	const struct saina_job *have = saina_core_job_find(a->jobs.core, 1, id, NULL, NULL);
-	struct plane_stuck *stuck = a->plane.stuck[id];
+	const struct saina_job *have = saina_core_job_find(a->jobs->core, 1, id, NULL, NULL);
+	struct plane_stuck *stuck = a->plane->stuck[id];
 	struct saina_job job;
 	int ret;
 
-	ret = kernel_job_read(&a->plane.session, id, &job);
+	ret = kernel_job_read(&a->plane->session, id, &job);
 	if (ret == -ENOENT && how != KEEP) {
 		mirror_del(a, id);
 		stuck_free(a, id);
@@ -133,13 +133,13 @@ static int mirror_job(struct agent *a, unsigned int id, uint32_t asked, enum how
 		job.first_round = have->first_round;
 	else if (have)
 		job.first_round = asked > have->first_round ? asked : 0;
-	ret = saina_core_job_adopt(a->jobs.core, &job, out, err);
+	ret = saina_core_job_adopt(a->jobs->core, &job, out, err);
 	if (!ret) {
 		stuck_free(a, id);
 		return 0;
 	}
 	if (how == KEEP)
-		mark(&a->plane, id);
+		mark(a->plane, id);
 	if (how == FOLLOW) {
 		mirror_del(a, id);
 		stuck_stop(a, &job, err->text);
@@ -147,7 +147,7 @@ static int mirror_job(struct agent *a, unsigned int id, uint32_t asked, enum how
 	return ret;
 
 later:
-	mark(&a->plane, id);
+	mark(a->plane, id);
 	return saina_refuse(err, ret, 0, "job %u is being changed by somebody else: try again", id);
 }
 
@@ -156,13 +156,13 @@ static void mirror_limits(struct agent *a)
 {
 	struct saina_limits limits, ours;
 
-	a->plane.limits = false;
-	if (kernel_limits_read(&a->plane.session, &limits))
+	a->plane->limits = false;
+	if (kernel_limits_read(&a->plane->session, &limits))
 		return;
-	saina_core_limits_get(a->jobs.core, &ours, NULL, NULL);
+	saina_core_limits_get(a->jobs->core, &ours, NULL, NULL);
 	if (limits.jobs != ours.jobs || limits.memory_job != ours.memory_job ||
 	    limits.memory != ours.memory)
-		saina_core_limits_set(a->jobs.core, &limits, NULL);
+		saina_core_limits_set(a->jobs->core, &limits, NULL);
 }
 
 static void there_cb(void *arg, unsigned int id)
@@ -180,13 +180,13 @@ int mirror_all(struct agent *a)
 	unsigned int id;
 	int ret;
 
-	ret = kernel_jobs(&a->plane.session, there_cb, there, &err);
+	ret = kernel_jobs(&a->plane->session, there_cb, there, &err);
 	if (ret) {
 		log_error("saina.ko: %s", err.text);
 		return ret;
 	}
-	a->plane.resync = false;
-	memset(a->plane.dirty, 0, sizeof(a->plane.dirty));
+	a->plane->resync = false;
+	memset(a->plane->dirty, 0, sizeof(a->plane->dirty));
 	/* first what went: its name may be another's now */
 	for (id = 0; id < SAINA_JOBS_MAX; id++)
 		if (!(there[id / 64] & 1ull << id % 64)) {
@@ -200,35 +200,25 @@ int mirror_all(struct agent *a)
 	return 0;
 }
 
-void mirror_forget_stuck(struct agent *a)
+void mirror_uninit(struct agent *a)
 {
 	unsigned int id;
 
 	for (id = 0; id < SAINA_JOBS_MAX; id++)
 		stuck_free(a, id);
-	memset(a->plane.dirty, 0, sizeof(a->plane.dirty));
-}
-
-void mirror_empty(struct agent *a)
-{
-	unsigned int id;
-
-	mirror_forget_stuck(a);
-	for (id = 0; id < SAINA_JOBS_MAX; id++)
-		mirror_del(a, id);
 }
 
 /* Notifications */
 
 void plane_drain(struct agent *a)
 {
-	struct plane *p = &a->plane;
+	struct plane *p = a->plane;
 	uint64_t changed[SAINA_JOBS_MAX / 64];
 	struct saina_core_err err;
 	unsigned int id;
 	int ret, pass;
 
-	if (!p->kernel || p->down)
+	if (!p->kernel)
 		return;
 	do {
 		ret = kernel_next(&p->session, mark, mark_limits, p);
@@ -262,7 +252,7 @@ static int number_of(struct agent *a, int has_id, __u16 id, const char *name, st
 {
 	const struct saina_job *job;
 
-	job = saina_core_job_find(a->jobs.core, has_id, id, name, err);
+	job = saina_core_job_find(a->jobs->core, has_id, id, name, err);
 	return job ? job->id : -ENOENT;
 }
 
@@ -274,18 +264,18 @@ int plane_job_new(struct agent *a, const struct saina_job_req *req, const struct
 	unsigned int id;
 	int ret;
 
-	if (!a->plane.kernel)
-		return saina_core_job_new(a->jobs.core, req, out, err);
-	ret = kernel_job_ask(&a->plane.session, SAINA_CMD_JOB_NEW, req, &id, err);
+	if (!a->plane->kernel)
+		return saina_core_job_new(a->jobs->core, req, out, err);
+	ret = kernel_job_ask(&a->plane->session, SAINA_CMD_JOB_NEW, req, &id, err);
 	if (ret)
 		return ret;
 	ret = mirror_job(a, id, 0, NEW, out, err);
-	if (!ret && !saina_core_job_find(a->jobs.core, 1, id, NULL, err))
+	if (!ret && !saina_core_job_find(a->jobs->core, 1, id, NULL, err))
 		ret = -ENOENT; /* somebody was quick */
 	if (!ret)
 		return 0;
 	undo.id = id;
-	kernel_job_ask(&a->plane.session, SAINA_CMD_JOB_DEL, &undo, NULL, &ignored);
+	kernel_job_ask(&a->plane->session, SAINA_CMD_JOB_DEL, &undo, NULL, &ignored);
 	return ret;
 }
 
@@ -294,9 +284,9 @@ int plane_job_set(struct agent *a, const struct saina_job_req *req, struct saina
 	struct saina_core_err ignored;
 	int ret;
 
-	if (!a->plane.kernel)
-		return saina_core_job_set(a->jobs.core, req, NULL, err);
-	ret = kernel_job_ask(&a->plane.session, SAINA_CMD_JOB_SET, req, NULL, err);
+	if (!a->plane->kernel)
+		return saina_core_job_set(a->jobs->core, req, NULL, err);
+	ret = kernel_job_ask(&a->plane->session, SAINA_CMD_JOB_SET, req, NULL, err);
 	if (ret)
 		return ret;
 	ret = number_of(a, SAINA_HAS(req, SAINA_A_JOB_ID) != 0, req->id, req->name, NULL);
@@ -309,9 +299,9 @@ int plane_job_del(struct agent *a, const struct saina_job_req *req, struct saina
 {
 	int ret;
 
-	if (!a->plane.kernel)
-		return saina_core_job_del(a->jobs.core, req, err);
-	ret = kernel_job_ask(&a->plane.session, SAINA_CMD_JOB_DEL, req, NULL, err);
+	if (!a->plane->kernel)
+		return saina_core_job_del(a->jobs->core, req, err);
+	ret = kernel_job_ask(&a->plane->session, SAINA_CMD_JOB_DEL, req, NULL, err);
 	if (!ret)
 		plane_drain(a);
 	return ret;
@@ -322,7 +312,7 @@ static int worker_ask(struct agent *a, int cmd, const struct saina_worker_req *r
 {
 	int ret;
 
-	ret = kernel_worker_ask(&a->plane.session, cmd, req, err);
+	ret = kernel_worker_ask(&a->plane->session, cmd, req, err);
 	if (ret)
 		return ret;
 	ret = number_of(a, SAINA_HAS(req, SAINA_A_WORKER_JOB_ID) != 0, req->job_id, req->job_name,
@@ -337,16 +327,16 @@ int plane_worker_set(struct agent *a, const struct saina_worker_req *req,
 {
 	struct saina_core_err ours;
 
-	if (!a->plane.kernel)
-		return saina_core_worker_set(a->jobs.core, req, out, err);
+	if (!a->plane->kernel)
+		return saina_core_worker_set(a->jobs->core, req, out, err);
 	return worker_ask(a, SAINA_CMD_WORKER_SET, req, out, err ? err : &ours);
 }
 
 int plane_worker_del(struct agent *a, const struct saina_worker_req *req,
 		     struct saina_core_err *err)
 {
-	if (!a->plane.kernel)
-		return saina_core_worker_del(a->jobs.core, req, err);
+	if (!a->plane->kernel)
+		return saina_core_worker_del(a->jobs->core, req, err);
 	return worker_ask(a, SAINA_CMD_WORKER_DEL, req, NULL, err);
 }
 
@@ -361,8 +351,8 @@ void plane_worker_late(struct agent *a, const struct saina_job *job, int w, uint
 	};
 
 	/* nothing is changed by it, nor lost if it does not get there */
-	if (a->plane.kernel)
-		kernel_worker_ask(&a->plane.session, SAINA_CMD_WORKER_SET, &req, NULL);
+	if (a->plane->kernel)
+		kernel_worker_ask(&a->plane->session, SAINA_CMD_WORKER_SET, &req, NULL);
 }
 
 int plane_limits_set(struct agent *a, const struct saina_limits *limits,
@@ -370,10 +360,10 @@ int plane_limits_set(struct agent *a, const struct saina_limits *limits,
 {
 	int ret;
 
-	if (a->plane.kernel) {
-		ret = kernel_limits_ask(&a->plane.session, limits, err);
+	if (a->plane->kernel) {
+		ret = kernel_limits_ask(&a->plane->session, limits, err);
 		if (ret)
 			return ret;
 	}
-	return saina_core_limits_set(a->jobs.core, limits, err);
+	return saina_core_limits_set(a->jobs->core, limits, err);
 }

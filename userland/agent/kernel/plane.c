@@ -1,38 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "agent/agent.h"
-#include "core/refuse.h"
+#include "agent/kernel/plane.h"
+#include "core/policy_text.h"
 
 static void notes_ready(struct source *s, uint32_t events)
 {
 	plane_drain(s->arg);
-}
-
-static void disconnect(struct agent *a)
-{
-	struct plane *p = &a->plane;
-
-	if (p->notes.fd >= 0)
-		loop_del(&a->loop, &p->notes);
-	p->notes.fd = -1;
-	kernel_close(&p->session);
-}
-
-static int listen_kernel(struct agent *a)
-{
-	struct plane *p = &a->plane;
-	int ret;
-
-	p->notes = (struct source){ .ready = notes_ready, .arg = a };
-	p->notes.fd = kernel_fd(&p->session);
-	ret = loop_add(&a->loop, &p->notes, EPOLLIN);
-	if (ret)
-		p->notes.fd = -1;
-	return ret;
 }
 
 /* -ENOENT and the like: there is none; *@error says so. */
@@ -52,78 +27,37 @@ bool plane_wanted(const struct config *cfg)
 	return cfg->plane == PLANE_KERNEL || (cfg->plane == PLANE_AUTO && !module_there(&error));
 }
 
-int plane_init(struct agent *a)
+int plane_init(struct agent *a, bool running)
 {
-	struct plane *p = &a->plane;
+	struct plane *p = a->plane;
 	const char *error;
 	int ret;
 
-	p->notes.fd = p->family.fd = p->live.fd = -1;
-	family_init(a);
-	if (a->cfg.plane == PLANE_AGENT)
+	p->notes.fd = -1;
+	if (!plane_wanted(&a->cfg))
 		return 0;
+	if (running && a->cfg.plane == PLANE_AUTO) {
+		log_warn("saina.ko is loaded, but not used: jobs of this agent are running; a start that finds none will use it");
+		return 0;
+	}
 	ret = module_there(&error);
-	if (ret && a->cfg.plane == PLANE_AUTO)
-		return 0;
 	if (ret) {
 		log_error("%s", error);
-		goto err;
+		return ret;
 	}
 	p->kernel = true;
-	ret = kernel_open(&p->session);
-	if (!ret)
-		return 0;
-err:
-	plane_uninit(a);
-	return ret;
+	return kernel_open(&p->session);
 }
 
 /* Workers whose rounds are gone with the data path. */
-static void bury_all(struct agent *a, int state, const char *why)
+static void end_dead(struct agent *a, const struct saina_job *job, int w, void *arg)
 {
-	const struct saina_job *job;
-	int id, w;
-
-	for (id = 0; (job = saina_core_job_next(a->jobs.core, id)); id = job->id + 1)
-		for (w = 0; w < job->workers; w++)
-			if (jobs_alive(job, w))
-				jobs_worker_end(a, job, w, state, why);
+	plane_worker_end(a, job, w, SAINA_WORKER_STATE_DEAD, "its rounds went with the data path");
 }
 
-/*
- * Numbers of generations mean something only to the plane that gave them, so
- * whose they are is kept beside the state: a file for the kernel's.
- */
-static void mark_plane(struct agent *a)
+static void end_left(struct agent *a, const struct saina_job *job, int w, void *arg)
 {
-	char path[CONFIG_PATH_MAX + 16];
-	int fd;
-
-	runtime_path(a, "kernel", path, sizeof(path));
-	if (!a->plane.kernel) {
-		unlink(path);
-		return;
-	}
-	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	if (fd < 0)
-		log_warn("%s: %s: a later start could not take over", path, strerror(errno));
-	else
-		close(fd);
-}
-
-static void forget_other_plane(struct agent *a)
-{
-	char path[CONFIG_PATH_MAX + 16];
-	int id;
-
-	a->plane.moved = a->plane.kernel &&
-			 access(runtime_path(a, "kernel", path, sizeof(path)), F_OK);
-	if (a->plane.moved && saina_dp_taken_over(a->dp)) {
-		log_warn("the data path found was under the agent's control, now it is under the kernel's: its workers have to join again");
-		for (id = 0; id < SAINA_JOBS_MAX; id++)
-			saina_dp_job_remove(a->dp, id);
-	}
-	mark_plane(a);
+	plane_worker_end(a, job, w, SAINA_WORKER_STATE_LEFT, "is let go: the agent stops");
 }
 
 /* Limits of the configuration count in the kernel, too; those that it does not
@@ -137,7 +71,7 @@ static int give_limits(struct agent *a)
 
 	if (!has)
 		return 0;
-	ret = kernel_limits_read(&a->plane.session, &limits);
+	ret = kernel_limits_read(&a->plane->session, &limits);
 	if (ret)
 		return ret;
 	if (has & 1ull << SAINA_A_LIMITS_JOBS)
@@ -146,7 +80,7 @@ static int give_limits(struct agent *a)
 		limits.memory_job = a->cfg.limits.memory_job;
 	if (has & 1ull << SAINA_A_LIMITS_MEMORY)
 		limits.memory = a->cfg.limits.memory;
-	ret = kernel_limits_ask(&a->plane.session, &limits, &err);
+	ret = kernel_limits_ask(&a->plane->session, &limits, &err);
 	if (ret)
 		log_error("%s:%d: limits: %s", a->cfg.file, a->cfg.limits_line, err.text);
 	return ret;
@@ -154,217 +88,95 @@ static int give_limits(struct agent *a)
 
 int plane_start(struct agent *a)
 {
+	struct plane *p = a->plane;
 	int ret;
 
-	forget_other_plane(a);
-	if (!a->plane.kernel) {
-		log_info("control plane: this agent (saina.ko is not %s)",
-			 a->cfg.plane == PLANE_AGENT ? "to be used" : "loaded");
+	if (!p->kernel) {
+		log_info("control plane: this agent");
 		return 0;
 	}
-	ret = listen_kernel(a);
-	if (!ret)
-		ret = give_limits(a);
+	ret = give_limits(a);
 	if (!ret)
 		ret = mirror_all(a);
 	if (ret)
 		return ret;
+	p->notes = (struct source){ .ready = notes_ready, .arg = a };
+	p->notes.fd = kernel_fd(&p->session);
+	ret = loop_add(&a->loop, &p->notes, EPOLLIN);
+	if (ret) {
+		p->notes.fd = -1;
+		return ret;
+	}
 	log_info("control plane: saina.ko in the kernel");
 	if (!saina_dp_taken_over(a->dp))
-		bury_all(a, SAINA_WORKER_STATE_DEAD, "its rounds went with the data path");
+		jobs_each_alive(a, end_dead, NULL);
 	return 0;
 }
 
 void plane_dismiss(struct agent *a)
 {
-	if (a->plane.kernel && !a->plane.down)
-		bury_all(a, SAINA_WORKER_STATE_LEFT, "is let go: the agent stops");
+	if (a->plane->kernel)
+		jobs_each_alive(a, end_left, NULL);
 }
 
 void plane_uninit(struct agent *a)
 {
-	disconnect(a);
-	family_uninit(a);
-	mirror_forget_stuck(a);
+	struct plane *p = a->plane;
+
+	if (p->notes.fd >= 0)
+		loop_del(&a->loop, &p->notes);
+	p->notes.fd = -1;
+	kernel_close(&p->session);
+	mirror_uninit(a);
 }
 
-
-/* The module comes and goes */
-
-static bool anybody_alive(struct agent *a)
+/* Jobs of the file that are there already (taken over) stay as they are. */
+int plane_configure(struct agent *a)
 {
+	char policy[SAINA_POLICY_TEXT_LEN];
+	struct saina_core_err err;
 	const struct saina_job *job;
-	int id;
+	int i, ret;
 
-	for (id = 0; (job = saina_core_job_next(a->jobs.core, id)); id = job->id + 1)
-		if (job->active)
-			return true;
-	return false;
+	for (i = 0; i < a->cfg.n_jobs; i++) {
+		const struct config_job *j = &a->cfg.jobs[i];
+
+		if (saina_core_job_find(a->jobs->core, 0, 0, j->req.name, NULL)) {
+			log_info("job %s was taken over and stays as it is", j->req.name);
+			continue;
+		}
+		ret = plane_job_new(a, &j->req, &job, &err);
+		if (ret) {
+			log_error("%s:%d: %s", a->cfg.file, j->line, err.text);
+			return ret;
+		}
+		saina_policy_format(&job->policy, policy, sizeof(policy));
+		log_info("job %s is number %u: %llu elements, %u workers, %s", job->name, job->id,
+			 (unsigned long long)job->elements, job->workers, policy);
+	}
+	return 0;
 }
 
-int plane_give(struct agent *a, const struct saina_job *job)
+int plane_worker_end(struct agent *a, const struct saina_job *job, int w, int state,
+		     const char *why)
 {
-	struct saina_job_req req = {
-		.has = 1ull << SAINA_A_JOB_ID | 1ull << SAINA_A_JOB_NAME |
-		       1ull << SAINA_A_JOB_ELEMENTS | 1ull << SAINA_A_JOB_WORKERS |
-		       1ull << SAINA_A_JOB_PAYLOAD | 1ull << SAINA_A_JOB_POOL |
-		       1ull << SAINA_A_JOB_RING | 1ull << SAINA_A_JOB_ELEM_TYPE |
-		       1ull << SAINA_A_JOB_EXPONENT | 1ull << SAINA_A_JOB_POLICY |
-		       1ull << SAINA_A_JOB_HEARTBEAT_MS | 1ull << SAINA_A_JOB_DEAD_MS,
-		.id = job->id,
-		.workers = job->workers,
-		.elem = job->elem,
-		.exponent = job->exponent,
-		.payload = job->payload,
-		.heartbeat_ms = job->heartbeat_ms,
-		.dead_ms = job->dead_ms,
-		.pool = job->pool,
-		.ring = job->ring,
-		.policy = job->policy,
-		.elements = job->elements,
+	struct saina_worker_req req = {
+		.has = 1ull << SAINA_A_WORKER_JOB_ID | 1ull << SAINA_A_WORKER_ID |
+		       1ull << SAINA_A_WORKER_STATE,
+		.job_id = job->id,
+		.id = w,
+		.state = state,
 	};
 	struct saina_core_err err;
-	unsigned int id;
 	int ret;
 
-	memcpy(req.name, job->name, sizeof(req.name));
-	memcpy(req.token, job->token, sizeof(req.token));
-	if (job->token[0])
-		req.has |= 1ull << SAINA_A_JOB_TOKEN;
-	ret = kernel_job_ask(&a->plane.session, SAINA_CMD_JOB_NEW, &req, &id, &err);
-	if (!ret && job->state == SAINA_JOB_STOPPED) {
-		req.has = 1ull << SAINA_A_JOB_ID | 1ull << SAINA_A_JOB_STATE;
-		req.state = SAINA_JOB_STOPPED;
-		ret = kernel_job_ask(&a->plane.session, SAINA_CMD_JOB_SET, &req, NULL, &err);
-	}
+	if (state == SAINA_WORKER_STATE_DEAD)
+		log_warn("job %s: worker %d (%s) is dead: %s", job->name, w, job->worker[w].name,
+			 why);
+	else
+		log_info("job %s: worker %d (%s) %s", job->name, w, job->worker[w].name, why);
+	ret = plane_worker_set(a, &req, NULL, &err);
 	if (ret)
-		log_warn("job %s of this agent does not get into the kernel: %s", job->name,
-			 err.text);
+		log_error("job %s: worker %d: %s", job->name, w, err.text);
 	return ret;
-}
-
-/* The agent's jobs become the kernel's; nobody is in them. */
-static void give_all(struct agent *a)
-{
-	const struct saina_job *job;
-	int id, n = 0;
-
-	for (id = 0; (job = saina_core_job_next(a->jobs.core, id)); id = job->id + 1)
-		n += !plane_give(a, job);
-	/* their rounds begin anew: the kernel counts generations by itself */
-	a->plane.moving = true;
-	mirror_empty(a);
-	a->plane.moving = false;
-	log_warn("control plane: saina.ko in the kernel, as of now; %d jobs were handed to it", n);
-}
-
-/* The program on the ports comes first: it is what can fail. */
-static int take_up(struct agent *a)
-{
-	struct plane *p = &a->plane;
-	int ret;
-
-	ret = kernel_open(&p->session);
-	if (ret)
-		return ret;
-	ret = saina_dp_variant(a->dp, true);
-	if (ret) {
-		log_error("saina.ko was loaded, but it cannot be used: %s", saina_dp_error(a->dp));
-		goto err_session;
-	}
-	ret = listen_kernel(a);
-	if (ret)
-		goto err_variant;
-	ret = give_limits(a);
-	if (ret)
-		goto err_variant;
-	give_all(a);
-	p->kernel = true;
-	p->down = false;
-	mirror_all(a);
-	/* of an agent before us that died */
-	bury_all(a, SAINA_WORKER_STATE_DEAD, "its rounds went with the data path");
-	return 0;
-
-err_variant:
-	saina_dp_variant(a->dp, p->kernel);
-err_session:
-	disconnect(a);
-	return ret;
-}
-
-void plane_module_came(struct agent *a)
-{
-	struct plane *p = &a->plane;
-
-	if (p->kernel && !p->down)
-		return;
-	if (a->cfg.plane == PLANE_AGENT) {
-		log_info("saina.ko was loaded; this sainad does not use it (control_plane = \"agent\"): use saina -s %s",
-			 a->cfg.control);
-		return;
-	}
-	if (!p->kernel && anybody_alive(a)) {
-		log_warn("saina.ko was loaded, but workers train under this sainad, which stays their control plane: restart it when they are done; until then use saina -s %s",
-			 a->cfg.control);
-		return;
-	}
-	if (take_up(a))
-		return;
-	mark_plane(a);
-	state_save(a);
-	ports_retry(a);
-}
-
-/* No port is attached then, so nobody is alive: the mirror is all there is. */
-static void take_back(struct agent *a)
-{
-	const struct plane_stuck *stuck;
-	const struct saina_job *job;
-	unsigned int from;
-	int id, n = 0;
-
-	for (from = 0; (stuck = plane_stuck_next(a, from)); from = stuck->job.id + 1)
-		log_warn("job %s went with saina.ko: it had no data path", stuck->job.name);
-	for (id = 0; (job = saina_core_job_next(a->jobs.core, id)); id = job->id + 1)
-		n++;
-	a->plane.kernel = false;
-	mirror_forget_stuck(a);
-	saina_dp_variant(a->dp, false);
-	mark_plane(a);
-	state_save(a);
-	log_warn("saina.ko is gone; control plane: this agent, as of now, with its %d jobs", n);
-	ports_retry(a);
-}
-
-void plane_module_gone(struct agent *a)
-{
-	struct plane *p = &a->plane;
-
-	if (!p->kernel) {
-		log_info("saina.ko is gone again; this agent stays the control plane");
-		return;
-	}
-	if (p->down)
-		return;
-	disconnect(a);
-	if (a->cfg.plane == PLANE_AUTO) {
-		take_back(a);
-		return;
-	}
-	p->down = true;
-	log_error("saina.ko is gone: jobs stand still until it is loaded again, then they are handed to it (control_plane = \"kernel\")");
-}
-
-void plane_module_unsure(struct agent *a)
-{
-	struct plane *p = &a->plane;
-	struct saina_limits limits;
-	const char *error;
-	bool there = !module_there(&error);
-
-	if (p->kernel && !p->down && (!there || kernel_limits_read(&p->session, &limits)))
-		plane_module_gone(a);
-	if (there)
-		plane_module_came(a);
 }

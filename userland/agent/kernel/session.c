@@ -59,9 +59,6 @@ static int ask(struct kernel *k, int cmd, const struct saina_ctl_class *c, const
 	struct nlmsghdr *nlh;
 	int ret;
 
-	if (!k->call)
-		return saina_refuse(err, -ENOTCONN, 0,
-				    PLANE_GONE);
 	nlh = saina_ctl_msg(k->call, cmd, 0);
 	if (obj)
 		saina_ctl_encode(nlh, c, obj);

@@ -9,11 +9,9 @@
 #include "ctl/ctl.h"
 #include "core/core.h"
 
-#define PLANE_GONE "saina.ko, which has the jobs, is gone: load it again"
-
 /**
  * struct kernel
- * @call: for requests, NULL: there is no session
+ * @call: for requests
  * @sub: for notifications
  */
 struct kernel {

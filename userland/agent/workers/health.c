@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/agent.h"
+#include "agent/kernel/plane.h"
+#include "agent/workers/internal.h"
 
 #define PERIOD_MIN_MS 10
 #define PERIOD_MAX_MS 200
@@ -49,7 +50,7 @@ void health_replan(struct agent *a)
 	unsigned int period = 0;
 	int id;
 
-	for (id = 0; (job = saina_core_job_next(a->jobs.core, id)); id = job->id + 1) {
+	for (id = 0; (job = saina_core_job_next(a->jobs->core, id)); id = job->id + 1) {
 		unsigned int ms = job->dead_ms / 4;
 
 		if (!job->active)
@@ -61,11 +62,11 @@ void health_replan(struct agent *a)
 		if (!period || ms < period)
 			period = ms;
 	}
-	if (period == a->health.period_ms)
+	if (period == a->workers->health.period_ms)
 		return;
-	a->health.period_ms = period;
-	a->health.last = loop_now();
-	loop_timer_set(&a->health.timer, period, period);
+	a->workers->health.period_ms = period;
+	a->workers->health.last = loop_now();
+	loop_timer_set(&a->workers->health.timer, period, period);
 }
 
 /* Has the data path heard the worker since the last look? */
@@ -102,7 +103,7 @@ static void check_silence(struct agent *a, const struct saina_job *job, int w, u
 	if (silent_ms <= job->dead_ms)
 		return;
 	snprintf(why, sizeof(why), "silent for %llu ms", (unsigned long long)silent_ms);
-	jobs_worker_end(a, job, w, SAINA_WORKER_STATE_DEAD, why);
+	plane_worker_end(a, job, w, SAINA_WORKER_STATE_DEAD, why);
 }
 
 static void set_slow(struct agent *a, const struct saina_job *job, int w, bool slow)
@@ -127,7 +128,7 @@ struct progress {
 
 static struct progress job_progress(struct agent *a, const struct saina_job *job)
 {
-	struct job_aux *aux = a->jobs.aux[job->id];
+	struct job_aux *aux = a->jobs->aux[job->id];
 	struct progress p = { 0 };
 	struct saina_job_rt rt;
 
@@ -179,7 +180,7 @@ static void check_late(struct agent *a, const struct saina_job *job, int w, stru
 			.a = late,
 		};
 
-		events_control(a, &ev, NULL);
+		jobs_event(a, &ev, NULL);
 		plane_worker_late(a, job, w, late);
 	}
 	if (late || in_time)
@@ -190,15 +191,15 @@ static void check_late(struct agent *a, const struct saina_job *job, int w, stru
  * does not count, and what has come in meanwhile is heard first. */
 static void make_up_for_stall(struct agent *a)
 {
-	uint64_t now = loop_now(), due = a->health.last + a->health.period_ms * NSEC_PER_MSEC;
+	uint64_t now = loop_now(), due = a->workers->health.last + a->workers->health.period_ms * NSEC_PER_MSEC;
 	const struct saina_job *job;
 	struct worker_aux *aux;
 	int id, w;
 
-	a->health.last = now;
+	a->workers->health.last = now;
 	if (now > due + STALL_MS * NSEC_PER_MSEC) {
 		log_debug("held up for %llu ms", (unsigned long long)((now - due) / NSEC_PER_MSEC));
-		for (id = 0; (job = saina_core_job_next(a->jobs.core, id)); id = job->id + 1)
+		for (id = 0; (job = saina_core_job_next(a->jobs->core, id)); id = job->id + 1)
 			for (w = 0; w < job->workers; w++) {
 				aux = jobs_worker(a, job, w);
 				aux->heard += now - due;
@@ -221,10 +222,10 @@ static void health_tick(struct source *s, uint32_t events)
 	loop_timer_ack(s);
 	make_up_for_stall(a);
 	now = loop_now();
-	late = now - a->health.slow_check >= SLOW_CHECK_MS * NSEC_PER_MSEC;
+	late = now - a->workers->health.slow_check >= SLOW_CHECK_MS * NSEC_PER_MSEC;
 	if (late)
-		a->health.slow_check = now;
-	for (id = 0; (job = saina_core_job_next(a->jobs.core, id)); id = job->id + 1) {
+		a->workers->health.slow_check = now;
+	for (id = 0; (job = saina_core_job_next(a->jobs->core, id)); id = job->id + 1) {
 		bool check = late && job->state == SAINA_JOB_RUNNING;
 
 		if (check)
@@ -241,11 +242,11 @@ static void health_tick(struct source *s, uint32_t events)
 
 int health_init(struct agent *a)
 {
-	a->health.timer = (struct source){ .fd = -1, .ready = health_tick, .arg = a };
-	return loop_timer_add(&a->loop, &a->health.timer);
+	a->workers->health.timer = (struct source){ .fd = -1, .ready = health_tick, .arg = a };
+	return loop_timer_add(&a->loop, &a->workers->health.timer);
 }
 
 void health_uninit(struct agent *a)
 {
-	loop_timer_del(&a->loop, &a->health.timer);
+	loop_timer_del(&a->loop, &a->workers->health.timer);
 }

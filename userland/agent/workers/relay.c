@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <sys/socket.h>
 
-#include "agent/agent.h"
+#include "agent/workers/internal.h"
 
 #define SNDBUF (8 << 20)
 
@@ -21,9 +21,9 @@ static void relay_send(struct agent *a, const struct saina_relay_msg *m, struct 
 	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = port, .sin_addr = ip };
 
 	/* what does not fit is lost like a frame on the way: workers pull it */
-	if (sendto(a->relay.source.fd, &m->hdr, m->len, MSG_DONTWAIT | MSG_NOSIGNAL,
+	if (sendto(a->workers->relay.source.fd, &m->hdr, m->len, MSG_DONTWAIT | MSG_NOSIGNAL,
 		   (struct sockaddr *)&to, sizeof(to)) < 0)
-		log_limited(&a->relay.limit, LOG_L_WARN, "relay: a result to %s was lost: %s",
+		log_limited(&a->workers->relay.limit, LOG_L_WARN, "relay: a result to %s was lost: %s",
 			    inet_ntoa(ip), strerror(errno));
 }
 
@@ -34,7 +34,7 @@ static void relay_message(void *arg, const struct saina_relay_msg *m)
 	struct in_addr ip;
 	int w;
 
-	job = saina_core_job_find(a->jobs.core, 1, le16toh(m->hdr.job), NULL, NULL);
+	job = saina_core_job_find(a->jobs->core, 1, le16toh(m->hdr.job), NULL, NULL);
 	if (!job || m->len < sizeof(m->hdr) || m->len > sizeof(m->hdr) + sizeof(m->payload))
 		return;
 	/* one for all is cheaper than one each, and no more is flooded than that */
@@ -54,7 +54,9 @@ static void relay_message(void *arg, const struct saina_relay_msg *m)
 
 static void relay_event(void *arg, const struct saina_event *ev)
 {
-	events_data_path(arg, ev);
+	struct agent *a = arg;
+
+	a->jobs->ops->event(a, ev, NULL);
 }
 
 static void relay_dispatch(struct source *s, uint32_t events)
@@ -83,7 +85,7 @@ int relay_init(struct agent *a)
 		.sin_addr = a->addr,
 	};
 	int size = SNDBUF, off = 0, ttl = 1, ret;
-	struct relay *r = &a->relay;
+	struct relay *r = &a->workers->relay;
 
 	r->source = (struct source){ .ready = relay_discard, .arg = a };
 	r->events = (struct source){ .ready = relay_dispatch, .arg = a };
@@ -117,7 +119,7 @@ err_close:
 
 void relay_uninit(struct agent *a)
 {
-	loop_del(&a->loop, &a->relay.events); /* its descriptor is saina_dp's */
-	loop_del(&a->loop, &a->relay.source);
-	close(a->relay.source.fd);
+	loop_del(&a->loop, &a->workers->relay.events); /* its descriptor is saina_dp's */
+	loop_del(&a->loop, &a->workers->relay.source);
+	close(a->workers->relay.source.fd);
 }

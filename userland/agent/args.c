@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The command line, and the configuration file under it. */
+#include <argp.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "agent/config.h"
+
+const char *argp_program_version = "sainad " SAINA_VERSION;
+
+enum {
+	OPT_KEEP = 256,
+	OPT_CHECK,
+	OPT_CHECK_PROGRAM,
+	OPT_READY_FD,
+	OPT_KEY, /* and on: keys of the file */
+};
+
+/* Keys of the file that the command line overrides, in the order of options[]. */
+static const char *const key_options[] = {
+	"bridge", "bridge_type", "address", "ovsdb",	   "control",	"runtime_dir",
+	"bpffs",  "object",	 "xdp",	    "admin_group", "log_level", "control_plane",
+};
+#define N_KEYS (int)(sizeof(key_options) / sizeof(key_options[0]))
+
+static const struct argp_option options[] = {
+	{ "config", 'c', "FILE", 0,
+	  "configuration (default " CONFIG_FILE_DEFAULT ", which may be missing)", 1 },
+	{ "foreground", 'f', NULL, 0, "stay in the foreground and log to stderr", 1 },
+	{ "keep", OPT_KEEP, NULL, 0,
+	  "when stopped, leave the data path running for the next start to take over", 1 },
+	{ "check-config", OPT_CHECK, NULL, 0,
+	  "say whether the configuration is right, and do nothing else", 1 },
+	{ "check-program", OPT_CHECK_PROGRAM, NULL, 0,
+	  "say whether the kernel takes the XDP program, and do nothing else", 1 },
+	{ "ready-fd", OPT_READY_FD, "N", 0,
+	  "write \"ready\" to this descriptor when set up, and close it", 1 },
+	{ NULL, 0, NULL, 0, "Instead of what the configuration says:", 2 },
+	{ "bridge", OPT_KEY + 0, "NAME", 0, "the bridge", 2 },
+	{ "bridge-type", OPT_KEY + 1, "auto|ovs|linux", 0, "its kind", 2 },
+	{ "address", OPT_KEY + 2, "IPV4", 0,
+	  "the aggregator's address (default: the bridge's first)", 2 },
+	{ "ovsdb", OPT_KEY + 3, "PATH", 0, "unix socket of the OVSDB server", 2 },
+	{ "control", OPT_KEY + 4, "PATH", 0, "unix socket of the control interface", 2 },
+	{ "runtime-dir", OPT_KEY + 5, "DIR", 0, "state and lock", 2 },
+	{ "bpffs", OPT_KEY + 6, "DIR", 0, "where to pin", 2 },
+	{ "object", OPT_KEY + 7, "FILE", 0, "the XDP program", 2 },
+	{ "xdp", OPT_KEY + 8, "native|generic", 0, "how to attach it", 2 },
+	{ "admin-group", OPT_KEY + 9, "GROUP", 0, "who may change things besides root", 2 },
+	{ "log-level", OPT_KEY + 10, "LEVEL", 0, "error, warn, info or debug", 2 },
+	{ "control-plane", OPT_KEY + 11, "auto|kernel|agent", 0, "who has the jobs", 2 },
+	{ 0 },
+};
+
+/* Options are applied after the file has been read: kept until then. */
+struct arguments {
+	struct config *cfg;
+	const char *key[N_KEYS];
+};
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+	struct arguments *args = state->input;
+	char *end;
+
+	switch (key) {
+	case 'c':
+		args->cfg->file = arg;
+		return 0;
+	case 'f':
+		args->cfg->foreground = true;
+		return 0;
+	case OPT_KEEP:
+		args->cfg->keep = true;
+		return 0;
+	case OPT_CHECK:
+		args->cfg->check = true;
+		return 0;
+	case OPT_CHECK_PROGRAM:
+		args->cfg->check_program = true;
+		return 0;
+	case OPT_READY_FD:
+		args->cfg->ready_fd = strtol(arg, &end, 10);
+		if (!*arg || *end || args->cfg->ready_fd < 0 ||
+		    fcntl(args->cfg->ready_fd, F_GETFD) < 0)
+			argp_error(state, "--ready-fd: '%s' is no open file descriptor", arg);
+		return 0;
+	case ARGP_KEY_ARG:
+		argp_error(state, "'%s' is not understood: sainad takes options only", arg);
+		return 0;
+	}
+	if (key >= OPT_KEY && key < OPT_KEY + N_KEYS) {
+		args->key[key - OPT_KEY] = arg;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp argp = {
+	.options = options,
+	.parser = parse_option,
+	.doc = "The agent of SAINA: puts the aggregation program on the ports of a bridge, admits workers and watches over them.",
+};
+
+int args_configure(struct config *cfg, int argc, char **argv)
+{
+	struct arguments args = { .cfg = cfg };
+	char text[320];
+	int i, ret;
+
+	config_defaults(cfg);
+	argp_err_exit_status = 2;
+	argp_parse(&argp, argc, argv, 0, NULL, &args);
+	ret = config_load(cfg, cfg->file ? cfg->file : CONFIG_FILE_DEFAULT, cfg->file != NULL, text,
+			  sizeof(text));
+	if (!cfg->file)
+		cfg->file = CONFIG_FILE_DEFAULT;
+	for (i = 0; !ret && i < N_KEYS; i++)
+		if (args.key[i])
+			ret = config_set(cfg, key_options[i], args.key[i], text, sizeof(text));
+	if (ret)
+		fprintf(stderr, "sainad: %s\n", text);
+	return ret;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Which ports the bridge has, and the XDP program on them.  Whenever OVSDB or
+ * rtnetlink say that something changed, what should be attached is compared with
+ * what is.
+ */
+#ifndef AGENT_BRIDGE_H
+#define AGENT_BRIDGE_H
+
+#include "agent/agent.h"
+#include "net/links.h"
+#include "net/ovsdb.h"
+
+/**
+ * struct port - a port of the bridge
+ * @mode: enum saina_port_mode
+ * @wanted: scratch of ports_sync()
+ * @faults: has injected delay or loss
+ * @text: why it is not attached, or something else to know
+ */
+struct port {
+	int ifindex;
+	char name[IFNAMSIZ];
+	char driver[32];
+	unsigned int mtu;
+	int mode;
+	bool wanted;
+	bool faults;
+	char text[SAINA_TEXT_LEN];
+};
+
+/**
+ * struct bridge_ops - who has to know
+ * @port: it came (or could not be attached), or (@there false) it is gone
+ * @faults: its injected faults are others
+ */
+struct bridge_ops {
+	void (*port)(struct agent *a, const struct port *p, bool there);
+	void (*faults)(struct agent *a, const struct port *p);
+};
+
+/**
+ * struct bridge
+ * @retry: links or OVSDB are to be asked again
+ * @ovs: ports are Open vSwitch's, else a Linux bridge's
+ */
+struct bridge {
+	const struct bridge_ops *ops;
+	struct links links;
+	struct ovsdb ovsdb;
+	struct source links_source, ovsdb_source, retry;
+	bool links_stale;
+	bool ovs;
+	int ifindex;
+	unsigned char mac[6];
+	struct port *port;
+	int n, room;
+};
+
+int bridge_init(struct agent *a, const struct bridge_ops *ops);
+void bridge_uninit(struct agent *a);
+
+/* ports.c */
+void ports_sync(struct agent *a);	/* something changed: look again */
+/* What an earlier agent attached to and is no port now. */
+void ports_detach_strangers(struct agent *a);
+struct port *ports_find(struct agent *a, int ifindex, const char *name);
+int ports_faults_set(struct agent *a, struct port *p, const struct saina_port_conf *conf);
+
+/* attach.c */
+int attach_port(struct agent *a, struct port *p);
+void detach_port(struct agent *a, struct port *p);
+
+#endif /* AGENT_BRIDGE_H */

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The control interface: a unix socket (ctlserver) that serves requests (request,
+ * with encode and decode) and tells subscribers (events), and the state file, which
+ * holds the same messages (state; restore reads it).
+ */
+#ifndef AGENT_CONTROL_H
+#define AGENT_CONTROL_H
+
+#include <grp.h>
+
+#include "agent/bridge/bridge.h"
+#include "agent/kernel/plane.h"
+#include "agent/workers/workers.h"
+
+struct client;
+struct nlmsghdr;
+struct saved;
+
+struct control {
+	struct source source;
+	struct client *clients;
+	unsigned int groups;		/* somebody subscribed to these */
+	unsigned int n;
+	gid_t admin_gid;
+	bool has_admin_gid;
+};
+
+int ctlserver_init(struct agent *a);
+void ctlserver_uninit(struct agent *a);
+/* To all subscribers of @group; @msg is complete but for its sequence number. */
+void ctlserver_notify(struct agent *a, unsigned int group, const struct nlmsghdr *msg);
+
+/* events.c: to subscribers, and to the log what an operator would want to know */
+void control_changed(struct agent *a, int cmd, const struct saina_job *job, int worker);
+void control_event(struct agent *a, const struct saina_event *ev, const char *text);
+void control_port(struct agent *a, const struct port *p, bool there);
+void control_port_changed(struct agent *a, const struct port *p);
+
+/* Everything a change entails: state saved, workers told.  Before any answer
+ * that promises the change, and after each event. */
+void control_settle(struct agent *a);
+
+/* state.c */
+void state_save(struct agent *a);
+void state_remove(struct agent *a);
+
+/* restore.c */
+/* What an earlier agent has left, NULL: nothing.  A file that cannot be understood
+ * is put aside, with a line in the log; what could be understood of it counts. */
+struct saved *state_load(struct agent *a);
+/* Are there jobs that run, of an agent without saina.ko? */
+bool state_runs_without_kernel(const struct saved *s);
+bool state_of_other_plane(const struct agent *a, const struct saved *s);
+void state_restore(struct agent *a, const struct saved *s);
+void state_free(struct saved *s);
+
+#endif /* AGENT_CONTROL_H */

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Taking over from an earlier agent: the state file, and the jobs in it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/stat.h>
+
+#include "agent/control/control.h"
+#include "agent/control/state.h"
+
+#define STATE_MAX (64l << 20)
+
+/* Its content with 8 bytes of 0 behind it, or NULL and errno. */
+static char *slurp(const char *path, size_t *len)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), error;
+	struct stat st;
+	char *buf = NULL;
+
+	if (fd < 0)
+		return NULL;
+	errno = EFBIG;
+	if (!fstat(fd, &st) && st.st_size <= STATE_MAX)
+		buf = malloc(st.st_size + 8);
+	if (buf && read(fd, buf, st.st_size) != st.st_size) {
+		free(buf);
+		buf = NULL;
+		errno = EIO;
+	}
+	error = errno;
+	close(fd);
+	errno = error;
+	if (buf) {
+		memset(buf + st.st_size, 0, 8);
+		*len = st.st_size;
+	}
+	return buf;
+}
+
+struct saved *state_load(struct agent *a)
+{
+	char path[CONFIG_PATH_MAX + 16], aside[CONFIG_PATH_MAX + 32], *buf;
+	struct saved *s = NULL;
+	size_t len = 0;
+	int ret;
+
+	buf = slurp(runtime_path(&a->runtime, "state", path, sizeof(path)), &len);
+	if (!buf && errno == ENOENT)
+		return NULL;
+	ret = buf ? -ENOMEM : -errno;
+	if (buf)
+		s = calloc(1, sizeof(*s));
+	if (s)
+		ret = state_parse(s, buf, len);
+	free(buf);
+	if (!ret)
+		return s;
+	snprintf(aside, sizeof(aside), "%s.unreadable", path);
+	log_error("state: %s: %s: starting with the %d jobs that could be read; the file is kept as %s",
+		  path, ret == -EBADMSG ? "it makes no sense to this version" : strerror(-ret),
+		  s ? s->n : 0, aside);
+	if (rename(path, aside))
+		log_error("state: %s: %s", aside, strerror(errno));
+	return s;
+}
+
+void state_free(struct saved *s)
+{
+	if (s)
+		free(s->job);
+	free(s);
+}
+
+static bool anybody_alive(const struct saina_job *job)
+{
+	int w;
+
+	for (w = 0; w < job->workers && w < SAINA_WORKERS_MAX; w++)
+		if (job->worker[w].state == SAINA_WORKER_STATE_ALIVE ||
+		    job->worker[w].state == SAINA_WORKER_STATE_SLOW)
+			return true;
+	return false;
+}
+
+bool state_runs_without_kernel(const struct saved *s)
+{
+	int i;
+
+	for (i = 0; s && s->plane != SAINA_PLANE_KERNEL && i < s->n; i++)
+		if (anybody_alive(&s->job[i].job))
+			return true;
+	return false;
+}
+
+bool state_of_other_plane(const struct agent *a, const struct saved *s)
+{
+	return s && a->plane->kernel != (s->plane == SAINA_PLANE_KERNEL);
+}
+
+/* What the agent knows of a worker.  Nobody dies of our absence. */
+static int restore_workers(struct agent *a, const struct saved_job *from,
+			   const struct saina_job *job)
+{
+	int w, alive = 0;
+
+	for (w = 0; w < job->workers; w++) {
+		const struct state_worker *sw = &from->worker[w];
+
+		if (job->worker[w].state == SAINA_WORKER_STATE_ABSENT ||
+		    job->worker[w].bind.session != from->job.worker[w].bind.session)
+			continue;
+		*jobs_worker(a, job, w) = (struct worker_aux){
+			.nonce = sw->nonce,
+			.first_round = sw->first_round,
+			.formed = sw->formed,
+			.heard = loop_now(),
+		};
+		alive += jobs_alive(job, w);
+	}
+	return alive;
+}
+
+/* The kernel has kept the job; of it, only what the kernel does not know. */
+static int restore_mirrored(struct agent *a, const struct saved_job *from)
+{
+	const struct saina_job *job;
+	struct saina_core_err err;
+	struct saina_job copy;
+
+	job = saina_core_job_find(a->jobs->core, 1, from->job.id, NULL, NULL);
+	if (!job || strcmp(job->name, from->job.name) || job->generation != from->job.generation) {
+		if (!saina_core_job_find(a->jobs->core, 0, 0, from->job.name, NULL))
+			log_warn("job %s is known from before, but the kernel does not have it: add it again, or it was deleted",
+				 from->job.name);
+		return 0;
+	}
+	if (!saina_dp_taken_over(a->dp))
+		return 0;
+	copy = *job;
+	copy.first_round = from->job.first_round;
+	if (saina_core_job_adopt(a->jobs->core, &copy, &job, &err))
+		log_error("job %s: %s", copy.name, err.text);
+	return restore_workers(a, from, job);
+}
+
+static int restore_own(struct agent *a, const struct saved_job *from)
+{
+	const struct saina_job *job;
+	struct saina_core_err err;
+
+	if (saina_core_job_restore(a->jobs->core, &from->job, &job, &err)) {
+		log_error("job %s: cannot be taken over: %s", from->job.name, err.text);
+		return 0; /* the others can */
+	}
+	return restore_workers(a, from, job);
+}
+
+/* The rounds are gone, or mean nothing to whoever has the jobs now: only what the
+ * job was asked to be is left. */
+static void renew_job(struct agent *a, const struct saina_job *old)
+{
+	struct saina_job_req req = {
+		.has = 1ull << SAINA_A_JOB_ID | 1ull << SAINA_A_JOB_NAME |
+		       1ull << SAINA_A_JOB_ELEMENTS | 1ull << SAINA_A_JOB_WORKERS |
+		       1ull << SAINA_A_JOB_PAYLOAD | 1ull << SAINA_A_JOB_POOL |
+		       1ull << SAINA_A_JOB_RING | 1ull << SAINA_A_JOB_ELEM_TYPE |
+		       1ull << SAINA_A_JOB_EXPONENT | 1ull << SAINA_A_JOB_POLICY |
+		       1ull << SAINA_A_JOB_HEARTBEAT_MS | 1ull << SAINA_A_JOB_DEAD_MS,
+		.id = old->id,
+		.workers = old->workers,
+		.elem = old->elem,
+		.exponent = old->exponent,
+		.payload = old->payload,
+		.heartbeat_ms = old->heartbeat_ms,
+		.dead_ms = old->dead_ms,
+		.pool = old->pool,
+		.ring = old->ring,
+		.policy = old->policy,
+		.elements = old->elements,
+	};
+	struct saina_job_req stop = {
+		.has = 1ull << SAINA_A_JOB_ID | 1ull << SAINA_A_JOB_STATE,
+		.id = old->id,
+		.state = SAINA_JOB_STOPPED,
+	};
+	struct saina_core_err err;
+	const struct saina_job *job;
+	int ret;
+
+	memcpy(req.name, old->name, sizeof(req.name));
+	memcpy(req.token, old->token, sizeof(req.token));
+	if (old->token[0])
+		req.has |= 1ull << SAINA_A_JOB_TOKEN;
+	ret = plane_job_new(a, &req, &job, &err);
+	if (!ret && old->state == SAINA_JOB_STOPPED)
+		ret = plane_job_set(a, &stop, &err);
+	if (ret)
+		log_error("job %s: cannot be taken over: %s", old->name, err.text);
+}
+
+/* Jobs the data path has and nobody knows: of a start that had no state. */
+static void remove_strangers(struct agent *a)
+{
+	struct saina_job_conf conf;
+	int id;
+
+	for (id = 0; id < SAINA_JOBS_MAX; id++) {
+		if (saina_core_job_find(a->jobs->core, 1, id, NULL, NULL) ||
+		    saina_dp_job_get(a->dp, id, &conf))
+			continue;
+		log_warn("job %d is in the data path, but nothing is known about it: it is removed",
+			 id);
+		saina_dp_job_remove(a->dp, id);
+	}
+}
+
+void state_restore(struct agent *a, const struct saved *s)
+{
+	bool rounds = saina_dp_taken_over(a->dp), other = state_of_other_plane(a, s);
+	struct saina_core_err err;
+	int i, alive = 0;
+
+	if (s && s->has_limits && !a->plane->kernel &&
+	    saina_core_limits_set(a->jobs->core, &s->limits, &err))
+		log_error("limits: cannot be taken over: %s", err.text);
+	for (i = 0; s && i < s->n; i++) {
+		if (a->plane->kernel && !other)
+			alive += restore_mirrored(a, &s->job[i]);
+		else if (rounds && !other)
+			alive += restore_own(a, &s->job[i]);
+		else
+			renew_job(a, &s->job[i].job);
+	}
+	if (s && s->n && other)
+		log_warn("%d jobs of %s are %s from now on: their workers have to join again", s->n,
+			 a->plane->kernel ? "this agent" : "the kernel",
+			 a->plane->kernel ? "the kernel's" : "this agent's");
+	else if (s && s->n && !rounds)
+		log_warn("%d jobs are known from before, but the data path is gone: workers have to join again",
+			 s->n);
+	else if (s)
+		log_info("took over %d jobs with %d live workers", s->n, alive);
+	if (rounds)
+		remove_strangers(a);
+	workers_end_unreachable(a);
+	health_replan(a);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The state file: what it says beyond the family's messages, and what was read. */
+#ifndef AGENT_STATE_H
+#define AGENT_STATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/core.h"
+
+#define STATE_CMD_WORKER 0x80
+#define STATE_CMD_PLANE	 0x81	/* payload: __u32, enum saina_plane */
+
+/* Follows the WORKER_SET of the same worker. */
+struct state_worker {
+	__u64 nonce;
+	__u32 first_round;
+	__u8 worker;
+	__u8 formed;
+	__u8 pad[2];
+} __attribute__((packed, aligned(4)));
+
+struct saved_job {
+	struct saina_job job;
+	struct state_worker worker[SAINA_WORKERS_MAX];
+};
+
+/**
+ * struct saved - a state file that was read
+ * @plane: enum saina_plane, 0: it does not say
+ * @has_limits: @limits are valid
+ */
+struct saved {
+	int plane;
+	bool has_limits;
+	struct saina_limits limits;
+	struct saved_job *job;
+	int n;
+};
+
+/*
+ * Reads the messages at @buf (8 bytes behind its end must be there) into @s.
+ * Return: 0, or -EBADMSG: from some point on they make no sense; those before it
+ * are in @s all the same.
+ */
+int state_parse(struct saved *s, const void *buf, size_t len);
+
+#endif /* AGENT_STATE_H */

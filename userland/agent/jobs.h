@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Owner of the job core: carries its changes to the data path and to those who
+ * have to know, and keeps what the agent knows of a worker beyond the core.
+ */
+#ifndef AGENT_JOBS_H
+#define AGENT_JOBS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/core.h"
+#include "agent/agent.h"
+
+/**
+ * struct worker_aux - what the agent knows of a worker beyond the core
+ * @nonce: of the JOIN that admitted it
+ * @heard: when it was last heard, by control message or gradient
+ * @round: of its last heartbeat
+ * @formed: admitted while the job was forming
+ * @first_round: else, the round it was told to begin with
+ * @looked: its counters were looked at since it was last heard
+ * @seen: sum of the counters that only it can have caused, at last look
+ * @counted: @in_time and @late hold something
+ * @in_time, @late: gradients, at last look of the slow check
+ */
+struct worker_aux {
+	uint64_t nonce;
+	uint64_t heard;
+	uint32_t round;
+	uint32_t first_round;
+	bool formed;
+	bool looked;
+	bool counted;
+	uint64_t seen;
+	uint64_t in_time, late;
+};
+
+struct job_aux {
+	bool status_due;	/* all live workers are to get a STATUS */
+	uint32_t checked_generation, checked_round;	/* of the slow check */
+	struct worker_aux worker[SAINA_WORKERS_MAX];
+};
+
+/**
+ * struct jobs_ops - who has to know
+ * @changed: @cmd is the family's SAINA_CMD_*_NTF; @job NULL: the limits;
+ *	@worker < 0: the job itself
+ * @event: of the core or of the agent, complete
+ * @save: what the next start needs has changed, and the change is about to be
+ *	promised to somebody
+ */
+struct jobs_ops {
+	void (*changed)(struct agent *a, int cmd, const struct saina_job *job, int worker);
+	void (*event)(struct agent *a, const struct saina_event *ev, const char *text);
+	void (*save)(struct agent *a);
+};
+
+struct jobs {
+	const struct jobs_ops *ops;
+	struct saina_core *core;
+	struct job_aux *aux[SAINA_JOBS_MAX];
+	bool changed;		/* control_settle() has something to do */
+	bool unsaved;		/* ... saving the state among it */
+};
+
+int jobs_init(struct agent *a, const struct jobs_ops *ops);
+void jobs_uninit(struct agent *a);
+/* Checks the jobs of a configuration without a data path. */
+int jobs_check(const struct config *cfg, char *text, size_t size);
+/* Calls @fn for each live worker of each job, which may end it. */
+void jobs_each_alive(struct agent *a,
+		     void (*fn)(struct agent *a, const struct saina_job *job, int w, void *arg),
+		     void *arg);
+struct worker_aux *jobs_worker(struct agent *a, const struct saina_job *job, int w);
+bool jobs_alive(const struct saina_job *job, int w);
+uint32_t jobs_next_round(struct agent *a, const struct saina_job *job);
+/* An event of the agent: completes @ev, but for type, job, worker, a and b. */
+void jobs_event(struct agent *a, struct saina_event *ev, const char *text);
+/* Saves what has changed: no crash from here on forgets it. */
+void jobs_commit(struct agent *a);
+
+#endif /* AGENT_JOBS_H */

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the files of this room share. */
+#ifndef AGENT_WORKERS_INTERNAL_H
+#define AGENT_WORKERS_INTERNAL_H
+
+#include <netinet/in.h>
+
+#include "agent/workers/workers.h"
+#include "saina/proto.h"
+
+/* Where a datagram came from. */
+struct from {
+	struct sockaddr_in addr;
+	char text[32];
+};
+
+/* admit.c */
+int admit_init(struct agent *a);
+void admit_uninit(struct agent *a);
+/* Takes what has come in, at most @most messages. */
+void admit_receive(struct agent *a, int most);
+
+/* join.c */
+void join(struct agent *a, const struct from *from, const struct saina_hdr *h,
+	  const struct saina_join *join);
+
+/* message.c: what is said to workers */
+
+/* Refuses @req; the worker prints the sentence. */
+void message_refuse(struct agent *a, const struct from *from, const struct saina_hdr *req,
+		    uint64_t nonce, int reason, const char *fmt, ...)
+	__attribute__((format(printf, 6, 7)));
+void message_welcome(struct agent *a, const struct sockaddr_in *to, const struct saina_job *job,
+		     int w);
+void message_status(struct agent *a, const struct saina_job *job, int w);
+void message_job_gone(struct agent *a, const struct saina_job *job);
+
+int health_init(struct agent *a);
+void health_uninit(struct agent *a);
+
+int relay_init(struct agent *a);
+void relay_uninit(struct agent *a);
+
+#endif /* AGENT_WORKERS_INTERNAL_H */

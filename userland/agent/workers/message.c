@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* What is said to workers: WELCOME, STATUS, REFUSE (uapi/saina/proto.h). */
+#include <arpa/inet.h>
+#include <endian.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "agent/workers/internal.h"
+
+#define REFUSALS_MAX 500 /* a second: a refusal is longer than what caused it */
+
+/* Headers are 48 bytes, bodies need no more than an alignment of 4: a struct of
+ * both has no hole. */
+_Static_assert(sizeof(struct {
+		       struct saina_hdr h;
+		       struct saina_welcome b;
+	       }) == 96,
+	       "no hole");
+
+static struct log_limit refuse_limit;
+
+static void send_to(struct agent *a, const struct sockaddr_in *to, const void *msg, size_t len)
+{
+	/* what gets lost is asked for again */
+	if (sendto(a->workers->admit.source.fd, msg, len, MSG_DONTWAIT | MSG_NOSIGNAL,
+		   (const struct sockaddr *)to, sizeof(*to)) < 0)
+		log_limited(&refuse_limit, LOG_L_WARN, "cannot answer %s: %s",
+			    inet_ntoa(to->sin_addr), strerror(errno));
+}
+
+static void header(struct saina_hdr *h, int type, int job, int worker, uint64_t session)
+{
+	memset(h, 0, sizeof(*h));
+	h->version = SAINA_PROTO_VERSION;
+	h->type = type;
+	h->job = htole16(job);
+	h->worker = worker;
+	h->session = htole64(session);
+}
+
+void message_refuse(struct agent *a, const struct from *from, const struct saina_hdr *req,
+		   uint64_t nonce, int reason, const char *fmt, ...)
+{
+	uint64_t second = loop_now() / NSEC_PER_SEC;
+	struct {
+		struct saina_hdr hdr;
+		struct saina_refuse body;
+	} msg;
+	va_list ap;
+
+	if (a->workers->admit.refusals_from != second) {
+		a->workers->admit.refusals_from = second;
+		a->workers->admit.refusals = 0;
+	}
+	if (a->workers->admit.refusals++ >= REFUSALS_MAX)
+		return;
+	memset(&msg, 0, sizeof(msg));
+	header(&msg.hdr, SAINA_MSG_REFUSE, le16toh(req->job), req->worker, le64toh(req->session));
+	msg.body.nonce = htole64(nonce);
+	msg.body.reason = htole32(reason);
+	va_start(ap, fmt);
+	vsnprintf(msg.body.text, sizeof(msg.body.text), fmt, ap);
+	va_end(ap);
+	log_limited(&refuse_limit, LOG_L_INFO, "refused %s (job %u): %s", from->text,
+		    le16toh(req->job), msg.body.text);
+	send_to(a, &from->addr, &msg, sizeof(msg));
+}
+
+static struct sockaddr_in worker_address(const struct saina_job *job, int w)
+{
+	return (struct sockaddr_in){
+		.sin_family = AF_INET,
+		.sin_port = job->worker[w].bind.udp_port,
+		.sin_addr.s_addr = job->worker[w].bind.ip,
+	};
+}
+
+void message_status(struct agent *a, const struct saina_job *job, int w)
+{
+	struct sockaddr_in to = worker_address(job, w);
+	struct {
+		struct saina_hdr hdr;
+		struct saina_status body;
+	} msg;
+
+	memset(&msg, 0, sizeof(msg));
+	header(&msg.hdr, SAINA_MSG_STATUS, job->id, w, job->worker[w].bind.session);
+	msg.body.active = htole64(job->active);
+	msg.body.round = htole32(jobs_next_round(a, job));
+	msg.body.state = job->state;
+	msg.body.relayed = !!(job->worker[w].bind.flags & SAINA_BIND_RELAY);
+	send_to(a, &to, &msg, sizeof(msg));
+}
+
+void message_job_gone(struct agent *a, const struct saina_job *job)
+{
+	struct from to = { .text = "worker" };
+	struct saina_hdr hdr;
+	int w;
+
+	for (w = 0; w < job->workers; w++) {
+		if (!jobs_alive(job, w))
+			continue;
+		to.addr = worker_address(job, w);
+		header(&hdr, 0, job->id, w, job->worker[w].bind.session);
+		message_refuse(a, &to, &hdr, 0, SAINA_REFUSE_NO_JOB, "job %s (%u) was deleted", job->name,
+		       job->id);
+	}
+}
+
+void message_welcome(struct agent *a, const struct sockaddr_in *to, const struct saina_job *job,
+		    int w)
+{
+	const struct worker_aux *aux = jobs_worker(a, job, w);
+	struct {
+		struct saina_hdr hdr;
+		struct saina_welcome body;
+	} msg;
+
+	memset(&msg, 0, sizeof(msg));
+	header(&msg.hdr, SAINA_MSG_WELCOME, job->id, w, job->worker[w].bind.session);
+	msg.body.nonce = htole64(aux->nonce);
+	msg.body.elements = htole64(job->elements);
+	msg.body.segments = htole32(job->segments);
+	msg.body.payload = htole16(job->payload);
+	msg.body.pool = htole16(job->pool);
+	msg.body.ring = htole16(job->ring);
+	msg.body.workers = job->workers;
+	msg.body.state = job->state;
+	/* Of those who formed the job each begins where it begins, also if the
+	 * quicker ones have gone on by the time this one asks (again). */
+	msg.body.round = htole32(aux->formed ? job->first_round : aux->first_round);
+	msg.body.group = htole32(SAINA_GROUP_BASE + job->id);
+	msg.body.heartbeat_ms = htole16(job->heartbeat_ms);
+	msg.body.dead_ms = htole16(job->dead_ms);
+	msg.body.exponent = job->exponent;
+	msg.body.elem = job->elem;
+	msg.body.formed = aux->formed;
+	send_to(a, to, &msg, sizeof(msg));
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <stdio.h>
+
+#include "agent/bridge/bridge.h"
+#include "agent/kernel/plane.h"
+#include "agent/workers/internal.h"
+
+int workers_init(struct agent *a)
+{
+	int ret = health_init(a);
+
+	if (ret)
+		return ret;
+	ret = admit_init(a);
+	if (ret)
+		goto err_health;
+	ret = relay_init(a);
+	if (!ret)
+		return 0;
+	admit_uninit(a);
+err_health:
+	health_uninit(a);
+	return ret;
+}
+
+void workers_uninit(struct agent *a)
+{
+	relay_uninit(a);
+	admit_uninit(a);
+	health_uninit(a);
+}
+
+void workers_job_changed(struct agent *a, int cmd, const struct saina_job *job)
+{
+	if (cmd == SAINA_CMD_JOB_NTF)
+		a->jobs->aux[job->id]->status_due = true;
+	if (cmd == SAINA_CMD_JOB_DEL_NTF)
+		message_job_gone(a, job);
+}
+
+void workers_notify(struct agent *a)
+{
+	const struct saina_job *job;
+	int id, w;
+
+	for (id = 0; (job = saina_core_job_next(a->jobs->core, id)); id = job->id + 1) {
+		if (!a->jobs->aux[job->id]->status_due)
+			continue;
+		a->jobs->aux[job->id]->status_due = false;
+		for (w = 0; w < job->workers; w++)
+			if (jobs_alive(job, w))
+				message_status(a, job, w);
+	}
+}
+
+void workers_goodbye(struct agent *a)
+{
+	const struct saina_job *job;
+	int id;
+
+	for (id = 0; (job = saina_core_job_next(a->jobs->core, id)); id = job->id + 1)
+		message_job_gone(a, job);
+}
+
+struct gone_port {
+	int ifindex;
+	const char *name;
+};
+
+static void end_on_port(struct agent *a, const struct saina_job *job, int w, void *arg)
+{
+	const struct gone_port *p = arg;
+	char why[64];
+
+	if ((int)job->worker[w].bind.ifindex != p->ifindex)
+		return;
+	snprintf(why, sizeof(why), "its port %s is gone from the bridge", p->name);
+	plane_worker_end(a, job, w, SAINA_WORKER_STATE_DEAD, why);
+}
+
+void workers_port_gone(struct agent *a, int ifindex, const char *name)
+{
+	struct gone_port p = { ifindex, name };
+
+	jobs_each_alive(a, end_on_port, &p);
+}
+
+static void end_unreachable(struct agent *a, const struct saina_job *job, int w, void *arg)
+{
+	const struct port *p = ports_find(a, job->worker[w].bind.ifindex, NULL);
+
+	if (!p || p->mode == SAINA_PORT_MODE_NONE)
+		plane_worker_end(a, job, w, SAINA_WORKER_STATE_DEAD,
+				 "its port went while sainad was away");
+}
+
+void workers_end_unreachable(struct agent *a)
+{
+	jobs_each_alive(a, end_unreachable, NULL);
+}
+
+void workers_on_port(struct agent *a, int ifindex, uint32_t *workers, uint32_t *relayed)
+{
+	const struct saina_job *job;
+	int id, w;
+
+	*workers = *relayed = 0;
+	for (id = 0; (job = saina_core_job_next(a->jobs->core, id)); id = job->id + 1)
+		for (w = 0; w < job->workers; w++) {
+			if (!jobs_alive(job, w) || (int)job->worker[w].bind.ifindex != ifindex)
+				continue;
+			++*workers;
+			*relayed += !!(job->relay & 1ull << w);
+		}
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Workers: who gets in (admit, its messages in message), who is alive, slow or dead
+ * (health), and results for those behind slow ports (relay).
+ */
+#ifndef AGENT_WORKERS_H
+#define AGENT_WORKERS_H
+
+#include "agent/jobs.h"
+
+struct admit {
+	struct source source;
+	uint64_t refusals_from;		/* second in which .. */
+	unsigned int refusals;		/* .. so many were sent */
+};
+
+struct health {
+	struct source timer;
+	unsigned int period_ms;
+	uint64_t last;		/* tick */
+	uint64_t slow_check;
+};
+
+struct relay {
+	struct source source;		/* aggregator:48864, for sending */
+	struct source events;		/* the data path's ring buffers */
+	struct log_limit limit;
+};
+
+struct workers {
+	struct admit admit;
+	struct health health;
+	struct relay relay;
+};
+
+int workers_init(struct agent *a);
+void workers_uninit(struct agent *a);
+/* A job was changed (struct jobs_ops). */
+void workers_job_changed(struct agent *a, int cmd, const struct saina_job *job);
+/* Sends each live worker the STATUS that is due. */
+void workers_notify(struct agent *a);
+/* Nobody admits any more: they need not find out by silence. */
+void workers_goodbye(struct agent *a);
+/* What was behind the port cannot be reached any more. */
+void workers_port_gone(struct agent *a, int ifindex, const char *name);
+/* Workers whose port went while nobody looked. */
+void workers_end_unreachable(struct agent *a);
+void workers_on_port(struct agent *a, int ifindex, uint32_t *workers, uint32_t *relayed);
+
+void health_heard(struct agent *a, const struct saina_job *job, int w);
+void health_replan(struct agent *a);	/* jobs or their times changed */
+
+#endif /* AGENT_WORKERS_H */
