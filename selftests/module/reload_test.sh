@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# saina.ko is loaded and unloaded under a running sainad: the agent says so, and
-# jobs go from one control plane to the other.
+# saina.ko is loaded before, under and after sainad, which chooses its control plane
+# once, at start; what saina and saina doctor say of it.
 #
 # In the test VM (selftests/in-vm); TAP.
 
@@ -86,8 +86,11 @@ unplug() {
 	lab port del 0 && lab port del 1 && until_true 20 ports_are
 }
 
-plug() {
-	lab port add 0 && lab port add 1 && until_true 30 ports_are native native
+# As people run it: it finds out by itself whom to ask.
+any_saina() {
+	mkdir -p /run/saina
+	ln -sfn "$AGENT_SOCKET" /run/saina/control
+	env -u SAINA_CONTROL -u SAINA_CTL_SOCKET "$B/saina" -n "saina-$LAB-sw" "$@"
 }
 
 train() { # JOB WHERE: five rounds of the two workers
@@ -96,120 +99,84 @@ train() { # JOB WHERE: five rounds of the two workers
 	check "with the same results" same_results 0 1
 }
 
-# --- the module comes, nobody trains ------------------------------------------------
-expected_log='saina.ko was loaded|saina.ko is gone|control plane:|not attached|is dead'
+# --- the module is loaded under sainad --------------------------------------------------
+expected_log='saina.ko is loaded, but not used|is dead|from now on'
 lab_up --bridge linux --workers 2
 job early workers 2 elements 2003 id 7 policy fastest:k=2 token secret
 before=$(asked_of early)
-check "the doctor: there is no module" doctor_says ok module 'saina.ko is not loaded: sainad is the control plane'
+check "doctor: there is no module" doctor_says ok module 'saina.ko is not loaded: sainad is the control plane'
 read -r other release < <(other_module)
 this=$(uname -r)
 run=(installed "$other" "$release/extra")
-check "the doctor: there is one for another kernel" doctor_says warn module \
+check "doctor: a module is installed for another kernel" doctor_says warn module \
 	"built for another kernel \\(${release//+/.}\\), not for this one \\(${this//+/.}\\).*dkms autoinstall -k ${this//+/.}"
 run=(installed "$module" "$this/updates/dkms")
-check "the doctor: it is installed, but not loaded" doctor_says ok module \
+check "doctor: a module is installed, but not loaded" doctor_says ok module \
 	'saina.ko is installed, but not loaded: sainad is the control plane.*modprobe saina'
-check "what the doctor says, under an agent that is the control plane" \
+check "what the doctor says loads the module" \
 	"${run[@]}" sh -c 'depmod && modprobe saina'
 run=()
-check "the agent says that the kernel is now" until_true 30 agent_said \
-	'control plane: saina.ko in the kernel, as of now; 1 jobs'
-plane=kernel
-equal "its job is in the kernel, as it was asked for" "$before" "$(asked_of early)"
-train early "in the kernel's job"
-check "rmmod is refused: the program is on the ports" not rmmod saina
-check "the doctor says why" doctor_says ok module 'rmmod is refused until sainad is stopped.*or no port is attached'
-
-# --- the module goes ----------------------------------------------------------------
-check "the ports are unplugged" unplug
-check "the doctor: rmmod is possible now" doctor_says ok module 'no port is attached, so rmmod is possible'
-check "now nothing holds the module" until_true 30 rmmod saina
-check "the agent says that it is the control plane" until_true 20 agent_said \
-	'saina.ko is gone; control plane: this agent, as of now, with its 1 jobs'
-plane=$AGENT_SOCKET
-equal "the job is the agent's again, as it was asked for" "$before" "$(asked_of early)"
-check "the ports are plugged in" plug
-train early "in the agent's job"
-
-# --- the module comes while workers train ---------------------------------------------
 start_all early 1000000 2 --elements 2003 --think-us 20000 --token secret --cancel
-check "rounds flow" until_true 60 log_at_least 3
-check "insmod while they train" insmod "$module"
-check "the agent says that it stays the control plane" until_true 20 agent_said \
-	'workers train under this sainad, which stays'
-at=$(log_round)
-check "rounds go on" until_true 60 log_at_least $((at + 3))
+check "rounds flow in the agent's job" until_true 60 log_at_least 3
 plane=kernel
-equal "the kernel knows of no job" 0 "$(sj job show length)"
-check "the doctor says where they are" doctor_says warn module 'sainad has the jobs: workers trained.*saina -s'
+equal "the kernel has no job" 0 "$(sj job show length)"
+equal "saina asks the agent, which has the jobs" early "$(any_saina -j job show 2>"$WORK/note" | jq -r '.[].name')"
+matches "saina notes that the module is not in use" 'saina.ko is loaded, but not in use' "$(cat "$WORK/note")"
+check "doctor: the module is not in use" doctor_says warn module 'saina.ko is loaded, but not in use: sainad at .* has the jobs'
 plane=$AGENT_SOCKET
-check "the module can go" rmmod saina
-check "the agent says that, too" until_true 20 agent_said 'saina.ko is gone again'
-stop_workers
-check "exact sums all the way" wait_all 60
-lab_down
 
-# --- control_plane = "kernel": the agent waits for the module ---------------------------
-plane=kernel
-expected_log='saina.ko was loaded|saina.ko is gone|control plane:|not attached|is dead'
-check "insmod" insmod "$module"
-lab_up --bridge linux --workers 2 --no-agent
-check "a worker has been left in the kernel, alive" left_over before 20
-check "an agent that is told to use the kernel" lab agent start --control-plane kernel
-check "the worker of before is dead" until_true 20 worker_state_is before 0 dead
-check "and the agent says why" agent_said 'job before: worker 0 \(left\) is dead: its rounds went with the data path'
-check "its job is deleted" saina job del before
-job late workers 2 elements 2003 id 9 policy fastest:k=1 token secret
-before=$(asked_of late)
-train late "in the kernel's job"
-check "the ports are unplugged" unplug
-check "rmmod" until_true 30 rmmod saina
-check "the agent says that jobs stand still" until_true 20 agent_said 'jobs stand still until it is loaded again'
-plane=$AGENT_SOCKET
-check "changes are refused" not saina job set late policy fastest:k=2
-matches "with what to do" 'is gone: load it again' "$(saina job set late policy fastest:k=2 2>&1)"
-check "the doctor: sainad waits" doctor_says FAIL module 'sainad waits for saina.ko.*modprobe saina'
-check "a port is plugged in" lab port add 0
-check "but not attached" until_true 20 ports_are none
-matches "and says why" 'is gone: load it again' "$(sj port show '.[].text')"
-# Between the module's coming and the agent's hearing of it somebody else has been there.
-read -r pid _ <"/run/saina-lab/$LAB/sainad.pid"
-check "the agent sleeps" kill -STOP "$pid"
-check "insmod" insmod "$module"
-check "a worker has been left in the kernel, alive" left_over meanwhile 21
-check "the agent wakes up" kill -CONT "$pid"
-check "the agent says that it has the module back" until_true 30 agent_said \
-	'saina.ko in the kernel, as of now; 1 jobs were handed to it'
-plane=kernel
-equal "the job is in the kernel again, as it was asked for" "$before" "$(asked_of late)"
-check "the worker of before is dead" until_true 20 worker_state_is meanwhile 0 dead
-check "and the agent says why" agent_said 'job meanwhile: worker 0 \(left\) is dead: its rounds went with the data path'
-check "its job is deleted" saina job del meanwhile
-check "the port is attached" until_true 30 ports_are native
-check "the other port is plugged in" lab port add 1
-check "and attached" until_true 30 ports_are native native
-train late "in the kernel's job again"
-check "the agent is stopped" lab agent stop
-check "nothing holds the module" until_true 20 rmmod saina
-lab_down
-
-# --- killed under one control plane, started under the other ------------------------------
-plane=$AGENT_SOCKET
-expected_log='saina.ko|control plane|data path|is dead'
-lab_up --bridge linux --workers 2
-job moved workers 2 elements 2003 id 3 policy fastest:k=1 token secret
-before=$(asked_of moved)
+# --- sainad is killed and started: jobs that run stay where they are ---------------------
 check "the agent is killed" lab agent kill
-check "insmod while it is away" insmod "$module"
-check "a new agent" lab agent start
+check "a new agent starts" lab agent start
+check "the new agent says that it does not use the module" agent_said 'saina.ko is loaded, but not used: jobs of this agent are running'
+at=$(log_round)
+check "rounds go on in the agent's job" until_true 60 log_at_least $((at + 3))
+stop_workers
+check "sums are exact over both agents" wait_all 60
+check "without workers, the agent is killed" lab agent kill
+check "without workers, a new agent starts" lab agent start
+check "the new agent uses the kernel" agent_said 'control plane: saina.ko in the kernel'
 plane=kernel
-equal "has handed the job to the kernel" "$before" "$(asked_of moved)"
-train moved "in the kernel's job"
+equal "the job is the kernel's, as it was asked for" "$before" "$(asked_of early)"
+equal "saina asks the kernel without a note" "early " \
+	"$(any_saina -j job show 2>"$WORK/note" | jq -r '.[].name') $(cat "$WORK/note")"
+train early "in the kernel's job"
+
+# --- the module stays for as long as it is used ------------------------------------------
+check "rmmod is refused with ports attached" not rmmod saina
+check "the ports are unplugged" unplug
+check "rmmod is refused without ports" not rmmod saina
+check "doctor: rmmod is refused until sainad is stopped" doctor_says ok module 'rmmod is refused until sainad is stopped'
+check "a port is plugged in" lab port add 0
+check "the port is attached" until_true 30 ports_are native
+check "the agent is killed while the kernel has the job" lab agent kill
+check "rmmod is refused while the program is pinned" not rmmod saina
+check "an agent that is told not to use the module starts" lab agent start --control-plane agent
+plane=$AGENT_SOCKET
+equal "the job is that agent's, as it was asked for" "$before" "$(asked_of early)"
+check "the port is attached again" until_true 30 ports_are native
+check "the agent that does not use the module is stopped" lab agent stop
+check "rmmod after the agent is stopped" until_true 20 rmmod saina
+lab_down
+
+# --- control_plane = "kernel" ------------------------------------------------------------
+plane=kernel
+expected_log='control plane|saina.ko|is dead'
+lab_up --bridge linux --workers 2 --no-agent
+check "an agent that needs the module does not start without it" not lab agent start --control-plane kernel
+check "the agent says that the module is not loaded" agent_said 'saina.ko is not loaded'
+check "insmod" insmod "$module"
+check "a worker is left in the kernel, alive, without an agent" left_over before 20
+check "an agent that needs the module starts" lab agent start --control-plane kernel
+check "the worker that was left is dead" until_true 20 worker_state_is before 0 dead
+check "the agent says why the worker is dead" agent_said 'job before: worker 0 \(left\) is dead: its rounds went with the data path'
+check "the job of the dead worker is deleted" saina job del before
+job late workers 2 elements 2003 id 9 policy fastest:k=1 token secret
+train late "in a job of the kernel's"
 check "the agent is stopped" lab agent stop
-check "the doctor: the module is there, the agent is not" until_true 20 doctor_says warn module 'no XDP program uses it'
-check "but one could" doctor_says ok program 'takes the XDP program that uses saina.ko'
-check "nothing holds the module" until_true 20 rmmod saina
+check "doctor: the module is there, the agent is not" until_true 20 doctor_says warn module 'no XDP program uses it'
+check "doctor: a program could use the module" doctor_says ok program 'takes the XDP program that uses saina.ko'
+check "rmmod without an agent" until_true 20 rmmod saina
 
 # --- a module that no program can use ---------------------------------------------------
 check "a module without BTF" objcopy -R .BTF -R .BTF.base "$module" "$WORK/saina.ko"
@@ -219,6 +186,6 @@ check "and that the program is refused" doctor_says FAIL program '.'
 check "sainad does not start" not lab agent start
 check "and says what to do" agent_said 'built with BTF\?.*control_plane = "agent", does without it'
 check "with control_plane agent it does" lab agent start --control-plane agent
-check "the doctor says so" doctor_says warn module 'control_plane is .agent.'
+check "doctor: control_plane is agent" doctor_says warn module 'control_plane is .agent.'
 check "rmmod" rmmod saina
 finished

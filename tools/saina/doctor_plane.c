@@ -50,12 +50,6 @@ static void module_absent(const struct seen *seen)
 	struct utsname u;
 
 	uname(&u);
-	if (seen->plane == SAINA_PLANE_KERNEL) {
-		doc_say(DOC_FAIL, "module",
-			"modprobe saina (or insmod saina.ko); sainad goes on by itself then",
-			"sainad waits for saina.ko, which was unloaded under it: jobs stand still (control_plane = \"kernel\")");
-		return;
-	}
 	if (access("/proc/modules", F_OK)) {
 		doc_say(DOC_OK, "module", NULL,
 			"this kernel has no loadable modules: sainad is the control plane");
@@ -66,7 +60,7 @@ static void module_absent(const struct seen *seen)
 		doc_say(DOC_OK, "module", NULL,
 			"the kernel is locked down and takes signed modules only: without one, sainad is the control plane");
 	else if (installed(u.release, other, sizeof(other)))
-		doc_say(DOC_OK, "module", "modprobe saina has the jobs in the kernel; sainad follows by itself",
+		doc_say(DOC_OK, "module", "modprobe saina, then restart sainad, has the jobs in the kernel",
 			"saina.ko is installed, but not loaded: sainad is the control plane");
 	else if (installed("*", other, sizeof(other)))
 		doc_say(DOC_WARN, "module",
@@ -121,14 +115,11 @@ static void module_loaded(const struct doc_state *s, const struct seen *seen)
 	if (seen->plane == SAINA_PLANE_AGENT)
 		doc_say(DOC_WARN, "module",
 			"rmmod saina; or restart sainad when its workers are done, with control_plane = \"auto\"",
-			"saina.ko is loaded, but sainad has the jobs: workers trained when it was loaded, or control_plane is \"agent\"; until then: saina -s %s",
+			"saina.ko is loaded, but not in use: sainad at %s has the jobs; it was started before, or jobs were running, or control_plane is \"agent\"",
 			seen->where);
-	else if (seen->agent && users)
-		doc_say(DOC_OK, "module", NULL,
-			"saina.ko is loaded and has the jobs; the XDP program uses it, so rmmod is refused until sainad is stopped (without --keep) or no port is attached");
 	else if (seen->agent)
 		doc_say(DOC_OK, "module", NULL,
-			"saina.ko is loaded and has the jobs; no port is attached, so rmmod is possible: the jobs would be sainad's then");
+			"saina.ko is loaded and has the jobs; the XDP program uses it, so rmmod is refused until sainad is stopped (without --keep)");
 	else if (users)
 		doc_say(DOC_WARN, "module", "start sainad: it takes over",
 			"saina.ko is loaded and has the jobs, the XDP program uses it, but no sainad answers: rounds go on, nobody can join (rmmod is refused until sainad is stopped without --keep)");

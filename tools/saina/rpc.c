@@ -9,13 +9,6 @@
 
 #include "tool.h"
 
-struct saina_ctl *rpc_try(const struct tool *t, const char **error)
-{
-	struct saina_ctl *ctl;
-
-	return saina_ctl_open(&ctl, t->socket, error) ? NULL : ctl;
-}
-
 static bool chosen(const struct tool *t)
 {
 	const char *path = t->socket ? t->socket : getenv("SAINA_CONTROL");
@@ -23,45 +16,68 @@ static bool chosen(const struct tool *t)
 	return path && *path;
 }
 
-/* The kernel was found, but workers train elsewhere: that is easily overlooked. */
-static void other_plane(const struct tool *t)
+static struct saina_ctl *agent_beside(const char **error)
 {
-	struct saina_ctl *agent;
-	const char *error;
+	const char *path = getenv("SAINA_CTL_SOCKET");
+	struct saina_ctl *ctl;
 
-	agent = rpc_try_agent(t, &error);
-	if (!agent)
-		return;
-	if (plane_of(agent) == SAINA_PLANE_AGENT)
-		fprintf(stderr,
-			"saina: note: sainad has jobs of its own, and none of saina.ko's: saina -s %s (saina doctor says why)\n",
-			saina_ctl_where(agent));
-	saina_ctl_close(agent);
+	if (!path || !*path || !strcmp(path, "kernel"))
+		path = SAINA_CTL_SOCKET;
+	return saina_ctl_open(&ctl, path, error) ? NULL : ctl;
+}
+
+/* saina.ko was found.  An agent that does not use it has jobs of its own, and it is
+ * those that count. */
+static struct saina_ctl *in_charge(struct saina_ctl *kernel, bool *unused)
+{
+	const char *error;
+	struct saina_ctl *agent = agent_beside(&error);
+
+	*unused = agent && plane_of(agent) == SAINA_PLANE_AGENT;
+	saina_ctl_close(*unused ? kernel : agent);
+	return *unused ? agent : kernel;
+}
+
+static struct saina_ctl *find(const struct tool *t, bool *unused, const char **error)
+{
+	struct saina_ctl *ctl;
+
+	*unused = false;
+	if (saina_ctl_open(&ctl, t->socket, error))
+		return NULL;
+	return is_kernel(ctl) && !chosen(t) ? in_charge(ctl, unused) : ctl;
+}
+
+struct saina_ctl *rpc_try(const struct tool *t, const char **error)
+{
+	bool unused;
+
+	return find(t, &unused, error);
 }
 
 struct saina_ctl *rpc_open(const struct tool *t)
 {
 	const char *error;
-	struct saina_ctl *ctl = rpc_try(t, &error);
+	bool unused;
+	struct saina_ctl *ctl = find(t, &unused, &error);
 
 	if (!ctl)
 		fprintf(stderr, "saina: %s\n", error);
-	else if (is_kernel(ctl) && !chosen(t))
-		other_plane(t);
+	else if (unused)
+		fprintf(stderr,
+			"saina: note: saina.ko is loaded, but not in use: sainad at %s has the jobs (saina doctor says why)\n",
+			saina_ctl_where(ctl));
 	return ctl;
 }
 
 struct saina_ctl *rpc_try_agent(const struct tool *t, const char **error)
 {
 	struct saina_ctl *ctl = rpc_try(t, error);
-	const char *path = getenv("SAINA_CTL_SOCKET");
 
-	if (!ctl || strcmp(saina_ctl_where(ctl), "kernel"))
+	if (!ctl || !is_kernel(ctl))
 		return ctl;
 	saina_ctl_close(ctl);
-	if (!path || !*path || !strcmp(path, "kernel"))
-		path = SAINA_CTL_SOCKET;
-	return saina_ctl_open(&ctl, path, error) ? NULL : ctl;
+	return agent_beside(error);
 }
 
 struct saina_ctl *rpc_open_agent(const struct tool *t)
