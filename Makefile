@@ -3,7 +3,8 @@
 # What people type.  `make help` lists it.  Each part says how it is built in
 # its own build.mk; everything lands in $(B).
 
-B	?= build
+# SAN=address, SAN=thread: with the sanitizers of that name, in a directory of their own.
+B	?= build$(if $(SAN),/san-$(SAN))
 CC	?= gcc
 CXX	?= g++
 CLANG	?= clang
@@ -15,6 +16,11 @@ CFLAGS	?= -O2 -g
 SAINA_CFLAGS = -std=gnu11 -Wall -Wextra -Wno-unused-parameter -Werror -MMD -MP \
 	-D_GNU_SOURCE -DSAINA_VERSION='"$(VERSION)"' -Iuapi -Ikmod -Iuserland -Iuserland/lib
 LDFLAGS	?=
+ifdef SAN
+SAN_FLAGS := -fsanitize=$(SAN:address=address,undefined) -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+SAINA_CFLAGS += $(SAN_FLAGS)
+LDFLAGS += $(SAN_FLAGS)
+endif
 
 .DEFAULT_GOAL := all
 
@@ -96,6 +102,7 @@ help:
 	@echo 'make check-debug     its tests in a kernel with KASAN, lockdep and kmemleak, which it builds first'
 	@echo 'make deps            install the Debian packages needed'
 	@echo 'make clean           remove $(B)/'
+	@echo 'SAN=address         build with ASan and UBSan in build/san-address (SAN=thread: TSan)'
 	@echo 'V=1                  show the commands'
 
 .PHONY: all deps demo check check-all check-programs bench-datapath clean help install

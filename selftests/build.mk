@@ -6,6 +6,8 @@ include selftests/tool/tool.mk
 include selftests/net/net.mk
 include selftests/module/module.mk
 include selftests/lint/lint.mk
+include selftests/install/install.mk
+include selftests/sanitize/sanitize.mk
 
 # What selftests/run reads.  Its recipe is expanded when all .mk files have been read.
 $(B)/tests.list: FORCE

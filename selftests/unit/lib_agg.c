@@ -100,6 +100,16 @@ static void out_all(struct agg *a, uint64_t to, const void *msg, size_t len)
 			out(a, a->data, &a->w[i].addr, msg, len);
 }
 
+/* Elements need not be aligned. */
+static void corrupt(uint8_t *element, uint32_t by)
+{
+	uint32_t x;
+
+	memcpy(&x, element, sizeof(x));
+	x += by;
+	memcpy(element, &x, sizeof(x));
+}
+
 static void data(struct agg *a, const struct sockaddr_in *from, uint8_t *msg, size_t len)
 {
 	struct saina_hdr *h = (void *)msg, *answer;
@@ -130,7 +140,7 @@ static void data(struct agg *a, const struct sockaddr_in *from, uint8_t *msg, si
 		return;
 	}
 	if (le32toh(answer->segment) == 1 && le32toh(answer->round) == 2)
-		((uint32_t *)(answer + 1))[7] += a->c.corrupt;
+		corrupt((uint8_t *)(answer + 1) + 7 * sizeof(uint32_t), a->c.corrupt);
 	out_all(a, to, answer, len);
 }
 

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+$(call test,install,full,host,180,selftests/install/install_test.sh)

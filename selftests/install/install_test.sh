@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# make install, into a directory that is then mounted at the prefix, where only this
+# test sees it: what is installed works without the source tree.
+#
+#     lab of the installed saina-lab: sainad, br0 (Linux bridge)   w0, w1: saina-allreduce
+
+set -u
+top=$(readlink -f "$(dirname "$0")/../..")
+B=${SAINA_BUILD:-$top/build}
+prefix=/usr/local
+[ "$(id -u)" = 0 ] || { echo "1..0 # SKIP needs root"; exit 4; }
+# Mounts of its own; those of the lab stay among its processes.
+[ "${1-}" = --inside ] || exec unshare -m --propagation private "$0" --inside
+
+# shellcheck source=../tap.sh
+. "$top/selftests/tap.sh"
+tmp=$(mktemp -d)
+lab=${SAINA_TEST_RUN:-t$$}.install
+undo() {
+	[ ! -d "/run/saina-lab/$lab" ] || $prefix/sbin/saina-lab down "$lab" >/dev/null 2>&1
+	umount $prefix 2>/dev/null
+	rm -rf "$tmp"
+}
+trap undo EXIT
+trap 'exit 130' INT TERM HUP
+
+# ok DESCRIPTION COMMAND...: it succeeds; what it says is in $tmp/said
+ok() {
+	"${@:2}" >"$tmp/said" 2>&1 </dev/null
+	point $? "$1" || diag "$(tail -n 20 "$tmp/said")"
+}
+
+says() { # ERE COMMAND...
+	"${@:2}" 2>&1 | grep -qE "$1"
+}
+
+missing() { # of a fixed list
+	local f
+	for f in bin/saina-allreduce sbin/{saina,sainad,saina-lab} include/saina.h \
+		lib/libsaina.{a,so,so.0} lib/pkgconfig/saina.pc lib/saina/saina_xdp{,_kmod}.bpf.o \
+		share/man/man8/saina{,d}.8 share/man/man3/libsaina.3 share/doc/saina/sainad.conf; do
+		[ -e "$tmp/root$prefix/$f" ] || echo "$f"
+	done
+}
+
+ok "install: make install DESTDIR= succeeds" \
+	make -s -C "$top" install DESTDIR="$tmp/root" PREFIX=$prefix B="$B"
+[ -z "$(missing)" ]
+point $? "install: programs, libraries, headers, objects and manuals are there" || diag "$(missing)"
+[ -z "$(find "$tmp/root" -mindepth 1 -maxdepth 1 ! -name usr)" ] &&
+	! grep -rlI "$tmp" "$tmp/root" >"$tmp/named"
+point $? "install: nothing is outside of the prefix or names DESTDIR" || diag "$(cat "$tmp/named")"
+
+mount --bind "$tmp/root$prefix" $prefix || bail "cannot mount at $prefix"
+# Neither the build nor its variables are of any help from here on.
+unset SAINA_BUILD SAINA_BPF_OBJECT MAKEFLAGS MAKELEVEL
+cd / || exit 1
+PATH=$prefix/sbin:$prefix/bin:/usr/sbin:/usr/bin:/sbin:/bin
+version=$(cat "$top/VERSION")
+
+ok "installed saina: --version prints the version" says "$version" saina --version
+ok "installed sainad: --version prints the version" says "$version" sainad --version
+ok "installed sainad: --check-config takes the installed example" \
+	sainad --check-config -c $prefix/share/doc/saina/sainad.conf
+ok "installed sainad: --check-program finds the XDP program" \
+	says "does without saina.ko" sainad --check-program -c $prefix/share/doc/saina/sainad.conf
+
+# --- the library -------------------------------------------------------------------
+export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+[ "$(pkg-config --modversion saina)" = "$version" ]
+point $? "installed library: pkg-config knows its version"
+cp "$top/userland/examples/fit.c" "$tmp" || bail "there is no example"
+# shellcheck disable=SC2046 # words
+ok "installed library: the example compiles with pkg-config's flags" \
+	gcc -Wall -Werror -o "$tmp/fit" "$tmp/fit.c" $(pkg-config --cflags --libs saina) -lm
+# shellcheck disable=SC2046
+ok "installed library: the example compiles against the static library" \
+	gcc -Wall -Werror -o "$tmp/fit-static" "$tmp/fit.c" $(pkg-config --cflags saina) \
+	$prefix/lib/libsaina.a -pthread -lm
+LD_LIBRARY_PATH=$prefix/lib ldd "$tmp/fit" | grep -q "libsaina.so.0 => $prefix/lib/libsaina.so.0"
+point $? "installed library: the example is linked to libsaina.so.0"
+printf '#include <saina.h>\n#include <saina.h>\nint main(void) { return 0; }\n' >"$tmp/twice.c"
+ok "installed header: is C99 and can be included twice" gcc -std=c99 -pedantic -Wall -Wextra -Werror \
+	-fsyntax-only -I$prefix/include "$tmp/twice.c"
+
+# --- a lab -------------------------------------------------------------------------
+ok "installed saina-lab: a lab comes up" saina-lab up "$lab" --owner $$ --workers 2 --bridge linux
+export SAINA_CONTROL=/run/saina-lab/$lab/control
+exe=$(readlink "/proc/$(cut -d' ' -f1 "/run/saina-lab/$lab/sainad.pid")/exe")
+[ "$exe" = $prefix/sbin/sainad ]
+point $? "installed saina-lab: the agent is the installed sainad" || diag "it is $exe"
+ok "installed saina: a job is added" saina job add one id 1 elements 5000 workers 2
+for i in 0 1; do
+	saina-lab exec "$lab" $i saina-allreduce --aggregator 10.190.0.1 --job 1 --worker $i \
+		--rounds 5 --log "$tmp/$i.log" >"$tmp/$i.said" 2>&1 </dev/null &
+	pids[i]=$!
+done
+for i in 0 1; do
+	wait "${pids[i]}"
+	point $? "installed saina-allreduce: all sums of worker $i are exact" || diag "$(tail -n 5 "$tmp/$i.said")"
+done
+ok "installed saina-lab: the lab goes down" saina-lab down "$lab"
+plan

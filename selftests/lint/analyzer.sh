@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# gcc -fanalyzer has nothing to say about the C sources of processes (BPF programs are
+# clang's and the kernel's verifier's, the module's own files are built by kbuild).
+#
+# Off, because gcc 12 is wrong about it here:
+#	malloc-leak	what is stored through a pointer to the tail of a list counts as
+#			lost; LeakSanitizer looks for leaks (selftests/sanitize)
+# and what analyzer.allow lists, with the reason.
+
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+# shellcheck source=../tap.sh
+. selftests/tap.sh
+normal=${SAINA_BUILD:-build}
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+
+mapfile -t objects < <(cd "$normal" && find obj/userland obj/tools obj/kmod/core -name '*.o' | sort)
+[ ${#objects[@]} -gt 50 ]
+point $? "analyzer: sources are found (${#objects[@]})" || bail "nothing to look at: make all"
+# Only what is still a source: objects of files that were moved are still there.
+for o in "${objects[@]}"; do
+	f=${o#obj/}
+	[ ! -e "${f%.o}.c" ] || echo "$tmp/b/$o"
+done >"$tmp/targets"
+xargs make -k -j2 B="$tmp/b" CFLAGS='-O1 -g -fanalyzer -Wno-analyzer-malloc-leak -Wno-error -fdiagnostics-plain-output' \
+	<"$tmp/targets" >"$tmp/log" 2>&1
+point $? "analyzer: all sources compile" || diag "$(grep -A3 'error:\|Error' "$tmp/log" | head -n 40)"
+
+# FILE KIND, as analyzer.allow names them
+sed -nE 's/^([^:]+):[0-9]+:[0-9]+: warning: .*\[-Wanalyzer-([a-z-]+)\]$/\1 \2/p' "$tmp/log" | sort -u >"$tmp/found"
+sed -nE 's/^([^#: ]+ [a-z-]+):.*/\1/p' selftests/lint/analyzer.allow | sort -u >"$tmp/allowed"
+[ -z "$(comm -23 "$tmp/found" "$tmp/allowed")" ]
+point $? "analyzer: no warning that is not allowed" ||
+	diag "$(comm -23 "$tmp/found" "$tmp/allowed"; grep -- '-Wanalyzer' "$tmp/log")"
+[ -z "$(comm -13 "$tmp/found" "$tmp/allowed")" ]
+point $? "analyzer: every allowed warning is still given" || diag "$(comm -13 "$tmp/found" "$tmp/allowed")"
+
+printf '%s\n' '#include <stdlib.h>' 'int f(void) { int *p = malloc(4); free(p); return *p; }' >"$tmp/bad.c"
+gcc -fanalyzer -c -o /dev/null "$tmp/bad.c" 2>&1 | grep -q 'Wanalyzer-use-after-free'
+point $? "analyzer: a planted use after free is found"
+plan

@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Tests again with what gcc puts into programs to watch them, in a build directory of
+# its own:
+#
+#	sanitize.sh address	ASan, LSan and UBSan: test programs, the agent, the tool
+#				and workers in labs
+#	sanitize.sh thread	TSan: libsaina and its threads
+
+set -u
+top=$(readlink -f "$(dirname "$0")/../..")
+cd "$top" || exit 1
+kind=$1
+normal=${SAINA_BUILD:-$top/build}
+B=$normal/san-$kind
+# shellcheck source=../tap.sh
+. selftests/tap.sh
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+child=
+# A lab is taken down by the test that made it.
+trap '[ -z "$child" ] || { kill -TERM "$child"; wait "$child"; }; exit 130' INT TERM HUP
+
+case $kind in
+address)
+	# Programs that take no minute on an idle machine.
+	programs='^(config_test|decode_test|defects_test|flow_test|job.*_test|lib_.*|oracle_test|policy_test|tool_.*_test|train_test|window_test)$'
+	scripts=(unit/sainad_test tool/tool_test net/agent net/join)
+	export SAINA_SLOW=3 ;;
+thread)
+	programs='^lib_.*$'
+	scripts=(net/death net/loss)
+	export SAINA_SLOW=6 SAINA_TEST_SHRINK=2 ;;
+*)
+	echo "usage: sanitize.sh address | thread" >&2
+	exit 2 ;;
+esac
+# Reports go to files: daemons and workers of a lab have no terminal.
+export ASAN_OPTIONS=log_path=$tmp/report:detect_stack_use_after_return=1
+export UBSAN_OPTIONS=log_path=$tmp/report:print_stacktrace=1
+export TSAN_OPTIONS=log_path=$tmp/report:second_deadlock_stack=1
+export LSAN_OPTIONS=log_path=$tmp/report
+
+# Test programs of this name, as `make check' has them.
+mapfile -t names < <(awk -v re="$programs" '$3 == "host" && $1 ~ re && $5 ~ /\/selftests\/[a-z_]+$/ { print $1 }' \
+	"$normal/tests.list")
+[ ${#names[@]} -gt 3 ]
+point $? "$kind: test programs are chosen (${#names[@]})"
+targets=("${names[@]/#/$B/selftests/}" "$B"/{saina,sainad,saina-allreduce,saina_xdp.bpf.o})
+make SAN="$kind" B="$B" -j2 "${targets[@]}" >"$tmp/make" 2>&1
+point $? "$kind: the programs are built" || { diag "$(tail -n 20 "$tmp/make")"; bail "nothing to run"; }
+
+# The sanitizers themselves: a program that does what they are to find is found.
+printf '%s\n' '#include <pthread.h>' '#include <stdlib.h>' 'int shared;' \
+	'static void *add(void *p) { shared++; return p; }' \
+	'int main(void) { pthread_t t; char *m = malloc(4); pthread_create(&t, 0, add, 0); shared++;' \
+	'pthread_join(t, 0); free(m); return m[(shared > 0) + 1]; }' >"$tmp/bad.c"
+gcc -w -g -fsanitize="$kind" -o "$tmp/bad" "$tmp/bad.c" -pthread && ! setarch -R "$tmp/bad" >/dev/null 2>&1 &&
+	ls "$tmp"/report.* >/dev/null 2>&1
+point $? "$kind: a planted fault is reported"
+rm -f "$tmp"/report.*
+
+# again NAME COMMAND...: with its points, and no report
+again() {
+	setarch -R "${@:2}" >"$tmp/log" 2>&1 </dev/null &
+	child=$!
+	wait "$child"
+	local status=$?
+	child=
+	pass_on "$kind $1" $status "$tmp/log"
+	! ls "$tmp"/report.* >/dev/null 2>&1
+	point $? "$kind $1: no report of a sanitizer" || diag "$(head -qn 60 "$tmp"/report.* | head -n 200)"
+	rm -f "$tmp"/report.*
+}
+
+export SAINA_BUILD=$B CMOCKA_MESSAGE_OUTPUT=TAP
+for t in "${names[@]}"; do
+	again "$t" "$B/selftests/$t"
+done
+if [ "$(id -u)" = 0 ]; then
+	for t in "${scripts[@]}"; do
+		again "${t##*/}" "selftests/$t.sh"
+	done
+fi
+plan
