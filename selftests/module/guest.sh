@@ -32,8 +32,8 @@ run() { # NAME COMMAND...: a test, with its points
 
 insmod "$ko"
 point $? "saina.ko is loaded"
-run netlink_test "$here/netlink_test.py"
-run bad_input_test "$here/bad_input_test.py"
+run netlink_test "$here/../kselftest/netlink_test.py"
+run bad_input_test "$here/../kselftest/bad_input_test.py"
 run kfunc_test "$B/selftests/kfunc_test" "$B/selftests/kfunc_test.bpf.o"
 run xdp_kmod_test "$B/selftests/xdp_kmod_test" "$B/saina_xdp_kmod.bpf.o" \
 	"$B/selftests/kfunc_test.bpf.o"
@@ -41,7 +41,7 @@ run xdp_float_test "$B/selftests/xdp_float_test" "$B/saina_xdp_kmod.bpf.o" \
 	"$B/selftests/kfunc_test.bpf.o"
 run tracepoint_test "$B/selftests/tracepoint_test" "$B/selftests/tracepoint_test.bpf.o"
 run live_test "$B/selftests/live_test" "$B/selftests/live_test.bpf.o"
-run leak_test "$here/leak_test.py"
+run leak_test "$here/../kselftest/leak_test.py"
 run netlink_bench "$B/selftests/netlink_bench"
 run netlink_storm "$B/selftests/netlink_storm"
 run netlink_fuzz "$B/selftests/netlink_fuzz" -n "$messages" -p 4 -s "${SEED:-1}"

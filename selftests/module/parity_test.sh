@@ -81,7 +81,7 @@ observe() {
 
 # What only replies have is refused in requests: errno and guilty attribute of each.
 refusals() { # kernel|SOCKET
-	sw /usr/bin/python3 - "$here" "$1" <<-'EOF'
+	sw /usr/bin/python3 - "$here/../kselftest" "$1" <<-'EOF'
 		import errno, sys
 		sys.path.insert(0, sys.argv[1])
 		from family import Agent, Family, Refused, Spec
