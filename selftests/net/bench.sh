@@ -47,6 +47,7 @@ says "bench: every contender has a median between its quartiles" '[.rows[].serie
 	all(.samples >= 3 and .first_quartile_ns <= .median_ns and .median_ns <= .third_quartile_ns and .goodput_gbps > 0)'
 says "bench: every contender sent at least half of its tensor through the ports" \
 	'[.rows[].series[]] | all(.port_bytes_per_byte >= 0.5)'
+# shellcheck disable=SC2016 # $r and $best are variables of jq
 says "bench: the best peer is one that had nothing of ours on its ports, and none was faster" \
 	'.rows | all(. as $r | .series[.best_peer].goodput_gbps as $best |
 		([.series[] | select((.ours or .beside) | not) | .goodput_gbps] | max) == $best)'
