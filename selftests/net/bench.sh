@@ -47,9 +47,9 @@ says "bench: every contender has a median between its quartiles" '[.rows[].serie
 	all(.samples >= 3 and .first_quartile_ns <= .median_ns and .median_ns <= .third_quartile_ns and .goodput_gbps > 0)'
 says "bench: every contender sent at least half of its tensor through the ports" \
 	'[.rows[].series[]] | all(.port_bytes_per_byte >= 0.5)'
-# shellcheck disable=SC2016 # $r and $best are variables of jq
+# shellcheck disable=SC2016 # $best is a variable of jq
 says "bench: the best peer is one that had nothing of ours on its ports, and none was faster" \
-	'.rows | all(. as $r | .series[.best_peer].goodput_gbps as $best |
+	'.rows | all(.series[.best_peer].goodput_gbps as $best |
 		([.series[] | select((.ours or .beside) | not) | .goodput_gbps] | max) == $best)'
 says "bench: only a limited link has a bound" '[.rows[].bound_gbps] | .[0] == null and .[1] > 0.8 and .[1] < 1'
 [ "$(grep -c '64 KiB' "$tmp/out/bench.txt")" = 2 ]

@@ -135,11 +135,11 @@ class Bench:
         self.progress.step(row)
         left = self.deadline - time.monotonic()
         rows_left = self.progress.total - self.progress.row + 1
-        # Half of what there is on average: labs take their time, too.
         seconds, turns = self.seconds, TURNS
         if left < 0:
             self.left_out.append(f"{place}, {row.link}, {plan.size_text(row.size)}")
             return
+        # Labs, trials and verification take as long as what is timed.
         if left / rows_left < 3 * len(groups) * self.seconds:
             seconds, turns = self.seconds / 2, 2
         for lab in labs:
@@ -280,7 +280,10 @@ def main() -> int:
         for s in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
             signal.signal(s, signal.SIG_IGN)
         bench.stop_all()
-        shutil.rmtree(folder, ignore_errors=True)
+        if status == 1:
+            print(f"bench: what the contenders said is in {folder}", file=sys.stderr)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
     return finish(bench, status)
 
 

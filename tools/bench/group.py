@@ -92,7 +92,8 @@ class Group:
                         continue
                     selector.unregister(key.fileobj)
                     if not answers[key.data].startswith(b"ok"):
-                        raise BenchError(f"{self.name}, rank {key.data}, \"{text}\": {answers[key.data].decode().strip()}")
+                        said = answers[key.data].decode().strip().removeprefix("error ")
+                        raise BenchError(f"{self.name}, rank {key.data}: \"{text}\" failed: {said}")
         return [[int(w) for w in a.split()[1:]] for a in answers]
 
     def stop(self) -> None:

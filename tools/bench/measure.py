@@ -88,7 +88,7 @@ class Cell:
         n = self.place.workers
         if s.port_bytes < 0.95 * s.rounds * self.row.size * (n - 1):
             raise BenchError(f"{s.name}: only {s.port_bytes} bytes crossed the bridge's ports in {s.rounds} all-reduces "
-                             f"of {self.row.size} bytes: it does not use them; see {s.group.log_path}")
+                             f"of {self.row.size} bytes: it does not use them; the counters are in `ip -s link'")
 
     def result(self, s: Series) -> dict:
         samples = sorted(s.samples)
