@@ -22,3 +22,13 @@ $(B)/selftests/window_test: $(call objs,selftests/unit/window_test.c userland/li
 
 check-programs: $(B)/selftests/window_test
 $(call test,window_test,quick,host,60,$(B)/selftests/window_test)
+# Many workers, the oracle and a network, all simulated.
+FLOW_TEST_OBJS := $(call objs,$(addprefix selftests/unit/,flow_test.c lib_sim.c lib_switch.c))
+$(FLOW_TEST_OBJS): SAINA_CFLAGS += -Iselftests
+$(B)/selftests/flow_test: $(FLOW_TEST_OBJS) $(ORACLE_OBJS) $(B)/libsaina.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ -pthread -lm
+
+check-programs: $(B)/selftests/flow_test
+$(call test,flow_test,quick,host,120,$(B)/selftests/flow_test)
+$(call test,flow_long,full,host,1200,$(B)/selftests/flow_test 3000 1000)

@@ -1,0 +1,612 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "lib_sim.h"
+#include "lib_switch.h"
+#include "round.h"
+
+#define PAYLOAD	 64
+#define WORKERS	 8
+#define BATCH	 8		/* messages a worker may have in its hands at once */
+#define BEAT_NS	 (50 * MSEC)
+#define DEAD_NS	 (100 * MSEC)
+#define DOWN_NS	 (100 * MSEC)	/* no message is under way that long */
+#define LIMIT_NS (300000 * MSEC)
+
+enum what { TO_SWITCH, TO_WORKER, TIMER, BEAT, KILL, DEAD, REJOIN, FORGET, CRASH, RESTART };
+
+struct event {
+	uint64_t at, n;
+	enum what what;
+	unsigned int w, life, len;
+	uint8_t *msg;
+};
+
+/* What came of a segment of a round. */
+struct outcome {
+	uint64_t mask, hash;
+	int32_t	 sum[PAYLOAD];
+};
+
+struct worker {
+	struct saina_job job;
+	struct saina_round r;
+	struct saina_req req[4];
+	uint32_t *buf, *fresh;		/* [segments * PAYLOAD] */
+	uint32_t (*produced)[PAYLOAD];	/* [segments]: sum of all that was produced */
+	unsigned int life;
+	bool	 alive, done, busy, exact;
+	uint32_t first, last;		/* rounds of this life */
+	uint64_t wake, timer;		/* when the trainer, when the machine wants to go on */
+	uint64_t free;			/* its link */
+	bool	 bursting;
+};
+
+struct sim {
+	const struct sim_conf *c;
+	struct sim_result *out;
+	struct lib_switch sw;
+	uint64_t now, n, rng, sessions;
+	struct event *heap;
+	size_t	 events, room;
+	struct worker w[WORKERS];
+	struct outcome *outcome;	/* [rounds][segments] */
+	int32_t	 (*sent)[PAYLOAD];	/* [rounds][segments][workers]: what was said */
+	uint64_t *said;			/* [rounds][segments]: by whom */
+	uint64_t budget;
+	bool	 down;			/* the switch */
+};
+
+static void broken(struct sim *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void broken(struct sim *s, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (s->out->error[0])
+		return;
+	va_start(ap, fmt);
+	vsnprintf(s->out->error, sizeof(s->out->error), fmt, ap);
+	va_end(ap);
+}
+
+static uint64_t mix(uint64_t z)
+{
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+	return z ^ (z >> 31);
+}
+
+static uint64_t draw(struct sim *s, uint64_t below)
+{
+	return below ? mix(s->rng += 0x9e3779b97f4a7c15ull) % below : 0;
+}
+
+static bool chance(struct sim *s, double p)
+{
+	return draw(s, 1u << 30) < p * (1u << 30);
+}
+
+/* --- events, the earliest first ---------------------------------------------------------- */
+
+static bool before(const struct event *a, const struct event *b)
+{
+	return a->at < b->at || (a->at == b->at && a->n < b->n);
+}
+
+static void push(struct sim *s, struct event e)
+{
+	size_t i = s->events++;
+
+	if (s->events > s->room) {
+		s->room = 2 * s->events;
+		s->heap = realloc(s->heap, s->room * sizeof(*s->heap));
+	}
+	e.n = s->n++;
+	for (; i && before(&e, &s->heap[(i - 1) / 2]); i = (i - 1) / 2)
+		s->heap[i] = s->heap[(i - 1) / 2];
+	s->heap[i] = e;
+}
+
+static struct event pop(struct sim *s)
+{
+	struct event top = s->heap[0], last = s->heap[--s->events];
+	size_t i = 0, child;
+
+	while ((child = 2 * i + 1) < s->events) {
+		if (child + 1 < s->events && before(&s->heap[child + 1], &s->heap[child]))
+			child++;
+		if (!before(&s->heap[child], &last))
+			break;
+		s->heap[i] = s->heap[child];
+		i = child;
+	}
+	s->heap[i] = last;
+	return top;
+}
+
+static void later(struct sim *s, enum what what, unsigned int w, uint64_t ns)
+{
+	push(s, (struct event){.at = s->now + ns, .what = what, .w = w, .life = s->w[w].life});
+}
+
+/* --- the network ------------------------------------------------------------------------- */
+
+static bool lost(struct sim *s, struct worker *w)
+{
+	const struct sim_conf *c = s->c;
+
+	if (!c->burst)
+		return chance(s, c->loss);
+	/* Two states; the share of time in the bad one is c->loss. */
+	if (w->bursting)
+		w->bursting = !chance(s, 1.0 / c->burst);
+	else
+		w->bursting = chance(s, c->loss / (1 - c->loss) / c->burst);
+	return w->bursting;
+}
+
+static void carry(struct sim *s, enum what what, unsigned int i, const void *msg, unsigned int len)
+{
+	const struct sim_conf *c = s->c;
+	struct worker *w = &s->w[i];
+	struct event e = {.what = what, .w = i, .life = w->life, .len = len};
+	uint64_t at = s->now;
+
+	if (lost(s, w)) {
+		s->out->lost++;
+		return;
+	}
+	if (c->svc_us) {
+		at = (w->free > at ? w->free : at) + c->svc_us * 1000ull;
+		if (c->queue && at > s->now + c->queue * c->svc_us * 1000ull) {
+			s->out->lost++;
+			return;
+		}
+		w->free = at;
+	}
+	for (int copies = chance(s, c->dup) ? 2 : 1; copies; copies--) {
+		e.at = at + c->delay_us * 1000ull + draw(s, c->jitter_us * 1000ull + 1);
+		e.msg = malloc(len);
+		memcpy(e.msg, msg, len);
+		push(s, e);
+	}
+}
+
+/* --- what is held to --------------------------------------------------------------------- */
+
+static size_t at(const struct sim *s, uint32_t round, uint32_t segment)
+{
+	return (size_t)round * s->c->segments + segment;
+}
+
+/* Worker @i says @h: the same as before, if it has said that before. */
+static void note_grad(struct sim *s, unsigned int i, const struct saina_hdr *h)
+{
+	size_t a = at(s, h->round, h->segment);
+	int32_t *v = s->sent[a * WORKERS + i];
+
+	if (h->round >= s->c->rounds) {
+		broken(s, "worker %u sends round %u", i, h->round);
+	} else if (!(s->said[a] >> i & 1)) {
+		s->said[a] |= 1ull << i;
+		memcpy(v, h + 1, sizeof(s->sent[0]));
+	} else if (memcmp(v, h + 1, sizeof(s->sent[0]))) {
+		broken(s, "worker %u sends round %u segment %u again, but not the same", i,
+		       h->round, h->segment);
+	}
+}
+
+/* The switch made a result: of what was said? */
+static void note_result(struct sim *s, const struct saina_hdr *h)
+{
+	struct outcome *o = &s->outcome[at(s, h->round, h->segment)];
+	int32_t sum[PAYLOAD] = {0};
+
+	for (unsigned int i = 0; i < WORKERS; i++)
+		for (int j = 0; (h->mask >> i & 1) && j < PAYLOAD; j++)
+			sum[j] += (uint32_t)s->sent[at(s, h->round, h->segment) * WORKERS + i][j];
+	if (memcmp(sum, h + 1, sizeof(sum)))
+		broken(s, "the sum of round %u segment %u is wrong", h->round, h->segment);
+	if (o->mask && o->mask != h->mask)
+		broken(s, "two results of round %u segment %u", h->round, h->segment);
+	o->mask = h->mask;
+	memcpy(o->sum, sum, sizeof(sum));
+}
+
+/* A round is over for worker @i: are these the sums, and are they everybody's? */
+static void check_results(struct sim *s, unsigned int i)
+{
+	struct worker *w = &s->w[i];
+	uint32_t round = w->r.flow.round;
+
+	for (uint32_t g = 0; g < s->c->segments; g++) {
+		struct outcome *o = &s->outcome[at(s, round, g)];
+		const uint32_t *got = w->buf + g * PAYLOAD;
+		uint64_t hash = 1;
+
+		for (int j = 0; j < PAYLOAD; j++)
+			hash = mix(hash + got[j]);
+		if (!o->mask)
+			broken(s, "worker %u has a result of round %u segment %u, there is none", i,
+			       round, g);
+		if (s->c->type == SAINA_INT32 && memcmp(got, o->sum, sizeof(o->sum)))
+			broken(s, "worker %u has a wrong sum in round %u segment %u", i, round, g);
+		if (o->hash && o->hash != hash)
+			broken(s, "worker %u has another result of round %u segment %u", i, round, g);
+		o->hash = hash;
+	}
+}
+
+/* What this life of worker @i produced was counted, or is in its residual. */
+static void check_conservation(struct sim *s, unsigned int i)
+{
+	struct worker *w = &s->w[i];
+
+	if (!w->exact || s->c->type != SAINA_INT32 || s->c->drop_late)
+		return;
+	for (uint32_t g = 0; g < s->c->segments; g++) {
+		const uint32_t *res = w->r.grad.residual + g * PAYLOAD;
+		uint32_t left[PAYLOAD];
+
+		memcpy(left, w->produced[g], sizeof(left));
+		for (uint32_t r = w->first; r < s->c->rounds; r++)
+			for (int j = 0; (s->outcome[at(s, r, g)].mask >> i & 1) && j < PAYLOAD; j++)
+				left[j] -= (uint32_t)s->sent[at(s, r, g) * WORKERS + i][j];
+		for (int j = 0; j < PAYLOAD; j++)
+			if (left[j] != (w->r.grad.share[g].residual ? res[j] : 0)) {
+				broken(s, "worker %u: segment %u: produced is not counted + residual",
+				       i, g);
+				return;
+			}
+	}
+}
+
+/* --- workers ----------------------------------------------------------------------------- */
+
+static void leave(struct sim *s, unsigned int i)
+{
+	struct worker *w = &s->w[i];
+
+	if (!w->r.job)
+		return;
+	s->out->sent += w->r.stats.sent;
+	s->out->resent += w->r.stats.resent;
+	s->out->pulled += w->r.stats.pulled;
+	s->out->late += w->r.stats.late_segments;
+	s->out->results += w->r.stats.results;
+	saina_round_exit(&w->r);
+	memset(&w->r, 0, sizeof(w->r));
+	w->alive = w->busy = false;
+	w->life++;
+}
+
+static void admit(struct sim *s, unsigned int i, uint32_t first, bool formed)
+{
+	const struct sim_conf *c = s->c;
+	struct worker *w = &s->w[i];
+
+	w->job = (struct saina_job){
+		.id = 1, .worker = i, .workers = c->workers, .elem = SAINA_ELEM_INT32,
+		.exponent0 = 20, .elements = (uint64_t)c->segments * PAYLOAD,
+		.segments = c->segments, .payload = PAYLOAD, .pool = c->pool, .ring = c->ring,
+		.wire = 4 * PAYLOAD, .msglen = sizeof(struct saina_hdr) + 4 * PAYLOAD,
+		.session = ++s->sessions,
+	};
+	switch_bind(&s->sw, i, w->job.session);
+	if (saina_round_init(&w->r, &w->job, 0, 0))
+		abort();
+	saina_rto_sample(&w->r.flow.window.rto, 2 * c->delay_us * 1000 + 1000);
+	saina_flow_begin(&w->r.flow, first, formed, s->now);
+	memset(w->produced, 0, c->segments * sizeof(*w->produced));
+	w->alive = w->exact = true;
+	w->done = first >= c->rounds;
+	w->first = first;
+	w->wake = w->timer = s->now;
+	later(s, TIMER, i, 0);
+	later(s, BEAT, i, BEAT_NS);
+}
+
+static void start_round(struct sim *s, unsigned int i)
+{
+	const struct sim_conf *c = s->c;
+	struct worker *w = &s->w[i];
+	uint32_t each = (c->segments + c->buckets - 1) / c->buckets, round = w->r.flow.round;
+
+	for (uint32_t j = 0; j < c->segments * PAYLOAD; j++) {
+		uint32_t v = mix(c->seed + i + 64ull * round + 64ull * 65536 * j);
+
+		if (c->type == SAINA_FLOAT32) {
+			float f = (int32_t)v * 0x1p-31f;
+
+			memcpy(&v, &f, 4);
+		}
+		w->buf[j] = v;
+		w->produced[j / PAYLOAD][j % PAYLOAD] += v;
+	}
+	for (unsigned int b = 0; b < c->buckets; b++) {
+		uint32_t n = c->segments - b * each < each ? c->segments - b * each : each;
+
+		memset(&w->req[b], 0, sizeof(w->req[b]));
+		w->req[b].t = (struct saina_tensor){.buf = w->buf + b * each * PAYLOAD,
+						    .n = (size_t)n * PAYLOAD, .type = c->type};
+		w->req[b].op = c->type == SAINA_INT32 ? SAINA_SUM : SAINA_MEAN;
+		saina_round_start(&w->r, &w->req[b], s->now);
+	}
+	w->busy = true;
+}
+
+static uint64_t thinks(struct sim *s, unsigned int i)
+{
+	return 1000 * (draw(s, s->c->think_us + 1) + (i ? 0 : s->c->slow_us));
+}
+
+/* The round that the model of the most advanced worker is of. */
+static uint32_t model_from_peer(const struct sim *s, unsigned int i)
+{
+	uint32_t round = s->w[i].r.flow.floor;
+
+	for (unsigned int p = 0; p < s->c->workers; p++)
+		if (s->w[p].alive && s->w[p].r.flow.round > round)
+			round = s->w[p].r.flow.round;
+	return round;
+}
+
+/* All of the round is over: next. */
+static void finish_round(struct sim *s, unsigned int i)
+{
+	struct worker *w = &s->w[i];
+	bool stale = false;
+
+	for (unsigned int b = 0; b < s->c->buckets; b++) {
+		if (!w->req[b].finished)
+			return;
+		stale |= w->req[b].err != 0;
+	}
+	for (unsigned int b = 0; b < s->c->buckets; b++)
+		saina_round_forget(&w->r, &w->req[b]);
+	w->busy = false;
+	if (stale) {
+		s->out->stale++;
+		saina_flow_set(&w->r.flow, model_from_peer(s, i), s->now);
+	} else {
+		check_results(s, i);
+		saina_flow_round(&w->r.flow, w->r.flow.round + 1);
+	}
+	check_conservation(s, i);
+	w->done = w->r.flow.round >= s->c->rounds;
+	w->wake = s->now + thinks(s, i);
+}
+
+/* What a thread of the library and a trainer would do now. */
+static void step(struct sim *s, unsigned int i)
+{
+	struct worker *w = &s->w[i];
+	uint8_t buf[BATCH * (sizeof(struct saina_hdr) + 4 * PAYLOAD)];
+	uint64_t when = NEVER;
+	unsigned int n;
+
+	if (!w->alive)
+		return;
+	if (w->busy)
+		finish_round(s, i);
+	if (!w->busy && !w->done && s->now >= w->wake)
+		start_round(s, i);
+	do {
+		n = saina_round_output(&w->r, s->now, buf, BATCH, &when);
+		for (unsigned int k = 0; k < n; k++) {
+			struct saina_hdr *h = (void *)(buf + k * w->job.msglen);
+
+			if (h->type == SAINA_MSG_GRAD)
+				note_grad(s, i, h);
+			carry(s, TO_SWITCH, i, h, w->job.msglen);
+			if (!s->budget--)
+				broken(s, "more messages than a job of this size can need");
+		}
+	} while (n == BATCH && !s->out->error[0]);
+	if (w->busy && w->r.news) {
+		w->r.news = false;
+		finish_round(s, i);	/* an early result may have been the last */
+	}
+	if (!w->busy && !w->done && w->wake < when)
+		when = w->wake;
+	/* A timer that is set already will do. */
+	if (when != NEVER && (w->timer <= s->now || when < w->timer)) {
+		w->timer = when > s->now ? when : s->now + 1000;
+		push(s, (struct event){.at = w->timer, .what = TIMER, .w = i, .life = w->life});
+	}
+}
+
+/* --- the switch -------------------------------------------------------------------------- */
+
+static void at_switch(struct sim *s, const struct event *e)
+{
+	struct saina_hdr *answer;
+	unsigned int len;
+	uint64_t to;
+
+	len = switch_message(&s->sw, e->w, e->msg, e->len, &to, (void **)&answer);
+	if (!len)
+		return;
+	if (answer->type == SAINA_MSG_RESULT)
+		note_result(s, answer);
+	for (unsigned int i = 0; i < WORKERS; i++)
+		if (to >> i & 1)
+			carry(s, TO_WORKER, i, answer, len);
+}
+
+/* The switch loses all it knows; whoever lives joins again with its round. */
+static void restart(struct sim *s)
+{
+	uint32_t first = 0;
+
+	for (unsigned int i = 0; i < s->c->workers; i++)
+		if (s->w[i].alive && s->w[i].r.flow.round > first)
+			first = s->w[i].r.flow.round;
+	switch_restart(&s->sw, first);
+	for (size_t a = at(s, first, 0); a < at(s, s->c->rounds, 0); a++) {
+		memset(&s->outcome[a], 0, sizeof(s->outcome[a]));
+		s->said[a] = 0;
+	}
+	for (unsigned int i = 0; i < s->c->workers; i++) {
+		struct worker *w = &s->w[i];
+
+		if (!w->alive)
+			continue;
+		/* What was counted when nobody can tell any more is nobody's fault. */
+		w->exact = w->r.flow.round == first;
+		w->job.session = ++s->sessions;
+		switch_bind(&s->sw, i, w->job.session);
+		if (!saina_flow_again(&w->r.flow, first, true, s->now)) {
+			leave(s, i);
+			s->out->rejoined++;
+			admit(s, i, first, true);
+		}
+	}
+}
+
+/*
+ * Not before the round is over that waits for the life that has ended, or its slots would
+ * wait for the new one, which begins with the next round.
+ */
+static void rejoin(struct sim *s, unsigned int i)
+{
+	const struct saina_job_rt *rt = &s->sw.oracle.job[s->sw.conf.job].rt;
+
+	if (rt->segs_done < s->c->segments && (rt->members >> i & 1)) {
+		later(s, REJOIN, i, DEAD_NS);
+		return;
+	}
+	s->out->rejoined++;
+	admit(s, i, switch_next_round(&s->sw), false);
+}
+
+static void handle(struct sim *s, const struct event *e)
+{
+	struct worker *w = &s->w[e->w];
+	const struct saina_hdr *h = (void *)e->msg;
+
+	if (e->what == TO_SWITCH) {
+		if (!s->down)
+			at_switch(s, e);
+		return;
+	}
+	if (e->what == CRASH && !s->down) {
+		s->down = true;
+		later(s, RESTART, 0, DOWN_NS);
+	} else if (e->what == RESTART) {
+		s->down = false;
+		restart(s);
+	} else if (e->what == REJOIN) {
+		rejoin(s, e->w);
+	} else if (e->what == DEAD) {
+		switch_alive(&s->sw, e->w, false);
+	}
+	if (e->life != w->life || !w->alive)
+		return;
+	switch (e->what) {
+	case TO_WORKER:
+		/* As saina_check() does. */
+		if (h->worker == SAINA_WORKER_ANY || h->session == w->job.session)
+			saina_round_input(&w->r, h, s->now);
+		break;
+	case BEAT:
+		if (!s->down && !lost(s, w))
+			saina_flow_next(&w->r.flow, switch_next_round(&s->sw));
+		if (!w->done)
+			later(s, BEAT, e->w, BEAT_NS);
+		break;
+	case KILL:
+		leave(s, e->w);
+		later(s, DEAD, e->w, DEAD_NS);
+		later(s, REJOIN, e->w, 2 * DEAD_NS);
+		break;
+	case FORGET:
+		w->job.session = ++s->sessions;
+		switch_bind(&s->sw, e->w, w->job.session);
+		saina_flow_again(&w->r.flow, switch_next_round(&s->sw), false, s->now);
+		break;
+	default:
+		break;
+	}
+	step(s, e->w);
+}
+
+static bool all_done(const struct sim *s)
+{
+	for (unsigned int i = 0; i < s->c->workers; i++)
+		if (!s->w[i].done)
+			return false;
+	return true;
+}
+
+static void begin(struct sim *s)
+{
+	const struct sim_conf *c = s->c;
+	size_t n = (size_t)c->rounds * c->segments, elements = (size_t)c->segments * PAYLOAD;
+
+	s->rng = c->seed;
+	s->budget = 200ull * c->workers * n + 100000;
+	s->outcome = calloc(n, sizeof(*s->outcome));
+	s->sent = calloc(n * WORKERS, sizeof(*s->sent));
+	s->said = calloc(n, sizeof(*s->said));
+	switch_init(&s->sw, 1, PAYLOAD, elements, c->pool, c->ring);
+	switch_policy(&s->sw, c->k, c->drop_late);
+	s->sw.conf.state = SAINA_JOB_RUNNING;
+	for (unsigned int i = 0; i < c->workers; i++) {
+		s->w[i].buf = calloc(elements, 4);
+		s->w[i].produced = calloc(c->segments, sizeof(*s->w[i].produced));
+		admit(s, i, 0, true);
+	}
+	for (unsigned int i = 0; i < c->kills; i++)
+		later(s, KILL, 1 + draw(s, c->workers - 1), draw(s, 300 * MSEC));
+	for (unsigned int i = 0; i < c->forgets; i++)
+		later(s, FORGET, draw(s, c->workers), draw(s, 100 * MSEC));
+	for (unsigned int i = 0; i < c->restarts; i++)
+		later(s, CRASH, 0, draw(s, 100 * MSEC));
+}
+
+bool sim_run(const struct sim_conf *c, struct sim_result *r)
+{
+	struct sim *s = calloc(1, sizeof(*s));
+
+	memset(r, 0, sizeof(*r));
+	s->c = c;
+	s->out = r;
+	begin(s);
+	while (!all_done(s) && !r->error[0]) {
+		struct event e;
+
+		if (!s->events || s->now > LIMIT_NS) {
+			broken(s, "some worker does not come to the end");
+			break;
+		}
+		e = pop(s);
+		s->now = e.at;
+		handle(s, &e);
+		free(e.msg);
+	}
+	r->ns = s->now;
+	if (switch_malformed(&s->sw))
+		broken(s, "a worker sent what no worker may send");
+	if (!c->restarts && switch_count(&s->sw, SAINA_C_SLOT_BUSY))
+		broken(s, "a worker did not keep to its window");
+	if (!c->restarts && switch_count(&s->sw, SAINA_C_FUTURE))
+		broken(s, "a worker ran ahead of the job");
+	if (switch_count(&s->sw, SAINA_C_EXPONENT))
+		broken(s, "workers did not agree on an exponent");
+	while (s->events)
+		free(pop(s).msg);
+	for (unsigned int i = 0; i < c->workers; i++) {
+		leave(s, i);
+		free(s->w[i].buf);
+		free(s->w[i].produced);
+	}
+	switch_exit(&s->sw);
+	free(s->heap);
+	free(s->outcome);
+	free(s->sent);
+	free(s->said);
+	free(s);
+	return !r->error[0];
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A deterministic world for libsaina's machines: workers (userland/lib/round.h), the
+ * oracle as their switch, and a network that loses, repeats, reorders and delays, all by
+ * one seed and against a clock of its own.
+ *
+ * What is held to, in every run, whatever happens:
+ *   - a result is the sum of what exactly the workers in its mask sent, whoever sees it;
+ *   - all workers that have a result have the same bits;
+ *   - what is sent again is the same bits;
+ *   - nobody sends what the switch has no slot for, or another exponent than the others;
+ *   - what an int32 worker produced was counted, or is in its residual;
+ *   - every worker comes to the end, with a bounded number of messages.
+ */
+#ifndef SAINA_LIB_SIM_H
+#define SAINA_LIB_SIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "saina.h"
+
+/**
+ * struct sim_conf
+ * @loss, @dup: share of messages, each way and for each receiver on its own
+ * @burst: mean length of a burst of losses in messages, 0 = one by one
+ * @delay_us, @jitter_us: of a message; jitter reorders
+ * @svc_us, @queue: a worker's link takes a message each @svc_us and holds @queue, 0 = all
+ * @think_us: of a trainer between rounds, at most; @slow_us: of worker 0
+ * @k: of the policy; @drop_late: its rule
+ * @buckets: all-reduces a round is made of
+ * @kills: workers that die and come back anew; @forgets: sessions lost by the agent;
+ *	@restarts: of the whole switch
+ */
+struct sim_conf {
+	uint64_t seed;
+	unsigned int workers, segments, pool, ring, rounds, k, buckets;
+	enum saina_type type;
+	bool drop_late;
+	double loss, dup;
+	unsigned int burst, delay_us, jitter_us, svc_us, queue, think_us, slow_us;
+	unsigned int kills, forgets, restarts;
+};
+
+struct sim_result {
+	uint64_t sent, resent, pulled, late, stale, lost, results, ns;
+	unsigned int rejoined;
+	char error[256];	/* of the first broken rule, "" if none */
+};
+
+/* False if a rule was broken: @r->error says which. */
+bool sim_run(const struct sim_conf *c, struct sim_result *r);
+
+#endif /* SAINA_LIB_SIM_H */
