@@ -81,7 +81,7 @@ inside() {
 start() { # OPTIONS...: in the foreground; sets pid
 	rm -f "$DIR/ready"
 	# not by inside(): a function in the background has a pid of its own
-	nsenter --net="/run/netns/$NS" -- "$B/sainad" -c "$CONF" -f --ready-fd 9 "$@" \
+	nsenter --net="/run/netns/$NS" -- "$B/sainad" -c "$CONF" --ready-fd 9 "$@" \
 		9>"$DIR/ready" >>"$DIR/log" 2>&1 &
 	pid=$!
 	until_true 20 grep -qx ready "$DIR/ready"
@@ -151,29 +151,29 @@ export SAINA_CONTROL=$DIR/control
 
 ok "--check-program: the kernel takes the XDP program" says 0 "does without saina.ko" "$B/sainad" --check-program -c "$CONF"
 ok "--check-program: an object that cannot be read is refused" says 1 "cannot read the BPF object" "$B/sainad" --check-program -c "$CONF" --object /nonexistent.o
-ok "start: a bridge without an address is refused, with the remedy" says 1 "ip address add" inside "$B/sainad" -f -c "$CONF"
+ok "start: a bridge without an address is refused, with the remedy" says 1 "ip address add" inside "$B/sainad" -c "$CONF"
 ok "start: a refused start leaves nothing behind" nothing_left
 inside ip address add 192.0.2.1/24 dev br0
 inside ip address add 192.0.2.2/24 dev br0
-ok "start: a bridge that does not exist is refused" says 1 "no bridge 'br7'" inside "$B/sainad" -f -c "$CONF" --bridge br7
-ok "start: a port is refused as a bridge" says 1 "is no Linux bridge" inside "$B/sainad" -f -c "$CONF" --bridge p0
+ok "start: a bridge that does not exist is refused" says 1 "no bridge 'br7'" inside "$B/sainad" -c "$CONF" --bridge br7
+ok "start: a port is refused as a bridge" says 1 "is no Linux bridge" inside "$B/sainad" -c "$CONF" --bridge p0
 ok "start: Open vSwitch that does not run is refused, with a question" says 1 "is Open vSwitch running" \
-	inside "$B/sainad" -f -c "$CONF" --bridge-type ovs
+	inside "$B/sainad" -c "$CONF" --bridge-type ovs
 ok "start: an address that the bridge does not have is refused" says 1 "does not have this address" \
-	inside "$B/sainad" -f -c "$CONF" --address 192.0.2.77
+	inside "$B/sainad" -c "$CONF" --address 192.0.2.77
 ok "start: a group that does not exist is refused" says 1 "no group 'nosuchgroup'" \
-	inside "$B/sainad" -f -c "$CONF" --admin-group nosuchgroup
+	inside "$B/sainad" -c "$CONF" --admin-group nosuchgroup
 ok "start: an object file that does not exist is refused" says 1 "/nonexistent.o" \
-	inside "$B/sainad" -f -c "$CONF" --object /nonexistent.o
+	inside "$B/sainad" -c "$CONF" --object /nonexistent.o
 ok "start: refused starts leave nothing behind" nothing_left
 
 ok "start: sainad says when it is ready" start
 ok "start: the port of the bridge is attached, the bridge is not" says 0 "1 p0" \
 	sh -c "'$B/saina' -j port show | jq -r 'length, .[].port' | xargs"
 ok "start: a second sainad in the same directory is refused" says 1 "another sainad runs in $DIR/run" \
-	inside "$B/sainad" -f -c "$CONF"
+	inside "$B/sainad" -c "$CONF"
 ok "start: a second sainad at the same socket is refused" says 1 "somebody else listens at" \
-	inside "$B/sainad" -f -c "$CONF" --runtime-dir "$DIR/run2" --bpffs "$DIR/bpf2" --address 192.0.2.2
+	inside "$B/sainad" -c "$CONF" --runtime-dir "$DIR/run2" --bpffs "$DIR/bpf2" --address 192.0.2.2
 ok "start: the first sainad still serves its job after that" says 0 sesame "$B/saina" job show
 ok "access: any user may list jobs" says 0 "forming" as_nobody "" "$B/saina" job show
 ok "access: a user who is not in the admin group sees no token" says 1 "" sh -c "setpriv --reuid 65534 --regid 65534 --clear-groups '$B/saina' job show | grep sesame"
@@ -197,12 +197,29 @@ ok "--keep: the next sainad starts" start
 ok "SIGHUP: sainad ends with status 0" stop HUP
 ok "SIGHUP: nothing is left behind" nothing_left
 
-# In the background: the command returns when the agent is ready.
-ok "background: the command returns" inside "$B/sainad" -c "$CONF" --log-level error
-ok "background: sainad answers when the command has returned" says 0 "forming" "$B/saina" job show
-pid=$(pgrep -f "sainad -c $CONF --log-level error")
-ok "background: sainad ends on SIGTERM" kill -TERM "$pid"
-ok "background: the process is gone" until_true 20 ended
+# The command returns when the agent is ready.
+ok "--daemonize: the command returns" inside "$B/sainad" -c "$CONF" --log-level error --daemonize
+ok "--daemonize: sainad answers when the command has returned" says 0 "forming" "$B/saina" job show
+pid=$(pgrep -f "sainad -c $CONF --log-level error --daemonize")
+ok "--daemonize: sainad ends on SIGTERM" kill -TERM "$pid"
+ok "--daemonize: the process is gone" until_true 20 ended
 pid=
-ok "background: nothing is left behind" nothing_left
+ok "--daemonize: nothing is left behind" nothing_left
+
+# A service manager's socket, and no option: the process that was started is the agent.
+python3 -c '
+import socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.bind(sys.argv[1])
+s.settimeout(20)
+print(s.recv(64).decode())' "$DIR/notify" >"$DIR/notified" &
+notified=$!
+ok "foreground: a service manager can listen" until_true 20 test -S "$DIR/notify"
+NOTIFY_SOCKET=$DIR/notify nsenter --net="/run/netns/$NS" -- "$B/sainad" -c "$CONF" 2>>"$DIR/log" &
+pid=$!
+wait "$notified"
+ok "foreground: a service manager is told READY=1" grep -qx READY=1 "$DIR/notified"
+ok "foreground: the process that was started is still there when it is ready" kill -0 "$pid"
+ok "foreground: sainad logs to standard error" grep -q 'ready: bridge br0' "$DIR/log"
+ok "foreground: sainad ends on SIGTERM" stop TERM
 plan

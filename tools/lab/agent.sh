@@ -40,7 +40,7 @@ agent_start() {
 	rm -f "$fifo"
 	mkfifo "$fifo"
 	exec 9<>"$fifo"
-	setsid nsenter --net="/run/netns/$LAB_SW" -- "$LAB_BIN/sainad" -c "$LAB_DIR/sainad.conf" -f \
+	setsid nsenter --net="/run/netns/$LAB_SW" -- "$LAB_BIN/sainad" -c "$LAB_DIR/sainad.conf" \
 		--ready-fd 9 "$@" >>"$LAB_DIR/sainad.log" 2>&1 </dev/null &
 	pid=$!
 	echo "$pid $(proc_start "$pid")" >"$LAB_DIR/sainad.pid"

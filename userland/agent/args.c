@@ -10,7 +10,8 @@
 const char *argp_program_version = "sainad " SAINA_VERSION;
 
 enum {
-	OPT_KEEP = 256,
+	OPT_DAEMONIZE = 256,
+	OPT_KEEP,
 	OPT_CHECK,
 	OPT_CHECK_PROGRAM,
 	OPT_READY_FD,
@@ -27,7 +28,7 @@ static const char *const key_options[] = {
 static const struct argp_option options[] = {
 	{ "config", 'c', "FILE", 0,
 	  "configuration (default " CONFIG_FILE_DEFAULT ", which may be missing)", 1 },
-	{ "foreground", 'f', NULL, 0, "stay in the foreground and log to stderr", 1 },
+	{ "daemonize", OPT_DAEMONIZE, NULL, 0, "go to the background when set up, and log to syslog", 1 },
 	{ "keep", OPT_KEEP, NULL, 0,
 	  "when stopped, leave the data path running for the next start to take over", 1 },
 	{ "check-config", OPT_CHECK, NULL, 0,
@@ -68,8 +69,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case 'c':
 		args->cfg->file = arg;
 		return 0;
-	case 'f':
-		args->cfg->foreground = true;
+	case OPT_DAEMONIZE:
+		args->cfg->daemonize = true;
 		return 0;
 	case OPT_KEEP:
 		args->cfg->keep = true;

@@ -46,7 +46,7 @@ struct config {
 
 	/* command line only */
 	const char *file;
-	bool foreground;
+	bool daemonize;
 	bool keep;
 	bool check;
 	bool check_program;

@@ -79,7 +79,7 @@ static int signals_init(struct agent *a, struct source *s)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	/* the terminal went: an end like Ctrl-C; in the background there is none */
-	if (a->cfg.foreground)
+	if (!a->cfg.daemonize)
 		sigaddset(&set, SIGHUP);
 	else
 		signal(SIGHUP, SIG_IGN);
@@ -280,7 +280,7 @@ int main(int argc, char **argv)
 		config_free(&a.cfg);
 		return ret;
 	}
-	if (!a.cfg.foreground) {
+	if (a.cfg.daemonize) {
 		fd = process_background();
 		if (fd < 0) {
 			fprintf(stderr, "sainad: cannot go to the background: %s\n", strerror(-fd));
