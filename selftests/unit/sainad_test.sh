@@ -183,6 +183,13 @@ ok "access: the admin group sees tokens" says 0 sesame as_nobody "$games" "$B/sa
 ok "SIGKILL: sainad ends" stop KILL
 ok "SIGKILL: the next sainad starts" start
 ok "SIGKILL: the next sainad has the policy that was set" says 0 "fastest:k=1" "$B/saina" job show
+ok "torn state file: sainad is killed" stop KILL
+head -c -5 "$DIR/run/state" >"$DIR/torn" && cp "$DIR/torn" "$DIR/run/state"
+ok "torn state file: sainad starts all the same" start
+ok "torn state file: the job before the damage is there, with its policy" says 0 "fastest:k=1" "$B/saina" job show
+ok "torn state file: it is kept aside" cmp "$DIR/torn" "$DIR/run/state.unreadable"
+rm -f "$DIR/run/state.unreadable"
+ok "torn state file: the log says so" grep -q 'makes no sense to this version: starting with the 1 jobs' "$DIR/log"
 ok "SIGTERM: sainad ends with status 0" stop TERM
 ok "SIGTERM: nothing is left behind" nothing_left
 mkdir -m 700 "$DIR/bpf"

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Parts of sainad that read what they did not write, compiled once more with
+# sanitizers.
+AGENT_TESTS := $(addprefix $(B)/selftests/,state_test links_test)
+
+$(B)/selftests/state_test: selftests/unit/state_test.c $(JOBCORE_SRCS) \
+		$(addprefix userland/agent/control/,state_parse.c decode.c)
+$(B)/selftests/links_test: selftests/unit/links_test.c userland/net/links.c
+
+$(AGENT_TESTS): $(wildcard userland/agent/control/*.h userland/net/*.h kmod/core/*.h)
+	@mkdir -p $(@D)
+	$(CC) $(filter-out -MMD -MP,$(SAINA_CFLAGS)) $(SANITIZE) -Iselftests -o $@ $(filter %.c,$^) -lcmocka -lmnl
+
+check-programs: $(AGENT_TESTS)
+$(foreach t,$(notdir $(AGENT_TESTS)),$(call test,$(t),quick,host,60,$(B)/selftests/$(t)))

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The table of links: a torn dump is no dump, a failed one changes nothing, and
+ * notifications are taken in.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include <libmnl/libmnl.h>
+#include <linux/if_link.h>
+#include <linux/rtnetlink.h>
+#include <sys/resource.h>
+
+#include "net/links.h"
+
+static char buf[8192] __attribute__((aligned(8)));
+static size_t used;
+
+static struct nlmsghdr *message(int type, int flags)
+{
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf + used);
+
+	nlh->nlmsg_type = type;
+	nlh->nlmsg_flags = flags;
+	return nlh;
+}
+
+static void put_link(int type, int flags, int family, int ifindex, const char *name, int master)
+{
+	struct nlmsghdr *nlh = message(type, flags);
+	struct ifinfomsg *ifi = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifi));
+
+	nlh->nlmsg_seq = flags & NLM_F_MULTI ? 1 : 0;
+	ifi->ifi_family = family;
+	ifi->ifi_index = ifindex;
+	mnl_attr_put_strz(nlh, IFLA_IFNAME, name);
+	if (master)
+		mnl_attr_put_u32(nlh, IFLA_MASTER, master);
+	used += NLMSG_ALIGN(nlh->nlmsg_len);
+}
+
+static void put_done(void)
+{
+	struct nlmsghdr *nlh = message(NLMSG_DONE, NLM_F_MULTI);
+
+	nlh->nlmsg_seq = 1;
+	mnl_nlmsg_put_extra_header(nlh, sizeof(int));
+	used += NLMSG_ALIGN(nlh->nlmsg_len);
+}
+
+static int parse(struct links *l, bool dump)
+{
+	size_t len = used;
+
+	used = 0;
+	return links_parse(l, buf, len, dump);
+}
+
+static void links_of_a_dump(void **state)
+{
+	struct links l = { 0 };
+
+	put_link(RTM_NEWLINK, NLM_F_MULTI, AF_UNSPEC, 1, "lo", 0);
+	put_link(RTM_NEWLINK, NLM_F_MULTI, AF_UNSPEC, 5, "p0", 7);
+	assert_int_equal(parse(&l, true), 1);
+	put_done();
+	assert_int_equal(parse(&l, true), 0);
+	assert_int_equal(l.n, 2);
+	assert_int_equal(links_by_name(&l, "p0")->master, 7);
+	links_close(&l);
+}
+
+static void a_torn_dump_is_refused(void **state)
+{
+	struct links l = { 0 };
+
+	put_link(RTM_NEWLINK, NLM_F_MULTI, AF_UNSPEC, 1, "lo", 0);
+	put_link(RTM_NEWLINK, NLM_F_MULTI | NLM_F_DUMP_INTR, AF_UNSPEC, 5, "p0", 7);
+	put_done();
+	assert_int_equal(parse(&l, true), -EINTR);
+	links_close(&l);
+}
+
+static void a_failed_read_keeps_the_table(void **state)
+{
+	struct rlimit old, none = { 0 };
+	struct links l = { 0 };
+
+	put_link(RTM_NEWLINK, 0, AF_UNSPEC, 5, "p0", 7);
+	parse(&l, false);
+	getrlimit(RLIMIT_NOFILE, &old);
+	none.rlim_max = old.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &none);
+	assert_int_equal(links_read(&l), -EMFILE);
+	setrlimit(RLIMIT_NOFILE, &old);
+	assert_int_equal(l.n, 1);
+	assert_string_equal(links_by_index(&l, 5)->name, "p0");
+	links_close(&l);
+}
+
+static void a_good_read_replaces_the_table(void **state)
+{
+	struct links l = { 0 };
+
+	put_link(RTM_NEWLINK, 0, AF_UNSPEC, 4711, "gone", 7);
+	parse(&l, false);
+	assert_int_equal(links_read(&l), 0);
+	assert_non_null(links_by_name(&l, "lo"));
+	assert_null(links_by_name(&l, "gone"));
+	links_close(&l);
+}
+
+static void notifications_change_the_table(void **state)
+{
+	struct links l = { 0 };
+
+	put_link(RTM_NEWLINK, 0, AF_UNSPEC, 5, "p0", 7);
+	put_link(RTM_NEWLINK, 0, AF_UNSPEC, 6, "p1", 7);
+	parse(&l, false);
+	/* the bridge says so when a port leaves it; the link is still there */
+	put_link(RTM_DELLINK, 0, AF_BRIDGE, 5, "p0", 7);
+	put_link(RTM_NEWLINK, 0, AF_UNSPEC, 5, "renamed", 0);
+	put_link(RTM_DELLINK, 0, AF_UNSPEC, 6, "p1", 0);
+	parse(&l, false);
+	assert_int_equal(l.n, 1);
+	assert_int_equal(links_by_name(&l, "renamed")->master, 0);
+	assert_null(links_by_index(&l, 6));
+	links_close(&l);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(links_of_a_dump),
+		cmocka_unit_test(a_torn_dump_is_refused),
+		cmocka_unit_test(a_failed_read_keeps_the_table),
+		cmocka_unit_test(a_good_read_replaces_the_table),
+		cmocka_unit_test(notifications_change_the_table),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The state file of sainad: what a whole one says, and that of one that was cut or
+ * damaged what comes before the damage is understood, and no byte beyond it read.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include <libmnl/libmnl.h>
+#include <linux/genetlink.h>
+
+#include "agent/control/state.h"
+#include "lib/rng.h"
+
+#define JOBS 3
+
+static char file[16384] __attribute__((aligned(8)));
+static size_t len;
+
+static struct nlmsghdr *start(int cmd)
+{
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(file + len);
+	struct genlmsghdr *g;
+
+	nlh->nlmsg_type = SAINA_NLMSG_TYPE;
+	g = mnl_nlmsg_put_extra_header(nlh, sizeof(*g));
+	g->cmd = cmd;
+	g->version = SAINA_FAMILY_VERSION;
+	return nlh;
+}
+
+static void end(const struct nlmsghdr *nlh)
+{
+	len += NLMSG_ALIGN(nlh->nlmsg_len);
+}
+
+static void put_worker(int job, int w)
+{
+	struct nlmsghdr *nlh = start(SAINA_CMD_WORKER_SET);
+	struct nlattr *nest = mnl_attr_nest_start(nlh, SAINA_A_WORKER);
+	struct state_worker *sw;
+
+	mnl_attr_put_u16(nlh, SAINA_A_WORKER_JOB_ID, job);
+	mnl_attr_put_u8(nlh, SAINA_A_WORKER_ID, w);
+	mnl_attr_put_strz(nlh, SAINA_A_WORKER_NAME, "host");
+	mnl_attr_put_u8(nlh, SAINA_A_WORKER_STATE, SAINA_WORKER_STATE_ALIVE);
+	mnl_attr_put_u32(nlh, SAINA_A_WORKER_IFINDEX, 5);
+	mnl_attr_put_u64(nlh, SAINA_A_WORKER_SESSION, 0x123456789abcdefull);
+	mnl_attr_nest_end(nlh, nest);
+	end(nlh);
+	nlh = start(STATE_CMD_WORKER);
+	sw = mnl_nlmsg_put_extra_header(nlh, sizeof(*sw));
+	sw->nonce = 4711;
+	sw->worker = w;
+	end(nlh);
+}
+
+static void put_job(int id)
+{
+	struct nlmsghdr *nlh = start(SAINA_CMD_JOB_NEW);
+	struct nlattr *nest = mnl_attr_nest_start(nlh, SAINA_A_JOB);
+	char name[] = "job0";
+
+	name[3] += id;
+	mnl_attr_put_u16(nlh, SAINA_A_JOB_ID, id);
+	mnl_attr_put_strz(nlh, SAINA_A_JOB_NAME, name);
+	mnl_attr_put_u8(nlh, SAINA_A_JOB_STATE, SAINA_JOB_RUNNING);
+	mnl_attr_put_u64(nlh, SAINA_A_JOB_ELEMENTS, 1000);
+	mnl_attr_put_u8(nlh, SAINA_A_JOB_WORKERS, 2);
+	mnl_attr_put_u32(nlh, SAINA_A_JOB_GENERATION, 9);
+	mnl_attr_put_u32(nlh, SAINA_A_JOB_POLICY_SEQ, 3);
+	mnl_attr_put_u32(nlh, SAINA_A_JOB_ROUND, 77);
+	mnl_attr_nest_end(nlh, nest);
+	end(nlh);
+	put_worker(id, 0);
+	put_worker(id, 1);
+}
+
+static int make_file(void **state)
+{
+	struct nlmsghdr *nlh;
+	struct nlattr *nest;
+	__u32 *plane;
+	int id;
+
+	len = 0;
+	memset(file, 0, sizeof(file));
+	nlh = start(STATE_CMD_PLANE);
+	plane = mnl_nlmsg_put_extra_header(nlh, sizeof(*plane));
+	*plane = SAINA_PLANE_AGENT;
+	end(nlh);
+	nlh = start(SAINA_CMD_LIMITS_SET);
+	nest = mnl_attr_nest_start(nlh, SAINA_A_LIMITS);
+	mnl_attr_put_u32(nlh, SAINA_A_LIMITS_JOBS, 7);
+	mnl_attr_put_u64(nlh, SAINA_A_LIMITS_MEMORY_JOB, 1 << 20);
+	mnl_attr_put_u64(nlh, SAINA_A_LIMITS_MEMORY, 1 << 24);
+	mnl_attr_nest_end(nlh, nest);
+	end(nlh);
+	for (id = 0; id < JOBS; id++)
+		put_job(id);
+	nlh = mnl_nlmsg_put_header(file + len);
+	nlh->nlmsg_type = NLMSG_DONE;
+	end(nlh);
+	return 0;
+}
+
+/* As state_load() does: a copy of exactly that length, and 8 bytes behind it. */
+static int parse(struct saved *s, const char *from, size_t n)
+{
+	char *copy = calloc(1, n + 8);
+	int ret;
+
+	memcpy(copy, from, n);
+	memset(s, 0, sizeof(*s));
+	ret = state_parse(s, copy, n);
+	free(copy);
+	return ret;
+}
+
+static void whole_file(void **state)
+{
+	struct saved s;
+
+	assert_int_equal(parse(&s, file, len), 0);
+	assert_int_equal(s.plane, SAINA_PLANE_AGENT);
+	assert_int_equal(s.limits.jobs, 7);
+	assert_int_equal(s.n, JOBS);
+	assert_string_equal(s.job[1].job.name, "job1");
+	assert_int_equal(s.job[1].job.first_round, 77);
+	assert_int_equal(s.job[1].job.generation, 9);
+	assert_true(s.job[1].job.worker[1].bind.session == 0x123456789abcdefull);
+	assert_int_equal(s.job[1].worker[1].nonce, 4711);
+	free(s.job);
+}
+
+static void cut_at_every_byte(void **state)
+{
+	struct saved s;
+	size_t n;
+	int before = 0;
+
+	for (n = 0; n < len; n++) {
+		assert_int_equal(parse(&s, file, n), -EBADMSG);
+		assert_in_range(s.n, before, JOBS);
+		before = s.n;
+		free(s.job);
+	}
+	assert_int_equal(before, JOBS);
+}
+
+static void unknown_message_in_the_middle(void **state)
+{
+	struct nlmsghdr *nlh = (void *)file;
+	struct saved s;
+
+	/* of the second job */
+	for (int i = 0; i < 2 + 5; i++)
+		nlh = (void *)((char *)nlh + NLMSG_ALIGN(nlh->nlmsg_len));
+	((struct genlmsghdr *)mnl_nlmsg_get_payload(nlh))->cmd = 0x7f;
+	assert_int_equal(parse(&s, file, len), -EBADMSG);
+	assert_int_equal(s.n, 1);
+	assert_string_equal(s.job[0].job.name, "job0");
+	free(s.job);
+}
+
+static void random_damage(void **state)
+{
+	static char copy[sizeof(file)];
+	struct rng r;
+	struct saved s;
+
+	rng_seed(&r, 1);
+	for (int i = 0; i < 20000; i++) {
+		memcpy(copy, file, len);
+		for (int k = rng_below(&r, 8); k >= 0; k--)
+			copy[rng_below(&r, len)] = (char)rng_u64(&r);
+		parse(&s, copy, len);
+		assert_in_range(s.n, 0, SAINA_JOBS_MAX);
+		free(s.job);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(whole_file, make_file),
+		cmocka_unit_test_setup(cut_at_every_byte, make_file),
+		cmocka_unit_test_setup(unknown_message_in_the_middle, make_file),
+		cmocka_unit_test_setup(random_damage, make_file),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
+}
