@@ -3,7 +3,7 @@
 # libsaina.  LIB_AGG is a stand-in for the aggregator on a loopback address: the
 # oracle behind real sockets.
 LIB_AGG := $(addprefix selftests/unit/,lib_agg.c lib_switch.c lib_member.c)
-LIB_TESTS := lib_quant_test lib_check_test lib_job_test lib_admit_test lib_behind_test
+LIB_TESTS := lib_quant_test lib_check_test lib_job_test lib_admit_test lib_behind_test lib_thread_test
 
 $(addprefix $(B)/selftests/,$(LIB_TESTS)): $(B)/selftests/%: $(B)/obj/selftests/unit/%.o \
 		$(call objs,$(LIB_AGG) userland/allreduce/verify.c userland/allreduce/verify_float.c) $(ORACLE_OBJS) $(B)/libsaina.a
@@ -15,13 +15,14 @@ $(call objs,$(LIB_TESTS:%=selftests/unit/%.c) $(LIB_AGG)): \
 check-programs: $(addprefix $(B)/selftests/,$(LIB_TESTS))
 $(foreach t,$(LIB_TESTS),$(call test,$(t),quick,host,120,$(B)/selftests/$(t)))
 
-# With a clock of its own.
-$(B)/selftests/window_test: $(call objs,selftests/unit/window_test.c userland/lib/window.c userland/lib/rto.c)
+# The pure machines, with a clock of the test's own.
+LIB_CLOCK_TESTS := window_test join_test
+$(addprefix $(B)/selftests/,$(LIB_CLOCK_TESTS)): $(B)/selftests/%: $(B)/obj/selftests/unit/%.o $(B)/libsaina.a
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka
+	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -pthread -lm
 
-check-programs: $(B)/selftests/window_test
-$(call test,window_test,quick,host,60,$(B)/selftests/window_test)
+check-programs: $(addprefix $(B)/selftests/,$(LIB_CLOCK_TESTS))
+$(foreach t,$(LIB_CLOCK_TESTS),$(call test,$(t),quick,host,60,$(B)/selftests/$(t)))
 # Many workers, the oracle and a network, all simulated.
 FLOW_TEST_OBJS := $(call objs,$(addprefix selftests/unit/,flow_test.c lib_sim.c lib_switch.c))
 $(FLOW_TEST_OBJS): SAINA_CFLAGS += -Iselftests

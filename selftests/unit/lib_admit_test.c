@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Being admitted, refused, and misused: one or two workers stepped by hand against the
- * stand-in aggregator.
+ * Being admitted, refused, and misused: a worker stepped by hand against the stand-in
+ * aggregator.  What is a matter of time is in join_test.c, with a clock of its own.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -78,17 +78,6 @@ static void test_refusals(void **state)
 	agg_stop(a);
 }
 
-static void test_start_timeout(void **state)
-{
-	struct agg_conf c = member_conf(3, 3);
-	struct agg *a = agg_start(&c);
-	struct saina_opts o = member_opts(a, 0);
-
-	o.start_timeout_ms = 1000;
-	refused(a, o, -ETIMEDOUT, "1 of 3 are there");
-	agg_stop(a);
-}
-
 static void test_misuse(void **state)
 {
 	struct agg_conf c = member_conf(1, 1);
@@ -131,6 +120,7 @@ static void test_misuse(void **state)
 	assert_int_equal(saina_segment(s, 0, &g), 0);
 	assert_int_equal(g.mask, 1);
 	assert_int_equal(saina_set_round(s, 0), -EINVAL);
+	assert_int_equal(saina_set_round(s, SAINA_ROUND_MAX + 1), -EINVAL);
 	assert_int_equal(saina_residual(s, 0, 5000, SAINA_INT32, buf), -EINVAL);
 	assert_int_equal(saina_residual(s, 0, N, SAINA_FLOAT32, f), 0);
 	saina_close(s);
@@ -157,52 +147,7 @@ static void test_slow_path(void **state)
 	agg_stop(a);
 }
 
-/* What is said before READY is heard does not end its being said. */
-static void test_early_status(void **state)
-{
-	struct agg_conf c = member_conf(1, 1);
-	struct saina_job_info info = { .size = sizeof(info) };
-	struct saina *s;
-	struct agg *a;
-	int32_t buf[N];
-
-	c.fast = false;
-	c.early_status = true;
-	a = agg_start(&c);
-	member_open_all(a, &s, 1);
-	assert_int_equal(saina_info(s, &info), 0);
-	assert_true(info.relayed);
-	member_fill(buf, 0, 0);
-	assert_int_equal(saina_allreduce(s, buf, N, SAINA_INT32, SAINA_SUM, NULL), 0);
-	saina_close(s);
-	agg_stop(a);
-}
-
-/* Probes answered after all, when the worker had said that none is: it is on the fast
- * path, and sums are right.
- */
-static void test_late_probes(void **state)
-{
-	struct agg_conf c = member_conf(1, 1);
-	struct saina_job_info info = { .size = sizeof(info) };
-	struct saina *s;
-	struct agg *a;
-	int32_t buf[N];
-
-	c.late_probes = SAINA_MSG_READY;
-	a = agg_start(&c);
-	member_open_all(a, &s, 1);
-	assert_non_null(strstr(member_lines, "gro on"));
-	assert_non_null(strstr(member_lines, "answered after all"));
-	assert_int_equal(saina_info(s, &info), 0);
-	assert_false(info.relayed);
-	member_fill(buf, 0, 0);
-	assert_int_equal(saina_allreduce(s, buf, N, SAINA_INT32, SAINA_SUM, NULL), 0);
-	saina_close(s);
-	agg_stop(a);
-}
-
-/* Still later, in the midst of training: the same. */
+/* Probes answered after all, in the midst of training: it is on the fast path from then on. */
 static void test_very_late_probes(void **state)
 {
 	struct agg_conf c = member_conf(1, 1);
@@ -226,52 +171,13 @@ static void test_very_late_probes(void **state)
 	agg_stop(a);
 }
 
-/* A host is given time to answer a PROBE. */
-static void test_busy(void **state)
-{
-	struct agg_conf c = member_conf(1, 1);
-	struct saina *s;
-	struct agg *a;
-
-	c.busy_ms = 1500;
-	a = agg_start(&c);
-	member_open_all(a, &s, 1);
-	assert_string_equal(member_lines, "");
-	saina_close(s);
-	agg_stop(a);
-}
-
-/* Where the job begins is what it says when it runs, not before. */
-static void test_old_welcome(void **state)
-{
-	struct agg_conf c = member_conf(2, 2);
-	struct saina_job_info info = { .size = sizeof(info) };
-	struct saina *s[2];
-	struct agg *a;
-
-	c.old_welcome = true;
-	a = agg_start(&c);
-	member_open_all(a, s, 2);
-	for (int i = 0; i < 2; i++) {
-		assert_int_equal(saina_info(s[i], &info), 0);
-		assert_int_equal(info.round, 0);
-		saina_close(s[i]);
-	}
-	agg_stop(a);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_start_timeout),
 		cmocka_unit_test(test_misuse),
 		cmocka_unit_test(test_slow_path),
-		cmocka_unit_test(test_early_status),
-		cmocka_unit_test(test_late_probes),
 		cmocka_unit_test(test_very_late_probes),
-		cmocka_unit_test(test_busy),
-		cmocka_unit_test(test_old_welcome),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

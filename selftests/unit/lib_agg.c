@@ -22,7 +22,6 @@ struct peer {
 	bool formed;
 	bool forgotten;		/* may join again though alive */
 	bool relayed;		/* its READY said so */
-	int ready;		/* how many READY came */
 	uint64_t session;
 	uint64_t nonce;
 	uint32_t first;
@@ -122,10 +121,6 @@ static void data(struct agg *a, const struct sockaddr_in *from, uint8_t *msg, si
 	p = &a->w[h->worker];
 	if (!p->bound || !same(&p->addr, from))
 		return;
-	if (h->type == SAINA_MSG_PROBE) {
-		usleep(1000 * a->c.busy_ms);
-		a->c.busy_ms = 0;
-	}
 	len = switch_message(&a->sw, h->worker, msg, len, &to, (void **)&answer);
 	if (!len)
 		return;
@@ -228,7 +223,6 @@ static void join(struct agg *a, const struct sockaddr_in *from, struct saina_hdr
 		p->bound = true;
 		switch_bind(&a->sw, id, p->session);
 		p->forgotten = p->relayed = false;
-		p->ready = 0;
 		p->addr = *from;
 		p->first = switch_next_round(&a->sw);
 		p->formed = !a->running;
@@ -248,11 +242,6 @@ static void join(struct agg *a, const struct sockaddr_in *from, struct saina_hdr
 	w.exponent = a->c.exponent;
 	w.elem = SAINA_ELEM_INT32;
 	w.formed = p->formed;
-	if (a->c.old_welcome && a->running && p->formed) {
-		w.state = SAINA_JOB_FORMING;
-		w.round = htole32(p->first + 3);
-		control(a, from, &wh, &w, sizeof(w));
-	}
 	w.state = a->running ? SAINA_JOB_RUNNING : SAINA_JOB_FORMING;
 	w.round = htole32(p->first);
 	control(a, from, &wh, &w, sizeof(w));
@@ -285,7 +274,7 @@ static void ctrl(struct agg *a, const struct sockaddr_in *from, uint8_t *msg, si
 		switch_alive(&a->sw, h->worker, false);
 		return;
 	}
-	if (h->type == SAINA_MSG_READY && (!a->c.early_status || p->ready++))
+	if (h->type == SAINA_MSG_READY)
 		p->relayed = !(h->flags & SAINA_F_FAST);
 	if (h->type == a->c.late_probes)
 		out(a, a->data, &a->group, &p->probe, sizeof(p->probe));

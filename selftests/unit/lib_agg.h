@@ -19,9 +19,6 @@ struct agg;
  * @fast: probes are answered
  * @late_probes: type of the message that is followed by the answer to a worker's last
  *	probe; there is none before
- * @busy_ms: the first PROBE is answered so much later
- * @early_status: each worker's first READY is lost, and a STATUS of before comes instead
- * @old_welcome: who asks where the job begins gets an answer of before it ran, first
  * @corrupt: one element in one result is wrong by this
  */
 struct agg_conf {
@@ -30,9 +27,8 @@ struct agg_conf {
 	uint64_t elements;
 	int exponent;
 	bool drop_late;
-	bool fast, early_status, old_welcome;
+	bool fast;
 	int late_probes;
-	unsigned int busy_ms;
 	unsigned int corrupt;
 	double loss, reorder;
 	unsigned int seed;

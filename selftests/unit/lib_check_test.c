@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <endian.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -284,6 +285,65 @@ static void test_accepted(void **state)
 	handle_free(s);
 }
 
+/* A sentence stays what it was until the caller's next call, whatever comes in. */
+static void test_sentence(void **state)
+{
+	struct saina *s = handle();
+	const char *text;
+	union message m;
+	char was[256];
+	size_t len;
+
+	assert_int_equal(saina_set_round(s, 9), -EBUSY);
+	text = saina_strerror(s, -EBUSY);
+	assert_non_null(strstr(text, "round 5 is open"));
+	snprintf(was, sizeof(was), "%s", text);
+	len = good(&m, SAINA_MSG_STATUS);
+	((struct saina_status *)(m.b + 48))->state = SAINA_JOB_STOPPED;
+	saina_input(s, SAINA_FROM_CTRL, &m, len, saina_now());
+	assert_string_equal(text, was);
+	assert_int_equal(saina_decided(s), -ECONNRESET);
+	assert_non_null(strstr(saina_strerror(s, -ECONNRESET), "stopped"));
+	handle_free(s);
+}
+
+/*
+ * A bucket is over and waited for when the data path is restarted and the rest of the
+ * round is lost.
+ */
+static void test_restart(void **state)
+{
+	struct saina *s = handle();
+	struct saina_req *a = s->round.reqs, *b = calloc(1, sizeof(*b));
+	struct saina_flow *f = &s->round.flow;
+	uint8_t buf[2 * MSGLEN];
+	union message m;
+	uint64_t when;
+	size_t len;
+
+	saina_flow_round(f, 5);
+	s->round.reqs = NULL;
+	memset(a, 0, sizeof(*a));
+	a->s = b->s = s;
+	a->t = (struct saina_tensor){ .buf = buffer, .n = 4 * PAYLOAD, .type = SAINA_FLOAT32 };
+	b->t = a->t;
+	b->t.buf = buffer + 4 * PAYLOAD;
+	saina_round_start(&s->round, a, 0);
+	saina_round_start(&s->round, b, 0);
+	saina_round_output(&s->round, 0, buf, 0, &when);
+	for (int i = 0; i < 4; i++) {
+		len = good(&m, SAINA_MSG_RESULT);
+		m.h.segment = htole32(i);
+		saina_input(s, SAINA_FROM_DATA, &m, len, saina_now());
+	}
+	assert_int_equal(saina_wait(s, a, NULL), 0);	/* frees it */
+	assert_true(saina_flow_again(f, 6, true, 0));
+	assert_int_equal(saina_round_output(&s->round, 0, buf, 2, &when), 0);
+	assert_true(b->finished);
+	assert_int_equal(b->err, -ESTALE);
+	handle_free(s);
+}
+
 /* Invariants that no sequence of messages may break. */
 static void sane(const struct saina *s)
 {
@@ -361,6 +421,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_accepted),
+		cmocka_unit_test(test_sentence),
+		cmocka_unit_test(test_restart),
 		cmocka_unit_test(test_fuzz),
 	};
 

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The session with the agent (userland/lib/join.h) against a clock of the test's own: what
+ * is sent when, how long it waits for whom, and what it says in the end.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <string.h>
+#include "join.h"
+
+#define SEC 1000			/* times are in ms */
+
+static struct saina_session j;
+static uint64_t now_ms;
+static unsigned int sent[256];		/* by message type */
+static unsigned int fast, twice;	/* READY with FAST; probes in twos */
+static uint64_t last_nonce;
+
+static void setup(void)
+{
+	memset(&j, 0, sizeof(j));
+	memset(sent, 0, sizeof(sent));
+	fast = twice = 0;
+	now_ms = 1000000;
+	j.job.id = 7;
+	j.job.worker = j.wanted = SAINA_WORKER_ANY;
+	j.join_ms = 5 * SEC;
+	j.start_ms = 0;
+	j.silence_ms = 60 * SEC;
+	j.address = "192.0.2.1";
+	j.ifname = "eth0";
+	j.port = SAINA_PORT_CTRL;
+	j.mtu = 1500;
+	j.gro = 1;
+	j.spare_nonce = 11;
+	saina_join_start(&j, now_ms * MSEC);
+}
+
+static void take(void)
+{
+	struct saina_join_msg m;
+
+	while (saina_join_output(&j, &m)) {
+		const struct saina_hdr *h = (void *)m.buf;
+
+		sent[h->type]++;
+		fast += h->type == SAINA_MSG_READY && (h->flags & SAINA_F_FAST);
+		twice += h->type == SAINA_MSG_PROBE && m.twice;
+		if (h->type == SAINA_MSG_JOIN)
+			last_nonce = ((const struct saina_join *)(h + 1))->nonce;
+	}
+}
+
+/* @ms pass, or it fails. */
+static void pass(uint64_t ms)
+{
+	uint64_t end = now_ms + ms, when;
+
+	do {
+		if (!j.spare_nonce)
+			j.spare_nonce = 100 + now_ms;
+		when = saina_join_run(&j, now_ms * MSEC) / MSEC;
+		take();
+		now_ms = when <= now_ms ? now_ms + 1 : when < end ? when : end;
+	} while (now_ms < end);
+	saina_join_run(&j, now_ms * MSEC);
+	take();
+}
+
+static enum saina_join_event input(int type, const void *body, size_t len)
+{
+	struct {
+		struct saina_hdr h;
+		uint8_t body[256];
+	} m = { .h = { .version = SAINA_PROTO_VERSION, .type = type, .job = 7,
+		       .worker = type == SAINA_MSG_REFUSE ? SAINA_WORKER_ANY : 2,
+		       .session = type == SAINA_MSG_REFUSE ? 0 : 99 } };
+
+	memcpy(m.body, body, len);
+	assert_true(saina_check(&j, type == SAINA_MSG_PROBE_REPLY ? SAINA_FROM_DATA : SAINA_FROM_CTRL,
+				&m, sizeof(m.h) + len));
+	j.heard_ns = now_ms * MSEC;
+	return saina_join_input(&j, &m.h, now_ms * MSEC);
+}
+
+static enum saina_join_event welcome(int state, uint32_t round)
+{
+	struct saina_welcome w = {
+		.nonce = j.body.nonce, .elements = 640, .segments = 10, .payload = 64, .pool = 4,
+		.ring = 4, .workers = 3, .state = state, .round = round,
+		.group = SAINA_GROUP_BASE + 7, .heartbeat_ms = 200, .dead_ms = 2000,
+		.exponent = 20, .elem = SAINA_ELEM_INT32, .formed = 1,
+	};
+
+	return input(SAINA_MSG_WELCOME, &w, sizeof(w));
+}
+
+static enum saina_join_event status(int state, bool relayed)
+{
+	struct saina_status s = { .active = 1, .state = state, .relayed = relayed };
+
+	return input(SAINA_MSG_STATUS, &s, sizeof(s));
+}
+
+static void refuse(int reason, const char *text)
+{
+	struct saina_refuse r = { .nonce = j.body.nonce, .reason = reason };
+
+	strcpy(r.text, text);
+	input(SAINA_MSG_REFUSE, &r, sizeof(r));
+}
+
+/* The answer to probe @i. */
+static enum saina_join_event reply(unsigned int i)
+{
+	struct saina_hdr h = { .version = SAINA_PROTO_VERSION, .type = SAINA_MSG_PROBE_REPLY,
+			       .job = 7, .worker = 2, .session = 99, .round = i };
+
+	assert_true(saina_check(&j, SAINA_FROM_DATA, &h, sizeof(h)));
+	return saina_join_input(&j, &h, now_ms * MSEC);
+}
+
+static void failed(int err, const char *why)
+{
+	assert_int_equal(j.phase, PHASE_FAILED);
+	assert_int_equal(j.err, err);
+	if (!strstr(j.error, why))
+		fail_msg("\"%s\" does not say \"%s\"", j.error, why);
+}
+
+/* Up to RUNNING. */
+static void run(void)
+{
+	setup();
+	pass(1);
+	assert_int_equal(welcome(SAINA_JOB_FORMING, 0), SAINA_JOIN_ADMITTED);
+	pass(1);
+	reply(0);
+	pass(1);
+	assert_int_equal(status(SAINA_JOB_RUNNING, false), SAINA_JOIN_STATUS);
+	assert_int_equal(j.phase, PHASE_CONFIRMING);
+	pass(1);
+	assert_int_equal(welcome(SAINA_JOB_RUNNING, 4), SAINA_JOIN_BEGINS);
+	assert_int_equal(j.phase, PHASE_RUNNING);
+	assert_int_equal(j.job.first_round, 4);
+}
+
+static void test_no_answer(void **state)
+{
+	setup();
+	pass(4900);
+	assert_int_equal(j.phase, PHASE_JOINING);
+	assert_in_range(sent[SAINA_MSG_JOIN], 10, 20);
+	pass(200);
+	failed(-ETIMEDOUT, "is sainad running there with job 7");
+}
+
+/* "taken" and "not seen to come by a port": reasons to ask again, with the same nonce. */
+static void test_ask_again(void **state)
+{
+	static const struct { int reason, err; } again[] = {
+		{ SAINA_REFUSE_TAKEN, -EBUSY }, { SAINA_REFUSE_PORT, -ENETUNREACH },
+	};
+
+	for (int i = 0; i < 2; i++) {
+		uint64_t nonce;
+
+		setup();
+		nonce = j.body.nonce;
+		for (int k = 0; k < 4; k++) {
+			unsigned int n = sent[SAINA_MSG_JOIN];
+
+			pass(1 * SEC);
+			assert_true(sent[SAINA_MSG_JOIN] > n);
+			assert_int_equal(last_nonce, nonce);
+			refuse(again[i].reason, "not now");
+			assert_int_equal(j.phase, PHASE_JOINING);
+		}
+		assert_string_equal(j.notes.text, "not now; trying again");
+		assert_int_equal(j.notes.used, strlen(j.notes.text) + 1);	/* said once */
+		if (i) {
+			assert_int_equal(welcome(SAINA_JOB_FORMING, 0), SAINA_JOIN_ADMITTED);
+			continue;
+		}
+		pass(2 * SEC);
+		failed(again[i].err, "not now");
+	}
+}
+
+/* Another refusal is the end. */
+static void test_refused(void **state)
+{
+	setup();
+	pass(1);
+	refuse(SAINA_REFUSE_TOKEN, "the token is wrong");
+	failed(-EACCES, "token");
+}
+
+/* A busy host is given three seconds to answer a probe, one without GRO only one. */
+static void test_probe_patience(void **state)
+{
+	for (int gro = 0; gro < 2; gro++) {
+		uint64_t patience = gro ? 3 * SEC : 1 * SEC;
+
+		setup();
+		j.gro = gro;
+		pass(1);
+		welcome(SAINA_JOB_FORMING, 0);
+		pass(patience - 10);
+		assert_int_equal(j.phase, PHASE_PROBING);
+		assert_int_equal(sent[SAINA_MSG_PROBE], SAINA_JOIN_PROBES);
+		assert_int_equal(reply(3), SAINA_JOIN_PROBED);
+		assert_int_equal(j.notes.used, 0);
+		pass(1);
+		assert_int_equal(fast, 1);
+		assert_int_equal(sent[SAINA_MSG_READY], 1);
+		assert_int_equal(j.rtt_ns, (patience - 10 - 3 * 40) * MSEC);
+
+		/* one that comes when READY has said that there is none: READY again */
+		setup();
+		j.gro = gro;
+		pass(1);
+		welcome(SAINA_JOB_FORMING, 0);
+		pass(patience + 10);
+		assert_int_equal(reply(5), SAINA_JOIN_NONE);
+		pass(1);
+		assert_int_equal(fast, 1);
+		assert_non_null(strstr(j.notes.text + strlen(j.notes.text) + 1, "after all"));
+
+		setup();
+		j.gro = gro;
+		pass(1);
+		welcome(SAINA_JOB_FORMING, 0);
+		pass(patience + 10);
+		assert_int_equal(j.phase, PHASE_READYING);
+		assert_non_null(strstr(j.notes.text, "gro on"));
+		assert_int_equal(fast, 0);
+		/* a STATUS of before our READY does not count: it does not relay */
+		assert_int_equal(status(SAINA_JOB_RUNNING, false), SAINA_JOIN_NONE);
+		assert_int_equal(j.phase, PHASE_READYING);
+		status(SAINA_JOB_FORMING, true);
+		assert_int_equal(j.phase, PHASE_FORMING);
+		/* an answer after all: said to the agent with the next heartbeat */
+		reply(20);
+		pass(1);
+		assert_true(fast >= 1);
+	}
+}
+
+/* Probes go in twos, until that is known not to get through. */
+static void test_batches(void **state)
+{
+	setup();
+	pass(1);
+	welcome(SAINA_JOB_FORMING, 0);
+	j.batched = true;	/* the kernel took them */
+	pass(900);
+	assert_int_equal(twice, 10);
+	assert_true(sent[SAINA_MSG_PROBE] > 12);
+	assert_int_equal(reply(11), SAINA_JOIN_PROBED);
+	assert_false(j.batches);
+	assert_non_null(strstr(j.notes.text, "message by message"));
+}
+
+static void test_start_timeout(void **state)
+{
+	setup();
+	j.start_ms = 10 * SEC;
+	pass(1);
+	welcome(SAINA_JOB_FORMING, 0);
+	pass(1);
+	reply(0);
+	pass(1);
+	for (int i = 0; i < 19; i++) {
+		status(SAINA_JOB_FORMING, false);
+		pass(500);
+		assert_int_equal(j.phase, PHASE_FORMING);
+	}
+	assert_non_null(strstr(j.notes.text, "1 of 3 are here"));
+	pass(600);
+	failed(-ETIMEDOUT, "1 of 3 are there");
+}
+
+static void test_heartbeats(void **state)
+{
+	run();
+	sent[SAINA_MSG_HEARTBEAT] = 0;
+	for (int i = 0; i < 50; i++) {
+		pass(200);
+		status(SAINA_JOB_RUNNING, false);
+	}
+	assert_in_range(sent[SAINA_MSG_HEARTBEAT], 49, 51);
+	/* silence */
+	pass(59 * SEC);
+	assert_int_equal(j.phase, PHASE_RUNNING);
+	pass(2 * SEC);
+	failed(-ETIMEDOUT, "nothing heard from 192.0.2.1");
+}
+
+/* The agent forgot us: with a new nonce and the round we are at, then on as before. */
+static void test_again(void **state)
+{
+	uint64_t nonce;
+
+	run();
+	nonce = j.body.nonce;
+	j.round = 17;
+	j.spare_nonce = 12;
+	refuse(SAINA_REFUSE_SESSION, "not admitted: join again");
+	assert_int_equal(j.phase, PHASE_REJOINING);
+	assert_true(saina_join_listening(&j));
+	pass(1);
+	assert_true(last_nonce == j.body.nonce && last_nonce != nonce);
+	assert_int_equal(le32toh(j.body.round), 17);
+	assert_int_equal(welcome(SAINA_JOB_FORMING, 17), SAINA_JOIN_NONE);
+	pass(1);
+	status(SAINA_JOB_RUNNING, false);
+	pass(1);
+	assert_int_equal(welcome(SAINA_JOB_RUNNING, 17), SAINA_JOIN_BEGINS_AGAIN);
+	assert_true(j.job.formed);
+	assert_int_equal(j.rejoins, 1);
+}
+
+/* Where a job begins is what it says when it runs, not before. */
+static void test_old_welcome(void **state)
+{
+	setup();
+	pass(1);
+	welcome(SAINA_JOB_FORMING, 9);
+	pass(1);
+	reply(0);
+	pass(1);
+	status(SAINA_JOB_RUNNING, false);
+	assert_int_equal(welcome(SAINA_JOB_FORMING, 9), SAINA_JOIN_NONE);
+	assert_int_equal(welcome(SAINA_JOB_RUNNING, 3), SAINA_JOIN_BEGINS);
+	assert_int_equal(j.job.first_round, 3);
+}
+
+/* LEAVE until it is answered. */
+static void test_leave(void **state)
+{
+	run();
+	saina_join_leave(&j, now_ms * MSEC);
+	pass(1000);
+	assert_in_range(sent[SAINA_MSG_LEAVE], 2, 6);
+	assert_false(j.gone);
+	status(SAINA_JOB_RUNNING, false);
+	assert_true(j.gone);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_no_answer),
+		cmocka_unit_test(test_ask_again),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_probe_patience),
+		cmocka_unit_test(test_batches),
+		cmocka_unit_test(test_start_timeout),
+		cmocka_unit_test(test_heartbeats),
+		cmocka_unit_test(test_again),
+		cmocka_unit_test(test_old_welcome),
+		cmocka_unit_test(test_leave),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
