@@ -47,6 +47,7 @@ $(call test,module/monitor,full,vm,1200,selftests/module/monitor_test.sh)
 # These start VMs themselves.
 $(call test,dkms_test,full,host,600,selftests/module/dkms_test.sh)
 $(call test,demo_vm_test,full,host,1500,selftests/module/demo_vm_test.sh)
+$(call test,kselftest,full,host,1200,selftests/module/kselftest_test.sh)
 
 # How long configuration calls take with 64 jobs of 64 workers, in the test VM.
 # slub_debug: without it slabinfo counts whole partial slabs as in use.
