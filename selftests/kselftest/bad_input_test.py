@@ -178,18 +178,18 @@ for op, how in served:
     at = f"{op}, {how}"
     if how == "do":
         free = {n for n in names if f"{nest}.{n}" in ANY}
-        Tap.same(set(GOOD[op]) | fixed | free, names, f"{at}: the good request has everything that is taken")
+        Tap.same(set(GOOD[op]) | fixed | free, names, f"{at}: the test has each attribute that the kernel takes")
     prepare()
     before = state()
 
-    t = Tally(f"{at}: each attribute of a wrong length or form")
+    t = Tally(f"{at}: each attribute of a wrong length or form is refused")
     for n in sorted(names):
         for what, payload in lengths(attrs[n]):
             body = encode(nest, {k: v for k, v in good.items() if k != n}, attr(Spec.number[nest][n], payload))
             t.refused(f"{n}: {what}", op, how, body, f"{nest}.{n}")
     t.end()
 
-    t = Tally(f"{at}: each attribute nested wrongly or given twice")
+    t = Tally(f"{at}: each attribute nested wrongly or given twice is refused")
     for n in sorted(names):
         number = Spec.number[nest][n]
         value = Spec.encode({n: GOOD[op].get(n, 1)}, nest)[4:]
@@ -203,7 +203,7 @@ for op, how in served:
         t.refused(f"{n}: twice", op, how, encode(nest, rest, attr(number, value) * 2), f"{nest}.{n}")
     t.end()
 
-    t = Tally(f"{at}: every attribute that it does not take, and unknown ones")
+    t = Tally(f"{at}: each attribute that it does not take, or that is unknown, is refused")
     for number in [*range(len(attrs) + 3), 100, 1000, MAX]:
         a = Spec.by_number[nest].get(number)
         if a and a["name"] in names:
@@ -213,7 +213,7 @@ for op, how in served:
                       f"{nest}.{a['name'] if a else number}")
     t.end()
 
-    t = Tally(f"{at}: other nests, and this one malformed")
+    t = Tally(f"{at}: another nest, or a malformed one, is refused")
     whole = Spec.encode(good, nest)
     number = Spec.number["saina"][nest]
     for top, a in enumerate(Spec.sets["saina"], 1):
@@ -227,9 +227,9 @@ for op, how in served:
         t.refused(f"an attribute {what}", op, how, attr(number | NESTED, whole + inner), None, orelse=nest)
     t.end()
 
-    t = Tally(f"{at}: each value out of range")
+    t = Tally(f"{at}: each value out of range is refused")
     unknown = [n for n in names if f"{nest}.{n}" not in BAD and f"{nest}.{n}" not in ANY]
-    Tap.same(unknown, [], f"{at}: what is out of range is known of all attributes")
+    Tap.same(unknown, [], f"{at}: the test knows a value out of range for each attribute")
     for n in sorted(names):
         values = [1] if n in fixed else BAD.get(f"{nest}.{n}", [])
         # in dumps only what names a job is looked at before the rest
@@ -248,14 +248,14 @@ for op, how in served:
         t.end()
 
     if how == "do":
-        t = Tally(f"{at}: each attribute missing that is needed")
+        t = Tally(f"{at}: a request without a needed attribute is refused")
         for which in NEEDED[op]:
             t.refused(f"without {which}", op, how, encode(nest, {k: v for k, v in good.items() if k not in which}),
                       f"{nest}.{which[-1]}")
         if NEEDED[op]:
             t.refused("nothing at all", op, how, b"", nest)
             t.end()
-    Tap.same(state(), before, f"{at}: and nothing has changed")
+    Tap.same(state(), before, f"{at}: refused requests have changed nothing")
 
     # Had the good request been bad in itself, all of the above would show nothing.
     if how == "do":
@@ -267,7 +267,7 @@ for op, how in served:
                 f.do(op, {nest: {k: v for k, v in good.items() if k != leave}})
             except Refused as r:
                 missing.add(f"{leave}: {r}")
-        Tap.same(missing, set(), f"{at}: taken when it is good, also without what is not needed")
+        Tap.same(missing, set(), f"{at}: the good request is accepted, also without what is not needed")
 
 prepare()
 f.do("limits-set", {"limits": {"jobs": 256, "memory-job": 1 << 30, "memory": 1 << 32}})
@@ -379,7 +379,7 @@ sh(f"ip link set sb0 netns {ns}")
 Tap.same(f.do("worker-get", {"worker": {"job-id": 0, "id": 1}})["worker"]["state"], 3,
          "a worker whose interface moves to another namespace is dead")
 Tap.refused(lambda: f.do("worker-set", binding(1, dev)), errno.ENODEV, "no interface", "worker.ifindex",
-            "... and cannot be bound to it again")
+            "a worker cannot be bound to an interface of another namespace")
 sh(f"ip netns del {ns}")
 
 
@@ -416,7 +416,7 @@ while tries < 6 or (not met and tries < 100):
 os.kill(pid, signal.SIGKILL)
 os.waitpid(pid, 0)
 Tap.same(stale, 0, "no worker is ever alive behind an interface that is gone")
-Tap.ok(met, "... and some were bound when theirs went", f"{met} of {tries}")
+Tap.ok(met, "some workers were bound when their interface was deleted", f"{met} of {tries}")
 
 for j in (0, 1):
     f.do("job-del", {"job": {"id": j}})

@@ -13,7 +13,7 @@ import time
 from family import ACK, NESTED, REQUEST, Family, Refused, Spec, Tap, attr
 
 f = Family()
-Tap.same(sorted(f.groups), ["config", "events"], "the family has its groups")
+Tap.same(sorted(f.groups), ["config", "events"], "the family has the groups config and events")
 config, events = Family(5), Family(5)
 config.subscribe("config")
 events.subscribe("events")
@@ -49,12 +49,12 @@ Tap.same(reply, {"job": {
     "dead-ms": 2000, "generation": 1, "policy-seq": 1, "segments": 4,
     "memory": reply["job"]["memory"], "active": 0}}, "job-new answers with the whole job")
 Tap.same(config.note(), ("job-ntf", reply), "job-new is notified, with the job as in the reply")
-Tap.same(f.do("job-get", job(name="a")), reply, "job-get by name")
-Tap.same(f.do("job-get", job(id=0)), reply, "job-get by number")
+Tap.same(f.do("job-get", job(name="a")), reply, "job-get finds a job by name")
+Tap.same(f.do("job-get", job(id=0)), reply, "job-get finds a job by number")
 name, ev = events.note()
 Tap.same((name, {k: v for k, v in ev["event"].items() if k != "time"}),
          ("event", {"type": 6, "job-id": 0, "job-name": "a", "round": 0, "k": 0, "a": 0, "b": 1}),
-         "a new job is an event")
+         "a new job sends an event")
 Tap.ok(0 < ev["event"]["time"] <= time.monotonic_ns(), "events carry the monotonic time")
 
 full = f.do("job-new", job(name="b.2_-", id=200, elements=5000, workers=64, payload=352, pool=16,
@@ -64,7 +64,7 @@ Tap.same({k: full["job"][k] for k in ("id", "pool", "ring", "exponent", "policy"
                                       "heartbeat-ms", "dead-ms", "segments")},
          {"id": 200, "pool": 16, "ring": 2, "exponent": -3,
           "policy": "sfcd:k0=2,kmin=1,sth=0.5,cth=k,stride=32", "token": "x" * 32,
-          "heartbeat-ms": 50, "dead-ms": 60, "segments": 15}, "job-new takes every setting")
+          "heartbeat-ms": 50, "dead-ms": 60, "segments": 15}, "job-new accepts every setting")
 name, note = config.note()
 Tap.ok("token" not in note["job"], "notifications do not carry the token")
 events.note()
@@ -181,16 +181,16 @@ refusals = [
 ]
 before = f.dump("job-get")
 for what, op, request, err, text, guilty in refusals:
-    Tap.refused(lambda o=op, r=request: f.do(o, r), err, text, guilty, f"{op}: {what}")
+    Tap.refused(lambda o=op, r=request: f.do(o, r), err, text, guilty, f"{op}, {what}: is refused")
 for op, text in (("port-get", "the ports"), ("slot-get", "the slots")):
-    Tap.refused(lambda o=op: f.dump(o), errno.EOPNOTSUPP, text, None, f"{op} is the agent's")
-Tap.refused(lambda: f.dump("job-get", job(id=0)), errno.EINVAL, "of all jobs", "job", "dump of one job")
+    Tap.refused(lambda o=op: f.dump(o), errno.EOPNOTSUPP, text, None, f"{op} is refused: the agent answers it")
+Tap.refused(lambda: f.dump("job-get", job(id=0)), errno.EINVAL, "of all jobs", "job", "job-get: a dump of one job is refused")
 Tap.refused(lambda: f.dump("worker-get", worker(job_id=9)), errno.ENOENT, "no job 9", "worker.job-id",
-            "dump of the workers of no job")
+            "worker-get: a dump of an unknown job is refused")
 Tap.refused(lambda: f.dump("worker-get", worker(job_id=0, id=0)), errno.EINVAL, "of all workers",
-            "worker.id", "dump of one worker")
+            "worker.id", "worker-get: a dump of one worker is refused")
 Tap.refused(lambda: f.dump("stats-get", {"stats": {"job-name": "z"}}), errno.ENOENT, "no job 'z'",
-            "stats.job-name", "dump of the counters of no job")
+            "stats.job-name", "stats-get: a dump of an unknown job is refused")
 
 # Messages that no encoder makes.
 good = Spec.encode(job(name="c", elements=1, workers=1))
@@ -202,30 +202,30 @@ for what, body, guilty in (
         ("unknown attribute at the top", good + attr(33, b"x"), "33"),
         ("attribute 0", attr(1 | NESTED, inner + attr(0, b"")), "job.0"),
         ("flag on a number", attr(1 | NESTED, inner + attr(4 | NESTED, struct.pack("=Q", 4))), "job.elements")):
-    Tap.refused(lambda b=body: f.request("job-new", b, ACK), errno.EINVAL, ".", guilty, f"job-new: {what}")
+    Tap.refused(lambda b=body: f.request("job-new", b, ACK), errno.EINVAL, ".", guilty, f"job-new, {what}: is refused")
 for what, body in (("attribute longer than the message", good + struct.pack("=HH", 255, 5)),
                    ("attribute longer than its nest", attr(1 | NESTED, inner + struct.pack("=HH", 255, 5))),
                    ("attribute shorter than its header", attr(1 | NESTED, inner + struct.pack("=HH", 3, 5))),
                    ("garbage behind", good + b"\1\2\3")):
     try:
         f.request("job-new", body, ACK)
-        Tap.ok(False, f"job-new: {what}")
+        Tap.ok(False, f"job-new, {what}: is refused")
     except Refused as r:
-        Tap.ok(r.errno == errno.EINVAL and r.text, f"job-new: {what}", r)
+        Tap.ok(r.errno == errno.EINVAL and r.text, f"job-new, {what}: is refused", r)
 for cmd in (0, 5, 6, 20, 99):
     try:
         f.raw(f.id, struct.pack("=BBH", cmd if cmd != 20 else Spec.cmd["event"], 1, 0), ACK)
         Tap.ok(False, f"command {cmd} is refused")
     except Refused as r:
         Tap.same(r.errno, errno.EOPNOTSUPP, f"command {cmd} is refused")
-Tap.same(f.dump("job-get"), before, "nothing of all this has changed anything")
+Tap.same(f.dump("job-get"), before, "refused requests have changed no job")
 try:
     config.s.settimeout(0.05)
     got = config.note()
 except TimeoutError:
     got = None
 config.s.settimeout(5)
-Tap.same(got, None, "... and nothing was notified")
+Tap.same(got, None, "refused requests send no notification")
 
 # --- workers -------------------------------------------------------------------------
 
@@ -238,40 +238,40 @@ Tap.same(f.do("worker-get", worker(job_id=0, id=0)), {"worker": {
     "session": 100, "relay": 1}}, "a worker is admitted as it was asked for")
 notes = [config.note() for _ in range(2)]
 Tap.same([(n, o.get("worker", o.get("job")).get("active", "worker")) for n, o in notes],
-         [("worker-ntf", "worker"), ("job-ntf", 1)], "the worker and its job are notified")
-Tap.same(events.note()[1]["event"]["type"], 7, "joining is an event")
+         [("worker-ntf", "worker"), ("job-ntf", 1)], "worker-set notifies the worker and its job")
+Tap.same(events.note()[1]["event"]["type"], 7, "a worker that joins sends an event")
 f.do("worker-set", worker(job_id=0, id=0, late=42))
 name, ev = events.note()
 Tap.same([ev["event"][k] for k in ("type", "job-name", "worker", "a")], [10, "a", 0, 42],
-         "that a worker is late is an event")
+         "a worker that is late sends an event")
 Tap.refused(lambda: f.do("worker-set", bind(0, dev)), errno.EEXIST, "alive already", "worker.id",
-            "worker-set: alive already")
+            "worker-set, alive already: is refused")
 Tap.refused(lambda: f.do("worker-set", worker(job_name="a", id=1, ifindex=dev, ip=0x0a000001, mac=b"\2\0\0\0\0\1",
                                               udp_port=5000, session=1)),
-            errno.EADDRINUSE, "that IP and UDP port", "worker.udp-port", "worker-set: address taken")
+            errno.EADDRINUSE, "that IP and UDP port", "worker.udp-port", "worker-set, address taken: is refused")
 Tap.refused(lambda: f.do("worker-set", worker(job_name="a", id=1, ifindex=dev, ip=1, mac=b"\1\0\0\0\0\1",
                                               udp_port=1, session=1)),
-            errno.EINVAL, "unicast", "worker.mac", "worker-set: multicast MAC")
+            errno.EINVAL, "unicast", "worker.mac", "worker-set, multicast MAC: is refused")
 Tap.refused(lambda: f.do("worker-set", worker(job_name="a", id=0, relay=2)), errno.ERANGE, "0 or 1",
-            "worker.relay", "worker-set: relay 2")
+            "worker.relay", "worker-set, relay 2: is refused")
 f.do("worker-set", bind(1, dev))
 f.do("worker-set", bind(2, dev))
-Tap.same(f.do("job-get", job(id=0))["job"]["state"], 2, "a job runs when its last worker has come")
+Tap.same(f.do("job-get", job(id=0))["job"]["state"], 2, "a job runs when its last worker has joined")
 workers, torn = f.dump("worker-get", worker(job_name="a"))
-Tap.same([w["worker"]["id"] for w in workers], [0, 1, 2], "dump of the workers of a job")
-Tap.same(len(f.dump("worker-get")[0]), 3, "dump of all workers")
+Tap.same([w["worker"]["id"] for w in workers], [0, 1, 2], "worker-get: a dump can be of one job")
+Tap.same(len(f.dump("worker-get")[0]), 3, "a dump has all workers")
 f.do("worker-set", worker(job_id=0, id=2, state=4))
 Tap.same(f.do("job-get", job(id=0))["job"]["active"], 3, "a worker that has left is not active")
 f.do("job-set", job(id=0, state=3))
 Tap.refused(lambda: f.do("worker-set", bind(2, dev)), errno.ESHUTDOWN, "stopped", "worker.job-name",
-            "worker-set: job stopped")
+            "worker-set, job stopped: is refused")
 f.do("job-set", job(id=0, state=2))
 f.do("worker-del", worker(job_id=0, id=2))
-Tap.same(len(f.dump("worker-get")[0]), 2, "worker-del empties the place")
+Tap.same(len(f.dump("worker-get")[0]), 2, "worker-del removes the worker")
 stats, _ = f.dump("stats-get", {"stats": {"job-id": 0}})
 Tap.same([(s["stats"]["worker"], sum(s["stats"]["counters"])) for s in stats], [(0, 0), (1, 0), (2, 0)],
          "counters of each worker of a job")
-Tap.same(len(f.dump("stats-get")[0]), 1 + 3 + 64, "counters of all: those of no job first")
+Tap.same(len(f.dump("stats-get")[0]), 1 + 3 + 64, "stats-get: a dump has the counters of no job and of each worker")
 
 # --- an interface goes under its workers ------------------------------------------------
 
@@ -282,10 +282,10 @@ config.subscribe("config")
 events.subscribe("events")
 sh("ip link del sv0")
 Tap.same([w["worker"]["state"] for w in f.dump("worker-get")[0]], [3, 3],
-         "workers of an interface that went are dead")
+         "workers behind an interface that goes are dead")
 Tap.same([events.note()[1]["event"]["type"] for _ in range(3)], [9, 9, 6],
-         "... which is two deaths and a job that forms again")
-Tap.same(f.do("job-get", job(id=0))["job"]["generation"], 3, "... with a new generation")
+         "an interface that goes sends two deaths and the job's new state as events")
+Tap.same(f.do("job-get", job(id=0))["job"]["generation"], 3, "a job whose workers are all dead has a new generation")
 
 # --- namespaces ----------------------------------------------------------------------------
 
@@ -302,15 +302,14 @@ if child == 0:
     g.do("worker-set", bind(0, 1))
     os._exit(0 if empty and len(g.dump("job-get")[0]) == 1 else 1)
 Tap.same(os.waitpid(child, 0)[1], 0, "another namespace has jobs of its own")
-Tap.same([j["job"]["id"] for j in f.dump("job-get")[0]], [0, 200], "... which this one does not see")
-sh(f"ip netns del {ns}")
-Tap.ok(True, "a namespace can go with its jobs")
+Tap.same([j["job"]["id"] for j in f.dump("job-get")[0]], [0, 200], "jobs of another namespace are not shown in this one")
+Tap.same(subprocess.run(["ip", "netns", "del", ns], check=False).returncode, 0, "a namespace with jobs can be deleted")
 
 # --- permissions ---------------------------------------------------------------------------
 
 f.do("job-set", job(id=0, token="secret"))
 Tap.same(f.do("job-get", job(id=0))["job"].get("token"), "secret", "root is shown the token")
-Tap.same(f.dump("job-get")[0][0]["job"].get("token"), "secret", "... in dumps too")
+Tap.same(f.dump("job-get")[0][0]["job"].get("token"), "secret", "root is shown the token in dumps")
 
 
 def as_nobody():
@@ -343,7 +342,7 @@ child = os.fork()
 if child == 0:
     os._exit(as_nobody())
 Tap.same(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0,
-         "without CAP_NET_ADMIN one may read, but not the token, and not change")
+         "without CAP_NET_ADMIN jobs can be read without their token, and not changed")
 user = subprocess.run(["setpriv", "--reuid", "65534", "--clear-groups", "unshare", "-Urn", "python3", "-c",
                        "import family; f = family.Family(); f.do('job-new', {'job': {'name': 'u', "
                        "'elements': 1, 'workers': 1}}); assert len(f.dump('job-get')[0]) == 1"],
@@ -355,7 +354,7 @@ Tap.same(user.returncode, 0, "root of a user namespace may configure a network n
 
 for i in (0, 200):
     f.do("job-del", job(id=i))
-Tap.same(f.dump("job-get")[0], [], "job-del")
+Tap.same(f.dump("job-get")[0], [], "job-del deletes the job")
 sh("ip link add sv0 type veth peer name sv1; ip link set sv0 up; ip link set sv1 up")
 dev = ifindex("sv0")
 for j in range(64):
@@ -373,7 +372,7 @@ Tap.note(f"job-set with 64 jobs of 64 workers: median {times[100] / 1000:.0f} us
 workers, torn = f.dump("worker-get")
 Tap.same((len(workers), torn, len({(w["worker"]["job-id"], w["worker"]["id"]) for w in workers})),
          (4096, False, 4096), "a dump of 64 jobs of 64 workers is complete")
-Tap.same(len(f.dump("stats-get")[0]), 4097, "... and of their counters")
+Tap.same(len(f.dump("stats-get")[0]), 4097, "a dump of the counters of 64 jobs of 64 workers is complete")
 
 # A dump is read slowly while the configuration changes: it must say so.
 g = Family()
@@ -387,7 +386,7 @@ while not done:
         seen += kind == g.id
         done = done or kind == 3
     f.do("job-set", job(id=5, policy=f"fastest:k={1 + seen % 60}"))
-Tap.ok(torn, "a dump during which something changed says so")
+Tap.ok(torn, "a dump during which something changed is marked as interrupted")
 g.close()
 g = Family()
 g.send(g.id, struct.pack("=BBH", Spec.cmd["worker-get"], 1, 0), REQUEST | 0x300)
@@ -397,7 +396,7 @@ for j in range(64):
     f.do("job-del", job(id=j))
 sh("ip link del sv0")
 Tap.same([f.do("limits-get")["limits"][k] for k in ("memory-used", "plane")], [0, 1],
-         "nothing is left in use of the kernel's limits")
+         "no job and no memory is in use at the end")
 
 # --- limits ----------------------------------------------------------------------------------
 
@@ -410,11 +409,11 @@ limits = {"limits": {"jobs": 2, "memory-job": 1 << 30, "memory": 1 << 32, "jobs-
 Tap.same(f.do("limits-get"), limits, "limits-set changes what it names")
 Tap.same(config.note(), ("limits-ntf", limits), "limits-set is notified, with all limits as in the reply")
 Tap.refused(lambda: f.do("limits-set", {"limits": {"jobs": 0}}), errno.ERANGE, "1..256", "limits.jobs",
-            "limits-set: no jobs at all")
+            "limits-set, no jobs at all: is refused")
 f.do("job-new", job(name="x", elements=1, workers=1))
 f.do("job-new", job(name="y", elements=1, workers=1))
 Tap.refused(lambda: f.do("job-new", job(name="z", elements=1, workers=1)), errno.EDQUOT, "the limit", None,
-            "job-new: above the limit of jobs")
+            "job-new, above the limit of jobs: is refused")
 f.do("job-del", job(name="x"))
 f.do("job-del", job(name="y"))
 f.do("limits-set", {"limits": {"jobs": 256}})
@@ -422,7 +421,7 @@ names = []
 while not names or names[-1] != "limits-ntf":
     names.append(config.note()[0])
 Tap.same(names, ["job-ntf", "job-ntf", "job-del-ntf", "job-del-ntf", "limits-ntf"],
-         "only what was changed is notified, not what was refused")
+         "requests that were refused are not notified")
 
 
 def limits_of_their_own():
@@ -440,11 +439,11 @@ child = os.fork()
 if child == 0:
     os._exit(limits_of_their_own())
 Tap.same(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0, "another namespace has limits of its own")
-Tap.same(f.do("limits-get")["limits"]["jobs"], 256, "... which are not this one's")
+Tap.same(f.do("limits-get")["limits"]["jobs"], 256, "limits set in another namespace do not change this one's")
 config.s.settimeout(0.2)
 try:
     got = config.note()
 except TimeoutError:
     got = None
-Tap.same(got, None, "... and whose notifications this one does not get")
+Tap.same(got, None, "limits set in another namespace are not notified in this one")
 Tap.done()

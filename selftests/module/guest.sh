@@ -42,7 +42,7 @@ run xdp_float_test "$B/selftests/xdp_float_test" "$B/saina_xdp_kmod.bpf.o" \
 run tracepoint_test "$B/selftests/tracepoint_test" "$B/selftests/tracepoint_test.bpf.o"
 run live_test "$B/selftests/live_test" "$B/selftests/live_test.bpf.o"
 run leak_test "$here/../kselftest/leak_test.py"
-run netlink_bench "$B/selftests/netlink_bench"
+run netlink_full "$B/selftests/netlink_full"
 run netlink_storm "$B/selftests/netlink_storm"
 run netlink_fuzz "$B/selftests/netlink_fuzz" -n "$messages" -p 4 -s "${SEED:-1}"
 "$B/saina" -j job show >/dev/null && "$B/saina" -j worker show >/dev/null

@@ -135,27 +135,27 @@ static void test_jobs(const char *prog)
 	struct io x;
 
 	x = call(prog, (struct io){ .job = 0 });
-	tap_ok(!x.found, "%s: no job, no snapshot", prog);
+	tap_ok(!x.found, "%s: there is no snapshot without a job", prog);
 	job_new("a", 3);
 	worker_set(0, 2);
 	x = call(prog, (struct io){ .job = 0, .worker = 2 });
 	tap_ok(x.found && x.active == 4 && x.generation && x.policy.mode == SAINA_POLICY_BSP &&
 	       x.binding.session == 79 && x.binding.ifindex == 1 &&
 	       x.binding.udp_port == htons(4002) && x.binding.mac[5] == 2 &&
-	       x.binding.flags == SAINA_BIND_BOUND, "%s: the snapshot is the configuration", prog);
+	       x.binding.flags == SAINA_BIND_BOUND, "%s: the snapshot shows the configuration", prog);
 	x = call(prog, (struct io){ .job = 0, .worker = 1 });
-	tap_ok(x.found && !x.binding.flags, "%s: a worker that is not there is not bound", prog);
+	tap_ok(x.found && !x.binding.flags, "%s: a worker that is not there is not bound in the snapshot", prog);
 	job_policy(0, "fastest:k=2");
 	x = call(prog, (struct io){ .job = 0 });
 	tap_ok(x.policy.mode == SAINA_POLICY_FASTEST && x.policy.k == 2 && x.policy.seq == 2,
-	       "%s: a change is in force when the call has returned", prog);
+	       "%s: a change is in the snapshot when the call has returned", prog);
 	x = call(prog, (struct io){ .job = 1 });
-	tap_ok(!x.found, "%s: another job is not there", prog);
+	tap_ok(!x.found, "%s: there is no snapshot of another job", prog);
 	x = call(prog, (struct io){ .job = 0xffffffff });
-	tap_ok(!x.found, "%s: nor is a number out of range", prog);
+	tap_ok(!x.found, "%s: there is no snapshot for a number out of range", prog);
 	job_del(0);
 	x = call(prog, (struct io){ .job = 0 });
-	tap_ok(!x.found, "%s: a deleted job is gone", prog);
+	tap_ok(!x.found, "%s: there is no snapshot of a deleted job", prog);
 }
 
 struct stats {
@@ -197,10 +197,10 @@ static void test_counters(const char *prog)
 	bpf_map_update_elem(map_fd("io"), &zero, &in, BPF_ANY);
 	run(prog, 1000);
 	s = stats(SAINA_C_LATE);
-	tap_ok(s.worker[1] == 1000 && s.worker[0] == 0, "%s: counts for the worker", prog);
+	tap_ok(s.worker[1] == 1000 && s.worker[0] == 0, "%s: a count for a worker is shown as that worker's", prog);
 	before = stats(SAINA_C_FORGED).global;
 	call(prog, (struct io){ .job = SAINA_JOBS_MAX, .counter = SAINA_C_FORGED });
-	tap_ok(stats(SAINA_C_FORGED).global == before + 1, "%s: counts what has no job", prog);
+	tap_ok(stats(SAINA_C_FORGED).global == before + 1, "%s: a count without a job is shown as the namespace's", prog);
 	tap_ok(call(prog, (struct io){ .worker = 2 }).ret == -EINVAL &&
 	       call(prog, (struct io){ .worker = 0xffffffff }).ret == -EINVAL &&
 	       call(prog, (struct io){ .counter = SAINA_C_N }).ret == -EINVAL &&
@@ -235,7 +235,7 @@ static void test_lookup_cost(void)
 	job_new("a", 1);
 	all = call("lookup_map", in).found == LOOKUPS && call("lookup_kfunc", in).found == LOOKUPS;
 	bpf_map_update_elem(map_fd("io"), &zero, &in, BPF_ANY);
-	tap_ok(all, "snapshots are found by map and by kfunc");
+	tap_ok(all, "snapshots are found in a map and by the kfunc");
 	tap_note("look-up of a snapshot: map %.0f ns, kfunc %.0f ns", lookup_ns("lookup_map"),
 		 lookup_ns("lookup_kfunc"));
 	job_del(0);
@@ -266,24 +266,24 @@ static void test_events(const char *prog)
 		tap_ok(false, "%s: subscribing: %s", prog, error);
 		return;
 	}
-	tap_ok(call(prog, (struct io){ .ev = ev }).ret == 0, "%s: takes an event", prog);
+	tap_ok(call(prog, (struct io){ .ev = ev }).ret == 0, "%s: an event of a job is accepted", prog);
 	ret = saina_ctl_next(sub, 5000, event_cb, &got);
 	tap_ok(!ret && got.type == SAINA_EV_K && got.a == 2 && got.b == 3 && got.k == 2 &&
 	       got.round == 41 && got.time && !strcmp(got.job_name, "a") &&
-	       !SAINA_CTL_HAS(&got, SAINA_A_EVENT_WORKER), "%s: and the subscriber gets it", prog);
+	       !SAINA_CTL_HAS(&got, SAINA_A_EVENT_WORKER), "%s: the subscriber gets the event", prog);
 	ev = (struct saina_event){ .type = SAINA_EV_ROUND, .worker = 0xff, .k = 3, .round = 42 };
 	call(prog, (struct io){ .ev = ev });
 	SAINA_CTL_SET(&job, SAINA_A_JOB_ID);
 	nlh = saina_ctl_msg(ctl, SAINA_CMD_JOB_GET, 0);
 	saina_ctl_encode(nlh, &saina_ctl_job_class, &job);
 	saina_ctl_call(ctl, nlh, job_cb, &job);
-	tap_ok(job.round == 43 && job.k == 3, "%s: the job shows the round and k it told", prog);
+	tap_ok(job.round == 43 && job.k == 3, "%s: the job shows the round and k of the last event", prog);
 	ev.type = SAINA_EV_WORKER_DEAD;
 	tap_ok(call(prog, (struct io){ .ev = ev }).ret == -EINVAL,
-	       "%s: what the control plane says, a program may not say", prog);
+	       "%s: an event of the control plane is refused", prog);
 	ev.type = SAINA_EV_ROUND;
 	ev.job = 5;
-	tap_ok(call(prog, (struct io){ .ev = ev }).ret == -ENOENT, "%s: nor for a job not there", prog);
+	tap_ok(call(prog, (struct io){ .ev = ev }).ret == -ENOENT, "%s: an event for an unknown job is refused", prog);
 	saina_ctl_close(sub);
 	job_del(0);
 }
@@ -326,7 +326,7 @@ static void test_rate(void)
 	}
 	/* some of this second's were spent before, others may have begun during the run */
 	tap_ok(n >= 1 && n <= 2500 && lost && in.ret == -EAGAIN,
-	       "the rate of events is limited, and the subscriber knows (%d of 5000)", n);
+	       "the rate of events is limited, and the subscriber is told of the loss (%d of 5000)", n);
 	param("event_rate", "10000");
 	saina_ctl_close(sub);
 	job_del(0);
@@ -344,7 +344,7 @@ static void test_unit(void)
 	if (f)
 		fclose(f);
 	tap_ok(!strcmp(unit, here ? "avx2\n" : "none\n"),
-	       "the module found the vector unit of this CPU (%.4s)", unit);
+	       "saina.ko has found the vector unit of this CPU (%.4s)", unit);
 }
 
 static __u32 f32_of(float f)
@@ -462,7 +462,7 @@ static void test_sums(const char *how, unsigned long seed)
 		bad_h += sums_differ(how, "bf16_sum", true, &r);
 	}
 	tap_ok(!bad_f, "%s: float32 sums are the CPU's, bit for bit (%d differ)", how, bad_f);
-	tap_ok(!bad_h, "%s: sums of bfloat16 likewise (%d differ)", how, bad_h);
+	tap_ok(!bad_h, "%s: bfloat16 sums are the CPU's, bit for bit (%d differ)", how, bad_h);
 }
 
 /* The tag decides whether a message is stored or added. */
@@ -483,20 +483,20 @@ static void test_tag(const char *how)
 	for (int i = 0; i < ELEMS; i++)
 		stored &= v.slot.sum[i] == (__s32)v.msg[i];
 	tap_ok(stored && v.slot.meta.sum_tag == 9,
-	       "%s: with another tag the message is stored as it is, whatever was there", how);
+	       "%s: float32: a message with another tag replaces the sum", how);
 	run("f32_sum", 1);
 	run("bf16_sum", 1);
 	vec_get(&v);
 	for (int i = 0; i < ELEMS; i++)
 		added &= (__u32)v.slot.sum[i] == f32_of(i % 2 ? -3 : -0.0f);
-	tap_ok(added, "%s: with the same it is added", how);
+	tap_ok(added, "%s: float32: a message with the same tag is added", how);
 	vec_set(&v, 10);
 	run("bf16_sum", 1);
 	vec_get(&v);
 	for (int i = 0; i < ELEMS; i++)
 		half_stored &= (__u32)v.slot.sum[i] == (__u32)v.half[i] << 16;
-	tap_ok(half_stored && v.slot.meta.sum_tag == 10, "%s: bfloat16 likewise", how);
-	tap_ok(v.slot.meta.round == 3 && v.slot.meta.seen == 5, "%s: nothing else in the head changes", how);
+	tap_ok(half_stored && v.slot.meta.sum_tag == 10, "%s: bfloat16: a message with another tag replaces the sum", how);
+	tap_ok(v.slot.meta.round == 3 && v.slot.meta.seen == 5, "%s: the rest of the slot's head is unchanged", how);
 }
 
 static void *adder(void *arg)
@@ -524,7 +524,7 @@ static void test_lock(const char *how)
 	vec_get(&v);
 	for (int i = 0; i < ELEMS; i++)
 		bad += (__u32)v.slot.sum[i] != f32_of(80000);
-	tap_ok(!bad, "%s: of four threads one stores, all others add, none is lost (%d differ)", how, bad);
+	tap_ok(!bad, "%s: four threads: one message is stored, all others are added (%d differ)", how, bad);
 }
 
 int main(int argc, char **argv)
@@ -548,7 +548,7 @@ int main(int argc, char **argv)
 	test_jobs("tc_job");
 	job_new("a", 1);
 	tap_ok(!call("xdp_job_too_long", (struct io){ .found = 1 }).found,
-	       "more than a snapshot has is not given");
+	       "kfunc: a size beyond the snapshot is refused");
 	job_del(0);
 	test_lookup_cost();
 	test_counters("xdp_count");
@@ -556,7 +556,7 @@ int main(int argc, char **argv)
 	test_events("xdp_event");
 	test_events("tc_event");
 	test_rate();
-	tap_ok(call("sum_bad", (struct io){ 0 }).ret == 1, "lengths that do not fit are refused");
+	tap_ok(call("sum_bad", (struct io){ 0 }).ret == 1, "kfunc: lengths that do not match are refused");
 	test_unit();
 	test_sums("simd", 1);
 	test_sums("scalar", 2);
@@ -565,7 +565,7 @@ int main(int argc, char **argv)
 	test_lock("simd");
 	test_lock("scalar");
 	param("simd", "1");
-	tap_ok(system("rmmod saina 2>/dev/null") != 0, "the module cannot go while a program uses it");
+	tap_ok(system("rmmod saina 2>/dev/null") != 0, "saina.ko cannot be unloaded while a program uses it");
 	bpf_object__close(object);
 	saina_ctl_close(ctl);
 	return tap_done();

@@ -140,10 +140,10 @@ int main(int argc, char **argv)
 	else if (argc != 2)
 		return 2;
 	calls_open();
-	if (!tap_ok(!setup(argv[1]), "a program of the data path is on an interface"))
+	if (!tap_ok(!setup(argv[1]), "setup: a program of the data path is attached to an interface"))
 		return tap_done();
 	pthread_create(&sender, NULL, flood, NULL);
-	tap_ok(after_packets(100) && !tally(HIT), "it is under traffic, and there is no job");
+	tap_ok(after_packets(100) && !tally(HIT), "setup: packets reach the program, and it finds no job");
 	if (saina_ctl_open(&sub, "kernel", &error) || saina_ctl_subscribe(sub, SAINA_GROUPS_EVENTS))
 		tap_ok(false, "subscribing: %s", error);
 	for (i = 0; i < rounds; i++) {
@@ -157,23 +157,23 @@ int main(int argc, char **argv)
 	}
 	told = tally(TOLD);
 	tap_ok(!bad, "a job is made, changed and deleted %d times under traffic", rounds);
-	tap_ok(tally(HIT) && tally(MISS) > 100, "packets met it, and met none");
-	tap_ok(!after_death, "once deleted it is seen no more (%lu times)", after_death);
-	tap_ok(!tally(TORN), "what is seen of it is always of one moment");
+	tap_ok(tally(HIT) && tally(MISS) > 100, "some packets find a job, and some find none");
+	tap_ok(!after_death, "a deleted job is not found by a later packet (%lu times)", after_death);
+	tap_ok(!tally(TORN), "what a packet finds of a job is always of one moment");
 	tap_ok(events > 0 && (unsigned long)events <= told,
-	       "subscribers hear from softirq what is told (%d of %lu, rest lost %d times)", events,
+	       "subscribers get the events that are sent from softirq (%d of %lu, rest lost %d times)", events,
 	       told, lost);
 	__atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
 	pthread_join(sender, NULL);
-	tap_ok(!sender_failed, "the sender had no trouble");
+	tap_ok(!sender_failed, "the sender of the traffic has no error");
 	tap_note("%lu packets, %lu of them with a job, %lu counted", packets(), tally(HIT),
 		 tally(COUNTED));
 
 	/* the interface goes with program and a live worker */
 	call_job_new("live", 2, 1000);
 	call_worker_bind(0, 0, if_nametoindex("sl0"));
-	tap_ok(!system("ip link del sl0"), "the interface goes, program, worker and all");
-	tap_ok(call_worker_state(0, 0, SAINA_WORKER_STATE_SLOW) == -ENOTCONN, "... and the worker is dead");
+	tap_ok(!system("ip link del sl0"), "an interface with program and worker can be deleted");
+	tap_ok(call_worker_state(0, 0, SAINA_WORKER_STATE_SLOW) == -ENOTCONN, "the worker behind a deleted interface is dead");
 	call_job_del(0);
 	bpf_object__close(object);
 	saina_ctl_close(sub);

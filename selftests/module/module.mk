@@ -22,7 +22,7 @@ $(B)/selftests/netlink_fuzz: $(call objs,$(addprefix selftests/module/,netlink_f
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lmnl
 
-NETLINK_TESTS := $(addprefix $(B)/selftests/,netlink_storm netlink_bench tracepoint_test live_test)
+NETLINK_TESTS := $(addprefix $(B)/selftests/,netlink_storm netlink_full tracepoint_test live_test)
 $(NETLINK_TESTS): $(B)/selftests/%: $(B)/obj/selftests/module/%.o \
 		$(call objs,selftests/module/calls.c) $(B)/libsainactl.a
 	@mkdir -p $(@D)
@@ -54,7 +54,7 @@ $(call test,kselftest,full,host,1200,selftests/module/kselftest_test.sh)
 bench-netlink: all check-programs
 	ko=$$(selftests/module/build.sh $(VM_KERNEL)) && tools/saina-vm run -k $(VM_KERNEL) \
 		-a 'slub_debug=FZP,kmalloc-cg-*' -- \
-		sh -c "insmod $$ko && exec $(abspath $(B))/selftests/netlink_bench $(BENCH_ARGS)"
+		sh -c "insmod $$ko && exec $(abspath $(B))/selftests/netlink_full $(or $(BENCH_ARGS),-n 1000)"
 
 # The same in a kernel with KASAN, lockdep and kmemleak.  Not in make check: the
 # first time it builds that kernel.

@@ -349,6 +349,6 @@ int main(int argc, char **argv)
 	tap_ok(!failed && !sum.malformed, "all answers are well-formed (%lu are not)", sum.malformed);
 	tap_ok(!sum.twice && (patient || !sum.unanswered),
 	       "every message is answered once (%lu twice, %lu not at all)", sum.twice, sum.unanswered);
-	tap_ok(!hollow(&sum), "of each command some are accepted and some refused");
+	tap_ok(!hollow(&sum), "of each command some messages are accepted and some refused");
 	return tap_done();
 }

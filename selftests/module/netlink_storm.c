@@ -352,7 +352,7 @@ static void agree(const struct table *t)
 		for (w = 0; w < SAINA_WORKERS_MAX; w++)
 			masks += !!(t->job[j].active & BIT_OF(w)) != alive(t->job[j].worker[w].state);
 	}
-	tap_ok(!masks, "the active masks are the workers that are alive");
+	tap_ok(!masks, "the active masks hold the workers that are alive");
 	tap_ok(!call_limits(&l) && l.jobs_used == jobs && l.memory_used == memory,
 	       "limits count the %u jobs there are, and their memory", jobs);
 }
@@ -459,24 +459,24 @@ int main(int argc, char **argv)
 	tap_note("%lu calls accepted, %lu refused; %lu dumps, %lu of them torn, %lu showing the pair out of order",
 		 shared->accepted, shared->refused, shared->dumps, shared->torn, shared->out_of_order);
 	tap_ok(!failed, "no process died");
-	if (!tap_ok(!shared->strange, "refusals are those of a race"))
+	if (!tap_ok(!shared->strange, "all refusals are those of a race"))
 		tap_note("%lu others, one of them: error %d, %s", shared->strange,
 			 shared->strange_error, shared->strange_text);
-	tap_ok(shared->accepted > (unsigned long)calls && shared->refused, "calls were accepted and refused");
-	tap_ok(shared->dumps && !shared->broken, "every dump came to its end");
-	tap_ok(!shared->missing, "what was there all the time is in every dump");
-	tap_ok(!shared->double_seen, "nothing is in a dump twice");
-	tap_ok(!shared->bad_order, "a dump that was not torn is of one moment");
-	tap_ok(shared->torn, "dumps under change say so");
+	tap_ok(shared->accepted > (unsigned long)calls && shared->refused, "some calls were accepted and some refused");
+	tap_ok(shared->dumps && !shared->broken, "every dump comes to its end");
+	tap_ok(!shared->missing, "an object that was there all the time is in every dump");
+	tap_ok(!shared->double_seen, "no object is in a dump twice");
+	tap_ok(!shared->bad_order, "a dump that is not marked as interrupted is of one moment");
+	tap_ok(shared->torn, "some dumps during changes are marked as interrupted");
 
 	/* the last change there is */
-	tap_ok(!call_job_new("end", 1, 1), "the listener is told the end");
+	tap_ok(!call_job_new("end", 1, 1), "the listener gets the last notification");
 	wait_flag(&heard->done, ear);
-	tap_ok(heard->done, "the listener missed nothing");
+	tap_ok(heard->done, "the listener misses no notification");
 	tap_ok(!call_dump(SAINA_CMD_JOB_GET, dump_job, &now) &&
-	       !call_dump(SAINA_CMD_WORKER_GET, dump_worker, &now), "dumps in peace are not torn");
+	       !call_dump(SAINA_CMD_WORKER_GET, dump_worker, &now), "dumps without changes are not marked as interrupted");
 	agree(&now);
-	tap_ok(same(&now, &heard->copy), "the copy made from notifications is what the dumps show");
+	tap_ok(same(&now, &heard->copy), "a copy made from notifications equals the dumps");
 
 	for (j = 0; j < STAY; j++)
 		call_job_del(j);

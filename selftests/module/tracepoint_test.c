@@ -241,7 +241,7 @@ int main(int argc, char **argv)
 		tap_ok(false, "%s loads", argv[1]);
 		return tap_done();
 	}
-	if (!tap_ok(!open_instance(), "a trace instance of our own"))
+	if (!tap_ok(!open_instance(), "a trace instance can be made"))
 		return tap_done();
 	if (tap_ok(instance_write("events/saina/enable", "1") &&
 		   instance_write("events/netlink/netlink_extack/enable", "1"),
@@ -253,7 +253,7 @@ int main(int argc, char **argv)
 		none_forgotten();
 	}
 	instance_write("events/enable", "0");
-	tap_ok(!rmdir(instance), "the instance can go");
+	tap_ok(!rmdir(instance), "the trace instance can be removed");
 	bpf_object__close(object);
 	return tap_done();
 }

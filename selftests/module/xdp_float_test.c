@@ -273,13 +273,13 @@ static void test_race(const struct race *r)
 	tap_ok(!bad, "%s: %d threads, %d rounds: every sum is that of its mask (%d are not)", name,
 	       threads, r->rounds, bad);
 	tap_ok(counted_all(SAINA_C_STORED) + counted_all(SAINA_C_ADDED) == (__u64)n * r->k,
-	       "%s: as many were counted as are in the results", name);
+	       "%s: the counters have as many gradients as the results", name);
 	tap_ok(counted_all(SAINA_C_INTERNAL) == 0 && counted_all(SAINA_C_COMPLETED) == (__u64)n,
 	       "%s: each result was made once", name);
 	answers = counted_all(SAINA_C_RESENT) + counted_all(SAINA_C_LATE);
 	tap_ok(!wrong && (__u64)answered == answers + (long_frames() ? 0 : n) &&
 	       relayed == (long_frames() ? n : 0) && counted_all(SAINA_C_NO_MEMORY) == 0,
-	       "%s: each was sent on %s, and %llu to those who asked again, all of them right", name,
+	       "%s: each result was sent on %s, and %llu to those who asked again, all of them right", name,
 	       long_frames() ? "by the agent" : "to all", (unsigned long long)answers);
 	job_del();
 }
@@ -296,7 +296,7 @@ static void test_relay(int type, const char *name)
 		send_as(SAINA_MSG_GRAD, type, w, 0, 0);
 	relay_take(1 << 3);
 	tap_ok(exact(0, 0, WORKERS) && answered == 1 && relayed == 1 && !wrong,
-	       "%s: a result goes to all, and to the agent for who is behind a slow port", name);
+	       "%s: a result is sent to all, and to the agent for a worker behind a slow port", name);
 	job_del();
 }
 
@@ -313,15 +313,15 @@ static void test_odd(int type, const char *name)
 	send_as(SAINA_MSG_GRAD, other, 0, 0, 0);
 	tap_ok(counted(0, reason) == 1, "%s: elements of another type are dropped and counted", name);
 	send_as(SAINA_MSG_PULL, type, 1, 0, 0);
-	tap_ok(counted(1, SAINA_C_PULL_EARLY) == 1, "%s: a pull before there is anything", name);
+	tap_ok(counted(1, SAINA_C_PULL_EARLY) == 1, "%s: a pull before there is a result is counted as early", name);
 	send_as(SAINA_MSG_GRAD, type, 0, 0, 0);
-	tap_ok(exact(0, 0, 1), "%s: k = 1: the first is the result", name);
+	tap_ok(exact(0, 0, 1), "%s: k = 1: the first gradient is the result", name);
 	send_as(SAINA_MSG_GRAD, type, 1, 0, 0);
 	send_as(SAINA_MSG_GRAD, type, 0, 0, 0);
 	send_as(SAINA_MSG_PULL, type, 2, 0, 0);
 	tap_ok(counted(1, SAINA_C_LATE) == 1 && counted(0, SAINA_C_RESENT) == 1 &&
 	       counted(2, SAINA_C_PULLED) == 1 && exact(0, 0, 1),
-	       "%s: late, again and by pull it is answered, and does not change", name);
+	       "%s: a late gradient, a repeated one and a pull get the same result", name);
 	job_del();
 }
 

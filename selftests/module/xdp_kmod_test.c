@@ -60,42 +60,42 @@ int main(int argc, char **argv)
 	       !xdp_rig_helpers(&rig, argv[2]) && !xdp_rig_snapshot(&rig) &&
 	       rig.conf.state == SAINA_JOB_RUNNING && rig.conf.active == 3,
 	       "a job with two workers runs in the kernel");
-	if (!tap_ok(!xdp_rig_load(&rig, argv[1]), "the program that asks the module loads"))
+	if (!tap_ok(!xdp_rig_load(&rig, argv[1]), "the XDP program for saina.ko is loaded"))
 		return tap_done();
-	tap_ok(!saina_dp_job_publish(rig.dp, &rig.conf, 0), "its maps are made once");
+	tap_ok(!saina_dp_job_publish(rig.dp, &rig.conf, 0), "the maps of a job are made once");
 
 	grad(0, 0, 0, 5);
-	tap_ok(!result(0, 0, 1, 2, 5) && counted(0, 0, SAINA_C_STORED) == 1, "bsp: one gradient is not enough");
+	tap_ok(!result(0, 0, 1, 2, 5) && counted(0, 0, SAINA_C_STORED) == 1, "bsp: one gradient of two makes no result");
 	grad(1, 0, 0, 7);
-	tap_ok(result(0, 0, 3, 2, 12), "two are");
+	tap_ok(result(0, 0, 3, 2, 12), "bsp: the second gradient of two makes the result");
 	grad(0, 0, 1, -5);
 	grad(1, 0, 1, 3);
-	tap_ok(result(0, 1, 3, 2, -2), "the other segment likewise");
+	tap_ok(result(0, 1, 3, 2, -2), "bsp: another segment has a result of its own");
 
 	xdp_rig_told(call_job_policy(0, "fastest:k=1"));
 	grad(1, 1, 0, 9);
-	tap_ok(result(1, 0, 2, 1, 9), "k set by netlink alone is in force in the next round");
+	tap_ok(result(1, 0, 2, 1, 9), "a k set by netlink is in force in the next round");
 	grad(1, 1, 1, 9);
 
 	xdp_rig_told(call_job_state(0, SAINA_JOB_STOPPED));
 	n = counted(0, 0, SAINA_C_NOT_RUNNING);
 	grad(0, 2, 0, 1);
 	tap_ok(counted(0, 0, SAINA_C_NOT_RUNNING) == n + 1 && !result(2, 0, 1, 1, 1),
-	       "a job stopped by netlink takes nothing");
+	       "a job stopped by netlink takes no gradient");
 	xdp_rig_told(call_job_state(0, SAINA_JOB_RUNNING));
 	grad(0, 2, 0, 1);
-	tap_ok(result(2, 0, 1, 1, 1), "set running, it does again");
+	tap_ok(result(2, 0, 1, 1, 1), "a job set running by netlink takes gradients again");
 	grad(0, 2, 1, 1);
 
 	xdp_rig_told(call_worker_state(0, 1, SAINA_WORKER_STATE_DEAD));
 	n = counted(0, 1, SAINA_C_INACTIVE);
 	grad(1, 3, 0, 1);
-	tap_ok(counted(0, 1, SAINA_C_INACTIVE) == n + 1, "nor from a worker that is dead by netlink");
+	tap_ok(counted(0, 1, SAINA_C_INACTIVE) == n + 1, "a worker declared dead by netlink is not counted");
 
 	xdp_rig_told(call_job_del(0));
 	n = counted(-1, -1, SAINA_C_NO_JOB);
 	grad(0, 3, 0, 1);
-	tap_ok(counted(-1, -1, SAINA_C_NO_JOB) == n + 1, "a deleted job is gone for the next packet");
+	tap_ok(counted(-1, -1, SAINA_C_NO_JOB) == n + 1, "a deleted job is unknown to the next packet");
 	xdp_rig_close(&rig);
 	saina_ctl_close(calls_ctl);
 	return tap_done();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina.ko with 64 jobs of 64 workers and more: is a dump of all of them complete,
- * how long does each kind of call take, is memory what Documentation/netlink.rst
- * says it is, and given back?  Times are printed and never judged.  In the test
- * VM, with the module loaded and no jobs; as root.
+ * saina.ko with as many jobs and workers as there can be: is a dump of all of them
+ * complete, is memory what Documentation/netlink.rst says it is, and given back?  In
+ * the test VM, with the module loaded and no jobs; as root.
  *
- *	netlink_bench [-n CALLS]	of each kind (1000)
+ *	netlink_full [-n CALLS]	with -n: also how long each kind of call takes, so many
+ *				of each; times are printed and never judged
  */
 #include <errno.h>
 #include <stdint.h>
@@ -191,17 +191,18 @@ static void dumps_complete(int jobs)
 
 	memset(&s, 0, sizeof(s));
 	ret = call_dump(SAINA_CMD_JOB_GET, seen_job, &s);
-	tap_ok(!ret && once(s.job, jobs), "a dump of %d jobs has each once, whole", jobs);
+	tap_ok(!ret && once(s.job, jobs), "a dump of %d jobs has each job once, with all attributes", jobs);
 	ret = call_dump(SAINA_CMD_WORKER_GET, seen_worker, &s);
 	for (all = true, j = 0; j < jobs; j++)
 		all &= once(s.worker[j], WORKERS);
-	tap_ok(!ret && all, "a dump of their %d workers has each once, with its binding",
+	tap_ok(!ret && all, "a dump of %d workers has each worker once, with its binding",
 	       jobs * WORKERS);
 	memset(&s, 0, sizeof(s));
 	ret = call_dump(SAINA_CMD_STATS_GET, seen_stats, &s);
 	for (all = s.other == 1, j = 0; j < jobs; j++)
 		all &= once(s.worker[j], WORKERS);
-	tap_ok(!ret && all, "... and so has one of their counters, and those of no job");
+	tap_ok(!ret && all, "a dump of the counters of %d workers has each worker once, and those of no job",
+	       jobs * WORKERS);
 }
 
 static void fill(int from, int to)
@@ -215,7 +216,7 @@ static void fill(int from, int to)
 		for (w = 0; w < WORKERS; w++)
 			bad += call_worker_bind(j, w, LO) != 0;
 	}
-	tap_ok(!bad, "jobs up to the %dth, each with %d workers", to, WORKERS);
+	tap_ok(!bad, "%d jobs with %d workers each can be made", to, WORKERS);
 	if (bad)
 		tap_note("%s", saina_ctl_error(calls_ctl));
 }
@@ -337,18 +338,33 @@ static void memory_is(const struct memory *before, long jobs, const char *what)
 	/* what waits for RCU blurs the other caches */
 	if (jobs)
 		tap_ok(now.objects[0] - before->objects[0] >= jobs - 56 &&
-		       now.percpu - before->percpu >= 4096, "... and that they are there is seen");
+		       now.percpu - before->percpu >= 4096,
+		       "the memory of %ld jobs is seen in slabinfo and meminfo", jobs);
+}
+
+static void measure_all(int calls)
+{
+	measure("job-set policy", calls, job_set);
+	measure("job-set state", calls, job_state);
+	measure("worker-set state", calls, worker_state);
+	measure("worker-set relay", calls, worker_relay);
+	measure("worker-del, worker-set", calls, worker_again);
+	measure("job-new, job-del", calls, job_again);
+	measure("job-get", calls, job_get);
+	measure("worker-get", calls, worker_get);
+	measure("limits-get", calls, limits_get);
+	measure("dump of 4096 workers", 10, all_workers);
 }
 
 int main(int argc, char **argv)
 {
 	struct memory before;
 	struct saina_ctl_limits l;
-	int calls = 1000, j;
+	int calls = 0, j;
 
 	if (argc == 3 && !strcmp(argv[1], "-n"))
 		calls = atoi(argv[2]);
-	if ((argc != 1 && argc != 3) || calls < 100 || calls > CALLS_MAX)
+	if (argc != 1 && (argc != 3 || calls < 100 || calls > CALLS_MAX))
 		return 2;
 	calls &= ~1;
 	calls_open();
@@ -360,25 +376,17 @@ int main(int argc, char **argv)
 
 	fill(0, JOBS);
 	dumps_complete(JOBS);
-	measure("job-set policy", calls, job_set);
-	measure("job-set state", calls, job_state);
-	measure("worker-set state", calls, worker_state);
-	measure("worker-set relay", calls, worker_relay);
-	measure("worker-del, worker-set", calls, worker_again);
-	measure("job-new, job-del", calls, job_again);
-	measure("job-get", calls, job_get);
-	measure("worker-get", calls, worker_get);
-	measure("limits-get", calls, limits_get);
-	measure("dump of 4096 workers", 10, all_workers);
-	dumps_complete(JOBS);
-
+	if (calls) {
+		measure_all(calls);
+		dumps_complete(JOBS);
+	}
 	fill(JOBS, SAINA_JOBS_MAX);
-	tap_ok(call_job_new("toomany", 1, 1) == -ENOSPC, "256 jobs are all there can be");
+	tap_ok(call_job_new("toomany", 1, 1) == -ENOSPC, "job 257 of 256 is refused");
 	dumps_complete(SAINA_JOBS_MAX);
 	memory_is(&before, SAINA_JOBS_MAX, "256 jobs of 64 workers take no more memory than is declared");
 	for (j = 0; j < SAINA_JOBS_MAX; j++)
 		call_job_del(j);
-	memory_is(&before, 0, "... and give it back");
-	tap_ok(!call_limits(&l) && !l.jobs_used && !l.memory_used, "nothing is in use");
+	memory_is(&before, 0, "256 jobs of 64 workers give their memory back");
+	tap_ok(!call_limits(&l) && !l.jobs_used && !l.memory_used, "no job and no memory is in use at the end");
 	return tap_done();
 }
