@@ -54,8 +54,10 @@ static u32 f32_pack(u32 sign, int exp, u64 m)
 	out = m >> GUARD;
 	if (low > 1u << (GUARD - 1) || (low == 1u << (GUARD - 1) && out & 1))
 		out++;
-	/* a carry out of the fraction, or into the first normal number, counts up the
-	 * exponent by itself, as the leading one is added to it */
+	/*
+	 * a carry out of the fraction, or into the first normal number, counts up the
+	 * exponent by itself, as the leading one is added to it
+	 */
 	if (!(out >> 23))
 		return sign | out;
 	out += (u32)(exp - 1) << 23;
@@ -68,6 +70,8 @@ static u32 f32_pack(u32 sign, int exp, u64 m)
  * @b: second operand
  *
  * IEEE 754, round to nearest even, subnormals kept, NaNs as of x86's vaddps.
+ *
+ * Return: the bits of the sum.
  */
 u32 saina_f32_add_scalar(u32 a, u32 b)
 {

@@ -15,8 +15,10 @@ static inline bool saina_avx2_there(void)
 	       cpu_has_xfeatures(XFEATURE_MASK_SSE | XFEATURE_MASK_YMM, NULL);
 }
 
-/* True: the registers are ours until saina_avx2_end(), and sums are rounded to
- * nearest even whatever the interrupted task had set. */
+/*
+ * True: the registers are ours until saina_avx2_end(), and sums are rounded to
+ * nearest even whatever the interrupted task had set.
+ */
 static inline bool saina_avx2_begin(void)
 {
 	if (!irq_fpu_usable())

@@ -241,8 +241,10 @@ DEFINE_EVENT(saina_worker, saina_worker_del,
 	TP_PROTO(const struct saina_net *sn, const struct saina_job *job, int w),
 	TP_ARGS(sn, job, w));
 
-/* A worker is declared dead because its interface goes; the change of its state
- * follows. */
+/*
+ * A worker is declared dead because its interface goes; the change of its state
+ * follows.
+ */
 TRACE_EVENT(saina_worker_unplugged,
 	TP_PROTO(const struct saina_net *sn, u16 job, int w, u32 ifindex),
 	TP_ARGS(sn, job, w, ifindex),

@@ -92,6 +92,13 @@ struct saina_policy {
 
 /**
  * struct saina_binding - where worker w of a job must send from
+ * @session: that it was admitted with
+ * @ifindex: port of the switch
+ * @ip: source address
+ * @udp_port: source port
+ * @mac: source MAC
+ * @flags: SAINA_BIND_*
+ * @pad: 0
  */
 struct saina_binding {
 	__u64	session;
@@ -99,7 +106,7 @@ struct saina_binding {
 	__be32	ip;
 	__be16	udp_port;
 	__u8	mac[6];
-	__u8	flags;		/* SAINA_BIND_* */
+	__u8	flags;
 	__u8	pad[7];
 };
 
@@ -120,6 +127,7 @@ struct saina_binding {
  * @active: workers alive
  * @relay: workers whose results take the slow path
  * @group: multicast group of the results
+ * @pad: 0
  * @policy: the policy asked for; in force from the first round that opens
  *	after the program has seen it
  * @worker: bindings
@@ -145,6 +153,7 @@ struct saina_job_conf {
 
 /**
  * struct saina_job_rt - what the data path decides about a job, under @lock
+ * @lock: of all that follows
  * @generation: must equal the snapshot's, else the packet is dropped
  * @next_round: the next round to open; rounds below have been opened
  * @open_slots: slots of round next_round - 1 that are open
@@ -156,11 +165,15 @@ struct saina_job_conf {
  * @k_next: k of the round to come, as decided so far
  * @primed: SFCD: the bitmap holds the signs of the previous round
  * @converged: SFCD: net converged rounds (the counter compared with c_th)
- * @flips, @observed: SFCD: of round next_round - 1, so far
- * @last_flips, @last_observed, @last_round: SFCD: of the last round decided
+ * @flips: SFCD: signs of round next_round - 1 that have flipped, so far
+ * @observed: SFCD: signs of that round that were compared, so far
+ * @last_flips: SFCD: flips of the last round decided
+ * @last_observed: SFCD: signs compared in that round
+ * @last_round: SFCD: the last round decided
  * @opened_at: when round next_round - 1 opened, CLOCK_MONOTONIC ns
  * @policy_swaps: policies adopted
  * @policy_mix: slots seen with two policies; must stay 0
+ * @pad: 0
  */
 struct saina_job_rt {
 	struct bpf_spin_lock lock;
@@ -193,7 +206,8 @@ enum saina_slot_state {
 
 /**
  * struct saina_slot_meta - head of a hot slot or ring entry; the sums follow
- * @round, @segment: tag; valid unless EMPTY
+ * @round: of the sums; valid unless EMPTY
+ * @segment: of the sums; valid unless EMPTY
  * @state: enum saina_slot_state (ring entries: EMPTY or DONE)
  * @k: latched when the slot opened
  * @count: contributors so far
@@ -207,6 +221,8 @@ enum saina_slot_state {
  * @flags: SAINA_F_* that every answer from this entry carries
  * @applied: float jobs: of @count, those that are in the sums already
  * @sum_tag: float jobs: what the sums are of; saina.ko's, under its own lock
+ * @pad: 0
+ * @pad2: 0
  */
 struct saina_slot_meta {
 	__u32	round;
@@ -315,6 +331,7 @@ struct saina_counters {
  * @ip: the aggregator's address on the bridge; only UDP to this address is
  *	looked at
  * @mac: its MAC: source of results
+ * @flags: SAINA_GLOBAL_F_*
  */
 struct saina_global {
 	__be32	ip;
@@ -324,11 +341,13 @@ struct saina_global {
 
 /**
  * struct saina_port_conf - injected faults of one port (all 0: none)
- * @loss_in, @loss_out: probability * 2^32 of losing a frame of ours that
- *	comes in by (leaves by) this port; for leaving, of every copy on its own
- * @delay_in_us, @delay_out_us: hold it this long
+ * @loss_in: probability * 2^32 of losing a frame of ours that comes in by this port
+ * @loss_out: the same for one that leaves by it, of every copy on its own
+ * @delay_in_us: how long a frame that comes in is held
+ * @delay_out_us: how long a frame that leaves is held
  * @seed: of the port's random sequence
- * @drawn_in, @drawn_out: numbers drawn so far (kept by the program)
+ * @drawn_in: numbers drawn so far for frames that come in (kept by the program)
+ * @drawn_out: numbers drawn so far for frames that leave
  */
 struct saina_port_conf {
 	__u32	loss_in;

@@ -249,6 +249,7 @@ struct saina_refuse {
  * @round: newest round opened in the data path + 1 (the next to open)
  * @state: enum saina_job_state
  * @relayed: 1 if this worker's results take the slow path through the bridge
+ * @reserved: 0
  */
 struct saina_status {
 	__le64	active;
