@@ -349,15 +349,15 @@ int main(void)
 		packets += player[t].packets;
 		bad += player[t].errors + player[t].wrong_sums;
 	}
-	tap_ok(ok, "policies and members change under traffic%s%s", ok ? "" : ": ",
+	tap_ok(ok, "race: policies and members can be changed under traffic%s%s", ok ? "" : ": ",
 	       ok ? "" : saina_dp_error(rig.dp));
 
 	account(player, cpus, &sum);
 	tap_note("%d CPUs, %llu packets, %llu answers, %d changes", cpus,
 		 (unsigned long long)packets, (unsigned long long)sum.answers, changes);
-	tap_ok(!bad, "every answer is the sum of whom it names (%llu are not)",
+	tap_ok(!bad, "race: every answer is the sum of the workers in its mask (%llu are not)",
 	       (unsigned long long)bad);
-	tap_ok(!sum.error[0], "one result of each, and what repeats it%s%s",
+	tap_ok(!sum.error[0], "race: each segment of a round has one result, and repeats equal it%s%s",
 	       sum.error[0] ? ": " : "", sum.error);
 	for (unsigned int w = 0; w < WORKERS; w++) {
 		struct saina_counters c;
@@ -370,14 +370,14 @@ int main(void)
 	saina_dp_slots(rig.dp, conf.job, count_open, open);
 	saina_dp_job_rt(rig.dp, conf.job, &rt);
 	tap_ok(counted == sum.contributions + open[1],
-	       "%llu gradients counted in: %llu in results, %llu in open slots",
+	       "race: of %llu counted gradients %llu are in results, %llu in open slots",
 	       (unsigned long long)counted, (unsigned long long)sum.contributions,
 	       (unsigned long long)open[1]);
-	tap_ok(rt.open_slots == open[0], "open_slots says %u, %llu are open", rt.open_slots,
+	tap_ok(rt.open_slots == open[0], "race: open_slots is %u where %llu slots are open", rt.open_slots,
 	       (unsigned long long)open[0]);
-	tap_ok(!rt.policy_mix && !internal, "no slot saw two policies (%llu), nothing impossible (%llu)",
+	tap_ok(!rt.policy_mix && !internal, "race: no slot saw two policies (%llu), no internal error was counted (%llu)",
 	       rt.policy_mix, (unsigned long long)internal);
-	tap_ok(sum.results > packets / 200, "rounds go on: %u, %llu results", rt.next_round,
+	tap_ok(sum.results > packets / 200, "race: rounds go on: %u rounds, %llu results", rt.next_round,
 	       (unsigned long long)sum.results);
 	for (int t = 0; t < cpus; t++)
 		free(player[t].answer);

@@ -344,7 +344,7 @@ static void coverage(const struct total *sum)
 			tap_note("%-14s %llu", saina_counter_info[n].name,
 				 (unsigned long long)sum->counter[n]);
 	}
-	tap_ok(!missing[0], "every counter was hit%s%s", missing[0] ? ", but not:" : "", missing);
+	tap_ok(!missing[0], "traces: every counter was hit%s%s", missing[0] ? ", but not:" : "", missing);
 }
 
 /* Every @step-th seed from @seed on, until @packets are through. */
@@ -434,7 +434,7 @@ int main(int argc, char **argv)
 	processes = opt.packets < 10 * EPISODE ? 1 : PROCESSES;
 	sum = all_episodes(processes);
 
-	tap_ok(sum.ok, "program and oracle agree: %llu packets, seeds %llu to %llu", u(sum.packets),
+	tap_ok(sum.ok, "traces: program and oracle agree: %llu packets, seeds %llu to %llu", u(sum.packets),
 	       u(opt.seed), u(opt.seed + (sum.packets + EPISODE - 1) / EPISODE - 1));
 	tap_note("%llu jobs, %llu results of %llu gradients, %llu policies adopted, %llu jobs restarted%s",
 		 u(sum.jobs), u(sum.results), u(sum.contributions), u(sum.swaps), u(sum.stuck),
@@ -443,12 +443,12 @@ int main(int argc, char **argv)
 		coverage(&sum);
 		for (int i = 0; i < 6; i++)
 			all &= sum.sized[i] > 1000;
-		tap_ok(all, "every payload size: %llu %llu %llu %llu %llu %llu results",
+		tap_ok(all, "traces: every payload size has results: %llu %llu %llu %llu %llu %llu",
 		       u(sum.sized[0]), u(sum.sized[1]), u(sum.sized[2]), u(sum.sized[3]),
 		       u(sum.sized[4]), u(sum.sized[5]));
 		tap_ok(sum.results > opt.packets / 1000 && sum.swaps > opt.packets / 20000 &&
 		       sum.decisions > opt.packets / 1000,
-		       "the traces got somewhere: %llu results, %llu policies, %llu SFCD decisions",
+		       "traces: rounds were completed: %llu results, %llu policies, %llu SFCD decisions",
 		       u(sum.results), u(sum.swaps), u(sum.decisions));
 	}
 	return tap_done();

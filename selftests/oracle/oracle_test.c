@@ -101,31 +101,31 @@ static void test_fastest(void)
 	struct saina_job_conf c;
 
 	job_make(&c, 3, 1, &p);
-	tap_ok(grad(&c, 0, 0, 0, 5) == ORACLE_DROP && out.reason < 0, "first is consumed");
+	tap_ok(grad(&c, 0, 0, 0, 5) == ORACLE_DROP && out.reason < 0, "slot: the first gradient is stored and not answered");
 	tap_ok(grad(&c, 0, 0, 0, 9) == ORACLE_DROP && out.reason == SAINA_C_DUPLICATE,
-	       "duplicate is dropped");
+	       "slot: a duplicate is dropped");
 	tap_ok(answered(grad(&c, 1, 0, 0, 6), 0, 3, 11) && out.multicast && out.to == 7 &&
-	       answer()->k == 2 && answer()->worker == 0xff, "k-th makes the result");
+	       answer()->k == 2 && answer()->worker == 0xff, "slot: the k-th gradient makes the result");
 	tap_ok(answered(grad(&c, 2, 0, 0, 100), SAINA_F_LATE, 3, 11) && answer()->aux == 0 &&
-	       out.to == 4, "late gets the result and is not added");
+	       out.to == 4, "slot: a late gradient gets the result and is not added");
 	tap_ok(answered(grad(&c, 0, 0, 0, 5), SAINA_F_RESEND, 3, 11) && answer()->aux == 1,
-	       "a contributor gets it again");
+	       "slot: a contributor that sends again gets the result again");
 	tap_ok(answered(say(&c, SAINA_MSG_PULL, 2, 0, 0, 0), SAINA_F_PULLED | SAINA_F_LATE, 3, 11),
-	       "PULL gets it");
+	       "slot: PULL gets the result");
 	tap_ok(grad(&c, 0, 2, 0, 1) == ORACLE_DROP && out.reason == SAINA_C_FUTURE,
-	       "two rounds ahead is too far");
+	       "rounds: a gradient two rounds ahead is refused");
 	grad(&c, 2, 1, 0, -4);
 	tap_ok(grad(&c, 2, 2, 0, 1) == ORACLE_DROP && out.reason == SAINA_C_ROUND_BUSY,
-	       "no next round while a slot is open");
-	tap_ok(answered(grad(&c, 1, 1, 0, 3), 0, 6, -1), "next use of a slot begins with a store");
+	       "rounds: the next round does not open while a slot is open");
+	tap_ok(answered(grad(&c, 1, 1, 0, 3), 0, 6, -1), "slot: its next use begins with a store");
 	grad(&c, 0, 2, 0, 1);
 	tap_ok(answered(grad(&c, 1, 0, 0, 1), SAINA_F_RESEND, 3, 11),
-	       "the ring keeps a round until its entry is taken");
+	       "ring: a round is kept until its entry is used again");
 	grad(&c, 2, 2, 0, 1);
 	tap_ok(grad(&c, 1, 0, 0, 1) == ORACLE_REDIRECT && answer()->type == SAINA_MSG_STALE &&
 	       answer()->slot_round == 3 && answer()->aux == 2 && out.len == FRAME_PAYLOAD,
-	       "a round that left the ring is stale");
-	tap_ok(answered(grad(&c, 0, 1, 0, 1), SAINA_F_LATE, 6, -1), "the round before is in the ring");
+	       "ring: a round whose entry was used again is stale");
+	tap_ok(answered(grad(&c, 0, 1, 0, 1), SAINA_F_LATE, 6, -1), "ring: the round before is there");
 }
 
 static void test_death(void)
@@ -139,12 +139,12 @@ static void test_death(void)
 	c.active = 3;
 	oracle_job_publish(&o, &c, 0);
 	tap_ok(grad(&c, 2, 0, 0, 4) == ORACLE_DROP && out.reason == SAINA_C_INACTIVE,
-	       "the dead are not heard");
+	       "members: a dead worker's gradient is dropped");
 	tap_ok(answered(grad(&c, 0, 0, 0, 1), SAINA_F_DEGRADED, 3, 3) && answer()->k == 3,
-	       "a death lets a duplicate complete the slot");
+	       "members: after a death a duplicate completes the slot");
 	tap_ok(answered(grad(&c, 0, 1, 0, 1) == ORACLE_DROP ? grad(&c, 1, 1, 0, 1) : -1, 0, 3, 2) &&
-	       answer()->k == 2, "the next round waits for the living");
-	tap_ok(oracle_popcount(o.job[3].rt.members) == 2 && o.job[3].rt.k == 2, "members and k follow");
+	       answer()->k == 2, "members: the next round waits for the live workers");
+	tap_ok(oracle_popcount(o.job[3].rt.members) == 2 && o.job[3].rt.k == 2, "members: members and k follow a death");
 }
 
 static void test_sfcd(void)
@@ -165,8 +165,8 @@ static void test_sfcd(void)
 	}
 	/* round 0 primes; 64 of 128 flip from then on: k rises every 2 rounds */
 	tap_ok(k[0] == 1 && k[1] == 1 && k[2] == 1 && k[3] == 2 && k[4] == 2 && k[5] == 3 &&
-	       k[6] == 3 && k[7] == 4, "SFCD raises k every c_th rounds at s_th");
-	tap_ok(o.job[3].rt.last_flips == 64 && o.job[3].rt.last_observed == 128, "flips counted");
+	       k[6] == 3 && k[7] == 4, "SFCD: k rises every c_th rounds at s_th");
+	tap_ok(o.job[3].rt.last_flips == 64 && o.job[3].rt.last_observed == 128, "SFCD: flips are counted");
 }
 
 static const int32_t *said(void *arg, unsigned int w, uint32_t r, uint32_t s, int variant)
@@ -192,24 +192,24 @@ static void test_ledger(void)
 		sum[i] = 12;
 	ledger_init(&l, E, 1, 0, said, NULL);
 	sum[17]++;
-	tap_ok(!ledger_answer(&l, &h, (uint8_t *)sum), "ledger sees a wrong sum");
+	tap_ok(!ledger_answer(&l, &h, (uint8_t *)sum), "ledger: a wrong sum is found");
 	sum[17]--;
 	h.mask = 5;
-	tap_ok(!ledger_answer(&l, &h, (uint8_t *)sum), "ledger sees a wrong mask");
+	tap_ok(!ledger_answer(&l, &h, (uint8_t *)sum), "ledger: a wrong mask is found");
 	h.mask = 3;
-	tap_ok(ledger_answer(&l, &h, (uint8_t *)sum), "ledger takes a right result");
-	tap_ok(!ledger_answer(&l, &h, (uint8_t *)sum), "ledger sees a second result");
+	tap_ok(ledger_answer(&l, &h, (uint8_t *)sum), "ledger: a right result is accepted");
+	tap_ok(!ledger_answer(&l, &h, (uint8_t *)sum), "ledger: a second result is found");
 	one.worker = 1;
 	one.flags = SAINA_F_LATE;
 	one.aux = 2;
-	tap_ok(!ledger_answer(&l, &one, (uint8_t *)sum), "ledger sees a lie about who was late");
+	tap_ok(!ledger_answer(&l, &one, (uint8_t *)sum), "ledger: a wrong late flag is found");
 	one.flags = SAINA_F_RESEND;
-	tap_ok(ledger_answer(&l, &one, (uint8_t *)sum), "ledger takes a right RESEND");
+	tap_ok(ledger_answer(&l, &one, (uint8_t *)sum), "ledger: a right RESEND is accepted");
 	one.aux = 1;
-	tap_ok(!ledger_answer(&l, &one, (uint8_t *)sum), "ledger sees a wrong aux");
+	tap_ok(!ledger_answer(&l, &one, (uint8_t *)sum), "ledger: a wrong aux is found");
 	one.aux = 2;
 	sum[0] = 1;
-	tap_ok(!ledger_answer(&l, &one, (uint8_t *)sum), "ledger sees a polluted RESEND");
+	tap_ok(!ledger_answer(&l, &one, (uint8_t *)sum), "ledger: a RESEND with another sum is found");
 	ledger_exit(&l);
 }
 
@@ -236,20 +236,20 @@ static void test_recompute(void)
 	rt.converged = 0;
 	rt.k_next = 2;
 	ok &= recompute_result(&c, &h, (uint8_t *)v, &rt);
-	tap_ok(ok && c.decisions == 2, "recomputation follows SFCD");
+	tap_ok(ok && c.decisions == 2, "recomputation: k of SFCD is the same");
 	h.round = rt.last_round = 3;
 	h.k = 2;
 	rt.last_flips = 0;
 	ok = recompute_result(&c, &h, (uint8_t *)v, &rt);
 	h.round = rt.last_round = 4;
 	rt.last_flips = 1;
-	tap_ok(ok && !recompute_result(&c, &h, (uint8_t *)v, &rt), "and sees flips miscounted");
+	tap_ok(ok && !recompute_result(&c, &h, (uint8_t *)v, &rt), "recomputation: miscounted flips are found");
 	h.round = rt.last_round = 5;
 	rt.last_flips = 0;
 	rt.k_next = 3;
 	recompute_result(&c, &h, (uint8_t *)v, &rt);
 	h.round = rt.last_round = 6;
-	tap_ok(!recompute_result(&c, &h, (uint8_t *)v, &rt), "and a wrong k");
+	tap_ok(!recompute_result(&c, &h, (uint8_t *)v, &rt), "recomputation: a wrong k is found");
 	recompute_exit(&c);
 }
 
