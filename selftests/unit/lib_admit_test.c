@@ -14,6 +14,7 @@
 #include "saina.h"
 #include "saina/proto.h"
 #include "lib_member.h"
+#include "../lib/statement.h"
 
 static void refused(struct agg *a, struct saina_opts o, int err, const char *why)
 {
@@ -174,10 +175,10 @@ static void test_very_late_probes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_misuse),
-		cmocka_unit_test(test_slow_path),
-		cmocka_unit_test(test_very_late_probes),
+		statement("join: a refused worker gets the sentence of the refusal", test_refusals),
+		statement("join: wrong options and calls are refused with -EINVAL", test_misuse),
+		statement("join: without probe replies the worker takes the slow path and says so", test_slow_path),
+		statement("join: probe replies during training put the worker on the fast path", test_very_late_probes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

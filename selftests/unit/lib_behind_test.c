@@ -14,6 +14,7 @@
 #include "saina.h"
 #include "saina/bpf.h"
 #include "lib_member.h"
+#include "../lib/statement.h"
 
 static void both(struct saina **s, int round, int32_t buf[2][N])
 {
@@ -313,15 +314,15 @@ static void test_newcomer(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rejoin),
-		cmocka_unit_test(test_stopped),
-		cmocka_unit_test(test_silence),
-		cmocka_unit_test(test_death),
-		cmocka_unit_test(test_deaf),
-		cmocka_unit_test(test_catch_up),
-		cmocka_unit_test(test_catch_up_deaf),
-		cmocka_unit_test(test_stale),
-		cmocka_unit_test(test_newcomer),
+		statement("behind: a worker joins again by itself after the agent was restarted", test_rejoin),
+		statement("behind: workers of a stopped job get an error", test_stopped),
+		statement("behind: silence ends a call with -ETIMEDOUT and a sentence", test_silence),
+		statement("behind: a round completes after a worker has died", test_death),
+		statement("behind: a worker without multicast gets results as answers to what it sends again", test_deaf),
+		statement("behind: a worker that is late gets the results that are kept", test_catch_up),
+		statement("behind: a late worker without multicast gets the results that are kept", test_catch_up_deaf),
+		statement("behind: a worker too far behind loses no gradient and goes on at another round", test_stale),
+		statement("behind: a float32 worker that joins a running job uses the exponent of the others", test_newcomer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "handle.h"
+#include "../lib/statement.h"
 
 #define SEGMENTS	8
 #define PAYLOAD		64
@@ -419,11 +420,11 @@ static void test_fuzz(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_accepted),
-		cmocka_unit_test(test_sentence),
-		cmocka_unit_test(test_restart),
-		cmocka_unit_test(test_fuzz),
+		statement("messages: each malformed message is dropped", test_refused),
+		statement("messages: each well-formed message does what it should, once", test_accepted),
+		statement("messages: a sentence stays until the next call of the library", test_sentence),
+		statement("messages: a data path that restarts ends the calls that wait with -ESTALE", test_restart),
+		statement("messages: damaged messages leave the state consistent", test_fuzz),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

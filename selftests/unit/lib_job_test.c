@@ -18,6 +18,7 @@
 #include "saina.h"
 #include "lib_agg.h"
 #include "verify.h"
+#include "../lib/statement.h"
 
 #define ROUNDS_MAX 64
 
@@ -356,17 +357,17 @@ static void test_sizes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_int32),
-		cmocka_unit_test(test_float32),
-		cmocka_unit_test(test_buckets),
-		cmocka_unit_test(test_wrong_sum),
-		cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_loss_bsp),
-		cmocka_unit_test(test_loss_fastest),
-		cmocka_unit_test(test_straggler),
-		cmocka_unit_test(test_drop_late),
-		cmocka_unit_test(test_leave),
-		cmocka_unit_test(test_saturation),
+		statement("jobs: int32 sums are exact", test_int32),
+		statement("jobs: float32 sums are as near as their exponent allows", test_float32),
+		statement("jobs: several calls for one round are summed", test_buckets),
+		statement("jobs: one wrong sum is noticed by the checks of this test", test_wrong_sum),
+		statement("jobs: every payload size is summed", test_sizes),
+		statement("jobs: with losses, bsp: sums are exact", test_loss_bsp),
+		statement("jobs: with losses, fastest-k: sums are exact", test_loss_fastest),
+		statement("jobs: a straggler gets all results and loses no gradient", test_straggler),
+		statement("jobs: late=drop: late gradients are dropped", test_drop_late),
+		statement("jobs: the others go on when a worker leaves", test_leave),
+		statement("jobs: clipped gradients of jumping magnitude keep all workers equal", test_saturation),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

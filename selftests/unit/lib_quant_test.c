@@ -11,6 +11,7 @@
 #include <string.h>
 #include "quant.h"
 #include "rto.h"
+#include "../lib/statement.h"
 
 #define N 2048
 
@@ -253,14 +254,14 @@ static void test_rto(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_variants_agree),
-		cmocka_unit_test(test_rounding_and_clipping),
-		cmocka_unit_test(test_sums_cannot_wrap),
-		cmocka_unit_test(test_remainder),
-		cmocka_unit_test(test_mean_is_defined),
-		cmocka_unit_test(test_exponent),
-		cmocka_unit_test(test_exponent_converges),
-		cmocka_unit_test(test_rto),
+		statement("quantising: all variants give the same integers", test_variants_agree),
+		statement("quantising: values are rounded to nearest and clipped", test_rounding_and_clipping),
+		statement("quantising: sums of all workers cannot wrap", test_sums_cannot_wrap),
+		statement("quantising: what is sent and what is kept make up the gradient", test_remainder),
+		statement("quantising: the mean is the sum times the scale by the count", test_mean_is_defined),
+		statement("quantising: the exponent follows the largest value", test_exponent),
+		statement("quantising: from any exponent gradients of any size converge", test_exponent_converges),
+		statement("time-out: it follows the samples within its bounds", test_rto),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,7 @@
 #include <string.h>
 #include "job.h"
 #include "window.h"
+#include "../lib/statement.h"
 
 #define POOL	4096
 #define SEC	(1000 * MSEC)
@@ -393,23 +394,23 @@ static void test_bound(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_begin),
-		cmocka_unit_test(test_asked_for),
-		cmocka_unit_test(test_widens),
-		cmocka_unit_test(test_not_used_up),
-		cmocka_unit_test(test_queue),
-		cmocka_unit_test(test_least),
-		cmocka_unit_test(test_faster),
-		cmocka_unit_test(test_shortest),
-		cmocka_unit_test(test_distance),
-		cmocka_unit_test(test_round),
-		cmocka_unit_test(test_again),
-		cmocka_unit_test(test_overflow),
-		cmocka_unit_test(test_overflow_slow),
-		cmocka_unit_test(test_overflow_probing),
-		cmocka_unit_test(test_lossy),
-		cmocka_unit_test(test_karn),
-		cmocka_unit_test(test_bound),
+		statement("window: it begins at the least size, or at the size that is asked for", test_begin),
+		statement("window: a size that was asked for is kept", test_asked_for),
+		statement("window: it widens while there is no queue", test_widens),
+		statement("window: it does not widen when it is not used up", test_not_used_up),
+		statement("window: a slow link is busy and its queue short", test_queue),
+		statement("window: it never gets smaller than the least size", test_least),
+		statement("window: it follows a link that becomes faster", test_faster),
+		statement("window: results that wait for other workers do not shrink it", test_shortest),
+		statement("window: a longer way is not taken for a queue once it is measured", test_distance),
+		statement("window: the wait for the slowest worker of a round does not count", test_round),
+		statement("window: a message sent again counts from the first time", test_again),
+		statement("window: an overflow of the socket queue halves it", test_overflow),
+		statement("window: after an overflow it widens slowly", test_overflow_slow),
+		statement("window: an overflow while the base is measured halves the window to return to", test_overflow_probing),
+		statement("window: a link with more than 1 % lost counts as lossy", test_lossy),
+		statement("window: a message sent more than once gives no round-trip time where results are lost", test_karn),
+		statement("window: the bound of the time-out gives way to a long queue and comes back", test_bound),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
