@@ -29,7 +29,7 @@ address)
 	scripts=(unit/sainad_test tool/tool_test net/agent net/join)
 	export SAINA_SLOW=3 ;;
 thread)
-	programs='^lib_.*$'
+	programs='^lib_.*_test$' without='^$'
 	scripts=(net/death net/loss)
 	export SAINA_SLOW=6 SAINA_TEST_SHRINK=2 ;;
 *)
@@ -43,7 +43,8 @@ export TSAN_OPTIONS=log_path=$tmp/report:second_deadlock_stack=1
 export LSAN_OPTIONS=log_path=$tmp/report
 
 # Test programs of this name, as `make check' has them.
-mapfile -t names < <(awk -v re="$programs" '$3 == "host" && $1 ~ re && $5 ~ /\/selftests\/[a-z_]+$/ { print $1 }' \
+mapfile -t names < <(awk -v re="$programs" -v without="$without" '
+	$2 == "quick" && $3 == "host" && $1 ~ re && $1 !~ without && $5 ~ /\/selftests\/[a-z_]+$/ { print $1 }' \
 	"$normal/tests.list")
 [ ${#names[@]} -gt 3 ]
 point $? "$kind: test programs are chosen (${#names[@]})"

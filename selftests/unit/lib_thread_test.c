@@ -19,6 +19,7 @@
 #include "saina.h"
 #include "saina/proto.h"
 #include "lib_member.h"
+#include "../lib/statement.h"
 
 #define HANGS_S 60
 
@@ -169,9 +170,9 @@ static void test_fork(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_stuck),
-		cmocka_unit_test(test_log),
-		cmocka_unit_test(test_fork),
+		statement("threads: a worker that cannot send gets results, and its caller is not held up", test_stuck),
+		statement("threads: a log callback may call the library", test_log),
+		statement("threads: a forked child that closes does the parent no harm", test_fork),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
