@@ -45,11 +45,14 @@ static void workers_die(struct saina_net *sn, u32 ifindex)
 	mutex_unlock(&sn->lock);
 }
 
+/* unregister_netdevice_notifier() plays that every device goes. */
+static bool leaving;
+
 static int dev_event(struct notifier_block *nb, unsigned long event, void *ptr)
 {
 	const struct net_device *dev = netdev_notifier_info_to_dev(ptr);
 
-	if (event == NETDEV_UNREGISTER)
+	if (event == NETDEV_UNREGISTER && !READ_ONCE(leaving))
 		workers_die(saina_net_get(dev_net(dev)), dev->ifindex);
 	return NOTIFY_DONE;
 }
@@ -65,5 +68,6 @@ int saina_dev_init(void)
 
 void saina_dev_uninit(void)
 {
+	WRITE_ONCE(leaving, true);
 	unregister_netdevice_notifier(&dev_notifier);
 }

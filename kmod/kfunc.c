@@ -2,7 +2,7 @@
 /*
  * kfuncs: the door of XDP and tc programs.  A program runs in the network
  * namespace of the interface that its packet came in by, and sees that one's
- * jobs.  Programs run with bottom halves off and under RCU.
+ * jobs.  Programs run with bottom halves off, not always under rcu_read_lock().
  *
  * A snapshot is returned as plain read-only memory and not as a pointer to a
  * structure, because only into memory may a program index by a worker number
@@ -135,8 +135,8 @@ __bpf_kfunc int saina_tc_count(struct __sk_buff *ctx, u32 job, u32 worker, u32 c
  * At most event_rate (a module parameter) a second; when some are lost,
  * subscribers get ENOBUFS once in that second.
  *
- * Return: 0, -EINVAL (not an event of the data path), -ENOENT (no such job),
- * -EAGAIN (too many)
+ * Return: 0, -EINVAL (not an event of the data path), -ENOENT (no such job, or
+ * the event is of an earlier generation of it), -EAGAIN (too many)
  */
 __bpf_kfunc int saina_xdp_event(struct xdp_md *ctx, const struct saina_event *ev, u32 ev__sz)
 {

@@ -142,26 +142,62 @@ static __always_inline struct saina_counters *control_counters(__u32 job, __u32 
 	return inner ? bpf_map_lookup_elem(inner, &worker) : NULL;
 }
 
+/* Of which round of which generation there was such an event last: of each worker
+ * STALE, of the job DEGRADED. */
+#define CONTROL_TOLD_NOBODY	SAINA_WORKERS_MAX
+
+struct control_told {
+	__u64 round[CONTROL_TOLD_NOBODY + 1];	/* generation << 32 | 1 + round */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SAINA_JOBS_MAX);
+	__type(key, __u32);
+	__type(value, struct control_told);
+} saina_told SEC(".maps");
+
+/* A worker that is behind asks for every segment, and a short round has as many: one
+ * event for each round, and none for a round before that. */
+static __always_inline bool control_first(__u32 job, __u32 who, __u64 round)
+{
+	struct control_told *t = bpf_map_lookup_elem(&saina_told, &job);
+	__u64 last;
+
+	if (!t || who > CONTROL_TOLD_NOBODY)
+		return true;
+	last = t->round[who];
+	if (last >> 32 == round >> 32 && last >= round)
+		return false;
+	t->round[who] = round;
+	return true;
+}
+
 static __noinline void control_event(__u32 type, __u32 job_worker_k, __u32 round, __u64 a,
 				     __u64 b)
 {
-	struct saina_event *ev = bpf_ringbuf_reserve(&saina_events, sizeof(*ev), 0);
+	__u32 job = job_worker_k & 0xffff, worker = job_worker_k >> 16 & 0xff;
+	const struct saina_job_rt *rt = bpf_map_lookup_elem(&saina_rt, &job);
+	struct saina_event ev = {
+		.time = bpf_ktime_get_ns(),
+		.type = type,
+		.job = job,
+		.worker = worker,
+		.k = job_worker_k >> 24,
+		.round = round,
+		.generation = rt ? rt->generation : 0,
+		.a = a,
+		.b = b,
+	};
 
-	if (!ev) {
-		count_global(SAINA_C_NO_MEMORY);
+	if ((type == SAINA_EV_STALE || type == SAINA_EV_DEGRADED) &&
+	    !control_first(job, worker < CONTROL_TOLD_NOBODY ? worker : CONTROL_TOLD_NOBODY,
+			   (__u64)ev.generation << 32 | (round + 1)))
 		return;
-	}
-	ev->time = bpf_ktime_get_ns();
-	ev->type = type;
-	ev->job = job_worker_k & 0xffff;
-	ev->worker = job_worker_k >> 16;
-	ev->k = job_worker_k >> 24;
-	ev->round = round;
-	ev->pad = 0;
-	ev->a = a;
-	ev->b = b;
-	control_remember(ev);
-	bpf_ringbuf_submit(ev, 0);
+	/* first the module's: it has listeners also where nobody empties the ring */
+	control_remember(&ev);
+	if (bpf_ringbuf_output(&saina_events, &ev, sizeof(ev), 0))
+		count_global(SAINA_C_NO_MEMORY);
 }
 
 /* Second argument of control_event(). */

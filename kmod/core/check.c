@@ -189,10 +189,10 @@ int saina_job_admit(struct saina_core *c, const struct saina_job *job, struct sa
 	if (job->id >= SAINA_JOBS_MAX)
 		return saina_refuse(err, -ERANGE, SAINA_A_JOB_ID, "id: %u: must be 0..%d", job->id,
 				    SAINA_JOBS_MAX - 1);
-	if (c->job[job->id])
+	if (c->t->job[job->id])
 		return saina_refuse(err, -EEXIST, SAINA_A_JOB_ID,
 				    "id: number %u is job '%s' already", job->id,
-				    c->job[job->id]->name);
+				    c->t->job[job->id]->name);
 	if (c->jobs >= c->limits.jobs)
 		return saina_refuse(
 			err, -EDQUOT, 0,

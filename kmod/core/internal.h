@@ -15,11 +15,18 @@ struct saina_core {
 	__u32 jobs;	  /* in the table */
 	__u64 memory;	  /* of all jobs */
 	__u32 generation; /* last given out */
+	struct saina_core_table *t; /* NULL until there is a first job */
+};
+
+struct saina_core_table {
 	struct saina_job *job[SAINA_JOBS_MAX];
 	/* the change in the making; too large for a kernel stack */
 	struct saina_job next;
 	struct saina_job_conf conf_old, conf_new;
 };
+
+/* Before a job is added: memory for the table.  Look-ups do without. */
+int saina_core_prepare(struct saina_core *c, struct saina_core_err *err);
 
 static inline unsigned long long saina_mib(__u64 bytes)
 {

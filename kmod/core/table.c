@@ -76,6 +76,7 @@ void saina_core_event(struct saina_core *c, const struct saina_job *job, int typ
 		.type = type,
 		.job = job->id,
 		.worker = worker,
+		.generation = job->generation,
 		.a = a,
 		.b = b,
 	};
@@ -125,31 +126,31 @@ static void job_settle(struct saina_core *c, struct saina_job *job, const struct
 }
 
 /*
- * Makes c->next the job of its number; @old is what was there, or NULL.  The
+ * Makes c->t->next the job of its number; @old is what was there, or NULL.  The
  * worker notifications are the caller's, between this and saina_job_announce().
  */
 int saina_job_commit(struct saina_core *c, struct saina_job *old, struct saina_core_err *err)
 {
 	int ret;
 
-	job_settle(c, &c->next, old);
-	saina_core_snapshot(&c->next, &c->conf_new);
+	job_settle(c, &c->t->next, old);
+	saina_core_snapshot(&c->t->next, &c->t->conf_new);
 	if (old)
-		saina_core_snapshot(old, &c->conf_old);
-	if (!old || memcmp(&c->conf_old, &c->conf_new, sizeof(c->conf_new))) {
+		saina_core_snapshot(old, &c->t->conf_old);
+	if (!old || memcmp(&c->t->conf_old, &c->t->conf_new, sizeof(c->t->conf_new))) {
 		if (err)
 			memset(err, 0, sizeof(*err));
-		ret = c->ops->publish(c->ctx, &c->next, 0, err);
+		ret = c->ops->publish(c->ctx, &c->t->next, 0, err);
 		if (ret) {
 			if (err && !err->text[0])
 				saina_refuse(err, ret, 0,
 					     "job %s: the data path refused it (error %d)",
-					     c->next.name, -ret);
+					     c->t->next.name, -ret);
 			return ret;
 		}
 	}
-	if (c->next.generation > c->generation)
-		c->generation = c->next.generation;
+	if (c->t->next.generation > c->generation)
+		c->generation = c->t->next.generation;
 	return 0;
 }
 
@@ -178,8 +179,8 @@ const struct saina_job *saina_core_job_find(const struct saina_core *c, int has_
 
 	if (has_id) {
 		if (id < SAINA_JOBS_MAX)
-			job = c->job[id];
-		if (!job) {
+			job = saina_core_job_next(c, id);
+		if (!job || job->id != id) {
 			saina_refuse(err, -ENOENT, SAINA_A_JOB_ID, "there is no job %u", id);
 			return NULL;
 		}
@@ -194,9 +195,9 @@ const struct saina_job *saina_core_job_find(const struct saina_core *c, int has_
 		saina_refuse(err, -EINVAL, SAINA_A_JOB_NAME, "say which job: by name or by number");
 		return NULL;
 	}
-	for (i = 0; i < SAINA_JOBS_MAX; i++)
-		if (c->job[i] && !strcmp(c->job[i]->name, name))
-			return c->job[i];
+	for (i = 0; (job = saina_core_job_next(c, i)); i = job->id + 1)
+		if (!strcmp(job->name, name))
+			return job;
 	saina_refuse(err, -ENOENT, SAINA_A_JOB_NAME, "there is no job '%.31s'", name);
 	return NULL;
 }
@@ -210,15 +211,22 @@ const struct saina_job *saina_core_job_find(const struct saina_core *c, int has_
  */
 const struct saina_job *saina_core_job_next(const struct saina_core *c, int from)
 {
-	for (; from >= 0 && from < SAINA_JOBS_MAX; from++)
-		if (c->job[from])
-			return c->job[from];
+	for (; c->t && from >= 0 && from < SAINA_JOBS_MAX; from++)
+		if (c->t->job[from])
+			return c->t->job[from];
 	return NULL;
 }
 
 /* The job table */
 
-/* Puts c->next, checked, in the table. */
+int saina_core_prepare(struct saina_core *c, struct saina_core_err *err)
+{
+	if (!c->t)
+		c->t = c->ops->alloc(c->ctx, sizeof(*c->t));
+	return c->t ? 0 : saina_refuse(err, -ENOMEM, 0, "the table of jobs: out of memory");
+}
+
+/* Puts c->t->next, checked, in the table. */
 int saina_job_insert(struct saina_core *c, const struct saina_job **out, struct saina_core_err *err)
 {
 	struct saina_job *job;
@@ -226,14 +234,14 @@ int saina_job_insert(struct saina_core *c, const struct saina_job **out, struct 
 
 	job = c->ops->alloc(c->ctx, sizeof(*job));
 	if (!job)
-		return saina_refuse(err, -ENOMEM, 0, "job %s: out of memory", c->next.name);
+		return saina_refuse(err, -ENOMEM, 0, "job %s: out of memory", c->t->next.name);
 	ret = saina_job_commit(c, NULL, err);
 	if (ret) {
 		c->ops->free(c->ctx, job);
 		return ret;
 	}
-	*job = c->next;
-	c->job[job->id] = job;
+	*job = c->t->next;
+	c->t->job[job->id] = job;
 	c->jobs++;
 	c->memory += job->memory;
 	if (out)
@@ -254,9 +262,13 @@ int saina_job_insert(struct saina_core *c, const struct saina_job **out, struct 
 int saina_core_job_new(struct saina_core *c, const struct saina_job_req *req,
 		       const struct saina_job **out, struct saina_core_err *err)
 {
-	struct saina_job *job = &c->next;
+	struct saina_job *job;
 	int ret, i;
 
+	ret = saina_core_prepare(c, err);
+	if (ret)
+		return ret;
+	job = &c->t->next;
 	memset(job, 0, sizeof(*job));
 	if (!SAINA_HAS(req, SAINA_A_JOB_NAME))
 		return saina_refuse(err, -EINVAL, SAINA_A_JOB_NAME, "name: a job needs one");
@@ -287,7 +299,7 @@ int saina_core_job_new(struct saina_core *c, const struct saina_job_req *req,
 	if (SAINA_HAS(req, SAINA_A_JOB_ID)) {
 		job->id = req->id;
 	} else {
-		for (i = 0; i < SAINA_JOBS_MAX && c->job[i]; i++)
+		for (i = 0; i < SAINA_JOBS_MAX && c->t->job[i]; i++)
 			;
 		if (i == SAINA_JOBS_MAX)
 			return saina_refuse(err, -ENOSPC, SAINA_A_JOB_ID,
@@ -302,7 +314,7 @@ int saina_core_job_new(struct saina_core *c, const struct saina_job_req *req,
 	saina_job_afresh(c, job, 0);
 	ret = saina_job_insert(c, out, err);
 	if (!ret)
-		saina_job_announce(c, c->job[c->next.id], 0);
+		saina_job_announce(c, c->t->job[c->t->next.id], 0);
 	return ret;
 }
 
@@ -324,8 +336,8 @@ int saina_core_job_new(struct saina_core *c, const struct saina_job_req *req,
 int saina_core_job_set(struct saina_core *c, const struct saina_job_req *req,
 		       const struct saina_job **out, struct saina_core_err *err)
 {
-	struct saina_job *job = &c->next;
 	const struct saina_job *found;
+	struct saina_job *job;
 	__u64 fixed = req->has & ~JOB_SETTABLE;
 	int ret, attr, old_state;
 
@@ -342,6 +354,7 @@ int saina_core_job_set(struct saina_core *c, const struct saina_job_req *req,
 				    "while job %s exists: delete and add it for the rest",
 				    found->name);
 	}
+	job = &c->t->next;
 	*job = *found;
 	ret = saina_job_policy(job, req, err);
 	if (!ret)
@@ -356,10 +369,10 @@ int saina_core_job_set(struct saina_core *c, const struct saina_job_req *req,
 			return ret;
 	}
 	old_state = found->state;
-	ret = saina_job_commit(c, c->job[found->id], err);
+	ret = saina_job_commit(c, c->t->job[found->id], err);
 	if (ret)
 		return ret;
-	*c->job[found->id] = *job;
+	*c->t->job[found->id] = *job;
 	if (out)
 		*out = found;
 	saina_job_announce(c, found, old_state);
@@ -386,11 +399,11 @@ int saina_core_job_del(struct saina_core *c, const struct saina_job_req *req,
 	if (!found)
 		return SAINA_HAS(req, SAINA_A_JOB_ID) || SAINA_HAS(req, SAINA_A_JOB_NAME) ? -ENOENT
 											  : -EINVAL;
-	job = c->job[found->id];
+	job = c->t->job[found->id];
 	ret = c->ops->publish(c->ctx, job, 1, err);
 	if (ret)
 		return ret;
-	c->job[job->id] = NULL;
+	c->t->job[job->id] = NULL;
 	c->jobs--;
 	c->memory -= job->memory;
 	saina_core_event(c, job, SAINA_EV_JOB_STATE, 0xff, job->state, 0);
@@ -498,8 +511,10 @@ void saina_core_free(struct saina_core *c)
 
 	if (!c)
 		return;
-	for (i = 0; i < SAINA_JOBS_MAX; i++)
-		if (c->job[i])
-			c->ops->free(c->ctx, c->job[i]);
+	for (i = 0; c->t && i < SAINA_JOBS_MAX; i++)
+		if (c->t->job[i])
+			c->ops->free(c->ctx, c->t->job[i]);
+	if (c->t)
+		c->ops->free(c->ctx, c->t);
 	c->ops->free(c->ctx, c);
 }

@@ -192,18 +192,18 @@ static int worker_change(struct saina_job *job, const struct saina_worker_req *r
 	return 0;
 }
 
-/* Commits c->next, in which worker @w has changed. */
+/* Commits c->t->next, in which worker @w has changed. */
 static int worker_commit(struct saina_core *c, const struct saina_job *found, int w, int cmd,
 			 const struct saina_job **out, struct saina_core_err *err)
 {
-	struct saina_job *job = c->job[found->id];
+	struct saina_job *job = c->t->job[found->id];
 	int ret, state = job->state, old = job->worker[w].state;
 	__u64 active = job->active, relay = job->relay;
 
 	ret = saina_job_commit(c, job, err);
 	if (ret)
 		return ret;
-	*job = c->next;
+	*job = c->t->next;
 	if (out)
 		*out = job;
 	saina_worker_announce(c, job, w, old);
@@ -244,11 +244,11 @@ int saina_core_worker_set(struct saina_core *c, const struct saina_worker_req *r
 	if (SAINA_HAS(req, SAINA_A_WORKER_LATE))
 		return saina_refuse(err, -EINVAL, SAINA_A_WORKER_LATE,
 				    "late: is said alone, not with a change");
-	c->next = *found;
+	c->t->next = *found;
 	if (req->has & WORKER_BINDING)
-		ret = worker_admit(c, &c->next, req, err);
+		ret = worker_admit(c, &c->t->next, req, err);
 	else
-		ret = worker_change(&c->next, req, err);
+		ret = worker_change(&c->t->next, req, err);
 	if (ret)
 		return ret;
 	return worker_commit(c, found, req->id, SAINA_CMD_WORKER_NTF, out, err);
@@ -274,7 +274,7 @@ int saina_core_worker_del(struct saina_core *c, const struct saina_worker_req *r
 	if (found->worker[req->id].state == SAINA_WORKER_STATE_ABSENT)
 		return saina_refuse(err, -ENOENT, SAINA_A_WORKER_ID,
 				    "worker %u of job %s is not there", req->id, found->name);
-	c->next = *found;
-	memset(&c->next.worker[req->id], 0, sizeof(c->next.worker[0]));
+	c->t->next = *found;
+	memset(&c->t->next.worker[req->id], 0, sizeof(c->t->next.worker[0]));
 	return worker_commit(c, found, req->id, SAINA_CMD_WORKER_DEL_NTF, NULL, err);
 }

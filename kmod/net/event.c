@@ -95,7 +95,8 @@ int saina_event_data_path(struct saina_net *sn, const struct saina_event *ev)
 
 	rcu_read_lock();
 	snap = saina_jobs_snap(sn, ev->job);
-	if (!snap) {
+	/* of a job that was set up anew meanwhile nothing is known yet */
+	if (!snap || ev->generation != snap->conf.generation) {
 		ret = -ENOENT;
 		goto out;
 	}

@@ -24,7 +24,11 @@ void saina_jobs_changed(struct saina_net *sn)
 
 static struct saina_snap *snap_owned(const struct saina_net *sn, u32 job)
 {
-	return rcu_dereference_protected(sn->snap[job], lockdep_is_held(&sn->lock));
+	const struct saina_snaps *snaps =
+		rcu_dereference_protected(sn->snaps, lockdep_is_held(&sn->lock));
+
+	return snaps ? rcu_dereference_protected(snaps->snap[job], lockdep_is_held(&sn->lock)) :
+		       NULL;
 }
 
 struct saina_live *saina_jobs_live(const struct saina_net *sn, const struct saina_job *job)
@@ -71,11 +75,11 @@ static void live_free_rcu(struct rcu_head *rcu)
 	kfree(live);
 }
 
-/* The data path must not see the job any more; @sn->lock is held, or nobody
- * else is left. */
-static void snap_remove(struct saina_net *sn, u32 job)
+/* The data path must not see the job any more; the lock is held, or nobody else is
+ * left. */
+static void snap_remove(struct saina_net *sn, struct saina_snaps *snaps, u32 job)
 {
-	struct saina_snap *snap = rcu_replace_pointer(sn->snap[job], NULL, true);
+	struct saina_snap *snap = rcu_replace_pointer(snaps->snap[job], NULL, true);
 
 	if (!snap)
 		return;
@@ -97,15 +101,31 @@ static void jobs_release(void *ctx, void *p)
 	kvfree(p);
 }
 
+/* The table of snapshots, made for the first job. */
+static struct saina_snaps *snaps_get(struct saina_net *sn)
+{
+	struct saina_snaps *snaps =
+		rcu_dereference_protected(sn->snaps, lockdep_is_held(&sn->lock));
+
+	if (!snaps) {
+		snaps = kzalloc(sizeof(*snaps), GFP_KERNEL_ACCOUNT);
+		rcu_assign_pointer(sn->snaps, snaps);
+	}
+	return snaps;
+}
+
 static int jobs_publish(void *ctx, const struct saina_job *job, int gone,
 			struct saina_core_err *err)
 {
 	struct saina_net *sn = ctx;
 	struct saina_snap *snap, *old = snap_owned(sn, job->id);
+	struct saina_snaps *snaps = snaps_get(sn);
 	struct saina_live *live;
 
+	if (!snaps)
+		goto err_memory;
 	if (gone) {
-		snap_remove(sn, job->id);
+		snap_remove(sn, snaps, job->id);
 		return 0;
 	}
 	snap = kzalloc(sizeof(*snap), GFP_KERNEL_ACCOUNT);
@@ -122,7 +142,7 @@ static int jobs_publish(void *ctx, const struct saina_job *job, int gone,
 	snap->live = live;
 	memcpy(snap->name, job->name, sizeof(snap->name));
 	saina_core_snapshot(job, &snap->conf);
-	rcu_assign_pointer(sn->snap[job->id], snap);
+	rcu_assign_pointer(snaps->snap[job->id], snap);
 	if (!old)
 		trace_saina_job_new(sn, job);
 	trace_saina_snapshot_published(sn, &snap->conf);
@@ -212,10 +232,13 @@ err_global:
 static void __net_exit jobs_net_exit(struct net *net)
 {
 	struct saina_net *sn = saina_net_get(net);
+	struct saina_snaps *snaps = rcu_replace_pointer(sn->snaps, NULL, true);
 	u32 job;
 
-	for (job = 0; job < SAINA_JOBS_MAX; job++)
-		snap_remove(sn, job);
+	for (job = 0; snaps && job < SAINA_JOBS_MAX; job++)
+		snap_remove(sn, snaps, job);
+	if (snaps)
+		kfree_rcu(snaps, rcu);
 	saina_core_free(sn->core);
 	free_percpu(sn->global);
 }

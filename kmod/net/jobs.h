@@ -59,10 +59,22 @@ struct saina_gate {
 };
 
 /**
+ * struct saina_snaps - the snapshots of a network namespace, by number of the job
+ */
+struct saina_snaps {
+	struct rcu_head rcu;
+	struct saina_snap __rcu *snap[SAINA_JOBS_MAX];
+};
+
+/**
  * struct saina_net - all there is in a network namespace
- * @lock: serialises every use of @core, and changes of @snap and @seq
+ * @net: the namespace
+ * @lock: serialises every use of @core, and changes of @snaps and @seq
+ * @core: the jobs
  * @seq: grows with each change; never 0, so that dumps can tell
+ * @gate: of the events of the data path
  * @global: counters of what belongs to no job
+ * @snaps: NULL until there is a first job
  */
 struct saina_net {
 	struct net *net;
@@ -71,7 +83,7 @@ struct saina_net {
 	u32 seq;
 	struct saina_gate gate;
 	struct saina_counters __percpu *global;
-	struct saina_snap __rcu *snap[SAINA_JOBS_MAX];
+	struct saina_snaps __rcu *snaps;
 };
 
 extern unsigned int saina_net_id;
@@ -81,10 +93,14 @@ static inline struct saina_net *saina_net_get(const struct net *net)
 	return net_generic(net, saina_net_id);
 }
 
-/* The same for the data path, which holds RCU already: as cheap as can be. */
+/* Programs run under rcu_read_lock() or, in drivers that do without, with bottom halves
+ * off alone: call_rcu() and kfree_rcu() wait for both. */
+#define saina_rcu(p) rcu_dereference_check(p, rcu_read_lock_bh_held())
+
+/* The same for the data path: as cheap as can be. */
 static inline struct saina_net *saina_net_get_rcu(const struct net *net)
 {
-	return rcu_dereference(net->gen)->ptr[saina_net_id];
+	return saina_rcu(net->gen)->ptr[saina_net_id];
 }
 
 /**
@@ -92,11 +108,14 @@ static inline struct saina_net *saina_net_get_rcu(const struct net *net)
  * @sn: namespace
  * @job: any number
  *
- * Return: the snapshot, valid as long as the caller holds RCU, or NULL
+ * Return: the snapshot, valid as long as the caller holds RCU or has bottom halves off,
+ * or NULL
  */
 static inline const struct saina_snap *saina_jobs_snap(const struct saina_net *sn, u32 job)
 {
-	return job < SAINA_JOBS_MAX ? rcu_dereference(sn->snap[job]) : NULL;
+	const struct saina_snaps *snaps = saina_rcu(sn->snaps);
+
+	return snaps && job < SAINA_JOBS_MAX ? saina_rcu(snaps->snap[job]) : NULL;
 }
 
 /* What the data path says of a job of the core; the caller holds the lock. */

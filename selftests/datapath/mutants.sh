@@ -97,6 +97,7 @@ mutant k-max-forgotten sfcd.bpf.h 's/if (rt->k_next < limit) {/if (rt->k_next < 
 mutant zero-is-negative slot_elems.bpf.h 's/(__u64)((__u32)p->v\[i\] >> 31) << b/(__u64)(p->v[i] <= 0) << b/'
 mutant off-by-one-threshold sfcd.bpf.h 's/rt->flips \* 1000 >= scaled/rt->flips * 1000 > scaled/'
 mutant cth-follows-next-k sfcd.bpf.h 's/p->c_th ? p->c_th : rt->k/p->c_th ? p->c_th : rt->k + 1/'
+mutant stale-told-each-time control.bpf.h 's/last >= round)/last > round)/'
 # checks and answers
 mutant any-port saina_xdp.bpf.c 's/if (ctx->ingress_ifindex != b->ifindex)/if (0)/'
 mutant any-session saina_xdp.bpf.c 's/if (RD(__u16, data + HDR_OFF(session)) != b->session)/if (0)/'

@@ -362,7 +362,7 @@ static bool same_events(struct rig *r)
 	for (unsigned int i = 0; same && i < r->events; i++) {
 		struct saina_event a = r->event[i], b = r->o.event[i];
 
-		a.time = b.time = a.pad = b.pad = 0;
+		a.time = b.time = 0;
 		same = !memcmp(&a, &b, sizeof(a));
 		if (!same)
 			differs(r, "event %u: want type %u job %u worker %u k %u round %u a %llu b %llu\n"

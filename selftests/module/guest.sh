@@ -41,6 +41,8 @@ run xdp_float_test "$B/selftests/xdp_float_test" "$B/saina_xdp_kmod.bpf.o" \
 	"$B/selftests/kfunc_test.bpf.o"
 run tracepoint_test "$B/selftests/tracepoint_test" "$B/selftests/tracepoint_test.bpf.o"
 run live_test "$B/selftests/live_test" "$B/selftests/live_test.bpf.o"
+run unload_test "$B/selftests/unload_test"
+insmod "$ko"
 run leak_test "$here/../kselftest/leak_test.py"
 run netlink_full "$B/selftests/netlink_full"
 run netlink_storm "$B/selftests/netlink_storm"

@@ -266,18 +266,27 @@ static void test_events(const char *prog)
 		tap_ok(false, "%s: subscribing: %s", prog, error);
 		return;
 	}
+	ev.generation = call("xdp_job", (struct io){ .job = 0 }).generation;
 	tap_ok(call(prog, (struct io){ .ev = ev }).ret == 0, "%s: an event of a job is accepted", prog);
 	ret = saina_ctl_next(sub, 5000, event_cb, &got);
 	tap_ok(!ret && got.type == SAINA_EV_K && got.a == 2 && got.b == 3 && got.k == 2 &&
 	       got.round == 41 && got.time && !strcmp(got.job_name, "a") &&
 	       !SAINA_CTL_HAS(&got, SAINA_A_EVENT_WORKER), "%s: the subscriber gets the event", prog);
-	ev = (struct saina_event){ .type = SAINA_EV_ROUND, .worker = 0xff, .k = 3, .round = 42 };
+	ev.type = SAINA_EV_ROUND;
+	ev.round = 42;
+	ev.k = 3;
 	call(prog, (struct io){ .ev = ev });
+	ev.generation++;
+	ev.round = 57;
+	tap_ok(call(prog, (struct io){ .ev = ev }).ret == -ENOENT,
+	       "%s: an event of another generation of the job is refused", prog);
+	ev.generation--;
 	SAINA_CTL_SET(&job, SAINA_A_JOB_ID);
 	nlh = saina_ctl_msg(ctl, SAINA_CMD_JOB_GET, 0);
 	saina_ctl_encode(nlh, &saina_ctl_job_class, &job);
 	saina_ctl_call(ctl, nlh, job_cb, &job);
-	tap_ok(job.round == 43 && job.k == 3, "%s: the job shows the round and k of the last event", prog);
+	tap_ok(job.round == 43 && job.k == 3,
+	       "%s: the job shows the round and k of the last event of its generation", prog);
 	ev.type = SAINA_EV_WORKER_DEAD;
 	tap_ok(call(prog, (struct io){ .ev = ev }).ret == -EINVAL,
 	       "%s: an event of the control plane is refused", prog);
@@ -310,6 +319,7 @@ static void test_rate(void)
 	int n = 0, ret;
 
 	job_new("a", 1);
+	in.ev.generation = call("xdp_job", (struct io){ .job = 0 }).generation;
 	param("event_rate", "20");
 	if (saina_ctl_open(&sub, "kernel", &error) || saina_ctl_subscribe(sub, SAINA_GROUPS_EVENTS)) {
 		tap_ok(false, "subscribing: %s", error);

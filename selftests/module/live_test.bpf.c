@@ -41,6 +41,7 @@ int live(struct xdp_md *ctx)
 		return XDP_DROP;
 	}
 	tick(HIT);
+	ev.generation = conf->generation;
 	/* a snapshot is of one moment, and alive as long as this runs: in this test the
 	 * policy's number is k, or, at first, 1 with k 0 */
 	if (conf->policy.k && conf->policy.k != conf->policy.seq - 1)

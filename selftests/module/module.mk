@@ -22,7 +22,8 @@ $(B)/selftests/netlink_fuzz: $(call objs,$(addprefix selftests/module/,netlink_f
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lmnl
 
-NETLINK_TESTS := $(addprefix $(B)/selftests/,netlink_storm netlink_full tracepoint_test live_test)
+NETLINK_TESTS := $(addprefix $(B)/selftests/,netlink_storm netlink_full tracepoint_test live_test \
+	unload_test)
 $(NETLINK_TESTS): $(B)/selftests/%: $(B)/obj/selftests/module/%.o \
 		$(call objs,selftests/module/calls.c) $(B)/libsainactl.a
 	@mkdir -p $(@D)

@@ -22,9 +22,15 @@ int tell(struct xdp_md *ctx)
 	__u32 zero = 0;
 	struct saina_event *at = bpf_map_lookup_elem(&what, &zero), ev;
 
+	const __u32 *generation;
+
 	if (!at)
 		return XDP_ABORTED;
 	ev = *at;
+	generation = (const void *)saina_xdp_job(ctx, ev.job, sizeof(*generation));
+	if (!generation)
+		return XDP_DROP;
+	ev.generation = *generation;
 	return saina_xdp_event(ctx, &ev, sizeof(ev)) ? XDP_DROP : XDP_PASS;
 }
 

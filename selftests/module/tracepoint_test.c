@@ -131,7 +131,7 @@ static void jobs_and_workers(void)
 	read_trace();
 	traced("saina_policy_asked", "job=0 round=0 policy_seq=2 old=1");
 	traced("saina_snapshot_published", "policy_seq=2 k=1");
-	traced("saina_job_set", "policy=fastest:k=1");
+	traced("saina_job_set", "policy=fastest k=1 policy_seq=2");
 }
 
 static void data_path(void)

@@ -47,6 +47,42 @@ static bool result(__u32 round, __u32 segment, __u64 mask, int k, __s32 value)
 	return m.seen == mask && m.k == k;
 }
 
+static int event_cb(const struct nlmsghdr *nlh, void *arg)
+{
+	return saina_ctl_decode(nlh, &saina_ctl_event_class, arg);
+}
+
+/* Nobody empties the ring, as when the agent is dead: 256 KiB are full long before. */
+#define RING_EVENTS	(256 * 1024 / sizeof(struct saina_event))
+
+static void events_without_agent(void)
+{
+	struct saina_ctl_event got = { 0 };
+	struct saina_ctl *sub;
+	const char *error;
+	__u32 round;
+	__u64 full;
+	int ret;
+
+	tap_ok(!xdp_rig_told(call_job_new("b", 1, PAYLOAD)) && !xdp_rig_bind(1) &&
+	       !xdp_rig_snapshot(&rig) && !saina_dp_job_publish(rig.dp, &rig.conf, 0),
+	       "a job of one worker runs: each gradient makes an event");
+	full = counted(-1, -1, SAINA_C_NO_MEMORY);
+	for (round = 0; round < RING_EVENTS; round++)
+		grad(0, round, 0, 1);
+	tap_ok(counted(-1, -1, SAINA_C_NO_MEMORY) > full, "the ring of events is full");
+	if (saina_ctl_open(&sub, "kernel", &error) || saina_ctl_subscribe(sub, SAINA_GROUPS_EVENTS)) {
+		tap_ok(false, "subscribing: %s", error);
+		return;
+	}
+	grad(0, round, 0, 1);
+	ret = saina_ctl_next(sub, 2000, event_cb, &got);
+	tap_ok(!ret && got.type == SAINA_EV_ROUND && got.round == round,
+	       "subscribers of the module get events also while the ring is full");
+	saina_ctl_close(sub);
+	xdp_rig_told(call_job_del(0));
+}
+
 int main(int argc, char **argv)
 {
 	__u64 n;
@@ -96,6 +132,7 @@ int main(int argc, char **argv)
 	n = counted(-1, -1, SAINA_C_NO_JOB);
 	grad(0, 3, 0, 1);
 	tap_ok(counted(-1, -1, SAINA_C_NO_JOB) == n + 1, "a deleted job is unknown to the next packet");
+	events_without_agent();
 	xdp_rig_close(&rig);
 	saina_ctl_close(calls_ctl);
 	return tap_done();

@@ -74,11 +74,19 @@ void oracle_events_clear(struct oracle *o)
 	o->events = 0;
 }
 
-void oracle_event(struct oracle *o, const struct oracle_job *j, unsigned int type,
+void oracle_event(struct oracle *o, struct oracle_job *j, unsigned int type,
 		  unsigned int worker, uint32_t round, uint64_t a, uint64_t b)
 {
 	struct saina_event *e;
 
+	if (type == SAINA_EV_STALE || type == SAINA_EV_DEGRADED) {
+		struct oracle_told *t = &j->told[worker == 0xff ? SAINA_WORKERS_MAX : worker];
+
+		if (t->generation == j->conf.generation && t->next > round)
+			return;
+		t->generation = j->conf.generation;
+		t->next = round + 1;
+	}
 	if (o->events == o->events_room) {
 		o->events_room = o->events_room ? 2 * o->events_room : 64;
 		o->event = realloc(o->event, o->events_room * sizeof(*o->event));
@@ -92,6 +100,7 @@ void oracle_event(struct oracle *o, const struct oracle_job *j, unsigned int typ
 	e->worker = worker;
 	e->k = j->rt.k;
 	e->round = round;
+	e->generation = j->conf.generation;
 	e->a = a;
 	e->b = b;
 }

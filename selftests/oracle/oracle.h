@@ -47,6 +47,10 @@ struct oracle_job {
 	uint64_t *signs;
 	int32_t *sums;			/* store of all the sums */
 	struct saina_counters wcount[SAINA_WORKERS_MAX];
+	/* rounds of the last event: STALE of each worker, DEGRADED of the job */
+	struct oracle_told {
+		uint32_t generation, next;	/* 1 + round */
+	} told[SAINA_WORKERS_MAX + 1];
 };
 
 struct oracle_learned {
@@ -131,7 +135,7 @@ void oracle_sfcd_segment(struct oracle *o, struct oracle_job *j, uint32_t segmen
 
 void oracle_count(struct oracle_msg *m, int counter);
 void oracle_drop(struct oracle_msg *m, int reason);
-void oracle_event(struct oracle *o, const struct oracle_job *j, unsigned int type,
+void oracle_event(struct oracle *o, struct oracle_job *j, unsigned int type,
 		  unsigned int worker, uint32_t round, uint64_t a, uint64_t b);
 
 void oracle_answer_all(struct oracle_msg *m, const struct oracle_slot *s);

@@ -6,6 +6,7 @@ static void *own_alloc(void *ctx, unsigned long size)
 	struct owner *o = ctx;
 
 	o->live++;
+	o->bytes += size;
 	return calloc(1, size);
 }
 

@@ -34,6 +34,7 @@ struct owner {
 	int events;
 	struct saina_event event[SEEN_MAX];
 	long live; /* allocations not freed */
+	unsigned long bytes; /* allocated, ever */
 };
 
 extern const struct saina_core_ops owner_ops;

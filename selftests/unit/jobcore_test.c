@@ -48,6 +48,20 @@ static void job_defaults(void **state)
 	assert_int_equal(o->note[o->notes - 1], SAINA_CMD_JOB_NTF);
 }
 
+/* In the kernel every network namespace has a core. */
+static void core_without_jobs_is_small(void **state)
+{
+	struct owner *o = *state;
+	struct saina_limits l = { .jobs = 3, .memory_job = 1, .memory = 1 };
+	struct saina_job_req r = { .has = BIT_OF(SAINA_A_JOB_ID), .id = 7 };
+
+	assert_int_equal(saina_core_limits_set(o->core, &l, NULL), 0);
+	assert_int_equal(saina_core_job_del(o->core, &r, NULL), -ENOENT);
+	assert_null(saina_core_job_next(o->core, 0));
+	assert_null(saina_core_job_find(o->core, 0, 0, "a", NULL));
+	assert_true(o->bytes < 256);
+}
+
 static void job_needs_its_attributes(void **state)
 {
 	struct owner *o = *state;
@@ -365,6 +379,7 @@ static void many_jobs_at_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(core_without_jobs_is_small),
 		TEST(job_defaults),
 		TEST(job_needs_its_attributes),
 		TEST(job_names),

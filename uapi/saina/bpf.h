@@ -399,7 +399,7 @@ struct saina_event {
 	__u8	worker;		/* 0xff: none */
 	__u8	k;		/* in force */
 	__u32	round;
-	__u32	pad;
+	__u32	generation;	/* of the job; 0: none */
 	__u64	a, b;
 };
 

@@ -309,32 +309,32 @@ static int job_renew(struct saina_dp *dp, struct dp_job *j, const struct saina_j
 		inner_close(&j->maps);
 		j->live = false;
 	}
+	j->conf = *conf;
 	/* of no generation until the maps are there: where the snapshot is
 	 * saina.ko's, the program may have the new one already */
 	if (bpf_map_update_elem(dp->map[DP_RT], &job, &rt, BPF_ANY)) {
 		err = dp_fail(dp, -errno, "saina_rt of job %u: %s", job, strerror(errno));
-		goto close;
+		goto clear;
 	}
-	j->conf = *conf;
 	if ((err = outer_set(dp, DP_HOT + size, job, m.hot)) ||
 	    (err = outer_set(dp, DP_RING + size, job, m.ring)) ||
 	    (err = outer_set(dp, DP_COUNTED, job, m.counted)) ||
 	    (err = outer_set(dp, DP_SIGNS, job, m.signs)) ||
 	    (err = outer_set(dp, DP_FANOUT, job, m.fanout)) ||
-	    (err = outer_set(dp, DP_WCOUNT, job, m.wcount))) {
-		outers_clear(dp, j);
-		goto close;
-	}
+	    (err = outer_set(dp, DP_WCOUNT, job, m.wcount)))
+		goto clear;
 	rt.generation = conf->generation;
 	if (bpf_map_update_elem(dp->map[DP_RT], &job, &rt, BPF_ANY)) {
 		err = dp_fail(dp, -errno, "saina_rt of job %u: %s", job, strerror(errno));
-		outers_clear(dp, j);
-		goto close;
+		goto clear;
 	}
 	j->maps = m;
 	j->live = true;
 	return 0;
 
+clear:
+	/* what an earlier generation has put there, too */
+	outers_clear(dp, j);
 close:
 	inner_close(&m);
 	return err;

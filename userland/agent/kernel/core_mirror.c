@@ -31,9 +31,13 @@ int saina_core_job_restore(struct saina_core *c, const struct saina_job *old,
 		.heartbeat_ms = old->heartbeat_ms,
 		.dead_ms = old->dead_ms,
 	};
-	struct saina_job *job = &c->next;
+	struct saina_job *job;
 	int ret, w;
 
+	ret = saina_core_prepare(c, err);
+	if (ret)
+		return ret;
+	job = &c->t->next;
 	*job = *old;
 	ret = saina_name_check(job->name, err);
 	if (ret)
@@ -106,13 +110,17 @@ int saina_core_job_adopt(struct saina_core *c, const struct saina_job *theirs,
 		.pool = theirs->pool,
 		.ring = theirs->ring,
 	};
-	struct saina_job *job = &c->next, *have, *old;
+	struct saina_job *job, *have, *old;
 	int ret, state;
 
 	if (theirs->id >= SAINA_JOBS_MAX || !theirs->workers ||
 	    theirs->workers > SAINA_WORKERS_MAX || !theirs->generation)
 		return saina_refuse(err, -EINVAL, 0, "job %u: there can be no such job",
 				    theirs->id);
+	ret = saina_core_prepare(c, err);
+	if (ret)
+		return ret;
+	job = &c->t->next;
 	*job = *theirs;
 	ret = saina_job_geometry(job, &shape, err);
 	if (!ret)
@@ -120,7 +128,7 @@ int saina_core_job_adopt(struct saina_core *c, const struct saina_job *theirs,
 	if (ret)
 		return ret;
 	saina_job_masks(job);
-	have = c->job[job->id];
+	have = c->t->job[job->id];
 	if (have && !memcmp(have, job, sizeof(*job))) {
 		if (out)
 			*out = have;
@@ -138,7 +146,7 @@ int saina_core_job_adopt(struct saina_core *c, const struct saina_job *theirs,
 		c->generation = job->generation;
 	if (!have) {
 		*old = *job;
-		c->job[job->id] = have = old;
+		c->t->job[job->id] = have = old;
 		c->jobs++;
 		c->memory += job->memory;
 		old = NULL;
