@@ -566,6 +566,10 @@ static void test_full_rings(void)
 	len = lab_frame(&l, f, SAINA_MSG_PULL, 1, 0, 0, NULL);
 	for (; ok && sent < 1000000 && !lab_counter(&l, 1, SAINA_C_NO_MEMORY); sent++)
 		ok = rig_packet_alone(&rig, f, len, 1) && rig.verdict == XDP_DROP;
+	cb.most = 10;
+	saina_dp_event_dispatch(rig.dp, &cb);
+	tap_ok(relayed == 10, "a dispatch takes at most as many messages as asked for");
+	cb.most = 0;
 	saina_dp_event_dispatch(rig.dp, &cb);
 	ok &= relayed == sent - 1 && lab_counter(&l, 1, SAINA_C_PULLED) == sent;
 	/* there is room again; then the events' ring: one ROUND each */

@@ -21,6 +21,7 @@
  * @first_round: else, the round it was told to begin with
  * @looked: its counters were looked at since it was last heard
  * @seen: sum of the counters that only it can have caused, at last look
+ * @stale_round, @stale_at: it asked for this round, which is gone; last told then
  * @counted: @in_time and @late hold something
  * @in_time, @late: gradients, at last look of the slow check
  */
@@ -32,6 +33,8 @@ struct worker_aux {
 	bool formed;
 	bool looked;
 	bool counted;
+	uint32_t stale_round;
+	uint64_t stale_at;
 	uint64_t seen;
 	uint64_t in_time, late;
 };

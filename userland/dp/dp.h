@@ -82,6 +82,7 @@ int saina_dp_learned_take(struct saina_dp *dp, __be32 ip, __be16 udp_port, __u64
 
 /* Events, relays and delayed frames: one epoll fd; dispatch calls back. */
 struct saina_dp_cb {
+	unsigned int most;	/* of each kind in one dispatch, 0: all that waits */
 	void (*event)(void *arg, const struct saina_event *ev);
 	void (*relay)(void *arg, const struct saina_relay_msg *m);
 	void *arg;

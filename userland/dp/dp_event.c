@@ -2,7 +2,15 @@
 /* What the program says by itself: events, and answers for slow ports. */
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
+#include <sys/epoll.h>
 #include "dp/priv.h"
+
+/* The last one of a dispatch: libbpf stops at it, having taken it. */
+static int taken(struct saina_dp *dp)
+{
+	return dp->left && !--dp->left ? -EAGAIN : 0;
+}
 
 static int on_event(void *ctx, void *data, size_t size)
 {
@@ -10,7 +18,7 @@ static int on_event(void *ctx, void *data, size_t size)
 
 	if (size >= sizeof(struct saina_event) && dp->cb && dp->cb->event)
 		dp->cb->event(dp->cb->arg, data);
-	return 0;
+	return taken(dp);
 }
 
 static int on_relay(void *ctx, void *data, size_t size)
@@ -21,23 +29,49 @@ static int on_relay(void *ctx, void *data, size_t size)
 	if (size >= offsetof(struct saina_relay_msg, payload) &&
 	    m->len <= size - offsetof(struct saina_relay_msg, hdr) && dp->cb && dp->cb->relay)
 		dp->cb->relay(dp->cb->arg, m);
-	return 0;
+	return taken(dp);
 }
 
+void dp_rings_close(struct saina_dp *dp)
+{
+	for (int i = 0; i < DP_RINGS; i++) {
+		if (dp->rings[i])
+			ring_buffer__free(dp->rings[i]);
+		dp->rings[i] = NULL;
+	}
+	if (dp->rings_epoll >= 0)
+		close(dp->rings_epoll);
+	dp->rings_epoll = -1;
+}
+
+/* Each by itself, so that neither keeps the other waiting. */
 static int open_rings(struct saina_dp *dp)
 {
-	if (dp->rings)
-		return 0;
-	dp->rings = ring_buffer__new(dp->map[DP_EVENTS], on_event, dp, NULL);
-	if (!dp->rings || ring_buffer__add(dp->rings, dp->map[DP_RELAY], on_relay, dp)) {
-		int err = -errno;
+	static const struct {
+		enum dp_map map;
+		ring_buffer_sample_fn fn;
+	} ring[DP_RINGS] = {
+		[DP_RING_EVENTS] = { DP_EVENTS, on_event },
+		[DP_RING_RELAY] = { DP_RELAY, on_relay },
+	};
+	struct epoll_event ev = { .events = EPOLLIN };
+	int err = 0;
 
-		if (dp->rings)
-			ring_buffer__free(dp->rings);
-		dp->rings = NULL;
-		return dp_fail(dp, err, "ring buffers: %s", strerror(-err));
+	if (dp->rings_epoll >= 0)
+		return 0;
+	dp->rings_epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (dp->rings_epoll < 0)
+		err = -errno;
+	for (int i = 0; !err && i < DP_RINGS; i++) {
+		dp->rings[i] = ring_buffer__new(dp->map[ring[i].map], ring[i].fn, dp, NULL);
+		if (!dp->rings[i] || epoll_ctl(dp->rings_epoll, EPOLL_CTL_ADD,
+					       ring_buffer__epoll_fd(dp->rings[i]), &ev))
+			err = -errno;
 	}
-	return 0;
+	if (!err)
+		return 0;
+	dp_rings_close(dp);
+	return dp_fail(dp, err, "ring buffers: %s", strerror(-err));
 }
 
 /**
@@ -49,22 +83,25 @@ int saina_dp_event_fd(struct saina_dp *dp)
 {
 	int err = open_rings(dp);
 
-	return err ? err : ring_buffer__epoll_fd(dp->rings);
+	return err ? err : dp->rings_epoll;
 }
 
 /**
- * saina_dp_event_dispatch() - call back for all that waits
+ * saina_dp_event_dispatch() - call back for what waits, events first
  *
- * Returns how much it was, or a negative errno.
+ * Returns 0, or a negative errno.
  */
 int saina_dp_event_dispatch(struct saina_dp *dp, const struct saina_dp_cb *cb)
 {
-	int n = open_rings(dp);
+	int n, err = open_rings(dp);
 
-	if (n)
-		return n;
 	dp->cb = cb;
-	n = ring_buffer__consume(dp->rings);
+	for (int i = 0; !err && i < DP_RINGS; i++) {
+		dp->left = cb->most;
+		n = ring_buffer__consume(dp->rings[i]);
+		if (n < 0 && n != -EAGAIN)
+			err = dp_fail(dp, n, "ring buffers: %s", strerror(-n));
+	}
 	dp->cb = NULL;
-	return n;
+	return err;
 }

@@ -217,6 +217,7 @@ int saina_dp_open(struct saina_dp **out, const struct saina_dp_opts *opts)
 		dp->map[i] = -1;
 	for (int i = 0; i < DP_PROGS; i++)
 		dp->prog[i] = -1;
+	dp->rings_epoll = -1;
 	dp->cpus = libbpf_num_possible_cpus();
 	if (dp->cpus < 0)
 		return dp_fail(dp, dp->cpus, "cannot tell the number of CPUs: %s",
@@ -259,8 +260,7 @@ void saina_dp_close(struct saina_dp *dp, bool unpin)
 	if (!dp)
 		return;
 	dp_delay_stop(dp);
-	if (dp->rings)
-		ring_buffer__free(dp->rings);
+	dp_rings_close(dp);
 	dp_ports_close(dp, unpin);
 	dp_jobs_free(dp);
 	if (dp->pinned && unpin)

@@ -36,6 +36,8 @@ enum dp_map {
 
 enum dp_prog { DP_PROG_XDP, DP_PROG_EGRESS, DP_PROGS };
 
+enum dp_ring { DP_RING_EVENTS, DP_RING_RELAY, DP_RINGS };
+
 /* A job's inner maps, -1 where there is none. */
 struct dp_inner {
 	int	hot, ring, counted, signs, fanout, wcount;
@@ -67,7 +69,9 @@ struct saina_dp {
 	struct dp_job *job[SAINA_JOBS_MAX];
 	struct dp_port port[DP_PORTS_MAX];
 	int	ports;
-	struct ring_buffer *rings;	/* events and relays */
+	struct ring_buffer *rings[DP_RINGS];
+	int	rings_epoll;		/* both */
+	unsigned int left;		/* of the dispatch at hand */
 	const struct saina_dp_cb *cb;
 	struct dp_delay *delay;
 };
@@ -112,6 +116,9 @@ void dp_ports_close(struct saina_dp *dp, bool unpin);
 /* Egress program's descriptor if frames that leave by it are injected, or -1. */
 int dp_port_egress(struct saina_dp *dp, int ifindex);
 int dp_global_write(struct saina_dp *dp);
+
+/* dp_event.c */
+void dp_rings_close(struct saina_dp *dp);
 
 /* dp_delay.c */
 void dp_delay_stop(struct saina_dp *dp);

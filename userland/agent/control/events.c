@@ -5,7 +5,6 @@
 #include "agent/control/encode.h"
 
 static struct log_limit k_limit, stale_limit;
-static struct saina_event stale = { .worker = 0xff }; /* the last logged */
 
 static void publish(struct agent *a, const struct saina_event *ev, const struct saina_job *job,
 		    const char *text)
@@ -37,10 +36,6 @@ void control_event(struct agent *a, const struct saina_event *ev, const char *te
 			    ev->round, (unsigned long long)ev->b);
 		break;
 	case SAINA_EV_STALE:
-		/* it asks for many segments of the round, one by one */
-		if (ev->job == stale.job && ev->worker == stale.worker && ev->round == stale.round)
-			break;
-		stale = *ev;
 		log_limited(
 			&stale_limit, LOG_L_WARN,
 			"job %s: worker %u asked for round %u, which is gone: it needs the model from a peer",

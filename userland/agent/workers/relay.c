@@ -14,6 +14,7 @@
 #include "agent/workers/internal.h"
 
 #define SNDBUF (8 << 20)
+#define BATCH  32 /* of events and of results, before others get their turn */
 
 static void relay_send(struct agent *a, const struct saina_relay_msg *m, struct in_addr ip,
 		       __be16 port)
@@ -52,16 +53,39 @@ static void relay_message(void *arg, const struct saina_relay_msg *m)
 	}
 }
 
+/* A worker that is behind asks for many segments of a round, one by one, and again
+ * and again: one event a second says as much. */
+static bool stale_again(struct agent *a, const struct saina_event *ev)
+{
+	const struct saina_job *job;
+	struct worker_aux *aux;
+
+	if (ev->type != SAINA_EV_STALE)
+		return false;
+	job = saina_core_job_find(a->jobs->core, 1, ev->job, NULL, NULL);
+	if (!job || ev->worker >= job->workers)
+		return true;
+	aux = jobs_worker(a, job, ev->worker);
+	if (aux->stale_at && aux->stale_round == ev->round &&
+	    loop_now() - aux->stale_at < NSEC_PER_SEC)
+		return true;
+	aux->stale_at = loop_now();
+	aux->stale_round = ev->round;
+	return false;
+}
+
 static void relay_event(void *arg, const struct saina_event *ev)
 {
 	struct agent *a = arg;
 
-	a->jobs->ops->event(a, ev, NULL);
+	if (!stale_again(a, ev))
+		a->jobs->ops->event(a, ev, NULL);
 }
 
 static void relay_dispatch(struct source *s, uint32_t events)
 {
-	struct saina_dp_cb cb = { .event = relay_event, .relay = relay_message, .arg = s->arg };
+	struct saina_dp_cb cb = { .most = BATCH, .event = relay_event, .relay = relay_message,
+				  .arg = s->arg };
 	struct agent *a = s->arg;
 
 	saina_dp_event_dispatch(a->dp, &cb);
@@ -72,8 +96,9 @@ static void relay_dispatch(struct source *s, uint32_t events)
 static void relay_discard(struct source *s, uint32_t events)
 {
 	char buf[64];
+	int i;
 
-	while (recv(s->fd, buf, sizeof(buf), MSG_DONTWAIT | MSG_TRUNC) >= 0)
+	for (i = 0; i < BATCH && recv(s->fd, buf, sizeof(buf), MSG_DONTWAIT | MSG_TRUNC) >= 0; i++)
 		;
 }
 
