@@ -10,7 +10,9 @@
 
 #include "agent/workers/internal.h"
 
-#define REFUSALS_MAX 500 /* a second: a refusal is longer than what caused it */
+/* A second: a refusal is longer than what caused it. */
+#define REFUSALS_MAX  500
+#define REFUSALS_EACH 20	/* to one address, and those of the same hash */
 
 /* Headers are 48 bytes, bodies need no more than an alignment of 4: a struct of
  * both has no hole. */
@@ -41,32 +43,64 @@ static void header(struct saina_hdr *h, int type, int job, int worker, uint64_t 
 	h->session = htole64(session);
 }
 
-void message_refuse(struct agent *a, const struct from *from, const struct saina_hdr *req,
-		   uint64_t nonce, int reason, const char *fmt, ...)
+/* Is there budget left for a refusal to this address? */
+static bool may_refuse(struct admit *admit, __be32 ip)
 {
+	_Static_assert(ADMIT_SOURCES == 1 << 6, "of the hash");
+	unsigned int *of = &admit->refusals_of[(ip * 2654435761u) >> 26];
 	uint64_t second = loop_now() / NSEC_PER_SEC;
+
+	if (admit->refusals_from != second) {
+		admit->refusals_from = second;
+		admit->refusals = 0;
+		memset(admit->refusals_of, 0, sizeof(admit->refusals_of));
+	}
+	if (*of >= REFUSALS_EACH || admit->refusals >= REFUSALS_MAX)
+		return false;
+	++*of;
+	admit->refusals++;
+	return true;
+}
+
+static void refuse(struct agent *a, const struct from *from, const struct saina_hdr *req,
+		   uint64_t nonce, int reason, const char *fmt, va_list ap)
+{
 	struct {
 		struct saina_hdr hdr;
 		struct saina_refuse body;
 	} msg;
-	va_list ap;
 
-	if (a->workers->admit.refusals_from != second) {
-		a->workers->admit.refusals_from = second;
-		a->workers->admit.refusals = 0;
-	}
-	if (a->workers->admit.refusals++ >= REFUSALS_MAX)
-		return;
 	memset(&msg, 0, sizeof(msg));
 	header(&msg.hdr, SAINA_MSG_REFUSE, le16toh(req->job), req->worker, le64toh(req->session));
 	msg.body.nonce = htole64(nonce);
 	msg.body.reason = htole32(reason);
-	va_start(ap, fmt);
 	vsnprintf(msg.body.text, sizeof(msg.body.text), fmt, ap);
-	va_end(ap);
 	log_limited(&refuse_limit, LOG_L_INFO, "refused %s (job %u): %s", from->text,
 		    le16toh(req->job), msg.body.text);
 	send_to(a, &from->addr, &msg, sizeof(msg));
+}
+
+void message_refuse(struct agent *a, const struct from *from, const struct saina_hdr *req,
+		    uint64_t nonce, int reason, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!may_refuse(&a->workers->admit, from->addr.sin_addr.s_addr))
+		return;
+	va_start(ap, fmt);
+	refuse(a, from, req, nonce, reason, fmt, ap);
+	va_end(ap);
+}
+
+/* What nobody asked for is not counted. */
+static void dismiss(struct agent *a, const struct from *to, const struct saina_hdr *hdr,
+		    const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	refuse(a, to, hdr, 0, SAINA_REFUSE_NO_JOB, fmt, ap);
+	va_end(ap);
 }
 
 static struct sockaddr_in worker_address(const struct saina_job *job, int w)
@@ -106,8 +140,7 @@ void message_job_gone(struct agent *a, const struct saina_job *job)
 			continue;
 		to.addr = worker_address(job, w);
 		header(&hdr, 0, job->id, w, job->worker[w].bind.session);
-		message_refuse(a, &to, &hdr, 0, SAINA_REFUSE_NO_JOB, "job %s (%u) was deleted", job->name,
-		       job->id);
+		dismiss(a, &to, &hdr, "job %s (%u) was deleted", job->name, job->id);
 	}
 }
 

@@ -8,10 +8,19 @@
 
 #include "agent/jobs.h"
 
+#define ADMIT_SOURCES 64	/* classes of addresses, a hash */
+
+/**
+ * struct admit
+ * @refusals_from: the second of which @refusals and @refusals_of are
+ * @refusals: sent in it
+ * @refusals_of: .. by who asked, so that nobody uses up what is for all
+ */
 struct admit {
 	struct source source;
-	uint64_t refusals_from;		/* second in which .. */
-	unsigned int refusals;		/* .. so many were sent */
+	uint64_t refusals_from;
+	unsigned int refusals;
+	unsigned int refusals_of[ADMIT_SOURCES];
 };
 
 struct health {
