@@ -17,7 +17,6 @@
 
 #include "ctl/priv.h"
 
-#define ANSWER_MS	15000	/* a control plane that is silent for longer is stuck */
 #define QUEUE_MAX	4096	/* notifications kept while a call waits for its reply */
 
 int saina_ctl_fail(struct saina_ctl *ctl, int err, const char *fmt, ...)
@@ -176,7 +175,7 @@ int saina_ctl_call(struct saina_ctl *ctl, struct nlmsghdr *req,
 	for (;;) {
 		const struct nlmsghdr *nlh = (const void *)ctl->reply;
 
-		n = receive(ctl, now_ms() + ANSWER_MS);
+		n = receive(ctl, now_ms() + ctl->answer_ms);
 		if (n == -EINTR)
 			continue;
 		if (n < 0)
@@ -278,6 +277,11 @@ int saina_ctl_next(struct saina_ctl *ctl, int timeout_ms,
 		if (n > 0)
 			return saina_ctl_fail(ctl, -EBADMSG, "%s sent a truncated message", ctl->where);
 	}
+}
+
+void saina_ctl_patience(struct saina_ctl *ctl, int ms)
+{
+	ctl->answer_ms = ms;
 }
 
 int saina_ctl_fd(const struct saina_ctl *ctl)

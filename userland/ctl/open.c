@@ -13,6 +13,8 @@
 
 #include "ctl/priv.h"
 
+#define ANSWER_MS 15000 /* a control plane that is silent for longer is stuck */
+
 static char open_error[512];
 
 static void groups_parse(struct saina_ctl *ctl, const struct nlattr *groups)
@@ -159,6 +161,7 @@ int saina_ctl_open(struct saina_ctl **out, const char *path, const char **error)
 		return -ENOMEM;
 	}
 	ctl->last = &ctl->first;
+	ctl->answer_ms = ANSWER_MS;
 	ctl->fd = -1;
 	if (!path || !*path)
 		path = getenv("SAINA_CONTROL");

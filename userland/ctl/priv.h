@@ -26,6 +26,7 @@ struct saina_ctl {
 	__u32 group_config;	/* multicast groups of the family, kernel only */
 	__u32 group_events;
 	__u32 seq;
+	int answer_ms;
 	char where[108];
 	char error[512];
 	const char *attr;	/* guilty attribute of the last refusal, or NULL */

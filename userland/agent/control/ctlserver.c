@@ -20,6 +20,7 @@
 
 #define REQUEST_MAX  8192
 #define CLIENTS_MAX  256
+#define CLIENTS_ADMIN 32 /* of them are for those who may change things */
 #define QUEUE_MAX    (16u << 20) /* answers waiting, bytes */
 #define QUEUE_NOTIFY (1u << 20)	 /* beyond this notifications are lost */
 #define GROUPS_MAX   256
@@ -203,18 +204,22 @@ static void ctlserver_accept(struct source *s, uint32_t events)
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
 	struct client *c;
+	bool admin;
 	int fd;
 
 	fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd < 0)
 		return;
-	if (a->control->n >= CLIENTS_MAX || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+		goto out_close;
+	admin = cred.uid == 0 || in_admin_group(a->control, fd, &cred);
+	if (a->control->n >= CLIENTS_MAX - (admin ? 0 : CLIENTS_ADMIN))
 		goto out_close;
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		goto out_close;
 	c->a = a;
-	c->admin = cred.uid == 0 || in_admin_group(a->control, fd, &cred);
+	c->admin = admin;
 	c->last = &c->first;
 	c->source = (struct source){ .fd = fd, .ready = client_ready, .arg = c };
 	if (loop_add(&a->loop, &c->source, EPOLLIN)) {

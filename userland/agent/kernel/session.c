@@ -8,6 +8,10 @@
 #include "ctl/obj.h"
 #include "core/policy_text.h"
 
+/* The kernel answers before the request is sent off: what is not there then is lost,
+ * and nobody else is served meanwhile. */
+#define ANSWER_MS 200
+
 #define READ_TRIES 20 /* a job that changes all the time is looked at later */
 
 int kernel_open(struct kernel *k)
@@ -22,8 +26,10 @@ int kernel_open(struct kernel *k)
 		error = saina_ctl_error(k->sub);
 		ret = -EIO;
 	}
-	if (!ret)
+	if (!ret) {
+		saina_ctl_patience(k->call, ANSWER_MS);
 		return 0;
+	}
 	log_error("saina.ko: %s", error);
 	kernel_close(k);
 	return ret;
