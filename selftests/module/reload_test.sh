@@ -161,7 +161,7 @@ lab_down
 
 # --- control_plane = "kernel" ------------------------------------------------------------
 plane=kernel
-expected_log='control plane|saina.ko|is dead'
+expected_log='control plane|saina.ko|is dead|data path'
 lab_up --bridge linux --workers 2 --no-agent
 check "an agent that needs the module does not start without it" not lab agent start --control-plane kernel
 check "the agent says that the module is not loaded" agent_said 'saina.ko is not loaded'

@@ -23,19 +23,39 @@ said=$(refused 2 2 door "${quick[@]}" --token open-sesame)
 matches "join: an identifier beyond the job's is refused" "worker" "$said"
 equal "join: after refusals the job has no member" 0 "$(members door)"
 
-start_all door 1000000 2 --token open-sesame --elements 4096 --think-us 1000 --restarts
+# A token on the command line can be read by everybody: from a file here, from the
+# environment below.
+echo open-sesame >"$WORK/token"
+start_all door 1000000 2 --token-file "$WORK/token" --elements 4096 --think-us 1000 --restarts
 check "join: two workers with the token train" until_true 20 rounds_at_least door 3 || bail "no rounds"
 
 said=$(refused 0 2 door "${quick[@]}" --token open-sesame)
 matches "join: an identifier that is in use is refused" "worker 0" "$said"
 said=$(refused -1 2 door "${quick[@]}" --token open-sesame)
 matches "join: a full job refuses another worker" "full|all 2|2 workers" "$said"
+# Worker 0's namespace asks for a job that does not exist, far more often than there are
+# refusals for in a second.
+SWITCH_MAC=$(mac_of switch)
+ask_often() {
+	while :; do
+		raw 0 type=16 dport=48865 elem=0 count=0 worker=255 job=99 join=4712 sport=4712 repeat=600
+		sleep 0.2
+	done
+}
+ask_often &
+flood=$!
+for i in 1 2 3; do
+	said=$(refused 2 2 door "${quick[@]}" --token wrong)
+	matches "join: refusals to one address leave some for others (try $i)" "token" "$said"
+done
+kill $flood
+wait $flood 2>/dev/null
 at=$(job_field door round)
 check "join: rounds go on beside refusals" until_true 20 rounds_at_least door $((at + 10))
 
 # Worker 2 wants the place of worker 1 and asks again and again.  Meanwhile worker 0,
 # who knows its address, says JOINs in its name.
-start_as thief 1 2 door 1000000 --token open-sesame --elements 4096 --think-us 1000 --restarts \
+SAINA_TOKEN=open-sesame start_as thief 1 2 door 1000000 --elements 4096 --think-us 1000 --restarts \
 	--join-timeout-ms $((60000 * SLOW))
 taken_over() {
 	[ "$(sj worker show door 1 '.[0].ip')" = 10.190.0.12 ]

@@ -82,7 +82,7 @@ static const struct {
 	{ "doctor help", "" },
 };
 
-#define ALLOWED_ADD "allowed: elements, workers, id, payload, pool, ring, type, policy, token, exponent, heartbeat, dead"
+#define ALLOWED_ADD "allowed: elements, workers, id, payload, pool, ring, type, policy, token, token-file, exponent, heartbeat, dead"
 
 static const struct {
 	const char *line;
@@ -143,9 +143,9 @@ static const struct {
 	{ "job add d elements 1 workers 1 ''", "saina: job add: \"\" is not known here; " ALLOWED_ADD },
 	{ "job add d p 64", "saina: job add: \"p\" can mean several: payload, pool, policy" },
 	{ "job set", "saina: job set: which job?  Say its name or number" },
-	{ "job set d", "saina: job set: set what?  Allowed: policy, state, token, heartbeat, dead" },
+	{ "job set d", "saina: job set: set what?  Allowed: policy, state, token, token-file, heartbeat, dead" },
 	{ "job set d elements 4",
-	  "saina: job set: \"elements\" is not known here; allowed: policy, state, token, heartbeat, dead" },
+	  "saina: job set: \"elements\" is not known here; allowed: policy, state, token, token-file, heartbeat, dead" },
 	{ "job set d state go",
 	  "saina: job set: \"go\" for \"state\" is not allowed: it takes forming, running, stopped" },
 	{ "job del", "saina: job del: which job?  Say its name or number" },

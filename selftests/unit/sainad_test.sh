@@ -180,6 +180,32 @@ ok "access: a user who is not in the admin group sees no token" says 1 "" sh -c 
 ok "access: a user who is not in the admin group may not delete a job" says 1 "root and the group games" as_nobody "" "$B/saina" job del a
 ok "access: the admin group may change a job" as_nobody "$games" "$B/saina" job set a policy fastest:k=1
 ok "access: the admin group sees tokens" says 0 sesame as_nobody "$games" "$B/saina" job show
+
+# Connections of somebody who may not change anything, as many as there can be.
+as_nobody "" /usr/bin/python3 -c '
+import socket, sys, time
+held = []
+for i in range(400):
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.connect(sys.argv[1])
+    held.append(s)
+print("held", flush=True)
+time.sleep(60)' "$DIR/control" >"$DIR/held" &
+holder=$!
+ok "access: any user may hold connections" until_true 20 grep -q held "$DIR/held"
+ok "access: root is served while another user holds all connections that there are for users" \
+	says 0 "forming" "$B/saina" job show
+kill $holder
+wait $holder 2>/dev/null
+
+echo "open-sesame" >"$DIR/token"
+ok "token-file: a job is added" "$B/saina" job add filed elements 100 workers 2 token-file "$DIR/token"
+ok "token-file: the job has the token of the file" says 0 "token open-sesame" "$B/saina" job show filed
+ok "token-file: a file that does not exist is refused" says 2 "cannot be read" \
+	"$B/saina" job add other elements 100 workers 2 token-file "$DIR/none"
+ok "SAINA_TOKEN: a job is added" env SAINA_TOKEN=from-env "$B/saina" job add enved elements 100 workers 2
+ok "SAINA_TOKEN: the job has the token of the environment" says 0 "token from-env" "$B/saina" job show enved
+ok "jobs of the token tests are deleted" sh -c "'$B/saina' job del filed && '$B/saina' job del enved"
 ok "SIGKILL: sainad ends" stop KILL
 ok "SIGKILL: the next sainad starts" start
 ok "SIGKILL: the next sainad has the policy that was set" says 0 "fastest:k=1" "$B/saina" job show
@@ -214,7 +240,7 @@ pid=
 ok "--daemonize: nothing is left behind" nothing_left
 
 # A service manager's socket, and no option: the process that was started is the agent.
-python3 -c '
+/usr/bin/python3 -c '
 import socket, sys
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 s.bind(sys.argv[1])

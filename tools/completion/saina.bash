@@ -70,9 +70,9 @@ _saina_words() { # what may stand here
 	*:memory-job | *:older-than | *:to | *:ovsdb | *:config) ;;
 	job:add:2:*) ;;	# a new name
 	job:add:*)
-		_saina_keys elements workers id payload pool ring type policy token exponent \
+		_saina_keys elements workers id payload pool ring type policy token token-file exponent \
 			heartbeat dead ;;
-	job:set:*) _saina_keys policy state token heartbeat dead ;;
+	job:set:*) _saina_keys policy state token token-file heartbeat dead ;;
 	worker:set:*) _saina_keys state ;;
 	port:set:*) _saina_keys loss-in loss-out delay-in delay-out seed ;;
 	slot:show:*) _saina_keys older-than ;;

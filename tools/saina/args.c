@@ -136,9 +136,22 @@ static int bad(const struct args *a, const struct key *k, const char *word, cons
 	return args_error(a, "\"%s\" for \"%s\" is not allowed: it takes %s", word, k->name, allowed);
 }
 
+static const char *first_line(const char *path, char *line, size_t size)
+{
+	FILE *f = fopen(path, "re");
+
+	if (!f)
+		return NULL;
+	if (!fgets(line, (int)size, f))
+		line[0] = 0;
+	fclose(f);
+	line[strcspn(line, "\n")] = 0;
+	return line;
+}
+
 static int key_value(const struct args *a, const struct key *k, const char *word, void *obj)
 {
-	char allowed[256];
+	char allowed[256], line[256];
 	size_t n = 0;
 	uint64_t v;
 	double f;
@@ -155,6 +168,11 @@ static int key_value(const struct args *a, const struct key *k, const char *word
 		store(k, obj, minus ? -v : v);
 		return 0;
 	}
+	case KEY_FILE:
+		word = first_line(word, line, sizeof(line));
+		if (!word)
+			return args_error(a, "%s: the file cannot be read: %s", k->name, strerror(errno));
+		/* fall through */
 	case KEY_STRING:
 		n = strlen(word);
 		if (n < (uint64_t)k->min || n > k->max) {

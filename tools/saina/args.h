@@ -42,6 +42,7 @@ enum key_kind {
 	KEY_STRING,	/* 1..max bytes; min 0 allows "" */
 	KEY_WORD,	/* one of words[], as its index + min, one byte wide */
 	KEY_BYTES,	/* u64 with K, M, G */
+	KEY_FILE,	/* as KEY_STRING, the first line of the file that is named */
 	KEY_SHARE,	/* u32: probability times 2^32, written 0.2 or 20% */
 	KEY_MS,		/* u32 microseconds, written in milliseconds */
 	KEY_FLAG,	/* no value; one byte, 1 */

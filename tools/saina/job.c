@@ -153,6 +153,8 @@ static const struct key add_keys[] = {
 	  .max = 95 },
 	{ "token", KEY_STRING, SAINA_A_JOB_TOKEN, KEY(saina_ctl_job, token),
 	  .max = SAINA_TOKEN_LEN },
+	{ "token-file", KEY_FILE, SAINA_A_JOB_TOKEN, KEY(saina_ctl_job, token), .min = 1,
+	  .max = SAINA_TOKEN_LEN },
 	{ "exponent", KEY_S8, SAINA_A_JOB_EXPONENT, KEY(saina_ctl_job, exponent), .min = -126,
 	  .max = 127 },
 	{ "heartbeat", KEY_U16, SAINA_A_JOB_HEARTBEAT_MS, KEY(saina_ctl_job, heartbeat_ms),
@@ -183,7 +185,7 @@ static int refuse_stuck(const struct tool *t, struct saina_ctl *ctl,
 static int job_add(const struct tool *t, struct args *a)
 {
 	struct saina_ctl_job req = { 0 };
-	const char *name = args_next(a);
+	const char *name = args_next(a), *token;
 	struct saina_ctl *ctl;
 	struct rpc_list list;
 	int ret;
@@ -198,6 +200,13 @@ static int job_add(const struct tool *t, struct args *a)
 	ret = args_keys(a, add_keys, ARRAY_SIZE(add_keys), &req, (uint64_t *)&req.has);
 	if (ret)
 		return ret;
+	token = getenv("SAINA_TOKEN");
+	if (!SAINA_CTL_HAS(&req, SAINA_A_JOB_TOKEN) && token && *token) {
+		if (strlen(token) > SAINA_TOKEN_LEN)
+			return args_error(a, "SAINA_TOKEN is longer than %d characters", SAINA_TOKEN_LEN);
+		strcpy(req.token, token);
+		SAINA_CTL_SET(&req, SAINA_A_JOB_TOKEN);
+	}
 	ctl = rpc_open(t);
 	if (!ctl)
 		return EXIT_FAILURE;
@@ -222,6 +231,8 @@ static const struct key set_keys[] = {
 	  .min = SAINA_JOB_FORMING, .words = job_state_words },
 	{ "token", KEY_STRING, SAINA_A_JOB_TOKEN, KEY(saina_ctl_job, token),
 	  .max = SAINA_TOKEN_LEN },
+	{ "token-file", KEY_FILE, SAINA_A_JOB_TOKEN, KEY(saina_ctl_job, token), .min = 1,
+	  .max = SAINA_TOKEN_LEN },
 	{ "heartbeat", KEY_U16, SAINA_A_JOB_HEARTBEAT_MS, KEY(saina_ctl_job, heartbeat_ms),
 	  .max = UINT16_MAX },
 	{ "dead", KEY_U16, SAINA_A_JOB_DEAD_MS, KEY(saina_ctl_job, dead_ms), .max = UINT16_MAX },
@@ -239,7 +250,7 @@ static int job_change(const struct tool *t, struct args *a, int cmd, const struc
 	if (ret)
 		return ret;
 	if (n && !args_peek(a))
-		return args_error(a, "set what?  Allowed: policy, state, token, heartbeat, dead");
+		return args_error(a, "set what?  Allowed: policy, state, token, token-file, heartbeat, dead");
 	ret = n ? args_keys(a, keys, n, &req, (uint64_t *)&req.has) : args_done(a);
 	if (ret)
 		return ret;
@@ -268,10 +279,12 @@ int tool_job(const struct tool *t, struct args *a)
 		{ "list", job_show, NULL },
 		{ "add", job_add,
 		  "NAME elements N workers N [id N] [payload E] [pool N] [ring R]\n"
-		  "      [type int32|float32|bfloat16] [policy POLICY] [token T] [exponent E]\n"
+		  "      [type int32|float32|bfloat16] [policy POLICY] [token T | token-file FILE]\n"
+		  "      [exponent E]\n"
 		  "      [heartbeat MS] [dead MS]" },
 		{ "set", job_set,
-		  "JOB [policy POLICY] [state forming|running|stopped] [token T]\n"
+		  "JOB [policy POLICY] [state forming|running|stopped]\n"
+		  "      [token T | token-file FILE]\n"
 		  "      [heartbeat MS] [dead MS]" },
 		{ "del", job_del, "JOB" },
 	};

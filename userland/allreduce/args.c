@@ -8,14 +8,15 @@
 enum {
 	OPT_DELAY = 256, OPT_STRAGGLE, OPT_CANCEL, OPT_BUCKETS, OPT_CONTENTS, OPT_BSP, OPT_RESTARTS,
 	OPT_UNVERIFIED, OPT_SKIP, OPT_JOIN_TIMEOUT, OPT_START_TIMEOUT, OPT_TIMEOUT, OPT_RTO_MIN,
-	OPT_WINDOW, OPT_NAME, OPT_NO_VERIFY,
+	OPT_WINDOW, OPT_NAME, OPT_NO_VERIFY, OPT_TOKEN_FILE,
 };
 
 static const struct argp_option options[] = {
 	{ "aggregator", 'a', "ADDR[:PORT]", 0, "the aggregator", 0 },
 	{ "job", 'j', "N", 0, "job, 0..255 (0)", 0 },
 	{ "worker", 'w', "N", 0, "worker, 0..63 (any)", 0 },
-	{ "token", 't', "TOKEN", 0, "of the job", 0 },
+	{ "token", 't', "TOKEN", 0, "of the job (that of SAINA_TOKEN)", 0 },
+	{ "token-file", OPT_TOKEN_FILE, "FILE", 0, "whose first line is the token", 0 },
 	{ "name", OPT_NAME, "TEXT", 0, "shown to people", 0 },
 	{ "interface", 'i', "IF", 0, "to use (the route's)", 0 },
 	{ "elements", 'n', "N", 0, "of the tensor (as the job has)", 0 },
@@ -75,6 +76,7 @@ static error_t parse(int key, char *arg, struct argp_state *st)
 	case 'j': a->o.job = number(st, "job", arg, 0, 255, true); break;
 	case 'w': a->o.worker = number(st, "worker", arg, -1, 63, true); break;
 	case 't': a->o.token = arg; break;
+	case OPT_TOKEN_FILE: a->o.token_file = arg; break;
 	case OPT_NAME: a->o.name = arg; break;
 	case 'i': a->o.interface = arg; break;
 	case 'n': a->elements = number(st, "elements", arg, 1, 1e10, true); break;

@@ -42,7 +42,7 @@ enum {
 	OPT_PROGRESS,
 	OPT_AGGREGATOR,
 	OPT_JOB,
-	OPT_TOKEN,
+	OPT_TOKEN, OPT_TOKEN_FILE,
 	OPT_LINGER,
 	OPT_POLICY,
 	OPT_NET,
@@ -80,7 +80,8 @@ static const struct argp_option options[] = {
 	{"aggregator", OPT_AGGREGATOR, "ADDRESS", 0, "Of the aggregator", 4},
 	{"job", OPT_JOB, "ID", 0, "Job, 0 to 255 (default 0)", 4},
 	{"worker", OPT_WORKER, "ID", 0, "Which worker this is, from 0", 4},
-	{"token", OPT_TOKEN, "WORD", 0, "The job's token", 4},
+	{"token", OPT_TOKEN, "WORD", 0, "The job's token (default: that of SAINA_TOKEN)", 4},
+	{"token-file", OPT_TOKEN_FILE, "FILE", 0, "File whose first line is the token", 4},
 	{"linger", OPT_LINGER, "S", 0,
 	 "Wait this long at the end for workers that lag (default 30)", 4},
 	{NULL, 0, NULL, 0, "Simulation and report", 5},
@@ -183,6 +184,9 @@ static error_t parse(int key, char *arg, struct argp_state *st)
 		break;
 	case OPT_TOKEN:
 		o->token = arg;
+		break;
+	case OPT_TOKEN_FILE:
+		o->token_file = arg;
 		break;
 	case OPT_LINGER:
 		o->linger_s = number(st, "linger", arg, 0, 3600, true);

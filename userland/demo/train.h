@@ -32,7 +32,7 @@
  * @out: folder for what is recorded, NULL = nowhere
  * @run: what the progress line calls the run
  * @progress_ms: time between two progress lines, 0 = none
- * @aggregator, @job, @token: see saina.h
+ * @aggregator, @job, @token, @token_file: see saina.h
  * @linger_s: how long to wait at the end for workers that lag
  * @policy: for simulating
  * @net_ms: an all-reduce takes this long, for simulating
@@ -54,7 +54,7 @@ struct train_opts {
 	int progress_ms;
 	const char *aggregator;
 	int job;
-	const char *token;
+	const char *token, *token_file;
 	int linger_s;
 	const char *policy;
 	double net_ms;

@@ -211,6 +211,7 @@ static int join(struct worker *w)
 		.job = o->job,
 		.worker = o->worker,
 		.token = o->token,
+		.token_file = o->token_file,
 		.elements = w->t.mlp.params,
 		.start_timeout_ms = 60000,
 		.join_timeout_ms = 20000,

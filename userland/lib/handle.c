@@ -56,11 +56,33 @@ int saina_failed(struct saina *s)
 	return saina_error(s, s->session.err, "%s", s->session.error);
 }
 
+/* The token is not given with the options: from a file, or the environment. */
+static int find_token(struct saina *s, char *buf, int size)
+{
+	struct saina_opts *o = &s->opts;
+	FILE *f;
+
+	if (o->token || !o->token_file) {
+		if (!o->token)
+			o->token = secure_getenv("SAINA_TOKEN");
+		return 0;
+	}
+	f = fopen(o->token_file, "re");
+	if (!f || !fgets(buf, size, f))
+		buf[0] = 0;
+	if (f)
+		fclose(f);
+	buf[strcspn(buf, "\n")] = 0;
+	o->token = buf;
+	return buf[0] ? 0 : saina_error(s, -EINVAL, "%s: there is no token in it, or it cannot be read",
+					o->token_file);
+}
+
 static int check_opts(struct saina *s, const struct saina_opts *opts)
 {
 	struct saina_session *j = &s->session;
 	struct saina_opts *o = &s->opts;
-	char *name = j->body.name;
+	char *name = j->body.name, token[SAINA_TOKEN_LEN + 3];
 
 	if (!opts || opts->size < offsetof(struct saina_opts, log_arg) || opts->size > 4096)
 		return saina_error(s, -EINVAL, "opts.size is not sizeof(struct saina_opts)");
@@ -71,6 +93,8 @@ static int check_opts(struct saina *s, const struct saina_opts *opts)
 	if (o->worker < -1 || o->worker >= SAINA_WORKERS_MAX)
 		return saina_error(s, -EINVAL, "worker %d: allowed are 0..%d, or -1 for any",
 				   o->worker, SAINA_WORKERS_MAX - 1);
+	if (find_token(s, token, sizeof(token)))
+		return -EINVAL;
 	if (o->token && strlen(o->token) > SAINA_TOKEN_LEN)
 		return saina_error(s, -EINVAL, "the token is longer than %d bytes",
 				   SAINA_TOKEN_LEN);
@@ -193,7 +217,7 @@ int saina_open(struct saina **sp, const struct saina_opts *opts)
 		saina_error(s, ret, "%s", s->io.error);
 		goto free;
 	}
-	s->opts.interface = s->opts.aggregator = s->opts.token = s->opts.name = NULL;
+	s->opts.interface = s->opts.aggregator = s->opts.token = s->opts.name = s->opts.token_file = NULL;
 	j->address = s->io.address;
 	j->port = ntohs(s->io.ctrl.sin_port);
 	j->ifname = s->io.ifname;

@@ -46,7 +46,8 @@ enum saina_result_op {
  * @aggregator: "ADDRESS[:PORT]" of the aggregator, PORT being the control port
  * @job: identifier of the job, 0..255
  * @worker: wanted identifier, 0..63, or -1 for any
- * @token: the job's token, or NULL
+ * @token: the job's token; NULL: that of @token_file, else of $SAINA_TOKEN, else none.
+ *	A command line, in contrast to these, can be read by everybody on the host
  * @name: shown to people; NULL = host name and process id
  * @interface: name of the interface to use, or NULL for the route's
  * @elements: elements of the largest round, 0 = as the job has
@@ -63,6 +64,7 @@ enum saina_result_op {
  * @timeout_ms: calls fail with -ETIMEDOUT when nothing at all has been heard
  *	from the aggregator for this long, 0 = default (60 s), -1 = never.  Being
  *	made to wait by other workers is no reason: the agent answers heartbeats
+ * @token_file: a file whose first line is the token, or NULL
  */
 struct saina_opts {
 	size_t		size;
@@ -80,6 +82,7 @@ struct saina_opts {
 	void		(*log)(void *arg, const char *line);
 	void		*log_arg;
 	int		timeout_ms;
+	const char	*token_file;
 };
 
 /**
