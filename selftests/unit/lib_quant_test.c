@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "quant.h"
-#include "rto.h"
+#include "gradient/quant.h"
+#include "flow/rto.h"
 #include "../lib/statement.h"
 
 #define N 2048

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include "lib_sim.h"
 #include "lib_switch.h"
-#include "round.h"
+#include "flow/round.h"
 
 #define PAYLOAD	 64
 #define WORKERS	 8

@@ -2,7 +2,7 @@
 /*
  * How many messages a worker has in flight, against a clock and a link of the test's
  * own: messages pass the link one after the other, each takes @svc on it, and come
- * back @delay later.  What is held to: the description on top of userland/lib/window.c.
+ * back @delay later.  What is held to: the description on top of userland/lib/flow/window.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include <string.h>
 #include "job.h"
-#include "window.h"
+#include "flow/window.h"
 #include "../lib/statement.h"
 
 #define POOL	4096

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # libsaina: the worker library, shared and static.
-LIBSAINA_SRC	:= $(addprefix userland/lib/,handle.c call.c info.c thread.c join.c check.c round.c \
-		   flow.c early.c window.c rto.c gradient.c residual.c kept.c quant.c half.c \
-		   socket.c recv.c send.c)
+LIBSAINA_SRC	:= $(addprefix userland/lib/,handle.c call.c info.c thread.c \
+		   $(addprefix flow/,round.c flow.c early.c window.c rto.c) \
+		   $(addprefix gradient/,gradient.c residual.c kept.c quant.c half.c) \
+		   join/join.c join/check.c io/socket.c io/recv.c io/send.c)
 LIBSAINA_OBJ	:= $(call objs,$(LIBSAINA_SRC))
 LIBSAINA_SO	:= libsaina.so.0
 

@@ -12,8 +12,8 @@
 #define SAINA_HANDLE_H
 
 #include <pthread.h>
-#include "io.h"
-#include "round.h"
+#include "io/io.h"
+#include "flow/round.h"
 
 /**
  * struct saina

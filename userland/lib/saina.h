@@ -13,7 +13,8 @@
  * saina_round_done(); all workers must start the same sizes in the same order.
  *
  * Every function that can fail returns 0 or a negative errno; saina_strerror()
- * gives the sentence of the last failure on the handle.
+ * gives the sentence of the last failure on the handle.  A handle is its process's: in a
+ * forked child calls fail with -ECHILD, but for saina_close().
  */
 #ifndef SAINA_H
 #define SAINA_H
@@ -59,7 +60,8 @@ enum saina_result_op {
  *	is alive to the agent until its heartbeats have been missing for a while
  * @start_timeout_ms: how long to wait for the job to run (all workers there),
  *	0 = for ever
- * @log: called with one line of text worth showing, or NULL for stderr
+ * @log: called by the library's thread with one line of text worth showing, or NULL for
+ *	stderr; may call the library, but not saina_close()
  * @log_arg: first argument of @log
  * @timeout_ms: calls fail with -ETIMEDOUT when nothing at all has been heard
  *	from the aggregator for this long, 0 = default (60 s), -1 = never.  Being
@@ -189,8 +191,8 @@ int saina_close(struct saina *s);	/* LEAVE, stop the thread, free */
 
 int saina_info(struct saina *s, struct saina_job_info *info);
 int saina_get_stats(struct saina *s, struct saina_stats *stats);
-/* Sentence for the last failure on @s; with @s NULL of the last saina_open()
- * of this thread, or else of the errno @err. */
+/* Sentence for the last failure on @s, until the next call on @s; with @s NULL of the
+ * last saina_open() of this thread, or else of the errno @err. */
 const char *saina_strerror(const struct saina *s, int err);
 const char *saina_version(void);
 
@@ -219,7 +221,8 @@ int saina_segment(struct saina *s, uint32_t segment, struct saina_segment *out);
 int saina_decided(struct saina *s);	/* 1 yes, 0 no, negative errno */
 
 /* Bring a worker that (re)joins a running job to a round: the model the caller
- * holds includes all rounds below @round. */
+ * holds includes all rounds below @round, which is the one that the peer it came
+ * from is at (next_round may be one too far: others may wait for us). */
 int saina_set_round(struct saina *s, uint32_t round);
 
 /* What is in the residual for the given element range, in units of the tensor

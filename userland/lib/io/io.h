@@ -7,7 +7,7 @@
 #define SAINA_IO_H
 
 #include <netinet/in.h>
-#include "join.h"
+#include "join/join.h"
 
 /**
  * struct saina_io

@@ -7,8 +7,8 @@
 #define SAINA_ROUND_H
 
 #include "flow.h"
-#include "gradient.h"
-#include "kept.h"
+#include "gradient/gradient.h"
+#include "gradient/kept.h"
 
 /* An all-reduce in flight: a range of segments of the present round. */
 struct saina_req {

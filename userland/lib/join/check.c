@@ -4,7 +4,7 @@
  * Decided before anything acts on it; changes nothing.
  */
 #include "join.h"
-#include "quant.h"
+#include "gradient/quant.h"
 
 static bool is_round(__le32 round)
 {
