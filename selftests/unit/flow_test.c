@@ -82,6 +82,10 @@ static void deaths(struct sim_conf *c)
 	c->loss = pick(0, 10) / 100.0;
 	c->kills = pick(1, 3);
 	c->rounds = pick(20, 40);
+	/* Nobody needs a model from a peer: all peers may be dead, and then a round that
+	 * one of them has left unfinished is waited for in vain.
+	 */
+	c->ring = 64;
 }
 
 static void forgotten(struct sim_conf *c)

@@ -341,15 +341,15 @@ static uint64_t thinks(struct sim *s, unsigned int i)
 	return 1000 * (draw(s, s->c->think_us + 1) + (i ? 0 : s->c->slow_us));
 }
 
-/* The round that the model of the most advanced worker is of. */
+/* The round that the model of the most advanced other worker is of; without one, the next. */
 static uint32_t model_from_peer(const struct sim *s, unsigned int i)
 {
-	uint32_t round = s->w[i].r.flow.floor;
+	uint32_t own = s->w[i].r.flow.round, round = own;
 
 	for (unsigned int p = 0; p < s->c->workers; p++)
 		if (s->w[p].alive && s->w[p].r.flow.round > round)
 			round = s->w[p].r.flow.round;
-	return round;
+	return round > own ? round : switch_next_round(&s->sw);
 }
 
 /* All of the round is over: next. */
