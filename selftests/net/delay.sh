@@ -56,10 +56,10 @@ for i in 0 1 2; do
 	sent=$((sent + $(summary "$i" sent)))
 	resent=$((resent + $(summary "$i" resent)))
 done
-# 0.2 % measured on an idle machine; without its congestion control a worker sends
-# everything several times.
-check "links of 20 Mbit/s: at most 5 % of $sent messages are sent again ($resent)" \
-	[ $((resent * 20)) -lt "$sent" ]
+# 0.2 % measured on an idle machine, 4 to 8 % on a busy one; without its congestion control
+# a worker sends everything several times.
+check "links of 20 Mbit/s: at most 20 % of $sent messages are sent again ($resent)" \
+	[ $((resent * 5)) -lt "$sent" ]
 lab_down
 
 if with_bridge linux; then
