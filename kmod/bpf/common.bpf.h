@@ -30,7 +30,8 @@
 #define SAINA_DATA_OFF	(SAINA_HDR_OFF + (int)sizeof(struct saina_hdr))
 
 #define HDR_OFF(field)	(SAINA_HDR_OFF + (int)offsetof(struct saina_hdr, field))
-#define JOIN_OFF(field)	(SAINA_DATA_OFF + (int)offsetof(struct saina_join, field))
+
+#define COUNT_NONE	0xffffffffu	/* no counter */
 
 static __always_inline __u32 popcount64(__u64 x)
 {

@@ -3,7 +3,12 @@
  * The seam to the control plane: where the snapshot of a job comes from and
  * where events go.  Snapshots come from maps that a process fills or, in the variant
  * chosen at build with SAINA_KMOD, from saina.ko by kfunc; that one tells the module of
- * its events, too.
+ * its events, too.  A hook defines
+ *
+ *	HOOK_CTX	its context
+ *	hook_load	the helper that copies from its frame
+ *	hook_job	the module's kfunc for a snapshot
+ *	hook_event	the one for an event
  */
 #ifndef SAINA_CONTROL_BPF_H
 #define SAINA_CONTROL_BPF_H
@@ -12,12 +17,12 @@
 
 /* The snapshot of a job, NULL if there is none; valid to the packet's end. */
 #ifdef SAINA_KMOD
-extern const __u8 *saina_xdp_job(struct xdp_md *ctx, __u32 job, const __u32 rdonly_buf_size) __ksym;
-extern int saina_xdp_event(struct xdp_md *ctx, const struct saina_event *ev, __u32 ev__sz) __ksym;
+extern const __u8 *hook_job(HOOK_CTX *ctx, __u32 job, const __u32 rdonly_buf_size) __ksym;
+extern int hook_event(HOOK_CTX *ctx, const struct saina_event *ev, __u32 ev__sz) __ksym;
 
-static __always_inline const struct saina_job_conf *control_job(struct xdp_md *ctx, __u32 job)
+static __always_inline const struct saina_job_conf *control_job(HOOK_CTX *ctx, __u32 job)
 {
-	return (const void *)saina_xdp_job(ctx, job, sizeof(struct saina_job_conf));
+	return (const void *)hook_job(ctx, job, sizeof(struct saina_job_conf));
 }
 
 struct {
@@ -49,7 +54,7 @@ static __always_inline __u32 control_bytes(const struct saina_job_conf *conf, __
 	return count << (conf->elem == SAINA_ELEM_BFLOAT16 ? 1 : 2);
 }
 
-/* Events of one packet, until somebody who has the context tells the module. */
+/* Events of one packet, until control_flush_events(). */
 #define CONTROL_PENDING	4	/* policy, k lowered; k raised or degraded; round */
 
 struct control_pending {
@@ -79,8 +84,8 @@ static __always_inline void control_remember(const struct saina_event *ev)
 	p->n = n + 1;
 }
 
-/* After whatever may have made events. */
-static __noinline int control_tell(struct xdp_md *ctx)
+/* Tell the module of the pending events. */
+static __noinline int control_flush_events(HOOK_CTX *ctx)
 {
 	__u32 zero = 0, n;
 	struct control_pending *p = bpf_map_lookup_elem(&saina_pending, &zero);
@@ -92,12 +97,12 @@ static __noinline int control_tell(struct xdp_md *ctx)
 	for (__u32 i = 0; i < CONTROL_PENDING; i++) {
 		if (i >= n)
 			break;
-		saina_xdp_event(ctx, &p->ev[i], sizeof(p->ev[i]));
+		hook_event(ctx, &p->ev[i], sizeof(p->ev[i]));
 	}
 	return 0;
 }
 #else
-static __always_inline const struct saina_job_conf *control_job(struct xdp_md *ctx, __u32 job)
+static __always_inline const struct saina_job_conf *control_job(HOOK_CTX *ctx, __u32 job)
 {
 	__u32 zero = 0;
 	void *inner = bpf_map_lookup_elem(&saina_jobs, &job);
@@ -120,7 +125,7 @@ static __always_inline void control_remember(const struct saina_event *ev)
 {
 }
 
-static __always_inline int control_tell(struct xdp_md *ctx)
+static __always_inline int control_flush_events(HOOK_CTX *ctx)
 {
 	return 0;
 }
@@ -140,6 +145,14 @@ static __always_inline struct saina_counters *control_counters(__u32 job, __u32 
 	void *inner = bpf_map_lookup_elem(&saina_wcount, &job);
 
 	return inner ? bpf_map_lookup_elem(inner, &worker) : NULL;
+}
+
+/* A function of its own: 6.1 forgets the bound of a copy spilled before the
+ * compare. */
+static __noinline void count_worker(struct saina_counters *wc, __u32 counter)
+{
+	if (counter < SAINA_C_N)
+		wc->c[counter]++;
 }
 
 /* Of which round of which generation there was such an event last: of each worker

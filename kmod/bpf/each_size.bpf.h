@@ -21,4 +21,3 @@
 #define ELEMS 2048
 #include EACH_SIZE
 #undef ELEMS
-#undef EACH_SIZE

@@ -79,7 +79,7 @@ static __always_inline void round_open(struct saina_job_rt *rt, const struct sai
  * round_permit() - may this GRAD open a slot?
  *
  * Opens the round if need be.  SLOT_MISS: yes, and the slot counts as open
- * already (round_undo() if it does not come to that); c has what it latches.
+ * already (round_undo() if it does not come to that); c->latch has what it latches.
  * Else the verdict.
  */
 __noinline int round_permit(struct slot_call *c, const struct saina_job_conf *conf)
@@ -92,36 +92,36 @@ __noinline int round_permit(struct slot_call *c, const struct saina_job_conf *co
 
 	if (!c || !conf)
 		return SLOT_DROP;
-	c->reason = SAINA_C_INTERNAL;
-	job = c->job;
+	c->out.reason = SAINA_C_INTERNAL;
+	job = c->in.job;
 	rt = bpf_map_lookup_elem(&saina_rt, &job);
 	if (!rt)
 		return SLOT_DROP;
-	r = c->round;
+	r = c->in.round;
 	now = bpf_ktime_get_ns();
 
 	bpf_spin_lock(&rt->lock);
-	c->next_round = rt->next_round;
-	if (rt->generation != c->generation) {
-		c->reason = SAINA_C_INTERNAL;
+	c->out.next_round = rt->next_round;
+	if (rt->generation != c->in.generation) {
+		c->out.reason = SAINA_C_INTERNAL;
 	} else if (r > rt->next_round || r > SAINA_ROUND_MAX) {
-		c->reason = SAINA_C_FUTURE;
+		c->out.reason = SAINA_C_FUTURE;
 	} else if (rt->next_round - r > 1 || (r < rt->next_round && !rt->members)) {
 		/* also a job that began later than this and has opened nothing */
 		verdict = SLOT_STALE;
 	} else if (r == rt->next_round && rt->open_slots) {
-		c->reason = SAINA_C_ROUND_BUSY;
-	} else if (c->busy == SLOT_OUT_OF_WINDOW || (r != rt->next_round && c->busy)) {
-		c->reason = SAINA_C_SLOT_BUSY;
+		c->out.reason = SAINA_C_ROUND_BUSY;
+	} else if (c->latch.busy == SLOT_OUT_OF_WINDOW || (r != rt->next_round && c->latch.busy)) {
+		c->out.reason = SAINA_C_SLOT_BUSY;
 	} else {
 		if (r == rt->next_round)
 			round_open(rt, conf, now, &o);
 		rt->open_slots++;
-		c->k = rt->k;
-		c->policy = rt->policy.seq;
-		c->members = rt->members;
-		c->opened_at = now;
-		c->permitted = 1;
+		c->latch.k = rt->k;
+		c->latch.policy = rt->policy.seq;
+		c->latch.flags = rt->policy.late == SAINA_LATE_DROP ? SAINA_F_DROP_LATE : 0;
+		c->latch.members = rt->members;
+		c->latch.opened_at = now;
 		verdict = SLOT_MISS;
 	}
 	bpf_spin_unlock(&rt->lock);
@@ -141,12 +141,12 @@ __noinline int round_undo(struct slot_call *c)
 
 	if (!c)
 		return 0;
-	job = c->job;
+	job = c->in.job;
 	rt = bpf_map_lookup_elem(&saina_rt, &job);
 	if (!rt)
 		return 0;
 	bpf_spin_lock(&rt->lock);
-	if (rt->generation == c->generation && rt->open_slots)
+	if (rt->generation == c->in.generation && rt->open_slots)
 		rt->open_slots--;
 	bpf_spin_unlock(&rt->lock);
 	return 0;
@@ -155,20 +155,20 @@ __noinline int round_undo(struct slot_call *c)
 /* A PULL that found nothing: too early, or gone? */
 static __always_inline int round_missed(struct slot_call *c)
 {
-	__u32 job = c->job;
+	__u32 job = c->in.job;
 	const struct saina_job_rt *rt = bpf_map_lookup_elem(&saina_rt, &job);
-	__u32 next, r = c->round;
+	__u32 next, r = c->in.round;
 
 	if (!rt) {
-		c->reason = SAINA_C_INTERNAL;
+		c->out.reason = SAINA_C_INTERNAL;
 		return SLOT_DROP;
 	}
 	next = rt->next_round;
 	if (r >= next || (next - r == 1 && rt->members)) {
-		c->reason = SAINA_C_PULL_EARLY;
+		c->out.reason = SAINA_C_PULL_EARLY;
 		return SLOT_DROP;
 	}
-	c->next_round = next;
+	c->out.next_round = next;
 	return SLOT_STALE;
 }
 
@@ -186,23 +186,23 @@ __noinline int round_account(struct slot_call *c, const struct saina_job_conf *c
 
 	if (!c || !conf)
 		return 0;
-	job = c->job;
+	job = c->in.job;
 	rt = bpf_map_lookup_elem(&saina_rt, &job);
 	if (!rt)
 		return 0;
 
 	bpf_spin_lock(&rt->lock);
-	if (rt->generation == c->generation) {
+	if (rt->generation == c->in.generation) {
 		bool sfcd = rt->policy.mode == SAINA_POLICY_SFCD;
 
 		if (rt->open_slots)
 			rt->open_slots--;
 		rt->segs_done++;
-		if (rt->policy.seq != c->policy)
+		if (rt->policy.seq != c->out.policy)
 			rt->policy_mix++;
 		if (sfcd) {
-			rt->flips += c->flips;
-			rt->observed += c->observed;
+			rt->flips += c->out.flips;
+			rt->observed += c->out.observed;
 		}
 		if (rt->segs_done == conf->segments) {
 			ended = true;
@@ -216,14 +216,14 @@ __noinline int round_account(struct slot_call *c, const struct saina_job_conf *c
 	next_k = rt->k_next;
 	bpf_spin_unlock(&rt->lock);
 
-	c->next_k = next_k;
+	c->out.next_k = next_k;
 	if (raised)
-		control_event(SAINA_EV_K, EV_OF(job, EV_NOBODY, k), c->round, k, next_k);
-	if (c->flags & SAINA_F_DEGRADED)
-		control_event(SAINA_EV_DEGRADED, EV_OF(job, EV_NOBODY, k), c->round, c->segment,
-			      c->contributors);
+		control_event(SAINA_EV_K, EV_OF(job, EV_NOBODY, k), c->in.round, k, next_k);
+	if (c->out.flags & SAINA_F_DEGRADED)
+		control_event(SAINA_EV_DEGRADED, EV_OF(job, EV_NOBODY, k), c->in.round, c->in.segment,
+			      c->out.contributors);
 	if (ended)
-		control_event(SAINA_EV_ROUND, EV_OF(job, EV_NOBODY, k), c->round, flips, observed);
+		control_event(SAINA_EV_ROUND, EV_OF(job, EV_NOBODY, k), c->in.round, flips, observed);
 	return 0;
 }
 

@@ -37,15 +37,15 @@ static __always_inline __u64 sfcd_negative(const struct sfcd_segment *s, __u32 s
 /* 0 if the round's policy is not SFCD.  No lock: the policy stays while the
  * caller's slot counts as open.  A global function, as sfcd_word(), so that the
  * verifier does not carry its branches into the loops. */
-__noinline int sfcd_segment_init(struct sfcd_segment *s, const struct slot_call *c,
+__noinline int sfcd_segment_init(struct sfcd_segment *s, const struct slot_in *in,
 		      const struct saina_job_conf *conf, __u32 elems)
 {
 	const struct saina_job_rt *rt;
 	__u32 stride, job;
 
-	if (!s || !c || !conf)
+	if (!s || !in || !conf)
 		return 0;
-	job = c->job;
+	job = in->job;
 	rt = bpf_map_lookup_elem(&saina_rt, &job);
 	if (!rt || rt->policy.mode != SAINA_POLICY_SFCD)
 		return 0;
@@ -56,7 +56,7 @@ __noinline int sfcd_segment_init(struct sfcd_segment *s, const struct slot_call 
 	s->stride = stride;
 	s->samples = (elems + stride - 1) / stride;
 	s->counting = s->samples;
-	s->first_word = c->segment * conf->sign_words;
+	s->first_word = in->segment * conf->sign_words;
 	s->flips = 0;
 #ifdef SAINA_KMOD
 	s->largest = conf->elem == SAINA_ELEM_INT32	 ? 0x7fffffff :
@@ -67,7 +67,7 @@ __noinline int sfcd_segment_init(struct sfcd_segment *s, const struct slot_call 
 		/* SAINA counted flips in whole words of 32 only */
 		__u32 each = elems / 32;
 		__u32 counted = (conf->segments * each) & ~31u;
-		__u32 before = c->segment * each;
+		__u32 before = in->segment * each;
 
 		if (before >= counted)
 			s->counting = 0;

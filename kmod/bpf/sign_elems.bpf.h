@@ -1,20 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The signs of a finished segment; included once per size and type of element, hence no
- * include guard.  The includer defines
- *
- *	SIGNS		name of the function
- *	SIGNS_PAYLOAD	structure of the results
- *	SIGNS_ELEM	unsigned type that one of them has the bits of
+ * The signs of a finished segment; included by slot_elems.bpf.h, hence no include guard.
+ * SIGNS_ELEM is an unsigned type that an element of the ring entry has the bits of.
  */
-#define SIGNS_CAT_(a, b) a##b
-#define SIGNS_CAT(a, b)	 SIGNS_CAT_(a, b)
 
 /* @stride is a constant where this is inlined: no bounds to check at run time. */
-static __always_inline void SIGNS_CAT(SIGNS, _strided)(struct sfcd_segment *s,
-							const struct SIGNS_PAYLOAD *p, __u32 stride)
+static __always_inline void SIZED(signs_strided)(struct sfcd_segment *s, const struct SLOT *e,
+						 __u32 stride)
 {
-	const SIGNS_ELEM *v = (const void *)p;
+	const SIGNS_ELEM *v = (const void *)e->sum;
 
 	for (__u32 first = 0; first < ELEMS; first += 64 * stride) {
 		__u64 bits = 0;
@@ -31,18 +25,18 @@ static __always_inline void SIGNS_CAT(SIGNS, _strided)(struct sfcd_segment *s,
 	}
 }
 
-/* Signs of a finished segment into the bitmap; c->flips, c->observed. */
-__noinline int SIGNS(struct slot_call *c, const struct saina_job_conf *conf,
-		      const struct SIGNS_PAYLOAD *p)
+/* Signs of a finished segment into the bitmap; c->out.flips, c->out.observed. */
+__noinline int SIZED(slot_signs)(struct slot_call *c, const struct saina_job_conf *conf,
+				 const struct SLOT *e)
 {
 	struct sfcd_segment s = {};
 
-	if (!c || !conf || !p || !sfcd_segment_init(&s, c, conf, ELEMS))
+	if (!c || !conf || !e || !sfcd_segment_init(&s, &c->in, conf, ELEMS))
 		return 0;
 	switch (s.stride) {
-#define STRIDE_CASE(S)						\
-	case S:							\
-		SIGNS_CAT(SIGNS, _strided)(&s, p, S);		\
+#define STRIDE_CASE(S)				\
+	case S:					\
+		SIZED(signs_strided)(&s, e, S);	\
 		break;
 	STRIDE_CASE(1)
 	STRIDE_CASE(2)
@@ -55,13 +49,7 @@ __noinline int SIGNS(struct slot_call *c, const struct saina_job_conf *conf,
 	default:
 		return 0;
 	}
-	c->flips = s.flips;
-	c->observed = s.samples;
+	c->out.flips = s.flips;
+	c->out.observed = s.samples;
 	return 0;
 }
-
-#undef SIGNS_CAT
-#undef SIGNS_CAT_
-#undef SIGNS_ELEM
-#undef SIGNS_PAYLOAD
-#undef SIGNS

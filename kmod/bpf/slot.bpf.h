@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The slot machine.  It takes a message that has been checked (header fields
- * in struct slot_call, payload in memory) and returns a verdict; it knows
- * nothing of the hook that brought the message nor of frames.  Its rules:
- * Documentation/datapath.rst sections 3, 4 and 8.
+ * The slot machine.  It takes a message that has been checked (struct slot_in,
+ * payload in memory) and returns a verdict; it knows nothing of the hook that
+ * brought the message nor of frames.  Its rules: Documentation/datapath.rst
+ * sections 3, 4, 8 and 9.
+ *
+ * slot_decide() says what is to be done with the sums; slot_elems.bpf.h does it,
+ * once for each payload size.
  *
  * Two kinds of locks, never two at once (the verifier allows no more): the
  * lock of a slot (saina_locks) guards the hot slot, the ring entries and the
@@ -12,7 +15,8 @@
  * and one that is DONE until it is accounted for, so a round cannot end under
  * either.
  *
- * No helper may be called under a lock: look-ups and clocks come before.
+ * No function may be called under a lock: look-ups and clocks come before, and
+ * what runs under it is inlined.
  */
 #ifndef SAINA_SLOT_BPF_H
 #define SAINA_SLOT_BPF_H
@@ -23,11 +27,22 @@
 enum slot_verdict {
 	SLOT_DROP,	/* reason says why */
 	SLOT_KEPT,	/* summed, nothing to send yet */
-	SLOT_RESULT,	/* payload holds the result: to everybody */
-	SLOT_ANSWER,	/* payload holds the result: to the sender */
+	SLOT_RESULT,	/* the result is in the output: to everybody */
+	SLOT_ANSWER,	/* the result is in the output: to the sender */
 	SLOT_STALE,	/* that round cannot be had: tell the sender */
 	SLOT_MISS,	/* inside the slot machine only: not in hot slot or ring */
-	SLOT_CLAIMED,	/* likewise: to be added without the lock, and committed (float.bpf.h) */
+	SLOT_CLAIMED,	/* likewise: to be added without the lock, and settled */
+};
+
+/* What a decision asks of the sums. */
+enum slot_action {
+	SLOT_DO_NOTHING,
+	SLOT_DO_STORE,		/* hot = input */
+	SLOT_DO_ADD,		/* hot += input */
+	SLOT_DO_READ,		/* output = ring */
+	SLOT_DO_FINISH,		/* ring, output = hot */
+	SLOT_DO_FINISH_STORE,	/* ring, output = input */
+	SLOT_DO_FINISH_ADD,	/* ring, output = hot + input */
 };
 
 /* Why the hot slot cannot be opened for this segment. */
@@ -37,65 +52,87 @@ enum slot_busy {
 	SLOT_OUT_OF_WINDOW,	/* the segment that must be done before is not */
 };
 
-#define SLOT_NONE	0xffffffffu	/* no counter */
-
-/* Who sends what where, as far as slot_add_ELEMS() wants to know. */
-struct slot_key {
-	__u32	job;
-	__u32	worker;
-	__u32	round;
-	__u32	segment;
-	__s32	exponent;
-};
-
 /**
- * struct slot_call - one message on its way through the slot machine
- *
- * slot_call_init() and the first block make it ready.  It lives in a per-CPU
- * map: six calls deep there are not 512 bytes of stack for it.
+ * struct slot_in - a message that has been checked
+ * @active: of the snapshot it was checked against
+ * @bit: 1 << worker
+ * @lock: of its slot
+ * @pool: hot slots of its job
+ * @pull: PULL, else GRAD
+ * @away: its job's elements are added by saina.ko, without the slot's lock
  */
-struct slot_call {
-	/* the message and its job */
+struct slot_in {
 	__u64	active;
-	__u64	bit;		/* 1 << worker */
+	__u64	bit;
 	__u32	job;
 	__u32	generation;
 	__u32	worker;
 	__u32	round;
 	__u32	segment;
-	__u32	pool;
 	__u32	lock;
-	__u32	pull;		/* PULL, else GRAD */
+	__u32	pool;
 	__s32	exponent;
-	/* permission to open, from the round */
+	__u32	pull;
+	__u32	away;
+};
+
+/**
+ * struct slot_latch - permission to open the slot, and what it latches of its round
+ * @k: 0: there is none
+ * @flags: SAINA_F_* of every answer from the slot
+ * @busy: enum slot_busy, as last seen
+ * @opened: permission was made use of
+ * @claimed: counted in the slot, but not in its sums yet
+ * @failed: saina.ko could not add it
+ */
+struct slot_latch {
 	__u64	members;
 	__u64	opened_at;
-	__u32	permitted;
-	__u32	opened;
-	__u32	busy;		/* enum slot_busy */
 	__u32	policy;
 	__u32	k;
-	/* the verdict */
-	__u32	verdict;	/* enum slot_verdict */
-	__u32	reason;		/* SLOT_DROP: counter */
-	__u32	counted;	/* STORED, ADDED or SLOT_NONE */
-	__u32	next_round;	/* SLOT_STALE */
-	/* the result */
+	__u32	flags;
+	__u32	busy;
+	__u32	opened;
+	__u32	claimed;
+	__u32	failed;
+	__u32	pad;
+};
+
+/**
+ * struct slot_out - what has become of a message
+ * @verdict: enum slot_verdict
+ * @reason: SLOT_DROP: counter
+ * @counted: STORED, ADDED or COUNT_NONE
+ * @next_round: SLOT_STALE: of the job
+ * @last: counted[segment].last[worker]
+ * @mask, @csum, @contributors, @exponent, @policy, @k, @flags: of the result
+ * @next_k: of the job, after SLOT_RESULT
+ * @flips, @observed: SFCD: of the segment
+ */
+struct slot_out {
 	__u64	mask;
-	__u32	last;		/* counted[segment].last[worker] */
+	__u32	verdict;
+	__u32	reason;
+	__u32	counted;
+	__u32	next_round;
+	__u32	last;
 	__u32	csum;
 	__u32	contributors;
+	__s32	exponent;
+	__u32	policy;
+	__u32	k;
 	__u32	next_k;
 	__u32	flags;
 	__u32	flips;
 	__u32	observed;
-	/* for who answers */
-	__u32	linear;		/* the frame is in one piece */
-#ifdef SAINA_KMOD
-	/* float.bpf.h */
-	__u32	claimed;	/* counted in the slot */
-	__u32	failed;		/* could not be added */
-#endif
+};
+
+/* One message on its way.  It lives in a per-CPU map: six calls deep there are
+ * not 512 bytes of stack for it. */
+struct slot_call {
+	struct slot_in in;
+	struct slot_latch latch;
+	struct slot_out out;
 };
 
 struct slot_scratch {
@@ -121,25 +158,45 @@ static __always_inline struct slot_scratch *slot_scratch(void)
 	return bpf_map_lookup_elem(&saina_scratch, &zero);
 }
 
-static __always_inline void slot_call_init(struct slot_call *c)
+static __always_inline void slot_call_init(struct slot_call *c, const struct slot_in *in)
 {
-	c->permitted = 0;
-	c->opened = 0;
-	c->busy = 0;
-	c->counted = SLOT_NONE;
-	c->reason = SAINA_C_INTERNAL;
-	c->flips = 0;
-	c->observed = 0;
+	c->in = *in;
+	c->latch.k = 0;
+	c->latch.busy = SLOT_FREE;
+	c->latch.opened = 0;
+	c->latch.claimed = 0;
+	c->latch.failed = 0;
+	c->out.reason = SAINA_C_INTERNAL;
+	c->out.counted = COUNT_NONE;
+	c->out.flips = 0;
+	c->out.observed = 0;
 }
 
-static __always_inline bool slot_complete(const struct saina_slot_meta *m, __u64 active)
+/* Without the module nothing is added elsewhere. */
+static __always_inline bool slot_away(const struct slot_in *in)
 {
-	__u64 live = m->members & active;
+#ifdef SAINA_KMOD
+	return in->away;
+#else
+	return false;
+#endif
+}
+
+static __always_inline bool slot_is_of(const struct saina_slot_meta *h, const struct slot_in *in)
+{
+	return h->round == in->round && h->segment == in->segment &&
+	       h->state != SAINA_SLOT_EMPTY;
+}
+
+/* Are enough workers in it? */
+static __always_inline bool slot_complete(const struct saina_slot_meta *h, __u64 active)
+{
+	__u64 live = h->members & active;
 	__u32 need = popcount64(live);
 
-	if (m->k < need)
-		need = m->k;
-	return popcount64(m->seen & live) >= need;
+	if (h->k < need)
+		need = h->k;
+	return popcount64(h->seen & live) >= need;
 }
 
 /*
@@ -147,33 +204,199 @@ static __always_inline bool slot_complete(const struct saina_slot_meta *m, __u64
  * be done.  Without that rule a worker that breaks its window would take the
  * slot from segments that nobody could open any more.
  */
-static __always_inline __u32 slot_busy(const struct saina_slot_meta *m, const struct slot_call *c)
+static __always_inline __u32 slot_busy(const struct saina_slot_meta *h, const struct slot_in *in)
 {
-	if (m->state == SAINA_SLOT_OPEN)
+	if (h->state == SAINA_SLOT_OPEN)
 		return SLOT_OPEN_ELSEWHERE;
-	if (c->segment >= c->pool &&
-	    (m->state != SAINA_SLOT_DONE || m->round != c->round ||
-	     m->segment != c->segment - c->pool))
+	if (in->segment >= in->pool &&
+	    (h->state != SAINA_SLOT_DONE || h->round != in->round ||
+	     h->segment != in->segment - in->pool))
 		return SLOT_OUT_OF_WINDOW;
 	return SLOT_FREE;
 }
 
-static __always_inline void slot_answer_from(struct slot_call *c, const struct saina_slot_meta *m)
+static __always_inline int slot_drop(struct slot_out *out, __u32 reason)
 {
-	c->mask = m->seen;
-	c->contributors = m->count;
-	c->exponent = m->exponent;
-	c->policy = m->policy;
-	c->k = m->k;
-	c->flags = m->flags;
-	c->csum = m->csum;
+	out->verdict = SLOT_DROP;
+	out->reason = reason;
+	return SLOT_DO_NOTHING;
+}
+
+static __always_inline void slot_answer_from(struct slot_out *out, const struct saina_slot_meta *m)
+{
+	out->mask = m->seen;
+	out->contributors = m->count;
+	out->exponent = m->exponent;
+	out->policy = m->policy;
+	out->k = m->k;
+	out->flags = m->flags;
+	out->csum = m->csum;
+}
+
+/* The gradient is in the slot; is it to be added here, or by saina.ko? */
+static __always_inline int slot_count_in(struct slot_call *c, struct saina_counted *cnt,
+					 __u32 counter, int action)
+{
+	cnt->last[c->in.worker & (SAINA_WORKERS_MAX - 1)] = c->in.round + 1;
+	c->out.counted = counter;
+	if (slot_away(&c->in)) {
+		c->latch.claimed = 1;
+		c->out.verdict = SLOT_CLAIMED;
+		return SLOT_DO_NOTHING;
+	}
+	c->out.verdict = SLOT_KEPT;
+	return action;
+}
+
+/* A message for a slot that is open for its segment. */
+static __always_inline int slot_decide_open(struct slot_call *c, struct saina_slot_meta *h,
+					    struct saina_counted *cnt)
+{
+	const struct slot_in *in = &c->in;
+	bool away = slot_away(in), applied = !away || h->applied == h->count;
+
+	if (in->pull || (h->seen & in->bit)) {
+		if (applied && slot_complete(h, in->active))
+			return SLOT_DO_FINISH;
+		return slot_drop(&c->out, in->pull ? SAINA_C_PULL_EARLY : SAINA_C_DUPLICATE);
+	}
+	if (h->exponent != in->exponent)
+		return slot_drop(&c->out, SAINA_C_EXPONENT);
+	if (!applied && slot_complete(h, in->active))
+		/* too late for a result that is not there yet */
+		return slot_drop(&c->out, SAINA_C_PULL_EARLY);
+	h->seen |= in->bit;
+	h->count++;
+	return slot_count_in(c, cnt, SAINA_C_ADDED,
+			     !away && slot_complete(h, in->active) ? SLOT_DO_FINISH_ADD :
+								     SLOT_DO_ADD);
+}
+
+/* A message for a slot that is not, and whose result is not in the ring. */
+static __always_inline int slot_decide_new(struct slot_call *c, struct saina_slot_meta *h,
+					   struct saina_counted *cnt)
+{
+	const struct slot_in *in = &c->in;
+	struct slot_latch *latch = &c->latch;
+
+	latch->busy = slot_busy(h, in);
+	if (!latch->k) {
+		c->out.last = cnt->last[in->worker & (SAINA_WORKERS_MAX - 1)];
+		c->out.verdict = SLOT_MISS;
+		return SLOT_DO_NOTHING;
+	}
+	if (latch->busy)
+		/* somebody was faster between the two locks */
+		return slot_drop(&c->out, SAINA_C_SLOT_BUSY);
+	h->round = in->round;
+	h->segment = in->segment;
+	h->state = SAINA_SLOT_OPEN;
+	h->k = latch->k;
+	h->count = 1;
+	h->applied = 0;
+	h->exponent = in->exponent;
+	h->policy = latch->policy;
+	h->seen = in->bit;
+	h->members = latch->members;
+	h->opened_at = latch->opened_at;
+	h->csum = 0;
+	h->flags = latch->flags;
+	latch->opened = 1;
+	return slot_count_in(c, cnt, SAINA_C_STORED,
+			     !slot_away(in) && slot_complete(h, in->active) ? SLOT_DO_FINISH_STORE :
+									      SLOT_DO_STORE);
+}
+
+/* saina.ko has added a claimed gradient, or could not: is it the last one?  Until then
+ * the slot was not DONE, so it is the same still. */
+static __always_inline int slot_settle(struct slot_call *c, struct saina_slot_meta *h)
+{
+	if (c->latch.failed) {
+		h->seen &= ~c->in.bit;
+		h->count--;
+		c->out.counted = COUNT_NONE;
+		slot_drop(&c->out, SAINA_C_INTERNAL);
+	} else {
+		h->applied++;
+		c->out.verdict = SLOT_KEPT;
+	}
+	return h->count && h->applied == h->count && slot_complete(h, c->in.active) ?
+		       SLOT_DO_FINISH : SLOT_DO_NOTHING;
+}
+
+/**
+ * slot_decide() - what becomes of a message
+ * @h: head of its hot slot
+ * @e: head of its ring entry
+ * @cnt: who was counted when in its segment
+ *
+ * All but the sums, under the slot's lock.  Returns the action that these need, after
+ * the SLOT_DO_FINISH ones of which comes slot_done().
+ */
+static __always_inline int slot_decide(struct slot_call *c, struct saina_slot_meta *h,
+				       const struct saina_slot_meta *e, struct saina_counted *cnt)
+{
+	bool hot = slot_is_of(h, &c->in);
+
+	if (slot_away(&c->in) && c->latch.claimed)
+		return slot_settle(c, h);
+	if (hot && h->state == SAINA_SLOT_OPEN)
+		return slot_decide_open(c, h, cnt);
+	if (!hot && (e->state != SAINA_SLOT_DONE || e->round != c->in.round))
+		return slot_decide_new(c, h, cnt);
+	slot_answer_from(&c->out, e);
+	c->out.last = cnt->last[c->in.worker & (SAINA_WORKERS_MAX - 1)];
+	c->out.verdict = SLOT_ANSWER;
+	return SLOT_DO_READ;
+}
+
+/* The result is made, @csum is its sum (not folded). */
+static __always_inline void slot_done(struct slot_call *c, struct saina_slot_meta *h,
+				      struct saina_slot_meta *e, const struct saina_counted *cnt,
+				      __u64 csum)
+{
+	if (h->count < h->k)
+		h->flags |= SAINA_F_DEGRADED;
+	h->csum = csum_fold64(csum);
+	h->state = SAINA_SLOT_DONE;
+	*e = *h;
+	slot_answer_from(&c->out, h);
+	c->out.last = cnt->last[c->in.worker & (SAINA_WORKERS_MAX - 1)];
+	c->out.verdict = SLOT_RESULT;
+}
+
+/*
+ * The common case, cut short: is it one more gradient into a slot that is open for it,
+ * does not complete with it and has nothing unusual about it?  With all members alive, k
+ * is at most their number, so below k contributors the slot cannot be complete.
+ */
+static __always_inline bool slot_is_plain(const struct saina_slot_meta *h, const struct slot_in *in)
+{
+	return h->state == SAINA_SLOT_OPEN && h->round == in->round &&
+	       h->segment == in->segment && h->count + 1 < h->k &&
+	       h->exponent == in->exponent && !(h->seen & in->bit) && !(h->members & ~in->active);
+}
+
+static __always_inline struct saina_counted *slot_counted(__u32 job, __u32 segment)
+{
+	void *inner = bpf_map_lookup_elem(&saina_counted, &job);
+
+	return inner ? bpf_map_lookup_elem(inner, &segment) : NULL;
 }
 
 #include "round.bpf.h"
-#include "sfcd.bpf.h"
+#ifdef SAINA_KMOD
+#include "float.bpf.h"
+#endif
 
 /* The part that depends on the payload size, once for each. */
 #define EACH_SIZE "slot_elems.bpf.h"
 #include "each_size.bpf.h"
+#ifdef SAINA_KMOD
+#define ELEMS_HALVED
+#include "each_size.bpf.h"
+#undef ELEMS_HALVED
+#endif
+#undef EACH_SIZE
 
 #endif /* SAINA_SLOT_BPF_H */

@@ -1,121 +1,181 @@
-#!/bin/sh
+#!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Can the data path tests fail?  Breaks one rule of the XDP program at a time,
-# in a copy, and expects the tests to go red.  A developer's tool, not part of
-# `make check` (eleven minutes on a busy machine).  TESTS="trace_test" tries those tests only.
+# Can the data path tests fail?  Breaks one rule of the BPF program at a time, in a copy,
+# and expects the tests to go red.  A developer's tool: a quarter of an hour for all.
 #
-#	make all check-programs && selftests/datapath/mutants.sh [NAME]
+#	make all check-programs && selftests/datapath/mutants.sh [PATTERN]
 #
-# Exit 1 if a mutant survives or a patch no longer applies.
+# Mutants of what is only in the variant for saina.ko (floats) need a test VM:
+#
+#	selftests/in-vm 6.12 3600 selftests/datapath/mutants.sh -k [PATTERN]
+#
+# Each mutant is one line, "NAME FILE", and the edit: a Python string replacement that
+# must apply exactly once.  Says at the end which mutants survived and whose edit does
+# not apply; exit 1 if there is any.
 
-set -eu
-cd "$(dirname "$0")/../.."
-B=${B:-build}
-only=${1:-}
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+B=${B:-${SAINA_BUILD:-build}}
+variant=map
+[ "${1:-}" != -k ] || { variant=kmod; shift; }
+pattern=${1:-}
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT INT TERM
-survived=0
+trap 'rm -rf "$work"' EXIT
+survived=() stale=() killed=0
 
-# mutant NAME FILE SED-EXPRESSION
+# tests OBJECT: TAP of the first program that fails with it; 0 if none does.
+tests() {
+	local t
+	if [ $variant = kmod ]; then
+		"$B/selftests/xdp_float_test" "$1" "$B/selftests/kfunc_test.bpf.o" && return 0
+		return 1
+	fi
+	for t in defects_test sfcd_parity_test 'trace_test --packets 300000' race_test; do
+		# shellcheck disable=SC2086
+		SAINA_BPF_OBJECT=$1 "$B"/selftests/$t || { echo "# by ${t%% *}"; return 1; }
+	done
+}
+
+compile() { # OBJECT
+	local flags=()
+	[ $variant = map ] || flags=(-DSAINA_KMOD)
+	(cd "$work/src" && ${CLANG:-clang} -target bpf -O2 -g -mcpu=v3 -Iuapi -Ikmod/bpf "${flags[@]}" \
+		-idirafter "/usr/include/$(${CC:-gcc} -print-multiarch)" \
+		-c -o "$1" kmod/bpf/saina_xdp.bpf.c) 2>"$work/log"
+}
+
+# mutant NAME FILE FROM TO: FROM becomes TO, which may be empty.
 mutant() {
-	[ -z "$only" ] || [ "$only" = "$1" ] || return 0
+	[[ $1 == *$pattern* ]] || return 0
 	rm -rf "$work/src" "$work/mutant.o"
 	mkdir "$work/src"
 	cp -r uapi kmod "$work/src/"
-	sed -i -e "$3" "$work/src/kmod/bpf/$2"
-	if cmp -s "kmod/bpf/$2" "$work/src/kmod/bpf/$2"; then
-		echo "STALE     $1: its patch does not apply any more"
-		survived=$((survived + 1))
-		return 0
-	fi
-	if ! (cd "$work/src" && ${CLANG:-clang} -target bpf -O2 -g -mcpu=v3 -Iuapi -Ikmod/bpf \
-	      -idirafter "/usr/include/$(${CC:-gcc} -print-multiarch)" \
-	      -c -o "$work/mutant.o" kmod/bpf/saina_xdp.bpf.c) 2>"$work/log"; then
+	if ! python3 - "$work/src/kmod/bpf/$2" "$3" "$4" <<-'END'
+		import sys
+		path, old, new = sys.argv[1:]
+		text = open(path).read()
+		if text.count(old) != 1:
+		    sys.exit(1)
+		open(path, "w").write(text.replace(old, new))
+	END
+	then
+		echo "STALE     $1: \"$3\" is not once in $2"
+		stale+=("$1")
+	elif ! compile "$work/mutant.o"; then
 		echo "STALE     $1: does not compile: $(head -n 1 "$work/log")"
-		survived=$((survived + 1))
-		return 0
+		stale+=("$1")
+	elif tests "$work/mutant.o" >"$work/log" 2>&1; then
+		echo "SURVIVED  $1"
+		survived+=("$1")
+	elif grep -q '^Bail out' "$work/log"; then
+		echo "STALE     $1: $(grep '^Bail out' "$work/log")"
+		stale+=("$1")
+	else
+		echo "killed    $1: $(grep -m 1 '^not ok' "$work/log")"
+		killed=$((killed + 1))
 	fi
-	for t in ${TESTS:-defects_test sfcd_parity_test trace_test race_test}; do
-		[ "$t" != trace_test ] || t='trace_test --packets 300000'
-		rc=0
-		# shellcheck disable=SC2086
-		SAINA_BPF_OBJECT="$work/mutant.o" "$B"/selftests/$t >"$work/log" 2>&1 || rc=$?
-		[ "$rc" -eq 0 ] && continue
-		if grep -q '^Bail out' "$work/log"; then
-			echo "STALE     $1: $(grep '^Bail out' "$work/log")"
-			survived=$((survived + 1))
-		else
-			echo "killed    $1: ${t%% *}: $(grep '^not ok' "$work/log" | head -n 1)"
-		fi
-		return 0
-	done
-	echo "SURVIVED  $1"
-	survived=$((survived + 1))
 }
 
-# design: a first packet STORES
-mutant first-packet-adds slot_elems.bpf.h 's/\td\[i\] = s\[i\];/\td[i] += s[i];/'
-# each (worker, round, segment) counts at most once
-mutant no-dedupe slot_elems.bpf.h 's/if (c->pull || (h->meta.seen & c->bit))/if (c->pull)/'
-mutant no-round-tag slot_elems.bpf.h 's/if (h->meta.round == round && h->meta.segment/if (h->meta.segment/'
-mutant no-segment-tag slot_elems.bpf.h 's/ && h->meta.segment == c->segment &&/ \&\&/'
-mutant ring-without-tag slot_elems.bpf.h 's/== SAINA_SLOT_DONE && e->meta.round == round/== SAINA_SLOT_DONE/'
-# a late packet never changes a DONE slot
-mutant late-is-added slot_elems.bpf.h 's/if (h->meta.state == SAINA_SLOT_DONE)$/if (h->meta.state == SAINA_SLOT_DONE \&\& (h->meta.seen \& c->bit))/'
-mutant late-is-resend answer.bpf.h 's/SAINA_F_RESEND : SAINA_F_LATE/SAINA_F_RESEND : SAINA_F_RESEND/'
-mutant mixed-exponents slot_elems.bpf.h 's/if (h->meta.exponent != c->exponent)/if (0)/'
-mutant no-aux slot_elems.bpf.h 's/cnt->last\[w\] = round + 1;/cnt->last[w] = round;/'
-mutant drop-late-forgotten slot_elems.bpf.h 's/? SAINA_F_DROP_LATE : 0/? 0 : 0/'
-mutant degraded-forgotten slot_elems.bpf.h 's/? SAINA_F_DEGRADED : 0/? 0 : 0/'
-# k is latched and never above the live workers
-mutant header-has-next-k answer.bpf.h 's/a.hdr\[5\] = c->k & 0xff/a.hdr[5] = c->next_k \& 0xff/'
-mutant k-above-live slot.bpf.h 's/if (m->k < need)/if (m->k != need)/'
-mutant dead-count slot.bpf.h 's/popcount64(m->seen & live) >= need/popcount64(m->seen) >= need/'
-mutant members-not-latched slot.bpf.h 's/live = m->members & active/live = active/'
-mutant k-above-active round.bpf.h 's/if (k > n)$/if (0)/'
-# rounds
-mutant rounds-overlap round.bpf.h 's/if (r == rt->next_round && rt->open_slots)/if (0)/'
-mutant far-future round.bpf.h 's/else if (r > rt->next_round)/else if (r > rt->next_round + 1)/; s/if (r > rt->next_round) {/if (r > rt->next_round + 1) {/'
-mutant stale-too-late round.bpf.h 's/rt->next_round - r > 1/rt->next_round - r > 2/'
-mutant before-the-first round.bpf.h 's/ || (r < rt->next_round && !rt->members)//'
-mutant policy-never-again round.bpf.h 's/o->policy = conf->policy.seq != rt->policy.seq/o->policy = !rt->policy.seq/'
-mutant primed-survives-death round.bpf.h 's/} else if (old && old != conf->active) {/} else if (0) {/'
-mutant slot-taken-open slot.bpf.h 's/return SLOT_OPEN_ELSEWHERE;/return SLOT_FREE;/'
-mutant window-broken slot.bpf.h 's/return SLOT_OUT_OF_WINDOW;/return SLOT_FREE;/'
-# the short cut must take the common case only
-mutant short-no-dedupe slot_elems.bpf.h 's/ && !(h->meta.seen & bit) &&/ \&\&/'
-mutant short-no-segment slot_elems.bpf.h 's/h->meta.segment == segment && h->meta.count/h->meta.count/'
-mutant short-no-exponent slot_elems.bpf.h 's/h->meta.exponent == m->exponent && //'
-mutant short-no-deaths slot_elems.bpf.h 's/!(h->meta.members & ~active);/1;/'
-mutant short-completes slot_elems.bpf.h 's/h->meta.count + 1 >= h->meta.k)/0)/; s/h->meta.count + 1 < h->meta.k &&/1 \&\&/'
-# SFCD
-mutant first-round-decides sfcd.bpf.h 's/if (rt->primed || parity) {/if (1) {/'
-mutant parity-tail-counts sfcd.bpf.h 's/ & ~31u;/;/'
-mutant no-leak sfcd.bpf.h 's/else if (rt->converged)/else if (0)/'
-mutant k-max-forgotten sfcd.bpf.h 's/if (rt->k_next < limit) {/if (rt->k_next < 64) {/'
-mutant zero-is-negative slot_elems.bpf.h 's/(__u64)((__u32)p->v\[i\] >> 31) << b/(__u64)(p->v[i] <= 0) << b/'
-mutant off-by-one-threshold sfcd.bpf.h 's/rt->flips \* 1000 >= scaled/rt->flips * 1000 > scaled/'
-mutant cth-follows-next-k sfcd.bpf.h 's/p->c_th ? p->c_th : rt->k/p->c_th ? p->c_th : rt->k + 1/'
-mutant stale-told-each-time control.bpf.h 's/last >= round)/last > round)/'
-# checks and answers
-mutant any-port saina_xdp.bpf.c 's/if (ctx->ingress_ifindex != b->ifindex)/if (0)/'
-mutant any-session saina_xdp.bpf.c 's/if (RD(__u16, data + HDR_OFF(session)) != b->session)/if (0)/'
-mutant any-length saina_xdp.bpf.c 's/if (udp_len != sizeof(struct udphdr) + sizeof(struct saina_hdr) + 4 \* count)/if (0)/'
-mutant the-dead-speak saina_xdp.bpf.c 's/if (!probe && !(conf->active >> m->key.worker & 1))/if (0)/'
-mutant first-fragments saina_xdp.bpf.c 's/^\t\tif (more) {/\t\tif (0) {/'
-mutant options-parsed saina_xdp.bpf.c 's/RD(__u8, data + SAINA_IP_OFF) != 0x45/(RD(__u8, data + SAINA_IP_OFF) \& 0xf0) != 0x40/'
-mutant options-hide saina_xdp.bpf.c 's/return framing_odd(ctx);/return XDP_PASS;/'
-mutant tags-hide framing.bpf.h 's/i < FRAMING_TAGS/i < 1/'
-mutant tags-are-foreign saina_xdp.bpf.c 's/return is_tag(proto) ? framing_odd(ctx) : XDP_PASS/return XDP_PASS/'
-mutant anybody-says-goodbye saina_xdp.bpf.c 's/if (reason == SLOT_NONE)$/if (1)/'
-mutant the-dead-are-silenced saina_xdp.bpf.c 's/if (!conf || !(conf->active >> w \& 1))/if (!conf)/'
-mutant bad-checksum slot_elems.bpf.h 's/^\t\tcsum += v;/\t\tcsum += v \& 0xffff;/'
-mutant trailer-kept answer.bpf.h 's/if (surplus && /if (surplus > 64 \&\& /'
-mutant pieces-not-written saina_xdp.bpf.c 's/(verdict == SLOT_RESULT || verdict == SLOT_ANSWER) &&/verdict == SLOT_RESULT \&\&/'
-# on several CPUs at once
-mutant no-slot-lock slot_elems.bpf.h '/bpf_spin_lock(&lk->lock);/d; /bpf_spin_unlock(&lk->lock);/d'
-mutant no-undo slot_elems.bpf.h 's/round_undo(c);/;/'
-mutant slot-counted-late round.bpf.h 's/rt->open_slots++;/;/'
+if [ $variant = kmod ]; then
+	lsmod | grep -q '^saina ' || insmod "$SAINA_TEST_MODULE" || exit 1
+	# claim, apply, settle
+	mutant claim-not-counted slot.bpf.h '		c->latch.claimed = 1;' '		c->latch.claimed = 0;'
+	mutant done-before-applied slot.bpf.h 'return h->count && h->applied == h->count &&' 'return h->count &&'
+	mutant pull-of-unapplied slot.bpf.h 'applied = !away || h->applied == h->count' 'applied = true'
+	mutant applied-not-reset slot.bpf.h '	h->applied = 0;' ''
+	mutant never-settled slot.bpf.h '		h->applied++;' ''
+	mutant ints-in-float-jobs message.bpf.h 'in->away = conf->elem != SAINA_ELEM_INT32;' 'in->away = 0;'
+	# what is in the sums, and what leaves
+	mutant tag-without-round float.bpf.h '(__u64)(in->round + 1) << 32 | in->segment' '1ull << 32 | in->segment'
+	mutant tag-without-segment float.bpf.h ' << 32 | in->segment' ' << 32'
+	mutant truncated-not-rounded float.bpf.h '0x00007fff00007fffull +' '0 *'
+	mutant half-up float.bpf.h '0x00007fff00007fffull + (x >> 16 & ones)' '0x0000800000008000ull'
+	mutant nan-becomes-infinite float.bpf.h ' | (__u32)(nan << 6 | nan >> 10)' ''
+	mutant nan-rounds-over float.bpf.h ' & ~((nan << 16) - nan)' ''
+	mutant halves-swapped float.bpf.h '(x >> 16 & 0xffff) | (x >> 32 & 0xffff0000)' '(x >> 48) | (x & 0xffff0000)'
+	mutant half-checksum slot_elems.bpf.h $'		__u32 v = WORD(sum, i);\n\n		ring[i] = v;\n		out[i] = v;\n		csum += v;' \
+		$'		__u32 v = WORD(sum, i);\n\n		ring[i] = v;\n		out[i] = v;\n		csum += v & 0xffff;'
+	# lengths and signs
+	mutant bfloat16-of-four-bytes control.bpf.h 'SAINA_ELEM_BFLOAT16 ? 1 : 2' 'SAINA_ELEM_BFLOAT16 ? 2 : 2'
+	mutant minus-zero-is-negative sfcd.bpf.h 'SAINA_ELEM_FLOAT32 ? 0x80000000' 'SAINA_ELEM_FLOAT32 ? 0x7fffffff'
+	mutant half-minus-zero sfcd.bpf.h '							 0x8000;' '							 0x7fff;'
+	mutant signs-of-words slot_elems.bpf.h '#define SIGNS_ELEM	__u16' '#define SIGNS_ELEM	__u32'
+else
+	# a first packet stores
+	mutant first-packet-adds slot_elems.bpf.h '		SIZED(copy)(h->sum, in->v);' '		SIZED(add)(h->sum, in->v);'
+	# each (worker, round, segment) counts at most once
+	mutant no-dedupe slot.bpf.h 'if (in->pull || (h->seen & in->bit)) {' 'if (in->pull) {'
+	mutant no-round-tag slot.bpf.h 'return h->round == in->round && h->segment == in->segment &&' 'return h->segment == in->segment &&'
+	mutant no-segment-tag slot.bpf.h 'return h->round == in->round && h->segment == in->segment &&' 'return h->round == in->round &&'
+	mutant ring-without-tag slot.bpf.h '(e->state != SAINA_SLOT_DONE || e->round != c->in.round)' '(e->state != SAINA_SLOT_DONE)'
+	# a late packet never changes a DONE slot
+	mutant late-is-added slot.bpf.h 'if (hot && h->state == SAINA_SLOT_OPEN)' 'if (hot && (h->state == SAINA_SLOT_OPEN || !(h->seen & c->in.bit)))'
+	mutant late-is-resend answer.bpf.h 'SAINA_F_RESEND : SAINA_F_LATE' 'SAINA_F_RESEND : SAINA_F_RESEND'
+	mutant mixed-exponents slot.bpf.h 'if (h->exponent != in->exponent)' 'if (0)'
+	mutant no-aux slot.bpf.h '= c->in.round + 1;' '= c->in.round;'
+	mutant drop-late-forgotten round.bpf.h '? SAINA_F_DROP_LATE : 0' '? 0 : 0'
+	mutant degraded-forgotten slot.bpf.h '		h->flags |= SAINA_F_DEGRADED;' '		;'
+	# k is latched and never above the live workers
+	mutant header-has-next-k answer.bpf.h 'conf->elem, c->in.job, o->k);' 'conf->elem, c->in.job, o->next_k);'
+	mutant k-above-live slot.bpf.h '	if (h->k < need)' '	if (h->k != need)'
+	mutant dead-count slot.bpf.h 'popcount64(h->seen & live) >= need' 'popcount64(h->seen) >= need'
+	mutant members-not-latched slot.bpf.h 'live = h->members & active' 'live = active'
+	mutant k-above-active round.bpf.h '	if (k > n)' '	if (0)'
+	# rounds
+	mutant rounds-overlap round.bpf.h 'if (r == rt->next_round && rt->open_slots)' 'if (0)'
+	mutant far-future round.bpf.h 'r > rt->next_round ||' 'r > rt->next_round + 1 ||'
+	mutant rounds-wrap round.bpf.h ' || r > SAINA_ROUND_MAX' ''
+	mutant stale-too-late round.bpf.h 'rt->next_round - r > 1' 'rt->next_round - r > 2'
+	mutant before-the-first round.bpf.h ' || (r < rt->next_round && !rt->members)' ''
+	mutant policy-never-again round.bpf.h 'o->policy = conf->policy.seq != rt->policy.seq' 'o->policy = !rt->policy.seq'
+	mutant primed-survives-death round.bpf.h '} else if (old && old != conf->active) {' '} else if (0) {'
+	mutant slot-taken-open slot.bpf.h 'return SLOT_OPEN_ELSEWHERE;' 'return SLOT_FREE;'
+	mutant window-broken slot.bpf.h 'return SLOT_OUT_OF_WINDOW;' 'return SLOT_FREE;'
+	# the short cut takes the common case only
+	mutant short-no-dedupe slot.bpf.h ' && !(h->seen & in->bit) && !(h->members' ' && !(h->members'
+	mutant short-no-segment slot.bpf.h '	       h->segment == in->segment && h->count + 1 < h->k &&' '	       h->count + 1 < h->k &&'
+	mutant short-no-exponent slot.bpf.h 'h->exponent == in->exponent && ' ''
+	mutant short-no-deaths slot.bpf.h ' && !(h->members & ~in->active)' ''
+	mutant short-completes slot.bpf.h 'h->segment == in->segment && h->count + 1 < h->k &&' 'h->segment == in->segment &&'
+	# SFCD
+	mutant first-round-decides sfcd.bpf.h 'if (rt->primed || parity) {' 'if (1) {'
+	mutant parity-tail-counts sfcd.bpf.h ' & ~31u;' ';'
+	mutant no-leak sfcd.bpf.h 'else if (rt->converged)' 'else if (0)'
+	mutant k-max-forgotten sfcd.bpf.h 'if (rt->k_next < limit) {' 'if (rt->k_next < 64) {'
+	mutant zero-is-negative sfcd.bpf.h 'return sum >> 31;' 'return sum >> 31 | !sum;'
+	mutant off-by-one-threshold sfcd.bpf.h 'rt->flips * 1000 >= scaled' 'rt->flips * 1000 > scaled'
+	mutant cth-follows-next-k sfcd.bpf.h 'SAINA_POLICY_F_CTH_K ? rt->k :' 'SAINA_POLICY_F_CTH_K ? rt->k + 1 :'
+	mutant signs-of-another-stride sign_elems.bpf.h 'first + b * stride' 'first + b'
+	# who may say what
+	mutant any-port frame.bpf.h 'if (f->ifindex != b->ifindex)' 'if (0)'
+	mutant any-address frame.bpf.h '!= b->ip)' '!= b->ip && 0)'
+	mutant any-session message.bpf.h 'if (H(__u64, h, session) != m->binding->session)' 'if (0)'
+	mutant half-a-session message.bpf.h 'if (H(__u64, h, session) != m->binding->session)' 'if (H(__u32, h, session) != (__u32)m->binding->session)'
+	mutant any-length message.bpf.h 'if (len != sizeof(struct saina_hdr) + control_bytes(conf, count))' 'if (0)'
+	mutant the-dead-speak message.bpf.h 'if (!probe && !(in->active >> in->worker & 1))' 'if (0)'
+	mutant reserved-is-ignored message.bpf.h 'H(__u16, h, k))' 'H(__u8, h, k))'
+	mutant place-without-nonce message.bpf.h '.nonce = RD(__u64, join + offsetof(struct saina_join, nonce)),' '.nonce = 0,'
+	mutant place-overwritten message.bpf.h 'BPF_NOEXIST' 'BPF_ANY'
+	mutant anybody-says-goodbye message.bpf.h '	reason = b ? frame_place(f, b) : COUNT_NONE;' '	reason = COUNT_NONE;'
+	mutant the-dead-are-silenced message.bpf.h 'if (!conf || !(conf->active >> w & 1))' 'if (!conf)'
+	mutant first-fragments saina_xdp.bpf.c 'if (!frame_is_fragment(&f))' 'if (1)'
+	mutant options-parsed frame.bpf.h 'RD(__u8, head + SAINA_IP_OFF) != 0x45' '(RD(__u8, head + SAINA_IP_OFF) & 0xf0) != 0x40'
+	mutant options-hide frame.bpf.h '		return frame_odd(ctx);' '		return FRAME_FOREIGN;'
+	mutant tags-hide frame.bpf.h 'i < FRAME_TAGS' 'i < 1'
+	mutant tags-are-foreign frame.bpf.h 'return is_tag(proto) ? frame_odd(ctx) : FRAME_FOREIGN' 'return FRAME_FOREIGN'
+	# answers
+	mutant bad-checksum slot_elems.bpf.h $'		__u32 v = (__u32)sum[i] + (__u32)in[i];\n\n		ring[i] = v;\n		out[i] = v;\n		csum += v;' \
+		$'		__u32 v = (__u32)sum[i] + (__u32)in[i];\n\n		ring[i] = v;\n		out[i] = v;\n		csum += v & 0xffff;'
+	mutant trailer-kept send.bpf.h 'if (surplus && ' 'if (surplus > 64 && '
+	mutant pieces-not-written saina_xdp.bpf.c '(verdict == SLOT_RESULT || verdict == SLOT_ANSWER) &&' 'verdict == SLOT_RESULT &&'
+	mutant pieces-are-copied send.bpf.h $' &&\n	    ctx->data_end - ctx->data == bpf_xdp_get_buff_len(ctx))' ')'
+	mutant stale-told-each-time control.bpf.h 'last >= round)' 'last > round)'
+	# on several CPUs at once
+	mutant a-lock-per-cpu slot_elems.bpf.h '	lock = c->in.lock;' '	lock = bpf_get_smp_processor_id();'
+	mutant no-undo slot_elems.bpf.h '			round_undo(c);' '			;'
+	mutant slot-counted-late round.bpf.h 'rt->open_slots++;' ';'
+fi
 
-[ "$survived" -eq 0 ] || { echo "$survived mutants survived or are stale"; exit 1; }
+echo "$killed killed, ${#survived[@]} survived${survived[*]:+: ${survived[*]}}, ${#stale[@]} stale${stale[*]:+: ${stale[*]}}"
+[ $((${#survived[@]} + ${#stale[@]})) = 0 ]
