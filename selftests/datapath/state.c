@@ -170,7 +170,7 @@ static bool same_ring(struct rig *r, unsigned int job)
 					       job, s, e->meta.round, strerror(-err));
 			if (!same_meta(r, "ring entry", i, &e->meta, &got))
 				return false;
-			if (memcmp(sums, e->sum, 4 * c->payload))
+			if (memcmp(sums, e->sum, oracle_bytes(c, c->payload)))
 				return differs(r, "job %u segment %u round %u: other sums\n", job, s,
 					       e->meta.round);
 		}

@@ -29,8 +29,14 @@ $(NETLINK_TESTS): $(B)/selftests/%: $(B)/obj/selftests/module/%.o \
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lmnl -lbpf -lpthread
 
+XDP_TRACE_OBJS := $(call objs,selftests/module/xdp_trace_test.c $(addprefix selftests/module/,xdp_rig.c calls.c))
+$(B)/selftests/xdp_trace_test: $(XDP_TRACE_OBJS) $(DATAPATH_TEST_OBJS) $(B)/libsainactl.a $(DP_LIB)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ $(DP_LDLIBS) -lmnl -lbpf -lpthread
+$(B)/obj/selftests/module/xdp_trace_test.o: CPPFLAGS += -Iselftests
+
 MODULE_PROGRAMS := $(MODULE_BPF) $(addprefix $(B)/selftests/,kfunc_test netlink_fuzz) \
-	$(XDP_KMOD_TESTS) $(NETLINK_TESTS) $(B)/saina_xdp_kmod.bpf.o
+	$(XDP_KMOD_TESTS) $(B)/selftests/xdp_trace_test $(NETLINK_TESTS) $(B)/saina_xdp_kmod.bpf.o
 
 check-programs: $(MODULE_PROGRAMS)
 

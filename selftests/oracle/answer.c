@@ -121,7 +121,7 @@ static struct saina_hdr *result(struct oracle_msg *m, const struct oracle_slot *
 	h->policy = s->meta.policy & 0xffff;
 	h->next_k = m->j->rt.k_next;
 	h->flags = s->meta.flags;
-	memcpy(h + 1, s->sum, 4 * m->j->conf.payload);
+	memcpy(h + 1, s->sum, oracle_bytes(&m->j->conf, m->j->conf.payload));
 	return h;
 }
 
@@ -130,7 +130,7 @@ void oracle_answer_all(struct oracle_msg *m, const struct oracle_slot *s)
 	struct saina_hdr *h = result(m, s);
 
 	h->worker = 0xff;
-	wrap(m, sizeof(*h) + 4 * m->j->conf.payload, true);
+	wrap(m, sizeof(*h) + oracle_bytes(&m->j->conf, m->j->conf.payload), true);
 	m->out->multicast = true;
 	/* frames in more than one piece cannot be redirected to many */
 	send_to(m, m->j->conf.active,
@@ -146,7 +146,7 @@ void oracle_answer_one(struct oracle_msg *m, const struct oracle_slot *s, unsign
 	h->worker = m->w;
 	h->session = m->hdr->session;
 	h->aux = m->j->last[m->segment][m->w];
-	wrap(m, sizeof(*h) + 4 * m->j->conf.payload, false);
+	wrap(m, sizeof(*h) + oracle_bytes(&m->j->conf, m->j->conf.payload), false);
 	send_to(m, 1ull << m->w, m->j->conf.relay);
 }
 

@@ -205,7 +205,7 @@ static int check_message(const struct oracle_msg *m, unsigned int ifindex)
 		return SAINA_C_NOT_RUNNING;
 	if (!probe && !(c->active >> m->w & 1))
 		return SAINA_C_INACTIVE;
-	if (udp_len != 8 + sizeof(struct saina_hdr) + 4 * m->hdr->count)
+	if (udp_len != 8 + sizeof(struct saina_hdr) + oracle_bytes(c, m->hdr->count))
 		return SAINA_C_LENGTH;
 	if (m->hdr->count != (probe ? 0 : c->payload))
 		return SAINA_C_ELEMS;

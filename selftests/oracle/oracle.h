@@ -25,7 +25,7 @@ enum oracle_verdict {
 
 struct oracle_slot {
 	struct saina_slot_meta meta;	/* opened_at and csum are not modelled */
-	int32_t *sum;
+	int32_t *sum;			/* OPEN, of floats: float32; DONE: as on the wire */
 };
 
 /**
@@ -131,7 +131,7 @@ void oracle_pull(struct oracle_msg *m);
 
 void oracle_round_open(struct oracle *o, struct oracle_job *j);
 void oracle_sfcd_segment(struct oracle *o, struct oracle_job *j, uint32_t segment,
-			 const int32_t *sum);
+			 const void *sum);
 
 void oracle_count(struct oracle_msg *m, int counter);
 void oracle_drop(struct oracle_msg *m, int reason);
@@ -142,6 +142,12 @@ void oracle_answer_all(struct oracle_msg *m, const struct oracle_slot *s);
 void oracle_answer_one(struct oracle_msg *m, const struct oracle_slot *s, unsigned int how);
 void oracle_answer_stale(struct oracle_msg *m);
 void oracle_answer_probe(struct oracle_msg *m);
+
+/* Bytes that @count elements take in a message. */
+static inline unsigned int oracle_bytes(const struct saina_job_conf *c, unsigned int count)
+{
+	return count * (c->elem == SAINA_ELEM_BFLOAT16 ? 2 : 4);
+}
 
 static inline unsigned int oracle_popcount(uint64_t v)
 {

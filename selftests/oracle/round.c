@@ -110,8 +110,22 @@ static void decide(struct oracle *o, struct oracle_job *j)
 	rt->last_round = rt->next_round - 1;
 }
 
+/* Is element @i of a result?  Minus zero is not. */
+static bool negative(const struct saina_job_conf *c, const void *sum, unsigned int i)
+{
+	uint16_t half;
+	uint32_t v;
+
+	if (c->elem == SAINA_ELEM_BFLOAT16) {
+		memcpy(&half, (const uint8_t *)sum + 2 * i, 2);
+		return half > 0x8000;
+	}
+	memcpy(&v, (const uint8_t *)sum + 4 * i, 4);
+	return c->elem == SAINA_ELEM_INT32 ? v >> 31 : v > 0x80000000;
+}
+
 void oracle_sfcd_segment(struct oracle *o, struct oracle_job *j, uint32_t segment,
-			 const int32_t *sum)
+			 const void *sum)
 {
 	const struct saina_policy *p = &j->rt.policy;
 	const struct saina_job_conf *c = &j->conf;
@@ -123,7 +137,7 @@ void oracle_sfcd_segment(struct oracle *o, struct oracle_job *j, uint32_t segmen
 		return;
 	for (unsigned int i = 0; i < samples_of(c, p); i++) {
 		uint64_t bit = 1ull << (i & 63), *word = &words[i >> 6];
-		bool was = *word & bit, is = sum[i * p->stride] < 0;
+		bool was = *word & bit, is = negative(c, sum, i * p->stride);
 		bool counts = !parity || segment * per_segment + i < (in_all & ~31ull);
 
 		if (was != is)

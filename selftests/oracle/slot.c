@@ -31,6 +31,68 @@ static bool complete(const struct oracle_msg *m, const struct oracle_slot *h)
 	return oracle_popcount(h->meta.seen & live) >= need;
 }
 
+static uint32_t quiet(uint32_t f)
+{
+	return f | 0x00400000;
+}
+
+static bool is_nan(uint32_t f)
+{
+	return (f & 0x7fffffff) > 0x7f800000;
+}
+
+/* Section 9: IEEE 754, nearest even; the NaN of the sum comes first. */
+static uint32_t float_add(uint32_t sum, uint32_t v)
+{
+	float a, b;
+
+	if (is_nan(sum))
+		return quiet(sum);
+	if (is_nan(v))
+		return quiet(v);
+	memcpy(&a, &sum, 4);
+	memcpy(&b, &v, 4);
+	a += b;
+	memcpy(&sum, &a, 4);
+	return is_nan(sum) ? 0xffc00000 : sum;	/* infinities of both signs */
+}
+
+/* To bfloat16, nearest even; a NaN stays one. */
+static uint16_t rounded(uint32_t f)
+{
+	uint32_t rest = f & 0xffff, half = f >> 16;
+
+	if (is_nan(f))
+		return half | 0x40;
+	return half + (rest > 0x8000 || (rest == 0x8000 && half & 1));
+}
+
+/* Element @i of the gradient in @m, as it is summed. */
+static uint32_t element(const struct oracle_msg *m, unsigned int i)
+{
+	uint32_t v = 0;
+	uint16_t half;
+
+	if (m->j->conf.elem == SAINA_ELEM_BFLOAT16) {
+		memcpy(&half, m->payload + 2 * i, 2);
+		return (uint32_t)half << 16;
+	}
+	memcpy(&v, m->payload + 4 * i, 4);
+	return v;
+}
+
+/* From what is summed to what is sent. */
+static void to_wire(const struct saina_job_conf *c, int32_t *sum)
+{
+	uint16_t *half = (uint16_t *)sum;
+
+	for (uint32_t i = 0; c->elem == SAINA_ELEM_BFLOAT16 && i < c->payload; i++) {
+		uint16_t v = rounded(sum[i]);
+
+		memcpy(&half[i], &v, 2);
+	}
+}
+
 static void done(struct oracle_msg *m, struct oracle_slot *h)
 {
 	struct oracle_job *j = m->j;
@@ -43,6 +105,7 @@ static void done(struct oracle_msg *m, struct oracle_slot *h)
 		h->meta.flags |= SAINA_F_DROP_LATE;
 	h->meta.state = SAINA_SLOT_DONE;
 	e->meta = h->meta;
+	to_wire(&j->conf, h->sum);
 	memcpy(e->sum, h->sum, 4 * j->conf.payload);
 
 	j->rt.open_slots--;
@@ -74,10 +137,9 @@ static void counted_in(struct oracle_msg *m, struct oracle_slot *h, int counter)
 static void add(struct oracle_msg *m, struct oracle_slot *h)
 {
 	for (uint32_t i = 0; i < m->j->conf.payload; i++) {
-		uint32_t v;
+		uint32_t v = element(m, i), old = h->sum[i];
 
-		memcpy(&v, m->payload + 4 * i, 4);
-		h->sum[i] = (int32_t)((uint32_t)h->sum[i] + v);
+		h->sum[i] = m->j->conf.elem == SAINA_ELEM_INT32 ? old + v : float_add(old, v);
 	}
 	h->meta.seen |= 1ull << m->w;
 	h->meta.count++;
@@ -96,7 +158,8 @@ static void open_slot(struct oracle_msg *m, struct oracle_slot *h)
 	h->meta.policy = j->rt.policy.seq;
 	h->meta.members = j->rt.members;
 	h->meta.exponent = m->hdr->exponent;
-	memcpy(h->sum, m->payload, 4 * j->conf.payload);
+	for (uint32_t i = 0; i < j->conf.payload; i++)
+		h->sum[i] = element(m, i);
 	h->meta.seen = 1ull << m->w;
 	h->meta.count = 1;
 	j->rt.open_slots++;

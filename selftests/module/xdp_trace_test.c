@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Random traces through the BPF program for saina.ko and through the oracle at once, jobs
+ * of int32, float32 and bfloat16.  One thread: one order of additions has one result, so
+ * every answer is compared bit for bit, and all state at the end of each job.
+ *
+ *	saina.ko <--netlink-- jobs, deaths, policies
+ *	    | snapshots, additions
+ *	random GRAD, PULL --> BPF_PROG_TEST_RUN --+-- same?
+ *	            \-------> oracle -------------+
+ *
+ *	xdp_trace_test [-n PACKETS] [-s SEED] PROGRAM HELPERS
+ *
+ * PACKETS are those of each job.  In the test VM, module loaded; as root.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "../datapath/rig.h"
+#include "../lib/rng.h"
+#include "../lib/tap.h"
+#include "xdp_rig.h"
+
+#define WORKERS	 5
+#define SEGMENTS 3
+
+static struct rig rig;
+static struct xdp_rig module;	/* reads snapshots */
+static struct rng rng;
+static struct saina_job_conf *conf = &module.conf;
+static uint64_t results;
+
+/* What the module says now, to both. */
+static bool refresh(void)
+{
+	if (xdp_rig_snapshot(&module))
+		return false;
+	if (rig_job(&rig, conf, 0)) {
+		tap_note("%s", rig.diff);
+		return false;
+	}
+	return true;
+}
+
+/* A float32: mostly of like size, so that additions round; now and then anything. */
+static uint32_t float_bits(void)
+{
+	static const uint32_t special[] = {
+		0, 0x80000000, 1, 0x80000001, 0x007fffff, 0x7f7fffff, 0xff7fffff, 0x7f800000,
+		0xff800000, 0x7fc00001, 0xff812345, 0x7f800001, 0x3f808000, 0x3f818000, 0x3f80ffff,
+	};
+	uint32_t v = rng_u64(&rng);
+
+	if (rng_chance(&rng, 20))
+		return special[rng_below(&rng, sizeof(special) / 4)];
+	if (rng_chance(&rng, 50))
+		return v;
+	return (v & 0x807fffff) | (120 + rng_below(&rng, 12)) << 23;
+}
+
+static void payload_fill(uint8_t *p)
+{
+	for (unsigned int i = 0; i < conf->payload; i++) {
+		uint32_t v = conf->elem == SAINA_ELEM_INT32 ? (uint32_t)rng_u64(&rng) : float_bits();
+
+		if (conf->elem == SAINA_ELEM_BFLOAT16) {
+			uint16_t half = v >> 16;
+
+			memcpy(p + 2 * i, &half, 2);
+		} else {
+			memcpy(p + 4 * i, &v, 4);
+		}
+	}
+}
+
+/* Deaths and returns, relays, policies: by netlink; what is refused changes nothing. */
+static bool something_happens(void)
+{
+	static const char *const policy[] = {
+		"bsp", "fastest:k=1", "fastest:k=3", "fastest:k=2,late=drop", "sfcd:k0=1,sth=0.5,cth=2",
+		"sfcd:k0=2,sth=0.3,cth=1,stride=1", "sfcd:k0=1,sth=0.5,cth=k,stride=32",
+	};
+	unsigned int w = rng_below(&rng, WORKERS);
+
+	switch (rng_below(&rng, 4)) {
+	case 0:
+		if (conf->active & ~(1ull << w))
+			call_worker_state(0, w, SAINA_WORKER_STATE_DEAD);
+		break;
+	case 1:
+		if (!(conf->active >> w & 1))
+			call_worker_bind(0, w, rig.port[0]);
+		break;
+	case 2:
+		call_worker_relay(0, w, rng_below(&rng, 2));
+		break;
+	case 3:
+		call_job_policy(0, policy[rng_below(&rng, sizeof(policy) / sizeof(policy[0]))]);
+		break;
+	}
+	return refresh();
+}
+
+static bool packet(void)
+{
+	static uint8_t frame[FRAME_MAX], payload[4 * SAINA_ELEMS_MAX];
+	uint32_t next = rig.o.job[0].rt.next_round, dice = rng_below(&rng, 100);
+	struct saina_hdr h = {
+		.version = SAINA_PROTO_VERSION, .type = SAINA_MSG_GRAD, .elem = conf->elem,
+		.segment = rng_below(&rng, SEGMENTS), .count = conf->payload,
+		.worker = rng_below(&rng, WORKERS),
+		.round = dice < 60 ? next - 1 : dice < 90 ? next : next - rng_below(&rng, 6),
+	};
+	unsigned int len;
+
+	if (rng_chance(&rng, 100))
+		h.type = SAINA_MSG_PULL;
+	/* not the first one of a slot: nobody else could add to it */
+	if (rig.o.job[0].hot[h.segment & (conf->pool - 1)].meta.state == SAINA_SLOT_OPEN)
+		h.exponent = rng_chance(&rng, 10);
+	if (rng_chance(&rng, 10))
+		h.elem = 1 + rng_below(&rng, 3);
+	if (rng_chance(&rng, 10))
+		h.count = 2 * h.count;
+	h.session = conf->worker[h.worker].session;
+	payload_fill(payload);
+	len = frame_make(frame, &rig.g, &conf->worker[h.worker], &h, payload,
+			 (conf->elem == SAINA_ELEM_BFLOAT16 ? 2 : 4) * conf->payload);
+	rig.linear = rng_chance(&rng, 50) ? rng_range(&rng, FRAME_PAYLOAD, 1600) : 0;
+	if (!rig_packet(&rig, frame, len, rig.port[0])) {
+		tap_note("packet %llu (type %u elem %u worker %u round %u segment %u): %s",
+			 (unsigned long long)rig.packets, h.type, h.elem, h.worker, h.round,
+			 h.segment, rig.diff);
+		return false;
+	}
+	results += rig.want.multicast;
+	return true;
+}
+
+static void trace(int elem, const char *name, unsigned int payload, unsigned long packets)
+{
+	bool ok;
+
+	results = 0;
+	ok = !xdp_rig_told(call_job_new_as("trace", WORKERS, SEGMENTS * payload, payload, elem,
+					   "fastest:k=3"));
+	for (int w = 0; ok && w < WORKERS; w++)
+		ok = !xdp_rig_told(call_worker_bind(0, w, rig.port[0]));
+	ok = ok && refresh();
+	for (unsigned long n = 0; ok && n < packets; n++)
+		ok = n % 200 == 199 ? something_happens() : packet();
+	if (ok && (!rig_drain(&rig) || !rig_check_global(&rig) || !rig_check_job(&rig, 0, true))) {
+		tap_note("%s", rig.diff);
+		ok = false;
+	}
+	tap_ok(ok && results > packets / 20,
+	       "oracle: %s, %u elements a message: the same answers and state, %lu packets, %llu results",
+	       name, payload, packets, (unsigned long long)results);
+	rig_job_remove(&rig, 0);
+	xdp_rig_told(call_job_del(0));
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		int elem;
+		const char *name;
+	} type[] = { { SAINA_ELEM_INT32, "int32" }, { SAINA_ELEM_FLOAT32, "float32" },
+		     { SAINA_ELEM_BFLOAT16, "bfloat16" } };
+	static const unsigned int payload[] = { 64, 352, 2048 };
+	unsigned long packets = 2000, seed = 1;
+	int c;
+
+	while ((c = getopt(argc, argv, "n:s:")) != -1) {
+		if (c == 'n')
+			packets = strtoul(optarg, NULL, 0);
+		else if (c == 's')
+			seed = strtoul(optarg, NULL, 0);
+		else
+			return 2;
+	}
+	if (argc - optind != 2)
+		return 2;
+	setenv("SAINA_BPF_OBJECT", argv[optind], 1);
+	rig_open(&rig);		/* and a network namespace: calls_open() in that one */
+	calls_open();
+	if (xdp_rig_helpers(&module, argv[optind + 1])) {
+		printf("Bail out! %s does not load\n", argv[optind + 1]);
+		return 1;
+	}
+	rng_seed(&rng, seed);
+	for (int i = 0; i < 3; i++)
+		for (int j = 0; j < 3; j++)
+			trace(type[i].elem, type[i].name, payload[j], packets);
+	rig_close(&rig);
+	return tap_done();
+}
