@@ -21,7 +21,8 @@ static const struct saina_job *worker_behind(const struct saina_net *sn, u32 ifi
 }
 
 /* A worker declared dead is active no longer, so this comes to an end; one that the
- * core will not declare dead (no memory) is left alone, its packets cannot come. */
+ * core will not declare dead (no memory) is left alone, its packets cannot come.
+ */
 static void workers_die(struct saina_net *sn, u32 ifindex)
 {
 	const struct saina_job *job;

@@ -240,7 +240,8 @@ static const struct btf_kfunc_id_set tc_set = {
 };
 
 /* There is no unregistering: the sets go with the module, which the programs
- * that use them hold. */
+ * that use them hold.
+ */
 int __init saina_kfunc_init(void)
 {
 	unsigned int i;

@@ -52,4 +52,5 @@ module_exit(saina_exit);
 MODULE_LICENSE("GPL");
 MODULE_DESCRIPTION("SAINA: straggler-aware in-network aggregation, control plane");
 /* No alias of the family: the tool looks for it first, and must not by merely
- * looking load a module that the operator has not asked for. */
+ * looking load a module that the operator has not asked for.
+ */

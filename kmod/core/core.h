@@ -93,7 +93,8 @@ struct saina_job {
 
 /**
  * struct saina_core_ops - what the core needs from its owner
- * @alloc, @free: zeroed memory
+ * @alloc: zeroed memory
+ * @free: of @alloc
  * @publish: a job came, changed or (@gone) goes: publish its snapshot.  An
  *	error undoes the change and is returned by the call that caused it
  * @notify: after a change is in force: @cmd is SAINA_CMD_JOB_NTF,
@@ -127,11 +128,13 @@ int saina_core_worker_set(struct saina_core *c, const struct saina_worker_req *r
 int saina_core_worker_del(struct saina_core *c, const struct saina_worker_req *req,
 			  struct saina_core_err *err);
 /* Take-over: a job as an earlier core had it (same generation, policy number,
- * bindings), published again; refused as job_new would refuse it. */
+ * bindings), published again; refused as job_new would refuse it.
+ */
 int saina_core_job_restore(struct saina_core *c, const struct saina_job *old,
 			   const struct saina_job **job, struct saina_core_err *err);
 /* A mirror of another core: the job as that one has it, added or in the place of
- * the one of its number, without asking the rules of life or the limits. */
+ * the one of its number, without asking the rules of life or the limits.
+ */
 int saina_core_job_adopt(struct saina_core *c, const struct saina_job *theirs,
 			 const struct saina_job **job, struct saina_core_err *err);
 int saina_core_limits_set(struct saina_core *c, const struct saina_limits *limits,

@@ -177,7 +177,8 @@ int saina_policy_check(const struct saina_policy *p, int workers, struct saina_c
 		unsigned int value = saina_policy_get(p, key);
 
 		if (saina_policy_value_check(key, value, workers))
-			return saina_refuse(err, -ERANGE, SAINA_A_JOB_POLICY, "policy: '%s=%u%s': %s",
+			return saina_refuse(err, -ERANGE, SAINA_A_JOB_POLICY,
+					    "policy: '%s=%u%s': %s",
 					    key->name, value,
 					    key->kind == SAINA_KEY_SHARE ? "/1000" : "",
 					    saina_policy_allowed(key, workers, allowed,

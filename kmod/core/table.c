@@ -22,6 +22,8 @@
  *
  * Hot slots, result ring, sign bits, last-counted table and one snapshot.  The
  * counters (a few kB per CPU and job) are not counted in.
+ *
+ * Return: bytes
  */
 __u64 saina_core_memory(__u64 elements, __u32 payload, __u32 pool, __u32 ring)
 {
@@ -102,7 +104,8 @@ void saina_job_masks(struct saina_job *job)
 {
 	int w;
 
-	job->active = job->relay = 0;
+	job->active = 0;
+	job->relay = 0;
 	for (w = 0; w < job->workers; w++) {
 		if (!saina_worker_alive(&job->worker[w]))
 			continue;
@@ -170,6 +173,8 @@ void saina_job_announce(struct saina_core *c, const struct saina_job *job, int o
  * @id: 0..255
  * @name: zero terminated, may be NULL with @has_id; checked if both are given
  * @err: out if there is none; may be NULL
+ *
+ * Return: the job, or NULL
  */
 const struct saina_job *saina_core_job_find(const struct saina_core *c, int has_id, __u16 id,
 					    const char *name, struct saina_core_err *err)

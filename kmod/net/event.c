@@ -64,8 +64,6 @@ static bool gate_pass(struct saina_gate *g, bool *first)
 	*first = g->n == most;
 	if (g->n <= most)
 		g->n++;
-	if (!pass)
-		g->lost++;
 	spin_unlock_irqrestore(&g->lock, flags);
 	return pass;
 }

@@ -75,8 +75,7 @@ static void live_free_rcu(struct rcu_head *rcu)
 	kfree(live);
 }
 
-/* The data path must not see the job any more; the lock is held, or nobody else is
- * left. */
+/* The data path must not see the job any more; the lock is held, or nobody is left. */
 static void snap_remove(struct saina_net *sn, struct saina_snaps *snaps, u32 job)
 {
 	struct saina_snap *snap = rcu_replace_pointer(snaps->snap[job], NULL, true);
@@ -228,7 +227,8 @@ err_global:
 }
 
 /* Its devices are gone already, so no program runs here; but one may just be
- * leaving, hence RCU all the same. */
+ * leaving, hence RCU all the same.
+ */
 static void __net_exit jobs_net_exit(struct net *net)
 {
 	struct saina_net *sn = saina_net_get(net);

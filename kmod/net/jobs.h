@@ -17,6 +17,7 @@
 
 /**
  * struct saina_live - what the data path says of a job, as long as it exists
+ * @rcu: for freeing it
  * @next_round: 1 + the last round known to have been finished
  * @policy_seq: of the policy last adopted, 0: not known
  * @k: in force, 0: nothing has been heard yet
@@ -34,6 +35,7 @@ struct saina_live {
 
 /**
  * struct saina_snap - immutable, published in struct saina_net
+ * @rcu: for freeing it
  * @live: the same for all snapshots of a job
  * @name: of the job
  * @conf: what programs see
@@ -47,19 +49,20 @@ struct saina_snap {
 
 /**
  * struct saina_gate - lets only so many events of the data path through
+ * @lock: of the rest
  * @begin: of the present second, in jiffies
  * @n: events since then
- * @lost: events not let through, ever
  */
 struct saina_gate {
 	spinlock_t lock;
 	unsigned long begin;
 	u32 n;
-	u64 lost;
 };
 
 /**
- * struct saina_snaps - the snapshots of a network namespace, by number of the job
+ * struct saina_snaps - the snapshots of a network namespace
+ * @rcu: for freeing it
+ * @snap: by number of the job
  */
 struct saina_snaps {
 	struct rcu_head rcu;
@@ -94,7 +97,8 @@ static inline struct saina_net *saina_net_get(const struct net *net)
 }
 
 /* Programs run under rcu_read_lock() or, in drivers that do without, with bottom halves
- * off alone: call_rcu() and kfree_rcu() wait for both. */
+ * off alone: call_rcu() and kfree_rcu() wait for both.
+ */
 #define saina_rcu(p) rcu_dereference_check(p, rcu_read_lock_bh_held())
 
 /* The same for the data path: as cheap as can be. */
