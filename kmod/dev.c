@@ -30,7 +30,7 @@ static void workers_die(struct saina_net *sn, u32 ifindex)
 
 	mutex_lock(&sn->lock);
 	while ((job = worker_behind(sn, ifindex, from, &w))) {
-		struct saina_worker_req req = {
+		struct saina_worker_attrs req = {
 			.has = 1ull << SAINA_A_WORKER_JOB_ID | 1ull << SAINA_A_WORKER_ID |
 			       1ull << SAINA_A_WORKER_STATE,
 			.job_id = job->id,

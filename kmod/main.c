@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * saina.ko: straggler-aware in-network aggregation, the kernel's control plane.
- * Configuration by generic netlink (netlink.c), snapshots for BPF programs (jobs.c,
+ * Configuration by generic netlink (netlink/), snapshots for BPF programs (net/,
  * kfunc.c).
  */
 #include <linux/module.h>
@@ -9,7 +9,7 @@
 #include "dev.h"
 #include "net/jobs.h"
 #include "kfunc.h"
-#include "netlink/netlink.h"
+#include "netlink/family.h"
 #include "simd.h"
 
 static int __init saina_init(void)
@@ -20,20 +20,20 @@ static int __init saina_init(void)
 	ret = saina_jobs_init();
 	if (ret)
 		return ret;
-	ret = saina_netlink_init();
+	ret = saina_family_init();
 	if (ret)
 		goto err_jobs;
 	ret = saina_dev_init();
 	if (ret)
-		goto err_netlink;
+		goto err_family;
 	/* a module built without BTF can still be configured */
 	ret = saina_kfunc_init();
 	if (ret)
 		pr_warn("saina: BPF programs cannot use this module (error %d): build it with BTF\n", ret);
 	return 0;
 
-err_netlink:
-	saina_netlink_uninit();
+err_family:
+	saina_family_uninit();
 err_jobs:
 	saina_jobs_uninit();
 	return ret;
@@ -42,7 +42,7 @@ err_jobs:
 static void __exit saina_exit(void)
 {
 	saina_dev_uninit();
-	saina_netlink_uninit();
+	saina_family_uninit();
 	saina_jobs_uninit();
 }
 

@@ -42,11 +42,35 @@ int saina_name_check(const char *name, struct saina_core_err *err)
 	return 0;
 }
 
+/* Text that people will see, and that must not steer a terminal: printable ASCII. */
+int saina_text_check(const char *text, unsigned int attr, const char *what,
+		     struct saina_core_err *err)
+{
+	for (; *text; text++)
+		if (*text < 0x20 || *text > 0x7e)
+			return saina_refuse(err, -EINVAL, attr,
+					    "%s: has a character that cannot be printed", what);
+	return 0;
+}
+
+int saina_job_token(struct saina_job *job, const struct saina_job_attrs *req,
+		    struct saina_core_err *err)
+{
+	int ret;
+
+	if (!SAINA_HAS(req, SAINA_A_JOB_TOKEN))
+		return 0;
+	ret = saina_text_check(req->token, SAINA_A_JOB_TOKEN, "token", err);
+	if (!ret)
+		memcpy(job->token, req->token, sizeof(job->token));
+	return ret;
+}
+
 /* Element type, and the scale that only int32 has. */
 int saina_job_elem(const struct saina_core *c, struct saina_job *job,
-		   const struct saina_job_req *req, struct saina_core_err *err)
+		   const struct saina_job_attrs *req, struct saina_core_err *err)
 {
-	job->elem = SAINA_HAS(req, SAINA_A_JOB_ELEM_TYPE) ? req->elem : SAINA_ELEM_INT32;
+	job->elem = SAINA_HAS(req, SAINA_A_JOB_ELEM_TYPE) ? req->elem_type : SAINA_ELEM_INT32;
 	if (job->elem != SAINA_ELEM_INT32 && job->elem != SAINA_ELEM_FLOAT32 &&
 	    job->elem != SAINA_ELEM_BFLOAT16)
 		return saina_refuse(err, -EINVAL, SAINA_A_JOB_ELEM_TYPE,
@@ -63,10 +87,13 @@ int saina_job_elem(const struct saina_core *c, struct saina_job *job,
 					    "exponent: floats are summed as they are, without a scale");
 		return 0;
 	}
-	job->exponent = SAINA_HAS(req, SAINA_A_JOB_EXPONENT) ? req->exponent : EXPONENT_DEFAULT;
-	if (job->exponent < -126)
+	job->exponent = EXPONENT_DEFAULT;
+	if (!SAINA_HAS(req, SAINA_A_JOB_EXPONENT))
+		return 0;
+	if (req->exponent < -126 || req->exponent > 127)
 		return saina_refuse(err, -ERANGE, SAINA_A_JOB_EXPONENT,
-				    "exponent: %d: must be -126..127", job->exponent);
+				    "exponent: %d: must be -126..127", req->exponent);
+	job->exponent = req->exponent;
 	return 0;
 }
 
@@ -81,7 +108,7 @@ static int payload_ok(__u32 payload)
 	return 0;
 }
 
-int saina_job_geometry(struct saina_job *job, const struct saina_job_req *req,
+int saina_job_geometry(struct saina_job *job, const struct saina_job_attrs *req,
 		       struct saina_core_err *err)
 {
 	__u64 segments;
@@ -129,7 +156,7 @@ int saina_job_geometry(struct saina_job *job, const struct saina_job_req *req,
 }
 
 /* The one not given follows the other. */
-int saina_job_times(struct saina_job *job, const struct saina_job_req *req,
+int saina_job_times(struct saina_job *job, const struct saina_job_attrs *req,
 		    struct saina_core_err *err)
 {
 	int has_dead = SAINA_HAS(req, SAINA_A_JOB_DEAD_MS) != 0;
@@ -157,17 +184,18 @@ int saina_job_times(struct saina_job *job, const struct saina_job_req *req,
 }
 
 /* The policy asked for; a job that has none yet gets the first of the table. */
-int saina_job_policy(struct saina_job *job, const struct saina_job_req *req,
+int saina_job_policy(struct saina_job *job, const struct saina_job_attrs *req,
 		     struct saina_core_err *err)
 {
-	struct saina_policy p = req->policy;
+	struct saina_policy p;
 	int ret;
 
-	if (!SAINA_HAS(req, SAINA_A_JOB_POLICY)) {
-		if (job->policy.seq)
-			return 0;
+	if (SAINA_HAS(req, SAINA_A_JOB_POLICY))
+		saina_policy_read(&req->policy, &p);
+	else if (job->policy.seq)
+		return 0;
+	else
 		saina_policy_preset(&saina_policy_rows[0], &p);
-	}
 	ret = saina_policy_check(&p, job->workers, err);
 	if (ret || saina_policy_same(&p, &job->policy))
 		return ret;

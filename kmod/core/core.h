@@ -3,56 +3,19 @@
  * The job core: job table, validation, policies, worker table.  Freestanding C,
  * compiled into saina.ko and into sainad, so that the two control planes cannot
  * differ.  It knows neither netlink nor BPF maps: its owner decodes requests into
- * the structures below, serialises all calls (a lock in the kernel, one thread in
+ * attributes (attrs.h), serialises all calls (a lock in the kernel, one thread in
  * the agent) and learns of every change through struct saina_core_ops.
  */
 #ifndef _SAINA_CORE_H
 #define _SAINA_CORE_H
 
+#include "core/attrs.h"
 #include "core/policy.h"
 #include "core/refuse.h"
 #include "saina/bpf.h"
 #include "linux/saina.h"
 
 struct saina_core;
-
-/* Which fields of a request are set: bit SAINA_A_<OBJECT>_<FIELD>. */
-#define SAINA_HAS(req, attr)	((req)->has & (1ull << (attr)))
-
-struct saina_job_req {
-	__u64	has;
-	__u16	id;
-	__u8	state;
-	__u8	workers;
-	__u8	elem;
-	__s8	exponent;
-	__u16	payload;
-	__u16	heartbeat_ms;
-	__u16	dead_ms;
-	__u32	pool;
-	__u32	ring;
-	__u64	elements;
-	char	name[SAINA_NAME_LEN];
-	struct saina_policy policy;	/* its seq is not looked at */
-	__u8	token[SAINA_TOKEN_LEN];
-};
-
-struct saina_worker_req {
-	__u64	has;
-	__u16	job_id;
-	__u8	id;
-	__u8	state;
-	__u8	relay;
-	__u64	session;
-	__u32	ifindex;
-	__u32	round;		/* the first it would send: where a forming job begins */
-	__u64	late;		/* gradients, since this was last said */
-	__be32	ip;
-	__be16	udp_port;
-	__u8	mac[6];
-	char	job_name[SAINA_NAME_LEN];
-	char	name[SAINA_NAME_LEN];
-};
 
 struct saina_limits {
 	__u32	jobs;
@@ -117,16 +80,19 @@ struct saina_core *saina_core_new(const struct saina_core_ops *ops, void *ctx,
 				  const struct saina_limits *limits);
 void saina_core_free(struct saina_core *c);
 
-int saina_core_job_new(struct saina_core *c, const struct saina_job_req *req,
+int saina_core_job_new(struct saina_core *c, const struct saina_job_attrs *req,
 		       const struct saina_job **job, struct saina_core_err *err);
-int saina_core_job_set(struct saina_core *c, const struct saina_job_req *req,
+int saina_core_job_set(struct saina_core *c, const struct saina_job_attrs *req,
 		       const struct saina_job **job, struct saina_core_err *err);
-int saina_core_job_del(struct saina_core *c, const struct saina_job_req *req,
+int saina_core_job_del(struct saina_core *c, const struct saina_job_attrs *req,
 		       struct saina_core_err *err);
-int saina_core_worker_set(struct saina_core *c, const struct saina_worker_req *req,
+int saina_core_worker_set(struct saina_core *c, const struct saina_worker_attrs *req,
 			  const struct saina_job **job, struct saina_core_err *err);
-int saina_core_worker_del(struct saina_core *c, const struct saina_worker_req *req,
+int saina_core_worker_del(struct saina_core *c, const struct saina_worker_attrs *req,
 			  struct saina_core_err *err);
+/* Userland (agent/jobmirror.c): what another core shows. */
+void saina_job_read(const struct saina_job_attrs *a, struct saina_job *job);
+void saina_worker_read(const struct saina_worker_attrs *a, struct saina_worker *wk);
 /* Take-over: a job as an earlier core had it (same generation, policy number,
  * bindings), published again; refused as job_new would refuse it.
  */

@@ -51,13 +51,17 @@ void saina_core_notify(struct saina_core *c, int cmd, const struct saina_job *jo
 
 /* check.c: 0, or a refusal in @err and its errno */
 int saina_name_check(const char *name, struct saina_core_err *err);
-int saina_job_elem(const struct saina_core *c, struct saina_job *job,
-		   const struct saina_job_req *req, struct saina_core_err *err);
-int saina_job_geometry(struct saina_job *job, const struct saina_job_req *req,
-		       struct saina_core_err *err);
-int saina_job_times(struct saina_job *job, const struct saina_job_req *req,
+int saina_text_check(const char *text, unsigned int attr, const char *what,
+		     struct saina_core_err *err);
+int saina_job_token(struct saina_job *job, const struct saina_job_attrs *req,
 		    struct saina_core_err *err);
-int saina_job_policy(struct saina_job *job, const struct saina_job_req *req,
+int saina_job_elem(const struct saina_core *c, struct saina_job *job,
+		   const struct saina_job_attrs *req, struct saina_core_err *err);
+int saina_job_geometry(struct saina_job *job, const struct saina_job_attrs *req,
+		       struct saina_core_err *err);
+int saina_job_times(struct saina_job *job, const struct saina_job_attrs *req,
+		    struct saina_core_err *err);
+int saina_job_policy(struct saina_job *job, const struct saina_job_attrs *req,
 		     struct saina_core_err *err);
 int saina_job_state_set(struct saina_job *job, int state, struct saina_core_err *err);
 int saina_job_admit(struct saina_core *c, const struct saina_job *job, struct saina_core_err *err);

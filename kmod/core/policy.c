@@ -190,3 +190,49 @@ int saina_policy_check(const struct saina_policy *p, int workers, struct saina_c
 				    "policy: a setting is given that %s does not have", row->name);
 	return row->complete == SAINA_COMPLETE_ADAPTED ? adapted_check(p, err) : 0;
 }
+
+/* As attributes; all that the policy has not are there, too, and 0. */
+void saina_policy_show(const struct saina_policy *p, struct saina_policy_attrs *a)
+{
+	memset(a, 0, sizeof(*a));
+	SAINA_PUT(a, SAINA_A_POLICY_MODE, mode, p->mode);
+	SAINA_PUT(a, SAINA_A_POLICY_LATE, late, p->late);
+	SAINA_PUT(a, SAINA_A_POLICY_K, k, p->k);
+	SAINA_PUT(a, SAINA_A_POLICY_K_MIN, k_min, p->k_min);
+	SAINA_PUT(a, SAINA_A_POLICY_K_MAX, k_max, p->k_max);
+	SAINA_PUT(a, SAINA_A_POLICY_FLAGS, flags, p->flags);
+	SAINA_PUT(a, SAINA_A_POLICY_S_TH, s_th, p->s_th);
+	SAINA_PUT(a, SAINA_A_POLICY_C_TH, c_th, p->c_th);
+	SAINA_PUT(a, SAINA_A_POLICY_STRIDE, stride, p->stride);
+}
+
+/**
+ * saina_policy_read() - the policy that attributes ask for
+ * @a: what is absent has the preset of the mode
+ * @p: out, unchecked; seq is 0
+ */
+void saina_policy_read(const struct saina_policy_attrs *a, struct saina_policy *p)
+{
+	const struct saina_policy_row *row = saina_policy_row(a->mode);
+
+	memset(p, 0, sizeof(*p));
+	if (row)
+		saina_policy_preset(row, p);
+	p->mode = a->mode;
+	if (SAINA_HAS(a, SAINA_A_POLICY_LATE))
+		p->late = a->late;
+	if (SAINA_HAS(a, SAINA_A_POLICY_K))
+		p->k = a->k;
+	if (SAINA_HAS(a, SAINA_A_POLICY_K_MIN))
+		p->k_min = a->k_min;
+	if (SAINA_HAS(a, SAINA_A_POLICY_K_MAX))
+		p->k_max = a->k_max;
+	if (SAINA_HAS(a, SAINA_A_POLICY_FLAGS))
+		p->flags = a->flags;
+	if (SAINA_HAS(a, SAINA_A_POLICY_S_TH))
+		p->s_th = a->s_th;
+	if (SAINA_HAS(a, SAINA_A_POLICY_C_TH))
+		p->c_th = a->c_th;
+	if (SAINA_HAS(a, SAINA_A_POLICY_STRIDE))
+		p->stride = a->stride;
+}

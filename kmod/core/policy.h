@@ -7,6 +7,7 @@
 #ifndef _SAINA_CORE_POLICY_H
 #define _SAINA_CORE_POLICY_H
 
+#include "core/attrs.h"
 #include "core/refuse.h"
 #include "saina/bpf.h"
 
@@ -94,5 +95,8 @@ int saina_policy_value_check(const struct saina_policy_key *key, unsigned int va
 const char *saina_policy_allowed(const struct saina_policy_key *key, int workers, char *text,
 				 unsigned long size);
 int saina_policy_check(const struct saina_policy *p, int workers, struct saina_core_err *err);
+
+void saina_policy_show(const struct saina_policy *p, struct saina_policy_attrs *a);
+void saina_policy_read(const struct saina_policy_attrs *a, struct saina_policy *p);
 
 #endif /* _SAINA_CORE_POLICY_H */

@@ -182,6 +182,9 @@ const struct saina_job *saina_core_job_find(const struct saina_core *c, int has_
 	const struct saina_job *job = NULL;
 	int i, has_name = name && name[0];
 
+	/* the sentence would show it */
+	if (has_name && saina_text_check(name, SAINA_A_JOB_NAME, "name", err))
+		return NULL;
 	if (has_id) {
 		if (id < SAINA_JOBS_MAX)
 			job = saina_core_job_next(c, id);
@@ -264,7 +267,7 @@ int saina_job_insert(struct saina_core *c, const struct saina_job **out, struct 
  * Return: 0, -EINVAL, -ERANGE, -EEXIST, -EDQUOT (a limit), -ENOSPC (no number
  * free), -EOPNOTSUPP (element type), -ENOMEM, or what publish returned
  */
-int saina_core_job_new(struct saina_core *c, const struct saina_job_req *req,
+int saina_core_job_new(struct saina_core *c, const struct saina_job_attrs *req,
 		       const struct saina_job **out, struct saina_core_err *err)
 {
 	struct saina_job *job;
@@ -288,7 +291,7 @@ int saina_core_job_new(struct saina_core *c, const struct saina_job_req *req,
 		return saina_refuse(err, -ERANGE, SAINA_A_JOB_WORKERS, "workers: %u: must be 1..%d",
 				    req->workers, SAINA_WORKERS_MAX);
 	job->workers = req->workers;
-	job->elem = SAINA_HAS(req, SAINA_A_JOB_ELEM_TYPE) ? req->elem : SAINA_ELEM_INT32;
+	job->elem = SAINA_HAS(req, SAINA_A_JOB_ELEM_TYPE) ? req->elem_type : SAINA_ELEM_INT32;
 	ret = saina_job_elem(c, job, req, err);
 	if (!ret)
 		ret = saina_job_geometry(job, req, err);
@@ -296,10 +299,10 @@ int saina_core_job_new(struct saina_core *c, const struct saina_job_req *req,
 		ret = saina_job_times(job, req, err);
 	if (!ret)
 		ret = saina_job_policy(job, req, err);
+	if (!ret)
+		ret = saina_job_token(job, req, err);
 	if (ret)
 		return ret;
-	if (SAINA_HAS(req, SAINA_A_JOB_TOKEN))
-		memcpy(job->token, req->token, sizeof(job->token));
 
 	if (SAINA_HAS(req, SAINA_A_JOB_ID)) {
 		job->id = req->id;
@@ -338,7 +341,7 @@ int saina_core_job_new(struct saina_core *c, const struct saina_job_req *req,
  * Return: 0, -ENOENT, -EINVAL, -ERANGE, -EBUSY, -ENOTCONN, or what publish
  * returned
  */
-int saina_core_job_set(struct saina_core *c, const struct saina_job_req *req,
+int saina_core_job_set(struct saina_core *c, const struct saina_job_attrs *req,
 		       const struct saina_job **out, struct saina_core_err *err)
 {
 	const struct saina_job *found;
@@ -364,10 +367,10 @@ int saina_core_job_set(struct saina_core *c, const struct saina_job_req *req,
 	ret = saina_job_policy(job, req, err);
 	if (!ret)
 		ret = saina_job_times(job, req, err);
+	if (!ret)
+		ret = saina_job_token(job, req, err);
 	if (ret)
 		return ret;
-	if (SAINA_HAS(req, SAINA_A_JOB_TOKEN))
-		memcpy(job->token, req->token, sizeof(job->token));
 	if (SAINA_HAS(req, SAINA_A_JOB_STATE)) {
 		ret = saina_job_state_set(job, req->state, err);
 		if (ret)
@@ -392,7 +395,7 @@ int saina_core_job_set(struct saina_core *c, const struct saina_job_req *req,
  *
  * Return: 0, -ENOENT, -EINVAL, or what publish returned
  */
-int saina_core_job_del(struct saina_core *c, const struct saina_job_req *req,
+int saina_core_job_del(struct saina_core *c, const struct saina_job_attrs *req,
 		       struct saina_core_err *err)
 {
 	const struct saina_job *found;

@@ -23,7 +23,7 @@ void saina_worker_announce(struct saina_core *c, const struct saina_job *job, in
 	(1ull << SAINA_A_WORKER_IFINDEX | 1ull << SAINA_A_WORKER_IP | 1ull << SAINA_A_WORKER_MAC | \
 	 1ull << SAINA_A_WORKER_UDP_PORT | 1ull << SAINA_A_WORKER_SESSION)
 
-static int worker_find(const struct saina_core *c, const struct saina_worker_req *req,
+static int worker_find(const struct saina_core *c, const struct saina_worker_attrs *req,
 		       const struct saina_job **job, struct saina_core_err *err)
 {
 	int has_id = SAINA_HAS(req, SAINA_A_WORKER_JOB_ID) != 0;
@@ -48,13 +48,13 @@ static int worker_find(const struct saina_core *c, const struct saina_worker_req
 
 #define RELAY_SENTENCE "relay: must be 0 or 1"
 
-static int relay_bad(const struct saina_worker_req *req)
+static int relay_bad(const struct saina_worker_attrs *req)
 {
 	return SAINA_HAS(req, SAINA_A_WORKER_RELAY) && req->relay > 1;
 }
 
 /* The attribute of a whole binding that nobody can have, 0 if it is good. */
-static int binding_bad(const struct saina_worker_req *req)
+static int binding_bad(const struct saina_worker_attrs *req)
 {
 	static const __u8 zero[sizeof(req->mac)];
 
@@ -73,7 +73,7 @@ static int binding_bad(const struct saina_worker_req *req)
 
 /* Takes a worker in: a whole binding, for a place that is free. */
 static int worker_admit(struct saina_core *c, struct saina_job *job,
-			const struct saina_worker_req *req, struct saina_core_err *err)
+			const struct saina_worker_attrs *req, struct saina_core_err *err)
 {
 	struct saina_worker *wk = &job->worker[req->id];
 	__u64 missing = WORKER_BINDING & ~req->has;
@@ -134,7 +134,7 @@ static int worker_admit(struct saina_core *c, struct saina_job *job,
 }
 
 /* Nothing but news of a worker? */
-static int worker_told(const struct saina_worker_req *req)
+static int worker_told(const struct saina_worker_attrs *req)
 {
 	return req->has == (req->has & (1ull << SAINA_A_WORKER_JOB_ID |
 					1ull << SAINA_A_WORKER_JOB_NAME |
@@ -143,7 +143,7 @@ static int worker_told(const struct saina_worker_req *req)
 }
 
 static int worker_tell(struct saina_core *c, const struct saina_job *job,
-		       const struct saina_worker_req *req, struct saina_core_err *err)
+		       const struct saina_worker_attrs *req, struct saina_core_err *err)
 {
 	if (!saina_worker_alive(&job->worker[req->id]))
 		return saina_refuse(err, -ENOTCONN, SAINA_A_WORKER_ID,
@@ -153,7 +153,7 @@ static int worker_tell(struct saina_core *c, const struct saina_job *job,
 	return 0;
 }
 
-static int worker_change(struct saina_job *job, const struct saina_worker_req *req,
+static int worker_change(struct saina_job *job, const struct saina_worker_attrs *req,
 			 struct saina_core_err *err)
 {
 	struct saina_worker *wk = &job->worker[req->id];
@@ -227,13 +227,15 @@ static int worker_commit(struct saina_core *c, const struct saina_job *found, in
  * -EADDRINUSE, -ESHUTDOWN (job stopped), -ENOTCONN (not alive), -EINVAL, or
  * what publish returned
  */
-int saina_core_worker_set(struct saina_core *c, const struct saina_worker_req *req,
+int saina_core_worker_set(struct saina_core *c, const struct saina_worker_attrs *req,
 			  const struct saina_job **out, struct saina_core_err *err)
 {
 	const struct saina_job *found;
 	int ret;
 
 	ret = worker_find(c, req, &found, err);
+	if (!ret && SAINA_HAS(req, SAINA_A_WORKER_NAME))
+		ret = saina_text_check(req->name, SAINA_A_WORKER_NAME, "name", err);
 	if (ret)
 		return ret;
 	if (worker_told(req)) {
@@ -262,7 +264,7 @@ int saina_core_worker_set(struct saina_core *c, const struct saina_worker_req *r
  *
  * Return: 0, -ENOENT, -ERANGE, -EINVAL, or what publish returned
  */
-int saina_core_worker_del(struct saina_core *c, const struct saina_worker_req *req,
+int saina_core_worker_del(struct saina_core *c, const struct saina_worker_attrs *req,
 			  struct saina_core_err *err)
 {
 	const struct saina_job *found;

@@ -5,7 +5,6 @@
 #include <net/genetlink.h>
 
 #include "net/event.h"
-#include "netlink/netlink.h"
 #include "net/nlmsg.h"
 #include "trace.h"
 
@@ -28,23 +27,26 @@ MODULE_PARM_DESC(event_rate, "most events a second of the data path, per network
 void saina_event_send(struct saina_net *sn, const struct saina_event *ev, const char *name,
 		      gfp_t gfp)
 {
+	static const struct saina_nlmsg_to to = { .cmd = SAINA_CMD_EVENT };
+	struct saina_event_attrs a;
 	struct sk_buff *skb;
 
-	if (!genl_has_listeners(&saina_nl_family, sn->net, SAINA_NLGRP_EVENTS))
+	if (!genl_has_listeners(saina_nlmsg_family, sn->net, SAINA_NLMSG_EVENTS))
 		return;
 	skb = genlmsg_new(EVENT_ROOM, gfp);
 	if (!skb)
 		goto lost;
-	if (saina_nlmsg_event(skb, ev, name)) {
+	saina_event_show(ev, name, &a);
+	if (saina_nlmsg_put(skb, &to, &saina_event_class, &a)) {
 		nlmsg_free(skb);
 		goto lost;
 	}
-	genlmsg_multicast_netns(&saina_nl_family, sn->net, skb, 0, SAINA_NLGRP_EVENTS, gfp);
+	genlmsg_multicast_netns(saina_nlmsg_family, sn->net, skb, 0, SAINA_NLMSG_EVENTS, gfp);
 	return;
 
 lost:
 	trace_saina_event_lost(sn, ev, -ENOMEM);
-	genl_set_err(&saina_nl_family, sn->net, 0, SAINA_NLGRP_EVENTS, -ENOBUFS);
+	genl_set_err(saina_nlmsg_family, sn->net, 0, SAINA_NLMSG_EVENTS, -ENOBUFS);
 }
 
 /* May one more event pass this second?  *first: it is the first that may not. */
@@ -100,12 +102,12 @@ int saina_event_data_path(struct saina_net *sn, const struct saina_event *ev)
 	}
 	live_update(sn, snap->live, ev);
 	trace_saina_event(sn, ev, 0);
-	if (!genl_has_listeners(&saina_nl_family, sn->net, SAINA_NLGRP_EVENTS))
+	if (!genl_has_listeners(saina_nlmsg_family, sn->net, SAINA_NLMSG_EVENTS))
 		goto out;
 	if (!gate_pass(&sn->gate, &first)) {
 		trace_saina_event_lost(sn, ev, -EAGAIN);
 		if (first)
-			genl_set_err(&saina_nl_family, sn->net, 0, SAINA_NLGRP_EVENTS, -ENOBUFS);
+			genl_set_err(saina_nlmsg_family, sn->net, 0, SAINA_NLMSG_EVENTS, -ENOBUFS);
 		ret = -EAGAIN;
 		goto out;
 	}

@@ -10,7 +10,7 @@
 #include "net/event.h"
 #include "core/os.h"
 #include "net/jobs.h"
-#include "netlink/netlink.h"
+#include "net/notify.h"
 #include "trace.h"
 
 unsigned int saina_net_id __read_mostly;
@@ -177,7 +177,7 @@ static void jobs_notify(void *ctx, int cmd, const struct saina_job *job, int wor
 		break;
 	}
 	saina_jobs_changed(sn);
-	saina_nl_notify(sn, cmd, job, worker);
+	saina_notify(sn, cmd, job, worker);
 }
 
 static void jobs_event(void *ctx, const struct saina_event *core_ev)

@@ -1,15 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Objects -> messages of the family; the agent's encode.c makes the same. */
+/* Attributes (core/attrs.h) -> messages of the family. */
 #ifndef _SAINA_NLMSG_H
 #define _SAINA_NLMSG_H
 
 #include <linux/skbuff.h>
 
+#include "core/show.h"
 #include "net/jobs.h"
+
+struct genl_family;
+
+/* Of all messages; registered, and set, by netlink/family.c. */
+extern const struct genl_family *saina_nlmsg_family;
+
+/* Its multicast groups. */
+#define SAINA_NLMSG_CONFIG	0
+#define SAINA_NLMSG_EVENTS	1
 
 /**
  * struct saina_nlmsg_to - whose message it is
- * @portid, @seq: of the request; 0 in notifications
+ * @portid: of the request; 0 in notifications
+ * @seq: of the request; 0 in notifications
  * @flags: NLM_F_MULTI in dumps
  * @cmd: SAINA_CMD_*
  */
@@ -20,17 +31,13 @@ struct saina_nlmsg_to {
 	u8 cmd;
 };
 
-/* All return 0, or -EMSGSIZE with @skb as it was.  The caller holds the lock
- * of @sn (but for events). */
-int saina_nlmsg_job(struct sk_buff *skb, const struct saina_nlmsg_to *to,
-		    const struct saina_net *sn, const struct saina_job *job, bool tokens);
-int saina_nlmsg_worker(struct sk_buff *skb, const struct saina_nlmsg_to *to,
-		       const struct saina_net *sn, const struct saina_job *job, int w);
-/* @job NULL: what belongs to no job */
-int saina_nlmsg_stats(struct sk_buff *skb, const struct saina_nlmsg_to *to,
-		      const struct saina_net *sn, const struct saina_job *job, int w);
-int saina_nlmsg_limits(struct sk_buff *skb, const struct saina_nlmsg_to *to,
-		       const struct saina_net *sn);
-int saina_nlmsg_event(struct sk_buff *skb, const struct saina_event *ev, const char *name);
+int saina_nlmsg_put(struct sk_buff *skb, const struct saina_nlmsg_to *to,
+		    const struct saina_attr_class *c, const void *attrs);
+
+/* What the core shows, and what only the module knows: the caller holds the lock of @sn. */
+void saina_nlmsg_show_job(const struct saina_net *sn, const struct saina_job *job, bool token,
+			  struct saina_job_attrs *a);
+void saina_nlmsg_show_worker(const struct saina_net *sn, const struct saina_job *job, int w,
+			     struct saina_worker_attrs *a);
 
 #endif /* _SAINA_NLMSG_H */

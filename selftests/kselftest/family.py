@@ -21,7 +21,7 @@ SOL_NETLINK = 270
 
 
 class Refused(Exception):
-    """A request was refused: errno, sentence, guilty attribute ("job.name")."""
+    """A request was refused: errno, sentence, guilty attribute ("name", "policy.k")."""
 
     def __init__(self, err, text, guilty, missing):
         super().__init__(f"{errno.errorcode.get(err, err)}: {text} [{guilty or missing}]")
@@ -69,18 +69,31 @@ class Spec:
     by_number = {s: dict(enumerate(SETS[s], 1)) for s in SETS}
     cmd = {o["name"]: n for n, o in enumerate(SPEC["operations"]["list"], 1)}
     op = {n: o for o, n in cmd.items()}
-    code = {"u8": "B", "s8": "b", "u16": "H", "u32": "I", "u64": "Q"}
+    ops = {o["name"]: o for o in SPEC["operations"]["list"]}
+    code = {"u8": "B", "u16": "H", "u32": "I", "s32": "i", "u64": "Q"}
 
     @classmethod
-    def encode(cls, values, name="saina"):
+    def set_of(cls, op):
+        """The attribute set of a command's messages."""
+        o = cls.ops[op]
+        return cls.set_of(o["notify"]) if "notify" in o else o["attribute-set"]
+
+    @classmethod
+    def takes(cls, op, how):
+        """Names of the attributes that a request has, None if there is no such."""
+        o = cls.ops[op]
+        return o[how].get("request", {}).get("attributes", []) if how in o else None
+
+    @classmethod
+    def encode(cls, values, name):
         out = b""
         for key, v in values.items():
             a = next(a for a in cls.sets[name] if a["name"] == key)
             n = cls.number[name][key]
-            if a["type"] == "nest":
-                out += attr(n | NESTED, cls.encode(v, a["nested-attributes"]))
-            elif isinstance(v, bytes):
+            if isinstance(v, bytes):
                 out += attr(n, v)
+            elif a["type"] == "nest":
+                out += attr(n | NESTED, cls.encode(v, a["nested-attributes"]))
             elif a["type"] == "string":
                 out += attr(n, v.encode() + b"\0")
             else:
@@ -89,7 +102,7 @@ class Spec:
         return out
 
     @classmethod
-    def decode(cls, data, name="saina"):
+    def decode(cls, data, name):
         out = {}
         for n, v, _ in walk(data):
             a = cls.by_number[name][n & 0x3fff]
@@ -105,6 +118,11 @@ class Spec:
                 order = ">" if a.get("byte-order") == "big-endian" else "="
                 out[a["name"]] = struct.unpack(order + cls.code[a["type"]], v)[0]
         return out
+
+    @classmethod
+    def message(cls, body):
+        """The attributes of a whole message, from its generic netlink header on."""
+        return cls.decode(body[4:], cls.set_of(cls.op[body[0]]))
 
 
 class Family:
@@ -154,25 +172,25 @@ class Family:
     @staticmethod
     def guilty(request, offset):
         """Name of the attribute at this offset of the request."""
+        space = Spec.by_number[Spec.set_of(Spec.op[request[16]])] if request[16] in Spec.op else {}
         for n, v, at in walk(request[20:]):
-            top = Spec.by_number["saina"].get(n & 0x3fff)
-            name = top["name"] if top else str(n & 0x3fff)
+            a = space.get(n & 0x3fff)
+            name = a["name"] if a else str(n & 0x3fff)
             if 20 + at == offset:
                 return name
-            if not top or top["type"] != "nest":
+            if not a or a["type"] != "nest":
                 continue
             try:
                 for m, _, inner in walk(v):
                     if 20 + at + 4 + inner == offset:
-                        a = Spec.by_number[top["nested-attributes"]].get(m & 0x3fff)
-                        return f"{name}.{a['name'] if a else m & 0x3fff}"
+                        b = Spec.by_number[a["nested-attributes"]].get(m & 0x3fff)
+                        return f"{name}.{b['name'] if b else m & 0x3fff}"
             except ValueError:
                 pass
         return f"offset {offset}"
 
     def refusal(self, request, err, tlvs):
-        text = guilty = None
-        missing, nest = None, None
+        text = guilty = missing = None
         for n, v, _ in walk(tlvs):
             if n == 1:
                 text = v[:-1].decode()
@@ -180,11 +198,9 @@ class Family:
                 guilty = self.guilty(request, struct.unpack("=I", v)[0])
             elif n == 5:
                 missing = struct.unpack("=I", v)[0]
-            elif n == 6:
-                nest = self.guilty(request, struct.unpack("=I", v)[0])
         if missing is not None:
-            a = Spec.by_number[nest or "saina"].get(missing)
-            missing = (nest + "." if nest else "") + (a["name"] if a else str(missing))
+            a = Spec.by_number[Spec.set_of(Spec.op[request[16]])].get(missing)
+            missing = a["name"] if a else str(missing)
         return Refused(-err, text, guilty, missing)
 
     def raw(self, kind, payload, flags=ACK):
@@ -212,31 +228,36 @@ class Family:
 
     def request(self, op, values, flags):
         head = struct.pack("=BBH", Spec.cmd[op], 1, 0)
-        body = values if isinstance(values, bytes) else Spec.encode(values)
+        body = values if isinstance(values, bytes) else Spec.encode(values, Spec.set_of(op))
         return self.raw(self.id, head + body, flags)
 
     def do(self, op, values=None):
-        """The reply's object, None if there is none."""
+        """The reply's attributes, None if there is none."""
         replies = self.request(op, values or {}, ACK)
-        return Spec.decode(replies[0][1][4:]) if replies else None
+        return self.reply(op, replies[0][1]) if replies else None
+
+    @staticmethod
+    def reply(op, body):
+        assert Spec.op[body[0]] == op, f"{op} is answered by {Spec.op[body[0]]}"
+        return Spec.message(body)
 
     def dump(self, op, values=None):
-        """([object...], was it torn by a change?)"""
+        """([attributes...], was it torn by a change?)"""
         replies = self.request(op, values or {}, DUMP)
-        return ([Spec.decode(b[4:]) for _, b in replies],
+        return ([self.reply(op, b) for _, b in replies],
                 any(f & DUMP_INTR for f, _ in replies))
 
     def subscribe(self, group):
         self.s.setsockopt(SOL_NETLINK, 1, self.groups[group])
 
     def note(self):
-        """The next notification: (name, object)."""
+        """The next notification: (name, attributes)."""
         while not self.notes:
             for k, _, seq, body in self.messages():
                 if k == self.id and seq == 0:
                     self.notes.append(body)
         body = self.notes.pop(0)
-        return Spec.op[body[0]], Spec.decode(body[4:])
+        return Spec.op[body[0]], Spec.message(body)
 
 
 class Agent(Family):

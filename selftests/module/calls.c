@@ -20,27 +20,47 @@ void calls_open(void)
 	exit(1);
 }
 
-static int call_job(int cmd, struct saina_ctl_job *job)
+void call_policy(const char *text, struct saina_policy_attrs *a)
+{
+	struct saina_core_err err;
+	struct saina_policy p;
+
+	if (saina_policy_parse(text, SAINA_WORKERS_MAX, &p, &err)) {
+		printf("Bail out! %s\n", err.text);
+		exit(1);
+	}
+	saina_policy_show(&p, a);
+}
+
+void call_policy_text(const struct saina_policy_attrs *a, char *text)
+{
+	struct saina_policy p;
+
+	saina_policy_read(a, &p);
+	saina_policy_format(&p, text, SAINA_POLICY_TEXT_LEN);
+}
+
+static int call_job(int cmd, struct saina_job_attrs *job)
 {
 	struct nlmsghdr *nlh = saina_ctl_msg(calls_ctl, cmd, 0);
 
-	saina_ctl_encode(nlh, &saina_ctl_job_class, job);
+	saina_ctl_encode(nlh, &saina_job_class, job);
 	return saina_ctl_call(calls_ctl, nlh, NULL, NULL);
 }
 
-static int call_worker(int cmd, struct saina_ctl_worker *w)
+static int call_worker(int cmd, struct saina_worker_attrs *w)
 {
 	struct nlmsghdr *nlh = saina_ctl_msg(calls_ctl, cmd, 0);
 
 	w->has |= BIT_OF(SAINA_A_WORKER_JOB_ID) | BIT_OF(SAINA_A_WORKER_ID);
-	saina_ctl_encode(nlh, &saina_ctl_worker_class, w);
+	saina_ctl_encode(nlh, &saina_worker_class, w);
 	return saina_ctl_call(calls_ctl, nlh, NULL, NULL);
 }
 
 int call_job_new_as(const char *name, int workers, unsigned int elements, unsigned int payload,
 		    int type, const char *policy)
 {
-	struct saina_ctl_job job = {
+	struct saina_job_attrs job = {
 		.has = BIT_OF(SAINA_A_JOB_NAME) | BIT_OF(SAINA_A_JOB_ELEMENTS) |
 		       BIT_OF(SAINA_A_JOB_WORKERS),
 		.elements = elements,
@@ -56,7 +76,7 @@ int call_job_new_as(const char *name, int workers, unsigned int elements, unsign
 		job.has |= BIT_OF(SAINA_A_JOB_ELEM_TYPE);
 	if (policy) {
 		job.has |= BIT_OF(SAINA_A_JOB_POLICY);
-		snprintf(job.policy, sizeof(job.policy), "%s", policy);
+		call_policy(policy, &job.policy);
 	}
 	return call_job(SAINA_CMD_JOB_NEW, &job);
 }
@@ -68,18 +88,18 @@ int call_job_new(const char *name, int workers, unsigned int elements)
 
 int call_job_policy(int id, const char *policy)
 {
-	struct saina_ctl_job job = {
+	struct saina_job_attrs job = {
 		.has = BIT_OF(SAINA_A_JOB_ID) | BIT_OF(SAINA_A_JOB_POLICY),
 		.id = id,
 	};
 
-	snprintf(job.policy, sizeof(job.policy), "%s", policy);
+	call_policy(policy, &job.policy);
 	return call_job(SAINA_CMD_JOB_SET, &job);
 }
 
 int call_job_state(int id, int state)
 {
-	struct saina_ctl_job job = {
+	struct saina_job_attrs job = {
 		.has = BIT_OF(SAINA_A_JOB_ID) | BIT_OF(SAINA_A_JOB_STATE),
 		.id = id,
 		.state = state,
@@ -90,14 +110,14 @@ int call_job_state(int id, int state)
 
 int call_job_del(int id)
 {
-	struct saina_ctl_job job = { .has = BIT_OF(SAINA_A_JOB_ID), .id = id };
+	struct saina_job_attrs job = { .has = BIT_OF(SAINA_A_JOB_ID), .id = id };
 
 	return call_job(SAINA_CMD_JOB_DEL, &job);
 }
 
 int call_worker_bind(int job, int id, unsigned int ifindex)
 {
-	struct saina_ctl_worker w = {
+	struct saina_worker_attrs w = {
 		.has = BIT_OF(SAINA_A_WORKER_IFINDEX) | BIT_OF(SAINA_A_WORKER_IP) |
 		       BIT_OF(SAINA_A_WORKER_MAC) | BIT_OF(SAINA_A_WORKER_UDP_PORT) |
 		       BIT_OF(SAINA_A_WORKER_SESSION),
@@ -115,7 +135,7 @@ int call_worker_bind(int job, int id, unsigned int ifindex)
 
 int call_worker_state(int job, int id, int state)
 {
-	struct saina_ctl_worker w = {
+	struct saina_worker_attrs w = {
 		.has = BIT_OF(SAINA_A_WORKER_STATE), .job_id = job, .id = id, .state = state,
 	};
 
@@ -124,7 +144,7 @@ int call_worker_state(int job, int id, int state)
 
 int call_worker_relay(int job, int id, int relay)
 {
-	struct saina_ctl_worker w = {
+	struct saina_worker_attrs w = {
 		.has = BIT_OF(SAINA_A_WORKER_RELAY), .job_id = job, .id = id, .relay = relay,
 	};
 
@@ -133,7 +153,7 @@ int call_worker_relay(int job, int id, int relay)
 
 int call_worker_name(int job, int id, const char *name)
 {
-	struct saina_ctl_worker w = {
+	struct saina_worker_attrs w = {
 		.has = BIT_OF(SAINA_A_WORKER_NAME), .job_id = job, .id = id,
 	};
 
@@ -143,7 +163,7 @@ int call_worker_name(int job, int id, const char *name)
 
 int call_worker_del(int job, int id)
 {
-	struct saina_ctl_worker w = { .job_id = job, .id = id };
+	struct saina_worker_attrs w = { .job_id = job, .id = id };
 
 	return call_worker(SAINA_CMD_WORKER_DEL, &w);
 }
@@ -151,17 +171,17 @@ int call_worker_del(int job, int id)
 int call_get(int cmd, int job, int id, int (*cb)(const struct nlmsghdr *nlh, void *arg), void *arg)
 {
 	struct nlmsghdr *nlh = saina_ctl_msg(calls_ctl, cmd, 0);
-	struct saina_ctl_worker w = {
+	struct saina_worker_attrs w = {
 		.has = BIT_OF(SAINA_A_WORKER_JOB_ID) | BIT_OF(SAINA_A_WORKER_ID),
 		.job_id = job,
 		.id = id,
 	};
-	struct saina_ctl_job j = { .has = BIT_OF(SAINA_A_JOB_ID), .id = job };
+	struct saina_job_attrs j = { .has = BIT_OF(SAINA_A_JOB_ID), .id = job };
 
 	if (cmd == SAINA_CMD_WORKER_GET)
-		saina_ctl_encode(nlh, &saina_ctl_worker_class, &w);
+		saina_ctl_encode(nlh, &saina_worker_class, &w);
 	else if (cmd == SAINA_CMD_JOB_GET)
-		saina_ctl_encode(nlh, &saina_ctl_job_class, &j);
+		saina_ctl_encode(nlh, &saina_job_class, &j);
 	return saina_ctl_call(calls_ctl, nlh, cb, arg);
 }
 
@@ -172,10 +192,10 @@ int call_dump(int cmd, int (*cb)(const struct nlmsghdr *nlh, void *arg), void *a
 
 static int limits_cb(const struct nlmsghdr *nlh, void *arg)
 {
-	return saina_ctl_decode(nlh, &saina_ctl_limits_class, arg);
+	return saina_ctl_decode(nlh, &saina_limits_class, arg);
 }
 
-int call_limits(struct saina_ctl_limits *l)
+int call_limits(struct saina_limits_attrs *l)
 {
 	return call_get(SAINA_CMD_LIMITS_GET, 0, 0, limits_cb, l);
 }

@@ -4,10 +4,15 @@
 #define SAINA_TEST_CALLS_H
 
 #include "ctl/obj.h"
+#include "ctl/policy_text.h"
 
 /* Of this process; opened by calls_open(), which ends it when there is no module. */
 extern struct saina_ctl *calls_ctl;
 void calls_open(void);
+
+/* Policies from and to what people write, SAINA_POLICY_TEXT_LEN bytes. */
+void call_policy(const char *text, struct saina_policy_attrs *a);
+void call_policy_text(const struct saina_policy_attrs *a, char *text);
 
 /* All return 0 or the negative errno of the refusal. */
 int call_job_new(const char *name, int workers, unsigned int elements);
@@ -25,6 +30,6 @@ int call_worker_del(int job, int id);
 int call_get(int cmd, int job, int id, int (*cb)(const struct nlmsghdr *nlh, void *arg), void *arg);
 /* -EINTR: all was read, but it changed meanwhile */
 int call_dump(int cmd, int (*cb)(const struct nlmsghdr *nlh, void *arg), void *arg);
-int call_limits(struct saina_ctl_limits *l);
+int call_limits(struct saina_limits_attrs *l);
 
 #endif /* SAINA_TEST_CALLS_H */

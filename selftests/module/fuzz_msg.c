@@ -88,11 +88,8 @@ static void put_random(struct fuzz_batch *b, size_t n)
 static void put_string(struct fuzz_batch *b)
 {
 	static const char *const some[] = {
-		"a", "b", "c", "d", "job-with-a-name", "0", "17", "", "bsp", "fastest:k=1", "fastest:k=2",
-		"fastest:k=2,late=drop", "sfcd", "sfcd:k0=1,kmin=1,kmax=2,sth=0.25,cth=k,stride=64",
-		"sfcd:parity", "sfcd:k0=,", "fastest:k=99999999999", "bsp:x", "secret",
+		"a", "b", "c", "d", "job-with-a-name", "0", "17", "", "secret",
 		"a name much longer than the thirty-one characters that fit",
-		"sfcd:kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk=1",
 	};
 	const char *s = some[rng_below(&b->rng, sizeof(some) / sizeof(some[0]))];
 
@@ -114,71 +111,57 @@ static void put_number(struct fuzz_batch *b, unsigned int width)
 	put(b, &n, rng_chance(&b->rng, 10) ? rng_below(&b->rng, 9) : width);
 }
 
-static void put_value(struct fuzz_batch *b, const struct saina_ctl_field *f)
+static void put_attrs(struct fuzz_batch *b, const struct saina_attr_class *c);
+
+static void put_value(struct fuzz_batch *b, const struct saina_attr *f)
 {
 	switch (f->kind) {
-	case SAINA_CTL_STRING:
+	case SAINA_ATTR_NEST:
+		put_attrs(b, f->nest);
+		break;
+	case SAINA_ATTR_STRING:
 		put_string(b);
 		break;
-	case SAINA_CTL_BYTES:
+	case SAINA_ATTR_BYTES:
 		put_random(b, rng_chance(&b->rng, 20) ? rng_below(&b->rng, 12) : f->size);
 		break;
-	case SAINA_CTL_WORDS:
+	case SAINA_ATTR_WORDS:
 		put_random(b, 8 * rng_below(&b->rng, 4));
 		break;
 	default:
-		put_number(b, 1 << (f->kind - SAINA_CTL_U8));
+		put_number(b, 1 << (f->kind - SAINA_ATTR_U8));
 	}
 }
 
-static void put_field(struct fuzz_batch *b, const struct saina_ctl_class *c)
+static void put_field(struct fuzz_batch *b, const struct saina_attr_class *c)
 {
-	const struct saina_ctl_field *f = &c->fields[rng_below(&b->rng, c->n)];
+	const struct saina_attr *f = &c->attrs[rng_below(&b->rng, c->n)];
 	size_t at;
 
 	if (rng_chance(&b->rng, 10)) {
 		at = attr_begin(b, rng_u64(&b->rng));
 		put_random(b, rng_below(&b->rng, 20));
 	} else {
-		at = attr_begin(b, f->attr);
+		at = attr_begin(b, f->number | (!f->nest == rng_chance(&b->rng, 990) ? 0 : NLA_F_NESTED));
 		put_value(b, f);
 	}
 	attr_end_fuzzy(b, at);
 }
 
-/* What a command takes; 0 of those that take nothing. */
-static unsigned int nest_of(unsigned int cmd)
+static void put_attrs(struct fuzz_batch *b, const struct saina_attr_class *c)
 {
-	switch (cmd) {
-	case SAINA_CMD_JOB_NEW ... SAINA_CMD_JOB_DEL_NTF:
-		return SAINA_A_JOB;
-	case SAINA_CMD_WORKER_SET ... SAINA_CMD_WORKER_DEL_NTF:
-		return SAINA_A_WORKER;
-	case SAINA_CMD_PORT_GET ... SAINA_CMD_PORT_NTF:
-		return SAINA_A_PORT;
-	case SAINA_CMD_SLOT_GET:
-		return SAINA_A_SLOT;
-	case SAINA_CMD_STATS_GET:
-		return SAINA_A_STATS;
-	case SAINA_CMD_LIMITS_GET ... SAINA_CMD_LIMITS_SET:
-		return SAINA_A_LIMITS;
-	case SAINA_CMD_EVENT:
-		return SAINA_A_EVENT;
-	}
-	return 0;
+	unsigned int n = rng_below(&b->rng, 5);
+
+	while (n--)
+		put_field(b, c);
 }
 
-static void put_nest(struct fuzz_batch *b, unsigned int cmd)
+/* What a command takes, or now and then what another does. */
+static const struct saina_attr_class *class_of(struct fuzz_batch *b, unsigned int cmd)
 {
-	unsigned int nest = nest_of(cmd), i, n = rng_below(&b->rng, 5);
-	size_t at;
+	const struct saina_op *op = rng_chance(&b->rng, 10) ? NULL : saina_ctl_op(cmd);
 
-	if (!nest || rng_chance(&b->rng, 10))
-		nest = rng_range(&b->rng, SAINA_A_JOB, SAINA_A_EVENT);
-	at = attr_begin(b, nest | (rng_chance(&b->rng, 10) ? 0 : NLA_F_NESTED));
-	for (i = 0; i < n; i++)
-		put_field(b, saina_ctl_class_find(nest));
-	attr_end_fuzzy(b, at);
+	return (op ?: &saina_ops[rng_range(&b->rng, 1, SAINA_CMD_MAX)])->class;
 }
 
 static void put_structured(struct fuzz_batch *b, unsigned int cmd, bool dump)
@@ -186,23 +169,30 @@ static void put_structured(struct fuzz_batch *b, unsigned int cmd, bool dump)
 	size_t body = b->used;
 
 	if (cmd != SAINA_CMD_LIMITS_GET && !(dump && rng_chance(&b->rng, 500)))
-		put_nest(b, cmd);
-	if (rng_chance(&b->rng, 10))
-		put_nest(b, cmd);
+		put_attrs(b, class_of(b, cmd));
 	while (rng_chance(&b->rng, 30) && b->used > body)	/* and a few bits turned */
 		b->buf[body + rng_below(&b->rng, b->used - body)] ^= 1 << rng_below(&b->rng, 8);
 }
 
 /* Likely: as somebody might mean it */
 
-static const char *some_policy(struct fuzz_batch *b)
+static void put_policy(struct fuzz_batch *b)
 {
-	static const char *const some[] = {
-		"bsp", "fastest:k=1", "fastest:k=2", "fastest:k=3,late=drop", "sfcd", "sfcd:parity",
-		"sfcd:k0=1,kmin=1,kmax=2,sth=0.25,cth=k,stride=64", "sfcd:cth=9",
-	};
+	size_t at = attr_begin(b, SAINA_A_JOB_POLICY | NLA_F_NESTED);
+	unsigned int mode = rng_range(&b->rng, SAINA_POLICY_BSP, SAINA_POLICY_SFCD);
 
-	return some[rng_below(&b->rng, sizeof(some) / sizeof(some[0]))];
+	put_u(b, SAINA_A_POLICY_MODE, mode, 1);
+	if (mode != SAINA_POLICY_BSP)
+		put_u(b, SAINA_A_POLICY_K, rng_range(&b->rng, 1, 3), 1);
+	if (mode != SAINA_POLICY_BSP && rng_chance(&b->rng, 300))
+		put_u(b, SAINA_A_POLICY_LATE, SAINA_LATE_DROP, 1);
+	if (mode == SAINA_POLICY_SFCD && rng_chance(&b->rng, 300))
+		put_u(b, SAINA_A_POLICY_K_MAX, 3, 1);
+	if (mode == SAINA_POLICY_SFCD && rng_chance(&b->rng, 300))
+		put_u(b, SAINA_A_POLICY_C_TH, rng_below(&b->rng, 10), 2);
+	if (mode == SAINA_POLICY_SFCD && rng_chance(&b->rng, 300))
+		put_u(b, SAINA_A_POLICY_STRIDE, 1 << rng_below(&b->rng, 7), 2);
+	attr_end(b, at);
 }
 
 static void put_job(struct fuzz_batch *b, unsigned int cmd)
@@ -227,7 +217,7 @@ static void put_job(struct fuzz_batch *b, unsigned int cmd)
 	if (cmd != SAINA_CMD_JOB_SET)
 		return;
 	if (rng_chance(&b->rng, 700))
-		put_str(b, SAINA_A_JOB_POLICY, some_policy(b));
+		put_policy(b);
 	if (rng_chance(&b->rng, 150))
 		put_u(b, SAINA_A_JOB_STATE, rng_range(&b->rng, 1, 3), 1);
 	if (rng_chance(&b->rng, 150))
@@ -264,10 +254,9 @@ static unsigned int some_command(struct fuzz_batch *b)
 		unsigned char cmd;
 		unsigned char weight;	/* of 100 */
 	} some[] = {
-		{ SAINA_CMD_JOB_SET, 26 }, { SAINA_CMD_JOB_GET, 14 }, { SAINA_CMD_WORKER_SET, 26 },
+		{ SAINA_CMD_JOB_SET, 26 }, { SAINA_CMD_JOB_GET, 15 }, { SAINA_CMD_WORKER_SET, 26 },
 		{ SAINA_CMD_WORKER_GET, 12 }, { SAINA_CMD_JOB_NEW, 9 }, { SAINA_CMD_WORKER_DEL, 4 },
 		{ SAINA_CMD_LIMITS_GET, 4 }, { SAINA_CMD_LIMITS_SET, 2 }, { SAINA_CMD_JOB_DEL, 2 },
-		{ SAINA_CMD_STATS_GET, 1 },
 	};
 	unsigned int r = rng_below(&b->rng, 100), i = 0;
 
@@ -278,36 +267,28 @@ static unsigned int some_command(struct fuzz_batch *b)
 
 static void put_likely(struct fuzz_batch *b, unsigned int cmd, bool dump)
 {
-	unsigned int nest = nest_of(cmd);
-	size_t at;
-
 	if (cmd == SAINA_CMD_LIMITS_GET || (dump && rng_chance(&b->rng, 700)))
 		return;
-	at = attr_begin(b, nest | NLA_F_NESTED);
-	switch (nest) {
-	case SAINA_A_JOB:
+	switch (cmd) {
+	case SAINA_CMD_JOB_NEW ... SAINA_CMD_JOB_GET:
 		if (!dump)
 			put_job(b, cmd);
 		break;
-	case SAINA_A_WORKER:
+	case SAINA_CMD_WORKER_SET ... SAINA_CMD_WORKER_GET:
 		if (dump)
 			put_u(b, SAINA_A_WORKER_JOB_ID, rng_below(&b->rng, FUZZ_JOBS), 2);
 		else
 			put_worker(b, cmd);
 		break;
-	case SAINA_A_STATS:
-		put_u(b, SAINA_A_STATS_JOB_ID, rng_below(&b->rng, FUZZ_JOBS), 2);
-		break;
-	case SAINA_A_LIMITS:
+	case SAINA_CMD_LIMITS_SET:
 		put_u(b, SAINA_A_LIMITS_JOBS, rng_range(&b->rng, FUZZ_JOBS, 256), 4);
 		break;
 	}
-	attr_end(b, at);
 }
 
 static bool can_dump(unsigned int cmd)
 {
-	return cmd == SAINA_CMD_JOB_GET || cmd == SAINA_CMD_WORKER_GET || cmd == SAINA_CMD_STATS_GET;
+	return cmd == SAINA_CMD_JOB_GET || cmd == SAINA_CMD_WORKER_GET;
 }
 
 static void message_make(struct fuzz_batch *b, int i)
@@ -322,7 +303,7 @@ static void message_make(struct fuzz_batch *b, int i)
 
 	if (kind == FUZZ_LIKELY) {
 		g.cmd = some_command(b);
-		dump = g.cmd == SAINA_CMD_STATS_GET || (can_dump(g.cmd) && rng_chance(&b->rng, 50));
+		dump = can_dump(g.cmd) && rng_chance(&b->rng, 50);
 	} else {
 		g.cmd = rng_chance(&b->rng, 10) ? rng_u64(&b->rng) :
 						  rng_range(&b->rng, 1, SAINA_CMD_MAX);

@@ -84,9 +84,9 @@ static bool after_packets(unsigned long n)
 
 static int event_cb(const struct nlmsghdr *nlh, void *arg)
 {
-	struct saina_ctl_event ev;
+	struct saina_event_attrs ev;
 
-	if (saina_ctl_decode(nlh, &saina_ctl_event_class, &ev))
+	if (saina_ctl_decode(nlh, &saina_event_class, &ev))
 		return -EBADMSG;
 	return ev.type == SAINA_EV_K && !strcmp(ev.job_name, "live");
 }

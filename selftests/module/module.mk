@@ -7,7 +7,7 @@ $(MODULE_BPF): $(B)/selftests/%.bpf.o: selftests/module/%.bpf.c
 	@mkdir -p $(@D) $(B)/obj/selftests/module
 	$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $(B)/obj/selftests/module/$*.bpf.d -MT $@ -c -o $@ $<
 
-$(B)/selftests/kfunc_test: $(call objs,selftests/module/kfunc_test.c) $(B)/libsainactl.a
+$(B)/selftests/kfunc_test: $(call objs,$(addprefix selftests/module/,kfunc_test.c calls.c)) $(B)/libsainactl.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lmnl -lbpf -lpthread
 
@@ -40,7 +40,6 @@ MODULE_PROGRAMS := $(MODULE_BPF) $(addprefix $(B)/selftests/,kfunc_test netlink_
 
 check-programs: $(MODULE_PROGRAMS)
 
-$(call test,spec_check,quick,host,60,selftests/module/spec_check.py)
 $(call test,module/smoke,quick,vm,300,selftests/module/smoke_test.sh)
 $(call test,module/api,quick,6.1,600,selftests/module/guest.sh 20000 5)
 $(call test,module/api,full,vm,2400,selftests/module/guest.sh 1000000 100)
@@ -51,6 +50,8 @@ $(call test,module/float,full,vm,1800,selftests/module/float_test.sh)
 $(call test,module/reload,full,vm,1500,selftests/module/reload_test.sh)
 $(call test,module/parity,full,vm,1200,selftests/module/parity_test.sh)
 $(call test,module/monitor,full,vm,1200,selftests/module/monitor_test.sh)
+$(call test,module/ynl,full,vm,600,selftests/module/ynl_cli_test.py)
+$(call test,ynl_test,full,host,600,selftests/module/ynl_test.sh)
 # These start VMs themselves.
 $(call test,dkms_test,full,host,600,selftests/module/dkms_test.sh)
 $(call test,demo_vm_test,full,host,1500,selftests/module/demo_vm_test.sh)

@@ -119,7 +119,7 @@ static int worker_get(int i)
 
 static int limits_get(int i)
 {
-	struct saina_ctl_limits l;
+	struct saina_limits_attrs l;
 
 	return call_limits(&l);
 }
@@ -137,10 +137,10 @@ struct seen {
 
 static int seen_job(const struct nlmsghdr *nlh, void *arg)
 {
-	struct saina_ctl_job o;
+	struct saina_job_attrs o;
 	struct seen *s = arg;
 
-	if (saina_ctl_decode(nlh, &saina_ctl_job_class, &o) || o.id >= SAINA_JOBS_MAX)
+	if (saina_ctl_decode(nlh, &saina_job_class, &o) || o.id >= SAINA_JOBS_MAX)
 		return -EBADMSG;
 	s->job[o.id] += o.workers == WORKERS && o.active == ~0ull;
 	return 0;
@@ -148,27 +148,13 @@ static int seen_job(const struct nlmsghdr *nlh, void *arg)
 
 static int seen_worker(const struct nlmsghdr *nlh, void *arg)
 {
-	struct saina_ctl_worker o;
+	struct saina_worker_attrs o;
 	struct seen *s = arg;
 
-	if (saina_ctl_decode(nlh, &saina_ctl_worker_class, &o) || o.job_id >= SAINA_JOBS_MAX ||
+	if (saina_ctl_decode(nlh, &saina_worker_class, &o) || o.job_id >= SAINA_JOBS_MAX ||
 	    o.id >= SAINA_WORKERS_MAX)
 		return -EBADMSG;
 	s->worker[o.job_id][o.id] += o.session == 1u + o.id && o.mac[4] == o.job_id;
-	return 0;
-}
-
-static int seen_stats(const struct nlmsghdr *nlh, void *arg)
-{
-	struct saina_ctl_stats o;
-	struct seen *s = arg;
-
-	if (saina_ctl_decode(nlh, &saina_ctl_stats_class, &o))
-		return -EBADMSG;
-	if (!SAINA_CTL_HAS(&o, SAINA_A_STATS_JOB_ID))
-		s->other++;
-	else if (o.job_id < SAINA_JOBS_MAX && o.worker < SAINA_WORKERS_MAX)
-		s->worker[o.job_id][o.worker]++;
 	return 0;
 }
 
@@ -196,12 +182,6 @@ static void dumps_complete(int jobs)
 	for (all = true, j = 0; j < jobs; j++)
 		all &= once(s.worker[j], WORKERS);
 	tap_ok(!ret && all, "a dump of %d workers has each worker once, with its binding",
-	       jobs * WORKERS);
-	memset(&s, 0, sizeof(s));
-	ret = call_dump(SAINA_CMD_STATS_GET, seen_stats, &s);
-	for (all = s.other == 1, j = 0; j < jobs; j++)
-		all &= once(s.worker[j], WORKERS);
-	tap_ok(!ret && all, "a dump of the counters of %d workers has each worker once, and those of no job",
 	       jobs * WORKERS);
 }
 
@@ -359,7 +339,7 @@ static void measure_all(int calls)
 int main(int argc, char **argv)
 {
 	struct memory before;
-	struct saina_ctl_limits l;
+	struct saina_limits_attrs l;
 	int calls = 0, j;
 
 	if (argc == 3 && !strcmp(argv[1], "-n"))

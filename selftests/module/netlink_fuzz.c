@@ -45,23 +45,17 @@ static int error_of[FUZZ_BATCH];
 static int fd = -1;
 static bool patient;		/* -m, -r */
 
-/* A data message must be one of ours, with an object in it. */
+/* A data message must be one of ours, well formed and with something in it. */
 static bool object_ok(const struct nlmsghdr *h)
 {
-	static union {
-		struct saina_ctl_job job;
-		struct saina_ctl_worker worker;
-		struct saina_ctl_stats stats;
-		struct saina_ctl_limits limits;
-	} obj;
-	const struct nlattr *nest = (const void *)((const char *)h + NLMSG_HDRLEN + GENL_HDRLEN);
-	const struct saina_ctl_class *c;
+	static union saina_any_attrs attrs;
+	const struct genlmsghdr *g = (const void *)((const char *)h + NLMSG_HDRLEN);
+	const struct saina_op *op;
 
-	if (h->nlmsg_type != batch.family ||
-	    h->nlmsg_len < NLMSG_HDRLEN + GENL_HDRLEN + sizeof(*nest))
+	if (h->nlmsg_type != batch.family || h->nlmsg_len < NLMSG_HDRLEN + GENL_HDRLEN)
 		return false;
-	c = saina_ctl_class_find(nest->nla_type & NLA_TYPE_MASK);
-	return c && c->size <= sizeof(obj) && !saina_ctl_decode(h, c, &obj);
+	op = saina_ctl_op(g->cmd);
+	return op && !saina_ctl_decode(h, op->class, &attrs) && attrs.has;
 }
 
 static void answer(const struct nlmsghdr *h)
@@ -242,7 +236,7 @@ static int hollow(const struct tally *t)
 	static const unsigned char taken[] = {
 		SAINA_CMD_JOB_NEW, SAINA_CMD_JOB_SET, SAINA_CMD_JOB_DEL, SAINA_CMD_JOB_GET,
 		SAINA_CMD_WORKER_SET, SAINA_CMD_WORKER_DEL, SAINA_CMD_WORKER_GET,
-		SAINA_CMD_STATS_GET, SAINA_CMD_LIMITS_GET, SAINA_CMD_LIMITS_SET,
+		SAINA_CMD_LIMITS_GET, SAINA_CMD_LIMITS_SET,
 	};
 	unsigned long all = t->accepted + t->silent + t->refused + t->unread + t->unanswered;
 	int bad = 0;

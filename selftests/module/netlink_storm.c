@@ -49,7 +49,7 @@ static struct shared {
 struct table {
 	struct {
 		bool there;
-		char name[SAINA_NAME_LEN], policy[128];
+		char name[SAINA_NAME_LEN], policy[SAINA_POLICY_TEXT_LEN];
 		int state;
 		__u64 active, memory;
 		__u32 generation;
@@ -75,9 +75,9 @@ static bool stopped(void)
 
 static int take_job(struct table *t, const struct nlmsghdr *nlh)
 {
-	struct saina_ctl_job o;
+	struct saina_job_attrs o;
 
-	if (saina_ctl_decode(nlh, &saina_ctl_job_class, &o) || o.id >= SAINA_JOBS_MAX)
+	if (saina_ctl_decode(nlh, &saina_job_class, &o) || o.id >= SAINA_JOBS_MAX)
 		return -EBADMSG;
 	/* another one of that number: its workers are not those of the last */
 	if (!t->job[o.id].there || strcmp(t->job[o.id].name, o.name))
@@ -88,16 +88,16 @@ static int take_job(struct table *t, const struct nlmsghdr *nlh)
 	t->job[o.id].memory = o.memory;
 	t->job[o.id].generation = o.generation;
 	snprintf(t->job[o.id].name, sizeof(t->job[o.id].name), "%s", o.name);
-	snprintf(t->job[o.id].policy, sizeof(t->job[o.id].policy), "%s", o.policy);
+	call_policy_text(&o.policy, t->job[o.id].policy);
 	t->job_seen[o.id]++;
 	return 0;
 }
 
 static int take_worker(struct table *t, const struct nlmsghdr *nlh)
 {
-	struct saina_ctl_worker o;
+	struct saina_worker_attrs o;
 
-	if (saina_ctl_decode(nlh, &saina_ctl_worker_class, &o) || o.job_id >= SAINA_JOBS_MAX ||
+	if (saina_ctl_decode(nlh, &saina_worker_class, &o) || o.job_id >= SAINA_JOBS_MAX ||
 	    o.id >= SAINA_WORKERS_MAX)
 		return -EBADMSG;
 	t->job[o.job_id].worker[o.id].state = o.state;
@@ -119,8 +119,8 @@ static int dump_worker(const struct nlmsghdr *nlh, void *arg)
 static int note(const struct nlmsghdr *nlh, void *arg)
 {
 	const struct genlmsghdr *g = mnl_nlmsg_get_payload(nlh);
-	struct saina_ctl_worker w;
-	struct saina_ctl_job j;
+	struct saina_worker_attrs w;
+	struct saina_job_attrs j;
 	struct table *t = arg;
 
 	switch (g->cmd) {
@@ -129,12 +129,12 @@ static int note(const struct nlmsghdr *nlh, void *arg)
 	case SAINA_CMD_WORKER_NTF:
 		return take_worker(t, nlh);
 	case SAINA_CMD_JOB_DEL_NTF:
-		if (saina_ctl_decode(nlh, &saina_ctl_job_class, &j) || j.id >= SAINA_JOBS_MAX)
+		if (saina_ctl_decode(nlh, &saina_job_class, &j) || j.id >= SAINA_JOBS_MAX)
 			return -EBADMSG;
 		memset(&t->job[j.id], 0, sizeof(t->job[j.id]));
 		return 0;
 	case SAINA_CMD_WORKER_DEL_NTF:
-		if (saina_ctl_decode(nlh, &saina_ctl_worker_class, &w) ||
+		if (saina_ctl_decode(nlh, &saina_worker_class, &w) ||
 		    w.job_id >= SAINA_JOBS_MAX || w.id >= SAINA_WORKERS_MAX)
 			return -EBADMSG;
 		memset(&t->job[w.job_id].worker[w.id], 0, sizeof(t->job[0].worker[0]));
@@ -170,9 +170,9 @@ static void outcome(int ret)
 
 static int id_cb(const struct nlmsghdr *nlh, void *arg)
 {
-	struct saina_ctl_job o;
+	struct saina_job_attrs o;
 
-	if (saina_ctl_decode(nlh, &saina_ctl_job_class, &o))
+	if (saina_ctl_decode(nlh, &saina_job_class, &o))
 		return -EBADMSG;
 	/* the last of those that are not of the first STAY, of whom numbers are kept */
 	if (o.id >= STAY)
@@ -341,7 +341,7 @@ static bool alive(int state)
 
 static void agree(const struct table *t)
 {
-	struct saina_ctl_limits l = { 0 };
+	struct saina_limits_attrs l = { 0 };
 	__u64 memory = 0;
 	unsigned int jobs = 0;
 	int j, w, masks = 0;

@@ -63,11 +63,11 @@ left_over() {
 		sys.path.insert(0, sys.argv[1])
 		from family import Family
 		f, name = Family(), sys.argv[2]
-		f.do("job-new", {"job": {"name": name, "id": int(sys.argv[3]), "elements": 2003, "workers": 1}})
-		f.do("worker-set", {"worker": {
+		f.do("job-new", {"name": name, "id": int(sys.argv[3]), "elements": 2003, "workers": 1})
+		f.do("worker-set", {
 		    "job-name": name, "id": 0, "name": "left", "ifindex": socket.if_nametoindex("p0"),
-		    "ip": 0x0abe000a, "mac": b"\2\0\0\0\0\1", "udp-port": 5000, "session": 100}})
-		state = f.do("worker-get", {"worker": {"job-name": name, "id": 0}})["worker"]["state"]
+		    "ip": 0x0abe000a, "mac": b"\2\0\0\0\0\1", "udp-port": 5000, "session": 100})
+		state = f.do("worker-get", {"job-name": name, "id": 0})["state"]
 		sys.exit(state != 1)
 	EOF
 }

@@ -165,16 +165,13 @@ static void data_path(void)
 static void refusals(void)
 {
 	struct nlmsghdr *nlh;
-	struct nlattr *nest;
 
 	call_job_del(9);
 	read_trace();
 	traced("saina_refused", "cmd=3 error=-2 attr=1 there is no job 9");
 
 	nlh = saina_ctl_msg(calls_ctl, SAINA_CMD_JOB_DEL, 0);
-	nest = mnl_attr_nest_start(nlh, SAINA_A_JOB);
 	mnl_attr_put_u32(nlh, SAINA_A_JOB_ID, 0);
-	mnl_attr_nest_end(nlh, nest);
 	saina_ctl_call(calls_ctl, nlh, NULL, NULL);
 	read_trace();
 	traced("netlink_extack", "msg=");

@@ -11,12 +11,12 @@
 
 static int event_cb(const struct nlmsghdr *nlh, void *arg)
 {
-	return saina_ctl_decode(nlh, &saina_ctl_event_class, arg);
+	return saina_ctl_decode(nlh, &saina_event_class, arg);
 }
 
 int main(void)
 {
-	struct saina_ctl_event got;
+	struct saina_event_attrs got;
 	struct saina_ctl *sub;
 	const char *error;
 	int ret, deaths = 0;

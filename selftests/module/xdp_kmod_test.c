@@ -49,7 +49,7 @@ static bool result(__u32 round, __u32 segment, __u64 mask, int k, __s32 value)
 
 static int event_cb(const struct nlmsghdr *nlh, void *arg)
 {
-	return saina_ctl_decode(nlh, &saina_ctl_event_class, arg);
+	return saina_ctl_decode(nlh, &saina_event_class, arg);
 }
 
 /* Nobody empties the ring, as when the agent is dead: 256 KiB are full long before. */
@@ -57,7 +57,7 @@ static int event_cb(const struct nlmsghdr *nlh, void *arg)
 
 static void events_without_agent(void)
 {
-	struct saina_ctl_event got = { 0 };
+	struct saina_event_attrs got = { 0 };
 	struct saina_ctl *sub;
 	const char *error;
 	__u32 round;

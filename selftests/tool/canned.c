@@ -13,10 +13,26 @@
 #define U64(a, v)	mnl_attr_put_u64(nlh, SAINA_A_##a, v)
 #define STR(a, v)	mnl_attr_put_strz(nlh, SAINA_A_##a, v)
 
+static void policy(struct nlmsghdr *nlh, int attr, const char *text)
+{
+	struct nlattr *n = mnl_attr_nest_start(nlh, attr);
+
+	if (strcmp(text, "bsp")) {
+		U8(POLICY_MODE, SAINA_POLICY_SFCD);
+		U8(POLICY_LATE, SAINA_LATE_RESIDUAL);
+		U8(POLICY_K, attr == SAINA_A_JOB_POLICY ? 1 : 2);
+		U8(POLICY_K_MIN, 1);
+		U16(POLICY_S_TH, attr == SAINA_A_JOB_POLICY ? 500 : 250);
+		U16(POLICY_C_TH, attr == SAINA_A_JOB_POLICY ? 5 : 0);
+		U16(POLICY_STRIDE, 32);
+	} else {
+		U8(POLICY_MODE, SAINA_POLICY_BSP);
+	}
+	mnl_attr_nest_end(nlh, n);
+}
+
 static void job(struct nlmsghdr *nlh, int i)
 {
-	struct nlattr *n = mnl_attr_nest_start(nlh, SAINA_A_JOB);
-
 	U16(JOB_ID, i ? 201 : 17);
 	STR(JOB_NAME, i ? "waiting" : "digits");
 	U8(JOB_STATE, i ? SAINA_JOB_FORMING : SAINA_JOB_RUNNING);
@@ -26,8 +42,8 @@ static void job(struct nlmsghdr *nlh, int i)
 	U32(JOB_POOL, 512);
 	U32(JOB_RING, 16);
 	U8(JOB_ELEM_TYPE, SAINA_ELEM_INT32);
-	U8(JOB_EXPONENT, (__u8)-21);
-	STR(JOB_POLICY, i ? "bsp" : "sfcd:k0=1,sth=0.5,cth=5");
+	U32(JOB_EXPONENT, -21);
+	policy(nlh, SAINA_A_JOB_POLICY, i ? "bsp" : "sfcd");
 	U16(JOB_HEARTBEAT_MS, 210);
 	U16(JOB_DEAD_MS, 2100);
 	U32(JOB_SEGMENTS, 856);
@@ -39,7 +55,7 @@ static void job(struct nlmsghdr *nlh, int i)
 	U32(JOB_POLICY_SEQ, 9);
 	U32(JOB_POLICY_SEQ_ACTIVE, i ? 0 : 6);
 	if (!i)
-		STR(JOB_POLICY_ACTIVE, "sfcd:k0=2,sth=0.25,cth=k");
+		policy(nlh, SAINA_A_JOB_POLICY_ACTIVE, "sfcd");
 	U32(JOB_OPEN_SLOTS, 29);
 	U64(JOB_POLICY_MIX, i ? 41 : 0);
 	if (!i) {
@@ -47,13 +63,11 @@ static void job(struct nlmsghdr *nlh, int i)
 		U64(JOB_SFCD_FLIPS, 4321);
 		U64(JOB_SFCD_OBSERVED, 9408);
 	}
-	mnl_attr_nest_end(nlh, n);
 }
 
 static void worker(struct nlmsghdr *nlh, int i)
 {
 	static const unsigned char mac[6] = { 2, 0x11, 0xab, 0xcd, 0xef, 0xf0 };
-	struct nlattr *n = mnl_attr_nest_start(nlh, SAINA_A_WORKER);
 
 	U16(WORKER_JOB_ID, 17);
 	STR(WORKER_JOB_NAME, "digits");
@@ -70,13 +84,10 @@ static void worker(struct nlmsghdr *nlh, int i)
 	U8(WORKER_RELAY, i);
 	U32(WORKER_SEEN_MS, i ? 2345 : 93);
 	U32(WORKER_ROUND, i ? 1111 : 1233);
-	mnl_attr_nest_end(nlh, n);
 }
 
 static void port(struct nlmsghdr *nlh, int i)
 {
-	struct nlattr *n = mnl_attr_nest_start(nlh, SAINA_A_PORT);
-
 	U32(PORT_IFINDEX, i ? 88 : 86);
 	STR(PORT_IFNAME, i ? "veth7sw" : "veth4sw");
 	U8(PORT_MODE, i ? SAINA_PORT_MODE_NONE : SAINA_PORT_MODE_NATIVE);
@@ -91,13 +102,10 @@ static void port(struct nlmsghdr *nlh, int i)
 	U64(PORT_SEED, i ? 0 : 987654321);
 	if (i)
 		STR(PORT_TEXT, "driver tun has no native XDP");
-	mnl_attr_nest_end(nlh, n);
 }
 
 static void slot(struct nlmsghdr *nlh, int i)
 {
-	struct nlattr *n = mnl_attr_nest_start(nlh, SAINA_A_SLOT);
-
 	U16(SLOT_JOB_ID, 17);
 	STR(SLOT_JOB_NAME, "digits");
 	U32(SLOT_INDEX, i ? 301 : 300);
@@ -109,12 +117,10 @@ static void slot(struct nlmsghdr *nlh, int i)
 	U64(SLOT_MISSING, i ? 0 : 0xd0);	/* 4, 6, 7 */
 	U64(SLOT_AGE_US, i ? 950 : 123456);
 	U32(SLOT_POLICY, 6);
-	mnl_attr_nest_end(nlh, n);
 }
 
 static void stats(struct nlmsghdr *nlh, int i)
 {
-	struct nlattr *n = mnl_attr_nest_start(nlh, SAINA_A_STATS);
 	__u64 c[SAINA_C_N] = { 0 };
 
 	if (i) {
@@ -127,20 +133,16 @@ static void stats(struct nlmsghdr *nlh, int i)
 			c[j] = 100000 * (i + 1) + 1000 + j;
 	}
 	mnl_attr_put(nlh, SAINA_A_STATS_COUNTERS, sizeof(c), c);
-	mnl_attr_nest_end(nlh, n);
 }
 
 static void limits(struct nlmsghdr *nlh, int i)
 {
-	struct nlattr *n = mnl_attr_nest_start(nlh, SAINA_A_LIMITS);
-
 	U32(LIMITS_JOBS, 64);
 	U64(LIMITS_MEMORY_JOB, 1ull << 30);
 	U64(LIMITS_MEMORY, 3ull << 30);
 	U32(LIMITS_JOBS_USED, 2);
 	U64(LIMITS_MEMORY_USED, 25794968);
 	U8(LIMITS_PLANE, SAINA_PLANE_KERNEL);
-	mnl_attr_nest_end(nlh, n);
 }
 
 static const struct {
@@ -157,8 +159,6 @@ static const struct {
 
 static void event(struct nlmsghdr *nlh, int i)
 {
-	struct nlattr *n = mnl_attr_nest_start(nlh, SAINA_A_EVENT);
-
 	U32(EVENT_TYPE, events[i].type);
 	U64(EVENT_TIME, 3600000000000ull + i);
 	U16(EVENT_JOB_ID, 17);
@@ -171,7 +171,6 @@ static void event(struct nlmsghdr *nlh, int i)
 	U64(EVENT_B, events[i].b);
 	if (events[i].type == SAINA_EV_WORKER_DEAD)
 		STR(EVENT_TEXT, "silent for 2100 ms");
-	mnl_attr_nest_end(nlh, n);
 }
 
 static const struct {

@@ -32,7 +32,7 @@ void double_stop(struct double_cp *d);
 void double_ack(int fd, const struct nlmsghdr *req, void *arg);	/* done, nothing to say */
 struct nlmsghdr *double_msg(char *buf, const struct nlmsghdr *req, int cmd);
 void double_send(int fd, const struct nlmsghdr *nlh);
-/* A refusal as the agent makes it; @offs and @miss: 0 = none. */
+/* A refusal as the agent makes it; @offs, @miss and @nest: 0 = none. */
 void double_refuse(int fd, const struct nlmsghdr *req, int err, const char *text,
 		   unsigned int offs, unsigned int miss, unsigned int nest);
 

@@ -15,64 +15,64 @@ static const struct {
 	const char *line;
 	const char *asked;
 } good[] = {
-	{ "job add d elements 1000 workers 8", "JOB_NEW JOB NAME=d ELEMENTS=1000 WORKERS=8" },
+	{ "job add d elements 1000 workers 8", "JOB_NEW NAME=d ELEMENTS=1000 WORKERS=8" },
 	{ "job add d workers 64 elements 18446744073709551615",
-	  "JOB_NEW JOB NAME=d ELEMENTS=18446744073709551615 WORKERS=64" },
+	  "JOB_NEW NAME=d ELEMENTS=18446744073709551615 WORKERS=64" },
 	{ "j a d elements 0x10 workers 1 id 255 payload 352 pool 4096 ring 64 type int32 "
 	  "policy fastest:k=6,late=drop token s3cret exponent -126 heartbeat 10 dead 60000",
-	  "JOB_NEW JOB ID=255 NAME=d ELEMENTS=16 WORKERS=1 PAYLOAD=352 POOL=4096 RING=64 "
-	  "ELEM_TYPE=1 EXPONENT=130 POLICY=fastest:k=6,late=drop TOKEN=s3cret HEARTBEAT_MS=10 "
+	  "JOB_NEW ID=255 NAME=d ELEMENTS=16 WORKERS=1 PAYLOAD=352 POOL=4096 RING=64 "
+	  "ELEM_TYPE=1 EXPONENT=4294967170 POLICY={ MODE=2 LATE=2 K=6 K_MIN=0 K_MAX=0 FLAGS=0 S_TH=0 C_TH=0 STRIDE=0 } TOKEN=s3cret HEARTBEAT_MS=10 "
 	  "DEAD_MS=60000" },
 	{ "job add d e 1 w 1 pay 64 poo 1", NULL },	/* e: elements or exponent */
 	{ "job add d el 1 w 1 pay 64 poo 2 t bfloat16", NULL },	/* t: type or token */
 	{ "job add d el 1 w 1 pay 64 poo 2 ty bfloat16 ex 127",
-	  "JOB_NEW JOB NAME=d ELEMENTS=1 WORKERS=1 PAYLOAD=64 POOL=2 ELEM_TYPE=3 EXPONENT=127" },
+	  "JOB_NEW NAME=d ELEMENTS=1 WORKERS=1 PAYLOAD=64 POOL=2 ELEM_TYPE=3 EXPONENT=127" },
 	{ "job add d elements 1 workers 1 token ''",
-	  "JOB_NEW JOB NAME=d ELEMENTS=1 WORKERS=1 TOKEN=" },
-	{ "job set d policy bsp", "JOB_SET JOB NAME=d POLICY=bsp" },
-	{ "job set 7 policy bsp", "JOB_SET JOB ID=7 POLICY=bsp" },
-	{ "job set 7a state running", "JOB_SET JOB NAME=7a STATE=2" },
+	  "JOB_NEW NAME=d ELEMENTS=1 WORKERS=1 TOKEN=" },
+	{ "job set d policy bsp", "JOB_SET NAME=d POLICY={ MODE=1 LATE=1 K=0 K_MIN=0 K_MAX=0 FLAGS=0 S_TH=0 C_TH=0 STRIDE=0 }" },
+	{ "job set 7 policy bsp", "JOB_SET ID=7 POLICY={ MODE=1 LATE=1 K=0 K_MIN=0 K_MAX=0 FLAGS=0 S_TH=0 C_TH=0 STRIDE=0 }" },
+	{ "job set 7a state running", "JOB_SET NAME=7a STATE=2" },
 	{ "job set d state stopped token x heartbeat 100 dead 400",
-	  "JOB_SET JOB NAME=d STATE=3 TOKEN=x HEARTBEAT_MS=100 DEAD_MS=400" },
-	{ "job set d state forming", "JOB_SET JOB NAME=d STATE=1" },
-	{ "job del d", "JOB_DEL JOB NAME=d" },
-	{ "job del 0", "JOB_DEL JOB ID=0" },
+	  "JOB_SET NAME=d STATE=3 TOKEN=x HEARTBEAT_MS=100 DEAD_MS=400" },
+	{ "job set d state forming", "JOB_SET NAME=d STATE=1" },
+	{ "job del d", "JOB_DEL NAME=d" },
+	{ "job del 0", "JOB_DEL ID=0" },
 	{ "job", "JOB_GET dump" },
 	{ "job show", "JOB_GET dump" },
 	{ "job list", "JOB_GET dump" },
 	{ "j s", "JOB_GET dump" },
-	{ "j s d", "JOB_GET JOB NAME=d" },
-	{ "-j job show 255", "JOB_GET JOB ID=255" },
+	{ "j s d", "JOB_GET NAME=d" },
+	{ "-j job show 255", "JOB_GET ID=255" },
 	{ "-jp job show", "JOB_GET dump" },
 	{ "--json --pretty job show", "JOB_GET dump" },
 	{ "worker show", "WORKER_GET dump" },
-	{ "w s d", "WORKER_GET dump WORKER JOB_NAME=d" },
-	{ "w s 3 63", "WORKER_GET WORKER JOB_ID=3 ID=63" },
-	{ "worker set d 0 state dead", "WORKER_SET WORKER JOB_NAME=d ID=0 STATE=3" },
-	{ "worker set d 5 state alive", "WORKER_SET WORKER JOB_NAME=d ID=5 STATE=1" },
-	{ "worker del 2 7", "WORKER_DEL WORKER JOB_ID=2 ID=7" },
+	{ "w s d", "WORKER_GET dump JOB_NAME=d" },
+	{ "w s 3 63", "WORKER_GET JOB_ID=3 ID=63" },
+	{ "worker set d 0 state dead", "WORKER_SET JOB_NAME=d ID=0 STATE=3" },
+	{ "worker set d 5 state alive", "WORKER_SET JOB_NAME=d ID=5 STATE=1" },
+	{ "worker del 2 7", "WORKER_DEL JOB_ID=2 ID=7" },
 	{ "port", "PORT_GET dump" },
 	{ "p s", "PORT_GET dump" },
-	{ "port set p0 loss-in 0.2", "PORT_SET PORT IFNAME=p0 LOSS_IN=858993459" },
-	{ "port set p0 loss-in 20% loss-out 0", "PORT_SET PORT IFNAME=p0 LOSS_IN=858993459 LOSS_OUT=0" },
-	{ "port set p0 loss-out 1", "PORT_SET PORT IFNAME=p0 LOSS_OUT=4294967295" },
+	{ "port set p0 loss-in 0.2", "PORT_SET IFNAME=p0 LOSS_IN=858993459" },
+	{ "port set p0 loss-in 20% loss-out 0", "PORT_SET IFNAME=p0 LOSS_IN=858993459 LOSS_OUT=0" },
+	{ "port set p0 loss-out 1", "PORT_SET IFNAME=p0 LOSS_OUT=4294967295" },
 	{ "port set p0 delay-in 1.5 delay-out 20ms seed 42",
-	  "PORT_SET PORT IFNAME=p0 DELAY_IN=1500 DELAY_OUT=20000 SEED=42" },
+	  "PORT_SET IFNAME=p0 DELAY_IN=1500 DELAY_OUT=20000 SEED=42" },
 	{ "slot show", "JOB_GET dump" },
-	{ "sl s d", "WORKER_GET dump WORKER JOB_NAME=d; SLOT_GET dump SLOT JOB_NAME=d" },
+	{ "sl s d", "WORKER_GET dump JOB_NAME=d; SLOT_GET dump JOB_NAME=d" },
 	{ "slot show 4 older-than 100",
-	  "WORKER_GET dump WORKER JOB_ID=4; SLOT_GET dump SLOT JOB_ID=4" },
+	  "WORKER_GET dump JOB_ID=4; SLOT_GET dump JOB_ID=4" },
 	{ "slot show older-than 0.5", "JOB_GET dump" },
 	{ "s", "JOB_GET dump" },	/* the first object with an s */
 	{ "stats", "STATS_GET dump" },
 	{ "stats show all", "STATS_GET dump" },
 	{ "stats show global", "STATS_GET dump" },
-	{ "stats show d 3 all", "STATS_GET dump STATS JOB_NAME=d" },
-	{ "stats drops 9", "STATS_GET dump STATS JOB_ID=9" },
+	{ "stats show d 3 all", "STATS_GET dump JOB_NAME=d" },
+	{ "stats drops 9", "STATS_GET dump JOB_ID=9" },
 	{ "limits", "LIMITS_GET" },
 	{ "limits set jobs 4 memory 2G memory-job 64m",
-	  "LIMITS_SET LIMITS JOBS=4 MEMORY_JOB=67108864 MEMORY=2147483648" },
-	{ "limits set memory-job 1048576", "LIMITS_SET LIMITS MEMORY_JOB=1048576" },
+	  "LIMITS_SET JOBS=4 MEMORY_JOB=67108864 MEMORY=2147483648" },
+	{ "limits set memory-job 1048576", "LIMITS_SET MEMORY_JOB=1048576" },
 	/* nothing to ask */
 	{ "-h", "" },
 	{ "--help", "" },
@@ -137,7 +137,7 @@ static const struct {
 	{ "job add d elements 1 workers 1 token 123456789012345678901234567890123",
 	  "saina: job add: \"123456789012345678901234567890123\" for \"token\" is not allowed: it takes 0 to 32 characters" },
 	{ "job add d elements 1 workers 1 policy ''",
-	  "saina: job add: \"\" for \"policy\" is not allowed: it takes 1 to 95 characters" },
+	  "saina: job add: policy: '' is unknown; known are bsp, fastest:k=K, sfcd:k0=K,..." },
 	{ "job add d elements 1 workers 1 elements 2", "saina: job add: \"elements\" is given twice" },
 	{ "job add d elemnts 1", "saina: job add: \"elemnts\" is not known here; " ALLOWED_ADD },
 	{ "job add d elements 1 workers 1 ''", "saina: job add: \"\" is not known here; " ALLOWED_ADD },
@@ -197,18 +197,16 @@ struct refusal {
 static void refuse(int fd, const struct nlmsghdr *req, void *arg)
 {
 	const struct refusal *r = arg;
-	const struct nlattr *nest = mnl_nlmsg_get_payload_offset(req, sizeof(struct genlmsghdr));
 	const struct nlattr *a;
 
-	mnl_attr_for_each_nested(a, nest) {
+	mnl_attr_for_each(a, req, sizeof(struct genlmsghdr)) {
 		if (r->attr && mnl_attr_get_type(a) == r->attr) {
 			double_refuse(fd, req, r->err, r->text,
 				      (unsigned int)((const char *)a - (const char *)req), 0, 0);
 			return;
 		}
 	}
-	double_refuse(fd, req, r->err, r->text, 0, r->attr,
-		      (unsigned int)((const char *)nest - (const char *)req));
+	double_refuse(fd, req, r->err, r->text, 0, r->attr, 0);
 }
 
 static const struct {
@@ -216,9 +214,9 @@ static const struct {
 	struct refusal r;
 	const char *says;
 } refused[] = {
-	{ "job add d elements 1 workers 1 policy frob",
-	  { 22, "\"frob\" is no policy; allowed are bsp, fastest, sfcd", SAINA_A_JOB_POLICY },
-	  "saina: \"frob\" is no policy; allowed are bsp, fastest, sfcd (attribute \"policy\")\n" },
+	{ "job add d elements 1 workers 1 policy fastest:k=2",
+	  { 22, "a job of 1 worker has no k of 2", SAINA_A_JOB_POLICY },
+	  "saina: a job of 1 worker has no k of 2 (attribute \"policy\")\n" },
 	{ "job add d elements 1 workers 1",
 	  { 22, "a payload must be given", SAINA_A_JOB_PAYLOAD },
 	  "saina: a payload must be given (attribute \"payload\")\n" },

@@ -17,6 +17,7 @@
 #define SAINA_FAMILY_NAME		"ethtool"
 #define SAINA_MCGRP_EVENTS	"monitor"
 
+#include "kmod/core/attrs_gen.c"
 #include "userland/ctl/obj.c"
 #include "userland/ctl/ack.c"
 #include "userland/ctl/open.c"
@@ -27,10 +28,10 @@
 #include "tool/canned.h"
 #include "tool/double.h"
 
-static const struct saina_ctl_class *const classes[] = {
-	&saina_ctl_job_class, &saina_ctl_worker_class, &saina_ctl_port_class,
-	&saina_ctl_slot_class, &saina_ctl_stats_class, &saina_ctl_limits_class,
-	&saina_ctl_event_class,
+static const struct saina_attr_class *const classes[] = {
+	&saina_job_class, &saina_worker_class, &saina_port_class,
+	&saina_slot_class, &saina_stats_class, &saina_limits_class,
+	&saina_event_class,
 };
 
 static const int commands[] = {
@@ -38,32 +39,23 @@ static const int commands[] = {
 	SAINA_CMD_STATS_GET, SAINA_CMD_LIMITS_GET, SAINA_CMD_EVENT,
 };
 
-union any {
-	__u64 has;
-	struct saina_ctl_job job;
-	struct saina_ctl_worker worker;
-	struct saina_ctl_port port;
-	struct saina_ctl_slot slot;
-	struct saina_ctl_stats stats;
-	struct saina_ctl_limits limits;
-	struct saina_ctl_event event;
-};
-
 static void tables(void)
 {
 	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++) {
-		const struct saina_ctl_class *c = classes[i];
+		const struct saina_attr_class *c = classes[i];
 		__u64 seen = 0;
-		bool ok = saina_ctl_class_find(c->nest) == c;
+		bool ok = true;
 
 		for (unsigned int j = 0; j < c->n; j++) {
-			const struct saina_ctl_field *f = &c->fields[j];
+			const struct saina_attr *f = &c->attrs[j];
 
-			ok &= !(seen & (1ull << f->attr)) && f->attr && f->attr < 64 && f->name &&
+			ok &= !(seen & (1ull << f->number)) && f->number && f->number < 64 && f->name &&
 			      f->offset >= sizeof(__u64) && f->offset + f->size <= c->size;
-			if (f->kind <= SAINA_CTL_U64)
+			if (f->kind <= SAINA_ATTR_U64)
 				ok &= f->size == 1 << f->kind;
-			seen |= 1ull << f->attr;
+			if (f->nest)
+				ok &= f->size == f->nest->size;
+			seen |= 1ull << f->number;
 		}
 		tap_ok(ok, "table of %s: every attribute once, with a place of its size", c->name);
 	}
@@ -73,77 +65,95 @@ static void objects(void)
 {
 	char buf[4096] __attribute__((aligned(8)));
 	struct nlmsghdr *nlh;
-	union any o;
+	union saina_any_attrs o;
 
 	canned_message(buf, NULL, SAINA_CMD_JOB_GET, 0);
-	tap_ok(!saina_ctl_decode((void *)buf, &saina_ctl_job_class, &o) && o.job.id == 17 &&
+	tap_ok(!saina_ctl_decode((void *)buf, &saina_job_class, &o) && o.job.id == 17 &&
 		       !strcmp(o.job.name, "digits") && o.job.elements == 301066 &&
 		       o.job.exponent == -21 && o.job.memory == 12897484 &&
-		       o.job.policy_seq_active == 6 && !SAINA_CTL_HAS(&o.job, SAINA_A_JOB_TOKEN),
+		       o.job.policy_seq_active == 6 && !SAINA_HAS(&o.job, SAINA_A_JOB_TOKEN),
 	       "a job");
 	canned_message(buf, NULL, SAINA_CMD_STATS_GET, 1);
-	tap_ok(!saina_ctl_decode((void *)buf, &saina_ctl_stats_class, &o) && o.stats.worker == 4 &&
+	tap_ok(!saina_ctl_decode((void *)buf, &saina_stats_class, &o) && o.stats.worker == 4 &&
 		       o.stats.counters[SAINA_C_COMPLETED] == 201002 &&
 		       o.stats.counters[SAINA_C_INTERNAL] == 201041,
 	       "counters");
 	nlh = double_msg(buf, NULL, SAINA_CMD_STATS_GET);
 	{
-		struct nlattr *n = mnl_attr_nest_start(nlh, SAINA_A_STATS);
 		__u64 c[SAINA_C_N + 5];
 
 		for (int i = 0; i < SAINA_C_N + 5; i++)
 			c[i] = 7;
 		mnl_attr_put(nlh, SAINA_A_STATS_COUNTERS, sizeof(c), c);
-		mnl_attr_nest_end(nlh, n);
 	}
-	tap_ok(!saina_ctl_decode(nlh, &saina_ctl_stats_class, &o) &&
+	tap_ok(!saina_ctl_decode(nlh, &saina_stats_class, &o) &&
 		       o.stats.counters[SAINA_C_N - 1] == 7,
 	       "counters of a newer control plane: those that are known");
 	nlh = double_msg(buf, NULL, SAINA_CMD_STATS_GET);
 	{
-		struct nlattr *n = mnl_attr_nest_start(nlh, SAINA_A_STATS);
 		__u64 c[2] = { 5, 6 };
 
 		mnl_attr_put(nlh, SAINA_A_STATS_COUNTERS, sizeof(c), c);
-		mnl_attr_nest_end(nlh, n);
 	}
-	tap_ok(!saina_ctl_decode(nlh, &saina_ctl_stats_class, &o) && o.stats.counters[1] == 6 &&
+	tap_ok(!saina_ctl_decode(nlh, &saina_stats_class, &o) && o.stats.counters[1] == 6 &&
 		       !o.stats.counters[2],
 	       "counters of an older control plane: the others are 0");
-	tap_ok(saina_ctl_decode(nlh, &saina_ctl_job_class, &o) == -ENOENT,
+	tap_ok(saina_ctl_decode(nlh, &saina_job_class, &o) == -ENOENT,
 	       "an object of another class is not there");
 	nlh = double_msg(buf, NULL, SAINA_CMD_JOB_GET);
 	{
-		struct nlattr *n = mnl_attr_nest_start(nlh, SAINA_A_JOB);
 
 		mnl_attr_put_u32(nlh, SAINA_A_JOB_K, 1);
-		mnl_attr_nest_end(nlh, n);
 	}
-	tap_ok(saina_ctl_decode(nlh, &saina_ctl_job_class, &o) == -EBADMSG,
+	tap_ok(saina_ctl_decode(nlh, &saina_job_class, &o) == -EBADMSG,
 	       "a number of the wrong width is refused");
 	nlh = double_msg(buf, NULL, SAINA_CMD_STATS_GET);
 	{
-		struct nlattr *n = mnl_attr_nest_start(nlh, SAINA_A_STATS);
 
 		mnl_attr_put(nlh, SAINA_A_STATS_COUNTERS, 12, "123456789ab");
-		mnl_attr_nest_end(nlh, n);
 	}
-	tap_ok(saina_ctl_decode(nlh, &saina_ctl_stats_class, &o) == -EBADMSG,
+	tap_ok(saina_ctl_decode(nlh, &saina_stats_class, &o) == -EBADMSG,
 	       "half a counter is refused");
 	nlh = double_msg(buf, NULL, SAINA_CMD_JOB_GET);
 	{
-		struct nlattr *n = mnl_attr_nest_start(nlh, SAINA_A_JOB);
 		char name[100];
 
 		memset(name, 'x', sizeof(name));
 		name[3] = '\n';
 		mnl_attr_put(nlh, SAINA_A_JOB_NAME, sizeof(name), name);
 		mnl_attr_put_u8(nlh, 60, 1);
-		mnl_attr_nest_end(nlh, n);
 	}
-	tap_ok(!saina_ctl_decode(nlh, &saina_ctl_job_class, &o) && strlen(o.job.name) == 31 &&
+	tap_ok(!saina_ctl_decode(nlh, &saina_job_class, &o) && strlen(o.job.name) == 31 &&
 		       o.job.name[3] == '?',
 	       "a string that is too long, without end and with a control character; an attribute not known");
+}
+
+/* Some of the attributes, with any content that can travel. */
+static void fill(struct rng *r, const struct saina_attr_class *c, void *attrs)
+{
+	__u64 *has = attrs;
+
+	for (unsigned int i = 0; i < c->n; i++) {
+		const struct saina_attr *f = &c->attrs[i];
+		char *to = (char *)attrs + f->offset;
+
+		if (rng_chance(r, 300))
+			continue;
+		*has |= 1ull << f->number;
+		if (f->nest) {
+			fill(r, f->nest, to);
+			continue;
+		}
+		for (unsigned int j = 0; j < f->size; j++)
+			to[j] = f->kind == SAINA_ATTR_STRING ? (char)rng_range(r, 33, 126) :
+							       (char)rng_u64(r);
+		/* what is behind the end of a string does not travel */
+		if (f->kind == SAINA_ATTR_STRING) {
+			unsigned int end = rng_below(r, f->size);
+
+			memset(to + end, 0, f->size - end);
+		}
+	}
 }
 
 static void round_trip(struct rng *r)
@@ -152,33 +162,13 @@ static void round_trip(struct rng *r)
 	bool ok = true;
 
 	for (int n = 0; n < 2000; n++) {
-		const struct saina_ctl_class *c =
-			classes[rng_below(r, sizeof(classes) / sizeof(classes[0]))];
-		struct nlmsghdr *nlh = double_msg(a, NULL, 1);
-		union any in, out;
+		int what = rng_below(r, sizeof(classes) / sizeof(classes[0]));
+		const struct saina_attr_class *c = classes[what];
+		struct nlmsghdr *nlh = double_msg(a, NULL, commands[what]);
+		union saina_any_attrs in, out;
 
 		memset(&in, 0, sizeof(in));
-		for (unsigned int i = 0; i < c->n; i++) {
-			const struct saina_ctl_field *f = &c->fields[i];
-			char *to = (char *)&in + f->offset;
-
-			if (rng_chance(r, 300))
-				continue;
-			in.has |= 1ull << f->attr;
-			for (unsigned int j = 0; j < f->size; j++)
-				to[j] = f->kind == SAINA_CTL_STRING ? (char)rng_range(r, 33, 126) :
-								      (char)rng_u64(r);
-			if (f->kind == SAINA_CTL_STRING)
-				memset(to + rng_below(r, f->size), 0, 1), to[f->size - 1] = 0;
-		}
-		/* what is behind the end of a string does not travel */
-		for (unsigned int i = 0; i < c->n; i++) {
-			const struct saina_ctl_field *f = &c->fields[i];
-			char *s = (char *)&in + f->offset;
-
-			if (f->kind == SAINA_CTL_STRING)
-				memset(s + strlen(s), 0, f->size - strlen(s));
-		}
+		fill(r, c, &in);
 		saina_ctl_encode(nlh, c, &in);
 		memset(&out, 0xa5, sizeof(out));
 		ok &= !saina_ctl_decode(nlh, c, &out) && !memcmp(&in, &out, c->size);
@@ -226,13 +216,13 @@ static size_t damage(struct rng *r, unsigned char *p, size_t n, size_t max)
 	return n;
 }
 
-static bool sane(const struct saina_ctl_class *c, const union any *o)
+static bool sane(const struct saina_attr_class *c, const union saina_any_attrs *o)
 {
 	for (unsigned int i = 0; i < c->n; i++) {
-		const struct saina_ctl_field *f = &c->fields[i];
+		const struct saina_attr *f = &c->attrs[i];
 		const char *s = (const char *)o + f->offset;
 
-		if (f->kind != SAINA_CTL_STRING)
+		if (f->kind != SAINA_ATTR_STRING)
 			continue;
 		if (strnlen(s, f->size) == f->size)
 			return false;
@@ -252,7 +242,7 @@ static void fuzz_decode(struct rng *r, int rounds)
 		unsigned int what = rng_below(r, sizeof(commands) / sizeof(commands[0]));
 		char buf[4096] __attribute__((aligned(8)));
 		struct nlmsghdr *nlh = canned_message(buf, NULL, commands[what], rng_below(r, 2));
-		union any o;
+		union saina_any_attrs o;
 		size_t n;
 		char *exact;
 
@@ -298,7 +288,7 @@ static struct saina_ctl *client(int *peer)
 
 static int count_cb(const struct nlmsghdr *nlh, void *arg)
 {
-	union any o;
+	union saina_any_attrs o;
 
 	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
 		saina_ctl_decode(nlh, classes[i], &o);
@@ -315,9 +305,9 @@ static void fuzz_transport(struct rng *r, int rounds)
 		int peer, ret, dump = rng_below(r, 2);
 		struct saina_ctl *ctl = client(&peer);
 		struct nlmsghdr *req = saina_ctl_msg(ctl, SAINA_CMD_JOB_GET, dump), *nlh;
-		struct saina_ctl_job job = { .has = 1ull << SAINA_A_JOB_NAME, .name = "d" };
+		struct saina_job_attrs job = { .has = 1ull << SAINA_A_JOB_NAME, .name = "d" };
 
-		saina_ctl_encode(req, &saina_ctl_job_class, &job);
+		saina_ctl_encode(req, &saina_job_class, &job);
 		for (unsigned int n = rng_below(r, 4); n; n--) {
 			nlh = canned_message(buf, rng_chance(r, 300) ? NULL : req,
 					     commands[rng_below(r, 7)], 0);
@@ -452,8 +442,8 @@ static void real_kernel(void)
 		tap_ok(false, "a generic netlink family is found: %s", error);
 	if (ret)
 		return;
-	/* attribute 1 is a nest with a name in attribute 2, as in a job */
-	_Static_assert((int)ETHTOOL_A_LINKINFO_HEADER == SAINA_A_JOB &&
+	/* the command has the number of one about jobs, the attribute that of their name */
+	_Static_assert((int)ETHTOOL_MSG_LINKINFO_GET == SAINA_CMD_JOB_SET &&
 		       (int)ETHTOOL_A_HEADER_DEV_NAME == SAINA_A_JOB_NAME, "the same numbers");
 	req = saina_ctl_msg(ctl, ETHTOOL_MSG_LINKINFO_GET, 0);
 	ret = saina_ctl_call(ctl, req, hit, &n);

@@ -128,7 +128,7 @@ static void agree(const char *what, const char *const *pieces)
  * is seen. */
 static const char *const job_pieces[] = {
 	"17: digits: running round 1234 k 3 workers 8 active 0-3,5-6 open-slots 29\n",
-	"    policy sfcd:k0=1,sth=0.5,cth=5 seq 9, asked for; in force sfcd:k0=2,sth=0.25,cth=k seq 6\n",
+	"    policy sfcd:k0=1,kmin=1,sth=0.5,cth=5,stride=32 seq 9, asked for; in force sfcd:k0=2,kmin=1,sth=0.25,cth=k,stride=32 seq 6\n",
 	"    elements 301066 type int32 payload 352 segments 856 pool 512 ring 16 exponent -21 memory 12.3 MiB\n",
 	"    heartbeat 210 ms dead 2100 ms generation 77\n",
 	"    sfcd converged 4 flips 0.4593 (4321 of 9408 signs)\n",
@@ -136,7 +136,7 @@ static const char *const job_pieces[] = {
 	"    policy bsp seq 9, asked for; none in force yet\n",
 	" POLICY-MIX 41\n",
 	"\"active\":[0,1,2,3,5,6]",
-	"\"policy\":\"sfcd:k0=1,sth=0.5,cth=5\",\"policy_seq\":9,\"policy_pending\":true,\"policy_active\":\"sfcd:k0=2,sth=0.25,cth=k\",\"policy_active_seq\":6",
+	"\"policy\":\"sfcd:k0=1,kmin=1,sth=0.5,cth=5,stride=32\",\"policy_seq\":9,\"policy_pending\":true,\"policy_active\":\"sfcd:k0=2,kmin=1,sth=0.25,cth=k,stride=32\",\"policy_active_seq\":6",
 	"\"policy_active\":null",
 	"\"sfcd\":null",
 	"\"exponent\":-21,\"memory\":12897484",
@@ -257,7 +257,7 @@ static void monitors(void)
 		" worker-late job digits worker 4 gradients 57",
 		" port job digits ifindex 86 attached",
 		" unknown 999 job digits",
-		" job-changed 17: digits running policy sfcd:k0=1,sth=0.5,cth=5 seq 9 workers 8 active 0-3,5-6\n",
+		" job-changed 17: digits running policy sfcd:k0=1,kmin=1,sth=0.5,cth=5,stride=32 seq 9 workers 8 active 0-3,5-6\n",
 		" job-deleted 17: digits",
 		" worker-changed digits worker 4 node4:4242 alive port veth4sw\n",
 		" worker-deleted digits worker 4",

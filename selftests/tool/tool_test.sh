@@ -69,12 +69,12 @@ says "job add: a name that is taken is refused" 1 '.*exists already.* \(attribut
 says "job add: a number that is taken is refused" 1 'id: number 5 .*\(attribute "id"\)' job add other elements 1 workers 1 id 5
 says "job add: a name of digits is refused" 1 '.*all digits.*\(attribute "name"\)' job add 77 elements 1 workers 1
 says "job add: a name with a blank is refused" 1 '.*only letters.*\(attribute "name"\)' job add 'a b' elements 1 workers 1
-says "job add: an unknown policy is refused" 1 '.*frob.*\(attribute "policy"\)' job add x elements 1 workers 1 policy frob
+says "job add: an unknown policy is refused" 2 ".*policy: 'frob' is unknown; known are bsp, .*" job add x elements 1 workers 1 policy frob
 says "job add: a k above the workers is refused" 1 '.*k=3.* 1\.\.2.*\(attribute "policy"\)' job add x elements 1 workers 2 policy fastest:k=3
 says "job add: a payload that is not offered is refused" 1 '.*100.*\(attribute "payload"\)' job add x elements 1 workers 1 payload 100
 says "job add: a pool that is no power of two is refused" 1 '.*power of two.*\(attribute "pool"\)' job add x elements 1 workers 1 pool 3
 says "job add: a ring that is too large is refused" 1 '.*2\.\.64.*\(attribute "ring"\)' job add x elements 1 workers 1 ring 128
-says "job add: a dead-ms below the heartbeat is refused" 1 '.*more than the heartbeat of 500 ms.*\(attribute "dead"\)' \
+says "job add: a dead-ms below the heartbeat is refused" 1 '.*more than the heartbeat of 500 ms.*\(attribute "dead-ms"\)' \
 	job add x elements 1 workers 1 heartbeat 500 dead 400
 says "job add: a type that needs saina.ko is refused" 1 '.*need saina.ko.*\(attribute "elem-type"\)' job add x elements 1 workers 1 type float32
 says "job add: too many segments are refused" 1 '.*a larger payload.*\(attribute "elements"\)' \
@@ -115,7 +115,7 @@ json "port show: the faults that were set" '{"loss_in":0.25,"loss_out":0.125,"de
 	'.[0].injected' port show p1
 json "port show: no faults on the other port" '[0,0]' '.[0].injected|[.loss_in,.delay_in_us]' port show p0
 silent "port set: faults of 0 are accepted" port set p1 loss-in 0 loss-out 0 delay-in 0
-says "port set: an unknown port is refused" 1 '.*no such port.*\(attribute "port"\)' port set nosuch loss-in 0.1
+says "port set: an unknown port is refused" 1 '.*no such port.*\(attribute "ifname"\)' port set nosuch loss-in 0.1
 says "port show: an unknown port is refused" 1 '"nosuch" is no port of the bridge' port show nosuch
 
 # --- workers, slots, monitor -------------------------------------------------------

@@ -50,7 +50,7 @@ static void everything(void **state)
 {
 	struct config cfg;
 	char text[320];
-	const struct saina_job_req *r;
+	const struct saina_job_attrs *r;
 
 	assert_int_equal(
 		load(&cfg,

@@ -80,9 +80,9 @@ int owner_teardown(void **state)
 
 /* Requests */
 
-struct saina_job_req job_req(const char *name, unsigned long long elements, int workers)
+struct saina_job_attrs job_req(const char *name, unsigned long long elements, int workers)
 {
-	struct saina_job_req r = {
+	struct saina_job_attrs r = {
 		.has = BIT_OF(SAINA_A_JOB_NAME) | BIT_OF(SAINA_A_JOB_ELEMENTS) |
 		       BIT_OF(SAINA_A_JOB_WORKERS),
 		.elements = elements,
@@ -93,15 +93,18 @@ struct saina_job_req job_req(const char *name, unsigned long long elements, int 
 	return r;
 }
 
-void with_policy(struct saina_job_req *r, const char *policy)
+void with_policy(struct saina_job_attrs *r, const char *policy)
 {
-	r->has |= BIT_OF(SAINA_A_JOB_POLICY);
-	assert_int_equal(saina_policy_parse(policy, SAINA_WORKERS_MAX, &r->policy, NULL), 0);
+	struct saina_policy p;
+
+	assert_int_equal(saina_policy_parse(policy, SAINA_WORKERS_MAX, &p, NULL), 0);
+	saina_policy_show(&p, &r->policy);
+	SAINA_SET(r, SAINA_A_JOB_POLICY);
 }
 
 const struct saina_job *add(struct owner *o, const char *name, int workers, const char *policy)
 {
-	struct saina_job_req r = job_req(name, 10000, workers);
+	struct saina_job_attrs r = job_req(name, 10000, workers);
 	const struct saina_job *job = NULL;
 	struct saina_core_err err;
 
@@ -112,9 +115,9 @@ const struct saina_job *add(struct owner *o, const char *name, int workers, cons
 	return job;
 }
 
-struct saina_worker_req join_req(const struct saina_job *job, int w, __u32 round)
+struct saina_worker_attrs join_req(const struct saina_job *job, int w, __u32 round)
 {
-	struct saina_worker_req r = {
+	struct saina_worker_attrs r = {
 		.has = BIT_OF(SAINA_A_WORKER_JOB_ID) | BIT_OF(SAINA_A_WORKER_ID) |
 		       BIT_OF(SAINA_A_WORKER_IFINDEX) | BIT_OF(SAINA_A_WORKER_IP) |
 		       BIT_OF(SAINA_A_WORKER_MAC) | BIT_OF(SAINA_A_WORKER_UDP_PORT) |
@@ -137,7 +140,7 @@ struct saina_worker_req join_req(const struct saina_job *job, int w, __u32 round
 int try_join(struct owner *o, const struct saina_job *job, int w, __u32 round,
 	     struct saina_core_err *err)
 {
-	struct saina_worker_req r = join_req(job, w, round);
+	struct saina_worker_attrs r = join_req(job, w, round);
 
 	return saina_core_worker_set(o->core, &r, NULL, err);
 }
@@ -152,7 +155,7 @@ void join_all(struct owner *o, const struct saina_job *job)
 
 int set_state(struct owner *o, const struct saina_job *job, int w, int state)
 {
-	struct saina_worker_req r = {
+	struct saina_worker_attrs r = {
 		.has = BIT_OF(SAINA_A_WORKER_JOB_ID) | BIT_OF(SAINA_A_WORKER_ID) |
 		       BIT_OF(SAINA_A_WORKER_STATE),
 		.job_id = job->id,
@@ -166,7 +169,7 @@ int set_state(struct owner *o, const struct saina_job *job, int w, int state)
 int set_job_state(struct owner *o, const struct saina_job *job, int state,
 		  struct saina_core_err *err)
 {
-	struct saina_job_req r = {
+	struct saina_job_attrs r = {
 		.has = BIT_OF(SAINA_A_JOB_ID) | BIT_OF(SAINA_A_JOB_STATE),
 		.id = job->id,
 		.state = state,
@@ -178,7 +181,7 @@ int set_job_state(struct owner *o, const struct saina_job *job, int state,
 int set_policy(struct owner *o, const struct saina_job *job, const char *policy,
 	       struct saina_core_err *err)
 {
-	struct saina_job_req r = {.has = BIT_OF(SAINA_A_JOB_ID), .id = job->id};
+	struct saina_job_attrs r = {.has = BIT_OF(SAINA_A_JOB_ID), .id = job->id};
 
 	with_policy(&r, policy);
 	return saina_core_job_set(o->core, &r, NULL, err);

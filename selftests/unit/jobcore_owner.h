@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "core/core.h"
-#include "core/policy_text.h"
+#include "ctl/policy_text.h"
 
 #define BIT_OF(a) (1ull << (a))
 #define SEEN_MAX  4096
@@ -46,10 +46,10 @@ int owner_teardown(void **state);
 #define TEST(f) cmocka_unit_test_setup_teardown(f, owner_setup, owner_teardown)
 
 /* Requests, and what tests do all the time */
-struct saina_job_req job_req(const char *name, unsigned long long elements, int workers);
-void with_policy(struct saina_job_req *r, const char *policy);
+struct saina_job_attrs job_req(const char *name, unsigned long long elements, int workers);
+void with_policy(struct saina_job_attrs *r, const char *policy);
 const struct saina_job *add(struct owner *o, const char *name, int workers, const char *policy);
-struct saina_worker_req join_req(const struct saina_job *job, int w, __u32 round);
+struct saina_worker_attrs join_req(const struct saina_job *job, int w, __u32 round);
 int try_join(struct owner *o, const struct saina_job *job, int w, __u32 round,
 	     struct saina_core_err *err);
 void join_all(struct owner *o, const struct saina_job *job);

@@ -5,7 +5,7 @@
  */
 #include "jobcore_owner.h"
 
-static void refused(struct owner *o, const struct saina_job_req *r, int error, int attr)
+static void refused(struct owner *o, const struct saina_job_attrs *r, int error, int attr)
 {
 	struct saina_core_err err = {0};
 	int before = o->published;
@@ -53,7 +53,7 @@ static void core_without_jobs_is_small(void **state)
 {
 	struct owner *o = *state;
 	struct saina_limits l = { .jobs = 3, .memory_job = 1, .memory = 1 };
-	struct saina_job_req r = { .has = BIT_OF(SAINA_A_JOB_ID), .id = 7 };
+	struct saina_job_attrs r = { .has = BIT_OF(SAINA_A_JOB_ID), .id = 7 };
 
 	assert_int_equal(saina_core_limits_set(o->core, &l, NULL), 0);
 	assert_int_equal(saina_core_job_del(o->core, &r, NULL), -ENOENT);
@@ -65,7 +65,7 @@ static void core_without_jobs_is_small(void **state)
 static void job_needs_its_attributes(void **state)
 {
 	struct owner *o = *state;
-	struct saina_job_req r = job_req("a", 1000, 4);
+	struct saina_job_attrs r = job_req("a", 1000, 4);
 
 	r.has &= ~BIT_OF(SAINA_A_JOB_NAME);
 	refused(o, &r, -EINVAL, SAINA_A_JOB_NAME);
@@ -82,7 +82,7 @@ static void job_names(void **state)
 	static const char *const bad[] = {"", "a b", "a/b", "12", "0", "\xc3\xa4", "a\n", "x%s"};
 	static const char *const good[] = {"a", "1a", "A.b_c-9", "1234567890123456789012345678.01"};
 	struct owner *o = *state;
-	struct saina_job_req r;
+	struct saina_job_attrs r;
 	unsigned int i;
 
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -101,7 +101,7 @@ static void job_names(void **state)
 static void job_ranges(void **state)
 {
 	struct owner *o = *state;
-	struct saina_job_req r;
+	struct saina_job_attrs r;
 
 #define BAD(field, value, ATTR, error)                     \
 	do {                                               \
@@ -125,10 +125,10 @@ static void job_ranges(void **state)
 	BAD(ring, 1, RING, -EINVAL);
 	BAD(ring, 6, RING, -EINVAL);
 	BAD(ring, 128, RING, -EINVAL);
-	BAD(elem, SAINA_ELEM_FLOAT32, ELEM_TYPE, -EOPNOTSUPP);
-	BAD(elem, SAINA_ELEM_BFLOAT16, ELEM_TYPE, -EOPNOTSUPP);
-	BAD(elem, 0, ELEM_TYPE, -EINVAL);
-	BAD(elem, 9, ELEM_TYPE, -EINVAL);
+	BAD(elem_type, SAINA_ELEM_FLOAT32, ELEM_TYPE, -EOPNOTSUPP);
+	BAD(elem_type, SAINA_ELEM_BFLOAT16, ELEM_TYPE, -EOPNOTSUPP);
+	BAD(elem_type, 0, ELEM_TYPE, -EINVAL);
+	BAD(elem_type, 9, ELEM_TYPE, -EINVAL);
 	BAD(exponent, -127, EXPONENT, -ERANGE);
 	BAD(heartbeat_ms, 9, HEARTBEAT_MS, -ERANGE);
 	BAD(heartbeat_ms, 60001, HEARTBEAT_MS, -ERANGE);
@@ -146,7 +146,7 @@ static void job_payload_sizes(void **state)
 {
 	static const int sizes[] = {64, 128, 256, 352, 1024, 2048};
 	struct owner *o = *state;
-	struct saina_job_req r;
+	struct saina_job_attrs r;
 	const struct saina_job *job;
 	char name[16];
 	unsigned int i;
@@ -166,7 +166,7 @@ static void job_payload_sizes(void **state)
 static void job_times_follow_each_other(void **state)
 {
 	struct owner *o = *state;
-	struct saina_job_req r = job_req("slow", 1000, 4);
+	struct saina_job_attrs r = job_req("slow", 1000, 4);
 	const struct saina_job *job;
 
 	r.has |= BIT_OF(SAINA_A_JOB_HEARTBEAT_MS);
@@ -186,7 +186,7 @@ static void job_times_follow_each_other(void **state)
 static void job_numbers(void **state)
 {
 	struct owner *o = *state;
-	struct saina_job_req r;
+	struct saina_job_attrs r;
 	char name[16];
 	int i;
 
@@ -213,7 +213,7 @@ static void job_lookup(void **state)
 {
 	struct owner *o = *state;
 	struct saina_core_err err = {0};
-	struct saina_job_req r = {0};
+	struct saina_job_attrs r = {0};
 
 	add(o, "a", 1, NULL);
 	assert_non_null(saina_core_job_find(o->core, 0, 0, "a", NULL));
@@ -238,7 +238,7 @@ static void job_set_only_what_can_change(void **state)
 {
 	struct owner *o = *state;
 	const struct saina_job *job = add(o, "a", 4, NULL);
-	struct saina_job_req r = job_req("a", 5, 4);
+	struct saina_job_attrs r = job_req("a", 5, 4);
 	struct saina_core_err err = {0};
 	int published = o->published;
 
@@ -251,9 +251,9 @@ static void job_set_only_what_can_change(void **state)
 	assert_int_equal(saina_core_job_set(o->core, &r, NULL, &err), 0);
 	assert_true(job->heartbeat_ms < job->dead_ms);
 	r.has = BIT_OF(SAINA_A_JOB_NAME) | BIT_OF(SAINA_A_JOB_TOKEN);
-	memset(r.token, 'k', sizeof(r.token));
+	memset(r.token, 'k', SAINA_TOKEN_LEN);
 	assert_int_equal(saina_core_job_set(o->core, &r, NULL, &err), 0);
-	assert_memory_equal(job->token, r.token, sizeof(r.token));
+	assert_memory_equal(job->token, r.token, sizeof(job->token));
 	/* the data path knows neither times nor tokens */
 	assert_int_equal(o->published, published);
 	assert_int_equal(o->note[o->notes - 1], SAINA_CMD_JOB_NTF);
@@ -263,7 +263,7 @@ static void job_publish_refused(void **state)
 {
 	struct owner *o = *state;
 	const struct saina_job *job = add(o, "a", 2, NULL);
-	struct saina_job_req r = job_req("b", 1000, 2);
+	struct saina_job_attrs r = job_req("b", 1000, 2);
 	struct saina_core_err err = {0};
 	struct saina_job before = *job;
 	int notes = o->notes, events = o->events;
@@ -292,7 +292,7 @@ static void limits(void **state)
 	struct saina_limits l = {.jobs = 2, .memory_job = 1 << 20, .memory = 3 << 19};
 	struct saina_limits got;
 	struct saina_core_err err = {0};
-	struct saina_job_req r;
+	struct saina_job_attrs r;
 	__u32 jobs;
 	__u64 memory;
 	int notes;

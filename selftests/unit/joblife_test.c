@@ -191,7 +191,7 @@ static void relay(void **state)
 {
 	struct owner *o = *state;
 	const struct saina_job *job = add(o, "a", 2, NULL);
-	struct saina_worker_req r = {
+	struct saina_worker_attrs r = {
 		.has = BIT_OF(SAINA_A_WORKER_JOB_ID) | BIT_OF(SAINA_A_WORKER_ID) |
 		       BIT_OF(SAINA_A_WORKER_RELAY),
 		.relay = 1,
@@ -218,7 +218,7 @@ static void join_refusals(void **state)
 	struct owner *o = *state;
 	const struct saina_job *job = add(o, "a", 2, NULL);
 	struct saina_core_err err = {0};
-	struct saina_worker_req r;
+	struct saina_worker_attrs r;
 	int attr;
 
 	assert_refused(try_join(o, job, 2, 0, &err), -ERANGE, &err, SAINA_A_WORKER_ID);
@@ -274,7 +274,7 @@ static void join_refusals(void **state)
 	assert_refused(saina_core_worker_set(o->core, &r, NULL, &err), -EADDRINUSE, &err,
 		       SAINA_A_WORKER_UDP_PORT);
 	assert_int_equal(set_state(o, job, 0, 9), -EINVAL);
-	r = (struct saina_worker_req){
+	r = (struct saina_worker_attrs){
 		.has = BIT_OF(SAINA_A_WORKER_JOB_ID) | BIT_OF(SAINA_A_WORKER_ID) |
 		       BIT_OF(SAINA_A_WORKER_ROUND),
 		.round = 3,
@@ -289,7 +289,7 @@ static void worker_late(void **state)
 {
 	struct owner *o = *state;
 	const struct saina_job *job = add(o, "a", 2, NULL);
-	struct saina_worker_req r = {
+	struct saina_worker_attrs r = {
 		.has = BIT_OF(SAINA_A_WORKER_JOB_ID) | BIT_OF(SAINA_A_WORKER_ID) |
 		       BIT_OF(SAINA_A_WORKER_LATE),
 		.late = 7,
@@ -320,7 +320,7 @@ static void worker_del(void **state)
 {
 	struct owner *o = *state;
 	const struct saina_job *job = add(o, "a", 2, NULL);
-	struct saina_worker_req r = {
+	struct saina_worker_attrs r = {
 		.has = BIT_OF(SAINA_A_WORKER_JOB_ID) | BIT_OF(SAINA_A_WORKER_ID),
 	};
 	struct saina_core_err err = {0};
@@ -339,7 +339,7 @@ static void restore(void **state)
 	struct owner *o = *state;
 	struct saina_job copy = *add(o, "a", 2, "sfcd:k0=1,cth=k"), bad;
 	struct saina_core_err err = {0};
-	struct saina_job_req r = job_req("a", 0, 0);
+	struct saina_job_attrs r = job_req("a", 0, 0);
 	const struct saina_job *job;
 	int events;
 

@@ -42,7 +42,6 @@ static void end(const struct nlmsghdr *nlh)
 static void put_worker(int job, int w)
 {
 	struct nlmsghdr *nlh = start(SAINA_CMD_WORKER_SET);
-	struct nlattr *nest = mnl_attr_nest_start(nlh, SAINA_A_WORKER);
 	struct state_worker *sw;
 
 	mnl_attr_put_u16(nlh, SAINA_A_WORKER_JOB_ID, job);
@@ -51,7 +50,6 @@ static void put_worker(int job, int w)
 	mnl_attr_put_u8(nlh, SAINA_A_WORKER_STATE, SAINA_WORKER_STATE_ALIVE);
 	mnl_attr_put_u32(nlh, SAINA_A_WORKER_IFINDEX, 5);
 	mnl_attr_put_u64(nlh, SAINA_A_WORKER_SESSION, 0x123456789abcdefull);
-	mnl_attr_nest_end(nlh, nest);
 	end(nlh);
 	nlh = start(STATE_CMD_WORKER);
 	sw = mnl_nlmsg_put_extra_header(nlh, sizeof(*sw));
@@ -63,7 +61,6 @@ static void put_worker(int job, int w)
 static void put_job(int id)
 {
 	struct nlmsghdr *nlh = start(SAINA_CMD_JOB_NEW);
-	struct nlattr *nest = mnl_attr_nest_start(nlh, SAINA_A_JOB);
 	char name[] = "job0";
 
 	name[3] += id;
@@ -75,7 +72,6 @@ static void put_job(int id)
 	mnl_attr_put_u32(nlh, SAINA_A_JOB_GENERATION, 9);
 	mnl_attr_put_u32(nlh, SAINA_A_JOB_POLICY_SEQ, 3);
 	mnl_attr_put_u32(nlh, SAINA_A_JOB_ROUND, 77);
-	mnl_attr_nest_end(nlh, nest);
 	end(nlh);
 	put_worker(id, 0);
 	put_worker(id, 1);
@@ -84,7 +80,6 @@ static void put_job(int id)
 static int make_file(void **state)
 {
 	struct nlmsghdr *nlh;
-	struct nlattr *nest;
 	__u32 *plane;
 	int id;
 
@@ -95,11 +90,9 @@ static int make_file(void **state)
 	*plane = SAINA_PLANE_AGENT;
 	end(nlh);
 	nlh = start(SAINA_CMD_LIMITS_SET);
-	nest = mnl_attr_nest_start(nlh, SAINA_A_LIMITS);
 	mnl_attr_put_u32(nlh, SAINA_A_LIMITS_JOBS, 7);
 	mnl_attr_put_u64(nlh, SAINA_A_LIMITS_MEMORY_JOB, 1 << 20);
 	mnl_attr_put_u64(nlh, SAINA_A_LIMITS_MEMORY, 1 << 24);
-	mnl_attr_nest_end(nlh, nest);
 	end(nlh);
 	for (id = 0; id < JOBS; id++)
 		put_job(id);

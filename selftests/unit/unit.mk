@@ -15,7 +15,7 @@ $(B)/selftests/config_test: $(call objs,selftests/unit/config_test.c $(JOBCORE_S
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -lconfig
 
 $(B)/selftests/decode_test: $(call objs,selftests/unit/decode_test.c $(JOBCORE_SRCS) \
-		userland/agent/control/decode.c)
+		userland/agent/control/decode.c) $(B)/libsainactl.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -lmnl
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "args.h"
+#include "ctl/policy_text.h"
 
 const char *args_peek(const struct args *a)
 {
@@ -151,13 +152,15 @@ static const char *first_line(const char *path, char *line, size_t size)
 
 static int key_value(const struct args *a, const struct key *k, const char *word, void *obj)
 {
+	struct saina_policy policy;
+	struct saina_core_err err;
 	char allowed[256], line[256];
 	size_t n = 0;
 	uint64_t v;
 	double f;
 
 	switch (k->kind) {
-	case KEY_S8: {
+	case KEY_S32: {
 		bool minus = *word == '-';
 
 		if (!args_number(word + minus, 0, minus ? (uint64_t)-k->min : k->max, &v)) {
@@ -215,6 +218,11 @@ static int key_value(const struct args *a, const struct key *k, const char *word
 		}
 		return bad(a, k, word, "a number of bytes, as 1048576, 64M or 2G");
 	}
+	case KEY_POLICY:
+		if (saina_policy_parse(word, SAINA_WORKERS_MAX, &policy, &err))
+			return args_error(a, "%s", err.text);
+		saina_policy_show(&policy, (void *)((char *)obj + k->offset));
+		return 0;
 	case KEY_SHARE:
 		if (!real(word, "%", 1.0, &f))
 			return bad(a, k, word, "a share from 0 to 1, as 0.2 or 20%");

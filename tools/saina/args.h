@@ -38,7 +38,7 @@ int args_table(const char *word, const void *names, size_t n, size_t stride);
 
 enum key_kind {
 	KEY_U8, KEY_U16, KEY_U32, KEY_U64,	/* the value's width, min..max */
-	KEY_S8,
+	KEY_S32,
 	KEY_STRING,	/* 1..max bytes; min 0 allows "" */
 	KEY_WORD,	/* one of words[], as its index + min, one byte wide */
 	KEY_BYTES,	/* u64 with K, M, G */
@@ -46,6 +46,7 @@ enum key_kind {
 	KEY_SHARE,	/* u32: probability times 2^32, written 0.2 or 20% */
 	KEY_MS,		/* u32 microseconds, written in milliseconds */
 	KEY_FLAG,	/* no value; one byte, 1 */
+	KEY_POLICY,	/* struct saina_policy_attrs, written as text */
 };
 
 struct key {

@@ -12,14 +12,14 @@
 
 static void limits_cb(void *arg, const void *obj)
 {
-	memcpy(arg, obj, sizeof(struct saina_ctl_limits));
+	memcpy(arg, obj, sizeof(struct saina_limits_attrs));
 }
 
 int plane_of(struct saina_ctl *ctl)
 {
-	struct saina_ctl_limits l = { 0 };
+	struct saina_limits_attrs l = { 0 };
 
-	if (rpc_quiet(ctl, SAINA_CMD_LIMITS_GET, false, NULL, NULL, &saina_ctl_limits_class,
+	if (rpc_quiet(ctl, SAINA_CMD_LIMITS_GET, false, NULL, NULL, &saina_limits_class,
 		      limits_cb, &l))
 		return 0;
 	return l.plane;
@@ -45,7 +45,7 @@ struct saina_ctl *beside_open(const struct tool *t, const struct saina_ctl *ctl)
 }
 
 /* What only the data path knows. */
-static void job_merge(struct saina_ctl_job *job, const struct saina_ctl_job *from)
+static void job_merge(struct saina_job_attrs *job, const struct saina_job_attrs *from)
 {
 	const __u64 live = 1ull << SAINA_A_JOB_ROUND | 1ull << SAINA_A_JOB_K |
 			   1ull << SAINA_A_JOB_POLICY_SEQ_ACTIVE |
@@ -53,7 +53,7 @@ static void job_merge(struct saina_ctl_job *job, const struct saina_ctl_job *fro
 			   1ull << SAINA_A_JOB_SFCD_FLIPS | 1ull << SAINA_A_JOB_SFCD_OBSERVED |
 			   1ull << SAINA_A_JOB_POLICY_MIX | 1ull << SAINA_A_JOB_OPEN_SLOTS |
 			   1ull << SAINA_A_JOB_TEXT;
-	const struct saina_ctl_job kernels = *job;
+	const struct saina_job_attrs kernels = *job;
 
 	*job = *from;
 	job->has = (kernels.has & ~live) | (from->has & live);
@@ -64,16 +64,16 @@ static void job_merge(struct saina_ctl_job *job, const struct saina_ctl_job *fro
 	job->heartbeat_ms = kernels.heartbeat_ms;
 	job->dead_ms = kernels.dead_ms;
 	job->policy_seq = kernels.policy_seq;
-	memcpy(job->policy, kernels.policy, sizeof(job->policy));
+	job->policy = kernels.policy;
 	memcpy(job->token, kernels.token, sizeof(job->token));
 }
 
-void beside_jobs(struct saina_ctl *agent, struct saina_ctl_job *job, size_t n)
+void beside_jobs(struct saina_ctl *agent, struct saina_job_attrs *job, size_t n)
 {
-	const struct saina_ctl_job *theirs;
+	const struct saina_job_attrs *theirs;
 	struct rpc_list list;
 
-	if (!agent || rpc_list_quiet(agent, SAINA_CMD_JOB_GET, &saina_ctl_job_class, &list))
+	if (!agent || rpc_list_quiet(agent, SAINA_CMD_JOB_GET, &saina_job_class, &list))
 		return;
 	theirs = list.v;
 	for (size_t i = 0; i < n; i++)
@@ -85,12 +85,12 @@ void beside_jobs(struct saina_ctl *agent, struct saina_ctl_job *job, size_t n)
 	rpc_list_free(&list);
 }
 
-void beside_workers(struct saina_ctl *agent, struct saina_ctl_worker *w, size_t n)
+void beside_workers(struct saina_ctl *agent, struct saina_worker_attrs *w, size_t n)
 {
-	const struct saina_ctl_worker *theirs;
+	const struct saina_worker_attrs *theirs;
 	struct rpc_list list;
 
-	if (!agent || rpc_list_quiet(agent, SAINA_CMD_WORKER_GET, &saina_ctl_worker_class, &list))
+	if (!agent || rpc_list_quiet(agent, SAINA_CMD_WORKER_GET, &saina_worker_class, &list))
 		return;
 	theirs = list.v;
 	for (size_t i = 0; i < n; i++)

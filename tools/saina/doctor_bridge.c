@@ -24,7 +24,7 @@
 
 static unsigned int payload_max(const struct doc_state *s)
 {
-	const struct saina_ctl_job *job = s->jobs.v;
+	const struct saina_job_attrs *job = s->jobs.v;
 	unsigned int max = 0;
 
 	for (size_t i = 0; i < s->jobs.n; i++) {
@@ -34,9 +34,9 @@ static unsigned int payload_max(const struct doc_state *s)
 	return max;
 }
 
-static const struct saina_ctl_port *agent_port(const struct doc_state *s, int ifindex)
+static const struct saina_port_attrs *agent_port(const struct doc_state *s, int ifindex)
 {
-	const struct saina_ctl_port *p = s->ports.v;
+	const struct saina_port_attrs *p = s->ports.v;
 
 	for (size_t i = 0; i < s->ports.n; i++) {
 		if ((int)p[i].ifindex == ifindex)
@@ -63,7 +63,7 @@ static bool driver_has_xdp(const char *driver)
 static void port_mode(const struct doc_state *s, const struct link *l,
 		      const struct doc_driver *d)
 {
-	const struct saina_ctl_port *p = agent_port(s, l->ifindex);
+	const struct saina_port_attrs *p = agent_port(s, l->ifindex);
 
 	if (p && p->mode == SAINA_PORT_MODE_NATIVE) {
 		doc_say(DOC_OK, "port-xdp", NULL, "%s: attached, native (driver %s)", l->name, d->name);
@@ -114,7 +114,7 @@ static void port_peer(const struct link *l, const struct doc_driver *d)
 
 static void port_mtu(const struct doc_state *s, const struct link *l)
 {
-	const struct saina_ctl_job *job = s->jobs.v;
+	const struct saina_job_attrs *job = s->jobs.v;
 
 	for (size_t i = 0; i < s->jobs.n; i++) {
 		unsigned int size = job[i].elem_type == SAINA_ELEM_BFLOAT16 ? 2 : 4;
@@ -144,7 +144,7 @@ static void port(const struct doc_state *s, const struct link *l)
 
 static void slow_workers(const struct doc_state *s, const struct links *links)
 {
-	const struct saina_ctl_worker *w = s->workers.v;
+	const struct saina_worker_attrs *w = s->workers.v;
 
 	for (size_t i = 0; i < s->workers.n; i++) {
 		const struct link *l = links_by_index(links, (int)w[i].ifindex);
@@ -159,7 +159,7 @@ static void slow_workers(const struct doc_state *s, const struct links *links)
 
 static bool needs_relay(const struct doc_state *s)
 {
-	const struct saina_ctl_worker *w = s->workers.v;
+	const struct saina_worker_attrs *w = s->workers.v;
 
 	for (size_t i = 0; i < s->workers.n; i++) {
 		if (w[i].relay)
@@ -369,7 +369,7 @@ static void udp_ports(const struct doc_state *s)
 
 static void receive_buffers(const struct doc_state *s)
 {
-	const struct saina_ctl_job *job = s->jobs.v;
+	const struct saina_job_attrs *job = s->jobs.v;
 	unsigned long have, pool = 256;	/* the default of a new job */
 	const char *of = "a job with the default pool";
 	char text[32];

@@ -140,14 +140,14 @@ static void bpffs(const char *pin_dir)
 
 static void policies(const struct doc_state *s)
 {
-	const struct saina_ctl_job *job = s->jobs.v;
+	const struct saina_job_attrs *job = s->jobs.v;
 
 	for (size_t i = 0; i < s->jobs.n; i++) {
 		if (job[i].policy_mix)
 			doc_say(DOC_FAIL, "policy-mix", "report this: it is a bug",
 				"job %s: %" PRIu64 " slots saw two policies", job[i].name,
 				(uint64_t)job[i].policy_mix);
-		if (SAINA_CTL_HAS(&job[i], SAINA_A_JOB_TEXT))
+		if (SAINA_HAS(&job[i], SAINA_A_JOB_TEXT))
 			doc_say(DOC_FAIL, "job",
 				doc_fix("make room (free -m, saina limits show) or the job smaller, then: saina job set %s state forming",
 					job[i].name),

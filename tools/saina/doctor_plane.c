@@ -132,11 +132,11 @@ static void module_loaded(const struct doc_state *s, const struct seen *seen)
 
 static void lists(struct doc_state *s, const struct seen *seen)
 {
-	if (rpc_list(s->ctl, SAINA_CMD_JOB_GET, NULL, NULL, &saina_ctl_job_class, &s->jobs) ||
-	    rpc_list(s->ctl, SAINA_CMD_WORKER_GET, NULL, NULL, &saina_ctl_worker_class,
+	if (rpc_list(s->ctl, SAINA_CMD_JOB_GET, NULL, NULL, &saina_job_class, &s->jobs) ||
+	    rpc_list(s->ctl, SAINA_CMD_WORKER_GET, NULL, NULL, &saina_worker_class,
 		     &s->workers) ||
 	    (seen->agent && rpc_list(seen->agent, SAINA_CMD_PORT_GET, NULL, NULL,
-				     &saina_ctl_port_class, &s->ports))) {
+				     &saina_port_class, &s->ports))) {
 		doc_say(DOC_FAIL, "control-plane", "restart sainad (its version must be the tool's)",
 			"%s answers, but not as it should: %s", saina_ctl_where(s->ctl),
 			saina_ctl_error(s->ctl));

@@ -9,11 +9,11 @@
 
 #include "tool.h"
 
-#define HAS(A) SAINA_CTL_HAS(job, SAINA_A_JOB_##A)
+#define HAS(A) SAINA_HAS(job, SAINA_A_JOB_##A)
 
 static const char *const elem_words[] = { "int32", "float32", "bfloat16", NULL };	/* from 1 */
 
-static void sfcd_print(const struct saina_ctl_job *job)
+static void sfcd_print(const struct saina_job_attrs *job)
 {
 	out_open("sfcd");
 	out_text("    sfcd");
@@ -28,15 +28,16 @@ static void sfcd_print(const struct saina_ctl_job *job)
 	out_close();
 }
 
-static void policy_print(const struct saina_ctl_job *job)
+static void policy_print(const struct saina_job_attrs *job)
 {
 	bool waits = HAS(POLICY_SEQ_ACTIVE) && job->policy_seq_active != job->policy_seq;
 
-	out_str("policy", "    policy %s", job->policy);
+	out_str("policy", "    policy %s", policy_name(&job->policy));
 	out_uint("policy_seq", " seq %" PRIu64, job->policy_seq);
 	out_flag("policy_pending", ", asked for", waits);
 	if (HAS(POLICY_ACTIVE))
-		out_str("policy_active", waits ? "; in force %s" : NULL, job->policy_active);
+		out_str("policy_active", waits ? "; in force %s" : NULL,
+			policy_name(&job->policy_active));
 	else
 		out_null("policy_active", waits ? "; none in force yet" : NULL);
 	if (HAS(POLICY_SEQ_ACTIVE))
@@ -45,7 +46,7 @@ static void policy_print(const struct saina_ctl_job *job)
 	out_text("\n");
 }
 
-void job_print(const struct saina_ctl_job *job)
+void job_print(const struct saina_job_attrs *job)
 {
 	const char *type = "unknown";
 
@@ -80,7 +81,7 @@ void job_print(const struct saina_ctl_job *job)
 	out_uint("policy_mix", job->policy_mix ? " POLICY-MIX %" PRIu64 "\n" : "\n",
 		 job->policy_mix);
 	/* what the counters say means nothing under another policy */
-	if (!strncmp(HAS(POLICY_ACTIVE) ? job->policy_active : job->policy, "sfcd", 4))
+	if ((HAS(POLICY_ACTIVE) ? job->policy_active : job->policy).mode == SAINA_POLICY_SFCD)
 		sfcd_print(job);
 	else
 		out_null("sfcd", NULL);
@@ -91,7 +92,7 @@ void job_print(const struct saina_ctl_job *job)
 static void show_all(const struct tool *t, const struct saina_ctl *ctl, struct rpc_list *list)
 {
 	struct saina_ctl *agent = beside_open(t, ctl);
-	struct saina_ctl_job *job = list->v;
+	struct saina_job_attrs *job = list->v;
 
 	beside_jobs(agent, job, list->n);
 	saina_ctl_close(agent);
@@ -104,7 +105,7 @@ static void show_all(const struct tool *t, const struct saina_ctl *ctl, struct r
 
 static int job_show(const struct tool *t, struct args *a)
 {
-	struct saina_ctl_job req = { 0 };
+	struct saina_job_attrs req = { 0 };
 	struct saina_ctl *ctl;
 	struct rpc_list list;
 	bool one = !!args_peek(a);
@@ -123,10 +124,10 @@ static int job_show(const struct tool *t, struct args *a)
 		return EXIT_FAILURE;
 	out_begin(t->mode);
 	if (one)
-		ret = rpc_list_one(ctl, SAINA_CMD_JOB_GET, &saina_ctl_job_class, &req,
-				   &saina_ctl_job_class, &list);
+		ret = rpc_list_one(ctl, SAINA_CMD_JOB_GET, &saina_job_class, &req,
+				   &saina_job_class, &list);
 	else
-		ret = rpc_list(ctl, SAINA_CMD_JOB_GET, NULL, NULL, &saina_ctl_job_class, &list);
+		ret = rpc_list(ctl, SAINA_CMD_JOB_GET, NULL, NULL, &saina_job_class, &list);
 	if (!ret)
 		show_all(t, ctl, &list);
 	if (!ret && !one && !list.n)
@@ -139,52 +140,51 @@ static int job_show(const struct tool *t, struct args *a)
 }
 
 static const struct key add_keys[] = {
-	{ "elements", KEY_U64, SAINA_A_JOB_ELEMENTS, KEY(saina_ctl_job, elements), .min = 1,
+	{ "elements", KEY_U64, SAINA_A_JOB_ELEMENTS, KEY(saina_job_attrs, elements), .min = 1,
 	  .max = UINT64_MAX, .required = true },
-	{ "workers", KEY_U8, SAINA_A_JOB_WORKERS, KEY(saina_ctl_job, workers), .min = 1,
+	{ "workers", KEY_U8, SAINA_A_JOB_WORKERS, KEY(saina_job_attrs, workers), .min = 1,
 	  .max = SAINA_WORKERS_MAX, .required = true },
-	{ "id", KEY_U16, SAINA_A_JOB_ID, KEY(saina_ctl_job, id), .max = SAINA_JOBS_MAX - 1 },
-	{ "payload", KEY_U16, SAINA_A_JOB_PAYLOAD, KEY(saina_ctl_job, payload), .max = UINT16_MAX },
-	{ "pool", KEY_U32, SAINA_A_JOB_POOL, KEY(saina_ctl_job, pool), .max = UINT32_MAX },
-	{ "ring", KEY_U32, SAINA_A_JOB_RING, KEY(saina_ctl_job, ring), .max = UINT32_MAX },
-	{ "type", KEY_WORD, SAINA_A_JOB_ELEM_TYPE, KEY(saina_ctl_job, elem_type),
+	{ "id", KEY_U16, SAINA_A_JOB_ID, KEY(saina_job_attrs, id), .max = SAINA_JOBS_MAX - 1 },
+	{ "payload", KEY_U16, SAINA_A_JOB_PAYLOAD, KEY(saina_job_attrs, payload), .max = UINT16_MAX },
+	{ "pool", KEY_U32, SAINA_A_JOB_POOL, KEY(saina_job_attrs, pool), .max = UINT32_MAX },
+	{ "ring", KEY_U32, SAINA_A_JOB_RING, KEY(saina_job_attrs, ring), .max = UINT32_MAX },
+	{ "type", KEY_WORD, SAINA_A_JOB_ELEM_TYPE, KEY(saina_job_attrs, elem_type),
 	  .min = SAINA_ELEM_INT32, .words = elem_words },
-	{ "policy", KEY_STRING, SAINA_A_JOB_POLICY, KEY(saina_ctl_job, policy), .min = 1,
-	  .max = 95 },
-	{ "token", KEY_STRING, SAINA_A_JOB_TOKEN, KEY(saina_ctl_job, token),
+	{ "policy", KEY_POLICY, SAINA_A_JOB_POLICY, KEY(saina_job_attrs, policy), .max = 0 },
+	{ "token", KEY_STRING, SAINA_A_JOB_TOKEN, KEY(saina_job_attrs, token),
 	  .max = SAINA_TOKEN_LEN },
-	{ "token-file", KEY_FILE, SAINA_A_JOB_TOKEN, KEY(saina_ctl_job, token), .min = 1,
+	{ "token-file", KEY_FILE, SAINA_A_JOB_TOKEN, KEY(saina_job_attrs, token), .min = 1,
 	  .max = SAINA_TOKEN_LEN },
-	{ "exponent", KEY_S8, SAINA_A_JOB_EXPONENT, KEY(saina_ctl_job, exponent), .min = -126,
+	{ "exponent", KEY_S32, SAINA_A_JOB_EXPONENT, KEY(saina_job_attrs, exponent), .min = -126,
 	  .max = 127 },
-	{ "heartbeat", KEY_U16, SAINA_A_JOB_HEARTBEAT_MS, KEY(saina_ctl_job, heartbeat_ms),
+	{ "heartbeat", KEY_U16, SAINA_A_JOB_HEARTBEAT_MS, KEY(saina_job_attrs, heartbeat_ms),
 	  .max = UINT16_MAX },
-	{ "dead", KEY_U16, SAINA_A_JOB_DEAD_MS, KEY(saina_ctl_job, dead_ms), .max = UINT16_MAX },
+	{ "dead", KEY_U16, SAINA_A_JOB_DEAD_MS, KEY(saina_job_attrs, dead_ms), .max = UINT16_MAX },
 };
 
 /* The kernel has no maps to make, so it cannot know that they cannot be made.  As
  * where the agent has the jobs, there is no job then. */
 static int refuse_stuck(const struct tool *t, struct saina_ctl *ctl,
-			const struct saina_ctl_job *made)
+			const struct saina_job_attrs *made)
 {
 	struct saina_ctl *agent = beside_open(t, ctl);
-	struct saina_ctl_job job = *made, which = { .id = made->id };
+	struct saina_job_attrs job = *made, which = { .id = made->id };
 
 	if (!agent)
 		return 0;
 	beside_jobs(agent, &job, 1);
 	saina_ctl_close(agent);
-	if (!SAINA_CTL_HAS(&job, SAINA_A_JOB_TEXT))
+	if (!SAINA_HAS(&job, SAINA_A_JOB_TEXT))
 		return 0;
 	fprintf(stderr, "saina: job %s: %s\n", job.name, job.text);
-	SAINA_CTL_SET(&which, SAINA_A_JOB_ID);
-	rpc_call(ctl, SAINA_CMD_JOB_DEL, false, &saina_ctl_job_class, &which, NULL, NULL, NULL);
+	SAINA_SET(&which, SAINA_A_JOB_ID);
+	rpc_call(ctl, SAINA_CMD_JOB_DEL, false, &saina_job_class, &which, NULL, NULL, NULL);
 	return EXIT_FAILURE;
 }
 
 static int job_add(const struct tool *t, struct args *a)
 {
-	struct saina_ctl_job req = { 0 };
+	struct saina_job_attrs req = { 0 };
 	const char *name = args_next(a), *token;
 	struct saina_ctl *ctl;
 	struct rpc_list list;
@@ -196,23 +196,23 @@ static int job_add(const struct tool *t, struct args *a)
 		return args_error(a, "\"%s\" cannot be a name: names have 1 to %zu characters", name,
 				  sizeof(req.name) - 1);
 	strcpy(req.name, name);
-	SAINA_CTL_SET(&req, SAINA_A_JOB_NAME);
+	SAINA_SET(&req, SAINA_A_JOB_NAME);
 	ret = args_keys(a, add_keys, ARRAY_SIZE(add_keys), &req, (uint64_t *)&req.has);
 	if (ret)
 		return ret;
 	token = getenv("SAINA_TOKEN");
-	if (!SAINA_CTL_HAS(&req, SAINA_A_JOB_TOKEN) && token && *token) {
+	if (!SAINA_HAS(&req, SAINA_A_JOB_TOKEN) && token && *token) {
 		if (strlen(token) > SAINA_TOKEN_LEN)
 			return args_error(a, "SAINA_TOKEN is longer than %d characters", SAINA_TOKEN_LEN);
 		strcpy(req.token, token);
-		SAINA_CTL_SET(&req, SAINA_A_JOB_TOKEN);
+		SAINA_SET(&req, SAINA_A_JOB_TOKEN);
 	}
 	ctl = rpc_open(t);
 	if (!ctl)
 		return EXIT_FAILURE;
 	out_begin(t->mode);
-	ret = rpc_list_one(ctl, SAINA_CMD_JOB_NEW, &saina_ctl_job_class, &req,
-			   &saina_ctl_job_class, &list);
+	ret = rpc_list_one(ctl, SAINA_CMD_JOB_NEW, &saina_job_class, &req,
+			   &saina_job_class, &list);
 	if (!ret && list.n)
 		ret = refuse_stuck(t, ctl, list.v);
 	if (!ret)
@@ -225,23 +225,22 @@ static int job_add(const struct tool *t, struct args *a)
 }
 
 static const struct key set_keys[] = {
-	{ "policy", KEY_STRING, SAINA_A_JOB_POLICY, KEY(saina_ctl_job, policy), .min = 1,
-	  .max = 95 },
-	{ "state", KEY_WORD, SAINA_A_JOB_STATE, KEY(saina_ctl_job, state),
+	{ "policy", KEY_POLICY, SAINA_A_JOB_POLICY, KEY(saina_job_attrs, policy), .max = 0 },
+	{ "state", KEY_WORD, SAINA_A_JOB_STATE, KEY(saina_job_attrs, state),
 	  .min = SAINA_JOB_FORMING, .words = job_state_words },
-	{ "token", KEY_STRING, SAINA_A_JOB_TOKEN, KEY(saina_ctl_job, token),
+	{ "token", KEY_STRING, SAINA_A_JOB_TOKEN, KEY(saina_job_attrs, token),
 	  .max = SAINA_TOKEN_LEN },
-	{ "token-file", KEY_FILE, SAINA_A_JOB_TOKEN, KEY(saina_ctl_job, token), .min = 1,
+	{ "token-file", KEY_FILE, SAINA_A_JOB_TOKEN, KEY(saina_job_attrs, token), .min = 1,
 	  .max = SAINA_TOKEN_LEN },
-	{ "heartbeat", KEY_U16, SAINA_A_JOB_HEARTBEAT_MS, KEY(saina_ctl_job, heartbeat_ms),
+	{ "heartbeat", KEY_U16, SAINA_A_JOB_HEARTBEAT_MS, KEY(saina_job_attrs, heartbeat_ms),
 	  .max = UINT16_MAX },
-	{ "dead", KEY_U16, SAINA_A_JOB_DEAD_MS, KEY(saina_ctl_job, dead_ms), .max = UINT16_MAX },
+	{ "dead", KEY_U16, SAINA_A_JOB_DEAD_MS, KEY(saina_job_attrs, dead_ms), .max = UINT16_MAX },
 };
 
 static int job_change(const struct tool *t, struct args *a, int cmd, const struct key *keys,
 		      size_t n)
 {
-	struct saina_ctl_job req = { 0 };
+	struct saina_job_attrs req = { 0 };
 	struct saina_ctl *ctl;
 	int ret;
 
@@ -257,7 +256,7 @@ static int job_change(const struct tool *t, struct args *a, int cmd, const struc
 	ctl = rpc_open(t);
 	if (!ctl)
 		return EXIT_FAILURE;
-	ret = rpc_call(ctl, cmd, false, &saina_ctl_job_class, &req, NULL, NULL, NULL);
+	ret = rpc_call(ctl, cmd, false, &saina_job_class, &req, NULL, NULL, NULL);
 	saina_ctl_close(ctl);
 	return ret;
 }

@@ -10,7 +10,7 @@
 
 static void show_one(void *arg, const void *obj)
 {
-	const struct saina_ctl_limits *l = obj;
+	const struct saina_limits_attrs *l = obj;
 
 	out_open(NULL);
 	out_uint("jobs_used", "jobs %" PRIu64, l->jobs_used);
@@ -18,7 +18,7 @@ static void show_one(void *arg, const void *obj)
 	out_bytes("memory_used", "memory %s", l->memory_used);
 	out_bytes("memory", " of %s\n", l->memory);
 	out_bytes("memory_job", "memory-job %s at most\n", l->memory_job);
-	if (SAINA_CTL_HAS(l, SAINA_A_LIMITS_PLANE))
+	if (SAINA_HAS(l, SAINA_A_LIMITS_PLANE))
 		out_str("plane", "of %s\n", plane_name(l->plane));
 	out_close();
 }
@@ -34,7 +34,7 @@ static int limits_show(const struct tool *t, struct args *a)
 	if (!ctl)
 		return EXIT_FAILURE;
 	out_begin(t->mode);
-	ret = rpc_call(ctl, SAINA_CMD_LIMITS_GET, false, NULL, NULL, &saina_ctl_limits_class,
+	ret = rpc_call(ctl, SAINA_CMD_LIMITS_GET, false, NULL, NULL, &saina_limits_class,
 		       show_one, NULL);
 	if (ret ? 0 : out_end())
 		ret = EXIT_FAILURE;
@@ -45,14 +45,14 @@ static int limits_show(const struct tool *t, struct args *a)
 static int limits_set(const struct tool *t, struct args *a)
 {
 	static const struct key keys[] = {
-		{ "jobs", KEY_U32, SAINA_A_LIMITS_JOBS, KEY(saina_ctl_limits, jobs),
+		{ "jobs", KEY_U32, SAINA_A_LIMITS_JOBS, KEY(saina_limits_attrs, jobs),
 		  .max = UINT32_MAX },
 		{ "memory-job", KEY_BYTES, SAINA_A_LIMITS_MEMORY_JOB,
-		  KEY(saina_ctl_limits, memory_job), .max = UINT64_MAX },
-		{ "memory", KEY_BYTES, SAINA_A_LIMITS_MEMORY, KEY(saina_ctl_limits, memory),
+		  KEY(saina_limits_attrs, memory_job), .max = UINT64_MAX },
+		{ "memory", KEY_BYTES, SAINA_A_LIMITS_MEMORY, KEY(saina_limits_attrs, memory),
 		  .max = UINT64_MAX },
 	};
-	struct saina_ctl_limits req = { 0 };
+	struct saina_limits_attrs req = { 0 };
 	struct saina_ctl *ctl;
 	int ret;
 
@@ -64,7 +64,7 @@ static int limits_set(const struct tool *t, struct args *a)
 	ctl = rpc_open(t);
 	if (!ctl)
 		return EXIT_FAILURE;
-	ret = rpc_call(ctl, SAINA_CMD_LIMITS_SET, false, &saina_ctl_limits_class, &req, NULL, NULL,
+	ret = rpc_call(ctl, SAINA_CMD_LIMITS_SET, false, &saina_limits_class, &req, NULL, NULL,
 		       NULL);
 	saina_ctl_close(ctl);
 	return ret;

@@ -45,42 +45,42 @@ static void time_print(__u64 monotonic_ns)
 	out_uint("monotonic_ns", NULL, monotonic_ns);
 }
 
-static void shares_print(const struct saina_ctl_event *ev)
+static void shares_print(const struct saina_event_attrs *ev)
 {
 	/* 0 signs observed: not a round of SFCD */
 	out_uint("flips", ev->b ? " flips %" PRIu64 : NULL, ev->a);
 	out_uint("observed", ev->b ? " of %" PRIu64 " signs" : NULL, ev->b);
 }
 
-static void states_print(const struct saina_ctl_event *ev)
+static void states_print(const struct saina_event_attrs *ev)
 {
 	out_str("from", " %s", job_state_name(ev->a));
 	out_str("to", " -> %s", job_state_name(ev->b));
 }
 
-static void change_print(const struct saina_ctl_event *ev)
+static void change_print(const struct saina_event_attrs *ev)
 {
 	out_uint("from", " %" PRIu64, ev->a);
 	out_uint("to", " -> %" PRIu64, ev->b);
 }
 
-static void degraded_print(const struct saina_ctl_event *ev)
+static void degraded_print(const struct saina_event_attrs *ev)
 {
 	out_uint("segment", " segment %" PRIu64, ev->a);
 	out_uint("contributors", " contributors %" PRIu64, ev->b);
 }
 
-static void segment_print(const struct saina_ctl_event *ev)
+static void segment_print(const struct saina_event_attrs *ev)
 {
 	out_uint("segment", " segment %" PRIu64, ev->a);
 }
 
-static void late_print(const struct saina_ctl_event *ev)
+static void late_print(const struct saina_event_attrs *ev)
 {
 	out_uint("late", " gradients %" PRIu64, ev->a);
 }
 
-static void port_event_print(const struct saina_ctl_event *ev)
+static void port_event_print(const struct saina_event_attrs *ev)
 {
 	out_uint("ifindex", " ifindex %" PRIu64, ev->a);
 	out_str("port_state", " %s", ev->b ? "attached" : "gone");
@@ -89,7 +89,7 @@ static void port_event_print(const struct saina_ctl_event *ev)
 static const struct {
 	__u32 type;
 	const char *name;
-	void (*print)(const struct saina_ctl_event *ev);
+	void (*print)(const struct saina_event_attrs *ev);
 } events[] = {
 	{ SAINA_EV_ROUND,		"round",		shares_print },
 	{ SAINA_EV_K,			"k",			change_print },
@@ -104,7 +104,7 @@ static const struct {
 	{ SAINA_EV_PORT,		"port",			port_event_print },
 };
 
-static void event_print(const struct saina_ctl_event *ev)
+static void event_print(const struct saina_event_attrs *ev)
 {
 	const char *name = "unknown";
 	size_t i;
@@ -117,17 +117,17 @@ static void event_print(const struct saina_ctl_event *ev)
 	out_str("event", "%s", name);
 	if (i == ARRAY_SIZE(events))
 		out_uint("type", " %" PRIu64, ev->type);
-	if (SAINA_CTL_HAS(ev, SAINA_A_EVENT_JOB_NAME))
+	if (SAINA_HAS(ev, SAINA_A_EVENT_JOB_NAME))
 		out_str("job", " job %s", ev->job_name);
-	if (SAINA_CTL_HAS(ev, SAINA_A_EVENT_JOB_ID))
+	if (SAINA_HAS(ev, SAINA_A_EVENT_JOB_ID))
 		out_uint("job_id", ev->job_name[0] ? NULL : " job %" PRIu64, ev->job_id);
-	if (SAINA_CTL_HAS(ev, SAINA_A_EVENT_WORKER))
+	if (SAINA_HAS(ev, SAINA_A_EVENT_WORKER))
 		out_uint("worker", " worker %" PRIu64, ev->worker);
 	if (i < ARRAY_SIZE(events) && events[i].print)
 		events[i].print(ev);
-	if (SAINA_CTL_HAS(ev, SAINA_A_EVENT_ROUND))
+	if (SAINA_HAS(ev, SAINA_A_EVENT_ROUND))
 		out_uint("round", " round %" PRIu64, ev->round);
-	if (SAINA_CTL_HAS(ev, SAINA_A_EVENT_K))
+	if (SAINA_HAS(ev, SAINA_A_EVENT_K))
 		out_uint("k", ev->k ? " k %" PRIu64 : NULL, ev->k);
 	if (ev->text[0])
 		out_str("text", " (%s)", ev->text);
@@ -135,12 +135,12 @@ static void event_print(const struct saina_ctl_event *ev)
 }
 
 /* A change of an object, on one line too: what changed is the object itself. */
-static void job_line(const struct saina_ctl_job *job)
+static void job_line(const struct saina_job_attrs *job)
 {
 	out_uint("id", " %" PRIu64 ":", job->id);
 	out_str("name", " %s", job->name);
 	out_str("state", " %s", job_state_name(job->state));
-	out_str("policy", " policy %s", job->policy);
+	out_str("policy", " policy %s", policy_name(&job->policy));
 	out_uint("policy_seq", " seq %" PRIu64, job->policy_seq);
 	out_uint("workers", " workers %" PRIu64, job->workers);
 	out_ids("active", " active %s", job->active);
@@ -148,7 +148,7 @@ static void job_line(const struct saina_ctl_job *job)
 	out_text("\n");
 }
 
-static void worker_line(const struct saina_ctl_worker *w)
+static void worker_line(const struct saina_worker_attrs *w)
 {
 	out_str("job", " %s", w->job_name);
 	out_uint("job_id", NULL, w->job_id);
@@ -160,7 +160,7 @@ static void worker_line(const struct saina_ctl_worker *w)
 	out_text("\n");
 }
 
-static void limits_line(const struct saina_ctl_limits *l)
+static void limits_line(const struct saina_limits_attrs *l)
 {
 	out_uint("jobs_used", " jobs %" PRIu64, l->jobs_used);
 	out_uint("jobs", " of %" PRIu64, l->jobs);
@@ -182,15 +182,15 @@ static int note(const struct nlmsghdr *nlh, void *arg)
 		[SAINA_CMD_LIMITS_NTF] = "limits-changed",
 	};
 	const struct genlmsghdr *g = mnl_nlmsg_get_payload(nlh);
-	struct saina_ctl_worker worker;
-	struct saina_ctl_limits limits;
-	struct saina_ctl_event event;
-	struct saina_ctl_port port;
-	struct saina_ctl_job job;
+	struct saina_worker_attrs worker;
+	struct saina_limits_attrs limits;
+	struct saina_event_attrs event;
+	struct saina_port_attrs port;
+	struct saina_job_attrs job;
 
 	switch (g->cmd) {
 	case SAINA_CMD_EVENT:
-		if (saina_ctl_decode(nlh, &saina_ctl_event_class, &event))
+		if (saina_ctl_decode(nlh, &saina_event_class, &event))
 			goto malformed;
 		out_open(NULL);
 		event_print(&event);
@@ -198,20 +198,20 @@ static int note(const struct nlmsghdr *nlh, void *arg)
 		return 0;
 	case SAINA_CMD_JOB_NTF:
 	case SAINA_CMD_JOB_DEL_NTF:
-		if (saina_ctl_decode(nlh, &saina_ctl_job_class, &job))
+		if (saina_ctl_decode(nlh, &saina_job_class, &job))
 			goto malformed;
 		break;
 	case SAINA_CMD_WORKER_NTF:
 	case SAINA_CMD_WORKER_DEL_NTF:
-		if (saina_ctl_decode(nlh, &saina_ctl_worker_class, &worker))
+		if (saina_ctl_decode(nlh, &saina_worker_class, &worker))
 			goto malformed;
 		break;
 	case SAINA_CMD_PORT_NTF:
-		if (saina_ctl_decode(nlh, &saina_ctl_port_class, &port))
+		if (saina_ctl_decode(nlh, &saina_port_class, &port))
 			goto malformed;
 		break;
 	case SAINA_CMD_LIMITS_NTF:
-		if (saina_ctl_decode(nlh, &saina_ctl_limits_class, &limits))
+		if (saina_ctl_decode(nlh, &saina_limits_class, &limits))
 			goto malformed;
 		break;
 	default:
@@ -241,10 +241,10 @@ malformed:
 static int note_agent(const struct nlmsghdr *nlh, void *arg)
 {
 	const struct genlmsghdr *g = mnl_nlmsg_get_payload(nlh);
-	struct saina_ctl_event event;
+	struct saina_event_attrs event;
 
-	if (g->cmd == SAINA_CMD_EVENT && !saina_ctl_decode(nlh, &saina_ctl_event_class, &event) &&
-	    SAINA_CTL_HAS(&event, SAINA_A_EVENT_TEXT))
+	if (g->cmd == SAINA_CMD_EVENT && !saina_ctl_decode(nlh, &saina_event_class, &event) &&
+	    SAINA_HAS(&event, SAINA_A_EVENT_TEXT))
 		return note(nlh, arg);
 	return g->cmd == SAINA_CMD_PORT_NTF ? note(nlh, arg) : 0;
 }

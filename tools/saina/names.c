@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ctl/policy_text.h"
 #include "tool.h"
 
 const char *const job_state_words[] = { "forming", "running", "stopped", NULL };	/* from 1 */
@@ -30,6 +31,16 @@ const char *worker_state_name(unsigned int state)
 const char *plane_name(unsigned int plane)
 {
 	return plane == SAINA_PLANE_KERNEL ? "kernel" : "agent";
+}
+
+const char *policy_name(const struct saina_policy_attrs *a)
+{
+	static char text[SAINA_POLICY_TEXT_LEN];
+	struct saina_policy p;
+
+	saina_policy_read(a, &p);
+	saina_policy_format(&p, text, sizeof(text));
+	return text;
 }
 
 int parse_job(const struct args *a, const char *word, __u64 *has, unsigned int attr_id,

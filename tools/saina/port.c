@@ -17,7 +17,7 @@ static const char *mode_name(unsigned int mode)
 	return mode < ARRAY_SIZE(names) ? names[mode] : "unknown";
 }
 
-static void faults_print(const struct saina_ctl_port *p)
+static void faults_print(const struct saina_port_attrs *p)
 {
 	bool any = p->loss_in || p->loss_out || p->delay_in || p->delay_out;
 
@@ -33,7 +33,7 @@ static void faults_print(const struct saina_ctl_port *p)
 	out_close();
 }
 
-void port_print(const struct saina_ctl_port *p)
+void port_print(const struct saina_port_attrs *p)
 {
 	out_uint("ifindex", "%" PRIu64 ": ", p->ifindex);
 	out_str("port", "%s:", p->ifname);
@@ -43,14 +43,14 @@ void port_print(const struct saina_ctl_port *p)
 	out_uint("workers", " workers %" PRIu64, p->workers);
 	out_uint("relayed", p->relayed ? " relayed %" PRIu64 : NULL, p->relayed);
 	out_text("\n");
-	if (SAINA_CTL_HAS(p, SAINA_A_PORT_TEXT) && p->text[0])
+	if (SAINA_HAS(p, SAINA_A_PORT_TEXT) && p->text[0])
 		out_str("text", "    %s\n", p->text);
 	faults_print(p);
 }
 
 static int by_ifindex(const void *a, const void *b)
 {
-	const struct saina_ctl_port *p = a, *q = b;
+	const struct saina_port_attrs *p = a, *q = b;
 
 	return (p->ifindex > q->ifindex) - (p->ifindex < q->ifindex);
 }
@@ -58,7 +58,7 @@ static int by_ifindex(const void *a, const void *b)
 static int port_show(const struct tool *t, struct args *a)
 {
 	const char *ifname = args_next(a);
-	const struct saina_ctl_port *p;
+	const struct saina_port_attrs *p;
 	struct saina_ctl *ctl;
 	struct rpc_list list;
 	int ret = args_done(a), n = 0;
@@ -68,7 +68,7 @@ static int port_show(const struct tool *t, struct args *a)
 	ctl = rpc_open_agent(t);
 	if (!ctl)
 		return EXIT_FAILURE;
-	ret = rpc_list(ctl, SAINA_CMD_PORT_GET, NULL, NULL, &saina_ctl_port_class, &list);
+	ret = rpc_list(ctl, SAINA_CMD_PORT_GET, NULL, NULL, &saina_port_class, &list);
 	saina_ctl_close(ctl);
 	p = list.v;
 	if (!ret && list.n)
@@ -97,18 +97,18 @@ static int port_show(const struct tool *t, struct args *a)
 static int port_set(const struct tool *t, struct args *a)
 {
 	static const struct key keys[] = {
-		{ "loss-in", KEY_SHARE, SAINA_A_PORT_LOSS_IN, KEY(saina_ctl_port, loss_in),
+		{ "loss-in", KEY_SHARE, SAINA_A_PORT_LOSS_IN, KEY(saina_port_attrs, loss_in),
 		  .max = 1 },
-		{ "loss-out", KEY_SHARE, SAINA_A_PORT_LOSS_OUT, KEY(saina_ctl_port, loss_out),
+		{ "loss-out", KEY_SHARE, SAINA_A_PORT_LOSS_OUT, KEY(saina_port_attrs, loss_out),
 		  .max = 1 },
-		{ "delay-in", KEY_MS, SAINA_A_PORT_DELAY_IN, KEY(saina_ctl_port, delay_in),
+		{ "delay-in", KEY_MS, SAINA_A_PORT_DELAY_IN, KEY(saina_port_attrs, delay_in),
 		  .max = 4000000 },
-		{ "delay-out", KEY_MS, SAINA_A_PORT_DELAY_OUT, KEY(saina_ctl_port, delay_out),
+		{ "delay-out", KEY_MS, SAINA_A_PORT_DELAY_OUT, KEY(saina_port_attrs, delay_out),
 		  .max = 4000000 },
-		{ "seed", KEY_U64, SAINA_A_PORT_SEED, KEY(saina_ctl_port, seed),
+		{ "seed", KEY_U64, SAINA_A_PORT_SEED, KEY(saina_port_attrs, seed),
 		  .max = UINT64_MAX },
 	};
-	struct saina_ctl_port req = { 0 };
+	struct saina_port_attrs req = { 0 };
 	const char *name = args_next(a);
 	struct saina_ctl *ctl;
 	int ret;
@@ -119,7 +119,7 @@ static int port_set(const struct tool *t, struct args *a)
 		return args_error(a, "\"%s\" is no interface: names have 1 to %zu characters", name,
 				  sizeof(req.ifname) - 1);
 	strcpy(req.ifname, name);
-	SAINA_CTL_SET(&req, SAINA_A_PORT_IFNAME);
+	SAINA_SET(&req, SAINA_A_PORT_IFNAME);
 	if (!args_peek(a))
 		return args_error(a, "set what?  Allowed: loss-in, loss-out, delay-in, delay-out, seed");
 	ret = args_keys(a, keys, ARRAY_SIZE(keys), &req, (uint64_t *)&req.has);
@@ -128,7 +128,7 @@ static int port_set(const struct tool *t, struct args *a)
 	ctl = rpc_open_agent(t);
 	if (!ctl)
 		return EXIT_FAILURE;
-	ret = rpc_call(ctl, SAINA_CMD_PORT_SET, false, &saina_ctl_port_class, &req, NULL, NULL,
+	ret = rpc_call(ctl, SAINA_CMD_PORT_SET, false, &saina_port_class, &req, NULL, NULL,
 		       NULL);
 	saina_ctl_close(ctl);
 	return ret;

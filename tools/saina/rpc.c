@@ -91,7 +91,7 @@ struct saina_ctl *rpc_open_agent(const struct tool *t)
 }
 
 struct reply {
-	const struct saina_ctl_class *c;
+	const struct saina_attr_class *c;
 	void (*each)(void *arg, const void *obj);
 	void *arg;
 };
@@ -100,13 +100,13 @@ static int reply_cb(const struct nlmsghdr *nlh, void *arg)
 {
 	const struct reply *r = arg;
 	union {
-		struct saina_ctl_job job;
-		struct saina_ctl_worker worker;
-		struct saina_ctl_port port;
-		struct saina_ctl_slot slot;
-		struct saina_ctl_stats stats;
-		struct saina_ctl_limits limits;
-		struct saina_ctl_event event;
+		struct saina_job_attrs job;
+		struct saina_worker_attrs worker;
+		struct saina_port_attrs port;
+		struct saina_slot_attrs slot;
+		struct saina_stats_attrs stats;
+		struct saina_limits_attrs limits;
+		struct saina_event_attrs event;
 	} obj;
 	int ret = saina_ctl_decode(nlh, r->c, &obj);
 
@@ -116,8 +116,8 @@ static int reply_cb(const struct nlmsghdr *nlh, void *arg)
 }
 
 int rpc_quiet(struct saina_ctl *ctl, int cmd, bool dump,
-	      const struct saina_ctl_class *rc, const void *req,
-	      const struct saina_ctl_class *c, void (*each)(void *arg, const void *obj), void *arg)
+	      const struct saina_attr_class *rc, const void *req,
+	      const struct saina_attr_class *c, void (*each)(void *arg, const void *obj), void *arg)
 {
 	struct reply r = { c, each, arg };
 	struct nlmsghdr *nlh = saina_ctl_msg(ctl, cmd, dump);
@@ -128,8 +128,8 @@ int rpc_quiet(struct saina_ctl *ctl, int cmd, bool dump,
 }
 
 int rpc_call(struct saina_ctl *ctl, int cmd, bool dump,
-	     const struct saina_ctl_class *rc, const void *req,
-	     const struct saina_ctl_class *c, void (*each)(void *arg, const void *obj), void *arg)
+	     const struct saina_attr_class *rc, const void *req,
+	     const struct saina_attr_class *c, void (*each)(void *arg, const void *obj), void *arg)
 {
 	const char *attr;
 
@@ -167,8 +167,8 @@ static void collect(void *arg, const void *obj)
 	memcpy((char *)l->v + l->n++ * c->size, obj, c->size);
 }
 
-int rpc_list(struct saina_ctl *ctl, int cmd, const struct saina_ctl_class *rc, const void *req,
-	     const struct saina_ctl_class *c, struct rpc_list *list)
+int rpc_list(struct saina_ctl *ctl, int cmd, const struct saina_attr_class *rc, const void *req,
+	     const struct saina_attr_class *c, struct rpc_list *list)
 {
 	struct collect into = { list, c->size };
 
@@ -176,8 +176,8 @@ int rpc_list(struct saina_ctl *ctl, int cmd, const struct saina_ctl_class *rc, c
 	return rpc_call(ctl, cmd, true, rc, req, c, collect, &into);
 }
 
-int rpc_list_one(struct saina_ctl *ctl, int cmd, const struct saina_ctl_class *rc, const void *req,
-		 const struct saina_ctl_class *c, struct rpc_list *list)
+int rpc_list_one(struct saina_ctl *ctl, int cmd, const struct saina_attr_class *rc, const void *req,
+		 const struct saina_attr_class *c, struct rpc_list *list)
 {
 	struct collect into = { list, c->size };
 
@@ -185,7 +185,7 @@ int rpc_list_one(struct saina_ctl *ctl, int cmd, const struct saina_ctl_class *r
 	return rpc_call(ctl, cmd, false, rc, req, c, collect, &into);
 }
 
-int rpc_list_quiet(struct saina_ctl *ctl, int cmd, const struct saina_ctl_class *c,
+int rpc_list_quiet(struct saina_ctl *ctl, int cmd, const struct saina_attr_class *c,
 		   struct rpc_list *list)
 {
 	struct collect into = { list, c->size };

@@ -10,14 +10,14 @@
 #include "tool.h"
 
 struct view {
-	struct rpc_list workers;	/* struct saina_ctl_worker: for their names */
+	struct rpc_list workers;	/* struct saina_worker_attrs: for their names */
 	__u64 older_us;
 	int seen, shown;
 };
 
-static const struct saina_ctl_worker *find(const struct view *v, __u16 job, int id)
+static const struct saina_worker_attrs *find(const struct view *v, __u16 job, int id)
 {
-	const struct saina_ctl_worker *w = v->workers.v;
+	const struct saina_worker_attrs *w = v->workers.v;
 
 	for (size_t i = 0; i < v->workers.n; i++) {
 		if (w[i].job_id == job && w[i].id == id)
@@ -26,12 +26,12 @@ static const struct saina_ctl_worker *find(const struct view *v, __u16 job, int 
 	return NULL;
 }
 
-static void missing_print(const struct view *v, const struct saina_ctl_slot *s)
+static void missing_print(const struct view *v, const struct saina_slot_attrs *s)
 {
 	out_text("    missing");
 	out_array("missing");
 	for (int i = 0; i < SAINA_WORKERS_MAX; i++) {
-		const struct saina_ctl_worker *w;
+		const struct saina_worker_attrs *w;
 
 		if (!(s->missing & (1ull << i)))
 			continue;
@@ -50,7 +50,7 @@ static void missing_print(const struct view *v, const struct saina_ctl_slot *s)
 
 static void show_one(void *arg, const void *obj)
 {
-	const struct saina_ctl_slot *s = obj;
+	const struct saina_slot_attrs *s = obj;
 	struct view *v = arg;
 
 	v->seen++;
@@ -73,37 +73,37 @@ static void show_one(void *arg, const void *obj)
 	out_close();
 }
 
-static int of_job(struct saina_ctl *ctl, const struct saina_ctl_slot *req, struct view *v)
+static int of_job(struct saina_ctl *ctl, const struct saina_slot_attrs *req, struct view *v)
 {
-	struct saina_ctl_worker wreq = { .job_id = req->job_id };
+	struct saina_worker_attrs wreq = { .job_id = req->job_id };
 	int ret;
 
-	if (SAINA_CTL_HAS(req, SAINA_A_SLOT_JOB_ID))
-		SAINA_CTL_SET(&wreq, SAINA_A_WORKER_JOB_ID);
-	if (SAINA_CTL_HAS(req, SAINA_A_SLOT_JOB_NAME))
-		SAINA_CTL_SET(&wreq, SAINA_A_WORKER_JOB_NAME);
+	if (SAINA_HAS(req, SAINA_A_SLOT_JOB_ID))
+		SAINA_SET(&wreq, SAINA_A_WORKER_JOB_ID);
+	if (SAINA_HAS(req, SAINA_A_SLOT_JOB_NAME))
+		SAINA_SET(&wreq, SAINA_A_WORKER_JOB_NAME);
 	strcpy(wreq.job_name, req->job_name);
-	ret = rpc_list(ctl, SAINA_CMD_WORKER_GET, &saina_ctl_worker_class, &wreq,
-		       &saina_ctl_worker_class, &v->workers);
+	ret = rpc_list(ctl, SAINA_CMD_WORKER_GET, &saina_worker_class, &wreq,
+		       &saina_worker_class, &v->workers);
 	if (!ret)
-		ret = rpc_call(ctl, SAINA_CMD_SLOT_GET, true, &saina_ctl_slot_class, req,
-			       &saina_ctl_slot_class, show_one, v);
+		ret = rpc_call(ctl, SAINA_CMD_SLOT_GET, true, &saina_slot_class, req,
+			       &saina_slot_class, show_one, v);
 	rpc_list_free(&v->workers);
 	return ret;
 }
 
 static int of_all(struct saina_ctl *ctl, struct view *v)
 {
-	const struct saina_ctl_job *job;
+	const struct saina_job_attrs *job;
 	struct rpc_list jobs;
 	int ret;
 
-	ret = rpc_list(ctl, SAINA_CMD_JOB_GET, NULL, NULL, &saina_ctl_job_class, &jobs);
+	ret = rpc_list(ctl, SAINA_CMD_JOB_GET, NULL, NULL, &saina_job_class, &jobs);
 	job = jobs.v;
 	for (size_t i = 0; !ret && i < jobs.n; i++) {
-		struct saina_ctl_slot req = { .job_id = job[i].id };
+		struct saina_slot_attrs req = { .job_id = job[i].id };
 
-		SAINA_CTL_SET(&req, SAINA_A_SLOT_JOB_ID);
+		SAINA_SET(&req, SAINA_A_SLOT_JOB_ID);
 		ret = of_job(ctl, &req, v);
 	}
 	rpc_list_free(&jobs);
@@ -115,7 +115,7 @@ static int slot_show(const struct tool *t, struct args *a)
 	static const struct key keys[] = {
 		{ "older-than", KEY_MS, 1, .offset = 0, .size = sizeof(__u32), .max = 4000000 },
 	};
-	struct saina_ctl_slot req = { 0 };
+	struct saina_slot_attrs req = { 0 };
 	const char *word = args_peek(a);
 	struct saina_ctl *ctl;
 	struct view v = { 0 };

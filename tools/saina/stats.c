@@ -27,7 +27,7 @@ struct view {
 	int shown;
 };
 
-static void part(const struct view *v, const struct saina_ctl_stats *s, const char *key, bool drop)
+static void part(const struct view *v, const struct saina_stats_attrs *s, const char *key, bool drop)
 {
 	out_open(key);
 	for (int i = 0; i < SAINA_C_N; i++) {
@@ -42,11 +42,11 @@ static void part(const struct view *v, const struct saina_ctl_stats *s, const ch
 
 static void show_one(void *arg, const void *obj)
 {
-	const struct saina_ctl_stats *s = obj;
+	const struct saina_stats_attrs *s = obj;
 	struct view *v = arg;
-	bool has_job = SAINA_CTL_HAS(s, SAINA_A_STATS_JOB_ID) ||
-		       SAINA_CTL_HAS(s, SAINA_A_STATS_JOB_NAME);
-	bool has_worker = SAINA_CTL_HAS(s, SAINA_A_STATS_WORKER);
+	bool has_job = SAINA_HAS(s, SAINA_A_STATS_JOB_ID) ||
+		       SAINA_HAS(s, SAINA_A_STATS_JOB_NAME);
+	bool has_worker = SAINA_HAS(s, SAINA_A_STATS_WORKER);
 	bool any = v->all;
 
 	if (v->worker == WORKER_GLOBAL ? has_job
@@ -78,7 +78,7 @@ static void show_one(void *arg, const void *obj)
 
 static int show(const struct tool *t, struct args *a, struct view *v)
 {
-	struct saina_ctl_stats req = { 0 };
+	struct saina_stats_attrs req = { 0 };
 	struct saina_ctl *ctl;
 	const char *word;
 	int ret = 0;
@@ -111,8 +111,8 @@ static int show(const struct tool *t, struct args *a, struct view *v)
 	if (!ctl)
 		return EXIT_FAILURE;
 	out_begin(t->mode);
-	ret = rpc_call(ctl, SAINA_CMD_STATS_GET, true, req.has ? &saina_ctl_stats_class : NULL,
-		       &req, &saina_ctl_stats_class, show_one, v);
+	ret = rpc_call(ctl, SAINA_CMD_STATS_GET, true, req.has ? &saina_stats_class : NULL,
+		       &req, &saina_stats_class, show_one, v);
 	if (!ret && !v->shown)
 		out_text(v->drops ? "nothing was dropped\n" : "nothing was counted\n");
 	if (ret ? 0 : out_end())

@@ -59,25 +59,25 @@ struct saina_ctl *rpc_try(const struct tool *t, const char **error);
  * Prints the refusal.  Returns the exit status.
  */
 int rpc_call(struct saina_ctl *ctl, int cmd, bool dump,
-	     const struct saina_ctl_class *rc, const void *req,
-	     const struct saina_ctl_class *c, void (*each)(void *arg, const void *obj), void *arg);
+	     const struct saina_attr_class *rc, const void *req,
+	     const struct saina_attr_class *c, void (*each)(void *arg, const void *obj), void *arg);
 
 /* The same, and nothing is printed: returns 0 or a negative errno. */
 int rpc_quiet(struct saina_ctl *ctl, int cmd, bool dump,
-	      const struct saina_ctl_class *rc, const void *req,
-	      const struct saina_ctl_class *c, void (*each)(void *arg, const void *obj), void *arg);
+	      const struct saina_attr_class *rc, const void *req,
+	      const struct saina_attr_class *c, void (*each)(void *arg, const void *obj), void *arg);
 
 /* A growing array of objects, and rpc_call() into one: a dump, or the one asked for. */
 struct rpc_list {
 	size_t n, room;
 	void *v;
 };
-int rpc_list_one(struct saina_ctl *ctl, int cmd, const struct saina_ctl_class *rc, const void *req,
-		 const struct saina_ctl_class *c, struct rpc_list *list);
-int rpc_list_quiet(struct saina_ctl *ctl, int cmd, const struct saina_ctl_class *c,
+int rpc_list_one(struct saina_ctl *ctl, int cmd, const struct saina_attr_class *rc, const void *req,
+		 const struct saina_attr_class *c, struct rpc_list *list);
+int rpc_list_quiet(struct saina_ctl *ctl, int cmd, const struct saina_attr_class *c,
 		   struct rpc_list *list);
-int rpc_list(struct saina_ctl *ctl, int cmd, const struct saina_ctl_class *rc, const void *req,
-	     const struct saina_ctl_class *c, struct rpc_list *list);
+int rpc_list(struct saina_ctl *ctl, int cmd, const struct saina_attr_class *rc, const void *req,
+	     const struct saina_attr_class *c, struct rpc_list *list);
 void rpc_list_free(struct rpc_list *list);
 
 /* ---- beside.c: the agent where the kernel has the jobs ---- */
@@ -87,13 +87,15 @@ int plane_of(struct saina_ctl *ctl);
 /* NULL: @ctl is not the kernel, or there is no agent that serves it. */
 struct saina_ctl *beside_open(const struct tool *t, const struct saina_ctl *ctl);
 /* Fills in what the kernel does not know; @agent may be NULL. */
-void beside_jobs(struct saina_ctl *agent, struct saina_ctl_job *job, size_t n);
-void beside_workers(struct saina_ctl *agent, struct saina_ctl_worker *w, size_t n);
+void beside_jobs(struct saina_ctl *agent, struct saina_job_attrs *job, size_t n);
+void beside_workers(struct saina_ctl *agent, struct saina_worker_attrs *w, size_t n);
 
 /* ---- names of things ---- */
 const char *job_state_name(unsigned int state);
 const char *worker_state_name(unsigned int state);
 const char *plane_name(unsigned int plane);
+/* As people write it, until the next call. */
+const char *policy_name(const struct saina_policy_attrs *a);
 extern const char *const job_state_words[], *const worker_state_words[];
 /* "digits", "3": a job as people name it, into the name or id of a request. */
 int parse_job(const struct args *a, const char *word, __u64 *has, unsigned int attr_id,
@@ -101,8 +103,8 @@ int parse_job(const struct args *a, const char *word, __u64 *has, unsigned int a
 int parse_worker_id(const struct args *a, const char *word, __u8 *id);
 
 /* ---- how objects look; shared by show and monitor ---- */
-void job_print(const struct saina_ctl_job *job);
-void worker_print(const struct saina_ctl_worker *w);
-void port_print(const struct saina_ctl_port *p);
+void job_print(const struct saina_job_attrs *job);
+void worker_print(const struct saina_worker_attrs *w);
+void port_print(const struct saina_port_attrs *p);
 
 #endif /* SAINA_TOOL_H */

@@ -10,9 +10,9 @@
 
 #include "tool.h"
 
-#define HAS(A) SAINA_CTL_HAS(w, SAINA_A_WORKER_##A)
+#define HAS(A) SAINA_HAS(w, SAINA_A_WORKER_##A)
 
-void worker_print(const struct saina_ctl_worker *w)
+void worker_print(const struct saina_worker_attrs *w)
 {
 	char ip[INET_ADDRSTRLEN] = "", mac[18], session[17];
 
@@ -56,7 +56,7 @@ void worker_print(const struct saina_ctl_worker *w)
 static void show_all(const struct tool *t, const struct saina_ctl *ctl, struct rpc_list *list)
 {
 	struct saina_ctl *agent = beside_open(t, ctl);
-	struct saina_ctl_worker *w = list->v;
+	struct saina_worker_attrs *w = list->v;
 
 	beside_workers(agent, w, list->n);
 	saina_ctl_close(agent);
@@ -69,7 +69,7 @@ static void show_all(const struct tool *t, const struct saina_ctl *ctl, struct r
 		out_text("no workers\n");
 }
 
-static int job_of(struct args *a, struct saina_ctl_worker *req)
+static int job_of(struct args *a, struct saina_worker_attrs *req)
 {
 	return parse_job(a, args_next(a), &req->has, SAINA_A_WORKER_JOB_ID,
 			 SAINA_A_WORKER_JOB_NAME, &req->job_id, req->job_name);
@@ -77,8 +77,8 @@ static int job_of(struct args *a, struct saina_ctl_worker *req)
 
 static int worker_show(const struct tool *t, struct args *a)
 {
-	struct saina_ctl_worker req = { 0 };
-	const struct saina_ctl_class *c = &saina_ctl_worker_class;
+	struct saina_worker_attrs req = { 0 };
+	const struct saina_attr_class *c = &saina_worker_class;
 	struct saina_ctl *ctl;
 	struct rpc_list list;
 	bool one = false;
@@ -89,7 +89,7 @@ static int worker_show(const struct tool *t, struct args *a)
 		if (!ret && args_peek(a)) {
 			one = true;
 			ret = parse_worker_id(a, args_next(a), &req.id);
-			SAINA_CTL_SET(&req, SAINA_A_WORKER_ID);
+			SAINA_SET(&req, SAINA_A_WORKER_ID);
 		}
 		if (!ret)
 			ret = args_done(a);
@@ -116,10 +116,10 @@ static int worker_show(const struct tool *t, struct args *a)
 static int change(const struct tool *t, struct args *a, int cmd)
 {
 	static const struct key keys[] = {
-		{ "state", KEY_WORD, SAINA_A_WORKER_STATE, KEY(saina_ctl_worker, state),
+		{ "state", KEY_WORD, SAINA_A_WORKER_STATE, KEY(saina_worker_attrs, state),
 		  .min = SAINA_WORKER_STATE_ALIVE, .words = worker_state_words, .required = true },
 	};
-	struct saina_ctl_worker req = { 0 };
+	struct saina_worker_attrs req = { 0 };
 	struct saina_ctl *ctl;
 	int ret;
 
@@ -128,7 +128,7 @@ static int change(const struct tool *t, struct args *a, int cmd)
 		ret = parse_worker_id(a, args_next(a), &req.id);
 	if (ret)
 		return ret;
-	SAINA_CTL_SET(&req, SAINA_A_WORKER_ID);
+	SAINA_SET(&req, SAINA_A_WORKER_ID);
 	if (cmd == SAINA_CMD_WORKER_SET)
 		ret = args_keys(a, keys, ARRAY_SIZE(keys), &req, (uint64_t *)&req.has);
 	else
@@ -138,7 +138,7 @@ static int change(const struct tool *t, struct args *a, int cmd)
 	ctl = rpc_open(t);
 	if (!ctl)
 		return EXIT_FAILURE;
-	ret = rpc_call(ctl, cmd, false, &saina_ctl_worker_class, &req, NULL, NULL, NULL);
+	ret = rpc_call(ctl, cmd, false, &saina_worker_class, &req, NULL, NULL, NULL);
 	saina_ctl_close(ctl);
 	return ret;
 }

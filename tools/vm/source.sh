@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash disable=SC2154 # saina-vm sets what looks unset
 #
-# Debian's linux-source-6.1, fetched like the kernels and not installed: its
-# kselftest tree runs our tests (selftests/kselftest_test.sh).  Sourced by
+# Debian's kernel sources, fetched like the kernels and not installed.  Sourced by
 # tools/saina-vm.
 #
-# $cache/source/
+# $cache/source/		for the debug kernel, and kselftest's runner
 #	version			package version fetched
 #	linux-source-6.1.tar.xz
+# $cache/kernel-tools/		of 6.12, unpacked: the kernel's own tools (KERNEL_TOOLS)
+#	version
 
 SOURCE=linux-source-6.1
+TOOLS_SOURCE=linux-source-6.12
+KERNEL_TOOLS=(tools/net/ynl Documentation/netlink scripts/checkpatch.pl scripts/kernel-doc
+	scripts/spelling.txt scripts/const_structs.checkpatch)
 
 # need_source: it is there, whatever its version.
 need_source() {
@@ -18,31 +22,52 @@ need_source() {
 
 # fetch_source: gets the newest one, unless that is there already.
 fetch_source() {
-	local new=$cache/source.new version
+	fetch_archive source "$SOURCE"
+}
+
+# need_kernel_tools: they are there, whatever their version.
+need_kernel_tools() {
+	[ -s "$cache/kernel-tools/version" ] || fetch_archive kernel-tools "$TOOLS_SOURCE" unpack_tools
+}
+
+# unpack_tools DIRECTORY: the kernel's tools of the archive in it, which goes.
+unpack_tools() {
+	local archive=$1/$TOOLS_SOURCE.tar.xz
+
+	tar -C "$1" --strip-components=1 -xJf "$archive" "${KERNEL_TOOLS[@]/#/$TOOLS_SOURCE/}" ||
+		die "$TOOLS_SOURCE lacks some of the kernel's tools"
+	rm "$archive"
+}
+
+# fetch_archive NAME PACKAGE [PREPARE]: $cache/NAME has the archive of that package, or what
+# PREPARE makes of it; gets the newest one, unless that is there already.
+fetch_archive() {
+	local new=$cache/$1.new package=$2 version
 
 	mkdir -p "$cache"
-	exec 8>"$cache/source.lock"
+	exec 8>"$cache/$1.lock"
 	flock 8
-	version=$(version_of "$SOURCE")
+	version=$(version_of "$package")
 	if [[ $version != [0-9]* ]] && [ "$(id -u)" -eq 0 ]; then
 		apt-get -qq update || die "apt-get update failed"
-		version=$(version_of "$SOURCE")
+		version=$(version_of "$package")
 	fi
 	[[ $version == [0-9]* ]] ||
-		die "apt offers no $SOURCE; add bookworm-security to its sources, then apt-get update"
-	if [ "$(cat "$cache/source/version" 2>/dev/null)" = "$version" ]; then
+		die "apt offers no $package; add bookworm-security to its sources, then apt-get update"
+	if [ "$(cat "$cache/$1/version" 2>/dev/null)" = "$version" ]; then
 		exec 8>&-
 		return
 	fi
-	note "fetching $SOURCE ($version), 140 MB"
+	note "fetching $package ($version), 150 MB"
 	rm -rf "$new"
 	mkdir -p "$new/deb"
-	download "$new/deb" "$SOURCE"
-	dpkg -x "$new"/deb/*.deb "$new/deb/root" || die "cannot unpack $SOURCE"
-	mv "$new/deb/root/usr/src/$SOURCE.tar.xz" "$new" || die "$SOURCE has no $SOURCE.tar.xz"
+	download "$new/deb" "$package"
+	dpkg -x "$new"/deb/*.deb "$new/deb/root" || die "cannot unpack $package"
+	mv "$new/deb/root/usr/src/$package.tar.xz" "$new" || die "$package has no $package.tar.xz"
 	rm -rf "$new/deb"
+	[ $# -lt 3 ] || "$3" "$new"
 	echo "$version" >"$new/version"
-	rm -rf "${cache:?}/source"
-	mv "$new" "$cache/source"
+	rm -rf "${cache:?}/$1"
+	mv "$new" "$cache/$1"
 	exec 8>&-
 }

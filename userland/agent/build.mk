@@ -2,7 +2,8 @@
 #
 # sainad, and the job core that it compiles in.
 
-JOBCORE_SRCS	:= $(addprefix kmod/core/,table.c check.c worker.c policy.c policy_text.c refuse.c) \
+JOBCORE_SRCS	:= $(addprefix kmod/core/,table.c check.c worker.c show.c policy.c refuse.c attrs_gen.c) \
+		   userland/ctl/policy_text.c \
 		   userland/agent/kernel/core_mirror.c
 
 SAINAD_SRCS	:= $(addprefix userland/agent/,main.c args.c process.c config.c log.c loop.c jobs.c runtime.c \

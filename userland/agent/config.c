@@ -15,7 +15,7 @@
 #include <libconfig.h>
 
 #include "agent/config.h"
-#include "core/policy_text.h"
+#include "ctl/policy_text.h"
 #include "agent/log.h"
 
 /* Where a refusal goes, and in which file. */
@@ -232,7 +232,7 @@ int config_set(struct config *cfg, const char *key, const char *value, char *tex
 
 /* Groups of numbers and strings: limits and jobs */
 
-enum field_type { FIELD_U8, FIELD_U16, FIELD_U32, FIELD_U64, FIELD_S8, FIELD_STRING, FIELD_POLICY };
+enum field_type { FIELD_U8, FIELD_U16, FIELD_U32, FIELD_U64, FIELD_S32, FIELD_STRING, FIELD_POLICY };
 
 struct field {
 	const char *name;
@@ -246,11 +246,11 @@ struct field {
 #define LIMIT(n, t, a) \
 	{ #n, t, offsetof(struct saina_limits, n), 0, SAINA_A_LIMITS_##a }
 #define JOB_MAX(n, key, t, max, a) \
-	{ key, t, offsetof(struct saina_job_req, n), max, SAINA_A_JOB_##a }
+	{ key, t, offsetof(struct saina_job_attrs, n), max, SAINA_A_JOB_##a }
 #define JOB(n, key, t, a) \
 	JOB_MAX(n, key, t, 0, a)
 #define JOB_TEXT(n, size, a) \
-	{ #n, FIELD_STRING, offsetof(struct saina_job_req, n), size, SAINA_A_JOB_##a }
+	{ #n, FIELD_STRING, offsetof(struct saina_job_attrs, n), size, SAINA_A_JOB_##a }
 /* clang-format on */
 
 static const struct field limit_fields[] = {
@@ -269,7 +269,7 @@ static const struct field job_fields[] = {
 	JOB(ring, "ring", FIELD_U32, RING),
 	JOB(policy, "policy", FIELD_POLICY, POLICY),
 	JOB_TEXT(token, SAINA_TOKEN_LEN, TOKEN),
-	JOB(exponent, "exponent", FIELD_S8, EXPONENT),
+	JOB(exponent, "exponent", FIELD_S32, EXPONENT),
 	JOB(heartbeat_ms, "heartbeat_ms", FIELD_U16, HEARTBEAT_MS),
 	JOB(dead_ms, "dead_ms", FIELD_U16, DEAD_MS),
 };
@@ -279,7 +279,7 @@ static const struct {
 } field_range[] = {
 	[FIELD_U8] = { 0, 255 },	   [FIELD_U16] = { 0, 65535 },
 	[FIELD_U32] = { 0, 4294967295ll }, [FIELD_U64] = { 0, LLONG_MAX },
-	[FIELD_S8] = { -128, 127 },
+	[FIELD_S32] = { -128, 127 },
 };
 
 static int field_set(struct complaint *c, const config_setting_t *s, const struct field *f,
@@ -287,6 +287,7 @@ static int field_set(struct complaint *c, const config_setting_t *s, const struc
 {
 	int line = config_setting_source_line(s);
 	long long n, max;
+	struct saina_policy policy;
 	struct saina_core_err err;
 	const char *text;
 
@@ -295,13 +296,15 @@ static int field_set(struct complaint *c, const config_setting_t *s, const struc
 		text = config_setting_get_string(s);
 		if (!text)
 			return complain(c, line, "%s: must be a string, in quotes", f->name);
-		if (f->type == FIELD_POLICY)
-			return saina_policy_parse(text, SAINA_WORKERS_MAX, to, &err) ?
-				complain(c, line, "%s", err.text) : 0;
+		if (f->type == FIELD_POLICY) {
+			if (saina_policy_parse(text, SAINA_WORKERS_MAX, &policy, &err))
+				return complain(c, line, "%s", err.text);
+			saina_policy_show(&policy, to);
+			return 0;
+		}
 		if (strlen(text) > f->size)
 			return complain(c, line, "%s: is longer than the %zu characters allowed",
 					f->name, f->size);
-		/* not terminated where it fills a token */
 		memcpy(to, text, strlen(text));
 		return 0;
 	}
@@ -319,8 +322,8 @@ static int field_set(struct complaint *c, const config_setting_t *s, const struc
 	case FIELD_U8:
 		*(__u8 *)to = n;
 		break;
-	case FIELD_S8:
-		*(__s8 *)to = n;
+	case FIELD_S32:
+		*(__s32 *)to = n;
 		break;
 	case FIELD_U16:
 		*(__u16 *)to = n;

@@ -21,7 +21,7 @@ enum plane_choice { PLANE_AUTO, PLANE_KERNEL, PLANE_AGENT };
 enum bridge_type { BRIDGE_AUTO, BRIDGE_OVS, BRIDGE_LINUX };
 
 struct config_job {
-	struct saina_job_req req;
+	struct saina_job_attrs req;
 	int line;		/* of the file, for refusals */
 };
 

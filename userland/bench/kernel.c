@@ -22,7 +22,7 @@ static struct saina_ctl *open_kernel(void)
 	return ctl;
 }
 
-static void tell(struct saina_ctl *ctl, int cmd, const struct saina_ctl_class *c, const void *obj)
+static void tell(struct saina_ctl *ctl, int cmd, const struct saina_attr_class *c, const void *obj)
 {
 	struct nlmsghdr *nlh = saina_ctl_msg(ctl, cmd, 0);
 
@@ -34,43 +34,43 @@ static void tell(struct saina_ctl *ctl, int cmd, const struct saina_ctl_class *c
 static void job_new(struct saina_ctl *ctl, unsigned int id, unsigned int payload,
 		    unsigned int workers, unsigned int k, unsigned int pool)
 {
-	struct saina_ctl_job job = {
+	struct saina_job_attrs job = {
 		.id = id, .workers = workers, .elements = (__u64)payload * pool,
 		.payload = payload, .pool = pool, .ring = 2,
 	};
 
-	SAINA_CTL_SET(&job, SAINA_A_JOB_ID);
-	SAINA_CTL_SET(&job, SAINA_A_JOB_NAME);
-	SAINA_CTL_SET(&job, SAINA_A_JOB_WORKERS);
-	SAINA_CTL_SET(&job, SAINA_A_JOB_ELEMENTS);
-	SAINA_CTL_SET(&job, SAINA_A_JOB_PAYLOAD);
-	SAINA_CTL_SET(&job, SAINA_A_JOB_POOL);
-	SAINA_CTL_SET(&job, SAINA_A_JOB_RING);
-	SAINA_CTL_SET(&job, SAINA_A_JOB_POLICY);
+	SAINA_SET(&job, SAINA_A_JOB_ID);
+	SAINA_SET(&job, SAINA_A_JOB_NAME);
+	SAINA_SET(&job, SAINA_A_JOB_WORKERS);
+	SAINA_SET(&job, SAINA_A_JOB_ELEMENTS);
+	SAINA_SET(&job, SAINA_A_JOB_PAYLOAD);
+	SAINA_SET(&job, SAINA_A_JOB_POOL);
+	SAINA_SET(&job, SAINA_A_JOB_RING);
+	SAINA_SET(&job, SAINA_A_JOB_POLICY);
 	snprintf(job.name, sizeof(job.name), "bench%u", id);
-	if (k == workers)
-		snprintf(job.policy, sizeof(job.policy), "bsp");
-	else
-		snprintf(job.policy, sizeof(job.policy), "fastest:k=%u", k);
-	tell(ctl, SAINA_CMD_JOB_NEW, &saina_ctl_job_class, &job);
+	SAINA_PUT(&job.policy, SAINA_A_POLICY_MODE, mode,
+		  k == workers ? SAINA_POLICY_BSP : SAINA_POLICY_FASTEST);
+	if (k != workers)
+		SAINA_PUT(&job.policy, SAINA_A_POLICY_K, k, k);
+	tell(ctl, SAINA_CMD_JOB_NEW, &saina_job_class, &job);
 }
 
 static void worker_bind(struct saina_ctl *ctl, unsigned int job, unsigned int id)
 {
-	struct saina_ctl_worker w = {
+	struct saina_worker_attrs w = {
 		.job_id = job, .id = id, .ifindex = RIG_IFINDEX, .ip = htonl(RIG_IP),
 		.udp_port = htons(BENCH_UDP_PORT + id), .session = RIG_SESSION,
 	};
 
 	memcpy(w.mac, RIG_MAC, sizeof(w.mac));
-	SAINA_CTL_SET(&w, SAINA_A_WORKER_JOB_ID);
-	SAINA_CTL_SET(&w, SAINA_A_WORKER_ID);
-	SAINA_CTL_SET(&w, SAINA_A_WORKER_IFINDEX);
-	SAINA_CTL_SET(&w, SAINA_A_WORKER_IP);
-	SAINA_CTL_SET(&w, SAINA_A_WORKER_UDP_PORT);
-	SAINA_CTL_SET(&w, SAINA_A_WORKER_SESSION);
-	SAINA_CTL_SET(&w, SAINA_A_WORKER_MAC);
-	tell(ctl, SAINA_CMD_WORKER_SET, &saina_ctl_worker_class, &w);
+	SAINA_SET(&w, SAINA_A_WORKER_JOB_ID);
+	SAINA_SET(&w, SAINA_A_WORKER_ID);
+	SAINA_SET(&w, SAINA_A_WORKER_IFINDEX);
+	SAINA_SET(&w, SAINA_A_WORKER_IP);
+	SAINA_SET(&w, SAINA_A_WORKER_UDP_PORT);
+	SAINA_SET(&w, SAINA_A_WORKER_SESSION);
+	SAINA_SET(&w, SAINA_A_WORKER_MAC);
+	tell(ctl, SAINA_CMD_WORKER_SET, &saina_worker_class, &w);
 }
 
 static void snapshot_read(struct saina_job_conf *c, __u32 id)
@@ -112,9 +112,9 @@ void kernel_job(struct saina_job_conf *c, unsigned int id, unsigned int payload,
 void kernel_job_del(unsigned int id)
 {
 	struct saina_ctl *ctl = open_kernel();
-	struct saina_ctl_job job = { .id = id };
+	struct saina_job_attrs job = { .id = id };
 
-	SAINA_CTL_SET(&job, SAINA_A_JOB_ID);
-	tell(ctl, SAINA_CMD_JOB_DEL, &saina_ctl_job_class, &job);
+	SAINA_SET(&job, SAINA_A_JOB_ID);
+	tell(ctl, SAINA_CMD_JOB_DEL, &saina_job_class, &job);
 	saina_ctl_close(ctl);
 }

@@ -8,11 +8,20 @@
 
 #include "ctl/priv.h"
 
-/* The object (NULL: top level) and attribute at byte @offs of the request. */
+static const struct saina_attr_class *class_of(const struct nlmsghdr *req)
+{
+	const struct genlmsghdr *g = mnl_nlmsg_get_payload(req);
+	const struct saina_op *op = saina_ctl_op(g->cmd);
+
+	return op ? op->class : NULL;
+}
+
+/* The attribute at byte @offs of the request, which may be in a nest. */
 static const char *guilty(const struct nlmsghdr *req, __u32 offs)
 {
-	const struct saina_ctl_class *c = NULL;
+	const struct saina_attr_class *c = class_of(req);
 	const struct nlattr *a, *hit;
+	const struct saina_attr *row;
 
 	if (offs > req->nlmsg_len || req->nlmsg_len - offs < sizeof(*hit) || offs % NLMSG_ALIGNTO)
 		return NULL;
@@ -20,29 +29,30 @@ static const char *guilty(const struct nlmsghdr *req, __u32 offs)
 	mnl_attr_for_each(a, req, sizeof(struct genlmsghdr)) {
 		const char *end = (const char *)a + a->nla_len;
 
-		if (a == hit)
-			return NULL;	/* a whole object: says nothing */
-		if ((const char *)hit > (const char *)a && (const char *)hit < end)
-			c = saina_ctl_class_find(mnl_attr_get_type(a));
+		row = c ? saina_ctl_attr(c, mnl_attr_get_type(a)) : NULL;
+		if (row && row->nest && hit > a && (const char *)hit < end)
+			c = row->nest;
 	}
-	return c ? saina_ctl_attr_name(c, mnl_attr_get_type(hit)) : NULL;
+	row = c ? saina_ctl_attr(c, mnl_attr_get_type(hit)) : NULL;
+	return row ? row->name : NULL;
 }
 
-/* The attribute that is missing: an object, or (@has_nest) a field of the one
- * at byte @nest of the request. */
+/* The attribute that is missing, of the request or (@has_nest) of the nest at its
+ * byte @nest. */
 static const char *missing(const struct nlmsghdr *req, __u32 type, bool has_nest, __u32 nest)
 {
-	const struct saina_ctl_class *c;
+	const struct saina_attr_class *c = class_of(req);
+	const struct saina_attr *row;
 
-	if (!has_nest) {
-		c = saina_ctl_class_find(type);
-		return c ? c->name : NULL;
+	if (c && has_nest) {
+		if (nest > req->nlmsg_len || req->nlmsg_len - nest < sizeof(struct nlattr) ||
+		    nest % NLMSG_ALIGNTO)
+			return NULL;
+		row = saina_ctl_attr(c, mnl_attr_get_type((const void *)((const char *)req + nest)));
+		c = row ? row->nest : NULL;
 	}
-	if (nest > req->nlmsg_len || req->nlmsg_len - nest < sizeof(struct nlattr) ||
-	    nest % NLMSG_ALIGNTO)
-		return NULL;
-	c = saina_ctl_class_find(mnl_attr_get_type((const void *)((const char *)req + nest)));
-	return c ? saina_ctl_attr_name(c, type) : NULL;
+	row = c ? saina_ctl_attr(c, type) : NULL;
+	return row ? row->name : NULL;
 }
 
 /* Sentence and attribute of a refusal; @tlv points behind the fixed part. */

@@ -232,7 +232,7 @@ int saina_ctl_subscribe(struct saina_ctl *ctl, unsigned int groups)
 
 	if (!ctl->kernel) {
 		nlh = saina_ctl_msg(ctl, SAINA_CMD_SUBSCRIBE, 0);
-		mnl_attr_put_u32(nlh, SAINA_A_GROUPS, groups);
+		mnl_attr_put_u32(nlh, SAINA_A_SUBSCRIPTION_GROUPS, groups);
 		return saina_ctl_call(ctl, nlh, NULL, NULL);
 	}
 	for (int i = 0; i < 2; i++) {

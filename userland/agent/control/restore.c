@@ -10,6 +10,7 @@
 
 #include "agent/control/control.h"
 #include "agent/control/state.h"
+#include "core/show.h"
 
 #define STATE_MAX (64l << 20)
 
@@ -162,26 +163,8 @@ static int restore_own(struct agent *a, const struct saved_job *from)
  * job was asked to be is left. */
 static void renew_job(struct agent *a, const struct saina_job *old)
 {
-	struct saina_job_req req = {
-		.has = 1ull << SAINA_A_JOB_ID | 1ull << SAINA_A_JOB_NAME |
-		       1ull << SAINA_A_JOB_ELEMENTS | 1ull << SAINA_A_JOB_WORKERS |
-		       1ull << SAINA_A_JOB_PAYLOAD | 1ull << SAINA_A_JOB_POOL |
-		       1ull << SAINA_A_JOB_RING | 1ull << SAINA_A_JOB_ELEM_TYPE |
-		       1ull << SAINA_A_JOB_EXPONENT | 1ull << SAINA_A_JOB_POLICY |
-		       1ull << SAINA_A_JOB_HEARTBEAT_MS | 1ull << SAINA_A_JOB_DEAD_MS,
-		.id = old->id,
-		.workers = old->workers,
-		.elem = old->elem,
-		.exponent = old->exponent,
-		.payload = old->payload,
-		.heartbeat_ms = old->heartbeat_ms,
-		.dead_ms = old->dead_ms,
-		.pool = old->pool,
-		.ring = old->ring,
-		.policy = old->policy,
-		.elements = old->elements,
-	};
-	struct saina_job_req stop = {
+	struct saina_job_attrs req;
+	struct saina_job_attrs stop = {
 		.has = 1ull << SAINA_A_JOB_ID | 1ull << SAINA_A_JOB_STATE,
 		.id = old->id,
 		.state = SAINA_JOB_STOPPED,
@@ -190,10 +173,8 @@ static void renew_job(struct agent *a, const struct saina_job *old)
 	const struct saina_job *job;
 	int ret;
 
-	memcpy(req.name, old->name, sizeof(req.name));
-	memcpy(req.token, old->token, sizeof(req.token));
-	if (old->token[0])
-		req.has |= 1ull << SAINA_A_JOB_TOKEN;
+	saina_job_show(old, true, &req);
+	req.has &= saina_ops[SAINA_CMD_JOB_NEW].do_takes;
 	ret = plane_job_new(a, &req, &job, &err);
 	if (!ret && old->state == SAINA_JOB_STOPPED)
 		ret = plane_job_set(a, &stop, &err);

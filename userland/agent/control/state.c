@@ -20,6 +20,8 @@
 #include "agent/control/control.h"
 #include "agent/control/encode.h"
 #include "agent/control/state.h"
+#include "core/show.h"
+#include "ctl/obj.h"
 
 static int put(FILE *f, const struct nlmsghdr *nlh)
 {
@@ -45,32 +47,26 @@ static int put_plane(FILE *f, struct agent *a)
 
 static int put_limits(FILE *f, struct agent *a)
 {
-	struct saina_limits limits;
-	struct nlattr *nest;
+	struct saina_limits_attrs o;
 	struct msg m;
 
-	saina_core_limits_get(a->jobs->core, &limits, NULL, NULL);
+	saina_limits_show(a->jobs->core, SAINA_PLANE_AGENT, &o);
 	msg_start(&m, SAINA_CMD_LIMITS_SET, 0, 0);
-	nest = mnl_attr_nest_start(m.nlh, SAINA_A_LIMITS);
-	mnl_attr_put_u32(m.nlh, SAINA_A_LIMITS_JOBS, limits.jobs);
-	mnl_attr_put_u64(m.nlh, SAINA_A_LIMITS_MEMORY_JOB, limits.memory_job);
-	mnl_attr_put_u64(m.nlh, SAINA_A_LIMITS_MEMORY, limits.memory);
-	mnl_attr_nest_end(m.nlh, nest);
+	saina_ctl_encode(m.nlh, &saina_limits_class, &o);
 	return put(f, m.nlh);
 }
 
 static int put_worker(FILE *f, struct agent *a, const struct saina_job *job, int w)
 {
 	const struct worker_aux *aux = jobs_worker(a, job, w);
-	struct nlattr *nest;
+	struct saina_worker_attrs o;
 	struct state_worker *sw;
 	struct msg m;
 	int ret;
 
+	saina_worker_show(job, w, &o);
 	msg_start(&m, SAINA_CMD_WORKER_SET, 0, 0);
-	nest = mnl_attr_nest_start(m.nlh, SAINA_A_WORKER);
-	encode_worker_binding(m.nlh, job, w);
-	mnl_attr_nest_end(m.nlh, nest);
+	saina_ctl_encode(m.nlh, &saina_worker_class, &o);
 	ret = put(f, m.nlh);
 	if (ret)
 		return ret;
@@ -85,15 +81,14 @@ static int put_worker(FILE *f, struct agent *a, const struct saina_job *job, int
 
 static int put_job(FILE *f, struct agent *a, const struct saina_job *job)
 {
-	struct nlattr *nest;
+	struct saina_job_attrs o;
 	struct msg m;
 	int w, ret;
 
+	saina_job_show(job, true, &o);
+	SAINA_PUT(&o, SAINA_A_JOB_ROUND, round, job->first_round);
 	msg_start(&m, SAINA_CMD_JOB_NEW, 0, 0);
-	nest = mnl_attr_nest_start(m.nlh, SAINA_A_JOB);
-	encode_job_config(m.nlh, job, true);
-	mnl_attr_put_u32(m.nlh, SAINA_A_JOB_ROUND, job->first_round);
-	mnl_attr_nest_end(m.nlh, nest);
+	saina_ctl_encode(m.nlh, &saina_job_class, &o);
 	ret = put(f, m.nlh);
 	for (w = 0; !ret && w < job->workers; w++)
 		if (job->worker[w].state != SAINA_WORKER_STATE_ABSENT)

@@ -7,32 +7,35 @@
 
 #include "agent/control/decode.h"
 #include "agent/control/state.h"
+#include "core/show.h"
 
 static int parse_limits(struct saved *s, const struct nlmsghdr *nlh)
 {
 	struct saina_core_err err;
 	struct decoded d;
 
-	if (decode_request(nlh, SAINA_A_LIMITS, ~0ull, &d, &err) || !d.tb[SAINA_A_LIMITS_JOBS] ||
-	    !d.tb[SAINA_A_LIMITS_MEMORY_JOB] || !d.tb[SAINA_A_LIMITS_MEMORY])
+	if (decode_request(nlh, &saina_limits_class, ~0ull, &d, &err) ||
+	    !SAINA_HAS(&d.attrs.limits, SAINA_A_LIMITS_JOBS) ||
+	    !SAINA_HAS(&d.attrs.limits, SAINA_A_LIMITS_MEMORY_JOB) ||
+	    !SAINA_HAS(&d.attrs.limits, SAINA_A_LIMITS_MEMORY))
 		return -EBADMSG;
-	s->limits.jobs = mnl_attr_get_u32(d.tb[SAINA_A_LIMITS_JOBS]);
-	s->limits.memory_job = mnl_attr_get_u64(d.tb[SAINA_A_LIMITS_MEMORY_JOB]);
-	s->limits.memory = mnl_attr_get_u64(d.tb[SAINA_A_LIMITS_MEMORY]);
+	saina_limits_merge(&s->limits, &d.attrs.limits);
 	s->has_limits = true;
 	return 0;
 }
 
 static int parse_job(struct saved *s, const struct nlmsghdr *nlh)
 {
+	const struct saina_job_attrs *a;
 	struct saina_core_err err;
-	struct saina_job_req req;
 	struct saved_job *v;
-	struct saina_job *job;
 	struct decoded d;
 
-	if (decode_request(nlh, SAINA_A_JOB, ~0ull, &d, &err) || !d.tb[SAINA_A_JOB_GENERATION] ||
-	    !d.tb[SAINA_A_JOB_POLICY_SEQ] || !d.tb[SAINA_A_JOB_ROUND] || s->n == SAINA_JOBS_MAX)
+	if (decode_request(nlh, &saina_job_class, ~0ull, &d, &err))
+		return -EBADMSG;
+	a = &d.attrs.job;
+	if (!SAINA_HAS(a, SAINA_A_JOB_GENERATION) || !SAINA_HAS(a, SAINA_A_JOB_POLICY_SEQ) ||
+	    !SAINA_HAS(a, SAINA_A_JOB_ROUND) || s->n == SAINA_JOBS_MAX)
 		return -EBADMSG;
 	v = realloc(s->job, (s->n + 1) * sizeof(*v));
 	if (!v)
@@ -40,54 +43,20 @@ static int parse_job(struct saved *s, const struct nlmsghdr *nlh)
 	s->job = v;
 	v += s->n++;
 	memset(v, 0, sizeof(*v));
-	if (decode_job(&d, &req, &err)) {
-		s->n--;
-		return -EBADMSG;
-	}
-	job = &v->job;
-	job->id = req.id;
-	job->state = req.state;
-	job->workers = req.workers;
-	job->elem = req.elem;
-	job->exponent = req.exponent;
-	job->payload = req.payload;
-	job->heartbeat_ms = req.heartbeat_ms;
-	job->dead_ms = req.dead_ms;
-	job->pool = req.pool;
-	job->ring = req.ring;
-	job->elements = req.elements;
-	memcpy(job->name, req.name, sizeof(job->name));
-	job->policy = req.policy;
-	memcpy(job->token, req.token, sizeof(job->token));
-	job->generation = mnl_attr_get_u32(d.tb[SAINA_A_JOB_GENERATION]);
-	job->first_round = mnl_attr_get_u32(d.tb[SAINA_A_JOB_ROUND]);
-	job->policy.seq = mnl_attr_get_u32(d.tb[SAINA_A_JOB_POLICY_SEQ]);
+	saina_job_read(a, &v->job);
+	v->job.first_round = a->round;
 	return 0;
 }
 
 static int parse_worker(struct saved *s, const struct nlmsghdr *nlh)
 {
 	struct saina_core_err err;
-	struct saina_worker_req req;
-	struct saina_worker *wk;
 	struct decoded d;
 
-	if (!s->n || decode_request(nlh, SAINA_A_WORKER, ~0ull, &d, &err))
+	if (!s->n || decode_request(nlh, &saina_worker_class, ~0ull, &d, &err) ||
+	    d.attrs.worker.id >= SAINA_WORKERS_MAX)
 		return -EBADMSG;
-	decode_worker(&d, &req);
-	if (req.id >= SAINA_WORKERS_MAX)
-		return -EBADMSG;
-	wk = &s->job[s->n - 1].job.worker[req.id];
-	memcpy(wk->name, req.name, sizeof(wk->name));
-	wk->state = req.state;
-	if (!d.tb[SAINA_A_WORKER_SESSION])
-		return 0;
-	wk->bind.ifindex = req.ifindex;
-	wk->bind.ip = req.ip;
-	wk->bind.udp_port = req.udp_port;
-	wk->bind.session = req.session;
-	memcpy(wk->bind.mac, req.mac, sizeof(wk->bind.mac));
-	wk->bind.flags = SAINA_BIND_BOUND | (req.relay ? SAINA_BIND_RELAY : 0);
+	saina_worker_read(&d.attrs.worker, &s->job[s->n - 1].job.worker[d.attrs.worker.id]);
 	return 0;
 }
 

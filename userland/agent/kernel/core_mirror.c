@@ -7,6 +7,49 @@
 #include "core/internal.h"
 
 /**
+ * saina_job_read() - a job as attributes show it
+ * @a: all of it, as of a reply
+ * @job: out, without workers; what the core does not accept is for restore and adopt to find
+ */
+void saina_job_read(const struct saina_job_attrs *a, struct saina_job *job)
+{
+	memset(job, 0, sizeof(*job));
+	job->id = a->id;
+	job->state = a->state;
+	job->workers = a->workers;
+	job->elem = a->elem_type;
+	job->exponent = a->exponent;
+	job->payload = a->payload;
+	job->heartbeat_ms = a->heartbeat_ms;
+	job->dead_ms = a->dead_ms;
+	job->pool = a->pool;
+	job->ring = a->ring;
+	job->elements = a->elements;
+	job->generation = a->generation;
+	job->segments = a->segments;
+	job->memory = a->memory;
+	memcpy(job->name, a->name, sizeof(job->name));
+	memcpy(job->token, a->token, sizeof(job->token));
+	saina_policy_read(&a->policy, &job->policy);
+	job->policy.seq = a->policy_seq;
+}
+
+void saina_worker_read(const struct saina_worker_attrs *a, struct saina_worker *wk)
+{
+	memset(wk, 0, sizeof(*wk));
+	memcpy(wk->name, a->name, sizeof(wk->name));
+	wk->state = a->state;
+	if (!SAINA_HAS(a, SAINA_A_WORKER_SESSION))
+		return;
+	wk->bind.ifindex = a->ifindex;
+	wk->bind.ip = a->ip;
+	wk->bind.udp_port = a->udp_port;
+	wk->bind.session = a->session;
+	memcpy(wk->bind.mac, a->mac, sizeof(wk->bind.mac));
+	wk->bind.flags = SAINA_BIND_BOUND | (a->relay ? SAINA_BIND_RELAY : 0);
+}
+
+/**
  * saina_core_job_restore() - take over a job an earlier core had
  * @c: core
  * @old: as it was; what follows from other members is computed anew
@@ -20,7 +63,7 @@
 int saina_core_job_restore(struct saina_core *c, const struct saina_job *old,
 			   const struct saina_job **out, struct saina_core_err *err)
 {
-	struct saina_job_req req = {
+	struct saina_job_attrs req = {
 		.has = 1ull << SAINA_A_JOB_ELEMENTS | 1ull << SAINA_A_JOB_PAYLOAD |
 		       1ull << SAINA_A_JOB_POOL | 1ull << SAINA_A_JOB_RING |
 		       1ull << SAINA_A_JOB_HEARTBEAT_MS | 1ull << SAINA_A_JOB_DEAD_MS,
@@ -102,7 +145,7 @@ static void workers_announce(struct saina_core *c, const struct saina_job *job,
 int saina_core_job_adopt(struct saina_core *c, const struct saina_job *theirs,
 			 const struct saina_job **out, struct saina_core_err *err)
 {
-	struct saina_job_req shape = {
+	struct saina_job_attrs shape = {
 		.has = 1ull << SAINA_A_JOB_ELEMENTS | 1ull << SAINA_A_JOB_PAYLOAD |
 		       1ull << SAINA_A_JOB_POOL | 1ull << SAINA_A_JOB_RING,
 		.elements = theirs->elements,

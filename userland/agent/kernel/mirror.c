@@ -29,7 +29,7 @@ static void mark_limits(void *plane)
 
 static void mirror_del(struct agent *a, unsigned int id)
 {
-	struct saina_job_req req = { .has = 1ull << SAINA_A_JOB_ID, .id = id };
+	struct saina_job_attrs req = { .has = 1ull << SAINA_A_JOB_ID, .id = id };
 	struct saina_core_err err;
 
 	if (!saina_core_job_find(a->jobs->core, 1, id, NULL, NULL))
@@ -49,7 +49,7 @@ static void stuck_free(struct agent *a, unsigned int id)
 /* It is stopped until somebody sets it going again, which is another try. */
 static void stuck_stop(struct agent *a, const struct saina_job *job, const char *why)
 {
-	struct saina_job_req req = {
+	struct saina_job_attrs req = {
 		.has = 1ull << SAINA_A_JOB_ID | 1ull << SAINA_A_JOB_STATE,
 		.id = job->id,
 		.state = SAINA_JOB_STOPPED,
@@ -256,10 +256,10 @@ static int number_of(struct agent *a, int has_id, __u16 id, const char *name, st
 	return job ? job->id : -ENOENT;
 }
 
-int plane_job_new(struct agent *a, const struct saina_job_req *req, const struct saina_job **out,
+int plane_job_new(struct agent *a, const struct saina_job_attrs *req, const struct saina_job **out,
 		  struct saina_core_err *err)
 {
-	struct saina_job_req undo = { .has = 1ull << SAINA_A_JOB_ID };
+	struct saina_job_attrs undo = { .has = 1ull << SAINA_A_JOB_ID };
 	struct saina_core_err ignored;
 	unsigned int id;
 	int ret;
@@ -279,7 +279,7 @@ int plane_job_new(struct agent *a, const struct saina_job_req *req, const struct
 	return ret;
 }
 
-int plane_job_set(struct agent *a, const struct saina_job_req *req, struct saina_core_err *err)
+int plane_job_set(struct agent *a, const struct saina_job_attrs *req, struct saina_core_err *err)
 {
 	struct saina_core_err ignored;
 	int ret;
@@ -295,7 +295,7 @@ int plane_job_set(struct agent *a, const struct saina_job_req *req, struct saina
 	return 0;
 }
 
-int plane_job_del(struct agent *a, const struct saina_job_req *req, struct saina_core_err *err)
+int plane_job_del(struct agent *a, const struct saina_job_attrs *req, struct saina_core_err *err)
 {
 	int ret;
 
@@ -307,7 +307,7 @@ int plane_job_del(struct agent *a, const struct saina_job_req *req, struct saina
 	return ret;
 }
 
-static int worker_ask(struct agent *a, int cmd, const struct saina_worker_req *req,
+static int worker_ask(struct agent *a, int cmd, const struct saina_worker_attrs *req,
 		      const struct saina_job **out, struct saina_core_err *err)
 {
 	int ret;
@@ -322,7 +322,7 @@ static int worker_ask(struct agent *a, int cmd, const struct saina_worker_req *r
 	return mirror_job(a, ret, req->round, KEEP, out, err);
 }
 
-int plane_worker_set(struct agent *a, const struct saina_worker_req *req,
+int plane_worker_set(struct agent *a, const struct saina_worker_attrs *req,
 		     const struct saina_job **out, struct saina_core_err *err)
 {
 	struct saina_core_err ours;
@@ -332,7 +332,7 @@ int plane_worker_set(struct agent *a, const struct saina_worker_req *req,
 	return worker_ask(a, SAINA_CMD_WORKER_SET, req, out, err ? err : &ours);
 }
 
-int plane_worker_del(struct agent *a, const struct saina_worker_req *req,
+int plane_worker_del(struct agent *a, const struct saina_worker_attrs *req,
 		     struct saina_core_err *err)
 {
 	if (!a->plane->kernel)
@@ -342,7 +342,7 @@ int plane_worker_del(struct agent *a, const struct saina_worker_req *req,
 
 void plane_worker_late(struct agent *a, const struct saina_job *job, int w, uint64_t late)
 {
-	const struct saina_worker_req req = {
+	const struct saina_worker_attrs req = {
 		.has = 1ull << SAINA_A_WORKER_JOB_ID | 1ull << SAINA_A_WORKER_ID |
 		       1ull << SAINA_A_WORKER_LATE,
 		.job_id = job->id,

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "agent/kernel/plane.h"
-#include "core/policy_text.h"
+#include "ctl/policy_text.h"
 
 static void notes_ready(struct source *s, uint32_t events)
 {
@@ -160,7 +160,7 @@ int plane_configure(struct agent *a)
 int plane_worker_end(struct agent *a, const struct saina_job *job, int w, int state,
 		     const char *why)
 {
-	struct saina_worker_req req = {
+	struct saina_worker_attrs req = {
 		.has = 1ull << SAINA_A_WORKER_JOB_ID | 1ull << SAINA_A_WORKER_ID |
 		       1ull << SAINA_A_WORKER_STATE,
 		.job_id = job->id,

@@ -63,13 +63,13 @@ void mirror_uninit(struct agent *a);
 const struct plane_stuck *plane_stuck_next(struct agent *a, unsigned int from);
 
 /* As saina_core_*() of the same name, by whoever is in charge. */
-int plane_job_new(struct agent *a, const struct saina_job_req *req, const struct saina_job **job,
+int plane_job_new(struct agent *a, const struct saina_job_attrs *req, const struct saina_job **job,
 		  struct saina_core_err *err);
-int plane_job_set(struct agent *a, const struct saina_job_req *req, struct saina_core_err *err);
-int plane_job_del(struct agent *a, const struct saina_job_req *req, struct saina_core_err *err);
-int plane_worker_set(struct agent *a, const struct saina_worker_req *req,
+int plane_job_set(struct agent *a, const struct saina_job_attrs *req, struct saina_core_err *err);
+int plane_job_del(struct agent *a, const struct saina_job_attrs *req, struct saina_core_err *err);
+int plane_worker_set(struct agent *a, const struct saina_worker_attrs *req,
 		     const struct saina_job **job, struct saina_core_err *err);
-int plane_worker_del(struct agent *a, const struct saina_worker_req *req,
+int plane_worker_del(struct agent *a, const struct saina_worker_attrs *req,
 		     struct saina_core_err *err);
 /* Ends a worker's life: @state DEAD or LEFT; @why for the log. */
 int plane_worker_end(struct agent *a, const struct saina_job *job, int w, int state,

@@ -6,7 +6,6 @@
 #include "agent/kernel/session.h"
 #include "agent/log.h"
 #include "ctl/obj.h"
-#include "core/policy_text.h"
 
 /* The kernel answers before the request is sent off: what is not there then is lost,
  * and nobody else is served meanwhile. */
@@ -47,18 +46,18 @@ int kernel_fd(const struct kernel *k)
 	return saina_ctl_fd(k->sub);
 }
 
-static int attr_of(const struct saina_ctl_class *c, const char *name)
+static int attr_of(const struct saina_attr_class *c, const char *name)
 {
 	unsigned int i;
 
 	for (i = 0; name && i < c->n; i++)
-		if (!strcmp(c->fields[i].name, name))
-			return c->fields[i].attr;
+		if (!strcmp(c->attrs[i].name, name))
+			return c->attrs[i].number;
 	return 0;
 }
 
 /* One request with one object; the refusal is the kernel's own. */
-static int ask(struct kernel *k, int cmd, const struct saina_ctl_class *c, const void *obj,
+static int ask(struct kernel *k, int cmd, const struct saina_attr_class *c, const void *obj,
 	       int (*cb)(const struct nlmsghdr *nlh, void *arg), void *arg,
 	       struct saina_core_err *err)
 {
@@ -87,14 +86,14 @@ static int note_cb(const struct nlmsghdr *nlh, void *arg)
 {
 	const struct genlmsghdr *g = mnl_nlmsg_get_payload(nlh);
 	const struct note *n = arg;
-	struct saina_ctl_worker w;
-	struct saina_ctl_job job;
+	struct saina_worker_attrs w;
+	struct saina_job_attrs job;
 
 	if (g->cmd == SAINA_CMD_LIMITS_NTF)
 		n->limits(n->arg);
-	else if (!saina_ctl_decode(nlh, &saina_ctl_job_class, &job) && job.id < SAINA_JOBS_MAX)
+	else if (!saina_ctl_decode(nlh, &saina_job_class, &job) && job.id < SAINA_JOBS_MAX)
 		n->job(n->arg, job.id);
-	else if (!saina_ctl_decode(nlh, &saina_ctl_worker_class, &w) && w.job_id < SAINA_JOBS_MAX)
+	else if (!saina_ctl_decode(nlh, &saina_worker_class, &w) && w.job_id < SAINA_JOBS_MAX)
 		n->job(n->arg, w.job_id);
 	return 0;
 }
@@ -111,14 +110,14 @@ int kernel_next(struct kernel *k, void (*job)(void *arg, unsigned int id),
 
 static int job_cb(const struct nlmsghdr *nlh, void *arg)
 {
-	return saina_ctl_decode(nlh, &saina_ctl_job_class, arg);
+	return saina_ctl_decode(nlh, &saina_job_class, arg);
 }
 
 static int id_cb(const struct nlmsghdr *nlh, void *arg)
 {
 	const struct note *n = arg;
-	struct saina_ctl_job job;
-	int ret = saina_ctl_decode(nlh, &saina_ctl_job_class, &job);
+	struct saina_job_attrs job;
+	int ret = saina_ctl_decode(nlh, &saina_job_class, &job);
 
 	if (!ret && job.id < SAINA_JOBS_MAX)
 		n->job(n->arg, job.id);
@@ -139,18 +138,18 @@ int kernel_jobs(struct kernel *k, void (*fn)(void *arg, unsigned int id), void *
 	return 0;
 }
 
-static int job_get(struct kernel *k, unsigned int id, struct saina_ctl_job *job)
+static int job_get(struct kernel *k, unsigned int id, struct saina_job_attrs *job)
 {
-	struct saina_ctl_job which = { .id = id };
+	struct saina_job_attrs which = { .id = id };
 
-	SAINA_CTL_SET(&which, SAINA_A_JOB_ID);
+	SAINA_SET(&which, SAINA_A_JOB_ID);
 	memset(job, 0, sizeof(*job));
-	return ask(k, SAINA_CMD_JOB_GET, &saina_ctl_job_class, &which, job_cb, job, NULL);
+	return ask(k, SAINA_CMD_JOB_GET, &saina_job_class, &which, job_cb, job, NULL);
 }
 
 int kernel_job_there(struct kernel *k, unsigned int id)
 {
-	struct saina_ctl_job job;
+	struct saina_job_attrs job;
 
 	return job_get(k, id, &job);
 }
@@ -158,59 +157,24 @@ int kernel_job_there(struct kernel *k, unsigned int id)
 static int worker_cb(const struct nlmsghdr *nlh, void *arg)
 {
 	struct saina_job *job = arg;
-	struct saina_ctl_worker w;
-	struct saina_worker *wk;
-	int ret = saina_ctl_decode(nlh, &saina_ctl_worker_class, &w);
+	struct saina_worker_attrs w;
+	int ret = saina_ctl_decode(nlh, &saina_worker_class, &w);
 
 	if (ret || w.id >= SAINA_WORKERS_MAX)
 		return ret ? ret : -EBADMSG;
-	wk = &job->worker[w.id];
-	snprintf(wk->name, sizeof(wk->name), "%s", w.name);
-	wk->state = w.state;
-	if (!SAINA_CTL_HAS(&w, SAINA_A_WORKER_SESSION))
-		return 0;
-	wk->bind.ifindex = w.ifindex;
-	wk->bind.ip = w.ip;
-	wk->bind.udp_port = w.udp_port;
-	wk->bind.session = w.session;
-	memcpy(wk->bind.mac, w.mac, sizeof(wk->bind.mac));
-	wk->bind.flags = SAINA_BIND_BOUND | (w.relay ? SAINA_BIND_RELAY : 0);
+	saina_worker_read(&w, &job->worker[w.id]);
 	return 0;
 }
 
 static int workers_ask(struct kernel *k, struct saina_job *job)
 {
-	struct saina_ctl_worker which = { .job_id = job->id };
+	struct saina_worker_attrs which = { .job_id = job->id };
 	struct nlmsghdr *nlh = saina_ctl_msg(k->call, SAINA_CMD_WORKER_GET, 1);
 
-	SAINA_CTL_SET(&which, SAINA_A_WORKER_JOB_ID);
-	saina_ctl_encode(nlh, &saina_ctl_worker_class, &which);
+	SAINA_SET(&which, SAINA_A_WORKER_JOB_ID);
+	saina_ctl_encode(nlh, &saina_worker_class, &which);
 	memset(job->worker, 0, sizeof(job->worker));
 	return saina_ctl_call(k->call, nlh, worker_cb, job);
-}
-
-static void job_decode(const struct saina_ctl_job *from, struct saina_job *job)
-{
-	memset(job, 0, sizeof(*job));
-	job->id = from->id;
-	job->state = from->state;
-	job->workers = from->workers;
-	job->elem = from->elem_type;
-	job->exponent = from->exponent;
-	job->payload = from->payload;
-	job->heartbeat_ms = from->heartbeat_ms;
-	job->dead_ms = from->dead_ms;
-	job->pool = from->pool;
-	job->ring = from->ring;
-	job->elements = from->elements;
-	job->generation = from->generation;
-	job->segments = from->segments;
-	job->memory = from->memory;
-	snprintf(job->name, sizeof(job->name), "%s", from->name);
-	/* one that is not understood stays 0, which nobody accepts */
-	saina_policy_parse(from->policy, job->workers, &job->policy, NULL);
-	job->policy.seq = from->policy_seq;
-	memcpy(job->token, from->token, sizeof(job->token));
 }
 
 static uint64_t active_of(const struct saina_job *job)
@@ -228,12 +192,12 @@ static uint64_t active_of(const struct saina_job *job)
 /* A job and its workers are two answers: read until they are of one state. */
 int kernel_job_read(struct kernel *k, unsigned int id, struct saina_job *job)
 {
-	struct saina_ctl_job before, after;
+	struct saina_job_attrs before, after;
 	int i, ret;
 
 	ret = job_get(k, id, &before);
 	for (i = 0; !ret && i < READ_TRIES; i++) {
-		job_decode(&before, job);
+		saina_job_read(&before, job);
 		ret = workers_ask(k, job);
 		if (ret == -EINTR)
 			ret = 0;
@@ -252,15 +216,15 @@ int kernel_job_read(struct kernel *k, unsigned int id, struct saina_job *job)
 
 static int limits_cb(const struct nlmsghdr *nlh, void *arg)
 {
-	return saina_ctl_decode(nlh, &saina_ctl_limits_class, arg);
+	return saina_ctl_decode(nlh, &saina_limits_class, arg);
 }
 
 int kernel_limits_read(struct kernel *k, struct saina_limits *limits)
 {
-	struct saina_ctl_limits l = { 0 };
+	struct saina_limits_attrs l = { 0 };
 	int ret;
 
-	ret = ask(k, SAINA_CMD_LIMITS_GET, &saina_ctl_limits_class, NULL, limits_cb, &l, NULL);
+	ret = ask(k, SAINA_CMD_LIMITS_GET, &saina_limits_class, NULL, limits_cb, &l, NULL);
 	if (!ret)
 		*limits = (struct saina_limits){ l.jobs, l.memory_job, l.memory };
 	return ret;
@@ -268,79 +232,35 @@ int kernel_limits_read(struct kernel *k, struct saina_limits *limits)
 
 /* Changes */
 
-static void job_encode(const struct saina_job_req *req, struct saina_ctl_job *job)
-{
-	memset(job, 0, sizeof(*job));
-	job->has = req->has;
-	job->id = req->id;
-	job->state = req->state;
-	job->workers = req->workers;
-	job->elem_type = req->elem;
-	job->exponent = req->exponent;
-	job->payload = req->payload;
-	job->heartbeat_ms = req->heartbeat_ms;
-	job->dead_ms = req->dead_ms;
-	job->pool = req->pool;
-	job->ring = req->ring;
-	job->elements = req->elements;
-	snprintf(job->name, sizeof(job->name), "%s", req->name);
-	if (SAINA_HAS(req, SAINA_A_JOB_POLICY))
-		saina_policy_format(&req->policy, job->policy, sizeof(job->policy));
-	memcpy(job->token, req->token, sizeof(req->token));
-}
-
-int kernel_job_ask(struct kernel *k, int cmd, const struct saina_job_req *req, unsigned int *id,
+int kernel_job_ask(struct kernel *k, int cmd, const struct saina_job_attrs *req, unsigned int *id,
 		   struct saina_core_err *err)
 {
-	struct saina_ctl_job job, made = { 0 };
+	struct saina_job_attrs made = { 0 };
 	int ret;
 
-	job_encode(req, &job);
-	ret = ask(k, cmd, &saina_ctl_job_class, &job, id ? job_cb : NULL, &made, err);
+	ret = ask(k, cmd, &saina_job_class, req, id ? job_cb : NULL, &made, err);
 	if (!ret && id)
 		*id = made.id;
 	return ret;
 }
 
-static void worker_encode(const struct saina_worker_req *req, struct saina_ctl_worker *w)
-{
-	memset(w, 0, sizeof(*w));
-	w->has = req->has;
-	w->job_id = req->job_id;
-	w->id = req->id;
-	w->state = req->state;
-	w->relay = req->relay;
-	w->session = req->session;
-	w->ifindex = req->ifindex;
-	w->round = req->round;
-	w->ip = req->ip;
-	w->udp_port = req->udp_port;
-	w->late = req->late;
-	memcpy(w->mac, req->mac, sizeof(w->mac));
-	snprintf(w->job_name, sizeof(w->job_name), "%s", req->job_name);
-	snprintf(w->name, sizeof(w->name), "%s", req->name);
-}
-
-int kernel_worker_ask(struct kernel *k, int cmd, const struct saina_worker_req *req,
+int kernel_worker_ask(struct kernel *k, int cmd, const struct saina_worker_attrs *req,
 		      struct saina_core_err *err)
 {
-	struct saina_ctl_worker w;
-
-	worker_encode(req, &w);
-	return ask(k, cmd, &saina_ctl_worker_class, &w, NULL, NULL, err);
+	return ask(k, cmd, &saina_worker_class, req, NULL, NULL, err);
 }
 
 int kernel_limits_ask(struct kernel *k, const struct saina_limits *limits,
 		      struct saina_core_err *err)
 {
-	struct saina_ctl_limits l = {
+	struct saina_limits_attrs l = {
 		.jobs = limits->jobs,
 		.memory_job = limits->memory_job,
 		.memory = limits->memory,
 	};
 
-	SAINA_CTL_SET(&l, SAINA_A_LIMITS_JOBS);
-	SAINA_CTL_SET(&l, SAINA_A_LIMITS_MEMORY_JOB);
-	SAINA_CTL_SET(&l, SAINA_A_LIMITS_MEMORY);
-	return ask(k, SAINA_CMD_LIMITS_SET, &saina_ctl_limits_class, &l, NULL, NULL, err);
+	SAINA_SET(&l, SAINA_A_LIMITS_JOBS);
+	SAINA_SET(&l, SAINA_A_LIMITS_MEMORY_JOB);
+	SAINA_SET(&l, SAINA_A_LIMITS_MEMORY);
+	return ask(k, SAINA_CMD_LIMITS_SET, &saina_limits_class, &l, NULL, NULL, err);
 }

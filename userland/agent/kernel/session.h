@@ -37,9 +37,9 @@ int kernel_job_read(struct kernel *k, unsigned int id, struct saina_job *job);
 int kernel_limits_read(struct kernel *k, struct saina_limits *limits);
 
 /* Requests: SAINA_CMD_JOB_*, WORKER_*.  @id: out, of the new job. */
-int kernel_job_ask(struct kernel *k, int cmd, const struct saina_job_req *req, unsigned int *id,
+int kernel_job_ask(struct kernel *k, int cmd, const struct saina_job_attrs *req, unsigned int *id,
 		   struct saina_core_err *err);
-int kernel_worker_ask(struct kernel *k, int cmd, const struct saina_worker_req *req,
+int kernel_worker_ask(struct kernel *k, int cmd, const struct saina_worker_attrs *req,
 		      struct saina_core_err *err);
 int kernel_limits_ask(struct kernel *k, const struct saina_limits *limits,
 		      struct saina_core_err *err);

@@ -24,7 +24,7 @@ static struct log_limit ready_limit;
 
 static void set_relay(struct agent *a, const struct saina_job *job, int w, bool relay)
 {
-	struct saina_worker_req req = {
+	struct saina_worker_attrs req = {
 		.has = 1ull << SAINA_A_WORKER_JOB_ID | 1ull << SAINA_A_WORKER_ID |
 		       1ull << SAINA_A_WORKER_RELAY,
 		.job_id = job->id,

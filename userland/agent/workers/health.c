@@ -108,7 +108,7 @@ static void check_silence(struct agent *a, const struct saina_job *job, int w, u
 
 static void set_slow(struct agent *a, const struct saina_job *job, int w, bool slow)
 {
-	struct saina_worker_req req = {
+	struct saina_worker_attrs req = {
 		.has = 1ull << SAINA_A_WORKER_JOB_ID | 1ull << SAINA_A_WORKER_ID |
 		       1ull << SAINA_A_WORKER_STATE,
 		.job_id = job->id,

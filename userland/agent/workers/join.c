@@ -136,7 +136,7 @@ static uint32_t first_round_of(struct agent *a, const struct saina_job *job, int
 static void admit_worker(struct agent *a, const struct from *from, const struct saina_hdr *h,
 			 const struct saina_join *join, const struct saina_job *job, int w)
 {
-	struct saina_worker_req req = {
+	struct saina_worker_attrs req = {
 		.has = 1ull << SAINA_A_WORKER_JOB_ID | 1ull << SAINA_A_WORKER_ID |
 		       1ull << SAINA_A_WORKER_NAME | 1ull << SAINA_A_WORKER_IFINDEX |
 		       1ull << SAINA_A_WORKER_IP | 1ull << SAINA_A_WORKER_MAC |

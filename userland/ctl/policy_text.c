@@ -9,7 +9,7 @@
  * ones that have their preset.  Parsing it gives the same policy again.
  */
 #include "core/os.h"
-#include "core/policy_text.h"
+#include "ctl/policy_text.h"
 #include "linux/saina.h"
 
 /* A word of the string: not terminated, only delimited. */

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Do not edit directly, auto-generated from: */
+/*	Documentation/netlink/specs/saina.yaml */
+/* by tools/netlink/attrs-gen */
+
+#include "core/attrs.h"
+
+#define ROW(set, n, k, member, text, ...) { .name = text, .number = n, .kind = SAINA_ATTR_##k, \
+	.offset = offsetof(struct saina_##set##_attrs, member), \
+	.size = sizeof(((struct saina_##set##_attrs *)0)->member), ##__VA_ARGS__ }
+#define TABLE(set, text, padding) const struct saina_attr_class saina_##set##_class = { \
+	.name = text, .attrs = set##_attrs, .n = sizeof(set##_attrs) / sizeof(set##_attrs[0]), \
+	.size = sizeof(struct saina_##set##_attrs), .pad = padding }
+#define BIT_OF(n) (1ull << (n))
+
+static const struct saina_attr policy_attrs[] = {
+	ROW(policy, SAINA_A_POLICY_MODE, U8, mode, "mode", .min = 1, .max = 3),
+	ROW(policy, SAINA_A_POLICY_LATE, U8, late, "late", .min = 1, .max = 2),
+	ROW(policy, SAINA_A_POLICY_K, U8, k, "k"),
+	ROW(policy, SAINA_A_POLICY_K_MIN, U8, k_min, "k-min"),
+	ROW(policy, SAINA_A_POLICY_K_MAX, U8, k_max, "k-max"),
+	ROW(policy, SAINA_A_POLICY_FLAGS, U8, flags, "flags", .mask = 0x1),
+	ROW(policy, SAINA_A_POLICY_S_TH, U16, s_th, "s-th"),
+	ROW(policy, SAINA_A_POLICY_C_TH, U16, c_th, "c-th"),
+	ROW(policy, SAINA_A_POLICY_STRIDE, U16, stride, "stride"),
+};
+TABLE(policy, "policy", 0);
+
+static const struct saina_attr job_attrs[] = {
+	ROW(job, SAINA_A_JOB_ID, U16, id, "id"),
+	ROW(job, SAINA_A_JOB_NAME, STRING, name, "name"),
+	ROW(job, SAINA_A_JOB_STATE, U8, state, "state", .min = 1, .max = 3),
+	ROW(job, SAINA_A_JOB_ELEMENTS, U64, elements, "elements"),
+	ROW(job, SAINA_A_JOB_WORKERS, U8, workers, "workers"),
+	ROW(job, SAINA_A_JOB_PAYLOAD, U16, payload, "payload"),
+	ROW(job, SAINA_A_JOB_POOL, U32, pool, "pool"),
+	ROW(job, SAINA_A_JOB_RING, U32, ring, "ring"),
+	ROW(job, SAINA_A_JOB_ELEM_TYPE, U8, elem_type, "elem-type", .min = 1, .max = 3),
+	ROW(job, SAINA_A_JOB_EXPONENT, U32, exponent, "exponent"),
+	ROW(job, SAINA_A_JOB_POLICY, NEST, policy, "policy", .nest = &saina_policy_class),
+	ROW(job, SAINA_A_JOB_TOKEN, STRING, token, "token"),
+	ROW(job, SAINA_A_JOB_HEARTBEAT_MS, U16, heartbeat_ms, "heartbeat-ms"),
+	ROW(job, SAINA_A_JOB_DEAD_MS, U16, dead_ms, "dead-ms"),
+	ROW(job, SAINA_A_JOB_SEGMENTS, U32, segments, "segments"),
+	ROW(job, SAINA_A_JOB_GENERATION, U32, generation, "generation"),
+	ROW(job, SAINA_A_JOB_MEMORY, U64, memory, "memory"),
+	ROW(job, SAINA_A_JOB_ACTIVE, U64, active, "active"),
+	ROW(job, SAINA_A_JOB_ROUND, U32, round, "round"),
+	ROW(job, SAINA_A_JOB_K, U8, k, "k"),
+	ROW(job, SAINA_A_JOB_POLICY_SEQ, U32, policy_seq, "policy-seq"),
+	ROW(job, SAINA_A_JOB_POLICY_SEQ_ACTIVE, U32, policy_seq_active, "policy-seq-active"),
+	ROW(job, SAINA_A_JOB_SFCD_CONVERGED, U32, sfcd_converged, "sfcd-converged"),
+	ROW(job, SAINA_A_JOB_SFCD_FLIPS, U64, sfcd_flips, "sfcd-flips"),
+	ROW(job, SAINA_A_JOB_SFCD_OBSERVED, U64, sfcd_observed, "sfcd-observed"),
+	ROW(job, SAINA_A_JOB_POLICY_MIX, U64, policy_mix, "policy-mix"),
+	ROW(job, SAINA_A_JOB_OPEN_SLOTS, U32, open_slots, "open-slots"),
+	ROW(job, SAINA_A_JOB_POLICY_ACTIVE, NEST, policy_active, "policy-active", .nest = &saina_policy_class),
+	ROW(job, SAINA_A_JOB_TEXT, STRING, text, "text"),
+};
+TABLE(job, "job", SAINA_A_JOB_PAD);
+
+static const struct saina_attr worker_attrs[] = {
+	ROW(worker, SAINA_A_WORKER_JOB_ID, U16, job_id, "job-id"),
+	ROW(worker, SAINA_A_WORKER_JOB_NAME, STRING, job_name, "job-name"),
+	ROW(worker, SAINA_A_WORKER_ID, U8, id, "id"),
+	ROW(worker, SAINA_A_WORKER_NAME, STRING, name, "name"),
+	ROW(worker, SAINA_A_WORKER_STATE, U8, state, "state", .min = 0, .max = 4),
+	ROW(worker, SAINA_A_WORKER_IFINDEX, U32, ifindex, "ifindex"),
+	ROW(worker, SAINA_A_WORKER_IFNAME, STRING, ifname, "ifname"),
+	ROW(worker, SAINA_A_WORKER_IP, U32, ip, "ip"),
+	ROW(worker, SAINA_A_WORKER_MAC, BYTES, mac, "mac"),
+	ROW(worker, SAINA_A_WORKER_UDP_PORT, U16, udp_port, "udp-port"),
+	ROW(worker, SAINA_A_WORKER_SESSION, U64, session, "session"),
+	ROW(worker, SAINA_A_WORKER_RELAY, U8, relay, "relay"),
+	ROW(worker, SAINA_A_WORKER_SEEN_MS, U32, seen_ms, "seen-ms"),
+	ROW(worker, SAINA_A_WORKER_ROUND, U32, round, "round"),
+	ROW(worker, SAINA_A_WORKER_LATE, U64, late, "late"),
+};
+TABLE(worker, "worker", SAINA_A_WORKER_PAD);
+
+static const struct saina_attr port_attrs[] = {
+	ROW(port, SAINA_A_PORT_IFINDEX, U32, ifindex, "ifindex"),
+	ROW(port, SAINA_A_PORT_IFNAME, STRING, ifname, "ifname"),
+	ROW(port, SAINA_A_PORT_MODE, U8, mode, "mode", .min = 0, .max = 2),
+	ROW(port, SAINA_A_PORT_DRIVER, STRING, driver, "driver"),
+	ROW(port, SAINA_A_PORT_MTU, U32, mtu, "mtu"),
+	ROW(port, SAINA_A_PORT_WORKERS, U32, workers, "workers"),
+	ROW(port, SAINA_A_PORT_RELAYED, U32, relayed, "relayed"),
+	ROW(port, SAINA_A_PORT_LOSS_IN, U32, loss_in, "loss-in"),
+	ROW(port, SAINA_A_PORT_LOSS_OUT, U32, loss_out, "loss-out"),
+	ROW(port, SAINA_A_PORT_DELAY_IN, U32, delay_in, "delay-in"),
+	ROW(port, SAINA_A_PORT_DELAY_OUT, U32, delay_out, "delay-out"),
+	ROW(port, SAINA_A_PORT_SEED, U64, seed, "seed"),
+	ROW(port, SAINA_A_PORT_TEXT, STRING, text, "text"),
+};
+TABLE(port, "port", SAINA_A_PORT_PAD);
+
+static const struct saina_attr slot_attrs[] = {
+	ROW(slot, SAINA_A_SLOT_JOB_ID, U16, job_id, "job-id"),
+	ROW(slot, SAINA_A_SLOT_JOB_NAME, STRING, job_name, "job-name"),
+	ROW(slot, SAINA_A_SLOT_INDEX, U32, index, "index"),
+	ROW(slot, SAINA_A_SLOT_ROUND, U32, round, "round"),
+	ROW(slot, SAINA_A_SLOT_SEGMENT, U32, segment, "segment"),
+	ROW(slot, SAINA_A_SLOT_COUNT, U8, count, "count"),
+	ROW(slot, SAINA_A_SLOT_K, U8, k, "k"),
+	ROW(slot, SAINA_A_SLOT_SEEN, U64, seen, "seen"),
+	ROW(slot, SAINA_A_SLOT_MISSING, U64, missing, "missing"),
+	ROW(slot, SAINA_A_SLOT_AGE_US, U64, age_us, "age-us"),
+	ROW(slot, SAINA_A_SLOT_POLICY, U32, policy, "policy"),
+};
+TABLE(slot, "slot", SAINA_A_SLOT_PAD);
+
+static const struct saina_attr stats_attrs[] = {
+	ROW(stats, SAINA_A_STATS_JOB_ID, U16, job_id, "job-id"),
+	ROW(stats, SAINA_A_STATS_JOB_NAME, STRING, job_name, "job-name"),
+	ROW(stats, SAINA_A_STATS_WORKER, U8, worker, "worker"),
+	ROW(stats, SAINA_A_STATS_COUNTERS, WORDS, counters, "counters"),
+};
+TABLE(stats, "stats", SAINA_A_STATS_PAD);
+
+static const struct saina_attr limits_attrs[] = {
+	ROW(limits, SAINA_A_LIMITS_JOBS, U32, jobs, "jobs"),
+	ROW(limits, SAINA_A_LIMITS_MEMORY_JOB, U64, memory_job, "memory-job"),
+	ROW(limits, SAINA_A_LIMITS_MEMORY, U64, memory, "memory"),
+	ROW(limits, SAINA_A_LIMITS_JOBS_USED, U32, jobs_used, "jobs-used"),
+	ROW(limits, SAINA_A_LIMITS_MEMORY_USED, U64, memory_used, "memory-used"),
+	ROW(limits, SAINA_A_LIMITS_PLANE, U8, plane, "plane", .min = 1, .max = 2),
+};
+TABLE(limits, "limits", SAINA_A_LIMITS_PAD);
+
+static const struct saina_attr event_attrs[] = {
+	ROW(event, SAINA_A_EVENT_TYPE, U32, type, "type", .min = 1, .max = 11),
+	ROW(event, SAINA_A_EVENT_TIME, U64, time, "time"),
+	ROW(event, SAINA_A_EVENT_JOB_ID, U16, job_id, "job-id"),
+	ROW(event, SAINA_A_EVENT_JOB_NAME, STRING, job_name, "job-name"),
+	ROW(event, SAINA_A_EVENT_WORKER, U8, worker, "worker"),
+	ROW(event, SAINA_A_EVENT_ROUND, U32, round, "round"),
+	ROW(event, SAINA_A_EVENT_K, U8, k, "k"),
+	ROW(event, SAINA_A_EVENT_A, U64, a, "a"),
+	ROW(event, SAINA_A_EVENT_B, U64, b, "b"),
+	ROW(event, SAINA_A_EVENT_TEXT, STRING, text, "text"),
+};
+TABLE(event, "event", SAINA_A_EVENT_PAD);
+
+static const struct saina_attr subscription_attrs[] = {
+	ROW(subscription, SAINA_A_SUBSCRIPTION_GROUPS, U32, groups, "groups", .mask = 0x3),
+};
+TABLE(subscription, "subscription", 0);
+
+_Static_assert(SAINA_JOB_FORMING == 1, "job-state: forming");
+_Static_assert(SAINA_JOB_RUNNING == 2, "job-state: running");
+_Static_assert(SAINA_JOB_STOPPED == 3, "job-state: stopped");
+_Static_assert(SAINA_ELEM_INT32 == 1, "elem-type: int32");
+_Static_assert(SAINA_ELEM_FLOAT32 == 2, "elem-type: float32");
+_Static_assert(SAINA_ELEM_BFLOAT16 == 3, "elem-type: bfloat16");
+_Static_assert(SAINA_POLICY_BSP == 1, "policy-mode: bsp");
+_Static_assert(SAINA_POLICY_FASTEST == 2, "policy-mode: fastest");
+_Static_assert(SAINA_POLICY_SFCD == 3, "policy-mode: sfcd");
+_Static_assert(SAINA_LATE_RESIDUAL == 1, "late-rule: residual");
+_Static_assert(SAINA_LATE_DROP == 2, "late-rule: drop");
+_Static_assert(SAINA_POLICY_F_PARITY == 1, "policy-flags: parity");
+_Static_assert(SAINA_EV_ROUND == 1, "event-type: round");
+_Static_assert(SAINA_EV_K == 2, "event-type: k");
+_Static_assert(SAINA_EV_POLICY == 3, "event-type: policy");
+_Static_assert(SAINA_EV_DEGRADED == 4, "event-type: degraded");
+_Static_assert(SAINA_EV_STALE == 5, "event-type: stale");
+_Static_assert(SAINA_EV_JOB_STATE == 6, "event-type: job-state");
+_Static_assert(SAINA_EV_WORKER_JOINED == 7, "event-type: worker-joined");
+_Static_assert(SAINA_EV_WORKER_LEFT == 8, "event-type: worker-left");
+_Static_assert(SAINA_EV_WORKER_DEAD == 9, "event-type: worker-dead");
+_Static_assert(SAINA_EV_WORKER_LATE == 10, "event-type: worker-late");
+_Static_assert(SAINA_EV_PORT == 11, "event-type: port");
+
+const struct saina_op saina_ops[SAINA_CMD_MAX + 1] = {
+	[SAINA_CMD_JOB_NEW] = {
+		.name = "job-new",
+		.class = &saina_job_class,
+		.flags = SAINA_OP_DO | SAINA_OP_ADMIN,
+		.do_takes = BIT_OF(SAINA_A_JOB_ID) |
+			BIT_OF(SAINA_A_JOB_NAME) |
+			BIT_OF(SAINA_A_JOB_ELEMENTS) |
+			BIT_OF(SAINA_A_JOB_WORKERS) |
+			BIT_OF(SAINA_A_JOB_PAYLOAD) |
+			BIT_OF(SAINA_A_JOB_POOL) |
+			BIT_OF(SAINA_A_JOB_RING) |
+			BIT_OF(SAINA_A_JOB_ELEM_TYPE) |
+			BIT_OF(SAINA_A_JOB_EXPONENT) |
+			BIT_OF(SAINA_A_JOB_POLICY) |
+			BIT_OF(SAINA_A_JOB_TOKEN) |
+			BIT_OF(SAINA_A_JOB_HEARTBEAT_MS) |
+			BIT_OF(SAINA_A_JOB_DEAD_MS),
+	},
+	[SAINA_CMD_JOB_SET] = {
+		.name = "job-set",
+		.class = &saina_job_class,
+		.flags = SAINA_OP_DO | SAINA_OP_ADMIN,
+		.do_takes = BIT_OF(SAINA_A_JOB_ID) |
+			BIT_OF(SAINA_A_JOB_NAME) |
+			BIT_OF(SAINA_A_JOB_STATE) |
+			BIT_OF(SAINA_A_JOB_ELEMENTS) |
+			BIT_OF(SAINA_A_JOB_WORKERS) |
+			BIT_OF(SAINA_A_JOB_PAYLOAD) |
+			BIT_OF(SAINA_A_JOB_POOL) |
+			BIT_OF(SAINA_A_JOB_RING) |
+			BIT_OF(SAINA_A_JOB_ELEM_TYPE) |
+			BIT_OF(SAINA_A_JOB_EXPONENT) |
+			BIT_OF(SAINA_A_JOB_POLICY) |
+			BIT_OF(SAINA_A_JOB_TOKEN) |
+			BIT_OF(SAINA_A_JOB_HEARTBEAT_MS) |
+			BIT_OF(SAINA_A_JOB_DEAD_MS),
+	},
+	[SAINA_CMD_JOB_DEL] = {
+		.name = "job-del",
+		.class = &saina_job_class,
+		.flags = SAINA_OP_DO | SAINA_OP_ADMIN,
+		.do_takes = BIT_OF(SAINA_A_JOB_ID) |
+			BIT_OF(SAINA_A_JOB_NAME),
+	},
+	[SAINA_CMD_JOB_GET] = {
+		.name = "job-get",
+		.class = &saina_job_class,
+		.flags = SAINA_OP_DO | SAINA_OP_DUMP,
+		.do_takes = BIT_OF(SAINA_A_JOB_ID) |
+			BIT_OF(SAINA_A_JOB_NAME),
+	},
+	[SAINA_CMD_JOB_NTF] = {
+		.name = "job-ntf",
+		.class = &saina_job_class,
+		.flags = 0,
+	},
+	[SAINA_CMD_JOB_DEL_NTF] = {
+		.name = "job-del-ntf",
+		.class = &saina_job_class,
+		.flags = 0,
+	},
+	[SAINA_CMD_WORKER_SET] = {
+		.name = "worker-set",
+		.class = &saina_worker_class,
+		.flags = SAINA_OP_DO | SAINA_OP_ADMIN,
+		.do_takes = BIT_OF(SAINA_A_WORKER_JOB_ID) |
+			BIT_OF(SAINA_A_WORKER_JOB_NAME) |
+			BIT_OF(SAINA_A_WORKER_ID) |
+			BIT_OF(SAINA_A_WORKER_NAME) |
+			BIT_OF(SAINA_A_WORKER_STATE) |
+			BIT_OF(SAINA_A_WORKER_IFINDEX) |
+			BIT_OF(SAINA_A_WORKER_IP) |
+			BIT_OF(SAINA_A_WORKER_MAC) |
+			BIT_OF(SAINA_A_WORKER_UDP_PORT) |
+			BIT_OF(SAINA_A_WORKER_SESSION) |
+			BIT_OF(SAINA_A_WORKER_RELAY) |
+			BIT_OF(SAINA_A_WORKER_ROUND) |
+			BIT_OF(SAINA_A_WORKER_LATE),
+	},
+	[SAINA_CMD_WORKER_DEL] = {
+		.name = "worker-del",
+		.class = &saina_worker_class,
+		.flags = SAINA_OP_DO | SAINA_OP_ADMIN,
+		.do_takes = BIT_OF(SAINA_A_WORKER_JOB_ID) |
+			BIT_OF(SAINA_A_WORKER_JOB_NAME) |
+			BIT_OF(SAINA_A_WORKER_ID),
+	},
+	[SAINA_CMD_WORKER_GET] = {
+		.name = "worker-get",
+		.class = &saina_worker_class,
+		.flags = SAINA_OP_DO | SAINA_OP_DUMP,
+		.do_takes = BIT_OF(SAINA_A_WORKER_JOB_ID) |
+			BIT_OF(SAINA_A_WORKER_JOB_NAME) |
+			BIT_OF(SAINA_A_WORKER_ID),
+		.dump_takes = BIT_OF(SAINA_A_WORKER_JOB_ID) |
+			BIT_OF(SAINA_A_WORKER_JOB_NAME),
+	},
+	[SAINA_CMD_WORKER_NTF] = {
+		.name = "worker-ntf",
+		.class = &saina_worker_class,
+		.flags = 0,
+	},
+	[SAINA_CMD_WORKER_DEL_NTF] = {
+		.name = "worker-del-ntf",
+		.class = &saina_worker_class,
+		.flags = 0,
+	},
+	[SAINA_CMD_LIMITS_GET] = {
+		.name = "limits-get",
+		.class = &saina_limits_class,
+		.flags = SAINA_OP_DO,
+	},
+	[SAINA_CMD_LIMITS_SET] = {
+		.name = "limits-set",
+		.class = &saina_limits_class,
+		.flags = SAINA_OP_DO | SAINA_OP_ADMIN,
+		.do_takes = BIT_OF(SAINA_A_LIMITS_JOBS) |
+			BIT_OF(SAINA_A_LIMITS_MEMORY_JOB) |
+			BIT_OF(SAINA_A_LIMITS_MEMORY),
+	},
+	[SAINA_CMD_LIMITS_NTF] = {
+		.name = "limits-ntf",
+		.class = &saina_limits_class,
+		.flags = 0,
+	},
+	[SAINA_CMD_EVENT] = {
+		.name = "event",
+		.class = &saina_event_class,
+		.flags = 0,
+	},
+	[SAINA_CMD_PORT_GET] = {
+		.name = "port-get",
+		.class = &saina_port_class,
+		.flags = SAINA_OP_DUMP,
+	},
+	[SAINA_CMD_PORT_SET] = {
+		.name = "port-set",
+		.class = &saina_port_class,
+		.flags = SAINA_OP_DO | SAINA_OP_ADMIN,
+		.do_takes = BIT_OF(SAINA_A_PORT_IFINDEX) |
+			BIT_OF(SAINA_A_PORT_IFNAME) |
+			BIT_OF(SAINA_A_PORT_LOSS_IN) |
+			BIT_OF(SAINA_A_PORT_LOSS_OUT) |
+			BIT_OF(SAINA_A_PORT_DELAY_IN) |
+			BIT_OF(SAINA_A_PORT_DELAY_OUT) |
+			BIT_OF(SAINA_A_PORT_SEED),
+	},
+	[SAINA_CMD_PORT_NTF] = {
+		.name = "port-ntf",
+		.class = &saina_port_class,
+		.flags = 0,
+	},
+	[SAINA_CMD_SLOT_GET] = {
+		.name = "slot-get",
+		.class = &saina_slot_class,
+		.flags = SAINA_OP_DUMP,
+		.dump_takes = BIT_OF(SAINA_A_SLOT_JOB_ID) |
+			BIT_OF(SAINA_A_SLOT_JOB_NAME),
+	},
+	[SAINA_CMD_STATS_GET] = {
+		.name = "stats-get",
+		.class = &saina_stats_class,
+		.flags = SAINA_OP_DUMP,
+		.dump_takes = BIT_OF(SAINA_A_STATS_JOB_ID) |
+			BIT_OF(SAINA_A_STATS_JOB_NAME),
+	},
+	[SAINA_CMD_SUBSCRIBE] = {
+		.name = "subscribe",
+		.class = &saina_subscription_class,
+		.flags = SAINA_OP_DO,
+		.do_takes = BIT_OF(SAINA_A_SUBSCRIPTION_GROUPS),
+	},
+};

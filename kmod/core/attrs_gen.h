@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Do not edit directly, auto-generated from: */
+/*	Documentation/netlink/specs/saina.yaml */
+/* by tools/netlink/attrs-gen */
+
+#ifndef _SAINA_ATTRS_GEN_H
+#define _SAINA_ATTRS_GEN_H
+
+struct saina_policy_attrs {
+	__u64 has;
+	__u8 mode;
+	__u8 late;
+	__u8 k;
+	__u8 k_min;
+	__u8 k_max;
+	__u8 flags;
+	__u16 s_th;
+	__u16 c_th;
+	__u16 stride;
+};
+
+extern const struct saina_attr_class saina_policy_class;
+
+struct saina_job_attrs {
+	__u64 has;
+	__u16 id;
+	char name[32];
+	__u8 state;
+	__u64 elements;
+	__u8 workers;
+	__u16 payload;
+	__u32 pool;
+	__u32 ring;
+	__u8 elem_type;
+	__s32 exponent;
+	struct saina_policy_attrs policy;
+	char token[33];
+	__u16 heartbeat_ms;
+	__u16 dead_ms;
+	__u32 segments;
+	__u32 generation;
+	__u64 memory;
+	__u64 active;
+	__u32 round;
+	__u8 k;
+	__u32 policy_seq;
+	__u32 policy_seq_active;
+	__u32 sfcd_converged;
+	__u64 sfcd_flips;
+	__u64 sfcd_observed;
+	__u64 policy_mix;
+	__u32 open_slots;
+	struct saina_policy_attrs policy_active;
+	char text[SAINA_TEXT_LEN];
+};
+
+extern const struct saina_attr_class saina_job_class;
+
+struct saina_worker_attrs {
+	__u64 has;
+	__u16 job_id;
+	char job_name[32];
+	__u8 id;
+	char name[32];
+	__u8 state;
+	__u32 ifindex;
+	char ifname[16];
+	__be32 ip;
+	__u8 mac[6];
+	__be16 udp_port;
+	__u64 session;
+	__u8 relay;
+	__u32 seen_ms;
+	__u32 round;
+	__u64 late;
+};
+
+extern const struct saina_attr_class saina_worker_class;
+
+struct saina_port_attrs {
+	__u64 has;
+	__u32 ifindex;
+	char ifname[16];
+	__u8 mode;
+	char driver[32];
+	__u32 mtu;
+	__u32 workers;
+	__u32 relayed;
+	__u32 loss_in;
+	__u32 loss_out;
+	__u32 delay_in;
+	__u32 delay_out;
+	__u64 seed;
+	char text[SAINA_TEXT_LEN];
+};
+
+extern const struct saina_attr_class saina_port_class;
+
+struct saina_slot_attrs {
+	__u64 has;
+	__u16 job_id;
+	char job_name[32];
+	__u32 index;
+	__u32 round;
+	__u32 segment;
+	__u8 count;
+	__u8 k;
+	__u64 seen;
+	__u64 missing;
+	__u64 age_us;
+	__u32 policy;
+};
+
+extern const struct saina_attr_class saina_slot_class;
+
+struct saina_stats_attrs {
+	__u64 has;
+	__u16 job_id;
+	char job_name[32];
+	__u8 worker;
+	__u64 counters[SAINA_C_N];
+};
+
+extern const struct saina_attr_class saina_stats_class;
+
+struct saina_limits_attrs {
+	__u64 has;
+	__u32 jobs;
+	__u64 memory_job;
+	__u64 memory;
+	__u32 jobs_used;
+	__u64 memory_used;
+	__u8 plane;
+};
+
+extern const struct saina_attr_class saina_limits_class;
+
+struct saina_event_attrs {
+	__u64 has;
+	__u32 type;
+	__u64 time;
+	__u16 job_id;
+	char job_name[32];
+	__u8 worker;
+	__u32 round;
+	__u8 k;
+	__u64 a;
+	__u64 b;
+	char text[SAINA_TEXT_LEN];
+};
+
+extern const struct saina_attr_class saina_event_class;
+
+struct saina_subscription_attrs {
+	__u64 has;
+	__u32 groups;
+};
+
+extern const struct saina_attr_class saina_subscription_class;
+
+extern const struct saina_op saina_ops[SAINA_CMD_MAX + 1];
+
+#endif /* _SAINA_ATTRS_GEN_H */

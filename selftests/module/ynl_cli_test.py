@@ -1,0 +1,154 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The kernel's own YNL client drives saina.ko: every operation, notifications, refusals.
+
+tools/net/ynl/cli.py of Debian's kernel sources ($SAINA_KERNEL_TOOLS), unmodified, with
+Documentation/netlink/specs/saina.yaml, validated against the kernel's schema.  In the test
+VM, as root; TAP.  The program is run in this process, so that the spec, which takes its
+time to read, is read once.
+"""
+import contextlib
+import copy
+import io
+import json
+import os
+import runpy
+import socket
+import subprocess
+import sys
+
+import yaml
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "kselftest"))
+from family import Tap  # noqa: E402
+
+TOP = os.path.join(HERE, "..", "..")
+SPEC = os.path.join(TOP, "Documentation/netlink/specs/saina.yaml")
+TOOLS = os.environ["SAINA_KERNEL_TOOLS"]
+CLI = TOOLS + "/tools/net/ynl/cli.py"
+SCHEMA = TOOLS + "/Documentation/netlink/genetlink.yaml"
+read = {}
+
+
+def load_once(stream):
+    text = stream.read() if hasattr(stream, "read") else stream
+    if text not in read:
+        read[text] = yaml.load(text, Loader=yaml.CSafeLoader)
+    return copy.deepcopy(read[text])
+
+
+yaml.safe_load = load_once
+sys.path.insert(0, os.path.dirname(CLI))
+
+
+def cli(*args, schema=False):
+    """(exit status, what it said)"""
+    out = io.StringIO()
+    status = 0
+    check = ["--schema", SCHEMA] if schema else ["--no-schema"]
+    sys.argv = [CLI, "--spec", SPEC, *check, "--output-json", *args]
+    with contextlib.redirect_stdout(out):
+        try:
+            runpy.run_path(CLI, run_name="__main__")
+        except SystemExit as e:
+            status = e.code or 0
+    return status, out.getvalue()
+
+
+def said(*args, **more):
+    """What it said as JSON, one value a line."""
+    status, text = cli(*args, **more)
+    try:
+        return status, [json.loads(line) for line in text.splitlines()]
+    except ValueError:
+        return status, text
+
+
+def do(op, attrs, **more):
+    status, values = said("--do", op, "--json", json.dumps(attrs), **more)
+    return values[0] if status == 0 and len(values) == 1 else (status, values)
+
+
+def dump(op, attrs=None):
+    status, values = said("--dump", op, "--json", json.dumps(attrs or {}))
+    return values[0] if status == 0 and len(values) == 1 else (status, values)
+
+
+def refused(what, args, *words):
+    status, text = cli(*args)
+    Tap.ok(status == 1 and all(w in text for w in words), f"{what} is refused, says cli.py",
+           f"exit {status}: {text}\nwant {words}")
+
+
+subprocess.run(["insmod", os.environ["SAINA_TEST_MODULE"]], check=True)
+subprocess.run("ip link add sv0 type veth peer name sv1; ip link set sv0 up; ip link set sv1 up",
+               shell=True, check=True)
+dev = socket.if_nametoindex("sv0")
+
+job = do("job-new", {"name": "a", "elements": 1000, "workers": 2,
+                     "policy": {"mode": "fastest", "k": 1, "late": "drop"}}, schema=True)
+Tap.ok(isinstance(job, dict) and job["name"] == "a" and job["state"] == "forming" and job["id"] == 0 and
+       job["policy"]["mode"] == "fastest" and job["policy"]["late"] == "drop" and job["policy"]["k"] == 1,
+       "the spec passes the kernel's schema, and job-new answers with the whole job", job)
+Tap.same(do("job-set", {"name": "a", "policy": {"mode": "sfcd", "k": 2, "flags": ["parity"]}, "token": "t"}), None,
+         "job-set is taken")
+job = do("job-get", {"id": 0})
+Tap.ok(isinstance(job, dict) and job["policy"]["mode"] == "sfcd" and job["policy"]["flags"] == ["parity"] and
+       job["policy-seq"] == 2 and job["token"] == "t" and job["exponent"] == 20 and job["elem-type"] == "int32",
+       "job-get shows what was set, by names of the spec", job)
+for w in (0, 1):
+    Tap.same(do("worker-set", {"job-name": "a", "id": w, "ifindex": dev, "ip": 0x0a000001 + w,
+                               "mac": f"02000000000{w}", "udp-port": 5000 + w, "session": 1 << 40}), None,
+             f"worker-set admits worker {w}")
+worker = do("worker-get", {"job-id": 0, "id": 1})
+Tap.ok(isinstance(worker, dict) and worker["state"] == "alive" and worker["ifname"] == "sv0" and
+       worker["ip"] == "10.0.0.2" and worker["mac"] == "02:00:00:00:00:01", "worker-get shows the worker", worker)
+Tap.same([w["id"] for w in dump("worker-get", {"job-name": "a"})], [0, 1], "worker-get dumps the workers of a job")
+Tap.same(do("job-new", {"name": "b", "elements": 5, "workers": 1})["id"], 1, "another job gets the next number")
+Tap.same([(j["id"], j["state"]) for j in dump("job-get")], [(0, "running"), (1, "forming")], "job-get dumps all jobs")
+limits = do("limits-get", {})
+Tap.ok(isinstance(limits, dict) and limits["plane"] == "kernel" and limits["jobs-used"] == 2,
+       "limits-get shows the limits", limits)
+Tap.same(do("limits-set", {"jobs": 9}), None, "limits-set is taken")
+
+# What an operation changes is notified to the very socket that asked for it.
+status, values = said("--subscribe", "config", "--do", "job-set", "--json",
+                      json.dumps({"id": 1, "policy": {"mode": "bsp"}, "dead-ms": 5000}))
+Tap.ok(status == 0 and [(n["name"], n["msg"]["dead-ms"]) for n in values[-1]] == [("job-ntf", 5000)],
+       "--subscribe config: job-ntf after a change", values)
+status, values = said("--subscribe", "events", "--do", "worker-set", "--json",
+                      json.dumps({"job-id": 0, "id": 1, "state": "dead"}))
+Tap.ok(status == 0 and [(n["name"], n["msg"]["type"], n["msg"]["worker"]) for n in values[-1]] ==
+       [("event", "worker-dead", 1)], "--subscribe events: the death of a worker", values)
+status, values = said("--subscribe", "config", "--do", "worker-del", "--json", json.dumps({"job-id": 0, "id": 1}))
+Tap.ok(status == 0 and values[-1][0]["name"] == "worker-del-ntf", "--subscribe config: worker-del-ntf", values)
+status, values = said("--subscribe", "config", "--do", "limits-set", "--json", json.dumps({"jobs": 8}))
+Tap.ok(status == 0 and [(n["name"], n["msg"]["jobs"]) for n in values[-1]] == [("limits-ntf", 8)],
+       "--subscribe config: limits-ntf", values)
+
+
+def asks(op, attrs):
+    return ["--do", op, "--json", json.dumps(attrs)]
+
+
+refused("a job with 65 workers", asks("job-new", {"name": "c", "elements": 1, "workers": 65}),
+        "Numerical result out of range", "'msg': 'workers: 65: must be 1..64'", "'bad-attr': '.workers'")
+refused("a job without a name", asks("job-new", {"elements": 1, "workers": 1}),
+        "Invalid argument", "'msg': 'name: a job needs one'", "'miss-type': 'name'")
+refused("k above the workers", asks("job-set", {"name": "b", "policy": {"mode": "fastest", "k": 2}}),
+        "must be 1..1, the workers of the job", "'bad-attr': '.policy'")
+refused("a flag that is none", asks("subscribe", {"groups": ["config"]}), "join the multicast groups")
+refused("a job that is not there", asks("job-del", {"name": "z"}),
+        "No such file or directory", "there is no job 'z'", "'bad-attr': '.name'")
+refused("a name that is too long", asks("job-get", {"name": "n" * 40}), "Invalid argument", "'bad-attr': '.name'")
+refused("a port", asks("port-set", {"ifname": "sv0", "loss-in": 1}), "Operation not supported", "ask sainad")
+for op in ("port-get", "slot-get", "stats-get"):
+    refused(f"{op}", ["--dump", op], "Operation not supported", "ask sainad")
+
+Tap.same(do("worker-del", {"job-id": 0, "id": 0}), None, "worker-del is taken")
+Tap.same([do("job-del", {"name": n}) for n in "ab"], [None, None], "job-del is taken")
+Tap.same(dump("job-get"), [], "no job is left")
+subprocess.run(["rmmod", "saina"], check=True)
+Tap.ok(True, "nothing holds saina.ko")
+Tap.done()

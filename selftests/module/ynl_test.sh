@@ -1,0 +1,22 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# What is made of the YNL spec is current, and no other spec than this: the kernel's own
+# ynl-gen-c.py (Debian's linux-source-6.12, which is fetched), which validates the spec
+# against the kernel's schema, and attrs-gen.  TAP.
+
+set -u
+top=$(readlink -f "$(dirname "$0")/../..")
+# shellcheck source=../tap.sh
+. "$top/selftests/tap.sh"
+
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+said=$("$top/tools/netlink/generate" "$out" 2>&1)
+point $? "the spec passes the kernel's schema, and all is generated" || diag "$said"
+for f in uapi/linux/saina.h kmod/netlink/netlink_gen.h kmod/netlink/netlink_gen.c kmod/core/attrs_gen.h \
+	kmod/core/attrs_gen.c; do
+	said=$(diff -u "$top/$f" "$out/$f" 2>&1)
+	point $? "$f is what is generated" || diag "$said"
+done
+plan
