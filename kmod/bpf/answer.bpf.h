@@ -12,6 +12,10 @@
  * struct answer - what is to be put in the frame
  * @hdr: the new header, as words
  * @csum: sum of the payload, 0 if there is none
+ * @mac: Ethernet address (6 bytes)
+ * @daddr: IP address
+ * @dport: UDP port
+ * @ttl: of the IP header
  * @words: of 4 bytes in the payload
  */
 struct answer {
@@ -66,7 +70,8 @@ static __always_inline void answer_to_worker(struct answer *a, const struct sain
 
 /* RESULT from @c, but for whom. */
 static __always_inline void answer_result(struct answer *a, const struct slot_call *c,
-					  const struct saina_job_conf *conf, __u32 flags, __u32 worker)
+					  const struct saina_job_conf *conf, __u32 flags,
+					  __u32 worker)
 {
 	const struct slot_out *o = &c->out;
 

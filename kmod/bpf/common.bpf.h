@@ -20,7 +20,8 @@
 #endif
 
 /* A packed struct makes clang load byte by byte; the machines this runs on
- * read unaligned words well, and so does the verifier. */
+ * read unaligned words well, and so does the verifier.
+ */
 #define RD(type, p)	(*(const type *)(const void *)(p))
 #define WR(type, p, v)	(*(type *)(void *)(p) = (v))
 

@@ -33,7 +33,8 @@ struct {
 } saina_plain SEC(".maps");
 
 /* The snapshot without bindings, for functions that are verified on their own: to
- * these the verifier passes no memory that is read-only. */
+ * these the verifier passes no memory that is read-only.
+ */
 static __always_inline const struct saina_job_conf *control_plain(const struct saina_job_conf *conf)
 {
 	const __u64 *from = (const void *)conf;
@@ -148,7 +149,8 @@ static __always_inline struct saina_counters *control_counters(__u32 job, __u32 
 }
 
 /* A function of its own: 6.1 forgets the bound of a copy spilled before the
- * compare. */
+ * compare.
+ */
 static __noinline void count_worker(struct saina_counters *wc, __u32 counter)
 {
 	if (counter < SAINA_C_N)
@@ -156,7 +158,8 @@ static __noinline void count_worker(struct saina_counters *wc, __u32 counter)
 }
 
 /* Of which round of which generation there was such an event last: of each worker
- * STALE, of the job DEGRADED. */
+ * STALE, of the job DEGRADED.
+ */
 #define CONTROL_TOLD_NOBODY	SAINA_WORKERS_MAX
 
 struct control_told {
@@ -171,7 +174,8 @@ struct {
 } saina_told SEC(".maps");
 
 /* A worker that is behind asks for every segment, and a short round has as many: one
- * event for each round, and none for a round before that. */
+ * event for each round, and none for a round before that.
+ */
 static __always_inline bool control_first(__u32 job, __u32 who, __u64 round)
 {
 	struct control_told *t = bpf_map_lookup_elem(&saina_told, &job);

@@ -50,7 +50,8 @@ no_memory:
 }
 
 /* A frame of ours comes in: XDP_PASS to go on with it, XDP_DROP if it is lost
- * or held. */
+ * or held.
+ */
 static __noinline int inject_in(struct xdp_md *ctx)
 {
 	void *meta = (void *)(long)ctx->data_meta;
@@ -75,7 +76,8 @@ static __noinline int inject_in(struct xdp_md *ctx)
 }
 
 /* The same for a copy that leaves; runs only behind devmap entries of ports
- * that have faults on the way out. */
+ * that have faults on the way out.
+ */
 static __noinline int inject_out(struct xdp_md *ctx)
 {
 	__u32 ifindex = ctx->egress_ifindex;

@@ -142,7 +142,8 @@ struct {
 } saina_wcount SEC(".maps");
 
 /* The value size of an inner map is fixed, so each payload size has its own
- * pair of outer maps. */
+ * pair of outer maps.
+ */
 #define SAINA_SLOT_MAPS(E)						\
 struct {								\
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);			\

@@ -21,15 +21,16 @@ struct message {
 };
 
 /* A worker's binding, NULL if it has none. */
-static __always_inline const struct saina_binding *message_binding(const struct saina_job_conf *conf,
-								   __u32 w)
+static __always_inline const struct saina_binding *
+message_binding(const struct saina_job_conf *conf, __u32 w)
 {
 	const struct saina_binding *b;
 
 	if (w >= SAINA_WORKERS_MAX)
 		return NULL;
 	/* 6.1 forgets the bound of a copy that was spilled before the compare;
-	 * the asm keeps clang from dropping the mask */
+	 * the asm keeps clang from dropping the mask
+	 */
 	asm volatile("" : "+r"(w));
 	b = &conf->worker[w & (SAINA_WORKERS_MAX - 1)];
 	return b->flags & SAINA_BIND_BOUND ? b : NULL;
@@ -66,7 +67,8 @@ static __always_inline __u32 message_check(HOOK_CTX *ctx, const void *h, struct 
 }
 
 /* Checks 8 to 18, counted for the worker it claims to be from; @len bytes have the whole
- * message.  COUNT_NONE if good: all of m->in is set, then. */
+ * message.  COUNT_NONE if good: all of m->in is set, then.
+ */
 static __always_inline __u32 message_check_sender(const struct frame *f, const void *h, __u32 len,
 						  struct message *m)
 {
@@ -148,10 +150,13 @@ static __always_inline void message_learn(const struct frame *f, const void *h)
 
 /**
  * message_run() - a GRAD or PULL through the slot machine
+ * @c: what has been checked of it
+ * @conf: its job's snapshot
  * @p: its payload, and where the result goes
  * @end: if @bounded, where its memory ends; else there is room for the largest payload
+ * @bounded: a constant
  *
- * SLOT_MISS: it has not all of the payload.
+ * Return: enum slot_verdict; SLOT_MISS: @p has not all of the payload.
  */
 static __always_inline int message_run(struct slot_call *c, const struct saina_job_conf *conf,
 				       void *p, const void *end, bool bounded)

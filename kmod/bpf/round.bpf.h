@@ -77,8 +77,12 @@ static __always_inline void round_open(struct saina_job_rt *rt, const struct sai
 
 /**
  * round_permit() - may this GRAD open a slot?
+ * @c: the message
+ * @conf: its job's snapshot
  *
- * Opens the round if need be.  SLOT_MISS: yes, and the slot counts as open
+ * Opens the round if need be.
+ *
+ * Return: SLOT_MISS: yes, and the slot counts as open
  * already (round_undo() if it does not come to that); c->latch has what it latches.
  * Else the verdict.
  */
@@ -174,8 +178,12 @@ static __always_inline int round_missed(struct slot_call *c)
 
 /**
  * round_account() - a slot is DONE: count it, decide if the round is
+ * @c: the message that made it so
+ * @conf: its job's snapshot
  *
  * Leaves next_k, as it is after that, in @c.
+ *
+ * Return: 0
  */
 __noinline int round_account(struct slot_call *c, const struct saina_job_conf *conf)
 {
@@ -220,10 +228,11 @@ __noinline int round_account(struct slot_call *c, const struct saina_job_conf *c
 	if (raised)
 		control_event(SAINA_EV_K, EV_OF(job, EV_NOBODY, k), c->in.round, k, next_k);
 	if (c->out.flags & SAINA_F_DEGRADED)
-		control_event(SAINA_EV_DEGRADED, EV_OF(job, EV_NOBODY, k), c->in.round, c->in.segment,
-			      c->out.contributors);
+		control_event(SAINA_EV_DEGRADED, EV_OF(job, EV_NOBODY, k), c->in.round,
+			      c->in.segment, c->out.contributors);
 	if (ended)
-		control_event(SAINA_EV_ROUND, EV_OF(job, EV_NOBODY, k), c->in.round, flips, observed);
+		control_event(SAINA_EV_ROUND, EV_OF(job, EV_NOBODY, k), c->in.round, flips,
+			      observed);
 	return 0;
 }
 

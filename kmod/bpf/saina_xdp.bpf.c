@@ -28,7 +28,8 @@ static __always_inline bool is_whole(struct xdp_md *ctx, const void *data, const
 }
 
 /* A payload in pieces goes through scratch memory and back: no helper may be called
- * under the slot's lock. */
+ * under the slot's lock.
+ */
 static __noinline int run_pieces(struct xdp_md *ctx, struct slot_call *c,
 				 const struct saina_job_conf *conf)
 {
@@ -51,7 +52,7 @@ static __noinline int run_pieces(struct xdp_md *ctx, struct slot_call *c,
 }
 
 static __always_inline int run_message(struct xdp_md *ctx, struct slot_call *c,
-				  const struct saina_job_conf *conf)
+				       const struct saina_job_conf *conf)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	int verdict = message_run(c, conf, data + SAINA_DATA_OFF, end, true);
@@ -182,7 +183,8 @@ int saina_xdp(struct xdp_md *ctx)
 		if (f.global->flags & SAINA_GLOBAL_F_INJECT && inject_in(ctx) != XDP_PASS)
 			return XDP_DROP;
 		if (!frame_is_fragment(&f))
-			return kind == FRAME_DATA ? data_message(ctx, &f) : control_message(ctx, &f);
+			return kind == FRAME_DATA ? data_message(ctx, &f) :
+						    control_message(ctx, &f);
 		kind = FRAME_FRAGMENT;
 	}
 	count_global(kind == FRAME_FRAGMENT ? SAINA_C_FRAGMENT : SAINA_C_FORGED);

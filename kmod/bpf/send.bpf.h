@@ -11,7 +11,7 @@
 
 /* Frame cut to what the answer needs, headers and checksums written. */
 static __always_inline bool send_write(struct xdp_md *ctx, const struct saina_global *g,
-					 const struct answer *a)
+				       const struct answer *a)
 {
 	__u32 udp_len = sizeof(struct udphdr) + sizeof(struct saina_hdr) + 4u * a->words;
 	__u32 ip_len = sizeof(struct iphdr) + udp_len;
@@ -60,7 +60,7 @@ static __always_inline bool send_write(struct xdp_md *ctx, const struct saina_gl
 
 /* The answer that now is in the frame, to the agent. */
 static __noinline void send_relay(struct xdp_md *ctx, __u64 workers, __u32 words,
-				    struct saina_counters *wc)
+				  struct saina_counters *wc)
 {
 	struct slot_scratch *scratch = slot_scratch();
 	struct saina_relay_msg *m;
@@ -97,7 +97,8 @@ static __always_inline int send_to_port(__u32 ifindex, struct saina_counters *wc
 }
 
 /* The kernel copies only frames that are in one piece and fit a page (xdpf_clone());
- * others the agent must send. */
+ * others the agent must send.
+ */
 static __noinline int send_result(struct xdp_md *ctx, const struct saina_global *g,
 				  const struct slot_call *c, const struct saina_job_conf *conf,
 				  struct saina_counters *wc)
@@ -143,7 +144,8 @@ static __noinline int send_sender(struct xdp_md *ctx, const struct saina_global 
 		send_relay(ctx, c->in.bit, a.words, wc);
 		return XDP_DROP;
 	}
-	return send_to_port(conf->worker[c->in.worker & (SAINA_WORKERS_MAX - 1)].ifindex, wc, failed);
+	return send_to_port(conf->worker[c->in.worker & (SAINA_WORKERS_MAX - 1)].ifindex, wc,
+			    failed);
 }
 
 static __noinline int send_probe(struct xdp_md *ctx, const struct saina_global *g,

@@ -36,9 +36,10 @@ static __always_inline __u64 sfcd_negative(const struct sfcd_segment *s, __u32 s
 
 /* 0 if the round's policy is not SFCD.  No lock: the policy stays while the
  * caller's slot counts as open.  A global function, as sfcd_word(), so that the
- * verifier does not carry its branches into the loops. */
+ * verifier does not carry its branches into the loops.
+ */
 __noinline int sfcd_segment_init(struct sfcd_segment *s, const struct slot_in *in,
-		      const struct saina_job_conf *conf, __u32 elems)
+				 const struct saina_job_conf *conf, __u32 elems)
 {
 	const struct saina_job_rt *rt;
 	__u32 stride, job;
@@ -88,7 +89,8 @@ static __always_inline __u64 sfcd_mask(__u32 n, __u32 word)
 }
 
 /* One word of new signs.  A global function, so that the verifier does not
- * follow its branches for every word of every caller. */
+ * follow its branches for every word of every caller.
+ */
 __noinline int sfcd_word(struct sfcd_segment *s, __u32 word, __u64 bits)
 {
 	__u32 job, key;
@@ -112,7 +114,8 @@ __noinline int sfcd_word(struct sfcd_segment *s, __u32 word, __u64 bits)
 }
 
 /* All segments of a round are in: decide.  Under rt->lock.  True if k was
- * raised (event K). */
+ * raised (event K).
+ */
 static __always_inline bool sfcd_decide(struct saina_job_rt *rt)
 {
 	const struct saina_policy *p = &rt->policy;

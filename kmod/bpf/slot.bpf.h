@@ -56,6 +56,12 @@ enum slot_busy {
  * struct slot_in - a message that has been checked
  * @active: of the snapshot it was checked against
  * @bit: 1 << worker
+ * @job: number of its job
+ * @generation: of the snapshot
+ * @worker: its sender
+ * @round: its round
+ * @segment: its segment
+ * @exponent: block scale of its payload
  * @lock: of its slot
  * @pool: hot slots of its job
  * @pull: PULL, else GRAD
@@ -78,12 +84,16 @@ struct slot_in {
 
 /**
  * struct slot_latch - permission to open the slot, and what it latches of its round
+ * @members: workers that the round waits for
+ * @opened_at: now, CLOCK_MONOTONIC ns
+ * @policy: seq of the policy
  * @k: 0: there is none
  * @flags: SAINA_F_* of every answer from the slot
  * @busy: enum slot_busy, as last seen
  * @opened: permission was made use of
  * @claimed: counted in the slot, but not in its sums yet
  * @failed: saina.ko could not add it
+ * @pad: 0
  */
 struct slot_latch {
 	__u64	members;
@@ -105,9 +115,16 @@ struct slot_latch {
  * @counted: STORED, ADDED or COUNT_NONE
  * @next_round: SLOT_STALE: of the job
  * @last: counted[segment].last[worker]
- * @mask, @csum, @contributors, @exponent, @policy, @k, @flags: of the result
+ * @mask: of the result, as all to @flags
+ * @csum: sum of its payload
+ * @contributors: how many are in it
+ * @exponent: its block scale
+ * @policy: seq of its policy
+ * @k: latched
+ * @flags: SAINA_F_*
  * @next_k: of the job, after SLOT_RESULT
- * @flips, @observed: SFCD: of the segment
+ * @flips: SFCD: of the segment
+ * @observed: SFCD: of the segment
  */
 struct slot_out {
 	__u64	mask;
@@ -128,7 +145,8 @@ struct slot_out {
 };
 
 /* One message on its way.  It lives in a per-CPU map: six calls deep there are
- * not 512 bytes of stack for it. */
+ * not 512 bytes of stack for it.
+ */
 struct slot_call {
 	struct slot_in in;
 	struct slot_latch latch;
@@ -308,7 +326,8 @@ static __always_inline int slot_decide_new(struct slot_call *c, struct saina_slo
 }
 
 /* saina.ko has added a claimed gradient, or could not: is it the last one?  Until then
- * the slot was not DONE, so it is the same still. */
+ * the slot was not DONE, so it is the same still.
+ */
 static __always_inline int slot_settle(struct slot_call *c, struct saina_slot_meta *h)
 {
 	if (c->latch.failed) {
@@ -326,12 +345,15 @@ static __always_inline int slot_settle(struct slot_call *c, struct saina_slot_me
 
 /**
  * slot_decide() - what becomes of a message
+ * @c: the message
  * @h: head of its hot slot
  * @e: head of its ring entry
  * @cnt: who was counted when in its segment
  *
- * All but the sums, under the slot's lock.  Returns the action that these need, after
- * the SLOT_DO_FINISH ones of which comes slot_done().
+ * All but the sums, under the slot's lock.
+ *
+ * Return: the action that the sums need, after the SLOT_DO_FINISH ones of which comes
+ * slot_done().
  */
 static __always_inline int slot_decide(struct slot_call *c, struct saina_slot_meta *h,
 				       const struct saina_slot_meta *e, struct saina_counted *cnt)

@@ -43,7 +43,7 @@ static __always_inline void SIZED(copy)(__s32 *to, const __s32 *from)
 		d[i] = s[i];
 }
 
-static __always_inline void SIZED(add)(__s32 *sum, const __s32 *in)
+static __always_inline void SIZED(sum)(__s32 *sum, const __s32 *in)
 {
 	UNROLL
 	for (__u32 i = 0; i < WORDS; i++)
@@ -52,7 +52,8 @@ static __always_inline void SIZED(add)(__s32 *sum, const __s32 *in)
 
 /* The loops that make a result leave it in the ring and in the output, and
  * return its checksum (not folded).  The hot slot's sums are dead from then
- * on: as long as it has the tag, so has the ring entry. */
+ * on: as long as it has the tag, so has the ring entry.
+ */
 static __always_inline __u64 SIZED(finish_add)(const __s32 *sum, const __s32 *in, __s32 *ring,
 					       __s32 *out)
 {
@@ -85,7 +86,7 @@ static __always_inline __u64 SIZED(finish)(const __s32 *sum, __s32 *ring, __s32 
 }
 
 #ifndef ELEMS_HALVED
-/**
+/*
  * slot_add_ELEMS() - slot_is_plain() and the addition
  *
  * False changes nothing: slot_run_ELEMS() must have it.  Few calls: each return costs
@@ -119,7 +120,7 @@ static __always_inline bool SIZED(slot_add)(const struct slot_in *in,
 		h->meta.seen |= in->bit;
 		h->meta.count++;
 		cnt->last[w] = in->round + 1;
-		SIZED(add)(h->sum, p->v);
+		SIZED(sum)(h->sum, p->v);
 	}
 	bpf_spin_unlock(&lk->lock);
 	return plain;
@@ -152,7 +153,7 @@ __noinline int SIZED(slot_step)(struct slot_call *c, struct SLOT *h, struct SLOT
 		done = false;
 		break;
 	case SLOT_DO_ADD:
-		SIZED(add)(h->sum, in->v);
+		SIZED(sum)(h->sum, in->v);
 		done = false;
 		break;
 	case SLOT_DO_FINISH_STORE:
@@ -180,7 +181,7 @@ __noinline int SIZED(slot_step)(struct slot_call *c, struct SLOT *h, struct SLOT
 
 #include "sign_elems.bpf.h"
 
-/**
+/*
  * slot_run_ELEMS() - a GRAD or PULL through the slot machine
  * @c: the message
  * @conf: its job's snapshot

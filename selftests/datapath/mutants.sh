@@ -103,7 +103,7 @@ if [ $variant = kmod ]; then
 	mutant signs-of-words slot_elems.bpf.h '#define SIGNS_ELEM	__u16' '#define SIGNS_ELEM	__u32'
 else
 	# a first packet stores
-	mutant first-packet-adds slot_elems.bpf.h '		SIZED(copy)(h->sum, in->v);' '		SIZED(add)(h->sum, in->v);'
+	mutant first-packet-adds slot_elems.bpf.h '		SIZED(copy)(h->sum, in->v);' '		SIZED(sum)(h->sum, in->v);'
 	# each (worker, round, segment) counts at most once
 	mutant no-dedupe slot.bpf.h 'if (in->pull || (h->seen & in->bit)) {' 'if (in->pull) {'
 	mutant no-round-tag slot.bpf.h 'return h->round == in->round && h->segment == in->segment &&' 'return h->segment == in->segment &&'
