@@ -81,7 +81,7 @@ BAD = {
                    {"mode": 3, "k": 1, "k-min": 2}, {"mode": 3, "k": 3, "k-max": 2}, {"mode": 3, "flags": 1, "stride": 64}],
     "job.name": ["", "12", "a b", "a/b", "%s", "a:"],
     "worker.job-id": [256, 65535], "worker.id": [3, 64, 255], "worker.state": [0, 5, 255],
-    "ifindex": [0, 1 << 31, (1 << 32) - 1], "worker.ip": [0],
+    "worker.ifindex": [0, 1 << 31, (1 << 32) - 1], "worker.ip": [0],
     "worker.mac": [bytes(6), b"\1\0\0\0\0\1", b"\xff" * 6], "worker.udp-port": [0], "worker.session": [0],
     "worker.relay": [2, 255], "worker.job-name": ["", "zz"],
     "limits.jobs": [0, 257, (1 << 32) - 1], "limits.memory-job": [0], "limits.memory": [0, 1],

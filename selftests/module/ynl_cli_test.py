@@ -16,6 +16,7 @@ import runpy
 import socket
 import subprocess
 import sys
+import time
 
 import yaml
 
@@ -112,20 +113,43 @@ Tap.ok(isinstance(limits, dict) and limits["plane"] == "kernel" and limits["jobs
        "limits-get shows the limits", limits)
 Tap.same(do("limits-set", {"jobs": 9}), None, "limits-set is taken")
 
-# What an operation changes is notified to the very socket that asked for it.
-status, values = said("--subscribe", "config", "--do", "job-set", "--json",
-                      json.dumps({"id": 1, "policy": {"mode": "bsp"}, "dead-ms": 5000}))
-Tap.ok(status == 0 and [(n["name"], n["msg"]["dead-ms"]) for n in values[-1]] == [("job-ntf", 5000)],
-       "--subscribe config: job-ntf after a change", values)
-status, values = said("--subscribe", "events", "--do", "worker-set", "--json",
-                      json.dumps({"job-id": 0, "id": 1, "state": "dead"}))
-Tap.ok(status == 0 and [(n["name"], n["msg"]["type"], n["msg"]["worker"]) for n in values[-1]] ==
-       [("event", "worker-dead", 1)], "--subscribe events: the death of a worker", values)
-status, values = said("--subscribe", "config", "--do", "worker-del", "--json", json.dumps({"job-id": 0, "id": 1}))
-Tap.ok(status == 0 and values[-1][0]["name"] == "worker-del-ntf", "--subscribe config: worker-del-ntf", values)
-status, values = said("--subscribe", "config", "--do", "limits-set", "--json", json.dumps({"jobs": 8}))
-Tap.ok(status == 0 and [(n["name"], n["msg"]["jobs"]) for n in values[-1]] == [("limits-ntf", 8)],
-       "--subscribe config: limits-ntf", values)
+def told(group, op, attrs):
+    """What --subscribe shows of an operation: [(name, attributes)].  cli.py sleeps after it
+    has subscribed; here its sleep ends when the operation is done."""
+    ready, do_it, out, back = *os.pipe(), *os.pipe()
+    go, done = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        def sleep(_):
+            os.write(do_it, b"x")
+            os.read(go, 1)
+
+        time.sleep = sleep
+        status, values = said("--subscribe", group, "--sleep", "1")
+        os.write(back, json.dumps(values).encode())
+        os._exit(status)
+    os.close(do_it)
+    os.close(back)
+    os.read(ready, 1)
+    do(op, attrs)
+    os.write(done, b"x")
+    with os.fdopen(out) as f:
+        values = json.loads(f.read() or "[]")
+    os.waitpid(pid, 0)
+    for fd in (ready, go, done):
+        os.close(fd)
+    return [(n["name"], n["msg"]) for n in values[0]] if len(values) == 1 else values
+
+
+notes = told("config", "job-set", {"id": 1, "policy": {"mode": "bsp"}, "dead-ms": 5000})
+Tap.ok([(n, m["dead-ms"]) for n, m in notes] == [("job-ntf", 5000)], "--subscribe config: job-ntf after a change", notes)
+notes = told("events", "worker-set", {"job-id": 0, "id": 1, "state": "dead"})
+Tap.ok([(n, m["type"], m["worker"]) for n, m in notes] == [("event", "worker-dead", 1)],
+       "--subscribe events: the death of a worker", notes)
+notes = told("config", "worker-del", {"job-id": 0, "id": 1})
+Tap.ok("worker-del-ntf" in [n for n, _ in notes], "--subscribe config: worker-del-ntf", notes)
+notes = told("config", "limits-set", {"jobs": 8})
+Tap.ok([(n, m["jobs"]) for n, m in notes] == [("limits-ntf", 8)], "--subscribe config: limits-ntf", notes)
 
 
 def asks(op, attrs):
