@@ -11,7 +11,11 @@ top=$(readlink -f "$(dirname "$0")/../..")
 . "$top/selftests/tap.sh"
 # shellcheck source=../lib/kernel_tree.sh
 . "$top/selftests/lib/kernel_tree.sh"
-tmp=$(mktemp -d)
+B=${SAINA_BUILD:-$top/build}
+# Not in /tmp, which is empty in the VM.
+tmp=$(mktemp -d "$B/kselftest.XXXXXX") || exit 1
+# One test looks at things as nobody.
+chmod 755 "$tmp"
 child=
 trap '[ -z "$child" ] || { kill -TERM "$child"; wait "$child"; }; rm -rf "$tmp"' EXIT
 trap 'exit 130' INT TERM HUP
