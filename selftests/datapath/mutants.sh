@@ -145,7 +145,7 @@ else
 	mutant k-max-forgotten sfcd.bpf.h 'if (rt->k_next < limit) {' 'if (rt->k_next < 64) {'
 	mutant zero-is-negative sfcd.bpf.h 'return sum >> 31;' 'return sum >> 31 | !sum;'
 	mutant off-by-one-threshold sfcd.bpf.h 'rt->flips * 1000 >= scaled' 'rt->flips * 1000 > scaled'
-	mutant cth-follows-next-k sfcd.bpf.h 'SAINA_POLICY_F_CTH_K ? rt->k :' 'SAINA_POLICY_F_CTH_K ? rt->k + 1 :'
+	mutant cth-follows-next-k sfcd.bpf.h 'p->c_th ? p->c_th : rt->k;' 'p->c_th ? p->c_th : rt->k + 1;'
 	mutant signs-of-another-stride sign_elems.bpf.h 'first + b * stride' 'first + b'
 	# who may say what
 	mutant any-port frame.bpf.h 'if (f->ifindex != b->ifindex)' 'if (0)'
