@@ -36,7 +36,15 @@ void saina_job_show(const struct saina_job *job, int token, struct saina_job_att
 	SAINA_PUT(a, SAINA_A_JOB_POLICY_SEQ, policy_seq, job->policy.seq);
 }
 
-void saina_worker_show(const struct saina_job *job, int w, struct saina_worker_attrs *a)
+/**
+ * saina_worker_show() - attributes of a worker
+ * @job: the job
+ * @w: number of the worker
+ * @secret: the reader may see what a message must carry to be taken for the worker's
+ * @a: out
+ */
+void saina_worker_show(const struct saina_job *job, int w, int secret,
+		       struct saina_worker_attrs *a)
 {
 	const struct saina_worker *wk = &job->worker[w];
 	const struct saina_binding *b = &wk->bind;
@@ -53,9 +61,11 @@ void saina_worker_show(const struct saina_job *job, int w, struct saina_worker_a
 	SAINA_PUT(a, SAINA_A_WORKER_IP, ip, b->ip);
 	memcpy(a->mac, b->mac, sizeof(a->mac));
 	SAINA_SET(a, SAINA_A_WORKER_MAC);
+	SAINA_PUT(a, SAINA_A_WORKER_RELAY, relay, !!(b->flags & SAINA_BIND_RELAY));
+	if (!secret)
+		return;
 	SAINA_PUT(a, SAINA_A_WORKER_UDP_PORT, udp_port, b->udp_port);
 	SAINA_PUT(a, SAINA_A_WORKER_SESSION, session, b->session);
-	SAINA_PUT(a, SAINA_A_WORKER_RELAY, relay, !!(b->flags & SAINA_BIND_RELAY));
 }
 
 void saina_limits_show(const struct saina_core *c, int plane, struct saina_limits_attrs *a)

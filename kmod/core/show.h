@@ -8,7 +8,8 @@
 
 /* @a is overwritten.  What only the data path knows is left out. */
 void saina_job_show(const struct saina_job *job, int token, struct saina_job_attrs *a);
-void saina_worker_show(const struct saina_job *job, int w, struct saina_worker_attrs *a);
+void saina_worker_show(const struct saina_job *job, int w, int secret,
+		       struct saina_worker_attrs *a);
 void saina_limits_show(const struct saina_core *c, int plane, struct saina_limits_attrs *a);
 /* @job: its name, or NULL */
 void saina_event_show(const struct saina_event *ev, const char *job, struct saina_event_attrs *a);

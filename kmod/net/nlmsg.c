@@ -84,11 +84,11 @@ void saina_nlmsg_show_job(const struct saina_net *sn, const struct saina_job *jo
 }
 
 void saina_nlmsg_show_worker(const struct saina_net *sn, const struct saina_job *job, int w,
-			     struct saina_worker_attrs *a)
+			     bool secret, struct saina_worker_attrs *a)
 {
 	struct net_device *dev;
 
-	saina_worker_show(job, w, a);
+	saina_worker_show(job, w, secret, a);
 	if (!SAINA_HAS(a, SAINA_A_WORKER_IFINDEX))
 		return;
 	rcu_read_lock();

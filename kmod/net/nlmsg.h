@@ -38,6 +38,6 @@ int saina_nlmsg_put(struct sk_buff *skb, const struct saina_nlmsg_to *to,
 void saina_nlmsg_show_job(const struct saina_net *sn, const struct saina_job *job, bool token,
 			  struct saina_job_attrs *a);
 void saina_nlmsg_show_worker(const struct saina_net *sn, const struct saina_job *job, int w,
-			     struct saina_worker_attrs *a);
+			     bool secret, struct saina_worker_attrs *a);
 
 #endif /* _SAINA_NLMSG_H */

@@ -20,7 +20,7 @@ static int notification_fill(struct sk_buff *skb, struct saina_net *sn, int cmd,
 		return saina_nlmsg_put(skb, &to, &saina_limits_class, &a);
 	}
 	if (worker >= 0) {
-		saina_nlmsg_show_worker(sn, job, worker, &a.worker);
+		saina_nlmsg_show_worker(sn, job, worker, false, &a.worker);
 		return saina_nlmsg_put(skb, &to, &saina_worker_class, &a);
 	}
 	saina_nlmsg_show_job(sn, job, false, &a.job);

@@ -77,7 +77,7 @@ int saina_nl_worker_get_doit(struct sk_buff *skb, struct genl_info *info)
 		return -ENOMEM;
 	ret = worker_find(rq, &job);
 	if (!ret)
-		saina_nlmsg_show_worker(rq->sn, job, rq->worker.id, &rq->worker);
+		saina_nlmsg_show_worker(rq->sn, job, rq->worker.id, rq->admin, &rq->worker);
 	return saina_request_answer(rq, ret, reply, &saina_worker_class);
 }
 
@@ -97,6 +97,7 @@ int saina_nl_worker_get_start(struct netlink_callback *cb)
 		d->job = only->id;
 		d->one_job = true;
 	}
+	d->admin = rq.admin;
 	mutex_unlock(&rq.sn->lock);
 	return saina_request_end(&rq, ret);
 }
@@ -117,7 +118,7 @@ static void dump_workers(struct sk_buff *skb, struct netlink_callback *cb, struc
 		for (; d->worker < job->workers; d->worker++) {
 			if (job->worker[d->worker].state == SAINA_WORKER_STATE_ABSENT)
 				continue;
-			saina_nlmsg_show_worker(sn, job, d->worker, &a);
+			saina_nlmsg_show_worker(sn, job, d->worker, d->admin, &a);
 			if (saina_dump_put(skb, cb, &saina_worker_class, &a))
 				return;
 		}

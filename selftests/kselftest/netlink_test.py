@@ -321,6 +321,7 @@ Tap.same(subprocess.run(["ip", "netns", "del", ns], check=False).returncode, 0, 
 f.do("job-set", job(id=0, token="secret"))
 Tap.same(f.do("job-get", job(id=0)).get("token"), "secret", "root is shown the token")
 Tap.same(f.dump("job-get")[0][0].get("token"), "secret", "root is shown the token in dumps")
+Tap.ok(any("session" in w for w in f.dump("worker-get")[0]), "root is shown the sessions of workers")
 
 
 def as_nobody():
@@ -343,8 +344,11 @@ def as_nobody():
         except Refused as r:
             if r.errno != errno.EPERM:
                 return 20 + n
-    if not g.dump("worker-get")[0] or not g.do("limits-get"):
+    workers = g.dump("worker-get")[0]
+    if not workers or not g.do("limits-get"):
         return 3
+    if any("session" in w or "udp-port" in w for w in workers):
+        return 4
     g.subscribe("config")
     return 0
 
@@ -353,7 +357,7 @@ child = os.fork()
 if child == 0:
     os._exit(as_nobody())
 Tap.same(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0,
-         "without CAP_NET_ADMIN jobs can be read without their token, and not changed")
+         "without CAP_NET_ADMIN jobs are read without token, workers without session, and not changed")
 user = subprocess.run(["setpriv", "--reuid", "65534", "--clear-groups", "unshare", "-Urn", "python3", "-c",
                        "import family; f = family.Family(); f.do('job-new', {'name': 'u', "
                        "'elements': 1, 'workers': 1}); assert len(f.dump('job-get')[0]) == 1"],

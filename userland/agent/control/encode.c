@@ -52,13 +52,14 @@ void encode_job(struct msg *m, struct agent *a, const struct saina_job *job, boo
 	saina_ctl_encode(m->nlh, &saina_job_class, &o);
 }
 
-void encode_worker(struct msg *m, struct agent *a, const struct saina_job *job, int w)
+void encode_worker(struct msg *m, struct agent *a, const struct saina_job *job, int w,
+		   bool secret)
 {
 	const struct link *link = links_by_index(&a->bridge->links, job->worker[w].bind.ifindex);
 	const struct worker_aux *aux;
 	struct saina_worker_attrs o;
 
-	saina_worker_show(job, w, &o);
+	saina_worker_show(job, w, secret, &o);
 	if (link)
 		SAINA_PUT_TEXT(&o, SAINA_A_WORKER_IFNAME, ifname, link->name);
 	if (a->jobs->aux[job->id] && job->worker[w].state != SAINA_WORKER_STATE_ABSENT) {

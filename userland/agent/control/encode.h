@@ -18,7 +18,8 @@ void msg_start(struct msg *m, int cmd, int flags, unsigned int seq);
 
 /* @tokens: the reader may see them */
 void encode_job(struct msg *m, struct agent *a, const struct saina_job *job, bool tokens);
-void encode_worker(struct msg *m, struct agent *a, const struct saina_job *job, int w);
+void encode_worker(struct msg *m, struct agent *a, const struct saina_job *job, int w,
+		   bool secret);
 void encode_port(struct msg *m, struct agent *a, const struct port *p);
 void encode_slot(struct msg *m, const struct saina_job *job, uint32_t index,
 		 const struct saina_slot_meta *meta);

@@ -55,7 +55,7 @@ void control_changed(struct agent *a, int cmd, const struct saina_job *job, int 
 	if (!job)
 		encode_limits(&m, a);
 	else if (worker >= 0)
-		encode_worker(&m, a, job, worker);
+		encode_worker(&m, a, job, worker, false);
 	else
 		encode_job(&m, a, job, false);
 	ctlserver_notify(a, SAINA_GROUPS_CONFIG, m.nlh);

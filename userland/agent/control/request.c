@@ -134,7 +134,7 @@ static int reply_worker(struct request *rq, const struct saina_job *job, int w)
 	struct msg m;
 
 	reply_start(rq, &m);
-	encode_worker(&m, rq->a, job, w);
+	encode_worker(&m, rq->a, job, w, rq->admin);
 	return reply(rq, &m);
 }
 

@@ -64,7 +64,7 @@ static int put_worker(FILE *f, struct agent *a, const struct saina_job *job, int
 	struct msg m;
 	int ret;
 
-	saina_worker_show(job, w, &o);
+	saina_worker_show(job, w, true, &o);
 	msg_start(&m, SAINA_CMD_WORKER_SET, 0, 0);
 	saina_ctl_encode(m.nlh, &saina_worker_class, &o);
 	ret = put(f, m.nlh);
