@@ -38,7 +38,7 @@ static void workers_die(struct saina_net *sn, u32 ifindex)
 			.state = SAINA_WORKER_STATE_DEAD,
 		};
 
-		trace_saina_worker_unplugged(sn, job->id, w, ifindex);
+		trace_saina_worker_unplugged(sn->net, job->id, w, ifindex);
 		from = job->id;
 		if (saina_core_worker_set(sn->core, &req, NULL, NULL))
 			from++;

@@ -57,7 +57,7 @@ static const u8 *job_of(const struct saina_net *sn, u32 job, u32 size)
 	snap = saina_jobs_snap(sn, job);
 	if (snap)
 		return (const u8 *)&snap->conf;
-	trace_saina_lookup_miss(sn, job);
+	trace_saina_lookup_miss(sn->net, job);
 	return NULL;
 }
 

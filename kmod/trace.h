@@ -13,7 +13,9 @@
 
 #include <linux/tracepoint.h>
 
-#include "net/jobs.h"
+#include <net/net_namespace.h>
+
+#include "core/core.h"
 
 /* for those who read the raw format */
 TRACE_DEFINE_ENUM(SAINA_JOB_FORMING);
@@ -75,8 +77,8 @@ TRACE_DEFINE_ENUM(SAINA_EV_PORT);
 
 /* A request was refused, with this sentence. */
 TRACE_EVENT(saina_refused,
-	TP_PROTO(const struct saina_net *sn, u8 cmd, int error, u16 attr, const char *text),
-	TP_ARGS(sn, cmd, error, attr, text),
+	TP_PROTO(const struct net *net, u8 cmd, int error, u16 attr, const char *text),
+	TP_ARGS(net, cmd, error, attr, text),
 	TP_STRUCT__entry(
 		__field(u32, net)
 		__field(int, error)
@@ -85,7 +87,7 @@ TRACE_EVENT(saina_refused,
 		__array(char, text, SAINA_TEXT_LEN)
 	),
 	TP_fast_assign(
-		__entry->net = sn->net->ns.inum;
+		__entry->net = net->ns.inum;
 		__entry->error = error;
 		__entry->attr = attr;
 		__entry->cmd = cmd;
@@ -97,8 +99,8 @@ TRACE_EVENT(saina_refused,
 
 /* A job came (new, and then set as for any change), changed, went. */
 DECLARE_EVENT_CLASS(saina_job,
-	TP_PROTO(const struct saina_net *sn, const struct saina_job *job),
-	TP_ARGS(sn, job),
+	TP_PROTO(const struct net *net, const struct saina_job *job),
+	TP_ARGS(net, job),
 	TP_STRUCT__entry(
 		__field(u32, net)
 		__field(u32, generation)
@@ -112,7 +114,7 @@ DECLARE_EVENT_CLASS(saina_job,
 		__field(u8, k)
 	),
 	TP_fast_assign(
-		__entry->net = sn->net->ns.inum;
+		__entry->net = net->ns.inum;
 		__entry->generation = job->generation;
 		__entry->active = job->active;
 		__entry->id = job->id;
@@ -130,16 +132,16 @@ DECLARE_EVENT_CLASS(saina_job,
 );
 
 DEFINE_EVENT(saina_job, saina_job_new,
-	TP_PROTO(const struct saina_net *sn, const struct saina_job *job), TP_ARGS(sn, job));
+	TP_PROTO(const struct net *net, const struct saina_job *job), TP_ARGS(net, job));
 DEFINE_EVENT(saina_job, saina_job_set,
-	TP_PROTO(const struct saina_net *sn, const struct saina_job *job), TP_ARGS(sn, job));
+	TP_PROTO(const struct net *net, const struct saina_job *job), TP_ARGS(net, job));
 DEFINE_EVENT(saina_job, saina_job_del,
-	TP_PROTO(const struct saina_net *sn, const struct saina_job *job), TP_ARGS(sn, job));
+	TP_PROTO(const struct net *net, const struct saina_job *job), TP_ARGS(net, job));
 
 /* The data path sees this from now on (or, withdrawn, no job any more). */
 DECLARE_EVENT_CLASS(saina_snapshot,
-	TP_PROTO(const struct saina_net *sn, const struct saina_job_conf *conf),
-	TP_ARGS(sn, conf),
+	TP_PROTO(const struct net *net, const struct saina_job_conf *conf),
+	TP_ARGS(net, conf),
 	TP_STRUCT__entry(
 		__field(u32, net)
 		__field(u32, generation)
@@ -151,7 +153,7 @@ DECLARE_EVENT_CLASS(saina_snapshot,
 		__field(u8, k)
 	),
 	TP_fast_assign(
-		__entry->net = sn->net->ns.inum;
+		__entry->net = net->ns.inum;
 		__entry->generation = conf->generation;
 		__entry->active = conf->active;
 		__entry->relay = conf->relay;
@@ -167,16 +169,16 @@ DECLARE_EVENT_CLASS(saina_snapshot,
 );
 
 DEFINE_EVENT(saina_snapshot, saina_snapshot_published,
-	TP_PROTO(const struct saina_net *sn, const struct saina_job_conf *conf),
-	TP_ARGS(sn, conf));
+	TP_PROTO(const struct net *net, const struct saina_job_conf *conf),
+	TP_ARGS(net, conf));
 DEFINE_EVENT(saina_snapshot, saina_snapshot_withdrawn,
-	TP_PROTO(const struct saina_net *sn, const struct saina_job_conf *conf),
-	TP_ARGS(sn, conf));
+	TP_PROTO(const struct net *net, const struct saina_job_conf *conf),
+	TP_ARGS(net, conf));
 
 /* Another policy is asked for; then, at the first round opened afterwards, in force. */
 DECLARE_EVENT_CLASS(saina_policy,
-	TP_PROTO(const struct saina_net *sn, u16 job, u32 round, u32 old, u32 seq),
-	TP_ARGS(sn, job, round, old, seq),
+	TP_PROTO(const struct net *net, u16 job, u32 round, u32 old, u32 seq),
+	TP_ARGS(net, job, round, old, seq),
 	TP_STRUCT__entry(
 		__field(u32, net)
 		__field(u32, round)
@@ -185,7 +187,7 @@ DECLARE_EVENT_CLASS(saina_policy,
 		__field(u16, job)
 	),
 	TP_fast_assign(
-		__entry->net = sn->net->ns.inum;
+		__entry->net = net->ns.inum;
 		__entry->round = round;
 		__entry->old = old;
 		__entry->seq = seq;
@@ -196,16 +198,16 @@ DECLARE_EVENT_CLASS(saina_policy,
 );
 
 DEFINE_EVENT(saina_policy, saina_policy_asked,
-	TP_PROTO(const struct saina_net *sn, u16 job, u32 round, u32 old, u32 seq),
-	TP_ARGS(sn, job, round, old, seq));
+	TP_PROTO(const struct net *net, u16 job, u32 round, u32 old, u32 seq),
+	TP_ARGS(net, job, round, old, seq));
 DEFINE_EVENT(saina_policy, saina_policy_adopted,
-	TP_PROTO(const struct saina_net *sn, u16 job, u32 round, u32 old, u32 seq),
-	TP_ARGS(sn, job, round, old, seq));
+	TP_PROTO(const struct net *net, u16 job, u32 round, u32 old, u32 seq),
+	TP_ARGS(net, job, round, old, seq));
 
 /* A worker is bound, or its state, relay or name changed; or its place is empty. */
 DECLARE_EVENT_CLASS(saina_worker,
-	TP_PROTO(const struct saina_net *sn, const struct saina_job *job, int w),
-	TP_ARGS(sn, job, w),
+	TP_PROTO(const struct net *net, const struct saina_job *job, int w),
+	TP_ARGS(net, job, w),
 	TP_STRUCT__entry(
 		__field(u32, net)
 		__field(u32, ifindex)
@@ -218,7 +220,7 @@ DECLARE_EVENT_CLASS(saina_worker,
 		__field(u8, relay)
 	),
 	TP_fast_assign(
-		__entry->net = sn->net->ns.inum;
+		__entry->net = net->ns.inum;
 		__entry->ifindex = job->worker[w].bind.ifindex;
 		memcpy(__entry->ip, &job->worker[w].bind.ip, 4);
 		__entry->udp_port = be16_to_cpu(job->worker[w].bind.udp_port);
@@ -235,19 +237,19 @@ DECLARE_EVENT_CLASS(saina_worker,
 );
 
 DEFINE_EVENT(saina_worker, saina_worker_set,
-	TP_PROTO(const struct saina_net *sn, const struct saina_job *job, int w),
-	TP_ARGS(sn, job, w));
+	TP_PROTO(const struct net *net, const struct saina_job *job, int w),
+	TP_ARGS(net, job, w));
 DEFINE_EVENT(saina_worker, saina_worker_del,
-	TP_PROTO(const struct saina_net *sn, const struct saina_job *job, int w),
-	TP_ARGS(sn, job, w));
+	TP_PROTO(const struct net *net, const struct saina_job *job, int w),
+	TP_ARGS(net, job, w));
 
 /*
  * A worker is declared dead because its interface goes; the change of its state
  * follows.
  */
 TRACE_EVENT(saina_worker_unplugged,
-	TP_PROTO(const struct saina_net *sn, u16 job, int w, u32 ifindex),
-	TP_ARGS(sn, job, w, ifindex),
+	TP_PROTO(const struct net *net, u16 job, int w, u32 ifindex),
+	TP_ARGS(net, job, w, ifindex),
 	TP_STRUCT__entry(
 		__field(u32, net)
 		__field(u32, ifindex)
@@ -255,7 +257,7 @@ TRACE_EVENT(saina_worker_unplugged,
 		__field(u8, worker)
 	),
 	TP_fast_assign(
-		__entry->net = sn->net->ns.inum;
+		__entry->net = net->ns.inum;
 		__entry->ifindex = ifindex;
 		__entry->job = job;
 		__entry->worker = w;
@@ -266,8 +268,8 @@ TRACE_EVENT(saina_worker_unplugged,
 
 /* Something happened; lost: subscribers were not told of it, @why is an errno. */
 DECLARE_EVENT_CLASS(saina_event,
-	TP_PROTO(const struct saina_net *sn, const struct saina_event *ev, int why),
-	TP_ARGS(sn, ev, why),
+	TP_PROTO(const struct net *net, const struct saina_event *ev, int why),
+	TP_ARGS(net, ev, why),
 	TP_STRUCT__entry(
 		__field(u32, net)
 		__field(u32, type)
@@ -280,7 +282,7 @@ DECLARE_EVENT_CLASS(saina_event,
 		__field(u8, k)
 	),
 	TP_fast_assign(
-		__entry->net = sn->net->ns.inum;
+		__entry->net = net->ns.inum;
 		__entry->type = ev->type;
 		__entry->round = ev->round;
 		__entry->why = why;
@@ -298,22 +300,22 @@ DECLARE_EVENT_CLASS(saina_event,
 );
 
 DEFINE_EVENT(saina_event, saina_event,
-	TP_PROTO(const struct saina_net *sn, const struct saina_event *ev, int why),
-	TP_ARGS(sn, ev, why));
+	TP_PROTO(const struct net *net, const struct saina_event *ev, int why),
+	TP_ARGS(net, ev, why));
 DEFINE_EVENT(saina_event, saina_event_lost,
-	TP_PROTO(const struct saina_net *sn, const struct saina_event *ev, int why),
-	TP_ARGS(sn, ev, why));
+	TP_PROTO(const struct net *net, const struct saina_event *ev, int why),
+	TP_ARGS(net, ev, why));
 
 /* A program asked for a job that is not there. */
 TRACE_EVENT(saina_lookup_miss,
-	TP_PROTO(const struct saina_net *sn, u32 job),
-	TP_ARGS(sn, job),
+	TP_PROTO(const struct net *net, u32 job),
+	TP_ARGS(net, job),
 	TP_STRUCT__entry(
 		__field(u32, net)
 		__field(u32, job)
 	),
 	TP_fast_assign(
-		__entry->net = sn->net->ns.inum;
+		__entry->net = net->ns.inum;
 		__entry->job = job;
 	),
 	TP_printk("net=%u job=%u", __entry->net, __entry->job)

@@ -45,7 +45,7 @@ void saina_event_send(struct saina_net *sn, const struct saina_event *ev, const 
 	return;
 
 lost:
-	trace_saina_event_lost(sn, ev, -ENOMEM);
+	trace_saina_event_lost(sn->net, ev, -ENOMEM);
 	genl_set_err(saina_nlmsg_family, sn->net, 0, SAINA_NLMSG_EVENTS, -ENOBUFS);
 }
 
@@ -81,7 +81,7 @@ static void live_update(const struct saina_net *sn, struct saina_live *live,
 		break;
 	case SAINA_EV_POLICY:
 		WRITE_ONCE(live->policy_seq, (u32)ev->b);
-		trace_saina_policy_adopted(sn, ev->job, ev->round, ev->a, ev->b);
+		trace_saina_policy_adopted(sn->net, ev->job, ev->round, ev->a, ev->b);
 		break;
 	}
 }
@@ -101,11 +101,11 @@ int saina_event_data_path(struct saina_net *sn, const struct saina_event *ev)
 		goto out;
 	}
 	live_update(sn, snap->live, ev);
-	trace_saina_event(sn, ev, 0);
+	trace_saina_event(sn->net, ev, 0);
 	if (!genl_has_listeners(saina_nlmsg_family, sn->net, SAINA_NLMSG_EVENTS))
 		goto out;
 	if (!gate_pass(&sn->gate, &first)) {
-		trace_saina_event_lost(sn, ev, -EAGAIN);
+		trace_saina_event_lost(sn->net, ev, -EAGAIN);
 		if (first)
 			genl_set_err(saina_nlmsg_family, sn->net, 0, SAINA_NLMSG_EVENTS, -ENOBUFS);
 		ret = -EAGAIN;

@@ -82,7 +82,7 @@ static void snap_remove(struct saina_net *sn, struct saina_snaps *snaps, u32 job
 
 	if (!snap)
 		return;
-	trace_saina_snapshot_withdrawn(sn, &snap->conf);
+	trace_saina_snapshot_withdrawn(sn->net, &snap->conf);
 	/* programs that still have the snapshot may go on counting */
 	call_rcu(&snap->live->rcu, live_free_rcu);
 	kfree_rcu(snap, rcu);
@@ -143,10 +143,10 @@ static int jobs_publish(void *ctx, const struct saina_job *job, int gone,
 	saina_core_snapshot(job, &snap->conf);
 	rcu_assign_pointer(snaps->snap[job->id], snap);
 	if (!old)
-		trace_saina_job_new(sn, job);
-	trace_saina_snapshot_published(sn, &snap->conf);
+		trace_saina_job_new(sn->net, job);
+	trace_saina_snapshot_published(sn->net, &snap->conf);
 	if (!old || old->conf.policy.seq != job->policy.seq)
-		trace_saina_policy_asked(sn, job->id, READ_ONCE(live->next_round),
+		trace_saina_policy_asked(sn->net, job->id, READ_ONCE(live->next_round),
 					 old ? old->conf.policy.seq : 0, job->policy.seq);
 	if (old)
 		kfree_rcu(old, rcu);
@@ -164,16 +164,16 @@ static void jobs_notify(void *ctx, int cmd, const struct saina_job *job, int wor
 
 	switch (cmd) {
 	case SAINA_CMD_JOB_NTF:
-		trace_saina_job_set(sn, job);
+		trace_saina_job_set(sn->net, job);
 		break;
 	case SAINA_CMD_JOB_DEL_NTF:
-		trace_saina_job_del(sn, job);
+		trace_saina_job_del(sn->net, job);
 		break;
 	case SAINA_CMD_WORKER_NTF:
-		trace_saina_worker_set(sn, job, worker);
+		trace_saina_worker_set(sn->net, job, worker);
 		break;
 	case SAINA_CMD_WORKER_DEL_NTF:
-		trace_saina_worker_del(sn, job, worker);
+		trace_saina_worker_del(sn->net, job, worker);
 		break;
 	}
 	saina_jobs_changed(sn);
@@ -191,7 +191,7 @@ static void jobs_event(void *ctx, const struct saina_event *core_ev)
 		ev.round = READ_ONCE(snap->live->next_round);
 		ev.k = READ_ONCE(snap->live->k);
 	}
-	trace_saina_event(sn, &ev, 0);
+	trace_saina_event(sn->net, &ev, 0);
 	saina_event_send(sn, &ev, snap ? snap->name : NULL, GFP_KERNEL);
 }
 

@@ -87,7 +87,7 @@ static int refuse(struct saina_request *rq, int error)
 
 	if (!rq->bad && attr)
 		rq->bad = nlmsg_find_attr(rq->nlh, GENL_HDRLEN, attr);
-	trace_saina_refused(rq->sn, g->cmd, error, rq->bad ? nla_type(rq->bad) : attr,
+	trace_saina_refused(rq->sn->net, g->cmd, error, rq->bad ? nla_type(rq->bad) : attr,
 			    rq->err.text);
 	if (!rq->err.text[0])
 		return error;

@@ -13,6 +13,9 @@ kernel=$1
 B=${SAINA_BUILD:-$top/build}
 dir=$B/module/$kernel
 mkdir -p "$dir"
+# Several tests may want it at once.
+exec 9>"$dir.lock"
+flock 9
 
 # A copy of its own: kbuild writes beside the sources, and two kernels differ.
 cd "$top"
