@@ -30,7 +30,8 @@
 	} while (0)
 
 enum saina_attr_kind {
-	SAINA_ATTR_U8, SAINA_ATTR_U16, SAINA_ATTR_U32, SAINA_ATTR_U64,	/* signed and big-endian, too */
+	/* signed and big-endian, too */
+	SAINA_ATTR_U8, SAINA_ATTR_U16, SAINA_ATTR_U32, SAINA_ATTR_U64,
 	SAINA_ATTR_STRING,	/* at most size - 1 characters */
 	SAINA_ATTR_BYTES,	/* exactly size bytes */
 	SAINA_ATTR_WORDS,	/* u64s, as many as both sides know */
@@ -45,8 +46,10 @@ struct saina_attr_class;
  * @nest: attribute set of a nest
  * @number: SAINA_A_*
  * @kind: enum saina_attr_kind
- * @offset, @size: of the member, in bytes
- * @min, @max: range of an enumeration; @max 0: any number
+ * @offset: of the member, in bytes
+ * @size: of the member, in bytes
+ * @min: least value of an enumeration
+ * @max: its greatest value; 0: any number
  * @mask: bits that flags can have; 0: no flags
  */
 struct saina_attr {
@@ -64,7 +67,8 @@ struct saina_attr {
 /**
  * struct saina_attr_class - an attribute set
  * @name: as in the spec
- * @attrs: @n rows, without padding
+ * @attrs: its rows, without padding
+ * @n: number of rows
  * @size: of struct saina_<name>_attrs, which begins with __u64 has
  * @pad: attribute that aligns 64-bit ones, 0: none
  */
@@ -84,7 +88,8 @@ struct saina_attr_class {
  * struct saina_op - an operation or a notification
  * @name: as in the spec
  * @class: attribute set of its messages
- * @do_takes, @dump_takes: attributes of its requests
+ * @do_takes: attributes of its requests without NLM_F_DUMP
+ * @dump_takes: attributes of those with it
  * @flags: SAINA_OP_*; 0: a notification
  */
 struct saina_op {

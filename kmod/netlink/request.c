@@ -75,8 +75,8 @@ static int request_get(struct saina_request *rq, struct sk_buff *skb, struct nlm
 }
 
 /*
- * An extended acknowledgement holds a pointer to its text, or 80 bytes; our sentences are
- * made for the occasion and longer.  So the acknowledgement is sent from here, and -EINTR
+ * An extended acknowledgment holds a pointer to its text, or 80 bytes; our sentences are
+ * made for the occasion and longer.  So the acknowledgment is sent from here, and -EINTR
  * tells netlink that there is nothing left to acknowledge.
  */
 static int refuse(struct saina_request *rq, int error)

@@ -15,8 +15,10 @@
  * @admin: the sender may change things and see tokens
  * @bad: guilty attribute that @err cannot name, or NULL
  * @err: of a refusal
- * @job: its attributes, if it is about jobs; so are @worker and @limits.  They can be
- *	overwritten by the answer
+ * @has: attributes of the request that are there; first member of those that follow
+ * @job: its attributes, if it is about jobs; can be overwritten by the answer
+ * @worker: the same, about workers
+ * @limits: the same, about limits
  */
 struct saina_request {
 	struct sk_buff *skb;
@@ -48,8 +50,10 @@ int saina_request_end(struct saina_request *rq, int error);
 int saina_request_answer(struct saina_request *rq, int error, struct sk_buff *reply,
 			 const struct saina_attr_class *c);
 
-/* The job of the request's attributes @id_attr (@id) and @name_attr (@name): 0, or a
- * refusal.  *job is NULL if none of them is there and it need not (@must). */
+/*
+ * The job of the request's attributes @id_attr (@id) and @name_attr (@name): 0, or a
+ * refusal.  *job is NULL if none of them is there and it need not (@must).
+ */
 int saina_request_job(struct saina_request *rq, int id_attr, u16 id, int name_attr,
 		      const char *name, bool must, const struct saina_job **job);
 
