@@ -48,12 +48,15 @@ def of_run(run):
     """What carries the run's name although its test has ended; processes are killed."""
     files = _files(run)
     processes = []
-    # Ending processes get a moment.
+    # Ending processes get a moment.  One that is just being replaced by another program
+    # has no environment meanwhile, so that once is not enough to find none.
+    none = 0
     for _ in range(40):
         processes = _processes(run)
-        if not processes:
+        none = 0 if processes else none + 1
+        if none == 2:
             break
-        time.sleep(0.1)
+        time.sleep(0.02 if none else 0.1)
     for pid, _ in processes:
         try:
             os.kill(pid, signal.SIGKILL)
