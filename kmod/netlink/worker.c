@@ -22,13 +22,21 @@ static int link_exists(struct saina_request *rq, u32 ifindex)
 			    "there is no interface number %u in this network namespace", ifindex);
 }
 
+static int job_of(struct saina_request *rq, bool must, const struct saina_job **job)
+{
+	return saina_request_job(rq, SAINA_A_WORKER_JOB_ID, rq->worker.job_id,
+				 SAINA_A_WORKER_JOB_NAME, rq->worker.job_name, must, job);
+}
+
 int saina_nl_worker_set_doit(struct sk_buff *skb, struct genl_info *info)
 {
 	struct saina_request *rq = saina_request_of(info);
-	int ret = 0;
+	const struct saina_job *job;
+	int ret;
 
+	ret = job_of(rq, true, &job);
 	/* under the lock: dev.c sees either no device, or the binding */
-	if (rq->worker.ifindex)
+	if (!ret && rq->worker.ifindex)
 		ret = link_exists(rq, rq->worker.ifindex);
 	if (!ret)
 		ret = saina_core_worker_set(rq->sn->core, &rq->worker, NULL, &rq->err);
@@ -40,12 +48,6 @@ int saina_nl_worker_del_doit(struct sk_buff *skb, struct genl_info *info)
 	struct saina_request *rq = saina_request_of(info);
 
 	return saina_request_end(rq, saina_core_worker_del(rq->sn->core, &rq->worker, &rq->err));
-}
-
-static int job_of(struct saina_request *rq, bool must, const struct saina_job **job)
-{
-	return saina_request_job(rq, SAINA_A_WORKER_JOB_ID, rq->worker.job_id,
-				 SAINA_A_WORKER_JOB_NAME, rq->worker.job_name, must, job);
 }
 
 static int worker_find(struct saina_request *rq, const struct saina_job **job)

@@ -81,6 +81,9 @@ static int attr_check(const struct nlattr *a, const struct saina_attr *row, stru
 				    row->nest ? "must be" : "must not be");
 	switch (row->kind) {
 	case SAINA_ATTR_NEST:
+		if (len && len < MNL_ATTR_HDRLEN)
+			return saina_refuse(err, -ERANGE, 0, "%s: has %zu bytes, too few for an attribute",
+					    row->name, len);
 		return attrs_check(from, len, row->nest, ~0ull, d, inner, err);
 	case SAINA_ATTR_STRING:
 		return string_check(from, len, row, err);
