@@ -254,7 +254,7 @@ static void probe(struct saina_session *j, uint64_t now)
 
 uint64_t saina_join_run(struct saina_session *j, uint64_t now)
 {
-	uint64_t beat;
+	uint64_t beat, first;
 
 	if (j->phase == PHASE_FAILED || timed_out(j, now))
 		return NEVER;
@@ -280,7 +280,9 @@ uint64_t saina_join_run(struct saina_session *j, uint64_t now)
 			j->next_ns = NEVER;
 			return beat;
 		}
-		j->next_ns = now + (j->tries < 3 ? 50 * MSEC << j->tries : 400 * MSEC);
+		/* saina_close() does not wait long for LEAVE to be heard */
+		first = j->phase == PHASE_LEAVING ? 20 * MSEC : 50 * MSEC;
+		j->next_ns = now + (j->tries < 3 ? first << j->tries : 400 * MSEC);
 		j->tries++;
 	}
 	return beat < j->next_ns ? beat : j->next_ns;
