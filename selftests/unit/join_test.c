@@ -99,11 +99,16 @@ static enum saina_join_event welcome(int state, uint32_t round)
 	return input(SAINA_MSG_WELCOME, &w, sizeof(w));
 }
 
-static enum saina_join_event status(int state, bool relayed)
+static enum saina_join_event status_of(uint64_t active, int state, bool relayed)
 {
-	struct saina_status s = { .active = 1, .state = state, .relayed = relayed };
+	struct saina_status s = { .active = active, .state = state, .relayed = relayed };
 
 	return input(SAINA_MSG_STATUS, &s, sizeof(s));
+}
+
+static enum saina_join_event status(int state, bool relayed)
+{
+	return status_of(1ull << j.job.worker, state, relayed);
 }
 
 static void refuse(int reason, const char *text)
@@ -340,7 +345,7 @@ static void test_old_welcome(void **state)
 	assert_int_equal(j.job.first_round, 3);
 }
 
-/* LEAVE until it is answered. */
+/* LEAVE until a STATUS no longer counts us among the live. */
 static void test_leave(void **state)
 {
 	run();
@@ -348,7 +353,10 @@ static void test_leave(void **state)
 	pass(1000);
 	assert_in_range(sent[SAINA_MSG_LEAVE], 2, 6);
 	assert_false(j.gone);
+	/* of before the LEAVE: the answer to a heartbeat, or unasked */
 	status(SAINA_JOB_RUNNING, false);
+	assert_false(j.gone);
+	status_of(0, SAINA_JOB_FORMING, false);
 	assert_true(j.gone);
 }
 

@@ -269,9 +269,9 @@ static void ctrl(struct agg *a, const struct sockaddr_in *from, uint8_t *msg, si
 		return;
 	}
 	if (h->type == SAINA_MSG_LEAVE) {
+		switch_alive(&a->sw, h->worker, false);
 		status(a, h->worker);
 		p->bound = false;
-		switch_alive(&a->sw, h->worker, false);
 		return;
 	}
 	if (h->type == SAINA_MSG_READY)

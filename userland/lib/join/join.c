@@ -446,7 +446,9 @@ static enum saina_join_event status(struct saina_session *j, const struct saina_
 	j->next_round = 0;
 	j->fixed &= j->relayed;
 	if (j->phase == PHASE_LEAVING) {
-		j->gone = j->changed = true;
+		/* one that counts us among the live is of before our LEAVE */
+		if (!(j->active >> j->job.worker & 1))
+			j->gone = j->changed = true;
 		return SAINA_JOIN_NONE;
 	}
 	if (st->state == SAINA_JOB_STOPPED) {
