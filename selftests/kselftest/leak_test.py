@@ -11,9 +11,11 @@ from family import Family, Tap
 
 # What the module allocates per job: a table entry (4 k), snapshots (2 k), the live part
 # (64) and per-CPU memory.  So much more after 2000 jobs is a leak, of one in a hundred:
-# the rest of an idle kernel moves these numbers by a few objects.
+# the rest of an idle kernel moves these numbers by a few objects.  Per-CPU memory is
+# counted in pages, of which some stay where namespaces went at the same time: 33 kB a
+# job, so that a leak of one in twenty is seen.
 CACHES = {"kmalloc-cg-4k": 20, "kmalloc-cg-2k": 20, "kmalloc-cg-64": 60}
-LIMITS = {**CACHES, "percpu": 512}
+LIMITS = {**CACHES, "percpu": 4096}
 # kfree_rcu() frees in batches, after up to 5 s.
 DRAIN = 7
 
@@ -85,8 +87,7 @@ for _ in range(10):
     round_of(f, 1)
 namespaces(20)
 
-# A namespace goes in the background, after several grace periods: a busy machine takes its time.
-deadline = time.monotonic() + 150
+deadline = time.monotonic() + 30
 while True:
     after = settled()
     grown = {k: after[k] - before[k] for k in after}
