@@ -99,15 +99,7 @@ struct reply {
 static int reply_cb(const struct nlmsghdr *nlh, void *arg)
 {
 	const struct reply *r = arg;
-	union {
-		struct saina_job_attrs job;
-		struct saina_worker_attrs worker;
-		struct saina_port_attrs port;
-		struct saina_slot_attrs slot;
-		struct saina_stats_attrs stats;
-		struct saina_limits_attrs limits;
-		struct saina_event_attrs event;
-	} obj;
+	union saina_any_attrs obj;
 	int ret = saina_ctl_decode(nlh, r->c, &obj);
 
 	if (!ret)
