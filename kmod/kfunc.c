@@ -61,25 +61,6 @@ static const u8 *job_of(const struct saina_net *sn, u32 job, u32 size)
 	return NULL;
 }
 
-static int count(struct saina_net *sn, u32 job, u32 worker, u32 counter)
-{
-	const struct saina_snap *snap;
-
-	if (counter >= SAINA_C_N)
-		return -EINVAL;
-	if (job >= SAINA_JOBS_MAX) {
-		this_cpu_inc(sn->global->c[counter]);
-		return 0;
-	}
-	snap = saina_jobs_snap(sn, job);
-	if (!snap)
-		return -ENOENT;
-	if (worker >= snap->live->workers)
-		return -EINVAL;
-	this_cpu_inc(snap->live->counters[worker].c[counter]);
-	return 0;
-}
-
 static int event(struct saina_net *sn, const struct saina_event *ev, u32 size)
 {
 	if (size != sizeof(*ev) || ev->type >= SAINA_EV_JOB_STATE)
@@ -105,25 +86,6 @@ __bpf_kfunc const u8 *saina_xdp_job(struct xdp_md *ctx, u32 job, const u32 rdonl
 __bpf_kfunc const u8 *saina_tc_job(struct __sk_buff *ctx, u32 job, const u32 rdonly_buf_size)
 {
 	return job_of(net_of_tc(ctx), job, rdonly_buf_size);
-}
-
-/**
- * saina_xdp_count() - count something that happened to a packet
- * @ctx: of the program
- * @job: number of a job; SAINA_JOBS_MAX or more: what belongs to no job
- * @worker: below the job's workers
- * @counter: enum saina_counter
- *
- * Return: 0, -EINVAL, -ENOENT (no such job)
- */
-__bpf_kfunc int saina_xdp_count(struct xdp_md *ctx, u32 job, u32 worker, u32 counter)
-{
-	return count(net_of_xdp(ctx), job, worker, counter);
-}
-
-__bpf_kfunc int saina_tc_count(struct __sk_buff *ctx, u32 job, u32 worker, u32 counter)
-{
-	return count(net_of_tc(ctx), job, worker, counter);
 }
 
 /**
@@ -215,7 +177,6 @@ __bpf_kfunc int saina_bf16_sum(void *slot, u32 slot__sz, const void *msg, u32 ms
 
 BTF_KFUNCS_START(saina_xdp_kfuncs)
 BTF_ID_FLAGS(func, saina_xdp_job, KF_RET_NULL)
-BTF_ID_FLAGS(func, saina_xdp_count)
 BTF_ID_FLAGS(func, saina_xdp_event)
 BTF_ID_FLAGS(func, saina_f32_sum)
 BTF_ID_FLAGS(func, saina_bf16_sum)
@@ -223,7 +184,6 @@ BTF_KFUNCS_END(saina_xdp_kfuncs)
 
 BTF_KFUNCS_START(saina_tc_kfuncs)
 BTF_ID_FLAGS(func, saina_tc_job, KF_RET_NULL)
-BTF_ID_FLAGS(func, saina_tc_count)
 BTF_ID_FLAGS(func, saina_tc_event)
 BTF_ID_FLAGS(func, saina_f32_sum)
 BTF_ID_FLAGS(func, saina_bf16_sum)

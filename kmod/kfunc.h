@@ -15,8 +15,6 @@ struct __sk_buff;
 
 const u8 *saina_xdp_job(struct xdp_md *ctx, u32 job, const u32 rdonly_buf_size);
 const u8 *saina_tc_job(struct __sk_buff *ctx, u32 job, const u32 rdonly_buf_size);
-int saina_xdp_count(struct xdp_md *ctx, u32 job, u32 worker, u32 counter);
-int saina_tc_count(struct __sk_buff *ctx, u32 job, u32 worker, u32 counter);
 int saina_xdp_event(struct xdp_md *ctx, const struct saina_event *ev, u32 ev__sz);
 int saina_tc_event(struct __sk_buff *ctx, const struct saina_event *ev, u32 ev__sz);
 int saina_f32_sum(void *slot, u32 slot__sz, const void *msg, u32 msg__sz, u64 tag);

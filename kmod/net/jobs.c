@@ -38,43 +38,6 @@ struct saina_live *saina_jobs_live(const struct saina_net *sn, const struct sain
 	return snap ? snap->live : NULL;
 }
 
-void saina_jobs_counters(const struct saina_counters __percpu *from, struct saina_counters *sum)
-{
-	int cpu, i;
-
-	memset(sum, 0, sizeof(*sum));
-	for_each_possible_cpu(cpu) {
-		const struct saina_counters *c = per_cpu_ptr(from, cpu);
-
-		for (i = 0; i < SAINA_C_N; i++)
-			sum->c[i] += READ_ONCE(c->c[i]);
-	}
-}
-
-static struct saina_live *live_alloc(const struct saina_job *job)
-{
-	struct saina_live *live = kzalloc(sizeof(*live), GFP_KERNEL_ACCOUNT);
-
-	if (!live)
-		return NULL;
-	live->workers = job->workers;
-	live->counters = __alloc_percpu_gfp(job->workers * sizeof(struct saina_counters),
-					    __alignof__(struct saina_counters),
-					    GFP_KERNEL_ACCOUNT);
-	if (live->counters)
-		return live;
-	kfree(live);
-	return NULL;
-}
-
-static void live_free_rcu(struct rcu_head *rcu)
-{
-	struct saina_live *live = container_of(rcu, struct saina_live, rcu);
-
-	free_percpu(live->counters);
-	kfree(live);
-}
-
 /* The data path must not see the job any more; the lock is held, or nobody is left. */
 static void snap_remove(struct saina_net *sn, struct saina_snaps *snaps, u32 job)
 {
@@ -83,8 +46,7 @@ static void snap_remove(struct saina_net *sn, struct saina_snaps *snaps, u32 job
 	if (!snap)
 		return;
 	trace_saina_snapshot_withdrawn(sn->net, &snap->conf);
-	/* programs that still have the snapshot may go on counting */
-	call_rcu(&snap->live->rcu, live_free_rcu);
+	kfree_rcu(snap->live, rcu);
 	kfree_rcu(snap, rcu);
 }
 
@@ -130,7 +92,7 @@ static int jobs_publish(void *ctx, const struct saina_job *job, int gone,
 	snap = kzalloc(sizeof(*snap), GFP_KERNEL_ACCOUNT);
 	if (!snap)
 		goto err_memory;
-	live = old ? old->live : live_alloc(job);
+	live = old ? old->live : kzalloc(sizeof(*live), GFP_KERNEL_ACCOUNT);
 	if (!live)
 		goto err_snap;
 	if (old && old->conf.generation != job->generation) {
@@ -213,17 +175,8 @@ static int __net_init jobs_net_init(struct net *net)
 	mutex_init(&sn->lock);
 	spin_lock_init(&sn->gate.lock);
 	sn->gate.begin = jiffies;
-	sn->global = alloc_percpu_gfp(struct saina_counters, GFP_KERNEL_ACCOUNT);
-	if (!sn->global)
-		return -ENOMEM;
 	sn->core = saina_core_new(&jobs_ops, sn, NULL);
-	if (!sn->core)
-		goto err_global;
-	return 0;
-
-err_global:
-	free_percpu(sn->global);
-	return -ENOMEM;
+	return sn->core ? 0 : -ENOMEM;
 }
 
 /* Its devices are gone already, so no program runs here; but one may just be
@@ -240,7 +193,6 @@ static void __net_exit jobs_net_exit(struct net *net)
 	if (snaps)
 		kfree_rcu(snaps, rcu);
 	saina_core_free(sn->core);
-	free_percpu(sn->global);
 }
 
 static struct pernet_operations jobs_net_ops = {
@@ -258,5 +210,4 @@ int saina_jobs_init(void)
 void saina_jobs_uninit(void)
 {
 	unregister_pernet_subsys(&jobs_net_ops);
-	rcu_barrier();		/* live_free_rcu() is code of this module */
 }

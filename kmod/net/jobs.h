@@ -7,7 +7,6 @@
 #define _SAINA_JOBS_H
 
 #include <linux/mutex.h>
-#include <linux/percpu.h>
 #include <linux/rcupdate.h>
 #include <linux/spinlock.h>
 #include <net/net_namespace.h>
@@ -21,16 +20,12 @@
  * @next_round: 1 + the last round known to have been finished
  * @policy_seq: of the policy last adopted, 0: not known
  * @k: in force, 0: nothing has been heard yet
- * @workers: of the job: so many sets of counters
- * @counters: of each worker
  */
 struct saina_live {
 	struct rcu_head rcu;
 	u32 next_round;
 	u32 policy_seq;
 	u8 k;
-	u8 workers;
-	struct saina_counters __percpu *counters;
 };
 
 /**
@@ -76,7 +71,6 @@ struct saina_snaps {
  * @core: the jobs
  * @seq: grows with each change; never 0, so that dumps can tell
  * @gate: of the events of the data path
- * @global: counters of what belongs to no job
  * @snaps: NULL until there is a first job
  */
 struct saina_net {
@@ -85,7 +79,6 @@ struct saina_net {
 	struct saina_core *core;
 	u32 seq;
 	struct saina_gate gate;
-	struct saina_counters __percpu *global;
 	struct saina_snaps __rcu *snaps;
 };
 
@@ -97,7 +90,7 @@ static inline struct saina_net *saina_net_get(const struct net *net)
 }
 
 /* Programs run under rcu_read_lock() or, in drivers that do without, with bottom halves
- * off alone: call_rcu() and kfree_rcu() wait for both.
+ * off alone: kfree_rcu() waits for both.
  */
 #define saina_rcu(p) rcu_dereference_check(p, rcu_read_lock_bh_held())
 
@@ -124,9 +117,6 @@ static inline const struct saina_snap *saina_jobs_snap(const struct saina_net *s
 
 /* What the data path says of a job of the core; the caller holds the lock. */
 struct saina_live *saina_jobs_live(const struct saina_net *sn, const struct saina_job *job);
-
-/* Counters summed over the CPUs. */
-void saina_jobs_counters(const struct saina_counters __percpu *from, struct saina_counters *sum);
 
 /* The next state of dumps; the caller holds the lock. */
 void saina_jobs_changed(struct saina_net *sn);

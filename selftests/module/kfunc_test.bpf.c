@@ -9,8 +9,6 @@ char _license[] SEC("license") = "GPL";
 
 extern const __u8 *saina_xdp_job(struct xdp_md *ctx, __u32 job, const __u32 rdonly_buf_size) __ksym;
 extern const __u8 *saina_tc_job(struct __sk_buff *ctx, __u32 job, const __u32 rdonly_buf_size) __ksym;
-extern int saina_xdp_count(struct xdp_md *ctx, __u32 job, __u32 worker, __u32 counter) __ksym;
-extern int saina_tc_count(struct __sk_buff *ctx, __u32 job, __u32 worker, __u32 counter) __ksym;
 extern int saina_xdp_event(struct xdp_md *ctx, const struct saina_event *ev, __u32 ev__sz) __ksym;
 extern int saina_tc_event(struct __sk_buff *ctx, const struct saina_event *ev, __u32 ev__sz) __ksym;
 extern int saina_f32_sum(void *slot, __u32 slot__sz, const void *msg, __u32 msg__sz,
@@ -20,7 +18,7 @@ extern int saina_bf16_sum(void *slot, __u32 slot__sz, const void *msg, __u32 msg
 
 /* What to do, and what came of it: map `io`, entry 0. */
 struct io {
-	__u32 job, worker, counter;
+	__u32 job, worker;
 	int ret;
 	__u32 found;
 	struct saina_binding binding;
@@ -127,26 +125,6 @@ int xdp_job_too_long(struct xdp_md *ctx)
 	if (x)
 		x->found = !!saina_xdp_job(ctx, x->job, sizeof(struct saina_job_conf) + 1);
 	return XDP_PASS;
-}
-
-SEC("xdp")
-int xdp_count(struct xdp_md *ctx)
-{
-	struct io *x = the_io();
-
-	if (x)
-		x->ret = saina_xdp_count(ctx, x->job, x->worker, x->counter);
-	return XDP_PASS;
-}
-
-SEC("tc")
-int tc_count(struct __sk_buff *ctx)
-{
-	struct io *x = the_io();
-
-	if (x)
-		x->ret = saina_tc_count(ctx, x->job, x->worker, x->counter);
-	return TC_ACT_OK;
 }
 
 SEC("xdp")

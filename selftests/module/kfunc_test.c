@@ -26,7 +26,7 @@
 
 /* as in kfunc_test.bpf.c */
 struct io {
-	__u32 job, worker, counter;
+	__u32 job, worker;
 	int ret;
 	__u32 found;
 	struct saina_binding binding;
@@ -156,21 +156,6 @@ static void test_jobs(const char *prog)
 	job_del(0);
 	x = call(prog, (struct io){ .job = 0 });
 	tap_ok(!x.found, "%s: there is no snapshot of a deleted job", prog);
-}
-
-static void test_counters(const char *prog)
-{
-	struct io in = { .job = 0, .worker = 1, .counter = SAINA_C_LATE };
-
-	job_new("a", 2);
-	tap_ok(!call(prog, in).ret && !call(prog, (struct io){ .job = SAINA_JOBS_MAX }).ret,
-	       "%s: counts for a worker and for no job", prog);
-	tap_ok(call(prog, (struct io){ .worker = 2 }).ret == -EINVAL &&
-	       call(prog, (struct io){ .worker = 0xffffffff }).ret == -EINVAL &&
-	       call(prog, (struct io){ .counter = SAINA_C_N }).ret == -EINVAL &&
-	       call(prog, (struct io){ .job = 9 }).ret == -ENOENT,
-	       "%s: refuses workers, counters and jobs that are not there", prog);
-	job_del(0);
 }
 
 /* ns of one look-up, the best of some runs. */
@@ -525,8 +510,6 @@ int main(int argc, char **argv)
 	       "kfunc: a size beyond the snapshot is refused");
 	job_del(0);
 	test_lookup_cost();
-	test_counters("xdp_count");
-	test_counters("tc_count");
 	test_events("xdp_event");
 	test_events("tc_event");
 	test_rate();

@@ -8,11 +8,10 @@
 char _license[] SEC("license") = "GPL";
 
 extern const __u8 *saina_xdp_job(struct xdp_md *ctx, __u32 job, const __u32 rdonly_buf_size) __ksym;
-extern int saina_xdp_count(struct xdp_md *ctx, __u32 job, __u32 worker, __u32 counter) __ksym;
 extern int saina_xdp_event(struct xdp_md *ctx, const struct saina_event *ev, __u32 ev__sz) __ksym;
 
 /* as in live_test.c */
-enum { HIT, MISS, COUNTED, TOLD, TORN, N_TALLY };
+enum { HIT, MISS, TOLD, TORN, N_TALLY };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -46,8 +45,6 @@ int live(struct xdp_md *ctx)
 	 * policy's number is k, or, at first, 1 with k 0 */
 	if (conf->policy.k && conf->policy.k != conf->policy.seq - 1)
 		tick(TORN);
-	if (!saina_xdp_count(ctx, 0, 0, SAINA_C_LATE))
-		tick(COUNTED);
 	if (!saina_xdp_event(ctx, &ev, sizeof(ev)))
 		tick(TOLD);
 	if (conf->job || !conf->generation)
