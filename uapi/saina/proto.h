@@ -8,10 +8,10 @@
  * All multi-byte fields after the UDP header, payload elements included, are
  * LITTLE ENDIAN: the aggregator adds payload words where they lie.
  *
- *   worker --> aggregator:48864   GRAD PULL PROBE          (data plane)
+ *   worker --> aggregator:48864   GRAD PULL PROBE ASK      (data plane)
  *   worker --> aggregator:48865   JOIN READY HEARTBEAT LEAVE (agent)
  *   aggregator:48864 --> group:48866   RESULT PROBE_REPLY  (to all workers)
- *   aggregator:48864 --> worker   RESULT (RESEND, LATE), STALE (unicast)
+ *   aggregator:48864 --> worker   RESULT (RESEND, LATE), STALE, TOLD (unicast)
  *   aggregator:48865 --> worker   WELCOME REFUSE STATUS
  *
  * A worker uses ONE unicast UDP socket for everything it sends, so that the
@@ -60,6 +60,8 @@ enum saina_msg_type {
 	SAINA_MSG_STALE		= 8,	/* that round cannot be had (any more) */
 	SAINA_MSG_PROBE		= 9,	/* worker: can results reach me? */
 	SAINA_MSG_PROBE_REPLY	= 10,
+	SAINA_MSG_ASK		= 11,	/* worker: what has become of these? struct saina_ask */
+	SAINA_MSG_TOLD		= 12,	/* answers it, as long as it */
 	/* control, struct saina_hdr + a body */
 	SAINA_MSG_JOIN		= 16,	/* struct saina_join */
 	SAINA_MSG_WELCOME	= 17,	/* struct saina_welcome */
@@ -115,7 +117,7 @@ enum saina_elem_type {
  * @mask: RESULT: bit w set if worker w is in the sum
  * @aux: RESULT with LATE, RESEND or PULLED, and STALE: 1 + the last round in
  *	which the addressee was counted for this segment, 0 if never
- * @slot_round: STALE: the next round the data path will open (1 + the newest
+ * @slot_round: STALE, TOLD: the next round the data path will open (1 + the newest
  *	opened).  Elsewhere 0
  * @session: random, chosen by the agent at each admission; names one
  *	incarnation of a worker and is known to nobody else.  0 in JOIN and in
@@ -141,6 +143,23 @@ struct saina_hdr {
 	__le32	aux;
 	__le32	slot_round;
 	__le64	session;
+} __attribute__((packed, aligned(2)));
+
+#define SAINA_ASK_SEGMENTS	64	/* that one ASK is about: hdr.segment and those after it */
+
+/**
+ * struct saina_ask - body of ASK and TOLD; bit i is about segment hdr.segment + i of round
+ *	hdr.round, 0 in ASK and for segments that the job does not have
+ * @time: the asker's, echoed
+ * @counted: its gradient is in the sum
+ * @done: the result is there
+ * @due: it is not, but the slot would complete now: a PULL makes it
+ */
+struct saina_ask {
+	__le64	time;
+	__le64	counted;
+	__le64	done;
+	__le64	due;
 } __attribute__((packed, aligned(2)));
 
 /* Job states as told to workers (and shown to people). */
@@ -267,6 +286,7 @@ SAINA_ASSERT(__builtin_offsetof(struct saina_hdr, slot_round) == 36, "slot_round
 SAINA_ASSERT(__builtin_offsetof(struct saina_hdr, mask) == 24, "mask at 24");
 SAINA_ASSERT(__builtin_offsetof(struct saina_hdr, aux) == 32, "aux at 32");
 SAINA_ASSERT(__builtin_offsetof(struct saina_hdr, session) == 40, "session at 40");
+SAINA_ASSERT(sizeof(struct saina_ask) == 32, "saina_ask is 32 bytes");
 SAINA_ASSERT(sizeof(struct saina_join) == 88, "saina_join is 88 bytes");
 SAINA_ASSERT(sizeof(struct saina_welcome) == 48, "saina_welcome is 48 bytes");
 SAINA_ASSERT(sizeof(struct saina_refuse) == 172, "saina_refuse is 172 bytes");
