@@ -85,6 +85,17 @@ static __always_inline void answer_result(struct answer *a, const struct slot_ca
 	a->csum = o->csum;
 }
 
+static __always_inline __u32 answer_told_csum(const struct saina_ask *told)
+{
+	const __u32 *w = (const void *)told;
+	__u64 sum = 0;
+
+#pragma unroll
+	for (int i = 0; i < (int)sizeof(*told) / 4; i++)
+		sum += w[i];
+	return csum_fold64(sum);
+}
+
 /* RESULT to everybody. */
 static __always_inline void answer_all(struct answer *a, const struct slot_call *c,
 				       const struct saina_job_conf *conf)
@@ -93,7 +104,7 @@ static __always_inline void answer_all(struct answer *a, const struct slot_call 
 	answer_to_group(a, conf);
 }
 
-/* RESULT to the sender: RESEND, LATE, PULLED; or STALE. */
+/* RESULT to the sender: RESEND, LATE, PULLED; or STALE; or TOLD, without its body. */
 static __always_inline void answer_sender(struct answer *a, const struct slot_call *c,
 					  const struct saina_job_conf *conf)
 {
@@ -104,6 +115,13 @@ static __always_inline void answer_sender(struct answer *a, const struct slot_ca
 		a->hdr[1] = c->in.round | (__u64)c->in.segment << 32;
 		a->hdr[2] = c->in.worker << 16;
 		a->hdr[4] = c->out.last | (__u64)c->out.next_round << 32;
+	} else if (c->out.verdict == SLOT_TOLD) {
+		a->hdr[0] = answer_word0(SAINA_MSG_TOLD, 0, conf->elem, c->in.job, 0);
+		a->hdr[1] = c->in.round | (__u64)c->in.segment << 32;
+		a->hdr[2] = c->in.worker << 16;
+		a->hdr[4] = (__u64)c->out.next_round << 32;
+		a->words = sizeof(struct saina_ask) / 4;
+		a->csum = answer_told_csum(&c->told);
 	} else {
 		answer_result(a, c, conf,
 			      (c->out.mask & c->in.bit ? SAINA_F_RESEND : SAINA_F_LATE) |

@@ -12,10 +12,12 @@
 /* A field of the header at @h. */
 #define H(type, h, field)	RD(type, (h) + offsetof(struct saina_hdr, field))
 
-/* Everything the checks find out about a data message. */
+/* Everything the checks find out about a data message, and what became of it. */
 struct message {
 	const struct saina_job_conf *conf;
 	const struct saina_binding *binding;
+	struct saina_counters *wc;
+	struct slot_call *call;
 	struct slot_in in;
 	__u32 type;
 };
@@ -44,15 +46,23 @@ static __always_inline __u32 message_check(HOOK_CTX *ctx, const void *h, struct 
 	if (H(__u8, h, version) != SAINA_PROTO_VERSION)
 		return SAINA_C_VERSION;
 	m->type = H(__u8, h, type);
-	if (m->type != SAINA_MSG_GRAD && m->type != SAINA_MSG_PULL && m->type != SAINA_MSG_PROBE) {
-		if (m->type == SAINA_MSG_RESULT || m->type == SAINA_MSG_STALE ||
-		    m->type == SAINA_MSG_PROBE_REPLY)
-			return SAINA_C_FORGED;
+	flags = H(__u8, h, flags);
+	switch (m->type) {
+	case SAINA_MSG_GRAD:
+	case SAINA_MSG_PULL:
+		flags &= ~SAINA_F_RETRANSMIT;
+		break;
+	case SAINA_MSG_PROBE:
+	case SAINA_MSG_ASK:
+		break;
+	case SAINA_MSG_RESULT:
+	case SAINA_MSG_STALE:
+	case SAINA_MSG_PROBE_REPLY:
+	case SAINA_MSG_TOLD:
+		return SAINA_C_FORGED;
+	default:
 		return SAINA_C_TYPE;
 	}
-	flags = H(__u8, h, flags);
-	if (m->type != SAINA_MSG_PROBE)
-		flags &= ~SAINA_F_RETRANSMIT;
 	if (flags || H(__u16, h, k))	/* and reserved */
 		return SAINA_C_FLAGS;
 	m->in.job = H(__u16, h, job);
@@ -73,7 +83,7 @@ static __always_inline __u32 message_check_sender(const struct frame *f, const v
 						  struct message *m)
 {
 	const struct saina_job_conf *conf = m->conf;
-	bool probe = m->type == SAINA_MSG_PROBE;
+	bool probe = m->type == SAINA_MSG_PROBE, ask = m->type == SAINA_MSG_ASK;
 	struct slot_in *in = &m->in;
 	__u32 count, reason;
 
@@ -88,9 +98,10 @@ static __always_inline __u32 message_check_sender(const struct frame *f, const v
 	if (!probe && !(in->active >> in->worker & 1))
 		return SAINA_C_INACTIVE;
 	count = H(__u16, h, count);
-	if (len != sizeof(struct saina_hdr) + control_bytes(conf, count))
+	if (len != sizeof(struct saina_hdr) + control_bytes(conf, count) +
+			   (ask ? sizeof(struct saina_ask) : 0))
 		return SAINA_C_LENGTH;
-	if (count != (probe ? 0 : conf->payload))
+	if (count != (probe || ask ? 0 : conf->payload))
 		return SAINA_C_ELEMS;
 	if (probe)
 		return COUNT_NONE;
@@ -148,6 +159,25 @@ static __always_inline void message_learn(const struct frame *f, const void *h)
 	bpf_map_update_elem(&saina_learned, &from, &place, BPF_NOEXIST);
 }
 
+/* A control message, of which what is linear ends at @end: does it go up to the agent? */
+static __always_inline bool message_control(HOOK_CTX *ctx, const struct frame *f, const void *end)
+{
+	const void *h = f->head + SAINA_HDR_OFF;
+
+	if (h + sizeof(struct saina_hdr) <= end && H(__u8, h, version) == SAINA_PROTO_VERSION) {
+		__u32 type = H(__u8, h, type);
+
+		if ((type == SAINA_MSG_READY || type == SAINA_MSG_HEARTBEAT ||
+		     type == SAINA_MSG_LEAVE) && message_is_spoofed(ctx, f, h))
+			return false;
+		if (type == SAINA_MSG_JOIN &&
+		    h + sizeof(struct saina_hdr) + sizeof(struct saina_join) <= end)
+			message_learn(f, h);
+	}
+	count_global(SAINA_C_CONTROL);
+	return true;
+}
+
 /**
  * message_run() - a GRAD or PULL through the slot machine
  * @c: what has been checked of it
@@ -186,18 +216,190 @@ static __always_inline int message_run(struct slot_call *c, const struct saina_j
 	return SLOT_DROP;
 }
 
-/* The common case, for a payload that lies before @end: true if it was one. */
-static __always_inline bool message_add(const struct message *m, const void *p, const void *end)
+/* The common case: true if it was one.  @bounded, @end: as message_run(). */
+static __always_inline bool message_add(const struct message *m, const void *p, const void *end,
+					bool bounded)
 {
 	if (m->type != SAINA_MSG_GRAD || slot_away(&m->in))
 		return false;
 	switch (m->conf->payload) {
 #define MESSAGE_ADD_CASE(E)							\
 	case E:									\
-		return p + sizeof(struct payload_##E) <= end && slot_add_##E(&m->in, p);
+		return (!bounded || p + sizeof(struct payload_##E) <= end) &&	\
+		       slot_add_##E(&m->in, p);
 	SAINA_ELEMS_LIST(MESSAGE_ADD_CASE)
 	}
 	return false;
+}
+
+/* How many questions of a worker have been answered lately. */
+#define MESSAGE_ASKS	64	/* in a MESSAGE_ASK_NS */
+#define MESSAGE_ASK_NS	(1u << 20)
+
+struct message_asked {
+	__u32 when, count;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SAINA_JOBS_MAX * SAINA_WORKERS_MAX);
+	__type(key, __u32);
+	__type(value, struct message_asked);
+} saina_asked SEC(".maps");
+
+static __always_inline bool message_may_ask(const struct slot_in *in)
+{
+	__u32 key = in->job * SAINA_WORKERS_MAX + in->worker;
+	struct message_asked *a = bpf_map_lookup_elem(&saina_asked, &key);
+	__u32 when = bpf_ktime_get_ns() / MESSAGE_ASK_NS;
+
+	if (!a)
+		return false;
+	if (a->when != when) {
+		a->when = when;
+		a->count = 0;
+	}
+	return a->count++ < MESSAGE_ASKS;
+}
+
+/* An ASK; what it says of the time is in c->told already. */
+static __always_inline int message_ask(struct slot_call *c, const struct saina_job_conf *conf,
+				       const struct saina_job_rt *rt)
+{
+	c->out.reason = SAINA_C_ASK_LIMIT;
+	if (!message_may_ask(&c->in))
+		return SLOT_DROP;
+	c->told.counted = 0;
+	c->told.done = 0;
+	c->told.due = 0;
+	switch (conf->payload) {
+#define MESSAGE_ASK_CASE(E)	\
+	case E:			\
+		slot_told_##E(c, conf);	\
+		break;
+	SAINA_ELEMS_LIST(MESSAGE_ASK_CASE)
+	}
+	c->out.next_round = rt->next_round;
+	if (c->told.done || !round_gone(rt, c->in.round))
+		return SLOT_TOLD;
+	return SLOT_STALE;
+}
+
+/* A GRAD or PULL whose payload message_add() did not take: the hook's. */
+static __always_inline int hook_run(HOOK_CTX *ctx, struct slot_call *c,
+				    const struct saina_job_conf *conf);
+
+/* What has become of a message, in the counters of its worker. */
+static __always_inline void message_count(const struct slot_call *c, struct saina_counters *wc)
+{
+	if (c->out.counted == SAINA_C_ADDED)
+		wc->c[SAINA_C_ADDED]++;
+	else if (c->out.counted == SAINA_C_STORED)
+		wc->c[SAINA_C_STORED]++;
+	switch (c->out.verdict) {
+	case SLOT_RESULT:
+		wc->c[SAINA_C_COMPLETED]++;
+		if (c->out.flags & SAINA_F_DEGRADED)
+			wc->c[SAINA_C_DEGRADED]++;
+		break;
+	case SLOT_ANSWER:
+		if (c->in.pull)
+			wc->c[SAINA_C_PULLED]++;
+		else if (c->out.mask & c->in.bit)
+			wc->c[SAINA_C_RESENT]++;
+		else
+			wc->c[SAINA_C_LATE]++;
+		break;
+	case SLOT_STALE:
+		wc->c[SAINA_C_STALE]++;
+		break;
+	case SLOT_TOLD:
+		wc->c[SAINA_C_ASKED]++;
+		break;
+	case SLOT_DROP:
+		count_worker(wc, c->out.reason);
+		break;
+	}
+}
+
+/**
+ * message_data() - all that becomes of a data message, but sending
+ * @ctx: the hook's
+ * @f: its frame
+ * @h: its header
+ * @len: bytes of header and payload, as far as the frame goes
+ * @p: its payload; sizeof(struct saina_ask) bytes of it may be read if @len says so
+ * @end: as message_run()
+ * @bounded: as message_run()
+ * @m: 0
+ *
+ * Return: enum slot_verdict: RESULT, ANSWER, STALE and TOLD are in m->call, to be sent, and
+ * PROBED is to be answered; counted in m->wc
+ */
+static __always_inline int message_data(HOOK_CTX *ctx, const struct frame *f, const void *h,
+					__u32 len, const void *p, const void *end, bool bounded,
+					struct message *m)
+{
+	const struct saina_job_conf *plain;
+	const struct saina_job_rt *rt;
+	struct slot_scratch *scratch;
+	struct slot_call *c;
+	__u32 job, reason;
+
+	reason = message_check(ctx, h, m);
+	if (reason != COUNT_NONE)
+		goto drop_global;
+	job = m->in.job;
+	reason = SAINA_C_INTERNAL;
+	m->wc = control_counters(job, m->in.worker);
+	if (!m->wc)
+		goto drop_global;
+	reason = message_check_sender(f, h, len, m);
+	if (reason != COUNT_NONE)
+		goto drop;
+	rt = bpf_map_lookup_elem(&saina_rt, &job);
+	reason = SAINA_C_INTERNAL;
+	if (!rt || rt->generation != m->conf->generation)
+		goto drop;
+	if (message_add(m, p, end, bounded)) {
+		m->wc->c[SAINA_C_ADDED]++;
+		return SLOT_KEPT;
+	}
+	if (m->type == SAINA_MSG_PROBE)
+		return SLOT_PROBED;
+
+	scratch = slot_scratch();
+	plain = control_plain(m->conf);
+	if (!scratch || !plain)
+		goto drop;
+	m->call = c = &scratch->call;
+	slot_call_init(c, &m->in);
+	if (m->type != SAINA_MSG_ASK) {
+		c->out.verdict = hook_run(ctx, c, plain);
+	} else {
+		if (!bounded || p + sizeof(struct saina_ask) <= end)
+			c->told.time = RD(__u64, p + offsetof(struct saina_ask, time));
+		else if (hook_load(ctx, SAINA_DATA_OFF + offsetof(struct saina_ask, time),
+				   &c->told.time, sizeof(c->told.time)))
+			goto drop;
+		c->out.verdict = message_ask(c, plain, rt);
+	}
+	if (c->out.verdict == SLOT_ANSWER)
+		c->out.next_k = rt->k_next;
+	else if (c->out.verdict == SLOT_STALE)
+		control_event(SAINA_EV_STALE, EV_OF(job, c->in.worker, rt->k), c->in.round,
+			      c->in.segment, 0);
+	control_flush_events(ctx);
+	message_count(c, m->wc);
+	return c->out.verdict;
+
+drop:
+	count_worker(m->wc, reason);
+	return SLOT_DROP;
+
+drop_global:
+	count_global(reason);
+	return SLOT_DROP;
 }
 
 #endif /* SAINA_MESSAGE_BPF_H */

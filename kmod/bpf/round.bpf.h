@@ -156,24 +156,29 @@ __noinline int round_undo(struct slot_call *c)
 	return 0;
 }
 
+/* Can round @r be had no more? */
+static __always_inline bool round_gone(const struct saina_job_rt *rt, __u32 r)
+{
+	__u32 next = rt->next_round;
+
+	return r < next && (next - r > 1 || !rt->members);
+}
+
 /* A PULL that found nothing: too early, or gone? */
 static __always_inline int round_missed(struct slot_call *c)
 {
 	__u32 job = c->in.job;
 	const struct saina_job_rt *rt = bpf_map_lookup_elem(&saina_rt, &job);
-	__u32 next, r = c->in.round;
 
 	if (!rt) {
 		c->out.reason = SAINA_C_INTERNAL;
 		return SLOT_DROP;
 	}
-	next = rt->next_round;
-	if (r >= next || (next - r == 1 && rt->members)) {
-		c->out.reason = SAINA_C_PULL_EARLY;
-		return SLOT_DROP;
-	}
-	c->out.next_round = next;
-	return SLOT_STALE;
+	c->out.next_round = rt->next_round;
+	if (round_gone(rt, c->in.round))
+		return SLOT_STALE;
+	c->out.reason = SAINA_C_PULL_EARLY;
+	return SLOT_DROP;
 }
 
 /**

@@ -51,8 +51,8 @@ static __noinline int run_pieces(struct xdp_md *ctx, struct slot_call *c,
 	return verdict;
 }
 
-static __always_inline int run_message(struct xdp_md *ctx, struct slot_call *c,
-				       const struct saina_job_conf *conf)
+static __always_inline int hook_run(struct xdp_md *ctx, struct slot_call *c,
+				    const struct saina_job_conf *conf)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	int verdict = message_run(c, conf, data + SAINA_DATA_OFF, end, true);
@@ -63,107 +63,26 @@ static __always_inline int run_message(struct xdp_md *ctx, struct slot_call *c,
 static __always_inline int data_message(struct xdp_md *ctx, const struct frame *f)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	const void *h = data + SAINA_HDR_OFF;
-	const struct saina_job_conf *conf, *plain;
-	const struct saina_job_rt *rt;
-	struct slot_scratch *scratch;
-	struct saina_counters *wc;
 	struct message m = {};
-	struct slot_call *c;
-	__u32 job, reason;
+	__u32 len;
 
-	reason = SAINA_C_TRUNCATED;
-	if (data + SAINA_DATA_OFF > end || !is_whole(ctx, data, end))
-		goto drop_global;
-	reason = message_check(ctx, h, &m);
-	if (reason != COUNT_NONE)
-		goto drop_global;
-	conf = m.conf;
-	job = m.in.job;
-	reason = SAINA_C_INTERNAL;
-	wc = control_counters(job, m.in.worker);
-	if (!wc)
-		goto drop_global;
-	reason = message_check_sender(f, h, bpf_ntohs(RD(__be16, data + SAINA_UDP_OFF + 4)) -
-						    sizeof(struct udphdr), &m);
-	if (reason != COUNT_NONE)
-		goto drop;
-	rt = bpf_map_lookup_elem(&saina_rt, &job);
-	reason = SAINA_C_INTERNAL;
-	if (!rt || rt->generation != conf->generation)
-		goto drop;
-	if (message_add(&m, data + SAINA_DATA_OFF, end)) {
-		wc->c[SAINA_C_ADDED]++;
+	if (data + SAINA_DATA_OFF > end || !is_whole(ctx, data, end)) {
+		count_global(SAINA_C_TRUNCATED);
 		return XDP_DROP;
 	}
-	if (m.type == SAINA_MSG_PROBE)
-		return send_probe(ctx, f->global, conf, f->ifindex, wc);
-
-	scratch = slot_scratch();
-	plain = control_plain(conf);
-	if (!scratch || !plain)
-		goto drop;
-	c = &scratch->call;
-	slot_call_init(c, &m.in);
-	c->out.verdict = run_message(ctx, c, plain);
-	control_flush_events(ctx);
-
-	if (c->out.counted == SAINA_C_ADDED)
-		wc->c[SAINA_C_ADDED]++;
-	else if (c->out.counted == SAINA_C_STORED)
-		wc->c[SAINA_C_STORED]++;
-	switch (c->out.verdict) {
-	case SLOT_KEPT:
-		return XDP_DROP;
+	len = bpf_ntohs(RD(__be16, data + SAINA_UDP_OFF + 4)) - sizeof(struct udphdr);
+	switch (message_data(ctx, f, data + SAINA_HDR_OFF, len, data + SAINA_DATA_OFF, end, true,
+			     &m)) {
 	case SLOT_RESULT:
-		wc->c[SAINA_C_COMPLETED]++;
-		if (c->out.flags & SAINA_F_DEGRADED)
-			wc->c[SAINA_C_DEGRADED]++;
-		return send_result(ctx, f->global, c, conf, wc);
+		return send_result(ctx, f->global, m.call, m.conf, m.wc);
 	case SLOT_ANSWER:
-		if (c->in.pull)
-			wc->c[SAINA_C_PULLED]++;
-		else if (c->out.mask & c->in.bit)
-			wc->c[SAINA_C_RESENT]++;
-		else
-			wc->c[SAINA_C_LATE]++;
-		c->out.next_k = rt->k_next;
-		return send_sender(ctx, f->global, c, conf, wc);
 	case SLOT_STALE:
-		wc->c[SAINA_C_STALE]++;
-		control_event(SAINA_EV_STALE, EV_OF(job, c->in.worker, rt->k), c->in.round,
-			      c->in.segment, 0);
-		control_flush_events(ctx);
-		return send_sender(ctx, f->global, c, conf, wc);
+	case SLOT_TOLD:
+		return send_sender(ctx, f->global, m.call, m.conf, m.wc);
+	case SLOT_PROBED:
+		return send_probe(ctx, f->global, m.conf, f->ifindex, m.wc);
 	}
-	reason = c->out.reason;
-drop:
-	count_worker(wc, reason);
 	return XDP_DROP;
-
-drop_global:
-	count_global(reason);
-	return XDP_DROP;
-}
-
-/* Passed up to the agent. */
-static __always_inline int control_message(struct xdp_md *ctx, const struct frame *f)
-{
-	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	const void *h = data + SAINA_HDR_OFF;
-
-	if (data + SAINA_DATA_OFF <= end && H(__u8, h, version) == SAINA_PROTO_VERSION) {
-		__u32 type = H(__u8, h, type);
-
-		if ((type == SAINA_MSG_READY || type == SAINA_MSG_HEARTBEAT ||
-		     type == SAINA_MSG_LEAVE) && message_is_spoofed(ctx, f, h))
-			return XDP_DROP;
-		if (type == SAINA_MSG_JOIN &&
-		    data + SAINA_DATA_OFF + sizeof(struct saina_join) <= end)
-			message_learn(f, h);
-	}
-	count_global(SAINA_C_CONTROL);
-	return XDP_PASS;
 }
 
 SEC("xdp.frags")
@@ -182,9 +101,10 @@ int saina_xdp(struct xdp_md *ctx)
 		f.ifindex = ctx->ingress_ifindex;
 		if (f.global->flags & SAINA_GLOBAL_F_INJECT && inject_in(ctx) != XDP_PASS)
 			return XDP_DROP;
+		if (!frame_is_fragment(&f) && kind == FRAME_DATA)
+			return data_message(ctx, &f);
 		if (!frame_is_fragment(&f))
-			return kind == FRAME_DATA ? data_message(ctx, &f) :
-						    control_message(ctx, &f);
+			return message_control(ctx, &f, end) ? XDP_PASS : XDP_DROP;
 		kind = FRAME_FRAGMENT;
 	}
 	count_global(kind == FRAME_FRAGMENT ? SAINA_C_FRAGMENT : SAINA_C_FORGED);

@@ -136,7 +136,9 @@ static __noinline int send_sender(struct xdp_md *ctx, const struct saina_global 
 	struct answer a = {};
 
 	answer_sender(&a, c, conf);
-	if (!send_write(ctx, g, &a)) {
+	if ((c->out.verdict == SLOT_TOLD &&
+	     bpf_xdp_store_bytes(ctx, SAINA_DATA_OFF, (void *)&c->told, sizeof(c->told))) ||
+	    !send_write(ctx, g, &a)) {
 		wc->c[failed]++;
 		return XDP_DROP;
 	}

@@ -30,6 +30,8 @@ enum slot_verdict {
 	SLOT_RESULT,	/* the result is in the output: to everybody */
 	SLOT_ANSWER,	/* the result is in the output: to the sender */
 	SLOT_STALE,	/* that round cannot be had: tell the sender */
+	SLOT_TOLD,	/* what an ASK asked is in told: to the sender */
+	SLOT_PROBED,	/* not the slot machine's: a PROBE, to be answered */
 	SLOT_MISS,	/* inside the slot machine only: not in hot slot or ring */
 	SLOT_CLAIMED,	/* likewise: to be added without the lock, and settled */
 };
@@ -151,6 +153,7 @@ struct slot_call {
 	struct slot_in in;
 	struct slot_latch latch;
 	struct slot_out out;
+	struct saina_ask told;
 };
 
 struct slot_scratch {
@@ -404,6 +407,23 @@ static __always_inline struct saina_counted *slot_counted(__u32 job, __u32 segme
 	void *inner = bpf_map_lookup_elem(&saina_counted, &job);
 
 	return inner ? bpf_map_lookup_elem(inner, &segment) : NULL;
+}
+
+/* What a glance, without lock, says of one segment of an ASK. */
+static __always_inline void slot_glance(struct saina_ask *told, const struct slot_in *in, __u32 i,
+					__u32 segment, const struct saina_slot_meta *h,
+					const struct saina_slot_meta *e,
+					const struct saina_counted *cnt)
+{
+	__u64 bit = 1ull << (i & (SAINA_ASK_SEGMENTS - 1));
+
+	if (cnt->last[in->worker & (SAINA_WORKERS_MAX - 1)] == in->round + 1)
+		told->counted |= bit;
+	if (e->state == SAINA_SLOT_DONE && e->round == in->round)
+		told->done |= bit;
+	else if (h->state == SAINA_SLOT_OPEN && h->round == in->round && h->segment == segment &&
+		 slot_complete(h, in->active))
+		told->due |= bit;
 }
 
 #include "round.bpf.h"

@@ -125,6 +125,39 @@ static __always_inline bool SIZED(slot_add)(const struct slot_in *in,
 	bpf_spin_unlock(&lk->lock);
 	return plain;
 }
+
+/* slot_told_ELEMS() - what has become of SAINA_ASK_SEGMENTS segments, into c->told */
+__noinline int SIZED(slot_told)(struct slot_call *c, const struct saina_job_conf *conf)
+{
+	void *hot, *ring, *counted;
+	__u32 job;
+
+	if (!c || !conf)
+		return 0;
+	job = c->in.job;
+	hot = bpf_map_lookup_elem(&HOT, &job);
+	ring = bpf_map_lookup_elem(&RING, &job);
+	counted = bpf_map_lookup_elem(&saina_counted, &job);
+	if (!hot || !ring || !counted)
+		return 0;
+	for (__u32 i = 0; i < SAINA_ASK_SEGMENTS; i++) {
+		__u32 segment = c->in.segment + i;
+		__u32 slot = segment & (c->in.pool - 1);
+		__u32 entry = segment * conf->ring + (c->in.round & (conf->ring - 1));
+		const struct saina_counted *cnt;
+		const struct SLOT *h, *e;
+
+		cnt = bpf_map_lookup_elem(counted, &segment);
+		h = bpf_map_lookup_elem(hot, &slot);
+		e = bpf_map_lookup_elem(ring, &entry);
+		if (!cnt || !h || !e)
+			break;
+		if (!i)
+			c->out.last = cnt->last[c->in.worker & (SAINA_WORKERS_MAX - 1)];
+		slot_glance(&c->told, &c->in, i, segment, &h->meta, &e->meta, cnt);
+	}
+	return 0;
+}
 #endif
 
 /* All that happens under the slot's lock. */

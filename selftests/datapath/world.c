@@ -244,6 +244,8 @@ static void worker_turn(struct world *w, struct sim_job *j, unsigned int i)
 		next_round(w, j, s, rt_of(j)->next_round - 1);
 	if (rng_chance(&w->rng, 5))
 		emit(w, j, i, SAINA_MSG_PROBE, 0, false);
+	if (rng_chance(&w->rng, 40))
+		emit(w, j, i, SAINA_MSG_ASK, rng_below(&w->rng, c->segments), false);
 	for (uint32_t seg = 0; seg < c->segments && burst; seg++) {
 		if (test_bit(s->got, seg) ||
 		    (seg >= c->pool && !test_bit(s->got, seg - c->pool)))
@@ -315,10 +317,15 @@ unsigned int world_frame(struct world *w, const struct message *m, uint8_t *fram
 		.worker = m->worker,
 		.exponent = m->exponent,
 	};
+	struct saina_ask ask = { .time = (uint64_t)m->segment << 32 | m->round,
+				 .counted = ~0ull, .done = m->round };
 	const void *payload = values;
 
 	if (!j)		/* its job is gone: it arrives all the same */
 		return frame_make(frame, &w->rig->g, &(struct saina_binding){}, &h, NULL, 0);
+	if (m->type == SAINA_MSG_ASK)
+		return frame_make(frame, &w->rig->g, &j->conf.worker[m->worker], &h, &ask,
+				  sizeof(ask));
 	if (m->type != SAINA_MSG_PROBE)
 		h.count = j->conf.payload;
 	if (m->type == SAINA_MSG_GRAD)

@@ -172,6 +172,27 @@ void oracle_answer_stale(struct oracle_msg *m)
 	send_to(m, 1ull << m->w, m->j->conf.relay);
 }
 
+void oracle_answer_told(struct oracle_msg *m, const struct saina_ask *told)
+{
+	struct saina_hdr *h = (void *)(m->out->frame + HEADERS);
+
+	m->out->answer = SAINA_MSG_TOLD;
+	memset(h, 0, sizeof(*h));
+	h->version = SAINA_PROTO_VERSION;
+	h->type = SAINA_MSG_TOLD;
+	h->elem = m->hdr->elem;
+	h->job = m->hdr->job;
+	h->session = m->hdr->session;
+	h->round = m->round;
+	h->segment = m->segment;
+	h->worker = m->w;
+	h->slot_round = m->j->rt.next_round;
+	memcpy(h + 1, told, sizeof(*told));
+	wrap(m, sizeof(*h) + sizeof(*told), false);
+	oracle_count(m, SAINA_C_ASKED);
+	send_to(m, 1ull << m->w, m->j->conf.relay);
+}
+
 void oracle_answer_probe(struct oracle_msg *m)
 {
 	struct saina_hdr *h = (void *)(m->out->frame + HEADERS);

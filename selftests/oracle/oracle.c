@@ -193,7 +193,7 @@ static int check_message(const struct oracle_msg *m, unsigned int ifindex)
 {
 	const struct saina_job_conf *c = &m->j->conf;
 	const struct saina_binding *b = &c->worker[m->w];
-	bool probe = m->hdr->type == SAINA_MSG_PROBE;
+	bool probe = m->hdr->type == SAINA_MSG_PROBE, ask = m->hdr->type == SAINA_MSG_ASK;
 	unsigned int udp_len = be16(m->frame + 38);
 	int reason = check_place(m, ifindex);
 
@@ -205,9 +205,10 @@ static int check_message(const struct oracle_msg *m, unsigned int ifindex)
 		return SAINA_C_NOT_RUNNING;
 	if (!probe && !(c->active >> m->w & 1))
 		return SAINA_C_INACTIVE;
-	if (udp_len != 8 + sizeof(struct saina_hdr) + oracle_bytes(c, m->hdr->count))
+	if (udp_len != 8 + sizeof(struct saina_hdr) + oracle_bytes(c, m->hdr->count) +
+			       (ask ? sizeof(struct saina_ask) : 0))
 		return SAINA_C_LENGTH;
-	if (m->hdr->count != (probe ? 0 : c->payload))
+	if (m->hdr->count != (probe || ask ? 0 : c->payload))
 		return SAINA_C_ELEMS;
 	if (!probe && m->hdr->elem != c->elem)
 		return SAINA_C_ELEM_TYPE;
@@ -239,12 +240,14 @@ static void data_message(struct oracle *o, const uint8_t *frame, unsigned int le
 	case SAINA_MSG_RESULT:
 	case SAINA_MSG_STALE:
 	case SAINA_MSG_PROBE_REPLY:
+	case SAINA_MSG_TOLD:
 		return drop_global(o, out, SAINA_C_FORGED);
 	case SAINA_MSG_GRAD:
 	case SAINA_MSG_PULL:
 		flags = SAINA_F_RETRANSMIT;
 		break;
 	case SAINA_MSG_PROBE:
+	case SAINA_MSG_ASK:
 		flags = 0;
 		break;
 	default:
@@ -272,6 +275,8 @@ static void data_message(struct oracle *o, const uint8_t *frame, unsigned int le
 		oracle_grad(&m);
 	else if (hdr.type == SAINA_MSG_PULL)
 		oracle_pull(&m);
+	else if (hdr.type == SAINA_MSG_ASK)
+		oracle_ask(&m);
 	else
 		oracle_answer_probe(&m);
 }

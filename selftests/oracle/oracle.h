@@ -128,6 +128,7 @@ struct oracle_msg {
 
 void oracle_grad(struct oracle_msg *m);
 void oracle_pull(struct oracle_msg *m);
+void oracle_ask(struct oracle_msg *m);
 
 void oracle_round_open(struct oracle *o, struct oracle_job *j);
 void oracle_sfcd_segment(struct oracle *o, struct oracle_job *j, uint32_t segment,
@@ -141,6 +142,7 @@ void oracle_event(struct oracle *o, struct oracle_job *j, unsigned int type,
 void oracle_answer_all(struct oracle_msg *m, const struct oracle_slot *s);
 void oracle_answer_one(struct oracle_msg *m, const struct oracle_slot *s, unsigned int how);
 void oracle_answer_stale(struct oracle_msg *m);
+void oracle_answer_told(struct oracle_msg *m, const struct saina_ask *told);
 void oracle_answer_probe(struct oracle_msg *m);
 
 /* Bytes that @count elements take in a message. */

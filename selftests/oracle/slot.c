@@ -235,6 +235,34 @@ void oracle_grad(struct oracle_msg *m)
 	open_slot(m, h);
 }
 
+/* Section 8: what the asker can know of SAINA_ASK_SEGMENTS segments of a round. */
+void oracle_ask(struct oracle_msg *m)
+{
+	uint32_t first = m->segment;
+	struct saina_ask told = {};
+
+	memcpy(&told.time, m->payload, sizeof(told.time));
+	for (unsigned int i = 0; i < SAINA_ASK_SEGMENTS; i++) {
+		const struct oracle_slot *h, *e;
+
+		m->segment = first + i;
+		if (m->segment >= m->j->conf.segments)
+			break;
+		h = hot_slot(m);
+		e = ring_entry(m);
+		if (m->j->last[m->segment][m->w] == m->round + 1)
+			told.counted |= 1ull << i;
+		if (is_about(e, m))
+			told.done |= 1ull << i;
+		else if (is_about(h, m) && complete(m, h))
+			told.due |= 1ull << i;
+	}
+	m->segment = first;
+	if (!told.done && is_stale(m))
+		return oracle_answer_stale(m);
+	oracle_answer_told(m, &told);
+}
+
 static void pulled(struct oracle_msg *m, const struct oracle_slot *s)
 {
 	oracle_count(m, SAINA_C_PULLED);

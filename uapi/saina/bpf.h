@@ -275,6 +275,7 @@ struct saina_slot_lock {
 	X(PULLED,	"pulled",	0, "results sent in answer to a pull") \
 	X(STALE,	"stale",	0, "answers saying that a round cannot be had") \
 	X(PROBED,	"probed",	0, "probes answered") \
+	X(ASKED,	"asked",	0, "questions answered") \
 	X(RELAYED,	"relayed",	0, "answers handed to the agent for slow ports") \
 	X(CONTROL,	"control",	0, "control messages passed up") \
 	X(DUPLICATE,	"duplicate",	1, "duplicates of a gradient in an open slot") \
@@ -306,6 +307,8 @@ struct saina_slot_lock {
 	X(INJECTED_IN,	"injected-in",	1, "lost on purpose on the way in (lab)") \
 	X(INJECTED_OUT,	"injected-out",	1, "lost on purpose on the way out (lab)") \
 	X(DELAYED,	"delayed",	0, "held back on purpose (lab)") \
+	X(ASK_LIMIT,	"ask-limit",	1, "questions beyond what is answered in a millisecond") \
+	X(UNSENT,	"unsent",	1, "answers that had no place beside others in a super-packet") \
 	X(NO_MEMORY,	"no-memory",	1, "ring buffer full or map missing") \
 	X(INTERNAL,	"internal",	1, "state that should be impossible")
 
