@@ -54,6 +54,13 @@ struct {
 } saina_tx SEC(".maps");
 
 struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SAINA_JOBS_MAX);
+	__type(key, __u32);
+	__type(value, __u32);
+} saina_outlet SEC(".maps");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
 	__type(key, struct saina_addr);

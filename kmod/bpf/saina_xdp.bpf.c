@@ -11,7 +11,7 @@
 
 #include "message.bpf.h"
 #include "send.bpf.h"
-#include "inject.bpf.h"
+#include "hold.bpf.h"
 
 char _license[] SEC("license") = "GPL";
 
@@ -99,7 +99,7 @@ int saina_xdp(struct xdp_md *ctx)
 		return XDP_PASS;
 	if (kind == FRAME_DATA || kind == FRAME_CONTROL) {
 		f.ifindex = ctx->ingress_ifindex;
-		if (f.global->flags & SAINA_GLOBAL_F_INJECT && inject_in(ctx) != XDP_PASS)
+		if (f.global->flags & SAINA_GLOBAL_F_INJECT && hold_in(ctx) != XDP_PASS)
 			return XDP_DROP;
 		if (!frame_is_fragment(&f) && kind == FRAME_DATA)
 			return data_message(ctx, &f);
@@ -115,5 +115,5 @@ int saina_xdp(struct xdp_md *ctx)
 SEC("xdp.frags/devmap")
 int saina_egress(struct xdp_md *ctx)
 {
-	return inject_out(ctx);
+	return hold_out(ctx);
 }

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The tc program on the ports of the bridge, clsact or tcx, ingress: many messages in a
+ * super-packet (UDP_SEGMENT), each checked on its own and answered in its own place.
+ * Documentation/datapath.rst section 10.  A gradient's way: here, frame, message, slot
+ * (round, sfcd), answer, train.
+ */
+#define HOOK_CTX	struct __sk_buff
+#define hook_load	bpf_skb_load_bytes
+#define hook_job	saina_tc_job
+#define hook_event	saina_tc_event
+
+#include <linux/pkt_cls.h>
+#include "message.bpf.h"
+#include "train.bpf.h"
+
+char _license[] SEC("license") = "GPL";
+
+#define CONTROL_LINEAR	(SAINA_DATA_OFF + (__u32)sizeof(struct saina_join))
+
+/* The whole payload is in memory already. */
+static __always_inline int hook_run(struct __sk_buff *skb, struct slot_call *c,
+				    const struct saina_job_conf *conf)
+{
+	struct train *t = train();
+
+	return t ? message_run(c, conf, t->msg.payload, NULL, false) : SLOT_DROP;
+}
+
+static __always_inline bool is_lost(const struct frame *f)
+{
+	return f->global->flags & SAINA_GLOBAL_F_INJECT && inject_lost_in(f->ifindex);
+}
+
+/* Check 1: the frame and its lengths. */
+static __always_inline bool is_whole(const struct __sk_buff *skb, const void *head)
+{
+	__u32 ip_len = bpf_ntohs(RD(__be16, head + SAINA_IP_OFF + 2));
+	__u32 udp_len = bpf_ntohs(RD(__be16, head + SAINA_UDP_OFF + 4));
+
+	return udp_len >= sizeof(struct udphdr) + sizeof(struct saina_hdr) &&
+	       udp_len == ip_len - 20 && skb->len >= ETH_HLEN + ip_len;
+}
+
+/* Message @i of the train. */
+__noinline int one_message(struct __sk_buff *skb, __u32 i)
+{
+	struct train *t = train();
+	struct message m = {};
+	struct frame f;
+	int verdict;
+	__u32 len;
+
+	f.global = frame_global();
+	if (!t || !f.global)
+		return 0;
+	f.head = t->head;
+	f.ifindex = t->ifindex;
+	if (is_lost(&f))
+		return 0;
+	len = train_load(skb, t, i);
+	if (len < sizeof(struct saina_hdr)) {
+		count_global(SAINA_C_TRUNCATED);
+		return 0;
+	}
+	verdict = message_data(skb, &f, &t->msg.hdr, len, t->msg.payload, NULL, false, &m);
+	if (verdict != SLOT_DROP && verdict != SLOT_KEPT)
+		train_answer(skb, t, i, len, verdict, &m);
+	return 0;
+}
+
+static __always_inline int data_frame(struct __sk_buff *skb, const void *head)
+{
+	__u32 n = train_begin(skb, head, bpf_ntohs(RD(__be16, head + SAINA_UDP_OFF + 4)) -
+						 sizeof(struct udphdr));
+
+	for (__u32 i = 0; i < TRAIN_MAX; i++) {
+		if (i >= n)
+			break;
+		one_message(skb, i);
+	}
+	return train_send(skb);
+}
+
+static __always_inline int control_frame(struct __sk_buff *skb, struct frame *f)
+{
+	void *data, *end;
+
+	bpf_skb_pull_data(skb, skb->len < CONTROL_LINEAR ? skb->len : CONTROL_LINEAR);
+	data = (void *)(long)skb->data;
+	end = (void *)(long)skb->data_end;
+	if (data + SAINA_HDR_OFF > end)
+		return TC_ACT_SHOT;
+	f->head = data;
+	return message_control(skb, f, end) ? TC_ACT_UNSPEC : TC_ACT_SHOT;
+}
+
+SEC("tc")
+int saina_tc(struct __sk_buff *skb)
+{
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	struct frame f;
+	enum frame_kind kind;
+
+	if (data + SAINA_HDR_OFF > end) {
+		if (skb->len < SAINA_HDR_OFF || bpf_skb_pull_data(skb, SAINA_HDR_OFF))
+			return TC_ACT_UNSPEC;
+		data = (void *)(long)skb->data;
+		end = (void *)(long)skb->data_end;
+		if (data + SAINA_HDR_OFF > end)
+			return TC_ACT_UNSPEC;
+	}
+	kind = frame_sort(skb, data, &f);
+	/* that others see it, too */
+	if (kind == FRAME_FOREIGN)
+		return TC_ACT_UNSPEC;
+	if (kind == FRAME_DATA || kind == FRAME_CONTROL) {
+		bool fragment = frame_is_fragment(&f);
+
+		f.ifindex = skb->ifindex;
+		if (kind == FRAME_DATA && !fragment && is_whole(skb, data))
+			return data_frame(skb, data);
+		if (is_lost(&f))
+			return TC_ACT_SHOT;
+		if (kind == FRAME_CONTROL && !fragment)
+			return control_frame(skb, &f);
+		count_global(fragment ? SAINA_C_FRAGMENT : SAINA_C_TRUNCATED);
+		return TC_ACT_SHOT;
+	}
+	count_global(kind == FRAME_FRAGMENT ? SAINA_C_FRAGMENT : SAINA_C_FORGED);
+	return TC_ACT_SHOT;
+}
+
+/* Egress of ports that lose on the way out: a result, or a super-packet of them. */
+SEC("tc")
+int saina_tc_out(struct __sk_buff *skb)
+{
+	const struct saina_global *g = frame_global();
+	/* two bytes before it, so that what is read of the stack is aligned */
+	__u8 buf[2 + SAINA_HDR_OFF] __attribute__((aligned(8))), *head = buf + 2;
+
+	if (!g || bpf_skb_load_bytes(skb, 0, head, SAINA_HDR_OFF) ||
+	    RD(__be16, head + 12) != bpf_htons(ETH_P_IP) ||
+	    RD(__u8, head + SAINA_IP_OFF + 9) != IPPROTO_UDP ||
+	    RD(__be32, head + SAINA_IP_OFF + 12) != g->ip ||
+	    RD(__be16, head + SAINA_UDP_OFF) != bpf_htons(SAINA_PORT_DATA))
+		return TC_ACT_UNSPEC;
+	return inject_lost_out(skb->ifindex) ? TC_ACT_SHOT : TC_ACT_UNSPEC;
+}
