@@ -4,5 +4,8 @@
 #define SAINA_STATEMENT_H
 
 #define statement(what, fn)	{ .name = what, .test_func = fn }
+/* The same with functions to run before and after it, or NULL. */
+#define statement_with(what, fn, before, after) \
+	{ .name = what, .test_func = fn, .setup_func = before, .teardown_func = after }
 
 #endif /* SAINA_STATEMENT_H */

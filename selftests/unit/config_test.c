@@ -16,6 +16,7 @@
 
 #include "agent/config.h"
 #include "agent/log.h"
+#include "../lib/statement.h"
 
 static char path[] = "/tmp/saina-config-XXXXXX";
 
@@ -179,10 +180,10 @@ static void command_line(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(everything),
-		cmocka_unit_test(nothing),
-		cmocka_unit_test(refusals),
-		cmocka_unit_test(command_line),
+		statement("config: every key of the file is read", everything),
+		statement("config: an empty file gives the defaults, a missing one that was named is refused", nothing),
+		statement("config: a wrong entry is refused with file, line, word and what is allowed", refusals),
+		statement("config: options of the command line are checked like entries of the file", command_line),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

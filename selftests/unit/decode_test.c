@@ -17,6 +17,7 @@
 #include <linux/genetlink.h>
 
 #include "agent/control/decode.h"
+#include "../lib/statement.h"
 
 #define ALL (~0ull)
 
@@ -226,9 +227,12 @@ static void fuzz(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whole_job),	  cmocka_unit_test(empty),
-		cmocka_unit_test(bad_attributes), cmocka_unit_test(bad_numbers),
-		cmocka_unit_test(bad_frames),	  cmocka_unit_test(fuzz),
+		statement("decode: every attribute of a request is decoded", whole_job),
+		statement("decode: a request without attributes is accepted", empty),
+		statement("decode: a malformed, unknown or repeated attribute is refused and named", bad_attributes),
+		statement("decode: a MAC of 5 bytes and an unknown subscription group are refused", bad_numbers),
+		statement("decode: an attribute that is cut short is refused, also in a nest", bad_frames),
+		statement("decode: random requests are decoded or refused with a sentence", fuzz),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

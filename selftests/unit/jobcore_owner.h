@@ -19,6 +19,7 @@
 
 #include "core/core.h"
 #include "ctl/policy_text.h"
+#include "../lib/statement.h"
 
 #define BIT_OF(a) (1ull << (a))
 #define SEEN_MAX  4096
@@ -43,7 +44,7 @@ extern const struct saina_core_ops owner_ops;
 int owner_setup(void **state);
 int owner_teardown(void **state);
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, owner_setup, owner_teardown)
+#define TEST(what, f) statement_with(what, f, owner_setup, owner_teardown)
 
 /* Requests, and what tests do all the time */
 struct saina_job_attrs job_req(const char *name, unsigned long long elements, int workers);

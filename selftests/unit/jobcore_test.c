@@ -379,20 +379,20 @@ static void many_jobs_at_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(core_without_jobs_is_small),
-		TEST(job_defaults),
-		TEST(job_needs_its_attributes),
-		TEST(job_names),
-		TEST(job_ranges),
-		TEST(job_payload_sizes),
-		TEST(job_times_follow_each_other),
-		TEST(job_numbers),
-		TEST(job_lookup),
-		TEST(job_set_only_what_can_change),
-		TEST(job_publish_refused),
-		TEST(limits),
-		TEST(memory_does_not_wrap),
-		TEST(many_jobs_at_once),
+		TEST("job core: a core without jobs takes less than 256 bytes", core_without_jobs_is_small),
+		TEST("job core: a new job has the defaults and is published once", job_defaults),
+		TEST("job core: a job without name, elements or workers is refused", job_needs_its_attributes),
+		TEST("job core: a malformed or taken job name is refused", job_names),
+		TEST("job core: an attribute of a job out of its range is refused and named", job_ranges),
+		TEST("job core: a job of every payload size is accepted", job_payload_sizes),
+		TEST("job core: heartbeat and dead-ms follow each other if only one is given", job_times_follow_each_other),
+		TEST("job core: a new job gets the lowest free number, a taken one is refused", job_numbers),
+		TEST("job core: a job is found by its name, its number or both", job_lookup),
+		TEST("job core: job-set changes times and token and refuses elements", job_set_only_what_can_change),
+		TEST("job core: a change that the data path refuses changes nothing", job_publish_refused),
+		TEST("job core: limits are checked and enforced", limits),
+		TEST("job core: the memory of the largest job does not overflow", memory_does_not_wrap),
+		TEST("job core: 64 jobs with 64 slots each share no lock", many_jobs_at_once),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -56,7 +56,7 @@ static void runs_when_all_are_there(void **state)
 	assert_int_equal(o->note[o->notes - 1], SAINA_CMD_JOB_NTF);
 }
 
-static void runs_at_the_operators_word(void **state)
+static void operator_starts_a_job(void **state)
 {
 	struct owner *o = *state;
 	const struct saina_job *job = add(o, "a", 3, NULL);
@@ -117,7 +117,7 @@ static void death_and_return(void **state)
 	assert_int_equal(job->generation, generation);
 }
 
-static void last_one_out(void **state)
+static void last_worker_leaves(void **state)
 {
 	struct owner *o = *state;
 	const struct saina_job *job = add(o, "a", 2, NULL);
@@ -431,20 +431,20 @@ static void life_fuzz(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(snapshot_of_a_job),
-		TEST(runs_when_all_are_there),
-		TEST(runs_at_the_operators_word),
-		TEST(first_round_is_the_largest),
-		TEST(death_and_return),
-		TEST(last_one_out),
-		TEST(stopped),
-		TEST(slow_is_alive),
-		TEST(relay),
-		TEST(join_refusals),
-		TEST(worker_late),
-		TEST(worker_del),
-		TEST(restore),
-		TEST(life_fuzz),
+		TEST("job core: the published snapshot has the parameters and workers of the job", snapshot_of_a_job),
+		TEST("job core: a job runs when all its workers have joined", runs_when_all_are_there),
+		TEST("job core: job-set state running starts a job before all workers have joined", operator_starts_a_job),
+		TEST("job core: a job starts at the largest round that its workers report", first_round_is_the_largest),
+		TEST("job core: a dead worker is inactive until it joins again", death_and_return),
+		TEST("job core: a job without live workers forms again, as a new generation", last_worker_leaves),
+		TEST("job core: a stopped job refuses workers until its state is set to forming", stopped),
+		TEST("job core: a slow worker stays active", slow_is_alive),
+		TEST("job core: relay is set for live workers only, and cleared when a worker joins", relay),
+		TEST("job core: a join with a missing, wrong or taken attribute is refused", join_refusals),
+		TEST("job core: late gradients of a worker are sent as an event and change nothing", worker_late),
+		TEST("job core: a deleted worker is absent and no longer published", worker_del),
+		TEST("job core: a saved job is restored with its generation, a damaged one is refused", restore),
+		TEST("job core: the published snapshot and the table agree after random calls", life_fuzz),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <string.h>
 #include "join/join.h"
+#include "../lib/statement.h"
 
 #define SEC 1000			/* times are in ms */
 
@@ -363,16 +364,16 @@ static void test_leave(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_no_answer),
-		cmocka_unit_test(test_ask_again),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_probe_patience),
-		cmocka_unit_test(test_batches),
-		cmocka_unit_test(test_start_timeout),
-		cmocka_unit_test(test_heartbeats),
-		cmocka_unit_test(test_again),
-		cmocka_unit_test(test_old_welcome),
-		cmocka_unit_test(test_leave),
+		statement("session: a join without an answer times out with a sentence", test_no_answer),
+		statement("session: a join that is refused as taken, or as seen at no port, is tried again", test_ask_again),
+		statement("session: a wrong token ends the join at once", test_refused),
+		statement("session: a worker waits 3 s for a probe reply, 1 s without GRO", test_probe_patience),
+		statement("session: probes are sent in pairs until pairs are known not to get through", test_batches),
+		statement("session: the wait for other workers ends with the start time-out", test_start_timeout),
+		statement("session: heartbeats are sent at their interval, and 60 s of silence end the session", test_heartbeats),
+		statement("session: a worker that the agent has forgotten joins again with its round", test_again),
+		statement("session: the first round is that of the WELCOME of the running job", test_old_welcome),
+		statement("session: LEAVE is repeated until a STATUS no longer counts the worker as alive", test_leave),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,6 +17,7 @@
 #include <sys/resource.h>
 
 #include "net/links.h"
+#include "../lib/statement.h"
 
 static char buf[8192] __attribute__((aligned(8)));
 static size_t used;
@@ -136,11 +137,11 @@ static void notifications_change_the_table(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(links_of_a_dump),
-		cmocka_unit_test(a_torn_dump_is_refused),
-		cmocka_unit_test(a_failed_read_keeps_the_table),
-		cmocka_unit_test(a_good_read_replaces_the_table),
-		cmocka_unit_test(notifications_change_the_table),
+		statement("links: a dump gives the links and their bridge", links_of_a_dump),
+		statement("links: a torn dump is refused", a_torn_dump_is_refused),
+		statement("links: a read that fails keeps the table", a_failed_read_keeps_the_table),
+		statement("links: a read that succeeds replaces the table", a_good_read_replaces_the_table),
+		statement("links: notifications update the table", notifications_change_the_table),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -234,11 +234,11 @@ static void policy_structures(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(policy_change),
-		TEST(policy_canonical),
-		TEST(policy_refusals),
-		TEST(policy_fuzz),
-		TEST(policy_structures),
+		TEST("policy: a changed policy gets the next sequence number", policy_change),
+		TEST("policy: every accepted text has one canonical form", policy_canonical),
+		TEST("policy: a wrong text is refused with the word at fault", policy_refusals),
+		TEST("policy: random texts are refused or survive formatting", policy_fuzz),
+		TEST("policy: structures that no text gives are refused", policy_structures),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

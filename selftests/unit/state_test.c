@@ -16,6 +16,7 @@
 
 #include "agent/control/state.h"
 #include "lib/rng.h"
+#include "lib/statement.h"
 
 #define JOBS 3
 
@@ -181,10 +182,10 @@ static void random_damage(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(whole_file, make_file),
-		cmocka_unit_test_setup(cut_at_every_byte, make_file),
-		cmocka_unit_test_setup(unknown_message_in_the_middle, make_file),
-		cmocka_unit_test_setup(random_damage, make_file),
+		statement_with("state file: a whole file gives its limits, jobs and workers", whole_file, make_file, NULL),
+		statement_with("state file: a file that is cut at any byte gives the jobs before the cut", cut_at_every_byte, make_file, NULL),
+		statement_with("state file: an unknown message keeps the jobs before it", unknown_message_in_the_middle, make_file, NULL),
+		statement_with("state file: random damage is not read beyond the end of the file", random_damage, make_file, NULL),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

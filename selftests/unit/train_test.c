@@ -17,6 +17,7 @@
 
 #include "demo/rng.h"
 #include "demo/train.h"
+#include "../lib/statement.h"
 
 static char dir[] = "/tmp/saina-train-test.XXXXXX";
 
@@ -465,16 +466,16 @@ static int teardown(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(gradient_is_the_derivative),
-		cmocka_unit_test(shapes_are_checked),
-		cmocka_unit_test(step_is_momentum),
-		cmocka_unit_test(training_is_deterministic),
-		cmocka_unit_test(an_epoch_has_every_example_once),
-		cmocka_unit_test(delays_are_as_said),
-		cmocka_unit_test(digits_are_read_and_split),
-		cmocka_unit_test(bad_digits_are_refused),
-		cmocka_unit_test(idx_is_read),
-		cmocka_unit_test(bad_idx_is_refused),
+		statement("demo: the gradient is the derivative of the loss", gradient_is_the_derivative),
+		statement("demo: the layer sizes of a network are checked", shapes_are_checked),
+		statement("demo: a step follows the gradient with momentum", step_is_momentum),
+		statement("demo: training with the same seed gives the same model", training_is_deterministic),
+		statement("demo: an epoch has every example exactly once", an_epoch_has_every_example_once),
+		statement("demo: delays of stragglers have the share and the length that were set", delays_are_as_said),
+		statement("demo: a CSV file of digits is read and split for training and test", digits_are_read_and_split),
+		statement("demo: a missing, malformed or cut CSV file is refused with a sentence", bad_digits_are_refused),
+		statement("demo: IDX files are read, also compressed", idx_is_read),
+		statement("demo: missing, malformed or cut IDX files are refused with a sentence", bad_idx_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
