@@ -254,7 +254,8 @@ int main(int argc, char **argv)
 			ok = rc == 2 && !d.asked[0] && strstr(err, "can mean several");
 		else
 			ok = !rc && !err[0] && !strcmp(d.asked, good[i].asked);
-		if (!tap_ok(ok, "saina %s", good[i].line))
+		if (!tap_ok(ok, good[i].asked ? "sends what was asked for: saina %s" :
+					     "an ambiguous word is refused: saina %s", good[i].line))
 			tap_note("exit %d, asked \"%s\", said \"%s\"", rc, d.asked, err);
 	}
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -262,14 +263,14 @@ int main(int argc, char **argv)
 		rc = double_run(&d, bin, bad[i].line, out, sizeof(out), err, sizeof(err));
 		snprintf(want, sizeof(want), "%s\n", bad[i].says);
 		ok = rc == 2 && !out[0] && !d.asked[0] && !strcmp(err, want);
-		if (!tap_ok(ok, "exit 2: saina %s", bad[i].line))
+		if (!tap_ok(ok, "a usage error is refused with status 2: saina %s", bad[i].line))
 			tap_note("exit %d, asked \"%s\", said \"%s\"", rc, d.asked, err);
 	}
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
 		double_reset(&d, refuse, (void *)&refused[i].r);
 		rc = double_run(&d, bin, refused[i].line, out, sizeof(out), err, sizeof(err));
 		ok = rc == 1 && !out[0] && !strcmp(err, refused[i].says);
-		if (!tap_ok(ok, "refused, case %zu: saina %s", i, refused[i].line))
+		if (!tap_ok(ok, "the refusal of the control plane is printed (case %zu): saina %s", i, refused[i].line))
 			tap_note("exit %d, said \"%s\"", rc, err);
 	}
 	/* without a control plane */
@@ -278,11 +279,11 @@ int main(int argc, char **argv)
 	snprintf(want, sizeof(want),
 		 "saina: no control plane at %s/nothing: there is no such socket; start sainad with that control socket, or name the right one (-s, SAINA_CONTROL)\n",
 		 d.dir);
-	if (!tap_ok(rc == 1 && !strcmp(err, want), "says what to do when there is no control plane"))
+	if (!tap_ok(rc == 1 && !strcmp(err, want), "job show: fails without a control plane, with what to do"))
 		tap_note("exit %d, said \"%s\"", rc, err);
 	rc = double_run(&d, bin, "-n no/where job show", out, sizeof(out), err, sizeof(err));
 	if (!tap_ok(rc == 1 && !strcmp(err, "saina: network namespace no/where: No such file or directory; `ip netns' lists them\n"),
-		    "says what to do when there is no such network namespace"))
+		    "-n: an unknown network namespace is refused, with what to do"))
 		tap_note("exit %d, said \"%s\"", rc, err);
 	double_stop(&d);
 	return tap_done();

@@ -57,7 +57,7 @@ static void tables(void)
 				ok &= f->size == f->nest->size;
 			seen |= 1ull << f->number;
 		}
-		tap_ok(ok, "table of %s: every attribute once, with a place of its size", c->name);
+		tap_ok(ok, "decode: the table of %s has each attribute once, in a field of its size", c->name);
 	}
 }
 
@@ -72,12 +72,12 @@ static void objects(void)
 		       !strcmp(o.job.name, "digits") && o.job.elements == 301066 &&
 		       o.job.exponent == -21 && o.job.memory == 12897484 &&
 		       o.job.policy_seq_active == 6 && !SAINA_HAS(&o.job, SAINA_A_JOB_TOKEN),
-	       "a job");
+	       "decode: the attributes of a job are read");
 	canned_message(buf, NULL, SAINA_CMD_STATS_GET, 1);
 	tap_ok(!saina_ctl_decode((void *)buf, &saina_stats_class, &o) && o.stats.worker == 4 &&
 		       o.stats.counters[SAINA_C_COMPLETED] == 201002 &&
 		       o.stats.counters[SAINA_C_INTERNAL] == 201041,
-	       "counters");
+	       "decode: the counters of a worker are read");
 	nlh = double_msg(buf, NULL, SAINA_CMD_STATS_GET);
 	{
 		__u64 c[SAINA_C_N + 5];
@@ -88,7 +88,7 @@ static void objects(void)
 	}
 	tap_ok(!saina_ctl_decode(nlh, &saina_stats_class, &o) &&
 		       o.stats.counters[SAINA_C_N - 1] == 7,
-	       "counters of a newer control plane: those that are known");
+	       "decode: counters that only a newer control plane has are ignored");
 	nlh = double_msg(buf, NULL, SAINA_CMD_STATS_GET);
 	{
 		__u64 c[2] = { 5, 6 };
@@ -97,23 +97,17 @@ static void objects(void)
 	}
 	tap_ok(!saina_ctl_decode(nlh, &saina_stats_class, &o) && o.stats.counters[1] == 6 &&
 		       !o.stats.counters[2],
-	       "counters of an older control plane: the others are 0");
+	       "decode: counters that an older control plane lacks are 0");
 	tap_ok(saina_ctl_decode(nlh, &saina_job_class, &o) == -ENOENT,
-	       "an object of another class is not there");
+	       "decode: a message with another object gives -ENOENT");
 	nlh = double_msg(buf, NULL, SAINA_CMD_JOB_GET);
-	{
-
-		mnl_attr_put_u32(nlh, SAINA_A_JOB_K, 1);
-	}
+	mnl_attr_put_u32(nlh, SAINA_A_JOB_K, 1);
 	tap_ok(saina_ctl_decode(nlh, &saina_job_class, &o) == -EBADMSG,
-	       "a number of the wrong width is refused");
+	       "decode: a number of the wrong width is refused");
 	nlh = double_msg(buf, NULL, SAINA_CMD_STATS_GET);
-	{
-
-		mnl_attr_put(nlh, SAINA_A_STATS_COUNTERS, 12, "123456789ab");
-	}
+	mnl_attr_put(nlh, SAINA_A_STATS_COUNTERS, 12, "123456789ab");
 	tap_ok(saina_ctl_decode(nlh, &saina_stats_class, &o) == -EBADMSG,
-	       "half a counter is refused");
+	       "decode: half a counter is refused");
 	nlh = double_msg(buf, NULL, SAINA_CMD_JOB_GET);
 	{
 		char name[100];
@@ -125,7 +119,7 @@ static void objects(void)
 	}
 	tap_ok(!saina_ctl_decode(nlh, &saina_job_class, &o) && strlen(o.job.name) == 31 &&
 		       o.job.name[3] == '?',
-	       "a string that is too long, without end and with a control character; an attribute not known");
+	       "decode: a long string is cut, a control character replaced, an unknown attribute ignored");
 }
 
 /* Some of the attributes, with any content that can travel. */
@@ -173,7 +167,7 @@ static void round_trip(struct rng *r)
 		memset(&out, 0xa5, sizeof(out));
 		ok &= !saina_ctl_decode(nlh, c, &out) && !memcmp(&in, &out, c->size);
 	}
-	tap_ok(ok, "2000 random objects survive encoding and decoding");
+	tap_ok(ok, "decode: 2000 random objects are the same after encoding and decoding");
 }
 
 /* Does damage to @n bytes; may change the length, up to @max. */
@@ -266,7 +260,7 @@ static void fuzz_decode(struct rng *r, int rounds)
 		free(exact);
 	}
 	tap_note("decoded %d, malformed %d, empty %d", good, bad, none);
-	tap_ok(!insane && good && bad && none, "%d damaged objects: decoded or refused, never worse",
+	tap_ok(!insane && good && bad && none, "decode: %d damaged objects are decoded or refused",
 	       rounds);
 }
 
@@ -348,7 +342,7 @@ static void fuzz_transport(struct rng *r, int rounds)
 	tap_note("calls that succeeded %d, failed %d; objects %d, notifications %d", ok, refused,
 		 objects, notes);
 	tap_ok(!wrong && ok && refused && objects && notes,
-	       "%d calls with damaged answers: every failure has a sentence", rounds);
+	       "calls: every failure of %d calls with damaged answers has a sentence", rounds);
 }
 
 static void transport(void)
@@ -367,7 +361,7 @@ static void transport(void)
 	send(peer, buf, ret, 0);
 	double_ack(peer, req, NULL);
 	ret = saina_ctl_call(ctl, req, count_cb, &n);
-	tap_ok(!ret && n == 2, "several messages in one datagram");
+	tap_ok(!ret && n == 2, "calls: several messages in one datagram are read");
 
 	/* an answer to a call that was given up is not taken for ours */
 	req = saina_ctl_msg(ctl, SAINA_CMD_JOB_GET, 1);
@@ -376,7 +370,7 @@ static void transport(void)
 	req->nlmsg_seq++;
 	double_ack(peer, req, NULL);
 	ret = saina_ctl_call(ctl, req, count_cb, &n);
-	tap_ok(!ret, "answers of earlier calls are skipped");
+	tap_ok(!ret, "calls: answers to earlier calls are skipped");
 
 	/* notifications that come in between wait for saina_ctl_next() */
 	n = 0;
@@ -386,8 +380,8 @@ static void transport(void)
 	double_ack(peer, req, NULL);
 	ret = saina_ctl_call(ctl, req, count_cb, &n);
 	tap_ok(!ret && !n && !saina_ctl_next(ctl, 0, count_cb, &n) && n == 1,
-	       "notifications are kept during a call");
-	tap_ok(saina_ctl_next(ctl, 0, count_cb, &n) == -ETIMEDOUT, "no more: -ETIMEDOUT");
+	       "calls: notifications that arrive during a call are kept");
+	tap_ok(saina_ctl_next(ctl, 0, count_cb, &n) == -ETIMEDOUT, "calls: waiting without a notification gives -ETIMEDOUT");
 
 	/* sentences longer than any place for them, an offset behind the request */
 	{
@@ -401,7 +395,7 @@ static void transport(void)
 		tap_ok(ret == -22 && strspn(saina_ctl_error(ctl), "y") > 200 &&
 			       strlen(saina_ctl_error(ctl)) < sizeof(ctl->error) &&
 			       !saina_ctl_error_attr(ctl),
-		       "a sentence of 599 characters is cut, an impossible offset ignored");
+		       "calls: a refusal of 599 characters is cut, its impossible offset ignored");
 	}
 
 	/* an interrupted dump is not given out as whole */
@@ -410,12 +404,12 @@ static void transport(void)
 	nlh->nlmsg_flags |= NLM_F_DUMP_INTR;
 	double_send(peer, nlh);
 	double_ack(peer, req, NULL);
-	tap_ok(saina_ctl_call(ctl, req, count_cb, &n) == -EINTR, "an interrupted dump is an error");
+	tap_ok(saina_ctl_call(ctl, req, count_cb, &n) == -EINTR, "calls: an interrupted dump gives -EINTR");
 
 	req = saina_ctl_msg(ctl, SAINA_CMD_JOB_GET, 1);
 	close(peer);
 	ret = saina_ctl_call(ctl, req, count_cb, &n);
-	tap_ok(ret < 0 && strstr(saina_ctl_error(ctl), "the test"), "a closed connection: %s",
+	tap_ok(ret < 0 && strstr(saina_ctl_error(ctl), "the test"), "calls: a closed connection is an error: %s",
 	       saina_ctl_error(ctl));
 	saina_ctl_close(ctl);
 }
@@ -437,9 +431,9 @@ static void real_kernel(void)
 	ret = saina_ctl_open(&ctl, "kernel", &error);
 	if (!ret)
 		tap_ok(ctl->kernel && ctl->type > GENL_ID_CTRL && !strcmp(ctl->where, "kernel"),
-		       "a generic netlink family is found");
+		       "kernel: a generic netlink family is found");
 	else
-		tap_ok(false, "a generic netlink family is found: %s", error);
+		tap_ok(false, "kernel: a generic netlink family is found: %s", error);
 	if (ret)
 		return;
 	/* the command has the number of one about jobs, the attribute that of their name */
@@ -449,7 +443,7 @@ static void real_kernel(void)
 	ret = saina_ctl_call(ctl, req, hit, &n);
 	/* the kernel says which attribute is missing, or (before 6.1) has a sentence */
 	tap_ok(ret == -EINVAL && !n && strstr(saina_ctl_error(ctl), "missing"),
-	       "an object is missing, says the kernel: %s, %s", saina_ctl_error(ctl),
+	       "kernel: a missing attribute is reported: %s, %s", saina_ctl_error(ctl),
 	       saina_ctl_error_attr(ctl) ?: "none");
 	req = saina_ctl_msg(ctl, ETHTOOL_MSG_LINKINFO_GET, 0);
 	nest = mnl_attr_nest_start(req, ETHTOOL_A_LINKINFO_HEADER);
@@ -458,17 +452,17 @@ static void real_kernel(void)
 	ret = saina_ctl_call(ctl, req, hit, &n);
 	tap_ok(ret < 0 && !n && saina_ctl_error_attr(ctl) &&
 		       !strcmp(saina_ctl_error_attr(ctl), "name"),
-	       "the kernel's sentence and attribute: %s, %s", saina_ctl_error(ctl),
+	       "kernel: the sentence and the attribute of a refusal are read: %s, %s", saina_ctl_error(ctl),
 	       saina_ctl_error_attr(ctl) ?: "none");
 	req = saina_ctl_msg(ctl, ETHTOOL_MSG_STRSET_GET, 1);
 	nest = mnl_attr_nest_start(req, ETHTOOL_A_STRSET_HEADER);
 	mnl_attr_nest_end(req, nest);
 	ret = saina_ctl_call(ctl, req, hit, &n);
-	tap_ok(!ret && n, "a dump of the kernel: %d messages", n);
-	tap_ok(!saina_ctl_subscribe(ctl, SAINA_GROUPS_EVENTS), "a group is joined");
+	tap_ok(!ret && n, "kernel: a dump is read (%d messages)", n);
+	tap_ok(!saina_ctl_subscribe(ctl, SAINA_GROUPS_EVENTS), "kernel: a multicast group is joined");
 	ret = saina_ctl_subscribe(ctl, SAINA_GROUPS_CONFIG);
 	tap_ok(ret == -EOPNOTSUPP,
-	       "a group that is not there: %s", saina_ctl_error(ctl));
+	       "kernel: an unknown multicast group is refused: %s", saina_ctl_error(ctl));
 	saina_ctl_close(ctl);
 }
 

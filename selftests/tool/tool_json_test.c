@@ -40,7 +40,7 @@ static bool machine_only(const char *key)
 
 /* Every string and number of the JSON is in the text; returns how many were
  * looked at, or -1. */
-static int told(const char *key, json_t *j)
+static int text_has(const char *key, json_t *j)
 {
 	char want[64];
 	json_t *v;
@@ -51,7 +51,7 @@ static int told(const char *key, json_t *j)
 	switch (json_typeof(j)) {
 	case JSON_OBJECT:
 		json_object_foreach(j, k, v) {
-			m = told(k, v);
+			m = text_has(k, v);
 			if (m < 0)
 				return -1;
 			n += m;
@@ -60,7 +60,7 @@ static int told(const char *key, json_t *j)
 	case JSON_ARRAY:
 		/* sets of workers are ranges in text: compared as a whole elsewhere */
 		json_array_foreach(j, i, v) {
-			m = json_is_object(v) ? told(key, v) : 0;
+			m = json_is_object(v) ? text_has(key, v) : 0;
 			if (m < 0)
 				return -1;
 			n += m;
@@ -104,20 +104,20 @@ static void agree(const char *what, const char *const *pieces)
 
 	double_reset(&d, canned_answer, NULL);
 	rc = double_run(&d, bin, what, text, sizeof(text), err, sizeof(err));
-	tap_ok(!rc && !err[0], "%s: text", what);
+	tap_ok(!rc && !err[0], "%s: prints text, without an error", what);
 	snprintf(line, sizeof(line), "-j %s", what);
 	j = show(line, compact, sizeof(compact));
-	tap_ok(json_is_array(j) && json_array_size(j), "%s: -j is an array with something in it", what);
-	tap_ok(strchr(compact, '\n') == compact + strlen(compact) - 1, "%s: -j is one line", what);
+	tap_ok(json_is_array(j) && json_array_size(j), "%s: -j prints an array that is not empty", what);
+	tap_ok(strchr(compact, '\n') == compact + strlen(compact) - 1, "%s: -j prints one line", what);
 	snprintf(line, sizeof(line), "-p %s", what);
 	p = show(line, pretty, sizeof(pretty));
-	tap_ok(j && p && json_equal(j, p) && strstr(pretty, "\n  "), "%s: -p is -j, indented", what);
-	n = j ? told("", j) : -1;
-	tap_ok(n > 0, "%s: the text says what the JSON says (%d values)", what, n);
+	tap_ok(j && p && json_equal(j, p) && strstr(pretty, "\n  "), "%s: -p prints what -j prints, indented", what);
+	n = j ? text_has("", j) : -1;
+	tap_ok(n > 0, "%s: all %d values of the JSON are in the text", what, n);
 	for (int i = 0; pieces && pieces[i]; i++) {
 		bool json = strchr("[\"", pieces[i][0]);
 
-		if (!tap_ok(strstr(json ? compact : text, pieces[i]), "%s: piece %d is there", what, i))
+		if (!tap_ok(strstr(json ? compact : text, pieces[i]), "%s: the expected words %d are printed", what, i))
 			printf("# wanted: %s\n# in: %s\n", pieces[i], json ? compact : text);
 	}
 	json_decref(j);
@@ -184,24 +184,24 @@ static void filters(void)
 {
 	double_reset(&d, canned_answer, NULL);
 	double_run(&d, bin, "slot show digits older-than 100", text, sizeof(text), err, sizeof(err));
-	tap_ok(strstr(text, "slot 300") && !strstr(text, "slot 301"), "older-than keeps the older");
+	tap_ok(strstr(text, "slot 300") && !strstr(text, "slot 301"), "slot show older-than: lists only slots that are older");
 	double_run(&d, bin, "slot show digits older-than 1000", text, sizeof(text), err, sizeof(err));
-	tap_ok(!strcmp(text, "no open slot is that old\n"), "older-than says that none is");
+	tap_ok(!strcmp(text, "no open slot is that old\n"), "slot show older-than: says so if no slot is that old");
 	double_run(&d, bin, "stats drops", text, sizeof(text), err, sizeof(err));
-	tap_ok(strstr(text, "duplicate") && !strstr(text, "stored"), "stats drops: drops only");
+	tap_ok(strstr(text, "duplicate") && !strstr(text, "stored"), "stats drops: lists only drops");
 	double_run(&d, bin, "stats show global", text, sizeof(text), err, sizeof(err));
-	tap_ok(strstr(text, "of no job") && !strstr(text, "digits"), "stats global: of no job only");
+	tap_ok(strstr(text, "of no job") && !strstr(text, "digits"), "stats show global: lists only counters of no job");
 	double_run(&d, bin, "stats show digits 7 all", text, sizeof(text), err, sizeof(err));
 	tap_ok(strstr(text, "worker 7") && !strstr(text, "worker 4") &&
 		       strstr(text, "internal                 0"),
-	       "stats of one worker, with zeros when asked");
+	       "stats show, one worker, all: lists zeros");
 	double_run(&d, bin, "stats show digits 7", text, sizeof(text), err, sizeof(err));
-	tap_ok(!strcmp(text, "nothing was counted\n"), "stats of one worker, without zeros");
+	tap_ok(!strcmp(text, "nothing was counted\n"), "stats show, one worker: leaves out zeros");
 	double_run(&d, bin, "port show nosuch", text, sizeof(text), err, sizeof(err));
-	tap_ok(!strcmp(err, "saina: \"nosuch\" is no port of the bridge\n"), "port show of no port");
+	tap_ok(!strcmp(err, "saina: \"nosuch\" is no port of the bridge\n"), "port show: an unknown port is refused");
 	double_reset(&d, double_ack, NULL);
 	double_run(&d, bin, "-j job show", text, sizeof(text), err, sizeof(err));
-	tap_ok(!strcmp(text, "[]\n"), "no jobs: an empty array");
+	tap_ok(!strcmp(text, "[]\n"), "job show -j: without jobs an empty array is printed");
 }
 
 /* Runs `saina OPTIONS monitor` until @lines lines are there, then ends it by
@@ -272,22 +272,22 @@ static void monitors(void)
 
 	double_reset(&d, canned_answer, NULL);
 	rc = monitor("--", objects + 2, SIGINT, text, sizeof(text));
-	tap_ok(rc == 0, "monitor ends cleanly with SIGINT (%d)", rc);
+	tap_ok(rc == 0, "monitor: ends with status 0 on SIGINT (status %d)", rc);
 	for (int i = 0; pieces[i]; i++) {
-		if (!tap_ok(strstr(text, pieces[i]), "monitor: has%.*s",
+		if (!tap_ok(strstr(text, pieces[i]), "monitor: prints%.*s",
 			    (int)strcspn(pieces[i], "\n"), pieces[i]))
 			printf("# %s\n", text);
 	}
 	rc = monitor("-j", objects, SIGTERM, compact, sizeof(compact));
-	tap_ok(rc == 0, "monitor -j ends cleanly with SIGTERM (%d)", rc);
+	tap_ok(rc == 0, "monitor -j: ends with status 0 on SIGTERM (status %d)", rc);
 	for (line = strtok_r(compact, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		json_t *j = json_loads(line, 0, NULL);
 
 		parsed += json_is_object(j) && json_object_get(j, "event") &&
-			  json_object_get(j, "time") && told("", j) >= 0;
+			  json_object_get(j, "time") && text_has("", j) >= 0;
 		json_decref(j);
 	}
-	tap_ok(parsed == objects, "monitor -j: %d of %d lines are objects the text has too", parsed,
+	tap_ok(parsed == objects, "monitor -j: %d of %d lines are objects whose values are in the text", parsed,
 	       objects);
 }
 

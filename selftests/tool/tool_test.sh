@@ -57,10 +57,10 @@ json "job add shows the job it made" "[$digits]" '[.[]|del(.memory)]' \
 	job add digits elements 10000 workers 2 id 5 payload 128 pool 64 ring 4 policy bsp \
 	token s3cret exponent 18 heartbeat 50 dead 5000
 json "job show lists all jobs" "[$digits]" '[.[]|del(.memory)]' job show
-json "job show by name" "[$digits]" '[.[]|del(.memory)]' job show digits
-json "job show by number, abbreviated" "[$digits]" '[.[]|del(.memory)]' j s 5
+json "job show: a job is found by its name" "[$digits]" '[.[]|del(.memory)]' job show digits
+json "job show: a job is found by its number, with abbreviated words" "[$digits]" '[.[]|del(.memory)]' j s 5
 check "job show: the memory of a job holds its slots" test "$(job_field digits memory)" -ge $((79 * 5 * 128 * 4))
-equal "limits show: the jobs and the memory in use" "1 $(job_field digits memory)" \
+equal "limits show: the jobs and the memory in use are shown" "1 $(job_field digits memory)" \
 	"$(sj limits show '.[0]|"\(.jobs_used) \(.memory_used)"')"
 equal "job show: the token is not shown to other users" null \
 	"$(setpriv --reuid=65534 --regid=65534 --clear-groups "$B/saina" -j job show digits 2>/dev/null | jq '.[0].token' || true)"
@@ -86,20 +86,20 @@ says "job set: state running is refused without workers" 1 '.*no live worker.*\(
 json "job show: refused commands have changed nothing" '["digits"]' '[.[].name]' job show
 
 silent "job set: a policy is accepted" job set digits policy fastest:k=1,late=drop
-json "job show: the policy that is set, in its canonical form" '["fastest:k=1,late=drop",2,true]' \
+json "job show: the policy that was set is shown in its canonical form" '["fastest:k=1,late=drop",2,true]' \
 	'.[0]|[.policy,.policy_seq,.policy_pending]' job show digits
 silent "job set: token, heartbeat and dead are accepted" job set digits token '' heartbeat 60 dead 6000
-json "job show: heartbeat and dead that were set" '[60,6000]' '.[0]|[.heartbeat_ms,.dead_ms]' job show digits
+json "job show: the heartbeat and dead-ms that were set are shown" '[60,6000]' '.[0]|[.heartbeat_ms,.dead_ms]' job show digits
 silent "job set: state stopped is accepted" job set digits state stopped
 equal "job show: the job is stopped" stopped "$(job_field digits state)"
 silent "job set: state forming is accepted" job set digits state forming
-silent "job set: the first policy is accepted again" job set digits policy bsp
+silent "job set: policy bsp is accepted" job set digits policy bsp
 
 # --- limits ----------------------------------------------------------------------
 
-json "limits show: the defaults" '[256,true]' '.[0]|[.jobs,.memory>=.memory_job]' limits show
+json "limits show: the defaults are shown" '[256,true]' '.[0]|[.jobs,.memory>=.memory_job]' limits show
 silent "limits set: fewer jobs and less memory are accepted" limits set jobs 1 memory-job 8M memory 16M
-json "limits show: what was set" '[[1,8388608,16777216]]' '[.[]|[.jobs,.memory_job,.memory]]' limits show
+json "limits show: the limits that were set are shown" '[[1,8388608,16777216]]' '[.[]|[.jobs,.memory_job,.memory]]' limits show
 says "job add: one job more than the limit is refused" 1 'there are 1 jobs, the limit.*' job add second elements 1 workers 1
 silent "limits set: more jobs are accepted" limits set jobs 8
 says "job add: more memory than a job may have is refused" 1 '.*the limit is 8 MiB a job.*\(attribute "elements"\)' job add big elements 10000000 workers 1
@@ -111,9 +111,9 @@ silent "limits set: more memory is accepted" limits set memory 4G memory-job 1G
 json "port show lists mode, driver and MTU of both ports" '[["p0","native","veth",1500,0],["p1","native","veth",1500,0]]' \
 	'[.[]|[.port,.mode,.driver,.mtu,.workers]]' port show
 silent "port set: faults are accepted" port set p1 loss-in 25% loss-out 0.125 delay-in 1.5 seed 7
-json "port show: the faults that were set" '{"loss_in":0.25,"loss_out":0.125,"delay_in_us":1500,"delay_out_us":0,"seed":7}' \
+json "port show: the faults that were set are shown" '{"loss_in":0.25,"loss_out":0.125,"delay_in_us":1500,"delay_out_us":0,"seed":7}' \
 	'.[0].injected' port show p1
-json "port show: no faults on the other port" '[0,0]' '.[0].injected|[.loss_in,.delay_in_us]' port show p0
+json "port show: a port without faults shows none" '[0,0]' '.[0].injected|[.loss_in,.delay_in_us]' port show p0
 silent "port set: faults of 0 are accepted" port set p1 loss-in 0 loss-out 0 delay-in 0
 says "port set: an unknown port is refused" 1 '.*no such port.*\(attribute "ifname"\)' port set nosuch loss-in 0.1
 says "port show: an unknown port is refused" 1 '"nosuch" is no port of the bridge' port show nosuch
@@ -135,19 +135,19 @@ check "workers: the job runs when both have joined" until_true 20 runs
 check "slots: a whole pool is open" until_true 20 open_slots 64
 json "worker show lists both workers, with their ports and addresses" '[[0,"quick","alive","p0","10.190.0.10","fast"],[1,"slow","alive","p1","10.190.0.11","fast"]]' \
 	'[.[]|[.worker,.name,.state,.port,.ip,.results]]' worker show digits
-equal "worker show: one worker, by its number" slow "$(sj worker show digits 1 '.[0].name')"
-equal "worker show: the MAC of a worker" "$(mac_of 1)" "$(sj worker show digits 1 '.[0].mac')"
+equal "worker show: a worker is found by its number" slow "$(sj worker show digits 1 '.[0].name')"
+equal "worker show: the MAC of a worker is shown" "$(mac_of 1)" "$(sj worker show digits 1 '.[0].mac')"
 says "worker show: an unknown worker is refused" 1 'worker 9 of job digits is not there.*' worker show digits 9
 check "slot show older-than: lists slots of 100 ms and more" until_true 20 open_slots 64 older-than 100
 json "slot show: each slot waits for the slow worker" '[{"seen":[0],"missing":[{"worker":1,"name":"slow"}],"count":1,"k":2,"round":0}]' \
 	'[.[]|{seen,missing,count,k,round}]|unique' slot show digits
 json "slot show: segments 0 to 63 are each in their slot" true \
 	'([.[].segment]|sort)==[range(64)] and all(.[];.slot==.segment)' slot show 5
-matches "slot show, text: who is counted and who is missing" 'digits slot 0: round 0 segment 0 has 1 of k 2 age .* seen 0
+matches "slot show, text: who is counted and who is missing is shown" 'digits slot 0: round 0 segment 0 has 1 of k 2 age .* seen 0
     missing 1 \(slow\)' "$(saina slot show digits)"
-equal "slot show older-than: no slot is so old" "no open slot is that old" "$(saina slot show digits older-than 4000000)"
-json "stats show: the gradients of worker 0" 64 '.[]|select(.worker==0)|.counters.stored' stats show digits 0
-matches "stats show, text: counters with their meanings" 'job digits worker 0:
+equal "slot show older-than: says so if no slot is that old" "no open slot is that old" "$(saina slot show digits older-than 4000000)"
+json "stats show: the gradients of worker 0 are counted" 64 '.[]|select(.worker==0)|.counters.stored' stats show digits 0
+matches "stats show, text: counters are shown with their meanings" 'job digits worker 0:
  +stored +64  gradients that opened a slot' "$(saina stats show digits 0)"
 equal "stats show all: every counter of bpf.h is there" "$(sed -n '/define SAINA_COUNTER_LIST/,/^$/p' "$TOP/uapi/saina/bpf.h" | grep -c 'X(')" \
 	"$(sj stats show digits 0 all '.[0]|(.counters|length)+(.drops|length)')"
@@ -241,7 +241,7 @@ w 0 ethtool -K eth0 gro off
 equal "doctor: warns of a port whose other end has no NAPI" warn "$(verdict port-redirect)"
 matches "doctor worker: warns of a missing NAPI" 'warn napi' "$(w 0 "$B/saina" doctor worker to "$AGG")"
 w 0 ethtool -K eth0 gro on
-equal "doctor: the port is right again with GRO on" ok "$(verdict port-redirect)"
+equal "doctor: a port whose other end has GRO is ok" ok "$(verdict port-redirect)"
 sw ip link set p0 mtu 500
 equal "doctor: fails for an MTU too small for the jobs" FAIL "$(verdict port-mtu)"
 sw ip link set p0 mtu 1500
@@ -307,7 +307,7 @@ worker_pids[vswitchd]=$!
 fake_is_there() {
 	[ "$(cat "/proc/${worker_pids[vswitchd]}/comm")" = ovs-vswitchd ]
 }
-check "doctor, OVS: a daemon without handler threads takes its place" until_true 10 fake_is_there
+check "doctor, OVS: a daemon without handler threads replaces ovs-vswitchd" until_true 10 fake_is_there
 equal "doctor, OVS: fails for a daemon without handler threads" FAIL "$(verdict ovs-handlers)"
 echo >"$WORK/fifo"
 wait "${worker_pids[vswitchd]}"
