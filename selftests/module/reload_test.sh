@@ -93,10 +93,10 @@ any_saina() {
 	env -u SAINA_CONTROL -u SAINA_CTL_SOCKET "$B/saina" -n "saina-$LAB-sw" "$@"
 }
 
-train() { # JOB WHERE: five rounds of the two workers
+train() { # JOB WHAT: five rounds of the two workers
 	start_all "$1" 5 2 --elements 2003 --token secret
-	check "two workers train, $2" wait_all 60
-	check "with the same results" same_results 0 1
+	check "$2: two workers train, all sums are exact" wait_all 60
+	check "$2: both workers have the same results" same_results 0 1
 }
 
 # --- the module is loaded under sainad --------------------------------------------------
@@ -104,88 +104,88 @@ expected_log='saina.ko is loaded, but not used|is dead|from now on'
 lab_up --bridge linux --workers 2
 job early workers 2 elements 2003 id 7 policy fastest:k=2 token secret
 before=$(asked_of early)
-check "doctor: there is no module" doctor_says ok module 'saina.ko is not loaded: sainad is the control plane'
+check "doctor: says that no module is loaded" doctor_says ok module 'saina.ko is not loaded: sainad is the control plane'
 read -r other release < <(other_module)
 this=$(uname -r)
 run=(installed "$other" "$release/extra")
-check "doctor: a module is installed for another kernel" doctor_says warn module \
+check "doctor: warns of a module for another kernel" doctor_says warn module \
 	"built for another kernel \\(${release//+/.}\\), not for this one \\(${this//+/.}\\).*dkms autoinstall -k ${this//+/.}"
 run=(installed "$module" "$this/updates/dkms")
-check "doctor: a module is installed, but not loaded" doctor_says ok module \
+check "doctor: says that the module is installed, but not loaded" doctor_says ok module \
 	'saina.ko is installed, but not loaded: sainad is the control plane.*modprobe saina'
-check "what the doctor says loads the module" \
+check "doctor: the command that it recommends loads the module" \
 	"${run[@]}" sh -c 'depmod && modprobe saina'
 run=()
 start_all early 1000000 2 --elements 2003 --think-us 20000 --token secret --cancel
-check "rounds flow in the agent's job" until_true 60 log_at_least 3
+check "loaded under sainad: rounds flow in the agent's job" until_true 60 log_at_least 3
 plane=kernel
-equal "the kernel has no job" 0 "$(sj job show length)"
-equal "saina asks the agent, which has the jobs" early "$(any_saina -j job show 2>"$WORK/note" | jq -r '.[].name')"
-matches "saina notes that the module is not in use" 'saina.ko is loaded, but not in use' "$(cat "$WORK/note")"
-check "doctor: the module is not in use" doctor_says warn module 'saina.ko is loaded, but not in use: sainad at .* has the jobs'
+equal "loaded under sainad: the kernel has no job" 0 "$(sj job show length)"
+equal "loaded under sainad: saina shows the job of the agent" early "$(any_saina -j job show 2>"$WORK/note" | jq -r '.[].name')"
+matches "loaded under sainad: saina notes that the module is not in use" 'saina.ko is loaded, but not in use' "$(cat "$WORK/note")"
+check "doctor: warns that the loaded module is not in use" doctor_says warn module 'saina.ko is loaded, but not in use: sainad at .* has the jobs'
 plane=$AGENT_SOCKET
 
 # --- sainad is killed and started: jobs that run stay where they are ---------------------
-check "the agent is killed" lab agent kill
-check "a new agent starts" lab agent start
-check "the new agent says that it does not use the module" agent_said 'saina.ko is loaded, but not used: jobs of this agent are running'
+check "agent killed, job runs: the agent is killed" lab agent kill
+check "agent killed, job runs: a new agent starts" lab agent start
+check "agent killed, job runs: the new agent says that it does not use the module" agent_said 'saina.ko is loaded, but not used: jobs of this agent are running'
 at=$(log_round)
-check "rounds go on in the agent's job" until_true 60 log_at_least $((at + 3))
+check "agent killed, job runs: rounds go on in the agent's job" until_true 60 log_at_least $((at + 3))
 stop_workers
-check "sums are exact over both agents" wait_all 60
-check "without workers, the agent is killed" lab agent kill
-check "without workers, a new agent starts" lab agent start
-check "the new agent uses the kernel" agent_said 'control plane: saina.ko in the kernel'
+check "agent killed, job runs: all sums over both agents are exact" wait_all 60
+check "agent killed, no workers: the agent is killed" lab agent kill
+check "agent killed, no workers: a new agent starts" lab agent start
+check "agent killed, no workers: the new agent uses the kernel" agent_said 'control plane: saina.ko in the kernel'
 plane=kernel
-equal "the job is the kernel's, as it was asked for" "$before" "$(asked_of early)"
-equal "saina asks the kernel without a note" "early " \
+equal "agent killed, no workers: the kernel has the job with all its attributes" "$before" "$(asked_of early)"
+equal "agent killed, no workers: saina shows the kernel's job without a note" "early " \
 	"$(any_saina -j job show 2>"$WORK/note" | jq -r '.[].name') $(cat "$WORK/note")"
-train early "in the kernel's job"
+train early "a job moved to the kernel"
 
 # --- the module stays for as long as it is used ------------------------------------------
 check "rmmod is refused with ports attached" not rmmod saina
-check "the ports are unplugged" unplug
-check "rmmod is refused without ports" not rmmod saina
-check "doctor: rmmod is refused until sainad is stopped" doctor_says ok module 'rmmod is refused until sainad is stopped'
-check "a port is plugged in" lab port add 0
-check "the port is attached" until_true 30 ports_are native
+check "both ports are removed" unplug
+check "rmmod is refused without ports while sainad runs" not rmmod saina
+check "doctor: says that rmmod is refused until sainad is stopped" doctor_says ok module 'rmmod is refused until sainad is stopped'
+check "a port is added" lab port add 0
+check "an added port has native XDP" until_true 30 ports_are native
 check "the agent is killed while the kernel has the job" lab agent kill
 check "rmmod is refused while the program is pinned" not rmmod saina
-check "an agent that is told not to use the module starts" lab agent start --control-plane agent
+check "--control-plane agent: the agent starts" lab agent start --control-plane agent
 plane=$AGENT_SOCKET
-equal "the job is that agent's, as it was asked for" "$before" "$(asked_of early)"
-check "the port is attached again" until_true 30 ports_are native
-check "the agent that does not use the module is stopped" lab agent stop
-check "rmmod after the agent is stopped" until_true 20 rmmod saina
+equal "--control-plane agent: the agent has the job with all its attributes" "$before" "$(asked_of early)"
+check "--control-plane agent: the port has native XDP" until_true 30 ports_are native
+check "--control-plane agent: the agent is stopped" lab agent stop
+check "rmmod succeeds after the agent is stopped" until_true 20 rmmod saina
 lab_down
 
 # --- control_plane = "kernel" ------------------------------------------------------------
 plane=kernel
 expected_log='control plane|saina.ko|is dead|data path'
 lab_up --bridge linux --workers 2 --no-agent
-check "an agent that needs the module does not start without it" not lab agent start --control-plane kernel
-check "the agent says that the module is not loaded" agent_said 'saina.ko is not loaded'
-check "insmod" insmod "$module"
-check "a worker is left in the kernel, alive, without an agent" left_over before 20
-check "an agent that needs the module starts" lab agent start --control-plane kernel
-check "the worker that was left is dead" until_true 20 worker_state_is before 0 dead
-check "the agent says why the worker is dead" agent_said 'job before: worker 0 \(left\) is dead: its rounds went with the data path'
-check "the job of the dead worker is deleted" saina job del before
+check "--control-plane kernel: the agent does not start without the module" not lab agent start --control-plane kernel
+check "--control-plane kernel: the agent says that the module is not loaded" agent_said 'saina.ko is not loaded'
+check "--control-plane kernel: saina.ko is loaded" insmod "$module"
+check "--control-plane kernel: the kernel has a job with a live worker, without an agent" left_over before 20
+check "--control-plane kernel: the agent starts" lab agent start --control-plane kernel
+check "--control-plane kernel: the worker found in the kernel is declared dead" until_true 20 worker_state_is before 0 dead
+check "--control-plane kernel: the agent says why the worker is dead" agent_said 'job before: worker 0 \(left\) is dead: its rounds went with the data path'
+check "--control-plane kernel: the job of the dead worker is deleted" saina job del before
 job late workers 2 elements 2003 id 9 policy fastest:k=1 token secret
-train late "in a job of the kernel's"
-check "the agent is stopped" lab agent stop
-check "doctor: the module is there, the agent is not" until_true 20 doctor_says warn module 'no XDP program uses it'
-check "doctor: a program could use the module" doctor_says ok program 'takes the XDP program that uses saina.ko'
-check "rmmod without an agent" until_true 20 rmmod saina
+train late "a job made in the kernel"
+check "--control-plane kernel: the agent is stopped" lab agent stop
+check "doctor: warns of a module without an agent" until_true 20 doctor_says warn module 'no XDP program uses it'
+check "doctor: says that the kernel takes the program that uses the module" doctor_says ok program 'takes the XDP program that uses saina.ko'
+check "rmmod succeeds without an agent" until_true 20 rmmod saina
 
 # --- a module that no program can use ---------------------------------------------------
-check "a module without BTF" objcopy -R .BTF -R .BTF.base "$module" "$WORK/saina.ko"
-check "can be loaded" insmod "$WORK/saina.ko"
-check "the doctor says what it lacks" doctor_says FAIL module-btf 'built without BTF.*make module'
-check "and that the program is refused" doctor_says FAIL program '.'
-check "sainad does not start" not lab agent start
-check "and says what to do" agent_said 'built with BTF\?.*control_plane = "agent", does without it'
-check "with control_plane agent it does" lab agent start --control-plane agent
-check "doctor: control_plane is agent" doctor_says warn module 'control_plane is .agent.'
-check "rmmod" rmmod saina
+check "module without BTF: it is made" objcopy -R .BTF -R .BTF.base "$module" "$WORK/saina.ko"
+check "module without BTF: it is loaded" insmod "$WORK/saina.ko"
+check "module without BTF: the doctor says that BTF is missing" doctor_says FAIL module-btf 'built without BTF.*make module'
+check "module without BTF: the doctor says that the program is refused" doctor_says FAIL program '.'
+check "module without BTF: sainad does not start" not lab agent start
+check "module without BTF: sainad says what to do" agent_said 'built with BTF\?.*control_plane = "agent", does without it'
+check "module without BTF: sainad starts with --control-plane agent" lab agent start --control-plane agent
+check "doctor: warns that control_plane is agent" doctor_says warn module 'control_plane is .agent.'
+check "module without BTF: rmmod succeeds" rmmod saina
 finished
