@@ -89,8 +89,8 @@ check "agents come and go: no round was lost" rounds_without_gap 0
 
 # --- a plain stop leaves nothing behind --------------------------------------
 start_all steady 1000000 4 --elements 8192 --token t0ken --think-us 4000 --cancel
-check "four workers train again" until_true 20 log_at_least 5
-equal "the XDP program is on all four ports" 4 "$(programs | wc -w)"
+check "stopped: four workers train before the stop" until_true 20 log_at_least 5
+equal "stopped: the XDP program is on all four ports before the stop" 4 "$(programs | wc -w)"
 loaded=$(program_ids)
 check "stopped: the agent is stopped" lab agent stop
 check "stopped: the XDP programs are unloaded" until_true 10 unloaded

@@ -39,7 +39,7 @@ point $? "bench: a small run ends well"
 sed 's/^/# /' "$tmp/log"
 says "bench: all rows of the plan are in the report" \
 	'.complete and ([.rows[] | [.link, .workers, .bytes]] == [["unlimited", 2, 65536], ["1gbit/256kb", 2, 65536]])'
-says "bench: libsaina, Gloo and Open MPI are measured, the peers with and without our program on the ports" \
+says "bench: libsaina, Gloo and Open MPI are measured, the peers with and without SAINA's program on the ports" \
 	'.rows | all(.series | keys == ["Gloo halving", "Gloo halving, beside", "Gloo ring", "Gloo ring, beside",
 		"MPI default", "MPI default, beside", "MPI ring", "MPI ring, beside", "libsaina", "libsaina, advised"])'
 says "bench: every contender has verified its sums" '[.rows[].series[]] | all(.verified)'
@@ -48,7 +48,7 @@ says "bench: every contender has a median between its quartiles" '[.rows[].serie
 says "bench: every contender sent at least half of its tensor through the ports" \
 	'[.rows[].series[]] | all(.port_bytes_per_byte >= 0.5)'
 # shellcheck disable=SC2016 # $best is a variable of jq
-says "bench: the best peer is one that had nothing of ours on its ports, and none was faster" \
+says "bench: the best peer is the fastest one without SAINA's program on its ports" \
 	'.rows | all(.series[.best_peer].goodput_gbps as $best |
 		([.series[] | select((.ours or .beside) | not) | .goodput_gbps] | max) == $best)'
 says "bench: only a limited link has a bound" '[.rows[].bound_gbps] | .[0] == null and .[1] > 0.8 and .[1] < 1'

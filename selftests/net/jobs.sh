@@ -48,7 +48,7 @@ matches "limits: job 73 of 72 is refused" "72" "$said"
 check "limits: one of 72 jobs is deleted" saina job del many5
 said=$(saina job add big workers 2 elements 100000000 payload 256 2>&1)
 matches "limits: a job of more than 4 MiB is refused" "4 MiB|4194304" "$said"
-check "limits: after a job was deleted a small one is taken" saina job add small workers 2 elements 64 payload 64
+check "limits: a small job is accepted after another job was deleted" saina job add small workers 2 elements 64 payload 64
 said=$(saina job add a workers 2 elements 64 payload 64 2>&1)
 matches "job add: a name that is taken is refused" "\"?a\"?.*(exists|taken|already)" "$said"
 equal "limits: 72 jobs are in use" 72 "$(sj limits show '.[0].jobs_used')"

@@ -68,7 +68,7 @@ pid=$(cat "/run/saina-lab/$LAB/ovs/vswitchd.pid")
 rm -rf "/run/saina-lab/$LAB"
 "$LAB_TOOL" clean "$LAB" >/dev/null
 equal "saina-lab clean removes a lab of which only the namespaces are left" "" "$(left)"
-check "saina-lab clean ends the Open vSwitch of such a lab" until_true 5 pid_gone "$pid"
+check "saina-lab clean ends the Open vSwitch of a lab of which only the namespaces are left" until_true 5 pid_gone "$pid"
 
 # --- interrupted while it comes up ----------------------------------------------
 "$LAB_TOOL" up "$LAB" --owner $$ --workers 64 --no-agent 2>/dev/null &
