@@ -365,8 +365,10 @@ static __always_inline int message_data(HOOK_CTX *ctx, const struct frame *f, co
 		m->wc->c[SAINA_C_ADDED]++;
 		return SLOT_KEPT;
 	}
-	if (m->type == SAINA_MSG_PROBE)
+	if (m->type == SAINA_MSG_PROBE) {
+		m->wc->c[SAINA_C_PROBED]++;
 		return SLOT_PROBED;
+	}
 
 	scratch = slot_scratch();
 	plain = control_plain(m->conf);

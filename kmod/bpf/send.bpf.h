@@ -164,7 +164,6 @@ static __noinline int send_probe(struct xdp_md *ctx, const struct saina_global *
 		wc->c[SAINA_C_INTERNAL]++;
 		return XDP_DROP;
 	}
-	wc->c[SAINA_C_PROBED]++;
 	return send_to_port(ifindex, wc, SAINA_C_INTERNAL);
 }
 

@@ -183,8 +183,6 @@ static __always_inline void train_answer(struct __sk_buff *skb, struct train *t,
 	} else if (bpf_skb_store_bytes(skb, off, &t->msg, len, 0)) {
 		goto no_memory;
 	}
-	if (verdict == SLOT_PROBED)
-		m->wc->c[SAINA_C_PROBED]++;
 	t->answered |= 1ull << (i & (TRAIN_MAX - 1));
 	return;
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 #include <errno.h>
 #include <libgen.h>
 #include <limits.h>
+#include <linux/pkt_cls.h>
 #include <net/if.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -210,6 +212,68 @@ int rig_port(struct rig *r, unsigned int ifindex, const struct saina_port_conf *
 	return saina_dp_port_set(r->dp, ifindex, c);
 }
 
+/* The tc object lies beside the other; it gets the maps that this one has. */
+void rig_use_tc(struct rig *r)
+{
+	char path[PATH_MAX], *at;
+	struct bpf_object *o;
+	struct bpf_map *m;
+	const char *xdp = object_path(path);
+	int fd;
+
+	if (xdp != path)
+		snprintf(path, sizeof(path), "%s", xdp);
+	at = strstr(path, "saina_xdp");
+	if (!at)
+		bail(path, "is not called saina_xdp...");
+	memcpy(at, "saina_tc", 8);
+	memmove(at + 8, at + 9, strlen(at + 9) + 1);
+	o = bpf_object__open_file(path, NULL);
+	if (!o)
+		bail(path, strerror(errno));
+	bpf_object__for_each_map(m, o) {
+		if (bpf_map__is_internal(m))
+			continue;
+		fd = rig_map(r, bpf_map__name(m));
+		if (fd >= 0 && bpf_map__reuse_fd(m, fd))
+			bail(bpf_map__name(m), strerror(errno));
+	}
+	if (bpf_object__load(o))
+		bail(path, strerror(errno));
+	r->tc = bpf_program__fd(bpf_object__find_program_by_name(o, "saina_tc"));
+	fd = bpf_object__find_map_fd_by_name(o, "saina_outlet");
+	for (__u32 job = 0; job < SAINA_JOBS_MAX; job++)
+		if (bpf_map_update_elem(fd, &job, &r->port[0], BPF_ANY))
+			bail("saina_outlet", strerror(errno));
+	r->o.tc = true;
+}
+
+/* Does TEST_RUN take it for a tc program?  Not beyond a page, nor cut in its headers. */
+static bool is_skb(const uint8_t *frame, unsigned int len)
+{
+	return len >= FRAME_HDR && len <= RIG_SKB_MAX &&
+	       (frame[12] != 0x86 || frame[13] != 0xdd || len >= 54);
+}
+
+static int test_run_tc(struct rig *r, const uint8_t *frame, unsigned int len, unsigned int size,
+		       unsigned int ifindex)
+{
+	struct __sk_buff ctx = { .ifindex = ifindex, .gso_size = size };
+	DECLARE_LIBBPF_OPTS(bpf_test_run_opts, t,
+		.data_in = frame,
+		.data_size_in = len,
+		.data_out = r->got,
+		.data_size_out = sizeof(r->got),
+		.ctx_in = &ctx,
+		.ctx_size_in = sizeof(ctx),
+		.repeat = 1);
+	int err = bpf_prog_test_run_opts(r->tc, &t);
+
+	r->verdict = t.retval;
+	r->len = t.data_size_out;
+	return err;
+}
+
 static int test_run(struct rig *r, const uint8_t *frame, unsigned int len, unsigned int ifindex)
 {
 	struct xdp_md ctx = { .data_end = len, .ingress_ifindex = ifindex };
@@ -276,8 +340,6 @@ static bool same_frame(struct rig *r, const uint8_t *want, unsigned int len)
 	return differs(r, "  got:  %s\n", answer_text(r->got, r->len, s, sizeof(s)));
 }
 
-static const char *const verdict_name[] = { "ABORTED", "DROP", "PASS", "TX", "REDIRECT" };
-
 static uint32_t relay_sum(const uint8_t *p, uint32_t len, uint32_t sum)
 {
 	for (uint32_t i = 0; i + 4 <= len; i += 4) {
@@ -290,24 +352,53 @@ static uint32_t relay_sum(const uint8_t *p, uint32_t len, uint32_t sum)
 	return sum;
 }
 
-bool rig_packet(struct rig *r, const uint8_t *frame, unsigned int len, unsigned int ifindex)
+static const char *want_text(const struct rig *r)
 {
-	static const int xdp[] = { [ORACLE_PASS] = XDP_PASS, [ORACLE_DROP] = XDP_DROP,
-				   [ORACLE_REDIRECT] = XDP_REDIRECT };
-	int want;
+	static const char *const name[] = { [ORACLE_PASS] = "passed", [ORACLE_DROP] = "dropped",
+					    [ORACLE_REDIRECT] = "redirected" };
 
-	r->diff[0] = 0;
-	if (test_run(r, frame, len, ifindex))
-		return differs(r, "BPF_PROG_TEST_RUN: %s\n", strerror(errno));
-	r->o.linear = r->no_linear ? 0 : r->linear;
-	oracle_packet(&r->o, frame, len, ifindex, &r->want);
+	return name[r->want.verdict];
+}
+
+/* What the program did with the frame, as the oracle says it; -1 if it has no word for it. */
+static int got_verdict(const struct rig *r)
+{
+	if (r->tc)
+		return r->verdict == TC_ACT_UNSPEC   ? ORACLE_PASS :
+		       r->verdict == TC_ACT_SHOT     ? ORACLE_DROP :
+		       r->verdict == TC_ACT_REDIRECT ? ORACLE_REDIRECT : -1;
+	return r->verdict == XDP_PASS	  ? ORACLE_PASS :
+	       r->verdict == XDP_DROP	  ? ORACLE_DROP :
+	       r->verdict == XDP_REDIRECT ? ORACLE_REDIRECT : -1;
+}
+
+/* Answers for the workers, each with what it says. */
+static void take_answers(struct rig *r, unsigned int size)
+{
+	const uint8_t *f = r->want.verdict == ORACLE_REDIRECT ? r->got : r->want.frame;
+	unsigned int bytes = r->want.len - FRAME_HDR;
+
+	r->answers = 0;
+	if (!(r->want.to | r->want.relayed))
+		return;
+	if (!size)
+		size = bytes;
+	for (unsigned int at = 0; at < bytes && r->answers < 64; at += size) {
+		r->answer[r->answers].to = r->want.to | r->want.relayed;
+		r->answer[r->answers].message = f + FRAME_HDR + at;
+		if (f[FRAME_HDR + at + 1] != SAINA_MSG_NOP)
+			r->answers++;
+	}
+}
+
+/* Program and oracle have had the frame: the same? */
+static bool compare(struct rig *r, const uint8_t *frame, unsigned int len)
+{
 	r->packets++;
-	want = xdp[r->want.verdict];
-	if (r->verdict != want)
-		return differs(r, "verdict: want XDP_%s (%s), got XDP_%s\n", verdict_name[want],
+	if (got_verdict(r) != r->want.verdict)
+		return differs(r, "verdict: want it %s (%s), got %d\n", want_text(r),
 			       r->want.reason < 0 ? "no reason" :
-			       saina_counter_info[r->want.reason].name,
-			       r->verdict < 5 ? verdict_name[r->verdict] : "?");
+			       saina_counter_info[r->want.reason].name, r->verdict);
 	if (r->want.relayed) {
 		struct rig_relay *e = &r->relay[r->relays++];
 
@@ -316,12 +407,43 @@ bool rig_packet(struct rig *r, const uint8_t *frame, unsigned int len, unsigned 
 		e->sum = relay_sum(r->want.frame + FRAME_HDR, e->len, 0);
 		e->packet = r->packets;
 	}
-	if (want == XDP_PASS && !same_frame(r, frame, len))
+	if (r->want.verdict == ORACLE_PASS && !same_frame(r, frame, len))
 		return false;
-	if (want == XDP_REDIRECT && !same_frame(r, r->want.frame, r->want.len))
+	if (r->want.verdict == ORACLE_REDIRECT && !same_frame(r, r->want.frame, r->want.len))
 		return false;
 	if (r->relays == RELAYS_MAX || r->o.events >= EVENTS_MAX)
 		return rig_drain(r);
+	return true;
+}
+
+bool rig_train(struct rig *r, const uint8_t *frame, unsigned int len, unsigned int size,
+	       unsigned int ifindex)
+{
+	r->diff[0] = 0;
+	r->answers = 0;
+	if (!is_skb(frame, len))
+		return true;
+	if (test_run_tc(r, frame, len, size, ifindex))
+		return differs(r, "BPF_PROG_TEST_RUN: %s (%u bytes)\n", strerror(errno), len);
+	oracle_train(&r->o, frame, len, size, ifindex, &r->want);
+	if (!compare(r, frame, len))
+		return false;
+	take_answers(r, size);
+	return true;
+}
+
+bool rig_packet(struct rig *r, const uint8_t *frame, unsigned int len, unsigned int ifindex)
+{
+	if (r->tc)
+		return rig_train(r, frame, len, 0, ifindex);
+	r->diff[0] = 0;
+	if (test_run(r, frame, len, ifindex))
+		return differs(r, "BPF_PROG_TEST_RUN: %s\n", strerror(errno));
+	r->o.linear = r->no_linear ? 0 : r->linear;
+	oracle_packet(&r->o, frame, len, ifindex, &r->want);
+	if (!compare(r, frame, len))
+		return false;
+	take_answers(r, 0);
 	return true;
 }
 

@@ -23,6 +23,7 @@ struct rig_relay {
 struct rig {
 	struct saina_dp *dp;
 	int prog;
+	int tc;				/* the tc program, if rig_use_tc() was called; else 0 */
 	struct saina_global g;
 	struct oracle o;
 	unsigned int port[RIG_PORTS];	/* ifindexes; port[0] is lo */
@@ -31,9 +32,14 @@ struct rig {
 
 	/* of the packet last given to rig_packet() */
 	struct oracle_out want;
-	int verdict;			/* XDP_* */
+	int verdict;			/* XDP_*, TC_ACT_* */
 	unsigned int len;
 	uint8_t got[FRAME_MAX];
+	struct {
+		uint64_t to;		/* workers */
+		const uint8_t *message;
+	} answer[64];			/* that leave with it, or by the agent */
+	unsigned int answers;
 
 	struct rig_relay *relay;	/* expected since the last rig_drain() */
 	unsigned int relays, relays_got;
@@ -50,6 +56,8 @@ struct rig {
  */
 void rig_open(struct rig *r);
 void rig_close(struct rig *r);
+/* From now on frames come in by the tc hook, on the same maps. */
+void rig_use_tc(struct rig *r);
 
 /* A job made or changed in both.  0 or -errno */
 int rig_job(struct rig *r, const struct saina_job_conf *conf, uint32_t first_round);
@@ -66,6 +74,12 @@ int rig_port(struct rig *r, unsigned int ifindex, const struct saina_port_conf *
  * The frame may come in by any of r->port[].
  */
 bool rig_packet(struct rig *r, const uint8_t *frame, unsigned int len, unsigned int ifindex);
+
+#define RIG_SKB_MAX 3000	/* bytes of a frame that can come in by the tc hook here */
+
+/* A frame of messages of @size bytes each, but perhaps the last; by the tc hook. */
+bool rig_train(struct rig *r, const uint8_t *frame, unsigned int len, unsigned int size,
+	       unsigned int ifindex);
 
 /* Through the program alone; for what the oracle does not model. */
 bool rig_packet_alone(struct rig *r, const uint8_t *frame, unsigned int len,

@@ -302,6 +302,18 @@ bool world_next(struct world *w, struct message *m)
 	return !rng_chance(&w->rng, w->loss_up);
 }
 
+bool world_more(struct world *w, const struct message *like, struct message *m)
+{
+	for (unsigned int i = 0; i < w->in_flight; i++) {
+		*m = w->flight[i];
+		if (m->job != like->job || m->worker != like->worker)
+			continue;
+		w->flight[i] = w->flight[--w->in_flight];
+		return true;
+	}
+	return false;
+}
+
 unsigned int world_frame(struct world *w, const struct message *m, uint8_t *frame)
 {
 	struct sim_job *j = world_job(w, m->job);
@@ -354,27 +366,23 @@ static void hear(struct world *w, struct sim_job *j, unsigned int i, const struc
 	}
 }
 
-bool world_answer(struct world *w)
+static bool one_answer(struct world *w, const uint8_t *message, uint64_t to)
 {
-	const struct oracle_out *out = &w->rig->want;
-	const uint8_t *frame = out->verdict == ORACLE_REDIRECT ? w->rig->got : out->frame;
-	uint64_t to = out->to | out->relayed;
+	const void *payload = message + sizeof(struct saina_hdr);
 	struct sim_job *j;
 	struct saina_hdr h;
 
-	if (!to)
-		return true;
-	memcpy(&h, frame + FRAME_HDR, sizeof(h));
+	memcpy(&h, message, sizeof(h));
 	j = world_job(w, h.job);
 	if (!j)
 		return true;
-	if (!ledger_answer(&j->ledger, &h, frame + FRAME_PAYLOAD)) {
+	if (!ledger_answer(&j->ledger, &h, payload)) {
 		snprintf(w->error, sizeof(w->error), "ledger of job %u: %s", h.job,
 			 j->ledger.error);
 		return false;
 	}
 	if (h.type == SAINA_MSG_RESULT && h.worker == 0xff &&
-	    !recompute_result(&j->recompute, &h, frame + FRAME_PAYLOAD, rt_of(j))) {
+	    !recompute_result(&j->recompute, &h, payload, rt_of(j))) {
 		snprintf(w->error, sizeof(w->error), "SFCD of job %u: %s", h.job,
 			 j->recompute.error);
 		return false;
@@ -382,6 +390,16 @@ bool world_answer(struct world *w)
 	for (unsigned int i = 0; i < j->workers; i++)
 		if (to >> i & 1)
 			hear(w, j, i, &h);
+	return true;
+}
+
+bool world_answer(struct world *w)
+{
+	const struct rig *r = w->rig;
+
+	for (unsigned int i = 0; i < r->answers; i++)
+		if (!one_answer(w, r->answer[i].message, r->answer[i].to))
+			return false;
 	return true;
 }
 

@@ -75,6 +75,8 @@ int world_job_del(struct world *w, unsigned int i);
 
 /* Takes a message that arrives now.  Returns false if there is none (again). */
 bool world_next(struct world *w, struct message *m);
+/* Takes another one of the same worker, for the same frame. */
+bool world_more(struct world *w, const struct message *like, struct message *m);
 /* The frame of a message; returns its length. */
 unsigned int world_frame(struct world *w, const struct message *m, uint8_t *frame);
 /* Gives the last answer of the rig to the workers it is for.  False: w->error */

@@ -93,6 +93,8 @@ static void wrap(struct oracle_msg *m, unsigned int len, bool multicast)
 /* Who gets it: by redirection, by the relay, or both. */
 static void send_to(struct oracle_msg *m, uint64_t workers, uint64_t relay)
 {
+	if (m->o->tc)
+		relay = 0;
 	m->out->relayed = workers & relay;
 	m->out->to = workers & ~relay;
 	if (m->out->relayed)

@@ -67,6 +67,7 @@ struct oracle {
 	unsigned int learned_n;
 	struct saina_event *event;	/* since oracle_events_clear() */
 	unsigned int events, events_room;
+	bool tc;			/* the tc hook: sends to every port, relays nothing */
 	unsigned int linear;		/* bytes of the next frame in one piece, 0: all of it */
 };
 
@@ -105,6 +106,14 @@ void oracle_job_remove(struct oracle *o, unsigned int job);
 /* One frame as it came in by @ifindex; @out says what must happen. */
 void oracle_packet(struct oracle *o, const uint8_t *frame, unsigned int len,
 		   unsigned int ifindex, struct oracle_out *out);
+
+/*
+ * The same at the tc hook: a frame of several messages, of @size bytes each but the last
+ * one (0: of one message).  out->frame is what leaves, to out->to; job, worker and answer
+ * are those of one of its answers.
+ */
+void oracle_train(struct oracle *o, const uint8_t *frame, unsigned int len, unsigned int size,
+		  unsigned int ifindex, struct oracle_out *out);
 
 void oracle_events_clear(struct oracle *o);
 
