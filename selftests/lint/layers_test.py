@@ -98,6 +98,12 @@ def calls(paths):
                     yield path, next(iter(defined[s])), s
 
 
+def is_built(paths):
+    """Are the object files of these there?  Programs of make bench are not built by make check."""
+    return all(os.path.exists(f"{BUILD}/obj/{os.path.splitext(p)[0]}.o") for p in paths
+               if p.startswith("userland/") and p.endswith((".c", ".cc")))
+
+
 def main():
     rooms = table()
     order = list(rooms)
@@ -139,7 +145,7 @@ def main():
         point(not wrong, f"{r} uses only what the table allows", wrong)
     for r in order:
         unused = [u for u in rooms[r] if (r, u) not in arrows]
-        if unused:
+        if unused and is_built([p for p in paths if room_of(p, rooms) == r]):
             point(False, f"{r} uses all that the table allows", [f"it does not use {u}" for u in unused])
     print(f"1..{n}")
     sys.exit(bool(bad))
