@@ -10,7 +10,7 @@
 #include "answer.bpf.h"
 #include "inject.bpf.h"
 
-#define TRAIN_MAX	64	/* messages in a frame; those after it are dropped */
+#define TRAIN_MAX	64	/* messages in a frame; one with more is dropped */
 
 /* To whom the frame goes. */
 enum train_to {
@@ -74,7 +74,7 @@ static __always_inline struct train *train(void)
 	return bpf_map_lookup_elem(&saina_train, &zero);
 }
 
-/* How many messages there are to look at. */
+/* How many messages there are to look at; 0: too many. */
 static __always_inline __u32 train_begin(struct __sk_buff *skb, const void *head, __u32 bytes)
 {
 	struct train *t = train();
@@ -90,7 +90,7 @@ static __always_inline __u32 train_begin(struct __sk_buff *skb, const void *head
 	t->answered = 0;
 	if (t->n > TRAIN_MAX) {
 		count_global(SAINA_C_LENGTH);
-		t->n = TRAIN_MAX;
+		t->n = 0;
 	}
 	return t->n;
 }

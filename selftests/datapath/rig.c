@@ -212,6 +212,12 @@ int rig_port(struct rig *r, unsigned int ifindex, const struct saina_port_conf *
 	return saina_dp_port_set(r->dp, ifindex, c);
 }
 
+void rig_set_outlet(struct rig *r, __u32 job, __u32 ifindex)
+{
+	if (bpf_map_update_elem(r->outlet, &job, &ifindex, BPF_ANY))
+		bail("saina_outlet", strerror(errno));
+}
+
 /* The tc object lies beside the other; it gets the maps that this one has. */
 void rig_use_tc(struct rig *r)
 {
@@ -241,10 +247,9 @@ void rig_use_tc(struct rig *r)
 	if (bpf_object__load(o))
 		bail(path, strerror(errno));
 	r->tc = bpf_program__fd(bpf_object__find_program_by_name(o, "saina_tc"));
-	fd = bpf_object__find_map_fd_by_name(o, "saina_outlet");
+	r->outlet = bpf_object__find_map_fd_by_name(o, "saina_outlet");
 	for (__u32 job = 0; job < SAINA_JOBS_MAX; job++)
-		if (bpf_map_update_elem(fd, &job, &r->port[0], BPF_ANY))
-			bail("saina_outlet", strerror(errno));
+		rig_set_outlet(r, job, r->port[0]);
 	r->o.tc = true;
 }
 
@@ -414,6 +419,14 @@ static bool compare(struct rig *r, const uint8_t *frame, unsigned int len)
 	if (r->relays == RELAYS_MAX || r->o.events >= EVENTS_MAX)
 		return rig_drain(r);
 	return true;
+}
+
+bool rig_train_alone(struct rig *r, const uint8_t *frame, unsigned int len, unsigned int size,
+		     unsigned int ifindex)
+{
+	r->diff[0] = 0;
+	return !test_run_tc(r, frame, len, size, ifindex) ||
+	       differs(r, "BPF_PROG_TEST_RUN: %s\n", strerror(errno));
 }
 
 bool rig_train(struct rig *r, const uint8_t *frame, unsigned int len, unsigned int size,

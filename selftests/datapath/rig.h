@@ -24,6 +24,7 @@ struct rig {
 	struct saina_dp *dp;
 	int prog;
 	int tc;				/* the tc program, if rig_use_tc() was called; else 0 */
+	int outlet;			/* its saina_outlet */
 	struct saina_global g;
 	struct oracle o;
 	unsigned int port[RIG_PORTS];	/* ifindexes; port[0] is lo */
@@ -75,11 +76,17 @@ int rig_port(struct rig *r, unsigned int ifindex, const struct saina_port_conf *
  */
 bool rig_packet(struct rig *r, const uint8_t *frame, unsigned int len, unsigned int ifindex);
 
-#define RIG_SKB_MAX 3000	/* bytes of a frame that can come in by the tc hook here */
+#define RIG_SKB_MAX 3600	/* bytes of a frame that can come in by the tc hook here */
 
 /* A frame of messages of @size bytes each, but perhaps the last; by the tc hook. */
 bool rig_train(struct rig *r, const uint8_t *frame, unsigned int len, unsigned int size,
 	       unsigned int ifindex);
+
+/* Through the program alone. */
+bool rig_train_alone(struct rig *r, const uint8_t *frame, unsigned int len, unsigned int size,
+		     unsigned int ifindex);
+/* Where results of a job go from the tc hook; 0: nowhere. */
+void rig_set_outlet(struct rig *r, __u32 job, __u32 ifindex);
 
 /* Through the program alone; for what the oracle does not model. */
 bool rig_packet_alone(struct rig *r, const uint8_t *frame, unsigned int len,

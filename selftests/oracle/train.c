@@ -131,9 +131,12 @@ void oracle_train(struct oracle *o, const uint8_t *frame, unsigned int len, unsi
 	memcpy(out->frame, frame, len);
 	t.bytes = be16(frame + 38) - 8;
 	t.size = size ? size : t.bytes;
-	if ((t.bytes + t.size - 1) / t.size > MOST)
+	if ((t.bytes + t.size - 1) / t.size > MOST) {
+		out->reason = SAINA_C_LENGTH;
 		o->gcount.c[SAINA_C_LENGTH]++;
-	for (unsigned int i = 0; i < MOST && i * t.size < t.bytes; i++) {
+		return;
+	}
+	for (unsigned int i = 0; i * t.size < t.bytes; i++) {
 		n = t.bytes - i * t.size < t.size ? t.bytes - i * t.size : t.size;
 		memcpy(sub, frame, HEADERS);
 		put_be16(sub + 16, 28 + n);
@@ -154,7 +157,7 @@ void oracle_train(struct oracle *o, const uint8_t *frame, unsigned int len, unsi
 	if (t.kind == NOBODY)
 		return;
 	out->verdict = ORACLE_REDIRECT;
-	for (unsigned int i = 0; i < MOST && i * t.size < t.bytes; i++) {
+	for (unsigned int i = 0; i * t.size < t.bytes; i++) {
 		struct saina_hdr nop = { .version = SAINA_PROTO_VERSION, .type = SAINA_MSG_NOP };
 		uint8_t *m = out->frame + HEADERS + i * t.size;
 
