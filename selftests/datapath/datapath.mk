@@ -7,7 +7,7 @@ TRACE_OBJS := $(call objs,selftests/datapath/world.c selftests/datapath/foreign.
 $(B)/obj/selftests/datapath/%.o: CPPFLAGS += -Iselftests
 
 $(B)/selftests/trace_test: $(TRACE_OBJS)
-$(B)/selftests/defects_test: $(call objs,selftests/datapath/defects_sfcd.c)
+$(B)/selftests/defects_test: $(call objs,$(addprefix selftests/datapath/,defects_sfcd.c defects_serene.c))
 $(DATAPATH_TESTS:%=$(B)/selftests/%): $(B)/selftests/%: $(B)/obj/selftests/datapath/%.o \
 		$(DATAPATH_TEST_OBJS) $(DP_LIB)
 	@mkdir -p $(@D)

@@ -215,7 +215,8 @@ static inline void lab_verdict(struct lab *l, bool ok, const char *name)
 	tap_ok(ok && lab_same, "%s", name);
 }
 
-/* The tests of SFCD's defects, which have a file of their own. */
+/* The tests of the defects of SFCD and of Serene. */
 void defects_sfcd(void);
+void defects_serene(void);
 
 #endif /* SAINA_TEST_LAB_H */
