@@ -84,7 +84,7 @@ void rig_close(struct rig *r)
 	free(r->base);
 }
 
-static bool __attribute__((format(printf, 2, 3))) differs(struct rig *r, const char *fmt, ...)
+bool rig_differs(struct rig *r, const char *fmt, ...)
 {
 	size_t n = strlen(r->diff);
 	va_list ap;
@@ -169,7 +169,7 @@ int rig_job(struct rig *r, const struct saina_job_conf *conf, uint32_t first_rou
 	int err = saina_dp_job_publish(r->dp, conf, first_round);
 
 	if (err) {
-		differs(r, "publish: %s\n", saina_dp_error(r->dp));
+		rig_differs(r, "publish: %s\n", saina_dp_error(r->dp));
 		return err;
 	}
 	oracle_job_publish(&r->o, conf, first_round);
@@ -177,7 +177,7 @@ int rig_job(struct rig *r, const struct saina_job_conf *conf, uint32_t first_rou
 		err = saina_dp_counters(r->dp, conf->job, w,
 					&r->base[conf->job * SAINA_WORKERS_MAX + w]);
 	if (err)
-		differs(r, "counters: %s\n", saina_dp_error(r->dp));
+		rig_differs(r, "counters: %s\n", saina_dp_error(r->dp));
 	else if (!rig_check_fanout(r, conf->job))
 		err = -EINVAL;
 	return err;
@@ -312,7 +312,7 @@ bool rig_packet_alone(struct rig *r, const uint8_t *frame, unsigned int len,
 {
 	r->diff[0] = 0;
 	return !test_run(r, frame, len, ifindex) ||
-	       differs(r, "BPF_PROG_TEST_RUN: %s\n", strerror(errno));
+	       rig_differs(r, "BPF_PROG_TEST_RUN: %s\n", strerror(errno));
 }
 
 static const char *answer_text(const uint8_t *f, unsigned int len, char *s, size_t size)
@@ -339,10 +339,10 @@ static bool same_frame(struct rig *r, const uint8_t *want, unsigned int len)
 		return true;
 	for (i = 0; i < len && i < r->len && r->got[i] == want[i]; i++)
 		;
-	differs(r, "frame: want %u bytes, got %u; first difference at byte %u: want %02x got %02x\n",
-		len, r->len, i, i < len ? want[i] : 0, i < r->len ? r->got[i] : 0);
-	differs(r, "  want: %s\n", answer_text(want, len, s, sizeof(s)));
-	return differs(r, "  got:  %s\n", answer_text(r->got, r->len, s, sizeof(s)));
+	rig_differs(r, "frame: want %u bytes, got %u; first difference at byte %u: want %02x got %02x\n",
+		    len, r->len, i, i < len ? want[i] : 0, i < r->len ? r->got[i] : 0);
+	rig_differs(r, "  want: %s\n", answer_text(want, len, s, sizeof(s)));
+	return rig_differs(r, "  got:  %s\n", answer_text(r->got, r->len, s, sizeof(s)));
 }
 
 static uint32_t relay_sum(const uint8_t *p, uint32_t len, uint32_t sum)
@@ -401,9 +401,9 @@ static bool compare(struct rig *r, const uint8_t *frame, unsigned int len)
 {
 	r->packets++;
 	if (got_verdict(r) != r->want.verdict)
-		return differs(r, "verdict: want it %s (%s), got %d\n", want_text(r),
-			       r->want.reason < 0 ? "no reason" :
-			       saina_counter_info[r->want.reason].name, r->verdict);
+		return rig_differs(r, "verdict: want it %s (%s), got %d\n", want_text(r),
+				   r->want.reason < 0 ? "no reason" :
+				   saina_counter_info[r->want.reason].name, r->verdict);
 	if (r->want.relayed) {
 		struct rig_relay *e = &r->relay[r->relays++];
 
@@ -437,7 +437,7 @@ bool rig_train(struct rig *r, const uint8_t *frame, unsigned int len, unsigned i
 	if (!is_skb(frame, len))
 		return true;
 	if (test_run_tc(r, frame, len, size, ifindex))
-		return differs(r, "BPF_PROG_TEST_RUN: %s (%u bytes)\n", strerror(errno), len);
+		return rig_differs(r, "BPF_PROG_TEST_RUN: %s (%u bytes)\n", strerror(errno), len);
 	oracle_train(&r->o, frame, len, size, ifindex, &r->want);
 	if (!compare(r, frame, len))
 		return false;
@@ -451,7 +451,7 @@ bool rig_packet(struct rig *r, const uint8_t *frame, unsigned int len, unsigned 
 		return rig_train(r, frame, len, 0, ifindex);
 	r->diff[0] = 0;
 	if (test_run(r, frame, len, ifindex))
-		return differs(r, "BPF_PROG_TEST_RUN: %s\n", strerror(errno));
+		return rig_differs(r, "BPF_PROG_TEST_RUN: %s\n", strerror(errno));
 	r->o.linear = r->no_linear ? 0 : r->linear;
 	oracle_packet(&r->o, frame, len, ifindex, &r->want);
 	if (!compare(r, frame, len))
@@ -481,13 +481,13 @@ static void got_relay(void *arg, const struct saina_relay_msg *m)
 	if (r->relays_got++ >= r->relays)
 		return;
 	if (e->workers != m->workers || e->len != m->len)
-		differs(r, "relay of packet %llu: want workers %llx, %u bytes; got %llx, %u\n",
-			(unsigned long long)e->packet, (unsigned long long)e->workers, e->len,
-			m->workers, m->len);
+		rig_differs(r, "relay of packet %llu: want workers %llx, %u bytes; got %llx, %u\n",
+			    (unsigned long long)e->packet, (unsigned long long)e->workers, e->len,
+			    m->workers, m->len);
 	else if (relay_sum(m->payload, m->len - sizeof(m->hdr),
 			   relay_sum((const uint8_t *)&m->hdr, sizeof(m->hdr), 0)) != e->sum)
-		differs(r, "relay of packet %llu carries something else\n",
-			(unsigned long long)e->packet);
+		rig_differs(r, "relay of packet %llu carries something else\n",
+			    (unsigned long long)e->packet);
 }
 
 static bool same_events(struct rig *r)
@@ -500,13 +500,13 @@ static bool same_events(struct rig *r)
 		a.time = b.time = 0;
 		same = !memcmp(&a, &b, sizeof(a));
 		if (!same)
-			differs(r, "event %u: want type %u job %u worker %u k %u round %u a %llu b %llu\n"
-				"          got type %u job %u worker %u k %u round %u a %llu b %llu\n",
-				i, b.type, b.job, b.worker, b.k, b.round, b.a, b.b,
-				a.type, a.job, a.worker, a.k, a.round, a.a, a.b);
+			rig_differs(r, "event %u: want type %u job %u worker %u k %u round %u a %llu b %llu\n"
+				    "          got type %u job %u worker %u k %u round %u a %llu b %llu\n",
+				    i, b.type, b.job, b.worker, b.k, b.round, b.a, b.b,
+				    a.type, a.job, a.worker, a.k, a.round, a.a, a.b);
 	}
 	if (r->events != r->o.events)
-		differs(r, "events: want %u, got %u\n", r->o.events, r->events);
+		rig_differs(r, "events: want %u, got %u\n", r->o.events, r->events);
 	return same;
 }
 
@@ -518,7 +518,7 @@ bool rig_drain(struct rig *r)
 	r->diff[0] = 0;
 	saina_dp_event_dispatch(r->dp, &cb);
 	if (r->relays != r->relays_got)
-		differs(r, "relays: want %u, got %u\n", r->relays, r->relays_got);
+		rig_differs(r, "relays: want %u, got %u\n", r->relays, r->relays_got);
 	same = same_events(r) && !r->diff[0];
 	r->events = 0;
 	r->relays = r->relays_got = 0;

@@ -104,6 +104,9 @@ int rig_counters(struct rig *r, unsigned int job, unsigned int worker,
 /* After rig_job(): do results go to the ports of the live workers, and to no other? */
 bool rig_check_fanout(struct rig *r, unsigned int job);
 
+/* Adds to r->diff; false. */
+bool rig_differs(struct rig *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
 /* File descriptor of a map of the program by name; of the inner map of @job. */
 int rig_map(struct rig *r, const char *name);
 int rig_inner(struct rig *r, const char *name, unsigned int job);

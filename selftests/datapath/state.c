@@ -2,22 +2,10 @@
 /* The rig's comparison of state: what both remember, not what they answered. */
 #include <bpf/bpf.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include "rig.h"
-
-static bool __attribute__((format(printf, 2, 3))) differs(struct rig *r, const char *fmt, ...)
-{
-	size_t n = strlen(r->diff);
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(r->diff + n, sizeof(r->diff) - n, fmt, ap);
-	va_end(ap);
-	return false;
-}
 
 static bool same_counters(struct rig *r, int job, int worker, const struct saina_counters *want)
 {
@@ -25,13 +13,13 @@ static bool same_counters(struct rig *r, int job, int worker, const struct saina
 	bool same = true;
 
 	if (job < 0 ? saina_dp_counters(r->dp, -1, -1, &got) : rig_counters(r, job, worker, &got))
-		return differs(r, "counters of job %d worker %d: %s\n", job, worker,
-			       saina_dp_error(r->dp));
+		return rig_differs(r, "counters of job %d worker %d: %s\n", job, worker,
+				   saina_dp_error(r->dp));
 	for (int i = 0; i < SAINA_C_N; i++)
 		if (got.c[i] != want->c[i])
-			same = differs(r, "counter %s of job %d worker %d: want %llu got %llu\n",
-				       saina_counter_info[i].name, job, worker, want->c[i],
-				       got.c[i]);
+			same = rig_differs(r, "counter %s of job %d worker %d: want %llu got %llu\n",
+					   saina_counter_info[i].name, job, worker, want->c[i],
+					   got.c[i]);
 	return same;
 }
 
@@ -48,11 +36,11 @@ static bool same_rt(struct rig *r, unsigned int job)
 	bool same = true;
 
 	if (saina_dp_job_rt(r->dp, job, &got))
-		return differs(r, "rt of job %u: %s\n", job, saina_dp_error(r->dp));
+		return rig_differs(r, "rt of job %u: %s\n", job, saina_dp_error(r->dp));
 #define SAME(field) \
 	if (got.field != want->field) \
-		same = differs(r, "job %u rt." #field ": want %llu got %llu\n", job, \
-			       (unsigned long long)want->field, (unsigned long long)got.field)
+		same = rig_differs(r, "job %u rt." #field ": want %llu got %llu\n", job, \
+				   (unsigned long long)want->field, (unsigned long long)got.field)
 	SAME(generation);
 	SAME(next_round);
 	SAME(open_slots);
@@ -73,7 +61,7 @@ static bool same_rt(struct rig *r, unsigned int job)
 	SAME(policy_mix);
 #undef SAME
 	if (memcmp(&got.policy, &want->policy, sizeof(got.policy)))
-		same = differs(r, "job %u rt.policy is not the one adopted\n", job);
+		same = rig_differs(r, "job %u rt.policy is not the one adopted\n", job);
 	return same;
 }
 
@@ -93,14 +81,14 @@ static bool same_meta(struct rig *r, const char *what, unsigned int i,
 	    want->seen == got->seen && want->members == got->members &&
 	    (want->state != SAINA_SLOT_DONE || want->flags == got->flags))
 		return true;
-	return differs(r, "%s %u: want round %u segment %u state %u k %u count %u exponent %d "
-		       "policy %u seen %llx members %llx flags %x\n"
-		       "   got round %u segment %u state %u k %u count %u exponent %d "
-		       "policy %u seen %llx members %llx flags %x\n", what, i,
-		       want->round, want->segment, want->state, want->k, want->count,
-		       want->exponent, want->policy, want->seen, want->members, want->flags,
-		       got->round, got->segment, got->state, got->k, got->count,
-		       got->exponent, got->policy, got->seen, got->members, got->flags);
+	return rig_differs(r, "%s %u: want round %u segment %u state %u k %u count %u exponent %d "
+			   "policy %u seen %llx members %llx flags %x\n"
+			   "   got round %u segment %u state %u k %u count %u exponent %d "
+			   "policy %u seen %llx members %llx flags %x\n", what, i,
+			   want->round, want->segment, want->state, want->k, want->count,
+			   want->exponent, want->policy, want->seen, want->members, want->flags,
+			   got->round, got->segment, got->state, got->k, got->count,
+			   got->exponent, got->policy, got->seen, got->members, got->flags);
 }
 
 static int open_slot(void *arg, __u32 index, const struct saina_slot_meta *m)
@@ -109,7 +97,7 @@ static int open_slot(void *arg, __u32 index, const struct saina_slot_meta *m)
 
 	c->n++;
 	if (index >= c->j->conf.pool)
-		c->same = differs(c->r, "open slot %u beyond the pool\n", index);
+		c->same = rig_differs(c->r, "open slot %u beyond the pool\n", index);
 	else if (!same_meta(c->r, "open slot", index, &c->j->hot[index].meta, m))
 		c->same = false;
 	return 0;
@@ -123,9 +111,9 @@ static bool same_slots(struct rig *r, unsigned int job)
 	for (unsigned int i = 0; i < c.j->conf.pool; i++)
 		want += c.j->hot[i].meta.state == SAINA_SLOT_OPEN;
 	if (saina_dp_slots(r->dp, job, open_slot, &c))
-		return differs(r, "slots of job %u: %s\n", job, saina_dp_error(r->dp));
+		return rig_differs(r, "slots of job %u: %s\n", job, saina_dp_error(r->dp));
 	if (c.n != want)
-		return differs(r, "job %u: want %u open slots, got %u\n", job, want, c.n);
+		return rig_differs(r, "job %u: want %u open slots, got %u\n", job, want, c.n);
 	return c.same;
 }
 
@@ -137,11 +125,11 @@ static bool same_array(struct rig *r, const char *map, unsigned int job, unsigne
 	bool same = true;
 
 	if (fd < 0)
-		return differs(r, "map %s of job %u: %s\n", map, job, strerror(-fd));
+		return rig_differs(r, "map %s of job %u: %s\n", map, job, strerror(-fd));
 	for (unsigned int i = 0; i < n && same; i++)
 		if (bpf_map_lookup_elem(fd, &i, value) ||
 		    memcmp(value, (const uint8_t *)want + i * size, size))
-			same = differs(r, "%s of job %u: entry %u differs\n", map, job, i);
+			same = rig_differs(r, "%s of job %u: entry %u differs\n", map, job, i);
 	close(fd);
 	return same;
 }
@@ -160,19 +148,19 @@ static bool same_ring(struct rig *r, unsigned int job)
 
 			if (e->meta.state != SAINA_SLOT_DONE) {
 				if (saina_dp_result(r->dp, job, s, i, &got, sums) != -ENOENT)
-					return differs(r, "job %u segment %u: a result of round %u\n",
-						       job, s, i);
+					return rig_differs(r, "job %u segment %u: a result of round %u\n",
+							   job, s, i);
 				continue;
 			}
 			err = saina_dp_result(r->dp, job, s, e->meta.round, &got, sums);
 			if (err)
-				return differs(r, "job %u: no result of segment %u round %u: %s\n",
-					       job, s, e->meta.round, strerror(-err));
+				return rig_differs(r, "job %u: no result of segment %u round %u: %s\n",
+						   job, s, e->meta.round, strerror(-err));
 			if (!same_meta(r, "ring entry", i, &e->meta, &got))
 				return false;
 			if (memcmp(sums, e->sum, oracle_bytes(c, c->payload)))
-				return differs(r, "job %u segment %u round %u: other sums\n", job, s,
-					       e->meta.round);
+				return rig_differs(r, "job %u segment %u round %u: other sums\n", job, s,
+						   e->meta.round);
 		}
 	}
 	return true;
@@ -190,7 +178,7 @@ bool rig_check_fanout(struct rig *r, unsigned int job)
 			want |= 1ull << c->worker[w].ifindex;
 	fd = rig_inner(r, "saina_fanout", job);
 	if (fd < 0)
-		return differs(r, "no fan-out set of job %u\n", job);
+		return rig_differs(r, "no fan-out set of job %u\n", job);
 	for (; !bpf_map_get_next_key(fd, prev, &next); prev = &key) {
 		struct bpf_devmap_val v;
 
@@ -200,8 +188,8 @@ bool rig_check_fanout(struct rig *r, unsigned int job)
 	}
 	close(fd);
 	if (got != want)
-		return differs(r, "fan-out of job %u: want ports %llx, got %llx (bits: ifindexes)\n",
-			       job, (unsigned long long)want, (unsigned long long)got);
+		return rig_differs(r, "fan-out of job %u: want ports %llx, got %llx (bits: ifindexes)\n",
+				   job, (unsigned long long)want, (unsigned long long)got);
 	return true;
 }
 
