@@ -75,8 +75,8 @@ static void objects(void)
 	       "decode: the attributes of a job are read");
 	canned_message(buf, NULL, SAINA_CMD_STATS_GET, 1);
 	tap_ok(!saina_ctl_decode((void *)buf, &saina_stats_class, &o) && o.stats.worker == 4 &&
-		       o.stats.counters[SAINA_C_COMPLETED] == 201002 &&
-		       o.stats.counters[SAINA_C_INTERNAL] == 201041,
+		       o.stats.counters[SAINA_C_COMPLETED] == 201000 + SAINA_C_COMPLETED &&
+		       o.stats.counters[SAINA_C_INTERNAL] == 201000 + SAINA_C_INTERNAL,
 	       "decode: the counters of a worker are read");
 	nlh = double_msg(buf, NULL, SAINA_CMD_STATS_GET);
 	{
