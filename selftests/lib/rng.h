@@ -1,21 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* xorshift128+ for tests: seeded, fast, the same everywhere. */
+/* Random numbers for tests: seeded, fast, the same everywhere. */
 #ifndef SAINA_TEST_RNG_H
 #define SAINA_TEST_RNG_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+/* xorshift128+ */
 struct rng {
 	uint64_t s[2];
 };
 
+/* splitmix64: a hash of @x */
 static inline uint64_t rng_mix(uint64_t x)
 {
 	x += 0x9e3779b97f4a7c15ull;
 	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
 	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
 	return x ^ x >> 31;
+}
+
+/* The sequence of splitmix64 whose state is one number, which may begin as any. */
+static inline uint64_t rng_next(uint64_t *s)
+{
+	uint64_t x = *s;
+
+	*s += 0x9e3779b97f4a7c15ull;
+	return rng_mix(x);
 }
 
 static inline void rng_seed(struct rng *r, uint64_t seed)

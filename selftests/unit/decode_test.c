@@ -17,6 +17,7 @@
 #include <linux/genetlink.h>
 
 #include "agent/control/decode.h"
+#include "../lib/rng.h"
 #include "../lib/statement.h"
 
 #define ALL (~0ull)
@@ -166,15 +167,6 @@ static void bad_frames(void **state)
 	refused(nlh, &saina_job_class, ALL, -EINVAL, NULL, "policy: an attribute is cut short");
 }
 
-static uint64_t next(uint64_t *s)
-{
-	uint64_t z = (*s += 0x9e3779b97f4a7c15ull);
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-	return z ^ (z >> 31);
-}
-
 /* Good requests with bytes changed, and cut anywhere. */
 static void fuzz(void **state)
 {
@@ -186,27 +178,27 @@ static void fuzz(void **state)
 	int i, j, n, good = 0;
 
 	for (i = 0; i < 200000; i++) {
-		const struct saina_attr_class *c = classes[next(&seed) % 7];
+		const struct saina_attr_class *c = classes[rng_next(&seed) % 7];
 		struct nlmsghdr *nlh = start(), *copy;
 		struct nlattr *nest;
 
-		n = next(&seed) % 5;
+		n = rng_next(&seed) % 5;
 		for (j = 0; j < n; j++)
-			mnl_attr_put(nlh, next(&seed) % 20, next(&seed) % 12, "abcdefghijklm");
-		if (next(&seed) % 2)
+			mnl_attr_put(nlh, rng_next(&seed) % 20, rng_next(&seed) % 12, "abcdefghijklm");
+		if (rng_next(&seed) % 2)
 			mnl_attr_put_u16(nlh, SAINA_A_JOB_ID, 1);
-		if (next(&seed) % 2) {
+		if (rng_next(&seed) % 2) {
 			nest = mnl_attr_nest_start(nlh, SAINA_A_JOB_POLICY);
-			mnl_attr_put_u8(nlh, next(&seed) % 12, next(&seed) % 5);
+			mnl_attr_put_u8(nlh, rng_next(&seed) % 12, rng_next(&seed) % 5);
 			mnl_attr_nest_end(nlh, nest);
 		}
-		n = next(&seed) % 4;
+		n = rng_next(&seed) % 4;
 		for (j = 0; j < n; j++)
-			buf[NLMSG_HDRLEN + next(&seed) % (nlh->nlmsg_len - NLMSG_HDRLEN)] =
-				next(&seed);
-		if (next(&seed) % 4 == 0)
+			buf[NLMSG_HDRLEN + rng_next(&seed) % (nlh->nlmsg_len - NLMSG_HDRLEN)] =
+				rng_next(&seed);
+		if (rng_next(&seed) % 4 == 0)
 			nlh->nlmsg_len = NLMSG_HDRLEN + sizeof(struct genlmsghdr) +
-					 next(&seed) % (nlh->nlmsg_len - NLMSG_HDRLEN - 3);
+					 rng_next(&seed) % (nlh->nlmsg_len - NLMSG_HDRLEN - 3);
 		copy = malloc(nlh->nlmsg_len);
 		assert_non_null(copy);
 		memcpy(copy, nlh, nlh->nlmsg_len);

@@ -19,6 +19,7 @@
 
 #include "core/core.h"
 #include "ctl/policy_text.h"
+#include "../lib/rng.h"
 #include "../lib/statement.h"
 
 #define BIT_OF(a) (1ull << (a))
@@ -62,15 +63,5 @@ int set_policy(struct owner *o, const struct saina_job *job, const char *policy,
 
 /* A refusal must come with the errno, the attribute and one whole sentence. */
 void assert_refused(int ret, int error, const struct saina_core_err *err, int attr);
-
-/* A sequence that is the same on every machine. */
-static inline uint64_t next(uint64_t *s)
-{
-	uint64_t z = (*s += 0x9e3779b97f4a7c15ull);
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-	return z ^ (z >> 31);
-}
 
 #endif /* JOBCORE_OWNER_H */

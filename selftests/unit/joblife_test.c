@@ -389,23 +389,23 @@ static void life_fuzz(void **state)
 	for (i = 0; i < 100000; i++) {
 		generation = job->generation;
 		seq = job->policy.seq;
-		w = next(&seed) % 5;
-		o->refuse = next(&seed) % 16 ? 0 : -EIO;
+		w = rng_next(&seed) % 5;
+		o->refuse = rng_next(&seed) % 16 ? 0 : -EIO;
 		o->notes = o->events = 0;
-		switch (next(&seed) % 6) {
+		switch (rng_next(&seed) % 6) {
 		case 0:
 		case 1:
 		case 2:
-			try_join(o, job, w, next(&seed) % 4 ? 0 : next(&seed) % 100, NULL);
+			try_join(o, job, w, rng_next(&seed) % 4 ? 0 : rng_next(&seed) % 100, NULL);
 			break;
 		case 3:
-			set_state(o, job, w, 1 + next(&seed) % 4);
+			set_state(o, job, w, 1 + rng_next(&seed) % 4);
 			break;
 		case 4:
-			set_job_state(o, job, 1 + next(&seed) % 3, NULL);
+			set_job_state(o, job, 1 + rng_next(&seed) % 3, NULL);
 			break;
 		case 5:
-			set_policy(o, job, next(&seed) % 2 ? "bsp" : "sfcd", NULL);
+			set_policy(o, job, rng_next(&seed) % 2 ? "bsp" : "sfcd", NULL);
 			break;
 		}
 		assert_int_equal(o->last.generation, job->generation);

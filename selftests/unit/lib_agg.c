@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <netinet/in.h>
 #include <unistd.h>
+#include "lib/rng.h"
 #include "lib_agg.h"
 #include "lib_switch.h"
 
@@ -52,11 +53,7 @@ struct agg {
 
 static double draw(struct agg *a)
 {
-	uint64_t z = (a->rng += 0x9e3779b97f4a7c15ull);
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-	return ((z ^ (z >> 31)) >> 11) * 0x1p-53;
+	return (rng_next(&a->rng) >> 11) * 0x1p-53;
 }
 
 static void out(struct agg *a, int fd, const struct sockaddr_in *to, const void *msg, size_t len)

@@ -11,6 +11,7 @@
 #include <string.h>
 #include "gradient/quant.h"
 #include "flow/rto.h"
+#include "../lib/rng.h"
 #include "../lib/statement.h"
 
 #define N 2048
@@ -19,11 +20,7 @@ static uint64_t rng;
 
 static uint64_t draw(void)
 {
-	uint64_t z = (rng += 0x9e3779b97f4a7c15ull);
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-	return z ^ (z >> 31);
+	return rng_next(&rng);
 }
 
 /* Any float there is, or one of a usual size. */

@@ -2,6 +2,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "lib/rng.h"
+#include "lib_events.h"
 #include "lib_sim.h"
 #include "lib_switch.h"
 #include "flow/round.h"
@@ -13,15 +15,6 @@
 #define DEAD_NS	 (100 * MSEC)
 #define DOWN_NS	 (100 * MSEC)	/* no message is under way that long */
 #define LIMIT_NS (300000 * MSEC)
-
-enum what { TO_SWITCH, TO_WORKER, TIMER, BEAT, KILL, DEAD, REJOIN, FORGET, CRASH, RESTART };
-
-struct event {
-	uint64_t at, n;
-	enum what what;
-	unsigned int w, life, len;
-	uint8_t *msg;
-};
 
 /* What came of a segment of a round. */
 struct outcome {
@@ -47,9 +40,8 @@ struct sim {
 	const struct sim_conf *c;
 	struct sim_result *out;
 	struct lib_switch sw;
-	uint64_t now, n, rng, sessions;
-	struct event *heap;
-	size_t	 events, room;
+	struct events events;
+	uint64_t now, rng, sessions;
 	struct worker w[WORKERS];
 	struct outcome *outcome;	/* [rounds][segments] */
 	int32_t	 (*sent)[PAYLOAD];	/* [rounds][segments][workers]: what was said */
@@ -70,16 +62,9 @@ static void broken(struct sim *s, const char *fmt, ...)
 	va_end(ap);
 }
 
-static uint64_t mix(uint64_t z)
-{
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-	return z ^ (z >> 31);
-}
-
 static uint64_t draw(struct sim *s, uint64_t below)
 {
-	return below ? mix(s->rng += 0x9e3779b97f4a7c15ull) % below : 0;
+	return below ? rng_next(&s->rng) % below : 0;
 }
 
 static bool chance(struct sim *s, double p)
@@ -87,47 +72,10 @@ static bool chance(struct sim *s, double p)
 	return draw(s, 1u << 30) < p * (1u << 30);
 }
 
-/* --- events, the earliest first ---------------------------------------------------------- */
-
-static bool before(const struct event *a, const struct event *b)
-{
-	return a->at < b->at || (a->at == b->at && a->n < b->n);
-}
-
-static void push(struct sim *s, struct event e)
-{
-	size_t i = s->events++;
-
-	if (s->events > s->room) {
-		s->room = 2 * s->events;
-		s->heap = realloc(s->heap, s->room * sizeof(*s->heap));
-	}
-	e.n = s->n++;
-	for (; i && before(&e, &s->heap[(i - 1) / 2]); i = (i - 1) / 2)
-		s->heap[i] = s->heap[(i - 1) / 2];
-	s->heap[i] = e;
-}
-
-static struct event pop(struct sim *s)
-{
-	struct event top = s->heap[0], last = s->heap[--s->events];
-	size_t i = 0, child;
-
-	while ((child = 2 * i + 1) < s->events) {
-		if (child + 1 < s->events && before(&s->heap[child + 1], &s->heap[child]))
-			child++;
-		if (!before(&s->heap[child], &last))
-			break;
-		s->heap[i] = s->heap[child];
-		i = child;
-	}
-	s->heap[i] = last;
-	return top;
-}
-
 static void later(struct sim *s, enum what what, unsigned int w, uint64_t ns)
 {
-	push(s, (struct event){.at = s->now + ns, .what = what, .w = w, .life = s->w[w].life});
+	events_push(&s->events, (struct event){.at = s->now + ns, .what = what, .w = w,
+					       .life = s->w[w].life});
 }
 
 /* --- the network ------------------------------------------------------------------------- */
@@ -169,7 +117,7 @@ static void carry(struct sim *s, enum what what, unsigned int i, const void *msg
 		e.at = at + c->delay_us * 1000ull + draw(s, c->jitter_us * 1000ull + 1);
 		e.msg = malloc(len);
 		memcpy(e.msg, msg, len);
-		push(s, e);
+		events_push(&s->events, e);
 	}
 }
 
@@ -226,7 +174,7 @@ static void check_results(struct sim *s, unsigned int i)
 		uint64_t hash = 1;
 
 		for (int j = 0; j < PAYLOAD; j++)
-			hash = mix(hash + got[j]);
+			hash = rng_mix(hash + got[j]);
 		if (!o->mask)
 			broken(s, "worker %u has a result of round %u segment %u, there is none", i,
 			       round, g);
@@ -314,7 +262,7 @@ static void start_round(struct sim *s, unsigned int i)
 	uint32_t each = (c->segments + c->buckets - 1) / c->buckets, round = w->r.flow.round;
 
 	for (uint32_t j = 0; j < c->segments * PAYLOAD; j++) {
-		uint32_t v = mix(c->seed + i + 64ull * round + 64ull * 65536 * j);
+		uint32_t v = rng_mix(c->seed + i + 64ull * round + 64ull * 65536 * j);
 
 		if (c->type == SAINA_FLOAT32) {
 			float f = (int32_t)v * 0x1p-31f;
@@ -413,7 +361,8 @@ static void step(struct sim *s, unsigned int i)
 	/* A timer that is set already will do. */
 	if (when != NEVER && (w->timer <= s->now || when < w->timer)) {
 		w->timer = when > s->now ? when : s->now + 1000;
-		push(s, (struct event){.at = w->timer, .what = TIMER, .w = i, .life = w->life});
+		events_push(&s->events, (struct event){.at = w->timer, .what = TIMER, .w = i,
+						       .life = w->life});
 	}
 }
 
@@ -577,11 +526,11 @@ bool sim_run(const struct sim_conf *c, struct sim_result *r)
 	while (!all_done(s) && !r->error[0]) {
 		struct event e;
 
-		if (!s->events || s->now > LIMIT_NS) {
+		if (!s->events.n || s->now > LIMIT_NS) {
 			broken(s, "some worker does not come to the end");
 			break;
 		}
-		e = pop(s);
+		e = events_pop(&s->events);
 		s->now = e.at;
 		handle(s, &e);
 		free(e.msg);
@@ -595,15 +544,15 @@ bool sim_run(const struct sim_conf *c, struct sim_result *r)
 		broken(s, "a worker ran ahead of the job");
 	if (switch_count(&s->sw, SAINA_C_EXPONENT))
 		broken(s, "workers did not agree on an exponent");
-	while (s->events)
-		free(pop(s).msg);
+	while (s->events.n)
+		free(events_pop(&s->events).msg);
 	for (unsigned int i = 0; i < c->workers; i++) {
 		leave(s, i);
 		free(s->w[i].buf);
 		free(s->w[i].produced);
 	}
 	switch_exit(&s->sw);
-	free(s->heap);
+	free(s->events.heap);
 	free(s->outcome);
 	free(s->sent);
 	free(s->said);

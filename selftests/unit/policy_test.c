@@ -154,12 +154,12 @@ static void policy_fuzz(void **state)
 
 	for (i = 0; i < 300000; i++) {
 		text[0] = 0;
-		len = next(&seed) % 8;
+		len = rng_next(&seed) % 8;
 		for (j = 0; j < len; j++)
-			strcat(text, words[next(&seed) % n]);
+			strcat(text, words[rng_next(&seed) % n]);
 		if (i % 7 == 0 && text[0])
-			text[next(&seed) % strlen(text)] = 1 + next(&seed) % 255;
-		workers = 1 + next(&seed) % 64;
+			text[rng_next(&seed) % strlen(text)] = 1 + rng_next(&seed) % 255;
+		workers = 1 + rng_next(&seed) % 64;
 		if (saina_policy_parse(text, workers, &p, &err)) {
 			assert_non_null(memchr(err.text, 0, sizeof(err.text)));
 			assert_true(err.text[0]);
@@ -216,11 +216,11 @@ static void policy_structures(void **state)
 		assert_int_equal(err.attr, SAINA_A_JOB_POLICY);
 	}
 	for (i = 0; i < 300000; i++) {
-		saina_policy_preset(&saina_policy_rows[next(&seed) % SAINA_POLICY_ROWS], &p);
+		saina_policy_preset(&saina_policy_rows[rng_next(&seed) % SAINA_POLICY_ROWS], &p);
 		if (p.mode != SAINA_POLICY_BSP)
-			p.k = next(&seed) % 10;
-		if (next(&seed) % 2)
-			((unsigned char *)&p)[4 + next(&seed) % (sizeof(p) - 4)] = next(&seed);
+			p.k = rng_next(&seed) % 10;
+		if (rng_next(&seed) % 2)
+			((unsigned char *)&p)[4 + rng_next(&seed) % (sizeof(p) - 4)] = rng_next(&seed);
 		if (saina_policy_check(&p, 8, &err))
 			continue;
 		accepted++;
