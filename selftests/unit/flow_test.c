@@ -8,17 +8,14 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include "lib/rng.h"
 #include "lib_sim.h"
 
 static uint64_t rng;
 
 static unsigned int pick(unsigned int from, unsigned int to)
 {
-	uint64_t z = (rng += 0x9e3779b97f4a7c15ull);
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-	return from + (z ^ (z >> 31)) % (to - from + 1);
+	return from + rng_next(&rng) % (to - from + 1);
 }
 
 /* A job on a network without fault. */
@@ -42,67 +39,6 @@ static struct sim_conf job(uint64_t seed)
 	return c;
 }
 
-static void clean(struct sim_conf *c)
-{
-}
-
-static void lossy(struct sim_conf *c)
-{
-	c->loss = pick(1, 20) / 100.0;
-}
-
-static void bursts(struct sim_conf *c)
-{
-	c->loss = pick(1, 20) / 100.0;
-	c->burst = pick(2, 30);
-}
-
-static void disorder(struct sim_conf *c)
-{
-	c->loss = pick(0, 5) / 100.0;
-	c->dup = pick(1, 30) / 100.0;
-	c->jitter_us = pick(100, 20000);
-}
-
-static void overload(struct sim_conf *c)
-{
-	c->svc_us = pick(10, 500);
-	c->queue = pick(2, 20);
-}
-
-static void straggler(struct sim_conf *c)
-{
-	c->loss = pick(0, 10) / 100.0;
-	c->slow_us = pick(5000, 200000);
-	c->rounds = pick(6, 20);
-}
-
-static void deaths(struct sim_conf *c)
-{
-	c->loss = pick(0, 10) / 100.0;
-	c->kills = pick(1, 3);
-	c->rounds = pick(20, 40);
-	/* Nobody needs a model from a peer: all peers may be dead, and then a round that
-	 * one of them has left unfinished is waited for in vain.
-	 */
-	c->ring = 64;
-}
-
-static void forgotten(struct sim_conf *c)
-{
-	c->loss = pick(0, 10) / 100.0;
-	c->forgets = pick(1, 5);
-	c->rounds = pick(10, 20);
-}
-
-static void restarts(struct sim_conf *c)
-{
-	c->loss = pick(0, 10) / 100.0;
-	c->restarts = pick(1, 2);
-	c->slow_us = pick(0, 1) ? pick(1000, 50000) : 0;
-	c->rounds = pick(10, 20);
-}
-
 /* Did it come to what the kind is about? */
 static bool any_late(const struct sim_result *r)
 {
@@ -124,21 +60,62 @@ static bool any_rejoin(const struct sim_result *r)
 	return r->rejoined;
 }
 
-static const struct {
-	void (*change)(struct sim_conf *c);
+struct range {
+	unsigned int from, to;
+};
+
+/* In what jobs of a kind differ from job(); losses and duplicates in percent. */
+static const struct kind {
 	const char *what;
 	bool (*seen)(const struct sim_result *all);
+	struct range loss, dup, burst, jitter_us, svc_us, queue, slow_us, rounds, ring;
+	struct range kills, forgets, restarts;
 } kinds[] = {
-	{ clean, "on a network without fault", any_late },
-	{ lossy, "with 1 to 20 % lost each way", any_loss },
-	{ bursts, "with losses in bursts", any_loss },
-	{ disorder, "with messages twice and out of order", any_loss },
-	{ overload, "with links that are too slow for the window", any_loss },
-	{ straggler, "with a worker that is rounds behind", any_stale },
-	{ deaths, "with workers that die and come back", any_rejoin },
-	{ forgotten, "with sessions that the agent loses", any_loss },
-	{ restarts, "with a switch that loses all it knows", any_stale },
+	{ "on a network without fault", any_late, .loss = { 0, 0 } },
+	{ "with 1 to 20 % lost each way", any_loss, .loss = { 1, 20 } },
+	{ "with losses in bursts", any_loss, .loss = { 1, 20 }, .burst = { 2, 30 } },
+	{ "with messages twice and out of order", any_loss, .loss = { 0, 5 }, .dup = { 1, 30 },
+	  .jitter_us = { 100, 20000 } },
+	{ "with links that are too slow for the window", any_loss, .svc_us = { 10, 500 },
+	  .queue = { 2, 20 } },
+	{ "with a worker that is rounds behind", any_stale, .loss = { 0, 10 },
+	  .slow_us = { 5000, 200000 }, .rounds = { 6, 20 } },
+	/* The ring keeps all rounds: a model cannot come from a peer, as all peers may be dead,
+	 * and a round that one of them left unfinished would be waited for in vain.
+	 */
+	{ "with workers that die and come back", any_rejoin, .loss = { 0, 10 },
+	  .kills = { 1, 3 }, .rounds = { 20, 40 }, .ring = { 64, 64 } },
+	{ "with sessions that the agent loses", any_loss, .loss = { 0, 10 },
+	  .forgets = { 1, 5 }, .rounds = { 10, 20 } },
+	{ "with a switch that loses all it knows", any_stale, .loss = { 0, 10 },
+	  .restarts = { 1, 2 }, .slow_us = { 0, 50000 }, .rounds = { 10, 20 } },
 };
+
+static void choose(unsigned int *value, struct range r)
+{
+	if (r.to)
+		*value = pick(r.from, r.to);
+}
+
+static void change(struct sim_conf *c, const struct kind *k)
+{
+	unsigned int loss = 0, dup = 0;
+
+	choose(&loss, k->loss);
+	choose(&dup, k->dup);
+	c->loss = loss / 100.0;
+	c->dup = dup / 100.0;
+	choose(&c->burst, k->burst);
+	choose(&c->jitter_us, k->jitter_us);
+	choose(&c->svc_us, k->svc_us);
+	choose(&c->queue, k->queue);
+	choose(&c->slow_us, k->slow_us);
+	choose(&c->rounds, k->rounds);
+	choose(&c->ring, k->ring);
+	choose(&c->kills, k->kills);
+	choose(&c->forgets, k->forgets);
+	choose(&c->restarts, k->restarts);
+}
 
 int main(int argc, char **argv)
 {
@@ -154,7 +131,7 @@ int main(int argc, char **argv)
 		for (uint64_t seed = first; seed < first + seeds; seed++) {
 			struct sim_conf c = job(seed);
 
-			kinds[i].change(&c);
+			change(&c, &kinds[i]);
 			if (!sim_run(&c, &r) && !bad++) {
 				printf("# seed %llu: %s\n", (unsigned long long)seed, r.error);
 				printf("#   %u workers, %u segments, pool %u, ring %u, %u rounds, k %u, "
