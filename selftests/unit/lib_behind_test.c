@@ -58,9 +58,7 @@ static void test_rejoin(void **state)
 	both(s, 3, buf);
 	saina_get_stats(s[1], &st);
 	assert_true(st.rejoins >= 1);
-	saina_close(s[0]);
-	saina_close(s[1]);
-	agg_stop(a);
+	member_close_all(a, s, 2);
 }
 
 static void test_stopped(void **state)
@@ -78,9 +76,7 @@ static void test_stopped(void **state)
 	assert_int_equal(saina_wait(s[0], r, NULL), -ECONNRESET);
 	assert_non_null(strstr(saina_strerror(s[0], -ECONNRESET), "stopped"));
 	assert_int_equal(member_start(s[0], buf, &r), -ECONNRESET);
-	saina_close(s[0]);
-	saina_close(s[1]);
-	agg_stop(a);
+	member_close_all(a, s, 2);
 }
 
 static void test_silence(void **state)
@@ -121,9 +117,7 @@ static void test_death(void **state)
 	assert_int_equal(saina_wait(s[0], r, &call), 0);
 	assert_int_equal(call.mask_any, 1);
 	assert_int_equal(call.degraded_segments, (N + 63) / 64);
-	saina_close(s[0]);
-	saina_close(s[1]);
-	agg_stop(a);
+	member_close_all(a, s, 2);
 }
 
 /* Results by multicast do not reach worker 1: answers to retransmissions do. */
@@ -139,9 +133,7 @@ static void test_deaf(void **state)
 	for (int i = 0; i < 3; i++)
 		both(s, i, buf);
 	assert_true(agg_count(a, SAINA_C_RESENT) > 0);
-	saina_close(s[0]);
-	saina_close(s[1]);
-	agg_stop(a);
+	member_close_all(a, s, 2);
 }
 
 static void alone(struct saina *s, int worker, int round, struct saina_call *call)
@@ -208,9 +200,7 @@ static void catch_up(bool deaf)
 		assert_int_equal(res[j], 0);
 	saina_get_stats(s[1], &st);
 	assert_int_equal(st.late_segments, 3 * ((N + 63) / 64));
-	saina_close(s[0]);
-	saina_close(s[1]);
-	agg_stop(a);
+	member_close_all(a, s, 2);
 }
 
 static void test_catch_up(void **state)
@@ -254,9 +244,7 @@ static void test_stale(void **state)
 	assert_int_equal(call.round, 9);
 	assert_int_equal(call.mask_all, 2);
 	assert_memory_equal(buf, own, sizeof(buf));
-	saina_close(s[0]);
-	saina_close(s[1]);
-	agg_stop(a);
+	member_close_all(a, s, 2);
 }
 
 /*
@@ -306,9 +294,7 @@ static void test_newcomer(void **state)
 	}
 	assert_int_equal(agg_count(a, SAINA_C_EXPONENT), 0);
 	assert_true(agg_count(a, SAINA_C_PULLED) > 0);
-	saina_close(s[0]);
-	saina_close(s[1]);
-	agg_stop(a);
+	member_close_all(a, s, 2);
 }
 
 int main(void)

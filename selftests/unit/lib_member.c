@@ -49,7 +49,6 @@ static void *open_it(void *arg)
 	return NULL;
 }
 
-/* Opens workers 0 .. n-1, which needs as many threads. */
 void member_open_all(struct agg *a, struct saina **s, int n)
 {
 	struct opener p[8];
@@ -66,6 +65,13 @@ void member_open_all(struct agg *a, struct saina **s, int n)
 		assert_int_equal(p[i].ret, 0);
 		s[i] = p[i].s;
 	}
+}
+
+void member_close_all(struct agg *a, struct saina **s, int n)
+{
+	for (int i = 0; i < n; i++)
+		saina_close(s[i]);
+	agg_stop(a);
 }
 
 void member_fill(int32_t *buf, int worker, int round)

@@ -18,6 +18,8 @@ struct saina_opts member_opts(struct agg *a, int worker);
 
 /* Opens workers 0 .. @n - 1 (at most 8), which needs as many threads. */
 void member_open_all(struct agg *a, struct saina **s, int n);
+/* Closes them and stops the aggregator. */
+void member_close_all(struct agg *a, struct saina **s, int n);
 
 /* A gradient of N elements that tells @worker and @round. */
 void member_fill(int32_t *buf, int worker, int round);

@@ -96,9 +96,7 @@ static void test_stuck(void **state)
 	assert_int_equal(call.mask_all, 2);
 	for (int i = 0; i < N; i++)
 		assert_int_equal(buf[1][i], 2 * 2000000 + 1000 + 2 * i);
-	saina_close(s[0]);
-	saina_close(s[1]);
-	agg_stop(a);
+	member_close_all(a, s, 2);
 }
 
 /* --- callbacks -------------------------------------------------------------------------- */
