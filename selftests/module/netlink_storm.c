@@ -247,17 +247,23 @@ static void pair_writer(void)
 
 /* Dumpers */
 
+/* Counts a dump that ended with @ret. */
+static void dumped(int ret)
+{
+	count(&shared->dumps);
+	if (ret && ret != -EINTR)
+		count(&shared->broken);
+	if (ret == -EINTR)
+		count(&shared->torn);
+}
+
 static void look_at_workers(struct table *t)
 {
 	int ret, first, last, j, w;
 
 	memset(t, 0, sizeof(*t));
 	ret = call_dump(SAINA_CMD_WORKER_GET, dump_worker, t);
-	count(&shared->dumps);
-	if (ret && ret != -EINTR)
-		count(&shared->broken);
-	if (ret == -EINTR)
-		count(&shared->torn);
+	dumped(ret);
 	for (j = 0; j < STAY; j++)
 		for (w = 0; w < WORKERS; w++)
 			if (!t->worker_seen[j][w])
@@ -281,11 +287,7 @@ static void look_at_jobs(struct table *t)
 
 	memset(t, 0, sizeof(*t));
 	ret = call_dump(SAINA_CMD_JOB_GET, dump_job, t);
-	count(&shared->dumps);
-	if (ret && ret != -EINTR)
-		count(&shared->broken);
-	if (ret == -EINTR)
-		count(&shared->torn);
+	dumped(ret);
 	for (j = 0; j < STAY; j++)
 		if (!t->job_seen[j])
 			count(&shared->missing);
