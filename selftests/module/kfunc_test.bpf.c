@@ -4,6 +4,7 @@
 #include <linux/pkt_cls.h>
 #include <bpf/bpf_helpers.h>
 #include "saina/bpf.h"
+#include "kfunc_test.h"
 
 char _license[] SEC("license") = "GPL";
 
@@ -15,27 +16,6 @@ extern int saina_f32_sum(void *slot, __u32 slot__sz, const void *msg, __u32 msg_
 			 __u64 tag) __ksym;
 extern int saina_bf16_sum(void *slot, __u32 slot__sz, const void *msg, __u32 msg__sz,
 			  __u64 tag) __ksym;
-
-/* What to do, and what came of it: map `io`, entry 0. */
-struct io {
-	__u32 job, worker;
-	int ret;
-	__u32 found;
-	struct saina_binding binding;
-	struct saina_policy policy;
-	__u64 active;
-	__u32 generation;
-	struct saina_event ev;
-	__u64 tag;
-};
-
-#define ELEMS 256
-
-struct vec {
-	struct saina_slot_256 slot;
-	__u32 msg[ELEMS];
-	__u16 half[ELEMS];
-};
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -148,8 +128,6 @@ int tc_event(struct __sk_buff *ctx)
 }
 
 /* The two ways to a job's snapshot, LOOKUPS times each, for their cost. */
-#define LOOKUPS 8
-
 struct one_job {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);

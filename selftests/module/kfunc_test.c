@@ -17,31 +17,11 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include "calls.h"
+#include "kfunc_test.h"
 #include "../lib/rng.h"
 #include "../lib/tap.h"
 
-#define ELEMS	256
-#define LOOKUPS	8	/* as in kfunc_test.bpf.c */
 #define PARAMS	"/sys/module/saina/parameters/"
-
-/* as in kfunc_test.bpf.c */
-struct io {
-	__u32 job, worker;
-	int ret;
-	__u32 found;
-	struct saina_binding binding;
-	struct saina_policy policy;
-	__u64 active;
-	__u32 generation;
-	struct saina_event ev;
-	__u64 tag;
-};
-
-struct vec {
-	struct saina_slot_256 slot;
-	__u32 msg[ELEMS];
-	__u16 half[ELEMS];
-};
 
 static struct bpf_object *object;
 static struct saina_ctl *ctl;
