@@ -426,7 +426,7 @@ bool rig_train_alone(struct rig *r, const uint8_t *frame, unsigned int len, unsi
 {
 	r->diff[0] = 0;
 	return !test_run_tc(r, frame, len, size, ifindex) ||
-	       differs(r, "BPF_PROG_TEST_RUN: %s\n", strerror(errno));
+	       rig_differs(r, "BPF_PROG_TEST_RUN: %s\n", strerror(errno));
 }
 
 bool rig_train(struct rig *r, const uint8_t *frame, unsigned int len, unsigned int size,
