@@ -247,15 +247,6 @@ static void account(const struct player *p, int players, struct account *a)
 	free(all);
 }
 
-static int count_open(void *arg, __u32 index, const struct saina_slot_meta *m)
-{
-	uint64_t *n = arg;
-
-	n[0]++;
-	n[1] += m->count;
-	return 0;
-}
-
 static void make_job(void)
 {
 	conf = (struct saina_job_conf){
@@ -313,6 +304,7 @@ int main(void)
 	uint64_t keep = 0, open[2] = {}, packets = 0, bad = 0, counted = 0, internal = 0;
 	struct account sum = {};
 	struct saina_job_rt rt;
+	struct saina_slot_meta slot;
 	cpu_set_t mine;
 	struct rng r;
 	bool ok = true;
@@ -367,7 +359,12 @@ int main(void)
 			internal += c.c[SAINA_C_INTERNAL];
 		}
 	}
-	saina_dp_slots(rig.dp, conf.job, count_open, open);
+	for (__u32 i = 0; !saina_dp_slot(rig.dp, conf.job, i, &slot); i++) {
+		if (slot.state != SAINA_SLOT_OPEN)
+			continue;
+		open[0]++;
+		open[1] += slot.count;
+	}
 	saina_dp_job_rt(rig.dp, conf.job, &rt);
 	tap_ok(counted == sum.contributions + open[1],
 	       "race: of %llu counted gradients %llu are in results, %llu in open slots",

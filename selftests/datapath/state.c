@@ -65,13 +65,6 @@ static bool same_rt(struct rig *r, unsigned int job)
 	return same;
 }
 
-struct open_slots {
-	struct rig *r;
-	struct oracle_job *j;
-	unsigned int n;
-	bool same;
-};
-
 static bool same_meta(struct rig *r, const char *what, unsigned int i,
 		      const struct saina_slot_meta *want, const struct saina_slot_meta *got)
 {
@@ -91,30 +84,26 @@ static bool same_meta(struct rig *r, const char *what, unsigned int i,
 			   got->exponent, got->policy, got->seen, got->members, got->flags);
 }
 
-static int open_slot(void *arg, __u32 index, const struct saina_slot_meta *m)
-{
-	struct open_slots *c = arg;
-
-	c->n++;
-	if (index >= c->j->conf.pool)
-		c->same = rig_differs(c->r, "open slot %u beyond the pool\n", index);
-	else if (!same_meta(c->r, "open slot", index, &c->j->hot[index].meta, m))
-		c->same = false;
-	return 0;
-}
-
 static bool same_slots(struct rig *r, unsigned int job)
 {
-	struct open_slots c = { .r = r, .j = &r->o.job[job], .same = true };
-	unsigned int want = 0;
+	const struct oracle_job *j = &r->o.job[job];
+	struct saina_slot_meta m;
+	bool same = true;
+	int err;
 
-	for (unsigned int i = 0; i < c.j->conf.pool; i++)
-		want += c.j->hot[i].meta.state == SAINA_SLOT_OPEN;
-	if (saina_dp_slots(r->dp, job, open_slot, &c))
-		return rig_differs(r, "slots of job %u: %s\n", job, saina_dp_error(r->dp));
-	if (c.n != want)
-		return rig_differs(r, "job %u: want %u open slots, got %u\n", job, want, c.n);
-	return c.same;
+	for (unsigned int i = 0; i < j->conf.pool; i++) {
+		const struct saina_slot_meta *want = &j->hot[i].meta;
+
+		if (saina_dp_slot(r->dp, job, i, &m))
+			return rig_differs(r, "slots of job %u: %s\n", job, saina_dp_error(r->dp));
+		if (want->state != SAINA_SLOT_OPEN && m.state != SAINA_SLOT_OPEN)
+			continue;
+		same &= same_meta(r, "open slot", i, want, &m);
+	}
+	err = saina_dp_slot(r->dp, job, j->conf.pool, &m);
+	if (err != -ENOENT)
+		return rig_differs(r, "job %u: a slot beyond the pool: %d\n", job, err);
+	return same;
 }
 
 static bool same_array(struct rig *r, const char *map, unsigned int job, unsigned int n,

@@ -198,6 +198,15 @@ ok "access: root is served while another user holds all connections that there a
 kill $holder
 wait $holder 2>/dev/null
 
+load() { # CHECK
+	/usr/bin/python3 "$top/selftests/unit/control_load.py" "$1" "$pid"
+}
+
+ok "load: a change is made while a long dump is on its way, and the dump says so" load dump
+ok "load: a port is attached between the requests of many clients" load links
+ok "load: dumps that nobody reads take no memory, and go on when they are read" load readers
+ok "load: a subscriber that does not read has a part of its notifications" load subscriber
+
 echo "open-sesame" >"$DIR/token"
 ok "token-file: a job is added" "$B/saina" job add filed elements 100 workers 2 token-file "$DIR/token"
 ok "token-file: the job has the token of the file" says 0 "token open-sesame" "$B/saina" job show filed

@@ -45,24 +45,32 @@ void loop_del(struct loop *l, struct source *s)
 	epoll_ctl(l->epoll, EPOLL_CTL_DEL, s->fd, NULL);
 }
 
-int loop_run(struct loop *l, void (*after)(void *arg), void *arg)
+int loop_turn(struct loop *l, int timeout_ms)
 {
 	struct epoll_event ev;
 	struct source *s;
 	int n;
 
-	while (!l->stop) {
-		/* one at a time: a handler may free any other source */
-		n = epoll_wait(l->epoll, &ev, 1, -1);
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (n <= 0)
-			continue;
+	/* one at a time: a handler may free any other source */
+	n = epoll_wait(l->epoll, &ev, 1, timeout_ms);
+	if (n < 0)
+		return errno == EINTR ? 0 : -errno;
+	if (n) {
 		s = ev.data.ptr;
 		s->ready(s, ev.events);
-		after(arg);
 	}
 	return 0;
+}
+
+int loop_run(struct loop *l, void (*after)(void *arg), void *arg)
+{
+	int ret = 0;
+
+	while (!l->stop && !ret) {
+		ret = loop_turn(l, -1);
+		after(arg);
+	}
+	return ret;
 }
 
 int loop_timer_add(struct loop *l, struct source *s)

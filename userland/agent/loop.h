@@ -28,7 +28,9 @@ int loop_add(struct loop *l, struct source *s, uint32_t events);
 int loop_change(struct loop *l, struct source *s, uint32_t events);
 void loop_del(struct loop *l, struct source *s);	/* does not close fd */
 
-/* @after runs after each source that was ready. */
+/* Serves one source that is ready, if there is one.  @timeout_ms < 0: waits for it. */
+int loop_turn(struct loop *l, int timeout_ms);
+/* Turns until l->stop; @after runs after each. */
 int loop_run(struct loop *l, void (*after)(void *arg), void *arg);
 
 /* A timerfd as a source; @period_ms 0 disarms. */

@@ -53,10 +53,8 @@ int saina_dp_job_remove(struct saina_dp *dp, __u16 job);
 int saina_dp_job_get(struct saina_dp *dp, __u16 job, struct saina_job_conf *conf);
 int saina_dp_job_rt(struct saina_dp *dp, __u16 job, struct saina_job_rt *rt);
 
-/* Open slots of a job: calls @fn for each until it returns non-zero. */
-int saina_dp_slots(struct saina_dp *dp, __u16 job,
-		   int (*fn)(void *arg, __u32 index, const struct saina_slot_meta *m),
-		   void *arg);
+/* Hot slot @index of a job, from 0 on.  -ENOENT: there is no such job or slot */
+int saina_dp_slot(struct saina_dp *dp, __u16 job, __u32 index, struct saina_slot_meta *m);
 /* Result of a finished round; sums: payload elements.  -ENOENT if not there */
 int saina_dp_result(struct saina_dp *dp, __u16 job, __u32 segment, __u32 round,
 		    struct saina_slot_meta *m, __s32 *sums);

@@ -11,31 +11,23 @@ struct any_slot {
 };
 
 /**
- * saina_dp_slots() - the open slots of a job
- * @fn: called for each with its index in the hot pool, until it returns
- *	non-zero, which is then returned
+ * saina_dp_slot() - a hot slot of a job
+ * @index: in the job's pool
+ * @m: out: its head
  *
- * Read without the slots' locks: counts may be one packet old.
+ * Read without the slot's lock: counts may be one packet old.  Returns -ENOENT if
+ * there is no such job, or if its pool ends before @index.
  */
-int saina_dp_slots(struct saina_dp *dp, __u16 job,
-		   int (*fn)(void *arg, __u32 index, const struct saina_slot_meta *m), void *arg)
+int saina_dp_slot(struct saina_dp *dp, __u16 job, __u32 index, struct saina_slot_meta *m)
 {
 	struct dp_job *j = dp_job_find(dp, job);
 	struct any_slot slot;
-	int ret;
 
-	if (!j)
-		return dp_fail(dp, -ENOENT, "job %u is not in the data path", job);
-	for (__u32 i = 0; i < j->conf.pool; i++) {
-		if (bpf_map_lookup_elem(j->maps.hot, &i, &slot))
-			return dp_fail(dp, -errno, "slot %u of job %u: %s", i, job,
-				       strerror(errno));
-		if (slot.meta.state != SAINA_SLOT_OPEN)
-			continue;
-		ret = fn(arg, i, &slot.meta);
-		if (ret)
-			return ret;
-	}
+	if (!j || index >= j->conf.pool)
+		return dp_fail(dp, -ENOENT, "job %u has no slot %u", job, index);
+	if (bpf_map_lookup_elem(j->maps.hot, &index, &slot))
+		return dp_fail(dp, -errno, "slot %u of job %u: %s", index, job, strerror(errno));
+	*m = slot.meta;
 	return 0;
 }
 

@@ -17,11 +17,22 @@ struct client;
 struct nlmsghdr;
 struct saved;
 
+/**
+ * struct control - the control socket
+ * @loop: of the socket and its clients, served one event in a turn of the agent's loop:
+ *	however many clients there are, the data path has every other turn
+ * @turn: @loop as a source of the agent's
+ * @source: new clients
+ * @changes: of jobs, workers, limits and ports so far
+ */
 struct control {
+	struct loop loop;
+	struct source turn;
 	struct source source;
 	struct client *clients;
 	unsigned int groups;		/* somebody subscribed to these */
 	unsigned int n;
+	unsigned int changes;
 	gid_t admin_gid;
 	bool has_admin_gid;
 };

@@ -2,8 +2,8 @@
 /*
  * The unix socket: one netlink message per datagram (SOCK_SEQPACKET).  Anybody
  * may read; root and the admin group may change things.  A client that does
- * not read its answers is not read from until it does; one that does not read
- * its notifications loses them, as with netlink.
+ * not read its answers is not read from until it does, and a dump goes on when it
+ * has; one that does not read its notifications loses them, as with netlink.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,8 +21,7 @@
 #define REQUEST_MAX  8192
 #define CLIENTS_MAX  256
 #define CLIENTS_ADMIN 32 /* of them are for those who may change things */
-#define QUEUE_MAX    (16u << 20) /* answers waiting, bytes */
-#define QUEUE_NOTIFY (1u << 20)	 /* beyond this notifications are lost */
+#define QUEUE_MAX    (256u << 10) /* bytes; beyond this notifications are lost */
 #define GROUPS_MAX   256
 
 struct queued {
@@ -34,13 +33,16 @@ struct queued {
 struct client {
 	struct client *next;
 	struct source source;
-	struct agent *a;
 	bool admin;
 	bool broken;
 	unsigned int groups;
 	unsigned int lost;
-	struct queued *first, **last;
+	uint32_t waits_for;
+	struct queued *first, **last; /* notifications, and the answers to one request */
 	size_t bytes;
+	bool more; /* of the dump that @rq asks for */
+	struct request rq;
+	char buf[REQUEST_MAX] __attribute__((aligned(8)));
 };
 
 static struct log_limit lost_limit;
@@ -63,7 +65,7 @@ static void client_free(struct agent *a, struct client *c)
 		at = &(*at)->next;
 	*at = c->next;
 	a->control->n--;
-	loop_del(&a->loop, &c->source);
+	loop_del(&a->control->loop, &c->source);
 	close(c->source.fd);
 	while ((q = c->first)) {
 		c->first = q->next;
@@ -73,17 +75,25 @@ static void client_free(struct agent *a, struct client *c)
 	groups_recount(a->control);
 }
 
-/* Sends what is queued; returns true when the queue is empty. */
-static bool client_flush(struct client *c)
+/* It is read from when it has read. */
+static void client_watch(struct client *c)
+{
+	uint32_t events = c->first || c->more ? EPOLLOUT : EPOLLIN;
+
+	if (events != c->waits_for)
+		loop_change(&c->rq.a->control->loop, &c->source, events);
+	c->waits_for = events;
+}
+
+/* Sends what is queued, as much as the socket takes. */
+static void client_flush(struct client *c)
 {
 	struct queued *q;
 
 	while ((q = c->first)) {
 		if (send(c->source.fd, q->data, q->len, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
-			if (errno == EAGAIN)
-				return false;
-			c->broken = true;
-			return true;
+			c->broken = errno != EAGAIN;
+			return;
 		}
 		c->first = q->next;
 		if (!c->first)
@@ -91,7 +101,11 @@ static bool client_flush(struct client *c)
 		c->bytes -= q->len;
 		free(q);
 	}
-	return true;
+}
+
+bool client_waits(const struct client *c)
+{
+	return c->first;
 }
 
 int client_send(struct client *c, const struct nlmsghdr *nlh)
@@ -107,10 +121,7 @@ int client_send(struct client *c, const struct nlmsghdr *nlh)
 			c->broken = true;
 			return -errno;
 		}
-		loop_change(&c->a->loop, &c->source, EPOLLOUT);
 	}
-	if (c->bytes + nlh->nlmsg_len > QUEUE_MAX)
-		return -ENOBUFS;
 	q = malloc(sizeof(*q) + nlh->nlmsg_len);
 	if (!q)
 		return -ENOMEM;
@@ -120,6 +131,7 @@ int client_send(struct client *c, const struct nlmsghdr *nlh)
 	*c->last = q;
 	c->last = &q->next;
 	c->bytes += q->len;
+	client_watch(c);
 	return 0;
 }
 
@@ -136,7 +148,7 @@ void ctlserver_notify(struct agent *a, unsigned int group, const struct nlmsghdr
 	for (c = a->control->clients; c; c = c->next) {
 		if (!(c->groups & group))
 			continue;
-		if (c->bytes <= QUEUE_NOTIFY && !client_send(c, msg))
+		if (c->bytes + msg->nlmsg_len <= QUEUE_MAX && !client_send(c, msg))
 			continue;
 		/* one that has gone is not one that does not read */
 		if (!c->broken && !c->lost++)
@@ -145,39 +157,42 @@ void ctlserver_notify(struct agent *a, unsigned int group, const struct nlmsghdr
 	}
 }
 
-/* Reads one request if the answers to the last are out. */
-static void client_read(struct agent *a, struct client *c)
+/* Reads one request. */
+static void client_read(struct client *c)
 {
-	char buf[REQUEST_MAX] __attribute__((aligned(8)));
-	const struct nlmsghdr *nlh = (const void *)buf;
+	const struct nlmsghdr *nlh = (const void *)c->buf;
 	ssize_t n;
 
-	memset(buf, 0, sizeof(*nlh));
-	n = recv(c->source.fd, buf, sizeof(buf), MSG_DONTWAIT | MSG_TRUNC);
+	memset(c->buf, 0, sizeof(*nlh));
+	n = recv(c->source.fd, c->buf, sizeof(c->buf), MSG_DONTWAIT | MSG_TRUNC);
 	if (n < 0 && errno == EAGAIN)
 		return;
 	/* too short to be answered, or 0: the client is gone */
-	if (n < (ssize_t)(NLMSG_HDRLEN + sizeof(struct genlmsghdr)) || n > (ssize_t)sizeof(buf) ||
+	if (n < (ssize_t)(NLMSG_HDRLEN + sizeof(struct genlmsghdr)) || n > (ssize_t)sizeof(c->buf) ||
 	    nlh->nlmsg_len < NLMSG_HDRLEN + sizeof(struct genlmsghdr) || nlh->nlmsg_len > n) {
 		c->broken = true;
 		return;
 	}
 	/* libmnl may look at the padding of the last attribute */
-	memset(buf + n, 0, sizeof(buf) - n < 8 ? sizeof(buf) - n : 8);
-	request_serve(a, c, nlh, c->admin);
+	memset(c->buf + n, 0, sizeof(c->buf) - n < 8 ? sizeof(c->buf) - n : 8);
+	c->rq = (struct request){ .a = c->rq.a, .client = c, .nlh = nlh, .admin = c->admin };
+	c->more = !request_serve(&c->rq);
 }
 
 static void client_ready(struct source *s, uint32_t events)
 {
 	struct client *c = s->arg;
-	struct agent *a = c->a;
 
-	if (events & EPOLLOUT && client_flush(c))
-		loop_change(&a->loop, &c->source, EPOLLIN);
-	if (events & EPOLLIN && !c->first)
-		client_read(a, c);
+	if (events & EPOLLOUT)
+		client_flush(c);
+	if (!c->first && c->more)
+		c->more = !request_serve(&c->rq);
+	else if (!c->first && events & EPOLLIN)
+		client_read(c);
 	if (c->broken || (events & (EPOLLERR | EPOLLHUP) && !(events & EPOLLIN)))
-		client_free(a, c);
+		client_free(c->rq.a, c);
+	else
+		client_watch(c);
 }
 
 static bool in_admin_group(const struct control *s, int fd, const struct ucred *cred)
@@ -218,11 +233,12 @@ static void ctlserver_accept(struct source *s, uint32_t events)
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		goto out_close;
-	c->a = a;
+	c->rq.a = a;
 	c->admin = admin;
 	c->last = &c->first;
 	c->source = (struct source){ .fd = fd, .ready = client_ready, .arg = c };
-	if (loop_add(&a->loop, &c->source, EPOLLIN)) {
+	c->waits_for = EPOLLIN;
+	if (loop_add(&a->control->loop, &c->source, EPOLLIN)) {
 		free(c);
 		goto out_close;
 	}
@@ -233,6 +249,13 @@ static void ctlserver_accept(struct source *s, uint32_t events)
 
 out_close:
 	close(fd);
+}
+
+static void control_turn(struct source *s, uint32_t events)
+{
+	struct control *control = s->arg;
+
+	loop_turn(&control->loop, 0);
 }
 
 int ctlserver_init(struct agent *a)
@@ -272,11 +295,19 @@ int ctlserver_init(struct agent *a)
 		log_error("control: %s: %s", a->cfg.control, strerror(errno));
 		goto err_close;
 	}
-	ret = loop_add(&a->loop, &s->source, EPOLLIN);
+	ret = loop_init(&s->loop);
 	if (ret)
 		goto err_unlink;
+	s->turn = (struct source){ .fd = s->loop.epoll, .ready = control_turn, .arg = s };
+	ret = loop_add(&s->loop, &s->source, EPOLLIN);
+	if (!ret)
+		ret = loop_add(&a->loop, &s->turn, EPOLLIN);
+	if (ret)
+		goto err_loop;
 	return 0;
 
+err_loop:
+	loop_uninit(&s->loop);
 err_unlink:
 	unlink(a->cfg.control);
 err_close:
@@ -289,7 +320,8 @@ void ctlserver_uninit(struct agent *a)
 {
 	while (a->control->clients)
 		client_free(a, a->control->clients);
-	loop_del(&a->loop, &a->control->source);
+	loop_del(&a->loop, &a->control->turn);
+	loop_uninit(&a->control->loop);
 	close(a->control->source.fd);
 	unlink(a->cfg.control);
 }

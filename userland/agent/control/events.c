@@ -49,6 +49,7 @@ void control_changed(struct agent *a, int cmd, const struct saina_job *job, int 
 {
 	struct msg m;
 
+	a->control->changes++;
 	if (!(a->control->groups & SAINA_GROUPS_CONFIG))
 		return;
 	msg_start(&m, cmd, 0, 0);
@@ -65,6 +66,7 @@ void control_port_changed(struct agent *a, const struct port *p)
 {
 	struct msg m;
 
+	a->control->changes++;
 	if (!(a->control->groups & SAINA_GROUPS_CONFIG))
 		return;
 	msg_start(&m, SAINA_CMD_PORT_NTF, 0, 0);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The commands of the family: one row each in `commands`, one function each.
- * A function answers with reply() as often as it likes and returns 0 or an
- * errno with the sentence in rq->err.
+ * A function answers with reply() and returns 0 or an errno with the sentence in
+ * rq->err.  That of a dump sends one part at most and returns MORE; it is called
+ * again until it returns something else, with other work of the agent in between.
  */
 #include <errno.h>
 #include <string.h>
@@ -10,19 +11,27 @@
 #include "agent/control/request.h"
 #include "core/os.h"
 
+#define MORE 1
+#define TURN 128 /* parts of a dump, before others get their turn */
+
+/* A dump that was overtaken by a change says so, as the kernel's do. */
+static int dump_flags(const struct request *rq)
+{
+	return NLM_F_MULTI | (rq->changes != rq->a->control->changes ? NLM_F_DUMP_INTR : 0);
+}
+
 static void reply_start(const struct request *rq, struct msg *m)
 {
 	const struct genlmsghdr *g = mnl_nlmsg_get_payload(rq->nlh);
 
-	msg_start(m, g->cmd, rq->dump ? NLM_F_MULTI : 0, rq->nlh->nlmsg_seq);
+	msg_start(m, g->cmd, rq->dump ? dump_flags(rq) : 0, rq->nlh->nlmsg_seq);
 }
 
 static int reply(struct request *rq, const struct msg *m)
 {
 	if (client_send(rq->client, m->nlh))
-		return saina_refuse(&rq->err, -ENOBUFS, 0,
-				    "the answer is too long for this connection");
-	return 0;
+		return saina_refuse(&rq->err, -ENOMEM, 0, "out of memory");
+	return rq->dump ? MORE : 0;
 }
 
 /* Jobs */
@@ -99,12 +108,47 @@ static const struct saina_job *stuck_job(const struct request *rq)
 	return NULL;
 }
 
+/* Which jobs a dump is about: the one that @name or @id means, or all. */
+static int dump_begin(struct request *rq, int id_attr, __u16 id, int name_attr, const char *name,
+		      bool must)
+{
+	const struct saina_job *only;
+	int ret;
+
+	if (rq->end)
+		return 0;
+	ret = named_job(rq, id_attr, id, name_attr, name, must, &only);
+	if (ret)
+		return ret;
+	rq->id = only ? only->id : 0;
+	rq->end = only ? only->id + 1u : SAINA_JOBS_MAX;
+	return 0;
+}
+
+/* The job and the worker that a dump goes on with; NULL at its end. */
+static const struct saina_job *dump_worker(struct request *rq, int *w)
+{
+	const struct saina_job *job;
+
+	while ((job = saina_core_job_next(rq->a->jobs->core, rq->id)) && job->id < rq->end) {
+		if (job->id != rq->id)
+			rq->at = 0;
+		rq->id = job->id;
+		if (rq->at < job->workers) {
+			*w = rq->at++;
+			return job;
+		}
+		rq->id++;
+		rq->at = 0;
+	}
+	return NULL;
+}
+
 static int job_get(struct request *rq)
 {
 	const struct plane_stuck *stuck;
 	const struct saina_job *job;
-	unsigned int from;
-	int ret, id;
+	int ret;
 
 	if (!rq->dump) {
 		job = stuck_job(rq);
@@ -114,17 +158,14 @@ static int job_get(struct request *rq)
 				rq->d.attrs.job.name, true, &job);
 		return ret ? ret : reply_job(rq, job);
 	}
-	for (from = 0; (stuck = plane_stuck_next(rq->a, from)); from = stuck->job.id + 1) {
-		ret = reply_job(rq, &stuck->job);
-		if (ret)
-			return ret;
-	}
-	for (id = 0; (job = saina_core_job_next(rq->a->jobs->core, id)); id = job->id + 1) {
-		ret = reply_job(rq, job);
-		if (ret)
-			return ret;
-	}
-	return 0;
+	job = saina_core_job_next(rq->a->jobs->core, rq->id);
+	stuck = plane_stuck_next(rq->a, rq->id);
+	if (stuck && (!job || stuck->job.id < job->id))
+		job = &stuck->job;
+	if (!job)
+		return 0;
+	rq->id = job->id + 1;
+	return reply_job(rq, job);
 }
 
 /* Workers */
@@ -166,13 +207,13 @@ static int worker_get(struct request *rq)
 {
 	const struct saina_job *job, *only;
 	const struct saina_worker_attrs *which = &rq->d.attrs.worker;
-	int ret, id, w;
+	int ret, w;
 
-	ret = named_job(rq, SAINA_A_WORKER_JOB_ID, which->job_id, SAINA_A_WORKER_JOB_NAME,
-			which->job_name, !rq->dump, &only);
-	if (ret)
-		return ret;
 	if (!rq->dump) {
+		ret = named_job(rq, SAINA_A_WORKER_JOB_ID, which->job_id, SAINA_A_WORKER_JOB_NAME,
+				which->job_name, true, &only);
+		if (ret)
+			return ret;
 		if (!SAINA_HAS(which, SAINA_A_WORKER_ID))
 			return saina_refuse(&rq->err, -EINVAL, SAINA_A_WORKER_ID,
 					    "say which worker: 0..%u", only->workers - 1);
@@ -182,19 +223,14 @@ static int worker_get(struct request *rq)
 					    "worker %d of job %s is not there", w, only->name);
 		return reply_worker(rq, only, w);
 	}
-	id = only ? only->id : 0;
-	for (; (job = saina_core_job_next(rq->a->jobs->core, id)); id = job->id + 1) {
-		for (w = 0; w < job->workers; w++) {
-			if (job->worker[w].state == SAINA_WORKER_STATE_ABSENT)
-				continue;
-			ret = reply_worker(rq, job, w);
-			if (ret)
-				return ret;
-		}
-		if (only)
-			break;
-	}
-	return 0;
+	ret = dump_begin(rq, SAINA_A_WORKER_JOB_ID, which->job_id, SAINA_A_WORKER_JOB_NAME,
+			 which->job_name, false);
+	if (ret)
+		return ret;
+	job = dump_worker(rq, &w);
+	if (!job)
+		return 0;
+	return job->worker[w].state == SAINA_WORKER_STATE_ABSENT ? MORE : reply_worker(rq, job, w);
 }
 
 /* Ports */
@@ -202,16 +238,12 @@ static int worker_get(struct request *rq)
 static int port_get(struct request *rq)
 {
 	struct msg m;
-	int i, ret;
 
-	for (i = 0; i < rq->a->bridge->n; i++) {
-		reply_start(rq, &m);
-		encode_port(&m, rq->a, &rq->a->bridge->port[i]);
-		ret = reply(rq, &m);
-		if (ret)
-			return ret;
-	}
-	return 0;
+	if (rq->at >= (unsigned int)rq->a->bridge->n)
+		return 0;
+	reply_start(rq, &m);
+	encode_port(&m, rq->a, &rq->a->bridge->port[rq->at++]);
+	return reply(rq, &m);
 }
 
 static int port_set(struct request *rq)
@@ -255,37 +287,32 @@ static int port_set(struct request *rq)
 
 /* Slots and counters */
 
-struct slot_walk {
-	struct request *rq;
-	const struct saina_job *job;
-	int ret;
-};
-
-static int slot_found(void *arg, __u32 index, const struct saina_slot_meta *meta)
-{
-	struct slot_walk *walk = arg;
-	struct msg m;
-
-	reply_start(walk->rq, &m);
-	encode_slot(&m, walk->job, index, meta);
-	walk->ret = reply(walk->rq, &m);
-	return walk->ret;
-}
-
 static int slot_get(struct request *rq)
 {
-	struct slot_walk walk = { .rq = rq };
+	const struct saina_job *job;
+	struct saina_slot_meta meta;
+	struct msg m;
 	int ret;
 
-	ret = named_job(rq, SAINA_A_SLOT_JOB_ID, rq->d.attrs.slot.job_id, SAINA_A_SLOT_JOB_NAME,
-			rq->d.attrs.slot.job_name, true, &walk.job);
+	ret = dump_begin(rq, SAINA_A_SLOT_JOB_ID, rq->d.attrs.slot.job_id, SAINA_A_SLOT_JOB_NAME,
+			 rq->d.attrs.slot.job_name, true);
 	if (ret)
 		return ret;
-	ret = saina_dp_slots(rq->a->dp, walk.job->id, slot_found, &walk);
-	if (ret && !walk.ret)
-		return saina_refuse(&rq->err, ret < 0 ? ret : -EIO, 0, "job %s: %s", walk.job->name,
+	job = saina_core_job_next(rq->a->jobs->core, rq->id);
+	if (!job || job->id != rq->id)
+		return 0;
+	ret = saina_dp_slot(rq->a->dp, job->id, rq->at, &meta);
+	if (ret == -ENOENT && rq->at)
+		return 0;
+	if (ret)
+		return saina_refuse(&rq->err, ret, 0, "job %s: %s", job->name,
 				    saina_dp_error(rq->a->dp));
-	return walk.ret;
+	rq->at++;
+	if (meta.state != SAINA_SLOT_OPEN)
+		return MORE;
+	reply_start(rq, &m);
+	encode_slot(&m, job, rq->at - 1, &meta);
+	return reply(rq, &m);
 }
 
 static int reply_stats(struct request *rq, const struct saina_job *job, int w)
@@ -304,26 +331,19 @@ static int reply_stats(struct request *rq, const struct saina_job *job, int w)
 
 static int stats_get(struct request *rq)
 {
-	const struct saina_job *job, *only;
-	int ret, id, w;
+	bool begun = rq->end;
+	const struct saina_job *job;
+	int ret, w;
 
-	ret = named_job(rq, SAINA_A_STATS_JOB_ID, rq->d.attrs.stats.job_id, SAINA_A_STATS_JOB_NAME,
-			rq->d.attrs.stats.job_name, false, &only);
-	if (!ret && !only)
-		ret = reply_stats(rq, NULL, -1);
+	ret = dump_begin(rq, SAINA_A_STATS_JOB_ID, rq->d.attrs.stats.job_id, SAINA_A_STATS_JOB_NAME,
+			 rq->d.attrs.stats.job_name, false);
 	if (ret)
 		return ret;
-	id = only ? only->id : 0;
-	for (; (job = saina_core_job_next(rq->a->jobs->core, id)); id = job->id + 1) {
-		for (w = 0; w < job->workers; w++) {
-			ret = reply_stats(rq, job, w);
-			if (ret)
-				return ret;
-		}
-		if (only)
-			break;
-	}
-	return 0;
+	/* of all jobs: first what belongs to none */
+	if (!begun && rq->end - rq->id > 1)
+		return reply_stats(rq, NULL, -1);
+	job = dump_worker(rq, &w);
+	return job ? reply_stats(rq, job, w) : 0;
 }
 
 /* Limits and subscriptions */
@@ -381,11 +401,10 @@ static int (*const commands[SAINA_CMD_MAX + 1])(struct request *rq) = {
 	[SAINA_CMD_SUBSCRIBE] = subscribe,
 };
 
-static int serve(struct request *rq)
+static int check(struct request *rq)
 {
 	const struct genlmsghdr *g = mnl_nlmsg_get_payload(rq->nlh);
 	const struct saina_op *op = saina_ctl_op(g->cmd);
-	int ret;
 
 	if (rq->nlh->nlmsg_type != SAINA_NLMSG_TYPE)
 		return saina_refuse(&rq->err, -EINVAL, 0,
@@ -406,9 +425,8 @@ static int serve(struct request *rq)
 				    "changing anything is for root%s%s: use sudo",
 				    rq->a->control->has_admin_gid ? " and the group " : "",
 				    rq->a->control->has_admin_gid ? rq->a->cfg.admin_group : "");
-	ret = decode_request(rq->nlh, op->class, rq->dump ? op->dump_takes : op->do_takes, &rq->d,
-			     &rq->err);
-	return ret ? ret : commands[g->cmd](rq);
+	return decode_request(rq->nlh, op->class, rq->dump ? op->dump_takes : op->do_takes, &rq->d,
+			      &rq->err);
 }
 
 /* The sentence and the guilty attribute, or the one that is missing. */
@@ -429,26 +447,24 @@ static void put_extack(struct request *rq, struct nlmsghdr *nlh)
 		mnl_attr_put_u32(nlh, NLMSGERR_ATTR_MISS_TYPE, attr);
 }
 
-void request_serve(struct agent *a, struct client *c, const struct nlmsghdr *nlh, bool admin)
+/* The answer that ends a request. */
+static void finish(struct request *rq, int ret)
 {
-	struct request rq = { .a = a, .client = c, .nlh = nlh, .admin = admin };
+	const struct nlmsghdr *nlh = rq->nlh;
 	struct nlmsgerr *e;
 	struct msg m;
-	int ret, *done;
+	int *done;
 
-	plane_drain(a);
-	rq.dump = (nlh->nlmsg_flags & NLM_F_DUMP) == NLM_F_DUMP;
-	ret = serve(&rq);
 	if (ret)
-		log_debug("request %u refused: %s", nlh->nlmsg_seq, rq.err.text);
-	else if (!rq.dump && !(nlh->nlmsg_flags & NLM_F_ACK))
+		log_debug("request %u refused: %s", nlh->nlmsg_seq, rq->err.text);
+	else if (!rq->dump && !(nlh->nlmsg_flags & NLM_F_ACK))
 		return;
 	m.nlh = mnl_nlmsg_put_header(m.buf);
 	m.nlh->nlmsg_seq = nlh->nlmsg_seq;
 	m.nlh->nlmsg_pid = nlh->nlmsg_pid;
-	if (rq.dump) {
+	if (rq->dump) {
 		m.nlh->nlmsg_type = NLMSG_DONE;
-		m.nlh->nlmsg_flags = NLM_F_MULTI;
+		m.nlh->nlmsg_flags = dump_flags(rq);
 		done = mnl_nlmsg_put_extra_header(m.nlh, sizeof(*done));
 		*done = ret;
 	} else {
@@ -459,6 +475,27 @@ void request_serve(struct agent *a, struct client *c, const struct nlmsghdr *nlh
 		e->msg = *nlh;
 	}
 	if (ret)
-		put_extack(&rq, m.nlh);
-	client_send(c, m.nlh);
+		put_extack(rq, m.nlh);
+	client_send(rq->client, m.nlh);
+}
+
+bool request_serve(struct request *rq)
+{
+	const struct genlmsghdr *g = mnl_nlmsg_get_payload(rq->nlh);
+	int ret = MORE, n;
+
+	plane_drain(rq->a);
+	if (!rq->started) {
+		rq->started = true;
+		rq->dump = (rq->nlh->nlmsg_flags & NLM_F_DUMP) == NLM_F_DUMP;
+		rq->changes = rq->a->control->changes;
+		ret = check(rq) ?: MORE;
+	}
+	for (n = 0; ret == MORE; n++) {
+		if (n == TURN || client_waits(rq->client))
+			return false;
+		ret = commands[g->cmd](rq);
+	}
+	finish(rq, ret);
+	return true;
 }

@@ -8,27 +8,37 @@
 #include "agent/control/encode.h"
 
 /**
- * struct request - one request on its way
+ * struct request - one request on its way; all 0 but for the first four at its beginning
  * @client: answers go to it by client_send()
  * @nlh: whole and checked to hold a generic netlink header
  * @admin: the client may change things and see tokens
+ * @started: checked and decoded
  * @dump: answers are parts of a dump
+ * @id: of a dump: number of the job to go on with
+ * @end: of a dump: number of the job to stop before, 0: not known yet
+ * @at: of a dump: worker or slot of the job, or port, to go on with
+ * @changes: of a dump: control->changes at its beginning
  */
 struct request {
 	struct agent *a;
 	struct client *client;
 	const struct nlmsghdr *nlh;
 	bool admin;
+	bool started;
 	bool dump;
+	unsigned int id, end, at;
+	unsigned int changes;
 	struct decoded d;
 	struct saina_core_err err;
 };
 
-/* Serves one message, sending whatever answers there are. */
-void request_serve(struct agent *a, struct client *c, const struct nlmsghdr *nlh, bool admin);
+/* Serves one message, a dump for one turn of the loop.  Return: false if there is
+ * more of the dump, for another call when the client's queue is empty. */
+bool request_serve(struct request *rq);
 
 /* ctlserver.c, for answers */
 int client_send(struct client *c, const struct nlmsghdr *nlh);
+bool client_waits(const struct client *c);	/* it has to read first */
 void client_subscribe(struct agent *a, struct client *c, unsigned int groups);
 
 #endif /* AGENT_REQUEST_H */
