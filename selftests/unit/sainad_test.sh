@@ -239,6 +239,35 @@ ok "--keep: the next sainad starts" start
 ok "SIGHUP: sainad ends with status 0" stop HUP
 ok "SIGHUP: nothing is left behind" nothing_left
 
+# Pins of a version whose maps have another layout, and one of them another size.
+other_layout() { # NUMBER- OR NOTHING
+	local pin
+	for pin in "$DIR"/bpf/prog-*; do
+		mv "$pin" "$DIR/bpf/prog-$1${pin##*-}" || return 1
+	done
+	rm "$DIR/bpf/saina_gcount" &&
+		bpftool map create "$DIR/bpf/saina_gcount" type percpu_array key 4 value 32000 entries 1 name saina_gcount &&
+		bpftool map create "$DIR/bpf/saina_other" type array key 4 value 8 entries 1 name saina_other
+}
+
+for layout in 99- ''; do
+	now="layout ${layout:+of number }${layout:-without a number}"
+	now=${now%-}
+	ok "$now: sainad starts" start --keep
+	before=$(inside ip -j link show p0 | jq '.[0].xdp.prog.id')
+	ok "$now: sainad ends" stop INT
+	ok "$now: what is pinned becomes of another version" other_layout "$layout"
+	: >"$DIR/log"
+	ok "$now: sainad starts" start
+	ok "$now: the log says why nothing is taken over" grep -q "is of another version (its maps have not layout" "$DIR/log"
+	ok "$now: the log says that workers have to join again" grep -q "workers have to join again" "$DIR/log"
+	ok "$now: the job is there" says 0 forming "$B/saina" job show a
+	ok "$now: counters can be read" "$B/saina" stats
+	ok "$now: the port has another program" not inside sh -c "ip -j link show p0 | jq -e '.[0].xdp.prog.id == $before'"
+	ok "$now: sainad ends" stop TERM
+	ok "$now: nothing is left behind" nothing_left
+done
+
 # The command returns when the agent is ready.
 ok "--daemonize: the command returns" inside "$B/sainad" -c "$CONF" --log-level error --daemonize
 ok "--daemonize: sainad answers when the command has returned" says 0 "forming" "$B/saina" job show

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Opening the data path: load the object, or take over what is pinned. */
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,25 @@
 #define SIZE_NAME(E)		SIZE_##E,
 enum { SAINA_ELEMS_LIST(SIZE_NAME) SIZES };
 SAINA_ASSERT(SIZES == DP_SIZES, "DP_SIZES");
+
+/* Who changes one of these puts the next SAINA_LAYOUT into uapi/saina/bpf.h. */
+#define LAYOUT_SIZE(TYPE, SIZE) \
+	SAINA_ASSERT(sizeof(struct TYPE) == (SIZE), #TYPE " has another size: so has SAINA_LAYOUT")
+SAINA_ASSERT(SAINA_LAYOUT == 1, "the sizes below are those of layout 1");
+SAINA_ASSERT(DP_MAPS == 27, "there are other maps: so is SAINA_LAYOUT");
+LAYOUT_SIZE(saina_global, 12);
+LAYOUT_SIZE(saina_job_conf, 2120);
+LAYOUT_SIZE(saina_job_rt, 112);
+LAYOUT_SIZE(saina_slot_meta, 64);
+LAYOUT_SIZE(saina_counted, 256);
+LAYOUT_SIZE(saina_slot_lock, 64);
+LAYOUT_SIZE(saina_counters, 360);
+LAYOUT_SIZE(saina_port_conf, 40);
+LAYOUT_SIZE(saina_addr, 16);
+LAYOUT_SIZE(saina_place, 12);
+LAYOUT_SIZE(saina_event, 40);
+LAYOUT_SIZE(saina_relay_msg, 8256);
+LAYOUT_SIZE(saina_delay_msg, 9240);
 
 const char *const dp_map_name[DP_MAPS] = {
 	[DP_GLOBAL] = "saina_global",
@@ -102,37 +122,6 @@ static int prepare_pin_dir(struct saina_dp *dp)
 	return 0;
 }
 
-/* Sizes that the running program was built with must be ours. */
-static int check_layout(struct saina_dp *dp)
-{
-	static const struct {
-		enum dp_map map;
-		__u32 value_size;
-	} want[] = {
-		{ DP_GLOBAL, sizeof(struct saina_global) },
-		{ DP_RT, sizeof(struct saina_job_rt) },
-		{ DP_GCOUNT, sizeof(struct saina_counters) },
-		{ DP_PORTS, sizeof(struct saina_port_conf) },
-		{ DP_LOCKS, sizeof(struct saina_slot_lock) },
-		{ DP_LEARNED, sizeof(struct saina_place) },
-	};
-
-	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
-		struct bpf_map_info info = {};
-		__u32 len = sizeof(info);
-
-		if (bpf_obj_get_info_by_fd(dp->map[want[i].map], &info, &len))
-			return dp_fail(dp, -errno, "%s: %s", dp_map_name[want[i].map],
-				       strerror(errno));
-		if (info.value_size != want[i].value_size)
-			return dp_fail(dp, -EPROTO,
-				       "the data path pinned in %s is of another version (%s has %u bytes, not %u): stop it with the version that started it, or remove the directory's content",
-				       dp->pin_dir, dp_map_name[want[i].map], info.value_size,
-				       want[i].value_size);
-	}
-	return 0;
-}
-
 static int take_over(struct saina_dp *dp)
 {
 	char path[PATH_MAX];
@@ -149,7 +138,7 @@ static int take_over(struct saina_dp *dp)
 	if (err)
 		return err;
 	dp->taken_over = true;
-	return check_layout(dp);
+	return 0;
 }
 
 static int load(struct saina_dp *dp)
@@ -185,13 +174,43 @@ close:
 	return err;
 }
 
-static void remove_pins(struct saina_dp *dp)
+/* Unlinks the pins, of any layout, whose names begin with @kind; returns how many. */
+static int unpin_all(const struct saina_dp *dp, const char *kind)
 {
-	char path[PATH_MAX];
+	DIR *dir = opendir(dp->pin_dir);
+	struct dirent *e;
+	int n = 0;
 
-	dp_progs_unpin(dp);
-	for (int i = 0; i < DP_MAPS; i++)
-		unlink(dp_pin_path(dp, path, dp_map_name[i]));
+	while (dir && (e = readdir(dir)))
+		if (!strncmp(e->d_name, kind, strlen(kind)))
+			n += !unlinkat(dirfd(dir), e->d_name, 0);
+	if (dir)
+		closedir(dir);
+	return n;
+}
+
+/* Programs first: without theirs the others are no data path to be taken over. */
+static int remove_pins(const struct saina_dp *dp)
+{
+	int programs = unpin_all(dp, DP_PIN_PROG);
+
+	unpin_all(dp, "link-");
+	unpin_all(dp, "saina_");
+	return programs;
+}
+
+/* What is pinned is of a start that did not get far, or not wanted, or of another
+ * version; its maps are not looked at. */
+static void stop_pinned(struct saina_dp *dp)
+{
+	bool ours = dp_progs_pinned(dp);
+
+	dp_ports_find_pinned(dp);
+	dp_ports_close(dp, true);
+	if (remove_pins(dp) && !ours)
+		dp_log(dp, 1,
+		       "what is pinned in %s is of another version (its maps have not layout %u): it is stopped and removed",
+		       dp->pin_dir, SAINA_LAYOUT);
 }
 
 /**
@@ -205,7 +224,6 @@ static void remove_pins(struct saina_dp *dp)
 int saina_dp_open(struct saina_dp **out, const struct saina_dp_opts *opts)
 {
 	struct saina_dp *dp = calloc(1, sizeof(*dp));
-	char path[PATH_MAX];
 	int err = 0;
 
 	*out = dp;
@@ -229,7 +247,7 @@ int saina_dp_open(struct saina_dp **out, const struct saina_dp_opts *opts)
 		if (err)
 			return err;
 	}
-	if (dp->pinned && !dp->opts.fresh && !access(dp_pin_path(dp, path, DP_PROG_PIN), F_OK)) {
+	if (dp->pinned && !dp->opts.fresh && dp_progs_pinned(dp)) {
 		err = take_over(dp);
 		if (!err)
 			err = dp_ports_find_pinned(dp);
@@ -238,11 +256,8 @@ int saina_dp_open(struct saina_dp **out, const struct saina_dp_opts *opts)
 		if (!err)
 			dp_progs_upgrade(dp);
 	} else {
-		if (dp->pinned) { /* of a start that did not get far, or not wanted */
-			dp_ports_find_pinned(dp);
-			dp_ports_close(dp, true);
-			remove_pins(dp);
-		}
+		if (dp->pinned)
+			stop_pinned(dp);
 		err = load(dp);
 		if (err && dp->pinned)
 			remove_pins(dp);

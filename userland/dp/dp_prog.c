@@ -159,11 +159,12 @@ static const char *prog_path(const struct saina_dp *dp, char *path, int prog)
 {
 	char name[64];
 
-	snprintf(name, sizeof(name), "prog-%s", prog_name[prog]);
+	snprintf(name, sizeof(name), DP_PIN_PROG "%u-%s", SAINA_LAYOUT, prog_name[prog]);
 	return dp_pin_path(dp, path, name);
 }
 
-/* programs last: theirs are the pins that say "complete" */
+/* Programs last, that of the ports behind the other: its pin says "complete", and by
+ * its name which layout the maps have. */
 int dp_progs_pin(struct saina_dp *dp)
 {
 	char path[PATH_MAX];
@@ -176,12 +177,11 @@ int dp_progs_pin(struct saina_dp *dp)
 	return 0;
 }
 
-void dp_progs_unpin(struct saina_dp *dp)
+bool dp_progs_pinned(const struct saina_dp *dp)
 {
 	char path[PATH_MAX];
 
-	for (int i = 0; i < DP_PROGS; i++)
-		unlink(prog_path(dp, path, i));
+	return !access(prog_path(dp, path, DP_PROG_XDP), F_OK);
 }
 
 int dp_progs_take_over(struct saina_dp *dp)

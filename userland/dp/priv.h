@@ -92,13 +92,13 @@ int dp_fail(struct saina_dp *dp, int err, const char *fmt, ...)
 const char *dp_pin_path(const struct saina_dp *dp, char *path, const char *name);
 
 /* dp_prog.c */
-#define DP_PROG_PIN	"prog-saina_xdp"	/* the last pin to be made */
+#define DP_PIN_PROG	"prog-"		/* and the layout of the maps, and a program's name */
 
 /* Opens and loads the object; with @reuse its maps are those we have. */
 int dp_object_load(struct saina_dp *dp, bool reuse, struct bpf_object **out);
 int dp_progs_get(struct saina_dp *dp, const struct bpf_object *obj, int *prog);
 int dp_progs_pin(struct saina_dp *dp);
-void dp_progs_unpin(struct saina_dp *dp);
+bool dp_progs_pinned(const struct saina_dp *dp);	/* and all else, on maps of our layout */
 int dp_progs_take_over(struct saina_dp *dp);
 void dp_progs_close(struct saina_dp *dp);
 void dp_progs_upgrade(struct saina_dp *dp);
