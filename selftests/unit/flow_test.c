@@ -4,10 +4,13 @@
  *
  *   flow_test [SEEDS [FIRST]]	seeds of each kind (100), from FIRST on (1)
  *
+ *   flow_test figures		rounds of 4 MiB with and without losses
+ *
  * A failure names kind and seed; `flow_test 1 SEED` runs that one again.
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include "lib/rng.h"
 #include "lib_sim.h"
 
@@ -24,9 +27,11 @@ static struct sim_conf job(uint64_t seed)
 	struct sim_conf c = { .seed = seed };
 
 	rng = seed;
-	c.workers = pick(2, 6);
-	c.segments = pick(1, 40);
-	c.pool = 1 << pick(1, 5);
+	c.workers = pick(0, 15) ? pick(2, 6) : pick(7, 64);
+	c.segments = pick(1, c.workers > 6 ? 20 : 60);
+	c.pool = 1 << pick(1, 6);
+	c.train = pick(1, c.pool < 12 ? c.pool : 12);
+	c.room = pick(1, 8);
 	c.ring = 1 << pick(1, 3);
 	c.rounds = pick(3, 8);
 	c.k = pick(0, 1) ? c.workers : pick(1, c.workers);
@@ -68,23 +73,24 @@ struct range {
 static const struct kind {
 	const char *what;
 	bool (*seen)(const struct sim_result *all);
-	struct range loss, dup, burst, jitter_us, svc_us, queue, slow_us, rounds, ring;
-	struct range kills, forgets, restarts;
+	struct range loss, dup, burst_us, jitter_us, svc_us, slow_svc_us, host_ns, queue, slow_us;
+	struct range rounds, kills, forgets, restarts;
+	bool reorder;
 } kinds[] = {
 	{ "on a network without fault", any_late, .loss = { 0, 0 } },
 	{ "with 1 to 20 % lost each way", any_loss, .loss = { 1, 20 } },
-	{ "with losses in bursts", any_loss, .loss = { 1, 20 }, .burst = { 2, 30 } },
+	{ "with losses in bursts", any_loss, .loss = { 1, 20 }, .burst_us = { 100, 5000 } },
 	{ "with messages twice and out of order", any_loss, .loss = { 0, 5 }, .dup = { 1, 30 },
-	  .jitter_us = { 100, 20000 } },
+	  .jitter_us = { 100, 20000 }, .reorder = true },
 	{ "with links that are too slow for the window", any_loss, .svc_us = { 10, 500 },
 	  .queue = { 2, 20 } },
+	{ "on a host with ever less processor time for the switch", any_late,
+	  .host_ns = { 1000, 20000 } },
+	{ "with one slow link", any_late, .svc_us = { 5, 20 }, .slow_svc_us = { 50, 500 } },
 	{ "with a worker that is rounds behind", any_stale, .loss = { 0, 10 },
 	  .slow_us = { 5000, 200000 }, .rounds = { 6, 20 } },
-	/* The ring keeps all rounds: a model cannot come from a peer, as all peers may be dead,
-	 * and a round that one of them left unfinished would be waited for in vain.
-	 */
 	{ "with workers that die and come back", any_rejoin, .loss = { 0, 10 },
-	  .kills = { 1, 3 }, .rounds = { 20, 40 }, .ring = { 64, 64 } },
+	  .kills = { 1, 3 }, .rounds = { 20, 40 } },
 	{ "with sessions that the agent loses", any_loss, .loss = { 0, 10 },
 	  .forgets = { 1, 5 }, .rounds = { 10, 20 } },
 	{ "with a switch that loses all it knows", any_stale, .loss = { 0, 10 },
@@ -105,16 +111,48 @@ static void change(struct sim_conf *c, const struct kind *k)
 	choose(&dup, k->dup);
 	c->loss = loss / 100.0;
 	c->dup = dup / 100.0;
-	choose(&c->burst, k->burst);
+	choose(&c->burst_us, k->burst_us);
 	choose(&c->jitter_us, k->jitter_us);
 	choose(&c->svc_us, k->svc_us);
+	choose(&c->slow_svc_us, k->slow_svc_us);
+	choose(&c->host_ns, k->host_ns);
 	choose(&c->queue, k->queue);
 	choose(&c->slow_us, k->slow_us);
 	choose(&c->rounds, k->rounds);
-	choose(&c->ring, k->ring);
 	choose(&c->kills, k->kills);
 	choose(&c->forgets, k->forgets);
 	choose(&c->restarts, k->restarts);
+	c->reorder = k->reorder;
+}
+
+/* 4 MiB of 352 elements a message on links of 1 Gb/s: for people. */
+static int figures(void)
+{
+	static const unsigned int workers[] = { 2, 4, 8 };
+	static const double losses[] = { 0, 0.01, 0.05, 0.2 };
+
+	for (unsigned int i = 0; i < 3; i++) {
+		uint64_t clean = 0;
+
+		for (unsigned int j = 0; j < 4; j++) {
+			struct sim_conf c = { .seed = 1, .workers = workers[i], .k = workers[i],
+				.segments = 2979, .pool = 512, .ring = 4, .rounds = 4, .train = 44,
+				.room = 5, .buckets = 1, .type = SAINA_INT32, .delay_us = 50,
+				.jitter_us = 10, .svc_us = 12, .loss = losses[j] };
+			struct sim_result r;
+
+			if (!sim_run(&c, &r))
+				printf("%s\n", r.error);
+			if (!j)
+				clean = r.ns;
+			printf("%u workers, %2.0f %% lost each way: %.1f ms a round (%.2f times), sent again %.1f %%, "
+			       "pulled %.1f %%, asked %.1f %%\n",
+			       workers[i], 100 * losses[j], r.ns / 1e6 / c.rounds,
+			       (double)r.ns / clean, 100.0 * r.resent / r.sent,
+			       100.0 * r.pulled / r.sent, 100.0 * r.asked / r.sent);
+		}
+	}
+	return 0;
 }
 
 int main(int argc, char **argv)
@@ -123,10 +161,12 @@ int main(int argc, char **argv)
 	uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
 	unsigned int n = sizeof(kinds) / sizeof(*kinds), failed = 0;
 
+	if (argc > 1 && !strcmp(argv[1], "figures"))
+		return figures();
 	printf("1..%u\n", n);
 	for (unsigned int i = 0; i < n; i++) {
 		struct sim_result all = { 0 }, r;
-		uint64_t bad = 0;
+		uint64_t bad = 0, rounds = 0;
 
 		for (uint64_t seed = first; seed < first + seeds; seed++) {
 			struct sim_conf c = job(seed);
@@ -134,14 +174,17 @@ int main(int argc, char **argv)
 			change(&c, &kinds[i]);
 			if (!sim_run(&c, &r) && !bad++) {
 				printf("# seed %llu: %s\n", (unsigned long long)seed, r.error);
-				printf("#   %u workers, %u segments, pool %u, ring %u, %u rounds, k %u, "
+				printf("#   %u workers, %u segments, trains of %u, pool %u, ring %u, %u rounds, k %u, "
 				       "%u buckets, %s, loss %g\n",
-				       c.workers, c.segments, c.pool, c.ring, c.rounds, c.k, c.buckets,
+				       c.workers, c.segments, c.train, c.pool, c.ring, c.rounds, c.k, c.buckets,
 				       c.type == SAINA_INT32 ? "int32" : "float32", c.loss);
 			}
 			all.sent += r.sent;
 			all.resent += r.resent;
 			all.pulled += r.pulled;
+			all.asked += r.asked;
+			all.ns += r.ns;
+			rounds += c.rounds;
 			all.late += r.late;
 			all.stale += r.stale;
 			all.lost += r.lost;
@@ -152,12 +195,14 @@ int main(int argc, char **argv)
 			printf("# none of these jobs met what the test is about\n");
 		printf("%sok %u - flow: sums are exact and equal, nothing is lost, all %llu jobs end: %s\n",
 		       bad ? "not " : "", i + 1, (unsigned long long)seeds, kinds[i].what);
-		printf("# sent %llu, again %llu, pulled %llu, lost on the way %llu, results %llu, late %llu, "
-		       "stale rounds %llu, joined again %u\n",
+		printf("# sent %llu, again %llu (%.1f %%), pulled %llu, asked %llu, lost on the way %llu, results %llu, "
+		       "late %llu, stale rounds %llu, joined again %u, %.1f ms a round\n",
 		       (unsigned long long)all.sent, (unsigned long long)all.resent,
-		       (unsigned long long)all.pulled, (unsigned long long)all.lost,
-		       (unsigned long long)all.results, (unsigned long long)all.late,
-		       (unsigned long long)all.stale, all.rejoined);
+		       100.0 * all.resent / all.sent,
+		       (unsigned long long)all.pulled, (unsigned long long)all.asked,
+		       (unsigned long long)all.lost, (unsigned long long)all.results,
+		       (unsigned long long)all.late, (unsigned long long)all.stale, all.rejoined,
+		       all.ns / 1e6 / rounds);
 		failed += bad != 0;
 	}
 	return failed != 0;

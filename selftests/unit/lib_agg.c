@@ -424,6 +424,11 @@ void agg_forget(struct agg *a, int worker)
 		   switch_bind(&a->sw, worker, a->w[worker].session)));
 }
 
+void agg_policy(struct agg *a, unsigned int k)
+{
+	LOCKED(a, switch_policy(&a->sw, k, false));
+}
+
 void agg_stop_job(struct agg *a)
 {
 	LOCKED(a, a->stopped = true);

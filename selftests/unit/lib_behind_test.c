@@ -120,7 +120,7 @@ static void test_death(void **state)
 	member_close_all(a, s, 2);
 }
 
-/* Results by multicast do not reach worker 1: answers to retransmissions do. */
+/* Results by multicast do not reach worker 1: it asks, and pulls them. */
 static void test_deaf(void **state)
 {
 	struct agg_conf c = member_conf(2, 2);
@@ -132,7 +132,8 @@ static void test_deaf(void **state)
 	agg_hold_multicast(a, 1, true);
 	for (int i = 0; i < 3; i++)
 		both(s, i, buf);
-	assert_true(agg_count(a, SAINA_C_RESENT) > 0);
+	assert_true(agg_count(a, SAINA_C_PULLED) > 0);
+	assert_int_equal(agg_count(a, SAINA_C_RESENT), 0);
 	member_close_all(a, s, 2);
 }
 
@@ -247,6 +248,144 @@ static void test_stale(void **state)
 	member_close_all(a, s, 2);
 }
 
+/* Worker 1 is left behind: the round that it is told to go on at. */
+static uint32_t leave_behind(struct agg *a, struct saina **s)
+{
+	struct saina_job_info info = { .size = sizeof(info) };
+	struct saina_call call;
+	int32_t buf[N];
+
+	agg_hold_multicast(a, 1, true);
+	for (int i = 0; i < 9; i++)
+		alone(s[0], 0, i, &call);
+	member_fill(buf, 1, 0);
+	assert_int_equal(saina_allreduce(s[1], buf, N, SAINA_INT32, SAINA_SUM, NULL), -ESTALE);
+	agg_hold_multicast(a, 1, false);
+	assert_int_equal(saina_info(s[1], &info), 0);
+	return info.next_round;
+}
+
+/* A trainer goes on one round too far: the other one waits for it in the round before. */
+static void test_too_far(void **state)
+{
+	struct agg_conf c = member_conf(2, 1);
+	struct agg *a = agg_start(&c);
+	struct saina_call call = { .size = sizeof(call) };
+	struct saina *s[2];
+	struct saina_req *r;
+	int32_t buf[2][N];
+	uint32_t next;
+
+	member_open_all(a, s, 2);
+	next = leave_behind(a, s);
+	agg_policy(a, 2);
+	member_fill(buf[0], 0, next);
+	assert_int_equal(member_start(s[0], buf[0], &r), 0);
+	while (agg_next_round(a) == next)
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	assert_int_equal(saina_set_round(s[1], next + 1), 0);
+	member_fill(buf[1], 1, next);
+	assert_int_equal(saina_allreduce(s[1], buf[1], N, SAINA_INT32, SAINA_SUM, &call), 0);
+	assert_int_equal(call.round, next);
+	assert_int_equal(call.mask_all, 3);
+	assert_int_equal(saina_wait(s[0], r, &call), 0);
+	assert_memory_equal(buf[0], buf[1], sizeof(buf[0]));
+	assert_int_equal(saina_round_done(s[0]), 0);
+	/* And on, side by side. */
+	for (int i = 0; i < 2; i++) {
+		member_fill(buf[i], i, next + 1);
+		assert_int_equal(i ? saina_allreduce(s[1], buf[1], N, SAINA_INT32, SAINA_SUM, &call) :
+				     member_start(s[0], buf[0], &r), 0);
+	}
+	assert_int_equal(call.round, next + 1);
+	assert_int_equal(call.mask_all, 3);
+	assert_int_equal(saina_wait(s[0], r, NULL), 0);
+	member_close_all(a, s, 2);
+}
+
+/* ... and that other one has died, in the middle of the round. */
+static void test_too_far_alone(void **state)
+{
+	struct agg_conf c = member_conf(2, 1);
+	struct agg *a = agg_start(&c);
+	struct saina_call call = { .size = sizeof(call) };
+	struct saina *s[2];
+	struct saina_req *r;
+	int32_t buf[2][N];
+	uint32_t next;
+
+	member_open_all(a, s, 2);
+	next = leave_behind(a, s);
+	agg_policy(a, 2);
+	member_fill(buf[0], 0, next);
+	assert_int_equal(member_start(s[0], buf[0], &r), 0);
+	while (agg_next_round(a) == next)
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	agg_kill(a, 0);
+	saina_close(s[0]);
+	assert_int_equal(saina_set_round(s[1], next + 1), 0);
+	for (int i = 0; i < 3; i++) {
+		member_fill(buf[1], 1, i);
+		assert_int_equal(saina_allreduce(s[1], buf[1], N, SAINA_INT32, SAINA_SUM, &call), 0);
+		assert_true(call.mask_any & 2);
+	}
+	saina_close(s[1]);
+	agg_stop(a);
+}
+
+/* A newcomer may not open a round while the one before is not over. */
+static void test_gate(void **state)
+{
+	struct agg_conf c = member_conf(3, 3);
+	struct agg *a = agg_start(&c);
+	struct saina_call call = { .size = sizeof(call) };
+	struct saina_opts o;
+	struct saina *s[3];
+	struct saina_req *r[3][2];
+	int32_t buf[3][N];
+
+	member_open_all(a, s, 3);
+	for (int i = 0; i < 3; i++) {
+		member_fill(buf[i], i, 0);
+		assert_int_equal(member_start(s[i], buf[i], &r[i][0]), 0);
+	}
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(saina_wait(s[i], r[i][0], NULL), 0);
+		assert_int_equal(saina_round_done(s[i]), 0);
+	}
+	agg_kill(a, 2);
+	saina_close(s[2]);
+	/* Two buckets; when the first is over no slot is open. */
+	for (int i = 0; i < 2; i++) {
+		member_fill(buf[i], i, 1);
+		assert_int_equal(saina_allreduce_start(s[i], buf[i], 256, SAINA_INT32, SAINA_SUM,
+						       &r[i][0]), 0);
+	}
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(saina_wait(s[i], r[i][0], NULL), 0);
+	o = member_opts(a, 2);
+	assert_int_equal(saina_open(&s[2], &o), 0);
+	member_fill(buf[2], 2, 2);
+	assert_int_equal(member_start(s[2], buf[2], &r[2][0]), 0);
+	nanosleep(&(struct timespec){ .tv_nsec = 300000000 }, NULL);
+	assert_int_equal(agg_next_round(a), 2);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(saina_allreduce_start(s[i], buf[i] + 256, N - 256, SAINA_INT32,
+						       SAINA_SUM, &r[i][1]), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(saina_wait(s[i], r[i][1], NULL), 0);
+		assert_int_equal(saina_round_done(s[i]), 0);
+		member_fill(buf[i], i, 2);
+		assert_int_equal(member_start(s[i], buf[i], &r[i][0]), 0);
+	}
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(saina_wait(s[i], r[i][0], &call), 0);
+		assert_int_equal(call.round, 2);
+		assert_int_equal(call.mask_all, 7);
+	}
+	member_close_all(a, s, 3);
+}
+
 /*
  * Float32, into a running job: the exponent of the newcomer's first round is that of
  * all others, which it works out from the results of the round before.
@@ -304,10 +443,13 @@ int main(void)
 		statement("behind: workers of a stopped job get an error", test_stopped),
 		statement("behind: silence ends a call with -ETIMEDOUT and a sentence", test_silence),
 		statement("behind: a round completes after a worker has died", test_death),
-		statement("behind: a worker without multicast gets results as answers to what it sends again", test_deaf),
+		statement("behind: a worker without multicast pulls the results that it is told of", test_deaf),
 		statement("behind: a worker that is late gets the results that are kept", test_catch_up),
 		statement("behind: a late worker without multicast gets the results that are kept", test_catch_up_deaf),
 		statement("behind: a worker too far behind loses no gradient and goes on at another round", test_stale),
+		statement("behind: a worker set one round too far takes part in the round that waits for it", test_too_far),
+		statement("behind: a worker set one round too far goes on when all others are dead", test_too_far_alone),
+		statement("behind: a worker that joins does not open a round before the last one is over", test_gate),
 		statement("behind: a float32 worker that joins a running job uses the exponent of the others", test_newcomer),
 	};
 

@@ -38,7 +38,7 @@ static struct saina *handle(void)
 	struct saina *s = calloc(1, sizeof(*s));
 	struct saina_req *r = calloc(1, sizeof(*r));
 	struct saina_session *j = &s->session;
-	struct saina_act act[SEGMENTS];
+	struct saina_act act[SAINA_ASK_SEGMENTS];
 	uint64_t when;
 
 	s->pid = getpid();
@@ -48,7 +48,7 @@ static struct saina *handle(void)
 	j->job = (struct saina_job){
 		.id = 7, .session = 99, .worker = 3, .workers = 8, .elem = SAINA_ELEM_INT32,
 		.elements = SEGMENTS * PAYLOAD, .segments = SEGMENTS, .payload = PAYLOAD,
-		.pool = 8, .ring = 4, .wire = 4 * PAYLOAD, .msglen = MSGLEN, .heartbeat_ms = 100,
+		.pool = 8, .ring = 4, .wire = 4 * PAYLOAD, .msglen = MSGLEN, .train = 8, .heartbeat_ms = 100,
 		.exponent0 = 20,
 	};
 	j->address = "192.0.2.1";
@@ -56,13 +56,13 @@ static struct saina *handle(void)
 	j->body.nonce = htole64(0x1234567890ull);
 	j->again = true;
 	j->phase = PHASE_RUNNING;
-	assert_int_equal(saina_round_init(&s->round, &j->job, 8, 0), 0);
+	assert_int_equal(saina_round_init(&s->round, &j->job, 1, 0, 0), 0);
 	saina_flow_begin(&s->round.flow, 5, true, 0);
 	r->s = s;
 	r->t = (struct saina_tensor){ .buf = buffer, .n = SEGMENTS * PAYLOAD,
 				      .type = SAINA_FLOAT32 };
 	saina_round_start(&s->round, r, 0);
-	assert_int_equal(saina_flow_run(&s->round.flow, 0, act, SEGMENTS, &when), SEGMENTS);
+	assert_int_equal(saina_flow_run(&s->round.flow, 0, act, SAINA_ASK_SEGMENTS, &when), SEGMENTS);
 	return s;
 }
 
@@ -126,6 +126,15 @@ static size_t good(union message *m, int type)
 		t->round = htole32(6);
 		return 48 + sizeof(*t);
 	}
+	case SAINA_MSG_TOLD: {
+		struct saina_ask *a = (void *)(m->b + 48);
+
+		m->h.slot_round = htole32(6);
+		a->time = htole64(saina_now() - 1000000);
+		a->counted = htole64(0x33);
+		a->done = htole64(0x11);
+		return 48 + sizeof(*a);
+	}
 	}
 	return 48;
 }
@@ -133,7 +142,7 @@ static size_t good(union message *m, int type)
 /* Everything that a message could change, but for the count of bad ones. */
 struct snapshot {
 	struct saina s;
-	struct saina_flow_seg seg[SEGMENTS];
+	struct saina_train train;
 	struct saina_share share[SEGMENTS];
 	struct saina_req req;
 	float buffer[SEGMENTS * PAYLOAD];
@@ -145,7 +154,7 @@ static void take(struct snapshot *n, const struct saina *s)
 	memset(n, 0, sizeof(*n));
 	memcpy(&n->s, s, sizeof(*s));
 	n->s.bad_messages = 0;
-	memcpy(n->seg, s->round.flow.seg, sizeof(n->seg));
+	n->train = s->round.flow.train[0];
 	memcpy(n->share, s->round.grad.share, sizeof(n->share));
 	memcpy(&n->req, s->round.reqs, sizeof(n->req));
 	memcpy(n->buffer, buffer, sizeof(buffer));
@@ -218,6 +227,20 @@ static void test_refused(void **state)
 	REFUSED(STALE, m.h.worker = SAINA_WORKER_ANY);
 	REFUSED(STALE, m.h.session = 0);
 	REFUSED(STALE, m.h.segment = htole32(SEGMENTS));
+	REFUSED(STALE, len = MSGLEN - 4);
+	REFUSED(TOLD, len = 48);
+	REFUSED(TOLD, len++);
+	REFUSED(TOLD, len = MSGLEN);
+	REFUSED(TOLD, m.h.worker = SAINA_WORKER_ANY);
+	REFUSED(TOLD, m.h.session = 0);
+	REFUSED(TOLD, m.h.segment = htole32(SEGMENTS));
+	REFUSED(TOLD, m.h.round = htole32(UINT32_MAX));
+	REFUSED(TOLD, m.h.count = htole16(PAYLOAD));
+	REFUSED(TOLD, m.h.type = SAINA_MSG_ASK);
+	REFUSED(TOLD, from = SAINA_FROM_OTHERS);
+	REFUSED(NOP, m.h.version++);
+	REFUSED(NOP, from = SAINA_FROM_OTHERS);
+	REFUSED(NOP, len = 47);
 	REFUSED(PROBE_REPLY, m.h.session = 0);
 	REFUSED(PROBE_REPLY, len = 52);
 
@@ -262,8 +285,8 @@ static void test_accepted(void **state)
 	saina_input(s, SAINA_FROM_DATA, &m, len, saina_now());
 	assert_int_equal(s->bad_messages, 0);
 	assert_int_equal(s->round.stats.results, 1);
-	assert_int_equal(f->seg[2].state, SEG_DONE);
-	assert_int_equal(f->inflight, SEGMENTS - 1);
+	assert_true(f->train[0].over == 0x04 && f->train[0].out == 0xfb);
+	assert_int_equal(f->inflight, 1);
 	assert_true(buffer[2 * PAYLOAD] == 1.0f && buffer[3 * PAYLOAD - 1] == 1.0f);
 	((int32_t *)(m.b + 48))[0] = 0;
 	saina_input(s, SAINA_FROM_DATA, &m, len, saina_now());
@@ -280,6 +303,53 @@ static void test_accepted(void **state)
 	assert_int_equal(saina_early_count(&f->early, 9), 0);
 	assert_int_equal(f->known_next, 10);
 	assert_int_equal(saina_decided(s), 1);
+	handle_free(s);
+}
+
+/* TOLD, with segment 2 over: 0 and 4 are done, 1 and 5 are in, 3, 6 and 7 were lost. */
+static void test_told(void **state)
+{
+	static uint8_t buf[SEGMENTS * MSGLEN];
+	const struct saina_hdr *h = (void *)buf;
+	struct saina *s = handle();
+	struct saina_train *t = s->round.flow.train;
+	union message m, nop;
+	size_t len;
+	uint64_t when, now;
+
+	len = good(&m, SAINA_MSG_RESULT);
+	saina_input(s, SAINA_FROM_DATA, &m, len, saina_now());
+	len = good(&nop, SAINA_MSG_NOP);
+	saina_input(s, SAINA_FROM_DATA, &nop, MSGLEN, saina_now());
+	assert_int_equal(s->bad_messages, 0);
+
+	len = good(&m, SAINA_MSG_TOLD);
+	m.h.segment = 0;
+	now = saina_now();
+	saina_input(s, SAINA_FROM_DATA, &m, len, now);
+	assert_int_equal(s->bad_messages, 0);
+	assert_int_equal(t->again, 0xc8);
+	assert_int_equal(t->pull, 0x11);
+	assert_int_equal(saina_round_output(&s->round, now, buf, &len, &when), 3);
+	assert_int_equal(len, MSGLEN);
+	assert_true(h->type == SAINA_MSG_GRAD && h->flags == SAINA_F_RETRANSMIT && le32toh(h->segment) == 3);
+	/* The same once more is about a time before these. */
+	saina_input(s, SAINA_FROM_DATA, &m, sizeof(m.h) + sizeof(struct saina_ask), now + 1);
+	assert_int_equal(t->again, 0);
+	/* A result has come since the last question: time for one. */
+	assert_int_equal(saina_round_output(&s->round, now, buf, &len, &when), 1);
+	assert_int_equal(h->type, SAINA_MSG_ASK);
+	assert_int_equal(len, sizeof(*h) + sizeof(struct saina_ask));
+	/* What is done is pulled if it is not here soon, and only once. */
+	assert_int_equal(saina_round_output(&s->round, now, buf, &len, &when), 0);
+	assert_int_equal(when, t->pull_ns);
+	now = t->pull_ns;
+	assert_int_equal(saina_round_output(&s->round, now, buf, &len, &when), 2);
+	assert_int_equal(h->type, SAINA_MSG_PULL);
+	/* Much was lost: it is asked at once. */
+	assert_int_equal(saina_round_output(&s->round, now, buf, &len, &when), 1);
+	assert_int_equal(h->type, SAINA_MSG_ASK);
+	assert_int_equal(saina_round_output(&s->round, now, buf, &len, &when), 0);
 	handle_free(s);
 }
 
@@ -314,7 +384,7 @@ static void test_restart(void **state)
 	struct saina *s = handle();
 	struct saina_req *a = s->round.reqs, *b = calloc(1, sizeof(*b));
 	struct saina_flow *f = &s->round.flow;
-	uint8_t buf[2 * MSGLEN];
+	static uint8_t buf[SEGMENTS * MSGLEN];
 	union message m;
 	uint64_t when;
 	size_t len;
@@ -328,7 +398,7 @@ static void test_restart(void **state)
 	b->t.buf = buffer + 4 * PAYLOAD;
 	saina_round_start(&s->round, a, 0);
 	saina_round_start(&s->round, b, 0);
-	saina_round_output(&s->round, 0, buf, 0, &when);
+	assert_int_equal(saina_round_output(&s->round, 0, buf, &len, &when), SEGMENTS);
 	for (int i = 0; i < 4; i++) {
 		len = good(&m, SAINA_MSG_RESULT);
 		m.h.segment = htole32(i);
@@ -336,7 +406,7 @@ static void test_restart(void **state)
 	}
 	assert_int_equal(saina_wait(s, a, NULL), 0);	/* frees it */
 	assert_true(saina_flow_again(f, 6, true, 0));
-	assert_int_equal(saina_round_output(&s->round, 0, buf, 2, &when), 0);
+	assert_int_equal(saina_round_output(&s->round, 0, buf, &len, &when), 0);
 	assert_true(b->finished);
 	assert_int_equal(b->err, -ESTALE);
 	handle_free(s);
@@ -346,15 +416,11 @@ static void test_restart(void **state)
 static void sane(const struct saina *s)
 {
 	const struct saina_flow *f = &s->round.flow;
-	uint32_t inflight = 0;
+	const struct saina_train *t = f->train;
 
-	for (int i = 0; i < SEGMENTS; i++) {
-		assert_true(f->seg[i].state <= SEG_STALE);
-		inflight += f->seg[i].state == SEG_SENT || f->seg[i].state == SEG_PULLING ||
-			    f->seg[i].state == SEG_ASKING;
-	}
-	if (s->session.phase == PHASE_RUNNING)
-		assert_int_equal(f->inflight, inflight);
+	assert_false((t->out & t->learn) | (t->out & t->over) | (t->learn & t->over));
+	assert_true((t->out | t->learn | t->over | t->sent) <= 0xff);
+	assert_int_equal(f->inflight, (t->out | t->learn) != 0);
 	assert_true(s->round.reqs->done <= SEGMENTS);
 	assert_true(f->window.size >= 1 && f->window.size <= f->window.max);
 }
@@ -362,7 +428,8 @@ static void sane(const struct saina *s)
 static void test_fuzz(void **state)
 {
 	static const int types[] = { SAINA_MSG_RESULT, SAINA_MSG_STALE, SAINA_MSG_WELCOME,
-				     SAINA_MSG_REFUSE, SAINA_MSG_STATUS, SAINA_MSG_PROBE_REPLY };
+				     SAINA_MSG_REFUSE, SAINA_MSG_STATUS, SAINA_MSG_PROBE_REPLY,
+				     SAINA_MSG_TOLD, SAINA_MSG_TOLD, SAINA_MSG_NOP };
 	struct saina *s = handle();
 	uint64_t bad = 0, fine = 0;
 
@@ -370,7 +437,7 @@ static void test_fuzz(void **state)
 	print_message("seed 21\n");
 	for (int t = 0; t < 1000000; t++) {
 		union message m;
-		size_t len = good(&m, types[draw() % 6]);
+		size_t len = good(&m, types[draw() % 9]);
 		enum saina_source from = draw() % 8 ? SAINA_FROM_CTRL : SAINA_FROM_DATA;
 		unsigned int n = draw() % 4;
 		uint64_t before = s->bad_messages;
@@ -419,6 +486,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		statement("messages: each malformed message is dropped", test_refused),
 		statement("messages: each well-formed message does what it should, once", test_accepted),
+		statement("messages: TOLD makes a worker send what was lost, and nothing else", test_told),
 		statement("messages: a sentence stays until the next call of the library", test_sentence),
 		statement("messages: a data path that restarts ends the calls that wait with -ESTALE", test_restart),
 		statement("messages: damaged messages leave the state consistent", test_fuzz),

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum what { TO_SWITCH, TO_WORKER, TIMER, BEAT, KILL, DEAD, REJOIN, FORGET, CRASH, RESTART };
+enum what { TO_HOST, TO_SWITCH, TO_WORKER, TIMER, BEAT, KILL, DEAD, REJOIN, FORGET, CRASH, RESTART };
 
 struct event {
 	uint64_t at, seq;	/* events of the same time keep their order */

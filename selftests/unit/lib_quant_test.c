@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include "gradient/quant.h"
-#include "flow/rto.h"
 #include "../lib/rng.h"
 #include "../lib/statement.h"
 
@@ -214,40 +213,6 @@ static void test_exponent_converges(void **state)
 	}
 }
 
-static void test_rto(void **state)
-{
-	const uint64_t ms = 1000000;
-	struct saina_rto r;
-
-	saina_rto_init(&r, 4 * ms, 60 * ms);
-	assert_true(r.rto >= r.min && r.rto <= r.max);
-	saina_rto_sample(&r, 8 * ms);
-	assert_int_equal(r.srtt, 8 * ms);
-	assert_int_equal(r.rto, 24 * ms);		/* srtt + 4 * srtt / 2 */
-	for (int i = 0; i < 100; i++)
-		saina_rto_sample(&r, 8 * ms);
-	assert_in_range(r.rto, 15 * ms, 17 * ms);	/* steady: twice srtt */
-	saina_rto_sample(&r, 40 * ms);
-	assert_true(r.rto > 25 * ms);			/* a jump widens it at once */
-	for (int i = 0; i < 200; i++)
-		saina_rto_sample(&r, 10000);
-	assert_int_equal(r.rto, 4 * ms);		/* floor */
-	for (int i = 0; i < 200; i++)
-		saina_rto_sample(&r, 1000 * ms);
-	assert_int_equal(r.rto, 30 * ms);		/* ceiling */
-	saina_rto_sample(&r, 0);
-	for (int i = 0; i < 200; i++)
-		saina_rto_sample(&r, 4 * ms);
-
-	for (unsigned int t = 1; t < 255; t++) {
-		assert_true(saina_rto_backoff(&r, t) <= saina_rto_backoff(&r, t + 1));
-		assert_in_range(saina_rto_backoff(&r, t), r.rto, 60 * ms);
-	}
-	assert_int_equal(saina_rto_backoff(&r, 1), r.rto);
-	assert_int_equal(saina_rto_backoff(&r, 3), 2 * r.rto);
-	assert_int_equal(saina_rto_backoff(&r, 255), 60 * ms);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -258,7 +223,6 @@ int main(void)
 		statement("quantising: the mean is the sum times the scale by the count", test_mean_is_defined),
 		statement("quantising: the exponent follows the largest value", test_exponent),
 		statement("quantising: from any exponent gradients of any size converge", test_exponent_converges),
-		statement("time-out: it follows the samples within its bounds", test_rto),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

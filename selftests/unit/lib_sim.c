@@ -9,8 +9,7 @@
 #include "flow/round.h"
 
 #define PAYLOAD	 64
-#define WORKERS	 8
-#define BATCH	 8		/* messages a worker may have in its hands at once */
+#define WORKERS	 SAINA_WORKERS_MAX
 #define BEAT_NS	 (50 * MSEC)
 #define DEAD_NS	 (100 * MSEC)
 #define DOWN_NS	 (100 * MSEC)	/* no message is under way that long */
@@ -26,14 +25,16 @@ struct worker {
 	struct saina_job job;
 	struct saina_round r;
 	struct saina_req req[4];
-	uint32_t *buf, *fresh;		/* [segments * PAYLOAD] */
+	uint32_t *buf;			/* [segments * PAYLOAD] */
 	uint32_t (*produced)[PAYLOAD];	/* [segments]: sum of all that was produced */
 	unsigned int life;
 	bool	 alive, done, busy, exact;
 	uint32_t first, last;		/* rounds of this life */
 	uint64_t wake, timer;		/* when the trainer, when the machine wants to go on */
-	uint64_t free;			/* its link */
+	uint64_t free[2], came[2];	/* its link, out and in: when it is; what came last */
 	bool	 bursting;
+	uint64_t turns;			/* when that changes */
+	bool	 *open;			/* [segments]: sent in this round, no result came */
 };
 
 struct sim {
@@ -47,6 +48,7 @@ struct sim {
 	int32_t	 (*sent)[PAYLOAD];	/* [rounds][segments][workers]: what was said */
 	uint64_t *said;			/* [rounds][segments]: by whom */
 	uint64_t budget;
+	uint64_t host_free;		/* the processor of the switch's host */
 	bool	 down;			/* the switch */
 };
 
@@ -83,15 +85,24 @@ static void later(struct sim *s, enum what what, unsigned int w, uint64_t ns)
 static bool lost(struct sim *s, struct worker *w)
 {
 	const struct sim_conf *c = s->c;
+	uint64_t bad = c->burst_us * 1000ull;
 
-	if (!c->burst)
+	if (!c->burst_us)
 		return chance(s, c->loss);
-	/* Two states; the share of time in the bad one is c->loss. */
-	if (w->bursting)
-		w->bursting = !chance(s, 1.0 / c->burst);
-	else
-		w->bursting = chance(s, c->loss / (1 - c->loss) / c->burst);
+	/* Good times and bad ones; the share of the latter is c->loss. */
+	while (w->turns <= s->now) {
+		w->bursting = !w->bursting;
+		w->turns += 1 + draw(s, 2 * (w->bursting ? bad : bad * (1 - c->loss) / c->loss));
+	}
 	return w->bursting;
+}
+
+/* How long worker @i's link takes for @len bytes. */
+static uint64_t link_ns(const struct sim *s, unsigned int i, unsigned int len)
+{
+	unsigned int us = i == 0 && s->c->slow_svc_us ? s->c->slow_svc_us : s->c->svc_us;
+
+	return us * 1000ull * len / (sizeof(struct saina_hdr) + 4 * PAYLOAD);
 }
 
 static void carry(struct sim *s, enum what what, unsigned int i, const void *msg, unsigned int len)
@@ -99,26 +110,54 @@ static void carry(struct sim *s, enum what what, unsigned int i, const void *msg
 	const struct sim_conf *c = s->c;
 	struct worker *w = &s->w[i];
 	struct event e = {.what = what, .w = i, .life = w->life, .len = len};
-	uint64_t at = s->now;
+	uint64_t at = s->now, ns = link_ns(s, i, len);
+	int way = what == TO_WORKER;
 
 	if (lost(s, w)) {
 		s->out->lost++;
 		return;
 	}
-	if (c->svc_us) {
-		at = (w->free > at ? w->free : at) + c->svc_us * 1000ull;
-		if (c->queue && at > s->now + c->queue * c->svc_us * 1000ull) {
+	if (ns) {
+		at = (w->free[way] > at ? w->free[way] : at) + ns;
+		if (c->queue && at > s->now + c->queue * ns) {
 			s->out->lost++;
 			return;
 		}
-		w->free = at;
+		w->free[way] = at;
 	}
 	for (int copies = chance(s, c->dup) ? 2 : 1; copies; copies--) {
 		e.at = at + c->delay_us * 1000ull + draw(s, c->jitter_us * 1000ull + 1);
+		if (!c->reorder) {
+			if (e.at < w->came[way])
+				e.at = w->came[way];
+			w->came[way] = e.at;
+		}
 		e.msg = malloc(len);
 		memcpy(e.msg, msg, len);
 		events_push(&s->events, e);
 	}
+}
+
+/*
+ * One processor serves all messages, and each takes longer the longer the host has been
+ * overloaded; now and then it does something else.
+ */
+static void at_host(struct sim *s, struct event *e)
+{
+	const struct sim_conf *c = s->c;
+	uint64_t ns = c->host_ns * (1 + s->now / (20 * MSEC));
+
+	if (ns > 20ull * c->host_ns)
+		ns = 20ull * c->host_ns;
+	if (e->len < sizeof(struct saina_hdr) + 4 * PAYLOAD)
+		ns /= 4;
+	if (c->host_ns && !draw(s, 1000))
+		ns += draw(s, 20 * MSEC);
+	s->host_free = (s->host_free > s->now ? s->host_free : s->now) + ns;
+	e->what = TO_SWITCH;
+	e->at = s->host_free;
+	events_push(&s->events, *e);
+	e->msg = NULL;
 }
 
 /* --- what is held to --------------------------------------------------------------------- */
@@ -132,7 +171,7 @@ static size_t at(const struct sim *s, uint32_t round, uint32_t segment)
 static void note_grad(struct sim *s, unsigned int i, const struct saina_hdr *h)
 {
 	size_t a = at(s, h->round, h->segment);
-	int32_t *v = s->sent[a * WORKERS + i];
+	int32_t *v = s->sent[a * s->c->workers + i];
 
 	if (h->round >= s->c->rounds) {
 		broken(s, "worker %u sends round %u", i, h->round);
@@ -151,9 +190,9 @@ static void note_result(struct sim *s, const struct saina_hdr *h)
 	struct outcome *o = &s->outcome[at(s, h->round, h->segment)];
 	int32_t sum[PAYLOAD] = {0};
 
-	for (unsigned int i = 0; i < WORKERS; i++)
+	for (unsigned int i = 0; i < s->c->workers; i++)
 		for (int j = 0; (h->mask >> i & 1) && j < PAYLOAD; j++)
-			sum[j] += (uint32_t)s->sent[at(s, h->round, h->segment) * WORKERS + i][j];
+			sum[j] += (uint32_t)s->sent[at(s, h->round, h->segment) * s->c->workers + i][j];
 	if (memcmp(sum, h + 1, sizeof(sum)))
 		broken(s, "the sum of round %u segment %u is wrong", h->round, h->segment);
 	if (o->mask && o->mask != h->mask)
@@ -200,7 +239,7 @@ static void check_conservation(struct sim *s, unsigned int i)
 		memcpy(left, w->produced[g], sizeof(left));
 		for (uint32_t r = w->first; r < s->c->rounds; r++)
 			for (int j = 0; (s->outcome[at(s, r, g)].mask >> i & 1) && j < PAYLOAD; j++)
-				left[j] -= (uint32_t)s->sent[at(s, r, g) * WORKERS + i][j];
+				left[j] -= (uint32_t)s->sent[at(s, r, g) * s->c->workers + i][j];
 		for (int j = 0; j < PAYLOAD; j++)
 			if (left[j] != (w->r.grad.share[g].residual ? res[j] : 0)) {
 				broken(s, "worker %u: segment %u: produced is not counted + residual",
@@ -221,6 +260,7 @@ static void leave(struct sim *s, unsigned int i)
 	s->out->sent += w->r.stats.sent;
 	s->out->resent += w->r.stats.resent;
 	s->out->pulled += w->r.stats.pulled;
+	s->out->asked += w->r.stats.asked;
 	s->out->late += w->r.stats.late_segments;
 	s->out->results += w->r.stats.results;
 	saina_round_exit(&w->r);
@@ -239,12 +279,12 @@ static void admit(struct sim *s, unsigned int i, uint32_t first, bool formed)
 		.exponent0 = 20, .elements = (uint64_t)c->segments * PAYLOAD,
 		.segments = c->segments, .payload = PAYLOAD, .pool = c->pool, .ring = c->ring,
 		.wire = 4 * PAYLOAD, .msglen = sizeof(struct saina_hdr) + 4 * PAYLOAD,
-		.session = ++s->sessions,
+		.train = c->train, .session = ++s->sessions,
 	};
 	switch_bind(&s->sw, i, w->job.session);
-	if (saina_round_init(&w->r, &w->job, 0, 0))
+	if (saina_round_init(&w->r, &w->job, c->room, 0, 0))
 		abort();
-	saina_rto_sample(&w->r.flow.window.rto, 2 * c->delay_us * 1000 + 1000);
+	saina_window_sample(&w->r.flow.window, 2 * c->delay_us * 1000 + 1000, s->now);
 	saina_flow_begin(&w->r.flow, first, formed, s->now);
 	memset(w->produced, 0, c->segments * sizeof(*w->produced));
 	w->alive = w->exact = true;
@@ -282,6 +322,7 @@ static void start_round(struct sim *s, unsigned int i)
 		saina_round_start(&w->r, &w->req[b], s->now);
 	}
 	w->busy = true;
+	memset(w->open, 0, c->segments);
 }
 
 static uint64_t thinks(struct sim *s, unsigned int i)
@@ -289,10 +330,16 @@ static uint64_t thinks(struct sim *s, unsigned int i)
 	return 1000 * (draw(s, s->c->think_us + 1) + (i ? 0 : s->c->slow_us));
 }
 
-/* The round that the model of the most advanced other worker is of; without one, the next. */
-static uint32_t model_from_peer(const struct sim *s, unsigned int i)
+/*
+ * The round that the model of the most advanced other worker is of; without one, or if its
+ * trainer is careless, the next.
+ */
+static uint32_t model_from_peer(struct sim *s, unsigned int i)
 {
 	uint32_t own = s->w[i].r.flow.round, round = own;
+
+	if (!draw(s, 3))
+		return switch_next_round(&s->sw);
 
 	for (unsigned int p = 0; p < s->c->workers; p++)
 		if (s->w[p].alive && s->w[p].r.flow.round > round)
@@ -326,13 +373,43 @@ static void finish_round(struct sim *s, unsigned int i)
 	w->wake = s->now + thinks(s, i);
 }
 
+/* A message leaves: no more trains in flight than the window says. */
+static void note_sent(struct sim *s, unsigned int i, const struct saina_hdr *h)
+{
+	struct worker *w = &s->w[i];
+	uint32_t trains = 0, n = s->c->segments, cut = w->job.train;
+
+	if (h->type == SAINA_MSG_GRAD)
+		note_grad(s, i, h);
+	if (h->type == SAINA_MSG_ASK || h->round != w->r.flow.round || !w->busy)
+		return;
+	if (w->open[h->segment]) {
+		if (!(h->flags & SAINA_F_RETRANSMIT))
+			s->out->twice++;
+		return;
+	}
+	w->open[h->segment] = true;
+	if (h->type != SAINA_MSG_GRAD)
+		return;
+	for (uint32_t g = 0; g < n; g = g / cut * cut + cut)
+		for (; g < n; g++) {
+			trains += w->open[g];
+			if (w->open[g] || g % cut == cut - 1)
+				break;
+		}
+	if (trains > w->r.flow.window.size)
+		broken(s, "worker %u has %u trains in flight, its window is %u", i, trains,
+		       w->r.flow.window.size);
+}
+
 /* What a thread of the library and a trainer would do now. */
 static void step(struct sim *s, unsigned int i)
 {
 	struct worker *w = &s->w[i];
-	uint8_t buf[BATCH * (sizeof(struct saina_hdr) + 4 * PAYLOAD)];
+	uint8_t buf[SAINA_ASK_SEGMENTS * (sizeof(struct saina_hdr) + 4 * PAYLOAD)];
 	uint64_t when = NEVER;
 	unsigned int n;
+	size_t len;
 
 	if (!w->alive)
 		return;
@@ -340,18 +417,18 @@ static void step(struct sim *s, unsigned int i)
 		finish_round(s, i);
 	if (!w->busy && !w->done && s->now >= w->wake)
 		start_round(s, i);
-	do {
-		n = saina_round_output(&w->r, s->now, buf, BATCH, &when);
+	while ((n = saina_round_output(&w->r, s->now, buf, &len, &when))) {
 		for (unsigned int k = 0; k < n; k++) {
-			struct saina_hdr *h = (void *)(buf + k * w->job.msglen);
+			struct saina_hdr *h = (void *)(buf + k * len);
 
-			if (h->type == SAINA_MSG_GRAD)
-				note_grad(s, i, h);
-			carry(s, TO_SWITCH, i, h, w->job.msglen);
+			note_sent(s, i, h);
+			carry(s, TO_HOST, i, h, len);
 			if (!s->budget--)
 				broken(s, "more messages than a job of this size can need");
 		}
-	} while (n == BATCH && !s->out->error[0]);
+		if (s->out->error[0])
+			return;
+	}
 	if (w->busy && w->r.news) {
 		w->r.news = false;
 		finish_round(s, i);	/* an early result may have been the last */
@@ -379,7 +456,7 @@ static void at_switch(struct sim *s, const struct event *e)
 		return;
 	if (answer->type == SAINA_MSG_RESULT)
 		note_result(s, answer);
-	for (unsigned int i = 0; i < WORKERS; i++)
+	for (unsigned int i = 0; i < s->c->workers; i++)
 		if (to >> i & 1)
 			carry(s, TO_WORKER, i, answer, len);
 }
@@ -430,11 +507,15 @@ static void rejoin(struct sim *s, unsigned int i)
 	admit(s, i, switch_next_round(&s->sw), false);
 }
 
-static void handle(struct sim *s, const struct event *e)
+static void handle(struct sim *s, struct event *e)
 {
 	struct worker *w = &s->w[e->w];
 	const struct saina_hdr *h = (void *)e->msg;
 
+	if (e->what == TO_HOST) {
+		at_host(s, e);
+		return;
+	}
 	if (e->what == TO_SWITCH) {
 		if (!s->down)
 			at_switch(s, e);
@@ -453,17 +534,22 @@ static void handle(struct sim *s, const struct event *e)
 	}
 	if (e->life != w->life || !w->alive)
 		return;
+	if (e->what == BEAT && !w->done)
+		later(s, BEAT, e->w, BEAT_NS);
 	switch (e->what) {
 	case TO_WORKER:
 		/* As saina_check() does. */
-		if (h->worker == SAINA_WORKER_ANY || h->session == w->job.session)
-			saina_round_input(&w->r, h, s->now);
+		if (h->worker != SAINA_WORKER_ANY && h->session != w->job.session)
+			break;
+		if (h->type != SAINA_MSG_TOLD && h->round == w->r.flow.round)
+			w->open[h->segment] = false;
+		saina_round_input(&w->r, h, s->now);
 		break;
 	case BEAT:
-		if (!s->down && !lost(s, w))
-			saina_flow_next(&w->r.flow, switch_next_round(&s->sw));
-		if (!w->done)
-			later(s, BEAT, e->w, BEAT_NS);
+		if (s->down || lost(s, w))
+			break;
+		w->r.flow.alone = s->sw.conf.active == 1ull << e->w;
+		saina_flow_next(&w->r.flow, switch_next_round(&s->sw), s->now);
 		break;
 	case KILL:
 		leave(s, e->w);
@@ -497,13 +583,14 @@ static void begin(struct sim *s)
 	s->rng = c->seed;
 	s->budget = 200ull * c->workers * n + 100000;
 	s->outcome = calloc(n, sizeof(*s->outcome));
-	s->sent = calloc(n * WORKERS, sizeof(*s->sent));
+	s->sent = calloc(n * c->workers, sizeof(*s->sent));
 	s->said = calloc(n, sizeof(*s->said));
 	switch_init(&s->sw, 1, PAYLOAD, elements, c->pool, c->ring);
 	switch_policy(&s->sw, c->k, c->drop_late);
 	s->sw.conf.state = SAINA_JOB_RUNNING;
 	for (unsigned int i = 0; i < c->workers; i++) {
 		s->w[i].buf = calloc(elements, 4);
+		s->w[i].open = calloc(c->segments, sizeof(*s->w[i].open));
 		s->w[i].produced = calloc(c->segments, sizeof(*s->w[i].produced));
 		admit(s, i, 0, true);
 	}
@@ -536,6 +623,13 @@ bool sim_run(const struct sim_conf *c, struct sim_result *r)
 		free(e.msg);
 	}
 	r->ns = s->now;
+	for (unsigned int i = 0; i < c->workers; i++)
+		leave(s, i);
+	/* Nothing was lost, so nothing is to be sent again, however long it takes. */
+	if (!r->lost && !c->dup && !c->reorder && !c->kills && !c->forgets && !c->restarts &&
+	    r->resent * 20 > r->sent)
+		broken(s, "nothing was lost, %llu of %llu gradients were sent again",
+		       (unsigned long long)r->resent, (unsigned long long)r->sent);
 	if (switch_malformed(&s->sw))
 		broken(s, "a worker sent what no worker may send");
 	if (!c->restarts && switch_count(&s->sw, SAINA_C_SLOT_BUSY))
@@ -547,8 +641,8 @@ bool sim_run(const struct sim_conf *c, struct sim_result *r)
 	while (s->events.n)
 		free(events_pop(&s->events).msg);
 	for (unsigned int i = 0; i < c->workers; i++) {
-		leave(s, i);
 		free(s->w[i].buf);
+		free(s->w[i].open);
 		free(s->w[i].produced);
 	}
 	switch_exit(&s->sw);

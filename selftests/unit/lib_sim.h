@@ -10,6 +10,8 @@
  *   - what is sent again is the same bits;
  *   - nobody sends what the switch has no slot for, or another exponent than the others;
  *   - what an int32 worker produced was counted, or is in its residual;
+ *   - nobody has more trains in flight than its window;
+ *   - where nothing is lost, less than 5 % is sent again, whatever the delays;
  *   - every worker comes to the end, with a bounded number of messages.
  */
 #ifndef SAINA_LIB_SIM_H
@@ -22,9 +24,12 @@
 /**
  * struct sim_conf
  * @loss, @dup: share of messages, each way and for each receiver on its own
- * @burst: mean length of a burst of losses in messages, 0 = one by one
- * @delay_us, @jitter_us: of a message; jitter reorders
- * @svc_us, @queue: a worker's link takes a message each @svc_us and holds @queue, 0 = all
+ * @burst_us: mean time that all is lost, 0 = messages are lost one by one
+ * @train: segments that leave together; @room: trains that a worker can receive at once
+ * @delay_us, @jitter_us: of a message; @reorder: it may pass others
+ * @svc_us, @queue: a worker's link takes a message each @svc_us and holds @queue, 0 = all;
+ *	@slow_svc_us: that of worker 0
+ * @host_ns: processor time of a message in the switch, more and more of it
  * @think_us: of a trainer between rounds, at most; @slow_us: of worker 0
  * @k: of the policy; @drop_late: its rule
  * @buckets: all-reduces a round is made of
@@ -33,16 +38,17 @@
  */
 struct sim_conf {
 	uint64_t seed;
-	unsigned int workers, segments, pool, ring, rounds, k, buckets;
+	unsigned int workers, segments, pool, ring, rounds, k, buckets, train, room;
 	enum saina_type type;
-	bool drop_late;
+	bool drop_late, reorder;
 	double loss, dup;
-	unsigned int burst, delay_us, jitter_us, svc_us, queue, think_us, slow_us;
+	unsigned int burst_us, delay_us, jitter_us, svc_us, slow_svc_us, queue, think_us, slow_us;
+	unsigned int host_ns;
 	unsigned int kills, forgets, restarts;
 };
 
 struct sim_result {
-	uint64_t sent, resent, pulled, late, stale, lost, results, ns;
+	uint64_t sent, resent, pulled, asked, late, stale, lost, results, twice, ns;
 	unsigned int rejoined;
 	char error[256];	/* of the first broken rule, "" if none */
 };

@@ -200,6 +200,7 @@ static int rounds(struct run *r)
 				saina_strerror(r->s, ret));
 			return ret;
 		}
+		round = call.round;	/* which others waited for, after skipping some */
 		ret = check(r, &policy);
 		if (ret)
 			return ret;

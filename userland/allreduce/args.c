@@ -37,7 +37,7 @@ static const struct argp_option options[] = {
 	{ "log", 'l', "FILE", 0, "a line of JSON per round", 0 },
 	{ "json", 'J', 0, 0, "summary as JSON", 0 },
 	{ "window", OPT_WINDOW, "N", 0, "packets in flight (adaptive)", 0 },
-	{ "rto-min-us", OPT_RTO_MIN, "N", 0, "smallest retransmission time-out", 0 },
+	{ "rto-min-us", OPT_RTO_MIN, "N", 0, "shortest silence that is asked about", 0 },
 	{ "join-timeout-ms", OPT_JOIN_TIMEOUT, "N", 0, "(5000, -1 for ever)", 0 },
 	{ "start-timeout-ms", OPT_START_TIMEOUT, "N", 0, "for the other workers (for ever)", 0 },
 	{ "timeout-ms", OPT_TIMEOUT, "N", 0, "silence of the aggregator (60000, -1 for ever)", 0 },

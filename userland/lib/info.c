@@ -64,9 +64,9 @@ int saina_get_stats(struct saina *s, struct saina_stats *stats)
 	now = s->round.stats;
 	now.bad_messages = s->bad_messages;
 	now.rejoins = s->session.rejoins;
-	now.rtt_us = w->rto.srtt / 1000;
-	now.rto_us = w->rto.rto / 1000;
-	now.window = w->size;
+	now.rtt_us = w->srtt / 1000;
+	now.rto_us = saina_window_patience(w) / 1000;
+	now.window = w->size * s->session.job.train;
 	ret = copy_out(stats, &now, sizeof(now));
 	if (ret)
 		saina_error(s, ret, "stats.size is not sizeof(struct saina_stats)");

@@ -23,6 +23,7 @@
  * struct saina_job - constant while the handle is open, but for what is marked *
  * @segments: 0 until there was a WELCOME
  * @wire: bytes of a payload; @msglen: of a GRAD, PULL or RESULT
+ * @train: segments that leave together, from a multiple of that on; all workers cut alike
  * @group: multicast group of the results, host order
  * @session: * of this incarnation of the worker
  * @first_round: * first round this incarnation may contribute to
@@ -35,12 +36,25 @@ struct saina_job {
 	uint64_t elements;
 	uint32_t segments, payload, pool, ring;
 	size_t	 wire, msglen;
+	uint32_t train;
 	uint32_t group;
 	uint64_t session;
 	uint16_t heartbeat_ms;
 	uint32_t first_round;
 	bool	 formed;
 };
+
+#define SAINA_DATAGRAM_MAX 65507	/* the largest UDP payload */
+
+/* As many as one datagram can carry (UDP_SEGMENT), one ASK is about, and slots are for. */
+static inline uint32_t saina_job_train(size_t msglen, uint32_t pool)
+{
+	uint32_t n = SAINA_DATAGRAM_MAX / msglen;
+
+	if (n > SAINA_ASK_SEGMENTS)
+		n = SAINA_ASK_SEGMENTS;
+	return n < pool ? n : pool;
+}
 
 /* A header from this worker; the rest is 0. */
 static inline void saina_job_header(const struct saina_job *job, struct saina_hdr *h, int type)

@@ -52,8 +52,8 @@ enum saina_result_op {
  * @name: shown to people; NULL = host name and process id
  * @interface: name of the interface to use, or NULL for the route's
  * @elements: elements of the largest round, 0 = as the job has
- * @window: messages in flight, 0 = adaptive up to the job's pool
- * @rto_min_us: smallest retransmission time-out, 0 = default
+ * @window: messages in flight, rounded up to whole trains (of up to 64), 0 = adaptive
+ * @rto_min_us: shortest silence that is asked about, 0 = default (1 ms)
  * @join_timeout_ms: how long to wait for each answer of the agent until admitted,
  *	0 = default (5 s), -1 = for ever.
  *	An identifier that is taken is tried for as long: a dead predecessor
@@ -161,8 +161,9 @@ struct saina_stats {
 	uint64_t	saturated;
 	uint64_t	rejoins;
 	uint32_t	rtt_us;			/* smoothed */
-	uint32_t	rto_us;
-	uint32_t	window;
+	uint32_t	rto_us;			/* silence that is asked about */
+	uint32_t	window;			/* messages */
+	uint64_t	asked;			/* ASK messages */
 };
 
 #define SAINA_SEGMENT_DEGRADED	0x01	/* workers died: fewer than k */
@@ -222,7 +223,9 @@ int saina_decided(struct saina *s);	/* 1 yes, 0 no, negative errno */
 
 /* Bring a worker that (re)joins a running job to a round: the model the caller
  * holds includes all rounds below @round, which is the one that the peer it came
- * from is at (next_round may be one too far: others may wait for us). */
+ * from is at.  Where the round before @round turns out not to be over and nothing comes of it for
+ * a second, others may wait for this worker, and no model can hold that round: it takes part in
+ * it, and call->round says so. */
 int saina_set_round(struct saina *s, uint32_t round);
 
 /* What is in the residual for the given element range, in units of the tensor

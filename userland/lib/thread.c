@@ -20,8 +20,8 @@ static void admitted(struct saina *s)
 	ret = saina_io_group(&s->io, &j->job);
 	if (ret) {
 		saina_join_abort(j, ret, s->io.error);
-	} else if (saina_io_buffer(&s->io, j->job.msglen) ||
-		   saina_round_init(&s->round, &j->job, s->opts.window,
+	} else if (saina_io_buffer(&s->io) ||
+		   saina_round_init(&s->round, &j->job, saina_io_room(&s->io), s->opts.window,
 				    s->opts.rto_min_us * 1000ull)) {
 		snprintf(s->io.error, sizeof(s->io.error),
 			 "out of memory for job %u of %llu elements", j->job.id,
@@ -44,16 +44,14 @@ static void control(struct saina *s, const struct saina_hdr *h, uint64_t now)
 		admitted(s);
 		break;
 	case SAINA_JOIN_PROBED:
-		saina_rto_sample(&f->window.rto, j->rtt_ns);
+		saina_window_sample(&f->window, j->rtt_ns, now);
 		if (j->batched)
 			s->io.segment = j->batches;
 		break;
 	case SAINA_JOIN_BEGINS:
-		saina_window_relayed(&f->window, j->relayed);
 		saina_flow_begin(f, j->job.first_round, j->job.formed, now);
 		break;
 	case SAINA_JOIN_BEGINS_AGAIN:
-		saina_window_relayed(&f->window, j->relayed);
 		if (!saina_flow_again(f, j->job.first_round, j->job.formed, now))
 			saina_join_fail(j, -ECONNRESET,
 					"job %u was started afresh in the middle of round %u: open it "
@@ -61,8 +59,8 @@ static void control(struct saina *s, const struct saina_hdr *h, uint64_t now)
 					j->job.id, f->round);
 		break;
 	case SAINA_JOIN_STATUS:
-		saina_window_relayed(&f->window, j->relayed);
-		saina_flow_next(f, j->next_round);
+		f->alone = j->active == 1ull << j->job.worker;
+		saina_flow_next(f, j->next_round, now);
 		break;
 	}
 }
@@ -83,26 +81,27 @@ void saina_input(struct saina *s, enum saina_source from, const void *msg, size_
 		return;
 	}
 	s->session.heard_ns = now;
-	if (h->type == SAINA_MSG_RESULT || h->type == SAINA_MSG_STALE) {
+	switch (h->type) {
+	case SAINA_MSG_NOP:
+		break;
+	case SAINA_MSG_RESULT:
+	case SAINA_MSG_STALE:
+	case SAINA_MSG_TOLD:
 		if (saina_join_listening(&s->session))
 			saina_round_input(&s->round, h, now);
-		return;
+		break;
+	default:
+		saina_fill_nonce(&s->session);
+		control(s, h, now);
 	}
-	saina_fill_nonce(&s->session);
-	control(s, h, now);
 }
 
-/* Returns whether there may be more. */
-static bool receive(struct saina *s, bool mcast)
+/* The first @n buffers of a socket; locked. */
+static void take(struct saina *s, bool mcast, int n)
 {
 	struct saina_datagram d;
 	uint64_t now;
-	int n;
 
-	n = saina_io_receive(&s->io, mcast);
-	if (n <= 0)
-		return false;
-	pthread_mutex_lock(&s->lock);
 	for (int i = 0; i < n; i++) {
 		now = saina_now();
 		saina_io_datagram(&s->io, mcast, i, &d);
@@ -117,8 +116,29 @@ static bool receive(struct saina *s, bool mcast)
 			d.left -= len;
 		} while (d.left);
 	}
-	pthread_mutex_unlock(&s->lock);
-	return n == SAINA_IO_BUFFERS;
+}
+
+/*
+ * The results that were sent before a unicast answer are to be looked at before it, or
+ * they seem to be lost.  So it is read first, and looked at when there
+ * are no more of them.
+ */
+static void receive(struct saina *s, struct saina_ready ready)
+{
+	int answers = ready.ucast ? saina_io_receive(&s->io, false) : 0, results;
+	bool more;
+
+	if (!ready.mcast && answers <= 0)
+		return;
+	do {
+		results = s->io.mcast < 0 ? 0 : saina_io_receive(&s->io, true);
+		more = results == SAINA_IO_BUFFERS && answers > 0;
+		pthread_mutex_lock(&s->lock);
+		take(s, true, results);
+		if (!more)
+			take(s, false, answers);
+		pthread_mutex_unlock(&s->lock);
+	} while (more);
 }
 
 /* Wakes the trainer if there is something for it; locked. */
@@ -160,9 +180,12 @@ static uint64_t output(struct saina *s, struct saina_notes *notes)
 	struct saina_join_msg m[4];
 	uint64_t now, when, w = NEVER;
 	unsigned int n, k;
+	bool went;
+	size_t len;
 
 	do {
 		n = k = 0;
+		went = false;
 		pthread_mutex_lock(&s->lock);
 		now = saina_now();
 		saina_fill_nonce(j);
@@ -170,8 +193,11 @@ static uint64_t output(struct saina *s, struct saina_notes *notes)
 		when = saina_join_run(j, now);
 		while (k < 4 && saina_join_output(j, &m[k]))
 			k++;
+		if (s->io.congested)
+			saina_window_overflow(&s->round.flow.window, now);
+		s->io.congested = false;
 		if (j->phase == PHASE_RUNNING && !saina_io_pending(&s->io))
-			n = saina_round_output(&s->round, now, s->io.buf, s->io.max, &w);
+			n = saina_round_output(&s->round, now, s->io.buf, &len, &w);
 		tell(s);
 		notes->used = j->notes.used;
 		memcpy(notes->text, j->notes.text, notes->used);
@@ -181,13 +207,16 @@ static uint64_t output(struct saina *s, struct saina_notes *notes)
 		show(s, notes);
 		for (unsigned int i = 0; i < k; i++)
 			say(s, &m[i]);
-		if (saina_io_pending(&s->io))
+		if (saina_io_pending(&s->io)) {
 			saina_io_flush(&s->io);
-		else
-			saina_io_send(&s->io, n);
+			went = true;
+		} else if (n) {
+			saina_io_send(&s->io, n, len);
+			went = true;
+		}
 		show(s, &s->io.notes);
 		/* What was pending was in the way of what is due. */
-	} while ((n && n == s->io.max) && !saina_io_pending(&s->io));
+	} while (went && !saina_io_pending(&s->io));
 	return w < when ? w : when;
 }
 
@@ -203,7 +232,6 @@ void *saina_thread(void *arg)
 {
 	struct saina *s = arg;
 	struct saina_notes notes = {0};
-	struct saina_ready ready;
 	uint64_t now, when;
 	bool stop;
 
@@ -216,14 +244,6 @@ void *saina_thread(void *arg)
 		if (stop)
 			return NULL;
 		now = saina_now();
-		ready = saina_io_wait(&s->io, when > now ? when - now : 0);
-		/* Multicast results first, and all of them: the unicast answers
-		 * to our impatience were sent later.
-		 */
-		for (int i = 0; ready.mcast && i < 16; i++)
-			if (!receive(s, true))
-				break;
-		if (ready.ucast)
-			receive(s, false);
+		receive(s, saina_io_wait(&s->io, when > now ? when - now : 0));
 	}
 }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * When to send what: window, gate, retransmission, pulls.
+ * What is heard, and rounds.  What is sent: run.c.
  *
- * Window: segment s of a round is sent once s - pool has its result, so that
- * the aggregator has a slot for it, and at most the window (window.c) are in flight.
+ * Nothing is sent again because of silence: silence is asked about (ASK), and the answer
+ * (TOLD) says of each segment what is the matter:
  *
- * Silence has two reasons.  Something was lost: then what is silent is sent again
- * after the RTO, each segment with its own backoff.  Or the round waits for a
- * straggler: then nothing moves, and only a few segments are sent again, ever more
- * slowly (stall), for one duplicate is enough to find out that the straggler has
- * died.  Before a round's first result silence means the latter, afterwards it takes
- * STALL_NS of it.
+ *	neither counted nor done	the gradient was lost: it is sent again, if it had been
+ *					sent before the question
+ *	done				the result was lost, or is just coming: it is pulled
+ *					if it is not here a moment later
+ *	due				somebody has died, the slot would complete now: a
+ *					PULL makes it
+ *	counted				it waits for others, and so do we
  *
  * A round that is known to be decided (a later one has been opened) takes no
  * gradients any more: what is missing of it is pulled.
@@ -19,34 +20,20 @@
  * while r - 1 has segments nobody has sent yet, and it needs the exponents that
  * follow from r - 1.  So it asks for the results of r - 1 first, and sends when it
  * has them, or has seen that others have opened r.
+ *
+ * Step back: a worker that was left behind is told by its trainer to go on at r, for the
+ * model it has got holds all rounds below.  If r - 1 turns out not to be over, no
+ * model can hold it, and when nothing comes of it for a second the others may be
+ * waiting for this worker: it takes part in r - 1.
  */
 #include <errno.h>
 #include <stdlib.h>
-#include "flow.h"
+#include "train.h"
 
-#define WINDOW_HEAD  8 /* oldest segments in flight, repaired without backoff */
-#define STALL_NS     (40 * MSEC)
-#define STALL_PROBES 2 /* segments sent again at a time while a round waits to begin */
-#define STALL_BUDGET 8 /* ... and when it has come to a stop */
-#define FETCH_BUDGET 64
-#define GATE_NS	     (1000 * MSEC)
-
-/* Where actions go. */
-struct acts {
-	struct saina_act *act;
-	size_t n, max;
-};
-
-static bool full(const struct acts *out)
-{
-	return out->n == out->max;
-}
-
-static void put(struct acts *out, enum saina_act_type type, uint32_t round, uint32_t segment,
-		bool again)
-{
-	out->act[out->n++] = (struct saina_act){type, round, segment, again};
-}
+#define TRAINS_MAX  8		/* more in flight only make queues longer */
+#define STEP_NS	    (1000 * MSEC)  /* nothing of the round before has come: it needs us, */
+#define STUCK_NS    (10000 * MSEC) /* ... it needs somebody who is not there any more */
+#define LOSS_MEMORY 4096	/* segments */
 
 bool saina_flow_decided(const struct saina_flow *f)
 {
@@ -60,322 +47,41 @@ bool saina_flow_complete(const struct saina_flow *f, uint32_t round)
 	return size && saina_early_count(&f->early, round) >= size;
 }
 
-static bool in_flight(const struct saina_flow_seg *g)
+bool saina_flow_was_sent(const struct saina_flow *f, uint32_t segment)
 {
-	return g->state == SEG_ASKING || g->state == SEG_SENT || g->state == SEG_PULLING;
+	return train_of(f, segment)->sent & bit_of(f, segment);
 }
 
-static bool over(const struct saina_flow_seg *g)
+int saina_flow_init(struct saina_flow *f, const struct saina_job *job, uint32_t room,
+		    uint32_t window, uint64_t ask_min)
 {
-	return g->state == SEG_DONE || g->state == SEG_STALE;
-}
+	uint32_t max, fixed;
 
-/* Is the exponent of the next contribution to this segment known? */
-static bool exponent_known(const struct saina_flow *f, const struct saina_flow_seg *g)
-{
-	return !g->scaled || f->round == f->floor || g->known == f->round;
-}
-
-int saina_flow_init(struct saina_flow *f, const struct saina_job *job, uint32_t window,
-		    uint64_t rto_min)
-{
 	memset(f, 0, sizeof(*f));
 	f->segments = job->segments;
 	f->pool = job->pool;
 	f->ring = job->ring;
-	f->due_ns = NEVER;
-	saina_window_init(&f->window, job->pool, window, rto_min);
-	f->seg = calloc(f->segments, sizeof(*f->seg));
-	return f->seg ? saina_early_init(&f->early, job) : -ENOMEM;
+	f->cut = job->train;
+	f->trains = (f->segments - 1) / f->cut + 1;
+	max = f->pool / f->cut;
+	fixed = (window + f->cut - 1) / f->cut;
+	fixed = fixed < max ? fixed : max;
+	max = max < TRAINS_MAX ? max : TRAINS_MAX;
+	max = max < room ? max : room;
+	saina_window_init(&f->window, max ? max : 1, fixed, ask_min);
+	f->train = calloc(f->trains, sizeof(*f->train));
+	f->known = calloc(f->segments, sizeof(*f->known));
+	return f->train && f->known ? saina_early_init(&f->early, job) : -ENOMEM;
 }
 
 void saina_flow_exit(struct saina_flow *f)
 {
 	saina_early_exit(&f->early);
-	free(f->seg);
-}
-
-/* --- what to send ----------------------------------------------------------------------- */
-
-static void stamp(struct saina_flow *f, struct saina_flow_seg *g, uint64_t now)
-{
-	if (!g->tries)
-		g->first_ns = now;
-	if (g->tries < 255)
-		g->tries++;
-	g->sent_ns = now;
-	g->due_ns = now + saina_rto_backoff(&f->window.rto, g->tries);
-	if (g->due_ns < f->due_ns)
-		f->due_ns = g->due_ns;
-}
-
-static void send_again(struct saina_flow *f, uint32_t i, uint64_t now, struct acts *out)
-{
-	struct saina_flow_seg *g = &f->seg[i];
-
-	if (g->state == SEG_ASKING && saina_flow_decided(f))
-		g->state = SEG_PULLING;
-	if (g->state == SEG_ASKING)
-		put(out, SAINA_ACT_PULL, f->round - 1, i, true);
-	else if (g->state == SEG_PULLING || saina_flow_decided(f))
-		put(out, SAINA_ACT_PULL, f->round, i, true);
-	else
-		put(out, SAINA_ACT_GRAD, f->round, i, true);
-	stamp(f, g, now);
-}
-
-/* Nothing moves: a few, going round the segments in flight. */
-static void send_some(struct saina_flow *f, uint64_t now, struct acts *out)
-{
-	uint32_t end = f->sent_end, n = end - f->first_open, i = f->stall_cursor;
-	unsigned int budget = f->saw_result ? STALL_BUDGET : STALL_PROBES;
-
-	for (uint32_t k = 0; k < n && budget && !full(out); k++, i++) {
-		if (i < f->first_open || i >= end)
-			i = f->first_open;
-		if (in_flight(&f->seg[i])) {
-			send_again(f, i, now, out);
-			budget--;
-		}
-	}
-	f->stall_cursor = i;
-}
-
-static bool stalled(const struct saina_flow *f, uint64_t now)
-{
-	uint64_t patience = f->window.rto.rto;
-
-	if (saina_flow_decided(f))
-		return false;
-	if (f->saw_result)
-		patience = 4 * patience > STALL_NS ? 4 * patience : STALL_NS;
-	return now >= f->progress_ns + patience;
-}
-
-/*
- * A queue keeps the order: what stands in it behind others that are being answered
- * is not lost.  Something sent later must have been answered, or nothing for a while.
- */
-static bool patient(const struct saina_flow *f, uint32_t i, uint64_t now)
-{
-	const struct saina_flow_seg *g = &f->seg[i];
-
-	if (!g->due_ns || saina_flow_decided(f) || saina_window_lossy(&f->window) ||
-	    now >= f->progress_ns + f->window.rto.rto)
-		return false;
-	return g->sent_ns > f->passed_ns || (g->sent_ns == f->passed_ns && i > f->passed);
-}
-
-static void retransmit(struct saina_flow *f, uint64_t now, struct acts *out)
-{
-	uint64_t due = NEVER, rto = f->window.rto.rto;
-	uint32_t end = f->sent_end, head = WINDOW_HEAD;
-
-	if (!f->inflight || now < f->due_ns)
-		return;
-	if (stalled(f, now)) {
-		f->stall_tries++;
-		send_some(f, now, out);
-		f->due_ns = now + saina_rto_backoff(&f->window.rto, f->stall_tries);
-		return;
-	}
-	for (uint32_t i = f->first_open; i < end; i++) {
-		struct saina_flow_seg *g = &f->seg[i];
-
-		if (!in_flight(g))
-			continue;
-		if (full(out)) {
-			due = 0; /* go on next time */
-			break;
-		}
-		/* The window stands on its oldest: no backoff for these. */
-		if (head && head-- && g->sent_ns + rto < g->due_ns)
-			g->due_ns = g->sent_ns + rto;
-		if (g->due_ns <= now) {
-			if (patient(f, i, now))
-				g->due_ns = f->progress_ns + rto;
-			else
-				send_again(f, i, now, out);
-		}
-		if (g->due_ns < due)
-			due = g->due_ns;
-	}
-	f->due_ns = due;
-}
-
-/* May a worker that came into a running job contribute to its first round? */
-static bool gate_open(struct saina_flow *f, uint64_t now)
-{
-	if (!f->gated)
-		return true;
-	if (f->known_next <= f->round) {
-		for (uint32_t i = 0; i < f->assigned; i++)
-			if (f->seg[i].known != f->round)
-				return false;
-		/* Perhaps there are buckets to come that r - 1 still waits for. */
-		if (f->assigned < f->segments && now < f->gate_ns + GATE_NS)
-			return false;
-	}
-	f->gated = false;
-	return true;
-}
-
-static void send_new(struct saina_flow *f, uint64_t now, struct acts *out)
-{
-	bool gate = gate_open(f, now);
-
-	while (f->first_open < f->taken && over(&f->seg[f->first_open]))
-		f->first_open++;
-	for (uint32_t i = f->first_open;
-	     i < f->taken && f->inflight < f->window.size && !full(out); i++) {
-		struct saina_flow_seg *g = &f->seg[i];
-
-		if (g->state != SEG_QUEUED)
-			continue;
-		if (saina_flow_decided(f) || f->broken) {
-			g->state = SEG_PULLING;
-			put(out, SAINA_ACT_PULL, f->round, i, false);
-		} else if (!exponent_known(f, g) || (!gate && g->known != f->round)) {
-			g->state = SEG_ASKING;
-			put(out, SAINA_ACT_PULL, f->round - 1, i, false);
-		} else if (!gate) {
-			continue;
-		} else if (i >= f->pool && !over(&f->seg[i - f->pool])) {
-			break; /* the slot is taken */
-		} else {
-			g->state = SEG_SENT;
-			g->was_sent = true;
-			put(out, SAINA_ACT_GRAD, f->round, i, false);
-		}
-		g->tries = 0;
-		stamp(f, g, now);
-		f->inflight++;
-		if (i >= f->sent_end)
-			f->sent_end = i + 1;
-	}
-}
-
-/*
- * The trainer still computes but its rounds are decided: get what was lost on the
- * way before the aggregator forgets it.  Returns when to look again.
- */
-static uint64_t fetch(struct saina_flow *f, uint64_t now, struct acts *out)
-{
-	unsigned int budget = FETCH_BUDGET;
-	uint32_t q;
-
-	if (f->assigned || f->broken || !f->last_assigned)
-		return NEVER;
-	for (q = f->round; q + 1 < f->known_next && q < f->round + f->ring; q++)
-		if (!saina_flow_complete(f, q))
-			break;
-	if (q + 1 >= f->known_next || q >= f->round + f->ring || q < f->floor) {
-		f->fetch_ns = 0;
-		f->fetch_tries = 0;
-		return NEVER;
-	}
-	if (!f->fetch_ns)
-		f->fetch_ns = now + f->window.rto.rto;
-	if (now < f->fetch_ns)
-		return f->fetch_ns;
-	for (uint32_t i = 0; i < f->last_assigned && budget && !full(out); i++) {
-		if (saina_early_has(&f->early, q, i))
-			continue;
-		put(out, SAINA_ACT_PULL, q, i, f->fetch_tries > 0);
-		budget--;
-	}
-	f->fetch_tries++;
-	f->fetch_ns = now + saina_rto_backoff(&f->window.rto, f->fetch_tries);
-	return f->fetch_ns;
-}
-
-/* Segments that the trainer has started since: what is decided, at once. */
-static void take_early(struct saina_flow *f, uint64_t now, struct acts *out)
-{
-	if (f->taken < f->assigned && f->progress_ns < now)
-		f->progress_ns = now;
-	for (; f->taken < f->assigned && !full(out); f->taken++) {
-		struct saina_flow_seg *g = &f->seg[f->taken];
-
-		if (g->state != SEG_QUEUED || !saina_early_has(&f->early, f->round, f->taken))
-			continue;
-		g->state = SEG_DONE;
-		g->known = f->round + 1;
-		put(out, SAINA_ACT_EARLY, f->round, f->taken, false);
-	}
-}
-
-static void lose(struct saina_flow *f, uint32_t segment)
-{
-	if (in_flight(&f->seg[segment]))
-		f->inflight--;
-	f->seg[segment].state = SEG_STALE;
-	f->broken = true;
-}
-
-/* What the data path began after: gone with its predecessor. */
-static void give_up(struct saina_flow *f, struct acts *out)
-{
-	for (uint32_t i = f->first_open; i < f->taken && !full(out); i++) {
-		if (over(&f->seg[i]))
-			continue;
-		lose(f, i);
-		put(out, SAINA_ACT_LOST, f->round, i, false);
-	}
-}
-
-size_t saina_flow_run(struct saina_flow *f, uint64_t now, struct saina_act *act, size_t max,
-		      uint64_t *when)
-{
-	struct acts out = {act, 0, max};
-
-	take_early(f, now, &out);
-	if (f->round < f->floor)
-		give_up(f, &out);
-	retransmit(f, now, &out);
-	send_new(f, now, &out);
-	*when = fetch(f, now, &out);
-	if (f->inflight && f->due_ns < *when)
-		*when = f->due_ns;
-	if (f->gated && f->assigned && now + 10 * MSEC < *when)
-		*when = now + 10 * MSEC;
-	return out.n;
+	free(f->train);
+	free(f->known);
 }
 
 /* --- what is heard ---------------------------------------------------------------------- */
-
-/* Something of this round has come. */
-static void progress(struct saina_flow *f, uint64_t now, bool first)
-{
-	f->progress_ns = now;
-	if (f->stall_tries)
-		f->due_ns = 0; /* look at all of them again */
-	f->stall_tries = 0;
-	if (!first)
-		return;
-	/* Those that the round had waited for are sending now: the clocks of all
-	 * that is in flight begin anew.
-	 */
-	f->due_ns = NEVER;
-	for (uint32_t i = f->first_open; i < f->sent_end; i++) {
-		if (!in_flight(&f->seg[i]))
-			continue;
-		f->seg[i].due_ns = now + f->window.rto.rto;
-		f->due_ns = f->seg[i].due_ns;
-	}
-}
-
-static void answered(struct saina_flow *f, uint32_t segment, uint64_t now)
-{
-	const struct saina_flow_seg *g = &f->seg[segment];
-
-	saina_window_answer(&f->window, g->first_ns, g->tries, f->inflight, now);
-	/* An answer that comes too soon is to an earlier transmission. */
-	if ((g->tries == 1 || now - g->sent_ns >= f->window.quick) && g->sent_ns >= f->passed_ns) {
-		f->passed_ns = g->sent_ns;
-		f->passed = segment;
-	}
-}
 
 /* A result of a round to come, or of a segment that the trainer has not started. */
 static enum saina_verdict keep(struct saina_flow *f, uint32_t round, uint32_t segment)
@@ -386,136 +92,251 @@ static enum saina_verdict keep(struct saina_flow *f, uint32_t round, uint32_t se
 							    SAINA_RESULT_AGAIN;
 }
 
-/* A result of the round before the present one, for its exponent. */
-static enum saina_verdict learn(struct saina_flow *f, struct saina_flow_seg *g)
+/* The exponent of a segment of the present round is known from now on. */
+static void learned(struct saina_flow *f, uint32_t segment, uint64_t now)
 {
-	if (g->known == f->round)
-		return SAINA_RESULT_AGAIN;
-	g->known = f->round;
-	if (g->state == SEG_ASKING) {
-		g->state = SEG_QUEUED;
-		f->inflight--;
+	struct saina_train *t = train_of(f, segment);
+
+	f->known[segment] = f->round;
+	f->gate_ns = now;
+	if (t->learn & bit_of(f, segment)) {
+		train_set(f, t, t->out, t->learn & ~bit_of(f, segment));
+		train_refresh(t, now);
 	}
-	return SAINA_RESULT_LEARN;
 }
 
 enum saina_verdict saina_flow_result(struct saina_flow *f, uint32_t round, uint32_t segment,
-				     unsigned int flags, uint64_t now)
+				     uint64_t now)
 {
-	struct saina_flow_seg *g = &f->seg[segment];
-	bool first;
+	struct saina_train *t = train_of(f, segment);
+	uint64_t bit = bit_of(f, segment);
 
-	saina_flow_next(f, round + 1);
-	if (round + 1 == f->round)
-		return learn(f, g);
-	if (round < f->round || (round == f->round && over(g)))
+	saina_flow_next(f, round + 1, now);
+	if (round + 1 == f->round) {
+		if (f->known[segment] == f->round)
+			return SAINA_RESULT_AGAIN;
+		learned(f, segment, now);
+		return SAINA_RESULT_LEARN;
+	}
+	if (round < f->round || (round == f->round && t->over & bit))
 		return SAINA_RESULT_AGAIN;
-	if (round > f->round || g->state == SEG_IDLE)
+	if (round > f->round || segment >= f->assigned)
 		return keep(f, round, segment);
 
-	first = !f->saw_result;
-	if (first) {
-		f->saw_result = true;
-		f->window.t0 = now;
-	}
-	/* A new result by RESEND: the multicast one was lost, or is still on its way. */
-	saina_window_count(&f->window, (flags & SAINA_F_RESEND) && !(flags & SAINA_F_PULLED));
-	if (in_flight(g)) {
-		if (g->state != SEG_ASKING)
-			answered(f, segment, now);
-		f->inflight--;
-	}
-	g->state = SEG_DONE;
-	g->known = round + 1;
-	progress(f, now, first);
+	train_set(f, t, t->out & ~bit, t->learn & ~bit);
+	train_refresh(t, now);
+	t->over |= bit;
+	f->known[segment] = round + 1;
+	f->news = true;
 	return SAINA_RESULT_TAKE;
+}
+
+static void lose(struct saina_flow *f, uint32_t segment)
+{
+	struct saina_train *t = train_of(f, segment);
+	uint64_t bit = bit_of(f, segment);
+
+	train_set(f, t, t->out & ~bit, t->learn & ~bit);
+	t->over |= bit;
+	f->broken = true;
 }
 
 enum saina_gone saina_flow_stale(struct saina_flow *f, uint32_t round, uint32_t segment,
 				 uint32_t next, uint64_t now)
 {
-	struct saina_flow_seg *g = &f->seg[segment];
+	struct saina_train *t = train_of(f, segment);
+	uint64_t bit = bit_of(f, segment);
 
-	saina_flow_next(f, next);
-	if (g->state == SEG_ASKING && round + 1 == f->round) {
-		g->state = SEG_QUEUED;
-		f->inflight--;
-		if (saina_flow_decided(f))
-			return SAINA_GONE_NONE;
+	saina_flow_next(f, next, now);
+	t->unanswered = 0;
+	if (round + 1 == f->round && t->learn & bit && !saina_flow_decided(f)) {
 		/* Nobody has a last result of it: it begins as in a first round. */
-		g->known = f->round;
+		learned(f, segment, now);
 		return SAINA_GONE_FIRST;
 	}
-	if ((g->state == SEG_SENT || g->state == SEG_PULLING) && round == f->round) {
+	if (round == f->round && t->out & bit) {
 		lose(f, segment);
-		progress(f, now, false);
+		train_refresh(t, now);
 		return SAINA_GONE_LOST;
 	}
 	return SAINA_GONE_NONE;
 }
 
-void saina_flow_next(struct saina_flow *f, uint32_t next)
+/* The trainer's model cannot hold the round before, for that is not over: it is the present one. */
+static void step_back(struct saina_flow *f, uint64_t now)
+{
+	for (uint32_t j = f->first; j < f->end; j++) {
+		train_set(f, &f->train[j], 0, 0);
+		train_refresh(&f->train[j], now);
+		f->train[j].pull = 0;
+	}
+	f->round--;
+	f->gated = f->may_step_back = false;
+}
+
+/* The round before, of which we want the exponents: what TOLD says of @bits of it. */
+static uint64_t told_before(struct saina_flow *f, uint32_t segment, uint64_t bits, uint64_t done,
+			    uint64_t due, uint64_t now)
+{
+	struct saina_train *t = train_of(f, segment);
+	uint64_t open = bits & t->learn & ~done & ~due, first = 0;
+	bool gone = f->alone || now >= f->gate_ns + STUCK_NS;
+
+	t->waits = true;
+	t->pull |= bits & t->learn & (done | due);
+	t->pull_ns = now;
+	if (!f->gated || f->known_next != f->round || !open)
+		return 0;
+	if (f->may_step_back && f->round > f->floor) {
+		if (now >= f->gate_ns + STEP_NS &&
+		    (!f->last_assigned ||
+		     open & train_below(f, segment / f->cut, f->last_assigned)))
+			step_back(f, now);
+		return 0;
+	}
+	/* Nobody is left who could send it: these segments begin anew. */
+	for (uint32_t i = 0; gone && i < f->cut; i++) {
+		if (!(open >> i & 1))
+			continue;
+		first |= 1ull << i;
+		learned(f, segment - segment % f->cut + i, now);
+	}
+	return first;
+}
+
+static void count_lost(struct saina_flow *f, uint64_t lost, uint64_t of)
+{
+	f->lost += __builtin_popcountll(lost);
+	f->told += __builtin_popcountll(of);
+	if (f->told > LOSS_MEMORY) {
+		f->lost /= 2;
+		f->told /= 2;
+	}
+}
+
+/* Somebody has died: all that is in flight may be due. */
+static void ask_all(struct saina_flow *f)
+{
+	for (uint32_t j = f->first; j < f->end; j++)
+		if (train_busy(&f->train[j]))
+			f->train[j].hasty = true;
+}
+
+uint64_t saina_flow_told(struct saina_flow *f, uint32_t round, uint32_t segment,
+			 const struct saina_ask *told, uint32_t next, uint64_t now)
+{
+	struct saina_train *t = train_of(f, segment);
+	uint32_t at = segment % f->cut;
+	uint64_t asked = le64toh(told->time), counted, done, due, bits, lost;
+
+	if (asked > now || now - asked > STUCK_NS)
+		return 0;
+	saina_window_echo(&f->window, asked, now);
+	saina_flow_next(f, next, now);
+	/* Of the train that was asked about, and from @segment on. */
+	bits = train_below(f, segment / f->cut, f->segments) >> at << at;
+	counted = le64toh(told->counted) << at & bits;
+	done = le64toh(told->done) << at & bits;
+	due = le64toh(told->due) << at & bits & ~done;
+	t->unanswered = 0;
+	if (round + 1 == f->round)
+		return told_before(f, segment, bits, done, due, now) >> at;
+	if (round != f->round || saina_flow_decided(f))
+		return 0;
+
+	bits &= t->out;
+	if ((counted | done) & bits & ~t->counted) {
+		t->tries = 0;
+		t->counted |= (counted | done) & bits;
+	}
+	lost = asked > t->grad_ns ? bits & t->sent & ~counted & ~done : 0;
+	t->again |= lost;
+	t->waits = !lost;
+	done &= bits;
+	if (asked <= t->pulled_ns)
+		done &= ~t->pulled;
+	/* Our gradient completes it as well as a PULL. */
+	due &= bits & ~lost;
+	if (due)
+		ask_all(f);
+	if (done | due) {
+		/* What a PULL sent before the question has brought would be here. */
+		if (due | (done & t->pulled))
+			t->pull_ns = now;
+		else if (!t->pull)
+			t->pull_ns = now + saina_flow_grace(f);
+		t->pull |= done | due;
+	}
+	count_lost(f, lost, bits & t->sent);
+	return 0;
+}
+
+void saina_flow_next(struct saina_flow *f, uint32_t next, uint64_t now)
 {
 	bool was = saina_flow_decided(f);
 
 	if (next > f->known_next)
 		f->known_next = next;
-	if (was || !saina_flow_decided(f) || !f->inflight)
+	if (was || !saina_flow_decided(f))
 		return;
-	/* News that our round is over.  Its results were sent before what
-	 * told us so: those not here are lost, so ask for them now.
+	/* Our round is over.  Its results were sent before what told us so: those
+	 * that do not come in a moment are lost.
 	 */
-	f->due_ns = 0;
-	for (uint32_t i = f->first_open; i < f->sent_end; i++)
-		f->seg[i].due_ns = 0;
+	for (uint32_t j = f->first; j < f->end; j++) {
+		struct saina_train *t = &f->train[j];
+
+		train_set(f, t, t->out | t->learn, 0);
+		train_refresh(t, now);
+		t->again = 0;
+		t->pull = t->out;
+		t->pull_ns = now + saina_flow_grace(f);
+	}
 }
 
 /* --- rounds ----------------------------------------------------------------------------- */
 
 void saina_flow_add(struct saina_flow *f, uint32_t n, bool scaled)
 {
-	for (uint32_t i = f->assigned; i < f->assigned + n; i++) {
-		f->seg[i].state = SEG_QUEUED;
-		f->seg[i].scaled = scaled;
-	}
+	for (uint32_t i = f->assigned; scaled && i < f->assigned + n; i++)
+		train_of(f, i)->scaled |= bit_of(f, i);
 	f->assigned += n;
 }
 
 /* Begins @round with nothing in flight. */
 void saina_flow_round(struct saina_flow *f, uint32_t round)
 {
-	for (uint32_t i = 0; i < f->assigned; i++) {
-		f->seg[i].state = SEG_IDLE;
-		f->seg[i].tries = 0;
-		f->seg[i].was_sent = false;
-	}
+	memset(f->train, 0, ((f->assigned + f->cut - 1) / f->cut) * sizeof(*f->train));
 	if (f->assigned)
 		f->last_assigned = f->assigned;
-	f->assigned = f->taken = f->first_open = f->sent_end = f->inflight = 0;
-	f->saw_result = f->gated = f->broken = false;
-	f->stall_tries = f->stall_cursor = 0;
-	f->due_ns = NEVER;
+	f->assigned = f->taken = f->first = f->end = f->inflight = 0;
+	f->gated = f->may_step_back = f->broken = false;
 	f->fetch_ns = 0;
-	f->fetch_tries = 0;
+	f->fetch_tries = f->fetch_at = f->fetch_left = 0;
 	f->round = round;
 	saina_early_drop(&f->early, 0, round);
 }
 
-/* A round that others have opened or not; exponents may be unknown. */
-void saina_flow_set(struct saina_flow *f, uint32_t round, uint64_t now)
+static void gate(struct saina_flow *f, uint32_t round, uint64_t now)
 {
 	saina_flow_round(f, round);
 	f->gated = round != f->floor && round > 0;
 	f->gate_ns = now;
 }
 
+/* A round that others have opened or not; exponents may be unknown. */
+void saina_flow_set(struct saina_flow *f, uint32_t round, uint64_t now)
+{
+	gate(f, round, now);
+	f->may_step_back = true;
+}
+
 void saina_flow_begin(struct saina_flow *f, uint32_t first_round, bool formed, uint64_t now)
 {
 	f->floor = formed ? first_round : 0;
-	saina_flow_set(f, first_round, now);
-	saina_flow_next(f, first_round);
+	gate(f, first_round, now);
+	saina_flow_next(f, first_round, now);
 	for (uint32_t i = 0; i < f->segments; i++)
-		f->seg[i].known = formed || !first_round ? first_round : UINT32_MAX;
+		f->known[i] = formed || !first_round ? first_round : UINT32_MAX;
 }
 
 /*
@@ -527,29 +348,29 @@ bool saina_flow_again(struct saina_flow *f, uint32_t first_round, bool formed, u
 {
 	bool begun = false;
 
-	/* Everything in flight may have been dropped: as if it had just timed out. */
-	f->due_ns = 0;
-	f->stall_tries = 0;
-	f->progress_ns = now;
-	for (uint32_t i = f->first_open; i < f->assigned; i++)
-		f->seg[i].due_ns = 0;
+	/* Everything in flight may have been dropped: ask. */
+	for (uint32_t j = f->first; j < f->end; j++) {
+		train_refresh(&f->train[j], now);
+		f->train[j].hasty = true;
+		f->train[j].pull_ns = now;
+	}
 	if (!formed)
 		return true;
 
 	f->floor = first_round;
-	for (uint32_t i = 0; i < f->assigned; i++)
-		begun |= f->seg[i].state == SEG_DONE;
+	for (uint32_t j = 0; j * f->cut < f->assigned; j++)
+		begun |= f->train[j].over != 0;
 	if (f->round >= f->floor && (begun || saina_early_count(&f->early, f->round)))
 		return false;
 	/* Results of another life of the job. */
 	saina_early_drop(&f->early, f->floor, UINT32_MAX);
 	f->known_next = f->floor;
-	for (uint32_t i = 0; i < f->assigned; i++) {
-		if (in_flight(&f->seg[i])) {
-			f->seg[i].state = SEG_QUEUED;
-			f->seg[i].was_sent = false;
-			f->inflight--;
-		}
+	for (uint32_t j = f->first; j < f->end; j++) {
+		struct saina_train *t = &f->train[j];
+
+		t->sent &= ~t->out;
+		t->counted = t->again = t->pull = t->pulled = 0;
+		train_set(f, t, 0, 0);
 	}
 	return true;
 }

@@ -14,65 +14,69 @@
 #include "job.h"
 #include "window.h"
 
-enum saina_seg_state {
-	SEG_IDLE,		/* not part of this round (yet) */
-	SEG_QUEUED,		/* may be sent when window and gate allow */
-	SEG_ASKING,		/* PULLing the previous round's, for its exponent */
-	SEG_SENT,		/* GRAD sent at least once */
-	SEG_PULLING,		/* never sent, decided: PULL sent */
-	SEG_DONE,
-	SEG_STALE,		/* its result cannot be had */
-};
-
 /**
- * struct saina_flow_seg - one segment of the present round
- * @first_ns, @sent_ns, @due_ns: first and last transmission, and when to send again
- * @known: round that the exponent of the next contribution is known for
- * @state: enum saina_seg_state
- * @tries: transmissions in this state
- * @was_sent: a GRAD of the present round has left
+ * struct saina_train - job->train segments, from a multiple of that on; bit i is segment i
+ *	of it, in the present round
  * @scaled: contributions need an exponent
+ * @out: in flight: a GRAD or PULL has left, the result is not here
+ * @learn: PULLed of the round before, for the exponent
+ * @sent: a GRAD has left
+ * @over: the result is taken, or cannot be had
+ * @counted: the aggregator has said that our gradient is in, or the result there
+ * @again: GRADs, @pull: PULLs to be sent (again), the latter at @pull_ns
+ * @pulled: a PULL has left because the result was there
+ * @grad_ns, @pulled_ns: when a GRAD, when such a PULL left last
+ * @quiet_ns: when anything left or came
+ * @tries: times asked without news, @unanswered: without an answer
+ * @waits: as the last answer said, nothing is lost
+ * @hasty: to be asked about at once
  */
-struct saina_flow_seg {
-	uint64_t first_ns, sent_ns, due_ns;
-	uint32_t known;
-	uint8_t	 state, tries;
-	bool	 was_sent, scaled;
+struct saina_train {
+	uint64_t scaled, out, learn, sent, over, counted, again, pull, pulled;
+	uint64_t grad_ns, pulled_ns, quiet_ns, pull_ns;
+	uint8_t	 tries, unanswered;
+	bool	 waits, hasty;
 };
 
 /**
  * struct saina_flow
+ * @cut: segments of a train; @trains: of all segments
  * @round: the present one
  * @floor: the data path began here: nothing below can be had
  * @known_next: the data path opens this round next, at least
  * @assigned: segments given to all-reduces so far; @last_assigned: in the round before
  * @taken: of these, those below have been looked for among the early results
- * @first_open: segments below are over; @sent_end: from here on none was sent
- * @gated: joined a running job: see flow.c
+ * @first: trains below are over; @end: of those from here on none is in flight
+ * @inflight: trains that are
+ * @gated: joined a running job: see flow.c; @may_step_back: likewise
+ * @alone: no other worker is alive
  * @broken: results are gone (-ESTALE), until the next reset
- * @saw_result: of this round
- * @due_ns: earliest of the segments'
- * @progress_ns: when something moved; @stall_tries: since then, 0 = it moves
- * @passed_ns, @passed: latest transmission known to be answered: when, which segment
- * @fetch_ns, @fetch_tries: PULLs while the trainer computes: next time
+ * @news: a result has come since @asked_ns, the last ASK
+ * @gate_ns: when something of the round before came last
+ * @lost, @told: gradients and results lost, of so many told of lately
+ * @fetch_ns, @fetch_tries, @fetch_at, @fetch_left: PULLs while the trainer computes: next
+ *	time; times; next train; trains to go this time
  */
 struct saina_flow {
-	uint32_t segments, pool, ring;
+	uint32_t segments, pool, ring, cut, trains;
 	uint32_t round, floor, known_next;
 	uint32_t assigned, last_assigned, taken;
-	uint32_t first_open, sent_end, inflight;
-	bool	 gated, broken, saw_result;
-	uint64_t gate_ns, due_ns, progress_ns, passed_ns, fetch_ns;
-	unsigned int stall_tries, fetch_tries;
-	uint32_t stall_cursor, passed;
+	uint32_t first, end, inflight;
+	bool	 gated, may_step_back, alone, broken, news;
+	uint64_t gate_ns, asked_ns;
+	uint32_t lost, told;
+	uint64_t fetch_ns;
+	uint32_t fetch_tries, fetch_at, fetch_left;
 	struct saina_window window;
-	struct saina_flow_seg *seg;	/* [segments] */
+	struct saina_train *train;	/* [trains] */
+	uint32_t *known;		/* [segments]: round that the exponent is known for */
 	struct saina_early early;	/* results that came before they are wanted */
 };
 
 enum saina_act_type {
 	SAINA_ACT_GRAD,		/* send the gradient of the segment */
 	SAINA_ACT_PULL,		/* ask for a result */
+	SAINA_ACT_ASK,		/* ask what has become of SAINA_ASK_SEGMENTS from here on */
 	SAINA_ACT_EARLY,	/* take the result that came early: the segment is over */
 	SAINA_ACT_LOST,		/* its result cannot be had: the segment is over */
 };
@@ -99,9 +103,14 @@ enum saina_gone {
 	SAINA_GONE_LOST,	/* as SAINA_ACT_LOST */
 };
 
-/* @window, @rto_min: as in struct saina_opts.  0 or -ENOMEM. */
-int saina_flow_init(struct saina_flow *f, const struct saina_job *job, uint32_t window,
-		    uint64_t rto_min);
+/**
+ * saina_flow_init()
+ * @room: trains that the socket for results holds
+ * @window, @ask_min: as in struct saina_opts; messages, nanoseconds
+ * Return: 0 or -ENOMEM
+ */
+int saina_flow_init(struct saina_flow *f, const struct saina_job *job, uint32_t room,
+		    uint32_t window, uint64_t ask_min);
 void saina_flow_exit(struct saina_flow *f);
 
 /* Admitted, for the first time; again: false if the round cannot be gone on with. */
@@ -112,16 +121,29 @@ bool saina_flow_again(struct saina_flow *f, uint32_t first_round, bool formed, u
 void saina_flow_add(struct saina_flow *f, uint32_t n, bool scaled);
 void saina_flow_round(struct saina_flow *f, uint32_t round);
 void saina_flow_set(struct saina_flow *f, uint32_t round, uint64_t now);
+/* Has a gradient of the present round been sent? */
+bool saina_flow_was_sent(const struct saina_flow *f, uint32_t segment);
 
-/* The network.  @flags: of the RESULT; @next: the round the data path opens next. */
+/* The network.  @next: the round the data path opens next. */
 enum saina_verdict saina_flow_result(struct saina_flow *f, uint32_t round, uint32_t segment,
-				     unsigned int flags, uint64_t now);
+				     uint64_t now);
 enum saina_gone saina_flow_stale(struct saina_flow *f, uint32_t round, uint32_t segment,
 				 uint32_t next, uint64_t now);
-void saina_flow_next(struct saina_flow *f, uint32_t next);
+/**
+ * saina_flow_told() - an answer to an ASK
+ * Return: bit i: segment @segment + i is as after SAINA_GONE_FIRST
+ */
+uint64_t saina_flow_told(struct saina_flow *f, uint32_t round, uint32_t segment,
+			 const struct saina_ask *told, uint32_t next, uint64_t now);
+void saina_flow_next(struct saina_flow *f, uint32_t next, uint64_t now);
 
-/* Time: what to do now.  Comes back with fewer than @max when that is all until @when. */
-size_t saina_flow_run(struct saina_flow *f, uint64_t now, struct saina_act *act, size_t max,
+/**
+ * saina_flow_run() - what to do now
+ * @max: room in @acts, at least SAINA_ASK_SEGMENTS
+ * @when: out, when to come back at the latest if the answer is 0
+ * Return: how many; messages among them are to leave together.  0: nothing (more)
+ */
+size_t saina_flow_run(struct saina_flow *f, uint64_t now, struct saina_act *acts, size_t max,
 		      uint64_t *when);
 
 bool saina_flow_decided(const struct saina_flow *f);

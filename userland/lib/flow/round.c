@@ -2,15 +2,13 @@
 #include <errno.h>
 #include "round.h"
 
-#define ACTS 64
-
-int saina_round_init(struct saina_round *r, const struct saina_job *job, uint32_t window,
-		     uint64_t rto_min)
+int saina_round_init(struct saina_round *r, const struct saina_job *job, uint32_t room,
+		     uint32_t window, uint64_t ask_min)
 {
 	int ret;
 
 	r->job = job;
-	ret = saina_flow_init(&r->flow, job, window, rto_min);
+	ret = saina_flow_init(&r->flow, job, room, window, ask_min);
 	if (!ret)
 		ret = saina_gradient_init(&r->grad, job);
 	if (!ret)
@@ -91,6 +89,7 @@ static void count(struct saina_round *r, struct saina_req *q, uint64_t now)
 		newest = f->round;
 	while (saina_flow_complete(f, newest + 1))
 		newest++;
+	q->call.round = f->round; /* it may have stepped back */
 	q->call.rounds_behind = newest - f->round;
 	q->call.time_us = (now - q->start_ns) / 1000;
 	finish(r, q, q->err);
@@ -124,7 +123,7 @@ static void account(struct saina_round *r, uint32_t segment, const struct saina_
 	if (late) {
 		c->late_segments++;
 		r->stats.late_segments++;
-		if (!r->flow.seg[segment].was_sent)
+		if (!saina_flow_was_sent(&r->flow, segment))
 			c->skipped_segments++;
 	}
 	r->stats.segments++;
@@ -141,7 +140,7 @@ static void consume(struct saina_round *r, const struct saina_hdr *h, uint64_t n
 	struct saina_req *q = request_of(p);
 	bool in = le64toh(h->mask) >> r->job->worker & 1;
 
-	if (r->flow.seg[segment].was_sent && in) {
+	if (saina_flow_was_sent(&r->flow, segment) && in) {
 		saina_residual_counted(&r->grad, segment, h->exponent);
 		q->call.saturated += p->clipped;
 		r->stats.saturated += p->clipped;
@@ -165,7 +164,7 @@ static void lose(struct saina_round *r, uint32_t segment, bool counted, uint64_t
 	struct saina_share *p = &r->grad.share[segment];
 	struct saina_req *q = request_of(p);
 
-	if (counted && r->flow.seg[segment].was_sent)
+	if (counted && saina_flow_was_sent(&r->flow, segment))
 		saina_residual_counted(&r->grad, segment, p->exponent);
 	else
 		saina_residual_keep(&r->grad, segment);
@@ -179,7 +178,7 @@ static void result(struct saina_round *r, const struct saina_hdr *h, uint64_t no
 
 	if (h->flags & SAINA_F_LATE)
 		r->stats.late_answers++;
-	switch (saina_flow_result(&r->flow, round, segment, h->flags, now)) {
+	switch (saina_flow_result(&r->flow, round, segment, now)) {
 	case SAINA_RESULT_NONE:
 		return;
 	case SAINA_RESULT_LEARN:
@@ -220,10 +219,22 @@ static void stale(struct saina_round *r, const struct saina_hdr *h, uint64_t now
 	}
 }
 
+static void told(struct saina_round *r, const struct saina_hdr *h, uint64_t now)
+{
+	uint32_t segment = le32toh(h->segment);
+	uint64_t first = saina_flow_told(&r->flow, le32toh(h->round), segment, (const void *)(h + 1),
+					 le32toh(h->slot_round), now);
+
+	for (; first; first &= first - 1)
+		r->grad.share[segment + __builtin_ctzll(first)].exponent = r->job->exponent0;
+}
+
 void saina_round_input(struct saina_round *r, const struct saina_hdr *h, uint64_t now)
 {
 	if (h->type == SAINA_MSG_RESULT)
 		result(r, h, now);
+	else if (h->type == SAINA_MSG_TOLD)
+		told(r, h, now);
 	else
 		stale(r, h, now);
 }
@@ -236,22 +247,38 @@ static struct saina_hdr *header(struct saina_round *r, void *buf, int type, cons
 	h->elem = r->job->elem;
 	h->round = htole32(a->round);
 	h->segment = htole32(a->segment);
+	return h;
+}
+
+static struct saina_hdr *long_header(struct saina_round *r, void *buf, int type,
+				     const struct saina_act *a)
+{
+	struct saina_hdr *h = header(r, buf, type, a);
+
 	h->count = htole16(r->job->payload);
 	h->flags = a->again ? SAINA_F_RETRANSMIT : 0;
 	return h;
 }
 
+static void put_ask(struct saina_round *r, void *buf, const struct saina_act *a, uint64_t now)
+{
+	struct saina_ask ask = {.time = htole64(now)};
+
+	memcpy(header(r, buf, SAINA_MSG_ASK, a) + 1, &ask, sizeof(ask));
+	r->stats.asked++;
+}
+
 /* As long as the result it asks for, so that answers never outgrow questions. */
 static void put_pull(struct saina_round *r, void *buf, const struct saina_act *a)
 {
-	memset(header(r, buf, SAINA_MSG_PULL, a) + 1, 0, r->job->wire);
+	memset(long_header(r, buf, SAINA_MSG_PULL, a) + 1, 0, r->job->wire);
 	r->stats.pulled++;
 }
 
 static void put_grad(struct saina_round *r, void *buf, const struct saina_act *a)
 {
 	struct saina_share *p = &r->grad.share[a->segment];
-	struct saina_hdr *h = header(r, buf, SAINA_MSG_GRAD, a);
+	struct saina_hdr *h = long_header(r, buf, SAINA_MSG_GRAD, a);
 
 	if (a->round == r->flow.floor)
 		p->exponent = r->job->exponent0;
@@ -266,25 +293,28 @@ static void put_grad(struct saina_round *r, void *buf, const struct saina_act *a
 	}
 }
 
-unsigned int saina_round_output(struct saina_round *r, uint64_t now, uint8_t *buf,
-				unsigned int max, uint64_t *when)
+unsigned int saina_round_output(struct saina_round *r, uint64_t now, uint8_t *buf, size_t *len,
+				uint64_t *when)
 {
-	struct saina_act act[ACTS];
+	struct saina_act act[SAINA_ASK_SEGMENTS];
 	unsigned int n = 0;
-	size_t todo, room;
+	size_t todo;
 
-	do {
-		room = max - n < ACTS ? max - n : ACTS;
-		todo = saina_flow_run(&r->flow, now, act, room, when);
+	*len = r->job->msglen;
+	while (!n && (todo = saina_flow_run(&r->flow, now, act, SAINA_ASK_SEGMENTS, when))) {
 		for (size_t i = 0; i < todo; i++) {
 			const struct saina_act *a = &act[i];
 
 			switch (a->type) {
 			case SAINA_ACT_GRAD:
-				put_grad(r, buf + r->job->msglen * n++, a);
+				put_grad(r, buf + *len * n++, a);
 				break;
 			case SAINA_ACT_PULL:
-				put_pull(r, buf + r->job->msglen * n++, a);
+				put_pull(r, buf + *len * n++, a);
+				break;
+			case SAINA_ACT_ASK:
+				*len = sizeof(struct saina_hdr) + sizeof(struct saina_ask);
+				put_ask(r, buf + *len * n++, a, now);
 				break;
 			case SAINA_ACT_EARLY:
 				consume(r, saina_kept_get(&r->kept, a->round, a->segment), now);
@@ -294,6 +324,6 @@ unsigned int saina_round_output(struct saina_round *r, uint64_t now, uint8_t *bu
 				break;
 			}
 		}
-	} while (todo == room && n < max);
+	}
 	return n;
 }

@@ -38,9 +38,9 @@ struct saina_round {
 	struct saina_stats stats;
 };
 
-/* -ENOMEM, and to be given to exit in any case. */
-int saina_round_init(struct saina_round *r, const struct saina_job *job, uint32_t window,
-		     uint64_t rto_min);
+/* As saina_flow_init(); to be given to exit in any case. */
+int saina_round_init(struct saina_round *r, const struct saina_job *job, uint32_t room,
+		     uint32_t window, uint64_t ask_min);
 void saina_round_exit(struct saina_round *r);
 
 /* Begin @q, which has t.buf, t.n, t.type and op; forget it; end all with @err. */
@@ -48,16 +48,17 @@ void saina_round_start(struct saina_round *r, struct saina_req *q, uint64_t now)
 void saina_round_forget(struct saina_round *r, struct saina_req *q);
 void saina_round_fail(struct saina_round *r, int err);
 
-/* A RESULT or STALE that saina_check() has let through. */
+/* A RESULT, STALE or TOLD that saina_check() has let through. */
 void saina_round_input(struct saina_round *r, const struct saina_hdr *h, uint64_t now);
 
 /**
- * saina_round_output() - the messages to send now
- * @buf: room for @max of job->msglen bytes each
- * @when: out, when to come back at the latest if it is fewer than @max, which means: all
- * Return: how many
+ * saina_round_output() - the messages to send now, one behind the other
+ * @buf: room for job->train messages of job->msglen bytes each
+ * @len: out, length of each of them
+ * @when: out, when to come back at the latest if there are none
+ * Return: how many; to be called again until there are none
  */
-unsigned int saina_round_output(struct saina_round *r, uint64_t now, uint8_t *buf,
-				unsigned int max, uint64_t *when);
+unsigned int saina_round_output(struct saina_round *r, uint64_t now, uint8_t *buf, size_t *len,
+				uint64_t *when);
 
 #endif /* SAINA_ROUND_H */

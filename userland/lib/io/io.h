@@ -13,10 +13,11 @@
  * struct saina_io
  * @ucast, @mcast: all that we send and the answers; results, -1 until WELCOME
  * @wake: eventfd, to end saina_io_wait() from another thread
- * @rx, @drops: recv.c; @drops: SO_RXQ_OVFL of @ucast, @mcast
- * @buf, @max: saina_io_buffer(); @msg: length of a message
+ * @rx, @drops: recv.c; of @ucast, @mcast; @drops: SO_RXQ_OVFL
+ * @buf: a train of messages; @msg: length of each
  * @n, @done: messages in @buf, those of them that have left
  * @segment: UDP_SEGMENT works here
+ * @congested: there was no room for what was sent (ENOBUFS); the thread's to clear
  */
 struct saina_io {
 	int	ucast, mcast, wake;
@@ -27,13 +28,13 @@ struct saina_io {
 	char	ifname[16];
 	unsigned int mtu;
 
-	struct saina_rx *rx;
+	struct saina_rx *rx[2];
 	uint32_t drops[2];
 
 	uint8_t	*buf;
 	size_t	msg;
-	unsigned int n, done, max;
-	bool	segment, complained;
+	unsigned int n, done;
+	bool	segment, congested, complained;
 	struct saina_notes notes;
 	char	error[200];		/* why one of the calls below failed */
 };
@@ -41,6 +42,7 @@ struct saina_io {
 /* socket.c.  @interface may be NULL; 0 or -errno with the reason in @error */
 int saina_io_open(struct saina_io *io, const char *aggregator, const char *interface);
 int saina_io_group(struct saina_io *io, const struct saina_job *job);
+uint32_t saina_io_room(const struct saina_io *io);	/* trains that @mcast holds */
 void saina_io_close(struct saina_io *io);
 int saina_io_gro(struct saina_io *io);		/* 1 on, 0 off, negative: unknown */
 void saina_io_kick(struct saina_io *io);
@@ -51,7 +53,7 @@ struct saina_ready {
 };
 struct saina_ready saina_io_wait(struct saina_io *io, uint64_t ns);
 
-/* recv.c: how many buffers could be filled; then, one after the other: */
+/* recv.c: how many buffers of that socket could be filled; then, one after the other: */
 #define SAINA_IO_BUFFERS 16
 int saina_io_receive(struct saina_io *io, bool mcast);
 
@@ -65,10 +67,12 @@ struct saina_datagram {
 void saina_io_datagram(struct saina_io *io, bool mcast, int i, struct saina_datagram *d);
 int saina_io_rx_init(struct saina_io *io);
 
-/* send.c: @max messages of @msglen bytes fit in @buf */
-int saina_io_buffer(struct saina_io *io, size_t msglen);
-/* The first @n messages in @buf leave; not all of them if the socket is full. */
-void saina_io_send(struct saina_io *io, unsigned int n);
+/* send.c: room for a train in @buf */
+int saina_io_buffer(struct saina_io *io);
+/* The first @n messages of @len bytes in @buf leave, together; not all of them if the
+ * socket is full.
+ */
+void saina_io_send(struct saina_io *io, unsigned int n, size_t len);
 static inline bool saina_io_pending(const struct saina_io *io)
 {
 	return io->done < io->n;

@@ -26,14 +26,15 @@ struct saina_rx {
 
 int saina_io_rx_init(struct saina_io *io)
 {
-	io->rx = aligned_alloc(64, sizeof(*io->rx));
-	return io->rx ? 0 : -ENOMEM;
+	for (int i = 0; i < 2; i++)
+		io->rx[i] = aligned_alloc(64, sizeof(*io->rx[i]));
+	return io->rx[0] && io->rx[1] ? 0 : -ENOMEM;
 }
 
 /* Reads what a socket has, at most once around the buffers. */
 int saina_io_receive(struct saina_io *io, bool mcast)
 {
-	struct saina_rx *rx = io->rx;
+	struct saina_rx *rx = io->rx[mcast];
 
 	for (unsigned int i = 0; i < SAINA_IO_BUFFERS; i++) {
 		rx->iov[i] = (struct iovec){rx->data[i], BUFFER_SIZE};
@@ -56,7 +57,7 @@ static bool same(const struct sockaddr_in *a, const struct sockaddr_in *b)
 
 void saina_io_datagram(struct saina_io *io, bool mcast, int i, struct saina_datagram *d)
 {
-	struct saina_rx *rx = io->rx;
+	struct saina_rx *rx = io->rx[mcast];
 	struct msghdr *m = &rx->m[i].msg_hdr;
 	uint32_t drops;
 	int gso;

@@ -14,14 +14,9 @@
 #define UDP_SEGMENT 103
 #endif
 
-#define BATCH_BYTES    65507 /* the largest UDP payload */
-#define BATCH_SEGMENTS 64    /* the kernel's UDP_MAX_SEGMENTS of old */
-
-int saina_io_buffer(struct saina_io *io, size_t msglen)
+int saina_io_buffer(struct saina_io *io)
 {
 	io->buf = aligned_alloc(64, 65536);
-	io->msg = msglen;
-	io->max = BATCH_BYTES / msglen < BATCH_SEGMENTS ? BATCH_BYTES / msglen : BATCH_SEGMENTS;
 	return io->buf ? 0 : -ENOMEM;
 }
 
@@ -84,8 +79,8 @@ bool saina_io_message(struct saina_io *io, const struct saina_join_msg *m)
 
 static int send_plain(struct saina_io *io)
 {
-	struct mmsghdr m[BATCH_SEGMENTS];
-	struct iovec iov[BATCH_SEGMENTS];
+	struct mmsghdr m[SAINA_ASK_SEGMENTS];
+	struct iovec iov[SAINA_ASK_SEGMENTS];
 	unsigned int n = io->n - io->done;
 	int ret;
 
@@ -137,13 +132,15 @@ void saina_io_flush(struct saina_io *io)
 		ret = send_batch(io);
 	if (ret == -EAGAIN || !ret)
 		return;
+	io->congested |= ret == -ENOBUFS;
 	io->done = io->n;
 	send_failed(io, -ret);
 }
 
-void saina_io_send(struct saina_io *io, unsigned int n)
+void saina_io_send(struct saina_io *io, unsigned int n, size_t len)
 {
 	io->n = n;
+	io->msg = len;
 	io->done = 0;
 	saina_io_flush(io);
 }

@@ -19,7 +19,8 @@
 #define UDP_GRO 104
 #endif
 
-#define RCVBUF (8 << 20)
+#define RCVBUF	    (8 << 20)
+#define TRAIN_BYTES (68 << 10)	/* that a datagram of 64 KiB costs of a socket's buffer */
 
 /* Notes the sentence of a failure; returns @err. */
 __attribute__((format(printf, 3, 4))) static int fail(struct saina_io *io, int err,
@@ -206,6 +207,16 @@ int saina_io_group(struct saina_io *io, const struct saina_job *job)
 	return 0;
 }
 
+/* One less than it holds: results may come twice. */
+uint32_t saina_io_room(const struct saina_io *io)
+{
+	int size = 0;
+	socklen_t len = sizeof(size);
+
+	getsockopt(io->mcast, SOL_SOCKET, SO_RCVBUF, &size, &len);
+	return size < 3 * TRAIN_BYTES ? 1 : size / TRAIN_BYTES - 1;
+}
+
 void saina_io_close(struct saina_io *io)
 {
 	if (io->ucast >= 0)
@@ -214,7 +225,8 @@ void saina_io_close(struct saina_io *io)
 		close(io->mcast);
 	if (io->wake >= 0)
 		close(io->wake);
-	free(io->rx);
+	free(io->rx[0]);
+	free(io->rx[1]);
 	free(io->buf);
 }
 

@@ -57,10 +57,17 @@ static bool check_welcome(const struct saina_hdr *h, const struct saina_welcome 
 	       w->exponent >= SAINA_EXPONENT_MIN && w->exponent <= SAINA_EXPONENT_MAX;
 }
 
-/* A unicast answer that is all header. */
-static bool check_short(const struct saina_job *s, const struct saina_hdr *h, size_t len)
+/* A unicast answer, to us, about a job that we know. */
+static bool check_unicast(const struct saina_job *s, const struct saina_hdr *h)
 {
-	return s->segments && !len && h->worker == s->worker && le64toh(h->session) == s->session;
+	return s->segments && h->worker == s->worker && le64toh(h->session) == s->session;
+}
+
+/* About a segment of a round, and without elements. */
+static bool check_segment(const struct saina_job *s, const struct saina_hdr *h)
+{
+	return check_unicast(s, h) && le32toh(h->segment) < s->segments && is_round(h->round) &&
+	       !h->count;
 }
 
 /**
@@ -78,8 +85,12 @@ bool saina_check(const struct saina_session *j, enum saina_source from, const vo
 	const struct saina_refuse *r = body;
 	const struct saina_status *st = body;
 
-	if (from == SAINA_FROM_OTHERS || len < sizeof(*h) || h->version != SAINA_PROTO_VERSION ||
-	    le16toh(h->job) != job->id)
+	if (from == SAINA_FROM_OTHERS || len < sizeof(*h) || h->version != SAINA_PROTO_VERSION)
+		return false;
+	/* Between results, where there is none (yet). */
+	if (h->type == SAINA_MSG_NOP)
+		return true;
+	if (le16toh(h->job) != job->id)
 		return false;
 	len -= sizeof(*h);
 
@@ -87,10 +98,12 @@ bool saina_check(const struct saina_session *j, enum saina_source from, const vo
 	case SAINA_MSG_RESULT:
 		return check_result(job, h, len + sizeof(*h));
 	case SAINA_MSG_STALE:
-		return check_short(job, h, len) && le32toh(h->segment) < job->segments &&
-		       is_round(h->round);
+		/* Among results it is as long as they are. */
+		return check_segment(job, h) && (!len || len == job->wire || len == sizeof(struct saina_ask));
+	case SAINA_MSG_TOLD:
+		return check_segment(job, h) && len == sizeof(struct saina_ask);
 	case SAINA_MSG_PROBE_REPLY:
-		return check_short(job, h, len);
+		return check_unicast(job, h) && !len;
 	}
 
 	if (from != SAINA_FROM_CTRL)
@@ -104,7 +117,7 @@ bool saina_check(const struct saina_session *j, enum saina_source from, const vo
 		return len == sizeof(*r) && memchr(r->text, 0, SAINA_TEXT_LEN) &&
 		       (r->nonce == j->body.nonce || !r->nonce);
 	case SAINA_MSG_STATUS:
-		return len == sizeof(*st) && check_short(job, h, 0);
+		return len == sizeof(*st) && check_unicast(job, h);
 	}
 	return false;
 }

@@ -308,6 +308,7 @@ static bool adopt(struct saina_session *j, const struct saina_hdr *h, const stru
 	job->exponent0 = w->exponent;
 	job->wire = (size_t)job->payload * (job->elem == SAINA_ELEM_BFLOAT16 ? 2 : 4);
 	job->msglen = sizeof(struct saina_hdr) + job->wire;
+	job->train = saina_job_train(job->msglen, job->pool);
 	if (w->elem != SAINA_ELEM_INT32 && w->elem != SAINA_ELEM_FLOAT32 &&
 	    w->elem != SAINA_ELEM_BFLOAT16) {
 		err = -EOPNOTSUPP;
