@@ -111,6 +111,9 @@ int saina_tc(struct __sk_buff *skb)
 			return TC_ACT_UNSPEC;
 	}
 	kind = frame_sort(skb, data, &f);
+	/* the kernel has taken the tag out of the frame */
+	if ((kind == FRAME_DATA || kind == FRAME_CONTROL) && skb->vlan_present)
+		kind = FRAME_FRAGMENT;
 	/* that others see it, too */
 	if (kind == FRAME_FOREIGN)
 		return TC_ACT_UNSPEC;
