@@ -81,7 +81,7 @@ TABLE(worker, "worker", SAINA_A_WORKER_PAD);
 static const struct saina_attr port_attrs[] = {
 	ROW(port, SAINA_A_PORT_IFINDEX, U32, ifindex, "ifindex"),
 	ROW(port, SAINA_A_PORT_IFNAME, STRING, ifname, "ifname"),
-	ROW(port, SAINA_A_PORT_MODE, U8, mode, "mode", .min = 0, .max = 2),
+	ROW(port, SAINA_A_PORT_MODE, U8, mode, "mode", .min = 0, .max = 3),
 	ROW(port, SAINA_A_PORT_DRIVER, STRING, driver, "driver"),
 	ROW(port, SAINA_A_PORT_MTU, U32, mtu, "mtu"),
 	ROW(port, SAINA_A_PORT_WORKERS, U32, workers, "workers"),
@@ -92,6 +92,7 @@ static const struct saina_attr port_attrs[] = {
 	ROW(port, SAINA_A_PORT_DELAY_OUT, U32, delay_out, "delay-out"),
 	ROW(port, SAINA_A_PORT_SEED, U64, seed, "seed"),
 	ROW(port, SAINA_A_PORT_TEXT, STRING, text, "text"),
+	ROW(port, SAINA_A_PORT_HOOK, U8, hook, "hook", .min = 0, .max = 3),
 };
 TABLE(port, "port", SAINA_A_PORT_PAD);
 
@@ -317,7 +318,8 @@ const struct saina_op saina_ops[SAINA_CMD_MAX + 1] = {
 			BIT_OF(SAINA_A_PORT_LOSS_OUT) |
 			BIT_OF(SAINA_A_PORT_DELAY_IN) |
 			BIT_OF(SAINA_A_PORT_DELAY_OUT) |
-			BIT_OF(SAINA_A_PORT_SEED),
+			BIT_OF(SAINA_A_PORT_SEED) |
+			BIT_OF(SAINA_A_PORT_HOOK),
 	},
 	[SAINA_CMD_PORT_NTF] = {
 		.name = "port-ntf",

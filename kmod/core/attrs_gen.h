@@ -92,6 +92,7 @@ struct saina_port_attrs {
 	__u32 delay_out;
 	__u64 seed;
 	char text[SAINA_TEXT_LEN];
+	__u8 hook;
 };
 
 extern const struct saina_attr_class saina_port_class;

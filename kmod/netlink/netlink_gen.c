@@ -121,7 +121,7 @@ static const struct nla_policy saina_limits_set_nl_policy[SAINA_A_LIMITS_MEMORY 
 };
 
 /* SAINA_CMD_PORT_SET - do */
-static const struct nla_policy saina_port_set_nl_policy[SAINA_A_PORT_SEED + 1] = {
+static const struct nla_policy saina_port_set_nl_policy[SAINA_A_PORT_HOOK + 1] = {
 	[SAINA_A_PORT_IFINDEX] = { .type = NLA_U32, },
 	[SAINA_A_PORT_IFNAME] = { .type = NLA_NUL_STRING, .len = 15, },
 	[SAINA_A_PORT_LOSS_IN] = { .type = NLA_U32, },
@@ -129,6 +129,7 @@ static const struct nla_policy saina_port_set_nl_policy[SAINA_A_PORT_SEED + 1] =
 	[SAINA_A_PORT_DELAY_IN] = { .type = NLA_U32, },
 	[SAINA_A_PORT_DELAY_OUT] = { .type = NLA_U32, },
 	[SAINA_A_PORT_SEED] = { .type = NLA_U64, },
+	[SAINA_A_PORT_HOOK] = NLA_POLICY_MAX(NLA_U8, 3),
 };
 
 /* SAINA_CMD_SLOT_GET - dump */
@@ -254,7 +255,7 @@ static const struct genl_split_ops saina_nl_ops[] = {
 		.doit		= saina_nl_port_set_doit,
 		.post_doit	= saina_nl_post_doit,
 		.policy		= saina_port_set_nl_policy,
-		.maxattr	= SAINA_A_PORT_SEED,
+		.maxattr	= SAINA_A_PORT_HOOK,
 		.flags		= GENL_CMD_CAP_DO,
 	},
 	{

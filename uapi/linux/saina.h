@@ -44,11 +44,27 @@ enum saina_worker_state {
  * @SAINA_PORT_MODE_NONE: it could not be attached, the port's text says why
  * @SAINA_PORT_MODE_NATIVE: in the driver
  * @SAINA_PORT_MODE_GENERIC: in the network stack
+ * @SAINA_PORT_MODE_TC: at the tc hook, where messages come in super-packets
  */
 enum saina_port_mode {
 	SAINA_PORT_MODE_NONE,
 	SAINA_PORT_MODE_NATIVE,
 	SAINA_PORT_MODE_GENERIC,
+	SAINA_PORT_MODE_TC,
+};
+
+/**
+ * enum saina_port_hook - which hook of a port is to have the program
+ * @SAINA_PORT_HOOK_AUTO: tc where it is right, else xdp
+ * @SAINA_PORT_HOOK_XDP: XDP in the driver
+ * @SAINA_PORT_HOOK_GENERIC: XDP in the network stack
+ * @SAINA_PORT_HOOK_TC: tc
+ */
+enum saina_port_hook {
+	SAINA_PORT_HOOK_AUTO,
+	SAINA_PORT_HOOK_XDP,
+	SAINA_PORT_HOOK_GENERIC,
+	SAINA_PORT_HOOK_TC,
 };
 
 /**
@@ -149,6 +165,7 @@ enum {
 	SAINA_A_PORT_SEED,
 	SAINA_A_PORT_TEXT,
 	SAINA_A_PORT_PAD,
+	SAINA_A_PORT_HOOK,
 
 	__SAINA_A_PORT_MAX,
 	SAINA_A_PORT_MAX = (__SAINA_A_PORT_MAX - 1)
