@@ -16,7 +16,8 @@ struct saina_dp;
 
 /**
  * struct saina_dp_opts
- * @object: path of saina_xdp.bpf.o; NULL = the built-in search
+ * @object: path of saina_xdp.bpf.o; NULL = the built-in search.  The tc hook's,
+ *	saina_tc.bpf.o, lies beside it; without it the hook is not to be had
  * @pin_dir: directory on bpffs to pin maps (and links) in, NULL = no pins.
  *	(it must exist).  Objects already pinned there are reused (take-over)
  * @fresh: what is pinned there is stopped and removed instead
@@ -68,8 +69,16 @@ extern const struct saina_counter_info {
 } saina_counter_info[SAINA_C_N];
 
 /* Ports. */
-int saina_dp_attach(struct saina_dp *dp, int ifindex, bool generic);	/* -EOPNOTSUPP: no native XDP */
+enum saina_dp_hook {
+	SAINA_DP_NONE,
+	SAINA_DP_NATIVE,	/* XDP in the driver */
+	SAINA_DP_GENERIC,	/* XDP in the network stack */
+	SAINA_DP_TC,
+};
+int saina_dp_attach(struct saina_dp *dp, int ifindex, enum saina_dp_hook hook);
 int saina_dp_detach(struct saina_dp *dp, int ifindex);
+enum saina_dp_hook saina_dp_hook(struct saina_dp *dp, int ifindex);
+void saina_dp_repair(struct saina_dp *dp);
 /* Ports attached now (ifindexes), also those found pinned at take-over. */
 int saina_dp_attached(struct saina_dp *dp, int *ifindexes, int max);
 int saina_dp_port_set(struct saina_dp *dp, int ifindex, const struct saina_port_conf *c);

@@ -57,6 +57,8 @@ static void job_reopen(struct saina_dp *dp, __u32 job, struct dp_job *j)
 			  j->maps.signs >= 0 && j->maps.fanout >= 0 && j->maps.wcount >= 0;
 		if (!j->live)
 			inner_close(&j->maps);
+		else
+			dp_outlet_reopen(dp, j, job);
 	}
 	close(fd);
 }
@@ -240,6 +242,41 @@ void dp_job_port_changed(struct saina_dp *dp, int ifindex)
 	}
 }
 
+int dp_jobs_port_tc(struct saina_dp *dp, bool there)
+{
+	int err = 0;
+
+	for (int i = 0; !err && i < SAINA_JOBS_MAX; i++) {
+		struct dp_job *j = dp_job_find(dp, i);
+
+		if (j && there)
+			err = dp_outlet_grow(dp, j, &j->conf);
+		else if (j)
+			dp_outlet_shrink(dp, j, &j->conf);
+	}
+	return err;
+}
+
+void dp_jobs_repair(struct saina_dp *dp)
+{
+	for (int i = 0; i < SAINA_JOBS_MAX; i++) {
+		struct dp_job *j = dp_job_find(dp, i);
+
+		if (j)
+			dp_outlet_repair(dp, j);
+	}
+}
+
+void dp_jobs_remove_outlets(struct saina_dp *dp)
+{
+	for (int i = 0; i < SAINA_JOBS_MAX; i++) {
+		struct dp_job *j = dp_job_find(dp, i);
+
+		if (j)
+			dp_outlet_remove(dp, j, i);
+	}
+}
+
 /* A fresh one-element map, so that a program sees the old or the new. */
 static int snapshot_put(struct saina_dp *dp, const struct saina_job_conf *c)
 {
@@ -335,6 +372,7 @@ static int job_renew(struct saina_dp *dp, struct dp_job *j, const struct saina_j
 clear:
 	/* what an earlier generation has put there, too */
 	outers_clear(dp, j);
+	dp_outlet_remove(dp, j, job);
 close:
 	inner_close(&m);
 	return err;
@@ -374,7 +412,9 @@ int saina_dp_job_publish(struct saina_dp *dp, const struct saina_job_conf *conf,
 			return err;
 	}
 	fanout_grow(dp, &j->maps, conf);
-	err = snapshot_put(dp, conf);
+	err = dp_outlet_grow(dp, j, conf);
+	if (!err)
+		err = snapshot_put(dp, conf);
 	if (err) {
 		if (fresh)
 			saina_dp_job_remove(dp, conf->job);
@@ -382,6 +422,7 @@ int saina_dp_job_publish(struct saina_dp *dp, const struct saina_job_conf *conf,
 	}
 	j->conf = *conf;
 	fanout_shrink(&j->maps, conf);
+	dp_outlet_shrink(dp, j, conf);
 	return 0;
 }
 
@@ -393,6 +434,7 @@ int saina_dp_job_remove(struct saina_dp *dp, __u16 job)
 	if (!j)
 		return dp_fail(dp, -ENOENT, "job %u is not in the data path", job);
 	outers_clear(dp, j);
+	dp_outlet_remove(dp, j, job);
 	inner_close(&j->maps);
 	j->live = false;
 	return 0;

@@ -19,8 +19,8 @@ SAINA_ASSERT(SIZES == DP_SIZES, "DP_SIZES");
 /* Who changes one of these puts the next SAINA_LAYOUT into uapi/saina/bpf.h. */
 #define LAYOUT_SIZE(TYPE, SIZE) \
 	SAINA_ASSERT(sizeof(struct TYPE) == (SIZE), #TYPE " has another size: so has SAINA_LAYOUT")
-SAINA_ASSERT(SAINA_LAYOUT == 1, "the sizes below are those of layout 1");
-SAINA_ASSERT(DP_MAPS == 27, "there are other maps: so is SAINA_LAYOUT");
+SAINA_ASSERT(SAINA_LAYOUT == 2, "the sizes below are those of layout 2");
+SAINA_ASSERT(DP_MAPS == 28, "there are other maps: so is SAINA_LAYOUT");
 LAYOUT_SIZE(saina_global, 12);
 LAYOUT_SIZE(saina_job_conf, 2120);
 LAYOUT_SIZE(saina_job_rt, 112);
@@ -51,6 +51,7 @@ const char *const dp_map_name[DP_MAPS] = {
 	[DP_EVENTS] = "saina_events",
 	[DP_RELAY] = "saina_relay",
 	[DP_DELAY] = "saina_delay",
+	[DP_OUTLET] = "saina_outlet",
 	SAINA_ELEMS_LIST(MAP_NAME_HOT)
 	SAINA_ELEMS_LIST(MAP_NAME_RING)
 };
@@ -143,35 +144,19 @@ static int take_over(struct saina_dp *dp)
 
 static int load(struct saina_dp *dp)
 {
-	struct bpf_object *obj;
 	char path[PATH_MAX];
 	int err;
 
-	err = dp_object_load(dp, false, &obj);
+	err = dp_progs_load(dp, false, dp->prog);
 	if (err)
 		return err;
-	for (int i = 0; i < DP_MAPS; i++) {
-		int fd = bpf_object__find_map_fd_by_name(obj, dp_map_name[i]);
-
-		dp->map[i] = fd < 0 ? fd : dup(fd);
-		if (dp->map[i] < 0) {
-			err = dp_fail(dp, -ENOENT, "%s has no map %s", dp->object, dp_map_name[i]);
-			goto close;
-		}
-	}
-	err = dp_progs_get(dp, obj, dp->prog);
-	if (err || !dp->pinned)
-		goto close;
-	for (int i = 0; i < DP_MAPS; i++) {
-		if (bpf_obj_pin(dp->map[i], dp_pin_path(dp, path, dp_map_name[i]))) {
-			err = dp_fail(dp, -errno, "cannot pin %s: %s", path, strerror(errno));
-			goto close;
-		}
-	}
-	err = dp_progs_pin(dp);
-close:
-	bpf_object__close(obj);
-	return err;
+	dp_progs_load_tc(dp, dp->prog);
+	if (!dp->pinned)
+		return 0;
+	for (int i = 0; i < DP_MAPS; i++)
+		if (bpf_obj_pin(dp->map[i], dp_pin_path(dp, path, dp_map_name[i])))
+			return dp_fail(dp, -errno, "cannot pin %s: %s", path, strerror(errno));
+	return dp_progs_pin(dp);
 }
 
 /* Unlinks the pins, of any layout, whose names begin with @kind; returns how many. */
@@ -195,6 +180,7 @@ static int remove_pins(const struct saina_dp *dp)
 	int programs = unpin_all(dp, DP_PIN_PROG);
 
 	unpin_all(dp, "link-");
+	unpin_all(dp, "clsact-");
 	unpin_all(dp, "saina_");
 	return programs;
 }
@@ -207,6 +193,7 @@ static void stop_pinned(struct saina_dp *dp)
 
 	dp_ports_find_pinned(dp);
 	dp_ports_close(dp, true);
+	dp_outlets_remove_strays(dp);
 	if (remove_pins(dp) && !ours)
 		dp_log(dp, 1,
 		       "what is pinned in %s is of another version (its maps have not layout %u): it is stopped and removed",
@@ -277,6 +264,8 @@ void saina_dp_close(struct saina_dp *dp, bool unpin)
 	dp_delay_stop(dp);
 	dp_rings_close(dp);
 	dp_ports_close(dp, unpin);
+	if (unpin || !dp->pinned)
+		dp_jobs_remove_outlets(dp);
 	dp_jobs_free(dp);
 	if (dp->pinned && unpin)
 		remove_pins(dp);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Ports: attaching the program by bpf_link, injected faults. */
+/* Ports: which hook has the program (XDP by bpf_link here, tc in dp_tc.c), injected faults. */
 #include <dirent.h>
 #include <errno.h>
 #include <net/if.h>
@@ -10,14 +10,14 @@
 #include <linux/if_link.h>
 #include "dp/priv.h"
 
-static const char *ifname(int ifindex, char *name)
+const char *dp_ifname(int ifindex, char *name)
 {
 	if (!if_indextoname(ifindex, name))
 		snprintf(name, IF_NAMESIZE, "#%d", ifindex);
 	return name;
 }
 
-static struct dp_port *port_find(struct saina_dp *dp, int ifindex)
+struct dp_port *dp_port_find(struct saina_dp *dp, int ifindex)
 {
 	for (int i = 0; i < dp->ports; i++)
 		if (dp->port[i].ifindex == ifindex)
@@ -31,30 +31,36 @@ static const char *link_path(const struct saina_dp *dp, char *path, int ifindex)
 	return path;
 }
 
-/**
- * saina_dp_attach() - the program onto a port
- * @generic: the kernel's slow generic mode instead of the driver's
- *
- * 0 also if it is there already.  -EOPNOTSUPP: the driver has no native XDP;
- * -EBUSY: another program is there.
- */
-int saina_dp_attach(struct saina_dp *dp, int ifindex, bool generic)
+static void xdp_detach(struct saina_dp *dp, struct dp_port *p, bool unpin)
+{
+	char path[PATH_MAX];
+
+	if (p->xdp < 0)
+		return;
+	if (unpin) {
+		if (dp->pinned)
+			unlink(link_path(dp, path, p->ifindex));
+		bpf_link_detach(p->xdp);
+	}
+	close(p->xdp);
+	p->xdp = -1;
+}
+
+static int xdp_attach(struct saina_dp *dp, struct dp_port *p, bool generic)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, opts,
 		    .flags = generic ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE);
-	struct bpf_devmap_val v = { .ifindex = ifindex };
 	char path[PATH_MAX], name[IF_NAMESIZE];
-	__u32 key = ifindex;
 	int link, err;
 
-	if (port_find(dp, ifindex))
+	if (p->xdp >= 0 && p->generic == generic)
 		return 0;
-	if (dp->ports == DP_PORTS_MAX)
-		return dp_fail(dp, -ENOSPC, "%d ports are the most there can be", DP_PORTS_MAX);
-	link = bpf_link_create(dp->prog[DP_PROG_XDP], ifindex, BPF_XDP, &opts);
+	/* the kernel has one place for both ways */
+	xdp_detach(dp, p, true);
+	link = bpf_link_create(dp->prog[DP_PROG_XDP], p->ifindex, BPF_XDP, &opts);
 	if (link < 0) {
 		err = -errno;
-		ifname(ifindex, name);
+		dp_ifname(p->ifindex, name);
 		if (err == -EOPNOTSUPP)
 			return dp_fail(dp, err, "port %s: its driver has no native XDP", name);
 		if (err == -EBUSY || err == -EEXIST)
@@ -64,39 +70,116 @@ int saina_dp_attach(struct saina_dp *dp, int ifindex, bool generic)
 		return dp_fail(dp, err, "port %s: the XDP program cannot be attached: %s", name,
 			       strerror(-err));
 	}
-	v.bpf_prog.fd = dp_port_egress(dp, ifindex);
-	if (bpf_map_update_elem(dp->map[DP_TX], &key, &v, BPF_ANY)) {
-		err = dp_fail(dp, -errno, "port %s: cannot be redirected to: %s",
-			      ifname(ifindex, name), strerror(errno));
-		goto detach;
-	}
 	if (dp->pinned) {
-		unlink(link_path(dp, path, ifindex)); /* of a device that had this number */
+		unlink(link_path(dp, path, p->ifindex)); /* of a device that had this number */
 		if (bpf_obj_pin(link, path)) {
 			err = dp_fail(dp, -errno, "cannot pin %s: %s", path, strerror(errno));
-			goto detach;
+			close(link);
+			return err;
 		}
 	}
-	dp->port[dp->ports++] = (struct dp_port){ .ifindex = ifindex, .link = link };
+	p->xdp = link;
+	p->generic = generic;
 	return 0;
+}
 
-detach:
-	bpf_map_delete_elem(dp->map[DP_TX], &key);
-	close(link);
+/* What is lost on the way out of a port with the tc hook is lost by a program of its own. */
+static int tc_out(struct saina_dp *dp, struct dp_port *p)
+{
+	struct saina_port_conf c;
+	__u32 key = p->ifindex;
+
+	if (p->tc[DP_TC_IN] != DP_TC_NONE && !bpf_map_lookup_elem(dp->map[DP_PORTS], &key, &c) &&
+	    c.loss_out)
+		return dp_tc_attach(dp, p, DP_TC_OUT);
+	dp_tc_detach(dp, p, DP_TC_OUT, true);
+	return 0;
+}
+
+static void tc_detach(struct saina_dp *dp, struct dp_port *p, bool unpin)
+{
+	bool had = p->tc[DP_TC_IN] != DP_TC_NONE;
+
+	dp_tc_detach(dp, p, DP_TC_IN, unpin);
+	dp_tc_detach(dp, p, DP_TC_OUT, unpin);
+	if (had && unpin)
+		dp_jobs_port_tc(dp, false);
+}
+
+/* The outlets are there before the program that needs them. */
+static int tc_attach(struct saina_dp *dp, struct dp_port *p)
+{
+	int err;
+
+	if (p->tc[DP_TC_IN] != DP_TC_NONE)
+		return 0;
+	err = dp_outlet_try(dp);
+	if (!err)
+		err = dp_tc_attach(dp, p, DP_TC_IN);
+	if (err)
+		return err;
+	err = dp_jobs_port_tc(dp, true);
+	if (!err)
+		err = tc_out(dp, p);
+	if (err)
+		tc_detach(dp, p, true);
 	return err;
+}
+
+static struct dp_port *port_add(struct saina_dp *dp, int ifindex)
+{
+	struct dp_port *p = &dp->port[dp->ports++];
+
+	*p = (struct dp_port){ .ifindex = ifindex, .xdp = -1,
+			       .tc = { DP_TC_NONE, DP_TC_NONE } };
+	return p;
 }
 
 static void port_drop(struct saina_dp *dp, struct dp_port *p, bool unpin)
 {
-	char path[PATH_MAX];
-
-	if (unpin) {
-		if (dp->pinned)
-			unlink(link_path(dp, path, p->ifindex));
-		bpf_link_detach(p->link);
-	}
-	close(p->link);
+	xdp_detach(dp, p, unpin);
+	tc_detach(dp, p, unpin);
 	*p = dp->port[--dp->ports];
+}
+
+/**
+ * saina_dp_attach() - the program onto a port, at this hook and no other
+ * @hook: not SAINA_DP_NONE
+ *
+ * A port that is at another hook is at both for a moment: what the XDP program
+ * takes never gets to tc.  0 also if it is there already.
+ * -EOPNOTSUPP: the driver has no native XDP; -EBUSY: something of others is in the
+ * way.  After a failure the port is as it was, unless it was to change between the two
+ * ways of XDP, which exclude each other.
+ */
+int saina_dp_attach(struct saina_dp *dp, int ifindex, enum saina_dp_hook hook)
+{
+	struct bpf_devmap_val v = { .ifindex = ifindex };
+	struct dp_port *p = dp_port_find(dp, ifindex);
+	char name[IF_NAMESIZE];
+	bool fresh = !p;
+	__u32 key = ifindex;
+	int err;
+
+	if (fresh && dp->ports == DP_PORTS_MAX)
+		return dp_fail(dp, -ENOSPC, "%d ports are the most there can be", DP_PORTS_MAX);
+	if (fresh)
+		p = port_add(dp, ifindex);
+	err = hook == SAINA_DP_TC ? tc_attach(dp, p) :
+				    xdp_attach(dp, p, hook == SAINA_DP_GENERIC);
+	v.bpf_prog.fd = dp_port_egress(dp, ifindex);
+	if (!err && fresh && bpf_map_update_elem(dp->map[DP_TX], &key, &v, BPF_ANY))
+		err = dp_fail(dp, -errno, "port %s: cannot be redirected to: %s",
+			      dp_ifname(ifindex, name), strerror(errno));
+	if (err && fresh)
+		port_drop(dp, p, true);
+	if (err)
+		return err;
+	if (hook == SAINA_DP_TC)
+		xdp_detach(dp, p, true);
+	else
+		tc_detach(dp, p, true);
+	return 0;
 }
 
 /**
@@ -106,7 +189,7 @@ static void port_drop(struct saina_dp *dp, struct dp_port *p, bool unpin)
  */
 int saina_dp_detach(struct saina_dp *dp, int ifindex)
 {
-	struct dp_port *p = port_find(dp, ifindex);
+	struct dp_port *p = dp_port_find(dp, ifindex);
 	__u32 key = ifindex;
 
 	if (!p)
@@ -115,6 +198,18 @@ int saina_dp_detach(struct saina_dp *dp, int ifindex)
 	bpf_map_delete_elem(dp->map[DP_TX], &key);
 	bpf_map_delete_elem(dp->map[DP_PORTS], &key);
 	return dp_global_write(dp);
+}
+
+/* Where the program is on a port; of both (a switch was interrupted), XDP. */
+enum saina_dp_hook saina_dp_hook(struct saina_dp *dp, int ifindex)
+{
+	const struct dp_port *p = dp_port_find(dp, ifindex);
+
+	if (!p)
+		return SAINA_DP_NONE;
+	if (p->xdp < 0)
+		return SAINA_DP_TC;
+	return p->generic ? SAINA_DP_GENERIC : SAINA_DP_NATIVE;
 }
 
 /**
@@ -132,39 +227,95 @@ int saina_dp_attached(struct saina_dp *dp, int *ifindexes, int max)
 	return n;
 }
 
+/**
+ * saina_dp_repair() - put back what others have removed
+ *
+ * Filters of ours, and interfaces that results go through: to be called when the
+ * traffic control of some interface was changed, or an interface is gone.
+ */
+void saina_dp_repair(struct saina_dp *dp)
+{
+	for (int i = 0; i < dp->ports; i++)
+		dp_tc_repair(dp, &dp->port[i]);
+	dp_jobs_repair(dp);
+}
+
 void dp_ports_close(struct saina_dp *dp, bool unpin)
 {
 	while (dp->ports)
 		port_drop(dp, &dp->port[dp->ports - 1], unpin);
 }
 
-/* The links of the run we take over from.  Links of devices that have gone
+static struct dp_port *port_found(struct saina_dp *dp, int ifindex)
+{
+	struct dp_port *p = dp_port_find(dp, ifindex);
+
+	if (p)
+		return p;
+	return dp->ports < DP_PORTS_MAX ? port_add(dp, ifindex) : NULL;
+}
+
+static void find_pinned_xdp(struct saina_dp *dp, int ifindex)
+{
+	LIBBPF_OPTS(bpf_xdp_query_opts, query);
+	struct bpf_link_info info = {};
+	__u32 len = sizeof(info);
+	char path[PATH_MAX];
+	struct dp_port *p;
+	int fd;
+
+	fd = bpf_obj_get(link_path(dp, path, ifindex));
+	if (fd < 0)
+		return;
+	if (bpf_obj_get_info_by_fd(fd, &info, &len) || info.type != BPF_LINK_TYPE_XDP ||
+	    (int)info.xdp.ifindex != ifindex) {
+		unlink(path);
+		close(fd);
+		return;
+	}
+	p = port_found(dp, ifindex);
+	if (!p) {
+		close(fd);
+		return;
+	}
+	p->xdp = fd;
+	p->generic = !bpf_xdp_query(ifindex, 0, &query) &&
+		     query.attach_mode == XDP_ATTACHED_SKB;
+}
+
+static void find_pinned_tc(struct saina_dp *dp, const char *name)
+{
+	int ifindex, tc[DP_TC_SIDES];
+	struct dp_port *p;
+
+	if (!dp_tc_find_pinned(dp, name, &ifindex, tc))
+		return;
+	for (int s = 0; s < DP_TC_SIDES; s++) {
+		if (tc[s] == DP_TC_NONE)
+			continue;
+		p = port_found(dp, ifindex);
+		if (p)
+			p->tc[s] = tc[s];
+		else if (tc[s] >= 0)
+			close(tc[s]);
+	}
+}
+
+/* The attachments of the run we take over from.  Links of devices that have gone
  * meanwhile say ifindex 0. */
 int dp_ports_find_pinned(struct saina_dp *dp)
 {
 	struct dirent *e;
 	DIR *dir = opendir(dp->pin_dir);
+	int ifindex;
 
 	if (!dir)
 		return dp_fail(dp, -errno, "%s: %s", dp->pin_dir, strerror(errno));
-	while ((e = readdir(dir)) && dp->ports < DP_PORTS_MAX) {
-		struct bpf_link_info info = {};
-		__u32 len = sizeof(info);
-		char path[PATH_MAX];
-		int ifindex, fd;
-
-		if (sscanf(e->d_name, "link-%d", &ifindex) != 1)
-			continue;
-		fd = bpf_obj_get(link_path(dp, path, ifindex));
-		if (fd < 0)
-			continue;
-		if (bpf_obj_get_info_by_fd(fd, &info, &len) || info.type != BPF_LINK_TYPE_XDP ||
-		    (int)info.xdp.ifindex != ifindex) {
-			unlink(path);
-			close(fd);
-			continue;
-		}
-		dp->port[dp->ports++] = (struct dp_port){ .ifindex = ifindex, .link = fd };
+	while ((e = readdir(dir))) {
+		if (sscanf(e->d_name, "link-%d", &ifindex) == 1)
+			find_pinned_xdp(dp, ifindex);
+		else
+			find_pinned_tc(dp, e->d_name);
 	}
 	closedir(dir);
 	return 0;
@@ -175,12 +326,17 @@ void dp_ports_upgrade(struct saina_dp *dp)
 	char name[IF_NAMESIZE];
 
 	for (int i = 0; i < dp->ports; i++) {
-		int ifindex = dp->port[i].ifindex;
+		struct dp_port *p = &dp->port[i];
+		int err = 0;
 
-		if (bpf_link_update(dp->port[i].link, dp->prog[DP_PROG_XDP], NULL))
-			dp_log(dp, 0, "port %s keeps the old XDP program: %s",
-			       ifname(ifindex, name), strerror(errno));
-		dp_job_port_changed(dp, ifindex);
+		if (p->xdp >= 0 && bpf_link_update(p->xdp, dp->prog[DP_PROG_XDP], NULL))
+			err = -errno;
+		for (int s = 0; !err && s < DP_TC_SIDES; s++)
+			err = dp_tc_upgrade(dp, p, s);
+		if (err)
+			dp_log(dp, 0, "port %s keeps the old program: %s",
+			       dp_ifname(p->ifindex, name), strerror(-err));
+		dp_job_port_changed(dp, p->ifindex);
 	}
 }
 
@@ -200,15 +356,19 @@ int dp_port_egress(struct saina_dp *dp, int ifindex)
  */
 int saina_dp_port_set(struct saina_dp *dp, int ifindex, const struct saina_port_conf *c)
 {
+	struct dp_port *p = dp_port_find(dp, ifindex);
 	struct saina_port_conf conf = *c;
 	__u32 key = ifindex;
+	int err = 0;
 
 	conf.drawn_in = 0;
 	conf.drawn_out = 0;
 	if (bpf_map_update_elem(dp->map[DP_PORTS], &key, &conf, BPF_ANY))
 		return dp_fail(dp, -errno, "port #%d: %s", ifindex, strerror(errno));
 	dp_job_port_changed(dp, ifindex);
-	return dp_global_write(dp);
+	if (p)
+		err = tc_out(dp, p);
+	return err ? err : dp_global_write(dp);
 }
 
 /* The same back, with the numbers drawn so far; all 0 if nothing was ever set. */

@@ -14,10 +14,13 @@
 #endif
 
 #define OBJECT_NAME	"saina_xdp.bpf.o"
+#define TC_NAME		"saina_tc"	/* instead of saina_xdp, beside it */
 
 static const char *const prog_name[DP_PROGS] = {
 	[DP_PROG_XDP] = "saina_xdp",
 	[DP_PROG_EGRESS] = "saina_egress",
+	[DP_PROG_TC] = "saina_tc",
+	[DP_PROG_TC_OUT] = "saina_tc_out",
 };
 
 /* The program on the ports, for BPF_PROG_TEST_RUN; the descriptor stays ours. */
@@ -28,10 +31,12 @@ int saina_dp_prog_fd(const struct saina_dp *dp)
 
 /* libbpf's print callback has no argument; opening is done by one thread. */
 static __thread struct saina_dp *printing;
+static __thread bool quiet;	/* a failure is no error */
 
 static int print(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
 	static const int to[] = { [LIBBPF_WARN] = 0, [LIBBPF_INFO] = 2, [LIBBPF_DEBUG] = 3 };
+	int to_level = quiet ? 3 : to[level];
 	char line[1024];
 	size_t n;
 
@@ -41,7 +46,7 @@ static int print(enum libbpf_print_level level, const char *fmt, va_list ap)
 	n = strlen(line);
 	if (n && line[n - 1] == '\n')
 		line[n - 1] = 0;
-	printing->opts.log(printing->opts.log_arg, to[level], line);
+	printing->opts.log(printing->opts.log_arg, to_level, line);
 	return 0;
 }
 
@@ -94,22 +99,22 @@ static int find_object(struct saina_dp *dp)
 		       dp->object, strerror(errno));
 }
 
-/* Opens the object; with @reuse its maps are those we have. */
-int dp_object_load(struct saina_dp *dp, bool reuse, struct bpf_object **out)
+/* Opens and loads an object; with @reuse its maps are those we have.  @optional: it may
+ * fail. */
+static int object_load(struct saina_dp *dp, const char *path, bool reuse, bool optional,
+		       struct bpf_object **out)
 {
 	struct bpf_object *obj;
-	int err;
+	int err = 0;
 
 	*out = NULL;
-	err = find_object(dp);
-	if (err)
-		return err;
 	printing = dp;
+	quiet = optional;
 	libbpf_set_print(print);
-	obj = bpf_object__open_file(dp->object, NULL);
+	obj = bpf_object__open_file(path, NULL);
 	if (!obj) {
 		err = dp_fail(dp, -errno, "%s is not a BPF object of this library's kind: %s",
-			      dp->object, strerror(errno));
+			      path, strerror(errno));
 		goto out;
 	}
 	for (int i = 0; reuse && i < DP_MAPS; i++) {
@@ -117,15 +122,14 @@ int dp_object_load(struct saina_dp *dp, bool reuse, struct bpf_object **out)
 
 		err = m ? bpf_map__reuse_fd(m, dp->map[i]) : -ENOENT;
 		if (err) {
-			dp_fail(dp, err, "%s: map %s: %s", dp->object, dp_map_name[i],
-				strerror(-err));
+			dp_fail(dp, err, "%s: map %s: %s", path, dp_map_name[i], strerror(-err));
 			goto close;
 		}
 	}
 	err = bpf_object__load(obj);
 	if (err) {
-		dp_fail(dp, err, "the kernel refused the XDP program %s: %s%s", dp->object,
-			strerror(-err), err == -EPERM ? " (are you root?)" : "");
+		dp_fail(dp, err, "the kernel refused the program %s: %s%s", path, strerror(-err),
+			err == -EPERM ? " (are you root?)" : "");
 		goto close;
 	}
 	*out = obj;
@@ -138,21 +142,92 @@ out:
 	return err;
 }
 
-int dp_progs_get(struct saina_dp *dp, const struct bpf_object *obj, int *prog)
+/* Programs @from up to @to, of an object at @path. */
+static int progs_get(struct saina_dp *dp, const struct bpf_object *obj, const char *path, int *prog,
+		     int from, int to)
 {
-	for (int i = 0; i < DP_PROGS; i++) {
+	for (int i = from; i < to; i++) {
 		struct bpf_program *p = bpf_object__find_program_by_name(obj, prog_name[i]);
 
 		prog[i] = p ? dup(bpf_program__fd(p)) : -1;
 		if (prog[i] < 0) {
-			while (i--) {
+			while (i-- > from) {
 				close(prog[i]);
 				prog[i] = -1;
 			}
-			return dp_fail(dp, -ENOENT, "%s lacks a program", dp->object);
+			return dp_fail(dp, -ENOENT, "%s lacks a program", path);
 		}
 	}
 	return 0;
+}
+
+static int maps_get(struct saina_dp *dp, const struct bpf_object *obj)
+{
+	for (int i = 0; i < DP_MAPS; i++) {
+		int fd = bpf_object__find_map_fd_by_name(obj, dp_map_name[i]);
+
+		dp->map[i] = fd < 0 ? fd : dup(fd);
+		if (dp->map[i] < 0)
+			return dp_fail(dp, -ENOENT, "%s has no map %s", dp->object, dp_map_name[i]);
+	}
+	return 0;
+}
+
+int dp_progs_load(struct saina_dp *dp, bool reuse, int *prog)
+{
+	struct bpf_object *obj;
+	int err = find_object(dp);
+
+	if (!err)
+		err = object_load(dp, dp->object, reuse, false, &obj);
+	if (err)
+		return err;
+	if (!reuse)
+		err = maps_get(dp, obj);
+	if (!err)
+		err = progs_get(dp, obj, dp->object, prog, DP_PROG_XDP, DP_PROG_TC);
+	bpf_object__close(obj);
+	return err;
+}
+
+/* The object of the tc programs: it lies beside the other, and is called as that one but
+ * for the hook. */
+static int find_tc_object(struct saina_dp *dp, char *path, size_t size)
+{
+	static const char xdp[] = "saina_xdp";
+	const char *base = strrchr(dp->object, '/');
+
+	base = base ? base + 1 : dp->object;
+	if (strncmp(base, xdp, strlen(xdp)))
+		return dp_fail(dp, -ENOENT, "%s is not called %s..., so none goes with it",
+			       dp->object, xdp);
+	if (snprintf(path, size, "%.*s" TC_NAME "%s", (int)(base - dp->object), dp->object,
+		     base + strlen(xdp)) >= (int)size)
+		return dp_fail(dp, -ENAMETOOLONG, "%s: too long a name", dp->object);
+	if (access(path, R_OK))
+		return dp_fail(dp, -errno, "%s: %s", path, strerror(errno));
+	return 0;
+}
+
+void dp_progs_load_tc(struct saina_dp *dp, int *prog)
+{
+	char path[PATH_MAX];
+	struct bpf_object *obj;
+	int err;
+
+	prog[DP_PROG_TC] = prog[DP_PROG_TC_OUT] = -1;
+	err = find_tc_object(dp, path, sizeof(path));
+	if (!err)
+		err = object_load(dp, path, true, true, &obj);
+	if (!err) {
+		err = progs_get(dp, obj, path, prog, DP_PROG_TC, DP_PROGS);
+		bpf_object__close(obj);
+	}
+	if (!err)
+		return;
+	snprintf(dp->tc_error, sizeof(dp->tc_error), "%.*s", (int)sizeof(dp->tc_error) - 1,
+		 dp->error);
+	dp_log(dp, 2, "no tc hook: %s", dp->tc_error);
 }
 
 static const char *prog_path(const struct saina_dp *dp, char *path, int prog)
@@ -171,7 +246,7 @@ int dp_progs_pin(struct saina_dp *dp)
 
 	for (int i = DP_PROGS - 1; i >= 0; i--) {
 		unlink(prog_path(dp, path, i));
-		if (bpf_obj_pin(dp->prog[i], path))
+		if (dp->prog[i] >= 0 && bpf_obj_pin(dp->prog[i], path))
 			return dp_fail(dp, -errno, "cannot pin %s: %s", path, strerror(errno));
 	}
 	return 0;
@@ -190,7 +265,7 @@ int dp_progs_take_over(struct saina_dp *dp)
 
 	for (int i = 0; i < DP_PROGS; i++) {
 		dp->prog[i] = bpf_obj_get(prog_path(dp, path, i));
-		if (dp->prog[i] < 0)
+		if (dp->prog[i] < 0 && i < DP_PROG_TC)
 			return dp_fail(dp, -errno,
 				       "%s: %s; the pins are incomplete, remove the directory's content",
 				       path, strerror(errno));
@@ -212,6 +287,8 @@ static bool same_program(int a, int b)
 	struct bpf_prog_info x = {}, y = {};
 	__u32 len = sizeof(x);
 
+	if (a < 0 || b < 0)
+		return a < 0 && b < 0;
 	if (bpf_obj_get_info_by_fd(a, &x, &len))
 		return false;
 	len = sizeof(y);
@@ -219,36 +296,39 @@ static bool same_program(int a, int b)
 }
 
 /*
- * After a take-over: if the program installed is another than the one that
- * runs, it takes its place, port by port, on the same maps.  All state is in
- * the maps, so no round is lost; where the new one does not fit them, the old
- * one goes on.
+ * After a take-over: if the programs installed are others than those that run,
+ * they take their place, port by port, on the same maps.  All state is in the
+ * maps, so no round is lost; where a new one does not fit them, the old one goes
+ * on.
  */
 void dp_progs_upgrade(struct saina_dp *dp)
 {
-	struct bpf_object *obj;
+	bool same = true;
 	int prog[DP_PROGS];
 
-	if (dp_object_load(dp, true, &obj) || dp_progs_get(dp, obj, prog)) {
-		dp_log(dp, 1, "the running XDP program stays: %s", dp->error);
-		if (obj)
-			bpf_object__close(obj);
+	if (dp_progs_load(dp, true, prog)) {
+		dp_log(dp, 1, "the running programs stay: %s", dp->error);
 		return;
 	}
-	bpf_object__close(obj);
-	if (same_program(prog[DP_PROG_XDP], dp->prog[DP_PROG_XDP]) &&
-	    same_program(prog[DP_PROG_EGRESS], dp->prog[DP_PROG_EGRESS])) {
-		for (int i = 0; i < DP_PROGS; i++)
-			close(prog[i]);
-		return;
+	dp_progs_load_tc(dp, prog);
+	for (int i = 0; i < DP_PROGS; i++) {
+		if (prog[i] < 0)
+			prog[i] = dp->prog[i] < 0 ? -1 : dup(dp->prog[i]);
+		same &= same_program(prog[i], dp->prog[i]);
 	}
 	for (int i = 0; i < DP_PROGS; i++) {
-		close(dp->prog[i]);
-		dp->prog[i] = prog[i];
+		int old = same ? prog[i] : dp->prog[i];
+
+		if (!same)
+			dp->prog[i] = prog[i];
+		if (old >= 0)
+			close(old);
 	}
+	if (same)
+		return;
 	dp_ports_upgrade(dp);
 	if (dp_progs_pin(dp))
 		dp_log(dp, 0, "%s", dp->error);
 	else
-		dp_log(dp, 2, "the running XDP program was replaced by %s", dp->object);
+		dp_log(dp, 2, "the running programs were replaced by %s", dp->object);
 }

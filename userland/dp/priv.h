@@ -29,12 +29,14 @@ enum dp_map {
 	DP_EVENTS,
 	DP_RELAY,
 	DP_DELAY,
+	DP_OUTLET,
 	DP_HOT,
 	DP_RING = DP_HOT + DP_SIZES,
 	DP_MAPS = DP_RING + DP_SIZES
 };
 
-enum dp_prog { DP_PROG_XDP, DP_PROG_EGRESS, DP_PROGS };
+/* The first two are of one object, the others of the next. */
+enum dp_prog { DP_PROG_XDP, DP_PROG_EGRESS, DP_PROG_TC, DP_PROG_TC_OUT, DP_PROGS };
 
 enum dp_ring { DP_RING_EVENTS, DP_RING_RELAY, DP_RINGS };
 
@@ -43,16 +45,42 @@ struct dp_inner {
 	int	hot, ring, counted, signs, fanout, wcount;
 };
 
+/**
+ * struct dp_outlet - interface that copies a job's results to its ports (dp_outlet.c)
+ * @ifindex: 0: there is none
+ * @known: @port says what its filters are
+ * @port: by the filter's number
+ */
+struct dp_outlet {
+	int	ifindex;
+	bool	known;
+	__u32	port[SAINA_WORKERS_MAX];
+};
+
 struct dp_job {
 	bool	known;		/* the kernel has been asked what it has */
 	bool	live;		/* a snapshot is published: the rest is valid */
 	struct saina_job_conf conf;
 	struct dp_inner maps;
+	struct dp_outlet outlet;
 };
 
+enum dp_tc_side { DP_TC_IN, DP_TC_OUT, DP_TC_SIDES };
+
+#define DP_TC_NONE	(-1)
+#define DP_TC_CLSACT	(-2)
+
+/**
+ * struct dp_port - a port that has a program
+ * @xdp: link of the XDP program, -1: it is not there
+ * @generic: how it is there
+ * @tc: tcx link of the tc program, DP_TC_CLSACT: a filter, or DP_TC_NONE
+ */
 struct dp_port {
 	int	ifindex;
-	int	link;
+	int	xdp;
+	bool	generic;
+	int	tc[DP_TC_SIDES];
 };
 
 struct saina_dp {
@@ -63,7 +91,9 @@ struct saina_dp {
 	bool	pinned;			/* pin_dir is valid */
 	bool	taken_over;
 	int	map[DP_MAPS];
-	int	prog[DP_PROGS];
+	int	prog[DP_PROGS];		/* those of tc: -1 where the kernel does not take them */
+	char	tc_error[256];		/* why */
+	bool	outlets;		/* the kernel can make them */
 	int	cpus;
 	struct saina_global global;	/* flags: as asked for, without INJECT */
 	struct dp_job *job[SAINA_JOBS_MAX];
@@ -94,9 +124,11 @@ const char *dp_pin_path(const struct saina_dp *dp, char *path, const char *name)
 /* dp_prog.c */
 #define DP_PIN_PROG	"prog-"		/* and the layout of the maps, and a program's name */
 
-/* Opens and loads the object; with @reuse its maps are those we have. */
-int dp_object_load(struct saina_dp *dp, bool reuse, struct bpf_object **out);
-int dp_progs_get(struct saina_dp *dp, const struct bpf_object *obj, int *prog);
+/* Loads the XDP programs, and with them the maps: those that we have with @reuse,
+ * else they are put in dp->map. */
+int dp_progs_load(struct saina_dp *dp, bool reuse, int *prog);
+/* The tc programs onto the maps we have; why not is in tc_error. */
+void dp_progs_load_tc(struct saina_dp *dp, int *prog);
 int dp_progs_pin(struct saina_dp *dp);
 bool dp_progs_pinned(const struct saina_dp *dp);	/* and all else, on maps of our layout */
 int dp_progs_take_over(struct saina_dp *dp);
@@ -106,16 +138,38 @@ void dp_progs_upgrade(struct saina_dp *dp);
 /* dp_job.c */
 struct dp_job *dp_job_find(struct saina_dp *dp, __u16 job);	/* NULL: not published */
 void dp_jobs_free(struct saina_dp *dp);
+/* A port got the tc hook (@there) or lost it: outlets come or go. */
+int dp_jobs_port_tc(struct saina_dp *dp, bool there);
+void dp_jobs_repair(struct saina_dp *dp);
+void dp_jobs_remove_outlets(struct saina_dp *dp);
 /* Bring the devmap entries of a port in line with its injected faults. */
 void dp_job_port_changed(struct saina_dp *dp, int ifindex);
 
 /* dp_port.c */
+struct dp_port *dp_port_find(struct saina_dp *dp, int ifindex);
+const char *dp_ifname(int ifindex, char *name);
 int dp_ports_find_pinned(struct saina_dp *dp);
 void dp_ports_upgrade(struct saina_dp *dp);	/* put dp->prog on them */
 void dp_ports_close(struct saina_dp *dp, bool unpin);
 /* Egress program's descriptor if frames that leave by it are injected, or -1. */
 int dp_port_egress(struct saina_dp *dp, int ifindex);
 int dp_global_write(struct saina_dp *dp);
+
+/* dp_tc.c */
+int dp_tc_attach(struct saina_dp *dp, struct dp_port *p, enum dp_tc_side s);
+void dp_tc_detach(struct saina_dp *dp, struct dp_port *p, enum dp_tc_side s, bool unpin);
+bool dp_tc_find_pinned(struct saina_dp *dp, const char *name, int *ifindex, int tc[DP_TC_SIDES]);
+int dp_tc_upgrade(struct saina_dp *dp, const struct dp_port *p, enum dp_tc_side s);
+void dp_tc_repair(struct saina_dp *dp, const struct dp_port *p);
+
+/* dp_outlet.c: as the fan-out set of a job, grown before the snapshot, shrunk after */
+int dp_outlet_try(struct saina_dp *dp);
+int dp_outlet_grow(struct saina_dp *dp, struct dp_job *j, const struct saina_job_conf *c);
+void dp_outlet_shrink(struct saina_dp *dp, struct dp_job *j, const struct saina_job_conf *c);
+void dp_outlet_remove(struct saina_dp *dp, struct dp_job *j, __u32 job);
+void dp_outlet_reopen(struct saina_dp *dp, struct dp_job *j, __u32 job);
+void dp_outlet_repair(struct saina_dp *dp, struct dp_job *j);
+void dp_outlets_remove_strays(struct saina_dp *dp);
 
 /* dp_event.c */
 void dp_rings_close(struct saina_dp *dp);

@@ -99,6 +99,9 @@ static int link_message(const struct nlmsghdr *nlh, void *arg)
 	struct links *l = arg;
 	struct link *link;
 
+	if (nlh->nlmsg_type == RTM_DELQDISC || nlh->nlmsg_type == RTM_DELTFILTER ||
+	    nlh->nlmsg_type == RTM_DELLINK)
+		l->repair = true;
 	if (nlh->nlmsg_type != RTM_NEWLINK && nlh->nlmsg_type != RTM_DELLINK)
 		return MNL_CB_OK;
 	/* The bridge says DELLINK (AF_BRIDGE) when a port merely leaves it; the
@@ -118,6 +121,10 @@ static int link_message(const struct nlmsghdr *nlh, void *arg)
 		switch (mnl_attr_get_type(attr)) {
 		case IFLA_IFNAME:
 			snprintf(link->name, sizeof(link->name), "%s", mnl_attr_get_str(attr));
+			break;
+		case IFLA_IFALIAS:
+			snprintf(link->alias, sizeof(link->alias), "%.*s",
+				 (int)mnl_attr_get_payload_len(attr), mnl_attr_get_str(attr));
 			break;
 		case IFLA_MTU:
 			link->mtu = mnl_attr_get_u32(attr);
@@ -214,7 +221,7 @@ int links_follow(struct links *l)
 		return -errno;
 	setsockopt(links_fd(l), SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size));
 	/* listen first, then read: nothing falls in between */
-	ret = mnl_socket_bind(l->nl, RTMGRP_LINK, MNL_SOCKET_AUTOPID) ? -errno : links_read(l);
+	ret = mnl_socket_bind(l->nl, RTMGRP_LINK | RTMGRP_TC, MNL_SOCKET_AUTOPID) ? -errno : links_read(l);
 	if (ret)
 		links_close(l);
 	return ret;
@@ -240,6 +247,7 @@ int links_receive(struct links *l)
 		else
 			break;
 	}
+	l->repair |= lost;
 	/* what there is now is all that matters */
 	return lost && links_read(l) ? -EAGAIN : 0;
 }

@@ -19,6 +19,7 @@
  * @xdp_id: the program attached, 0: none
  * @snooping: bridges: multicast snooping, -1: unknown
  * @kind: "bridge", "veth", ..; empty: none
+ * @alias: text that somebody gave it
  */
 struct link {
 	int ifindex;
@@ -30,6 +31,7 @@ struct link {
 	int snooping;
 	char name[IFNAMSIZ];
 	char kind[16];
+	char alias[256];
 	unsigned char mac[6];
 };
 
@@ -37,6 +39,7 @@ struct links {
 	struct mnl_socket *nl;	/* NULL: not followed */
 	struct link *v;
 	int n, room;
+	bool repair;		/* filters, qdiscs or links were removed; the follower clears it */
 };
 
 /* Reads all links into @l, which holds what it held before on failure (@l is all

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Outlets: where the tc program sends results to all workers of a job at once.  An
+ * outlet is an interface of kind ifb whose egress filters copy what is redirected to
+ * it to the ports of all active workers.  A job has one while a
+ * worker of it is behind a port with the tc hook.
+ */
+#include <errno.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "dp/priv.h"
+#include "net/links.h"
+#include "net/tc.h"
+
+#define PRIO_FIRST	1	/* of the port in place 0 */
+#define NAMES		64	/* other agents in this namespace have outlets, too */
+
+/* The interface's alias says whose it is. */
+static void alias_of(const struct saina_dp *dp, char *alias, size_t size, const char *job)
+{
+	if (dp->pinned)
+		snprintf(alias, size, "saina %.160s %s", dp->pin_dir, job);
+	else
+		snprintf(alias, size, "saina process %d %s", getpid(), job);
+}
+
+static int ifb_new(struct saina_dp *dp, __u32 job, int *ifindex)
+{
+	char name[IF_NAMESIZE], what[32], alias[256];
+	int err = -EEXIST;
+
+	snprintf(what, sizeof(what), "results of job %u", job);
+	alias_of(dp, alias, sizeof(alias), what);
+	for (unsigned int n = 0; n < NAMES && err == -EEXIST; n++) {
+		snprintf(name, sizeof(name), n ? "saina%u-%u" : "saina%u", job, n);
+		err = tc_ifb_add(name, alias, ifindex);
+	}
+	if (err)
+		return dp_fail(dp, err,
+			       "no interface of kind ifb can be made: %s (kernel modules ifb, sch_ingress)",
+			       strerror(-err));
+	return 0;
+}
+
+/* A port that has gone is no error: its workers will be found dead. */
+static int port_add(struct saina_dp *dp, struct dp_outlet *o, __u32 port)
+{
+	char name[IF_NAMESIZE];
+	int err;
+
+	for (int i = 0; i < SAINA_WORKERS_MAX; i++)
+		if (o->port[i] == port)
+			return 0;
+	for (int i = 0; i < SAINA_WORKERS_MAX; i++) {
+		if (o->port[i])
+			continue;
+		err = tc_mirror_add(o->ifindex, PRIO_FIRST + i, port);
+		if (!err)
+			o->port[i] = port;
+		return !err || err == -ENODEV || err == -EINVAL ?
+			       0 :
+			       dp_fail(dp, err, "results cannot be copied to port %s: %s",
+				       dp_ifname(port, name), strerror(-err));
+	}
+	return dp_fail(dp, -ENOSPC, "results cannot be copied to so many ports");
+}
+
+static bool on_tc(struct saina_dp *dp, __u32 ifindex)
+{
+	const struct dp_port *p = dp_port_find(dp, ifindex);
+
+	return p && p->tc[DP_TC_IN] != DP_TC_NONE;
+}
+
+/* The port of an active worker, or 0. */
+static __u32 port_of(const struct saina_job_conf *c, int w)
+{
+	return c->worker[w].flags & SAINA_BIND_BOUND && c->active >> w & 1 ? c->worker[w].ifindex :
+									     0;
+}
+
+static bool is_needed(struct saina_dp *dp, const struct saina_job_conf *c)
+{
+	for (int w = 0; w < SAINA_WORKERS_MAX; w++)
+		if (port_of(c, w) && on_tc(dp, port_of(c, w)))
+			return true;
+	return false;
+}
+
+static bool is_wanted(const struct saina_job_conf *c, __u32 port)
+{
+	for (int w = 0; w < SAINA_WORKERS_MAX; w++)
+		if (port_of(c, w) == port)
+			return true;
+	return false;
+}
+
+static int ports_add(struct saina_dp *dp, struct dp_outlet *o, const struct saina_job_conf *c)
+{
+	int err = 0;
+
+	for (int w = 0; !err && w < SAINA_WORKERS_MAX; w++)
+		if (port_of(c, w))
+			err = port_add(dp, o, port_of(c, w));
+	return err;
+}
+
+/* From now on results go to @ifindex. */
+static int outlet_put(struct saina_dp *dp, __u32 job, __u32 ifindex)
+{
+	if (bpf_map_update_elem(dp->map[DP_OUTLET], &job, &ifindex, BPF_ANY))
+		return dp_fail(dp, -errno, "saina_outlet of job %u: %s", job, strerror(errno));
+	return 0;
+}
+
+/* A new interface takes the place of the one there is, if any. */
+static int outlet_renew(struct saina_dp *dp, struct dp_job *j, const struct saina_job_conf *c)
+{
+	struct dp_outlet o = { .known = true };
+	int err = ifb_new(dp, c->job, &o.ifindex);
+
+	if (err)
+		return err;
+	err = ports_add(dp, &o, c);
+	if (!err)
+		err = outlet_put(dp, c->job, o.ifindex);
+	if (err) {
+		tc_link_del(o.ifindex);
+		return err;
+	}
+	if (j->outlet.ifindex)
+		tc_link_del(j->outlet.ifindex);
+	j->outlet = o;
+	return 0;
+}
+
+int dp_outlet_grow(struct saina_dp *dp, struct dp_job *j, const struct saina_job_conf *c)
+{
+	if (!is_needed(dp, c))
+		return 0;
+	if (!j->outlet.known)
+		return outlet_renew(dp, j, c);
+	return ports_add(dp, &j->outlet, c);
+}
+
+void dp_outlet_shrink(struct saina_dp *dp, struct dp_job *j, const struct saina_job_conf *c)
+{
+	struct dp_outlet *o = &j->outlet;
+
+	if (!o->ifindex)
+		return;
+	if (!is_needed(dp, c)) {
+		dp_outlet_remove(dp, j, c->job);
+		return;
+	}
+	for (int i = 0; i < SAINA_WORKERS_MAX; i++) {
+		if (!o->port[i] || is_wanted(c, o->port[i]))
+			continue;
+		tc_filter_del(o->ifindex, PRIO_FIRST + i);
+		o->port[i] = 0;
+	}
+}
+
+void dp_outlet_remove(struct saina_dp *dp, struct dp_job *j, __u32 job)
+{
+	if (!j->outlet.ifindex)
+		return;
+	outlet_put(dp, job, 0);
+	tc_link_del(j->outlet.ifindex);
+	j->outlet = (struct dp_outlet){};
+}
+
+/* Somebody may have removed the interface, or filters of it. */
+void dp_outlet_repair(struct saina_dp *dp, struct dp_job *j)
+{
+	const struct dp_outlet *o = &j->outlet;
+	int n = 0;
+
+	if (!o->known)
+		return;
+	for (int i = 0; i < SAINA_WORKERS_MAX; i++)
+		n += !!o->port[i];
+	if (tc_filters_out(o->ifindex) == n)
+		return;
+	if (outlet_renew(dp, j, &j->conf))
+		dp_log(dp, 0, "%s", dp->error);
+	else
+		dp_log(dp, 1, "job %u: the interface of its results was changed by others and is made anew",
+		       j->conf.job);
+}
+
+/* Is it an outlet of ours? */
+static bool is_ours(const struct saina_dp *dp, const struct link *link)
+{
+	char alias[256];
+
+	alias_of(dp, alias, sizeof(alias), "");
+	return !strcmp(link->kind, "ifb") && !strncmp(link->alias, alias, strlen(alias));
+}
+
+/* Of a job that was taken over: which interface, but not its filters. */
+void dp_outlet_reopen(struct saina_dp *dp, struct dp_job *j, __u32 job)
+{
+	struct links links = { 0 };
+	const struct link *link;
+	__u32 ifindex;
+
+	if (bpf_map_lookup_elem(dp->map[DP_OUTLET], &job, &ifindex) || !ifindex ||
+	    links_read(&links))
+		return;
+	link = links_by_index(&links, ifindex);
+	if (link && is_ours(dp, link))
+		j->outlet.ifindex = ifindex;
+	links_close(&links);
+}
+
+/* Interfaces that a run in the same directory has left. */
+void dp_outlets_remove_strays(struct saina_dp *dp)
+{
+	struct links links = { 0 };
+
+	if (links_read(&links))
+		return;
+	for (int i = 0; i < links.n; i++)
+		if (is_ours(dp, &links.v[i]))
+			tc_link_del(links.v[i].ifindex);
+	links_close(&links);
+}
+
+/* Can this kernel do it?  Asked once, before anything depends on it. */
+int dp_outlet_try(struct saina_dp *dp)
+{
+	int ifindex, err;
+
+	if (dp->outlets)
+		return 0;
+	err = ifb_new(dp, SAINA_JOBS_MAX, &ifindex);
+	if (err)
+		return err;
+	err = tc_mirror_add(ifindex, PRIO_FIRST, ifindex);
+	tc_link_del(ifindex);
+	if (err)
+		return dp_fail(dp, err, "no filter can mirror: %s (kernel modules cls_u32, act_mirred)",
+			       strerror(-err));
+	dp->outlets = true;
+	return 0;
+}

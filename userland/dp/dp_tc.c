@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The tc hook of a port: a tcx link where the kernel has those (6.6), else a filter
+ * on clsact, which others may remove: saina_dp_repair() attaches it again.  What
+ * others have there stays: a tcx link is a place of its own, and our filter lets
+ * foreign frames through to later ones.
+ */
+#include <errno.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "dp/priv.h"
+#include "net/tc.h"
+
+/* <linux/bpf.h> of 6.6; the headers we build with may be older */
+#define TCX_INGRESS	((enum bpf_attach_type)46)
+#define TCX_EGRESS	((enum bpf_attach_type)47)
+#define TCX_LINK	11
+#define TCX_BEFORE	(1u << 3)	/* first of all */
+
+#define PRIORITY	1
+#define HANDLE		0x5a1a
+#define HANDLE_OWN	0x5a1b		/* and the clsact qdisc under it is ours */
+
+static const struct {
+	enum bpf_attach_type tcx;
+	enum bpf_tc_attach_point point;
+	enum dp_prog prog;
+	const char *pin;
+	const char *pin_clsact;		/* of the program: a filter has nothing to pin */
+} side[DP_TC_SIDES] = {
+	[DP_TC_IN] = { TCX_INGRESS, BPF_TC_INGRESS, DP_PROG_TC, "link-tc", "clsact-tc" },
+	[DP_TC_OUT] = { TCX_EGRESS, BPF_TC_EGRESS, DP_PROG_TC_OUT, "link-tc-out",
+			"clsact-tc-out" },
+};
+
+static const char *pin_path(const struct saina_dp *dp, char *path, enum dp_tc_side s, int ifindex,
+			    bool clsact)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "%s-%d", clsact ? side[s].pin_clsact : side[s].pin, ifindex);
+	return dp_pin_path(dp, path, name);
+}
+
+/* clsact */
+
+static struct bpf_tc_hook hook_of(int ifindex, enum bpf_tc_attach_point point)
+{
+	return (struct bpf_tc_hook){
+		.sz = sizeof(struct bpf_tc_hook),
+		.ifindex = ifindex,
+		.attach_point = point,
+	};
+}
+
+static struct bpf_tc_opts opts_of(__u32 handle)
+{
+	return (struct bpf_tc_opts){
+		.sz = sizeof(struct bpf_tc_opts),
+		.handle = handle,
+		.priority = PRIORITY,
+	};
+}
+
+/* The handle of our filter, 0: it is not there. */
+static __u32 clsact_find(int ifindex, enum dp_tc_side s)
+{
+	struct bpf_tc_hook hook = hook_of(ifindex, side[s].point);
+
+	for (__u32 handle = HANDLE; handle <= HANDLE_OWN; handle++) {
+		struct bpf_tc_opts opts = opts_of(handle);
+
+		if (!bpf_tc_query(&hook, &opts))
+			return handle;
+	}
+	return 0;
+}
+
+static int clsact_attach(struct saina_dp *dp, int ifindex, enum dp_tc_side s)
+{
+	struct bpf_tc_hook both = hook_of(ifindex, BPF_TC_INGRESS | BPF_TC_EGRESS);
+	struct bpf_tc_hook hook = hook_of(ifindex, side[s].point);
+	struct bpf_tc_opts opts = opts_of(HANDLE_OWN);
+	char kind[16] = "", name[IF_NAMESIZE];
+	int err = bpf_tc_hook_create(&both);
+
+	if (err == -EEXIST) {
+		err = tc_ingress_kind(ifindex, kind, sizeof(kind));
+		if (!err && !strcmp(kind, "ingress"))
+			return dp_fail(dp, -EBUSY,
+				       "port %s: its ingress qdisc is another's (policing of Open vSwitch, a bandwidth limit of libvirt): on this kernel that excludes the tc hook",
+				       dp_ifname(ifindex, name));
+		/* ours if a filter of ours says so */
+		if (clsact_find(ifindex, s == DP_TC_IN ? DP_TC_OUT : DP_TC_IN) != HANDLE_OWN)
+			opts.handle = HANDLE;
+	}
+	if (err)
+		return dp_fail(dp, err, "port %s: no clsact qdisc can be made: %s%s",
+			       dp_ifname(ifindex, name), strerror(-err),
+			       err == -ENOENT ? " (kernel module sch_ingress)" : "");
+	opts.prog_fd = dp->prog[side[s].prog];
+	err = bpf_tc_attach(&hook, &opts);
+	if (err)
+		return dp_fail(dp, err,
+			       "port %s: the tc program cannot be attached: %s (filters of others: tc filter show dev %s ingress)",
+			       dp_ifname(ifindex, name), strerror(-err), name);
+	return 0;
+}
+
+static void clsact_detach(int ifindex, enum dp_tc_side s)
+{
+	struct bpf_tc_hook both = hook_of(ifindex, BPF_TC_INGRESS | BPF_TC_EGRESS);
+	struct bpf_tc_hook hook = hook_of(ifindex, side[s].point);
+	struct bpf_tc_opts opts = opts_of(clsact_find(ifindex, s));
+	bool own = opts.handle == HANDLE_OWN;
+
+	if (!opts.handle)
+		return;
+	bpf_tc_detach(&hook, &opts);
+	/* others may have put theirs there since */
+	if (own && !tc_filters_in(ifindex) && !tc_filters_out(ifindex))
+		bpf_tc_hook_destroy(&both);
+}
+
+static int pin_clsact(struct saina_dp *dp, int ifindex, enum dp_tc_side s)
+{
+	char path[PATH_MAX];
+
+	unlink(pin_path(dp, path, s, ifindex, true));
+	if (bpf_obj_pin(dp->prog[side[s].prog], path))
+		return dp_fail(dp, -errno, "cannot pin %s: %s", path, strerror(errno));
+	return 0;
+}
+
+/* Both */
+
+int dp_tc_attach(struct saina_dp *dp, struct dp_port *p, enum dp_tc_side s)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .flags = TCX_BEFORE);
+	char path[PATH_MAX], name[IF_NAMESIZE];
+	int fd, err = 0;
+
+	if (p->tc[s] != DP_TC_NONE)
+		return 0;
+	if (dp->prog[side[s].prog] < 0)
+		return dp_fail(dp, -ENOENT, "there is no tc program: %s", dp->tc_error);
+	fd = bpf_link_create(dp->prog[side[s].prog], p->ifindex, side[s].tcx, &opts);
+	if (fd < 0 && errno != EINVAL)
+		return dp_fail(dp, -errno, "port %s: the tc program cannot be attached: %s",
+			       dp_ifname(p->ifindex, name), strerror(errno));
+	if (fd < 0) {
+		err = clsact_attach(dp, p->ifindex, s);
+		if (err)
+			return err;
+		fd = DP_TC_CLSACT;
+	}
+	p->tc[s] = fd;
+	if (!dp->pinned)
+		return 0;
+	if (fd == DP_TC_CLSACT) {
+		err = pin_clsact(dp, p->ifindex, s);
+	} else {
+		unlink(pin_path(dp, path, s, p->ifindex, false));
+		if (bpf_obj_pin(fd, path))
+			err = dp_fail(dp, -errno, "cannot pin %s: %s", path, strerror(errno));
+	}
+	if (err)
+		dp_tc_detach(dp, p, s, true);
+	return err;
+}
+
+/* @unpin: else it goes on without this process. */
+void dp_tc_detach(struct saina_dp *dp, struct dp_port *p, enum dp_tc_side s, bool unpin)
+{
+	char path[PATH_MAX];
+	int fd = p->tc[s];
+
+	if (fd == DP_TC_NONE)
+		return;
+	if (dp->pinned && unpin)
+		unlink(pin_path(dp, path, s, p->ifindex, fd == DP_TC_CLSACT));
+	if (fd == DP_TC_CLSACT && unpin)
+		clsact_detach(p->ifindex, s);
+	if (fd >= 0 && unpin)
+		bpf_link_detach(fd);
+	if (fd >= 0)
+		close(fd);
+	p->tc[s] = DP_TC_NONE;
+}
+
+/* Is @name the pin of an attachment, of which port?  Then it is put in @tc if the port
+ * still has it, else removed. */
+bool dp_tc_find_pinned(struct saina_dp *dp, const char *name, int *ifindex, int tc[DP_TC_SIDES])
+{
+	tc[DP_TC_IN] = tc[DP_TC_OUT] = DP_TC_NONE;
+	for (int s = 0; s < DP_TC_SIDES; s++) {
+		struct bpf_link_info info = {};
+		__u32 len = sizeof(info);
+		char path[PATH_MAX], at[64];
+		struct {
+			__u32 ifindex;
+			__u32 attach_type;
+		} tcx;
+		int fd;
+
+		snprintf(at, sizeof(at), "%s-%%d", side[s].pin_clsact);
+		if (sscanf(name, at, ifindex) == 1) {
+			if (clsact_find(*ifindex, s))
+				tc[s] = DP_TC_CLSACT;
+			else
+				unlink(pin_path(dp, path, s, *ifindex, true));
+			return true;
+		}
+		snprintf(at, sizeof(at), "%s-%%d", side[s].pin);
+		if (sscanf(name, at, ifindex) != 1)
+			continue;
+		fd = bpf_obj_get(pin_path(dp, path, s, *ifindex, false));
+		if (fd < 0)
+			return true;
+		if (!bpf_obj_get_info_by_fd(fd, &info, &len) && info.type == TCX_LINK) {
+			memcpy(&tcx, &info.raw_tracepoint, sizeof(tcx));
+			if ((int)tcx.ifindex == *ifindex) {
+				tc[s] = fd;
+				return true;
+			}
+		}
+		unlink(path);
+		close(fd);
+		return true;
+	}
+	return false;
+}
+
+/* Puts the program that dp->prog has in place of an older one. */
+int dp_tc_upgrade(struct saina_dp *dp, const struct dp_port *p, enum dp_tc_side s)
+{
+	struct bpf_tc_hook hook = hook_of(p->ifindex, side[s].point);
+	int fd = dp->prog[side[s].prog];
+
+	if (p->tc[s] == DP_TC_NONE || fd < 0)
+		return 0;
+	if (p->tc[s] == DP_TC_CLSACT) {
+		struct bpf_tc_opts opts = opts_of(clsact_find(p->ifindex, s));
+		int err;
+
+		opts.prog_fd = fd;
+		opts.flags = BPF_TC_F_REPLACE;
+		err = opts.handle ? bpf_tc_attach(&hook, &opts) : -ENOENT;
+		return err || !dp->pinned ? err : pin_clsact(dp, p->ifindex, s);
+	}
+	return bpf_link_update(p->tc[s], fd, NULL) ? -errno : 0;
+}
+
+/* A filter that others removed is put back. */
+void dp_tc_repair(struct saina_dp *dp, const struct dp_port *p)
+{
+	char name[IF_NAMESIZE];
+
+	for (int s = 0; s < DP_TC_SIDES; s++) {
+		if (p->tc[s] != DP_TC_CLSACT || clsact_find(p->ifindex, s) ||
+		    !if_indextoname(p->ifindex, name))
+			continue;
+		if (clsact_attach(dp, p->ifindex, s))
+			dp_log(dp, 0, "%s", dp->error);
+		else
+			dp_log(dp, 1, "port %s: the tc filter was removed by others and is there again",
+			       name);
+	}
+}

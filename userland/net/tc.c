@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <arpa/inet.h>
+#include <errno.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <libmnl/libmnl.h>
+#include <linux/if_ether.h>
+#include <linux/if_link.h>
+#include <linux/pkt_cls.h>
+#include <linux/pkt_sched.h>
+#include <linux/rtnetlink.h>
+#include <linux/tc_act/tc_mirred.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include "net/tc.h"
+
+#define ANSWER_S 5
+#define INGRESS	 TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_INGRESS)
+#define EGRESS	 TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_EGRESS)
+
+struct request {
+	char buf[1024] __attribute__((aligned(8)));
+	struct nlmsghdr *nlh;
+};
+
+static void start(struct request *r, int type, int flags)
+{
+	r->nlh = mnl_nlmsg_put_header(r->buf);
+	r->nlh->nlmsg_type = type;
+	r->nlh->nlmsg_flags = NLM_F_REQUEST | flags;
+	r->nlh->nlmsg_seq = 1;
+}
+
+/* Requests are rare: a socket for each. */
+static int ask(struct request *r, mnl_cb_t cb, void *arg)
+{
+	char buf[MNL_SOCKET_BUFFER_SIZE] __attribute__((aligned(8)));
+	struct timeval wait = { .tv_sec = ANSWER_S };
+	struct mnl_socket *nl;
+	unsigned int portid;
+	ssize_t n;
+	int ret;
+
+	nl = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
+	if (!nl)
+		return -errno;
+	setsockopt(mnl_socket_get_fd(nl), SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
+	if (mnl_socket_bind(nl, 0, MNL_SOCKET_AUTOPID) ||
+	    mnl_socket_sendto(nl, r->nlh, r->nlh->nlmsg_len) < 0) {
+		ret = -errno;
+		goto out;
+	}
+	portid = mnl_socket_get_portid(nl);
+	do {
+		n = mnl_socket_recvfrom(nl, buf, sizeof(buf));
+		ret = n < 0 ? -1 : mnl_cb_run(buf, n, 1, portid, cb, arg);
+	} while (ret > 0);
+	ret = ret < 0 ? -errno : 0;
+out:
+	mnl_socket_close(nl);
+	return ret;
+}
+
+static struct tcmsg *start_tc(struct request *r, int type, int flags, int ifindex, uint32_t parent)
+{
+	struct tcmsg *t;
+
+	start(r, type, flags);
+	t = mnl_nlmsg_put_extra_header(r->nlh, sizeof(*t));
+	t->tcm_ifindex = ifindex;
+	t->tcm_parent = parent;
+	return t;
+}
+
+/* What there is */
+
+struct kind {
+	int ifindex;
+	char *to;
+	size_t size;
+};
+
+static int qdisc_cb(const struct nlmsghdr *nlh, void *arg)
+{
+	const struct tcmsg *t = mnl_nlmsg_get_payload(nlh);
+	const struct nlattr *attr;
+	struct kind *k = arg;
+
+	if (t->tcm_ifindex != k->ifindex || t->tcm_parent != TC_H_INGRESS)
+		return MNL_CB_OK;
+	mnl_attr_for_each(attr, nlh, sizeof(*t))
+		if (mnl_attr_get_type(attr) == TCA_KIND)
+			snprintf(k->to, k->size, "%s", mnl_attr_get_str(attr));
+	return MNL_CB_OK;
+}
+
+int tc_ingress_kind(int ifindex, char *kind, size_t size)
+{
+	struct kind k = { ifindex, kind, size };
+	struct request r;
+
+	kind[0] = 0;
+	start_tc(&r, RTM_GETQDISC, NLM_F_DUMP, ifindex, 0);
+	return ask(&r, qdisc_cb, &k);
+}
+
+static int filter_cb(const struct nlmsghdr *nlh, void *arg)
+{
+	const struct tcmsg *t = mnl_nlmsg_get_payload(nlh);
+	int *n = arg;
+
+	/* one message without a handle for each priority, before those of its filters */
+	*n += nlh->nlmsg_type == RTM_NEWTFILTER && !t->tcm_handle;
+	return MNL_CB_OK;
+}
+
+static int filters(int ifindex, uint32_t parent)
+{
+	struct request r;
+	int n = 0, ret;
+
+	start_tc(&r, RTM_GETTFILTER, NLM_F_DUMP, ifindex, parent);
+	ret = ask(&r, filter_cb, &n);
+	return ret ? ret : n;
+}
+
+int tc_filters_in(int ifindex)
+{
+	return filters(ifindex, INGRESS);
+}
+
+int tc_filters_out(int ifindex)
+{
+	return filters(ifindex, EGRESS);
+}
+
+/* An ifb and its filters */
+
+static int clsact_add(int ifindex)
+{
+	struct request r;
+	struct tcmsg *t;
+
+	t = start_tc(&r, RTM_NEWQDISC, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, ifindex, TC_H_CLSACT);
+	t->tcm_handle = TC_H_MAKE(TC_H_CLSACT, 0);
+	mnl_attr_put_strz(r.nlh, TCA_KIND, "clsact");
+	return ask(&r, NULL, NULL);
+}
+
+int tc_link_del(int ifindex)
+{
+	struct ifinfomsg *ifi;
+	struct request r;
+
+	start(&r, RTM_DELLINK, NLM_F_ACK);
+	ifi = mnl_nlmsg_put_extra_header(r.nlh, sizeof(*ifi));
+	ifi->ifi_index = ifindex;
+	return ask(&r, NULL, NULL);
+}
+
+static int link_add(const char *name, const char *alias)
+{
+	struct ifinfomsg *ifi;
+	struct nlattr *info;
+	struct request r;
+
+	start(&r, RTM_NEWLINK, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL);
+	ifi = mnl_nlmsg_put_extra_header(r.nlh, sizeof(*ifi));
+	ifi->ifi_family = AF_UNSPEC;
+	mnl_attr_put_strz(r.nlh, IFLA_IFNAME, name);
+	mnl_attr_put_str(r.nlh, IFLA_IFALIAS, alias);
+	info = mnl_attr_nest_start(r.nlh, IFLA_LINKINFO);
+	mnl_attr_put_strz(r.nlh, IFLA_INFO_KIND, "ifb");
+	mnl_attr_nest_end(r.nlh, info);
+	return ask(&r, NULL, NULL);
+}
+
+int tc_ifb_add(const char *name, const char *alias, int *ifindex)
+{
+	int ret = link_add(name, alias);
+
+	if (ret)
+		return ret;
+	*ifindex = if_nametoindex(name);
+	ret = *ifindex ? clsact_add(*ifindex) : -errno;
+	if (ret && *ifindex)
+		tc_link_del(*ifindex);
+	return ret;
+}
+
+int tc_mirror_add(int ifindex, unsigned int prio, int port)
+{
+	/* no keys: whatever comes */
+	struct tc_u32_sel all = { .flags = TC_U32_TERMINAL };
+	struct tc_mirred parms = {
+		.eaction = TCA_EGRESS_MIRROR,
+		.action = TC_ACT_UNSPEC, /* "continue" */
+		.ifindex = port,
+	};
+	struct nlattr *options, *acts, *act, *act_options;
+	struct request r;
+	struct tcmsg *t;
+
+	t = start_tc(&r, RTM_NEWTFILTER, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, ifindex, EGRESS);
+	t->tcm_info = TC_H_MAKE(prio << 16, htons(ETH_P_ALL));
+	mnl_attr_put_strz(r.nlh, TCA_KIND, "u32");
+	options = mnl_attr_nest_start(r.nlh, TCA_OPTIONS);
+	mnl_attr_put(r.nlh, TCA_U32_SEL, sizeof(all), &all);
+	acts = mnl_attr_nest_start(r.nlh, TCA_U32_ACT);
+	act = mnl_attr_nest_start(r.nlh, 1);
+	mnl_attr_put_strz(r.nlh, TCA_ACT_KIND, "mirred");
+	act_options = mnl_attr_nest_start(r.nlh, TCA_ACT_OPTIONS);
+	mnl_attr_put(r.nlh, TCA_MIRRED_PARMS, sizeof(parms), &parms);
+	mnl_attr_nest_end(r.nlh, act_options);
+	mnl_attr_nest_end(r.nlh, act);
+	mnl_attr_nest_end(r.nlh, acts);
+	mnl_attr_nest_end(r.nlh, options);
+	return ask(&r, NULL, NULL);
+}
+
+int tc_filter_del(int ifindex, unsigned int prio)
+{
+	struct request r;
+	struct tcmsg *t;
+
+	t = start_tc(&r, RTM_DELTFILTER, NLM_F_ACK, ifindex, EGRESS);
+	t->tcm_info = TC_H_MAKE(prio << 16, htons(ETH_P_ALL));
+	return ask(&r, NULL, NULL);
+}
