@@ -13,6 +13,7 @@ agent_config_write() {
 		runtime_dir = "$LAB_DIR/run";
 		bpffs = "$LAB_DIR/bpf";
 		object = "$LAB_OBJECT";
+		hook = "$LAB_HOOK";
 	TXT
 	[ -z "$opt_config" ] || cat "$opt_config" >>"$LAB_DIR/sainad.conf"
 }

@@ -63,7 +63,7 @@ lab_use() {
 # The options a lab was made with, for the commands that come later.
 lab_conf_write() {
 	declare -p LAB_WORKERS LAB_BRIDGE LAB_DATAPATH LAB_MTU LAB_RATE LAB_LOSS LAB_DELAY \
-		LAB_SEED LAB_GRO LAB_CSUM | sed 's/^declare --/declare -g/' >"$LAB_DIR/lab.conf"
+		LAB_SEED LAB_HOOK LAB_GRO LAB_CSUM | sed 's/^declare --/declare -g/' >"$LAB_DIR/lab.conf"
 }
 
 lab_load() {

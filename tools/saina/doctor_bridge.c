@@ -65,42 +65,48 @@ static void port_mode(const struct doc_state *s, const struct link *l,
 {
 	const struct saina_port_attrs *p = agent_port(s, l->ifindex);
 
-	if (p && p->mode == SAINA_PORT_MODE_NATIVE) {
-		doc_say(DOC_OK, "port-xdp", NULL, "%s: attached, native (driver %s)", l->name, d->name);
+	if (p && p->mode == SAINA_PORT_MODE_TC) {
+		doc_say(DOC_OK, "port-hook", NULL, "%s: attached, tc (driver %s)", l->name, d->name);
+	} else if (p && p->mode == SAINA_PORT_MODE_NATIVE) {
+		doc_say(DOC_OK, "port-hook", NULL, "%s: attached, native XDP (driver %s)%s%s", l->name,
+			d->name, p->text[0] ? ": " : "", p->text);
 	} else if (p && p->mode == SAINA_PORT_MODE_GENERIC) {
-		doc_say(DOC_WARN, "port-xdp",
-			"use a driver with native XDP and leave generic mode out of sainad's configuration",
-			"%s: attached in generic mode: every packet is copied first, several times slower",
+		doc_say(DOC_WARN, "port-hook",
+			doc_fix("saina port set %s hook auto (and the same in sainad's configuration)", l->name),
+			"%s: attached, generic XDP: every packet is copied first, several times slower",
 			l->name);
 	} else if (p) {
-		doc_say(DOC_FAIL, "port-xdp",
+		doc_say(DOC_FAIL, "port-hook",
 			l->xdp_id ? doc_fix("another XDP program (id %u) is there: ip link set %s xdp off",
 					    l->xdp_id, l->name) :
 				    "see what sainad logged",
 			"%s: not attached: %s", l->name, p->text[0] ? p->text : "no reason given");
 	} else if (s->ctl_ok) {
-		doc_say(DOC_WARN, "port-xdp", "see what sainad logged, and whether it serves this bridge",
+		doc_say(DOC_WARN, "port-hook", "see what sainad logged, and whether it serves this bridge",
 			"%s: sainad does not know this port", l->name);
 	} else if (l->xdp_id) {
-		doc_say(DOC_WARN, "port-xdp",
+		doc_say(DOC_WARN, "port-hook",
 			doc_fix("unless it is left by sainad --keep: ip link set %s xdp off", l->name),
 			"%s: an XDP program (id %u) is attached already", l->name, l->xdp_id);
 	} else if (d->has_features && !(d->features & DOC_XDP_BASIC)) {
-		doc_say(DOC_FAIL, "port-xdp",
+		doc_say(DOC_FAIL, "port-hook",
 			"use a port whose driver has native XDP, or ask sainad for generic mode",
 			"%s: driver %s has no native XDP", l->name, d->name);
 	} else if (!d->has_features && !driver_has_xdp(d->name)) {
-		doc_say(DOC_SKIP, "port-xdp", NULL,
+		doc_say(DOC_SKIP, "port-hook", NULL,
 			"%s: driver %s; the kernel does not tell whether it has native XDP (6.3 and later do)",
 			l->name, d->name);
 	} else {
-		doc_say(DOC_OK, "port-xdp", NULL, "%s: driver %s has native XDP", l->name, d->name);
+		doc_say(DOC_OK, "port-hook", NULL, "%s: driver %s has native XDP", l->name, d->name);
 	}
 }
 
-static void port_peer(const struct link *l, const struct doc_driver *d)
+/* Only what XDP redirects needs something at the other end. */
+static void port_peer(const struct doc_state *s, const struct link *l, const struct doc_driver *d)
 {
-	if (!d->has_features || strcmp(l->kind, "veth"))
+	const struct saina_port_attrs *p = agent_port(s, l->ifindex);
+
+	if (!d->has_features || strcmp(l->kind, "veth") || (p && p->mode == SAINA_PORT_MODE_TC))
 		return;
 	if (d->features & DOC_XDP_NDO_XMIT)
 		doc_say(DOC_OK, "port-redirect", NULL, "%s: results can be redirected to its other end",
@@ -138,7 +144,7 @@ static void port(const struct doc_state *s, const struct link *l)
 		doc_say(DOC_WARN, "port-up", doc_fix("ip link set %s up", l->name), "%s is down",
 			l->name);
 	port_mode(s, l, &d);
-	port_peer(l, &d);
+	port_peer(s, l, &d);
 	port_mtu(s, l);
 }
 
@@ -148,8 +154,15 @@ static void slow_workers(const struct doc_state *s, const struct links *links)
 
 	for (size_t i = 0; i < s->workers.n; i++) {
 		const struct link *l = links_by_index(links, (int)w[i].ifindex);
+		const struct saina_port_attrs *p = agent_port(s, (int)w[i].ifindex);
 
-		if (w[i].relay && w[i].state != SAINA_WORKER_STATE_LEFT)
+		if (w[i].relay && p && p->mode == SAINA_PORT_MODE_TC &&
+		    w[i].state != SAINA_WORKER_STATE_LEFT)
+			doc_say(DOC_WARN, "relayed",
+				"give all ports of the job the same hook: saina port set PORT hook tc",
+				"worker %u (%s) of job %s behind %s (hook tc) gets by the slow path what ports with XDP complete",
+				w[i].id, w[i].name, w[i].job_name, p->ifname);
+		else if (w[i].relay && w[i].state != SAINA_WORKER_STATE_LEFT)
 			doc_say(DOC_WARN, "relayed",
 				"in its container: ethtool -K eth0 gro on; then start the worker again",
 				"worker %u (%s) of job %s behind %s gets its results by the slow path",

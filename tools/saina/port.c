@@ -12,10 +12,12 @@
 
 static const char *mode_name(unsigned int mode)
 {
-	static const char *const names[] = { "none", "native", "generic" };
+	static const char *const names[] = { "none", "native", "generic", "tc" };
 
 	return mode < ARRAY_SIZE(names) ? names[mode] : "unknown";
 }
+
+static const char *const hook_names[] = { "auto", "xdp", "generic", "tc", NULL };
 
 static void faults_print(const struct saina_port_attrs *p)
 {
@@ -38,6 +40,8 @@ void port_print(const struct saina_port_attrs *p)
 	out_uint("ifindex", "%" PRIu64 ": ", p->ifindex);
 	out_str("port", "%s:", p->ifname);
 	out_str("mode", " mode %s", mode_name(p->mode));
+	if (SAINA_HAS(p, SAINA_A_PORT_HOOK) && p->hook < ARRAY_SIZE(hook_names) - 1)
+		out_str("hook", " hook %s", hook_names[p->hook]);
 	out_str("driver", p->driver[0] ? " driver %s" : NULL, p->driver);
 	out_uint("mtu", " mtu %" PRIu64, p->mtu);
 	out_uint("workers", " workers %" PRIu64, p->workers);
@@ -105,6 +109,8 @@ static int port_set(const struct tool *t, struct args *a)
 		  .max = 4000000 },
 		{ "delay-out", KEY_MS, SAINA_A_PORT_DELAY_OUT, KEY(saina_port_attrs, delay_out),
 		  .max = 4000000 },
+		{ "hook", KEY_WORD, SAINA_A_PORT_HOOK, KEY(saina_port_attrs, hook),
+		  .min = SAINA_PORT_HOOK_AUTO, .words = hook_names },
 		{ "seed", KEY_U64, SAINA_A_PORT_SEED, KEY(saina_port_attrs, seed),
 		  .max = UINT64_MAX },
 	};
@@ -121,7 +127,7 @@ static int port_set(const struct tool *t, struct args *a)
 	strcpy(req.ifname, name);
 	SAINA_SET(&req, SAINA_A_PORT_IFNAME);
 	if (!args_peek(a))
-		return args_error(a, "set what?  Allowed: loss-in, loss-out, delay-in, delay-out, seed");
+		return args_error(a, "set what?  Allowed: hook, loss-in, loss-out, delay-in, delay-out, seed");
 	ret = args_keys(a, keys, ARRAY_SIZE(keys), &req, (uint64_t *)&req.has);
 	if (ret)
 		return ret;
@@ -140,7 +146,7 @@ int tool_port(const struct tool *t, struct args *a)
 		{ "show", port_show, "[INTERFACE]" },
 		{ "list", port_show, NULL },
 		{ "set", port_set,
-		  "INTERFACE [loss-in P] [loss-out P] [delay-in MS] [delay-out MS] [seed N]" },
+		  "INTERFACE [hook auto|xdp|generic|tc] [loss-in P] [loss-out P] [delay-in MS] [delay-out MS] [seed N]" },
 	};
 
 	return tool_dispatch(t, a, "port", cmds, ARRAY_SIZE(cmds));

@@ -21,7 +21,7 @@ enum {
 /* Keys of the file that the command line overrides, in the order of options[]. */
 static const char *const key_options[] = {
 	"bridge", "bridge_type", "address", "ovsdb",	   "control",	"runtime_dir",
-	"bpffs",  "object",	 "xdp",	    "admin_group", "log_level", "control_plane",
+	"bpffs",  "object",	 "hook",    "admin_group", "log_level", "control_plane",
 };
 #define N_KEYS (int)(sizeof(key_options) / sizeof(key_options[0]))
 
@@ -46,8 +46,8 @@ static const struct argp_option options[] = {
 	{ "control", OPT_KEY + 4, "PATH", 0, "unix socket of the control interface", 2 },
 	{ "runtime-dir", OPT_KEY + 5, "DIR", 0, "state and lock", 2 },
 	{ "bpffs", OPT_KEY + 6, "DIR", 0, "where to pin", 2 },
-	{ "object", OPT_KEY + 7, "FILE", 0, "the XDP program", 2 },
-	{ "xdp", OPT_KEY + 8, "native|generic", 0, "how to attach it", 2 },
+	{ "object", OPT_KEY + 7, "FILE", 0, "the XDP program; that for tc lies beside it", 2 },
+	{ "hook", OPT_KEY + 8, "auto|xdp|generic|tc", 0, "where to attach it", 2 },
 	{ "admin-group", OPT_KEY + 9, "GROUP", 0, "who may change things besides root", 2 },
 	{ "log-level", OPT_KEY + 10, "LEVEL", 0, "error, warn, info or debug", 2 },
 	{ "control-plane", OPT_KEY + 11, "auto|kernel|agent", 0, "who has the jobs", 2 },

@@ -172,12 +172,12 @@ static int key_object(struct complaint *c, int line, const char *v, struct confi
 			  sizeof(cfg->object));
 }
 
-static int key_xdp(struct complaint *c, int line, const char *v, struct config *cfg)
+static int key_hook(struct complaint *c, int line, const char *v, struct config *cfg)
 {
-	static const char *const words[] = { "native", "generic", NULL };
-	int n = 0, ret = set_word(c, line, "xdp", v, words, &n);
+	static const char *const words[] = { "auto", "xdp", "generic", "tc", NULL };
+	int n = 0, ret = set_word(c, line, "hook", v, words, &n);
 
-	cfg->generic = n;
+	cfg->hook = n;
 	return ret;
 }
 
@@ -211,7 +211,7 @@ static const struct {
 	{ "runtime_dir", key_runtime_dir },
 	{ "bpffs", key_bpffs },
 	{ "object", key_object },
-	{ "xdp", key_xdp },
+	{ "hook", key_hook },
 	{ "admin_group", key_admin_group },
 	{ "log_level", key_log_level },
 	{ "control_plane", key_control_plane },

@@ -30,7 +30,7 @@ struct config {
 	enum bridge_type bridge_type;
 	enum plane_choice plane;
 	struct in_addr address;	/* 0: the bridge's first */
-	bool generic;		/* XDP in generic mode */
+	int hook;		/* enum saina_port_hook, of ports that nobody asked otherwise for */
 	int log_level;
 	char ovsdb[CONFIG_SOCKET_MAX];
 	char control[CONFIG_SOCKET_MAX];

@@ -19,6 +19,9 @@
  * @round: of its last heartbeat
  * @formed: admitted while the job was forming
  * @first_round: else, the round it was told to begin with
+ * @ready: it has said READY, and
+ * @fast: .. that an answer to its probes came
+ * @by_xdp: .. from the XDP program: what that redirects gets to it
  * @looked: its counters were looked at since it was last heard
  * @seen: sum of the counters that only it can have caused, at last look
  * @stale_round, @stale_at: it asked for this round, which is gone; last told then
@@ -31,6 +34,9 @@ struct worker_aux {
 	uint32_t round;
 	uint32_t first_round;
 	bool formed;
+	bool ready;
+	bool fast;
+	bool by_xdp;
 	bool looked;
 	bool counted;
 	uint32_t stale_round;

@@ -46,9 +46,15 @@ static void port_changed(struct agent *a, const struct port *p, bool there)
 	control_port(a, p, there);
 }
 
+static void port_hook(struct agent *a, const struct port *p)
+{
+	path_replan(a);
+}
+
 static const struct bridge_ops bridge_ops = {
 	.port = port_changed,
-	.faults = control_port_changed,
+	.hook = port_hook,
+	.changed = control_port_changed,
 };
 
 static void settle(void *arg)

@@ -1,29 +1,56 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The XDP program on a port: native, or generic if the configuration says so. */
+/* The program on a port: which hook, attached and switched. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <linux/if_link.h>
 
 #include "agent/bridge/bridge.h"
 
-static bool already(struct agent *a, int ifindex)
-{
-	int list[SAINA_PORTS_MAX], i, n;
+/* A port's mode is where the data path is attached to it. */
+_Static_assert((int)SAINA_PORT_MODE_NONE == (int)SAINA_DP_NONE, "none");
+_Static_assert((int)SAINA_PORT_MODE_NATIVE == (int)SAINA_DP_NATIVE, "native");
+_Static_assert((int)SAINA_PORT_MODE_GENERIC == (int)SAINA_DP_GENERIC, "generic");
+_Static_assert((int)SAINA_PORT_MODE_TC == (int)SAINA_DP_TC, "tc");
 
-	n = saina_dp_attached(a->dp, list, SAINA_PORTS_MAX);
-	for (i = 0; i < n; i++)
-		if (list[i] == ifindex)
-			return true;
-	return false;
+static const char *const mode_text[] = {
+	[SAINA_PORT_MODE_NONE] = "no hook",
+	[SAINA_PORT_MODE_NATIVE] = "native XDP",
+	[SAINA_PORT_MODE_GENERIC] = "generic XDP",
+	[SAINA_PORT_MODE_TC] = "tc",
+};
+
+/* Open vSwitch's userspace datapath gets each frame from a packet socket, which is before
+ * tc, but after XDP. */
+static bool is_userspace(struct agent *a)
+{
+	struct ovsdb_bridge info;
+
+	return a->bridge->ovs && !ovsdb_bridge(&a->bridge->ovsdb, a->cfg.bridge, &info) &&
+	       info.userspace;
 }
 
-/* How it is attached: as asked for, or as an earlier agent was asked to. */
-static bool is_generic(struct agent *a, int ifindex, bool taken_over)
+/* How the port is to be attached, SAINA_PORT_MODE_*.  @why: where others would not expect it. */
+static int choose(struct agent *a, const struct port *p, const char **why)
 {
-	const struct link *link = links_by_index(&a->bridge->links, ifindex);
-
-	return taken_over && link ? link->xdp == XDP_ATTACHED_SKB : a->cfg.generic;
+	*why = "";
+	switch (p->asked) {
+	case SAINA_PORT_HOOK_XDP:
+		return SAINA_PORT_MODE_NATIVE;
+	case SAINA_PORT_HOOK_GENERIC:
+		*why = "generic XDP, as configured: slower than native";
+		return SAINA_PORT_MODE_GENERIC;
+	case SAINA_PORT_HOOK_TC:
+		return SAINA_PORT_MODE_TC;
+	}
+	if (p->delayed)
+		*why = "XDP because frames are delayed on purpose";
+	else if (is_userspace(a))
+		*why = "XDP because Open vSwitch's userspace datapath takes frames before tc";
+	else if (strcmp(p->driver, "veth") && strcmp(p->driver, "tun"))
+		*why = "XDP because frames of this driver do not come in super-packets";
+	else
+		return SAINA_PORT_MODE_TC;
+	return SAINA_PORT_MODE_NATIVE;
 }
 
 /* Found pinned with faults on purpose: they go on. */
@@ -31,38 +58,73 @@ static void resume_faults(struct agent *a, struct port *p)
 {
 	struct saina_port_conf conf;
 
-	if (!saina_dp_port_get(a->dp, p->ifindex, &conf) &&
-	    (conf.loss_in || conf.loss_out || conf.delay_in_us || conf.delay_out_us))
-		ports_faults_set(a, p, &conf);
+	if (saina_dp_port_get(a->dp, p->ifindex, &conf))
+		return;
+	p->faults = conf.loss_in || conf.loss_out || conf.delay_in_us || conf.delay_out_us;
+	p->delayed = conf.delay_in_us || conf.delay_out_us;
+	if (p->delayed && saina_dp_delay_start(a->dp))
+		log_error("port %s: %s", p->name, saina_dp_error(a->dp));
 }
 
-int attach_port(struct agent *a, struct port *p)
+/* @mode: to be attached by.  The text says why that could not be. */
+static int attach(struct agent *a, struct port *p, int mode)
 {
-	bool taken_over = already(a, p->ifindex), generic;
 	int ret;
 
-	p->text[0] = 0;
-	p->mode = SAINA_PORT_MODE_NONE;
-	ret = taken_over ? 0 : saina_dp_attach(a->dp, p->ifindex, a->cfg.generic);
-	if (ret) {
-		snprintf(p->text, sizeof(p->text), "%.110s%s", saina_dp_error(a->dp),
-			 ret == -EOPNOTSUPP && !a->cfg.generic
-				 ? "; xdp = \"generic\" would do, slower"
-				 : "");
-		log_warn("port %s: not attached, nobody can join from it: %s", p->name, p->text);
-		return ret;
-	}
-	generic = is_generic(a, p->ifindex, taken_over);
-	p->mode = generic ? SAINA_PORT_MODE_GENERIC : SAINA_PORT_MODE_NATIVE;
-	if (generic)
+	if (mode == SAINA_PORT_MODE_TC && is_userspace(a)) {
 		snprintf(p->text, sizeof(p->text),
-			 "generic XDP, as configured: slower than native");
-	log_info("port %s: %s (driver %s, MTU %u, %s XDP)", p->name,
-		 taken_over ? "taken over" : "attached", p->driver, p->mtu,
-		 generic ? "generic" : "native");
-	if (taken_over)
-		resume_faults(a, p);
+			 "Open vSwitch's userspace datapath takes frames before tc");
+		return -EOPNOTSUPP;
+	}
+	ret = saina_dp_attach(a->dp, p->ifindex, (enum saina_dp_hook)mode);
+	if (ret)
+		snprintf(p->text, sizeof(p->text), "%.110s%s", saina_dp_error(a->dp),
+			 ret == -EOPNOTSUPP && mode == SAINA_PORT_MODE_NATIVE
+				 ? "; hook \"generic\" would do, slower"
+				 : "");
+	return ret;
+}
+
+int port_hook_apply(struct agent *a, struct port *p)
+{
+	char tried[SAINA_TEXT_LEN] = "";
+	int before = p->mode, mode, ret = 0;
+	const char *why;
+
+	mode = choose(a, p, &why);
+	if (mode != before)
+		ret = attach(a, p, mode);
+	if (ret && mode == SAINA_PORT_MODE_TC && p->asked == SAINA_PORT_HOOK_AUTO) {
+		snprintf(tried, sizeof(tried), "XDP because of: %.110s", p->text);
+		why = tried;
+		mode = SAINA_PORT_MODE_NATIVE;
+		ret = mode != before ? attach(a, p, mode) : 0;
+	}
+	if (ret)
+		return ret;
+	snprintf(p->text, sizeof(p->text), "%s", why);
+	if (mode == before)
+		return 0;
+	p->mode = mode;
+	log_info("port %s: attached (driver %s, MTU %u, %s)", p->name, p->driver, p->mtu,
+		 mode_text[mode]);
+	a->bridge->ops->hook(a, p);
 	return 0;
+}
+
+/* A new port, or one that could not be attached. */
+void attach_port(struct agent *a, struct port *p)
+{
+	p->mode = (int)saina_dp_hook(a->dp, p->ifindex);
+	if (p->mode != SAINA_PORT_MODE_NONE) {
+		/* ports_hooks_apply() when it is known which hook was asked for */
+		resume_faults(a, p);
+		log_info("port %s: taken over (driver %s, MTU %u, %s)", p->name, p->driver, p->mtu,
+			 mode_text[p->mode]);
+		return;
+	}
+	if (port_hook_apply(a, p))
+		log_warn("port %s: not attached, nobody can join from it: %s", p->name, p->text);
 }
 
 void detach_port(struct agent *a, struct port *p)

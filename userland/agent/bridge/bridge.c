@@ -22,6 +22,10 @@ static void links_ready(struct source *s, uint32_t events)
 
 	/* half of the truth is worse than what was known */
 	b->links_stale = links_receive(&b->links) != 0;
+	if (b->links.repair) {
+		b->links.repair = false;
+		saina_dp_repair(a->dp);
+	}
 	if (!b->links_stale) {
 		ports_sync(a);
 		return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which ports the bridge has, and the XDP program on them.  Whenever OVSDB or
+ * Which ports the bridge has, and the program on them.  Whenever OVSDB or
  * rtnetlink say that something changed, what should be attached is compared with
  * what is.
  */
@@ -14,9 +14,11 @@
 /**
  * struct port - a port of the bridge
  * @mode: enum saina_port_mode
+ * @asked: enum saina_port_hook
  * @wanted: scratch of ports_sync()
  * @faults: has injected delay or loss
- * @text: why it is not attached, or something else to know
+ * @delayed: has, or is about to have, injected delay
+ * @text: why it is not attached, or why at this hook
  */
 struct port {
 	int ifindex;
@@ -24,19 +26,23 @@ struct port {
 	char driver[32];
 	unsigned int mtu;
 	int mode;
+	int asked;
 	bool wanted;
 	bool faults;
+	bool delayed;
 	char text[SAINA_TEXT_LEN];
 };
 
 /**
  * struct bridge_ops - who has to know
  * @port: it came (or could not be attached), or (@there false) it is gone
- * @faults: its injected faults are others
+ * @hook: it is at another hook (or at one for the first time)
+ * @changed: its injected faults or the hook that was asked for are others
  */
 struct bridge_ops {
 	void (*port)(struct agent *a, const struct port *p, bool there);
-	void (*faults)(struct agent *a, const struct port *p);
+	void (*hook)(struct agent *a, const struct port *p);
+	void (*changed)(struct agent *a, const struct port *p);
 };
 
 /**
@@ -65,10 +71,16 @@ void ports_sync(struct agent *a);	/* something changed: look again */
 /* What an earlier agent attached to and is no port now. */
 void ports_detach_strangers(struct agent *a);
 struct port *ports_find(struct agent *a, int ifindex, const char *name);
-int ports_faults_set(struct agent *a, struct port *p, const struct saina_port_conf *conf);
+/* @hook: enum saina_port_hook; @conf: faults, NULL: as they are.  @text: why not. */
+int ports_set(struct agent *a, struct port *p, int hook, const struct saina_port_conf *conf,
+	      char *text, size_t size);
+/* Brings all ports to the hooks that were asked for. */
+void ports_hooks_apply(struct agent *a);
 
 /* attach.c */
-int attach_port(struct agent *a, struct port *p);
+void attach_port(struct agent *a, struct port *p);
+/* To the hook that is right now, if it is not there; else the port's text says why. */
+int port_hook_apply(struct agent *a, struct port *p);
 void detach_port(struct agent *a, struct port *p);
 
 #endif /* AGENT_BRIDGE_H */

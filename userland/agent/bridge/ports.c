@@ -22,16 +22,14 @@ struct port *ports_find(struct agent *a, int ifindex, const char *name)
 	return NULL;
 }
 
-int ports_faults_set(struct agent *a, struct port *p, const struct saina_port_conf *conf)
+static int faults_set(struct agent *a, struct port *p, const struct saina_port_conf *conf)
 {
-	int ret;
+	int ret = 0;
 
-	if (conf->delay_in_us || conf->delay_out_us) {
+	if (p->delayed)
 		ret = saina_dp_delay_start(a->dp);
-		if (ret)
-			return ret;
-	}
-	ret = saina_dp_port_set(a->dp, p->ifindex, conf);
+	if (!ret)
+		ret = saina_dp_port_set(a->dp, p->ifindex, conf);
 	if (ret)
 		return ret;
 	p->faults = conf->loss_in || conf->loss_out || conf->delay_in_us || conf->delay_out_us;
@@ -42,8 +40,57 @@ int ports_faults_set(struct agent *a, struct port *p, const struct saina_port_co
 			conf->delay_in_us, conf->delay_out_us);
 	else
 		log_info("port %s: no more faults on purpose", p->name);
-	a->bridge->ops->faults(a, p);
 	return 0;
+}
+
+/* Frames can be delayed by XDP only: it is there before the delay is, and goes after it. */
+int ports_set(struct agent *a, struct port *p, int hook, const struct saina_port_conf *conf,
+	      char *text, size_t size)
+{
+	bool delayed = conf ? conf->delay_in_us || conf->delay_out_us : p->delayed;
+	struct port before = *p;
+	int ret = 0;
+
+	text[0] = 0;
+	if (hook == SAINA_PORT_HOOK_TC && delayed) {
+		snprintf(text, size, "port %s: frames can be delayed by XDP only, not with hook tc",
+			 p->name);
+		return -EOPNOTSUPP;
+	}
+	p->asked = hook;
+	if (conf && !delayed)
+		ret = faults_set(a, p, conf);
+	if (!ret) {
+		p->delayed = delayed;
+		ret = port_hook_apply(a, p);
+		if (ret)
+			snprintf(text, size, "%.100s", p->text);
+	}
+	if (!ret && conf && delayed)
+		ret = faults_set(a, p, conf);
+	if (ret) {
+		if (!text[0])
+			snprintf(text, size, "port %s: %.80s", p->name, saina_dp_error(a->dp));
+		p->asked = before.asked;
+		p->delayed = before.delayed;
+		if (p->mode != SAINA_PORT_MODE_NONE)
+			port_hook_apply(a, p);
+		return ret;
+	}
+	a->bridge->ops->changed(a, p);
+	return 0;
+}
+
+void ports_hooks_apply(struct agent *a)
+{
+	int i;
+
+	for (i = 0; i < a->bridge->n; i++) {
+		struct port *p = &a->bridge->port[i];
+
+		if (p->mode != SAINA_PORT_MODE_NONE && port_hook_apply(a, p))
+			log_warn("port %s: stays as it was attached: %s", p->name, p->text);
+	}
 }
 
 static void port_remove(struct agent *a, struct port *p)
@@ -78,6 +125,7 @@ static void port_add(struct agent *a, const struct link *link)
 	memset(p, 0, sizeof(*p));
 	p->ifindex = link->ifindex;
 	p->mtu = link->mtu;
+	p->asked = a->cfg.hook;
 	p->wanted = true;
 	snprintf(p->name, sizeof(p->name), "%s", link->name);
 	link_driver(p->name, p->driver, sizeof(p->driver));

@@ -83,6 +83,7 @@ void encode_port(struct msg *m, struct agent *a, const struct port *p)
 	SAINA_PUT(&o, SAINA_A_PORT_IFINDEX, ifindex, p->ifindex);
 	SAINA_PUT_TEXT(&o, SAINA_A_PORT_IFNAME, ifname, p->name);
 	SAINA_PUT(&o, SAINA_A_PORT_MODE, mode, p->mode);
+	SAINA_PUT(&o, SAINA_A_PORT_HOOK, hook, p->asked);
 	SAINA_PUT_TEXT(&o, SAINA_A_PORT_DRIVER, driver, p->driver);
 	SAINA_PUT(&o, SAINA_A_PORT_MTU, mtu, p->mtu);
 	if (p->mode != SAINA_PORT_MODE_NONE && !saina_dp_port_get(a->dp, p->ifindex, &conf)) {

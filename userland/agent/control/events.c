@@ -92,6 +92,7 @@ void control_settle(struct agent *a)
 {
 	if (!a->jobs->changed)
 		return;
+	path_replan(a);
 	a->jobs->changed = false;
 	jobs_commit(a);
 	health_replan(a);

@@ -251,10 +251,14 @@ static int port_set(struct request *rq)
 	const struct saina_port_attrs *req = &rq->d.attrs.port;
 	bool has_name = SAINA_HAS(req, SAINA_A_PORT_IFNAME);
 	int which = has_name ? SAINA_A_PORT_IFNAME : SAINA_A_PORT_IFINDEX;
+	const __u64 faults = 1ull << SAINA_A_PORT_LOSS_IN | 1ull << SAINA_A_PORT_LOSS_OUT |
+			     1ull << SAINA_A_PORT_DELAY_IN | 1ull << SAINA_A_PORT_DELAY_OUT |
+			     1ull << SAINA_A_PORT_SEED;
 	struct saina_port_conf conf = { 0 };
+	char text[SAINA_TEXT_LEN];
 	struct agent *a = rq->a;
 	struct port *p;
-	int ret;
+	int ret, hook;
 
 	if (!has_name && !SAINA_HAS(req, SAINA_A_PORT_IFINDEX))
 		return saina_refuse(&rq->err, -EINVAL, SAINA_A_PORT_IFNAME, "say which port");
@@ -262,7 +266,8 @@ static int port_set(struct request *rq)
 	if (!p)
 		return saina_refuse(&rq->err, -ENODEV, which,
 				    "bridge %s has no such port", a->cfg.bridge);
-	if (p->mode == SAINA_PORT_MODE_NONE)
+	hook = SAINA_HAS(req, SAINA_A_PORT_HOOK) ? req->hook : p->asked;
+	if (p->mode == SAINA_PORT_MODE_NONE && hook == p->asked)
 		return saina_refuse(&rq->err, -EOPNOTSUPP, which,
 				    "port %s is not attached: %.100s", p->name, p->text);
 	saina_dp_port_get(a->dp, p->ifindex, &conf);
@@ -278,10 +283,13 @@ static int port_set(struct request *rq)
 		conf.seed = req->seed;
 		conf.drawn_in = conf.drawn_out = 0; /* the sequence from its beginning */
 	}
-	ret = ports_faults_set(a, p, &conf);
+	ret = ports_set(a, p, hook, req->has & faults ? &conf : NULL, text, sizeof(text));
 	if (ret)
-		return saina_refuse(&rq->err, ret, 0, "port %s: %s", p->name,
-				    saina_dp_error(a->dp));
+		return saina_refuse(&rq->err, ret,
+				    SAINA_HAS(req, SAINA_A_PORT_HOOK) ? SAINA_A_PORT_HOOK : 0, "%s",
+				    text);
+	a->jobs->changed = a->jobs->unsaved = true;
+	control_settle(a);
 	return 0;
 }
 

@@ -117,6 +117,9 @@ static int restore_workers(struct agent *a, const struct saved_job *from,
 			.nonce = sw->nonce,
 			.first_round = sw->first_round,
 			.formed = sw->formed,
+			.ready = sw->ready,
+			.fast = sw->fast,
+			.by_xdp = !(job->worker[w].bind.flags & SAINA_BIND_RELAY),
 			.heard = loop_now(),
 		};
 		alive += jobs_alive(job, w);
@@ -198,12 +201,27 @@ static void remove_strangers(struct agent *a)
 	}
 }
 
+/* Before the jobs: which of their results are relayed depends on the hooks. */
+static void restore_ports(struct agent *a, const struct saved *s)
+{
+	struct port *p;
+	int i;
+
+	for (i = 0; s && i < s->ports; i++) {
+		p = ports_find(a, 0, s->port[i].ifname);
+		if (p)
+			p->asked = s->port[i].hook;
+	}
+	ports_hooks_apply(a);
+}
+
 void state_restore(struct agent *a, const struct saved *s)
 {
 	bool rounds = saina_dp_taken_over(a->dp), other = state_of_other_plane(a, s);
 	struct saina_core_err err;
 	int i, alive = 0;
 
+	restore_ports(a, s);
 	if (s && s->has_limits && !a->plane->kernel &&
 	    saina_core_limits_set(a->jobs->core, &s->limits, &err))
 		log_error("limits: cannot be taken over: %s", err.text);

@@ -6,7 +6,7 @@
  * leaves the state before the change, which the data path then gets again.
  *
  * The file is a stream of netlink messages as on the control socket: whose jobs
- * they are (STATE_CMD_PLANE), LIMITS_SET, a JOB_NEW
+ * they are (STATE_CMD_PLANE), LIMITS_SET, a PORT_SET per port that was given a hook, a JOB_NEW
  * per job (GENERATION, POLICY_SEQ and, as ROUND, its first round with it),
  * after it a WORKER_SET per worker, followed by what the family has no
  * attributes for (STATE_CMD_WORKER).  NLMSG_DONE ends it.
@@ -76,6 +76,8 @@ static int put_worker(FILE *f, struct agent *a, const struct saina_job *job, int
 	sw->first_round = aux->first_round;
 	sw->worker = w;
 	sw->formed = aux->formed;
+	sw->ready = aux->ready;
+	sw->fast = aux->fast;
 	return put(f, m.nlh);
 }
 
@@ -96,15 +98,30 @@ static int put_job(FILE *f, struct agent *a, const struct saina_job *job)
 	return ret;
 }
 
+static int put_port(FILE *f, const struct port *p)
+{
+	struct saina_port_attrs o = { 0 };
+	struct msg m;
+
+	SAINA_PUT_TEXT(&o, SAINA_A_PORT_IFNAME, ifname, p->name);
+	SAINA_PUT(&o, SAINA_A_PORT_HOOK, hook, p->asked);
+	msg_start(&m, SAINA_CMD_PORT_SET, 0, 0);
+	saina_ctl_encode(m.nlh, &saina_port_class, &o);
+	return put(f, m.nlh);
+}
+
 static int put_all(FILE *f, struct agent *a)
 {
 	const struct saina_job *job;
 	struct msg m;
-	int id, ret;
+	int id, i, ret;
 
 	ret = put_plane(f, a);
 	if (!ret)
 		ret = put_limits(f, a);
+	for (i = 0; !ret && i < a->bridge->n; i++)
+		if (a->bridge->port[i].asked != a->cfg.hook)
+			ret = put_port(f, &a->bridge->port[i]);
 	for (id = 0; !ret && (job = saina_core_job_next(a->jobs->core, id)); id = job->id + 1)
 		ret = put_job(f, a, job);
 	if (ret)

@@ -3,6 +3,7 @@
 #ifndef AGENT_STATE_H
 #define AGENT_STATE_H
 
+#include <net/if.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -17,12 +18,19 @@ struct state_worker {
 	__u32 first_round;
 	__u8 worker;
 	__u8 formed;
-	__u8 pad[2];
+	__u8 ready;
+	__u8 fast;
 } __attribute__((packed, aligned(4)));
 
 struct saved_job {
 	struct saina_job job;
 	struct state_worker worker[SAINA_WORKERS_MAX];
+};
+
+/* A port that was asked to be at a certain hook. */
+struct saved_port {
+	char ifname[IFNAMSIZ];
+	int hook;
 };
 
 /**
@@ -36,6 +44,8 @@ struct saved {
 	struct saina_limits limits;
 	struct saved_job *job;
 	int n;
+	struct saved_port port[SAINA_PORTS_MAX];
+	int ports;
 };
 
 /*

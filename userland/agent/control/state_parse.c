@@ -60,6 +60,22 @@ static int parse_worker(struct saved *s, const struct nlmsghdr *nlh)
 	return 0;
 }
 
+static int parse_port(struct saved *s, const struct nlmsghdr *nlh)
+{
+	struct saina_core_err err;
+	struct saved_port *p;
+	struct decoded d;
+
+	if (s->ports == SAINA_PORTS_MAX || decode_request(nlh, &saina_port_class, ~0ull, &d, &err) ||
+	    !SAINA_HAS(&d.attrs.port, SAINA_A_PORT_IFNAME) ||
+	    !SAINA_HAS(&d.attrs.port, SAINA_A_PORT_HOOK))
+		return -EBADMSG;
+	p = &s->port[s->ports++];
+	memcpy(p->ifname, d.attrs.port.ifname, sizeof(p->ifname));
+	p->hook = d.attrs.port.hook;
+	return 0;
+}
+
 /* What follows the header of one of our own messages, NULL: not of that size. */
 static const void *own_payload(const struct nlmsghdr *nlh, size_t size)
 {
@@ -100,6 +116,8 @@ static int parse_message(struct saved *s, const struct nlmsghdr *nlh)
 		return parse_plane(s, nlh);
 	case SAINA_CMD_LIMITS_SET:
 		return parse_limits(s, nlh);
+	case SAINA_CMD_PORT_SET:
+		return parse_port(s, nlh);
 	case SAINA_CMD_JOB_NEW:
 		return parse_job(s, nlh);
 	case SAINA_CMD_WORKER_SET:

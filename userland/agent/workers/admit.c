@@ -20,35 +20,6 @@
 #define BATCH  64 /* datagrams read before others get their turn */
 #define RCVBUF (8 << 20)
 
-static struct log_limit ready_limit;
-
-static void set_relay(struct agent *a, const struct saina_job *job, int w, bool relay)
-{
-	struct saina_worker_attrs req = {
-		.has = 1ull << SAINA_A_WORKER_JOB_ID | 1ull << SAINA_A_WORKER_ID |
-		       1ull << SAINA_A_WORKER_RELAY,
-		.job_id = job->id,
-		.id = w,
-		.relay = relay,
-	};
-	const struct port *p = ports_find(a, job->worker[w].bind.ifindex, NULL);
-	struct saina_core_err err;
-
-	if (relay == !!(job->worker[w].bind.flags & SAINA_BIND_RELAY))
-		return;
-	if (relay)
-		log_limited(
-			&ready_limit, LOG_L_WARN,
-			"job %s: worker %d (%s) gets no redirected frames: its results go through the bridge, slower. `ethtool -K IF gro on` where the other end of port %s is (or an XDP program on it) fixes that",
-			job->name, w, job->worker[w].name, p ? p->name : "?");
-	else
-		log_limited(&ready_limit, LOG_L_INFO, "job %s: worker %d (%s) is on the fast path",
-			    job->name, w, job->worker[w].name);
-	if (plane_worker_set(a, &req, NULL, &err))
-		log_limited(&ready_limit, LOG_L_ERROR, "job %s: worker %d: %s", job->name, w,
-			    err.text);
-}
-
 static void from_worker(struct agent *a, const struct from *from, const struct saina_hdr *h)
 {
 	const struct saina_job *job;
@@ -74,7 +45,7 @@ static void from_worker(struct agent *a, const struct from *from, const struct s
 	switch (h->type) {
 	case SAINA_MSG_READY:
 		health_heard(a, job, w);
-		set_relay(a, job, w, !(h->flags & SAINA_F_FAST));
+		path_ready(a, job, w, h->flags & SAINA_F_FAST);
 		break;
 	case SAINA_MSG_HEARTBEAT:
 		health_heard(a, job, w);

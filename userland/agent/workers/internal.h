@@ -35,6 +35,10 @@ void message_welcome(struct agent *a, const struct sockaddr_in *to, const struct
 void message_status(struct agent *a, const struct saina_job *job, int w);
 void message_job_gone(struct agent *a, const struct saina_job *job);
 
+/* path.c */
+/* It said READY. */
+void path_ready(struct agent *a, const struct saina_job *job, int w, bool fast);
+
 int health_init(struct agent *a);
 void health_uninit(struct agent *a);
 

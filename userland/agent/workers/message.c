@@ -125,7 +125,8 @@ void message_status(struct agent *a, const struct saina_job *job, int w)
 	msg.body.active = htole64(job->active);
 	msg.body.round = htole32(jobs_next_round(a, job));
 	msg.body.state = job->state;
-	msg.body.relayed = !!(job->worker[w].bind.flags & SAINA_BIND_RELAY);
+	/* so that the worker knows that its READY was heard */
+	msg.body.relayed = jobs_worker(a, job, w)->ready && !jobs_worker(a, job, w)->fast;
 	send_to(a, &to, &msg, sizeof(msg));
 }
 

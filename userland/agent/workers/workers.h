@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Workers: who gets in (admit, its messages in message), who is alive, slow or dead
- * (health), and results for those behind slow ports (relay).
+ * (health), which of them need the relay (path), and results for those (relay).
  */
 #ifndef AGENT_WORKERS_H
 #define AGENT_WORKERS_H
@@ -54,6 +54,8 @@ void workers_goodbye(struct agent *a);
 void workers_port_gone(struct agent *a, int ifindex, const char *name);
 /* Workers whose port went while nobody looked. */
 void workers_end_unreachable(struct agent *a);
+/* Workers came or went, or a port is at another hook: who needs the relay? */
+void path_replan(struct agent *a);
 void workers_on_port(struct agent *a, int ifindex, uint32_t *workers, uint32_t *relayed);
 
 void health_heard(struct agent *a, const struct saina_job *job, int w);

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Which way the XDP program's results take to a worker: redirected to its port, or by
+ * the relay.  Results that the tc program makes get to every worker.
+ */
+#include "agent/bridge/bridge.h"
+#include "agent/kernel/plane.h"
+#include "agent/workers/internal.h"
+
+static struct log_limit limit;
+
+static bool is_on_tc(struct agent *a, const struct saina_job *job, int w)
+{
+	const struct port *p = ports_find(a, job->worker[w].bind.ifindex, NULL);
+
+	return p && p->mode == SAINA_PORT_MODE_TC;
+}
+
+/* Does the XDP program make results of this job? */
+static bool uses_xdp(struct agent *a, const struct saina_job *job)
+{
+	int w;
+
+	for (w = 0; w < job->workers; w++)
+		if (jobs_alive(job, w) && !is_on_tc(a, job, w))
+			return true;
+	return false;
+}
+
+static void choose(struct agent *a, const struct saina_job *job, int w)
+{
+	const struct worker_aux *aux = jobs_worker(a, job, w);
+	const struct port *p = ports_find(a, job->worker[w].bind.ifindex, NULL);
+	bool on_tc = is_on_tc(a, job, w);
+	struct saina_worker_attrs req = {
+		.has = 1ull << SAINA_A_WORKER_JOB_ID | 1ull << SAINA_A_WORKER_ID |
+		       1ull << SAINA_A_WORKER_RELAY,
+		.job_id = job->id,
+		.id = w,
+		.relay = on_tc ? uses_xdp(a, job) : !(aux->fast && aux->by_xdp),
+	};
+	const char *name = job->worker[w].name, *port = p ? p->name : "?";
+	struct saina_core_err err;
+
+	/* until it has said READY, what it was admitted with holds */
+	if ((!on_tc && !aux->ready) ||
+	    req.relay == !!(job->worker[w].bind.flags & SAINA_BIND_RELAY))
+		return;
+	if (req.relay && on_tc)
+		log_limited(&limit, LOG_L_INFO,
+			    "job %s: port %s of worker %d (%s) has the tc hook, ports of others have XDP: what is made there goes to it through the bridge, slower",
+			    job->name, port, w, name);
+	else if (req.relay && aux->fast)
+		log_limited(&limit, LOG_L_INFO,
+			    "job %s: port %s of worker %d (%s) has XDP now: its results go through the bridge, slower, until it has joined again",
+			    job->name, port, w, name);
+	else if (req.relay)
+		log_limited(&limit, LOG_L_WARN,
+			    "job %s: worker %d (%s) gets no redirected frames: its results go through the bridge, slower. `ethtool -K IF gro on` where the other end of port %s is (or an XDP program on it) fixes that",
+			    job->name, w, name, port);
+	else
+		log_limited(&limit, LOG_L_INFO, "job %s: worker %d (%s) is on the fast path",
+			    job->name, w, name);
+	if (plane_worker_set(a, &req, NULL, &err))
+		log_limited(&limit, LOG_L_ERROR, "job %s: worker %d: %s", job->name, w, err.text);
+}
+
+void path_ready(struct agent *a, const struct saina_job *job, int w, bool fast)
+{
+	struct worker_aux *aux = jobs_worker(a, job, w);
+
+	if (!aux->ready || fast != aux->fast)
+		aux->by_xdp = fast && !is_on_tc(a, job, w);
+	aux->ready = true;
+	aux->fast = fast;
+	choose(a, job, w);
+}
+
+static void replan(struct agent *a, const struct saina_job *job, int w, void *arg)
+{
+	choose(a, job, w);
+}
+
+void path_replan(struct agent *a)
+{
+	jobs_each_alive(a, replan, NULL);
+}
