@@ -22,7 +22,7 @@ reduce() {
 	saina job del "$1"
 }
 
-BRIDGE=ovs MTU=1500
+BRIDGE=$DEFAULT_BRIDGE MTU=1500
 lab_up --workers 8
 # Not a multiple of the payload, so that the last segment is padded.
 reduce i352 352 int32 10007 20
@@ -58,7 +58,7 @@ equal "the example of libsaina(3): all four have the same model, fitted to the d
 	"y = 3.0000 x + 1.0000 (last mean over 4 workers)" "$(sort -u "$WORK"/fit.?)"
 lab_down
 
-if with_bridge linux; then
+if with_bridge ovs && with_bridge linux; then
 	BRIDGE=linux
 	lab_up --workers 8 --bridge linux
 	reduce i256 256 int32 10007 20
@@ -66,14 +66,14 @@ if with_bridge linux; then
 	lab_down
 fi
 
-BRIDGE=ovs MTU=9000
+BRIDGE=$DEFAULT_BRIDGE MTU=9000
 lab_up --workers 8 --mtu 9000
 reduce i2048 2048 int32 20011 20
 reduce f1024 1024 float32 20011 10
 reduce i256 256 int32 10007 10
 lab_down
 
-if with_bridge linux; then
+if with_bridge ovs && with_bridge linux; then
 	BRIDGE=linux
 	lab_up --workers 8 --mtu 9000 --bridge linux
 	reduce i2048 2048 int32 20011 10

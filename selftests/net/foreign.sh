@@ -96,7 +96,7 @@ both() { # BRIDGE
 	addresses
 	equal "$1, without the program: every foreign frame arrives" "$everything" "$(arrivals)"
 	check "$1: the agent starts" lab agent start
-	check "$1: the program is on all four ports" until_true 10 all_native 4
+	check "$1: the program is on all four ports" until_true 10 all_attached 4
 	equal "$1, with the program: every foreign frame arrives" "$everything" "$(arrivals)"
 	equal "$1, with the program: a TCP stream is unchanged" unchanged "$(tcp 0 1)"
 
@@ -113,8 +113,8 @@ both() { # BRIDGE
 	lab_down
 }
 
-all_native() {
-	[ "$(sj port show 'map(select(.mode=="native"))|length')" = "$1" ]
+all_attached() {
+	[ "$(sj port show 'map(select(.mode!="none"))|length')" = "$1" ]
 }
 
 for bridge in $BRIDGES; do

@@ -10,8 +10,7 @@
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
-echo 'xdp = "generic";' >"$WORK/generic.conf"
-lab_up --workers 3 --bridge linux --config "$WORK/generic.conf"
+lab_up --workers 3 --bridge linux --hook generic
 equal "generic XDP: every port has it" "generic" "$(saina -j port show | jq -r 'map(.mode) | unique | join(" ")')"
 matches "generic XDP: port show says that it is slower" "slower than native" "$(saina port show p0)"
 

@@ -30,6 +30,15 @@ SLOW=${SAINA_SLOW:-1}
 SHRINK=${SAINA_TEST_SHRINK:-1}
 # Which bridges a test goes through that goes through more than one.
 BRIDGES=${SAINA_TEST_BRIDGES:-ovs linux}
+# The hook of the ports, and with it the bridge that has it: with tc it is a Linux one.
+export SAINA_LAB_HOOK=${SAINA_TEST_HOOK:-auto}
+DEFAULT_BRIDGE=ovs
+case $SAINA_LAB_HOOK in
+auto|xdp) ;;
+tc)	DEFAULT_BRIDGE=linux BRIDGES=linux ;;
+*)	echo "SAINA_TEST_HOOK=$SAINA_TEST_HOOK: auto, xdp or tc"
+	exit 2 ;;
+esac
 # Who has the jobs: the agent, or the kernel (saina.ko, in the switch's namespace).
 PLANE=${SAINA_TEST_PLANE:-agent}
 tool_opts=()
@@ -198,7 +207,7 @@ lab() { # VERB...: saina-lab on this test's lab
 }
 
 lab_up() {
-	lab up --owner $$ "$@" || bail "the lab did not come up"
+	lab up --owner $$ --bridge "$DEFAULT_BRIDGE" "$@" || bail "the lab did not come up"
 }
 
 # Takes the lab down and looks at what its agent complained of.

@@ -4,6 +4,9 @@
 NET_TESTS := json_test lab plane basic loss delay policy sfcd death join agent ports jobs foreign slowpath generic hostile many
 
 $(foreach t,$(NET_TESTS),$(call test,net/$(t),quick,host,180,selftests/net/$(t).sh))
+# Again with the tc hook, on a Linux bridge.
+HOOK_TESTS := basic loss policy sfcd death hostile foreign
+$(foreach t,$(HOOK_TESTS),$(call test,net/$(t)-tc,quick,host,180,env SAINA_TEST_HOOK=tc selftests/net/$(t).sh))
 # Workers in VMs of their own.
 $(call test,net/bench,full,host,300,selftests/net/bench.sh)
 $(call test,net/tap,full,host,1200,selftests/net/tap.sh)

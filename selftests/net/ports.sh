@@ -16,6 +16,10 @@ port_mode_is() {
 	[ "$(port_mode "$1")" = "$2" ]
 }
 
+port_is_attached() {
+	[[ $(port_mode "$1") = @(native|tc) ]]
+}
+
 pull_and_plug() { # BRIDGE
 	local at
 	expected_log="worker 2 .* is dead"
@@ -33,7 +37,7 @@ pull_and_plug() { # BRIDGE
 	unset 'worker_pids[2]'
 
 	check "$1: the port of worker 2 is added again" lab port add 2
-	check "$1: the program is attached to a port that was added again" until_true 10 port_mode_is 2 native
+	check "$1: the program is attached to a port that was added again" until_true 10 port_is_attached 2
 	start 2 plug 1000000 --elements 4096 --think-us 1000 --restarts
 	check "$1: the worker of a port that was added again joins" until_true 20 worker_state_is plug 2 alive
 	at=$(job_field plug round)

@@ -9,6 +9,9 @@
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
+# With tc there is no such worker.
+export SAINA_LAB_HOOK=xdp
+
 slow() { # BRIDGE
 	expected_log="worker 2 .* gets no redirected frames"
 	lab_up --workers 3 --bridge "$1"

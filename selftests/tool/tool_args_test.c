@@ -159,7 +159,7 @@ static const struct {
 	{ "port set", "saina: port set: which port?  Say the name of its interface" },
 	{ "port set abcdefghijklmnop loss-in 0",
 	  "saina: port set: \"abcdefghijklmnop\" is no interface: names have 1 to 15 characters" },
-	{ "port set p0", "saina: port set: set what?  Allowed: loss-in, loss-out, delay-in, delay-out, seed" },
+	{ "port set p0", "saina: port set: set what?  Allowed: hook, loss-in, loss-out, delay-in, delay-out, seed" },
 	{ "port set p0 loss-in 1.5",
 	  "saina: port set: \"1.5\" for \"loss-in\" is not allowed: it takes a share from 0 to 1, as 0.2 or 20%" },
 	{ "port set p0 loss-in nan",

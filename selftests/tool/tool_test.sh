@@ -11,7 +11,7 @@
 . "$(dirname "$0")/../net/lib.sh"
 
 expected_log='worker 1 \(slow\) is dead'
-lab_up --workers 2 --bridge linux
+lab_up --workers 2 --bridge linux --hook xdp
 
 # says DESCRIPTION STATUS SENTENCE(ERE) WORD...: how a command ends and what it says.
 # SENTENCE names the fault, not the attribute alone.
@@ -110,6 +110,19 @@ silent "limits set: more memory is accepted" limits set memory 4G memory-job 1G
 
 json "port show lists mode, driver and MTU of both ports" '[["p0","native","veth",1500,0],["p1","native","veth",1500,0]]' \
 	'[.[]|[.port,.mode,.driver,.mtu,.workers]]' port show
+silent "port set: the tc hook is accepted" port set p0 hook tc
+json "port show: a port that was given the tc hook has it" '["p0","tc","tc"]' '.[0]|[.port,.mode,.hook]' port show p0
+says "port set: a delay at a port with the tc hook is refused" 1 '.*can be delayed by XDP only.*' port set p0 delay-in 1
+silent "port set: hook auto is accepted" port set p0 hook auto
+json "port show: auto is tc on a veth port of a Linux bridge" '["auto","tc"]' '.[0]|[.hook,.mode]' port show p0
+silent "port set: a delay at a port with hook auto is accepted" port set p0 delay-in 1
+json "port show: a port with hook auto has XDP while frames are delayed" '["auto","native"]' '.[0]|[.hook,.mode]' port show p0
+json "port show: the text says why the port has XDP" '"XDP because frames are delayed on purpose"' '.[0].text' port show p0
+silent "port set: the delay is taken back" port set p0 delay-in 0
+json "port show: the port has tc again when the delay is gone" '"tc"' '.[0].mode' port show p0
+says "port set: an unknown hook is refused" 2 '.*hook.*' port set p0 hook ebpf
+silent "port set: hook xdp is accepted" port set p0 hook xdp
+json "port show: a port that was given XDP again has it" '["xdp","native"]' '.[0]|[.hook,.mode]' port show p0
 silent "port set: faults are accepted" port set p1 loss-in 25% loss-out 0.125 delay-in 1.5 seed 7
 json "port show: the faults that were set are shown" '{"loss_in":0.25,"loss_out":0.125,"delay_in_us":1500,"delay_out_us":0,"seed":7}' \
 	'.[0].injected' port show p1
@@ -228,7 +241,7 @@ equal "doctor: no check fails or warns on a good host" "" \
 	"$(jq -r '.[]|select(.status=="FAIL" or .status=="warn")|select(.check|IN("btf","rmem","firewall","bpf-jit")|not)|.check+": "+.found' "$WORK/doctor")"
 equal "doctor: every check is in the report" "" "$(
 	for c in config kernel btf clock privileges bpf bpffs control-plane firewall bridge snooping \
-		port-xdp port-redirect address udp-port rmem; do
+		port-hook port-redirect address udp-port rmem; do
 		jq -e --arg c "$c" 'any(.[]; .check == $c)' "$WORK/doctor" >/dev/null || echo "$c"
 	done)"
 equal "doctor: every failure and warning has a remedy" "" \
@@ -242,6 +255,12 @@ equal "doctor: warns of a port whose other end has no NAPI" warn "$(verdict port
 matches "doctor worker: warns of a missing NAPI" 'warn napi' "$(w 0 "$B/saina" doctor worker to "$AGG")"
 w 0 ethtool -K eth0 gro on
 equal "doctor: a port whose other end has GRO is ok" ok "$(verdict port-redirect)"
+saina port set p0 hook tc
+equal "doctor: a port with the tc hook is ok" ok \
+	"$(doctor -j doctor host config "/run/saina-lab/$LAB/sainad.conf" | jq -r '.[]|select(.check=="port-hook" and (.found|startswith("p0: attached, tc")))|.status')"
+equal "doctor: nothing is asked of the other end of a port with the tc hook" 1 \
+	"$(doctor -j doctor host config "/run/saina-lab/$LAB/sainad.conf" | jq '[.[]|select(.check=="port-redirect")]|length')"
+saina port set p0 hook xdp
 sw ip link set p0 mtu 500
 equal "doctor: fails for an MTU too small for the jobs" FAIL "$(verdict port-mtu)"
 sw ip link set p0 mtu 1500
@@ -285,7 +304,7 @@ lab_up --workers 1 --bridge ovs
 doctor -j doctor host config "/run/saina-lab/$LAB/sainad.conf" >"$WORK/doctor"
 equal "doctor, OVS: ends with status 0 on a good host" 0 $?
 equal "doctor, OVS: database, bridge, handlers and port are ok" "ok ok ok ok" \
-	"$(jq -r '.[]|select(.check|IN("ovsdb","bridge","ovs-handlers","port-xdp"))|.status' "$WORK/doctor" | xargs)"
+	"$(jq -r '.[]|select(.check|IN("ovsdb","bridge","ovs-handlers","port-hook"))|.status' "$WORK/doctor" | xargs)"
 vsctl add-port br0 nosuch0 2>/dev/null
 matches "doctor, OVS: fails for a port that Open vSwitch could not open" 'FAIL port +nosuch0: Open vSwitch says: .*nosuch0' \
 	"$(doctor doctor host config "/run/saina-lab/$LAB/sainad.conf")"

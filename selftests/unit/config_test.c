@@ -57,7 +57,7 @@ static void everything(void **state)
 		load(&cfg,
 		     "bridge = \"ovs0\"; bridge_type = \"ovs\"; address = \"10.1.2.3\";\n"
 		     "ovsdb = \"unix:/a/db.sock\"; control = \"/a/control\"; runtime_dir = \"/a/run\";\n"
-		     "bpffs = \"/a/bpf\"; object = \"/a/x.o\"; xdp = \"generic\"; admin_group = \"adm\";\n"
+		     "bpffs = \"/a/bpf\"; object = \"/a/x.o\"; hook = \"generic\"; admin_group = \"adm\";\n"
 		     "log_level = \"debug\";\n"
 		     "limits = { jobs = 3; memory_job = 5000000000L; memory = 6000000000L; };\n"
 		     "jobs = ( { name = \"a\"; elements = 7; workers = 64; }, { name = \"b\";\n"
@@ -74,7 +74,7 @@ static void everything(void **state)
 	assert_string_equal(cfg.runtime_dir, "/a/run");
 	assert_string_equal(cfg.bpffs, "/a/bpf");
 	assert_string_equal(cfg.object, "/a/x.o");
-	assert_true(cfg.generic);
+	assert_int_equal(cfg.hook, SAINA_PORT_HOOK_GENERIC);
 	assert_string_equal(cfg.admin_group, "adm");
 	assert_int_equal(cfg.log_level, LOG_L_DEBUG);
 	assert_int_equal(cfg.limits.jobs, 3);
@@ -128,7 +128,7 @@ static void refusals(void **state)
 		{ "address = \"10.0.0\";", 1, "10.0.0", "192.0.2.1" },
 		{ "address = \"239.1.1.1\";", 1, "239.1.1.1", "IPv4" },
 		{ "control = \"x/y\";", 1, "x/y", "absolute" },
-		{ "xdp = \"offload\";", 1, "offload", "\"native\", \"generic\"" },
+		{ "hook = \"offload\";", 1, "offload", "\"auto\", \"xdp\", \"generic\", \"tc\"" },
 		{ "log_level = \"loud\";", 1, "loud", "\"warn\"" },
 		{ "limits = 5;", 1, "limits", "group" },
 		{ "limits = { job = 5; };", 1, "'job'", "memory_job" },
@@ -172,7 +172,7 @@ static void command_line(void **state)
 	config_defaults(&cfg);
 	assert_int_equal(config_set(&cfg, "bridge", "br7", text, sizeof(text)), 0);
 	assert_string_equal(cfg.bridge, "br7");
-	assert_true(config_set(&cfg, "xdp", "none", text, sizeof(text)) < 0);
+	assert_true(config_set(&cfg, "hook", "none", text, sizeof(text)) < 0);
 	assert_non_null(strstr(text, "\"none\""));
 	assert_true(config_set(&cfg, "limits", "1", text, sizeof(text)) < 0);
 }

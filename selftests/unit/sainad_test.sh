@@ -105,8 +105,8 @@ nothing_left() {
 	local left
 	left=$(ls -d "$DIR/run" "$DIR/bpf" "$DIR/control" 2>/dev/null)
 	[ -z "$left" ] || { echo "left: $left"; return 1; }
-	left=$(inside ip -o link show p0 | grep -o "xdp[a-z]*")
-	[ -z "$left" ] || { echo "left: $left on p0"; return 1; }
+	left=$(inside ip -o link show p0 | grep -o "xdp[a-z]*"; inside ip -o link show type ifb)
+	[ -z "$left" ] || { echo "left: $left"; return 1; }
 }
 
 # --- words only --------------------------------------------------------------
@@ -118,7 +118,7 @@ ok "--version prints name and version" says 0 "sainad " "$B/sainad" --version
 ok "--help lists the options" says 0 "--check-config" "$B/sainad" --help
 ok "an unknown option is refused with status 2" says 2 "unrecognized" "$B/sainad" --frobnicate
 ok "an argument is refused with status 2" says 2 "takes options only" "$B/sainad" br0
-ok "a bad value of an option is refused, with those allowed" says 2 '"native", "generic"' "$B/sainad" --xdp fast
+ok "a bad value of an option is refused, with those allowed" says 2 '"auto", "xdp", "generic", "tc"' "$B/sainad" --hook fast
 ok "--ready-fd: a descriptor that is not open is refused" says 2 "no open file descriptor" "$B/sainad" --ready-fd 77
 ok "a configuration file that does not exist is refused by its name" says 2 "$DIR/none.conf" "$B/sainad" -c "$DIR/none.conf"
 ok "--check-config: the example configuration is right" says 0 right "$B/sainad" --check-config -c "$top/userland/agent/sainad.conf"
@@ -234,8 +234,14 @@ ok "bpffs directory: it is left, empty" sh -c "rmdir '$DIR/bpf'"
 ok "bpffs directory: nothing else is left" nothing_left
 ok "--keep: sainad starts" start --keep
 ok "--keep: sainad ends on SIGINT" stop INT
+ok "--keep: the tc program is still on the port" sh -c "ls '$DIR'/bpf | grep -Eq '^(link|clsact)-tc-[0-9]+$'"
+ok "--keep: the next sainad starts" start --keep
+ok "--keep: the next sainad has the port, by the same hook" says 0 "mode tc" "$B/saina" port show p0
+ok "--keep: a port is given XDP" says 0 "" "$B/saina" port set p0 hook xdp
+ok "--keep: sainad ends" stop TERM
 ok "--keep: the XDP program is still on the port" says 0 xdp inside ip -o link show p0
-ok "--keep: the next sainad starts" start
+ok "--keep: the third sainad starts" start
+ok "--keep: the third sainad knows which hook the port was given" says 0 "mode native hook xdp" "$B/saina" port show p0
 ok "SIGHUP: sainad ends with status 0" stop HUP
 ok "SIGHUP: nothing is left behind" nothing_left
 
@@ -253,12 +259,12 @@ other_layout() { # NUMBER- OR NOTHING
 for layout in 99- ''; do
 	now="layout ${layout:+of number }${layout:-without a number}"
 	now=${now%-}
-	ok "$now: sainad starts" start --keep
+	ok "$now: sainad starts" start --keep --hook xdp
 	before=$(inside ip -j link show p0 | jq '.[0].xdp.prog.id')
 	ok "$now: sainad ends" stop INT
 	ok "$now: what is pinned becomes of another version" other_layout "$layout"
 	: >"$DIR/log"
-	ok "$now: sainad starts" start
+	ok "$now: sainad starts" start --hook xdp
 	ok "$now: the log says why nothing is taken over" grep -q "is of another version (its maps have not layout" "$DIR/log"
 	ok "$now: the log says that workers have to join again" grep -q "workers have to join again" "$DIR/log"
 	ok "$now: the job is there" says 0 forming "$B/saina" job show a
