@@ -61,6 +61,13 @@ struct {
 } saina_outlet SEC(".maps");
 
 struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SAINA_PORTS_MAX);
+	__type(key, __u32);
+	__type(value, __u32);
+} saina_door SEC(".maps");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
 	__type(key, struct saina_addr);
@@ -165,5 +172,19 @@ struct {								\
 	});								\
 } saina_hot_##E SEC(".maps"), saina_ring_##E SEC(".maps");
 SAINA_ELEMS_LIST(SAINA_SLOT_MAPS)
+
+/* The interface that has the job's ports behind it, 0 if there is none. */
+static __always_inline __u32 map_outlet(__u32 job)
+{
+	const __u32 *ifindex = bpf_map_lookup_elem(&saina_outlet, &job);
+
+	return ifindex ? *ifindex : 0;
+}
+
+/* Do both programs have this port, and is a result of the one the other's to send? */
+static __always_inline bool map_door(__u32 ifindex)
+{
+	return bpf_map_lookup_elem(&saina_door, &ifindex);
+}
 
 #endif /* SAINA_MAPS_BPF_H */

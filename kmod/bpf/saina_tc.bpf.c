@@ -95,6 +95,27 @@ static __always_inline int control_frame(struct __sk_buff *skb, struct frame *f)
 	return message_control(skb, f, end) ? TC_ACT_UNSPEC : TC_ACT_SHOT;
 }
 
+/* What comes in from the aggregator is forged -- but where XDP has dropped all that, and
+ * has made this one itself.
+ */
+static __always_inline int forged_frame(struct __sk_buff *skb)
+{
+	__u32 outlet, daddr;
+	__u16 job;
+
+	if (map_door(skb->ifindex) &&
+	    !bpf_skb_load_bytes(skb, SAINA_IP_OFF + 16, &daddr, sizeof(daddr)) &&
+	    !bpf_skb_load_bytes(skb, HDR_OFF(job), &job, sizeof(job))) {
+		if ((daddr & GROUP_MASK) != GROUP_NET)
+			return bpf_redirect(skb->ifindex, 0);
+		outlet = map_outlet(job);
+		if (outlet)
+			return bpf_redirect(outlet, 0);
+	}
+	count_global(SAINA_C_FORGED);
+	return TC_ACT_SHOT;
+}
+
 SEC("tc")
 int saina_tc(struct __sk_buff *skb)
 {
@@ -130,7 +151,9 @@ int saina_tc(struct __sk_buff *skb)
 		count_global(fragment ? SAINA_C_FRAGMENT : SAINA_C_TRUNCATED);
 		return TC_ACT_SHOT;
 	}
-	count_global(kind == FRAME_FRAGMENT ? SAINA_C_FRAGMENT : SAINA_C_FORGED);
+	if (kind == FRAME_FORGED)
+		return forged_frame(skb);
+	count_global(SAINA_C_FRAGMENT);
 	return TC_ACT_SHOT;
 }
 

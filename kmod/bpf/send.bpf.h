@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * How answers leave by XDP: the request's frame becomes the answer in place and is
- * redirected, or its content goes to the agent for workers behind slow ports.
+ * redirected, or passed on to the tc program of the same port, or its content goes to
+ * the agent for workers behind slow ports.
  * Documentation/datapath.rst section 7.
  */
 #ifndef SAINA_SEND_BPF_H
@@ -97,7 +98,7 @@ static __always_inline int send_to_port(__u32 ifindex, struct saina_counters *wc
 }
 
 /* The kernel copies only frames that are in one piece and fit a page (xdpf_clone());
- * others the agent must send.
+ * others go by tc or, where that cannot be, by the agent.
  */
 static __noinline int send_result(struct xdp_md *ctx, const struct saina_global *g,
 				  const struct slot_call *c, const struct saina_job_conf *conf,
@@ -114,6 +115,9 @@ static __noinline int send_result(struct xdp_md *ctx, const struct saina_global 
 	if (conf->payload <= SAINA_ELEMS_LINEAR_MAX &&
 	    ctx->data_end - ctx->data == bpf_xdp_get_buff_len(ctx))
 		relay &= conf->relay;
+	/* tc gets it to everybody, whatever it is */
+	if (relay && map_outlet(job) && map_door(ctx->ingress_ifindex))
+		return XDP_PASS;
 	if (relay)
 		send_relay(ctx, relay, a.words, wc);
 	if (!(conf->active & ~relay))
@@ -142,6 +146,8 @@ static __noinline int send_sender(struct xdp_md *ctx, const struct saina_global 
 		wc->c[failed]++;
 		return XDP_DROP;
 	}
+	if (conf->relay & c->in.bit && map_door(ctx->ingress_ifindex))
+		return XDP_PASS;
 	if (conf->relay & c->in.bit) {
 		send_relay(ctx, c->in.bit, a.words, wc);
 		return XDP_DROP;

@@ -254,7 +254,7 @@ static __always_inline int train_send(struct __sk_buff *skb)
 {
 	const struct saina_global *g = frame_global();
 	struct train *t = train();
-	__u32 job, *outlet;
+	__u32 outlet;
 
 	if (!t || !g || !t->answered)
 		return TC_ACT_SHOT;
@@ -269,10 +269,9 @@ static __always_inline int train_send(struct __sk_buff *skb)
 		goto internal;
 	if (t->to != TRAIN_ALL)
 		return bpf_redirect(t->ifindex, 0);
-	job = t->job;
-	outlet = bpf_map_lookup_elem(&saina_outlet, &job);
-	if (outlet && *outlet)
-		return bpf_redirect(*outlet, 0);
+	outlet = map_outlet(t->job);
+	if (outlet)
+		return bpf_redirect(outlet, 0);
 
 internal:
 	count_global(SAINA_C_INTERNAL);

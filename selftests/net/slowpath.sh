@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # A worker whose end of the link cannot take redirected frames: detected when it
-# joins, served through the bridge, shown, and told how to fix it.
+# joins, served by the tc program of the ports or, where Open vSwitch's userspace datapath
+# would take the results before that, through the bridge; shown, and told how to fix it.
 #
 #     w0, w1: GRO on       w2: GRO off, no NAPI
 
@@ -11,6 +12,10 @@
 
 # With tc there is no such worker.
 export SAINA_LAB_HOOK=xdp
+
+relays() { # BRIDGE
+	[ "$1" = ovs ] && [ "${SAINA_LAB_DATAPATH:-netdev}" = netdev ]
+}
 
 slow() { # BRIDGE
 	expected_log="worker 2 .* gets no redirected frames"
@@ -23,7 +28,11 @@ slow() { # BRIDGE
 	equal "$1: one worker without GRO: port p0 shows no relayed worker" "0" "$(sj port show p0 '.[0].relayed')"
 	matches "$1: one worker without GRO: port show says why it is relayed" "slow|relay|GRO|gro" "$(saina port show p2)"
 	matches "$1: one worker without GRO: the worker says how to fix it" "ethtool|gro|GRO" "$(cat "$WORK/2.err")"
-	check "$1: one worker without GRO: results were relayed" [ "$(counter mixed all relayed)" -gt 0 ]
+	if relays "$1"; then
+		check "$1: one worker without GRO: results were relayed" [ "$(counter mixed all relayed)" -gt 0 ]
+	else
+		equal "$1: one worker without GRO: results go by tc, the agent relays none" 0 "$(counter mixed all relayed)"
+	fi
 	stop_workers
 	check "$1: one worker without GRO: all sums are exact" wait_all 30
 	check "$1: one worker without GRO: all workers have the same results" same_results 0 1 2

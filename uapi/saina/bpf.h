@@ -20,6 +20,7 @@
  *   saina_ports     HASH                  ifindex -> struct saina_port_conf
  *   saina_tx        DEVMAP_HASH           ifindex -> unicast answers leave here
  *   saina_outlet    ARRAY[256]            J -> ifindex of the ifb whose egress has the job's ports, 0
+ *   saina_door      HASH                  ifindex of a port where XDP may leave results to tc -> 1
  *   saina_learned   LRU_HASH              struct saina_addr -> struct saina_place
  *   saina_events    RINGBUF               struct saina_event
  *   saina_relay     RINGBUF               struct saina_relay_msg: results for slow ports
@@ -41,7 +42,7 @@
  * and sizes.  A change of any of it takes the next number.  Maps that are found pinned under
  * another number are neither opened nor read (userland/dp/dp_load.c).
  */
-#define SAINA_LAYOUT		2
+#define SAINA_LAYOUT		3
 
 #define SAINA_LOCKS		16384	/* power of two */
 #define SAINA_POOL_MAX		4096	/* hot slots of one job, power of two */

@@ -75,7 +75,7 @@ enum saina_dp_hook {
 	SAINA_DP_GENERIC,	/* XDP in the network stack */
 	SAINA_DP_TC,
 };
-int saina_dp_attach(struct saina_dp *dp, int ifindex, enum saina_dp_hook hook);
+int saina_dp_attach(struct saina_dp *dp, int ifindex, enum saina_dp_hook hook, bool door);
 int saina_dp_detach(struct saina_dp *dp, int ifindex);
 enum saina_dp_hook saina_dp_hook(struct saina_dp *dp, int ifindex);
 void saina_dp_repair(struct saina_dp *dp);

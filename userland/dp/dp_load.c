@@ -19,8 +19,8 @@ SAINA_ASSERT(SIZES == DP_SIZES, "DP_SIZES");
 /* Who changes one of these puts the next SAINA_LAYOUT into uapi/saina/bpf.h. */
 #define LAYOUT_SIZE(TYPE, SIZE) \
 	SAINA_ASSERT(sizeof(struct TYPE) == (SIZE), #TYPE " has another size: so has SAINA_LAYOUT")
-SAINA_ASSERT(SAINA_LAYOUT == 2, "the sizes below are those of layout 2");
-SAINA_ASSERT(DP_MAPS == 28, "there are other maps: so is SAINA_LAYOUT");
+SAINA_ASSERT(SAINA_LAYOUT == 3, "the sizes below are those of layout 3");
+SAINA_ASSERT(DP_MAPS == 29, "there are other maps: so is SAINA_LAYOUT");
 LAYOUT_SIZE(saina_global, 12);
 LAYOUT_SIZE(saina_job_conf, 2120);
 LAYOUT_SIZE(saina_job_rt, 112);
@@ -52,6 +52,7 @@ const char *const dp_map_name[DP_MAPS] = {
 	[DP_RELAY] = "saina_relay",
 	[DP_DELAY] = "saina_delay",
 	[DP_OUTLET] = "saina_outlet",
+	[DP_DOOR] = "saina_door",
 	SAINA_ELEMS_LIST(MAP_NAME_HOT)
 	SAINA_ELEMS_LIST(MAP_NAME_RING)
 };

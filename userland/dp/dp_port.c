@@ -142,9 +142,18 @@ static void port_drop(struct saina_dp *dp, struct dp_port *p, bool unpin)
 	*p = dp->port[--dp->ports];
 }
 
+static int door_open(struct saina_dp *dp, __u32 ifindex)
+{
+	__u32 yes = 1;
+
+	return bpf_map_update_elem(dp->map[DP_DOOR], &ifindex, &yes, BPF_ANY);
+}
+
 /**
  * saina_dp_attach() - the program onto a port, at this hook and no other
  * @hook: not SAINA_DP_NONE
+ * @door: with XDP, results that it cannot redirect leave by the tc program, if that can be
+ *	attached, too; not where somebody takes frames between the two
  *
  * A port that is at another hook is at both for a moment: what the XDP program
  * takes never gets to tc.  0 also if it is there already.
@@ -152,7 +161,8 @@ static void port_drop(struct saina_dp *dp, struct dp_port *p, bool unpin)
  * way.  After a failure the port is as it was, unless it was to change between the two
  * ways of XDP, which exclude each other.
  */
-int saina_dp_attach(struct saina_dp *dp, int ifindex, enum saina_dp_hook hook)
+int saina_dp_attach(struct saina_dp *dp, int ifindex, enum saina_dp_hook hook,
+		    bool door)
 {
 	struct bpf_devmap_val v = { .ifindex = ifindex };
 	struct dp_port *p = dp_port_find(dp, ifindex);
@@ -175,10 +185,13 @@ int saina_dp_attach(struct saina_dp *dp, int ifindex, enum saina_dp_hook hook)
 		port_drop(dp, p, true);
 	if (err)
 		return err;
-	if (hook == SAINA_DP_TC)
+	if (hook == SAINA_DP_TC) {
+		bpf_map_delete_elem(dp->map[DP_DOOR], &key);
 		xdp_detach(dp, p, true);
-	else
+	} else if (!door || tc_attach(dp, p) || door_open(dp, key)) {
+		bpf_map_delete_elem(dp->map[DP_DOOR], &key);
 		tc_detach(dp, p, true);
+	}
 	return 0;
 }
 
@@ -197,10 +210,11 @@ int saina_dp_detach(struct saina_dp *dp, int ifindex)
 	port_drop(dp, p, true);
 	bpf_map_delete_elem(dp->map[DP_TX], &key);
 	bpf_map_delete_elem(dp->map[DP_PORTS], &key);
+	bpf_map_delete_elem(dp->map[DP_DOOR], &key);
 	return dp_global_write(dp);
 }
 
-/* Where the program is on a port; of both (a switch was interrupted), XDP. */
+/* Where the program is on a port; of both, XDP. */
 enum saina_dp_hook saina_dp_hook(struct saina_dp *dp, int ifindex)
 {
 	const struct dp_port *p = dp_port_find(dp, ifindex);

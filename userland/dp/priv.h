@@ -30,6 +30,7 @@ enum dp_map {
 	DP_RELAY,
 	DP_DELAY,
 	DP_OUTLET,
+	DP_DOOR,
 	DP_HOT,
 	DP_RING = DP_HOT + DP_SIZES,
 	DP_MAPS = DP_RING + DP_SIZES

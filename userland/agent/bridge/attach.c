@@ -76,7 +76,7 @@ static int attach(struct agent *a, struct port *p, int mode)
 			 "Open vSwitch's userspace datapath takes frames before tc");
 		return -EOPNOTSUPP;
 	}
-	ret = saina_dp_attach(a->dp, p->ifindex, (enum saina_dp_hook)mode);
+	ret = saina_dp_attach(a->dp, p->ifindex, (enum saina_dp_hook)mode, !is_userspace(a));
 	if (ret)
 		snprintf(p->text, sizeof(p->text), "%.110s%s", saina_dp_error(a->dp),
 			 ret == -EOPNOTSUPP && mode == SAINA_PORT_MODE_NATIVE

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# XDP on the ports of a Linux bridge: results that XDP cannot redirect to many leave by the
+# tc program of the same port.
+#
+#     w0 .. w2: links of 9000 bytes       w2: GRO off, no NAPI
+
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+export SAINA_LAB_HOOK=xdp
+expected_log="worker 2 .* gets no redirected frames"
+lab_up --workers 3 --bridge linux --mtu 9000
+w 2 ethtool -K eth0 gro off >/dev/null || bail "GRO cannot be turned off"
+equal "door: every port has XDP" native "$(saina -j port show | jq -r 'map(.mode) | unique | join(" ")')"
+
+# reduce PAYLOAD TYPE
+reduce() {
+	job "p$1" id 7 workers 3 elements 100003 payload "$1" policy bsp
+	start_all "p$1" "$(less 20)" 3 --type "$2" --elements 100003
+	check "door: payload $1, $2: all sums are exact" wait_all 60
+	check "door: payload $1, $2: all workers have the same results" same_results 0 1 2
+	equal "door: payload $1, $2: the agent relays no result" 0 "$(counter "p$1" all relayed)"
+	saina job del "p$1"
+}
+reduce 2048 int32
+reduce 352 float32
+
+# Who may use the door: nobody but the program itself.
+job watched id 7 workers 3 elements 100003 payload 2048 policy bsp
+start_all watched 100000 3 --elements 100003
+check "door: rounds flow" until_true 30 rounds_at_least watched 5
+forged=$(counter - - forged)
+SWITCH_MAC=$(mac_of switch)
+raw 0 type=2 dip=239.190.0.7 dport=48866 dmac=01:00:5e:3e:00:07 sip=10.190.0.1 sport=48864 job=7 repeat=100
+dropped() {
+	[ "$(counter - - forged)" -ge $((forged + 100)) ]
+}
+check "door: forged results are dropped" until_true 10 dropped
+stop_workers
+check "door: all sums are exact beside forged results" wait_all 30
+equal "door: no worker saw a bad message" "0 0 0" \
+	"$(summary 0 bad_messages) $(summary 1 bad_messages) $(summary 2 bad_messages)"
+finished
