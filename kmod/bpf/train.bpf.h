@@ -201,9 +201,13 @@ __noinline int train_blank(struct __sk_buff *skb, __u32 i)
 	if (t->answered >> (i & (TRAIN_MAX - 1)) & 1)
 		return 0;
 	len = train_place(t, i, &off);
-	asm volatile("" : "+r"(len));
 	if (!len)
 		return 0;
+	if (len > sizeof(train_nop))
+		return -1;
+	/* for 6.1: that it is not 0 */
+	len = ((len - 1) & 0x3fff) + 1;
+	asm volatile("" : "+r"(len));
 	if (len > sizeof(train_nop))
 		return -1;
 	return bpf_skb_store_bytes(skb, off, &train_nop, len, 0);
