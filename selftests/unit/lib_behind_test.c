@@ -386,6 +386,65 @@ static void test_gate(void **state)
 	member_close_all(a, s, 3);
 }
 
+/* A newcomer, and all others have died in a round that none of them has sent whole. */
+static void test_gate_alone(void **state)
+{
+	struct agg_conf c = member_conf(2, 2);
+	struct agg *a = agg_start(&c);
+	struct saina_call call = { .size = sizeof(call) };
+	struct saina_opts o;
+	struct saina *s[2];
+	struct saina_req *r[2];
+	int32_t buf[2][N];
+
+	member_open_all(a, s, 2);
+	both(s, 0, buf);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(saina_allreduce_start(s[i], buf[i], 256, SAINA_INT32, SAINA_SUM,
+						       &r[i]), 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(saina_wait(s[i], r[i], NULL), 0);
+	for (int i = 0; i < 2; i++) {
+		agg_kill(a, i);
+		saina_close(s[i]);
+	}
+	o = member_opts(a, 1);
+	assert_int_equal(saina_open(&s[1], &o), 0);
+	alone(s[1], 1, 2, &call);
+	assert_int_equal(call.round, 2);
+	assert_int_equal(call.mask_all, 2);
+	saina_close(s[1]);
+	agg_stop(a);
+}
+
+/* Worker 1 has taken part once and computes; it misses results, and gets them all the same. */
+static void test_fetch(void **state)
+{
+	struct agg_conf c = member_conf(2, 1);
+	struct agg *a = agg_start(&c);
+	struct saina_stats st = { .size = sizeof(st) };
+	struct saina_call call;
+	struct saina *s[2];
+	uint64_t had;
+
+	member_open_all(a, s, 2);
+	for (int i = 0; i < 2; i++)
+		alone(s[i], i, 0, &call);
+	saina_get_stats(s[1], &st);
+	had = st.results;
+	agg_hold_multicast(a, 1, true);
+	/* The newest round is not known to be decided. */
+	for (int i = 1; i < 4; i++)
+		alone(s[0], 0, i, &call);
+	for (int i = 0; i < 10000 && st.results < had + 2 * ((N + 63) / 64); i++) {
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+		saina_get_stats(s[1], &st);
+	}
+	assert_int_equal(st.results, had + 2 * ((N + 63) / 64));
+	assert_int_equal(saina_decided(s[1]), 1);
+	member_close_all(a, s, 2);
+}
+
 /*
  * Float32, into a running job: the exponent of the newcomer's first round is that of
  * all others, which it works out from the results of the round before.
@@ -450,6 +509,8 @@ int main(void)
 		statement("behind: a worker set one round too far takes part in the round that waits for it", test_too_far),
 		statement("behind: a worker set one round too far goes on when all others are dead", test_too_far_alone),
 		statement("behind: a worker that joins does not open a round before the last one is over", test_gate),
+		statement("behind: a worker that joins after all others have died opens a round", test_gate_alone),
+		statement("behind: a worker that computes pulls results that it has missed", test_fetch),
 		statement("behind: a float32 worker that joins a running job uses the exponent of the others", test_newcomer),
 	};
 

@@ -303,6 +303,9 @@ static void test_accepted(void **state)
 	assert_int_equal(saina_early_count(&f->early, 9), 0);
 	assert_int_equal(f->known_next, 10);
 	assert_int_equal(saina_decided(s), 1);
+	/* So what is missing of this round was lost, unless it comes very soon. */
+	assert_int_equal(f->train[0].pull, 0xfb);
+	assert_true(f->train[0].pull_ns <= saina_now() + 5 * MSEC);
 	handle_free(s);
 }
 
