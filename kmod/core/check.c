@@ -8,7 +8,7 @@
 #include "core/internal.h"
 
 #define EXPONENT_DEFAULT 20
-#define PAYLOAD_DEFAULT	  256
+#define PAYLOAD_DEFAULT	  352
 #define POOL_DEFAULT	  256
 #define RING_DEFAULT	  8
 #define HEARTBEAT_DEFAULT 200

@@ -50,9 +50,9 @@ def bind(w, dev, j="a", **more):
 
 reply = f.do("job-new", job(name="a", elements=1000, workers=3))
 Tap.same(reply, {
-    "id": 0, "name": "a", "state": 1, "elements": 1000, "workers": 3, "payload": 256, "pool": 4,
+    "id": 0, "name": "a", "state": 1, "elements": 1000, "workers": 3, "payload": 352, "pool": 4,
     "ring": 8, "elem-type": 1, "exponent": 20, "policy": policy(BSP), "heartbeat-ms": 200,
-    "dead-ms": 2000, "generation": 1, "policy-seq": 1, "segments": 4,
+    "dead-ms": 2000, "generation": 1, "policy-seq": 1, "segments": 3,
     "memory": reply["memory"], "active": 0}, "job-new answers with the whole job")
 Tap.same(config.note(), ("job-ntf", reply), "job-new is notified, with the job as in the reply")
 Tap.same(f.do("job-get", job(name="a")), reply, "job-get finds a job by name")

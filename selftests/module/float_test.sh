@@ -15,7 +15,7 @@ module=$SAINA_TEST_MODULE
 # shellcheck source=../net/lib.sh
 . "$here/../net/lib.sh"
 
-elements=2003 segments=8
+elements=2003 segments=6
 
 # train NAME WORKERS ROUNDS [saina-allreduce's options]: in a job of that name
 train() {

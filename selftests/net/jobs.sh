@@ -41,6 +41,13 @@ start_as n0 0 2 many0 20 --elements 64
 start_as n1 1 3 many0 20 --elements 64
 check "the first and the last of 72 jobs reduce: all sums are exact" wait_all 60
 
+# --- payload -----------------------------------------------------------------
+default_payload() { # of a job that does not say
+	saina job add usual workers 2 elements 64 >/dev/null && job_field usual payload
+	saina job del usual
+}
+equal "payload: 352 elements are the default with an MTU of 1500" 352 "$(default_payload)"
+
 # --- limits ------------------------------------------------------------------
 check "limits: set to 72 jobs and 4 MiB for one" saina limits set jobs 72 memory-job 4M
 said=$(saina job add one-more workers 2 elements 64 payload 64 2>&1)
@@ -52,4 +59,15 @@ check "limits: a small job is accepted after another job was deleted" saina job 
 said=$(saina job add a workers 2 elements 64 payload 64 2>&1)
 matches "job add: a name that is taken is refused" "\"?a\"?.*(exists|taken|already)" "$said"
 equal "limits: 72 jobs are in use" 72 "$(sj limits show '.[0].jobs_used')"
+lab_down
+
+# --- payload of links that are not Ethernet's usual ----------------------------
+if with_bridge linux; then
+	lab_up --workers 2 --bridge linux --mtu 1450
+	equal "payload: 256 elements are the default with an MTU of 1450" 256 "$(default_payload)"
+	lab_down
+	lab_up --workers 2 --bridge linux --mtu 9000
+	equal "payload: 2048 elements are the default with an MTU of 9000" 2048 "$(default_payload)"
+	lab_down
+fi
 finished

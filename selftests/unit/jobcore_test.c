@@ -30,17 +30,17 @@ static void job_defaults(void **state)
 
 	assert_int_equal(job->id, 0);
 	assert_int_equal(job->state, SAINA_JOB_FORMING);
-	assert_int_equal(job->payload, 256);
+	assert_int_equal(job->payload, 352);
 	assert_int_equal(job->ring, 8);
-	assert_int_equal(job->segments, 40);
-	assert_int_equal(job->pool, 64); /* not more than the segments need */
+	assert_int_equal(job->segments, 29);
+	assert_int_equal(job->pool, 32); /* not more than the segments need */
 	assert_int_equal(job->exponent, 20);
 	assert_int_equal(job->elem, SAINA_ELEM_INT32);
 	assert_int_equal(job->policy.mode, SAINA_POLICY_BSP);
 	assert_int_equal(job->policy.seq, 1);
 	assert_int_equal(job->active, 0);
 	assert_true(job->dead_ms > job->heartbeat_ms);
-	assert_int_equal(job->memory, saina_core_memory(10000, 256, 64, 8));
+	assert_int_equal(job->memory, saina_core_memory(10000, 352, 32, 8));
 	assert_int_equal(o->published, 1);
 	assert_int_equal(o->events, 1);
 	assert_int_equal(o->event[0].type, SAINA_EV_JOB_STATE);
@@ -113,7 +113,7 @@ static void job_ranges(void **state)
 	BAD(workers, 0, WORKERS, -ERANGE);
 	BAD(workers, 65, WORKERS, -ERANGE);
 	BAD(elements, 0, ELEMENTS, -ERANGE);
-	BAD(elements, (1ull << 22) * 256 + 1, ELEMENTS, -ERANGE);
+	BAD(elements, (1ull << 22) * 352 + 1, ELEMENTS, -ERANGE);
 	BAD(elements, ~0ull, ELEMENTS, -ERANGE);
 	BAD(payload, 0, PAYLOAD, -EINVAL);
 	BAD(payload, 65, PAYLOAD, -EINVAL);
@@ -306,7 +306,7 @@ static void limits(void **state)
 	assert_int_equal(saina_core_job_new(o->core, &r, NULL, &err), 0);
 	saina_core_limits_get(o->core, &got, &jobs, &memory);
 	assert_int_equal(jobs, 1);
-	assert_int_equal(memory, saina_core_memory(24000, 256, 128, 8));
+	assert_int_equal(memory, saina_core_memory(24000, 352, 128, 8));
 	assert_true(memory > l.memory / 2 && memory <= l.memory_job);
 	r = job_req("b", 24000, 2);
 	refused(o, &r, -EDQUOT, SAINA_A_JOB_ELEMENTS); /* all together */

@@ -15,9 +15,9 @@ static void snapshot_of_a_job(void **state)
 	assert_int_equal(c->job, 0);
 	assert_int_equal(c->generation, job->generation);
 	assert_int_equal(c->state, SAINA_JOB_FORMING);
-	assert_int_equal(c->payload, 256);
-	assert_int_equal(c->segments, 40);
-	assert_int_equal(c->pool, 64);
+	assert_int_equal(c->payload, 352);
+	assert_int_equal(c->segments, 29);
+	assert_int_equal(c->pool, 32);
 	assert_int_equal(c->ring, 8);
 	assert_int_equal(c->active, 2);
 	assert_int_equal(c->relay, 0);

@@ -32,6 +32,8 @@ struct agent {
 	struct runtime runtime;
 	struct saina_dp *dp;
 	struct in_addr addr;	/* the aggregator's */
+	unsigned int mtu;	/* smallest of the bridge's ports, 0 without any */
+	bool jumbo;		/* results above SAINA_ELEMS_LINEAR_MAX leave without this process */
 	struct jobs *jobs;
 	struct plane *plane;
 	struct bridge *bridge;

@@ -29,6 +29,11 @@ static bool is_userspace(struct agent *a)
 	       info.userspace;
 }
 
+bool attach_has_tc(struct agent *a)
+{
+	return !is_userspace(a);
+}
+
 /* How the port is to be attached, SAINA_PORT_MODE_*.  @why: where others would not expect it. */
 static int choose(struct agent *a, const struct port *p, const char **why)
 {

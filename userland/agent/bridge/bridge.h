@@ -78,6 +78,7 @@ int ports_set(struct agent *a, struct port *p, int hook, const struct saina_port
 void ports_hooks_apply(struct agent *a);
 
 /* attach.c */
+bool attach_has_tc(struct agent *a);	/* do ports have the tc program, be it behind XDP's? */
 void attach_port(struct agent *a, struct port *p);
 /* To the hook that is right now, if it is not there; else the port's text says why. */
 int port_hook_apply(struct agent *a, struct port *p);

@@ -209,6 +209,11 @@ void ports_sync(struct agent *a)
 	for (i = a->bridge->n - 1; i >= 0; i--)
 		if (!a->bridge->port[i].wanted)
 			port_remove(a, &a->bridge->port[i]);
+	a->jumbo = attach_has_tc(a);
+	a->mtu = 0;
+	for (i = 0; i < a->bridge->n; i++)
+		if (!a->mtu || a->bridge->port[i].mtu < a->mtu)
+			a->mtu = a->bridge->port[i].mtu;
 }
 
 /* Attachments found pinned of ports that are no longer the bridge's. */
