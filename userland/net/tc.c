@@ -160,7 +160,7 @@ int tc_link_del(int ifindex)
 	return ask(&r, NULL, NULL);
 }
 
-static int link_add(const char *name, const char *alias)
+static int link_add(const char *name)
 {
 	struct ifinfomsg *ifi;
 	struct nlattr *info;
@@ -170,21 +170,35 @@ static int link_add(const char *name, const char *alias)
 	ifi = mnl_nlmsg_put_extra_header(r.nlh, sizeof(*ifi));
 	ifi->ifi_family = AF_UNSPEC;
 	mnl_attr_put_strz(r.nlh, IFLA_IFNAME, name);
-	mnl_attr_put_str(r.nlh, IFLA_IFALIAS, alias);
 	info = mnl_attr_nest_start(r.nlh, IFLA_LINKINFO);
 	mnl_attr_put_strz(r.nlh, IFLA_INFO_KIND, "ifb");
 	mnl_attr_nest_end(r.nlh, info);
 	return ask(&r, NULL, NULL);
 }
 
+/* The kernel takes no alias with a new link. */
+static int alias_set(int ifindex, const char *alias)
+{
+	struct ifinfomsg *ifi;
+	struct request r;
+
+	start(&r, RTM_SETLINK, NLM_F_ACK);
+	ifi = mnl_nlmsg_put_extra_header(r.nlh, sizeof(*ifi));
+	ifi->ifi_index = ifindex;
+	mnl_attr_put_str(r.nlh, IFLA_IFALIAS, alias);
+	return ask(&r, NULL, NULL);
+}
+
 int tc_ifb_add(const char *name, const char *alias, int *ifindex)
 {
-	int ret = link_add(name, alias);
+	int ret = link_add(name);
 
 	if (ret)
 		return ret;
 	*ifindex = if_nametoindex(name);
-	ret = *ifindex ? clsact_add(*ifindex) : -errno;
+	ret = *ifindex ? alias_set(*ifindex, alias) : -errno;
+	if (!ret)
+		ret = clsact_add(*ifindex);
 	if (ret && *ifindex)
 		tc_link_del(*ifindex);
 	return ret;
