@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Scripts that build a lab with tools/saina-lab.
-NET_TESTS := json_test lab plane basic loss delay policy sfcd death join agent ports jobs foreign slowpath door generic hostile many
+NET_TESTS := json_test lab plane basic loss delay policy sfcd death join agent ports jobs foreign slowpath door generic hook podman hostile many
 
 $(foreach t,$(NET_TESTS),$(call test,net/$(t),quick,host,180,selftests/net/$(t).sh))
 # Again with the tc hook, on a Linux bridge.
@@ -22,6 +22,9 @@ $(call net-vm,policy,full,6.1)
 $(foreach t,basic loss sfcd,$(call net-vm,$(t),full,vm))
 $(foreach t,death plane join slowpath hostile,$(call net-vm,$(t),full,6.12))
 $(foreach t,delay ports jobs generic foreign,$(call net-vm,$(t),full,6.1))
+
+# clsact is what 6.1 has.
+$(call test,net/hook,full,6.1,1500,env SAINA_TEST_PLANE=agent selftests/net/hook.sh)
 
 $(B)/selftests/rawsend: $(call objs,selftests/net/rawsend.c)
 	@mkdir -p $(@D)

@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The tc hook: which ports get it, ports that change between XDP and tc while rounds go
+# on, and others who use or remove what is there.
+#
+#     w0 .. w3 reduce; p0 .. p3: XDP or tc
+
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+export SAINA_LAB_HOOK=auto
+
+modes() {
+	sj port show '[.[].mode]|join(" ")'
+}
+
+# The interface that copies results of the job to its ports.
+outlet() {
+	ip -n "saina-$LAB-sw" -o link show type ifb | awk -F': ' '{ print $2 }'
+}
+
+copied_to() { # ports that it copies to
+	sw tc filter show dev "$(outlet)" egress 2>/dev/null | sed -n 's/.*Mirror to device \(p[0-9]*\)).*/\1/p' | sort | xargs
+}
+
+copied_to_is() {
+	[ "$(copied_to)" = "$1" ]
+}
+
+rounds_go_on() {
+	local at
+	at=$(job_field steady round)
+	until_true 20 rounds_at_least steady $((at + 20))
+}
+
+if with_bridge ovs && [ "${SAINA_LAB_DATAPATH:-netdev}" = netdev ]; then
+	lab_up --workers 1 --bridge ovs
+	equal "userspace datapath of Open vSwitch: auto is XDP" native "$(sj port show p0 '.[0].mode')"
+	matches "userspace datapath of Open vSwitch: the text says why" "userspace datapath" "$(sj port show p0 '.[0].text')"
+	matches "userspace datapath of Open vSwitch: hook tc is refused" "takes frames before tc" "$(saina port set p0 hook tc 2>&1)"
+	equal "userspace datapath of Open vSwitch: the port is as it was" "native auto" "$(sj port show p0 '.[0]|"\(.mode) \(.hook)"')"
+	lab_down
+fi
+
+expected_log='interface of its results was changed by others|tc filter was removed by others'
+lab_up --workers 4 --bridge linux
+equal "auto: all ports have tc" "tc tc tc tc" "$(modes)"
+equal "no job: there is no interface for results" "" "$(outlet)"
+
+job steady workers 4 elements 10007 payload 352 policy bsp
+start_all steady 1000000 4 --elements 10007 --think-us 500
+check "four workers: rounds flow" until_true 30 rounds_at_least steady 20
+equal "four workers: results are copied to the port of each" "p0 p1 p2 p3" "$(copied_to)"
+equal "four workers: the interface says what it is" 1 \
+	"$(ip -n "saina-$LAB-sw" link show "$(outlet)" | grep -c "alias saina .*results of job")"
+equal "four workers: no result is relayed" 0 "$(counter steady all relayed)"
+
+for to in xdp auto; do
+	for p in 0 1 2 3; do
+		check "p$p to $to: it is done while rounds go on" saina port set p$p hook $to
+		check "p$p to $to: rounds go on" rounds_go_on
+	done
+	equal "all ports to $to: the mode of each" \
+		"$([ $to = xdp ] && echo native native native native || echo tc tc tc tc)" "$(modes)"
+done
+equal "all ports have tc again: no worker needs the relay" 0 "$(sj port show '[.[].relayed]|add')"
+
+check "a delay at a port with hook auto is accepted" saina port set p1 delay-in 2
+equal "a delay: the port has XDP" native "$(sj port show p1 '.[0].mode')"
+check "a delay: rounds go on" rounds_go_on
+check "the delay is taken back" saina port set p1 delay-in 0
+equal "no delay: the port has tc" tc "$(sj port show p1 '.[0].mode')"
+
+# What others do.
+sw ip link del "$(outlet)"
+check "the interface for results is removed by others: there is a new one" until_true 10 copied_to_is "p0 p1 p2 p3"
+check "the interface for results is removed by others: rounds go on" rounds_go_on
+sw tc qdisc del dev "$(outlet)" clsact
+check "its filters are removed by others: they are there again" until_true 10 copied_to_is "p0 p1 p2 p3"
+check "its filters are removed by others: rounds go on" rounds_go_on
+sw tc qdisc del dev p2 clsact 2>/dev/null
+check "clsact of a port is removed by others: rounds go on" rounds_go_on
+sw tc qdisc add dev p2 clsact 2>/dev/null
+sw tc filter add dev p2 ingress pref 7 protocol ip u32 match u32 0 0 action mirred egress mirror dev p2 continue 2>/dev/null
+check "a filter of others is behind ours: rounds go on" rounds_go_on
+check "a filter of others: the port changes to XDP" saina port set p2 hook xdp
+equal "a filter of others is left when ours goes" 1 "$(sw tc filter show dev p2 ingress | grep -c Mirror)"
+check "a filter of others: the port changes back" saina port set p2 hook auto
+check "a filter of others: rounds go on" rounds_go_on
+
+# Take-over.
+check "the agent is killed" lab agent kill
+check "the next agent starts" lab agent start
+equal "the next agent has all ports as they were" "tc tc tc tc" "$(modes)"
+equal "the next agent has one interface for results" "p0 p1 p2 p3" "$(copied_to)"
+check "the next agent: rounds go on" rounds_go_on
+
+kill -KILL "${worker_pids[3]}"
+wait "${worker_pids[3]}" 2>/dev/null
+unset 'worker_pids[3]'
+expected_log+='|worker 3 .* is dead'
+saina worker set steady 3 state dead
+check "a worker is dead: nothing is copied to its port" until_true 30 copied_to_is "p0 p1 p2"
+check "a worker is dead: rounds go on" rounds_go_on
+stop_workers
+check "all sums are exact" wait_all 30
+check "all workers have the same results" same_results 0 1 2
+check "the last worker left: there is no interface for results" until_true 10 [ -z "$(outlet)" ]
+
+# The ingress qdisc of others and our clsact exclude each other; a tcx link does not mind.
+sw tc qdisc del dev p2 clsact 2>/dev/null
+saina port set p3 hook xdp
+sw tc qdisc del dev p3 clsact 2>/dev/null
+check "others have an ingress qdisc on a port" sw tc qdisc add dev p3 ingress
+said=$(saina port set p3 hook tc 2>&1)
+if compgen -G "/run/saina-lab/$LAB/bpf/link-tc-*" >/dev/null; then
+	equal "an ingress qdisc of others: hook tc is accepted" "" "$said"
+else
+	matches "an ingress qdisc of others: hook tc is refused with its name" "ingress qdisc is another's" "$said"
+	check "an ingress qdisc of others: auto is accepted" saina port set p3 hook auto
+	matches "an ingress qdisc of others: auto is XDP and says why" "native XDP because.*ingress qdisc" "$(sj port show p3 '.[0]|"\(.mode) \(.text)"')"
+fi
+equal "an ingress qdisc of others is left" 1 "$(sw tc qdisc show dev p3 | grep -c ingress)"
+check "the agent ends" lab agent stop
+equal "the agent has ended: nothing of it is left at the ports" "" \
+	"$(sw tc filter show dev p0 ingress; sw tc qdisc show dev p0 | grep clsact; ip -n "saina-$LAB-sw" -o link show type ifb; find "/run/saina-lab/$LAB/bpf" -mindepth 1 ! -name "*.debug")"
+finished
