@@ -20,9 +20,10 @@ $(B)/sainad: $(call objs,$(SAINAD_SRCS) $(JOBCORE_SRCS)) $(B)/libsainadp.a $(B)/
 ALL += $(B)/sainad
 
 install: install-agent
-install-agent: $(B)/sainad $(B)/saina_xdp.bpf.o $(B)/saina_xdp_kmod.bpf.o
+BPF_OBJECTS := $(foreach p,xdp tc,$(B)/saina_$(p).bpf.o $(B)/saina_$(p)_kmod.bpf.o)
+install-agent: $(B)/sainad $(BPF_OBJECTS)
 	install -D -m 755 $(B)/sainad $(DESTDIR)$(PREFIX)/sbin/sainad
-	install -D -m 644 $(B)/saina_xdp.bpf.o $(DESTDIR)$(PREFIX)/lib/saina/saina_xdp.bpf.o
-	install -D -m 644 $(B)/saina_xdp_kmod.bpf.o $(DESTDIR)$(PREFIX)/lib/saina/saina_xdp_kmod.bpf.o
+	install -d $(DESTDIR)$(PREFIX)/lib/saina
+	install -m 644 $(BPF_OBJECTS) $(DESTDIR)$(PREFIX)/lib/saina
 	install -D -m 644 userland/agent/sainad.conf $(DESTDIR)$(PREFIX)/share/doc/saina/sainad.conf
 .PHONY: install-agent
