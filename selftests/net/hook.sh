@@ -108,21 +108,28 @@ check "all sums are exact" wait_all 30
 check "all workers have the same results" same_results 0 1 2
 check "the last worker left: there is no interface for results" until_true 10 [ -z "$(outlet)" ]
 
-# The ingress qdisc of others and our clsact exclude each other; a tcx link does not mind.
+nothing_left() { # at port p0, and of interfaces and pins
+	sw tc filter show dev p0 ingress
+	ip -n "saina-$LAB-sw" -o link show type ifb
+	find "/run/saina-lab/$LAB/bpf" -mindepth 1 ! -name "*.debug"
+}
+
 sw tc qdisc del dev p2 clsact 2>/dev/null
-saina port set p3 hook xdp
-sw tc qdisc del dev p3 clsact 2>/dev/null
-check "others have an ingress qdisc on a port" sw tc qdisc add dev p3 ingress
-said=$(saina port set p3 hook tc 2>&1)
-if compgen -G "/run/saina-lab/$LAB/bpf/link-tc-*" >/dev/null; then
-	equal "an ingress qdisc of others: hook tc is accepted" "" "$said"
-else
-	matches "an ingress qdisc of others: hook tc is refused with its name" "ingress qdisc is another's" "$said"
-	check "an ingress qdisc of others: auto is accepted" saina port set p3 hook auto
-	matches "an ingress qdisc of others: auto is XDP and says why" "native XDP because.*ingress qdisc" "$(sj port show p3 '.[0]|"\(.mode) \(.text)"')"
-fi
-equal "an ingress qdisc of others is left" 1 "$(sw tc qdisc show dev p3 | grep -c ingress)"
 check "the agent ends" lab agent stop
-equal "the agent has ended: nothing of it is left at the ports" "" \
-	"$(sw tc filter show dev p0 ingress; sw tc qdisc show dev p0 | grep clsact; ip -n "saina-$LAB-sw" -o link show type ifb; find "/run/saina-lab/$LAB/bpf" -mindepth 1 ! -name "*.debug")"
+equal "the agent has ended: nothing of it is left" "" "$(nothing_left)"
+equal "the agent has ended: no clsact of its own is left" "" "$(sw tc qdisc show dev p0 | grep clsact)"
+
+# The ingress qdisc of others and our clsact exclude each other; a tcx link does not mind.
+check "others have an ingress qdisc on a port" sw tc qdisc add dev p3 ingress
+check "an ingress qdisc of others: the agent starts" lab agent start
+if compgen -G "/run/saina-lab/$LAB/bpf/link-tc-*" >/dev/null; then
+	equal "an ingress qdisc of others: auto is tc" tc "$(sj port show p3 '.[0].mode')"
+else
+	matches "an ingress qdisc of others: auto is XDP and says why" "native XDP because.*ingress qdisc" \
+		"$(sj port show p3 '.[0]|"\(.mode) \(.text)"')"
+	matches "an ingress qdisc of others: hook tc is refused with its name" "ingress qdisc is another's" \
+		"$(saina port set p3 hook tc 2>&1)"
+fi
+check "an ingress qdisc of others: the agent ends" lab agent stop
+equal "an ingress qdisc of others is left" 1 "$(sw tc qdisc show dev p3 | grep -c ingress)"
 finished

@@ -64,17 +64,12 @@ static struct bpf_tc_opts opts_of(__u32 handle)
 	};
 }
 
-/* The handle of our filter, 0: it is not there. */
+/* The handle of our filter, 0: it is not there.  (libbpf would say so on stderr.) */
 static __u32 clsact_find(int ifindex, enum dp_tc_side s)
 {
-	struct bpf_tc_hook hook = hook_of(ifindex, side[s].point);
-
-	for (__u32 handle = HANDLE; handle <= HANDLE_OWN; handle++) {
-		struct bpf_tc_opts opts = opts_of(handle);
-
-		if (!bpf_tc_query(&hook, &opts))
+	for (__u32 handle = HANDLE; handle <= HANDLE_OWN; handle++)
+		if (tc_bpf_there(ifindex, s == DP_TC_OUT, PRIORITY, handle))
 			return handle;
-	}
 	return 0;
 }
 
@@ -84,18 +79,16 @@ static int clsact_attach(struct saina_dp *dp, int ifindex, enum dp_tc_side s)
 	struct bpf_tc_hook hook = hook_of(ifindex, side[s].point);
 	struct bpf_tc_opts opts = opts_of(HANDLE_OWN);
 	char kind[16] = "", name[IF_NAMESIZE];
-	int err = bpf_tc_hook_create(&both);
+	int err = tc_ingress_kind(ifindex, kind, sizeof(kind));
 
-	if (err == -EEXIST) {
-		err = tc_ingress_kind(ifindex, kind, sizeof(kind));
-		if (!err && !strcmp(kind, "ingress"))
-			return dp_fail(dp, -EBUSY,
-				       "port %s: its ingress qdisc is another's (policing of Open vSwitch, a bandwidth limit of libvirt): on this kernel that excludes the tc hook",
-				       dp_ifname(ifindex, name));
-		/* ours if a filter of ours says so */
-		if (clsact_find(ifindex, s == DP_TC_IN ? DP_TC_OUT : DP_TC_IN) != HANDLE_OWN)
-			opts.handle = HANDLE;
-	}
+	if (!err && !strcmp(kind, "ingress"))
+		return dp_fail(dp, -EBUSY,
+			       "port %s: its ingress qdisc is another's (policing of Open vSwitch, a bandwidth limit of libvirt): on this kernel that excludes the tc hook",
+			       dp_ifname(ifindex, name));
+	if (!err && !kind[0])
+		err = bpf_tc_hook_create(&both);
+	else if (clsact_find(ifindex, s == DP_TC_IN ? DP_TC_OUT : DP_TC_IN) != HANDLE_OWN)
+		opts.handle = HANDLE; /* no filter of ours says that the qdisc is ours */
 	if (err)
 		return dp_fail(dp, err, "port %s: no clsact qdisc can be made: %s%s",
 			       dp_ifname(ifindex, name), strerror(-err),

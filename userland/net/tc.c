@@ -136,6 +136,36 @@ int tc_filters_out(int ifindex)
 	return filters(ifindex, EGRESS);
 }
 
+struct wanted {
+	unsigned int prio;
+	uint32_t handle;
+	bool found;
+};
+
+static int wanted_cb(const struct nlmsghdr *nlh, void *arg)
+{
+	const struct tcmsg *t = mnl_nlmsg_get_payload(nlh);
+	const struct nlattr *attr;
+	struct wanted *w = arg;
+
+	if (nlh->nlmsg_type != RTM_NEWTFILTER || t->tcm_handle != w->handle ||
+	    TC_H_MAJ(t->tcm_info) >> 16 != w->prio)
+		return MNL_CB_OK;
+	mnl_attr_for_each(attr, nlh, sizeof(*t))
+		if (mnl_attr_get_type(attr) == TCA_KIND && !strcmp(mnl_attr_get_str(attr), "bpf"))
+			w->found = true;
+	return MNL_CB_OK;
+}
+
+bool tc_bpf_there(int ifindex, bool out, unsigned int prio, uint32_t handle)
+{
+	struct wanted w = { .prio = prio, .handle = handle };
+	struct request r;
+
+	start_tc(&r, RTM_GETTFILTER, NLM_F_DUMP, ifindex, out ? EGRESS : INGRESS);
+	return !ask(&r, wanted_cb, &w) && w.found;
+}
+
 /* An ifb and its filters */
 
 static int clsact_add(int ifindex)

@@ -20,6 +20,9 @@ int tc_ingress_kind(int ifindex, char *kind, size_t size);
 int tc_filters_in(int ifindex);
 int tc_filters_out(int ifindex);
 
+/* Is there a filter of kind bpf with this priority and handle?  @out: on the way out. */
+bool tc_bpf_there(int ifindex, bool out, unsigned int prio, uint32_t handle);
+
 /*
  * An interface of kind ifb, with clsact.  What is redirected to it goes through the egress
  * filters and is dropped then, because the interface is down; so it also sends nothing of
