@@ -48,11 +48,11 @@ static void choose(struct agent *a, const struct saina_job *job, int w)
 		return;
 	if (req.relay && on_tc)
 		log_limited(&limit, LOG_L_INFO,
-			    "job %s: port %s of worker %d (%s) has the tc hook, ports of others have XDP: what is made there goes to it through the bridge, slower",
+			    "job %s: port %s of worker %d (%s) has the tc hook, ports of others have XDP: what is made there takes a slower way to it",
 			    job->name, port, w, name);
 	else if (req.relay && aux->fast)
 		log_limited(&limit, LOG_L_INFO,
-			    "job %s: port %s of worker %d (%s) has XDP now: its results go through the bridge, slower, until it has joined again",
+			    "job %s: port %s of worker %d (%s) has XDP now: its results take a slower way, until it has joined again",
 			    job->name, port, w, name);
 	else if (req.relay)
 		log_limited(&limit, LOG_L_WARN,
