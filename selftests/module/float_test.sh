@@ -48,8 +48,10 @@ straggle() {
 	saina job del "$name"
 }
 
+# Jumbo results leave by tc with either.
+hook=${SAINA_TEST_HOOK:-xdp}
 check "saina.ko is loaded" insmod "$module"
-lab_up --workers 3 --bridge linux
+lab_up --workers 3 --bridge linux --hook "$hook"
 if [ "${1-}" = straggler ]; then
 	straggle float32
 	lab_down
@@ -105,16 +107,16 @@ matches "doctor: says that the MTU of the ports is too small for the job" "messa
 lab_down
 
 # --- long frames: in pieces from a page on, their results sent on by the agent ----------
-lab_up --workers 3 --bridge linux --mtu 9000
-equal "mtu 9000: all ports have native XDP" "native native native" \
-	"$(sj port show '[.[].mode]|join(" ")')"
+lab_up --workers 3 --bridge linux --mtu 9000 --hook "$hook"
+equal "mtu 9000: all ports have the hook $hook" "$hook $hook $hook" \
+	"$(sj port show '[.[].hook]|join(" ")')"
 elements=5003
 for type in float32 bfloat16; do
 	name=$type-2048 segments=3
 	job "$name" workers 3 elements $elements type $type payload 2048
 	train "$name" 3 3
 	sums "$name" 3 0
-	equal "$name, mtu 9000: the agent relays each result" "$((3 * segments)) 0" \
+	equal "$name, mtu 9000: no result is relayed" "0 0" \
 		"$(counter "$name" all relayed) $(counter "$name" all no-memory)"
 	saina job del "$name"
 	straggle $type payload 2048

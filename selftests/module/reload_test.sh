@@ -101,7 +101,7 @@ train() { # JOB WHAT: five rounds of the two workers
 
 # --- the module is loaded under sainad --------------------------------------------------
 expected_log='saina.ko is loaded, but not used|is dead|from now on'
-lab_up --bridge linux --workers 2
+lab_up --bridge linux --workers 2 --hook xdp
 job early workers 2 elements 2003 id 7 policy fastest:k=2 token secret
 before=$(asked_of early)
 check "doctor: says that no module is loaded" doctor_says ok module 'saina.ko is not loaded: sainad is the control plane'
@@ -162,7 +162,7 @@ lab_down
 # --- control_plane = "kernel" ------------------------------------------------------------
 plane=kernel
 expected_log='control plane|saina.ko|is dead|data path'
-lab_up --bridge linux --workers 2 --no-agent
+lab_up --bridge linux --workers 2 --hook xdp --no-agent
 check "--control-plane kernel: the agent does not start without the module" not lab agent start --control-plane kernel
 check "--control-plane kernel: the agent says that the module is not loaded" agent_said 'saina.ko is not loaded'
 check "--control-plane kernel: saina.ko is loaded" insmod "$module"

@@ -9,7 +9,7 @@
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
-lab_up --workers 4
+lab_up --workers 4 --hook xdp
 job steady id 5 workers 4 elements 8192 payload 256 ring 64 policy fastest:k=3 token t0ken \
 	heartbeat 100 dead 5000
 start_all steady 1000000 4 --elements 8192 --token t0ken --think-us 4000 --cancel

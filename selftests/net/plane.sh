@@ -31,7 +31,7 @@ program_id() {
 	ip -n "saina-$LAB-sw" -j link show p0 | jq '.[0].xdp.prog.id'
 }
 
-lab_up --workers 2
+lab_up --workers 2 --hook xdp
 datapath=${SAINA_LAB_DATAPATH:-netdev}
 said=$(dpctl show)
 matches "plane: Open vSwitch has the $datapath datapath" "^$datapath@" "$said"
