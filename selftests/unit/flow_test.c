@@ -137,15 +137,15 @@ static int figures(void)
 		for (unsigned int j = 0; j < 4; j++) {
 			struct sim_conf c = { .seed = 1, .workers = workers[i], .k = workers[i],
 				.segments = 2979, .pool = 512, .ring = 4, .rounds = 4, .train = 44,
-				.room = 5, .buckets = 1, .type = SAINA_INT32, .delay_us = 50,
-				.jitter_us = 10, .svc_us = 12, .loss = losses[j] };
+				.room = 8, .buckets = 1, .type = SAINA_INT32, .delay_us = 50,
+				.jitter_us = 10, .svc_us = 12, .loss = losses[j], .together = true };
 			struct sim_result r;
 
 			if (!sim_run(&c, &r))
 				printf("%s\n", r.error);
 			if (!j)
 				clean = r.ns;
-			printf("%u workers, %2.0f %% lost each way: %.1f ms a round (%.2f times), sent again %.1f %%, "
+			printf("%u workers, %2.0f %% lost, messages in and trains out: %.1f ms a round (%.2f times), sent again %.1f %%, "
 			       "pulled %.1f %%, asked %.1f %%\n",
 			       workers[i], 100 * losses[j], r.ns / 1e6 / c.rounds,
 			       (double)r.ns / clean, 100.0 * r.resent / r.sent,

@@ -105,6 +105,16 @@ static uint64_t link_ns(const struct sim *s, unsigned int i, unsigned int len)
 	return us * 1000ull * len / (sizeof(struct saina_hdr) + 4 * PAYLOAD);
 }
 
+/* What a super-packet would be: of one train, at about the same time. */
+static bool lost_together(const struct sim *s, unsigned int i, const struct saina_hdr *h)
+{
+	uint64_t train = h->segment / s->c->train;
+
+	return rng_mix(s->c->seed + i + (train << 8) + ((uint64_t)h->round << 32) +
+		       ((uint64_t)h->type << 56) + rng_mix(s->now / MSEC)) %
+		       (1u << 30) < s->c->loss * (1u << 30);
+}
+
 static void carry(struct sim *s, enum what what, unsigned int i, const void *msg, unsigned int len)
 {
 	const struct sim_conf *c = s->c;
@@ -113,7 +123,7 @@ static void carry(struct sim *s, enum what what, unsigned int i, const void *msg
 	uint64_t at = s->now, ns = link_ns(s, i, len);
 	int way = what == TO_WORKER;
 
-	if (lost(s, w)) {
+	if (c->together && way ? lost_together(s, i, msg) : lost(s, w)) {
 		s->out->lost++;
 		return;
 	}

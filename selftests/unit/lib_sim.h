@@ -24,6 +24,7 @@
 /**
  * struct sim_conf
  * @loss, @dup: share of messages, each way and for each receiver on its own
+ * @together: messages of a train to a worker are lost together
  * @burst_us: mean time that all is lost, 0 = messages are lost one by one
  * @train: segments that leave together; @room: trains that a worker can receive at once
  * @delay_us, @jitter_us: of a message; @reorder: it may pass others
@@ -40,7 +41,7 @@ struct sim_conf {
 	uint64_t seed;
 	unsigned int workers, segments, pool, ring, rounds, k, buckets, train, room;
 	enum saina_type type;
-	bool drop_late, reorder;
+	bool drop_late, reorder, together;
 	double loss, dup;
 	unsigned int burst_us, delay_us, jitter_us, svc_us, slow_svc_us, queue, think_us, slow_us;
 	unsigned int host_ns;

@@ -13,8 +13,10 @@
 #define SILENT_NS (1000 * MSEC)
 #define ECHO_NS	  (5 * MSEC)
 #define GATE_NS	  (1000 * MSEC)
-#define LOSSY	  200		/* one lost of so many is what we call lossy */
-#define LOSSY_NS  (MSEC / 5)
+
+#define LOSSY	    200		/* one lost of so many is what we call lossy */
+#define LOSSY_NS    (MSEC / 5)	/* patience there, above a round trip */
+#define LOSSY_TRIES 8		/* before it grows */
 
 /* Where actions go. */
 struct outbox {
@@ -51,12 +53,12 @@ static bool lossy(const struct saina_flow *f)
 static uint64_t base(const struct saina_flow *f)
 {
 	const struct saina_window *w = &f->window;
-	uint64_t ns = saina_window_patience(w), soon = w->srtt + 4 * w->rttvar + LOSSY_NS;
+	uint64_t ns = saina_window_patience(w), soon = w->srtt + 2 * w->rttvar + LOSSY_NS;
 
 	return lossy(f) && soon < ns ? soon : ns;
 }
 
-/* As long as that twice, then longer and longer. */
+/* As long as that for the first questions, then longer and longer. */
 static uint64_t backoff(const struct saina_flow *f, unsigned int tries, uint64_t max)
 {
 	uint64_t ns = base(f);
@@ -75,7 +77,10 @@ static uint64_t patience(const struct saina_flow *f, const struct saina_train *t
 
 	if (t->hasty)
 		return 0;
-	ns = backoff(f, t->tries, lossy(f) ? 4 * base(f) : first && t->waits ? WAIT_NS : SILENT_NS);
+	if (lossy(f)) /* what others wait for is lost as easily, and questions are */
+		ns = backoff(f, t->tries > LOSSY_TRIES ? t->tries - LOSSY_TRIES : 0, 8 * base(f));
+	else
+		ns = backoff(f, t->tries, first && t->waits ? WAIT_NS : SILENT_NS);
 	/* Nobody is there? */
 	if (t->unanswered > 5)
 		dead = backoff(f, t->unanswered - 3, SILENT_NS);
