@@ -342,19 +342,20 @@ static uint64_t thinks(struct sim *s, unsigned int i)
 
 /*
  * The round that the model of the most advanced other worker is of; without one, or if its
- * trainer is careless, the next.
+ * trainer is careless, the next.  Whoever is waited for in the last round may not be done.
  */
 static uint32_t model_from_peer(struct sim *s, unsigned int i)
 {
-	uint32_t own = s->w[i].r.flow.round, round = own;
+	uint32_t own = s->w[i].r.flow.round, round = own, next = switch_next_round(&s->sw);
 
+	if (next >= s->c->rounds)
+		next = s->c->rounds - 1;
 	if (!draw(s, 3))
-		return switch_next_round(&s->sw);
-
+		return next;
 	for (unsigned int p = 0; p < s->c->workers; p++)
 		if (s->w[p].alive && s->w[p].r.flow.round > round)
 			round = s->w[p].r.flow.round;
-	return round > own ? round : switch_next_round(&s->sw);
+	return round > own ? round : next;
 }
 
 /* All of the round is over: next. */
