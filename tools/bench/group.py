@@ -12,7 +12,11 @@ import time
 from lab import BUILD, BenchError, Lab
 
 START_TIMEOUT = 120
-COMMAND_TIMEOUT = 300
+COMMAND_TIMEOUT = 30
+
+
+class Hung(BenchError):
+    """Processes that are alive, but do not get to the end of what they were told."""
 
 
 class Group:
@@ -27,12 +31,24 @@ class Group:
         self.socket_path = os.path.join(self.folder, "socket")
         self.log_path = os.path.join(self.folder, "log")
         self.processes: list[subprocess.Popen] = []
-        self.connections: list[socket.socket | None] = [None] * self.ranks
         self.hello: dict[str, str] = {}
         os.makedirs(self.folder)
+        self.listen()
+
+    def listen(self) -> None:
+        self.connections: list[socket.socket | None] = [None] * self.ranks
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.listener.bind(self.socket_path)
         self.listener.listen(self.ranks)
+
+    def start(self) -> None:
+        raise NotImplementedError
+
+    def restart(self) -> None:
+        self.stop()
+        os.unlink(self.socket_path)
+        self.listen()
+        self.start()
 
     @staticmethod
     def program(name: str) -> str:
@@ -82,7 +98,7 @@ class Group:
                 selector.register(c, selectors.EVENT_READ, rank)
             while selector.get_map():
                 if time.monotonic() > deadline:
-                    raise BenchError(f"{self.name}: \"{text}\" is not done after {COMMAND_TIMEOUT} s: {self.log_tail()}")
+                    raise Hung(f"{self.name}: \"{text}\" is not done after {COMMAND_TIMEOUT} s: {self.log_tail()}")
                 for key, _ in selector.select(1):
                     got = key.fileobj.recv(1 << 16)
                     if not got:

@@ -5,10 +5,11 @@ import os
 import statistics
 from dataclasses import dataclass, field
 
-from group import Group
+from group import Group, Hung
 from lab import BenchError
 
 MOST_ROUNDS = 2000
+MOST_HANGS = 3			# of a peer in a row, before the run ends
 ETHERNET_IP_UDP = 14 + 20 + 8
 
 
@@ -25,6 +26,7 @@ class Series:
     rounds: int = 0
     cpu: float = 0
     port_bytes: int = 0
+    hangs: int = 0
 
     @property
     def ours(self) -> bool:
@@ -61,12 +63,25 @@ class Cell:
         for turn in range(turns):
             for s in self.series:
                 self.progress(f"{s.name}, turn {turn + 1} of {turns}")
-                s.group.command(f"prepare {s.algorithm} {self.row.size}")
-                if not turn:
-                    self.verify(s)
-                self.turn(s, seconds / turns)
-                s.group.command("rest")
+                while not self.take_turn(s, not turn, seconds / turns):
+                    self.progress(f"{s.name} hung and was started again")
         return {s.name: self.result(s) for s in self.series}
+
+    def take_turn(self, s: Series, first: bool, seconds: float) -> bool:
+        """False if it hung: Open MPI does, with more ranks than processors.  Ours may not."""
+        try:
+            s.group.command(f"prepare {s.algorithm} {self.row.size}")
+            if first:
+                self.verify(s)
+            self.turn(s, seconds)
+            s.group.command("rest")
+        except Hung:
+            s.hangs += 1
+            if s.ours or s.hangs > MOST_HANGS:
+                raise
+            s.group.restart()
+            return False
+        return True
 
     def verify(self, s: Series) -> None:
         stamps = s.group.command("verify 2")
@@ -107,6 +122,7 @@ class Cell:
             "cpu_s_per_gb": s.cpu / (s.rounds * size / 1e9),
             "port_bytes_per_byte": s.port_bytes / (s.rounds * size * self.place.workers),
             "verified": True,
+            "hangs": s.hangs,
             "ours": s.ours,
             "beside": s.beside,
         }

@@ -32,7 +32,8 @@ def table_line(row: dict) -> str:
             f"{number(of('libsaina, advised'), 7)}  | " + " ".join(number(of(p)) for p in PEERS) +
             f" | {number(of(row['best_peer_beside']))} | {number(row['to_best_peer'])} {number(row['to_best_peer_beside'], 7)} "
             f"{number(row['to_bound'])} | {number(of('libsaina', 'cpu_s_per_gb'))} {number(of('Gloo ring', 'cpu_s_per_gb'))} "
-            f"{number(of(row['best_peer'], 'cpu_s_per_gb'))}")
+            f"{number(of(row['best_peer'], 'cpu_s_per_gb'))}" +
+            "".join(f"  {n} hung" for n, r in s.items() if r.get("hangs")))
 
 
 def table(rows: list[dict], place_text) -> str:
