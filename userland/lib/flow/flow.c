@@ -105,6 +105,14 @@ static void learned(struct saina_flow *f, uint32_t segment, uint64_t now)
 	}
 }
 
+/* The last result of a train is here: how long that takes says when silence is unusual. */
+static void completed(struct saina_flow *f, const struct saina_train *t, uint64_t now)
+{
+	uint64_t ns = now - t->grad_ns;
+
+	f->took = f->took ? f->took - f->took / 8 + ns / 8 : ns;
+}
+
 enum saina_verdict saina_flow_result(struct saina_flow *f, uint32_t round, uint32_t segment,
 				     uint64_t now)
 {
@@ -123,6 +131,8 @@ enum saina_verdict saina_flow_result(struct saina_flow *f, uint32_t round, uint3
 	if (round > f->round || segment >= f->assigned)
 		return keep(f, round, segment);
 
+	if (t->out == bit && t->sent & bit)
+		completed(f, t, now);
 	train_set(f, t, t->out & ~bit, t->learn & ~bit);
 	train_refresh(t, now);
 	t->over |= bit;

@@ -53,6 +53,7 @@ struct saina_train {
  * @broken: results are gone (-ESTALE), until the next reset
  * @news: a result has come since @asked_ns, the last ASK
  * @gate_ns: when something of the round before came last
+ * @took: from a train to the last of its results, lately
  * @lost, @told: gradients and results lost, of so many told of lately
  * @fetch_ns, @fetch_tries, @fetch_at, @fetch_left: PULLs while the trainer computes: next
  *	time; times; next train; trains to go this time
@@ -63,7 +64,7 @@ struct saina_flow {
 	uint32_t assigned, last_assigned, taken;
 	uint32_t first, end, inflight;
 	bool	 gated, may_step_back, alone, broken, news;
-	uint64_t gate_ns, asked_ns;
+	uint64_t gate_ns, asked_ns, took;
 	uint32_t lost, told;
 	uint64_t fetch_ns;
 	uint32_t fetch_tries, fetch_at, fetch_left;

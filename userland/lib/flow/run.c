@@ -50,12 +50,18 @@ static bool lossy(const struct saina_flow *f)
 	return f->lost * LOSSY > f->told;
 }
 
+/* Twice the round trip, or twice what trains take with all that they wait for, others
+ * included: else every train of a host that is busy would be asked about.
+ */
 static uint64_t base(const struct saina_flow *f)
 {
 	const struct saina_window *w = &f->window;
 	uint64_t ns = saina_window_patience(w), soon = w->srtt + 2 * w->rttvar + LOSSY_NS;
+	uint64_t usual = 2 * f->took < WAIT_NS ? 2 * f->took : WAIT_NS;
 
-	return lossy(f) && soon < ns ? soon : ns;
+	if (lossy(f))
+		return soon < ns ? soon : ns;
+	return usual > ns ? usual : ns;
 }
 
 /* As long as that for the first questions, then longer and longer. */
