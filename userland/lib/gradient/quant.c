@@ -119,13 +119,49 @@ AVX2 static size_t encode_avx2(void *q, const float *g, const float *res, size_t
 	       encode_scalar((char *)q + 4 * i, g + i, res ? res + i : NULL, n - i, e, limit);
 }
 
+/* The most of 8 numbers, and @rest. */
+AVX2 static uint32_t max_avx2(__m256i max, uint32_t rest)
+{
+	uint32_t m[8];
+
+	_mm256_storeu_si256((__m256i *)m, max);
+	for (int i = 0; i < 8; i++)
+		rest = m[i] > rest ? m[i] : rest;
+	return rest;
+}
+
+/* Neither division nor double: @scale is a power of two, and no result is so small that
+ * it would be rounded again.
+ */
+AVX2 static uint32_t decode_scaled_avx2(float *out, const void *sum, size_t n, float scale)
+{
+	const __m256 by = _mm256_set1_ps(scale);
+	__m256i max = _mm256_setzero_si256();
+	size_t i;
+
+	for (i = 0; i + 8 <= n; i += 8) {
+		__m256i s = _mm256_loadu_si256((const __m256i *)((const char *)sum + 4 * i));
+
+		max = _mm256_max_epu32(max, _mm256_abs_epi32(s));
+		_mm256_storeu_ps(out + i, _mm256_mul_ps(_mm256_cvtepi32_ps(s), by));
+	}
+	return max_avx2(max, 0);
+}
+
 AVX2 static uint32_t decode_avx2(float *out, const void *sum, size_t n, int e, unsigned int div)
 {
 	const __m256d scale = _mm256_set1_pd(ldexp(1.0, -e)), d = _mm256_set1_pd(div);
 	__m256i max = _mm256_setzero_si256();
-	uint32_t m[8], rest;
+	unsigned int log = __builtin_ctz(div);
+	uint32_t rest, tail;
 	size_t i;
 
+	if (div == 1u << log && e + (int)log <= 126 && e >= -96) {
+		i = n & ~(size_t)7;
+		rest = decode_scaled_avx2(out, sum, i, ldexpf(1.0f, -e - (int)log));
+		tail = decode_scalar(out + i, (const char *)sum + 4 * i, n - i, e, div);
+		return tail > rest ? tail : rest;
+	}
 	for (i = 0; i + 8 <= n; i += 8) {
 		__m256i s = _mm256_loadu_si256((const __m256i *)((const char *)sum + 4 * i));
 		__m256d lo = _mm256_cvtepi32_pd(_mm256_castsi256_si128(s));
@@ -142,10 +178,7 @@ AVX2 static uint32_t decode_avx2(float *out, const void *sum, size_t n, int e, u
 		_mm_storeu_ps(out + i + 4, _mm256_cvtpd_ps(hi));
 	}
 	rest = decode_scalar(out + i, (const char *)sum + 4 * i, n - i, e, div);
-	_mm256_storeu_si256((__m256i *)m, max);
-	for (i = 0; i < 8; i++)
-		rest = m[i] > rest ? m[i] : rest;
-	return rest;
+	return max_avx2(max, rest);
 }
 
 AVX2 static void add_avx2(void *out, const void *a, const void *b, size_t n)
