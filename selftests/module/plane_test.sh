@@ -43,9 +43,9 @@ job bsp workers 3 elements 2003
 start_all bsp 5 3 --elements 2003
 check "plane: a job configured in the kernel: all sums of three workers are exact" wait_all 60
 check "plane: a job configured in the kernel: all workers have the same results" same_results 0 1 2
-equal "plane: a job configured in the kernel: five rounds, all three workers in each" "5 40 0 3 3" \
+equal "plane: a job configured in the kernel: five rounds, all three workers in each" "5 30 0 3 3" \
 	"$(summary 0 rounds exact unverified) $(minmax 0 count_min count_max)"
-equal "plane: the agent answers for counters" 40 "$(sj stats show bsp 0 '[.[].counters|.stored + .added]|add' 2>/dev/null || echo none)"
+equal "plane: the agent answers for counters" 30 "$(sj stats show bsp 0 '[.[].counters|.stored + .added]|add' 2>/dev/null || echo none)"
 equal "plane: the agent answers for ports" 3 "$(sj port show length)"
 equal "agent's socket: the job of the kernel is shown" bsp \
 	"$("$B/saina" -j -s "$socket" job show | jq -r '.[].name')"

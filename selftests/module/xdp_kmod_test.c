@@ -9,7 +9,7 @@
 #include "../lib/tap.h"
 #include "xdp_rig.h"
 
-#define PAYLOAD	256
+#define PAYLOAD	352	/* what a job has if nothing is said */
 
 static struct xdp_rig rig;
 
