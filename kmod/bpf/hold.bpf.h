@@ -49,7 +49,9 @@ static __noinline int hold_in(struct xdp_md *ctx)
 	if (inject_lost_in(ifindex))
 		return XDP_DROP;
 	port = bpf_map_lookup_elem(&saina_ports, &ifindex);
-	return port && port->delay_in_us ? hold_frame(ctx, ifindex, port->delay_in_us, 0) : XDP_PASS;
+	if (!port || !port->delay_in_us)
+		return XDP_PASS;
+	return hold_frame(ctx, ifindex, port->delay_in_us, 0);
 }
 
 /* The same for a copy that leaves; runs only behind devmap entries of ports
@@ -62,7 +64,9 @@ static __noinline int hold_out(struct xdp_md *ctx)
 
 	if (inject_lost_out(ifindex))
 		return XDP_DROP;
-	return port && port->delay_out_us ? hold_frame(ctx, ifindex, port->delay_out_us, 1) : XDP_PASS;
+	if (!port || !port->delay_out_us)
+		return XDP_PASS;
+	return hold_frame(ctx, ifindex, port->delay_out_us, 1);
 }
 
 #endif /* SAINA_HOLD_BPF_H */

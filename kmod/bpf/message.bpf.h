@@ -234,7 +234,7 @@ static __always_inline bool message_add(const struct message *m, const void *p, 
 
 /* How many questions of a worker have been answered lately. */
 #define MESSAGE_ASKS	64	/* in a MESSAGE_ASK_NS */
-#define MESSAGE_ASK_NS	(1u << 20)
+#define MESSAGE_ASK_NS	1048576
 
 struct message_asked {
 	__u32 when, count;
@@ -374,7 +374,8 @@ static __always_inline int message_data(HOOK_CTX *ctx, const struct frame *f, co
 	plain = control_plain(m->conf);
 	if (!scratch || !plain)
 		goto drop;
-	m->call = c = &scratch->call;
+	c = &scratch->call;
+	m->call = c;
 	slot_call_init(c, &m->in);
 	if (m->type != SAINA_MSG_ASK) {
 		c->out.verdict = hook_run(ctx, c, plain);

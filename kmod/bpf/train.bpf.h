@@ -23,6 +23,7 @@ enum train_to {
 /**
  * struct train - a frame on its way through the tc hook
  * @head: its headers, as they came
+ * @pad: 0
  * @ifindex: of its port
  * @bytes: of all messages
  * @size: of each, but perhaps the last
@@ -143,8 +144,12 @@ static __always_inline bool train_admits(struct train *t, __u32 to, __u32 job,
 
 /**
  * train_answer() - message @i becomes its answer
+ * @skb: the frame
+ * @t: what is known of it
+ * @i: number of the message
  * @len: of the message: the answer has as many bytes, zeros behind what it says
  * @verdict: SLOT_RESULT, ANSWER, STALE, TOLD or PROBED
+ * @m: the message
  */
 static __always_inline void train_answer(struct __sk_buff *skb, struct train *t, __u32 i, __u32 len,
 					 int verdict, const struct message *m)

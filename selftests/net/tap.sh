@@ -238,7 +238,7 @@ lab_down
 # A frame longer than a page is no longer the driver's to give to the program: the
 # kernel does it, with an skb.
 expected_log='^$'
-lab_up --workers 2 --bridge linux --mtu 9000
+lab_up --workers 2 --bridge linux --hook xdp --mtu 9000
 check "Linux bridge: tap t2 is added" lab tap add t2
 check "Linux bridge: the tap is a port" until_true 20 ports_are 3
 equal "Linux bridge: the tap has native XDP" native "$(sj port show t2 '.[0].mode')"

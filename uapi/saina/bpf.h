@@ -19,8 +19,8 @@
  *   saina_locks     ARRAY[SAINA_LOCKS]    struct saina_slot_lock
  *   saina_ports     HASH                  ifindex -> struct saina_port_conf
  *   saina_tx        DEVMAP_HASH           ifindex -> unicast answers leave here
- *   saina_outlet    ARRAY[256]            J -> ifindex of the ifb whose egress has the job's ports, 0
- *   saina_door      HASH                  ifindex of a port where XDP may leave results to tc -> 1
+ *   saina_outlet    ARRAY[256]            J -> ifindex of the ifb with the job's ports, or 0
+ *   saina_door      HASH                  ifindex of ports where XDP leaves results to tc
  *   saina_learned   LRU_HASH              struct saina_addr -> struct saina_place
  *   saina_events    RINGBUF               struct saina_event
  *   saina_relay     RINGBUF               struct saina_relay_msg: results for slow ports
