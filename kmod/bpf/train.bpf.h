@@ -218,14 +218,6 @@ __noinline int train_blank(struct __sk_buff *skb, __u32 i)
 	return bpf_skb_store_bytes(skb, off, &train_nop, len, 0);
 }
 
-static __always_inline __u32 train_fold(__u64 sum)
-{
-	sum = (sum & 0xffffffff) + (sum >> 32);
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	return (sum & 0xffff) + (sum >> 16);
-}
-
 /*
  * Addresses, ports and checksums for the answer; lengths stay.  Where the kernel or a
  * device is still to write the UDP checksum, the field has the sum of the pseudo header
@@ -238,7 +230,7 @@ static __always_inline void train_head(struct train *t, const struct saina_globa
 	__u16 ip_len = RD(__u16, h + SAINA_IP_OFF + 2), udp_len = RD(__u16, h + SAINA_UDP_OFF + 4);
 	__u64 rest = bpf_htons(IPPROTO_UDP) + (__u64)udp_len, sum;
 	bool partial = RD(__u16, h + SAINA_UDP_OFF + 6) ==
-		       train_fold(rest + RD(__u32, h + SAINA_IP_OFF + 12) +
+		       csum_fold64(rest + RD(__u32, h + SAINA_IP_OFF + 12) +
 				  RD(__u32, h + SAINA_IP_OFF + 16));
 
 	WR(__u32, h, RD(__u32, a->mac));
@@ -250,11 +242,11 @@ static __always_inline void train_head(struct train *t, const struct saina_globa
 	sum = 0x0045ull + ip_len + bpf_htons(0x4000) + (a->ttl | IPPROTO_UDP << 8) + g->ip +
 	      a->daddr;
 	WR(__u32, h + SAINA_IP_OFF + 8,
-	   a->ttl | IPPROTO_UDP << 8 | (~train_fold(sum) & 0xffff) << 16);
+	   a->ttl | IPPROTO_UDP << 8 | (~csum_fold64(sum) & 0xffff) << 16);
 	WR(__u32, h + SAINA_IP_OFF + 12, g->ip);
 	WR(__u32, h + SAINA_IP_OFF + 16, a->daddr);
 	WR(__u32, h + SAINA_UDP_OFF, bpf_htons(SAINA_PORT_DATA) | (__u32)a->dport << 16);
-	sum = partial ? train_fold(rest + g->ip + a->daddr) : 0;
+	sum = partial ? csum_fold64(rest + g->ip + a->daddr) : 0;
 	WR(__u16, h + SAINA_UDP_OFF + 6, sum);
 }
 
