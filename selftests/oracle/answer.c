@@ -152,22 +152,30 @@ void oracle_answer_one(struct oracle_msg *m, const struct oracle_slot *s, unsign
 	send_to(m, 1ull << m->w, m->j->conf.relay);
 }
 
-void oracle_answer_stale(struct oracle_msg *m)
+/* The header of an answer to the sender that says nothing of a sum. */
+static struct saina_hdr *no_result(struct oracle_msg *m, int type)
 {
 	struct saina_hdr *h = (void *)(m->out->frame + HEADERS);
 
-	m->out->answer = SAINA_MSG_STALE;
+	m->out->answer = type;
 	memset(h, 0, sizeof(*h));
 	h->version = SAINA_PROTO_VERSION;
-	h->type = SAINA_MSG_STALE;
+	h->type = type;
 	h->elem = m->hdr->elem;
 	h->job = m->hdr->job;
 	h->session = m->hdr->session;
 	h->round = m->round;
 	h->segment = m->segment;
 	h->worker = m->w;
-	h->aux = m->j->last[m->segment][m->w];
 	h->slot_round = m->j->rt.next_round;
+	return h;
+}
+
+void oracle_answer_stale(struct oracle_msg *m)
+{
+	struct saina_hdr *h = no_result(m, SAINA_MSG_STALE);
+
+	h->aux = m->j->last[m->segment][m->w];
 	wrap(m, sizeof(*h), false);
 	oracle_count(m, SAINA_C_STALE);
 	oracle_event(m->o, m->j, SAINA_EV_STALE, m->w, m->round, m->segment, 0);
@@ -176,19 +184,8 @@ void oracle_answer_stale(struct oracle_msg *m)
 
 void oracle_answer_told(struct oracle_msg *m, const struct saina_ask *told)
 {
-	struct saina_hdr *h = (void *)(m->out->frame + HEADERS);
+	struct saina_hdr *h = no_result(m, SAINA_MSG_TOLD);
 
-	m->out->answer = SAINA_MSG_TOLD;
-	memset(h, 0, sizeof(*h));
-	h->version = SAINA_PROTO_VERSION;
-	h->type = SAINA_MSG_TOLD;
-	h->elem = m->hdr->elem;
-	h->job = m->hdr->job;
-	h->session = m->hdr->session;
-	h->round = m->round;
-	h->segment = m->segment;
-	h->worker = m->w;
-	h->slot_round = m->j->rt.next_round;
 	memcpy(h + 1, told, sizeof(*told));
 	wrap(m, sizeof(*h) + sizeof(*told), false);
 	oracle_count(m, SAINA_C_ASKED);
