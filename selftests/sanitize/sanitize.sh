@@ -42,9 +42,9 @@ export UBSAN_OPTIONS=log_path=$tmp/report:print_stacktrace=1
 export TSAN_OPTIONS=log_path=$tmp/report:second_deadlock_stack=1
 export LSAN_OPTIONS=log_path=$tmp/report
 
-# Test programs of this name, as `make check' has them.
+# Test programs of this name that run as `make check' runs them: a test has the name of its program.
 mapfile -t names < <(awk -v re="$programs" -v without="$without" '
-	$2 == "quick" && $3 == "host" && $1 ~ re && $1 !~ without && $5 ~ /\/selftests\/[a-z_]+$/ { print $1 }' \
+	$2 == "quick" && $3 == "host" && $1 ~ re && $1 !~ without && $5 ~ "/selftests/" $1 "$" { print $1 }' \
 	"$normal/tests.list")
 [ ${#names[@]} -gt 3 ]
 point $? "$kind: test programs are chosen (${#names[@]})"
