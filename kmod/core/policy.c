@@ -44,19 +44,24 @@ static const struct saina_policy_key sfcd_keys[] = {
 	  .max = SAINA_POLICY_F_PARITY, .quiet = 1 },
 };
 
-#define KEYS(keys) keys, sizeof(keys) / sizeof((keys)[0])
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define KEYS(keys)   keys, COUNT(keys)
 
-const struct saina_policy_row saina_policy_rows[SAINA_POLICY_ROWS] = {
-	{ "bsp", "bsp", NULL, 0, SAINA_POLICY_BSP, SAINA_COMPLETE_ALL },
-	{ "fastest", "fastest:k=K", KEYS(fastest_keys), SAINA_POLICY_FASTEST, SAINA_COMPLETE_K },
-	{ "sfcd", "sfcd:k0=K,...", KEYS(sfcd_keys), SAINA_POLICY_SFCD, SAINA_COMPLETE_ADAPTED },
+#define SLOT_ROW(mode, rule)  SAINA_POLICY_##mode, SAINA_POLICY_SLOT, SAINA_COMPLETE_##rule
+
+const struct saina_policy_row saina_policy_rows[] = {
+	{ "bsp", "bsp", NULL, 0, SLOT_ROW(BSP, ALL) },
+	{ "fastest", "fastest:k=K", KEYS(fastest_keys), SLOT_ROW(FASTEST, K) },
+	{ "sfcd", "sfcd:k0=K,...", KEYS(sfcd_keys), SLOT_ROW(SFCD, ADAPTED) },
 };
+
+const int saina_policy_rows_n = COUNT(saina_policy_rows);
 
 const struct saina_policy_row *saina_policy_row(unsigned int mode)
 {
 	int i;
 
-	for (i = 0; i < SAINA_POLICY_ROWS; i++)
+	for (i = 0; i < saina_policy_rows_n; i++)
 		if (saina_policy_rows[i].mode == mode)
 			return &saina_policy_rows[i];
 	return NULL;
@@ -65,7 +70,8 @@ const struct saina_policy_row *saina_policy_row(unsigned int mode)
 unsigned int saina_policy_get(const struct saina_policy *p, const struct saina_policy_key *key)
 {
 	const void *field = (const char *)p + key->offset;
-	unsigned int value = key->size == 1 ? *(const __u8 *)field : *(const __u16 *)field;
+	unsigned int value = key->size == 1 ? *(const __u8 *)field :
+			     key->size == 2 ? *(const __u16 *)field : *(const __u32 *)field;
 
 	return key->kind == SAINA_KEY_FLAG ? (value & key->max) != 0 : value;
 }
@@ -79,8 +85,10 @@ void saina_policy_put(struct saina_policy *p, const struct saina_policy_key *key
 		*(__u8 *)field = (*(__u8 *)field & ~key->max) | (value ? key->max : 0);
 	else if (key->size == 1)
 		*(__u8 *)field = value;
-	else
+	else if (key->size == 2)
 		*(__u16 *)field = value;
+	else
+		*(__u32 *)field = value;
 }
 
 void saina_policy_preset(const struct saina_policy_row *row, struct saina_policy *p)
@@ -89,6 +97,7 @@ void saina_policy_preset(const struct saina_policy_row *row, struct saina_policy
 
 	memset(p, 0, sizeof(*p));
 	p->mode = row->mode;
+	p->kind = row->kind;
 	p->late = SAINA_LATE_RESIDUAL;
 	for (i = 0; i < row->n_keys; i++)
 		saina_policy_put(p, &row->keys[i], row->keys[i].preset);
@@ -112,7 +121,7 @@ int saina_policy_same(const struct saina_policy *a, const struct saina_policy *b
  */
 int saina_policy_value_check(const struct saina_policy_key *key, unsigned int value, int workers)
 {
-	unsigned int max = key->kind == SAINA_KEY_WORKERS ? workers : key->max;
+	unsigned int max = key->kind == SAINA_KEY_WORKERS ? (unsigned int)workers : key->max;
 
 	if (!value && key->zero)
 		return 0;
@@ -180,7 +189,8 @@ int saina_policy_check(const struct saina_policy *p, int workers, struct saina_c
 			return saina_refuse(err, -ERANGE, SAINA_A_JOB_POLICY,
 					    "policy: '%s=%u%s': %s",
 					    key->name, value,
-					    key->kind == SAINA_KEY_SHARE ? "/1000" : "",
+					    key->kind == SAINA_KEY_SHARE ? "/1000" :
+					    key->kind == SAINA_KEY_TIME	 ? "us" : "",
 					    saina_policy_allowed(key, workers, allowed,
 								 sizeof(allowed)));
 		saina_policy_put(&rest, key, value);

@@ -12,13 +12,14 @@
 #include "saina/bpf.h"
 
 /* What the value of a key is */
-enum saina_policy_kind {
+enum saina_key_kind {
 	SAINA_KEY_NUMBER,	/* min..max */
 	SAINA_KEY_WORKERS,	/* 1..workers of the job */
 	SAINA_KEY_SHARE,	/* of one, in 1/1000; min..max */
 	SAINA_KEY_POWER,	/* a power of two, min..max */
 	SAINA_KEY_WORD,		/* min..max, written as words[value] */
 	SAINA_KEY_FLAG,		/* 0 or 1: bit max of the field; written without a value */
+	SAINA_KEY_TIME,		/* microseconds, min..max; written as 250us, 10ms, 2s */
 };
 
 /**
@@ -28,9 +29,10 @@ enum saina_policy_kind {
  *	written, it is what is meant when the key is not given); NULL: 0 is not special
  * @allowed: what a refusal says of it; NULL: the workers of the job
  * @words: WORD: by value
- * @kind: enum saina_policy_kind
+ * @kind: enum saina_key_kind
  * @offset: of the field in struct saina_policy
- * @size: of the field, 1 or 2 bytes
+ * @size: of the field, 1, 2 or 4 bytes
+ * @bare: of the first key: its value alone may be written, and is, as in timeout:10ms
  * @quiet: not written while it has its preset
  * @min: least value
  * @max: largest value; FLAG: the bit
@@ -45,9 +47,10 @@ struct saina_policy_key {
 	__u8 offset;
 	__u8 size;
 	__u8 quiet;
-	__u16 min;
-	__u16 max;
-	__u16 preset;
+	__u8 bare;
+	__u32 min;
+	__u32 max;
+	__u32 preset;
 };
 
 /* When a slot is complete */
@@ -64,7 +67,8 @@ enum saina_policy_complete {
  * @keys: its settings, in the order of the canonical text
  * @n_keys: how many
  * @mode: enum saina_policy_mode
- * @complete: enum saina_policy_complete
+ * @kind: enum saina_policy_kind
+ * @complete: SLOT: enum saina_policy_complete
  */
 struct saina_policy_row {
 	const char *name;
@@ -72,12 +76,12 @@ struct saina_policy_row {
 	const struct saina_policy_key *keys;
 	__u8 n_keys;
 	__u8 mode;
+	__u8 kind;
 	__u8 complete;
 };
 
-#define SAINA_POLICY_ROWS 3
-
-extern const struct saina_policy_row saina_policy_rows[SAINA_POLICY_ROWS];
+extern const struct saina_policy_row saina_policy_rows[];
+extern const int saina_policy_rows_n;
 
 /* The row of a mode, NULL if there is none. */
 const struct saina_policy_row *saina_policy_row(unsigned int mode);

@@ -43,7 +43,7 @@ static void policy_canonical(void **state)
 		{"sfcd:k0=64,kmin=64,kmax=64,sth=0.999,cth=65535,stride=32,late=drop,parity",
 		 "sfcd:k0=64,kmin=64,kmax=64,sth=0.999,cth=65535,stride=32,late=drop,parity"},
 	};
-	char text[96];
+	char text[SAINA_POLICY_TEXT_LEN];
 	struct saina_core_err err;
 	struct saina_policy p, q;
 	unsigned int i;
@@ -146,7 +146,7 @@ static void policy_fuzz(void **state)
 		"sfcd:k0=", ",sth=0.",	  "",
 	};
 	const unsigned int n = sizeof(words) / sizeof(words[0]);
-	char text[400], again[96];
+	char text[400], again[SAINA_POLICY_TEXT_LEN];
 	struct saina_policy p, q;
 	struct saina_core_err err;
 	int i, j, len, workers, accepted = 0;
@@ -216,7 +216,7 @@ static void policy_structures(void **state)
 		assert_int_equal(err.attr, SAINA_A_JOB_POLICY);
 	}
 	for (i = 0; i < 300000; i++) {
-		saina_policy_preset(&saina_policy_rows[rng_next(&seed) % SAINA_POLICY_ROWS], &p);
+		saina_policy_preset(&saina_policy_rows[rng_next(&seed) % saina_policy_rows_n], &p);
 		if (p.mode != SAINA_POLICY_BSP)
 			p.k = rng_next(&seed) % 10;
 		if (rng_next(&seed) % 2)

@@ -42,7 +42,7 @@
  * and sizes.  A change of any of it takes the next number.  Maps that are found pinned under
  * another number are neither opened nor read (userland/dp/dp_load.c).
  */
-#define SAINA_LAYOUT		3
+#define SAINA_LAYOUT		4
 
 #define SAINA_LOCKS		16384	/* power of two */
 #define SAINA_POOL_MAX		4096	/* hot slots of one job, power of two */
@@ -55,6 +55,13 @@
 /* Words of 64 sign bits a segment has for E elements sampled every stride. */
 #define SAINA_SIGN_WORDS(elems, stride) ((((elems) + (stride) - 1) / (stride) + 63) / 64)
 
+/* Where the aggregator keeps what workers send */
+enum saina_policy_kind {
+	SAINA_POLICY_SLOT	= 0,	/* in slots, one for each segment and round */
+	SAINA_POLICY_TABLE	= 1,	/* in a table that grows, one entry for each segment */
+};
+
+/* Each is one row of the table in kmod/core/policy.c. */
 enum saina_policy_mode {
 	SAINA_POLICY_BSP	= 1,	/* complete when all members are in */
 	SAINA_POLICY_FASTEST	= 2,	/* ... when k are */
@@ -82,6 +89,11 @@ enum saina_late_rule {
  * @s_th: share of flipped signs that counts as converged, in 1/1000
  * @c_th: net converged rounds before k is raised; 0: as many as k is ("k*")
  * @stride: every how many elements a sign is sampled: 1, 2, 4 .. 64
+ * @timeout_us: 0
+ * @window: TABLE: how many clocks the fastest may lead; else 0
+ * @spread: 0
+ * @kind: enum saina_policy_kind; follows from @mode
+ * @pad: 0
  */
 struct saina_policy {
 	__u32	seq;
@@ -94,7 +106,13 @@ struct saina_policy {
 	__u16	s_th;
 	__u16	c_th;
 	__u16	stride;
+	__u32	timeout_us;
+	__u32	window;
+	__u8	spread;
+	__u8	kind;
+	__u8	pad[6];
 };
+SAINA_ASSERT(sizeof(struct saina_policy) == 32, "saina_policy is 32 bytes");
 
 #define SAINA_BIND_BOUND	0x01	/* worker admitted: the rest is valid */
 #define SAINA_BIND_RELAY	0x02	/* its port cannot take redirected frames */

@@ -4,6 +4,7 @@
  * policies (policy.c):
  *
  *	NAME[:KEY=VALUE|FLAG[,...]], as in bsp, fastest:k=6,late=drop
+ *	NAME:VALUE[,...], as in timeout:10ms,kmin=4, where the first key of a policy is bare
  *
  * The canonical form lists the keys in the order of the table, leaving out quiet
  * ones that have their preset.  Parsing it gives the same policy again.
@@ -74,6 +75,33 @@ static int word_permille(struct word w, unsigned int *out)
 	return 0;
 }
 
+static const struct {
+	const char *name;
+	unsigned int us;
+} units[] = { { "s", 1000000 }, { "ms", 1000 }, { "us", 1 } };
+
+/* "10ms" -> 10000: microseconds; a unit must be there. */
+static int word_time(struct word w, unsigned int *out)
+{
+	struct word digits = w, unit;
+	unsigned int i;
+
+	digits.len = 0;
+	while (digits.len < w.len && w.s[digits.len] >= '0' && w.s[digits.len] <= '9')
+		digits.len++;
+	unit = (struct word){ w.s + digits.len, w.len - digits.len };
+	if (word_number(digits, out))
+		return -EINVAL;
+	for (i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		if (!word_is(unit, units[i].name))
+			continue;
+		/* 0 is below every range; what does not fit is above */
+		*out = *out > ~0u / units[i].us ? ~0u : *out * units[i].us;
+		return 0;
+	}
+	return -EINVAL;
+}
+
 static int word_value(struct word w, const struct saina_policy_key *key, unsigned int *out)
 {
 	if (key->zero && key->zero[0] && word_is(w, key->zero)) {
@@ -88,6 +116,8 @@ static int word_value(struct word w, const struct saina_policy_key *key, unsigne
 		return -EINVAL;
 	case SAINA_KEY_SHARE:
 		return word_permille(w, out);
+	case SAINA_KEY_TIME:
+		return word_time(w, out) || (key->zero && !*out) ? -EINVAL : 0;
 	default:
 		/* a 0 that means something has a word of its own, or none */
 		return word_number(w, out) || (key->zero && !*out) ? -EINVAL : 0;
@@ -104,6 +134,16 @@ static void keys_list(const struct saina_policy_row *row, char *text, int size)
 			      row->keys[i].kind == SAINA_KEY_FLAG ? "" : "=");
 }
 
+static int is_flag(const struct saina_policy_row *row, struct word name)
+{
+	int i;
+
+	for (i = 0; i < row->n_keys; i++)
+		if (row->keys[i].kind == SAINA_KEY_FLAG && word_is(name, row->keys[i].name))
+			return 1;
+	return 0;
+}
+
 static int option_parse(struct word option, const struct saina_policy_row *row, int workers,
 			struct saina_policy *p, __u32 *given, struct saina_core_err *err)
 {
@@ -116,7 +156,12 @@ static int option_parse(struct word option, const struct saina_policy_row *row, 
 
 	if (has_value)
 		value = (struct word){ at + 1, option.len - name.len - 1 };
-	for (i = 0; i < row->n_keys; i++)
+	if (!has_value && row->keys[0].bare && !*given && !is_flag(row, name)) {
+		key = &row->keys[0];
+		value = name;
+		has_value = 1;
+	}
+	for (i = 0; !key && i < row->n_keys; i++)
 		if (word_is(name, row->keys[i].name) &&
 		    has_value == (row->keys[i].kind != SAINA_KEY_FLAG))
 			key = &row->keys[i];
@@ -146,13 +191,13 @@ static int option_parse(struct word option, const struct saina_policy_row *row, 
 
 static const struct saina_policy_row *row_parse(struct word name, struct saina_core_err *err)
 {
-	char known[80];
+	char known[112];
 	int i, n = 0;
 
-	for (i = 0; i < SAINA_POLICY_ROWS; i++)
+	for (i = 0; i < saina_policy_rows_n; i++)
 		if (word_is(name, saina_policy_rows[i].name))
 			return &saina_policy_rows[i];
-	for (i = 0; i < SAINA_POLICY_ROWS && n < (int)sizeof(known); i++)
+	for (i = 0; i < saina_policy_rows_n && n < (int)sizeof(known); i++)
 		n += snprintf(known + n, sizeof(known) - n, "%s%s", i ? ", " : "",
 			      saina_policy_rows[i].usage);
 	saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY, "policy: '%.*s' is unknown; known are %s",
@@ -210,27 +255,30 @@ int saina_policy_parse(const char *text, int workers, struct saina_policy *p,
 static int value_format(const struct saina_policy_key *key, unsigned int value, char *text,
 			int size)
 {
+	unsigned int i;
 	int n;
 
 	if (!value && key->zero)
-		return snprintf(text, size, "=%s", key->zero);
+		return snprintf(text, size, "%s", key->zero);
 	switch (key->kind) {
 	case SAINA_KEY_FLAG:
 		return 0;
 	case SAINA_KEY_WORD:
 		if (value < key->min || value > key->max)
 			break;
-		return snprintf(text, size, "=%s", key->words[value]);
+		return snprintf(text, size, "%s", key->words[value]);
+	case SAINA_KEY_TIME:
+		for (i = 0; value % units[i].us; i++)
+			;
+		return snprintf(text, size, "%u%s", value / units[i].us, units[i].name);
 	case SAINA_KEY_SHARE:
-		text[0] = '=';
-		n = 1 + snprintf(text + 1, size - 1, "%u.%03u", value / 1000,
-				 value % 1000);
+		n = snprintf(text, size, "%u.%03u", value / 1000, value % 1000);
 		/* 0.500 -> 0.5, 1.000 -> 1 */
 		while (text[n - 1] == '0')
 			n--;
 		return text[n - 1] == '.' ? n - 1 : n;
 	}
-	return snprintf(text, size, "=%u", value);
+	return snprintf(text, size, "%u", value);
 }
 
 /**
@@ -256,7 +304,9 @@ void saina_policy_format(const struct saina_policy *p, char *text, unsigned long
 
 		if (key->quiet && value == key->preset)
 			continue;
-		n += snprintf(text + n, size - n, "%c%s", sep, key->name);
+		n += snprintf(text + n, size - n, "%c%s", sep, key->bare ? "" : key->name);
+		if (!key->bare && key->kind != SAINA_KEY_FLAG)
+			text[n++] = '=';
 		n += value_format(key, value, text + n, size - n);
 		text[n] = 0;
 		sep = ',';

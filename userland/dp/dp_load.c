@@ -19,11 +19,11 @@ SAINA_ASSERT(SIZES == DP_SIZES, "DP_SIZES");
 /* Who changes one of these puts the next SAINA_LAYOUT into uapi/saina/bpf.h. */
 #define LAYOUT_SIZE(TYPE, SIZE) \
 	SAINA_ASSERT(sizeof(struct TYPE) == (SIZE), #TYPE " has another size: so has SAINA_LAYOUT")
-SAINA_ASSERT(SAINA_LAYOUT == 3, "the sizes below are those of layout 3");
+SAINA_ASSERT(SAINA_LAYOUT == 4, "the sizes below are those of layout 4");
 SAINA_ASSERT(DP_MAPS == 29, "there are other maps: so is SAINA_LAYOUT");
 LAYOUT_SIZE(saina_global, 12);
-LAYOUT_SIZE(saina_job_conf, 2120);
-LAYOUT_SIZE(saina_job_rt, 112);
+LAYOUT_SIZE(saina_job_conf, 2136);
+LAYOUT_SIZE(saina_job_rt, 128);
 LAYOUT_SIZE(saina_slot_meta, 64);
 LAYOUT_SIZE(saina_counted, 256);
 LAYOUT_SIZE(saina_slot_lock, 64);
