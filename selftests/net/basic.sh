@@ -48,9 +48,9 @@ equal "unprivileged workers, two behind each port: all four are in every sum" "4
 worker_program=("$B/saina-allreduce")
 
 saina job del shared
-job line id 0 elements 2 workers 4
+job line elements 2 workers 4
 for i in 0 1 2 3; do
-	w $i "$B/example-fit" "$AGG" >"$WORK/fit.$i" 2>&1 &
+	w $i env SAINA_AGGREGATOR="$AGG" SAINA_JOB=line "$B/example-fit" >"$WORK/fit.$i" 2>&1 &
 	worker_pids[$i]=$!
 done
 check "the example of libsaina(3): four workers end well" wait_all 60

@@ -13,6 +13,13 @@ lab_up --workers 3
 job door id 3 workers 2 elements 4096 payload 256 token open-sesame heartbeat 50 dead 5000
 quick=(--join-timeout-ms $((3000 * SLOW)))
 
+SWITCH_MAC=$(mac_of switch)
+raw 2 type=16 dport=48865 elem=0 count=0 worker=255 flags=2 join=4713 sport=4713
+malformed() {
+	grep -q "malformed: wrong length" "/run/saina-lab/$LAB/sainad.log"
+}
+check "join: a JOIN by name that has no name is refused as malformed" until_true 20 malformed
+
 said=$(refused 0 0 door "${quick[@]}" --token wrong)
 matches "join: a wrong token is refused" "token" "$said"
 said=$(refused 0 0 door "${quick[@]}")
@@ -26,6 +33,14 @@ equal "join: after refusals the job has no member" 0 "$(members door)"
 # A token on the command line can be read by everybody: from a file here, from the
 # environment below.
 echo open-sesame >"$WORK/token"
+chmod 644 "$WORK/token"
+said=$(refused 0 0 door "${quick[@]}" --token-file "$WORK/token")
+matches "join: a token file that everybody may read is refused" "read by everybody" "$said"
+chmod 600 "$WORK/token"
+said=$(w 0 env SAINA_AGGREGATOR="$AGG" SAINA_JOB=door SAINA_TOKEN_FILE="$WORK/token" RANK=1 WORLD_SIZE=3 \
+	"$B/saina-allreduce" "${quick[@]}" 2>&1)
+matches "join: a job of another size than torchrun's WORLD_SIZE is refused" "has 2 workers, there are 3 here" "$said"
+equal "join: who refused the job is no member" 0 "$(members door)"
 start_all door 1000000 2 --token-file "$WORK/token" --elements 4096 --think-us 1000 --restarts
 check "join: two workers with the token train" until_true 20 rounds_at_least door 3 || bail "no rounds"
 
@@ -86,6 +101,8 @@ said=$(refused -1 2 door "${quick[@]}" --token open-sesame)
 matches "join: a stopped job refuses workers" "stopped" "$said"
 wait_all 20 >/dev/null
 matches "stop: the workers of a stopped job say why they end" "stopped" "$(cat "$WORK/0.err")"
+said=$(w 2 env SAINA_AGGREGATOR="$AGG" SAINA_JOB=window SAINA_RANK=0 "$B/saina-allreduce" "${quick[@]}" 2>&1)
+matches "join: a job whose name does not exist is refused" 'no job "window" here' "$said"
 said=$(w 2 "$B/saina-allreduce" --aggregator "$AGG" --job 99 --worker 0 --rounds 1 "${quick[@]}" 2>&1)
 matches "join: a job that does not exist is refused" "99" "$said"
 finished

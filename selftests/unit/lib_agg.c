@@ -39,6 +39,7 @@ struct agg {
 	bool stop, stopped;
 	uint64_t sessions;
 	bool running;
+	__le16 asked;		/* hdr.job of the message at hand */
 	struct peer w[SAINA_WORKERS_MAX];
 	struct lib_switch sw;
 	uint64_t rng;
@@ -151,7 +152,7 @@ static void refuse(struct agg *a, const struct sockaddr_in *to, uint64_t nonce, 
 {
 	struct saina_hdr h = {
 		.version = SAINA_PROTO_VERSION, .type = SAINA_MSG_REFUSE,
-		.job = htole16(a->c.job), .worker = SAINA_WORKER_ANY,
+		.job = a->asked, .worker = SAINA_WORKER_ANY,
 	};
 	struct saina_refuse r = { .nonce = nonce, .reason = htole32(reason) };
 
@@ -192,8 +193,21 @@ static void join(struct agg *a, const struct sockaddr_in *from, struct saina_hdr
 	int id = h->worker;
 	struct peer *p;
 
-	if (le16toh(h->job) != a->c.job)
+	if (h->flags & SAINA_F_NAMED) {
+		const struct saina_join_named *by = (const void *)j;
+
+		assert(!h->job && !by->job[sizeof(by->job) - 1]);
+		if (!a->c.name) {
+			refuse(a, from, j->nonce, SAINA_REFUSE_MALFORMED, "malformed");
+			return;
+		}
+		if (strcmp(by->job, a->c.name)) {
+			refuse(a, from, j->nonce, SAINA_REFUSE_NO_JOB, "there is no such job");
+			return;
+		}
+	} else if (le16toh(h->job) != a->c.job) {
 		return;
+	}
 	if (a->c.token)
 		memcpy(token, a->c.token, strlen(a->c.token));
 	if (memcmp(token, j->token, sizeof(token))) {
@@ -255,8 +269,10 @@ static void ctrl(struct agg *a, const struct sockaddr_in *from, uint8_t *msg, si
 	struct peer *p;
 
 	assert(len >= sizeof(*h) && h->version == SAINA_PROTO_VERSION);
+	a->asked = h->job;
 	if (h->type == SAINA_MSG_JOIN) {
-		assert(len == sizeof(*h) + sizeof(struct saina_join));
+		assert(len == sizeof(*h) + (h->flags & SAINA_F_NAMED ? sizeof(struct saina_join_named)
+								     : sizeof(struct saina_join)));
 		join(a, from, h, (void *)(h + 1));
 		return;
 	}

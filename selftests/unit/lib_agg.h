@@ -20,6 +20,7 @@ struct agg;
  * @late_probes: type of the message that is followed by the answer to a worker's last
  *	probe; there is none before
  * @corrupt: one element in one result is wrong by this
+ * @name: of the job; NULL: it knows no names, as agents of version 0.1
  */
 struct agg_conf {
 	int job;
@@ -33,7 +34,7 @@ struct agg_conf {
 	double loss, reorder;
 	unsigned int seed;
 	unsigned int heartbeat_ms;
-	const char *token;
+	const char *token, *name;
 };
 
 struct agg *agg_start(const struct agg_conf *conf);

@@ -87,6 +87,7 @@ enum saina_elem_type {
 #define SAINA_F_ANSWER_MASK	0x1f
 /* hdr.flags of requests */
 #define SAINA_F_FAST		0x01	/* READY: a PROBE_REPLY came by redirect */
+#define SAINA_F_NAMED		0x02	/* JOIN: struct saina_join_named; hdr.job is 0 */
 #define SAINA_F_RETRANSMIT	0x20	/* GRAD, PULL: sent before (statistics only) */
 
 /**
@@ -197,6 +198,17 @@ struct saina_join {
 } __attribute__((packed, aligned(4)));
 
 /**
+ * struct saina_join_named - body of JOIN with NAMED
+ * @join: as without it
+ * @job: the job's name, zero terminated and padded; the answers' hdr.job is its number
+ *	(a REFUSE's: 0)
+ */
+struct saina_join_named {
+	struct saina_join join;
+	char	job[SAINA_NAME_LEN];
+} __attribute__((packed, aligned(4)));
+
+/**
  * struct saina_welcome - body of WELCOME (hdr.worker, hdr.session are the
  *	worker's from now on)
  * @nonce: of the JOIN
@@ -288,6 +300,7 @@ SAINA_ASSERT(__builtin_offsetof(struct saina_hdr, aux) == 32, "aux at 32");
 SAINA_ASSERT(__builtin_offsetof(struct saina_hdr, session) == 40, "session at 40");
 SAINA_ASSERT(sizeof(struct saina_ask) == 32, "saina_ask is 32 bytes");
 SAINA_ASSERT(sizeof(struct saina_join) == 88, "saina_join is 88 bytes");
+SAINA_ASSERT(sizeof(struct saina_join_named) == 120, "saina_join_named is 120 bytes");
 SAINA_ASSERT(sizeof(struct saina_welcome) == 48, "saina_welcome is 48 bytes");
 SAINA_ASSERT(sizeof(struct saina_refuse) == 172, "saina_refuse is 172 bytes");
 SAINA_ASSERT(sizeof(struct saina_status) == 16, "saina_status is 16 bytes");

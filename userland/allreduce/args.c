@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Options of saina-allreduce. */
 #include <argp.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "allreduce.h"
@@ -13,9 +14,9 @@ enum {
 
 static const struct argp_option options[] = {
 	{ "aggregator", 'a', "ADDR[:PORT]", 0, "the aggregator", 0 },
-	{ "job", 'j', "N", 0, "job, 0..255 (0)", 0 },
+	{ "job", 'j', "NAME|N", 0, "job, by name or number (0)", 0 },
 	{ "worker", 'w', "N", 0, "worker, 0..63 (any)", 0 },
-	{ "token", 't', "TOKEN", 0, "of the job (that of SAINA_TOKEN)", 0 },
+	{ "token", 't', "TOKEN", 0, "of the job (that of SAINA_TOKEN, or in the file SAINA_TOKEN_FILE)", 0 },
 	{ "token-file", OPT_TOKEN_FILE, "FILE", 0, "whose first line is the token", 0 },
 	{ "name", OPT_NAME, "TEXT", 0, "shown to people", 0 },
 	{ "interface", 'i', "IF", 0, "to use (the route's)", 0 },
@@ -56,6 +57,12 @@ static double number(struct argp_state *st, const char *name, const char *arg, d
 	return x;
 }
 
+static void job(struct argp_state *st, struct saina_opts *o, const char *arg)
+{
+	o->job_name = arg[strspn(arg, "0123456789")] ? arg : NULL;
+	o->job = o->job_name ? 0 : number(st, "job", arg, 0, 255, true);
+}
+
 static int word(struct argp_state *st, const char *name, const char *arg, const char *const *words)
 {
 	for (int i = 0; words[i]; i++)
@@ -73,8 +80,11 @@ static error_t parse(int key, char *arg, struct argp_state *st)
 
 	switch (key) {
 	case 'a': a->o.aggregator = arg; break;
-	case 'j': a->o.job = number(st, "job", arg, 0, 255, true); break;
-	case 'w': a->o.worker = number(st, "worker", arg, -1, 63, true); break;
+	case 'j': job(st, &a->o, arg); break;
+	case 'w':
+		a->o.worker = number(st, "worker", arg, -1, 63, true);
+		a->o.workers = 0;	/* that a launcher told with its own number */
+		break;
 	case 't': a->o.token = arg; break;
 	case OPT_TOKEN_FILE: a->o.token_file = arg; break;
 	case OPT_NAME: a->o.name = arg; break;
@@ -109,7 +119,7 @@ static error_t parse(int key, char *arg, struct argp_state *st)
 		break;
 	case ARGP_KEY_END:
 		if (!a->o.aggregator)
-			argp_error(st, "--aggregator is needed");
+			argp_error(st, "--aggregator or SAINA_AGGREGATOR is needed");
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -120,15 +130,21 @@ static error_t parse(int key, char *arg, struct argp_state *st)
 static const struct argp argp = {
 	.options = options,
 	.parser = parse,
-	.doc = "Reduce a tensor of known contents, round after round, and check every sum.",
+	.doc = "Reduce a tensor of known contents, round after round, and check every sum.\v"
+	       "What is not said is taken from SAINA_AGGREGATOR, SAINA_JOB and SAINA_RANK, or what "
+	       "torchrun and mpirun tell of ranks.",
 };
 
 void args_parse(struct args *a, int argc, char **argv)
 {
 	*a = (struct args){
-		.o = { .size = sizeof(a->o), .worker = -1 },
+		.o = { .size = sizeof(a->o) },
 		.rounds = 10, .seed = 1, .buckets = 1, .verify = true,
 	};
+	if (saina_opts_env(&a->o)) {
+		fprintf(stderr, "saina-allreduce: %s\n", saina_strerror(NULL, -EINVAL));
+		exit(EXIT_USAGE);
+	}
 	argp_err_exit_status = EXIT_USAGE;
 	argp_parse(&argp, argc, argv, 0, NULL, a);
 	a->o.elements = a->elements;

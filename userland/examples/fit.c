@@ -4,14 +4,13 @@
  * that no other worker has.  Four of them are one job:
  *
  *	saina job add line elements 2 workers 4
- *	example-fit 10.190.0.1		(on each of the four)
+ *	SAINA_AGGREGATOR=10.190.0.1 SAINA_JOB=line example-fit		(on each of the four)
  *
  * All print the same model, to the last bit: y = 3 x + 1.
  */
 #include <err.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <saina.h>
 
 /* The gradient of the mean squared error, on points that only worker @me has. */
@@ -27,24 +26,18 @@ static void gradient(int me, const float model[2], float grad[2])
 	}
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-	struct saina_opts opts = {
-		.size = sizeof(opts),
-		.aggregator = argc == 2 ? argv[1] : NULL,
-		.job = 0,
-		.worker = -1,			/* any that is free */
-		.token = getenv("SAINA_TOKEN"),
-	};
+	struct saina_opts opts = { .size = sizeof(opts) };
 	struct saina_job_info info = { .size = sizeof(info) };
 	struct saina_call call = { .size = sizeof(call) };
 	float model[2] = { 0, 0 }, grad[2];
 	struct saina *s;
 	int ret;
 
-	if (!opts.aggregator)
-		errx(2, "say where the aggregator is: %s ADDRESS", argv[0]);
-	ret = saina_open(&s, &opts);		/* returns when all workers are there */
+	ret = saina_opts_env(&opts);		/* SAINA_AGGREGATOR, SAINA_JOB, SAINA_RANK */
+	if (!ret)
+		ret = saina_open(&s, &opts);	/* returns when all workers are there */
 	if (ret)
 		errx(1, "%s", saina_strerror(NULL, ret));
 	saina_info(s, &info);

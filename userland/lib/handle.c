@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include "handle.h"
@@ -26,6 +27,16 @@ int saina_error(struct saina *s, int err, const char *fmt, ...)
 
 	va_start(ap, fmt);
 	vsnprintf(s->error, sizeof(s->error), fmt, ap);
+	va_end(ap);
+	return err;
+}
+
+int saina_open_error(int err, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(open_error, sizeof(open_error), fmt, ap);
 	va_end(ap);
 	return err;
 }
@@ -60,22 +71,55 @@ int saina_failed(struct saina *s)
 static int find_token(struct saina *s, char *buf, int size)
 {
 	struct saina_opts *o = &s->opts;
+	const char *path = o->token_file;
+	struct stat st;
 	FILE *f;
 
-	if (o->token || !o->token_file) {
-		if (!o->token)
-			o->token = secure_getenv("SAINA_TOKEN");
+	if (o->token)
+		return 0;
+	if (!path) {
+		o->token = saina_env("SAINA_TOKEN");
+		path = saina_env("SAINA_TOKEN_FILE");
+		if (o->token || !path)
+			return 0;
+	}
+	f = fopen(path, "re");
+	if (!f)
+		return saina_error(s, -EINVAL, "token file %s cannot be read: %s", path,
+				   strerror(errno));
+	if (!fstat(fileno(f), &st) && S_ISREG(st.st_mode) && (st.st_mode & S_IROTH)) {
+		fclose(f);
+		return saina_error(s, -EINVAL,
+				   "token file %s may be read by everybody (mode %04o): `chmod o= %s`, "
+				   "and give the job another token if others could have seen it",
+				   path, st.st_mode & 07777, path);
+	}
+	if (!fgets(buf, size, f))
+		buf[0] = 0;
+	fclose(f);
+	buf[strcspn(buf, "\r\n")] = 0;
+	o->token = buf;
+	return buf[0] ? 0 : saina_error(s, -EINVAL, "token file %s: there is no token in its first line",
+					path);
+}
+
+/* The job's name, which is sent with JOIN, or its number. */
+static int check_job(struct saina *s)
+{
+	const struct saina_opts *o = &s->opts;
+
+	if (!o->job_name) {
+		if (o->job < 0 || o->job >= SAINA_JOBS_MAX)
+			return saina_error(s, -EINVAL, "job %d: allowed are 0..%d", o->job,
+					   SAINA_JOBS_MAX - 1);
+		s->session.job.id = o->job;
 		return 0;
 	}
-	f = fopen(o->token_file, "re");
-	if (!f || !fgets(buf, size, f))
-		buf[0] = 0;
-	if (f)
-		fclose(f);
-	buf[strcspn(buf, "\n")] = 0;
-	o->token = buf;
-	return buf[0] ? 0 : saina_error(s, -EINVAL, "%s: there is no token in it, or it cannot be read",
-					o->token_file);
+	if (!o->job_name[0] || strlen(o->job_name) >= SAINA_NAME_LEN)
+		return saina_error(s, -EINVAL, "job \"%s\": a name has 1..%d characters", o->job_name,
+				   SAINA_NAME_LEN - 1);
+	strcpy(s->session.named, o->job_name);
+	return 0;
 }
 
 static int check_opts(struct saina *s, const struct saina_opts *opts)
@@ -87,9 +131,8 @@ static int check_opts(struct saina *s, const struct saina_opts *opts)
 	if (!opts || opts->size < offsetof(struct saina_opts, log_arg) || opts->size > 4096)
 		return saina_error(s, -EINVAL, "opts.size is not sizeof(struct saina_opts)");
 	memcpy(o, opts, opts->size < sizeof(*o) ? opts->size : sizeof(*o));
-	if (o->job < 0 || o->job >= SAINA_JOBS_MAX)
-		return saina_error(s, -EINVAL, "job %d: allowed are 0..%d", o->job,
-				   SAINA_JOBS_MAX - 1);
+	if (check_job(s))
+		return -EINVAL;
 	if (o->worker < -1 || o->worker >= SAINA_WORKERS_MAX)
 		return saina_error(s, -EINVAL, "worker %d: allowed are 0..%d, or -1 for any",
 				   o->worker, SAINA_WORKERS_MAX - 1);
@@ -98,7 +141,6 @@ static int check_opts(struct saina *s, const struct saina_opts *opts)
 	if (o->token && strlen(o->token) > SAINA_TOKEN_LEN)
 		return saina_error(s, -EINVAL, "the token is longer than %d bytes",
 				   SAINA_TOKEN_LEN);
-	j->job.id = o->job;
 	j->job.worker = j->wanted = o->worker < 0 ? SAINA_WORKER_ANY : o->worker;
 	if (o->token)
 		memcpy(j->body.token, o->token, strlen(o->token));
@@ -111,6 +153,7 @@ static int check_opts(struct saina *s, const struct saina_opts *opts)
 		snprintf(name, sizeof(j->body.name), "%s:%d", host, (int)getpid());
 	}
 	j->body.elements = htole64(o->elements);
+	j->workers = o->workers;
 	j->join_ms = o->join_timeout_ms ? o->join_timeout_ms : JOIN_MS;
 	j->start_ms = o->start_timeout_ms;
 	j->silence_ms = o->timeout_ms ? o->timeout_ms : SILENCE_MS;
@@ -181,7 +224,7 @@ static void stop_thread(struct saina *s)
  * @opts: see struct saina_opts
  *
  * Returns 0 or, with the sentence in saina_strerror(NULL, err):
- *	-EINVAL		an option is not valid
+ *	-EINVAL		an option is not valid, or the job has not opts->workers workers
  *	-ENOENT		there is no such job
  *	-EACCES		wrong token
  *	-EUSERS		the job is full
@@ -217,7 +260,8 @@ int saina_open(struct saina **sp, const struct saina_opts *opts)
 		saina_error(s, ret, "%s", s->io.error);
 		goto free;
 	}
-	s->opts.interface = s->opts.aggregator = s->opts.token = s->opts.name = s->opts.token_file = NULL;
+	s->opts.interface = s->opts.aggregator = s->opts.token = s->opts.name = NULL;
+	s->opts.token_file = s->opts.job_name = NULL;
 	j->address = s->io.address;
 	j->port = ntohs(s->io.ctrl.sin_port);
 	j->ifname = s->io.ifname;

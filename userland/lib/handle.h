@@ -41,12 +41,17 @@ uint64_t saina_now(void);
 /* Notes the sentence of a failed call; returns @err. */
 int saina_error(struct saina *s, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/* Notes the sentence of what fails without a handle; returns @err. */
+int saina_open_error(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* How calls begin: 0 with the lock held, or what to return. */
 int saina_enter(struct saina *s);
 /* ... and end: returns @ret. */
 int saina_leave(struct saina *s, int ret);
 /* 0, or why nothing can be done on this handle any more; locked. */
 int saina_failed(struct saina *s);
+
+/* env.c: a variable, NULL if it is empty or not to be trusted */
+const char *saina_env(const char *name);
 
 /* thread.c */
 void *saina_thread(void *arg);

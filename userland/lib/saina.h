@@ -45,10 +45,11 @@ enum saina_result_op {
  * struct saina_opts - how to join; zero what you do not care about
  * @size: sizeof(struct saina_opts), for binary compatibility
  * @aggregator: "ADDRESS[:PORT]" of the aggregator, PORT being the control port
- * @job: identifier of the job, 0..255
+ * @job: identifier of the job, 0..255, unless there is @job_name
  * @worker: wanted identifier, 0..63, or -1 for any
- * @token: the job's token; NULL: that of @token_file, else of $SAINA_TOKEN, else none.
- *	A command line, in contrast to these, can be read by everybody on the host
+ * @token: the job's token; NULL: that of @token_file, else of $SAINA_TOKEN, else of the file
+ *	$SAINA_TOKEN_FILE, else none.  A command line, in contrast to these, can be read by
+ *	everybody on the host
  * @name: shown to people; NULL = host name and process id
  * @interface: name of the interface to use, or NULL for the route's
  * @elements: elements of the largest round, 0 = as the job has
@@ -66,7 +67,9 @@ enum saina_result_op {
  * @timeout_ms: calls fail with -ETIMEDOUT when nothing at all has been heard
  *	from the aggregator for this long, 0 = default (60 s), -1 = never.  Being
  *	made to wait by other workers is no reason: the agent answers heartbeats
- * @token_file: a file whose first line is the token, or NULL
+ * @token_file: a file whose first line is the token, or NULL; refused if everybody may read it
+ * @job_name: name of the job, or NULL
+ * @workers: how many workers the job must have, 0 = as many as it has
  */
 struct saina_opts {
 	size_t		size;
@@ -85,6 +88,8 @@ struct saina_opts {
 	void		*log_arg;
 	int		timeout_ms;
 	const char	*token_file;
+	const char	*job_name;
+	unsigned int	workers;
 };
 
 /**
@@ -187,13 +192,27 @@ struct saina_segment {
 	unsigned int	policy, flags;
 };
 
+/**
+ * saina_opts_env() - options from the environment
+ * @opts: out; @opts->size set by the caller.  What the environment does not say is 0, and
+ *	@opts->worker -1.  Strings are the environment's
+ *
+ * SAINA_AGGREGATOR (ADDRESS[:PORT]), SAINA_JOB (a name or a number), SAINA_RANK (0..63 or
+ * "any").  Without SAINA_RANK, worker and workers are what torchrun (RANK, WORLD_SIZE) or
+ * mpirun (OMPI_COMM_WORLD_RANK and _SIZE, PMI_RANK and _SIZE, MV2_COMM_WORLD_RANK and _SIZE,
+ * PMIX_RANK) tell, in this order.  The token is looked up by saina_open().
+ *
+ * Returns 0 or -EINVAL, with the sentence in saina_strerror(NULL, err).
+ */
+int saina_opts_env(struct saina_opts *opts);
+
 int saina_open(struct saina **s, const struct saina_opts *opts);
 int saina_close(struct saina *s);	/* LEAVE, stop the thread, free */
 
 int saina_info(struct saina *s, struct saina_job_info *info);
 int saina_get_stats(struct saina *s, struct saina_stats *stats);
 /* Sentence for the last failure on @s, until the next call on @s; with @s NULL of the
- * last saina_open() of this thread, or else of the errno @err. */
+ * last saina_open() or saina_opts_env() of this thread, or else of the errno @err. */
 const char *saina_strerror(const struct saina *s, int err);
 const char *saina_version(void);
 

@@ -63,8 +63,14 @@ static void from_worker(struct agent *a, const struct from *from, const struct s
 /* Is the fixed part of the header what a control message may have? */
 static bool header_ok(const struct saina_hdr *h, size_t len)
 {
-	__u8 flags = h->type == SAINA_MSG_READY ? SAINA_F_FAST : 0;
-	size_t body = h->type == SAINA_MSG_JOIN ? sizeof(struct saina_join) : 0;
+	__u8 flags = h->type == SAINA_MSG_READY ? SAINA_F_FAST :
+		     h->type == SAINA_MSG_JOIN  ? SAINA_F_NAMED : 0;
+	bool named = h->type == SAINA_MSG_JOIN && (h->flags & SAINA_F_NAMED);
+	size_t body = named ? sizeof(struct saina_join_named) :
+		      h->type == SAINA_MSG_JOIN ? sizeof(struct saina_join) : 0;
+
+	if (named && h->job)
+		return false;
 
 	return len == sizeof(*h) + body && !(h->flags & ~flags) && !h->elem && !h->count && !h->k &&
 	       !h->reserved;

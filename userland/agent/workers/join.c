@@ -181,6 +181,30 @@ static void admit_worker(struct agent *a, const struct from *from, const struct 
 	message_welcome(a, &from->addr, job, w);
 }
 
+/* The job a JOIN asks for, by number or name; or NULL and the sentence was sent. */
+static const struct saina_job *find_job(struct agent *a, const struct from *from,
+					const struct saina_hdr *h, const struct saina_join *join)
+{
+	const struct saina_join_named *by = (const void *)join;
+	const struct saina_job *job;
+	char name[SAINA_NAME_LEN];
+
+	if (!(h->flags & SAINA_F_NAMED)) {
+		job = saina_core_job_find(a->jobs->core, 1, le16toh(h->job), NULL, NULL);
+		if (!job)
+			message_refuse(a, from, h, le64toh(join->nonce), SAINA_REFUSE_NO_JOB,
+				       "there is no job %u here: `saina job show` lists them",
+				       le16toh(h->job));
+		return job;
+	}
+	clean_name(by->job, name);
+	job = saina_core_job_find(a->jobs->core, 0, 0, name, NULL);
+	if (!job)
+		message_refuse(a, from, h, le64toh(join->nonce), SAINA_REFUSE_NO_JOB,
+			       "there is no job \"%s\" here: `saina job show` lists them", name);
+	return job;
+}
+
 void join(struct agent *a, const struct from *from, const struct saina_hdr *h,
 		 const struct saina_join *join)
 {
@@ -188,12 +212,9 @@ void join(struct agent *a, const struct from *from, const struct saina_hdr *h,
 	const struct saina_job *job;
 	int w;
 
-	job = saina_core_job_find(a->jobs->core, 1, le16toh(h->job), NULL, NULL);
-	if (!job) {
-		message_refuse(a, from, h, nonce, SAINA_REFUSE_NO_JOB,
-		       "there is no job %u here: `saina job show` lists them", le16toh(h->job));
+	job = find_job(a, from, h, join);
+	if (!job)
 		return;
-	}
 	if (!token_equal(join->token, job->token)) {
 		message_refuse(a, from, h, nonce, SAINA_REFUSE_TOKEN, "that is not the token of job %u",
 		       job->id);

@@ -58,8 +58,8 @@ static int parse_address(struct saina_io *io, const char *text)
 	io->data.sin_port = htons(SAINA_PORT_DATA);
 	return 0;
 bad:
-	return fail(io, -EINVAL, "aggregator \"%s\": an IPv4 address is wanted, or ADDRESS:PORT",
-		    text ? text : "");
+	return fail(io, -EINVAL, "aggregator \"%s\": an IPv4 address is wanted, or ADDRESS:PORT%s",
+		    text ? text : "", text ? "" : " (the environment's SAINA_AGGREGATOR)");
 }
 
 static void tune(int fd)

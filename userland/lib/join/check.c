@@ -90,7 +90,8 @@ bool saina_check(const struct saina_session *j, enum saina_source from, const vo
 	/* Between results, where there is none (yet). */
 	if (h->type == SAINA_MSG_NOP)
 		return true;
-	if (le16toh(h->job) != job->id)
+	/* WELCOME, known by its nonce, tells the number of a job joined by name. */
+	if (le16toh(h->job) != job->id && !(h->type == SAINA_MSG_WELCOME && saina_join_numberless(j)))
 		return false;
 	len -= sizeof(*h);
 

@@ -105,8 +105,10 @@ bool saina_join_output(struct saina_session *j, struct saina_join_msg *m)
 
 static void send_join(struct saina_session *j)
 {
+	bool named = saina_join_numberless(j);
 	struct saina_join_msg *m =
-		message(j, SAINA_MSG_JOIN, sizeof(struct saina_hdr) + sizeof(j->body));
+		message(j, SAINA_MSG_JOIN, sizeof(struct saina_hdr) + (named ? sizeof(struct saina_join_named)
+									     : sizeof(j->body)));
 	struct saina_hdr *h = (void *)m->buf;
 
 	h->session = 0;
@@ -115,6 +117,10 @@ static void send_join(struct saina_session *j)
 	else
 		j->body.round = htole32(j->round);
 	memcpy(h + 1, &j->body, sizeof(j->body));
+	if (named) {
+		h->flags = SAINA_F_NAMED;
+		memcpy(((struct saina_join_named *)(h + 1))->job, j->named, sizeof(j->named));
+	}
 }
 
 static void send_probe(struct saina_session *j, uint64_t now)
@@ -181,6 +187,9 @@ static void explain_slow(struct saina_session *j)
 static bool timed_out(struct saina_session *j, uint64_t now)
 {
 	/* probing ends by itself */
+	char number[8];
+
+	snprintf(number, sizeof(number), "%u", j->job.id);
 	if (j->join_ms > 0 &&
 	    ((j->phase == PHASE_JOINING && now > j->opened_ns + j->join_ms * MSEC) ||
 	     (j->phase == PHASE_READYING && now > j->since_ns + j->join_ms * MSEC))) {
@@ -189,8 +198,9 @@ static bool timed_out(struct saina_session *j, uint64_t now)
 		else
 			saina_join_fail(j, -ETIMEDOUT,
 					"no answer from %s:%u within %d ms: is sainad running there "
-					"with job %u, and is this interface (%s) on its bridge?",
-					j->address, j->port, j->join_ms, j->job.id, j->ifname);
+					"with job %s, and is this interface (%s) on its bridge?",
+					j->address, j->port, j->join_ms, j->named[0] ? j->named : number,
+					j->ifname);
 		return true;
 	}
 	if (j->join_ms > 0 && j->phase == PHASE_REJOINING && j->refused &&
@@ -309,7 +319,11 @@ static bool adopt(struct saina_session *j, const struct saina_hdr *h, const stru
 	job->wire = (size_t)job->payload * (job->elem == SAINA_ELEM_BFLOAT16 ? 2 : 4);
 	job->msglen = sizeof(struct saina_hdr) + job->wire;
 	job->train = saina_job_train(job->msglen, job->pool);
-	if (w->elem != SAINA_ELEM_INT32 && w->elem != SAINA_ELEM_FLOAT32 &&
+	if (j->workers && j->workers != job->workers) {
+		err = -EINVAL;
+		snprintf(text, sizeof(text), "job %u has %u workers, there are %u here", job->id,
+			 job->workers, j->workers);
+	} else if (w->elem != SAINA_ELEM_INT32 && w->elem != SAINA_ELEM_FLOAT32 &&
 	    w->elem != SAINA_ELEM_BFLOAT16) {
 		err = -EOPNOTSUPP;
 		snprintf(text, sizeof(text),
@@ -371,6 +385,7 @@ static enum saina_join_event welcome(struct saina_session *j, const struct saina
 				job->id);
 		return SAINA_JOIN_NONE;
 	}
+	job->id = le16toh(h->job);
 	job->worker = h->worker;
 	job->session = le64toh(h->session);
 	job->first_round = le32toh(w->round);
@@ -413,6 +428,11 @@ static void refuse(struct saina_session *j, const struct saina_refuse *r, uint64
 		}
 		if (j->phase == PHASE_REJOINING)
 			e = -ECONNRESET;
+		if (reason == SAINA_REFUSE_MALFORMED && saina_join_numberless(j)) {
+			saina_join_fail(j, e, "the agent at %s knows jobs by number only (it is of an earlier version): give the number of job %s",
+					j->address, j->named);
+			return;
+		}
 		break;
 	case PHASE_LEAVING:
 		j->gone = j->changed = true;

@@ -39,13 +39,15 @@ struct saina_join_msg {
 	uint16_t len;
 	bool	 probe;		/* to the data port; ... */
 	bool	 twice;		/* ... as a batch of two, if that is possible */
-	uint8_t	 buf[sizeof(struct saina_hdr) + sizeof(struct saina_join)];
+	uint8_t	 buf[sizeof(struct saina_hdr) + sizeof(struct saina_join_named)];
 };
 
 #define SAINA_JOIN_PROBES 25
 
 /**
  * struct saina_session
+ * @named: the job's name, by which it is joined as long as its number is not known, or empty
+ * @workers: how many the job must have, or 0
  * @wanted: identifier, or SAINA_WORKER_ANY; @join_ms, @start_ms, @silence_ms: as in
  *	struct saina_opts, defaults filled in
  * @address, @port, @ifname, @mtu, @gro: of the aggregator and our interface, to be talked
@@ -59,6 +61,8 @@ struct saina_join_msg {
 struct saina_session {
 	struct saina_job job;
 	struct saina_join body;
+	char	 named[SAINA_NAME_LEN];
+	unsigned int workers;
 	uint8_t	 wanted;
 	int	 join_ms, start_ms, silence_ms;
 	const char *address, *ifname;
@@ -113,6 +117,12 @@ enum saina_join_event saina_join_input(struct saina_session *j, const struct sai
 uint64_t saina_join_run(struct saina_session *j, uint64_t now);
 /* Takes a message to send out of @out; false if there is none (any more). */
 bool saina_join_output(struct saina_session *j, struct saina_join_msg *m);
+
+/* Is the number of the job still to be told by WELCOME? */
+static inline bool saina_join_numberless(const struct saina_session *j)
+{
+	return j->named[0] && !j->job.segments;
+}
 
 /* Results are taken while it runs, and while a worker that ran joins again. */
 static inline bool saina_join_listening(const struct saina_session *j)
