@@ -8,3 +8,9 @@ demo-vm: deps
 	+$(MAKE) --no-print-directory -j$(shell nproc) all
 	tools/demo-vm --kernel $(DEMO_VM_KERNEL) $(DEMO_ARGS)
 .PHONY: demo-vm
+
+# Wireshark's dissector; not where Wireshark looks by itself, which depends on its version.
+install: install-wireshark
+install-wireshark:
+	install -D -m 644 tools/wireshark/saina.lua $(DESTDIR)$(PREFIX)/share/saina/wireshark/saina.lua
+.PHONY: install-wireshark

@@ -31,3 +31,4 @@ $(B)/selftests/tool_hostile_test: | $(B)/selftests/saina-sanitized
 check-programs: $(TOOL_TESTS) $(B)/selftests/saina-sanitized
 $(foreach t,$(notdir $(TOOL_TESTS)),$(call test,$(t),quick,host,120,$(B)/selftests/$(t)))
 $(call test,tool_test,quick,host,120,selftests/tool/tool_test.sh)
+$(call test,tool_wireshark,quick,host,120,selftests/tool/wireshark_test.py)

@@ -1,0 +1,187 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# What captures of a job show, by tshark with tools/wireshark/saina.lua: at a worker, at its
+# port, at all ports and on the bridge, with the tc hook, with XDP and with relayed results.
+#
+#     w0 eth0 (captured) --- p0 (captured)   p1   p2 --- w1, w2
+#                              \  br0 (captured)  /
+
+command -v tshark >/dev/null || { echo "1..0 # SKIP tshark is not installed"; exit 4; }
+
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+ROUNDS=6
+# Segments of a round: ceil(20000 / 352)
+MESSAGES=$((ROUNDS * 57))
+FILTER='udp portrange 48864-48866'
+declare -A captures=()
+
+finish_captures() {
+	local status=$?
+	[ ${#captures[@]} = 0 ] || kill -KILL "${captures[@]}" 2>/dev/null
+	(exit $status)
+	finish
+}
+trap finish_captures EXIT
+
+captured_from() { # FILE: dumpcap has opened the interface and written its first block
+	[ -s "$1" ] && grep -q '^File:' "$1.said"
+}
+
+# capture TAG NODE INTERFACE...: begins one
+capture() {
+	local words=() i
+	for i in "${@:3}"; do
+		words+=(-i "$i" -f "$FILTER")
+	done
+	nsenter --net="/run/netns/saina-$LAB-$2" -- dumpcap -q "${words[@]}" -w "$WORK/$1.pcapng" \
+		>/dev/null 2>"$WORK/$1.pcapng.said" </dev/null &
+	captures[$1]=$!
+	until_true 20 captured_from "$WORK/$1.pcapng" || bail "dumpcap does not start: $(cat "$WORK/$1.pcapng.said")"
+}
+
+# What was captured reaches the file when dumpcap ends.
+captures_end() {
+	local tag
+	for tag in "${!captures[@]}"; do
+		kill -INT "${captures[$tag]}"
+		wait "${captures[$tag]}"
+		HOME=$WORK tshark -n -X "lua_script:$TOP/tools/wireshark/saina.lua" -r "$WORK/$tag.pcapng" -T fields \
+			-E occurrence=a -E aggregator=, -e ip.src -e ip.dst -e saina.type -e saina.worker \
+			-e saina.last_worker -e _ws.expert.message -e _ws.malformed -e saina.wait \
+			>"$WORK/$tag.txt" 2>"$WORK/$tag.err"
+	done
+	captures=()
+}
+
+complaints() { # TAG: of tshark itself, and of messages
+	grep -v 'could be dangerous' "$WORK/$1.err"
+	awk -F'\t' '$6 $7 != "" { print $6 " " $7 }' "$WORK/$1.txt"
+}
+
+number() { # TAG frames|messages TYPE [WORKER]: how many there are of a type
+	awk -F'\t' -v what="$2" -v type="$3" -v worker="${4-}" '{
+		n = split($3, types, ",")
+		split($4, workers, ",")
+		any = 0
+		for (i = 1; i <= n; i++)
+			if (types[i] == type && (worker == "" || workers[i] == worker)) {
+				messages++
+				any = 1
+			}
+		frames += any
+	} END { print (what == "frames" ? frames : messages) + 0 }' "$WORK/$1.txt"
+}
+
+at_least() { # N LEAST
+	[ "$1" -ge "$2" ]
+}
+
+GRAD=1 RESULT=2 TOLD=12 JOIN=16 WELCOME=17 HEARTBEAT=20
+
+everywhere() { # TAG
+	capture "$1-worker" w0 eth0
+	capture "$1-port" sw p0
+	capture "$1-ports" sw p0 p1 p2
+	capture "$1-bridge" sw br0
+}
+
+train() { # JOB
+	job "$1" workers 3 elements 20000 payload 352 policy bsp
+	start_all "$1" $ROUNDS 3 --elements 20000
+	check "$2: the job trains" wait_all 60
+}
+
+# At a worker and on the bridge captures show the same whatever the hook is.
+whatever_the_hook() { # TAG TEXT
+	local tag
+	check "$2: a worker sees its gradients" at_least "$(number "$1-worker" messages $GRAD)" $MESSAGES
+	equal "$2: a worker sees nobody else's gradients" 0 \
+		"$(($(number "$1-worker" messages $GRAD 1) + $(number "$1-worker" messages $GRAD 2)))"
+	check "$2: a worker sees its JOIN and the WELCOME" at_least \
+		"$(($(number "$1-worker" messages $JOIN) && $(number "$1-worker" messages $WELCOME)))" 1
+	check "$2: the port sees its worker's JOIN" at_least "$(number "$1-port" messages $JOIN)" 1
+	check "$2: the bridge sees the JOINs of all three workers" at_least "$(number "$1-bridge" messages $JOIN)" 3
+	equal "$2: the bridge sees no gradient" 0 "$(number "$1-bridge" messages $GRAD)"
+	for tag in worker port ports bridge; do
+		equal "$2: nothing is wrong with what is captured at the $tag" "" "$(complaints "$1-$tag")"
+	done
+}
+
+lab_up --workers 3 --bridge linux --hook tc
+everywhere tc
+train fast "tc"
+captures_end
+whatever_the_hook tc "tc"
+check "tc: a worker sees all results" at_least "$(number tc-worker messages $RESULT)" $MESSAGES
+check "tc: gradients are captured as trains" at_least "$(number tc-worker messages $GRAD)" \
+	$((5 * $(number tc-worker frames $GRAD)))
+check "tc: the port sees its worker's gradients" at_least "$(number tc-port messages $GRAD)" $MESSAGES
+check "tc: the port sees all results" at_least "$(number tc-port messages $RESULT)" $MESSAGES
+check "tc: all ports together see the gradients of all" at_least "$(number tc-ports messages $GRAD)" $((3 * MESSAGES))
+equal "tc: all ports together: who comes last is named" "0 1 2" \
+	"$(cut -f5 "$WORK/tc-ports.txt" | grep . | sort -u | xargs)"
+equal "tc: the bridge sees no result" 0 "$(number tc-bridge messages $RESULT)"
+lab_down
+
+lab_up --workers 3 --bridge linux --hook xdp
+everywhere xdp
+train fast "XDP"
+captures_end
+whatever_the_hook xdp "XDP"
+check "XDP: a worker sees all results" at_least "$(number xdp-worker messages $RESULT)" $MESSAGES
+equal "XDP: a gradient is captured as a frame of its own" "$(number xdp-worker messages $GRAD)" \
+	"$(number xdp-worker frames $GRAD)"
+equal "XDP: the port sees neither gradients nor results" "0 0" \
+	"$(number xdp-port messages $GRAD) $(number xdp-port messages $RESULT)"
+equal "XDP: the port sees no answer of the data path" 0 "$(number xdp-port messages $TOLD)"
+equal "XDP: the bridge sees no result" 0 "$(number xdp-bridge messages $RESULT)"
+
+# What the data path drops is in the capture at the worker.
+SWITCH_MAC=$(mac_of switch)
+capture bad-worker w0 eth0
+capture bad-port sw p0
+raw 0 version=9
+raw 0 type=77
+raw 0 count=64 cut=100
+raw 0 count=63
+raw 0 reserved=1
+raw 0 type=2
+raw 0 join=5 cut=20
+bad_seen() {
+	[ "$(w 0 tshark -r "$WORK/bad-worker.pcapng" 2>/dev/null | wc -l)" -ge 7 ]
+}
+until_true 20 bad_seen
+captures_end
+for words in "does not speak" "no type of this version" "shorter than a message" "no payload a job can have" \
+	"must be 0" "does not come to"; do
+	matches "bad messages: the capture at the worker says \"$words\"" "$words" "$(complaints bad-worker)"
+done
+equal "bad messages, XDP: the port does not see what is dropped" 0 "$(number bad-port messages $GRAD)"
+lab_down
+
+# Without GRO at the workers' ends: a Linux bridge has the tc program behind XDP, Open vSwitch's
+# userspace datapath needs the agent.
+expected_log='gets no redirected frames'
+for bridge in linux ovs; do
+	with_bridge $bridge || continue
+	lab_up --workers 3 --bridge $bridge --hook xdp --gro off
+	everywhere $bridge
+	train slow "no GRO, $bridge"
+	captures_end
+	check "no GRO, $bridge: a worker sees all results" at_least "$(number $bridge-worker messages $RESULT)" $MESSAGES
+	check "no GRO, $bridge: the port sees them" at_least "$(number $bridge-port messages $RESULT)" $MESSAGES
+	if [ $bridge = ovs ]; then
+		check "no GRO, ovs: the bridge sees them" at_least "$(number ovs-bridge messages $RESULT)" $MESSAGES
+	else
+		equal "no GRO, linux: the bridge does not see them" 0 "$(number linux-bridge messages $RESULT)"
+	fi
+	equal "no GRO, $bridge: the bridge sees no gradient" 0 "$(number $bridge-bridge messages $GRAD)"
+	check "no GRO, $bridge: the bridge sees heartbeats" at_least "$(number $bridge-bridge messages $HEARTBEAT)" 1
+	equal "no GRO, $bridge: nothing is wrong with what is captured" "" \
+		"$(for at in worker port ports bridge; do complaints $bridge-$at; done)"
+	lab_down
+done
+finished

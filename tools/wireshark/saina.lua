@@ -1,0 +1,648 @@
+-- SPDX-License-Identifier: GPL-2.0-or-later
+--
+-- Wireshark's dissector for the SAINA protocol (Documentation/protocol.rst, uapi/saina/proto.h),
+-- version 2.  Documentation/wireshark.rst says how to use it, and what a capture can see.
+--
+-- The tables come first: who adds a message type, a flag or a field changes them alone.
+-- selftests/tool/wireshark_test.py compares them with proto.h.
+
+set_plugin_info({ version = "2", author = "SAINA", description = "SAINA in-network aggregation" })
+
+local VERSION = 2
+local PORT_DATA, PORT_CTRL, PORT_RESULT = 48864, 48865, 48866
+local HEADER = 48
+local NOBODY = 0xff
+
+-- type = { name, who says it, its body, its flags }
+--   says: "worker" (to DATA or CTRL) or "aggregator"
+--   body: payload (count elements), padding (as long as the other messages of the frame), none,
+--         rest (whatever follows), or a name in BODIES
+local TYPES = {
+	[1] = { "GRAD", "worker", "payload", "again" },
+	[2] = { "RESULT", "aggregator", "payload", "answer" },
+	[3] = { "NOP", "aggregator", "padding" },
+	[4] = { "PULL", "worker", "payload", "again" },
+	[5] = { "INC", "worker", "rest" },
+	[6] = { "READ", "worker", "rest" },
+	[7] = { "CLOCK", "worker", "rest" },
+	[8] = { "STALE", "aggregator", "padding", "answer" },
+	[9] = { "PROBE", "worker", "none" },
+	[10] = { "PROBE_REPLY", "aggregator", "none" },
+	[11] = { "ASK", "worker", "ask" },
+	[12] = { "TOLD", "aggregator", "ask" },
+	[16] = { "JOIN", "worker", "join" },
+	[17] = { "WELCOME", "aggregator", "welcome" },
+	[18] = { "REFUSE", "aggregator", "refuse" },
+	[19] = { "READY", "worker", "none", "ready" },
+	[20] = { "HEARTBEAT", "worker", "none" },
+	[21] = { "STATUS", "aggregator", "status" },
+	[22] = { "LEAVE", "worker", "none" },
+}
+
+-- elem = { name, bytes of one, accessor of one }
+local ELEMS = {
+	[1] = { "int32", 4, "le_int" },
+	[2] = { "float32", 4, "le_float" },
+	[3] = { "bfloat16", 2 },
+}
+
+local PAYLOADS = { [64] = true, [128] = true, [256] = true, [352] = true, [1024] = true, [2048] = true }
+
+local JOB_STATES = { [1] = "forming", [2] = "running", [3] = "stopped" }
+
+local REFUSALS = {
+	[1] = "malformed", [2] = "no such job", [3] = "token", [4] = "job is full", [5] = "identifier taken",
+	[6] = "too many elements", [7] = "job stopped", [8] = "not seen to come in by a port of the bridge",
+	[9] = "session unknown: JOIN again", [10] = "version",
+}
+
+-- bits of the flags, by who may set them: { abbreviation, bit, text }
+local FLAGS = {
+	answer = {
+		{ "degraded", 0x01, "DEGRADED: fewer than k, because workers died" },
+		{ "late", 0x02, "LATE: the addressee is not counted" },
+		{ "resend", 0x04, "RESEND: the addressee is counted" },
+		{ "pulled", 0x08, "PULLED: answers a PULL" },
+		{ "drop_late", 0x10, "DROP_LATE: late gradients are thrown away" },
+	},
+	again = { { "retransmit", 0x20, "RETRANSMIT: sent before" } },
+	ready = { { "fast", 0x01, "FAST: a PROBE_REPLY was received" } },
+}
+
+-- { abbreviation, bytes, kind, text, values or display }
+-- kinds: uint, dec, hex, int, workers (mask), bytes, text, secret, ipv4, zero
+local FIELDS = {
+	{ "version", 1, "dec", "Version" },
+	{ "type", 1, "dec", "Type" },
+	{ "flags", 1, "flags", "Flags" },
+	{ "elem", 1, "dec", "Elements are" },
+	{ "job", 2, "dec", "Job" },
+	{ "k", 1, "dec", "k, latched when the slot opened" },
+	{ "reserved", 1, "dec", "Reserved" },
+	{ "round", 4, "dec", "Round" },
+	{ "segment", 4, "dec", "Segment" },
+	{ "count", 2, "dec", "Elements in the payload" },
+	{ "worker", 1, "dec", "Worker" },
+	{ "exponent", 1, "int", "Exponent of the block scale" },
+	{ "contributors", 1, "dec", "Contributors" },
+	{ "next_k", 1, "dec", "k of the next round" },
+	{ "policy", 2, "dec", "Policy sequence number (low 16 bits)" },
+	{ "mask", 8, "workers", "Workers in the sum" },
+	{ "aux", 4, "dec", "1 + last round in which the addressee was counted" },
+	{ "slot_round", 4, "dec", "Next round the data path opens" },
+	{ "session", 8, "hex", "Session" },
+}
+
+local BODIES = {
+	ask = {
+		{ "ask.time", 8, "hex", "Time of the asker, echoed" },
+		{ "ask.counted", 8, "segments", "Counted: the gradient is in the sum" },
+		{ "ask.done", 8, "segments", "Done: the result is there" },
+		{ "ask.due", 8, "segments", "Due: a PULL would complete it" },
+	},
+	join = {
+		{ "join.token", 32, "secret", "Token" },
+		{ "join.name", 32, "text", "Name" },
+		{ "nonce", 8, "hex", "Nonce" },
+		{ "elements", 8, "dec", "Elements" },
+		{ "join.round", 4, "dec", "First round it would send" },
+		{ "join.reserved", 4, "zero", "Reserved" },
+	},
+	welcome = {
+		{ "nonce", 8, "hex", "Nonce" },
+		{ "elements", 8, "dec", "Elements" },
+		{ "welcome.segments", 4, "dec", "Segments" },
+		{ "welcome.payload", 2, "dec", "Elements in a message" },
+		{ "welcome.pool", 2, "dec", "Pool of slots" },
+		{ "welcome.ring", 2, "dec", "Rounds of results kept" },
+		{ "welcome.workers", 1, "dec", "Workers of the job" },
+		{ "state", 1, "dec", "State of the job", JOB_STATES },
+		{ "welcome.round", 4, "dec", "First round it may contribute to" },
+		{ "welcome.group", 4, "ipv4", "Group of the results" },
+		{ "welcome.heartbeat_ms", 2, "dec", "Heartbeat every (ms)" },
+		{ "welcome.dead_ms", 2, "dec", "Dead when silent for (ms)" },
+		{ "welcome.exponent", 1, "int", "Exponent of the first round" },
+		{ "welcome.elem", 1, "dec", "Elements of the job are", "elems" },
+		{ "welcome.formed", 1, "dec", "Admitted while the job was forming" },
+		{ "welcome.reserved", 5, "zero", "Reserved" },
+	},
+	refuse = {
+		{ "nonce", 8, "hex", "Nonce" },
+		{ "refuse.reason", 4, "dec", "Reason", REFUSALS },
+		{ "refuse.text", 160, "text", "Sentence" },
+	},
+	status = {
+		{ "status.active", 8, "workers", "Workers alive" },
+		{ "status.round", 4, "dec", "Next round to open" },
+		{ "state", 1, "dec", "State of the job", JOB_STATES },
+		{ "status.relayed", 1, "dec", "Results are relayed to it" },
+		{ "status.reserved", 2, "zero", "Reserved" },
+	},
+}
+
+-- --- fields -------------------------------------------------------------------------------
+
+local saina = Proto("saina", "SAINA In-Network Aggregation")
+local F = {}
+
+local function names_of(list)
+	local names = {}
+	for value, entry in pairs(list) do
+		names[value] = entry[1]
+	end
+	return names
+end
+
+local VALUES = { type = names_of(TYPES), elem = names_of(ELEMS), elems = names_of(ELEMS) }
+
+local function declare(spec)
+	local abbr, bytes, kind, text, values = table.unpack(spec)
+	if F[abbr] then
+		return
+	end
+	if type(values) == "string" then
+		values = VALUES[values]
+	end
+	values = values or VALUES[abbr]
+	local full, bits = "saina." .. abbr, bytes * 8
+	if kind == "dec" then
+		F[abbr] = ProtoField["uint" .. bits](full, text, base.DEC, values)
+	elseif kind == "hex" or kind == "workers" or kind == "segments" or kind == "flags" then
+		F[abbr] = ProtoField["uint" .. bits](full, text, base.HEX)
+	elseif kind == "int" then
+		F[abbr] = ProtoField["int" .. bits](full, text, base.DEC)
+	elseif kind == "ipv4" then
+		F[abbr] = ProtoField.ipv4(full, text)
+	elseif kind == "text" then
+		F[abbr] = ProtoField.stringz(full, text)
+	else
+		F[abbr] = ProtoField.bytes(full, text)
+	end
+end
+
+for _, spec in ipairs(FIELDS) do
+	declare(spec)
+end
+for _, body in pairs(BODIES) do
+	body.size = 0
+	for _, spec in ipairs(body) do
+		declare(spec)
+		body.size = body.size + spec[2]
+	end
+end
+for _, bits in pairs(FLAGS) do
+	for _, bit in ipairs(bits) do
+		F["flags." .. bit[1]] = ProtoField.bool("saina.flags." .. bit[1], bit[3], 8, nil, bit[2])
+	end
+end
+F.contributor = ProtoField.uint8("saina.contributor", "Counted", base.DEC)
+F.alive = ProtoField.uint8("saina.alive", "Alive", base.DEC)
+F.payload = ProtoField.bytes("saina.payload", "Payload")
+F.int = ProtoField.int32("saina.element", "Element", base.DEC)
+F.float = ProtoField.float("saina.element_float", "Element")
+F.data = ProtoField.bytes("saina.data", "Data")
+F.messages = ProtoField.uint32("saina.messages", "Messages in this frame", base.DEC)
+F.asked = ProtoField.framenum("saina.asked_in", "Answers the ASK in frame", base.NONE, frametype.REQUEST)
+F.rtt = ProtoField.relative_time("saina.rtt", "Time since that ASK")
+F.opened = ProtoField.framenum("saina.first_grad", "First GRAD of this segment seen in frame")
+F.wait = ProtoField.relative_time("saina.wait", "Time since that GRAD")
+F.newest = ProtoField.framenum("saina.last_grad", "Last GRAD of this segment seen in frame")
+F.straggler = ProtoField.uint8("saina.last_worker", "Worker of that last GRAD", base.DEC)
+saina.fields = F
+
+-- name = { text, severity }: what may be wrong with a message
+local TROUBLE = {
+	truncated = { "shorter than a message of its type", "ERROR" },
+	cut = { "the capture ends before the message does", "NOTE" },
+	trailing = { "bytes follow that are no message", "WARN" },
+	version = { "a version this dissector does not speak", "WARN" },
+	unknown = { "no type of this version", "WARN" },
+	direction = { "a message of this type does not come to, or from, this port", "WARN" },
+	not_zero = { "must be 0 here", "WARN" },
+	flags = { "a flag this type does not have", "WARN" },
+	job = { "no such job: 0 to 255", "WARN" },
+	worker = { "no such worker: 0 to 63", "WARN" },
+	elem = { "no type of elements", "WARN" },
+	count = { "no payload a job can have", "WARN" },
+	mask = { "the mask has another number of bits than there are contributors", "ERROR" },
+}
+local E = {}
+for name, text in pairs(TROUBLE) do
+	E[name] = ProtoExpert.new("saina.bad." .. name, text[1], expert.group.PROTOCOL, expert.severity[text[2]])
+end
+saina.experts = E
+
+saina.prefs.elements = Pref.uint("Elements to show", 8, "How many elements of each payload are shown (0: none)")
+saina.prefs.token = Pref.bool("Show tokens", false, "Show the job's token in JOIN; it is in the capture in any case")
+
+-- --- what was seen before in this capture ------------------------------------------------------
+
+-- asks[job.worker.time] = { frame, time }; rounds[job.segment] = { round, first frame, its time,
+-- last frame, its worker }; known[frame] = what was found out on the first pass
+local asks, rounds, known
+
+function saina.init()
+	asks, rounds, known = {}, {}, {}
+end
+
+local function remember_gradient(m, pinfo)
+	local key = m.job .. "." .. m.segment
+	local at = rounds[key]
+	if not at or at.round ~= m.round then
+		at = { round = m.round, first = pinfo.number, since = pinfo.abs_ts }
+		rounds[key] = at
+	end
+	at.last, at.worker = pinfo.number, m.worker
+end
+
+-- Of the first message of each frame only, so that a long capture costs little memory.
+local function remember_answer(m, pinfo)
+	if known[pinfo.number] then
+		return
+	end
+	local found = {}
+	if m.type == 12 then
+		local ask = asks[m.job .. "." .. m.worker .. "." .. tostring(m.time)]
+		if ask then
+			found.asked, found.rtt = ask.frame, pinfo.abs_ts - ask.since
+		end
+	else
+		local at = rounds[m.job .. "." .. m.segment]
+		if at and at.round == m.round then
+			found.opened, found.wait = at.first, pinfo.abs_ts - at.since
+			found.newest, found.straggler = at.last, at.worker
+		end
+	end
+	known[pinfo.number] = found
+end
+
+local function remember(m, pinfo)
+	if pinfo.visited then
+		return
+	elseif m.type == 1 then
+		remember_gradient(m, pinfo)
+	elseif m.type == 11 then
+		asks[m.job .. "." .. m.worker .. "." .. tostring(m.time)] = { frame = pinfo.number, since = pinfo.abs_ts }
+	elseif m.type == 2 or m.type == 12 then
+		remember_answer(m, pinfo)
+	end
+end
+
+local function seconds(t)
+	local whole = math.floor(t)
+	return NSTime.new(whole, math.floor((t - whole) * 1e9 + 0.5))
+end
+
+local function show_known(tree, frame)
+	local found = known[frame] or {}
+	for _, name in ipairs({ "asked", "opened", "newest", "straggler" }) do
+		if found[name] then
+			tree:add(F[name], found[name]):set_generated()
+		end
+	end
+	for _, name in ipairs({ "rtt", "wait" }) do
+		if found[name] then
+			tree:add(F[name], seconds(found[name])):set_generated()
+		end
+	end
+end
+
+-- --- fields ----------------------------------------------------------------------------------
+
+-- Which bits of a little endian mask are set.
+local function bits_of(tvb)
+	local set = {}
+	for byte = 0, tvb:len() - 1 do
+		local value = tvb(byte, 1):uint()
+		for bit = 0, 7 do
+			if value % 2 == 1 then
+				set[#set + 1] = byte * 8 + bit
+			end
+			value = math.floor(value / 2)
+		end
+	end
+	return set
+end
+
+-- { 0, 1, 2, 5 } -> "0-2,5"
+local function ranges(set, base)
+	local parts, i = {}, 1
+	while i <= #set do
+		local j = i
+		while set[j + 1] == set[j] + 1 do
+			j = j + 1
+		end
+		local first, last = set[i] + base, set[j] + base
+		parts[#parts + 1] = first == last and tostring(first) or string.format("%d-%d", first, last)
+		i = j + 1
+	end
+	return #parts > 0 and table.concat(parts, ",") or "none"
+end
+
+local function all_zero(tvb)
+	for i = 0, tvb:len() - 1 do
+		if tvb(i, 1):uint() ~= 0 then
+			return false
+		end
+	end
+	return true
+end
+
+local function add_workers(tree, spec, tvb)
+	local set = bits_of(tvb)
+	local item = tree:add_le(F[spec[1]], tvb)
+	item:append_text(" (" .. ranges(set, 0) .. ")")
+	local each = spec[1] == "mask" and F.contributor or F.alive
+	for _, worker in ipairs(set) do
+		item:add(each, tvb, worker):set_generated()
+	end
+	return item
+end
+
+local function add_field(tree, spec, tvb, m)
+	local kind = spec[3]
+	if kind == "workers" then
+		return add_workers(tree, spec, tvb)
+	elseif kind == "segments" then
+		return tree:add_le(F[spec[1]], tvb):append_text(" (" .. ranges(bits_of(tvb), m.segment) .. ")")
+	elseif kind == "secret" and not saina.prefs.token then
+		return tree:add(F[spec[1]], tvb, "", spec[4] .. ": not shown")
+	elseif kind == "secret" or kind == "text" then
+		return tree:add(F[spec[1]], tvb)
+	elseif kind == "zero" then
+		local item = tree:add(F[spec[1]], tvb)
+		if not all_zero(tvb) then
+			item:add_proto_expert_info(E.not_zero)
+		end
+		return item
+	end
+	return tree:add_le(F[spec[1]], tvb)
+end
+
+local function add_flags(tree, tvb, type_of)
+	local item = tree:add(F.flags, tvb)
+	local value, allowed = tvb:uint(), 0
+	for _, bit in ipairs(FLAGS[type_of[4]] or {}) do
+		item:add(F["flags." .. bit[1]], tvb)
+		allowed = allowed + bit[2]
+	end
+	-- No operator that all of Wireshark's versions of Lua have: bit by bit.
+	for power = 0, 7 do
+		local one = 2 ^ power
+		if value % (2 * one) >= one and allowed % (2 * one) < one then
+			item:add_proto_expert_info(E.flags)
+			break
+		end
+	end
+end
+
+local function add_payload(tree, tvb, m)
+	local item = tree:add(F.payload, tvb)
+	local elem = ELEMS[m.elem]
+	if not elem or not elem[3] then
+		return
+	end
+	for i = 0, math.min(saina.prefs.elements, math.floor(tvb:len() / elem[2])) - 1 do
+		local at = tvb(i * elem[2], elem[2])
+		item:add(elem[3] == "le_float" and F.float or F.int, at, at[elem[3]](at)):prepend_text(i .. ": ")
+	end
+end
+
+-- --- messages ----------------------------------------------------------------------------------
+
+local function header_of(tvb)
+	return {
+		version = tvb(0, 1):uint(), type = tvb(1, 1):uint(), flags = tvb(2, 1):uint(), elem = tvb(3, 1):uint(),
+		job = tvb(4, 2):le_uint(), k = tvb(6, 1):uint(), reserved = tvb(7, 1):uint(), round = tvb(8, 4):le_uint(),
+		segment = tvb(12, 4):le_uint(), count = tvb(16, 2):le_uint(), worker = tvb(18, 1):uint(),
+		contributors = tvb(20, 1):uint(),
+	}
+end
+
+-- Bytes of a message as its header says.  What is as long as the messages beside it ends where
+-- the next begins: until there all is 0.
+local function length_of(m, type_of, tvb, left)
+	local body = type_of[3]
+	if body == "payload" then
+		return HEADER + m.count * (ELEMS[m.elem] or { "", 4 })[2]
+	elseif body == "none" then
+		return HEADER
+	elseif BODIES[body] then
+		return HEADER + BODIES[body].size
+	elseif body == "padding" then
+		if m.stride and m.stride <= left then
+			return m.stride
+		end
+		for at = HEADER, tvb:len() - 1 do
+			if tvb(at, 1):uint() ~= 0 then
+				return at
+			end
+		end
+	end
+	return left
+end
+
+local function check(tree, m, type_of, item)
+	local request = type_of[2] == "worker"
+	local to, from = m.to, m.from
+	local ctrl = m.type >= 16
+	local right
+	if request then
+		right = to == (ctrl and PORT_CTRL or PORT_DATA)
+	else
+		right = from == (ctrl and PORT_CTRL or PORT_DATA) and to ~= PORT_DATA and to ~= PORT_CTRL
+	end
+	if not right then
+		item.type:add_proto_expert_info(E.direction)
+	end
+	if m.reserved ~= 0 then
+		item.reserved:add_proto_expert_info(E.not_zero)
+	end
+	if request and m.k ~= 0 then
+		item.k:add_proto_expert_info(E.not_zero)
+	end
+	if m.job > 255 then
+		item.job:add_proto_expert_info(E.job)
+	end
+	if m.worker > 63 and m.worker ~= NOBODY then
+		item.worker:add_proto_expert_info(E.worker)
+	end
+	if type_of[3] == "payload" then
+		if not ELEMS[m.elem] then
+			item.elem:add_proto_expert_info(E.elem)
+		end
+		if not PAYLOADS[m.count] then
+			item.count:add_proto_expert_info(E.count)
+		end
+	end
+	if m.type == 2 and #m.mask ~= m.contributors then
+		item.mask:add_proto_expert_info(E.mask)
+	end
+end
+
+local function title(m, type_of)
+	if m.type == 3 then
+		return "NOP"
+	end
+	local text = string.format("%s job %d", type_of[1], m.job)
+	if m.worker ~= NOBODY then
+		text = text .. " worker " .. m.worker
+	end
+	if m.type < 16 and m.type ~= 9 and m.type ~= 10 then
+		text = text .. string.format(" round %d segment %d", m.round, m.segment)
+	elseif m.type == 20 then
+		text = text .. " round " .. m.round
+	end
+	if m.type == 2 then
+		text = text .. string.format(" k %d: %s", m.k, ranges(m.mask, 0))
+	end
+	return text
+end
+
+local function add_header(tree, tvb, m, type_of)
+	local item, at = {}, 0
+	for _, spec in ipairs(FIELDS) do
+		local part = tvb(at, spec[2])
+		if spec[3] == "flags" then
+			add_flags(tree, part, type_of)
+		else
+			item[spec[1]] = add_field(tree, spec, part, m)
+		end
+		if spec[1] == "mask" then
+			m.mask = bits_of(part)
+		end
+		at = at + spec[2]
+	end
+	return item
+end
+
+local function add_body(tree, tvb, m, body)
+	local at = 0
+	for _, spec in ipairs(body) do
+		if at + spec[2] > tvb:len() then
+			tree:add_proto_expert_info(E.truncated)
+			return
+		end
+		local part = tvb(at, spec[2])
+		if spec[1] == "ask.time" then
+			m.time = part:le_uint64()
+		elseif spec[1] == "refuse.reason" then
+			m.reason = REFUSALS[part:le_uint()] or "?"
+		end
+		add_field(tree, spec, part, m)
+		at = at + spec[2]
+	end
+end
+
+-- The message at @at of the datagram; returns what it is, and its bytes (nil: none follow).
+local function message(datagram, at, pinfo, tree, stride)
+	local left, have = datagram:reported_len() - at, datagram:len() - at
+	if have == 0 then
+		tree:add(saina):add_proto_expert_info(E.cut)
+		return nil
+	end
+	local tvb = datagram(at):tvb()
+	local sub = tree:add(saina, tvb())
+	if have < HEADER then
+		sub:add_proto_expert_info(left < HEADER and E.truncated or E.cut)
+		return nil
+	end
+	local m = header_of(tvb)
+	m.from, m.to, m.stride = pinfo.src_port, pinfo.dst_port, stride
+	local type_of = TYPES[m.type]
+	if m.version ~= VERSION then
+		sub:add_le(F.version, tvb(0, 1)):add_proto_expert_info(E.version)
+		sub:append_text(", version " .. m.version)
+		return nil
+	end
+	if not type_of then
+		sub:add(F.version, tvb(0, 1))
+		sub:add(F.type, tvb(1, 1)):add_proto_expert_info(E.unknown)
+		return nil
+	end
+	local len = length_of(m, type_of, tvb, left)
+	sub:set_len(math.min(len, have))
+	local item = add_header(sub, tvb, m, type_of)
+	if m.type ~= 3 then
+		check(sub, m, type_of, item)
+	end
+	if len > left then
+		sub:add_proto_expert_info(E.truncated)
+	elseif len > have then
+		sub:add_proto_expert_info(E.cut)
+	end
+	local rest = math.min(len, have) - HEADER
+	if rest > 0 then
+		local body = tvb(HEADER, rest)
+		if type_of[3] == "payload" then
+			add_payload(sub, body, m)
+		elseif BODIES[type_of[3]] then
+			add_body(sub, body:tvb(), m, BODIES[type_of[3]])
+		elseif type_of[3] ~= "padding" then
+			sub:add(F.data, body)
+		end
+	end
+	remember(m, pinfo)
+	sub:append_text(", " .. title(m, type_of))
+	m.tree, m.name = sub, type_of[1]
+	return m, len
+end
+
+-- "GRAD job 1 worker 0 round 7 segments 0-43", or how many there are of each type
+local function summary(all)
+	if #all == 1 then
+		local m = all[1]
+		return title(m, TYPES[m.type]) .. (m.reason and ": " .. m.reason or "")
+	end
+	local count, order, segments, job = {}, {}, {}, nil
+	for _, m in ipairs(all) do
+		if not count[m.name] then
+			order[#order + 1] = m.name
+		end
+		count[m.name] = (count[m.name] or 0) + 1
+		segments[#segments + 1] = m.segment
+		job = m.type ~= 3 and m.job or job
+	end
+	if #order == 1 and all[1].type < 3 then
+		local m = all[1]
+		return string.format("%s job %d%s round %d segments %s%s", m.name, m.job,
+			m.worker ~= NOBODY and " worker " .. m.worker or "", m.round, ranges(segments, 0),
+			m.type == 2 and string.format(" k %d: %s", m.k, ranges(m.mask, 0)) or "")
+	end
+	for i, name in ipairs(order) do
+		order[i] = count[name] .. " " .. name
+	end
+	return table.concat(order, ", ") .. (job and " job " .. job or "")
+end
+
+function saina.dissector(tvb, pinfo, tree)
+	local all, at, stride = {}, 0, nil
+	pinfo.cols.protocol = "SAINA"
+	while at < tvb:len() or (at == 0 and tvb:reported_len() > 0) do
+		local m, len = message(tvb, at, pinfo, tree, stride)
+		if not m then
+			break
+		end
+		-- Messages of one frame are equally long, all but the last.
+		stride = stride or len
+		all[#all + 1] = m
+		at = at + len
+	end
+	if #all == 0 then
+		pinfo.cols.info = tvb:len() >= 2 and tvb(0, 1):uint() ~= VERSION and
+			"version " .. tvb(0, 1):uint() .. ", not " .. VERSION or "malformed"
+		return tvb:len()
+	end
+	if at < tvb:len() then
+		tree:add_proto_expert_info(E.trailing)
+	end
+	tree:add(F.messages, #all):set_generated()
+	show_known(all[1].tree, pinfo.number)
+	pinfo.cols.info = summary(all)
+	return tvb:len()
+end
+
+local udp = DissectorTable.get("udp.port")
+for _, port in ipairs({ PORT_DATA, PORT_CTRL, PORT_RESULT }) do
+	udp:add(port, saina)
+end
