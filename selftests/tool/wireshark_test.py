@@ -162,6 +162,12 @@ def fields_test():
           "geheim" not in got[4], "JOIN: name, nonce, elements, round; the token is not shown", got)
     got = dissect([frame(by_name["JOIN"], *ports_of(16))], ["saina.join.token"], "-o", "saina.token:TRUE")[0]
     point(got in (["geheim"], [b"geheim".hex() + "00" * 26]), "JOIN: the token is shown if the preference says so", got)
+    named = header(16, flags=2, elem=0, session=0, job=0) + by_name["JOIN"][48:]
+    got = dissect([frame(named + struct.pack("32s", b"mnist"), WORKER, CTRL), frame(named + b"mnist", WORKER, CTRL),
+                   frame(by_name["JOIN"] + struct.pack("32s", b"mnist"), WORKER, CTRL)],
+                  ["saina.join.job", "saina.flags.named", "_ws.expert.message"])
+    point(got[0] == ["mnist", "1", ""] and "shorter" in got[1][2] and got[2][1:2] == ["0"] and got[2][2],
+          "JOIN with NAMED: the job's name follows, and only with that flag", got)
     got = one("WELCOME", ["saina.welcome." + f for f in ("segments", "payload", "pool", "ring", "workers", "round", "group",
                                                          "heartbeat_ms", "dead_ms", "exponent", "elem", "formed")])
     point(got == ["16", "64", "8", "2", "4", "9", "239.190.0.3", "250", "2000", "-3", "1", "1"],
@@ -180,12 +186,14 @@ def names_test():
     with open(PROTO, encoding="utf-8") as f:
         flags = {name: int(value, 0) for name, value in
                  re.findall(r"#define SAINA_F_([A-Z_]+)\s+(0x[0-9a-f]+)", f.read()) if name != "ANSWER_MASK"}
-    carrier = {"FAST": 19, "RETRANSMIT": 1}
+    carrier = {"FAST": 19, "RETRANSMIT": 1, "NAMED": 16}
     frames = []
     for name, value in flags.items():
         t = carrier.get(name, 2)
         made = bytearray(body_of(t))
         made[2] = value
+        if name == "NAMED":
+            made += struct.pack("32s", b"mnist")
         frames.append(frame(bytes(made), *ports_of(t)))
     for name, got in zip(flags, dissect(frames, ["saina.flags." + f.lower() for f in flags] + ["_ws.expert.message"])):
         lit = {f for f, value in zip(flags, got) if value == "1"}

@@ -13,7 +13,7 @@ local PORT_DATA, PORT_CTRL, PORT_RESULT = 48864, 48865, 48866
 local HEADER = 48
 local NOBODY = 0xff
 
--- type = { name, who says it, its body, its flags }
+-- type = { name, who says it, its body, its flags, { flag, body that follows with it } }
 --   says: "worker" (to DATA or CTRL) or "aggregator"
 --   body: payload (count elements), padding (as long as the other messages of the frame), none,
 --         rest (whatever follows), or a name in BODIES
@@ -30,7 +30,7 @@ local TYPES = {
 	[10] = { "PROBE_REPLY", "aggregator", "none" },
 	[11] = { "ASK", "worker", "ask" },
 	[12] = { "TOLD", "aggregator", "ask" },
-	[16] = { "JOIN", "worker", "join" },
+	[16] = { "JOIN", "worker", "join", "join", { 0x02, "named" } },
 	[17] = { "WELCOME", "aggregator", "welcome" },
 	[18] = { "REFUSE", "aggregator", "refuse" },
 	[19] = { "READY", "worker", "none", "ready" },
@@ -66,6 +66,7 @@ local FLAGS = {
 		{ "drop_late", 0x10, "DROP_LATE: late gradients are thrown away" },
 	},
 	again = { { "retransmit", 0x20, "RETRANSMIT: sent before" } },
+	join = { { "named", 0x02, "NAMED: the job's name follows" } },
 	ready = { { "fast", 0x01, "FAST: a PROBE_REPLY was received" } },
 }
 
@@ -107,6 +108,9 @@ local BODIES = {
 		{ "elements", 8, "dec", "Elements" },
 		{ "join.round", 4, "dec", "First round it would send" },
 		{ "join.reserved", 4, "zero", "Reserved" },
+	},
+	named = {
+		{ "join.job", 32, "text", "Name of the job" },
 	},
 	welcome = {
 		{ "nonce", 8, "hex", "Nonce" },
@@ -419,6 +423,15 @@ local function header_of(tvb)
 	}
 end
 
+-- The bodies of a message, one behind the other.
+local function bodies_of(m, type_of)
+	local more = type_of[5]
+	if more and m.flags % (2 * more[1]) >= more[1] then
+		return { BODIES[type_of[3]], BODIES[more[2]] }
+	end
+	return { BODIES[type_of[3]] }
+end
+
 -- Bytes of a message as its header says.  What is as long as the messages beside it ends where
 -- the next begins: until there all is 0.
 local function length_of(m, type_of, tvb, left)
@@ -428,7 +441,11 @@ local function length_of(m, type_of, tvb, left)
 	elseif body == "none" then
 		return HEADER
 	elseif BODIES[body] then
-		return HEADER + BODIES[body].size
+		local len = HEADER
+		for _, each in ipairs(bodies_of(m, type_of)) do
+			len = len + each.size
+		end
+		return len
 	elseif body == "padding" then
 		if m.stride and m.stride <= left then
 			return m.stride
@@ -516,8 +533,8 @@ local function add_header(tree, tvb, m, type_of)
 	return item
 end
 
-local function add_body(tree, tvb, m, body)
-	local at = 0
+-- Returns where the next one begins, nothing if it is not whole.
+local function add_body(tree, tvb, at, m, body)
 	for _, spec in ipairs(body) do
 		if at + spec[2] > tvb:len() then
 			tree:add_proto_expert_info(E.truncated)
@@ -532,6 +549,7 @@ local function add_body(tree, tvb, m, body)
 		add_field(tree, spec, part, m)
 		at = at + spec[2]
 	end
+	return at
 end
 
 -- The message at @at of the datagram; returns what it is, and its bytes (nil: none follow).
@@ -577,7 +595,10 @@ local function message(datagram, at, pinfo, tree, stride)
 		if type_of[3] == "payload" then
 			add_payload(sub, body, m)
 		elseif BODIES[type_of[3]] then
-			add_body(sub, body:tvb(), m, BODIES[type_of[3]])
+			local next_at = 0
+			for _, each in ipairs(bodies_of(m, type_of)) do
+				next_at = next_at and add_body(sub, body:tvb(), next_at, m, each)
+			end
 		elseif type_of[3] ~= "padding" then
 			sub:add(F.data, body)
 		end
