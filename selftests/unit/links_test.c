@@ -54,12 +54,12 @@ static void put_done(void)
 	used += NLMSG_ALIGN(nlh->nlmsg_len);
 }
 
-static int parse(struct links *l, bool dump)
+static int parse(struct links *l)
 {
 	size_t len = used;
 
 	used = 0;
-	return links_parse(l, buf, len, dump);
+	return links_parse(l, buf, len);
 }
 
 static void links_of_a_dump(void **state)
@@ -68,9 +68,9 @@ static void links_of_a_dump(void **state)
 
 	put_link(RTM_NEWLINK, NLM_F_MULTI, AF_UNSPEC, 1, "lo", 0);
 	put_link(RTM_NEWLINK, NLM_F_MULTI, AF_UNSPEC, 5, "p0", 7);
-	assert_int_equal(parse(&l, true), 1);
+	assert_int_equal(parse(&l), 1);
 	put_done();
-	assert_int_equal(parse(&l, true), 0);
+	assert_int_equal(parse(&l), 0);
 	assert_int_equal(l.n, 2);
 	assert_int_equal(links_by_name(&l, "p0")->master, 7);
 	links_close(&l);
@@ -83,7 +83,7 @@ static void a_torn_dump_is_refused(void **state)
 	put_link(RTM_NEWLINK, NLM_F_MULTI, AF_UNSPEC, 1, "lo", 0);
 	put_link(RTM_NEWLINK, NLM_F_MULTI | NLM_F_DUMP_INTR, AF_UNSPEC, 5, "p0", 7);
 	put_done();
-	assert_int_equal(parse(&l, true), -EINTR);
+	assert_int_equal(parse(&l), -EINTR);
 	links_close(&l);
 }
 
@@ -93,7 +93,7 @@ static void a_failed_read_keeps_the_table(void **state)
 	struct links l = { 0 };
 
 	put_link(RTM_NEWLINK, 0, AF_UNSPEC, 5, "p0", 7);
-	parse(&l, false);
+	parse(&l);
 	getrlimit(RLIMIT_NOFILE, &old);
 	none.rlim_max = old.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &none);
@@ -109,7 +109,7 @@ static void a_good_read_replaces_the_table(void **state)
 	struct links l = { 0 };
 
 	put_link(RTM_NEWLINK, 0, AF_UNSPEC, 4711, "gone", 7);
-	parse(&l, false);
+	parse(&l);
 	assert_int_equal(links_read(&l), 0);
 	assert_non_null(links_by_name(&l, "lo"));
 	assert_null(links_by_name(&l, "gone"));
@@ -122,12 +122,12 @@ static void notifications_change_the_table(void **state)
 
 	put_link(RTM_NEWLINK, 0, AF_UNSPEC, 5, "p0", 7);
 	put_link(RTM_NEWLINK, 0, AF_UNSPEC, 6, "p1", 7);
-	parse(&l, false);
+	parse(&l);
 	/* the bridge says so when a port leaves it; the link is still there */
 	put_link(RTM_DELLINK, 0, AF_BRIDGE, 5, "p0", 7);
 	put_link(RTM_NEWLINK, 0, AF_UNSPEC, 5, "renamed", 0);
 	put_link(RTM_DELLINK, 0, AF_UNSPEC, 6, "p1", 0);
-	parse(&l, false);
+	parse(&l);
 	assert_int_equal(l.n, 1);
 	assert_int_equal(links_by_name(&l, "renamed")->master, 0);
 	assert_null(links_by_index(&l, 6));

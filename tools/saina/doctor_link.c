@@ -13,6 +13,7 @@
 #include <linux/genetlink.h>
 #include <linux/sockios.h>
 
+#include "net/ask.h"
 #include "doctor.h"
 
 /* <linux/netdev.h> came with 6.3; the headers we build with may be older */
@@ -20,32 +21,6 @@
 #define NETDEV_CMD_DEV_GET		1
 #define NETDEV_A_DEV_IFINDEX		1
 #define NETDEV_A_DEV_XDP_FEATURES	3
-
-/* One request on a socket of its own. */
-static int ask(struct nlmsghdr *nlh, mnl_cb_t cb, void *arg)
-{
-	char buf[65536] __attribute__((aligned(8)));
-	struct mnl_socket *nl = mnl_socket_open(NETLINK_GENERIC);
-	unsigned int portid;
-	ssize_t n;
-	int ret = -1;
-
-	if (!nl)
-		return -errno;
-	nlh->nlmsg_seq = 1;
-	if (mnl_socket_bind(nl, 0, MNL_SOCKET_AUTOPID) < 0 ||
-	    mnl_socket_sendto(nl, nlh, nlh->nlmsg_len) < 0)
-		goto out;
-	portid = mnl_socket_get_portid(nl);
-	do {
-		n = mnl_socket_recvfrom(nl, buf, sizeof(buf));
-		ret = n < 0 ? -1 : mnl_cb_run(buf, n, 1, portid, cb, arg);
-	} while (ret > 0);
-out:
-	ret = ret < 0 ? -errno : 0;
-	mnl_socket_close(nl);
-	return ret;
-}
 
 int doc_offload(const char *ifname, unsigned int cmd)
 {
@@ -112,9 +87,9 @@ void doc_driver_read(const struct link *l, struct doc_driver *d)
 	link_driver(l->name, d->name, sizeof(d->name));
 	nlh = genl(buf, GENL_ID_CTRL, CTRL_CMD_GETFAMILY);
 	mnl_attr_put_strz(nlh, CTRL_ATTR_FAMILY_NAME, NETDEV_FAMILY);
-	if (ask(nlh, family_cb, &family) || !family)
+	if (net_ask(NETLINK_GENERIC, nlh, family_cb, &family) || !family)
 		return;	/* before 6.3 */
 	nlh = genl(buf, family, NETDEV_CMD_DEV_GET);
 	mnl_attr_put_u32(nlh, NETDEV_A_DEV_IFINDEX, l->ifindex);
-	ask(nlh, features_cb, d);
+	net_ask(NETLINK_GENERIC, nlh, features_cb, d);
 }

@@ -15,6 +15,7 @@
 #include <linux/rtnetlink.h>
 #include <sys/socket.h>
 
+#include "net/ask.h"
 #include "doctor.h"
 
 #define HEADERS (20 + 8 + (unsigned int)sizeof(struct saina_hdr))
@@ -46,31 +47,18 @@ static int route_cb(const struct nlmsghdr *nlh, void *arg)
 
 static int route_get(__be32 to, struct route *r)
 {
-	char buf[4096] __attribute__((aligned(8)));
+	char buf[64] __attribute__((aligned(8)));
 	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
-	struct mnl_socket *nl = mnl_socket_open(NETLINK_ROUTE);
 	struct rtmsg *rt;
-	ssize_t n;
-	int ret = -1;
 
 	memset(r, 0, sizeof(*r));
-	if (!nl)
-		return -errno;
 	nlh->nlmsg_type = RTM_GETROUTE;
 	nlh->nlmsg_flags = NLM_F_REQUEST;
-	nlh->nlmsg_seq = 1;
 	rt = mnl_nlmsg_put_extra_header(nlh, sizeof(*rt));
 	rt->rtm_family = AF_INET;
 	rt->rtm_dst_len = 32;
 	mnl_attr_put_u32(nlh, RTA_DST, to);
-	if (mnl_socket_bind(nl, 0, MNL_SOCKET_AUTOPID) == 0 &&
-	    mnl_socket_sendto(nl, nlh, nlh->nlmsg_len) > 0) {
-		n = mnl_socket_recvfrom(nl, buf, sizeof(buf));
-		ret = n < 0 ? -1 : mnl_cb_run(buf, n, 1, mnl_socket_get_portid(nl), route_cb, r);
-	}
-	ret = ret < 0 ? -errno : 0;
-	mnl_socket_close(nl);
-	return ret;
+	return net_ask(NETLINK_ROUTE, nlh, route_cb, r);
 }
 
 /* The interface towards @to, or, without @to, the first that could be it. */

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <libmnl/libmnl.h>
 #include <linux/ethtool.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
@@ -13,12 +12,11 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include "net/ask.h"
 #include "net/links.h"
 
 #define RCVBUF	  (1 << 20)
 #define DUMP_TRIES 10	/* links that change all the time are read again later */
-#define DUMP_SEQ  1
-#define ANSWER_S  5
 
 static struct link *link_get(const struct links *l, int ifindex)
 {
@@ -147,10 +145,10 @@ static int link_message(const struct nlmsghdr *nlh, void *arg)
 	return MNL_CB_OK;
 }
 
-int links_parse(struct links *l, const void *buf, size_t len, bool dump)
+int links_parse(struct links *l, const void *buf, size_t len)
 {
 	/* NLM_F_DUMP_INTR is EINTR here */
-	int ret = mnl_cb_run(buf, len, dump ? DUMP_SEQ : 0, 0, link_message, l);
+	int ret = mnl_cb_run(buf, len, 0, 0, link_message, l);
 
 	return ret < 0 ? -errno : ret;
 }
@@ -158,36 +156,15 @@ int links_parse(struct links *l, const void *buf, size_t len, bool dump)
 /* One dump into @l, which is empty. */
 static int dump(struct links *l)
 {
-	char buf[MNL_SOCKET_BUFFER_SIZE] __attribute__((aligned(8)));
-	struct timeval wait = { .tv_sec = ANSWER_S };
-	struct mnl_socket *nl;
-	struct nlmsghdr *nlh;
+	char buf[64] __attribute__((aligned(8)));
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
 	struct ifinfomsg *ifi;
-	ssize_t n;
-	int ret;
 
-	nl = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
-	if (!nl)
-		return -errno;
-	setsockopt(mnl_socket_get_fd(nl), SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
-	nlh = mnl_nlmsg_put_header(buf);
 	nlh->nlmsg_type = RTM_GETLINK;
 	nlh->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
-	nlh->nlmsg_seq = DUMP_SEQ;
 	ifi = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifi));
 	ifi->ifi_family = AF_UNSPEC;
-	if (mnl_socket_bind(nl, 0, MNL_SOCKET_AUTOPID) ||
-	    mnl_socket_sendto(nl, nlh, nlh->nlmsg_len) < 0) {
-		ret = -errno;
-		goto out;
-	}
-	do {
-		n = mnl_socket_recvfrom(nl, buf, sizeof(buf));
-		ret = n < 0 ? -errno : links_parse(l, buf, n, true);
-	} while (ret > 0);
-out:
-	mnl_socket_close(nl);
-	return ret;
+	return net_ask(NETLINK_ROUTE, nlh, link_message, l);
 }
 
 int links_read(struct links *l)
@@ -241,7 +218,7 @@ int links_receive(struct links *l)
 	for (;;) {
 		n = recv(links_fd(l), buf, sizeof(buf), MSG_DONTWAIT);
 		if (n > 0)
-			lost |= links_parse(l, buf, n, false) < 0;
+			lost |= links_parse(l, buf, n) < 0;
 		else if (n < 0 && errno == ENOBUFS)
 			lost = true;
 		else

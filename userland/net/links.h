@@ -53,9 +53,9 @@ int links_fd(const struct links *l);	/* readable: links_receive() */
 int links_receive(struct links *l);
 void links_close(struct links *l);
 
-/* One datagram of a dump (@dump) or of notifications, into @l.  Return: 1: more is
+/* One datagram of a dump or of notifications, into @l.  Return: 1: more is
  * to come, 0: the end of the dump, -EINTR: the dump is torn, or negative errno. */
-int links_parse(struct links *l, const void *buf, size_t len, bool dump);
+int links_parse(struct links *l, const void *buf, size_t len);
 
 const struct link *links_by_index(const struct links *l, int ifindex);
 const struct link *links_by_name(const struct links *l, const char *name);

@@ -4,19 +4,16 @@
 #include <net/if.h>
 #include <stdio.h>
 #include <string.h>
-#include <libmnl/libmnl.h>
 #include <linux/if_ether.h>
 #include <linux/if_link.h>
 #include <linux/pkt_cls.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 #include <linux/tc_act/tc_mirred.h>
-#include <sys/socket.h>
-#include <sys/time.h>
 
+#include "net/ask.h"
 #include "net/tc.h"
 
-#define ANSWER_S 5
 #define INGRESS	 TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_INGRESS)
 #define EGRESS	 TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_EGRESS)
 
@@ -30,37 +27,11 @@ static void start(struct request *r, int type, int flags)
 	r->nlh = mnl_nlmsg_put_header(r->buf);
 	r->nlh->nlmsg_type = type;
 	r->nlh->nlmsg_flags = NLM_F_REQUEST | flags;
-	r->nlh->nlmsg_seq = 1;
 }
 
-/* Requests are rare: a socket for each. */
 static int ask(struct request *r, mnl_cb_t cb, void *arg)
 {
-	char buf[MNL_SOCKET_BUFFER_SIZE] __attribute__((aligned(8)));
-	struct timeval wait = { .tv_sec = ANSWER_S };
-	struct mnl_socket *nl;
-	unsigned int portid;
-	ssize_t n;
-	int ret;
-
-	nl = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
-	if (!nl)
-		return -errno;
-	setsockopt(mnl_socket_get_fd(nl), SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
-	if (mnl_socket_bind(nl, 0, MNL_SOCKET_AUTOPID) ||
-	    mnl_socket_sendto(nl, r->nlh, r->nlh->nlmsg_len) < 0) {
-		ret = -errno;
-		goto out;
-	}
-	portid = mnl_socket_get_portid(nl);
-	do {
-		n = mnl_socket_recvfrom(nl, buf, sizeof(buf));
-		ret = n < 0 ? -1 : mnl_cb_run(buf, n, 1, portid, cb, arg);
-	} while (ret > 0);
-	ret = ret < 0 ? -errno : 0;
-out:
-	mnl_socket_close(nl);
-	return ret;
+	return net_ask(NETLINK_ROUTE, r->nlh, cb, arg);
 }
 
 static struct tcmsg *start_tc(struct request *r, int type, int flags, int ifindex, uint32_t parent)
