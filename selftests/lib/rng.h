@@ -29,6 +29,17 @@ static inline uint64_t rng_next(uint64_t *s)
 	return rng_mix(x);
 }
 
+/* Of that sequence: 0 .. @below - 1 (0 if that is 0); true with probability @p. */
+static inline uint64_t rng_next_below(uint64_t *s, uint64_t below)
+{
+	return below ? rng_next(s) % below : 0;
+}
+
+static inline bool rng_next_chance(uint64_t *s, double p)
+{
+	return rng_next_below(s, 1u << 30) < p * (1u << 30);
+}
+
 static inline void rng_seed(struct rng *r, uint64_t seed)
 {
 	r->s[0] = rng_mix(seed);

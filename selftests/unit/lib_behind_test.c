@@ -265,6 +265,24 @@ static uint32_t leave_behind(struct agg *a, struct saina **s)
 	return info.next_round;
 }
 
+/*
+ * Worker 1 is left behind, worker 0 has started @r of @buf in a round that needs both: that
+ * round.
+ */
+static uint32_t wait_for_behind(struct agg *a, struct saina **s, int32_t *buf, struct saina_req **r)
+{
+	uint32_t next;
+
+	member_open_all(a, s, 2);
+	next = leave_behind(a, s);
+	agg_policy(a, 2);
+	member_fill(buf, 0, next);
+	assert_int_equal(member_start(s[0], buf, r), 0);
+	while (agg_next_round(a) == next)
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	return next;
+}
+
 /* A trainer goes on one round too far: the other one waits for it in the round before. */
 static void test_too_far(void **state)
 {
@@ -276,13 +294,7 @@ static void test_too_far(void **state)
 	int32_t buf[2][N];
 	uint32_t next;
 
-	member_open_all(a, s, 2);
-	next = leave_behind(a, s);
-	agg_policy(a, 2);
-	member_fill(buf[0], 0, next);
-	assert_int_equal(member_start(s[0], buf[0], &r), 0);
-	while (agg_next_round(a) == next)
-		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	next = wait_for_behind(a, s, buf[0], &r);
 	assert_int_equal(saina_set_round(s[1], next + 1), 0);
 	member_fill(buf[1], 1, next);
 	assert_int_equal(saina_allreduce(s[1], buf[1], N, SAINA_INT32, SAINA_SUM, &call), 0);
@@ -314,13 +326,7 @@ static void test_too_far_alone(void **state)
 	int32_t buf[2][N];
 	uint32_t next;
 
-	member_open_all(a, s, 2);
-	next = leave_behind(a, s);
-	agg_policy(a, 2);
-	member_fill(buf[0], 0, next);
-	assert_int_equal(member_start(s[0], buf[0], &r), 0);
-	while (agg_next_round(a) == next)
-		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	next = wait_for_behind(a, s, buf[0], &r);
 	agg_kill(a, 0);
 	saina_close(s[0]);
 	assert_int_equal(saina_set_round(s[1], next + 1), 0);

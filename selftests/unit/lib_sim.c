@@ -4,11 +4,12 @@
 #include <stdlib.h>
 #include "lib/rng.h"
 #include "lib_events.h"
+#include "lib_link.h"
 #include "lib_sim.h"
 #include "lib_switch.h"
 #include "flow/round.h"
 
-#define PAYLOAD	 64
+#define PAYLOAD	 SIM_PAYLOAD
 #define WORKERS	 SAINA_WORKERS_MAX
 #define BEAT_NS	 (50 * MSEC)
 #define DEAD_NS	 (100 * MSEC)
@@ -31,9 +32,7 @@ struct worker {
 	bool	 alive, done, busy, exact;
 	uint32_t first, last;		/* rounds of this life */
 	uint64_t wake, timer;		/* when the trainer, when the machine wants to go on */
-	uint64_t free[2], came[2];	/* its link, out and in: when it is; what came last */
-	bool	 bursting;
-	uint64_t turns;			/* when that changes */
+	struct lib_link link;
 	bool	 *open;			/* [segments]: sent in this round, no result came */
 };
 
@@ -66,12 +65,7 @@ static void broken(struct sim *s, const char *fmt, ...)
 
 static uint64_t draw(struct sim *s, uint64_t below)
 {
-	return below ? rng_next(&s->rng) % below : 0;
-}
-
-static bool chance(struct sim *s, double p)
-{
-	return draw(s, 1u << 30) < p * (1u << 30);
+	return rng_next_below(&s->rng, below);
 }
 
 static void later(struct sim *s, enum what what, unsigned int w, uint64_t ns)
@@ -82,66 +76,17 @@ static void later(struct sim *s, enum what what, unsigned int w, uint64_t ns)
 
 /* --- the network ------------------------------------------------------------------------- */
 
-static bool lost(struct sim *s, struct worker *w)
-{
-	const struct sim_conf *c = s->c;
-	uint64_t bad = c->burst_us * 1000ull;
-
-	if (!c->burst_us)
-		return chance(s, c->loss);
-	/* Good times and bad ones; the share of the latter is c->loss. */
-	while (w->turns <= s->now) {
-		w->bursting = !w->bursting;
-		w->turns += 1 + draw(s, 2 * (w->bursting ? bad : bad * (1 - c->loss) / c->loss));
-	}
-	return w->bursting;
-}
-
-/* How long worker @i's link takes for @len bytes. */
-static uint64_t link_ns(const struct sim *s, unsigned int i, unsigned int len)
-{
-	unsigned int us = i == 0 && s->c->slow_svc_us ? s->c->slow_svc_us : s->c->svc_us;
-
-	return us * 1000ull * len / (sizeof(struct saina_hdr) + 4 * PAYLOAD);
-}
-
-/* What a super-packet would be: of one train, at about the same time. */
-static bool lost_together(const struct sim *s, unsigned int i, const struct saina_hdr *h)
-{
-	uint64_t train = h->segment / s->c->train;
-
-	return rng_mix(s->c->seed + i + (train << 8) + ((uint64_t)h->round << 32) +
-		       ((uint64_t)h->type << 56) + rng_mix(s->now / MSEC)) %
-		       (1u << 30) < s->c->loss * (1u << 30);
-}
-
 static void carry(struct sim *s, enum what what, unsigned int i, const void *msg, unsigned int len)
 {
-	const struct sim_conf *c = s->c;
-	struct worker *w = &s->w[i];
-	struct event e = {.what = what, .w = i, .life = w->life, .len = len};
-	uint64_t at = s->now, ns = link_ns(s, i, len);
-	int way = what == TO_WORKER;
+	struct event e = {.what = what, .w = i, .life = s->w[i].life, .len = len};
+	unsigned int copies;
+	uint64_t arrive[2];
 
-	if (c->together && way ? lost_together(s, i, msg) : lost(s, w)) {
-		s->out->lost++;
-		return;
-	}
-	if (ns) {
-		at = (w->free[way] > at ? w->free[way] : at) + ns;
-		if (c->queue && at > s->now + c->queue * ns) {
-			s->out->lost++;
-			return;
-		}
-		w->free[way] = at;
-	}
-	for (int copies = chance(s, c->dup) ? 2 : 1; copies; copies--) {
-		e.at = at + c->delay_us * 1000ull + draw(s, c->jitter_us * 1000ull + 1);
-		if (!c->reorder) {
-			if (e.at < w->came[way])
-				e.at = w->came[way];
-			w->came[way] = e.at;
-		}
+	copies = link_carry(&s->w[i].link, what == TO_WORKER ? LINK_IN : LINK_OUT, msg, len, s->now,
+			    arrive);
+	s->out->lost += !copies;
+	for (unsigned int c = 0; c < copies; c++) {
+		e.at = arrive[c];
 		e.msg = malloc(len);
 		memcpy(e.msg, msg, len);
 		events_push(&s->events, e);
@@ -159,7 +104,7 @@ static void at_host(struct sim *s, struct event *e)
 
 	if (ns > 20ull * c->host_ns)
 		ns = 20ull * c->host_ns;
-	if (e->len < sizeof(struct saina_hdr) + 4 * PAYLOAD)
+	if (e->len < SIM_MSGLEN)
 		ns /= 4;
 	if (c->host_ns && !draw(s, 1000))
 		ns += draw(s, 20 * MSEC);
@@ -288,7 +233,7 @@ static void admit(struct sim *s, unsigned int i, uint32_t first, bool formed)
 		.id = 1, .worker = i, .workers = c->workers, .elem = SAINA_ELEM_INT32,
 		.exponent0 = 20, .elements = (uint64_t)c->segments * PAYLOAD,
 		.segments = c->segments, .payload = PAYLOAD, .pool = c->pool, .ring = c->ring,
-		.wire = 4 * PAYLOAD, .msglen = sizeof(struct saina_hdr) + 4 * PAYLOAD,
+		.wire = 4 * PAYLOAD, .msglen = SIM_MSGLEN,
 		.train = c->train, .session = ++s->sessions,
 	};
 	switch_bind(&s->sw, i, w->job.session);
@@ -417,7 +362,7 @@ static void note_sent(struct sim *s, unsigned int i, const struct saina_hdr *h)
 static void step(struct sim *s, unsigned int i)
 {
 	struct worker *w = &s->w[i];
-	uint8_t buf[SAINA_ASK_SEGMENTS * (sizeof(struct saina_hdr) + 4 * PAYLOAD)];
+	uint8_t buf[SAINA_ASK_SEGMENTS * SIM_MSGLEN];
 	uint64_t when = NEVER;
 	unsigned int n;
 	size_t len;
@@ -557,7 +502,7 @@ static void handle(struct sim *s, struct event *e)
 		saina_round_input(&w->r, h, s->now);
 		break;
 	case BEAT:
-		if (s->down || lost(s, w))
+		if (s->down || link_lost(&w->link, s->now))
 			break;
 		w->r.flow.alone = s->sw.conf.active == 1ull << e->w;
 		saina_flow_next(&w->r.flow, switch_next_round(&s->sw), s->now);
@@ -600,6 +545,7 @@ static void begin(struct sim *s)
 	switch_policy(&s->sw, c->k, c->drop_late);
 	s->sw.conf.state = SAINA_JOB_RUNNING;
 	for (unsigned int i = 0; i < c->workers; i++) {
+		s->w[i].link = (struct lib_link){.c = c, .worker = i, .rng = &s->rng};
 		s->w[i].buf = calloc(elements, 4);
 		s->w[i].open = calloc(c->segments, sizeof(*s->w[i].open));
 		s->w[i].produced = calloc(c->segments, sizeof(*s->w[i].produced));

@@ -20,6 +20,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "saina.h"
+#include "saina/proto.h"
+
+#define SIM_PAYLOAD 64	/* elements of a message, and */
+#define SIM_MSGLEN (sizeof(struct saina_hdr) + 4 * SIM_PAYLOAD)
 
 /**
  * struct sim_conf
