@@ -157,36 +157,21 @@ static __noinline void count_worker(struct saina_counters *wc, __u32 counter)
 		wc->c[counter]++;
 }
 
-/* Of which round of which generation there was such an event last: of each worker
- * STALE, of the job DEGRADED.
+/* A worker that is behind asks for every segment, a liar for any round there has been, and a
+ * short round has as many segments: one STALE of each worker for each round that the job
+ * opens, one DEGRADED of the job for each round.  @when: of what generation (<< 32) and round.
  */
-#define CONTROL_TOLD_NOBODY	SAINA_WORKERS_MAX
-
-struct control_told {
-	__u64 round[CONTROL_TOLD_NOBODY + 1];	/* generation << 32 | 1 + round */
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, SAINA_JOBS_MAX);
-	__type(key, __u32);
-	__type(value, struct control_told);
-} saina_told SEC(".maps");
-
-/* A worker that is behind asks for every segment, and a short round has as many: one
- * event for each round, and none for a round before that.
- */
-static __always_inline bool control_first(__u32 job, __u32 who, __u64 round)
+static __always_inline bool control_first(__u32 job, __u32 who, __u64 when)
 {
-	struct control_told *t = bpf_map_lookup_elem(&saina_told, &job);
+	struct saina_told *t = bpf_map_lookup_elem(&saina_told, &job);
 	__u64 last;
 
-	if (!t || who > CONTROL_TOLD_NOBODY)
+	if (!t || who > SAINA_TOLD_NOBODY)
 		return true;
-	last = t->round[who];
-	if (last >> 32 == round >> 32 && last >= round)
+	last = t->last[who];
+	if (last >> 32 == when >> 32 && last >= when)
 		return false;
-	t->round[who] = round;
+	t->last[who] = when;
 	return true;
 }
 
@@ -206,10 +191,12 @@ static __noinline void control_event(__u32 type, __u32 job_worker_k, __u32 round
 		.a = a,
 		.b = b,
 	};
+	__u64 when = (__u64)ev.generation << 32;
 
-	if ((type == SAINA_EV_STALE || type == SAINA_EV_DEGRADED) &&
-	    !control_first(job, worker < CONTROL_TOLD_NOBODY ? worker : CONTROL_TOLD_NOBODY,
-			   (__u64)ev.generation << 32 | (round + 1)))
+	if (type == SAINA_EV_STALE &&
+	    !control_first(job, worker, when | (rt ? rt->next_round : 0)))
+		return;
+	if (type == SAINA_EV_DEGRADED && !control_first(job, SAINA_TOLD_NOBODY, when | (round + 1)))
 		return;
 	/* first the module's: it has listeners also where nobody empties the ring */
 	control_remember(&ev);

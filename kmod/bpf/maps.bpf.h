@@ -67,6 +67,21 @@ struct {
 	__type(value, __u32);
 } saina_door SEC(".maps");
 
+/* Both hooks have the same of these two: a worker has one budget, whichever it comes by. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SAINA_JOBS_MAX * SAINA_WORKERS_MAX);
+	__type(key, __u32);
+	__type(value, struct saina_asked);
+} saina_asked SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SAINA_JOBS_MAX);
+	__type(key, __u32);
+	__type(value, struct saina_told);
+} saina_told SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);

@@ -236,21 +236,10 @@ static __always_inline bool message_add(const struct message *m, const void *p, 
 #define MESSAGE_ASKS	64	/* in a MESSAGE_ASK_NS */
 #define MESSAGE_ASK_NS	1048576
 
-struct message_asked {
-	__u32 when, count;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, SAINA_JOBS_MAX * SAINA_WORKERS_MAX);
-	__type(key, __u32);
-	__type(value, struct message_asked);
-} saina_asked SEC(".maps");
-
 static __always_inline bool message_may_ask(const struct slot_in *in)
 {
 	__u32 key = in->job * SAINA_WORKERS_MAX + in->worker;
-	struct message_asked *a = bpf_map_lookup_elem(&saina_asked, &key);
+	struct saina_asked *a = bpf_map_lookup_elem(&saina_asked, &key);
 	__u32 when = bpf_ktime_get_ns() / MESSAGE_ASK_NS;
 
 	if (!a)

@@ -421,6 +421,47 @@ static void ignore_event(void *arg, const struct saina_event *ev)
 {
 }
 
+static void count_stale(void *arg, const struct saina_event *ev)
+{
+	*(unsigned int *)arg += ev->type == SAINA_EV_STALE;
+}
+
+/* How many STALE there were since the last time, by the program alone. */
+static unsigned int stale_events(void)
+{
+	unsigned int n = 0;
+	struct saina_dp_cb cb = { .event = count_stale, .arg = &n };
+
+	saina_dp_event_dispatch(rig.dp, &cb);
+	return n;
+}
+
+/* A worker that asks for every round there has been, upwards, says one event. */
+static void test_stale_events(void)
+{
+	struct lab l = lab_job(5, 2, 1, lab_fastest(1));
+	unsigned int n;
+	bool ok;
+
+	for (uint32_t r = 0; r < 50; r++)
+		lab_grad(&l, 0, r, 0, 1);
+	rig_drain(&rig);
+	for (uint32_t r = 0; r < 48; r++)
+		lab_pull(&l, 1, r, 0);
+	ok = lab_counter(&l, 1, SAINA_C_STALE) == 48;
+	n = stale_events();
+	rig.o.events = 0;
+	tap_ok(ok && n == 1, "48 stale rounds that a worker asks for are one event");
+	tap_note("%u events", n);
+	lab_grad(&l, 0, 50, 0, 1);
+	rig_drain(&rig);
+	for (uint32_t r = 0; r < 48; r++)
+		lab_pull(&l, 1, r % 2 ? 47 - r : r, 0);
+	n = stale_events();
+	rig.o.events = 0;
+	lab_verdict(&l, n == 1, "a worker that is still stale after another round is one more event");
+}
+
 static void count_relay(void *arg, const struct saina_relay_msg *m)
 {
 	uint64_t *n = arg;
@@ -492,6 +533,7 @@ int main(void)
 	test_join_place();
 	test_last_round();
 	test_conservation();
+	test_stale_events();
 	test_full_rings();
 	rig_close(&rig);
 	return tap_done();

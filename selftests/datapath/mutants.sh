@@ -170,7 +170,8 @@ else
 	mutant trailer-kept send.bpf.h 'if (surplus && ' 'if (surplus > 64 && '
 	mutant pieces-not-written saina_xdp.bpf.c '(verdict == SLOT_RESULT || verdict == SLOT_ANSWER) &&' 'verdict == SLOT_RESULT &&'
 	mutant pieces-are-copied send.bpf.h $' &&\n	    ctx->data_end - ctx->data == bpf_xdp_get_buff_len(ctx))' ')'
-	mutant stale-told-each-time control.bpf.h 'last >= round)' 'last > round)'
+	mutant stale-told-each-time control.bpf.h 'last >= when)' 'last > when)'
+	mutant stale-told-each-round control.bpf.h '(rt ? rt->next_round : 0)' '(round + 1)'
 	# on several CPUs at once
 	mutant a-lock-per-cpu slot_elems.bpf.h '	lock = c->in.lock;' '	lock = bpf_get_smp_processor_id();'
 	mutant no-undo slot_elems.bpf.h '			round_undo(c);' '			;'

@@ -13,7 +13,19 @@ export SAINA_LAB_HOOK=xdp
 expected_log="worker 2 .* gets no redirected frames"
 lab_up --workers 3 --bridge linux --mtu 9000
 w 2 ethtool -K eth0 gro off >/dev/null || bail "GRO cannot be turned off"
+# maps_of PROGRAM: the limits of what a worker may ask and cause, by name and number
+maps_of() {
+	bpftool -j prog show pinned "/run/saina-lab/$LAB/bpf/$(in_bpf "$1")" | jq -r '.map_ids[]' | while read -r id; do
+		bpftool -j map show id "$id" | jq -r '"\(.name) \(.id)"'
+	done | grep -E 'saina_(asked|told)' | sort
+}
+in_bpf() {
+	find "/run/saina-lab/$LAB/bpf" -name "*$1" -printf '%f\n'
+}
 equal "door: every port has XDP" native "$(saina -j port show | jq -r 'map(.mode) | unique | join(" ")')"
+equal "door: a worker has one budget of questions and one of events, whichever hook it comes by" \
+	"$(maps_of saina_xdp)" "$(maps_of saina_tc)"
+matches "door: both budgets are there" 'saina_asked [0-9]+ saina_told [0-9]+' "$(maps_of saina_tc | tr '\n' ' ')"
 
 # reduce PAYLOAD TYPE
 reduce() {

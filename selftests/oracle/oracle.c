@@ -81,11 +81,12 @@ void oracle_event(struct oracle *o, struct oracle_job *j, unsigned int type,
 
 	if (type == SAINA_EV_STALE || type == SAINA_EV_DEGRADED) {
 		struct oracle_told *t = &j->told[worker == 0xff ? SAINA_WORKERS_MAX : worker];
+		uint32_t next = type == SAINA_EV_STALE ? j->rt.next_round : round + 1;
 
-		if (t->generation == j->conf.generation && t->next > round)
+		if (t->generation == j->conf.generation && t->next >= next)
 			return;
 		t->generation = j->conf.generation;
-		t->next = round + 1;
+		t->next = next;
 	}
 	if (o->events == o->events_room) {
 		o->events_room = o->events_room ? 2 * o->events_room : 64;

@@ -47,9 +47,10 @@ struct oracle_job {
 	uint64_t *signs;
 	int32_t *sums;			/* store of all the sums */
 	struct saina_counters wcount[SAINA_WORKERS_MAX];
-	/* rounds of the last event: STALE of each worker, DEGRADED of the job */
+	/* of the last event: the job's next round at STALE of each worker, the round at
+	 * DEGRADED of the job */
 	struct oracle_told {
-		uint32_t generation, next;	/* 1 + round */
+		uint32_t generation, next;	/* 1 + the newest round */
 	} told[SAINA_WORKERS_MAX + 1];
 };
 

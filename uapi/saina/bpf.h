@@ -21,6 +21,8 @@
  *   saina_tx        DEVMAP_HASH           ifindex -> unicast answers leave here
  *   saina_outlet    ARRAY[256]            J -> ifindex of the ifb with the job's ports, or 0
  *   saina_door      HASH                  ifindex of ports where XDP leaves results to tc
+ *   saina_asked     ARRAY[256 * 64]       J * 64 + worker -> struct saina_asked
+ *   saina_told      ARRAY[256]            J -> struct saina_told
  *   saina_learned   LRU_HASH              struct saina_addr -> struct saina_place
  *   saina_events    RINGBUF               struct saina_event
  *   saina_relay     RINGBUF               struct saina_relay_msg: results for slow ports
@@ -42,7 +44,7 @@
  * and sizes.  A change of any of it takes the next number.  Maps that are found pinned under
  * another number are neither opened nor read (userland/dp/dp_load.c).
  */
-#define SAINA_LAYOUT		4
+#define SAINA_LAYOUT		5
 
 #define SAINA_LOCKS		16384	/* power of two */
 #define SAINA_POOL_MAX		4096	/* hot slots of one job, power of two */
@@ -405,6 +407,27 @@ struct saina_place {
 	__u32	ifindex;
 	__u8	mac[6];
 	__u16	pad;
+};
+
+/**
+ * struct saina_asked - how many questions of a worker were answered lately
+ * @when: in this while of 2^20 ns
+ * @count: so many
+ */
+struct saina_asked {
+	__u32	when;
+	__u32	count;
+};
+
+#define SAINA_TOLD_NOBODY	SAINA_WORKERS_MAX
+
+/**
+ * struct saina_told - when there was such an event last
+ * @last: generation << 32 | a round: of each worker STALE, the job's next round then; of the
+ *	job (SAINA_TOLD_NOBODY) DEGRADED, 1 + the round meant
+ */
+struct saina_told {
+	__u64	last[SAINA_WORKERS_MAX + 1];
 };
 
 enum saina_event_type {

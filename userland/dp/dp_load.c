@@ -19,8 +19,8 @@ SAINA_ASSERT(SIZES == DP_SIZES, "DP_SIZES");
 /* Who changes one of these puts the next SAINA_LAYOUT into uapi/saina/bpf.h. */
 #define LAYOUT_SIZE(TYPE, SIZE) \
 	SAINA_ASSERT(sizeof(struct TYPE) == (SIZE), #TYPE " has another size: so has SAINA_LAYOUT")
-SAINA_ASSERT(SAINA_LAYOUT == 4, "the sizes below are those of layout 4");
-SAINA_ASSERT(DP_MAPS == 29, "there are other maps: so is SAINA_LAYOUT");
+SAINA_ASSERT(SAINA_LAYOUT == 5, "the sizes below are those of layout 5");
+SAINA_ASSERT(DP_MAPS == 31, "there are other maps: so is SAINA_LAYOUT");
 LAYOUT_SIZE(saina_global, 12);
 LAYOUT_SIZE(saina_job_conf, 2136);
 LAYOUT_SIZE(saina_job_rt, 128);
@@ -31,6 +31,8 @@ LAYOUT_SIZE(saina_counters, 360);
 LAYOUT_SIZE(saina_port_conf, 40);
 LAYOUT_SIZE(saina_addr, 16);
 LAYOUT_SIZE(saina_place, 12);
+LAYOUT_SIZE(saina_asked, 8);
+LAYOUT_SIZE(saina_told, 520);
 LAYOUT_SIZE(saina_event, 40);
 LAYOUT_SIZE(saina_relay_msg, 8256);
 LAYOUT_SIZE(saina_delay_msg, 9240);
@@ -53,6 +55,8 @@ const char *const dp_map_name[DP_MAPS] = {
 	[DP_DELAY] = "saina_delay",
 	[DP_OUTLET] = "saina_outlet",
 	[DP_DOOR] = "saina_door",
+	[DP_ASKED] = "saina_asked",
+	[DP_TOLD] = "saina_told",
 	SAINA_ELEMS_LIST(MAP_NAME_HOT)
 	SAINA_ELEMS_LIST(MAP_NAME_RING)
 };
