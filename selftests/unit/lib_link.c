@@ -27,6 +27,11 @@ static uint64_t link_ns(const struct lib_link *l, unsigned int len)
 	return us * 1000ull * len / SIM_MSGLEN;
 }
 
+static bool is_result(const struct saina_hdr *h)
+{
+	return h->type == SAINA_MSG_RESULT;
+}
+
 /* What a super-packet would be: of one train, at about the same time. */
 static bool lost_together(const struct lib_link *l, const struct saina_hdr *h, uint64_t now)
 {
@@ -44,7 +49,8 @@ unsigned int link_carry(struct lib_link *l, enum link_way way, const void *msg, 
 	unsigned int copies;
 	uint64_t at = now, ns = link_ns(l, len);
 
-	if (c->together && way == LINK_IN ? lost_together(l, msg, now) : link_lost(l, now))
+	if (c->together && way == LINK_IN && is_result(msg) ? lost_together(l, msg, now) :
+							       link_lost(l, now))
 		return 0;
 	if (ns) {
 		at = (l->free[way] > at ? l->free[way] : at) + ns;

@@ -5,8 +5,8 @@
  * Nothing is sent again because of silence: silence is asked about (ASK), and the answer
  * (TOLD) says of each segment what is the matter:
  *
- *	neither counted nor done	the gradient was lost: it is sent again, if it had been
- *					sent before the question
+ *	neither counted nor done	the gradient was lost: it is sent again, if it was not
+ *					sent behind the question
  *	done				the result was lost, or is just coming: it is pulled
  *					if it is not here a moment later
  *	due				somebody has died, the slot would complete now: a
@@ -105,6 +105,19 @@ static void learned(struct saina_flow *f, uint32_t segment, uint64_t now)
 	}
 }
 
+/* What has become of gradients, of each once: however often one asks, while others are
+ * waited for, no more is lost.
+ */
+static void count_lost(struct saina_flow *f, uint64_t lost, uint64_t arrived)
+{
+	f->lost += __builtin_popcountll(lost);
+	f->told += __builtin_popcountll(lost | arrived);
+	if (f->told > LOSS_MEMORY) {
+		f->lost /= 2;
+		f->told /= 2;
+	}
+}
+
 /* The last result of a train is here: how long that takes says when silence is unusual. */
 static void completed(struct saina_flow *f, const struct saina_train *t, uint64_t now)
 {
@@ -133,6 +146,7 @@ enum saina_verdict saina_flow_result(struct saina_flow *f, uint32_t round, uint3
 
 	if (t->out == bit && t->sent & bit)
 		completed(f, t, now);
+	count_lost(f, 0, bit & t->sent & ~t->counted);
 	train_set(f, t, t->out & ~bit, t->learn & ~bit);
 	train_refresh(t, now);
 	t->over |= bit;
@@ -214,16 +228,6 @@ static uint64_t told_before(struct saina_flow *f, uint32_t segment, uint64_t bit
 	return first;
 }
 
-static void count_lost(struct saina_flow *f, uint64_t lost, uint64_t of)
-{
-	f->lost += __builtin_popcountll(lost);
-	f->told += __builtin_popcountll(of);
-	if (f->told > LOSS_MEMORY) {
-		f->lost /= 2;
-		f->told /= 2;
-	}
-}
-
 /* Somebody has died: all that is in flight may be due. */
 static void ask_all(struct saina_flow *f)
 {
@@ -237,7 +241,7 @@ uint64_t saina_flow_told(struct saina_flow *f, uint32_t round, uint32_t segment,
 {
 	struct saina_train *t = train_of(f, segment);
 	uint32_t at = segment % f->cut;
-	uint64_t asked = le64toh(told->time), counted, done, due, bits, lost;
+	uint64_t asked = le64toh(told->time), counted, done, due, bits, lost, arrived;
 
 	if (asked > now || now - asked > STUCK_NS)
 		return 0;
@@ -255,15 +259,18 @@ uint64_t saina_flow_told(struct saina_flow *f, uint32_t round, uint32_t segment,
 		return 0;
 
 	bits &= t->out;
-	if ((counted | done) & bits & ~t->counted) {
+	arrived = (counted | done) & bits & ~t->counted;
+	if (arrived) {
 		t->tries = 0;
-		t->counted |= (counted | done) & bits;
+		t->counted |= arrived;
 	}
-	lost = asked > t->grad_ns ? bits & t->sent & ~counted & ~done : 0;
+	/* At the same moment: right behind it. */
+	lost = asked >= t->grad_ns ? bits & t->sent & ~counted & ~done : 0;
+	count_lost(f, lost & ~t->again, arrived & t->sent);
 	t->again |= lost;
 	t->waits = !lost;
 	done &= bits;
-	if (asked <= t->pulled_ns)
+	if (asked < t->pulled_ns)
 		done &= ~t->pulled;
 	/* Our gradient completes it as well as a PULL. */
 	due &= bits & ~lost;
@@ -277,7 +284,6 @@ uint64_t saina_flow_told(struct saina_flow *f, uint32_t round, uint32_t segment,
 			t->pull_ns = now + saina_flow_grace(f);
 		t->pull |= done | due;
 	}
-	count_lost(f, lost, bits & t->sent);
 	return 0;
 }
 

@@ -29,13 +29,13 @@
  * @quiet_ns: when anything left or came
  * @tries: times asked without news, @unanswered: without an answer
  * @waits: as the last answer said, nothing is lost
- * @hasty: to be asked about at once
+ * @hasty: questions to be asked at once
  */
 struct saina_train {
 	uint64_t scaled, out, learn, sent, over, counted, again, pull, pulled;
 	uint64_t grad_ns, pulled_ns, quiet_ns, pull_ns;
-	uint8_t	 tries, unanswered;
-	bool	 waits, hasty;
+	uint8_t	 tries, unanswered, hasty;
+	bool	 waits;
 };
 
 /**
@@ -54,7 +54,7 @@ struct saina_train {
  * @news: a result has come since @asked_ns, the last ASK
  * @gate_ns: when something of the round before came last
  * @took: from a train to the last of its results, lately
- * @lost, @told: gradients and results lost, of so many told of lately
+ * @lost, @told: gradients lost, of so many that were lost or arrived lately
  * @fetch_ns, @fetch_tries, @fetch_at, @fetch_left: PULLs while the trainer computes: next
  *	time; times; next train; trains to go this time
  */

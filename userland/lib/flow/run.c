@@ -17,6 +17,7 @@
 #define LOSSY	    200		/* one lost of so many is what we call lossy */
 #define LOSSY_NS    (MSEC / 5)	/* patience there, above a round trip */
 #define LOSSY_TRIES 8		/* before it grows */
+#define HASTY	    2		/* so often at once, for questions are lost as well */
 
 /* Where actions go. */
 struct outbox {
@@ -93,11 +94,11 @@ static uint64_t patience(const struct saina_flow *f, const struct saina_train *t
 	return ns > dead ? ns : dead;
 }
 
-/* Where much is lost the question goes right behind the train. */
+/* Where much is lost questions go right behind the train. */
 static void sent(const struct saina_flow *f, struct saina_train *t, uint64_t now)
 {
 	t->grad_ns = t->quiet_ns = now;
-	t->hasty = lossy(f);
+	t->hasty = lossy(f) ? HASTY : 0;
 }
 
 static void ask(struct saina_flow *f, uint32_t j, uint64_t now, struct outbox *out)
@@ -108,7 +109,11 @@ static void ask(struct saina_flow *f, uint32_t j, uint64_t now, struct outbox *o
 	put(out, SAINA_ACT_ASK, t->out ? f->round : f->round - 1,
 	    j * f->cut + __builtin_ctzll(bits), false);
 	f->asked_ns = t->quiet_ns = now;
-	f->news = t->hasty = false;
+	f->news = false;
+	if (t->hasty)
+		t->hasty--;
+	else if (lossy(f))
+		t->hasty = HASTY - 1;
 	if (t->tries < 255)
 		t->tries++;
 	if (t->unanswered < 255)
@@ -125,7 +130,7 @@ static void pull(struct saina_flow *f, uint32_t j, uint64_t now, struct outbox *
 	t->pulled |= t->pull & t->out;
 	t->pull = 0;
 	t->pulled_ns = t->quiet_ns = now;
-	t->hasty = lossy(f);
+	t->hasty = lossy(f) ? HASTY : 0;
 }
 
 /* What train @j, which is in flight, needs now. */
