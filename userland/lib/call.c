@@ -140,6 +140,29 @@ int saina_wait(struct saina *s, struct saina_req *req, struct saina_call *call)
 }
 
 /**
+ * saina_poll() - see saina.h
+ * @timeout_ms: 0: only look; -1: as long as it takes
+ */
+int saina_poll(struct saina *s, struct saina_req *req, int timeout_ms)
+{
+	uint64_t end = saina_now() + (timeout_ms > 0 ? timeout_ms : 0) * MSEC;
+	struct timespec until = {.tv_sec = end / 1000000000, .tv_nsec = end % 1000000000};
+	int ret;
+
+	if (!s || !req || req->s != s)
+		return -EINVAL;
+	ret = saina_enter(s);
+	if (ret)
+		return ret;
+	while (!req->finished && timeout_ms < 0)
+		pthread_cond_wait(&s->cond, &s->lock);
+	while (!req->finished && timeout_ms > 0)
+		if (pthread_cond_timedwait(&s->cond, &s->lock, &until))
+			break;
+	return saina_leave(s, req->finished);
+}
+
+/**
  * saina_round_done() - close the round: all that was started has been waited for
  *
  * Returns 0, -EBUSY if an all-reduce has not been waited for, -EINVAL if none was

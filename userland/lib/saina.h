@@ -233,6 +233,10 @@ int saina_allreduce_start(struct saina *s, void *buf, size_t n, enum saina_type 
 int saina_wait(struct saina *s, struct saina_req *req, struct saina_call *call);
 int saina_round_done(struct saina *s);
 
+/* Has @req finished, so that saina_wait() returns at once?  1 yes, 0 not within @timeout_ms,
+ * negative errno.  It must be waited for all the same. */
+int saina_poll(struct saina *s, struct saina_req *req, int timeout_ms);
+
 /* Segment @segment of the last round whose result this worker has. */
 int saina_segment(struct saina *s, uint32_t segment, struct saina_segment *out);
 
@@ -252,6 +256,24 @@ int saina_set_round(struct saina *s, uint32_t round);
  * Elements are counted through the segments: see residual.c for buckets. */
 int saina_residual(struct saina *s, uint64_t first, uint64_t n, enum saina_type type,
 		   void *out);
+
+/**
+ * struct saina_move - elements that change their place in the gradient
+ * @from, @to: the first of them, before and after, counted through the segments as in
+ *	saina_residual()
+ * @n: how many
+ */
+struct saina_move {
+	uint64_t	from, to, n;
+};
+
+/*
+ * Between rounds: what was at @from in the rounds so far is at @to in those to come, with its
+ * residual and its scale (block exponent).  All workers make the same moves before the same round.
+ * Segments that nothing moves to begin as in a first round.  -EINVAL (nothing has changed)
+ * where residual would be lost, or a scale is not known.
+ */
+int saina_layout(struct saina *s, const struct saina_move *moves, size_t n);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -60,6 +60,11 @@ void saina_gradient_decode(struct saina_gradient *g, uint32_t segment, const str
 void saina_gradient_learn(struct saina_gradient *g, uint32_t segment, const struct saina_hdr *h,
 			  const void *sums);
 
+/* move.c: residuals and scales go along; 0, -ENOMEM, -EINVAL (types meet) or -ENOTEMPTY
+ * (some residual would be lost).
+ */
+int saina_gradient_move(struct saina_gradient *g, const struct saina_move *moves, size_t n);
+
 /* residual.c: the present contribution was counted, with this exponent; was not. */
 void saina_residual_counted(struct saina_gradient *g, uint32_t segment, int exponent);
 void saina_residual_keep(struct saina_gradient *g, uint32_t segment);

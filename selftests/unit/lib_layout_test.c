@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* saina_layout(): residual and scale go where the elements go.  saina_poll(). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <string.h>
+#include "saina.h"
+#include "lib_member.h"
+
+#define statement(text, test) { text, test, NULL, NULL, NULL }
+#define PAYLOAD 64
+
+/* Of two workers with k = 1, number 1 is late with what it adds to @sum. */
+static void be_late(struct saina **s, int round, int32_t *sum)
+{
+	int32_t buf[N];
+
+	for (int i = 0; i < 2; i++) {
+		member_fill(buf, i, round);
+		for (int j = 0; i && j < N; j++)
+			sum[j] += buf[j];
+		assert_int_equal(saina_allreduce(s[i], buf, N, SAINA_INT32, SAINA_SUM, NULL), 0);
+	}
+}
+
+/* A rotation by 100 elements: every segment is cut. */
+static void test_residual(void **state)
+{
+	struct agg_conf c = member_conf(2, 1);
+	struct agg *a = agg_start(&c);
+	const struct saina_move turn[] = {{0, 100, N - 100}, {N - 100, 0, 100}};
+	struct saina_call call = {.size = sizeof(call)};
+	struct saina *s[2];
+	int32_t buf[N], sum[N] = {0}, want[N], res[N];
+
+	member_open_all(a, s, 2);
+	be_late(s, 0, sum);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(saina_layout(s[i], turn, 2), 0);
+	for (int j = 0; j < N; j++)
+		want[(j + 100) % N] = sum[j];
+	assert_int_equal(saina_residual(s[1], 0, N, SAINA_INT32, res), 0);
+	assert_memory_equal(res, want, sizeof(want));
+	/* k = 1: it is first, with what it owes. */
+	memset(buf, 0, sizeof(buf));
+	assert_int_equal(saina_allreduce(s[1], buf, N, SAINA_INT32, SAINA_SUM, &call), 0);
+	assert_int_equal(call.mask_all, 2);
+	assert_memory_equal(buf, want, sizeof(want));
+	member_close_all(a, s, 2);
+}
+
+static void test_refusals(void **state)
+{
+	struct agg_conf c = member_conf(2, 1);
+	struct agg *a = agg_start(&c);
+	const struct saina_move all = {0, 0, N}, half = {0, 0, 500}, twice[] = {{0, 0, N}, {0, 500, 500}},
+				out = {0, 100, N}, huge = {UINT64_MAX, 0, 2};
+	struct saina_req *r;
+	struct saina *s[2];
+	int32_t buf[N], sum[N] = {0}, res[N];
+
+	member_open_all(a, s, 2);
+	be_late(s, 0, sum);
+	assert_int_equal(saina_layout(s[1], NULL, 0), -EINVAL);
+	assert_non_null(strstr(saina_strerror(s[1], 0), "residual would be lost"));
+	assert_int_equal(saina_layout(s[1], &half, 1), -EINVAL);
+	assert_int_equal(saina_layout(s[1], twice, 2), -EINVAL);
+	assert_int_equal(saina_layout(s[1], NULL, 1), -EINVAL);
+	assert_int_equal(saina_layout(s[1], &out, 1), -EINVAL);
+	assert_non_null(strstr(saina_strerror(s[1], 0), "the gradient ends at element 1024"));
+	assert_int_equal(saina_layout(s[1], &huge, 1), -EINVAL);
+	assert_int_equal(saina_residual(s[1], 0, N, SAINA_INT32, res), 0);
+	assert_memory_equal(res, sum, sizeof(sum));
+	assert_int_equal(saina_layout(s[1], &all, 1), 0);
+	/* Who owes nothing may begin anew. */
+	assert_int_equal(saina_layout(s[0], NULL, 0), 0);
+
+	member_fill(buf, 1, 1);
+	assert_int_equal(saina_allreduce_start(s[1], buf, 64, SAINA_INT32, SAINA_SUM, &r), 0);
+	assert_int_equal(saina_layout(s[1], &all, 1), -EBUSY);
+	assert_int_equal(saina_wait(s[1], r, NULL), 0);
+	assert_int_equal(saina_layout(s[1], &all, 1), -EBUSY);
+	assert_int_equal(saina_round_done(s[1]), 0);
+	/* Of the last round is one segment only. */
+	assert_int_equal(saina_layout(s[1], &all, 1), -EINVAL);
+	assert_non_null(strstr(saina_strerror(s[1], 0), "was not part of the last round"));
+	member_close_all(a, s, 2);
+}
+
+static int exponent(struct saina *s, uint32_t segment)
+{
+	struct saina_segment g = {.size = sizeof(g)};
+
+	assert_int_equal(saina_segment(s, segment, &g), 0);
+	return g.exponent;
+}
+
+static void reduce(struct saina *s, const float *value)
+{
+	float buf[N];
+
+	for (int i = 0; i < N; i++)
+		buf[i] = value[i / PAYLOAD];
+	assert_int_equal(saina_allreduce(s, buf, N, SAINA_FLOAT32, SAINA_MEAN, NULL), 0);
+}
+
+/* Segments of different magnitudes change places; two meet in one. */
+static void test_scale(void **state)
+{
+	struct agg_conf c = member_conf(1, 1);
+	struct agg *a = agg_start(&c);
+	const struct saina_move moves[] = {
+		{0, PAYLOAD, PAYLOAD}, {PAYLOAD, 0, PAYLOAD}, /* large and small swap */
+		{2 * PAYLOAD, 2 * PAYLOAD, 32}, {3 * PAYLOAD, 2 * PAYLOAD + 32, 32},
+	};
+	float value[16] = {1000, 1e-6f, 1, 100};
+	struct saina *s;
+	int e[4];
+
+	for (int i = 4; i < 16; i++)
+		value[i] = 1;
+	member_open_all(a, &s, 1);
+	for (int i = 0; i < 12; i++)
+		reduce(s, value);
+	for (int i = 0; i < 4; i++)
+		e[i] = exponent(s, i);
+	assert_true(e[1] > e[2] && e[2] > e[3] && e[3] > e[0]);
+	assert_int_equal(saina_layout(s, moves, 4), 0);
+	reduce(s, value);
+	assert_int_equal(exponent(s, 0), e[1]);
+	assert_int_equal(exponent(s, 1), e[0]);
+	assert_int_equal(exponent(s, 2), e[3]);
+	assert_int_equal(exponent(s, 3), c.exponent);
+	member_close_all(a, &s, 1);
+}
+
+static void test_poll(void **state)
+{
+	struct agg_conf c = member_conf(2, 2);
+	struct agg *a = agg_start(&c);
+	int32_t buf[2][N];
+	struct saina_req *r[2];
+	struct saina *s[2];
+
+	member_open_all(a, s, 2);
+	member_fill(buf[0], 0, 0);
+	member_fill(buf[1], 1, 0);
+	assert_int_equal(member_start(s[0], buf[0], &r[0]), 0);
+	assert_int_equal(saina_poll(s[0], r[0], 0), 0);
+	assert_int_equal(saina_poll(s[0], r[0], 30), 0);
+	assert_int_equal(saina_poll(s[1], r[0], 0), -EINVAL);
+	assert_int_equal(saina_poll(s[0], NULL, 0), -EINVAL);
+	assert_int_equal(member_start(s[1], buf[1], &r[1]), 0);
+	assert_int_equal(saina_poll(s[0], r[0], -1), 1);
+	assert_int_equal(saina_poll(s[1], r[1], 30000), 1);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(saina_wait(s[i], r[i], NULL), 0);
+		assert_int_equal(saina_round_done(s[i]), 0);
+	}
+	assert_memory_equal(buf[0], buf[1], sizeof(buf[0]));
+	member_close_all(a, s, 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		statement("layout: residual moves with its elements and is counted at the new place", test_residual),
+		statement("layout: moves that would lose residual, or at the wrong time, are refused", test_refusals),
+		statement("layout: scales move with their segments, the coarsest wins", test_scale),
+		statement("poll: an all-reduce is finished when its result is there", test_poll),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

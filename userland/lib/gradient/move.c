@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/*
+ * Elements change their places in the gradient: residual and scale go with them.
+ *
+ * A segment in which several pieces meet takes the coarsest of their scales: that
+ * clips nothing.  All workers move alike, so they agree on it without a message.
+ * A segment that nothing moves to begins like one of the first round.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include "gradient.h"
+
+#define TAKEN 1
+#define GIVEN 2
+
+/**
+ * struct moved
+ * @here: [segments]: something has been moved there
+ * @used: [segments * payload]: TAKEN from there, GIVEN to there
+ */
+struct moved {
+	uint32_t *residual;
+	struct saina_share *share;
+	bool *here;
+	uint8_t *used;
+};
+
+static size_t nonzero(const struct saina_job *job, const struct saina_share *share,
+		      const uint32_t *residual)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < job->segments; i++)
+		for (uint32_t j = 0; share[i].residual && j < job->payload; j++)
+			n += residual[(size_t)i * job->payload + j] != 0;
+	return n;
+}
+
+/* A piece that is in one segment before and after. */
+static int move_piece(const struct saina_gradient *g, struct moved *to, uint64_t from, uint64_t at,
+		      uint64_t n)
+{
+	uint32_t a = from / g->job->payload, b = at / g->job->payload;
+	const struct saina_share *old = &g->share[a];
+	struct saina_share *new = &to->share[b];
+
+	for (uint64_t i = 0; i < n; i++) {
+		if (to->used[from + i] & TAKEN || to->used[at + i] & GIVEN)
+			return -ENOTEMPTY;
+		to->used[from + i] |= TAKEN;
+		to->used[at + i] |= GIVEN;
+	}
+	if (!to->here[b] || old->exponent < new->exponent)
+		new->exponent = old->exponent;
+	to->here[b] = true;
+	if (!old->residual)
+		return 0;
+	if (new->residual && new->residual != old->residual)
+		return -EINVAL;
+	new->residual = old->residual;
+	memcpy(to->residual + at, g->residual + from, 4 * n);
+	return 0;
+}
+
+static int move(const struct saina_gradient *g, struct moved *to, const struct saina_move *m)
+{
+	uint32_t payload = g->job->payload;
+	uint64_t from = m->from, at = m->to, left = m->n, n;
+	int ret = 0;
+
+	for (; left && !ret; from += n, at += n, left -= n) {
+		n = left;
+		if (n > payload - from % payload)
+			n = payload - from % payload;
+		if (n > payload - at % payload)
+			n = payload - at % payload;
+		ret = move_piece(g, to, from, at, n);
+	}
+	return ret;
+}
+
+static void first_again(const struct saina_gradient *g, struct moved *to)
+{
+	for (uint32_t i = 0; i < g->job->segments; i++) {
+		to->share[i].last = g->share[i].last;
+		to->share[i].exponent = g->job->exponent0;
+	}
+}
+
+int saina_gradient_move(struct saina_gradient *g, const struct saina_move *moves, size_t n)
+{
+	const struct saina_job *job = g->job;
+	struct moved to = {
+		.residual = calloc((size_t)job->segments * job->payload, 4),
+		.share = calloc(job->segments, sizeof(*to.share)),
+		.here = calloc(job->segments, sizeof(*to.here)),
+		.used = calloc(job->segments, job->payload),
+	};
+	int ret = to.residual && to.share && to.here && to.used ? 0 : -ENOMEM;
+
+	if (!ret)
+		first_again(g, &to);
+	for (size_t i = 0; i < n && !ret; i++)
+		ret = move(g, &to, &moves[i]);
+	/* What is not moved would be lost. */
+	if (!ret && nonzero(job, g->share, g->residual) != nonzero(job, to.share, to.residual))
+		ret = -ENOTEMPTY;
+	if (!ret) {
+		saina_gradient_exit(g);
+		g->residual = to.residual;
+		g->share = to.share;
+	} else {
+		free(to.residual);
+		free(to.share);
+	}
+	free(to.here);
+	free(to.used);
+	return ret;
+}

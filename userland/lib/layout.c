@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* What of the tensor is where in the gradient, when that changes between rounds. */
+#include <errno.h>
+#include "handle.h"
+
+static int check_move(struct saina *s, const struct saina_move *m)
+{
+	const struct saina_job *job = &s->session.job;
+	const struct saina_flow *f = &s->round.flow;
+	uint64_t end = (uint64_t)job->segments * job->payload;
+
+	if (m->from + m->n < m->n || m->to + m->n < m->n || m->from + m->n > end || m->to + m->n > end)
+		return saina_error(s, -EINVAL, "saina_layout: the gradient ends at element %llu",
+				   (unsigned long long)end);
+	for (uint32_t i = m->from / job->payload; m->n && i <= (m->from + m->n - 1) / job->payload; i++)
+		if (f->known[i] != f->round)
+			return saina_error(s, -EINVAL,
+					   "saina_layout: segment %u was not part of the last round, so "
+					   "nobody knows its scale",
+					   i);
+	return 0;
+}
+
+/**
+ * saina_layout() - see saina.h
+ * @moves: @n of them; what they do not name must have no residual
+ */
+int saina_layout(struct saina *s, const struct saina_move *moves, size_t n)
+{
+	struct saina_flow *f;
+	int ret = saina_enter(s);
+
+	if (ret)
+		return ret;
+	f = &s->round.flow;
+	ret = saina_failed(s);
+	if (!ret && n && !moves)
+		ret = saina_error(s, -EINVAL, "saina_layout: no moves");
+	if (!ret && (s->round.reqs || f->assigned))
+		ret = saina_error(s, -EBUSY, "round %u is open: close it first", f->round);
+	for (size_t i = 0; i < n && !ret; i++)
+		ret = check_move(s, &moves[i]);
+	if (ret)
+		return saina_leave(s, ret);
+	ret = saina_gradient_move(&s->round.grad, moves, n);
+	if (ret == -ENOTEMPTY)
+		ret = saina_error(s, -EINVAL,
+				  "saina_layout: residual would be lost: some is moved nowhere, or "
+				  "moves overlap");
+	else if (ret == -EINVAL)
+		saina_error(s, ret, "saina_layout: int32 and float32 would meet in one segment");
+	else if (ret)
+		saina_error(s, ret, "out of memory");
+	else
+		for (uint32_t i = 0; i < s->session.job.segments; i++)
+			f->known[i] = f->round;
+	return saina_leave(s, ret);
+}
