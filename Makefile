@@ -45,6 +45,7 @@ include userland/agent/build.mk
 include userland/bench/build.mk
 include userland/allreduce/build.mk
 include userland/demo/build.mk
+include userland/python/build.mk
 include userland/examples/build.mk
 include tools/build.mk
 include selftests/build.mk

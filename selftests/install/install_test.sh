@@ -86,6 +86,13 @@ printf '#include <saina.h>\n#include <saina.h>\nint main(void) { return 0; }\n' 
 ok "installed header: is C99 and can be included twice" gcc -std=c99 -pedantic -Wall -Wextra -Werror \
 	-fsyntax-only -I$prefix/include "$tmp/twice.c"
 
+# --- Python ------------------------------------------------------------------------
+check_python() {
+	LD_LIBRARY_PATH=$prefix/lib /usr/bin/python3 -c 'import saina; print(saina.version(), saina.__file__)' |
+		grep -q "^$version $prefix/lib/"
+}
+ok "installed Python package: is found by Debian's python3 and finds the library" check_python
+
 # --- a lab -------------------------------------------------------------------------
 ok "installed saina-lab: a lab comes up" saina-lab up "$lab" --owner $$ --workers 2 --bridge linux
 export SAINA_CONTROL=/run/saina-lab/$lab/control

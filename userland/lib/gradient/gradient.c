@@ -77,7 +77,8 @@ void saina_gradient_decode(struct saina_gradient *g, uint32_t segment, const str
 		saina_half_decode(out, sums, n, div);
 	} else if (p->t->type == SAINA_INT32) {
 		memcpy(out, sums, 4 * n);
-		p->exponent = 0;
+		/* Float32 that follows has no scale yet. */
+		p->exponent = job->exponent0;
 	} else {
 		max = g->quant->decode(out, sums, n, h->exponent, div);
 		p->exponent = saina_quant_next(h->exponent, max, h->contributors, job->workers,

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The Python package: four processes of selftests/python/api.py, in one of its scenes after
+# the other, with numpy arrays, or, `python.sh torch', with torch tensors.
+
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=../python/lib.sh
+. "$NET_DIR/../python/lib.sh"
+with=${1-numpy}
+# A root that is late for a broadcast: the others go on without it, and it skips what it missed.
+expected_log='job broadcast: worker [0-9]+ asked for round [0-9]+, which is gone'
+
+lab_up --workers 4
+
+# scene NAME [saina job add's words]: all that they say, once.
+scene() {
+	local name=$1 i
+	job "$name" id 0 elements 20000 workers 4 token s3cret "${@:2}"
+	rm -f "$WORK"/*.py.out
+	for i in 0 1 2 3; do
+		py "$i" "$i" "$TOP/selftests/python/api.py" "$name" "${with#numpy}"
+	done
+	check "$with $name: all workers end well" wait_all 120
+	points "$with $name"
+	saina job del "$name" >/dev/null
+}
+
+scene reduce
+equal "$with reduce: all have the same float32 mean, to the last bit" 1 \
+	"$(sed -n 's/^digest //p' "$WORK"/*.py.out | sort -u | wc -l)"
+scene broadcast policy fastest:k=3
+scene residual policy fastest:k=3
+equal "$with residual: what was produced is in the results or the residuals" "True" "$(/usr/bin/python3 -c '
+import numpy, sys
+f = [numpy.load(p) for p in sys.argv[1:]]
+u = lambda x: x.astype(numpy.uint32)
+print(all((f[0]["done"] == g["done"]).all() for g in f) and
+      (sum(u(g["mine"]) for g in f) == u(f[0]["done"]) + sum(u(g["left"]) for g in f)).all())' "$WORK"/residual-?.npz)"
+scene refuse
+scene fork
+scene twin
+
+# What the library logs comes to the callback; a signal ends the waiting for others.
+log_scene() {
+	local i
+	job log id 0 elements 20000 workers 4 token s3cret
+	for i in 0 1 2; do
+		py "$i" "$i" "$TOP/selftests/python/api.py" log "${with#numpy}"
+	done
+	for i in 0 1 2; do
+		until_true 60 grep -q "^log .*waits for its workers" "$WORK/$i.py.out" || return 1
+	done
+	[ "${1-}" != interrupt ] || return 0
+	py 3 3 "$TOP/selftests/python/api.py" log "${with#numpy}"
+	wait_all 60
+}
+check "$with log: workers whose log goes to Python wait for the last one, and go on" log_scene
+points "$with log"
+saina job del log >/dev/null
+check "$with join: three of four workers wait for the last one" log_scene interrupt
+kill -INT "${worker_pids[@]}"
+for i in 0 1 2; do
+	check "$with join: Ctrl-C ends the waiting of worker $i" until_true 30 grep -q KeyboardInterrupt "$WORK/$i.err"
+done
+
+finished

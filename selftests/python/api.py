@@ -1,0 +1,245 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One of four workers of the test python.sh: api.py SCENE [torch].  Writes "ok TEXT" and "not ok TEXT"."""
+
+import errno
+import hashlib
+import os
+import signal
+import sys
+import threading
+import time
+
+import numpy
+
+import saina
+
+RANK = int(os.environ["SAINA_RANK"])
+N = 4
+ELEMENTS = 20000
+TORCH = sys.argv[2:] == ["torch"]
+
+
+def point(good, what, why=""):
+    print(f"{'' if good else 'not '}ok {what}" + (f" # {why}" if why and not good else ""), flush=True)
+    return good
+
+
+def make(array):
+    """As what is tested: an array, or a tensor that shares its memory."""
+    if TORCH:
+        import torch
+        return torch.from_numpy(array)
+    return array
+
+
+def digest(array):
+    return hashlib.sha256(array.tobytes()).hexdigest()[:16]
+
+
+def values(rank, rnd, n=ELEMENTS):
+    return numpy.random.default_rng(1000 * rnd + rank).integers(-2**31, 2**31, n, numpy.int32)
+
+
+def total(rnd, ranks=range(N), n=ELEMENTS):
+    return sum((values(r, rnd, n).astype(numpy.uint32) for r in ranks), numpy.zeros(n, numpy.uint32)).astype(numpy.int32)
+
+
+def scene_reduce(w):
+    for rnd in range(5):
+        x = values(RANK, rnd)
+        call = w.allreduce(make(x))
+        point((x == total(rnd)).all() and call.mask_all == 15 and call.count_min == N,
+              f"int32: the sum of round {rnd} is exact and all are in it")
+    x = numpy.random.default_rng(RANK).normal(size=ELEMENTS).astype(numpy.float32)
+    want = sum(numpy.random.default_rng(r).normal(size=ELEMENTS).astype(numpy.float32) for r in range(N)) / N
+    for _ in range(6):      # until the scale is known
+        y = x.copy()
+        w.allreduce(make(y))
+    point(numpy.allclose(y, want, atol=1e-5), "float32: the mean is the mean", str(abs(y - want).max()))
+    print("digest", digest(y))
+    # Buckets: three in flight, of two types and sizes, in one round.
+    sizes = (5000, 7, 10000)
+    x = [values(RANK, 9, n) for n in sizes]
+    r = [w.start(make(b)) for b in x]
+    calls = [q.wait() for q in r]
+    point(r[0].done() and r[0].wait() is calls[0], "a request that was waited for is done, twice is once")
+    w.round_done()
+    point(all((b == total(9, n=n)).all() for b, n in zip(x, sizes)), "buckets: three all-reduces of a round are exact")
+    s = w.stats()
+    point(s.rounds == 12 and s.sent > 0 and w.info().round == 12, "statistics: twelve rounds", str(s))
+    point(w.info().workers == N and w.info().worker == RANK and w.info().elements == ELEMENTS, "info: of the job")
+    point(w.segment(0).contributors == N, "segment: four contributors")
+    point(not w.decided() and w.behind == 0, "nothing is decided ahead")
+    try:
+        w.segment(10**6)
+        point(False, "a segment that does not exist is refused")
+    except saina.Error as e:
+        point("the gradient has" in str(e), "a segment that does not exist is refused", str(e))
+
+
+def scene_broadcast(w):
+    """k = 3, and the root is late."""
+    for root, shape, kind in ((0, (3, 50, 7), "float64"), (3, (70001,), "float32"), (2, (13,), "int8")):
+        x = numpy.random.default_rng(root).normal(size=shape).astype(kind)
+        y = x.copy() if RANK == root else numpy.zeros(shape, kind)
+        if RANK == root:
+            time.sleep(0.3)
+        w.broadcast(make(y), root)
+        point((x == y).all(), f"broadcast: {kind} {shape} of worker {root} is exact, though it was late")
+    y = numpy.zeros(10, numpy.float32)
+    try:
+        w.broadcast(make(y), 9)
+        point(False, "broadcast: from a worker that is not there is refused")
+    except saina.Error as e:
+        point(e.errno == errno.ECONNABORTED, "broadcast: from a worker that is not there is refused", str(e))
+
+
+def scene_residual(w):
+    """k = 3: what was not counted is in the residuals, exactly."""
+    done = numpy.zeros(ELEMENTS, numpy.int32)
+    mine = numpy.zeros(ELEMENTS, numpy.int32)
+    for rnd in range(10):
+        x = values(RANK, rnd)
+        mine += x
+        if rnd % N == RANK:
+            time.sleep(0.05)
+        w.allreduce(make(x))
+        done += x
+    left = w.residual(0, ELEMENTS, "int32")
+    numpy.savez(os.environ["OUT"] + f"/residual-{RANK}.npz", done=done, mine=mine, left=left)
+    point(w.residual(0, 0).size == 0, "residual of nothing is nothing")
+    n = w.info().payload
+    moves = [(0, ELEMENTS - n, n), (n, 0, ELEMENTS - n)]
+    w.layout(moves)
+    moved = numpy.concatenate((left[n:], left[:n]))
+    point((w.residual(0, ELEMENTS, "int32") == moved).all(), "layout: the residual has moved")
+
+
+def refused(what, kind, sentence, call):
+    try:
+        call()
+    except kind as e:
+        point(sentence in str(e), f"{what} is refused with a sentence", str(e))
+    else:
+        point(False, f"{what} is refused with a sentence", "it is not")
+
+
+def scene_refuse(w):
+    f = numpy.zeros
+    refused("float64", TypeError, "reduces int32 and float32", lambda: w.allreduce(make(f(5))))
+    refused("an array that is not contiguous", ValueError, "not contiguous",
+            lambda: w.allreduce(make(f((8, 8), numpy.float32)[:, :4])))
+    refused("an empty array", ValueError, "is empty", lambda: w.allreduce(make(f(0, numpy.float32))))
+    refused("a list", TypeError, "not list", lambda: w.allreduce([1.0, 2.0]))
+    refused("more than the job has", saina.Error, f"the job has {ELEMENTS}",
+            lambda: w.allreduce(make(f(ELEMENTS * 2, numpy.int32))))
+    refused("a mean of int32", saina.Error, "would not be exact", lambda: w.allreduce(make(f(5, numpy.int32)), "mean"))
+    refused("another operation", ValueError, "neither", lambda: w.start(make(f(5, numpy.int32)), "max"))
+    refused("to close a round in which nothing was reduced", saina.Error, "nothing was reduced", w.round_done)
+    if not TORCH:
+        x = f(5, numpy.int32)
+        x.flags.writeable = False
+        refused("a read-only array", ValueError, "read-only", lambda: w.allreduce(x))
+    x = values(RANK, 0)
+    r = w.start(make(x))
+    refused("an all-reduce in an open round", saina.Error, "round is open", lambda: w.allreduce(make(f(5, numpy.int32))))
+    refused("to close a round that is not over", saina.Error, "wait for its all-reduces", w.round_done)
+    r.wait()
+    w.round_done()
+    point((x == total(0)).all(), "after all refusals the next sum is exact")
+    w.close()
+    w.close()
+    refused("a call of a closed worker", saina.Error, "is closed", w.info)
+
+
+def scene_fork(w):
+    """A child of a parent whose thread is in the library; two threads at once."""
+    x = values(RANK, 0)
+    r = w.start(make(x))
+    t = threading.Thread(target=r.wait)
+    t.start()
+    child = os.fork()
+    if not child:
+        try:
+            w.info()
+        except saina.Error as e:
+            w.close()
+            os._exit(0 if e.errno == errno.ECHILD else 1)
+        os._exit(2)
+    point(os.waitpid(child, 0)[1] == 0, "fork: a child is refused by name and can close")
+    t.join()
+    w.round_done()
+    point((x == total(0)).all(), "fork: the parent's sum is exact")
+
+    bad = []
+
+    def look():
+        for _ in range(300):
+            if w.info().worker != RANK or w.stats().bad_messages:
+                bad.append(1)
+    threads = [threading.Thread(target=look) for _ in range(3)]
+    for t in threads:
+        t.start()
+    for rnd in range(1, 20):
+        x = values(RANK, rnd)
+        w.allreduce(make(x))
+        if (x != total(rnd)).any():
+            bad.append(rnd)
+    for t in threads:
+        t.join()
+    point(not bad, "threads: three look while one reduces", str(bad))
+
+    # The GIL: Python runs while a call waits for others, and a signal ends the waiting.
+    if RANK == 0:
+        x = values(RANK, 20)
+        r = w.start(make(x))
+        signal.signal(signal.SIGALRM, lambda *a: (_ for _ in ()).throw(InterruptedError()))
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        try:
+            r.wait()
+            point(False, "a signal ends the waiting")
+        except InterruptedError:
+            point(True, "a signal ends the waiting")
+        with open(os.environ["OUT"] + "/go", "w"):
+            pass
+        r.wait()
+        w.round_done()
+    else:
+        while not os.path.exists(os.environ["OUT"] + "/go"):
+            time.sleep(0.02)
+        x = values(RANK, 20)
+        w.allreduce(make(x))
+    point((x == total(20)).all(), "what was interrupted can be waited for again")
+
+
+def scene_twin(w):
+    """A second process of the same rank."""
+    x = values(RANK, 0)
+    refused("a second process of the same rank", saina.Error, "(EBUSY)", lambda: saina.join(token="s3cret", join_timeout=1))
+    w.allreduce(make(x))
+    point((x == total(0)).all(), "the first process of the rank goes on")
+
+
+def scene_log(w):
+    point(RANK == 3 or any("waits for its workers" in line for line in LINES),
+          "log: the callback gets what is worth showing", str(LINES))
+
+
+LINES = []
+
+
+def log(line):
+    LINES.append(line)
+    print("log", line, flush=True)
+
+
+def main():
+    # The shell has its background processes ignore it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Long enough for a machine that is busy with other tests.
+    with saina.join(token="s3cret", join_timeout=60, timeout=120, log=log) as w:
+        globals()["scene_" + sys.argv[1]](w)
+
+
+main()

@@ -1,0 +1,35 @@
+# shellcheck shell=bash disable=SC2154
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Sourced after ../net/lib.sh: processes of Python that are workers of the lab.
+
+export PYTHONPATH=$B/python SAINA_LIBRARY=$B/libsaina.so.0 PYTHONDONTWRITEBYTECODE=1
+export OMP_NUM_THREADS=1
+
+# py TAG NODE SCRIPT [ARG...]: in the background, with NODE for a rank.  What it says is in
+# $WORK/TAG.py.out.
+py() {
+	local tag=$1 node=$2 args=() a
+	for a in "${@:3}"; do
+		[ -z "$a" ] || args+=("$a")
+	done
+	# A window of its own: torchrun's variables of another are not wanted.
+	nsenter --net="/run/netns/saina-$LAB-w$node" -- env SAINA_RANK="$node" SAINA_AGGREGATOR="$AGG" SAINA_JOB=0 \
+		OUT="$WORK" "${py_env[@]}" /usr/bin/python3 "${args[@]}" \
+		>"$WORK/$tag.py.out" 2>"$WORK/$tag.err" </dev/null &
+	worker_pids[$tag]=$!
+}
+py_env=()
+
+# points PREFIX: what worker 0 found, and what others found wrong.
+points() {
+	local f line
+	for f in "$WORK"/*.py.out; do
+		while read -r line; do
+			case $line in
+			ok\ *)	[ "$f" != "$WORK/0.py.out" ] || ok "$1: ${line#ok }" ;;
+			not\ ok\ *) not_ok "$1: $(basename "$f" .py.out): ${line#not ok }" ;;
+			esac
+		done <"$f"
+	done
+}

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+"""The memory of arrays and tensors, as libsaina takes it: int32 or float32, in a row."""
+
+import sys
+from typing import Any, Callable, NamedTuple, Optional
+
+import numpy
+
+from ._lib import ffi, lib
+
+_TYPES = {"int32": lib.SAINA_INT32, "float32": lib.SAINA_FLOAT32}
+
+
+class Buffer(NamedTuple):
+    """@keep holds the memory; @finish, if there is one, is to be called when the result is in it."""
+    pointer: Any
+    n: int
+    type: int
+    keep: Any
+    finish: Optional[Callable[[], Any]]
+
+
+def is_tensor(x: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(x, torch.Tensor)
+
+
+def _type(name: str, what: str) -> int:
+    try:
+        return _TYPES[name]
+    except KeyError:
+        raise TypeError(f"saina reduces int32 and float32; this {what} is of {name}") from None
+
+
+def _of_array(x: numpy.ndarray) -> Buffer:
+    kind = _type(x.dtype.name if x.dtype.isnative else x.dtype.str, "array")
+    if not x.flags.c_contiguous:
+        raise ValueError("this array is not contiguous (numpy.ascontiguousarray() makes a copy that is)")
+    if not x.flags.writeable:
+        raise ValueError("this array is read-only, and the result is to be put in it")
+    if not x.size:
+        raise ValueError("this array is empty: there is nothing to reduce")
+    return Buffer(ffi.from_buffer("char[]", x, require_writable=True), x.size, kind, x, None)
+
+
+def _of_tensor(x: Any) -> Buffer:
+    import torch
+
+    kind = _type(str(x.dtype).replace("torch.", ""), "tensor")
+    if x.layout != torch.strided or not x.is_contiguous():
+        raise ValueError("this tensor is not contiguous (.contiguous() makes a copy that is)")
+    if not x.numel():
+        raise ValueError("this tensor is empty: there is nothing to reduce")
+    x = x.detach()
+    host, finish = x, None
+    if x.device.type != "cpu":
+        # By way of memory that the device can copy from and to at its own pace.
+        host = torch.empty(x.shape, dtype=x.dtype, pin_memory=torch.cuda.is_available())
+        host.copy_(x)
+
+        def finish() -> None:
+            x.copy_(host)
+    return Buffer(ffi.cast("void *", host.data_ptr()), x.numel(), kind, host, finish)
+
+
+def buffer(x: Any) -> Buffer:
+    """Of a numpy array or torch tensor.  TypeError or ValueError with a sentence if it cannot be reduced."""
+    if isinstance(x, numpy.ndarray):
+        return _of_array(x)
+    if is_tensor(x):
+        return _of_tensor(x)
+    raise TypeError(f"saina reduces numpy arrays and torch tensors, not {type(x).__name__}")

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+"""libsaina itself, and its errors.  cffi releases the GIL in every call."""
+
+import errno
+import os
+
+from ._libsaina import ffi
+
+#: $SAINA_LIBRARY: that of a build tree, for instance.
+_NAME = os.environ.get("SAINA_LIBRARY", "libsaina.so.0")
+
+try:
+    lib = ffi.dlopen(_NAME)
+except OSError as e:
+    raise ImportError(f"saina: {e}; `make install' installs it, SAINA_LIBRARY names another") from e
+
+
+class Error(OSError):
+    """A call of libsaina failed: ``errno``, and in ``strerror`` a sentence.
+
+    The errno values are those of libsaina(3): ESTALE (the results this worker needs are
+    gone: it must get the model from a peer), ECONNRESET (the job was stopped or
+    deleted), ETIMEDOUT (nothing was heard from the aggregator), ECHILD (the handle is
+    the parent process's), EBUSY, EINVAL, ...
+    """
+
+    def __init__(self, number: int, sentence: str):
+        super().__init__(abs(number), sentence)
+
+    def __str__(self) -> str:
+        return f"{self.strerror} ({errno.errorcode.get(self.errno, self.errno)})"
+
+
+def text(c: object) -> str:
+    """A C string."""
+    return ffi.string(c).decode(errors="replace")
+
+
+def version() -> str:
+    """Version of the library that is loaded."""
+    return text(lib.saina_version())

@@ -1,0 +1,456 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+"""A worker of a job: one handle of libsaina."""
+
+import errno
+import os
+import queue
+import threading
+import time
+import weakref
+from typing import Any, Callable, Iterable, NamedTuple, Optional, Tuple, Type, TypeVar
+
+import numpy
+
+from . import _env
+from ._buffer import buffer, is_tensor
+from ._lib import Error, ffi, lib, text
+
+T = TypeVar("T", bound=tuple)
+
+#: How often a thread that waits looks whether Python has a signal (Ctrl-C) for it; milliseconds.
+_LOOK_MS = 200
+
+
+class Info(NamedTuple):
+    """What the job looks like from this worker; see struct saina_job_info in saina.h."""
+    job: int
+    worker: int
+    #: of the job
+    workers: int
+    #: of the largest round
+    elements: int
+    segments: int
+    #: elements of a segment
+    payload: int
+    pool: int
+    #: rounds that the aggregator keeps
+    ring: int
+    #: the next this worker contributes to
+    round: int
+    #: mask of live workers, as last heard
+    active: int
+    #: results come by the slow path
+    relayed: int
+    #: that the aggregator will open next, as last heard
+    next_round: int
+    #: elements on the wire: 1 int32, 2 float32, 3 bfloat16
+    type: int
+
+
+class Call(NamedTuple):
+    """What became of one all-reduce; see struct saina_call in saina.h."""
+    round: int
+    segments: int
+    #: contributors, over the segments
+    count_min: int
+    count_max: int
+    #: workers counted in at least one segment, in every one; bit w is worker w
+    mask_any: int
+    mask_all: int
+    #: decided without this worker: its part is in the residual
+    late_segments: int
+    degraded_segments: int
+    skipped_segments: int
+    #: how many more rounds are known to be decided
+    rounds_behind: int
+    k: int
+    next_k: int
+    #: float32 elements clipped by the block scale; the rest is in the residual
+    saturated: int
+    #: packets
+    resent: int
+    #: from start to completion, microseconds
+    time_us: int
+
+
+class Stats(NamedTuple):
+    """Since the worker joined; see struct saina_stats in saina.h."""
+    rounds: int
+    sent: int
+    sent_bytes: int
+    resent: int
+    pulled: int
+    results: int
+    results_bytes: int
+    duplicate_results: int
+    late_answers: int
+    bad_messages: int
+    late_segments: int
+    segments: int
+    saturated: int
+    rejoins: int
+    #: smoothed round trip, microseconds
+    rtt_us: int
+    rto_us: int
+    #: messages
+    window: int
+    asked: int
+
+
+class Segment(NamedTuple):
+    """Who is in one segment of a result; see struct saina_segment in saina.h."""
+    round: int
+    mask: int
+    contributors: int
+    k: int
+    #: the sums were gradient * 2**exponent (0 for int32)
+    exponent: int
+    policy: int
+    flags: int
+
+
+def _sized(name: str) -> Any:
+    c = ffi.new(f"struct {name} *")
+    c.size = ffi.sizeof(f"struct {name}")
+    return c
+
+
+def _values(to: Type[T], c: Any) -> T:
+    return to(*(getattr(c, name) for name in to._fields))
+
+
+class Request:
+    """An all-reduce in flight (Worker.start()).  Its memory belongs to the library until wait() returns."""
+
+    def __init__(self, worker: "Worker", pointer: Any, memory: Any):
+        self._worker = worker
+        self._pointer = pointer
+        self._memory = memory
+        self._call: Optional[Call] = None
+
+    def done(self) -> bool:
+        """Is the result there?"""
+        return self._call is not None or self._worker._poll(self, 0)
+
+    def wait(self) -> Call:
+        """Until the result is in the array; what became of it.  Raises Error."""
+        if self._call is None:
+            self._call = self._worker._wait(self)
+        return self._call
+
+
+class Worker:
+    """A worker of a job; join() makes one.  Close it, or use it in a ``with`` statement.
+
+    Threads take turns: a call begins when that of another thread has ended.  No call holds the
+    GIL while it waits, and Ctrl-C ends the waiting.  In a forked child every call but close()
+    raises Error (ECHILD).
+    """
+
+    def __init__(self, handle: Any, keep: Any):
+        self._handle = handle
+        self._pid = os.getpid()
+        self._lock = threading.RLock()
+        self._requests: set = set()     # whose memory the library may write to
+        # Also at the interpreter's end.  @keep: what the library's thread may call.
+        self._close = weakref.finalize(self, _close, handle, keep)
+
+    # --- how calls begin and end ----------------------------------------------------------
+
+    def _check(self, ret: int) -> int:
+        if ret < 0:
+            raise Error(ret, text(lib.saina_strerror(self._handle, ret)))
+        return ret
+
+    def _enter(self) -> threading.RLock:
+        if os.getpid() != self._pid:
+            # Before the lock, which a thread of the parent may have held.
+            raise Error(errno.ECHILD, f"this worker is process {self._pid}'s: a forked child can "
+                                      "only close it, and join on its own")
+        if not self._close.alive:
+            raise Error(errno.EBADF, "this worker is closed")
+        return self._lock
+
+    def _poll(self, request: Request, timeout_ms: int) -> bool:
+        with self._enter():
+            return self._check(lib.saina_poll(self._handle, request._pointer, timeout_ms)) > 0
+
+    def _wait(self, request: Request) -> Call:
+        # Not under the lock for all the time: another thread may start something.
+        while not self._poll(request, _LOOK_MS):
+            pass
+        with self._enter():
+            c = _sized("saina_call")
+            try:
+                self._check(lib.saina_wait(self._handle, request._pointer, c))
+            finally:
+                self._requests.discard(request)
+        if request._memory.finish:
+            request._memory.finish()
+        return _values(Call, c)
+
+    # --- the job ----------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Leave the job: the others no longer wait for this worker.  Twice is once."""
+        if os.getpid() != self._pid:
+            self._close()
+            return
+        with self._lock:
+            self._close()
+            self._requests.clear()
+
+    def __enter__(self) -> "Worker":
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self.close()
+
+    def info(self) -> Info:
+        """What the job looks like from here."""
+        with self._enter():
+            c = _sized("saina_job_info")
+            self._check(lib.saina_info(self._handle, c))
+            return _values(Info, c)
+
+    def stats(self) -> Stats:
+        """Counters since join()."""
+        with self._enter():
+            c = _sized("saina_stats")
+            self._check(lib.saina_get_stats(self._handle, c))
+            return _values(Stats, c)
+
+    def segment(self, segment: int) -> Segment:
+        """Who was counted in @segment of the last result; Error (ENODATA) if there is none."""
+        with self._enter():
+            c = _sized("saina_segment")
+            self._check(lib.saina_segment(self._handle, segment, c))
+            return _values(Segment, c)
+
+    def decided(self) -> bool:
+        """Is the round that this worker would contribute to decided already?  Then a gradient for
+        it is too late, and an all-reduce returns at once."""
+        with self._enter():
+            return bool(self._check(lib.saina_decided(self._handle)))
+
+    @property
+    def behind(self) -> int:
+        """Rounds that are known to be decided and that this worker has not had: as many calls return at once."""
+        info = self.info()
+        return max(info.next_round - 1 - info.round, 0) or int(self.decided())
+
+    def set_round(self, round: int) -> None:
+        """The model this worker holds includes all rounds below @round (from a peer)."""
+        with self._enter():
+            self._check(lib.saina_set_round(self._handle, round))
+
+    # --- all-reduce -------------------------------------------------------------------------
+
+    def start(self, x: Any, op: Optional[str] = None) -> Request:
+        """Begin an all-reduce of @x, in place, as part of the present round.
+
+        @x: numpy array or torch tensor of int32 or float32, contiguous.  A tensor of another
+            device is copied to pinned memory of the host, and back by wait() (untested: no GPU).
+        @op: "sum", or "mean" over who was counted (float32 only); None: mean of float32, sum of int32.
+
+        All workers start the same sizes in the same order, wait for all, and call round_done().
+        Raises TypeError or ValueError for what cannot be reduced, and Error.
+        """
+        b = buffer(x)
+        if op is None:
+            op = "sum" if b.type == lib.SAINA_INT32 else "mean"
+        if op not in ("sum", "mean"):
+            raise ValueError(f'op "{op}" is neither "sum" nor "mean"')
+        with self._enter():
+            r = ffi.new("struct saina_req **")
+            self._check(lib.saina_allreduce_start(
+                self._handle, b.pointer, b.n, b.type,
+                lib.SAINA_SUM if op == "sum" else lib.SAINA_MEAN, r))
+            request = Request(self, r[0], b)
+            self._requests.add(request)
+        return request
+
+    def round_done(self) -> None:
+        """Close the round: all that was started has been waited for."""
+        with self._enter():
+            self._check(lib.saina_round_done(self._handle))
+
+    def allreduce(self, x: Any, op: Optional[str] = None) -> Call:
+        """Sum or average @x over the workers, in place: one round.  See start()."""
+        with self._enter():
+            if self._requests:
+                raise Error(errno.EBUSY, "the round is open: wait for what was started and close "
+                                         "it with round_done() first")
+            call = self.start(x, op).wait()
+            self.round_done()
+        return call
+
+    def broadcast(self, x: Any, root: int = 0) -> None:
+        """Every worker gets what worker @root has in @x, exactly; all workers call it.
+
+        @x: numpy array or torch tensor of any type.
+
+        By all-reduces of int32 to which the others contribute zeros, repeated until the
+        policy has counted @root everywhere.  Meant for the beginning: where the residual of a float32
+        gradient is kept it is refused, and a residual of int32 is dropped.
+        Raises Error; ECONNABORTED if @root is not in the job.
+        """
+        flat = x.detach().cpu().contiguous().numpy() if is_tensor(x) else numpy.ascontiguousarray(x)
+        data = flat.tobytes()
+        words = numpy.frombuffer(data + bytes(-len(data) % 4), numpy.int32).copy()
+        most = self.info().elements
+        with self._enter():
+            for at in range(0, len(words), most):
+                words[at:at + most] = self._broadcast(words[at:at + most], root)
+        data = words.tobytes()[:len(data)]
+        flat = numpy.frombuffer(data, flat.dtype).reshape(flat.shape)
+        if is_tensor(x):
+            import torch
+            with torch.no_grad():
+                x.copy_(torch.from_numpy(flat.copy()))
+        else:
+            x[...] = flat
+
+    def _broadcast(self, value: numpy.ndarray, root: int) -> numpy.ndarray:
+        mine = self.info().worker == root
+        have = numpy.zeros_like(value)
+        counted: set = set()
+        pause = 0.001
+        while True:
+            if not self.info().active >> root & 1:
+                raise Error(errno.ECONNABORTED, f"worker {root}, whose values are wanted, is not in the job")
+            owed = self.residual(0, len(value), "int32")
+            # What it owes is added on the way: together they are what is missing, or nothing.
+            part = (value - have if mine else numpy.zeros_like(value)) - owed
+            try:
+                call = self.allreduce(part)
+            except Error as e:
+                if not mine or e.errno != errno.ESTALE:
+                    raise
+                # The others have been waiting for so long that results are gone, which only they need.
+                have = value - self.residual(0, len(value), "int32")
+                self.set_round(max(self.info().next_round, self.info().round))
+                continue
+            have += part
+            counted.update(s for s in range(call.segments) if self.segment(s).mask >> root & 1)
+            if len(counted) == call.segments:
+                return have
+            # Without the root: it is late.
+            time.sleep(pause)
+            pause = min(2 * pause, 0.1)
+
+    # --- what is kept -----------------------------------------------------------------------
+
+    def residual(self, first: int, n: int, dtype: str = "float32") -> numpy.ndarray:
+        """What of this worker's elements @first .. @first + @n - 1 has not been counted.
+
+        In units of the tensor (float32) or exact (int32); for checkpoints.  Elements are counted
+        through the segments: a second array of a round begins at a multiple of info().payload.
+        """
+        out = numpy.zeros(n, numpy.dtype(dtype))
+        b = buffer(out) if n else None
+        if b:
+            with self._enter():
+                self._check(lib.saina_residual(self._handle, first, n, b.type, b.pointer))
+        return out
+
+    def layout(self, moves: Iterable[Tuple[int, int, int]]) -> None:
+        """Between rounds: (from, to, n): elements change their places, residual and scale go along.
+
+        All workers make the same moves before the same round; see saina_layout() in libsaina(3).
+        """
+        moves = list(moves)
+        with self._enter():
+            c = ffi.new("struct saina_move[]", moves)
+            self._check(lib.saina_layout(self._handle, c, len(moves)))
+
+
+def _close(handle: Any, keep: Any) -> None:
+    lib.saina_close(handle)
+
+
+def _log(call: Callable[[str], Any]) -> Any:
+    @ffi.callback("void(void *, const char *)")
+    def line(_arg: Any, c: Any) -> None:
+        call(text(c))
+    return line
+
+
+def _open(opts: Any) -> Any:
+    """saina_open(), which may take as long as the others do, and which Ctrl-C is to end."""
+    answers: queue.SimpleQueue = queue.SimpleQueue()
+    given_up = threading.Event()
+
+    def run() -> None:
+        h = ffi.new("struct saina **")
+        ret = lib.saina_open(h, opts)
+        why = text(lib.saina_strerror(ffi.NULL, ret)) if ret else ""
+        if given_up.is_set() and not ret:
+            lib.saina_close(h[0])
+        answers.put((ret, why, h[0]))
+
+    threading.Thread(target=run, name="saina_open", daemon=True).start()
+    try:
+        while True:
+            try:
+                ret, why, handle = answers.get(timeout=_LOOK_MS / 1000)
+                break
+            except queue.Empty:
+                pass
+    except BaseException:
+        given_up.set()
+        raise
+    if ret:
+        raise Error(ret, why)
+    return handle
+
+
+def join(aggregator: Optional[str] = None, job: Optional[int] = None, worker: Optional[int] = None, *,
+         token: Optional[str] = None, token_file: Optional[str] = None, name: Optional[str] = None,
+         interface: Optional[str] = None, elements: int = 0, window: int = 0,
+         join_timeout: float = 5, start_timeout: float = 0, timeout: float = 60,
+         log: Optional[Callable[[str], Any]] = None) -> Worker:
+    """Join a job, and wait until it runs, that is until all its workers are there.
+
+    @aggregator: "ADDRESS[:PORT]"; None: $SAINA_AGGREGATOR.
+    @job: 0..255; None: $SAINA_JOB, or 0.
+    @worker: identifier, 0..63; None: $SAINA_RANK, torchrun's or mpirun's rank, or any that is free.
+    @token, @token_file: of the job; None: $SAINA_TOKEN, or the file that $SAINA_TOKEN_FILE names.
+    @name: shown to people; None: host name and process id.
+    @interface: to use; None: the route's.
+    @elements: of the largest round; 0: as the job has.
+    @window: messages in flight; 0: adaptive.
+    @join_timeout: seconds to wait for each answer until admitted; -1: for ever.
+    @start_timeout: seconds to wait for the other workers; 0: for ever.
+    @timeout: seconds without a word from the aggregator after which calls fail; -1: never.
+    @log: called with lines worth showing, by a thread of the library's that holds no lock; None: stderr.
+
+    Raises Error; see saina_open() in libsaina(3) for its errno values.
+    """
+    keep = [ffi.new("char[]", (aggregator or _env.aggregator()).encode())]
+
+    def string(value: Optional[str]) -> Any:
+        if value is None:
+            return ffi.NULL
+        keep.append(ffi.new("char[]", os.fsencode(value)))
+        return keep[-1]
+
+    def ms(seconds: float) -> int:
+        return -1 if seconds < 0 else max(int(seconds * 1000), 1) if seconds else 0
+
+    if worker is None:
+        worker = _env.rank()
+    if token is None and token_file is None:
+        token_file = _env.token_file()
+    o = _sized("saina_opts")
+    o.aggregator = keep[0]
+    o.job = _env.job() if job is None else job
+    o.worker = -1 if worker is None else worker
+    o.token, o.token_file = string(token), string(token_file)
+    o.name, o.interface = string(name), string(interface)
+    o.elements, o.window = elements, window
+    o.join_timeout_ms, o.start_timeout_ms, o.timeout_ms = ms(join_timeout), ms(start_timeout), ms(timeout)
+    if log:
+        keep.append(_log(log))
+        o.log = keep[-1]
+    return Worker(_open(o), keep)
