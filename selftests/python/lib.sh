@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154
+# shellcheck shell=bash disable=SC2034,SC2154
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Sourced after ../net/lib.sh: processes of Python that are workers of the lab.
@@ -17,19 +17,19 @@ py() {
 	nsenter --net="/run/netns/saina-$LAB-w$node" -- env SAINA_RANK="$node" SAINA_AGGREGATOR="$AGG" SAINA_JOB=0 \
 		OUT="$WORK" "${py_env[@]}" /usr/bin/python3 "${args[@]}" \
 		>"$WORK/$tag.py.out" 2>"$WORK/$tag.err" </dev/null &
-	worker_pids[$tag]=$!
+	worker_pids["$tag"]=$!
 }
 py_env=()
 
 # points PREFIX: what worker 0 found, and what others found wrong.
 points() {
-	local f line
-	for f in "$WORK"/*.py.out; do
+	local i line
+	for i in 0 1 2 3; do
 		while read -r line; do
 			case $line in
-			ok\ *)	[ "$f" != "$WORK/0.py.out" ] || ok "$1: ${line#ok }" ;;
-			not\ ok\ *) not_ok "$1: $(basename "$f" .py.out): ${line#not ok }" ;;
+			ok\ *)	[ $i != 0 ] || ok "$1: ${line#ok }" ;;
+			not\ ok\ *) not_ok "$1: worker $i: ${line#not ok }" ;;
 			esac
-		done <"$f"
+		done <"$WORK/$i.py.out"
 	done
 }

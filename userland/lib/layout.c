@@ -42,7 +42,7 @@ int saina_layout(struct saina *s, const struct saina_move *moves, size_t n)
 		ret = check_move(s, &moves[i]);
 	if (ret)
 		return saina_leave(s, ret);
-	ret = saina_gradient_move(&s->round.grad, moves, n);
+	ret = saina_round_move(&s->round, moves, n);
 	if (ret == -ENOTEMPTY)
 		ret = saina_error(s, -EINVAL,
 				  "saina_layout: residual would be lost: some is moved nowhere, or "
@@ -51,8 +51,5 @@ int saina_layout(struct saina *s, const struct saina_move *moves, size_t n)
 		saina_error(s, ret, "saina_layout: int32 and float32 would meet in one segment");
 	else if (ret)
 		saina_error(s, ret, "out of memory");
-	else
-		for (uint32_t i = 0; i < s->session.job.segments; i++)
-			f->known[i] = f->round;
 	return saina_leave(s, ret);
 }

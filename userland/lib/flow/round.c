@@ -58,6 +58,15 @@ void saina_round_forget(struct saina_round *r, struct saina_req *q)
 		r->grad.share[i].t = NULL;
 }
 
+int saina_round_move(struct saina_round *r, const struct saina_move *moves, size_t n)
+{
+	int ret = saina_gradient_move(&r->grad, moves, n);
+
+	for (uint32_t i = 0; !ret && i < r->job->segments; i++)
+		r->flow.known[i] = r->flow.round;
+	return ret;
+}
+
 static struct saina_req *request_of(const struct saina_share *p)
 {
 	return (void *)((char *)p->t - offsetof(struct saina_req, t));

@@ -48,6 +48,9 @@ void saina_round_start(struct saina_round *r, struct saina_req *q, uint64_t now)
 void saina_round_forget(struct saina_round *r, struct saina_req *q);
 void saina_round_fail(struct saina_round *r, int err);
 
+/* Between rounds: elements change their places; as saina_gradient_move(). */
+int saina_round_move(struct saina_round *r, const struct saina_move *moves, size_t n);
+
 /* A RESULT, STALE or TOLD that saina_check() has let through. */
 void saina_round_input(struct saina_round *r, const struct saina_hdr *h, uint64_t now);
 

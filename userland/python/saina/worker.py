@@ -317,8 +317,6 @@ class Worker:
         counted: set = set()
         pause = 0.001
         while True:
-            if not self.info().active >> root & 1:
-                raise Error(errno.ECONNABORTED, f"worker {root}, whose values are wanted, is not in the job")
             owed = self.residual(0, len(value), "int32")
             # What it owes is added on the way: together they are what is missing, or nothing.
             part = (value - have if mine else numpy.zeros_like(value)) - owed
@@ -335,7 +333,9 @@ class Worker:
             counted.update(s for s in range(call.segments) if self.segment(s).mask >> root & 1)
             if len(counted) == call.segments:
                 return have
-            # Without the root: it is late.
+            # Without the root: it is late, or will never come.
+            if not self.info().active >> root & 1 and not self.behind:
+                raise Error(errno.ECONNABORTED, f"worker {root}, whose values are wanted, is not in the job")
             time.sleep(pause)
             pause = min(2 * pause, 0.1)
 
