@@ -7,11 +7,10 @@ import queue
 import threading
 import time
 import weakref
-from typing import Any, Callable, Iterable, NamedTuple, Optional, Tuple, Type, TypeVar
+from typing import Any, Callable, Iterable, NamedTuple, Optional, Tuple, Type, TypeVar, Union
 
 import numpy
 
-from . import _env
 from ._buffer import buffer, is_tensor
 from ._lib import Error, ffi, lib, text
 
@@ -405,7 +404,7 @@ def _open(opts: Any) -> Any:
     return handle
 
 
-def join(aggregator: Optional[str] = None, job: Optional[int] = None, worker: Optional[int] = None, *,
+def join(aggregator: Optional[str] = None, job: Union[int, str, None] = None, worker: Optional[int] = None, *,
          token: Optional[str] = None, token_file: Optional[str] = None, name: Optional[str] = None,
          interface: Optional[str] = None, elements: int = 0, window: int = 0,
          join_timeout: float = 5, start_timeout: float = 0, timeout: float = 60,
@@ -413,8 +412,9 @@ def join(aggregator: Optional[str] = None, job: Optional[int] = None, worker: Op
     """Join a job, and wait until it runs, that is until all its workers are there.
 
     @aggregator: "ADDRESS[:PORT]"; None: $SAINA_AGGREGATOR.
-    @job: 0..255; None: $SAINA_JOB, or 0.
-    @worker: identifier, 0..63; None: $SAINA_RANK, torchrun's or mpirun's rank, or any that is free.
+    @job: its number, 0..255, or its name; None: $SAINA_JOB, or 0.
+    @worker: identifier, 0..63; None: $SAINA_RANK, or what torchrun or mpirun set (the job then
+        must have as many workers as they started), or any that is free.
     @token, @token_file: of the job; None: $SAINA_TOKEN, or the file that $SAINA_TOKEN_FILE names.
     @name: shown to people; None: host name and process id.
     @interface: to use; None: the route's.
@@ -427,7 +427,7 @@ def join(aggregator: Optional[str] = None, job: Optional[int] = None, worker: Op
 
     Raises Error; see saina_open() in libsaina(3) for its errno values.
     """
-    keep = [ffi.new("char[]", (aggregator or _env.aggregator()).encode())]
+    keep: list = []
 
     def string(value: Optional[str]) -> Any:
         if value is None:
@@ -438,14 +438,19 @@ def join(aggregator: Optional[str] = None, job: Optional[int] = None, worker: Op
     def ms(seconds: float) -> int:
         return -1 if seconds < 0 else max(int(seconds * 1000), 1) if seconds else 0
 
-    if worker is None:
-        worker = _env.rank()
-    if token is None and token_file is None:
-        token_file = _env.token_file()
     o = _sized("saina_opts")
-    o.aggregator = keep[0]
-    o.job = _env.job() if job is None else job
-    o.worker = -1 if worker is None else worker
+    ret = lib.saina_opts_env(o)
+    if ret:
+        raise Error(ret, text(lib.saina_strerror(ffi.NULL, ret)))
+    if aggregator is not None:
+        o.aggregator = string(aggregator)
+    if not o.aggregator:
+        raise Error(errno.EINVAL, "say where the aggregator is: aggregator=, or SAINA_AGGREGATOR=ADDRESS[:PORT] "
+                                  "in the environment")
+    if job is not None:
+        o.job, o.job_name = (0, string(job)) if isinstance(job, str) else (job, ffi.NULL)
+    if worker is not None:
+        o.worker, o.workers = worker, 0
     o.token, o.token_file = string(token), string(token_file)
     o.name, o.interface = string(name), string(interface)
     o.elements, o.window = elements, window
