@@ -26,6 +26,7 @@ sys.dont_write_bytecode = True
 # pylint: disable=wrong-import-position
 import plan
 import report
+import strain
 from gloo import Gloo
 from lab import BUILD, TOP, BenchError, Lab
 from measure import Cell, Series, bound_gbps, summarize
@@ -33,6 +34,7 @@ from openmpi import OpenMPI
 from saina import Saina
 
 TURNS = 3
+STRAINED = 4		# times as long: a 99th percentile wants many rounds
 
 
 class Progress:
@@ -113,19 +115,22 @@ class Bench:
         os.mkdir(folder)
         self.progress.where = "the labs are being built"
         self.progress("bare")
-        bare = self.start(Lab(place, agent=False))
+        with_peers = any(not r.strain for r in place.rows)
+        bare = self.start(Lab(place, agent=False)) if with_peers else None
         self.progress("with our program on the ports")
         ours = self.start(Lab(place, agent=True))
         self.progress.where = "contenders start"
         elements = max(r.size for r in place.rows) // 4
         groups = []
-        for make in (lambda: Saina(ours, folder, elements, False), lambda: Saina(ours, folder, elements, True),
-                     lambda: Gloo(bare, folder), lambda: OpenMPI(bare, folder)):
+        makes = [lambda: Saina(ours, folder, elements, False)]
+        if with_peers:
+            makes += [lambda: Saina(ours, folder, elements, True), lambda: Gloo(bare, folder), lambda: OpenMPI(bare, folder)]
+        for make in makes:
             groups.append(self.start_group(make()))
         if any(r.coexist for r in place.rows):
             groups += [self.start_group(Gloo(ours, folder)), self.start_group(OpenMPI(ours, folder))]
         for row in place.rows:
-            self.measure_row(place, row, groups, (bare, ours))
+            self.measure_row(place, row, groups, [lab for lab in (bare, ours) if lab])
 
     def start_group(self, group):
         self.progress(group.name)
@@ -145,10 +150,21 @@ class Bench:
         for lab in labs:
             self.progress(f"the links are made {row.link}")
             lab.set_link(row.link)
-        cell = Cell(place, row, series_of(groups, row.coexist), self.progress)
-        self.rows.append(summarize(place, row, cell.measure(seconds, turns), groups[0].hello))
+        hard = strain.make(row.strain, groups[0].lab) if row.strain else None
+        series = series_with(hard, row.strain, groups[0]) if hard else series_of(groups, row.coexist)
+        cell = Cell(place, row, series, self.progress)
+        if hard:
+            self.undo.append(hard)
+            seconds *= STRAINED
+        self.rows.append(summarize(place, row, cell.measure(seconds, turns), groups[0].hello, hard))
+        if hard:
+            self.undo.remove(hard)
         self.progress.line(report.table_line(self.rows[-1]))
         report.write_json(os.path.join(self.out, "bench.json"), self.about, self.rows)
+
+
+def series_with(hard, name: str, saina) -> list[Series]:
+    return [Series("libsaina", saina, "-"), Series(f"libsaina, {name}", saina, "-", strain=hard)]
 
 
 def series_of(groups, coexist: bool) -> list[Series]:
@@ -194,6 +210,12 @@ def link(text: str) -> str:
     return text
 
 
+def strain_name(text: str) -> str:
+    if text not in strain.NAMES:
+        raise argparse.ArgumentTypeError(f"\"{text}\" is neither overload nor loss")
+    return text
+
+
 def bridge(text: str) -> str:
     if text not in ("linux", "ovs"):
         raise argparse.ArgumentTypeError(f"\"{text}\" is neither linux nor ovs")
@@ -218,7 +240,7 @@ def arguments() -> argparse.Namespace:
     p = argparse.ArgumentParser(
         prog="tools/bench", description="All-reduce of float32 by libsaina beside Gloo and Open MPI, in namespaces "
         "on this machine.  See Documentation/bench.rst.",
-        epilog="Lists are separated by commas.  One of --bridge, --mtu, --workers, --links, --sizes replaces the plan "
+        epilog="Lists are separated by commas.  One of --bridge, --mtu, --workers, --links, --sizes, --strain replaces the plan "
         "by every combination of them; peers are then also measured through ports that carry our program.")
     p.add_argument("--quick", action="store_true", help="a small plan, under 3 minutes (the whole takes under 30)")
     p.add_argument("--bridge", type=listed(bridge), metavar="LIST", help="linux, ovs (linux)")
@@ -226,15 +248,17 @@ def arguments() -> argparse.Namespace:
     p.add_argument("--workers", type=listed(whole(2, 64)), metavar="LIST", help="(4)")
     p.add_argument("--links", type=listed(link), metavar="LIST", help="unlimited, or RATE/BURST: 1gbit/256kb (unlimited)")
     p.add_argument("--sizes", type=listed(size), metavar="LIST", help="64KiB to 64MiB (4MiB)")
+    p.add_argument("--strain", type=listed(strain_name), metavar="LIST",
+                   help="overload, loss: libsaina alone, with and without a busy loop on each core, 20 %% lost each way")
     p.add_argument("--seconds", type=seconds_of, metavar="S", help="of all-reduces by each contender in a row (1.5; --quick: 0.6)")
     p.add_argument("--out", default="result", metavar="DIR", help="where bench.json, bench.txt and bench.png go (result)")
     return p.parse_args()
 
 
 def places_of(a: argparse.Namespace):
-    if a.bridge or a.mtu or a.workers or a.links or a.sizes:
+    if a.bridge or a.mtu or a.workers or a.links or a.sizes or a.strain:
         return plan.chosen(a.bridge or ["linux"], a.mtu or [1500], a.workers or [4], a.links or [plan.UNLIMITED],
-                           a.sizes or [4 * plan.MIB])
+                           a.sizes or [4 * plan.MIB], a.strain or [])
     return plan.quick() if a.quick else plan.full()
 
 

@@ -3,10 +3,12 @@
 
 import os
 import statistics
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 from group import Group, Hung
 from lab import BenchError
+from strain import Strain, judge, percentile99
 
 MOST_ROUNDS = 2000
 MOST_HANGS = 3			# of a peer in a row, before the run ends
@@ -21,12 +23,15 @@ class Series:
     group: Group
     algorithm: str
     beside: bool = False		# a peer, through ports that carry our program
+    strain: Strain | None = None	# around each of its turns
     round_ns: int = 0			# estimated
     samples: list[int] = field(default_factory=list)
     rounds: int = 0
     cpu: float = 0
     port_bytes: int = 0
     hangs: int = 0
+    sent: int = 0			# messages of libsaina, in timed rounds
+    resent: int = 0
 
     @property
     def ours(self) -> bool:
@@ -71,9 +76,10 @@ class Cell:
         """False if it hung: Open MPI does, with more ranks than processors.  Ours may not."""
         try:
             s.group.command(f"prepare {s.algorithm} {self.row.size}")
-            if first:
-                self.verify(s)
-            self.turn(s, seconds)
+            with s.strain or nullcontext():
+                if first:
+                    self.verify(s)
+                self.turn(s, seconds)
             s.group.command("rest")
         except Hung:
             s.hangs += 1
@@ -90,13 +96,25 @@ class Cell:
     def turn(self, s: Series, seconds: float) -> None:
         rounds = max(1, min(MOST_ROUNDS, int(seconds * 1e9 / max(1, s.round_ns)))) + 1
         ports, cpu = s.group.lab.port_bytes(), cpu_seconds()
+        before = self.messages(s)
         stamps = s.group.command(f"time {rounds}")
+        sent, resent = self.messages(s)
+        s.sent += sent - before[0]
+        s.resent += resent - before[1]
         s.cpu += cpu_seconds() - cpu
         s.port_bytes += s.group.lab.port_bytes() - ports
         s.samples += durations(stamps)
         s.rounds += rounds
         s.round_ns = int(statistics.median(s.samples))
         self.check_crossed(s)
+
+    @staticmethod
+    def messages(s: Series) -> tuple[int, int]:
+        """Sent by all ranks since they began, and sent again; peers do not say."""
+        if not s.ours:
+            return 0, 0
+        said = s.group.command("counts")
+        return sum(of[0] for of in said), sum(of[1] for of in said)
 
     def check_crossed(self, s: Series) -> None:
         """A worker has to send at least 1 - 1/N of its tensor; less is not the network."""
@@ -116,6 +134,9 @@ class Cell:
             "third_quartile_ns": int(quartiles[2]),
             "min_ns": samples[0],
             "max_ns": samples[-1],
+            "p99_ns": int(percentile99(samples)),
+            "sent": s.sent,
+            "resent": s.resent,
             "samples": len(samples),
             "goodput_gbps": size * 8 / median,
             "spread": (quartiles[2] - quartiles[0]) / 2 / median,
@@ -140,12 +161,14 @@ def bound_gbps(link: str, payload: int, header: int) -> float | None:
     raise BenchError(f"link {link}: write RATE/BURST as tc does, in gbit or mbit: 1gbit/256kb")
 
 
-def summarize(place, row, results: dict, hello: dict) -> dict:
+def summarize(place, row, results: dict, hello: dict, strain: Strain | None) -> dict:
     """A row of the report: the measurements, and the ratios that matter."""
     out = {
         "bridge": place.bridge, "mtu": place.mtu, "workers": place.workers, "link": row.link, "bytes": row.size,
         "payload_bytes": int(hello["payload"]), "series": results,
     }
+    if strain:
+        return out | judge(row.strain, results["libsaina"], results[f"libsaina, {row.strain}"], strain)
     ours = results["libsaina"]["goodput_gbps"]
     peers = {n: r for n, r in results.items() if not r["ours"] and not r["beside"]}
     beside = {n: r for n, r in results.items() if r["beside"]}

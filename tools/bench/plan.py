@@ -14,11 +14,13 @@ class Row:
 
     link: "unlimited", or RATE/BURST as tc writes them
     coexist: also measure the peers through ports that carry our program
+    strain: libsaina alone, with and without "overload" or "loss" (strain.py); "": none
     """
 
     link: str
     size: int
     coexist: bool = False
+    strain: str = ""
 
 
 @dataclass
@@ -54,8 +56,11 @@ def full() -> list[Place]:
         place.rows += rows(LIMITED, (64 * KIB, 4 * MIB), (4 * MIB,) if n == 4 else ())
         if n <= 8:
             place.rows += rows(LIMITED, (16 * MIB,))
+            place.rows.append(Row(LIMITED, 4 * MIB, strain="loss"))
         if n == 4:
             place.rows += rows(LIMITED, (64 * MIB,)) + rows("1gbit/32kb", (4 * MIB,))
+        if n == 16:
+            place.rows.append(Row(UNLIMITED, 4 * MIB, strain="overload"))
         places.append(place)
     for n in 4, 8:
         both = (16 * MIB,) if n == 4 else ()
@@ -75,9 +80,9 @@ def quick() -> list[Place]:
     ]
 
 
-def chosen(bridges, mtus, workers, links, sizes) -> list[Place]:
+def chosen(bridges, mtus, workers, links, sizes, strains) -> list[Place]:
     """Every combination of what the command line says."""
     return [
-        Place(b, m, n, [Row(link, s, True) for link in links for s in sizes])
+        Place(b, m, n, [Row(link, s, not strains, x) for link in links for s in sizes for x in strains or [""]])
         for b in bridges for m in mtus for n in workers
     ]

@@ -7,6 +7,7 @@ import platform
 import subprocess
 import time
 
+import strain
 from plan import size_text
 
 PEERS = ("Gloo ring", "Gloo halving", "MPI default", "MPI ring")
@@ -24,6 +25,8 @@ def number(x, width: int = 6) -> str:
 
 def table_line(row: dict) -> str:
     s = row["series"]
+    if "strain" in row:
+        return f"{row['link']:>15}{size_text(row['bytes']):>9} | {strain.line(row)}"
 
     def of(name, key="goodput_gbps"):
         return s[name][key] if name in s else None
@@ -72,6 +75,8 @@ def draw(folder: str, rows: list[dict]) -> str | None:
     more than one size.  The path, or None if there is nothing to draw."""
     panels: dict[str, list[dict]] = {}
     for row in rows:
+        if "strain" in row:
+            continue
         title = f"{row['bridge']}, MTU {row['mtu']}, N = {row['workers']}, {row['link']}"
         panels.setdefault(title, []).append(row)
     panels = {t: r for t, r in panels.items() if len(r) > 1}

@@ -72,7 +72,7 @@ static void rest()
 
 int main(int argc, char **argv)
 {
-	struct contender c = { prepare, reduce, rest, "" };
+	struct contender c = { prepare, reduce, rest, "", nullptr };
 	gloo::transport::tcp::attr attr;
 	const char *wrong;
 

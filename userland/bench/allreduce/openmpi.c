@@ -57,7 +57,7 @@ static void rest(void)
 
 int main(int argc, char **argv)
 {
-	static const struct contender c = { prepare, reduce, rest, "" };
+	static const struct contender c = { prepare, reduce, rest, "", NULL };
 	int rank, ranks, provided, ret;
 
 	if (argc != 2) {

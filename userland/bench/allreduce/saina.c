@@ -49,11 +49,20 @@ static void rest(void)
 {
 }
 
+static void counts(uint64_t count[2])
+{
+	struct saina_stats stats = { .size = sizeof(stats) };
+
+	saina_get_stats(saina, &stats);
+	count[0] = stats.sent;
+	count[1] = stats.resent;
+}
+
 int main(int argc, char **argv)
 {
 	struct saina_opts opts = { .size = sizeof(opts) };
 	struct saina_job_info info = { .size = sizeof(info) };
-	struct contender c = { prepare, reduce, rest, NULL };
+	struct contender c = { prepare, reduce, rest, NULL, counts };
 	char hello[60];
 	int ret;
 

@@ -125,6 +125,8 @@ static void obey(char *line)
 		answer(verify(rounds, stamps), stamps, rounds + 1);
 	else if (sscanf(line, "time %u", &rounds) == 1 && self.buf && rounds <= 100000)
 		answer(time_rounds(rounds, stamps), stamps, rounds + 1);
+	else if (!strcmp(line, "counts\n") && self.c->counts)
+		self.c->counts(stamps), answer(NULL, stamps, 2);
 	else if (!strcmp(line, "rest\n"))
 		rest(), answer(NULL, NULL, 0);
 	else

@@ -7,6 +7,7 @@
  *	prepare ALGORITHM BYTES	-> ok
  *	verify ROUNDS		-> ok START END END ..	each sum compared with the exact one
  *	time ROUNDS		-> ok START END END ..	back to back, nothing but all-reduces
+ *	counts			-> ok SENT RESENT	messages with parts of tensors, since the start
  *	rest			-> ok			memory is given back
  *
  * START and END are nanoseconds of CLOCK_MONOTONIC, one END for each round.  The
@@ -16,6 +17,7 @@
 #define SERVE_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -30,6 +32,7 @@ enum op { OP_SUM, OP_TIMED };
  *	ranks, if the library does that itself
  * @rest: forget what prepare made
  * @hello: said to the driver beside the rank, "" for nothing
+ * @counts: messages sent for the first time, and again; NULL: nobody knows
  *
  * The functions return NULL, or a sentence that says what is wrong.
  */
@@ -38,6 +41,7 @@ struct contender {
 	const char *(*reduce)(float *buf, size_t n, enum op op);
 	void (*rest)(void);
 	const char *hello;
+	void (*counts)(uint64_t count[2]);
 };
 
 /* Until the driver hangs up.  Returns the exit status. */
