@@ -77,6 +77,7 @@ check: deps
 
 # SHARD=2/4: the second of four parts that can run one at a time.
 check-all: bench-deps
+	tools/install-deps full
 	+$(MAKE) --no-print-directory -j$(shell nproc) all check-programs bench-programs
 	tools/saina-vm kernel-tools >/dev/null
 	selftests/run --full $(if $(SHARD),--shard $(SHARD))

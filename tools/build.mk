@@ -14,3 +14,8 @@ install: install-wireshark
 install-wireshark:
 	install -D -m 644 tools/wireshark/saina.lua $(DESTDIR)$(PREFIX)/share/saina/wireshark/saina.lua
 .PHONY: install-wireshark
+
+install: install-grafana
+install-grafana:
+	install -D -m 644 tools/grafana/saina.json $(DESTDIR)$(PREFIX)/share/saina/grafana/saina.json
+.PHONY: install-grafana

@@ -41,7 +41,7 @@ missing() { # of a fixed list
 	for f in bin/saina-allreduce sbin/{saina,sainad,saina-lab} include/saina.h \
 		lib/libsaina.{a,so,so.0} lib/pkgconfig/saina.pc lib/saina/saina_{xdp,tc}{,_kmod}.bpf.o \
 		share/man/man8/saina{,d}.8 share/man/man3/libsaina.3 share/doc/saina/sainad.conf \
-		share/saina/wireshark/saina.lua; do
+		share/saina/wireshark/saina.lua share/saina/grafana/saina.json; do
 		[ -e "$tmp/root$prefix/$f" ] || echo "$f"
 	done
 }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Scripts that build a lab with tools/saina-lab.
-NET_TESTS := json_test lab plane basic loss delay policy sfcd death join agent ports jobs foreign slowpath door generic hook podman hostile many capture
+NET_TESTS := json_test lab plane basic loss delay policy sfcd death join agent ports jobs foreign slowpath door generic hook podman hostile many capture metrics
 
 $(foreach t,$(NET_TESTS),$(call test,net/$(t),quick,host,180,selftests/net/$(t).sh))
 # Again with the tc hook, on a Linux bridge.
@@ -11,6 +11,7 @@ $(foreach t,$(HOOK_TESTS),$(call test,net/$(t)-tc,quick,host,180,env SAINA_TEST_
 $(call test,net/python,quick,host,180,selftests/net/python.sh)
 $(call test,net/python-torch,full,host,600,selftests/net/python.sh torch)
 # Workers in VMs of their own.
+$(call test,net/prometheus,full,host,300,selftests/net/prometheus.sh)
 $(call test,net/bench,full,host,300,selftests/net/bench.sh)
 $(call test,net/tap,full,host,1200,selftests/net/tap.sh)
 

@@ -4,6 +4,7 @@
  * what it offers; it includes those of rooms below it, never above:
  *
  *	main.c      puts the rooms together, and carries what they say upwards
+ *	metrics/    what there is, for Prometheus
  *	control/    unix socket, requests, state file, subscribers
  *	workers/    admission, health, relay
  *	bridge/     ports of the bridge: which there are, attach them
@@ -39,6 +40,8 @@ struct agent {
 	struct bridge *bridge;
 	struct workers *workers;
 	struct control *control;
+	struct metrics *metrics;	/* NULL: nobody is to ask for them */
+	uint64_t started;
 };
 
 #endif /* AGENT_AGENT_H */

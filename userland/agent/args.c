@@ -22,6 +22,7 @@ enum {
 static const char *const key_options[] = {
 	"bridge", "bridge_type", "address", "ovsdb",	   "control",	"runtime_dir",
 	"bpffs",  "object",	 "hook",    "admin_group", "log_level", "control_plane",
+	"metrics",
 };
 #define N_KEYS (int)(sizeof(key_options) / sizeof(key_options[0]))
 
@@ -51,6 +52,7 @@ static const struct argp_option options[] = {
 	{ "admin-group", OPT_KEY + 9, "GROUP", 0, "who may change things besides root", 2 },
 	{ "log-level", OPT_KEY + 10, "LEVEL", 0, "error, warn, info or debug", 2 },
 	{ "control-plane", OPT_KEY + 11, "auto|kernel|agent", 0, "who has the jobs", 2 },
+	{ "metrics", OPT_KEY + 12, "ADDRESS:PORT|unix:PATH|off", 0, "where Prometheus may ask", 2 },
 	{ 0 },
 };
 

@@ -12,10 +12,11 @@ SAINAD_SRCS	:= $(addprefix userland/agent/,main.c args.c process.c config.c log.
 		   workers/path.c workers/relay.c \
 		   control/ctlserver.c control/request.c control/encode.c control/decode.c \
 		   control/state.c control/state_parse.c control/restore.c control/events.c \
+		   metrics/http.c metrics/snapshot.c metrics/families.c \
 		   kernel/session.c kernel/mirror.c kernel/plane.c)
 
 $(B)/sainad: $(call objs,$(SAINAD_SRCS) $(JOBCORE_SRCS)) $(B)/libsainadp.a $(B)/libsainactl.a $(NET_LIB)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(DP_LDLIBS) $(NET_LDLIBS) -lconfig -lpthread
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(DP_LDLIBS) $(NET_LDLIBS) -lconfig -lmicrohttpd -lpthread
 
 ALL += $(B)/sainad
 

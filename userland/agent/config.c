@@ -186,6 +186,43 @@ static int key_admin_group(struct complaint *c, int line, const char *v, struct 
 	return set_string(c, line, "admin_group", v, cfg->admin_group, sizeof(cfg->admin_group));
 }
 
+int config_host_port(const char *text, char *host, size_t size, unsigned int *port)
+{
+	const char *colon = strrchr(text, ':');
+	unsigned char addr[sizeof(struct in6_addr)];
+	int six = text[0] == '[';
+	size_t len;
+	char *end;
+
+	if (!colon || (six && (colon < text + 2 || colon[-1] != ']')))
+		return -EINVAL;
+	len = colon - text - 2 * six;
+	if (len >= size)
+		return -EINVAL;
+	memcpy(host, text + six, len);
+	host[len] = 0;
+	*port = strtoul(colon + 1, &end, 10);
+	if (colon[1] < '0' || colon[1] > '9' || *end || !*port || *port > 65535 ||
+	    inet_pton(six ? AF_INET6 : AF_INET, host, addr) != 1)
+		return -EINVAL;
+	return 0;
+}
+
+static int key_metrics(struct complaint *c, int line, const char *v, struct config *cfg)
+{
+	char host[64];
+	unsigned int port;
+
+	if (!strcmp(v, "off")) {
+		cfg->metrics[0] = 0;
+		return 0;
+	}
+	if (strncmp(v, "unix:/", 6) && config_host_port(v, host, sizeof(host), &port))
+		return complain(c, line,
+				"metrics: '%.64s' is none of 127.0.0.1:9496, [::1]:9496, unix:/PATH, off", v);
+	return set_string(c, line, "metrics", v, cfg->metrics, sizeof(cfg->metrics));
+}
+
 static int key_log_level(struct complaint *c, int line, const char *v, struct config *cfg)
 {
 	int level = log_level_parse(v);
@@ -214,6 +251,7 @@ static const struct {
 	{ "hook", key_hook },
 	{ "admin_group", key_admin_group },
 	{ "log_level", key_log_level },
+	{ "metrics", key_metrics },
 	{ "control_plane", key_control_plane },
 };
 

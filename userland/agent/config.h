@@ -38,6 +38,7 @@ struct config {
 	char bpffs[CONFIG_PATH_MAX];
 	char object[CONFIG_PATH_MAX];	/* empty: the built-in search */
 	char admin_group[64];
+	char metrics[CONFIG_SOCKET_MAX];	/* empty: none */
 	struct saina_limits limits;
 	__u64 limits_has;	/* bit SAINA_A_LIMITS_*: given, not default */
 	int limits_line;
@@ -60,6 +61,8 @@ int config_load(struct config *cfg, const char *path, bool must, char *text, siz
 /* Sets one of the scalar keys from a string, as the command line does. */
 int config_set(struct config *cfg, const char *key, const char *value, char *text, size_t size);
 void config_free(struct config *cfg);
+/* "ADDRESS:PORT", "[ADDRESS]:PORT" for IPv6; -EINVAL if @text is nothing of the kind. */
+int config_host_port(const char *text, char *host, size_t size, unsigned int *port);
 
 /* args.c: file and command line; complains to stderr. */
 int args_configure(struct config *cfg, int argc, char **argv);

@@ -27,6 +27,7 @@
  * @stale_round, @stale_at: it asked for this round, which is gone; last told then
  * @counted: @in_time and @late hold something
  * @in_time, @late: gradients, at last look of the slow check
+ * @late_all: late gradients that it has found, those that were not sent any more among them
  */
 struct worker_aux {
 	uint64_t nonce;
@@ -43,6 +44,7 @@ struct worker_aux {
 	uint64_t stale_at;
 	uint64_t seen;
 	uint64_t in_time, late;
+	uint64_t late_all;
 };
 
 struct job_aux {

@@ -10,6 +10,7 @@
 #include <sys/signalfd.h>
 
 #include "agent/control/control.h"
+#include "agent/metrics/metrics.h"
 #include "agent/process.h"
 
 /* What rooms say upwards */
@@ -162,6 +163,7 @@ static int run(struct agent *a, int background)
 	bool keep = false;
 	int ret;
 
+	a->started = loop_now();
 	log_level_set(a->cfg.log_level);
 	ret = loop_init(&a->loop);
 	if (ret)
@@ -201,8 +203,12 @@ static int run(struct agent *a, int background)
 	if (ret)
 		goto err_ctlserver;
 	state_save(a);
+	ret = metrics_init(a);
+	if (ret)
+		goto err_ctlserver;
 	ret = serve(a, background);
 	keep = a->cfg.keep;
+	metrics_uninit(a);
 
 err_ctlserver:
 	ctlserver_uninit(a);

@@ -180,6 +180,7 @@ static void check_late(struct agent *a, const struct saina_job *job, int w, stru
 			.a = late,
 		};
 
+		aux->late_all += late;
 		jobs_event(a, &ev, NULL);
 		plane_worker_late(a, job, w, late);
 	}
@@ -198,6 +199,8 @@ static void make_up_for_stall(struct agent *a)
 
 	a->workers->health.last = now;
 	if (now > due + STALL_MS * NSEC_PER_MSEC) {
+		a->workers->health.held_up_ns += now - due;
+		a->workers->health.held_up_times++;
 		log_debug("held up for %llu ms", (unsigned long long)((now - due) / NSEC_PER_MSEC));
 		for (id = 0; (job = saina_core_job_next(a->jobs->core, id)); id = job->id + 1)
 			for (w = 0; w < job->workers; w++) {

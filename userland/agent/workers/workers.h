@@ -28,6 +28,7 @@ struct health {
 	unsigned int period_ms;
 	uint64_t last;		/* tick */
 	uint64_t slow_check;
+	uint64_t held_up_ns, held_up_times;	/* the agent did not get to run */
 };
 
 struct relay {

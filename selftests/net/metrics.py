@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Clients and judge of sainad's /metrics, for metrics.sh and prometheus.sh.
+
+metrics.py get WHERE [PATH [METHOD]]   one request; prints status, and the body
+metrics.py check [LEAST] <TEXT         is it Prometheus's text format, of so many families (30)? says
+                                       what is wrong
+metrics.py value NAME [LABEL=VALUE...] <TEXT
+                                       the sum of these samples
+metrics.py hoard WHERE N               N clients that ask again and again and never read, and N that
+                                       never say what they want; says "held" and waits to be killed
+metrics.py dashboard FILE SOURCE       the expressions of a Grafana dashboard, one a line; a metric
+                                       that SOURCE (families.c) does not have is an error
+
+WHERE is a port of 127.0.0.1, or the path of a unix socket."""
+import json
+import re
+import socket
+import sys
+import time
+
+
+def connect(where):
+    if where.startswith("/"):
+        s = socket.socket(socket.AF_UNIX)
+        s.settimeout(60)
+        s.connect(where)
+    else:
+        s = socket.create_connection(("127.0.0.1", int(where)), 60)
+    return s
+
+
+def get(where, path="/metrics", method="GET"):
+    with connect(where) as s:
+        s.sendall(f"{method} {path} HTTP/1.0\r\nHost: x\r\n\r\n".encode())
+        data = b""
+        while piece := s.recv(65536):
+            data += piece
+    head, _, body = data.partition(b"\r\n\r\n")
+    print(head.split(b"\r\n")[0].decode().split(" ", 1)[1], flush=True)
+    sys.stdout.write(body.decode())
+
+
+SAMPLE = re.compile(r'^([a-z_]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)*)\})? (\S+)$')
+LABEL = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)"')
+
+
+def samples(text):
+    for line in text.splitlines():
+        if line and line[0] != "#":
+            match = SAMPLE.match(line)
+            if not match:
+                sys.exit(f"no sample: {line!r}")
+            yield match.group(1), dict(LABEL.findall(match.group(2) or "")), float(match.group(3))
+
+
+def family_of(name, types):
+    for suffix in ("_bucket", "_sum", "_count"):
+        if name.endswith(suffix) and types.get(name[:-len(suffix)]) == "histogram":
+            return name[:-len(suffix)]
+    return name
+
+
+def check(text, least=30):
+    wrong, types, seen, done, current = [], {}, set(), set(), None
+    if not text.endswith("\n"):
+        wrong.append("the last line is not whole")
+    lines = text.splitlines()
+    for i, line in enumerate(lines):
+        if line.startswith("# HELP "):
+            name = line.split()[2]
+            if name in types or not line.split(" ", 3)[3].strip():
+                wrong.append("a second head, or no help: " + line)
+            if not lines[i + 1].startswith(f"# TYPE {name} "):
+                wrong.append("no type: " + line)
+        elif line.startswith("# TYPE "):
+            _, _, name, kind = line.split()
+            types[name] = kind
+            if current:
+                done.add(current)
+            current = name
+            if (kind == "counter") != name.endswith("_total"):
+                wrong.append("counters, and only they, end in _total: " + line)
+        else:
+            match = SAMPLE.match(line)
+            if not match or family_of(match.group(1), types) != current:
+                wrong.append("not a sample of this family: " + line)
+                continue
+            if match.group(1) + (match.group(2) or "") in seen:
+                wrong.append("twice: " + line)
+            seen.add(match.group(1) + (match.group(2) or ""))
+    if len(types) < int(least):
+        wrong.append(f"{len(types)} families only")
+    print("\n".join(wrong[:10]), end="")
+    sys.exit(bool(wrong))
+
+
+def value(text, name, *labels):
+    wanted = dict(label.split("=", 1) for label in labels)
+    found = [v for n, have, v in samples(text) if n == name and wanted.items() <= have.items()]
+    print(f"{sum(found):g}" if found else "none")
+
+
+def hoard(where, n):
+    held = []
+    for i in range(2 * int(n)):
+        s = connect(where)
+        s.setblocking(False)
+        try:
+            s.send(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n" * 200 if i < int(n) else b"GET /met")
+        except (BlockingIOError, ConnectionError):
+            pass
+        held.append(s)
+    print("held", flush=True)
+    time.sleep(1000)
+
+
+def dashboard(path, source):
+    with open(path, encoding="utf-8") as f:
+        panels = json.load(f)["panels"]
+    with open(source, encoding="utf-8") as f:
+        known = set(re.findall(r'"(saina_[a-z_]+)"', f.read()))
+    exprs = [t["expr"] for p in panels for t in p.get("targets", [])]
+    for expr in exprs:
+        print(expr)
+        for name in re.findall(r"saina_[a-z_]+", expr):
+            if name == "saina_job":	# the label
+                continue
+            if name not in known and re.sub("_(bucket|sum|count)$", "", name) not in known:
+                sys.exit(f"there is no metric {name}")
+    if len(exprs) < 10:
+        sys.exit("hardly any expression")
+
+
+if __name__ == "__main__":
+    what, words = sys.argv[1], sys.argv[2:]
+    if what in ("check", "value"):
+        globals()[what](sys.stdin.read(), *words)
+    else:
+        {"get": get, "hoard": hoard, "dashboard": dashboard}[what](*words)

@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# What sainad says to Prometheus, and clients that do not read it.  Prometheus itself:
+# prometheus.sh.
+#
+#     w0 .. w2 reduce, w2 is a straggler; sainad: http://127.0.0.1:9496/metrics in the switch
+
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+CLIENT=$NET_DIR/metrics.py
+hoarder=
+
+finish_hoarder() {
+	local status=$?
+	[ -z "$hoarder" ] || kill -KILL "$hoarder" 2>/dev/null
+	(exit $status)
+	finish
+}
+trap finish_hoarder EXIT
+
+scrape() { # into $WORK/text
+	sw "$CLIENT" get 9496 >"$WORK/answer" || return 1
+	tail -n +2 "$WORK/answer" >"$WORK/text"
+	[ "$(head -n 1 "$WORK/answer")" = "200 OK" ]
+}
+
+value() { # NAME [LABEL=VALUE...]: in the last scrape
+	"$CLIENT" value "$@" <"$WORK/text"
+}
+
+sum_at_least() { # LEAST NAME [LABEL=VALUE...]: in a new one
+	local got
+	scrape || return 1
+	got=$(value "${@:2}")
+	[ "$got" != none ] && awk -v a="$got" -v b="$1" 'BEGIN { exit !(a >= b) }'
+}
+
+refused_address() {
+	"$B/sainad" --check-config --metrics "$1" 2>&1
+}
+
+matches "an address without a port is refused, with what is allowed" "metrics: '127.0.0.1' is none of" \
+	"$(refused_address 127.0.0.1)"
+matches "a name is refused" "none of" "$(refused_address localhost:9496)"
+matches "a port that cannot be is refused" "none of" "$(refused_address 127.0.0.1:70000)"
+matches "an IPv6 address is taken" "right" "$(refused_address '[::1]:9496')"
+matches "a unix socket is taken" "right" "$(refused_address unix:/run/saina/metrics)"
+
+echo 'metrics = "127.0.0.1:9496";' >"$WORK/lines"
+lab_up --workers 3 --bridge linux --config "$WORK/lines"
+ip -n "saina-$LAB-sw" link set lo up
+check "without jobs: there is an answer" scrape
+check "without jobs: it is Prometheus's text format" "$CLIENT" check 15 <"$WORK/text"
+equal "without jobs: their number" 0 "$(value saina_jobs)"
+equal "the version is that of sainad" 1 "$(value saina_build_info "version=$(cat "$TOP/VERSION")")"
+equal "another path: 404" "404 Not Found" "$(sw "$CLIENT" get 9496 / | head -n 1)"
+equal "another method: 405" "405 Method Not Allowed" "$(sw "$CLIENT" get 9496 /metrics DELETE | head -n 1)"
+equal "HEAD: 200 and nothing else" "200 OK" "$(sw "$CLIENT" get 9496 /metrics HEAD)"
+
+job steady workers 3 elements 20000 payload 352 ring 64 policy fastest:k=2
+start 0 steady 1000000 --elements 20000 --think-us 4000 --name 'quote"back\slash'
+start 1 steady 1000000 --elements 20000 --think-us 4000
+start 2 steady 1000000 --elements 20000 --think-us 60000 --cancel
+check "a job: its rounds are counted" until_true 30 sum_at_least 50 saina_job_rounds_total saina_job=steady
+check "a job: the text is right" "$CLIENT" check <"$WORK/text"
+equal "a job: k" 2 "$(value saina_job_k saina_job=steady)"
+equal "a job: its state, and no other" "1 0 0" "$(value saina_job_state saina_job=steady state=running) $(value \
+	saina_job_state saina_job=steady state=forming) $(value saina_job_state saina_job=steady state=stopped)"
+equal "a job: its workers" "3 3" "$(value saina_job_workers saina_job=steady) $(value saina_job_alive_workers saina_job=steady)"
+equal "a job: the policy in force" 1 "$(value saina_job_info saina_job=steady policy=fastest:k=2)"
+equal "a job: the bytes of its results" "$(awk -v n="$(value saina_job_results_total)" 'BEGIN { printf "%g", n * 352 * 4 }')" \
+	"$(value saina_job_result_bytes_total)"
+equal "a job: results are its workers'" "$(value saina_job_results_total)" "$(value saina_worker_completed_total)"
+check "the straggler is late, with what it did not send any more" until_true 30 sum_at_least 100 saina_worker_late_total worker=2
+check "the straggler is late more often than in time" awk -v late="$(value saina_worker_late_total worker=2)" \
+	-v in_time="$(value saina_worker_in_time_total worker=2)" 'BEGIN { exit !(late > in_time) }'
+check "others are in time" sum_at_least 1000 saina_worker_in_time_total worker=0
+equal "a worker's name may have quotes" 1 "$(grep -cF 'name="quote\"back\\slash"' "$WORK/text")"
+SWITCH_MAC=$(mac_of switch)
+raw 0 type=77 repeat=5
+raw 0 count=352 worker=1 repeat=3
+check "drops that belong to nobody, by reason" until_true 10 sum_at_least 5 saina_data_path_drops_total reason=type
+check "drops of a worker, by reason" until_true 10 sum_at_least 3 saina_worker_drops_total worker=1 reason=wrong-port
+equal "a port: the hook, by which its frames go" 1 "$(value saina_port_info port=p0 mode=tc hook=auto)"
+saina port set p1 loss-in 0.125 delay-out 3
+check "a port: injected loss" until_true 10 sum_at_least 0.125 saina_port_injected_loss_ratio port=p1 direction=in
+equal "a port: injected delay" 0.003 "$(value saina_port_injected_delay_seconds port=p1 direction=out)"
+saina port set p1 loss-in 0 delay-out 0
+
+# Much to say, so that it does not fit what a connection holds.
+for i in $(seq 1 40); do
+	saina job add "other$i" elements 1000 workers 2 >/dev/null
+done
+check "forty more jobs: all are there" sum_at_least 41 saina_jobs
+check "forty more jobs: the text is right" "$CLIENT" check <"$WORK/text"
+
+sw "$CLIENT" hoard 9496 20 >"$WORK/hoard" 2>&1 &
+hoarder=$!
+check "clients that never read, or never ask: forty connect" until_true 60 grep -q held "$WORK/hoard"
+at=$(job_field steady round)
+check "clients that never read: rounds go on" until_true 30 rounds_at_least steady $((at + 20))
+check "clients that never read: the agent takes changes" saina job set steady policy bsp
+check "clients that never read: the agent tells of jobs" saina job del other1
+check "clients that never read: they are dropped in the end, and another gets its answer" until_true 90 scrape
+equal "clients that never read: no worker was lost" 3 "$(members steady)"
+kill -KILL "$hoarder"
+wait "$hoarder" 2>/dev/null
+hoarder=
+
+# At a unix socket instead, one that a killed agent has left.
+stop_workers
+check "all sums are exact" wait_all 60
+path=$WORK/metrics.sock
+check "the agent ends" lab agent stop
+check "the agent starts, with a unix socket" lab agent start --metrics "unix:$path"
+check "the agent is killed" lab agent kill
+check "the agent starts where the socket of the last one is left" lab agent start --metrics "unix:$path"
+equal "unix socket: it answers" "200 OK" "$("$CLIENT" get "$path" | head -n 1)"
+expected_log="cannot listen at unix:$path: Address already in use"
+matches "unix socket: another's is left alone" "cannot listen at unix:$path: Address already in use" \
+	"$(sw "$B/sainad" --bridge br0 --runtime-dir "$WORK/run2" --bpffs "$WORK/run2/bpf" --control "$WORK/c2" \
+		--address 127.0.0.1 --metrics "unix:$path" 2>&1)"
+check "the agent ends again" lab agent stop
+check "its socket went with it" [ ! -e "$path" ]
+finished

@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The metrics: a row each in `families`, in Prometheus's text format.  A family's samples stand
+ * together, so the text goes through the snapshot once for each; it is made piece by piece, as
+ * much as a reader takes.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/metrics/internal.h"
+
+/* What a sample is of. */
+enum scope { OF_AGENT, OF_PORT, OF_JOB, OF_WORKER };
+
+/* One sample: labels beside those of its scope, and the value. */
+struct sample {
+	char labels[320];
+	double value;
+};
+
+/* A function's answer about part @part of an item. */
+enum answer { END, SKIP, TAKE };
+
+struct family {
+	const char *name, *type, *help;
+	enum scope scope;
+	enum answer (*sample)(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
+			      struct sample *o);
+	int arg;
+};
+
+static const char *const job_states[] = { "", "forming", "running", "stopped" };
+static const char *const worker_states[] = { "absent", "alive", "slow", "dead", "left" };
+static const char *const modes[] = { "none", "native", "generic", "tc" };
+static const char *const hooks[] = { "auto", "xdp", "generic", "tc" };
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+static const char *word(const char *const *words, size_t n, int i)
+{
+	return i >= 0 && (size_t)i < n ? words[i] : "unknown";
+}
+
+#define WORD(words, i) word(words, ARRAY_SIZE(words), i)
+
+static const struct {
+	const char *name;
+	bool drop;
+} counters[] = {
+#define COUNTER(id, name, drop, text) { name, drop },
+	SAINA_COUNTER_LIST(COUNTER)
+#undef COUNTER
+};
+
+/* A label's value: names have neither control characters nor other alphabets, but may have
+ * quotes. */
+static const char *escaped(const char *text, char *to, size_t size)
+{
+	size_t n = 0;
+
+	for (; *text && n + 3 < size; text++) {
+		if (*text == '"' || *text == '\\')
+			to[n++] = '\\';
+		to[n++] = *text;
+	}
+	to[n] = 0;
+	return to;
+}
+
+static enum answer one(struct sample *o, unsigned int part, double value)
+{
+	o->value = value;
+	return part ? END : TAKE;
+}
+
+/* The agent */
+
+static enum answer build_info(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
+			      struct sample *o)
+{
+	snprintf(o->labels, sizeof(o->labels), "version=\"%s\",control_plane=\"%s\"", SAINA_VERSION,
+		 s->kernel ? "kernel" : "agent");
+	return one(o, part, 1);
+}
+
+enum { UP, HELD_UP, HELD_UP_TIMES, TAKEN_OVER, LIMIT_JOBS, JOBS, LIMIT_MEMORY, MEMORY, PORTS, CONTROL };
+
+static enum answer agent_value(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
+			       struct sample *o)
+{
+	const double values[] = {
+		[UP] = s->up,
+		[HELD_UP] = (double)s->held_up_ns / NSEC_PER_SEC,
+		[HELD_UP_TIMES] = s->held_up_times,
+		[TAKEN_OVER] = s->taken_over,
+		[LIMIT_JOBS] = s->limit_jobs,
+		[JOBS] = s->jobs,
+		[LIMIT_MEMORY] = s->limit_memory,
+		[MEMORY] = s->memory,
+		[PORTS] = s->ports,
+		[CONTROL] = s->global.c[SAINA_C_CONTROL],
+	};
+
+	return one(o, part, values[arg]);
+}
+
+static enum answer global_drops(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
+				struct sample *o)
+{
+	if (!s->counted || part >= SAINA_C_N)
+		return END;
+	if (!counters[part].drop || !s->global.c[part])
+		return SKIP;
+	snprintf(o->labels, sizeof(o->labels), "reason=\"%s\"", counters[part].name);
+	o->value = s->global.c[part];
+	return TAKE;
+}
+
+/* Ports */
+
+static enum answer port_info(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
+			     struct sample *o)
+{
+	const struct port *p = &s->port[item].port;
+	char driver[2 * sizeof(p->driver)];
+
+	snprintf(o->labels, sizeof(o->labels), "driver=\"%s\",mode=\"%s\",hook=\"%s\"",
+		 escaped(p->driver, driver, sizeof(driver)), WORD(modes, p->mode),
+		 WORD(hooks, p->asked));
+	return one(o, part, 1);
+}
+
+enum { ATTACHED, PORT_WORKERS, PORT_RELAYED };
+
+static enum answer port_value(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
+			      struct sample *o)
+{
+	const struct snap_port *p = &s->port[item];
+	const double values[] = {
+		[ATTACHED] = p->port.mode != SAINA_PORT_MODE_NONE,
+		[PORT_WORKERS] = p->workers,
+		[PORT_RELAYED] = p->relayed,
+	};
+
+	return one(o, part, values[arg]);
+}
+
+enum { LOSS, DELAY };
+
+static enum answer port_fault(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
+			      struct sample *o)
+{
+	const struct saina_port_conf *f = &s->port[item].faults;
+
+	if (part > 1)
+		return END;
+	snprintf(o->labels, sizeof(o->labels), "direction=\"%s\"", part ? "out" : "in");
+	if (arg == LOSS)
+		o->value = (part ? f->loss_out : f->loss_in) / 4294967296.0;
+	else
+		o->value = (part ? f->delay_out_us : f->delay_in_us) / 1e6;
+	return TAKE;
+}
+
+/* Jobs */
+
+static enum answer job_info(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
+			    struct sample *o)
+{
+	const struct snap_job *j = &s->job[item];
+	char policy[2 * sizeof(j->policy)];
+
+	snprintf(o->labels, sizeof(o->labels), "id=\"%u\",policy=\"%s\"", j->id,
+		 escaped(j->policy, policy, sizeof(policy)));
+	return one(o, part, 1);
+}
+
+static enum answer job_state(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
+			     struct sample *o)
+{
+	if (++part >= ARRAY_SIZE(job_states))
+		return END;
+	snprintf(o->labels, sizeof(o->labels), "state=\"%s\"", job_states[part]);
+	o->value = s->job[item].state == (int)part;
+	return TAKE;
+}
+
+enum { JOB_WORKERS, ALIVE, ELEMENTS, SEGMENTS, JOB_MEMORY, STUCK, RESULTS, RESULT_BYTES };
+
+static enum answer job_value(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
+			     struct sample *o)
+{
+	const struct snap_job *j = &s->job[item];
+	const double values[] = {
+		[JOB_WORKERS] = j->workers,
+		[ALIVE] = j->alive,
+		[ELEMENTS] = j->elements,
+		[SEGMENTS] = j->segments,
+		[JOB_MEMORY] = j->memory,
+		[STUCK] = j->stuck,
+		[RESULTS] = j->completed,
+		[RESULT_BYTES] = (double)j->completed * j->payload * j->elem_bytes,
+	};
+
+	return one(o, part, values[arg]);
+}
+
+enum { ROUNDS, K, OPEN_SLOTS, AGE, FLIPS, CONVERGED, SWAPS, MIX };
+
+static enum answer job_rt_value(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
+				struct sample *o)
+{
+	const struct snap_job *j = &s->job[item];
+	const struct saina_job_rt *rt = &j->rt;
+	const double values[] = {
+		[ROUNDS] = rt->next_round,
+		[K] = rt->k,
+		[OPEN_SLOTS] = rt->open_slots,
+		[AGE] = j->age,
+		[FLIPS] = rt->last_observed ? (double)rt->last_flips / rt->last_observed : 0,
+		[CONVERGED] = rt->converged,
+		[SWAPS] = rt->policy_swaps,
+		[MIX] = rt->policy_mix,
+	};
+
+	if (!j->seen || ((arg == FLIPS || arg == CONVERGED) && !rt->last_observed))
+		return END;
+	return one(o, part, values[arg]);
+}
+
+/* Workers */
+
+static enum answer worker_info(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
+			       struct sample *o)
+{
+	const struct snap_worker *w = &s->worker[item];
+	char name[2 * sizeof(w->name)];
+
+	snprintf(o->labels, sizeof(o->labels), "name=\"%s\"", escaped(w->name, name, sizeof(name)));
+	return one(o, part, 1);
+}
+
+static enum answer worker_state(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
+				struct sample *o)
+{
+	if (++part >= ARRAY_SIZE(worker_states))
+		return END;
+	snprintf(o->labels, sizeof(o->labels), "state=\"%s\"", worker_states[part]);
+	o->value = s->worker[item].state == (int)part;
+	return TAKE;
+}
+
+enum { SILENT, WORKER_ROUND, RELAYED, IN_TIME, LATE };
+
+static enum answer worker_value(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
+				struct sample *o)
+{
+	const struct snap_worker *w = &s->worker[item];
+	const double values[] = {
+		[SILENT] = w->silent,
+		[WORKER_ROUND] = w->round,
+		[RELAYED] = w->relayed,
+		[IN_TIME] = w->c.c[SAINA_C_STORED] + w->c.c[SAINA_C_ADDED],
+		[LATE] = w->late,
+	};
+
+	if ((arg == SILENT || arg == WORKER_ROUND) && !w->heard)
+		return END;
+	if (arg == IN_TIME && !w->counted)
+		return END;
+	return one(o, part, values[arg]);
+}
+
+static enum answer worker_counter(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
+				  struct sample *o)
+{
+	const struct snap_worker *w = &s->worker[item];
+
+	return w->counted ? one(o, part, w->c.c[arg]) : END;
+}
+
+static enum answer worker_drops(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
+				struct sample *o)
+{
+	const struct snap_worker *w = &s->worker[item];
+
+	if (!w->counted || part >= SAINA_C_N)
+		return END;
+	if (!counters[part].drop || !w->c.c[part])
+		return SKIP;
+	snprintf(o->labels, sizeof(o->labels), "reason=\"%s\"", counters[part].name);
+	o->value = w->c.c[part];
+	return TAKE;
+}
+
+#define GAUGE	"gauge"
+#define COUNTER "counter"
+
+/* clang-format off */
+static const struct family families[] = {
+	{ "saina_build_info", GAUGE, "version of sainad, and who has the jobs", OF_AGENT, build_info, 0 },
+	{ "saina_agent_uptime_seconds", GAUGE, "since sainad was started", OF_AGENT, agent_value, UP },
+	{ "saina_agent_held_up_seconds_total", COUNTER, "time in which sainad did not get to run, as far as it was more than 0.1 s at a time", OF_AGENT, agent_value, HELD_UP },
+	{ "saina_agent_held_up_total", COUNTER, "how often that happened", OF_AGENT, agent_value, HELD_UP_TIMES },
+	{ "saina_data_path_taken_over", GAUGE, "1 if the data path is that of an earlier start", OF_AGENT, agent_value, TAKEN_OVER },
+	{ "saina_data_path_control_messages_total", COUNTER, "control messages passed up", OF_AGENT, agent_value, CONTROL },
+	{ "saina_data_path_drops_total", COUNTER, "messages dropped that belong to no worker, by reason; reasons without any are left out", OF_AGENT, global_drops, 0 },
+	{ "saina_jobs", GAUGE, "jobs there are", OF_AGENT, agent_value, JOBS },
+	{ "saina_jobs_limit", GAUGE, "jobs there may be", OF_AGENT, agent_value, LIMIT_JOBS },
+	{ "saina_jobs_memory_bytes", GAUGE, "maps of all jobs", OF_AGENT, agent_value, MEMORY },
+	{ "saina_jobs_memory_limit_bytes", GAUGE, "what they may take", OF_AGENT, agent_value, LIMIT_MEMORY },
+	{ "saina_ports", GAUGE, "ports of the bridge", OF_AGENT, agent_value, PORTS },
+
+	{ "saina_port_info", GAUGE, "driver, how the program is attached, and which hook was asked for", OF_PORT, port_info, 0 },
+	{ "saina_port_attached", GAUGE, "1 if the program is attached", OF_PORT, port_value, ATTACHED },
+	{ "saina_port_workers", GAUGE, "workers behind the port", OF_PORT, port_value, PORT_WORKERS },
+	{ "saina_port_relayed_workers", GAUGE, "those of them whose results take the slow way", OF_PORT, port_value, PORT_RELAYED },
+	{ "saina_port_injected_loss_ratio", GAUGE, "share of messages lost on purpose", OF_PORT, port_fault, LOSS },
+	{ "saina_port_injected_delay_seconds", GAUGE, "how long messages are held on purpose", OF_PORT, port_fault, DELAY },
+
+	{ "saina_job_info", GAUGE, "number of the job, and the policy in force", OF_JOB, job_info, 0 },
+	{ "saina_job_state", GAUGE, "1 for the state the job is in", OF_JOB, job_state, 0 },
+	{ "saina_job_stuck", GAUGE, "1 if the job has no data path (saina job show says why)", OF_JOB, job_value, STUCK },
+	{ "saina_job_workers", GAUGE, "workers the job has places for", OF_JOB, job_value, JOB_WORKERS },
+	{ "saina_job_alive_workers", GAUGE, "workers that take part", OF_JOB, job_value, ALIVE },
+	{ "saina_job_elements", GAUGE, "elements of the gradient", OF_JOB, job_value, ELEMENTS },
+	{ "saina_job_segments", GAUGE, "messages the gradient is cut into", OF_JOB, job_value, SEGMENTS },
+	{ "saina_job_memory_bytes", GAUGE, "maps of the job", OF_JOB, job_value, JOB_MEMORY },
+	{ "saina_job_rounds_total", COUNTER, "rounds opened; begins again when the job forms again", OF_JOB, job_rt_value, ROUNDS },
+	{ "saina_job_results_total", COUNTER, "sums made, one a segment and round", OF_JOB, job_value, RESULTS },
+	{ "saina_job_result_bytes_total", COUNTER, "payload of those sums, each counted once: the goodput of an all-reduce", OF_JOB, job_value, RESULT_BYTES },
+	{ "saina_job_k", GAUGE, "gradients that complete a sum in the newest round", OF_JOB, job_rt_value, K },
+	{ "saina_job_open_slots", GAUGE, "sums of the newest round that wait for gradients", OF_JOB, job_rt_value, OPEN_SLOTS },
+	{ "saina_job_round_age_seconds", GAUGE, "since the newest round opened; 0 if no sum of it waits", OF_JOB, job_rt_value, AGE },
+	{ "saina_job_sign_flips_ratio", GAUGE, "SFCD: signs that flipped in the last round decided", OF_JOB, job_rt_value, FLIPS },
+	{ "saina_job_converged_rounds", GAUGE, "SFCD: net converged rounds", OF_JOB, job_rt_value, CONVERGED },
+	{ "saina_job_policy_swaps_total", COUNTER, "policies adopted; begins again when the job forms again", OF_JOB, job_rt_value, SWAPS },
+	{ "saina_job_policy_mix_total", COUNTER, "sums made under two policies: always 0", OF_JOB, job_rt_value, MIX },
+
+	{ "saina_worker_info", GAUGE, "name of the worker", OF_WORKER, worker_info, 0 },
+	{ "saina_worker_state", GAUGE, "1 for the state the worker is in", OF_WORKER, worker_state, 0 },
+	{ "saina_worker_silent_seconds", GAUGE, "since the worker was heard", OF_WORKER, worker_value, SILENT },
+	{ "saina_worker_round", GAUGE, "round of its last heartbeat", OF_WORKER, worker_value, WORKER_ROUND },
+	{ "saina_worker_relayed", GAUGE, "1 if its results take the slow way", OF_WORKER, worker_value, RELAYED },
+	{ "saina_worker_in_time_total", COUNTER, "gradients that are in a sum", OF_WORKER, worker_value, IN_TIME },
+	{ "saina_worker_late_total", COUNTER, "gradients that came after their sum was made, or were not sent any more because it was; counted once a second", OF_WORKER, worker_value, LATE },
+	{ "saina_worker_late_answers_total", COUNTER, "gradients that came after their sum was made, and were answered with it", OF_WORKER, worker_counter, SAINA_C_LATE },
+	{ "saina_worker_completed_total", COUNTER, "sums that this worker's gradient completed: the others waited for it", OF_WORKER, worker_counter, SAINA_C_COMPLETED },
+	{ "saina_worker_degraded_total", COUNTER, "sums it completed with fewer gradients than k", OF_WORKER, worker_counter, SAINA_C_DEGRADED },
+	{ "saina_worker_results_resent_total", COUNTER, "results sent again to a contributor", OF_WORKER, worker_counter, SAINA_C_RESENT },
+	{ "saina_worker_results_pulled_total", COUNTER, "results sent in answer to a PULL", OF_WORKER, worker_counter, SAINA_C_PULLED },
+	{ "saina_worker_stale_total", COUNTER, "answers that a round cannot be had any more", OF_WORKER, worker_counter, SAINA_C_STALE },
+	{ "saina_worker_asked_total", COUNTER, "questions answered", OF_WORKER, worker_counter, SAINA_C_ASKED },
+	{ "saina_worker_results_relayed_total", COUNTER, "answers that took the slow way", OF_WORKER, worker_counter, SAINA_C_RELAYED },
+	{ "saina_worker_drops_total", COUNTER, "messages dropped that claim to be of this worker, by reason; reasons without any are left out", OF_WORKER, worker_drops, 0 },
+};
+/* clang-format on */
+
+static unsigned int items(const struct snapshot *s, enum scope scope)
+{
+	switch (scope) {
+	case OF_PORT:
+		return s->ports;
+	case OF_JOB:
+		return s->jobs;
+	case OF_WORKER:
+		return s->workers;
+	default:
+		return 1;
+	}
+}
+
+/* The labels that all samples of an item have. */
+static void item_labels(const struct snapshot *s, enum scope scope, unsigned int item, char *to,
+			size_t size)
+{
+	char name[2 * SAINA_NAME_LEN];
+
+	to[0] = 0;
+	if (scope == OF_PORT)
+		snprintf(to, size, "port=\"%s\"", escaped(s->port[item].port.name, name, sizeof(name)));
+	else if (scope == OF_JOB)
+		snprintf(to, size, "saina_job=\"%s\"", escaped(s->job[item].name, name, sizeof(name)));
+	else if (scope == OF_WORKER)
+		snprintf(to, size, "saina_job=\"%s\",worker=\"%d\"",
+			 escaped(s->job[s->worker[item].job].name, name, sizeof(name)),
+			 s->worker[item].id);
+}
+
+static void put_line(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void put_line(struct text *t, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(t->line, sizeof(t->line), fmt, ap);
+	va_end(ap);
+	t->len = n < (int)sizeof(t->line) ? (size_t)n : sizeof(t->line) - 1;
+	t->off = 0;
+}
+
+static void put_sample(struct text *t, const struct family *f, const struct sample *o)
+{
+	char labels[160];
+
+	item_labels(t->s, f->scope, t->item, labels, sizeof(labels));
+	if (!labels[0] && !o->labels[0])
+		put_line(t, "%s %.15g\n", f->name, o->value);
+	else
+		put_line(t, "%s{%s%s%s} %.15g\n", f->name, labels,
+			 labels[0] && o->labels[0] ? "," : "", o->labels, o->value);
+}
+
+/* Makes the next line; false at the end. */
+static bool next_line(struct text *t)
+{
+	while (t->family < ARRAY_SIZE(families)) {
+		const struct family *f = &families[t->family];
+		struct sample o = { .labels = "" };
+		enum answer answer;
+
+		if (t->item == items(t->s, f->scope)) {
+			t->family++;
+			t->item = t->part = 0;
+			t->headed = false;
+			continue;
+		}
+		answer = f->sample(t->s, t->item, t->part, f->arg, &o);
+		if (answer == TAKE && !t->headed) {
+			/* a family without samples has no head either */
+			t->headed = true;
+			put_line(t, "# HELP %s %s\n# TYPE %s %s\n", f->name, f->help, f->name, f->type);
+			return true;
+		}
+		t->part++;
+		if (answer == END) {
+			t->item++;
+			t->part = 0;
+		} else if (answer == TAKE) {
+			put_sample(t, f, &o);
+			return true;
+		}
+	}
+	return false;
+}
+
+size_t text_read(struct text *t, char *to, size_t max)
+{
+	size_t done = 0, n;
+
+	while (done < max) {
+		if (t->off == t->len && !next_line(t))
+			break;
+		n = t->len - t->off < max - done ? t->len - t->off : max - done;
+		memcpy(to + done, t->line + t->off, n);
+		t->off += n;
+		done += n;
+	}
+	return done;
+}

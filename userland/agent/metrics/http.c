@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The server: libmicrohttpd without a thread of its own.  Its epoll set is one source of the
+ * loop, so a turn of it is one among those of the others; a client that does not read, or does
+ * not say what it wants, has a connection of at most TIMEOUT and nothing else.
+ *
+ * A request waits (suspended) until a snapshot is complete; one that is FRESH serves all who
+ * ask meanwhile.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <microhttpd.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "agent/metrics/internal.h"
+
+#define CONNECTIONS 32	 /* at a time */
+#define TIMEOUT_S   10	 /* of one that does nothing */
+#define MEMORY	    8192 /* of a connection, for what it sends */
+#define BLOCK	    16384
+#define FRESH	    (NSEC_PER_SEC / 4)
+
+/**
+ * struct metrics
+ * @http: the epoll set of @daemon
+ * @timer: when @daemon wants to be run without anything having happened
+ * @work: always ready while @taking
+ * @taking: the snapshot that is being made
+ * @last: the newest that is complete
+ * @waiting: connections that wait for @taking
+ */
+struct metrics {
+	struct agent *a;
+	struct MHD_Daemon *daemon;
+	struct source http, timer, work;
+	struct snapshot *taking, *last;
+	struct MHD_Connection *waiting[CONNECTIONS];
+	unsigned int n_waiting;
+	char path[CONFIG_SOCKET_MAX];	/* of a unix socket, to be removed */
+	struct log_limit limit;
+};
+
+/* Says when it wants to be run again; 0 means at once, but after others. */
+static void replan(struct metrics *m)
+{
+	MHD_UNSIGNED_LONG_LONG ms;
+
+	if (MHD_get_timeout(m->daemon, &ms) == MHD_YES)
+		loop_timer_set(&m->timer, ms < 1 ? 1 : ms > 60000 ? 60000 : ms, 0);
+	else
+		loop_timer_set(&m->timer, 0, 0);
+}
+
+static void run(struct metrics *m)
+{
+	MHD_run(m->daemon);
+	replan(m);
+}
+
+static void http_ready(struct source *s, uint32_t events)
+{
+	run(s->arg);
+}
+
+static void timer_ready(struct source *s, uint32_t events)
+{
+	loop_timer_ack(s);
+	run(s->arg);
+}
+
+/* Snapshots */
+
+static void resume_all(struct metrics *m)
+{
+	while (m->n_waiting)
+		MHD_resume_connection(m->waiting[--m->n_waiting]);
+	run(m);
+}
+
+static void taking_end(struct metrics *m)
+{
+	loop_del(&m->a->loop, &m->work);
+	m->taking = NULL;
+	resume_all(m);
+}
+
+static void work_ready(struct source *s, uint32_t events)
+{
+	struct metrics *m = s->arg;
+	int ret = snapshot_more(m->a, m->taking);
+
+	if (ret > 0)
+		return;
+	if (ret < 0) {
+		log_limited(&m->limit, LOG_L_WARN, "metrics: %s", strerror(-ret));
+		snapshot_put(m->taking);
+	} else {
+		snapshot_put(m->last);
+		m->last = m->taking;
+	}
+	taking_end(m);
+}
+
+static bool fresh(const struct metrics *m)
+{
+	return m->last && loop_now() - m->last->taken < FRESH;
+}
+
+/* Has the connection wait for a snapshot; false if there cannot be one. */
+static bool wait_for_snapshot(struct metrics *m, struct MHD_Connection *c)
+{
+	if (m->n_waiting == CONNECTIONS)
+		return false;
+	if (!m->taking) {
+		m->taking = snapshot_begin(m->a);
+		if (!m->taking)
+			return false;
+		if (loop_add(&m->a->loop, &m->work, EPOLLIN)) {
+			snapshot_put(m->taking);
+			m->taking = NULL;
+			return false;
+		}
+	}
+	m->waiting[m->n_waiting++] = c;
+	MHD_suspend_connection(c);
+	return true;
+}
+
+/* Answers */
+
+static ssize_t text_more(void *cls, uint64_t pos, char *buf, size_t max)
+{
+	size_t n = text_read(cls, buf, max);
+
+	return n ? (ssize_t)n : MHD_CONTENT_READER_END_OF_STREAM;
+}
+
+static void text_free(void *cls)
+{
+	struct text *t = cls;
+
+	snapshot_put(t->s);
+	free(t);
+}
+
+static enum MHD_Result send_text(struct metrics *m, struct MHD_Connection *c)
+{
+	struct text *t = calloc(1, sizeof(*t));
+	struct MHD_Response *r;
+	enum MHD_Result ret;
+
+	if (!t)
+		return MHD_NO;
+	t->s = m->last;
+	t->s->users++;
+	r = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, text_more, t, text_free);
+	if (!r) {
+		text_free(t);
+		return MHD_NO;
+	}
+	MHD_add_response_header(r, "Content-Type", "text/plain; version=0.0.4; charset=utf-8");
+	ret = MHD_queue_response(c, MHD_HTTP_OK, r);
+	MHD_destroy_response(r);
+	return ret;
+}
+
+static enum MHD_Result send_sentence(struct MHD_Connection *c, unsigned int status, const char *text)
+{
+	struct MHD_Response *r = MHD_create_response_from_buffer(strlen(text), (void *)text,
+								MHD_RESPMEM_PERSISTENT);
+	enum MHD_Result ret;
+
+	if (!r)
+		return MHD_NO;
+	MHD_add_response_header(r, "Content-Type", "text/plain; charset=utf-8");
+	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+		MHD_add_response_header(r, "Allow", "GET, HEAD");
+	ret = MHD_queue_response(c, status, r);
+	MHD_destroy_response(r);
+	return ret;
+}
+
+/* Called when the head of a request is there (*seen not set), for each piece of its body, and
+ * at its end; and again when the connection is resumed. */
+static enum MHD_Result request(void *cls, struct MHD_Connection *c, const char *url, const char *method,
+			       const char *version, const char *body, size_t *size, void **seen)
+{
+	struct metrics *m = cls;
+
+	if (!*seen) {
+		*seen = m;
+		return MHD_YES;
+	}
+	if (*size) {
+		*size = 0;
+		return MHD_YES;
+	}
+	if (strcmp(url, "/metrics"))
+		return send_sentence(c, MHD_HTTP_NOT_FOUND, "sainad has /metrics and nothing else\n");
+	if (strcmp(method, MHD_HTTP_METHOD_GET) && strcmp(method, MHD_HTTP_METHOD_HEAD))
+		return send_sentence(c, MHD_HTTP_METHOD_NOT_ALLOWED, "/metrics is read by GET\n");
+	/* asked before and resumed: what there is now was taken for it */
+	if (fresh(m) || (*seen == &m->last && m->last))
+		return send_text(m, c);
+	*seen = &m->last;
+	if (wait_for_snapshot(m, c))
+		return MHD_YES;
+	return send_sentence(c, MHD_HTTP_SERVICE_UNAVAILABLE, "sainad has no memory for that\n");
+}
+
+/* Where to listen */
+
+static int listen_unix(struct metrics *m, const char *path)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd, probe, ret;
+
+	if (strlen(path) >= sizeof(addr.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(addr.sun_path, path);
+	probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (probe < 0)
+		return -errno;
+	/* what nobody listens at any more is removed */
+	ret = connect(probe, (struct sockaddr *)&addr, sizeof(addr)) ? -errno : 0;
+	close(probe);
+	if (!ret || ret == -EAGAIN)
+		return -EADDRINUSE;
+	if (ret == -ECONNREFUSED)
+		unlink(path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) || chmod(path, 0666) ||
+	    listen(fd, CONNECTIONS)) {
+		ret = -errno;
+		close(fd);
+		return ret;
+	}
+	strcpy(m->path, path);
+	return fd;
+}
+
+static int listen_tcp(const char *address, unsigned int port)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(port) };
+	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+	bool six = inet_pton(AF_INET6, address, &in6.sin6_addr) == 1;
+	int fd, ret, one = 1;
+
+	if (!six && inet_pton(AF_INET, address, &in.sin_addr) != 1)
+		return -EINVAL;
+	fd = socket(six ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(fd, six ? (struct sockaddr *)&in6 : (struct sockaddr *)&in,
+		 six ? sizeof(in6) : sizeof(in)) ||
+	    listen(fd, CONNECTIONS)) {
+		ret = -errno;
+		close(fd);
+		return ret;
+	}
+	return fd;
+}
+
+static int listen_at(struct metrics *m, const char *where)
+{
+	char address[CONFIG_SOCKET_MAX];
+	unsigned int port;
+
+	if (!strncmp(where, "unix:", 5))
+		return listen_unix(m, where + 5);
+	if (config_host_port(where, address, sizeof(address), &port))
+		return -EINVAL;
+	return listen_tcp(address, port);
+}
+
+static int sources_add(struct metrics *m)
+{
+	const union MHD_DaemonInfo *info = MHD_get_daemon_info(m->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+	struct loop *l = &m->a->loop;
+	int ret;
+
+	m->http.fd = info ? info->epoll_fd : -1;
+	/* always readable */
+	m->work.fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (m->http.fd < 0 || m->work.fd < 0)
+		return -EMFILE;
+	ret = loop_timer_add(l, &m->timer);
+	return ret ? ret : loop_add(l, &m->http, EPOLLIN);
+}
+
+int metrics_init(struct agent *a)
+{
+	const char *where = a->cfg.metrics;
+	struct metrics *m;
+	int fd, ret;
+
+	if (!where[0])
+		return 0;
+	m = calloc(1, sizeof(*m));
+	if (!m)
+		return -ENOMEM;
+	m->a = a;
+	m->http = (struct source){ .fd = -1, .ready = http_ready, .arg = m };
+	m->timer = (struct source){ .fd = -1, .ready = timer_ready, .arg = m };
+	m->work = (struct source){ .fd = -1, .ready = work_ready, .arg = m };
+	a->metrics = m;
+	ret = fd = listen_at(m, where);
+	if (ret < 0)
+		goto err;
+	m->daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, request, m,
+				     MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+				     (unsigned int)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
+				     (unsigned int)TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+				     (size_t)MEMORY + BLOCK, MHD_OPTION_END);
+	if (!m->daemon) {
+		close(fd);
+		ret = -ENOMEM;
+		goto err;
+	}
+	ret = sources_add(m);
+	if (ret)
+		goto err;
+	log_info("metrics at %s%s%s", m->path[0] ? "" : "http://", where, m->path[0] ? "" : "/metrics");
+	return 0;
+err:
+	log_error("metrics: cannot listen at %s: %s", where, strerror(-ret));
+	metrics_uninit(a);
+	return ret;
+}
+
+void metrics_uninit(struct agent *a)
+{
+	struct metrics *m = a->metrics;
+
+	if (!m)
+		return;
+	if (m->taking) {
+		loop_del(&a->loop, &m->work);
+		snapshot_put(m->taking);
+		m->taking = NULL;
+	}
+	if (m->http.fd >= 0)
+		loop_del(&a->loop, &m->http);
+	loop_timer_del(&a->loop, &m->timer);
+	if (m->daemon) {
+		/* none may be suspended when the daemon ends */
+		while (m->n_waiting)
+			MHD_resume_connection(m->waiting[--m->n_waiting]);
+		MHD_run(m->daemon);
+		MHD_stop_daemon(m->daemon);
+	}
+	if (m->work.fd >= 0)
+		close(m->work.fd);
+	snapshot_put(m->last);
+	if (m->path[0])
+		unlink(m->path);
+	free(m);
+	a->metrics = NULL;
+}

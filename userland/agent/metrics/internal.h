@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the files of this room share. */
+#ifndef AGENT_METRICS_INTERNAL_H
+#define AGENT_METRICS_INTERNAL_H
+
+#include <sys/types.h>
+
+#include "agent/bridge/bridge.h"
+#include "agent/kernel/plane.h"
+#include "agent/metrics/metrics.h"
+#include "agent/workers/workers.h"
+
+/**
+ * struct snap_worker - a worker's place that is not empty
+ * @job: index of its job in the snapshot
+ * @counted: @c is valid
+ */
+struct snap_worker {
+	unsigned int job;
+	int id, state;
+	char name[SAINA_NAME_LEN];
+	bool relayed, heard, counted;
+	double silent;		/* seconds */
+	uint32_t round;
+	uint64_t late;
+	struct saina_counters c;
+};
+
+/**
+ * struct snap_job
+ * @seen: the data path knows it: @rt is valid
+ * @completed: results made, all workers together
+ */
+struct snap_job {
+	__u16 id;
+	char name[SAINA_NAME_LEN];
+	char policy[128];
+	int state;
+	unsigned int workers, alive, payload, elem_bytes;
+	uint64_t elements, memory, completed;
+	uint32_t segments;
+	bool seen, stuck;
+	struct saina_job_rt rt;
+	double age;		/* seconds, of the open round; 0 if none is */
+};
+
+struct snap_port {
+	struct port port;
+	uint32_t workers, relayed;
+	struct saina_port_conf faults;
+};
+
+/**
+ * struct snapshot - all that there is, as of one moment or a few turns of the loop
+ * @users: who reads it, and who made it
+ * @taken: loop_now() at its end
+ */
+struct snapshot {
+	int users;
+	uint64_t taken;
+	double up;		/* seconds */
+	bool kernel, taken_over;
+	uint64_t held_up_ns, held_up_times;
+	bool counted;
+	struct saina_counters global;
+	unsigned int limit_jobs;
+	uint64_t limit_memory, memory;
+	struct snap_job *job;
+	struct snap_worker *worker;
+	struct snap_port *port;
+	unsigned int jobs, workers, ports;
+	/* while it is taken */
+	unsigned int at_job, at_worker, room_worker;
+};
+
+/* Begins one; NULL without memory. */
+struct snapshot *snapshot_begin(struct agent *a);
+/* Some more of it: 1 there is more, 0 it is complete, negative errno. */
+int snapshot_more(struct agent *a, struct snapshot *s);
+void snapshot_put(struct snapshot *s);
+
+/* Where a reader of the text is. */
+struct text {
+	struct snapshot *s;
+	unsigned int family, item, part;
+	bool headed;
+	char line[768];
+	size_t len, off;
+};
+
+/* The next bytes of the text, 0 at its end. */
+size_t text_read(struct text *t, char *to, size_t max);
+
+#endif /* AGENT_METRICS_INTERNAL_H */

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Takes down what jobs, workers, ports and the data path are at.  The counters of a worker are
+ * a system call each, so only a few workers are looked at in one turn of the loop.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/metrics/internal.h"
+#include "ctl/policy_text.h"
+
+#define TURN 64 /* workers looked at, before others get their turn */
+
+static double seconds(uint64_t ns)
+{
+	return (double)ns / NSEC_PER_SEC;
+}
+
+static void take_agent(struct agent *a, struct snapshot *s)
+{
+	struct saina_limits limits;
+	__u32 jobs;
+	__u64 memory;
+
+	s->up = seconds(loop_now() - a->started);
+	s->kernel = a->plane->kernel;
+	s->taken_over = saina_dp_taken_over(a->dp);
+	s->held_up_ns = a->workers->health.held_up_ns;
+	s->held_up_times = a->workers->health.held_up_times;
+	s->counted = !saina_dp_counters(a->dp, -1, -1, &s->global);
+	saina_core_limits_get(a->jobs->core, &limits, &jobs, &memory);
+	s->memory = memory;
+	s->limit_jobs = limits.jobs;
+	s->limit_memory = limits.memory;
+}
+
+static int take_ports(struct agent *a, struct snapshot *s)
+{
+	int i;
+
+	s->port = calloc(a->bridge->n + 1, sizeof(*s->port));
+	if (!s->port)
+		return -ENOMEM;
+	for (i = 0; i < a->bridge->n; i++) {
+		struct snap_port *p = &s->port[s->ports++];
+
+		p->port = a->bridge->port[i];
+		workers_on_port(a, p->port.ifindex, &p->workers, &p->relayed);
+		if (p->port.mode != SAINA_PORT_MODE_NONE)
+			saina_dp_port_get(a->dp, p->port.ifindex, &p->faults);
+	}
+	return 0;
+}
+
+struct snapshot *snapshot_begin(struct agent *a)
+{
+	struct snapshot *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->users = 1;
+	take_agent(a, s);
+	s->job = calloc(SAINA_JOBS_MAX, sizeof(*s->job));
+	if (!s->job || take_ports(a, s)) {
+		snapshot_put(s);
+		return NULL;
+	}
+	return s;
+}
+
+static void take_job(struct agent *a, struct snapshot *s, const struct saina_job *job)
+{
+	struct snap_job *o = &s->job[s->jobs++];
+	uint64_t now = loop_now();
+
+	o->id = job->id;
+	memcpy(o->name, job->name, sizeof(o->name));
+	o->state = job->state;
+	o->workers = job->workers;
+	o->alive = __builtin_popcountll(job->active);
+	o->payload = job->payload;
+	o->elem_bytes = job->elem == SAINA_ELEM_BFLOAT16 ? 2 : 4;
+	o->elements = job->elements;
+	o->segments = job->segments;
+	o->memory = job->memory;
+	o->stuck = a->plane->stuck[job->id];
+	o->seen = !saina_dp_job_rt(a->dp, job->id, &o->rt) && o->rt.generation == job->generation;
+	saina_policy_format(o->seen && o->rt.policy.seq ? &o->rt.policy : &job->policy, o->policy,
+			    sizeof(o->policy));
+	if (o->seen && o->rt.open_slots && now > o->rt.opened_at)
+		o->age = seconds(now - o->rt.opened_at);
+}
+
+static int take_worker(struct agent *a, struct snapshot *s, const struct saina_job *job, int w)
+{
+	const struct saina_worker *wk = &job->worker[w];
+	const struct worker_aux *aux;
+	struct snap_worker *o;
+
+	if (s->workers == s->room_worker) {
+		unsigned int room = s->room_worker ? 2 * s->room_worker : 64;
+		void *more = reallocarray(s->worker, room, sizeof(*s->worker));
+
+		if (!more)
+			return -ENOMEM;
+		s->worker = more;
+		s->room_worker = room;
+	}
+	o = &s->worker[s->workers++];
+	memset(o, 0, sizeof(*o));
+	o->job = s->jobs - 1;
+	o->id = w;
+	o->state = wk->state;
+	memcpy(o->name, wk->name, sizeof(o->name));
+	o->relayed = wk->bind.flags & SAINA_BIND_RELAY;
+	if (a->jobs->aux[job->id]) {
+		aux = jobs_worker(a, job, w);
+		o->heard = aux->heard;
+		o->silent = seconds(loop_now() - aux->heard);
+		o->round = aux->round;
+		o->late = aux->late_all;
+	}
+	o->counted = !saina_dp_counters(a->dp, job->id, w, &o->c);
+	if (o->counted)
+		s->job[o->job].completed += o->c.c[SAINA_C_COMPLETED];
+	return 0;
+}
+
+int snapshot_more(struct agent *a, struct snapshot *s)
+{
+	const struct saina_job *job;
+	int n = 0, ret;
+
+	/* jobs may come and go between two turns: a job that has gone in the middle stays as far
+	 * as it was seen */
+	while ((job = saina_core_job_next(a->jobs->core, s->at_job))) {
+		if (job->id != s->at_job || !s->at_worker) {
+			s->at_job = job->id;
+			s->at_worker = 0;
+			take_job(a, s, job);
+		}
+		while (s->at_worker < job->workers) {
+			int w = s->at_worker++;
+
+			if (job->worker[w].state == SAINA_WORKER_STATE_ABSENT)
+				continue;
+			ret = take_worker(a, s, job, w);
+			if (ret)
+				return ret;
+			if (++n == TURN)
+				return 1;
+		}
+		s->at_job++;
+		s->at_worker = 0;
+	}
+	s->taken = loop_now();
+	return 0;
+}
+
+void snapshot_put(struct snapshot *s)
+{
+	if (!s || --s->users)
+		return;
+	free(s->job);
+	free(s->worker);
+	free(s->port);
+	free(s);
+}
