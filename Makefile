@@ -47,6 +47,7 @@ include userland/allreduce/build.mk
 include userland/demo/build.mk
 include userland/python/build.mk
 include userland/examples/build.mk
+include userland/mpi/build.mk
 include tools/build.mk
 include selftests/build.mk
 include Documentation/build.mk

@@ -4,6 +4,7 @@ include selftests/unit/unit.mk
 include selftests/datapath/datapath.mk
 include selftests/tool/tool.mk
 include selftests/net/net.mk
+include selftests/mpi/mpi.mk
 include selftests/module/module.mk
 include selftests/lint/lint.mk
 include selftests/install/install.mk

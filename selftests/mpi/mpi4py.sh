@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The all-reduce part of mpi4py's own tests, unchanged, with every sum of all ranks that can
+# going through the aggregator, however short it is.
+
+tests=$("$(dirname "$0")/../../tools/get-mpi4py" 2>&1) || {
+	echo "1..0 # SKIP $(tail -n 1 <<<"$tests")"
+	exit 4
+}
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+N=3
+
+# suite DESCRIPTION NAME=VALUE...: it passes at every rank, and the aggregator has had a part in it.
+suite() {
+	local what=$1 said
+	shift
+	# What ranks write at the same time gets mixed.
+	# shellcheck disable=SC2016 # for the rank's shell
+	through $N SAINA_JOB=mpi SAINA_MPI_MIN=0 "$@" -- sh -c 'exec "$@" 2>"$0.$OMPI_COMM_WORLD_RANK"' "$WORK/rank" \
+		/usr/bin/python3 -B -m unittest -k llreduce test_cco_buf test_cco_nb_buf test_cco_obj test_msgzero test_op
+	said=$(cat "$WORK"/rank.?)
+	equal "mpi4py: $what: all tests of all-reduce pass at every rank" $N "$(grep -c '^OK' <<<"$said")" ||
+		diag "$(tail -n 30 <<<"$said")"
+	check "mpi4py: $what: $(taken "$said") all-reduces went through the aggregator" [ "$(taken "$said")" -gt 0 ]
+	check "mpi4py: $what: $(sed -nE 's/^Ran ([0-9]+) tests.*/\1/p;T;q' <<<"$said") tests ran" \
+		[ "$(sed -nE 's/^Ran ([0-9]+) tests.*/\1/p' <<<"$said" | head -n 1)" -ge 8 ]
+}
+
+cd "$tests" || exit 1
+lab_up --workers $N
+job mpi elements 40000 workers $N
+suite "with threads" MPI4PY_RC_THREADS=1
+suite "without threads" MPI4PY_RC_THREADS=0
+# The sums of small whole numbers, which is what the suite has, need no rounding.
+suite "floats" MPI4PY_RC_THREADS=0 SAINA_MPI_LOSSY=1
+finished

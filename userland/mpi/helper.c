@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/*
+ * While a rank waits for the aggregator, messages it has begun to send may need MPI to
+ * make progress: without that a rank waits for them in MPI_Recv, and all others for that rank.
+ * So a thread of our own waits for the aggregator, and the caller's gives MPI a turn.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <time.h>
+#include "shim.h"
+
+#define TURN_NS 500000
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t asked = PTHREAD_COND_INITIALIZER, done;
+static pthread_t thread;
+static struct {
+	struct saina *s;
+	void *buf;
+	size_t n;
+	enum saina_type type;
+	struct saina_call *call;
+	int ret;
+	bool busy, stop;
+} work;
+
+static void *helper(void *arg)
+{
+	pthread_mutex_lock(&lock);
+	while (!work.stop) {
+		if (!work.busy) {
+			pthread_cond_wait(&asked, &lock);
+			continue;
+		}
+		pthread_mutex_unlock(&lock);
+		work.ret = saina_allreduce(work.s, work.buf, work.n, work.type, SAINA_SUM, work.call);
+		pthread_mutex_lock(&lock);
+		work.busy = false;
+		pthread_cond_signal(&done);
+	}
+	pthread_mutex_unlock(&lock);
+	return NULL;
+}
+
+int shim_helper_start(void)
+{
+	pthread_condattr_t attr;
+	sigset_t all, old;
+	int ret;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&done, &attr);
+	pthread_condattr_destroy(&attr);
+	work.stop = false;
+	/* Signals are for the program's threads. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	ret = -pthread_create(&thread, NULL, helper, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return ret;
+}
+
+void shim_helper_stop(void)
+{
+	pthread_mutex_lock(&lock);
+	work.stop = true;
+	pthread_cond_signal(&asked);
+	pthread_mutex_unlock(&lock);
+	pthread_join(thread, NULL);
+	pthread_cond_destroy(&done);
+}
+
+static struct timespec next_turn(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	t.tv_nsec += TURN_NS;
+	if (t.tv_nsec >= 1000000000) {
+		t.tv_nsec -= 1000000000;
+		t.tv_sec++;
+	}
+	return t;
+}
+
+int shim_helper_reduce(struct shim *m, void *buf, size_t n, enum saina_type type,
+		       struct saina_call *call)
+{
+	struct timespec t;
+	int flag, ret;
+
+	pthread_mutex_lock(&lock);
+	work.s = m->s;
+	work.buf = buf;
+	work.n = n;
+	work.type = type;
+	work.call = call;
+	work.busy = true;
+	pthread_cond_signal(&asked);
+	t = next_turn();
+	while (work.busy) {
+		if (pthread_cond_timedwait(&done, &lock, &t) != ETIMEDOUT)
+			continue;
+		pthread_mutex_unlock(&lock);
+		PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, m->progress, &flag, MPI_STATUS_IGNORE);
+		pthread_mutex_lock(&lock);
+		t = next_turn();
+	}
+	ret = work.ret;
+	pthread_mutex_unlock(&lock);
+	return ret;
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* What stands before MPI's own functions (the profiling interface: PMPI_*). */
+#include <stdlib.h>
+#include <string.h>
+#include "shim.h"
+
+static struct shim shim;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* 0: not what the aggregator sums as MPI would. */
+static enum saina_type type_of(MPI_Datatype t)
+{
+	/* Wrapping sums of two's complement are the same with and without a sign. */
+	if (t == MPI_INT || t == MPI_INT32_T || t == MPI_UNSIGNED || t == MPI_UINT32_T)
+		return shim.info.type == SAINA_INT32 && !shim.conf.lossy ? SAINA_INT32 : 0;
+	/* The scale of a float is that of the result before it, which may be no int. */
+	if (t == MPI_FLOAT)
+		return shim.info.type == SAINA_FLOAT32 || shim.conf.lossy ? SAINA_FLOAT32 : 0;
+	return 0;
+}
+
+/* All processes, and in an order of calls that all have? */
+static bool is_everybody(MPI_Comm comm)
+{
+	int how;
+
+	if (comm == MPI_COMM_WORLD)
+		return true;
+	if (comm == MPI_COMM_NULL || shim.world_only)
+		return false;
+	return PMPI_Comm_compare(comm, MPI_COMM_WORLD, &how) == MPI_SUCCESS && how != MPI_UNEQUAL;
+}
+
+/* The same answer at all ranks. */
+static enum saina_type takes(int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+{
+	if (!shim.active || op != MPI_SUM || count <= 0 || 4ll * count < shim.conf.min ||
+	    !is_everybody(comm))
+		return 0;
+	return type_of(type);
+}
+
+/* Keeps what is overwritten in place; NULL without memory. */
+static const void *save(const void *buf, size_t size)
+{
+	if (shim.saved_size < size) {
+		free(shim.saved);
+		shim.saved = malloc(size);
+		shim.saved_size = shim.saved ? size : 0;
+	}
+	return shim.saved ? memcpy(shim.saved, buf, size) : NULL;
+}
+
+/* 0, 1: a sum lacks somebody, which all ranks see, or a negative errno. */
+static int reduce(uint32_t *buf, size_t n, enum saina_type type)
+{
+	uint64_t all = shim.ranks == 64 ? ~0ull : (1ull << shim.ranks) - 1;
+	/* Rounds of one size: the scales of floats come from the round before. */
+	size_t rounds = (n + shim.info.elements - 1) / shim.info.elements, each = (n + rounds - 1) / rounds;
+
+	for (size_t at = 0, m; at < n; at += m) {
+		struct saina_call call = { .size = sizeof(call) };
+		int ret;
+
+		m = n - at < each ? n - at : each;
+		ret = shim_helper_reduce(&shim, buf + at, m, type, &call);
+		if (ret)
+			return ret;
+		if (call.mask_all != all && !shim.conf.partial)
+			return 1;
+	}
+	return 0;
+}
+
+static int fail(MPI_Comm comm, const char *why)
+{
+	shim.failed = true;
+	shim_say("rank %d: all-reduce %llu through the aggregator failed: %s", shim.rank,
+		 (unsigned long long)shim.taken, why);
+	PMPI_Comm_call_errhandler(comm, MPI_ERR_OTHER);
+	return MPI_ERR_OTHER;
+}
+
+static int allreduce(const void *from, void *to, int count, enum saina_type type, MPI_Datatype mpi,
+		     MPI_Comm comm)
+{
+	size_t size = 4 * (size_t)count;
+	const void *input = from;
+	int ret;
+
+	if (shim.failed)
+		return fail(comm, "an earlier one did");
+	if (from != MPI_IN_PLACE) {
+		memcpy(to, from, size);
+	} else if (!shim.conf.partial) {
+		input = save(to, size);
+		if (!input)
+			return fail(comm, "out of memory");
+	}
+	ret = reduce(to, count, type);
+	if (ret < 0)
+		return fail(comm, saina_strerror(shim.s, ret));
+	if (!ret) {
+		shim.taken++;
+		shim.taken_bytes += size;
+		return MPI_SUCCESS;
+	}
+	if (!shim.rank)
+		shim_say("a sum lacks some of the ranks, as the policy of job %d allows: all all-reduces from now on go through MPI (set SAINA_MPI_PARTIAL=1 if such sums are wanted, or the policy to bsp)",
+			 shim.info.job);
+	shim.active = false;
+	shim.passed++;
+	return PMPI_Allreduce(input, to, count, mpi, MPI_SUM, comm);
+}
+
+#pragma GCC visibility push(default)
+
+int MPI_Allreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
+		  MPI_Comm comm)
+{
+	enum saina_type type = takes(count, datatype, op, comm);
+	int ret;
+
+	if (!type || !sendbuf || !recvbuf) {
+		shim.passed++;
+		return PMPI_Allreduce(sendbuf, recvbuf, count, datatype, op, comm);
+	}
+	/* Not held while others' go through MPI: they may have to be first elsewhere. */
+	pthread_mutex_lock(&lock);
+	ret = allreduce(sendbuf, recvbuf, count, type, datatype, comm);
+	pthread_mutex_unlock(&lock);
+	return ret;
+}
+
+int MPI_Init(int *argc, char ***argv)
+{
+	int ret = PMPI_Init(argc, argv);
+
+	if (ret == MPI_SUCCESS)
+		shim_join(&shim, MPI_THREAD_SINGLE);
+	return ret;
+}
+
+int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
+{
+	int ret = PMPI_Init_thread(argc, argv, required, provided);
+
+	if (ret == MPI_SUCCESS)
+		shim_join(&shim, *provided);
+	return ret;
+}
+
+int MPI_Finalize(void)
+{
+	shim_leave(&shim);
+	return PMPI_Finalize();
+}

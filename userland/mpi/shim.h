@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * libsaina-mpi.so: MPI_Allreduce through the aggregator, for programs that know
+ * nothing of it.
+ *
+ * All ranks of MPI_COMM_WORLD are the workers of one job, each with its rank as number.
+ * Whether an all-reduce goes through the aggregator is decided from what all ranks know
+ * alike: the arguments of the call, and what they agreed on by MPI itself in MPI_Init.
+ */
+#ifndef SAINA_SHIM_H
+#define SAINA_SHIM_H
+
+#include <mpi.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "saina.h"
+
+/**
+ * struct shim_conf - rank 0's, which all ranks use
+ * @on: the job is to be joined
+ * @min: bytes from which on an all-reduce goes through the aggregator
+ * @lossy: float32 may be scaled to integers, or rounded to bfloat16
+ * @partial: sums may lack workers, as the job's policy says
+ * @verbose: how many went which way is said in MPI_Finalize
+ */
+struct shim_conf {
+	int64_t on, min, lossy, partial, verbose;
+};
+
+/**
+ * struct shim - this process
+ * @active: all ranks have joined; else everything goes through MPI
+ * @failed: an all-reduce failed here, and others may not know: no way is right any more
+ * @world_only: threads may use other communicators at the same time, in an order that is not
+ *	the same at all ranks
+ * @progress: a communicator nobody sends on, to give MPI a turn
+ * @saved: a copy of what MPI_IN_PLACE overwrites
+ */
+struct shim {
+	struct shim_conf conf;
+	_Atomic bool active;
+	bool failed, world_only;
+	int rank, ranks;
+	MPI_Comm progress;
+	struct saina *s;
+	struct saina_job_info info;
+	void *saved;
+	size_t saved_size;
+	uint64_t taken, taken_bytes;
+	_Atomic uint64_t passed;
+};
+
+/* "libsaina-mpi: ..." on stderr. */
+void shim_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* join.c: collective over MPI_COMM_WORLD */
+void shim_join(struct shim *m, int thread_level);
+void shim_leave(struct shim *m);
+
+/* helper.c: the thread that waits for the aggregator while MPI makes progress */
+int shim_helper_start(void);
+void shim_helper_stop(void);
+/* As saina_allreduce(); gives MPI a turn on @progress now and then. */
+int shim_helper_reduce(struct shim *m, void *buf, size_t n, enum saina_type type,
+		       struct saina_call *call);
+
+#endif /* SAINA_SHIM_H */
