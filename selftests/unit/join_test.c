@@ -287,8 +287,10 @@ static void test_start_timeout(void **state)
 		assert_int_equal(j.phase, PHASE_FORMING);
 	}
 	assert_non_null(strstr(j.notes.text, "1 of 3 are here"));
+	assert_int_equal(sent[SAINA_MSG_LEAVE], 0);
 	pass(600);
 	failed(-ETIMEDOUT, "1 of 3 are there");
+	assert_int_equal(sent[SAINA_MSG_LEAVE], 1);
 }
 
 static void test_heartbeats(void **state)

@@ -210,10 +210,13 @@ static bool timed_out(struct saina_session *j, uint64_t now)
 	}
 	if ((j->phase == PHASE_FORMING || j->phase == PHASE_CONFIRMING) && !j->again &&
 	    j->start_ms > 0 && now > j->admitted_ns + j->start_ms * MSEC) {
-		saina_join_fail(j, -ETIMEDOUT,
-				"job %u still waits for workers after %d ms: %d of %u are there",
-				j->job.id, j->start_ms, __builtin_popcountll(j->active),
-				j->job.workers);
+		char text[sizeof(j->error)];
+
+		snprintf(text, sizeof(text),
+			 "job %u still waits for workers after %d ms: %d of %u are there", j->job.id,
+			 j->start_ms, __builtin_popcountll(j->active), j->job.workers);
+		/* its place is free for the next at once, and not when it has been silent */
+		saina_join_abort(j, -ETIMEDOUT, text);
 		return true;
 	}
 	if (j->phase >= PHASE_FORMING && j->phase <= PHASE_REREADYING && j->silence_ms > 0 &&
