@@ -90,7 +90,7 @@ done
 
 # --- SFCD: every sign turns in every round --------------------------------------------
 job sfcd workers 2 elements 2003 type float32 policy sfcd:k0=1,sth=0.5,cth=2,stride=1
-start_all sfcd 8 2 --elements 2003 --signs flip --think-us 50000
+start_all sfcd 24 2 --elements 2003 --signs flip --think-us 50000
 check "float32, SFCD: all sums are right" wait_all 60
 equal "float32, SFCD: k has grown with the flipped signs" 2 "$(last_field 0 k)"
 saina job del sfcd
