@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The tc hook writes results where gradients were, but never into memory that others see:
+#
+#     w0 eth0 --- p0 [tc]      a socket of AF_PACKET on each of the four holds clones of
+#     w1 eth0 --- p1 [tc]      all frames while rounds go on, and reads them afterwards
+
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+export SAINA_LAB_HOOK=tc
+lab_up --workers 2 --bridge linux
+
+out=/run/saina-lab/$LAB/seen
+mkdir "$out"
+
+# tap SECONDS WORKER: captures what a worker sends, at both ends of its link
+tap() {
+	w "$2" python3 "$NET_DIR/shared.py" eth0 "$1" "10.190.0.1$2" >"$out/eth$2" &
+	sw python3 "$NET_DIR/shared.py" "p$2" "$1" "10.190.0.1$2" >"$out/p$2" &
+}
+
+tapped() { # FILE JQ
+	tail -n 1 "$out/$1" | jq -c "$2"
+}
+
+all_listen() {
+	[ "$(cat "$out"/* | grep -c ready)" -ge "$1" ]
+}
+
+job seen workers 2 elements 20000 payload 352 policy bsp
+start_all seen 1000000 2 --elements 20000 --think-us 5000
+check "shared: rounds flow" until_true 30 rounds_at_least seen 5
+for i in 0 1; do
+	tap 2 $i
+done
+jobs_of_taps=$(jobs -p | tail -n 4)
+check "shared: four sockets capture" until_true 10 all_listen 4
+# shellcheck disable=SC2086
+wait $jobs_of_taps
+for i in 0 1; do
+	for at in eth p; do
+		check "shared: $at$i saw super-packets of gradients" [ "$(tapped $at$i '.trains > 0 and (.grads | length) > 57')" = true ]
+		equal "shared: $at$i saw only what a worker sends, each gradient always the same" "[]" "$(tapped $at$i .wrong)"
+	done
+	equal "shared: what was seen of worker $i's gradients is the same at both ends of its link" 0 \
+		"$(jq -s '.[0].grads as $a | .[1].grads as $b | [$a | to_entries[] | select($b[.key] != null and $b[.key] != .value)] | length' \
+			<(tapped eth$i .) <(tapped p$i .))"
+done
+# The check can fail: a worker that sends a result is seen.
+rm "$out"/*
+tap 1 0
+check "shared: two sockets capture" until_true 10 all_listen 2
+SWITCH_MAC=$(mac_of switch)
+raw 0 type=2 job="$(job_field seen id)" repeat=3
+# shellcheck disable=SC2046
+wait $(jobs -p | tail -n 2)
+matches "shared: a result among what a worker sends is found" "type 2" "$(tapped eth0 .wrong)"
+stop_workers
+check "shared: all sums are exact while others hold the frames" wait_all 30
+check "shared: both workers have the same results" same_results 0 1
+finished
