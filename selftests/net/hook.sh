@@ -63,6 +63,9 @@ for to in xdp auto; do
 	done
 	equal "all ports to $to: the mode of each" \
 		"$([ $to = xdp ] && echo native native native native || echo tc tc tc tc)" "$(modes)"
+	[ $to = auto ] ||
+		matches "all ports to xdp: port show says that results are slower until workers join again" \
+			"slower way to 1 of its workers: until it joins again" "$(saina port show p0)"
 done
 equal "all ports have tc again: no worker needs the relay" 0 "$(sj port show '[.[].relayed]|add')"
 

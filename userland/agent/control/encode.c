@@ -72,10 +72,24 @@ void encode_worker(struct msg *m, struct agent *a, const struct saina_job *job, 
 	saina_ctl_encode(m->nlh, &saina_worker_class, &o);
 }
 
+/* How the port is, and whether somebody behind it is worse off than need be. */
+static void port_text(const struct port *p, uint32_t relayed, char *text, size_t size)
+{
+	const char *why = p->mode == SAINA_PORT_MODE_TC ?
+		"others of the job have XDP" :
+		"until it joins again if the port had tc before, else see `saina doctor'";
+	int n = snprintf(text, size, "%s", p->text);
+
+	if (relayed && n >= 0 && n < (int)size)
+		snprintf(text + n, size - n, "%sresults take a slower way to %u of its workers: %s",
+			 n ? "; " : "", relayed, why);
+}
+
 void encode_port(struct msg *m, struct agent *a, const struct port *p)
 {
 	struct saina_port_conf conf = { 0 };
 	struct saina_port_attrs o = { 0 };
+	char text[SAINA_TEXT_LEN];
 
 	workers_on_port(a, p->ifindex, &o.workers, &o.relayed);
 	SAINA_SET(&o, SAINA_A_PORT_WORKERS);
@@ -93,8 +107,9 @@ void encode_port(struct msg *m, struct agent *a, const struct port *p)
 		SAINA_PUT(&o, SAINA_A_PORT_DELAY_OUT, delay_out, conf.delay_out_us);
 		SAINA_PUT(&o, SAINA_A_PORT_SEED, seed, conf.seed);
 	}
-	if (p->text[0])
-		SAINA_PUT_TEXT(&o, SAINA_A_PORT_TEXT, text, p->text);
+	port_text(p, o.relayed, text, sizeof(text));
+	if (text[0])
+		SAINA_PUT_TEXT(&o, SAINA_A_PORT_TEXT, text, text);
 	saina_ctl_encode(m->nlh, &saina_port_class, &o);
 }
 
