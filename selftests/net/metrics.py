@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Clients and judge of sainad's /metrics, for metrics.sh and prometheus.sh.
 

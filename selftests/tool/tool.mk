@@ -24,7 +24,7 @@ $(B)/selftests/tool_decode_test: selftests/tool/tool_decode_test.c \
 $(B)/selftests/saina-sanitized: $(TOOL_SRC) $(wildcard tools/saina/*.h userland/ctl/*.[ch] userland/net/*.[ch])
 	@mkdir -p $(@D)
 	$(CC) $(filter-out -MMD -MP,$(SAINA_CFLAGS)) $(SANITIZE) -o $@ $(TOOL_SRC) \
-		$(CTL_SRC) $(NET_SRC) -lmnl -ljansson -lconfig -lm
+		$(CTL_SRC) $(NET_SRC) -lmnl -ljansson -lconfig -lncursesw -ltinfo -lm
 
 $(B)/selftests/tool_hostile_test: | $(B)/selftests/saina-sanitized
 

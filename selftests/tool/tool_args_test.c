@@ -88,9 +88,9 @@ static const struct {
 	const char *line;
 	const char *says;	/* all of stderr, without the line's end */
 } bad[] = {
-	{ "frob", "saina: \"frob\" is no object; allowed: job, worker, port, slot, stats, limits, monitor, doctor" },
-	{ "jobs", "saina: \"jobs\" is no object; allowed: job, worker, port, slot, stats, limits, monitor, doctor" },
-	{ "''", "saina: \"\" is no object; allowed: job, worker, port, slot, stats, limits, monitor, doctor" },
+	{ "frob", "saina: \"frob\" is no object; allowed: job, worker, port, slot, stats, limits, monitor, top, doctor" },
+	{ "jobs", "saina: \"jobs\" is no object; allowed: job, worker, port, slot, stats, limits, monitor, top, doctor" },
+	{ "''", "saina: \"\" is no object; allowed: job, worker, port, slot, stats, limits, monitor, top, doctor" },
 	{ "-x job", "saina: option \"-x\" is not known; allowed: -j, -p, -s PATH, -n NETNS, -V, -h" },
 	{ "--frob job", "saina: option \"--frob\" is not known; allowed: -j, -p, -s PATH, -n NETNS, -V, -h" },
 	{ "-s", "saina: option \"-s\" wants a value" },

@@ -26,7 +26,7 @@ _saina_words() { # what may stand here
 	local object=${_saina_rest[0]-} command=${_saina_rest[1]-} n=${#_saina_rest[@]} prev=
 	[ "$n" -gt 0 ] && prev=${_saina_rest[n - 1]}
 	if [ "$n" = 0 ]; then
-		echo "job worker port slot stats limits monitor doctor help -j -p -s -n -V -h"
+		echo "job worker port slot stats limits monitor top doctor help -j -p -s -n -V -h"
 		return
 	fi
 	if [ "$n" = 1 ]; then
@@ -37,6 +37,9 @@ _saina_words() { # what may stand here
 		slot) echo "show help" ;;
 		stats) echo "show drops help" ;;
 		monitor) echo "all config events help" ;;
+		top)
+			echo "interval help"
+			_saina_ask name job show ;;
 		doctor) echo "host worker help" ;;
 		esac
 		return

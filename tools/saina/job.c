@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tool.h"
+#include "slow.h"
 
 #define HAS(A) SAINA_HAS(job, SAINA_A_JOB_##A)
 
@@ -89,18 +89,31 @@ void job_print(const struct saina_job_attrs *job)
 		out_str("text", "    %s\n", job->text);
 }
 
-static void show_all(const struct tool *t, const struct saina_ctl *ctl, struct rpc_list *list)
+/* Why it is slow, if it is: only where there is somebody to say so. */
+static void slow_print(struct saina_ctl *agent, const struct saina_job_attrs *job)
+{
+	char text[SLOW_TEXT_LEN];
+	struct slow slow;
+
+	if (!agent || job->state != SAINA_JOB_RUNNING || slow_ask(agent, job->id, &slow) ||
+	    !slow_text(&slow, __builtin_popcountll(job->active), text, sizeof(text)))
+		return;
+	out_str("slow", "    %s\n", text);
+}
+
+static void show_all(const struct tool *t, struct saina_ctl *ctl, struct rpc_list *list)
 {
 	struct saina_ctl *agent = beside_open(t, ctl);
 	struct saina_job_attrs *job = list->v;
 
 	beside_jobs(agent, job, list->n);
-	saina_ctl_close(agent);
 	for (size_t i = 0; i < list->n; i++) {
 		out_open(NULL);
 		job_print(&job[i]);
+		slow_print(is_kernel(ctl) ? agent : ctl, &job[i]);
 		out_close();
 	}
+	saina_ctl_close(agent);
 }
 
 static int job_show(const struct tool *t, struct args *a)

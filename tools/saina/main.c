@@ -28,10 +28,11 @@ static const struct {
 	{ "stats",	tool_stats,	"counters, per job and worker" },
 	{ "limits",	tool_limits,	"how many jobs and how much memory" },
 	{ "monitor",	tool_monitor,	"changes and events as they happen" },
+	{ "top",	tool_top,	"jobs and workers as they go, on a terminal" },
 	{ "doctor",	tool_doctor,	"what is wrong with this host and how to mend it" },
 };
 
-static const char objects_list[] = "job, worker, port, slot, stats, limits, monitor, doctor";
+static const char objects_list[] = "job, worker, port, slot, stats, limits, monitor, top, doctor";
 
 static void usage(FILE *to)
 {

@@ -38,6 +38,7 @@ int tool_slot(const struct tool *t, struct args *a);
 int tool_stats(const struct tool *t, struct args *a);
 int tool_limits(const struct tool *t, struct args *a);
 int tool_monitor(const struct tool *t, struct args *a);
+int tool_top(const struct tool *t, struct args *a);
 int tool_doctor(const struct tool *t, struct args *a);
 
 /* ---- rpc.c: the file that speaks netlink ---- */

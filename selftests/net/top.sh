@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Who is slow: `saina top' on a pseudo terminal, and the line of `saina job show'.
+#
+#     w0 .. w2 reduce, w2 is a straggler
+
+/usr/bin/python3 -c 'import pyte' 2>/dev/null || { echo "1..0 # SKIP python3-pyte is not installed"; exit 4; }
+
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+# top KEYS PATTERN... [-- WORD...]: is all of this on the screen at once?
+top() {
+	local keys=$1 patterns=() words=()
+	shift
+	while [ $# -gt 0 ] && [ "$1" != -- ]; do
+		patterns+=("$1")
+		shift
+	done
+	words=("${@:2}")
+	TERM=${terminal:-xterm} LC_ALL=${locale:-C.UTF-8} "$NET_DIR/top.py" "$keys" $((40 * SLOW)) "${patterns[@]}" -- \
+		"$B/saina" "${tool_opts[@]}" top interval 200 "${words[@]}" >"$WORK/screen" 2>&1
+	local status=$?
+	cat "$WORK/screen"
+	return $status
+}
+
+lab_up --workers 3 --bridge linux
+check "no job: top says what to do" top q 'no jobs \(make one'
+job steady workers 3 elements 20000 payload 352 ring 64 policy fastest:k=2
+equal "a job that forms: job show has nothing to say of slowness" null "$(sj job show steady '.[0].slow')"
+start 0 steady 1000000 --elements 20000 --think-us 4000
+start 1 steady 1000000 --elements 20000 --think-us 4000
+start 2 steady 1000000 --elements 20000 --think-us 100000 --cancel
+check "rounds flow" until_true 30 rounds_at_least steady 20
+
+check "top: job, rate, goodput, k and policy" top q \
+	'^steady running  round [0-9]+  [1-9][0-9.]* rounds/s  [0-9.]+ [kMG]bit/s  k 2 of 3  flips -  fastest:k=2'
+equal "top: it ends well and the terminal is as it was" "status 0 terminal as it was" "$(tail -n 2 "$WORK/screen" | xargs)"
+check "top: the straggler is late in most, the others are not" top q \
+	'^    2 \S+ +(alive|slow) +([5-9][0-9]|100)\.[0-9]%' '^    0 \S+ +alive +[0-4]?[0-9]\.[0-9]%' \
+	'^    1 \S+ +alive +[0-4]?[0-9]\.[0-9]%'
+check "top: sparklines" top q 'rounds/s [▁▂▃▄▅▆▇█]{5,20}  k ▆+' '^    2 .* [▄▅▆▇█]{3}'
+locale=C check "top: sparklines without UTF-8" top q 'rounds/s [_.:=+*#-]{5,20}  k \++'
+check "top: of one job" top q '^steady running' -- steady
+check "top: of a job that is not there" top q 'there is no such job' -- nosuch
+check "top: paused" top pq '^steady running'
+terminal=nosuch check "top: an unknown terminal is refused" top "" 'terminal "nosuch" is not known'
+matches "top: without a terminal it is refused" "wants a terminal; for pipes there is saina monitor" "$(saina top 2>&1 </dev/null)"
+saina top >/dev/null 2>&1 </dev/null
+equal "top: without a terminal the status is 1" 1 $?
+matches "top: an interval that cannot be is refused" "milliseconds, 100 to 60000" "$(saina top interval 5 2>&1)"
+
+# Everybody waits for one.
+check "BSP comes into force" saina job set steady policy bsp
+policy_is_bsp() {
+	[ "$(job_field steady k)" = 3 ]
+}
+check "BSP is in force" until_true 30 policy_is_bsp
+slow_of() {
+	sj job show steady '.[0].slow // ""'
+}
+last_is_2() {
+	[[ $(slow_of) =~ worker\ 2.*\ the\ last\ that\ [0-9]+\ %\ of\ the\ sums\ waited\ for ]]
+}
+check "BSP: job show names the straggler by what it completed" until_true 60 last_is_2
+check "BSP: top says the same" top q '^    (worker 2 was|waiting for worker 2 for .*; it was) the last that [0-9]+ % of the sums waited for'
+
+kill -STOP "${worker_pids[2]}"
+waits_for_2() {
+	[[ $(slow_of) =~ ^waiting\ for\ worker\ 2\ for\ [0-9]+\.[0-9]\ s\;\ it\ was\ the\ last\ that\ [0-9]+\ %\ of\ the\ sums\ waited\ for$ ]]
+}
+check "a worker is stopped: job show names it, and for how long" until_true 30 waits_for_2
+check "a worker is stopped: the text has the line" grep -q "^    waiting for worker 2 for " <(saina job show steady)
+check "a worker is stopped: top shows how long" top q '^    waiting for worker 2 for ' '^    2 .* [0-9]+\.[0-9]{3} s '
+kill -CONT "${worker_pids[2]}"
+
+# The agent goes and comes while top is looking.
+stop_workers
+check "all sums are exact" wait_all 60
+check "the agent ends" lab agent stop
+matches "no agent: top says so" "sainad|No such file|cannot" "$(top "" "" 2>&1)"
+finished

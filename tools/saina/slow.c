@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Why a job is slow: the slots that are open know who is not in them, and the counters
+ * whose gradient completed a sum, which is who came last of those that were waited for.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "slow.h"
+
+#define WAIT_US 100000 /* less than this nobody is said to wait */
+#define SUMS	100    /* fewer than this say nothing of who is last */
+
+void slow_slot(struct slow *s, const struct saina_slot_attrs *slot)
+{
+	for (int w = 0; w < SAINA_WORKERS_MAX; w++)
+		if (slot->missing & 1ull << w && slot->age_us > s->wait_us[w])
+			s->wait_us[w] = slot->age_us;
+	if (slot->age_us <= s->oldest_us || !slot->missing)
+		return;
+	s->oldest_us = slot->age_us;
+	s->missing = slot->missing;
+	s->more = slot->k > slot->count ? slot->k - slot->count : 1;
+}
+
+void slow_stats(struct slow *s, const struct saina_stats_attrs *stats)
+{
+	if (!SAINA_HAS(stats, SAINA_A_STATS_WORKER) || stats->worker >= SAINA_WORKERS_MAX)
+		return;
+	s->completed[stats->worker] = stats->counters[SAINA_C_COMPLETED];
+	s->total += stats->counters[SAINA_C_COMPLETED];
+}
+
+static void slot_cb(void *arg, const void *obj)
+{
+	slow_slot(arg, obj);
+}
+
+static void stats_cb(void *arg, const void *obj)
+{
+	slow_stats(arg, obj);
+}
+
+int slow_ask(struct saina_ctl *agent, __u16 job, struct slow *s)
+{
+	struct saina_slot_attrs slot = { .job_id = job };
+	struct saina_stats_attrs stats = { .job_id = job };
+	int ret;
+
+	memset(s, 0, sizeof(*s));
+	SAINA_SET(&slot, SAINA_A_SLOT_JOB_ID);
+	SAINA_SET(&stats, SAINA_A_STATS_JOB_ID);
+	ret = rpc_quiet(agent, SAINA_CMD_SLOT_GET, true, &saina_slot_class, &slot, &saina_slot_class,
+			slot_cb, s);
+	if (!ret)
+		ret = rpc_quiet(agent, SAINA_CMD_STATS_GET, true, &saina_stats_class, &stats,
+				&saina_stats_class, stats_cb, s);
+	return ret;
+}
+
+double slow_share(const struct slow *s, int worker)
+{
+	return s->total ? (double)s->completed[worker] / s->total : 0;
+}
+
+/* "worker 3", "workers 1,4", "2 of workers 1,4,5" */
+static void whom(const struct slow *s, char *text, size_t size)
+{
+	unsigned int n = __builtin_popcountll(s->missing);
+	size_t len = 0;
+
+	if (s->more < n)
+		len = snprintf(text, size, "%u of ", s->more);
+	len += snprintf(text + len, size - len, "worker%s ", n > 1 ? "s" : "");
+	for (int w = 0, i = 0; w < SAINA_WORKERS_MAX && len < size - 8; w++)
+		if (s->missing & 1ull << w)
+			len += snprintf(text + len, size - len, "%s%d", i++ ? "," : "", w);
+}
+
+bool slow_text(const struct slow *s, unsigned int workers, char *text, size_t size)
+{
+	int last = 0, one = s->missing ? __builtin_ctzll(s->missing) : -1;
+	char names[80];
+	size_t len;
+
+	for (int w = 1; w < SAINA_WORKERS_MAX; w++)
+		if (s->completed[w] > s->completed[last])
+			last = w;
+	if (s->oldest_us < WAIT_US) {
+		/* one of equals is last in its share of them */
+		if (s->total < SUMS || workers < 2 || slow_share(s, last) * workers < 1.5)
+			return false;
+		snprintf(text, size, "worker %d was the last that %.0f %% of the sums waited for", last,
+			 100 * slow_share(s, last));
+		return true;
+	}
+	whom(s, names, sizeof(names));
+	len = snprintf(text, size, "waiting for %s for %.1f s", names, s->oldest_us / 1e6);
+	if (len < size && !(s->missing & (s->missing - 1)) && s->total >= SUMS)
+		snprintf(text + len, size - len, "; it was the last that %.0f %% of the sums waited for",
+			 100 * slow_share(s, one));
+	return true;
+}

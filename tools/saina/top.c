@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * saina top - jobs and workers as they go: who is late, by how much, k, flips, goodput.
+ * What is drawn is in top_data.c; `saina monitor' is for pipes.
+ */
+#include <curses.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "top.h"
+
+#define SPARK 20 /* columns of a sparkline */
+
+static volatile sig_atomic_t stopped;
+
+static void stop(int sig)
+{
+	stopped = 1;
+}
+
+/**
+ * struct screen - lines are numbered from the first job on; those from @from on are seen
+ */
+struct screen {
+	int from, line;
+	bool utf8, paused;
+};
+
+static void put(struct screen *s, int attrs, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* A line below the head, cut at the right edge. */
+static void put(struct screen *s, int attrs, const char *fmt, ...)
+{
+	int y = s->line++ - s->from + 2;
+	char text[512];
+	va_list ap;
+
+	if (y < 2 || y >= LINES)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	attrset(attrs);
+	/* the cursor stops at the edge, whatever the line's bytes are in columns */
+	mvaddstr(y, 0, text);
+	attrset(A_NORMAL);
+}
+
+/* The last samples, 0 to @max (0: the largest of them). */
+static const char *spark(const struct screen *s, const struct history *h, double max, char *text)
+{
+	static const char *const blocks[] = { "\u2581", "\u2582", "\u2583", "\u2584",
+					      "\u2585", "\u2586", "\u2587", "\u2588" };
+	static const char ascii[] = "_.-:=+*#";
+	unsigned int n = h->n < SPARK ? h->n : SPARK, i;
+	size_t len = 0;
+	int level;
+
+	for (i = 0; max <= 0 && i < h->n; i++)
+		if (h->v[i] > -max)
+			max = -h->v[i];
+	max = max < 0 ? -max : max;
+	for (i = 0; i < n; i++) {
+		float v = h->v[(h->next + HISTORY - n + i) % HISTORY];
+
+		level = max > 0 ? (int)(v / max * 7.99) : 0;
+		level = level < 0 ? 0 : level > 7 ? 7 : level;
+		if (s->utf8)
+			len += sprintf(text + len, "%s", blocks[level]);
+		else
+			text[len++] = ascii[level];
+	}
+	text[len] = 0;
+	return text;
+}
+
+static const char *rate(double v, char *text)
+{
+	static const char units[] = " kMGT";
+	int u = 0;
+
+	while (v >= 1000 && u < 4) {
+		v /= 1000;
+		u++;
+	}
+	sprintf(text, "%.*f %c", v < 10 ? 2 : v < 100 ? 1 : 0, v, units[u]);
+	return text;
+}
+
+static void draw_worker(struct screen *s, const struct top_worker *w)
+{
+	const struct saina_worker_attrs *a = &w->attrs;
+	char line[4 * SPARK], gradients[32], wait[32] = "-";
+	bool bad = a->state != SAINA_WORKER_STATE_ALIVE;
+
+	if (w->wait >= 0.001)
+		snprintf(wait, sizeof(wait), "%.3f s", w->wait);
+	put(s, bad ? A_BOLD : A_NORMAL, "  %3u %-16.16s %-5s %5.1f%% %6.1f%% %10s %10s %7.1f %7.1f  %s", a->id,
+	    a->name, worker_state_name(a->state), 100 * w->late, 100 * w->last, wait,
+	    rate(w->rate, gradients), w->resent, w->drops, spark(s, &w->lates, 1, line));
+}
+
+static void draw_job(struct screen *s, const struct top_job *j)
+{
+	const struct saina_job_attrs *a = &j->attrs;
+	char goodput[32], text[SLOW_TEXT_LEN], one[4 * SPARK], two[4 * SPARK], flips[32] = "-";
+
+	if (a->sfcd_observed)
+		snprintf(flips, sizeof(flips), "%.1f%%", 100 * j->flips);
+	put(s, A_BOLD, "%s %s  round %u  %.1f rounds/s  %sbit/s  k %u of %d  flips %s  %s", a->name,
+	    job_state_name(a->state), a->round, j->rounds, rate(j->goodput, goodput), a->k,
+	    __builtin_popcountll(a->active), flips, policy_name(&a->policy));
+	put(s, A_NORMAL, "    rounds/s %s  k %s", spark(s, &j->rounds_history, 0, one),
+	    spark(s, &j->k_history, a->workers, two));
+	if (a->sfcd_observed)
+		put(s, A_NORMAL, "    flips    %s", spark(s, &j->flips_history, 0, one));
+	if (slow_text(&j->slow, __builtin_popcountll(a->active), text, sizeof(text)))
+		put(s, A_STANDOUT, "    %s", text);
+	if (SAINA_HAS(a, SAINA_A_JOB_TEXT))
+		put(s, A_STANDOUT, "    %s", a->text);
+	put(s, A_UNDERLINE, "   ID NAME             STATE   LATE    LAST       WAIT GRADIENT/s RESENT/s DROP/s  LATE SHARE");
+	for (int w = 0; w < SAINA_WORKERS_MAX; w++)
+		if (j->worker[w].there)
+			draw_worker(s, &j->worker[w]);
+	put(s, A_NORMAL, "%s", "");
+}
+
+static void draw(struct screen *s, const struct top *top, const char *only)
+{
+	time_t now = time(NULL);
+	char clock[32];
+	int jobs = 0;
+
+	strftime(clock, sizeof(clock), "%T", localtime(&now));
+	erase();
+	s->line = 0;
+	for (int i = 0; i < SAINA_JOBS_MAX; i++) {
+		if (!top->job[i].there || (only && strcmp(top->job[i].attrs.name, only)))
+			continue;
+		jobs++;
+		draw_job(s, &top->job[i]);
+	}
+	if (s->from > s->line - 1)
+		s->from = s->line ? s->line - 1 : 0;
+	attrset(A_REVERSE);
+	mvprintw(0, 0, "saina top  %s  %d job%s%s  q quit, p pause, arrows scroll", clock, jobs,
+		 jobs == 1 ? "" : "s", s->paused ? "  PAUSED" : "");
+	attrset(A_NORMAL);
+	if (top->error[0])
+		mvprintw(1, 0, "%s", top->error);
+	else if (!jobs)
+		mvaddstr(1, 0, only ? "there is no such job" : "no jobs (make one: saina job add NAME elements N workers N)");
+	refresh();
+}
+
+/* What was typed; false: the end. */
+static bool keys(struct screen *s)
+{
+	int c;
+
+	while ((c = getch()) != ERR) {
+		switch (c) {
+		case 'q':
+		case 'Q':
+			return false;
+		case 'p':
+			s->paused = !s->paused;
+			break;
+		case KEY_DOWN:
+			s->from++;
+			break;
+		case KEY_UP:
+			s->from -= s->from > 0;
+			break;
+		case KEY_NPAGE:
+			s->from += LINES - 3;
+			break;
+		case KEY_PPAGE:
+			s->from = s->from > LINES - 3 ? s->from - (LINES - 3) : 0;
+			break;
+		}
+	}
+	return !stopped;
+}
+
+static void wait_for(unsigned int ms)
+{
+	struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
+
+	poll(&in, 1, ms);
+}
+
+static unsigned int ms_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static void watch(const struct tool *t, struct top *top, const char *only, unsigned int interval)
+{
+	struct screen s = { .utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8") };
+	struct saina_ctl *agent = NULL;
+	unsigned int last = ms_now() - interval, now;
+	const char *error;
+
+	while (keys(&s)) {
+		now = ms_now();
+		if (now - last >= interval && !s.paused) {
+			last = now;
+			if (!agent)
+				agent = rpc_try_agent(t, &error);
+			if (!agent)
+				snprintf(top->error, sizeof(top->error), "%s", error);
+			/* it has gone: the next may be there at the next look */
+			if (agent && !top_sample(top, agent)) {
+				saina_ctl_close(agent);
+				agent = NULL;
+			}
+		}
+		draw(&s, top, only);
+		now = ms_now() - last;
+		wait_for(s.paused || now >= interval ? interval : interval - now);
+	}
+	saina_ctl_close(agent);
+}
+
+int tool_top(const struct tool *t, struct args *a)
+{
+	struct sigaction sa = { .sa_handler = stop };
+	uint64_t interval = 1000;
+	const char *word, *only = NULL;
+	struct saina_ctl *agent;
+	struct top *top;
+
+	while ((word = args_next(a))) {
+		if (!strcmp(word, "help")) {
+			printf("Usage:\n  saina top [JOB] [interval MS]\n");
+			return fflush(stdout) ? EXIT_FAILURE : 0;
+		}
+		if (!strcmp(word, "interval")) {
+			word = args_next(a);
+			if (!word || !args_number(word, 100, 60000, &interval))
+				return args_error(a, "interval wants milliseconds, 100 to 60000");
+		} else if (only) {
+			return args_error(a, "\"%s\" is one word too many", word);
+		} else {
+			only = word;
+		}
+	}
+	if (t->mode != OUT_TEXT || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
+		fprintf(stderr, "saina: top wants a terminal; for pipes there is saina monitor\n");
+		return EXIT_FAILURE;
+	}
+	agent = rpc_open_agent(t);
+	if (!agent)
+		return EXIT_FAILURE;
+	saina_ctl_close(agent);
+	top = calloc(1, sizeof(*top));
+	if (!top)
+		return EXIT_FAILURE;
+	setlocale(LC_ALL, "");
+	sigaction(SIGTERM, &sa, NULL);
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGHUP, &sa, NULL);
+	if (!newterm(NULL, stdout, stdin)) {
+		fprintf(stderr, "saina: top: the terminal \"%s\" is not known; TERM=vt100 may do\n",
+			getenv("TERM") ?: "");
+		free(top);
+		return EXIT_FAILURE;
+	}
+	cbreak();
+	noecho();
+	keypad(stdscr, TRUE);
+	nodelay(stdscr, TRUE);
+	curs_set(0);
+	watch(t, top, only, interval);
+	endwin();
+	top_free(top);
+	free(top);
+	return 0;
+}
