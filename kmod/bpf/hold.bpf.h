@@ -46,9 +46,9 @@ static __noinline int hold_in(struct xdp_md *ctx)
 
 	if (meta + sizeof(__u64) <= data && RD(__u64, meta) == SAINA_DELAYED_MAGIC)
 		return XDP_PASS;
-	if (inject_lost_in(ifindex))
-		return XDP_DROP;
 	port = bpf_map_lookup_elem(&saina_ports, &ifindex);
+	if (inject_port_in(port))
+		return XDP_DROP;
 	if (!port || !port->delay_in_us)
 		return XDP_PASS;
 	return hold_frame(ctx, ifindex, port->delay_in_us, 0);
@@ -62,7 +62,7 @@ static __noinline int hold_out(struct xdp_md *ctx)
 	__u32 ifindex = ctx->egress_ifindex;
 	struct saina_port_conf *port = bpf_map_lookup_elem(&saina_ports, &ifindex);
 
-	if (inject_lost_out(ifindex))
+	if (inject_port_out(port))
 		return XDP_DROP;
 	if (!port || !port->delay_out_us)
 		return XDP_PASS;

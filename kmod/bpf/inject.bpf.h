@@ -23,11 +23,9 @@ static __always_inline bool inject_lost(__u64 seed, __u64 n, __u32 loss)
 	return (splitmix64(seed + n * 0x9e3779b97f4a7c15ull) >> 32) < loss;
 }
 
-/* Is this one lost, which has come in by a port of ours? */
-static __always_inline bool inject_lost_in(__u32 ifindex)
+/* Is this one lost, which has come in by @port (NULL: none of ours)? */
+static __always_inline bool inject_port_in(struct saina_port_conf *port)
 {
-	struct saina_port_conf *port = bpf_map_lookup_elem(&saina_ports, &ifindex);
-
 	if (!port || !port->loss_in ||
 	    !inject_lost(port->seed, __sync_fetch_and_add(&port->drawn_in, 1), port->loss_in))
 		return false;
@@ -36,16 +34,24 @@ static __always_inline bool inject_lost_in(__u32 ifindex)
 }
 
 /* ... that leaves by it? */
-static __always_inline bool inject_lost_out(__u32 ifindex)
+static __always_inline bool inject_port_out(struct saina_port_conf *port)
 {
-	struct saina_port_conf *port = bpf_map_lookup_elem(&saina_ports, &ifindex);
-
 	if (!port || !port->loss_out ||
 	    !inject_lost(port->seed + INJECT_OUT_SALT, __sync_fetch_and_add(&port->drawn_out, 1),
 			 port->loss_out))
 		return false;
 	count_global(SAINA_C_INJECTED_OUT);
 	return true;
+}
+
+static __always_inline bool inject_lost_in(__u32 ifindex)
+{
+	return inject_port_in(bpf_map_lookup_elem(&saina_ports, &ifindex));
+}
+
+static __always_inline bool inject_lost_out(__u32 ifindex)
+{
+	return inject_port_out(bpf_map_lookup_elem(&saina_ports, &ifindex));
 }
 
 #endif /* SAINA_INJECT_BPF_H */
