@@ -68,6 +68,9 @@ $(B)/obj/%.o: %.c
 deps:
 	tools/install-deps
 
+torch-deps: deps
+	tools/install-deps torch
+
 demo: deps
 	+$(MAKE) --no-print-directory -j$(shell nproc) all
 	tools/demo $(DEMO_ARGS)
@@ -77,7 +80,7 @@ check: deps
 	selftests/run
 
 # SHARD=2/4: the second of four parts that can run one at a time.
-check-all: bench-deps
+check-all: bench-deps torch-deps
 	tools/install-deps full
 	+$(MAKE) --no-print-directory -j$(shell nproc) all check-programs bench-programs
 	tools/saina-vm kernel-tools >/dev/null
@@ -109,7 +112,7 @@ help:
 	@echo 'SAN=address         build with ASan and UBSan in build/san-address (SAN=thread: TSan)'
 	@echo 'V=1                  show the commands'
 
-.PHONY: all deps demo check check-all check-programs bench-datapath clean help install
+.PHONY: all deps torch-deps demo check check-all check-programs bench-datapath clean help install
 .DELETE_ON_ERROR:
 
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

@@ -9,6 +9,8 @@ HOOK_TESTS := basic loss policy sfcd death hostile foreign
 $(foreach t,$(HOOK_TESTS),$(call test,net/$(t)-tc,quick,host,180,env SAINA_TEST_HOOK=tc selftests/net/$(t).sh))
 # The Python package, with numpy arrays and with torch tensors.
 $(call test,net/python,quick,host,180,selftests/net/python.sh)
+# DistributedDataParallel.
+$(call test,net/torch,full,host,1200,selftests/net/torch.sh)
 $(call test,net/python-torch,full,host,600,selftests/net/python.sh torch)
 # Workers in VMs of their own.
 $(call test,net/prometheus,full,host,300,selftests/net/prometheus.sh)

@@ -6,16 +6,16 @@
 export PYTHONPATH=$B/python SAINA_LIBRARY=$B/libsaina.so.0 PYTHONDONTWRITEBYTECODE=1
 export OMP_NUM_THREADS=1
 
-# py TAG NODE SCRIPT [ARG...]: in the background, with NODE for a rank.  What it says is in
-# $WORK/TAG.py.out.
+# py TAG NODE SCRIPT [ARG...]: in the background, with NODE for a rank, or the variables of py_env.
+# What it says is in $WORK/TAG.py.out.
 py() {
-	local tag=$1 node=$2 args=() a
+	local tag=$1 node=$2 args=() a who=("${py_env[@]}")
+	[ ${#who[@]} -gt 0 ] || who=("SAINA_RANK=$node")
 	for a in "${@:3}"; do
 		[ -z "$a" ] || args+=("$a")
 	done
-	# A window of its own: torchrun's variables of another are not wanted.
-	nsenter --net="/run/netns/saina-$LAB-w$node" -- env SAINA_RANK="$node" SAINA_AGGREGATOR="$AGG" SAINA_JOB=0 \
-		OUT="$WORK" "${py_env[@]}" /usr/bin/python3 "${args[@]}" \
+	nsenter --net="/run/netns/saina-$LAB-w$node" -- env SAINA_AGGREGATOR="$AGG" SAINA_JOB=0 \
+		OUT="$WORK" "${who[@]}" /usr/bin/python3 "${args[@]}" \
 		>"$WORK/$tag.py.out" 2>"$WORK/$tag.err" </dev/null &
 	worker_pids["$tag"]=$!
 }

@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# DistributedDataParallel with saina.torch: four ranks of selftests/python/ddp.py, which use Gloo
+# beside it for what DDP itself does and to compare.
+
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=../python/lib.sh
+. "$NET_DIR/../python/lib.sh"
+ddp=$TOP/selftests/python/ddp.py
+# Two of them are killed.
+expected_log='job bsp: worker [0-9]+ .* is dead: silent for'
+export GLOO_SOCKET_IFNAME=eth0
+DEFAULT_BRIDGE=linux
+
+lab_up --workers 4
+port=29500
+
+# ranks SCENE...: four processes that find one another
+ranks() {
+	local i
+	port=$((port + 1))
+	rm -f "$WORK"/*.py.out "$WORK"/digest-*
+	for i in 0 1 2 3; do
+		py_env=("RANK=$i" WORLD_SIZE=4 MASTER_ADDR=10.190.0.10 "MASTER_PORT=$port")
+		py "$i" "$i" "$ddp" "$@"
+	done
+}
+
+# digests N: so many ranks have come to the end with the same model
+digests() {
+	[ "$(cat "$WORK"/digest-* | wc -l) $(sort -u "$WORK"/digest-* | wc -l)" = "$1 1" ] || cat "$WORK"/digest-*
+}
+
+job bsp id 0 elements 700000 workers 4 token s3cret
+job fastest id 1 elements 700000 workers 4 token s3cret policy fastest:k=3
+job small id 2 elements 1000 workers 4 token s3cret
+job bad id 3 elements 700000 workers 4 token s3cret
+ranks same accumulate unused residual lost straggler broadcast refuse
+check "ddp: all ranks end well" wait_all 400
+points ddp
+
+# --- killed in backward: the others go on with fewer, when it is found dead
+saina job del bsp >/dev/null
+job bsp id 0 elements 700000 workers 4 token s3cret dead 3000
+ranks killed
+for i in 0 1 2; do
+	check "killed: rank $i goes on when rank 3 was killed in its backward" until_true 120 grep -q finished "$WORK/$i.py.out"
+done
+check "killed: the three that are left have the same model" digests 3
+kill -KILL "${worker_pids[@]}" 2>/dev/null
+worker_pids=()
+
+# --- the agent is killed and started again
+saina job del bsp >/dev/null
+job bsp id 0 elements 700000 workers 4 token s3cret
+ranks restart
+check "agent: they train" until_true 120 grep -q "step 5" "$WORK/0.py.out"
+lab agent kill >/dev/null
+lab agent start >/dev/null
+check "agent: all ranks go on when it was killed and started again" wait_all 120
+check "agent: all models are the same" digests 4
+
+# --- torchrun starts all anew.  (Debian 12: torchrun 1.13 does not start with Python 3.11 unless it redirects something.)
+saina job del bsp >/dev/null
+job bsp id 0 elements 700000 workers 4 token s3cret dead 3000
+rm -f "$WORK"/*.py.out "$WORK"/digest-*
+for i in 0 1 2 3; do
+	# The first rank is sought by its host's name, which is an address here.
+	# shellcheck disable=SC2016
+	py_env=(TZ=UTC unshare --uts sh -c 'hostname "$0"; exec "$@"' "10.190.0.1$i")
+	py "$i" "$i" /usr/bin/torchrun --nnodes=4 --nproc_per_node=1 --rdzv_backend=c10d --rdzv_id=t "--rdzv_conf=is_host=$((i == 0)),timeout=240" --max_restarts=3 \
+		--redirects=1 --tee=1 "--log_dir=$WORK/torchrun-$i" \
+		--rdzv_endpoint=10.190.0.10:29400 "$ddp" torchrun
+done
+check "torchrun: all ranks end well after rank 2 was killed" wait_all 240
+check "torchrun: rank 2 was killed" test -e "$WORK/died"
+check "torchrun: all models are the same" digests 4
+
+finished

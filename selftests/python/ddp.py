@@ -1,0 +1,333 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One of four ranks of the test torch.sh: ddp.py SCENE...  Writes "ok TEXT" and "not ok TEXT"."""
+
+import contextlib
+import datetime
+import hashlib
+import os
+import signal
+import sys
+import time
+
+import numpy
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+import saina
+import saina.torch
+
+JOBS = {"bsp": 0, "fastest": 1, "small": 2, "bad": 3, "wide": 4}
+RANK = int(os.environ["RANK"])
+OUT = os.environ["OUT"]
+
+
+def point(good, what, why=""):
+    print(f"{'' if good else 'not '}ok {what}" + (f" # {why}" if why and not good else ""), flush=True)
+
+
+def net(seed=0, width=600):
+    """More than two megabytes, so that there are buckets."""
+    torch.manual_seed(seed)
+    return torch.nn.Sequential(torch.nn.Linear(64, width), torch.nn.Tanh(), torch.nn.Linear(width, width),
+                               torch.nn.Tanh(), torch.nn.Linear(width, 300), torch.nn.Tanh(),
+                               torch.nn.Linear(300, 8))
+
+
+def batch(step, rank=RANK):
+    g = torch.Generator().manual_seed(1000 * step + rank)
+    x = torch.randn(16, 64, generator=g)
+    return x, x[:, :8].argmax(1)
+
+
+def loss_of(model, step):
+    x, y = batch(step)
+    return torch.nn.functional.cross_entropy(model(x), y)
+
+
+def digest(model):
+    return hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in model.parameters())).hexdigest()[:16]
+
+
+def same_everywhere(model):
+    all_of_them = [None] * 4
+    dist.all_gather_object(all_of_them, digest(model))
+    return len(set(all_of_them)) == 1, str(all_of_them)
+
+
+@contextlib.contextmanager
+def hooked(model, job, **how):
+    state = saina.torch.State(job=JOBS[job], token="s3cret", join_timeout=60, timeout=120)
+    ddp = DDP(model, **how)
+    state.register(ddp)
+    dist.barrier()
+    try:
+        yield ddp, state
+    finally:
+        dist.barrier()
+        state.close()
+
+
+def close_to(a, b):
+    return max((p - q).abs().max().item() for p, q in zip(a.parameters(), b.parameters())) < 1e-4
+
+
+def train(ddp, steps, at=lambda step: None, of=range):
+    opt = torch.optim.SGD(ddp.parameters(), lr=0.05, momentum=0.9)
+    for step in of(steps):
+        opt.zero_grad()
+        at(step)
+        loss_of(ddp, step).backward()
+        opt.step()
+
+
+def scene_same():
+    """The same training by Gloo and by us, with several buckets."""
+    for cap in (1, 25):
+        with hooked(net(), "bsp", bucket_cap_mb=cap) as (ddp, state):
+            train(ddp, 6)
+            gloo = DDP(net(), bucket_cap_mb=cap)
+            train(gloo, 6)
+            point(close_to(ddp, gloo), f"same: buckets of {cap} MB: the model is that of Gloo to 1e-4")
+            point(same_everywhere(ddp)[0], f"same: buckets of {cap} MB: all models are the same to the last bit")
+            point(state.round == 6 and state.behind == 0 and state.stats().rounds == 6, "same: six rounds")
+            if cap == 1:
+                point(len(state._layout) > 1 and state._moved == 1, "same: there are several buckets, built anew once",
+                      f"{len(state._layout)} {state._moved}")
+
+
+def scene_accumulate():
+    """no_sync(): two batches on their own, then one with all."""
+    def steps(ddp):
+        opt = torch.optim.SGD(ddp.parameters(), lr=0.05)
+        for step in range(0, 9, 3):
+            opt.zero_grad()
+            with ddp.no_sync():
+                loss_of(ddp, step).backward()
+                loss_of(ddp, step + 1).backward()
+            loss_of(ddp, step + 2).backward()
+            opt.step()
+    with hooked(net(1), "bsp", bucket_cap_mb=1) as (ddp, state):
+        steps(ddp)
+        gloo = DDP(net(1), bucket_cap_mb=1)
+        steps(gloo)
+        point(close_to(ddp, gloo) and state.round == 3, "no_sync: accumulated gradients are those of Gloo, three rounds")
+        point(same_everywhere(ddp)[0], "no_sync: all models are the same to the last bit")
+
+
+def until(true):
+    deadline = time.monotonic() + 120
+    while not true() and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
+class Branches(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(2)
+        self.a, self.b = torch.nn.Linear(64, 8), torch.nn.Linear(64, 8)
+        self.which = 0
+
+    def forward(self, x):
+        return (self.a if self.which else self.b)(x)
+
+
+def scene_unused():
+    """Parameters that some ranks do not use, in some steps nobody."""
+    def steps(ddp):
+        opt = torch.optim.SGD(ddp.parameters(), lr=0.05)
+        for step in range(6):
+            ddp.module.which = step >= 4 or (step + RANK) % 2
+            opt.zero_grad()
+            loss_of(ddp, step).backward()
+            opt.step()
+    with hooked(Branches(), "bsp", find_unused_parameters=True) as (ddp, _):
+        steps(ddp)
+        gloo = DDP(Branches(), find_unused_parameters=True)
+        steps(gloo)
+        point(close_to(ddp, gloo), "unused parameters: the model is that of Gloo")
+        point(same_everywhere(ddp)[0], "unused parameters: all models are the same to the last bit")
+
+
+class Constant(torch.nn.Module):
+    """The gradient of parameter i is (rank + 1) * 10 ** (i % 3 - 3), whatever the data is: not
+    so large that anything is clipped."""
+    def __init__(self):
+        super().__init__()
+        self.w = torch.nn.ParameterList(torch.nn.Parameter(torch.zeros(n)) for n in (500, 200000, 77, 150000, 3000, 90000))
+
+    def forward(self, x):
+        return sum((w * (RANK + 1) * 10.0 ** (i % 3 - 3)).sum() for i, w in enumerate(self.w)) + 0 * x.sum()
+
+
+def masks(state, ddp):
+    """Who was counted, for each element of each parameter."""
+    payload = state.worker.info().payload
+    found = []
+    for p in ddp.module.w:
+        first, n = state._places(state._layout)[id(p)]
+        s = numpy.arange(first, first + n) // payload
+        of = {i: state.worker.segment(int(i)).mask for i in set(s)}
+        found.append(numpy.array([of[i] for i in s]))
+    return found
+
+
+def scene_residual():
+    """A rank misses the first step, then DDP builds its buckets anew: what it owes goes to the same parameters."""
+    with hooked(Constant(), "fastest", bucket_cap_mb=0.3) as (ddp, state):
+        owed = [numpy.zeros((4, p.numel())) for p in ddp.module.w]
+        good, late = True, 0
+        for step in range(3):
+            for p in ddp.module.w:
+                p.grad = None
+            loss = ddp(torch.zeros(1))
+            if RANK == (3, 1, 0)[step]:
+                time.sleep(1)
+            loss.backward()
+            for i, (p, mask) in enumerate(zip(ddp.module.w, masks(state, ddp))):
+                gave = owed[i] + numpy.array([[(r + 1) * 10.0 ** (i % 3 - 3)] for r in range(4)])
+                counted = numpy.array([mask >> r & 1 for r in range(4)])
+                want = (gave * counted).sum(0) / counted.sum(0)
+                owed[i] = gave * (1 - counted)
+                late += (1 - counted)[RANK].sum()
+                good = good and numpy.allclose(p.grad.numpy(), want, rtol=1e-3, atol=1e-5)
+        point(good, "residual: what was late is added to the same parameters, in buckets built anew")
+        point(state._moved == 1, "residual: the buckets were built anew", str(state._moved))
+        point(RANK != 3 or late, "residual: rank 3 was late", str(late))
+        # Only what is owed is left.
+        good = True
+        for p, o in zip(ddp.module.w, owed):
+            first, n = state._places(state._layout)[id(p)]
+            good = good and numpy.allclose(state.worker.residual(first, n), o[RANK], rtol=1e-3, atol=1e-5)
+        point(good, "residual: what is left is what was not counted")
+
+
+def scene_lost():
+    """Rank 3 is slow: it applies the rounds that were decided without it."""
+    with hooked(net(3), "fastest", bucket_cap_mb=1) as (ddp, state):
+        opt = torch.optim.SGD(ddp.parameters(), lr=0.05, momentum=0.9)
+        computed = 0
+        for step in state.steps(14, opt):
+            opt.zero_grad()
+            loss = loss_of(ddp, step)
+            # In step 4 rank 3 waits until the others are three rounds ahead, and they, in step 8, for it.
+            until(lambda: RANK != 3 or step != 4 or state.behind >= 3)
+            until(lambda: RANK == 3 or step != 8 or os.path.exists(OUT + "/caught-up"))
+            loss.backward()
+            opt.step()
+            computed += 1
+            if RANK == 3 and step >= 4:
+                state.catch_up(opt)
+                with open(OUT + "/caught-up", "w", encoding="ascii"):
+                    pass
+        point(state.round == 14 and computed + state.lost == 14, "lost: fourteen rounds, computed or caught up",
+              f"{computed} + {state.lost} of {state.round}")
+        lost = [None] * 4
+        dist.all_gather_object(lost, state.lost)
+        point(lost[3] > 0, "lost: the straggler has skipped rounds", str(lost))
+        point(same_everywhere(ddp)[0], "lost: all models are the same to the last bit")
+
+
+def scene_straggler():
+    """An observe-only job: who is late?"""
+    with hooked(net(4, 100), "bsp") as (ddp, state):
+        train(ddp, 8, lambda step: time.sleep(0.4 * (RANK == 2)))
+        first = state.stragglers()[0]
+        point(first.rank == 2 and first.late_ms > 100 and first.last > 3, "stragglers: rank 2 is named by every rank", str(first))
+
+
+def scene_broadcast():
+    model = net(RANK, 100)
+    state = saina.torch.State(job=JOBS["bsp"], token="s3cret", join_timeout=60)
+    state.broadcast(model, 2)
+    point(digest(model) == digest(net(2, 100)), "broadcast: the parameters are those of rank 2")
+    dist.barrier()
+    state.close()
+
+
+def fails(what, sentence, do):
+    try:
+        do()
+    except (RuntimeError, OSError, TypeError, ValueError) as e:
+        point(sentence in str(e), f"{what}: a sentence", str(e))
+    else:
+        point(False, f"{what}: a sentence", "nothing")
+
+
+def scene_refuse():
+    with hooked(net(0, 50).double(), "bad") as (ddp, state):
+        fails("gradients of float64", "gradients of float64: saina reduces float32",
+              lambda: ddp(torch.zeros(1, 64, dtype=torch.float64)).sum().backward())
+    with hooked(net(), "small") as (ddp, state):
+        fails("gradients larger than the job", "elements", lambda: loss_of(ddp, 0).backward())
+    # All are told, nobody hangs.  (Without find_unused_parameters DDP itself makes the buckets alike.)
+    with hooked(net(), "bad", bucket_cap_mb=0.1 if RANK == 1 else 25, find_unused_parameters=True) as (ddp, state):
+        fails("other buckets on rank 1", "this rank (1)" if RANK == 1 else "rank 1 is about to reduce other buckets",
+              lambda: loss_of(ddp, 0).backward())
+
+
+def finish(model, state):
+    """Without the process group, which may be broken."""
+    with open(f"{OUT}/digest-{RANK}", "w", encoding="ascii") as f:
+        f.write(f"{digest(model)} {state.round}\n")
+    print("finished", flush=True)
+
+
+def scene_killed():
+    """Rank 3 is killed in its backward."""
+    state = saina.torch.State(job=JOBS["bsp"], token="s3cret", join_timeout=60)
+    ddp = DDP(net(), bucket_cap_mb=1)
+    state.register(ddp)
+
+    def at(step):
+        if RANK == 3 and step == 3:
+            ddp.module[2].weight.register_hook(lambda g: os.kill(os.getpid(), signal.SIGKILL))
+    train(ddp, 8, at)
+    finish(ddp, state)
+    state.close()
+    os._exit(0)         # the process group cannot be left well
+
+
+def scene_restart():
+    """The agent is restarted meanwhile."""
+    state = saina.torch.State(job=JOBS["bsp"], token="s3cret", join_timeout=60)
+    ddp = DDP(net(), bucket_cap_mb=1)
+    state.register(ddp)
+
+    def at(step):
+        print("step", step, flush=True)
+        time.sleep(0.1)
+    train(ddp, 30, at)
+    finish(ddp, state)
+    dist.barrier()
+    state.close()
+
+
+def scene_torchrun():
+    """Rank 2 dies, and torchrun starts all anew."""
+    again = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+    state = saina.torch.State(job=JOBS["bsp"], token="s3cret", join_timeout=60)
+    ddp = DDP(net(), bucket_cap_mb=1)
+    state.register(ddp)
+
+    def at(step):
+        print("step", step, "of", again, flush=True)
+        if not os.path.exists(f"{OUT}/died") and RANK == 2 and step == 3:
+            with open(f"{OUT}/died", "w", encoding="ascii"):
+                pass
+            os.kill(os.getpid(), signal.SIGKILL)
+    train(ddp, 6, at)
+    finish(ddp, state)
+    dist.barrier()
+    state.close()
+
+
+def main():
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=120))
+    for scene in sys.argv[1:]:
+        globals()["scene_" + scene]()
+
+
+main()

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+"""The first elements of every round: what the ranks tell one another.
+
+Each worker has places of its own, to which the others add 0, so the sum is what each of them has
+said: which buckets it is about to start, and how long it waited in the round before.  One byte an
+element: exact in jobs of any type.
+
+    places of worker w:  signature of the layout (4 bytes), microseconds waited + 1 (4 bytes; 0: not known)
+"""
+
+import errno
+import time
+from typing import Any, List, NamedTuple, Optional, Tuple
+
+import numpy
+
+from ._lib import Error
+from .worker import Call, Request, Worker
+
+_PLACES = 8
+
+
+class Straggler(NamedTuple):
+    """How one rank arrives, since the job was joined."""
+    rank: int
+    #: behind the first rank of the round, on average; milliseconds
+    late_ms: float
+    #: of all rounds, the most
+    worst_ms: float
+    #: rounds in which it came last of all
+    last: int
+    #: rounds that were decided without it
+    missed: int
+    #: rounds that these numbers are of
+    rounds: int
+
+
+class RollCall:
+    """@numel: elements of a round that it takes, whole segments."""
+
+    def __init__(self, worker: Worker):
+        info = worker.info()
+        self._worker = worker
+        self._me = info.worker
+        self._workers = info.workers
+        self._type = numpy.int32 if info.type == 1 else numpy.float32
+        self._n = _PLACES * info.workers
+        self.numel = -(-self._n // info.payload) * info.payload
+        self._signature = 0
+        self._wait_us = 0
+        self._said: Any = None
+        self._late_us = numpy.zeros(info.workers)
+        self._worst_us = numpy.zeros(info.workers)
+        self._last = numpy.zeros(info.workers, int)
+        self._missed = numpy.zeros(info.workers, int)
+        self._rounds = numpy.zeros(info.workers, int)
+
+    def start(self, signature: int) -> Request:
+        """Says what this rank is about to reduce."""
+        said = numpy.zeros(self._n, numpy.int32)
+        words = numpy.array([signature, min(self._wait_us, 2**32 - 1)], "<u4")
+        said[_PLACES * self._me:_PLACES * (self._me + 1)] = words.view(numpy.uint8)
+        # What it owes of a round that it missed is not to be added to that.
+        self._said = (said - self._worker.residual(0, self._n, self._type)).astype(self._type)
+        self._signature = signature
+        return self._worker.start(self._said, "sum")
+
+    def check(self, request: Request) -> None:
+        """Waits.  Raises Error (EPROTO) if ranks are about to reduce different things."""
+        call = request.wait()
+        heard = self._said.astype(numpy.uint8).view("<u4").reshape(self._workers, 2)
+        counted = [w for w in range(self._workers) if call.mask_all >> w & 1]
+        others = [w for w in counted if heard[w, 0] != self._signature]
+        if others:
+            self._refuse(counted, others)
+        self._account(counted, heard[:, 1].astype(int))
+
+    def _refuse(self, counted: List[int], others: List[int]) -> None:
+        if len(others) > len(counted) / 2:
+            who = f"this rank ({self._me})"
+        else:
+            who = "rank " + ", ".join(map(str, others))
+        raise Error(errno.EPROTO, f"{who} is about to reduce other buckets than the others: the models differ, or "
+                                  "the buckets' sizes or order (bucket_cap_mb and all options of "
+                                  "DistributedDataParallel must be the same)")
+
+    def waited(self, call: Call) -> None:
+        """@call: the round's last all-reduce of this rank."""
+        self._wait_us = 0 if call.late_segments else call.time_us + 1
+
+    def _account(self, counted: List[int], waited: numpy.ndarray) -> None:
+        """Of the round before: who waited least has come last.  Missed are rounds, this one, too."""
+        for w in range(self._workers):
+            if w not in counted:
+                self._missed[w] += 1
+        known = [w for w in counted if waited[w]]
+        if len(known) < 2:
+            return
+        most = max(waited[w] for w in known)
+        late = {w: most - waited[w] for w in known}
+        for w, us in late.items():
+            self._late_us[w] += us
+            self._worst_us[w] = max(self._worst_us[w], us)
+            self._rounds[w] += 1
+        self._last[max(late, key=lambda w: late[w])] += 1
+
+    def stragglers(self) -> List[Straggler]:
+        """All ranks, those first that miss rounds, then by lateness."""
+        found = [Straggler(w, self._late_us[w] / max(self._rounds[w], 1) / 1000, self._worst_us[w] / 1000,
+                           int(self._last[w]), int(self._missed[w]), int(self._rounds[w]))
+                 for w in range(self._workers)]
+        return sorted(found, key=lambda s: (-s.missed, -s.late_ms))

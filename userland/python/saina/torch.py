@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+"""PyTorch's DistributedDataParallel with its gradients reduced by the aggregator.
+
+    model = torch.nn.parallel.DistributedDataParallel(net)
+    state = saina.torch.State()                      # where the aggregator is: SAINA_AGGREGATOR
+    model.register_comm_hook(state, saina.torch.allreduce_hook)
+
+    for step in state.steps(1000, optimizer):        # or any loop of yours: range(1000)
+        ...                                          # forward, backward, optimizer.step() as ever
+    print(state.stragglers())
+
+A bucket is on its way as soon as it is computed, while backward goes on with the others.  Gradients
+are averaged over the ranks that were counted.  What was too late is added to this rank's next gradient, by
+libsaina.  All ranks get the same gradients, bit for bit, so their models are the same.
+"""
+
+import errno
+import os
+import zlib
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
+
+import numpy
+import torch
+
+from ._lib import Error
+from .rollcall import RollCall, Straggler
+from .worker import Stats, Worker, join
+
+__all__ = ["State", "Straggler", "allreduce_hook"]
+
+#: Of the largest message; what a bucket can waste at its end while the job's payload is not known yet.
+_PAYLOAD_MAX = 2048
+
+
+class _Bucket(NamedTuple):
+    """What a bucket consists of: parameters, one behind the other."""
+    parameters: List[torch.Tensor]
+    numel: int
+
+    def shape(self) -> Tuple:
+        return tuple(tuple(p.shape) for p in self.parameters)
+
+
+class _Started(NamedTuple):
+    bucket: _Bucket
+    tensor: torch.Tensor
+    future: Optional[torch.futures.Future]
+
+
+class State:
+    """One rank's part in a job: what allreduce_hook() needs from step to step.
+
+    @aggregator, @job, @worker, @token, @token_file, @timeout, @log: as of saina.join().
+    @start_timeout: seconds to wait for the other ranks when this one joins.
+
+    The job is joined when the sizes of the gradients are known: in the first backward, or by
+    broadcast().  It needs as many workers as there are ranks, all of one State.  Raises Error where it is used.
+    """
+
+    def __init__(self, aggregator: Optional[str] = None, job: Union[int, str, None] = None,
+                 worker: Optional[int] = None, *, token: Optional[str] = None,
+                 token_file: Optional[str] = None, join_timeout: float = 30,
+                 start_timeout: float = 300, timeout: float = 60,
+                 log: Optional[Callable[[str], Any]] = None):
+        if worker is None and not any(name in os.environ for name in ("SAINA_RANK", "RANK")) and torch.distributed.is_available() and torch.distributed.is_initialized():
+            worker = torch.distributed.get_rank()
+        self._how = dict(aggregator=aggregator, job=job, worker=worker, token=token,
+                         token_file=token_file, join_timeout=join_timeout,
+                         start_timeout=start_timeout, timeout=timeout, log=log)
+        self._worker: Optional[Worker] = None
+        self._roll: Optional[RollCall] = None
+        self._layout: Optional[List[_Bucket]] = None
+        self._signature = 0
+        self._settled = 0                   # rounds of this layout
+        self._round: List[_Started] = []    # buckets of the present round
+        self._requests: List[Any] = []
+        self._rounds = 0
+        self._lost = 0
+        self._moved = 0
+        self._model: Any = None
+
+    # --- the job ----------------------------------------------------------------------------
+
+    @property
+    def worker(self) -> Worker:
+        """The worker of the job; Error (ENOTCONN) before it has joined."""
+        if not self._worker:
+            raise Error(errno.ENOTCONN, "the job is joined in the first backward: not yet")
+        return self._worker
+
+    @property
+    def round(self) -> int:
+        """Rounds this rank has had: steps of its model."""
+        return self._rounds
+
+    @property
+    def lost(self) -> int:
+        """Of these, rounds that were decided before this rank had computed, and that catch_up() applied."""
+        return self._lost
+
+    @property
+    def behind(self) -> int:
+        """Rounds that are decided already and that this rank's model has not had yet."""
+        return self._worker.behind if self._worker else 0
+
+    def stats(self) -> Stats:
+        """Counters of libsaina."""
+        return self.worker.stats()
+
+    def stragglers(self) -> List[Straggler]:
+        """Who is late, and by how much: all ranks, the latest first.
+
+        By arrival times, without clocks: a result reaches all ranks at once, so whoever waited least for
+        it came last.  Each rank tells the others how long it waited, one round later.
+        """
+        return self._roll.stragglers() if self._roll else []
+
+    def close(self) -> None:
+        """Leave the job: the others no longer wait for this rank."""
+        if self._worker:
+            self._worker.close()
+
+    def _join(self, numel: int, buckets: int) -> None:
+        """A job whose size the first worker says may be somewhat larger than the first buckets need."""
+        needed = numel + (buckets + 2) * _PAYLOAD_MAX
+        try:
+            self._worker = join(elements=needed, **self._how)
+        except Error as e:
+            if e.errno != errno.EMSGSIZE:
+                raise
+            self._worker = join(elements=numel, **self._how)
+        self._roll = RollCall(self._worker)
+
+    def broadcast(self, module: torch.nn.Module, root: int = 0) -> None:
+        """Every rank's parameters and buffers become those of rank @root, exactly.  All ranks
+        call it, before the first backward.  DistributedDataParallel does the same by its process group."""
+        tensors = list(module.state_dict().values())
+        if not self._worker:
+            self._join(sum(p.numel() for p in module.parameters()), sum(1 for p in module.parameters()))
+        flat = [numpy.frombuffer(t.detach().cpu().contiguous().numpy().tobytes(), numpy.uint8) for t in tensors]
+        data = numpy.concatenate(flat) if flat else numpy.zeros(0, numpy.uint8)
+        self.worker.broadcast(data, root)
+        at = 0
+        with torch.no_grad():
+            for t, was in zip(tensors, flat):
+                part = data[at:at + was.size].tobytes()
+                at += was.size
+                values = numpy.frombuffer(part, t.detach().cpu().numpy().dtype).reshape(tuple(t.shape))
+                t.copy_(torch.from_numpy(values.copy()))
+
+    def register(self, model: Any) -> None:
+        """model.register_comm_hook(), and a look at what would make every rank wait for all others."""
+        if getattr(model, "find_unused_parameters", False):
+            self._warn("find_unused_parameters=True", "an all-reduce of the process group in every step")
+        elif getattr(model, "broadcast_buffers", False) and any(True for _ in model.module.buffers()):
+            self._warn("broadcast_buffers=True of a model with buffers",
+                       "a broadcast of the process group in every step")
+        self._model = model
+        model.register_comm_hook(self, allreduce_hook)
+
+    @staticmethod
+    def _warn(what: str, does: str) -> None:
+        import warnings
+        warnings.warn(f"saina: {what} means {does}: the fast ranks wait for the slow ones there, "
+                      "whatever the job's policy, and lost rounds cannot be skipped", stacklevel=3)
+
+    # --- a bucket of backward ---------------------------------------------------------------
+
+    def _bucket(self, bucket: Any) -> torch.futures.Future:
+        tensor, parameters = bucket.buffer(), list(bucket.parameters())
+        if tensor.dtype != torch.float32:
+            raise TypeError(f"bucket {bucket.index()} has gradients of {str(tensor.dtype)[6:]}: saina reduces "
+                            "float32 (module.float())")
+        if bucket.index() == 0 and self._round:
+            self._round, self._requests = [], []    # a backward that failed
+        future: torch.futures.Future = torch.futures.Future()
+        self._round.append(_Started(_Bucket(parameters, tensor.numel()), tensor, future))
+        if self._is_known(bucket.index()):
+            if bucket.index() == 0:
+                self._requests = [self._roll.start(self._signature)]
+            self._requests.append(self.worker.start(tensor))
+        if bucket.is_last():
+            self._finish()
+        return future
+
+    def _is_known(self, index: int) -> bool:
+        """Is this round's layout the last one's?  Then buckets can leave one by one; else when the last
+        one is there, for all that is known of them is to move first."""
+        # DDP builds its buckets anew between the first and the second step.
+        if not self._layout or self._settled < 2:
+            return False
+        bucket = self._round[-1].bucket
+        if index < len(self._layout) and len(bucket.parameters) == len(self._layout[index].parameters) and \
+                all(p is q for p, q in zip(bucket.parameters, self._layout[index].parameters)):
+            return index == 0 or bool(self._requests)
+        if self._requests:
+            raise Error(errno.EPROTO, f"bucket {index} is another one than in the step before, and the "
+                                      "round has begun: buckets may change only between steps")
+        return False
+
+    def _finish(self) -> None:
+        started, self._round = self._round, []
+        if not self._requests:
+            self._settle([s.bucket for s in started])
+            self._requests = [self._roll.start(self._signature)]
+            self._requests += [self.worker.start(s.tensor) for s in started]
+        requests, self._requests = self._requests, []
+        self._roll.check(requests[0])
+        for s, request in zip(started, requests[1:]):
+            call = request.wait()
+            if s.future:
+                s.future.set_result(s.tensor)
+        self._roll.waited(call)
+        self.worker.round_done()
+        self._rounds += 1
+        self._settled += 1
+
+    def _settle(self, layout: List[_Bucket]) -> None:
+        """The buckets of the rounds to come."""
+        if not self._worker:
+            self._join(sum(b.numel for b in layout), len(layout))
+        info = self.worker.info()
+        needed = self._roll.numel
+        for b in layout:
+            needed += -(-b.numel // info.payload) * info.payload
+        if needed > info.segments * info.payload:
+            raise Error(errno.EMSGSIZE, f"the gradients take {needed} elements in {len(layout)} buckets, and job "
+                                        f"{info.job} has {info.elements}: saina job add .. elements {needed}")
+        if self._layout and self._places(self._layout) != self._places(layout):
+            self._move(self._places(self._layout), self._places(layout))
+            self._settled = 0
+            self._moved += 1
+        self._layout = layout
+        self._signature = zlib.crc32(repr([b.shape() for b in layout]).encode())
+
+    def _places(self, layout: List[_Bucket]) -> Dict[int, Tuple[int, int]]:
+        """{id of a parameter: (first element, elements)}, counted through the segments."""
+        payload = self.worker.info().payload
+        at, places = self._roll.numel, {}
+        for b in layout:
+            first = at
+            for p in b.parameters:
+                places[id(p)] = (first, p.numel())
+                first += p.numel()
+            at += -(-b.numel // payload) * payload
+        return places
+
+    def _move(self, old: Dict[int, Tuple[int, int]], new: Dict[int, Tuple[int, int]]) -> None:
+        """Residuals and scales are the parameters', not the buckets'."""
+        moves = [(0, 0, self._roll.numel)]
+        moves += [(old[p][0], new[p][0], old[p][1]) for p in old if p in new]
+        self.worker.layout(moves)
+
+    # --- rounds that were lost --------------------------------------------------------------
+
+    def catch_up(self, optimizer: Any, after: Optional[Callable[[], Any]] = None,
+                 until: Optional[int] = None) -> int:
+        """Apply the rounds that were decided without this rank, without computing them.
+
+        @optimizer: its step() is called for each of them, with the gradients the others had.
+        @after: called behind each step(): scheduler.step, for instance.
+        @until: not beyond so many rounds.
+
+        Returns how many.  This rank's model is then that of the others, bit for bit.
+        """
+        n = 0
+        while self._layout and self.behind and (until is None or self._rounds < until):
+            if n == 0 and getattr(self._model, "find_unused_parameters", False):
+                raise Error(errno.EOPNOTSUPP, "with find_unused_parameters=True rounds cannot be skipped: every "
+                                              "step has an all-reduce of the process group")
+            self._round = [_Started(b, torch.zeros(b.numel), None) for b in self._layout]
+            gradients = self._round
+            self._requests = []
+            self._finish()
+            self._put(gradients)
+            optimizer.step()
+            if after:
+                after()
+            n += 1
+        self._lost += n
+        return n
+
+    @staticmethod
+    def _put(started: List[_Started]) -> None:
+        with torch.no_grad():
+            for s in started:
+                at = 0
+                for p in s.bucket.parameters:
+                    g = s.tensor[at:at + p.numel()].view_as(p)
+                    at += p.numel()
+                    if p.grad is None:
+                        p.grad = g.to(p.device, copy=True)
+                    else:
+                        p.grad.copy_(g)
+
+    def steps(self, n: int, optimizer: Any, after: Optional[Callable[[], Any]] = None) -> Iterator[int]:
+        """The steps, of @n, that this rank is to compute: for step in state.steps(n, optimizer).
+
+        Between them the rounds that it has lost are applied; see catch_up().
+        """
+        while self._rounds < n:
+            self.catch_up(optimizer, after, n)
+            if self._rounds < n:
+                yield self._rounds
+
+
+def allreduce_hook(state: State, bucket: torch.distributed.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    """For DistributedDataParallel.register_comm_hook(): reduces @bucket; the future is the mean over who was
+    counted.  Gradients of float32, on the CPU or (untested) staged through pinned memory of the host.
+    Raises TypeError, ValueError or Error, which end the backward with their sentence."""
+    return state._bucket(bucket)
