@@ -96,15 +96,52 @@ static __always_inline __u32 answer_told_csum(const struct saina_ask *told)
 	return csum_fold64(sum);
 }
 
-/* RESULT to everybody. */
+/* SUM, NAK or GO.  A function of its own for the sake of its callers' stack. */
+static __noinline void answer_table(struct answer *a, const struct slot_call *c,
+					 const struct saina_job_conf *conf, __u32 worker)
+{
+	const struct slot_table *t = &c->table;
+	__u32 verdict = c->out.verdict, segment = c->in.segment;
+
+	a->hdr[4] = (__u64)t->low << 32;
+	if (verdict == SLOT_SUM) {
+		a->hdr[0] = answer_word0(SAINA_MSG_SUM,
+					 c->out.flags | (table_is_fresh(c) ? SAINA_F_FRESH : 0),
+					 conf->elem, c->in.job, 0);
+		a->hdr[2] = conf->payload;
+		a->hdr[3] = c->out.mask;
+		a->hdr[4] |= c->out.last;
+		a->words = control_bytes(conf, conf->payload) / 4;
+		a->csum = c->out.csum;
+	} else {
+		bool nak = verdict == SLOT_NAK;
+
+		a->hdr[0] = answer_word0(nak ? SAINA_MSG_NAK : SAINA_MSG_GO, 0, conf->elem,
+					 c->in.job, nak ? t->nak : 0);
+		a->hdr[3] = t->going;
+		if (verdict != SLOT_GO_ALL)
+			a->hdr[4] |= t->done;
+		if (!nak)
+			segment = t->window;
+	}
+	a->hdr[1] = c->in.round | (__u64)segment << 32;
+	a->hdr[2] |= worker << 16 | (c->out.exponent & 0xffu) << 24;
+}
+
+/* RESULT or GO to everybody. */
 static __always_inline void answer_all(struct answer *a, const struct slot_call *c,
 				       const struct saina_job_conf *conf)
 {
-	answer_result(a, c, conf, 0, 0xff);
+	if (c->out.verdict == SLOT_GO_ALL)
+		answer_table(a, c, conf, 0xff);
+	else
+		answer_result(a, c, conf, 0, 0xff);
 	answer_to_group(a, conf);
 }
 
-/* RESULT to the sender: RESEND, LATE, PULLED; or STALE; or TOLD, without its body. */
+/* RESULT to the sender: RESEND, LATE, PULLED; or STALE; or TOLD, without its body; or SUM,
+ * NAK, GO.
+ */
 static __always_inline void answer_sender(struct answer *a, const struct slot_call *c,
 					  const struct saina_job_conf *conf)
 {
@@ -122,6 +159,9 @@ static __always_inline void answer_sender(struct answer *a, const struct slot_ca
 		a->hdr[4] = (__u64)c->out.next_round << 32;
 		a->words = sizeof(struct saina_ask) / 4;
 		a->csum = answer_told_csum(&c->told);
+	} else if (c->out.verdict == SLOT_SUM || c->out.verdict == SLOT_NAK ||
+		   c->out.verdict == SLOT_GO) {
+		answer_table(a, c, conf, c->in.worker);
 	} else {
 		answer_result(a, c, conf,
 			      (c->out.mask & c->in.bit ? SAINA_F_RESEND : SAINA_F_LATE) |

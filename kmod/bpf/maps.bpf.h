@@ -27,6 +27,13 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SAINA_JOBS_MAX);
+	__type(key, __u32);
+	__type(value, struct saina_clock);
+} saina_clock SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, SAINA_LOCKS);
 	__type(key, __u32);
 	__type(value, struct saina_slot_lock);

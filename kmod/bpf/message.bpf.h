@@ -8,6 +8,7 @@
 
 #include "frame.bpf.h"
 #include "slot.bpf.h"
+#include "table.bpf.h"
 
 /* A field of the header at @h. */
 #define H(type, h, field)	RD(type, (h) + offsetof(struct saina_hdr, field))
@@ -50,6 +51,9 @@ static __always_inline __u32 message_check(HOOK_CTX *ctx, const void *h, struct 
 	switch (m->type) {
 	case SAINA_MSG_GRAD:
 	case SAINA_MSG_PULL:
+	case SAINA_MSG_INC:
+	case SAINA_MSG_READ:
+	case SAINA_MSG_CLOCK:
 		flags &= ~SAINA_F_RETRANSMIT;
 		break;
 	case SAINA_MSG_PROBE:
@@ -59,6 +63,9 @@ static __always_inline __u32 message_check(HOOK_CTX *ctx, const void *h, struct 
 	case SAINA_MSG_STALE:
 	case SAINA_MSG_PROBE_REPLY:
 	case SAINA_MSG_TOLD:
+	case SAINA_MSG_SUM:
+	case SAINA_MSG_NAK:
+	case SAINA_MSG_GO:
 		return SAINA_C_FORGED;
 	default:
 		return SAINA_C_TYPE;
@@ -76,7 +83,7 @@ static __always_inline __u32 message_check(HOOK_CTX *ctx, const void *h, struct 
 	return m->binding ? COUNT_NONE : SAINA_C_NO_WORKER;
 }
 
-/* Checks 8 to 18, counted for the worker it claims to be from; @len bytes have the whole
+/* Checks 8 to 19, counted for the worker it claims to be from; @len bytes have the whole
  * message.  COUNT_NONE if good: all of m->in is set, then.
  */
 static __always_inline __u32 message_check_sender(const struct frame *f, const void *h, __u32 len,
@@ -101,7 +108,7 @@ static __always_inline __u32 message_check_sender(const struct frame *f, const v
 	if (len != sizeof(struct saina_hdr) + control_bytes(conf, count) +
 			   (ask ? sizeof(struct saina_ask) : 0))
 		return SAINA_C_LENGTH;
-	if (count != (probe || ask ? 0 : conf->payload))
+	if (count != (probe || ask || m->type == SAINA_MSG_CLOCK ? 0 : conf->payload))
 		return SAINA_C_ELEMS;
 	if (probe)
 		return COUNT_NONE;
@@ -110,13 +117,15 @@ static __always_inline __u32 message_check_sender(const struct frame *f, const v
 	in->segment = H(__u32, h, segment);
 	if (in->segment >= conf->segments)
 		return SAINA_C_SEGMENT;
+	if (table_is_type(m->type) != (conf->window != 0))
+		return SAINA_C_MODE;
 	in->round = H(__u32, h, round);
 	in->exponent = H(__s8, h, exponent);
 	in->bit = 1ull << (in->worker & (SAINA_WORKERS_MAX - 1));
 	in->generation = conf->generation;
 	in->pool = conf->pool;
 	in->lock = (conf->lock_base + (in->segment & (in->pool - 1))) & (SAINA_LOCKS - 1);
-	in->pull = m->type == SAINA_MSG_PULL;
+	in->pull = m->type == SAINA_MSG_PULL || m->type == SAINA_MSG_READ;
 	in->away = conf->elem != SAINA_ELEM_INT32;
 	return COUNT_NONE;
 }
@@ -178,19 +187,38 @@ static __always_inline bool message_control(HOOK_CTX *ctx, const struct frame *f
 	return true;
 }
 
+/* An INC or READ that its clock has let through; as message_run(). */
+static __always_inline int message_table(struct slot_call *c, const struct saina_job_conf *conf,
+					 void *p, const void *end, bool bounded)
+{
+#define MESSAGE_TABLE_CASE(E)							\
+	case E:									\
+		if (bounded && p + sizeof(struct payload_##E) > end)		\
+			return SLOT_MISS;					\
+		return table_run_##E(c, conf, p, p);
+
+	switch (conf->payload) {
+	SAINA_ELEMS_LIST(MESSAGE_TABLE_CASE)
+	}
+	return SLOT_DROP;
+}
+
 /**
- * message_run() - a GRAD or PULL through the slot machine
+ * message_run() - a GRAD or PULL through the slot machine, an INC or READ through the table
  * @c: what has been checked of it
  * @conf: its job's snapshot
  * @p: its payload, and where the result goes
  * @end: if @bounded, where its memory ends; else there is room for the largest payload
  * @bounded: a constant
+ * @table: a constant: INC or READ
  *
  * Return: enum slot_verdict; SLOT_MISS: @p has not all of the payload.
  */
 static __always_inline int message_run(struct slot_call *c, const struct saina_job_conf *conf,
-				       void *p, const void *end, bool bounded)
+				       void *p, const void *end, bool bounded, bool table)
 {
+	if (table)
+		return message_table(c, conf, p, end, bounded);
 #define MESSAGE_CASE(E)								\
 	case E:									\
 		if (bounded && p + sizeof(struct payload_##E) > end)		\
@@ -276,7 +304,7 @@ static __always_inline int message_ask(struct slot_call *c, const struct saina_j
 
 /* A GRAD or PULL whose payload message_add() did not take: the hook's. */
 static __always_inline int hook_run(HOOK_CTX *ctx, struct slot_call *c,
-				    const struct saina_job_conf *conf);
+				    const struct saina_job_conf *conf, bool table);
 
 /* What has become of a message, in the counters of its worker. */
 static __always_inline void message_count(const struct slot_call *c, struct saina_counters *wc)
@@ -311,6 +339,28 @@ static __always_inline void message_count(const struct slot_call *c, struct sain
 	}
 }
 
+/*
+ * An INC, READ or CLOCK.  A function of its own, and clock and table not one from the
+ * other, for the sake of 512 bytes of stack.
+ */
+static __noinline int message_step(HOOK_CTX *ctx, struct slot_call *c,
+				   const struct saina_job_conf *conf, struct saina_counters *wc)
+{
+	int verdict;
+
+	c->table.waits = 0;
+	c->table.over = 0;
+	c->out.exponent = 0;
+	verdict = table_clock(c);
+	if (verdict == SLOT_MISS)
+		verdict = hook_run(ctx, c, conf, true);
+	c->out.verdict = verdict;
+	count_worker(wc, verdict == SLOT_DROP ? c->out.reason : c->out.counted);
+	if (c->table.waits)
+		count_worker(wc, SAINA_C_CLOCK_WAIT);
+	return verdict;
+}
+
 /**
  * message_data() - all that becomes of a data message, but sending
  * @ctx: the hook's
@@ -322,7 +372,8 @@ static __always_inline void message_count(const struct slot_call *c, struct sain
  * @bounded: as message_run()
  * @m: 0
  *
- * Return: enum slot_verdict: RESULT, ANSWER, STALE and TOLD are in m->call, to be sent, and
+ * Return: enum slot_verdict: RESULT, ANSWER, STALE, TOLD, SUM, NAK, GO and GO_ALL are in
+ * m->call, to be sent, and
  * PROBED is to be answered; counted in m->wc
  */
 static __always_inline int message_data(HOOK_CTX *ctx, const struct frame *f, const void *h,
@@ -366,8 +417,14 @@ static __always_inline int message_data(HOOK_CTX *ctx, const struct frame *f, co
 	c = &scratch->call;
 	m->call = c;
 	slot_call_init(c, &m->in);
+	c->table.window = m->conf->window;
+	if (c->table.window) {
+		c->table.session = H(__u64, h, session);
+		c->table.tick = m->type == SAINA_MSG_CLOCK;
+		return message_step(ctx, c, plain, m->wc);
+	}
 	if (m->type != SAINA_MSG_ASK) {
-		c->out.verdict = hook_run(ctx, c, plain);
+		c->out.verdict = hook_run(ctx, c, plain, false);
 	} else {
 		if (!bounded || p + sizeof(struct saina_ask) <= end)
 			c->told.time = RD(__u64, p + offsetof(struct saina_ask, time));

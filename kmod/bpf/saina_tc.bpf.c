@@ -20,11 +20,11 @@ char _license[] SEC("license") = "GPL";
 
 /* The whole payload is in memory already. */
 static __always_inline int hook_run(struct __sk_buff *skb, struct slot_call *c,
-				    const struct saina_job_conf *conf)
+				    const struct saina_job_conf *conf, bool table)
 {
 	struct train *t = train();
 
-	return t ? message_run(c, conf, t->msg.payload, NULL, false) : SLOT_DROP;
+	return t ? message_run(c, conf, t->msg.payload, NULL, false, table) : SLOT_DROP;
 }
 
 static __always_inline bool is_lost(const struct frame *f)

@@ -30,8 +30,8 @@ static __always_inline bool is_whole(struct xdp_md *ctx, const void *data, const
 /* A payload in pieces goes through scratch memory and back: no helper may be called
  * under the slot's lock.
  */
-static __noinline int run_pieces(struct xdp_md *ctx, struct slot_call *c,
-				 const struct saina_job_conf *conf)
+static __always_inline int run_pieces(struct xdp_md *ctx, struct slot_call *c,
+				      const struct saina_job_conf *conf, bool table)
 {
 	struct slot_scratch *scratch = slot_scratch();
 	__u32 len = control_bytes(conf, conf->payload);
@@ -42,8 +42,8 @@ static __noinline int run_pieces(struct xdp_md *ctx, struct slot_call *c,
 	if (!scratch || len < 4 || len > sizeof(scratch->payload) ||
 	    (!c->in.pull && bpf_xdp_load_bytes(ctx, SAINA_DATA_OFF, scratch->payload, len)))
 		return SLOT_DROP;
-	verdict = message_run(c, conf, scratch->payload, NULL, false);
-	if ((verdict == SLOT_RESULT || verdict == SLOT_ANSWER) &&
+	verdict = message_run(c, conf, scratch->payload, NULL, false, table);
+	if ((verdict == SLOT_RESULT || verdict == SLOT_ANSWER || verdict == SLOT_SUM) &&
 	    bpf_xdp_store_bytes(ctx, SAINA_DATA_OFF, scratch->payload, len)) {
 		c->out.reason = SAINA_C_INTERNAL;
 		return SLOT_DROP;
@@ -51,13 +51,27 @@ static __noinline int run_pieces(struct xdp_md *ctx, struct slot_call *c,
 	return verdict;
 }
 
+static __noinline int run_slot_pieces(struct xdp_md *ctx, struct slot_call *c,
+				      const struct saina_job_conf *conf)
+{
+	return run_pieces(ctx, c, conf, false);
+}
+
+static __noinline int run_table_pieces(struct xdp_md *ctx, struct slot_call *c,
+				       const struct saina_job_conf *conf)
+{
+	return run_pieces(ctx, c, conf, true);
+}
+
 static __always_inline int hook_run(struct xdp_md *ctx, struct slot_call *c,
-				    const struct saina_job_conf *conf)
+				    const struct saina_job_conf *conf, bool table)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	int verdict = message_run(c, conf, data + SAINA_DATA_OFF, end, true);
+	int verdict = message_run(c, conf, data + SAINA_DATA_OFF, end, true, table);
 
-	return verdict == SLOT_MISS ? run_pieces(ctx, c, conf) : verdict;
+	if (verdict != SLOT_MISS)
+		return verdict;
+	return table ? run_table_pieces(ctx, c, conf) : run_slot_pieces(ctx, c, conf);
 }
 
 static __always_inline int data_message(struct xdp_md *ctx, const struct frame *f)
@@ -74,10 +88,14 @@ static __always_inline int data_message(struct xdp_md *ctx, const struct frame *
 	switch (message_data(ctx, f, data + SAINA_HDR_OFF, len, data + SAINA_DATA_OFF, end, true,
 			     &m)) {
 	case SLOT_RESULT:
+	case SLOT_GO_ALL:
 		return send_result(ctx, f->global, m.call, m.conf, m.wc);
 	case SLOT_ANSWER:
 	case SLOT_STALE:
 	case SLOT_TOLD:
+	case SLOT_SUM:
+	case SLOT_NAK:
+	case SLOT_GO:
 		return send_sender(ctx, f->global, m.call, m.conf, m.wc);
 	case SLOT_PROBED:
 		return send_probe(ctx, f->global, m.conf, f->ifindex, m.wc);

@@ -112,7 +112,7 @@ static __noinline int send_result(struct xdp_md *ctx, const struct saina_global 
 	answer_all(&a, c, conf);
 	if (!send_write(ctx, g, &a))
 		goto internal;
-	if (conf->payload <= SAINA_ELEMS_LINEAR_MAX &&
+	if ((conf->payload <= SAINA_ELEMS_LINEAR_MAX || !a.words) &&
 	    ctx->data_end - ctx->data == bpf_xdp_get_buff_len(ctx))
 		relay &= conf->relay;
 	/* tc gets it to everybody, whatever it is */

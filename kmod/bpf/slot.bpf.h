@@ -32,6 +32,10 @@ enum slot_verdict {
 	SLOT_STALE,	/* that round cannot be had: tell the sender */
 	SLOT_TOLD,	/* what an ASK asked is in told: to the sender */
 	SLOT_PROBED,	/* not the slot machine's: a PROBE, to be answered */
+	SLOT_SUM,	/* table mode: the sums are in the output: to the sender */
+	SLOT_NAK,	/* table mode: not counted: tell the sender */
+	SLOT_GO,	/* table mode: who may go: to the sender */
+	SLOT_GO_ALL,	/* table mode: the same, to everybody */
 	SLOT_MISS,	/* inside the slot machine only: not in hot slot or ring */
 	SLOT_CLAIMED,	/* likewise: to be added without the lock, and settled */
 };
@@ -146,6 +150,31 @@ struct slot_out {
 	__u32	observed;
 };
 
+/**
+ * struct slot_table - table mode: a message's dealings with the clock
+ * @session: its sender's incarnation
+ * @window: of its job
+ * @tick: CLOCK, else INC or READ
+ * @over: INC of a step that its worker has finished
+ * @waits: CLOCK: the sender must wait
+ * @nak: SLOT_NAK: enum saina_nak
+ * @low: steps that all have finished
+ * @done: steps that the sender has finished
+ * @going: who may do the step they are in
+ */
+struct slot_table {
+	__u64	session;
+	__u64	going;
+	__u32	window;
+	__u32	tick;
+	__u32	over;
+	__u32	waits;
+	__u32	nak;
+	__u32	low;
+	__u32	done;
+	__u32	pad;
+};
+
 /* One message on its way.  It lives in a per-CPU map: six calls deep there are
  * not 512 bytes of stack for it.
  */
@@ -153,6 +182,7 @@ struct slot_call {
 	struct slot_in in;
 	struct slot_latch latch;
 	struct slot_out out;
+	struct slot_table table;
 	struct saina_ask told;
 };
 

@@ -148,13 +148,14 @@ static __always_inline bool train_admits(struct train *t, __u32 to, __u32 job,
  * @t: what is known of it
  * @i: number of the message
  * @len: of the message: the answer has as many bytes, zeros behind what it says
- * @verdict: SLOT_RESULT, ANSWER, STALE, TOLD or PROBED
+ * @verdict: SLOT_RESULT, ANSWER, STALE, TOLD, PROBED, SUM, NAK, GO or GO_ALL
  * @m: the message
  */
 static __always_inline void train_answer(struct __sk_buff *skb, struct train *t, __u32 i, __u32 len,
 					 int verdict, const struct message *m)
 {
-	__u32 to = verdict == SLOT_RESULT ? TRAIN_ALL :
+	bool all = verdict == SLOT_RESULT || verdict == SLOT_GO_ALL;
+	__u32 to = all ? TRAIN_ALL :
 		   verdict == SLOT_PROBED ? TRAIN_PROBE : TRAIN_PORT;
 	struct answer *a = &t->answer;
 	__u64 *hdr = (__u64 *)&t->msg.hdr;
@@ -163,7 +164,7 @@ static __always_inline void train_answer(struct __sk_buff *skb, struct train *t,
 	if (!train_admits(t, to, m->in.job, m->wc))
 		return;
 	__builtin_memset(a, 0, sizeof(*a));
-	if (verdict == SLOT_RESULT)
+	if (all)
 		answer_all(a, m->call, m->conf);
 	else if (verdict == SLOT_PROBED)
 		answer_probe(a, hdr, m->conf);
@@ -181,7 +182,7 @@ static __always_inline void train_answer(struct __sk_buff *skb, struct train *t,
 	/* one copy of the frame, that only we have, for all that is written to it */
 	if (!t->answered && bpf_skb_pull_data(skb, skb->len))
 		goto no_memory;
-	if (verdict == SLOT_STALE) {
+	if (verdict == SLOT_STALE || verdict == SLOT_NAK) {
 		if (bpf_skb_store_bytes(skb, off, &train_nop, len, 0) ||
 		    bpf_skb_store_bytes(skb, off, &t->msg, sizeof(struct saina_hdr), 0))
 			goto no_memory;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-DATAPATH_TESTS := defects_test sfcd_parity_test race_test trace_test tc_test
+DATAPATH_TESTS := defects_test sfcd_parity_test race_test trace_test tc_test table_test
 DATAPATH_TEST_OBJS := $(call objs,selftests/datapath/rig.c selftests/datapath/state.c) $(ORACLE_OBJS)
 TRACE_OBJS := $(call objs,selftests/datapath/world.c selftests/datapath/foreign.c \
 	selftests/datapath/hostile.c)
@@ -7,7 +7,8 @@ TRACE_OBJS := $(call objs,selftests/datapath/world.c selftests/datapath/foreign.
 $(B)/obj/selftests/datapath/%.o: CPPFLAGS += -Iselftests
 
 $(B)/selftests/trace_test: $(TRACE_OBJS)
-$(B)/selftests/defects_test: $(call objs,$(addprefix selftests/datapath/,defects_sfcd.c defects_serene.c))
+$(B)/selftests/table_test: $(call objs,selftests/datapath/table_world.c)
+$(B)/selftests/defects_test: $(call objs,$(addprefix selftests/datapath/,defects_sfcd.c defects_serene.c defects_table.c))
 $(DATAPATH_TESTS:%=$(B)/selftests/%): $(B)/selftests/%: $(B)/obj/selftests/datapath/%.o \
 		$(DATAPATH_TEST_OBJS) $(DP_LIB)
 	@mkdir -p $(@D)
@@ -20,3 +21,7 @@ $(call test,trace_test,quick,host,180,$(B)/selftests/trace_test --packets 300000
 $(call test,trace_test,full,host,400,$(B)/selftests/trace_test --packets 10000000)
 $(call test,trace_tc_test,quick,host,180,$(B)/selftests/trace_test --tc --packets 1000000)
 $(call test,trace_tc_test,full,host,600,$(B)/selftests/trace_test --tc --packets 10000000)
+$(call test,table_test,quick,host,120,$(B)/selftests/table_test --packets 200000)
+$(call test,table_test,full,host,600,$(B)/selftests/table_test --packets 10000000)
+$(call test,table_tc_test,quick,host,120,$(B)/selftests/table_test --tc --packets 200000)
+$(call test,table_tc_test,full,host,600,$(B)/selftests/table_test --tc --packets 10000000)

@@ -530,6 +530,7 @@ int main(void)
 	test_6q();
 	test_6r();
 	defects_serene();
+	defects_table();
 	test_join_place();
 	test_last_round();
 	test_conservation();

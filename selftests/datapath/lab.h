@@ -218,5 +218,6 @@ static inline void lab_verdict(struct lab *l, bool ok, const char *name)
 /* The tests of the defects of SFCD and of Serene. */
 void defects_sfcd(void);
 void defects_serene(void);
+void defects_table(void);
 
 #endif /* SAINA_TEST_LAB_H */

@@ -182,13 +182,69 @@ bool rig_check_fanout(struct rig *r, unsigned int job)
 	return true;
 }
 
+static bool same_clock(struct rig *r, unsigned int job)
+{
+	const struct saina_clock *want = &r->o.job[job].clock;
+	struct saina_clock got;
+	bool same = true;
+
+	if (saina_dp_job_clock(r->dp, job, &got))
+		return rig_differs(r, "clock of job %u: %s\n", job, saina_dp_error(r->dp));
+#define SAME(field) \
+	if (got.field != want->field) \
+		same = rig_differs(r, "job %u clock." #field ": want %llx got %llx\n", job, \
+				   (unsigned long long)want->field, (unsigned long long)got.field)
+	SAME(generation);
+	SAME(low);
+	SAME(members);
+	SAME(going);
+	SAME(waiting);
+	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++) {
+		SAME(session[w]);
+		SAME(done[w]);
+		SAME(begun[w]);
+	}
+#undef SAME
+	return same;
+}
+
+/* Table entries: entry 0 of each segment. */
+static bool same_table(struct rig *r, unsigned int job)
+{
+	const struct oracle_job *j = &r->o.job[job];
+	const struct saina_job_conf *c = &j->conf;
+	static struct saina_slot_2048 got;
+	char name[32];
+	bool same = true;
+	int fd;
+
+	snprintf(name, sizeof(name), "saina_ring_%u", c->payload);
+	fd = rig_inner(r, name, job);
+	if (fd < 0)
+		return rig_differs(r, "map %s of job %u: %s\n", name, job, strerror(-fd));
+	for (uint32_t s = 0; s < c->segments && same; s++) {
+		const struct oracle_slot *t = &j->ring[(size_t)s * c->ring];
+		uint32_t entry = s * c->ring;
+
+		if (t->meta.state != SAINA_SLOT_TABLE)
+			continue;
+		if (bpf_map_lookup_elem(fd, &entry, &got) ||
+		    got.meta.state != SAINA_SLOT_TABLE || got.meta.segment != s ||
+		    got.meta.exponent != t->meta.exponent || got.meta.sum_tag != t->meta.sum_tag ||
+		    memcmp(got.sum, t->sum, 4 * c->payload))
+			same = rig_differs(r, "table of job %u: segment %u differs\n", job, s);
+	}
+	close(fd);
+	return same;
+}
+
 bool rig_check_job(struct rig *r, unsigned int job, bool deep)
 {
 	struct oracle_job *j = &r->o.job[job];
 	bool same;
 
 	r->diff[0] = 0;
-	same = same_rt(r, job);
+	same = same_rt(r, job) && same_clock(r, job);
 	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++)
 		if (j->conf.worker[w].flags & SAINA_BIND_BOUND)
 			same &= same_counters(r, job, w, &j->wcount[w]);
@@ -198,6 +254,6 @@ bool rig_check_job(struct rig *r, unsigned int job, bool deep)
 				  sizeof(*j->last)) &&
 		       same_array(r, "saina_signs", job, j->conf.segments * j->conf.sign_words,
 				  j->signs, sizeof(*j->signs)) &&
-		       same_ring(r, job);
+		       same_ring(r, job) && same_table(r, job);
 	return same;
 }

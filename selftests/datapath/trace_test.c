@@ -381,6 +381,7 @@ static void coverage(const struct total *sum)
 		case SAINA_C_INJECTED_OUT:	/* happens behind what TEST_RUN runs */
 		case SAINA_C_DELAYED:
 		case SAINA_C_ASK_LIMIT:		/* tc_test */
+		case SAINA_C_INCED ... SAINA_C_INC_WAIT:	/* table_test */
 			continue;
 		case SAINA_C_UNSENT:
 			if (!opt.tc)

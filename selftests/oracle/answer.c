@@ -204,3 +204,58 @@ void oracle_answer_probe(struct oracle_msg *m)
 	oracle_count(m, SAINA_C_PROBED);
 	send_to(m, 1ull << m->w, 0);	/* can it be reached, is the question */
 }
+
+/* The header of an answer of table mode; low takes the place of the next round. */
+static struct saina_hdr *table_answer(struct oracle_msg *m, int type,
+				      const struct oracle_table_answer *a)
+{
+	struct saina_hdr *h = no_result(m, type);
+
+	h->slot_round = a->low;
+	return h;
+}
+
+void oracle_answer_sum(struct oracle_msg *m, const struct oracle_table_answer *a,
+		       const struct oracle_slot *t)
+{
+	unsigned int bytes = oracle_bytes(&m->j->conf, m->j->conf.payload);
+	struct saina_hdr *h = table_answer(m, SAINA_MSG_SUM, a);
+
+	h->count = m->hdr->count;
+	h->flags = a->flags;
+	h->mask = t->meta.sum_tag;
+	h->exponent = t->meta.exponent;
+	h->aux = m->j->last[m->segment][m->w];
+	memcpy(h + 1, t->sum, bytes);
+	wrap(m, sizeof(*h) + bytes, false);
+	send_to(m, 1ull << m->w, m->j->conf.relay);
+}
+
+void oracle_answer_nak(struct oracle_msg *m, const struct oracle_table_answer *a)
+{
+	struct saina_hdr *h = table_answer(m, SAINA_MSG_NAK, a);
+
+	h->k = a->reason;
+	h->exponent = a->exponent;
+	h->mask = a->going;
+	h->aux = a->done;
+	wrap(m, sizeof(*h), false);
+	send_to(m, 1ull << m->w, m->j->conf.relay);
+}
+
+void oracle_answer_go(struct oracle_msg *m, const struct oracle_table_answer *a, bool all)
+{
+	struct saina_hdr *h = table_answer(m, SAINA_MSG_GO, a);
+
+	h->segment = m->j->conf.window;
+	h->mask = a->going;
+	h->aux = a->done;
+	if (all) {
+		h->worker = 0xff;
+		h->session = 0;
+		h->aux = 0;
+	}
+	wrap(m, sizeof(*h), all);
+	m->out->multicast = all;
+	send_to(m, all ? m->j->conf.active : 1ull << m->w, m->j->conf.relay);
+}

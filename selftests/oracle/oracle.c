@@ -53,6 +53,8 @@ void oracle_job_publish(struct oracle *o, const struct saina_job_conf *conf,
 	j->conf = *conf;
 	j->rt.generation = conf->generation;
 	j->rt.next_round = first_round;
+	j->clock.generation = conf->generation;
+	j->clock.low = first_round;
 	j->hot = zalloc(conf->pool, sizeof(*j->hot));
 	j->ring = zalloc(results, sizeof(*j->ring));
 	j->last = zalloc(conf->segments, sizeof(*j->last));
@@ -195,6 +197,8 @@ static int check_message(const struct oracle_msg *m, unsigned int ifindex)
 	const struct saina_job_conf *c = &m->j->conf;
 	const struct saina_binding *b = &c->worker[m->w];
 	bool probe = m->hdr->type == SAINA_MSG_PROBE, ask = m->hdr->type == SAINA_MSG_ASK;
+	bool table = m->hdr->type == SAINA_MSG_INC || m->hdr->type == SAINA_MSG_READ ||
+		     m->hdr->type == SAINA_MSG_CLOCK;
 	unsigned int udp_len = be16(m->frame + 38);
 	int reason = check_place(m, ifindex);
 
@@ -209,12 +213,14 @@ static int check_message(const struct oracle_msg *m, unsigned int ifindex)
 	if (udp_len != 8 + sizeof(struct saina_hdr) + oracle_bytes(c, m->hdr->count) +
 			       (ask ? sizeof(struct saina_ask) : 0))
 		return SAINA_C_LENGTH;
-	if (m->hdr->count != (probe || ask ? 0 : c->payload))
+	if (m->hdr->count != (probe || ask || m->hdr->type == SAINA_MSG_CLOCK ? 0 : c->payload))
 		return SAINA_C_ELEMS;
 	if (!probe && m->hdr->elem != c->elem)
 		return SAINA_C_ELEM_TYPE;
 	if (!probe && m->segment >= c->segments)
 		return SAINA_C_SEGMENT;
+	if (!probe && table != (c->window != 0))
+		return SAINA_C_MODE;
 	if (m->j->rt.generation != c->generation)
 		return SAINA_C_INTERNAL;
 	return -1;
@@ -242,9 +248,15 @@ static void data_message(struct oracle *o, const uint8_t *frame, unsigned int le
 	case SAINA_MSG_STALE:
 	case SAINA_MSG_PROBE_REPLY:
 	case SAINA_MSG_TOLD:
+	case SAINA_MSG_SUM:
+	case SAINA_MSG_NAK:
+	case SAINA_MSG_GO:
 		return drop_global(o, out, SAINA_C_FORGED);
 	case SAINA_MSG_GRAD:
 	case SAINA_MSG_PULL:
+	case SAINA_MSG_INC:
+	case SAINA_MSG_READ:
+	case SAINA_MSG_CLOCK:
 		flags = SAINA_F_RETRANSMIT;
 		break;
 	case SAINA_MSG_PROBE:
@@ -278,6 +290,12 @@ static void data_message(struct oracle *o, const uint8_t *frame, unsigned int le
 		oracle_pull(&m);
 	else if (hdr.type == SAINA_MSG_ASK)
 		oracle_ask(&m);
+	else if (hdr.type == SAINA_MSG_INC)
+		oracle_inc(&m);
+	else if (hdr.type == SAINA_MSG_READ)
+		oracle_read(&m);
+	else if (hdr.type == SAINA_MSG_CLOCK)
+		oracle_clock(&m);
 	else
 		oracle_answer_probe(&m);
 }

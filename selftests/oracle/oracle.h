@@ -36,11 +36,13 @@ struct oracle_slot {
  * @hot: conf.pool slots; @ring: conf.segments * conf.ring results
  * @last: [segment][worker], 1 + last round counted in
  * @signs: conf.segments * conf.sign_words words
+ * @clock: table mode: the workers' steps (lock unused)
  */
 struct oracle_job {
 	bool present;
 	struct saina_job_conf conf;
 	struct saina_job_rt rt;
+	struct saina_clock clock;
 	struct oracle_slot *hot;
 	struct oracle_slot *ring;
 	uint32_t (*last)[SAINA_WORKERS_MAX];
@@ -139,6 +141,9 @@ struct oracle_msg {
 void oracle_grad(struct oracle_msg *m);
 void oracle_pull(struct oracle_msg *m);
 void oracle_ask(struct oracle_msg *m);
+void oracle_inc(struct oracle_msg *m);
+void oracle_read(struct oracle_msg *m);
+void oracle_clock(struct oracle_msg *m);
 
 void oracle_round_open(struct oracle *o, struct oracle_job *j);
 void oracle_sfcd_segment(struct oracle *o, struct oracle_job *j, uint32_t segment,
@@ -154,6 +159,20 @@ void oracle_answer_one(struct oracle_msg *m, const struct oracle_slot *s, unsign
 void oracle_answer_stale(struct oracle_msg *m);
 void oracle_answer_told(struct oracle_msg *m, const struct saina_ask *told);
 void oracle_answer_probe(struct oracle_msg *m);
+
+/* Table mode: what an answer says beside what the message and the table do. */
+struct oracle_table_answer {
+	uint32_t low, done;	/* as the message found them */
+	uint64_t going;
+	unsigned int flags;	/* of SUM */
+	unsigned int reason;	/* of NAK */
+	int8_t exponent;
+};
+
+void oracle_answer_sum(struct oracle_msg *m, const struct oracle_table_answer *a,
+		       const struct oracle_slot *t);
+void oracle_answer_nak(struct oracle_msg *m, const struct oracle_table_answer *a);
+void oracle_answer_go(struct oracle_msg *m, const struct oracle_table_answer *a, bool all);
 
 /* Bytes that @count elements take in a message. */
 static inline unsigned int oracle_bytes(const struct saina_job_conf *c, unsigned int count)

@@ -55,7 +55,7 @@ def result(**more):
 def body_of(type_):
     """A whole message of this type."""
     name = TYPES[type_]
-    if name in ("GRAD", "PULL"):
+    if name in ("GRAD", "PULL", "INC", "READ", "SUM"):
         return header(type_, elems=64) + elements()
     if name == "RESULT":
         return result()
@@ -126,7 +126,7 @@ def enum(name):
 
 
 TYPES = enum("saina_msg_type")
-ANSWERS = ("RESULT", "NOP", "STALE", "PROBE_REPLY", "TOLD", "WELCOME", "REFUSE", "STATUS")
+ANSWERS = ("RESULT", "NOP", "STALE", "PROBE_REPLY", "TOLD", "SUM", "NAK", "GO", "WELCOME", "REFUSE", "STATUS")
 
 
 def types_test():
@@ -186,7 +186,7 @@ def names_test():
     with open(PROTO, encoding="utf-8") as f:
         flags = {name: int(value, 0) for name, value in
                  re.findall(r"#define SAINA_F_([A-Z_]+)\s+(0x[0-9a-f]+)", f.read()) if name != "ANSWER_MASK"}
-    carrier = {"FAST": 19, "RETRANSMIT": 1, "NAMED": 16}
+    carrier = {"FRESH": 13, "FAST": 19, "RETRANSMIT": 1, "NAMED": 16}
     frames = []
     for name, value in flags.items():
         t = carrier.get(name, 2)
@@ -319,9 +319,9 @@ def hostile_test():
     silent = []
     at = 0
     for t in TYPES:
-        # padding is as long as it is; types of a mode to come have no length
+        # padding is as long as it is
         for n in range(len(body_of(t))):
-            if 0 < n and TYPES[t] not in ("NOP", "STALE") and not lines[at + n][3]:
+            if 0 < n and TYPES[t] not in ("NOP", "STALE", "NAK") and not lines[at + n][3]:
                 silent.append(f"{TYPES[t]} cut at {n}: {lines[at + n]}")
         at += len(body_of(t))
     point(at == short and not silent, "a message cut at any byte is said to be too short", *silent[:5])

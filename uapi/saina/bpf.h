@@ -9,6 +9,7 @@
  *   saina_global    ARRAY[1]              struct saina_global
  *   saina_jobs      ARRAY_OF_MAPS[256]    J -> ARRAY[1] of struct saina_job_conf
  *   saina_rt        ARRAY[256]            J -> struct saina_job_rt
+ *   saina_clock     ARRAY[256]            J -> struct saina_clock
  *   saina_hot_<E>   ARRAY_OF_MAPS[256]    J -> ARRAY[pool] of slots of E elements
  *   saina_ring_<E>  ARRAY_OF_MAPS[256]    J -> ARRAY[segments * ring] of the same
  *   saina_counted   ARRAY_OF_MAPS[256]    J -> ARRAY[segments] of struct saina_counted
@@ -44,7 +45,7 @@
  * and sizes.  A change of any of it takes the next number.  Maps that are found pinned under
  * another number are neither opened nor read (userland/dp/dp_load.c).
  */
-#define SAINA_LAYOUT		5
+#define SAINA_LAYOUT		6
 
 #define SAINA_LOCKS		16384	/* power of two */
 #define SAINA_POOL_MAX		4096	/* hot slots of one job, power of two */
@@ -156,7 +157,8 @@ struct saina_binding {
  * @active: workers alive
  * @relay: workers whose results take the slow path
  * @group: multicast group of the results
- * @pad: 0
+ * @window: table mode: how many steps a worker may be ahead of the slowest, SAINA_WINDOW_NONE:
+ *	any number; 0: slot mode
  * @policy: the policy asked for; in force from the first round that opens
  *	after the program has seen it
  * @worker: bindings
@@ -175,7 +177,7 @@ struct saina_job_conf {
 	__u64	active;
 	__u64	relay;
 	__be32	group;
-	__u32	pad;
+	__u32	window;
 	struct saina_policy policy;
 	struct saina_binding worker[SAINA_WORKERS_MAX];
 };
@@ -227,17 +229,44 @@ struct saina_job_rt {
 	__u64	policy_mix;
 };
 
+/**
+ * struct saina_clock - the workers' steps in a job of table mode, under @lock
+ * @lock: of all that follows
+ * @generation: must equal the snapshot's
+ * @low: steps that all members have finished; never falls
+ * @pad: 0
+ * @members: workers that are waited for
+ * @going: members that may do the step they are in
+ * @waiting: members that have been told to wait, and nothing since
+ * @session: incarnation that was heard last, 0: none since it became a member
+ * @done: steps that a worker has finished, hence number of the one it is in
+ * @begun: 1 + the last step that a worker has begun
+ */
+struct saina_clock {
+	struct bpf_spin_lock lock;
+	__u32	generation;
+	__u32	low;
+	__u32	pad;
+	__u64	members;
+	__u64	going;
+	__u64	waiting;
+	__u64	session[SAINA_WORKERS_MAX];
+	__u32	done[SAINA_WORKERS_MAX];
+	__u32	begun[SAINA_WORKERS_MAX];
+};
+
 enum saina_slot_state {
 	SAINA_SLOT_EMPTY	= 0,
 	SAINA_SLOT_OPEN		= 1,
 	SAINA_SLOT_DONE		= 2,
+	SAINA_SLOT_TABLE	= 3,	/* entry 0 of a segment's ring, in table mode */
 };
 
 /**
  * struct saina_slot_meta - head of a hot slot or ring entry; the sums follow
  * @round: of the sums; valid unless EMPTY
  * @segment: of the sums; valid unless EMPTY
- * @state: enum saina_slot_state (ring entries: EMPTY or DONE)
+ * @state: enum saina_slot_state (ring entries: EMPTY, DONE or TABLE)
  * @k: latched when the slot opened
  * @count: contributors so far
  * @exponent: block scale of the sums
@@ -249,7 +278,8 @@ enum saina_slot_state {
  *	order, not inverted
  * @flags: SAINA_F_* that every answer from this entry carries
  * @applied: float jobs: of @count, those that are in the sums already
- * @sum_tag: float jobs: what the sums are of; saina.ko's, under its own lock
+ * @sum_tag: float jobs: what the sums are of; saina.ko's, under its own lock.  TABLE:
+ *	version, the number of INCs in the sums
  * @pad: 0
  * @pad2: 0
  */
@@ -326,6 +356,14 @@ struct saina_slot_lock {
 	X(BAD_MAC,	"wrong-mac",	1, "source MAC is not its worker's") \
 	X(BAD_IP,	"wrong-ip",	1, "source IP is not its worker's") \
 	X(BAD_UDP,	"wrong-udp",	1, "source UDP port is not its worker's") \
+	X(INCED,	"inced",	0, "updates added to the table; answered") \
+	X(READ,		"read",		0, "sums of the table sent without an update") \
+	X(CLOCKED,	"clocked",	0, "steps finished") \
+	X(CLOCK_WAIT,	"clock-wait",	0, "clocks answered with: wait") \
+	X(CLOCK_ORDER,	"clock-order",	0, "clocks of a step that is long past, not begun or far ahead; answered") \
+	X(INC_ORDER,	"inc-order",	0, "updates out of order; refused with an answer") \
+	X(INC_WAIT,	"inc-wait",	0, "updates of a step that may not begin yet; refused with an answer") \
+	X(MODE,		"wrong-mode",	1, "message of rounds in table mode, or the other way round") \
 	X(FORGED,	"forged",	1, "result or aggregator address from a worker's port") \
 	X(SEGMENT,	"segment",	1, "segment beyond the gradient") \
 	X(FUTURE,	"round-future",	1, "round further ahead than the next") \

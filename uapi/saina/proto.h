@@ -8,10 +8,10 @@
  * All multi-byte fields after the UDP header, payload elements included, are
  * LITTLE ENDIAN: the aggregator adds payload words where they lie.
  *
- *   worker --> aggregator:48864   GRAD PULL PROBE ASK      (data plane)
+ *   worker --> aggregator:48864   GRAD PULL PROBE ASK, INC READ CLOCK (data plane)
  *   worker --> aggregator:48865   JOIN READY HEARTBEAT LEAVE (agent)
- *   aggregator:48864 --> group:48866   RESULT PROBE_REPLY  (to all workers)
- *   aggregator:48864 --> worker   RESULT (RESEND, LATE), STALE, TOLD (unicast)
+ *   aggregator:48864 --> group:48866   RESULT GO PROBE_REPLY  (to all workers)
+ *   aggregator:48864 --> worker   RESULT (RESEND, LATE), STALE, TOLD, SUM, NAK, GO (unicast)
  *   aggregator:48865 --> worker   WELCOME REFUSE STATUS
  *
  * A worker uses ONE unicast UDP socket for everything it sends, so that the
@@ -42,6 +42,7 @@
 #define SAINA_JOBS_MAX		256	/* job identifiers are 0..255 */
 #define SAINA_WORKER_ANY	0xff	/* JOIN: any free identifier will do */
 #define SAINA_ROUND_MAX		0xfffffffeu	/* the last round a job can have */
+#define SAINA_ROUND_ASK		0xffffffffu	/* CLOCK: a question only: where am I, may I go? */
 
 /* Payload sizes a job may choose, in elements of 4 bytes. */
 #define SAINA_ELEMS_LIST(X) X(64) X(128) X(256) X(352) X(1024) X(2048)
@@ -54,14 +55,17 @@ enum saina_msg_type {
 	SAINA_MSG_RESULT	= 2,	/* a sum, its contributors, its policy */
 	SAINA_MSG_NOP		= 3,	/* a message to be skipped (padding) */
 	SAINA_MSG_PULL		= 4,	/* worker: asks for a result; as long as one */
-	SAINA_MSG_INC		= 5,	/* reserved for table mode */
-	SAINA_MSG_READ		= 6,	/* reserved for table mode */
-	SAINA_MSG_CLOCK		= 7,	/* reserved for table mode */
+	SAINA_MSG_INC		= 5,	/* worker, table mode: a segment of its update of a step */
+	SAINA_MSG_READ		= 6,	/* worker, table mode: asks for a sum; as long as one */
+	SAINA_MSG_CLOCK		= 7,	/* worker, table mode: a step is finished; or: may I go? */
 	SAINA_MSG_STALE		= 8,	/* that round cannot be had (any more) */
 	SAINA_MSG_PROBE		= 9,	/* worker: can results reach me? */
 	SAINA_MSG_PROBE_REPLY	= 10,
 	SAINA_MSG_ASK		= 11,	/* worker: what has become of these? struct saina_ask */
 	SAINA_MSG_TOLD		= 12,	/* answers it, as long as it */
+	SAINA_MSG_SUM		= 13,	/* answers INC and READ: the table's sums */
+	SAINA_MSG_NAK		= 14,	/* answers INC: it is not counted */
+	SAINA_MSG_GO		= 15,	/* answers CLOCK, or tells waiters: who may begin a step */
 	/* control, struct saina_hdr + a body */
 	SAINA_MSG_JOIN		= 16,	/* struct saina_join */
 	SAINA_MSG_WELCOME	= 17,	/* struct saina_welcome */
@@ -84,11 +88,21 @@ enum saina_elem_type {
 #define SAINA_F_RESEND		0x04	/* unicast: you were counted in it */
 #define SAINA_F_PULLED		0x08	/* unicast: answers a PULL */
 #define SAINA_F_DROP_LATE	0x10	/* policy late=drop: keep no residual */
-#define SAINA_F_ANSWER_MASK	0x1f
+#define SAINA_F_FRESH		0x40	/* SUM: may be used for the next step */
+#define SAINA_F_ANSWER_MASK	0x5f
 /* hdr.flags of requests */
 #define SAINA_F_FAST		0x01	/* READY: a PROBE_REPLY came by redirect */
 #define SAINA_F_NAMED		0x02	/* JOIN: struct saina_join_named; hdr.job is 0 */
-#define SAINA_F_RETRANSMIT	0x20	/* GRAD, PULL: sent before (statistics only) */
+#define SAINA_F_RETRANSMIT	0x20	/* all but PROBE, ASK: sent before (statistics only) */
+
+/* hdr.k of NAK: why an INC is not counted */
+enum saina_nak {
+	SAINA_NAK_ORDER		= 1,	/* of another step than the one the worker is in */
+	SAINA_NAK_WAIT		= 2,	/* the worker may not begin this step yet */
+	SAINA_NAK_EXPONENT	= 3,	/* the table has another one: hdr.exponent */
+};
+
+#define SAINA_WINDOW_NONE	0xffffffffu	/* hdr.segment of GO: no bound */
 
 /**
  * struct saina_hdr - first 48 bytes of every message
@@ -97,14 +111,14 @@ enum saina_elem_type {
  * @flags: SAINA_F_*; 0 where none is defined for the type
  * @elem: enum saina_elem_type of the payload; 0 in control messages
  * @job: job identifier, 0..SAINA_JOBS_MAX-1
- * @k: RESULT: k of the policy that was latched when the slot opened
+ * @k: RESULT: k of the policy that was latched when the slot opened; NAK: enum saina_nak
  * @reserved: 0; the place of a GRAD's weight, should one ever be the sum of
  *	several workers
  * @round: round number, from the job's first round to SAINA_ROUND_MAX; never
- *	wraps
- * @segment: which payload-sized piece of the gradient, 0..segments-1
- * @count: elements in the payload: the job's payload size in GRAD, PULL and
- *	RESULT (pad the last segment with zeros), 0 elsewhere
+ *	wraps.  In table mode the number of the sender's step
+ * @segment: which payload-sized piece of the gradient, 0..segments-1; GO: the window
+ * @count: elements in the payload: the job's payload size in GRAD, PULL,
+ *	RESULT, INC, READ and SUM (pad the last segment with zeros), 0 elsewhere
  * @worker: sender (requests) or addressee (unicast answers); 0xff in
  *	multicast
  * @exponent: block scale: integer = round(gradient * 2^exponent), -126..127;
@@ -115,11 +129,13 @@ enum saina_elem_type {
  *	when the result was made (advisory)
  * @policy: RESULT: low 16 bits of the sequence number of the policy that was
  *	latched when the slot opened
- * @mask: RESULT: bit w set if worker w is in the sum
- * @aux: RESULT with LATE, RESEND or PULLED, and STALE: 1 + the last round in
- *	which the addressee was counted for this segment, 0 if never
+ * @mask: RESULT: bit w set if worker w is in the sum; SUM: its version, the number of
+ *	INCs in it; NAK, GO: bit w set if worker w may do the step it is in
+ * @aux: RESULT with LATE, RESEND or PULLED, STALE, and SUM: 1 + the last round (step) in
+ *	which the addressee was counted for this segment, 0 if never; NAK, unicast
+ *	GO: the step the addressee is in
  * @slot_round: STALE, TOLD: the next round the data path will open (1 + the newest
- *	opened).  Elsewhere 0
+ *	opened); SUM, NAK, GO: how many steps all workers have finished.  Elsewhere 0
  * @session: random, chosen by the agent at each admission; names one
  *	incarnation of a worker and is known to nobody else.  0 in JOIN and in
  *	multicast

@@ -53,6 +53,7 @@ int saina_dp_job_publish(struct saina_dp *dp, const struct saina_job_conf *conf,
 int saina_dp_job_remove(struct saina_dp *dp, __u16 job);
 int saina_dp_job_get(struct saina_dp *dp, __u16 job, struct saina_job_conf *conf);
 int saina_dp_job_rt(struct saina_dp *dp, __u16 job, struct saina_job_rt *rt);
+int saina_dp_job_clock(struct saina_dp *dp, __u16 job, struct saina_clock *clock);
 
 /* Hot slot @index of a job, from 0 on.  -ENOENT: there is no such job or slot */
 int saina_dp_slot(struct saina_dp *dp, __u16 job, __u32 index, struct saina_slot_meta *m);

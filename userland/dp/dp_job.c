@@ -317,14 +317,24 @@ static int conf_check(struct saina_dp *dp, const struct saina_job_conf *c)
 	return 0;
 }
 
+/* Round and clock of a job begin afresh; of generation 0 they are in nobody's use. */
+static int rt_reset(struct saina_dp *dp, __u32 job, __u32 generation, __u32 first_round)
+{
+	struct saina_job_rt rt = { .generation = generation, .next_round = first_round };
+	struct saina_clock clock = { .generation = generation, .low = first_round };
+
+	if (bpf_map_update_elem(dp->map[DP_RT], &job, &rt, BPF_ANY))
+		return dp_fail(dp, -errno, "saina_rt of job %u: %s", job, strerror(errno));
+	if (bpf_map_update_elem(dp->map[DP_CLOCK], &job, &clock, BPF_ANY))
+		return dp_fail(dp, -errno, "saina_clock of job %u: %s", job, strerror(errno));
+	return 0;
+}
+
 /* A new generation: new maps but for the counters, and the round state reset. */
 static int job_renew(struct saina_dp *dp, struct dp_job *j, const struct saina_job_conf *conf,
 		     __u32 first_round)
 {
 	int size = dp_size_index(conf->payload), err;
-	struct saina_job_rt rt = {
-		.next_round = first_round,
-	};
 	__u32 job = conf->job;
 	struct dp_inner m;
 
@@ -349,10 +359,9 @@ static int job_renew(struct saina_dp *dp, struct dp_job *j, const struct saina_j
 	j->conf = *conf;
 	/* of no generation until the maps are there: where the snapshot is
 	 * saina.ko's, the program may have the new one already */
-	if (bpf_map_update_elem(dp->map[DP_RT], &job, &rt, BPF_ANY)) {
-		err = dp_fail(dp, -errno, "saina_rt of job %u: %s", job, strerror(errno));
+	err = rt_reset(dp, job, 0, first_round);
+	if (err)
 		goto clear;
-	}
 	if ((err = outer_set(dp, DP_HOT + size, job, m.hot)) ||
 	    (err = outer_set(dp, DP_RING + size, job, m.ring)) ||
 	    (err = outer_set(dp, DP_COUNTED, job, m.counted)) ||
@@ -360,11 +369,9 @@ static int job_renew(struct saina_dp *dp, struct dp_job *j, const struct saina_j
 	    (err = outer_set(dp, DP_FANOUT, job, m.fanout)) ||
 	    (err = outer_set(dp, DP_WCOUNT, job, m.wcount)))
 		goto clear;
-	rt.generation = conf->generation;
-	if (bpf_map_update_elem(dp->map[DP_RT], &job, &rt, BPF_ANY)) {
-		err = dp_fail(dp, -errno, "saina_rt of job %u: %s", job, strerror(errno));
+	err = rt_reset(dp, job, conf->generation, first_round);
+	if (err)
 		goto clear;
-	}
 	j->maps = m;
 	j->live = true;
 	return 0;
@@ -460,5 +467,17 @@ int saina_dp_job_rt(struct saina_dp *dp, __u16 job, struct saina_job_rt *rt)
 		return dp_fail(dp, -ENOENT, "job %u is not in the data path", job);
 	if (bpf_map_lookup_elem_flags(dp->map[DP_RT], &key, rt, BPF_F_LOCK))
 		return dp_fail(dp, -errno, "saina_rt of job %u: %s", job, strerror(errno));
+	return 0;
+}
+
+/* The clock of a job of table mode, read under its lock. */
+int saina_dp_job_clock(struct saina_dp *dp, __u16 job, struct saina_clock *clock)
+{
+	__u32 key = job;
+
+	if (!dp_job_find(dp, job))
+		return dp_fail(dp, -ENOENT, "job %u is not in the data path", job);
+	if (bpf_map_lookup_elem_flags(dp->map[DP_CLOCK], &key, clock, BPF_F_LOCK))
+		return dp_fail(dp, -errno, "saina_clock of job %u: %s", job, strerror(errno));
 	return 0;
 }

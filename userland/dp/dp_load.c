@@ -19,15 +19,16 @@ SAINA_ASSERT(SIZES == DP_SIZES, "DP_SIZES");
 /* Who changes one of these puts the next SAINA_LAYOUT into uapi/saina/bpf.h. */
 #define LAYOUT_SIZE(TYPE, SIZE) \
 	SAINA_ASSERT(sizeof(struct TYPE) == (SIZE), #TYPE " has another size: so has SAINA_LAYOUT")
-SAINA_ASSERT(SAINA_LAYOUT == 5, "the sizes below are those of layout 5");
-SAINA_ASSERT(DP_MAPS == 31, "there are other maps: so is SAINA_LAYOUT");
+SAINA_ASSERT(SAINA_LAYOUT == 6, "the sizes below are those of layout 6");
+SAINA_ASSERT(DP_MAPS == 32, "there are other maps: so is SAINA_LAYOUT");
 LAYOUT_SIZE(saina_global, 12);
 LAYOUT_SIZE(saina_job_conf, 2136);
 LAYOUT_SIZE(saina_job_rt, 128);
 LAYOUT_SIZE(saina_slot_meta, 64);
 LAYOUT_SIZE(saina_counted, 256);
 LAYOUT_SIZE(saina_slot_lock, 64);
-LAYOUT_SIZE(saina_counters, 360);
+LAYOUT_SIZE(saina_clock, 1064);
+LAYOUT_SIZE(saina_counters, 424);
 LAYOUT_SIZE(saina_port_conf, 40);
 LAYOUT_SIZE(saina_addr, 16);
 LAYOUT_SIZE(saina_place, 12);
@@ -41,6 +42,7 @@ const char *const dp_map_name[DP_MAPS] = {
 	[DP_GLOBAL] = "saina_global",
 	[DP_JOBS] = "saina_jobs",
 	[DP_RT] = "saina_rt",
+	[DP_CLOCK] = "saina_clock",
 	[DP_COUNTED] = "saina_counted",
 	[DP_SIGNS] = "saina_signs",
 	[DP_FANOUT] = "saina_fanout",

@@ -17,6 +17,7 @@ enum dp_map {
 	DP_GLOBAL,
 	DP_JOBS,
 	DP_RT,
+	DP_CLOCK,
 	DP_COUNTED,
 	DP_SIGNS,
 	DP_FANOUT,

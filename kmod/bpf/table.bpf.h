@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Table mode: workers step on their own, within a window.  A message meets the clock of
+ * its job first, then the table entry of its segment, each under a lock of its own.
+ * Documentation/datapath.rst section 11.
+ */
+#ifndef SAINA_TABLE_BPF_H
+#define SAINA_TABLE_BPF_H
+
+#include "slot.bpf.h"
+
+static __always_inline bool table_is_type(__u32 type)
+{
+	return type - SAINA_MSG_INC <= SAINA_MSG_CLOCK - SAINA_MSG_INC;
+}
+
+/* May worker @w do the step it is in? */
+static __always_inline bool table_fits(const struct saina_clock *k, __u32 w, __u32 window)
+{
+	return k->done[w & (SAINA_WORKERS_MAX - 1)] - k->low <= window;
+}
+
+/* What all members have finished.  Under the clock's lock, as all that follows. */
+static __always_inline void table_low(struct saina_clock *k)
+{
+	__u32 low = ~0u;
+
+	if (!k->members)
+		return;
+	for (__u32 w = 0; w < SAINA_WORKERS_MAX; w++)
+		if (k->members >> w & 1 && k->done[w] < low)
+			low = k->done[w];
+	k->low = low;
+}
+
+/* Members are whoever is active. */
+static __always_inline void table_members(struct saina_clock *k, __u64 active)
+{
+	__u64 came;
+
+	k->members &= active;
+	k->going &= active;
+	k->waiting &= active;
+	table_low(k);
+	came = active & ~k->members;
+	for (__u32 w = 0; w < SAINA_WORKERS_MAX; w++) {
+		__u32 begun = k->begun[w];
+
+		if (!(active >> w & 1))
+			k->session[w] = 0;
+		if (came >> w & 1)
+			k->done[w] = begun > k->low ? begun : k->low;
+	}
+	k->members = active;
+}
+
+static __always_inline void table_settle(struct saina_clock *k, __u64 active, __u32 window)
+{
+	if (k->members != active)
+		table_members(k, active);
+	table_low(k);
+	for (__u32 w = 0; w < SAINA_WORKERS_MAX; w++)
+		if (k->members >> w & 1 && table_fits(k, w, window))
+			k->going |= 1ull << w;
+}
+
+/* Is the sender another incarnation than the one that was heard last? */
+static __always_inline void table_hello(struct saina_clock *k, const struct slot_call *c, __u32 w)
+{
+	if (k->session[w] == c->table.session)
+		return;
+	if (k->session[w]) {
+		k->members &= ~c->in.bit;
+		k->going &= ~c->in.bit;
+		k->waiting &= ~c->in.bit;
+	}
+	k->session[w] = c->table.session;
+}
+
+/* CLOCK, but for hello; true if somebody else is to hear the answer. */
+static __always_inline bool table_tick(struct saina_clock *k, struct slot_call *c, __u32 w)
+{
+	__u32 step = c->in.round, done;
+	__u64 woken;
+
+	table_settle(k, c->in.active, c->table.window);
+	done = k->done[w];
+	if (step == done && step <= SAINA_ROUND_MAX && k->going & c->in.bit) {
+		k->done[w] = done + 1;
+		if (k->begun[w] <= done)
+			k->begun[w] = done + 1;
+		k->going &= ~c->in.bit;
+		table_settle(k, c->in.active, c->table.window);
+		c->out.counted = SAINA_C_CLOCKED;
+	} else if (step != SAINA_ROUND_ASK && step + 1 != done) {
+		c->out.counted = SAINA_C_CLOCK_ORDER;
+	}
+	if (k->going & c->in.bit) {
+		k->waiting &= ~c->in.bit;
+	} else {
+		k->waiting |= c->in.bit;
+		c->table.waits = true;
+	}
+	woken = k->waiting & k->going;
+	k->waiting &= ~woken;
+	return woken != 0;
+}
+
+/* INC and READ: SLOT_MISS if they may go on to the table entry. */
+static __always_inline int table_look(struct saina_clock *k, struct slot_call *c, __u32 w)
+{
+	__u32 step = c->in.round, done;
+
+	if (k->members != c->in.active)
+		table_settle(k, c->in.active, c->table.window);
+	done = k->done[w];
+	if (done - k->low <= c->table.window)
+		k->going |= c->in.bit;
+	if (c->in.pull)
+		return SLOT_MISS;
+	if (step > done || (step == done && step > SAINA_ROUND_MAX)) {
+		c->table.nak = SAINA_NAK_ORDER;
+		c->out.counted = SAINA_C_INC_ORDER;
+		return SLOT_NAK;
+	}
+	c->table.over = step < done;
+	if (c->table.over)
+		return SLOT_MISS;
+	if (!(k->going & c->in.bit)) {
+		c->table.nak = SAINA_NAK_WAIT;
+		c->out.counted = SAINA_C_INC_WAIT;
+		return SLOT_NAK;
+	}
+	if (k->begun[w] <= step)
+		k->begun[w] = step + 1;
+	return SLOT_MISS;
+}
+
+/**
+ * table_clock() - what the clock of its job says to a message
+ * @c: the message; the clock's answer is left in c->table
+ *
+ * Return: enum slot_verdict; SLOT_MISS: INC or READ, to the table entry
+ */
+__noinline int table_clock(struct slot_call *c)
+{
+	struct saina_clock *k;
+	int verdict;
+	__u32 job, w;
+
+	if (!c)
+		return SLOT_DROP;
+	c->out.reason = SAINA_C_INTERNAL;
+	job = c->in.job;
+	w = c->in.worker & (SAINA_WORKERS_MAX - 1);
+	k = bpf_map_lookup_elem(&saina_clock, &job);
+	if (!k)
+		return SLOT_DROP;
+
+	bpf_spin_lock(&k->lock);
+	if (k->generation != c->in.generation) {
+		verdict = SLOT_DROP;
+	} else {
+		table_hello(k, c, w);
+		if (c->table.tick)
+			verdict = table_tick(k, c, w) ? SLOT_GO_ALL : SLOT_GO;
+		else
+			verdict = table_look(k, c, w);
+	}
+	c->table.low = k->low;
+	c->table.done = k->done[w];
+	c->table.going = k->going;
+	bpf_spin_unlock(&k->lock);
+	return verdict;
+}
+
+/* What an INC or READ does to its entry @e; under the slot's lock. */
+static __always_inline int table_decide(struct slot_call *c, struct saina_slot_meta *e,
+					struct saina_counted *cnt)
+{
+	__u32 w = c->in.worker & (SAINA_WORKERS_MAX - 1);
+
+	c->out.verdict = SLOT_SUM;
+	if (c->in.pull) {
+		c->out.counted = SAINA_C_READ;
+		c->out.flags = SAINA_F_PULLED;
+	} else if (cnt->last[w] > c->in.round) {
+		c->out.counted = SAINA_C_RESENT;
+		c->out.flags = SAINA_F_RESEND;
+	} else if (c->table.over) {
+		c->out.counted = SAINA_C_INC_ORDER;
+		c->out.verdict = SLOT_NAK;
+		c->table.nak = SAINA_NAK_ORDER;
+	} else if (e->sum_tag && e->exponent != c->in.exponent) {
+		c->out.counted = SAINA_C_EXPONENT;
+		c->out.verdict = SLOT_NAK;
+		c->out.exponent = e->exponent;
+		c->table.nak = SAINA_NAK_EXPONENT;
+	} else {
+		if (!e->sum_tag) {
+			e->exponent = c->in.exponent;
+			e->segment = c->in.segment;
+			e->state = SAINA_SLOT_TABLE;
+		}
+		e->sum_tag++;
+		cnt->last[w] = c->in.round + 1;
+		c->out.counted = SAINA_C_INCED;
+		c->out.flags = 0;
+	}
+	c->out.last = cnt->last[w];
+	if (c->out.verdict == SLOT_NAK)
+		return SLOT_DO_NOTHING;
+	c->out.mask = e->sum_tag;
+	c->out.exponent = e->exponent;
+	return c->out.counted == SAINA_C_INCED ? SLOT_DO_ADD : SLOT_DO_READ;
+}
+
+/* May these sums be used for the sender's next step? */
+static __always_inline bool table_is_fresh(const struct slot_call *c)
+{
+	__u32 next = c->in.round + !c->in.pull;
+
+	return next <= c->table.low || next - c->table.low <= c->table.window;
+}
+
+#define EACH_SIZE "table_elems.bpf.h"
+#include "each_size.bpf.h"
+#undef EACH_SIZE
+
+#endif /* SAINA_TABLE_BPF_H */

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The sums of table mode for messages of ELEMS elements; included by table.bpf.h once per
+ * size, hence no include guard.
+ */
+#define CAT_(a, b)	a##b
+#define CAT(a, b)	CAT_(a, b)
+#define SIZED(name)	CAT(name##_, ELEMS)
+#define SLOT		CAT(saina_slot_, ELEMS)
+#define RING		CAT(saina_ring_, ELEMS)
+
+/*
+ * table_run_ELEMS() - an INC or READ that its clock has let through
+ * @c: the message
+ * @conf: its job's snapshot
+ * @in: its payload; each element is read once
+ * @out: for the sums; may be @in
+ */
+__noinline int SIZED(table_run)(struct slot_call *c, const struct saina_job_conf *conf,
+				const struct SIZED(payload) *in, struct SIZED(payload) *out)
+{
+	struct saina_slot_lock *lk;
+	struct saina_counted *cnt;
+	__u32 job, lock, entry;
+	__u64 csum = 0;
+	struct SLOT *e;
+	void *ring;
+
+	if (!c || !conf || !in || !out)
+		return SLOT_DROP;
+	job = c->in.job;
+	entry = c->in.segment * conf->ring;
+	lock = c->in.lock;
+	ring = bpf_map_lookup_elem(&RING, &job);
+	lk = bpf_map_lookup_elem(&saina_locks, &lock);
+	cnt = slot_counted(job, c->in.segment);
+	if (!ring || !lk || !cnt)
+		return SLOT_DROP;
+	e = bpf_map_lookup_elem(ring, &entry);
+	if (!e)
+		return SLOT_DROP;
+
+	bpf_spin_lock(&lk->lock);
+	switch (table_decide(c, &e->meta, cnt)) {
+	case SLOT_DO_ADD:
+		_Pragma("clang loop unroll_count(8)")
+		for (__u32 i = 0; i < ELEMS; i++) {
+			__u32 v = (__u32)e->sum[i] + (__u32)in->v[i];
+
+			e->sum[i] = v;
+			out->v[i] = v;
+			csum += v;
+		}
+		break;
+	case SLOT_DO_READ:
+		_Pragma("clang loop unroll_count(8)")
+		for (__u32 i = 0; i < ELEMS; i++) {
+			__u32 v = e->sum[i];
+
+			out->v[i] = v;
+			csum += v;
+		}
+		break;
+	}
+	bpf_spin_unlock(&lk->lock);
+	c->out.csum = csum_fold64(csum);
+	return c->out.verdict;
+}
+
+#undef RING
+#undef SLOT
+#undef SIZED
+#undef CAT
+#undef CAT_

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * serene-1 .. serene-6 in table mode, which is what Serene does: each with the trace that
+ * breaks the published code; see defects_test.c.
+ */
+#include "lab.h"
+
+static struct lab table(unsigned int workers, unsigned int segments, uint32_t window)
+{
+	struct lab l = lab_job(5, workers, segments, lab_bsp());
+
+	l.conf.generation += 1u << 21;
+	l.conf.window = window;
+	lab_publish(&l);
+	return l;
+}
+
+static void window(struct lab *l, uint32_t w)
+{
+	l->conf.window = w;
+	lab_publish(l);
+}
+
+static void say(const struct lab *l, int type, unsigned int w, uint32_t step, uint32_t segment,
+		int32_t v)
+{
+	int32_t value[LAB_ELEMS];
+	uint8_t f[FRAME_MAX];
+	unsigned int len;
+
+	for (int i = 0; i < LAB_ELEMS; i++)
+		value[i] = v;
+	len = lab_frame(l, f, type, w, step, segment, value);
+	if (type == SAINA_MSG_CLOCK) {
+		struct saina_hdr h;
+
+		memcpy(&h, f + FRAME_HDR, sizeof(h));
+		h.count = 0;
+		len = frame_make(f, &rig.g, &l->conf.worker[w], &h, NULL, 0);
+	}
+	lab_send(f, len, l->conf.worker[w].ifindex);
+}
+
+/* The last answer: a SUM of @v in every element; @how: RESEND, PULLED or 0. */
+static bool sum(unsigned int how, int32_t v)
+{
+	const struct saina_hdr *h = lab_answer();
+
+	return rig.verdict == XDP_REDIRECT && h->type == SAINA_MSG_SUM &&
+	       (h->flags & ~SAINA_F_FRESH) == how && lab_elem(0) == v && lab_elem(LAB_ELEMS - 1) == v;
+}
+
+/* .. a GO to worker @to (0xff: all) that lets @may go and says that all have finished @low. */
+static bool go(unsigned int to, uint64_t may, uint32_t low)
+{
+	const struct saina_hdr *h = lab_answer();
+
+	return rig.verdict == XDP_REDIRECT && h->type == SAINA_MSG_GO && h->worker == to &&
+	       h->mask == may && h->slot_round == low;
+}
+
+static bool nak(unsigned int why)
+{
+	const struct saina_hdr *h = lab_answer();
+
+	return rig.verdict == XDP_REDIRECT && h->type == SAINA_MSG_NAK && h->k == why;
+}
+
+static void step(const struct lab *l, unsigned int w, uint32_t c)
+{
+	say(l, SAINA_MSG_INC, w, c, 0, 1);
+	say(l, SAINA_MSG_CLOCK, w, c, 0, 0);
+}
+
+static void test_1(void)
+{
+	struct lab l = table(3, 1, 1);
+	bool ok;
+
+	for (unsigned int w = 0; w < 3; w++)
+		step(&l, w, 0);
+	step(&l, 0, 1);
+	step(&l, 1, 1);
+	ok = go(1, 7, 1);
+	say(&l, SAINA_MSG_CLOCK, 2, 0, 0, 0);	/* a duplicate: it has not finished step 1 */
+	ok &= go(2, 7, 1);
+	step(&l, 0, 2);
+	ok &= go(0, 6, 1);			/* two ahead of worker 2: it waits */
+	say(&l, SAINA_MSG_INC, 0, 3, 0, 1);
+	ok &= nak(SAINA_NAK_WAIT);
+	step(&l, 2, 1);
+	ok &= go(0xff, 7, 2);
+	lab_verdict(&l, ok, "serene-1 table: a duplicate of a finished step's clock is no vote in the next one");
+}
+
+static void test_2(void)
+{
+	struct lab l = table(2, 2, 3);
+	bool ok = true;
+
+	say(&l, SAINA_MSG_INC, 0, 0, 0, 5);
+	ok &= sum(0, 5);
+	for (int i = 0; i < 3; i++) {
+		say(&l, SAINA_MSG_INC, 0, 0, 0, 5);
+		ok &= sum(SAINA_F_RESEND, 5) && lab_answer()->aux == 1;
+	}
+	say(&l, SAINA_MSG_CLOCK, 0, 0, 0, 0);	/* overtakes the other INC */
+	say(&l, SAINA_MSG_INC, 0, 0, 1, 5);
+	ok &= nak(SAINA_NAK_ORDER);		/* its worker hears that it is lost */
+	say(&l, SAINA_MSG_INC, 0, 2, 0, 5);
+	ok &= nak(SAINA_NAK_ORDER);
+	say(&l, SAINA_MSG_READ, 1, 0, 0, 0);
+	ok &= sum(SAINA_F_PULLED, 5) && lab_answer()->mask == 1;
+	say(&l, SAINA_MSG_READ, 1, 0, 1, 0);
+	ok &= sum(SAINA_F_PULLED, 0) && lab_answer()->mask == 0;
+	lab_verdict(&l, ok, "serene-2 table: an update is counted once and acknowledged, or refused with an answer");
+}
+
+static void test_3(void)
+{
+	struct lab l = table(3, 1, 1);
+	bool ok;
+
+	step(&l, 0, 0);
+	step(&l, 0, 1);
+	ok = go(0, 6, 0);
+	window(&l, 5);
+	say(&l, SAINA_MSG_CLOCK, 0, 1, 0, 0);	/* low has not moved */
+	ok &= go(0xff, 7, 0) || go(0, 7, 0);
+	window(&l, 1);
+	step(&l, 0, 2);				/* it was let go, and stays so */
+	ok &= go(0, 6, 0);
+	window(&l, 5);
+	say(&l, SAINA_MSG_CLOCK, 1, 0, 0, 0);	/* anybody's clock wakes it */
+	ok &= go(0xff, 7, 0);
+	lab_verdict(&l, ok, "serene-3 table: who waits goes on when the window grows, before the slowest moves");
+}
+
+static void test_4(void)
+{
+	struct lab l = table(3, 1, 1);
+	bool ok = true;
+	uint32_t base = 0;
+
+	for (int turn = 0; turn < 3; turn++) {
+		window(&l, SAINA_WINDOW_NONE);
+		for (uint32_t c = 0; c < 9; c++)
+			step(&l, 0, base + c);
+		ok &= go(0, 7, base);
+		window(&l, 1);
+		step(&l, 0, base + 9);		/* let go before: the last one */
+		ok &= go(0, 6, base);
+		for (uint32_t c = 0; c < 9; c++) {
+			step(&l, 1, base + c);
+			step(&l, 2, base + c);
+		}
+		ok &= go(0xff, 7, base + 9);	/* one behind, as the window says */
+		step(&l, 1, base + 9);
+		step(&l, 2, base + 9);
+		ok &= go(2, 7, base + 10);
+		base += 10;
+	}
+	lab_verdict(&l, ok, "serene-4 table: ssp, asp, ssp ... leaves nothing behind");
+}
+
+static void test_5(void)
+{
+	struct lab l = table(2, 1, 1000);	/* results of two rounds are kept */
+	bool ok = true;
+
+	for (uint32_t c = 0; c < 1001; c++)
+		step(&l, 0, c);
+	ok &= go(0, 2, 0);
+	step(&l, 1, 0);
+	ok &= go(0xff, 3, 1);
+	say(&l, SAINA_MSG_READ, 1, 1, 0, 0);
+	ok &= sum(SAINA_F_PULLED, 1002) && lab_answer()->mask == 1002;
+	lab_verdict(&l, ok, "serene-5 table: a window as large as one likes takes no step for another");
+}
+
+static void test_6(void)
+{
+	struct lab l = table(2, 1, 2);
+	bool ok;
+
+	l.conf.generation += 1u << 20;	/* begun afresh at a later step */
+	l.first_round = 0x1fffe;
+	lab_publish(&l);
+	step(&l, 0, 0x1fffe);
+	ok = go(0, 3, 0x1fffe) && lab_answer()->aux == 0x1ffff;
+	say(&l, SAINA_MSG_INC, 1, 0xfffe, 0, 9);	/* the same low 16 bits */
+	ok &= nak(SAINA_NAK_ORDER);
+	say(&l, SAINA_MSG_CLOCK, 1, 0xfffe, 0, 0);
+	ok &= go(1, 3, 0x1fffe) && lab_answer()->aux == 0x1fffe;
+	say(&l, SAINA_MSG_CLOCK, 1, 0x2fffe, 0, 0);
+	ok &= go(1, 3, 0x1fffe) && lab_answer()->round == 0x2fffe;
+	ok &= lab_counter(&l, 1, SAINA_C_CLOCK_ORDER) == 2;
+	step(&l, 1, 0x1fffe);
+	ok &= go(1, 3, 0x1ffff);
+	lab_verdict(&l, ok, "serene-6 table: steps are 32 bits wide and compared whole; answers name them");
+}
+
+void defects_table(void)
+{
+	test_1();
+	test_2();
+	test_3();
+	test_4();
+	test_5();
+	test_6();
+}

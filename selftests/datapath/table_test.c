@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Table mode: random traces through the real programs and through the oracle at once, as
+ * in trace_test, with the rules that hold whatever happens checked after each packet.  An
+ * episode is one seed; the same seed is the same trace.
+ */
+#include <argp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "lib/tap.h"
+#include "table_world.h"
+
+#define EPISODE	20000	/* packets */
+
+static struct {
+	uint64_t seed, packets, check_every;
+	bool tc, verbose;
+} opt = { .seed = 1, .packets = 10000000, .check_every = 2000 };
+
+static const struct argp_option options[] = {
+	{ "seed", 's', "N", 0, "first seed; each episode takes the next (default 1)", 0 },
+	{ "packets", 'p', "N", 0, "packets in all (default 10 million)", 0 },
+	{ "check-every", 'c', "N", 0, "packets between comparisons of state (default 2000)", 0 },
+	{ "tc", 't', NULL, 0, "by the tc hook, many messages in a frame", 0 },
+	{ "verbose", 'v', NULL, 0, "print every packet", 0 },
+	{ }
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	char *end = arg;
+
+	switch (key) {
+	case 's':
+		opt.seed = strtoull(arg, &end, 0);
+		break;
+	case 'p':
+		opt.packets = strtoull(arg, &end, 0);
+		break;
+	case 'c':
+		opt.check_every = strtoull(arg, &end, 0);
+		if (!opt.check_every)
+			argp_error(state, "--check-every must be 1 or more");
+		break;
+	case 't':
+		opt.tc = true;
+		break;
+	case 'v':
+		opt.verbose = true;
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	if (arg && *end)
+		argp_error(state, "'%s' is not a number", arg);
+	return 0;
+}
+
+static struct {
+	struct rig rig;
+	struct table_world world;
+	uint64_t seed, at;
+	char what[128];
+	uint64_t counter[SAINA_C_N], steps, widest, changes;
+} t;
+
+static bool fail(const char *where, const char *why)
+{
+	tap_note("seed %llu, packet %llu (%s), %s: %s", (unsigned long long)t.seed,
+		 (unsigned long long)t.at, t.what, where, why);
+	tap_note("replay: table_test --seed %llu --packets %llu --check-every 1%s",
+		 (unsigned long long)t.seed, (unsigned long long)t.at, opt.tc ? " --tc" : "");
+	return false;
+}
+
+static bool check_state(bool deep)
+{
+	struct rig *r = &t.rig;
+
+	return (rig_drain(r) && rig_check_global(r) &&
+		rig_check_job(r, t.world.conf.job, deep)) || fail("state", r->diff);
+}
+
+/* More messages of the same worker behind the one in @f; the length of all. */
+static unsigned int train(const struct table_message *first, uint8_t *f, unsigned int len)
+{
+	unsigned int size = len - FRAME_HDR, n;
+	struct table_message m;
+	uint8_t one[FRAME_MAX];
+
+	while (len + size < RIG_SKB_MAX && table_world_more(&t.world, first, &m)) {
+		n = table_world_frame(&t.world, &m, one) - FRAME_HDR;
+		if (n > size)
+			continue;
+		memcpy(f + len, one + FRAME_HDR, n);
+		len += n;
+		if (n < size)
+			break;
+	}
+	frame_be16(f + FRAME_IP + 2, len - FRAME_IP);
+	frame_be16(f + FRAME_UDP + 4, len - FRAME_UDP);
+	frame_ip_checksum(f);
+	frame_be16(f + FRAME_UDP + 6, frame_sum(f + FRAME_IP + 12, 8, 17 + len - FRAME_UDP));
+	return len;
+}
+
+static bool step(void)
+{
+	struct table_world *w = &t.world;
+	uint8_t f[FRAME_MAX];
+	struct table_message m;
+	unsigned int len, ifindex, size = 0;
+	bool same;
+
+	if (rng_chance(&w->rng, 4)) {
+		t.changes++;
+		return !table_world_happens(w) || fail("publish", t.rig.diff);
+	}
+	if (!table_world_next(w, &m))
+		return true;
+	t.at++;
+	snprintf(t.what, sizeof(t.what), "worker %u type %u step %u segment %u", m.worker, m.type,
+		 m.round, m.segment);
+	len = table_world_frame(w, &m, f);
+	ifindex = w->conf.worker[m.worker].ifindex;
+	t.rig.linear = rng_chance(&w->rng, 50) ? rng_range(&w->rng, FRAME_PAYLOAD, 1600) : 0;
+	if (opt.tc && len < RIG_SKB_MAX && rng_chance(&w->rng, 700)) {
+		size = len - FRAME_HDR;
+		len = train(&m, f, len);
+		same = rig_train(&t.rig, f, len, size, ifindex);
+	} else {
+		same = rig_packet(&t.rig, f, len, ifindex);
+	}
+	if (opt.verbose)
+		tap_note("%llu %s: answer %d, reason %d", (unsigned long long)t.at, t.what,
+			 t.rig.want.answer, t.rig.want.reason);
+	if (!same)
+		return fail("program and oracle differ", t.rig.diff);
+	if (!table_world_answer(w))
+		return fail("a rule is broken", w->error);
+	return t.at % opt.check_every || check_state(false);
+}
+
+static bool episode(uint64_t seed, uint64_t packets)
+{
+	static const unsigned int payload[] = { 64, 64, 64, 128, 256, 352, 1024, 2048 };
+	struct table_world *w = &t.world;
+	bool ok;
+
+	t.seed = seed;
+	t.at = 0;
+	snprintf(t.what, sizeof(t.what), "start");
+	if (table_world_init(w, &t.rig, seed, payload[seed % (opt.tc ? 6 : 8)]))
+		return fail("publish", t.rig.diff);
+	/* a turn in which nothing arrives is no packet, so bound the turns, too */
+	ok = true;
+	for (uint64_t turn = 0; ok && t.at < packets && turn < 8 * packets; turn++)
+		ok = step();
+	ok = ok && check_state(true);
+	for (unsigned int i = 0; i < SAINA_WORKERS_MAX; i++)
+		for (int n = 0; n < SAINA_C_N; n++)
+			t.counter[n] += t.rig.o.job[w->conf.job].wcount[i].c[n];
+	t.steps += w->steps;
+	if (w->constant && w->conf.window != SAINA_WINDOW_NONE && w->widest > t.widest)
+		t.widest = w->widest;
+	table_world_exit(w);
+	return ok;
+}
+
+/* What table mode counts must have had its turn, or the test is blind. */
+static void coverage(void)
+{
+	char missing[256] = "";
+
+	for (int n = SAINA_C_INCED; n <= SAINA_C_MODE; n++)
+		if (!t.counter[n] && n != SAINA_C_FORGED)
+			strcat(strcat(missing, " "), saina_counter_info[n].name);
+	if (!t.counter[SAINA_C_RESENT])
+		strcat(missing, " resent");
+	if (!t.counter[SAINA_C_EXPONENT])
+		strcat(missing, " exponent");
+	tap_ok(!missing[0], "table: every counter of table mode was hit%s%s",
+	       missing[0] ? ", but not:" : "", missing);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct argp argp = { options, parse, NULL,
+		"Random traces of table mode through the XDP or tc program and the oracle.",
+		NULL, NULL, NULL };
+	uint64_t seed, done = 0;
+	bool ok = true;
+
+	argp_parse(&argp, argc, argv, 0, NULL, NULL);
+	if (geteuid())
+		tap_skip_all("only root may load BPF programs");
+	rig_open(&t.rig);
+	if (opt.tc)
+		rig_use_tc(&t.rig);
+	for (seed = opt.seed; ok && done < opt.packets; seed++) {
+		uint64_t left = opt.packets - done;
+
+		ok = episode(seed, left < EPISODE ? left : EPISODE);
+		done += t.at;
+	}
+	tap_ok(ok, "table: program and oracle agree, no rule is broken: %llu packets, seeds %llu to %llu",
+	       (unsigned long long)done, (unsigned long long)opt.seed, (unsigned long long)seed - 1);
+	tap_note("%llu steps, %llu changes, largest lead in a window that never changed %llu",
+		 (unsigned long long)t.steps, (unsigned long long)t.changes,
+		 (unsigned long long)t.widest);
+	if (ok && opt.packets >= 200000) {
+		coverage();
+		tap_ok(t.steps > done / 200, "table: workers make steps: %llu",
+		       (unsigned long long)t.steps);
+	}
+	rig_close(&t.rig);
+	return tap_done();
+}

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "table_world.h"
+
+#define VALUES	4096
+
+static int32_t values[VALUES + SAINA_ELEMS_MAX];
+
+static bool fail(struct table_world *w, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static bool fail(struct table_world *w, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(w->error, sizeof(w->error), fmt, ap);
+	va_end(ap);
+	return false;
+}
+
+static const struct saina_clock *clock_of(const struct table_world *w)
+{
+	return &w->rig->o.job[w->conf.job].clock;
+}
+
+static const int32_t *value(const struct table_world *w, unsigned int worker, uint32_t step,
+			    uint32_t segment)
+{
+	return values + (rng_mix(w->value_seed ^ step ^ (uint64_t)worker << 32 ^
+				 (uint64_t)segment << 40) & (VALUES - 1));
+}
+
+static uint32_t some_window(struct rng *r)
+{
+	return rng_chance(r, 150) ? SAINA_WINDOW_NONE : rng_range(r, 1, rng_chance(r, 600) ? 3 : 20);
+}
+
+int table_world_init(struct table_world *w, struct rig *rig, uint64_t seed, unsigned int payload)
+{
+	static uint32_t generation;
+	struct saina_job_conf *c = &w->conf;
+	struct rng *r = &w->rng;
+	uint32_t first;
+
+	if (!values[0]) {
+		rng_seed(r, 1);
+		for (unsigned int i = 0; i < VALUES + SAINA_ELEMS_MAX; i++)
+			values[i] = rng_u64(r) >> rng_below(r, 32) | 1;
+	}
+	memset(w, 0, sizeof(*w));
+	w->rig = rig;
+	rng_seed(r, seed);
+	w->table = calloc(TABLE_SEGMENTS, sizeof(*w->table));
+	if (!w->table)
+		abort();
+	w->workers = rng_chance(r, 150) ? rng_range(r, 13, 64) : rng_range(r, 1, 12);
+	w->constant = rng_chance(r, 500);
+	w->value_seed = rng_u64(r);
+	w->sessions = rng_u64(r) | 1;
+	w->loss_up = rng_below(r, 3) * 80;
+	w->loss_down = rng_below(r, 3) * 80;
+	w->dup = rng_below(r, 150);
+	first = rng_chance(r, 300) ? rng_below(r, 100000) : 0;
+	if (rng_chance(r, 50))
+		first = SAINA_ROUND_MAX - rng_below(r, 20);	/* the end of all steps */
+	c->generation = ++generation;
+	c->job = rng_below(r, SAINA_JOBS_MAX);
+	c->state = SAINA_JOB_RUNNING;
+	c->elem = SAINA_ELEM_INT32;
+	c->payload = payload;
+	c->segments = rng_range(r, 1, rng_chance(r, 500) ? 3 : TABLE_SEGMENTS);
+	c->pool = 1 << rng_below(r, 4);
+	c->ring = 2 << rng_below(r, 3);
+	c->lock_base = rng_below(r, SAINA_LOCKS);
+	c->sign_words = SAINA_SIGN_WORDS(payload, 1);
+	c->group = rig_group(c->job);
+	c->window = some_window(r);
+	c->policy.seq = 1;
+	c->policy.mode = SAINA_POLICY_BSP;
+	for (unsigned int n = 0; n < w->workers; n++) {
+		rig_bind(rig, c, n, rng_below(r, 5) % RIG_PORTS, w->sessions += 2);
+		c->active |= (uint64_t)rng_chance(r, 800) << n;
+		if (!rng_chance(r, 30))
+			continue;
+		c->relay |= 1ull << n;
+		c->worker[n].flags |= SAINA_BIND_RELAY;
+	}
+	c->active |= 1;
+	w->seen.low = first;
+	return rig_job(rig, c, first);
+}
+
+void table_world_exit(struct table_world *w)
+{
+	free(w->table);
+	rig_job_remove(w->rig, w->conf.job);
+}
+
+static struct table_message *emit(struct table_world *w, unsigned int i, int type, uint32_t round,
+				  uint32_t segment)
+{
+	static struct table_message none;
+	struct table_message *m = w->in_flight < TABLE_FLIGHT ? &w->flight[w->in_flight++] : &none;
+
+	*m = (struct table_message){ .type = type, .worker = i, .exponent = segment % 20,
+				     .session = w->conf.worker[i].session, .round = round,
+				     .segment = segment };
+	return m;
+}
+
+/* What no honest worker sends. */
+static void dishonest(struct table_world *w, unsigned int i)
+{
+	static const uint8_t type[] = { SAINA_MSG_INC, SAINA_MSG_INC, SAINA_MSG_CLOCK,
+					SAINA_MSG_CLOCK, SAINA_MSG_READ, SAINA_MSG_GRAD,
+					SAINA_MSG_PULL, SAINA_MSG_ASK, SAINA_MSG_GO };
+	struct rng *r = &w->rng;
+	uint32_t round = w->worker[i].step + rng_range(r, 0, 6) - 3;
+
+	if (rng_chance(r, 100))
+		round = rng_u64(r);
+	if (rng_chance(r, 50))
+		round = SAINA_ROUND_ASK;
+	emit(w, i, type[rng_below(r, sizeof(type))], round,
+	     rng_below(r, w->conf.segments))->exponent += rng_chance(r, 100);
+}
+
+static void turn(struct table_world *w, unsigned int i)
+{
+	struct table_worker *s = &w->worker[i];
+	uint32_t all = (1u << w->conf.segments) - 1;
+	struct rng *r = &w->rng;
+
+	if (!(w->conf.active >> i & 1))
+		return;
+	if (s->stall) {
+		s->stall--;
+		return;
+	}
+	if (rng_chance(r, 20))
+		dishonest(w, i);
+	if (rng_chance(r, 50))
+		emit(w, i, SAINA_MSG_READ, s->step, rng_below(r, w->conf.segments));
+	switch (s->state) {
+	case TABLE_ASKS:
+		emit(w, i, SAINA_MSG_CLOCK, SAINA_ROUND_ASK, 0);
+		return;
+	case TABLE_WAITS:
+		if (rng_chance(r, 100))
+			emit(w, i, SAINA_MSG_CLOCK, s->step - 1, 0);
+		return;
+	case TABLE_PUSHES:
+		for (uint32_t n = 0; n < w->conf.segments; n++) {
+			bool again = s->sent >> n & 1;
+
+			if (s->acked >> n & 1 || (again && !rng_chance(r, 300)))
+				continue;
+			emit(w, i, SAINA_MSG_INC, s->step, n)->flags = again ? SAINA_F_RETRANSMIT : 0;
+			s->sent |= 1u << n;
+		}
+		if (s->acked != all)
+			return;
+		s->state = TABLE_CLOCKS;
+		/* fallthrough */
+	case TABLE_CLOCKS:
+		emit(w, i, SAINA_MSG_CLOCK, s->step, 0);
+	}
+}
+
+bool table_world_next(struct table_world *w, struct table_message *m)
+{
+	unsigned int i;
+
+	for (unsigned int n = 0; w->in_flight < 16 && n < w->workers; n++)
+		turn(w, (rng_below(&w->rng, w->workers) + n) % w->workers);
+	if (!w->in_flight)
+		return false;
+	i = rng_below(&w->rng, w->in_flight);
+	*m = w->flight[i];
+	if (rng_chance(&w->rng, w->dup))
+		return true;		/* and it comes again */
+	w->flight[i] = w->flight[--w->in_flight];
+	return !rng_chance(&w->rng, w->loss_up);
+}
+
+bool table_world_more(struct table_world *w, const struct table_message *like,
+		      struct table_message *m)
+{
+	for (unsigned int i = 0; i < w->in_flight; i++) {
+		*m = w->flight[i];
+		if (m->worker != like->worker)
+			continue;
+		w->flight[i] = w->flight[--w->in_flight];
+		return true;
+	}
+	return false;
+}
+
+unsigned int table_world_frame(struct table_world *w, const struct table_message *m,
+			       uint8_t *frame)
+{
+	const struct saina_ask ask = {};
+	const void *payload = values;
+	struct saina_hdr h = {
+		.version = SAINA_PROTO_VERSION, .type = m->type, .flags = m->flags,
+		.elem = SAINA_ELEM_INT32, .job = w->conf.job, .session = m->session,
+		.round = m->round, .segment = m->segment, .worker = m->worker,
+		.exponent = m->exponent, .count = w->conf.payload,
+	};
+
+	if (m->type == SAINA_MSG_INC)
+		payload = value(w, m->worker, m->round, m->segment);
+	if (m->type == SAINA_MSG_CLOCK || m->type == SAINA_MSG_ASK)
+		h.count = 0;
+	if (m->type == SAINA_MSG_ASK)
+		return frame_make(frame, &w->rig->g, &w->conf.worker[m->worker], &h, &ask, sizeof(ask));
+	return frame_make(frame, &w->rig->g, &w->conf.worker[m->worker], &h, payload, 4 * h.count);
+}
+
+/* A SUM must be what was counted; it says of an INC whether it is counted now or was before. */
+static bool ledger_sum(struct table_world *w, const struct saina_hdr *h, const uint8_t *payload)
+{
+	struct table_worker *s = &w->worker[h->worker];
+	int32_t *t = w->table[h->segment];
+
+	if (!(h->flags & (SAINA_F_RESEND | SAINA_F_PULLED))) {
+		const int32_t *v = value(w, h->worker, h->round, h->segment);
+
+		if (s->counted[h->segment] > h->round)
+			return fail(w, "worker %u step %u segment %u is counted twice", h->worker,
+				    h->round, h->segment);
+		s->counted[h->segment] = h->round + 1;
+		w->version[h->segment]++;
+		for (uint32_t i = 0; i < w->conf.payload; i++)
+			t[i] = (uint32_t)t[i] + (uint32_t)v[i];
+	} else if (h->flags & SAINA_F_RESEND && s->counted[h->segment] <= h->round) {
+		return fail(w, "worker %u step %u segment %u is acknowledged and was never counted",
+			    h->worker, h->round, h->segment);
+	}
+	if (h->aux != s->counted[h->segment] || h->mask != w->version[h->segment])
+		return fail(w, "segment %u: aux %u, version %llu; want %u, %llu", h->segment, h->aux,
+			    (unsigned long long)h->mask, s->counted[h->segment],
+			    (unsigned long long)w->version[h->segment]);
+	if (memcmp(payload, t, 4 * w->conf.payload))
+		return fail(w, "segment %u is not the sum of what was counted", h->segment);
+	return true;
+}
+
+static void begins(struct table_world *w, struct table_worker *s, uint32_t step, bool go)
+{
+	if (step != s->step || s->state == TABLE_ASKS) {
+		s->acked = s->sent = 0;
+		if (rng_chance(&w->rng, 150))	/* it straggles */
+			s->stall = rng_below(&w->rng, 60);
+	}
+	s->step = step;
+	s->state = !go ? TABLE_WAITS : s->state == TABLE_CLOCKS ? TABLE_CLOCKS : TABLE_PUSHES;
+	if (go && s->acked != (1u << w->conf.segments) - 1)
+		s->state = TABLE_PUSHES;
+}
+
+static void hear(struct table_world *w, unsigned int i, const struct saina_hdr *h)
+{
+	struct table_worker *s = &w->worker[i];
+	bool go = h->mask >> i & 1;
+
+	if (rng_chance(&w->rng, w->loss_down) || !(w->conf.active >> i & 1))
+		return;
+	if (h->type == SAINA_MSG_SUM) {
+		if (!(h->flags & SAINA_F_PULLED) && h->round == s->step)
+			s->acked |= 1u << h->segment;
+	} else if (h->worker != 0xff) {
+		begins(w, s, h->aux, go);
+	} else if (s->state == TABLE_WAITS && go && s->step - h->slot_round <= h->segment) {
+		begins(w, s, s->step, true);
+	}
+}
+
+/* The rules of section 11 that hold whatever happens, of the clock after each packet. */
+static bool invariants(struct table_world *w)
+{
+	const struct saina_clock *k = clock_of(w);
+	uint64_t window = w->conf.window, lead;
+	/* one message, a CLOCK: everybody who may go hears of it */
+	bool clocked = !w->rig->tc && w->rig->want.answer == SAINA_MSG_GO;
+
+	if (k->low < w->seen.low)
+		return fail(w, "low fell from %u to %u", w->seen.low, k->low);
+	if (k->members & ~w->conf.active & ~w->seen.members)
+		return fail(w, "a member that is not active");
+	for (unsigned int i = 0; i < w->workers; i++) {
+		struct table_worker *s = &w->worker[i];
+
+		if (!(k->members >> i & 1))
+			continue;
+		if (k->done[i] < k->low)
+			return fail(w, "worker %u is behind the slowest", i);
+		lead = k->done[i] - k->low;
+		if (k->going >> i & 1 && (!(w->seen.going >> i & 1) || k->done[i] != w->seen.done[i])) {
+			if (lead > window)
+				return fail(w, "worker %u may go, %llu ahead, window %llu", i,
+					    (unsigned long long)lead, (unsigned long long)window);
+			s->window = window;
+		}
+		if (lead > s->window + 1 || (w->constant && lead > window + 1))
+			return fail(w, "worker %u is %llu ahead, window %llu, let go under %llu", i,
+				    (unsigned long long)lead, (unsigned long long)window,
+				    (unsigned long long)s->window);
+		if (clocked && k->waiting & k->going & 1ull << i)
+			return fail(w, "worker %u may go and has not been told", i);
+		w->steps += k->done[i] == w->seen.done[i] + 1;
+		if (lead > w->widest)
+			w->widest = lead;
+	}
+	w->seen = *k;
+	return true;
+}
+
+bool table_world_answer(struct table_world *w)
+{
+	const struct rig *r = w->rig;
+
+	for (unsigned int n = 0; n < r->answers; n++) {
+		struct saina_hdr h;
+
+		memcpy(&h, r->answer[n].message, sizeof(h));
+		if (h.type == SAINA_MSG_SUM && !ledger_sum(w, &h, r->answer[n].message + sizeof(h)))
+			return false;
+		for (unsigned int i = 0; i < w->workers; i++)
+			if (r->answer[n].to >> i & 1)
+				hear(w, i, &h);
+	}
+	return invariants(w);
+}
+
+int table_world_happens(struct table_world *w)
+{
+	unsigned int i = rng_below(&w->rng, w->workers);
+	struct saina_job_conf *c = &w->conf;
+
+	switch (rng_below(&w->rng, 8)) {
+	case 0 ... 2:
+		if (!w->constant)
+			c->window = some_window(&w->rng);
+		break;
+	case 3:		/* a new incarnation, before its death was noticed */
+		c->worker[i].session = w->sessions += 2;
+		w->worker[i].state = TABLE_ASKS;
+		break;
+	default:
+		if (c->active >> i & 1) {
+			if (c->active & (c->active - 1))
+				c->active &= ~(1ull << i);
+			break;
+		}
+		c->active |= 1ull << i;
+		c->worker[i].session = w->sessions += 2;
+		w->worker[i].state = TABLE_ASKS;
+		w->worker[i].stall = 0;
+	}
+	return rng_chance(&w->rng, 10) ? rig_job(w->rig, c, 0) : rig_job_poke(w->rig, c);
+}

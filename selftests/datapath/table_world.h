@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A job of table mode to make traces in: workers that push, clock, wait, read, straggle,
+ * die and come back, some messages that no honest worker sends, and a channel that loses,
+ * repeats, reorders and holds back.  Beside it a ledger, which knows what workers said and
+ * sees the answers, nothing else.  Everything follows from the seed.
+ */
+#ifndef SAINA_TABLE_WORLD_H
+#define SAINA_TABLE_WORLD_H
+
+#include "lib/rng.h"
+#include "rig.h"
+
+#define TABLE_SEGMENTS	16	/* most of a job here */
+#define TABLE_FLIGHT	1024	/* messages on their way */
+
+enum table_state { TABLE_ASKS, TABLE_PUSHES, TABLE_CLOCKS, TABLE_WAITS };
+
+struct table_worker {
+	enum table_state state;
+	uint32_t step;
+	uint32_t stall;			/* turns it will not take */
+	uint32_t acked, sent;		/* masks of segments */
+	uint32_t counted[TABLE_SEGMENTS];	/* 1 + last step, as its answers say */
+	uint64_t window;		/* under which it was last let go */
+};
+
+struct table_message {
+	uint8_t type, worker, flags;
+	int8_t exponent;
+	uint64_t session;
+	uint32_t round, segment;
+};
+
+struct table_world {
+	struct rig *rig;
+	struct rng rng;
+	struct saina_job_conf conf;
+	unsigned int workers;
+	bool constant;			/* the window never changes */
+	uint64_t sessions;
+	uint64_t value_seed;
+	struct table_worker worker[SAINA_WORKERS_MAX];
+	struct table_message flight[TABLE_FLIGHT];
+	unsigned int in_flight;
+	unsigned int loss_up, loss_down, dup;	/* permille */
+	struct saina_clock seen;	/* after the packet before */
+	int32_t (*table)[SAINA_ELEMS_MAX];	/* the ledger: sum of what was counted */
+	uint64_t version[TABLE_SEGMENTS];
+	uint64_t steps, widest;		/* clocks seen to move; largest lead */
+	char error[512];
+};
+
+int table_world_init(struct table_world *w, struct rig *rig, uint64_t seed, unsigned int payload);
+void table_world_exit(struct table_world *w);
+
+/* A message that arrives now; false if there is none (again). */
+bool table_world_next(struct table_world *w, struct table_message *m);
+/* Another one of the same worker, for the same frame. */
+bool table_world_more(struct table_world *w, const struct table_message *like,
+		      struct table_message *m);
+unsigned int table_world_frame(struct table_world *w, const struct table_message *m,
+			       uint8_t *frame);
+/* The rig's answers to the last packet: ledger, invariants, workers.  False: w->error */
+bool table_world_answer(struct table_world *w);
+/* A death, a birth, a new incarnation, another window; 0 or -errno. */
+int table_world_happens(struct table_world *w);
+
+#endif /* SAINA_TABLE_WORLD_H */
