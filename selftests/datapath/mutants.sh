@@ -31,7 +31,7 @@ tests() {
 		"$B/selftests/xdp_float_test" "$1" "$B/selftests/kfunc_test.bpf.o" && return 0
 		return 1
 	fi
-	for t in defects_test sfcd_parity_test 'trace_test --packets 300000' race_test; do
+	for t in defects_test sfcd_parity_test 'table_test --packets 60000' 'trace_test --packets 300000' race_test; do
 		# shellcheck disable=SC2086
 		SAINA_BPF_OBJECT=$1 "$B"/selftests/$t || { echo "# by ${t%% *}"; return 1; }
 	done
@@ -168,10 +168,33 @@ else
 	mutant bad-checksum slot_elems.bpf.h $'		__u32 v = (__u32)sum[i] + (__u32)in[i];\n\n		ring[i] = v;\n		out[i] = v;\n		csum += v;' \
 		$'		__u32 v = (__u32)sum[i] + (__u32)in[i];\n\n		ring[i] = v;\n		out[i] = v;\n		csum += v & 0xffff;'
 	mutant trailer-kept send.bpf.h 'if (surplus && ' 'if (surplus > 64 && '
-	mutant pieces-not-written saina_xdp.bpf.c '(verdict == SLOT_RESULT || verdict == SLOT_ANSWER) &&' 'verdict == SLOT_RESULT &&'
+	mutant pieces-not-written saina_xdp.bpf.c '(verdict == SLOT_RESULT || verdict == SLOT_ANSWER || verdict == SLOT_SUM) &&' '(verdict == SLOT_RESULT || verdict == SLOT_SUM) &&'
 	mutant pieces-are-copied send.bpf.h $' &&\n	    ctx->data_end - ctx->data == bpf_xdp_get_buff_len(ctx))' ')'
 	mutant stale-told-each-time control.bpf.h 'last >= when)' 'last > when)'
 	mutant stale-told-each-round control.bpf.h '(rt ? rt->next_round : 0)' '(round + 1)'
+	# table mode
+	mutant table-counts-twice table.bpf.h 'cnt->last[w] > c->in.round' '0'
+	mutant table-window-ends-one-late table.bpf.h '- k->low <= window;' '- k->low <= window + 1;'
+	mutant table-waits-for-the-dead table.bpf.h '	k->members &= active;' '	;'
+	mutant table-repeated-clock-counts table.bpf.h 'if (step == done && step <= SAINA_ROUND_MAX && k->going & c->in.bit) {' \
+		'if ((step == done || step + 1 == done) && k->going & c->in.bit) {'
+	mutant table-clock-without-go table.bpf.h ' && k->going & c->in.bit) {' ') {'
+	mutant table-inc-without-go table.bpf.h 'if (!(k->going & c->in.bit)) {' 'if (0) {'
+	mutant table-inc-of-any-step table.bpf.h 'if (step > done || (step == done && step > SAINA_ROUND_MAX)) {' 'if (0) {'
+	mutant table-inc-after-clock table.bpf.h '} else if (c->table.over) {' '} else if (0) {'
+	mutant table-any-exponent table.bpf.h 'e->sum_tag && e->exponent != c->in.exponent' '0'
+	mutant table-steps-done-again table.bpf.h 'begun > k->low ? begun : k->low' 'k->low'
+	mutant table-incarnations-alike table.bpf.h 'if (k->session[w]) {' 'if (0) {'
+	mutant table-nobody-is-woken table.bpf.h '	return woken != 0;' '	return false;'
+	mutant table-go-is-revoked table.bpf.h 'k->going |= 1ull << w;' $'k->going |= 1ull << w;\n		else\n			k->going &= ~(1ull << w);'
+	mutant table-fresh-too-soon table.bpf.h 'c->in.round + !c->in.pull' 'c->in.round'
+	mutant table-reads-are-stale table_elems.bpf.h '			out->v[i] = v;
+			csum += v;
+		}
+		break;
+	}' '		}
+		break;
+	}'
 	# on several CPUs at once
 	mutant a-lock-per-cpu slot_elems.bpf.h '	lock = c->in.lock;' '	lock = bpf_get_smp_processor_id();'
 	mutant no-undo slot_elems.bpf.h '			round_undo(c);' '			;'
