@@ -11,6 +11,9 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fenv.h>
+#include <math.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -26,7 +29,7 @@
 /* --- a socket that takes nothing ------------------------------------------------------- */
 
 static atomic_int stuck_fd = -1, arming;
-static atomic_uint refused;
+static atomic_uint refused, stuck_pause = 1000;
 
 /* As the kernel: waits for room, unless asked not to. */
 static int is_stuck(int fd, int flags, const struct msghdr *m)
@@ -39,7 +42,8 @@ static int is_stuck(int fd, int flags, const struct msghdr *m)
 	}
 	while (fd == stuck_fd) {
 		refused++;
-		usleep(1000);
+		if (stuck_pause)
+			usleep(stuck_pause);
 		if ((flags & MSG_DONTWAIT) || (fcntl(fd, F_GETFL) & O_NONBLOCK)) {
 			errno = EAGAIN;
 			return 1;
@@ -97,6 +101,154 @@ static void test_stuck(void **state)
 	for (int i = 0; i < N; i++)
 		assert_int_equal(buf[1][i], 2 * 2000000 + 1000 + 2 * i);
 	member_close_all(a, s, 2);
+}
+
+/* A socket that says that it has room and takes nothing is not tried all the time. */
+static void test_paced(void **state)
+{
+	struct agg_conf c = member_conf(1, 1);
+	struct agg *a = agg_start(&c);
+	struct saina *s;
+	struct saina_req *r;
+	int32_t buf[N];
+	unsigned int tries;
+
+	alarm(HANGS_S);
+	member_open_all(a, &s, 1);
+	refused = 0;
+	stuck_pause = 0;
+	arming = 1;
+	member_fill(buf, 0, 0);
+	assert_int_equal(member_start(s, buf, &r), 0);
+	while (!refused)
+		usleep(1000);
+	refused = 0;
+	usleep(300000);
+	tries = refused;
+	stuck_fd = -1;
+	stuck_pause = 1000;
+	assert_int_equal(saina_wait(s, r, NULL), 0);
+	/* one a millisecond, less on a busy machine; spinning it would be 100 times as many */
+	assert_in_range(tries, 1, 3000);
+	saina_close(s);
+	agg_stop(a);
+}
+
+/* --- several threads of the trainer ------------------------------------------------------ */
+
+#define BUCKETS 4
+#define ROUNDS	40
+
+struct bucket {
+	pthread_t t;
+	struct saina *s;
+	struct saina_req *r;
+	int ret;
+};
+
+static void *wait_for_it(void *arg)
+{
+	struct bucket *b = arg;
+
+	b->ret = saina_wait(b->s, b->r, NULL);
+	return NULL;
+}
+
+struct trainer {
+	pthread_t t;
+	struct saina *s;
+	int wrong;
+};
+
+/*
+ * Starts the buckets of a gradient and, round by round, waits for each in a thread of its
+ * own, in the same one, or in the other order.
+ */
+static void *train(void *arg)
+{
+	struct trainer *m = arg;
+	struct bucket b[BUCKETS];
+	int32_t buf[BUCKETS][N / BUCKETS];
+
+	for (int round = 0; round < ROUNDS && !m->wrong; round++) {
+		for (int i = 0; i < BUCKETS; i++) {
+			b[i].s = m->s;
+			for (int j = 0; j < N / BUCKETS; j++)
+				buf[i][j] = round + i * 1000 + j;
+			m->wrong |= saina_allreduce_start(m->s, buf[i], N / BUCKETS, SAINA_INT32,
+							  SAINA_SUM, &b[i].r) != 0;
+		}
+		for (int i = 0; i < BUCKETS && !m->wrong; i++) {
+			int at = round % 2 ? i : BUCKETS - 1 - i;
+
+			if (round % 3)
+				wait_for_it(&b[at]);
+			else
+				pthread_create(&b[at].t, NULL, wait_for_it, &b[at]);
+		}
+		for (int i = 0; i < BUCKETS && !m->wrong; i++) {
+			if (round % 3 == 0)
+				pthread_join(b[i].t, NULL);
+			m->wrong |= b[i].ret != 0;
+		}
+		for (int i = 0; i < BUCKETS && !m->wrong; i++)
+			for (int j = 0; j < N / BUCKETS; j++)
+				m->wrong |= buf[i][j] != 2 * (round + i * 1000 + j);
+		/* sometimes long enough for the library's thread to take over */
+		if (round % 4 == 3)
+			usleep(2000);
+		if (!m->wrong)
+			m->wrong = saina_round_done(m->s) != 0;
+	}
+	return NULL;
+}
+
+static void test_buckets(void **state)
+{
+	struct agg_conf c = member_conf(2, 2);
+	struct agg *a;
+	struct trainer m[2] = {};
+	struct saina *s[2];
+
+	c.pool = 32;
+	a = agg_start(&c);
+	alarm(HANGS_S);
+	member_open_all(a, s, 2);
+	for (int i = 0; i < 2; i++) {
+		m[i].s = s[i];
+		assert_int_equal(pthread_create(&m[i].t, NULL, train, &m[i]), 0);
+	}
+	for (int i = 0; i < 2; i++)
+		pthread_join(m[i].t, NULL);
+	assert_int_equal(m[0].wrong, 0);
+	assert_int_equal(m[1].wrong, 0);
+	member_close_all(a, s, 2);
+}
+
+/* The trainer's floating-point environment is as it was, and gradients are rounded to nearest. */
+static void test_rounding(void **state)
+{
+	struct agg_conf c = member_conf(1, 1);
+	struct agg *a = agg_start(&c);
+	struct saina *s;
+	float buf[64], worst = 0;
+	int mode;
+
+	alarm(HANGS_S);
+	member_open_all(a, &s, 1);
+	for (int i = 0; i < 64; i++)
+		buf[i] = 0.7f + (float)i / 3e6f;
+	fesetround(FE_UPWARD);
+	assert_int_equal(saina_allreduce(s, buf, 64, SAINA_FLOAT32, SAINA_SUM, NULL), 0);
+	mode = fegetround();
+	fesetround(FE_TONEAREST);
+	assert_int_equal(mode, FE_UPWARD);
+	/* in units of the scale, 2^-20 */
+	for (int i = 0; i < 64; i++)
+		worst = fmaxf(worst, fabsf(buf[i] - (0.7f + (float)i / 3e6f)) * 0x1p20f);
+	assert_true(worst > 0 && worst <= 0.5f);
+	saina_close(s);
+	agg_stop(a);
 }
 
 /* --- callbacks -------------------------------------------------------------------------- */
@@ -169,6 +321,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		statement("threads: a worker that cannot send gets results, and its caller is not held up", test_stuck),
+		statement("threads: a socket that takes nothing is tried again now and then", test_paced),
+		statement("threads: all-reduces in flight are waited for by any thread, in any order", test_buckets),
+		statement("threads: the rounding mode of a thread that waits is kept, and gradients are rounded to nearest", test_rounding),
 		statement("threads: a log callback may call the library", test_log),
 		statement("threads: a forked child that closes does the parent no harm", test_fork),
 	};

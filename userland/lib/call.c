@@ -61,6 +61,35 @@ static int check_request(struct saina *s, size_t n, enum saina_type type, enum s
 	return 0;
 }
 
+/* Locked; nobody is told that there is something to send. */
+static int start(struct saina *s, void *buf, size_t n, enum saina_type type,
+		 enum saina_result_op op, struct saina_req **req)
+{
+	struct saina_req *r;
+	uint64_t segments;
+	int ret = refuse_start(s);
+
+	if (!ret && (!n || !buf))
+		ret = saina_error(s, -EINVAL, "all-reduce of nothing");
+	if (ret)
+		return ret;
+	segments = (n - 1) / s->session.job.payload + 1;
+	if (segments > UINT32_MAX)
+		segments = UINT32_MAX;
+	ret = check_request(s, n, type, op, segments);
+	if (ret)
+		return ret;
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return saina_error(s, -ENOMEM, "out of memory");
+	r->s = s;
+	r->t = (struct saina_tensor){.buf = buf, .n = n, .type = type};
+	r->op = op;
+	saina_round_start(&s->round, r, saina_now());
+	*req = r;
+	return 0;
+}
+
 /**
  * saina_allreduce_start() - begin an all-reduce, as part of the present round
  * @buf: @n elements, read and written by the library until saina_wait() returns
@@ -72,8 +101,6 @@ static int check_request(struct saina *s, size_t n, enum saina_type type, enum s
 int saina_allreduce_start(struct saina *s, void *buf, size_t n, enum saina_type type,
 			  enum saina_result_op op, struct saina_req **req)
 {
-	struct saina_req *r;
-	uint64_t segments;
 	int ret;
 
 	if (!req)
@@ -82,45 +109,19 @@ int saina_allreduce_start(struct saina *s, void *buf, size_t n, enum saina_type 
 	ret = saina_enter(s);
 	if (ret)
 		return ret;
-	ret = refuse_start(s);
-	if (!ret && (!n || !buf))
-		ret = saina_error(s, -EINVAL, "all-reduce of nothing");
-	if (ret)
-		return saina_leave(s, ret);
-	segments = (n - 1) / s->session.job.payload + 1;
-	if (segments > UINT32_MAX)
-		segments = UINT32_MAX;
-	ret = check_request(s, n, type, op, segments);
-	if (ret)
-		return saina_leave(s, ret);
-	r = calloc(1, sizeof(*r));
-	if (!r)
-		return saina_leave(s, saina_error(s, -ENOMEM, "out of memory"));
-	r->s = s;
-	r->t = (struct saina_tensor){.buf = buf, .n = n, .type = type};
-	r->op = op;
-	saina_round_start(&s->round, r, saina_now());
-	*req = r;
-	saina_io_kick(&s->io);
-	return saina_leave(s, 0);
+	ret = start(s, buf, n, type, op, req);
+	if (!ret)
+		saina_kick(s);
+	return saina_leave(s, ret);
 }
 
-/**
- * saina_wait() - until the result is in the buffer; frees @req
- * @call: out, may be NULL; call->size is the caller's
- */
-int saina_wait(struct saina *s, struct saina_req *req, struct saina_call *call)
+/* Locked. */
+static int finish(struct saina *s, struct saina_req *req, struct saina_call *call)
 {
 	size_t size = call ? call->size : 0;
 	int ret;
 
-	if (!s || !req || req->s != s)
-		return -EINVAL;
-	ret = saina_enter(s);
-	if (ret)
-		return ret;
-	while (!req->finished)
-		pthread_cond_wait(&s->cond, &s->lock);
+	saina_drive(s, req);
 	ret = req->err;
 	if (ret == -ESTALE)
 		stale(s);
@@ -136,7 +137,41 @@ int saina_wait(struct saina *s, struct saina_req *req, struct saina_call *call)
 	}
 	saina_round_forget(&s->round, req);
 	free(req);
-	return saina_leave(s, ret);
+	return ret;
+}
+
+/**
+ * saina_wait() - until the result is in the buffer; frees @req
+ * @call: out, may be NULL; call->size is the caller's
+ *
+ * By any thread, also while others wait for other requests.
+ */
+int saina_wait(struct saina *s, struct saina_req *req, struct saina_call *call)
+{
+	int ret;
+
+	if (!s || !req || req->s != s)
+		return -EINVAL;
+	ret = saina_enter(s);
+	return ret ? ret : saina_leave(s, finish(s, req, call));
+}
+
+/* Locked. */
+static int round_done(struct saina *s)
+{
+	struct saina_flow *f = &s->round.flow;
+	int ret;
+
+	if (s->round.reqs)
+		return saina_error(s, -EBUSY, "round %u: wait for its all-reduces first", f->round);
+	ret = refuse_start(s);
+	if (!ret && !f->assigned)
+		ret = saina_error(s, -EINVAL, "round %u: nothing was reduced in it", f->round);
+	if (!ret) {
+		s->round.stats.rounds++;
+		saina_flow_round(f, f->round + 1);
+	}
+	return ret;
 }
 
 /**
@@ -170,23 +205,9 @@ int saina_poll(struct saina *s, struct saina_req *req, int timeout_ms)
  */
 int saina_round_done(struct saina *s)
 {
-	struct saina_flow *f;
 	int ret = saina_enter(s);
 
-	if (ret)
-		return ret;
-	f = &s->round.flow;
-	if (s->round.reqs)
-		ret = saina_error(s, -EBUSY, "round %u: wait for its all-reduces first", f->round);
-	if (!ret)
-		ret = refuse_start(s);
-	if (!ret && !f->assigned)
-		ret = saina_error(s, -EINVAL, "round %u: nothing was reduced in it", f->round);
-	if (!ret) {
-		s->round.stats.rounds++;
-		saina_flow_round(f, f->round + 1);
-	}
-	return saina_leave(s, ret);
+	return ret ? ret : saina_leave(s, round_done(s));
 }
 
 int saina_allreduce(struct saina *s, void *buf, size_t n, enum saina_type type,
@@ -203,14 +224,13 @@ int saina_allreduce(struct saina *s, void *buf, size_t n, enum saina_type type,
 		ret = saina_error(s, -EINVAL,
 				  "round %u is open: close it with saina_round_done() first",
 				  f->round);
-	saina_leave(s, ret);
 	if (!ret)
-		ret = saina_allreduce_start(s, buf, n, type, op, &req);
+		ret = start(s, buf, n, type, op, &req);
 	if (!ret)
-		ret = saina_wait(s, req, call);
+		ret = finish(s, req, call);
 	if (!ret)
-		ret = saina_round_done(s);
-	return ret;
+		ret = round_done(s);
+	return saina_leave(s, ret);
 }
 
 int saina_decided(struct saina *s)
@@ -254,7 +274,7 @@ int saina_set_round(struct saina *s, uint32_t round)
 				  SAINA_ROUND_MAX);
 	} else if (round != f->round || f->broken) {
 		saina_flow_set(f, round, saina_now());
-		saina_io_kick(&s->io);
+		saina_kick(s);
 	}
 	return saina_leave(s, ret);
 }

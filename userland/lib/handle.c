@@ -182,7 +182,7 @@ static struct saina *handle_new(void)
 
 	if (!s)
 		return NULL;
-	s->io.ucast = s->io.mcast = s->io.wake = -1;
+	s->io.ucast = s->io.mcast = s->io.wake = s->io.alarm = -1;
 	s->pid = getpid();
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_condattr_init(&attr);
@@ -212,7 +212,7 @@ static void stop_thread(struct saina *s)
 		return;
 	pthread_mutex_lock(&s->lock);
 	s->stop = true;
-	saina_io_kick(&s->io);
+	saina_kick(s);
 	pthread_mutex_unlock(&s->lock);
 	pthread_join(s->thread, NULL);
 	s->started = false;
@@ -307,7 +307,7 @@ int saina_close(struct saina *s)
 		goto free;
 	pthread_mutex_lock(&s->lock);
 	saina_join_leave(&s->session, saina_now());
-	saina_io_kick(&s->io);
+	saina_kick(s);
 	end = saina_now() + 300 * MSEC;
 	until.tv_sec = end / 1000000000;
 	until.tv_nsec = end % 1000000000;

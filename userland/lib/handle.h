@@ -2,11 +2,11 @@
 /*
  * The handle behind saina.h, and how its parts meet.
  *
- * Two threads: the trainer's, which submits all-reduces and waits for them,
- * and the library's own (thread.c), which does everything else: it sends, receives,
- * quantises, keeps time.  One mutex guards session and round; no system call that could
- * wait and no callback is made under it.  All float arithmetic happens in the library's
- * thread, in the default floating-point environment, whatever the trainer uses.
+ * One thread at a time drives (drive.c): it sends, receives, quantises, keeps time.  That is
+ * the trainer's while it waits for an all-reduce, so that nothing is handed over, and the
+ * library's own otherwise.  One mutex guards session and round; no system call that could
+ * wait and no callback is made under it.  Whoever drives does so in the default
+ * floating-point environment, whatever the trainer uses.
  */
 #ifndef SAINA_HANDLE_H
 #define SAINA_HANDLE_H
@@ -17,23 +17,29 @@
 
 /**
  * struct saina
- * @cond: something the trainer waits for happened
+ * @cond: something the trainer waits for happened, or nobody drives any more
+ * @driven: a thread drives
+ * @waiting: threads of the trainer that wait for an all-reduce; one of them is to drive
  * @pid: whose handle it is
  * @error: sentence of the last call that failed, the trainer's
+ * @notes: lines of this turn, of the thread that drives
  * @bad_messages: malformed, of other jobs, forged
  */
 struct saina {
 	pthread_mutex_t lock;
 	pthread_cond_t	cond;
 	pthread_t	thread;
-	bool		started, stop;
+	bool		stop, driven;
+	unsigned int	waiting;
 	pid_t		pid;
+	bool		started;	/* not the thread's: not beside what is */
 	struct saina_opts opts;
 	char		error[256];
 	uint64_t	bad_messages;
 	struct saina_session session;
 	struct saina_round round;
 	struct saina_io	io;
+	struct saina_notes notes;
 };
 
 /* handle.c */
@@ -53,8 +59,17 @@ int saina_failed(struct saina *s);
 /* env.c: a variable, NULL if it is empty or not to be trusted */
 const char *saina_env(const char *name);
 
-/* thread.c */
+/* drive.c.  The library's thread; the trainer's, locked: until @req is finished; there is
+ * something to send, locked: whoever drives is to look.
+ */
 void *saina_thread(void *arg);
+void saina_drive(struct saina *s, const struct saina_req *req);
+void saina_kick(struct saina *s);
+
+/* thread.c: what is due is sent, something or the time is waited for, what has come is taken;
+ * only of the thread that drives, which may wait for @req.
+ */
+void saina_turn(struct saina *s, const struct saina_req *req);
 void saina_fill_nonce(struct saina_session *j);
 /* One datagram's worth; locked. */
 void saina_input(struct saina *s, enum saina_source from, const void *msg, size_t len,

@@ -2,9 +2,10 @@
 /*
  * libsaina: all-reduce through a straggler-aware in-network aggregator.
  *
- * A process opens one handle per job and worker.  Calls on one handle are made
- * by one thread at a time (the trainer's); the library runs a receive thread
- * of its own, so results go on arriving while the trainer computes.
+ * A process opens one handle per job and worker.  Any of its threads may call: one
+ * may wait for what another has started, and several may wait at once.  A thread that
+ * waits sends and receives itself; while none does a thread of the library's goes on
+ * receiving, so results arrive while the trainer computes.
  *
  * A round is what the aggregator counts: each worker contributes each segment
  * at most once per round.  saina_allreduce() is one round.  To overlap
@@ -61,8 +62,8 @@ enum saina_result_op {
  *	is alive to the agent until its heartbeats have been missing for a while
  * @start_timeout_ms: how long to wait for the job to run (all workers there),
  *	0 = for ever
- * @log: called by the library's thread with one line of text worth showing, or NULL for
- *	stderr; may call the library, but not saina_close()
+ * @log: called by the library's thread, or by one that waits, with one line of text worth
+ *	showing, or NULL for stderr; may call the library, but not saina_close()
  * @log_arg: first argument of @log
  * @timeout_ms: calls fail with -ETIMEDOUT when nothing at all has been heard
  *	from the aggregator for this long, 0 = default (60 s), -1 = never.  Being

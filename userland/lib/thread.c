@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * The library's thread: gives the machines (join.h, round.h) messages and the time, and
- * what they say to the sockets.
+ * A turn of the thread that drives: gives the machines (join.h, round.h) messages and the
+ * time, and what they say to the sockets.
  */
 #include <errno.h>
-#include <fenv.h>
 #include <sys/random.h>
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
 #include "handle.h"
 
 /* The job is known: memory, and a socket for its results. */
@@ -174,8 +170,9 @@ static void say(struct saina *s, const struct saina_join_msg *m)
 }
 
 /* All that is due is sent, as far as the socket takes it.  Returns when to come back. */
-static uint64_t output(struct saina *s, struct saina_notes *notes)
+static uint64_t output(struct saina *s)
 {
+	struct saina_notes *notes = &s->notes;
 	struct saina_session *j = &s->session;
 	struct saina_join_msg m[4];
 	uint64_t now, when, w = NEVER;
@@ -220,30 +217,24 @@ static uint64_t output(struct saina *s, struct saina_notes *notes)
 	return w < when ? w : when;
 }
 
-static void default_float(void)
+static bool is_finished(struct saina *s, const struct saina_req *req)
 {
-	fesetenv(FE_DFL_ENV);
-#if defined(__x86_64__)
-	_mm_setcsr(0x1f80); /* to nearest, no flush to zero, whatever was inherited */
-#endif
+	bool finished;
+
+	if (!req)
+		return false;
+	pthread_mutex_lock(&s->lock);
+	finished = req->finished;
+	pthread_mutex_unlock(&s->lock);
+	return finished;
 }
 
-void *saina_thread(void *arg)
+void saina_turn(struct saina *s, const struct saina_req *req)
 {
-	struct saina *s = arg;
-	struct saina_notes notes = {0};
-	uint64_t now, when;
-	bool stop;
+	uint64_t when = output(s), now = saina_now();
 
-	default_float();
-	for (;;) {
-		when = output(s, &notes);
-		pthread_mutex_lock(&s->lock);
-		stop = s->stop;
-		pthread_mutex_unlock(&s->lock);
-		if (stop)
-			return NULL;
-		now = saina_now();
-		receive(s, saina_io_wait(&s->io, when > now ? when - now : 0));
-	}
+	/* By a result that was here already, or because the job has failed. */
+	if (is_finished(s, req))
+		return;
+	receive(s, saina_io_wait(&s->io, when > now ? when - now : 0));
 }

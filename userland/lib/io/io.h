@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
  * Sockets: datagrams in and out, and what the interface can do.  Nothing here is locked or
- * waits, but for saina_io_wait(); after saina_io_open() all of it is the thread's.
+ * waits, but for saina_io_wait() and saina_io_rest(); after saina_io_open() all of it is
+ * the driving thread's, but for kick, alarm and rest.
  */
 #ifndef SAINA_IO_H
 #define SAINA_IO_H
@@ -13,14 +14,16 @@
  * struct saina_io
  * @ucast, @mcast: all that we send and the answers; results, -1 until WELCOME
  * @wake: eventfd, to end saina_io_wait() from another thread
+ * @alarm: timerfd, to end saina_io_rest()
  * @rx, @drops: recv.c; of @ucast, @mcast; @drops: SO_RXQ_OVFL
  * @buf: a train of messages; @msg: length of each
  * @n, @done: messages in @buf, those of them that have left
+ * @writable: the socket said that there is room; @refused: so it did, and took nothing
  * @segment: UDP_SEGMENT works here
  * @congested: there was no room for what was sent (ENOBUFS); the thread's to clear
  */
 struct saina_io {
-	int	ucast, mcast, wake;
+	int	ucast, mcast, wake, alarm;
 	struct sockaddr_in ctrl, data;	/* of the aggregator */
 	struct in_addr local;
 	char	address[INET_ADDRSTRLEN];
@@ -34,6 +37,7 @@ struct saina_io {
 	uint8_t	*buf;
 	size_t	msg;
 	unsigned int n, done;
+	bool	writable, refused;
 	bool	segment, congested, complained;
 	struct saina_notes notes;
 	char	error[200];		/* why one of the calls below failed */
@@ -46,6 +50,8 @@ uint32_t saina_io_room(const struct saina_io *io);	/* trains that @mcast holds *
 void saina_io_close(struct saina_io *io);
 int saina_io_gro(struct saina_io *io);		/* 1 on, 0 off, negative: unknown */
 void saina_io_kick(struct saina_io *io);
+void saina_io_alarm(struct saina_io *io, uint64_t ns);	/* from now on; 0: never */
+void saina_io_rest(struct saina_io *io);		/* until the alarm */
 
 /* Until one of these, or @ns have passed. */
 struct saina_ready {

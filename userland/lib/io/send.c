@@ -126,10 +126,14 @@ static int send_batch(struct saina_io *io)
 
 void saina_io_flush(struct saina_io *io)
 {
+	unsigned int done = io->done;
 	int ret = 0;
 
 	while (!ret && saina_io_pending(io))
 		ret = send_batch(io);
+	/* Asked again and again it would say the same. */
+	io->refused = ret == -EAGAIN && io->done == done && (io->writable || io->refused);
+	io->writable = false;
 	if (ret == -EAGAIN || !ret)
 		return;
 	io->congested |= ret == -ENOBUFS;

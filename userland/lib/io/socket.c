@@ -12,6 +12,7 @@
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 #include "io.h"
 
@@ -20,6 +21,7 @@
 #endif
 
 #define RCVBUF	    (8 << 20)
+#define REFUSED_NS  MSEC	/* between two tries to send what a socket does not take */
 #define TRAIN_BYTES (68 << 10)	/* that a datagram of 64 KiB costs of a socket's buffer */
 
 /* Notes the sentence of a failure; returns @err. */
@@ -144,6 +146,9 @@ int saina_io_open(struct saina_io *io, const char *aggregator, const char *inter
 	io->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (io->wake < 0)
 		return fail(io, -errno, "eventfd: %s", strerror(errno));
+	io->alarm = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+	if (io->alarm < 0)
+		return fail(io, -errno, "timerfd: %s", strerror(errno));
 	io->ucast = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (io->ucast < 0)
 		return fail(io, -errno, "cannot create a UDP socket: %s", strerror(errno));
@@ -225,6 +230,8 @@ void saina_io_close(struct saina_io *io)
 		close(io->mcast);
 	if (io->wake >= 0)
 		close(io->wake);
+	if (io->alarm >= 0)
+		close(io->alarm);
 	free(io->rx[0]);
 	free(io->rx[1]);
 	free(io->buf);
@@ -252,9 +259,24 @@ void saina_io_kick(struct saina_io *io)
 		return; /* EAGAIN: it is being woken anyway */
 }
 
+void saina_io_alarm(struct saina_io *io, uint64_t ns)
+{
+	struct itimerspec t = {.it_value = {ns / 1000000000, ns % 1000000000}};
+
+	timerfd_settime(io->alarm, 0, &t, NULL);
+}
+
+void saina_io_rest(struct saina_io *io)
+{
+	uint64_t times;
+
+	if (read(io->alarm, &times, sizeof(times)) < 0)
+		return; /* interrupted */
+}
+
 struct saina_ready saina_io_wait(struct saina_io *io, uint64_t ns)
 {
-	short out = saina_io_pending(io) ? POLLOUT : 0;
+	short out = saina_io_pending(io) && !io->refused ? POLLOUT : 0;
 	struct pollfd p[3] = {
 		{.fd = io->wake, .events = POLLIN},
 		{.fd = io->ucast, .events = POLLIN | out},
@@ -266,9 +288,12 @@ struct saina_ready saina_io_wait(struct saina_io *io, uint64_t ns)
 
 	if (t.tv_sec > 3600)
 		t.tv_sec = 3600;
+	if (io->refused && ns > REFUSED_NS)
+		t = (struct timespec){.tv_nsec = REFUSED_NS};
 	if (ppoll(p, 3, &t, NULL) <= 0)
 		return none;
 	if ((p[0].revents & POLLIN) && read(io->wake, &junk, sizeof(junk)) < 0)
 		return none;
+	io->writable = p[1].revents & POLLOUT;
 	return (struct saina_ready){p[1].revents & ~POLLOUT, p[2].revents};
 }

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/*
+ * Who drives: one thread at a time sends, receives and keeps the time, turn by turn.
+ *
+ * A thread of the trainer that waits for an all-reduce drives itself: its results wake nobody
+ * else.  When several wait, one of them drives, and another when that one has what it waited
+ * for.  When none waits it is the library's own thread, but not at once: most trainers come
+ * back in a moment, with the next all-reduce or to wait for one.
+ */
+#include <fenv.h>
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+#include "handle.h"
+
+#define REST_NS 200000	/* that the library's thread leaves the sockets alone */
+
+static void default_float(void)
+{
+	fesetenv(FE_DFL_ENV);
+#if defined(__x86_64__)
+	_mm_setcsr(0x1f80); /* to nearest, no flush to zero, whatever was inherited */
+#endif
+}
+
+/* The next one may drive; locked. */
+static void stop_driving(struct saina *s)
+{
+	s->driven = false;
+	if (s->waiting)
+		pthread_cond_broadcast(&s->cond);
+}
+
+/* Something is to be sent, or the thread is to stop: whoever drives looks; locked. */
+void saina_kick(struct saina *s)
+{
+	if (s->driven)
+		saina_io_kick(&s->io);
+	else if (!s->waiting)
+		saina_io_alarm(&s->io, 1);
+}
+
+/* Turns of the trainer's thread, in the floating-point environment of the library's; locked. */
+static void drive_until(struct saina *s, const struct saina_req *req)
+{
+	fenv_t env;
+
+	fegetenv(&env);
+	default_float();
+	s->driven = true;
+	while (!req->finished) {
+		pthread_mutex_unlock(&s->lock);
+		saina_turn(s, req);
+		pthread_mutex_lock(&s->lock);
+	}
+	stop_driving(s);
+	fesetenv(&env);
+}
+
+void saina_drive(struct saina *s, const struct saina_req *req)
+{
+	if (req->finished)
+		return;
+	if (s->driven && !s->waiting)
+		saina_io_kick(&s->io); /* the library's thread is to make room */
+	if (!s->waiting++)
+		saina_io_alarm(&s->io, 0);
+	while (!req->finished) {
+		if (s->driven)
+			pthread_cond_wait(&s->cond, &s->lock);
+		else
+			drive_until(s, req);
+	}
+	if (!--s->waiting)
+		saina_io_alarm(&s->io, REST_NS);
+}
+
+void *saina_thread(void *arg)
+{
+	struct saina *s = arg;
+
+	default_float();
+	pthread_mutex_lock(&s->lock);
+	while (!s->stop) {
+		if (s->driven || s->waiting) {
+			pthread_mutex_unlock(&s->lock);
+			saina_io_rest(&s->io);
+			pthread_mutex_lock(&s->lock);
+			continue;
+		}
+		s->driven = true;
+		while (!s->stop && !s->waiting) {
+			pthread_mutex_unlock(&s->lock);
+			saina_turn(s, NULL);
+			pthread_mutex_lock(&s->lock);
+		}
+		stop_driving(s);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return NULL;
+}
