@@ -128,7 +128,7 @@ static void receive(struct saina *s, struct saina_ready ready)
 		return;
 	do {
 		results = s->io.mcast < 0 ? 0 : saina_io_receive(&s->io, true);
-		more = results == SAINA_IO_BUFFERS && answers > 0;
+		more = results > 0 && s->io.more && answers > 0;
 		pthread_mutex_lock(&s->lock);
 		take(s, true, results);
 		if (!more)

@@ -21,6 +21,16 @@
 #endif
 #include "quant.h"
 
+/* 2^@e, of a normal float; ldexpf() costs as much as encoding a hundred elements. */
+static float power(int e)
+{
+	uint32_t bits = (uint32_t)(e + 127) << 23;
+	float f;
+
+	memcpy(&f, &bits, 4);
+	return f;
+}
+
 static int32_t load(const void *p, size_t i)
 {
 	uint32_t v;
@@ -38,7 +48,7 @@ static void store(void *p, size_t i, int32_t x)
 
 static size_t encode_scalar(void *q, const float *g, const float *res, size_t n, int e, float limit)
 {
-	const float scale = ldexpf(1.0f, e);
+	const float scale = power(e);
 	size_t clipped = 0;
 
 	for (size_t i = 0; i < n; i++) {
@@ -55,7 +65,7 @@ static size_t encode_scalar(void *q, const float *g, const float *res, size_t n,
 
 static uint32_t decode_scalar(float *out, const void *sum, size_t n, int e, unsigned int div)
 {
-	const double scale = ldexp(1.0, -e), d = div;
+	const double scale = power(-e), d = div;
 	uint32_t max = 0;
 
 	for (size_t i = 0; i < n; i++) {
@@ -96,7 +106,7 @@ const struct saina_quant saina_quant_scalar = {
 AVX2 static size_t encode_avx2(void *q, const float *g, const float *res, size_t n, int e,
 			       float limit)
 {
-	const __m256 scale = _mm256_set1_ps(ldexpf(1.0f, e)), lim = _mm256_set1_ps(limit);
+	const __m256 scale = _mm256_set1_ps(power(e)), lim = _mm256_set1_ps(limit);
 	const __m256 sign = _mm256_set1_ps(-0.0f);
 	size_t clipped = 0, i;
 
@@ -150,7 +160,7 @@ AVX2 static uint32_t decode_scaled_avx2(float *out, const void *sum, size_t n, f
 
 AVX2 static uint32_t decode_avx2(float *out, const void *sum, size_t n, int e, unsigned int div)
 {
-	const __m256d scale = _mm256_set1_pd(ldexp(1.0, -e)), d = _mm256_set1_pd(div);
+	const __m256d scale = _mm256_set1_pd(power(-e)), d = _mm256_set1_pd(div);
 	__m256i max = _mm256_setzero_si256();
 	unsigned int log = __builtin_ctz(div);
 	uint32_t rest, tail;
@@ -158,7 +168,7 @@ AVX2 static uint32_t decode_avx2(float *out, const void *sum, size_t n, int e, u
 
 	if (div == 1u << log && e + (int)log <= 126 && e >= -96) {
 		i = n & ~(size_t)7;
-		rest = decode_scaled_avx2(out, sum, i, ldexpf(1.0f, -e - (int)log));
+		rest = decode_scaled_avx2(out, sum, i, power(-e - (int)log));
 		tail = decode_scalar(out + i, (const char *)sum + 4 * i, n - i, e, div);
 		return tail > rest ? tail : rest;
 	}
@@ -277,7 +287,7 @@ int saina_quant_next(int e, uint32_t max, unsigned int contributors, unsigned in
 void saina_quant_remainder(float *out, const float *g, const float *res, size_t n, int e,
 			   float limit)
 {
-	const float scale = ldexpf(1.0f, e), cut = ldexpf(limit, -e);
+	const float scale = power(e), cut = ldexpf(limit, -e);
 
 	for (size_t i = 0; i < n; i++) {
 		float c = res ? g[i] + res[i] : g[i];

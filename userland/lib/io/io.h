@@ -18,6 +18,7 @@
  * @rx, @drops: recv.c; of @ucast, @mcast; @drops: SO_RXQ_OVFL
  * @buf: a train of messages; @msg: length of each
  * @n, @done: messages in @buf, those of them that have left
+ * @more: the last call may not have read all that there was; @trains: of @mcast, it read trains
  * @writable: the socket said that there is room; @refused: so it did, and took nothing
  * @segment: UDP_SEGMENT works here
  * @congested: there was no room for what was sent (ENOBUFS); the thread's to clear
@@ -37,7 +38,7 @@ struct saina_io {
 	uint8_t	*buf;
 	size_t	msg;
 	unsigned int n, done;
-	bool	writable, refused;
+	bool	writable, refused, more, trains;
 	bool	segment, congested, complained;
 	struct saina_notes notes;
 	char	error[200];		/* why one of the calls below failed */
