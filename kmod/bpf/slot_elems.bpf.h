@@ -143,7 +143,7 @@ __noinline int SIZED(slot_told)(struct slot_call *c, const struct saina_job_conf
 	for (__u32 i = 0; i < SAINA_ASK_SEGMENTS; i++) {
 		__u32 segment = c->in.segment + i;
 		__u32 slot = segment & (c->in.pool - 1);
-		__u32 entry = segment * conf->ring + (c->in.round & (conf->ring - 1));
+		__u32 entry = (c->in.round & (conf->ring - 1)) * conf->segments + segment;
 		const struct saina_counted *cnt;
 		const struct SLOT *h, *e;
 
@@ -233,7 +233,7 @@ __noinline int SIZED(slot_run)(struct slot_call *c, const struct saina_job_conf 
 		return SLOT_DROP;
 	job = c->in.job;
 	slot = c->in.segment & (c->in.pool - 1);
-	entry = c->in.segment * conf->ring + (c->in.round & (conf->ring - 1));
+	entry = (c->in.round & (conf->ring - 1)) * conf->segments + c->in.segment;
 	hot = bpf_map_lookup_elem(&HOT, &job);
 	ring = bpf_map_lookup_elem(&RING, &job);
 	if (!hot || !ring)

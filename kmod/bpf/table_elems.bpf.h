@@ -29,7 +29,7 @@ __noinline int SIZED(table_run)(struct slot_call *c, const struct saina_job_conf
 	if (!c || !conf || !in || !out)
 		return SLOT_DROP;
 	job = c->in.job;
-	entry = c->in.segment * conf->ring;
+	entry = c->in.segment;
 	lock = c->in.lock;
 	ring = bpf_map_lookup_elem(&RING, &job);
 	lk = bpf_map_lookup_elem(&saina_locks, &lock);

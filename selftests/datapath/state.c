@@ -224,7 +224,7 @@ static bool same_table(struct rig *r, unsigned int job)
 		return rig_differs(r, "map %s of job %u: %s\n", name, job, strerror(-fd));
 	for (uint32_t s = 0; s < c->segments && same; s++) {
 		const struct oracle_slot *t = &j->ring[(size_t)s * c->ring];
-		uint32_t entry = s * c->ring;
+		uint32_t entry = s;
 
 		if (t->meta.state != SAINA_SLOT_TABLE)
 			continue;

@@ -45,7 +45,7 @@
  * and sizes.  A change of any of it takes the next number.  Maps that are found pinned under
  * another number are neither opened nor read (userland/dp/dp_load.c).
  */
-#define SAINA_LAYOUT		6
+#define SAINA_LAYOUT		7
 
 #define SAINA_LOCKS		16384	/* power of two */
 #define SAINA_POOL_MAX		4096	/* hot slots of one job, power of two */
@@ -150,7 +150,7 @@ struct saina_binding {
  * @segments: segments of the whole gradient
  * @pool: hot slots, power of two; slot of a segment = segment & (pool - 1)
  * @ring: rounds of results kept, power of two; entry of a result =
- *	segment * ring + (round & (ring - 1))
+ *	(round & (ring - 1)) * segments + segment: what one round writes and reads lies together
  * @lock_base: lock of a slot = (lock_base + slot) & (SAINA_LOCKS - 1)
  * @sign_words: words of sign bits a segment has room for in saina_signs
  *	(SAINA_SIGN_WORDS(payload, 1))

@@ -19,7 +19,7 @@ SAINA_ASSERT(SIZES == DP_SIZES, "DP_SIZES");
 /* Who changes one of these puts the next SAINA_LAYOUT into uapi/saina/bpf.h. */
 #define LAYOUT_SIZE(TYPE, SIZE) \
 	SAINA_ASSERT(sizeof(struct TYPE) == (SIZE), #TYPE " has another size: so has SAINA_LAYOUT")
-SAINA_ASSERT(SAINA_LAYOUT == 6, "the sizes below are those of layout 6");
+SAINA_ASSERT(SAINA_LAYOUT == 7, "the sizes below are those of layout 7");
 SAINA_ASSERT(DP_MAPS == 32, "there are other maps: so is SAINA_LAYOUT");
 LAYOUT_SIZE(saina_global, 12);
 LAYOUT_SIZE(saina_job_conf, 2136);

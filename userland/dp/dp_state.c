@@ -47,7 +47,7 @@ int saina_dp_result(struct saina_dp *dp, __u16 job, __u32 segment, __u32 round,
 
 	if (!j || segment >= j->conf.segments)
 		return dp_fail(dp, -ENOENT, "job %u has no segment %u", job, segment);
-	key = segment * j->conf.ring + (round & (j->conf.ring - 1));
+	key = (round & (j->conf.ring - 1)) * j->conf.segments + segment;
 	/* twice the same is not one that was being overwritten */
 	do {
 		if (bpf_map_lookup_elem(j->maps.ring, &key, &slot) ||
