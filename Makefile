@@ -71,6 +71,10 @@ deps:
 torch-deps: deps
 	tools/install-deps torch
 
+demo-torch: torch-deps
+	+$(MAKE) --no-print-directory -j$(shell nproc) all
+	tools/demo-torch $(DEMO_ARGS)
+
 demo: deps
 	+$(MAKE) --no-print-directory -j$(shell nproc) all
 	tools/demo $(DEMO_ARGS)
@@ -95,6 +99,7 @@ clean:
 
 help:
 	@echo 'make demo            set up everything, train eight workers three ways, draw the picture'
+	@echo 'make demo-torch      a training script under torchrun with stragglers, by Gloo and by us: table and picture'
 	@echo 'make demo-vm         the same in small in a VM, with saina.ko and Open vSwitch in its kernel (DEMO_VM_KERNEL=6.12)'
 	@echo 'make check           set up everything, run the quick tests: some ten minutes'
 	@echo 'make check-all       the same with all tests: more than an hour (SHARD=2/4: the second of four parts)'
@@ -112,7 +117,7 @@ help:
 	@echo 'SAN=address         build with ASan and UBSan in build/san-address (SAN=thread: TSan)'
 	@echo 'V=1                  show the commands'
 
-.PHONY: all deps torch-deps demo check check-all check-programs bench-datapath clean help install
+.PHONY: all deps torch-deps demo demo-torch check check-all check-programs bench-datapath clean help install
 .DELETE_ON_ERROR:
 
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

@@ -11,6 +11,7 @@ $(foreach t,$(HOOK_TESTS),$(call test,net/$(t)-tc,quick,host,180,env SAINA_TEST_
 $(call test,net/python,quick,host,180,selftests/net/python.sh)
 # DistributedDataParallel.
 $(call test,net/torch,full,host,1200,selftests/net/torch.sh)
+$(call test,net/demo_torch,full,host,1200,selftests/net/demo_torch.sh)
 $(call test,net/python-torch,full,host,600,selftests/net/python.sh torch)
 # Workers in VMs of their own.
 $(call test,net/prometheus,full,host,300,selftests/net/prometheus.sh)
