@@ -84,11 +84,18 @@ check: deps
 	selftests/run
 
 # SHARD=2/4: the second of four parts that can run one at a time.
-check-all: bench-deps torch-deps
+check-all: bench-deps torch-deps deb-deps
 	tools/install-deps full
 	+$(MAKE) --no-print-directory -j$(shell nproc) all check-programs bench-programs
 	tools/saina-vm kernel-tools >/dev/null
 	selftests/run --full $(if $(SHARD),--shard $(SHARD))
+
+# Debian packages, in $(B)/deb; DEB_VERSION is another version, for tests of an upgrade.
+deb-deps: deps
+	tools/install-deps deb
+
+deb: deb-deps
+	tools/deb $(B)/deb $(DEB_VERSION)
 
 bench-datapath: all
 	@mkdir -p result
@@ -109,6 +116,7 @@ help:
 	@echo 'make bench-netlink   how long configuration calls take, in the test VM (VM_KERNEL=6.12, BENCH_ARGS="-n CALLS")'
 	@echo 'make bench-lookup    what asking saina.ko for a job costs, in the test VM (VM_KERNEL=6.12)'
 	@echo 'make install         install under PREFIX=$(PREFIX) (DESTDIR honoured)'
+	@echo 'make deb             Debian packages, in $(B)/deb'
 	@echo 'make module          build saina.ko for the running kernel (KDIR=: for another)'
 	@echo 'make install-module  install it; make install-dkms: have DKMS do so for every kernel'
 	@echo 'make check-debug     its tests in a kernel with KASAN, lockdep and kmemleak, which it builds first'
@@ -117,7 +125,7 @@ help:
 	@echo 'SAN=address         build with ASan and UBSan in build/san-address (SAN=thread: TSan)'
 	@echo 'V=1                  show the commands'
 
-.PHONY: all deps torch-deps demo demo-torch check check-all check-programs bench-datapath clean help install
+.PHONY: all deps torch-deps deb deb-deps demo demo-torch check check-all check-programs bench-datapath clean help install
 .DELETE_ON_ERROR:
 
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

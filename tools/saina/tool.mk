@@ -12,4 +12,5 @@ install-saina: $(B)/saina
 	install -D -m 755 $(B)/saina $(DESTDIR)$(PREFIX)/sbin/saina
 	install -D -m 644 tools/completion/saina.bash \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/saina
+	install -D -m 644 tools/completion/saina.zsh $(DESTDIR)$(PREFIX)/share/zsh/vendor-completions/_saina
 .PHONY: install-saina

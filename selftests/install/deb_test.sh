@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# make deb: the packages are built, lintian has nothing to say, and each has its files.  They are
+# unpacked, not installed.
+
+set -u
+top=$(readlink -f "$(dirname "$0")/../..")
+# shellcheck source=../tap.sh
+. "$top/selftests/tap.sh"
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+version=$(cat "$top/VERSION")
+arch=$(dpkg --print-architecture)
+lib=usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)
+
+for p in debhelper dh-dkms dh-python lintian; do
+	[ "$(dpkg-query -W -f '${db:Status-Status}' $p 2>/dev/null)" = installed ] || bail "$p is missing: tools/install-deps deb"
+done
+"$top/tools/deb" "$tmp/out" >"$tmp/said" 2>&1
+point $? "deb: the packages are built" || { diag "$(tail -n 30 "$tmp/said")"; bail "no packages"; }
+said=$(lintian --fail-on error,warning "$tmp/out/saina_${version}_$arch.changes" 2>&1)
+point $? "deb: lintian has neither errors nor warnings" || diag "$said"
+
+# has PACKAGE FILE...: these files are in it
+has() {
+	local deb=("$tmp/out/${1}_${version}_"*.deb) f
+	shift
+	dpkg-deb -x "${deb[0]}" "$tmp/root" || return 1
+	for f; do
+		[ -n "$(dpkg-deb --fsys-tarfile "${deb[0]}" | tar -tf - "./$f" 2>/dev/null)" ] || { diag "$f"; return 1; }
+	done
+}
+has saina usr/sbin/saina usr/sbin/sainad usr/sbin/saina-lab usr/bin/saina-allreduce lib/systemd/system/sainad.service \
+	usr/share/bash-completion/completions/saina usr/share/zsh/vendor-completions/_saina \
+	usr/lib/saina/saina_{xdp,tc}{,_kmod}.bpf.o usr/share/man/man8/{saina,sainad,saina-job,saina-lab}.8.gz \
+	usr/share/man/man1/saina-allreduce.1.gz usr/share/man/man7/saina.7.gz
+point $? "deb: saina has the tool, the agent, its unit, completions and manuals"
+has saina-dkms "usr/src/saina-$version/dkms.conf" "usr/src/saina-$version/Kbuild"
+point $? "deb: saina-dkms has the module's sources"
+has libsaina0 "$lib/libsaina.so.0"
+point $? "deb: libsaina0 has the library"
+has libsaina-dev usr/include/saina.h "$lib/libsaina.so" "$lib/libsaina.a" "$lib/pkgconfig/saina.pc" usr/share/man/man3/libsaina.3.gz
+point $? "deb: libsaina-dev has what is needed to build a trainer"
+has libsaina-mpi "$lib/saina/libsaina-mpi.so" usr/share/man/man7/libsaina-mpi.7.gz
+point $? "deb: libsaina-mpi has the library to be loaded before MPI's"
+has python3-saina usr/lib/python3/dist-packages/saina/__init__.py
+point $? "deb: python3-saina has the package"
+
+"$tmp/root/usr/sbin/saina" --version | grep -q "$version" && "$tmp/root/usr/sbin/sainad" --version | grep -q "$version"
+point $? "deb: tool and agent are of the package's version"
+readelf -S "$tmp/root/usr/lib/saina/saina_xdp.bpf.o" | grep -q '\.BTF'
+point $? "deb: the BPF objects have their BTF"
+sed 's|^ExecStart=/usr|ExecStart='"$tmp"'/root/usr|' "$tmp/root/lib/systemd/system/sainad.service" >"$tmp/sainad.service"
+if command -v systemd-analyze >/dev/null; then
+	said=$(systemd-analyze verify --man=no "$tmp/sainad.service" 2>&1 | grep sainad)
+	[ -z "$said" ]
+	point $? "deb: systemd finds nothing wrong with the unit" || diag "$said"
+fi
+plan

@@ -1,0 +1,12 @@
+#compdef saina
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The words are those of the completion for bash, which bash is asked for.
+local completion=/usr/share/bash-completion/completions/saina
+local -a found
+[[ -r ${SAINA_COMPLETION:-$completion} ]] || return 1
+found=(${(f)"$(bash -c 'source "$0" && COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) && _saina && printf "%s\n" "${COMPREPLY[@]}"' \
+	"${SAINA_COMPLETION:-$completion}" "${(@)words[1,CURRENT]}" 2>/dev/null)"})
+# What ends in = goes on.
+compadd -S '' -- ${(M)found:#*=}
+compadd -- ${found:#*=}
