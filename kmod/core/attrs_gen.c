@@ -75,6 +75,10 @@ static const struct saina_attr worker_attrs[] = {
 	ROW(worker, SAINA_A_WORKER_SEEN_MS, U32, seen_ms, "seen-ms"),
 	ROW(worker, SAINA_A_WORKER_ROUND, U32, round, "round"),
 	ROW(worker, SAINA_A_WORKER_LATE, U64, late, "late"),
+	ROW(worker, SAINA_A_WORKER_SENT, U64, sent, "sent"),
+	ROW(worker, SAINA_A_WORKER_RESENT, U64, resent, "resent"),
+	ROW(worker, SAINA_A_WORKER_RTT_US, U32, rtt_us, "rtt-us"),
+	ROW(worker, SAINA_A_WORKER_WINDOW, U32, window, "window"),
 };
 TABLE(worker, "worker", SAINA_A_WORKER_PAD);
 

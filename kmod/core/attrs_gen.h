@@ -73,6 +73,10 @@ struct saina_worker_attrs {
 	__u32 seen_ms;
 	__u32 round;
 	__u64 late;
+	__u64 sent;
+	__u64 resent;
+	__u32 rtt_us;
+	__u32 window;
 };
 
 extern const struct saina_attr_class saina_worker_class;

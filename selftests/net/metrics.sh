@@ -76,6 +76,11 @@ equal "a job: results are its workers'" "$(value saina_job_results_total)" "$(va
 check "the straggler is late, with what it did not send any more" until_true 30 sum_at_least 100 saina_worker_late_total worker=2
 check "the straggler is late more often than in time" awk -v late="$(value saina_worker_late_total worker=2)" \
 	-v in_time="$(value saina_worker_in_time_total worker=2)" 'BEGIN { exit !(late > in_time) }'
+check "a worker reports what it has sent" until_true 30 sum_at_least 1000 saina_worker_gradients_sent_total worker=0
+check "a worker reports its window" sum_at_least 44 saina_worker_window_messages worker=0
+check "a worker reports its round-trip time" until_true 30 sum_at_least 0.000001 saina_worker_rtt_seconds worker=2
+equal "worker show says the same" "true true" "$(saina -j worker show steady 0 | jq -r \
+	'.[0]|"\(.sent >= 1000 and .window >= 44) \(.resent_share == .resent / .sent)"')"
 check "others are in time" sum_at_least 1000 saina_worker_in_time_total worker=0
 equal "a worker's name may have quotes" 1 "$(grep -cF 'name="quote\"back\\slash"' "$WORK/text")"
 SWITCH_MAC=$(mac_of switch)

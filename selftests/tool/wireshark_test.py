@@ -168,6 +168,11 @@ def fields_test():
                   ["saina.join.job", "saina.flags.named", "_ws.expert.message"])
     point(got[0] == ["mnist", "1", ""] and "shorter" in got[1][2] and got[2][1:2] == ["0"] and got[2][2],
           "JOIN with NAMED: the job's name follows, and only with that flag", got)
+    beat = header(20, elem=0, flags=4) + struct.pack("<QQII", 1000, 7, 250, 88)
+    got = dissect([frame(beat, WORKER, CTRL), frame(beat[:-1], WORKER, CTRL)],
+                  ["saina.report.sent", "saina.report.resent", "saina.report.rtt_us", "saina.report.window",
+                   "_ws.expert.message"])
+    point(got[0] == ["1000", "7", "250", "88", ""] and "shorter" in got[1][4], "HEARTBEAT with REPORT: all it says", got)
     got = one("WELCOME", ["saina.welcome." + f for f in ("segments", "payload", "pool", "ring", "workers", "round", "group",
                                                          "heartbeat_ms", "dead_ms", "exponent", "elem", "formed")])
     point(got == ["16", "64", "8", "2", "4", "9", "239.190.0.3", "250", "2000", "-3", "1", "1"],
@@ -186,7 +191,7 @@ def names_test():
     with open(PROTO, encoding="utf-8") as f:
         flags = {name: int(value, 0) for name, value in
                  re.findall(r"#define SAINA_F_([A-Z_]+)\s+(0x[0-9a-f]+)", f.read()) if name != "ANSWER_MASK"}
-    carrier = {"FRESH": 13, "FAST": 19, "RETRANSMIT": 1, "NAMED": 16}
+    carrier = {"FRESH": 13, "FAST": 19, "RETRANSMIT": 1, "NAMED": 16, "REPORT": 20}
     frames = []
     for name, value in flags.items():
         t = carrier.get(name, 2)
@@ -194,6 +199,8 @@ def names_test():
         made[2] = value
         if name == "NAMED":
             made += struct.pack("32s", b"mnist")
+        if name == "REPORT":
+            made += struct.pack("<QQII", 1000, 7, 250, 88)
         frames.append(frame(bytes(made), *ports_of(t)))
     for name, got in zip(flags, dissect(frames, ["saina.flags." + f.lower() for f in flags] + ["_ws.expert.message"])):
         lit = {f for f, value in zip(flags, got) if value == "1"}

@@ -96,7 +96,11 @@ void beside_workers(struct saina_ctl *agent, struct saina_worker_attrs *w, size_
 	for (size_t i = 0; i < n; i++)
 		for (size_t j = 0; j < list.n; j++) {
 			const __u64 news = 1ull << SAINA_A_WORKER_SEEN_MS |
-					   1ull << SAINA_A_WORKER_ROUND;
+					   1ull << SAINA_A_WORKER_ROUND |
+					   1ull << SAINA_A_WORKER_SENT |
+					   1ull << SAINA_A_WORKER_RESENT |
+					   1ull << SAINA_A_WORKER_RTT_US |
+					   1ull << SAINA_A_WORKER_WINDOW;
 
 			if (theirs[j].job_id != w[i].job_id || theirs[j].id != w[i].id ||
 			    theirs[j].session != w[i].session)
@@ -104,6 +108,10 @@ void beside_workers(struct saina_ctl *agent, struct saina_worker_attrs *w, size_
 			w[i].has |= theirs[j].has & news;
 			w[i].seen_ms = theirs[j].seen_ms;
 			w[i].round = theirs[j].round;
+			w[i].sent = theirs[j].sent;
+			w[i].resent = theirs[j].resent;
+			w[i].rtt_us = theirs[j].rtt_us;
+			w[i].window = theirs[j].window;
 		}
 	rpc_list_free(&list);
 }

@@ -51,6 +51,13 @@ void worker_print(const struct saina_worker_attrs *w)
 		out_str("session", " session %s", session);
 	}
 	out_text("\n");
+	if (HAS(SENT)) {
+		out_uint("sent", "    sent %" PRIu64, w->sent);
+		out_uint("resent", " again %" PRIu64, w->resent);
+		out_float("resent_share", " (%.4f)", w->sent ? (double)w->resent / w->sent : 0);
+		out_usec("rtt_us", " round trip %s", w->rtt_us);
+		out_uint("window", " window %" PRIu64 "\n", w->window);
+	}
 }
 
 static void show_all(const struct tool *t, const struct saina_ctl *ctl, struct rpc_list *list)

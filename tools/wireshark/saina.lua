@@ -37,7 +37,7 @@ local TYPES = {
 	[17] = { "WELCOME", "aggregator", "welcome" },
 	[18] = { "REFUSE", "aggregator", "refuse" },
 	[19] = { "READY", "worker", "none", "ready" },
-	[20] = { "HEARTBEAT", "worker", "none" },
+	[20] = { "HEARTBEAT", "worker", "none", "heartbeat", { 0x04, "report" } },
 	[21] = { "STATUS", "aggregator", "status" },
 	[22] = { "LEAVE", "worker", "none" },
 }
@@ -75,6 +75,7 @@ local FLAGS = {
 	},
 	again = { { "retransmit", 0x20, "RETRANSMIT: sent before" } },
 	join = { { "named", 0x02, "NAMED: the job's name follows" } },
+	heartbeat = { { "report", 0x04, "REPORT: how the worker sees the network follows" } },
 	ready = { { "fast", 0x01, "FAST: a PROBE_REPLY was received" } },
 }
 
@@ -117,6 +118,12 @@ local BODIES = {
 		{ "join.round", 4, "dec", "First round it would send" },
 		{ "join.reserved", 4, "zero", "Reserved" },
 	},
+	report = {
+		{ "report.sent", 8, "dec", "Gradients sent for the first time" },
+		{ "report.resent", 8, "dec", "Gradients sent again" },
+		{ "report.rtt_us", 4, "dec", "Round-trip time (us)" },
+		{ "report.window", 4, "dec", "Window (messages)" },
+	},
 	named = {
 		{ "join.job", 32, "text", "Name of the job" },
 	},
@@ -136,7 +143,8 @@ local BODIES = {
 		{ "welcome.exponent", 1, "int", "Exponent of the first round" },
 		{ "welcome.elem", 1, "dec", "Elements of the job are", "elems" },
 		{ "welcome.formed", 1, "dec", "Admitted while the job was forming" },
-		{ "welcome.reserved", 5, "zero", "Reserved" },
+		{ "welcome.reports", 1, "dec", "Heartbeats may have a report" },
+		{ "welcome.reserved", 4, "zero", "Reserved" },
 	},
 	refuse = {
 		{ "nonce", 8, "hex", "Nonce" },
@@ -431,13 +439,15 @@ local function header_of(tvb)
 	}
 end
 
+local NO_BODY = { size = 0 }
+
 -- The bodies of a message, one behind the other.
 local function bodies_of(m, type_of)
 	local more = type_of[5]
 	if more and m.flags % (2 * more[1]) >= more[1] then
-		return { BODIES[type_of[3]], BODIES[more[2]] }
+		return { BODIES[type_of[3]] or NO_BODY, BODIES[more[2]] }
 	end
-	return { BODIES[type_of[3]] }
+	return { BODIES[type_of[3]] or NO_BODY }
 end
 
 -- Bytes of a message as its header says.  What is as long as the messages beside it ends where
@@ -446,9 +456,7 @@ local function length_of(m, type_of, tvb, left)
 	local body = type_of[3]
 	if body == "payload" then
 		return HEADER + m.count * (ELEMS[m.elem] or { "", 4 })[2]
-	elseif body == "none" then
-		return HEADER
-	elseif BODIES[body] then
+	elseif body == "none" or BODIES[body] then
 		local len = HEADER
 		for _, each in ipairs(bodies_of(m, type_of)) do
 			len = len + each.size
@@ -602,7 +610,7 @@ local function message(datagram, at, pinfo, tree, stride)
 		local body = tvb(HEADER, rest)
 		if type_of[3] == "payload" then
 			add_payload(sub, body, m)
-		elseif BODIES[type_of[3]] then
+		elseif BODIES[type_of[3]] or type_of[5] then
 			local next_at = 0
 			for _, each in ipairs(bodies_of(m, type_of)) do
 				next_at = next_at and add_body(sub, body:tvb(), next_at, m, each)

@@ -93,6 +93,7 @@ enum saina_elem_type {
 /* hdr.flags of requests */
 #define SAINA_F_FAST		0x01	/* READY: a PROBE_REPLY came by redirect */
 #define SAINA_F_NAMED		0x02	/* JOIN: struct saina_join_named; hdr.job is 0 */
+#define SAINA_F_REPORT		0x04	/* HEARTBEAT: struct saina_report follows */
 #define SAINA_F_RETRANSMIT	0x20	/* all but PROBE, ASK: sent before (statistics only) */
 
 /* hdr.k of NAK: why an INC is not counted */
@@ -243,6 +244,7 @@ struct saina_join_named {
  * @elem: enum saina_elem_type
  * @formed: 1: admitted while the job was forming, so @round is the first its data
  *	path opens and has no results before it; 0: came to a running job
+ * @reports: 1: a HEARTBEAT may have a struct saina_report
  * @reserved: 0
  */
 struct saina_welcome {
@@ -261,7 +263,8 @@ struct saina_welcome {
 	__s8	exponent;
 	__u8	elem;
 	__u8	formed;
-	__u8	reserved[5];
+	__u8	reports;
+	__u8	reserved[4];
 } __attribute__((packed, aligned(4)));
 
 /* Why a JOIN, READY, HEARTBEAT or LEAVE was refused. */
@@ -288,6 +291,20 @@ struct saina_refuse {
 	__le64	nonce;
 	__le32	reason;
 	char	text[SAINA_TEXT_LEN];
+} __attribute__((packed, aligned(4)));
+
+/**
+ * struct saina_report - body of HEARTBEAT with REPORT: how the worker sees the network
+ * @sent: gradients sent for the first time, since it was started
+ * @resent: gradients sent again
+ * @rtt_us: smoothed time from an ASK to its TOLD, microseconds; 0: none yet
+ * @window: messages it may have in flight
+ */
+struct saina_report {
+	__le64	sent;
+	__le64	resent;
+	__le32	rtt_us;
+	__le32	window;
 } __attribute__((packed, aligned(4)));
 
 /**
@@ -319,6 +336,7 @@ SAINA_ASSERT(sizeof(struct saina_join) == 88, "saina_join is 88 bytes");
 SAINA_ASSERT(sizeof(struct saina_join_named) == 120, "saina_join_named is 120 bytes");
 SAINA_ASSERT(sizeof(struct saina_welcome) == 48, "saina_welcome is 48 bytes");
 SAINA_ASSERT(sizeof(struct saina_refuse) == 172, "saina_refuse is 172 bytes");
+SAINA_ASSERT(sizeof(struct saina_report) == 24, "saina_report is 24 bytes");
 SAINA_ASSERT(sizeof(struct saina_status) == 16, "saina_status is 16 bytes");
 
 #endif /* _UAPI_SAINA_PROTO_H */

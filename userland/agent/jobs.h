@@ -27,6 +27,7 @@
  * @stale_round, @stale_at: it asked for this round, which is gone; last told then
  * @counted: @in_time and @late hold something
  * @in_time, @late: gradients, at last look of the slow check
+ * @reported: its heartbeats say @sent, @resent, @rtt_us, @window (struct saina_report)
  * @late_all: late gradients that it has found, those that were not sent any more among them
  */
 struct worker_aux {
@@ -45,6 +46,9 @@ struct worker_aux {
 	uint64_t seen;
 	uint64_t in_time, late;
 	uint64_t late_all;
+	bool reported;
+	uint64_t sent, resent;
+	uint32_t rtt_us, window;
 };
 
 struct job_aux {

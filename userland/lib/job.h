@@ -42,6 +42,7 @@ struct saina_job {
 	uint16_t heartbeat_ms;
 	uint32_t first_round;
 	bool	 formed;
+	bool	 reports;	/* heartbeats may have a report */
 };
 
 #define SAINA_DATAGRAM_MAX 65507	/* the largest UDP payload */

@@ -187,6 +187,12 @@ static uint64_t output(struct saina *s)
 		now = saina_now();
 		saina_fill_nonce(j);
 		j->round = s->round.flow.round;
+		j->report = (struct saina_report){
+			.sent = htole64(s->round.stats.sent),
+			.resent = htole64(s->round.stats.resent),
+			.rtt_us = htole32(s->round.flow.window.srtt / 1000),
+			.window = htole32(s->round.flow.window.size * j->job.train),
+		};
 		when = saina_join_run(j, now);
 		while (k < 4 && saina_join_output(j, &m[k]))
 			k++;

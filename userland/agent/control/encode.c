@@ -68,6 +68,12 @@ void encode_worker(struct msg *m, struct agent *a, const struct saina_job *job, 
 			SAINA_PUT(&o, SAINA_A_WORKER_SEEN_MS, seen_ms,
 			    (loop_now() - aux->heard) / NSEC_PER_MSEC);
 		SAINA_PUT(&o, SAINA_A_WORKER_ROUND, round, aux->round);
+		if (aux->reported) {
+			SAINA_PUT(&o, SAINA_A_WORKER_SENT, sent, aux->sent);
+			SAINA_PUT(&o, SAINA_A_WORKER_RESENT, resent, aux->resent);
+			SAINA_PUT(&o, SAINA_A_WORKER_RTT_US, rtt_us, aux->rtt_us);
+			SAINA_PUT(&o, SAINA_A_WORKER_WINDOW, window, aux->window);
+		}
 	}
 	saina_ctl_encode(m->nlh, &saina_worker_class, &o);
 }

@@ -272,6 +272,24 @@ static enum answer worker_value(const struct snapshot *s, unsigned int item, uns
 	return one(o, part, values[arg]);
 }
 
+enum { SENT, RESENT, RTT, WINDOW };
+
+static enum answer worker_report(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
+				 struct sample *o)
+{
+	const struct snap_worker *w = &s->worker[item];
+	const double values[] = {
+		[SENT] = w->sent,
+		[RESENT] = w->resent,
+		[RTT] = w->rtt_us / 1e6,
+		[WINDOW] = w->window,
+	};
+
+	if (!w->reported || (arg == RTT && !w->rtt_us))
+		return END;
+	return one(o, part, values[arg]);
+}
+
 static enum answer worker_counter(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
 				  struct sample *o)
 {
@@ -353,6 +371,10 @@ static const struct family families[] = {
 	{ "saina_worker_stale_total", COUNTER, "answers that a round cannot be had any more", OF_WORKER, worker_counter, SAINA_C_STALE },
 	{ "saina_worker_asked_total", COUNTER, "questions answered", OF_WORKER, worker_counter, SAINA_C_ASKED },
 	{ "saina_worker_results_relayed_total", COUNTER, "answers that took the slow way", OF_WORKER, worker_counter, SAINA_C_RELAYED },
+	{ "saina_worker_gradients_sent_total", COUNTER, "as the worker says: gradients sent for the first time", OF_WORKER, worker_report, SENT },
+	{ "saina_worker_gradients_resent_total", COUNTER, "as the worker says: gradients sent again", OF_WORKER, worker_report, RESENT },
+	{ "saina_worker_rtt_seconds", GAUGE, "as the worker says: smoothed round-trip time to the aggregator", OF_WORKER, worker_report, RTT },
+	{ "saina_worker_window_messages", GAUGE, "as the worker says: messages it may have in flight", OF_WORKER, worker_report, WINDOW },
 	{ "saina_worker_drops_total", COUNTER, "messages dropped that claim to be of this worker, by reason; reasons without any are left out", OF_WORKER, worker_drops, 0 },
 };
 /* clang-format on */

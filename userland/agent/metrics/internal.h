@@ -23,6 +23,9 @@ struct snap_worker {
 	double silent;		/* seconds */
 	uint32_t round;
 	uint64_t late;
+	bool reported;
+	uint64_t sent, resent;
+	uint32_t rtt_us, window;
 	struct saina_counters c;
 };
 

@@ -120,6 +120,11 @@ static int take_worker(struct agent *a, struct snapshot *s, const struct saina_j
 		o->silent = seconds(loop_now() - aux->heard);
 		o->round = aux->round;
 		o->late = aux->late_all;
+		o->reported = aux->reported;
+		o->sent = aux->sent;
+		o->resent = aux->resent;
+		o->rtt_us = aux->rtt_us;
+		o->window = aux->window;
 	}
 	o->counted = !saina_dp_counters(a->dp, job->id, w, &o->c);
 	if (o->counted)

@@ -20,6 +20,15 @@
 #define BATCH  64 /* datagrams read before others get their turn */
 #define RCVBUF (8 << 20)
 
+static void take_report(struct worker_aux *aux, const struct saina_report *r)
+{
+	aux->reported = true;
+	aux->sent = le64toh(r->sent);
+	aux->resent = le64toh(r->resent);
+	aux->rtt_us = le32toh(r->rtt_us);
+	aux->window = le32toh(r->window);
+}
+
 static void from_worker(struct agent *a, const struct from *from, const struct saina_hdr *h)
 {
 	const struct saina_job *job;
@@ -50,6 +59,8 @@ static void from_worker(struct agent *a, const struct from *from, const struct s
 	case SAINA_MSG_HEARTBEAT:
 		health_heard(a, job, w);
 		jobs_worker(a, job, w)->round = le32toh(h->round);
+		if (h->flags & SAINA_F_REPORT)
+			take_report(jobs_worker(a, job, w), (const void *)(h + 1));
 		break;
 	case SAINA_MSG_LEAVE:
 		/* a LEAVE whose answer was lost comes again */
@@ -64,9 +75,12 @@ static void from_worker(struct agent *a, const struct from *from, const struct s
 static bool header_ok(const struct saina_hdr *h, size_t len)
 {
 	__u8 flags = h->type == SAINA_MSG_READY ? SAINA_F_FAST :
-		     h->type == SAINA_MSG_JOIN  ? SAINA_F_NAMED : 0;
+		     h->type == SAINA_MSG_JOIN  ? SAINA_F_NAMED :
+		     h->type == SAINA_MSG_HEARTBEAT ? SAINA_F_REPORT : 0;
+	bool report = h->type == SAINA_MSG_HEARTBEAT && (h->flags & SAINA_F_REPORT);
 	bool named = h->type == SAINA_MSG_JOIN && (h->flags & SAINA_F_NAMED);
 	size_t body = named ? sizeof(struct saina_join_named) :
+		      report ? sizeof(struct saina_report) :
 		      h->type == SAINA_MSG_JOIN ? sizeof(struct saina_join) : 0;
 
 	if (named && h->job)

@@ -173,5 +173,6 @@ void message_welcome(struct agent *a, const struct sockaddr_in *to, const struct
 	msg.body.exponent = job->exponent;
 	msg.body.elem = job->elem;
 	msg.body.formed = aux->formed;
+	msg.body.reports = 1;
 	send_to(a, to, &msg, sizeof(msg));
 }

@@ -138,11 +138,17 @@ static void send_probe(struct saina_session *j, uint64_t now)
 static void send_short(struct saina_session *j, int type, uint64_t now)
 {
 	struct saina_hdr *h;
+	bool report;
 
 	/* until the agent knows better than to relay */
 	if (type == SAINA_MSG_HEARTBEAT && j->fixed)
 		send_short(j, SAINA_MSG_READY, now);
-	h = (void *)message(j, type, sizeof(*h))->buf;
+	report = type == SAINA_MSG_HEARTBEAT && j->job.reports;
+	h = (void *)message(j, type, sizeof(*h) + (report ? sizeof(j->report) : 0))->buf;
+	if (report) {
+		h->flags = SAINA_F_REPORT;
+		memcpy(h + 1, &j->report, sizeof(j->report));
+	}
 	h->round = htole32(j->round);
 	if (type == SAINA_MSG_READY && j->fast)
 		h->flags = SAINA_F_FAST;
@@ -393,6 +399,7 @@ static enum saina_join_event welcome(struct saina_session *j, const struct saina
 	job->session = le64toh(h->session);
 	job->first_round = le32toh(w->round);
 	job->formed = w->formed || w->state == SAINA_JOB_FORMING;
+	job->reports = w->reports;
 	if (first && !adopt(j, h, w))
 		return SAINA_JOIN_NONE;
 	j->admitted_ns = now;

@@ -70,6 +70,7 @@ struct saina_session {
 	int	 gro;
 	uint64_t spare_nonce;
 	uint32_t round;
+	struct saina_report report;	/* of the next heartbeat */
 
 	enum saina_phase phase;
 	int	 err;
