@@ -33,3 +33,12 @@ $(B)/selftests/flow_test: $(FLOW_TEST_OBJS) $(ORACLE_OBJS) $(B)/libsaina.a
 check-programs: $(B)/selftests/flow_test
 $(call test,flow_test,quick,host,120,$(B)/selftests/flow_test)
 $(call test,flow_long,full,host,1200,$(B)/selftests/flow_test 3000 1000)
+# The steps of table mode: likewise.
+STEPS_TEST_OBJS := $(call objs,$(addprefix selftests/unit/,steps_test.c lib_switch.c))
+$(STEPS_TEST_OBJS): SAINA_CFLAGS += -Iselftests
+$(B)/selftests/steps_test: $(STEPS_TEST_OBJS) $(ORACLE_OBJS) $(B)/libsaina.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ -lm
+
+check-programs: $(B)/selftests/steps_test
+$(call test,steps_test,quick,host,60,$(B)/selftests/steps_test)

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * A worker's steps in a job of table mode: what to send when.  Numbers of steps and
+ * segments, no bytes, no clock and no socket of its own.  A step is: push all segments
+ * (INC), say so when all are acknowledged (CLOCK), wait for GO, read what is not fresh.
+ * Documentation/datapath.rst section 11.
+ */
+#ifndef SAINA_STEPS_H
+#define SAINA_STEPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "job.h"
+
+enum saina_steps_phase {
+	SAINA_STEPS_ASKS,	/* which step am I in, may I do it? */
+	SAINA_STEPS_IDLE,	/* the trainer computes */
+	SAINA_STEPS_PUSHES,
+	SAINA_STEPS_CLOCKS,	/* all is acknowledged: waits for GO */
+	SAINA_STEPS_READS,
+	SAINA_STEPS_FAILED,
+};
+
+/* What to do with the sums of an answer. */
+enum saina_steps_take {
+	SAINA_STEPS_IGNORE,
+	SAINA_STEPS_TAKE,	/* they are newer than what this worker has */
+};
+
+struct saina_steps_act {
+	uint8_t type;		/* SAINA_MSG_INC, READ or CLOCK */
+	bool again;
+	uint32_t round, segment;
+};
+
+struct saina_steps_segment {
+	uint64_t sent_ns;	/* 0: has nothing to send, or has not sent it */
+	uint64_t version;	/* of the sums this worker has */
+	uint8_t tries;
+	bool done, fresh;	/* acknowledged or read; may be used for the next step */
+};
+
+/**
+ * struct saina_steps
+ * @segments: of a step; @left: of these, not done
+ * @step: the one this worker is in
+ * @low: steps that all have finished, as of the oldest sums of the last update
+ * @window: as last heard
+ * @flying: messages in flight, at most @room
+ * @err: FAILED: why
+ */
+struct saina_steps {
+	enum saina_steps_phase phase;
+	uint32_t segments, left;
+	uint32_t step, low, window;
+	uint32_t flying, room;
+	uint64_t rtt_ns, asked_ns;
+	unsigned int tries;
+	bool waits;
+	int err;
+	struct saina_steps_segment *seg;
+};
+
+/* Of @segments segments, at most @room messages in flight; 0 or -ENOMEM. */
+int saina_steps_init(struct saina_steps *t, uint32_t segments, uint32_t room);
+void saina_steps_exit(struct saina_steps *t);
+
+/* The trainer has an update of the step it is in: it was IDLE. */
+void saina_steps_begin(struct saina_steps *t);
+
+/* Answers that saina_check() has let through. */
+enum saina_steps_take saina_steps_sum(struct saina_steps *t, const struct saina_hdr *h,
+				      uint64_t now);
+void saina_steps_nak(struct saina_steps *t, const struct saina_hdr *h);
+void saina_steps_go(struct saina_steps *t, const struct saina_hdr *h, unsigned int worker);
+/* A STATUS: window or members may have changed, so who waits asks at once. */
+void saina_steps_poke(struct saina_steps *t);
+
+/* At most @max things to send now; how many.  @when: come back at the latest then. */
+size_t saina_steps_run(struct saina_steps *t, uint64_t now, struct saina_steps_act *act, size_t max,
+		       uint64_t *when);
+
+#endif /* SAINA_STEPS_H */
