@@ -98,7 +98,7 @@ static __always_inline __u32 answer_told_csum(const struct saina_ask *told)
 
 /* SUM, NAK or GO.  A function of its own for the sake of its callers' stack. */
 static __noinline void answer_table(struct answer *a, const struct slot_call *c,
-					 const struct saina_job_conf *conf, __u32 worker)
+				    const struct saina_job_conf *conf, __u32 worker)
 {
 	const struct slot_table *t = &c->table;
 	__u32 verdict = c->out.verdict, segment = c->in.segment;

@@ -117,7 +117,7 @@ static __always_inline __u32 message_check_sender(const struct frame *f, const v
 	in->segment = H(__u32, h, segment);
 	if (in->segment >= conf->segments)
 		return SAINA_C_SEGMENT;
-	if (table_is_type(m->type) != (conf->window != 0))
+	if (table_is_type(m->type) != !!conf->window)
 		return SAINA_C_MODE;
 	in->round = H(__u32, h, round);
 	in->exponent = H(__s8, h, exponent);

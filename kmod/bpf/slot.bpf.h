@@ -160,6 +160,7 @@ struct slot_out {
  * @nak: SLOT_NAK: enum saina_nak
  * @low: steps that all have finished
  * @done: steps that the sender has finished
+ * @pad: 0
  * @going: who may do the step they are in
  */
 struct slot_table {
