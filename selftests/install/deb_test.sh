@@ -34,13 +34,14 @@ has() {
 has saina usr/sbin/saina usr/sbin/sainad usr/sbin/saina-lab usr/bin/saina-allreduce lib/systemd/system/sainad.service \
 	usr/share/bash-completion/completions/saina usr/share/zsh/vendor-completions/_saina \
 	usr/lib/saina/saina_{xdp,tc}{,_kmod}.bpf.o usr/share/man/man8/{saina,sainad,saina-job,saina-lab}.8.gz \
-	usr/share/man/man1/saina-allreduce.1.gz usr/share/man/man7/saina.7.gz
+	usr/share/man/man1/saina-{allreduce,vm}.1.gz usr/share/man/man7/saina.7.gz
 point $? "deb: saina has the tool, the agent, its unit, completions and manuals"
 has saina-dkms "usr/src/saina-$version/dkms.conf" "usr/src/saina-$version/Kbuild"
 point $? "deb: saina-dkms has the module's sources"
 has libsaina0 "$lib/libsaina.so.0"
 point $? "deb: libsaina0 has the library"
-has libsaina-dev usr/include/saina.h "$lib/libsaina.so" "$lib/libsaina.a" "$lib/pkgconfig/saina.pc" usr/share/man/man3/libsaina.3.gz
+has libsaina-dev usr/include/saina.h "$lib/libsaina.so" "$lib/libsaina.a" "$lib/pkgconfig/saina.pc" \
+	usr/share/man/man3/{libsaina,saina_open,saina_close,saina_allreduce,saina_wait}.3.gz
 point $? "deb: libsaina-dev has what is needed to build a trainer"
 has libsaina-mpi "$lib/saina/libsaina-mpi.so" usr/share/man/man7/libsaina-mpi.7.gz
 point $? "deb: libsaina-mpi has the library to be loaded before MPI's"

@@ -46,10 +46,22 @@ missing() { # of a fixed list
 	done
 }
 
+# Functions of the library, and programs, without a manual page that has them in its NAME.
+without_manual() {
+	local man=$tmp/root$prefix/share/man page f
+	for f in $(sed -n 's/^\t\(saina_[a-z0-9_]*\);$/man3\/\1.3/p' "$top/userland/lib/libsaina.map") \
+		man1/saina-{allreduce,vm}.1 man3/libsaina.3 man7/{saina,libsaina-mpi}.7 man8/saina{,d,-job,-lab}.8; do
+		page=$(sed -n '1s/^\.so //p' "$man/$f" 2>/dev/null)
+		sed -n '/^\.SH NAME/{n;p;}' "$man/${page:-$f}" 2>/dev/null | grep -q "$(basename "${f%.*}").* \\\\-" || echo "$f"
+	done
+}
+
 ok "install: make install DESTDIR= succeeds" \
 	make -s -C "$top" install DESTDIR="$tmp/root" PREFIX=$prefix B="$B"
 [ -z "$(missing)" ]
 point $? "install: programs, libraries, headers, objects and manuals are there" || diag "$(missing)"
+[ -z "$(without_manual)" ]
+point $? "install: programs and all functions of libsaina have a manual page" || diag "$(without_manual)"
 [ -z "$(find "$tmp/root" -mindepth 1 -maxdepth 1 ! -name usr)" ] &&
 	! grep -rlI "$tmp" "$tmp/root" >"$tmp/named"
 point $? "install: nothing is outside of the prefix or names DESTDIR" || diag "$(cat "$tmp/named")"
