@@ -132,10 +132,12 @@ static __noinline void answer_table(struct answer *a, const struct slot_call *c,
 static __always_inline void answer_all(struct answer *a, const struct slot_call *c,
 				       const struct saina_job_conf *conf)
 {
-	if (c->out.verdict == SLOT_GO_ALL)
+	if (c->out.verdict == SLOT_GO_ALL) {
 		answer_table(a, c, conf, 0xff);
-	else
+	} else {
 		answer_result(a, c, conf, 0, 0xff);
+		a->hdr[4] = c->out.timeout;
+	}
 	answer_to_group(a, conf);
 }
 

@@ -90,6 +90,13 @@ struct {
 } saina_told SEC(".maps");
 
 struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SAINA_JOBS_MAX * SAINA_WORKERS_MAX);
+	__type(key, __u32);
+	__type(value, struct saina_arrival);
+} saina_arrival SEC(".maps");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
 	__type(key, struct saina_addr);

@@ -9,6 +9,7 @@
 #include "frame.bpf.h"
 #include "slot.bpf.h"
 #include "table.bpf.h"
+#include "arrival.bpf.h"
 
 /* A field of the header at @h. */
 #define H(type, h, field)	RD(type, (h) + offsetof(struct saina_hdr, field))
@@ -245,7 +246,7 @@ static __always_inline int message_run(struct slot_call *c, const struct saina_j
 }
 
 /* The common case: true if it was one.  @bounded, @end: as message_run(). */
-static __always_inline bool message_add(const struct message *m, const void *p, const void *end,
+static __always_inline bool message_add(struct message *m, const void *p, const void *end,
 					bool bounded)
 {
 	if (m->type != SAINA_MSG_GRAD || slot_away(&m->in))
@@ -289,6 +290,7 @@ static __always_inline int message_ask(struct slot_call *c, const struct saina_j
 	c->told.counted = 0;
 	c->told.done = 0;
 	c->told.due = 0;
+	c->in.now = bpf_ktime_get_ns();
 	switch (conf->payload) {
 #define MESSAGE_ASK_CASE(E)	\
 	case E:			\
@@ -433,6 +435,8 @@ static __always_inline int message_data(HOOK_CTX *ctx, const struct frame *f, co
 			goto drop;
 		c->out.verdict = message_ask(c, plain, rt);
 	}
+	if (c->out.opened_at)
+		arrival_note(&c->in, c->out.opened_at);
 	if (c->out.verdict == SLOT_ANSWER)
 		c->out.next_k = rt->k_next;
 	else if (c->out.verdict == SLOT_STALE)

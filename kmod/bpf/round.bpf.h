@@ -8,20 +8,77 @@
 
 #include "sfcd.bpf.h"
 
-struct round_opened {
-	__u32	old_seq, seq;
-	__u32	old_k, k;
-	bool	policy, lowered;
-};
+
+/* Is the policy to come the one for the round that opens?  Under rt->lock. */
+static __always_inline bool round_next_is_due(const struct saina_job_rt *rt,
+					      const struct saina_job_conf *conf)
+{
+	if (!conf->next.seq)
+		return false;
+	if (rt->policy.seq == conf->next.seq)
+		return true;
+	return rt->next_round >= conf->next_from &&
+	       (!conf->next_on || rt->happened & conf->next_on);
+}
+
+/* What the members of the round that opens say has happened.  Under rt->lock. */
+static __always_inline void round_happened(struct saina_job_rt *rt,
+					   const struct saina_job_conf *conf)
+{
+	__u64 old = rt->members;
+
+	if (rt->asked != conf->next.seq) {
+		rt->asked = conf->next.seq;
+		rt->happened = 0;
+	}
+	if (old & ~conf->active)
+		rt->happened |= 1u << SAINA_EV_WORKER_DEAD;
+	if (old && conf->active & ~old)
+		rt->happened |= 1u << SAINA_EV_WORKER_JOINED;
+}
+
+/* Parts that a job of this policy has, if it is CODED. */
+static __always_inline __u32 round_parts(const struct saina_policy *p,
+					 const struct saina_job_conf *conf)
+{
+	return p->mode == SAINA_POLICY_CODED ? conf->workers / (p->spread + 1u) : 0;
+}
+
+/* k of the round that opens, before it is bounded by @n, the number of its members. */
+static __always_inline __u32 round_k(const struct saina_job_rt *rt,
+				     const struct saina_job_conf *conf, __u32 k, __u32 n)
+{
+	const struct saina_policy *p = &rt->policy;
+	__u32 limit;
+
+	switch (p->mode) {
+	case SAINA_POLICY_SFCD:
+		limit = p->k_max ? p->k_max : n;
+		if (k < p->k_min)
+			k = p->k_min;
+		return k > limit ? limit : k;
+	case SAINA_POLICY_FASTEST:
+		return p->k;
+	case SAINA_POLICY_EXTERNAL:
+		return conf->k_set ? conf->k_set : p->k;
+	case SAINA_POLICY_CODED:
+		return popcount64(slot_parts(rt->members, round_parts(p, conf)));
+	}
+	return n;
+}
 
 /* Under rt->lock.  What is new is left in @o for the events. */
 static __always_inline void round_open(struct saina_job_rt *rt, const struct saina_job_conf *conf,
 				       __u64 now, struct round_opened *o)
 {
+	const struct saina_policy *target = &conf->policy;
 	__u64 old = rt->members;
 	__u32 n = popcount64(conf->active);
-	__u32 k;
+	__u32 k, mode;
 
+	round_happened(rt, conf);
+	if (round_next_is_due(rt, conf))
+		target = &conf->next;
 	rt->members = conf->active;
 	rt->next_round++;
 	rt->open_slots = 0;
@@ -31,39 +88,30 @@ static __always_inline void round_open(struct saina_job_rt *rt, const struct sai
 	rt->opened_at = now;
 	o->old_seq = rt->policy.seq;
 	o->old_k = rt->k;
-	o->policy = conf->policy.seq != rt->policy.seq;
+	o->policy = target->seq != rt->policy.seq;
 	k = rt->k_next;
 	if (o->policy) {
-		if (conf->policy.mode == SAINA_POLICY_SFCD) {
+		if (target->mode == SAINA_POLICY_SFCD) {
 			bool same = rt->policy.mode == SAINA_POLICY_SFCD &&
-				    rt->policy.k == conf->policy.k;
+				    rt->policy.k == target->k;
 
 			if (!same)
-				k = conf->policy.k;
-			if (!same || rt->policy.stride != conf->policy.stride ||
-			    rt->policy.flags != conf->policy.flags) {
+				k = target->k;
+			if (!same || rt->policy.stride != target->stride ||
+			    rt->policy.flags != target->flags) {
 				rt->primed = 0;
 				rt->converged = 0;
+				rt->resumed = 0;
 			}
 		}
-		rt->policy = conf->policy;
+		rt->policy = *target;
 		rt->policy_swaps++;
 	} else if (old && old != conf->active) {
 		rt->converged = 0;
 		rt->primed = 0;
+		rt->resumed = 0;
 	}
-	if (rt->policy.mode == SAINA_POLICY_SFCD) {
-		__u32 limit = rt->policy.k_max ? rt->policy.k_max : n;
-
-		if (k < rt->policy.k_min)
-			k = rt->policy.k_min;
-		if (k > limit)
-			k = limit;
-	} else if (rt->policy.mode == SAINA_POLICY_FASTEST) {
-		k = rt->policy.k;
-	} else {
-		k = n;
-	}
+	k = round_k(rt, conf, k, n);
 	if (k > n)
 		k = n;
 	if (k < 1)
@@ -72,7 +120,12 @@ static __always_inline void round_open(struct saina_job_rt *rt, const struct sai
 	rt->k_next = k;
 	o->k = k;
 	o->seq = rt->policy.seq;
-	o->lowered = !o->policy && rt->policy.mode != SAINA_POLICY_BSP && k < o->old_k;
+	mode = rt->policy.mode;
+	o->changed = !o->policy &&
+		     (mode == SAINA_POLICY_EXTERNAL ? k != o->old_k :
+		      (mode == SAINA_POLICY_FASTEST || mode == SAINA_POLICY_SFCD) && k < o->old_k);
+	if (o->changed)
+		rt->happened |= 1u << SAINA_EV_K;
 }
 
 /**
@@ -88,7 +141,7 @@ static __always_inline void round_open(struct saina_job_rt *rt, const struct sai
  */
 __noinline int round_permit(struct slot_call *c, const struct saina_job_conf *conf)
 {
-	struct round_opened o = {};
+	struct round_opened *o;
 	struct saina_job_rt *rt;
 	__u32 job, r;
 	__u64 now;
@@ -103,6 +156,9 @@ __noinline int round_permit(struct slot_call *c, const struct saina_job_conf *co
 		return SLOT_DROP;
 	r = c->in.round;
 	now = bpf_ktime_get_ns();
+	o = &c->opened;
+	o->policy = false;
+	o->changed = false;
 
 	bpf_spin_lock(&rt->lock);
 	c->out.next_round = rt->next_round;
@@ -119,21 +175,26 @@ __noinline int round_permit(struct slot_call *c, const struct saina_job_conf *co
 		c->out.reason = SAINA_C_SLOT_BUSY;
 	} else {
 		if (r == rt->next_round)
-			round_open(rt, conf, now, &o);
+			round_open(rt, conf, now, o);
 		rt->open_slots++;
 		c->latch.k = rt->k;
 		c->latch.policy = rt->policy.seq;
-		c->latch.flags = rt->policy.late == SAINA_LATE_DROP ? SAINA_F_DROP_LATE : 0;
+		c->latch.parts = round_parts(&rt->policy, conf);
+		c->latch.flags = rt->policy.late == SAINA_LATE_DROP || c->latch.parts ?
+					 SAINA_F_DROP_LATE : 0;
+		c->latch.k_min = rt->policy.k_min;
+		c->latch.deadline = rt->policy.timeout_us ?
+					    now + 1000ull * rt->policy.timeout_us : 0;
 		c->latch.members = rt->members;
 		c->latch.opened_at = now;
 		verdict = SLOT_MISS;
 	}
 	bpf_spin_unlock(&rt->lock);
 
-	if (o.policy)
-		control_event(SAINA_EV_POLICY, EV_OF(job, EV_NOBODY, o.k), r, o.old_seq, o.seq);
-	if (o.lowered)
-		control_event(SAINA_EV_K, EV_OF(job, EV_NOBODY, o.k), r, o.old_k, o.k);
+	if (o->policy)
+		control_event(SAINA_EV_POLICY, EV_OF(job, EV_NOBODY, o->k), r, o->old_seq, o->seq);
+	if (o->changed)
+		control_event(SAINA_EV_K, EV_OF(job, EV_NOBODY, o->k), r, o->old_k, o->k);
 	return verdict;
 }
 
@@ -192,7 +253,7 @@ static __always_inline int round_missed(struct slot_call *c)
  */
 __noinline int round_account(struct slot_call *c, const struct saina_job_conf *conf)
 {
-	bool raised = false, ended = false;
+	bool changed = false, ended = false;
 	__u64 flips = 0, observed = 0;
 	struct saina_job_rt *rt;
 	__u32 job, k, next_k;
@@ -213,6 +274,8 @@ __noinline int round_account(struct slot_call *c, const struct saina_job_conf *c
 		rt->segs_done++;
 		if (rt->policy.seq != c->out.policy)
 			rt->policy_mix++;
+		if (c->out.flags & SAINA_F_DEGRADED)
+			rt->happened |= 1u << SAINA_EV_DEGRADED;
 		if (sfcd) {
 			rt->flips += c->out.flips;
 			rt->observed += c->out.observed;
@@ -222,15 +285,18 @@ __noinline int round_account(struct slot_call *c, const struct saina_job_conf *c
 			flips = rt->flips;
 			observed = rt->observed;
 			if (sfcd)
-				raised = sfcd_decide(rt);
+				changed = sfcd_decide(rt);
 		}
 	}
+	if (changed)
+		rt->happened |= 1u << SAINA_EV_K;
 	k = rt->k;
 	next_k = rt->k_next;
+	c->out.timeout = rt->policy.timeout_us;
 	bpf_spin_unlock(&rt->lock);
 
 	c->out.next_k = next_k;
-	if (raised)
+	if (changed)
 		control_event(SAINA_EV_K, EV_OF(job, EV_NOBODY, k), c->in.round, k, next_k);
 	if (c->out.flags & SAINA_F_DEGRADED)
 		control_event(SAINA_EV_DEGRADED, EV_OF(job, EV_NOBODY, k), c->in.round,

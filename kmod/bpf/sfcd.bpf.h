@@ -114,13 +114,13 @@ __noinline int sfcd_word(struct sfcd_segment *s, __u32 word, __u64 bits)
 }
 
 /* All segments of a round are in: decide.  Under rt->lock.  True if k was
- * raised (event K).
+ * changed (event K).
  */
 static __always_inline bool sfcd_decide(struct saina_job_rt *rt)
 {
 	const struct saina_policy *p = &rt->policy;
 	bool parity = p->flags & SAINA_POLICY_F_PARITY;
-	bool raised = false;
+	bool changed = false;
 
 	if (rt->primed || parity) {
 		__u32 members = popcount64(rt->members);
@@ -133,11 +133,24 @@ static __always_inline bool sfcd_decide(struct saina_job_rt *rt)
 			rt->converged++;
 		else if (rt->converged)
 			rt->converged--;
+		if (!reached && p->flags & SAINA_POLICY_F_DOWN)
+			rt->resumed++;
+		else if (rt->resumed)
+			rt->resumed--;
 		if (rt->converged >= need) {
 			rt->converged = 0;
 			if (rt->k_next < limit) {
 				rt->k_next++;
-				raised = true;
+				rt->resumed = 0;
+				changed = true;
+			}
+		}
+		if (rt->resumed >= need) {
+			rt->resumed = 0;
+			rt->converged = 0;
+			if (rt->k_next > 1 && rt->k_next > p->k_min) {
+				rt->k_next--;
+				changed = true;
 			}
 		}
 	}
@@ -145,7 +158,7 @@ static __always_inline bool sfcd_decide(struct saina_job_rt *rt)
 	rt->last_flips = rt->flips;
 	rt->last_observed = rt->observed;
 	rt->last_round = rt->next_round - 1;
-	return raised;
+	return changed;
 }
 
 #endif /* SAINA_SFCD_BPF_H */

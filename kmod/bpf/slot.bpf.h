@@ -61,6 +61,8 @@ enum slot_busy {
 /**
  * struct slot_in - a message that has been checked
  * @active: of the snapshot it was checked against
+ * @now: CLOCK_MONOTONIC ns, where somebody asks; 0: nobody does
+ * @members: CODED: those that @parts_alive is of
  * @bit: 1 << worker
  * @job: number of its job
  * @generation: of the snapshot
@@ -72,9 +74,13 @@ enum slot_busy {
  * @pool: hot slots of its job
  * @pull: PULL, else GRAD
  * @away: its job's elements are added by saina.ko, without the slot's lock
+ * @parts: CODED: of the gradient
+ * @parts_alive: CODED: those of which somebody is alive, as bits
  */
 struct slot_in {
 	__u64	active;
+	__u64	now;
+	__u64	members;
 	__u64	bit;
 	__u32	job;
 	__u32	generation;
@@ -86,12 +92,15 @@ struct slot_in {
 	__s32	exponent;
 	__u32	pull;
 	__u32	away;
+	__u32	parts;
+	__u32	parts_alive;
 };
 
 /**
  * struct slot_latch - permission to open the slot, and what it latches of its round
  * @members: workers that the round waits for
  * @opened_at: now, CLOCK_MONOTONIC ns
+ * @deadline: of the time-out, 0: none
  * @policy: seq of the policy
  * @k: 0: there is none
  * @flags: SAINA_F_* of every answer from the slot
@@ -99,11 +108,13 @@ struct slot_in {
  * @opened: permission was made use of
  * @claimed: counted in the slot, but not in its sums yet
  * @failed: saina.ko could not add it
- * @pad: 0
+ * @k_min: contributors that are enough at the deadline
+ * @parts: CODED: of the gradient, else 0
  */
 struct slot_latch {
 	__u64	members;
 	__u64	opened_at;
+	__u64	deadline;
 	__u32	policy;
 	__u32	k;
 	__u32	flags;
@@ -111,7 +122,8 @@ struct slot_latch {
 	__u32	opened;
 	__u32	claimed;
 	__u32	failed;
-	__u32	pad;
+	__u16	k_min;
+	__u16	parts;
 };
 
 /**
@@ -122,6 +134,8 @@ struct slot_latch {
  * @next_round: SLOT_STALE: of the job
  * @last: counted[segment].last[worker]
  * @mask: of the result, as all to @flags
+ * @opened_at: of the slot that a GRAD of segment 0 was counted in or came too late for;
+ *	else 0
  * @csum: sum of its payload
  * @contributors: how many are in it
  * @exponent: its block scale
@@ -131,9 +145,11 @@ struct slot_latch {
  * @next_k: of the job, after SLOT_RESULT
  * @flips: SFCD: of the segment
  * @observed: SFCD: of the segment
+ * @timeout: of the policy, after SLOT_RESULT
  */
 struct slot_out {
 	__u64	mask;
+	__u64	opened_at;
 	__u32	verdict;
 	__u32	reason;
 	__u32	counted;
@@ -148,6 +164,16 @@ struct slot_out {
 	__u32	flags;
 	__u32	flips;
 	__u32	observed;
+	__u32	timeout;
+};
+
+/* What a round that opened has changed, for the events; not on the stack, where the calls are
+ * deepest.
+ */
+struct round_opened {
+	__u32	old_seq, seq;
+	__u8	old_k, k;
+	bool	policy, changed;
 };
 
 /**
@@ -184,6 +210,8 @@ struct slot_call {
 	struct slot_latch latch;
 	struct slot_out out;
 	struct slot_table table;
+	struct round_opened opened;
+	__u32 pad;
 	struct saina_ask told;
 };
 
@@ -213,7 +241,10 @@ static __always_inline struct slot_scratch *slot_scratch(void)
 static __always_inline void slot_call_init(struct slot_call *c, const struct slot_in *in)
 {
 	c->in = *in;
+	c->in.now = 0;
+	c->out.opened_at = 0;
 	c->latch.k = 0;
+	c->latch.parts = 0;
 	c->latch.busy = SLOT_FREE;
 	c->latch.opened = 0;
 	c->latch.claimed = 0;
@@ -240,15 +271,73 @@ static __always_inline bool slot_is_of(const struct saina_slot_meta *h, const st
 	       h->state != SAINA_SLOT_EMPTY;
 }
 
-/* Are enough workers in it? */
-static __always_inline bool slot_complete(const struct saina_slot_meta *h, __u64 active)
+/* 1 if a > b, else 0: without a branch, for the verifier goes through all that is inlined
+ * under the lock with each size.
+ */
+static __always_inline __u64 slot_above(__u64 a, __u64 b)
 {
-	__u64 live = h->members & active;
+	__u64 borrow = (~b & a) | (~(b ^ a) & (b - a));
+
+	/* or clang knows what it is, and branches */
+	asm volatile("" : "+r"(borrow));
+	return borrow >> 63;
+}
+
+#define SLOT_SPREAD_MAX	8	/* workers that compute the same part */
+
+/* CODED: the parts that @workers compute, as bits; @parts: how many there are. */
+static __always_inline __u32 slot_parts(__u64 workers, __u32 parts)
+{
+	__u64 have = 0;
+
+	for (__u32 i = 0, shift = 0; i < SLOT_SPREAD_MAX && shift < 64; i++, shift += parts)
+		have |= workers >> shift;
+	return have & ((1ull << (parts & 63)) - 1);
+}
+
+/* CODED: the bit of the part that @worker computes; 0 if there are no parts. */
+static __always_inline __u32 slot_part(__u32 parts, __u32 worker)
+{
+	/* x % 0 is x */
+	return slot_above(parts, 0) << (worker % parts & 31);
+}
+
+/*
+ * slot_look_at_parts() - CODED: which parts will come, into c->in
+ *
+ * Without the lock, under which no function may be called: whoever uses it sees to it that
+ * the slot is the same still.
+ */
+__noinline int slot_look_at_parts(struct slot_call *c, const struct saina_slot_meta *h)
+{
+	if (!c || !h)
+		return 0;
+	c->in.parts = c->latch.k ? c->latch.parts : h->parts;
+	c->in.members = c->latch.k ? c->latch.members : h->members;
+	c->in.parts_alive = slot_parts(c->in.members & c->in.active, c->in.parts);
+	return 0;
+}
+
+/* Is it time to go without the rest? */
+static __always_inline __u64 slot_expired(const struct saina_slot_meta *h, __u64 now)
+{
+	/* without a deadline, 0, there is nothing above it less one */
+	return slot_above(now, h->deadline - 1) & slot_above((__u64)h->count + 1, h->k_min);
+}
+
+/* Are enough workers in it? */
+static __always_inline bool slot_complete(const struct saina_slot_meta *h,
+					  const struct slot_in *in)
+{
+	__u64 live = h->members & in->active;
 	__u32 need = popcount64(live);
 
+	if (h->parts)
+		return h->parts == in->parts && h->members == in->members &&
+		       !(in->parts_alive & ~h->csum);
 	if (h->k < need)
 		need = h->k;
-	return popcount64(h->seen & live) >= need;
+	return popcount64(h->seen & live) >= need || slot_expired(h, in->now);
 }
 
 /*
@@ -286,11 +375,13 @@ static __always_inline void slot_answer_from(struct slot_out *out, const struct 
 }
 
 /* The gradient is in the slot; is it to be added here, or by saina.ko? */
-static __always_inline int slot_count_in(struct slot_call *c, struct saina_counted *cnt,
-					 __u32 counter, int action)
+static __always_inline int slot_count_in(struct slot_call *c, const struct saina_slot_meta *h,
+					 struct saina_counted *cnt, __u32 counter, int action)
 {
 	cnt->last[c->in.worker & (SAINA_WORKERS_MAX - 1)] = c->in.round + 1;
 	c->out.counted = counter;
+	if (!c->in.segment)
+		c->out.opened_at = h->opened_at;
 	if (slot_away(&c->in)) {
 		c->latch.claimed = 1;
 		c->out.verdict = SLOT_CLAIMED;
@@ -306,22 +397,22 @@ static __always_inline int slot_decide_open(struct slot_call *c, struct saina_sl
 {
 	const struct slot_in *in = &c->in;
 	bool away = slot_away(in), applied = !away || h->applied == h->count;
+	bool complete = slot_complete(h, in), in_it = h->seen & in->bit;
+	bool spare = h->csum & slot_part(h->parts, in->worker);
+	__u32 reason = in->pull ? SAINA_C_PULL_EARLY : in_it ? SAINA_C_DUPLICATE : SAINA_C_SPARE;
 
-	if (in->pull || (h->seen & in->bit)) {
-		if (applied && slot_complete(h, in->active))
-			return SLOT_DO_FINISH;
-		return slot_drop(&c->out, in->pull ? SAINA_C_PULL_EARLY : SAINA_C_DUPLICATE);
-	}
-	if (h->exponent != in->exponent)
+	if (!in->pull && !in_it && h->exponent != in->exponent)
 		return slot_drop(&c->out, SAINA_C_EXPONENT);
-	if (!applied && slot_complete(h, in->active))
+	if (in->pull || in_it || spare)
+		return applied && complete ? SLOT_DO_FINISH : slot_drop(&c->out, reason);
+	if (!applied && complete)
 		/* too late for a result that is not there yet */
 		return slot_drop(&c->out, SAINA_C_PULL_EARLY);
 	h->seen |= in->bit;
+	h->csum |= slot_part(h->parts, in->worker);
 	h->count++;
-	return slot_count_in(c, cnt, SAINA_C_ADDED,
-			     !away && slot_complete(h, in->active) ? SLOT_DO_FINISH_ADD :
-								     SLOT_DO_ADD);
+	return slot_count_in(c, h, cnt, SAINA_C_ADDED,
+			     !away && slot_complete(h, in) ? SLOT_DO_FINISH_ADD : SLOT_DO_ADD);
 }
 
 /* A message for a slot that is not, and whose result is not in the ring. */
@@ -351,11 +442,14 @@ static __always_inline int slot_decide_new(struct slot_call *c, struct saina_slo
 	h->seen = in->bit;
 	h->members = latch->members;
 	h->opened_at = latch->opened_at;
-	h->csum = 0;
+	h->deadline = latch->deadline;
+	h->k_min = latch->k_min;
+	h->parts = latch->parts;
+	h->csum = slot_part(latch->parts, in->worker);
 	h->flags = latch->flags;
 	latch->opened = 1;
-	return slot_count_in(c, cnt, SAINA_C_STORED,
-			     !slot_away(in) && slot_complete(h, in->active) ? SLOT_DO_FINISH_STORE :
+	return slot_count_in(c, h, cnt, SAINA_C_STORED,
+			     !slot_away(in) && slot_complete(h, in) ? SLOT_DO_FINISH_STORE :
 									      SLOT_DO_STORE);
 }
 
@@ -373,7 +467,7 @@ static __always_inline int slot_settle(struct slot_call *c, struct saina_slot_me
 		h->applied++;
 		c->out.verdict = SLOT_KEPT;
 	}
-	return h->count && h->applied == h->count && slot_complete(h, c->in.active) ?
+	return h->count && h->applied == h->count && slot_complete(h, &c->in) ?
 		       SLOT_DO_FINISH : SLOT_DO_NOTHING;
 }
 
@@ -401,6 +495,8 @@ static __always_inline int slot_decide(struct slot_call *c, struct saina_slot_me
 	if (!hot && (e->state != SAINA_SLOT_DONE || e->round != c->in.round))
 		return slot_decide_new(c, h, cnt);
 	slot_answer_from(&c->out, e);
+	if (!c->in.segment && !c->in.pull && !(e->seen & c->in.bit))
+		c->out.opened_at = e->opened_at;
 	c->out.last = cnt->last[c->in.worker & (SAINA_WORKERS_MAX - 1)];
 	c->out.verdict = SLOT_ANSWER;
 	return SLOT_DO_READ;
@@ -430,7 +526,8 @@ static __always_inline bool slot_is_plain(const struct saina_slot_meta *h, const
 {
 	return h->state == SAINA_SLOT_OPEN && h->round == in->round &&
 	       h->segment == in->segment && h->count + 1 < h->k &&
-	       h->exponent == in->exponent && !(h->seen & in->bit) && !(h->members & ~in->active);
+	       h->exponent == in->exponent && !(h->seen & in->bit) && !(h->members & ~in->active) &&
+	       !h->parts && (!h->deadline || in->now < h->deadline);
 }
 
 static __always_inline struct saina_counted *slot_counted(__u32 job, __u32 segment)
@@ -440,21 +537,31 @@ static __always_inline struct saina_counted *slot_counted(__u32 job, __u32 segme
 	return inner ? bpf_map_lookup_elem(inner, &segment) : NULL;
 }
 
-/* What a glance, without lock, says of one segment of an ASK. */
-static __always_inline void slot_glance(struct saina_ask *told, const struct slot_in *in, __u32 i,
-					__u32 segment, const struct saina_slot_meta *h,
-					const struct saina_slot_meta *e,
-					const struct saina_counted *cnt)
+/*
+ * What a glance, without lock, says of segment @i of an ASK.  A function of its own for the
+ * verifier, which would go through it for each of SAINA_ASK_SEGMENTS.
+ */
+__noinline int slot_glance(struct slot_call *c, __u32 i, const struct saina_slot_meta *h,
+			   const struct saina_slot_meta *e, const struct saina_counted *cnt)
 {
 	__u64 bit = 1ull << (i & (SAINA_ASK_SEGMENTS - 1));
+	bool open;
 
-	if (cnt->last[in->worker & (SAINA_WORKERS_MAX - 1)] == in->round + 1)
-		told->counted |= bit;
-	if (e->state == SAINA_SLOT_DONE && e->round == in->round)
-		told->done |= bit;
-	else if (h->state == SAINA_SLOT_OPEN && h->round == in->round && h->segment == segment &&
-		 slot_complete(h, in->active))
-		told->due |= bit;
+	if (!c || !h || !e || !cnt)
+		return 0;
+	open = h->state == SAINA_SLOT_OPEN && h->round == c->in.round &&
+	       h->segment == c->in.segment + i;
+	if (cnt->last[c->in.worker & (SAINA_WORKERS_MAX - 1)] == c->in.round + 1 ||
+	    (open && h->csum & slot_part(h->parts, c->in.worker)))
+		c->told.counted |= bit;
+	if (e->state == SAINA_SLOT_DONE && e->round == c->in.round) {
+		c->told.done |= bit;
+	} else if (open) {
+		slot_look_at_parts(c, h);
+		if (slot_complete(h, &c->in))
+			c->told.due |= bit;
+	}
+	return 0;
 }
 
 #include "round.bpf.h"

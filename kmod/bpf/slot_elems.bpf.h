@@ -92,7 +92,7 @@ static __always_inline __u64 SIZED(finish)(const __s32 *sum, __s32 *ring, __s32 
  * False changes nothing: slot_run_ELEMS() must have it.  Few calls: each return costs
  * more than a look-up on machines that mitigate return speculation.
  */
-static __always_inline bool SIZED(slot_add)(const struct slot_in *in,
+static __always_inline bool SIZED(slot_add)(struct slot_in *in,
 					    const struct SIZED(payload) *p)
 {
 	__u32 job = in->job, slot = in->segment & (in->pool - 1), w = in->worker, lock = in->lock;
@@ -105,9 +105,10 @@ static __always_inline bool SIZED(slot_add)(const struct slot_in *in,
 	if (!lk || !hot)
 		return false;
 	h = bpf_map_lookup_elem(hot, &slot);
-	/* a glance without the lock: most others are seen here */
-	if (!h || h->meta.round != in->round || h->meta.count + 1 >= h->meta.k)
+	/* a glance without the lock: most others are seen here.  Segment 0 is timed. */
+	if (!h || h->meta.round != in->round || h->meta.count + 1 >= h->meta.k || !in->segment)
 		return false;
+	in->now = h->meta.deadline ? bpf_ktime_get_ns() : 0;
 	cnt = slot_counted(job, in->segment);
 	if (!cnt)
 		return false;
@@ -154,7 +155,7 @@ __noinline int SIZED(slot_told)(struct slot_call *c, const struct saina_job_conf
 			break;
 		if (!i)
 			c->out.last = cnt->last[c->in.worker & (SAINA_WORKERS_MAX - 1)];
-		slot_glance(&c->told, &c->in, i, segment, &h->meta, &e->meta, cnt);
+		slot_glance(c, i, &h->meta, &e->meta, cnt);
 	}
 	return 0;
 }
@@ -177,6 +178,10 @@ __noinline int SIZED(slot_step)(struct slot_call *c, struct SLOT *h, struct SLOT
 	cnt = slot_counted(c->in.job, c->in.segment);
 	if (!lk || !cnt)
 		return SLOT_DROP;
+
+	/* a slot that opens is not due */
+	if (h->meta.deadline || !c->in.segment)
+		c->in.now = bpf_ktime_get_ns();
 
 	bpf_spin_lock(&lk->lock);
 	switch (slot_decide(c, &h->meta, &e->meta, cnt)) {
@@ -243,11 +248,16 @@ __noinline int SIZED(slot_run)(struct slot_call *c, const struct saina_job_conf 
 	if (!h || !e)
 		return SLOT_DROP;
 
+	/* here, for the sake of the stack: slot_step() has the most of it */
+	if (h->meta.parts)
+		slot_look_at_parts(c, &h->meta);
 	verdict = SIZED(slot_step)(c, h, e, in, out);
 	if (verdict == SLOT_MISS) {
 		verdict = c->in.pull ? round_missed(c) : round_permit(c, conf);
 		if (verdict != SLOT_MISS)
 			return verdict;
+		if (c->latch.parts)
+			slot_look_at_parts(c, &h->meta);
 		verdict = SIZED(slot_step)(c, h, e, in, out);
 		if (!c->latch.opened)
 			round_undo(c);

@@ -14,15 +14,17 @@
 #define BIT_OF(n) (1ull << (n))
 
 static const struct saina_attr policy_attrs[] = {
-	ROW(policy, SAINA_A_POLICY_MODE, U8, mode, "mode", .min = 1, .max = 3),
+	ROW(policy, SAINA_A_POLICY_MODE, U8, mode, "mode", .min = 1, .max = 6),
 	ROW(policy, SAINA_A_POLICY_LATE, U8, late, "late", .min = 1, .max = 2),
 	ROW(policy, SAINA_A_POLICY_K, U8, k, "k"),
 	ROW(policy, SAINA_A_POLICY_K_MIN, U8, k_min, "k-min"),
 	ROW(policy, SAINA_A_POLICY_K_MAX, U8, k_max, "k-max"),
-	ROW(policy, SAINA_A_POLICY_FLAGS, U8, flags, "flags", .mask = 0x1),
+	ROW(policy, SAINA_A_POLICY_FLAGS, U8, flags, "flags", .mask = 0x3),
 	ROW(policy, SAINA_A_POLICY_S_TH, U16, s_th, "s-th"),
 	ROW(policy, SAINA_A_POLICY_C_TH, U16, c_th, "c-th"),
 	ROW(policy, SAINA_A_POLICY_STRIDE, U16, stride, "stride"),
+	ROW(policy, SAINA_A_POLICY_TIMEOUT_US, U32, timeout_us, "timeout-us"),
+	ROW(policy, SAINA_A_POLICY_SPREAD, U8, spread, "spread"),
 };
 TABLE(policy, "policy", 0);
 
@@ -56,6 +58,13 @@ static const struct saina_attr job_attrs[] = {
 	ROW(job, SAINA_A_JOB_OPEN_SLOTS, U32, open_slots, "open-slots"),
 	ROW(job, SAINA_A_JOB_POLICY_ACTIVE, NEST, policy_active, "policy-active", .nest = &saina_policy_class),
 	ROW(job, SAINA_A_JOB_TEXT, STRING, text, "text"),
+	ROW(job, SAINA_A_JOB_POLICY_NEXT, NEST, policy_next, "policy-next", .nest = &saina_policy_class),
+	ROW(job, SAINA_A_JOB_POLICY_NEXT_SEQ, U32, policy_next_seq, "policy-next-seq"),
+	ROW(job, SAINA_A_JOB_POLICY_FROM, U32, policy_from, "policy-from"),
+	ROW(job, SAINA_A_JOB_POLICY_ON, U32, policy_on, "policy-on"),
+	ROW(job, SAINA_A_JOB_POLICY_CANCEL, U8, policy_cancel, "policy-cancel"),
+	ROW(job, SAINA_A_JOB_K_SET, U8, k_set, "k-set"),
+	ROW(job, SAINA_A_JOB_CONTROLLER, U8, controller, "controller"),
 };
 TABLE(job, "job", SAINA_A_JOB_PAD);
 
@@ -79,6 +88,11 @@ static const struct saina_attr worker_attrs[] = {
 	ROW(worker, SAINA_A_WORKER_RESENT, U64, resent, "resent"),
 	ROW(worker, SAINA_A_WORKER_RTT_US, U32, rtt_us, "rtt-us"),
 	ROW(worker, SAINA_A_WORKER_WINDOW, U32, window, "window"),
+	ROW(worker, SAINA_A_WORKER_ARRIVALS, U64, arrivals, "arrivals"),
+	ROW(worker, SAINA_A_WORKER_ARRIVAL_US, U64, arrival_us, "arrival-us"),
+	ROW(worker, SAINA_A_WORKER_ARRIVAL_LAST_US, U64, arrival_last_us, "arrival-last-us"),
+	ROW(worker, SAINA_A_WORKER_ARRIVAL_HIST, WORDS, arrival_hist, "arrival-hist"),
+	ROW(worker, SAINA_A_WORKER_PART, U8, part, "part"),
 };
 TABLE(worker, "worker", SAINA_A_WORKER_PAD);
 
@@ -134,7 +148,7 @@ static const struct saina_attr limits_attrs[] = {
 TABLE(limits, "limits", SAINA_A_LIMITS_PAD);
 
 static const struct saina_attr event_attrs[] = {
-	ROW(event, SAINA_A_EVENT_TYPE, U32, type, "type", .min = 1, .max = 11),
+	ROW(event, SAINA_A_EVENT_TYPE, U32, type, "type", .min = 1, .max = 12),
 	ROW(event, SAINA_A_EVENT_TIME, U64, time, "time"),
 	ROW(event, SAINA_A_EVENT_JOB_ID, U16, job_id, "job-id"),
 	ROW(event, SAINA_A_EVENT_JOB_NAME, STRING, job_name, "job-name"),
@@ -161,9 +175,13 @@ _Static_assert(SAINA_ELEM_BFLOAT16 == 3, "elem-type: bfloat16");
 _Static_assert(SAINA_POLICY_BSP == 1, "policy-mode: bsp");
 _Static_assert(SAINA_POLICY_FASTEST == 2, "policy-mode: fastest");
 _Static_assert(SAINA_POLICY_SFCD == 3, "policy-mode: sfcd");
+_Static_assert(SAINA_POLICY_TIMEOUT == 4, "policy-mode: timeout");
+_Static_assert(SAINA_POLICY_EXTERNAL == 5, "policy-mode: external");
+_Static_assert(SAINA_POLICY_CODED == 6, "policy-mode: coded");
 _Static_assert(SAINA_LATE_RESIDUAL == 1, "late-rule: residual");
 _Static_assert(SAINA_LATE_DROP == 2, "late-rule: drop");
 _Static_assert(SAINA_POLICY_F_PARITY == 1, "policy-flags: parity");
+_Static_assert(SAINA_POLICY_F_DOWN == 2, "policy-flags: down");
 _Static_assert(SAINA_EV_ROUND == 1, "event-type: round");
 _Static_assert(SAINA_EV_K == 2, "event-type: k");
 _Static_assert(SAINA_EV_POLICY == 3, "event-type: policy");
@@ -175,6 +193,7 @@ _Static_assert(SAINA_EV_WORKER_LEFT == 8, "event-type: worker-left");
 _Static_assert(SAINA_EV_WORKER_DEAD == 9, "event-type: worker-dead");
 _Static_assert(SAINA_EV_WORKER_LATE == 10, "event-type: worker-late");
 _Static_assert(SAINA_EV_PORT == 11, "event-type: port");
+_Static_assert(SAINA_EV_CONTROLLER == 12, "event-type: controller");
 
 const struct saina_op saina_ops[SAINA_CMD_MAX + 1] = {
 	[SAINA_CMD_JOB_NEW] = {
@@ -212,7 +231,12 @@ const struct saina_op saina_ops[SAINA_CMD_MAX + 1] = {
 			BIT_OF(SAINA_A_JOB_POLICY) |
 			BIT_OF(SAINA_A_JOB_TOKEN) |
 			BIT_OF(SAINA_A_JOB_HEARTBEAT_MS) |
-			BIT_OF(SAINA_A_JOB_DEAD_MS),
+			BIT_OF(SAINA_A_JOB_DEAD_MS) |
+			BIT_OF(SAINA_A_JOB_POLICY_FROM) |
+			BIT_OF(SAINA_A_JOB_POLICY_ON) |
+			BIT_OF(SAINA_A_JOB_POLICY_CANCEL) |
+			BIT_OF(SAINA_A_JOB_K_SET) |
+			BIT_OF(SAINA_A_JOB_CONTROLLER),
 	},
 	[SAINA_CMD_JOB_DEL] = {
 		.name = "job-del",

@@ -17,6 +17,8 @@ struct saina_policy_attrs {
 	__u16 s_th;
 	__u16 c_th;
 	__u16 stride;
+	__u32 timeout_us;
+	__u8 spread;
 };
 
 extern const struct saina_attr_class saina_policy_class;
@@ -52,6 +54,13 @@ struct saina_job_attrs {
 	__u32 open_slots;
 	struct saina_policy_attrs policy_active;
 	char text[SAINA_TEXT_LEN];
+	struct saina_policy_attrs policy_next;
+	__u32 policy_next_seq;
+	__u32 policy_from;
+	__u32 policy_on;
+	__u8 policy_cancel;
+	__u8 k_set;
+	__u8 controller;
 };
 
 extern const struct saina_attr_class saina_job_class;
@@ -77,6 +86,11 @@ struct saina_worker_attrs {
 	__u64 resent;
 	__u32 rtt_us;
 	__u32 window;
+	__u64 arrivals;
+	__u64 arrival_us;
+	__u64 arrival_last_us;
+	__u64 arrival_hist[SAINA_ARRIVAL_BUCKETS];
+	__u8 part;
 };
 
 extern const struct saina_attr_class saina_worker_class;

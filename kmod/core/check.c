@@ -183,27 +183,6 @@ int saina_job_times(struct saina_job *job, const struct saina_job_attrs *req,
 	return 0;
 }
 
-/* The policy asked for; a job that has none yet gets the first of the table. */
-int saina_job_policy(struct saina_job *job, const struct saina_job_attrs *req,
-		     struct saina_core_err *err)
-{
-	struct saina_policy p;
-	int ret;
-
-	if (SAINA_HAS(req, SAINA_A_JOB_POLICY))
-		saina_policy_read(&req->policy, &p);
-	else if (job->policy.seq)
-		return 0;
-	else
-		saina_policy_preset(&saina_policy_rows[0], &p);
-	ret = saina_policy_check(&p, job->workers, err);
-	if (ret || saina_policy_same(&p, &job->policy))
-		return ret;
-	p.seq = job->policy.seq + 1;
-	job->policy = p;
-	return 0;
-}
-
 /* What job_new and job_restore have to check against the table. */
 int saina_job_admit(struct saina_core *c, const struct saina_job *job, struct saina_core_err *err)
 {

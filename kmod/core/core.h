@@ -51,6 +51,11 @@ struct saina_job {
 	char	name[SAINA_NAME_LEN];
 	__u8	token[SAINA_TOKEN_LEN];
 	struct saina_policy policy;
+	struct saina_policy next;	/* to come, seq 0: none */
+	__u32	next_from;		/* not before this round */
+	__u16	next_on;		/* bits 1 << enum saina_event_type, 0: nothing must happen */
+	__u8	k_set;			/* by a controller, 0: by none */
+	__u8	controlled;		/* it has said that it is the job's controller */
 	struct saina_worker worker[SAINA_WORKERS_MAX];
 };
 
@@ -64,6 +69,7 @@ struct saina_job {
  *	JOB_DEL_NTF, WORKER_NTF or WORKER_DEL_NTF (@worker valid), or LIMITS_NTF
  *	(@job NULL)
  * @event: something for the events group (state changes, joins, deaths)
+ * @policy_seq: of the policy that the data path has adopted last, 0: not known; may be NULL
  * @floats: the data path sums float32 and bfloat16, too
  */
 struct saina_core_ops {
@@ -73,6 +79,7 @@ struct saina_core_ops {
 		       struct saina_core_err *err);
 	void (*notify)(void *ctx, int cmd, const struct saina_job *job, int worker);
 	void (*event)(void *ctx, const struct saina_event *ev);
+	__u32 (*policy_seq)(void *ctx, const struct saina_job *job);
 	int floats;
 };
 
@@ -84,6 +91,8 @@ int saina_core_job_new(struct saina_core *c, const struct saina_job_attrs *req,
 		       const struct saina_job **job, struct saina_core_err *err);
 int saina_core_job_set(struct saina_core *c, const struct saina_job_attrs *req,
 		       const struct saina_job **job, struct saina_core_err *err);
+/* The socket of a job's controller is closed. */
+void saina_core_controller_gone(struct saina_core *c, __u16 id);
 int saina_core_job_del(struct saina_core *c, const struct saina_job_attrs *req,
 		       struct saina_core_err *err);
 int saina_core_worker_set(struct saina_core *c, const struct saina_worker_attrs *req,
@@ -118,7 +127,8 @@ void saina_core_limits_get(const struct saina_core *c, struct saina_limits *limi
  *    workers begins afresh;
  *  - STOPPED (JOB_SET) refuses joins and packets; RUNNING or FORMING lifts it;
  *  - a new policy gets seq + 1 and is only *asked for*: the data path adopts
- *    it at the first round it opens afterwards.
+ *    it at the first round it opens afterwards, or on its schedule;
+ *  - while one waits for its schedule no other can be asked for, but it can be cancelled.
  */
 
 /* Look-up: by SAINA_HAS(id) or name.  NULL (err filled) if there is none. */

@@ -21,9 +21,35 @@ static const char *const late_words[] = {
 	  .min = SAINA_LATE_RESIDUAL, .max = SAINA_LATE_DROP, .preset = SAINA_LATE_RESIDUAL, \
 	  .quiet = 1, .allowed = "must be residual or drop" }
 
+#define TIMEOUT_MIN 1000
+#define TIMEOUT_MAX 60000000
+
+#define KEY_TIMEOUT(...) \
+	{ .name = "timeout", FIELD(timeout_us), .kind = SAINA_KEY_TIME, .min = TIMEOUT_MIN, \
+	  .max = TIMEOUT_MAX, .allowed = "must be 1ms..60s, as in 10ms, 1500us or 2s", __VA_ARGS__ }
+
 static const struct saina_policy_key fastest_keys[] = {
 	KEY_K("k", k, 0),
+	KEY_TIMEOUT(.zero = "", .quiet = 1),
+	{ .name = "kmin", FIELD(k_min), .kind = SAINA_KEY_WORKERS, .zero = "",
+	  .min = 1, .max = SAINA_WORKERS_MAX, .quiet = 1 },
 	KEY_LATE,
+};
+
+static const struct saina_policy_key timeout_keys[] = {
+	KEY_TIMEOUT(.bare = 1),
+	KEY_K("kmin", k_min, 1),
+	KEY_LATE,
+};
+
+static const struct saina_policy_key external_keys[] = {
+	KEY_K("k0", k, 0),
+	KEY_LATE,
+};
+
+static const struct saina_policy_key coded_keys[] = {
+	{ .name = "s", FIELD(spread), .kind = SAINA_KEY_NUMBER, .min = 1, .max = 7,
+	  .allowed = "must be 1..7 (s + 1 workers compute the same part)" },
 };
 
 static const struct saina_policy_key sfcd_keys[] = {
@@ -42,7 +68,45 @@ static const struct saina_policy_key sfcd_keys[] = {
 	KEY_LATE,
 	{ .name = "parity", FIELD(flags), .kind = SAINA_KEY_FLAG,
 	  .max = SAINA_POLICY_F_PARITY, .quiet = 1 },
+	{ .name = "down", FIELD(flags), .kind = SAINA_KEY_FLAG,
+	  .max = SAINA_POLICY_F_DOWN, .quiet = 1 },
 };
+
+static int fastest_check(const struct saina_policy *p, int workers, struct saina_core_err *err)
+{
+	if (p->k_min && !p->timeout_us)
+		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
+				    "policy: kmin=%d says who is enough after a time-out: give timeout=, as 10ms",
+				    p->k_min);
+	if (p->k_min > p->k)
+		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
+				    "policy: kmin=%d is above k=%d", p->k_min, p->k);
+	return 0;
+}
+
+static int adapted_check(const struct saina_policy *p, int workers, struct saina_core_err *err)
+{
+	if (p->k < p->k_min)
+		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
+				    "policy: k0=%d is below kmin=%d", p->k, p->k_min);
+	if (p->k_max && p->k > p->k_max)
+		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
+				    "policy: k0=%d is above kmax=%d", p->k, p->k_max);
+	if ((p->flags & SAINA_POLICY_F_PARITY) && p->stride != 32)
+		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
+				    "policy: parity samples every 32nd element: stride=%d does not go with it",
+				    p->stride);
+	return 0;
+}
+
+static int coded_check(const struct saina_policy *p, int workers, struct saina_core_err *err)
+{
+	if (workers % (p->spread + 1))
+		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
+				    "policy: s=%d: %d workers cannot be divided into groups of %d",
+				    p->spread, workers, p->spread + 1);
+	return 0;
+}
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define KEYS(keys)   keys, COUNT(keys)
@@ -50,9 +114,12 @@ static const struct saina_policy_key sfcd_keys[] = {
 #define SLOT_ROW(mode, rule)  SAINA_POLICY_##mode, SAINA_POLICY_SLOT, SAINA_COMPLETE_##rule
 
 const struct saina_policy_row saina_policy_rows[] = {
-	{ "bsp", "bsp", NULL, 0, SLOT_ROW(BSP, ALL) },
-	{ "fastest", "fastest:k=K", KEYS(fastest_keys), SLOT_ROW(FASTEST, K) },
-	{ "sfcd", "sfcd:k0=K,...", KEYS(sfcd_keys), SLOT_ROW(SFCD, ADAPTED) },
+	{ "bsp", "bsp", NULL, 0, SLOT_ROW(BSP, ALL), NULL },
+	{ "fastest", "fastest:k=K", KEYS(fastest_keys), SLOT_ROW(FASTEST, K), fastest_check },
+	{ "sfcd", "sfcd:k0=K,...", KEYS(sfcd_keys), SLOT_ROW(SFCD, ADAPTED), adapted_check },
+	{ "timeout", "timeout:T", KEYS(timeout_keys), SLOT_ROW(TIMEOUT, ALL), NULL },
+	{ "external", "external:k0=K", KEYS(external_keys), SLOT_ROW(EXTERNAL, SET), NULL },
+	{ "coded", "coded:s=S", KEYS(coded_keys), SLOT_ROW(CODED, PARTS), coded_check },
 };
 
 const int saina_policy_rows_n = COUNT(saina_policy_rows);
@@ -143,22 +210,6 @@ const char *saina_policy_allowed(const struct saina_policy_key *key, int workers
 	return text;
 }
 
-/* What only the whole can tell. */
-static int adapted_check(const struct saina_policy *p, struct saina_core_err *err)
-{
-	if (p->k < p->k_min)
-		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
-				    "policy: k0=%d is below kmin=%d", p->k, p->k_min);
-	if (p->k_max && p->k > p->k_max)
-		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
-				    "policy: k0=%d is above kmax=%d", p->k, p->k_max);
-	if ((p->flags & SAINA_POLICY_F_PARITY) && p->stride != 32)
-		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
-				    "policy: parity samples every 32nd element: stride=%d does not go with it",
-				    p->stride);
-	return 0;
-}
-
 /**
  * saina_policy_check() - can a job have this policy?
  * @p: any bytes; seq is not looked at
@@ -178,9 +229,13 @@ int saina_policy_check(const struct saina_policy *p, int workers, struct saina_c
 		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
 				    "policy: mode %u is unknown", p->mode);
 	saina_policy_preset(row, &rest);
-	if (row->complete == SAINA_COMPLETE_K && !p->k)
+	if (row->n_keys && row->keys[0].min && !row->keys[0].preset && !row->keys[0].zero &&
+	    !saina_policy_get(p, &row->keys[0]))
 		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
-				    "policy: %s needs k, as in '%s:k=6'", row->name, row->name);
+				    "policy: %s needs %s, as in '%s': %s %s", row->name,
+				    row->keys[0].name, row->usage, row->keys[0].name,
+				    saina_policy_allowed(&row->keys[0], workers, allowed,
+							 sizeof(allowed)));
 	for (i = 0; i < row->n_keys; i++) {
 		const struct saina_policy_key *key = &row->keys[i];
 		unsigned int value = saina_policy_get(p, key);
@@ -198,7 +253,7 @@ int saina_policy_check(const struct saina_policy *p, int workers, struct saina_c
 	if (!saina_policy_same(p, &rest))
 		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
 				    "policy: a setting is given that %s does not have", row->name);
-	return row->complete == SAINA_COMPLETE_ADAPTED ? adapted_check(p, err) : 0;
+	return row->check ? row->check(p, workers, err) : 0;
 }
 
 /* As attributes; all that the policy has not are there, too, and 0. */
@@ -214,6 +269,8 @@ void saina_policy_show(const struct saina_policy *p, struct saina_policy_attrs *
 	SAINA_PUT(a, SAINA_A_POLICY_S_TH, s_th, p->s_th);
 	SAINA_PUT(a, SAINA_A_POLICY_C_TH, c_th, p->c_th);
 	SAINA_PUT(a, SAINA_A_POLICY_STRIDE, stride, p->stride);
+	SAINA_PUT(a, SAINA_A_POLICY_TIMEOUT_US, timeout_us, p->timeout_us);
+	SAINA_PUT(a, SAINA_A_POLICY_SPREAD, spread, p->spread);
 }
 
 /**
@@ -245,4 +302,8 @@ void saina_policy_read(const struct saina_policy_attrs *a, struct saina_policy *
 		p->c_th = a->c_th;
 	if (SAINA_HAS(a, SAINA_A_POLICY_STRIDE))
 		p->stride = a->stride;
+	if (SAINA_HAS(a, SAINA_A_POLICY_TIMEOUT_US))
+		p->timeout_us = a->timeout_us;
+	if (SAINA_HAS(a, SAINA_A_POLICY_SPREAD))
+		p->spread = a->spread;
 }

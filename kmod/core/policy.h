@@ -58,6 +58,8 @@ enum saina_policy_complete {
 	SAINA_COMPLETE_ALL,	/* all members are in */
 	SAINA_COMPLETE_K,	/* k are in: the policy needs a k */
 	SAINA_COMPLETE_ADAPTED,	/* as many are in as the data path has decided: k is the first */
+	SAINA_COMPLETE_SET,	/* as many are in as a controller says: k is the first */
+	SAINA_COMPLETE_PARTS,	/* each part of the gradient is in */
 };
 
 /**
@@ -69,6 +71,7 @@ enum saina_policy_complete {
  * @mode: enum saina_policy_mode
  * @kind: enum saina_policy_kind
  * @complete: SLOT: enum saina_policy_complete
+ * @check: what only the whole can tell, with the job's workers; 0 or a refusal; may be NULL
  */
 struct saina_policy_row {
 	const char *name;
@@ -78,6 +81,7 @@ struct saina_policy_row {
 	__u8 mode;
 	__u8 kind;
 	__u8 complete;
+	int (*check)(const struct saina_policy *p, int workers, struct saina_core_err *err);
 };
 
 extern const struct saina_policy_row saina_policy_rows[];

@@ -34,6 +34,35 @@ void saina_job_show(const struct saina_job *job, int token, struct saina_job_att
 	SAINA_PUT(a, SAINA_A_JOB_MEMORY, memory, job->memory);
 	SAINA_PUT(a, SAINA_A_JOB_ACTIVE, active, job->active);
 	SAINA_PUT(a, SAINA_A_JOB_POLICY_SEQ, policy_seq, job->policy.seq);
+	if (job->next.seq) {
+		saina_policy_show(&job->next, &a->policy_next);
+		SAINA_SET(a, SAINA_A_JOB_POLICY_NEXT);
+		SAINA_PUT(a, SAINA_A_JOB_POLICY_NEXT_SEQ, policy_next_seq, job->next.seq);
+		SAINA_PUT(a, SAINA_A_JOB_POLICY_FROM, policy_from, job->next_from);
+		SAINA_PUT(a, SAINA_A_JOB_POLICY_ON, policy_on, job->next_on);
+	}
+	if (job->k_set)
+		SAINA_PUT(a, SAINA_A_JOB_K_SET, k_set, job->k_set);
+	if (job->controlled)
+		SAINA_PUT(a, SAINA_A_JOB_CONTROLLER, controller, 1);
+}
+
+/**
+ * saina_job_show_in_force() - the data path has adopted a policy
+ * @seq: its number
+ * @a: as saina_job_show() made it
+ *
+ * What was to come waits no more, even if the core has not noticed.
+ */
+void saina_job_show_in_force(__u32 seq, struct saina_job_attrs *a)
+{
+	SAINA_PUT(a, SAINA_A_JOB_POLICY_SEQ_ACTIVE, policy_seq_active, seq);
+	if (!SAINA_HAS(a, SAINA_A_JOB_POLICY_NEXT) || a->policy_next_seq != seq)
+		return;
+	a->policy = a->policy_next;
+	a->policy_seq = seq;
+	a->has &= ~(1ull << SAINA_A_JOB_POLICY_NEXT | 1ull << SAINA_A_JOB_POLICY_NEXT_SEQ |
+		    1ull << SAINA_A_JOB_POLICY_FROM | 1ull << SAINA_A_JOB_POLICY_ON);
 }
 
 /**
@@ -55,6 +84,9 @@ void saina_worker_show(const struct saina_job *job, int w, int secret,
 	SAINA_PUT(a, SAINA_A_WORKER_ID, id, w);
 	SAINA_PUT_TEXT(a, SAINA_A_WORKER_NAME, name, wk->name);
 	SAINA_PUT(a, SAINA_A_WORKER_STATE, state, wk->state);
+	if (job->policy.mode == SAINA_POLICY_CODED)
+		SAINA_PUT(a, SAINA_A_WORKER_PART, part,
+			  w % (job->workers / (job->policy.spread + 1)));
 	if (!(b->flags & SAINA_BIND_BOUND))
 		return;
 	SAINA_PUT(a, SAINA_A_WORKER_IFINDEX, ifindex, b->ifindex);

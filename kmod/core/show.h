@@ -8,6 +8,7 @@
 
 /* @a is overwritten.  What only the data path knows is left out. */
 void saina_job_show(const struct saina_job *job, int token, struct saina_job_attrs *a);
+void saina_job_show_in_force(__u32 seq, struct saina_job_attrs *a);
 void saina_worker_show(const struct saina_job *job, int w, int secret,
 		       struct saina_worker_attrs *a);
 void saina_limits_show(const struct saina_core *c, int plane, struct saina_limits_attrs *a);

@@ -65,6 +65,11 @@ void saina_core_snapshot(const struct saina_job *job, struct saina_job_conf *con
 	conf->relay = job->relay;
 	conf->group = saina_be32(SAINA_GROUP_BASE + job->id);
 	conf->policy = job->policy;
+	conf->next = job->next;
+	conf->next_from = job->next_from;
+	conf->next_on = job->next_on;
+	conf->workers = job->workers;
+	conf->k_set = job->k_set;
 	for (w = 0; w < SAINA_WORKERS_MAX; w++)
 		conf->worker[w] = job->worker[w].bind;
 }
@@ -298,7 +303,7 @@ int saina_core_job_new(struct saina_core *c, const struct saina_job_attrs *req,
 	if (!ret)
 		ret = saina_job_times(job, req, err);
 	if (!ret)
-		ret = saina_job_policy(job, req, err);
+		ret = saina_job_policy(c, job, req, err);
 	if (!ret)
 		ret = saina_job_token(job, req, err);
 	if (ret)
@@ -329,6 +334,9 @@ int saina_core_job_new(struct saina_core *c, const struct saina_job_attrs *req,
 #define JOB_SETTABLE                                                                      \
 	(1ull << SAINA_A_JOB_ID | 1ull << SAINA_A_JOB_NAME | 1ull << SAINA_A_JOB_POLICY | \
 	 1ull << SAINA_A_JOB_STATE | 1ull << SAINA_A_JOB_TOKEN |                          \
+	 1ull << SAINA_A_JOB_POLICY_FROM | 1ull << SAINA_A_JOB_POLICY_ON |                \
+	 1ull << SAINA_A_JOB_POLICY_CANCEL | 1ull << SAINA_A_JOB_K_SET |                  \
+	 1ull << SAINA_A_JOB_CONTROLLER |                                                 \
 	 1ull << SAINA_A_JOB_HEARTBEAT_MS | 1ull << SAINA_A_JOB_DEAD_MS)
 
 /**
@@ -364,7 +372,9 @@ int saina_core_job_set(struct saina_core *c, const struct saina_job_attrs *req,
 	}
 	job = &c->t->next;
 	*job = *found;
-	ret = saina_job_policy(job, req, err);
+	ret = saina_job_policy(c, job, req, err);
+	if (!ret)
+		ret = saina_job_k(job, req, err);
 	if (!ret)
 		ret = saina_job_times(job, req, err);
 	if (!ret)
@@ -385,6 +395,24 @@ int saina_core_job_set(struct saina_core *c, const struct saina_job_attrs *req,
 		*out = found;
 	saina_job_announce(c, found, old_state);
 	return 0;
+}
+
+/**
+ * saina_core_controller_gone() - the socket of a job's controller is closed
+ * @c: core
+ * @id: number of the job
+ *
+ * k stays as it was set last.  The owner knows whose socket it was.
+ */
+void saina_core_controller_gone(struct saina_core *c, __u16 id)
+{
+	struct saina_job *job = id < SAINA_JOBS_MAX && c->t ? c->t->job[id] : NULL;
+
+	if (!job || !job->controlled)
+		return;
+	job->controlled = 0;
+	saina_core_event(c, job, SAINA_EV_CONTROLLER, 0xff, job->k_set, 0);
+	saina_core_notify(c, SAINA_CMD_JOB_NTF, job, -1);
 }
 
 /**

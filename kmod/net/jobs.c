@@ -157,12 +157,20 @@ static void jobs_event(void *ctx, const struct saina_event *core_ev)
 	saina_event_send(sn, &ev, snap ? snap->name : NULL, GFP_KERNEL);
 }
 
+static u32 jobs_policy_seq(void *ctx, const struct saina_job *job)
+{
+	const struct saina_live *live = saina_jobs_live(ctx, job);
+
+	return live ? READ_ONCE(live->policy_seq) : 0;
+}
+
 static const struct saina_core_ops jobs_ops = {
 	.alloc = jobs_alloc,
 	.free = jobs_release,
 	.publish = jobs_publish,
 	.notify = jobs_notify,
 	.event = jobs_event,
+	.policy_seq = jobs_policy_seq,
 	.floats = 1,
 };
 

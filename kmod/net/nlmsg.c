@@ -76,8 +76,8 @@ void saina_nlmsg_show_job(const struct saina_net *sn, const struct saina_job *jo
 		return;
 	seq = READ_ONCE(live->policy_seq);
 	if (seq)
-		SAINA_PUT(a, SAINA_A_JOB_POLICY_SEQ_ACTIVE, policy_seq_active, seq);
-	if (seq && seq == job->policy.seq)
+		saina_job_show_in_force(seq, a);
+	if (seq && seq == a->policy_seq)
 		SAINA_PUT(a, SAINA_A_JOB_POLICY_ACTIVE, policy_active, a->policy);
 	SAINA_PUT(a, SAINA_A_JOB_ROUND, round, READ_ONCE(live->next_round));
 	SAINA_PUT(a, SAINA_A_JOB_K, k, READ_ONCE(live->k));

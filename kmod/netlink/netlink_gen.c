@@ -17,16 +17,18 @@
 #include <saina/bpf.h>
 
 /* Common nested types */
-const struct nla_policy saina_policy_nl_policy[SAINA_A_POLICY_STRIDE + 1] = {
-	[SAINA_A_POLICY_MODE] = NLA_POLICY_RANGE(NLA_U8, 1, 3),
+const struct nla_policy saina_policy_nl_policy[SAINA_A_POLICY_SPREAD + 1] = {
+	[SAINA_A_POLICY_MODE] = NLA_POLICY_RANGE(NLA_U8, 1, 6),
 	[SAINA_A_POLICY_LATE] = NLA_POLICY_RANGE(NLA_U8, 1, 2),
 	[SAINA_A_POLICY_K] = { .type = NLA_U8, },
 	[SAINA_A_POLICY_K_MIN] = { .type = NLA_U8, },
 	[SAINA_A_POLICY_K_MAX] = { .type = NLA_U8, },
-	[SAINA_A_POLICY_FLAGS] = NLA_POLICY_MASK(NLA_U8, 0x1),
+	[SAINA_A_POLICY_FLAGS] = NLA_POLICY_MASK(NLA_U8, 0x3),
 	[SAINA_A_POLICY_S_TH] = { .type = NLA_U16, },
 	[SAINA_A_POLICY_C_TH] = { .type = NLA_U16, },
 	[SAINA_A_POLICY_STRIDE] = { .type = NLA_U16, },
+	[SAINA_A_POLICY_TIMEOUT_US] = { .type = NLA_U32, },
+	[SAINA_A_POLICY_SPREAD] = { .type = NLA_U8, },
 };
 
 /* SAINA_CMD_JOB_NEW - do */
@@ -47,7 +49,7 @@ static const struct nla_policy saina_job_new_nl_policy[SAINA_A_JOB_DEAD_MS + 1] 
 };
 
 /* SAINA_CMD_JOB_SET - do */
-static const struct nla_policy saina_job_set_nl_policy[SAINA_A_JOB_DEAD_MS + 1] = {
+static const struct nla_policy saina_job_set_nl_policy[SAINA_A_JOB_CONTROLLER + 1] = {
 	[SAINA_A_JOB_ID] = { .type = NLA_U16, },
 	[SAINA_A_JOB_NAME] = { .type = NLA_NUL_STRING, .len = 31, },
 	[SAINA_A_JOB_STATE] = NLA_POLICY_RANGE(NLA_U8, 1, 3),
@@ -62,6 +64,11 @@ static const struct nla_policy saina_job_set_nl_policy[SAINA_A_JOB_DEAD_MS + 1] 
 	[SAINA_A_JOB_TOKEN] = { .type = NLA_NUL_STRING, .len = 32, },
 	[SAINA_A_JOB_HEARTBEAT_MS] = { .type = NLA_U16, },
 	[SAINA_A_JOB_DEAD_MS] = { .type = NLA_U16, },
+	[SAINA_A_JOB_POLICY_FROM] = { .type = NLA_U32, },
+	[SAINA_A_JOB_POLICY_ON] = { .type = NLA_U32, },
+	[SAINA_A_JOB_POLICY_CANCEL] = { .type = NLA_U8, },
+	[SAINA_A_JOB_K_SET] = { .type = NLA_U8, },
+	[SAINA_A_JOB_CONTROLLER] = { .type = NLA_U8, },
 };
 
 /* SAINA_CMD_JOB_DEL - do */
@@ -166,7 +173,7 @@ static const struct genl_split_ops saina_nl_ops[] = {
 		.doit		= saina_nl_job_set_doit,
 		.post_doit	= saina_nl_post_doit,
 		.policy		= saina_job_set_nl_policy,
-		.maxattr	= SAINA_A_JOB_DEAD_MS,
+		.maxattr	= SAINA_A_JOB_CONTROLLER,
 		.flags		= GENL_CMD_CAP_DO,
 	},
 	{

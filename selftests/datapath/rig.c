@@ -198,6 +198,49 @@ int rig_job_poke(struct rig *r, const struct saina_job_conf *conf)
 	return 0;
 }
 
+int rig_time_passes(struct rig *r, uint64_t ns)
+{
+	static const unsigned int sizes[] = {
+#define SIZE(E) E,
+		SAINA_ELEMS_LIST(SIZE)
+#undef SIZE
+	};
+	static struct {
+		struct saina_slot_meta meta;
+		int32_t sum[SAINA_ELEMS_MAX];
+	} slot;
+	char name[16];
+	int err = 0;
+
+	r->o.now += ns;
+	for (unsigned int job = 0; job < SAINA_JOBS_MAX; job++) {
+		const struct oracle_job *j = &r->o.job[job];
+		int fd = -1;
+
+		for (__u32 i = 0; j->present && i < j->conf.pool; i++) {
+			if (j->hot[i].meta.state != SAINA_SLOT_OPEN || !j->hot[i].meta.deadline)
+				continue;
+			for (unsigned int s = 0; fd < 0 && s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+				if (sizes[s] != j->conf.payload)
+					continue;
+				snprintf(name, sizeof(name), "saina_hot_%u", sizes[s]);
+				fd = rig_inner(r, name, job);
+			}
+			if (fd < 0 || bpf_map_lookup_elem(fd, &i, &slot))
+				err = -ENOENT;
+			slot.meta.deadline -= ns;
+			slot.meta.opened_at -= ns;
+			if (!err && bpf_map_update_elem(fd, &i, &slot, BPF_ANY))
+				err = -errno;
+		}
+		if (fd >= 0)
+			close(fd);
+	}
+	if (err)
+		rig_differs(r, "time of open slots: %s\n", strerror(-err));
+	return err;
+}
+
 int rig_job_remove(struct rig *r, unsigned int job)
 {
 	oracle_job_remove(&r->o, job);

@@ -104,6 +104,9 @@ int rig_counters(struct rig *r, unsigned int job, unsigned int worker,
 /* After rig_job(): do results go to the ports of the live workers, and to no other? */
 bool rig_check_fanout(struct rig *r, unsigned int job);
 
+/* @ns go by, as far as open slots are concerned: their times are set back.  0 or -errno */
+int rig_time_passes(struct rig *r, uint64_t ns);
+
 /* Adds to r->diff; false. */
 bool rig_differs(struct rig *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

@@ -59,6 +59,9 @@ static bool same_rt(struct rig *r, unsigned int job)
 	SAME(last_observed);
 	SAME(policy_swaps);
 	SAME(policy_mix);
+	SAME(asked);
+	SAME(happened);
+	SAME(resumed);
 #undef SAME
 	if (memcmp(&got.policy, &want->policy, sizeof(got.policy)))
 		same = rig_differs(r, "job %u rt.policy is not the one adopted\n", job);
@@ -72,6 +75,8 @@ static bool same_meta(struct rig *r, const char *what, unsigned int i,
 	    want->segment == got->segment && want->k == got->k && want->count == got->count &&
 	    want->exponent == got->exponent && want->policy == got->policy &&
 	    want->seen == got->seen && want->members == got->members &&
+	    want->k_min == got->k_min && want->parts == got->parts &&
+	    !want->deadline == !got->deadline &&
 	    (want->state != SAINA_SLOT_DONE || want->flags == got->flags))
 		return true;
 	return rig_differs(r, "%s %u: want round %u segment %u state %u k %u count %u exponent %d "
@@ -82,6 +87,35 @@ static bool same_meta(struct rig *r, const char *what, unsigned int i,
 			   want->exponent, want->policy, want->seen, want->members, want->flags,
 			   got->round, got->segment, got->state, got->k, got->count,
 			   got->exponent, got->policy, got->seen, got->members, got->flags);
+}
+
+/* When gradients came is not modelled, how often is. */
+static bool same_arrivals(struct rig *r, unsigned int job)
+{
+	const struct oracle_job *j = &r->o.job[job];
+	int fd = rig_map(r, "saina_arrival");
+	struct saina_arrival got;
+	bool same = true;
+
+	for (__u32 w = 0; w < SAINA_WORKERS_MAX; w++) {
+		const struct saina_arrival *want = &j->arrival[w];
+		__u32 key = job * SAINA_WORKERS_MAX + w;
+		__u64 n = 0;
+
+		if (bpf_map_lookup_elem(fd, &key, &got))
+			return rig_differs(r, "saina_arrival of job %u worker %u: %s\n", job, w,
+					   strerror(errno));
+		if (got.generation != j->conf.generation)
+			memset(&got, 0, sizeof(got));
+		for (int b = 0; b < SAINA_ARRIVAL_BUCKETS; b++)
+			n += got.hist[b];
+		if (got.n != want->n || got.round != want->round || n != want->n)
+			same = rig_differs(r, "arrivals of job %u worker %u: want %llu, last of round "
+					   "%u - 1, got %llu (%llu in buckets) and %u\n", job, w,
+					   want->n, want->round, got.n, n, got.round);
+	}
+	close(fd);
+	return same;
 }
 
 static bool same_slots(struct rig *r, unsigned int job)
@@ -249,6 +283,8 @@ bool rig_check_job(struct rig *r, unsigned int job, bool deep)
 		if (j->conf.worker[w].flags & SAINA_BIND_BOUND)
 			same &= same_counters(r, job, w, &j->wcount[w]);
 	same &= same_slots(r, job);
+	if (same && deep)
+		same = same_arrivals(r, job);
 	if (same && deep)
 		same = same_array(r, "saina_counted", job, j->conf.segments, j->last,
 				  sizeof(*j->last)) &&

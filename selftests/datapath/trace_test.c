@@ -29,6 +29,7 @@ static struct {
 	uint64_t seed;
 	uint64_t packets;
 	uint64_t check_every;
+	unsigned int mode;
 	bool verbose, counters, tc;
 } opt = { .seed = 1, .packets = 10000000, .check_every = 5000 };
 
@@ -37,10 +38,13 @@ static const struct argp_option options[] = {
 	{ "packets", 'p', "N", 0, "packets in all (default 10 million)", 0 },
 	{ "check-every", 'c', "N", 0, "packets between comparisons of state (default 5000)", 0 },
 	{ "counters", 'n', NULL, 0, "print how often each counter was hit", 0 },
+	{ "policy", 'P', "NAME", 0, "policy that most have (default: each in turn)", 0 },
 	{ "tc", 't', NULL, 0, "by the tc hook, many messages in a frame", 0 },
 	{ "verbose", 'v', NULL, 0, "print every packet", 0 },
 	{ }
 };
+
+static const char *const modes[] = { NULL, "bsp", "fastest", "sfcd", "timeout", "external", "coded" };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -60,6 +64,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case 'n':
 		opt.counters = true;
+		break;
+	case 'P':
+		for (opt.mode = SAINA_POLICY_BSP; opt.mode <= SAINA_POLICY_CODED; opt.mode++)
+			if (!strcmp(arg, modes[opt.mode]))
+				return 0;
+		argp_error(state, "'%s' is no policy", arg);
 		break;
 	case 't':
 		opt.tc = true;
@@ -338,6 +348,7 @@ static bool episode(uint64_t seed, uint64_t packets)
 	memcpy(global, t.rig.o.gcount.c, sizeof(global));
 	world_init(w, &t.rig, seed);
 	lossy = seed % 5 == 2;
+	w->mode = opt.mode ? opt.mode : seed % 7;
 	jobs = rng_chance(&w->rng, 500) ? 1 : rng_range(&w->rng, 2, WORLD_JOBS);
 	number = rng_below(&w->rng, SAINA_JOBS_MAX);
 	for (unsigned int i = 0; i < jobs && ok; i++) {

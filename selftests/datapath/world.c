@@ -67,23 +67,57 @@ int8_t world_exponent(uint32_t round, uint32_t segment)
 	return (int)((round * 7 + segment / 64) % 200) - 100;
 }
 
-/* Asks for another policy. */
-static void new_policy(struct world *w, struct sim_job *j)
+/* So far off that no test takes as long: only world_time_passes() gets there. */
+static void some_timeout(struct rng *r, struct saina_policy *p, unsigned int n)
 {
-	struct saina_policy old = j->conf.policy, *p = &j->conf.policy;
+	p->timeout_us = WORLD_TICK_US * rng_range(r, 1, 4);
+	p->k_min = rng_range(r, 0, n);
+}
+
+/* Workers that share a part, less one, with @n workers; 0: they cannot. */
+static unsigned int some_spread(struct rng *r, unsigned int n)
+{
+	unsigned int s = rng_range(r, 2, 8);
+
+	for (unsigned int i = 0; i < 7; i++, s = s == 8 ? 2 : s + 1)
+		if (n % s == 0)
+			return s - 1;
+	return 0;
+}
+
+/* Some policy; @old is the one before. */
+static void some_policy(struct world *w, struct sim_job *j, const struct saina_policy *before,
+			struct saina_policy *p)
+{
+	struct saina_policy old = *before;
 	struct rng *r = &w->rng;
-	unsigned int n = j->workers;
+	unsigned int n = j->workers, mode = w->mode;
 
 	memset(p, 0, sizeof(*p));
-	p->seq = old.seq + 1;
+	p->seq = ++j->policies;
 	p->late = rng_chance(r, 700) ? SAINA_LATE_RESIDUAL : SAINA_LATE_DROP;
-	switch (rng_below(r, 4)) {
-	case 0:
-		p->mode = SAINA_POLICY_BSP;
+	/* now and then another one, so that there are swaps from and to it */
+	if (!mode || rng_chance(r, 250))
+		mode = rng_range(r, SAINA_POLICY_BSP, SAINA_POLICY_CODED);
+	if (mode == SAINA_POLICY_CODED && !some_spread(r, n))
+		mode = SAINA_POLICY_SFCD;
+	p->mode = mode;
+	switch (mode) {
+	case SAINA_POLICY_BSP:
 		return;
-	case 1:
-		p->mode = SAINA_POLICY_FASTEST;
+	case SAINA_POLICY_FASTEST:
 		p->k = rng_range(r, 1, n);
+		if (rng_chance(r, 300))
+			some_timeout(r, p, n);
+		return;
+	case SAINA_POLICY_TIMEOUT:
+		some_timeout(r, p, n);
+		return;
+	case SAINA_POLICY_EXTERNAL:
+		p->k = rng_range(r, 1, n);
+		return;
+	case SAINA_POLICY_CODED:
+		p->spread = some_spread(r, n);
 		return;
 	}
 	p->mode = SAINA_POLICY_SFCD;
@@ -99,6 +133,8 @@ static void new_policy(struct world *w, struct sim_job *j)
 		p->flags |= SAINA_POLICY_F_PARITY;
 		p->stride = 32;
 	}
+	if (rng_chance(r, 400))
+		p->flags |= SAINA_POLICY_F_DOWN;
 	/* now and then the same again but for one thing or two */
 	if (old.mode == SAINA_POLICY_SFCD && rng_chance(r, 500)) {
 		p->k = old.k;
@@ -109,6 +145,34 @@ static void new_policy(struct world *w, struct sim_job *j)
 			p->flags = old.flags;
 		}
 	}
+}
+
+/* Asks for another policy, at once or on a schedule. */
+static void new_policy(struct world *w, struct sim_job *j)
+{
+	static const unsigned int on[] = { SAINA_EV_K, SAINA_EV_DEGRADED, SAINA_EV_WORKER_DEAD,
+					   SAINA_EV_WORKER_JOINED };
+	struct saina_job_conf *c = &j->conf;
+	struct rng *r = &w->rng;
+	struct saina_policy p;
+
+	/* what was to come has come, or is given up */
+	if (c->next.seq) {
+		if (rt_of(j)->policy.seq == c->next.seq)
+			c->policy = c->next;
+		memset(&c->next, 0, sizeof(c->next));
+		c->next_from = c->next_on = 0;
+	}
+	some_policy(w, j, &c->policy, &p);
+	recompute_policy(&j->recompute, &p);
+	if (!j->present || rng_chance(r, 600)) {
+		c->policy = p;
+		return;
+	}
+	c->next = p;
+	c->next_from = rt_of(j)->next_round + rng_below(r, 6);
+	if (rng_chance(r, 500))
+		c->next_on = 1u << on[rng_below(r, 4)] | 1u << on[rng_below(r, 4)];
 }
 
 /* Where a worker that (re)joins begins. */
@@ -146,6 +210,7 @@ int world_job_new(struct world *w, unsigned int i, unsigned int number, unsigned
 	c->state = SAINA_JOB_RUNNING;
 	c->elem = SAINA_ELEM_INT32;
 	c->payload = payload;
+	c->workers = j->workers;
 	c->segments = rng_chance(r, 150) ? 1 : rng_range(r, 1, rng_chance(r, 300) ? most : 20);
 	c->pool = 1 << rng_below(r, rng_chance(r, 500) ? 4 : 8);
 	c->ring = 2 << rng_below(r, 4);
@@ -161,14 +226,13 @@ int world_job_new(struct world *w, unsigned int i, unsigned int number, unsigned
 	for (unsigned int n = 0; n < j->workers; n++)
 		if (c->relay >> n & 1)
 			c->worker[n].flags |= SAINA_BIND_RELAY;
+	recompute_init(&j->recompute, payload, c->segments);
 	new_policy(w, j);
 	err = rig_job(w->rig, c, j->first_round);
 	if (err)
 		return err;
 	j->present = true;
 	ledger_init(&j->ledger, payload, c->segments, j->first_round, world_value, j);
-	recompute_init(&j->recompute, payload, c->segments);
-	recompute_policy(&j->recompute, &c->policy);
 	for (unsigned int n = 0; n < j->workers; n++)
 		worker_begin(w, j, n);
 	return 0;
@@ -436,15 +500,19 @@ int world_happens(struct world *w)
 		return 0;
 	if (j->conf.state != SAINA_JOB_RUNNING)
 		return 0;
-	switch (rng_below(&w->rng, 8)) {
+	switch (rng_below(&w->rng, 12)) {
 	case 0 ... 3:
 		death_or_birth(w, j);
 		break;
 	case 4 ... 6:
 		new_policy(w, j);
-		recompute_policy(&j->recompute, &j->conf.policy);
 		break;
-	case 7:
+	case 7 ... 8:
+		j->conf.k_set = rng_below(&w->rng, j->workers + 1);
+		break;
+	case 9 ... 10:
+		return rig_time_passes(w->rig, 1000ull * WORLD_TICK_US * rng_range(&w->rng, 1, 3));
+	case 11:
 		if (w->paused)
 			return 0;
 		j->conf.state = rng_chance(&w->rng, 500) ? SAINA_JOB_FORMING : SAINA_JOB_STOPPED;

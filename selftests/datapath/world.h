@@ -17,6 +17,7 @@
 #define WORLD_JOBS	4	/* most at once */
 #define WORLD_FLIGHT	2048	/* messages on their way */
 #define WORLD_ATTIC	512	/* messages held back for a long time */
+#define WORLD_TICK_US	250000000u	/* time-outs are multiples, and time passes so */
 #define WORLD_VALUES	65536	/* values workers say, picked from a table */
 
 /* A message on its way; what it carries follows from what it is. */
@@ -51,6 +52,7 @@ struct sim_job {
 	bool steady;			/* values change every eighth round only */
 	uint64_t value_seed;
 	uint64_t sessions;		/* given out */
+	uint32_t policies;		/* seq of the last one */
 	uint64_t results_seen, seen_at;	/* to notice that it is stuck */
 };
 
@@ -62,6 +64,7 @@ struct world {
 	unsigned int in_flight, in_attic;
 	unsigned int loss_up, loss_down, dup, hold;	/* permille */
 	struct sim_job *paused;		/* at most one is not RUNNING */
+	unsigned int mode;		/* enum saina_policy_mode that most policies have, 0: any */
 	uint64_t stuck;			/* jobs started afresh */
 	char error[512];
 };

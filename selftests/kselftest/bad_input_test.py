@@ -80,6 +80,8 @@ BAD = {
                    {"mode": 2, "k": 1, "stride": 2}, {"mode": 3, "s-th": 1001}, {"mode": 3, "stride": 3},
                    {"mode": 3, "k": 1, "k-min": 2}, {"mode": 3, "k": 3, "k-max": 2}, {"mode": 3, "flags": 1, "stride": 64}],
     "job.name": ["", "12", "a b", "a/b", "%s", "a:"],
+    "job.policy-from": [(1 << 32) - 1], "job.policy-on": [0, 1, 1 << 31], "job.policy-cancel": [1],
+    "job.k-set": [0, 3, 255],
     "worker.job-id": [256, 65535], "worker.id": [3, 64, 255], "worker.state": [0, 5, 255],
     "worker.ifindex": [0, 1 << 31, (1 << 32) - 1], "worker.ip": [0],
     "worker.mac": [bytes(6), b"\1\0\0\0\0\1", b"\xff" * 6], "worker.udp-port": [0], "worker.session": [0],
@@ -87,7 +89,9 @@ BAD = {
     "limits.jobs": [0, 257, (1 << 32) - 1], "limits.memory-job": [0], "limits.memory": [0, 1],
 }
 # Every value of these means something.
-ANY = {"job.token", "worker.name", "worker.round", "worker.late"}
+ANY = {"job.token", "job.controller", "worker.name", "worker.round", "worker.late"}
+# What a good request need not have, because it goes with others only.
+APART = {"job.policy-from", "job.policy-on", "job.policy-cancel", "job.k-set"}
 # Two ways to name a job.
 RIVAL = {"job.id": "name", "job.name": "id", "worker.job-id": "job-name", "worker.job-name": "job-id"}
 # In job-set these are refused whatever they are.
@@ -180,7 +184,7 @@ for op, how in served:
     good = {k: v for k, v in GOOD[op].items() if how == "do"}
     at = f"{op}, {how}"
     if how == "do":
-        free = {n for n in names if f"{nest}.{n}" in ANY}
+        free = {n for n in names if f"{nest}.{n}" in ANY | APART}
         Tap.same(set(GOOD[op]) | fixed | free, names, f"{at}: the test has each attribute that the kernel takes")
     prepare()
     before = state()

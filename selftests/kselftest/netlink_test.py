@@ -34,11 +34,11 @@ def job(**more):
 def policy(mode, **more):
     """What a reply shows of a policy of fastest or bsp."""
     return {"mode": mode, "late": 1, "k": 0, "k-min": 0, "k-max": 0, "flags": 0, "s-th": 0,
-            "c-th": 0, "stride": 0, **more}
+            "c-th": 0, "stride": 0, "timeout-us": 0, "spread": 0, **more}
 
 
 worker = job
-BSP, FASTEST, SFCD = 1, 2, 3
+BSP, FASTEST, SFCD, TIMEOUT, EXTERNAL = 1, 2, 3, 4, 5
 
 
 def bind(w, dev, j="a", **more):
@@ -70,7 +70,7 @@ Tap.same({k: full[k] for k in ("id", "pool", "ring", "exponent", "policy", "toke
                                       "heartbeat-ms", "dead-ms", "segments")},
          {"id": 200, "pool": 16, "ring": 2, "exponent": -3,
           "policy": {"mode": SFCD, "late": 1, "k": 2, "k-min": 1, "k-max": 0, "flags": 0,
-                     "s-th": 500, "c-th": 0, "stride": 32}, "token": "x" * 32,
+                     "s-th": 500, "c-th": 0, "stride": 32, "timeout-us": 0, "spread": 0}, "token": "x" * 32,
           "heartbeat-ms": 50, "dead-ms": 60, "segments": 15}, "job-new accepts every setting")
 name, note = config.note()
 Tap.ok("token" not in note, "notifications do not carry the token")
@@ -83,6 +83,36 @@ Tap.same((name, note["policy"], note["policy-seq"]), ("job-ntf", policy(FASTEST,
 Tap.ok("token" not in f.do("job-get", job(id=200)), "a token can be taken away")
 jobs, torn = f.dump("job-get")
 Tap.same(([j["id"] for j in jobs], torn), ([0, 200], False), "a dump has all jobs, in order")
+
+# --- a policy to come, and k from outside ---------------------------------------------
+
+f.do("job-set", job(id=200, policy={"mode": TIMEOUT, "k-min": 2, "timeout-us": 10000}, policy_from=500))
+now = f.do("job-get", job(id=200))
+Tap.same((now["policy"], now["policy-next"]["mode"], now["policy-next"]["timeout-us"], now["policy-from"]),
+         (policy(FASTEST, k=4), TIMEOUT, 10000, 500), "job-set with policy-from: the policy stays, the one to come is shown")
+Tap.refused(lambda: f.do("job-set", job(id=200, policy={"mode": BSP}, policy_from=600)), errno.EBUSY,
+            "another policy waits", "policy", "job-set: a second policy to come is refused")
+Tap.refused(lambda: f.do("job-set", job(id=200, policy={"mode": BSP})), errno.EBUSY,
+            "another policy waits", "policy", "job-set: a change of policy is refused while another one waits")
+f.do("job-set", job(id=200, policy_cancel=1))
+now = f.do("job-get", job(id=200))
+Tap.same((now["policy"], "policy-next" in now), (policy(FASTEST, k=4), False), "job-set with policy-cancel: no policy is to come")
+Tap.refused(lambda: f.do("job-set", job(id=200, policy_cancel=1)), errno.ENOENT,
+            "no policy waits", "policy-cancel", "job-set with policy-cancel: is refused when no policy is to come")
+Tap.refused(lambda: f.do("job-set", job(id=200, k_set=3)), errno.EINVAL, "only with external", "k-set",
+            "job-set with k-set: is refused when the policy is another than external")
+f.do("job-set", job(id=200, policy={"mode": EXTERNAL, "k": 4}))
+f.do("job-set", job(id=200, k_set=3))
+Tap.refused(lambda: f.do("job-set", job(id=200, k_set=65)), errno.ERANGE, "1..64", "k-set",
+            "job-set with k-set: more than the workers is refused")
+Tap.same(f.do("job-get", job(id=200))["k-set"], 3, "job-set with k-set: the k that is set is shown")
+for timeout, error in ((0, errno.EINVAL), (999, errno.ERANGE), (60000001, errno.ERANGE)):
+    Tap.refused(lambda t=timeout: f.do("job-set", job(id=200, policy={"mode": TIMEOUT, "k-min": 1, "timeout-us": t})),
+                error, "1ms", "policy", f"job-set, a time-out of {timeout} us: is refused with the range")
+f.do("job-set", job(id=200, policy={"mode": FASTEST, "k": 4}))
+last = f.do("job-get", job(id=200))["policy-seq"]
+while config.note()[1].get("policy-seq") != last:
+    pass
 
 # What is refused: (what it is, command, request, errno, sentence, guilty attribute)
 refusals = [
@@ -213,7 +243,7 @@ for what, body, guilty in (
         ("attribute twice", good + attr(2, b"d\0"), "name"),
         ("attribute twice in a nest", good + attr(NEST | NESTED, fast + attr(3, b"\1")), "policy.k"),
         ("unknown attribute in a nest", good + attr(NEST | NESTED, fast + attr(55, b"")), "policy.55"),
-        ("unknown attribute", good + attr(33, b"x"), "33"),
+        ("unknown attribute", good + attr(100, b"x"), "100"),
         ("attribute 0", good + attr(0, b""), "0"),
         ("flag on a number", Spec.encode(job(name="c", workers=1), "job") + attr(4 | NESTED, struct.pack("=Q", 4)),
          "elements")):

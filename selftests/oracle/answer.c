@@ -132,6 +132,7 @@ void oracle_answer_all(struct oracle_msg *m, const struct oracle_slot *s)
 	struct saina_hdr *h = result(m, s);
 
 	h->worker = 0xff;
+	h->aux = m->j->rt.policy.timeout_us;
 	wrap(m, sizeof(*h) + oracle_bytes(&m->j->conf, m->j->conf.payload), true);
 	m->out->multicast = true;
 	/* frames in more than one piece cannot be redirected to many */

@@ -110,9 +110,9 @@ static bool is_sum(struct ledger *l, const struct saina_hdr *h, const uint8_t *p
 static bool first_result(struct ledger *l, struct ledger_entry *e, const struct saina_hdr *h,
 			 const uint8_t *payload)
 {
-	if (h->worker != 0xff || h->session || h->aux)
-		return wrong(l, h, "a multicast that names worker %u, session %llu, aux %u",
-			     h->worker, (unsigned long long)h->session, h->aux);
+	if (h->worker != 0xff || h->session)
+		return wrong(l, h, "a multicast that names worker %u, session %llu", h->worker,
+			     (unsigned long long)h->session);
 	if (e->mask)
 		return wrong(l, h, "a second result");
 	if (!h->mask)

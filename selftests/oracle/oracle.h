@@ -24,7 +24,7 @@ enum oracle_verdict {
 };
 
 struct oracle_slot {
-	struct saina_slot_meta meta;	/* opened_at and csum are not modelled */
+	struct saina_slot_meta meta;	/* csum is not modelled */
 	int32_t *sum;			/* OPEN, of floats: float32; DONE: as on the wire */
 };
 
@@ -47,6 +47,7 @@ struct oracle_job {
 	struct oracle_slot *ring;
 	uint32_t (*last)[SAINA_WORKERS_MAX];
 	uint64_t *signs;
+	struct saina_arrival arrival[SAINA_WORKERS_MAX];	/* times not modelled */
 	int32_t *sums;			/* store of all the sums */
 	struct saina_counters wcount[SAINA_WORKERS_MAX];
 	/* of the last event: the job's next round at STALE of each worker, the round at
@@ -70,6 +71,7 @@ struct oracle {
 	unsigned int learned_n;
 	struct saina_event *event;	/* since oracle_events_clear() */
 	unsigned int events, events_room;
+	uint64_t now;			/* the time, ns: it only goes on when told to */
 	bool tc;			/* the tc hook: sends to every port, relays nothing */
 	unsigned int linear;		/* bytes of the next frame in one piece, 0: all of it */
 };

@@ -54,7 +54,7 @@ static bool round_done(struct recompute *c, const struct saina_hdr *h,
 	unsigned int members = __builtin_popcountll(rt->members);
 	unsigned int top = p->k_max && p->k_max < members ? p->k_max : members;
 	unsigned int c_th = p->c_th ? p->c_th : h->k;
-	unsigned int t = c->converged, k = h->k;
+	unsigned int t = c->converged, d = c->resumed, k = h->k;
 	bool follows, reached;
 
 	if (rt->last_round != h->round || rt->last_observed != c->observed ||
@@ -75,15 +75,21 @@ static bool round_done(struct recompute *c, const struct saina_hdr *h,
 		else
 			reached = c->flips * 1000 >= p->s_th * c->observed;
 		t = reached ? t + 1 : t ? t - 1 : 0;
+		d = !(p->flags & SAINA_POLICY_F_DOWN) ? 0 : !reached ? d + 1 : d ? d - 1 : 0;
 		if (t >= c_th) {
 			t = 0;
+			d = k < top ? 0 : d;
 			k += k < top;
+		} else if (d >= c_th) {
+			t = d = 0;
+			k -= k > 1 && k > p->k_min;
 		}
 		c->decisions++;
-		if (rt->converged != t || rt->k_next != k) {
+		c->lowered += k < h->k;
+		if (rt->converged != t || rt->resumed != d || rt->k_next != k) {
 			snprintf(c->error, sizeof(c->error),
-				 "round %u: converged %u and k %u next, by rt %u and %u", h->round,
-				 t, k, rt->converged, rt->k_next);
+				 "round %u: converged %u, resumed %u and k %u next, by rt %u, %u and %u",
+				 h->round, t, d, k, rt->converged, rt->resumed, rt->k_next);
 			return false;
 		}
 	}
@@ -91,6 +97,7 @@ static bool round_done(struct recompute *c, const struct saina_hdr *h,
 	c->last_round = h->round;
 	c->last_seq = p->seq;
 	c->converged = rt->converged;
+	c->resumed = rt->resumed;
 	c->members = rt->members;
 	return true;
 }

@@ -23,9 +23,9 @@ struct recompute {
 	bool known;			/* every segment could be compared */
 	/* the round decided last */
 	bool decided;
-	uint32_t last_round, last_seq, converged;
+	uint32_t last_round, last_seq, converged, resumed;
 	uint64_t members;
-	uint64_t rounds, decisions;	/* recomputed so far */
+	uint64_t rounds, decisions, lowered;	/* recomputed so far */
 	char error[256];
 };
 

@@ -8,7 +8,7 @@ static unsigned int samples_of(const struct saina_job_conf *c, const struct sain
 	return (c->payload + p->stride - 1) / p->stride;
 }
 
-static void adopt(struct saina_job_rt *rt, const struct saina_policy *new, unsigned int n)
+static void adopt(struct saina_job_rt *rt, const struct saina_policy *new)
 {
 	const struct saina_policy *old = &rt->policy;
 
@@ -16,21 +16,58 @@ static void adopt(struct saina_job_rt *rt, const struct saina_policy *new, unsig
 	case SAINA_POLICY_SFCD:
 		if (old->mode == SAINA_POLICY_SFCD && old->k == new->k) {
 			if (old->stride != new->stride || old->flags != new->flags)
-				rt->primed = rt->converged = 0;
+				rt->primed = rt->converged = rt->resumed = 0;
 		} else {
 			rt->k_next = new->k;
-			rt->primed = rt->converged = 0;
+			rt->primed = rt->converged = rt->resumed = 0;
 		}
-		break;
-	case SAINA_POLICY_FASTEST:
-		rt->k_next = new->k;
-		break;
-	case SAINA_POLICY_BSP:
-		rt->k_next = n;
 		break;
 	}
 	rt->policy = *new;
 	rt->policy_swaps++;
+}
+
+static void k_changes(struct oracle *o, struct oracle_job *j, unsigned int from, unsigned int to)
+{
+	j->rt.happened |= 1u << SAINA_EV_K;
+	oracle_event(o, j, SAINA_EV_K, 0xff, j->rt.next_round - 1, from, to);
+}
+
+/* Is the policy to come the one for round @round? */
+static bool is_due(const struct saina_job_conf *c, const struct saina_job_rt *rt, uint32_t round)
+{
+	if (!c->next.seq)
+		return false;
+	if (rt->policy.seq == c->next.seq)
+		return true;
+	return round >= c->next_from && (!c->next_on || rt->happened & c->next_on);
+}
+
+static void happenings(const struct saina_job_conf *c, struct saina_job_rt *rt, uint64_t old)
+{
+	if (rt->asked != c->next.seq) {
+		rt->asked = c->next.seq;
+		rt->happened = 0;
+	}
+	if (old & ~rt->members)
+		rt->happened |= 1u << SAINA_EV_WORKER_DEAD;
+	if (old && rt->members & ~old)
+		rt->happened |= 1u << SAINA_EV_WORKER_JOINED;
+}
+
+/* Parts of the gradient that somebody computes. */
+static unsigned int parts_alive(const struct saina_job_conf *c, const struct saina_job_rt *rt)
+{
+	unsigned int parts = c->workers / (rt->policy.spread + 1), n = 0;
+	uint64_t mask;
+
+	for (unsigned int p = 0; p < parts; p++) {
+		mask = 0;
+		for (unsigned int w = p; w < SAINA_WORKERS_MAX; w += parts)
+			mask |= 1ull << w;
+		n += (rt->members & mask) != 0;
+	}
+	return n;
 }
 
 void oracle_round_open(struct oracle *o, struct oracle_job *j)
@@ -40,17 +77,21 @@ void oracle_round_open(struct oracle *o, struct oracle_job *j)
 	unsigned int n = oracle_popcount(j->conf.active);
 	uint64_t old_members = rt->members;
 	unsigned int old_k = rt->k, old_seq = p->seq, k, top;
-	bool adopted = j->conf.policy.seq != p->seq;
+	const struct saina_policy *target;
+	bool adopted;
 
 	rt->members = j->conf.active;
+	happenings(&j->conf, rt, old_members);
+	target = is_due(&j->conf, rt, rt->next_round) ? &j->conf.next : &j->conf.policy;
+	adopted = target->seq != p->seq;
 	rt->next_round++;
 	rt->open_slots = rt->segs_done = 0;
 	rt->flips = rt->observed = 0;
 
 	if (adopted)
-		adopt(rt, &j->conf.policy, n);
+		adopt(rt, target);
 	else if (rt->members != old_members && old_members)
-		rt->primed = rt->converged = 0;
+		rt->primed = rt->converged = rt->resumed = 0;
 
 	k = rt->k_next;
 	if (p->mode == SAINA_POLICY_SFCD) {
@@ -61,6 +102,10 @@ void oracle_round_open(struct oracle *o, struct oracle_job *j)
 			k = top;
 	} else if (p->mode == SAINA_POLICY_FASTEST) {
 		k = p->k;
+	} else if (p->mode == SAINA_POLICY_EXTERNAL) {
+		k = j->conf.k_set ? j->conf.k_set : p->k;
+	} else if (p->mode == SAINA_POLICY_CODED) {
+		k = parts_alive(&j->conf, rt);
 	} else {
 		k = n;
 	}
@@ -72,8 +117,9 @@ void oracle_round_open(struct oracle *o, struct oracle_job *j)
 
 	if (adopted)
 		oracle_event(o, j, SAINA_EV_POLICY, 0xff, rt->next_round - 1, old_seq, p->seq);
-	else if (p->mode != SAINA_POLICY_BSP && k < old_k)
-		oracle_event(o, j, SAINA_EV_K, 0xff, rt->next_round - 1, old_k, k);
+	else if (((p->mode == SAINA_POLICY_FASTEST || p->mode == SAINA_POLICY_SFCD) &&
+		  k < old_k) || (p->mode == SAINA_POLICY_EXTERNAL && k != old_k))
+		k_changes(o, j, old_k, k);
 }
 
 /* All segments of the round are done: has training converged to noise? */
@@ -95,12 +141,23 @@ static void decide(struct oracle *o, struct oracle_job *j)
 			rt->converged++;
 		else if (rt->converged)
 			rt->converged--;
+		if (!reached && p->flags & SAINA_POLICY_F_DOWN)
+			rt->resumed++;
+		else if (rt->resumed)
+			rt->resumed--;
 		if (rt->converged >= c_th) {
 			rt->converged = 0;
 			if (rt->k_next < top) {
 				rt->k_next++;
-				oracle_event(o, j, SAINA_EV_K, 0xff, rt->next_round - 1, rt->k,
-					     rt->k_next);
+				rt->resumed = 0;
+				k_changes(o, j, rt->k, rt->k_next);
+			}
+		}
+		if (rt->resumed >= c_th) {
+			rt->resumed = rt->converged = 0;
+			if (rt->k_next > 1 && rt->k_next > p->k_min) {
+				rt->k_next--;
+				k_changes(o, j, rt->k, rt->k_next);
 			}
 		}
 	}

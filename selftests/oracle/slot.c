@@ -21,11 +21,35 @@ static bool is_about(const struct oracle_slot *s, const struct oracle_msg *m)
 	       s->meta.segment == m->segment;
 }
 
+/* The workers that compute part @part. */
+static uint64_t workers_of(const struct oracle_slot *h, unsigned int part)
+{
+	uint64_t mask = 0;
+
+	for (unsigned int w = part; w < SAINA_WORKERS_MAX; w += h->meta.parts)
+		mask |= 1ull << w;
+	return mask;
+}
+
+/* Has another worker given what this one gives? */
+static bool part_is_in(const struct oracle_msg *m, const struct oracle_slot *h)
+{
+	return h->meta.parts && h->meta.seen & workers_of(h, m->w % h->meta.parts);
+}
+
 static bool complete(const struct oracle_msg *m, const struct oracle_slot *h)
 {
 	uint64_t live = h->meta.members & m->j->conf.active;
 	unsigned int need = h->meta.k;
 
+	if (h->meta.deadline && m->o->now >= h->meta.deadline && h->meta.count >= h->meta.k_min)
+		return true;
+	if (h->meta.parts) {
+		for (unsigned int p = 0; p < h->meta.parts; p++)
+			if (live & workers_of(h, p) && !(h->meta.seen & workers_of(h, p)))
+				return false;
+		return true;
+	}
 	if (need > oracle_popcount(live))
 		need = oracle_popcount(live);
 	return oracle_popcount(h->meta.seen & live) >= need;
@@ -101,7 +125,7 @@ static void done(struct oracle_msg *m, struct oracle_slot *h)
 	h->meta.flags = 0;
 	if (h->meta.count < h->meta.k)
 		h->meta.flags |= SAINA_F_DEGRADED;
-	if (j->rt.policy.late == SAINA_LATE_DROP)
+	if (j->rt.policy.late == SAINA_LATE_DROP || j->rt.policy.mode == SAINA_POLICY_CODED)
 		h->meta.flags |= SAINA_F_DROP_LATE;
 	h->meta.state = SAINA_SLOT_DONE;
 	e->meta = h->meta;
@@ -114,6 +138,7 @@ static void done(struct oracle_msg *m, struct oracle_slot *h)
 	oracle_count(m, SAINA_C_COMPLETED);
 	if (h->meta.flags & SAINA_F_DEGRADED) {
 		oracle_count(m, SAINA_C_DEGRADED);
+		j->rt.happened |= 1u << SAINA_EV_DEGRADED;
 		oracle_event(m->o, j, SAINA_EV_DEGRADED, 0xff, m->round, m->segment,
 			     h->meta.count);
 	}
@@ -123,11 +148,23 @@ static void done(struct oracle_msg *m, struct oracle_slot *h)
 	oracle_answer_all(m, h);
 }
 
+/* 8.2: the first GRAD of segment 0 of a round from this worker. */
+static void arrived(struct oracle_msg *m)
+{
+	struct saina_arrival *a = &m->j->arrival[m->w];
+
+	if (m->segment || a->round == m->round + 1)
+		return;
+	a->round = m->round + 1;
+	a->n++;
+}
+
 /* The packet's gradient is in; it ends here unless it completed the slot. */
 static void counted_in(struct oracle_msg *m, struct oracle_slot *h, int counter)
 {
 	m->j->last[m->segment][m->w] = m->round + 1;
 	oracle_count(m, counter);
+	arrived(m);
 	if (complete(m, h))
 		done(m, h);
 	else
@@ -155,6 +192,12 @@ static void open_slot(struct oracle_msg *m, struct oracle_slot *h)
 	h->meta.segment = m->segment;
 	h->meta.state = SAINA_SLOT_OPEN;
 	h->meta.k = j->rt.k;
+	h->meta.k_min = j->rt.policy.k_min;
+	if (j->rt.policy.mode == SAINA_POLICY_CODED)
+		h->meta.parts = j->conf.workers / (j->rt.policy.spread + 1);
+	h->meta.opened_at = m->o->now;
+	if (j->rt.policy.timeout_us)
+		h->meta.deadline = m->o->now + 1000ull * j->rt.policy.timeout_us;
 	h->meta.policy = j->rt.policy.seq;
 	h->meta.members = j->rt.members;
 	h->meta.exponent = m->hdr->exponent;
@@ -174,6 +217,7 @@ static void after_result(struct oracle_msg *m, const struct oracle_slot *s)
 		oracle_answer_one(m, s, SAINA_F_RESEND);
 	} else {
 		oracle_count(m, SAINA_C_LATE);
+		arrived(m);
 		oracle_answer_one(m, s, SAINA_F_LATE);
 	}
 }
@@ -212,6 +256,11 @@ void oracle_grad(struct oracle_msg *m)
 				oracle_drop(m, SAINA_C_DUPLICATE);
 		} else if (m->hdr->exponent != h->meta.exponent) {
 			oracle_drop(m, SAINA_C_EXPONENT);
+		} else if (part_is_in(m, h)) {
+			if (complete(m, h))
+				done(m, h);
+			else
+				oracle_drop(m, SAINA_C_SPARE);
 		} else {
 			add(m, h);
 		}
@@ -250,7 +299,8 @@ void oracle_ask(struct oracle_msg *m)
 			break;
 		h = hot_slot(m);
 		e = ring_entry(m);
-		if (m->j->last[m->segment][m->w] == m->round + 1)
+		if (m->j->last[m->segment][m->w] == m->round + 1 ||
+		    (is_about(h, m) && h->meta.state == SAINA_SLOT_OPEN && part_is_in(m, h)))
 			told.counted |= 1ull << i;
 		if (is_about(e, m))
 			told.done |= 1ull << i;

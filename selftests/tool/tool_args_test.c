@@ -21,7 +21,7 @@ static const struct {
 	{ "j a d elements 0x10 workers 1 id 255 payload 352 pool 4096 ring 64 type int32 "
 	  "policy fastest:k=6,late=drop token s3cret exponent -126 heartbeat 10 dead 60000",
 	  "JOB_NEW ID=255 NAME=d ELEMENTS=16 WORKERS=1 PAYLOAD=352 POOL=4096 RING=64 "
-	  "ELEM_TYPE=1 EXPONENT=4294967170 POLICY={ MODE=2 LATE=2 K=6 K_MIN=0 K_MAX=0 FLAGS=0 S_TH=0 C_TH=0 STRIDE=0 } TOKEN=s3cret HEARTBEAT_MS=10 "
+	  "ELEM_TYPE=1 EXPONENT=4294967170 POLICY={ MODE=2 LATE=2 K=6 K_MIN=0 K_MAX=0 FLAGS=0 S_TH=0 C_TH=0 STRIDE=0 TIMEOUT_US=0 SPREAD=0 } TOKEN=s3cret HEARTBEAT_MS=10 "
 	  "DEAD_MS=60000" },
 	{ "job add d e 1 w 1 pay 64 poo 1", NULL },	/* e: elements or exponent */
 	{ "job add d el 1 w 1 pay 64 poo 2 t bfloat16", NULL },	/* t: type or token */
@@ -29,8 +29,16 @@ static const struct {
 	  "JOB_NEW NAME=d ELEMENTS=1 WORKERS=1 PAYLOAD=64 POOL=2 ELEM_TYPE=3 EXPONENT=127" },
 	{ "job add d elements 1 workers 1 token ''",
 	  "JOB_NEW NAME=d ELEMENTS=1 WORKERS=1 TOKEN=" },
-	{ "job set d policy bsp", "JOB_SET NAME=d POLICY={ MODE=1 LATE=1 K=0 K_MIN=0 K_MAX=0 FLAGS=0 S_TH=0 C_TH=0 STRIDE=0 }" },
-	{ "job set 7 policy bsp", "JOB_SET ID=7 POLICY={ MODE=1 LATE=1 K=0 K_MIN=0 K_MAX=0 FLAGS=0 S_TH=0 C_TH=0 STRIDE=0 }" },
+	{ "job set d policy bsp", "JOB_SET NAME=d POLICY={ MODE=1 LATE=1 K=0 K_MIN=0 K_MAX=0 FLAGS=0 S_TH=0 C_TH=0 STRIDE=0 TIMEOUT_US=0 SPREAD=0 }" },
+	{ "job set 7 k 5", "JOB_SET ID=7 K_SET=5" },
+	{ "policy set d timeout:10ms,kmin=4",
+	  "JOB_SET NAME=d POLICY={ MODE=4 LATE=1 K=0 K_MIN=4 K_MAX=0 FLAGS=0 S_TH=0 C_TH=0 STRIDE=0 TIMEOUT_US=10000 SPREAD=0 }" },
+	{ "policy set d bsp from 500",
+	  "JOB_SET NAME=d POLICY={ MODE=1 LATE=1 K=0 K_MIN=0 K_MAX=0 FLAGS=0 S_TH=0 C_TH=0 STRIDE=0 TIMEOUT_US=0 SPREAD=0 } POLICY_FROM=500" },
+	{ "policy set d bsp from round 7 on k,worker-dead",
+	  "JOB_SET NAME=d POLICY={ MODE=1 LATE=1 K=0 K_MIN=0 K_MAX=0 FLAGS=0 S_TH=0 C_TH=0 STRIDE=0 TIMEOUT_US=0 SPREAD=0 } POLICY_FROM=7 POLICY_ON=516" },
+	{ "policy cancel d", "JOB_SET NAME=d POLICY_CANCEL=1" },
+	{ "job set 7 policy bsp", "JOB_SET ID=7 POLICY={ MODE=1 LATE=1 K=0 K_MIN=0 K_MAX=0 FLAGS=0 S_TH=0 C_TH=0 STRIDE=0 TIMEOUT_US=0 SPREAD=0 }" },
 	{ "job set 7a state running", "JOB_SET NAME=7a STATE=2" },
 	{ "job set d state stopped token x heartbeat 100 dead 400",
 	  "JOB_SET NAME=d STATE=3 TOKEN=x HEARTBEAT_MS=100 DEAD_MS=400" },
@@ -88,9 +96,9 @@ static const struct {
 	const char *line;
 	const char *says;	/* all of stderr, without the line's end */
 } bad[] = {
-	{ "frob", "saina: \"frob\" is no object; allowed: job, worker, port, slot, stats, limits, monitor, top, doctor" },
-	{ "jobs", "saina: \"jobs\" is no object; allowed: job, worker, port, slot, stats, limits, monitor, top, doctor" },
-	{ "''", "saina: \"\" is no object; allowed: job, worker, port, slot, stats, limits, monitor, top, doctor" },
+	{ "frob", "saina: \"frob\" is no object; allowed: job, worker, port, policy, slot, stats, limits, monitor, top, doctor" },
+	{ "jobs", "saina: \"jobs\" is no object; allowed: job, worker, port, policy, slot, stats, limits, monitor, top, doctor" },
+	{ "''", "saina: \"\" is no object; allowed: job, worker, port, policy, slot, stats, limits, monitor, top, doctor" },
 	{ "-x job", "saina: option \"-x\" is not known; allowed: -j, -p, -s PATH, -n NETNS, -V, -h" },
 	{ "--frob job", "saina: option \"--frob\" is not known; allowed: -j, -p, -s PATH, -n NETNS, -V, -h" },
 	{ "-s", "saina: option \"-s\" wants a value" },
@@ -137,15 +145,21 @@ static const struct {
 	{ "job add d elements 1 workers 1 token 123456789012345678901234567890123",
 	  "saina: job add: \"123456789012345678901234567890123\" for \"token\" is not allowed: it takes 0 to 32 characters" },
 	{ "job add d elements 1 workers 1 policy ''",
-	  "saina: job add: policy: '' is unknown; known are bsp, fastest:k=K, sfcd:k0=K,..." },
+	  "saina: job add: policy: '' is unknown; known are bsp, fastest:k=K, sfcd:k0=K,..., timeout:T, external:k0=K, coded:s=S" },
 	{ "job add d elements 1 workers 1 elements 2", "saina: job add: \"elements\" is given twice" },
 	{ "job add d elemnts 1", "saina: job add: \"elemnts\" is not known here; " ALLOWED_ADD },
 	{ "job add d elements 1 workers 1 ''", "saina: job add: \"\" is not known here; " ALLOWED_ADD },
 	{ "job add d p 64", "saina: job add: \"p\" can mean several: payload, pool, policy" },
 	{ "job set", "saina: job set: which job?  Say its name or number" },
-	{ "job set d", "saina: job set: set what?  Allowed: policy, state, token, token-file, heartbeat, dead" },
+	{ "policy", "saina: policy: set or cancel?  `saina job show' shows what is in force and what is to come" },
+	{ "policy set d", "saina: policy set: which policy?  As in bsp, fastest:k=6, timeout:10ms,kmin=4" },
+	{ "policy set d bsp on rain", "saina: policy set: on \"rain\"?  Allowed: k, degraded, worker-joined, worker-dead" },
+	{ "policy set d bsp since 5", "saina: policy set: \"since\" is not allowed here; allowed: from ROUND, on EVENT" },
+	{ "policy set d bsp from", "saina: policy set: from what?" },
+	{ "policy set d timeout:0", "saina: policy set: policy: '0': must be 1ms..60s, as in 10ms, 1500us or 2s" },
+	{ "job set d", "saina: job set: set what?  Allowed: policy, k, state, token, token-file, heartbeat, dead" },
 	{ "job set d elements 4",
-	  "saina: job set: \"elements\" is not known here; allowed: policy, state, token, token-file, heartbeat, dead" },
+	  "saina: job set: \"elements\" is not known here; allowed: policy, k, state, token, token-file, heartbeat, dead" },
 	{ "job set d state go",
 	  "saina: job set: \"go\" for \"state\" is not allowed: it takes forming, running, stopped" },
 	{ "job del", "saina: job del: which job?  Say its name or number" },

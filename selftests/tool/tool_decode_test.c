@@ -61,6 +61,15 @@ static void tables(void)
 	}
 }
 
+/* Every third one, to the last, as canned.c has them. */
+static bool has_canned_counters(const struct saina_stats_attrs *s)
+{
+	for (__u64 j = 0; j < SAINA_C_N; j++)
+		if (s->counters[j] != ((j + 1) % 3 ? 0 : 201000 + j))
+			return false;
+	return true;
+}
+
 static void objects(void)
 {
 	char buf[4096] __attribute__((aligned(8)));
@@ -75,8 +84,7 @@ static void objects(void)
 	       "decode: the attributes of a job are read");
 	canned_message(buf, NULL, SAINA_CMD_STATS_GET, 1);
 	tap_ok(!saina_ctl_decode((void *)buf, &saina_stats_class, &o) && o.stats.worker == 4 &&
-		       o.stats.counters[SAINA_C_COMPLETED] == 201000 + SAINA_C_COMPLETED &&
-		       o.stats.counters[SAINA_C_INTERNAL] == 201000 + SAINA_C_INTERNAL,
+		       has_canned_counters(&o.stats),
 	       "decode: the counters of a worker are read");
 	nlh = double_msg(buf, NULL, SAINA_CMD_STATS_GET);
 	{

@@ -52,7 +52,8 @@ digits='{"id":5,"name":"digits","state":"forming","round":0,"k":0,"workers":2,"a
 	"open_slots":0,"policy":"bsp","policy_seq":1,"policy_pending":true,"policy_active":null,
 	"policy_active_seq":0,"elements":10000,"type":"int32","payload":128,"segments":79,
 	"pool":64,"ring":4,"exponent":18,"heartbeat_ms":50,"dead_ms":5000,"generation":1,
-	"token":"s3cret","policy_mix":0,"sfcd":null}'
+	"token":"s3cret","policy_mix":0,"policy_next":null,
+	"k_set":null,"controller":false,"sfcd":null}'
 json "job add shows the job it made" "[$digits]" '[.[]|del(.memory)]' \
 	job add digits elements 10000 workers 2 id 5 payload 128 pool 64 ring 4 policy bsp \
 	token s3cret exponent 18 heartbeat 50 dead 5000

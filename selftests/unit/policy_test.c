@@ -42,6 +42,16 @@ static void policy_canonical(void **state)
 		{"sfcd:cth=k,sth=0.500", "sfcd:k0=1,kmin=1,sth=0.5,cth=k,stride=32"},
 		{"sfcd:k0=64,kmin=64,kmax=64,sth=0.999,cth=65535,stride=32,late=drop,parity",
 		 "sfcd:k0=64,kmin=64,kmax=64,sth=0.999,cth=65535,stride=32,late=drop,parity"},
+		{"sfcd:k0=2,down", "sfcd:k0=2,kmin=1,sth=0.5,cth=5,stride=32,down"},
+		{"fastest:k=6,timeout=10ms", "fastest:k=6,timeout=10ms"},
+		{"fastest:k=6,timeout=1500us,kmin=3,late=drop",
+		 "fastest:k=6,timeout=1500us,kmin=3,late=drop"},
+		{"timeout:10ms", "timeout:10ms,kmin=1"},
+		{"timeout:10ms,kmin=4", "timeout:10ms,kmin=4"},
+		{"timeout:kmin=4,timeout=2000ms", "timeout:2s,kmin=4"},
+		{"external:k0=4", "external:k0=4"},
+		{"coded:s=1", "coded:s=1"},
+		{"coded:s=7", "coded:s=7"},
 	};
 	char text[SAINA_POLICY_TEXT_LEN];
 	struct saina_core_err err;
@@ -111,6 +121,26 @@ static void policy_refusals(void **state)
 		{"sfcd:parity=1", "'parity'"},
 		{"sfcd:parity,stride=16", "every 32nd"},
 		{"sfcd:parity,parity", "given twice"},
+		{"timeout", "timeout needs timeout"},
+		{"timeout:0", "must be 1ms..60s"},
+		{"timeout:0ms", "must be 1ms..60s"},
+		{"timeout:10", "must be 1ms..60s"},
+		{"timeout:999us", "must be 1ms..60s"},
+		{"timeout:61s", "must be 1ms..60s"},
+		{"timeout:99999999s", "must be 1ms..60s"},
+		{"timeout:10ms,kmin=0", "must be 1..8"},
+		{"timeout:10ms,kmin=9", "must be 1..8"},
+		{"timeout:10ms,k=2", "'k'"},
+		{"timeout:10ms,20ms", "'20ms'"},
+		{"fastest:k=6,timeout=0ms", "must be 1ms..60s"},
+		{"fastest:k=6,kmin=3", "give timeout="},
+		{"fastest:k=6,timeout=10ms,kmin=7", "above k=6"},
+		{"external", "external needs k0"},
+		{"external:k0=9", "must be 1..8"},
+		{"coded", "coded needs s"},
+		{"coded:s=0", "must be 1..7"},
+		{"coded:s=8", "must be 1..7"},
+		{"coded:s=2", "8 workers cannot be divided into groups of 3"},
 		{"sfcd:aVeryLongWordThatNobodyWouldEverTypeInEarnestButAFuzzerMight=1",
 		 "takes k0="},
 	};
@@ -143,7 +173,8 @@ static void policy_fuzz(void **state)
 		"residual", "drop",	  "parity", "0",       "1",	 "2",	   "5",
 		"8",	    "0.5",	  "0.",	    "1.0",     "32",	 "64",	   "65536",
 		"k=3",	    ",late=drop", "k0=2",   ",kmax=7", ",cth=k", "sfcd:",  "fastest:k=",
-		"sfcd:k0=", ",sth=0.",	  "",
+		"sfcd:k0=", ",sth=0.",	  "",	    "timeout", "timeout:", "10ms", "1500us",
+		"2s",	    "external:k0=", "coded:", "s=1", ",timeout=5ms", ",down",
 	};
 	const unsigned int n = sizeof(words) / sizeof(words[0]);
 	char text[400], again[SAINA_POLICY_TEXT_LEN];
@@ -166,10 +197,10 @@ static void policy_fuzz(void **state)
 			continue;
 		}
 		accepted++;
-		assert_in_range(p.mode, SAINA_POLICY_BSP, SAINA_POLICY_SFCD);
+		assert_non_null(saina_policy_row(p.mode));
 		assert_in_range(p.late, SAINA_LATE_RESIDUAL, SAINA_LATE_DROP);
 		assert_true(p.k <= workers && p.k_min <= workers && p.k_max <= workers);
-		assert_true(p.mode == SAINA_POLICY_BSP || p.k);
+		assert_true(p.mode == SAINA_POLICY_BSP || p.k || p.timeout_us || p.spread);
 		assert_true(p.s_th <= 1000);
 		saina_policy_format(&p, again, sizeof(again));
 		assert_true(strlen(again) < sizeof(again) - 1);
@@ -219,6 +250,10 @@ static void policy_structures(void **state)
 		saina_policy_preset(&saina_policy_rows[rng_next(&seed) % saina_policy_rows_n], &p);
 		if (p.mode != SAINA_POLICY_BSP)
 			p.k = rng_next(&seed) % 10;
+		if (p.mode == SAINA_POLICY_TIMEOUT || (p.mode == SAINA_POLICY_FASTEST && rng_next(&seed) % 2))
+			p.timeout_us = rng_next(&seed) % 90000000;
+		if (p.mode == SAINA_POLICY_CODED)
+			p.spread = rng_next(&seed) % 9;
 		if (rng_next(&seed) % 2)
 			((unsigned char *)&p)[4 + rng_next(&seed) % (sizeof(p) - 4)] = rng_next(&seed);
 		if (saina_policy_check(&p, 8, &err))

@@ -26,7 +26,7 @@ _saina_words() { # what may stand here
 	local object=${_saina_rest[0]-} command=${_saina_rest[1]-} n=${#_saina_rest[@]} prev=
 	[ "$n" -gt 0 ] && prev=${_saina_rest[n - 1]}
 	if [ "$n" = 0 ]; then
-		echo "job worker port slot stats limits monitor top doctor help -j -p -s -n -V -h"
+		echo "job worker port policy slot stats limits monitor top doctor help -j -p -s -n -V -h"
 		return
 	fi
 	if [ "$n" = 1 ]; then
@@ -34,6 +34,7 @@ _saina_words() { # what may stand here
 		job) echo "show add set del help" ;;
 		worker) echo "show set del help" ;;
 		port | limits) echo "show set help" ;;
+		policy) echo "set cancel help" ;;
 		slot) echo "show help" ;;
 		stats) echo "show drops help" ;;
 		monitor) echo "all config events help" ;;
@@ -45,7 +46,7 @@ _saina_words() { # what may stand here
 		return
 	fi
 	case $object:$command:$n:$prev in
-	job:show:2:* | job:set:2:* | job:del:2:* | worker:*:2:*)
+	job:show:2:* | job:set:2:* | job:del:2:* | worker:*:2:* | policy:*:2:*)
 		_saina_ask name job show ;;
 	slot:show:2:*)
 		echo older-than
@@ -60,7 +61,7 @@ _saina_words() { # what may stand here
 		_saina_ask worker worker show "${_saina_rest[2]}" ;;
 	port:*:2:*)
 		_saina_ask port port show ;;
-	job:*:policy) echo "bsp fastest:k= sfcd:k0=1,sth=0.5,cth=5" ;;
+	job:*:policy | policy:set:3:*) echo "bsp fastest:k= sfcd:k0=1,sth=0.5,cth=5 timeout:10ms external:k0= coded:s=1" ;;
 	job:*:state) echo "forming running stopped" ;;
 	job:*:type) echo "int32 float32 bfloat16" ;;
 	job:*:payload) echo "64 128 256 352 1024 2048" ;;

@@ -65,6 +65,12 @@ static void job_merge(struct saina_job_attrs *job, const struct saina_job_attrs 
 	job->dead_ms = kernels.dead_ms;
 	job->policy_seq = kernels.policy_seq;
 	job->policy = kernels.policy;
+	job->policy_next = kernels.policy_next;
+	job->policy_next_seq = kernels.policy_next_seq;
+	job->policy_from = kernels.policy_from;
+	job->policy_on = kernels.policy_on;
+	job->k_set = kernels.k_set;
+	job->controller = kernels.controller;
 	memcpy(job->token, kernels.token, sizeof(job->token));
 }
 
@@ -100,12 +106,20 @@ void beside_workers(struct saina_ctl *agent, struct saina_worker_attrs *w, size_
 					   1ull << SAINA_A_WORKER_SENT |
 					   1ull << SAINA_A_WORKER_RESENT |
 					   1ull << SAINA_A_WORKER_RTT_US |
-					   1ull << SAINA_A_WORKER_WINDOW;
+					   1ull << SAINA_A_WORKER_WINDOW |
+					   1ull << SAINA_A_WORKER_ARRIVALS |
+					   1ull << SAINA_A_WORKER_ARRIVAL_US |
+					   1ull << SAINA_A_WORKER_ARRIVAL_LAST_US |
+					   1ull << SAINA_A_WORKER_ARRIVAL_HIST;
 
 			if (theirs[j].job_id != w[i].job_id || theirs[j].id != w[i].id ||
 			    theirs[j].session != w[i].session)
 				continue;
 			w[i].has |= theirs[j].has & news;
+			w[i].arrivals = theirs[j].arrivals;
+			w[i].arrival_us = theirs[j].arrival_us;
+			w[i].arrival_last_us = theirs[j].arrival_last_us;
+			memcpy(w[i].arrival_hist, theirs[j].arrival_hist, sizeof(w[i].arrival_hist));
 			w[i].seen_ms = theirs[j].seen_ms;
 			w[i].round = theirs[j].round;
 			w[i].sent = theirs[j].sent;

@@ -28,6 +28,25 @@ static void sfcd_print(const struct saina_job_attrs *job)
 	out_close();
 }
 
+/* The policy to come, and what it waits for. */
+static void next_print(const struct saina_job_attrs *job)
+{
+	char on[64];
+
+	if (!HAS(POLICY_NEXT)) {
+		out_null("policy_next", NULL);
+		return;
+	}
+	out_open("policy_next");
+	out_str("policy", "    to come %s", policy_name(&job->policy_next));
+	out_uint("seq", " seq %" PRIu64, job->policy_next_seq);
+	out_uint("from", " from round %" PRIu64, job->policy_from);
+	policy_on_text(job->policy_on, on, sizeof(on));
+	out_str("on", job->policy_on ? " on %s" : NULL, on);
+	out_text("\n");
+	out_close();
+}
+
 static void policy_print(const struct saina_job_attrs *job)
 {
 	bool waits = HAS(POLICY_SEQ_ACTIVE) && job->policy_seq_active != job->policy_seq;
@@ -44,6 +63,13 @@ static void policy_print(const struct saina_job_attrs *job)
 		out_uint("policy_active_seq", waits && job->policy_seq_active ? " seq %" PRIu64 : NULL,
 			 job->policy_seq_active);
 	out_text("\n");
+	next_print(job);
+	if (HAS(K_SET))
+		out_uint("k_set", "    k set to %" PRIu64, job->k_set);
+	else
+		out_null("k_set", job->controller ? "    k not set yet" : NULL);
+	out_flag("controller", " by a controller", job->controller);
+	out_text(HAS(K_SET) || job->controller ? "\n" : "");
 }
 
 void job_print(const struct saina_job_attrs *job)
@@ -239,6 +265,7 @@ static int job_add(const struct tool *t, struct args *a)
 
 static const struct key set_keys[] = {
 	{ "policy", KEY_POLICY, SAINA_A_JOB_POLICY, KEY(saina_job_attrs, policy), .max = 0 },
+	{ "k", KEY_U8, SAINA_A_JOB_K_SET, KEY(saina_job_attrs, k_set), .max = UINT8_MAX },
 	{ "state", KEY_WORD, SAINA_A_JOB_STATE, KEY(saina_job_attrs, state),
 	  .min = SAINA_JOB_FORMING, .words = job_state_words },
 	{ "token", KEY_STRING, SAINA_A_JOB_TOKEN, KEY(saina_job_attrs, token),
@@ -262,7 +289,7 @@ static int job_change(const struct tool *t, struct args *a, int cmd, const struc
 	if (ret)
 		return ret;
 	if (n && !args_peek(a))
-		return args_error(a, "set what?  Allowed: policy, state, token, token-file, heartbeat, dead");
+		return args_error(a, "set what?  Allowed: policy, k, state, token, token-file, heartbeat, dead");
 	ret = n ? args_keys(a, keys, n, &req, (uint64_t *)&req.has) : args_done(a);
 	if (ret)
 		return ret;
@@ -295,7 +322,7 @@ int tool_job(const struct tool *t, struct args *a)
 		  "      [exponent E]\n"
 		  "      [heartbeat MS] [dead MS]" },
 		{ "set", job_set,
-		  "JOB [policy POLICY] [state forming|running|stopped]\n"
+		  "JOB [policy POLICY] [k K] [state forming|running|stopped]\n"
 		  "      [token T | token-file FILE]\n"
 		  "      [heartbeat MS] [dead MS]" },
 		{ "del", job_del, "JOB" },

@@ -24,6 +24,7 @@ static const struct {
 	{ "job",	tool_job,	"jobs: add, change, remove, show" },
 	{ "worker",	tool_worker,	"workers of jobs: show, change, remove" },
 	{ "port",	tool_port,	"ports of the bridge, and faults injected there" },
+	{ "policy",	tool_policy,	"policies of jobs: set, on a schedule, cancel" },
 	{ "slot",	tool_slot,	"slots that wait for workers, and for whom" },
 	{ "stats",	tool_stats,	"counters, per job and worker" },
 	{ "limits",	tool_limits,	"how many jobs and how much memory" },
@@ -32,7 +33,7 @@ static const struct {
 	{ "doctor",	tool_doctor,	"what is wrong with this host and how to mend it" },
 };
 
-static const char objects_list[] = "job, worker, port, slot, stats, limits, monitor, top, doctor";
+static const char objects_list[] = "job, worker, port, policy, slot, stats, limits, monitor, top, doctor";
 
 static void usage(FILE *to)
 {

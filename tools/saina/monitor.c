@@ -86,6 +86,12 @@ static void port_event_print(const struct saina_event_attrs *ev)
 	out_str("port_state", " %s", ev->b ? "attached" : "gone");
 }
 
+static void controller_print(const struct saina_event_attrs *ev)
+{
+	out_text(" is gone");
+	out_uint("k_set", ev->a ? ": k stays %" PRIu64 : ": k stays k0", ev->a);
+}
+
 static const struct {
 	__u32 type;
 	const char *name;
@@ -102,6 +108,7 @@ static const struct {
 	{ SAINA_EV_WORKER_DEAD,		"worker-dead",		NULL },
 	{ SAINA_EV_WORKER_LATE,		"worker-late",		late_print },
 	{ SAINA_EV_PORT,		"port",			port_event_print },
+	{ SAINA_EV_CONTROLLER,		"controller",		controller_print },
 };
 
 static void event_print(const struct saina_event_attrs *ev)

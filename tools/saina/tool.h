@@ -37,6 +37,7 @@ int tool_port(const struct tool *t, struct args *a);
 int tool_slot(const struct tool *t, struct args *a);
 int tool_stats(const struct tool *t, struct args *a);
 int tool_limits(const struct tool *t, struct args *a);
+int tool_policy(const struct tool *t, struct args *a);
 int tool_monitor(const struct tool *t, struct args *a);
 int tool_top(const struct tool *t, struct args *a);
 int tool_doctor(const struct tool *t, struct args *a);
@@ -105,6 +106,8 @@ int parse_worker_id(const struct args *a, const char *word, __u8 *id);
 
 /* ---- how objects look; shared by show and monitor ---- */
 void job_print(const struct saina_job_attrs *job);
+/* "k, degraded": bits 1 << enum saina_event_type. */
+void policy_on_text(__u32 on, char *text, size_t size);
 void worker_print(const struct saina_worker_attrs *w);
 void port_print(const struct saina_port_attrs *p);
 

@@ -12,6 +12,26 @@
 
 #define HAS(A) SAINA_HAS(w, SAINA_A_WORKER_##A)
 
+/* How much later than the first of its rounds: the mean, and the whole distribution. */
+static void arrivals_print(const struct saina_worker_attrs *w)
+{
+	if (!HAS(ARRIVALS)) {
+		out_null("arrivals", NULL);
+		return;
+	}
+	out_open("arrivals");
+	out_uint("rounds", "    arrivals of %" PRIu64 " rounds:", w->arrivals);
+	out_uint("sum_us", NULL, w->arrival_us);
+	out_float("mean_ms", " mean %.3f ms late,", w->arrivals ? (double)w->arrival_us / w->arrivals / 1000 : 0);
+	out_float("last_ms", " last %.3f ms\n", (double)w->arrival_last_us / 1000);
+	/* [0]: 0 us, [i]: from 2^(i-1) us to less than 2^i us */
+	out_array("hist");
+	for (int i = 0; HAS(ARRIVAL_HIST) && i < SAINA_ARRIVAL_BUCKETS; i++)
+		out_uint(NULL, NULL, w->arrival_hist[i]);
+	out_array_end();
+	out_close();
+}
+
 void worker_print(const struct saina_worker_attrs *w)
 {
 	char ip[INET_ADDRSTRLEN] = "", mac[18], session[17];
@@ -50,6 +70,8 @@ void worker_print(const struct saina_worker_attrs *w)
 		snprintf(session, sizeof(session), "%016llx", w->session);
 		out_str("session", " session %s", session);
 	}
+	if (HAS(PART))
+		out_uint("part", " part %" PRIu64, w->part);
 	out_text("\n");
 	if (HAS(SENT)) {
 		out_uint("sent", "    sent %" PRIu64, w->sent);
@@ -58,6 +80,7 @@ void worker_print(const struct saina_worker_attrs *w)
 		out_usec("rtt_us", " round trip %s", w->rtt_us);
 		out_uint("window", " window %" PRIu64 "\n", w->window);
 	}
+	arrivals_print(w);
 }
 
 static void show_all(const struct tool *t, const struct saina_ctl *ctl, struct rpc_list *list)

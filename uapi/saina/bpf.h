@@ -12,6 +12,7 @@
  *   saina_clock     ARRAY[256]            J -> struct saina_clock
  *   saina_hot_<E>   ARRAY_OF_MAPS[256]    J -> ARRAY[pool] of slots of E elements
  *   saina_ring_<E>  ARRAY_OF_MAPS[256]    J -> ARRAY[segments * ring] of the same
+ *   saina_arrival   ARRAY[256 * 64]       J * 64 + worker -> struct saina_arrival
  *   saina_counted   ARRAY_OF_MAPS[256]    J -> ARRAY[segments] of struct saina_counted
  *   saina_signs     ARRAY_OF_MAPS[256]    J -> ARRAY[segments * sign words] of __u64
  *   saina_fanout    ARRAY_OF_MAPS[256]    J -> DEVMAP_HASH of the job's fast ports
@@ -45,7 +46,7 @@
  * and sizes.  A change of any of it takes the next number.  Maps that are found pinned under
  * another number are neither opened nor read (userland/dp/dp_load.c).
  */
-#define SAINA_LAYOUT		7
+#define SAINA_LAYOUT		8
 
 #define SAINA_LOCKS		16384	/* power of two */
 #define SAINA_POOL_MAX		4096	/* hot slots of one job, power of two */
@@ -69,6 +70,9 @@ enum saina_policy_mode {
 	SAINA_POLICY_BSP	= 1,	/* complete when all members are in */
 	SAINA_POLICY_FASTEST	= 2,	/* ... when k are */
 	SAINA_POLICY_SFCD	= 3,	/* ... when k are, k from SFCD */
+	SAINA_POLICY_TIMEOUT	= 4,	/* ... when all are, or enough after a time */
+	SAINA_POLICY_EXTERNAL	= 5,	/* ... when k are, k from a controller */
+	SAINA_POLICY_CODED	= 6,	/* ... when each part is, whoever computed it */
 };
 
 enum saina_late_rule {
@@ -77,24 +81,26 @@ enum saina_late_rule {
 };
 
 #define SAINA_POLICY_F_PARITY	0x01	/* decide as SAINA's published rule does */
+#define SAINA_POLICY_F_DOWN	0x02	/* SFCD: lower k when signs flip less again */
 
 /**
  * struct saina_policy - a synchronisation policy, as written by
- *	"bsp", "fastest:k=6,late=drop", "sfcd:k0=1,sth=0.5,cth=5"
+ *	"bsp", "fastest:k=6,late=drop", "sfcd:k0=1,sth=0.5,cth=5", "timeout:10ms,kmin=4"
  * @seq: sequence number of the policy within the job, from 1; a changed
  *	number is what makes the data path adopt the policy at the next round
  * @mode: enum saina_policy_mode
  * @late: enum saina_late_rule
- * @k: FASTEST: k; SFCD: k0; BSP: 0
- * @k_min: SFCD never goes below (members permitting), >= 1
+ * @k: FASTEST: k; SFCD, EXTERNAL: k0; else 0
+ * @k_min: SFCD never goes below (members permitting), >= 1; others: least number of
+ *	contributors after @timeout_us
  * @k_max: SFCD never goes above; 0 = the number of members
  * @flags: SAINA_POLICY_F_*
  * @s_th: share of flipped signs that counts as converged, in 1/1000
  * @c_th: net converged rounds before k is raised; 0: as many as k is ("k*")
  * @stride: every how many elements a sign is sampled: 1, 2, 4 .. 64
- * @timeout_us: 0
+ * @timeout_us: a slot that has been open for so long is complete with @k_min; 0: never
  * @window: TABLE: how many clocks the fastest may lead; else 0
- * @spread: 0
+ * @spread: CODED: workers that compute the same part, less one
  * @kind: enum saina_policy_kind; follows from @mode
  * @pad: 0
  */
@@ -161,6 +167,11 @@ struct saina_binding {
  *	any number; 0: slot mode
  * @policy: the policy asked for; in force from the first round that opens
  *	after the program has seen it
+ * @next: the policy to come after that, seq 0: none; once it is in force it stays
+ * @next_from: not before this round
+ * @next_on: bits 1 << enum saina_event_type: ... and one of these has happened; 0: at once
+ * @workers: places for workers
+ * @k_set: EXTERNAL: k as the controller has set it, 0: as the policy says
  * @worker: bindings
  */
 struct saina_job_conf {
@@ -179,6 +190,11 @@ struct saina_job_conf {
 	__be32	group;
 	__u32	window;
 	struct saina_policy policy;
+	struct saina_policy next;
+	__u32	next_from;
+	__u16	next_on;
+	__u8	workers;
+	__u8	k_set;
 	struct saina_binding worker[SAINA_WORKERS_MAX];
 };
 
@@ -204,6 +220,9 @@ struct saina_job_conf {
  * @opened_at: when round next_round - 1 opened, CLOCK_MONOTONIC ns
  * @policy_swaps: policies adopted
  * @policy_mix: slots seen with two policies; must stay 0
+ * @asked: seq of the policy to come that @happened is for
+ * @happened: bits 1 << enum saina_event_type, since then
+ * @resumed: SFCD with DOWN: net rounds that were not converged
  * @pad: 0
  */
 struct saina_job_rt {
@@ -227,6 +246,10 @@ struct saina_job_rt {
 	__u64	opened_at;
 	__u64	policy_swaps;
 	__u64	policy_mix;
+	__u32	asked;
+	__u32	happened;
+	__u32	resumed;
+	__u32	pad2;
 };
 
 /**
@@ -275,13 +298,14 @@ enum saina_slot_state {
  * @members: latched: the workers waited for
  * @opened_at: when the first packet came, CLOCK_MONOTONIC ns
  * @csum: DONE: one's complement sum of the payload, folded to 16 bits, host
- *	order, not inverted
+ *	order, not inverted; OPEN, CODED: the parts that are in, as bits
  * @flags: SAINA_F_* that every answer from this entry carries
  * @applied: float jobs: of @count, those that are in the sums already
+ * @k_min: latched: contributors that are enough at @deadline
+ * @parts: latched, CODED: parts of the gradient; worker w computes part w % parts; else 0
  * @sum_tag: float jobs: what the sums are of; saina.ko's, under its own lock.  TABLE:
  *	version, the number of INCs in the sums
- * @pad: 0
- * @pad2: 0
+ * @deadline: when the time-out is over, CLOCK_MONOTONIC ns; 0: there is none
  */
 struct saina_slot_meta {
 	__u32	round;
@@ -297,9 +321,10 @@ struct saina_slot_meta {
 	__u32	csum;
 	__u8	flags;
 	__u8	applied;
-	__u8	pad[2];
+	__u8	k_min;
+	__u8	parts;
 	__u64	sum_tag;
-	__u8	pad2[8];
+	__u64	deadline;
 };
 SAINA_ASSERT(sizeof(struct saina_slot_meta) == 64, "saina_slot_meta is 64 bytes");
 SAINA_ASSERT(__builtin_offsetof(struct saina_slot_meta, sum_tag) == 48, "sum_tag at 48");
@@ -313,6 +338,27 @@ SAINA_ELEMS_LIST(SAINA_SLOT_DECL)
 
 struct saina_counted {
 	__u32	last[SAINA_WORKERS_MAX];	/* 1 + last round counted in, 0 never */
+};
+
+#define SAINA_ARRIVAL_BUCKETS	24
+
+/**
+ * struct saina_arrival - when a worker's gradients come, by segment 0 of each round: how much
+ *	later than the first one's of that round
+ * @generation: of the job, that all this is about
+ * @round: 1 + the last round that it was taken for, 0: none yet
+ * @n: rounds
+ * @sum_us: of all of them, microseconds
+ * @last_us: of @round
+ * @hist: by time: [0] 0 us, [i] from 2^(i-1) us to less than 2^i us, the last one all above
+ */
+struct saina_arrival {
+	__u32	generation;
+	__u32	round;
+	__u64	n;
+	__u64	sum_us;
+	__u64	last_us;
+	__u64	hist[SAINA_ARRIVAL_BUCKETS];
 };
 
 struct saina_slot_lock {
@@ -338,6 +384,7 @@ struct saina_slot_lock {
 	X(RELAYED,	"relayed",	0, "answers handed to the agent for slow ports") \
 	X(CONTROL,	"control",	0, "control messages passed up") \
 	X(DUPLICATE,	"duplicate",	1, "duplicates of a gradient in an open slot") \
+	X(SPARE,	"spare",	1, "gradients of a part that another worker has given (coded)") \
 	X(PULL_EARLY,	"pull-early",	1, "pulls of a result that is still being made, and in float jobs gradients that just missed it") \
 	X(TRUNCATED,	"truncated",	1, "shorter than the header says") \
 	X(VERSION,	"version",	1, "protocol version not spoken") \
@@ -481,6 +528,7 @@ enum saina_event_type {
 	SAINA_EV_WORKER_DEAD	= 9,
 	SAINA_EV_WORKER_LATE	= 10,	/* a = gradients late since the last such event */
 	SAINA_EV_PORT		= 11,	/* a = ifindex, b = 1 attached, 0 gone */
+	SAINA_EV_CONTROLLER	= 12,	/* the job's controller is gone: a = k that stays, 0: k0 */
 };
 
 struct saina_event {

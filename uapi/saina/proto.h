@@ -134,7 +134,8 @@ enum saina_nak {
  *	INCs in it; NAK, GO: bit w set if worker w may do the step it is in
  * @aux: RESULT with LATE, RESEND or PULLED, STALE, and SUM: 1 + the last round (step) in
  *	which the addressee was counted for this segment, 0 if never; NAK, unicast
- *	GO: the step the addressee is in
+ *	GO: the step the addressee is in.  RESULT in multicast: time-out of the
+ *	policy in force, microseconds, 0 if it has none
  * @slot_round: STALE, TOLD: the next round the data path will open (1 + the newest
  *	opened); SUM, NAK, GO: how many steps all workers have finished.  Elsewhere 0
  * @session: random, chosen by the agent at each admission; names one
@@ -242,6 +243,8 @@ struct saina_join_named {
  * @dead_ms: silent for this long means dead
  * @exponent: block scale of every segment's first round
  * @elem: enum saina_elem_type
+ * @part: CODED: the part of the gradient that this worker computes, 0..parts-1
+ * @parts: CODED: how many parts there are; else 0: each worker has one of its own
  * @formed: 1: admitted while the job was forming, so @round is the first its data
  *	path opens and has no results before it; 0: came to a running job
  * @reports: 1: a HEARTBEAT may have a struct saina_report
@@ -264,7 +267,9 @@ struct saina_welcome {
 	__u8	elem;
 	__u8	formed;
 	__u8	reports;
-	__u8	reserved[4];
+	__u8	part;
+	__u8	parts;
+	__u8	reserved[2];
 } __attribute__((packed, aligned(4)));
 
 /* Why a JOIN, READY, HEARTBEAT or LEAVE was refused. */
@@ -313,14 +318,14 @@ struct saina_report {
  * @round: newest round opened in the data path + 1 (the next to open)
  * @state: enum saina_job_state
  * @relayed: 1 if this worker's results take the slow path through the bridge
- * @reserved: 0
+ * @timeout_ms: time-out of the policy, rounded up; 0 if it has none
  */
 struct saina_status {
 	__le64	active;
 	__le32	round;
 	__u8	state;
 	__u8	relayed;
-	__u8	reserved[2];
+	__le16	timeout_ms;
 } __attribute__((packed, aligned(4)));
 
 #define SAINA_ASSERT(e, what) _Static_assert(e, what)

@@ -94,12 +94,23 @@ void jobs_commit(struct agent *a)
 	a->jobs->ops->save(a);
 }
 
+static __u32 jobs_policy_seq(void *ctx, const struct saina_job *job)
+{
+	struct agent *a = ctx;
+	struct saina_job_rt rt;
+
+	if (saina_dp_job_rt(a->dp, job->id, &rt) || rt.generation != job->generation)
+		return 0;
+	return rt.policy.seq;
+}
+
 static const struct saina_core_ops core_ops = {
 	.alloc = jobs_alloc,
 	.free = jobs_release,
 	.publish = jobs_publish,
 	.notify = jobs_notify,
 	.event = core_event,
+	.policy_seq = jobs_policy_seq,
 };
 
 int jobs_init(struct agent *a, const struct jobs_ops *ops)

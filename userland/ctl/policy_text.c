@@ -148,7 +148,7 @@ static int option_parse(struct word option, const struct saina_policy_row *row, 
 			struct saina_policy *p, __u32 *given, struct saina_core_err *err)
 {
 	const struct saina_policy_key *key = NULL;
-	const char *at = option.s;
+	const char *at = option.s, *sep = "=";
 	struct word name = word_until(&at, "=,"), value = { 0 };
 	int has_value = *at == '=', i, ret;
 	unsigned int n = 1;
@@ -159,6 +159,8 @@ static int option_parse(struct word option, const struct saina_policy_row *row, 
 	if (!has_value && row->keys[0].bare && !*given && !is_flag(row, name)) {
 		key = &row->keys[0];
 		value = name;
+		name.len = 0;
+		sep = "";
 		has_value = 1;
 	}
 	for (i = 0; !key && i < row->n_keys; i++)
@@ -177,7 +179,7 @@ static int option_parse(struct word option, const struct saina_policy_row *row, 
 			ret = saina_policy_value_check(key, n, workers);
 		if (ret)
 			return saina_refuse(err, ret, SAINA_A_JOB_POLICY,
-					    "policy: '%.*s=%.*s': %s", WORD_ARGS(name),
+					    "policy: '%.*s%s%.*s': %s", WORD_ARGS(name), sep,
 					    WORD_ARGS(value),
 					    saina_policy_allowed(key, workers, text, sizeof(text)));
 	}

@@ -55,6 +55,9 @@ int saina_dp_job_get(struct saina_dp *dp, __u16 job, struct saina_job_conf *conf
 int saina_dp_job_rt(struct saina_dp *dp, __u16 job, struct saina_job_rt *rt);
 int saina_dp_job_clock(struct saina_dp *dp, __u16 job, struct saina_clock *clock);
 
+/* When the gradients of a worker came; all 0 if none has in this generation of its job. */
+int saina_dp_arrival(struct saina_dp *dp, __u16 job, __u32 worker, struct saina_arrival *a);
+
 /* Hot slot @index of a job, from 0 on.  -ENOENT: there is no such job or slot */
 int saina_dp_slot(struct saina_dp *dp, __u16 job, __u32 index, struct saina_slot_meta *m);
 /* Result of a finished round; sums: payload elements.  -ENOENT if not there */

@@ -294,6 +294,30 @@ static int snapshot_put(struct saina_dp *dp, const struct saina_job_conf *c)
 	return err;
 }
 
+/*
+ * A controller sets k each round: that is one byte in the snapshot that is in force, whose
+ * other bytes are written over with what they are.  No grace period to wait for.
+ */
+static bool snapshot_set_k(struct saina_dp *dp, struct dp_job *j, const struct saina_job_conf *c)
+{
+	struct saina_job_conf same = j->conf;
+	__u32 zero = 0;
+	bool set;
+	int fd;
+
+	same.k_set = c->k_set;
+	if (dp->opts.kernel || memcmp(&same, c, sizeof(same)))
+		return false;
+	fd = inner_open(dp, DP_JOBS, c->job);
+	if (fd < 0)
+		return false;
+	set = !bpf_map_update_elem(fd, &zero, c, BPF_ANY);
+	close(fd);
+	if (set)
+		j->conf.k_set = c->k_set;
+	return set;
+}
+
 static int conf_check(struct saina_dp *dp, const struct saina_job_conf *c)
 {
 	if (c->job >= SAINA_JOBS_MAX)
@@ -330,6 +354,18 @@ static int rt_reset(struct saina_dp *dp, __u32 job, __u32 generation, __u32 firs
 	return 0;
 }
 
+/* What was measured of another job of that number is not of this one. */
+static void arrivals_clear(struct saina_dp *dp, __u32 job)
+{
+	const struct saina_arrival none = { 0 };
+
+	for (__u32 w = 0; w < SAINA_WORKERS_MAX; w++) {
+		__u32 key = job * SAINA_WORKERS_MAX + w;
+
+		bpf_map_update_elem(dp->map[DP_ARRIVAL], &key, &none, BPF_ANY);
+	}
+}
+
 /* A new generation: new maps but for the counters, and the round state reset. */
 static int job_renew(struct saina_dp *dp, struct dp_job *j, const struct saina_job_conf *conf,
 		     __u32 first_round)
@@ -357,6 +393,7 @@ static int job_renew(struct saina_dp *dp, struct dp_job *j, const struct saina_j
 		j->live = false;
 	}
 	j->conf = *conf;
+	arrivals_clear(dp, job);
 	/* of no generation until the maps are there: where the snapshot is
 	 * saina.ko's, the program may have the new one already */
 	err = rt_reset(dp, job, 0, first_round);
@@ -413,6 +450,8 @@ int saina_dp_job_publish(struct saina_dp *dp, const struct saina_job_conf *conf,
 		       conf->sign_words != j->conf.sign_words))
 		return dp_fail(dp, -EINVAL, "job %u: sizes can change only with the generation",
 			       conf->job);
+	if (!fresh && snapshot_set_k(dp, j, conf))
+		return 0;
 	if (fresh) {
 		err = job_renew(dp, j, conf, first_round);
 		if (err)

@@ -19,16 +19,17 @@ SAINA_ASSERT(SIZES == DP_SIZES, "DP_SIZES");
 /* Who changes one of these puts the next SAINA_LAYOUT into uapi/saina/bpf.h. */
 #define LAYOUT_SIZE(TYPE, SIZE) \
 	SAINA_ASSERT(sizeof(struct TYPE) == (SIZE), #TYPE " has another size: so has SAINA_LAYOUT")
-SAINA_ASSERT(SAINA_LAYOUT == 7, "the sizes below are those of layout 7");
-SAINA_ASSERT(DP_MAPS == 32, "there are other maps: so is SAINA_LAYOUT");
+SAINA_ASSERT(SAINA_LAYOUT == 8, "the sizes below are those of layout 8");
+SAINA_ASSERT(DP_MAPS == 33, "there are other maps: so is SAINA_LAYOUT");
 LAYOUT_SIZE(saina_global, 12);
-LAYOUT_SIZE(saina_job_conf, 2136);
-LAYOUT_SIZE(saina_job_rt, 128);
+LAYOUT_SIZE(saina_job_conf, 2176);
+LAYOUT_SIZE(saina_job_rt, 144);
 LAYOUT_SIZE(saina_slot_meta, 64);
 LAYOUT_SIZE(saina_counted, 256);
 LAYOUT_SIZE(saina_slot_lock, 64);
 LAYOUT_SIZE(saina_clock, 1064);
-LAYOUT_SIZE(saina_counters, 424);
+LAYOUT_SIZE(saina_arrival, 224);
+LAYOUT_SIZE(saina_counters, 432);
 LAYOUT_SIZE(saina_port_conf, 40);
 LAYOUT_SIZE(saina_addr, 16);
 LAYOUT_SIZE(saina_place, 12);
@@ -59,6 +60,7 @@ const char *const dp_map_name[DP_MAPS] = {
 	[DP_DOOR] = "saina_door",
 	[DP_ASKED] = "saina_asked",
 	[DP_TOLD] = "saina_told",
+	[DP_ARRIVAL] = "saina_arrival",
 	SAINA_ELEMS_LIST(MAP_NAME_HOT)
 	SAINA_ELEMS_LIST(MAP_NAME_RING)
 };

@@ -32,6 +32,24 @@ int saina_dp_slot(struct saina_dp *dp, __u16 job, __u32 index, struct saina_slot
 }
 
 /**
+ * saina_dp_arrival() - when the gradients of a worker came, compared to the first one's
+ * @a: out; all 0 if none has come in this generation of the job
+ */
+int saina_dp_arrival(struct saina_dp *dp, __u16 job, __u32 worker, struct saina_arrival *a)
+{
+	struct dp_job *j = dp_job_find(dp, job);
+	__u32 key = job * SAINA_WORKERS_MAX + worker;
+
+	if (!j || worker >= SAINA_WORKERS_MAX)
+		return dp_fail(dp, -ENOENT, "job %u has no worker %u", job, worker);
+	if (bpf_map_lookup_elem(dp->map[DP_ARRIVAL], &key, a))
+		return dp_fail(dp, -errno, "saina_arrival of job %u: %s", job, strerror(errno));
+	if (a->generation != j->conf.generation)
+		memset(a, 0, sizeof(*a));
+	return 0;
+}
+
+/**
  * saina_dp_result() - the result of a segment in a round, from the ring
  * @m: out: its head
  * @sums: out: payload elements of it

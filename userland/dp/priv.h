@@ -31,6 +31,7 @@ enum dp_map {
 	DP_RELAY,
 	DP_DELAY,
 	DP_OUTLET,
+	DP_ARRIVAL,
 	DP_DOOR,
 	DP_ASKED,
 	DP_TOLD,

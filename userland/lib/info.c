@@ -42,6 +42,8 @@ int saina_info(struct saina *s, struct saina_job_info *info)
 		.relayed = s->session.relayed,
 		.next_round = s->round.flow.known_next,
 		.type = (enum saina_type)job->elem,
+		.part = job->part,
+		.parts = job->parts,
 	};
 	ret = copy_out(info, &i, sizeof(i));
 	if (ret)

@@ -26,12 +26,13 @@
  * @train: segments that leave together, from a multiple of that on; all workers cut alike
  * @group: multicast group of the results, host order
  * @session: * of this incarnation of the worker
+ * @part, @parts: * of a coded policy: which part of the gradient it computes, of how many; else 0
  * @first_round: * first round this incarnation may contribute to
  * @formed: * its WELCOME came while the job was forming: nothing is before @first_round
  */
 struct saina_job {
 	uint16_t id;
-	uint8_t	 worker, workers, elem;
+	uint8_t	 worker, workers, elem, part, parts;
 	int8_t	 exponent0;
 	uint64_t elements;
 	uint32_t segments, payload, pool, ring;

@@ -33,7 +33,14 @@ static void control(struct saina *s, const struct saina_hdr *h, uint64_t now)
 	struct saina_session *j = &s->session;
 	struct saina_flow *f = &s->round.flow;
 
-	switch (saina_join_input(j, h, now)) {
+	enum saina_join_event event = saina_join_input(j, h, now);
+
+	/* Results say it, too, and are nearer to the truth: this is for before the first. */
+	if (j->timeout_ms != f->timeout_ms) {
+		f->timeout_ms = j->timeout_ms;
+		f->timeout_ns = j->timeout_ms * MSEC;
+	}
+	switch (event) {
 	case SAINA_JOIN_NONE:
 		break;
 	case SAINA_JOIN_ADMITTED:

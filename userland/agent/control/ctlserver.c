@@ -41,6 +41,7 @@ struct client {
 	struct queued *first, **last; /* notifications, and the answers to one request */
 	size_t bytes;
 	bool more; /* of the dump that @rq asks for */
+	uint64_t controls[SAINA_JOBS_MAX / 64]; /* jobs, as bits */
 	struct request rq;
 	char buf[REQUEST_MAX] __attribute__((aligned(8)));
 };
@@ -56,6 +57,30 @@ static void groups_recount(struct control *s)
 		s->groups |= c->groups;
 }
 
+void client_controls(struct client *c, __u16 job, bool on)
+{
+	uint64_t bit = 1ull << job % 64;
+
+	c->controls[job / 64] = on ? c->controls[job / 64] | bit : c->controls[job / 64] & ~bit;
+}
+
+/* The jobs that it controlled, and nobody else does, are told. */
+static void client_lets_go(struct agent *a, const struct client *c)
+{
+	const struct client *other;
+
+	for (int job = 0; job < SAINA_JOBS_MAX; job++) {
+		bool others = false;
+
+		if (!(c->controls[job / 64] >> job % 64 & 1))
+			continue;
+		for (other = a->control->clients; other; other = other->next)
+			others |= other->controls[job / 64] >> job % 64 & 1;
+		if (!others)
+			saina_core_controller_gone(a->jobs->core, job);
+	}
+}
+
 static void client_free(struct agent *a, struct client *c)
 {
 	struct client **at = &a->control->clients;
@@ -65,6 +90,7 @@ static void client_free(struct agent *a, struct client *c)
 		at = &(*at)->next;
 	*at = c->next;
 	a->control->n--;
+	client_lets_go(a, c);
 	loop_del(&a->control->loop, &c->source);
 	close(c->source.fd);
 	while ((q = c->first)) {

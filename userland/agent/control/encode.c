@@ -28,7 +28,7 @@ static void job_rt(struct agent *a, const struct saina_job *job, struct saina_jo
 		return;
 	SAINA_PUT(o, SAINA_A_JOB_ROUND, round, rt.next_round);
 	SAINA_PUT(o, SAINA_A_JOB_K, k, rt.k);
-	SAINA_PUT(o, SAINA_A_JOB_POLICY_SEQ_ACTIVE, policy_seq_active, rt.policy.seq);
+	saina_job_show_in_force(rt.policy.seq, o);
 	if (rt.policy.seq) {
 		saina_policy_show(&rt.policy, &o->policy_active);
 		SAINA_SET(o, SAINA_A_JOB_POLICY_ACTIVE);
@@ -50,6 +50,20 @@ void encode_job(struct msg *m, struct agent *a, const struct saina_job *job, boo
 	if (stuck)
 		SAINA_PUT_TEXT(&o, SAINA_A_JOB_TEXT, text, stuck->text);
 	saina_ctl_encode(m->nlh, &saina_job_class, &o);
+}
+
+static void worker_arrivals(struct agent *a, const struct saina_job *job, int w,
+			    struct saina_worker_attrs *o)
+{
+	struct saina_arrival at;
+
+	if (saina_dp_arrival(a->dp, job->id, w, &at) || !at.n)
+		return;
+	SAINA_PUT(o, SAINA_A_WORKER_ARRIVALS, arrivals, at.n);
+	SAINA_PUT(o, SAINA_A_WORKER_ARRIVAL_US, arrival_us, at.sum_us);
+	SAINA_PUT(o, SAINA_A_WORKER_ARRIVAL_LAST_US, arrival_last_us, at.last_us);
+	memcpy(o->arrival_hist, at.hist, sizeof(o->arrival_hist));
+	SAINA_SET(o, SAINA_A_WORKER_ARRIVAL_HIST);
 }
 
 void encode_worker(struct msg *m, struct agent *a, const struct saina_job *job, int w,
@@ -75,6 +89,7 @@ void encode_worker(struct msg *m, struct agent *a, const struct saina_job *job, 
 			SAINA_PUT(&o, SAINA_A_WORKER_WINDOW, window, aux->window);
 		}
 	}
+	worker_arrivals(a, job, w, &o);
 	saina_ctl_encode(m->nlh, &saina_worker_class, &o);
 }
 

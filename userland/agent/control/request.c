@@ -61,7 +61,16 @@ static int job_set(struct request *rq)
 {
 	int ret;
 
-	ret = plane_job_set(rq->a, &rq->d.attrs.job, &rq->err);
+	const struct saina_job_attrs *req = &rq->d.attrs.job;
+	const struct saina_job *job;
+
+	ret = plane_job_set(rq->a, req, &rq->err);
+	if (!ret && SAINA_HAS(req, SAINA_A_JOB_CONTROLLER)) {
+		job = saina_core_job_find(rq->a->jobs->core, SAINA_HAS(req, SAINA_A_JOB_ID), req->id,
+					  SAINA_HAS(req, SAINA_A_JOB_NAME) ? req->name : NULL, NULL);
+		if (job)
+			client_controls(rq->client, job->id, req->controller);
+	}
 	control_settle(rq->a);
 	return ret;
 }

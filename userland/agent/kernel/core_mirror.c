@@ -32,6 +32,14 @@ void saina_job_read(const struct saina_job_attrs *a, struct saina_job *job)
 	memcpy(job->token, a->token, sizeof(job->token));
 	saina_policy_read(&a->policy, &job->policy);
 	job->policy.seq = a->policy_seq;
+	if (SAINA_HAS(a, SAINA_A_JOB_POLICY_NEXT)) {
+		saina_policy_read(&a->policy_next, &job->next);
+		job->next.seq = a->policy_next_seq;
+		job->next_from = a->policy_from;
+		job->next_on = a->policy_on;
+	}
+	job->k_set = a->k_set;
+	job->controlled = a->controller;
 }
 
 void saina_worker_read(const struct saina_worker_attrs *a, struct saina_worker *wk)

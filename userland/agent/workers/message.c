@@ -127,6 +127,7 @@ void message_status(struct agent *a, const struct saina_job *job, int w)
 	msg.body.state = job->state;
 	/* so that the worker knows that its READY was heard */
 	msg.body.relayed = jobs_worker(a, job, w)->ready && !jobs_worker(a, job, w)->fast;
+	msg.body.timeout_ms = htole16((job->policy.timeout_us + 999) / 1000);
 	send_to(a, &to, &msg, sizeof(msg));
 }
 
@@ -174,5 +175,9 @@ void message_welcome(struct agent *a, const struct sockaddr_in *to, const struct
 	msg.body.elem = job->elem;
 	msg.body.formed = aux->formed;
 	msg.body.reports = 1;
+	if (job->policy.mode == SAINA_POLICY_CODED) {
+		msg.body.parts = job->workers / (job->policy.spread + 1);
+		msg.body.part = w % msg.body.parts;
+	}
 	send_to(a, to, &msg, sizeof(msg));
 }

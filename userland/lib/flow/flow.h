@@ -27,6 +27,8 @@
  * @pulled: a PULL has left because the result was there
  * @grad_ns, @pulled_ns: when a GRAD, when such a PULL left last
  * @quiet_ns: when anything left or came
+ * @first_ns: when the first GRAD of the round left; @limit_ns: no PULL because of the time-out
+ *	before this, @limits: such PULLs so far
  * @tries: times asked without news, @unanswered: without an answer
  * @waits: as the last answer said, nothing is lost
  * @hasty: questions to be asked at once
@@ -34,7 +36,8 @@
 struct saina_train {
 	uint64_t scaled, out, learn, sent, over, counted, again, pull, pulled;
 	uint64_t grad_ns, pulled_ns, quiet_ns, pull_ns;
-	uint8_t	 tries, unanswered, hasty;
+	uint64_t first_ns, limit_ns;
+	uint8_t	 tries, unanswered, limits, hasty;
 	bool	 waits;
 };
 
@@ -51,6 +54,8 @@ struct saina_train {
  * @gated: joined a running job: see flow.c; @may_step_back: likewise
  * @alone: no other worker is alive
  * @broken: results are gone (-ESTALE), until the next reset
+ * @timeout_ns: of the policy, as the last result or the agent has said; 0: none
+ * @timeout_ms: the same, as the agent has said last
  * @news: a result has come since @asked_ns, the last ASK
  * @gate_ns: when something of the round before came last
  * @took: from a train to the last of its results, lately
@@ -64,7 +69,8 @@ struct saina_flow {
 	uint32_t assigned, last_assigned, taken;
 	uint32_t first, end, inflight;
 	bool	 gated, may_step_back, alone, broken, news;
-	uint64_t gate_ns, asked_ns, took;
+	uint64_t gate_ns, asked_ns, took, timeout_ns;
+	uint16_t timeout_ms;
 	uint32_t lost, told;
 	uint64_t fetch_ns;
 	uint32_t fetch_tries, fetch_at, fetch_left;

@@ -187,6 +187,9 @@ static void result(struct saina_round *r, const struct saina_hdr *h, uint64_t no
 
 	if (h->flags & SAINA_F_LATE)
 		r->stats.late_answers++;
+	/* of the round that the aggregator is in, or was in just now */
+	if (h->worker == SAINA_WORKER_ANY && round >= r->flow.round)
+		r->flow.timeout_ns = le32toh(h->aux) * 1000ull;
 	switch (saina_flow_result(&r->flow, round, segment, now)) {
 	case SAINA_RESULT_NONE:
 		return;

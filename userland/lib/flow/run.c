@@ -133,6 +133,33 @@ static void pull(struct saina_flow *f, uint32_t j, uint64_t now, struct outbox *
 	t->hasty = lossy(f) ? HASTY : 0;
 }
 
+/*
+ * The policy's time-out: a slot that has been open for so long is complete with those that
+ * are in, at the next PULL.  Whoever was first in the slot is the first to send one, when its
+ * own gradient has been away for so long.  It has nothing to do with loss: others come later
+ * only if that PULL is lost, or if those that are in are too few.
+ */
+static bool limit(struct saina_flow *f, uint32_t j, uint64_t now, struct outbox *out,
+		  uint64_t *when)
+{
+	struct saina_train *t = &f->train[j];
+	uint64_t due = t->first_ns + f->timeout_ns, bits = t->out & t->sent;
+
+	if (!f->timeout_ns || !bits)
+		return false;
+	if (due < t->limit_ns)
+		due = t->limit_ns;
+	if (now < due) {
+		earliest(when, due);
+		return false;
+	}
+	put_all(f, out, SAINA_ACT_PULL, f->round, j, bits, t->limits != 0);
+	t->limit_ns = now + (t->limits < 4 ? MSEC << t->limits : WAIT_NS);
+	if (t->limits < 255)
+		t->limits++;
+	return true;
+}
+
 /* What train @j, which is in flight, needs now. */
 static void look_after(struct saina_flow *f, uint32_t j, bool first, uint64_t now,
 		       struct outbox *out, uint64_t *when)
@@ -140,6 +167,8 @@ static void look_after(struct saina_flow *f, uint32_t j, bool first, uint64_t no
 	struct saina_train *t = &f->train[j];
 	uint64_t due;
 
+	if (limit(f, j, now, out, when))
+		return;
 	if (saina_flow_decided(f) || f->broken) {
 		t->again = 0;
 		if (!t->pull) {
@@ -257,6 +286,8 @@ static void send_new(struct saina_flow *f, uint64_t now, struct outbox *out, uin
 		} else {
 			put_all(f, out, SAINA_ACT_GRAD, f->round, j, bits, false);
 			train_set(f, t, t->out | bits, t->learn);
+			if (!t->sent)
+				t->first_ns = now;
 			t->sent |= bits;
 			sent(f, t, now);
 		}

@@ -396,6 +396,8 @@ static enum saina_join_event welcome(struct saina_session *j, const struct saina
 	}
 	job->id = le16toh(h->job);
 	job->worker = h->worker;
+	job->part = w->part;
+	job->parts = w->parts;
 	job->session = le64toh(h->session);
 	job->first_round = le32toh(w->round);
 	job->formed = w->formed || w->state == SAINA_JOB_FORMING;
@@ -474,6 +476,7 @@ static enum saina_join_event status(struct saina_session *j, const struct saina_
 		return SAINA_JOIN_NONE;
 	j->active = le64toh(st->active);
 	j->relayed = st->relayed;
+	j->timeout_ms = le16toh(st->timeout_ms);
 	j->next_round = 0;
 	j->fixed &= j->relayed;
 	if (j->phase == PHASE_LEAVING) {

@@ -80,6 +80,7 @@ struct saina_session {
 
 	uint64_t active;
 	bool	 relayed;
+	uint16_t timeout_ms;		/* of the policy, as the last STATUS said */
 	uint32_t next_round;
 	uint64_t rtt_ns;
 	uint64_t rejoins;

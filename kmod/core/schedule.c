@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Which policy a job has when: the one asked for, the one to come and what it waits for,
+ * and k where a controller sets it.
+ */
+#include "core/os.h"
+#include "core/internal.h"
+
+#define ON_ALLOWED                                                                 \
+	(1u << SAINA_EV_K | 1u << SAINA_EV_DEGRADED | 1u << SAINA_EV_WORKER_JOINED | \
+	 1u << SAINA_EV_WORKER_DEAD)
+
+static int is_waiting(const struct saina_job *job)
+{
+	return job->next.seq != 0;
+}
+
+static __u32 seq_next(const struct saina_job *job)
+{
+	return (is_waiting(job) ? job->next.seq : job->policy.seq) + 1;
+}
+
+static void forget_next(struct saina_job *job)
+{
+	memset(&job->next, 0, sizeof(job->next));
+	job->next_from = 0;
+	job->next_on = 0;
+}
+
+/* What was to come is in force? */
+static void settle(struct saina_core *c, struct saina_job *job)
+{
+	if (!is_waiting(job) || !c->ops->policy_seq ||
+	    c->ops->policy_seq(c->ctx, job) != job->next.seq)
+		return;
+	job->policy = job->next;
+	forget_next(job);
+}
+
+static int cancel(struct saina_job *job, struct saina_core_err *err)
+{
+	__u32 seq = seq_next(job);
+
+	if (!is_waiting(job))
+		return saina_refuse(err, -ENOENT, SAINA_A_JOB_POLICY_CANCEL,
+				    "job %s: no policy waits to come into force", job->name);
+	forget_next(job);
+	/* it may come into force at this moment: then this takes it back */
+	job->policy.seq = seq;
+	return 0;
+}
+
+static int schedule_check(const struct saina_job_attrs *req, struct saina_core_err *err)
+{
+	if (SAINA_HAS(req, SAINA_A_JOB_POLICY_FROM) && req->policy_from > SAINA_ROUND_MAX)
+		return saina_refuse(err, -ERANGE, SAINA_A_JOB_POLICY_FROM,
+				    "policy: from round %u: rounds are 0..%u", req->policy_from,
+				    SAINA_ROUND_MAX);
+	if (SAINA_HAS(req, SAINA_A_JOB_POLICY_ON) &&
+	    (!req->policy_on || req->policy_on & ~ON_ALLOWED))
+		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY_ON,
+				    "policy: on what?  Allowed are k, degraded, worker-joined and worker-dead");
+	return 0;
+}
+
+/* The policy asked for; a job that has none yet gets the first of the table. */
+int saina_job_policy(struct saina_core *c, struct saina_job *job,
+		     const struct saina_job_attrs *req, struct saina_core_err *err)
+{
+	int scheduled = SAINA_HAS(req, SAINA_A_JOB_POLICY_FROM) ||
+			SAINA_HAS(req, SAINA_A_JOB_POLICY_ON);
+	struct saina_policy p;
+	int ret;
+
+	settle(c, job);
+	if (SAINA_HAS(req, SAINA_A_JOB_POLICY_CANCEL) && req->policy_cancel) {
+		ret = cancel(job, err);
+		if (ret)
+			return ret;
+	}
+	if (SAINA_HAS(req, SAINA_A_JOB_POLICY))
+		saina_policy_read(&req->policy, &p);
+	else if (scheduled)
+		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
+				    "policy: from when is said, but not which");
+	else if (job->policy.seq)
+		return 0;
+	else
+		saina_policy_preset(&saina_policy_rows[0], &p);
+	ret = saina_policy_check(&p, job->workers, err);
+	if (!ret)
+		ret = schedule_check(req, err);
+	if (ret)
+		return ret;
+	if (is_waiting(job))
+		return saina_refuse(err, -EBUSY, SAINA_A_JOB_POLICY,
+				    "job %s: another policy waits to come into force: cancel it, or wait until it is",
+				    job->name);
+	if (!scheduled) {
+		if (saina_policy_same(&p, &job->policy))
+			return 0;
+		p.seq = seq_next(job);
+		job->policy = p;
+		job->k_set = 0;
+		return 0;
+	}
+	p.seq = seq_next(job);
+	job->next = p;
+	job->next_from = SAINA_HAS(req, SAINA_A_JOB_POLICY_FROM) ? req->policy_from : 0;
+	job->next_on = SAINA_HAS(req, SAINA_A_JOB_POLICY_ON) ? req->policy_on : 0;
+	return 0;
+}
+
+/* k of the rounds to come, from a controller; and that there is one. */
+int saina_job_k(struct saina_job *job, const struct saina_job_attrs *req,
+		struct saina_core_err *err)
+{
+	const struct saina_policy_row *row;
+
+	if (SAINA_HAS(req, SAINA_A_JOB_CONTROLLER))
+		job->controlled = !!req->controller;
+	if (!SAINA_HAS(req, SAINA_A_JOB_K_SET))
+		return 0;
+	row = saina_policy_row(job->policy.mode);
+	if (job->policy.mode != SAINA_POLICY_EXTERNAL && job->next.mode != SAINA_POLICY_EXTERNAL)
+		return saina_refuse(err, -EINVAL, SAINA_A_JOB_K_SET,
+				    "k: the policy of job %s is %s: only with external:k0=K can k be set",
+				    job->name, row ? row->name : "another");
+	if (!req->k_set || req->k_set > job->workers)
+		return saina_refuse(err, -ERANGE, SAINA_A_JOB_K_SET,
+				    "k: %u: must be 1..%d, the workers of the job", req->k_set,
+				    job->workers);
+	job->k_set = req->k_set;
+	return 0;
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * saina policy - policies of jobs: set at once or on a schedule, cancel, show.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool.h"
+
+/* What a policy can wait for. */
+static const struct {
+	const char *name;
+	__u32 type;
+} happenings[] = {
+	{ "k", SAINA_EV_K },
+	{ "degraded", SAINA_EV_DEGRADED },
+	{ "worker-joined", SAINA_EV_WORKER_JOINED },
+	{ "worker-dead", SAINA_EV_WORKER_DEAD },
+};
+
+void policy_on_text(__u32 on, char *text, size_t size)
+{
+	size_t n = 0;
+
+	*text = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(happenings) && n < size; i++)
+		if (on >> happenings[i].type & 1)
+			n += snprintf(text + n, size - n, "%s%s", n ? "," : "",
+				      happenings[i].name);
+}
+
+/* "k,worker-dead" */
+static int parse_on(const struct args *a, const char *word, __u32 *on)
+{
+	for (size_t len; *word; word += len + (word[len] == ',')) {
+		size_t i;
+
+		len = strcspn(word, ",");
+		for (i = 0; i < ARRAY_SIZE(happenings); i++)
+			if (strlen(happenings[i].name) == len &&
+			    !memcmp(happenings[i].name, word, len))
+				break;
+		if (i == ARRAY_SIZE(happenings))
+			return args_error(a, "on \"%.*s\"?  Allowed: k, degraded, worker-joined, worker-dead",
+					  (int)len, word);
+		*on |= 1u << happenings[i].type;
+	}
+	return *on ? 0 : args_error(a, "on what?  Allowed: k, degraded, worker-joined, worker-dead");
+}
+
+static int which_job(struct args *a, struct saina_job_attrs *req)
+{
+	return parse_job(a, args_next(a), &req->has, SAINA_A_JOB_ID, SAINA_A_JOB_NAME, &req->id,
+			 req->name);
+}
+
+static int call(const struct tool *t, const struct saina_job_attrs *req)
+{
+	struct saina_ctl *ctl = rpc_open(t);
+	int ret;
+
+	if (!ctl)
+		return EXIT_FAILURE;
+	ret = rpc_call(ctl, SAINA_CMD_JOB_SET, false, &saina_job_class, req, NULL, NULL, NULL);
+	saina_ctl_close(ctl);
+	return ret;
+}
+
+static int policy_set(const struct tool *t, struct args *a)
+{
+	static const struct key keys[] = {
+		{ "policy", KEY_POLICY, SAINA_A_JOB_POLICY, KEY(saina_job_attrs, policy), .max = 0 },
+		{ "from", KEY_U32, SAINA_A_JOB_POLICY_FROM, KEY(saina_job_attrs, policy_from),
+		  .max = SAINA_ROUND_MAX },
+	};
+	struct saina_job_attrs req = { 0 };
+	char *policy[2] = { "policy", NULL }, *from[2] = { "from", NULL };
+	struct args one;
+	const char *word;
+	int ret;
+
+	ret = which_job(a, &req);
+	if (ret)
+		return ret;
+	word = args_next(a);
+	if (!word)
+		return args_error(a, "which policy?  As in bsp, fastest:k=6, timeout:10ms,kmin=4");
+	policy[1] = (char *)word;
+	one = (struct args){ 2, policy, a->cmd };
+	ret = args_keys(&one, keys, 1, &req, (uint64_t *)&req.has);
+	while (!ret && (word = args_next(a))) {
+		const char *value = args_next(a);
+
+		if (!value) {
+			ret = args_error(a, "%s what?", word);
+		} else if (args_matches(word, "from")) {
+			/* "from round 500" reads well, too */
+			if (!strcmp(value, "round") && args_peek(a))
+				value = args_next(a);
+			from[1] = (char *)value;
+			one = (struct args){ 2, from, a->cmd };
+			ret = args_keys(&one, keys + 1, 1, &req, (uint64_t *)&req.has);
+		} else if (args_matches(word, "on")) {
+			ret = parse_on(a, value, &req.policy_on);
+			SAINA_SET(&req, SAINA_A_JOB_POLICY_ON);
+		} else {
+			ret = args_error(a, "\"%s\" is not allowed here; allowed: from ROUND, on EVENT", word);
+		}
+	}
+	return ret ? ret : call(t, &req);
+}
+
+static int policy_cancel(const struct tool *t, struct args *a)
+{
+	struct saina_job_attrs req = { 0 };
+	int ret = which_job(a, &req);
+
+	if (!ret)
+		ret = args_done(a);
+	if (ret)
+		return ret;
+	SAINA_PUT(&req, SAINA_A_JOB_POLICY_CANCEL, policy_cancel, 1);
+	return call(t, &req);
+}
+
+int tool_policy(const struct tool *t, struct args *a)
+{
+	static const struct tool_cmd cmds[] = {
+		{ "set", policy_set, "JOB POLICY [from [round] ROUND] [on EVENT[,EVENT]]" },
+		{ "cancel", policy_cancel, "JOB" },
+	};
+
+	if (!args_peek(a))
+		return args_error(a, "set or cancel?  `saina job show\' shows what is in force and what is to come");
+	return tool_dispatch(t, a, "policy", cmds, ARRAY_SIZE(cmds));
+}
