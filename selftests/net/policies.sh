@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Policies with a time-out, with k set by a client, with replicas, and on a schedule, with
+# real workers:
+#
+#     w0 .. w2: quick        w3: thinks for long, or is quick, as the point needs
+
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+lab_up --workers 4
+think=$((60000 * SLOW))
+
+# --- a time-out: three are there, the fourth thinks much longer than the time-out ------
+rounds=$(less 40)
+job out workers 4 elements 8192 payload 256 ring 64 policy timeout:10ms,kmin=3
+for i in 0 1 2; do
+	start $i out "$rounds" --elements 8192 --think-us 1000
+done
+start 3 out "$rounds" --elements 8192 --think-us $think --cancel
+check "timeout:10ms,kmin=3: all sums are exact" wait_all 60
+check "timeout:10ms,kmin=3: all workers have the same results" same_results 0 1 2 3
+equal "timeout:10ms,kmin=3: some sum has three contributors, none has fewer" 3 "$(minmax 0 count_min count_max | cut -d' ' -f1)"
+check "timeout:10ms,kmin=3: results are said to be degraded" [ "$(total 0 degraded_segments)" -gt 0 ]
+equal "timeout:10ms,kmin=3: what the straggler produced is in sums or in its residual" exact "$(summary 3 residual)"
+saina job del out
+
+# --- k set by a client of the configuration interface ------------------------------------
+job ext workers 4 elements 8192 payload 256 ring 64 policy external:k0=4
+start_all ext 100000 4 --elements 8192 --think-us 2000 --cancel
+check "external:k0=4: rounds flow" until_true 20 rounds_at_least ext 5
+equal "external:k0=4: arrival times of all workers are published" "true true true true" \
+	"$(sj worker show ext '[.[]|.arrivals.rounds > 0]|join(" ")')"
+equal "external:k0=4: k is 4" 4 "$(job_field ext k)"
+for k in 2 3 1; do
+	check "external:k0=4: k is set to $k" saina job set ext k $k
+	check "external:k0=4: rounds are opened with k $k" until_true 20 eval '[ "$(job_field ext k)" = '$k' ]'
+	at=$(job_field ext round)
+	check "external:k0=4: rounds go on with k $k" until_true 20 rounds_at_least ext $((at + 5))
+done
+refused=$(saina job set ext k 5 2>&1)
+matches "external:k0=4: a k above the number of workers is refused" "k" "$refused"
+equal "external:k0=4: a refused k changes nothing" 1 "$(job_field ext k)"
+
+# --- a schedule ----------------------------------------------------------------------
+seq=$(job_field ext policy_seq)
+at=$(($(job_field ext round) + 30))
+check "schedule: a policy is set from round $at" saina policy set ext fastest:k=3 from $at
+refused=$(saina policy set ext bsp from $((at + 50)) 2>&1)
+matches "schedule: a second one is refused while the first waits" "busy|wait|cancel" "$refused"
+check "schedule: it comes into force" until_true 30 in_force ext $((seq + 1))
+check "schedule: not before its round" [ "$(job_field ext round)" -ge "$at" ]
+check "schedule: another is set for far away" saina policy set ext bsp from 3000000
+check "schedule: it is cancelled" saina policy cancel ext
+check "schedule: after that one by event is set" saina policy set ext bsp on worker-dead
+stop_workers
+check "external, schedule: all sums are exact" wait_all 30
+check "external, schedule: all workers have the same results" same_results 0 1 2 3
+equal "external, schedule: no slot saw two policies" 0 "$(policy_mix ext)"
+saina job del ext
+
+# --- replicas: workers 0 and 1 compute one part, 2 and 3 the other ---------------------
+job rep workers 4 elements 8192 payload 256 ring 64 policy coded:s=1
+for i in 0 1 2; do
+	start $i rep "$rounds" --elements 8192 --think-us 1000
+done
+start 3 rep "$rounds" --elements 8192 --think-us $((20000 * SLOW)) --cancel
+check "coded:s=1: all sums are right for those who are in them" wait_all 60
+check "coded:s=1: all workers have the same results" same_results 0 1 2 3
+check "coded:s=1: a sum needs no more than one of each pair" [ "$(minmax 0 count_min count_max | cut -d' ' -f1)" -le 3 ]
+finished
