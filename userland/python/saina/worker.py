@@ -335,8 +335,10 @@ class Worker:
             # Without the root: it is late, or will never come.
             if not self.info().active >> root & 1 and not self.behind:
                 raise Error(errno.ECONNABORTED, f"worker {root}, whose values are wanted, is not in the job")
-            time.sleep(pause)
-            pause = min(2 * pause, 0.1)
+            # The root is first in the next round, for the others give it the time.
+            if not mine:
+                time.sleep(pause)
+                pause = min(2 * pause, 0.1)
 
     # --- what is kept -----------------------------------------------------------------------
 
