@@ -79,6 +79,11 @@ at_least() { # N LEAST
 	[ "$1" -ge "$2" ]
 }
 
+# A capture on a busy machine loses a train now and then.
+nearly() { # N OF
+	[ $((10 * $1)) -ge $((9 * $2)) ]
+}
+
 GRAD=1 RESULT=2 TOLD=12 JOIN=16 WELCOME=17 HEARTBEAT=20
 
 everywhere() { # TAG
@@ -97,7 +102,7 @@ train() { # JOB
 # At a worker and on the bridge captures show the same whatever the hook is.
 whatever_the_hook() { # TAG TEXT
 	local tag
-	check "$2: a worker sees its gradients" at_least "$(number "$1-worker" messages $GRAD)" $MESSAGES
+	check "$2: a worker sees its gradients" nearly "$(number "$1-worker" messages $GRAD)" $MESSAGES
 	equal "$2: a worker sees nobody else's gradients" 0 \
 		"$(($(number "$1-worker" messages $GRAD 1) + $(number "$1-worker" messages $GRAD 2)))"
 	check "$2: a worker sees its JOIN and the WELCOME" at_least \
@@ -115,12 +120,12 @@ everywhere tc
 train fast "tc"
 captures_end
 whatever_the_hook tc "tc"
-check "tc: a worker sees all results" at_least "$(number tc-worker messages $RESULT)" $MESSAGES
+check "tc: a worker sees the results" nearly "$(number tc-worker messages $RESULT)" $MESSAGES
 check "tc: gradients are captured as trains" at_least "$(number tc-worker messages $GRAD)" \
 	$((5 * $(number tc-worker frames $GRAD)))
-check "tc: the port sees its worker's gradients" at_least "$(number tc-port messages $GRAD)" $MESSAGES
-check "tc: the port sees all results" at_least "$(number tc-port messages $RESULT)" $MESSAGES
-check "tc: all ports together see the gradients of all" at_least "$(number tc-ports messages $GRAD)" $((3 * MESSAGES))
+check "tc: the port sees its worker's gradients" nearly "$(number tc-port messages $GRAD)" $MESSAGES
+check "tc: the port sees the results" nearly "$(number tc-port messages $RESULT)" $MESSAGES
+check "tc: all ports together see the gradients of all" nearly "$(number tc-ports messages $GRAD)" $((3 * MESSAGES))
 equal "tc: all ports together: who comes last is named" "0 1 2" \
 	"$(cut -f5 "$WORK/tc-ports.txt" | grep . | sort -u | xargs)"
 equal "tc: the bridge sees no result" 0 "$(number tc-bridge messages $RESULT)"
@@ -131,7 +136,7 @@ everywhere xdp
 train fast "XDP"
 captures_end
 whatever_the_hook xdp "XDP"
-check "XDP: a worker sees all results" at_least "$(number xdp-worker messages $RESULT)" $MESSAGES
+check "XDP: a worker sees the results" nearly "$(number xdp-worker messages $RESULT)" $MESSAGES
 equal "XDP: a gradient is captured as a frame of its own" "$(number xdp-worker messages $GRAD)" \
 	"$(number xdp-worker frames $GRAD)"
 equal "XDP: the port sees neither gradients nor results" "0 0" \
@@ -171,10 +176,10 @@ for bridge in linux ovs; do
 	everywhere $bridge
 	train slow "no GRO, $bridge"
 	captures_end
-	check "no GRO, $bridge: a worker sees all results" at_least "$(number $bridge-worker messages $RESULT)" $MESSAGES
-	check "no GRO, $bridge: the port sees them" at_least "$(number $bridge-port messages $RESULT)" $MESSAGES
+	check "no GRO, $bridge: a worker sees the results" nearly "$(number $bridge-worker messages $RESULT)" $MESSAGES
+	check "no GRO, $bridge: the port sees them" nearly "$(number $bridge-port messages $RESULT)" $MESSAGES
 	if [ $bridge = ovs ]; then
-		check "no GRO, ovs: the bridge sees them" at_least "$(number ovs-bridge messages $RESULT)" $MESSAGES
+		check "no GRO, ovs: the bridge sees them" nearly "$(number ovs-bridge messages $RESULT)" $MESSAGES
 	else
 		equal "no GRO, linux: the bridge does not see them" 0 "$(number linux-bridge messages $RESULT)"
 	fi
