@@ -10,6 +10,10 @@
 . "$(dirname "$0")/lib.sh"
 
 lab_up --workers 4
+
+k_is() { # JOB K
+	[ "$(job_field "$1" k)" = "$2" ]
+}
 think=$((60000 * SLOW))
 
 # --- a time-out: three are there, the fourth thinks much longer than the time-out ------
@@ -35,7 +39,7 @@ equal "external:k0=4: arrival times of all workers are published" "true true tru
 equal "external:k0=4: k is 4" 4 "$(job_field ext k)"
 for k in 2 3 1; do
 	check "external:k0=4: k is set to $k" saina job set ext k $k
-	check "external:k0=4: rounds are opened with k $k" until_true 20 eval '[ "$(job_field ext k)" = '$k' ]'
+	check "external:k0=4: rounds are opened with k $k" until_true 20 k_is ext $k
 	at=$(job_field ext round)
 	check "external:k0=4: rounds go on with k $k" until_true 20 rounds_at_least ext $((at + 5))
 done
