@@ -8,7 +8,6 @@
 
 #include "sfcd.bpf.h"
 
-
 /* Is the policy to come the one for the round that opens?  Under rt->lock. */
 static __always_inline bool round_next_is_due(const struct saina_job_rt *rt,
 					      const struct saina_job_conf *conf)

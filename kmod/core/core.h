@@ -53,7 +53,7 @@ struct saina_job {
 	struct saina_policy policy;
 	struct saina_policy next;	/* to come, seq 0: none */
 	__u32	next_from;		/* not before this round */
-	__u16	next_on;		/* bits 1 << enum saina_event_type, 0: nothing must happen */
+	__u16	next_on;		/* bits 1 << saina_event_type, 0: no event */
 	__u8	k_set;			/* by a controller, 0: by none */
 	__u8	controlled;		/* it has said that it is the job's controller */
 	struct saina_worker worker[SAINA_WORKERS_MAX];

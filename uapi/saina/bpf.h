@@ -224,6 +224,7 @@ struct saina_job_conf {
  * @happened: bits 1 << enum saina_event_type, since then
  * @resumed: SFCD with DOWN: net rounds that were not converged
  * @pad: 0
+ * @pad2: 0
  */
 struct saina_job_rt {
 	struct bpf_spin_lock lock;
