@@ -270,10 +270,12 @@ uint64_t saina_flow_told(struct saina_flow *f, uint32_t round, uint32_t segment,
 	t->again |= lost;
 	t->waits = !lost;
 	done &= bits;
-	if (asked < t->pulled_ns)
-		done &= ~t->pulled;
 	/* Our gradient completes it as well as a PULL. */
 	due &= bits & ~lost;
+	if (asked < t->pulled_ns) {
+		done &= ~t->pulled;
+		due &= ~t->pulled;
+	}
 	if (due)
 		ask_all(f);
 	if (done | due) {
