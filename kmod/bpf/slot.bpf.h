@@ -401,8 +401,12 @@ static __always_inline int slot_decide_open(struct slot_call *c, struct saina_sl
 	bool spare = h->csum & slot_part(h->parts, in->worker);
 	__u32 reason = in->pull ? SAINA_C_PULL_EARLY : in_it ? SAINA_C_DUPLICATE : SAINA_C_SPARE;
 
-	if (!in->pull && !in_it && h->exponent != in->exponent)
+	if (!in->pull && !in_it && h->exponent != in->exponent) {
+		/* it cannot be added: nobody waits for it, as if its worker had died */
+		h->members &= ~in->bit;
+		h->flags |= SAINA_F_DEGRADED; /* for slot_is_plain() */
 		return slot_drop(&c->out, SAINA_C_EXPONENT);
+	}
 	if (in->pull || in_it || spare)
 		return applied && complete ? SLOT_DO_FINISH : slot_drop(&c->out, reason);
 	if (!applied && complete)
@@ -509,6 +513,8 @@ static __always_inline void slot_done(struct slot_call *c, struct saina_slot_met
 {
 	if (h->count < h->k)
 		h->flags |= SAINA_F_DEGRADED;
+	else
+		h->flags &= ~SAINA_F_DEGRADED;
 	h->csum = csum_fold64(csum);
 	h->state = SAINA_SLOT_DONE;
 	*e = *h;
@@ -519,15 +525,16 @@ static __always_inline void slot_done(struct slot_call *c, struct saina_slot_met
 
 /*
  * The common case, cut short: is it one more gradient into a slot that is open for it,
- * does not complete with it and has nothing unusual about it?  With all members alive, k
- * is at most their number, so below k contributors the slot cannot be complete.
+ * does not complete with it and has nothing unusual about it?  With all members alive and
+ * none taken out, k is at most their number, so below k contributors the slot cannot be
+ * complete.
  */
 static __always_inline bool slot_is_plain(const struct saina_slot_meta *h, const struct slot_in *in)
 {
 	return h->state == SAINA_SLOT_OPEN && h->round == in->round &&
 	       h->segment == in->segment && h->count + 1 < h->k &&
 	       h->exponent == in->exponent && !(h->seen & in->bit) && !(h->members & ~in->active) &&
-	       !h->parts && (!h->deadline || in->now < h->deadline);
+	       !(h->flags & SAINA_F_DEGRADED) && !h->parts && (!h->deadline || in->now < h->deadline);
 }
 
 static __always_inline struct saina_counted *slot_counted(__u32 job, __u32 segment)

@@ -185,6 +185,42 @@ static void test_6d(void)
 	lab_verdict(&l, ok, "saina-6d sums wrap exactly, carry their scale, and scales are not mixed");
 }
 
+/* Its own gradient is in; that of nobody else is, nor is one waited for. */
+static void test_foreign_exponent(void)
+{
+	struct lab l = lab_job(5, 4, 1, lab_bsp());
+	uint8_t f[FRAME_MAX];
+	unsigned int len;
+	bool ok = true;
+
+	len = lab_frame(&l, f, SAINA_MSG_GRAD, 3, 0, 0, (int32_t[LAB_ELEMS]){ 0 });
+	f[FRAME_HDR + offsetof(struct saina_hdr, exponent)]++;
+	lab_send(f, len, 1);
+	for (unsigned int w = 0; w < 3; w++) {
+		lab_pull(&l, w, 0, 0);
+		ok &= lab_consumed();
+		lab_grad(&l, w, 0, 0, 1);
+		ok &= lab_consumed();
+	}
+	lab_pull(&l, 1, 0, 0);
+	ok &= lab_broadcast(8, 0) && lab_answer()->flags & SAINA_F_DEGRADED && lab_answer()->k == 4;
+	lab_grad(&l, 0, 0, 0, 1);
+	ok &= lab_unicast(&l, 0, SAINA_F_DEGRADED | SAINA_F_LATE, 8, 0);
+	/* who comes second with it is alone with that */
+	lab_grad(&l, 0, 1, 0, 1);
+	len = lab_frame(&l, f, SAINA_MSG_GRAD, 3, 1, 0, NULL);
+	f[FRAME_HDR + offsetof(struct saina_hdr, exponent)]++;
+	lab_send(f, len, 1);
+	ok &= lab_consumed();
+	lab_grad(&l, 1, 1, 0, 2);
+	lab_grad(&l, 2, 1, 0, 3);
+	ok &= lab_broadcast(7, 6) && lab_answer()->flags & SAINA_F_DEGRADED;
+	for (unsigned int w = 0; w < 4; w++)
+		lab_grad(&l, w, 2, 0, 1);
+	ok &= lab_broadcast(15, 4) && !lab_answer()->flags;
+	lab_verdict(&l, ok, "a worker with a block exponent of its own stops no round");
+}
+
 static void test_6e(void)
 {
 	struct lab l = lab_job(5, 2, 3, lab_fastest(1));
@@ -521,6 +557,7 @@ int main(void)
 	test_6b();
 	test_6c();
 	test_6d();
+	test_foreign_exponent();
 	test_6e();
 	defects_sfcd();
 	test_6l();

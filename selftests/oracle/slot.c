@@ -255,6 +255,7 @@ void oracle_grad(struct oracle_msg *m)
 			else
 				oracle_drop(m, SAINA_C_DUPLICATE);
 		} else if (m->hdr->exponent != h->meta.exponent) {
+			h->meta.members &= ~(1ull << m->w);
 			oracle_drop(m, SAINA_C_EXPONENT);
 		} else if (part_is_in(m, h)) {
 			if (complete(m, h))

@@ -75,7 +75,7 @@ static const struct kind {
 	bool (*seen)(const struct sim_result *all);
 	struct range loss, dup, burst_us, jitter_us, svc_us, slow_svc_us, host_ns, queue, slow_us;
 	struct range rounds, kills, forgets, restarts;
-	bool reorder;
+	bool reorder, liar;
 } kinds[] = {
 	{ "on a network without fault", any_late, .loss = { 0, 0 } },
 	{ "with 1 to 20 % lost each way", any_loss, .loss = { 1, 20 } },
@@ -95,6 +95,8 @@ static const struct kind {
 	  .forgets = { 1, 5 }, .rounds = { 10, 20 } },
 	{ "with a switch that loses all it knows", any_stale, .loss = { 0, 10 },
 	  .restarts = { 1, 2 }, .slow_us = { 0, 50000 }, .rounds = { 10, 20 } },
+	{ "with a worker that sends an exponent of its own", any_late, .loss = { 0, 10 },
+	  .liar = true },
 };
 
 static void choose(unsigned int *value, struct range r)
@@ -123,6 +125,7 @@ static void change(struct sim_conf *c, const struct kind *k)
 	choose(&c->forgets, k->forgets);
 	choose(&c->restarts, k->restarts);
 	c->reorder = k->reorder;
+	c->liar = k->liar;
 }
 
 /* 4 MiB of 352 elements a message, @rounds times, on links of 1 Gb/s. */

@@ -378,6 +378,8 @@ static void step(struct sim *s, unsigned int i)
 			struct saina_hdr *h = (void *)(buf + k * len);
 
 			note_sent(s, i, h);
+			if (s->c->liar && i == s->c->workers - 1 && h->type == SAINA_MSG_GRAD)
+				h->exponent += 3;
 			carry(s, TO_HOST, i, h, len);
 			if (!s->budget--)
 				broken(s, "more messages than a job of this size can need");
@@ -583,7 +585,7 @@ bool sim_run(const struct sim_conf *c, struct sim_result *r)
 	for (unsigned int i = 0; i < c->workers; i++)
 		leave(s, i);
 	/* Nothing was lost, so nothing is to be sent again, however long it takes. */
-	if (!r->lost && !c->dup && !c->reorder && !c->kills && !c->forgets && !c->restarts &&
+	if (!r->lost && !c->dup && !c->reorder && !c->kills && !c->forgets && !c->restarts && !c->liar &&
 	    r->resent * 20 > r->sent)
 		broken(s, "nothing was lost, %llu of %llu gradients were sent again",
 		       (unsigned long long)r->resent, (unsigned long long)r->sent);
@@ -593,7 +595,7 @@ bool sim_run(const struct sim_conf *c, struct sim_result *r)
 		broken(s, "a worker did not keep to its window");
 	if (!c->restarts && switch_count(&s->sw, SAINA_C_FUTURE))
 		broken(s, "a worker ran ahead of the job");
-	if (switch_count(&s->sw, SAINA_C_EXPONENT))
+	if (!c->liar && switch_count(&s->sw, SAINA_C_EXPONENT))
 		broken(s, "workers did not agree on an exponent");
 	while (s->events.n)
 		free(events_pop(&s->events).msg);

@@ -40,12 +40,13 @@
  * @buckets: all-reduces a round is made of
  * @kills: workers that die and come back anew; @forgets: sessions lost by the agent;
  *	@restarts: of the whole switch
+ * @liar: the last worker sends every gradient with an exponent of its own
  */
 struct sim_conf {
 	uint64_t seed;
 	unsigned int workers, segments, pool, ring, rounds, k, buckets, train, room;
 	enum saina_type type;
-	bool drop_late, reorder, together;
+	bool drop_late, reorder, together, liar;
 	double loss, dup;
 	unsigned int burst_us, delay_us, jitter_us, svc_us, slow_svc_us, queue, think_us, slow_us;
 	unsigned int host_ns;

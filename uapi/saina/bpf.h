@@ -296,7 +296,7 @@ enum saina_slot_state {
  * @exponent: block scale of the sums
  * @policy: seq of the latched policy
  * @seen: mask of the contributors
- * @members: latched: the workers waited for
+ * @members: latched: the workers waited for; without those that came with another exponent
  * @opened_at: when the first packet came, CLOCK_MONOTONIC ns
  * @csum: DONE: one's complement sum of the payload, folded to 16 bits, host
  *	order, not inverted; OPEN, CODED: the parts that are in, as bits
