@@ -24,11 +24,17 @@
  *   repeat=     how many frames
  *   rounds=1    each further frame one round later
  *   workers=1   each further frame from the next worker
+ *   messages=   in each frame, each of the next segment
+ *   mixed=1     ... and of the next worker
+ *   gso=        the frame is a super-packet of UDP, with this gso_size
+ *   check=      UDP checksum (0; with gso the sum of the pseudo header)
+ *   socket=1    by a UDP socket: addresses and source port are its own; with options, gso
  */
 #include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
 #include <linux/if_packet.h>
+#include <linux/virtio_net.h>
 #include <net/ethernet.h>
 #include <net/if.h>
 #include <netinet/ip.h>
@@ -43,10 +49,18 @@
 
 #include "saina/proto.h"
 
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+#ifndef VIRTIO_NET_HDR_GSO_UDP_L4	/* headers before 6.2 */
+#define VIRTIO_NET_HDR_GSO_UDP_L4 5
+#endif
+
 struct frame {
+	struct virtio_net_hdr vnet;	/* sent if there is a gso_size */
 	struct ether_header eth;
 	struct iphdr ip;
-	__u8 rest[9000];
+	__u8 rest[66000];
 } __attribute__((packed));
 
 struct wish {
@@ -55,8 +69,8 @@ struct wish {
 	long sport, dport;
 	struct saina_hdr hdr;	/* host order until it is sent */
 	struct saina_join join;
-	long value, elems, cut, iplen, udplen, tag, tpid;
-	bool fragment, options, rounds, workers;
+	long value, elems, cut, iplen, udplen, tag, tpid, messages, gso, check;
+	bool fragment, options, rounds, workers, mixed, socket;
 	long repeat;
 };
 
@@ -168,23 +182,83 @@ static void parse(struct wish *w, char *word)
 	KEY("rounds", w->rounds);
 	KEY("workers", w->workers);
 	KEY("repeat", w->repeat);
+	KEY("messages", w->messages);
+	KEY("mixed", w->mixed);
+	KEY("gso", w->gso);
+	KEY("socket", w->socket);
+	KEY("check", w->check);
 	else
 		usage(word);
 #undef KEY
 }
 
-static size_t build(const struct wish *w, struct frame *f)
+/* What the kernel does to a super-packet that a socket makes: the device is to finish its checksums. */
+static void super(const struct wish *w, struct frame *f, struct udphdr *udp, size_t ihl)
+{
+	size_t udp_at = sizeof(f->eth) + ihl;
+	__u8 pseudo[12] = {};
+
+	f->vnet = (struct virtio_net_hdr){
+		.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM, .gso_type = VIRTIO_NET_HDR_GSO_UDP_L4,
+		.hdr_len = udp_at + sizeof(*udp), .gso_size = w->gso,
+		.csum_start = udp_at, .csum_offset = 6,
+	};
+	memcpy(pseudo, &f->ip.saddr, 8);
+	pseudo[9] = IPPROTO_UDP;
+	memcpy(pseudo + 10, &udp->len, 2);
+	udp->check = ~ip_checksum(pseudo, sizeof(pseudo));
+}
+
+static size_t body_size(const struct wish *w)
 {
 	long elems = w->elems >= 0 ? w->elems : w->hdr.count;
-	size_t ihl = w->options ? 24 : 20;
-	size_t body = w->hdr.type == SAINA_MSG_JOIN ? sizeof(w->join) : 4ul * elems;
-	size_t udplen = 8 + sizeof(struct saina_hdr) + body;
-	struct udphdr *udp = (void *)(f->rest + ihl - 20);
-	struct saina_hdr *h = (void *)(udp + 1);
-	__le32 *payload = (void *)(h + 1);
-	size_t len = 14 + ihl + udplen;
 
+	switch (w->hdr.type) {
+	case SAINA_MSG_JOIN:
+		return sizeof(w->join);
+	case SAINA_MSG_ASK:
+		return sizeof(struct saina_ask);
+	}
+	return 4ul * elems;
+}
+
+/* One message, its bytes. */
+static size_t message(const struct wish *w, const struct saina_hdr *host, struct saina_hdr *h)
+{
+	size_t body = body_size(w);
+	__le32 *payload = (void *)(h + 1);
+
+	*h = *host;
+	h->job = htole16(h->job);
+	h->session = htole64(h->session);
+	h->round = htole32(h->round);
+	h->segment = htole32(h->segment);
+	h->count = htole16(h->count);
+	h->mask = htole64(h->mask);
+	if (w->hdr.type == SAINA_MSG_JOIN)
+		memcpy(payload, &w->join, sizeof(w->join));
+	else for (size_t i = 0; i < body / 4; i++)
+		payload[i] = htole32(w->value);
+	return sizeof(*h) + body;
+}
+
+/* The bytes behind the vnet header. */
+static size_t build(const struct wish *w, struct frame *f)
+{
+	size_t ihl = w->options ? 24 : 20, udplen = sizeof(struct udphdr), len;
+	struct udphdr *udp = (void *)(f->rest + ihl - 20);
+	struct saina_hdr host = w->hdr;
+	__u8 *start = (void *)&f->eth;
+
+	if (w->messages * (sizeof(host) + body_size(w)) > 65507)
+		usage("messages: more than a datagram holds");
 	memset(f, 0, sizeof(*f));
+	for (long i = 0; i < w->messages; i++) {
+		udplen += message(w, &host, (void *)((__u8 *)udp + udplen));
+		host.segment++;
+		host.worker += w->mixed;
+	}
+	len = sizeof(f->eth) + ihl + udplen;
 	memcpy(f->eth.ether_shost, w->smac, 6);
 	memcpy(f->eth.ether_dhost, w->dmac, 6);
 	f->eth.ether_type = htons(ETHERTYPE_IP);
@@ -202,39 +276,53 @@ static size_t build(const struct wish *w, struct frame *f)
 	udp->source = htons(w->sport);
 	udp->dest = htons(w->dport);
 	udp->len = htons(w->udplen >= 0 ? w->udplen : (long)udplen);
-	*h = w->hdr;
-	h->job = htole16(h->job);
-	h->session = htole64(h->session);
-	h->round = htole32(h->round);
-	h->segment = htole32(h->segment);
-	h->count = htole16(h->count);
-	h->mask = htole64(h->mask);
-	if (w->hdr.type == SAINA_MSG_JOIN)
-		memcpy(payload, &w->join, sizeof(w->join));
-	else for (long i = 0; i < elems; i++)
-		payload[i] = htole32(w->value);
+	if (w->gso)
+		super(w, f, udp, ihl);
+	if (w->check >= 0)
+		udp->check = htons(w->check);
 	if (w->tag >= 0) {
 		__be16 tag[2] = { htons(w->tpid), htons(w->tag) };
 
-		memmove((__u8 *)f + 16, (__u8 *)f + 12, len - 12);
-		memcpy((__u8 *)f + 12, tag, 4);
+		memmove(start + 16, start + 12, len - 12);
+		memcpy(start + 12, tag, 4);
 		len += 4;
+		f->vnet.hdr_len += 4;
+		f->vnet.csum_start += 4;
 	}
 	return (long)len > w->cut ? len - w->cut : 0;
+}
+
+/* What any process can have, without privileges. */
+static int plain_socket(const struct wish *w)
+{
+	struct sockaddr_in to = {
+		.sin_family = AF_INET, .sin_addr.s_addr = w->dip, .sin_port = htons(w->dport),
+	};
+	int fd = socket(AF_INET, SOCK_DGRAM, 0), gso = w->gso;
+
+	if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof(to)))
+		die("UDP socket");
+	if (gso && setsockopt(fd, SOL_UDP, UDP_SEGMENT, &gso, sizeof(gso)))
+		die("UDP_SEGMENT");
+	if (w->options && setsockopt(fd, SOL_IP, IP_OPTIONS, "\1\1\1\1", 4))
+		die("IP_OPTIONS");
+	return fd;
 }
 
 int main(int argc, char **argv)
 {
 	struct wish w = {
 		.sport = 40000, .dport = SAINA_PORT_DATA, .elems = -1, .iplen = -1, .udplen = -1,
-		.tag = -1, .tpid = ETHERTYPE_VLAN,
+		.tag = -1, .tpid = ETHERTYPE_VLAN, .messages = 1, .check = -1,
 		.repeat = 1, .value = 0x01010101,
 		.hdr = { .version = SAINA_PROTO_VERSION, .type = SAINA_MSG_GRAD,
 			 .elem = SAINA_ELEM_INT32, .count = 256 },
 	};
 	struct sockaddr_ll to = { .sll_family = AF_PACKET, .sll_halen = 6 };
 	static struct frame f;
-	int fd;
+	int fd, on = 1;
+	ssize_t sent;
+	size_t vnet;
 
 	if (argc < 2)
 		usage("no interface");
@@ -249,14 +337,25 @@ int main(int argc, char **argv)
 	memset(w.dmac, 0xff, 6);
 	for (int i = 2; i < argc; i++)
 		parse(&w, argv[i]);
+	vnet = w.gso ? sizeof(f.vnet) : 0;
+	if (w.socket)
+		fd = plain_socket(&w);
+	else if (vnet && setsockopt(fd, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof(on)))
+		die("PACKET_VNET_HDR");
 
 	for (long n = 0; n < w.repeat; n++) {
-		size_t len = build(&w, &f);
+		size_t len = build(&w, &f), head = sizeof(f.eth) + (w.options ? 24 : 20) + 8;
 
-		/* a full queue only means: a little later */
-		while (sendto(fd, &f, len, 0, (struct sockaddr *)&to, sizeof(to)) < 0)
-			if (errno != ENOBUFS && errno != EAGAIN)
+		do {
+			if (w.socket)
+				sent = send(fd, (__u8 *)&f.eth + head, len - head, 0);
+			else
+				sent = sendto(fd, (__u8 *)&f.eth - vnet, len + vnet, 0,
+					      (struct sockaddr *)&to, sizeof(to));
+			/* a full queue only means: a little later */
+			if (sent < 0 && errno != ENOBUFS && errno != EAGAIN)
 				die("sending");
+		} while (sent < 0);
 		w.hdr.round += w.rounds;
 		w.hdr.worker += w.workers;
 	}
