@@ -31,12 +31,15 @@ SHRINK=${SAINA_TEST_SHRINK:-1}
 # Which bridges a test goes through that goes through more than one.
 BRIDGES=${SAINA_TEST_BRIDGES:-ovs linux}
 # The hook of the ports, and with it the bridge that has it: with tc it is a Linux one.
-export SAINA_LAB_HOOK=${SAINA_TEST_HOOK:-auto}
+# "mixed": of every other port XDP, of the rest tc.
+HOOK=${SAINA_TEST_HOOK:-auto}
+export SAINA_LAB_HOOK=$HOOK
 DEFAULT_BRIDGE=ovs
-case $SAINA_LAB_HOOK in
+case $HOOK in
 auto|xdp) ;;
 tc)	DEFAULT_BRIDGE=linux BRIDGES=linux ;;
-*)	echo "SAINA_TEST_HOOK=$SAINA_TEST_HOOK: auto, xdp or tc"
+mixed)	DEFAULT_BRIDGE=linux BRIDGES=linux SAINA_LAB_HOOK=tc ;;
+*)	echo "SAINA_TEST_HOOK=$HOOK: auto, xdp, tc or mixed"
 	exit 2 ;;
 esac
 # Who has the jobs: the agent, or the kernel (saina.ko, in the switch's namespace).
@@ -207,7 +210,12 @@ lab() { # VERB...: saina-lab on this test's lab
 }
 
 lab_up() {
+	local i
 	lab up --owner $$ --bridge "$DEFAULT_BRIDGE" "$@" || bail "the lab did not come up"
+	[ "$HOOK" != mixed ] && return
+	for i in $(sj port show '.[].name' | grep '^p[0-9]*[13579]$'); do
+		saina port set "$i" hook xdp || bail "port $i does not change to XDP"
+	done
 }
 
 # Takes the lab down and looks at what its agent complained of.

@@ -7,6 +7,10 @@ $(foreach t,$(NET_TESTS),$(call test,net/$(t),quick,host,180,selftests/net/$(t).
 # Again with the tc hook, on a Linux bridge.
 HOOK_TESTS := basic loss policy sfcd death hostile foreign
 $(foreach t,$(HOOK_TESTS),$(call test,net/$(t)-tc,quick,host,180,env SAINA_TEST_HOOK=tc selftests/net/$(t).sh))
+# Some workers behind tc, some behind XDP.
+$(call test,net/loss-mixed,quick,host,180,env SAINA_TEST_HOOK=mixed selftests/net/loss.sh)
+MIXED_TESTS := basic policy sfcd death hostile
+$(foreach t,$(MIXED_TESTS),$(call test,net/$(t)-mixed,full,host,180,env SAINA_TEST_HOOK=mixed selftests/net/$(t).sh))
 # The Python package, with numpy arrays and with torch tensors.
 $(call test,net/python,quick,host,180,selftests/net/python.sh)
 # DistributedDataParallel.
