@@ -54,6 +54,7 @@ $(call test,module/monitor,full,vm,1200,selftests/module/monitor_test.sh)
 $(call test,module/ynl,full,vm,600,selftests/module/ynl_cli_test.py)
 $(call test,ynl_test,full,host,600,selftests/module/ynl_test.sh)
 # These start VMs themselves.
+$(foreach k,6.1 6.12,$(call test,nomem_test-$(k),full,host,900,selftests/module/nomem_test.sh $(k) 900))
 $(call test,dkms_test,full,host,600,selftests/module/dkms_test.sh)
 $(call test,demo_vm_test,full,host,1500,selftests/module/demo_vm_test.sh)
 $(call test,kselftest,full,host,1200,selftests/module/kselftest_test.sh)
