@@ -27,6 +27,7 @@ sys.dont_write_bytecode = True
 import plan
 import report
 import strain
+import stream
 from gloo import Gloo
 from lab import BUILD, TOP, BenchError, Lab
 from measure import Cell, Series, bound_gbps, summarize
@@ -116,11 +117,12 @@ class Bench:
         self.progress.where = "the labs are being built"
         self.progress("bare")
         with_peers = any(not r.strain for r in place.rows)
-        bare = self.start(Lab(place, agent=False)) if with_peers else None
+        with_bare = any(r.strain in ("", "tcp") for r in place.rows)
+        bare = self.start(Lab(place, agent=False)) if with_bare else None
         self.progress("with our program on the ports")
         ours = self.start(Lab(place, agent=True))
         self.progress.where = "contenders start"
-        elements = max(r.size for r in place.rows) // 4
+        elements = max(max(r.size for r in place.rows) // 4, 1)
         groups = []
         makes = [lambda: Saina(ours, folder, elements, False)]
         if with_peers:
@@ -130,13 +132,13 @@ class Bench:
         if any(r.coexist for r in place.rows):
             groups += [self.start_group(Gloo(ours, folder)), self.start_group(OpenMPI(ours, folder))]
         for row in place.rows:
-            self.measure_row(place, row, groups, [lab for lab in (bare, ours) if lab])
+            self.measure_row(place, row, groups, bare, ours)
 
     def start_group(self, group):
         self.progress(group.name)
         return self.start(group)
 
-    def measure_row(self, place, row, groups, labs) -> None:
+    def measure_row(self, place, row, groups, bare, ours) -> None:
         self.progress.step(row)
         left = self.deadline - time.monotonic()
         rows_left = self.progress.total - self.progress.row + 1
@@ -147,18 +149,25 @@ class Bench:
         # Labs, trials and verification take as long as what is timed.
         if left / rows_left < 3 * len(groups) * self.seconds:
             seconds, turns = self.seconds / 2, 2
-        for lab in labs:
+        for lab in filter(None, (bare, ours)):
             self.progress(f"the links are made {row.link}")
             lab.set_link(row.link)
+        if row.strain == "tcp":
+            self.done(stream.measure(place, row, bare, ours, turns, self.progress))
+            return
         hard = strain.make(row.strain, groups[0].lab) if row.strain else None
         series = series_with(hard, row.strain, groups[0]) if hard else series_of(groups, row.coexist)
         cell = Cell(place, row, series, self.progress)
         if hard:
             self.undo.append(hard)
             seconds *= STRAINED
-        self.rows.append(summarize(place, row, cell.measure(seconds, turns), groups[0].hello, hard))
+        result = summarize(place, row, cell.measure(seconds, turns), groups[0].hello, hard)
         if hard:
             self.undo.remove(hard)
+        self.done(result)
+
+    def done(self, row: dict) -> None:
+        self.rows.append(row)
         self.progress.line(report.table_line(self.rows[-1]))
         report.write_json(os.path.join(self.out, "bench.json"), self.about, self.rows)
 
@@ -212,13 +221,19 @@ def link(text: str) -> str:
 
 def strain_name(text: str) -> str:
     if text not in strain.NAMES:
-        raise argparse.ArgumentTypeError(f"\"{text}\" is neither overload nor loss")
+        raise argparse.ArgumentTypeError(f"\"{text}\" is none of {', '.join(strain.NAMES)}")
     return text
 
 
 def bridge(text: str) -> str:
     if text not in ("linux", "ovs"):
         raise argparse.ArgumentTypeError(f"\"{text}\" is neither linux nor ovs")
+    return text
+
+
+def hook(text: str) -> str:
+    if text not in ("auto", "xdp", "tc"):
+        raise argparse.ArgumentTypeError(f"\"{text}\" is none of auto, xdp, tc")
     return text
 
 
@@ -240,24 +255,26 @@ def arguments() -> argparse.Namespace:
     p = argparse.ArgumentParser(
         prog="tools/bench", description="All-reduce of float32 by libsaina beside Gloo and Open MPI, in namespaces "
         "on this machine.  See Documentation/bench.rst.",
-        epilog="Lists are separated by commas.  One of --bridge, --mtu, --workers, --links, --sizes, --strain replaces the plan "
+        epilog="Lists are separated by commas.  One of --bridge, --hook, --mtu, --workers, --links, --sizes, --strain replaces the plan "
         "by every combination of them; peers are then also measured through ports that carry our program.")
     p.add_argument("--quick", action="store_true", help="a small plan, under 3 minutes (the whole takes under 30)")
     p.add_argument("--bridge", type=listed(bridge), metavar="LIST", help="linux, ovs (linux)")
+    p.add_argument("--hook", type=listed(hook), metavar="LIST", help="of the ports with our program: auto, xdp, tc (auto)")
     p.add_argument("--mtu", type=listed(whole(576, 65000)), metavar="LIST", help="(1500)")
     p.add_argument("--workers", type=listed(whole(2, 64)), metavar="LIST", help="(4)")
     p.add_argument("--links", type=listed(link), metavar="LIST", help="unlimited, or RATE/BURST: 1gbit/256kb (unlimited)")
     p.add_argument("--sizes", type=listed(size), metavar="LIST", help="64KiB to 64MiB (4MiB)")
     p.add_argument("--strain", type=listed(strain_name), metavar="LIST",
-                   help="overload, loss: libsaina alone, with and without a busy loop on each core, 20 %% lost each way")
+                   help="overload, loss: libsaina alone, with and without a busy loop on each core, 20 %% lost each way; "
+                   "tcp: a TCP stream, through ports with and without our program")
     p.add_argument("--seconds", type=seconds_of, metavar="S", help="of all-reduces by each contender in a row (1.5; --quick: 0.6)")
     p.add_argument("--out", default="result", metavar="DIR", help="where bench.json, bench.txt and bench.png go (result)")
     return p.parse_args()
 
 
 def places_of(a: argparse.Namespace):
-    if a.bridge or a.mtu or a.workers or a.links or a.sizes or a.strain:
-        return plan.chosen(a.bridge or ["linux"], a.mtu or [1500], a.workers or [4], a.links or [plan.UNLIMITED],
+    if a.bridge or a.hook or a.mtu or a.workers or a.links or a.sizes or a.strain:
+        return plan.chosen(a.bridge or ["linux"], a.hook or ["auto"], a.mtu or [1500], a.workers or [4], a.links or [plan.UNLIMITED],
                            a.sizes or [4 * plan.MIB], a.strain or [])
     return plan.quick() if a.quick else plan.full()
 
@@ -265,7 +282,7 @@ def places_of(a: argparse.Namespace):
 def check_ready() -> None:
     if os.geteuid() != 0:
         raise BenchError("needs root for network namespaces: run `make bench' with sudo")
-    for program, advice in (("mpirun", "tools/install-deps bench"), ("gnuplot", "tools/install-deps")):
+    for program, advice in (("mpirun", "tools/install-deps bench"), ("gnuplot", "tools/install-deps"), ("iperf3", "tools/install-deps")):
         if not shutil.which(program):
             raise BenchError(f"{program} is missing: run {advice}")
     for program in ("bench-saina", "bench-gloo", "bench-openmpi", "sainad", "saina"):
@@ -318,7 +335,7 @@ def finish(bench: Bench, status: int) -> int:
     if not bench.rows:
         return status
     names = ("json", "txt")
-    text = report.table(bench.rows, lambda b, m, n: str(plan.Place(b, m, n)))
+    text = report.table(bench.rows, lambda b, m, n, h: str(plan.Place(b, m, n, hook=h)))
     bench.about["left_out"] = bench.left_out
     report.write_json(os.path.join(bench.out, "bench.json"), bench.about, bench.rows)
     with open(os.path.join(bench.out, "bench.txt"), "w", encoding="utf-8") as f:

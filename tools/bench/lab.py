@@ -51,6 +51,8 @@ class Lab:
                    "--mtu", str(self.place.mtu), "--owner", str(os.getpid())]
         if not self.agent:
             options += ["--no-agent", "--gro", "off"]
+        else:
+            options += ["--hook", self.place.hook]
         self.up = True
         run(LAB_TOOL, "up", self.name, *options)
         self.set_cubic()

@@ -161,10 +161,16 @@ def bound_gbps(link: str, payload: int, header: int) -> float | None:
     raise BenchError(f"link {link}: write RATE/BURST as tc does, in gbit or mbit: 1gbit/256kb")
 
 
+def about(place, row) -> dict:
+    """Which row of the report this is."""
+    return {"bridge": place.bridge, "mtu": place.mtu, "workers": place.workers, "hook": place.hook, "link": row.link,
+            "bytes": row.size}
+
+
 def summarize(place, row, results: dict, hello: dict, strain: Strain | None) -> dict:
     """A row of the report: the measurements, and the ratios that matter."""
     out = {
-        "bridge": place.bridge, "mtu": place.mtu, "workers": place.workers, "link": row.link, "bytes": row.size,
+        **about(place, row),
         "payload_bytes": int(hello["payload"]), "series": results,
     }
     if strain:

@@ -14,7 +14,8 @@ class Row:
 
     link: "unlimited", or RATE/BURST as tc writes them
     coexist: also measure the peers through ports that carry our program
-    strain: libsaina alone, with and without "overload" or "loss" (strain.py); "": none
+    strain: libsaina alone, with and without "overload" or "loss" (strain.py); "tcp": other
+        traffic, with and without our program (stream.py); "": none
     """
 
     link: str
@@ -25,16 +26,21 @@ class Row:
 
 @dataclass
 class Place:
-    """Workers on a bridge; what does not change while its rows are measured."""
+    """Workers on a bridge; what does not change while its rows are measured.
+
+    hook: of the ports with our program, as `saina port set' has it
+    """
 
     bridge: str
     mtu: int
     workers: int
     rows: list[Row] = field(default_factory=list)
+    hook: str = "auto"
 
     def __str__(self) -> str:
         bridge = {"linux": "Linux bridge", "ovs": "Open vSwitch (userspace)"}[self.bridge]
-        return f"{bridge}, MTU {self.mtu}, {self.workers} workers"
+        hook = "" if self.hook == "auto" else f", hook {self.hook}"
+        return f"{bridge}, MTU {self.mtu}, {self.workers} workers{hook}"
 
 
 def size_text(size: int) -> str:
@@ -57,6 +63,8 @@ def full() -> list[Place]:
         if n <= 8:
             place.rows += rows(LIMITED, (16 * MIB,))
             place.rows.append(Row(LIMITED, 4 * MIB, strain="loss"))
+        if n == 2:
+            place.rows.append(Row(UNLIMITED, 0, strain="tcp"))
         if n == 4:
             place.rows += rows(LIMITED, (64 * MIB,)) + rows("1gbit/32kb", (4 * MIB,))
         if n == 16:
@@ -66,6 +74,12 @@ def full() -> list[Place]:
         both = (16 * MIB,) if n == 4 else ()
         place = Place("linux", 9000, n)
         place.rows += rows(UNLIMITED, (64 * KIB, 4 * MIB, 16 * MIB), both) + rows(LIMITED, (4 * MIB,))
+        places.append(place)
+    # What is on a Linux bridge's ports where tc cannot be used, and on network cards.
+    for mtu, n, sizes in (1500, 4, (4 * MIB, 16 * MIB)), (1500, 8, (16 * MIB,)), (9000, 4, (4 * MIB, 16 * MIB)):
+        place = Place("linux", mtu, n, rows(UNLIMITED, sizes, sizes), hook="xdp")
+        if (mtu, n) == (1500, 4):
+            place.rows.append(Row(UNLIMITED, 0, strain="tcp"))
         places.append(place)
     place = Place("ovs", 1500, 4)
     place.rows += rows(UNLIMITED, (64 * KIB, 4 * MIB, 16 * MIB), (4 * MIB,)) + rows(LIMITED, (4 * MIB,))
@@ -80,9 +94,9 @@ def quick() -> list[Place]:
     ]
 
 
-def chosen(bridges, mtus, workers, links, sizes, strains) -> list[Place]:
+def chosen(bridges, hooks, mtus, workers, links, sizes, strains) -> list[Place]:
     """Every combination of what the command line says."""
     return [
-        Place(b, m, n, [Row(link, s, not strains, x) for link in links for s in sizes for x in strains or [""]])
-        for b in bridges for m in mtus for n in workers
+        Place(b, m, n, [Row(link, s, not strains, x) for link in links for s in sizes for x in strains or [""]], h)
+        for b in bridges for h in hooks for m in mtus for n in workers
     ]

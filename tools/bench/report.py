@@ -8,6 +8,7 @@ import subprocess
 import time
 
 import strain
+import stream
 from plan import size_text
 
 PEERS = ("Gloo ring", "Gloo halving", "MPI default", "MPI ring")
@@ -25,6 +26,8 @@ def number(x, width: int = 6) -> str:
 
 def table_line(row: dict) -> str:
     s = row["series"]
+    if row.get("strain") == "tcp":
+        return f"{row['link']:>15}{'TCP':>9} | {stream.line(row)}"
     if "strain" in row:
         return f"{row['link']:>15}{size_text(row['bytes']):>9} | {strain.line(row)}"
 
@@ -42,7 +45,7 @@ def table_line(row: dict) -> str:
 def table(rows: list[dict], place_text) -> str:
     lines, place = [], None
     for row in rows:
-        here = (row["bridge"], row["mtu"], row["workers"])
+        here = (row["bridge"], row["mtu"], row["workers"], row["hook"])
         if here != place:
             lines += ["", place_text(*here), HEAD]
             place = here
@@ -77,7 +80,8 @@ def draw(folder: str, rows: list[dict]) -> str | None:
     for row in rows:
         if "strain" in row:
             continue
-        title = f"{row['bridge']}, MTU {row['mtu']}, N = {row['workers']}, {row['link']}"
+        hook = "" if row["hook"] == "auto" else f", {row['hook']}"
+        title = f"{row['bridge']}, MTU {row['mtu']}, N = {row['workers']}, {row['link']}{hook}"
         panels.setdefault(title, []).append(row)
     panels = {t: r for t, r in panels.items() if len(r) > 1}
     if not panels:

@@ -13,7 +13,7 @@ import time
 from lab import LAB_TOOL, Lab, run
 
 LOSS = "20%"
-NAMES = ("overload", "loss")
+NAMES = ("overload", "loss", "tcp")
 
 
 class Strain:

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Other traffic through ports that carry our program: one TCP stream from worker 0 to worker 1,
+by iperf3, in turns with the same stream through ports that carry nothing."""
+
+import json
+import statistics
+import subprocess
+import time
+
+from lab import NET, BenchError, Lab, run
+from measure import about
+
+PORT = "5201"
+ATTEMPTS = 50		# to connect, before the receiver listens
+
+
+def gbps(lab: Lab, seconds: float) -> float:
+    with subprocess.Popen(lab.inside(1, "iperf3", "-s", "-1", "-p", PORT), stdin=subprocess.DEVNULL,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True) as receiver:
+        try:
+            return send(lab, seconds)
+        finally:
+            receiver.kill()
+
+
+def send(lab: Lab, seconds: float) -> float:
+    command = lab.inside(0, "iperf3", "-c", f"{NET}.11", "-p", PORT, "-t", str(max(1, round(seconds))), "-J")
+    for _ in range(ATTEMPTS):
+        try:
+            said = json.loads(run(*command))
+        except BenchError as e:
+            said = {"error": str(e)}
+        # it ends with status 0 whatever happens
+        if "error" not in said:
+            return said["end"]["sum_received"]["bits_per_second"] / 1e9
+        time.sleep(0.1)
+    raise BenchError(f"iperf3 in {lab.namespace(0)}: {said['error']}")
+
+
+def measure(place, row, bare: Lab, ours: Lab, turns: int, progress) -> dict:
+    """A row of the report."""
+    samples: dict[str, list[float]] = {"bare": [], "beside": []}
+    for turn in range(turns):
+        for name, lab in ("bare", bare), ("beside", ours):
+            progress(f"TCP, {name}, turn {turn + 1} of {turns}")
+            samples[name].append(gbps(lab, 1))
+    series = {
+        name: {"goodput_gbps": statistics.median(s), "min_gbps": min(s), "max_gbps": max(s), "samples": len(s)}
+        for name, s in samples.items()
+    }
+    return {**about(place, row), "strain": "tcp", "series": series,
+            "to_bare": series["beside"]["goodput_gbps"] / series["bare"]["goodput_gbps"]}
+
+
+def line(row: dict) -> str:
+    def of(name: str) -> str:
+        s = row["series"][name]
+        return f"{s['goodput_gbps']:.3g} Gb/s ({s['min_gbps']:.3g} to {s['max_gbps']:.3g})"
+    return (f"one TCP stream {of('bare')} through ports that carry nothing, {of('beside')} through ports with our program: "
+            f"{row['to_bare']:.2f} of it")
