@@ -43,7 +43,8 @@ if with_bridge ovs && [ "${SAINA_LAB_DATAPATH:-netdev}" = netdev ]; then
 	lab_down
 fi
 
-expected_log='interface of its results was changed by others|tc filter was removed by others'
+expected_log='interface of its results was changed by others|tc filter was (removed|preceded) by others'
+expected_log+='|ingress qdisc is another.s'
 lab_up --workers 4 --bridge linux
 equal "auto: all ports have tc" "tc tc tc tc" "$(modes)"
 equal "no job: there is no interface for results" "" "$(outlet)"
@@ -94,6 +95,41 @@ check "a filter of others: the port changes to XDP" saina port set p2 hook xdp
 equal "a filter of others is left when ours goes" 1 "$(sw tc filter show dev p2 ingress | grep -c Mirror)"
 check "a filter of others: the port changes back" saina port set p2 hook auto
 check "a filter of others: rounds go on" rounds_go_on
+
+# A classifier of bpf where ours is on clsact, which passes everything to the bridge and asks no other.
+bpf_of_others() {
+	sw tc filter "$1" dev p2 ingress protocol all pref 1 handle 1 bpf bytecode '1,6 0 0 4294967295,' flowid 1:1
+}
+check "a bpf filter of others that ends classification: it is added" bpf_of_others add
+check "a bpf filter of others that ends classification: rounds go on" rounds_go_on
+check "a bpf filter of others that ends classification: the port changes to XDP" saina port set p2 hook xdp
+check "a bpf filter of others that ends classification: the port changes back" saina port set p2 hook auto
+equal "a bpf filter of others that ends classification: the port has tc" tc "$(sj port show p2 '.[0].mode')"
+check "a bpf filter of others that ends classification: rounds go on behind it" rounds_go_on
+check "a bpf filter of others that ends classification: it is still there" \
+	sw tc filter del dev p2 ingress protocol all pref 1 handle 1 bpf
+check "a bpf filter of others is gone: rounds go on" rounds_go_on
+
+# The same by tcx, where the kernel has that.
+sw python3 "$NET_DIR/tcx.py" p2 >"$WORK/tcx" 2>&1 &
+tcx=$!
+check "a tcx program of others: it is attached, or this kernel has no tcx" until_true 10 grep -qE 'ready|none' "$WORK/tcx"
+check "a tcx program of others: rounds go on" rounds_go_on
+check "a tcx program of others: the port changes to XDP" saina port set p2 hook xdp
+check "a tcx program of others: the port changes back, before it" saina port set p2 hook auto
+check "a tcx program of others: rounds go on behind it" rounds_go_on
+kill $tcx 2>/dev/null
+wait $tcx 2>/dev/null
+
+# Policing of Open vSwitch, a bandwidth limit of libvirt: their qdisc in place of clsact.
+printf 'qdisc del dev p2 clsact\nqdisc add dev p2 ingress\n' | sw tc -force -batch - 2>/dev/null
+check "an ingress qdisc of others comes: rounds go on" rounds_go_on
+matches "an ingress qdisc of others comes: the port has tc, or XDP and says why" "^tc |^native XDP because.*ingress qdisc" \
+	"$(sj port show p2 '.[0]|"\(.mode) \(.text)"')"
+sw tc qdisc del dev p2 ingress 2>/dev/null
+check "an ingress qdisc of others goes: the port gets tc again" saina port set p2 hook tc
+check "an ingress qdisc of others goes: the port has hook auto" saina port set p2 hook auto
+check "an ingress qdisc of others goes: rounds go on" rounds_go_on
 
 # Take-over.
 check "the agent is killed" lab agent kill

@@ -222,7 +222,7 @@ enum saina_dp_hook saina_dp_hook(struct saina_dp *dp, int ifindex)
 	if (!p)
 		return SAINA_DP_NONE;
 	if (p->xdp < 0)
-		return SAINA_DP_TC;
+		return p->tc[DP_TC_IN] != DP_TC_NONE ? SAINA_DP_TC : SAINA_DP_NONE;
 	return p->generic ? SAINA_DP_GENERIC : SAINA_DP_NATIVE;
 }
 
@@ -245,12 +245,19 @@ int saina_dp_attached(struct saina_dp *dp, int *ifindexes, int max)
  * saina_dp_repair() - put back what others have removed
  *
  * Filters of ours, and interfaces that results go through: to be called when the
- * traffic control of some interface was changed, or an interface is gone.
+ * traffic control of some interface was changed, or an interface is gone.  Where that
+ * cannot be done the port is without the tc program: saina_dp_hook().
  */
 void saina_dp_repair(struct saina_dp *dp)
 {
-	for (int i = 0; i < dp->ports; i++)
-		dp_tc_repair(dp, &dp->port[i]);
+	for (int i = 0; i < dp->ports; i++) {
+		__u32 key = dp->port[i].ifindex;
+
+		if (!dp_tc_repair(dp, &dp->port[i]))
+			continue;
+		bpf_map_delete_elem(dp->map[DP_DOOR], &key);
+		tc_detach(dp, &dp->port[i], true);
+	}
 	dp_jobs_repair(dp);
 }
 

@@ -73,11 +73,27 @@ static __u32 clsact_find(int ifindex, enum dp_tc_side s)
 	return 0;
 }
 
+/* The kernel puts a new filter before the others of its priority. */
+static int filter_attach(struct saina_dp *dp, int ifindex, enum dp_tc_side s, __u32 handle)
+{
+	struct bpf_tc_hook hook = hook_of(ifindex, side[s].point);
+	struct bpf_tc_opts opts = opts_of(handle);
+	char name[IF_NAMESIZE];
+	int err;
+
+	opts.prog_fd = dp->prog[side[s].prog];
+	err = bpf_tc_attach(&hook, &opts);
+	if (err)
+		return dp_fail(dp, err,
+			       "port %s: the tc program cannot be attached: %s (filters of others: tc filter show dev %s ingress)",
+			       dp_ifname(ifindex, name), strerror(-err), name);
+	return 0;
+}
+
 static int clsact_attach(struct saina_dp *dp, int ifindex, enum dp_tc_side s)
 {
 	struct bpf_tc_hook both = hook_of(ifindex, BPF_TC_INGRESS | BPF_TC_EGRESS);
-	struct bpf_tc_hook hook = hook_of(ifindex, side[s].point);
-	struct bpf_tc_opts opts = opts_of(HANDLE_OWN);
+	__u32 handle = HANDLE_OWN;
 	char kind[16] = "", name[IF_NAMESIZE];
 	int err = tc_ingress_kind(ifindex, kind, sizeof(kind));
 
@@ -88,18 +104,12 @@ static int clsact_attach(struct saina_dp *dp, int ifindex, enum dp_tc_side s)
 	if (!err && !kind[0])
 		err = bpf_tc_hook_create(&both);
 	else if (clsact_find(ifindex, s == DP_TC_IN ? DP_TC_OUT : DP_TC_IN) != HANDLE_OWN)
-		opts.handle = HANDLE; /* no filter of ours says that the qdisc is ours */
+		handle = HANDLE; /* no filter of ours says that the qdisc is ours */
 	if (err)
 		return dp_fail(dp, err, "port %s: no clsact qdisc can be made: %s%s",
 			       dp_ifname(ifindex, name), strerror(-err),
 			       err == -ENOENT ? " (kernel module sch_ingress)" : "");
-	opts.prog_fd = dp->prog[side[s].prog];
-	err = bpf_tc_attach(&hook, &opts);
-	if (err)
-		return dp_fail(dp, err,
-			       "port %s: the tc program cannot be attached: %s (filters of others: tc filter show dev %s ingress)",
-			       dp_ifname(ifindex, name), strerror(-err), name);
-	return 0;
+	return filter_attach(dp, ifindex, s, handle);
 }
 
 static void clsact_detach(int ifindex, enum dp_tc_side s)
@@ -246,19 +256,37 @@ int dp_tc_upgrade(struct saina_dp *dp, const struct dp_port *p, enum dp_tc_side 
 	return bpf_link_update(p->tc[s], fd, NULL) ? -errno : 0;
 }
 
-/* A filter that others removed is put back. */
-void dp_tc_repair(struct saina_dp *dp, const struct dp_port *p)
+/* One of others has come before ours: there is none for a moment. */
+static int clsact_first(struct saina_dp *dp, int ifindex, enum dp_tc_side s, __u32 handle)
+{
+	struct bpf_tc_hook hook = hook_of(ifindex, side[s].point);
+	struct bpf_tc_opts opts = opts_of(handle);
+
+	bpf_tc_detach(&hook, &opts);
+	return filter_attach(dp, ifindex, s, handle);
+}
+
+/* A filter that others removed is put back, and is the first again.  Else the error is logged. */
+int dp_tc_repair(struct saina_dp *dp, const struct dp_port *p)
 {
 	char name[IF_NAMESIZE];
+	__u32 handle;
+	int err;
 
 	for (int s = 0; s < DP_TC_SIDES; s++) {
-		if (p->tc[s] != DP_TC_CLSACT || clsact_find(p->ifindex, s) ||
-		    !if_indextoname(p->ifindex, name))
+		if (p->tc[s] != DP_TC_CLSACT || !if_indextoname(p->ifindex, name))
 			continue;
-		if (clsact_attach(dp, p->ifindex, s))
+		handle = clsact_find(p->ifindex, s);
+		if (handle && tc_bpf_first(p->ifindex, s == DP_TC_OUT, PRIORITY) == handle)
+			continue;
+		err = handle ? clsact_first(dp, p->ifindex, s, handle) :
+			       clsact_attach(dp, p->ifindex, s);
+		if (err) {
 			dp_log(dp, 0, "%s", dp->error);
-		else
-			dp_log(dp, 1, "port %s: the tc filter was removed by others and is there again",
-			       name);
+			return err;
+		}
+		dp_log(dp, 1, "port %s: the tc filter was %s by others and is %s again", name,
+		       handle ? "preceded" : "removed", handle ? "the first" : "there");
 	}
+	return 0;
 }

@@ -165,7 +165,7 @@ int dp_tc_attach(struct saina_dp *dp, struct dp_port *p, enum dp_tc_side s);
 void dp_tc_detach(struct saina_dp *dp, struct dp_port *p, enum dp_tc_side s, bool unpin);
 bool dp_tc_find_pinned(struct saina_dp *dp, const char *name, int *ifindex, int tc[DP_TC_SIDES]);
 int dp_tc_upgrade(struct saina_dp *dp, const struct dp_port *p, enum dp_tc_side s);
-void dp_tc_repair(struct saina_dp *dp, const struct dp_port *p);
+int dp_tc_repair(struct saina_dp *dp, const struct dp_port *p);
 
 /* dp_outlet.c: as the fan-out set of a job, grown before the snapshot, shrunk after */
 int dp_outlet_try(struct saina_dp *dp);

@@ -97,9 +97,13 @@ static int link_message(const struct nlmsghdr *nlh, void *arg)
 	struct links *l = arg;
 	struct link *link;
 
-	if (nlh->nlmsg_type == RTM_DELQDISC || nlh->nlmsg_type == RTM_DELTFILTER ||
-	    nlh->nlmsg_type == RTM_DELLINK)
+	switch (nlh->nlmsg_type) {
+	case RTM_DELQDISC:
+	case RTM_DELTFILTER:
+	case RTM_NEWTFILTER:
+	case RTM_DELLINK:
 		l->repair = true;
+	}
 	if (nlh->nlmsg_type != RTM_NEWLINK && nlh->nlmsg_type != RTM_DELLINK)
 		return MNL_CB_OK;
 	/* The bridge says DELLINK (AF_BRIDGE) when a port merely leaves it; the

@@ -109,8 +109,8 @@ int tc_filters_out(int ifindex)
 
 struct wanted {
 	unsigned int prio;
-	uint32_t handle;
-	bool found;
+	uint32_t handle;	/* 0: any */
+	uint32_t found;		/* the first */
 };
 
 static int wanted_cb(const struct nlmsghdr *nlh, void *arg)
@@ -119,22 +119,32 @@ static int wanted_cb(const struct nlmsghdr *nlh, void *arg)
 	const struct nlattr *attr;
 	struct wanted *w = arg;
 
-	if (nlh->nlmsg_type != RTM_NEWTFILTER || t->tcm_handle != w->handle ||
-	    TC_H_MAJ(t->tcm_info) >> 16 != w->prio)
+	if (nlh->nlmsg_type != RTM_NEWTFILTER || w->found || TC_H_MAJ(t->tcm_info) >> 16 != w->prio ||
+	    (w->handle && t->tcm_handle != w->handle))
 		return MNL_CB_OK;
 	mnl_attr_for_each(attr, nlh, sizeof(*t))
 		if (mnl_attr_get_type(attr) == TCA_KIND && !strcmp(mnl_attr_get_str(attr), "bpf"))
-			w->found = true;
+			w->found = t->tcm_handle;
 	return MNL_CB_OK;
 }
 
-bool tc_bpf_there(int ifindex, bool out, unsigned int prio, uint32_t handle)
+static uint32_t bpf_find(int ifindex, bool out, unsigned int prio, uint32_t handle)
 {
 	struct wanted w = { .prio = prio, .handle = handle };
 	struct request r;
 
 	start_tc(&r, RTM_GETTFILTER, NLM_F_DUMP, ifindex, out ? EGRESS : INGRESS);
-	return !ask(&r, wanted_cb, &w) && w.found;
+	return ask(&r, wanted_cb, &w) ? 0 : w.found;
+}
+
+bool tc_bpf_there(int ifindex, bool out, unsigned int prio, uint32_t handle)
+{
+	return bpf_find(ifindex, out, prio, handle);
+}
+
+uint32_t tc_bpf_first(int ifindex, bool out, unsigned int prio)
+{
+	return bpf_find(ifindex, out, prio, 0);
 }
 
 /* An ifb and its filters */

@@ -25,6 +25,7 @@ static void links_ready(struct source *s, uint32_t events)
 	if (b->links.repair) {
 		b->links.repair = false;
 		saina_dp_repair(a->dp);
+		ports_repaired(a);
 	}
 	if (!b->links_stale) {
 		ports_sync(a);

@@ -74,6 +74,8 @@ struct port *ports_find(struct agent *a, int ifindex, const char *name);
 /* @hook: enum saina_port_hook; @conf: faults, NULL: as they are.  @text: why not. */
 int ports_set(struct agent *a, struct port *p, int hook, const struct saina_port_conf *conf,
 	      char *text, size_t size);
+/* Ports that others took the program off, for good, get it at another hook. */
+void ports_repaired(struct agent *a);
 /* Brings all ports to the hooks that were asked for. */
 void ports_hooks_apply(struct agent *a);
 

@@ -93,6 +93,22 @@ void ports_hooks_apply(struct agent *a)
 	}
 }
 
+void ports_repaired(struct agent *a)
+{
+	int i;
+
+	for (i = 0; i < a->bridge->n; i++) {
+		struct port *p = &a->bridge->port[i];
+		int mode = (int)saina_dp_hook(a->dp, p->ifindex);
+
+		if (mode == p->mode)
+			continue;
+		p->mode = mode;
+		if (port_hook_apply(a, p))
+			log_warn("port %s: not attached any more: %s", p->name, p->text);
+	}
+}
+
 static void port_remove(struct agent *a, struct port *p)
 {
 	struct port gone = *p;
