@@ -21,6 +21,7 @@ $(call test,net/python-torch,full,host,600,selftests/net/python.sh torch)
 $(call test,net/prometheus,full,host,300,selftests/net/prometheus.sh)
 $(call test,net/bench,full,host,300,selftests/net/bench.sh)
 $(call test,net/tap,full,host,1200,selftests/net/tap.sh)
+$(call test,net/tap_tc,full,host,900,selftests/net/tap_tc.sh)
 
 # Again in the test VM, with the jobs in saina.ko and Open vSwitch's kernel datapath: what depends on the kernel on
 # both, the rest on one.  Not there: lab (has no agent), many (emulated processors are too slow for 64 workers
