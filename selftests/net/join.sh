@@ -15,10 +15,29 @@ quick=(--join-timeout-ms $((3000 * SLOW)))
 
 SWITCH_MAC=$(mac_of switch)
 raw 2 type=16 dport=48865 elem=0 count=0 worker=255 flags=2 join=4713 sport=4713
-malformed() {
-	grep -q "malformed: wrong length" "/run/saina-lab/$LAB/sainad.log"
+nameless() {
+	grep -q 'there is no job ""' "/run/saina-lab/$LAB/sainad.log"
 }
-check "join: a JOIN by name that has no name is refused as malformed" until_true 20 malformed
+check "join: a JOIN by name that has no name is refused" until_true 20 nameless
+
+# Of types of messages, known or not, and of lengths that one of them ever had.
+answered=$(w 2 python3 - <<-'END'
+	import socket
+	s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+	s.connect(("10.190.0.1", 48865))
+	s.settimeout(0.3)
+	for type_, version in ((16, 3), (20, 3), (20, 2), (99, 3)):
+	    for length in (1, 48, 72, 136, 168, 219, 220, 300):
+	        s.send((bytes((version, type_)) + bytes(length))[:length])
+	        try:
+	            print(length, len(s.recv(2048)))
+	        except TimeoutError:
+	            print(length, 0)
+END
+)
+equal "join: no answer of the agent is longer than what it answers" "" \
+	"$(awk '$2 > $1' <<<"$answered" | xargs)"
+equal "join: what is long enough is refused with a sentence" 6 "$(awk '$2 == 220' <<<"$answered" | wc -l)"
 
 said=$(refused 0 0 door "${quick[@]}" --token wrong)
 matches "join: a wrong token is refused" "token" "$said"

@@ -215,7 +215,7 @@ static size_t body_size(const struct wish *w)
 
 	switch (w->hdr.type) {
 	case SAINA_MSG_JOIN:
-		return sizeof(w->join);
+		return SAINA_CTRL_LEN - sizeof(struct saina_hdr);
 	case SAINA_MSG_ASK:
 		return sizeof(struct saina_ask);
 	}

@@ -32,7 +32,7 @@ def point(good, text, *remarks):
 
 # --- messages and frames, by protocol.rst ---------------------------------------------------
 
-def header(type_, version=2, flags=0, elem=1, job=3, k=0, reserved=0, round_=7, segment=5, elems=0, worker=1,
+def header(type_, version=3, flags=0, elem=1, job=3, k=0, reserved=0, round_=7, segment=5, elems=0, worker=1,
            exponent=-4, contributors=0, next_k=0, policy=0, mask=0, aux=0, slot_round=0, session=0x1122334455667788):
     return struct.pack("<BBBBHBBIIHBbBBHQIIQ", version, type_, flags, elem, job, k, reserved, round_, segment,
                        elems, worker, exponent, contributors, next_k, policy, mask, aux, slot_round, session)
@@ -52,8 +52,19 @@ def result(**more):
     return header(2, elems=64, **{**words, **more}) + elements(3)
 
 
+def padded(message):
+    """As long as all messages to the control port."""
+    return message + bytes(220 - len(message))
+
+
 def body_of(type_):
     """A whole message of this type."""
+    message = bare(type_)
+    return padded(message) if type_ >= 16 and TYPES[type_] not in ANSWERS else message
+
+
+def bare(type_):
+    """The same without padding."""
     name = TYPES[type_]
     if name in ("GRAD", "PULL", "INC", "READ", "SUM"):
         return header(type_, elems=64) + elements()
@@ -162,14 +173,14 @@ def fields_test():
           "geheim" not in got[4], "JOIN: name, nonce, elements, round; the token is not shown", got)
     got = dissect([frame(by_name["JOIN"], *ports_of(16))], ["saina.join.token"], "-o", "saina.token:TRUE")[0]
     point(got in (["geheim"], [b"geheim".hex() + "00" * 26]), "JOIN: the token is shown if the preference says so", got)
-    named = header(16, flags=2, elem=0, session=0, job=0) + by_name["JOIN"][48:]
-    got = dissect([frame(named + struct.pack("32s", b"mnist"), WORKER, CTRL), frame(named + b"mnist", WORKER, CTRL),
-                   frame(by_name["JOIN"] + struct.pack("32s", b"mnist"), WORKER, CTRL)],
+    named = header(16, flags=2, elem=0, session=0, job=0) + bare(16)[48:]
+    got = dissect([frame(padded(named + b"mnist"), WORKER, CTRL), frame(named + b"mnist", WORKER, CTRL),
+                   frame(padded(bare(16) + b"mnist"), WORKER, CTRL)],
                   ["saina.join.job", "saina.flags.named", "_ws.expert.message"])
     point(got[0] == ["mnist", "1", ""] and "shorter" in got[1][2] and got[2][1:2] == ["0"] and got[2][2],
           "JOIN with NAMED: the job's name follows, and only with that flag", got)
     beat = header(20, elem=0, flags=4) + struct.pack("<QQII", 1000, 7, 250, 88)
-    got = dissect([frame(beat, WORKER, CTRL), frame(beat[:-1], WORKER, CTRL)],
+    got = dissect([frame(padded(beat), WORKER, CTRL), frame(padded(beat)[:-1], WORKER, CTRL)],
                   ["saina.report.sent", "saina.report.resent", "saina.report.rtt_us", "saina.report.window",
                    "_ws.expert.message"])
     point(got[0] == ["1000", "7", "250", "88", ""] and "shorter" in got[1][4], "HEARTBEAT with REPORT: all it says", got)
@@ -197,10 +208,6 @@ def names_test():
         t = carrier.get(name, 2)
         made = bytearray(body_of(t))
         made[2] = value
-        if name == "NAMED":
-            made += struct.pack("32s", b"mnist")
-        if name == "REPORT":
-            made += struct.pack("<QQII", 1000, 7, 250, 88)
         frames.append(frame(bytes(made), *ports_of(t)))
     for name, got in zip(flags, dissect(frames, ["saina.flags." + f.lower() for f in flags] + ["_ws.expert.message"])):
         lit = {f for f, value in zip(flags, got) if value == "1"}
@@ -248,7 +255,7 @@ def dissect_text(frames):
 
 def trains_test():
     stale = header(8, elems=0, round_=2, slot_round=7, session=1) + bytes(256)
-    nop = struct.pack("<BB", 2, 3) + bytes(46 + 256)
+    nop = struct.pack("<BB", 3, 3) + bytes(46 + 256)
     short = header(1, elems=64, segment=9) + elements()[:100]
     fields = ["saina.messages", "saina.type", "saina.segment", "_ws.col.Info", "_ws.expert.message"]
     got = dissect([frame(b"".join(grad(segment=s) for s in range(10, 54))),
@@ -256,7 +263,7 @@ def trains_test():
                    frame(stale + result(segment=8) + nop, DATA, WORKER),
                    frame(nop, DATA, RESULT),
                    frame(grad() + short),
-                   frame(grad() + b"\x02\x01rest"),
+                   frame(grad() + b"\x03\x01rest"),
                    frame(header(12) + bytes(32) + header(12) + bytes(32), DATA, WORKER)], fields)
     point(got[0][:2] == ["44", "|".join(["1"] * 44)] and got[0][3].endswith("segments 10-53") and not got[0][4],
           "a train of 44 gradients is 44 messages", got[0])
@@ -283,7 +290,7 @@ def analysis_test():
 
 def wrong_test():
     cases = [
-        ("another version", frame(grad(version=3)), "does not speak"),
+        ("another version", frame(grad(version=4)), "does not speak"),
         ("an unknown type", frame(header(99)), "no type of this version"),
         ("a result sent to the aggregator", frame(result()), "does not come to"),
         ("a gradient sent to the control port", frame(grad(), WORKER, CTRL), "does not come to"),
@@ -295,7 +302,8 @@ def wrong_test():
         ("a type of elements that is none", frame(grad(elem=9)), "no type of elements"),
         ("a payload no job can have", frame(header(1, elems=63) + elements(n=63)), "no payload a job"),
         ("a mask with too few bits", frame(result(contributors=3), DATA, RESULT), "another number of bits"),
-        ("reserved bytes of a body", frame(body_of(16)[:-1] + b"\1", WORKER, CTRL), "must be 0"),
+        ("bytes behind the body of a control message", frame(body_of(20)[:-1] + b"\1", WORKER, CTRL), "must be 0"),
+        ("reserved bytes of a body", frame(padded(bare(16)[:-1] + b"\1"), WORKER, CTRL), "must be 0"),
         ("a message that is shorter than its count says", frame(grad()[:-1]), "shorter than a message"),
         ("a message that the capture has only a part of", (frame(grad()), 100), "the capture ends"),
         ("a header that the capture has only a part of", (frame(grad()), 60), "the capture ends"),

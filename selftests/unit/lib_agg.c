@@ -268,11 +268,9 @@ static void ctrl(struct agg *a, const struct sockaddr_in *from, uint8_t *msg, si
 	struct saina_hdr *h = (void *)msg;
 	struct peer *p;
 
-	assert(len >= sizeof(*h) && h->version == SAINA_PROTO_VERSION);
+	assert(len == SAINA_CTRL_LEN && h->version == SAINA_PROTO_VERSION);
 	a->asked = h->job;
 	if (h->type == SAINA_MSG_JOIN) {
-		assert(len == sizeof(*h) + (h->flags & SAINA_F_NAMED ? sizeof(struct saina_join_named)
-								     : sizeof(struct saina_join)));
 		join(a, from, h, (void *)(h + 1));
 		return;
 	}

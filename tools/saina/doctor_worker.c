@@ -207,12 +207,15 @@ static void agent(__be32 to, const struct link *l)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET, .sin_port = htons(SAINA_PORT_CTRL),
 				   .sin_addr.s_addr = to };
-	struct saina_hdr h = {
+	union {
+		struct saina_hdr h;
+		char bytes[SAINA_CTRL_LEN];
+	} beat = { .h = {
 		.version = SAINA_PROTO_VERSION,
 		.type = SAINA_MSG_HEARTBEAT,
 		.job = htole16(SAINA_JOBS_MAX - 1),
 		.worker = SAINA_WORKERS_MAX - 1,
-	};
+	} };
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	char text[INET_ADDRSTRLEN], answer[2048];
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -224,12 +227,12 @@ static void agent(__be32 to, const struct link *l)
 	for (int try = 0; !err && try < 5; try++) {
 		ssize_t n;
 
-		if (send(fd, &h, sizeof(h), 0) < 0 && errno != ECONNREFUSED)
+		if (send(fd, &beat, sizeof(beat), 0) < 0 && errno != ECONNREFUSED)
 			err = errno;
 		if (poll(&p, 1, 400) <= 0)
 			continue;
 		n = recv(fd, answer, sizeof(answer), 0);
-		if (n >= (ssize_t)sizeof(h) && answer[0] == SAINA_PROTO_VERSION) {
+		if (n >= (ssize_t)sizeof(beat.h) && answer[0] == SAINA_PROTO_VERSION) {
 			doc_say(DOC_OK, "aggregator", NULL, "sainad at %s answers", text);
 			close(fd);
 			return;

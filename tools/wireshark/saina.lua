@@ -8,9 +8,10 @@
 
 set_plugin_info({ version = "2", author = "SAINA", description = "SAINA in-network aggregation" })
 
-local VERSION = 2
+local VERSION = 3
 local PORT_DATA, PORT_CTRL, PORT_RESULT = 48864, 48865, 48866
 local HEADER = 48
+local TO_CTRL = 220
 local NOBODY = 0xff
 
 -- type = { name, who says it, its body, its flags, { flag, body that follows with it } }
@@ -450,11 +451,18 @@ local function bodies_of(m, type_of)
 	return { BODIES[type_of[3]] or NO_BODY }
 end
 
+-- All of them are equally long, zeros behind their bodies.
+local function to_control(m, type_of)
+	return m.type >= 16 and type_of[2] == "worker"
+end
+
 -- Bytes of a message as its header says.  What is as long as the messages beside it ends where
 -- the next begins: until there all is 0.
 local function length_of(m, type_of, tvb, left)
 	local body = type_of[3]
-	if body == "payload" then
+	if to_control(m, type_of) then
+		return TO_CTRL
+	elseif body == "payload" then
 		return HEADER + m.count * (ELEMS[m.elem] or { "", 4 })[2]
 	elseif body == "none" or BODIES[body] then
 		local len = HEADER
@@ -615,7 +623,13 @@ local function message(datagram, at, pinfo, tree, stride)
 			for _, each in ipairs(bodies_of(m, type_of)) do
 				next_at = next_at and add_body(sub, body:tvb(), next_at, m, each)
 			end
-		elseif type_of[3] ~= "padding" then
+			for i = next_at or rest, to_control(m, type_of) and rest - 1 or -1 do
+				if body(i, 1):uint() ~= 0 then
+					sub:add_proto_expert_info(E.not_zero)
+					break
+				end
+			end
+		elseif type_of[3] ~= "padding" and not to_control(m, type_of) then
 			sub:add(F.data, body)
 		end
 	end

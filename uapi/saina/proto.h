@@ -29,7 +29,7 @@
 
 #include <linux/types.h>
 
-#define SAINA_PROTO_VERSION	2
+#define SAINA_PROTO_VERSION	3
 
 #define SAINA_PORT_DATA		48864	/* 0xBEE0, as in the original SAINA */
 #define SAINA_PORT_CTRL		48865
@@ -191,6 +191,7 @@ enum saina_job_state {
 #define SAINA_TOKEN_LEN		32	/* bytes, zero padded, compared whole */
 #define SAINA_NAME_LEN		32	/* bytes, zero terminated */
 #define SAINA_TEXT_LEN		160	/* bytes, zero terminated */
+#define SAINA_CTRL_LEN		220	/* of each message to CTRL: none has a longer answer */
 
 /**
  * struct saina_join - body of JOIN (hdr.job, hdr.worker or WORKER_ANY)
@@ -341,6 +342,8 @@ SAINA_ASSERT(sizeof(struct saina_join) == 88, "saina_join is 88 bytes");
 SAINA_ASSERT(sizeof(struct saina_join_named) == 120, "saina_join_named is 120 bytes");
 SAINA_ASSERT(sizeof(struct saina_welcome) == 48, "saina_welcome is 48 bytes");
 SAINA_ASSERT(sizeof(struct saina_refuse) == 172, "saina_refuse is 172 bytes");
+SAINA_ASSERT(sizeof(struct saina_hdr) + sizeof(struct saina_refuse) == SAINA_CTRL_LEN,
+	     "a REFUSE is as long as what it answers");
 SAINA_ASSERT(sizeof(struct saina_report) == 24, "saina_report is 24 bytes");
 SAINA_ASSERT(sizeof(struct saina_status) == 16, "saina_status is 16 bytes");
 

@@ -82,11 +82,14 @@ static bool header_ok(const struct saina_hdr *h, size_t len)
 	size_t body = named ? sizeof(struct saina_join_named) :
 		      report ? sizeof(struct saina_report) :
 		      h->type == SAINA_MSG_JOIN ? sizeof(struct saina_join) : 0;
+	const char *bytes = (const void *)h;
 
 	if (named && h->job)
 		return false;
-
-	return len == sizeof(*h) + body && !(h->flags & ~flags) && !h->elem && !h->count && !h->k &&
+	for (size_t i = sizeof(*h) + body; i < len; i++)
+		if (bytes[i])
+			return false;
+	return len == SAINA_CTRL_LEN && !(h->flags & ~flags) && !h->elem && !h->count && !h->k &&
 	       !h->reserved;
 }
 
@@ -96,17 +99,15 @@ static void datagram(struct agent *a, const struct from *from, const void *buf, 
 	const struct saina_join *body = (const void *)(h + 1);
 	uint64_t nonce;
 
-	if (len < sizeof(*h))
-		return; /* not even a version: not ours */
+	if (len < SAINA_CTRL_LEN)
+		return; /* a refusal would be longer: not for an address that may be forged */
 	if (h->version != SAINA_PROTO_VERSION) {
 		message_refuse(a, from, h, 0, SAINA_REFUSE_VERSION,
 		       "version %u of the protocol is not spoken here, only %u: update the older side",
 		       h->version, SAINA_PROTO_VERSION);
 		return;
 	}
-	nonce = h->type == SAINA_MSG_JOIN && len >= sizeof(*h) + sizeof(*body)
-			? le64toh(body->nonce)
-			: 0;
+	nonce = h->type == SAINA_MSG_JOIN ? le64toh(body->nonce) : 0;
 	switch (h->type) {
 	case SAINA_MSG_JOIN:
 	case SAINA_MSG_READY:

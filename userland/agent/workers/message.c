@@ -10,7 +10,7 @@
 
 #include "agent/workers/internal.h"
 
-/* A second: a refusal is longer than what caused it. */
+/* A second: refusals go to addresses that may be forged. */
 #define REFUSALS_MAX  500
 #define REFUSALS_EACH 20	/* to one address, and those of the same hash */
 

@@ -81,15 +81,15 @@ static void join_again(struct saina_session *j, uint64_t now)
 
 /* --- what is sent ----------------------------------------------------------------------- */
 
-/* A message of @len bytes, all 0 but for its header; one too many is lost, like loss. */
-static struct saina_join_msg *message(struct saina_session *j, int type, size_t len)
+/* A message, all 0 but for its header; one too many is lost, like loss. */
+static struct saina_join_msg *message(struct saina_session *j, int type)
 {
 	struct saina_join_msg *m = &j->out[j->out_n];
 
 	if (j->out_n + 1 < sizeof(j->out) / sizeof(j->out[0]))
 		j->out_n++;
 	memset(m, 0, sizeof(*m));
-	m->len = len;
+	m->len = type == SAINA_MSG_PROBE ? sizeof(struct saina_hdr) : SAINA_CTRL_LEN;
 	saina_job_header(&j->job, (void *)m->buf, type);
 	return m;
 }
@@ -106,9 +106,7 @@ bool saina_join_output(struct saina_session *j, struct saina_join_msg *m)
 static void send_join(struct saina_session *j)
 {
 	bool named = saina_join_numberless(j);
-	struct saina_join_msg *m =
-		message(j, SAINA_MSG_JOIN, sizeof(struct saina_hdr) + (named ? sizeof(struct saina_join_named)
-									     : sizeof(j->body)));
+	struct saina_join_msg *m = message(j, SAINA_MSG_JOIN);
 	struct saina_hdr *h = (void *)m->buf;
 
 	h->session = 0;
@@ -125,7 +123,7 @@ static void send_join(struct saina_session *j)
 
 static void send_probe(struct saina_session *j, uint64_t now)
 {
-	struct saina_join_msg *m = message(j, SAINA_MSG_PROBE, sizeof(struct saina_hdr));
+	struct saina_join_msg *m = message(j, SAINA_MSG_PROBE);
 	struct saina_hdr *h = (void *)m->buf;
 
 	j->probe_ns[j->tries] = now;
@@ -144,7 +142,7 @@ static void send_short(struct saina_session *j, int type, uint64_t now)
 	if (type == SAINA_MSG_HEARTBEAT && j->fixed)
 		send_short(j, SAINA_MSG_READY, now);
 	report = type == SAINA_MSG_HEARTBEAT && j->job.reports;
-	h = (void *)message(j, type, sizeof(*h) + (report ? sizeof(j->report) : 0))->buf;
+	h = (void *)message(j, type)->buf;
 	if (report) {
 		h->flags = SAINA_F_REPORT;
 		memcpy(h + 1, &j->report, sizeof(j->report));
@@ -158,7 +156,7 @@ static void send_short(struct saina_session *j, int type, uint64_t now)
 
 void saina_join_abort(struct saina_session *j, int err, const char *text)
 {
-	message(j, SAINA_MSG_LEAVE, sizeof(struct saina_hdr));
+	message(j, SAINA_MSG_LEAVE);
 	saina_join_fail(j, err, "%s", text);
 }
 

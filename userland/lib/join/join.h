@@ -39,7 +39,7 @@ struct saina_join_msg {
 	uint16_t len;
 	bool	 probe;		/* to the data port; ... */
 	bool	 twice;		/* ... as a batch of two, if that is possible */
-	uint8_t	 buf[sizeof(struct saina_hdr) + sizeof(struct saina_join_named)];
+	uint8_t	 buf[SAINA_CTRL_LEN];
 };
 
 #define SAINA_JOIN_PROBES 25
