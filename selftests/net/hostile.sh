@@ -24,6 +24,17 @@ check "three workers: rounds flow" until_true 20 rounds_at_least target 3 || bai
 session=0x$(json_value session "$(saina -j worker show target 1)")
 port=$(json_value udp_port "$(saina -j worker show target 1)")
 
+# What a forged message must carry is not for every user of the bridge's host.
+chmod 711 "$WORK"
+install -m 755 "$B/saina" "$WORK/saina"
+public=$(sw setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs \
+	env SAINA_CONTROL="$AGENT_SOCKET" "$WORK/saina" -j worker show target 1)
+matches "an unprivileged user of the bridge's host is shown the workers" '"mac"' "$public"
+matches "root is shown a worker's session and UDP port" '"udp_port".*"session"|"session".*"udp_port"' \
+	"$(saina -j worker show target 1 | tr -d '\n')"
+equal "an unprivileged user is shown neither session nor UDP port" "" \
+	"$(grep -oE '"(session|udp_port)"' <<<"$public")"
+
 # lie DESCRIPTION SCOPE COUNTER FROM KEY=VALUE...: ten frames, ten counts.  One thing is
 # wrong with them.  No frame that a worker sends by itself is counted there.
 lie() {
