@@ -141,6 +141,28 @@ else
 	mutant short-no-exponent slot.bpf.h 'h->exponent == in->exponent && ' ''
 	mutant short-no-deaths slot.bpf.h ' && !(h->members & ~in->active)' ''
 	mutant short-completes slot.bpf.h 'h->segment == in->segment && h->count + 1 < h->k &&' 'h->segment == in->segment &&'
+	# time-outs
+	mutant timeout-never slot.bpf.h 'return slot_above(now, h->deadline - 1) &' 'return 0 &'
+	mutant timeout-of-too-few slot.bpf.h ' & slot_above((__u64)h->count + 1, h->k_min);' ';'
+	mutant timeout-at-once slot.bpf.h 'return slot_above(now, h->deadline - 1) &' 'return !!h->deadline &'
+	mutant timeout-not-in-short-cut slot.bpf.h ' && (!h->deadline || in->now < h->deadline);' ';'
+	# coded: one of each part
+	mutant coded-waits-for-all slot.bpf.h '	if (h->parts)' '	if (0)'
+	mutant coded-adds-spares slot.bpf.h 'if (in->pull || in_it || spare)' 'if (in->pull || in_it)'
+	mutant coded-waits-for-the-dead slot.bpf.h 'slot_parts(c->in.members & c->in.active, c->in.parts)' 'slot_parts(c->in.members, c->in.parts)'
+	mutant coded-in-short-cut slot.bpf.h '!h->parts && ' ''
+	mutant coded-k-is-all round.bpf.h 'return popcount64(slot_parts(rt->members, round_parts(p, conf)));' 'return n;'
+	mutant coded-spares-not-told slot.bpf.h '(open && h->csum & slot_part(h->parts, c->in.worker))' '0'
+	# k set from outside
+	mutant external-k-not-taken round.bpf.h 'conf->k_set ? conf->k_set : p->k' 'p->k'
+	mutant external-k-not-told round.bpf.h 'mode == SAINA_POLICY_EXTERNAL ? k != o->old_k :' 'mode == SAINA_POLICY_EXTERNAL ? 0 :'
+	# a schedule
+	mutant schedule-too-early round.bpf.h 'rt->next_round >= conf->next_from' 'rt->next_round + 1 >= conf->next_from'
+	mutant schedule-without-event round.bpf.h '!conf->next_on || rt->happened & conf->next_on' '1'
+	mutant schedule-forgets-deaths round.bpf.h 'if (old & ~conf->active)' 'if (0)'
+	mutant schedule-forgets-joins round.bpf.h 'if (old && conf->active & ~old)' 'if (0)'
+	mutant schedule-takes-old-events round.bpf.h '		rt->happened = 0;' '		;'
+	mutant schedule-goes-back round.bpf.h '	if (rt->policy.seq == conf->next.seq)' '	if (0)'
 	# SFCD
 	mutant first-round-decides sfcd.bpf.h 'if (rt->primed || parity) {' 'if (1) {'
 	mutant parity-tail-counts sfcd.bpf.h ' & ~31u;' ';'
