@@ -24,7 +24,7 @@ $(addprefix $(B)/selftests/,$(LIB_CLOCK_TESTS)): $(B)/selftests/%: $(B)/obj/self
 check-programs: $(addprefix $(B)/selftests/,$(LIB_CLOCK_TESTS))
 $(foreach t,$(LIB_CLOCK_TESTS),$(call test,$(t),quick,host,60,$(B)/selftests/$(t)))
 # Many workers, the oracle and a network, all simulated.
-FLOW_TEST_OBJS := $(call objs,$(addprefix selftests/unit/,flow_test.c lib_sim.c lib_link.c lib_events.c lib_switch.c))
+FLOW_TEST_OBJS := $(call objs,$(addprefix selftests/unit/,flow_test.c lib_sim.c lib_record.c lib_link.c lib_events.c lib_switch.c))
 $(FLOW_TEST_OBJS): SAINA_CFLAGS += -Iselftests
 $(B)/selftests/flow_test: $(FLOW_TEST_OBJS) $(ORACLE_OBJS) $(B)/libsaina.a
 	@mkdir -p $(@D)

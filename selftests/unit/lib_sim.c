@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "lib/rng.h"
 #include "lib_events.h"
 #include "lib_link.h"
+#include "lib_record.h"
 #include "lib_sim.h"
 #include "lib_switch.h"
 #include "flow/round.h"
@@ -15,12 +15,6 @@
 #define DEAD_NS	 (100 * MSEC)
 #define DOWN_NS	 (100 * MSEC)	/* no message is under way that long */
 #define LIMIT_NS (300000 * MSEC)
-
-/* What came of a segment of a round. */
-struct outcome {
-	uint64_t mask, hash;
-	int32_t	 sum[PAYLOAD];
-};
 
 struct worker {
 	struct saina_job job;
@@ -43,25 +37,13 @@ struct sim {
 	struct events events;
 	uint64_t now, rng, sessions;
 	struct worker w[WORKERS];
-	struct outcome *outcome;	/* [rounds][segments] */
-	int32_t	 (*sent)[PAYLOAD];	/* [rounds][segments][workers]: what was said */
-	uint64_t *said;			/* [rounds][segments]: by whom */
+	struct lib_record record;
 	uint64_t budget;
 	uint64_t host_free;		/* the processor of the switch's host */
 	bool	 down;			/* the switch */
 };
 
-static void broken(struct sim *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void broken(struct sim *s, const char *fmt, ...)
-{
-	va_list ap;
-
-	if (s->out->error[0])
-		return;
-	va_start(ap, fmt);
-	vsnprintf(s->out->error, sizeof(s->out->error), fmt, ap);
-	va_end(ap);
-}
+#define broken(s, ...) record_broken(&(s)->record, __VA_ARGS__)
 
 static uint64_t draw(struct sim *s, uint64_t below)
 {
@@ -113,95 +95,6 @@ static void at_host(struct sim *s, struct event *e)
 	e->at = s->host_free;
 	events_push(&s->events, *e);
 	e->msg = NULL;
-}
-
-/* --- what is held to --------------------------------------------------------------------- */
-
-static size_t at(const struct sim *s, uint32_t round, uint32_t segment)
-{
-	return (size_t)round * s->c->segments + segment;
-}
-
-/* Worker @i says @h: the same as before, if it has said that before. */
-static void note_grad(struct sim *s, unsigned int i, const struct saina_hdr *h)
-{
-	size_t a = at(s, h->round, h->segment);
-	int32_t *v = s->sent[a * s->c->workers + i];
-
-	if (h->round >= s->c->rounds) {
-		broken(s, "worker %u sends round %u", i, h->round);
-	} else if (!(s->said[a] >> i & 1)) {
-		s->said[a] |= 1ull << i;
-		memcpy(v, h + 1, sizeof(s->sent[0]));
-	} else if (memcmp(v, h + 1, sizeof(s->sent[0]))) {
-		broken(s, "worker %u sends round %u segment %u again, but not the same", i,
-		       h->round, h->segment);
-	}
-}
-
-/* The switch made a result: of what was said? */
-static void note_result(struct sim *s, const struct saina_hdr *h)
-{
-	struct outcome *o = &s->outcome[at(s, h->round, h->segment)];
-	int32_t sum[PAYLOAD] = {0};
-
-	for (unsigned int i = 0; i < s->c->workers; i++)
-		for (int j = 0; (h->mask >> i & 1) && j < PAYLOAD; j++)
-			sum[j] += (uint32_t)s->sent[at(s, h->round, h->segment) * s->c->workers + i][j];
-	if (memcmp(sum, h + 1, sizeof(sum)))
-		broken(s, "the sum of round %u segment %u is wrong", h->round, h->segment);
-	if (o->mask && o->mask != h->mask)
-		broken(s, "two results of round %u segment %u", h->round, h->segment);
-	o->mask = h->mask;
-	memcpy(o->sum, sum, sizeof(sum));
-}
-
-/* A round is over for worker @i: are these the sums, and are they everybody's? */
-static void check_results(struct sim *s, unsigned int i)
-{
-	struct worker *w = &s->w[i];
-	uint32_t round = w->r.flow.round;
-
-	for (uint32_t g = 0; g < s->c->segments; g++) {
-		struct outcome *o = &s->outcome[at(s, round, g)];
-		const uint32_t *got = w->buf + g * PAYLOAD;
-		uint64_t hash = 1;
-
-		for (int j = 0; j < PAYLOAD; j++)
-			hash = rng_mix(hash + got[j]);
-		if (!o->mask)
-			broken(s, "worker %u has a result of round %u segment %u, there is none", i,
-			       round, g);
-		if (s->c->type == SAINA_INT32 && memcmp(got, o->sum, sizeof(o->sum)))
-			broken(s, "worker %u has a wrong sum in round %u segment %u", i, round, g);
-		if (o->hash && o->hash != hash)
-			broken(s, "worker %u has another result of round %u segment %u", i, round, g);
-		o->hash = hash;
-	}
-}
-
-/* What this life of worker @i produced was counted, or is in its residual. */
-static void check_conservation(struct sim *s, unsigned int i)
-{
-	struct worker *w = &s->w[i];
-
-	if (!w->exact || s->c->type != SAINA_INT32 || s->c->drop_late)
-		return;
-	for (uint32_t g = 0; g < s->c->segments; g++) {
-		const uint32_t *res = w->r.grad.residual + g * PAYLOAD;
-		uint32_t left[PAYLOAD];
-
-		memcpy(left, w->produced[g], sizeof(left));
-		for (uint32_t r = w->first; r < s->c->rounds; r++)
-			for (int j = 0; (s->outcome[at(s, r, g)].mask >> i & 1) && j < PAYLOAD; j++)
-				left[j] -= (uint32_t)s->sent[at(s, r, g) * s->c->workers + i][j];
-		for (int j = 0; j < PAYLOAD; j++)
-			if (left[j] != (w->r.grad.share[g].residual ? res[j] : 0)) {
-				broken(s, "worker %u: segment %u: produced is not counted + residual",
-				       i, g);
-				return;
-			}
-	}
 }
 
 /* --- workers ----------------------------------------------------------------------------- */
@@ -321,10 +214,11 @@ static void finish_round(struct sim *s, unsigned int i)
 		s->out->stale++;
 		saina_flow_set(&w->r.flow, model_from_peer(s, i), s->now);
 	} else {
-		check_results(s, i);
+		record_results(&s->record, i, w->r.flow.round, w->buf);
 		saina_flow_round(&w->r.flow, w->r.flow.round + 1);
 	}
-	check_conservation(s, i);
+	if (w->exact)
+		record_balance(&s->record, i, w->first, w->produced, &w->r.grad);
 	w->done = w->r.flow.round >= s->c->rounds;
 	w->wake = s->now + thinks(s, i);
 }
@@ -336,7 +230,7 @@ static void note_sent(struct sim *s, unsigned int i, const struct saina_hdr *h)
 	uint32_t trains = 0, n = s->c->segments, cut = w->job.train;
 
 	if (h->type == SAINA_MSG_GRAD)
-		note_grad(s, i, h);
+		record_grad(&s->record, i, h);
 	if (h->type == SAINA_MSG_ASK || h->round != w->r.flow.round || !w->busy)
 		return;
 	if (w->open[h->segment]) {
@@ -413,7 +307,7 @@ static void at_switch(struct sim *s, const struct event *e)
 	if (!len)
 		return;
 	if (answer->type == SAINA_MSG_RESULT)
-		note_result(s, answer);
+		record_result(&s->record, answer);
 	for (unsigned int i = 0; i < s->c->workers; i++)
 		if (to >> i & 1)
 			carry(s, TO_WORKER, i, answer, len);
@@ -428,10 +322,7 @@ static void restart(struct sim *s)
 		if (s->w[i].alive && s->w[i].r.flow.round > first)
 			first = s->w[i].r.flow.round;
 	switch_restart(&s->sw, first);
-	for (size_t a = at(s, first, 0); a < at(s, s->c->rounds, 0); a++) {
-		memset(&s->outcome[a], 0, sizeof(s->outcome[a]));
-		s->said[a] = 0;
-	}
+	record_forget(&s->record, first);
 	for (unsigned int i = 0; i < s->c->workers; i++) {
 		struct worker *w = &s->w[i];
 
@@ -540,9 +431,7 @@ static void begin(struct sim *s)
 
 	s->rng = c->seed;
 	s->budget = 200ull * c->workers * n + 100000;
-	s->outcome = calloc(n, sizeof(*s->outcome));
-	s->sent = calloc(n * c->workers, sizeof(*s->sent));
-	s->said = calloc(n, sizeof(*s->said));
+	record_init(&s->record, c, s->out->error);
 	switch_init(&s->sw, 1, PAYLOAD, elements, c->pool, c->ring);
 	switch_policy(&s->sw, c->k, c->drop_late);
 	s->sw.conf.state = SAINA_JOB_RUNNING;
@@ -606,9 +495,7 @@ bool sim_run(const struct sim_conf *c, struct sim_result *r)
 	}
 	switch_exit(&s->sw);
 	free(s->events.heap);
-	free(s->outcome);
-	free(s->sent);
-	free(s->said);
+	record_exit(&s->record);
 	free(s);
 	return !r->error[0];
 }
