@@ -31,7 +31,8 @@ tests() {
 		"$B/selftests/xdp_float_test" "$1" "$B/selftests/kfunc_test.bpf.o" && return 0
 		return 1
 	fi
-	for t in defects_test sfcd_parity_test 'table_test --packets 60000' 'trace_test --packets 300000' race_test; do
+	for t in defects_test sfcd_parity_test 'table_test --packets 60000' 'trace_test --packets 300000' \
+		'trace_test --packets 600000 --policy timeout' race_test; do
 		# shellcheck disable=SC2086
 		SAINA_BPF_OBJECT=$1 "$B"/selftests/$t || { echo "# by ${t%% *}"; return 1; }
 	done
