@@ -28,6 +28,10 @@ copied_to_is() {
 	[ "$(copied_to)" = "$1" ]
 }
 
+equal_relayed() { # PORT NUMBER: of its workers
+	[ "$(sj port show "$1" '.[0].relayed')" = "$2" ]
+}
+
 rounds_go_on() {
 	local at
 	at=$(job_field steady round)
@@ -57,8 +61,8 @@ equal "four workers: the interface says what it is" 1 \
 	"$(ip -n "saina-$LAB-sw" link show "$(outlet)" | grep -c "alias saina .*results of job")"
 equal "four workers: no result is relayed" 0 "$(counter steady all relayed)"
 
-slower_said() {
-	saina port show p0 | grep -q "slower way to 1 of its workers: until it joins again"
+none_slower() {
+	[ "$(sj port show '[.[].relayed]|add')" = 0 ]
 }
 for to in xdp auto; do
 	for p in 0 1 2 3; do
@@ -68,10 +72,24 @@ for to in xdp auto; do
 	equal "all ports to $to: the mode of each" \
 		"$([ $to = xdp ] && echo native native native native || echo tc tc tc tc)" "$(modes)"
 	[ $to = auto ] ||
-		check "all ports to xdp: port show says that results are slower until workers join again" \
-			until_true 10 slower_said
+		check "all ports to xdp: soon no result takes a slower way, without a worker joining again" \
+			until_true 10 none_slower
 done
 equal "all ports have tc again: no worker needs the relay" 0 "$(sj port show '[.[].relayed]|add')"
+
+# One that cannot have redirected frames.
+w 0 ethtool -K eth0 gro off >/dev/null
+slower_said() {
+	saina port show p0 | grep -q "slower way to 1 of its workers: redirected frames do not get to it"
+}
+check "a worker without GRO: its port changes to XDP" saina port set p0 hook xdp
+check "a worker without GRO: port show says that its results take a slower way" until_true 10 slower_said
+check "a worker without GRO: rounds go on" rounds_go_on
+w 0 ethtool -K eth0 gro on >/dev/null
+check "GRO on again: soon no result takes a slower way, but to those whose ports have tc" \
+	until_true 10 equal_relayed p0 0
+check "GRO on again: the port changes back" saina port set p0 hook auto
+check "GRO on again: rounds go on" rounds_go_on
 
 check "a delay at a port with hook auto is accepted" saina port set p1 delay-in 2
 equal "a delay: the port has XDP" native "$(sj port show p1 '.[0].mode')"

@@ -20,6 +20,7 @@ static uint64_t now_ms;
 static unsigned int sent[256];		/* by message type */
 static unsigned int fast, twice;	/* READY with FAST; probes in twos */
 static uint64_t last_nonce;
+static uint32_t ready_segment;
 
 static void setup(void)
 {
@@ -50,6 +51,8 @@ static void take(void)
 
 		sent[h->type]++;
 		fast += h->type == SAINA_MSG_READY && (h->flags & SAINA_F_FAST);
+		if (h->type == SAINA_MSG_READY)
+			ready_segment = le32toh(h->segment);
 		twice += h->type == SAINA_MSG_PROBE && m.twice;
 		if (h->type == SAINA_MSG_JOIN)
 			last_nonce = ((const struct saina_join *)(h + 1))->nonce;
@@ -128,6 +131,31 @@ static enum saina_join_event reply(unsigned int i)
 
 	assert_true(saina_check(&j, SAINA_FROM_DATA, &h, sizeof(h)));
 	return saina_join_input(&j, &h, now_ms * MSEC);
+}
+
+/* STATUS with the number of a test, and the answer to its probe. */
+static void status_test(uint32_t number)
+{
+	struct {
+		struct saina_hdr h;
+		struct saina_status s;
+	} m = { .h = { .version = SAINA_PROTO_VERSION, .type = SAINA_MSG_STATUS, .job = 7, .worker = 2,
+		       .session = 99, .segment = htole32(number) },
+		.s = { .active = 1ull << j.job.worker, .state = SAINA_JOB_RUNNING } };
+
+	assert_true(saina_check(&j, SAINA_FROM_CTRL, &m, sizeof(m)));
+	j.heard_ns = now_ms * MSEC;
+	saina_join_input(&j, &m.h, now_ms * MSEC);
+}
+
+static void reply_test(uint32_t number)
+{
+	struct saina_hdr h = { .version = SAINA_PROTO_VERSION, .type = SAINA_MSG_PROBE_REPLY, .job = 7,
+			       .worker = 2, .session = 99, .round = htole32(SAINA_JOIN_PROBES),
+			       .segment = htole32(number) };
+
+	assert_true(saina_check(&j, SAINA_FROM_DATA, &h, sizeof(h)));
+	assert_int_equal(saina_join_input(&j, &h, now_ms * MSEC), SAINA_JOIN_NONE);
 }
 
 static void failed(int err, const char *why)
@@ -309,6 +337,34 @@ static void test_heartbeats(void **state)
 	failed(-ETIMEDOUT, "nothing heard from 192.0.2.1");
 }
 
+/* The port has another hook than when we joined: a probe a heartbeat, until one was answered. */
+static void test_retest(void **state)
+{
+	run();
+	status_test(5);
+	memset(sent, 0, sizeof(sent));
+	for (int i = 0; i < 5; i++) {
+		pass(200);
+		status_test(5);
+	}
+	assert_in_range(sent[SAINA_MSG_PROBE], 4, 6);
+	reply_test(4);
+	pass(400);
+	assert_int_equal(sent[SAINA_MSG_READY], 0);
+	reply_test(5);
+	fast = 0;
+	pass(200);
+	assert_in_range(sent[SAINA_MSG_READY], 1, 2);
+	assert_int_equal(fast, sent[SAINA_MSG_READY]);
+	assert_int_equal(ready_segment, 5);
+	/* heard */
+	status_test(0);
+	memset(sent, 0, sizeof(sent));
+	pass(1000);
+	assert_int_equal(sent[SAINA_MSG_READY] + sent[SAINA_MSG_PROBE], 0);
+	assert_in_range(sent[SAINA_MSG_HEARTBEAT], 4, 6);
+}
+
 /* The agent forgot us: with a new nonce and the round we are at, then on as before. */
 static void test_again(void **state)
 {
@@ -373,6 +429,7 @@ int main(void)
 		statement("session: probes are sent in pairs until pairs are known not to get through", test_batches),
 		statement("session: the wait for other workers ends with the start time-out", test_start_timeout),
 		statement("session: heartbeats are sent at their interval, and 60 s of silence end the session", test_heartbeats),
+		statement("session: results are tested anew when STATUS asks for it", test_retest),
 		statement("session: a worker that the agent has forgotten joins again with its round", test_again),
 		statement("session: the first round is that of the WELCOME of the running job", test_old_welcome),
 		statement("session: LEAVE is repeated until a STATUS no longer counts the worker as alive", test_leave),

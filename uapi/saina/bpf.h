@@ -424,7 +424,7 @@ struct saina_slot_lock {
 	X(DELAYED,	"delayed",	0, "held back on purpose (lab)") \
 	X(ASK_LIMIT,	"ask-limit",	1, "questions beyond what is answered in a millisecond") \
 	X(UNSENT,	"unsent",	1, "answers that had no place beside others in a super-packet") \
-	X(NO_MEMORY,	"no-memory",	1, "ring buffer full or map missing") \
+	X(NO_MEMORY,	"no-memory",	1, "ring buffer full, map missing, or no linear copy of a frame") \
 	X(INTERNAL,	"internal",	1, "state that should be impossible")
 
 enum saina_counter {

@@ -117,7 +117,9 @@ enum saina_nak {
  *	several workers
  * @round: round number, from the job's first round to SAINA_ROUND_MAX; never
  *	wraps.  In table mode the number of the sender's step
- * @segment: which payload-sized piece of the gradient, 0..segments-1; GO: the window
+ * @segment: which payload-sized piece of the gradient, 0..segments-1; GO: the window;
+ *	STATUS: not 0 if the worker's port came from tc to XDP: a PROBE with this segment may
+ *	show that results get to it, READY with FAST and this segment says so
  * @count: elements in the payload: the job's payload size in GRAD, PULL,
  *	RESULT, INC, READ and SUM (pad the last segment with zeros), 0 elsewhere
  * @worker: sender (requests) or addressee (unicast answers); 0xff in

@@ -21,7 +21,9 @@
  * @first_round: else, the round it was told to begin with
  * @ready: it has said READY, and
  * @fast: .. that an answer to its probes came
- * @by_xdp: .. from the XDP program: what that redirects gets to it
+ * @by_xdp: .. from the XDP program, since its port has that: what that redirects gets to it
+ * @probe: not 0: a number to be had back when that is shown anew, as its port has XDP now
+ * @probes: the last such number
  * @looked: its counters were looked at since it was last heard
  * @seen: sum of the counters that only it can have caused, at last look
  * @stale_round, @stale_at: it asked for this round, which is gone; last told then
@@ -39,6 +41,7 @@ struct worker_aux {
 	bool ready;
 	bool fast;
 	bool by_xdp;
+	uint32_t probe, probes;
 	bool looked;
 	bool counted;
 	uint32_t stale_round;

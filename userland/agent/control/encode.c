@@ -98,7 +98,7 @@ static void port_text(const struct port *p, uint32_t relayed, char *text, size_t
 {
 	const char *why = p->mode == SAINA_PORT_MODE_TC ?
 		"others of the job have XDP" :
-		"until it joins again if the port had tc before, else see `saina doctor'";
+		"redirected frames do not get to it, see `saina doctor'";
 	int n = snprintf(text, size, "%s", p->text);
 
 	if (relayed && n >= 0 && n < (int)size)

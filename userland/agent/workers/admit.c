@@ -54,7 +54,7 @@ static void from_worker(struct agent *a, const struct from *from, const struct s
 	switch (h->type) {
 	case SAINA_MSG_READY:
 		health_heard(a, job, w);
-		path_ready(a, job, w, h->flags & SAINA_F_FAST);
+		path_ready(a, job, w, h->flags & SAINA_F_FAST, le32toh(h->segment));
 		break;
 	case SAINA_MSG_HEARTBEAT:
 		health_heard(a, job, w);

@@ -36,8 +36,8 @@ void message_status(struct agent *a, const struct saina_job *job, int w);
 void message_job_gone(struct agent *a, const struct saina_job *job);
 
 /* path.c */
-/* It said READY. */
-void path_ready(struct agent *a, const struct saina_job *job, int w, bool fast);
+/* It said READY.  @probe: the number that it was to show, 0: none */
+void path_ready(struct agent *a, const struct saina_job *job, int w, bool fast, uint32_t probe);
 
 int health_init(struct agent *a);
 void health_uninit(struct agent *a);

@@ -122,6 +122,7 @@ void message_status(struct agent *a, const struct saina_job *job, int w)
 
 	memset(&msg, 0, sizeof(msg));
 	header(&msg.hdr, SAINA_MSG_STATUS, job->id, w, job->worker[w].bind.session);
+	msg.hdr.segment = htole32(jobs_worker(a, job, w)->probe);
 	msg.body.active = htole64(job->active);
 	msg.body.round = htole32(jobs_next_round(a, job));
 	msg.body.state = job->state;

@@ -27,9 +27,20 @@ static bool uses_xdp(struct agent *a, const struct saina_job *job)
 	return false;
 }
 
+/* A port that comes from tc to XDP: whether what that redirects gets to the worker is not known. */
+static void test_again(struct worker_aux *aux, bool on_tc)
+{
+	if (on_tc)
+		aux->by_xdp = false;
+	if (on_tc || !aux->fast || aux->by_xdp)
+		aux->probe = 0;
+	else if (!aux->probe)
+		aux->probe = ++aux->probes;
+}
+
 static void choose(struct agent *a, const struct saina_job *job, int w)
 {
-	const struct worker_aux *aux = jobs_worker(a, job, w);
+	struct worker_aux *aux = jobs_worker(a, job, w);
 	const struct port *p = ports_find(a, job->worker[w].bind.ifindex, NULL);
 	bool on_tc = is_on_tc(a, job, w);
 	struct saina_worker_attrs req = {
@@ -42,6 +53,7 @@ static void choose(struct agent *a, const struct saina_job *job, int w)
 	const char *name = job->worker[w].name, *port = p ? p->name : "?";
 	struct saina_core_err err;
 
+	test_again(aux, on_tc);
 	/* until it has said READY, what it was admitted with holds */
 	if ((!on_tc && !aux->ready) ||
 	    req.relay == !!(job->worker[w].bind.flags & SAINA_BIND_RELAY))
@@ -52,7 +64,7 @@ static void choose(struct agent *a, const struct saina_job *job, int w)
 			    job->name, port, w, name);
 	else if (req.relay && aux->fast)
 		log_limited(&limit, LOG_L_INFO,
-			    "job %s: port %s of worker %d (%s) has XDP now: its results take a slower way, until it has joined again",
+			    "job %s: port %s of worker %d (%s) has XDP now: its results take a slower way until it has shown that these get to it",
 			    job->name, port, w, name);
 	else if (req.relay)
 		log_limited(&limit, LOG_L_WARN,
@@ -65,12 +77,14 @@ static void choose(struct agent *a, const struct saina_job *job, int w)
 		log_limited(&limit, LOG_L_ERROR, "job %s: worker %d: %s", job->name, w, err.text);
 }
 
-void path_ready(struct agent *a, const struct saina_job *job, int w, bool fast)
+void path_ready(struct agent *a, const struct saina_job *job, int w, bool fast, uint32_t probe)
 {
 	struct worker_aux *aux = jobs_worker(a, job, w);
 
 	if (!aux->ready || fast != aux->fast)
 		aux->by_xdp = fast && !is_on_tc(a, job, w);
+	else if (fast && probe && probe == aux->probe)
+		aux->by_xdp = true;
 	aux->ready = true;
 	aux->fast = fast;
 	choose(a, job, w);

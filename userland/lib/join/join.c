@@ -133,14 +133,28 @@ static void send_probe(struct saina_session *j, uint64_t now)
 	m->twice = j->tries < BATCH_PROBES || !j->batched;
 }
 
+/* The port is at another hook than when we joined: do results get to us? */
+static void send_test(struct saina_session *j)
+{
+	struct saina_join_msg *m = message(j, SAINA_MSG_PROBE);
+	struct saina_hdr *h = (void *)m->buf;
+
+	h->elem = j->job.elem;
+	h->round = htole32(SAINA_JOIN_PROBES);
+	h->segment = htole32(j->probe);
+	m->probe = true;
+}
+
 static void send_short(struct saina_session *j, int type, uint64_t now)
 {
 	struct saina_hdr *h;
 	bool report;
 
 	/* until the agent knows better than to relay */
-	if (type == SAINA_MSG_HEARTBEAT && j->fixed)
+	if (type == SAINA_MSG_HEARTBEAT && (j->fixed || (j->probe && j->proved == j->probe)))
 		send_short(j, SAINA_MSG_READY, now);
+	else if (type == SAINA_MSG_HEARTBEAT && j->probe)
+		send_test(j);
 	report = type == SAINA_MSG_HEARTBEAT && j->job.reports;
 	h = (void *)message(j, type)->buf;
 	if (report) {
@@ -148,8 +162,10 @@ static void send_short(struct saina_session *j, int type, uint64_t now)
 		memcpy(h + 1, &j->report, sizeof(j->report));
 	}
 	h->round = htole32(j->round);
-	if (type == SAINA_MSG_READY && j->fast)
+	if (type == SAINA_MSG_READY && j->fast) {
 		h->flags = SAINA_F_FAST;
+		h->segment = htole32(j->proved);
+	}
 	if (type == SAINA_MSG_HEARTBEAT)
 		j->heartbeat_ns = now;
 }
@@ -406,6 +422,7 @@ static enum saina_join_event welcome(struct saina_session *j, const struct saina
 	j->heartbeat_ns = 0;
 	if (j->phase == PHASE_JOINING)
 		j->fast = j->fixed = false;
+	j->probe = j->proved = 0;
 	enter(j, j->phase == PHASE_REJOINING ? PHASE_REREADYING : PHASE_PROBING, now);
 	return first ? SAINA_JOIN_ADMITTED : SAINA_JOIN_NONE;
 }
@@ -464,7 +481,7 @@ static void refuse(struct saina_session *j, const struct saina_refuse *r, uint64
 }
 
 static enum saina_join_event status(struct saina_session *j, const struct saina_status *st,
-				    uint64_t now)
+				    uint32_t probe, uint64_t now)
 {
 	/* Of before our READY, as the job's state had changed, or the answer to an earlier
 	 * one.  To go on with it would be to wait for results that nobody is asked to
@@ -474,6 +491,7 @@ static enum saina_join_event status(struct saina_session *j, const struct saina_
 		return SAINA_JOIN_NONE;
 	j->active = le64toh(st->active);
 	j->relayed = st->relayed;
+	j->probe = probe;
 	j->timeout_ms = le16toh(st->timeout_ms);
 	j->next_round = 0;
 	j->fixed &= j->relayed;
@@ -550,8 +568,12 @@ enum saina_join_event saina_join_input(struct saina_session *j, const struct sai
 		refuse(j, body, now);
 		break;
 	case SAINA_MSG_STATUS:
-		return status(j, body, now);
+		return status(j, body, le32toh(h->segment), now);
 	case SAINA_MSG_PROBE_REPLY:
+		if (h->segment) {
+			j->proved = le32toh(h->segment);
+			return SAINA_JOIN_NONE;
+		}
 		return probe_reply(j, le32toh(h->round), now);
 	}
 	return SAINA_JOIN_NONE;

@@ -93,6 +93,7 @@ struct saina_session {
 	unsigned int tries;
 	bool	 fast;		/* a probe was answered */
 	bool	 fixed;		/* one was, but after READY had said that none is */
+	uint32_t probe, proved;	/* STATUS's number of a test to be made; of one that went well */
 	bool	 batched;	/* probes went as batches */
 	bool	 batches;	/* ... and they get through */
 	int	 refused;	/* refused TAKEN or PORT, that errno; trying again */
