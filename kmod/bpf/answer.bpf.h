@@ -128,12 +128,27 @@ static __noinline void answer_table(struct answer *a, const struct slot_call *c,
 	a->hdr[2] |= worker << 16 | (c->out.exponent & 0xffu) << 24;
 }
 
-/* RESULT or GO to everybody. */
+/* RUNG, but for whom; without its body. */
+static __always_inline void answer_rung(struct answer *a, const struct slot_call *c,
+					const struct saina_job_conf *conf, __u32 worker)
+{
+	const __u32 *w = (const void *)&c->bell;
+
+	a->hdr[0] = answer_word0(SAINA_MSG_RUNG, 0, conf->elem, c->in.job, 0);
+	a->hdr[1] = c->in.round | (__u64)c->in.segment << 32;
+	a->hdr[2] = worker << 16 | (__u64)(c->out.next_k & 0xff) << 40;
+	a->words = sizeof(struct saina_bell) / 4;
+	a->csum = csum_fold64((__u64)w[0] + w[1] + w[2] + w[3]);
+}
+
+/* RESULT, RUNG or GO to everybody. */
 static __always_inline void answer_all(struct answer *a, const struct slot_call *c,
 				       const struct saina_job_conf *conf)
 {
 	if (c->out.verdict == SLOT_GO_ALL) {
 		answer_table(a, c, conf, 0xff);
+	} else if (c->out.verdict == SLOT_RUNG) {
+		answer_rung(a, c, conf, 0xff);
 	} else {
 		answer_result(a, c, conf, 0, 0xff);
 		a->hdr[4] = c->out.timeout;
@@ -141,8 +156,8 @@ static __always_inline void answer_all(struct answer *a, const struct slot_call 
 	answer_to_group(a, conf);
 }
 
-/* RESULT to the sender: RESEND, LATE, PULLED; or STALE; or TOLD, without its body; or SUM,
- * NAK, GO.
+/* RESULT to the sender: RESEND, LATE, PULLED; or STALE; or TOLD or RUNG, without its body;
+ * or SUM, NAK, GO.
  */
 static __always_inline void answer_sender(struct answer *a, const struct slot_call *c,
 					  const struct saina_job_conf *conf)
@@ -164,6 +179,8 @@ static __always_inline void answer_sender(struct answer *a, const struct slot_ca
 	} else if (c->out.verdict == SLOT_SUM || c->out.verdict == SLOT_NAK ||
 		   c->out.verdict == SLOT_GO) {
 		answer_table(a, c, conf, c->in.worker);
+	} else if (c->out.verdict == SLOT_RUNG_ONE) {
+		answer_rung(a, c, conf, c->in.worker);
 	} else {
 		answer_result(a, c, conf,
 			      (c->out.mask & c->in.bit ? SAINA_F_RESEND : SAINA_F_LATE) |

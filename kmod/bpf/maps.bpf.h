@@ -202,6 +202,25 @@ struct {								\
 } saina_hot_##E SEC(".maps"), saina_ring_##E SEC(".maps");
 SAINA_ELEMS_LIST(SAINA_SLOT_MAPS)
 
+/* What workers have mapped. */
+#define SAINA_SHARED_MAPS(NAME, ENTRIES)					\
+struct {								\
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);			\
+	__uint(max_entries, ENTRIES);					\
+	__type(key, __u32);						\
+	__array(values, struct {					\
+		__uint(type, BPF_MAP_TYPE_ARRAY);			\
+		__uint(map_flags, BPF_F_INNER_MAP | BPF_F_MMAPABLE);	\
+		__uint(max_entries, 1);					\
+		__uint(key_size, sizeof(__u32));			\
+		__uint(value_size, sizeof(struct NAME));		\
+	});								\
+} NAME SEC(".maps");
+#define SAINA_INPUT_MAP(E)	SAINA_SHARED_MAPS(saina_input_##E, SAINA_JOBS_MAX * SAINA_WORKERS_MAX)
+#define SAINA_BOARD_MAP(E)	SAINA_SHARED_MAPS(saina_board_##E, SAINA_JOBS_MAX)
+SAINA_ELEMS_LIST(SAINA_INPUT_MAP)
+SAINA_ELEMS_LIST(SAINA_BOARD_MAP)
+
 /* The interface that has the job's ports behind it, 0 if there is none. */
 static __always_inline __u32 map_outlet(__u32 job)
 {

@@ -55,6 +55,7 @@ static __always_inline __u32 message_check(HOOK_CTX *ctx, const void *h, struct 
 	case SAINA_MSG_INC:
 	case SAINA_MSG_READ:
 	case SAINA_MSG_CLOCK:
+	case SAINA_MSG_BELL:
 		flags &= ~SAINA_F_RETRANSMIT;
 		break;
 	case SAINA_MSG_PROBE:
@@ -67,6 +68,7 @@ static __always_inline __u32 message_check(HOOK_CTX *ctx, const void *h, struct 
 	case SAINA_MSG_SUM:
 	case SAINA_MSG_NAK:
 	case SAINA_MSG_GO:
+	case SAINA_MSG_RUNG:
 		return SAINA_C_FORGED;
 	default:
 		return SAINA_C_TYPE;
@@ -92,6 +94,7 @@ static __always_inline __u32 message_check_sender(const struct frame *f, const v
 {
 	const struct saina_job_conf *conf = m->conf;
 	bool probe = m->type == SAINA_MSG_PROBE, ask = m->type == SAINA_MSG_ASK;
+	bool bell = m->type == SAINA_MSG_BELL;
 	struct slot_in *in = &m->in;
 	__u32 count, reason;
 
@@ -103,13 +106,15 @@ static __always_inline __u32 message_check_sender(const struct frame *f, const v
 	if (conf->state != SAINA_JOB_RUNNING && !(probe && conf->state == SAINA_JOB_FORMING))
 		return SAINA_C_NOT_RUNNING;
 	in->active = conf->active;
+	in->session = m->binding->session;
 	if (!probe && !(in->active >> in->worker & 1))
 		return SAINA_C_INACTIVE;
 	count = H(__u16, h, count);
 	if (len != sizeof(struct saina_hdr) + control_bytes(conf, count) +
-			   (ask ? sizeof(struct saina_ask) : 0))
+			   (ask ? sizeof(struct saina_ask) :
+			    bell ? sizeof(struct saina_bell) : 0))
 		return SAINA_C_LENGTH;
-	if (count != (probe || ask || m->type == SAINA_MSG_CLOCK ? 0 : conf->payload))
+	if (count != (probe || ask || bell || m->type == SAINA_MSG_CLOCK ? 0 : conf->payload))
 		return SAINA_C_ELEMS;
 	if (probe)
 		return COUNT_NONE;
@@ -208,7 +213,7 @@ static __always_inline int message_table(struct slot_call *c, const struct saina
  * message_run() - a GRAD or PULL through the slot machine, an INC or READ through the table
  * @c: what has been checked of it
  * @conf: its job's snapshot
- * @p: its payload, and where the result goes
+ * @p: its payload, and where the result goes; SLOT_BEFORE bytes before it are there, too
  * @end: if @bounded, where its memory ends; else there is room for the largest payload
  * @bounded: a constant
  * @table: a constant: INC or READ
@@ -224,13 +229,13 @@ static __always_inline int message_run(struct slot_call *c, const struct saina_j
 	case E:									\
 		if (bounded && p + sizeof(struct payload_##E) > end)		\
 			return SLOT_MISS;					\
-		return slot_run_##E(c, conf, p, p);
+		return slot_run_##E(c, conf, p - SLOT_BEFORE, p - SLOT_BEFORE);
 #ifdef SAINA_KMOD
 #define MESSAGE_HALF_CASE(E)							\
 	case E:									\
 		if (bounded && p + sizeof(struct payload_half_##E) > end)		\
 			return SLOT_MISS;					\
-		return slot_run_half_##E(c, conf, p, p);
+		return slot_run_half_##E(c, conf, p - SLOT_BEFORE, p - SLOT_BEFORE);
 
 	if (conf->elem == SAINA_ELEM_BFLOAT16) {
 		switch (conf->payload) {
@@ -363,6 +368,67 @@ static __noinline int message_step(HOOK_CTX *ctx, struct slot_call *c,
 	return verdict;
 }
 
+/* Segment @i of a BELL, as if it had come in a GRAD of its own.  False: no more of them */
+static __always_inline bool message_bell_one(struct slot_call *c,
+					     const struct saina_job_conf *conf,
+					     struct saina_counters *wc, __u32 i)
+{
+	int verdict = SLOT_DROP;
+
+	c->in.lock = (conf->lock_base + (c->in.segment & (c->in.pool - 1))) & (SAINA_LOCKS - 1);
+	slot_call_begin(c);
+	switch (conf->payload) {
+#define MESSAGE_BELL_CASE(E)			\
+	case E:					\
+		verdict = bell_run_##E(c, conf);	\
+		break;
+	SAINA_ELEMS_LIST(MESSAGE_BELL_CASE)
+	}
+	c->out.verdict = verdict;
+	/* of segment 0, which can only be the first of them */
+	if (!i && c->out.opened_at) {
+		arrival_note(&c->in, c->out.opened_at);
+		c->out.opened_at = 0;
+	}
+	if (verdict == SLOT_STALE)
+		return false;
+	if (verdict == SLOT_RESULT || verdict == SLOT_ANSWER)
+		c->bell.done |= 1ull << (i & (SAINA_BELL_SEGMENTS - 1));
+	if (verdict == SLOT_RESULT)
+		c->completed = 1;
+	message_count(c, wc);
+	return true;
+}
+
+/* A BELL; what it rings for is in c->bell already. */
+static __always_inline int message_bell(struct slot_call *c, const struct saina_job_conf *conf,
+					struct saina_counters *wc)
+{
+	__u32 first = c->in.segment, i;
+	__u64 rung = c->bell.rung;
+
+	c->rung = true;
+	c->bell.done = 0;
+	c->completed = 0;
+	c->out.verdict = SLOT_DROP;
+	for (i = 0; i < SAINA_BELL_SEGMENTS; i++) {
+		if (!(rung >> i & 1))
+			continue;
+		c->in.segment = first + i;
+		if (c->in.segment >= conf->segments || !message_bell_one(c, conf, wc, i))
+			break;
+	}
+	if (c->bell.done) {
+		c->in.segment = first;
+		return c->completed ? SLOT_RUNG : SLOT_RUNG_ONE;
+	}
+	/* about the segment that it is true of; all else is counted */
+	if (c->out.verdict != SLOT_STALE)
+		return SLOT_KEPT;
+	wc->c[SAINA_C_STALE]++;
+	return SLOT_STALE;
+}
+
 /**
  * message_data() - all that becomes of a data message, but sending
  * @ctx: the hook's
@@ -387,6 +453,7 @@ static __always_inline int message_data(HOOK_CTX *ctx, const struct frame *f, co
 	struct slot_scratch *scratch;
 	struct slot_call *c;
 	__u32 job, reason;
+	int verdict;
 
 	reason = message_check(ctx, h, m);
 	if (reason != COUNT_NONE)
@@ -425,16 +492,25 @@ static __always_inline int message_data(HOOK_CTX *ctx, const struct frame *f, co
 		c->table.tick = m->type == SAINA_MSG_CLOCK;
 		return message_step(ctx, c, plain, m->wc);
 	}
-	if (m->type != SAINA_MSG_ASK) {
-		c->out.verdict = hook_run(ctx, c, plain, false);
-	} else {
-		if (!bounded || p + sizeof(struct saina_ask) <= end)
-			c->told.time = RD(__u64, p + offsetof(struct saina_ask, time));
-		else if (hook_load(ctx, SAINA_DATA_OFF + offsetof(struct saina_ask, time),
-				   &c->told.time, sizeof(c->told.time)))
+	if (m->type == SAINA_MSG_ASK || m->type == SAINA_MSG_BELL) {
+		__u64 first;
+
+		if (!bounded || p + sizeof(first) <= end)
+			first = RD(__u64, p);
+		else if (hook_load(ctx, SAINA_DATA_OFF, &first, sizeof(first)))
 			goto drop;
-		c->out.verdict = message_ask(c, plain, rt);
+		if (m->type == SAINA_MSG_BELL) {
+			c->bell.rung = first;
+			verdict = message_bell(c, plain, m->wc);
+			c->out.next_k = rt->k_next;
+		} else {
+			c->told.time = first;
+			verdict = message_ask(c, plain, rt);
+		}
+	} else {
+		verdict = hook_run(ctx, c, plain, false);
 	}
+	c->out.verdict = verdict;
 	if (c->out.opened_at)
 		arrival_note(&c->in, c->out.opened_at);
 	if (c->out.verdict == SLOT_ANSWER)
@@ -443,7 +519,8 @@ static __always_inline int message_data(HOOK_CTX *ctx, const struct frame *f, co
 		control_event(SAINA_EV_STALE, EV_OF(job, c->in.worker, rt->k), c->in.round,
 			      c->in.segment, 0);
 	control_flush_events(ctx);
-	message_count(c, m->wc);
+	if (m->type != SAINA_MSG_BELL)
+		message_count(c, m->wc);
 	return c->out.verdict;
 
 drop:

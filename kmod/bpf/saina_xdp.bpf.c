@@ -89,6 +89,7 @@ static __always_inline int data_message(struct xdp_md *ctx, const struct frame *
 			     &m)) {
 	case SLOT_RESULT:
 	case SLOT_GO_ALL:
+	case SLOT_RUNG:
 		return send_result(ctx, f->global, m.call, m.conf, m.wc);
 	case SLOT_ANSWER:
 	case SLOT_STALE:
@@ -96,6 +97,7 @@ static __always_inline int data_message(struct xdp_md *ctx, const struct frame *
 	case SLOT_SUM:
 	case SLOT_NAK:
 	case SLOT_GO:
+	case SLOT_RUNG_ONE:
 		return send_sender(ctx, f->global, m.call, m.conf, m.wc);
 	case SLOT_PROBED:
 		return send_probe(ctx, f->global, m.conf, f->ifindex, m.wc);

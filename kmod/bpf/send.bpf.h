@@ -104,15 +104,18 @@ static __noinline int send_result(struct xdp_md *ctx, const struct saina_global 
 				  const struct slot_call *c, const struct saina_job_conf *conf,
 				  struct saina_counters *wc)
 {
+	bool rung = c->out.verdict == SLOT_RUNG;
 	__u64 relay = conf->active;
 	__u32 job = c->in.job;
 	struct answer a = {};
 	void *ports;
 
 	answer_all(&a, c, conf);
+	if (rung && bpf_xdp_store_bytes(ctx, SAINA_DATA_OFF, (void *)&c->bell, sizeof(c->bell)))
+		goto internal;
 	if (!send_write(ctx, g, &a))
 		goto internal;
-	if ((conf->payload <= SAINA_ELEMS_LINEAR_MAX || !a.words) &&
+	if ((conf->payload <= SAINA_ELEMS_LINEAR_MAX || rung || !a.words) &&
 	    ctx->data_end - ctx->data == bpf_xdp_get_buff_len(ctx))
 		relay &= conf->relay;
 	/* tc gets it to everybody, whatever it is */
@@ -142,6 +145,8 @@ static __noinline int send_sender(struct xdp_md *ctx, const struct saina_global 
 	answer_sender(&a, c, conf);
 	if ((c->out.verdict == SLOT_TOLD &&
 	     bpf_xdp_store_bytes(ctx, SAINA_DATA_OFF, (void *)&c->told, sizeof(c->told))) ||
+	    (c->out.verdict == SLOT_RUNG_ONE &&
+	     bpf_xdp_store_bytes(ctx, SAINA_DATA_OFF, (void *)&c->bell, sizeof(c->bell))) ||
 	    !send_write(ctx, g, &a)) {
 		wc->c[failed]++;
 		return XDP_DROP;

@@ -31,6 +31,8 @@ enum slot_verdict {
 	SLOT_ANSWER,	/* the result is in the output: to the sender */
 	SLOT_STALE,	/* that round cannot be had: tell the sender */
 	SLOT_TOLD,	/* what an ASK asked is in told: to the sender */
+	SLOT_RUNG,	/* bell says what has come of a BELL: to everybody */
+	SLOT_RUNG_ONE,	/* likewise: to the sender */
 	SLOT_PROBED,	/* not the slot machine's: a PROBE, to be answered */
 	SLOT_SUM,	/* table mode: the sums are in the output: to the sender */
 	SLOT_NAK,	/* table mode: not counted: tell the sender */
@@ -39,6 +41,8 @@ enum slot_verdict {
 	SLOT_MISS,	/* inside the slot machine only: not in hot slot or ring */
 	SLOT_CLAIMED,	/* likewise: to be added without the lock, and settled */
 };
+
+#define SLOT_BEFORE	64	/* bytes of the head that a payload may have */
 
 /* What a decision asks of the sums. */
 enum slot_action {
@@ -63,6 +67,7 @@ enum slot_busy {
  * @active: of the snapshot it was checked against
  * @now: CLOCK_MONOTONIC ns, where somebody asks; 0: nobody does
  * @members: CODED: those that @parts_alive is of
+ * @session: of its sender
  * @bit: 1 << worker
  * @job: number of its job
  * @generation: of the snapshot
@@ -81,6 +86,7 @@ struct slot_in {
 	__u64	active;
 	__u64	now;
 	__u64	members;
+	__u64	session;
 	__u64	bit;
 	__u32	job;
 	__u32	generation;
@@ -211,8 +217,11 @@ struct slot_call {
 	struct slot_out out;
 	struct slot_table table;
 	struct round_opened opened;
-	__u32 pad;
+	__u32	rung;		/* it is a segment of a BELL */
 	struct saina_ask told;
+	struct saina_bell bell;
+	__u32	completed;	/* some segment of the BELL */
+	__u32	pad;
 };
 
 struct slot_scratch {
@@ -238,11 +247,9 @@ static __always_inline struct slot_scratch *slot_scratch(void)
 	return bpf_map_lookup_elem(&saina_scratch, &zero);
 }
 
-static __always_inline void slot_call_init(struct slot_call *c, const struct slot_in *in)
+static __always_inline void slot_call_begin(struct slot_call *c)
 {
-	c->in = *in;
 	c->in.now = 0;
-	c->out.opened_at = 0;
 	c->latch.k = 0;
 	c->latch.parts = 0;
 	c->latch.busy = SLOT_FREE;
@@ -253,6 +260,14 @@ static __always_inline void slot_call_init(struct slot_call *c, const struct slo
 	c->out.counted = COUNT_NONE;
 	c->out.flips = 0;
 	c->out.observed = 0;
+}
+
+static __always_inline void slot_call_init(struct slot_call *c, const struct slot_in *in)
+{
+	c->in = *in;
+	c->rung = false;
+	c->out.opened_at = 0;
+	slot_call_begin(c);
 }
 
 /* Without the module nothing is added elsewhere. */
@@ -569,6 +584,31 @@ __noinline int slot_glance(struct slot_call *c, __u32 i, const struct saina_slot
 			c->told.due |= bit;
 	}
 	return 0;
+}
+
+/* Is that what the doorbell is about?  Under the slot's lock, for the worker may write there. */
+static __always_inline bool slot_is_stamped(const struct saina_input_head *s,
+					    const struct slot_in *in)
+{
+	return s->session == in->session && s->round == in->round;
+}
+
+/* From here to slot_publish() nobody reads the entry.  Exchanges keep the order that readers need. */
+static __always_inline void slot_unpublish(struct saina_board_head *b)
+{
+	__sync_lock_test_and_set(&b->tag, 0);
+}
+
+static __always_inline void slot_publish(struct saina_board_head *b,
+					 const struct saina_slot_meta *m)
+{
+	b->mask = m->seen;
+	b->policy = m->policy;
+	b->k = m->k;
+	b->contributors = m->count;
+	b->exponent = m->exponent;
+	b->flags = m->flags;
+	__sync_lock_test_and_set(&b->tag, m->round + 1ull);
 }
 
 #include "round.bpf.h"

@@ -18,20 +18,35 @@
 #define WORD(sum, i)	float_halves(((const __u64 *)(sum))[i])
 #define FLOAT_SUM	saina_bf16_sum
 #define SIGNS_ELEM	__u16
+#define RUNG(c)		false
 /* fewer at once: six calls deep there are 512 bytes of stack */
 #define UNROLL		_Pragma("clang loop unroll_count(4)")
+#define UNROLL_FINISH	UNROLL
 #else
 #define SIZED(name)	CAT(name##_, ELEMS)
 #define WORDS		ELEMS
 #define WORD(sum, i)	((__u32)(sum)[i])
 #define FLOAT_SUM	saina_f32_sum
 #define SIGNS_ELEM	__u32
+#define RUNG(c)		((c)->rung)
 #define UNROLL		_Pragma("clang loop unroll_count(16)")
+/* three streams at once: with more of each the stack of a BELL would not do */
+#define UNROLL_FINISH	_Pragma("clang loop unroll_count(8)")
 #endif
 
 struct SIZED(payload) {
 	__s32	v[WORDS];
 };
+
+/* The same and what lies before it: of a frame's, nothing that is looked at. */
+struct SIZED(place) {
+	union {
+		struct saina_input_head input;
+		struct saina_board_head board;
+	};
+	__s32	v[WORDS];
+};
+SAINA_ASSERT(offsetof(struct SIZED(place), v) == SLOT_BEFORE, "SLOT_BEFORE");
 
 static __always_inline void SIZED(copy)(__s32 *to, const __s32 *from)
 {
@@ -59,7 +74,7 @@ static __always_inline __u64 SIZED(finish_add)(const __s32 *sum, const __s32 *in
 {
 	__u64 csum = 0;
 
-	UNROLL
+	UNROLL_FINISH
 	for (__u32 i = 0; i < WORDS; i++) {
 		__u32 v = (__u32)sum[i] + (__u32)in[i];
 
@@ -74,7 +89,7 @@ static __always_inline __u64 SIZED(finish)(const __s32 *sum, __s32 *ring, __s32 
 {
 	__u64 csum = 0;
 
-	UNROLL
+	UNROLL_FINISH
 	for (__u32 i = 0; i < WORDS; i++) {
 		__u32 v = WORD(sum, i);
 
@@ -161,15 +176,19 @@ __noinline int SIZED(slot_told)(struct slot_call *c, const struct saina_job_conf
 }
 #endif
 
-/* All that happens under the slot's lock. */
+/*
+ * All that happens under the slot's lock; of a BELL, too: a function of its own would have
+ * the verifier go through all the loops once more, for which a million steps are too few.
+ */
 __noinline int SIZED(slot_step)(struct slot_call *c, struct SLOT *h, struct SLOT *e,
-				const struct SIZED(payload) *in, struct SIZED(payload) *out)
+				const struct SIZED(place) *in, struct SIZED(place) *out)
 {
 	struct saina_slot_lock *lk;
 	struct saina_counted *cnt;
 	bool done = true;
 	__u64 csum = 0;
 	__u32 lock;
+	int action;
 
 	if (!c || !h || !e || !in || !out)
 		return SLOT_DROP;
@@ -184,7 +203,16 @@ __noinline int SIZED(slot_step)(struct slot_call *c, struct SLOT *h, struct SLOT
 		c->in.now = bpf_ktime_get_ns();
 
 	bpf_spin_lock(&lk->lock);
-	switch (slot_decide(c, &h->meta, &e->meta, cnt)) {
+	if (RUNG(c) && !slot_is_stamped(&in->input, &c->in)) {
+		action = slot_drop(&c->out, SAINA_C_STAMP);
+	} else {
+		if (RUNG(c))
+			c->in.exponent = in->input.exponent;
+		action = slot_decide(c, &h->meta, &e->meta, cnt);
+	}
+	if (RUNG(c) && action >= SLOT_DO_FINISH)
+		slot_unpublish(&out->board);
+	switch (action) {
 #ifndef ELEMS_HALVED
 	case SLOT_DO_STORE:
 		SIZED(copy)(h->sum, in->v);
@@ -205,14 +233,24 @@ __noinline int SIZED(slot_step)(struct slot_call *c, struct SLOT *h, struct SLOT
 		csum = SIZED(finish)(h->sum, e->sum, out->v);
 		break;
 	case SLOT_DO_READ:
-		SIZED(copy)(out->v, e->sum);
 		done = false;
+		/* what was made from a frame is not on the board yet */
+		if (RUNG(c) && out->board.tag >= c->in.round + 1ull)
+			break;
+		if (RUNG(c))
+			slot_unpublish(&out->board);
+		SIZED(copy)(out->v, e->sum);
+		if (RUNG(c))
+			slot_publish(&out->board, &e->meta);
 		break;
 	default:
 		done = false;
 	}
-	if (done)
+	if (done) {
 		slot_done(c, &h->meta, &e->meta, cnt, csum);
+		if (RUNG(c))
+			slot_publish(&out->board, &h->meta);
+	}
 	bpf_spin_unlock(&lk->lock);
 	return c->out.verdict;
 }
@@ -223,11 +261,11 @@ __noinline int SIZED(slot_step)(struct slot_call *c, struct SLOT *h, struct SLOT
  * slot_run_ELEMS() - a GRAD or PULL through the slot machine
  * @c: the message
  * @conf: its job's snapshot
- * @in: its payload; each element is read once
- * @out: for the result, if the verdict says so; may be @in
+ * @in: its payload, SLOT_BEFORE bytes on; each element is read once
+ * @out: for the result, if the verdict says so, likewise; may be @in
  */
 __noinline int SIZED(slot_run)(struct slot_call *c, const struct saina_job_conf *conf,
-			       const struct SIZED(payload) *in, struct SIZED(payload) *out)
+			       const struct SIZED(place) *in, struct SIZED(place) *out)
 {
 	__u32 job, slot, entry;
 	struct SLOT *h, *e;
@@ -264,7 +302,8 @@ __noinline int SIZED(slot_run)(struct slot_call *c, const struct saina_job_conf 
 	}
 #ifdef SAINA_KMOD
 	if (verdict == SLOT_CLAIMED) {
-		c->latch.failed = FLOAT_SUM(h, sizeof(*h), in, sizeof(*in), float_tag(&c->in)) != 0;
+		c->latch.failed = FLOAT_SUM(h, sizeof(*h), in->v, sizeof(in->v),
+					    float_tag(&c->in)) != 0;
 		verdict = SIZED(slot_step)(c, h, e, in, out);
 	}
 #endif
@@ -276,7 +315,13 @@ __noinline int SIZED(slot_run)(struct slot_call *c, const struct saina_job_conf 
 	return verdict;
 }
 
+#ifndef ELEMS_HALVED
+#include "bell_elems.bpf.h"
+#endif
+
+#undef UNROLL_FINISH
 #undef UNROLL
+#undef RUNG
 #undef SIGNS_ELEM
 #undef FLOAT_SUM
 #undef WORD

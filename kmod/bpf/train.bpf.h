@@ -148,13 +148,13 @@ static __always_inline bool train_admits(struct train *t, __u32 to, __u32 job,
  * @t: what is known of it
  * @i: number of the message
  * @len: of the message: the answer has as many bytes, zeros behind what it says
- * @verdict: SLOT_RESULT, ANSWER, STALE, TOLD, PROBED, SUM, NAK, GO or GO_ALL
+ * @verdict: SLOT_RESULT, ANSWER, STALE, TOLD, RUNG, RUNG_ONE, PROBED, SUM, NAK, GO or GO_ALL
  * @m: the message
  */
 static __always_inline void train_answer(struct __sk_buff *skb, struct train *t, __u32 i, __u32 len,
 					 int verdict, const struct message *m)
 {
-	bool all = verdict == SLOT_RESULT || verdict == SLOT_GO_ALL;
+	bool all = verdict == SLOT_RESULT || verdict == SLOT_RUNG || verdict == SLOT_GO_ALL;
 	__u32 to = all ? TRAIN_ALL :
 		   verdict == SLOT_PROBED ? TRAIN_PROBE : TRAIN_PORT;
 	struct answer *a = &t->answer;
@@ -175,6 +175,8 @@ static __always_inline void train_answer(struct __sk_buff *skb, struct train *t,
 		hdr[w] = a->hdr[w];
 	if (verdict == SLOT_TOLD)
 		__builtin_memcpy(t->msg.payload, &m->call->told, sizeof(m->call->told));
+	else if (verdict == SLOT_RUNG || verdict == SLOT_RUNG_ONE)
+		__builtin_memcpy(t->msg.payload, &m->call->bell, sizeof(m->call->bell));
 	train_place(t, i, &off);
 	asm volatile("" : "+r"(len));
 	if (len < sizeof(struct saina_hdr) || len > sizeof(t->msg))

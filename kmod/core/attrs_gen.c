@@ -65,6 +65,8 @@ static const struct saina_attr job_attrs[] = {
 	ROW(job, SAINA_A_JOB_POLICY_CANCEL, U8, policy_cancel, "policy-cancel"),
 	ROW(job, SAINA_A_JOB_K_SET, U8, k_set, "k-set"),
 	ROW(job, SAINA_A_JOB_CONTROLLER, U8, controller, "controller"),
+	ROW(job, SAINA_A_JOB_BY_REFERENCE, U8, by_reference, "by-reference"),
+	ROW(job, SAINA_A_JOB_REFERENCE, STRING, reference, "reference"),
 };
 TABLE(job, "job", SAINA_A_JOB_PAD);
 
@@ -212,7 +214,8 @@ const struct saina_op saina_ops[SAINA_CMD_MAX + 1] = {
 			BIT_OF(SAINA_A_JOB_POLICY) |
 			BIT_OF(SAINA_A_JOB_TOKEN) |
 			BIT_OF(SAINA_A_JOB_HEARTBEAT_MS) |
-			BIT_OF(SAINA_A_JOB_DEAD_MS),
+			BIT_OF(SAINA_A_JOB_DEAD_MS) |
+			BIT_OF(SAINA_A_JOB_BY_REFERENCE),
 	},
 	[SAINA_CMD_JOB_SET] = {
 		.name = "job-set",

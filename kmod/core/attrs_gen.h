@@ -61,6 +61,8 @@ struct saina_job_attrs {
 	__u8 policy_cancel;
 	__u8 k_set;
 	__u8 controller;
+	__u8 by_reference;
+	char reference[SAINA_TEXT_LEN];
 };
 
 extern const struct saina_attr_class saina_job_class;

@@ -97,6 +97,22 @@ int saina_job_elem(const struct saina_core *c, struct saina_job *job,
 	return 0;
 }
 
+int saina_job_reference(struct saina_job *job, const struct saina_job_attrs *req,
+			struct saina_core_err *err)
+{
+	if (!SAINA_HAS(req, SAINA_A_JOB_BY_REFERENCE))
+		return 0;
+	if (req->by_reference > 1)
+		return saina_refuse(err, -EINVAL, SAINA_A_JOB_BY_REFERENCE,
+				    "by-reference: %u: must be 0 or 1", req->by_reference);
+	if (req->by_reference && job->elem != SAINA_ELEM_INT32)
+		return saina_refuse(err, -EOPNOTSUPP, SAINA_A_JOB_BY_REFERENCE,
+				    "by-reference: only jobs of int32 can share memory with their "
+				    "workers; float tensors can be reduced in such a job, too");
+	job->by_reference = req->by_reference;
+	return 0;
+}
+
 static int payload_ok(__u32 payload)
 {
 	switch (payload) {
@@ -152,6 +168,8 @@ int saina_job_geometry(struct saina_job *job, const struct saina_job_attrs *req,
 				    "ring: %u rounds kept: must be a power of two, %u..%u",
 				    job->ring, SAINA_RING_MIN, SAINA_RING_MAX);
 	job->memory = saina_core_memory(job->elements, job->payload, job->pool, job->ring);
+	if (job->by_reference)
+		job->memory += saina_core_memory_shared(job->segments, job->payload, job->workers);
 	return 0;
 }
 

@@ -36,6 +36,7 @@ struct saina_job {
 	__u8	workers;
 	__u8	elem;
 	__s8	exponent;
+	__u8	by_reference;		/* 1: workers of this host may share memory */
 	__u16	payload;
 	__u16	heartbeat_ms;
 	__u16	dead_ms;
@@ -143,5 +144,7 @@ void saina_core_snapshot(const struct saina_job *job, struct saina_job_conf *con
 
 /* Bytes of map memory a job takes (documented in Documentation/architecture.rst). */
 __u64 saina_core_memory(__u64 elements, __u32 payload, __u32 pool, __u32 ring);
+/* ... and a job by reference beyond that. */
+__u64 saina_core_memory_shared(__u32 segments, __u32 payload, __u32 workers);
 
 #endif /* _SAINA_CORE_H */

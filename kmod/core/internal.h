@@ -57,6 +57,8 @@ int saina_job_token(struct saina_job *job, const struct saina_job_attrs *req,
 		    struct saina_core_err *err);
 int saina_job_elem(const struct saina_core *c, struct saina_job *job,
 		   const struct saina_job_attrs *req, struct saina_core_err *err);
+int saina_job_reference(struct saina_job *job, const struct saina_job_attrs *req,
+			struct saina_core_err *err);
 int saina_job_geometry(struct saina_job *job, const struct saina_job_attrs *req,
 		       struct saina_core_err *err);
 int saina_job_times(struct saina_job *job, const struct saina_job_attrs *req,

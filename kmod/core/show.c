@@ -45,6 +45,7 @@ void saina_job_show(const struct saina_job *job, int token, struct saina_job_att
 		SAINA_PUT(a, SAINA_A_JOB_K_SET, k_set, job->k_set);
 	if (job->controlled)
 		SAINA_PUT(a, SAINA_A_JOB_CONTROLLER, controller, 1);
+	SAINA_PUT(a, SAINA_A_JOB_BY_REFERENCE, by_reference, job->by_reference);
 }
 
 /**

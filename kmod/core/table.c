@@ -34,6 +34,23 @@ __u64 saina_core_memory(__u64 elements, __u32 payload, __u32 pool, __u32 ring)
 	       segments * sizeof(struct saina_counted) + sizeof(struct saina_job_conf);
 }
 
+/**
+ * saina_core_memory_shared() - bytes of map memory that a job by reference takes beyond that
+ * @segments: of the gradient
+ * @payload: elements of one of them
+ * @workers: of the job
+ *
+ * An input array for each worker, and the board.
+ *
+ * Return: bytes
+ */
+__u64 saina_core_memory_shared(__u32 segments, __u32 payload, __u32 workers)
+{
+	__u64 entry = sizeof(struct saina_input_head) + 4ull * payload;
+
+	return segments * entry * (workers + SAINA_BOARD_ROUNDS);
+}
+
 /* Jobs numbered one after the other get locks far from each other. */
 static __u32 lock_base(__u16 id)
 {
@@ -298,6 +315,8 @@ int saina_core_job_new(struct saina_core *c, const struct saina_job_attrs *req,
 	job->workers = req->workers;
 	job->elem = SAINA_HAS(req, SAINA_A_JOB_ELEM_TYPE) ? req->elem_type : SAINA_ELEM_INT32;
 	ret = saina_job_elem(c, job, req, err);
+	if (!ret)
+		ret = saina_job_reference(job, req, err);
 	if (!ret)
 		ret = saina_job_geometry(job, req, err);
 	if (!ret)

@@ -32,7 +32,7 @@ const struct nla_policy saina_policy_nl_policy[SAINA_A_POLICY_SPREAD + 1] = {
 };
 
 /* SAINA_CMD_JOB_NEW - do */
-static const struct nla_policy saina_job_new_nl_policy[SAINA_A_JOB_DEAD_MS + 1] = {
+static const struct nla_policy saina_job_new_nl_policy[SAINA_A_JOB_BY_REFERENCE + 1] = {
 	[SAINA_A_JOB_ID] = { .type = NLA_U16, },
 	[SAINA_A_JOB_NAME] = { .type = NLA_NUL_STRING, .len = 31, },
 	[SAINA_A_JOB_ELEMENTS] = { .type = NLA_U64, },
@@ -46,6 +46,7 @@ static const struct nla_policy saina_job_new_nl_policy[SAINA_A_JOB_DEAD_MS + 1] 
 	[SAINA_A_JOB_TOKEN] = { .type = NLA_NUL_STRING, .len = 32, },
 	[SAINA_A_JOB_HEARTBEAT_MS] = { .type = NLA_U16, },
 	[SAINA_A_JOB_DEAD_MS] = { .type = NLA_U16, },
+	[SAINA_A_JOB_BY_REFERENCE] = { .type = NLA_U8, },
 };
 
 /* SAINA_CMD_JOB_SET - do */
@@ -164,7 +165,7 @@ static const struct genl_split_ops saina_nl_ops[] = {
 		.doit		= saina_nl_job_new_doit,
 		.post_doit	= saina_nl_post_doit,
 		.policy		= saina_job_new_nl_policy,
-		.maxattr	= SAINA_A_JOB_DEAD_MS,
+		.maxattr	= SAINA_A_JOB_BY_REFERENCE,
 		.flags		= GENL_CMD_CAP_DO,
 	},
 	{

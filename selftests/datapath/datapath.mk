@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 DATAPATH_TESTS := defects_test sfcd_parity_test race_test trace_test tc_test table_test
-DATAPATH_TEST_OBJS := $(call objs,selftests/datapath/rig.c selftests/datapath/state.c) $(ORACLE_OBJS)
+DATAPATH_TEST_OBJS := $(call objs,selftests/datapath/rig.c selftests/datapath/state.c \
+	selftests/datapath/shared.c) $(ORACLE_OBJS)
 TRACE_OBJS := $(call objs,selftests/datapath/world.c selftests/datapath/foreign.c \
 	selftests/datapath/hostile.c)
 

@@ -164,6 +164,17 @@ else
 	mutant schedule-forgets-joins round.bpf.h 'if (old && conf->active & ~old)' 'if (0)'
 	mutant schedule-takes-old-events round.bpf.h '		rt->happened = 0;' '		;'
 	mutant schedule-goes-back round.bpf.h '	if (rt->policy.seq == conf->next.seq)' '	if (0)'
+	# by reference
+	mutant any-stamp slot.bpf.h 'return s->session == in->session && s->round == in->round;' 'return true;'
+	mutant stamp-without-session slot.bpf.h 'return s->session == in->session && s->round == in->round;' 'return s->round == in->round;'
+	mutant stamp-without-round slot.bpf.h 'return s->session == in->session && s->round == in->round;' 'return s->session == in->session;'
+	mutant bell-exponent slot_elems.bpf.h 'c->in.exponent = in->input.exponent;' 'c->in.exponent = h->meta.exponent;'
+	mutant board-not-published slot.bpf.h '__sync_lock_test_and_set(&b->tag, m->round + 1ull);' ';'
+	mutant board-goes-back slot_elems.bpf.h 'if (RUNG(c) && out->board.tag >= c->in.round + 1ull)' 'if (0)'
+	mutant late-not-on-board slot_elems.bpf.h 'if (RUNG(c) && out->board.tag >= c->in.round + 1ull)' 'if (RUNG(c))'
+	mutant rung-to-one message.bpf.h 'c->completed ? SLOT_RUNG : SLOT_RUNG_ONE' 'SLOT_RUNG_ONE'
+	mutant stale-goes-on message.bpf.h $'	if (verdict == SLOT_STALE)\n		return false;' ''
+	mutant bell-short-no-dedupe bell_elems.bpf.h '	plain = slot_is_stamped(&in->head, &c->in) && slot_is_plain(&h->meta, &c->in);' '	plain = slot_is_plain(&h->meta, &c->in);'
 	# SFCD
 	mutant first-round-decides sfcd.bpf.h 'if (rt->primed || parity) {' 'if (1) {'
 	mutant parity-tail-counts sfcd.bpf.h ' & ~31u;' ';'

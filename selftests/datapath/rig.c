@@ -71,7 +71,8 @@ void rig_open(struct rig *r)
 	oracle_init(&r->o, &r->g);
 	r->relay = calloc(RELAYS_MAX, sizeof(*r->relay));
 	r->base = calloc(SAINA_JOBS_MAX * SAINA_WORKERS_MAX, sizeof(*r->base));
-	if (!r->relay || !r->base)
+	r->shared = calloc(SAINA_JOBS_MAX, sizeof(*r->shared));
+	if (!r->relay || !r->base || !r->shared)
 		abort();
 }
 
@@ -82,6 +83,7 @@ void rig_close(struct rig *r)
 	free(r->relay);
 	free(r->event);
 	free(r->base);
+	free(r->shared);
 }
 
 bool rig_differs(struct rig *r, const char *fmt, ...)
@@ -166,8 +168,11 @@ int rig_job(struct rig *r, const struct saina_job_conf *conf, uint32_t first_rou
 {
 	const struct oracle_job *j = &r->o.job[conf->job];
 	bool begins = !j->present || j->conf.generation != conf->generation;
-	int err = saina_dp_job_publish(r->dp, conf, first_round);
+	int err;
 
+	if (begins)
+		rig_unshare_all(r, conf->job);
+	err = saina_dp_job_publish(r->dp, conf, first_round);
 	if (err) {
 		rig_differs(r, "publish: %s\n", saina_dp_error(r->dp));
 		return err;
@@ -243,6 +248,7 @@ int rig_time_passes(struct rig *r, uint64_t ns)
 
 int rig_job_remove(struct rig *r, unsigned int job)
 {
+	rig_unshare_all(r, job);
 	oracle_job_remove(&r->o, job);
 	return saina_dp_job_remove(r->dp, job);
 }

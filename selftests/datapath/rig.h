@@ -20,6 +20,11 @@ struct rig_relay {
 	uint64_t packet;
 };
 
+struct rig_shared {
+	uint8_t *input[SAINA_WORKERS_MAX], *board;
+	size_t input_len, board_len;
+};
+
 struct rig {
 	struct saina_dp *dp;
 	int prog;
@@ -48,6 +53,7 @@ struct rig {
 	unsigned int events, events_room;
 	struct saina_counters *base;	/* [job][worker]: when the job's generation began */
 	uint64_t packets;		/* run */
+	struct rig_shared *shared;	/* [job] */
 	char diff[2048];		/* what differs, for people */
 };
 
@@ -106,6 +112,19 @@ bool rig_check_fanout(struct rig *r, unsigned int job);
 
 /* @ns go by, as far as open slots are concerned: their times are set back.  0 or -errno */
 int rig_time_passes(struct rig *r, uint64_t ns);
+
+/* By reference: worker @w of the job gets an input array; loses it (@there false), and the job
+ * its board. */
+int rig_share(struct rig *r, unsigned int job, unsigned int w, bool there);
+void rig_unshare_all(struct rig *r, unsigned int job);
+/* Where the worker writes segment @segment, its elements behind it; NULL: it has no array. */
+struct saina_input_head *rig_input(struct rig *r, unsigned int job, unsigned int w,
+				   uint32_t segment);
+/* What all read, of the real board; NULL: there is none. */
+const struct saina_board_head *rig_board(struct rig *r, unsigned int job, uint32_t round,
+					 uint32_t segment);
+/* Is an entry of the board what the oracle says? */
+bool rig_check_board(struct rig *r, unsigned int job, uint32_t round, uint32_t segment);
 
 /* Adds to r->diff; false. */
 bool rig_differs(struct rig *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -189,6 +189,15 @@ static bool same_ring(struct rig *r, unsigned int job)
 	return true;
 }
 
+static bool same_board(struct rig *r, unsigned int job)
+{
+	for (uint32_t i = 0; i < SAINA_BOARD_ROUNDS; i++)
+		for (uint32_t s = 0; s < r->o.job[job].conf.segments; s++)
+			if (!rig_check_board(r, job, i, s))
+				return false;
+	return true;
+}
+
 bool rig_check_fanout(struct rig *r, unsigned int job)
 {
 	const struct saina_job_conf *c = &r->o.job[job].conf;
@@ -290,6 +299,6 @@ bool rig_check_job(struct rig *r, unsigned int job, bool deep)
 				  sizeof(*j->last)) &&
 		       same_array(r, "saina_signs", job, j->conf.segments * j->conf.sign_words,
 				  j->signs, sizeof(*j->signs)) &&
-		       same_ring(r, job) && same_table(r, job);
+		       same_ring(r, job) && same_board(r, job) && same_table(r, job);
 	return same;
 }

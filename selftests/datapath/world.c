@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <arpa/inet.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include "world.h"
 
 static int32_t values[WORLD_VALUES + SAINA_ELEMS_MAX];
@@ -233,9 +235,17 @@ int world_job_new(struct world *w, unsigned int i, unsigned int number, unsigned
 		return err;
 	j->present = true;
 	ledger_init(&j->ledger, payload, c->segments, j->first_round, world_value, j);
+	/* by reference, some or all of them */
+	if (rng_chance(r, 400)) {
+		unsigned int share = rng_chance(r, 500) ? 1000 : 600;
+
+		for (unsigned int n = 0; n < j->workers && !err; n++)
+			if (rng_chance(r, share))
+				err = rig_share(w->rig, number, n, true);
+	}
 	for (unsigned int n = 0; n < j->workers; n++)
 		worker_begin(w, j, n);
-	return 0;
+	return err;
 }
 
 int world_job_del(struct world *w, unsigned int i)
@@ -277,6 +287,56 @@ static void emit(struct world *w, struct sim_job *j, unsigned int worker, int ty
 	m->lie = type == SAINA_MSG_GRAD && j->liar == (int)worker && rng_chance(&w->rng, 300);
 }
 
+/* Writes a segment into the worker's array, now and then badly; false: it has none. */
+static bool write_input(struct world *w, struct sim_job *j, unsigned int worker, uint32_t segment)
+{
+	struct saina_input_head *in = rig_input(w->rig, j->conf.job, worker, segment);
+	const struct sim_worker *s = &j->worker[worker];
+
+	if (!in)
+		return false;
+	in->session = j->conf.worker[worker].session;
+	in->round = s->round;
+	in->exponent = world_exponent(s->round, segment);
+	if (rng_chance(&w->rng, 10))
+		in->round += rng_chance(&w->rng, 500) ? 1 : -1;
+	/* of the round that it is stamped with: some bell may ring for that, then it counts */
+	memcpy(in + 1, world_value(j, worker, in->round, segment, 0), 4 * j->conf.payload);
+	if (rng_chance(&w->rng, 5))
+		in->session ^= 1ull << rng_below(&w->rng, 64);
+	if (rng_chance(&w->rng, 5))
+		in->exponent++;
+	return true;
+}
+
+static bool bells(struct world *w, struct sim_job *j, unsigned int worker, uint32_t segment)
+{
+	return rng_chance(&w->rng, 700) && write_input(w, j, worker, segment);
+}
+
+/* A gradient: in a message of its own, or rung for with those before it. */
+static void emit_grad(struct world *w, struct sim_job *j, unsigned int worker, uint32_t segment,
+		      bool again)
+{
+	struct message *last = w->in_flight ? &w->flight[w->in_flight - 1] : NULL;
+
+	/* without an array, now and then, all the same */
+	if (!bells(w, j, worker, segment) && !rng_chance(&w->rng, 5)) {
+		emit(w, j, worker, SAINA_MSG_GRAD, segment, again);
+		return;
+	}
+	if (last && last->type == SAINA_MSG_BELL && last->job == j->conf.job &&
+	    last->worker == worker && last->round == j->worker[worker].round &&
+	    segment - last->segment < SAINA_BELL_SEGMENTS) {
+		last->rung |= 1ull << (segment - last->segment);
+		return;
+	}
+	emit(w, j, worker, SAINA_MSG_BELL, segment, again);
+	last = &w->flight[w->in_flight - 1];
+	if (last->type == SAINA_MSG_BELL && !last->rung)
+		last->rung = 1 | (rng_chance(&w->rng, 20) ? rng_u64(&w->rng) : 0);
+}
+
 static void next_round(struct world *w, struct sim_job *j, struct sim_worker *s, uint32_t round)
 {
 	s->round = round;
@@ -316,11 +376,13 @@ static void worker_turn(struct world *w, struct sim_job *j, unsigned int i)
 			continue;
 		if (!test_bit(s->sent, seg)) {
 			set_bit(s->sent, seg);
-			emit(w, j, i, SAINA_MSG_GRAD, seg, false);
+			emit_grad(w, j, i, seg, false);
 			burst--;
 		} else if (rng_chance(&w->rng, 150)) {
-			emit(w, j, i, rng_chance(&w->rng, 250) ? SAINA_MSG_PULL : SAINA_MSG_GRAD,
-			     seg, true);
+			if (rng_chance(&w->rng, 250))
+				emit(w, j, i, SAINA_MSG_PULL, seg, true);
+			else
+				emit_grad(w, j, i, seg, true);
 			burst--;
 		}
 	}
@@ -395,6 +457,7 @@ unsigned int world_frame(struct world *w, const struct message *m, uint8_t *fram
 	};
 	struct saina_ask ask = { .time = (uint64_t)m->segment << 32 | m->round,
 				 .counted = ~0ull, .done = m->round };
+	struct saina_bell bell = { .rung = m->rung, .done = m->round };
 	const void *payload = values;
 
 	if (!j)		/* its job is gone: it arrives all the same */
@@ -402,6 +465,9 @@ unsigned int world_frame(struct world *w, const struct message *m, uint8_t *fram
 	if (m->type == SAINA_MSG_ASK)
 		return frame_make(frame, &w->rig->g, &j->conf.worker[m->worker], &h, &ask,
 				  sizeof(ask));
+	if (m->type == SAINA_MSG_BELL)
+		return frame_make(frame, &w->rig->g, &j->conf.worker[m->worker], &h, &bell,
+				  sizeof(bell));
 	if (m->type != SAINA_MSG_PROBE)
 		h.count = j->conf.payload;
 	if (m->type == SAINA_MSG_GRAD)
@@ -430,6 +496,52 @@ static void hear(struct world *w, struct sim_job *j, unsigned int i, const struc
 	}
 }
 
+static bool one_answer(struct world *w, const uint8_t *message, uint64_t to);
+
+/* What a RUNG says, as the RESULTs that would say the same. */
+static bool rung(struct world *w, struct sim_job *j, const struct saina_hdr *h,
+		 const struct saina_bell *bell, uint64_t to)
+{
+	static uint8_t message[sizeof(struct saina_hdr) + 4 * SAINA_ELEMS_MAX];
+
+	for (unsigned int i = 0; i < SAINA_BELL_SEGMENTS; i++) {
+		uint32_t segment = h->segment + i;
+		const struct saina_board_head *b;
+		struct saina_hdr r = *h;
+		bool first;
+
+		if (!(bell->done >> i & 1))
+			continue;
+		if (!rig_check_board(w->rig, h->job, h->round, segment)) {
+			snprintf(w->error, sizeof(w->error), "%.500s", w->rig->diff);
+			return false;
+		}
+		b = rig_board(w->rig, h->job, h->round, segment);
+		if (!b || b->tag != h->round + 1ull)
+			continue;
+		first = h->worker == 0xff && !ledger_has(&j->ledger, h->round, segment);
+		r.type = SAINA_MSG_RESULT;
+		r.segment = segment;
+		r.count = j->conf.payload;
+		r.worker = 0xff;
+		r.session = 0;
+		r.exponent = b->exponent;
+		r.contributors = b->contributors;
+		r.mask = b->mask;
+		r.k = b->k;
+		r.policy = b->policy;
+		r.flags = b->flags;
+		memcpy(message, &r, sizeof(r));
+		memcpy(message + sizeof(r), b + 1, 4 * j->conf.payload);
+		if (first && !one_answer(w, message, to))
+			return false;
+		for (unsigned int n = 0; !first && n < j->workers; n++)
+			if (to >> n & 1)
+				hear(w, j, n, &r);
+	}
+	return true;
+}
+
 static bool one_answer(struct world *w, const uint8_t *message, uint64_t to)
 {
 	const void *payload = message + sizeof(struct saina_hdr);
@@ -440,6 +552,12 @@ static bool one_answer(struct world *w, const uint8_t *message, uint64_t to)
 	j = world_job(w, h.job);
 	if (!j)
 		return true;
+	if (h.type == SAINA_MSG_RUNG) {
+		struct saina_bell bell;
+
+		memcpy(&bell, payload, sizeof(bell));
+		return rung(w, j, &h, &bell, to);
+	}
 	if (!ledger_answer(&j->ledger, &h, payload)) {
 		snprintf(w->error, sizeof(w->error), "ledger of job %u: %s", h.job,
 			 j->ledger.error);
@@ -475,21 +593,27 @@ static int publish(struct world *w, struct sim_job *j)
 	return rig_job_poke(w->rig, &j->conf);
 }
 
-static void death_or_birth(struct world *w, struct sim_job *j)
+static int death_or_birth(struct world *w, struct sim_job *j)
 {
 	struct saina_job_conf *c = &j->conf;
 	unsigned int i = rng_below(&w->rng, j->workers);
 
 	if (c->active >> i & 1) {
 		if (!(c->active & (c->active - 1)))
-			return;		/* the last one lives */
+			return 0;	/* the last one lives */
 		c->active &= ~(1ull << i);
 		j->worker[i].alive = false;
+		/* seldom, because it waits for grace periods */
+		if (rng_chance(&w->rng, 50))
+			return rig_share(w->rig, c->job, i, false);
 	} else {
 		c->active |= 1ull << i;
 		c->worker[i].session = ++j->sessions;
 		worker_begin(w, j, i);
+		if (w->rig->o.job[c->job].board && rng_chance(&w->rng, 50))
+			return rig_share(w->rig, c->job, i, true);
 	}
+	return 0;
 }
 
 int world_happens(struct world *w)
@@ -502,7 +626,8 @@ int world_happens(struct world *w)
 		return 0;
 	switch (rng_below(&w->rng, 12)) {
 	case 0 ... 3:
-		death_or_birth(w, j);
+		if (death_or_birth(w, j))
+			return -EINVAL;
 		break;
 	case 4 ... 6:
 		new_policy(w, j);

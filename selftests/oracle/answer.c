@@ -127,9 +127,24 @@ static struct saina_hdr *result(struct oracle_msg *m, const struct oracle_slot *
 	return h;
 }
 
+/* Of a BELL: what would leave is remembered only. */
+static bool kept(struct oracle_msg *m, int type, bool multicast, const struct oracle_slot *s)
+{
+	if (!m->rung)
+		return false;
+	m->out->answer = type;
+	m->out->multicast = multicast;
+	m->result = s;
+	return true;
+}
+
 void oracle_answer_all(struct oracle_msg *m, const struct oracle_slot *s)
 {
-	struct saina_hdr *h = result(m, s);
+	struct saina_hdr *h;
+
+	if (kept(m, SAINA_MSG_RESULT, true, s))
+		return;
+	h = result(m, s);
 
 	h->worker = 0xff;
 	h->aux = m->j->rt.policy.timeout_us;
@@ -143,7 +158,11 @@ void oracle_answer_all(struct oracle_msg *m, const struct oracle_slot *s)
 
 void oracle_answer_one(struct oracle_msg *m, const struct oracle_slot *s, unsigned int how)
 {
-	struct saina_hdr *h = result(m, s);
+	struct saina_hdr *h;
+
+	if (kept(m, SAINA_MSG_RESULT, false, s))
+		return;
+	h = result(m, s);
 
 	h->flags |= how;
 	h->worker = m->w;
@@ -174,7 +193,11 @@ static struct saina_hdr *no_result(struct oracle_msg *m, int type)
 
 void oracle_answer_stale(struct oracle_msg *m)
 {
-	struct saina_hdr *h = no_result(m, SAINA_MSG_STALE);
+	struct saina_hdr *h;
+
+	if (kept(m, SAINA_MSG_STALE, false, NULL))
+		return;
+	h = no_result(m, SAINA_MSG_STALE);
 
 	h->aux = m->j->last[m->segment][m->w];
 	wrap(m, sizeof(*h), false);
@@ -191,6 +214,24 @@ void oracle_answer_told(struct oracle_msg *m, const struct saina_ask *told)
 	wrap(m, sizeof(*h) + sizeof(*told), false);
 	oracle_count(m, SAINA_C_ASKED);
 	send_to(m, 1ull << m->w, m->j->conf.relay);
+}
+
+/* To all if it made a result, else to the sender. */
+void oracle_answer_rung(struct oracle_msg *m, const struct saina_bell *bell, bool all)
+{
+	struct saina_hdr *h = no_result(m, SAINA_MSG_RUNG);
+
+	h->slot_round = 0;
+	h->next_k = m->j->rt.k_next;
+	if (all) {
+		h->worker = 0xff;
+		h->session = 0;
+	}
+	memcpy(h + 1, bell, sizeof(*bell));
+	wrap(m, sizeof(*h) + sizeof(*bell), all);
+	m->out->multicast = all;
+	send_to(m, all ? m->j->conf.active : 1ull << m->w,
+		all && m->in_pieces ? ~0ull : m->j->conf.relay);
 }
 
 void oracle_answer_probe(struct oracle_msg *m)

@@ -187,3 +187,10 @@ bool ledger_answer(struct ledger *l, const struct saina_hdr *h, const uint8_t *p
 	return is_last(l, h) || wrong(l, h, "worker %u is told %u as its last + 1", h->worker,
 				      h->aux);
 }
+
+bool ledger_has(struct ledger *l, uint32_t round, uint32_t segment)
+{
+	const struct ledger_entry *e = entry(l, round, segment);
+
+	return e && e->mask;
+}

@@ -52,4 +52,7 @@ void ledger_exit(struct ledger *l);
  */
 bool ledger_answer(struct ledger *l, const struct saina_hdr *hdr, const uint8_t *payload);
 
+/* Has there been a result of that? */
+bool ledger_has(struct ledger *l, uint32_t round, uint32_t segment);
+
 #endif /* SAINA_LEDGER_H */

@@ -18,6 +18,9 @@ static void job_free(struct oracle_job *j)
 	free(j->last);
 	free(j->signs);
 	free(j->sums);
+	if (j->board)
+		free(j->board[0].sum);
+	free(j->board);
 	memset(j, 0, sizeof(*j));
 }
 
@@ -199,6 +202,7 @@ static int check_message(const struct oracle_msg *m, unsigned int ifindex)
 	bool probe = m->hdr->type == SAINA_MSG_PROBE, ask = m->hdr->type == SAINA_MSG_ASK;
 	bool table = m->hdr->type == SAINA_MSG_INC || m->hdr->type == SAINA_MSG_READ ||
 		     m->hdr->type == SAINA_MSG_CLOCK;
+	bool bell = m->hdr->type == SAINA_MSG_BELL;
 	unsigned int udp_len = be16(m->frame + 38);
 	int reason = check_place(m, ifindex);
 
@@ -211,9 +215,10 @@ static int check_message(const struct oracle_msg *m, unsigned int ifindex)
 	if (!probe && !(c->active >> m->w & 1))
 		return SAINA_C_INACTIVE;
 	if (udp_len != 8 + sizeof(struct saina_hdr) + oracle_bytes(c, m->hdr->count) +
-			       (ask ? sizeof(struct saina_ask) : 0))
+			       (ask ? sizeof(struct saina_ask) : 0) +
+			       (bell ? sizeof(struct saina_bell) : 0))
 		return SAINA_C_LENGTH;
-	if (m->hdr->count != (probe || ask || m->hdr->type == SAINA_MSG_CLOCK ? 0 : c->payload))
+	if (m->hdr->count != (probe || ask || bell || m->hdr->type == SAINA_MSG_CLOCK ? 0 : c->payload))
 		return SAINA_C_ELEMS;
 	if (!probe && m->hdr->elem != c->elem)
 		return SAINA_C_ELEM_TYPE;
@@ -251,12 +256,14 @@ static void data_message(struct oracle *o, const uint8_t *frame, unsigned int le
 	case SAINA_MSG_SUM:
 	case SAINA_MSG_NAK:
 	case SAINA_MSG_GO:
+	case SAINA_MSG_RUNG:
 		return drop_global(o, out, SAINA_C_FORGED);
 	case SAINA_MSG_GRAD:
 	case SAINA_MSG_PULL:
 	case SAINA_MSG_INC:
 	case SAINA_MSG_READ:
 	case SAINA_MSG_CLOCK:
+	case SAINA_MSG_BELL:
 		flags = SAINA_F_RETRANSMIT;
 		break;
 	case SAINA_MSG_PROBE:
@@ -288,6 +295,8 @@ static void data_message(struct oracle *o, const uint8_t *frame, unsigned int le
 		oracle_grad(&m);
 	else if (hdr.type == SAINA_MSG_PULL)
 		oracle_pull(&m);
+	else if (hdr.type == SAINA_MSG_BELL)
+		oracle_bell(&m);
 	else if (hdr.type == SAINA_MSG_ASK)
 		oracle_ask(&m);
 	else if (hdr.type == SAINA_MSG_INC)

@@ -49,12 +49,22 @@ struct oracle_job {
 	uint64_t *signs;
 	struct saina_arrival arrival[SAINA_WORKERS_MAX];	/* times not modelled */
 	int32_t *sums;			/* store of all the sums */
+	/* by reference: what each worker has written, entries of 64 + 4 * payload bytes; NULL: no array */
+	const uint8_t *input[SAINA_WORKERS_MAX];
+	struct oracle_board *board;	/* [round & 1][segment], NULL: there is none */
 	struct saina_counters wcount[SAINA_WORKERS_MAX];
 	/* of the last event: the job's next round at STALE of each worker, the round at
 	 * DEGRADED of the job */
 	struct oracle_told {
 		uint32_t generation, next;	/* 1 + the newest round */
 	} told[SAINA_WORKERS_MAX + 1];
+};
+
+/* An entry of the board. */
+struct oracle_board {
+	uint64_t tag;
+	struct saina_slot_meta meta;
+	int32_t *sum;
 };
 
 struct oracle_learned {
@@ -120,6 +130,10 @@ void oracle_packet(struct oracle *o, const uint8_t *frame, unsigned int len,
 void oracle_train(struct oracle *o, const uint8_t *frame, unsigned int len, unsigned int size,
 		  unsigned int ifindex, struct oracle_out *out);
 
+/* By reference: worker @w writes what is at @input (NULL: nothing) from now on; the board is a new one. */
+void oracle_share(struct oracle *o, unsigned int job, unsigned int w, const uint8_t *input);
+void oracle_board_new(struct oracle *o, unsigned int job);
+
 void oracle_events_clear(struct oracle *o);
 
 /* Number @n of a port's random sequence: is that frame lost? */
@@ -138,6 +152,8 @@ struct oracle_msg {
 	unsigned int w;
 	uint32_t round, segment;
 	bool in_pieces;
+	bool rung;			/* of a BELL: answers are kept from leaving ... */
+	const struct oracle_slot *result;	/* ... and this is what they would say */
 };
 
 void oracle_grad(struct oracle_msg *m);
@@ -146,6 +162,7 @@ void oracle_ask(struct oracle_msg *m);
 void oracle_inc(struct oracle_msg *m);
 void oracle_read(struct oracle_msg *m);
 void oracle_clock(struct oracle_msg *m);
+void oracle_bell(struct oracle_msg *m);
 
 void oracle_round_open(struct oracle *o, struct oracle_job *j);
 void oracle_sfcd_segment(struct oracle *o, struct oracle_job *j, uint32_t segment,
@@ -160,6 +177,7 @@ void oracle_answer_all(struct oracle_msg *m, const struct oracle_slot *s);
 void oracle_answer_one(struct oracle_msg *m, const struct oracle_slot *s, unsigned int how);
 void oracle_answer_stale(struct oracle_msg *m);
 void oracle_answer_told(struct oracle_msg *m, const struct saina_ask *told);
+void oracle_answer_rung(struct oracle_msg *m, const struct saina_bell *bell, bool all);
 void oracle_answer_probe(struct oracle_msg *m);
 
 /* Table mode: what an answer says beside what the message and the table do. */

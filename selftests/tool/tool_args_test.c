@@ -90,7 +90,7 @@ static const struct {
 	{ "doctor help", "" },
 };
 
-#define ALLOWED_ADD "allowed: elements, workers, id, payload, pool, ring, type, policy, token, token-file, exponent, heartbeat, dead"
+#define ALLOWED_ADD "allowed: elements, workers, id, payload, pool, ring, type, policy, token, token-file, exponent, heartbeat, dead, by-reference"
 
 static const struct {
 	const char *line;

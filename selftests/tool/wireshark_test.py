@@ -72,6 +72,8 @@ def bare(type_):
         return result()
     if name in ("ASK", "TOLD"):
         return header(type_) + struct.pack("<QQQQ", 99, 0b11, 0b101, 1 << 63)
+    if name in ("BELL", "RUNG"):
+        return header(type_) + struct.pack("<QQ", 0b11, 0b1)
     if name == "JOIN":
         return header(type_, elem=0, session=0) + struct.pack("<32s32sQQII", b"geheim", b"rank one", 77, 1000, 2, 0)
     if name == "WELCOME":
@@ -137,7 +139,7 @@ def enum(name):
 
 
 TYPES = enum("saina_msg_type")
-ANSWERS = ("RESULT", "NOP", "STALE", "PROBE_REPLY", "TOLD", "SUM", "NAK", "GO", "WELCOME", "REFUSE", "STATUS")
+ANSWERS = ("RESULT", "NOP", "STALE", "PROBE_REPLY", "TOLD", "SUM", "NAK", "GO", "RUNG", "WELCOME", "REFUSE", "STATUS")
 
 
 def types_test():

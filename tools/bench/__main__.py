@@ -123,22 +123,24 @@ class Bench:
         ours = self.start(Lab(place, agent=True))
         self.progress.where = "contenders start"
         elements = max(max(r.size for r in place.rows) // 4, 1)
+        shared = [r.size for r in place.rows if by_reference(r)]
         groups = []
         makes = [lambda: Saina(ours, folder, elements, False)]
         if with_peers:
             makes += [lambda: Saina(ours, folder, elements, True), lambda: Gloo(bare, folder), lambda: OpenMPI(bare, folder)]
         for make in makes:
             groups.append(self.start_group(make()))
+        reference = self.start_group(Saina(ours, folder, max(shared) // 4, reference=True)) if shared else None
         if any(r.coexist for r in place.rows):
             groups += [self.start_group(Gloo(ours, folder)), self.start_group(OpenMPI(ours, folder))]
         for row in place.rows:
-            self.measure_row(place, row, groups, bare, ours)
+            self.measure_row(place, row, groups, reference if by_reference(row) else None, bare, ours)
 
     def start_group(self, group):
         self.progress(group.name)
         return self.start(group)
 
-    def measure_row(self, place, row, groups, bare, ours) -> None:
+    def measure_row(self, place, row, groups, reference, bare, ours) -> None:
         self.progress.step(row)
         left = self.deadline - time.monotonic()
         rows_left = self.progress.total - self.progress.row + 1
@@ -147,7 +149,7 @@ class Bench:
             self.left_out.append(f"{place}, {row.link}, {plan.size_text(row.size)}")
             return
         # Labs, trials and verification take as long as what is timed.
-        if left / rows_left < 3 * len(groups) * self.seconds:
+        if left / rows_left < 3 * (len(groups) + bool(reference)) * self.seconds:
             seconds, turns = self.seconds / 2, 2
         for lab in filter(None, (bare, ours)):
             self.progress(f"the links are made {row.link}")
@@ -157,6 +159,8 @@ class Bench:
             return
         hard = strain.make(row.strain, groups[0].lab) if row.strain else None
         series = series_with(hard, row.strain, groups[0]) if hard else series_of(groups, row.coexist)
+        if reference:
+            series.append(Series("libsaina, by reference", reference, "-"))
         cell = Cell(place, row, series, self.progress)
         if hard:
             self.undo.append(hard)
@@ -174,6 +178,11 @@ class Bench:
 
 def series_with(hard, name: str, saina) -> list[Series]:
     return [Series("libsaina", saina, "-"), Series(f"libsaina, {name}", saina, "-", strain=hard)]
+
+
+def by_reference(row) -> bool:
+    """A limited link does not apply to what is not sent by it, and memory is bounded."""
+    return not row.strain and row.link == plan.UNLIMITED and row.size <= 16 * plan.MIB
 
 
 def series_of(groups, coexist: bool) -> list[Series]:

@@ -37,6 +37,10 @@ class Series:
     def ours(self) -> bool:
         return self.group.name.startswith("saina")
 
+    @property
+    def crosses(self) -> bool:
+        return not getattr(self.group, "reference", False)
+
 
 def cpu_seconds() -> float:
     """Spent by the whole machine since it booted, whoever it was for."""
@@ -106,7 +110,8 @@ class Cell:
         s.samples += durations(stamps)
         s.rounds += rounds
         s.round_ns = int(statistics.median(s.samples))
-        self.check_crossed(s)
+        if s.crosses:
+            self.check_crossed(s)
 
     @staticmethod
     def messages(s: Series) -> tuple[int, int]:
@@ -182,6 +187,8 @@ def summarize(place, row, results: dict, hello: dict, strain: Strain | None) -> 
     out["best_peer"] = best
     out["to_best_peer"] = ours / peers[best]["goodput_gbps"] if best else None
     out["cpu_to_best_peer"] = results["libsaina"]["cpu_s_per_gb"] / peers[best]["cpu_s_per_gb"] if best else None
+    reference = results.get("libsaina, by reference")
+    out["reference_to_best_peer"] = reference["goodput_gbps"] / peers[best]["goodput_gbps"] if reference and best else None
     out["bound_gbps"] = bound_gbps(row.link, int(hello["payload"]), int(hello["header"]))
     out["to_bound"] = ours / out["bound_gbps"] if out["bound_gbps"] else None
     out["best_peer_beside"] = max(beside, key=lambda n: beside[n]["goodput_gbps"]) if beside else None

@@ -13,9 +13,9 @@ from plan import size_text
 
 PEERS = ("Gloo ring", "Gloo halving", "MPI default", "MPI ring")
 HEAD = (f"{'':>15}{'':>9} | {'libsaina':^22} | {'Gloo':^13} {'Open MPI':^13} | {'beside':>6} | "
-        f"{'libsaina to':^21} | {'CPU s per GB':^20}\n"
+        f"{'libsaina to':^21} | {'by reference':^13} | {'CPU s per GB':^27}\n"
         f"{'link':>15}{'size':>9} | {'Gb/s':>6}{'spread':>8}{'advised':>8} | {'ring':>6} {'halv.':>6} {'deflt':>6} {'ring':>6} | "
-        f"{'best':>6} | {'best':>6} {'beside':>7} {'bound':>6} | {'ours':>6} {'Gloo r':>6} {'best':>6}")
+        f"{'best':>6} | {'best':>6} {'beside':>7} {'bound':>6} | {'Gb/s':>6} {'best':>6} | {'ours':>6} {'Gloo r':>6} {'best':>6} {'by ref':>6}")
 
 
 def number(x, width: int = 6) -> str:
@@ -37,8 +37,9 @@ def table_line(row: dict) -> str:
     return (f"{row['link']:>15}{size_text(row['bytes']):>9} | {number(of('libsaina'))}{of('libsaina', 'spread'):>7.0%} "
             f"{number(of('libsaina, advised'), 7)}  | " + " ".join(number(of(p)) for p in PEERS) +
             f" | {number(of(row['best_peer_beside']))} | {number(row['to_best_peer'])} {number(row['to_best_peer_beside'], 7)} "
-            f"{number(row['to_bound'])} | {number(of('libsaina', 'cpu_s_per_gb'))} {number(of('Gloo ring', 'cpu_s_per_gb'))} "
-            f"{number(of(row['best_peer'], 'cpu_s_per_gb'))}" +
+            f"{number(row['to_bound'])} | {number(of('libsaina, by reference'))} {number(row['reference_to_best_peer'])} | "
+            f"{number(of('libsaina', 'cpu_s_per_gb'))} {number(of('Gloo ring', 'cpu_s_per_gb'))} "
+            f"{number(of(row['best_peer'], 'cpu_s_per_gb'))} {number(of('libsaina, by reference', 'cpu_s_per_gb'))}" +
             "".join(f"  {n} hung" for n, r in s.items() if r.get("hangs")))
 
 

@@ -2,6 +2,8 @@
 """libsaina: a job of BSP, as `saina job add' makes it when nothing else is said."""
 
 import json
+import os
+import time
 
 from group import Group
 from lab import NET, BenchError, run
@@ -12,12 +14,14 @@ LEAST = 256 * FRAME	# tools/saina/doctor_worker.c
 
 
 class Saina(Group):
-    """advised: with the receive buffers that `saina doctor' asks for."""
+    """advised: with the receive buffers that `saina doctor' asks for.
+    reference: by memory shared with the data path, so that no gradient uses a link."""
 
-    def __init__(self, lab, folder, elements: int, advised: bool):
-        self.name = "saina-advised" if advised else "saina"
+    def __init__(self, lab, folder, elements: int, advised: bool = False, reference: bool = False):
+        self.name = "saina-reference" if reference else "saina-advised" if advised else "saina"
         self.elements = elements
         self.advised = advised
+        self.reference = reference
         self.job: dict = {}
         super().__init__(lab, folder)
 
@@ -25,16 +29,29 @@ class Saina(Group):
         return run(*self.lab.inside(None, self.program("saina"), "-s", f"/run/saina-lab/{self.lab.name}/control", *words))
 
     def start(self) -> None:
-        name = "advised" if self.advised else "stock"
+        name = "reference" if self.reference else "advised" if self.advised else "stock"
         # The longest that may be said: on a machine that is overloaded nobody is dead.
         self.saina("job", "add", name, "elements", str(self.elements), "workers", str(self.ranks),
-                   "policy", "bsp", "dead", "65535")
+                   "policy", "bsp", "dead", "65535", *(["by-reference"] if self.reference else []))
         self.job = json.loads(self.saina("-j", "job", "show", name))[0]
         buffers = max(LEAST, self.job["pool"] * FRAME // 2) if self.advised else STOCK
+        environment = {**os.environ, "SAINA_SHARE": f"/run/saina-lab/{self.lab.name}/run/share"}
         for rank in range(self.ranks):
             self.spawn(self.lab.inside(rank, self.program("bench-saina"), self.socket_path, str(rank),
-                                       str(self.ranks), f"{NET}.1", str(self.job["id"]), str(buffers)))
+                                       str(self.ranks), f"{NET}.1", str(self.job["id"]), str(buffers)), env=environment)
         self.greet()
         if self.hello["relayed"] != "0":
             raise BenchError("libsaina: results come by the slow path, so there is nothing to measure: "
                              f"see {self.log_path}")
+        if self.reference:
+            self.check_reference()
+
+    def check_reference(self) -> None:
+        deadline = time.monotonic() + 10
+        while True:
+            said = json.loads(self.saina("-j", "job", "show", "reference"))[0]["reference"]
+            if said == "in use":
+                return
+            if time.monotonic() > deadline:
+                raise BenchError(f"libsaina by reference: {said}")
+            time.sleep(0.05)

@@ -75,7 +75,7 @@ _saina_words() { # what may stand here
 	job:add:2:*) ;;	# a new name
 	job:add:*)
 		_saina_keys elements workers id payload pool ring type policy token token-file exponent \
-			heartbeat dead ;;
+			heartbeat dead by-reference ;;
 	job:set:*) _saina_keys policy state token token-file heartbeat dead ;;
 	worker:set:*) _saina_keys state ;;
 	port:set:*) _saina_keys loss-in loss-out delay-in delay-out seed ;;

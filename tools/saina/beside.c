@@ -52,7 +52,7 @@ static void job_merge(struct saina_job_attrs *job, const struct saina_job_attrs 
 			   1ull << SAINA_A_JOB_POLICY_ACTIVE | 1ull << SAINA_A_JOB_SFCD_CONVERGED |
 			   1ull << SAINA_A_JOB_SFCD_FLIPS | 1ull << SAINA_A_JOB_SFCD_OBSERVED |
 			   1ull << SAINA_A_JOB_POLICY_MIX | 1ull << SAINA_A_JOB_OPEN_SLOTS |
-			   1ull << SAINA_A_JOB_TEXT;
+			   1ull << SAINA_A_JOB_TEXT | 1ull << SAINA_A_JOB_REFERENCE;
 	const struct saina_job_attrs kernels = *job;
 
 	*job = *from;

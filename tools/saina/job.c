@@ -111,6 +111,9 @@ void job_print(const struct saina_job_attrs *job)
 		sfcd_print(job);
 	else
 		out_null("sfcd", NULL);
+	if (job->by_reference)
+		out_str("reference", "    by reference: %s\n",
+			HAS(REFERENCE) ? job->reference : "allowed");
 	if (HAS(TEXT))
 		out_str("text", "    %s\n", job->text);
 }
@@ -199,6 +202,8 @@ static const struct key add_keys[] = {
 	{ "heartbeat", KEY_U16, SAINA_A_JOB_HEARTBEAT_MS, KEY(saina_job_attrs, heartbeat_ms),
 	  .max = UINT16_MAX },
 	{ "dead", KEY_U16, SAINA_A_JOB_DEAD_MS, KEY(saina_job_attrs, dead_ms), .max = UINT16_MAX },
+	{ "by-reference", KEY_FLAG, SAINA_A_JOB_BY_REFERENCE, KEY(saina_job_attrs, by_reference),
+	  .max = 1 },
 };
 
 /* The kernel has no maps to make, so it cannot know that they cannot be made.  As
@@ -320,7 +325,7 @@ int tool_job(const struct tool *t, struct args *a)
 		  "NAME elements N workers N [id N] [payload E] [pool N] [ring R]\n"
 		  "      [type int32|float32|bfloat16] [policy POLICY] [token T | token-file FILE]\n"
 		  "      [exponent E]\n"
-		  "      [heartbeat MS] [dead MS]" },
+		  "      [heartbeat MS] [dead MS] [by-reference]" },
 		{ "set", job_set,
 		  "JOB [policy POLICY] [k K] [state forming|running|stopped]\n"
 		  "      [token T | token-file FILE]\n"

@@ -41,6 +41,8 @@ local TYPES = {
 	[20] = { "HEARTBEAT", "worker", "none", "heartbeat", { 0x04, "report" } },
 	[21] = { "STATUS", "aggregator", "status" },
 	[22] = { "LEAVE", "worker", "none" },
+	[23] = { "BELL", "worker", "bell", "again" },
+	[24] = { "RUNG", "aggregator", "bell" },
 }
 
 -- elem = { name, bytes of one, accessor of one }
@@ -105,6 +107,10 @@ local FIELDS = {
 }
 
 local BODIES = {
+	bell = {
+		{ "bell.rung", 8, "segments", "Rung for: the gradient is in shared memory" },
+		{ "bell.done", 8, "segments", "Done: the result is there" },
+	},
 	ask = {
 		{ "ask.time", 8, "hex", "Time of the asker, echoed" },
 		{ "ask.counted", 8, "segments", "Counted: the gradient is in the sum" },
@@ -145,7 +151,10 @@ local BODIES = {
 		{ "welcome.elem", 1, "dec", "Elements of the job are", "elems" },
 		{ "welcome.formed", 1, "dec", "Admitted while the job was forming" },
 		{ "welcome.reports", 1, "dec", "Heartbeats may have a report" },
-		{ "welcome.reserved", 4, "zero", "Reserved" },
+		{ "welcome.part", 1, "dec", "Part that it computes" },
+		{ "welcome.parts", 1, "dec", "Parts of the gradient" },
+		{ "welcome.by_reference", 1, "dec", "The job may work by reference" },
+		{ "welcome.reserved", 1, "zero", "Reserved" },
 	},
 	refuse = {
 		{ "nonce", 8, "hex", "Nonce" },

@@ -13,6 +13,10 @@
  *   saina_hot_<E>   ARRAY_OF_MAPS[256]    J -> ARRAY[pool] of slots of E elements
  *   saina_ring_<E>  ARRAY_OF_MAPS[256]    J -> ARRAY[segments * ring] of the same
  *   saina_arrival   ARRAY[256 * 64]       J * 64 + worker -> struct saina_arrival
+ *   saina_input_<E> ARRAY_OF_MAPS[256 * 64] J * 64 + worker -> ARRAY[segments] of inputs of
+ *                                         E elements, which the worker has mapped
+ *   saina_board_<E> ARRAY_OF_MAPS[256]    J -> ARRAY[segments * SAINA_BOARD_ROUNDS] of results,
+ *                                         which the workers have mapped to read
  *   saina_counted   ARRAY_OF_MAPS[256]    J -> ARRAY[segments] of struct saina_counted
  *   saina_signs     ARRAY_OF_MAPS[256]    J -> ARRAY[segments * sign words] of __u64
  *   saina_fanout    ARRAY_OF_MAPS[256]    J -> DEVMAP_HASH of the job's fast ports
@@ -40,13 +44,14 @@
 #include <linux/types.h>
 #include <linux/bpf.h>
 #include "saina/proto.h"
+#include "saina/share.h"
 
 /*
  * Number of all that is said here of maps: which there are, their names, types, keys, values
  * and sizes.  A change of any of it takes the next number.  Maps that are found pinned under
  * another number are neither opened nor read (userland/dp/dp_load.c).
  */
-#define SAINA_LAYOUT		8
+#define SAINA_LAYOUT		9
 
 #define SAINA_LOCKS		16384	/* power of two */
 #define SAINA_POOL_MAX		4096	/* hot slots of one job, power of two */
@@ -337,6 +342,18 @@ struct saina_slot_##E {					\
 };
 SAINA_ELEMS_LIST(SAINA_SLOT_DECL)
 
+/* What workers have mapped: saina/share.h. */
+#define SAINA_SHARED_DECL(E)				\
+struct saina_input_##E {				\
+	struct saina_input_head head;			\
+	__s32	v[E];					\
+};							\
+struct saina_board_##E {				\
+	struct saina_board_head head;			\
+	__s32	sum[E];					\
+};
+SAINA_ELEMS_LIST(SAINA_SHARED_DECL)
+
 struct saina_counted {
 	__u32	last[SAINA_WORKERS_MAX];	/* 1 + last round counted in, 0 never */
 };
@@ -425,7 +442,9 @@ struct saina_slot_lock {
 	X(ASK_LIMIT,	"ask-limit",	1, "questions beyond what is answered in a millisecond") \
 	X(UNSENT,	"unsent",	1, "answers that had no place beside others in a super-packet") \
 	X(NO_MEMORY,	"no-memory",	1, "ring buffer full, map missing, or no linear copy of a frame") \
-	X(INTERNAL,	"internal",	1, "state that should be impossible")
+	X(INTERNAL,	"internal",	1, "state that should be impossible") \
+	X(REFERENCE,	"no-reference",	1, "doorbells where the worker has no input array or the job no board") \
+	X(STAMP,	"stamp",	1, "segments rung for whose input is of another round or session")
 
 enum saina_counter {
 #define SAINA_COUNTER_ENUM(id, name, drop, text) SAINA_C_##id,

@@ -8,10 +8,10 @@
  * All multi-byte fields after the UDP header, payload elements included, are
  * LITTLE ENDIAN: the aggregator adds payload words where they lie.
  *
- *   worker --> aggregator:48864   GRAD PULL PROBE ASK, INC READ CLOCK (data plane)
+ *   worker --> aggregator:48864   GRAD PULL PROBE ASK BELL, INC READ CLOCK (data plane)
  *   worker --> aggregator:48865   JOIN READY HEARTBEAT LEAVE (agent)
- *   aggregator:48864 --> group:48866   RESULT GO PROBE_REPLY  (to all workers)
- *   aggregator:48864 --> worker   RESULT (RESEND, LATE), STALE, TOLD, SUM, NAK, GO (unicast)
+ *   aggregator:48864 --> group:48866   RESULT RUNG GO PROBE_REPLY  (to all workers)
+ *   aggregator:48864 --> worker   RESULT (RESEND, LATE), RUNG, STALE, TOLD, SUM, NAK, GO (unicast)
  *   aggregator:48865 --> worker   WELCOME REFUSE STATUS
  *
  * A worker uses ONE unicast UDP socket for everything it sends, so that the
@@ -74,6 +74,9 @@ enum saina_msg_type {
 	SAINA_MSG_HEARTBEAT	= 20,	/* worker: alive, at hdr.round */
 	SAINA_MSG_STATUS	= 21,	/* struct saina_status, answers 19, 20, 22 */
 	SAINA_MSG_LEAVE		= 22,	/* worker: goodbye */
+	/* data plane, by reference */
+	SAINA_MSG_BELL		= 23,	/* worker: gradients lie in its input array; struct saina_bell */
+	SAINA_MSG_RUNG		= 24,	/* answers it, as long as it: results lie on the board */
 };
 
 enum saina_elem_type {
@@ -137,7 +140,8 @@ enum saina_nak {
  * @aux: RESULT with LATE, RESEND or PULLED, STALE, and SUM: 1 + the last round (step) in
  *	which the addressee was counted for this segment, 0 if never; NAK, unicast
  *	GO: the step the addressee is in.  RESULT in multicast: time-out of the
- *	policy in force, microseconds, 0 if it has none
+ *	policy in force, microseconds, 0 if it has none; STATUS:
+ *	number of the board that doorbells are answered on, 0: use frames
  * @slot_round: STALE, TOLD: the next round the data path will open (1 + the newest
  *	opened); SUM, NAK, GO: how many steps all workers have finished.  Elsewhere 0
  * @session: random, chosen by the agent at each admission; names one
@@ -181,6 +185,19 @@ struct saina_ask {
 	__le64	counted;
 	__le64	done;
 	__le64	due;
+} __attribute__((packed, aligned(2)));
+
+#define SAINA_BELL_SEGMENTS	64	/* that one BELL is about, likewise */
+
+/**
+ * struct saina_bell - body of BELL and RUNG; bit i is about segment hdr.segment + i of
+ *	round hdr.round
+ * @rung: BELL: the gradient is in the worker's input array; RUNG: as it was rung
+ * @done: RUNG: of these, the result is on the board; BELL: not looked at
+ */
+struct saina_bell {
+	__le64	rung;
+	__le64	done;
 } __attribute__((packed, aligned(2)));
 
 /* Job states as told to workers (and shown to people). */
@@ -251,6 +268,7 @@ struct saina_join_named {
  * @formed: 1: admitted while the job was forming, so @round is the first its data
  *	path opens and has no results before it; 0: came to a running job
  * @reports: 1: a HEARTBEAT may have a struct saina_report
+ * @by_reference: 1: the operator allows the job to work by reference (saina/share.h)
  * @reserved: 0
  */
 struct saina_welcome {
@@ -272,7 +290,8 @@ struct saina_welcome {
 	__u8	reports;
 	__u8	part;
 	__u8	parts;
-	__u8	reserved[2];
+	__u8	by_reference;
+	__u8	reserved[1];
 } __attribute__((packed, aligned(4)));
 
 /* Why a JOIN, READY, HEARTBEAT or LEAVE was refused. */
@@ -340,6 +359,7 @@ SAINA_ASSERT(__builtin_offsetof(struct saina_hdr, mask) == 24, "mask at 24");
 SAINA_ASSERT(__builtin_offsetof(struct saina_hdr, aux) == 32, "aux at 32");
 SAINA_ASSERT(__builtin_offsetof(struct saina_hdr, session) == 40, "session at 40");
 SAINA_ASSERT(sizeof(struct saina_ask) == 32, "saina_ask is 32 bytes");
+SAINA_ASSERT(sizeof(struct saina_bell) == 16, "saina_bell is 16 bytes");
 SAINA_ASSERT(sizeof(struct saina_join) == 88, "saina_join is 88 bytes");
 SAINA_ASSERT(sizeof(struct saina_join_named) == 120, "saina_join_named is 120 bytes");
 SAINA_ASSERT(sizeof(struct saina_welcome) == 48, "saina_welcome is 48 bytes");

@@ -31,6 +31,7 @@
  * @in_time, @late: gradients, at last look of the slow check
  * @reported: its heartbeats say @sent, @resent, @rtt_us, @window (struct saina_report)
  * @late_all: late gradients that it has found, those that were not sent any more among them
+ * @shared: it has an input array
  */
 struct worker_aux {
 	uint64_t nonce;
@@ -44,6 +45,7 @@ struct worker_aux {
 	uint32_t probe, probes;
 	bool looked;
 	bool counted;
+	bool shared;
 	uint32_t stale_round;
 	uint64_t stale_at;
 	uint64_t seen;

@@ -199,6 +199,7 @@ static int run(struct agent *a, int background)
 	if (ret)
 		goto err_ctlserver;
 	state_restore(a, saved);
+	share_recall(a);
 	ret = plane_configure(a);
 	if (ret)
 		goto err_ctlserver;

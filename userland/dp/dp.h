@@ -64,6 +64,15 @@ int saina_dp_slot(struct saina_dp *dp, __u16 job, __u32 index, struct saina_slot
 int saina_dp_result(struct saina_dp *dp, __u16 job, __u32 segment, __u32 round,
 		    struct saina_slot_meta *m, __s32 *sums);
 
+/* By reference (saina/share.h).  What worker @w may have, made if need be: fd[0] its input
+ * array, fd[1] the job's board, for the caller to close; @board: number of that.  A second
+ * call gets the same until saina_dp_unshare(). */
+int saina_dp_share(struct saina_dp *dp, __u16 job, unsigned int w, int fd[2], __u32 *board);
+/* Takes worker @w its array; the job gets a new board, which it has not. */
+int saina_dp_unshare(struct saina_dp *dp, __u16 job, unsigned int w);
+bool saina_dp_is_shared(struct saina_dp *dp, __u16 job, unsigned int w);
+__u32 saina_dp_board(struct saina_dp *dp, __u16 job);	/* its number, 0: there is none */
+
 /* Counters summed over the CPUs; @worker < 0 or @job < 0: what belongs to none. */
 int saina_dp_counters(struct saina_dp *dp, int job, int worker, struct saina_counters *out);
 extern const struct saina_counter_info {

@@ -25,7 +25,7 @@ static void inner_close(struct dp_inner *m)
 }
 
 /* The inner map of a job, by the identifier that its outer map shows. */
-static int inner_open(const struct saina_dp *dp, int outer, __u32 job)
+int dp_inner_open(const struct saina_dp *dp, int outer, __u32 job)
 {
 	__u32 id;
 
@@ -40,19 +40,19 @@ static void job_reopen(struct saina_dp *dp, __u32 job, struct dp_job *j)
 	int fd, size;
 	__u32 zero = 0;
 
-	fd = inner_open(dp, DP_JOBS, job);
+	fd = dp_inner_open(dp, DP_JOBS, job);
 	if (fd < 0)
 		return;
 	if (!bpf_map_lookup_elem(fd, &zero, &j->conf)) {
 		size = dp_size_index(j->conf.payload);
 		if (size >= 0) {
-			j->maps.hot = inner_open(dp, DP_HOT + size, job);
-			j->maps.ring = inner_open(dp, DP_RING + size, job);
+			j->maps.hot = dp_inner_open(dp, DP_HOT + size, job);
+			j->maps.ring = dp_inner_open(dp, DP_RING + size, job);
 		}
-		j->maps.counted = inner_open(dp, DP_COUNTED, job);
-		j->maps.signs = inner_open(dp, DP_SIGNS, job);
-		j->maps.fanout = inner_open(dp, DP_FANOUT, job);
-		j->maps.wcount = inner_open(dp, DP_WCOUNT, job);
+		j->maps.counted = dp_inner_open(dp, DP_COUNTED, job);
+		j->maps.signs = dp_inner_open(dp, DP_SIGNS, job);
+		j->maps.fanout = dp_inner_open(dp, DP_FANOUT, job);
+		j->maps.wcount = dp_inner_open(dp, DP_WCOUNT, job);
 		j->live = j->maps.hot >= 0 && j->maps.ring >= 0 && j->maps.counted >= 0 &&
 			  j->maps.signs >= 0 && j->maps.fanout >= 0 && j->maps.wcount >= 0;
 		if (!j->live)
@@ -101,8 +101,8 @@ void dp_jobs_free(struct saina_dp *dp)
 	}
 }
 
-static int map_new(struct saina_dp *dp, enum bpf_map_type type, const char *what, __u32 job,
-		   __u32 value, __u32 entries, __u32 flags)
+int dp_map_new(struct saina_dp *dp, enum bpf_map_type type, const char *what, __u32 job,
+	       __u32 value, __u32 entries, __u32 flags)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = flags);
 	char name[16];
@@ -121,33 +121,38 @@ static int inner_create(struct saina_dp *dp, const struct saina_job_conf *c, str
 	__u32 slot = sizeof(struct saina_slot_meta) + 4 * c->payload;
 
 	*m = no_maps;
-	if ((m->hot = map_new(dp, BPF_MAP_TYPE_ARRAY, "hot", c->job, slot, c->pool,
+	if ((m->hot = dp_map_new(dp, BPF_MAP_TYPE_ARRAY, "hot", c->job, slot, c->pool,
 			      BPF_F_INNER_MAP)) < 0)
 		return m->hot;
-	if ((m->ring = map_new(dp, BPF_MAP_TYPE_ARRAY, "ring", c->job, slot,
+	if ((m->ring = dp_map_new(dp, BPF_MAP_TYPE_ARRAY, "ring", c->job, slot,
 			       c->segments * c->ring, BPF_F_INNER_MAP)) < 0)
 		return m->ring;
-	if ((m->counted = map_new(dp, BPF_MAP_TYPE_ARRAY, "counted", c->job,
+	if ((m->counted = dp_map_new(dp, BPF_MAP_TYPE_ARRAY, "counted", c->job,
 				  sizeof(struct saina_counted), c->segments, BPF_F_INNER_MAP)) < 0)
 		return m->counted;
-	if ((m->signs = map_new(dp, BPF_MAP_TYPE_ARRAY, "signs", c->job, sizeof(__u64),
+	if ((m->signs = dp_map_new(dp, BPF_MAP_TYPE_ARRAY, "signs", c->job, sizeof(__u64),
 				c->segments * c->sign_words, BPF_F_INNER_MAP)) < 0)
 		return m->signs;
-	if ((m->fanout = map_new(dp, BPF_MAP_TYPE_DEVMAP_HASH, "fanout", c->job,
+	if ((m->fanout = dp_map_new(dp, BPF_MAP_TYPE_DEVMAP_HASH, "fanout", c->job,
 				 sizeof(struct bpf_devmap_val), SAINA_FANOUT_MAX, 0)) < 0)
 		return m->fanout;
-	if ((m->wcount = map_new(dp, BPF_MAP_TYPE_PERCPU_ARRAY, "wcount", c->job,
+	if ((m->wcount = dp_map_new(dp, BPF_MAP_TYPE_PERCPU_ARRAY, "wcount", c->job,
 				 sizeof(struct saina_counters), SAINA_WORKERS_MAX, 0)) < 0)
 		return m->wcount;
 	return 0;
 }
 
-static int outer_set(struct saina_dp *dp, int outer, __u32 job, int inner)
+int dp_outer_set(struct saina_dp *dp, int outer, __u32 key, __u32 job, int inner)
 {
-	if (bpf_map_update_elem(dp->map[outer], &job, &inner, BPF_ANY))
+	if (bpf_map_update_elem(dp->map[outer], &key, &inner, BPF_ANY))
 		return dp_fail(dp, -errno, "cannot put a map of job %u in %s: %s", job,
 			       dp_map_name[outer], strerror(errno));
 	return 0;
+}
+
+static int outer_set(struct saina_dp *dp, int outer, __u32 job, int inner)
+{
+	return dp_outer_set(dp, outer, job, job, inner);
 }
 
 static void outer_clear(struct saina_dp *dp, int outer, __u32 job)
@@ -168,6 +173,7 @@ static void outers_clear(struct saina_dp *dp, const struct dp_job *j)
 	outer_clear(dp, DP_SIGNS, job);
 	outer_clear(dp, DP_FANOUT, job);
 	outer_clear(dp, DP_WCOUNT, job);
+	dp_share_clear(dp, &j->conf);
 }
 
 /* Adds or changes one port of a devmap.  A port that has gone is no error: its
@@ -283,7 +289,7 @@ static int snapshot_put(struct saina_dp *dp, const struct saina_job_conf *c)
 	__u32 zero = 0;
 	int fd, err;
 
-	fd = map_new(dp, BPF_MAP_TYPE_ARRAY, "conf", c->job, sizeof(*c), 1, 0);
+	fd = dp_map_new(dp, BPF_MAP_TYPE_ARRAY, "conf", c->job, sizeof(*c), 1, 0);
 	if (fd < 0)
 		return fd;
 	if (bpf_map_update_elem(fd, &zero, c, BPF_ANY))
@@ -308,7 +314,7 @@ static bool snapshot_set_k(struct saina_dp *dp, struct dp_job *j, const struct s
 	same.k_set = c->k_set;
 	if (dp->opts.kernel || memcmp(&same, c, sizeof(same)))
 		return false;
-	fd = inner_open(dp, DP_JOBS, c->job);
+	fd = dp_inner_open(dp, DP_JOBS, c->job);
 	if (fd < 0)
 		return false;
 	set = !bpf_map_update_elem(fd, &zero, c, BPF_ANY);
@@ -390,6 +396,7 @@ static int job_renew(struct saina_dp *dp, struct dp_job *j, const struct saina_j
 		m.wcount = j->maps.wcount;
 		j->maps.wcount = -1;
 		inner_close(&j->maps);
+		dp_share_clear(dp, &j->conf);
 		j->live = false;
 	}
 	j->conf = *conf;

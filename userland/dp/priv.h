@@ -37,7 +37,9 @@ enum dp_map {
 	DP_TOLD,
 	DP_HOT,
 	DP_RING = DP_HOT + DP_SIZES,
-	DP_MAPS = DP_RING + DP_SIZES
+	DP_INPUT = DP_RING + DP_SIZES,
+	DP_BOARD = DP_INPUT + DP_SIZES,
+	DP_MAPS = DP_BOARD + DP_SIZES
 };
 
 /* The first two are of one object, the others of the next. */
@@ -140,7 +142,15 @@ int dp_progs_take_over(struct saina_dp *dp);
 void dp_progs_close(struct saina_dp *dp);
 void dp_progs_upgrade(struct saina_dp *dp);
 
+/* dp_share.c */
+/* Nobody shares memory with this job any more. */
+void dp_share_clear(struct saina_dp *dp, const struct saina_job_conf *c);
+
 /* dp_job.c */
+int dp_inner_open(const struct saina_dp *dp, int outer, __u32 key);
+int dp_map_new(struct saina_dp *dp, enum bpf_map_type type, const char *what, __u32 job,
+	       __u32 value, __u32 entries, __u32 flags);
+int dp_outer_set(struct saina_dp *dp, int outer, __u32 key, __u32 job, int inner);
 struct dp_job *dp_job_find(struct saina_dp *dp, __u16 job);	/* NULL: not published */
 void dp_jobs_free(struct saina_dp *dp);
 /* A port got the tc hook (@there) or lost it: outlets come or go. */

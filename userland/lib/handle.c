@@ -166,6 +166,7 @@ static void handle_free(struct saina *s)
 	struct saina_req *r;
 
 	saina_io_close(&s->io);
+	saina_lent_exit(&s->lent);
 	while ((r = s->round.reqs)) {
 		s->round.reqs = r->next;
 		free(r);
@@ -183,6 +184,7 @@ static struct saina *handle_new(void)
 	if (!s)
 		return NULL;
 	s->io.ucast = s->io.mcast = s->io.wake = s->io.alarm = -1;
+	s->io.lender = s->lent.fd = -1;
 	s->pid = getpid();
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_condattr_init(&attr);
@@ -260,6 +262,8 @@ int saina_open(struct saina **sp, const struct saina_opts *opts)
 		saina_error(s, ret, "%s", s->io.error);
 		goto free;
 	}
+	saina_lent_init(&s->lent, s->opts.share ? s->opts.share : secure_getenv("SAINA_SHARE"));
+	s->opts.share = NULL;
 	s->opts.interface = s->opts.aggregator = s->opts.token = s->opts.name = NULL;
 	s->opts.token_file = s->opts.job_name = NULL;
 	j->address = s->io.address;

@@ -38,6 +38,7 @@ struct saina {
 	uint64_t	bad_messages;
 	struct saina_session session;
 	struct saina_round round;
+	struct saina_lent lent;
 	struct saina_io	io;
 	struct saina_notes notes;
 };

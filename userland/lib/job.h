@@ -29,6 +29,7 @@
  * @part, @parts: * of a coded policy: which part of the gradient it computes, of how many; else 0
  * @first_round: * first round this incarnation may contribute to
  * @formed: * its WELCOME came while the job was forming: nothing is before @first_round
+ * @by_reference: * its operator allows it to work by reference
  */
 struct saina_job {
 	uint16_t id;
@@ -42,7 +43,7 @@ struct saina_job {
 	uint64_t session;
 	uint16_t heartbeat_ms;
 	uint32_t first_round;
-	bool	 formed;
+	bool	 formed, by_reference;
 	bool	 reports;	/* heartbeats may have a report */
 };
 

@@ -71,6 +71,8 @@ enum saina_result_op {
  * @token_file: a file whose first line is the token, or NULL; refused if everybody may read it
  * @job_name: name of the job, or NULL
  * @workers: how many workers the job must have, 0 = as many as it has
+ * @share: path of the agent's socket for workers on its own host, whose gradients then go by
+ *	shared memory where the job's operator allows it; NULL: $SAINA_SHARE, else none
  */
 struct saina_opts {
 	size_t		size;
@@ -91,6 +93,7 @@ struct saina_opts {
 	const char	*token_file;
 	const char	*job_name;
 	unsigned int	workers;
+	const char	*share;
 };
 
 /**

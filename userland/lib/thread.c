@@ -24,6 +24,7 @@ static void admitted(struct saina *s)
 			 (unsigned long long)j->job.elements);
 		saina_join_abort(j, -ENOMEM, s->io.error);
 	}
+	s->round.lent = &s->lent;
 	/* Asked for as late as this because people turn it on when told to. */
 	j->gro = saina_io_gro(&s->io);
 }
@@ -88,6 +89,7 @@ void saina_input(struct saina *s, enum saina_source from, const void *msg, size_
 	case SAINA_MSG_NOP:
 		break;
 	case SAINA_MSG_RESULT:
+	case SAINA_MSG_RUNG:
 	case SAINA_MSG_STALE:
 	case SAINA_MSG_TOLD:
 		if (saina_join_listening(&s->session))
@@ -126,7 +128,7 @@ static void take(struct saina *s, bool mcast, int n)
  * they seem to be lost.  So it is read first, and looked at when there
  * are no more of them.
  */
-static void receive(struct saina *s, struct saina_ready ready)
+static void receive_datagrams(struct saina *s, struct saina_ready ready)
 {
 	int answers = ready.ucast ? saina_io_receive(&s->io, false) : 0, results;
 	bool more;
@@ -142,6 +144,17 @@ static void receive(struct saina *s, struct saina_ready ready)
 			take(s, false, answers);
 		pthread_mutex_unlock(&s->lock);
 	} while (more);
+}
+
+static void receive(struct saina *s, struct saina_ready ready)
+{
+	if (ready.lender) {
+		pthread_mutex_lock(&s->lock);
+		saina_lent_receive(&s->lent, &s->session.job, &s->session.notes);
+		s->io.lender = s->lent.fd;
+		pthread_mutex_unlock(&s->lock);
+	}
+	receive_datagrams(s, ready);
 }
 
 /* Wakes the trainer if there is something for it; locked. */
@@ -176,6 +189,11 @@ static void say(struct saina *s, const struct saina_join_msg *m)
 	pthread_mutex_unlock(&s->lock);
 }
 
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 /* All that is due is sent, as far as the socket takes it.  Returns when to come back. */
 static uint64_t output(struct saina *s)
 {
@@ -203,6 +221,10 @@ static uint64_t output(struct saina *s)
 		when = saina_join_run(j, now);
 		while (k < 4 && saina_join_output(j, &m[k]))
 			k++;
+		s->lent.wanted = j->board;
+		if (saina_join_listening(j))
+			when = earlier(when, saina_lent_run(&s->lent, &j->job, now));
+		s->io.lender = s->lent.fd;
 		if (s->io.congested)
 			saina_window_overflow(&s->round.flow.window, now);
 		s->io.congested = false;

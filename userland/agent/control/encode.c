@@ -44,9 +44,14 @@ void encode_job(struct msg *m, struct agent *a, const struct saina_job *job, boo
 {
 	const struct plane_stuck *stuck = a->plane->stuck[job->id];
 	struct saina_job_attrs o;
+	char why[SAINA_TEXT_LEN];
 
 	saina_job_show(job, tokens, &o);
 	job_rt(a, job, &o);
+	if (job->by_reference && a->jobs->aux[job->id]) {
+		share_board(a, job, why, sizeof(why));
+		SAINA_PUT_TEXT(&o, SAINA_A_JOB_REFERENCE, reference, why);
+	}
 	if (stuck)
 		SAINA_PUT_TEXT(&o, SAINA_A_JOB_TEXT, text, stuck->text);
 	saina_ctl_encode(m->nlh, &saina_job_class, &o);

@@ -19,6 +19,7 @@ void saina_job_read(const struct saina_job_attrs *a, struct saina_job *job)
 	job->workers = a->workers;
 	job->elem = a->elem_type;
 	job->exponent = a->exponent;
+	job->by_reference = a->by_reference;
 	job->payload = a->payload;
 	job->heartbeat_ms = a->heartbeat_ms;
 	job->dead_ms = a->dead_ms;

@@ -42,6 +42,12 @@ void path_ready(struct agent *a, const struct saina_job *job, int w, bool fast, 
 int health_init(struct agent *a);
 void health_uninit(struct agent *a);
 
+/* share.c */
+int share_init(struct agent *a);
+void share_uninit(struct agent *a);
+/* Takes back what workers had that are not alive any more. */
+void share_job_changed(struct agent *a, const struct saina_job *job);
+
 int relay_init(struct agent *a);
 void relay_uninit(struct agent *a);
 

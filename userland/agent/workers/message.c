@@ -119,10 +119,12 @@ void message_status(struct agent *a, const struct saina_job *job, int w)
 		struct saina_hdr hdr;
 		struct saina_status body;
 	} msg;
+	char why[SAINA_TEXT_LEN];
 
 	memset(&msg, 0, sizeof(msg));
 	header(&msg.hdr, SAINA_MSG_STATUS, job->id, w, job->worker[w].bind.session);
 	msg.hdr.segment = htole32(jobs_worker(a, job, w)->probe);
+	msg.hdr.aux = htole32(share_board(a, job, why, sizeof(why)));
 	msg.body.active = htole64(job->active);
 	msg.body.round = htole32(jobs_next_round(a, job));
 	msg.body.state = job->state;
@@ -180,5 +182,6 @@ void message_welcome(struct agent *a, const struct sockaddr_in *to, const struct
 		msg.body.parts = job->workers / (job->policy.spread + 1);
 		msg.body.part = w % msg.body.parts;
 	}
+	msg.body.by_reference = job->by_reference && a->workers->share.fd >= 0;
 	send_to(a, to, &msg, sizeof(msg));
 }

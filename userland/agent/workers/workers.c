@@ -15,8 +15,13 @@ int workers_init(struct agent *a)
 	if (ret)
 		goto err_health;
 	ret = relay_init(a);
+	if (ret)
+		goto err_admit;
+	ret = share_init(a);
 	if (!ret)
 		return 0;
+	relay_uninit(a);
+err_admit:
 	admit_uninit(a);
 err_health:
 	health_uninit(a);
@@ -25,6 +30,7 @@ err_health:
 
 void workers_uninit(struct agent *a)
 {
+	share_uninit(a);
 	relay_uninit(a);
 	admit_uninit(a);
 	health_uninit(a);
@@ -32,6 +38,8 @@ void workers_uninit(struct agent *a)
 
 void workers_job_changed(struct agent *a, int cmd, const struct saina_job *job)
 {
+	if (job && cmd != SAINA_CMD_JOB_DEL_NTF)
+		share_job_changed(a, job);
 	if (cmd == SAINA_CMD_JOB_NTF)
 		a->jobs->aux[job->id]->status_due = true;
 	if (cmd == SAINA_CMD_JOB_DEL_NTF)

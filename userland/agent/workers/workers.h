@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Workers: who gets in (admit, its messages in message), who is alive, slow or dead
- * (health), which of them need the relay (path), and results for those (relay).
+ * (health), which of them need the relay (path), results for those (relay), and memory
+ * for those of this host (share).
  */
 #ifndef AGENT_WORKERS_H
 #define AGENT_WORKERS_H
@@ -41,6 +42,7 @@ struct workers {
 	struct admit admit;
 	struct health health;
 	struct relay relay;
+	struct source share;	/* the socket that memory is lent by */
 };
 
 int workers_init(struct agent *a);
@@ -57,6 +59,10 @@ void workers_port_gone(struct agent *a, int ifindex, const char *name);
 void workers_end_unreachable(struct agent *a);
 /* Workers came or went, or a port is at another hook: who needs the relay? */
 void path_replan(struct agent *a);
+/* Number of the board that all live workers of the job have, 0: frames; @why says it. */
+uint32_t share_board(struct agent *a, const struct saina_job *job, char *why, size_t size);
+/* The jobs are known: what did an earlier agent lend? */
+void share_recall(struct agent *a);
 void workers_on_port(struct agent *a, int ifindex, uint32_t *workers, uint32_t *relayed);
 
 void health_heard(struct agent *a, const struct saina_job *job, int w);

@@ -47,6 +47,12 @@ bool saina_flow_complete(const struct saina_flow *f, uint32_t round)
 	return size && saina_early_count(&f->early, round) >= size;
 }
 
+bool saina_flow_wants(const struct saina_flow *f, uint32_t round, uint32_t segment)
+{
+	return round == f->round && segment < f->assigned &&
+	       !(train_of(f, segment)->over & bit_of(f, segment));
+}
+
 bool saina_flow_was_sent(const struct saina_flow *f, uint32_t segment)
 {
 	return train_of(f, segment)->sent & bit_of(f, segment);

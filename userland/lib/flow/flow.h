@@ -128,6 +128,8 @@ bool saina_flow_again(struct saina_flow *f, uint32_t first_round, bool formed, u
 void saina_flow_add(struct saina_flow *f, uint32_t n, bool scaled);
 void saina_flow_round(struct saina_flow *f, uint32_t round);
 void saina_flow_set(struct saina_flow *f, uint32_t round, uint64_t now);
+/* Would a result of @round be taken? */
+bool saina_flow_wants(const struct saina_flow *f, uint32_t round, uint32_t segment);
 /* Has a gradient of the present round been sent? */
 bool saina_flow_was_sent(const struct saina_flow *f, uint32_t segment);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 #include <errno.h>
+#include <stdlib.h>
 #include "round.h"
 
 int saina_round_init(struct saina_round *r, const struct saina_job *job, uint32_t room,
@@ -13,6 +14,8 @@ int saina_round_init(struct saina_round *r, const struct saina_job *job, uint32_
 		ret = saina_gradient_init(&r->grad, job);
 	if (!ret)
 		ret = saina_kept_init(&r->kept, job);
+	if (!ret && !(r->copy = malloc(job->msglen)))
+		ret = -ENOMEM;
 	return ret;
 }
 
@@ -21,6 +24,7 @@ void saina_round_exit(struct saina_round *r)
 	saina_flow_exit(&r->flow);
 	saina_gradient_exit(&r->grad);
 	saina_kept_exit(&r->kept);
+	free(r->copy);
 }
 
 void saina_round_start(struct saina_round *r, struct saina_req *q, uint64_t now)
@@ -215,6 +219,96 @@ static void result(struct saina_round *r, const struct saina_hdr *h, uint64_t no
 	r->stats.results_bytes += r->job->msglen;
 }
 
+/* What the board says of a result, as a RESULT would. */
+static void board_header(const struct saina_round *r, const struct saina_board_head *b,
+			 uint32_t round, uint32_t segment, uint8_t next_k, struct saina_hdr *h)
+{
+	memset(h, 0, sizeof(*h));
+	h->version = SAINA_PROTO_VERSION;
+	h->type = SAINA_MSG_RESULT;
+	h->elem = r->job->elem;
+	h->job = htole16(r->job->id);
+	h->worker = SAINA_WORKER_ANY;
+	h->round = htole32(round);
+	h->segment = htole32(segment);
+	h->count = htole16(r->job->payload);
+	h->exponent = b->exponent;
+	h->contributors = b->contributors;
+	h->mask = htole64(b->mask);
+	h->k = b->k;
+	h->next_k = next_k;
+	h->policy = htole16(b->policy);
+	h->flags = b->flags;
+}
+
+/*
+ * The common case of a result on the board: our gradient is in it, whole, so that nothing of
+ * it is needed any more and the result can be put in its place without a copy.  If it is
+ * overwritten under our hands, it comes once more, in a message.
+ */
+static bool consume_in_place(struct saina_round *r, const struct saina_board_head *b,
+			     const struct saina_hdr *h, uint32_t round, uint32_t segment,
+			     uint64_t now)
+{
+	const struct saina_share *p = &r->grad.share[segment];
+	struct saina_req *q;
+
+	if (!saina_flow_wants(&r->flow, round, segment) ||
+	    !saina_flow_was_sent(&r->flow, segment) || p->clipped || p->residual ||
+	    !(b->mask >> r->job->worker & 1))
+		return false;
+	q = request_of(p);
+	saina_gradient_decode(&r->grad, segment, h, b + 1,
+			      q->op == SAINA_MEAN ? h->contributors : 1);
+	if (!saina_lent_holds(b, round))
+		return true;
+	saina_flow_result(&r->flow, round, segment, now);
+	account(r, segment, h, false);
+	count(r, q, now);
+	r->stats.results++;
+	r->stats.results_bytes += r->job->msglen;
+	return true;
+}
+
+/* A result that lies on the board; false: not (any more). */
+static bool board_result(struct saina_round *r, uint32_t round, uint32_t segment, uint8_t next_k,
+			 uint64_t now)
+{
+	const struct saina_board_head *b;
+
+	if (!r->lent || !saina_lent_ready(r->lent, r->job))
+		return false;
+	b = saina_lent_result(r->lent, round, segment);
+	if (!saina_lent_holds(b, round))
+		return false;
+	board_header(r, b, round, segment, next_k, r->copy);
+	if (!saina_lent_holds(b, round))
+		return false;
+	if (consume_in_place(r, b, r->copy, round, segment, now))
+		return true;
+	memcpy(r->copy + 1, b + 1, r->job->wire);
+	if (!saina_lent_holds(b, round))
+		return false;
+	result(r, r->copy, now);
+	return true;
+}
+
+/* Results are there; those that are not any more are asked about like all that is lost. */
+static void rung(struct saina_round *r, const struct saina_hdr *h, uint64_t now)
+{
+	uint32_t round = le32toh(h->round), first = le32toh(h->segment);
+	const struct saina_bell *bell = (const void *)(h + 1);
+	uint64_t done = le64toh(bell->done);
+
+	for (; done; done &= done - 1) {
+		uint32_t segment = first + __builtin_ctzll(done);
+
+		if (segment >= r->job->segments)
+			return;
+		board_result(r, round, segment, h->next_k, now);
+	}
+}
+
 static void stale(struct saina_round *r, const struct saina_hdr *h, uint64_t now)
 {
 	uint32_t round = le32toh(h->round), segment = le32toh(h->segment);
@@ -245,6 +339,8 @@ void saina_round_input(struct saina_round *r, const struct saina_hdr *h, uint64_
 {
 	if (h->type == SAINA_MSG_RESULT)
 		result(r, h, now);
+	else if (h->type == SAINA_MSG_RUNG)
+		rung(r, h, now);
 	else if (h->type == SAINA_MSG_TOLD)
 		told(r, h, now);
 	else
@@ -287,22 +383,71 @@ static void put_pull(struct saina_round *r, void *buf, const struct saina_act *a
 	r->stats.pulled++;
 }
 
-static void put_grad(struct saina_round *r, void *buf, const struct saina_act *a)
+/* The contribution to @segment, as on the wire. */
+static int8_t encode(struct saina_round *r, const struct saina_act *a, void *wire)
 {
 	struct saina_share *p = &r->grad.share[a->segment];
-	struct saina_hdr *h = long_header(r, buf, SAINA_MSG_GRAD, a);
 
 	if (a->round == r->flow.floor)
 		p->exponent = r->job->exponent0;
-	saina_gradient_encode(&r->grad, a->segment, h + 1);
-	h->exponent = p->exponent;
+	saina_gradient_encode(&r->grad, a->segment, wire);
+	return p->exponent;
+}
+
+static void count_sent(struct saina_round *r, const struct saina_act *a)
+{
 	if (a->again) {
 		r->stats.resent++;
-		request_of(p)->call.resent++;
+		request_of(&r->grad.share[a->segment])->call.resent++;
 	} else {
 		r->stats.sent++;
 		r->stats.sent_bytes += r->job->msglen;
 	}
+}
+
+static void put_grad(struct saina_round *r, void *buf, const struct saina_act *a)
+{
+	struct saina_hdr *h = long_header(r, buf, SAINA_MSG_GRAD, a);
+
+	h->exponent = encode(r, a, h + 1);
+	count_sent(r, a);
+}
+
+/* One doorbell for them all. */
+static void put_bell(struct saina_round *r, void *buf, const struct saina_act *a, size_t n)
+{
+	struct saina_hdr *h = header(r, buf, SAINA_MSG_BELL, a);
+	uint64_t rung = 0;
+	struct saina_bell bell;
+
+	h->flags = a->again ? SAINA_F_RETRANSMIT : 0;
+	for (size_t i = 0; i < n; i++) {
+		struct saina_input_head *in = saina_lent_input(r->lent, a[i].segment);
+
+		/* of this round it says the same as long as there is no result */
+		if (in->session != r->job->session || in->round != a[i].round) {
+			saina_lent_begin(in);
+			in->round = a[i].round;
+			in->exponent = encode(r, &a[i], in + 1);
+			saina_lent_end(in, r->job->session);
+		}
+		rung |= 1ull << (a[i].segment - a->segment);
+		count_sent(r, &a[i]);
+	}
+	bell = (struct saina_bell){.rung = htole64(rung)};
+	memcpy(h + 1, &bell, sizeof(bell));
+}
+
+/* Gradients of one round that a doorbell can ring for, and nothing else? */
+static bool is_for_bell(const struct saina_round *r, const struct saina_act *a, size_t n)
+{
+	if (!r->lent || !saina_lent_ready(r->lent, r->job))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (a[i].type != SAINA_ACT_GRAD || a[i].round != a->round ||
+		    a[i].segment - a->segment >= SAINA_BELL_SEGMENTS)
+			return false;
+	return true;
 }
 
 unsigned int saina_round_output(struct saina_round *r, uint64_t now, uint8_t *buf, size_t *len,
@@ -314,6 +459,11 @@ unsigned int saina_round_output(struct saina_round *r, uint64_t now, uint8_t *bu
 
 	*len = r->job->msglen;
 	while (!n && (todo = saina_flow_run(&r->flow, now, act, SAINA_ASK_SEGMENTS, when))) {
+		if (is_for_bell(r, act, todo)) {
+			*len = sizeof(struct saina_hdr) + sizeof(struct saina_bell);
+			put_bell(r, buf, act, todo);
+			return 1;
+		}
 		for (size_t i = 0; i < todo; i++) {
 			const struct saina_act *a = &act[i];
 
@@ -322,6 +472,8 @@ unsigned int saina_round_output(struct saina_round *r, uint64_t now, uint8_t *bu
 				put_grad(r, buf + *len * n++, a);
 				break;
 			case SAINA_ACT_PULL:
+				if (board_result(r, a->round, a->segment, 0, now))
+					break;
 				put_pull(r, buf + *len * n++, a);
 				break;
 			case SAINA_ACT_ASK:

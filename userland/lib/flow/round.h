@@ -9,6 +9,7 @@
 #include "flow.h"
 #include "gradient/gradient.h"
 #include "gradient/kept.h"
+#include "lent/lent.h"
 
 /* An all-reduce in flight: a range of segments of the present round. */
 struct saina_req {
@@ -27,6 +28,8 @@ struct saina_req {
  * struct saina_round
  * @reqs: all-reduces not waited for yet
  * @news: set when one has finished
+ * @lent: memory shared with the aggregator
+ * @copy: a message made of what is there
  */
 struct saina_round {
 	const struct saina_job *job;
@@ -34,6 +37,8 @@ struct saina_round {
 	struct saina_gradient grad;
 	struct saina_kept kept;
 	struct saina_req *reqs;
+	const struct saina_lent *lent;
+	struct saina_hdr *copy;
 	bool	news;
 	struct saina_stats stats;
 };
@@ -51,7 +56,7 @@ void saina_round_fail(struct saina_round *r, int err);
 /* Between rounds: elements change their places; as saina_gradient_move(). */
 int saina_round_move(struct saina_round *r, const struct saina_move *moves, size_t n);
 
-/* A RESULT, STALE or TOLD that saina_check() has let through. */
+/* A RESULT, RUNG, STALE or TOLD that saina_check() has let through. */
 void saina_round_input(struct saina_round *r, const struct saina_hdr *h, uint64_t now);
 
 /**

@@ -15,6 +15,7 @@
  * @ucast, @mcast: all that we send and the answers; results, -1 until WELCOME
  * @wake: eventfd, to end saina_io_wait() from another thread
  * @alarm: timerfd, to end saina_io_rest()
+ * @lender: to be waited for, too; -1: there is none; somebody else's
  * @rx, @drops: recv.c; of @ucast, @mcast; @drops: SO_RXQ_OVFL
  * @buf: a train of messages; @msg: length of each
  * @n, @done: messages in @buf, those of them that have left
@@ -24,7 +25,7 @@
  * @congested: there was no room for what was sent (ENOBUFS); the thread's to clear
  */
 struct saina_io {
-	int	ucast, mcast, wake, alarm;
+	int	ucast, mcast, wake, alarm, lender;
 	struct sockaddr_in ctrl, data;	/* of the aggregator */
 	struct in_addr local;
 	char	address[INET_ADDRSTRLEN];
@@ -56,7 +57,7 @@ void saina_io_rest(struct saina_io *io);		/* until the alarm */
 
 /* Until one of these, or @ns have passed. */
 struct saina_ready {
-	bool ucast, mcast;
+	bool ucast, mcast, lender;
 };
 struct saina_ready saina_io_wait(struct saina_io *io, uint64_t ns);
 

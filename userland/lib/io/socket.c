@@ -277,23 +277,24 @@ void saina_io_rest(struct saina_io *io)
 struct saina_ready saina_io_wait(struct saina_io *io, uint64_t ns)
 {
 	short out = saina_io_pending(io) && !io->refused ? POLLOUT : 0;
-	struct pollfd p[3] = {
+	struct pollfd p[4] = {
 		{.fd = io->wake, .events = POLLIN},
 		{.fd = io->ucast, .events = POLLIN | out},
 		{.fd = io->mcast, .events = POLLIN}, /* -1 is skipped by poll() */
+		{.fd = io->lender, .events = POLLIN},
 	};
 	struct timespec t = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
-	struct saina_ready none = {false, false};
+	struct saina_ready none = {false, false, false};
 	uint64_t junk;
 
 	if (t.tv_sec > 3600)
 		t.tv_sec = 3600;
 	if (io->refused && ns > REFUSED_NS)
 		t = (struct timespec){.tv_nsec = REFUSED_NS};
-	if (ppoll(p, 3, &t, NULL) <= 0)
+	if (ppoll(p, 4, &t, NULL) <= 0)
 		return none;
 	if ((p[0].revents & POLLIN) && read(io->wake, &junk, sizeof(junk)) < 0)
 		return none;
 	io->writable = p[1].revents & POLLOUT;
-	return (struct saina_ready){p[1].revents & ~POLLOUT, p[2].revents};
+	return (struct saina_ready){p[1].revents & ~POLLOUT, p[2].revents, p[3].revents};
 }

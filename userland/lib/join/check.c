@@ -40,6 +40,16 @@ static bool check_result(const struct saina_job *s, const struct saina_hdr *h, s
 	return true;
 }
 
+/* To all or to us: results that lie on the board, which says the rest of them. */
+static bool check_rung(const struct saina_job *s, const struct saina_hdr *h, size_t len)
+{
+	if (h->worker == SAINA_WORKER_ANY ? h->session != 0 :
+					    h->worker != s->worker || le64toh(h->session) != s->session)
+		return false;
+	return s->segments && le32toh(h->segment) < s->segments && is_round(h->round) &&
+	       !h->count && len == sizeof(struct saina_bell);
+}
+
 static bool check_welcome(const struct saina_hdr *h, const struct saina_welcome *w)
 {
 	uint32_t payload = le16toh(w->payload), pool = le16toh(w->pool), ring = le16toh(w->ring);
@@ -103,6 +113,8 @@ bool saina_check(const struct saina_session *j, enum saina_source from, const vo
 		return check_segment(job, h) && (!len || len == job->wire || len == sizeof(struct saina_ask));
 	case SAINA_MSG_TOLD:
 		return check_segment(job, h) && len == sizeof(struct saina_ask);
+	case SAINA_MSG_RUNG:
+		return check_rung(job, h, len);
 	case SAINA_MSG_PROBE_REPLY:
 		return check_unicast(job, h) && !len;
 	}

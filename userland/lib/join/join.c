@@ -416,6 +416,7 @@ static enum saina_join_event welcome(struct saina_session *j, const struct saina
 	job->first_round = le32toh(w->round);
 	job->formed = w->formed || w->state == SAINA_JOB_FORMING;
 	job->reports = w->reports;
+	job->by_reference = w->by_reference;
 	if (first && !adopt(j, h, w))
 		return SAINA_JOIN_NONE;
 	j->admitted_ns = now;
@@ -481,7 +482,7 @@ static void refuse(struct saina_session *j, const struct saina_refuse *r, uint64
 }
 
 static enum saina_join_event status(struct saina_session *j, const struct saina_status *st,
-				    uint32_t probe, uint64_t now)
+				    const struct saina_hdr *h, uint64_t now)
 {
 	/* Of before our READY, as the job's state had changed, or the answer to an earlier
 	 * one.  To go on with it would be to wait for results that nobody is asked to
@@ -491,8 +492,9 @@ static enum saina_join_event status(struct saina_session *j, const struct saina_
 		return SAINA_JOIN_NONE;
 	j->active = le64toh(st->active);
 	j->relayed = st->relayed;
-	j->probe = probe;
+	j->probe = le32toh(h->segment);
 	j->timeout_ms = le16toh(st->timeout_ms);
+	j->board = le32toh(h->aux);
 	j->next_round = 0;
 	j->fixed &= j->relayed;
 	if (j->phase == PHASE_LEAVING) {
@@ -568,7 +570,7 @@ enum saina_join_event saina_join_input(struct saina_session *j, const struct sai
 		refuse(j, body, now);
 		break;
 	case SAINA_MSG_STATUS:
-		return status(j, body, le32toh(h->segment), now);
+		return status(j, body, h, now);
 	case SAINA_MSG_PROBE_REPLY:
 		if (h->segment) {
 			j->proved = le32toh(h->segment);

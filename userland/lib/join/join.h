@@ -82,6 +82,7 @@ struct saina_session {
 	bool	 relayed;
 	uint16_t timeout_ms;		/* of the policy, as the last STATUS said */
 	uint32_t next_round;
+	uint32_t board;		/* STATUS: of the job, 0: messages */
 	uint64_t rtt_ns;
 	uint64_t rejoins;
 

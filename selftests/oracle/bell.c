@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Section 8.3 of Documentation/datapath.rst: BELL, input arrays, the board. */
+#include <stdlib.h>
+#include <string.h>
+#include "oracle.h"
+
+static void board_free(struct oracle_job *j)
+{
+	if (!j->board)
+		return;
+	free(j->board[0].sum);
+	free(j->board);
+	j->board = NULL;
+}
+
+void oracle_board_new(struct oracle *o, unsigned int job)
+{
+	struct oracle_job *j = &o->job[job];
+	size_t n = (size_t)j->conf.segments * SAINA_BOARD_ROUNDS;
+	int32_t *sums = calloc(n * j->conf.payload, sizeof(*sums));
+
+	board_free(j);
+	j->board = calloc(n, sizeof(*j->board));
+	if (!j->board || !sums)
+		abort();
+	for (size_t i = 0; i < n; i++)
+		j->board[i].sum = sums + i * j->conf.payload;
+}
+
+void oracle_share(struct oracle *o, unsigned int job, unsigned int w, const uint8_t *input)
+{
+	o->job[job].input[w] = input;
+}
+
+/* The result is on the board from now on, unless that has a later one in its place. */
+static void publish(struct oracle_msg *m, bool made)
+{
+	struct oracle_job *j = m->j;
+	struct oracle_board *b = &j->board[(m->round % SAINA_BOARD_ROUNDS) * j->conf.segments +
+					   m->segment];
+
+	if (!made && b->tag >= m->round + 1ull)
+		return;
+	b->tag = m->round + 1ull;
+	b->meta = m->result->meta;
+	memcpy(b->sum, m->result->sum, 4 * j->conf.payload);
+}
+
+void oracle_bell(struct oracle_msg *m)
+{
+	size_t entry = sizeof(struct saina_input_head) + 4 * m->j->conf.payload;
+	struct saina_input_head head;
+	struct saina_bell bell = {};
+	struct saina_hdr hdr = *m->hdr;
+	struct oracle_msg one = *m;
+	bool all = false;
+
+	memcpy(&bell.rung, m->payload, sizeof(bell.rung));
+	m->out->verdict = ORACLE_DROP;
+	one.hdr = &hdr;
+	one.rung = true;
+	for (unsigned int i = 0; i < SAINA_BELL_SEGMENTS; i++) {
+		if (!(bell.rung >> i & 1))
+			continue;
+		one.segment = m->segment + i;
+		if (one.segment >= m->j->conf.segments)
+			break;
+		if (!m->j->input[m->w]) {
+			oracle_drop(m, SAINA_C_REFERENCE);
+			continue;
+		}
+		memcpy(&head, m->j->input[m->w] + one.segment * entry, sizeof(head));
+		if (head.session != hdr.session || head.round != m->round) {
+			oracle_drop(m, SAINA_C_STAMP);
+			continue;
+		}
+		hdr.exponent = head.exponent;
+		one.payload = m->j->input[m->w] + one.segment * entry + sizeof(head);
+		m->out->answer = 0;
+		m->out->multicast = false;
+		oracle_grad(&one);
+		if (m->out->answer == SAINA_MSG_STALE)
+			break;
+		if (m->out->answer != SAINA_MSG_RESULT)
+			continue;
+		publish(&one, m->out->multicast);
+		bell.done |= 1ull << i;
+		all |= m->out->multicast;
+	}
+	if (bell.done) {
+		oracle_answer_rung(m, &bell, all);
+	} else if (m->out->answer == SAINA_MSG_STALE) {
+		m->segment = one.segment;
+		oracle_answer_stale(m);
+	} else {
+		m->out->answer = 0;
+		m->out->verdict = ORACLE_DROP;
+	}
+}

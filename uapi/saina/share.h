@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: (GPL-2.0 WITH Linux-syscall-note) OR MIT */
+/*
+ * By reference: what workers on the switch's own host share with the BPF program, and how
+ * they get it.  Host byte order.
+ *
+ * A worker that is admitted to a job that works by reference (WELCOME) sends struct
+ * saina_share_ask as a datagram to the agent's unix socket, which the operator lends to
+ * the worker's container, and with it (SCM_RIGHTS) one end of a socket pair of its own
+ * (AF_UNIX, SOCK_SEQPACKET).  There it gets struct saina_share_answer, and with it, if
+ * @error is 0, two maps:
+ *
+ *	its input array		entry s: struct saina_input_head and its gradient of segment s;
+ *				to be mapped for writing.  Nobody else gets it
+ *	the job's board		entry (round & (SAINA_BOARD_ROUNDS - 1)) * segments + s:
+ *				struct saina_board_head and the sums of segment s; to be mapped
+ *				for reading, for more is refused
+ *
+ * Then it may send BELL (saina/proto.h) instead of GRAD, for as long as STATUS names the
+ * board that it has.
+ */
+#ifndef _UAPI_SAINA_SHARE_H
+#define _UAPI_SAINA_SHARE_H
+
+#include <linux/types.h>
+#include "saina/proto.h"
+
+#define SAINA_SHARE_VERSION	1
+
+#define SAINA_BOARD_ROUNDS	2	/* power of two */
+
+/**
+ * struct saina_input_head - head of an entry of a worker's input array; its gradient follows
+ * @session: of the worker, 0 while it writes: written last
+ * @round: of the gradient
+ * @exponent: block scale of the gradient
+ * @pad: not looked at
+ */
+struct saina_input_head {
+	__u64	session;
+	__u32	round;
+	__s8	exponent;
+	__u8	pad[51];
+};
+SAINA_ASSERT(sizeof(struct saina_input_head) == 64, "saina_input_head is 64 bytes");
+
+/**
+ * struct saina_board_head - head of an entry of the board; the sums follow
+ * @tag: 1 + round; 0: nothing, or being written.  Whoever reads the entry reads the tag
+ *	before and after: what was between is valid if it is the same
+ * @mask: of the result, as all that follows
+ * @policy: seq of its policy
+ * @k: latched
+ * @contributors: how many are in it
+ * @exponent: block scale
+ * @flags: SAINA_F_*
+ * @pad: 0
+ */
+struct saina_board_head {
+	__u64	tag;
+	__u64	mask;
+	__u32	policy;
+	__u8	k;
+	__u8	contributors;
+	__s8	exponent;
+	__u8	flags;
+	__u8	pad[40];
+};
+SAINA_ASSERT(sizeof(struct saina_board_head) == 64, "saina_board_head is 64 bytes");
+
+/**
+ * struct saina_share_ask
+ * @version: SAINA_SHARE_VERSION
+ * @job: of the worker
+ * @worker: who it is
+ * @pad: 0
+ * @session: of its WELCOME
+ */
+struct saina_share_ask {
+	__u32	version;
+	__u16	job;
+	__u8	worker;
+	__u8	pad;
+	__u64	session;
+};
+SAINA_ASSERT(sizeof(struct saina_share_ask) == 16, "saina_share_ask is 16 bytes");
+
+/**
+ * struct saina_share_answer
+ * @error: 0, or an errno
+ * @board: number of the board, not 0
+ * @segments: entries of the input array
+ * @payload: elements of an entry
+ * @text: why not, one sentence, zero terminated
+ */
+struct saina_share_answer {
+	__s32	error;
+	__u32	board;
+	__u32	segments;
+	__u32	payload;
+	char	text[SAINA_TEXT_LEN];
+};
+SAINA_ASSERT(sizeof(struct saina_share_answer) == 176, "saina_share_answer is 176 bytes");
+
+#endif /* _UAPI_SAINA_SHARE_H */

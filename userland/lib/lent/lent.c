@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* Asking for the memory and mapping it.  Nothing here waits. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "lent.h"
+
+#define AGAIN_NS (1000 * MSEC)
+
+void saina_lent_init(struct saina_lent *s, const char *path)
+{
+	memset(s, 0, sizeof(*s));
+	s->fd = -1;
+	s->path = path && *path ? strdup(path) : NULL;
+}
+
+static void unmap(struct saina_lent *s)
+{
+	if (s->input)
+		munmap(s->input, s->input_len);
+	if (s->results)
+		munmap((void *)s->results, s->results_len);
+	s->input = NULL;
+	s->results = NULL;
+	s->board = 0;
+}
+
+static void hang_up(struct saina_lent *s)
+{
+	if (s->fd >= 0)
+		close(s->fd);
+	s->fd = -1;
+}
+
+void saina_lent_exit(struct saina_lent *s)
+{
+	unmap(s);
+	hang_up(s);
+	free((void *)s->path);
+	s->path = NULL;
+}
+
+/* The question, and with it the socket to answer it by. */
+static int ask(const struct saina_lent *s, const struct saina_job *job, int answer)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	struct saina_share_ask q = {
+		.version = SAINA_SHARE_VERSION,
+		.job = job->id,
+		.worker = job->worker,
+		.session = job->session,
+	};
+	union {
+		char buf[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control = {0};
+	struct iovec iov = {&q, sizeof(q)};
+	struct msghdr m = {
+		.msg_name = &addr,
+		.msg_namelen = sizeof(addr),
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.buf,
+		.msg_controllen = sizeof(control.buf),
+	};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+	int fd, ret = 0;
+
+	if (strlen(s->path) >= sizeof(addr.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(addr.sun_path, s->path);
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(answer));
+	memcpy(CMSG_DATA(c), &answer, sizeof(answer));
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	if (sendmsg(fd, &m, MSG_NOSIGNAL) < 0)
+		ret = -errno;
+	close(fd);
+	return ret;
+}
+
+uint64_t saina_lent_run(struct saina_lent *s, const struct saina_job *job, uint64_t now)
+{
+	bool have = s->board && s->session == job->session &&
+		    (!s->wanted || s->wanted == s->board);
+	int pair[2];
+
+	if (!s->path || !job->by_reference || have)
+		return NEVER;
+	if (now < s->again_ns)
+		return s->again_ns;
+	s->again_ns = now + AGAIN_NS;
+	hang_up(s);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
+		return s->again_ns;
+	if (ask(s, job, pair[1]))
+		close(pair[0]);
+	else
+		s->fd = pair[0];
+	close(pair[1]);
+	return s->again_ns;
+}
+
+static bool map(struct saina_lent *s, const struct saina_job *job,
+		const struct saina_share_answer *a, const int fd[2])
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+	void *p;
+
+	unmap(s);
+	if (a->segments != job->segments || a->payload != job->payload || !a->board)
+		return false;
+	s->segments = job->segments;
+	s->entry = sizeof(struct saina_input_head) + job->wire;
+	s->input_len = (job->segments * s->entry + page - 1) & ~(page - 1);
+	s->results_len = (job->segments * SAINA_BOARD_ROUNDS * s->entry + page - 1) & ~(page - 1);
+	p = mmap(NULL, s->input_len, PROT_READ | PROT_WRITE, MAP_SHARED, fd[0], 0);
+	if (p == MAP_FAILED)
+		return false;
+	s->input = p;
+	p = mmap(NULL, s->results_len, PROT_READ, MAP_SHARED, fd[1], 0);
+	if (p == MAP_FAILED)
+		return false;
+	s->results = p;
+	s->session = job->session;
+	s->board = a->board;
+	return true;
+}
+
+void saina_lent_receive(struct saina_lent *s, const struct saina_job *job,
+			 struct saina_notes *notes)
+{
+	union {
+		char buf[CMSG_SPACE(2 * sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct saina_share_answer a;
+	struct iovec iov = {&a, sizeof(a)};
+	struct msghdr m = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.buf,
+		.msg_controllen = sizeof(control.buf),
+	};
+	struct cmsghdr *c;
+	int fd[2];
+	ssize_t n;
+
+	n = recvmsg(s->fd, &m, MSG_CMSG_CLOEXEC);
+	if (n < 0 && errno == EAGAIN)
+		return;
+	hang_up(s);
+	if (n != sizeof(a))
+		return;
+	c = CMSG_FIRSTHDR(&m);
+	if (a.error || !c || c->cmsg_len != CMSG_LEN(sizeof(fd))) {
+		a.text[sizeof(a.text) - 1] = 0;
+		saina_note(notes, "no shared memory, so gradients go as messages: %s", a.text);
+		s->again_ns += 30 * AGAIN_NS;
+		return;
+	}
+	memcpy(fd, CMSG_DATA(c), sizeof(fd));
+	if (!map(s, job, &a, fd)) {
+		unmap(s);
+		saina_note(notes, "cannot map what %s lends, so gradients go as messages: %s",
+			   s->path, strerror(errno));
+		s->again_ns += 30 * AGAIN_NS;
+	}
+	close(fd[0]);
+	close(fd[1]);
+}
