@@ -30,6 +30,7 @@ struct rig {
 	int prog;
 	int tc;				/* the tc program, if rig_use_tc() was called; else 0 */
 	int outlet;			/* its saina_outlet */
+	int asked;			/* saina_asked */
 	struct saina_global g;
 	struct oracle o;
 	unsigned int port[RIG_PORTS];	/* ifindexes; port[0] is lo */
