@@ -216,7 +216,8 @@ struct {								\
 		__uint(value_size, sizeof(struct NAME));		\
 	});								\
 } NAME SEC(".maps");
-#define SAINA_INPUT_MAP(E)	SAINA_SHARED_MAPS(saina_input_##E, SAINA_JOBS_MAX * SAINA_WORKERS_MAX)
+#define SAINA_INPUTS		(SAINA_JOBS_MAX * SAINA_WORKERS_MAX)
+#define SAINA_INPUT_MAP(E)	SAINA_SHARED_MAPS(saina_input_##E, SAINA_INPUTS)
 #define SAINA_BOARD_MAP(E)	SAINA_SHARED_MAPS(saina_board_##E, SAINA_JOBS_MAX)
 SAINA_ELEMS_LIST(SAINA_INPUT_MAP)
 SAINA_ELEMS_LIST(SAINA_BOARD_MAP)

@@ -593,7 +593,9 @@ static __always_inline bool slot_is_stamped(const struct saina_input_head *s,
 	return s->session == in->session && s->round == in->round;
 }
 
-/* From here to slot_publish() nobody reads the entry.  Exchanges keep the order that readers need. */
+/* From here to slot_publish() nobody reads the entry.  Exchanges keep the order that readers
+ * need.
+ */
 static __always_inline void slot_unpublish(struct saina_board_head *b)
 {
 	__sync_lock_test_and_set(&b->tag, 0);

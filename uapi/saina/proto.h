@@ -75,8 +75,8 @@ enum saina_msg_type {
 	SAINA_MSG_STATUS	= 21,	/* struct saina_status, answers 19, 20, 22 */
 	SAINA_MSG_LEAVE		= 22,	/* worker: goodbye */
 	/* data plane, by reference */
-	SAINA_MSG_BELL		= 23,	/* worker: gradients lie in its input array; struct saina_bell */
-	SAINA_MSG_RUNG		= 24,	/* answers it, as long as it: results lie on the board */
+	SAINA_MSG_BELL		= 23,	/* worker: gradients are in its array; struct saina_bell */
+	SAINA_MSG_RUNG		= 24,	/* answers it: results lie on the board */
 };
 
 enum saina_elem_type {

@@ -68,7 +68,7 @@ struct saina_board_head {
 SAINA_ASSERT(sizeof(struct saina_board_head) == 64, "saina_board_head is 64 bytes");
 
 /**
- * struct saina_share_ask
+ * struct saina_share_ask - a worker asks for its memory
  * @version: SAINA_SHARE_VERSION
  * @job: of the worker
  * @worker: who it is
@@ -85,7 +85,7 @@ struct saina_share_ask {
 SAINA_ASSERT(sizeof(struct saina_share_ask) == 16, "saina_share_ask is 16 bytes");
 
 /**
- * struct saina_share_answer
+ * struct saina_share_answer - comes with the two maps, or says why there are none
  * @error: 0, or an errno
  * @board: number of the board, not 0
  * @segments: entries of the input array
