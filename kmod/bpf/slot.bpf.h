@@ -549,7 +549,8 @@ static __always_inline bool slot_is_plain(const struct saina_slot_meta *h, const
 	return h->state == SAINA_SLOT_OPEN && h->round == in->round &&
 	       h->segment == in->segment && h->count + 1 < h->k &&
 	       h->exponent == in->exponent && !(h->seen & in->bit) && !(h->members & ~in->active) &&
-	       !(h->flags & SAINA_F_DEGRADED) && !h->parts && (!h->deadline || in->now < h->deadline);
+	       !(h->flags & SAINA_F_DEGRADED) && !h->parts &&
+	       (!h->deadline || in->now < h->deadline);
 }
 
 static __always_inline struct saina_counted *slot_counted(__u32 job, __u32 segment)

@@ -119,7 +119,7 @@ else
 	mutant foreign-exponent-degraded slot.bpf.h 'h->flags &= ~SAINA_F_DEGRADED;' ';'
 	mutant no-aux slot.bpf.h '= c->in.round + 1;' '= c->in.round;'
 	mutant drop-late-forgotten round.bpf.h 'SAINA_F_DROP_LATE : 0;' '0 : 0;'
-	mutant degraded-forgotten slot.bpf.h '		h->flags |= SAINA_F_DEGRADED;' '		;'
+	mutant degraded-forgotten slot.bpf.h $'	if (h->count < h->k)\n		h->flags |= SAINA_F_DEGRADED;' $'	if (0)\n		;'
 	# k is latched and never above the live workers
 	mutant header-has-next-k answer.bpf.h 'conf->elem, c->in.job, o->k);' 'conf->elem, c->in.job, o->next_k);'
 	mutant k-above-live slot.bpf.h '	if (h->k < need)' '	if (h->k != need)'
@@ -146,12 +146,12 @@ else
 	mutant timeout-never slot.bpf.h 'return slot_above(now, h->deadline - 1) &' 'return 0 &'
 	mutant timeout-of-too-few slot.bpf.h ' & slot_above((__u64)h->count + 1, h->k_min);' ';'
 	mutant timeout-at-once slot.bpf.h 'return slot_above(now, h->deadline - 1) &' 'return !!h->deadline &'
-	mutant timeout-not-in-short-cut slot.bpf.h ' && (!h->deadline || in->now < h->deadline);' ';'
+	mutant timeout-not-in-short-cut slot.bpf.h $' &&\n	       (!h->deadline || in->now < h->deadline);' ';'
 	# coded: one of each part
 	mutant coded-waits-for-all slot.bpf.h '	if (h->parts)' '	if (0)'
 	mutant coded-adds-spares slot.bpf.h 'if (in->pull || in_it || spare)' 'if (in->pull || in_it)'
 	mutant coded-waits-for-the-dead slot.bpf.h 'slot_parts(c->in.members & c->in.active, c->in.parts)' 'slot_parts(c->in.members, c->in.parts)'
-	mutant coded-in-short-cut slot.bpf.h '!h->parts && ' ''
+	mutant coded-in-short-cut slot.bpf.h ' && !h->parts &&' ' &&'
 	mutant coded-k-is-all round.bpf.h 'return popcount64(slot_parts(rt->members, round_parts(p, conf)));' 'return n;'
 	mutant coded-spares-not-told slot.bpf.h '(open && h->csum & slot_part(h->parts, c->in.worker))' '0'
 	# k set from outside
@@ -163,7 +163,6 @@ else
 	mutant schedule-forgets-deaths round.bpf.h 'if (old & ~conf->active)' 'if (0)'
 	mutant schedule-forgets-joins round.bpf.h 'if (old && conf->active & ~old)' 'if (0)'
 	mutant schedule-takes-old-events round.bpf.h '		rt->happened = 0;' '		;'
-	mutant schedule-goes-back round.bpf.h '	if (rt->policy.seq == conf->next.seq)' '	if (0)'
 	# by reference
 	mutant any-stamp slot.bpf.h 'return s->session == in->session && s->round == in->round;' 'return true;'
 	mutant stamp-without-session slot.bpf.h 'return s->session == in->session && s->round == in->round;' 'return s->round == in->round;'
