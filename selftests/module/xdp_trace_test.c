@@ -158,7 +158,7 @@ static void trace(int elem, const char *name, unsigned int payload, unsigned lon
 		tap_note("%s", rig.diff);
 		ok = false;
 	}
-	tap_ok(ok && results > packets / 20,
+	tap_ok(ok && results > packets / 50,
 	       "oracle: %s, %u elements a message: the same answers and state, %lu packets, %llu results",
 	       name, payload, packets, (unsigned long long)results);
 	rig_job_remove(&rig, 0);
