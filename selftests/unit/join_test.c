@@ -278,10 +278,16 @@ static void test_probe_patience(void **state)
 		assert_int_equal(j.phase, PHASE_READYING);
 		status(SAINA_JOB_FORMING, true);
 		assert_int_equal(j.phase, PHASE_FORMING);
-		/* an answer after all: said to the agent with the next heartbeat */
-		reply(20);
-		pass(1);
+		/* STATUS asks for a test, which is answered: said to the agent with the next heartbeat */
+		memset(sent, 0, sizeof(sent));
+		status_test(1);
+		pass(250);
+		assert_true(sent[SAINA_MSG_PROBE] >= 1);
+		assert_int_equal(fast, 0);
+		reply_test(1);
+		pass(250);
 		assert_true(fast >= 1);
+		assert_int_equal(ready_segment, 1);
 	}
 }
 

@@ -121,8 +121,8 @@ enum saina_nak {
  * @round: round number, from the job's first round to SAINA_ROUND_MAX; never
  *	wraps.  In table mode the number of the sender's step
  * @segment: which payload-sized piece of the gradient, 0..segments-1; GO: the window;
- *	STATUS: not 0 if the worker's port came from tc to XDP: a PROBE with this segment may
- *	show that results get to it, READY with FAST and this segment says so
+ *	STATUS: not 0 while the worker has not shown that results get to it by its port's hook:
+ *	a PROBE with this segment may show that, READY with FAST and this segment says so
  * @count: elements in the payload: the job's payload size in GRAD, PULL,
  *	RESULT, INC, READ and SUM (pad the last segment with zeros), 0 elsewhere
  * @worker: sender (requests) or addressee (unicast answers); 0xff in

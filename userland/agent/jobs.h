@@ -22,7 +22,7 @@
  * @ready: it has said READY, and
  * @fast: .. that an answer to its probes came
  * @by_xdp: .. from the XDP program, since its port has that: what that redirects gets to it
- * @probe: not 0: a number to be had back when that is shown anew, as its port has XDP now
+ * @probe: not 0: a number to be had back when that is shown, or shown anew
  * @probes: the last such number
  * @looked: its counters were looked at since it was last heard
  * @seen: sum of the counters that only it can have caused, at last look

@@ -27,12 +27,15 @@ static bool uses_xdp(struct agent *a, const struct saina_job *job)
 	return false;
 }
 
-/* A port that comes from tc to XDP: whether what that redirects gets to the worker is not known. */
+/*
+ * Whether a worker gets what is redirected is tested until it has shown that, and again
+ * when its port comes from tc to XDP: what the tc program answers shows nothing.
+ */
 static void test_again(struct worker_aux *aux, bool on_tc)
 {
 	if (on_tc)
 		aux->by_xdp = false;
-	if (on_tc || !aux->fast || aux->by_xdp)
+	if (!aux->ready || (on_tc ? aux->fast : aux->by_xdp))
 		aux->probe = 0;
 	else if (!aux->probe)
 		aux->probe = ++aux->probes;

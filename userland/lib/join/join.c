@@ -150,8 +150,7 @@ static void send_short(struct saina_session *j, int type, uint64_t now)
 	struct saina_hdr *h;
 	bool report;
 
-	/* until the agent knows better than to relay */
-	if (type == SAINA_MSG_HEARTBEAT && (j->fixed || (j->probe && j->proved == j->probe)))
+	if (type == SAINA_MSG_HEARTBEAT && j->probe && j->proved == j->probe)
 		send_short(j, SAINA_MSG_READY, now);
 	else if (type == SAINA_MSG_HEARTBEAT && j->probe)
 		send_test(j);
@@ -422,7 +421,7 @@ static enum saina_join_event welcome(struct saina_session *j, const struct saina
 	j->admitted_ns = now;
 	j->heartbeat_ns = 0;
 	if (j->phase == PHASE_JOINING)
-		j->fast = j->fixed = false;
+		j->fast = false;
 	j->probe = j->proved = 0;
 	enter(j, j->phase == PHASE_REJOINING ? PHASE_REREADYING : PHASE_PROBING, now);
 	return first ? SAINA_JOIN_ADMITTED : SAINA_JOIN_NONE;
@@ -496,7 +495,6 @@ static enum saina_join_event status(struct saina_session *j, const struct saina_
 	j->timeout_ms = le16toh(st->timeout_ms);
 	j->board = le32toh(h->aux);
 	j->next_round = 0;
-	j->fixed &= j->relayed;
 	if (j->phase == PHASE_LEAVING) {
 		/* one that counts us among the live is of before our LEAVE */
 		if (!(j->active >> j->job.worker & 1))
@@ -528,6 +526,16 @@ static enum saina_join_event status(struct saina_session *j, const struct saina_
 	return SAINA_JOIN_STATUS;
 }
 
+/* Later than we waited, but probes are answered by redirect. */
+static void reached_after_all(struct saina_session *j)
+{
+	if (!j->fast)
+		saina_note(&j->notes,
+			   "a probe was answered after all: results can be redirected to %s",
+			   j->ifname);
+	j->fast = true;
+}
+
 static enum saina_join_event probe_reply(struct saina_session *j, uint32_t i, uint64_t now)
 {
 	if (j->phase == PHASE_PROBING && i < j->tries) {
@@ -543,17 +551,9 @@ static enum saina_join_event probe_reply(struct saina_session *j, uint32_t i, ui
 		enter(j, PHASE_READYING, now);
 		return SAINA_JOIN_PROBED;
 	}
-	if (!j->fast && i < SAINA_JOIN_PROBES && j->phase >= PHASE_READYING &&
-	    j->phase <= PHASE_RUNNING) {
-		/* later than we waited, but they do come by redirect */
-		saina_note(&j->notes,
-			   "a probe was answered after all: results can be redirected to %s",
-			   j->ifname);
-		j->fast = j->fixed = true;
-		if (j->phase == PHASE_READYING)
-			j->next_ns = 0;
-		else
-			j->heartbeat_ns = 0;
+	if (!j->fast && i < SAINA_JOIN_PROBES && j->phase == PHASE_READYING) {
+		reached_after_all(j);
+		j->next_ns = 0;
 	}
 	return SAINA_JOIN_NONE;
 }
@@ -574,6 +574,7 @@ enum saina_join_event saina_join_input(struct saina_session *j, const struct sai
 	case SAINA_MSG_PROBE_REPLY:
 		if (h->segment) {
 			j->proved = le32toh(h->segment);
+			reached_after_all(j);
 			return SAINA_JOIN_NONE;
 		}
 		return probe_reply(j, le32toh(h->round), now);

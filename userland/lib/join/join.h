@@ -93,7 +93,6 @@ struct saina_session {
 	uint64_t probe_ns[SAINA_JOIN_PROBES];	/* when probe i left */
 	unsigned int tries;
 	bool	 fast;		/* a probe was answered */
-	bool	 fixed;		/* one was, but after READY had said that none is */
 	uint32_t probe, proved;	/* STATUS's number of a test to be made; of one that went well */
 	bool	 batched;	/* probes went as batches */
 	bool	 batches;	/* ... and they get through */
