@@ -50,7 +50,7 @@ worker_program=("$B/saina-allreduce")
 saina job del shared
 job line elements 2 workers 4
 for i in 0 1 2 3; do
-	w $i env SAINA_AGGREGATOR="$AGG" SAINA_JOB=line "$B/example-fit" >"$WORK/fit.$i" 2>&1 &
+	w $i env SAINA_AGGREGATOR="$AGG" SAINA_JOB=line "$B/example-fit" >"$WORK/fit.$i" 2>"$WORK/fit.$i.err" &
 	worker_pids[$i]=$!
 done
 check "the example of libsaina(3): four workers end well" wait_all 60
