@@ -253,7 +253,18 @@ matches "doctor: says how to make a bridge" 'FAIL bridge +there is no interface 
  +-> make it \(ip link add br0 type bridge' "$(cat "$WORK/said")"
 w 0 ethtool -K eth0 gro off
 equal "doctor: warns of a port whose other end has no NAPI" warn "$(verdict port-redirect)"
+matches "doctor: names a stock container behind a port with XDP, and gives the port hook auto" \
+	'warn +port-redirect +p0: stock container \(GRO is off at its end\): XDP redirects do not reach it.*-> .*saina port set p0 hook auto' \
+	"$(doctor doctor host config "/run/saina-lab/$LAB/sainad.conf" | tr '\n' ' ')"
 matches "doctor worker: warns of a missing NAPI" 'warn napi' "$(w 0 "$B/saina" doctor worker to "$AGG")"
+matches "doctor worker: in a stock container, without CAP_NET_ADMIN, asks nothing of it" \
+	'ok +napi +eth0: stock container \(GRO is off, no CAP_NET_ADMIN\)[^>]*-> see on the host .*hook tc' \
+	"$(w 0 setpriv --bounding-set=-net_admin "$B/saina" doctor worker to "$AGG" | tr '\n' ' ')"
+saina port set p0 hook tc
+matches "doctor: a port with hook tc before a stock container is ok" \
+	'ok +port-redirect +p0: stock container \(GRO is off at its end\): XDP redirects would not reach it, hook tc does' \
+	"$(doctor doctor host config "/run/saina-lab/$LAB/sainad.conf" | tr '\n' ' ')"
+saina port set p0 hook xdp
 w 0 ethtool -K eth0 gro on
 equal "doctor: a port whose other end has GRO is ok" ok "$(verdict port-redirect)"
 saina port set p0 hook tc

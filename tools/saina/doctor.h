@@ -64,6 +64,8 @@ void doc_bridge(struct doc_state *s);
 void doc_worker(__be32 to);
 /* Shared by host and worker: would a firewall stop UDP to @port? */
 void doc_firewall(unsigned int port, const char *what);
+/* Has this process that capability, CAP_*? */
+bool doc_capable(unsigned int cap);
 /* First line of a file, without its end; false if it cannot be read. */
 bool doc_read(const char *path, char *text, size_t size);
 /* What a command prints, at most @size - 1 bytes; its exit status, -1: it could not run. */

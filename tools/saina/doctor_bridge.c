@@ -105,16 +105,22 @@ static void port_mode(const struct doc_state *s, const struct link *l,
 static void port_peer(const struct doc_state *s, const struct link *l, const struct doc_driver *d)
 {
 	const struct saina_port_attrs *p = agent_port(s, l->ifindex);
+	bool tc = p && p->mode == SAINA_PORT_MODE_TC;
 
-	if (!d->has_features || strcmp(l->kind, "veth") || (p && p->mode == SAINA_PORT_MODE_TC))
+	if (!d->has_features || strcmp(l->kind, "veth"))
 		return;
-	if (d->features & DOC_XDP_NDO_XMIT)
-		doc_say(DOC_OK, "port-redirect", NULL, "%s: results can be redirected to its other end",
+	if (!(d->features & DOC_XDP_NDO_XMIT) && tc)
+		doc_say(DOC_OK, "port-redirect", NULL,
+			"%s: stock container (GRO is off at its end): XDP redirects would not reach it, hook tc does",
 			l->name);
-	else
+	else if (!(d->features & DOC_XDP_NDO_XMIT))
 		doc_say(DOC_WARN, "port-redirect",
-			"at the other end, in the worker's container: ethtool -K eth0 gro on; then start the worker again",
-			"%s: its other end has no NAPI: results must take the slow path through the bridge",
+			doc_fix("hook tc, which auto is (saina port set %s hook auto, and hook in sainad's configuration); with Open vSwitch's userspace datapath, which needs XDP, at its other end: ethtool -K eth0 gro on; then start the worker again",
+				l->name),
+			"%s: stock container (GRO is off at its end): XDP redirects do not reach it, results take the slow path through the bridge",
+			l->name);
+	else if (!tc)
+		doc_say(DOC_OK, "port-redirect", NULL, "%s: results can be redirected to its other end",
 			l->name);
 }
 
@@ -164,7 +170,7 @@ static void slow_workers(const struct doc_state *s, const struct links *links)
 				w[i].id, w[i].name, w[i].job_name, p->ifname);
 		else if (w[i].relay && w[i].state != SAINA_WORKER_STATE_LEFT)
 			doc_say(DOC_WARN, "relayed",
-				"in its container: ethtool -K eth0 gro on; then start the worker again",
+				"saina port set PORT hook auto, which is tc; where XDP has to stay, in its container: ethtool -K eth0 gro on; then start the worker again",
 				"worker %u (%s) of job %s behind %s gets its results by the slow path",
 				w[i].id, w[i].name, w[i].job_name, l ? l->name : "a port that is gone");
 	}

@@ -39,7 +39,7 @@ static void kernel(void)
 			"/sys/kernel/btf/vmlinux is not there: saina.ko cannot lend functions to the XDP program");
 }
 
-static bool capable(unsigned int cap)
+bool doc_capable(unsigned int cap)
 {
 	char line[128];
 	unsigned long long eff = 0;
@@ -56,7 +56,7 @@ static bool capable(unsigned int cap)
 
 static bool privileges(void)
 {
-	bool net = capable(CAP_NET_ADMIN), bpf = capable(CAP_BPF) || capable(CAP_SYS_ADMIN);
+	bool net = doc_capable(CAP_NET_ADMIN), bpf = doc_capable(CAP_BPF) || doc_capable(CAP_SYS_ADMIN);
 
 	if (net && bpf)
 		doc_say(DOC_OK, "privileges", NULL, "may load programs and change the network%s",

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <linux/capability.h>
 #include <linux/ethtool.h>
 #include <linux/rtnetlink.h>
 #include <sys/socket.h>
@@ -145,8 +146,15 @@ static void offloads(const struct link *l)
 	else if (gro || l->xdp_id || !veth)
 		doc_say(DOC_OK, "napi", NULL, "%s: results can be redirected to it%s", l->name,
 			gro && veth ? " (GRO is on)" : "");
+	else if (!doc_capable(CAP_NET_ADMIN))
+		doc_say(DOC_OK, "napi",
+			"see on the host that saina port show has hook tc, which auto is, for its port; else there: saina port set PORT hook auto",
+			"%s: stock container (GRO is off, no CAP_NET_ADMIN): XDP redirects do not reach it; hook tc does and needs nothing here",
+			l->name);
 	else
-		doc_say(DOC_WARN, "napi", doc_fix("ethtool -K %s gro on; then start the worker again", l->name),
+		doc_say(DOC_WARN, "napi",
+			doc_fix("on the host, hook tc for its port: saina port set PORT hook auto; or here: ethtool -K %s gro on; then start the worker again",
+				l->name),
 			"%s: GRO is off, so this veth has no NAPI: results take the slow path through the bridge",
 			l->name);
 	if (csum < 0)
