@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Workers in stock containers, on a network that Podman made: no privileges, no setting of
-# GRO, no program at their end.  Their ports have the tc hook.
+# tools/quickstart/podman: workers in stock containers, on a network of Podman's own.
+# With "all" also what goes wrong, and a network that is there.
 #
-#     namespaces of this test's own: sainad, podman, bridge podman1 10.191.0.1
+#     namespaces of this test's own: sainad, podman, bridge podman1
 #         veth0 |       veth1 |       veth2 |      veth3 |        <- tc
-#     containers w0          w1            w2           w3        saina-allreduce
+#     containers 0           1             2            3         saina-allreduce
 
 for p in podman runc iptables busybox; do
 	command -v $p >/dev/null && continue
@@ -17,13 +17,16 @@ done
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
-AGG=10.191.0.1
 DIR=$WORK/podman
-export SAINA_CONTROL=$DIR/control
 CGROUP=saina-$LAB
+# How Podman runs within namespaces, without systemd and with its state in a directory.
+export ENGINE_OPTIONS="--runtime runc --cgroup-manager=cgroupfs --root $DIR/root --runroot $DIR/run --storage-driver vfs
+	--network-config-dir $DIR/conf --tmpdir $DIR/tmp --events-backend none"
+ENGINE_OPTIONS=$(xargs <<<"$ENGINE_OPTIONS")
+export RUN_OPTIONS="--cgroup-parent /$CGROUP --ulimit nofile=1024:1024 --ulimit nproc=1024:1024"
 
 # Containers, mounts, bridge and agent end with the first process of the namespaces.
-mkdir -p "$DIR"/{root,run,conf,tmp,state,image/{bin,usr,lib,lib64,etc,tmp,proc,sys,dev,build}}
+mkdir -p "$DIR"/{root,run,conf,tmp} "$WORK/q"
 unshare --net --mount --pid --fork --kill-child --mount-proc sleep infinity &
 holder=$!
 
@@ -46,8 +49,8 @@ inside() {
 }
 
 pod() {
-	inside podman --runtime runc --cgroup-manager=cgroupfs --root "$DIR/root" --runroot "$DIR/run" \
-		--storage-driver vfs --network-config-dir "$DIR/conf" --tmpdir "$DIR/tmp" --events-backend none "$@"
+	# shellcheck disable=SC2086 # words
+	inside podman $ENGINE_OPTIONS "$@"
 }
 
 has_inner() {
@@ -57,63 +60,135 @@ has_inner() {
 until_true 10 has_inner || bail "no namespaces"
 [ "$(inside readlink /proc/self/ns/net)" != "$(readlink /proc/self/ns/net)" ] || bail "no namespace of its own"
 inside mount -t tmpfs tmpfs /run
-cp "$(command -v busybox)" "$DIR/image/bin/busybox"
 
-image() {
-	tar -C "$DIR/image" -c . | pod import - stock:1
+# quickstart NAME [WORD...]: in the background; what it says is in $WORK/NAME.out and .err.
+quickstart() {
+	: >"$WORK/$1.out"
+	# As from a terminal: in a process group of its own, which Ctrl-C reaches.
+	inside setsid env --default-signal=INT,TERM,HUP TMPDIR="$WORK/q" "$TOP/tools/quickstart/podman" "${@:2}" \
+		>"$WORK/$1.out" 2>"$WORK/$1.err" </dev/null &
+	worker_pids[$1]=$!
 }
 
-# container NAME COMMAND...: as people start them; the host lends its libraries and our programs.
-container() {
-	pod run -d --name "$1" --network net1 --cgroup-parent "/$CGROUP" --ulimit nofile=1024:1024 --ulimit nproc=1024:1024 \
-		-v /usr:/usr:ro -v /lib:/lib:ro -v /lib64:/lib64:ro -v "$B:/build:ro" localhost/stock:1 "${@:2}"
+# ended NAME: waits for its end; prints its status and the last line of its errors.
+ended() {
+	local status
+	until_true 120 worker_ended "$1" || kill -KILL "${worker_pids[$1]}"
+	wait "${worker_pids[$1]}"
+	status=$?
+	unset "worker_pids[$1]"
+	said="$status: $(tail -n 1 "$WORK/$1.err")"
 }
 
-check "podman: an image is made" image || bail "no image"
-check "podman: a network is made" pod network create --disable-dns --subnet 10.191.0.0/24 net1
-# The bridge comes with the first container.
-check "podman: a container starts" container idle /bin/busybox sleep 1000 || bail "no container"
-equal "podman: the network is a bridge" 1 "$(inside ip -o link show type bridge | grep -c podman1)"
+said_by() { # NAME ERE
+	grep -qE "$2" "$WORK/$1.out" || pid_gone "${worker_pids[$1]}"
+}
 
-cat >"$DIR/sainad.conf" <<-TXT
-	bridge = "podman1";
-	address = "$AGG";
-	control = "$DIR/control";
-	runtime_dir = "$DIR/state";
-	bpffs = "$DIR/state/bpf";
-	object = "$B/saina_xdp.bpf.o";
-	control_plane = "agent";
-TXT
-inside "$B/sainad" -c "$DIR/sainad.conf" >"$DIR/log" 2>&1 &
-check "sainad starts" until_true 20 "$B/saina" port show || bail "$(cat "$DIR/log")"
+# What is there that a run could leave: containers, networks and images of it, links, sockets, files, an agent.
+left() {
+	pod ps -aq
+	pod network ls -q | grep quickstart
+	pod images -q
+	inside ip -o link show | grep -vE '^[0-9]+: (lo|ifb[0-9]):'
+	inside sh -c 'cat /proc/[0-9]*/comm' 2>/dev/null | grep -x sainad
+	inside cat /proc/mounts | grep -o "$WORK/q.*"
+	ls "$WORK/q"
+}
+
+# control NAME: waits for the job, exports the control socket of its agent
+control() {
+	until_true 60 said_by "$1" 'job quickstart is there'
+	SAINA_CONTROL=$(sed -n 's/.* -s \(.*\) top$/\1/p' "$WORK/$1.out")
+	export SAINA_CONTROL
+	[ -n "$SAINA_CONTROL" ] || bail "$1: no job: $(cat "$WORK/$1.err")"
+	id=$(basename "$(dirname "$SAINA_CONTROL")" | sed 's/\..*//')
+}
 
 job_runs() {
-	[ "$(job_field boxes state)" = running ]
+	[ "$(job_field quickstart state)" = running ]
 }
 
-rounds=$(less 100)
-job boxes workers 4 elements 100003 policy bsp
-for i in 0 1 2 3; do
-	check "container w$i starts" container "w$i" /bin/busybox sh -c "
-		/bin/busybox grep CapEff /proc/self/status
-		exec /build/saina-allreduce --aggregator $AGG --job ${job_ids[boxes]} --worker $i --rounds $rounds \
-			--elements 100003 --seed $SEED --json --join-timeout-ms $((20000 * SLOW)) --think-us 10000"
-done
-check "containers: the job runs" until_true 30 job_runs
+# --- four workers ---------------------------------------------------------------------
+
+rounds=$(less 300)
+quickstart four --subnet 10.191.0.0/24 -- sh -c "
+	grep CapEff /proc/self/status
+	exec /opt/saina-allreduce --worker \$SAINA_RANK --rounds $rounds --elements 100000 --seed $SEED --json \
+		--join-timeout-ms $((20000 * SLOW)) --think-us 20000"
+control four
+check "containers: the job runs" until_true 60 job_runs
 equal "containers: every port has tc by itself" "tc auto" "$(sj port show '[.[]|"\(.mode) \(.hook)"]|unique|join(", ")')"
 equal "containers: GRO is off at their end, as Podman left it" "generic-receive-offload: off" \
-	"$(inside nsenter -t "$(pod inspect -f '{{.State.Pid}}' w0)" --net -- ethtool -k eth0 | grep '^generic-receive-offload')"
-equal "containers: all four end well" "0 0 0 0" "$(pod wait w0 w1 w2 w3 | xargs)"
-for i in 0 1 2 3; do
-	pod logs "w$i" >"$DIR/said.$i" 2>&1
+	"$(inside nsenter -t "$(pod inspect -f '{{.State.Pid}}' "$id-0")" --net -- ethtool -k eth0 | grep '^generic-receive-offload')"
+inside "$B/saina" -s "$SAINA_CONTROL" -j doctor host bridge podman1 >"$WORK/doctor"
+equal "doctor: a port with hook tc is ok, the stock container behind it is named" "ok stock container" \
+	"$(jq -r '.[]|select(.check=="port-redirect")|.status+" "+(.found|match("stock container").string)' "$WORK/doctor" | sort -u)"
+equal "doctor: nothing is relayed to stock containers" "" "$(jq -r '.[]|select(.check=="relayed").found' "$WORK/doctor")"
+matches "doctor worker: is ok in a stock container, names it, and says what its port needs" \
+	'ok +napi +eth0: stock container \(GRO is off, no CAP_NET_ADMIN\).* -> .*saina port set PORT hook auto' \
+	"$(pod exec "$id-0" /opt/saina doctor worker to 10.191.0.1 | tr '\n' ' ')"
+equal "containers: no result is relayed" 0 "$(counter quickstart all relayed)"
+equal "the agent complained of nothing" "" "$(grep -aE '(error|warn(ing)?)[]:> ]' "$(dirname "$SAINA_CONTROL")/log")"
+ended four
+equal "quickstart: ends with status 0 when all workers ended well" "0: " "$said"
+equal "quickstart: shows what each worker said: all sums of all four are exact" "$(for i in 0 1 2 3; do echo "$i $rounds 0 0"; done)" \
+	"$(sed -n 's/^  worker [0-9]: {/{/p' "$WORK/four.out" | jq -r '"\(.worker) \(.rounds) \(.wrong + .unverified) \(.relayed)"')"
+equal "containers: all four have the same results" 1 \
+	"$(sed -n 's/^  worker [0-9]: {/{/p' "$WORK/four.out" | jq -r .crc | sort -u | wc -l)"
+equal "containers: none has CAP_NET_ADMIN" "0 0 0 0" "$(sed -n 's/.*CapEff:\t//p' "$WORK/four.out" | while read -r c; do
+	echo $((0x$c >> 12 & 1))
+done | xargs)"
+equal "quickstart: leaves nothing behind" "" "$(left)"
+
+# --- Ctrl-C ------------------------------------------------------------------------------
+
+ctrl_c() { # WHEN: at this line of it
+	quickstart stop --workers 2 -- sleep 1000
+	until_true 60 said_by stop "$1"
+	inside pkill -INT -g "$(inside pgrep -of quickstart/podman)"
+	ended stop
+	matches "quickstart: Ctrl-C at \"$1\": ends with status 130" '^130: ' "$said"
+	equal "quickstart: Ctrl-C at \"$1\": leaves nothing behind" "" "$(left)"
+}
+ctrl_c 'the containers run'
+
+mkdir "$WORK/bin"
+for p in bash dirname readlink id; do
+	ln -s "$(command -v $p)" "$WORK/bin/$p"
 done
-equal "containers: none has CAP_NET_ADMIN" 0 "$((0x$(sed -n 's/^CapEff:\t//p' "$DIR/said.0") >> 12 & 1))"
-equal "containers: all sums of all four are exact" "$(for i in 0 1 2 3; do echo "$rounds 0"; done)" \
-	"$(for i in 0 1 2 3; do grep '^{' "$DIR/said.$i" | jq -r '"\(.rounds) \(.wrong + .unverified)"'; done)"
-equal "containers: all four have the same results" 1 "$(grep -h '^{' "$DIR"/said.? | jq -r .crc | sort -u | wc -l)"
-equal "containers: no result is relayed" 0 "$(counter boxes all relayed)"
-equal "containers: they say that they are on the fast path" "0 0 0 0" \
-	"$(for i in 0 1 2 3; do grep '^{' "$DIR/said.$i" | jq -r .relayed; done | xargs)"
-complaints=$(grep -aE '(error|warn(ing)?)[]:> ]' "$DIR/log")
-equal "the agent complained of nothing" "" "$complaints"
+PATH=$WORK/bin bash "$TOP/tools/quickstart/podman" >"$WORK/said" 2>&1
+matches "quickstart: without podman: says how to install it" '^1: quickstart: podman is not installed: apt install podman$' "$?: $(cat "$WORK/said")"
+"$TOP/tools/quickstart/podman" --workers 65 >"$WORK/said" 2>&1
+matches "quickstart: refuses a number of workers that cannot be" '^2: .*"65" is not a number from 1 to 64' "$?: $(cat "$WORK/said")"
+[ "${1-}" = all ] || { finished; exit; }
+ctrl_c 'starting container 0'
+
+# --- a network that is there ------------------------------------------------------------
+
+check "podman: a network is made" pod network create --disable-dns own
+quickstart own --network own --workers 2 --rounds "$(less 50)" --elements 1000
+ended own
+equal "quickstart: runs on a network that is there" "0: " "$said"
+equal "quickstart: says in words that every sum was right" "2 2" \
+	"$(grep -cE "^  worker [01]: $(less 50) rounds, segments exact [1-9][0-9]*, wrong 0, unverified 0;.* relayed 0;" "$WORK/own.out") $(
+	grep -oE 'all [0-9]+ workers ended well' "$WORK/own.out" | tr -dc 0-9)"
+equal "quickstart: leaves the network that was there, and nothing else" "own " "$(pod network ls --format '{{.Name}}' | grep own) $(left)"
+
+# --- what does not go ---------------------------------------------------------------------
+
+# fails DESCRIPTION STATUS ERE WORD...
+fails() {
+	quickstart bad "${@:4}"
+	ended bad
+	matches "quickstart: $1" "^$2: quickstart: .*$3" "$said"
+}
+
+fails "a worker that fails is shown, with its status" 1 'has ended with status 7' --workers 1 -- sh -c 'echo out of paper; exit 7'
+matches "quickstart: shows what a worker that failed said" 'worker 0: out of paper' "$(cat "$WORK/bad.out")"
+fails "an image that is not there: says how to get it" 1 'there is no image nosuch: podman pull nosuch' --image nosuch
+fails "a network that is not there: says how to see those that are" 1 'no network nosuch: podman network ls' --network nosuch
+pod network create --disable-dns --internal inner >/dev/null
+fails "a bridge without an IPv4 address: says how to give it one" 1 'has no IPv4 address .*: ip addr add .* dev podman[0-9]' --network inner
+fails "a job that is refused: says what sainad said" 1 'the job is refused: .*nosuch' --policy nosuch
+equal "quickstart: leaves nothing behind when it fails" "" "$(left)"
 finished
