@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <sys/file.h>
 #include <sys/mount.h>
@@ -113,6 +114,19 @@ static int make_pin_dir(struct runtime *r)
 	return bpffs_is(path) ? 0 : mount_bpffs(r, path);
 }
 
+/* One that was just killed may still hold the lock: a process closes its files when it ends. */
+static int take_lock(int fd)
+{
+	const struct timespec pause = { .tv_nsec = 50 * 1000000 };
+
+	for (int i = 0; i < 40; i++) {
+		if (!flock(fd, LOCK_EX | LOCK_NB))
+			return 0;
+		nanosleep(&pause, NULL);
+	}
+	return -EBUSY;
+}
+
 int runtime_init(struct runtime *r, const struct config *cfg)
 {
 	char buf[CONFIG_PATH_MAX + 16];
@@ -131,7 +145,7 @@ int runtime_init(struct runtime *r, const struct config *cfg)
 		log_error("runtime_dir: %s: %s", buf, strerror(errno));
 		return ret;
 	}
-	if (flock(r->lock, LOCK_EX | LOCK_NB)) {
+	if (take_lock(r->lock)) {
 		log_error(
 			"another sainad runs in %s: stop it, or give this one a runtime_dir of its own",
 			r->cfg->runtime_dir);
