@@ -17,8 +17,9 @@ $(call test,net/python,quick,host,180,selftests/net/python.sh)
 $(call test,net/torch,full,host,1200,selftests/net/torch.sh)
 $(call test,net/demo_torch,full,host,1200,selftests/net/demo_torch.sh)
 $(call test,net/python-torch,full,host,600,selftests/net/python.sh torch)
-# The quickstart with Podman, in all its ways.
+# The quickstarts, in all their ways.
 $(call test,net/podman,full,host,300,selftests/net/podman.sh all)
+$(call test,net/qemu,full,host,900,selftests/net/qemu.sh)
 # Workers in VMs of their own.
 $(call test,net/prometheus,full,host,300,selftests/net/prometheus.sh)
 $(call test,net/bench,full,host,300,selftests/net/bench.sh)

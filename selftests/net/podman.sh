@@ -14,8 +14,8 @@ for p in podman runc iptables busybox; do
 	exit 4
 done
 
-# shellcheck source=lib.sh
-. "$(dirname "$0")/lib.sh"
+# shellcheck source=quickstart.sh
+. "$(dirname "$0")/quickstart.sh"
 
 DIR=$WORK/podman
 CGROUP=saina-$LAB
@@ -25,17 +25,13 @@ export ENGINE_OPTIONS="--runtime runc --cgroup-manager=cgroupfs --root $DIR/root
 ENGINE_OPTIONS=$(xargs <<<"$ENGINE_OPTIONS")
 export RUN_OPTIONS="--cgroup-parent /$CGROUP --ulimit nofile=1024:1024 --ulimit nproc=1024:1024"
 
-# Containers, mounts, bridge and agent end with the first process of the namespaces.
-mkdir -p "$DIR"/{root,run,conf,tmp} "$WORK/q"
-unshare --net --mount --pid --fork --kill-child --mount-proc sleep infinity &
-holder=$!
+mkdir -p "$DIR"/{root,run,conf,tmp}
 
 finish_podman() {
 	local status=$? dirs
 	trap '' INT TERM HUP
-	[ -z "${inner-}" ] || pod rm -fa >/dev/null 2>&1
-	kill -KILL "$holder" 2>/dev/null
-	wait "$holder" 2>/dev/null
+	pod rm -fa >/dev/null 2>&1
+	quickstart_end
 	for dirs in /sys/fs/cgroup/*/"$CGROUP" /sys/fs/cgroup/"$CGROUP"; do
 		[ ! -d "$dirs" ] || find "$dirs" -depth -type d -exec rmdir {} + 2>/dev/null
 	done
@@ -44,68 +40,16 @@ finish_podman() {
 }
 trap finish_podman EXIT
 
-inside() {
-	nsenter -t "$inner" --net --mount --pid -- "$@"
-}
-
 pod() {
 	# shellcheck disable=SC2086 # words
 	inside podman $ENGINE_OPTIONS "$@"
 }
 
-has_inner() {
-	inner=$(pgrep -P "$holder" -x sleep)
-}
-
-until_true 10 has_inner || bail "no namespaces"
-[ "$(inside readlink /proc/self/ns/net)" != "$(readlink /proc/self/ns/net)" ] || bail "no namespace of its own"
-inside mount -t tmpfs tmpfs /run
-
-# quickstart NAME [WORD...]: in the background; what it says is in $WORK/NAME.out and .err.
-quickstart() {
-	: >"$WORK/$1.out"
-	# As from a terminal: in a process group of its own, which Ctrl-C reaches.
-	inside setsid env --default-signal=INT,TERM,HUP TMPDIR="$WORK/q" "$TOP/tools/quickstart/podman" "${@:2}" \
-		>"$WORK/$1.out" 2>"$WORK/$1.err" </dev/null &
-	worker_pids[$1]=$!
-}
-
-# ended NAME: waits for its end; prints its status and the last line of its errors.
-ended() {
-	local status
-	until_true 120 worker_ended "$1" || kill -KILL "${worker_pids[$1]}"
-	wait "${worker_pids[$1]}"
-	status=$?
-	unset "worker_pids[$1]"
-	said="$status: $(tail -n 1 "$WORK/$1.err")"
-}
-
-said_by() { # NAME ERE
-	grep -qE "$2" "$WORK/$1.out" || pid_gone "${worker_pids[$1]}"
-}
-
-# What is there that a run could leave: containers, networks and images of it, links, sockets, files, an agent.
 left() {
 	pod ps -aq
 	pod network ls -q | grep quickstart
 	pod images -q
-	inside ip -o link show | grep -vE '^[0-9]+: (lo|ifb[0-9]):'
-	inside sh -c 'cat /proc/[0-9]*/comm' 2>/dev/null | grep -x sainad
-	inside cat /proc/mounts | grep -o "$WORK/q.*"
-	ls "$WORK/q"
-}
-
-# control NAME: waits for the job, exports the control socket of its agent
-control() {
-	until_true 60 said_by "$1" 'job quickstart is there'
-	SAINA_CONTROL=$(sed -n 's/.* -s \(.*\) top$/\1/p' "$WORK/$1.out")
-	export SAINA_CONTROL
-	[ -n "$SAINA_CONTROL" ] || bail "$1: no job: $(cat "$WORK/$1.err")"
-	id=$(basename "$(dirname "$SAINA_CONTROL")" | sed 's/\..*//')
-}
-
-job_runs() {
-	[ "$(job_field quickstart state)" = running ]
+	left_of_any
 }
 
 # --- four workers ---------------------------------------------------------------------
@@ -142,15 +86,7 @@ equal "quickstart: leaves nothing behind" "" "$(left)"
 
 # --- Ctrl-C ------------------------------------------------------------------------------
 
-ctrl_c() { # WHEN: at this line of it
-	quickstart stop --workers 2 -- sleep 1000
-	until_true 60 said_by stop "$1"
-	inside pkill -INT -g "$(inside pgrep -of quickstart/podman)"
-	ended stop
-	matches "quickstart: Ctrl-C at \"$1\": ends with status 130" '^130: ' "$said"
-	equal "quickstart: Ctrl-C at \"$1\": leaves nothing behind" "" "$(left)"
-}
-ctrl_c 'the containers run'
+ctrl_c 'the containers run' --workers 2 -- sleep 1000
 
 mkdir "$WORK/bin"
 for p in bash dirname readlink id; do
@@ -161,7 +97,7 @@ matches "quickstart: without podman: says how to install it" '^1: quickstart: po
 "$TOP/tools/quickstart/podman" --workers 65 >"$WORK/said" 2>&1
 matches "quickstart: refuses a number of workers that cannot be" '^2: .*"65" is not a number from 1 to 64' "$?: $(cat "$WORK/said")"
 [ "${1-}" = all ] || { finished; exit; }
-ctrl_c 'starting container 0'
+ctrl_c 'starting container 0' --workers 2 -- sleep 1000
 
 # --- a network that is there ------------------------------------------------------------
 
@@ -174,14 +110,26 @@ equal "quickstart: says in words that every sum was right" "2 2" \
 	grep -oE 'all [0-9]+ workers ended well' "$WORK/own.out" | tr -dc 0-9)"
 equal "quickstart: leaves the network that was there, and nothing else" "own " "$(pod network ls --format '{{.Name}}' | grep own) $(left)"
 
-# --- what does not go ---------------------------------------------------------------------
+# --- an image with programs of its own ------------------------------------------------------
 
-# fails DESCRIPTION STATUS ERE WORD...
-fails() {
-	quickstart bad "${@:4}"
-	ended bad
-	matches "quickstart: $1" "^$2: quickstart: .*$3" "$said"
+mkdir -p "$DIR"/image/{bin,proc,sys,dev,etc}
+cp "$(command -v busybox)" "$DIR/image/bin/busybox"
+for p in sh sleep grep; do
+	ln -s busybox "$DIR/image/bin/$p"
+done
+import() {
+	tar -C "$DIR/image" -c . | pod import - localhost/own:1
 }
+check "podman: an image is made" import
+# shellcheck disable=SC2016 # the container's
+quickstart image --image localhost/own:1 --own-programs --workers 1 -- sh -c \
+	'echo "$SAINA_AGGREGATOR $SAINA_JOB $SAINA_RANK, mounted: $(grep -cE " /(usr|lib|opt) " /proc/mounts)"'
+ended image
+matches "quickstart: an image with programs of its own has the job in its environment, and nothing of the host" \
+	"worker 0: 10\.[0-9.]+ quickstart 0, mounted: 0" "$said $(cat "$WORK/image.out")"
+check "quickstart: leaves the image that was there" pod rmi localhost/own:1
+
+# --- what does not go ---------------------------------------------------------------------
 
 fails "a worker that fails is shown, with its status" 1 'has ended with status 7' --workers 1 -- sh -c 'echo out of paper; exit 7'
 matches "quickstart: shows what a worker that failed said" 'worker 0: out of paper' "$(cat "$WORK/bad.out")"
