@@ -47,7 +47,7 @@ def kernel_policies():
 GOOD = {
     "job-new": {"id": 50, "name": "n", "elements": 1000, "workers": 3, "payload": 64, "pool": 4, "ring": 4,
                 "elem-type": 1, "exponent": 5, "policy": {"mode": 2, "k": 2}, "token": "t", "heartbeat-ms": 100,
-                "dead-ms": 1000},
+                "dead-ms": 1000, "by-reference": 1},
     "job-set": {"id": 0, "name": "a", "policy": {"mode": 1}, "token": "t", "heartbeat-ms": 100, "dead-ms": 1000,
                 "state": 3},
     "job-del": {"id": 1, "name": "b"},
@@ -81,7 +81,7 @@ BAD = {
                    {"mode": 3, "k": 1, "k-min": 2}, {"mode": 3, "k": 3, "k-max": 2}, {"mode": 3, "flags": 1, "stride": 64}],
     "job.name": ["", "12", "a b", "a/b", "%s", "a:"],
     "job.policy-from": [(1 << 32) - 1], "job.policy-on": [0, 1, 1 << 31], "job.policy-cancel": [1],
-    "job.k-set": [0, 3, 255],
+    "job.k-set": [0, 3, 255], "job.by-reference": [2, 255],
     "worker.job-id": [256, 65535], "worker.id": [3, 64, 255], "worker.state": [0, 5, 255],
     "worker.ifindex": [0, 1 << 31, (1 << 32) - 1], "worker.ip": [0],
     "worker.mac": [bytes(6), b"\1\0\0\0\0\1", b"\xff" * 6], "worker.udp-port": [0], "worker.session": [0],

@@ -53,7 +53,7 @@ Tap.same(reply, {
     "id": 0, "name": "a", "state": 1, "elements": 1000, "workers": 3, "payload": 352, "pool": 4,
     "ring": 8, "elem-type": 1, "exponent": 20, "policy": policy(BSP), "heartbeat-ms": 200,
     "dead-ms": 2000, "generation": 1, "policy-seq": 1, "segments": 3,
-    "memory": reply["memory"], "active": 0}, "job-new answers with the whole job")
+    "memory": reply["memory"], "active": 0, "by-reference": 0}, "job-new answers with the whole job")
 Tap.same(config.note(), ("job-ntf", reply), "job-new is notified, with the job as in the reply")
 Tap.same(f.do("job-get", job(name="a")), reply, "job-get finds a job by name")
 Tap.same(f.do("job-get", job(id=0)), reply, "job-get finds a job by number")
