@@ -220,6 +220,32 @@ unsigned int table_world_frame(struct table_world *w, const struct table_message
 	return frame_make(frame, &w->rig->g, &w->conf.worker[m->worker], &h, payload, 4 * h.count);
 }
 
+static void ledger_add(struct table_world *w, unsigned int worker, uint32_t step, uint32_t segment)
+{
+	const int32_t *v = value(w, worker, step, segment);
+	int32_t *t = w->table[segment];
+
+	w->worker[worker].counted[segment] = step + 1;
+	w->version[segment]++;
+	for (uint32_t i = 0; i < w->conf.payload; i++)
+		t[i] = (uint32_t)t[i] + (uint32_t)v[i];
+}
+
+/* What was counted and not answered, for its answer had no place beside others in a super-packet. */
+static void ledger_unsent(struct table_world *w)
+{
+	const struct oracle_job *j = &w->rig->o.job[w->conf.job];
+
+	for (unsigned int i = 0; i < w->workers; i++) {
+		for (uint32_t n = 0; n < w->conf.segments; n++) {
+			uint32_t last = j->last[n][i];
+
+			if (last > w->worker[i].counted[n])
+				ledger_add(w, i, last - 1, n);
+		}
+	}
+}
+
 /* A SUM must be what was counted; it says of an INC whether it is counted now or was before. */
 static bool ledger_sum(struct table_world *w, const struct saina_hdr *h, const uint8_t *payload)
 {
@@ -227,15 +253,10 @@ static bool ledger_sum(struct table_world *w, const struct saina_hdr *h, const u
 	int32_t *t = w->table[h->segment];
 
 	if (!(h->flags & (SAINA_F_RESEND | SAINA_F_PULLED))) {
-		const int32_t *v = value(w, h->worker, h->round, h->segment);
-
 		if (s->counted[h->segment] > h->round)
 			return fail(w, "worker %u step %u segment %u is counted twice", h->worker,
 				    h->round, h->segment);
-		s->counted[h->segment] = h->round + 1;
-		w->version[h->segment]++;
-		for (uint32_t i = 0; i < w->conf.payload; i++)
-			t[i] = (uint32_t)t[i] + (uint32_t)v[i];
+		ledger_add(w, h->worker, h->round, h->segment);
 	} else if (h->flags & SAINA_F_RESEND && s->counted[h->segment] <= h->round) {
 		return fail(w, "worker %u step %u segment %u is acknowledged and was never counted",
 			    h->worker, h->round, h->segment);
@@ -333,6 +354,8 @@ bool table_world_answer(struct table_world *w)
 			if (r->answer[n].to >> i & 1)
 				hear(w, i, &h);
 	}
+	if (r->tc)
+		ledger_unsent(w);
 	return invariants(w);
 }
 
