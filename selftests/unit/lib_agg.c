@@ -165,6 +165,8 @@ static void status(struct agg *a, int w)
 	struct saina_hdr h = {
 		.version = SAINA_PROTO_VERSION, .type = SAINA_MSG_STATUS,
 		.job = htole16(a->c.job), .worker = w, .session = htole64(a->w[w].session),
+		/* asks for a test until it has shown that answers get to it */
+		.segment = htole32(a->w[w].relayed),
 	};
 	struct saina_status s = {
 		.active = htole64(a->sw.conf.active), .round = htole32(switch_next_round(&a->sw)),
