@@ -587,33 +587,7 @@ __noinline int slot_glance(struct slot_call *c, __u32 i, const struct saina_slot
 	return 0;
 }
 
-/* Is that what the doorbell is about?  Under the slot's lock, for the worker may write there. */
-static __always_inline bool slot_is_stamped(const struct saina_input_head *s,
-					    const struct slot_in *in)
-{
-	return s->session == in->session && s->round == in->round;
-}
-
-/* From here to slot_publish() nobody reads the entry.  Exchanges keep the order that readers
- * need.
- */
-static __always_inline void slot_unpublish(struct saina_board_head *b)
-{
-	__sync_lock_test_and_set(&b->tag, 0);
-}
-
-static __always_inline void slot_publish(struct saina_board_head *b,
-					 const struct saina_slot_meta *m)
-{
-	b->mask = m->seen;
-	b->policy = m->policy;
-	b->k = m->k;
-	b->contributors = m->count;
-	b->exponent = m->exponent;
-	b->flags = m->flags;
-	__sync_lock_test_and_set(&b->tag, m->round + 1ull);
-}
-
+#include "board.bpf.h"
 #include "round.bpf.h"
 #ifdef SAINA_KMOD
 #include "float.bpf.h"

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * By reference: what workers and the data path write into the memory they share.
+ * Documentation/datapath.rst section 8.2.
+ */
+#ifndef SAINA_BOARD_BPF_H
+#define SAINA_BOARD_BPF_H
+
+/* Is that what the doorbell is about?  Under the slot's lock, for the worker may write there. */
+static __always_inline bool slot_is_stamped(const struct saina_input_head *s,
+					    const struct slot_in *in)
+{
+	return s->session == in->session && s->round == in->round;
+}
+
+/* From here to slot_publish() nobody reads the entry.  Exchanges keep the order that readers
+ * need.
+ */
+static __always_inline void slot_unpublish(struct saina_board_head *b)
+{
+	__sync_lock_test_and_set(&b->tag, 0);
+}
+
+static __always_inline void slot_publish(struct saina_board_head *b,
+					 const struct saina_slot_meta *m)
+{
+	b->mask = m->seen;
+	b->policy = m->policy;
+	b->k = m->k;
+	b->contributors = m->count;
+	b->exponent = m->exponent;
+	b->flags = m->flags;
+	__sync_lock_test_and_set(&b->tag, m->round + 1ull);
+}
+
+#endif /* SAINA_BOARD_BPF_H */
