@@ -30,11 +30,9 @@ $(call test,net/tap_tc,full,host,900,selftests/net/tap_tc.sh)
 # both, the rest on one.  Not there: lab (has no agent), many (emulated processors are too slow for 64 workers
 # to join in time), demo (demo_vm_test.sh is that) and tap (starts VMs itself).
 net-vm = $(call test,net/$(1),$(2),$(3),1500,selftests/module/with_module.sh selftests/net/$(1).sh)
-$(call net-vm,agent,quick,6.12)
 $(call net-vm,policy,quick,6.12)
-$(call net-vm,agent,full,6.1)
 $(call net-vm,policy,full,6.1)
-$(foreach t,basic loss sfcd,$(call net-vm,$(t),full,vm))
+$(foreach t,agent basic loss sfcd,$(call net-vm,$(t),full,vm))
 $(foreach t,death plane join slowpath hostile,$(call net-vm,$(t),full,6.12))
 $(foreach t,delay ports jobs generic foreign,$(call net-vm,$(t),full,6.1))
 
