@@ -45,34 +45,19 @@ struct saina_ctl *beside_open(const struct tool *t, const struct saina_ctl *ctl)
 }
 
 /* What only the data path knows. */
-static void job_merge(struct saina_job_attrs *job, const struct saina_job_attrs *from)
-{
-	const __u64 live = 1ull << SAINA_A_JOB_ROUND | 1ull << SAINA_A_JOB_K |
-			   1ull << SAINA_A_JOB_POLICY_SEQ_ACTIVE |
-			   1ull << SAINA_A_JOB_POLICY_ACTIVE | 1ull << SAINA_A_JOB_SFCD_CONVERGED |
-			   1ull << SAINA_A_JOB_SFCD_FLIPS | 1ull << SAINA_A_JOB_SFCD_OBSERVED |
-			   1ull << SAINA_A_JOB_POLICY_MIX | 1ull << SAINA_A_JOB_OPEN_SLOTS |
-			   1ull << SAINA_A_JOB_TEXT | 1ull << SAINA_A_JOB_REFERENCE;
-	const struct saina_job_attrs kernels = *job;
+static const __u64 job_live =
+	1ull << SAINA_A_JOB_ROUND | 1ull << SAINA_A_JOB_K | 1ull << SAINA_A_JOB_POLICY_SEQ_ACTIVE |
+	1ull << SAINA_A_JOB_POLICY_ACTIVE | 1ull << SAINA_A_JOB_SFCD_CONVERGED |
+	1ull << SAINA_A_JOB_SFCD_FLIPS | 1ull << SAINA_A_JOB_SFCD_OBSERVED |
+	1ull << SAINA_A_JOB_POLICY_MIX | 1ull << SAINA_A_JOB_OPEN_SLOTS | 1ull << SAINA_A_JOB_TEXT |
+	1ull << SAINA_A_JOB_REFERENCE;
 
-	*job = *from;
-	job->has = (kernels.has & ~live) | (from->has & live);
-	/* the rest is the kernel's */
-	job->state = kernels.state;
-	job->active = kernels.active;
-	job->memory = kernels.memory;
-	job->heartbeat_ms = kernels.heartbeat_ms;
-	job->dead_ms = kernels.dead_ms;
-	job->policy_seq = kernels.policy_seq;
-	job->policy = kernels.policy;
-	job->policy_next = kernels.policy_next;
-	job->policy_next_seq = kernels.policy_next_seq;
-	job->policy_from = kernels.policy_from;
-	job->policy_on = kernels.policy_on;
-	job->k_set = kernels.k_set;
-	job->controller = kernels.controller;
-	memcpy(job->token, kernels.token, sizeof(job->token));
-}
+static const __u64 worker_live =
+	1ull << SAINA_A_WORKER_SEEN_MS | 1ull << SAINA_A_WORKER_ROUND | 1ull << SAINA_A_WORKER_SENT |
+	1ull << SAINA_A_WORKER_RESENT | 1ull << SAINA_A_WORKER_RTT_US |
+	1ull << SAINA_A_WORKER_WINDOW | 1ull << SAINA_A_WORKER_ARRIVALS |
+	1ull << SAINA_A_WORKER_ARRIVAL_US | 1ull << SAINA_A_WORKER_ARRIVAL_LAST_US |
+	1ull << SAINA_A_WORKER_ARRIVAL_HIST;
 
 void beside_jobs(struct saina_ctl *agent, struct saina_job_attrs *job, size_t n)
 {
@@ -87,7 +72,7 @@ void beside_jobs(struct saina_ctl *agent, struct saina_job_attrs *job, size_t n)
 			if (theirs[j].id == job[i].id &&
 			    theirs[j].generation == job[i].generation &&
 			    !strcmp(theirs[j].name, job[i].name))
-				job_merge(&job[i], &theirs[j]);
+				saina_ctl_take(&job[i], &saina_job_class, job_live, &theirs[j]);
 	rpc_list_free(&list);
 }
 
@@ -100,32 +85,9 @@ void beside_workers(struct saina_ctl *agent, struct saina_worker_attrs *w, size_
 		return;
 	theirs = list.v;
 	for (size_t i = 0; i < n; i++)
-		for (size_t j = 0; j < list.n; j++) {
-			const __u64 news = 1ull << SAINA_A_WORKER_SEEN_MS |
-					   1ull << SAINA_A_WORKER_ROUND |
-					   1ull << SAINA_A_WORKER_SENT |
-					   1ull << SAINA_A_WORKER_RESENT |
-					   1ull << SAINA_A_WORKER_RTT_US |
-					   1ull << SAINA_A_WORKER_WINDOW |
-					   1ull << SAINA_A_WORKER_ARRIVALS |
-					   1ull << SAINA_A_WORKER_ARRIVAL_US |
-					   1ull << SAINA_A_WORKER_ARRIVAL_LAST_US |
-					   1ull << SAINA_A_WORKER_ARRIVAL_HIST;
-
-			if (theirs[j].job_id != w[i].job_id || theirs[j].id != w[i].id ||
-			    theirs[j].session != w[i].session)
-				continue;
-			w[i].has |= theirs[j].has & news;
-			w[i].arrivals = theirs[j].arrivals;
-			w[i].arrival_us = theirs[j].arrival_us;
-			w[i].arrival_last_us = theirs[j].arrival_last_us;
-			memcpy(w[i].arrival_hist, theirs[j].arrival_hist, sizeof(w[i].arrival_hist));
-			w[i].seen_ms = theirs[j].seen_ms;
-			w[i].round = theirs[j].round;
-			w[i].sent = theirs[j].sent;
-			w[i].resent = theirs[j].resent;
-			w[i].rtt_us = theirs[j].rtt_us;
-			w[i].window = theirs[j].window;
-		}
+		for (size_t j = 0; j < list.n; j++)
+			if (theirs[j].job_id == w[i].job_id && theirs[j].id == w[i].id &&
+			    theirs[j].session == w[i].session)
+				saina_ctl_take(&w[i], &saina_worker_class, worker_live, &theirs[j]);
 	rpc_list_free(&list);
 }

@@ -44,6 +44,12 @@ int saina_ctl_decode_attr(const struct saina_attr *row, const struct nlattr *a, 
 /* Append @attrs, those that its @has names, to @nlh. */
 void saina_ctl_encode(struct nlmsghdr *nlh, const struct saina_attr_class *c, const void *attrs);
 
+/*
+ * Those of the attributes @which (bits, 1 << number) that @from has get into @to; @to then
+ * has none of the others of @which.
+ */
+void saina_ctl_take(void *to, const struct saina_attr_class *c, __u64 which, const void *from);
+
 /* Replaces what is not printable ASCII: a name must not steer a terminal. */
 void saina_ctl_clean(char *text);
 

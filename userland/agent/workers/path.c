@@ -51,7 +51,7 @@ static void choose(struct agent *a, const struct saina_job *job, int w)
 		       1ull << SAINA_A_WORKER_RELAY,
 		.job_id = job->id,
 		.id = w,
-		.relay = on_tc ? uses_xdp(a, job) : !(aux->fast && aux->by_xdp),
+		.relay = on_tc ? uses_xdp(a, job) : !aux->by_xdp,
 	};
 	const char *name = job->worker[w].name, *port = p ? p->name : "?";
 	struct saina_core_err err;
