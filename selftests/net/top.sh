@@ -53,13 +53,14 @@ equal "top: without a terminal the status is 1" 1 $?
 matches "top: an interval that cannot be is refused" "milliseconds, 100 to 60000" "$(saina top interval 5 2>&1)"
 
 # Everybody waits for one.
-check "BSP comes into force" saina job set steady policy bsp
-policy_is_bsp() {
-	[ "$(job_field steady k)" = 3 ]
-}
-check "BSP is in force" until_true 30 policy_is_bsp
+stop_workers
+check "fastest-k: all sums are exact" wait_all 60
+job lockstep workers 3 elements 20000 payload 352 ring 64 policy bsp
+start 0 lockstep 1000000 --elements 20000 --think-us 4000
+start 1 lockstep 1000000 --elements 20000 --think-us 4000
+start 2 lockstep 1000000 --elements 20000 --think-us 100000
 slow_of() {
-	sj job show steady '.[0].slow // ""'
+	sj job show lockstep '.[0].slow // ""'
 }
 last_is_2() {
 	[[ $(slow_of) =~ worker\ 2.*\ the\ last\ that\ [0-9]+\ %\ of\ the\ sums\ waited\ for ]]
@@ -72,13 +73,13 @@ waits_for_2() {
 	[[ $(slow_of) =~ ^waiting\ for\ worker\ 2\ for\ [0-9]+\.[0-9]\ s\;\ it\ was\ the\ last\ that\ [0-9]+\ %\ of\ the\ sums\ waited\ for$ ]]
 }
 check "a worker is stopped: job show names it, and for how long" until_true 30 waits_for_2
-check "a worker is stopped: the text has the line" grep -q "^    waiting for worker 2 for " <(saina job show steady)
+check "a worker is stopped: the text has the line" grep -q "^    waiting for worker 2 for " <(saina job show lockstep)
 check "a worker is stopped: top shows how long" top q '^    waiting for worker 2 for ' '^    2 .* [0-9]+\.[0-9]{3} s '
 kill -CONT "${worker_pids[2]}"
 
 # The agent goes and comes while top is looking.
 stop_workers
-check "all sums are exact" wait_all 60
+check "BSP: all sums are exact" wait_all 60
 check "the agent ends" lab agent stop
 matches "no agent: top says so" "sainad|No such file|cannot" "$(top "" "" 2>&1)"
 finished
