@@ -193,7 +193,7 @@ def fields_test():
     got = one("REFUSE", ["saina.refuse.reason", "saina.refuse.text", "_ws.col.Info"])
     point(got == ["4", "the job has its 4 workers", "REFUSE job 3 worker 1: job is full"], "REFUSE: reason and sentence",
           got)
-    got = one("STATUS", ["saina.alive", "saina.status.round", "saina.state", "saina.status.relayed"])
+    got = one("STATUS", ["saina.alive", "saina.status.round", "saina.state", "saina.status.path"])
     point(got == ["0|1|3", "8", "2", "1"], "STATUS: who is alive, round, state", got)
     got = one("TOLD", ["saina.ask.counted", "saina.ask.done", "saina.ask.due"])
     point(got == ["0x0000000000000003", "0x0000000000000005", "0x8000000000000000"], "TOLD: its masks", got)
@@ -217,12 +217,13 @@ def names_test():
     for what, enum_name, make in (
             ("reason", "saina_refusal", lambda v: (header(18, elem=0) + struct.pack("<QI160s", 0, v, b"x"), 18)),
             ("state", "saina_job_state", lambda v: (header(21, elem=0) + struct.pack("<QIBB2x", 1, 1, v, 0), 21)),
+            ("path", "saina_path", lambda v: (header(21, elem=0) + struct.pack("<QIBB2x", 1, 1, 2, v), 21)),
             ("element type", "saina_elem_type", lambda v: (header(9, elem=v), 9))):
         values = enum(enum_name)
         text = dissect_text([frame(m, *ports_of(t)) for m, t in (make(v) for v in values)])
         for value, name in values.items():
             # "(12)" behind a name; "Unknown (12)" where there is none
-            point(re.search(r"(Reason|State of the job|Elements are): (?!Unknown)[^\n]*\(" + str(value) + r"\)\n", text),
+            point(re.search(r"(Reason|State of the job|Results get to it|Elements are): (?!Unknown)[^\n]*\(" + str(value) + r"\)\n", text),
                   f"{what} {value} of proto.h, {name}, has a name", text[-3000:])
 
 

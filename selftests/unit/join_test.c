@@ -103,16 +103,16 @@ static enum saina_join_event welcome(int state, uint32_t round)
 	return input(SAINA_MSG_WELCOME, &w, sizeof(w));
 }
 
-static enum saina_join_event status_of(uint64_t active, int state, bool relayed)
+static enum saina_join_event status_of(uint64_t active, int state, enum saina_path path)
 {
-	struct saina_status s = { .active = active, .state = state, .relayed = relayed };
+	struct saina_status s = { .active = active, .state = state, .path = path };
 
 	return input(SAINA_MSG_STATUS, &s, sizeof(s));
 }
 
-static enum saina_join_event status(int state, bool relayed)
+static enum saina_join_event status(int state, enum saina_path path)
 {
-	return status_of(1ull << j.job.worker, state, relayed);
+	return status_of(1ull << j.job.worker, state, path);
 }
 
 static void refuse(int reason, const char *text)
@@ -175,7 +175,10 @@ static void run(void)
 	pass(1);
 	reply(0);
 	pass(1);
-	assert_int_equal(status(SAINA_JOB_RUNNING, false), SAINA_JOIN_STATUS);
+	/* of before our READY, told as the job began: the agent does not know yet how results get to us */
+	assert_int_equal(status(SAINA_JOB_RUNNING, SAINA_PATH_UNKNOWN), SAINA_JOIN_NONE);
+	assert_int_equal(j.phase, PHASE_READYING);
+	assert_int_equal(status(SAINA_JOB_RUNNING, SAINA_PATH_FAST), SAINA_JOIN_STATUS);
 	assert_int_equal(j.phase, PHASE_CONFIRMING);
 	pass(1);
 	assert_int_equal(welcome(SAINA_JOB_RUNNING, 4), SAINA_JOIN_BEGINS);
@@ -274,9 +277,10 @@ static void test_probe_patience(void **state)
 		assert_non_null(strstr(j.notes.text, "gro on"));
 		assert_int_equal(fast, 0);
 		/* a STATUS of before our READY does not count: it does not relay */
-		assert_int_equal(status(SAINA_JOB_RUNNING, false), SAINA_JOIN_NONE);
+		assert_int_equal(status(SAINA_JOB_RUNNING, SAINA_PATH_UNKNOWN), SAINA_JOIN_NONE);
+		assert_int_equal(status(SAINA_JOB_RUNNING, SAINA_PATH_FAST), SAINA_JOIN_NONE);
 		assert_int_equal(j.phase, PHASE_READYING);
-		status(SAINA_JOB_FORMING, true);
+		status(SAINA_JOB_FORMING, SAINA_PATH_RELAYED);
 		assert_int_equal(j.phase, PHASE_FORMING);
 		/* STATUS asks for a test, which is answered: said to the agent with the next heartbeat */
 		memset(sent, 0, sizeof(sent));
@@ -316,7 +320,7 @@ static void test_start_timeout(void **state)
 	reply(0);
 	pass(1);
 	for (int i = 0; i < 19; i++) {
-		status(SAINA_JOB_FORMING, false);
+		status(SAINA_JOB_FORMING, SAINA_PATH_FAST);
 		pass(500);
 		assert_int_equal(j.phase, PHASE_FORMING);
 	}
@@ -333,7 +337,7 @@ static void test_heartbeats(void **state)
 	sent[SAINA_MSG_HEARTBEAT] = 0;
 	for (int i = 0; i < 50; i++) {
 		pass(200);
-		status(SAINA_JOB_RUNNING, false);
+		status(SAINA_JOB_RUNNING, SAINA_PATH_FAST);
 	}
 	assert_in_range(sent[SAINA_MSG_HEARTBEAT], 49, 51);
 	/* silence */
@@ -388,7 +392,7 @@ static void test_again(void **state)
 	assert_int_equal(le32toh(j.body.round), 17);
 	assert_int_equal(welcome(SAINA_JOB_FORMING, 17), SAINA_JOIN_NONE);
 	pass(1);
-	status(SAINA_JOB_RUNNING, false);
+	status(SAINA_JOB_RUNNING, SAINA_PATH_FAST);
 	pass(1);
 	assert_int_equal(welcome(SAINA_JOB_RUNNING, 17), SAINA_JOIN_BEGINS_AGAIN);
 	assert_true(j.job.formed);
@@ -404,7 +408,7 @@ static void test_old_welcome(void **state)
 	pass(1);
 	reply(0);
 	pass(1);
-	status(SAINA_JOB_RUNNING, false);
+	status(SAINA_JOB_RUNNING, SAINA_PATH_FAST);
 	assert_int_equal(welcome(SAINA_JOB_FORMING, 9), SAINA_JOIN_NONE);
 	assert_int_equal(welcome(SAINA_JOB_RUNNING, 3), SAINA_JOIN_BEGINS);
 	assert_int_equal(j.job.first_round, 3);
@@ -419,9 +423,9 @@ static void test_leave(void **state)
 	assert_in_range(sent[SAINA_MSG_LEAVE], 2, 6);
 	assert_false(j.gone);
 	/* of before the LEAVE: the answer to a heartbeat, or unasked */
-	status(SAINA_JOB_RUNNING, false);
+	status(SAINA_JOB_RUNNING, SAINA_PATH_FAST);
 	assert_false(j.gone);
-	status_of(0, SAINA_JOB_FORMING, false);
+	status_of(0, SAINA_JOB_FORMING, SAINA_PATH_FAST);
 	assert_true(j.gone);
 }
 

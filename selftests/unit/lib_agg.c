@@ -22,7 +22,7 @@ struct peer {
 	bool hold;
 	bool formed;
 	bool forgotten;		/* may join again though alive */
-	bool relayed;		/* its READY said so */
+	bool ready, relayed;	/* its READY was heard; said so */
 	uint64_t session;
 	uint64_t nonce;
 	uint32_t first;
@@ -172,7 +172,8 @@ static void status(struct agg *a, int w)
 		.active = htole64(a->sw.conf.active), .round = htole32(switch_next_round(&a->sw)),
 		.state = a->stopped ? SAINA_JOB_STOPPED :
 			 a->running ? SAINA_JOB_RUNNING : SAINA_JOB_FORMING,
-		.relayed = a->w[w].relayed,
+		.path = !a->w[w].ready ? SAINA_PATH_UNKNOWN :
+			a->w[w].relayed ? SAINA_PATH_RELAYED : SAINA_PATH_FAST,
 	};
 
 	control(a, &a->w[w].addr, &h, &s, sizeof(s));
@@ -235,7 +236,7 @@ static void join(struct agg *a, const struct sockaddr_in *from, struct saina_hdr
 		p->session = ++a->sessions;
 		p->bound = true;
 		switch_bind(&a->sw, id, p->session);
-		p->forgotten = p->relayed = false;
+		p->forgotten = p->ready = p->relayed = false;
 		p->addr = *from;
 		p->first = switch_next_round(&a->sw);
 		p->formed = !a->running;
@@ -287,8 +288,10 @@ static void ctrl(struct agg *a, const struct sockaddr_in *from, uint8_t *msg, si
 		p->bound = false;
 		return;
 	}
-	if (h->type == SAINA_MSG_READY)
+	if (h->type == SAINA_MSG_READY) {
+		p->ready = true;
 		p->relayed = !(h->flags & SAINA_F_FAST);
+	}
 	if (h->type == a->c.late_probes)
 		out(a, a->data, &a->group, &p->probe, sizeof(p->probe));
 	status(a, h->worker);

@@ -55,6 +55,7 @@ local ELEMS = {
 local PAYLOADS = { [64] = true, [128] = true, [256] = true, [352] = true, [1024] = true, [2048] = true }
 
 local JOB_STATES = { [1] = "forming", [2] = "running", [3] = "stopped" }
+local PATHS = { [0] = "no READY heard", [1] = "redirected", [2] = "relayed" }
 
 local REFUSALS = {
 	[1] = "malformed", [2] = "no such job", [3] = "token", [4] = "job is full", [5] = "identifier taken",
@@ -165,7 +166,7 @@ local BODIES = {
 		{ "status.active", 8, "workers", "Workers alive" },
 		{ "status.round", 4, "dec", "Next round to open" },
 		{ "state", 1, "dec", "State of the job", JOB_STATES },
-		{ "status.relayed", 1, "dec", "Results are relayed to it" },
+		{ "status.path", 1, "dec", "Results get to it", PATHS },
 		{ "status.reserved", 2, "zero", "Reserved" },
 	},
 }

@@ -207,6 +207,13 @@ enum saina_job_state {
 	SAINA_JOB_STOPPED	= 3,	/* by the operator: packets are refused */
 };
 
+/* How results get to a worker, as the agent heard it from its READY. */
+enum saina_path {
+	SAINA_PATH_UNKNOWN	= 0,	/* no READY was heard in this session */
+	SAINA_PATH_FAST		= 1,	/* redirected to its port */
+	SAINA_PATH_RELAYED	= 2,	/* through the bridge, slower */
+};
+
 #define SAINA_TOKEN_LEN		32	/* bytes, zero padded, compared whole */
 #define SAINA_NAME_LEN		32	/* bytes, zero terminated */
 #define SAINA_TEXT_LEN		160	/* bytes, zero terminated */
@@ -339,14 +346,14 @@ struct saina_report {
  * @active: mask of the workers alive
  * @round: newest round opened in the data path + 1 (the next to open)
  * @state: enum saina_job_state
- * @relayed: 1 if this worker's results take the slow path through the bridge
+ * @path: enum saina_path: which READY of this worker was heard, if any
  * @timeout_ms: time-out of the policy, rounded up; 0 if it has none
  */
 struct saina_status {
 	__le64	active;
 	__le32	round;
 	__u8	state;
-	__u8	relayed;
+	__u8	path;
 	__le16	timeout_ms;
 } __attribute__((packed, aligned(4)));
 

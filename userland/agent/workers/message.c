@@ -112,6 +112,14 @@ static struct sockaddr_in worker_address(const struct saina_job *job, int w)
 	};
 }
 
+/* So that the worker knows that its READY was heard. */
+static int path_of(const struct worker_aux *aux)
+{
+	if (!aux->ready)
+		return SAINA_PATH_UNKNOWN;
+	return aux->fast ? SAINA_PATH_FAST : SAINA_PATH_RELAYED;
+}
+
 void message_status(struct agent *a, const struct saina_job *job, int w)
 {
 	struct sockaddr_in to = worker_address(job, w);
@@ -128,8 +136,7 @@ void message_status(struct agent *a, const struct saina_job *job, int w)
 	msg.body.active = htole64(job->active);
 	msg.body.round = htole32(jobs_next_round(a, job));
 	msg.body.state = job->state;
-	/* so that the worker knows that its READY was heard */
-	msg.body.relayed = jobs_worker(a, job, w)->ready && !jobs_worker(a, job, w)->fast;
+	msg.body.path = path_of(jobs_worker(a, job, w));
 	msg.body.timeout_ms = htole16((job->policy.timeout_us + 999) / 1000);
 	send_to(a, &to, &msg, sizeof(msg));
 }

@@ -485,12 +485,13 @@ static enum saina_join_event status(struct saina_session *j, const struct saina_
 {
 	/* Of before our READY, as the job's state had changed, or the answer to an earlier
 	 * one.  To go on with it would be to wait for results that nobody is asked to
-	 * relay, or to take those that are redirected for relayed ones. */
+	 * relay, or to have those relayed for good that could be redirected. */
 	if ((j->phase == PHASE_READYING || j->phase == PHASE_REREADYING) &&
-	    j->fast == !!st->relayed && st->state != SAINA_JOB_STOPPED)
+	    st->path != (j->fast ? SAINA_PATH_FAST : SAINA_PATH_RELAYED) &&
+	    st->state != SAINA_JOB_STOPPED)
 		return SAINA_JOIN_NONE;
 	j->active = le64toh(st->active);
-	j->relayed = st->relayed;
+	j->relayed = st->path == SAINA_PATH_RELAYED;
 	j->probe = le32toh(h->segment);
 	j->timeout_ms = le16toh(st->timeout_ms);
 	j->board = le32toh(h->aux);
