@@ -102,8 +102,9 @@ victim_port() {
 }
 check "forged JOIN: a worker asks for an identifier that is in use" until_true 10 grep -q "is alive" "$WORK/thief.err"
 SWITCH_MAC=$(mac_of switch)
-raw 0 type=16 dport=48865 elem=0 count=0 worker=255 job=3 sip=10.190.0.12 "sport=$(victim_port)" \
-	join=4711 repeat=$((100000 * SLOW)) &
+# Not by raw: the number would be that of a shell around it.
+nsenter --net="/run/netns/saina-$LAB-w0" -- "$RAWSEND" eth0 "dmac=$SWITCH_MAC" type=16 dport=48865 elem=0 count=0 \
+	worker=255 job=3 sip=10.190.0.12 "sport=$(victim_port)" join=4711 repeat=$((100000 * SLOW)) &
 liar=$!
 kill -TERM "${worker_pids[1]}"
 check "forged JOIN: the worker is admitted as the identifier becomes free" until_true 30 taken_over
