@@ -61,6 +61,31 @@ def family_of(name, types):
     return name
 
 
+def histograms(text, types):
+    """What is wrong with them: buckets that fall, no +Inf, or a count that is not its value."""
+    buckets, counts, sums = {}, {}, set()
+    for name, labels, number in samples(text):
+        family = family_of(name, types)
+        if types.get(family) == "histogram":
+            limit = labels.pop("le", None)
+            key = (family, *sorted(labels.items()))
+            if limit is not None:
+                buckets.setdefault(key, []).append((float(limit), number))
+            elif name.endswith("_count"):
+                counts[key] = number
+            else:
+                sums.add(key)
+    wrong = []
+    for key, row in buckets.items():
+        if row != sorted(row) or [n for _, n in row] != sorted(n for _, n in row):
+            wrong.append(f"buckets that fall: {key}")
+        if row[-1] != (float("inf"), counts.get(key)) or key not in sums:
+            wrong.append(f"bucket +Inf is not the count, or there is no sum: {key}")
+    if counts.keys() != buckets.keys() or sums != buckets.keys():
+        wrong.append("a histogram without buckets")
+    return wrong
+
+
 def check(text, least=30):
     wrong, types, seen, done, current = [], {}, set(), set(), None
     if not text.endswith("\n"):
@@ -89,6 +114,7 @@ def check(text, least=30):
             if match.group(1) + (match.group(2) or "") in seen:
                 wrong.append("twice: " + line)
             seen.add(match.group(1) + (match.group(2) or ""))
+    wrong += histograms(text, types)
     if len(types) < int(least):
         wrong.append(f"{len(types)} families only")
     print("\n".join(wrong[:10]), end="")

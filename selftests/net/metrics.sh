@@ -81,6 +81,25 @@ check "a worker reports its window" sum_at_least 44 saina_worker_window_messages
 check "a worker reports its round-trip time" until_true 30 sum_at_least 0.000001 saina_worker_rtt_seconds worker=2
 equal "worker show says the same" "true true" "$(saina -j worker show steady 0 | jq -r \
 	'.[0]|"\(.sent >= 1000 and .window >= 44) \(.resent_share == .resent / .sent)"')"
+# All are waited for, so each round has a sample of both.
+job all workers 2 elements 20000 policy bsp
+start_as all0 0 0 all 1000000 --elements 20000 --think-us 4000
+start_as all1 1 1 all 1000000 --elements 20000 --think-us 60000
+check "lateness: the rounds of a straggler are samples" until_true 30 sum_at_least 20 saina_worker_lateness_seconds_count \
+	saina_job=all worker=1
+check "lateness: the text of histograms is right" "$CLIENT" check <"$WORK/text"
+above() { # WORKER LE: samples that are not in the bucket
+	echo $(($(value saina_worker_lateness_seconds_count saina_job=all "worker=$1") - \
+		$(value saina_worker_lateness_seconds_bucket saina_job=all "worker=$1" "le=$2")))
+}
+check "lateness: the straggler's is above 16 ms in most rounds" [ $((2 * $(above 1 0.016384))) -gt \
+	"$(value saina_worker_lateness_seconds_count saina_job=all worker=1)" ]
+check "lateness: that of the worker before it is not" [ $((2 * $(above 0 0.016384))) -lt \
+	"$(value saina_worker_lateness_seconds_count saina_job=all worker=0)" ]
+check "lateness: the sum is that of the samples" awk -v sum="$(value saina_worker_lateness_seconds_sum saina_job=all worker=1)" \
+	-v late="$(above 1 0.016384)" 'BEGIN { exit !(sum >= late * 0.016384) }'
+matches "lateness: limits are powers of two of microseconds" 'le="0.001024"' "$(grep lateness_seconds_bucket "$WORK/text")"
+equal "no worker is by reference" 0 "$(value saina_worker_by_reference)"
 check "others are in time" sum_at_least 1000 saina_worker_in_time_total worker=0
 equal "a worker's name may have quotes" 1 "$(grep -cF 'name="quote\"back\\slash"' "$WORK/text")"
 SWITCH_MAC=$(mac_of switch)

@@ -13,8 +13,9 @@
 /* What a sample is of. */
 enum scope { OF_AGENT, OF_PORT, OF_JOB, OF_WORKER };
 
-/* One sample: labels beside those of its scope, and the value. */
+/* One sample: what follows the family's name, labels beside those of its scope, and the value. */
 struct sample {
+	const char *suffix;
 	char labels[320];
 	double value;
 };
@@ -251,7 +252,7 @@ static enum answer worker_state(const struct snapshot *s, unsigned int item, uns
 	return TAKE;
 }
 
-enum { SILENT, WORKER_ROUND, RELAYED, IN_TIME, LATE };
+enum { SILENT, WORKER_ROUND, RELAYED, SHARED, IN_TIME, LATE };
 
 static enum answer worker_value(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
 				struct sample *o)
@@ -261,6 +262,7 @@ static enum answer worker_value(const struct snapshot *s, unsigned int item, uns
 		[SILENT] = w->silent,
 		[WORKER_ROUND] = w->round,
 		[RELAYED] = w->relayed,
+		[SHARED] = w->shared,
 		[IN_TIME] = w->c.c[SAINA_C_STORED] + w->c.c[SAINA_C_ADDED],
 		[LATE] = w->late,
 	};
@@ -312,8 +314,42 @@ static enum answer worker_drops(const struct snapshot *s, unsigned int item, uns
 	return TAKE;
 }
 
-#define GAUGE	"gauge"
-#define COUNTER "counter"
+/*
+ * The buckets of struct saina_arrival are of whole microseconds, rounded down: bucket i has what
+ * is below 2^i us, and the last one the rest.
+ */
+static enum answer worker_lateness(const struct snapshot *s, unsigned int item, unsigned int part,
+				   int arg, struct sample *o)
+{
+	const struct saina_arrival *at = &s->worker[item].arrival;
+	uint64_t sum = 0;
+
+	if (!at->n || part >= SAINA_ARRIVAL_BUCKETS + 2)
+		return END;
+	if (part == SAINA_ARRIVAL_BUCKETS) {
+		o->suffix = "_sum";
+		o->value = at->sum_us / 1e6;
+		return TAKE;
+	}
+	for (unsigned int i = 0; i < SAINA_ARRIVAL_BUCKETS && i <= part; i++)
+		sum += at->hist[i];
+	o->value = sum;
+	if (part > SAINA_ARRIVAL_BUCKETS) {
+		/* not @n: the program may have been between the two */
+		o->suffix = "_count";
+	} else {
+		o->suffix = "_bucket";
+		if (part == SAINA_ARRIVAL_BUCKETS - 1)
+			snprintf(o->labels, sizeof(o->labels), "le=\"+Inf\"");
+		else
+			snprintf(o->labels, sizeof(o->labels), "le=\"%g\"", (1u << part) / 1e6);
+	}
+	return TAKE;
+}
+
+#define GAUGE	  "gauge"
+#define COUNTER	  "counter"
+#define HISTOGRAM "histogram"
 
 /* clang-format off */
 static const struct family families[] = {
@@ -358,11 +394,13 @@ static const struct family families[] = {
 
 	{ "saina_worker_info", GAUGE, "name of the worker", OF_WORKER, worker_info, 0 },
 	{ "saina_worker_state", GAUGE, "1 for the state the worker is in", OF_WORKER, worker_state, 0 },
+	{ "saina_worker_by_reference", GAUGE, "1 if it shares memory with the data path", OF_WORKER, worker_value, SHARED },
 	{ "saina_worker_silent_seconds", GAUGE, "since the worker was heard", OF_WORKER, worker_value, SILENT },
 	{ "saina_worker_round", GAUGE, "round of its last heartbeat", OF_WORKER, worker_value, WORKER_ROUND },
 	{ "saina_worker_relayed", GAUGE, "1 if its results take the slow way", OF_WORKER, worker_value, RELAYED },
 	{ "saina_worker_in_time_total", COUNTER, "gradients that are in a sum", OF_WORKER, worker_value, IN_TIME },
 	{ "saina_worker_late_total", COUNTER, "gradients that came after their sum was made, or were not sent any more because it was; counted once a second", OF_WORKER, worker_value, LATE },
+	{ "saina_worker_lateness_seconds", HISTOGRAM, "how much later than the first worker of its round this one was, by the first segment, a sample for each round in which that came; begins again when the job forms again", OF_WORKER, worker_lateness, 0 },
 	{ "saina_worker_late_answers_total", COUNTER, "gradients that came after their sum was made, and were answered with it", OF_WORKER, worker_counter, SAINA_C_LATE },
 	{ "saina_worker_completed_total", COUNTER, "sums that this worker's gradient completed: the others waited for it", OF_WORKER, worker_counter, SAINA_C_COMPLETED },
 	{ "saina_worker_degraded_total", COUNTER, "sums it completed with fewer gradients than k", OF_WORKER, worker_counter, SAINA_C_DEGRADED },
@@ -430,9 +468,9 @@ static void put_sample(struct text *t, const struct family *f, const struct samp
 
 	item_labels(t->s, f->scope, t->item, labels, sizeof(labels));
 	if (!labels[0] && !o->labels[0])
-		put_line(t, "%s %.15g\n", f->name, o->value);
+		put_line(t, "%s%s %.15g\n", f->name, o->suffix, o->value);
 	else
-		put_line(t, "%s{%s%s%s} %.15g\n", f->name, labels,
+		put_line(t, "%s%s{%s%s%s} %.15g\n", f->name, o->suffix, labels,
 			 labels[0] && o->labels[0] ? "," : "", o->labels, o->value);
 }
 
@@ -441,7 +479,7 @@ static bool next_line(struct text *t)
 {
 	while (t->family < ARRAY_SIZE(families)) {
 		const struct family *f = &families[t->family];
-		struct sample o = { .labels = "" };
+		struct sample o = { .suffix = "" };
 		enum answer answer;
 
 		if (t->item == items(t->s, f->scope)) {

@@ -14,18 +14,20 @@
  * struct snap_worker - a worker's place that is not empty
  * @job: index of its job in the snapshot
  * @counted: @c is valid
+ * @arrival: all 0 if nothing has come in this generation of the job
  */
 struct snap_worker {
 	unsigned int job;
 	int id, state;
 	char name[SAINA_NAME_LEN];
-	bool relayed, heard, counted;
+	bool relayed, shared, heard, counted;
 	double silent;		/* seconds */
 	uint32_t round;
 	uint64_t late;
 	bool reported;
 	uint64_t sent, resent;
 	uint32_t rtt_us, window;
+	struct saina_arrival arrival;
 	struct saina_counters c;
 };
 

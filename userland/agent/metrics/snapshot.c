@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Takes down what jobs, workers, ports and the data path are at.  The counters of a worker are
- * a system call each, so only a few workers are looked at in one turn of the loop.
+ * Takes down what jobs, workers, ports and the data path are at.  Counters and
+ * arrivals of a worker are a system call each, so only a few workers are looked at in one turn of the loop.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -125,7 +125,10 @@ static int take_worker(struct agent *a, struct snapshot *s, const struct saina_j
 		o->resent = aux->resent;
 		o->rtt_us = aux->rtt_us;
 		o->window = aux->window;
+		o->shared = aux->shared;
 	}
+	if (saina_dp_arrival(a->dp, job->id, w, &o->arrival))
+		memset(&o->arrival, 0, sizeof(o->arrival));
 	o->counted = !saina_dp_counters(a->dp, job->id, w, &o->c);
 	if (o->counted)
 		s->job[o->job].completed += o->c.c[SAINA_C_COMPLETED];
