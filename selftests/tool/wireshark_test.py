@@ -82,7 +82,7 @@ def bare(type_):
     if name == "REFUSE":
         return header(type_, elem=0) + struct.pack("<QI160s", 77, 4, b"the job has its 4 workers")
     if name == "STATUS":
-        return header(type_, elem=0) + struct.pack("<QIBB2x", 0b1011, 8, 2, 1)
+        return header(type_, elem=0, segment=5, aux=6) + struct.pack("<QIBBH", 0b1011, 8, 2, 1, 40)
     return header(type_, elem=0 if type_ >= 16 else 1)
 
 
@@ -193,10 +193,37 @@ def fields_test():
     got = one("REFUSE", ["saina.refuse.reason", "saina.refuse.text", "_ws.col.Info"])
     point(got == ["4", "the job has its 4 workers", "REFUSE job 3 worker 1: job is full"], "REFUSE: reason and sentence",
           got)
-    got = one("STATUS", ["saina.alive", "saina.status.round", "saina.state", "saina.status.path"])
-    point(got == ["0|1|3", "8", "2", "1"], "STATUS: who is alive, round, state", got)
+    got = one("STATUS", ["saina.alive", "saina.status.round", "saina.state", "saina.status.path", "saina.status.timeout_ms",
+                         "saina.probe", "saina.board", "saina.segment", "saina.aux", "_ws.expert.message"])
+    point(got == ["0|1|3", "8", "2", "1", "40", "5", "6", "", "", ""],
+          "STATUS: who is alive, round, state, time-out, test and board", got)
+    got = dissect([frame(result(aux=10000), DATA, RESULT), frame(result(aux=8, worker=1, session=5), DATA, WORKER)],
+                  ["saina.timeout_us", "saina.aux"])
+    point(got == [["10000", ""], ["", "8"]], "RESULT: aux is the time-out for all, the last round counted for one", got)
+    got = dissect([frame(header(14, k=3, mask=0b110, aux=7, slot_round=4), DATA, WORKER)],
+                  ["saina.nak", "saina.going", "saina.step", "saina.low", "saina.k", "saina.contributor", "_ws.expert.message"])[0]
+    point(got == ["3", "0x0000000000000006", "7", "4", "", "", ""], "NAK: why, who may go on, and where", got)
+    got = one("READY", ["saina.probe", "saina.segment"])
+    point(got == ["5", ""], "READY: the number of the test", got)
     got = one("TOLD", ["saina.ask.counted", "saina.ask.done", "saina.ask.due"])
     point(got == ["0x0000000000000003", "0x0000000000000005", "0x8000000000000000"], "TOLD: its masks", got)
+
+
+def members_test():
+    """Every member of a body in proto.h is a field of the dissector, in order and as long."""
+    with open(PROTO, encoding="utf-8") as f:
+        proto = f.read()
+    with open(SCRIPT, encoding="utf-8") as f:
+        bodies = f.read().split("local BODIES = {")[1].split("\n}\n")[0]
+    sizes = {"TOKEN_LEN": 32, "NAME_LEN": 32, "TEXT_LEN": 160}
+    for body in ("ask", "bell", "join", "welcome", "refuse", "report", "status"):
+        text = re.search(r"struct saina_" + body + r" \{(.*?)\}", proto, re.S).group(1)
+        members = [(name, int(bits) // 8 * (sizes.get(n.removeprefix("SAINA_")) or int(n or 1)))
+                   for bits, name, n in re.findall(r"(?:__[a-z]+|char\b)(\d*)\s+(\w+)(?:\[(\w+)\])?;",
+                                                   text.replace("char", "__u8"))]
+        rows = re.search(r"\t" + body + r" = \{\n(.*?)\n\t\}", bodies, re.S).group(1)
+        fields = [(name.split(".")[-1], int(n)) for name, n in re.findall(r'\{ "([a-z._]+)", (\d+)', rows)]
+        point(fields == members, f"{body}: the dissector has the members of struct saina_{body}", fields, members)
 
 
 def names_test():
@@ -351,6 +378,7 @@ def main():
         return 4
     types_test()
     fields_test()
+    members_test()
     names_test()
     filters_test()
     trains_test()

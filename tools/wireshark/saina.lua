@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
 --
 -- Wireshark's dissector for the SAINA protocol (Documentation/protocol.rst, uapi/saina/proto.h),
--- version 2.  Documentation/wireshark.rst says how to use it, and what a capture can see.
+-- version 3.  Documentation/wireshark.rst says how to use it, and what a capture can see.
 --
 -- The tables come first: who adds a message type, a flag or a field changes them alone.
 -- selftests/tool/wireshark_test.py compares them with proto.h.
 
-set_plugin_info({ version = "2", author = "SAINA", description = "SAINA in-network aggregation" })
+set_plugin_info({ version = "3", author = "SAINA", description = "SAINA in-network aggregation" })
 
 local VERSION = 3
 local PORT_DATA, PORT_CTRL, PORT_RESULT = 48864, 48865, 48866
@@ -107,6 +107,25 @@ local FIELDS = {
 	{ "session", 8, "hex", "Session" },
 }
 
+local NAKS = { [1] = "out of order", [2] = "may not begin yet", [3] = "another exponent" }
+local GOING = { "going", 8, "workers", "Workers that may do the step they are in" }
+local STEP = { "step", 4, "dec", "Step the addressee is in" }
+local LOW = { "low", 4, "dec", "Steps that all workers have finished" }
+local PROBE = { "probe", 4, "dec", "Number of the test of redirected results, 0: none" }
+
+-- fields of the header that mean something else in messages of a type
+local INSTEAD = {
+	[9] = { segment = PROBE },
+	[10] = { segment = PROBE },
+	[13] = { mask = { "updates", 8, "dec", "Updates in the sums" }, slot_round = LOW },
+	[14] = { k = { "nak", 1, "dec", "Not counted", NAKS }, mask = GOING, aux = STEP, slot_round = LOW },
+	[15] = { segment = { "window", 4, "dec", "Steps ahead of the slowest" }, mask = GOING, aux = STEP, slot_round = LOW },
+	[19] = { segment = PROBE },
+	[21] = { segment = PROBE, aux = { "board", 4, "dec", "Board that doorbells are answered on, 0: none" } },
+}
+-- ... and in a RESULT to all
+local TO_ALL = { aux = { "timeout_us", 4, "dec", "Time-out of the policy (us), 0: none" } }
+
 local BODIES = {
 	bell = {
 		{ "bell.rung", 8, "segments", "Rung for: the gradient is in shared memory" },
@@ -167,7 +186,7 @@ local BODIES = {
 		{ "status.round", 4, "dec", "Next round to open" },
 		{ "state", 1, "dec", "State of the job", JOB_STATES },
 		{ "status.path", 1, "dec", "Results get to it", PATHS },
-		{ "status.reserved", 2, "zero", "Reserved" },
+		{ "status.timeout_ms", 2, "dec", "Time-out of the policy (ms), 0: none" },
 	},
 }
 
@@ -214,6 +233,12 @@ end
 for _, spec in ipairs(FIELDS) do
 	declare(spec)
 end
+for _, fields in pairs(INSTEAD) do
+	for _, spec in pairs(fields) do
+		declare(spec)
+	end
+end
+declare(TO_ALL.aux)
 for _, body in pairs(BODIES) do
 	body.size = 0
 	for _, spec in ipairs(body) do
@@ -383,8 +408,8 @@ local function add_workers(tree, spec, tvb)
 	local set = bits_of(tvb)
 	local item = tree:add_le(F[spec[1]], tvb)
 	item:append_text(" (" .. ranges(set, 0) .. ")")
-	local each = spec[1] == "mask" and F.contributor or F.alive
-	for _, worker in ipairs(set) do
+	local each = spec[1] == "mask" and F.contributor or spec[1] == "status.active" and F.alive
+	for _, worker in ipairs(each and set or {}) do
 		item:add(each, tvb, worker):set_generated()
 	end
 	return item
@@ -551,13 +576,14 @@ local function title(m, type_of)
 end
 
 local function add_header(tree, tvb, m, type_of)
+	local instead = INSTEAD[m.type] or m.type == 2 and m.worker == NOBODY and TO_ALL or {}
 	local item, at = {}, 0
 	for _, spec in ipairs(FIELDS) do
 		local part = tvb(at, spec[2])
 		if spec[3] == "flags" then
 			add_flags(tree, part, type_of)
 		else
-			item[spec[1]] = add_field(tree, spec, part, m)
+			item[spec[1]] = add_field(tree, instead[spec[1]] or spec, part, m)
 		end
 		if spec[1] == "mask" then
 			m.mask = bits_of(part)
