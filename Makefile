@@ -18,6 +18,8 @@ SAINA_CFLAGS = -std=gnu11 -Wall -Wextra -Wno-unused-parameter -Werror -MMD -MP \
 LDFLAGS	?=
 ifdef SAN
 SAN_FLAGS := -fsanitize=$(SAN:address=address,undefined) -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+# TSan does not see fences.  They are for memory shared with the kernel, which it does not see, either.
+SAN_FLAGS += $(if $(filter thread,$(SAN)),-Wno-tsan)
 SAINA_CFLAGS += $(SAN_FLAGS)
 LDFLAGS += $(SAN_FLAGS)
 endif

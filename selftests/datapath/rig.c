@@ -82,6 +82,7 @@ void rig_open(struct rig *r)
 void rig_close(struct rig *r)
 {
 	close(r->asked);
+	bpf_object__close(r->tc_object);
 	saina_dp_close(r->dp, true);
 	oracle_exit(&r->o);
 	free(r->relay);
@@ -304,6 +305,7 @@ void rig_use_tc(struct rig *r)
 	for (__u32 job = 0; job < SAINA_JOBS_MAX; job++)
 		rig_set_outlet(r, job, r->port[0]);
 	r->o.tc = true;
+	r->tc_object = o;
 }
 
 /* Does TEST_RUN take it for a tc program?  Not beyond a page, nor cut in its headers. */

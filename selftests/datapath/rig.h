@@ -29,6 +29,7 @@ struct rig {
 	struct saina_dp *dp;
 	int prog;
 	int tc;				/* the tc program, if rig_use_tc() was called; else 0 */
+	struct bpf_object *tc_object;	/* that it is in */
 	int outlet;			/* its saina_outlet */
 	int asked;			/* saina_asked */
 	struct saina_global g;

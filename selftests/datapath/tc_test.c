@@ -83,7 +83,10 @@ static const struct saina_hdr *got(unsigned int i)
 
 static int32_t value(unsigned int i)
 {
-	return *(const int32_t *)(got(i) + 1);
+	int32_t v;
+
+	memcpy(&v, got(i) + 1, sizeof(v));
+	return v;
 }
 
 static bool redirected(void)

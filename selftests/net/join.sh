@@ -14,8 +14,8 @@ job door id 3 workers 2 elements 4096 payload 256 token open-sesame heartbeat 50
 quick=(--join-timeout-ms $((3000 * SLOW)))
 
 SWITCH_MAC=$(mac_of switch)
-raw 2 type=16 dport=48865 elem=0 count=0 worker=255 flags=2 join=4713 sport=4713
 nameless() {
+	raw 2 type=16 dport=48865 elem=0 count=0 worker=255 flags=2 join=4713 sport=4713
 	grep -q 'there is no job ""' "/run/saina-lab/$LAB/sainad.log"
 }
 check "join: a JOIN by name that has no name is refused" until_true 20 nameless
