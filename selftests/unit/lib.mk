@@ -42,3 +42,5 @@ $(B)/selftests/steps_test: $(STEPS_TEST_OBJS) $(ORACLE_OBJS) $(B)/libsaina.a
 
 check-programs: $(B)/selftests/steps_test
 $(call test,steps_test,quick,host,60,$(B)/selftests/steps_test)
+# Against the description of its binary interface.
+$(call test,abi,full,host,60,selftests/unit/abi_test.sh)

@@ -28,6 +28,12 @@ $(B)/saina.pc: userland/lib/saina.pc.in VERSION
 
 ALL += $(B)/libsaina.a $(B)/libsaina.so $(B)/saina.pc
 
+# What abi_test.sh compares the library with: its binary interface, as of the last time that
+# somebody decided to change it.
+abi: $(B)/$(LIBSAINA_SO)
+	selftests/unit/abi_test.sh --describe $< >userland/lib/libsaina.abi
+.PHONY: abi
+
 install: install-lib
 install-lib: $(B)/libsaina.a $(B)/libsaina.so $(B)/saina.pc
 	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
