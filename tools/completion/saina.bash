@@ -34,7 +34,7 @@ _saina_words() { # what may stand here
 		job) echo "show add set del help" ;;
 		worker) echo "show set del help" ;;
 		port | limits) echo "show set help" ;;
-		policy) echo "set cancel help" ;;
+		policy) echo "set cancel control help" ;;
 		slot) echo "show help" ;;
 		stats) echo "show drops help" ;;
 		monitor) echo "all config events help" ;;
@@ -62,6 +62,8 @@ _saina_words() { # what may stand here
 	port:*:2:*)
 		_saina_ask port port show ;;
 	job:*:policy | policy:set:3:*) echo "bsp fastest:k= sfcd:k0=1,sth=0.5,cth=5 timeout:10ms external:k0= coded:s=1" ;;
+	policy:control:*:noise | policy:control:*:interval) ;;
+	policy:control:*) _saina_keys noise interval ;;
 	job:*:state) echo "forming running stopped" ;;
 	job:*:type) echo "int32 float32 bfloat16" ;;
 	job:*:payload) echo "64 128 256 352 1024 2048" ;;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina policy - policies of jobs: set at once or on a schedule, cancel, show.
+ * saina policy - policies of jobs: set at once or on a schedule, cancel; control.c: control.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -130,9 +130,10 @@ int tool_policy(const struct tool *t, struct args *a)
 	static const struct tool_cmd cmds[] = {
 		{ "set", policy_set, "JOB POLICY [from [round] ROUND] [on EVENT[,EVENT]]" },
 		{ "cancel", policy_cancel, "JOB" },
+		{ "control", policy_control, "JOB [noise BATCHES] [interval MS]" },
 	};
 
 	if (!args_peek(a))
-		return args_error(a, "set or cancel?  `saina job show\' shows what is in force and what is to come");
+		return args_error(a, "set, cancel or control?  `saina job show\' shows what is in force and what is to come");
 	return tool_dispatch(t, a, "policy", cmds, ARRAY_SIZE(cmds));
 }

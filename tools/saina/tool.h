@@ -38,6 +38,9 @@ int tool_slot(const struct tool *t, struct args *a);
 int tool_stats(const struct tool *t, struct args *a);
 int tool_limits(const struct tool *t, struct args *a);
 int tool_policy(const struct tool *t, struct args *a);
+/* control.c */
+int policy_control(const struct tool *t, struct args *a);
+
 int tool_monitor(const struct tool *t, struct args *a);
 int tool_top(const struct tool *t, struct args *a);
 int tool_doctor(const struct tool *t, struct args *a);

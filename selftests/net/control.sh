@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# `saina policy control': k follows when the workers' gradients come; a controller that
+# dies leaves k as it is, and an event says so.
+
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+lab_up --workers 4 --bridge linux
+k_is() {
+	[ "$(job_field steady k)" = "$1" ]
+}
+controlled() {
+	[ "$(job_field steady controller)" = "$1" ]
+}
+controller_ended() {
+	! kill -0 "$controller" 2>/dev/null
+}
+
+job steady workers 4 elements 8192 payload 256 ring 64 policy bsp
+matches "control: a job that does not exist is refused" "nosuch" "$(saina policy control nosuch 2>&1)"
+matches "control: another policy is refused, with what to do" "policy of job steady is bsp.*external:k0=4" \
+	"$(saina policy control steady 2>&1)"
+matches "control: a noise of 0 is refused" "noise wants" "$(saina policy control steady noise 0 2>&1)"
+matches "control: an interval of 1 ms is refused" "10 to 60000" "$(saina policy control steady interval 1 2>&1)"
+
+saina job set steady policy external:k0=4 || not_ok "the policy is set"
+for i in 0 1 2; do
+	start $i steady 1000000 --elements 8192 --think-us 4000 --cancel --restarts
+done
+start 3 steady 1000000 --elements 8192 --think-us 100000 --cancel --restarts
+check "rounds flow" until_true 30 rounds_at_least steady 10
+equal "no controller: k is that of the policy" 4 "$(job_field steady k)"
+
+# Not by saina(): the number would be that of a shell around it.
+control() {
+	"$B/saina" "${tool_opts[@]}" -j policy control steady noise 100 interval 200 >>"$WORK/control" 2>"$WORK/control.err" &
+	controller=$!
+}
+events_start
+control
+check "a controller: the job has one" until_true 20 controlled true
+check "a controller: the worker that is late in each round is not waited for" until_true 60 k_is 3
+first=$(head -n 1 "$WORK/control")
+equal "a controller: it says from what to what" "4 3" "$(jq -r '"\(.from) \(.k)"' <<<"$first")"
+check "a controller: it predicts shorter rounds" jq -e '.predicted_ms < .round_ms / 2' <<<"$first"
+kill -KILL $controller
+wait $controller 2>/dev/null
+check "the controller is killed: an event says so" until_true 20 event_seen '.event == "controller"'
+check "the controller is killed: the job has none" until_true 20 controlled false
+at=$(job_field steady round) k=$(job_field steady k)
+check "the controller is killed: rounds go on" until_true 20 rounds_at_least steady $((at + 20))
+equal "the controller is killed: k stays" "$k" "$(job_field steady k)"
+
+kill -TERM "${worker_pids[3]}"
+wait "${worker_pids[3]}"
+start 3 steady 1000000 --elements 8192 --think-us 4000 --cancel --restarts
+control
+check "nobody is late any more: all are waited for" until_true 60 k_is 4
+kill -INT $controller
+check "Ctrl-C: the controller ends" until_true 10 controller_ended
+check "Ctrl-C: the job has no controller" until_true 20 controlled false
+equal "Ctrl-C: k stays" 4 "$(job_field steady k)"
+stop_workers
+check "all sums are exact" wait_all 60
+equal "no slot saw two policies" 0 "$(policy_mix steady)"
+finished
