@@ -48,7 +48,7 @@ mapfile -t names < <(awk -v re="$programs" -v without="$without" '
 	"$normal/tests.list")
 [ ${#names[@]} -gt 3 ]
 point $? "$kind: test programs are chosen (${#names[@]})"
-targets=("${names[@]/#/$B/selftests/}" "$B"/{saina,sainad,saina-allreduce,saina_xdp.bpf.o,saina_tc.bpf.o})
+targets=("${names[@]/#/$B/selftests/}" "$B"/{saina,sainad,saina-allreduce,saina_xdp.bpf.o,saina_tc.bpf.o,selftests/rawsend})
 make SAN="$kind" B="$B" -j2 "${targets[@]}" >"$tmp/make" 2>&1
 point $? "$kind: the programs are built" || { diag "$(tail -n 20 "$tmp/make")"; bail "nothing to run"; }
 
