@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # make deb: the packages are built, lintian has nothing to say, and each has its files.  They are
-# unpacked, not installed.
+# unpacked, not installed: that is debian_test.sh.
 
 set -u
 top=$(readlink -f "$(dirname "$0")/../..")
@@ -11,16 +11,13 @@ top=$(readlink -f "$(dirname "$0")/../..")
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 version=$(cat "$top/VERSION")
-arch=$(dpkg --print-architecture)
 lib=usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)
 
 for p in debhelper dh-dkms dh-python lintian; do
 	[ "$(dpkg-query -W -f '${db:Status-Status}' $p 2>/dev/null)" = installed ] || bail "$p is missing: tools/install-deps deb"
 done
 "$top/tools/deb" "$tmp/out" >"$tmp/said" 2>&1
-point $? "deb: the packages are built" || { diag "$(tail -n 30 "$tmp/said")"; bail "no packages"; }
-said=$(lintian --fail-on error,warning "$tmp/out/saina_${version}_$arch.changes" 2>&1)
-point $? "deb: lintian has neither errors nor warnings" || diag "$said"
+point $? "deb: the packages are built, lintian has neither errors nor warnings" || { diag "$(tail -n 30 "$tmp/said")"; bail "no packages"; }
 
 # has PACKAGE FILE...: these files are in it
 has() {
