@@ -117,7 +117,7 @@ static __noinline void answer_table(struct answer *a, const struct slot_call *c,
 		bool nak = verdict == SLOT_NAK;
 
 		a->hdr[0] = answer_word0(nak ? SAINA_MSG_NAK : SAINA_MSG_GO, 0, conf->elem,
-					 c->in.job, nak ? t->nak : 0);
+					 c->in.job, nak ? t->nak : t->left ? SAINA_NAK_MODE : 0);
 		a->hdr[3] = t->going;
 		if (verdict != SLOT_GO_ALL)
 			a->hdr[4] |= t->done;
@@ -125,7 +125,8 @@ static __noinline void answer_table(struct answer *a, const struct slot_call *c,
 			segment = t->window;
 	}
 	a->hdr[1] = c->in.round | (__u64)segment << 32;
-	a->hdr[2] |= worker << 16 | (c->out.exponent & 0xffu) << 24;
+	a->hdr[2] |= worker << 16 | (c->out.exponent & 0xffu) << 24 |
+		     (__u64)(t->base & 0xffff) << 48;
 }
 
 /* RUNG, but for whom; without its body. */

@@ -86,7 +86,7 @@ static __always_inline __u32 message_check(HOOK_CTX *ctx, const void *h, struct 
 	return m->binding ? COUNT_NONE : SAINA_C_NO_WORKER;
 }
 
-/* Checks 8 to 19, counted for the worker it claims to be from; @len bytes have the whole
+/* Checks 8 to 18, counted for the worker it claims to be from; @len bytes have the whole
  * message.  COUNT_NONE if good: all of m->in is set, then.
  */
 static __always_inline __u32 message_check_sender(const struct frame *f, const void *h, __u32 len,
@@ -123,8 +123,6 @@ static __always_inline __u32 message_check_sender(const struct frame *f, const v
 	in->segment = H(__u32, h, segment);
 	if (in->segment >= conf->segments)
 		return SAINA_C_SEGMENT;
-	if (table_is_type(m->type) != !!conf->window)
-		return SAINA_C_MODE;
 	in->round = H(__u32, h, round);
 	in->exponent = H(__s8, h, exponent);
 	in->bit = 1ull << (in->worker & (SAINA_WORKERS_MAX - 1));
@@ -340,6 +338,9 @@ static __always_inline void message_count(const struct slot_call *c, struct sain
 	case SLOT_TOLD:
 		wc->c[SAINA_C_ASKED]++;
 		break;
+	case SLOT_NAK:
+		wc->c[SAINA_C_MODE]++;
+		break;
 	case SLOT_DROP:
 		count_worker(wc, c->out.reason);
 		break;
@@ -358,9 +359,15 @@ static __noinline int message_step(HOOK_CTX *ctx, struct slot_call *c,
 	c->table.waits = 0;
 	c->table.over = 0;
 	c->out.exponent = 0;
-	verdict = table_clock(c);
-	if (verdict == SLOT_MISS)
-		verdict = hook_run(ctx, c, conf, true);
+	verdict = round_table(c, conf);
+	if (verdict == SLOT_MISS) {
+		verdict = table_clock(c);
+		if (verdict != SLOT_DROP && !c->table.after)
+			round_follow(c, conf);
+		if (verdict == SLOT_MISS)
+			verdict = hook_run(ctx, c, conf, true);
+		control_flush_events(ctx);
+	}
 	c->out.verdict = verdict;
 	count_worker(wc, verdict == SLOT_DROP ? c->out.reason : c->out.counted);
 	if (c->table.waits)
@@ -390,7 +397,7 @@ static __always_inline bool message_bell_one(struct slot_call *c,
 		arrival_note(&c->in, c->out.opened_at);
 		c->out.opened_at = 0;
 	}
-	if (verdict == SLOT_STALE)
+	if (verdict == SLOT_STALE || verdict == SLOT_NAK)
 		return false;
 	if (verdict == SLOT_RESULT || verdict == SLOT_ANSWER)
 		c->bell.done |= 1ull << (i & (SAINA_BELL_SEGMENTS - 1));
@@ -423,6 +430,10 @@ static __always_inline int message_bell(struct slot_call *c, const struct saina_
 		return c->completed ? SLOT_RUNG : SLOT_RUNG_ONE;
 	}
 	/* about the segment that it is true of; all else is counted */
+	if (c->out.verdict == SLOT_NAK) {
+		wc->c[SAINA_C_MODE]++;
+		return SLOT_NAK;
+	}
 	if (c->out.verdict != SLOT_STALE)
 		return SLOT_KEPT;
 	wc->c[SAINA_C_STALE]++;
@@ -486,11 +497,14 @@ static __always_inline int message_data(HOOK_CTX *ctx, const struct frame *f, co
 	c = &scratch->call;
 	m->call = c;
 	slot_call_init(c, &m->in);
-	c->table.window = m->conf->window;
-	if (c->table.window) {
+	if (table_is_type(m->type)) {
 		c->table.session = H(__u64, h, session);
 		c->table.tick = m->type == SAINA_MSG_CLOCK;
 		return message_step(ctx, c, plain, m->wc);
+	}
+	if (rt->mode == SAINA_RT_TABLE && c->in.round >= rt->base) {
+		m->wc->c[SAINA_C_MODE]++;
+		return slot_other_mode(c, rt->base);
 	}
 	if (m->type == SAINA_MSG_ASK || m->type == SAINA_MSG_BELL) {
 		__u64 first;

@@ -17,7 +17,21 @@ static __always_inline bool round_next_is_due(const struct saina_job_rt *rt,
 	if (rt->policy.seq == conf->next.seq)
 		return true;
 	return rt->next_round >= conf->next_from &&
-	       (!conf->next_on || rt->happened & conf->next_on);
+	       (!conf->next_on ||
+		(rt->asked == conf->next.seq && rt->happened & conf->next_on));
+}
+
+/* The policy that a round which opened now would have.  Under rt->lock, or at a glance. */
+static __always_inline const struct saina_policy *round_target(const struct saina_job_rt *rt,
+							       const struct saina_job_conf *conf)
+{
+	return round_next_is_due(rt, conf) ? &conf->next : &conf->policy;
+}
+
+/* The first round after a table waits for all: they read the table before it.  Under rt->lock. */
+static __always_inline bool round_is_fence(const struct saina_job_rt *rt, __u32 round)
+{
+	return rt->mode == SAINA_RT_FENCE && round == rt->base;
 }
 
 /* What the members of the round that opens say has happened.  Under rt->lock. */
@@ -66,18 +80,41 @@ static __always_inline __u32 round_k(const struct saina_job_rt *rt,
 	return n;
 }
 
+/* Under rt->lock. */
+static __always_inline void round_adopt(struct saina_job_rt *rt, const struct saina_policy *target,
+					struct round_opened *o)
+{
+	o->old_seq = rt->policy.seq;
+	o->policy = target->seq != rt->policy.seq;
+	o->seq = target->seq;
+	o->k = rt->k;
+	if (!o->policy)
+		return;
+	rt->policy = *target;
+	rt->policy_swaps++;
+}
+
+/* No round opens: from this one on there are steps.  Under rt->lock. */
+static __always_inline void round_begin_table(struct saina_job_rt *rt,
+					      const struct saina_job_conf *conf,
+					      const struct saina_policy *target,
+					      struct round_opened *o)
+{
+	rt->members = conf->active;
+	rt->mode = SAINA_RT_TABLE;
+	rt->base = rt->next_round;
+	round_adopt(rt, target, o);
+}
+
 /* Under rt->lock.  What is new is left in @o for the events. */
 static __always_inline void round_open(struct saina_job_rt *rt, const struct saina_job_conf *conf,
-				       __u64 now, struct round_opened *o)
+				       const struct saina_policy *target, __u64 now,
+				       struct round_opened *o)
 {
-	const struct saina_policy *target = &conf->policy;
 	__u64 old = rt->members;
 	__u32 n = popcount64(conf->active);
 	__u32 k, mode;
 
-	round_happened(rt, conf);
-	if (round_next_is_due(rt, conf))
-		target = &conf->next;
 	rt->members = conf->active;
 	rt->next_round++;
 	rt->open_slots = 0;
@@ -85,11 +122,9 @@ static __always_inline void round_open(struct saina_job_rt *rt, const struct sai
 	rt->flips = 0;
 	rt->observed = 0;
 	rt->opened_at = now;
-	o->old_seq = rt->policy.seq;
 	o->old_k = rt->k;
-	o->policy = target->seq != rt->policy.seq;
 	k = rt->k_next;
-	if (o->policy) {
+	if (target->seq != rt->policy.seq) {
 		if (target->mode == SAINA_POLICY_SFCD) {
 			bool same = rt->policy.mode == SAINA_POLICY_SFCD &&
 				    rt->policy.k == target->k;
@@ -103,22 +138,22 @@ static __always_inline void round_open(struct saina_job_rt *rt, const struct sai
 				rt->resumed = 0;
 			}
 		}
-		rt->policy = *target;
-		rt->policy_swaps++;
 	} else if (old && old != conf->active) {
 		rt->converged = 0;
 		rt->primed = 0;
 		rt->resumed = 0;
 	}
+	round_adopt(rt, target, o);
 	k = round_k(rt, conf, k, n);
 	if (k > n)
 		k = n;
 	if (k < 1)
 		k = 1;
-	rt->k = k;
 	rt->k_next = k;
+	if (round_is_fence(rt, rt->next_round - 1))
+		k = n;
+	rt->k = k;
 	o->k = k;
-	o->seq = rt->policy.seq;
 	mode = rt->policy.mode;
 	o->changed = !o->policy &&
 		     (mode == SAINA_POLICY_EXTERNAL ? k != o->old_k :
@@ -140,11 +175,13 @@ static __always_inline void round_open(struct saina_job_rt *rt, const struct sai
  */
 __noinline int round_permit(struct slot_call *c, const struct saina_job_conf *conf)
 {
+	const struct saina_policy *target;
 	struct round_opened *o;
 	struct saina_job_rt *rt;
 	__u32 job, r;
 	__u64 now;
 	int verdict = SLOT_DROP;
+	bool may = false;
 
 	if (!c || !conf)
 		return SLOT_DROP;
@@ -165,7 +202,7 @@ __noinline int round_permit(struct slot_call *c, const struct saina_job_conf *co
 		c->out.reason = SAINA_C_INTERNAL;
 	} else if (r > rt->next_round || r > SAINA_ROUND_MAX) {
 		c->out.reason = SAINA_C_FUTURE;
-	} else if (rt->next_round - r > 1 || (r < rt->next_round && !rt->members)) {
+	} else if (rt->next_round - r > 1 || r < rt->base) {
 		/* also a job that began later than this and has opened nothing */
 		verdict = SLOT_STALE;
 	} else if (r == rt->next_round && rt->open_slots) {
@@ -173,16 +210,30 @@ __noinline int round_permit(struct slot_call *c, const struct saina_job_conf *co
 	} else if (c->latch.busy == SLOT_OUT_OF_WINDOW || (r != rt->next_round && c->latch.busy)) {
 		c->out.reason = SAINA_C_SLOT_BUSY;
 	} else {
-		if (r == rt->next_round)
-			round_open(rt, conf, now, o);
+		may = true;
+	}
+	if (may && r == rt->next_round) {
+		round_happened(rt, conf);
+		target = round_target(rt, conf);
+		if (!target->window) {
+			round_open(rt, conf, target, now, o);
+		} else {
+			round_begin_table(rt, conf, target, o);
+			verdict = slot_other_mode(c, r);
+			may = false;
+		}
+	}
+	if (may) {
+		bool fence = round_is_fence(rt, r);
+
 		rt->open_slots++;
 		c->latch.k = rt->k;
 		c->latch.policy = rt->policy.seq;
-		c->latch.parts = round_parts(&rt->policy, conf);
-		c->latch.flags = rt->policy.late == SAINA_LATE_DROP || c->latch.parts ?
-					 SAINA_F_DROP_LATE : 0;
+		c->latch.parts = fence ? 0 : round_parts(&rt->policy, conf);
+		c->latch.flags = rt->policy.late == SAINA_LATE_DROP ||
+				 rt->policy.mode == SAINA_POLICY_CODED ? SAINA_F_DROP_LATE : 0;
 		c->latch.k_min = rt->policy.k_min;
-		c->latch.deadline = rt->policy.timeout_us ?
+		c->latch.deadline = rt->policy.timeout_us && !fence ?
 					    now + 1000ull * rt->policy.timeout_us : 0;
 		c->latch.members = rt->members;
 		c->latch.opened_at = now;
@@ -221,7 +272,108 @@ static __always_inline bool round_gone(const struct saina_job_rt *rt, __u32 r)
 {
 	__u32 next = rt->next_round;
 
-	return r < next && (next - r > 1 || !rt->members);
+	return r < next && (next - r > 1 || r < rt->base);
+}
+
+/**
+ * round_table() - may an INC, READ or CLOCK go on to clock and table?
+ * @c: the message
+ * @conf: its job's snapshot
+ *
+ * A job may begin with steps: then nobody has sent a gradient that could have begun the table.
+ *
+ * Return: SLOT_MISS: yes, and c->table says how; else SLOT_NAK
+ */
+__noinline int round_table(struct slot_call *c, const struct saina_job_conf *conf)
+{
+	const struct saina_policy *target;
+	struct round_opened *o;
+	struct saina_job_rt *rt;
+	__u32 job;
+
+	if (!c || !conf)
+		return SLOT_DROP;
+	job = c->in.job;
+	rt = bpf_map_lookup_elem(&saina_rt, &job);
+	if (!rt)
+		return SLOT_DROP;
+	o = &c->opened;
+	o->policy = false;
+	if (rt->mode == SAINA_RT_SLOTS && !rt->members && round_target(rt, conf)->window) {
+		bpf_spin_lock(&rt->lock);
+		if (rt->generation == c->in.generation && rt->mode == SAINA_RT_SLOTS &&
+		    !rt->members) {
+			round_happened(rt, conf);
+			target = round_target(rt, conf);
+			if (target->window)
+				round_begin_table(rt, conf, target, o);
+		}
+		bpf_spin_unlock(&rt->lock);
+	}
+	if (o->policy)
+		control_event(SAINA_EV_POLICY, EV_OF(job, EV_NOBODY, o->k), rt->base, o->old_seq,
+			      o->seq);
+	c->table.after = c->in.pull && rt->mode == SAINA_RT_FENCE;
+	if (rt->mode != SAINA_RT_TABLE && !c->table.after)
+		return slot_other_mode(c, rt->base);
+	target = round_target(rt, conf);
+	c->table.base = rt->base;
+	c->table.ring = conf->ring;
+	c->table.leave = !target->window;
+	c->table.left = 0;
+	c->table.window = target->window ? target->window : rt->policy.window;
+	return SLOT_MISS;
+}
+
+/**
+ * round_follow() - the clock has moved, or another policy is asked for
+ * @c: the message; c->table.low: steps that all have finished
+ * @conf: its job's snapshot
+ *
+ * Return: 0
+ */
+__noinline int round_follow(struct slot_call *c, const struct saina_job_conf *conf)
+{
+	const struct saina_policy *target;
+	struct round_opened *o;
+	struct saina_job_rt *rt;
+	__u32 job, low;
+
+	if (!c || !conf)
+		return 0;
+	job = c->in.job;
+	low = c->table.low;
+	rt = bpf_map_lookup_elem(&saina_rt, &job);
+	if (!rt)
+		return 0;
+	target = round_target(rt, conf);
+	if (low <= rt->next_round && !c->table.left &&
+	    (!target->window || target->seq == rt->policy.seq))
+		return 0;
+	o = &c->opened;
+	o->policy = false;
+	bpf_spin_lock(&rt->lock);
+	if (rt->generation == c->in.generation && rt->mode == SAINA_RT_TABLE &&
+	    rt->base == c->table.base) {
+		if (low > rt->next_round)
+			rt->next_round = low;
+		round_happened(rt, conf);
+		rt->members = conf->active;
+		target = round_target(rt, conf);
+		if (target->window) {
+			round_adopt(rt, target, o);
+		} else if (c->table.left) {
+			rt->mode = SAINA_RT_FENCE;
+			rt->base = low;
+			rt->open_slots = 0;
+			rt->segs_done = 0;
+		}
+	}
+	bpf_spin_unlock(&rt->lock);
+	if (o->policy)
+		control_event(SAINA_EV_POLICY, EV_OF(job, EV_NOBODY, o->k), low, o->old_seq,
+			      o->seq);
+	return 0;
 }
 
 /* A PULL that found nothing: too early, or gone? */

@@ -35,7 +35,7 @@ enum slot_verdict {
 	SLOT_RUNG_ONE,	/* likewise: to the sender */
 	SLOT_PROBED,	/* not the slot machine's: a PROBE, to be answered */
 	SLOT_SUM,	/* table mode: the sums are in the output: to the sender */
-	SLOT_NAK,	/* table mode: not counted: tell the sender */
+	SLOT_NAK,	/* table mode, or the wrong mode: not counted: tell the sender */
 	SLOT_GO,	/* table mode: who may go: to the sender */
 	SLOT_GO_ALL,	/* table mode: the same, to everybody */
 	SLOT_MISS,	/* inside the slot machine only: not in hot slot or ring */
@@ -186,26 +186,34 @@ struct round_opened {
  * struct slot_table - table mode: a message's dealings with the clock
  * @session: its sender's incarnation
  * @window: of its job
+ * @base: first step of the table
+ * @ring: rounds of results kept
+ * @leave: the job is to go back to rounds
+ * @left: all are there: it has
+ * @after: READ of a table that is over
  * @tick: CLOCK, else INC or READ
  * @over: INC of a step that its worker has finished
  * @waits: CLOCK: the sender must wait
  * @nak: SLOT_NAK: enum saina_nak
  * @low: steps that all have finished
  * @done: steps that the sender has finished
- * @pad: 0
  * @going: who may do the step they are in
  */
 struct slot_table {
 	__u64	session;
 	__u64	going;
 	__u32	window;
+	__u32	base;
+	__u32	ring;
+	__u32	leave;
+	__u32	left;
+	__u32	after;
 	__u32	tick;
 	__u32	over;
 	__u32	waits;
 	__u32	nak;
 	__u32	low;
 	__u32	done;
-	__u32	pad;
 };
 
 /* One message on its way.  It lives in a per-CPU map: six calls deep there are
@@ -588,6 +596,21 @@ __noinline int slot_glance(struct slot_call *c, __u32 i, const struct saina_slot
 }
 
 #include "board.bpf.h"
+
+/* A message of rounds where there are steps, or the other way round: since when. */
+static __always_inline int slot_other_mode(struct slot_call *c, __u32 since)
+{
+	c->out.counted = SAINA_C_MODE;
+	c->out.verdict = SLOT_NAK;
+	c->out.exponent = 0;
+	c->table.nak = SAINA_NAK_MODE;
+	c->table.low = since;
+	c->table.base = since;
+	c->table.done = 0;
+	c->table.going = 0;
+	return SLOT_NAK;
+}
+
 #include "round.bpf.h"
 #ifdef SAINA_KMOD
 #include "float.bpf.h"

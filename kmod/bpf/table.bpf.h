@@ -54,14 +54,56 @@ static __always_inline void table_members(struct saina_clock *k, __u64 active)
 	k->members = active;
 }
 
-static __always_inline void table_settle(struct saina_clock *k, __u64 active, __u32 window)
+/*
+ * The job goes back to rounds: with which one?  Who goes finishes its step, nobody begins
+ * another.  The results of that round must not lie where the table does.
+ */
+static __always_inline void table_fence(struct saina_clock *k, __u32 ring)
 {
-	if (k->members != active)
-		table_members(k, active);
+	__u64 fence = k->low;
+
+	for (__u32 w = 0; w < SAINA_WORKERS_MAX; w++) {
+		__u64 end = (__u64)k->done[w] + (k->going >> w & 1);
+
+		if (k->members >> w & 1 && end > fence)
+			fence = end;
+	}
+	if (!((fence - k->base) & (ring - 1)))
+		fence++;
+	k->fence = fence <= SAINA_ROUND_MAX ? fence : 0;
+}
+
+static __always_inline void table_settle(struct saina_clock *k, struct slot_call *c)
+{
+	if (k->members != c->in.active)
+		table_members(k, c->in.active);
 	table_low(k);
-	for (__u32 w = 0; w < SAINA_WORKERS_MAX; w++)
-		if (k->members >> w & 1 && table_fits(k, w, window))
+	if (!c->table.leave)
+		k->fence = 0;
+	else if (!k->fence)
+		table_fence(k, c->table.ring);
+	for (__u32 w = 0; w < SAINA_WORKERS_MAX; w++) {
+		if (!(k->members >> w & 1))
+			continue;
+		if (!k->fence && table_fits(k, w, c->table.window))
 			k->going |= 1ull << w;
+		else if (k->done[w] < k->fence && !(k->going >> w & 1))
+			k->done[w] = k->fence;
+	}
+	if (k->fence)
+		table_low(k);
+	c->table.left = k->fence && k->low == k->fence;
+}
+
+/* Another table: its steps go on where the rounds before it ended. */
+static __always_inline void table_begin(struct saina_clock *k, __u32 base)
+{
+	k->base = base;
+	k->low = base;
+	k->fence = 0;
+	k->members = 0;
+	k->going = 0;
+	k->waiting = 0;
 }
 
 /* Is the sender another incarnation than the one that was heard last? */
@@ -83,14 +125,14 @@ static __always_inline bool table_tick(struct saina_clock *k, struct slot_call *
 	__u32 step = c->in.round, done;
 	__u64 woken;
 
-	table_settle(k, c->in.active, c->table.window);
+	table_settle(k, c);
 	done = k->done[w];
 	if (step == done && step <= SAINA_ROUND_MAX && k->going & c->in.bit) {
 		k->done[w] = done + 1;
 		if (k->begun[w] <= done)
 			k->begun[w] = done + 1;
 		k->going &= ~c->in.bit;
-		table_settle(k, c->in.active, c->table.window);
+		table_settle(k, c);
 		c->out.counted = SAINA_C_CLOCKED;
 	} else if (step != SAINA_ROUND_ASK && step + 1 != done) {
 		c->out.counted = SAINA_C_CLOCK_ORDER;
@@ -101,7 +143,7 @@ static __always_inline bool table_tick(struct saina_clock *k, struct slot_call *
 		k->waiting |= c->in.bit;
 		c->table.waits = true;
 	}
-	woken = k->waiting & k->going;
+	woken = c->table.left ? k->waiting : k->waiting & k->going;
 	k->waiting &= ~woken;
 	return woken != 0;
 }
@@ -111,10 +153,10 @@ static __always_inline int table_look(struct saina_clock *k, struct slot_call *c
 {
 	__u32 step = c->in.round, done;
 
-	if (k->members != c->in.active)
-		table_settle(k, c->in.active, c->table.window);
+	if (k->members != c->in.active || !c->table.leave != !k->fence)
+		table_settle(k, c);
 	done = k->done[w];
-	if (done - k->low <= c->table.window)
+	if (!k->fence && done - k->low <= c->table.window)
 		k->going |= c->in.bit;
 	if (c->in.pull)
 		return SLOT_MISS;
@@ -158,16 +200,22 @@ __noinline int table_clock(struct slot_call *c)
 		return SLOT_DROP;
 
 	bpf_spin_lock(&k->lock);
-	if (k->generation != c->in.generation) {
+	if (c->table.after) {
+		/* rounds have begun after it, and all have finished its steps */
+		c->table.base = k->base;
+		verdict = SLOT_MISS;
+	} else if (k->generation != c->in.generation || k->base > c->table.base) {
 		verdict = SLOT_DROP;
 	} else {
+		if (k->base != c->table.base)
+			table_begin(k, c->table.base);
 		table_hello(k, c, w);
 		if (c->table.tick)
 			verdict = table_tick(k, c, w) ? SLOT_GO_ALL : SLOT_GO;
 		else
 			verdict = table_look(k, c, w);
 	}
-	c->table.low = k->low;
+	c->table.low = c->table.after ? k->fence : k->low;
 	c->table.done = k->done[w];
 	c->table.going = k->going;
 	bpf_spin_unlock(&k->lock);
@@ -178,10 +226,14 @@ __noinline int table_clock(struct slot_call *c)
 static __always_inline int table_decide(struct slot_call *c, struct saina_slot_meta *e,
 					struct saina_counted *cnt)
 {
-	__u32 w = c->in.worker & (SAINA_WORKERS_MAX - 1);
+	__u32 w = c->in.worker & (SAINA_WORKERS_MAX - 1), base = c->table.base;
+	/* else it has a result of an earlier round, or nothing */
+	bool begun = e->state == SAINA_SLOT_TABLE && e->round == base;
 
 	c->out.verdict = SLOT_SUM;
-	if (c->in.pull) {
+	if (c->table.after && e->state != SAINA_SLOT_EMPTY && e->round > base) {
+		slot_other_mode(c, c->table.low);
+	} else if (c->in.pull) {
 		c->out.counted = SAINA_C_READ;
 		c->out.flags = SAINA_F_PULLED;
 	} else if (cnt->last[w] > c->in.round) {
@@ -191,16 +243,18 @@ static __always_inline int table_decide(struct slot_call *c, struct saina_slot_m
 		c->out.counted = SAINA_C_INC_ORDER;
 		c->out.verdict = SLOT_NAK;
 		c->table.nak = SAINA_NAK_ORDER;
-	} else if (e->sum_tag && e->exponent != c->in.exponent) {
+	} else if (begun && e->exponent != c->in.exponent) {
 		c->out.counted = SAINA_C_EXPONENT;
 		c->out.verdict = SLOT_NAK;
 		c->out.exponent = e->exponent;
 		c->table.nak = SAINA_NAK_EXPONENT;
 	} else {
-		if (!e->sum_tag) {
+		if (!begun) {
 			e->exponent = c->in.exponent;
 			e->segment = c->in.segment;
+			e->round = base;
 			e->state = SAINA_SLOT_TABLE;
+			e->sum_tag = 0;
 		}
 		e->sum_tag++;
 		cnt->last[w] = c->in.round + 1;
@@ -210,6 +264,11 @@ static __always_inline int table_decide(struct slot_call *c, struct saina_slot_m
 	c->out.last = cnt->last[w];
 	if (c->out.verdict == SLOT_NAK)
 		return SLOT_DO_NOTHING;
+	if (c->out.counted != SAINA_C_INCED && !begun) {
+		c->out.mask = 0;
+		c->out.exponent = 0;
+		return SLOT_DO_READ;
+	}
 	c->out.mask = e->sum_tag;
 	c->out.exponent = e->exponent;
 	return c->out.counted == SAINA_C_INCED ? SLOT_DO_ADD : SLOT_DO_READ;

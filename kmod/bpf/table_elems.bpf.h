@@ -23,13 +23,14 @@ __noinline int SIZED(table_run)(struct slot_call *c, const struct saina_job_conf
 	struct saina_counted *cnt;
 	__u32 job, lock, entry;
 	__u64 csum = 0;
+	__u32 keep;
 	struct SLOT *e;
 	void *ring;
 
 	if (!c || !conf || !in || !out)
 		return SLOT_DROP;
 	job = c->in.job;
-	entry = c->in.segment;
+	entry = (c->table.base & (conf->ring - 1)) * conf->segments + c->in.segment;
 	lock = c->in.lock;
 	ring = bpf_map_lookup_elem(&RING, &job);
 	lk = bpf_map_lookup_elem(&saina_locks, &lock);
@@ -43,9 +44,11 @@ __noinline int SIZED(table_run)(struct slot_call *c, const struct saina_job_conf
 	bpf_spin_lock(&lk->lock);
 	switch (table_decide(c, &e->meta, cnt)) {
 	case SLOT_DO_ADD:
+		/* the first one stores: what is there is no sum of the table */
+		keep = c->out.mask > 1 ? ~0u : 0;
 		_Pragma("clang loop unroll_count(8)")
 		for (__u32 i = 0; i < ELEMS; i++) {
-			__u32 v = (__u32)e->sum[i] + (__u32)in->v[i];
+			__u32 v = ((__u32)e->sum[i] & keep) + (__u32)in->v[i];
 
 			e->sum[i] = v;
 			out->v[i] = v;
@@ -53,9 +56,10 @@ __noinline int SIZED(table_run)(struct slot_call *c, const struct saina_job_conf
 		}
 		break;
 	case SLOT_DO_READ:
+		keep = c->out.mask ? ~0u : 0;
 		_Pragma("clang loop unroll_count(8)")
 		for (__u32 i = 0; i < ELEMS; i++) {
-			__u32 v = e->sum[i];
+			__u32 v = (__u32)e->sum[i] & keep;
 
 			out->v[i] = v;
 			csum += v;

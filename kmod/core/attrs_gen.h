@@ -19,6 +19,7 @@ struct saina_policy_attrs {
 	__u16 stride;
 	__u32 timeout_us;
 	__u8 spread;
+	__u32 window;
 };
 
 extern const struct saina_attr_class saina_policy_class;

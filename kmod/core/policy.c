@@ -52,6 +52,12 @@ static const struct saina_policy_key coded_keys[] = {
 	  .allowed = "must be 1..7 (s + 1 workers compute the same part)" },
 };
 
+static const struct saina_policy_key ssp_keys[] = {
+	{ .name = "w", FIELD(window), .kind = SAINA_KEY_NUMBER, .bare = 1, .min = 0,
+	  .max = SAINA_WINDOW_MAX, .preset = SAINA_WINDOW_NONE,
+	  .allowed = "must be 0..65535 steps that a worker may lead; without a bound: asp" },
+};
+
 static const struct saina_policy_key sfcd_keys[] = {
 	KEY_K("k0", k, 1),
 	KEY_K("kmin", k_min, 1),
@@ -111,7 +117,8 @@ static int coded_check(const struct saina_policy *p, int workers, struct saina_c
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define KEYS(keys)   keys, COUNT(keys)
 
-#define SLOT_ROW(mode, rule)  SAINA_POLICY_##mode, SAINA_POLICY_SLOT, SAINA_COMPLETE_##rule
+#define SLOT_ROW(mode, rule)  SAINA_POLICY_##mode, SAINA_COMPLETE_##rule, 0
+#define STEP_ROW(mode, window)  SAINA_POLICY_##mode, SAINA_COMPLETE_ALL, window
 
 const struct saina_policy_row saina_policy_rows[] = {
 	{ "bsp", "bsp", NULL, 0, SLOT_ROW(BSP, ALL), NULL },
@@ -120,6 +127,8 @@ const struct saina_policy_row saina_policy_rows[] = {
 	{ "timeout", "timeout:T", KEYS(timeout_keys), SLOT_ROW(TIMEOUT, ALL), NULL },
 	{ "external", "external:k0=K", KEYS(external_keys), SLOT_ROW(EXTERNAL, SET), NULL },
 	{ "coded", "coded:s=S", KEYS(coded_keys), SLOT_ROW(CODED, PARTS), coded_check },
+	{ "ssp", "ssp:W", KEYS(ssp_keys), STEP_ROW(SSP, 0), NULL },
+	{ "asp", "asp", NULL, 0, STEP_ROW(ASP, SAINA_WINDOW_NONE), NULL },
 };
 
 const int saina_policy_rows_n = COUNT(saina_policy_rows);
@@ -164,7 +173,7 @@ void saina_policy_preset(const struct saina_policy_row *row, struct saina_policy
 
 	memset(p, 0, sizeof(*p));
 	p->mode = row->mode;
-	p->kind = row->kind;
+	p->window = row->window;
 	p->late = SAINA_LATE_RESIDUAL;
 	for (i = 0; i < row->n_keys; i++)
 		saina_policy_put(p, &row->keys[i], row->keys[i].preset);
@@ -229,8 +238,8 @@ int saina_policy_check(const struct saina_policy *p, int workers, struct saina_c
 		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
 				    "policy: mode %u is unknown", p->mode);
 	saina_policy_preset(row, &rest);
-	if (row->n_keys && row->keys[0].min && !row->keys[0].preset && !row->keys[0].zero &&
-	    !saina_policy_get(p, &row->keys[0]))
+	if (row->n_keys && saina_policy_get(p, &row->keys[0]) == row->keys[0].preset &&
+	    saina_policy_value_check(&row->keys[0], row->keys[0].preset, workers))
 		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
 				    "policy: %s needs %s, as in '%s': %s %s", row->name,
 				    row->keys[0].name, row->usage, row->keys[0].name,
@@ -271,6 +280,7 @@ void saina_policy_show(const struct saina_policy *p, struct saina_policy_attrs *
 	SAINA_PUT(a, SAINA_A_POLICY_STRIDE, stride, p->stride);
 	SAINA_PUT(a, SAINA_A_POLICY_TIMEOUT_US, timeout_us, p->timeout_us);
 	SAINA_PUT(a, SAINA_A_POLICY_SPREAD, spread, p->spread);
+	SAINA_PUT(a, SAINA_A_POLICY_WINDOW, window, p->window);
 }
 
 /**
@@ -306,4 +316,6 @@ void saina_policy_read(const struct saina_policy_attrs *a, struct saina_policy *
 		p->timeout_us = a->timeout_us;
 	if (SAINA_HAS(a, SAINA_A_POLICY_SPREAD))
 		p->spread = a->spread;
+	if (SAINA_HAS(a, SAINA_A_POLICY_WINDOW))
+		p->window = a->window;
 }

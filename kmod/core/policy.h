@@ -69,8 +69,8 @@ enum saina_policy_complete {
  * @keys: its settings, in the order of the canonical text
  * @n_keys: how many
  * @mode: enum saina_policy_mode
- * @kind: enum saina_policy_kind
- * @complete: SLOT: enum saina_policy_complete
+ * @complete: rounds: enum saina_policy_complete
+ * @window: of struct saina_policy, where there is no key for it
  * @check: what only the whole can tell, with the job's workers; 0 or a refusal; may be NULL
  */
 struct saina_policy_row {
@@ -79,8 +79,8 @@ struct saina_policy_row {
 	const struct saina_policy_key *keys;
 	__u8 n_keys;
 	__u8 mode;
-	__u8 kind;
 	__u8 complete;
+	__u32 window;
 	int (*check)(const struct saina_policy *p, int workers, struct saina_core_err *err);
 };
 
@@ -89,6 +89,12 @@ extern const int saina_policy_rows_n;
 
 /* The row of a mode, NULL if there is none. */
 const struct saina_policy_row *saina_policy_row(unsigned int mode);
+/* Do the workers of a job with this policy step on their own?  Else there are rounds. */
+static inline int saina_policy_has_steps(const struct saina_policy *p)
+{
+	return p->window != 0;
+}
+
 /* A policy of this row with no setting given; seq is 0. */
 void saina_policy_preset(const struct saina_policy_row *row, struct saina_policy *p);
 

@@ -63,6 +63,16 @@ static int schedule_check(const struct saina_job_attrs *req, struct saina_core_e
 	return 0;
 }
 
+static int steps_check(const struct saina_job *job, const struct saina_policy *p,
+		       struct saina_core_err *err)
+{
+	if (!saina_policy_has_steps(p) || job->elem == SAINA_ELEM_INT32)
+		return 0;
+	return saina_refuse(err, -EOPNOTSUPP, SAINA_A_JOB_POLICY,
+			    "policy: job %s sums floats; %s needs a job of int32, which carries float tensors too",
+			    job->name, saina_policy_row(p->mode)->name);
+}
+
 /* The policy asked for; a job that has none yet gets the first of the table. */
 int saina_job_policy(struct saina_core *c, struct saina_job *job,
 		     const struct saina_job_attrs *req, struct saina_core_err *err)
@@ -89,9 +99,14 @@ int saina_job_policy(struct saina_core *c, struct saina_job *job,
 		saina_policy_preset(&saina_policy_rows[0], &p);
 	ret = saina_policy_check(&p, job->workers, err);
 	if (!ret)
+		ret = steps_check(job, &p, err);
+	if (!ret)
 		ret = schedule_check(req, err);
 	if (ret)
 		return ret;
+	/* from rounds to steps and back takes its time, and until then there is no other */
+	if (job->active && saina_policy_has_steps(&p) != saina_policy_has_steps(&job->policy))
+		scheduled = 1;
 	if (is_waiting(job))
 		return saina_refuse(err, -EBUSY, SAINA_A_JOB_POLICY,
 				    "job %s: another policy waits to come into force: cancel it, or wait until it is",

@@ -72,15 +72,18 @@ void saina_nlmsg_show_job(const struct saina_net *sn, const struct saina_job *jo
 	u32 seq;
 
 	saina_job_show(job, token, a);
-	if (!live || !READ_ONCE(live->k))
+	if (!live)
 		return;
 	seq = READ_ONCE(live->policy_seq);
+	if (!seq && !READ_ONCE(live->k))
+		return;
 	if (seq)
 		saina_job_show_in_force(seq, a);
 	if (seq && seq == a->policy_seq)
 		SAINA_PUT(a, SAINA_A_JOB_POLICY_ACTIVE, policy_active, a->policy);
 	SAINA_PUT(a, SAINA_A_JOB_ROUND, round, READ_ONCE(live->next_round));
-	SAINA_PUT(a, SAINA_A_JOB_K, k, READ_ONCE(live->k));
+	if (READ_ONCE(live->k))
+		SAINA_PUT(a, SAINA_A_JOB_K, k, READ_ONCE(live->k));
 }
 
 void saina_nlmsg_show_worker(const struct saina_net *sn, const struct saina_job *job, int w,

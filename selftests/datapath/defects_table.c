@@ -7,18 +7,16 @@
 
 static struct lab table(unsigned int workers, unsigned int segments, uint32_t window)
 {
-	struct lab l = lab_job(5, workers, segments, lab_bsp());
+	struct lab l = lab_job(5, workers, segments, lab_ssp(window));
 
 	l.conf.generation += 1u << 21;
-	l.conf.window = window;
 	lab_publish(&l);
 	return l;
 }
 
 static void window(struct lab *l, uint32_t w)
 {
-	l->conf.window = w;
-	lab_publish(l);
+	lab_policy(l, lab_ssp(w));
 }
 
 static void say(const struct lab *l, int type, unsigned int w, uint32_t step, uint32_t segment,

@@ -38,6 +38,12 @@ static inline struct saina_policy lab_sfcd(unsigned int k0, unsigned int s_th, u
 				      .stride = stride };
 }
 
+static inline struct saina_policy lab_ssp(uint32_t window)
+{
+	return (struct saina_policy){ .mode = SAINA_POLICY_SSP, .late = SAINA_LATE_RESIDUAL,
+				      .window = window };
+}
+
 static inline void lab_publish(struct lab *l)
 {
 	if (rig_job(&rig, &l->conf, l->first_round)) {

@@ -48,6 +48,8 @@ static bool same_rt(struct rig *r, unsigned int job)
 	SAME(k);
 	SAME(k_next);
 	SAME(primed);
+	SAME(mode);
+	SAME(base);
 	SAME(members);
 	SAME(policy.seq);
 	SAME(policy.mode);
@@ -239,6 +241,8 @@ static bool same_clock(struct rig *r, unsigned int job)
 				   (unsigned long long)want->field, (unsigned long long)got.field)
 	SAME(generation);
 	SAME(low);
+	SAME(base);
+	SAME(fence);
 	SAME(members);
 	SAME(going);
 	SAME(waiting);
@@ -251,7 +255,7 @@ static bool same_clock(struct rig *r, unsigned int job)
 	return same;
 }
 
-/* Table entries: entry 0 of each segment. */
+/* Table entries, wherever in the ring of each segment. */
 static bool same_table(struct rig *r, unsigned int job)
 {
 	const struct oracle_job *j = &r->o.job[job];
@@ -266,13 +270,14 @@ static bool same_table(struct rig *r, unsigned int job)
 	if (fd < 0)
 		return rig_differs(r, "map %s of job %u: %s\n", name, job, strerror(-fd));
 	for (uint32_t s = 0; s < c->segments && same; s++) {
-		const struct oracle_slot *t = &j->ring[(size_t)s * c->ring];
-		uint32_t entry = s;
+		uint32_t at = j->clock.base % c->ring, entry = at * c->segments + s;
+		const struct oracle_slot *t = &j->ring[(size_t)s * c->ring + at];
 
 		if (t->meta.state != SAINA_SLOT_TABLE)
 			continue;
 		if (bpf_map_lookup_elem(fd, &entry, &got) ||
 		    got.meta.state != SAINA_SLOT_TABLE || got.meta.segment != s ||
+		    got.meta.round != t->meta.round ||
 		    got.meta.exponent != t->meta.exponent || got.meta.sum_tag != t->meta.sum_tag ||
 		    memcmp(got.sum, t->sum, 4 * c->payload))
 			same = rig_differs(r, "table of job %u: segment %u differs\n", job, s);

@@ -62,7 +62,7 @@ static struct {
 	struct table_world world;
 	uint64_t seed, at;
 	char what[128];
-	uint64_t counter[SAINA_C_N], steps, widest, changes;
+	uint64_t counter[SAINA_C_N], steps, widest, changes, swaps, rounds;
 } t;
 
 static bool fail(const char *where, const char *why)
@@ -113,7 +113,7 @@ static bool step(void)
 	unsigned int len, ifindex, size = 0;
 	bool same;
 
-	if (rng_chance(&w->rng, 4)) {
+	if (rng_chance(&w->rng, w->swapping ? 8 : 4)) {
 		t.changes++;
 		return !table_world_happens(w) || fail("publish", t.rig.diff);
 	}
@@ -162,7 +162,9 @@ static bool episode(uint64_t seed, uint64_t packets)
 		for (int n = 0; n < SAINA_C_N; n++)
 			t.counter[n] += t.rig.o.job[w->conf.job].wcount[i].c[n];
 	t.steps += w->steps;
-	if (w->constant && w->conf.window != SAINA_WINDOW_NONE && w->widest > t.widest)
+	t.swaps += w->swaps;
+	t.rounds += w->rounds;
+	if (w->constant && !w->swapping && w->conf.policy.window != SAINA_WINDOW_NONE && w->widest > t.widest)
 		t.widest = w->widest;
 	table_world_exit(w);
 	return ok;
@@ -206,13 +208,17 @@ int main(int argc, char **argv)
 	}
 	tap_ok(ok, "table: program and oracle agree, no rule is broken: %llu packets, seeds %llu to %llu",
 	       (unsigned long long)done, (unsigned long long)opt.seed, (unsigned long long)seed - 1);
-	tap_note("%llu steps, %llu changes, largest lead in a window that never changed %llu",
-		 (unsigned long long)t.steps, (unsigned long long)t.changes,
+	tap_note("%llu steps, %llu rounds, %llu changes of mode, %llu changes, largest lead in a window that never changed %llu",
+		 (unsigned long long)t.steps, (unsigned long long)t.rounds,
+		 (unsigned long long)t.swaps, (unsigned long long)t.changes,
 		 (unsigned long long)t.widest);
 	if (ok && opt.packets >= 200000) {
 		coverage();
 		tap_ok(t.steps > done / 200, "table: workers make steps: %llu",
 		       (unsigned long long)t.steps);
+		tap_ok(t.swaps > done / 10000 && t.rounds > t.swaps,
+		       "table: jobs go from steps to rounds and back: %llu times, %llu rounds",
+		       (unsigned long long)t.swaps, (unsigned long long)t.rounds);
 	}
 	rig_close(&t.rig);
 	return tap_done();

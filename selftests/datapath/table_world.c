@@ -26,6 +26,11 @@ static const struct saina_clock *clock_of(const struct table_world *w)
 	return &w->rig->o.job[w->conf.job].clock;
 }
 
+static const struct saina_job_rt *rt_of(const struct table_world *w)
+{
+	return &w->rig->o.job[w->conf.job].rt;
+}
+
 static const int32_t *value(const struct table_world *w, unsigned int worker, uint32_t step,
 			    uint32_t segment)
 {
@@ -36,6 +41,30 @@ static const int32_t *value(const struct table_world *w, unsigned int worker, ui
 static uint32_t some_window(struct rng *r)
 {
 	return rng_chance(r, 150) ? SAINA_WINDOW_NONE : rng_range(r, 1, rng_chance(r, 600) ? 3 : 20);
+}
+
+/* Of steps, or of rounds. */
+static struct saina_policy some_policy(struct table_world *w, bool table)
+{
+	struct saina_policy p = { .late = SAINA_LATE_RESIDUAL };
+	struct rng *r = &w->rng;
+
+	if (table) {
+		p.window = some_window(r);
+		p.mode = p.window == SAINA_WINDOW_NONE ? SAINA_POLICY_ASP : SAINA_POLICY_SSP;
+	} else if (rng_chance(r, 400)) {
+		p.mode = SAINA_POLICY_FASTEST;
+		p.k = rng_range(r, 1, w->workers);
+	} else if (rng_chance(r, 400)) {
+		p.mode = SAINA_POLICY_SFCD;
+		p.k = p.k_min = 1;
+		p.s_th = 300;
+		p.c_th = 1;
+		p.stride = 8;
+	} else {
+		p.mode = rng_chance(r, 500) ? SAINA_POLICY_SSP : SAINA_POLICY_BSP;
+	}
+	return p;
 }
 
 int table_world_init(struct table_world *w, struct rig *rig, uint64_t seed, unsigned int payload)
@@ -77,9 +106,9 @@ int table_world_init(struct table_world *w, struct rig *rig, uint64_t seed, unsi
 	c->lock_base = rng_below(r, SAINA_LOCKS);
 	c->sign_words = SAINA_SIGN_WORDS(payload, 1);
 	c->group = rig_group(c->job);
-	c->window = some_window(r);
+	w->swapping = rng_chance(r, 500);
+	c->policy = some_policy(w, !w->swapping || rng_chance(r, 700));
 	c->policy.seq = 1;
-	c->policy.mode = SAINA_POLICY_BSP;
 	for (unsigned int n = 0; n < w->workers; n++) {
 		rig_bind(rig, c, n, rng_below(r, 5) % RIG_PORTS, w->sessions += 2);
 		c->active |= (uint64_t)rng_chance(r, 800) << n;
@@ -116,7 +145,7 @@ static void dishonest(struct table_world *w, unsigned int i)
 {
 	static const uint8_t type[] = { SAINA_MSG_INC, SAINA_MSG_INC, SAINA_MSG_CLOCK,
 					SAINA_MSG_CLOCK, SAINA_MSG_READ, SAINA_MSG_GRAD,
-					SAINA_MSG_PULL, SAINA_MSG_ASK, SAINA_MSG_GO };
+					SAINA_MSG_PULL, SAINA_MSG_ASK, SAINA_MSG_BELL, SAINA_MSG_GO };
 	struct rng *r = &w->rng;
 	uint32_t round = w->worker[i].step + rng_range(r, 0, 6) - 3;
 
@@ -125,7 +154,7 @@ static void dishonest(struct table_world *w, unsigned int i)
 	if (rng_chance(r, 50))
 		round = SAINA_ROUND_ASK;
 	emit(w, i, type[rng_below(r, sizeof(type))], round,
-	     rng_below(r, w->conf.segments))->exponent += rng_chance(r, 100);
+	     rng_below(r, w->conf.segments))->exponent += rng_chance(r, 200);
 }
 
 static void turn(struct table_world *w, unsigned int i)
@@ -145,6 +174,21 @@ static void turn(struct table_world *w, unsigned int i)
 	if (rng_chance(r, 50))
 		emit(w, i, SAINA_MSG_READ, s->step, rng_below(r, w->conf.segments));
 	switch (s->state) {
+	case TABLE_ROUNDS:
+		if (rng_chance(r, 30))
+			emit(w, i, SAINA_MSG_PULL, s->step, rng_below(r, w->conf.segments));
+		if (rng_chance(r, 30))
+			emit(w, i, SAINA_MSG_ASK, s->step, rng_below(r, w->conf.segments));
+		for (uint32_t n = 0; n < w->conf.segments; n++) {
+			bool again = s->sent >> n & 1;
+
+			if (s->acked >> n & 1 || (again && !rng_chance(r, 200)) ||
+			    (n >= w->conf.pool && !(s->acked >> (n - w->conf.pool) & 1)))
+				continue;
+			emit(w, i, SAINA_MSG_GRAD, s->step, n)->flags = again ? SAINA_F_RETRANSMIT : 0;
+			s->sent |= 1u << n;
+		}
+		return;
 	case TABLE_ASKS:
 		emit(w, i, SAINA_MSG_CLOCK, SAINA_ROUND_ASK, 0);
 		return;
@@ -202,6 +246,7 @@ bool table_world_more(struct table_world *w, const struct table_message *like,
 unsigned int table_world_frame(struct table_world *w, const struct table_message *m,
 			       uint8_t *frame)
 {
+	const struct saina_bell bell = { .rung = 5 };
 	const struct saina_ask ask = {};
 	const void *payload = values;
 	struct saina_hdr h = {
@@ -211,10 +256,13 @@ unsigned int table_world_frame(struct table_world *w, const struct table_message
 		.exponent = m->exponent, .count = w->conf.payload,
 	};
 
-	if (m->type == SAINA_MSG_INC)
+	if (m->type == SAINA_MSG_INC || m->type == SAINA_MSG_GRAD)
 		payload = value(w, m->worker, m->round, m->segment);
-	if (m->type == SAINA_MSG_CLOCK || m->type == SAINA_MSG_ASK)
+	if (m->type == SAINA_MSG_CLOCK || m->type == SAINA_MSG_ASK || m->type == SAINA_MSG_BELL)
 		h.count = 0;
+	if (m->type == SAINA_MSG_BELL)
+		return frame_make(frame, &w->rig->g, &w->conf.worker[m->worker], &h, &bell,
+				  sizeof(bell));
 	if (m->type == SAINA_MSG_ASK)
 		return frame_make(frame, &w->rig->g, &w->conf.worker[m->worker], &h, &ask, sizeof(ask));
 	return frame_make(frame, &w->rig->g, &w->conf.worker[m->worker], &h, payload, 4 * h.count);
@@ -231,27 +279,15 @@ static void ledger_add(struct table_world *w, unsigned int worker, uint32_t step
 		t[i] = (uint32_t)t[i] + (uint32_t)v[i];
 }
 
-/* What was counted and not answered, for its answer had no place beside others in a super-packet. */
-static void ledger_unsent(struct table_world *w)
-{
-	const struct oracle_job *j = &w->rig->o.job[w->conf.job];
-
-	for (unsigned int i = 0; i < w->workers; i++) {
-		for (uint32_t n = 0; n < w->conf.segments; n++) {
-			uint32_t last = j->last[n][i];
-
-			if (last > w->worker[i].counted[n])
-				ledger_add(w, i, last - 1, n);
-		}
-	}
-}
-
 /* A SUM must be what was counted; it says of an INC whether it is counted now or was before. */
 static bool ledger_sum(struct table_world *w, const struct saina_hdr *h, const uint8_t *payload)
 {
 	struct table_worker *s = &w->worker[h->worker];
 	int32_t *t = w->table[h->segment];
 
+	/* rounds are counted, too, but not heard of here; and it may be of a table that is over */
+	if (rt_of(w)->mode != SAINA_RT_TABLE || h->policy != (rt_of(w)->base & 0xffff))
+		return true;
 	if (!(h->flags & (SAINA_F_RESEND | SAINA_F_PULLED))) {
 		if (s->counted[h->segment] > h->round)
 			return fail(w, "worker %u step %u segment %u is counted twice", h->worker,
@@ -283,6 +319,38 @@ static void begins(struct table_world *w, struct table_worker *s, uint32_t step,
 		s->state = TABLE_PUSHES;
 }
 
+/* Rounds, where its steps end or it has got lost; or steps: it asks for its own. */
+static void other_mode(struct table_world *w, struct table_worker *s, uint32_t since)
+{
+	s->acked = s->sent = 0;
+	if (s->state == TABLE_ROUNDS) {
+		s->state = TABLE_ASKS;
+		return;
+	}
+	s->state = TABLE_ROUNDS;
+	s->step = since;
+	if (rng_chance(&w->rng, 150))
+		s->stall = rng_below(&w->rng, 60);
+}
+
+static void hear_round(struct table_world *w, struct table_worker *s, const struct saina_hdr *h)
+{
+	if (h->type == SAINA_MSG_STALE && h->slot_round > s->step + 1)
+		other_mode(w, s, h->slot_round - 1);
+	if (h->type == SAINA_MSG_STALE)
+		s->state = TABLE_ROUNDS;
+	if (h->type != SAINA_MSG_RESULT || h->round != s->step)
+		return;
+	s->acked |= 1u << h->segment;
+	if (s->acked != (1u << w->conf.segments) - 1)
+		return;
+	w->rounds++;
+	s->acked = s->sent = 0;
+	s->step++;
+	if (rng_chance(&w->rng, 100))
+		s->stall = rng_below(&w->rng, 60);
+}
+
 static void hear(struct table_world *w, unsigned int i, const struct saina_hdr *h)
 {
 	struct table_worker *s = &w->worker[i];
@@ -290,7 +358,17 @@ static void hear(struct table_world *w, unsigned int i, const struct saina_hdr *
 
 	if (rng_chance(&w->rng, w->loss_down) || !(w->conf.active >> i & 1))
 		return;
-	if (h->type == SAINA_MSG_SUM) {
+	if (h->k == SAINA_NAK_MODE && (h->type == SAINA_MSG_NAK || h->type == SAINA_MSG_GO)) {
+		/* of what is on its way still one may be of either */
+		if ((h->type == SAINA_MSG_NAK ? h->round : s->step) + 1 < s->step)
+			return;
+		other_mode(w, s, h->slot_round);
+	} else if (s->state == TABLE_ROUNDS) {
+		hear_round(w, s, h);
+	} else if (h->type == SAINA_MSG_STALE || h->type == SAINA_MSG_RESULT ||
+		   h->type == SAINA_MSG_TOLD) {
+		return;
+	} else if (h->type == SAINA_MSG_SUM) {
 		if (!(h->flags & SAINA_F_PULLED) && h->round == s->step)
 			s->acked |= 1u << h->segment;
 	} else if (h->worker != 0xff) {
@@ -300,14 +378,35 @@ static void hear(struct table_world *w, unsigned int i, const struct saina_hdr *
 	}
 }
 
+/* How far one that goes now may lead. */
+static uint64_t window_of(const struct table_world *w)
+{
+	const struct saina_policy *p = oracle_target(&w->rig->o.job[w->conf.job]);
+
+	return p->window ? p->window : rt_of(w)->policy.window;
+}
+
 /* The rules of section 11 that hold whatever happens, of the clock after each packet. */
 static bool invariants(struct table_world *w)
 {
 	const struct saina_clock *k = clock_of(w);
-	uint64_t window = w->conf.window, lead;
+	const struct saina_job_rt *rt = rt_of(w);
+	uint64_t window = window_of(w), lead, most = window;
 	/* one message, a CLOCK: everybody who may go hears of it */
 	bool clocked = !w->rig->tc && w->rig->want.answer == SAINA_MSG_GO;
 
+	if (rt->policy_mix)
+		return fail(w, "a slot mixes two policies");
+	if (rt->mode != w->mode)
+		w->swaps++;
+	w->mode = rt->mode;
+	if (rt->mode != SAINA_RT_TABLE || rt->base != k->base) {
+		w->seen = *k;
+		return true;
+	}
+	for (unsigned int i = 0; i < w->workers; i++)
+		if (k->members >> i & 1 && w->worker[i].window > most)
+			most = w->worker[i].window;
 	if (k->low < w->seen.low)
 		return fail(w, "low fell from %u to %u", w->seen.low, k->low);
 	if (k->members & ~w->conf.active & ~w->seen.members)
@@ -321,11 +420,23 @@ static bool invariants(struct table_world *w)
 			return fail(w, "worker %u is behind the slowest", i);
 		lead = k->done[i] - k->low;
 		if (k->going >> i & 1 && (!(w->seen.going >> i & 1) || k->done[i] != w->seen.done[i])) {
+			if (k->fence && k->fence == w->seen.fence)
+				return fail(w, "worker %u may go, and rounds are to begin with %u", i,
+					    k->fence);
 			if (lead > window)
 				return fail(w, "worker %u may go, %llu ahead, window %llu", i,
 					    (unsigned long long)lead, (unsigned long long)window);
 			s->window = window;
 		}
+		/* in a train it may go, and finish the step, at once */
+		if (w->rig->tc && k->done[i] != w->seen.done[i] && window > s->window)
+			s->window = window;
+		/* who has nothing to do any more waits at the fence */
+		if (lead > most + 2)
+			return fail(w, "worker %u is %llu ahead, fence %u", i,
+				    (unsigned long long)lead, k->fence);
+		if (k->fence || k->done[i] == w->fenced)
+			continue;
 		if (lead > s->window + 1 || (w->constant && lead > window + 1))
 			return fail(w, "worker %u is %llu ahead, window %llu, let go under %llu", i,
 				    (unsigned long long)lead, (unsigned long long)window,
@@ -336,13 +447,47 @@ static bool invariants(struct table_world *w)
 		if (lead > w->widest)
 			w->widest = lead;
 	}
+	if (k->fence)
+		w->fenced = k->fence;
 	w->seen = *k;
 	return true;
+}
+
+/* Another table: it is empty; who was counted in rounds before, the oracle says. */
+static void another_table(struct table_world *w)
+{
+	const struct oracle_job *j = &w->rig->o.job[w->conf.job];
+
+	w->begun = true;
+	w->base = j->rt.base;
+	memset(w->table, 0, TABLE_SEGMENTS * sizeof(*w->table));
+	memset(w->version, 0, sizeof(w->version));
+	for (unsigned int i = 0; i < w->workers; i++)
+		for (uint32_t n = 0; n < w->conf.segments; n++)
+			w->worker[i].counted[n] = j->last[n][i] < w->base ? j->last[n][i] : w->base;
+}
+
+/* In a train the answer to an INC has no place beside a GO for all: it is counted all the same. */
+static void ledger_unsent(struct table_world *w)
+{
+	const struct oracle_job *j = &w->rig->o.job[w->conf.job];
+
+	for (unsigned int i = 0; i < w->workers; i++) {
+		for (uint32_t n = 0; n < w->conf.segments; n++) {
+			uint32_t last = j->last[n][i];
+
+			if (last > w->worker[i].counted[n])
+				ledger_add(w, i, last - 1, n);
+		}
+	}
 }
 
 bool table_world_answer(struct table_world *w)
 {
 	const struct rig *r = w->rig;
+
+	if (rt_of(w)->mode == SAINA_RT_TABLE && (!w->begun || w->base != rt_of(w)->base))
+		another_table(w);
 
 	for (unsigned int n = 0; n < r->answers; n++) {
 		struct saina_hdr h;
@@ -354,9 +499,48 @@ bool table_world_answer(struct table_world *w)
 			if (r->answer[n].to >> i & 1)
 				hear(w, i, &h);
 	}
-	if (r->tc)
+	if (r->tc && rt_of(w)->mode == SAINA_RT_TABLE)
 		ledger_unsent(w);
 	return invariants(w);
+}
+
+/* Another policy is asked for: at once, or as the control plane has it, where one is to come. */
+static void policies(struct table_world *w)
+{
+	struct saina_job_conf *c = &w->conf;
+	struct rng *r = &w->rng;
+	bool table = c->policy.window;
+	uint32_t seq = (c->next.seq ? c->next.seq : c->policy.seq) + 1;
+
+	if (c->next.seq && rt_of(w)->policy.seq == c->next.seq) {
+		c->policy = c->next;
+		table = c->policy.window;
+		memset(&c->next, 0, sizeof(c->next));
+	}
+	if (c->next.seq) {
+		if (!rng_chance(r, 200))
+			return;		/* it waits; or is taken back */
+		memset(&c->next, 0, sizeof(c->next));
+		c->policy.seq = seq;
+		return;
+	}
+	if (w->swapping && rng_chance(r, 800)) {
+		c->next = some_policy(w, !table);
+		c->next.seq = seq;
+		c->next_from = rng_chance(r, 300) ? rt_of(w)->next_round + rng_below(r, 9) : 0;
+		c->next_on = rng_chance(r, 300) ? 1u << SAINA_EV_WORKER_DEAD |
+						  1u << SAINA_EV_WORKER_JOINED : 0;
+		if (!rng_chance(r, 100))
+			return;
+		/* as after a restart: nothing waits */
+		c->policy = c->next;
+		memset(&c->next, 0, sizeof(c->next));
+		return;
+	}
+	if (w->constant)
+		return;
+	c->policy = some_policy(w, table);
+	c->policy.seq = seq;
 }
 
 int table_world_happens(struct table_world *w)
@@ -365,11 +549,10 @@ int table_world_happens(struct table_world *w)
 	struct saina_job_conf *c = &w->conf;
 
 	switch (rng_below(&w->rng, 8)) {
-	case 0 ... 2:
-		if (!w->constant)
-			c->window = some_window(&w->rng);
+	case 0 ... 3:
+		policies(w);
 		break;
-	case 3:		/* a new incarnation, before its death was noticed */
+	case 4:		/* a new incarnation, before its death was noticed */
 		c->worker[i].session = w->sessions += 2;
 		w->worker[i].state = TABLE_ASKS;
 		break;

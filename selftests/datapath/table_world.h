@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A job of table mode to make traces in: workers that push, clock, wait, read, straggle,
- * die and come back, some messages that no honest worker sends, and a channel that loses,
+ * die and come back, rounds for a while and steps again, some messages that no honest worker sends, and a channel that loses,
  * repeats, reorders and holds back.  Beside it a ledger, which knows what workers said and
  * sees the answers, nothing else.  Everything follows from the seed.
  */
@@ -14,13 +14,13 @@
 #define TABLE_SEGMENTS	16	/* most of a job here */
 #define TABLE_FLIGHT	1024	/* messages on their way */
 
-enum table_state { TABLE_ASKS, TABLE_PUSHES, TABLE_CLOCKS, TABLE_WAITS };
+enum table_state { TABLE_ASKS, TABLE_PUSHES, TABLE_CLOCKS, TABLE_WAITS, TABLE_ROUNDS };
 
 struct table_worker {
 	enum table_state state;
 	uint32_t step;
 	uint32_t stall;			/* turns it will not take */
-	uint32_t acked, sent;		/* masks of segments */
+	uint32_t acked, sent;		/* masks of segments; ROUNDS: their result is here, .. */
 	uint32_t counted[TABLE_SEGMENTS];	/* 1 + last step, as its answers say */
 	uint64_t window;		/* under which it was last let go */
 };
@@ -38,6 +38,8 @@ struct table_world {
 	struct saina_job_conf conf;
 	unsigned int workers;
 	bool constant;			/* the window never changes */
+	bool swapping;			/* there are rounds for a while */
+	uint32_t fenced;		/* steps ended there, or were to */
 	uint64_t sessions;
 	uint64_t value_seed;
 	struct table_worker worker[SAINA_WORKERS_MAX];
@@ -48,6 +50,10 @@ struct table_world {
 	int32_t (*table)[SAINA_ELEMS_MAX];	/* the ledger: sum of what was counted */
 	uint64_t version[TABLE_SEGMENTS];
 	uint64_t steps, widest;		/* clocks seen to move; largest lead */
+	uint64_t swaps, rounds;		/* changes of mode; rounds finished by a worker */
+	unsigned int mode;		/* of the job, after the packet before */
+	bool begun;			/* there has been a table; .. */
+	uint32_t base;			/* .. the last one's first step */
 	char error[512];
 };
 

@@ -254,6 +254,7 @@ static struct saina_hdr *table_answer(struct oracle_msg *m, int type,
 	struct saina_hdr *h = no_result(m, type);
 
 	h->slot_round = a->low;
+	h->policy = a->base;
 	return h;
 }
 
@@ -285,11 +286,22 @@ void oracle_answer_nak(struct oracle_msg *m, const struct oracle_table_answer *a
 	send_to(m, 1ull << m->w, m->j->conf.relay);
 }
 
+void oracle_answer_mode(struct oracle_msg *m, uint32_t since)
+{
+	struct oracle_table_answer a = { .reason = SAINA_NAK_MODE, .low = since, .base = since };
+
+	if (kept(m, SAINA_MSG_NAK, false, NULL))
+		return;
+	oracle_count(m, SAINA_C_MODE);
+	oracle_answer_nak(m, &a);
+}
+
 void oracle_answer_go(struct oracle_msg *m, const struct oracle_table_answer *a, bool all)
 {
 	struct saina_hdr *h = table_answer(m, SAINA_MSG_GO, a);
 
-	h->segment = m->j->conf.window;
+	h->segment = a->window;
+	h->k = a->reason;
 	h->mask = a->going;
 	h->aux = a->done;
 	if (all) {

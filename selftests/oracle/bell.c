@@ -79,7 +79,7 @@ void oracle_bell(struct oracle_msg *m)
 		m->out->answer = 0;
 		m->out->multicast = false;
 		oracle_grad(&one);
-		if (m->out->answer == SAINA_MSG_STALE)
+		if (m->out->answer == SAINA_MSG_STALE || m->out->answer == SAINA_MSG_NAK)
 			break;
 		if (m->out->answer != SAINA_MSG_RESULT)
 			continue;
@@ -92,6 +92,9 @@ void oracle_bell(struct oracle_msg *m)
 	} else if (m->out->answer == SAINA_MSG_STALE) {
 		m->segment = one.segment;
 		oracle_answer_stale(m);
+	} else if (m->out->answer == SAINA_MSG_NAK) {
+		m->segment = one.segment;
+		oracle_answer_mode(m, m->j->rt.base);
 	} else {
 		m->out->answer = 0;
 		m->out->verdict = ORACLE_DROP;

@@ -56,8 +56,10 @@ void oracle_job_publish(struct oracle *o, const struct saina_job_conf *conf,
 	j->conf = *conf;
 	j->rt.generation = conf->generation;
 	j->rt.next_round = first_round;
+	j->rt.base = first_round;
 	j->clock.generation = conf->generation;
 	j->clock.low = first_round;
+	j->clock.base = first_round;
 	j->hot = zalloc(conf->pool, sizeof(*j->hot));
 	j->ring = zalloc(results, sizeof(*j->ring));
 	j->last = zalloc(conf->segments, sizeof(*j->last));
@@ -200,8 +202,6 @@ static int check_message(const struct oracle_msg *m, unsigned int ifindex)
 	const struct saina_job_conf *c = &m->j->conf;
 	const struct saina_binding *b = &c->worker[m->w];
 	bool probe = m->hdr->type == SAINA_MSG_PROBE, ask = m->hdr->type == SAINA_MSG_ASK;
-	bool table = m->hdr->type == SAINA_MSG_INC || m->hdr->type == SAINA_MSG_READ ||
-		     m->hdr->type == SAINA_MSG_CLOCK;
 	bool bell = m->hdr->type == SAINA_MSG_BELL;
 	unsigned int udp_len = be16(m->frame + 38);
 	int reason = check_place(m, ifindex);
@@ -224,8 +224,6 @@ static int check_message(const struct oracle_msg *m, unsigned int ifindex)
 		return SAINA_C_ELEM_TYPE;
 	if (!probe && m->segment >= c->segments)
 		return SAINA_C_SEGMENT;
-	if (!probe && table != (c->window != 0))
-		return SAINA_C_MODE;
 	if (m->j->rt.generation != c->generation)
 		return SAINA_C_INTERNAL;
 	return -1;
@@ -291,7 +289,9 @@ static void data_message(struct oracle *o, const uint8_t *frame, unsigned int le
 	if (reason >= 0)
 		return oracle_drop(&m, reason);
 
-	if (hdr.type == SAINA_MSG_GRAD)
+	if (oracle_is_other_mode(&m))
+		oracle_answer_mode(&m, m.j->rt.base);
+	else if (hdr.type == SAINA_MSG_GRAD)
 		oracle_grad(&m);
 	else if (hdr.type == SAINA_MSG_PULL)
 		oracle_pull(&m);

@@ -164,7 +164,17 @@ void oracle_read(struct oracle_msg *m);
 void oracle_clock(struct oracle_msg *m);
 void oracle_bell(struct oracle_msg *m);
 
-void oracle_round_open(struct oracle *o, struct oracle_job *j);
+/* Section 11.1: a message of rounds where there are steps, or the other way round. */
+bool oracle_is_other_mode(struct oracle_msg *m);
+
+/* What has happened for a schedule; the policy to be in force now; it is adopted; steps begin. */
+void oracle_happenings(struct oracle_job *j);
+const struct saina_policy *oracle_target(const struct oracle_job *j);
+void oracle_table_adopt(struct oracle *o, struct oracle_job *j);
+void oracle_table_begin(struct oracle *o, struct oracle_job *j);
+/* Is @round the first after a table? */
+bool oracle_is_fence(const struct oracle_job *j, uint32_t round);
+void oracle_round_open(struct oracle *o, struct oracle_job *j, uint64_t old_members);
 void oracle_sfcd_segment(struct oracle *o, struct oracle_job *j, uint32_t segment,
 			 const void *sum);
 
@@ -185,12 +195,15 @@ struct oracle_table_answer {
 	uint32_t low, done;	/* as the message found them */
 	uint64_t going;
 	unsigned int flags;	/* of SUM */
-	unsigned int reason;	/* of NAK */
+	unsigned int reason;	/* of NAK, and of a GO that ends the table */
+	uint32_t window;	/* of GO */
+	uint32_t base;		/* first step of the table */
 	int8_t exponent;
 };
 
 void oracle_answer_sum(struct oracle_msg *m, const struct oracle_table_answer *a,
 		       const struct oracle_slot *t);
+void oracle_answer_mode(struct oracle_msg *m, uint32_t since);
 void oracle_answer_nak(struct oracle_msg *m, const struct oracle_table_answer *a);
 void oracle_answer_go(struct oracle_msg *m, const struct oracle_table_answer *a, bool all);
 

@@ -40,11 +40,22 @@ static bool is_due(const struct saina_job_conf *c, const struct saina_job_rt *rt
 		return false;
 	if (rt->policy.seq == c->next.seq)
 		return true;
-	return round >= c->next_from && (!c->next_on || rt->happened & c->next_on);
+	return round >= c->next_from &&
+	       (!c->next_on || (rt->asked == c->next.seq && rt->happened & c->next_on));
 }
 
-static void happenings(const struct saina_job_conf *c, struct saina_job_rt *rt, uint64_t old)
+const struct saina_policy *oracle_target(const struct oracle_job *j)
 {
+	return is_due(&j->conf, &j->rt, j->rt.next_round) ? &j->conf.next : &j->conf.policy;
+}
+
+void oracle_happenings(struct oracle_job *j)
+{
+	const struct saina_job_conf *c = &j->conf;
+	struct saina_job_rt *rt = &j->rt;
+	uint64_t old = rt->members;
+
+	rt->members = c->active;
 	if (rt->asked != c->next.seq) {
 		rt->asked = c->next.seq;
 		rt->happened = 0;
@@ -70,19 +81,41 @@ static unsigned int parts_alive(const struct saina_job_conf *c, const struct sai
 	return n;
 }
 
-void oracle_round_open(struct oracle *o, struct oracle_job *j)
+void oracle_table_adopt(struct oracle *o, struct oracle_job *j)
+{
+	const struct saina_policy *target = oracle_target(j);
+	unsigned int old_seq = j->rt.policy.seq;
+
+	if (!target->window || target->seq == old_seq)
+		return;
+	j->rt.policy = *target;
+	j->rt.policy_swaps++;
+	oracle_event(o, j, SAINA_EV_POLICY, 0xff, j->rt.next_round, old_seq, target->seq);
+}
+
+void oracle_table_begin(struct oracle *o, struct oracle_job *j)
+{
+	j->rt.mode = SAINA_RT_TABLE;
+	j->rt.base = j->rt.next_round;
+	oracle_table_adopt(o, j);
+}
+
+bool oracle_is_fence(const struct oracle_job *j, uint32_t round)
+{
+	return j->rt.mode == SAINA_RT_FENCE && round == j->rt.base;
+}
+
+/* @old_members: of the round before */
+void oracle_round_open(struct oracle *o, struct oracle_job *j, uint64_t old_members)
 {
 	struct saina_job_rt *rt = &j->rt;
 	const struct saina_policy *p = &rt->policy;
 	unsigned int n = oracle_popcount(j->conf.active);
-	uint64_t old_members = rt->members;
 	unsigned int old_k = rt->k, old_seq = p->seq, k, top;
 	const struct saina_policy *target;
 	bool adopted;
 
-	rt->members = j->conf.active;
-	happenings(&j->conf, rt, old_members);
-	target = is_due(&j->conf, rt, rt->next_round) ? &j->conf.next : &j->conf.policy;
+	target = oracle_target(j);
 	adopted = target->seq != p->seq;
 	rt->next_round++;
 	rt->open_slots = rt->segs_done = 0;
@@ -113,13 +146,14 @@ void oracle_round_open(struct oracle *o, struct oracle_job *j)
 		k = n;
 	if (k < 1)
 		k = 1;
-	rt->k_next = rt->k = k;
+	rt->k_next = k;
+	rt->k = oracle_is_fence(j, rt->next_round - 1) ? n : k;
 
 	if (adopted)
 		oracle_event(o, j, SAINA_EV_POLICY, 0xff, rt->next_round - 1, old_seq, p->seq);
 	else if (((p->mode == SAINA_POLICY_FASTEST || p->mode == SAINA_POLICY_SFCD) &&
-		  k < old_k) || (p->mode == SAINA_POLICY_EXTERNAL && k != old_k))
-		k_changes(o, j, old_k, k);
+		  rt->k < old_k) || (p->mode == SAINA_POLICY_EXTERNAL && rt->k != old_k))
+		k_changes(o, j, old_k, rt->k);
 }
 
 /* All segments of the round are done: has training converged to noise? */

@@ -17,8 +17,8 @@ static struct oracle_slot *ring_entry(const struct oracle_msg *m)
 
 static bool is_about(const struct oracle_slot *s, const struct oracle_msg *m)
 {
-	return s->meta.state != SAINA_SLOT_EMPTY && s->meta.round == m->round &&
-	       s->meta.segment == m->segment;
+	return (s->meta.state == SAINA_SLOT_OPEN || s->meta.state == SAINA_SLOT_DONE) &&
+	       s->meta.round == m->round && s->meta.segment == m->segment;
 }
 
 /* The workers that compute part @part. */
@@ -193,10 +193,10 @@ static void open_slot(struct oracle_msg *m, struct oracle_slot *h)
 	h->meta.state = SAINA_SLOT_OPEN;
 	h->meta.k = j->rt.k;
 	h->meta.k_min = j->rt.policy.k_min;
-	if (j->rt.policy.mode == SAINA_POLICY_CODED)
+	if (j->rt.policy.mode == SAINA_POLICY_CODED && !oracle_is_fence(j, m->round))
 		h->meta.parts = j->conf.workers / (j->rt.policy.spread + 1);
 	h->meta.opened_at = m->o->now;
-	if (j->rt.policy.timeout_us)
+	if (j->rt.policy.timeout_us && !oracle_is_fence(j, m->round))
 		h->meta.deadline = m->o->now + 1000ull * j->rt.policy.timeout_us;
 	h->meta.policy = j->rt.policy.seq;
 	h->meta.members = j->rt.members;
@@ -229,8 +229,8 @@ static bool is_stale(const struct oracle_msg *m)
 
 	if ((uint64_t)m->round + 1 < next)
 		return true;
-	/* the round before the first one never opened */
-	return m->round < next && !m->j->rt.members;
+	/* the round before the first one never opened, or was a step */
+	return m->round < next && m->round < m->j->rt.base;
 }
 
 /* A slot serves its segments in order: is the one before done in this round? */
@@ -247,6 +247,7 @@ void oracle_grad(struct oracle_msg *m)
 {
 	struct oracle_slot *h = hot_slot(m), *e = ring_entry(m);
 	struct saina_job_rt *rt = &m->j->rt;
+	uint64_t old_members = rt->members;
 
 	if (is_about(h, m) && h->meta.state == SAINA_SLOT_OPEN) {
 		if (h->meta.seen >> m->w & 1) {
@@ -280,8 +281,14 @@ void oracle_grad(struct oracle_msg *m)
 		return oracle_drop(m, SAINA_C_ROUND_BUSY);
 	if (h->meta.state == SAINA_SLOT_OPEN || !is_next_in(h, m))
 		return oracle_drop(m, SAINA_C_SLOT_BUSY);
-	if (m->round == rt->next_round)
-		oracle_round_open(m->o, m->j);
+	if (m->round == rt->next_round) {
+		oracle_happenings(m->j);
+		if (oracle_target(m->j)->window) {
+			oracle_table_begin(m->o, m->j);
+			return oracle_answer_mode(m, rt->base);
+		}
+		oracle_round_open(m->o, m->j, old_members);
+	}
 	open_slot(m, h);
 }
 

@@ -8,9 +8,20 @@ static bool is_in(uint64_t set, unsigned int w)
 	return set >> w & 1;
 }
 
+/* The job is to go back to rounds. */
+static bool leaves(const struct oracle_job *j)
+{
+	return !oracle_target(j)->window;
+}
+
+static uint32_t window_of(const struct oracle_job *j)
+{
+	return leaves(j) ? j->rt.policy.window : oracle_target(j)->window;
+}
+
 static bool fits(const struct oracle_job *j, unsigned int w)
 {
-	return (uint64_t)j->clock.done[w] <= (uint64_t)j->clock.low + j->conf.window;
+	return (uint64_t)j->clock.done[w] <= (uint64_t)j->clock.low + window_of(j);
 }
 
 static void forget(struct saina_clock *k, unsigned int w)
@@ -34,6 +45,20 @@ static void follow(struct saina_clock *k)
 	}
 }
 
+/* The first round after the table: when those who go have finished their steps. */
+static uint32_t fence_of(const struct oracle_job *j)
+{
+	const struct saina_clock *k = &j->clock;
+	uint64_t fence = k->low;
+
+	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++)
+		if (is_in(k->members, w) && (uint64_t)k->done[w] + is_in(k->going, w) > fence)
+			fence = (uint64_t)k->done[w] + is_in(k->going, w);
+	if (fence % j->conf.ring == k->base % j->conf.ring)
+		fence++;
+	return fence <= SAINA_ROUND_MAX ? fence : 0;
+}
+
 static void settle(struct oracle_job *j)
 {
 	struct saina_clock *k = &j->clock;
@@ -54,9 +79,77 @@ static void settle(struct oracle_job *j)
 	}
 	k->members = j->conf.active;
 	follow(k);
-	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++)
-		if (is_in(k->members, w) && fits(j, w))
+	if (!leaves(j))
+		k->fence = 0;
+	else if (!k->fence)
+		k->fence = fence_of(j);
+	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++) {
+		if (!is_in(k->members, w) || is_in(k->going, w))
+			continue;
+		if (k->fence && k->done[w] < k->fence)
+			k->done[w] = k->fence;
+		else if (!k->fence && fits(j, w))
 			k->going |= 1ull << w;
+	}
+	follow(k);
+}
+
+static bool is_left(const struct oracle_job *j)
+{
+	return j->clock.fence && j->clock.low == j->clock.fence;
+}
+
+/* The clock has been looked at, and may have moved: what comes of it for the job. */
+static void job_follows(struct oracle_msg *m)
+{
+	struct saina_job_rt *rt = &m->j->rt;
+	const struct saina_policy *target = oracle_target(m->j);
+	bool adopts = target->window && target->seq != rt->policy.seq;
+
+	if (m->j->clock.low <= rt->next_round && !adopts && !is_left(m->j))
+		return;
+	if (m->j->clock.low > rt->next_round)
+		rt->next_round = m->j->clock.low;
+	oracle_happenings(m->j);
+	oracle_table_adopt(m->o, m->j);
+	if (is_left(m->j) && leaves(m->j)) {
+		rt->mode = SAINA_RT_FENCE;
+		rt->base = m->j->clock.low;
+		rt->open_slots = rt->segs_done = 0;
+	}
+}
+
+bool oracle_is_other_mode(struct oracle_msg *m)
+{
+	struct saina_job_rt *rt = &m->j->rt;
+	struct saina_clock *k = &m->j->clock;
+
+	switch (m->hdr->type) {
+	case SAINA_MSG_GRAD:
+	case SAINA_MSG_PULL:
+	case SAINA_MSG_ASK:
+	case SAINA_MSG_BELL:
+		return rt->mode == SAINA_RT_TABLE && m->round >= rt->base;
+	case SAINA_MSG_READ:
+		if (rt->mode == SAINA_RT_FENCE)
+			return false;
+		/* fallthrough */
+	case SAINA_MSG_INC:
+	case SAINA_MSG_CLOCK:
+		if (rt->mode == SAINA_RT_SLOTS && !rt->members && oracle_target(m->j)->window) {
+			oracle_happenings(m->j);
+			if (oracle_target(m->j)->window)
+				oracle_table_begin(m->o, m->j);
+		}
+		if (rt->mode != SAINA_RT_TABLE)
+			return true;
+		if (k->base != rt->base) {
+			k->base = k->low = rt->base;
+			k->fence = 0;
+			k->members = k->going = k->waiting = 0;
+		}
+	}
+	return false;
 }
 
 static void hello(struct oracle_msg *m)
@@ -74,7 +167,8 @@ static struct oracle_table_answer now(const struct oracle_msg *m)
 	const struct saina_clock *k = &m->j->clock;
 
 	return (struct oracle_table_answer){ .low = k->low, .done = k->done[m->w],
-					     .going = k->going };
+					     .going = k->going, .base = k->base,
+					     .window = window_of(m->j) };
 }
 
 /* INC and READ meet the clock. */
@@ -83,21 +177,29 @@ static void look(struct oracle_msg *m)
 	struct saina_clock *k = &m->j->clock;
 
 	hello(m);
-	if (k->members != m->j->conf.active)
+	if (k->members != m->j->conf.active || leaves(m->j) != (k->fence != 0))
 		settle(m->j);
-	if (fits(m->j, m->w))
+	if (!k->fence && fits(m->j, m->w))
 		k->going |= 1ull << m->w;
 }
 
 static struct oracle_slot *entry(const struct oracle_msg *m)
 {
-	return &m->j->ring[(size_t)m->segment * m->j->conf.ring];
+	const struct saina_job_conf *c = &m->j->conf;
+
+	return &m->j->ring[(size_t)m->segment * c->ring + m->j->clock.base % c->ring];
+}
+
+/* Is it of this table, or what the ring has kept of rounds? */
+static bool is_of_table(const struct oracle_msg *m, const struct oracle_slot *t)
+{
+	return t->meta.state == SAINA_SLOT_TABLE && t->meta.round == m->j->clock.base;
 }
 
 /* Would step @next, of whoever it is, fit? */
-static unsigned int fresh(const struct oracle_msg *m, uint64_t next, uint32_t low)
+static unsigned int fresh(uint64_t next, const struct oracle_table_answer *a)
 {
-	return next <= (uint64_t)low + m->j->conf.window ? SAINA_F_FRESH : 0;
+	return next <= (uint64_t)a->low + a->window ? SAINA_F_FRESH : 0;
 }
 
 static void nak(struct oracle_msg *m, struct oracle_table_answer *a, int reason, int counter)
@@ -109,10 +211,13 @@ static void nak(struct oracle_msg *m, struct oracle_table_answer *a, int reason,
 
 static void add(struct oracle_msg *m, struct oracle_slot *t)
 {
-	if (!t->meta.sum_tag) {
+	if (!is_of_table(m, t)) {
 		t->meta.state = SAINA_SLOT_TABLE;
+		t->meta.round = m->j->clock.base;
 		t->meta.segment = m->segment;
 		t->meta.exponent = m->hdr->exponent;
+		t->meta.sum_tag = 0;
+		memset(t->sum, 0, 4 * m->j->conf.payload);
 	}
 	for (uint32_t i = 0; i < m->j->conf.payload; i++) {
 		uint32_t v;
@@ -122,6 +227,15 @@ static void add(struct oracle_msg *m, struct oracle_slot *t)
 	}
 	t->meta.sum_tag++;
 	m->j->last[m->segment][m->w] = m->round + 1;
+}
+
+static void answer_sum(struct oracle_msg *m, const struct oracle_table_answer *a)
+{
+	static int32_t zeros[SAINA_ELEMS_MAX];
+	static const struct oracle_slot nothing = { .sum = zeros };
+	const struct oracle_slot *t = entry(m);
+
+	oracle_answer_sum(m, a, is_of_table(m, t) ? t : &nothing);
 }
 
 void oracle_inc(struct oracle_msg *m)
@@ -134,38 +248,51 @@ void oracle_inc(struct oracle_msg *m)
 	look(m);
 	a = now(m);
 	done = a.done;
+	if (m->round == done && m->round <= SAINA_ROUND_MAX && is_in(k->going, m->w) &&
+	    k->begun[m->w] < m->round + 1)
+		k->begun[m->w] = m->round + 1;
+	job_follows(m);
 	if (m->round > done || (m->round == done && m->round > SAINA_ROUND_MAX))
 		return nak(m, &a, SAINA_NAK_ORDER, SAINA_C_INC_ORDER);
-	if (m->round == done && !is_in(k->going, m->w))
+	if (m->round == done && !is_in(a.going, m->w))
 		return nak(m, &a, SAINA_NAK_WAIT, SAINA_C_INC_WAIT);
-	if (m->round == done && k->begun[m->w] < m->round + 1)
-		k->begun[m->w] = m->round + 1;
 
 	if (m->j->last[m->segment][m->w] > m->round) {
 		a.flags = SAINA_F_RESEND;
 		oracle_count(m, SAINA_C_RESENT);
 	} else if (m->round < done) {
 		return nak(m, &a, SAINA_NAK_ORDER, SAINA_C_INC_ORDER);
-	} else if (t->meta.sum_tag && t->meta.exponent != m->hdr->exponent) {
+	} else if (is_of_table(m, t) && t->meta.exponent != m->hdr->exponent) {
 		a.exponent = t->meta.exponent;
 		return nak(m, &a, SAINA_NAK_EXPONENT, SAINA_C_EXPONENT);
 	} else {
 		add(m, t);
 		oracle_count(m, SAINA_C_INCED);
 	}
-	a.flags |= fresh(m, (uint64_t)m->round + 1, a.low);
-	oracle_answer_sum(m, &a, t);
+	a.flags |= fresh((uint64_t)m->round + 1, &a);
+	answer_sum(m, &a);
 }
 
 void oracle_read(struct oracle_msg *m)
 {
 	struct oracle_table_answer a;
 
-	look(m);
-	a = now(m);
-	a.flags = SAINA_F_PULLED | fresh(m, m->round, a.low);
+	if (m->j->rt.mode == SAINA_RT_FENCE) {
+		/* the table is over, and all steps of it are in */
+		const struct oracle_slot *t = entry(m);
+
+		a = now(m);
+		a.low = m->j->clock.fence;
+		if (t->meta.state != SAINA_SLOT_EMPTY && t->meta.round > m->j->clock.base)
+			return oracle_answer_mode(m, a.low);
+	} else {
+		look(m);
+		a = now(m);
+		job_follows(m);
+	}
+	a.flags = SAINA_F_PULLED | fresh(m->round, &a);
 	oracle_count(m, SAINA_C_READ);
-	oracle_answer_sum(m, &a, entry(m));
+	answer_sum(m, &a);
 }
 
 void oracle_clock(struct oracle_msg *m)
@@ -193,8 +320,11 @@ void oracle_clock(struct oracle_msg *m)
 		k->waiting |= me;
 		oracle_count(m, SAINA_C_CLOCK_WAIT);
 	}
-	woken = k->waiting & k->going;
+	woken = is_left(m->j) ? k->waiting : k->waiting & k->going;
 	k->waiting &= ~woken;
 	a = now(m);
+	if (is_left(m->j))
+		a.reason = SAINA_NAK_MODE;
+	job_follows(m);
 	oracle_answer_go(m, &a, woken != 0);
 }

@@ -162,7 +162,7 @@ static void bad_frames(void **state)
 	a = mnl_nlmsg_get_payload_tail(nlh);
 	mnl_attr_put_u8(nlh, SAINA_A_POLICY_MODE, 9);
 	mnl_attr_nest_end(nlh, nest);
-	refused(nlh, &saina_job_class, ALL, -ERANGE, a, "mode: 9: must be 1..6");
+	refused(nlh, &saina_job_class, ALL, -ERANGE, a, "mode: 9: must be 1..8");
 	a->nla_len += 8;
 	refused(nlh, &saina_job_class, ALL, -EINVAL, NULL, "policy: an attribute is cut short");
 }

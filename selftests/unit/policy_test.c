@@ -52,6 +52,10 @@ static void policy_canonical(void **state)
 		{"external:k0=4", "external:k0=4"},
 		{"coded:s=1", "coded:s=1"},
 		{"coded:s=7", "coded:s=7"},
+		{"ssp:0", "ssp:0"},
+		{"ssp:w=10", "ssp:10"},
+		{"ssp:65535", "ssp:65535"},
+		{"asp", "asp"},
 	};
 	char text[SAINA_POLICY_TEXT_LEN];
 	struct saina_core_err err;
@@ -82,7 +86,14 @@ static void policy_refusals(void **state)
 		{"BSP", "'BSP'"},
 		{"bsp:", "bsp takes no settings"},
 		{"bsp:k=3", "bsp takes no settings"},
-		{"asp", "'asp'"},
+		{"asp:1", "asp takes no settings"},
+		{"ssp", "ssp needs w, as in 'ssp:W'"},
+		{"ssp:", "empty setting"},
+		{"ssp:65536", "must be 0..65535"},
+		{"ssp:-1", "must be 0..65535"},
+		{"ssp:4294967295", "must be 0..65535"},
+		{"ssp:w=2x", "must be 0..65535"},
+		{"ssp:2,late=drop", "'late'"},
 		{"fastest", "fastest needs k"},
 		{"fastest:", "empty setting"},
 		{"fastest:k", "'k'"},
@@ -174,7 +185,7 @@ static void policy_fuzz(void **state)
 		"8",	    "0.5",	  "0.",	    "1.0",     "32",	 "64",	   "65536",
 		"k=3",	    ",late=drop", "k0=2",   ",kmax=7", ",cth=k", "sfcd:",  "fastest:k=",
 		"sfcd:k0=", ",sth=0.",	  "",	    "timeout", "timeout:", "10ms", "1500us",
-		"2s",	    "external:k0=", "coded:", "s=1", ",timeout=5ms", ",down",
+		"2s",	    "external:k0=", "coded:", "s=1", ",timeout=5ms", ",down", "ssp", "ssp:", "asp", ",w=7",
 	};
 	const unsigned int n = sizeof(words) / sizeof(words[0]);
 	char text[400], again[SAINA_POLICY_TEXT_LEN];
@@ -200,7 +211,8 @@ static void policy_fuzz(void **state)
 		assert_non_null(saina_policy_row(p.mode));
 		assert_in_range(p.late, SAINA_LATE_RESIDUAL, SAINA_LATE_DROP);
 		assert_true(p.k <= workers && p.k_min <= workers && p.k_max <= workers);
-		assert_true(p.mode == SAINA_POLICY_BSP || p.k || p.timeout_us || p.spread);
+		assert_true(p.mode == SAINA_POLICY_BSP || p.k || p.timeout_us || p.spread ||
+			    p.mode == SAINA_POLICY_SSP || p.window == SAINA_WINDOW_NONE);
 		assert_true(p.s_th <= 1000);
 		saina_policy_format(&p, again, sizeof(again));
 		assert_true(strlen(again) < sizeof(again) - 1);
@@ -234,6 +246,13 @@ static void policy_structures(void **state)
 		  "'stride=24'" },
 		{ { .mode = SAINA_POLICY_SFCD, .late = 1, .k = 2, .k_min = 1, .stride = 32,
 		    .flags = 0x80 }, "that sfcd does not have" },
+		{ { .mode = SAINA_POLICY_BSP, .late = SAINA_LATE_RESIDUAL, .window = 3 },
+		  "that bsp does not have" },
+		{ { .mode = SAINA_POLICY_SSP, .late = 1, .window = 65536 },
+		  "'w=65536': must be 0..65535" },
+		{ { .mode = SAINA_POLICY_SSP, .late = 1, .window = SAINA_WINDOW_NONE },
+		  "ssp needs w, as in 'ssp:W'" },
+		{ { .mode = SAINA_POLICY_ASP, .late = 1, .window = 5 }, "that asp does not have" },
 	};
 	struct saina_policy p, q;
 	struct saina_core_err err;
@@ -254,6 +273,8 @@ static void policy_structures(void **state)
 			p.timeout_us = rng_next(&seed) % 90000000;
 		if (p.mode == SAINA_POLICY_CODED)
 			p.spread = rng_next(&seed) % 9;
+		if (p.mode == SAINA_POLICY_SSP)
+			p.window = rng_next(&seed) % 70000;
 		if (rng_next(&seed) % 2)
 			((unsigned char *)&p)[4 + rng_next(&seed) % (sizeof(p) - 4)] = rng_next(&seed);
 		if (saina_policy_check(&p, 8, &err))

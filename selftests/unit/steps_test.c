@@ -222,7 +222,9 @@ static bool run(const struct conf *c)
 	rng_seed(&s.rng, c->seed);
 	switch_init(&s.sw, 0, ELEMS, SEGMENTS * ELEMS, 4, 2);
 	s.sw.conf.state = SAINA_JOB_RUNNING;
-	s.sw.conf.window = c->window;
+	s.sw.conf.policy = (struct saina_policy){ .seq = 1, .mode = SAINA_POLICY_SSP,
+						  .late = SAINA_LATE_RESIDUAL,
+						  .window = c->window };
 	for (unsigned int w = 0; w < WORKERS; w++)
 		joins(w);
 	for (uint64_t turns = 0; !all_over(); turns++) {

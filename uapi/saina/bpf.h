@@ -51,7 +51,7 @@
  * and sizes.  A change of any of it takes the next number.  Maps that are found pinned under
  * another number are neither opened nor read (userland/dp/dp_load.c).
  */
-#define SAINA_LAYOUT		9
+#define SAINA_LAYOUT		10
 
 #define SAINA_LOCKS		16384	/* power of two */
 #define SAINA_POOL_MAX		4096	/* hot slots of one job, power of two */
@@ -64,12 +64,6 @@
 /* Words of 64 sign bits a segment has for E elements sampled every stride. */
 #define SAINA_SIGN_WORDS(elems, stride) ((((elems) + (stride) - 1) / (stride) + 63) / 64)
 
-/* Where the aggregator keeps what workers send */
-enum saina_policy_kind {
-	SAINA_POLICY_SLOT	= 0,	/* in slots, one for each segment and round */
-	SAINA_POLICY_TABLE	= 1,	/* in a table that grows, one entry for each segment */
-};
-
 /* Each is one row of the table in kmod/core/policy.c. */
 enum saina_policy_mode {
 	SAINA_POLICY_BSP	= 1,	/* complete when all members are in */
@@ -78,7 +72,11 @@ enum saina_policy_mode {
 	SAINA_POLICY_TIMEOUT	= 4,	/* ... when all are, or enough after a time */
 	SAINA_POLICY_EXTERNAL	= 5,	/* ... when k are, k from a controller */
 	SAINA_POLICY_CODED	= 6,	/* ... when each part is, whoever computed it */
+	SAINA_POLICY_SSP	= 7,	/* a table: workers lead by at most a window */
+	SAINA_POLICY_ASP	= 8,	/* a table: by as much as they like */
 };
+
+#define SAINA_WINDOW_MAX	65535	/* of SSP */
 
 enum saina_late_rule {
 	SAINA_LATE_RESIDUAL	= 1,	/* the worker keeps it and adds it next time */
@@ -104,9 +102,9 @@ enum saina_late_rule {
  * @c_th: net converged rounds before k is raised; 0: as many as k is ("k*")
  * @stride: every how many elements a sign is sampled: 1, 2, 4 .. 64
  * @timeout_us: a slot that has been open for so long is complete with @k_min; 0: never
- * @window: TABLE: how many clocks the fastest may lead; else 0
+ * @window: not 0: workers step on their own, over a table that grows, and the fastest may lead
+ *	by so many steps, SAINA_WINDOW_NONE: by any number.  0: rounds, in slots; so is SSP with it
  * @spread: CODED: workers that compute the same part, less one
- * @kind: enum saina_policy_kind; follows from @mode
  * @pad: 0
  */
 struct saina_policy {
@@ -123,8 +121,7 @@ struct saina_policy {
 	__u32	timeout_us;
 	__u32	window;
 	__u8	spread;
-	__u8	kind;
-	__u8	pad[6];
+	__u8	pad[7];
 };
 SAINA_ASSERT(sizeof(struct saina_policy) == 32, "saina_policy is 32 bytes");
 
@@ -168,8 +165,7 @@ struct saina_binding {
  * @active: workers alive
  * @relay: workers whose results take the slow path
  * @group: multicast group of the results
- * @window: table mode: how many steps a worker may be ahead of the slowest, SAINA_WINDOW_NONE:
- *	any number; 0: slot mode
+ * @pad: 0
  * @policy: the policy asked for; in force from the first round that opens
  *	after the program has seen it
  * @next: the policy to come after that, seq 0: none; once it is in force it stays
@@ -193,7 +189,7 @@ struct saina_job_conf {
 	__u64	active;
 	__u64	relay;
 	__be32	group;
-	__u32	window;
+	__u32	pad;
 	struct saina_policy policy;
 	struct saina_policy next;
 	__u32	next_from;
@@ -203,11 +199,19 @@ struct saina_job_conf {
 	struct saina_binding worker[SAINA_WORKERS_MAX];
 };
 
+/* What a job's workers send */
+enum saina_rt_mode {
+	SAINA_RT_SLOTS		= 0,	/* gradients of rounds */
+	SAINA_RT_TABLE		= 1,	/* updates of steps */
+	SAINA_RT_FENCE		= 2,	/* gradients, after a table; its first round is for all */
+};
+
 /**
  * struct saina_job_rt - what the data path decides about a job, under @lock
  * @lock: of all that follows
  * @generation: must equal the snapshot's, else the packet is dropped
- * @next_round: the next round to open; rounds below have been opened
+ * @next_round: the next round to open; rounds below have been opened.  TABLE: steps that all
+ *	have finished
  * @open_slots: slots of round next_round - 1 that are open
  * @segs_done: segments of round next_round - 1 that are done
  * @members: workers that round next_round - 1 waits for (those active when
@@ -216,6 +220,7 @@ struct saina_job_conf {
  * @k: k of that round (all members for BSP; adapted by SFCD)
  * @k_next: k of the round to come, as decided so far
  * @primed: SFCD: the bitmap holds the signs of the previous round
+ * @mode: enum saina_rt_mode
  * @converged: SFCD: net converged rounds (the counter compared with c_th)
  * @flips: SFCD: signs of round next_round - 1 that have flipped, so far
  * @observed: SFCD: signs of that round that were compared, so far
@@ -228,8 +233,7 @@ struct saina_job_conf {
  * @asked: seq of the policy to come that @happened is for
  * @happened: bits 1 << enum saina_event_type, since then
  * @resumed: SFCD with DOWN: net rounds that were not converged
- * @pad: 0
- * @pad2: 0
+ * @base: first round or step of @mode
  */
 struct saina_job_rt {
 	struct bpf_spin_lock lock;
@@ -240,7 +244,7 @@ struct saina_job_rt {
 	__u8	k;
 	__u8	k_next;
 	__u8	primed;
-	__u8	pad;
+	__u8	mode;
 	__u64	members;
 	struct saina_policy policy;
 	__u32	converged;
@@ -255,7 +259,7 @@ struct saina_job_rt {
 	__u32	asked;
 	__u32	happened;
 	__u32	resumed;
-	__u32	pad2;
+	__u32	base;
 };
 
 /**
@@ -263,6 +267,8 @@ struct saina_job_rt {
  * @lock: of all that follows
  * @generation: must equal the snapshot's
  * @low: steps that all members have finished; never falls
+ * @base: first step of the table; its entries are those of a round of this number in the ring
+ * @fence: the job goes back to rounds: from this one on, when all members are there; 0: it does not
  * @pad: 0
  * @members: workers that are waited for
  * @going: members that may do the step they are in
@@ -275,6 +281,8 @@ struct saina_clock {
 	struct bpf_spin_lock lock;
 	__u32	generation;
 	__u32	low;
+	__u32	base;
+	__u32	fence;
 	__u32	pad;
 	__u64	members;
 	__u64	going;
@@ -288,7 +296,7 @@ enum saina_slot_state {
 	SAINA_SLOT_EMPTY	= 0,
 	SAINA_SLOT_OPEN		= 1,
 	SAINA_SLOT_DONE		= 2,
-	SAINA_SLOT_TABLE	= 3,	/* entry 0 of a segment's ring, in table mode */
+	SAINA_SLOT_TABLE	= 3,	/* a ring entry that is the table's */
 };
 
 /**
@@ -428,7 +436,7 @@ struct saina_slot_lock {
 	X(CLOCK_ORDER,	"clock-order",	0, "clocks of a step that is long past, not begun or far ahead; answered") \
 	X(INC_ORDER,	"inc-order",	0, "updates out of order; refused with an answer") \
 	X(INC_WAIT,	"inc-wait",	0, "updates of a step that may not begin yet; refused with an answer") \
-	X(MODE,		"wrong-mode",	1, "message of rounds in table mode, or the other way round") \
+	X(MODE,		"wrong-mode",	0, "messages of rounds where there are steps, or the other way round; answered") \
 	X(FORGED,	"forged",	1, "result or aggregator address from a worker's port") \
 	X(SEGMENT,	"segment",	1, "segment beyond the gradient") \
 	X(FUTURE,	"round-future",	1, "round further ahead than the next") \

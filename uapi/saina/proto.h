@@ -64,7 +64,7 @@ enum saina_msg_type {
 	SAINA_MSG_ASK		= 11,	/* worker: what has become of these? struct saina_ask */
 	SAINA_MSG_TOLD		= 12,	/* answers it, as long as it */
 	SAINA_MSG_SUM		= 13,	/* answers INC and READ: the table's sums */
-	SAINA_MSG_NAK		= 14,	/* answers INC: it is not counted */
+	SAINA_MSG_NAK		= 14,	/* answers INC: it is not counted; anything: wrong mode */
 	SAINA_MSG_GO		= 15,	/* answers CLOCK, or tells waiters: who may begin a step */
 	/* control, struct saina_hdr + a body */
 	SAINA_MSG_JOIN		= 16,	/* struct saina_join */
@@ -99,11 +99,12 @@ enum saina_elem_type {
 #define SAINA_F_REPORT		0x04	/* HEARTBEAT: struct saina_report follows */
 #define SAINA_F_RETRANSMIT	0x20	/* all but PROBE, ASK: sent before (statistics only) */
 
-/* hdr.k of NAK: why an INC is not counted */
+/* hdr.k of NAK: why a message is not counted; of GO: 0, or MODE */
 enum saina_nak {
 	SAINA_NAK_ORDER		= 1,	/* of another step than the one the worker is in */
 	SAINA_NAK_WAIT		= 2,	/* the worker may not begin this step yet */
 	SAINA_NAK_EXPONENT	= 3,	/* the table has another one: hdr.exponent */
+	SAINA_NAK_MODE		= 4,	/* there are steps, not rounds, or the other way round */
 };
 
 #define SAINA_WINDOW_NONE	0xffffffffu	/* hdr.segment of GO: no bound */
@@ -134,7 +135,7 @@ enum saina_nak {
  * @next_k: RESULT: k of the policy as it will be for the next round, as known
  *	when the result was made (advisory)
  * @policy: RESULT: low 16 bits of the sequence number of the policy that was
- *	latched when the slot opened
+ *	latched when the slot opened; SUM, NAK, GO: of the first step of the table
  * @mask: RESULT: bit w set if worker w is in the sum; SUM: its version, the number of
  *	INCs in it; NAK, GO: bit w set if worker w may do the step it is in
  * @aux: RESULT with LATE, RESEND or PULLED, STALE, and SUM: 1 + the last round (step) in
@@ -143,7 +144,8 @@ enum saina_nak {
  *	policy in force, microseconds, 0 if it has none; STATUS:
  *	number of the board that doorbells are answered on, 0: use frames
  * @slot_round: STALE, TOLD: the next round the data path will open (1 + the newest
- *	opened); SUM, NAK, GO: how many steps all workers have finished.  Elsewhere 0
+ *	opened); SUM, NAK, GO: how many steps all workers have finished; with k MODE: the
+ *	first round or step of the other mode.  Elsewhere 0
  * @session: random, chosen by the agent at each admission; names one
  *	incarnation of a worker and is known to nobody else.  0 in JOIN and in
  *	multicast

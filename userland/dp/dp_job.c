@@ -350,8 +350,10 @@ static int conf_check(struct saina_dp *dp, const struct saina_job_conf *c)
 /* Round and clock of a job begin afresh; of generation 0 they are in nobody's use. */
 static int rt_reset(struct saina_dp *dp, __u32 job, __u32 generation, __u32 first_round)
 {
-	struct saina_job_rt rt = { .generation = generation, .next_round = first_round };
-	struct saina_clock clock = { .generation = generation, .low = first_round };
+	struct saina_job_rt rt = { .generation = generation, .next_round = first_round,
+				   .base = first_round };
+	struct saina_clock clock = { .generation = generation, .low = first_round,
+				     .base = first_round };
 
 	if (bpf_map_update_elem(dp->map[DP_RT], &job, &rt, BPF_ANY))
 		return dp_fail(dp, -errno, "saina_rt of job %u: %s", job, strerror(errno));

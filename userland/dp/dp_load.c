@@ -21,7 +21,7 @@ SAINA_ASSERT(SIZES == DP_SIZES, "DP_SIZES");
 /* Who changes one of these puts the next SAINA_LAYOUT into uapi/saina/bpf.h. */
 #define LAYOUT_SIZE(TYPE, SIZE) \
 	SAINA_ASSERT(sizeof(struct TYPE) == (SIZE), #TYPE " has another size: so has SAINA_LAYOUT")
-SAINA_ASSERT(SAINA_LAYOUT == 9, "the sizes below are those of layout 9");
+SAINA_ASSERT(SAINA_LAYOUT == 10, "the sizes below are those of layout 10");
 SAINA_ASSERT(DP_MAPS == 45, "there are other maps: so is SAINA_LAYOUT");
 LAYOUT_SIZE(saina_global, 12);
 LAYOUT_SIZE(saina_job_conf, 2176);
@@ -31,7 +31,7 @@ LAYOUT_SIZE(saina_counted, 256);
 LAYOUT_SIZE(saina_input_head, 64);
 LAYOUT_SIZE(saina_board_head, 64);
 LAYOUT_SIZE(saina_slot_lock, 64);
-LAYOUT_SIZE(saina_clock, 1064);
+LAYOUT_SIZE(saina_clock, 1072);
 LAYOUT_SIZE(saina_arrival, 224);
 LAYOUT_SIZE(saina_counters, 448);
 LAYOUT_SIZE(saina_port_conf, 40);
