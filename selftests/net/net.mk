@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Scripts that build a lab with tools/saina-lab.
-NET_TESTS := json_test lab plane basic reference loss delay policy policies control sfcd death join agent ports jobs foreign slowpath door generic hook shared super podman hostile many capture metrics top
+NET_TESTS := json_test lab plane basic reference loss delay policy policies control steps sfcd death join agent ports jobs foreign slowpath door generic hook shared super podman hostile many capture metrics top
 
 $(foreach t,$(NET_TESTS),$(call test,net/$(t),quick,host,180,selftests/net/$(t).sh))
 # Again with the tc hook, on a Linux bridge.
@@ -11,6 +11,7 @@ $(foreach t,$(HOOK_TESTS),$(call test,net/$(t)-tc,quick,host,180,env SAINA_TEST_
 $(call test,net/loss-mixed,quick,host,180,env SAINA_TEST_HOOK=mixed selftests/net/loss.sh)
 MIXED_TESTS := basic policy sfcd death hostile
 $(foreach t,$(MIXED_TESTS),$(call test,net/$(t)-mixed,full,host,180,env SAINA_TEST_HOOK=mixed selftests/net/$(t).sh))
+$(call test,net/steps-tc,full,host,180,env SAINA_TEST_HOOK=tc selftests/net/steps.sh)
 # The Python package, with numpy arrays and with torch tensors.
 $(call test,net/python,quick,host,180,selftests/net/python.sh)
 # DistributedDataParallel.

@@ -131,7 +131,7 @@ static void test_remainder(void **state)
 			res[i] = 0;
 		}
 		clipped = saina_quant_scalar.encode(q, g, res, N, e, lim);
-		saina_quant_remainder(rem, g, res, N, e, lim);
+		saina_quant_remainder(rem, g, res, N, e, lim, false);
 		for (size_t i = 0; i < N; i++) {
 			assert_true((double)q[i] * unit + (double)rem[i] == (double)g[i]);
 			left += rem[i] != 0;
@@ -139,7 +139,7 @@ static void test_remainder(void **state)
 		assert_int_equal(left, clipped);
 	}
 	g[0] = NAN, g[1] = INFINITY, g[2] = 1;
-	saina_quant_remainder(rem, g, NULL, 3, 0, limit(8));
+	saina_quant_remainder(rem, g, NULL, 3, 0, limit(8), false);
 	assert_true(rem[0] == 0 && rem[1] == 0 && rem[2] == 0);
 }
 

@@ -131,7 +131,7 @@ static void hear(unsigned int w, const struct event *e)
 
 	if (e->session != m->session)
 		return;
-	if (h->type == SAINA_MSG_SUM && saina_steps_sum(&m->t, h, s.now) == SAINA_STEPS_TAKE) {
+	if (h->type == SAINA_MSG_SUM && saina_steps_sum(&m->t, h, s.now) & SAINA_STEPS_TAKE) {
 		memcpy(&sum, h + 1, 4);
 		m->seen[h->segment] = sum;
 	} else if (h->type == SAINA_MSG_NAK) {
@@ -172,7 +172,9 @@ static uint64_t turn(unsigned int w)
 		return m->ready_ns;
 	if (m->computing) {
 		m->computing = false;
-		saina_steps_begin(&m->t);
+		saina_steps_next(&m->t);
+		saina_steps_add(&m->t, SEGMENTS);
+		saina_steps_close(&m->t);
 	}
 	while ((n = saina_steps_run(&m->t, s.now, act, 4, &when)))
 		for (size_t i = 0; i < n; i++)

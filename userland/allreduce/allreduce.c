@@ -34,7 +34,7 @@ static double uniform(struct run *r)
 	return ((z ^ (z >> 31)) >> 11) * 0x1p-53;
 }
 
-static uint64_t now_us(void)
+uint64_t run_now_us(void)
 {
 	struct timespec t;
 
@@ -42,24 +42,33 @@ static uint64_t now_us(void)
 	return t.tv_sec * 1000000ull + t.tv_nsec / 1000;
 }
 
+void run_pause(uint64_t us)
+{
+	struct timespec t = { .tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000 };
+
+	nanosleep(&t, NULL);
+}
+
 /* The "computation" of a round. */
-static void think(struct run *r)
+void run_think(struct run *r)
 {
 	uint64_t us = r->a->delay_us, end, left;
-	struct timespec t;
 
 	if (r->a->straggle > 0 && uniform(r) < r->a->straggle)
 		us += r->a->delay_us * (0.5 + 1.5 * uniform(r));
-	end = now_us() + us;
-	while (!stop && (left = end - now_us()) <= us && left) {
+	end = run_now_us() + us;
+	while (!stop && (left = end - run_now_us()) <= us && left) {
 		if (r->a->cancel && saina_decided(r->s) == 1)
 			return;
 		if (r->a->cancel && left > 1000)
 			left = 1000;
-		t.tv_sec = left / 1000000;
-		t.tv_nsec = left % 1000000 * 1000;
-		nanosleep(&t, NULL);
+		run_pause(left);
 	}
+}
+
+bool run_stops(void)
+{
+	return stop;
 }
 
 /* Bucket @b of the tensor: where it begins in elements and segments. */
@@ -181,7 +190,7 @@ static int rounds(struct run *r)
 	int ret;
 
 	for (; !stop && (!r->a->rounds || round < r->a->rounds); round++) {
-		think(r);
+		run_think(r);
 		if (stop)
 			break;
 		ret = reduce(r, round, &call);
@@ -277,7 +286,9 @@ int main(int argc, char **argv)
 		return EXIT_JOIN;
 	}
 	status = prepare(&r);
-	if (!status) {
+	if (!status && a.steps) {
+		status = steps_run(&r);
+	} else if (!status) {
 		ret = rounds(&r);
 		status = r.v.wrong || r.residual_wrong || (a.bsp && r.short_mask) ? EXIT_WRONG :
 			 ret == -ESTALE ? EXIT_STALE : ret ? EXIT_FAILED :

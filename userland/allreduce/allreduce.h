@@ -22,7 +22,7 @@ struct args {
 	uint32_t seed;
 	unsigned int delay_us;
 	double straggle;
-	bool cancel, bsp, restarts, skip, json, verify;
+	bool cancel, bsp, restarts, skip, json, verify, steps;
 	unsigned int buckets;
 	uint64_t unverified;
 	const char *log;
@@ -47,6 +47,15 @@ struct run {
 
 /* Ends the program with EXIT_USAGE if they make no sense. */
 void args_parse(struct args *a, int argc, char **argv);
+
+/* allreduce.c: microseconds; the "computation" of a round; a pause; has a signal come? */
+uint64_t run_now_us(void);
+void run_think(struct run *r);
+void run_pause(uint64_t us);
+bool run_stops(void);
+
+/* steps.c: the run of --steps; exit status */
+int steps_run(struct run *r);
 
 /* Adds a round to the account of the run, and a line to the log. */
 void report_round(struct run *r, const struct saina_call *c, uint32_t policy);

@@ -9,7 +9,7 @@
 enum {
 	OPT_DELAY = 256, OPT_STRAGGLE, OPT_CANCEL, OPT_BUCKETS, OPT_CONTENTS, OPT_BSP, OPT_RESTARTS,
 	OPT_UNVERIFIED, OPT_SKIP, OPT_JOIN_TIMEOUT, OPT_START_TIMEOUT, OPT_TIMEOUT, OPT_RTO_MIN,
-	OPT_WINDOW, OPT_NAME, OPT_NO_VERIFY, OPT_TOKEN_FILE,
+	OPT_WINDOW, OPT_NAME, OPT_NO_VERIFY, OPT_TOKEN_FILE, OPT_STEPS,
 };
 
 static const struct argp_option options[] = {
@@ -23,6 +23,7 @@ static const struct argp_option options[] = {
 	{ "elements", 'n', "N", 0, "of the tensor (as the job has)", 0 },
 	{ "type", 'T', "int32|float32", 0, "of the tensor (float32 in jobs of floats, else int32)", 0 },
 	{ "rounds", 'r', "N", 0, "go on until round N-1 of the job is done; 0: until SIGTERM (10)", 0 },
+	{ "steps", OPT_STEPS, 0, 0, "push so many updates, each with its own contents, and compare models at the end; for any policy, summary as JSON", 0 },
 	{ "buckets", OPT_BUCKETS, "N", 0, "all-reduces a round is split into (1)", 0 },
 	{ "seed", 's', "N", 0, "of the contents, same for all workers (1)", 0 },
 	{ "signs", OPT_CONTENTS, "random|steady|flip|wild", 0, "signs at random, the same in each round, or turned in each; wild: floats of all magnitudes, for jobs of floats (random)", 0 },
@@ -97,6 +98,7 @@ static error_t parse(int key, char *arg, struct argp_state *st)
 	case OPT_CONTENTS: a->contents = word(st, "signs", arg, contents); break;
 	case OPT_DELAY: a->delay_us = number(st, "think-us", arg, 0, 1e9, true); break;
 	case OPT_STRAGGLE: a->straggle = number(st, "straggle", arg, 0, 1, false); break;
+	case OPT_STEPS: a->steps = true; break;
 	case OPT_CANCEL: a->cancel = true; break;
 	case OPT_BSP: a->bsp = true; break;
 	case OPT_RESTARTS: a->restarts = true; break;

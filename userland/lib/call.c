@@ -4,8 +4,16 @@
 #include <stdlib.h>
 #include "handle.h"
 
-static int stale(struct saina *s)
+int saina_stale(struct saina *s)
 {
+	const struct saina_table *t = &s->round.table;
+
+	if (t->on || t->steps.leaves)
+		return saina_error(s, -ESTALE,
+				   "step %u: the updates since this worker's last one cannot be told any "
+				   "more: they are too many (at most %u), or their table is gone: get the "
+				   "model from another worker and go on",
+				   s->round.flow.round, SAINA_TABLE_UPDATES - 1);
 	return saina_error(s, -ESTALE,
 			   "the results of round %u are gone (the aggregator keeps %u rounds): "
 			   "get the model from another worker, then saina_set_round()",
@@ -18,7 +26,7 @@ static int refuse_start(struct saina *s)
 	int ret = saina_failed(s);
 
 	if (!ret && s->round.flow.broken)
-		ret = stale(s);
+		ret = saina_stale(s);
 	if (!ret && s->round.flow.round > SAINA_ROUND_MAX)
 		ret = saina_error(s, -EINVAL, "job %u has no round after %u", s->session.job.id,
 				  SAINA_ROUND_MAX);
@@ -42,6 +50,11 @@ static int check_request(struct saina *s, size_t n, enum saina_type type, enum s
 	if (op != SAINA_SUM && op != SAINA_MEAN)
 		return saina_error(s, -EINVAL, "all-reduce: result %d is neither sum nor mean",
 				   (int)op);
+	if (s->round.table.on && s->round.closed)
+		return saina_error(s, -EINVAL,
+				   "step %u is complete: with this policy (ssp, asp) all of a step is "
+				   "started before any of it is waited for",
+				   s->round.flow.round);
 	if (op == SAINA_MEAN && type == SAINA_INT32)
 		return saina_error(s, -EINVAL,
 				   "a mean of int32 would not be exact: ask for the sum and divide "
@@ -62,8 +75,8 @@ static int check_request(struct saina *s, size_t n, enum saina_type type, enum s
 }
 
 /* Locked; nobody is told that there is something to send. */
-static int start(struct saina *s, void *buf, size_t n, enum saina_type type,
-		 enum saina_result_op op, struct saina_req **req)
+int saina_start(struct saina *s, void *buf, size_t n, enum saina_type type,
+		enum saina_result_op op, struct saina_req **req)
 {
 	struct saina_req *r;
 	uint64_t segments;
@@ -109,7 +122,7 @@ int saina_allreduce_start(struct saina *s, void *buf, size_t n, enum saina_type 
 	ret = saina_enter(s);
 	if (ret)
 		return ret;
-	ret = start(s, buf, n, type, op, req);
+	ret = saina_start(s, buf, n, type, op, req);
 	if (!ret)
 		saina_kick(s);
 	return saina_leave(s, ret);
@@ -121,10 +134,11 @@ static int finish(struct saina *s, struct saina_req *req, struct saina_call *cal
 	size_t size = call ? call->size : 0;
 	int ret;
 
+	saina_step_close(s);
 	saina_drive(s, req);
 	ret = req->err;
 	if (ret == -ESTALE)
-		stale(s);
+		saina_stale(s);
 	else if (ret)
 		saina_failed(s);
 	if (call && (size < sizeof(size_t) || size > 4096)) {
@@ -137,6 +151,9 @@ static int finish(struct saina *s, struct saina_req *req, struct saina_call *cal
 	}
 	saina_round_forget(&s->round, req);
 	free(req);
+	/* there is no other way out of a step */
+	if (ret && s->round.table.on && !s->round.reqs)
+		saina_step_next(s);
 	return ret;
 }
 
@@ -169,7 +186,7 @@ static int round_done(struct saina *s)
 		ret = saina_error(s, -EINVAL, "round %u: nothing was reduced in it", f->round);
 	if (!ret) {
 		s->round.stats.rounds++;
-		saina_flow_round(f, f->round + 1);
+		saina_step_next(s);
 	}
 	return ret;
 }
@@ -189,6 +206,8 @@ int saina_poll(struct saina *s, struct saina_req *req, int timeout_ms)
 	ret = saina_enter(s);
 	if (ret)
 		return ret;
+	if (timeout_ms)
+		saina_step_close(s);
 	while (!req->finished && timeout_ms < 0)
 		pthread_cond_wait(&s->cond, &s->lock);
 	while (!req->finished && timeout_ms > 0)
@@ -225,7 +244,7 @@ int saina_allreduce(struct saina *s, void *buf, size_t n, enum saina_type type,
 				  "round %u is open: close it with saina_round_done() first",
 				  f->round);
 	if (!ret)
-		ret = start(s, buf, n, type, op, &req);
+		ret = saina_start(s, buf, n, type, op, &req);
 	if (!ret)
 		ret = finish(s, req, call);
 	if (!ret)
@@ -266,6 +285,8 @@ int saina_set_round(struct saina *s, uint32_t round)
 		/* said */
 	} else if (s->round.reqs || (f->assigned && !f->broken)) {
 		ret = saina_error(s, -EBUSY, "round %u is open: close it first", f->round);
+	} else if (s->round.table.on) {
+		s->round.table.fresh = true;
 	} else if (round < f->round) {
 		ret = saina_error(s, -EINVAL, "round %u is over: this worker is at %u", round,
 				  f->round);
@@ -274,6 +295,7 @@ int saina_set_round(struct saina *s, uint32_t round)
 				  SAINA_ROUND_MAX);
 	} else if (round != f->round || f->broken) {
 		saina_flow_set(f, round, saina_now());
+		s->round.table.fresh = true;
 		saina_kick(s);
 	}
 	return saina_leave(s, ret);

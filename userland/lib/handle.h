@@ -20,6 +20,7 @@
  * @cond: something the trainer waits for happened, or nobody drives any more
  * @driven: a thread drives
  * @waiting: threads of the trainer that wait for an all-reduce; one of them is to drive
+ * @clocked: saina_clock() has been called in this step
  * @pid: whose handle it is
  * @error: sentence of the last call that failed, the trainer's
  * @notes: lines of this turn, of the thread that drives
@@ -29,7 +30,7 @@ struct saina {
 	pthread_mutex_t lock;
 	pthread_cond_t	cond;
 	pthread_t	thread;
-	bool		stop, driven;
+	bool		stop, driven, clocked;
 	unsigned int	waiting;
 	pid_t		pid;
 	bool		started;	/* not the thread's: not beside what is */
@@ -56,6 +57,17 @@ int saina_enter(struct saina *s);
 int saina_leave(struct saina *s, int ret);
 /* 0, or why nothing can be done on this handle any more; locked. */
 int saina_failed(struct saina *s);
+
+/* call.c, locked: an all-reduce, of which nobody is told that there is something to send; the
+ * sentence for -ESTALE, which is returned
+ */
+int saina_start(struct saina *s, void *buf, size_t n, enum saina_type type,
+		enum saina_result_op op, struct saina_req **req);
+int saina_stale(struct saina *s);
+
+/* step.c, locked: nothing more is started in this round or step; the next one begins */
+void saina_step_close(struct saina *s);
+void saina_step_next(struct saina *s);
 
 /* env.c: a variable, NULL if it is empty or not to be trusted */
 const char *saina_env(const char *name);

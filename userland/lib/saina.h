@@ -159,6 +159,29 @@ struct saina_call {
 };
 
 /**
+ * struct saina_step - what became of one step
+ * @size: set by the caller to sizeof(struct saina_step)
+ * @step: that was finished, counted from 0; a round where the policy has rounds
+ * @low: the update has all that all workers have pushed in steps below this one
+ * @window: how many steps a worker may be ahead of the slowest, as last heard: W of ssp,
+ *	UINT32_MAX for asp, 0 where there are rounds
+ * @staleness: how many steps the slowest worker is behind the next step of this one: at most
+ *	@window, unless that was lowered just now
+ * @version_min, @version_max: updates of a segment that the table held, over the segments; 0
+ *	where there are rounds
+ * @updates_min, @updates_max: updates in what saina_read() has written, over the segments
+ * @wait_us: from saina_clock() to the end, in steps
+ */
+struct saina_step {
+	size_t		size;
+	uint32_t	step, low;
+	uint32_t	window, staleness;
+	uint64_t	version_min, version_max;
+	uint64_t	updates_min, updates_max;
+	uint64_t	wait_us;
+};
+
+/**
  * struct saina_stats - since saina_open()
  */
 struct saina_stats {
@@ -242,6 +265,24 @@ int saina_allreduce_start(struct saina *s, void *buf, size_t n, enum saina_type 
 int saina_wait(struct saina *s, struct saina_req *req, struct saina_call *call);
 int saina_round_done(struct saina *s);
 
+/*
+ * Steps, for any policy: push what the step changes in the model, say that it is complete, and
+ * read what the model is to be changed by: what all workers have pushed since this one read
+ * last.  With ssp:W a worker waits in saina_read() as long as it is more than W steps ahead of
+ * the slowest; with asp it never does; with the policies that have rounds it waits for the
+ * result of the round.  The policy may change from one kind to the other while the job runs.
+ *
+ * saina_push(): @buf is part of the step; it is the library's until saina_read() has returned 0,
+ * and has the sum of the updates then.  All workers push the same sizes in the same order.
+ * saina_clock(): the step is complete; does not wait.  saina_read() calls it, if need be.
+ * saina_read(): 0: the update is in the buffers.  -ETIMEDOUT: not within @timeout_ms (0: now,
+ * -1: never comes), call it again.  -ESTALE: the update cannot be told any more, because more
+ * than 2047 others (float32) or a whole table were missed: get the model from another worker.
+ */
+int saina_push(struct saina *s, void *buf, size_t n, enum saina_type type);
+int saina_clock(struct saina *s);
+int saina_read(struct saina *s, struct saina_step *step, int timeout_ms);
+
 /* Has @req finished, so that saina_wait() returns at once?  1 yes, 0 not within @timeout_ms,
  * negative errno.  It must be waited for all the same. */
 int saina_poll(struct saina *s, struct saina_req *req, int timeout_ms);
@@ -257,7 +298,7 @@ int saina_decided(struct saina *s);	/* 1 yes, 0 no, negative errno */
  * holds includes all rounds below @round, which is the one that the peer it came
  * from is at.  Where the round before @round turns out not to be over and nothing comes of it for
  * a second, others may wait for this worker, and no model can hold that round: it takes part in
- * it, and call->round says so. */
+ * it, and call->round says so.  With ssp or asp the model is taken to hold all that was pushed before. */
 int saina_set_round(struct saina *s, uint32_t round);
 
 /* What is in the residual for the given element range, in units of the tensor

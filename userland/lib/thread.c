@@ -56,7 +56,15 @@ static void control(struct saina *s, const struct saina_hdr *h, uint64_t now)
 		saina_flow_begin(f, j->job.first_round, j->job.formed, now);
 		break;
 	case SAINA_JOIN_BEGINS_AGAIN:
-		if (!saina_flow_again(f, j->job.first_round, j->job.formed, now))
+		if (s->round.table.on) {
+			if (!j->job.formed)
+				saina_table_again(&s->round);
+			else
+				saina_join_fail(j, -ECONNRESET,
+						"job %u was started afresh, and the table of its steps is gone: "
+						"open it anew, with the model of one of its workers",
+						j->job.id);
+		} else if (!saina_flow_again(f, j->job.first_round, j->job.formed, now))
 			saina_join_fail(j, -ECONNRESET,
 					"job %u was started afresh in the middle of round %u: open it "
 					"anew, with the model of a worker that is not in this round",
@@ -64,7 +72,10 @@ static void control(struct saina *s, const struct saina_hdr *h, uint64_t now)
 		break;
 	case SAINA_JOIN_STATUS:
 		f->alone = j->active == 1ull << j->job.worker;
-		saina_flow_next(f, j->next_round, now);
+		if (s->round.table.on)
+			saina_steps_poke(&s->round.table.steps);
+		else
+			saina_flow_next(f, j->next_round, now);
 		break;
 	}
 }
@@ -94,6 +105,13 @@ void saina_input(struct saina *s, enum saina_source from, const void *msg, size_
 	case SAINA_MSG_TOLD:
 		if (saina_join_listening(&s->session))
 			saina_round_input(&s->round, h, now);
+		break;
+	case SAINA_MSG_SUM:
+	case SAINA_MSG_NAK:
+	case SAINA_MSG_GO:
+		if (saina_join_listening(&s->session) && saina_table_input(&s->round, h, now))
+			saina_join_fail(&s->session, -ENOMEM, "out of memory for the table of job %u",
+					s->session.job.id);
 		break;
 	default:
 		saina_fill_nonce(&s->session);
@@ -229,7 +247,9 @@ static uint64_t output(struct saina *s)
 			saina_window_overflow(&s->round.flow.window, now);
 		s->io.congested = false;
 		if (j->phase == PHASE_RUNNING && !saina_io_pending(&s->io))
-			n = saina_round_output(&s->round, now, s->io.buf, &len, &w);
+			n = s->round.table.on ?
+				    saina_table_output(&s->round, now, s->io.buf, &len, &w) :
+				    saina_round_output(&s->round, now, s->io.buf, &len, &w);
 		tell(s);
 		notes->used = j->notes.used;
 		memcpy(notes->text, j->notes.text, notes->used);

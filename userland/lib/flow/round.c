@@ -25,6 +25,7 @@ void saina_round_exit(struct saina_round *r)
 	saina_gradient_exit(&r->grad);
 	saina_kept_exit(&r->kept);
 	free(r->copy);
+	saina_table_exit(&r->table);
 }
 
 void saina_round_start(struct saina_round *r, struct saina_req *q, uint64_t now)
@@ -45,6 +46,13 @@ void saina_round_start(struct saina_round *r, struct saina_req *q, uint64_t now)
 	while (*tail)
 		tail = &(*tail)->next;
 	*tail = q;
+	saina_round_assign(r, q);
+	if (r->table.on)
+		saina_table_start(r, q);
+}
+
+void saina_round_assign(struct saina_round *r, const struct saina_req *q)
+{
 	saina_flow_add(&r->flow, q->segments,
 		       r->job->elem == SAINA_ELEM_INT32 && q->t.type == SAINA_FLOAT32);
 }
@@ -74,6 +82,11 @@ int saina_round_move(struct saina_round *r, const struct saina_move *moves, size
 static struct saina_req *request_of(const struct saina_share *p)
 {
 	return (void *)((char *)p->t - offsetof(struct saina_req, t));
+}
+
+struct saina_req *saina_round_request(const struct saina_round *r, uint32_t segment)
+{
+	return request_of(&r->grad.share[segment]);
 }
 
 static void finish(struct saina_round *r, struct saina_req *q, int err)
@@ -106,6 +119,11 @@ static void count(struct saina_round *r, struct saina_req *q, uint64_t now)
 	q->call.rounds_behind = newest - f->round;
 	q->call.time_us = (now - q->start_ns) / 1000;
 	finish(r, q, q->err);
+}
+
+void saina_round_segment_over(struct saina_round *r, uint32_t segment, uint64_t now)
+{
+	count(r, saina_round_request(r, segment), now);
 }
 
 static void account(struct saina_round *r, uint32_t segment, const struct saina_hdr *h, bool late)

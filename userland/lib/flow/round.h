@@ -10,6 +10,7 @@
 #include "gradient/gradient.h"
 #include "gradient/kept.h"
 #include "lent/lent.h"
+#include "table.h"
 
 /* An all-reduce in flight: a range of segments of the present round. */
 struct saina_req {
@@ -30,6 +31,8 @@ struct saina_req {
  * @news: set when one has finished
  * @lent: memory shared with the aggregator
  * @copy: a message made of what is there
+ * @table: in the place of @flow, where the job has steps
+ * @closed: the trainer waits for what it has started: in a step there is nothing more
  */
 struct saina_round {
 	const struct saina_job *job;
@@ -39,7 +42,8 @@ struct saina_round {
 	struct saina_req *reqs;
 	const struct saina_lent *lent;
 	struct saina_hdr *copy;
-	bool	news;
+	struct saina_table table;
+	bool	news, closed;
 	struct saina_stats stats;
 };
 
@@ -51,6 +55,11 @@ void saina_round_exit(struct saina_round *r);
 /* Begin @q, which has t.buf, t.n, t.type and op; forget it; end all with @err. */
 void saina_round_start(struct saina_round *r, struct saina_req *q, uint64_t now);
 void saina_round_forget(struct saina_round *r, struct saina_req *q);
+/* It is the next part of the round (table.c). */
+void saina_round_assign(struct saina_round *r, const struct saina_req *q);
+/* Whose segment it is; it is over, one way or the other. */
+struct saina_req *saina_round_request(const struct saina_round *r, uint32_t segment);
+void saina_round_segment_over(struct saina_round *r, uint32_t segment, uint64_t now);
 void saina_round_fail(struct saina_round *r, int err);
 
 /* Between rounds: elements change their places; as saina_gradient_move(). */

@@ -32,34 +32,87 @@ static void phase(struct saina_steps *t, enum saina_steps_phase phase)
 /* All segments are to be sent (again), but those that are done. */
 static void rewind_segments(struct saina_steps *t)
 {
-	t->flying = 0;
-	for (uint32_t i = 0; i < t->segments; i++) {
+	t->flying = t->first = t->end = 0;
+	for (uint32_t i = 0; i < t->n; i++) {
 		t->seg[i].sent_ns = 0;
 		t->seg[i].tries = 0;
 	}
 }
 
-void saina_steps_begin(struct saina_steps *t)
+/* Where its step begins, or goes on. */
+static void begin(struct saina_steps *t)
 {
-	for (uint32_t i = 0; i < t->segments; i++)
-		t->seg[i].done = t->seg[i].fresh = false;
-	t->left = t->segments;
-	t->low = UINT32_MAX;
 	rewind_segments(t);
-	phase(t, SAINA_STEPS_PUSHES);
+	phase(t, t->n && !t->over ? SAINA_STEPS_PUSHES : SAINA_STEPS_IDLE);
+	if (t->phase == SAINA_STEPS_PUSHES && t->closed && !t->left)
+		phase(t, SAINA_STEPS_CLOCKS);
 }
 
-/* GO for the step after: what is not fresh is read, then the trainer has it all. */
-static void next_step(struct saina_steps *t)
+void saina_steps_ask(struct saina_steps *t)
 {
-	t->step++;
+	rewind_segments(t);
+	phase(t, SAINA_STEPS_ASKS);
+}
+
+void saina_steps_add(struct saina_steps *t, uint32_t n)
+{
+	if (!t->n)
+		t->low = UINT32_MAX;
+	for (uint32_t i = t->n; i < t->n + n; i++) {
+		struct saina_steps_segment *g = &t->seg[i];
+
+		g->done = g->fresh = g->counted = g->taken = false;
+		g->sent_ns = g->tries = 0;
+	}
+	t->n += n;
+	t->left += n;
+	if (t->phase == SAINA_STEPS_IDLE)
+		begin(t);
+}
+
+void saina_steps_close(struct saina_steps *t)
+{
+	t->closed = true;
+	if (t->phase == SAINA_STEPS_PUSHES && !t->left)
+		phase(t, SAINA_STEPS_CLOCKS);
+}
+
+void saina_steps_next(struct saina_steps *t)
+{
+	t->n = t->left = 0;
+	t->closed = t->over = false;
+}
+
+/* All that the trainer is to have is here. */
+static void finish(struct saina_steps *t)
+{
+	t->over = true;
+	phase(t, SAINA_STEPS_IDLE);
+}
+
+/* GO for @step: what is not fresh is read, then the trainer has it all. */
+static void next_step(struct saina_steps *t, uint32_t step)
+{
+	/* what was fresh for the step after this one need not be for a later one, and before
+	 * rounds begin all is read that is there
+	 */
+	bool keep = step == t->step + 1 && !t->leaves;
+
+	if (!keep)
+		t->low = UINT32_MAX;
+	t->pushed = t->step;
+	t->step = step;
+	t->begun = false;
 	t->left = 0;
-	for (uint32_t i = 0; i < t->segments; i++) {
-		t->seg[i].done = t->seg[i].fresh;
+	for (uint32_t i = 0; i < t->n; i++) {
+		t->seg[i].done = t->seg[i].fresh && keep;
 		t->left += !t->seg[i].done;
 	}
 	rewind_segments(t);
-	phase(t, t->left ? SAINA_STEPS_READS : SAINA_STEPS_IDLE);
+	if (t->left)
+		phase(t, SAINA_STEPS_READS);
+	else
+		finish(t);
 }
 
 static void settle(struct saina_steps *t, struct saina_steps_segment *g, uint64_t now)
@@ -76,37 +129,105 @@ static void settle(struct saina_steps *t, struct saina_steps_segment *g, uint64_
 	t->left--;
 }
 
-enum saina_steps_take saina_steps_sum(struct saina_steps *t, const struct saina_hdr *h, uint64_t now)
+unsigned int saina_steps_sum(struct saina_steps *t, const struct saina_hdr *h, uint64_t now)
 {
-	struct saina_steps_segment *g = &t->seg[le32toh(h->segment)];
+	uint32_t i = le32toh(h->segment);
+	struct saina_steps_segment *g = &t->seg[i];
 	bool read = h->flags & SAINA_F_PULLED;
-	uint64_t version = le64toh(h->mask);
+	unsigned int take = 0;
 
-	if (le32toh(h->round) != t->step || g->done ||
+	if (le32toh(h->round) != t->step || i >= t->n || g->done ||
 	    t->phase != (read ? SAINA_STEPS_READS : SAINA_STEPS_PUSHES))
-		return SAINA_STEPS_IGNORE;
+		return 0;
 	settle(t, g, now);
+	if (!g->counted)
+		take = !read || le32toh(h->aux) > t->pushed ? SAINA_STEPS_COUNTED : SAINA_STEPS_LOST;
+	g->counted = true;
 	g->fresh = read || h->flags & SAINA_F_FRESH;
-	if (g->fresh && le32toh(h->slot_round) < t->low)
-		t->low = le32toh(h->slot_round);
-	if (!t->left)
-		phase(t, read ? SAINA_STEPS_IDLE : SAINA_STEPS_CLOCKS);
-	if (version <= g->version)
-		return SAINA_STEPS_IGNORE;
-	g->version = version;
-	return SAINA_STEPS_TAKE;
+	if (g->fresh) {
+		take |= g->taken ? SAINA_STEPS_TAKE | SAINA_STEPS_MORE : SAINA_STEPS_TAKE;
+		g->taken = true;
+		g->version = le64toh(h->mask);
+		if (le32toh(h->slot_round) < t->low)
+			t->low = le32toh(h->slot_round);
+	}
+	if (!t->left && read)
+		finish(t);
+	else if (!t->left && t->closed)
+		phase(t, SAINA_STEPS_CLOCKS);
+	return take;
+}
+
+/* There are rounds, from @since on. */
+static void leave(struct saina_steps *t, uint32_t since)
+{
+	if (since <= t->base)
+		return;	/* an answer of before the table */
+	switch (t->phase) {
+	case SAINA_STEPS_ASKS:
+	case SAINA_STEPS_PUSHES:
+		t->leaves = true;
+		if (t->begun) {
+			next_step(t, since);
+		} else {
+			t->step = since;
+			phase(t, SAINA_STEPS_LEFT);
+		}
+		break;
+	case SAINA_STEPS_CLOCKS:
+		t->leaves = true;
+		next_step(t, since);
+		break;
+	case SAINA_STEPS_READS:
+		/* what this worker has not read is gone */
+		t->leaves = true;
+		t->step = since;
+		t->err = -ESTALE;
+		phase(t, SAINA_STEPS_FAILED);
+		break;
+	default:
+		break;
+	}
 }
 
 void saina_steps_nak(struct saina_steps *t, const struct saina_hdr *h)
 {
-	if (le32toh(h->round) != t->step || t->phase != SAINA_STEPS_PUSHES)
+	uint32_t round = le32toh(h->round);
+
+	if (h->k == SAINA_NAK_MODE) {
+		if (round == (t->phase == SAINA_STEPS_ASKS ? SAINA_ROUND_ASK : t->step))
+			leave(t, le32toh(h->slot_round));
 		return;
-	/* it was told to wait by a GO that this one overtook: silence will send it again */
-	if (h->k == SAINA_NAK_WAIT)
+	}
+	if (round != t->step || t->phase != SAINA_STEPS_PUSHES)
 		return;
-	/* another scale, or another has stepped in its name */
-	t->err = h->k == SAINA_NAK_EXPONENT ? -EINVAL : -ECONNRESET;
-	phase(t, SAINA_STEPS_FAILED);
+	switch (h->k) {
+	case SAINA_NAK_WAIT:
+		/* it was told to wait by a GO that this one overtook: silence will send it again */
+		break;
+	case SAINA_NAK_ORDER:
+		saina_steps_ask(t);
+		break;
+	default:
+		t->err = -EINVAL;
+		phase(t, SAINA_STEPS_FAILED);
+	}
+}
+
+/* The answer to which step this is. */
+static void answered(struct saina_steps *t, uint32_t done, bool go)
+{
+	/* it goes on with a step that it had begun, or finds that it is over */
+	if (t->begun && done != t->step) {
+		t->waits = !go;
+		if (go)
+			next_step(t, done);
+		return;
+	}
+	t->step = done;
+	t->waits = !go;
+	if (go)
+		begin(t);
 }
 
 void saina_steps_go(struct saina_steps *t, const struct saina_hdr *h, unsigned int worker)
@@ -115,21 +236,23 @@ void saina_steps_go(struct saina_steps *t, const struct saina_hdr *h, unsigned i
 	uint32_t done = le32toh(h->aux), low = le32toh(h->slot_round);
 
 	t->window = le32toh(h->segment);
-	if (t->phase == SAINA_STEPS_ASKS && !all) {
-		t->step = done;
-		t->waits = !go;
-		if (go)
-			phase(t, SAINA_STEPS_IDLE);
+	if (h->k == SAINA_NAK_MODE) {
+		if (t->phase == SAINA_STEPS_CLOCKS && low > t->step)
+			leave(t, low);
+	} else if (t->phase == SAINA_STEPS_ASKS && !all) {
+		answered(t, done, go);
 	} else if (t->phase == SAINA_STEPS_CLOCKS) {
 		/* to all it does not say which step is meant: that all have finished so many is
 		 * true for ever
 		 */
-		if (all && t->waits && go && (t->step + 1 <= low || t->step + 1 - low <= t->window))
-			next_step(t);
-		else if (!all && done == t->step + 1 && go)
-			next_step(t);
-		else if (!all && done == t->step + 1)
+		if (all && t->waits && go && (t->next <= low || t->next - low <= t->window)) {
+			next_step(t, t->next);
+		} else if (!all && done > t->step && go) {
+			next_step(t, done);
+		} else if (!all && done > t->step) {
+			t->next = done;
 			t->waits = true;
+		}
 	}
 }
 
@@ -176,15 +299,19 @@ size_t saina_steps_run(struct saina_steps *t, uint64_t now, struct saina_steps_a
 	size_t n = 0;
 
 	*when = NEVER;
+	while (t->first < t->n && t->seg[t->first].done)
+		t->first++;
 	if (t->phase == SAINA_STEPS_ASKS || t->phase == SAINA_STEPS_CLOCKS)
 		return max ? ask(t, now, act, when) : 0;
 	if (t->phase != SAINA_STEPS_PUSHES && t->phase != SAINA_STEPS_READS)
 		return 0;
-	for (uint32_t i = 0; i < t->segments && n < max; i++) {
+	for (uint32_t i = t->first; i < t->n && n < max; i++) {
 		struct saina_steps_segment *g = &t->seg[i];
 		uint64_t due = g->sent_ns + silence(t, g->tries);
 
-		if (g->done || (!g->sent_ns && t->flying >= t->room))
+		if (i >= t->end && t->flying >= t->room)
+			break;
+		if (g->done)
 			continue;
 		if (g->sent_ns && due > now) {
 			if (due < *when)
@@ -196,6 +323,9 @@ size_t saina_steps_run(struct saina_steps *t, uint64_t now, struct saina_steps_a
 						     .round = t->step, .segment = i };
 		g->sent_ns = now;
 		g->tries += g->tries < 8;
+		t->begun |= type == SAINA_MSG_INC;
+		if (t->end <= i)
+			t->end = i + 1;
 	}
 	return n;
 }

@@ -67,6 +67,8 @@ int saina_gradient_move(struct saina_gradient *g, const struct saina_move *moves
 
 /* residual.c: the present contribution was counted, with this exponent; was not. */
 void saina_residual_counted(struct saina_gradient *g, uint32_t segment, int exponent);
+/* The same in a table, whose scale is one for all: what was rounded off is kept, too. */
+void saina_residual_stepped(struct saina_gradient *g, uint32_t segment, int exponent);
 void saina_residual_keep(struct saina_gradient *g, uint32_t segment);
 void saina_residual_drop(struct saina_gradient *g, uint32_t segment);
 const void *saina_residual_of(const struct saina_gradient *g, uint32_t segment);

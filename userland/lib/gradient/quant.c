@@ -279,13 +279,13 @@ int saina_quant_next(int e, uint32_t max, unsigned int contributors, unsigned in
 
 /**
  * saina_quant_remainder() - what encode() cut off: g + res - q * 2^-e of the
- *	clipped elements, 0 of the others
+ *	clipped elements, 0 of the others; with @whole what was rounded off of those
  *
  * NaNs and infinities leave nothing: there is no remainder to speak of, and
  * kept they would never go away.  @out may be @res.
  */
 void saina_quant_remainder(float *out, const float *g, const float *res, size_t n, int e,
-			   float limit)
+			   float limit, bool whole)
 {
 	const float scale = power(e), cut = ldexpf(limit, -e);
 
@@ -295,7 +295,7 @@ void saina_quant_remainder(float *out, const float *g, const float *res, size_t 
 		if (isfinite(c) && fabsf(c * scale) > limit)
 			out[i] = c - copysignf(cut, c);
 		else
-			out[i] = 0.0f;
+			out[i] = whole && isfinite(c) ? c - ldexpf(rintf(c * scale), -e) : 0.0f;
 	}
 }
 

@@ -39,7 +39,7 @@ unsigned int saina_quant_limit_bits(unsigned int workers);
 int saina_quant_next(int e, uint32_t max, unsigned int contributors, unsigned int workers,
 		     int e0);
 void saina_quant_remainder(float *out, const float *g, const float *res, size_t n, int e,
-			   float limit);
+			   float limit, bool whole);
 uint32_t saina_quant_max(const void *sum, size_t n);
 
 #endif /* SAINA_QUANT_H */

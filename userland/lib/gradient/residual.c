@@ -80,8 +80,8 @@ void saina_residual_keep(struct saina_gradient *g, uint32_t segment)
 	p->residual = p->t->type;
 }
 
-/* The present contribution was counted, but for what was clipped or rounded off. */
-static void remain(struct saina_gradient *g, uint32_t segment, int exponent)
+/* The present contribution was counted, but for what was clipped or, @whole, rounded off. */
+static void remain(struct saina_gradient *g, uint32_t segment, int exponent, bool whole)
 {
 	struct saina_share *p = &g->share[segment];
 	uint32_t *res = place(g, segment);
@@ -93,7 +93,7 @@ static void remain(struct saina_gradient *g, uint32_t segment, int exponent)
 	if (g->job->elem == SAINA_ELEM_BFLOAT16)
 		saina_half_remainder((float *)res, data, old, n);
 	else
-		saina_quant_remainder((float *)res, data, old, n, exponent, g->limit);
+		saina_quant_remainder((float *)res, data, old, n, exponent, g->limit, whole);
 	if (!old)
 		memset(res + n, 0, 4 * (g->job->payload - n));
 	p->residual = SAINA_FLOAT32;
@@ -103,7 +103,15 @@ static void remain(struct saina_gradient *g, uint32_t segment, int exponent)
 void saina_residual_counted(struct saina_gradient *g, uint32_t segment, int exponent)
 {
 	if (g->share[segment].clipped || g->job->elem == SAINA_ELEM_BFLOAT16)
-		remain(g, segment, exponent);
+		remain(g, segment, exponent, false);
+	else
+		spend(g, segment);
+}
+
+void saina_residual_stepped(struct saina_gradient *g, uint32_t segment, int exponent)
+{
+	if (g->share[segment].t->type == SAINA_FLOAT32)
+		remain(g, segment, exponent, true);
 	else
 		spend(g, segment);
 }

@@ -73,6 +73,24 @@ static bool check_unicast(const struct saina_job *s, const struct saina_hdr *h)
 	return s->segments && h->worker == s->worker && le64toh(h->session) == s->session;
 }
 
+/* To us, or, a GO, to all. */
+static bool check_steps(const struct saina_job *s, const struct saina_hdr *h, size_t len)
+{
+	bool all = h->type == SAINA_MSG_GO && h->worker == SAINA_WORKER_ANY;
+
+	if (!s->segments || (all ? h->session != 0 : !check_unicast(s, h)))
+		return false;
+	if (h->type == SAINA_MSG_GO)
+		return !len && !h->count;
+	if (le32toh(h->segment) >= s->segments || h->elem != s->elem)
+		return false;
+	if (h->type == SAINA_MSG_SUM)
+		return le16toh(h->count) == s->payload && len == s->wire && is_round(h->round);
+	/* among others it is as long as what it answers */
+	return !h->count && (!len || len == s->wire || len == sizeof(struct saina_ask) ||
+			     len == sizeof(struct saina_bell));
+}
+
 /* About a segment of a round, and without elements. */
 static bool check_segment(const struct saina_job *s, const struct saina_hdr *h)
 {
@@ -115,6 +133,10 @@ bool saina_check(const struct saina_session *j, enum saina_source from, const vo
 		return check_segment(job, h) && len == sizeof(struct saina_ask);
 	case SAINA_MSG_RUNG:
 		return check_rung(job, h, len);
+	case SAINA_MSG_SUM:
+	case SAINA_MSG_NAK:
+	case SAINA_MSG_GO:
+		return check_steps(job, h, len);
 	case SAINA_MSG_PROBE_REPLY:
 		return check_unicast(job, h) && !len;
 	}

@@ -1,0 +1,178 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Policies without rounds: workers step on their own, over a table that grows (ssp, asp).
+#
+#     w0 .. w2: quick        w3: slow, or quick, as the point needs
+
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+expected_log="worker 3 .* is dead"
+lab_up --workers 4
+SWITCH_MAC=$(mac_of switch)
+
+same_models() { # WORKER...
+	local i crc=""
+	for i in "$@"; do
+		crc+=" $(summary "$i" crc)"
+	done
+	[ "$(xargs -n1 <<<"$crc" | sort -u | wc -l)" = 1 ] || echo "models:$crc"
+}
+steps=(--elements 8192 --steps)
+rounds=$(less 40)
+
+waits_now() { # JOB: nobody of the first three makes a step
+	local before
+	before=$(cat "$WORK"/[012].log | wc -l)
+	sleep 0.3
+	[ "$before" = "$(cat "$WORK"/[012].log | wc -l)" ]
+}
+moves() { # JOB
+	local at
+	at=$(job_field "$1" round)
+	until_true 5 rounds_at_least "$1" $((at + 6))
+}
+# The canonical form may say more.
+in_force_is_like() { # JOB POLICY
+	[[ $(job_field "$1" policy_active) == "$2"* ]]
+}
+
+# --- a bound of 0 is a barrier: the models of bsp, bit for bit ---------------------------
+job zero workers 4 elements 8192 payload 256 ring 16 policy bsp
+start_all zero "$rounds" 4 "${steps[@]}" --think-us 1000
+check "bsp: every model has all updates of all workers, once" wait_all 60
+model=$(summary 0 crc)
+check "ssp:0: is set for a job that has no workers" saina job set zero policy ssp:0
+start_all zero "$rounds" 4 "${steps[@]}" --think-us 1000
+check "ssp:0: every model has all updates of all workers, once" wait_all 60
+equal "ssp:0: models are those of bsp, bit for bit" "$model" "$(summary 0 crc)"
+equal "ssp:0: results are those of rounds" 0 "$(summary 1 window_max)"
+
+# --- a window, and a worker that is slow ---------------------------------------------
+check "ssp:3: is set" saina job set zero policy ssp:3
+for i in 0 1 2; do
+	start $i zero "$rounds" "${steps[@]}" --think-us 1000
+done
+start 3 zero "$rounds" "${steps[@]}" --think-us 15000
+check "ssp:3: every model has all updates of all workers, once" wait_all 90
+equal "ssp:3: models are those of bsp, bit for bit" "$model" "$(summary 0 crc)"
+equal "ssp:3: all workers have the same model" "" "$(same_models 0 1 2 3)"
+equal "ssp:3: quick workers lead by as much as they may" "3 3 3" \
+	"$(summary 0 staleness_max) $(summary 1 staleness_max) $(summary 2 staleness_max)"
+equal "ssp:3: no worker goes on with a model that lacks more" "0 0 0 0" \
+	"$(for i in 0 1 2 3; do summary $i beyond_window; done | xargs)"
+equal "ssp:3: the tool shows the policy" ssp:3 "$(job_field zero policy)"
+
+# --- no bound --------------------------------------------------------------------
+check "asp: is set" saina job set zero policy asp
+for i in 0 1 2; do
+	start $i zero "$rounds" "${steps[@]}" --think-us 1000
+done
+start 3 zero 4 "${steps[@]}" --think-us $((300000 * SLOW))
+check "asp: every model has all updates of all workers, once" wait_all 90
+equal "asp: all workers have the same model" "" "$(same_models 0 1 2 3)"
+equal "asp: there is no window" "-1 -1" "$(summary 0 window_min window_max)"
+check "asp: quick workers are through before the slow one has two steps" \
+	[ "$(summary 0 time_us)" -lt $((600000 * SLOW)) ]
+saina job del zero
+
+# --- the window grows while somebody waits -------------------------------------------
+waits() { # JOB WORKER
+	[ "$(counter "$1" "$2" clock-wait)" -gt 0 ]
+}
+steps_at_least() { # WORKER N
+	[ "$(wc -l <"$WORK/$1.log")" -ge "$2" ]
+}
+job grow workers 4 elements 2048 payload 256 ring 16 policy ssp:2 heartbeat 100
+for i in 0 1 2; do
+	start $i grow 0 "${steps[@]}" --elements 2048 --think-us 1000
+done
+start 3 grow 0 "${steps[@]}" --elements 2048 --think-us 60000000
+check "window: three workers wait for the fourth" until_true 20 waits grow 0
+check "window: they have made the steps they may, and no more" [ "$(wc -l <"$WORK/0.log")" -le 3 ]
+
+# A swap to rounds waits for the step that somebody is in; until then there is no other.
+check "swap under way: bsp is set" saina policy set grow bsp
+equal "swap under way: it waits, and steps are in force" "ssp:2 bsp" \
+	"$(sj job show grow '.[0]|"\(.policy_active) \(.policy_next.policy)"')"
+refused=$(saina policy set grow ssp:7 2>&1)
+matches "swap under way: another one is refused" "waits to come into force" "$refused"
+check "swap under way: it is cancelled" saina policy cancel grow
+check "window: is made larger" saina policy set grow ssp:40
+check "window: who waits goes on, though the slowest has not moved" until_true 20 steps_at_least 0 35
+check "window: nobody is further ahead than it says" [ "$(wc -l <"$WORK/0.log")" -le 41 ]
+equal "window: the slowest has not moved" 0 "$(wc -l <"$WORK/3.log")"
+saina policy set grow asp
+check "window: asp wakes all who wait" until_true 20 steps_at_least 1 200
+saina policy set grow ssp:1
+at=$(wc -l <"$WORK/1.log")
+
+# --- the slowest dies --------------------------------------------------------------
+check "death: with a smaller window all wait again" until_true 20 waits_now grow
+kill -KILL "${worker_pids[3]}"
+wait "${worker_pids[3]}" 2>/dev/null
+unset 'worker_pids[3]'
+check "death: who waits goes on without the dead one" until_true 40 steps_at_least 1 $((at + 50))
+stop_workers
+check "death: all updates of those who live are in their models" wait_all 30
+equal "death: they have the same model" "" "$(same_models 0 1 2)"
+saina job del grow
+
+# --- what no honest worker says ----------------------------------------------------
+job bad workers 4 elements 8192 payload 256 ring 16 policy ssp:100
+start_all bad 0 4 "${steps[@]}" --think-us 5000
+check "hostile: steps flow" until_true 20 moves bad
+session=0x$(json_value session "$(saina -j worker show bad 1)")
+port=$(json_value udp_port "$(saina -j worker show bad 1)")
+says() { # KEY=VALUE...: worker 1, of whom somebody speaks ill
+	raw 1 "job=${job_ids[bad]}" worker=1 "session=$session" "sport=$port" "$@"
+}
+counted() { # COUNTER
+	[ "$(counter bad 1 "$1")" -gt 0 ]
+}
+says type=7 count=0 round=0
+says type=7 count=0 round=4000000
+check "hostile: a clock that goes back, and one that is far ahead, are counted" until_true 5 counted clock-order
+says type=5 round=4000000
+says type=5 round=1
+check "hostile: updates out of order are counted" until_true 5 counted inc-order
+says type=1 round=4000000
+check "hostile: a gradient where there are steps is counted" until_true 5 counted wrong-mode
+check "hostile: steps flow all the same" until_true 20 moves bad
+refused=$(saina policy set bad ssp:65536 2>&1)
+matches "hostile: a window above the maximum is refused with the range" "'65536': must be 0..65535" "$refused"
+stop_workers
+check "hostile: every model has all updates of all workers, once" wait_all 30
+equal "hostile: all workers have the same model" "" "$(same_models 0 1 2 3)"
+saina job del bad
+
+# --- from rounds to steps and back, under way -----------------------------------------
+in_force_is() { # JOB POLICY
+	[ "$(job_field "$1" policy_active)" = "$2" ]
+}
+job swap workers 4 elements 8192 payload 256 ring 4 policy bsp
+start_all swap 0 4 "${steps[@]}" --think-us 3000
+for policy in ssp:2 bsp asp fastest:k=3 ssp:5 sfcd:k0=2 ssp:0; do
+	check "swap: rounds and steps flow" until_true 20 moves swap
+	check "swap: $policy is set while workers run" saina policy set swap $policy
+	check "swap: $policy comes into force" until_true 20 in_force_is_like swap $policy
+done
+check "swap: asp is set again" saina policy set swap asp
+check "swap: asp comes into force" until_true 20 in_force_is swap asp
+at=$(($(job_field swap round) + 40))
+check "swap: one is set from a step on" saina policy set swap bsp from $at
+check "swap: it comes into force" until_true 30 in_force_is swap bsp
+check "swap: not before" [ "$(job_field swap round)" -ge "$at" ]
+check "swap: one is set on an event" saina policy set swap ssp:3 on worker-dead
+check "swap: rounds flow" until_true 20 moves swap
+kill -KILL "${worker_pids[3]}"
+wait "${worker_pids[3]}" 2>/dev/null
+unset 'worker_pids[3]'
+check "swap: the event brings it into force" until_true 40 in_force_is swap ssp:3
+check "swap: steps flow" until_true 20 moves swap
+equal "swap: no slot saw two policies" 0 "$(policy_mix swap)"
+stop_workers
+check "swap: every model has all updates, once" wait_all 30
+equal "swap: all workers have the same model" "" "$(same_models 0 1 2)"
+finished

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * saina-allreduce --steps: pushes updates of known contents, adds up what it reads to a
+ * model, and compares that with what all have pushed.
+ *
+ * The first elements of the tensor count: how often each worker has pushed, and whether it has
+ * pushed all it wanted to.  A worker that has goes on with updates of zeros until its model has
+ * those of all others, so that all models are the same at the end.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+#include "allreduce.h"
+
+#define COUNTS 128	/* elements: pushes of 64 workers, and who is at the end */
+
+struct steps {
+	struct run *r;
+	uint32_t *model;
+	uint64_t n;
+	uint32_t pushes, steps, staleness, window_min, window_max, broken;
+	uint64_t wait_us, time_us, updates, wrong;
+};
+
+static uint32_t content(const struct run *r, unsigned int worker, uint32_t push, uint64_t i)
+{
+	uint64_t z = i * 0x9e3779b97f4a7c15ull + ((uint64_t)r->a->seed << 32 | push) * 0xbf58476d1ce4e5b9ull + worker;
+
+	z = (z ^ (z >> 31)) * 0x94d049bb133111ebull;
+	return z >> 40;
+}
+
+static void fill(struct steps *s, bool pushes, bool last)
+{
+	struct run *r = s->r;
+	unsigned int me = r->info.worker;
+
+	memset(r->buf, 0, 4 * s->n);
+	if (pushes) {
+		r->buf[me] = 1;
+		for (uint64_t i = COUNTS; i < s->n; i++)
+			r->buf[i] = content(r, me, s->pushes, i);
+	}
+	r->buf[64 + me] = last;
+}
+
+static int step(struct steps *s, bool pushes, bool last)
+{
+	struct saina_step d = { .size = sizeof(d) };
+	struct run *r = s->r;
+	int ret;
+
+	fill(s, pushes, last);
+	ret = saina_push(r->s, r->buf, s->n, SAINA_INT32);
+	if (!ret)
+		ret = saina_read(r->s, &d, -1);
+	if (ret) {
+		fprintf(stderr, "saina-allreduce: step %u: %s\n", s->steps, saina_strerror(r->s, ret));
+		return ret;
+	}
+	for (uint64_t i = 0; i < s->n; i++)
+		s->model[i] += r->buf[i];
+	s->pushes += pushes;
+	s->steps++;
+	s->wait_us += d.wait_us;
+	s->updates += d.updates_max;
+	if (d.staleness > s->staleness)
+		s->staleness = d.staleness;
+	if (d.window < s->window_min)
+		s->window_min = d.window;
+	if (d.window > s->window_max)
+		s->window_max = d.window;
+	s->broken += d.staleness > d.window;
+	if (r->log) {
+		fprintf(r->log, "{\"step\": %u, \"low\": %u, \"window\": %" PRId64 ", \"staleness\": %u, \"version\": %" PRIu64 ", \"updates_min\": %" PRIu64 ", \"updates_max\": %" PRIu64 ", \"wait_us\": %" PRIu64 "}\n",
+			d.step, d.low, d.window == UINT32_MAX ? -1 : (int64_t)d.window, d.staleness,
+			d.version_max, d.updates_min, d.updates_max, d.wait_us);
+		fflush(r->log);
+	}
+	return 0;
+}
+
+/* Has this model all that live workers wanted to push? */
+static bool is_whole(struct steps *s)
+{
+	struct run *r = s->r;
+
+	saina_info(r->s, &r->info);
+	for (unsigned int w = 0; w < (unsigned int)r->info.workers; w++)
+		if (r->info.active >> w & 1 && !s->model[64 + w])
+			return false;
+	return true;
+}
+
+static void compare(struct steps *s)
+{
+	for (uint64_t i = COUNTS; i < s->n; i++) {
+		uint32_t sum = 0;
+
+		for (unsigned int w = 0; w < (unsigned int)s->r->info.workers; w++)
+			for (uint32_t c = 0; c < s->model[w]; c++)
+				sum += content(s->r, w, c, i);
+		s->wrong += sum != s->model[i];
+	}
+}
+
+static void summary(struct steps *s, int status)
+{
+	struct saina_stats t = { .size = sizeof(t) };
+	struct run *r = s->r;
+
+	saina_get_stats(r->s, &t);
+	printf("{\"job\": %d, \"worker\": %d, \"pushes\": %u, \"steps\": %u, \"staleness_max\": %u, \"window_min\": %" PRId64 ", \"window_max\": %" PRId64 ", \"beyond_window\": %u, \"updates\": %" PRIu64 ", \"wait_us\": %" PRIu64 ", \"time_us\": %" PRIu64 ", \"sent\": %" PRIu64 ", \"resent\": %" PRIu64 ", \"pulled\": %" PRIu64 ", \"bad_messages\": %" PRIu64 ", \"rejoins\": %" PRIu64 ", \"wrong\": %" PRIu64 ", \"crc\": \"%08lx\", \"status\": %d}\n",
+	       r->info.job, r->info.worker, s->pushes, s->steps, s->staleness,
+	       s->window_min == UINT32_MAX ? -1 : (int64_t)s->window_min,
+	       s->window_max == UINT32_MAX ? -1 : (int64_t)s->window_max, s->broken, s->updates,
+	       s->wait_us, s->time_us, t.sent, t.resent, t.pulled, t.bad_messages, t.rejoins, s->wrong,
+	       crc32(0, (const void *)s->model, 4 * s->n), status);
+	fflush(stdout);
+}
+
+int steps_run(struct run *r)
+{
+	struct steps s = { .r = r, .n = r->n, .window_min = UINT32_MAX };
+	uint64_t begin;
+	bool last;
+	int ret = 0, status;
+
+	if (r->info.type != SAINA_INT32 || r->n <= COUNTS) {
+		fprintf(stderr, "saina-allreduce: --steps needs a job of int32 and more than %d elements\n",
+			COUNTS);
+		return EXIT_USAGE;
+	}
+	s.model = calloc(s.n, 4);
+	if (!s.model)
+		return EXIT_FAILED;
+	begin = run_now_us();
+	do {
+		run_think(r);
+		last = run_stops() || s.pushes + 1 == r->a->rounds;
+		ret = step(&s, true, last);
+	} while (!ret && !last);
+	s.time_us = run_now_us() - begin;
+	while (!ret && !is_whole(&s)) {
+		run_pause(1000);
+		ret = step(&s, false, false);
+	}
+	if (!ret && r->a->verify)
+		compare(&s);
+	status = s.wrong ? EXIT_WRONG : ret == -ESTALE ? EXIT_STALE : ret ? EXIT_FAILED : 0;
+	summary(&s, status);
+	free(s.model);
+	return status;
+}

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+#include <errno.h>
+#include <stdlib.h>
+#include "round.h"
+
+void saina_table_exit(struct saina_table *t)
+{
+	saina_steps_exit(&t->steps);
+	free(t->seen);
+}
+
+/* Of the step that begins. */
+static void reset(struct saina_table *t)
+{
+	t->version_min = t->updates_min = UINT64_MAX;
+	t->version_max = t->updates_max = 0;
+	t->closed_ns = t->wait_ns = 0;
+}
+
+/* All that was started in the round is (to be) pushed in the step. */
+static uint32_t started(const struct saina_round *r)
+{
+	uint32_t n = 0;
+
+	for (const struct saina_req *q = r->reqs; q; q = q->next)
+		n += q->segments;
+	return n;
+}
+
+/* The aggregator has steps: what of the round is started is pushed.  0 or -ENOMEM */
+static int turn_on(struct saina_round *r, uint32_t base, uint64_t now)
+{
+	struct saina_table *t = &r->table;
+	const struct saina_job *job = r->job;
+
+	if (!t->seen) {
+		t->seen = calloc((size_t)job->segments * job->payload, 4);
+		if (!t->seen || saina_steps_init(&t->steps, job->segments, job->train))
+			return -ENOMEM;
+	}
+	/* an empty table, and the model holds all rounds before it */
+	memset(t->seen, 0, 4ull * job->segments * job->payload);
+	for (uint32_t i = 0; i < job->segments; i++)
+		t->steps.seg[i].version = 0;
+	t->on = true;
+	t->known = t->steps.leaves = t->steps.begun = false;
+	t->steps.base = base;
+	t->steps.err = 0;
+	t->slot_limit = r->grad.limit;
+	r->grad.limit = SAINA_TABLE_LIMIT;
+	reset(t);
+	saina_steps_next(&t->steps);
+	saina_steps_ask(&t->steps);
+	saina_steps_add(&t->steps, started(r));
+	if (r->closed)
+		saina_table_close(r, now);
+	/* the flow machine only knows what is assigned */
+	saina_flow_round(&r->flow, r->flow.round);
+	saina_flow_add(&r->flow, t->steps.n, false);
+	return 0;
+}
+
+/* It has rounds: what is started, and was not counted in a step, belongs to the first of them. */
+static void turn_off(struct saina_round *r, uint64_t now)
+{
+	struct saina_table *t = &r->table;
+
+	t->on = false;
+	t->off = t->steps.step;
+	r->grad.limit = t->slot_limit;
+	saina_flow_begin(&r->flow, t->steps.step, true, now);
+	for (struct saina_req *q = r->reqs; q; q = q->next) {
+		q->call.round = r->flow.round;
+		saina_round_assign(r, q);
+	}
+}
+
+/* What is here of the step is all there will be. */
+static void step_over(struct saina_round *r, uint64_t now)
+{
+	struct saina_table *t = &r->table;
+
+	if (t->closed_ns)
+		t->wait_ns = now - t->closed_ns;
+	t->fresh = false;
+	for (uint32_t i = 0; i < t->steps.n; i++)
+		saina_round_segment_over(r, i, now);
+}
+
+static void failed(struct saina_round *r, uint64_t now)
+{
+	struct saina_table *t = &r->table;
+
+	for (uint32_t i = 0; i < t->steps.n; i++)
+		if (!t->steps.seg[i].counted)
+			saina_residual_keep(&r->grad, i);
+	saina_round_fail(r, t->steps.err);
+	t->steps.over = true;
+	t->fresh = false;
+}
+
+/* The difference between the table's sums and those that the model holds, for the trainer. */
+static void take(struct saina_round *r, uint32_t segment, const struct saina_hdr *h, uint64_t was,
+		 bool more)
+{
+	struct saina_table *t = &r->table;
+	struct saina_req *q = saina_round_request(r, segment);
+	struct saina_call *c = &q->call;
+	uint32_t *seen = t->seen + (size_t)segment * r->job->payload, diff[SAINA_ELEMS_MAX];
+	uint64_t version = le64toh(h->mask), updates = version - was;
+	const uint32_t *sums = (const void *)(h + 1);
+	size_t n;
+	void *out = saina_gradient_data(&r->grad, segment, &n);
+
+	for (uint32_t i = 0; i < r->job->payload; i++) {
+		uint32_t v;
+
+		memcpy(&v, sums + i, 4);
+		diff[i] = t->fresh ? 0 : v - seen[i];
+		seen[i] = v;
+	}
+	if (t->fresh)
+		updates = 0;
+	if (q->t.type == SAINA_FLOAT32) {
+		float had[SAINA_ELEMS_MAX], *o = out;
+
+		if (updates >= SAINA_TABLE_UPDATES)
+			q->err = -ESTALE;
+		if (more)
+			memcpy(had, out, 4 * n);
+		r->grad.quant->decode(out, diff, n, r->job->exponent0,
+				      q->op == SAINA_MEAN ? r->job->workers : 1);
+		for (size_t i = 0; more && i < n; i++)
+			o[i] += had[i];
+	} else if (more) {
+		r->grad.quant->add(out, out, diff, n);
+	} else {
+		memcpy(out, diff, 4 * n);
+	}
+	c->mask_all = 0;
+	if (!c->count_max || updates < c->count_min)
+		c->count_min = updates;
+	if (updates > c->count_max)
+		c->count_max = updates;
+	if (version < t->version_min)
+		t->version_min = version;
+	if (version > t->version_max)
+		t->version_max = version;
+	if (updates < t->updates_min)
+		t->updates_min = updates;
+	if (updates > t->updates_max)
+		t->updates_max = updates;
+	r->stats.results++;
+	r->stats.results_bytes += r->job->msglen;
+}
+
+static void sum(struct saina_round *r, const struct saina_hdr *h, uint64_t now)
+{
+	uint32_t segment = le32toh(h->segment);
+	struct saina_table *t = &r->table;
+	uint64_t was = segment < t->steps.segments ? t->steps.seg[segment].version : 0;
+	unsigned int what;
+
+	/* of another table, or of a step that the trainer has given up */
+	if (!t->known || le16toh(h->policy) != t->epoch || segment >= t->steps.n)
+		return;
+	what = saina_steps_sum(&t->steps, h, now);
+	if (what & SAINA_STEPS_COUNTED)
+		saina_residual_stepped(&r->grad, segment, r->job->exponent0);
+	if (what & SAINA_STEPS_LOST)
+		saina_residual_keep(&r->grad, segment);
+	if (what & SAINA_STEPS_TAKE)
+		take(r, segment, h, was, what & SAINA_STEPS_MORE);
+}
+
+/* Which table is it?  False: another one than that which the model holds. */
+static bool is_same_table(struct saina_table *t, const struct saina_hdr *h)
+{
+	uint16_t epoch = le16toh(h->policy);
+
+	if (t->known)
+		return epoch == t->epoch;
+	t->known = true;
+	t->epoch = epoch;
+	return true;
+}
+
+int saina_table_input(struct saina_round *r, const struct saina_hdr *h, uint64_t now)
+{
+	struct saina_table *t = &r->table;
+	bool over = t->steps.over;
+
+	if (!t->on) {
+		/* of a gradient or question of the present round, or one about that before: there
+		 * are steps from now on, unless it is an answer of before the rounds
+		 */
+		if (h->type != SAINA_MSG_NAK || h->k != SAINA_NAK_MODE ||
+		    r->flow.round - le32toh(h->round) > 1 || le32toh(h->slot_round) < t->off)
+			return 0;
+		return turn_on(r, le32toh(h->slot_round), now);
+	}
+	switch (h->type) {
+	case SAINA_MSG_SUM:
+		sum(r, h, now);
+		break;
+	case SAINA_MSG_NAK:
+		saina_steps_nak(&t->steps, h);
+		break;
+	case SAINA_MSG_GO:
+		if (!is_same_table(t, h)) {
+			/* while nobody heard of this worker its table came to an end */
+			t->known = false;
+			t->steps.err = -ESTALE;
+			t->steps.phase = SAINA_STEPS_FAILED;
+			break;
+		}
+		saina_steps_go(&t->steps, h, r->job->worker);
+		break;
+	}
+	if (t->steps.phase == SAINA_STEPS_FAILED)
+		failed(r, now);
+	else if (t->steps.phase == SAINA_STEPS_LEFT)
+		turn_off(r, now);
+	else if (!over && t->steps.over)
+		step_over(r, now);
+	return 0;
+}
+
+void saina_table_start(struct saina_round *r, struct saina_req *q)
+{
+	saina_steps_add(&r->table.steps, q->segments);
+	if (r->table.steps.phase == SAINA_STEPS_FAILED)
+		failed(r, 0);
+}
+
+void saina_table_close(struct saina_round *r, uint64_t now)
+{
+	r->closed = true;
+	if (!r->table.on || r->table.steps.closed)
+		return;
+	r->table.closed_ns = now;
+	saina_steps_close(&r->table.steps);
+}
+
+void saina_table_next(struct saina_round *r, uint64_t now)
+{
+	struct saina_table *t = &r->table;
+
+	if (t->steps.leaves) {
+		turn_off(r, now);
+		return;
+	}
+	if (t->steps.phase == SAINA_STEPS_FAILED) {
+		/* the trainer gets its model from somewhere else: that holds all */
+		t->fresh = true;
+		saina_steps_ask(&t->steps);
+	}
+	reset(t);
+	saina_steps_next(&t->steps);
+	saina_flow_round(&r->flow, t->steps.step);
+}
+
+void saina_table_again(struct saina_round *r)
+{
+	if (!r->table.steps.over)
+		saina_steps_ask(&r->table.steps);
+}
+
+static void put(struct saina_round *r, void *buf, const struct saina_steps_act *a)
+{
+	struct saina_share *p = &r->grad.share[a->segment];
+	struct saina_hdr *h = buf;
+
+	saina_job_header(r->job, h, a->type);
+	h->elem = r->job->elem;
+	h->flags = a->again ? SAINA_F_RETRANSMIT : 0;
+	h->round = htole32(a->round);
+	if (a->type == SAINA_MSG_CLOCK)
+		return;
+	h->segment = htole32(a->segment);
+	h->count = htole16(r->job->payload);
+	if (a->type == SAINA_MSG_READ) {
+		memset(h + 1, 0, r->job->wire);
+		r->stats.pulled++;
+		return;
+	}
+	p->exponent = r->job->exponent0;
+	saina_gradient_encode(&r->grad, a->segment, h + 1);
+	h->exponent = p->exponent;
+	if (a->again) {
+		r->stats.resent++;
+		saina_round_request(r, a->segment)->call.resent++;
+	} else {
+		r->stats.sent++;
+		r->stats.sent_bytes += r->job->msglen;
+	}
+}
+
+unsigned int saina_table_output(struct saina_round *r, uint64_t now, uint8_t *buf, size_t *len,
+				uint64_t *when)
+{
+	struct saina_steps_act act[SAINA_ASK_SEGMENTS];
+	size_t n = saina_steps_run(&r->table.steps, now, act, r->job->train, when);
+
+	*len = n && act[0].type == SAINA_MSG_CLOCK ? sizeof(struct saina_hdr) : r->job->msglen;
+	for (size_t i = 0; i < n; i++)
+		put(r, buf + *len * i, &act[i]);
+	return n;
+}

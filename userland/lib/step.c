@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/*
+ * Steps: the same calls whether workers step on their own (ssp, asp) or in rounds.  What is
+ * pushed in a step is an all-reduce of its round, or an update of the table.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include "handle.h"
+
+void saina_step_close(struct saina *s)
+{
+	if (s->round.closed)
+		return;
+	saina_table_close(&s->round, saina_now());
+	saina_kick(s);
+}
+
+void saina_step_next(struct saina *s)
+{
+	struct saina_round *r = &s->round;
+
+	r->closed = s->clocked = false;
+	if (r->table.on) {
+		saina_table_next(r, saina_now());
+		return;
+	}
+	r->table.fresh = false;
+	saina_flow_round(&r->flow, r->flow.round + 1);
+}
+
+/**
+ * saina_push() - see saina.h
+ * @buf: @n elements, read and written by the library until saina_read() has returned 0
+ *
+ * Returns 0, -EINVAL, -ESTALE, -ECONNRESET, -ETIMEDOUT or -ENOMEM.
+ */
+int saina_push(struct saina *s, void *buf, size_t n, enum saina_type type)
+{
+	struct saina_req *req;
+	int ret = saina_enter(s);
+
+	if (ret)
+		return ret;
+	if (s->clocked)
+		ret = saina_error(s, -EINVAL, "step %u is complete: saina_read() its result first",
+				  s->round.flow.round);
+	else
+		ret = saina_start(s, buf, n, type, SAINA_SUM, &req);
+	if (!ret)
+		saina_kick(s);
+	return saina_leave(s, ret);
+}
+
+/* Locked. */
+static int complete(struct saina *s)
+{
+	int ret = saina_failed(s);
+
+	if (!ret && !s->round.reqs)
+		ret = saina_error(s, -EINVAL, "step %u: nothing was pushed in it", s->round.flow.round);
+	if (ret)
+		return ret;
+	s->clocked = true;
+	saina_step_close(s);
+	return 0;
+}
+
+/**
+ * saina_clock() - see saina.h
+ *
+ * Returns at once: 0, -EINVAL if nothing was pushed, or why the handle has failed.
+ */
+int saina_clock(struct saina *s)
+{
+	int ret = saina_enter(s);
+
+	return ret ? ret : saina_leave(s, complete(s));
+}
+
+/* Waits for all of the step; 0, or -ETIMEDOUT.  Locked. */
+static int wait_all(struct saina *s, int timeout_ms)
+{
+	uint64_t end = saina_now() + (timeout_ms > 0 ? timeout_ms : 0) * MSEC;
+	struct timespec until = {.tv_sec = end / 1000000000, .tv_nsec = end % 1000000000};
+
+	for (struct saina_req *q = s->round.reqs; q; q = q->next) {
+		if (timeout_ms < 0)
+			saina_drive(s, q);
+		while (!q->finished)
+			if (!timeout_ms || pthread_cond_timedwait(&s->cond, &s->lock, &until))
+				return saina_error(s, -ETIMEDOUT,
+						   "step %u: not over yet: other workers are waited for",
+						   s->round.flow.round);
+	}
+	return 0;
+}
+
+/* What the step was, before it is forgotten.  Locked. */
+static void describe(struct saina *s, struct saina_step *d)
+{
+	const struct saina_table *t = &s->round.table;
+	const struct saina_call *c = &s->round.reqs->call;
+
+	d->step = c->round;
+	d->low = c->round + 1;
+	if (t->on) {
+		const struct saina_steps *p = &t->steps;
+
+		d->step = p->pushed;
+		d->low = p->low;
+		d->window = p->window;
+		d->staleness = p->step > p->low ? p->step - p->low : 0;
+		d->version_min = t->version_min;
+		d->version_max = t->version_max;
+		d->updates_min = t->updates_min;
+		d->updates_max = t->updates_max;
+		d->wait_us = t->wait_ns / 1000;
+		return;
+	}
+	d->updates_min = c->count_min;
+	d->updates_max = c->count_max;
+	for (const struct saina_req *q = s->round.reqs; q; q = q->next) {
+		if (q->call.count_min < d->updates_min)
+			d->updates_min = q->call.count_min;
+		if (q->call.count_max > d->updates_max)
+			d->updates_max = q->call.count_max;
+	}
+}
+
+/**
+ * saina_read() - see saina.h
+ * @timeout_ms: 0: only look; -1: as long as it takes
+ */
+int saina_read(struct saina *s, struct saina_step *step, int timeout_ms)
+{
+	struct saina_step d = {0};
+	size_t size = step ? step->size : 0;
+	struct saina_req *q;
+	int ret = saina_enter(s);
+
+	if (ret)
+		return ret;
+	if (step && (size < sizeof(size_t) || size > 4096)) {
+		ret = saina_error(s, -EINVAL, "step->size is not sizeof(struct saina_step)");
+		goto out;
+	}
+	if (!s->clocked)
+		ret = complete(s);
+	if (!ret)
+		ret = wait_all(s, timeout_ms);
+	if (ret)
+		goto out;
+	describe(s, &d);
+	if (step) {
+		memset(step, 0, size);
+		memcpy(step, &d, size < sizeof(d) ? size : sizeof(d));
+		step->size = size;
+	}
+	for (q = s->round.reqs; q; q = q->next)
+		ret = ret ? ret : q->err;
+	if (ret == -ESTALE)
+		saina_stale(s);
+	else if (ret)
+		saina_failed(s);
+	while ((q = s->round.reqs)) {
+		saina_round_forget(&s->round, q);
+		free(q);
+	}
+	if (!ret)
+		s->round.stats.rounds++;
+	/* a round that is lost stays open until saina_set_round(), as with all-reduces */
+	if (!ret || s->round.table.on)
+		saina_step_next(s);
+	else
+		s->clocked = s->round.closed = false;
+out:
+	return saina_leave(s, ret);
+}
