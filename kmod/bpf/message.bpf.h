@@ -407,20 +407,13 @@ static __always_inline bool message_bell_one(struct slot_call *c,
 	return true;
 }
 
-/*
- * A BELL; what it rings for is in c->bell already.  Verified on its own: of what it returns
- * the verifier need not know from which segment it came.
- */
-__noinline int message_bell(struct slot_call *c, const struct saina_job_conf *conf,
-			    struct saina_counters *wc)
+/* A BELL; what it rings for is in c->bell already. */
+static __always_inline int message_bell(struct slot_call *c, const struct saina_job_conf *conf,
+					struct saina_counters *wc)
 {
-	__u32 first, i;
-	__u64 rung;
+	__u32 first = c->in.segment, i;
+	__u64 rung = c->bell.rung;
 
-	if (!c || !conf || !wc)
-		return SLOT_DROP;
-	first = c->in.segment;
-	rung = c->bell.rung;
 	c->rung = true;
 	c->bell.done = 0;
 	c->completed = 0;

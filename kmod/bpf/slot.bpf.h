@@ -195,6 +195,7 @@ struct round_opened {
  * @over: INC of a step that its worker has finished
  * @waits: CLOCK: the sender must wait
  * @nak: SLOT_NAK: enum saina_nak
+ * @add, @keep: all ones or 0: INC that is counted; what is in the entry is the table's
  * @low: steps that all have finished
  * @done: steps that the sender has finished
  * @going: who may do the step they are in
@@ -212,6 +213,8 @@ struct slot_table {
 	__u32	over;
 	__u32	waits;
 	__u32	nak;
+	__u32	add;
+	__u32	keep;
 	__u32	low;
 	__u32	done;
 };

@@ -20,36 +20,49 @@ static __always_inline bool table_fits(const struct saina_clock *k, __u32 w, __u
 	return k->done[w & (SAINA_WORKERS_MAX - 1)] - k->low <= window;
 }
 
-/* What all members have finished.  Under the clock's lock, as all that follows. */
+/*
+ * What follows is under the clock's lock, where no function may be called, and goes through
+ * all workers without a branch: the verifier would take both ways of each, for each of them.
+ */
+
+/* @yes if @bit is 1, @no if it is 0 */
+static __always_inline __u64 table_choose(__u64 bit, __u64 yes, __u64 no)
+{
+	return no ^ ((no ^ yes) & -bit);
+}
+
+/* What all members have finished. */
 static __always_inline void table_low(struct saina_clock *k)
 {
-	__u32 low = ~0u;
+	__u64 low = ~0u, members = k->members;
 
-	if (!k->members)
+	if (!members)
 		return;
-	for (__u32 w = 0; w < SAINA_WORKERS_MAX; w++)
-		if (k->members >> w & 1 && k->done[w] < low)
-			low = k->done[w];
+	for (__u32 w = 0; w < SAINA_WORKERS_MAX; w++) {
+		__u64 done = k->done[w];
+
+		low = table_choose(members >> w & slot_above(low, done) & 1, done, low);
+	}
 	k->low = low;
 }
 
 /* Members are whoever is active. */
 static __always_inline void table_members(struct saina_clock *k, __u64 active)
 {
-	__u64 came;
+	__u64 came, low;
 
 	k->members &= active;
 	k->going &= active;
 	k->waiting &= active;
 	table_low(k);
+	low = k->low;
 	came = active & ~k->members;
 	for (__u32 w = 0; w < SAINA_WORKERS_MAX; w++) {
-		__u32 begun = k->begun[w];
+		__u64 begun = k->begun[w];
 
-		if (!(active >> w & 1))
-			k->session[w] = 0;
-		if (came >> w & 1)
-			k->done[w] = begun > k->low ? begun : k->low;
+		begun = table_choose(slot_above(begun, low), begun, low);
+		k->session[w] &= -(active >> w & 1);
+		k->done[w] = table_choose(came >> w & 1, begun, k->done[w]);
 	}
 	k->members = active;
 }
@@ -60,13 +73,12 @@ static __always_inline void table_members(struct saina_clock *k, __u64 active)
  */
 static __always_inline void table_fence(struct saina_clock *k, __u32 ring)
 {
-	__u64 fence = k->low;
+	__u64 fence = k->low, members = k->members, going = k->going;
 
 	for (__u32 w = 0; w < SAINA_WORKERS_MAX; w++) {
-		__u64 end = (__u64)k->done[w] + (k->going >> w & 1);
+		__u64 end = (__u64)k->done[w] + (going >> w & 1);
 
-		if (k->members >> w & 1 && end > fence)
-			fence = end;
+		fence = table_choose(members >> w & slot_above(end, fence) & 1, end, fence);
 	}
 	if (!((fence - k->base) & (ring - 1)))
 		fence++;
@@ -75,6 +87,8 @@ static __always_inline void table_fence(struct saina_clock *k, __u32 ring)
 
 static __always_inline void table_settle(struct saina_clock *k, struct slot_call *c)
 {
+	__u64 fence, low, window = c->table.window, going;
+
 	if (k->members != c->in.active)
 		table_members(k, c->in.active);
 	table_low(k);
@@ -82,17 +96,19 @@ static __always_inline void table_settle(struct saina_clock *k, struct slot_call
 		k->fence = 0;
 	else if (!k->fence)
 		table_fence(k, c->table.ring);
+	fence = k->fence;
+	low = k->low;
+	going = k->going;
 	for (__u32 w = 0; w < SAINA_WORKERS_MAX; w++) {
-		if (!(k->members >> w & 1))
-			continue;
-		if (!k->fence && table_fits(k, w, c->table.window))
-			k->going |= 1ull << w;
-		else if (k->done[w] < k->fence && !(k->going >> w & 1))
-			k->done[w] = k->fence;
+		__u64 done = k->done[w], member = k->members >> w & 1;
+
+		going |= (member & slot_above(1, fence) & ~slot_above((__u32)(done - low), window)) << w;
+		k->done[w] = table_choose(member & slot_above(fence, done) & ~(going >> w), fence, done);
 	}
-	if (k->fence)
+	k->going = going;
+	if (fence)
 		table_low(k);
-	c->table.left = k->fence && k->low == k->fence;
+	c->table.left = fence && k->low == fence;
 }
 
 /* Another table: its steps go on where the rounds before it ended. */

@@ -23,7 +23,6 @@ __noinline int SIZED(table_run)(struct slot_call *c, const struct saina_job_conf
 	struct saina_counted *cnt;
 	__u32 job, lock, entry;
 	__u64 csum = 0;
-	__u32 keep;
 	struct SLOT *e;
 	void *ring;
 
@@ -42,29 +41,24 @@ __noinline int SIZED(table_run)(struct slot_call *c, const struct saina_job_conf
 		return SLOT_DROP;
 
 	bpf_spin_lock(&lk->lock);
-	switch (table_decide(c, &e->meta, cnt)) {
-	case SLOT_DO_ADD:
-		/* the first one stores: what is there is no sum of the table */
-		keep = c->out.mask > 1 ? ~0u : 0;
+	/*
+	 * One loop for INC and READ, told what to do by way of memory: the verifier goes through
+	 * it with each thing that it knows.  What is there before the first INC is no sum of the
+	 * table, and stays for READ.
+	 */
+	c->table.add = table_decide(c, &e->meta, cnt) == SLOT_DO_ADD ? ~0u : 0;
+	c->table.keep = c->out.mask > (c->table.add & 1) ? ~0u : 0;
+	if (c->out.verdict == SLOT_SUM) {
+		__u32 add = c->table.add, keep = c->table.keep;
+
 		_Pragma("clang loop unroll_count(8)")
 		for (__u32 i = 0; i < ELEMS; i++) {
-			__u32 v = ((__u32)e->sum[i] & keep) + (__u32)in->v[i];
+			__u32 old = e->sum[i], v = (old & keep) + ((__u32)in->v[i] & add);
 
-			e->sum[i] = v;
+			e->sum[i] = old ^ ((old ^ v) & add);
 			out->v[i] = v;
 			csum += v;
 		}
-		break;
-	case SLOT_DO_READ:
-		keep = c->out.mask ? ~0u : 0;
-		_Pragma("clang loop unroll_count(8)")
-		for (__u32 i = 0; i < ELEMS; i++) {
-			__u32 v = (__u32)e->sum[i] & keep;
-
-			out->v[i] = v;
-			csum += v;
-		}
-		break;
 	}
 	bpf_spin_unlock(&lk->lock);
 	c->out.csum = csum_fold64(csum);
