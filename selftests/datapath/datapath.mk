@@ -26,3 +26,8 @@ $(call test,table_test,quick,host,120,$(B)/selftests/table_test --packets 200000
 $(call test,table_test,full,host,600,$(B)/selftests/table_test --packets 10000000)
 $(call test,table_tc_test,quick,host,120,$(B)/selftests/table_test --tc --packets 200000)
 $(call test,table_tc_test,full,host,600,$(B)/selftests/table_test --tc --packets 10000000)
+# Each policy by itself, as often.
+$(foreach p,bsp fastest sfcd timeout external coded,\
+	$(call test,trace_test-$(p),full,host,600,$(B)/selftests/trace_test --policy $(p) --packets 10000000))
+$(foreach p,ssp asp,$(call test,table_test-$(p),full,host,600,$(B)/selftests/table_test --policy $(p) --packets 10000000) \
+	$(call test,table_tc_test-$(p),full,host,600,$(B)/selftests/table_test --tc --policy $(p) --packets 10000000))

@@ -7,6 +7,7 @@
 #include <argp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include "lib/tap.h"
 #include "table_world.h"
@@ -15,6 +16,7 @@
 
 static struct {
 	uint64_t seed, packets, check_every;
+	unsigned int mode;
 	bool tc, verbose;
 } opt = { .seed = 1, .packets = 10000000, .check_every = 2000 };
 
@@ -22,6 +24,7 @@ static const struct argp_option options[] = {
 	{ "seed", 's', "N", 0, "first seed; each episode takes the next (default 1)", 0 },
 	{ "packets", 'p', "N", 0, "packets in all (default 10 million)", 0 },
 	{ "check-every", 'c', "N", 0, "packets between comparisons of state (default 2000)", 0 },
+	{ "policy", 'P', "NAME", 0, "policy that all steps have: ssp or asp (default: both)", 0 },
 	{ "tc", 't', NULL, 0, "by the tc hook, many messages in a frame", 0 },
 	{ "verbose", 'v', NULL, 0, "print every packet", 0 },
 	{ }
@@ -43,6 +46,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (!opt.check_every)
 			argp_error(state, "--check-every must be 1 or more");
 		break;
+	case 'P':
+		opt.mode = strcmp(arg, "asp") ? SAINA_POLICY_SSP : SAINA_POLICY_ASP;
+		if (opt.mode == SAINA_POLICY_SSP && strcmp(arg, "ssp"))
+			argp_error(state, "'%s' is no policy that has steps", arg);
+		return 0;
 	case 't':
 		opt.tc = true;
 		break;
@@ -69,8 +77,9 @@ static bool fail(const char *where, const char *why)
 {
 	tap_note("seed %llu, packet %llu (%s), %s: %s", (unsigned long long)t.seed,
 		 (unsigned long long)t.at, t.what, where, why);
-	tap_note("replay: table_test --seed %llu --packets %llu --check-every 1%s",
-		 (unsigned long long)t.seed, (unsigned long long)t.at, opt.tc ? " --tc" : "");
+	tap_note("replay: table_test --seed %llu --packets %llu --check-every 1%s%s",
+		 (unsigned long long)t.seed, (unsigned long long)t.at, opt.tc ? " --tc" : "",
+		 !opt.mode ? "" : opt.mode == SAINA_POLICY_ASP ? " --policy asp" : " --policy ssp");
 	return false;
 }
 
@@ -151,7 +160,7 @@ static bool episode(uint64_t seed, uint64_t packets)
 	t.seed = seed;
 	t.at = 0;
 	snprintf(t.what, sizeof(t.what), "start");
-	if (table_world_init(w, &t.rig, seed, payload[seed % (opt.tc ? 6 : 8)]))
+	if (table_world_init(w, &t.rig, seed, payload[seed % (opt.tc ? 6 : 8)], opt.mode))
 		return fail("publish", t.rig.diff);
 	/* a turn in which nothing arrives is no packet, so bound the turns, too */
 	ok = true;
@@ -164,7 +173,7 @@ static bool episode(uint64_t seed, uint64_t packets)
 	t.steps += w->steps;
 	t.swaps += w->swaps;
 	t.rounds += w->rounds;
-	if (w->constant && !w->swapping && w->conf.policy.window != SAINA_WINDOW_NONE && w->widest > t.widest)
+	if (w->constant && w->conf.policy.window != SAINA_WINDOW_NONE && w->widest > t.widest)
 		t.widest = w->widest;
 	table_world_exit(w);
 	return ok;

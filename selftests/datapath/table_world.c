@@ -50,7 +50,9 @@ static struct saina_policy some_policy(struct table_world *w, bool table)
 	struct rng *r = &w->rng;
 
 	if (table) {
-		p.window = some_window(r);
+		p.window = w->policy == SAINA_POLICY_ASP ? SAINA_WINDOW_NONE : some_window(r);
+		if (w->policy == SAINA_POLICY_SSP && p.window == SAINA_WINDOW_NONE)
+			p.window = rng_range(r, 1, SAINA_WINDOW_MAX);
 		p.mode = p.window == SAINA_WINDOW_NONE ? SAINA_POLICY_ASP : SAINA_POLICY_SSP;
 	} else if (rng_chance(r, 400)) {
 		p.mode = SAINA_POLICY_FASTEST;
@@ -67,7 +69,8 @@ static struct saina_policy some_policy(struct table_world *w, bool table)
 	return p;
 }
 
-int table_world_init(struct table_world *w, struct rig *rig, uint64_t seed, unsigned int payload)
+int table_world_init(struct table_world *w, struct rig *rig, uint64_t seed, unsigned int payload,
+		     unsigned int policy)
 {
 	static uint32_t generation;
 	struct saina_job_conf *c = &w->conf;
@@ -81,6 +84,7 @@ int table_world_init(struct table_world *w, struct rig *rig, uint64_t seed, unsi
 	}
 	memset(w, 0, sizeof(*w));
 	w->rig = rig;
+	w->policy = policy;
 	rng_seed(r, seed);
 	w->table = calloc(TABLE_SEGMENTS, sizeof(*w->table));
 	if (!w->table)
@@ -107,6 +111,8 @@ int table_world_init(struct table_world *w, struct rig *rig, uint64_t seed, unsi
 	c->sign_words = SAINA_SIGN_WORDS(payload, 1);
 	c->group = rig_group(c->job);
 	w->swapping = rng_chance(r, 500);
+	/* steps that begin again, or go on after all, may have another one */
+	w->constant &= !w->swapping;
 	c->policy = some_policy(w, !w->swapping || rng_chance(r, 700));
 	c->policy.seq = 1;
 	for (unsigned int n = 0; n < w->workers; n++) {
@@ -319,26 +325,31 @@ static void begins(struct table_world *w, struct table_worker *s, uint32_t step,
 		s->state = TABLE_PUSHES;
 }
 
-/* Rounds, where its steps end or it has got lost; or steps: it asks for its own. */
-static void other_mode(struct table_world *w, struct table_worker *s, uint32_t since)
+static void begins_rounds(struct table_world *w, struct table_worker *s, uint32_t round)
 {
 	s->acked = s->sent = 0;
-	if (s->state == TABLE_ROUNDS) {
-		s->state = TABLE_ASKS;
-		return;
-	}
 	s->state = TABLE_ROUNDS;
-	s->step = since;
+	s->step = round;
 	if (rng_chance(&w->rng, 150))
 		s->stall = rng_below(&w->rng, 60);
 }
 
+/* Rounds, where its steps end; or steps: it asks for its own. */
+static void other_mode(struct table_world *w, struct table_worker *s, uint32_t since)
+{
+	if (s->state != TABLE_ROUNDS) {
+		begins_rounds(w, s, since);
+		return;
+	}
+	s->acked = s->sent = 0;
+	s->state = TABLE_ASKS;
+}
+
 static void hear_round(struct table_world *w, struct table_worker *s, const struct saina_hdr *h)
 {
-	if (h->type == SAINA_MSG_STALE && h->slot_round > s->step + 1)
-		other_mode(w, s, h->slot_round - 1);
-	if (h->type == SAINA_MSG_STALE)
-		s->state = TABLE_ROUNDS;
+	/* its round cannot be had any more: it goes on with one that can */
+	if (h->type == SAINA_MSG_STALE && h->round == s->step)
+		begins_rounds(w, s, s->step + 1 < h->slot_round ? h->slot_round - 1 : h->slot_round);
 	if (h->type != SAINA_MSG_RESULT || h->round != s->step)
 		return;
 	s->acked |= 1u << h->segment;
@@ -360,7 +371,7 @@ static void hear(struct table_world *w, unsigned int i, const struct saina_hdr *
 		return;
 	if (h->k == SAINA_NAK_MODE && (h->type == SAINA_MSG_NAK || h->type == SAINA_MSG_GO)) {
 		/* of what is on its way still one may be of either */
-		if ((h->type == SAINA_MSG_NAK ? h->round : s->step) + 1 < s->step)
+		if (h->type == SAINA_MSG_NAK && h->round + 1ull < s->step)
 			return;
 		other_mode(w, s, h->slot_round);
 	} else if (s->state == TABLE_ROUNDS) {
@@ -453,18 +464,33 @@ static bool invariants(struct table_world *w)
 	return true;
 }
 
-/* Another table: it is empty; who was counted in rounds before, the oracle says. */
-static void another_table(struct table_world *w)
+/*
+ * Who was counted in rounds, the oracle says.  After a train that began a table it has steps of
+ * that one, too; who died ahead of others was counted in steps that the table has not come to yet.
+ */
+static void ledger_rounds(struct table_world *w, uint32_t end)
 {
 	const struct oracle_job *j = &w->rig->o.job[w->conf.job];
 
+	for (unsigned int i = 0; i < w->workers; i++) {
+		for (uint32_t n = 0; n < w->conf.segments; n++) {
+			uint32_t last = j->last[n][i];
+
+			if (last > end)
+				last = w->worker[i].counted[n] > end ? w->worker[i].counted[n] : end;
+			w->worker[i].counted[n] = last;
+		}
+	}
+}
+
+/* Another table: it is empty. */
+static void another_table(struct table_world *w)
+{
 	w->begun = true;
-	w->base = j->rt.base;
+	w->base = rt_of(w)->base;
 	memset(w->table, 0, TABLE_SEGMENTS * sizeof(*w->table));
 	memset(w->version, 0, sizeof(w->version));
-	for (unsigned int i = 0; i < w->workers; i++)
-		for (uint32_t n = 0; n < w->conf.segments; n++)
-			w->worker[i].counted[n] = j->last[n][i] < w->base ? j->last[n][i] : w->base;
+	ledger_rounds(w, w->base);
 }
 
 /* In a train the answer to an INC has no place beside a GO for all: it is counted all the same. */
@@ -499,7 +525,9 @@ bool table_world_answer(struct table_world *w)
 			if (r->answer[n].to >> i & 1)
 				hear(w, i, &h);
 	}
-	if (r->tc && rt_of(w)->mode == SAINA_RT_TABLE)
+	if (rt_of(w)->mode != SAINA_RT_TABLE)
+		ledger_rounds(w, UINT32_MAX);
+	else if (r->tc)
 		ledger_unsent(w);
 	return invariants(w);
 }

@@ -37,6 +37,7 @@ struct table_world {
 	struct rng rng;
 	struct saina_job_conf conf;
 	unsigned int workers;
+	unsigned int policy;		/* of steps; 0: either */
 	bool constant;			/* the window never changes */
 	bool swapping;			/* there are rounds for a while */
 	uint32_t fenced;		/* steps ended there, or were to */
@@ -57,7 +58,9 @@ struct table_world {
 	char error[512];
 };
 
-int table_world_init(struct table_world *w, struct rig *rig, uint64_t seed, unsigned int payload);
+/* @policy: SAINA_POLICY_SSP or _ASP, all that steps have; 0: either.  0 or -errno. */
+int table_world_init(struct table_world *w, struct rig *rig, uint64_t seed, unsigned int payload,
+		     unsigned int policy);
 void table_world_exit(struct table_world *w);
 
 /* A message that arrives now; false if there is none (again). */
