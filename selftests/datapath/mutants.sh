@@ -131,7 +131,7 @@ else
 	mutant far-future round.bpf.h 'r > rt->next_round ||' 'r > rt->next_round + 1 ||'
 	mutant rounds-wrap round.bpf.h ' || r > SAINA_ROUND_MAX' ''
 	mutant stale-too-late round.bpf.h 'rt->next_round - r > 1' 'rt->next_round - r > 2'
-	mutant before-the-first round.bpf.h ' || (r < rt->next_round && !rt->members)' ''
+	mutant before-the-first round.bpf.h 'rt->next_round - r > 1 || r < rt->base)' 'rt->next_round - r > 1)'
 	mutant policy-never-again round.bpf.h 'o->policy = target->seq != rt->policy.seq' 'o->policy = !rt->policy.seq'
 	mutant primed-survives-death round.bpf.h '} else if (old && old != conf->active) {' '} else if (0) {'
 	mutant slot-taken-open slot.bpf.h 'return SLOT_OPEN_ELSEWHERE;' 'return SLOT_FREE;'
@@ -159,20 +159,20 @@ else
 	mutant external-k-not-told round.bpf.h 'mode == SAINA_POLICY_EXTERNAL ? k != o->old_k :' 'mode == SAINA_POLICY_EXTERNAL ? 0 :'
 	# a schedule
 	mutant schedule-too-early round.bpf.h 'rt->next_round >= conf->next_from' 'rt->next_round + 1 >= conf->next_from'
-	mutant schedule-without-event round.bpf.h '!conf->next_on || rt->happened & conf->next_on' '1'
+	mutant schedule-without-event round.bpf.h '(rt->asked == conf->next.seq && rt->happened & conf->next_on)' '1'
 	mutant schedule-forgets-deaths round.bpf.h 'if (old & ~conf->active)' 'if (0)'
 	mutant schedule-forgets-joins round.bpf.h 'if (old && conf->active & ~old)' 'if (0)'
 	mutant schedule-takes-old-events round.bpf.h '		rt->happened = 0;' '		;'
 	# by reference
-	mutant any-stamp slot.bpf.h 'return s->session == in->session && s->round == in->round;' 'return true;'
-	mutant stamp-without-session slot.bpf.h 'return s->session == in->session && s->round == in->round;' 'return s->round == in->round;'
-	mutant stamp-without-round slot.bpf.h 'return s->session == in->session && s->round == in->round;' 'return s->session == in->session;'
+	mutant any-stamp board.bpf.h 'return s->session == in->session && s->round == in->round;' 'return true;'
+	mutant stamp-without-session board.bpf.h 'return s->session == in->session && s->round == in->round;' 'return s->round == in->round;'
+	mutant stamp-without-round board.bpf.h 'return s->session == in->session && s->round == in->round;' 'return s->session == in->session;'
 	mutant bell-exponent slot_elems.bpf.h 'c->in.exponent = in->input.exponent;' 'c->in.exponent = h->meta.exponent;'
-	mutant board-not-published slot.bpf.h '__sync_lock_test_and_set(&b->tag, m->round + 1ull);' ';'
+	mutant board-not-published board.bpf.h '__sync_lock_test_and_set(&b->tag, m->round + 1ull);' ';'
 	mutant board-goes-back slot_elems.bpf.h 'if (RUNG(c) && out->board.tag >= c->in.round + 1ull)' 'if (0)'
 	mutant late-not-on-board slot_elems.bpf.h 'if (RUNG(c) && out->board.tag >= c->in.round + 1ull)' 'if (RUNG(c))'
 	mutant rung-to-one message.bpf.h 'c->completed ? SLOT_RUNG : SLOT_RUNG_ONE' 'SLOT_RUNG_ONE'
-	mutant stale-goes-on message.bpf.h $'	if (verdict == SLOT_STALE)\n		return false;' ''
+	mutant stale-goes-on message.bpf.h '	if (verdict == SLOT_STALE || verdict == SLOT_NAK)' '	if (verdict == SLOT_NAK)'
 	mutant bell-short-no-dedupe bell_elems.bpf.h '	plain = slot_is_stamped(&in->head, &c->in) && slot_is_plain(&h->meta, &c->in);' '	plain = slot_is_plain(&h->meta, &c->in);'
 	# SFCD
 	mutant first-round-decides sfcd.bpf.h 'if (rt->primed || parity) {' 'if (1) {'
@@ -210,7 +210,7 @@ else
 	mutant stale-told-each-round control.bpf.h '(rt ? rt->next_round : 0)' '(round + 1)'
 	# table mode
 	mutant table-counts-twice table.bpf.h 'cnt->last[w] > c->in.round' '0'
-	mutant table-window-ends-one-late table.bpf.h '- k->low <= window;' '- k->low <= window + 1;'
+	mutant table-window-ends-one-late table.bpf.h '(__u32)(done - low), window)' '(__u32)(done - low), window + 1)'
 	mutant table-waits-for-the-dead table.bpf.h '	k->members = active;' '	k->members |= active;'
 	mutant table-repeated-clock-counts table.bpf.h 'if (step == done && step <= SAINA_ROUND_MAX && k->going & c->in.bit) {' \
 		'if ((step == done || step + 1 == done) && k->going & c->in.bit) {'
@@ -218,19 +218,25 @@ else
 	mutant table-inc-without-go table.bpf.h 'if (!(k->going & c->in.bit)) {' 'if (0) {'
 	mutant table-inc-of-any-step table.bpf.h 'if (step > done || (step == done && step > SAINA_ROUND_MAX)) {' 'if (0) {'
 	mutant table-inc-after-clock table.bpf.h '} else if (c->table.over) {' '} else if (0) {'
-	mutant table-any-exponent table.bpf.h 'e->sum_tag && e->exponent != c->in.exponent' '0'
-	mutant table-steps-done-again table.bpf.h 'begun > k->low ? begun : k->low' 'k->low'
+	mutant table-any-exponent table.bpf.h 'begun && e->exponent != c->in.exponent' '0'
+	mutant table-steps-done-again table.bpf.h 'table_choose(slot_above(begun, low), begun, low)' 'low'
 	mutant table-incarnations-alike table.bpf.h 'if (k->session[w]) {' 'if (0) {'
 	mutant table-nobody-is-woken table.bpf.h '	return woken != 0;' '	return false;'
-	mutant table-go-is-revoked table.bpf.h 'k->going |= 1ull << w;' $'k->going |= 1ull << w;\n		else\n			k->going &= ~(1ull << w);'
+	mutant table-go-is-revoked table.bpf.h '		going |= (member' '		going = (going & ~(1ull << w)) | (member'
 	mutant table-fresh-too-soon table.bpf.h 'c->in.round + !c->in.pull' 'c->in.round'
-	mutant table-reads-are-stale table_elems.bpf.h '			out->v[i] = v;
-			csum += v;
-		}
-		break;
-	}' '		}
-		break;
-	}'
+	mutant table-reads-are-stale table_elems.bpf.h '			out->v[i] = v;' ''
+	mutant table-read-clears table_elems.bpf.h 'e->sum[i] = old ^ ((old ^ v) & add);' 'e->sum[i] = v & add;'
+	mutant table-keeps-old-results table_elems.bpf.h 'c->table.keep = c->out.mask > (c->table.add & 1) ? ~0u : 0;' 'c->table.keep = ~0u;'
+	# from rounds to steps and back
+	mutant table-takes-gradients message.bpf.h 'if (rt->mode == SAINA_RT_TABLE && c->in.round >= rt->base) {' 'if (0) {'
+	mutant table-at-any-place table_elems.bpf.h '(c->table.base & (conf->ring - 1))' '0'
+	mutant fence-in-a-step table.bpf.h 'k->done[w] + (going >> w & 1)' 'k->done[w]'
+	mutant fence-over-the-table table.bpf.h '	if (!((fence - k->base) & (ring - 1)))' '	if (0)'
+	mutant fence-stops-nobody table.bpf.h 'slot_above(1, fence)' '1'
+	mutant fence-of-k round.bpf.h '	if (round_is_fence(rt, rt->next_round - 1))' '	if (0)'
+	mutant fence-with-parts round.bpf.h 'c->latch.parts = fence ? 0 :' 'c->latch.parts ='
+	mutant table-over-and-gone table.bpf.h 'e->state != SAINA_SLOT_EMPTY && e->round > base' '0'
+	mutant ends-where-rounds-were round.bpf.h '			rt->base = low;' ''
 	# on several CPUs at once
 	mutant a-lock-per-cpu slot_elems.bpf.h '	lock = c->in.lock;' '	lock = bpf_get_smp_processor_id();'
 	mutant no-undo slot_elems.bpf.h '			round_undo(c);' '			;'
