@@ -14,12 +14,6 @@ static __always_inline bool table_is_type(__u32 type)
 	return type - SAINA_MSG_INC <= SAINA_MSG_CLOCK - SAINA_MSG_INC;
 }
 
-/* May worker @w do the step it is in? */
-static __always_inline bool table_fits(const struct saina_clock *k, __u32 w, __u32 window)
-{
-	return k->done[w & (SAINA_WORKERS_MAX - 1)] - k->low <= window;
-}
-
 /*
  * What follows is under the clock's lock, where no function may be called, and goes through
  * all workers without a branch: the verifier would take both ways of each, for each of them.
