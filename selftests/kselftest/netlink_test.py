@@ -32,13 +32,14 @@ def job(**more):
 
 
 def policy(mode, **more):
-    """What a reply shows of a policy of fastest or bsp."""
+    """What a reply shows of a policy, but for sfcd."""
     return {"mode": mode, "late": 1, "k": 0, "k-min": 0, "k-max": 0, "flags": 0, "s-th": 0,
-            "c-th": 0, "stride": 0, "timeout-us": 0, "spread": 0, **more}
+            "c-th": 0, "stride": 0, "timeout-us": 0, "spread": 0, "window": 0, **more}
 
 
 worker = job
-BSP, FASTEST, SFCD, TIMEOUT, EXTERNAL = 1, 2, 3, 4, 5
+BSP, FASTEST, SFCD, TIMEOUT, EXTERNAL, SSP, ASP = 1, 2, 3, 4, 5, 7, 8
+NO_WINDOW = (1 << 32) - 1
 
 
 def bind(w, dev, j="a", **more):
@@ -70,7 +71,7 @@ Tap.same({k: full[k] for k in ("id", "pool", "ring", "exponent", "policy", "toke
                                       "heartbeat-ms", "dead-ms", "segments")},
          {"id": 200, "pool": 16, "ring": 2, "exponent": -3,
           "policy": {"mode": SFCD, "late": 1, "k": 2, "k-min": 1, "k-max": 0, "flags": 0,
-                     "s-th": 500, "c-th": 0, "stride": 32, "timeout-us": 0, "spread": 0}, "token": "x" * 32,
+                     "s-th": 500, "c-th": 0, "stride": 32, "timeout-us": 0, "spread": 0, "window": 0}, "token": "x" * 32,
           "heartbeat-ms": 50, "dead-ms": 60, "segments": 15}, "job-new accepts every setting")
 name, note = config.note()
 Tap.ok("token" not in note, "notifications do not carry the token")
@@ -109,6 +110,14 @@ Tap.same(f.do("job-get", job(id=200))["k-set"], 3, "job-set with k-set: the k th
 for timeout, error in ((0, errno.EINVAL), (999, errno.ERANGE), (60000001, errno.ERANGE)):
     Tap.refused(lambda t=timeout: f.do("job-set", job(id=200, policy={"mode": TIMEOUT, "k-min": 1, "timeout-us": t})),
                 error, "1ms", "policy", f"job-set, a time-out of {timeout} us: is refused with the range")
+for mode, request, window in (("ssp", {"mode": SSP, "window": 3}, 3), ("ssp of 0", {"mode": SSP, "window": 0}, 0),
+                              ("asp", {"mode": ASP}, NO_WINDOW)):
+    f.do("job-set", job(id=200, policy=request))
+    Tap.same(f.do("job-get", job(id=200))["policy"], policy(request["mode"], window=window),
+             f"job-set with {mode}: the window is shown")
+for window, error, says in ((65536, errno.ERANGE, "0..65535"), (NO_WINDOW, errno.EINVAL, "ssp needs w")):
+    Tap.refused(lambda w=window: f.do("job-set", job(id=200, policy={"mode": SSP, "window": w})), error, says, "policy",
+                f"job-set, a window of {window}: is refused with the range")
 f.do("job-set", job(id=200, policy={"mode": FASTEST, "k": 4}))
 last = f.do("job-get", job(id=200))["policy-seq"]
 while config.note()[1].get("policy-seq") != last:
@@ -139,6 +148,8 @@ refusals = [
      "out of range", "elem-type"),
     ("float32 with a scale", "job-new", job(name="c", elements=1, workers=1, elem_type=2, exponent=3),
      errno.EINVAL, "without a scale", "exponent"),
+    ("steps over floats", "job-new", job(name="c", elements=1, workers=1, elem_type=2, policy={"mode": ASP}),
+     errno.EOPNOTSUPP, "needs a job of int32", "policy"),
     ("heartbeat 9", "job-new", job(name="c", elements=1, workers=1, heartbeat_ms=9), errno.ERANGE,
      "10..60000", "heartbeat-ms"),
     ("dead before heartbeat", "job-new", job(name="c", elements=1, workers=1, heartbeat_ms=100, dead_ms=100),
