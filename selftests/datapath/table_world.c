@@ -439,8 +439,8 @@ static bool invariants(struct table_world *w)
 					    (unsigned long long)lead, (unsigned long long)window);
 			s->window = window;
 		}
-		/* in a train it may go, and finish the step, at once */
-		if (w->rig->tc && k->done[i] != w->seen.done[i] && window > s->window)
+		/* one message may let it go and finish its step: a CLOCK after W was raised, a train */
+		if (k->done[i] != w->seen.done[i] && window > s->window)
 			s->window = window;
 		/* who has nothing to do any more waits at the fence */
 		if (lead > most + 2)
