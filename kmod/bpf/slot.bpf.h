@@ -195,7 +195,8 @@ struct round_opened {
  * @over: INC of a step that its worker has finished
  * @waits: CLOCK: the sender must wait
  * @nak: SLOT_NAK: enum saina_nak
- * @add, @keep: all ones or 0: INC that is counted; what is in the entry is the table's
+ * @add: all ones or 0: an INC that is counted
+ * @keep: all ones or 0: what is in the entry is the table's
  * @low: steps that all have finished
  * @done: steps that the sender has finished
  * @going: who may do the step they are in

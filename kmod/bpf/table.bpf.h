@@ -96,8 +96,10 @@ static __always_inline void table_settle(struct saina_clock *k, struct slot_call
 	for (__u32 w = 0; w < SAINA_WORKERS_MAX; w++) {
 		__u64 done = k->done[w], member = k->members >> w & 1;
 
-		going |= (member & slot_above(1, fence) & ~slot_above((__u32)(done - low), window)) << w;
-		k->done[w] = table_choose(member & slot_above(fence, done) & ~(going >> w), fence, done);
+		going |= (member & slot_above(1, fence) &
+			  ~slot_above((__u32)(done - low), window)) << w;
+		k->done[w] = table_choose(member & slot_above(fence, done) & ~(going >> w), fence,
+					  done);
 	}
 	k->going = going;
 	if (fence)

@@ -155,7 +155,7 @@ int lookup_map(struct xdp_md *ctx)
 		inner = bpf_map_lookup_elem(&jobs, &job);
 		conf = inner ? bpf_map_lookup_elem(inner, &zero) : NULL;
 		if (conf)
-			sum += conf->ring + 1;
+			sum += conf->pad + 1;
 	}
 	if (x)
 		x->found = sum;
@@ -172,7 +172,7 @@ int lookup_kfunc(struct xdp_md *ctx)
 	for (int i = 0; x && i < LOOKUPS; i++) {
 		conf = (void *)saina_xdp_job(ctx, x->job, sizeof(*conf));
 		if (conf)
-			sum += conf->ring + 1;
+			sum += conf->pad + 1;
 	}
 	if (x)
 		x->found = sum;
