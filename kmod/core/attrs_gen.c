@@ -68,6 +68,7 @@ static const struct saina_attr job_attrs[] = {
 	ROW(job, SAINA_A_JOB_CONTROLLER, U8, controller, "controller"),
 	ROW(job, SAINA_A_JOB_BY_REFERENCE, U8, by_reference, "by-reference"),
 	ROW(job, SAINA_A_JOB_REFERENCE, STRING, reference, "reference"),
+	ROW(job, SAINA_A_JOB_ELEMENTS_AUTO, U8, elements_auto, "elements-auto"),
 };
 TABLE(job, "job", SAINA_A_JOB_PAD);
 
@@ -96,6 +97,7 @@ static const struct saina_attr worker_attrs[] = {
 	ROW(worker, SAINA_A_WORKER_ARRIVAL_LAST_US, U64, arrival_last_us, "arrival-last-us"),
 	ROW(worker, SAINA_A_WORKER_ARRIVAL_HIST, WORDS, arrival_hist, "arrival-hist"),
 	ROW(worker, SAINA_A_WORKER_PART, U8, part, "part"),
+	ROW(worker, SAINA_A_WORKER_ELEMENTS, U64, elements, "elements"),
 };
 TABLE(worker, "worker", SAINA_A_WORKER_PAD);
 
@@ -218,7 +220,8 @@ const struct saina_op saina_ops[SAINA_CMD_MAX + 1] = {
 			BIT_OF(SAINA_A_JOB_TOKEN) |
 			BIT_OF(SAINA_A_JOB_HEARTBEAT_MS) |
 			BIT_OF(SAINA_A_JOB_DEAD_MS) |
-			BIT_OF(SAINA_A_JOB_BY_REFERENCE),
+			BIT_OF(SAINA_A_JOB_BY_REFERENCE) |
+			BIT_OF(SAINA_A_JOB_ELEMENTS_AUTO),
 	},
 	[SAINA_CMD_JOB_SET] = {
 		.name = "job-set",
@@ -284,7 +287,8 @@ const struct saina_op saina_ops[SAINA_CMD_MAX + 1] = {
 			BIT_OF(SAINA_A_WORKER_SESSION) |
 			BIT_OF(SAINA_A_WORKER_RELAY) |
 			BIT_OF(SAINA_A_WORKER_ROUND) |
-			BIT_OF(SAINA_A_WORKER_LATE),
+			BIT_OF(SAINA_A_WORKER_LATE) |
+			BIT_OF(SAINA_A_WORKER_ELEMENTS),
 	},
 	[SAINA_CMD_WORKER_DEL] = {
 		.name = "worker-del",

@@ -64,6 +64,7 @@ struct saina_job_attrs {
 	__u8 controller;
 	__u8 by_reference;
 	char reference[SAINA_TEXT_LEN];
+	__u8 elements_auto;
 };
 
 extern const struct saina_attr_class saina_job_class;
@@ -94,6 +95,7 @@ struct saina_worker_attrs {
 	__u64 arrival_last_us;
 	__u64 arrival_hist[SAINA_ARRIVAL_BUCKETS];
 	__u8 part;
+	__u64 elements;
 };
 
 extern const struct saina_attr_class saina_worker_class;

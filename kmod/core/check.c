@@ -124,11 +124,55 @@ static int payload_ok(__u32 payload)
 	return 0;
 }
 
+/* What follows from the number of elements; 0: no worker has said it yet. */
+int saina_job_size(struct saina_job *job, __u64 elements, unsigned int attr,
+		   struct saina_core_err *err)
+{
+	/* compared before it is rounded up: elements + payload could wrap */
+	if (elements > (__u64)SAINA_SEGMENTS_MAX * job->payload)
+		return saina_refuse(err, -ERANGE, attr,
+				    "elements: more than %llu do not fit %u messages of %u; choose "
+				    "a larger payload",
+				    (unsigned long long)SAINA_SEGMENTS_MAX * job->payload,
+				    SAINA_SEGMENTS_MAX, job->payload);
+	job->elements = elements;
+	job->segments = saina_div(elements + job->payload - 1, job->payload);
+	job->memory = 0;
+	if (!elements)
+		return 0;
+	job->memory = saina_core_memory(elements, job->payload, job->pool, job->ring);
+	if (job->by_reference)
+		job->memory += saina_core_memory_shared(job->segments, job->payload, job->workers);
+	return 0;
+}
+
+static int elements_check(struct saina_job *job, const struct saina_job_attrs *req,
+			  struct saina_core_err *err)
+{
+	if (SAINA_HAS(req, SAINA_A_JOB_ELEMENTS_AUTO)) {
+		if (req->elements_auto > 1)
+			return saina_refuse(err, -EINVAL, SAINA_A_JOB_ELEMENTS_AUTO,
+					    "elements auto: %u: must be 0 or 1",
+					    req->elements_auto);
+		job->elements_auto = req->elements_auto;
+	}
+	if (job->elements_auto)
+		return 0;
+	if (!SAINA_HAS(req, SAINA_A_JOB_ELEMENTS))
+		return saina_refuse(err, -EINVAL, SAINA_A_JOB_ELEMENTS,
+				    "elements: a job needs the number of elements of its gradient");
+	if (!req->elements)
+		return saina_refuse(err, -ERANGE, SAINA_A_JOB_ELEMENTS,
+				    "elements: must be at least 1");
+	return 0;
+}
+
 int saina_job_geometry(struct saina_job *job, const struct saina_job_attrs *req,
 		       struct saina_core_err *err)
 {
-	__u64 segments;
+	__u64 elements;
 	__u32 pool;
+	int ret;
 
 	job->payload = SAINA_HAS(req, SAINA_A_JOB_PAYLOAD) ? req->payload : PAYLOAD_DEFAULT;
 	if (!payload_ok(job->payload))
@@ -136,29 +180,18 @@ int saina_job_geometry(struct saina_job *job, const struct saina_job_attrs *req,
 				    "payload: %u is not among 64, 128, 256, 352 (MTU 1500), 1024 "
 				    "and 2048 (jumbo frames)",
 				    job->payload);
-	if (!SAINA_HAS(req, SAINA_A_JOB_ELEMENTS))
-		return saina_refuse(err, -EINVAL, SAINA_A_JOB_ELEMENTS,
-				    "elements: a job needs the number of elements of its gradient");
-	job->elements = req->elements;
-	if (!job->elements)
-		return saina_refuse(err, -ERANGE, SAINA_A_JOB_ELEMENTS,
-				    "elements: must be at least 1");
-	/* compared before it is rounded up: elements + payload could wrap */
-	if (job->elements > (__u64)SAINA_SEGMENTS_MAX * job->payload)
-		return saina_refuse(err, -ERANGE, SAINA_A_JOB_ELEMENTS,
-				    "elements: more than %llu do not fit %u messages of %u; choose "
-				    "a larger payload",
-				    (unsigned long long)SAINA_SEGMENTS_MAX * job->payload,
-				    SAINA_SEGMENTS_MAX, job->payload);
-	segments = saina_div(job->elements + job->payload - 1, job->payload);
-	job->segments = segments;
+	ret = elements_check(job, req, err);
+	if (ret)
+		return ret;
+	elements = SAINA_HAS(req, SAINA_A_JOB_ELEMENTS) ? req->elements : 0;
 
 	pool = SAINA_HAS(req, SAINA_A_JOB_POOL) ? req->pool : POOL_DEFAULT;
 	if (!is_power_of_2(pool) || pool > SAINA_POOL_MAX)
 		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POOL,
 				    "pool: %u hot slots: must be a power of two, 1..%u", pool,
 				    SAINA_POOL_MAX);
-	while (pool > 1 && pool / 2 >= job->segments)
+	/* where a later worker may say more, it is not made smaller */
+	while (!job->elements_auto && pool > 1 && (__u64)pool / 2 * job->payload >= elements)
 		pool /= 2;
 	job->pool = pool;
 
@@ -167,10 +200,7 @@ int saina_job_geometry(struct saina_job *job, const struct saina_job_attrs *req,
 		return saina_refuse(err, -EINVAL, SAINA_A_JOB_RING,
 				    "ring: %u rounds kept: must be a power of two, %u..%u",
 				    job->ring, SAINA_RING_MIN, SAINA_RING_MAX);
-	job->memory = saina_core_memory(job->elements, job->payload, job->pool, job->ring);
-	if (job->by_reference)
-		job->memory += saina_core_memory_shared(job->segments, job->payload, job->workers);
-	return 0;
+	return saina_job_size(job, elements, SAINA_A_JOB_ELEMENTS, err);
 }
 
 /* The one not given follows the other. */
@@ -201,6 +231,24 @@ int saina_job_times(struct saina_job *job, const struct saina_job_attrs *req,
 	return 0;
 }
 
+/* The limits of memory; @has: bytes of the job that are among those of all jobs already. */
+int saina_job_room(struct saina_core *c, const struct saina_job *job, __u64 has, unsigned int attr,
+		   struct saina_core_err *err)
+{
+	if (job->memory > c->limits.memory_job)
+		return saina_refuse(err, -EDQUOT, attr,
+				    "the job needs %llu MiB, the limit is %llu MiB a job: fewer "
+				    "elements, a smaller ring or a higher limit",
+				    saina_mib(job->memory), saina_mib(c->limits.memory_job));
+	if (c->memory - has + job->memory > c->limits.memory)
+		return saina_refuse(err, -EDQUOT, attr,
+				    "the job needs %llu MiB, %llu of the %llu MiB for all jobs are "
+				    "taken: delete one or raise the limit",
+				    saina_mib(job->memory), saina_mib(c->memory - has),
+				    saina_mib(c->limits.memory));
+	return 0;
+}
+
 /* What job_new and job_restore have to check against the table. */
 int saina_job_admit(struct saina_core *c, const struct saina_job *job, struct saina_core_err *err)
 {
@@ -223,18 +271,7 @@ int saina_job_admit(struct saina_core *c, const struct saina_job *job, struct sa
 			err, -EDQUOT, 0,
 			"there are %u jobs, the limit: delete one or raise the limit of jobs",
 			c->jobs);
-	if (job->memory > c->limits.memory_job)
-		return saina_refuse(err, -EDQUOT, SAINA_A_JOB_ELEMENTS,
-				    "the job needs %llu MiB, the limit is %llu MiB a job: fewer "
-				    "elements, a smaller ring or a higher limit",
-				    saina_mib(job->memory), saina_mib(c->limits.memory_job));
-	if (c->memory + job->memory > c->limits.memory)
-		return saina_refuse(err, -EDQUOT, SAINA_A_JOB_ELEMENTS,
-				    "the job needs %llu MiB, %llu of the %llu MiB for all jobs are "
-				    "taken: delete one or raise the limit",
-				    saina_mib(job->memory), saina_mib(c->memory),
-				    saina_mib(c->limits.memory));
-	return 0;
+	return saina_job_room(c, job, 0, SAINA_A_JOB_ELEMENTS, err);
 }
 
 int saina_job_state_set(struct saina_job *job, int state, struct saina_core_err *err)

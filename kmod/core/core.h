@@ -37,6 +37,7 @@ struct saina_job {
 	__u8	elem;
 	__s8	exponent;
 	__u8	by_reference;		/* 1: workers of this host may share memory */
+	__u8	elements_auto;		/* 1: @elements are the first worker's, 0: none has joined */
 	__u16	payload;
 	__u16	heartbeat_ms;
 	__u16	dead_ms;
@@ -65,7 +66,8 @@ struct saina_job {
  * @alloc: zeroed memory
  * @free: of @alloc
  * @publish: a job came, changed or (@gone) goes: publish its snapshot.  An
- *	error undoes the change and is returned by the call that caused it
+ *	error undoes the change and is returned by the call that caused it.  A job without
+ *	segments does not know its size yet: no message can be of it
  * @notify: after a change is in force: @cmd is SAINA_CMD_JOB_NTF,
  *	JOB_DEL_NTF, WORKER_NTF or WORKER_DEL_NTF (@worker valid), or LIMITS_NTF
  *	(@job NULL)
@@ -126,6 +128,8 @@ void saina_core_limits_get(const struct saina_core *c, struct saina_limits *limi
  *  - when the last live worker of a RUNNING job leaves or dies the job goes
  *    back to FORMING with a new generation and first_round 0: the next set of
  *    workers begins afresh;
+ *  - the elements of a job with elements_auto are those of the first worker that joins while
+ *    no other is alive, and the others must have as many; another number is a new generation;
  *  - STOPPED (JOB_SET) refuses joins and packets; RUNNING or FORMING lifts it;
  *  - a new policy gets seq + 1 and is only *asked for*: the data path adopts
  *    it at the first round it opens afterwards, or on its schedule;

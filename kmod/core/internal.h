@@ -61,6 +61,8 @@ int saina_job_reference(struct saina_job *job, const struct saina_job_attrs *req
 			struct saina_core_err *err);
 int saina_job_geometry(struct saina_job *job, const struct saina_job_attrs *req,
 		       struct saina_core_err *err);
+int saina_job_size(struct saina_job *job, __u64 elements, unsigned int attr,
+		   struct saina_core_err *err);
 int saina_job_times(struct saina_job *job, const struct saina_job_attrs *req,
 		    struct saina_core_err *err);
 /* schedule.c: the same */
@@ -70,6 +72,8 @@ int saina_job_k(struct saina_job *job, const struct saina_job_attrs *req,
 		struct saina_core_err *err);
 int saina_job_state_set(struct saina_job *job, int state, struct saina_core_err *err);
 int saina_job_admit(struct saina_core *c, const struct saina_job *job, struct saina_core_err *err);
+int saina_job_room(struct saina_core *c, const struct saina_job *job, __u64 has, unsigned int attr,
+		   struct saina_core_err *err);
 
 /* worker.c */
 void saina_worker_announce(struct saina_core *c, const struct saina_job *job, int w, int old);

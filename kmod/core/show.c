@@ -46,6 +46,8 @@ void saina_job_show(const struct saina_job *job, int token, struct saina_job_att
 	if (job->controlled)
 		SAINA_PUT(a, SAINA_A_JOB_CONTROLLER, controller, 1);
 	SAINA_PUT(a, SAINA_A_JOB_BY_REFERENCE, by_reference, job->by_reference);
+	if (job->elements_auto)
+		SAINA_PUT(a, SAINA_A_JOB_ELEMENTS_AUTO, elements_auto, 1);
 }
 
 /**

@@ -71,6 +71,39 @@ static int binding_bad(const struct saina_worker_attrs *req)
 	return 0;
 }
 
+/*
+ * Has the worker as many elements as the job?  Who joins while nobody else is alive may say how
+ * many those are, if the operator allows it.
+ */
+static int worker_size(struct saina_core *c, struct saina_job *job,
+		       const struct saina_worker_attrs *req, struct saina_core_err *err)
+{
+	__u64 has = job->memory, elements = job->elements;
+	int ret;
+
+	if (SAINA_HAS(req, SAINA_A_WORKER_ELEMENTS) && req->elements)
+		elements = req->elements;
+	if (!elements)
+		return saina_refuse(err, -EINVAL, SAINA_A_WORKER_ELEMENTS,
+				    "job %s takes its size from the first worker that joins: worker %u "
+				    "must say how many elements it has",
+				    job->name, req->id);
+	if (elements == job->elements || (elements < job->elements && !job->elements_auto))
+		return 0;
+	if (!job->elements_auto || job->active)
+		return saina_refuse(err, -EMSGSIZE, SAINA_A_WORKER_ELEMENTS,
+				    "job %s reduces %llu elements%s, you want %llu", job->name,
+				    (unsigned long long)job->elements,
+				    job->elements_auto ? ", as its first worker said" : "",
+				    (unsigned long long)elements);
+	ret = saina_job_size(job, elements, SAINA_A_WORKER_ELEMENTS, err);
+	if (!ret)
+		ret = saina_job_room(c, job, has, SAINA_A_WORKER_ELEMENTS, err);
+	if (!ret)
+		saina_job_afresh(c, job, 0);
+	return ret;
+}
+
 /* Takes a worker in: a whole binding, for a place that is free. */
 static int worker_admit(struct saina_core *c, struct saina_job *job,
 			const struct saina_worker_attrs *req, struct saina_core_err *err)
@@ -78,7 +111,7 @@ static int worker_admit(struct saina_core *c, struct saina_job *job,
 	struct saina_worker *wk = &job->worker[req->id];
 	__u64 missing = WORKER_BINDING & ~req->has;
 	__u32 round = SAINA_HAS(req, SAINA_A_WORKER_ROUND) ? req->round : 0;
-	int attr, w;
+	int attr, w, ret;
 
 	if (missing) {
 		for (attr = 0; !(missing & 1ull << attr); attr++)
@@ -116,6 +149,9 @@ static int worker_admit(struct saina_core *c, struct saina_job *job,
 				"worker %u: worker %d of job %s has that IP and UDP port", req->id,
 				w, job->name);
 
+	ret = worker_size(c, job, req, err);
+	if (ret)
+		return ret;
 	memset(wk, 0, sizeof(*wk));
 	memcpy(wk->name, req->name, sizeof(wk->name) - 1);
 	wk->state = SAINA_WORKER_STATE_ALIVE;
@@ -203,6 +239,7 @@ static int worker_commit(struct saina_core *c, const struct saina_job *found, in
 	ret = saina_job_commit(c, job, err);
 	if (ret)
 		return ret;
+	c->memory += c->t->next.memory - job->memory;
 	*job = c->t->next;
 	if (out)
 		*out = job;
@@ -218,14 +255,14 @@ static int worker_commit(struct saina_core *c, const struct saina_job *found, in
  * @c: core
  * @req: job and ID; with a whole binding (IFINDEX, IP, MAC, UDP_PORT, SESSION)
  *	the worker is admitted, alive and active from now on; else STATE, RELAY
- *	and NAME may change.  ROUND: what the worker would send first.  LATE
- *	changes nothing and makes an event
+ *	and NAME may change.  ROUND: what the worker would send first.  ELEMENTS: of its
+ *	gradient.  LATE changes nothing and makes an event
  * @out: the job; may be NULL
  * @err: out on failure; may be NULL
  *
  * Return: 0, -ENOENT (job), -ERANGE (worker), -EEXIST (alive already),
- * -EADDRINUSE, -ESHUTDOWN (job stopped), -ENOTCONN (not alive), -EINVAL, or
- * what publish returned
+ * -EADDRINUSE, -ESHUTDOWN (job stopped), -ENOTCONN (not alive), -EMSGSIZE (other elements
+ * than the job), -EDQUOT (a limit), -EINVAL, or what publish returned
  */
 int saina_core_worker_set(struct saina_core *c, const struct saina_worker_attrs *req,
 			  const struct saina_job **out, struct saina_core_err *err)

@@ -33,7 +33,7 @@ const struct nla_policy saina_policy_nl_policy[SAINA_A_POLICY_WINDOW + 1] = {
 };
 
 /* SAINA_CMD_JOB_NEW - do */
-static const struct nla_policy saina_job_new_nl_policy[SAINA_A_JOB_BY_REFERENCE + 1] = {
+static const struct nla_policy saina_job_new_nl_policy[SAINA_A_JOB_ELEMENTS_AUTO + 1] = {
 	[SAINA_A_JOB_ID] = { .type = NLA_U16, },
 	[SAINA_A_JOB_NAME] = { .type = NLA_NUL_STRING, .len = 31, },
 	[SAINA_A_JOB_ELEMENTS] = { .type = NLA_U64, },
@@ -48,6 +48,7 @@ static const struct nla_policy saina_job_new_nl_policy[SAINA_A_JOB_BY_REFERENCE 
 	[SAINA_A_JOB_HEARTBEAT_MS] = { .type = NLA_U16, },
 	[SAINA_A_JOB_DEAD_MS] = { .type = NLA_U16, },
 	[SAINA_A_JOB_BY_REFERENCE] = { .type = NLA_U8, },
+	[SAINA_A_JOB_ELEMENTS_AUTO] = { .type = NLA_U8, },
 };
 
 /* SAINA_CMD_JOB_SET - do */
@@ -86,7 +87,7 @@ static const struct nla_policy saina_job_get_nl_policy[SAINA_A_JOB_NAME + 1] = {
 };
 
 /* SAINA_CMD_WORKER_SET - do */
-static const struct nla_policy saina_worker_set_nl_policy[SAINA_A_WORKER_LATE + 1] = {
+static const struct nla_policy saina_worker_set_nl_policy[SAINA_A_WORKER_ELEMENTS + 1] = {
 	[SAINA_A_WORKER_JOB_ID] = { .type = NLA_U16, },
 	[SAINA_A_WORKER_JOB_NAME] = { .type = NLA_NUL_STRING, .len = 31, },
 	[SAINA_A_WORKER_ID] = { .type = NLA_U8, },
@@ -100,6 +101,7 @@ static const struct nla_policy saina_worker_set_nl_policy[SAINA_A_WORKER_LATE + 
 	[SAINA_A_WORKER_RELAY] = { .type = NLA_U8, },
 	[SAINA_A_WORKER_ROUND] = { .type = NLA_U32, },
 	[SAINA_A_WORKER_LATE] = { .type = NLA_U64, },
+	[SAINA_A_WORKER_ELEMENTS] = { .type = NLA_U64, },
 };
 
 /* SAINA_CMD_WORKER_DEL - do */
@@ -166,7 +168,7 @@ static const struct genl_split_ops saina_nl_ops[] = {
 		.doit		= saina_nl_job_new_doit,
 		.post_doit	= saina_nl_post_doit,
 		.policy		= saina_job_new_nl_policy,
-		.maxattr	= SAINA_A_JOB_BY_REFERENCE,
+		.maxattr	= SAINA_A_JOB_ELEMENTS_AUTO,
 		.flags		= GENL_CMD_CAP_DO,
 	},
 	{
@@ -208,7 +210,7 @@ static const struct genl_split_ops saina_nl_ops[] = {
 		.doit		= saina_nl_worker_set_doit,
 		.post_doit	= saina_nl_post_doit,
 		.policy		= saina_worker_set_nl_policy,
-		.maxattr	= SAINA_A_WORKER_LATE,
+		.maxattr	= SAINA_A_WORKER_ELEMENTS,
 		.flags		= GENL_CMD_CAP_DO,
 	},
 	{

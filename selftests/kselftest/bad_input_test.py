@@ -92,7 +92,7 @@ BAD = {
 # Every value of these means something.
 ANY = {"job.token", "job.controller", "worker.name", "worker.round", "worker.late"}
 # What a good request need not have, because it goes with others only.
-APART = {"job.policy-from", "job.policy-on", "job.policy-cancel", "job.k-set"}
+APART = {"job.policy-from", "job.policy-on", "job.policy-cancel", "job.k-set", "job.elements-auto", "worker.elements"}
 # Two ways to name a job.
 RIVAL = {"job.id": "name", "job.name": "id", "worker.job-id": "job-name", "worker.job-name": "job-id"}
 # In job-set these are refused whatever they are.

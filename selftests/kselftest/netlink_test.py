@@ -132,6 +132,7 @@ refusals = [
     ("0 workers", "job-new", job(name="c", elements=1, workers=0), errno.ERANGE, "1..64", "workers"),
     ("65 workers", "job-new", job(name="c", elements=1, workers=65), errno.ERANGE, "1..64", "workers"),
     ("0 elements", "job-new", job(name="c", elements=0, workers=1), errno.ERANGE, "at least 1", "elements"),
+    ("elements auto 2", "job-new", job(name="c", elements_auto=2, workers=1), errno.EINVAL, "0 or 1", "elements-auto"),
     ("2^64-1 elements", "job-new", job(name="c", elements=2**64 - 1, workers=1), errno.ERANGE,
      "do not fit", "elements"),
     ("payload 257", "job-new", job(name="c", elements=1, workers=1, payload=257), errno.EINVAL,
@@ -477,6 +478,30 @@ while not names or names[-1] != "limits-ntf":
     names.append(config.note()[0])
 Tap.same(names, ["job-ntf", "job-ntf", "job-del-ntf", "job-del-ntf", "limits-ntf"],
          "requests that were refused are not notified")
+
+
+# --- a job that has the size of its first worker ------------------------------------
+
+auto = f.do("job-new", job(name="auto", elements_auto=1, workers=2))
+Tap.same((auto["elements"], auto["elements-auto"], auto["segments"], auto["memory"]), (0, 1, 0, 0),
+         "job-new with elements-auto: a job without size and memory")
+Tap.refused(lambda: f.do("worker-set", bind(0, 1, "auto")), errno.EINVAL, "must say how many elements", "elements",
+            "worker-set, first worker of a job without size that does not say one: is refused")
+Tap.refused(lambda: f.do("worker-set", bind(0, 1, "auto", elements=2**62)), errno.ERANGE, "do not fit", "elements",
+            "worker-set, too large a size for a job without size: is refused")
+f.do("worker-set", bind(0, 1, "auto", elements=1000))
+sized = f.do("job-get", job(name="auto"))
+Tap.same((sized["elements"], sized["segments"], sized["memory"] > 0), (1000, 3, True),
+         "worker-set: the first worker gives the job its size")
+Tap.refused(lambda: f.do("worker-set", bind(1, 1, "auto", elements=999)), errno.EMSGSIZE,
+            "reduces 1000 elements, as its first worker said, you want 999", "elements",
+            "worker-set, another size than the first worker's: is refused")
+f.do("worker-set", worker(job_name="auto", id=0, state=4))
+f.do("worker-set", bind(1, 1, "auto", elements=5000))
+Tap.same(f.do("job-get", job(name="auto"))["segments"], 15, "worker-set: after all have left, the next first worker gives the size")
+f.do("job-del", job(name="auto"))
+while config.note()[0] != "job-del-ntf":
+    pass
 
 
 def limits_of_their_own():

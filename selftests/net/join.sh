@@ -125,4 +125,41 @@ said=$(w 2 env SAINA_AGGREGATOR="$AGG" SAINA_JOB=window SAINA_RANK=0 "$B/saina-a
 matches "join: a job whose name does not exist is refused" 'no job "window" here' "$said"
 said=$(w 2 "$B/saina-allreduce" --aggregator "$AGG" --job 99 --worker 0 --rounds 1 "${quick[@]}" 2>&1)
 matches "join: a job that does not exist is refused" "99" "$said"
+
+# The size of a job with "elements auto" is that of the first worker.
+size_is() { # JOB ELEMENTS
+	[ "$(sj job show "$1" '.[0].elements')" = "$2" ]
+}
+job grown workers 2 elements auto payload 256
+equal "auto: a job that nobody has joined has neither size nor memory" "null true 0 0" \
+	"$(sj job show grown '.[0]|"\(.elements) \(.elements_auto) \(.segments) \(.memory)"')"
+said=$(refused 0 0 grown "${quick[@]}")
+matches "auto: a first worker that has no size is refused" "must say how many elements it has" "$said"
+said=$(refused 0 0 grown "${quick[@]}" --elements 2000000000)
+matches "auto: a size that cannot be is refused" "do not fit" "$said"
+said=$(refused 0 0 grown "${quick[@]}" --elements 500000000)
+matches "auto: a size above the limit of memory is refused" "the limit is 1024 MiB a job" "$said"
+check "auto: after refusals the job has no size" size_is grown null
+start 0 grown 1000000 --elements 5000 --think-us 1000
+check "auto: the first worker gives the job its size" until_true 20 size_is grown 5000
+for n in 6000 4000; do
+	said=$(refused 1 1 grown "${quick[@]}" --elements $n)
+	matches "auto: a second worker with $n elements is refused" \
+		"job grown reduces 5000 elements, as its first worker said, you want $n" "$said"
+done
+start 1 grown 1000000 --think-us 1000
+check "auto: a second worker without a size of its own gets the job's" until_true 20 rounds_at_least grown 3
+if [ "$PLANE" = agent ]; then
+	check "auto: the agent is killed" lab agent kill
+	check "auto: the agent starts again" lab agent start
+	at=$(job_field grown round)
+	check "auto: the next agent knows the size, rounds go on" until_true 30 rounds_at_least grown $((at + 10))
+	equal "auto: the next agent knows that it is the workers'" "5000 true" "$(sj job show grown '.[0]|"\(.elements) \(.elements_auto)"')"
+fi
+stop_workers
+check "auto: all sums are exact" wait_all 60
+start_all grown 20 2 --elements 70000
+check "auto: the next workers give it another size, and all sums are exact" wait_all 60
+check "auto: it has the size of the last workers" size_is grown 70000
+check "auto: the job can be deleted" saina job del grown
 finished

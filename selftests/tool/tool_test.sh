@@ -50,7 +50,7 @@ equal "job show, text: no job is a sentence with what to do" "no jobs (make one:
 
 digits='{"id":5,"name":"digits","state":"forming","round":0,"k":0,"workers":2,"active":[],
 	"open_slots":0,"policy":"bsp","policy_seq":1,"policy_pending":true,"policy_active":null,
-	"policy_active_seq":0,"elements":10000,"type":"int32","payload":128,"segments":79,
+	"policy_active_seq":0,"elements":10000,"elements_auto":false,"type":"int32","payload":128,"segments":79,
 	"pool":64,"ring":4,"exponent":18,"heartbeat_ms":50,"dead_ms":5000,"generation":1,
 	"token":"s3cret","policy_mix":0,"policy_next":null,
 	"k_set":null,"controller":false,"sfcd":null}'
@@ -66,6 +66,10 @@ equal "limits show: the jobs and the memory in use are shown" "1 $(job_field dig
 equal "job show: the token is not shown to other users" null \
 	"$(setpriv --reuid=65534 --regid=65534 --clear-groups "$B/saina" -j job show digits 2>/dev/null | jq '.[0].token' || true)"
 
+json "job add: a job of auto elements has none yet" '[[null,true,0,0,256]]' \
+	'[.[]|[.elements,.elements_auto,.segments,.memory,.pool]]' job add later elements auto workers 2
+equal "job show, text: a job of auto elements says so" " elements auto type int32 " "$(saina job show later | grep -o " elements auto type int32 ")"
+check "job del: a job of auto elements can be deleted" saina job del later
 says "job add: a name that is taken is refused" 1 '.*exists already.* \(attribute "name"\)' job add digits elements 1 workers 1
 says "job add: a number that is taken is refused" 1 'id: number 5 .*\(attribute "id"\)' job add other elements 1 workers 1 id 5
 says "job add: a name of digits is refused" 1 '.*all digits.*\(attribute "name"\)' job add 77 elements 1 workers 1
@@ -220,7 +224,8 @@ equal "completion: offers keys" "payload pool policy" "$(completes job add new p
 equal "completion: offers only keys that are not given yet" "pool policy" "$(completes job add new payload 64 p)"
 equal "completion: offers the names of ports" "p0 p1" "$(completes port set '')"
 equal "completion: offers the values of a key that has words" "running" "$(completes job set alpha state r)"
-equal "completion: offers nothing for a number" "" "$(completes job add new elements '')"
+equal "completion: offers nothing for a number" "" "$(completes job add new workers '')"
+equal "completion: offers auto for elements" "auto" "$(completes job add new elements '')"
 
 # --- doctor ------------------------------------------------------------------------
 

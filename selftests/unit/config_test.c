@@ -141,6 +141,7 @@ static void refusals(void **state)
 		{ "jobs = ( { id = 256; } );", 1, "256", "0..255" },
 		{ "jobs = ( { exponent = 128; } );", 1, "128", "-128..127" },
 		{ "jobs = ( { elements = \"9\"; } );", 1, "elements", "number" },
+		{ "jobs = ( { elements_auto = 2; } );", 1, "elements_auto", "0..1" },
 		{ "jobs = ( { policy = 9; } );", 1, "policy", "string" },
 		{ "jobs = ( { token = \"012345678901234567890123456789012\"; } );", 1, "token",
 		  "32" },

@@ -48,6 +48,77 @@ static void job_defaults(void **state)
 	assert_int_equal(o->note[o->notes - 1], SAINA_CMD_JOB_NTF);
 }
 
+static int join_with(struct owner *o, const struct saina_job *job, int w, __u64 elements,
+		     struct saina_core_err *err)
+{
+	struct saina_worker_attrs r = join_req(job, w, 0);
+
+	r.elements = elements;
+	r.has |= BIT_OF(SAINA_A_WORKER_ELEMENTS);
+	return saina_core_worker_set(o->core, &r, NULL, err);
+}
+
+static void size_of_the_first_worker(void **state)
+{
+	struct owner *o = *state;
+	struct saina_job_attrs r = job_req("a", 0, 2);
+	struct saina_core_err err = {0};
+	struct saina_limits l;
+	const struct saina_job *job;
+	__u64 memory;
+	__u32 jobs, generation;
+
+	r.has &= ~BIT_OF(SAINA_A_JOB_ELEMENTS);
+	r.has |= BIT_OF(SAINA_A_JOB_ELEMENTS_AUTO);
+	r.elements_auto = 2;
+	refused(o, &r, -EINVAL, SAINA_A_JOB_ELEMENTS_AUTO);
+	r.elements_auto = 1;
+	assert_int_equal(saina_core_job_new(o->core, &r, &job, &err), 0);
+	assert_int_equal(job->segments, 0);
+	assert_int_equal(job->memory, 0);
+	assert_int_equal(job->pool, 256);
+
+	assert_refused(try_join(o, job, 0, 0, &err), -EINVAL, &err, SAINA_A_WORKER_ELEMENTS);
+	assert_refused(join_with(o, job, 0, 0, &err), -EINVAL, &err, SAINA_A_WORKER_ELEMENTS);
+	assert_refused(join_with(o, job, 0, (1ull << 22) * 352 + 1, &err), -ERANGE, &err,
+		       SAINA_A_WORKER_ELEMENTS);
+	assert_refused(join_with(o, job, 0, 1ull << 30, &err), -EDQUOT, &err,
+		       SAINA_A_WORKER_ELEMENTS);
+	assert_int_equal(job->active, 0);
+	assert_int_equal(job->segments, 0);
+
+	generation = job->generation;
+	assert_int_equal(join_with(o, job, 0, 10000, &err), 0);
+	assert_int_equal(o->last.segments, 29);
+	assert_true(job->generation > generation);
+	saina_core_limits_get(o->core, &l, &jobs, &memory);
+	assert_int_equal(memory, saina_core_memory(10000, 352, 256, 8));
+	assert_refused(join_with(o, job, 1, 10001, &err), -EMSGSIZE, &err, SAINA_A_WORKER_ELEMENTS);
+	assert_refused(join_with(o, job, 1, 9999, &err), -EMSGSIZE, &err, SAINA_A_WORKER_ELEMENTS);
+	assert_int_equal(try_join(o, job, 1, 0, &err), 0);
+
+	/* the size of those who are gone stays until somebody has another */
+	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_STATE_LEFT), 0);
+	assert_refused(join_with(o, job, 0, 20000, &err), -EMSGSIZE, &err, SAINA_A_WORKER_ELEMENTS);
+	assert_int_equal(set_state(o, job, 1, SAINA_WORKER_STATE_DEAD), 0);
+	assert_int_equal(job->elements, 10000);
+	generation = job->generation;
+	assert_int_equal(join_with(o, job, 1, 10000, &err), 0);
+	assert_int_equal(job->generation, generation);
+	assert_int_equal(set_state(o, job, 1, SAINA_WORKER_STATE_LEFT), 0);
+	assert_int_equal(join_with(o, job, 1, 20000, &err), 0);
+	assert_int_equal(job->elements, 20000);
+	assert_int_equal(o->last.segments, 57);
+	saina_core_limits_get(o->core, &l, &jobs, &memory);
+	assert_int_equal(memory, saina_core_memory(20000, 352, 256, 8));
+
+	/* a job that the operator has given a size keeps it */
+	job = add(o, "fixed", 2, NULL);
+	assert_refused(join_with(o, job, 0, 10001, &err), -EMSGSIZE, &err, SAINA_A_WORKER_ELEMENTS);
+	assert_int_equal(join_with(o, job, 0, 9999, &err), 0);
+	assert_int_equal(job->elements, 10000);
+}
+
 /* In the kernel every network namespace has a core. */
 static void core_without_jobs_is_small(void **state)
 {
@@ -382,6 +453,7 @@ int main(void)
 		TEST("job core: a core without jobs takes less than 256 bytes", core_without_jobs_is_small),
 		TEST("job core: a new job has the defaults and is published once", job_defaults),
 		TEST("job core: a job without name, elements or workers is refused", job_needs_its_attributes),
+		TEST("job core: the first worker gives a job its size if it may, others must have it", size_of_the_first_worker),
 		TEST("job core: a malformed or taken job name is refused", job_names),
 		TEST("job core: an attribute of a job out of its range is refused and named", job_ranges),
 		TEST("job core: a job of every payload size is accepted", job_payload_sizes),

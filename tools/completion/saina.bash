@@ -70,8 +70,9 @@ _saina_words() { # what may stand here
 	worker:*:state) echo "alive slow dead left" ;;
 	doctor:host:*:bridge)
 		ls /sys/class/net 2>/dev/null ;;
+	job:*:elements) echo auto ;;
 	# a key that wants a value of the user's own
-	*:elements | *:workers | *:id | *:pool | *:ring | *:token | *:exponent | *:heartbeat | \
+	*:workers | *:id | *:pool | *:ring | *:token | *:exponent | *:heartbeat | \
 	*:dead | *:loss-in | *:loss-out | *:delay-in | *:delay-out | *:seed | *:jobs | *:memory | \
 	*:memory-job | *:older-than | *:to | *:ovsdb | *:config) ;;
 	job:add:2:*) ;;	# a new name

@@ -238,9 +238,11 @@ static int key_value(const struct args *a, const struct key *k, const char *word
 		store(k, obj, (uint64_t)rint(f * 1000));
 		return 0;
 	default:
-		if (!args_number(word, k->min, k->max, &v)) {
-			snprintf(allowed, sizeof(allowed), "a number from %" PRId64 " to %" PRIu64,
-				 k->min, k->max);
+		if (k->zero && !strcmp(word, k->zero)) {
+			v = 0;
+		} else if (!args_number(word, k->min, k->max, &v)) {
+			snprintf(allowed, sizeof(allowed), "a number from %" PRId64 " to %" PRIu64 "%s%s",
+				 k->min, k->max, k->zero ? ", or " : "", k->zero ? k->zero : "");
 			return bad(a, k, word, allowed);
 		}
 		store(k, obj, v);

@@ -58,6 +58,7 @@ struct key {
 	uint64_t	max;
 	const char *const *words;	/* KEY_WORD, NULL terminated; "" entries are not allowed */
 	bool		required;
+	const char	*zero;		/* numbers: a word that is stored as 0 */
 };
 
 #define KEY(str, f) offsetof(struct str, f), sizeof(((struct str *)0)->f)

@@ -89,7 +89,11 @@ void job_print(const struct saina_job_attrs *job)
 	out_uint("open_slots", " open-slots %" PRIu64 "\n", job->open_slots);
 	policy_print(job);
 	out_text("   ");
-	out_uint("elements", " elements %" PRIu64, job->elements);
+	if (job->elements)
+		out_uint("elements", " elements %" PRIu64, job->elements);
+	else
+		out_null("elements", " elements");
+	out_flag("elements_auto", job->elements ? " (auto)" : " auto", job->elements_auto);
 	out_str("type", " type %s", type);
 	out_uint("payload", " payload %" PRIu64, job->payload);
 	out_uint("segments", " segments %" PRIu64, job->segments);
@@ -183,7 +187,7 @@ static int job_show(const struct tool *t, struct args *a)
 
 static const struct key add_keys[] = {
 	{ "elements", KEY_U64, SAINA_A_JOB_ELEMENTS, KEY(saina_job_attrs, elements), .min = 1,
-	  .max = UINT64_MAX, .required = true },
+	  .max = UINT64_MAX, .required = true, .zero = "auto" },
 	{ "workers", KEY_U8, SAINA_A_JOB_WORKERS, KEY(saina_job_attrs, workers), .min = 1,
 	  .max = SAINA_WORKERS_MAX, .required = true },
 	{ "id", KEY_U16, SAINA_A_JOB_ID, KEY(saina_job_attrs, id), .max = SAINA_JOBS_MAX - 1 },
@@ -244,6 +248,10 @@ static int job_add(const struct tool *t, struct args *a)
 	ret = args_keys(a, add_keys, ARRAY_SIZE(add_keys), &req, (uint64_t *)&req.has);
 	if (ret)
 		return ret;
+	if (!req.elements) {
+		req.has &= ~(1ull << SAINA_A_JOB_ELEMENTS);
+		SAINA_PUT(&req, SAINA_A_JOB_ELEMENTS_AUTO, elements_auto, 1);
+	}
 	token = getenv("SAINA_TOKEN");
 	if (!SAINA_HAS(&req, SAINA_A_JOB_TOKEN) && token && *token) {
 		if (strlen(token) > SAINA_TOKEN_LEN)
@@ -322,7 +330,7 @@ int tool_job(const struct tool *t, struct args *a)
 		{ "show", job_show, "[JOB]" },
 		{ "list", job_show, NULL },
 		{ "add", job_add,
-		  "NAME elements N workers N [id N] [payload E] [pool N] [ring R]\n"
+		  "NAME elements N|auto workers N [id N] [payload E] [pool N] [ring R]\n"
 		  "      [type int32|float32|bfloat16] [policy POLICY] [token T | token-file FILE]\n"
 		  "      [exponent E]\n"
 		  "      [heartbeat MS] [dead MS] [by-reference]" },

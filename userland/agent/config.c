@@ -301,6 +301,7 @@ static const struct field job_fields[] = {
 	JOB_TEXT(name, SAINA_NAME_LEN - 1, NAME),
 	JOB_MAX(id, "id", FIELD_U16, SAINA_JOBS_MAX - 1, ID),
 	JOB(elements, "elements", FIELD_U64, ELEMENTS),
+	JOB_MAX(elements_auto, "elements_auto", FIELD_U8, 1, ELEMENTS_AUTO),
 	JOB_MAX(workers, "workers", FIELD_U8, SAINA_WORKERS_MAX, WORKERS),
 	JOB(payload, "payload", FIELD_U16, PAYLOAD),
 	JOB(pool, "pool", FIELD_U32, POOL),

@@ -29,7 +29,9 @@ static int jobs_publish(void *ctx, const struct saina_job *job, int gone,
 		if (!a->jobs->aux[job->id])
 			return saina_refuse(err, -ENOMEM, 0, "job %s: out of memory", job->name);
 	}
-	if (gone) {
+	if (!job->segments) {
+		ret = 0; /* its size, and with it its maps, come with its first worker */
+	} else if (gone) {
 		ret = saina_dp_job_remove(a->dp, job->id);
 	} else {
 		saina_core_snapshot(job, &conf);

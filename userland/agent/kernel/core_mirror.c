@@ -20,6 +20,7 @@ void saina_job_read(const struct saina_job_attrs *a, struct saina_job *job)
 	job->elem = a->elem_type;
 	job->exponent = a->exponent;
 	job->by_reference = a->by_reference;
+	job->elements_auto = a->elements_auto;
 	job->payload = a->payload;
 	job->heartbeat_ms = a->heartbeat_ms;
 	job->dead_ms = a->dead_ms;
@@ -104,6 +105,10 @@ int saina_core_job_restore(struct saina_core *c, const struct saina_job *old,
 		ret = saina_job_times(job, &req, err);
 	if (ret)
 		return ret;
+	saina_job_masks(job);
+	if (job->active && !job->elements)
+		return saina_refuse(err, -EINVAL, 0, "job %s: its saved state makes no sense",
+				    job->name);
 	ret = saina_policy_check(&job->policy, job->workers, err);
 	if (ret)
 		return ret;

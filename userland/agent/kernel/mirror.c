@@ -90,7 +90,8 @@ const struct plane_stuck *plane_stuck_next(struct agent *a, unsigned int from)
 
 static bool same_shape(const struct saina_job *x, const struct saina_job *y)
 {
-	return !strcmp(x->name, y->name) && x->elements == y->elements &&
+	return !strcmp(x->name, y->name) && x->elements_auto == y->elements_auto &&
+	       (x->elements_auto || x->elements == y->elements) &&
 	       x->workers == y->workers && x->payload == y->payload && x->ring == y->ring &&
 	       x->pool == y->pool && x->elem == y->elem && x->exponent == y->exponent;
 }

@@ -133,7 +133,7 @@ void plane_uninit(struct agent *a)
 /* Jobs of the file that are there already (taken over) stay as they are. */
 int plane_configure(struct agent *a)
 {
-	char policy[SAINA_POLICY_TEXT_LEN];
+	char policy[SAINA_POLICY_TEXT_LEN], elements[24];
 	struct saina_core_err err;
 	const struct saina_job *job;
 	int i, ret;
@@ -151,8 +151,9 @@ int plane_configure(struct agent *a)
 			return ret;
 		}
 		saina_policy_format(&job->policy, policy, sizeof(policy));
-		log_info("job %s is number %u: %llu elements, %u workers, %s", job->name, job->id,
-			 (unsigned long long)job->elements, job->workers, policy);
+		snprintf(elements, sizeof(elements), "%llu", (unsigned long long)job->elements);
+		log_info("job %s is number %u: %s elements, %u workers, %s", job->name, job->id,
+			 job->elements ? elements : "its first worker's", job->workers, policy);
 	}
 	return 0;
 }

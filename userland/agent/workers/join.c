@@ -100,8 +100,10 @@ static bool find_port(struct agent *a, const struct from *from, const struct sai
 	return true;
 }
 
-static int refusal_of(int error)
+static int refusal_of(int error, const struct saina_core_err *err)
 {
+	if (err->attr == SAINA_A_WORKER_ELEMENTS)
+		return SAINA_REFUSE_ELEMENTS;
 	switch (error) {
 	case -EEXIST:
 	case -EADDRINUSE:
@@ -141,13 +143,14 @@ static void admit_worker(struct agent *a, const struct from *from, const struct 
 		       1ull << SAINA_A_WORKER_NAME | 1ull << SAINA_A_WORKER_IFINDEX |
 		       1ull << SAINA_A_WORKER_IP | 1ull << SAINA_A_WORKER_MAC |
 		       1ull << SAINA_A_WORKER_UDP_PORT | 1ull << SAINA_A_WORKER_SESSION |
-		       1ull << SAINA_A_WORKER_ROUND,
+		       1ull << SAINA_A_WORKER_ROUND | 1ull << SAINA_A_WORKER_ELEMENTS,
 		.job_id = job->id,
 		.id = w,
 		.session = random_session(job->worker[w].bind.session),
 		.round = le32toh(join->round),
 		.ip = from->addr.sin_addr.s_addr,
 		.udp_port = from->addr.sin_port,
+		.elements = le64toh(join->elements),
 	};
 	uint64_t nonce = le64toh(join->nonce);
 	bool formed = job->state == SAINA_JOB_FORMING;
@@ -167,7 +170,7 @@ static void admit_worker(struct agent *a, const struct from *from, const struct 
 	*aux = (struct worker_aux){ .nonce = nonce, .heard = loop_now(), .formed = formed };
 	ret = plane_worker_set(a, &req, &job, &err);
 	if (ret) {
-		message_refuse(a, from, h, nonce, refusal_of(ret), "%s", err.text);
+		message_refuse(a, from, h, nonce, refusal_of(ret, &err), "%s", err.text);
 		return;
 	}
 	aux->first_round = formed ? job->first_round : first_round_of(a, job, w);
@@ -234,13 +237,6 @@ void join(struct agent *a, const struct from *from, const struct saina_hdr *h,
 	if (job->state == SAINA_JOB_STOPPED) {
 		message_refuse(a, from, h, nonce, SAINA_REFUSE_STOPPED, "job %s is stopped by its operator",
 		       job->name);
-		return;
-	}
-	if (le64toh(join->elements) > job->elements) {
-		message_refuse(a, from, h, nonce, SAINA_REFUSE_ELEMENTS,
-		       "job %s reduces %llu elements, you want %llu", job->name,
-		       (unsigned long long)job->elements,
-		       (unsigned long long)le64toh(join->elements));
 		return;
 	}
 	w = find_place(a, from, h, nonce, job);
