@@ -37,7 +37,7 @@ struct saina_job {
 	__u8	elem;
 	__s8	exponent;
 	__u8	by_reference;		/* 1: workers of this host may share memory */
-	__u8	elements_auto;		/* 1: @elements are the first worker's, 0: none has joined */
+	__u8	elements_auto;		/* 1: @elements are the first worker's; 0 elements: none */
 	__u16	payload;
 	__u16	heartbeat_ms;
 	__u16	dead_ms;

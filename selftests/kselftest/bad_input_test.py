@@ -82,7 +82,7 @@ BAD = {
                    {"mode": 7}, {"mode": 7, "window": 65536}, {"mode": 8, "window": 5}, {"mode": 2, "k": 2, "window": 3}],
     "job.name": ["", "12", "a b", "a/b", "%s", "a:"],
     "job.policy-from": [(1 << 32) - 1], "job.policy-on": [0, 1, 1 << 31], "job.policy-cancel": [1],
-    "job.k-set": [0, 3, 255], "job.by-reference": [2, 255],
+    "job.k-set": [0, 3, 255], "job.by-reference": [2, 255], "job.elements-auto": [2, 255],
     "worker.job-id": [256, 65535], "worker.id": [3, 64, 255], "worker.state": [0, 5, 255],
     "worker.ifindex": [0, 1 << 31, (1 << 32) - 1], "worker.ip": [0],
     "worker.mac": [bytes(6), b"\1\0\0\0\0\1", b"\xff" * 6], "worker.udp-port": [0], "worker.session": [0],
@@ -90,7 +90,7 @@ BAD = {
     "limits.jobs": [0, 257, (1 << 32) - 1], "limits.memory-job": [0], "limits.memory": [0, 1],
 }
 # Every value of these means something.
-ANY = {"job.token", "job.controller", "worker.name", "worker.round", "worker.late"}
+ANY = {"job.token", "job.controller", "worker.name", "worker.round", "worker.late", "worker.elements"}
 # What a good request need not have, because it goes with others only.
 APART = {"job.policy-from", "job.policy-on", "job.policy-cancel", "job.k-set", "job.elements-auto", "worker.elements"}
 # Two ways to name a job.

@@ -44,7 +44,9 @@ compare() {
 	abidiff "$1" "$2" >"$tmp/said" 2>&1
 	status=$?
 	# 1 and 2: it could not compare; above 15: it was killed
-	[ $((status & 3)) = 0 ] && [ $status -lt 16 ] || bail "abidiff, status $status: $(tail -n 2 "$tmp/said")"
+	if [ $((status & 3)) != 0 ] || [ $status -ge 16 ]; then
+		bail "abidiff, status $status: $(tail -n 2 "$tmp/said")"
+	fi
 	return $status
 }
 
