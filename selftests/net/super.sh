@@ -57,8 +57,10 @@ lie "a super-packet from a stranger's port" 1 wrong-port 200 3
 lie "a super-packet with another MAC" 1 wrong-mac 200 1 smac=02:00:00:00:00:77
 lie "a super-packet from another UDP port" 1 wrong-udp 200 1 sport=4444
 lie "a super-packet of no job" global no-job 200 1 job=200
-lie "a super-packet whose messages name one worker after the other" 0 wrong-port 10 1 worker=0 mixed=1
-lie "a super-packet with segments beyond the gradient" 1 segment 100 1 segment=47
+# These two hold messages that worker 1 may send. Of a round that is over: one of a round that
+# is open would be its gradient, and the sums would be of what it says.
+lie "a super-packet whose messages name one worker after the other" 0 wrong-port 10 1 worker=0 mixed=1 round=0
+lie "a super-packet with segments beyond the gradient" 1 segment 100 1 segment=47 round=0
 lie "a super-packet with a gso_size that is less than a message" 1 length 10 1 gso=1452
 lie "a super-packet with a gso_size that is more than a message" 1 length 10 1 gso=1460
 lie "a super-packet with a gso_size that is less than a header" global truncated 100 1 gso=40 messages=1
