@@ -89,6 +89,24 @@ bench=''
 [ "$(left)" = "" ]
 point $? "bench: an interrupted run leaves nothing behind"
 
+# Open MPI that never comes back: one of its processes stands still from its first all-reduce on.
+python3 "$top/tools/bench" --workers 2 --sizes 64KiB --seconds 0.05 --out "$tmp/out" >"$tmp/log" 2>&1 &
+bench=$!
+while kill -0 "$bench" 2>/dev/null; do
+	pkill -STOP -n -f "^[^ ]*bench-openmpi .*/openmpi/socket"
+	sleep 0.2
+done
+wait "$bench"
+point $? "bench: a run in which Open MPI hangs ends well"
+bench=''
+sed 's/^/# /' "$tmp/log"
+says "bench: a peer that hangs again and again is left out of its row, and the others are not" \
+	'.rows | length == 1 and all(.left_out == ["MPI default", "MPI ring"] and (.series | has("MPI default, beside") and has("Gloo ring")))'
+grep -q '64 KiB.*MPI default hung, left out' "$tmp/out/bench.txt"
+point $? "bench: the table says who hung and was left out"
+! pgrep -f '^[^ ]*bench-openmpi .*/openmpi/socket' >/dev/null
+point $? "bench: no process of a peer that hung is left"
+
 said=$(python3 "$top/tools/bench" --sizes 3 2>&1)
 [ $? = 2 ] && [[ $said == *'"3" is not a size from 1KiB to 64MiB'* ]]
 point $? "bench: a size that makes no sense is a usage error with a sentence"

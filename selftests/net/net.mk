@@ -23,7 +23,7 @@ $(call test,net/podman,full,host,300,selftests/net/podman.sh all)
 $(call test,net/qemu,full,host,900,selftests/net/qemu.sh)
 # Workers in VMs of their own.
 $(call test,net/prometheus,full,host,300,selftests/net/prometheus.sh)
-$(call test,net/bench,full,host,300,selftests/net/bench.sh)
+$(call test,net/bench,full,host,600,selftests/net/bench.sh)
 $(call test,net/tap,full,host,1200,selftests/net/tap.sh)
 $(call test,net/tap_tc,full,host,900,selftests/net/tap_tc.sh)
 

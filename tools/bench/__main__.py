@@ -165,7 +165,7 @@ class Bench:
         if hard:
             self.undo.append(hard)
             seconds *= STRAINED
-        result = summarize(place, row, cell.measure(seconds, turns), groups[0].hello, hard)
+        result = summarize(cell, cell.measure(seconds, turns), groups[0].hello, hard)
         if hard:
             self.undo.remove(hard)
         self.done(result)

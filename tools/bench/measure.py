@@ -11,7 +11,7 @@ from lab import BenchError
 from strain import Strain, judge, percentile99
 
 MOST_ROUNDS = 2000
-MOST_HANGS = 3			# of a peer in a row, before the run ends
+MOST_HANGS = 1			# of a peer in one row of the table: the next one ends its turns there
 ETHERNET_IP_UDP = 14 + 20 + 8
 
 
@@ -36,6 +36,9 @@ class Series:
     @property
     def ours(self) -> bool:
         return self.group.name.startswith("saina")
+
+    def goes_on(self) -> bool:
+        return self.hangs <= MOST_HANGS
 
     @property
     def crosses(self) -> bool:
@@ -68,13 +71,15 @@ class Cell:
         self.progress = progress
 
     def measure(self, seconds: float, turns: int) -> dict:
-        """seconds: of all-reduces by each contender, in so many turns."""
+        """seconds: of all-reduces by each contender, in so many turns.
+
+        A peer that hangs too often has what it reached until then; nothing, perhaps."""
         for turn in range(turns):
-            for s in self.series:
+            for s in filter(Series.goes_on, self.series):
                 self.progress(f"{s.name}, turn {turn + 1} of {turns}")
-                while not self.take_turn(s, not turn, seconds / turns):
+                while s.goes_on() and not self.take_turn(s, not turn, seconds / turns):
                     self.progress(f"{s.name} hung and was started again")
-        return {s.name: self.result(s) for s in self.series}
+        return {s.name: self.result(s) for s in self.series if s.samples}
 
     def take_turn(self, s: Series, first: bool, seconds: float) -> bool:
         """False if it hung: Open MPI does, with more ranks than processors.  Ours may not."""
@@ -87,7 +92,7 @@ class Cell:
             s.group.command("rest")
         except Hung:
             s.hangs += 1
-            if s.ours or s.hangs > MOST_HANGS:
+            if s.ours:
                 raise
             s.group.restart()
             return False
@@ -101,7 +106,7 @@ class Cell:
         rounds = max(1, min(MOST_ROUNDS, int(seconds * 1e9 / max(1, s.round_ns)))) + 1
         ports, cpu = s.group.lab.port_bytes(), cpu_seconds()
         before = self.messages(s)
-        stamps = s.group.command(f"time {rounds}")
+        stamps = s.group.command(f"time {rounds}", 5 + 10 * rounds * s.round_ns / 1e9)
         sent, resent = self.messages(s)
         s.sent += sent - before[0]
         s.resent += resent - before[1]
@@ -172,11 +177,13 @@ def about(place, row) -> dict:
             "bytes": row.size}
 
 
-def summarize(place, row, results: dict, hello: dict, strain: Strain | None) -> dict:
+def summarize(cell: Cell, results: dict, hello: dict, strain: Strain | None) -> dict:
     """A row of the report: the measurements, and the ratios that matter."""
+    row = cell.row
     out = {
-        **about(place, row),
+        **about(cell.place, row),
         "payload_bytes": int(hello["payload"]), "series": results,
+        "left_out": [s.name for s in cell.series if s.name not in results],
     }
     if strain:
         return out | judge(row.strain, results["libsaina"], results[f"libsaina, {row.strain}"], strain)

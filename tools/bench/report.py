@@ -40,7 +40,8 @@ def table_line(row: dict) -> str:
             f"{number(row['to_bound'])} | {number(of('libsaina, by reference'))} {number(row['reference_to_best_peer'])} | "
             f"{number(of('libsaina', 'cpu_s_per_gb'))} {number(of('Gloo ring', 'cpu_s_per_gb'))} "
             f"{number(of(row['best_peer'], 'cpu_s_per_gb'))} {number(of('libsaina, by reference', 'cpu_s_per_gb'))}" +
-            "".join(f"  {n} hung" for n, r in s.items() if r.get("hangs")))
+            "".join(f"  {n} hung" for n, r in s.items() if r.get("hangs")) +
+            "".join(f"  {n} hung, left out" for n in row["left_out"]))
 
 
 def table(rows: list[dict], place_text) -> str:
