@@ -135,7 +135,7 @@ static int finish(struct saina *s, struct saina_req *req, struct saina_call *cal
 	int ret;
 
 	saina_step_close(s);
-	saina_drive(s, req);
+	saina_drive(s, req, NEVER);
 	ret = req->err;
 	if (ret == -ESTALE)
 		saina_stale(s);
@@ -197,8 +197,7 @@ static int round_done(struct saina *s)
  */
 int saina_poll(struct saina *s, struct saina_req *req, int timeout_ms)
 {
-	uint64_t end = saina_now() + (timeout_ms > 0 ? timeout_ms : 0) * MSEC;
-	struct timespec until = {.tv_sec = end / 1000000000, .tv_nsec = end % 1000000000};
+	uint64_t until = saina_until(timeout_ms);
 	int ret;
 
 	if (!s || !req || req->s != s)
@@ -208,12 +207,7 @@ int saina_poll(struct saina *s, struct saina_req *req, int timeout_ms)
 		return ret;
 	if (timeout_ms)
 		saina_step_close(s);
-	while (!req->finished && timeout_ms < 0)
-		pthread_cond_wait(&s->cond, &s->lock);
-	while (!req->finished && timeout_ms > 0)
-		if (pthread_cond_timedwait(&s->cond, &s->lock, &until))
-			break;
-	return saina_leave(s, req->finished);
+	return saina_leave(s, saina_drive(s, req, until));
 }
 
 /**

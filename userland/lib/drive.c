@@ -40,39 +40,61 @@ void saina_kick(struct saina *s)
 		saina_io_alarm(&s->io, 1);
 }
 
+uint64_t saina_until(int timeout_ms)
+{
+	return timeout_ms < 0 ? NEVER : saina_now() + timeout_ms * MSEC;
+}
+
+static bool is_over(const struct saina_req *req, uint64_t until)
+{
+	return req->finished || (until != NEVER && saina_now() >= until);
+}
+
+/* Another thread drives; locked. */
+static void wait_until(struct saina *s, uint64_t until)
+{
+	struct timespec t = {.tv_sec = until / 1000000000, .tv_nsec = until % 1000000000};
+
+	if (until == NEVER)
+		pthread_cond_wait(&s->cond, &s->lock);
+	else
+		pthread_cond_timedwait(&s->cond, &s->lock, &t);
+}
+
 /* Turns of the trainer's thread, in the floating-point environment of the library's; locked. */
-static void drive_until(struct saina *s, const struct saina_req *req)
+static void drive_until(struct saina *s, const struct saina_req *req, uint64_t until)
 {
 	fenv_t env;
 
 	fegetenv(&env);
 	default_float();
 	s->driven = true;
-	while (!req->finished) {
+	while (!is_over(req, until)) {
 		pthread_mutex_unlock(&s->lock);
-		saina_turn(s, req);
+		saina_turn(s, req, until);
 		pthread_mutex_lock(&s->lock);
 	}
 	stop_driving(s);
 	fesetenv(&env);
 }
 
-void saina_drive(struct saina *s, const struct saina_req *req)
+bool saina_drive(struct saina *s, const struct saina_req *req, uint64_t until)
 {
-	if (req->finished)
-		return;
+	if (is_over(req, until))
+		return req->finished;
 	if (s->driven && !s->waiting)
 		saina_io_kick(&s->io); /* the library's thread is to make room */
 	if (!s->waiting++)
 		saina_io_alarm(&s->io, 0);
-	while (!req->finished) {
+	while (!is_over(req, until)) {
 		if (s->driven)
-			pthread_cond_wait(&s->cond, &s->lock);
+			wait_until(s, until);
 		else
-			drive_until(s, req);
+			drive_until(s, req, until);
 	}
 	if (!--s->waiting)
 		saina_io_alarm(&s->io, REST_NS);
+	return req->finished;
 }
 
 void *saina_thread(void *arg)
@@ -91,7 +113,7 @@ void *saina_thread(void *arg)
 		s->driven = true;
 		while (!s->stop && !s->waiting) {
 			pthread_mutex_unlock(&s->lock);
-			saina_turn(s, NULL);
+			saina_turn(s, NULL, NEVER);
 			pthread_mutex_lock(&s->lock);
 		}
 		stop_driving(s);

@@ -72,17 +72,18 @@ void saina_step_next(struct saina *s);
 /* env.c: a variable, NULL if it is empty or not to be trusted */
 const char *saina_env(const char *name);
 
-/* drive.c.  The library's thread; the trainer's, locked: until @req is finished; there is
- * something to send, locked: whoever drives is to look.
+/* drive.c.  The library's thread; the trainer's, locked: until @req is finished (returns true) or
+ * the time of saina_until(); there is something to send, locked: whoever drives is to look.
  */
 void *saina_thread(void *arg);
-void saina_drive(struct saina *s, const struct saina_req *req);
+uint64_t saina_until(int timeout_ms);	/* 0: now, -1: NEVER */
+bool saina_drive(struct saina *s, const struct saina_req *req, uint64_t until);
 void saina_kick(struct saina *s);
 
 /* thread.c: what is due is sent, something or the time is waited for, what has come is taken;
- * only of the thread that drives, which may wait for @req.
+ * only of the thread that drives, which may wait for @req, and not longer than to @until.
  */
-void saina_turn(struct saina *s, const struct saina_req *req);
+void saina_turn(struct saina *s, const struct saina_req *req, uint64_t until);
 void saina_fill_nonce(struct saina_session *j);
 /* One datagram's worth; locked. */
 void saina_input(struct saina *s, enum saina_source from, const void *msg, size_t len,

@@ -80,18 +80,13 @@ int saina_clock(struct saina *s)
 /* Waits for all of the step; 0, or -ETIMEDOUT.  Locked. */
 static int wait_all(struct saina *s, int timeout_ms)
 {
-	uint64_t end = saina_now() + (timeout_ms > 0 ? timeout_ms : 0) * MSEC;
-	struct timespec until = {.tv_sec = end / 1000000000, .tv_nsec = end % 1000000000};
+	uint64_t until = saina_until(timeout_ms);
 
-	for (struct saina_req *q = s->round.reqs; q; q = q->next) {
-		if (timeout_ms < 0)
-			saina_drive(s, q);
-		while (!q->finished)
-			if (!timeout_ms || pthread_cond_timedwait(&s->cond, &s->lock, &until))
-				return saina_error(s, -ETIMEDOUT,
-						   "step %u: not over yet: other workers are waited for",
-						   s->round.flow.round);
-	}
+	for (struct saina_req *q = s->round.reqs; q; q = q->next)
+		if (!saina_drive(s, q, until))
+			return saina_error(s, -ETIMEDOUT,
+					   "step %u: not over yet: other workers are waited for",
+					   s->round.flow.round);
 	return 0;
 }
 

@@ -284,9 +284,9 @@ static bool is_finished(struct saina *s, const struct saina_req *req)
 	return finished;
 }
 
-void saina_turn(struct saina *s, const struct saina_req *req)
+void saina_turn(struct saina *s, const struct saina_req *req, uint64_t until)
 {
-	uint64_t when = output(s), now = saina_now();
+	uint64_t when = earlier(output(s), until), now = saina_now();
 
 	/* By a result that was here already, or because the job has failed. */
 	if (is_finished(s, req))
