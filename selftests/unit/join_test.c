@@ -75,12 +75,14 @@ static void pass(uint64_t ms)
 	take();
 }
 
+static uint8_t version = SAINA_PROTO_VERSION;	/* of what is heard */
+
 static enum saina_join_event input(int type, const void *body, size_t len)
 {
 	struct {
 		struct saina_hdr h;
 		uint8_t body[256];
-	} m = { .h = { .version = SAINA_PROTO_VERSION, .type = type, .job = 7,
+	} m = { .h = { .version = version, .type = type, .job = 7,
 		       .worker = type == SAINA_MSG_REFUSE ? SAINA_WORKER_ANY : 2,
 		       .session = type == SAINA_MSG_REFUSE ? 0 : 99 } };
 
@@ -235,6 +237,28 @@ static void test_refused(void **state)
 	pass(1);
 	refuse(SAINA_REFUSE_TOKEN, "the token is wrong");
 	failed(-EACCES, "token");
+}
+
+/* An agent of another version answers in ours, one of before that in its own. */
+static void test_other_version(void **state)
+{
+	static const struct saina_refuse r = { .reason = SAINA_REFUSE_VERSION, .text = "update" };
+
+	for (int i = 0; i < 10; i++) {
+		bool running = i & 1;
+
+		if (running) {
+			run();
+		} else {
+			setup();
+			pass(1);
+			assert_int_not_equal(j.body.nonce, 0);
+		}
+		version = i / 2;
+		input(SAINA_MSG_REFUSE, &r, sizeof(r));
+		version = SAINA_PROTO_VERSION;
+		failed(running ? -ECONNRESET : -EPROTONOSUPPORT, "update");
+	}
 }
 
 /* A busy host is given three seconds to answer a probe, one without GRO only one. */
@@ -435,6 +459,7 @@ int main(void)
 		statement("session: a join without an answer times out with a sentence", test_no_answer),
 		statement("session: a join that is refused as taken, or as seen at no port, is tried again", test_ask_again),
 		statement("session: a wrong token ends the join at once", test_refused),
+		statement("session: an agent of any other version ends the join with its sentence", test_other_version),
 		statement("session: a worker waits 3 s for a probe reply, 1 s without GRO", test_probe_patience),
 		statement("session: probes are sent in pairs until pairs are known not to get through", test_batches),
 		statement("session: the wait for other workers ends with the start time-out", test_start_timeout),

@@ -252,6 +252,11 @@ static void test_refused(void **state)
 	REFUSED(REFUSE, memset(r->text, 'x', sizeof(r->text)));
 	REFUSED(REFUSE, r->nonce = 1);
 	REFUSED(REFUSE, len--);
+	/* of another version only what says so */
+	REFUSED(REFUSE, (m.h.version++, r->reason = htole32(SAINA_REFUSE_TOKEN)));
+	REFUSED(REFUSE, (m.h.version++, r->reason = htole32(SAINA_REFUSE_VERSION), len--));
+	REFUSED(REFUSE, (m.h.version++, r->reason = htole32(SAINA_REFUSE_VERSION), from = SAINA_FROM_DATA));
+	REFUSED(REFUSE, (m.h.version++, r->reason = htole32(SAINA_REFUSE_VERSION), m.h.job = htole16(8)));
 	REFUSED(WELCOME, from = SAINA_FROM_DATA);
 	REFUSED(WELCOME, w->nonce = 0);
 	REFUSED(WELCOME, w->round = htole32(SAINA_ROUND_MAX + 1));

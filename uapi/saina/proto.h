@@ -23,6 +23,9 @@
  * types and new flags may be added within a version: unknown types are
  * dropped and counted; unknown flags in a request make it malformed; unknown
  * flags in an answer are ignored.  Anything else takes a new version.
+ * In all versions the same are struct saina_hdr up to @job, struct saina_refuse
+ * and SAINA_REFUSE_VERSION: such a REFUSE has the version of what it answers, so
+ * that who is told to update can read it.
  */
 #ifndef _UAPI_SAINA_PROTO_H
 #define _UAPI_SAINA_PROTO_H

@@ -20,6 +20,8 @@
 #define BATCH  64 /* datagrams read before others get their turn */
 #define RCVBUF (8 << 20)
 
+static struct log_limit old_limit;
+
 static void take_report(struct worker_aux *aux, const struct saina_report *r)
 {
 	aux->reported = true;
@@ -99,8 +101,14 @@ static void datagram(struct agent *a, const struct from *from, const void *buf, 
 	const struct saina_join *body = (const void *)(h + 1);
 	uint64_t nonce;
 
-	if (len < SAINA_CTRL_LEN)
-		return; /* a refusal would be longer: not for an address that may be forged */
+	if (len < SAINA_CTRL_LEN) {
+		/* a refusal would be longer: not for an address that may be forged */
+		if (len >= sizeof(*h) && h->version < SAINA_PROTO_VERSION)
+			log_limited(&old_limit, LOG_L_INFO,
+				    "%s speaks version %u of the protocol, only %u is spoken here: update libsaina there (it gets no answer, for its message is too short)",
+				    from->text, h->version, SAINA_PROTO_VERSION);
+		return;
+	}
 	if (h->version != SAINA_PROTO_VERSION) {
 		message_refuse(a, from, h, 0, SAINA_REFUSE_VERSION,
 		       "version %u of the protocol is not spoken here, only %u: update the older side",

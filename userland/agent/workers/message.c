@@ -72,6 +72,8 @@ static void refuse(struct agent *a, const struct from *from, const struct saina_
 
 	memset(&msg, 0, sizeof(msg));
 	header(&msg.hdr, SAINA_MSG_REFUSE, le16toh(req->job), req->worker, le64toh(req->session));
+	/* of another version, if it is about that */
+	msg.hdr.version = req->version;
 	msg.body.nonce = htole64(nonce);
 	msg.body.reason = htole32(reason);
 	vsnprintf(msg.body.text, sizeof(msg.body.text), fmt, ap);

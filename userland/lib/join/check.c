@@ -98,6 +98,15 @@ static bool check_segment(const struct saina_job *s, const struct saina_hdr *h)
 	       !h->count;
 }
 
+/* That another version is spoken there: all of a message that all versions understand. */
+static bool check_version(const struct saina_hdr *h, size_t len)
+{
+	const struct saina_refuse *r = (const void *)(h + 1);
+
+	return h->type == SAINA_MSG_REFUSE && len == SAINA_CTRL_LEN &&
+	       r->reason == htole32(SAINA_REFUSE_VERSION);
+}
+
 /**
  * saina_check() - is this message well formed, from the aggregator and for us?
  *
@@ -113,7 +122,8 @@ bool saina_check(const struct saina_session *j, enum saina_source from, const vo
 	const struct saina_refuse *r = body;
 	const struct saina_status *st = body;
 
-	if (from == SAINA_FROM_OTHERS || len < sizeof(*h) || h->version != SAINA_PROTO_VERSION)
+	if (from == SAINA_FROM_OTHERS || len < sizeof(*h) ||
+	    (h->version != SAINA_PROTO_VERSION && !check_version(h, len)))
 		return false;
 	/* Between results, where there is none (yet). */
 	if (h->type == SAINA_MSG_NOP)

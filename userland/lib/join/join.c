@@ -442,7 +442,8 @@ static void refuse(struct saina_session *j, const struct saina_refuse *r, uint64
 	switch (j->phase) {
 	case PHASE_JOINING:
 	case PHASE_REJOINING:
-		if (r->nonce != j->body.nonce)
+		/* who speaks another version does not look for a nonce */
+		if (r->nonce != j->body.nonce && reason != SAINA_REFUSE_VERSION)
 			return;
 		if (reason == SAINA_REFUSE_TAKEN || reason == SAINA_REFUSE_PORT) {
 			/* Perhaps by our dead predecessor: it will be noticed.  Or what the
