@@ -21,7 +21,7 @@ static const struct {
 	{ "j a d elements 0x10 workers 1 id 255 payload 352 pool 4096 ring 64 type int32 "
 	  "policy fastest:k=6,late=drop token s3cret exponent -126 heartbeat 10 dead 60000",
 	  "JOB_NEW ID=255 NAME=d ELEMENTS=16 WORKERS=1 PAYLOAD=352 POOL=4096 RING=64 "
-	  "ELEM_TYPE=1 EXPONENT=4294967170 POLICY={ MODE=2 LATE=2 K=6 K_MIN=0 K_MAX=0 FLAGS=0 S_TH=0 C_TH=0 STRIDE=0 TIMEOUT_US=0 SPREAD=0 WINDOW=0 } TOKEN=s3cret HEARTBEAT_MS=10 "
+	  "ELEM_TYPE=1 EXPONENT=4294967170 POLICY={ MODE=2 LATE=2 K=6 } TOKEN=s3cret HEARTBEAT_MS=10 "
 	  "DEAD_MS=60000" },
 	{ "job add d e 1 w 1 pay 64 poo 1", NULL },	/* e: elements or exponent */
 	{ "job add d el 1 w 1 pay 64 poo 2 t bfloat16", NULL },	/* t: type or token */
@@ -29,16 +29,16 @@ static const struct {
 	  "JOB_NEW NAME=d ELEMENTS=1 WORKERS=1 PAYLOAD=64 POOL=2 ELEM_TYPE=3 EXPONENT=127" },
 	{ "job add d elements 1 workers 1 token ''",
 	  "JOB_NEW NAME=d ELEMENTS=1 WORKERS=1 TOKEN=" },
-	{ "job set d policy bsp", "JOB_SET NAME=d POLICY={ MODE=1 LATE=1 K=0 K_MIN=0 K_MAX=0 FLAGS=0 S_TH=0 C_TH=0 STRIDE=0 TIMEOUT_US=0 SPREAD=0 WINDOW=0 }" },
+	{ "job set d policy bsp", "JOB_SET NAME=d POLICY={ MODE=1 LATE=1 }" },
 	{ "job set 7 k 5", "JOB_SET ID=7 K_SET=5" },
 	{ "policy set d timeout:10ms,kmin=4",
-	  "JOB_SET NAME=d POLICY={ MODE=4 LATE=1 K=0 K_MIN=4 K_MAX=0 FLAGS=0 S_TH=0 C_TH=0 STRIDE=0 TIMEOUT_US=10000 SPREAD=0 WINDOW=0 }" },
+	  "JOB_SET NAME=d POLICY={ MODE=4 LATE=1 K_MIN=4 TIMEOUT_US=10000 }" },
 	{ "policy set d bsp from 500",
-	  "JOB_SET NAME=d POLICY={ MODE=1 LATE=1 K=0 K_MIN=0 K_MAX=0 FLAGS=0 S_TH=0 C_TH=0 STRIDE=0 TIMEOUT_US=0 SPREAD=0 WINDOW=0 } POLICY_FROM=500" },
+	  "JOB_SET NAME=d POLICY={ MODE=1 LATE=1 } POLICY_FROM=500" },
 	{ "policy set d bsp from round 7 on k,worker-dead",
-	  "JOB_SET NAME=d POLICY={ MODE=1 LATE=1 K=0 K_MIN=0 K_MAX=0 FLAGS=0 S_TH=0 C_TH=0 STRIDE=0 TIMEOUT_US=0 SPREAD=0 WINDOW=0 } POLICY_FROM=7 POLICY_ON=516" },
+	  "JOB_SET NAME=d POLICY={ MODE=1 LATE=1 } POLICY_FROM=7 POLICY_ON=516" },
 	{ "policy cancel d", "JOB_SET NAME=d POLICY_CANCEL=1" },
-	{ "job set 7 policy bsp", "JOB_SET ID=7 POLICY={ MODE=1 LATE=1 K=0 K_MIN=0 K_MAX=0 FLAGS=0 S_TH=0 C_TH=0 STRIDE=0 TIMEOUT_US=0 SPREAD=0 WINDOW=0 }" },
+	{ "job set 7 policy bsp", "JOB_SET ID=7 POLICY={ MODE=1 LATE=1 }" },
 	{ "job set 7a state running", "JOB_SET NAME=7a STATE=2" },
 	{ "job set d state stopped token x heartbeat 100 dead 400",
 	  "JOB_SET NAME=d STATE=3 TOKEN=x HEARTBEAT_MS=100 DEAD_MS=400" },
@@ -235,6 +235,12 @@ static const struct {
 	{ "job add d elements 1 workers 1 policy fastest:k=2",
 	  { 22, "a job of 1 worker has no k of 2", SAINA_A_JOB_POLICY },
 	  "saina: a job of 1 worker has no k of 2 (attribute \"policy\")\n" },
+	{ "job add d elements 1 workers 1 policy ssp:3",
+	  { 22, "policy: attribute 12 is unknown", SAINA_A_JOB_POLICY },
+	  "saina: policy: attribute 12 is unknown: sainad is of an earlier version than this program (attribute \"policy\")\n" },
+	{ "job add d elements 1 workers 1",
+	  { 22, "Unknown attribute type", SAINA_A_JOB_ELEMENTS },
+	  "saina: Unknown attribute type: sainad is of an earlier version than this program (attribute \"elements\")\n" },
 	{ "job add d elements 1 workers 1",
 	  { 22, "a payload must be given", SAINA_A_JOB_PAYLOAD },
 	  "saina: a payload must be given (attribute \"payload\")\n" },

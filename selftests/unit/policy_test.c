@@ -58,6 +58,7 @@ static void policy_canonical(void **state)
 		{"asp", "asp"},
 	};
 	char text[SAINA_POLICY_TEXT_LEN];
+	struct saina_policy_attrs asked;
 	struct saina_core_err err;
 	struct saina_policy p, q;
 	unsigned int i;
@@ -69,6 +70,12 @@ static void policy_canonical(void **state)
 		assert_string_equal(text, good[i].canonical);
 		assert_int_equal(saina_policy_parse(text, 64, &q, NULL), 0);
 		assert_memory_equal(&p, &q, sizeof(p));
+		saina_policy_ask(&p, &asked);
+		saina_policy_read(&asked, &q);
+		assert_memory_equal(&p, &q, sizeof(p));
+		/* that of ssp and asp, which an earlier version has not */
+		assert_int_equal(SAINA_HAS(&asked, SAINA_A_POLICY_WINDOW),
+				 p.mode == SAINA_POLICY_SSP || p.mode == SAINA_POLICY_ASP);
 	}
 	assert_int_equal(saina_policy_parse("sfcd:sth=0.5,cth=5", 8, &p, NULL), 0);
 	assert_int_equal(p.s_th, 500);

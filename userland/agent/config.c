@@ -338,7 +338,7 @@ static int field_set(struct complaint *c, const config_setting_t *s, const struc
 		if (f->type == FIELD_POLICY) {
 			if (saina_policy_parse(text, SAINA_WORKERS_MAX, &policy, &err))
 				return complain(c, line, "%s", err.text);
-			saina_policy_show(&policy, to);
+			saina_policy_ask(&policy, to);
 			return 0;
 		}
 		if (strlen(text) > f->size)

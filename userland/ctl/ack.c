@@ -55,6 +55,14 @@ static const char *missing(const struct nlmsghdr *req, __u32 type, bool has_nest
 	return row ? row->name : NULL;
 }
 
+/* Is it that the other side does not know what we know?  Of sainad, and of the kernel's netlink. */
+static bool is_unknown(const char *text)
+{
+	const char *end = strstr(text, " is unknown");
+
+	return (end && !end[strlen(" is unknown")]) || !strcmp(text, "Unknown attribute type");
+}
+
 /* Sentence and attribute of a refusal; @tlv points behind the fixed part. */
 static void ext_ack(struct saina_ctl *ctl, const struct nlmsghdr *req, const char *tlv,
 		    const char *end, int err)
@@ -102,6 +110,9 @@ static void ext_ack(struct saina_ctl *ctl, const struct nlmsghdr *req, const cha
 	else if (!text[0])
 		saina_ctl_fail(ctl, err, err == -EPERM || err == -EACCES ? "%s (are you root?)" : "%s",
 		     strerror(-err));
+	else if (is_unknown(text))
+		saina_ctl_fail(ctl, err, "%s: %s is of an earlier version than this program", text,
+			       ctl->kernel ? "saina.ko" : "sainad");
 	else
 		saina_ctl_fail(ctl, err, "%s", text);
 }

@@ -314,3 +314,27 @@ void saina_policy_format(const struct saina_policy *p, char *text, unsigned long
 		sep = ',';
 	}
 }
+
+/**
+ * saina_policy_ask() - the attributes that ask for a policy
+ * @p: that passes saina_policy_check()
+ * @a: out; what the policy has not is left out, for a control plane of an earlier version may
+ *	not know it
+ */
+void saina_policy_ask(const struct saina_policy *p, struct saina_policy_attrs *a)
+{
+	struct saina_policy_attrs preset = { .has = 1ull << SAINA_A_POLICY_MODE, .mode = p->mode };
+	struct saina_policy plain;
+
+	saina_policy_read(&preset, &plain);
+	saina_policy_show(&plain, &preset);
+	saina_policy_show(p, a);
+	for (int i = 0; i < saina_policy_class.n; i++) {
+		const struct saina_attr *row = &saina_policy_class.attrs[i];
+		static const __u64 zero;
+
+		if (!memcmp((char *)a + row->offset, &zero, row->size) &&
+		    !memcmp((char *)&preset + row->offset, &zero, row->size))
+			a->has &= ~(1ull << row->number);
+	}
+}
