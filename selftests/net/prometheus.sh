@@ -48,6 +48,8 @@ start_all steady 1000000 2 --elements 20000 --think-us 4000 --cancel
 check "rounds flow" until_true 30 rounds_at_least steady 20
 
 sw "$CLIENT" get 9496 | tail -n +2 >"$WORK/text"
+check "the text has the histogram of a worker's lateness" \
+	grep -q '^saina_worker_lateness_seconds_bucket{.*le="+Inf".*} [1-9]' "$WORK/text"
 check "promtool finds nothing wrong with the text" promtool check metrics <"$WORK/text"
 
 cat >"$WORK/prometheus.yml" <<'YML'

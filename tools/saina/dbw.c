@@ -12,7 +12,7 @@ static double there(const struct dbw *d, unsigned int w, double t)
 	double n = 0, all = 0;
 
 	for (int b = 0; b < SAINA_ARRIVAL_BUCKETS; b++) {
-		double from = b ? 1ull << (b - 1) : 0, to = 1ull << b;
+		double from = b ? saina_arrival_end_us(b - 1) : 0, to = saina_arrival_end_us(b);
 
 		all += d->late[w][b];
 		n += d->late[w][b];
@@ -47,7 +47,7 @@ static void lateness(const struct dbw *d, double *late)
 
 	memset(late, 0, (d->workers + 1) * sizeof(*late));
 	for (int b = 0; b < SAINA_ARRIVAL_BUCKETS; b++) {
-		double to = 1ull << b, step = (to - from) / STEPS;
+		double to = saina_arrival_end_us(b), step = (to - from) / STEPS;
 
 		for (int i = 0; i < STEPS; i++) {
 			double fewer = 0;

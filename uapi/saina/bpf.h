@@ -376,7 +376,8 @@ struct saina_counted {
  * @n: rounds
  * @sum_us: of all of them, microseconds
  * @last_us: of @round
- * @hist: by time: [0] 0 us, [i] from 2^(i-1) us to less than 2^i us, the last one all above
+ * @hist: by time, in whole microseconds: [0] 0 us, [i] from 2^(i-1) us to less than 2^i us, the
+ *	last one all above; saina_arrival_end_us()
  */
 struct saina_arrival {
 	__u32	generation;
@@ -386,6 +387,14 @@ struct saina_arrival {
 	__u64	last_us;
 	__u64	hist[SAINA_ARRIVAL_BUCKETS];
 };
+
+/* The first microsecond above bucket @i, with which the next one begins.  The last bucket has none:
+ * it is as if it were twice as wide as the one before.
+ */
+static inline __u64 saina_arrival_end_us(unsigned int i)
+{
+	return 1ull << i;
+}
 
 struct saina_slot_lock {
 	struct bpf_spin_lock lock;

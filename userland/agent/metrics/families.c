@@ -314,10 +314,7 @@ static enum answer worker_drops(const struct snapshot *s, unsigned int item, uns
 	return TAKE;
 }
 
-/*
- * The buckets of struct saina_arrival are of whole microseconds, rounded down: bucket i has what
- * is below 2^i us, and the last one the rest.
- */
+/* Of whole microseconds, rounded down: "le" is the end of a bucket. */
 static enum answer worker_lateness(const struct snapshot *s, unsigned int item, unsigned int part,
 				   int arg, struct sample *o)
 {
@@ -342,7 +339,7 @@ static enum answer worker_lateness(const struct snapshot *s, unsigned int item, 
 		if (part == SAINA_ARRIVAL_BUCKETS - 1)
 			snprintf(o->labels, sizeof(o->labels), "le=\"+Inf\"");
 		else
-			snprintf(o->labels, sizeof(o->labels), "le=\"%g\"", (1u << part) / 1e6);
+			snprintf(o->labels, sizeof(o->labels), "le=\"%g\"", saina_arrival_end_us(part) / 1e6);
 	}
 	return TAKE;
 }
