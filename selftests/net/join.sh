@@ -133,6 +133,8 @@ size_is() { # JOB ELEMENTS
 job grown workers 2 elements auto payload 256
 equal "auto: a job that nobody has joined has neither size nor memory" "null true 0 0" \
 	"$(sj job show grown '.[0]|"\(.elements) \(.elements_auto) \(.segments) \(.memory)"')"
+check "auto: counters are shown while a job has no size" agent_says stats show
+check "auto: slots are shown of a job that has no size" agent_says slot show grown
 said=$(refused 0 0 grown "${quick[@]}")
 matches "auto: a first worker that has no size is refused" "must say how many elements it has" "$said"
 said=$(refused 0 0 grown "${quick[@]}" --elements 2000000000)

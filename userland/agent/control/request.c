@@ -316,7 +316,8 @@ static int slot_get(struct request *rq)
 	if (ret)
 		return ret;
 	job = saina_core_job_next(rq->a->jobs->core, rq->id);
-	if (!job || job->id != rq->id)
+	/* a job whose size nobody has said has no slots */
+	if (!job || job->id != rq->id || !job->segments)
 		return 0;
 	ret = saina_dp_slot(rq->a->dp, job->id, rq->at, &meta);
 	if (ret == -ENOENT && rq->at)
@@ -360,7 +361,10 @@ static int stats_get(struct request *rq)
 	if (!begun && rq->end - rq->id > 1)
 		return reply_stats(rq, NULL, -1);
 	job = dump_worker(rq, &w);
-	return job ? reply_stats(rq, job, w) : 0;
+	if (!job)
+		return 0;
+	/* of a job whose size nobody has said nothing is counted */
+	return job->segments ? reply_stats(rq, job, w) : MORE;
 }
 
 /* Limits and subscriptions */
