@@ -130,6 +130,23 @@ def scene_refuse(w):
     refused("float64", TypeError, "reduces int32 and float32", lambda: w.allreduce(make(f(5))))
     refused("an array that is not contiguous", ValueError, "not contiguous",
             lambda: w.allreduce(make(f((8, 8), numpy.float32)[:, :4])))
+    if TORCH:
+        import torch
+        refused("a tensor without data, of the device meta", ValueError, "has no data",
+                lambda: w.allreduce(torch.empty(5, device="meta")))
+        refused("a sparse tensor", ValueError, "not contiguous",
+                lambda: w.allreduce(torch.eye(5).to_sparse()))
+        refused("a broadcast of a tensor without data", ValueError, "has no data",
+                lambda: w.broadcast(torch.empty(5, device="meta")))
+    token = os.environ["OUT"] + f"/token-{RANK}"
+    refused("a token file that is not there", saina.Error, token, lambda: saina.join(token_file=token))
+    with open(token, "w", encoding="ascii") as file:
+        file.write("s3cret\n")
+    os.chmod(token, 0o644)
+    refused("a token file that everybody may read", saina.Error, "read by everybody", lambda: saina.join(token_file=token))
+    os.chmod(token, 0o600)
+    refused("a second process of this rank, whose token file is good,", saina.Error, "(EBUSY)",
+            lambda: saina.join(token_file=token, join_timeout=1))
     refused("an empty array", ValueError, "is empty", lambda: w.allreduce(make(f(0, numpy.float32))))
     refused("a list", TypeError, "not list", lambda: w.allreduce([1.0, 2.0]))
     refused("more than the job has", saina.Error, f"the job has {ELEMENTS}",

@@ -25,6 +25,13 @@ def is_tensor(x: Any) -> bool:
     return torch is not None and isinstance(x, torch.Tensor)
 
 
+def with_data(x: Any) -> Any:
+    """The tensor @x; ValueError if it is nothing but a shape."""
+    if x.device.type == "meta":
+        raise ValueError("this tensor has no data (its device is meta)")
+    return x
+
+
 def _type(name: str, what: str) -> int:
     try:
         return _TYPES[name]
@@ -51,7 +58,7 @@ def _of_tensor(x: Any) -> Buffer:
         raise ValueError("this tensor is not contiguous (.contiguous() makes a copy that is)")
     if not x.numel():
         raise ValueError("this tensor is empty: there is nothing to reduce")
-    x = x.detach()
+    x = with_data(x).detach()
     host, finish = x, None
     if x.device.type != "cpu":
         # By way of memory that the device can copy from and to at its own pace.

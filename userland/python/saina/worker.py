@@ -11,7 +11,7 @@ from typing import Any, Callable, Iterable, NamedTuple, Optional, Tuple, Type, T
 
 import numpy
 
-from ._buffer import buffer, is_tensor
+from ._buffer import buffer, is_tensor, with_data
 from ._lib import Error, ffi, lib, text
 
 T = TypeVar("T", bound=tuple)
@@ -294,7 +294,7 @@ class Worker:
         gradient is kept it is refused, and a residual of int32 is dropped.
         Raises Error; ECONNABORTED if @root is not in the job.
         """
-        flat = x.detach().cpu().contiguous().numpy() if is_tensor(x) else numpy.ascontiguousarray(x)
+        flat = with_data(x).detach().cpu().contiguous().numpy() if is_tensor(x) else numpy.ascontiguousarray(x)
         data = flat.tobytes()
         words = numpy.frombuffer(data + bytes(-len(data) % 4), numpy.int32).copy()
         most = self.info().elements
