@@ -267,6 +267,35 @@ def scene_refuse():
               lambda: loss_of(ddp, 0).backward())
 
 
+class Bucket:
+    """As DDP hands it to the hook."""
+    def __init__(self, index, of, numel):
+        self._index, self._of, self._parameters = index, of, [torch.nn.Parameter(torch.zeros(numel))]
+        self._buffer = torch.zeros(numel)
+
+    def index(self):
+        return self._index
+
+    def buffer(self):
+        return self._buffer
+
+    def parameters(self):
+        return self._parameters
+
+    def is_last(self):
+        return self._index == self._of - 1
+
+
+def scene_order():
+    """Buckets of the same sizes, in another order on rank 1."""
+    sizes = (7, 5000, 600) if RANK == 1 else (600, 5000, 7)
+    with hooked(net(), "bad") as (_, state):
+        fails("buckets in another order on rank 1", "this rank (1)" if RANK == 1 else "rank 1 is about to reduce other buckets",
+              lambda: [saina.torch.allreduce_hook(state, Bucket(i, 3, n)) for i, n in enumerate(sizes)])
+        fails("a second process of the same rank", "(EBUSY)",
+              lambda: saina.torch.State(job=JOBS["bad"], worker=RANK, token="s3cret", join_timeout=10).broadcast(net(0, 50)))
+
+
 def finish(model, state):
     """Without the process group, which may be broken."""
     with open(f"{OUT}/digest-{RANK}", "w", encoding="ascii") as f:
