@@ -21,6 +21,8 @@ $(call test,net/python-torch,full,host,600,selftests/net/python.sh torch)
 # The quickstarts, in all their ways.
 $(call test,net/podman,full,host,300,selftests/net/podman.sh all)
 $(call test,net/qemu,full,host,900,selftests/net/qemu.sh)
+# Beside earlier versions, which it builds.
+$(call test,net/upgrade,full,host,1800,selftests/net/upgrade.sh)
 # Workers in VMs of their own.
 $(call test,net/prometheus,full,host,300,selftests/net/prometheus.sh)
 $(call test,net/bench,full,host,600,selftests/net/bench.sh)

@@ -1,0 +1,233 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Previous versions, built from git, beside this one: pins and state file of the old agent with the
+# new one and the reverse, the old tool and old workers with the new agent and the reverse.  Each
+# pair works, or is refused with a sentence that says what to do.
+#
+#     upgrade.sh [COMMIT...]      else those that SAINA_PREVIOUS names
+#
+#     w0 .. w3: workers of one version or of both
+
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+# 0ca4d8c has the protocol and the maps of this version; cd892c4 has others.
+read -ra commits <<<"${*:-${SAINA_PREVIOUS-0ca4d8c cd892c4}}"
+new=$B
+expected_log='is of another version \(its maps have not layout|jobs are known from before, but the data path is gone|it makes no sense to this version|speaks version|is dead: silent for'
+
+# number FILE NAME: a #define of a version
+number() {
+	sed -nE "s/^#define[[:space:]]+$2[[:space:]]+([0-9]+).*/\1/p" "$1"
+}
+
+# build COMMIT: of a version, into $B/previous, once
+build() {
+	local full dir
+	full=$(git -C "$TOP" rev-parse --verify --quiet "$1^{commit}") || return 1
+	dir=$B/previous/$full
+	old=$dir/build
+	protocol=$(git -C "$TOP" show "$full:uapi/saina/proto.h" | number - SAINA_PROTO_VERSION)
+	layout=$(git -C "$TOP" show "$full:uapi/saina/bpf.h" | number - SAINA_LAYOUT)
+	[ ! -e "$dir/built" ] || return 0
+	mkdir -p "$dir"
+	git -C "$TOP" archive "$full" | tar -x -C "$dir" || bail "version $1 cannot be unpacked into $dir"
+	make -C "$dir" -j"$(nproc)" B=build \
+		build/saina build/sainad build/saina-allreduce build/saina_xdp.bpf.o build/saina_tc.bpf.o \
+		>"$dir/log" 2>&1 || bail "version $1 cannot be built: see $dir/log"
+	touch "$dir/built"
+}
+
+# agent VERB [OPTION...]: the agent of the build directory $agent_of, with its programs
+agent() {
+	sed -i "s|^object = .*|object = \"$agent_of/saina_xdp.bpf.o\";|" "/run/saina-lab/$LAB/sainad.conf"
+	SAINA_BUILD=$agent_of lab agent "$@"
+}
+
+# workers_of BUILD: whose saina-allreduce start() starts
+workers_of() {
+	worker_program=("$1/saina-allreduce")
+}
+
+# tool_of BUILD WORD...
+tool_of() {
+	timeout 60 "$1/saina" "${@:2}"
+}
+
+logged() { # ERE
+	grep -qaE "$1" "/run/saina-lab/$LAB/sainad.log"
+}
+
+# Those of another version do not hear that the agent is another one: their time is up, then.
+quick=(--elements 8192 --token t0ken --think-us 4000 --timeout-ms $((15000 * SLOW)))
+train() { # N
+	start_all steady 1000000 "$1" "${quick[@]}"
+}
+
+# a sentence, and no crash: status 1 of a tool, a line that is not a usage
+sentence() { # STATUS TEXT ERE
+	[ "$1" = 1 ] && [[ $2 =~ $3 ]] && [[ $2 != *Usage* ]]
+}
+
+# shows BUILD WHOSE: all that can be shown
+shows() {
+	local object out bad=''
+	for object in "job show" "worker show steady" "port show" "slot show steady" "stats show" "limits show"; do
+		# shellcheck disable=SC2086
+		out=$(tool_of "$1" -j $object 2>&1) && jq -e . >/dev/null <<<"$out" || bad+="$object: $out; "
+		# shellcheck disable=SC2086
+		tool_of "$1" $object >"$WORK/text" 2>&1 && [ -s "$WORK/text" ] || bad+="$object as text: $(head -n 3 "$WORK/text"); "
+	done
+	equal "$2 shows jobs, workers, ports, slots, counters and limits" "" "$bad"
+}
+
+# changes BUILD WHOSE: jobs come, change and go
+changes() {
+	check "$2 adds a job" tool_of "$1" job add "other" workers 2 elements 1000 payload 256 policy fastest:k=2
+	check "$2 sets its policy" tool_of "$1" job set other policy bsp
+	matches "$2 is refused with a sentence" "no job|does not exist|there is" "$(tool_of "$1" job show nobody 2>&1)"
+	equal "$2 is refused with status 1" 1 "$(tool_of "$1" job set other policy fastest:k=9 >/dev/null 2>&1; echo $?)"
+	check "$2 deletes a job" tool_of "$1" job del other
+}
+
+monitors() { # BUILD WHOSE
+	tool_of "$1" -j monitor all >"$WORK/heard" 2>"$WORK/heard.err" </dev/null &
+	local pid=$!
+	until_true 10 grep -q monitoring "$WORK/heard.err"
+	saina job set steady policy fastest:k=4 && saina job set steady policy bsp
+	check "$2 hears that a job was changed" until_true 10 grep -q steady "$WORK/heard"
+	kill "$pid" 2>/dev/null
+	wait "$pid" 2>/dev/null
+	equal "$2 understands what it hears" "" "$(jq -c . "$WORK/heard" 2>&1 >/dev/null)"
+}
+
+trains() { # WHAT: with the lab's workers as they are
+	local at
+	at=$(log_round)
+	check "$1: rounds go on" until_true 30 log_at_least $((at + 20))
+}
+
+ends_well() { # WHAT
+	stop_workers
+	check "$1: all sums are exact" wait_all 60
+}
+
+# refused_by WHAT ERE: worker 0 ends with that sentence, soon
+refused_by() {
+	local said
+	said=$(refused 0 0 steady --token t0ken --elements 8192 --join-timeout-ms $((3000 * SLOW)))
+	matches "$1" "$2" "$said"
+}
+
+# both PROTOCOLS... : w0, w1 of one version, w2, w3 of the other
+mixed() {
+	local i
+	for i in 0 1 2 3; do
+		workers_of "$([ $i -lt 2 ] && echo "$old" || echo "$new")"
+		start $i steady 1000000 "${quick[@]}"
+	done
+}
+
+# upgrade from $old to $new, and back
+pair() { # COMMIT
+	local version=$1 same='' kept=''
+	[ "$protocol" != "$(number "$TOP/uapi/saina/proto.h" SAINA_PROTO_VERSION)" ] || same=1
+	[ "$layout" != "$(number "$TOP/uapi/saina/bpf.h" SAINA_LAYOUT)" ] || kept=1
+
+	# --- the agent is upgraded under a job that trains
+	agent_of=$old
+	lab_up --workers 4 --no-agent
+	agent start || bail "the agent of $version does not start"
+	job steady id 5 workers 4 elements 8192 payload 256 ring 64 policy bsp token t0ken heartbeat 100
+	workers_of "$old"
+	train 4
+	check "$version: it trains" until_true 30 rounds_at_least steady 10
+	check "$version: its agent is killed" agent kill
+	agent_of=$new
+	check "$version, upgrade: the agent of this version starts on what it left" agent start
+	equal "$version, upgrade: the job is there" "steady 4 8192" "$(sj job show '.[]|"\(.name) \(.workers) \(.elements)"')"
+	if [ -n "$kept" ]; then
+		equal "$version, upgrade: all workers are members still" 4 "$(members steady)"
+	else
+		check "$version, upgrade: the log says that pins of another version are removed" logged "is of another version .* it is stopped and removed"
+	fi
+	if [ -n "$same" ]; then
+		trains "$version, upgrade: its workers"
+		ends_well "$version, upgrade: its workers"
+	else
+		check "$version, upgrade: its workers end" until_true 90 all_gone
+		wait_all 1 >"$WORK/said"
+		matches "$version, upgrade: its workers say that they are not answered" "nothing heard from" "$(cat "$WORK"/[0-3].err)"
+		check "$version, upgrade: the log says that libsaina is to be updated" logged "10.190.0.1[0-3]:[0-9]+ speaks version $protocol of the protocol.*update libsaina"
+	fi
+
+	# --- this agent, with tool and workers of the version
+	shows "$old" "$version: its tool with the agent of this version"
+	changes "$old" "$version: its tool with the agent of this version"
+	monitors "$old" "$version: its tool with the agent of this version"
+	if [ -n "$same" ]; then
+		mixed
+		check "$version: two of its workers and two of this version train together" until_true 30 log_at_least 20
+		ends_well "$version: two of its workers and two of this version"
+	else
+		workers_of "$old"
+		refused_by "$version: its worker is not let in by the agent of this version, and says so" "no answer|version"
+	fi
+	workers_of "$new"
+	train 4
+	check "$version, upgraded: workers of this version train" until_true 30 log_at_least 20
+
+	# --- and back
+	saina job add auto workers 2 elements auto >/dev/null || not_ok "a job that has no size yet is added"
+	check "$version, downgrade: the agent of this version is killed" agent kill
+	agent_of=$old
+	check "$version, downgrade: its agent starts on what this version left" agent start
+	if [ -n "$same" ] && [ -n "$kept" ]; then
+		trains "$version, downgrade: workers of this version"
+		ends_well "$version, downgrade: workers of this version"
+	else
+		check "$version, downgrade: workers of this version end" until_true 90 all_gone
+		wait_all 1 >"$WORK/said"
+		matches "$version, downgrade: workers of this version say why they end" "$([ -n "$same" ] && echo "there is no job" ||
+			echo "version .* is not spoken here, only $protocol: update the older side")" "$(cat "$WORK"/[0-3].err)"
+	fi
+	# 0ca4d8c cannot show counters beside such a job.
+	saina job del auto >/dev/null 2>&1
+	saina job show steady >/dev/null 2>&1 ||
+		job steady id 5 workers 4 elements 8192 payload 256 ring 64 policy bsp token t0ken heartbeat 100
+	shows "$new" "$version: the tool of this version with its agent"
+	changes "$new" "$version: the tool of this version with its agent"
+	monitors "$new" "$version: the tool of this version with its agent"
+	if ! grep -q ELEMENTS_AUTO <(git -C "$TOP" show "$version:uapi/linux/saina.h"); then
+		out=$(tool_of "$new" job add sized workers 2 elements auto 2>&1)
+		check "$version: what its agent cannot do is refused with a sentence to the tool of this version" sentence $? "$out" "elements"
+		diag "$out"
+	fi
+	workers_of "$new"
+	if [ -n "$same" ]; then
+		mixed
+		check "$version: two of its workers and two of this version train with its agent" until_true 30 log_at_least 20
+		ends_well "$version: two of its workers and two of this version, with its agent"
+	else
+		refused_by "$version: a worker of this version is told by its agent which side to update" \
+			"version [0-9]+ of the protocol is not spoken here, only $protocol: update the older side"
+	fi
+	lab_down
+}
+
+all_gone() {
+	local i
+	for i in "${!worker_pids[@]}"; do
+		worker_ended "$i" || return 1
+	done
+}
+
+for commit in "${commits[@]}"; do
+	if build "$commit"; then
+		pair "$commit"
+	else
+		point 0 "$commit # SKIP this clone has no commit $commit: fetch it, or set SAINA_PREVIOUS"
+	fi
+done
+finished
