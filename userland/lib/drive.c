@@ -13,7 +13,11 @@
 #endif
 #include "handle.h"
 
-#define REST_NS 200000	/* that the library's thread leaves the sockets alone */
+#define REST_NS	 200000	/* that the library's thread leaves the sockets alone */
+/* ... and after a start, for the next one or a wait mostly comes at once: then nobody is woken,
+ * and what both have to send goes together.
+ */
+#define START_NS 100000
 
 static void default_float(void)
 {
@@ -37,7 +41,7 @@ void saina_kick(struct saina *s)
 	if (s->driven)
 		saina_io_kick(&s->io);
 	else if (!s->waiting)
-		saina_io_alarm(&s->io, 1);
+		saina_io_alarm(&s->io, START_NS);
 }
 
 uint64_t saina_until(int timeout_ms)

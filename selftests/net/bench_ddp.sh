@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# make bench-ddp, in small: all five ways take their steps, and the ratios are told.  No times.
+
+set -u
+top=$(readlink -f "$(dirname "$0")/../..")
+# shellcheck source=../tap.sh
+. "$top/selftests/tap.sh"
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+trap 'exit 130' INT TERM HUP
+
+"$top/tools/bench-ddp" --turns 2 --steps 3 --rate none --buckets 300000 2000 90 --out "$tmp" >"$tmp/said" 2>&1
+point $? "bench-ddp: it ends well" || diag "$(tail -n 20 "$tmp/said")"
+[ "$(jq -r '.none | [.C, .hook, .DDP, .alone, .Gloo] | map(select(.us > 0 and .cpu > 0 and (.turns | length) == 2)) | length' "$tmp/ddp.json")" = 5 ]
+point $? "bench-ddp: all ways have taken their steps"
+grep -qE '^hook / C: [0-9]+\.[0-9]+ .*DDP \+ Gloo / DDP \+ saina: [0-9]' "$tmp/said"
+point $? "bench-ddp: the ratios are told"
+plan

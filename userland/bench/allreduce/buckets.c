@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * What DistributedDataParallel does with its buckets, from C, for tools/bench-ddp: a round
+ * starts them one after the other, waits for each, and is closed.
+ *
+ *	bench-buckets ELEMENTS...	where the job is: see saina_opts_env()
+ *
+ * For each line of the standard input, a number of rounds, it answers with a line: median
+ * microseconds of a round, and microseconds of processor time a round.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "saina.h"
+
+#define BUCKETS_MAX	64
+#define ROUNDS_MAX	100000
+
+static struct saina *saina;
+static float *bucket[BUCKETS_MAX];
+static size_t elements[BUCKETS_MAX];
+static int buckets;
+
+static double now_us(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return t.tv_sec * 1e6 + t.tv_nsec / 1e3;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void must(int ret)
+{
+	if (ret >= 0)
+		return;
+	fprintf(stderr, "bench-buckets: %s\n", saina_strerror(saina, ret));
+	exit(1);
+}
+
+static void one_round(void)
+{
+	struct saina_req *req[BUCKETS_MAX];
+
+	for (int b = 0; b < buckets; b++)
+		must(saina_allreduce_start(saina, bucket[b], elements[b], SAINA_FLOAT32, SAINA_MEAN, &req[b]));
+	for (int b = 0; b < buckets; b++)
+		must(saina_wait(saina, req[b], NULL));
+	must(saina_round_done(saina));
+}
+
+static void rounds(long n)
+{
+	double *took = calloc(n, sizeof(*took)), cpu = now_us(CLOCK_PROCESS_CPUTIME_ID);
+
+	if (!took)
+		exit(1);
+	for (long r = 0; r < n; r++) {
+		double began = now_us(CLOCK_MONOTONIC);
+
+		one_round();
+		took[r] = now_us(CLOCK_MONOTONIC) - began;
+	}
+	cpu = now_us(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+	qsort(took, n, sizeof(*took), by_size);
+	printf("%.1f %.1f\n", took[n / 2], cpu / n);
+	fflush(stdout);
+	free(took);
+}
+
+int main(int argc, char **argv)
+{
+	struct saina_opts opts = { .size = sizeof(opts) };
+	char line[32];
+	int ret;
+
+	for (int i = 1; i < argc && buckets < BUCKETS_MAX; i++, buckets++) {
+		elements[buckets] = strtoul(argv[i], NULL, 10);
+		bucket[buckets] = malloc(elements[buckets] * sizeof(float));
+		if (!elements[buckets] || !bucket[buckets])
+			buckets = BUCKETS_MAX;
+		else
+			for (size_t k = 0; k < elements[buckets]; k++)
+				bucket[buckets][k] = (float)(k % 101) / 101 - 0.5f;
+	}
+	if (!buckets || buckets > BUCKETS_MAX) {
+		fprintf(stderr, "usage: bench-buckets ELEMENTS... (started by tools/bench-ddp)\n");
+		return 2;
+	}
+	ret = saina_opts_env(&opts);
+	must(ret ? ret : saina_open(&saina, &opts));
+	puts("ready");
+	fflush(stdout);
+	while (fgets(line, sizeof(line), stdin)) {
+		long n = strtol(line, NULL, 10);
+
+		if (n < 1 || n > ROUNDS_MAX)
+			break;
+		rounds(n);
+	}
+	saina_close(saina);
+	return 0;
+}
