@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 """The memory of arrays and tensors, as libsaina takes it: int32 or float32, in a row."""
 
+import functools
 import sys
 from typing import Any, Callable, NamedTuple, Optional
 
@@ -50,10 +51,15 @@ def _of_array(x: numpy.ndarray) -> Buffer:
     return Buffer(ffi.from_buffer("char[]", x, require_writable=True), x.size, kind, x, None)
 
 
+@functools.lru_cache(maxsize=None)
+def _of_torch(dtype: Any) -> int:
+    return _type(str(dtype).replace("torch.", ""), "tensor")
+
+
 def _of_tensor(x: Any) -> Buffer:
     import torch
 
-    kind = _type(str(x.dtype).replace("torch.", ""), "tensor")
+    kind = _of_torch(x.dtype)
     if x.layout != torch.strided or not x.is_contiguous():
         raise ValueError("this tensor is not contiguous (.contiguous() makes a copy that is)")
     if not x.numel():

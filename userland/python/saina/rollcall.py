@@ -9,8 +9,8 @@ element: exact in jobs of any type.
 """
 
 import errno
-import time
-from typing import Any, List, NamedTuple, Optional, Tuple
+import struct
+from typing import List, NamedTuple, Sequence
 
 import numpy
 
@@ -48,32 +48,35 @@ class RollCall:
         self.numel = -(-self._n // info.payload) * info.payload
         self._signature = 0
         self._wait_us = 0
-        self._said: Any = None
-        self._late_us = numpy.zeros(info.workers)
-        self._worst_us = numpy.zeros(info.workers)
-        self._last = numpy.zeros(info.workers, int)
-        self._missed = numpy.zeros(info.workers, int)
-        self._rounds = numpy.zeros(info.workers, int)
+        self._said = numpy.zeros(self._n, self._type)
+        self._mine = self._said[_PLACES * self._me:_PLACES * (self._me + 1)]
+        self._owes = True           # perhaps, of a round that it missed
+        self._late_us = [0] * info.workers
+        self._worst_us = [0] * info.workers
+        self._last = [0] * info.workers
+        self._missed = [0] * info.workers
+        self._rounds = [0] * info.workers
 
     def start(self, signature: int) -> Request:
         """Says what this rank is about to reduce."""
-        said = numpy.zeros(self._n, numpy.int32)
-        words = numpy.array([signature, min(self._wait_us, 2**32 - 1)], "<u4")
-        said[_PLACES * self._me:_PLACES * (self._me + 1)] = words.view(numpy.uint8)
-        # What it owes of a round that it missed is not to be added to that.
-        self._said = (said - self._worker.residual(0, self._n, self._type)).astype(self._type)
+        self._said.fill(0)
+        self._mine[:] = list(struct.pack("<II", signature, min(self._wait_us, 2**32 - 1)))
+        if self._owes:
+            # That is not to be added to what it says.
+            self._said -= self._worker.residual(0, self._n, self._type)
         self._signature = signature
         return self._worker.start(self._said, "sum")
 
     def check(self, request: Request) -> None:
         """Waits.  Raises Error (EPROTO) if ranks are about to reduce different things."""
         call = request.wait()
-        heard = self._said.astype(numpy.uint8).view("<u4").reshape(self._workers, 2)
+        words = struct.unpack(f"<{2 * self._workers}I", self._said.astype(numpy.uint8).tobytes())
         counted = [w for w in range(self._workers) if call.mask_all >> w & 1]
-        others = [w for w in counted if heard[w, 0] != self._signature]
+        others = [w for w in counted if words[2 * w] != self._signature]
         if others:
             self._refuse(counted, others)
-        self._account(counted, heard[:, 1].astype(int))
+        self._owes = self._me not in counted
+        self._account(counted, words[1::2])
 
     def _refuse(self, counted: List[int], others: List[int]) -> None:
         if len(others) > len(counted) / 2:
@@ -88,7 +91,7 @@ class RollCall:
         """@call: the round's last all-reduce of this rank."""
         self._wait_us = 0 if call.late_segments else call.time_us + 1
 
-    def _account(self, counted: List[int], waited: numpy.ndarray) -> None:
+    def _account(self, counted: List[int], waited: Sequence[int]) -> None:
         """Of the round before: who waited least has come last.  Missed are rounds, this one, too."""
         for w in range(self._workers):
             if w not in counted:
@@ -107,6 +110,6 @@ class RollCall:
     def stragglers(self) -> List[Straggler]:
         """All ranks, those first that miss rounds, then by lateness."""
         found = [Straggler(w, self._late_us[w] / max(self._rounds[w], 1) / 1000, self._worst_us[w] / 1000,
-                           int(self._last[w]), int(self._missed[w]), int(self._rounds[w]))
+                           self._last[w], self._missed[w], self._rounds[w])
                  for w in range(self._workers)]
         return sorted(found, key=lambda s: (-s.missed, -s.late_ms))

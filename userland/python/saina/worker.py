@@ -2,6 +2,8 @@
 """A worker of a job: one handle of libsaina."""
 
 import errno
+import functools
+import operator
 import os
 import queue
 import threading
@@ -15,6 +17,8 @@ from ._buffer import buffer, is_tensor, with_data
 from ._lib import Error, ffi, lib, text
 
 T = TypeVar("T", bound=tuple)
+
+_REQUEST = ffi.typeof("struct saina_req **")
 
 #: How often a thread that waits looks whether Python has a signal (Ctrl-C) for it; milliseconds.
 _LOOK_MS = 200
@@ -108,14 +112,25 @@ class Segment(NamedTuple):
     flags: int
 
 
+@functools.lru_cache(maxsize=None)
+def _struct(name: str) -> Any:
+    return ffi.typeof(f"struct {name} *"), ffi.sizeof(f"struct {name}")
+
+
 def _sized(name: str) -> Any:
-    c = ffi.new(f"struct {name} *")
-    c.size = ffi.sizeof(f"struct {name}")
+    kind, size = _struct(name)
+    c = ffi.new(kind)
+    c.size = size
     return c
 
 
+@functools.lru_cache(maxsize=None)
+def _members(to: Type[T]) -> Callable[[Any], tuple]:
+    return operator.attrgetter(*to._fields)
+
+
 def _values(to: Type[T], c: Any) -> T:
-    return to(*(getattr(c, name) for name in to._fields))
+    return to._make(_members(to)(c))
 
 
 class Request:
@@ -261,7 +276,7 @@ class Worker:
         if op not in ("sum", "mean"):
             raise ValueError(f'op "{op}" is neither "sum" nor "mean"')
         with self._enter():
-            r = ffi.new("struct saina_req **")
+            r = ffi.new(_REQUEST)
             self._check(lib.saina_allreduce_start(
                 self._handle, b.pointer, b.n, b.type,
                 lib.SAINA_SUM if op == "sum" else lib.SAINA_MEAN, r))
