@@ -17,6 +17,8 @@ $(call test,net/python,quick,host,180,selftests/net/python.sh)
 # DistributedDataParallel.
 $(call test,net/torch,full,host,1200,selftests/net/torch.sh)
 $(call test,net/demo_torch,full,host,1200,selftests/net/demo_torch.sh)
+$(call test,net/bench_ddp,full,host,600,selftests/net/bench_ddp.sh)
+check-programs: $(B)/bench-buckets
 $(call test,net/python-torch,full,host,600,selftests/net/python.sh torch)
 # The quickstarts, in all their ways.
 $(call test,net/podman,full,host,300,selftests/net/podman.sh all)

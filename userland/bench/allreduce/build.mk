@@ -18,7 +18,11 @@ $(B)/bench-openmpi: userland/bench/allreduce/openmpi.c userland/bench/allreduce/
 	OMPI_CC='$(CC)' mpicc -std=gnu11 -Wall -Wextra -Wno-unused-parameter $(CFLAGS) $(LDFLAGS) -o $@ \
 		$< $(BENCH_SERVE)
 
-bench-programs: $(BENCH_PROGRAMS)
+# Buckets from C, beside the hook of saina.torch.
+$(B)/bench-buckets: $(call objs,userland/bench/allreduce/buckets.c) $(B)/libsaina.a
+	$(CC) $(LDFLAGS) -o $@ $^ -pthread -lm
+
+bench-programs: $(BENCH_PROGRAMS) $(B)/bench-buckets
 
 bench-deps: deps
 	tools/install-deps bench
@@ -27,4 +31,8 @@ bench: bench-deps
 	+$(MAKE) --no-print-directory -j$(shell nproc) all bench-programs
 	python3 tools/bench $(BENCH_ARGS)
 
-.PHONY: bench bench-deps bench-programs
+bench-ddp: torch-deps
+	+$(MAKE) --no-print-directory -j$(shell nproc) all $(B)/bench-buckets
+	tools/bench-ddp $(BENCH_ARGS)
+
+.PHONY: bench bench-ddp bench-deps bench-programs
