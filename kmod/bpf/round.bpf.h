@@ -215,7 +215,7 @@ __noinline int round_permit(struct slot_call *c, const struct saina_job_conf *co
 	if (may && r == rt->next_round) {
 		round_happened(rt, conf);
 		target = round_target(rt, conf);
-		if (!target->window) {
+		if (!target->window || round_is_fence(rt, r)) {
 			round_open(rt, conf, target, now, o);
 		} else {
 			round_begin_table(rt, conf, target, o);

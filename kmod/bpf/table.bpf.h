@@ -63,7 +63,8 @@ static __always_inline void table_members(struct saina_clock *k, __u64 active)
 
 /*
  * The job goes back to rounds: with which one?  Who goes finishes its step, nobody begins
- * another.  The results of that round must not lie where the table does.
+ * another; who died ahead of others has begun steps, too.  The results of that round must not
+ * lie where the table does.
  */
 static __always_inline void table_fence(struct saina_clock *k, __u32 ring)
 {
@@ -72,7 +73,9 @@ static __always_inline void table_fence(struct saina_clock *k, __u32 ring)
 	for (__u32 w = 0; w < SAINA_WORKERS_MAX; w++) {
 		__u64 end = (__u64)k->done[w] + (going >> w & 1);
 
-		fence = table_choose(members >> w & slot_above(end, fence) & 1, end, fence);
+		/* of a member it is not more */
+		end = table_choose(members >> w & 1, end, k->begun[w]);
+		fence = table_choose(slot_above(end, fence), end, fence);
 	}
 	if (!((fence - k->base) & (ring - 1)))
 		fence++;
@@ -81,7 +84,7 @@ static __always_inline void table_fence(struct saina_clock *k, __u32 ring)
 
 static __always_inline void table_settle(struct saina_clock *k, struct slot_call *c)
 {
-	__u64 fence, low, window = c->table.window, going;
+	__u64 fence, low, window = c->table.window, going, left;
 
 	if (k->members != c->in.active)
 		table_members(k, c->in.active);
@@ -91,20 +94,19 @@ static __always_inline void table_settle(struct saina_clock *k, struct slot_call
 	else if (!k->fence)
 		table_fence(k, c->table.ring);
 	fence = k->fence;
-	low = k->low;
 	going = k->going;
+	/* the last one has finished its step: all meet at the fence */
+	left = slot_above(fence, 0) & ~slot_above(going, 0);
+	k->low = low = table_choose(left, fence, k->low);
 	for (__u32 w = 0; w < SAINA_WORKERS_MAX; w++) {
 		__u64 done = k->done[w], member = k->members >> w & 1;
 
 		going |= (member & slot_above(1, fence) &
 			  ~slot_above((__u32)(done - low), window)) << w;
-		k->done[w] = table_choose(member & slot_above(fence, done) & ~(going >> w), fence,
-					  done);
+		k->done[w] = table_choose(member & left, fence, done);
 	}
 	k->going = going;
-	if (fence)
-		table_low(k);
-	c->table.left = fence && k->low == fence;
+	c->table.left = left;
 }
 
 /* Another table: its steps go on where the rounds before it ended. */
@@ -216,7 +218,9 @@ __noinline int table_clock(struct slot_call *c)
 		/* rounds have begun after it, and all have finished its steps */
 		c->table.base = k->base;
 		verdict = SLOT_MISS;
-	} else if (k->generation != c->in.generation || k->base > c->table.base) {
+	} else if (k->generation != c->in.generation || k->base > c->table.base ||
+		   (k->fence && k->fence == c->table.base)) {
+		/* no table begins with the fence: rt changed while it was looked at */
 		verdict = SLOT_DROP;
 	} else {
 		if (k->base != c->table.base)

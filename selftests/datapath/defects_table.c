@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * serene-1 .. serene-6 in table mode, which is what Serene does: each with the trace that
- * breaks the published code; see defects_test.c.
+ * breaks the published code; see defects_test.c.  Behind them, defects of our own.
  */
+#include <bpf/bpf.h>
+#include <unistd.h>
 #include "lab.h"
 
 static struct lab table(unsigned int workers, unsigned int segments, uint32_t window)
@@ -198,6 +200,109 @@ static void test_6(void)
 	lab_verdict(&l, ok, "serene-6 table: steps are 32 bits wide and compared whole; answers name them");
 }
 
+/* A worker is ahead of others and dies; rounds come, and another table. */
+static void test_dead_ahead(void)
+{
+	struct lab l = table(3, 1, SAINA_WINDOW_NONE);
+	bool ok = true;
+
+	for (uint32_t c = 0; c < 10; c++)
+		step(&l, 0, c);
+	lab_active(&l, 6);
+	lab_policy(&l, lab_bsp());
+	step(&l, 1, 0);
+	step(&l, 2, 0);
+	ok &= lab_answer()->k == SAINA_NAK_MODE && lab_rt(&l).mode == SAINA_RT_FENCE;
+	lab_grad(&l, 1, lab_rt(&l).base, 0, 1);
+	lab_grad(&l, 2, lab_rt(&l).base, 0, 1);
+	ok &= lab_broadcast(6, 2);
+	window(&l, 1);
+	lab_grad(&l, 1, lab_rt(&l).next_round, 0, 1);
+	ok &= nak(SAINA_NAK_MODE);
+	l.conf.worker[0].session++;
+	lab_active(&l, 7);
+	say(&l, SAINA_MSG_CLOCK, 0, SAINA_ROUND_ASK, 0, 0);
+	ok &= go(0, 7, lab_rt(&l).base) && lab_answer()->aux == lab_rt(&l).base;
+	lab_verdict(&l, ok, "table: a worker that died ahead of others begins the next table where they do");
+}
+
+/* Worker 0 is as far ahead as it may be when the job is to go back to rounds. */
+static void test_fence_window(void)
+{
+	struct lab l = table(2, 1, 1);	/* two results are kept: the fence is not 2, but 3 */
+	bool ok;
+
+	step(&l, 0, 0);
+	step(&l, 0, 1);
+	ok = go(0, 2, 0) && lab_answer()->aux == 2;
+	lab_policy(&l, lab_bsp());
+	say(&l, SAINA_MSG_CLOCK, 0, 1, 0, 0);
+	ok &= go(0, 2, 0) && lab_answer()->aux == 2;
+	window(&l, 1);			/* taken back: it skips nothing */
+	say(&l, SAINA_MSG_CLOCK, 0, 1, 0, 0);
+	ok &= go(0, 2, 0) && lab_answer()->aux == 2;
+	lab_policy(&l, lab_bsp());
+	step(&l, 1, 0);
+	ok &= go(0xff, 0, 3) && lab_answer()->k == SAINA_NAK_MODE;
+	lab_verdict(&l, ok, "table: while rounds are about to begin nobody is more than W + 1 ahead");
+}
+
+/* All are at the fence, and worker 1 has not read the table; then steps are asked for again. */
+static void test_fence_cancelled(void)
+{
+	struct lab l = table(2, 1, 1);
+	uint32_t fence;
+	bool ok;
+
+	step(&l, 0, 0);
+	lab_policy(&l, lab_bsp());
+	step(&l, 1, 0);
+	step(&l, 0, 1);
+	fence = lab_rt(&l).base;
+	ok = lab_rt(&l).mode == SAINA_RT_FENCE;
+	window(&l, 1);
+	lab_grad(&l, 0, fence, 0, 5);
+	ok &= lab_consumed();
+	say(&l, SAINA_MSG_READ, 1, fence, 0, 0);
+	ok &= sum(SAINA_F_PULLED, 3) && lab_answer()->mask == 3;
+	lab_grad(&l, 1, fence, 0, 5);
+	ok &= lab_broadcast(3, 10);
+	lab_grad(&l, 0, fence + 1, 0, 5);
+	ok &= nak(SAINA_NAK_MODE) && lab_answer()->slot_round == fence + 1;
+	lab_verdict(&l, ok, "table: another table begins after a round that all began, for then they have read this one");
+}
+
+/*
+ * A CPU that looks at rt while another writes: it finds mode TABLE, and the base of the rounds.
+ * The oracle does one thing at a time, so the program is alone here.
+ */
+static void test_torn_fence(void)
+{
+	struct lab l = table(2, 1, 1);
+	struct saina_job_rt rt, torn;
+	uint8_t f[FRAME_MAX];
+	int map = rig_map(&rig, "saina_rt");
+	__u32 job = l.conf.job;
+	unsigned int len;
+	bool ok;
+
+	step(&l, 0, 0);
+	lab_policy(&l, lab_bsp());
+	step(&l, 1, 0);
+	step(&l, 0, 1);
+	rt = torn = lab_rt(&l);
+	ok = lab_same && rt.mode == SAINA_RT_FENCE;
+	len = lab_frame(&l, f, SAINA_MSG_READ, 1, rt.base, 0, NULL);
+	torn.mode = SAINA_RT_TABLE;
+	ok &= !bpf_map_update_elem(map, &job, &torn, BPF_ANY);
+	ok &= rig_packet_alone(&rig, f, len, l.conf.worker[1].ifindex) && lab_consumed();
+	ok &= !bpf_map_update_elem(map, &job, &rt, BPF_ANY);
+	ok &= rig_packet_alone(&rig, f, len, l.conf.worker[1].ifindex);
+	ok &= sum(SAINA_F_PULLED, 3);
+	close(map);
+	tap_ok(ok, "table: a READ that comes while the table ends does not take it away from others");
+}
+
 void defects_table(void)
 {
 	test_1();
@@ -206,4 +311,8 @@ void defects_table(void)
 	test_4();
 	test_5();
 	test_6();
+	test_dead_ahead();
+	test_fence_window();
+	test_fence_cancelled();
+	test_torn_fence();
 }

@@ -402,7 +402,7 @@ static bool invariants(struct table_world *w)
 {
 	const struct saina_clock *k = clock_of(w);
 	const struct saina_job_rt *rt = rt_of(w);
-	uint64_t window = window_of(w), lead, most = window;
+	uint64_t window = window_of(w), lead;
 	/* one message, a CLOCK: everybody who may go hears of it */
 	bool clocked = !w->rig->tc && w->rig->want.answer == SAINA_MSG_GO;
 
@@ -415,9 +415,6 @@ static bool invariants(struct table_world *w)
 		w->seen = *k;
 		return true;
 	}
-	for (unsigned int i = 0; i < w->workers; i++)
-		if (k->members >> i & 1 && w->worker[i].window > most)
-			most = w->worker[i].window;
 	if (k->low < w->seen.low)
 		return fail(w, "low fell from %u to %u", w->seen.low, k->low);
 	if (k->members & ~w->conf.active & ~w->seen.members)
@@ -442,12 +439,6 @@ static bool invariants(struct table_world *w)
 		/* one message may let it go and finish its step: a CLOCK after W was raised, a train */
 		if (k->done[i] != w->seen.done[i] && window > s->window)
 			s->window = window;
-		/* who has nothing to do any more waits at the fence */
-		if (lead > most + 2)
-			return fail(w, "worker %u is %llu ahead, fence %u", i,
-				    (unsigned long long)lead, k->fence);
-		if (k->fence || k->done[i] == w->fenced)
-			continue;
 		if (lead > s->window + 1 || (w->constant && lead > window + 1))
 			return fail(w, "worker %u is %llu ahead, window %llu, let go under %llu", i,
 				    (unsigned long long)lead, (unsigned long long)window,
@@ -458,15 +449,13 @@ static bool invariants(struct table_world *w)
 		if (lead > w->widest)
 			w->widest = lead;
 	}
-	if (k->fence)
-		w->fenced = k->fence;
 	w->seen = *k;
 	return true;
 }
 
 /*
  * Who was counted in rounds, the oracle says.  After a train that began a table it has steps of
- * that one, too; who died ahead of others was counted in steps that the table has not come to yet.
+ * that one, too.
  */
 static void ledger_rounds(struct table_world *w, uint32_t end)
 {
@@ -476,21 +465,27 @@ static void ledger_rounds(struct table_world *w, uint32_t end)
 		for (uint32_t n = 0; n < w->conf.segments; n++) {
 			uint32_t last = j->last[n][i];
 
-			if (last > end)
-				last = w->worker[i].counted[n] > end ? w->worker[i].counted[n] : end;
-			w->worker[i].counted[n] = last;
+			w->worker[i].counted[n] = last < end ? last : end;
 		}
 	}
 }
 
-/* Another table: it is empty. */
-static void another_table(struct table_world *w)
+/* Another table: it is empty, and nobody is ahead. */
+static bool another_table(struct table_world *w)
 {
+	uint32_t base = rt_of(w)->base;
+
+	if (w->begun && base <= w->fence)
+		return fail(w, "a table begins with %u, and not all have read the one before %u", base,
+			    w->fence);
 	w->begun = true;
-	w->base = rt_of(w)->base;
+	w->base = base;
+	for (unsigned int i = 0; i < w->workers; i++)
+		w->worker[i].window = 0;
 	memset(w->table, 0, TABLE_SEGMENTS * sizeof(*w->table));
 	memset(w->version, 0, sizeof(w->version));
-	ledger_rounds(w, w->base);
+	ledger_rounds(w, base);
+	return true;
 }
 
 /* In a train the answer to an INC has no place beside a GO for all: it is counted all the same. */
@@ -512,9 +507,11 @@ bool table_world_answer(struct table_world *w)
 {
 	const struct rig *r = w->rig;
 
-	if (rt_of(w)->mode == SAINA_RT_TABLE && (!w->begun || w->base != rt_of(w)->base))
-		another_table(w);
-
+	if (rt_of(w)->mode == SAINA_RT_TABLE && (!w->begun || w->base != rt_of(w)->base) &&
+	    !another_table(w))
+		return false;
+	if (rt_of(w)->mode == SAINA_RT_FENCE)
+		w->fence = rt_of(w)->base;
 	for (unsigned int n = 0; n < r->answers; n++) {
 		struct saina_hdr h;
 

@@ -40,7 +40,6 @@ struct table_world {
 	unsigned int policy;		/* of steps; 0: either */
 	bool constant;			/* the window never changes */
 	bool swapping;			/* there are rounds for a while */
-	uint32_t fenced;		/* steps ended there, or were to */
 	uint64_t sessions;
 	uint64_t value_seed;
 	struct table_worker worker[SAINA_WORKERS_MAX];
@@ -54,7 +53,8 @@ struct table_world {
 	uint64_t swaps, rounds;		/* changes of mode; rounds finished by a worker */
 	unsigned int mode;		/* of the job, after the packet before */
 	bool begun;			/* there has been a table; .. */
-	uint32_t base;			/* .. the last one's first step */
+	uint32_t base;			/* .. the last one's first step, and .. */
+	uint32_t fence;			/* .. the first round after the last that ended */
 	char error[512];
 };
 

@@ -45,15 +45,19 @@ static void follow(struct saina_clock *k)
 	}
 }
 
-/* The first round after the table: when those who go have finished their steps. */
+/* The first round after the table: no step that anybody has begun, or may begin. */
 static uint32_t fence_of(const struct oracle_job *j)
 {
 	const struct saina_clock *k = &j->clock;
-	uint64_t fence = k->low;
+	uint64_t fence = k->low, end;
 
-	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++)
-		if (is_in(k->members, w) && (uint64_t)k->done[w] + is_in(k->going, w) > fence)
-			fence = (uint64_t)k->done[w] + is_in(k->going, w);
+	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++) {
+		end = k->begun[w];
+		if (is_in(k->members, w) && (uint64_t)k->done[w] + is_in(k->going, w) > end)
+			end = (uint64_t)k->done[w] + is_in(k->going, w);
+		if (end > fence)
+			fence = end;
+	}
 	if (fence % j->conf.ring == k->base % j->conf.ring)
 		fence++;
 	return fence <= SAINA_ROUND_MAX ? fence : 0;
@@ -84,9 +88,9 @@ static void settle(struct oracle_job *j)
 	else if (!k->fence)
 		k->fence = fence_of(j);
 	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++) {
-		if (!is_in(k->members, w) || is_in(k->going, w))
+		if (!is_in(k->members, w))
 			continue;
-		if (k->fence && k->done[w] < k->fence)
+		if (k->fence && !k->going)
 			k->done[w] = k->fence;
 		else if (!k->fence && fits(j, w))
 			k->going |= 1ull << w;
