@@ -26,8 +26,9 @@ $(call test,table_test,quick,host,120,$(B)/selftests/table_test --packets 200000
 $(call test,table_test,full,host,600,$(B)/selftests/table_test --packets 10000000)
 $(call test,table_tc_test,quick,host,120,$(B)/selftests/table_test --tc --packets 200000)
 $(call test,table_tc_test,full,host,600,$(B)/selftests/table_test --tc --packets 10000000)
-# Each policy by itself, as often.
-$(foreach p,bsp fastest sfcd timeout external coded,\
-	$(call test,trace_test-$(p),full,host,600,$(B)/selftests/trace_test --policy $(p) --packets 10000000))
+# Each kind of policy by itself, as often, by both hooks.
+$(foreach p,bsp fastest fastest-timeout sfcd sfcd-down timeout external coded,\
+	$(call test,trace_test-$(p),full,host,600,$(B)/selftests/trace_test --policy $(p) --packets 10000000) \
+	$(call test,trace_tc_test-$(p),full,host,600,$(B)/selftests/trace_test --tc --policy $(p) --packets 10000000))
 $(foreach p,ssp asp,$(call test,table_test-$(p),full,host,600,$(B)/selftests/table_test --policy $(p) --packets 10000000) \
 	$(call test,table_tc_test-$(p),full,host,600,$(B)/selftests/table_test --tc --policy $(p) --packets 10000000))

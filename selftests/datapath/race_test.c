@@ -9,6 +9,7 @@
  *  - at most one result of each (round, segment), and it is the sum of what
  *    exactly the workers in its mask said;
  *  - every other answer repeats the result;
+ *  - as long as all live, a result has as many contributors as its k says;
  *  - gradients counted in = gradients in results and in open slots;
  *  - open_slots is the number of open slots; no slot saw two policies;
  *  - rounds go on: nobody waits for ever.
@@ -49,6 +50,7 @@ static struct rig rig;
 static struct saina_job_conf conf;
 static _Atomic uint8_t *have;		/* [round][segment]: its result was seen */
 static _Atomic uint32_t newest;		/* round of which something was seen */
+static uint32_t steady = UINT32_MAX;	/* from this round on all workers live */
 static _Atomic bool stop;
 static _Atomic int playing;
 
@@ -226,6 +228,8 @@ static void account(const struct player *p, int players, struct account *a)
 		a->answers++;
 		if (h->contributors != __builtin_popcountll(h->mask) || !h->mask)
 			complain(a, h, "contributors are not the bits of the mask");
+		if (h->round >= steady && h->contributors != h->k)
+			complain(a, h, "contributors are not k, and all live");
 		if (h->worker != 0xff) {
 			bool in = h->mask >> h->worker & 1;
 
@@ -265,7 +269,7 @@ static void make_job(void)
 	}
 }
 
-/* Another policy, sometimes other members; worker 0 of each thread stays. */
+/* Another policy, sometimes other members, but for those in @keep. */
 static bool change(struct rng *r, uint64_t keep)
 {
 	struct saina_job_conf next = conf;
@@ -301,7 +305,7 @@ int main(void)
 	struct saina_dp_cb cb = { .event = drained_event, .relay = drained_relay };
 	struct player player[THREADS_MAX] = {};
 	int cpus = 0, changes = 0;
-	uint64_t keep = 0, open[2] = {}, packets = 0, bad = 0, counted = 0, internal = 0;
+	uint64_t keep = 0, all = (1ull << WORKERS) - 1, open[2] = {}, packets = 0, bad = 0, counted = 0, internal = 0;
 	struct account sum = {};
 	struct saina_job_rt rt;
 	struct saina_slot_meta slot;
@@ -331,8 +335,11 @@ int main(void)
 	}
 	/* a publish waits for a grace period, so this does not spin */
 	while (ok && playing == cpus && changes < CHANGES) {
+		if (changes == CHANGES / 2)
+			conf.active = keep = all;
 		ok = change(&r, keep);
-		changes++;
+		if (++changes == CHANGES / 2 + 1)
+			steady = newest + 2;
 		saina_dp_event_dispatch(rig.dp, &cb);
 	}
 	stop = true;

@@ -29,7 +29,7 @@ static struct {
 	uint64_t seed;
 	uint64_t packets;
 	uint64_t check_every;
-	unsigned int mode;
+	unsigned int kind;
 	bool verbose, counters, tc;
 } opt = { .seed = 1, .packets = 10000000, .check_every = 5000 };
 
@@ -38,13 +38,18 @@ static const struct argp_option options[] = {
 	{ "packets", 'p', "N", 0, "packets in all (default 10 million)", 0 },
 	{ "check-every", 'c', "N", 0, "packets between comparisons of state (default 5000)", 0 },
 	{ "counters", 'n', NULL, 0, "print how often each counter was hit", 0 },
-	{ "policy", 'P', "NAME", 0, "policy that most have (default: each in turn)", 0 },
+	{ "policy", 'P', "NAME", 0, "that most policies are of: bsp, fastest, fastest-timeout, sfcd, sfcd-down, timeout, external or coded (default: each in turn)", 0 },
 	{ "tc", 't', NULL, 0, "by the tc hook, many messages in a frame", 0 },
 	{ "verbose", 'v', NULL, 0, "print every packet", 0 },
 	{ }
 };
 
-static const char *const modes[] = { NULL, "bsp", "fastest", "sfcd", "timeout", "external", "coded" };
+static const char *const kinds[] = {
+	[SAINA_POLICY_BSP] = "bsp",		[SAINA_POLICY_FASTEST] = "fastest",
+	[SAINA_POLICY_SFCD] = "sfcd",		[SAINA_POLICY_TIMEOUT] = "timeout",
+	[SAINA_POLICY_EXTERNAL] = "external",	[SAINA_POLICY_CODED] = "coded",
+	[WORLD_FASTEST_TIMEOUT] = "fastest-timeout",	[WORLD_SFCD_DOWN] = "sfcd-down",
+};
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -66,8 +71,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		opt.counters = true;
 		break;
 	case 'P':
-		for (opt.mode = SAINA_POLICY_BSP; opt.mode <= SAINA_POLICY_CODED; opt.mode++)
-			if (!strcmp(arg, modes[opt.mode]))
+		for (opt.kind = SAINA_POLICY_BSP; opt.kind < WORLD_KINDS; opt.kind++)
+			if (!strcmp(arg, kinds[opt.kind]))
 				return 0;
 		argp_error(state, "'%s' is no policy", arg);
 		break;
@@ -90,6 +95,7 @@ struct total {
 	bool ok;
 	uint64_t packets, jobs, results, contributions, swaps, stuck, decisions;
 	uint64_t sized[6];		/* results of each payload size */
+	uint64_t kind[WORLD_KINDS];	/* .. of each kind of policy */
 	uint64_t counter[SAINA_C_N];
 	bool no_linear;
 };
@@ -115,8 +121,9 @@ static bool fail(const char *where, const char *why)
 		tap_note("  %.*s", n, line);
 		line += n + (line[n] == '\n');
 	}
-	tap_note("replay: trace_test --seed %llu --packets %llu --check-every 1",
-		 (unsigned long long)t.seed, (unsigned long long)t.at);
+	tap_note("replay: trace_test --seed %llu --packets %llu --check-every 1%s%s%s",
+		 (unsigned long long)t.seed, (unsigned long long)t.at, opt.tc ? " --tc" : "",
+		 opt.kind ? " --policy " : "", opt.kind ? kinds[opt.kind] : "");
 	return false;
 }
 
@@ -348,7 +355,7 @@ static bool episode(uint64_t seed, uint64_t packets)
 	memcpy(global, t.rig.o.gcount.c, sizeof(global));
 	world_init(w, &t.rig, seed);
 	lossy = seed % 5 == 2;
-	w->mode = opt.mode ? opt.mode : seed % 7;
+	w->kind = opt.kind ? opt.kind : seed % WORLD_KINDS;
 	jobs = rng_chance(&w->rng, 500) ? 1 : rng_range(&w->rng, 2, WORLD_JOBS);
 	number = rng_below(&w->rng, SAINA_JOBS_MAX);
 	for (unsigned int i = 0; i < jobs && ok; i++) {
@@ -374,6 +381,8 @@ static bool episode(uint64_t seed, uint64_t packets)
 	ok = ok && audit();
 	for (int n = 0; n < SAINA_C_N; n++)
 		t.total->counter[n] += t.rig.o.gcount.c[n] - global[n];
+	for (int n = 0; n < WORLD_KINDS; n++)
+		t.total->kind[n] += w->results[n];
 	if (lossy)
 		ok = injected_loss(&t.rig, false) && ok;
 	world_exit(w);
@@ -479,6 +488,8 @@ static struct total all_episodes(unsigned int processes)
 			sum.sized[n] += one->sized[n];
 		for (int n = 0; n < SAINA_C_N; n++)
 			sum.counter[n] += one->counter[n];
+		for (int n = 0; n < WORLD_KINDS; n++)
+			sum.kind[n] += one->kind[n];
 	}
 	return sum;
 }
@@ -486,6 +497,22 @@ static struct total all_episodes(unsigned int processes)
 static unsigned long long u(uint64_t v)
 {
 	return v;
+}
+
+/* Every kind of policy must have made results, the one that was asked for most of them. */
+static void policies(const struct total *sum)
+{
+	char said[512] = "";
+	bool ok = true;
+
+	for (int n = SAINA_POLICY_BSP; n < WORLD_KINDS; n++) {
+		uint64_t least = opt.kind ? sum->results / 1000 : sum->results / 100;
+
+		ok &= sum->kind[n] > (n == (int)opt.kind ? sum->results / 4 : least);
+		snprintf(said + strlen(said), sizeof(said) - strlen(said), " %s %llu", kinds[n],
+			 u(sum->kind[n]));
+	}
+	tap_ok(ok, "traces: every kind of policy has results:%s", said);
 }
 
 int main(int argc, char **argv)
@@ -512,6 +539,7 @@ int main(int argc, char **argv)
 		coverage(&sum);
 		for (int i = 0; i < (opt.tc ? 4 : 6); i++)
 			all &= sum.sized[i] > 1000;
+		policies(&sum);
 		tap_ok(all, "traces: every payload size that TEST_RUN takes has results: %llu %llu %llu %llu %llu %llu",
 		       u(sum.sized[0]), u(sum.sized[1]), u(sum.sized[2]), u(sum.sized[3]),
 		       u(sum.sized[4]), u(sum.sized[5]));

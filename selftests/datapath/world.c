@@ -93,14 +93,16 @@ static void some_policy(struct world *w, struct sim_job *j, const struct saina_p
 {
 	struct saina_policy old = *before;
 	struct rng *r = &w->rng;
-	unsigned int n = j->workers, mode = w->mode;
+	unsigned int n = j->workers, kind = w->kind, mode;
 
 	memset(p, 0, sizeof(*p));
 	p->seq = ++j->policies;
 	p->late = rng_chance(r, 700) ? SAINA_LATE_RESIDUAL : SAINA_LATE_DROP;
 	/* now and then another one, so that there are swaps from and to it */
-	if (!mode || rng_chance(r, 250))
-		mode = rng_range(r, SAINA_POLICY_BSP, SAINA_POLICY_CODED);
+	if (!kind || rng_chance(r, 250))
+		kind = rng_range(r, SAINA_POLICY_BSP, SAINA_POLICY_CODED);
+	mode = kind == WORLD_FASTEST_TIMEOUT ? SAINA_POLICY_FASTEST :
+	       kind == WORLD_SFCD_DOWN ? SAINA_POLICY_SFCD : kind;
 	if (mode == SAINA_POLICY_CODED && !some_spread(r, n))
 		mode = SAINA_POLICY_SFCD;
 	p->mode = mode;
@@ -109,7 +111,7 @@ static void some_policy(struct world *w, struct sim_job *j, const struct saina_p
 		return;
 	case SAINA_POLICY_FASTEST:
 		p->k = rng_range(r, 1, n);
-		if (rng_chance(r, 300))
+		if (kind == WORLD_FASTEST_TIMEOUT || rng_chance(r, 300))
 			some_timeout(r, p, n);
 		return;
 	case SAINA_POLICY_TIMEOUT:
@@ -135,7 +137,7 @@ static void some_policy(struct world *w, struct sim_job *j, const struct saina_p
 		p->flags |= SAINA_POLICY_F_PARITY;
 		p->stride = 32;
 	}
-	if (rng_chance(r, 400))
+	if (kind == WORLD_SFCD_DOWN || rng_chance(r, 400))
 		p->flags |= SAINA_POLICY_F_DOWN;
 	/* now and then the same again but for one thing or two */
 	if (old.mode == SAINA_POLICY_SFCD && rng_chance(r, 500)) {
@@ -542,6 +544,15 @@ static bool rung(struct world *w, struct sim_job *j, const struct saina_hdr *h,
 	return true;
 }
 
+static unsigned int kind_of(const struct saina_policy *p)
+{
+	if (p->mode == SAINA_POLICY_FASTEST && p->timeout_us)
+		return WORLD_FASTEST_TIMEOUT;
+	if (p->mode == SAINA_POLICY_SFCD && p->flags & SAINA_POLICY_F_DOWN)
+		return WORLD_SFCD_DOWN;
+	return p->mode;
+}
+
 static bool one_answer(struct world *w, const uint8_t *message, uint64_t to)
 {
 	const void *payload = message + sizeof(struct saina_hdr);
@@ -569,6 +580,8 @@ static bool one_answer(struct world *w, const uint8_t *message, uint64_t to)
 			 j->recompute.error);
 		return false;
 	}
+	if (h.type == SAINA_MSG_RESULT && h.worker == 0xff)
+		w->results[kind_of(&rt_of(j)->policy)]++;
 	for (unsigned int i = 0; i < j->workers; i++)
 		if (to >> i & 1)
 			hear(w, j, i, &h);

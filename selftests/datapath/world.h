@@ -20,6 +20,9 @@
 #define WORLD_TICK_US	250000000u	/* time-outs are multiples, and time passes so */
 #define WORLD_VALUES	65536	/* values workers say, picked from a table */
 
+/* Kinds of policies: those of enum saina_policy_mode, and two that some of these may be. */
+enum { WORLD_FASTEST_TIMEOUT = SAINA_POLICY_CODED + 1, WORLD_SFCD_DOWN, WORLD_KINDS };
+
 /* A message on its way; what it carries follows from what it is. */
 struct message {
 	uint8_t job, worker, type, flags;
@@ -65,7 +68,8 @@ struct world {
 	unsigned int in_flight, in_attic;
 	unsigned int loss_up, loss_down, dup, hold;	/* permille */
 	struct sim_job *paused;		/* at most one is not RUNNING */
-	unsigned int mode;		/* enum saina_policy_mode that most policies have, 0: any */
+	unsigned int kind;		/* that most policies are of, 0: any */
+	uint64_t results[WORLD_KINDS];	/* of rounds with policies of the kind */
 	uint64_t stuck;			/* jobs started afresh */
 	char error[512];
 };
