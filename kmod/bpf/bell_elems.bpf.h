@@ -19,7 +19,7 @@ static __always_inline bool SIZED(bell_add)(struct slot_call *c, struct SLOT *h,
 
 	if (h->meta.round != c->in.round || h->meta.count + 1 >= h->meta.k || !c->in.segment)
 		return false;
-	c->in.now = h->meta.deadline ? bpf_ktime_get_ns() : 0;
+	c->in.now = h->meta.deadline ? bpf_ktime_get_coarse_ns() : 0;
 	lk = bpf_map_lookup_elem(&saina_locks, &lock);
 	cnt = slot_counted(c->in.job, c->in.segment);
 	if (!lk || !cnt)

@@ -123,7 +123,8 @@ static __always_inline bool SIZED(slot_add)(struct slot_in *in,
 	/* a glance without the lock: most others are seen here.  Segment 0 is timed. */
 	if (!h || h->meta.round != in->round || h->meta.count + 1 >= h->meta.k || !in->segment)
 		return false;
-	in->now = h->meta.deadline ? bpf_ktime_get_ns() : 0;
+	/* a tick behind, for a fraction of the time; a gradient too late is for the next PULL */
+	in->now = h->meta.deadline ? bpf_ktime_get_coarse_ns() : 0;
 	cnt = slot_counted(job, in->segment);
 	if (!cnt)
 		return false;

@@ -208,6 +208,8 @@ int rig_job_poke(struct rig *r, const struct saina_job_conf *conf)
 	return 0;
 }
 
+#define COARSE_NS 20000000	/* more than the coarse clock is ever behind */
+
 int rig_time_passes(struct rig *r, uint64_t ns)
 {
 	static const unsigned int sizes[] = {
@@ -238,7 +240,7 @@ int rig_time_passes(struct rig *r, uint64_t ns)
 			}
 			if (fd < 0 || bpf_map_lookup_elem(fd, &i, &slot))
 				err = -ENOENT;
-			slot.meta.deadline -= ns;
+			slot.meta.deadline -= ns + COARSE_NS;
 			slot.meta.opened_at -= ns;
 			if (!err && bpf_map_update_elem(fd, &i, &slot, BPF_ANY))
 				err = -errno;
