@@ -211,7 +211,7 @@ else
 	# table mode
 	mutant table-counts-twice table.bpf.h 'cnt->last[w] > c->in.round' '0'
 	mutant table-window-ends-one-late table.bpf.h '(__u32)(done - low), window)' '(__u32)(done - low), window + 1)'
-	mutant table-waits-for-the-dead table.bpf.h '	k->members = active;' '	k->members |= active;'
+	mutant table-waits-for-the-dead table.bpf.h 'if (k->members != c->in.active)' 'if (c->in.active & ~k->members)'
 	mutant table-repeated-clock-counts table.bpf.h 'if (step == done && step <= SAINA_ROUND_MAX && k->going & c->in.bit) {' \
 		'if ((step == done || step + 1 == done) && k->going & c->in.bit) {'
 	mutant table-clock-without-go table.bpf.h ' && k->going & c->in.bit) {' ') {'

@@ -63,6 +63,13 @@ static struct saina_policy some_policy(struct table_world *w, bool table)
 		p.s_th = 300;
 		p.c_th = 1;
 		p.stride = 8;
+	} else if (rng_chance(r, 250) && !(w->workers & 1)) {
+		p.mode = SAINA_POLICY_CODED;
+		p.spread = 1;
+	} else if (rng_chance(r, 250)) {
+		p.mode = SAINA_POLICY_TIMEOUT;
+		p.timeout_us = UINT32_MAX;	/* it does not come */
+		p.k_min = 1;
 	} else {
 		p.mode = rng_chance(r, 500) ? SAINA_POLICY_SSP : SAINA_POLICY_BSP;
 	}
@@ -104,6 +111,7 @@ int table_world_init(struct table_world *w, struct rig *rig, uint64_t seed, unsi
 	c->state = SAINA_JOB_RUNNING;
 	c->elem = SAINA_ELEM_INT32;
 	c->payload = payload;
+	c->workers = w->workers;
 	c->segments = rng_range(r, 1, rng_chance(r, 500) ? 3 : TABLE_SEGMENTS);
 	c->pool = 1 << rng_below(r, 4);
 	c->ring = 2 << rng_below(r, 3);
