@@ -28,6 +28,7 @@ $(call test,net/upgrade,full,host,1800,selftests/net/upgrade.sh)
 # Workers in VMs of their own.
 $(call test,net/prometheus,full,host,300,selftests/net/prometheus.sh)
 $(call test,net/bench,full,host,600,selftests/net/bench.sh)
+$(call test,net/bench_policies,full,host,300,selftests/net/bench_policies.sh)
 $(call test,net/tap,full,host,1200,selftests/net/tap.sh)
 $(call test,net/tap_tc,full,host,900,selftests/net/tap_tc.sh)
 

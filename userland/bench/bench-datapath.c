@@ -37,6 +37,7 @@
 #define SLOTS_BIG 64		/* of more */
 #define PLAIN	20000		/* repeats of a frame without driver */
 #define SAME	.10		/* "the same cost" on a machine without noise */
+#define FEW	16		/* segments of a job of which single ones are measured */
 
 static const char method[] =
 	"ns per packet, medians; headers by a driver program (BPF_PROG_TEST_RUN), its own time taken off";
@@ -52,11 +53,17 @@ struct size {
 };
 
 /* Jobs of 256 elements that differ in one thing. */
-enum variant { THREE_WORKERS, TWO_WORKERS, BIG_POOL, ALL_SLOTS, VARIANTS };
+enum variant { THREE_WORKERS, TWO_WORKERS, BIG_POOL, ALL_SLOTS, UNTIMED, TIMEOUT, VARIANTS };
 
 struct variant_samples {
 	struct bench_job job;
 	struct sample branch[BRANCHES];
+};
+
+/* A job of FEW segments.  Arrivals are noted of segment 0 alone: what it costs more than another. */
+struct arrival {
+	struct bench_job job;
+	struct sample first, second;
 };
 
 static void measure(struct rig *r, struct bench_job *j, struct sample *branch, enum bench_branch b)
@@ -87,6 +94,16 @@ static void cycle_variant(struct rig *r, struct variant_samples *v, bool accumul
 		measure(r, &v->job, v->branch, BRANCH_ACCUMULATE);
 	measure(r, &v->job, v->branch, BRANCH_COMPLETE);
 	rig_round_done(&v->job);
+}
+
+static void cycle_arrival(struct rig *r, struct arrival *a)
+{
+	rig_branch(r, &a->job, BRANCH_STORE, BENCH_SAINA);
+	sample_add(&a->first, rig_accumulate(r, &a->job, BENCH_SAINA, 0, 1));
+	sample_add(&a->second, rig_accumulate(r, &a->job, BENCH_SAINA, 1, 2));
+	rig_accumulate(r, &a->job, BENCH_SAINA, 2, FEW);
+	rig_branch(r, &a->job, BRANCH_COMPLETE, BENCH_SAINA);
+	rig_round_done(&a->job);
 }
 
 /* Time of a batch less the driver's; an empty program's own time is kept. */
@@ -126,8 +143,9 @@ static void report_size(struct report *out, const struct size *s, unsigned int n
 }
 
 static void report_all(struct report *out, const struct size *size,
-		       const struct variant_samples *v)
+		       const struct variant_samples *v, const struct arrival *arrival)
 {
+	double first = net(&arrival->first, &size[2]), second = net(&arrival->second, &size[2]);
 	const struct size *s = &size[2];
 	double empty = sample_median(&s->empty);
 	double add = net(&s->add, s);
@@ -149,10 +167,21 @@ static void report_all(struct report *out, const struct size *size,
 		   var[ALL_SLOTS][BRANCH_ACCUMULATE] / add);
 	report_row(out, 256, "complete, 2 workers", var[TWO_WORKERS][BRANCH_COMPLETE],
 		   var[TWO_WORKERS][BRANCH_COMPLETE] / add);
+	report_row(out, 256, "accumulate, no time-out", var[UNTIMED][BRANCH_ACCUMULATE],
+		   var[UNTIMED][BRANCH_ACCUMULATE] / add);
+	report_row(out, 256, "accumulate, time-out", var[TIMEOUT][BRANCH_ACCUMULATE],
+		   var[TIMEOUT][BRANCH_ACCUMULATE] / add);
+	report_row(out, 256, "accumulate, segment 0 alone", first, first / add);
+	report_row(out, 256, "accumulate, segment 1 alone", second, second / add);
 	if (!out->json)
 		putchar('\n');
 	report_verdict(out, "accumulate / (parse, lock, add), 256 elements", acc / add, 1.6);
 	report_verdict(out, "foreign / empty program", sample_median(&s->foreign) / empty, 2);
+	report_verdict(out, "accumulate with a time-out / without",
+		       var[TIMEOUT][BRANCH_ACCUMULATE] / var[UNTIMED][BRANCH_ACCUMULATE], 1.05);
+	report_verdict(out, "accumulate with arrival times / without, 256 segments",
+		       1 + (first - second) / SLOTS / acc, 1.05);
+	report_verdict(out, "the same, 16 segments", 1 + (first - second) / FEW / second, 1.05);
 	/* with two workers the second packet completes: there is no accumulate */
 	report_equal(out, "accumulate with 3 and 64 workers",
 		     var[THREE_WORKERS][BRANCH_ACCUMULATE], acc,
@@ -173,6 +202,7 @@ int main(int argc, char **argv)
 		bench_args_parse(argc, argv, "ns per packet of each branch of the XDP program.");
 	static struct variant_samples variant[VARIANTS];
 	static struct size size[SIZES];
+	static struct arrival arrival;
 	static struct rig rig;
 	struct report out;
 
@@ -185,6 +215,10 @@ int main(int argc, char **argv)
 	rig_job(&rig, &variant[TWO_WORKERS].job, 11, 256, 2, 2, SLOTS, SLOTS);
 	rig_job(&rig, &variant[BIG_POOL].job, 12, 256, 64, 63, 4096, SLOTS);
 	rig_job(&rig, &variant[ALL_SLOTS].job, 13, 256, 8, 8, 4096, 4096);
+	rig_job(&rig, &variant[UNTIMED].job, 16, 256, 64, 63, SLOTS, SLOTS);
+	rig_job(&rig, &variant[TIMEOUT].job, 14, 256, 64, 63, SLOTS, SLOTS);
+	rig_timeout(&rig, &variant[TIMEOUT].job);
+	rig_job(&rig, &arrival.job, 15, 256, 64, 63, FEW, FEW);
 	rig_stay();
 	for (unsigned int n = 0; n < args.cycles; n++) {
 		if (n % 10 == 0)
@@ -193,14 +227,16 @@ int main(int argc, char **argv)
 			cycle_size(&rig, &size[i], i);
 		for (int i = 0; i < VARIANTS; i++)
 			cycle_variant(&rig, &variant[i], i != TWO_WORKERS);
+		cycle_arrival(&rig, &arrival);
 	}
 	for (unsigned int i = 0; i < SIZES; i++)
 		rig_check(&rig, &size[i].job);
 	for (int i = 0; i < VARIANTS; i++)
 		rig_check(&rig, &variant[i].job);
+	rig_check(&rig, &arrival.job);
 
 	report_open(&out, args.json);
-	report_all(&out, size, variant);
+	report_all(&out, size, variant, &arrival);
 	rig_close(&rig);
 	if (report_close(&out, args.out)) {
 		fprintf(stderr, "bench-datapath: cannot write %s: %s\n", args.out, strerror(errno));

@@ -10,7 +10,15 @@ $(B)/bench-lookup: $(call objs,userland/bench/bench-lookup.c)
 $(B)/bench-datapath $(B)/bench-lookup: $(BENCH_OBJS) $(DP_LIB) $(B)/libsainactl.a
 	$(CC) $(LDFLAGS) -o $@ $^ $(DP_LDLIBS) -lmnl -ljansson -lm
 
-ALL += $(addprefix $(B)/,bench-datapath bench-lookup bench.bpf.o bench_kernel.bpf.o)
+$(B)/bench-control: $(call objs,userland/bench/bench-control.c) $(B)/libsainactl.a
+	$(CC) $(LDFLAGS) -o $@ $^ -lmnl
+
+ALL += $(addprefix $(B)/,bench-datapath bench-lookup bench-control bench.bpf.o bench_kernel.bpf.o)
+
+# What policies promise, by real workers.
+bench-policies: all
+	python3 tools/bench/policies.py $(BENCH_ARGS)
+.PHONY: bench-policies
 
 # In the test VM, of kernel VM_KERNEL.
 VM_KERNEL ?= 6.1

@@ -138,6 +138,14 @@ void rig_job(struct rig *r, struct bench_job *j, unsigned int id, unsigned int p
 		rig_die("%s", saina_dp_error(r->dp));
 }
 
+void rig_timeout(struct rig *r, struct bench_job *j)
+{
+	j->conf.policy.timeout_us = UINT32_MAX;
+	j->conf.policy.seq++;
+	if (saina_dp_job_publish(r->dp, &j->conf, 0))
+		rig_die("%s", saina_dp_error(r->dp));
+}
+
 static void head_write(const struct rig *r, unsigned char *head, unsigned int job,
 		       unsigned int payload, __u32 round, bool foreign)
 {
@@ -244,6 +252,12 @@ static double batch(struct rig *r, struct bench_job *j, enum bench_branch branch
 	return ns;
 }
 
+double rig_accumulate(struct rig *r, struct bench_job *j, enum bench_target target,
+		      unsigned int from, unsigned int to)
+{
+	return batch(r, j, BRANCH_ACCUMULATE, target, from, to) / ((to - from) * (j->conf.policy.k - 2));
+}
+
 double rig_branch(struct rig *r, struct bench_job *j, enum bench_branch branch,
 		  enum bench_target target)
 {
@@ -256,8 +270,7 @@ double rig_branch(struct rig *r, struct bench_job *j, enum bench_branch branch,
 	case BRANCH_ACCUMULATE:
 		if (k < 16)
 			break;
-		n = j->touched * (k - 2);
-		return batch(r, j, branch, target, 0, j->touched) / n;
+		return rig_accumulate(r, j, target, 0, j->touched);
 	case BRANCH_DUPLICATE:
 	case BRANCH_LATE:
 		n = j->touched * MANY;

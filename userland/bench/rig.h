@@ -50,14 +50,21 @@ void rig_stay(void);
 void rig_job(struct rig *r, struct bench_job *j, unsigned int id, unsigned int payload,
 	     unsigned int workers, unsigned int k, unsigned int pool, unsigned int touched);
 
+/* From the next round on it has a time-out, which will not come. */
+void rig_timeout(struct rig *r, struct bench_job *j);
+
 /*
  * All return ns per packet.
  * rig_branch: one batch of packets that all take @branch, or, with a @target
  *	other than BENCH_SAINA, the same batch into another program.
+ * rig_accumulate: BRANCH_ACCUMULATE for segments @from to @to - 1 alone, of a job with 16 workers
+ *	or more.
  * rig_plain: one and the same frame @repeat times, without the driver.
  */
 double rig_branch(struct rig *r, struct bench_job *j, enum bench_branch branch,
 		  enum bench_target target);
+double rig_accumulate(struct rig *r, struct bench_job *j, enum bench_target target,
+		      unsigned int from, unsigned int to);
 double rig_plain(struct rig *r, int prog, unsigned int payload, bool foreign,
 		 unsigned int repeat);
 /* The job in saina.ko, and the snapshot it publishes. */

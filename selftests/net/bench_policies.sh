@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# `make bench-policies' in its smallest form: everything is measured, the report is complete,
+# nothing is left behind.  What the figures are is not looked at.
+
+set -u
+top=$(readlink -f "$(dirname "$0")/../..")
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+trap 'exit 130' INT TERM HUP
+
+# shellcheck source=../tap.sh
+. "$top/selftests/tap.sh"
+
+export SAINA_TEST_RUN=${SAINA_TEST_RUN:-t$$}
+
+left() {
+	find /run/netns /run/saina-lab -maxdepth 1 -name "*${SAINA_TEST_RUN}bench*" 2>/dev/null
+}
+# says DESCRIPTION JQ: true of the report
+says() {
+	jq -e "$2" "$tmp/out/bench-policies.json" >/dev/null
+	point $? "$1"
+}
+
+[ "$(id -u)" = 0 ] || { echo "1..0 # SKIP needs root"; exit 4; }
+python3 "$top/tools/bench/policies.py" --quick --out "$tmp/out" >"$tmp/log" 2>&1
+point $? "bench-policies: a small run ends well"
+sed 's/^/# /' "$tmp/log"
+says "bench-policies: time-outs, k and the window are measured" \
+	'.complete and ([.rows[].name] | length) == 8'
+says "bench-policies: no result comes before its time-out" \
+	'[.rows[] | select(.name | startswith("time-out")) | .median_ms] | length == 6 and all(. >= 0)'
+says "bench-policies: both runs of the window have a time" '[.rows[] | select(.ratio) | .ssp_ms, .bsp_ms] | length == 2 and all(. > 0)'
+[ "$(left)" = "" ]
+point $? "bench-policies: a run that ended leaves nothing behind"
+refused=$(python3 "$top/tools/bench/policies.py" --only speed --out "$tmp/out" 2>&1)
+[ $? = 2 ] && [[ $refused == *'"speed" is none of time-out, k, window'* ]]
+point $? "bench-policies: a part that does not exist is refused with those that do"
+plan

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""make bench-policies: what policies promise about time, by real workers in labs on this machine.
+
+    time-out   one of four workers sends, the others are silent: how much later than T its
+               result is there, counted from when it began to send; beside it, how late a
+               process that does nothing but sleep for T wakes up here
+    k          a client sets k of a job with policy external, whose workers make rounds: when
+               the answer is there, and when a round has it
+    window     eight workers that straggle (with p = 0.15 each step takes 0.5 to 2 times longer):
+               the time of a step under ssp:10 to that under bsp, the same stragglers in both
+
+Documentation/policies.rst section 7 has figures and what they depend on.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+# pylint: disable=wrong-import-position
+import plan
+import report
+from lab import BUILD, NET, BenchError, Lab, run
+
+SILENT_US = 10 ** 9
+TIMEOUTS_MS = (2, 10, 50)
+WARM = 5			# rounds in which a worker learns the time-out, and memory is cold
+K_LIMIT_MS = 1
+SERENE, SERENE_OFF = 0.604, 0.05	# simulated (steps_test); the window is 10
+STEP_US = 10000
+
+
+def p99(ordered: list[float]) -> float:
+    return ordered[int(0.99 * (len(ordered) - 1))]
+
+
+def late_sleeps(seconds: float, while_true) -> list[float]:
+    """How many ms too long sleeps take, in order."""
+    late = []
+    while while_true() or not late:
+        begin = time.monotonic()
+        time.sleep(seconds)
+        late.append((time.monotonic() - begin - seconds) * 1000)
+    return sorted(late)
+
+
+class Workers:
+    """saina-allreduce as some workers of a job."""
+
+    def __init__(self, lab: Lab, job: str, folder: str):
+        self.lab, self.job, self.folder = lab, job, folder
+        self.running: dict[int, subprocess.Popen] = {}
+
+    def path(self, worker: int, what: str) -> str:
+        return os.path.join(self.folder, f"{self.job}.{worker}.{what}")
+
+    def begin(self, worker: int, *options: str) -> None:
+        command = self.lab.inside(worker, os.path.join(BUILD, "saina-allreduce"), "-a", f"{NET}.1", "-j", self.job,
+                                  "-w", str(worker), "--json", "--log", self.path(worker, "log"), *options)
+        with open(self.path(worker, "out"), "wb") as out, open(self.path(worker, "err"), "wb") as err:
+            self.running[worker] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                                                    start_new_session=True)
+
+    def end(self, worker: int, timeout: float) -> dict:
+        """Its summary; it must have ended well."""
+        try:
+            status = self.running[worker].wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise BenchError(f"worker {worker} of {self.job} is not through after {timeout:g} s") from None
+        if status:
+            with open(self.path(worker, "err"), encoding="utf-8", errors="replace") as f:
+                raise BenchError(f"worker {worker} of {self.job} ended with status {status}: {f.read().strip()[-400:]}")
+        del self.running[worker]
+        with open(self.path(worker, "out"), encoding="utf-8") as f:
+            return json.load(f)
+
+    def runs(self, worker: int) -> bool:
+        return self.running[worker].poll() is None
+
+    def log(self, worker: int) -> list[dict]:
+        with open(self.path(worker, "log"), encoding="utf-8") as f:
+            return [json.loads(line) for line in f]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for p in self.running.values():
+            p.kill()
+        for p in self.running.values():
+            p.wait()
+
+
+class Bench:
+    def __init__(self, quick: bool, folder: str):
+        self.quick, self.folder = quick, folder
+        self.rows: list[dict] = []
+        self.lab: Lab | None = None
+
+    def saina(self, *words: str) -> str:
+        return run(*self.lab.inside(None, os.path.join(BUILD, "saina"), "-s", f"/run/saina-lab/{self.lab.name}/control", *words))
+
+    def add(self, job: str, workers: int, policy: str, elements: int) -> int:
+        self.saina("job", "add", job, "workers", str(workers), "elements", str(elements), "policy", policy, "dead", "65535")
+        return json.loads(self.saina("-j", "job", "show", job))[0]["id"]
+
+    def with_lab(self, workers: int, what) -> None:
+        self.lab = Lab(plan.Place("linux", 1500, workers), agent=True)
+        try:
+            self.lab.start()
+            what()
+        finally:
+            self.lab.stop()
+
+    def row(self, name: str, text: str, kept: bool, **figures) -> None:
+        self.rows.append({"name": name, "kept": kept, **figures})
+        print(f"{'kept' if kept else 'BROKEN':7} {name}: {text}", flush=True)
+
+    def timeout(self, t_ms: int, elements: int) -> None:
+        job, rounds = f"out{t_ms}-{elements}", WARM + (20 if self.quick else 5000 // (t_ms + 5))
+        self.add(job, 4, f"timeout:{t_ms}ms,kmin=1", elements)
+        with Workers(self.lab, job, self.folder) as w:
+            for i in 1, 2, 3:
+                w.begin(i, "--think-us", str(SILENT_US))
+            w.begin(0, "--rounds", str(rounds))
+            end = time.monotonic() + 60 + rounds * t_ms / 100
+            sleeps = late_sleeps(t_ms / 1000, lambda: w.runs(0) and time.monotonic() < end)
+            summary = w.end(0, 1)
+            late = sorted(r["time_us"] / 1000 - t_ms for r in w.log(0)[WARM:])
+        self.saina("job", "del", job)
+        if not summary["degraded_segments"]:
+            raise BenchError(f"{job}: no result is degraded, so no time-out fired")
+        self.row(f"time-out of {t_ms} ms, {elements} elements",
+                 f"result after T + {statistics.median(late):.2f} ms (median), {p99(late):.2f} (99 %), {late[-1]:.2f} (last of {len(late)}); "
+                 f"at most T + 1 ms; a sleep ends after T + {statistics.median(sleeps):.2f}, {p99(sleeps):.2f}, {sleeps[-1]:.2f}",
+                 p99(late) <= 1, median_ms=statistics.median(late), p99_ms=p99(late), max_ms=late[-1], rounds=len(late),
+                 sleep_median_ms=statistics.median(sleeps), sleep_p99_ms=p99(sleeps), sleep_max_ms=sleeps[-1])
+
+    def timeouts(self) -> None:
+        for t_ms in TIMEOUTS_MS:
+            for elements in (256, 65536):
+                self.timeout(t_ms, elements)
+
+    def client(self) -> None:
+        calls = 50 if self.quick else 1000
+        number = self.add("client", 4, "external:k0=1", 8192)
+        with Workers(self.lab, "client", self.folder) as w:
+            for i in range(4):
+                w.begin(i, "--rounds", "0", "--think-us", "500", "--no-verify", "--skip-stale")
+            said = json.loads(run(os.path.join(BUILD, "bench-control"), f"/run/saina-lab/{self.lab.name}/control",
+                                  str(number), str(calls)))
+        self.saina("job", "del", "client")
+        answer, force = ([v / 1000 for v in sorted(said[name])] for name in ("answer_us", "in_force_us"))
+        self.row("k set by a client",
+                 f"answered after {statistics.median(answer):.3f} ms (median), {p99(answer):.3f} (99 %), {answer[-1]:.3f} (last of {calls}), at most "
+                 f"{K_LIMIT_MS} ms; a round has it after {statistics.median(force):.3f} ms; rounds with the old k after the answer: "
+                 f"{said['rounds_with_the_old_k']}", p99(answer) <= K_LIMIT_MS and not said["rounds_with_the_old_k"],
+                 median_ms=statistics.median(answer), p99_ms=p99(answer), max_ms=answer[-1], in_force_median_ms=statistics.median(force))
+
+    def step_us(self, policy: str, steps: int, seed: int) -> float:
+        """Of a run under @policy: until the last worker is through, for each step."""
+        self.saina("policy", "set", "window", policy)
+        with Workers(self.lab, "window", self.folder) as w:
+            for i in range(8):
+                w.begin(i, "--steps", "--rounds", str(steps), "--think-us", str(STEP_US), "--straggle", "0.15", "--seed", str(seed))
+            ended = [w.end(i, 60 + steps * STEP_US / 1e5) for i in range(8)]
+        if any(e["wrong"] or e["beyond_window"] for e in ended):
+            raise BenchError("a model is wrong, or lacks more than its window allows")
+        return max(e["time_us"] for e in ended) / steps
+
+    def window(self) -> None:
+        steps, seeds = (60, (1,)) if self.quick else (1000, (1, 2))
+        self.add("window", 8, "bsp", 2048)
+        runs = [{p: self.step_us(p, steps, seed) for p in ("bsp", "ssp:10")} for seed in seeds]
+        bsp, ssp = (statistics.mean(r[p] for r in runs) for p in ("bsp", "ssp:10"))
+        ratio = ssp / bsp
+        self.row("ssp:10 to bsp, 8 workers",
+                 f"{ratio:.3f} of the time of a step ({ssp / 1000:.2f} to {bsp / 1000:.2f} ms, {STEP_US / 1000:g} of them computing; "
+                 f"{len(runs)} runs of {steps} steps each); {SERENE} +- {SERENE_OFF}", abs(ratio - SERENE) <= SERENE_OFF,
+                 ratio=ratio, ssp_ms=ssp / 1000, bsp_ms=bsp / 1000, runs=runs)
+
+
+PARTS = ("time-out", "k", "window")
+
+
+def parts(text: str) -> list[str]:
+    chosen = text.split(",")
+    for name in chosen:
+        if name not in PARTS:
+            raise argparse.ArgumentTypeError(f"\"{name}\" is none of {', '.join(PARTS)}")
+    return chosen
+
+
+def arguments() -> argparse.Namespace:
+    p = argparse.ArgumentParser(prog="tools/bench/policies.py", description="What policies promise about time, by real workers in "
+                                "namespaces on this machine.  See Documentation/policies.rst, section 7.",
+                                epilog="The machine must have nothing else to do: what is measured includes how long "
+                                "processes wait for a processor.")
+    p.add_argument("--quick", action="store_true", help="few rounds: does it run at all (some 30 seconds instead of 3 minutes)")
+    p.add_argument("--only", type=parts, default=list(PARTS), metavar="LIST", help=f"of {', '.join(PARTS)} (all)")
+    p.add_argument("--out", default="result", metavar="DIR", help="where bench-policies.json goes (result)")
+    return p.parse_args()
+
+
+def main() -> int:
+    a = arguments()
+    if os.geteuid() != 0:
+        print("bench-policies: needs root for network namespaces", file=sys.stderr)
+        return 1
+    about = {**report.machine(), "quick": a.quick, "complete": False}
+    os.makedirs(a.out, exist_ok=True)
+    path = os.path.join(a.out, "bench-policies.json")
+    with tempfile.TemporaryDirectory(prefix="saina-bench-") as folder:
+        bench = Bench(a.quick, folder)
+        try:
+            if "time-out" in a.only:
+                bench.with_lab(4, bench.timeouts)
+            if "k" in a.only:
+                bench.with_lab(4, bench.client)
+            if "window" in a.only:
+                bench.with_lab(8, bench.window)
+            about["complete"] = True
+        except BenchError as e:
+            print(f"bench-policies: {e}", file=sys.stderr)
+            return 1
+        finally:
+            report.write_json(path, about, bench.rows)
+    print(path)
+    return 0
+
+
+sys.exit(main())
