@@ -97,7 +97,8 @@ static __always_inline void table_settle(struct saina_clock *k, struct slot_call
 	going = k->going;
 	/* the last one has finished its step: all meet at the fence */
 	left = slot_above(fence, 0) & ~slot_above(going, 0);
-	k->low = low = table_choose(left, fence, k->low);
+	low = table_choose(left, fence, k->low);
+	k->low = low;
 	for (__u32 w = 0; w < SAINA_WORKERS_MAX; w++) {
 		__u64 done = k->done[w], member = k->members >> w & 1;
 
