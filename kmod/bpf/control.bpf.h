@@ -9,6 +9,8 @@
  *	hook_load	the helper that copies from its frame
  *	hook_job	the module's kfunc for a snapshot
  *	hook_event	the one for an event
+ *	HOOK_CSUM	what two elements of an answer that is not kept add to its checksum, if it
+ *			has one
  */
 #ifndef SAINA_CONTROL_BPF_H
 #define SAINA_CONTROL_BPF_H

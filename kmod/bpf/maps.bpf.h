@@ -202,6 +202,22 @@ struct {								\
 } saina_hot_##E SEC(".maps"), saina_ring_##E SEC(".maps");
 SAINA_ELEMS_LIST(SAINA_SLOT_MAPS)
 
+/* Table mode with groups: a job has one of each group. */
+#define SAINA_VIEW_MAP(E)						\
+struct {								\
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);			\
+	__uint(max_entries, SAINA_JOBS_MAX * SAINA_WORKERS_MAX);	\
+	__type(key, __u32);						\
+	__array(values, struct {					\
+		__uint(type, BPF_MAP_TYPE_ARRAY);			\
+		__uint(map_flags, BPF_F_INNER_MAP);			\
+		__uint(max_entries, 1);					\
+		__uint(key_size, sizeof(__u32));			\
+		__uint(value_size, sizeof(struct saina_slot_##E));	\
+	});								\
+} saina_view_##E SEC(".maps");
+SAINA_ELEMS_LIST(SAINA_VIEW_MAP)
+
 /* What workers have mapped. */
 #define SAINA_SHARED_MAPS(NAME, ENTRIES)					\
 struct {								\

@@ -199,6 +199,8 @@ static __always_inline int message_table(struct slot_call *c, const struct saina
 	case E:									\
 		if (bounded && p + sizeof(struct payload_##E) > end)		\
 			return SLOT_MISS;					\
+		if (c->in.pull && c->table.view)				\
+			return table_view_##E(c, conf, p);			\
 		return table_run_##E(c, conf, p, p);
 
 	switch (conf->payload) {
@@ -361,6 +363,7 @@ static __noinline int message_step(HOOK_CTX *ctx, struct slot_call *c,
 	c->out.exponent = 0;
 	verdict = round_table(c, conf);
 	if (verdict == SLOT_MISS) {
+		table_open(c);
 		verdict = table_clock(c);
 		if (verdict != SLOT_DROP && !c->table.after)
 			round_follow(c, conf);

@@ -28,6 +28,29 @@ static __always_inline const struct saina_policy *round_target(const struct sain
 	return round_next_is_due(rt, conf) ? &conf->next : &conf->policy;
 }
 
+/* Do workers step on their own? */
+static __always_inline bool round_has_steps(const struct saina_policy *p)
+{
+	return p->window || p->groups;
+}
+
+/* Does the table of policy @p come to an end before @target is in force? */
+static __always_inline bool round_ends_table(const struct saina_policy *p,
+					     const struct saina_policy *target)
+{
+	const __u64 *a = (const void *)p->group, *b = (const void *)target->group;
+	__u64 differ = p->groups ^ target->groups;
+
+	if (!round_has_steps(target))
+		return true;
+	if (p->seq == target->seq)
+		return false;
+#pragma unroll
+	for (int i = 0; i < SAINA_WORKERS_MAX / 8; i++)
+		differ |= a[i] ^ b[i];
+	return differ;
+}
+
 /* The first round after a table waits for all: they read the table before it.  Under rt->lock. */
 static __always_inline bool round_is_fence(const struct saina_job_rt *rt, __u32 round)
 {
@@ -215,7 +238,7 @@ __noinline int round_permit(struct slot_call *c, const struct saina_job_conf *co
 	if (may && r == rt->next_round) {
 		round_happened(rt, conf);
 		target = round_target(rt, conf);
-		if (!target->window || round_is_fence(rt, r)) {
+		if (!round_has_steps(target) || round_is_fence(rt, r)) {
 			round_open(rt, conf, target, now, o);
 		} else {
 			round_begin_table(rt, conf, target, o);
@@ -299,13 +322,14 @@ __noinline int round_table(struct slot_call *c, const struct saina_job_conf *con
 		return SLOT_DROP;
 	o = &c->opened;
 	o->policy = false;
-	if (rt->mode == SAINA_RT_SLOTS && !rt->members && round_target(rt, conf)->window) {
+	if (rt->mode == SAINA_RT_SLOTS && !rt->members &&
+	    round_has_steps(round_target(rt, conf))) {
 		bpf_spin_lock(&rt->lock);
 		if (rt->generation == c->in.generation && rt->mode == SAINA_RT_SLOTS &&
 		    !rt->members) {
 			round_happened(rt, conf);
 			target = round_target(rt, conf);
-			if (target->window)
+			if (round_has_steps(target))
 				round_begin_table(rt, conf, target, o);
 		}
 		bpf_spin_unlock(&rt->lock);
@@ -319,15 +343,15 @@ __noinline int round_table(struct slot_call *c, const struct saina_job_conf *con
 	target = round_target(rt, conf);
 	c->table.base = rt->base;
 	c->table.ring = conf->ring;
-	c->table.leave = !target->window;
+	c->table.leave = round_ends_table(&rt->policy, target);
 	c->table.left = 0;
-	c->table.window = target->window ? target->window : rt->policy.window;
+	c->table.window = c->table.leave ? rt->policy.window : target->window;
 	return SLOT_MISS;
 }
 
 /**
  * round_follow() - the clock has moved, or another policy is asked for
- * @c: the message; c->table.low: steps that all have finished
+ * @c: the message; c->table.all: steps that all have finished
  * @conf: its job's snapshot
  *
  * Return: 0
@@ -342,13 +366,13 @@ __noinline int round_follow(struct slot_call *c, const struct saina_job_conf *co
 	if (!c || !conf)
 		return 0;
 	job = c->in.job;
-	low = c->table.low;
+	low = c->table.all;
 	rt = bpf_map_lookup_elem(&saina_rt, &job);
 	if (!rt)
 		return 0;
 	target = round_target(rt, conf);
 	if (low <= rt->next_round && !c->table.left &&
-	    (!target->window || target->seq == rt->policy.seq))
+	    (target->seq == rt->policy.seq || round_ends_table(&rt->policy, target)))
 		return 0;
 	o = &c->opened;
 	o->policy = false;
@@ -360,7 +384,7 @@ __noinline int round_follow(struct slot_call *c, const struct saina_job_conf *co
 		round_happened(rt, conf);
 		rt->members = conf->active;
 		target = round_target(rt, conf);
-		if (target->window) {
+		if (!round_ends_table(&rt->policy, target)) {
 			round_adopt(rt, target, o);
 		} else if (c->table.left) {
 			rt->mode = SAINA_RT_FENCE;

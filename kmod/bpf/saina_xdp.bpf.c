@@ -8,6 +8,7 @@
 #define hook_load	bpf_xdp_load_bytes
 #define hook_job	saina_xdp_job
 #define hook_event	saina_xdp_event
+#define HOOK_CSUM(v)	((__u32)(v) + ((v) >> 32))
 
 #include "message.bpf.h"
 #include "send.bpf.h"

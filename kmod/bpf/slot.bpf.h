@@ -195,15 +195,22 @@ struct round_opened {
  * @over: INC of a step that its worker has finished
  * @waits: CLOCK: the sender must wait
  * @nak: SLOT_NAK: enum saina_nak
- * @add: all ones or 0: an INC that is counted
+ * @add: all ones or 0: an INC that is counted; a READ with which the table becomes the view
  * @keep: all ones or 0: what is in the entry is the table's
- * @low: steps that all have finished
+ * @seen: all ones or 0: the view is of the step
+ * @all: steps that all have finished
+ * @low: the same of the sender's group
  * @done: steps that the sender has finished
- * @going: who may do the step they are in
+ * @going: who may do the step they are in, of the sender's group
+ * @group: the sender's
+ * @view: there are groups, and others in this one: what is read is their common view
  */
 struct slot_table {
 	__u64	session;
 	__u64	going;
+	__u64	add;
+	__u64	keep;
+	__u64	seen;
 	__u32	window;
 	__u32	base;
 	__u32	ring;
@@ -214,10 +221,11 @@ struct slot_table {
 	__u32	over;
 	__u32	waits;
 	__u32	nak;
-	__u32	add;
-	__u32	keep;
+	__u32	all;
 	__u32	low;
 	__u32	done;
+	__u32	group;
+	__u32	view;
 };
 
 /* One message on its way.  It lives in a per-CPU map: six calls deep there are

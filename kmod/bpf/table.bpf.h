@@ -25,38 +25,60 @@ static __always_inline __u64 table_choose(__u64 bit, __u64 yes, __u64 no)
 	return no ^ ((no ^ yes) & -bit);
 }
 
-/* What all members have finished. */
+/* 1 if a > b, else 0, of numbers of less than 63 bits: fewer steps than slot_above() */
+static __always_inline __u64 table_above(__u64 a, __u64 b)
+{
+	__u64 borrow = b - a;
+
+	/* or clang knows what it is, and branches */
+	asm volatile("" : "+r"(borrow));
+	return borrow >> 63;
+}
+
+static __always_inline __u32 table_group(const struct saina_clock *k, __u32 w)
+{
+	return k->group[w] & (SAINA_WORKERS_MAX - 1);
+}
+
+/* What all members, and those of each group, have finished. */
 static __always_inline void table_low(struct saina_clock *k)
 {
 	__u64 low = ~0u, members = k->members;
 
-	if (!members)
-		return;
+	for (__u32 g = 0; g < SAINA_WORKERS_MAX; g++)
+		k->lows[g] = ~0u;
 	for (__u32 w = 0; w < SAINA_WORKERS_MAX; w++) {
-		__u64 done = k->done[w];
+		__u32 g = table_group(k, w);
+		__u64 done = k->done[w], of = k->lows[g], member = members >> w;
 
-		low = table_choose(members >> w & slot_above(low, done) & 1, done, low);
+		low = table_choose(member & table_above(low, done) & 1, done, low);
+		k->lows[g] = table_choose(member & table_above(of, done) & 1, done, of);
 	}
-	k->low = low;
+	k->low = table_choose(slot_above(members, 0), low, k->low);
 }
 
 /* Members are whoever is active. */
 static __always_inline void table_members(struct saina_clock *k, __u64 active)
 {
-	__u64 came, low;
+	__u64 came = active & ~k->members, top, none;
 
 	k->members &= active;
 	k->going &= active;
 	k->waiting &= active;
 	table_low(k);
-	low = k->low;
-	came = active & ~k->members;
+	/* a group that has no member goes on where any has been */
+	top = table_choose(table_above(k->top, k->low), k->top, k->low);
+	none = slot_above(1, k->members) & slot_above(came, 0);
+	k->low = table_choose(none, top, k->low);
 	for (__u32 w = 0; w < SAINA_WORKERS_MAX; w++) {
-		__u64 begun = k->begun[w];
+		__u32 g = table_group(k, w);
+		__u64 begun = k->begun[w], of = k->lows[g], at, comes = came >> w & 1;
 
-		begun = table_choose(slot_above(begun, low), begun, low);
+		at = table_choose(table_above(of, SAINA_ROUND_MAX), top, of);
+		begun = table_choose(table_above(begun, at), begun, at);
 		k->session[w] &= -(active >> w & 1);
-		k->done[w] = table_choose(came >> w & 1, begun, k->done[w]);
+		k->done[w] = table_choose(comes, begun, k->done[w]);
+		k->lows[g] = table_choose(comes & table_above(of, begun), begun, of);
 	}
 	k->members = active;
 }
@@ -70,12 +92,11 @@ static __always_inline void table_fence(struct saina_clock *k, __u32 ring)
 {
 	__u64 fence = k->low, members = k->members, going = k->going;
 
+	fence = table_choose(table_above(k->top, fence), k->top, fence);
 	for (__u32 w = 0; w < SAINA_WORKERS_MAX; w++) {
 		__u64 end = (__u64)k->done[w] + (going >> w & 1);
 
-		/* of a member it is not more */
-		end = table_choose(members >> w & 1, end, k->begun[w]);
-		fence = table_choose(slot_above(end, fence), end, fence);
+		fence = table_choose(members >> w & table_above(end, fence) & 1, end, fence);
 	}
 	if (!((fence - k->base) & (ring - 1)))
 		fence++;
@@ -84,11 +105,9 @@ static __always_inline void table_fence(struct saina_clock *k, __u32 ring)
 
 static __always_inline void table_settle(struct saina_clock *k, struct slot_call *c)
 {
-	__u64 fence, low, window = c->table.window, going, left;
+	__u64 fence, window = c->table.window, going, left;
 
-	if (k->members != c->in.active)
-		table_members(k, c->in.active);
-	table_low(k);
+	table_members(k, c->in.active);
 	if (!c->table.leave)
 		k->fence = 0;
 	else if (!k->fence)
@@ -96,18 +115,27 @@ static __always_inline void table_settle(struct saina_clock *k, struct slot_call
 	fence = k->fence;
 	going = k->going;
 	/* the last one has finished its step: all meet at the fence */
-	left = slot_above(fence, 0) & ~slot_above(going, 0);
-	low = table_choose(left, fence, k->low);
-	k->low = low;
+	left = table_above(fence, 0) & ~slot_above(going, 0);
+	k->low = table_choose(left, fence, k->low);
 	for (__u32 w = 0; w < SAINA_WORKERS_MAX; w++) {
-		__u64 done = k->done[w], member = k->members >> w & 1;
+		__u32 g = table_group(k, w);
+		__u64 done = k->done[w], of = k->lows[g], member = k->members >> w & 1;
 
-		going |= (member & slot_above(1, fence) &
-			  ~slot_above((__u32)(done - low), window)) << w;
+		going |= (member & table_above(1, fence) &
+			  ~table_above((__u32)(done - of), window)) << w;
 		k->done[w] = table_choose(member & left, fence, done);
+		k->lows[g] = table_choose(member & left, fence, of);
 	}
 	k->going = going;
 	c->table.left = left;
+}
+
+static __always_inline void table_has_begun(struct saina_clock *k, __u32 w, __u32 step)
+{
+	if (k->begun[w] <= step)
+		k->begun[w] = step + 1;
+	if (k->top <= step)
+		k->top = step + 1;
 }
 
 /* Another table: its steps go on where the rounds before it ended. */
@@ -119,6 +147,18 @@ static __always_inline void table_begin(struct saina_clock *k, __u32 base)
 	k->members = 0;
 	k->going = 0;
 	k->waiting = 0;
+}
+
+/* Who is in which group, of a table that nobody is in. */
+static __always_inline void table_deal(struct saina_clock *k, const struct saina_policy *p)
+{
+	k->groups = p->groups;
+	for (__u32 g = 0; g < SAINA_WORKERS_MAX; g++)
+		k->mask[g] = 0;
+	for (__u32 w = 0; w < SAINA_WORKERS_MAX; w++) {
+		k->group[w] = p->group[w];
+		k->mask[table_group(k, w)] |= 1ull << w;
+	}
 }
 
 /* Is the sender another incarnation than the one that was heard last? */
@@ -134,18 +174,16 @@ static __always_inline void table_hello(struct saina_clock *k, const struct slot
 	k->session[w] = c->table.session;
 }
 
-/* CLOCK, but for hello; true if somebody else is to hear the answer. */
+/* CLOCK, but for hello and settle; true if others of the sender's group are to hear the answer. */
 static __always_inline bool table_tick(struct saina_clock *k, struct slot_call *c, __u32 w)
 {
 	__u32 step = c->in.round, done;
 	__u64 woken;
 
-	table_settle(k, c);
 	done = k->done[w];
 	if (step == done && step <= SAINA_ROUND_MAX && k->going & c->in.bit) {
 		k->done[w] = done + 1;
-		if (k->begun[w] <= done)
-			k->begun[w] = done + 1;
+		table_has_begun(k, w, done);
 		k->going &= ~c->in.bit;
 		table_settle(k, c);
 		c->out.counted = SAINA_C_CLOCKED;
@@ -158,7 +196,7 @@ static __always_inline bool table_tick(struct saina_clock *k, struct slot_call *
 		k->waiting |= c->in.bit;
 		c->table.waits = true;
 	}
-	woken = c->table.left ? k->waiting : k->waiting & k->going;
+	woken = c->table.left ? k->waiting : k->waiting & k->going & k->mask[table_group(k, w)];
 	k->waiting &= ~woken;
 	return woken != 0;
 }
@@ -168,10 +206,8 @@ static __always_inline int table_look(struct saina_clock *k, struct slot_call *c
 {
 	__u32 step = c->in.round, done;
 
-	if (k->members != c->in.active || !c->table.leave != !k->fence)
-		table_settle(k, c);
 	done = k->done[w];
-	if (!k->fence && done - k->low <= c->table.window)
+	if (!k->fence && done - k->lows[table_group(k, w)] <= c->table.window)
 		k->going |= c->in.bit;
 	if (c->in.pull)
 		return SLOT_MISS;
@@ -188,9 +224,59 @@ static __always_inline int table_look(struct saina_clock *k, struct slot_call *c
 		c->out.counted = SAINA_C_INC_WAIT;
 		return SLOT_NAK;
 	}
-	if (k->begun[w] <= step)
-		k->begun[w] = step + 1;
+	table_has_begun(k, w, step);
 	return SLOT_MISS;
+}
+
+/**
+ * table_open() - the clock of its job is that of the table that a message is for
+ * @c: the message
+ *
+ * It stays as it is if the table is over: then rt changed while it was looked at.
+ *
+ * Return: 0
+ */
+__noinline int table_open(struct slot_call *c)
+{
+	const struct saina_job_rt *rt;
+	struct saina_clock *k;
+	__u32 job, base;
+
+	if (!c)
+		return 0;
+	job = c->in.job;
+	base = c->table.base;
+	k = bpf_map_lookup_elem(&saina_clock, &job);
+	rt = bpf_map_lookup_elem(&saina_rt, &job);
+	if (!k || !rt || (k->base == base && k->members) || c->table.after)
+		return 0;
+
+	bpf_spin_lock(&k->lock);
+	/* no table begins with the fence */
+	if (k->generation == c->in.generation && k->base < base &&
+	    !(k->fence && k->fence == base))
+		table_begin(k, base);
+	if (k->base == base && !k->members)
+		table_deal(k, &rt->policy);
+	bpf_spin_unlock(&k->lock);
+	return 0;
+}
+
+/* What the answer is to say, and where a READ is to look. */
+static __always_inline void table_note(const struct saina_clock *k, struct slot_call *c, __u32 w)
+{
+	__u32 g = table_group(k, w), groups = c->table.after ? 0 : k->groups;
+	__u64 peers = k->mask[g];
+
+	c->table.all = c->table.after ? k->fence : k->low;
+	c->table.low = c->table.after ? k->fence : k->lows[g];
+	c->table.done = k->done[w];
+	c->table.going = k->going & peers;
+	c->table.group = g;
+	c->table.view = groups && k->members & peers & ~c->in.bit;
+	/* alone in its group */
+	if (groups && !c->table.view)
+		c->table.window = SAINA_WINDOW_NONE;
 }
 
 /**
@@ -219,22 +305,18 @@ __noinline int table_clock(struct slot_call *c)
 		/* rounds have begun after it, and all have finished its steps */
 		c->table.base = k->base;
 		verdict = SLOT_MISS;
-	} else if (k->generation != c->in.generation || k->base > c->table.base ||
-		   (k->fence && k->fence == c->table.base)) {
-		/* no table begins with the fence: rt changed while it was looked at */
+	} else if (k->generation != c->in.generation || k->base != c->table.base) {
 		verdict = SLOT_DROP;
 	} else {
-		if (k->base != c->table.base)
-			table_begin(k, c->table.base);
 		table_hello(k, c, w);
+		if (c->table.tick || k->members != c->in.active || !c->table.leave != !k->fence)
+			table_settle(k, c);
 		if (c->table.tick)
 			verdict = table_tick(k, c, w) ? SLOT_GO_ALL : SLOT_GO;
 		else
 			verdict = table_look(k, c, w);
 	}
-	c->table.low = c->table.after ? k->fence : k->low;
-	c->table.done = k->done[w];
-	c->table.going = k->going;
+	table_note(k, c, w);
 	bpf_spin_unlock(&k->lock);
 	return verdict;
 }
@@ -297,6 +379,41 @@ static __always_inline bool table_is_fresh(const struct slot_call *c)
 	__u32 next = c->in.round + !c->in.pull;
 
 	return next <= c->table.low || next - c->table.low <= c->table.window;
+}
+
+/*
+ * What a READ is given where its worker has a group: its view, or the table itself (of which
+ * @e is the entry), which becomes the view with the first READ of a step.  Under the slot's lock.
+ */
+static __always_inline void table_look_at_view(struct slot_call *c, const struct saina_slot_meta *e,
+					       struct saina_slot_meta *v,
+					       const struct saina_counted *cnt)
+{
+	__u32 w = c->in.worker & (SAINA_WORKERS_MAX - 1), base = c->table.base;
+	__u32 step = c->in.round;
+	bool begun = e->state == SAINA_SLOT_TABLE && e->round == base;
+	bool seen = v->state == SAINA_SLOT_TABLE && v->policy == base && v->round >= step;
+	bool take = !seen && step == c->table.done && step == c->table.low;
+	__u64 version = begun ? e->sum_tag : 0;
+	__s32 exponent = begun ? e->exponent : 0;
+
+	if (take) {
+		v->state = SAINA_SLOT_TABLE;
+		v->segment = c->in.segment;
+		v->policy = base;
+		v->round = step;
+		v->sum_tag = version;
+		v->exponent = exponent;
+	}
+	c->table.keep = begun ? ~0ull : 0;
+	c->table.seen = seen ? ~0ull : 0;
+	c->table.add = take ? ~0ull : 0;
+	c->out.counted = SAINA_C_READ;
+	c->out.flags = SAINA_F_PULLED;
+	c->out.last = cnt->last[w];
+	c->out.mask = seen ? v->sum_tag : version;
+	c->out.exponent = seen ? v->exponent : exponent;
+	c->out.verdict = SLOT_SUM;
 }
 
 #define EACH_SIZE "table_elems.bpf.h"

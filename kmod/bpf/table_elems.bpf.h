@@ -8,6 +8,7 @@
 #define SIZED(name)	CAT(name##_, ELEMS)
 #define SLOT		CAT(saina_slot_, ELEMS)
 #define RING		CAT(saina_ring_, ELEMS)
+#define VIEW		CAT(saina_view_, ELEMS)
 
 /*
  * table_run_ELEMS() - an INC or READ that its clock has let through
@@ -46,18 +47,22 @@ __noinline int SIZED(table_run)(struct slot_call *c, const struct saina_job_conf
 	 * it with each thing that it knows.  What is there before the first INC is no sum of the
 	 * table, and stays for READ.
 	 */
-	c->table.add = table_decide(c, &e->meta, cnt) == SLOT_DO_ADD ? ~0u : 0;
-	c->table.keep = c->out.mask > (c->table.add & 1) ? ~0u : 0;
+	c->table.add = table_decide(c, &e->meta, cnt) == SLOT_DO_ADD ? ~0ull : 0;
+	c->table.keep = c->out.mask > (c->table.add & 1) ? ~0ull : 0;
 	if (c->out.verdict == SLOT_SUM) {
-		__u32 add = c->table.add, keep = c->table.keep;
+		const __u64 add = c->table.add, keep = c->table.keep, top = 0x8000000080000000;
+		const __u64 *from = (const __u64 *)in->v;
+		__u64 *sum = (__u64 *)e->sum, *to = (__u64 *)out->v;
 
-		_Pragma("clang loop unroll_count(8)")
-		for (__u32 i = 0; i < ELEMS; i++) {
-			__u32 old = e->sum[i], v = (old & keep) + ((__u32)in->v[i] & add);
+		_Pragma("clang loop unroll_count(4)")
+		for (__u32 i = 0; i < ELEMS / 2; i++) {
+			__u64 old = sum[i], t = old & keep, v = from[i] & add;
 
-			e->sum[i] = old ^ ((old ^ v) & add);
-			out->v[i] = v;
-			csum += v;
+			/* two sums at once, of which none carries into the other */
+			v = ((t & ~top) + (v & ~top)) ^ ((t ^ v) & top);
+			sum[i] = old ^ ((old ^ v) & add);
+			to[i] = v;
+			csum += HOOK_CSUM(v);
 		}
 	}
 	bpf_spin_unlock(&lk->lock);
@@ -65,6 +70,61 @@ __noinline int SIZED(table_run)(struct slot_call *c, const struct saina_job_conf
 	return c->out.verdict;
 }
 
+/*
+ * table_view_ELEMS() - a READ that its clock has let through, of a worker that is not alone in
+ * its group: the same, and all of them are given the same sums for a step
+ */
+__noinline int SIZED(table_view)(struct slot_call *c, const struct saina_job_conf *conf,
+				 struct SIZED(payload) *out)
+{
+	struct saina_slot_lock *lk;
+	struct saina_counted *cnt;
+	__u32 key, lock, entry;
+	struct SLOT *e, *v;
+	void *ring, *view;
+	__u64 csum = 0;
+
+	if (!c || !conf || !out)
+		return SLOT_DROP;
+	key = c->in.job;
+	ring = bpf_map_lookup_elem(&RING, &key);
+	cnt = slot_counted(key, c->in.segment);
+	key = key * SAINA_WORKERS_MAX + c->table.group;
+	view = bpf_map_lookup_elem(&VIEW, &key);
+	lock = c->in.lock;
+	lk = bpf_map_lookup_elem(&saina_locks, &lock);
+	if (!ring || !lk || !cnt || !view)
+		return SLOT_DROP;
+	entry = (c->table.base & (conf->ring - 1)) * conf->segments + c->in.segment;
+	e = bpf_map_lookup_elem(ring, &entry);
+	entry = c->in.segment;
+	v = bpf_map_lookup_elem(view, &entry);
+	if (!e || !v)
+		return SLOT_DROP;
+
+	bpf_spin_lock(&lk->lock);
+	table_look_at_view(c, &e->meta, &v->meta, cnt);
+	{
+		const __u64 take = c->table.add, keep = c->table.keep, seen = c->table.seen;
+		__u64 *to = (__u64 *)v->sum, *o = (__u64 *)out->v;
+		const __u64 *from = (const __u64 *)e->sum;
+
+		_Pragma("clang loop unroll_count(4)")
+		for (__u32 i = 0; i < ELEMS / 2; i++) {
+			__u64 old = to[i], t = from[i] & keep;
+
+			t ^= (t ^ old) & seen;
+			to[i] = old ^ ((old ^ t) & take);
+			o[i] = t;
+			csum += HOOK_CSUM(t);
+		}
+	}
+	bpf_spin_unlock(&lk->lock);
+	c->out.csum = csum_fold64(csum);
+	return c->out.verdict;
+}
+
+#undef VIEW
 #undef RING
 #undef SLOT
 #undef SIZED

@@ -14,7 +14,7 @@
 #define BIT_OF(n) (1ull << (n))
 
 static const struct saina_attr policy_attrs[] = {
-	ROW(policy, SAINA_A_POLICY_MODE, U8, mode, "mode", .min = 1, .max = 8),
+	ROW(policy, SAINA_A_POLICY_MODE, U8, mode, "mode", .min = 1, .max = 9),
 	ROW(policy, SAINA_A_POLICY_LATE, U8, late, "late", .min = 1, .max = 2),
 	ROW(policy, SAINA_A_POLICY_K, U8, k, "k"),
 	ROW(policy, SAINA_A_POLICY_K_MIN, U8, k_min, "k-min"),
@@ -26,6 +26,8 @@ static const struct saina_attr policy_attrs[] = {
 	ROW(policy, SAINA_A_POLICY_TIMEOUT_US, U32, timeout_us, "timeout-us"),
 	ROW(policy, SAINA_A_POLICY_SPREAD, U8, spread, "spread"),
 	ROW(policy, SAINA_A_POLICY_WINDOW, U32, window, "window"),
+	ROW(policy, SAINA_A_POLICY_GROUPS, U8, groups, "groups"),
+	ROW(policy, SAINA_A_POLICY_GROUP, BYTES, group, "group"),
 };
 TABLE(policy, "policy", 0);
 
@@ -185,6 +187,7 @@ _Static_assert(SAINA_POLICY_EXTERNAL == 5, "policy-mode: external");
 _Static_assert(SAINA_POLICY_CODED == 6, "policy-mode: coded");
 _Static_assert(SAINA_POLICY_SSP == 7, "policy-mode: ssp");
 _Static_assert(SAINA_POLICY_ASP == 8, "policy-mode: asp");
+_Static_assert(SAINA_POLICY_GROUPED == 9, "policy-mode: grouped");
 _Static_assert(SAINA_LATE_RESIDUAL == 1, "late-rule: residual");
 _Static_assert(SAINA_LATE_DROP == 2, "late-rule: drop");
 _Static_assert(SAINA_POLICY_F_PARITY == 1, "policy-flags: parity");

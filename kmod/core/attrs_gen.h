@@ -20,6 +20,8 @@ struct saina_policy_attrs {
 	__u32 timeout_us;
 	__u8 spread;
 	__u32 window;
+	__u8 groups;
+	__u8 group[64];
 };
 
 extern const struct saina_attr_class saina_policy_class;

@@ -137,13 +137,22 @@ int saina_job_size(struct saina_job *job, __u64 elements, unsigned int attr,
 				    SAINA_SEGMENTS_MAX, job->payload);
 	job->elements = elements;
 	job->segments = saina_div(elements + job->payload - 1, job->payload);
+	saina_job_memory(job);
+	return 0;
+}
+
+/* What its maps take: of its size, and of its policies. */
+void saina_job_memory(struct saina_job *job)
+{
 	job->memory = 0;
-	if (!elements)
-		return 0;
-	job->memory = saina_core_memory(elements, job->payload, job->pool, job->ring);
+	if (!job->elements)
+		return;
+	job->memory = saina_core_memory(job->elements, job->payload, job->pool, job->ring);
 	if (job->by_reference)
 		job->memory += saina_core_memory_shared(job->segments, job->payload, job->workers);
-	return 0;
+	job->memory += saina_core_memory_views(job->segments, job->payload,
+					       job->policy.groups > job->next.groups ?
+						       job->policy.groups : job->next.groups);
 }
 
 static int elements_check(struct saina_job *job, const struct saina_job_attrs *req,

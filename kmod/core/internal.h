@@ -63,6 +63,7 @@ int saina_job_geometry(struct saina_job *job, const struct saina_job_attrs *req,
 		       struct saina_core_err *err);
 int saina_job_size(struct saina_job *job, __u64 elements, unsigned int attr,
 		   struct saina_core_err *err);
+void saina_job_memory(struct saina_job *job);
 int saina_job_times(struct saina_job *job, const struct saina_job_attrs *req,
 		    struct saina_core_err *err);
 /* schedule.c: the same */

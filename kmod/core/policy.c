@@ -58,6 +58,13 @@ static const struct saina_policy_key ssp_keys[] = {
 	  .allowed = "must be 0..65535 steps that a worker may lead; without a bound: asp" },
 };
 
+static const struct saina_policy_key grouped_keys[] = {
+	{ .name = "g", FIELD(groups), .kind = SAINA_KEY_WORKERS, .min = 1,
+	  .max = SAINA_WORKERS_MAX },
+	{ .name = "groups", FIELD(group), .kind = SAINA_KEY_GROUPS, .quiet = 1,
+	  .allowed = "must name each worker once, as 0-3/4-7 or 0+2/1+3" },
+};
+
 static const struct saina_policy_key sfcd_keys[] = {
 	KEY_K("k0", k, 1),
 	KEY_K("kmin", k_min, 1),
@@ -107,10 +114,60 @@ static int adapted_check(const struct saina_policy *p, int workers, struct saina
 
 static int coded_check(const struct saina_policy *p, int workers, struct saina_core_err *err)
 {
-	if (workers % (p->spread + 1))
+	if (workers && workers % (p->spread + 1))
 		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
 				    "policy: s=%d: %d workers cannot be divided into groups of %d",
 				    p->spread, workers, p->spread + 1);
+	return 0;
+}
+
+/* Is each worker in the group that it has where nobody says another? */
+static int is_dealt(const struct saina_policy *p)
+{
+	int w;
+
+	for (w = 0; w < SAINA_WORKERS_MAX; w++)
+		if (p->group[w] != (p->groups ? w % p->groups : 0))
+			return 0;
+	return 1;
+}
+
+void saina_policy_deal(struct saina_policy *p)
+{
+	int w;
+
+	for (w = 0; w < SAINA_WORKERS_MAX; w++)
+		p->group[w] = p->groups ? w % p->groups : 0;
+}
+
+static int grouped_check(const struct saina_policy *p, int workers, struct saina_core_err *err)
+{
+	__u64 there = 0;
+	int w;
+
+	if (is_dealt(p))
+		return 0;
+	for (w = 0; w < SAINA_WORKERS_MAX; w++) {
+		if (p->group[w] < p->groups)
+			there |= 1ull << p->group[w];
+		else if (p->group[w] != SAINA_GROUP_NONE)
+			return saina_refuse(err, -ERANGE, SAINA_A_JOB_POLICY,
+					    "policy: groups: worker %d is in group %d: must be 0..%d, of g=%d",
+					    w, p->group[w], p->groups - 1, p->groups);
+		if (workers && w < workers && p->group[w] == SAINA_GROUP_NONE)
+			return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
+					    "policy: groups: worker %d is in none: each of 0..%d must be in one",
+					    w, workers - 1);
+		if (workers && w >= workers && p->group[w] != SAINA_GROUP_NONE)
+			return saina_refuse(err, -ERANGE, SAINA_A_JOB_POLICY,
+					    "policy: groups: there is no worker %d: must be 0..%d",
+					    w, workers - 1);
+	}
+	for (w = 0; w < p->groups; w++)
+		if (!(there >> w & 1))
+			return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
+					    "policy: groups: group %d of g=%d has no worker", w,
+					    p->groups);
 	return 0;
 }
 
@@ -129,6 +186,7 @@ const struct saina_policy_row saina_policy_rows[] = {
 	{ "coded", "coded:s=S", KEYS(coded_keys), SLOT_ROW(CODED, PARTS), coded_check },
 	{ "ssp", "ssp:W", KEYS(ssp_keys), STEP_ROW(SSP, 0), NULL },
 	{ "asp", "asp", NULL, 0, STEP_ROW(ASP, SAINA_WINDOW_NONE), NULL },
+	{ "grouped", "grouped:g=G", KEYS(grouped_keys), STEP_ROW(GROUPED, 0), grouped_check },
 };
 
 const int saina_policy_rows_n = COUNT(saina_policy_rows);
@@ -146,8 +204,12 @@ const struct saina_policy_row *saina_policy_row(unsigned int mode)
 unsigned int saina_policy_get(const struct saina_policy *p, const struct saina_policy_key *key)
 {
 	const void *field = (const char *)p + key->offset;
-	unsigned int value = key->size == 1 ? *(const __u8 *)field :
-			     key->size == 2 ? *(const __u16 *)field : *(const __u32 *)field;
+	unsigned int value;
+
+	if (key->kind == SAINA_KEY_GROUPS)
+		return !is_dealt(p);
+	value = key->size == 1 ? *(const __u8 *)field :
+		key->size == 2 ? *(const __u16 *)field : *(const __u32 *)field;
 
 	return key->kind == SAINA_KEY_FLAG ? (value & key->max) != 0 : value;
 }
@@ -157,6 +219,8 @@ void saina_policy_put(struct saina_policy *p, const struct saina_policy_key *key
 {
 	void *field = (char *)p + key->offset;
 
+	if (key->kind == SAINA_KEY_GROUPS)
+		return;
 	if (key->kind == SAINA_KEY_FLAG)
 		*(__u8 *)field = (*(__u8 *)field & ~key->max) | (value ? key->max : 0);
 	else if (key->size == 1)
@@ -179,6 +243,11 @@ void saina_policy_preset(const struct saina_policy_row *row, struct saina_policy
 		saina_policy_put(p, &row->keys[i], row->keys[i].preset);
 }
 
+int saina_policy_same_groups(const struct saina_policy *a, const struct saina_policy *b)
+{
+	return a->groups == b->groups && !memcmp(a->group, b->group, sizeof(a->group));
+}
+
 int saina_policy_same(const struct saina_policy *a, const struct saina_policy *b)
 {
 	struct saina_policy c = *b;
@@ -191,16 +260,18 @@ int saina_policy_same(const struct saina_policy *a, const struct saina_policy *b
  * saina_policy_value_check() - may a key have this value?
  * @key: of a row
  * @value: any
- * @workers: of the job
+ * @workers: of the job, 0: not known
  *
  * Return: 0 or -ERANGE
  */
 int saina_policy_value_check(const struct saina_policy_key *key, unsigned int value, int workers)
 {
-	unsigned int max = key->kind == SAINA_KEY_WORKERS ? (unsigned int)workers : key->max;
+	unsigned int max = key->max;
 
-	if (!value && key->zero)
+	if (key->kind == SAINA_KEY_GROUPS || (!value && key->zero))
 		return 0;
+	if (key->kind == SAINA_KEY_WORKERS && workers)
+		max = workers;
 	if (key->kind == SAINA_KEY_FLAG)
 		max = 1;
 	if (value < key->min || value > max ||
@@ -215,14 +286,15 @@ const char *saina_policy_allowed(const struct saina_policy_key *key, int workers
 {
 	if (key->allowed)
 		return key->allowed;
-	snprintf(text, size, "must be 1..%d, the workers of the job", workers);
+	snprintf(text, size, "must be 1..%d, the workers of the job",
+		 workers ? workers : SAINA_WORKERS_MAX);
 	return text;
 }
 
 /**
  * saina_policy_check() - can a job have this policy?
  * @p: any bytes; seq is not looked at
- * @workers: of the job, the bound of every k; 1..64
+ * @workers: of the job, the bound of every k; 1..64, 0: not known
  * @err: out on failure: names the key and what is allowed; may be NULL
  *
  * Return: 0, -EINVAL or -ERANGE
@@ -259,13 +331,15 @@ int saina_policy_check(const struct saina_policy *p, int workers, struct saina_c
 								 sizeof(allowed)));
 		saina_policy_put(&rest, key, value);
 	}
+	if (row->mode == SAINA_POLICY_GROUPED)
+		memcpy(rest.group, p->group, sizeof(rest.group));
 	if (!saina_policy_same(p, &rest))
 		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
 				    "policy: a setting is given that %s does not have", row->name);
 	return row->check ? row->check(p, workers, err) : 0;
 }
 
-/* As attributes; all that the policy has not are there, too, and 0. */
+/* As attributes; all but groups that the policy has not are there, too, and 0. */
 void saina_policy_show(const struct saina_policy *p, struct saina_policy_attrs *a)
 {
 	memset(a, 0, sizeof(*a));
@@ -281,6 +355,13 @@ void saina_policy_show(const struct saina_policy *p, struct saina_policy_attrs *
 	SAINA_PUT(a, SAINA_A_POLICY_TIMEOUT_US, timeout_us, p->timeout_us);
 	SAINA_PUT(a, SAINA_A_POLICY_SPREAD, spread, p->spread);
 	SAINA_PUT(a, SAINA_A_POLICY_WINDOW, window, p->window);
+	if (!p->groups)
+		return;
+	SAINA_PUT(a, SAINA_A_POLICY_GROUPS, groups, p->groups);
+	if (is_dealt(p))
+		return;
+	memcpy(a->group, p->group, sizeof(a->group));
+	SAINA_SET(a, SAINA_A_POLICY_GROUP);
 }
 
 /**
@@ -318,4 +399,10 @@ void saina_policy_read(const struct saina_policy_attrs *a, struct saina_policy *
 		p->spread = a->spread;
 	if (SAINA_HAS(a, SAINA_A_POLICY_WINDOW))
 		p->window = a->window;
+	if (SAINA_HAS(a, SAINA_A_POLICY_GROUPS))
+		p->groups = a->groups;
+	if (SAINA_HAS(a, SAINA_A_POLICY_GROUP))
+		memcpy(p->group, a->group, sizeof(p->group));
+	else
+		saina_policy_deal(p);
 }

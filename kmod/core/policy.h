@@ -20,6 +20,7 @@ enum saina_key_kind {
 	SAINA_KEY_WORD,		/* min..max, written as words[value] */
 	SAINA_KEY_FLAG,		/* 0 or 1: bit max of the field; written without a value */
 	SAINA_KEY_TIME,		/* microseconds, min..max; written as 250us, 10ms, 2s */
+	SAINA_KEY_GROUPS,	/* who is in which group; written as 0-3/4+6/5+7 */
 };
 
 /**
@@ -31,7 +32,7 @@ enum saina_key_kind {
  * @words: WORD: by value
  * @kind: enum saina_key_kind
  * @offset: of the field in struct saina_policy
- * @size: of the field, 1, 2 or 4 bytes
+ * @size: of the field, 1, 2 or 4 bytes; GROUPS: a byte for each worker
  * @bare: of the first key: its value alone may be written, and is, as in timeout:10ms
  * @quiet: not written while it has its preset
  * @min: least value
@@ -92,8 +93,13 @@ const struct saina_policy_row *saina_policy_row(unsigned int mode);
 /* Do the workers of a job with this policy step on their own?  Else there are rounds. */
 static inline int saina_policy_has_steps(const struct saina_policy *p)
 {
-	return p->window != 0;
+	return p->window || p->groups;
 }
+
+/* Are the workers dealt to the same groups?  Without groups: to one. */
+int saina_policy_same_groups(const struct saina_policy *a, const struct saina_policy *b);
+/* Nobody says who is in which group: worker w is in group w % groups. */
+void saina_policy_deal(struct saina_policy *p);
 
 /* A policy of this row with no setting given; seq is 0. */
 void saina_policy_preset(const struct saina_policy_row *row, struct saina_policy *p);

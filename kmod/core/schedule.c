@@ -73,9 +73,8 @@ static int steps_check(const struct saina_job *job, const struct saina_policy *p
 			    job->name, saina_policy_row(p->mode)->name);
 }
 
-/* The policy asked for; a job that has none yet gets the first of the table. */
-int saina_job_policy(struct saina_core *c, struct saina_job *job,
-		     const struct saina_job_attrs *req, struct saina_core_err *err)
+static int policy_set(struct saina_core *c, struct saina_job *job,
+		      const struct saina_job_attrs *req, struct saina_core_err *err)
 {
 	int scheduled = SAINA_HAS(req, SAINA_A_JOB_POLICY_FROM) ||
 			SAINA_HAS(req, SAINA_A_JOB_POLICY_ON);
@@ -104,8 +103,11 @@ int saina_job_policy(struct saina_core *c, struct saina_job *job,
 		ret = schedule_check(req, err);
 	if (ret)
 		return ret;
-	/* from rounds to steps and back takes its time, and until then there is no other */
-	if (job->active && saina_policy_has_steps(&p) != saina_policy_has_steps(&job->policy))
+	/* from rounds to steps and back, or to other groups, takes its time, and until then there
+	 * is no other
+	 */
+	if (job->active && (saina_policy_has_steps(&p) != saina_policy_has_steps(&job->policy) ||
+			    !saina_policy_same_groups(&p, &job->policy)))
 		scheduled = 1;
 	if (is_waiting(job))
 		return saina_refuse(err, -EBUSY, SAINA_A_JOB_POLICY,
@@ -124,6 +126,16 @@ int saina_job_policy(struct saina_core *c, struct saina_job *job,
 	job->next_from = SAINA_HAS(req, SAINA_A_JOB_POLICY_FROM) ? req->policy_from : 0;
 	job->next_on = SAINA_HAS(req, SAINA_A_JOB_POLICY_ON) ? req->policy_on : 0;
 	return 0;
+}
+
+/* The policy asked for; a job that has none yet gets the first of the table. */
+int saina_job_policy(struct saina_core *c, struct saina_job *job,
+		     const struct saina_job_attrs *req, struct saina_core_err *err)
+{
+	int ret = policy_set(c, job, req, err);
+
+	saina_job_memory(job);
+	return ret;
 }
 
 /* k of the rounds to come, from a controller; and that there is one. */

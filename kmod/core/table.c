@@ -51,6 +51,21 @@ __u64 saina_core_memory_shared(__u32 segments, __u32 payload, __u32 workers)
 	return segments * entry * (workers + SAINA_BOARD_ROUNDS);
 }
 
+/**
+ * saina_core_memory_views() - bytes of map memory that a job of groups takes beyond that
+ * @segments: of the gradient
+ * @payload: elements of one of them
+ * @groups: of its workers
+ *
+ * What each group sees of the table.
+ *
+ * Return: bytes
+ */
+__u64 saina_core_memory_views(__u32 segments, __u32 payload, __u32 groups)
+{
+	return groups * (sizeof(struct saina_slot_meta) + 4ull * payload) * segments;
+}
+
 /* Jobs numbered one after the other get locks far from each other. */
 static __u32 lock_base(__u16 id)
 {
@@ -392,6 +407,8 @@ int saina_core_job_set(struct saina_core *c, const struct saina_job_attrs *req,
 	job = &c->t->next;
 	*job = *found;
 	ret = saina_job_policy(c, job, req, err);
+	if (!ret && job->memory > found->memory)
+		ret = saina_job_room(c, job, found->memory, SAINA_A_JOB_POLICY, err);
 	if (!ret)
 		ret = saina_job_k(job, req, err);
 	if (!ret)
@@ -409,6 +426,7 @@ int saina_core_job_set(struct saina_core *c, const struct saina_job_attrs *req,
 	ret = saina_job_commit(c, c->t->job[found->id], err);
 	if (ret)
 		return ret;
+	c->memory += job->memory - found->memory;
 	*c->t->job[found->id] = *job;
 	if (out)
 		*out = found;

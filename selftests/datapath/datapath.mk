@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-DATAPATH_TESTS := defects_test sfcd_parity_test race_test trace_test tc_test table_test
+DATAPATH_TESTS := defects_test sfcd_parity_test race_test trace_test tc_test table_test groups_test
 DATAPATH_TEST_OBJS := $(call objs,selftests/datapath/rig.c selftests/datapath/state.c \
 	selftests/datapath/shared.c) $(ORACLE_OBJS)
 TRACE_OBJS := $(call objs,selftests/datapath/world.c selftests/datapath/foreign.c \
@@ -17,7 +17,7 @@ $(DATAPATH_TESTS:%=$(B)/selftests/%): $(B)/selftests/%: $(B)/obj/selftests/datap
 
 check-programs: $(DATAPATH_TESTS:%=$(B)/selftests/%)
 
-$(foreach t,defects_test sfcd_parity_test race_test tc_test,$(call test,$(t),quick,host,180,$(B)/selftests/$(t)))
+$(foreach t,defects_test sfcd_parity_test race_test tc_test groups_test,$(call test,$(t),quick,host,180,$(B)/selftests/$(t)))
 $(call test,trace_test,quick,host,180,$(B)/selftests/trace_test --packets 3000000)
 $(call test,trace_test,full,host,400,$(B)/selftests/trace_test --packets 10000000)
 $(call test,trace_tc_test,quick,host,180,$(B)/selftests/trace_test --tc --packets 1000000)
@@ -30,5 +30,5 @@ $(call test,table_tc_test,full,host,600,$(B)/selftests/table_test --tc --packets
 $(foreach p,bsp fastest fastest-timeout sfcd sfcd-down timeout external coded,\
 	$(call test,trace_test-$(p),full,host,600,$(B)/selftests/trace_test --policy $(p) --packets 10000000) \
 	$(call test,trace_tc_test-$(p),full,host,600,$(B)/selftests/trace_test --tc --policy $(p) --packets 10000000))
-$(foreach p,ssp asp,$(call test,table_test-$(p),full,host,600,$(B)/selftests/table_test --policy $(p) --packets 10000000) \
+$(foreach p,ssp asp grouped,$(call test,table_test-$(p),full,host,600,$(B)/selftests/table_test --policy $(p) --packets 10000000) \
 	$(call test,table_tc_test-$(p),full,host,600,$(B)/selftests/table_test --tc --policy $(p) --packets 10000000))

@@ -21,75 +21,24 @@ static void window(struct lab *l, uint32_t w)
 	lab_policy(l, lab_ssp(w));
 }
 
-static void say(const struct lab *l, int type, unsigned int w, uint32_t step, uint32_t segment,
-		int32_t v)
-{
-	int32_t value[LAB_ELEMS];
-	uint8_t f[FRAME_MAX];
-	unsigned int len;
-
-	for (int i = 0; i < LAB_ELEMS; i++)
-		value[i] = v;
-	len = lab_frame(l, f, type, w, step, segment, value);
-	if (type == SAINA_MSG_CLOCK) {
-		struct saina_hdr h;
-
-		memcpy(&h, f + FRAME_HDR, sizeof(h));
-		h.count = 0;
-		len = frame_make(f, &rig.g, &l->conf.worker[w], &h, NULL, 0);
-	}
-	lab_send(f, len, l->conf.worker[w].ifindex);
-}
-
-/* The last answer: a SUM of @v in every element; @how: RESEND, PULLED or 0. */
-static bool sum(unsigned int how, int32_t v)
-{
-	const struct saina_hdr *h = lab_answer();
-
-	return rig.verdict == XDP_REDIRECT && h->type == SAINA_MSG_SUM &&
-	       (h->flags & ~SAINA_F_FRESH) == how && lab_elem(0) == v && lab_elem(LAB_ELEMS - 1) == v;
-}
-
-/* .. a GO to worker @to (0xff: all) that lets @may go and says that all have finished @low. */
-static bool go(unsigned int to, uint64_t may, uint32_t low)
-{
-	const struct saina_hdr *h = lab_answer();
-
-	return rig.verdict == XDP_REDIRECT && h->type == SAINA_MSG_GO && h->worker == to &&
-	       h->mask == may && h->slot_round == low;
-}
-
-static bool nak(unsigned int why)
-{
-	const struct saina_hdr *h = lab_answer();
-
-	return rig.verdict == XDP_REDIRECT && h->type == SAINA_MSG_NAK && h->k == why;
-}
-
-static void step(const struct lab *l, unsigned int w, uint32_t c)
-{
-	say(l, SAINA_MSG_INC, w, c, 0, 1);
-	say(l, SAINA_MSG_CLOCK, w, c, 0, 0);
-}
-
 static void test_1(void)
 {
 	struct lab l = table(3, 1, 1);
 	bool ok;
 
 	for (unsigned int w = 0; w < 3; w++)
-		step(&l, w, 0);
-	step(&l, 0, 1);
-	step(&l, 1, 1);
-	ok = go(1, 7, 1);
-	say(&l, SAINA_MSG_CLOCK, 2, 0, 0, 0);	/* a duplicate: it has not finished step 1 */
-	ok &= go(2, 7, 1);
-	step(&l, 0, 2);
-	ok &= go(0, 6, 1);			/* two ahead of worker 2: it waits */
-	say(&l, SAINA_MSG_INC, 0, 3, 0, 1);
-	ok &= nak(SAINA_NAK_WAIT);
-	step(&l, 2, 1);
-	ok &= go(0xff, 7, 2);
+		lab_step(&l, w, 0);
+	lab_step(&l, 0, 1);
+	lab_step(&l, 1, 1);
+	ok = lab_go(1, 7, 1);
+	lab_say(&l, SAINA_MSG_CLOCK, 2, 0, 0, 0);	/* a duplicate: it has not finished step 1 */
+	ok &= lab_go(2, 7, 1);
+	lab_step(&l, 0, 2);
+	ok &= lab_go(0, 6, 1);			/* two ahead of worker 2: it waits */
+	lab_say(&l, SAINA_MSG_INC, 0, 3, 0, 1);
+	ok &= lab_nak(SAINA_NAK_WAIT);
+	lab_step(&l, 2, 1);
+	ok &= lab_go(0xff, 7, 2);
 	lab_verdict(&l, ok, "serene-1 table: a duplicate of a finished step's clock is no vote in the next one");
 }
 
@@ -98,21 +47,21 @@ static void test_2(void)
 	struct lab l = table(2, 2, 3);
 	bool ok = true;
 
-	say(&l, SAINA_MSG_INC, 0, 0, 0, 5);
-	ok &= sum(0, 5);
+	lab_say(&l, SAINA_MSG_INC, 0, 0, 0, 5);
+	ok &= lab_sum(0, 5);
 	for (int i = 0; i < 3; i++) {
-		say(&l, SAINA_MSG_INC, 0, 0, 0, 5);
-		ok &= sum(SAINA_F_RESEND, 5) && lab_answer()->aux == 1;
+		lab_say(&l, SAINA_MSG_INC, 0, 0, 0, 5);
+		ok &= lab_sum(SAINA_F_RESEND, 5) && lab_answer()->aux == 1;
 	}
-	say(&l, SAINA_MSG_CLOCK, 0, 0, 0, 0);	/* overtakes the other INC */
-	say(&l, SAINA_MSG_INC, 0, 0, 1, 5);
-	ok &= nak(SAINA_NAK_ORDER);		/* its worker hears that it is lost */
-	say(&l, SAINA_MSG_INC, 0, 2, 0, 5);
-	ok &= nak(SAINA_NAK_ORDER);
-	say(&l, SAINA_MSG_READ, 1, 0, 0, 0);
-	ok &= sum(SAINA_F_PULLED, 5) && lab_answer()->mask == 1;
-	say(&l, SAINA_MSG_READ, 1, 0, 1, 0);
-	ok &= sum(SAINA_F_PULLED, 0) && lab_answer()->mask == 0;
+	lab_say(&l, SAINA_MSG_CLOCK, 0, 0, 0, 0);	/* overtakes the other INC */
+	lab_say(&l, SAINA_MSG_INC, 0, 0, 1, 5);
+	ok &= lab_nak(SAINA_NAK_ORDER);		/* its worker hears that it is lost */
+	lab_say(&l, SAINA_MSG_INC, 0, 2, 0, 5);
+	ok &= lab_nak(SAINA_NAK_ORDER);
+	lab_say(&l, SAINA_MSG_READ, 1, 0, 0, 0);
+	ok &= lab_sum(SAINA_F_PULLED, 5) && lab_answer()->mask == 1;
+	lab_say(&l, SAINA_MSG_READ, 1, 0, 1, 0);
+	ok &= lab_sum(SAINA_F_PULLED, 0) && lab_answer()->mask == 0;
 	lab_verdict(&l, ok, "serene-2 table: an update is counted once and acknowledged, or refused with an answer");
 }
 
@@ -121,18 +70,18 @@ static void test_3(void)
 	struct lab l = table(3, 1, 1);
 	bool ok;
 
-	step(&l, 0, 0);
-	step(&l, 0, 1);
-	ok = go(0, 6, 0);
+	lab_step(&l, 0, 0);
+	lab_step(&l, 0, 1);
+	ok = lab_go(0, 6, 0);
 	window(&l, 5);
-	say(&l, SAINA_MSG_CLOCK, 0, 1, 0, 0);	/* low has not moved */
-	ok &= go(0xff, 7, 0) || go(0, 7, 0);
+	lab_say(&l, SAINA_MSG_CLOCK, 0, 1, 0, 0);	/* low has not moved */
+	ok &= lab_go(0xff, 7, 0) || lab_go(0, 7, 0);
 	window(&l, 1);
-	step(&l, 0, 2);				/* it was let go, and stays so */
-	ok &= go(0, 6, 0);
+	lab_step(&l, 0, 2);				/* it was let go, and stays so */
+	ok &= lab_go(0, 6, 0);
 	window(&l, 5);
-	say(&l, SAINA_MSG_CLOCK, 1, 0, 0, 0);	/* anybody's clock wakes it */
-	ok &= go(0xff, 7, 0);
+	lab_say(&l, SAINA_MSG_CLOCK, 1, 0, 0, 0);	/* anybody's clock wakes it */
+	ok &= lab_go(0xff, 7, 0);
 	lab_verdict(&l, ok, "serene-3 table: who waits goes on when the window grows, before the slowest moves");
 }
 
@@ -145,19 +94,19 @@ static void test_4(void)
 	for (int turn = 0; turn < 3; turn++) {
 		window(&l, SAINA_WINDOW_NONE);
 		for (uint32_t c = 0; c < 9; c++)
-			step(&l, 0, base + c);
-		ok &= go(0, 7, base);
+			lab_step(&l, 0, base + c);
+		ok &= lab_go(0, 7, base);
 		window(&l, 1);
-		step(&l, 0, base + 9);		/* let go before: the last one */
-		ok &= go(0, 6, base);
+		lab_step(&l, 0, base + 9);		/* let go before: the last one */
+		ok &= lab_go(0, 6, base);
 		for (uint32_t c = 0; c < 9; c++) {
-			step(&l, 1, base + c);
-			step(&l, 2, base + c);
+			lab_step(&l, 1, base + c);
+			lab_step(&l, 2, base + c);
 		}
-		ok &= go(0xff, 7, base + 9);	/* one behind, as the window says */
-		step(&l, 1, base + 9);
-		step(&l, 2, base + 9);
-		ok &= go(2, 7, base + 10);
+		ok &= lab_go(0xff, 7, base + 9);	/* one behind, as the window says */
+		lab_step(&l, 1, base + 9);
+		lab_step(&l, 2, base + 9);
+		ok &= lab_go(2, 7, base + 10);
 		base += 10;
 	}
 	lab_verdict(&l, ok, "serene-4 table: ssp, asp, ssp ... leaves nothing behind");
@@ -169,12 +118,12 @@ static void test_5(void)
 	bool ok = true;
 
 	for (uint32_t c = 0; c < 1001; c++)
-		step(&l, 0, c);
-	ok &= go(0, 2, 0);
-	step(&l, 1, 0);
-	ok &= go(0xff, 3, 1);
-	say(&l, SAINA_MSG_READ, 1, 1, 0, 0);
-	ok &= sum(SAINA_F_PULLED, 1002) && lab_answer()->mask == 1002;
+		lab_step(&l, 0, c);
+	ok &= lab_go(0, 2, 0);
+	lab_step(&l, 1, 0);
+	ok &= lab_go(0xff, 3, 1);
+	lab_say(&l, SAINA_MSG_READ, 1, 1, 0, 0);
+	ok &= lab_sum(SAINA_F_PULLED, 1002) && lab_answer()->mask == 1002;
 	lab_verdict(&l, ok, "serene-5 table: a window as large as one likes takes no step for another");
 }
 
@@ -186,17 +135,17 @@ static void test_6(void)
 	l.conf.generation += 1u << 20;	/* begun afresh at a later step */
 	l.first_round = 0x1fffe;
 	lab_publish(&l);
-	step(&l, 0, 0x1fffe);
-	ok = go(0, 3, 0x1fffe) && lab_answer()->aux == 0x1ffff;
-	say(&l, SAINA_MSG_INC, 1, 0xfffe, 0, 9);	/* the same low 16 bits */
-	ok &= nak(SAINA_NAK_ORDER);
-	say(&l, SAINA_MSG_CLOCK, 1, 0xfffe, 0, 0);
-	ok &= go(1, 3, 0x1fffe) && lab_answer()->aux == 0x1fffe;
-	say(&l, SAINA_MSG_CLOCK, 1, 0x2fffe, 0, 0);
-	ok &= go(1, 3, 0x1fffe) && lab_answer()->round == 0x2fffe;
+	lab_step(&l, 0, 0x1fffe);
+	ok = lab_go(0, 3, 0x1fffe) && lab_answer()->aux == 0x1ffff;
+	lab_say(&l, SAINA_MSG_INC, 1, 0xfffe, 0, 9);	/* the same low 16 bits */
+	ok &= lab_nak(SAINA_NAK_ORDER);
+	lab_say(&l, SAINA_MSG_CLOCK, 1, 0xfffe, 0, 0);
+	ok &= lab_go(1, 3, 0x1fffe) && lab_answer()->aux == 0x1fffe;
+	lab_say(&l, SAINA_MSG_CLOCK, 1, 0x2fffe, 0, 0);
+	ok &= lab_go(1, 3, 0x1fffe) && lab_answer()->round == 0x2fffe;
 	ok &= lab_counter(&l, 1, SAINA_C_CLOCK_ORDER) == 2;
-	step(&l, 1, 0x1fffe);
-	ok &= go(1, 3, 0x1ffff);
+	lab_step(&l, 1, 0x1fffe);
+	ok &= lab_go(1, 3, 0x1ffff);
 	lab_verdict(&l, ok, "serene-6 table: steps are 32 bits wide and compared whole; answers name them");
 }
 
@@ -207,22 +156,22 @@ static void test_dead_ahead(void)
 	bool ok = true;
 
 	for (uint32_t c = 0; c < 10; c++)
-		step(&l, 0, c);
+		lab_step(&l, 0, c);
 	lab_active(&l, 6);
 	lab_policy(&l, lab_bsp());
-	step(&l, 1, 0);
-	step(&l, 2, 0);
+	lab_step(&l, 1, 0);
+	lab_step(&l, 2, 0);
 	ok &= lab_answer()->k == SAINA_NAK_MODE && lab_rt(&l).mode == SAINA_RT_FENCE;
 	lab_grad(&l, 1, lab_rt(&l).base, 0, 1);
 	lab_grad(&l, 2, lab_rt(&l).base, 0, 1);
 	ok &= lab_broadcast(6, 2);
 	window(&l, 1);
 	lab_grad(&l, 1, lab_rt(&l).next_round, 0, 1);
-	ok &= nak(SAINA_NAK_MODE);
+	ok &= lab_nak(SAINA_NAK_MODE);
 	l.conf.worker[0].session++;
 	lab_active(&l, 7);
-	say(&l, SAINA_MSG_CLOCK, 0, SAINA_ROUND_ASK, 0, 0);
-	ok &= go(0, 7, lab_rt(&l).base) && lab_answer()->aux == lab_rt(&l).base;
+	lab_say(&l, SAINA_MSG_CLOCK, 0, SAINA_ROUND_ASK, 0, 0);
+	ok &= lab_go(0, 7, lab_rt(&l).base) && lab_answer()->aux == lab_rt(&l).base;
 	lab_verdict(&l, ok, "table: a worker that died ahead of others begins the next table where they do");
 }
 
@@ -232,18 +181,18 @@ static void test_fence_window(void)
 	struct lab l = table(2, 1, 1);	/* two results are kept: the fence is not 2, but 3 */
 	bool ok;
 
-	step(&l, 0, 0);
-	step(&l, 0, 1);
-	ok = go(0, 2, 0) && lab_answer()->aux == 2;
+	lab_step(&l, 0, 0);
+	lab_step(&l, 0, 1);
+	ok = lab_go(0, 2, 0) && lab_answer()->aux == 2;
 	lab_policy(&l, lab_bsp());
-	say(&l, SAINA_MSG_CLOCK, 0, 1, 0, 0);
-	ok &= go(0, 2, 0) && lab_answer()->aux == 2;
+	lab_say(&l, SAINA_MSG_CLOCK, 0, 1, 0, 0);
+	ok &= lab_go(0, 2, 0) && lab_answer()->aux == 2;
 	window(&l, 1);			/* taken back: it skips nothing */
-	say(&l, SAINA_MSG_CLOCK, 0, 1, 0, 0);
-	ok &= go(0, 2, 0) && lab_answer()->aux == 2;
+	lab_say(&l, SAINA_MSG_CLOCK, 0, 1, 0, 0);
+	ok &= lab_go(0, 2, 0) && lab_answer()->aux == 2;
 	lab_policy(&l, lab_bsp());
-	step(&l, 1, 0);
-	ok &= go(0xff, 0, 3) && lab_answer()->k == SAINA_NAK_MODE;
+	lab_step(&l, 1, 0);
+	ok &= lab_go(0xff, 0, 3) && lab_answer()->k == SAINA_NAK_MODE;
 	lab_verdict(&l, ok, "table: while rounds are about to begin nobody is more than W + 1 ahead");
 }
 
@@ -254,21 +203,21 @@ static void test_fence_cancelled(void)
 	uint32_t fence;
 	bool ok;
 
-	step(&l, 0, 0);
+	lab_step(&l, 0, 0);
 	lab_policy(&l, lab_bsp());
-	step(&l, 1, 0);
-	step(&l, 0, 1);
+	lab_step(&l, 1, 0);
+	lab_step(&l, 0, 1);
 	fence = lab_rt(&l).base;
 	ok = lab_rt(&l).mode == SAINA_RT_FENCE;
 	window(&l, 1);
 	lab_grad(&l, 0, fence, 0, 5);
 	ok &= lab_consumed();
-	say(&l, SAINA_MSG_READ, 1, fence, 0, 0);
-	ok &= sum(SAINA_F_PULLED, 3) && lab_answer()->mask == 3;
+	lab_say(&l, SAINA_MSG_READ, 1, fence, 0, 0);
+	ok &= lab_sum(SAINA_F_PULLED, 3) && lab_answer()->mask == 3;
 	lab_grad(&l, 1, fence, 0, 5);
 	ok &= lab_broadcast(3, 10);
 	lab_grad(&l, 0, fence + 1, 0, 5);
-	ok &= nak(SAINA_NAK_MODE) && lab_answer()->slot_round == fence + 1;
+	ok &= lab_nak(SAINA_NAK_MODE) && lab_answer()->slot_round == fence + 1;
 	lab_verdict(&l, ok, "table: another table begins after a round that all began, for then they have read this one");
 }
 
@@ -286,10 +235,10 @@ static void test_torn_fence(void)
 	unsigned int len;
 	bool ok;
 
-	step(&l, 0, 0);
+	lab_step(&l, 0, 0);
 	lab_policy(&l, lab_bsp());
-	step(&l, 1, 0);
-	step(&l, 0, 1);
+	lab_step(&l, 1, 0);
+	lab_step(&l, 0, 1);
 	rt = torn = lab_rt(&l);
 	ok = lab_same && rt.mode == SAINA_RT_FENCE;
 	len = lab_frame(&l, f, SAINA_MSG_READ, 1, rt.base, 0, NULL);
@@ -298,7 +247,7 @@ static void test_torn_fence(void)
 	ok &= rig_packet_alone(&rig, f, len, l.conf.worker[1].ifindex) && lab_consumed();
 	ok &= !bpf_map_update_elem(map, &job, &rt, BPF_ANY);
 	ok &= rig_packet_alone(&rig, f, len, l.conf.worker[1].ifindex);
-	ok &= sum(SAINA_F_PULLED, 3);
+	ok &= lab_sum(SAINA_F_PULLED, 3);
 	close(map);
 	tap_ok(ok, "table: a READ that comes while the table ends does not take it away from others");
 }

@@ -44,6 +44,17 @@ static inline struct saina_policy lab_ssp(uint32_t window)
 				      .window = window };
 }
 
+/* Worker w is in group w mod @groups. */
+static inline struct saina_policy lab_grouped(unsigned int groups)
+{
+	struct saina_policy p = { .mode = SAINA_POLICY_GROUPED, .late = SAINA_LATE_RESIDUAL,
+				  .groups = groups };
+
+	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++)
+		p.group[w] = w % groups;
+	return p;
+}
+
 static inline void lab_publish(struct lab *l)
 {
 	if (rig_job(&rig, &l->conf, l->first_round)) {
@@ -209,6 +220,66 @@ static inline struct saina_job_rt lab_rt(const struct lab *l)
 	if (saina_dp_job_rt(rig.dp, l->conf.job, &rt))
 		lab_same = false;
 	return rt;
+}
+
+/* Table mode: @v has LAB_ELEMS elements; NULL: of none that is looked at. */
+static inline void lab_say_v(const struct lab *l, int type, unsigned int w, uint32_t step,
+			     uint32_t segment, const int32_t *v)
+{
+	static const int32_t none[LAB_ELEMS];
+	uint8_t f[FRAME_MAX];
+	unsigned int len;
+
+	len = lab_frame(l, f, type, w, step, segment, v ? v : none);
+	if (type == SAINA_MSG_CLOCK) {
+		struct saina_hdr h;
+
+		memcpy(&h, f + FRAME_HDR, sizeof(h));
+		h.count = 0;
+		len = frame_make(f, &rig.g, &l->conf.worker[w], &h, NULL, 0);
+	}
+	lab_send(f, len, l->conf.worker[w].ifindex);
+}
+
+static inline void lab_say(const struct lab *l, int type, unsigned int w, uint32_t step,
+			   uint32_t segment, int32_t v)
+{
+	int32_t value[LAB_ELEMS];
+
+	for (int i = 0; i < LAB_ELEMS; i++)
+		value[i] = v;
+	lab_say_v(l, type, w, step, segment, value);
+}
+
+/* The last answer: a SUM of @v in every element; @how: RESEND, PULLED or 0. */
+static inline bool lab_sum(unsigned int how, int32_t v)
+{
+	const struct saina_hdr *h = lab_answer();
+
+	return rig.verdict == XDP_REDIRECT && h->type == SAINA_MSG_SUM &&
+	       (h->flags & ~SAINA_F_FRESH) == how && lab_elem(0) == v && lab_elem(LAB_ELEMS - 1) == v;
+}
+
+/* .. a GO to worker @to (0xff: all) that lets @may go and says that all have finished @low. */
+static inline bool lab_go(unsigned int to, uint64_t may, uint32_t low)
+{
+	const struct saina_hdr *h = lab_answer();
+
+	return rig.verdict == XDP_REDIRECT && h->type == SAINA_MSG_GO && h->worker == to &&
+	       h->mask == may && h->slot_round == low;
+}
+
+static inline bool lab_nak(unsigned int why)
+{
+	const struct saina_hdr *h = lab_answer();
+
+	return rig.verdict == XDP_REDIRECT && h->type == SAINA_MSG_NAK && h->k == why;
+}
+
+static inline void lab_step(const struct lab *l, unsigned int w, uint32_t c)
+{
+	lab_say(l, SAINA_MSG_INC, w, c, 0, 1);
+	lab_say(l, SAINA_MSG_CLOCK, w, c, 0, 0);
 }
 
 /* End of a test: everything both remember is the same, too. */

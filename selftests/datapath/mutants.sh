@@ -31,7 +31,7 @@ tests() {
 		"$B/selftests/xdp_float_test" "$1" "$B/selftests/kfunc_test.bpf.o" && return 0
 		return 1
 	fi
-	for t in defects_test sfcd_parity_test 'table_test --packets 60000' 'trace_test --packets 300000' \
+	for t in groups_test defects_test sfcd_parity_test 'table_test --packets 60000' 'trace_test --packets 300000' \
 		'trace_test --packets 600000 --policy timeout' race_test; do
 		# shellcheck disable=SC2086
 		SAINA_BPF_OBJECT=$1 "$B"/selftests/$t || { echo "# by ${t%% *}"; return 1; }
@@ -210,8 +210,8 @@ else
 	mutant stale-told-each-round control.bpf.h '(rt ? rt->next_round : 0)' '(round + 1)'
 	# table mode
 	mutant table-counts-twice table.bpf.h 'cnt->last[w] > c->in.round' '0'
-	mutant table-window-ends-one-late table.bpf.h '(__u32)(done - low), window)' '(__u32)(done - low), window + 1)'
-	mutant table-waits-for-the-dead table.bpf.h 'if (k->members != c->in.active)' 'if (c->in.active & ~k->members)'
+	mutant table-window-ends-one-late table.bpf.h '(__u32)(done - of), window)' '(__u32)(done - of), window + 1)'
+	mutant table-waits-for-the-dead table.bpf.h '	k->members &= active;' ''
 	mutant table-repeated-clock-counts table.bpf.h 'if (step == done && step <= SAINA_ROUND_MAX && k->going & c->in.bit) {' \
 		'if ((step == done || step + 1 == done) && k->going & c->in.bit) {'
 	mutant table-clock-without-go table.bpf.h ' && k->going & c->in.bit) {' ') {'
@@ -219,21 +219,33 @@ else
 	mutant table-inc-of-any-step table.bpf.h 'if (step > done || (step == done && step > SAINA_ROUND_MAX)) {' 'if (0) {'
 	mutant table-inc-after-clock table.bpf.h '} else if (c->table.over) {' '} else if (0) {'
 	mutant table-any-exponent table.bpf.h 'begun && e->exponent != c->in.exponent' '0'
-	mutant table-steps-done-again table.bpf.h 'table_choose(slot_above(begun, low), begun, low)' 'low'
+	mutant table-steps-done-again table.bpf.h 'table_choose(table_above(begun, at), begun, at)' 'at'
 	mutant table-incarnations-alike table.bpf.h 'if (k->session[w]) {' 'if (0) {'
 	mutant table-nobody-is-woken table.bpf.h '	return woken != 0;' '	return false;'
 	mutant table-go-is-revoked table.bpf.h '		going |= (member' '		going = (going & ~(1ull << w)) | (member'
 	mutant table-fresh-too-soon table.bpf.h 'c->in.round + !c->in.pull' 'c->in.round'
-	mutant table-reads-are-stale table_elems.bpf.h '			out->v[i] = v;' ''
-	mutant table-read-clears table_elems.bpf.h 'e->sum[i] = old ^ ((old ^ v) & add);' 'e->sum[i] = v & add;'
-	mutant table-keeps-old-results table_elems.bpf.h 'c->table.keep = c->out.mask > (c->table.add & 1) ? ~0u : 0;' 'c->table.keep = ~0u;'
+	mutant table-reads-are-stale table_elems.bpf.h '			to[i] = v;' ''
+	mutant table-read-clears table_elems.bpf.h 'sum[i] = old ^ ((old ^ v) & add);' 'sum[i] = v & add;'
+	mutant table-keeps-old-results table_elems.bpf.h 'c->table.keep = c->out.mask > (c->table.add & 1) ? ~0ull : 0;' 'c->table.keep = ~0ull;'
+	# groups
+	mutant group-waits-for-all table.bpf.h 'of = k->lows[g], member = k->members >> w & 1;' 'of = k->low, member = k->members >> w & 1;'
+	mutant group-wakes-others table.bpf.h 'k->waiting & k->going & k->mask[table_group(k, w)]' 'k->waiting & k->going'
+	mutant group-names-others table.bpf.h 'k->going & peers;' 'k->going;'
+	mutant group-of-one-waits table.bpf.h 'c->table.view = groups && k->members & peers & ~c->in.bit;' 'c->table.view = groups;'
+	mutant group-begins-behind table.bpf.h 'table_above(of, SAINA_ROUND_MAX), top, of)' 'table_above(of, SAINA_ROUND_MAX), k->low, of)'
+	mutant group-changes-at-once round.bpf.h 'differ |= a[i] ^ b[i];' ';'
+	mutant view-is-the-table table.bpf.h 'v->policy == base && v->round >= step' '0'
+	mutant view-too-soon table.bpf.h ' && step == c->table.low;' ';'
+	mutant view-for-ever table.bpf.h '&& v->round >= step' ''
+	mutant view-not-kept table_elems.bpf.h 'to[i] = old ^ ((old ^ t) & take);' ';'
+	mutant view-of-old-results table_elems.bpf.h 't = from[i] & keep;' 't = from[i];'
 	# from rounds to steps and back
 	mutant table-takes-gradients message.bpf.h 'if (rt->mode == SAINA_RT_TABLE && c->in.round >= rt->base) {' 'if (0) {'
 	mutant table-at-any-place table_elems.bpf.h '(c->table.base & (conf->ring - 1))' '0'
 	mutant fence-in-a-step table.bpf.h 'k->done[w] + (going >> w & 1)' 'k->done[w]'
 	mutant fence-over-the-table table.bpf.h '	if (!((fence - k->base) & (ring - 1)))' '	if (0)'
-	mutant fence-stops-nobody table.bpf.h 'slot_above(1, fence)' '1'
-	mutant fence-of-the-living table.bpf.h 'members >> w & 1, end, k->begun[w]);' 'members >> w & 1, end, 0);'
+	mutant fence-stops-nobody table.bpf.h 'table_above(1, fence)' '1'
+	mutant fence-of-the-living table.bpf.h 'table_choose(table_above(k->top, fence), k->top, fence);' 'fence;'
 	mutant fence-before-all-are-there table.bpf.h ' & ~slot_above(going, 0);' ';'
 	mutant table-begins-with-the-fence round.bpf.h '!target->window || round_is_fence(rt, r)' '!target->window'
 	mutant table-of-a-torn-look table.bpf.h '(k->fence && k->fence == c->table.base)' '0'

@@ -286,6 +286,42 @@ static bool same_table(struct rig *r, unsigned int job)
 	return same;
 }
 
+/* What groups see; of an earlier table it is of no use. */
+static bool same_views(struct rig *r, unsigned int job)
+{
+	const struct oracle_job *j = &r->o.job[job];
+	const struct saina_job_conf *c = &j->conf;
+	static struct saina_slot_2048 got;
+	char name[32];
+	bool same = true;
+
+	snprintf(name, sizeof(name), "saina_view_%u", c->payload);
+	for (unsigned int g = 0; g < SAINA_WORKERS_MAX && same; g++) {
+		int fd = -1;
+
+		for (uint32_t s = 0; s < c->segments && same; s++) {
+			const struct oracle_slot *v = &j->view[s][g];
+
+			if (v->meta.state != SAINA_SLOT_TABLE || v->meta.policy != j->clock.base ||
+			    j->rt.mode != SAINA_RT_TABLE)
+				continue;
+			if (fd < 0)
+				fd = rig_inner(r, name, job * SAINA_WORKERS_MAX + g);
+			if (fd < 0 || bpf_map_lookup_elem(fd, &s, &got) ||
+			    got.meta.state != SAINA_SLOT_TABLE || got.meta.segment != s ||
+			    got.meta.round != v->meta.round || got.meta.policy != v->meta.policy ||
+			    got.meta.exponent != v->meta.exponent ||
+			    got.meta.sum_tag != v->meta.sum_tag ||
+			    memcmp(got.sum, v->sum, 4 * c->payload))
+				same = rig_differs(r, "job %u: what group %u sees of segment %u differs\n",
+						   job, g, s);
+		}
+		if (fd >= 0)
+			close(fd);
+	}
+	return same;
+}
+
 bool rig_check_job(struct rig *r, unsigned int job, bool deep)
 {
 	struct oracle_job *j = &r->o.job[job];
@@ -304,6 +340,6 @@ bool rig_check_job(struct rig *r, unsigned int job, bool deep)
 				  sizeof(*j->last)) &&
 		       same_array(r, "saina_signs", job, j->conf.segments * j->conf.sign_words,
 				  j->signs, sizeof(*j->signs)) &&
-		       same_ring(r, job) && same_board(r, job) && same_table(r, job);
+		       same_ring(r, job) && same_board(r, job) && same_table(r, job) && same_views(r, job);
 	return same;
 }

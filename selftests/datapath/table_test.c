@@ -24,11 +24,13 @@ static const struct argp_option options[] = {
 	{ "seed", 's', "N", 0, "first seed; each episode takes the next (default 1)", 0 },
 	{ "packets", 'p', "N", 0, "packets in all (default 10 million)", 0 },
 	{ "check-every", 'c', "N", 0, "packets between comparisons of state (default 2000)", 0 },
-	{ "policy", 'P', "NAME", 0, "policy that all steps have: ssp or asp (default: both)", 0 },
+	{ "policy", 'P', "NAME", 0, "policy that all steps have: ssp, asp or grouped (default: all)", 0 },
 	{ "tc", 't', NULL, 0, "by the tc hook, many messages in a frame", 0 },
 	{ "verbose", 'v', NULL, 0, "print every packet", 0 },
 	{ }
 };
+
+static const char *const policies[] = { "ssp", "asp", "grouped" };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -47,9 +49,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--check-every must be 1 or more");
 		break;
 	case 'P':
-		opt.mode = strcmp(arg, "asp") ? SAINA_POLICY_SSP : SAINA_POLICY_ASP;
-		if (opt.mode == SAINA_POLICY_SSP && strcmp(arg, "ssp"))
-			argp_error(state, "'%s' is no policy that has steps", arg);
+		for (opt.mode = SAINA_POLICY_SSP; opt.mode <= SAINA_POLICY_GROUPED; opt.mode++)
+			if (!strcmp(arg, policies[opt.mode - SAINA_POLICY_SSP]))
+				return 0;
+		argp_error(state, "'%s' is no policy that has steps", arg);
 		return 0;
 	case 't':
 		opt.tc = true;
@@ -70,16 +73,16 @@ static struct {
 	struct table_world world;
 	uint64_t seed, at;
 	char what[128];
-	uint64_t counter[SAINA_C_N], steps, widest, changes, swaps, rounds;
+	uint64_t counter[SAINA_C_N], steps, widest, changes, swaps, rounds, views;
 } t;
 
 static bool fail(const char *where, const char *why)
 {
 	tap_note("seed %llu, packet %llu (%s), %s: %s", (unsigned long long)t.seed,
 		 (unsigned long long)t.at, t.what, where, why);
-	tap_note("replay: table_test --seed %llu --packets %llu --check-every 1%s%s",
+	tap_note("replay: table_test --seed %llu --packets %llu --check-every 1%s%s%s",
 		 (unsigned long long)t.seed, (unsigned long long)t.at, opt.tc ? " --tc" : "",
-		 !opt.mode ? "" : opt.mode == SAINA_POLICY_ASP ? " --policy asp" : " --policy ssp");
+		 opt.mode ? " --policy " : "", opt.mode ? policies[opt.mode - SAINA_POLICY_SSP] : "");
 	return false;
 }
 
@@ -173,6 +176,7 @@ static bool episode(uint64_t seed, uint64_t packets)
 	t.steps += w->steps;
 	t.swaps += w->swaps;
 	t.rounds += w->rounds;
+	t.views += w->views;
 	if (w->constant && w->conf.policy.window != SAINA_WINDOW_NONE && w->widest > t.widest)
 		t.widest = w->widest;
 	table_world_exit(w);
@@ -223,6 +227,10 @@ int main(int argc, char **argv)
 		 (unsigned long long)t.widest);
 	if (ok && opt.packets >= 200000) {
 		coverage();
+		if (!opt.mode || opt.mode == SAINA_POLICY_GROUPED)
+			tap_ok(t.views > done / 1000,
+			       "table: those of a group are given the same sums: %llu",
+			       (unsigned long long)t.views);
 		tap_ok(t.steps > done / 200, "table: workers make steps: %llu",
 		       (unsigned long long)t.steps);
 		tap_ok(t.swaps > done / 10000 && t.rounds > t.swaps,

@@ -43,13 +43,59 @@ static uint32_t some_window(struct rng *r)
 	return rng_chance(r, 150) ? SAINA_WINDOW_NONE : rng_range(r, 1, rng_chance(r, 600) ? 3 : 20);
 }
 
+static bool has_steps(const struct saina_policy *p)
+{
+	return p->window || p->groups;
+}
+
+static unsigned int group_of(const struct table_world *w, unsigned int i)
+{
+	return rt_of(w)->policy.groups ? rt_of(w)->policy.group[i] : 0;
+}
+
+static uint64_t peers_of(const struct table_world *w, unsigned int i)
+{
+	uint64_t peers = 0;
+
+	for (unsigned int n = 0; n < w->workers; n++)
+		if (clock_of(w)->members >> n & 1 && group_of(w, n) == group_of(w, i))
+			peers |= 1ull << n;
+	return peers;
+}
+
+/* What those of worker @i's group have finished. */
+static uint32_t low_of(const struct table_world *w, unsigned int i)
+{
+	uint64_t peers = peers_of(w, i);
+	uint32_t low = UINT32_MAX;
+
+	for (unsigned int n = 0; n < w->workers; n++)
+		if (peers >> n & 1 && clock_of(w)->done[n] < low)
+			low = clock_of(w)->done[n];
+	return low;
+}
+
+/* Dealt, or anyhow. */
+static void some_groups(struct table_world *w, struct saina_policy *p)
+{
+	bool dealt = rng_chance(&w->rng, 400);
+
+	p->mode = SAINA_POLICY_GROUPED;
+	p->groups = rng_range(&w->rng, 1, w->workers);
+	for (unsigned int i = 0; i < SAINA_WORKERS_MAX; i++)
+		p->group[i] = dealt ? i % p->groups : i >= w->workers ? SAINA_GROUP_NONE :
+			      rng_below(&w->rng, p->groups);
+}
+
 /* Of steps, or of rounds. */
 static struct saina_policy some_policy(struct table_world *w, bool table)
 {
 	struct saina_policy p = { .late = SAINA_LATE_RESIDUAL };
 	struct rng *r = &w->rng;
 
-	if (table) {
+	if (table && (w->policy == SAINA_POLICY_GROUPED || (!w->policy && rng_chance(r, 400)))) {
+		some_groups(w, &p);
+	} else if (table) {
 		p.window = w->policy == SAINA_POLICY_ASP ? SAINA_WINDOW_NONE : some_window(r);
 		if (w->policy == SAINA_POLICY_SSP && p.window == SAINA_WINDOW_NONE)
 			p.window = rng_range(r, 1, SAINA_WINDOW_MAX);
@@ -76,6 +122,18 @@ static struct saina_policy some_policy(struct table_world *w, bool table)
 	return p;
 }
 
+/* Views are made when a snapshot is published, not when one is written into. */
+static int publish(struct table_world *w, uint32_t first, bool whole)
+{
+	const struct saina_job_conf *c = &w->conf;
+	unsigned int groups = c->policy.groups > c->next.groups ? c->policy.groups : c->next.groups;
+
+	if (!whole && groups <= w->groups)
+		return rig_job_poke(w->rig, c);
+	w->groups = groups;
+	return rig_job(w->rig, c, first);
+}
+
 int table_world_init(struct table_world *w, struct rig *rig, uint64_t seed, unsigned int payload,
 		     unsigned int policy)
 {
@@ -94,7 +152,8 @@ int table_world_init(struct table_world *w, struct rig *rig, uint64_t seed, unsi
 	w->policy = policy;
 	rng_seed(r, seed);
 	w->table = calloc(TABLE_SEGMENTS, sizeof(*w->table));
-	if (!w->table)
+	w->view = calloc(TABLE_SEGMENTS * SAINA_WORKERS_MAX, sizeof(*w->view));
+	if (!w->table || !w->view)
 		abort();
 	w->workers = rng_chance(r, 150) ? rng_range(r, 13, 64) : rng_range(r, 1, 12);
 	w->constant = rng_chance(r, 500);
@@ -133,12 +192,13 @@ int table_world_init(struct table_world *w, struct rig *rig, uint64_t seed, unsi
 	}
 	c->active |= 1;
 	w->seen.low = first;
-	return rig_job(rig, c, first);
+	return publish(w, first, true);
 }
 
 void table_world_exit(struct table_world *w)
 {
 	free(w->table);
+	free(w->view);
 	rig_job_remove(w->rig, w->conf.job);
 }
 
@@ -211,7 +271,10 @@ static void turn(struct table_world *w, unsigned int i)
 			emit(w, i, SAINA_MSG_CLOCK, s->step - 1, 0);
 		return;
 	case TABLE_PUSHES:
-		for (uint32_t n = 0; n < w->conf.segments; n++) {
+		for (uint32_t n = 0; n < w->conf.segments; n++)
+			if (s->unread >> n & 1 && rng_chance(r, 600))
+				emit(w, i, SAINA_MSG_READ, s->step, n);
+		for (uint32_t n = 0; n < w->conf.segments && !s->unread; n++) {
 			bool again = s->sent >> n & 1;
 
 			if (s->acked >> n & 1 || (again && !rng_chance(r, 300)))
@@ -293,6 +356,38 @@ static void ledger_add(struct table_world *w, unsigned int worker, uint32_t step
 		t[i] = (uint32_t)t[i] + (uint32_t)v[i];
 }
 
+/* What is read by one of several of a group: the others were or will be given the same. */
+static bool ledger_view(struct table_world *w, const struct saina_hdr *h, const uint8_t *payload)
+{
+	struct table_view *v = &w->view[group_of(w, h->worker) * TABLE_SEGMENTS + h->segment];
+	const struct saina_clock *k = clock_of(w);
+
+	/* of a train some answers have no place, and are not seen here: a later view, too */
+	if (w->rig->tc && v->known && v->base == k->base && h->mask > v->version)
+		v->known = false;
+	if (!v->known || v->base != k->base || v->step < h->round) {
+		/* after a train the clock may be another than the answer is of */
+		if (!(h->flags & SAINA_F_FRESH) || h->round != k->done[h->worker] ||
+		    h->round != low_of(w, h->worker))
+			return true;
+		if (!w->rig->tc && (h->mask != w->version[h->segment] ||
+				    memcmp(payload, w->table[h->segment], 4 * w->conf.payload)))
+			return fail(w, "segment %u: what group %u sees of step %u is not the table",
+				    h->segment, group_of(w, h->worker), h->round);
+		v->known = true;
+		v->base = k->base;
+		v->step = h->round;
+		v->version = h->mask;
+		memcpy(v->sum, payload, 4 * w->conf.payload);
+		return true;
+	}
+	w->views++;
+	if (h->mask != v->version || memcmp(payload, v->sum, 4 * w->conf.payload))
+		return fail(w, "segment %u: worker %u sees another sum of step %u than others of its group",
+			    h->segment, h->worker, v->step);
+	return true;
+}
+
 /* A SUM must be what was counted; it says of an INC whether it is counted now or was before. */
 static bool ledger_sum(struct table_world *w, const struct saina_hdr *h, const uint8_t *payload)
 {
@@ -311,6 +406,9 @@ static bool ledger_sum(struct table_world *w, const struct saina_hdr *h, const u
 		return fail(w, "worker %u step %u segment %u is acknowledged and was never counted",
 			    h->worker, h->round, h->segment);
 	}
+	if (h->flags & SAINA_F_PULLED && rt_of(w)->policy.groups &&
+	    peers_of(w, h->worker) & ~(1ull << h->worker))
+		return ledger_view(w, h, payload);
 	if (h->aux != s->counted[h->segment] || h->mask != w->version[h->segment])
 		return fail(w, "segment %u: aux %u, version %llu; want %u, %llu", h->segment, h->aux,
 			    (unsigned long long)h->mask, s->counted[h->segment],
@@ -324,6 +422,7 @@ static void begins(struct table_world *w, struct table_worker *s, uint32_t step,
 {
 	if (step != s->step || s->state == TABLE_ASKS) {
 		s->acked = s->sent = 0;
+		s->unread = rt_of(w)->policy.groups ? (1u << w->conf.segments) - 1 : 0;
 		if (rng_chance(&w->rng, 150))	/* it straggles */
 			s->stall = rng_below(&w->rng, 60);
 	}
@@ -390,6 +489,8 @@ static void hear(struct table_world *w, unsigned int i, const struct saina_hdr *
 	} else if (h->type == SAINA_MSG_SUM) {
 		if (!(h->flags & SAINA_F_PULLED) && h->round == s->step)
 			s->acked |= 1u << h->segment;
+		if (h->flags & SAINA_F_PULLED && h->round == s->step)
+			s->unread &= ~(1u << h->segment);
 	} else if (h->worker != 0xff) {
 		begins(w, s, h->aux, go);
 	} else if (s->state == TABLE_WAITS && go && s->step - h->slot_round <= h->segment) {
@@ -401,8 +502,9 @@ static void hear(struct table_world *w, unsigned int i, const struct saina_hdr *
 static uint64_t window_of(const struct table_world *w)
 {
 	const struct saina_policy *p = oracle_target(&w->rig->o.job[w->conf.job]);
+	const struct saina_policy *have = &rt_of(w)->policy;
 
-	return p->window ? p->window : rt_of(w)->policy.window;
+	return has_steps(p) && p->groups == have->groups ? p->window : have->window;
 }
 
 /* The rules of section 11 that hold whatever happens, of the clock after each packet. */
@@ -434,7 +536,7 @@ static bool invariants(struct table_world *w)
 			continue;
 		if (k->done[i] < k->low)
 			return fail(w, "worker %u is behind the slowest", i);
-		lead = k->done[i] - k->low;
+		lead = k->done[i] - low_of(w, i);
 		if (k->going >> i & 1 && (!(w->seen.going >> i & 1) || k->done[i] != w->seen.done[i])) {
 			if (k->fence && k->fence == w->seen.fence)
 				return fail(w, "worker %u may go, and rounds are to begin with %u", i,
@@ -451,7 +553,8 @@ static bool invariants(struct table_world *w)
 			return fail(w, "worker %u is %llu ahead, window %llu, let go under %llu", i,
 				    (unsigned long long)lead, (unsigned long long)window,
 				    (unsigned long long)s->window);
-		if (clocked && k->waiting & k->going & 1ull << i)
+		if (clocked && k->waiting & k->going & 1ull << i &&
+		    group_of(w, i) == group_of(w, w->rig->want.worker))
 			return fail(w, "worker %u may go and has not been told", i);
 		w->steps += k->done[i] == w->seen.done[i] + 1;
 		if (lead > w->widest)
@@ -542,12 +645,12 @@ static void policies(struct table_world *w)
 {
 	struct saina_job_conf *c = &w->conf;
 	struct rng *r = &w->rng;
-	bool table = c->policy.window;
+	bool table = has_steps(&c->policy);
 	uint32_t seq = (c->next.seq ? c->next.seq : c->policy.seq) + 1;
 
 	if (c->next.seq && rt_of(w)->policy.seq == c->next.seq) {
 		c->policy = c->next;
-		table = c->policy.window;
+		table = has_steps(&c->policy);
 		memset(&c->next, 0, sizeof(c->next));
 	}
 	if (c->next.seq) {
@@ -600,5 +703,5 @@ int table_world_happens(struct table_world *w)
 		w->worker[i].state = TABLE_ASKS;
 		w->worker[i].stall = 0;
 	}
-	return rng_chance(&w->rng, 10) ? rig_job(w->rig, c, 0) : rig_job_poke(w->rig, c);
+	return publish(w, 0, rng_chance(&w->rng, 10));
 }

@@ -21,8 +21,17 @@ struct table_worker {
 	uint32_t step;
 	uint32_t stall;			/* turns it will not take */
 	uint32_t acked, sent;		/* masks of segments; ROUNDS: their result is here, .. */
+	uint32_t unread;		/* likewise: to be read before it pushes */
 	uint32_t counted[TABLE_SEGMENTS];	/* 1 + last step, as its answers say */
 	uint64_t window;		/* under which it was last let go */
+};
+
+/* What a worker that is not alone in its group was given, and others of it must be given, too. */
+struct table_view {
+	bool known;
+	uint32_t base, step;
+	uint64_t version;
+	int32_t sum[SAINA_ELEMS_MAX];
 };
 
 struct table_message {
@@ -37,7 +46,7 @@ struct table_world {
 	struct rng rng;
 	struct saina_job_conf conf;
 	unsigned int workers;
-	unsigned int policy;		/* of steps; 0: either */
+	unsigned int policy;		/* of steps; 0: any */
 	bool constant;			/* the window never changes */
 	bool swapping;			/* there are rounds for a while */
 	uint64_t sessions;
@@ -49,6 +58,9 @@ struct table_world {
 	struct saina_clock seen;	/* after the packet before */
 	int32_t (*table)[SAINA_ELEMS_MAX];	/* the ledger: sum of what was counted */
 	uint64_t version[TABLE_SEGMENTS];
+	struct table_view *view;	/* [group][segment]: what the group was given last */
+	uint64_t views;			/* so often */
+	unsigned int groups;		/* that the data path has views for */
 	uint64_t steps, widest;		/* clocks seen to move; largest lead */
 	uint64_t swaps, rounds;		/* changes of mode; rounds finished by a worker */
 	unsigned int mode;		/* of the job, after the packet before */
@@ -58,7 +70,7 @@ struct table_world {
 	char error[512];
 };
 
-/* @policy: SAINA_POLICY_SSP or _ASP, all that steps have; 0: either.  0 or -errno. */
+/* @policy: SAINA_POLICY_SSP, _ASP or _GROUPED, all that steps have; 0: any.  0 or -errno. */
 int table_world_init(struct table_world *w, struct rig *rig, uint64_t seed, unsigned int payload,
 		     unsigned int policy);
 void table_world_exit(struct table_world *w);

@@ -38,7 +38,7 @@ def policy(mode, **more):
 
 
 worker = job
-BSP, FASTEST, SFCD, TIMEOUT, EXTERNAL, SSP, ASP = 1, 2, 3, 4, 5, 7, 8
+BSP, FASTEST, SFCD, TIMEOUT, EXTERNAL, SSP, ASP, GROUPED = 1, 2, 3, 4, 5, 7, 8, 9
 NO_WINDOW = (1 << 32) - 1
 
 
@@ -118,6 +118,21 @@ for mode, request, window in (("ssp", {"mode": SSP, "window": 3}, 3), ("ssp of 0
 for window, error, says in ((65536, errno.ERANGE, "0..65535"), (NO_WINDOW, errno.EINVAL, "ssp needs w")):
     Tap.refused(lambda w=window: f.do("job-set", job(id=200, policy={"mode": SSP, "window": w})), error, says, "policy",
                 f"job-set, a window of {window}: is refused with the range")
+f.do("job-set", job(id=200, policy={"mode": GROUPED, "groups": 4}))
+Tap.same(f.do("job-get", job(id=200))["policy"], policy(GROUPED, groups=4),
+         "job-set with grouped: the number of groups is shown")
+pairs = bytes(w // 2 for w in range(64))
+f.do("job-set", job(id=200, policy={"mode": GROUPED, "groups": 32, "group": pairs}))
+Tap.same(f.do("job-get", job(id=200))["policy"], policy(GROUPED, groups=32, group=pairs),
+         "job-set with grouped: who is in which group is shown")
+for groups, group, error, says in (
+        (0, None, errno.EINVAL, "grouped needs g"), (65, None, errno.ERANGE, "must be 1..64"),
+        (32, bytes([32]) + pairs[1:], errno.ERANGE, "worker 0 is in group 32: must be 0..31"),
+        (32, bytes([255]) + pairs[1:], errno.EINVAL, "worker 0 is in none"),
+        (33, pairs, errno.EINVAL, "group 32 of g=33 has no worker")):
+    Tap.refused(lambda g=groups, p=group: f.do("job-set", job(id=200, policy={
+        "mode": GROUPED, "groups": g, **({"group": p} if p else {})})), error, says, "policy",
+                f"job-set, {groups} groups, {'dealt' if not group else group[:2].hex()}: is refused with a sentence")
 f.do("job-set", job(id=200, policy={"mode": FASTEST, "k": 4}))
 last = f.do("job-get", job(id=200))["policy-seq"]
 while config.note()[1].get("policy-seq") != last:

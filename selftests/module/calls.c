@@ -25,7 +25,7 @@ void call_policy(const char *text, struct saina_policy_attrs *a)
 	struct saina_core_err err;
 	struct saina_policy p;
 
-	if (saina_policy_parse(text, SAINA_WORKERS_MAX, &p, &err)) {
+	if (saina_policy_parse(text, 0, &p, &err)) {
 		printf("Bail out! %s\n", err.text);
 		exit(1);
 	}

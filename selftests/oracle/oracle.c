@@ -17,6 +17,7 @@ static void job_free(struct oracle_job *j)
 	free(j->ring);
 	free(j->last);
 	free(j->signs);
+	free(j->view);
 	free(j->sums);
 	if (j->board)
 		free(j->board[0].sum);
@@ -45,7 +46,7 @@ void oracle_job_publish(struct oracle *o, const struct saina_job_conf *conf,
 			uint32_t first_round)
 {
 	struct oracle_job *j = &o->job[conf->job];
-	size_t results = (size_t)conf->segments * conf->ring;
+	size_t results = (size_t)conf->segments * conf->ring, views;
 
 	if (j->present && j->conf.generation == conf->generation) {
 		j->conf = *conf;
@@ -64,7 +65,11 @@ void oracle_job_publish(struct oracle *o, const struct saina_job_conf *conf,
 	j->ring = zalloc(results, sizeof(*j->ring));
 	j->last = zalloc(conf->segments, sizeof(*j->last));
 	j->signs = zalloc((size_t)conf->segments * conf->sign_words, sizeof(*j->signs));
-	j->sums = zalloc((conf->pool + results) * conf->payload, sizeof(*j->sums));
+	j->view = zalloc(conf->segments, sizeof(*j->view));
+	views = (size_t)conf->segments * SAINA_WORKERS_MAX;
+	j->sums = zalloc((conf->pool + results + views) * conf->payload, sizeof(*j->sums));
+	for (size_t i = 0; i < views; i++)
+		j->view[0][i].sum = j->sums + (conf->pool + results + i) * conf->payload;
 	for (size_t i = 0; i < conf->pool; i++)
 		j->hot[i].sum = j->sums + i * conf->payload;
 	for (size_t i = 0; i < results; i++)

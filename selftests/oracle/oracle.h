@@ -47,6 +47,7 @@ struct oracle_job {
 	struct oracle_slot *ring;
 	uint32_t (*last)[SAINA_WORKERS_MAX];
 	uint64_t *signs;
+	struct oracle_slot (*view)[SAINA_WORKERS_MAX];	/* [segment][group]: table mode */
 	struct saina_arrival arrival[SAINA_WORKERS_MAX];	/* times not modelled */
 	int32_t *sums;			/* store of all the sums */
 	/* by reference: what each worker has written, entries of 64 + 4 * payload bytes; NULL: no array */
@@ -141,6 +142,12 @@ bool oracle_lost(const struct saina_port_conf *p, uint64_t n, bool out);
 
 /* Inside the oracle */
 
+/* Section 11: do workers step on their own? */
+static inline bool oracle_has_steps(const struct saina_policy *p)
+{
+	return p->window || p->groups;
+}
+
 /* A data message that has passed all checks of section 2. */
 struct oracle_msg {
 	struct oracle *o;
@@ -197,6 +204,7 @@ struct oracle_table_answer {
 	unsigned int flags;	/* of SUM */
 	unsigned int reason;	/* of NAK, and of a GO that ends the table */
 	uint32_t window;	/* of GO */
+	bool alone;		/* in its group */
 	uint32_t base;		/* first step of the table */
 	int8_t exponent;
 };

@@ -86,7 +86,7 @@ void oracle_table_adopt(struct oracle *o, struct oracle_job *j)
 	const struct saina_policy *target = oracle_target(j);
 	unsigned int old_seq = j->rt.policy.seq;
 
-	if (!target->window || target->seq == old_seq)
+	if (!oracle_has_steps(target) || target->seq == old_seq)
 		return;
 	j->rt.policy = *target;
 	j->rt.policy_swaps++;

@@ -283,7 +283,7 @@ void oracle_grad(struct oracle_msg *m)
 		return oracle_drop(m, SAINA_C_SLOT_BUSY);
 	if (m->round == rt->next_round) {
 		oracle_happenings(m->j);
-		if (oracle_target(m->j)->window && !oracle_is_fence(m->j, m->round)) {
+		if (oracle_has_steps(oracle_target(m->j)) && !oracle_is_fence(m->j, m->round)) {
 			oracle_table_begin(m->o, m->j);
 			return oracle_answer_mode(m, rt->base);
 		}

@@ -8,10 +8,57 @@ static bool is_in(uint64_t set, unsigned int w)
 	return set >> w & 1;
 }
 
-/* The job is to go back to rounds. */
+/* The group of a worker; without groups all are in one. */
+static unsigned int group_of(const struct oracle_job *j, unsigned int w)
+{
+	return j->rt.policy.groups ? j->rt.policy.group[w] : 0;
+}
+
+/* The table is to end: there will be rounds, or other groups. */
 static bool leaves(const struct oracle_job *j)
 {
-	return !oracle_target(j)->window;
+	const struct saina_policy *target = oracle_target(j), *have = &j->rt.policy;
+
+	return !oracle_has_steps(target) || target->groups != have->groups ||
+	       memcmp(target->group, have->group, sizeof(have->group));
+}
+
+/* Steps that all members of a group have finished; an empty one goes on where any has been. */
+static uint32_t low_of(const struct oracle_job *j, unsigned int group)
+{
+	uint32_t low = 0;
+	bool any = false;
+
+	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++) {
+		if (!is_in(j->clock.members, w) || group_of(j, w) != group)
+			continue;
+		if (!any || j->clock.done[w] < low)
+			low = j->clock.done[w];
+		any = true;
+	}
+	if (any)
+		return low;
+	low = j->clock.low;
+	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++)
+		if (j->clock.begun[w] > low)
+			low = j->clock.begun[w];
+	return low;
+}
+
+static uint64_t peers_of(const struct oracle_job *j, unsigned int w)
+{
+	uint64_t peers = 0;
+
+	for (unsigned int i = 0; i < SAINA_WORKERS_MAX; i++)
+		if (group_of(j, i) == group_of(j, w))
+			peers |= 1ull << i;
+	return peers;
+}
+
+/* There are groups, and this worker is the only member of its own. */
+static bool is_alone(const struct oracle_job *j, unsigned int w)
+{
+	return j->rt.policy.groups && !(j->clock.members & peers_of(j, w) & ~(1ull << w));
 }
 
 static uint32_t window_of(const struct oracle_job *j)
@@ -21,7 +68,7 @@ static uint32_t window_of(const struct oracle_job *j)
 
 static bool fits(const struct oracle_job *j, unsigned int w)
 {
-	return (uint64_t)j->clock.done[w] <= (uint64_t)j->clock.low + window_of(j);
+	return (uint64_t)j->clock.done[w] <= (uint64_t)low_of(j, group_of(j, w)) + window_of(j);
 }
 
 static void forget(struct saina_clock *k, unsigned int w)
@@ -66,6 +113,7 @@ static uint32_t fence_of(const struct oracle_job *j)
 static void settle(struct oracle_job *j)
 {
 	struct saina_clock *k = &j->clock;
+	uint32_t at[SAINA_WORKERS_MAX];
 
 	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++) {
 		if (is_in(j->conf.active, w))
@@ -74,11 +122,13 @@ static void settle(struct oracle_job *j)
 		k->session[w] = 0;
 	}
 	follow(k);
+	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++)
+		at[w] = low_of(j, group_of(j, w));
 	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++) {
 		if (!is_in(j->conf.active & ~k->members, w))
 			continue;
-		k->done[w] = k->low;
-		if (k->begun[w] > k->low)
+		k->done[w] = at[w];
+		if (k->begun[w] > at[w])
 			k->done[w] = k->begun[w];
 	}
 	k->members = j->conf.active;
@@ -108,15 +158,17 @@ static void job_follows(struct oracle_msg *m)
 {
 	struct saina_job_rt *rt = &m->j->rt;
 	const struct saina_policy *target = oracle_target(m->j);
-	bool adopts = target->window && target->seq != rt->policy.seq;
+	bool adopts = !leaves(m->j) && target->seq != rt->policy.seq;
 
 	if (m->j->clock.low <= rt->next_round && !adopts && !is_left(m->j))
 		return;
 	if (m->j->clock.low > rt->next_round)
 		rt->next_round = m->j->clock.low;
 	oracle_happenings(m->j);
-	oracle_table_adopt(m->o, m->j);
-	if (is_left(m->j) && leaves(m->j)) {
+	/* what has happened may have made another policy the one to be in force */
+	if (!leaves(m->j)) {
+		oracle_table_adopt(m->o, m->j);
+	} else if (is_left(m->j)) {
 		rt->mode = SAINA_RT_FENCE;
 		rt->base = m->j->clock.low;
 		rt->open_slots = rt->segs_done = 0;
@@ -140,9 +192,10 @@ bool oracle_is_other_mode(struct oracle_msg *m)
 		/* fallthrough */
 	case SAINA_MSG_INC:
 	case SAINA_MSG_CLOCK:
-		if (rt->mode == SAINA_RT_SLOTS && !rt->members && oracle_target(m->j)->window) {
+		if (rt->mode == SAINA_RT_SLOTS && !rt->members &&
+		    oracle_has_steps(oracle_target(m->j))) {
 			oracle_happenings(m->j);
-			if (oracle_target(m->j)->window)
+			if (oracle_has_steps(oracle_target(m->j)))
 				oracle_table_begin(m->o, m->j);
 		}
 		if (rt->mode != SAINA_RT_TABLE)
@@ -170,9 +223,12 @@ static struct oracle_table_answer now(const struct oracle_msg *m)
 {
 	const struct saina_clock *k = &m->j->clock;
 
-	return (struct oracle_table_answer){ .low = k->low, .done = k->done[m->w],
-					     .going = k->going, .base = k->base,
-					     .window = window_of(m->j) };
+	return (struct oracle_table_answer){ .low = low_of(m->j, group_of(m->j, m->w)),
+					     .done = k->done[m->w],
+					     .going = k->going & peers_of(m->j, m->w),
+					     .base = k->base, .alone = is_alone(m->j, m->w),
+					     .window = is_alone(m->j, m->w) ? SAINA_WINDOW_NONE :
+									      window_of(m->j) };
 }
 
 /* INC and READ meet the clock. */
@@ -242,6 +298,28 @@ static void answer_sum(struct oracle_msg *m, const struct oracle_table_answer *a
 	oracle_answer_sum(m, a, is_of_table(m, t) ? t : &nothing);
 }
 
+/* 11.9: what the reader's group sees of the segment; the table, until somebody has seen that. */
+static const struct oracle_slot *seen(struct oracle_msg *m, const struct oracle_table_answer *a)
+{
+	struct oracle_slot *v = &m->j->view[m->segment][group_of(m->j, m->w)];
+	const struct oracle_slot *t = entry(m);
+	uint32_t base = m->j->clock.base;
+
+	if (v->meta.state == SAINA_SLOT_TABLE && v->meta.policy == base && v->meta.round >= m->round)
+		return v;
+	if (m->round != a->done || m->round != a->low)
+		return NULL;
+	v->meta = (struct saina_slot_meta){ .state = SAINA_SLOT_TABLE, .policy = base,
+					    .round = m->round, .segment = m->segment };
+	memset(v->sum, 0, 4 * m->j->conf.payload);
+	if (is_of_table(m, t)) {
+		v->meta.exponent = t->meta.exponent;
+		v->meta.sum_tag = t->meta.sum_tag;
+		memcpy(v->sum, t->sum, 4 * m->j->conf.payload);
+	}
+	return v;
+}
+
 void oracle_inc(struct oracle_msg *m)
 {
 	struct saina_clock *k = &m->j->clock;
@@ -279,6 +357,7 @@ void oracle_inc(struct oracle_msg *m)
 
 void oracle_read(struct oracle_msg *m)
 {
+	const struct oracle_slot *view = NULL;
 	struct oracle_table_answer a;
 
 	if (m->j->rt.mode == SAINA_RT_FENCE) {
@@ -287,16 +366,22 @@ void oracle_read(struct oracle_msg *m)
 
 		a = now(m);
 		a.low = m->j->clock.fence;
+		a.window = window_of(m->j);
 		if (t->meta.state != SAINA_SLOT_EMPTY && t->meta.round > m->j->clock.base)
 			return oracle_answer_mode(m, a.low);
 	} else {
 		look(m);
 		a = now(m);
+		if (m->j->rt.policy.groups && !a.alone)
+			view = seen(m, &a);
 		job_follows(m);
 	}
 	a.flags = SAINA_F_PULLED | fresh(m->round, &a);
 	oracle_count(m, SAINA_C_READ);
-	answer_sum(m, &a);
+	if (view)
+		oracle_answer_sum(m, &a, view);
+	else
+		answer_sum(m, &a);
 }
 
 void oracle_clock(struct oracle_msg *m)
@@ -324,7 +409,7 @@ void oracle_clock(struct oracle_msg *m)
 		k->waiting |= me;
 		oracle_count(m, SAINA_C_CLOCK_WAIT);
 	}
-	woken = is_left(m->j) ? k->waiting : k->waiting & k->going;
+	woken = is_left(m->j) ? k->waiting : k->waiting & k->going & peers_of(m->j, m->w);
 	k->waiting &= ~woken;
 	a = now(m);
 	if (is_left(m->j))

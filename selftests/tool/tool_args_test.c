@@ -145,7 +145,7 @@ static const struct {
 	{ "job add d elements 1 workers 1 token 123456789012345678901234567890123",
 	  "saina: job add: \"123456789012345678901234567890123\" for \"token\" is not allowed: it takes 0 to 32 characters" },
 	{ "job add d elements 1 workers 1 policy ''",
-	  "saina: job add: policy: '' is unknown; known are bsp, fastest:k=K, sfcd:k0=K,..., timeout:T, external:k0=K, coded:s=S, ssp:W, asp" },
+	  "saina: job add: policy: '' is unknown; known are bsp, fastest:k=K, sfcd:k0=K,..., timeout:T, external:k0=K, coded:s=S, ssp:W, asp, grouped:g=G" },
 	{ "job add d elements aut workers 1",
 	  "saina: job add: \"aut\" for \"elements\" is not allowed: it takes a number from 1 to 18446744073709551615, or auto" },
 	{ "job add d elements 1 workers 1 elements 2", "saina: job add: \"elements\" is given twice" },

@@ -160,9 +160,9 @@ static void bad_frames(void **state)
 	nlh = start();
 	nest = mnl_attr_nest_start(nlh, SAINA_A_JOB_POLICY);
 	a = mnl_nlmsg_get_payload_tail(nlh);
-	mnl_attr_put_u8(nlh, SAINA_A_POLICY_MODE, 9);
+	mnl_attr_put_u8(nlh, SAINA_A_POLICY_MODE, 10);
 	mnl_attr_nest_end(nlh, nest);
-	refused(nlh, &saina_job_class, ALL, -ERANGE, a, "mode: 9: must be 1..8");
+	refused(nlh, &saina_job_class, ALL, -ERANGE, a, "mode: 10: must be 1..9");
 	a->nla_len += 8;
 	refused(nlh, &saina_job_class, ALL, -EINVAL, NULL, "policy: an attribute is cut short");
 }

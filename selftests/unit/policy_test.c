@@ -56,6 +56,12 @@ static void policy_canonical(void **state)
 		{"ssp:w=10", "ssp:10"},
 		{"ssp:65535", "ssp:65535"},
 		{"asp", "asp"},
+		{"grouped:g=4", "grouped:g=4"},
+		{"grouped:groups=0+4/1+5/2+6/3+7", "grouped:g=4,groups=0+4/1+5/2+6/3+7"},
+		{"grouped:groups=0-3/4-7", "grouped:g=2,groups=0-3/4-7"},
+		{"grouped:groups=7/0-2+4-6/3", "grouped:g=3,groups=7/0-2+4-6/3"},
+		{"grouped:groups=0,g=1", "grouped:g=1,groups=0"},
+		{"grouped:groups=1+0", "grouped:g=1,groups=0-1"},
 	};
 	char text[SAINA_POLICY_TEXT_LEN];
 	struct saina_policy_attrs asked;
@@ -64,11 +70,11 @@ static void policy_canonical(void **state)
 	unsigned int i;
 
 	for (i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-		if (saina_policy_parse(good[i].text, 64, &p, &err))
+		if (saina_policy_parse(good[i].text, 0, &p, &err))
 			fail_msg("%s: %s", good[i].text, err.text);
 		saina_policy_format(&p, text, sizeof(text));
 		assert_string_equal(text, good[i].canonical);
-		assert_int_equal(saina_policy_parse(text, 64, &q, NULL), 0);
+		assert_int_equal(saina_policy_parse(text, 0, &q, NULL), 0);
 		assert_memory_equal(&p, &q, sizeof(p));
 		saina_policy_ask(&p, &asked);
 		saina_policy_read(&asked, &q);
@@ -159,6 +165,25 @@ static void policy_refusals(void **state)
 		{"coded:s=0", "must be 1..7"},
 		{"coded:s=8", "must be 1..7"},
 		{"coded:s=2", "8 workers cannot be divided into groups of 3"},
+		{"grouped", "grouped needs g, as in 'grouped:g=G'"},
+		{"grouped:", "empty setting"},
+		{"grouped:4", "'4'"},
+		{"grouped:g=0", "must be 1..8"},
+		{"grouped:g=9", "must be 1..8"},
+		{"grouped:g=2,w=3", "takes g=, groups="},
+		{"grouped:g=2,groups", "'groups'"},
+		{"grouped:groups=", "must name each worker once"},
+		{"grouped:groups=0-3/", "must name each worker once"},
+		{"grouped:groups=0-3//4-7", "must name each worker once"},
+		{"grouped:groups=0-3;4-7", "must name each worker once"},
+		{"grouped:groups=3-0/4-7", "must name each worker once"},
+		{"grouped:groups=0-64", "must name each worker once"},
+		{"grouped:groups=0-3/3-7", "a worker is in two groups"},
+		{"grouped:groups=0-7,groups=0-7", "given twice"},
+		{"grouped:groups=0-2/4-7", "worker 3 is in none: each of 0..7 must be in one"},
+		{"grouped:groups=0-3/4-8", "no worker 8: must be 0..7"},
+		{"grouped:g=3,groups=0-3/4-7", "group 2 of g=3 has no worker"},
+		{"grouped:groups=0-3/4-7,g=1", "worker 4 is in group 1: must be 0..0, of g=1"},
 		{"sfcd:aVeryLongWordThatNobodyWouldEverTypeInEarnestButAFuzzerMight=1",
 		 "takes k0="},
 	};
@@ -193,6 +218,7 @@ static void policy_fuzz(void **state)
 		"k=3",	    ",late=drop", "k0=2",   ",kmax=7", ",cth=k", "sfcd:",  "fastest:k=",
 		"sfcd:k0=", ",sth=0.",	  "",	    "timeout", "timeout:", "10ms", "1500us",
 		"2s",	    "external:k0=", "coded:", "s=1", ",timeout=5ms", ",down", "ssp", "ssp:", "asp", ",w=7",
+		"grouped:g=", "grouped:groups=", ",groups=", "0-3", "/", "+", "4-7",
 	};
 	const unsigned int n = sizeof(words) / sizeof(words[0]);
 	char text[400], again[SAINA_POLICY_TEXT_LEN];
@@ -219,7 +245,9 @@ static void policy_fuzz(void **state)
 		assert_in_range(p.late, SAINA_LATE_RESIDUAL, SAINA_LATE_DROP);
 		assert_true(p.k <= workers && p.k_min <= workers && p.k_max <= workers);
 		assert_true(p.mode == SAINA_POLICY_BSP || p.k || p.timeout_us || p.spread ||
-			    p.mode == SAINA_POLICY_SSP || p.window == SAINA_WINDOW_NONE);
+			    p.mode == SAINA_POLICY_SSP || p.window == SAINA_WINDOW_NONE ||
+			    p.groups);
+		assert_true(p.groups <= workers && !p.groups == (p.mode != SAINA_POLICY_GROUPED));
 		assert_true(p.s_th <= 1000);
 		saina_policy_format(&p, again, sizeof(again));
 		assert_true(strlen(again) < sizeof(again) - 1);
@@ -260,6 +288,14 @@ static void policy_structures(void **state)
 		{ { .mode = SAINA_POLICY_SSP, .late = 1, .window = SAINA_WINDOW_NONE },
 		  "ssp needs w, as in 'ssp:W'" },
 		{ { .mode = SAINA_POLICY_ASP, .late = 1, .window = 5 }, "that asp does not have" },
+		{ { .mode = SAINA_POLICY_ASP, .late = 1, .window = SAINA_WINDOW_NONE, .groups = 2 },
+		  "that asp does not have" },
+		{ { .mode = SAINA_POLICY_BSP, .late = 1, .group = { 1 } }, "that bsp does not have" },
+		{ { .mode = SAINA_POLICY_GROUPED, .late = 1, .groups = 9 }, "'g=9': must be 1..8" },
+		{ { .mode = SAINA_POLICY_GROUPED, .late = 1, .groups = 2, .window = 3 },
+		  "that grouped does not have" },
+		{ { .mode = SAINA_POLICY_GROUPED, .late = 1, .groups = 2, .group = { 0, 1, 2 } },
+		  "worker 2 is in group 2: must be 0..1" },
 	};
 	struct saina_policy p, q;
 	struct saina_core_err err;
@@ -282,6 +318,12 @@ static void policy_structures(void **state)
 			p.spread = rng_next(&seed) % 9;
 		if (p.mode == SAINA_POLICY_SSP)
 			p.window = rng_next(&seed) % 70000;
+		if (p.mode == SAINA_POLICY_GROUPED) {
+			p.groups = rng_next(&seed) % 10;
+			saina_policy_deal(&p);
+			for (int w = 0; rng_next(&seed) % 2 && w < SAINA_WORKERS_MAX; w++)
+				p.group[w] = w < 8 ? rng_next(&seed) % (p.groups + 1) : SAINA_GROUP_NONE;
+		}
 		if (rng_next(&seed) % 2)
 			((unsigned char *)&p)[4 + rng_next(&seed) % (sizeof(p) - 4)] = rng_next(&seed);
 		if (saina_policy_check(&p, 8, &err))

@@ -219,7 +219,7 @@ static int key_value(const struct args *a, const struct key *k, const char *word
 		return bad(a, k, word, "a number of bytes, as 1048576, 64M or 2G");
 	}
 	case KEY_POLICY:
-		if (saina_policy_parse(word, SAINA_WORKERS_MAX, &policy, &err))
+		if (saina_policy_parse(word, 0, &policy, &err))
 			return args_error(a, "%s", err.text);
 		saina_policy_ask(&policy, (void *)((char *)obj + k->offset));
 		return 0;

@@ -12,6 +12,8 @@
  *   saina_clock     ARRAY[256]            J -> struct saina_clock
  *   saina_hot_<E>   ARRAY_OF_MAPS[256]    J -> ARRAY[pool] of slots of E elements
  *   saina_ring_<E>  ARRAY_OF_MAPS[256]    J -> ARRAY[segments * ring] of the same
+ *   saina_view_<E>  ARRAY_OF_MAPS[256 * 64] J * 64 + group -> ARRAY[segments] of the same: what the
+ *                                         group sees of the table
  *   saina_arrival   ARRAY[256 * 64]       J * 64 + worker -> struct saina_arrival
  *   saina_input_<E> ARRAY_OF_MAPS[256 * 64] J * 64 + worker -> ARRAY[segments] of inputs of
  *                                         E elements, which the worker has mapped
@@ -51,7 +53,7 @@
  * and sizes.  A change of any of it takes the next number.  Maps that are found pinned under
  * another number are neither opened nor read (userland/dp/dp_load.c).
  */
-#define SAINA_LAYOUT		10
+#define SAINA_LAYOUT		11
 
 #define SAINA_LOCKS		16384	/* power of two */
 #define SAINA_POOL_MAX		4096	/* hot slots of one job, power of two */
@@ -74,9 +76,11 @@ enum saina_policy_mode {
 	SAINA_POLICY_CODED	= 6,	/* ... when each part is, whoever computed it */
 	SAINA_POLICY_SSP	= 7,	/* a table: workers lead by at most a window */
 	SAINA_POLICY_ASP	= 8,	/* a table: by as much as they like */
+	SAINA_POLICY_GROUPED	= 9,	/* a table: those of a group step together */
 };
 
 #define SAINA_WINDOW_MAX	65535	/* of SSP */
+#define SAINA_GROUP_NONE	0xff	/* of a place that is in no group */
 
 enum saina_late_rule {
 	SAINA_LATE_RESIDUAL	= 1,	/* the worker keeps it and adds it next time */
@@ -105,7 +109,10 @@ enum saina_late_rule {
  * @window: not 0: workers step on their own, over a table that grows, and the fastest may lead
  *	by so many steps, SAINA_WINDOW_NONE: by any number.  0: rounds, in slots; so is SSP with it
  * @spread: CODED: workers that compute the same part, less one
+ * @groups: GROUPED: how many there are; workers step on their own, over a table that grows, and
+ *	those of a group together; else 0
  * @pad: 0
+ * @group: GROUPED: by worker: its group, 0..@groups-1, or SAINA_GROUP_NONE; else 0
  */
 struct saina_policy {
 	__u32	seq;
@@ -121,9 +128,11 @@ struct saina_policy {
 	__u32	timeout_us;
 	__u32	window;
 	__u8	spread;
-	__u8	pad[7];
+	__u8	groups;
+	__u8	pad[6];
+	__u8	group[SAINA_WORKERS_MAX] __attribute__((aligned(8)));
 };
-SAINA_ASSERT(sizeof(struct saina_policy) == 32, "saina_policy is 32 bytes");
+SAINA_ASSERT(sizeof(struct saina_policy) == 96, "saina_policy is 96 bytes");
 
 #define SAINA_BIND_BOUND	0x01	/* worker admitted: the rest is valid */
 #define SAINA_BIND_RELAY	0x02	/* its port cannot take redirected frames */
@@ -269,13 +278,18 @@ struct saina_job_rt {
  * @low: steps that all members have finished; never falls
  * @base: first step of the table; its entries are those of a round of this number in the ring
  * @fence: the job goes back to rounds: from this one on, when all members are there; 0: it does not
+ * @groups: of the table; 0: one of all workers, who share no view
+ * @top: the largest of @begun
  * @pad: 0
  * @members: workers that are waited for
  * @going: members that may do the step they are in
  * @waiting: members that have been told to wait, and nothing since
  * @session: incarnation that was heard last, 0: none since it became a member
+ * @mask: of a group: its workers
  * @done: steps that a worker has finished, hence number of the one it is in
  * @begun: 1 + the last step that a worker has begun
+ * @lows: of a group: steps that all its members have finished; all ones: it has none
+ * @group: of a worker: its group
  */
 struct saina_clock {
 	struct bpf_spin_lock lock;
@@ -283,20 +297,25 @@ struct saina_clock {
 	__u32	low;
 	__u32	base;
 	__u32	fence;
+	__u32	groups;
+	__u32	top;
 	__u32	pad;
 	__u64	members;
 	__u64	going;
 	__u64	waiting;
 	__u64	session[SAINA_WORKERS_MAX];
+	__u64	mask[SAINA_WORKERS_MAX];
 	__u32	done[SAINA_WORKERS_MAX];
 	__u32	begun[SAINA_WORKERS_MAX];
+	__u32	lows[SAINA_WORKERS_MAX];
+	__u8	group[SAINA_WORKERS_MAX];
 };
 
 enum saina_slot_state {
 	SAINA_SLOT_EMPTY	= 0,
 	SAINA_SLOT_OPEN		= 1,
 	SAINA_SLOT_DONE		= 2,
-	SAINA_SLOT_TABLE	= 3,	/* a ring entry that is the table's */
+	SAINA_SLOT_TABLE	= 3,	/* a ring entry that is the table's; a view of it */
 };
 
 /**
@@ -318,7 +337,8 @@ enum saina_slot_state {
  * @k_min: latched: contributors that are enough at @deadline
  * @parts: latched, CODED: parts of the gradient; worker w computes part w % parts; else 0
  * @sum_tag: float jobs: what the sums are of; saina.ko's, under its own lock.  TABLE:
- *	version, the number of INCs in the sums
+ *	version, the number of INCs in the sums.  (Of a view @round is the step, @policy the
+ *	table's base.)
  * @deadline: when the time-out is over, CLOCK_MONOTONIC ns; 0: there is none
  */
 struct saina_slot_meta {

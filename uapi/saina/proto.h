@@ -66,7 +66,7 @@ enum saina_msg_type {
 	SAINA_MSG_PROBE_REPLY	= 10,
 	SAINA_MSG_ASK		= 11,	/* worker: what has become of these? struct saina_ask */
 	SAINA_MSG_TOLD		= 12,	/* answers it, as long as it */
-	SAINA_MSG_SUM		= 13,	/* answers INC and READ: the table's sums */
+	SAINA_MSG_SUM		= 13,	/* answers INC and READ: sums, of the table or a view */
 	SAINA_MSG_NAK		= 14,	/* answers INC: it is not counted; anything: wrong mode */
 	SAINA_MSG_GO		= 15,	/* answers CLOCK, or tells waiters: who may begin a step */
 	/* control, struct saina_hdr + a body */
@@ -147,8 +147,8 @@ enum saina_nak {
  *	policy in force, microseconds, 0 if it has none; STATUS:
  *	number of the board that doorbells are answered on, 0: use frames
  * @slot_round: STALE, TOLD: the next round the data path will open (1 + the newest
- *	opened); SUM, NAK, GO: how many steps all workers have finished; with k MODE: the
- *	first round or step of the other mode.  Elsewhere 0
+ *	opened); SUM, NAK, GO: how many steps all of the worker's group have finished; with k
+ *	MODE: the first round or step of the other mode.  Elsewhere 0
  * @session: random, chosen by the agent at each admission; names one
  *	incarnation of a worker and is known to nobody else.  0 in JOIN and in
  *	multicast

@@ -336,7 +336,7 @@ static int field_set(struct complaint *c, const config_setting_t *s, const struc
 		if (!text)
 			return complain(c, line, "%s: must be a string, in quotes", f->name);
 		if (f->type == FIELD_POLICY) {
-			if (saina_policy_parse(text, SAINA_WORKERS_MAX, &policy, &err))
+			if (saina_policy_parse(text, 0, &policy, &err))
 				return complain(c, line, "%s", err.text);
 			saina_policy_ask(&policy, to);
 			return 0;

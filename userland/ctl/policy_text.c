@@ -124,6 +124,59 @@ static int word_value(struct word w, const struct saina_policy_key *key, unsigne
 	}
 }
 
+/* "0-3/4+6/5+7": who is in which group. */
+static int word_groups(struct word w, struct saina_policy *p)
+{
+	const char *at = w.s, *end = w.s + w.len;
+	unsigned int first, last, groups = 0;
+	struct word n;
+
+	memset(p->group, SAINA_GROUP_NONE, sizeof(p->group));
+	for (;;) {
+		n = word_until(&at, "-+/,");
+		if (word_number(n, &first) || first >= SAINA_WORKERS_MAX)
+			return -EINVAL;
+		last = first;
+		if (*at == '-') {
+			at++;
+			n = word_until(&at, "-+/,");
+			if (word_number(n, &last) || last >= SAINA_WORKERS_MAX || last < first)
+				return -EINVAL;
+		}
+		for (; first <= last; first++) {
+			if (p->group[first] != SAINA_GROUP_NONE)
+				return -EEXIST;
+			p->group[first] = groups;
+		}
+		if (at == end)
+			break;
+		if (*at != '+' && *at != '/')
+			return -EINVAL;
+		groups += *at++ == '/';
+		if (groups >= SAINA_WORKERS_MAX)
+			return -EINVAL;
+	}
+	return groups + 1;
+}
+
+static int groups_parse(struct word w, const struct saina_policy_key *key, struct saina_policy *p,
+			__u32 given, struct saina_core_err *err)
+{
+	int groups = word_groups(w, p);
+
+	if (groups == -EEXIST)
+		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
+				    "policy: '%s=%.*s': a worker is in two groups; %s", key->name,
+				    WORD_ARGS(w), key->allowed);
+	if (groups < 0)
+		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY, "policy: '%s=%.*s': %s",
+				    key->name, WORD_ARGS(w), key->allowed);
+	/* said or not, there are as many as are listed */
+	if (!(given & 1))
+		p->groups = groups;
+	return 0;
+}
+
 /* "k=, late=": the keys of a row, as refusals name them. */
 static void keys_list(const struct saina_policy_row *row, char *text, int size)
 {
@@ -173,6 +226,12 @@ static int option_parse(struct word option, const struct saina_policy_row *row, 
 				    "policy: '%.*s' is not allowed here; %s takes %s",
 				    WORD_ARGS(name), row->name, text);
 	}
+	if (*given & 1u << (key - row->keys))
+		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY, "policy: '%s' is given twice",
+				    key->name);
+	*given |= 1u << (key - row->keys);
+	if (key->kind == SAINA_KEY_GROUPS)
+		return groups_parse(value, key, p, *given, err);
 	if (has_value) {
 		ret = word_value(value, key, &n);
 		if (!ret)
@@ -183,10 +242,6 @@ static int option_parse(struct word option, const struct saina_policy_row *row, 
 					    WORD_ARGS(value),
 					    saina_policy_allowed(key, workers, text, sizeof(text)));
 	}
-	if (*given & 1u << (key - row->keys))
-		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY, "policy: '%s' is given twice",
-				    key->name);
-	*given |= 1u << (key - row->keys);
 	saina_policy_put(p, key, n);
 	return 0;
 }
@@ -210,7 +265,7 @@ static const struct saina_policy_row *row_parse(struct word name, struct saina_c
 /**
  * saina_policy_parse() - understand a policy string
  * @text: zero terminated
- * @workers: of the job, the bound of every k; 64 where it is not known
+ * @workers: of the job, the bound of every k; 0: not known
  * @p: out; seq is 0.  Untouched on failure
  * @err: out on failure; names the bad word and what is allowed; may be NULL
  *
@@ -248,10 +303,34 @@ int saina_policy_parse(const char *text, int workers, struct saina_policy *p,
 		if (ret)
 			return ret;
 	}
+	if (row->mode == SAINA_POLICY_GROUPED && !(given & 2))
+		saina_policy_deal(&q);
 	ret = saina_policy_check(&q, workers, err);
 	if (!ret)
 		*p = q;
 	return ret;
+}
+
+static int groups_format(const struct saina_policy *p, char *text, int size)
+{
+	int n = 0, g, w, last;
+
+	for (g = 0; g < p->groups; g++) {
+		char sep = g ? '/' : 0;
+
+		for (w = 0; w < SAINA_WORKERS_MAX; w = last + 1) {
+			last = w;
+			if (p->group[w] != g)
+				continue;
+			while (last + 1 < SAINA_WORKERS_MAX && p->group[last + 1] == g)
+				last++;
+			if (sep)
+				text[n++] = sep;
+			n += snprintf(text + n, size - n, last > w ? "%d-%d" : "%d", w, last);
+			sep = '+';
+		}
+	}
+	return n;
 }
 
 static int value_format(const struct saina_policy_key *key, unsigned int value, char *text,
@@ -309,7 +388,8 @@ void saina_policy_format(const struct saina_policy *p, char *text, unsigned long
 		n += snprintf(text + n, size - n, "%c%s", sep, key->bare ? "" : key->name);
 		if (!key->bare && key->kind != SAINA_KEY_FLAG)
 			text[n++] = '=';
-		n += value_format(key, value, text + n, size - n);
+		n += key->kind == SAINA_KEY_GROUPS ? groups_format(p, text + n, size - n) :
+						     value_format(key, value, text + n, size - n);
 		text[n] = 0;
 		sep = ',';
 	}

@@ -6,7 +6,7 @@
 #include "core/policy.h"
 
 /* Any policy as text, and its zero. */
-#define SAINA_POLICY_TEXT_LEN 128
+#define SAINA_POLICY_TEXT_LEN 256
 
 int saina_policy_parse(const char *text, int workers, struct saina_policy *p,
 		       struct saina_core_err *err);

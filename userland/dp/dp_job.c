@@ -173,6 +173,7 @@ static void outers_clear(struct saina_dp *dp, const struct dp_job *j)
 	outer_clear(dp, DP_SIGNS, job);
 	outer_clear(dp, DP_FANOUT, job);
 	outer_clear(dp, DP_WCOUNT, job);
+	dp_view_clear(dp, &j->conf);
 	dp_share_clear(dp, &j->conf);
 }
 
@@ -398,6 +399,7 @@ static int job_renew(struct saina_dp *dp, struct dp_job *j, const struct saina_j
 		m.wcount = j->maps.wcount;
 		j->maps.wcount = -1;
 		inner_close(&j->maps);
+		dp_view_clear(dp, &j->conf);
 		dp_share_clear(dp, &j->conf);
 		j->live = false;
 	}
@@ -469,6 +471,8 @@ int saina_dp_job_publish(struct saina_dp *dp, const struct saina_job_conf *conf,
 	fanout_grow(dp, &j->maps, conf);
 	err = dp_outlet_grow(dp, j, conf);
 	if (!err)
+		err = dp_view_grow(dp, conf);
+	if (!err)
 		err = snapshot_put(dp, conf);
 	if (err) {
 		if (fresh)
@@ -477,6 +481,7 @@ int saina_dp_job_publish(struct saina_dp *dp, const struct saina_job_conf *conf,
 	}
 	j->conf = *conf;
 	fanout_shrink(&j->maps, conf);
+	dp_view_shrink(dp, conf);
 	dp_outlet_shrink(dp, j, conf);
 	return 0;
 }

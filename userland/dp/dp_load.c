@@ -12,6 +12,7 @@
 
 #define MAP_NAME_HOT(E)		[DP_HOT + SIZE_##E] = "saina_hot_" #E,
 #define MAP_NAME_RING(E)	[DP_RING + SIZE_##E] = "saina_ring_" #E,
+#define MAP_NAME_VIEW(E)	[DP_VIEW + SIZE_##E] = "saina_view_" #E,
 #define MAP_NAME_INPUT(E)	[DP_INPUT + SIZE_##E] = "saina_input_" #E,
 #define MAP_NAME_BOARD(E)	[DP_BOARD + SIZE_##E] = "saina_board_" #E,
 #define SIZE_NAME(E)		SIZE_##E,
@@ -21,17 +22,17 @@ SAINA_ASSERT(SIZES == DP_SIZES, "DP_SIZES");
 /* Who changes one of these puts the next SAINA_LAYOUT into uapi/saina/bpf.h. */
 #define LAYOUT_SIZE(TYPE, SIZE) \
 	SAINA_ASSERT(sizeof(struct TYPE) == (SIZE), #TYPE " has another size: so has SAINA_LAYOUT")
-SAINA_ASSERT(SAINA_LAYOUT == 10, "the sizes below are those of layout 10");
-SAINA_ASSERT(DP_MAPS == 45, "there are other maps: so is SAINA_LAYOUT");
+SAINA_ASSERT(SAINA_LAYOUT == 11, "the sizes below are those of layout 11");
+SAINA_ASSERT(DP_MAPS == 51, "there are other maps: so is SAINA_LAYOUT");
 LAYOUT_SIZE(saina_global, 12);
-LAYOUT_SIZE(saina_job_conf, 2176);
-LAYOUT_SIZE(saina_job_rt, 144);
+LAYOUT_SIZE(saina_job_conf, 2304);
+LAYOUT_SIZE(saina_job_rt, 208);
 LAYOUT_SIZE(saina_slot_meta, 64);
 LAYOUT_SIZE(saina_counted, 256);
 LAYOUT_SIZE(saina_input_head, 64);
 LAYOUT_SIZE(saina_board_head, 64);
 LAYOUT_SIZE(saina_slot_lock, 64);
-LAYOUT_SIZE(saina_clock, 1072);
+LAYOUT_SIZE(saina_clock, 1912);
 LAYOUT_SIZE(saina_arrival, 224);
 LAYOUT_SIZE(saina_counters, 448);
 LAYOUT_SIZE(saina_port_conf, 40);
@@ -68,6 +69,7 @@ const char *const dp_map_name[DP_MAPS] = {
 	SAINA_ELEMS_LIST(MAP_NAME_HOT)
 	SAINA_ELEMS_LIST(MAP_NAME_RING)
 	SAINA_ELEMS_LIST(MAP_NAME_INPUT)
+	SAINA_ELEMS_LIST(MAP_NAME_VIEW)
 	SAINA_ELEMS_LIST(MAP_NAME_BOARD)
 };
 

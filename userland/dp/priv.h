@@ -37,7 +37,8 @@ enum dp_map {
 	DP_TOLD,
 	DP_HOT,
 	DP_RING = DP_HOT + DP_SIZES,
-	DP_INPUT = DP_RING + DP_SIZES,
+	DP_VIEW = DP_RING + DP_SIZES,
+	DP_INPUT = DP_VIEW + DP_SIZES,
 	DP_BOARD = DP_INPUT + DP_SIZES,
 	DP_MAPS = DP_BOARD + DP_SIZES
 };
@@ -145,6 +146,13 @@ void dp_progs_upgrade(struct saina_dp *dp);
 /* dp_share.c */
 /* Nobody shares memory with this job any more. */
 void dp_share_clear(struct saina_dp *dp, const struct saina_job_conf *c);
+
+/* dp_view.c */
+/* The views that the groups of @c need are there; before its snapshot is in force. */
+int dp_view_grow(struct saina_dp *dp, const struct saina_job_conf *c);
+/* ... and no others; after. */
+void dp_view_shrink(struct saina_dp *dp, const struct saina_job_conf *c);
+void dp_view_clear(struct saina_dp *dp, const struct saina_job_conf *c);
 
 /* dp_job.c */
 int dp_inner_open(const struct saina_dp *dp, int outer, __u32 key);
