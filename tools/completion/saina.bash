@@ -61,7 +61,7 @@ _saina_words() { # what may stand here
 		_saina_ask worker worker show "${_saina_rest[2]}" ;;
 	port:*:2:*)
 		_saina_ask port port show ;;
-	job:*:policy | policy:set:3:*) echo "bsp fastest:k= sfcd:k0=1,sth=0.5,cth=5 timeout:10ms external:k0= coded:s=1 ssp:10 asp" ;;
+	job:*:policy | policy:set:3:*) echo "bsp fastest:k= sfcd:k0=1,sth=0.5,cth=5 timeout:10ms external:k0= coded:s=1 ssp:10 asp grouped:g=" ;;
 	policy:control:*:noise | policy:control:*:interval) ;;
 	policy:control:*) _saina_keys noise interval ;;
 	job:*:state) echo "forming running stopped" ;;

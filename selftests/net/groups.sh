@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Groups of workers (grouped): those of a group step together, groups on their own.
+#
+#     w0 w2: one group      w1 w3: the other; w3 is slow, or quick, as the point needs
+
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+expected_log="worker 3 .* is dead"
+lab_up --workers 4
+
+steps=(--elements 8192 --steps)
+rounds=$(less 40)
+
+same_models() { # WORKER...
+	local i crc=""
+	for i in "$@"; do
+		crc+=" $(summary "$i" crc)"
+	done
+	[ "$(xargs -n1 <<<"$crc" | sort -u | wc -l)" = 1 ] || echo "models:$crc"
+}
+# What a worker's model had after each step: the version of the table, and how many updates were new.
+seen() { # WORKER
+	jq -c 'select(.step < '"$rounds"')|[.step, .version, .updates_max]' "$WORK/$1.log"
+}
+in_force_is() { # JOB POLICY
+	[ "$(job_field "$1" policy_active)" = "$2" ]
+}
+moves() { # JOB
+	local at
+	at=$(job_field "$1" round)
+	until_true 10 rounds_at_least "$1" $((at + 6))
+}
+
+# --- one group is a barrier -------------------------------------------------------------
+job one workers 4 elements 8192 payload 256 ring 16 policy bsp
+start_all one "$rounds" 4 "${steps[@]}" --think-us 1000
+check "bsp: every model has all updates of all workers, once" wait_all 60
+model=$(summary 0 crc)
+check "g=1: is set for a job that has no workers" saina job set one policy grouped:g=1
+start_all one "$rounds" 4 "${steps[@]}" --think-us 1000
+check "g=1: every model has all updates of all workers, once" wait_all 60
+equal "g=1: models are those of bsp, bit for bit" "$model" "$(summary 0 crc)"
+equal "g=1: all workers have the same model after each step" "1" \
+	"$(for i in 0 1 2 3; do seen $i | md5sum; done | sort -u | wc -l)"
+
+# --- two groups, of which one has a slow worker --------------------------------------------
+check "g=2: is set" saina job set one policy grouped:g=2
+equal "g=2: the tool shows the policy" grouped:g=2 "$(job_field one policy)"
+for i in 0 1 2; do
+	start $i one "$rounds" "${steps[@]}" --think-us 1000
+done
+start 3 one 4 "${steps[@]}" --think-us $((500000 * SLOW))
+check "g=2: every model has all updates of all workers, once" wait_all 90
+equal "g=2: all workers have the same model in the end" "" "$(same_models 0 1 2 3)"
+equal "g=2: workers of the quick group have the same model after each step" "$(seen 0)" "$(seen 2)"
+check "g=2: nobody of the quick group waits for the slow worker" \
+	[ "$(summary 0 time_us)" -lt "$(summary 3 time_us)" ]
+check "g=2: its own group does" [ "$(summary 1 wait_us)" -gt "$(summary 2 wait_us)" ]
+
+# --- as many groups as workers ---------------------------------------------------------------
+check "g=4: is set" saina job set one policy grouped:g=4
+start_all one "$rounds" 4 "${steps[@]}" --think-us 1000
+check "g=4: every model has all updates of all workers, once" wait_all 60
+equal "g=4: nobody waits for anybody" "-1 -1" "$(summary 0 window_min window_max)"
+saina job del one
+
+# --- regrouped under way, and to other policies and back -----------------------------------------
+job swap workers 4 elements 8192 payload 256 ring 4 policy grouped:g=2
+start_all swap 0 4 "${steps[@]}" --think-us 3000
+for policy in grouped:g=2,groups=0-1/2-3 grouped:g=4 ssp:4 grouped:g=3 bsp grouped:g=2,groups=0+3/1-2 asp grouped:g=1; do
+	check "swap: steps and rounds flow" moves swap
+	check "swap: $policy is set while workers run" saina policy set swap $policy
+	check "swap: $policy comes into force" until_true 20 in_force_is swap $policy
+done
+check "swap: steps flow" moves swap
+equal "swap: no slot saw two policies" 0 "$(policy_mix swap)"
+check "death: two groups are set" saina policy set swap grouped:g=2
+check "death: they come into force" until_true 20 in_force_is swap grouped:g=2
+kill -KILL "${worker_pids[3]}"
+wait "${worker_pids[3]}" 2>/dev/null
+unset 'worker_pids[3]'
+at=$(wc -l <"$WORK/1.log")
+steps_at_least() { # WORKER N
+	[ "$(wc -l <"$WORK/$1.log")" -ge "$2" ]
+}
+check "death: who was in one group with the dead worker goes on" until_true 40 steps_at_least 1 $((at + 30))
+
+# --- what cannot be ----------------------------------------------------------------------------
+refused() { # POLICY PATTERN
+	matches "refused: $1" "$2" "$(saina policy set swap "$1" 2>&1)"
+}
+refused grouped "grouped needs g"
+refused grouped:g=0 "must be 1..64"
+refused grouped:g=5 "must be 1..4"
+refused grouped:groups=0-1/1-3 "a worker is in two groups"
+refused grouped:groups=0/1/2 "worker 3 is in none: each of 0..3"
+refused grouped:groups=0-3/4 "no worker 4: must be 0..3"
+refused grouped:g=3,groups=0-1/2-3 "group 2 of g=3 has no worker"
+stop_workers
+check "swap: every model has all updates, once" wait_all 30
+equal "swap: all workers have the same model" "" "$(same_models 0 1 2)"
+finished
