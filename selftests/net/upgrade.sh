@@ -223,6 +223,28 @@ all_gone() {
 	done
 }
 
+# Workers of this version, whose agent finds maps of another layout: the names of the programs tell.
+other_layout() {
+	local pins=/run/saina-lab/$LAB/bpf p
+	layout=$(number "$TOP/uapi/saina/bpf.h" SAINA_LAYOUT)
+	agent_of=$new
+	workers_of "$new"
+	lab_up --workers 4
+	job steady id 5 workers 4 elements 8192 payload 256 ring 64 policy bsp token t0ken heartbeat 100
+	train 4
+	check "other layout: workers of this version train" until_true 30 rounds_at_least steady 10
+	check "other layout: the agent is killed" agent kill
+	for p in "$pins/prog-$layout-"*; do
+		mv "$p" "$pins/prog-1-${p##*"prog-$layout-"}"
+	done
+	check "other layout: the agent starts again" agent start
+	check "other layout: the log says that what is pinned is of another version" logged "is of another version .* it is stopped and removed"
+	trains "other layout: workers join again"
+	ends_well "other layout: workers join again"
+	lab_down
+}
+other_layout
+
 for commit in "${commits[@]}"; do
 	if build "$commit"; then
 		pair "$commit"
