@@ -183,7 +183,8 @@ pair() { # COMMIT
 	check "$version, downgrade: the agent of this version is killed" agent kill
 	agent_of=$old
 	check "$version, downgrade: its agent starts on what this version left" agent start
-	if [ -n "$same" ] && [ -n "$kept" ]; then
+	# Whether it understands the jobs of this version depends on what they have.
+	if [ -n "$same" ] && saina job show steady >/dev/null 2>&1; then
 		trains "$version, downgrade: workers of this version"
 		ends_well "$version, downgrade: workers of this version"
 	else
