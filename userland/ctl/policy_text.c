@@ -411,10 +411,11 @@ void saina_policy_ask(const struct saina_policy *p, struct saina_policy_attrs *a
 	saina_policy_show(p, a);
 	for (int i = 0; i < saina_policy_class.n; i++) {
 		const struct saina_attr *row = &saina_policy_class.attrs[i];
-		static const __u64 zero;
+		static const struct saina_policy_attrs none;
+		const char *zero = (const char *)&none + row->offset;
 
-		if (!memcmp((char *)a + row->offset, &zero, row->size) &&
-		    !memcmp((char *)&preset + row->offset, &zero, row->size))
+		if (!memcmp((char *)a + row->offset, zero, row->size) &&
+		    !memcmp((char *)&preset + row->offset, zero, row->size))
 			a->has &= ~(1ull << row->number);
 	}
 }
