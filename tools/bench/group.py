@@ -87,21 +87,18 @@ class Group:
             self.connections[int(words[1])] = connection
             self.hello = dict(w.split("=", 1) for w in words[2:])
 
-    def command(self, text: str, limit: float = COMMAND_TIMEOUT) -> list[list[int]]:
-        """Tells all ranks at once; returns the numbers each answered.
-
-        limit: seconds until they are thought to hang, COMMAND_TIMEOUT at most."""
-        limit = min(limit, COMMAND_TIMEOUT)
+    def command(self, text: str) -> list[list[int]]:
+        """Tells all ranks at once; returns the numbers each answered."""
         for c in self.connections:
             c.sendall(f"{text}\n".encode())
         answers = [b""] * self.ranks
-        deadline = time.monotonic() + limit
+        deadline = time.monotonic() + COMMAND_TIMEOUT
         with selectors.DefaultSelector() as selector:
             for rank, c in enumerate(self.connections):
                 selector.register(c, selectors.EVENT_READ, rank)
             while selector.get_map():
                 if time.monotonic() > deadline:
-                    raise Hung(f"{self.name}: \"{text}\" is not done after {limit:.0f} s: {self.log_tail()}")
+                    raise Hung(f"{self.name}: \"{text}\" is not done after {COMMAND_TIMEOUT} s: {self.log_tail()}")
                 for key, _ in selector.select(1):
                     got = key.fileobj.recv(1 << 16)
                     if not got:
