@@ -42,6 +42,8 @@ for policy in bsp fastest:k=5; do
 	check "delays and losses, $policy: all workers have the same results" same_results 0 1 2 3 4 5 6 7
 done
 check "delays: the switch has counted more than 100 delayed frames" [ "$(counter - - delayed)" -gt 100 ]
+# Where the thread that lets frames go is slow, those that find no room may have a LEAVE among them.
+[ "$SLOW" = 1 ] || [ "$(counter - - no-memory)" = 0 ] || expected_log+='|worker [34] .* is dead'
 
 check "delays and losses are turned off" lab set delay 0 loss 0
 for i in 0 1 2; do

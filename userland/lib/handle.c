@@ -8,8 +8,10 @@
 #include <unistd.h>
 #include "handle.h"
 
-#define JOIN_MS	   5000
-#define SILENCE_MS 60000
+#define JOIN_MS	     5000
+#define SILENCE_MS   60000
+#define LEAVE_MS     300	/* or 4 round trips, where those are longer */
+#define LEAVE_MS_MAX 2000
 
 static __thread char open_error[256];
 
@@ -293,12 +295,23 @@ free:
 	return ret;
 }
 
+/* How long LEAVE is repeated, in nanoseconds. */
+static uint64_t leave_ns(const struct saina *s)
+{
+	uint64_t ns = 4 * s->round.flow.window.srtt;
+
+	if (ns < LEAVE_MS * MSEC)
+		return LEAVE_MS * MSEC;
+	return ns < LEAVE_MS_MAX * MSEC ? ns : LEAVE_MS_MAX * MSEC;
+}
+
 /**
  * saina_close() - leave the job and free the handle
  *
  * All-reduces in flight are given up; their requests are freed with the handle.
- * Waits at most 300 ms for the agent to acknowledge that we leave.  In a forked child it
- * frees the child's copy, and the parent's handle lives on.
+ * Waits for the agent to acknowledge that we leave: at most 300 ms, or four of the round
+ * trips measured if that is longer, and never more than 2 s.  In a forked child it frees
+ * the child's copy, and the parent's handle lives on.
  */
 int saina_close(struct saina *s)
 {
@@ -312,7 +325,7 @@ int saina_close(struct saina *s)
 	pthread_mutex_lock(&s->lock);
 	saina_join_leave(&s->session, saina_now());
 	saina_kick(s);
-	end = saina_now() + 300 * MSEC;
+	end = saina_now() + leave_ns(s);
 	until.tv_sec = end / 1000000000;
 	until.tv_nsec = end % 1000000000;
 	while (!s->session.gone && s->session.phase == PHASE_LEAVING)
