@@ -76,9 +76,10 @@ class Cell:
         A peer that hangs too often has what it reached until then; nothing, perhaps."""
         for turn in range(turns):
             for s in filter(Series.goes_on, self.series):
-                self.progress(f"{s.name}, turn {turn + 1} of {turns}")
-                while s.goes_on() and not self.take_turn(s, not turn, seconds / turns):
-                    self.progress(f"{s.name} hung and was started again")
+                done = False
+                while s.goes_on() and not done:
+                    self.progress(f"{s.name}, turn {turn + 1} of {turns}")
+                    done = self.take_turn(s, not turn, seconds / turns)
         return {s.name: self.result(s) for s in self.series if s.samples}
 
     def take_turn(self, s: Series, first: bool, seconds: float) -> bool:
@@ -94,6 +95,7 @@ class Cell:
             s.hangs += 1
             if s.ours:
                 raise
+            self.progress(f"{s.name} hung and is started again")
             s.group.restart()
             return False
         return True
