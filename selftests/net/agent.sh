@@ -26,7 +26,7 @@ taken_over() { # HOW
 	at=$(job_field steady round)
 	check "$1: rounds go on with the new agent" until_true 20 rounds_at_least steady $((at + 20))
 	check "$1: the new agent takes another policy" saina job set steady policy "$2"
-	check "$1: a policy set at the new agent comes into force" until_true 10 policy_is "$2"
+	check "$1: a policy set at the new agent comes into force" until_true 10 policy_is steady "$2"
 }
 
 program_ids() { # of the programs on the switch's ports
@@ -63,11 +63,6 @@ all_ended() {
 		unset "worker_pids[$i]"
 	done
 	return 0
-}
-
-policy_is() {
-	[ "$(job_field steady policy_active)" = "$1" ] ||
-		[[ "$(job_field steady policy_active)" == "$1",* ]]
 }
 
 check "killed: the agent is killed" lab agent kill

@@ -14,24 +14,9 @@ lab_up --workers 4
 steps=(--elements 8192 --steps)
 rounds=$(less 40)
 
-same_models() { # WORKER...
-	local i crc=""
-	for i in "$@"; do
-		crc+=" $(summary "$i" crc)"
-	done
-	[ "$(xargs -n1 <<<"$crc" | sort -u | wc -l)" = 1 ] || echo "models:$crc"
-}
 # What a worker's model had after each step: the version of the table, and how many updates were new.
 seen() { # WORKER
 	jq -c 'select(.step < '"$rounds"')|[.step, .version, .updates_max]' "$WORK/$1.log"
-}
-in_force_is() { # JOB POLICY
-	[ "$(job_field "$1" policy_active)" = "$2" ]
-}
-moves() { # JOB
-	local at
-	at=$(job_field "$1" round)
-	until_true 10 rounds_at_least "$1" $((at + 6))
 }
 
 # --- one group is a barrier -------------------------------------------------------------
@@ -71,14 +56,14 @@ saina job del one
 job swap workers 4 elements 8192 payload 256 ring 4 policy grouped:g=2
 start_all swap 0 4 "${steps[@]}" --think-us 3000
 for policy in grouped:g=2,groups=0-1/2-3 grouped:g=4 ssp:4 grouped:g=3 bsp grouped:g=2,groups=0+3/1-2 asp grouped:g=1; do
-	check "swap: steps and rounds flow" moves swap
+	check "swap: steps and rounds flow" rounds_go_on swap 6
 	check "swap: $policy is set while workers run" saina policy set swap $policy
-	check "swap: $policy comes into force" until_true 20 in_force_is swap $policy
+	check "swap: $policy comes into force" until_true 20 policy_is swap $policy
 done
-check "swap: steps flow" moves swap
+check "swap: steps flow" rounds_go_on swap 6
 equal "swap: no slot saw two policies" 0 "$(policy_mix swap)"
 check "death: two groups are set" saina policy set swap grouped:g=2
-check "death: they come into force" until_true 20 in_force_is swap grouped:g=2
+check "death: they come into force" until_true 20 policy_is swap grouped:g=2
 kill -KILL "${worker_pids[3]}"
 wait "${worker_pids[3]}" 2>/dev/null
 unset 'worker_pids[3]'

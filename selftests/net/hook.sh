@@ -32,12 +32,6 @@ equal_relayed() { # PORT NUMBER: of its workers
 	[ "$(sj port show "$1" '.[0].relayed')" = "$2" ]
 }
 
-rounds_go_on() {
-	local at
-	at=$(job_field steady round)
-	until_true 20 rounds_at_least steady $((at + 20))
-}
-
 if with_bridge ovs && [ "${SAINA_LAB_DATAPATH:-netdev}" = netdev ]; then
 	lab_up --workers 1 --bridge ovs
 	equal "userspace datapath of Open vSwitch: auto is XDP" native "$(sj port show p0 '.[0].mode')"
@@ -67,7 +61,7 @@ none_slower() {
 for to in xdp auto; do
 	for p in 0 1 2 3; do
 		check "p$p to $to: it is done while rounds go on" saina port set p$p hook $to
-		check "p$p to $to: rounds go on" rounds_go_on
+		check "p$p to $to: rounds go on" rounds_go_on steady 20
 	done
 	equal "all ports to $to: the mode of each" \
 		"$([ $to = xdp ] && echo native native native native || echo tc tc tc tc)" "$(modes)"
@@ -84,77 +78,77 @@ slower_said() {
 }
 check "a worker without GRO: its port changes to XDP" saina port set p0 hook xdp
 check "a worker without GRO: port show says that its results take a slower way" until_true 10 slower_said
-check "a worker without GRO: rounds go on" rounds_go_on
+check "a worker without GRO: rounds go on" rounds_go_on steady 20
 w 0 ethtool -K eth0 gro on >/dev/null
 check "GRO on again: soon no result takes a slower way, but to those whose ports have tc" \
 	until_true 10 equal_relayed p0 0
 check "GRO on again: the port changes back" saina port set p0 hook auto
-check "GRO on again: rounds go on" rounds_go_on
+check "GRO on again: rounds go on" rounds_go_on steady 20
 
 check "a delay at a port with hook auto is accepted" saina port set p1 delay-in 2
 equal "a delay: the port has XDP" native "$(sj port show p1 '.[0].mode')"
-check "a delay: rounds go on" rounds_go_on
+check "a delay: rounds go on" rounds_go_on steady 20
 check "the delay is taken back" saina port set p1 delay-in 0
 equal "no delay: the port has tc" tc "$(sj port show p1 '.[0].mode')"
 
 # What others do.
 sw ip link del "$(outlet)"
 check "the interface for results is removed by others: there is a new one" until_true 10 copied_to_is "p0 p1 p2 p3"
-check "the interface for results is removed by others: rounds go on" rounds_go_on
+check "the interface for results is removed by others: rounds go on" rounds_go_on steady 20
 sw tc qdisc del dev "$(outlet)" clsact
 check "its filters are removed by others: they are there again" until_true 10 copied_to_is "p0 p1 p2 p3"
-check "its filters are removed by others: rounds go on" rounds_go_on
+check "its filters are removed by others: rounds go on" rounds_go_on steady 20
 sw tc qdisc del dev p2 clsact 2>/dev/null
-check "clsact of a port is removed by others: rounds go on" rounds_go_on
+check "clsact of a port is removed by others: rounds go on" rounds_go_on steady 20
 sw tc qdisc add dev p2 clsact 2>/dev/null
 sw tc filter add dev p2 ingress pref 7 protocol ip u32 match u32 0 0 action mirred egress mirror dev p2 continue 2>/dev/null
-check "a filter of others is behind ours: rounds go on" rounds_go_on
+check "a filter of others is behind ours: rounds go on" rounds_go_on steady 20
 check "a filter of others: the port changes to XDP" saina port set p2 hook xdp
 equal "a filter of others is left when ours goes" 1 "$(sw tc filter show dev p2 ingress | grep -c Mirror)"
 check "a filter of others: the port changes back" saina port set p2 hook auto
-check "a filter of others: rounds go on" rounds_go_on
+check "a filter of others: rounds go on" rounds_go_on steady 20
 
 # A classifier of bpf where ours is on clsact, which passes everything to the bridge and asks no other.
 bpf_of_others() {
 	sw tc filter "$1" dev p2 ingress protocol all pref 1 handle 1 bpf bytecode '1,6 0 0 4294967295,' flowid 1:1
 }
 check "a bpf filter of others that ends classification: it is added" bpf_of_others add
-check "a bpf filter of others that ends classification: rounds go on" rounds_go_on
+check "a bpf filter of others that ends classification: rounds go on" rounds_go_on steady 20
 check "a bpf filter of others that ends classification: the port changes to XDP" saina port set p2 hook xdp
 check "a bpf filter of others that ends classification: the port changes back" saina port set p2 hook auto
 equal "a bpf filter of others that ends classification: the port has tc" tc "$(sj port show p2 '.[0].mode')"
-check "a bpf filter of others that ends classification: rounds go on behind it" rounds_go_on
+check "a bpf filter of others that ends classification: rounds go on behind it" rounds_go_on steady 20
 check "a bpf filter of others that ends classification: it is still there" \
 	sw tc filter del dev p2 ingress protocol all pref 1 handle 1 bpf
-check "a bpf filter of others is gone: rounds go on" rounds_go_on
+check "a bpf filter of others is gone: rounds go on" rounds_go_on steady 20
 
 # The same by tcx, where the kernel has that.
 sw python3 "$NET_DIR/tcx.py" p2 >"$WORK/tcx" 2>&1 &
 tcx=$!
 check "a tcx program of others: it is attached, or this kernel has no tcx" until_true 10 grep -qE 'ready|none' "$WORK/tcx"
-check "a tcx program of others: rounds go on" rounds_go_on
+check "a tcx program of others: rounds go on" rounds_go_on steady 20
 check "a tcx program of others: the port changes to XDP" saina port set p2 hook xdp
 check "a tcx program of others: the port changes back, before it" saina port set p2 hook auto
-check "a tcx program of others: rounds go on behind it" rounds_go_on
+check "a tcx program of others: rounds go on behind it" rounds_go_on steady 20
 kill $tcx 2>/dev/null
 wait $tcx 2>/dev/null
 
 # Policing of Open vSwitch, a bandwidth limit of libvirt: their qdisc in place of clsact.
 printf 'qdisc del dev p2 clsact\nqdisc add dev p2 ingress\n' | sw tc -force -batch - 2>/dev/null
-check "an ingress qdisc of others comes: rounds go on" rounds_go_on
+check "an ingress qdisc of others comes: rounds go on" rounds_go_on steady 20
 matches "an ingress qdisc of others comes: the port has tc, or XDP and says why" "^tc |^native XDP because.*ingress qdisc" \
 	"$(sj port show p2 '.[0]|"\(.mode) \(.text)"')"
 sw tc qdisc del dev p2 ingress 2>/dev/null
 check "an ingress qdisc of others goes: the port gets tc again" saina port set p2 hook tc
 check "an ingress qdisc of others goes: the port has hook auto" saina port set p2 hook auto
-check "an ingress qdisc of others goes: rounds go on" rounds_go_on
+check "an ingress qdisc of others goes: rounds go on" rounds_go_on steady 20
 
 # Take-over.
 check "the agent is killed" lab agent kill
 check "the next agent starts" lab agent start
 equal "the next agent has all ports as they were" "tc tc tc tc" "$(modes)"
 equal "the next agent has one interface for results" "p0 p1 p2 p3" "$(copied_to)"
-check "the next agent: rounds go on" rounds_go_on
+check "the next agent: rounds go on" rounds_go_on steady 20
 
 kill -KILL "${worker_pids[3]}"
 wait "${worker_pids[3]}" 2>/dev/null
@@ -162,7 +156,7 @@ unset 'worker_pids[3]'
 expected_log+='|worker 3 .* is dead'
 saina worker set steady 3 state dead
 check "a worker is dead: nothing is copied to its port" until_true 30 copied_to_is "p0 p1 p2"
-check "a worker is dead: rounds go on" rounds_go_on
+check "a worker is dead: rounds go on" rounds_go_on steady 20
 stop_workers
 check "all sums are exact" wait_all 30
 check "all workers have the same results" same_results 0 1 2

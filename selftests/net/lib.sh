@@ -391,6 +391,26 @@ rounds_at_least() { # JOB ROUND: opened
 	[ "$(job_field "$1" round)" -ge "$2" ]
 }
 
+rounds_go_on() { # JOB N: so many more open, or so many steps are made
+	local at
+	at=$(job_field "$1" round)
+	until_true 20 rounds_at_least "$1" $((at + $2))
+}
+
+policy_is() { # JOB POLICY: in force; its canonical form may say more
+	local now
+	now=$(job_field "$1" policy_active)
+	[[ $now == "$2" || $now == "$2,"* ]]
+}
+
+same_models() { # WORKER...: of --steps; nothing, or what they are
+	local i crc=""
+	for i in "$@"; do
+		crc+=" $(summary "$i" crc)"
+	done
+	[ "$(xargs -n1 <<<"$crc" | sort -u | wc -l)" = 1 ] || echo "models:$crc"
+}
+
 in_force() { # JOB SEQ
 	[ "$(job_field "$1" policy_active_seq)" = "$2" ]
 }

@@ -14,9 +14,6 @@ lab_up --workers 4
 k_is() { # JOB K
 	[ "$(job_field "$1" k)" = "$2" ]
 }
-policy_now() { # POLICY
-	[[ "$(job_field ext policy_active)" == "$1"* ]]
-}
 think=$((60000 * SLOW))
 
 # --- a time-out: three are there, the fourth thinks much longer than the time-out ------
@@ -51,15 +48,14 @@ matches "external:k0=4: a k above the number of workers is refused" "5.*4" "$ref
 equal "external:k0=4: a refused k changes nothing" 1 "$(job_field ext k)"
 
 # --- a schedule ----------------------------------------------------------------------
-seq=$(job_field ext policy_seq)
-at=$(($(job_field ext round) + 30))
-check "schedule: a policy is set from round $at" saina policy set ext fastest:k=3 from $at
-refused=$(saina policy set ext bsp from $((at + 50)) 2>&1)
+check "schedule: a policy is set for far away" saina policy set ext bsp from 3000000
+refused=$(saina policy set ext bsp from 4000000 2>&1)
 matches "schedule: a second one is refused while the first waits" "waits already|cancel" "$refused"
-check "schedule: it comes into force" until_true 30 in_force ext $((seq + 1))
+check "schedule: the first is cancelled" saina policy cancel ext
+at=$(($(job_field ext round) + 100))
+check "schedule: a policy is set from round $at" saina policy set ext fastest:k=3 from $at
+check "schedule: it comes into force" until_true 30 policy_is ext fastest:k=3
 check "schedule: not before its round" [ "$(job_field ext round)" -ge "$at" ]
-check "schedule: another is set for far away" saina policy set ext bsp from 3000000
-check "schedule: it is cancelled" saina policy cancel ext
 check "schedule: after that one by event is set" saina policy set ext bsp on worker-dead
 seq=$(job_field ext policy_active_seq)
 at=$(job_field ext round)
@@ -67,7 +63,7 @@ check "schedule: rounds go on before the event" until_true 20 rounds_at_least ex
 equal "schedule: before the event the policy is the one before" "$seq" "$(job_field ext policy_active_seq)"
 kill -KILL "${worker_pids[3]}"
 check "schedule: the killed worker is declared dead" saina worker set ext 3 state dead
-check "schedule: a death brings it into force" until_true 30 policy_now bsp
+check "schedule: a death brings it into force" until_true 30 policy_is ext bsp
 unset "worker_pids[3]"
 stop_workers
 check "external, schedule: all sums are exact" wait_all 30

@@ -12,13 +12,6 @@ expected_log="worker 3 .* is dead"
 lab_up --workers 4
 SWITCH_MAC=$(mac_of switch)
 
-same_models() { # WORKER...
-	local i crc=""
-	for i in "$@"; do
-		crc+=" $(summary "$i" crc)"
-	done
-	[ "$(xargs -n1 <<<"$crc" | sort -u | wc -l)" = 1 ] || echo "models:$crc"
-}
 steps=(--elements 8192 --steps)
 rounds=$(less 40)
 
@@ -27,15 +20,6 @@ waits_now() { # JOB: nobody of the first three makes a step
 	before=$(cat "$WORK"/[012].log | wc -l)
 	sleep 0.3
 	[ "$before" = "$(cat "$WORK"/[012].log | wc -l)" ]
-}
-moves() { # JOB
-	local at
-	at=$(job_field "$1" round)
-	until_true 5 rounds_at_least "$1" $((at + 6))
-}
-# The canonical form may say more.
-in_force_is_like() { # JOB POLICY
-	[[ $(job_field "$1" policy_active) == "$2"* ]]
 }
 
 # --- a bound of 0 is a barrier: the models of bsp, bit for bit ---------------------------
@@ -122,7 +106,7 @@ saina job del grow
 # --- what no honest worker says ----------------------------------------------------
 job bad workers 4 elements 8192 payload 256 ring 16 policy ssp:100
 start_all bad 0 4 "${steps[@]}" --think-us 5000
-check "hostile: steps flow" until_true 20 moves bad
+check "hostile: steps flow" rounds_go_on bad 6
 session=0x$(json_value session "$(saina -j worker show bad 1)")
 port=$(json_value udp_port "$(saina -j worker show bad 1)")
 says() { # KEY=VALUE...: worker 1, of whom somebody speaks ill
@@ -139,7 +123,7 @@ says type=5 round=1
 check "hostile: updates out of order are counted" until_true 5 counted inc-order
 says type=1 round=4000000
 check "hostile: a gradient where there are steps is counted" until_true 5 counted wrong-mode
-check "hostile: steps flow all the same" until_true 20 moves bad
+check "hostile: steps flow all the same" rounds_go_on bad 6
 refused=$(saina policy set bad ssp:65536 2>&1)
 matches "hostile: a window above the maximum is refused with the range" "'65536': must be 0..65535" "$refused"
 stop_workers
@@ -148,29 +132,26 @@ equal "hostile: all workers have the same model" "" "$(same_models 0 1 2 3)"
 saina job del bad
 
 # --- from rounds to steps and back, under way -----------------------------------------
-in_force_is() { # JOB POLICY
-	[ "$(job_field "$1" policy_active)" = "$2" ]
-}
 job swap workers 4 elements 8192 payload 256 ring 4 policy bsp
 start_all swap 0 4 "${steps[@]}" --think-us 3000
 for policy in ssp:2 bsp asp fastest:k=3 ssp:5 sfcd:k0=2 ssp:0; do
-	check "swap: rounds and steps flow" until_true 20 moves swap
+	check "swap: rounds and steps flow" rounds_go_on swap 6
 	check "swap: $policy is set while workers run" saina policy set swap $policy
-	check "swap: $policy comes into force" until_true 20 in_force_is_like swap $policy
+	check "swap: $policy comes into force" until_true 20 policy_is swap $policy
 done
 check "swap: asp is set again" saina policy set swap asp
-check "swap: asp comes into force" until_true 20 in_force_is swap asp
+check "swap: asp comes into force" until_true 20 policy_is swap asp
 at=$(($(job_field swap round) + 40))
 check "swap: one is set from a step on" saina policy set swap bsp from $at
-check "swap: it comes into force" until_true 30 in_force_is swap bsp
+check "swap: it comes into force" until_true 30 policy_is swap bsp
 check "swap: not before" [ "$(job_field swap round)" -ge "$at" ]
 check "swap: one is set on an event" saina policy set swap ssp:3 on worker-dead
-check "swap: rounds flow" until_true 20 moves swap
+check "swap: rounds flow" rounds_go_on swap 6
 kill -KILL "${worker_pids[3]}"
 wait "${worker_pids[3]}" 2>/dev/null
 unset 'worker_pids[3]'
-check "swap: the event brings it into force" until_true 40 in_force_is swap ssp:3
-check "swap: steps flow" until_true 20 moves swap
+check "swap: the event brings it into force" until_true 40 policy_is swap ssp:3
+check "swap: steps flow" rounds_go_on swap 6
 equal "swap: no slot saw two policies" 0 "$(policy_mix swap)"
 stop_workers
 check "swap: every model has all updates, once" wait_all 30
