@@ -57,7 +57,7 @@ __noinline int SIZED(bell_run)(struct slot_call *c, const struct saina_job_conf 
 	map = bpf_map_lookup_elem(&INPUT, &key);
 	if (!map)
 		return SLOT_DROP;
-	key = c->in.segment;
+	key = c->in.segment & (c->in.pool - 1);
 	in = bpf_map_lookup_elem(map, &key);
 	if (!in)
 		return SLOT_DROP;

@@ -10,7 +10,7 @@
 static __always_inline bool slot_is_stamped(const struct saina_input_head *s,
 					    const struct slot_in *in)
 {
-	return s->session == in->session && s->round == in->round;
+	return s->session == in->session && s->round == in->round && s->segment == in->segment;
 }
 
 /* From here to slot_publish() nobody reads the entry.  Exchanges keep the order that readers

@@ -100,6 +100,22 @@ static __always_inline __u64 SIZED(finish)(const __s32 *sum, __s32 *ring, __s32 
 	return csum;
 }
 
+/*
+ * Brings a slot that another processor has added to, or a ring entry that was written rounds ago,
+ * into the cache: these loads are waited for together, those of a loop that adds or stores, a
+ * few lines at a time.  A function, for the stack of who calls it.
+ */
+static __noinline int SIZED(touch)(const struct SLOT *e)
+{
+#pragma unroll
+	for (__u32 i = 0; i < sizeof(*e) / 64; i++) {
+		__u32 word = RD(__u32, (const void *)e + 64 * i);
+
+		asm volatile("" : : "r"(word));
+	}
+	return 0;
+}
+
 #ifndef ELEMS_HALVED
 /*
  * slot_add_ELEMS() - slot_is_plain() and the addition
@@ -123,6 +139,7 @@ static __always_inline bool SIZED(slot_add)(struct slot_in *in,
 	/* a glance without the lock: most others are seen here.  Segment 0 is timed. */
 	if (!h || h->meta.round != in->round || h->meta.count + 1 >= h->meta.k || !in->segment)
 		return false;
+	SIZED(touch)(h);
 	/* a tick behind, for a fraction of the time; a gradient too late is for the next PULL */
 	in->now = h->meta.deadline ? bpf_ktime_get_coarse_ns() : 0;
 	cnt = slot_counted(job, in->segment);
@@ -202,6 +219,9 @@ __noinline int SIZED(slot_step)(struct slot_call *c, struct SLOT *h, struct SLOT
 	/* a slot that opens is not due */
 	if (h->meta.deadline || !c->in.segment)
 		c->in.now = bpf_ktime_get_ns();
+	/* a glance without the lock: will it complete? */
+	if (h->meta.round == c->in.round && h->meta.count + 1 >= h->meta.k)
+		SIZED(touch)(e);
 
 	bpf_spin_lock(&lk->lock);
 	if (RUNG(c) && !slot_is_stamped(&in->input, &c->in)) {

@@ -149,7 +149,8 @@ void saina_job_memory(struct saina_job *job)
 		return;
 	job->memory = saina_core_memory(job->elements, job->payload, job->pool, job->ring);
 	if (job->by_reference)
-		job->memory += saina_core_memory_shared(job->segments, job->payload, job->workers);
+		job->memory += saina_core_memory_shared(job->segments, job->payload, job->pool,
+							job->workers);
 	job->memory += saina_core_memory_views(job->segments, job->payload,
 					       job->policy.groups > job->next.groups ?
 						       job->policy.groups : job->next.groups);

@@ -38,17 +38,18 @@ __u64 saina_core_memory(__u64 elements, __u32 payload, __u32 pool, __u32 ring)
  * saina_core_memory_shared() - bytes of map memory that a job by reference takes beyond that
  * @segments: of the gradient
  * @payload: elements of one of them
+ * @pool: hot slots
  * @workers: of the job
  *
  * An input array for each worker, and the board.
  *
  * Return: bytes
  */
-__u64 saina_core_memory_shared(__u32 segments, __u32 payload, __u32 workers)
+__u64 saina_core_memory_shared(__u32 segments, __u32 payload, __u32 pool, __u32 workers)
 {
 	__u64 entry = sizeof(struct saina_input_head) + 4ull * payload;
 
-	return segments * entry * (workers + SAINA_BOARD_ROUNDS);
+	return entry * ((__u64)pool * workers + (__u64)segments * SAINA_BOARD_ROUNDS);
 }
 
 /**

@@ -38,7 +38,7 @@ int rig_share(struct rig *r, unsigned int job, unsigned int w, bool there)
 	uint32_t number;
 	int fd[2], err;
 
-	s->input_len = pages(c->segments * entry_size(r, job));
+	s->input_len = pages(c->pool * entry_size(r, job));
 	s->board_len = pages(c->segments * SAINA_BOARD_ROUNDS * entry_size(r, job));
 	if (!there) {
 		if (!s->input[w])
@@ -83,7 +83,7 @@ struct saina_input_head *rig_input(struct rig *r, unsigned int job, unsigned int
 {
 	uint8_t *input = r->shared[job].input[w];
 
-	return input ? (void *)(input + segment * entry_size(r, job)) : NULL;
+	return input ? (void *)(input + segment % r->o.job[job].conf.pool * entry_size(r, job)) : NULL;
 }
 
 const struct saina_board_head *rig_board(struct rig *r, unsigned int job, uint32_t round,

@@ -299,6 +299,7 @@ static bool write_input(struct world *w, struct sim_job *j, unsigned int worker,
 		return false;
 	in->session = j->conf.worker[worker].session;
 	in->round = s->round;
+	in->segment = segment;
 	in->exponent = world_exponent(s->round, segment);
 	if (rng_chance(&w->rng, 10))
 		in->round += rng_chance(&w->rng, 500) ? 1 : -1;

@@ -49,6 +49,7 @@ static void publish(struct oracle_msg *m, bool made)
 void oracle_bell(struct oracle_msg *m)
 {
 	size_t entry = sizeof(struct saina_input_head) + 4 * m->j->conf.payload;
+	const uint8_t *input;
 	struct saina_input_head head;
 	struct saina_bell bell = {};
 	struct saina_hdr hdr = *m->hdr;
@@ -69,13 +70,15 @@ void oracle_bell(struct oracle_msg *m)
 			oracle_drop(m, SAINA_C_REFERENCE);
 			continue;
 		}
-		memcpy(&head, m->j->input[m->w] + one.segment * entry, sizeof(head));
-		if (head.session != hdr.session || head.round != m->round) {
+		input = m->j->input[m->w] + one.segment % m->j->conf.pool * entry;
+		memcpy(&head, input, sizeof(head));
+		if (head.session != hdr.session || head.round != m->round ||
+		    head.segment != one.segment) {
 			oracle_drop(m, SAINA_C_STAMP);
 			continue;
 		}
 		hdr.exponent = head.exponent;
-		one.payload = m->j->input[m->w] + one.segment * entry + sizeof(head);
+		one.payload = input + sizeof(head);
 		m->out->answer = 0;
 		m->out->multicast = false;
 		oracle_grad(&one);

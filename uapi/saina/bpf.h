@@ -15,7 +15,7 @@
  *   saina_view_<E>  ARRAY_OF_MAPS[256 * 64] J * 64 + group -> ARRAY[segments] of the same: what the
  *                                         group sees of the table
  *   saina_arrival   ARRAY[256 * 64]       J * 64 + worker -> struct saina_arrival
- *   saina_input_<E> ARRAY_OF_MAPS[256 * 64] J * 64 + worker -> ARRAY[segments] of inputs of
+ *   saina_input_<E> ARRAY_OF_MAPS[256 * 64] J * 64 + worker -> ARRAY[pool] of inputs of
  *                                         E elements, which the worker has mapped
  *   saina_board_<E> ARRAY_OF_MAPS[256]    J -> ARRAY[segments * SAINA_BOARD_ROUNDS] of results,
  *                                         which the workers have mapped to read
@@ -53,7 +53,7 @@
  * and sizes.  A change of any of it takes the next number.  Maps that are found pinned under
  * another number are neither opened nor read (userland/dp/dp_load.c).
  */
-#define SAINA_LAYOUT		11
+#define SAINA_LAYOUT		12
 
 #define SAINA_LOCKS		16384	/* power of two */
 #define SAINA_POOL_MAX		4096	/* hot slots of one job, power of two */

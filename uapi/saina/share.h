@@ -9,8 +9,8 @@
  * (AF_UNIX, SOCK_SEQPACKET).  There it gets struct saina_share_answer, and with it, if
  * @error is 0, two maps:
  *
- *	its input array		entry s: struct saina_input_head and its gradient of segment s;
- *				to be mapped for writing.  Nobody else gets it
+ *	its input array		entry s & (pool - 1): struct saina_input_head and its gradient of
+ *				segment s; to be mapped for writing.  Nobody else gets it
  *	the job's board		entry (round & (SAINA_BOARD_ROUNDS - 1)) * segments + s:
  *				struct saina_board_head and the sums of segment s; to be mapped
  *				for reading, for more is refused
@@ -24,7 +24,7 @@
 #include <linux/types.h>
 #include "saina/proto.h"
 
-#define SAINA_SHARE_VERSION	1
+#define SAINA_SHARE_VERSION	2
 
 #define SAINA_BOARD_ROUNDS	2	/* power of two */
 
@@ -32,14 +32,16 @@
  * struct saina_input_head - head of an entry of a worker's input array; its gradient follows
  * @session: of the worker, 0 while it writes: written last
  * @round: of the gradient
+ * @segment: likewise
  * @exponent: block scale of the gradient
  * @pad: not looked at
  */
 struct saina_input_head {
 	__u64	session;
 	__u32	round;
+	__u32	segment;
 	__s8	exponent;
-	__u8	pad[51];
+	__u8	pad[47];
 };
 SAINA_ASSERT(sizeof(struct saina_input_head) == 64, "saina_input_head is 64 bytes");
 
@@ -88,7 +90,8 @@ SAINA_ASSERT(sizeof(struct saina_share_ask) == 16, "saina_share_ask is 16 bytes"
  * struct saina_share_answer - comes with the two maps, or says why there are none
  * @error: 0, or an errno
  * @board: number of the board, not 0
- * @segments: entries of the input array
+ * @segments: of the job: entries of the board for each of its rounds
+ * @pool: entries of the input array
  * @payload: elements of an entry
  * @text: why not, one sentence, zero terminated
  */
@@ -96,9 +99,10 @@ struct saina_share_answer {
 	__s32	error;
 	__u32	board;
 	__u32	segments;
+	__u32	pool;
 	__u32	payload;
 	char	text[SAINA_TEXT_LEN];
 };
-SAINA_ASSERT(sizeof(struct saina_share_answer) == 176, "saina_share_answer is 176 bytes");
+SAINA_ASSERT(sizeof(struct saina_share_answer) == 180, "saina_share_answer is 180 bytes");
 
 #endif /* _UAPI_SAINA_SHARE_H */

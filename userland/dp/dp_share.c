@@ -46,7 +46,7 @@ static int input_new(struct saina_dp *dp, const struct saina_job_conf *c, int si
 	__u32 entry = sizeof(struct saina_input_head) + 4 * c->payload;
 	int fd, err;
 
-	fd = dp_map_new(dp, BPF_MAP_TYPE_ARRAY, "input", c->job, entry, c->segments, SHARED_FLAGS);
+	fd = dp_map_new(dp, BPF_MAP_TYPE_ARRAY, "input", c->job, entry, c->pool, SHARED_FLAGS);
 	if (fd < 0)
 		return fd;
 	err = dp_outer_set(dp, DP_INPUT + size, input_key(c->job, w), c->job, fd);

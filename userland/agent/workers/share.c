@@ -58,6 +58,7 @@ static int lend(struct agent *a, const struct saina_share_ask *q, struct saina_s
 	if (ret)
 		return refuse(m, ret, "%s", saina_dp_error(a->dp));
 	m->segments = job->segments;
+	m->pool = job->pool;
 	m->payload = job->payload;
 	if (!jobs_worker(a, job, q->worker)->shared)
 		log_info("job %s: worker %u (%s) has its input array", job->name, q->worker,

@@ -443,9 +443,11 @@ static void put_bell(struct saina_round *r, void *buf, const struct saina_act *a
 		struct saina_input_head *in = saina_lent_input(r->lent, a[i].segment);
 
 		/* of this round it says the same as long as there is no result */
-		if (in->session != r->job->session || in->round != a[i].round) {
+		if (in->session != r->job->session || in->round != a[i].round ||
+		    in->segment != a[i].segment) {
 			saina_lent_begin(in);
 			in->round = a[i].round;
+			in->segment = a[i].segment;
 			in->exponent = encode(r, &a[i], in + 1);
 			saina_lent_end(in, r->job->session);
 		}

@@ -114,11 +114,12 @@ static bool map(struct saina_lent *s, const struct saina_job *job,
 	void *p;
 
 	unmap(s);
-	if (a->segments != job->segments || a->payload != job->payload || !a->board)
+	if (a->segments != job->segments || a->pool != job->pool || a->payload != job->payload || !a->board)
 		return false;
 	s->segments = job->segments;
+	s->pool = job->pool;
 	s->entry = sizeof(struct saina_input_head) + job->wire;
-	s->input_len = (job->segments * s->entry + page - 1) & ~(page - 1);
+	s->input_len = (job->pool * s->entry + page - 1) & ~(page - 1);
 	s->results_len = (job->segments * SAINA_BOARD_ROUNDS * s->entry + page - 1) & ~(page - 1);
 	p = mmap(NULL, s->input_len, PROT_READ | PROT_WRITE, MAP_SHARED, fd[0], 0);
 	if (p == MAP_FAILED)

@@ -20,7 +20,7 @@
  * @input, @results: the arrays
  * @input_len, @results_len: bytes mapped
  * @entry: bytes of an entry of either
- * @segments: of the job
+ * @segments, @pool: of the job
  */
 struct saina_lent {
 	const char *path;
@@ -31,7 +31,7 @@ struct saina_lent {
 	uint8_t	 *input;
 	const uint8_t *results;
 	size_t	 input_len, results_len, entry;
-	uint32_t segments;
+	uint32_t segments, pool;
 };
 
 void saina_lent_init(struct saina_lent *s, const char *path);
@@ -52,7 +52,7 @@ static inline bool saina_lent_ready(const struct saina_lent *s, const struct sai
 static inline struct saina_input_head *saina_lent_input(const struct saina_lent *s,
 							 uint32_t segment)
 {
-	return (void *)(s->input + segment * s->entry);
+	return (void *)(s->input + (segment & (s->pool - 1)) * s->entry);
 }
 
 /* Nobody takes what is there from here ... */
