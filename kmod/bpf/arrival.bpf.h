@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * How much later than the first one a worker's gradient of segment 0 comes, round by round.
+ * How much later than the first one a worker's gradient of segment 0 comes, round by round; with
+ * groups, how much later than the first of its group it finishes a step.
  * Documentation/datapath.rst section 8.2.
  *
  * No lock: a worker's gradients come one after another.  Should two copies of one be handled
@@ -29,7 +30,9 @@ static __always_inline __u32 arrival_bucket(__u64 us)
 	return b < SAINA_ARRIVAL_BUCKETS ? b : SAINA_ARRIVAL_BUCKETS - 1;
 }
 
-/* A GRAD of segment 0 that was counted in a slot that opened at @opened_at, or came too late. */
+/* A GRAD of segment 0 that was counted in a slot that opened at @opened_at, or came too late; a
+ * CLOCK of a step that the first of the group finished then.
+ */
 static __noinline int arrival_note(const struct slot_in *in, __u64 opened_at)
 {
 	__u32 key = in->job * SAINA_WORKERS_MAX + in->worker, b;

@@ -365,6 +365,8 @@ static __noinline int message_step(HOOK_CTX *ctx, struct slot_call *c,
 	if (verdict == SLOT_MISS) {
 		table_open(c);
 		verdict = table_clock(c);
+		if (c->out.opened_at)
+			arrival_note(&c->in, c->out.opened_at);
 		if (verdict != SLOT_DROP && !c->table.after)
 			round_follow(c, conf);
 		if (verdict == SLOT_MISS)

@@ -141,7 +141,7 @@ struct slot_latch {
  * @last: counted[segment].last[worker]
  * @mask: of the result, as all to @flags
  * @opened_at: of the slot that a GRAD of segment 0 was counted in or came too late for;
- *	else 0
+ *	CLOCK: when the first of the group finished that step; else 0
  * @csum: sum of its payload
  * @contributors: how many are in it
  * @exponent: its block scale

@@ -153,8 +153,10 @@ static __always_inline void table_begin(struct saina_clock *k, __u32 base)
 static __always_inline void table_deal(struct saina_clock *k, const struct saina_policy *p)
 {
 	k->groups = p->groups;
-	for (__u32 g = 0; g < SAINA_WORKERS_MAX; g++)
+	for (__u32 g = 0; g < SAINA_WORKERS_MAX; g++) {
 		k->mask[g] = 0;
+		k->first[g] = 0;
+	}
 	for (__u32 w = 0; w < SAINA_WORKERS_MAX; w++) {
 		k->group[w] = p->group[w];
 		k->mask[table_group(k, w)] |= 1ull << w;
@@ -174,6 +176,23 @@ static __always_inline void table_hello(struct saina_clock *k, const struct slot
 	k->session[w] = c->table.session;
 }
 
+/* A worker has finished @step: how much later is that than the first of its group?  For
+ * arrival_note(), which is for who has groups.
+ */
+static __always_inline void table_arrive(struct saina_clock *k, struct slot_call *c, __u32 w,
+					 __u32 step)
+{
+	__u32 g = table_group(k, w);
+
+	if (!k->groups)
+		return;
+	if (k->first[g] != step + 1) {
+		k->first[g] = step + 1;
+		k->first_at[g] = c->in.now;
+	}
+	c->out.opened_at = k->first_at[g];
+}
+
 /* CLOCK, but for hello and settle; true if others of the sender's group are to hear the answer. */
 static __always_inline bool table_tick(struct saina_clock *k, struct slot_call *c, __u32 w)
 {
@@ -185,6 +204,7 @@ static __always_inline bool table_tick(struct saina_clock *k, struct slot_call *
 		k->done[w] = done + 1;
 		table_has_begun(k, w, done);
 		k->going &= ~c->in.bit;
+		table_arrive(k, c, w, done);
 		table_settle(k, c);
 		c->out.counted = SAINA_C_CLOCKED;
 	} else if (step != SAINA_ROUND_ASK && step + 1 != done) {
@@ -299,6 +319,8 @@ __noinline int table_clock(struct slot_call *c)
 	k = bpf_map_lookup_elem(&saina_clock, &job);
 	if (!k)
 		return SLOT_DROP;
+	if (c->table.tick)
+		c->in.now = bpf_ktime_get_ns();
 
 	bpf_spin_lock(&k->lock);
 	if (c->table.after) {

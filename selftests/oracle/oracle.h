@@ -171,6 +171,9 @@ void oracle_read(struct oracle_msg *m);
 void oracle_clock(struct oracle_msg *m);
 void oracle_bell(struct oracle_msg *m);
 
+/* 8.2: the first message of a round, or step, that tells when this worker is there. */
+void oracle_arrived(struct oracle_msg *m);
+
 /* Section 11.1: a message of rounds where there are steps, or the other way round. */
 bool oracle_is_other_mode(struct oracle_msg *m);
 

@@ -148,12 +148,11 @@ static void done(struct oracle_msg *m, struct oracle_slot *h)
 	oracle_answer_all(m, h);
 }
 
-/* 8.2: the first GRAD of segment 0 of a round from this worker. */
-static void arrived(struct oracle_msg *m)
+void oracle_arrived(struct oracle_msg *m)
 {
 	struct saina_arrival *a = &m->j->arrival[m->w];
 
-	if (m->segment || a->round == m->round + 1)
+	if (a->round == m->round + 1)
 		return;
 	a->round = m->round + 1;
 	a->n++;
@@ -164,7 +163,8 @@ static void counted_in(struct oracle_msg *m, struct oracle_slot *h, int counter)
 {
 	m->j->last[m->segment][m->w] = m->round + 1;
 	oracle_count(m, counter);
-	arrived(m);
+	if (!m->segment)
+		oracle_arrived(m);
 	if (complete(m, h))
 		done(m, h);
 	else
@@ -217,7 +217,8 @@ static void after_result(struct oracle_msg *m, const struct oracle_slot *s)
 		oracle_answer_one(m, s, SAINA_F_RESEND);
 	} else {
 		oracle_count(m, SAINA_C_LATE);
-		arrived(m);
+		if (!m->segment)
+			oracle_arrived(m);
 		oracle_answer_one(m, s, SAINA_F_LATE);
 	}
 }

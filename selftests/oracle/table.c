@@ -400,6 +400,8 @@ void oracle_clock(struct oracle_msg *m)
 		k->going &= ~me;
 		settle(m->j);
 		oracle_count(m, SAINA_C_CLOCKED);
+		if (m->j->rt.policy.groups)
+			oracle_arrived(m);
 	} else if (c != SAINA_ROUND_ASK && c + 1 != k->done[m->w]) {
 		oracle_count(m, SAINA_C_CLOCK_ORDER);
 	}

@@ -286,8 +286,10 @@ struct saina_job_rt {
  * @waiting: members that have been told to wait, and nothing since
  * @session: incarnation that was heard last, 0: none since it became a member
  * @mask: of a group: its workers
+ * @first_at: of a group: when the first of it finished step @first - 1, CLOCK_MONOTONIC ns
  * @done: steps that a worker has finished, hence number of the one it is in
  * @begun: 1 + the last step that a worker has begun
+ * @first: of a group: 1 + the last step that any of it has finished; 0: none yet
  * @lows: of a group: steps that all its members have finished; all ones: it has none
  * @group: of a worker: its group
  */
@@ -305,6 +307,8 @@ struct saina_clock {
 	__u64	waiting;
 	__u64	session[SAINA_WORKERS_MAX];
 	__u64	mask[SAINA_WORKERS_MAX];
+	__u64	first_at[SAINA_WORKERS_MAX];
+	__u32	first[SAINA_WORKERS_MAX];
 	__u32	done[SAINA_WORKERS_MAX];
 	__u32	begun[SAINA_WORKERS_MAX];
 	__u32	lows[SAINA_WORKERS_MAX];
@@ -390,7 +394,8 @@ struct saina_counted {
 
 /**
  * struct saina_arrival - when a worker's gradients come, by segment 0 of each round: how much
- *	later than the first one's of that round
+ *	later than the first one's of that round.  With groups: when it finishes a step, how
+ *	much later than the first of its group
  * @generation: of the job, that all this is about
  * @round: 1 + the last round that it was taken for, 0: none yet
  * @n: rounds

@@ -32,7 +32,7 @@ LAYOUT_SIZE(saina_counted, 256);
 LAYOUT_SIZE(saina_input_head, 64);
 LAYOUT_SIZE(saina_board_head, 64);
 LAYOUT_SIZE(saina_slot_lock, 64);
-LAYOUT_SIZE(saina_clock, 1912);
+LAYOUT_SIZE(saina_clock, 2680);
 LAYOUT_SIZE(saina_arrival, 224);
 LAYOUT_SIZE(saina_counters, 448);
 LAYOUT_SIZE(saina_port_conf, 40);
