@@ -62,8 +62,8 @@ _saina_words() { # what may stand here
 	port:*:2:*)
 		_saina_ask port port show ;;
 	job:*:policy | policy:set:3:*) echo "bsp fastest:k= sfcd:k0=1,sth=0.5,cth=5 timeout:10ms external:k0= coded:s=1 ssp:10 asp grouped:g=" ;;
-	policy:control:*:noise | policy:control:*:interval) ;;
-	policy:control:*) _saina_keys noise interval ;;
+	policy:control:*:noise | policy:control:*:groups | policy:control:*:interval) ;;
+	policy:control:*) _saina_keys noise groups interval ;;
 	job:*:state) echo "forming running stopped" ;;
 	job:*:type) echo "int32 float32 bfloat16" ;;
 	job:*:payload) echo "64 128 256 352 1024 2048" ;;

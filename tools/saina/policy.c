@@ -130,7 +130,7 @@ int tool_policy(const struct tool *t, struct args *a)
 	static const struct tool_cmd cmds[] = {
 		{ "set", policy_set, "JOB POLICY [from [round] ROUND] [on EVENT[,EVENT]]" },
 		{ "cancel", policy_cancel, "JOB" },
-		{ "control", policy_control, "JOB [noise BATCHES] [interval MS]" },
+		{ "control", policy_control, "JOB [noise BATCHES] [groups MOST] [interval MS]" },
 	};
 
 	if (!args_peek(a))

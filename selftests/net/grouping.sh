@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Progressive grouping: `saina policy control' of a job with groups.
+#
+#     w0 .. w2: quick        w3: slow; then all are quick
+
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+lab_up --workers 4 --bridge linux
+job many workers 4 elements 8192 payload 256 ring 16 policy grouped:g=1
+steps=(--elements 8192 --steps)
+for i in 0 1 2; do
+	start $i many 0 "${steps[@]}" --think-us 4000
+done
+start 3 many 0 "${steps[@]}" --think-us 60000
+
+# shellcheck disable=SC2053 # a pattern
+groups_are() { # PATTERN: of the policy in force
+	[[ $(job_field many policy_active) == $1 ]]
+}
+controlled() {
+	[ "$(job_field many controller)" = "$1" ]
+}
+matches "control: a largest number of groups of 0 is refused" "1 to 64" "$(saina policy control many groups 0 2>&1)"
+control() {
+	"$B/saina" "${tool_opts[@]}" -j policy control many interval 300 "$@" >>"$WORK/control" 2>"$WORK/control.err" &
+	controller=$!
+}
+check "steps flow" until_true 30 rounds_at_least many 10
+events_start
+control groups 2
+check "a controller: the job has one" until_true 20 controlled true
+check "a straggler: there are two groups, and it is in the first" until_true 60 groups_are "grouped:g=2,groups=?[+-]3/*"
+first=$(head -n 1 "$WORK/control")
+equal "the decision: from one group to two, for worker 3" "1 2 [3]" "$(jq -rc '"\(.from) \(.groups) \(.stragglers)"' <<<"$first")"
+check "the decision: its prediction is that of the formula" \
+	jq -e '.predicted_slowdown > 1.6 and .predicted_slowdown < 2' <<<"$first"
+check "the decision: saina monitor shows it" until_true 20 event_seen '.event == "policy"'
+# 4 to 60 ms; who shares the straggler's group waits for it
+steps_of() {
+	wc -l <"$WORK/$1.log"
+}
+before=$(($(steps_of 0) + $(steps_of 1) + $(steps_of 2))) slow=$(steps_of 3)
+check "steps go on" rounds_go_on many 40
+check "quick workers of the other group do not wait for it" \
+	[ $(($(steps_of 0) + $(steps_of 1) + $(steps_of 2) - before)) -gt $((2 * 2 * ($(steps_of 3) - slow))) ]
+
+stop_workers
+check "every model has all updates, once" wait_all 60
+check "all models are the same" same_models 0 1 2 3
+for i in 0 1 2 3; do
+	start $i many 0 "${steps[@]}" --think-us 4000
+done
+check "nobody is slow any more: one group" until_true 60 groups_are "grouped:g=1*"
+kill -INT $controller
+check "Ctrl-C: the job has no controller" until_true 20 controlled false
+wait $controller
+equal "Ctrl-C: it ends well" 0 $?
+check "Ctrl-C: groups stay" groups_are "grouped:g=1*"
+stop_workers
+check "later: every model has all updates, once" wait_all 60
+check "later: all models are the same" same_models 0 1 2 3
+equal "no slot saw two policies" 0 "$(policy_mix many)"
+finished

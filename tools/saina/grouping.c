@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <stdlib.h>
+#include <string.h>
+
+#include "grouping.h"
+
+#define STEPS	  20	/* fewer say nothing */
+#define STRAGGLES 1.5	/* times what is usual, the median */
+#define STILL	  1.3	/* ... and when groups are to be joined */
+#define BACK	  1.15	/* groups are joined when that costs no more */
+
+double grouping_slowdown(unsigned int g, unsigned int m, double d)
+{
+	return 1 / (1 - m * (d / (1 + d)) / g);
+}
+
+bool grouping_seen(struct grouping *g, double interval_us, const double *steps,
+		   const double *late_us)
+{
+	for (unsigned int w = 0; w < g->workers; w++) {
+		double last = 0, made = 0;
+
+		if (!(g->alive >> w & 1))
+			continue;
+		for (unsigned int i = 0; i < g->workers; i++) {
+			if (!(g->alive >> i & 1) || g->group[i] != g->group[w])
+				continue;
+			if (steps[i] < STEPS)
+				return false;
+			if (late_us[i] > last)
+				last = late_us[i];
+			if (steps[i] > made)
+				made = steps[i];
+		}
+		g->step_us[w] = interval_us / made - (last - late_us[w]);
+		/* times are means, and of an interval that ends anywhere in a step */
+		if (g->step_us[w] < 1)
+			g->step_us[w] = 1;
+	}
+	return true;
+}
+
+/* Slowest first, those who are not there last. */
+static void order(const struct grouping *g, unsigned int *by)
+{
+	for (unsigned int n = 0; n < g->workers; n++) {
+		double us = g->alive >> n & 1 ? g->step_us[n] : 0;
+		unsigned int i = n;
+
+		for (; i && (g->alive >> by[i - 1] & 1 ? g->step_us[by[i - 1]] : 0) < us; i--)
+			by[i] = by[i - 1];
+		by[i] = n;
+	}
+}
+
+/* Of @groups groups of about the same size, in that order: how many have one of the first @n? */
+static unsigned int groups_of_first(const struct grouping *g, unsigned int groups, unsigned int n)
+{
+	unsigned int size = g->workers / groups, larger = g->workers % groups;
+
+	if (n <= larger * (size + 1))
+		return (n + size) / (size + 1);
+	return larger + (n - larger * (size + 1) + size - 1) / size;
+}
+
+static void deal(struct grouping *g, const unsigned int *by)
+{
+	for (unsigned int i = 0; i < g->workers; i++)
+		g->group[by[i]] = groups_of_first(g, g->groups, i + 1) - 1;
+}
+
+/*
+ * How many, slowest first, are stragglers: they take half as long again as is usual, and are further
+ * from that than the others are from each other.  Where a host has fewer processors than workers, who
+ * gets one last is late in every step, and would not be in a group of its own.
+ */
+static unsigned int stragglers_of(const struct grouping *g, const unsigned int *by, unsigned int live,
+				  double ratio)
+{
+	double usual = g->step_us[by[live / 2]], spread;
+	unsigned int n = 0;
+
+	while (n < live && g->step_us[by[n]] > ratio * usual)
+		n++;
+	spread = g->step_us[by[n]] - g->step_us[by[live - 1]];
+	while (n && g->step_us[by[n - 1]] - usual <= spread)
+		n--;
+	return n;
+}
+
+/* Predicted for @groups groups, the first @n workers of which straggle. */
+static double slowdown_of(const struct grouping *g, const unsigned int *by, unsigned int live,
+			  unsigned int n, unsigned int groups)
+{
+	double usual = g->step_us[by[live / 2]];
+
+	if (!n)
+		return 1;
+	return grouping_slowdown(groups, groups_of_first(g, groups, n),
+				 g->step_us[by[0]] / usual - 1);
+}
+
+/* The fewest groups, doubled from one, with which workers of @ratio cost no more than @loss. */
+static unsigned int enough(const struct grouping *g, const unsigned int *by, unsigned int live,
+			   double ratio, double loss)
+{
+	unsigned int n = stragglers_of(g, by, live, ratio), groups = 1;
+
+	while (slowdown_of(g, by, live, n, groups) > loss && 2 * groups <= g->most)
+		groups *= 2;
+	return groups;
+}
+
+bool grouping_choose(struct grouping *g, double *slowdown, __u64 *stragglers)
+{
+	unsigned int by[SAINA_WORKERS_MAX], live = __builtin_popcountll(g->alive), n, up, down;
+	unsigned int was = g->groups;
+	__u64 now = 0;
+
+	*stragglers = 0;
+	*slowdown = 1;
+	if (!live)
+		return false;
+	order(g, by);
+	n = stragglers_of(g, by, live, STRAGGLES);
+	for (unsigned int i = 0; i < n; i++) {
+		*stragglers |= 1ull << by[i];
+		now |= 1ull << g->group[by[i]];
+	}
+	up = enough(g, by, live, STRAGGLES, GROUPING_LOSS);
+	down = enough(g, by, live, STILL, BACK);
+	if (up > g->groups)
+		g->groups = up;
+	else if (down < g->groups)
+		g->groups = down;
+	*slowdown = slowdown_of(g, by, live, n, g->groups);
+	if (g->groups == was &&
+	    (unsigned int)__builtin_popcountll(now) <= groups_of_first(g, was, n))
+		return false;
+	deal(g, by);
+	return true;
+}
