@@ -8,6 +8,9 @@
                the answer is there, and when a round has it
     window     eight workers that straggle (with p = 0.15 each step takes 0.5 to 2 times longer):
                the time of a step under ssp:10 to that under bsp, the same stragglers in both
+    groups     sixteen workers, one of which takes four times as long for a step (Basu et al.): the time
+               of as many steps of all together to that without it, in one group, and in the groups that
+               `saina policy control' chose
 
 Documentation/policies.rst section 7 has figures and what they depend on.
 """
@@ -33,6 +36,9 @@ WARM = 5			# rounds in which a worker learns the time-out, and memory is cold
 K_LIMIT_MS = 1
 SERENE, SERENE_OFF = 0.604, 0.05	# simulated (steps_test); the window is 10
 STEP_US = 10000
+BASU = 1.25			# at most, of the time without delay
+DELAYED = 4			# times as long
+
 
 
 def p99(ordered: list[float]) -> float:
@@ -86,6 +92,28 @@ class Workers:
         with open(self.path(worker, "log"), encoding="utf-8") as f:
             return [json.loads(line) for line in f]
 
+    def stop(self) -> None:
+        """They end after the step they are in, and must end well."""
+        for p in self.running.values():
+            p.terminate()
+        for worker in list(self.running):
+            if self.end(worker, 30)["wrong"]:
+                raise BenchError(f"worker {worker} of {self.job} has a wrong model")
+
+    def steps(self) -> int:
+        """Made by all together until now."""
+        n = 0
+        for path in filter(os.path.exists, (self.path(worker, "log") for worker in self.running)):
+            with open(path, "rb") as f:
+                n += f.read().count(b"\n")
+        return n
+
+    def rate(self, seconds: float) -> float:
+        """Steps of all together in a second."""
+        before, begin = self.steps(), time.monotonic()
+        time.sleep(seconds)
+        return (self.steps() - before) / (time.monotonic() - begin)
+
     def __enter__(self):
         return self
 
@@ -102,8 +130,11 @@ class Bench:
         self.rows: list[dict] = []
         self.lab: Lab | None = None
 
+    def tool(self, *words: str) -> list[str]:
+        return self.lab.inside(None, os.path.join(BUILD, "saina"), "-s", f"/run/saina-lab/{self.lab.name}/control", *words)
+
     def saina(self, *words: str) -> str:
-        return run(*self.lab.inside(None, os.path.join(BUILD, "saina"), "-s", f"/run/saina-lab/{self.lab.name}/control", *words))
+        return run(*self.tool(*words))
 
     def add(self, job: str, workers: int, policy: str, elements: int) -> int:
         self.saina("job", "add", job, "workers", str(workers), "elements", str(elements), "policy", policy, "dead", "65535")
@@ -185,7 +216,50 @@ class Bench:
                  ratio=ratio, ssp_ms=ssp / 1000, bsp_ms=bsp / 1000, runs=runs)
 
 
-PARTS = ("time-out", "k", "window")
+    def chosen(self, job: str, settled: float) -> str:
+        """The groups that a controller comes to: those that are left as they are for so many seconds."""
+        last, since = "", time.monotonic()
+        begin = since
+        while time.monotonic() - since < settled:
+            now = json.loads(self.saina("-j", "job", "show", job))[0]["policy_active"]
+            if now != last:
+                last, since = now, time.monotonic()
+            if since - begin > 120:
+                raise BenchError(f"groups change for ever: {last} by now")
+            time.sleep(0.5)
+        return last
+
+    def groups(self) -> None:
+        # 16 workers share this machine's processors; a look of the controller takes 20 steps
+        step_us, seconds, settled = (20000, 3, 12) if self.quick else (60000, 20, 25)
+        self.add("groups", 16, "grouped:g=1", 2048)
+        rates = {}
+        for delayed in (False, True):
+            with Workers(self.lab, "groups", self.folder) as w:
+                for i in range(16):
+                    think = step_us * (DELAYED if delayed and i == 5 else 1)
+                    w.begin(i, "--steps", "--rounds", "0", "--think-us", str(think))
+                while w.steps() < 16 * 20:
+                    time.sleep(0.1)
+                rates[delayed] = w.rate(seconds)
+                if delayed:
+                    with subprocess.Popen(self.tool("policy", "control", "groups", "interval", "500"),
+                                          stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as controller:
+                        try:
+                            policy = self.chosen("groups", settled)
+                            rate = w.rate(seconds)
+                        finally:
+                            controller.terminate()
+                w.stop()
+        one, ratio = rates[False] / rates[True], rates[False] / rate
+        self.row("groups by measured delays, 16 workers, one takes four times as long",
+                 f"{ratio:.2f} of the time without delay under {policy.split(',')[0]}, at most {BASU}; {one:.2f} in one group "
+                 f"({rates[False]:.0f} steps of all in a second without delay, {rates[True]:.0f} in one group, {rate:.0f} in those)",
+                 ratio <= BASU, ratio=ratio, one_group=one, policy=policy, steps_per_second=rate,
+                 undelayed_steps_per_second=rates[False], one_group_steps_per_second=rates[True])
+
+
+PARTS = ("time-out", "k", "window", "groups")
 
 
 def parts(text: str) -> list[str]:
@@ -201,7 +275,7 @@ def arguments() -> argparse.Namespace:
                                 "namespaces on this machine.  See Documentation/policies.rst, section 7.",
                                 epilog="The machine must have nothing else to do: what is measured includes how long "
                                 "processes wait for a processor.")
-    p.add_argument("--quick", action="store_true", help="few rounds: does it run at all (some 30 seconds instead of 3 minutes)")
+    p.add_argument("--quick", action="store_true", help="few rounds: does it run at all (some 60 seconds instead of 5 minutes)")
     p.add_argument("--only", type=parts, default=list(PARTS), metavar="LIST", help=f"of {', '.join(PARTS)} (all)")
     p.add_argument("--out", default="result", metavar="DIR", help="where bench-policies.json goes (result)")
     return p.parse_args()
@@ -224,6 +298,8 @@ def main() -> int:
                 bench.with_lab(4, bench.client)
             if "window" in a.only:
                 bench.with_lab(8, bench.window)
+            if "groups" in a.only:
+                bench.with_lab(16, bench.groups)
             about["complete"] = True
         except BenchError as e:
             print(f"bench-policies: {e}", file=sys.stderr)
