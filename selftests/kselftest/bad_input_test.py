@@ -43,6 +43,11 @@ def kernel_policies():
             for op, table in ops.items()}
 
 
+def groups(*of):
+    """Whose group is which; of the other places nobody is in one."""
+    return bytes([*of] + [255] * (64 - len(of)))
+
+
 # A request that is taken, with everything in it that the command can take.
 GOOD = {
     "job-new": {"id": 50, "name": "n", "elements": 1000, "workers": 3, "payload": 64, "pool": 4, "ring": 4,
@@ -79,7 +84,12 @@ BAD = {
     "job.policy": [{}, {"k": 1}, {"mode": 1, "k": 1}, {"mode": 2}, {"mode": 2, "k": 0}, {"mode": 2, "k": 4},
                    {"mode": 2, "k": 1, "stride": 2}, {"mode": 3, "s-th": 1001}, {"mode": 3, "stride": 3},
                    {"mode": 3, "k": 1, "k-min": 2}, {"mode": 3, "k": 3, "k-max": 2}, {"mode": 3, "flags": 1, "stride": 64},
-                   {"mode": 7}, {"mode": 7, "window": 65536}, {"mode": 8, "window": 5}, {"mode": 2, "k": 2, "window": 3}],
+                   {"mode": 7}, {"mode": 7, "window": 65536}, {"mode": 8, "window": 5}, {"mode": 2, "k": 2, "window": 3},
+                   {"mode": 9}, {"mode": 9, "groups": 0}, {"mode": 9, "groups": 4}, {"mode": 9, "groups": 255},
+                   {"mode": 9, "groups": 2, "k": 1}, {"mode": 9, "groups": 2, "window": 3}, {"mode": 8, "groups": 2},
+                   {"mode": 9, "group": groups(0, 0, 0)}, {"mode": 8, "group": groups(0, 0, 0)},
+                   *({"mode": 9, "groups": 2, "group": groups(*g)} for g in
+                     ((), (0, 1), (0, 0, 0), (0, 1, 2), (0, 1, 0, 0), (0, 1, 254), (0, 1, 64)))],
     "job.name": ["", "12", "a b", "a/b", "%s", "a:"],
     "job.policy-from": [(1 << 32) - 1], "job.policy-on": [0, 1, 1 << 31], "job.policy-cancel": [1],
     "job.k-set": [0, 3, 255], "job.by-reference": [2, 255], "job.elements-auto": [2, 255],
