@@ -4,29 +4,10 @@
 # `make bench' in its smallest form: every contender reduces, every sum is right, the
 # report is complete, nothing is left behind.  How fast anybody was is not looked at.
 
-set -u
-top=$(readlink -f "$(dirname "$0")/../..")
+# shellcheck source=report.sh
+. "$(dirname "$0")/report.sh"
 build=${SAINA_BUILD:-$top/build}
-tmp=$(mktemp -d)
-bench=''
-trap '[ -z "$bench" ] || kill "$bench"; rm -rf "$tmp"' EXIT
-trap 'exit 130' INT TERM HUP
-
-# shellcheck source=../tap.sh
-. "$top/selftests/tap.sh"
-
-# Names of this test's own, as the labs of others come and go.
-export SAINA_TEST_RUN=${SAINA_TEST_RUN:-t$$}
-
-left() {
-	find /run/netns /run/saina-lab -maxdepth 1 -name "*${SAINA_TEST_RUN}bench*" 2>/dev/null
-}
-
-# says DESCRIPTION JQ: true of the report
-says() {
-	jq -e "$2" "$tmp/out/bench.json" >/dev/null
-	point $? "$1"
-}
+report=$tmp/out/bench.json
 
 [ "$(id -u)" = 0 ] || { echo "1..0 # SKIP needs root"; exit 4; }
 for p in saina gloo openmpi; do
@@ -77,31 +58,31 @@ point $? "bench: the table says which hook the ports had"
 point $? "bench: no busy loop is left"
 
 python3 "$top/tools/bench" --workers 2 --sizes 64KiB --out "$tmp/out" >"$tmp/log" 2>&1 &
-bench=$!
+running=$!
 for ((i = 0; i < 600 && $(left | wc -l) < 3; i++)); do
 	sleep 0.05
 done
-kill -INT "$bench"
-wait "$bench"
+kill -INT "$running"
+wait "$running"
 [ $? = 130 ]
 point $? "bench: an interrupted run ends with status 130"
-bench=''
+running=''
 [ "$(left)" = "" ]
 point $? "bench: an interrupted run leaves nothing behind"
 
 # Open MPI that never comes back: one of its processes stands still in each of its turns, which
 # the bench tells on a terminal.
 script -qefc "python3 '$top/tools/bench' --workers 2 --sizes 64KiB --seconds 0.9 --out '$tmp/out'" "$tmp/log" >/dev/null 2>&1 &
-bench=$!
-while kill -0 "$bench" 2>/dev/null; do
+running=$!
+while kill -0 "$running" 2>/dev/null; do
 	if tail -c 200 "$tmp/log" | tr '\r' '\n' | tail -n 1 | grep -qE 'MPI (default|ring), turn'; then
 		pkill -STOP -n -f "^[^ ]*bench-openmpi .*/openmpi/socket"
 	fi
 	sleep 0.05
 done
-wait "$bench"
+wait "$running"
 point $? "bench: a run in which Open MPI hangs ends well"
-bench=''
+running=''
 tr '\r' '\n' <"$tmp/log" | sed 's/^/# /'
 says "bench: a peer that hangs again and again is left out of its row, and the others are not" \
 	'.rows | length == 1 and all(.left_out == ["MPI default", "MPI ring"] and (.series | has("MPI default, beside") and has("Gloo ring")))'

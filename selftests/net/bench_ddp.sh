@@ -3,18 +3,14 @@
 #
 # make bench-ddp, in small: all five ways take their steps, and the ratios are told.  No times.
 
-set -u
-top=$(readlink -f "$(dirname "$0")/../..")
-# shellcheck source=../tap.sh
-. "$top/selftests/tap.sh"
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-trap 'exit 130' INT TERM HUP
+# shellcheck source=report.sh
+. "$(dirname "$0")/report.sh"
+report=$tmp/ddp.json
 
 "$top/tools/bench-ddp" --turns 2 --steps 3 --rate none --buckets 300000 2000 90 --out "$tmp" >"$tmp/said" 2>&1
 point $? "bench-ddp: it ends well" || diag "$(tail -n 20 "$tmp/said")"
-[ "$(jq -r '.none | [.C, .hook, .DDP, .alone, .Gloo] | map(select(.us > 0 and .cpu > 0 and (.turns | length) == 2)) | length' "$tmp/ddp.json")" = 5 ]
-point $? "bench-ddp: all ways have taken their steps"
+says "bench-ddp: all ways have taken their steps" \
+	'.none | [.C, .hook, .DDP, .alone, .Gloo] | map(select(.us > 0 and .cpu > 0 and (.turns | length) == 2)) | length == 5'
 grep -qE '^hook / C: [0-9]+\.[0-9]+ ' "$tmp/said" && grep -qE 'DDP \+ Gloo / DDP \+ saina: [0-9]' "$tmp/said"
 point $? "bench-ddp: the ratios are told"
 plan

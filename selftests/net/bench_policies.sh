@@ -4,25 +4,9 @@
 # `make bench-policies' in its smallest form: everything is measured, the report is complete,
 # nothing is left behind.  What the figures are is not looked at.
 
-set -u
-top=$(readlink -f "$(dirname "$0")/../..")
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-trap 'exit 130' INT TERM HUP
-
-# shellcheck source=../tap.sh
-. "$top/selftests/tap.sh"
-
-export SAINA_TEST_RUN=${SAINA_TEST_RUN:-t$$}
-
-left() {
-	find /run/netns /run/saina-lab -maxdepth 1 -name "*${SAINA_TEST_RUN}bench*" 2>/dev/null
-}
-# says DESCRIPTION JQ: true of the report
-says() {
-	jq -e "$2" "$tmp/out/bench-policies.json" >/dev/null
-	point $? "$1"
-}
+# shellcheck source=report.sh
+. "$(dirname "$0")/report.sh"
+report=$tmp/out/bench-policies.json
 
 [ "$(id -u)" = 0 ] || { echo "1..0 # SKIP needs root"; exit 4; }
 python3 "$top/tools/bench/policies.py" --quick --out "$tmp/out" >"$tmp/log" 2>&1

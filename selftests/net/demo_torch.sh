@@ -4,20 +4,14 @@
 # make demo-torch, in small: all five trainings end, with the same model on all ranks, and there are a table and a
 # picture.  No times.
 
-set -u
-top=$(readlink -f "$(dirname "$0")/../..")
-# shellcheck source=../tap.sh
-. "$top/selftests/tap.sh"
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-trap 'exit 130' INT TERM HUP
+# shellcheck source=report.sh
+. "$(dirname "$0")/report.sh"
+report=$tmp/torch.json
 
 "$top/tools/demo-torch" --steps 15 --quiet-steps 5 --base 20 --target 5 --limit 200 --out "$tmp" >"$tmp/said" 2>&1
 point $? "demo-torch: five trainings end well" || diag "$(tail -n 20 "$tmp/said")"
-[ "$(jq '[.[] | select(.same)] | length' "$tmp/torch.json")" = 5 ]
-point $? "demo-torch: all ranks have the same model, bit for bit, in each of them"
-[ "$(jq -r '[.[].run] | join(" ")' "$tmp/torch.json")" = "gloo fp16 bsp fastest sfcd" ]
-point $? "demo-torch: the runs are Gloo's and ours"
+says "demo-torch: all ranks have the same model, bit for bit, in each of them" '[.[] | select(.same)] | length == 5'
+says "demo-torch: the runs are Gloo's and ours" '[.[].run] == ["gloo", "fp16", "bsp", "fastest", "sfcd"]'
 grep -q "DDP + saina, fastest:k=3 " "$tmp/said"
 point $? "demo-torch: a table is shown"
 python3 -c 'import sys, xml.dom.minidom as x; x.parse(sys.argv[1])' "$tmp/torch.svg"
