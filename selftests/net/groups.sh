@@ -71,6 +71,7 @@ at=$(wc -l <"$WORK/1.log")
 steps_at_least() { # WORKER N
 	[ "$(wc -l <"$WORK/$1.log")" -ge "$2" ]
 }
+check "death: the killed worker is declared dead" saina worker set swap 3 state dead
 check "death: who was in one group with the dead worker goes on" until_true 40 steps_at_least 1 $((at + 30))
 
 # --- what cannot be ----------------------------------------------------------------------------

@@ -97,6 +97,7 @@ check "death: with a smaller window all wait again" until_true 20 waits_now grow
 kill -KILL "${worker_pids[3]}"
 wait "${worker_pids[3]}" 2>/dev/null
 unset 'worker_pids[3]'
+check "death: the killed worker is declared dead" saina worker set grow 3 state dead
 check "death: who waits goes on without the dead one" until_true 40 steps_at_least 1 $((at + 50))
 stop_workers
 check "death: all updates of those who live are in their models" wait_all 30
@@ -150,6 +151,7 @@ check "swap: rounds flow" rounds_go_on swap 6
 kill -KILL "${worker_pids[3]}"
 wait "${worker_pids[3]}" 2>/dev/null
 unset 'worker_pids[3]'
+check "swap: the killed worker is declared dead" saina worker set swap 3 state dead
 check "swap: the event brings it into force" until_true 40 policy_is swap ssp:3
 check "swap: steps flow" rounds_go_on swap 6
 equal "swap: no slot saw two policies" 0 "$(policy_mix swap)"
