@@ -7,6 +7,7 @@ AGENT_TESTS := $(addprefix $(B)/selftests/,state_test links_test)
 $(B)/selftests/state_test: selftests/unit/state_test.c $(JOBCORE_SRCS) \
 		$(addprefix userland/agent/control/,state_parse.c decode.c) userland/ctl/obj.c
 $(B)/selftests/links_test: selftests/unit/links_test.c userland/net/links.c userland/net/ask.c
+$(B)/selftests/links_test: SANITIZE += -Wl,--wrap=net_ask
 
 $(AGENT_TESTS): $(wildcard userland/agent/control/*.h userland/net/*.h kmod/core/*.h)
 	@mkdir -p $(@D)

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The table of links: a torn dump is no dump, a failed one changes nothing, and
- * notifications are taken in.
+ * The table of links: a torn dump is no dump and is read again, a failed one changes
+ * nothing, and notifications are taken in.
+ *
+ * net_ask() is the real one between what fails on purpose (linked with --wrap).
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -16,11 +18,18 @@
 #include <linux/rtnetlink.h>
 #include <sys/resource.h>
 
+#include "net/ask.h"
 #include "net/links.h"
 #include "../lib/statement.h"
 
 static char buf[8192] __attribute__((aligned(8)));
 static size_t used;
+
+/* So many of the next questions fail, with this error, after a part of the answer. */
+static int failing, error, asked;
+
+int __real_net_ask(int bus, struct nlmsghdr *nlh, mnl_cb_t cb, void *arg);
+int __wrap_net_ask(int bus, struct nlmsghdr *nlh, mnl_cb_t cb, void *arg);
 
 static struct nlmsghdr *message(int type, int flags)
 {
@@ -60,6 +69,18 @@ static int parse(struct links *l)
 
 	used = 0;
 	return links_parse(l, buf, len);
+}
+
+int __wrap_net_ask(int bus, struct nlmsghdr *nlh, mnl_cb_t cb, void *arg)
+{
+	asked++;
+	if (!failing)
+		return __real_net_ask(bus, nlh, cb, arg);
+	failing--;
+	put_link(RTM_NEWLINK, NLM_F_MULTI, AF_UNSPEC, 4711, "gone", 7);
+	used = 0;
+	assert_int_equal(cb((struct nlmsghdr *)buf, arg), MNL_CB_OK);
+	return error;
 }
 
 static void links_of_a_dump(void **state)
@@ -104,6 +125,31 @@ static void a_failed_read_keeps_the_table(void **state)
 	links_close(&l);
 }
 
+static void a_dump_that_fails_is_read_again(void **state)
+{
+	static const int errors[] = { -EINTR, -ENOBUFS };
+
+	for (int i = 0; i < 2; i++) {
+		struct links l = { 0 };
+
+		error = errors[i];
+		failing = 3;
+		asked = 0;
+		assert_int_equal(links_read(&l), 0);
+		assert_int_equal(asked, 4);
+		assert_non_null(links_by_name(&l, "lo"));
+		assert_null(links_by_name(&l, "gone"));
+		/* not for ever, and what was known stays */
+		failing = 1000;
+		assert_int_equal(links_read(&l), error);
+		assert_in_range(failing, 900, 999);
+		assert_non_null(links_by_name(&l, "lo"));
+		assert_null(links_by_name(&l, "gone"));
+		failing = 0;
+		links_close(&l);
+	}
+}
+
 static void a_good_read_replaces_the_table(void **state)
 {
 	struct links l = { 0 };
@@ -140,6 +186,7 @@ int main(void)
 		statement("links: a dump gives the links and their bridge", links_of_a_dump),
 		statement("links: a torn dump is refused", a_torn_dump_is_refused),
 		statement("links: a read that fails keeps the table", a_failed_read_keeps_the_table),
+		statement("links: a dump that is torn or overflows is read again, and not for ever", a_dump_that_fails_is_read_again),
 		statement("links: a read that succeeds replaces the table", a_good_read_replaces_the_table),
 		statement("links: notifications update the table", notifications_change_the_table),
 	};
