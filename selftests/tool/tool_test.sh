@@ -125,7 +125,8 @@ json "port show: a port with hook auto has XDP while frames are delayed" '["auto
 json "port show: the text says why the port has XDP" '"XDP because frames are delayed on purpose"' '.[0].text' port show p0
 silent "port set: the delay is taken back" port set p0 delay-in 0
 json "port show: the port has tc again when the delay is gone" '"tc"' '.[0].mode' port show p0
-says "port set: an unknown hook is refused" 2 '.*hook.*' port set p0 hook ebpf
+says "port set: an unknown hook is refused" 2 'port set: "ebpf" for "hook" is not allowed: it takes auto, xdp, generic, tc' \
+	port set p0 hook ebpf
 silent "port set: hook xdp is accepted" port set p0 hook xdp
 json "port show: a port that was given XDP again has it" '["xdp","native"]' '.[0]|[.hook,.mode]' port show p0
 silent "port set: faults are accepted" port set p1 loss-in 25% loss-out 0.125 delay-in 1.5 seed 7
