@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Jobs that come from another core: taken over from an earlier one (restore),
- * or had as another has them (adopt).
+ * Jobs that come from another core: taken over from an earlier one (restore), or
+ * mirrored (adopt).
  */
 #include "core/os.h"
 #include "core/internal.h"
@@ -147,7 +147,7 @@ static void workers_announce(struct saina_core *c, const struct saina_job *job,
 }
 
 /**
- * saina_core_job_adopt() - have a job as another core has it
+ * saina_core_job_adopt() - mirror a job of another core
  * @c: core, a mirror of the other
  * @theirs: what the other says of it; what follows from that is computed anew
  * @out: the job; may be NULL
