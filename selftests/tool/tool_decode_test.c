@@ -419,6 +419,18 @@ static void transport(void)
 	       "calls: notifications that arrive during a call are kept");
 	tap_ok(saina_ctl_next(ctl, 0, count_cb, &n) == -ETIMEDOUT, "calls: waiting without a notification gives -ETIMEDOUT");
 
+	/* the agent's calls to saina.ko wait no longer than it can afford */
+	{
+		long before = now_ms();
+
+		ctl->answer_ms = ANSWER_MS;
+		saina_ctl_patience(ctl, 50);
+		req = saina_ctl_msg(ctl, SAINA_CMD_JOB_GET, 0);
+		ret = saina_ctl_call(ctl, req, count_cb, &n);
+		tap_ok(ret == -ETIMEDOUT && now_ms() - before < 5000,
+		       "calls: without an answer a call ends when its patience does");
+	}
+
 	/* sentences longer than any place for them, an offset behind the request */
 	{
 		char text[600];
