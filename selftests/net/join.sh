@@ -22,22 +22,49 @@ check "join: a JOIN by name that has no name is refused" until_true 20 nameless
 
 # Of types of messages, known or not, and of lengths that one of them ever had.
 answered=$(w 2 python3 - <<-'END'
-	import socket
-	s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-	s.connect(("10.190.0.1", 48865))
-	s.settimeout(0.3)
+	import select, socket, time
+	length_of, got = {}, {}
 	for type_, version in ((16, 3), (20, 3), (20, 2), (99, 3)):
 	    for length in (1, 48, 72, 136, 168, 219, 220, 300):
+	        # of its own, so that an answer that is late is not taken for another's
+	        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+	        s.connect(("10.190.0.1", 48865))
 	        s.send((bytes((version, type_)) + bytes(length))[:length])
-	        try:
-	            print(length, len(s.recv(2048)))
-	        except TimeoutError:
-	            print(length, 0)
+	        length_of[s], got[s] = length, 0
+	end = time.monotonic() + 20
+	while time.monotonic() < end:
+	    ready = select.select(list(got), [], [], 0.3)[0]
+	    for s in ready:
+	        got[s] = max(got[s], len(s.recv(2048)))
+	    if not ready and sum(n > 0 for n in got.values()) >= 6:
+	        break
+	for s, n in got.items():
+	    print(length_of[s], n)
 END
 )
 equal "join: no answer of the agent is longer than what it answers" "" \
 	"$(awk '$2 > $1' <<<"$answered" | xargs)"
 equal "join: what is long enough is refused with a sentence" 6 "$(awk '$2 == 220' <<<"$answered" | wc -l)"
+
+# The last round that there can be, and one more; what else is wrong is the token.
+refusals=$(w 2 python3 - <<-'END'
+	import socket, struct
+	def refusal(first_round):
+	    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+	    s.connect(("10.190.0.1", 48865))
+	    s.settimeout(1)
+	    head = struct.pack("<BBBBH", 3, 16, 0, 0, 3).ljust(18, b"\0") + b"\xff"
+	    join = b"wrong".ljust(32, b"\0") + b"w2".ljust(32, b"\0") + struct.pack("<QQII", 4714, 0, first_round, 0)
+	    for attempt in range(20):
+	        s.send((head.ljust(48, b"\0") + join).ljust(220, b"\0"))
+	        try:
+	            return struct.unpack_from("<I", s.recv(2048), 56)[0]
+	        except TimeoutError:
+	            pass
+	print(refusal(0xfffffffe), refusal(0xffffffff))
+END
+)
+equal "join: a first round that cannot be is refused as malformed" "3 1" "$refusals"
 
 said=$(refused 0 0 door "${quick[@]}" --token wrong)
 matches "join: a wrong token is refused" "token" "$said"
