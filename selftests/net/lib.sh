@@ -26,6 +26,8 @@ SEED=${SAINA_TEST_SEED:-20240731}
 AGENT_SOCKET=/run/saina-lab/$LAB/control
 # How many times slower than a PC this machine is: deadlines are multiplied.
 SLOW=${SAINA_SLOW:-1}
+# For so long a test may wait at all: then there is still time to say what hangs.
+LONGEST=${SAINA_TEST_SECONDS:-}
 # How many times less is done where a test does much for its own sake.
 SHRINK=${SAINA_TEST_SHRINK:-1}
 # Which bridges a test goes through that goes through more than one.
@@ -148,6 +150,7 @@ until_true() {
 until_time() { # DEADLINE CMD...
 	local deadline=$1
 	shift
+	[ -z "$LONGEST" ] || [ "$deadline" -lt "$LONGEST" ] || deadline=$LONGEST
 	until "$@" >/dev/null 2>&1; do
 		((SECONDS < deadline)) || return 1
 		pause
