@@ -148,6 +148,12 @@ Tap.ok([(n, m["type"], m["worker"]) for n, m in notes] == [("event", "worker-dea
        "--subscribe events: the death of a worker", notes)
 notes = told("config", "worker-del", {"job-id": 0, "id": 1})
 Tap.ok("worker-del-ntf" in [n for n, _ in notes], "--subscribe config: worker-del-ntf", notes)
+notes = told("config", "worker-set", {"job-id": 0, "id": 1, "ifindex": dev, "ip": 0x0a000002,
+                                      "mac": "020000000001", "udp-port": 5001, "session": 1 << 40})
+Tap.ok("worker-ntf" in [n for n, _ in notes], "--subscribe config: worker-ntf", notes)
+do("job-new", {"name": "gone", "elements": 5, "workers": 1})
+notes = told("config", "job-del", {"name": "gone"})
+Tap.ok("job-del-ntf" in [n for n, _ in notes], "--subscribe config: job-del-ntf", notes)
 notes = told("config", "limits-set", {"jobs": 8})
 Tap.ok([(n, m["jobs"]) for n, m in notes] == [("limits-ntf", 8)], "--subscribe config: limits-ntf", notes)
 
