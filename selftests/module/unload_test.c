@@ -28,7 +28,7 @@ int main(void)
 		    "a job has a live worker behind lo, and events a subscriber"))
 		return tap_done();
 	saina_ctl_close(calls_ctl);
-	tap_ok(system("rmmod saina") == 0, "rmmod with a live worker");
+	tap_ok(system("rmmod saina") == 0, "rmmod succeeds while a job has a live worker");
 	while ((ret = saina_ctl_next(sub, 500, event_cb, &got)) >= 0)
 		deaths += got.type == SAINA_EV_WORKER_DEAD;
 	tap_ok(!deaths, "rmmod declares no worker dead");
