@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The kernel's own checkpatch --strict and kernel-doc -v (undocumented parameters, members
-# and return values) have nothing to say about kmod/ and uapi/, but for what
-# checkpatch.allow lists with its reason.
+# The kernel's own checkpatch --strict and kernel-doc (6.1's -v and 6.12's -Wall: undocumented
+# parameters, members and return values) have nothing to say about kmod/ and uapi/, but for
+# what checkpatch.allow lists with its reason.
 
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -14,6 +14,7 @@ cd "$(dirname "$0")/../.." || exit 1
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 tree=$(kernel_tree "$PWD") || bail "no kernel sources"
+newer=$(tools/saina-vm kernel-tools) || bail "no kernel tools"
 find kmod uapi -name '*.[ch]' ! -name '*.mod.c' | sort >"$tmp/files"
 [ "$(wc -l <"$tmp/files")" -gt 30 ]
 point $? "kernel style: sources are found ($(wc -l <"$tmp/files"))"
@@ -47,6 +48,9 @@ point $? "checkpatch --strict: every allowed remark is made" || diag "$unused"
 xargs perl "$tree/scripts/kernel-doc" -v -none <"$tmp/files" 2>&1 | grep -v ': info: ' >"$tmp/doc"
 [ ! -s "$tmp/doc" ]
 point $? "kernel-doc -v: no remark" || diag "$(cat "$tmp/doc")"
+xargs perl "$newer/scripts/kernel-doc" -Wall -none <"$tmp/files" >"$tmp/doc" 2>&1
+[ ! -s "$tmp/doc" ]
+point $? "kernel-doc -Wall: no remark" || diag "$(cat "$tmp/doc")"
 
 # Both see what is wrong with a file that is.
 printf '%s\n' '// SPDX-License-Identifier: GPL-2.0' '/**' ' * f() - does nothing' ' */' \
@@ -55,4 +59,6 @@ perl "$tree/scripts/checkpatch.pl" --strict --no-tree --file --terse --show-type
 point $? "checkpatch --strict: a planted fault is found"
 perl "$tree/scripts/kernel-doc" -v -none "$tmp/bad.c" 2>&1 | grep -q "parameter or member 'x' not described"
 point $? "kernel-doc -v: a planted fault is found"
+perl "$newer/scripts/kernel-doc" -Wall -none "$tmp/bad.c" 2>&1 | grep -q "No description found for return value of 'f'"
+point $? "kernel-doc -Wall: a planted fault is found"
 plan
