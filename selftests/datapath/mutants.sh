@@ -10,6 +10,8 @@
 #
 #	selftests/in-vm 6.12 3600 selftests/datapath/mutants.sh -k [PATTERN]
 #
+# Whether each edit applies, and no more (selftests/lint/mutants.sh): -n, before -k.
+#
 # Each mutant is one line, "NAME FILE", and the edit: a Python string replacement that
 # must apply exactly once.  Says at the end which mutants survived and whose edit does
 # not apply; exit 1 if there is any.
@@ -17,7 +19,8 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 B=${B:-${SAINA_BUILD:-build}}
-variant=map
+variant=map only_edits=
+[ "${1:-}" != -n ] || { only_edits=1; shift; }
 [ "${1:-}" != -k ] || { variant=kmod; shift; }
 pattern=${1:-}
 work=$(mktemp -d)
@@ -57,20 +60,25 @@ mutant() {
 	[[ $1 == *$pattern* ]] || return 0
 	# What only the tc program has, or only its tests see; all else is tried in the XDP program.
 	case $2:$1 in train.bpf.h:*|saina_tc.bpf.c:*|*:ask-without-end) hook=tc ;; esac
-	rm -rf "$work/src" "$work"/*.o
-	mkdir "$work/src"
-	cp -r uapi kmod "$work/src/"
-	if ! python3 - "$work/src/kmod/bpf/$2" "$3" "$4" <<-'END'
+	if [ -z "$only_edits" ]; then
+		rm -rf "$work/src" "$work"/*.o
+		mkdir "$work/src"
+		cp -r uapi kmod "$work/src/"
+	fi
+	if ! python3 - "${only_edits:+kmod/bpf/$2}" "$work/src/kmod/bpf/$2" "$3" "$4" <<-'END'
 		import sys
-		path, old, new = sys.argv[1:]
-		text = open(path).read()
+		only, path, old, new = sys.argv[1:]
+		text = open(only or path).read()
 		if text.count(old) != 1:
 		    sys.exit(1)
-		open(path, "w").write(text.replace(old, new))
-	END
+		if not only:
+		    open(path, "w").write(text.replace(old, new))
+		END
 	then
 		echo "STALE     $1: \"$3\" is not once in $2"
 		stale+=("$1")
+	elif [ -n "$only_edits" ]; then
+		killed=$((killed + 1))
 	elif ! compile $hook; then
 		echo "STALE     $1: does not compile: $(head -n 1 "$work/log")"
 		stale+=("$1")
@@ -87,7 +95,7 @@ mutant() {
 }
 
 if [ $variant = kmod ]; then
-	lsmod | grep -q '^saina ' || insmod "$SAINA_TEST_MODULE" || exit 1
+	[ -n "$only_edits" ] || lsmod | grep -q '^saina ' || insmod "$SAINA_TEST_MODULE" || exit 1
 	# claim, apply, settle
 	mutant claim-not-counted slot.bpf.h '		c->latch.claimed = 1;' '		c->latch.claimed = 0;'
 	mutant done-before-applied slot.bpf.h 'return h->count && h->applied == h->count &&' 'return h->count &&'
@@ -284,5 +292,5 @@ else
 	mutant slot-counted-late round.bpf.h 'rt->open_slots++;' ';'
 fi
 
-echo "$killed killed, ${#survived[@]} survived${survived[*]:+: ${survived[*]}}, ${#stale[@]} stale${stale[*]:+: ${stale[*]}}"
+echo "$killed ${only_edits:+could be }killed, ${#survived[@]} survived${survived[*]:+: ${survived[*]}}, ${#stale[@]} stale${stale[*]:+: ${stale[*]}}"
 [ $((${#survived[@]} + ${#stale[@]})) = 0 ]

@@ -2,6 +2,7 @@
 #
 # What tools say of the sources.
 $(call test,lint/shellcheck,quick,host,300,selftests/lint/shellcheck.sh)
+$(call test,lint/mutants,full,host,300,selftests/lint/mutants.sh)
 $(call test,lint/layers,quick,host,180,selftests/lint/layers_test.py)
 $(call test,lint/analyzer,full,host,600,selftests/lint/analyzer.sh)
 $(call test,lint/kernel_style,full,host,300,selftests/lint/kernel_style.sh)

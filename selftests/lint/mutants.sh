@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Each mutant of the BPF programs (selftests/datapath/mutants.sh) is an edit that applies:
+# the sources change, and nobody runs the mutants with each check.
+
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+# shellcheck source=../tap.sh
+. selftests/tap.sh
+
+said=$(selftests/datapath/mutants.sh -n)
+point $? "mutants: each edit of the map variant applies exactly once (${said##*$'\n'})" || diag "$said"
+said=$(selftests/datapath/mutants.sh -n -k)
+point $? "mutants: each edit of the variant for saina.ko applies exactly once (${said##*$'\n'})" || diag "$said"
+plan
