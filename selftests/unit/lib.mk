@@ -42,5 +42,14 @@ $(B)/selftests/steps_test: $(STEPS_TEST_OBJS) $(ORACLE_OBJS) $(B)/libsaina.a
 
 check-programs: $(B)/selftests/steps_test
 $(call test,steps_test,quick,host,60,$(B)/selftests/steps_test)
+# Workers that start different sizes: likewise.
+UNEQUAL_TEST_OBJS := $(call objs,$(addprefix selftests/unit/,unequal_test.c lib_switch.c))
+$(UNEQUAL_TEST_OBJS): SAINA_CFLAGS += -Iselftests
+$(B)/selftests/unequal_test: $(UNEQUAL_TEST_OBJS) $(ORACLE_OBJS) $(B)/libsaina.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -pthread -lm
+
+check-programs: $(B)/selftests/unequal_test
+$(call test,unequal_test,quick,host,60,$(B)/selftests/unequal_test)
 # Against the description of its binary interface.
 $(call test,abi,full,host,60,selftests/unit/abi_test.sh)

@@ -7,12 +7,13 @@
 #include "lib_record.h"
 #include "lib_sim.h"
 #include "lib_switch.h"
-#include "flow/round.h"
+#include "flow/unequal.h"
 
 #define PAYLOAD	 SIM_PAYLOAD
 #define WORKERS	 SAINA_WORKERS_MAX
 #define BEAT_NS	 (50 * MSEC)
 #define DEAD_NS	 (100 * MSEC)
+#define PATIENCE_NS (2000 * MSEC)	/* with workers that start other sizes */
 #define DOWN_NS	 (100 * MSEC)	/* no message is under way that long */
 #define LIMIT_NS (300000 * MSEC)
 
@@ -132,6 +133,7 @@ static void admit(struct sim *s, unsigned int i, uint32_t first, bool formed)
 	switch_bind(&s->sw, i, w->job.session);
 	if (saina_round_init(&w->r, &w->job, c->room, 0, 0))
 		abort();
+	w->r.patience_ns = PATIENCE_NS;
 	saina_window_sample(&w->r.flow.window, 2 * c->delay_us * 1000 + 1000, s->now);
 	saina_flow_begin(&w->r.flow, first, formed, s->now);
 	memset(w->produced, 0, c->segments * sizeof(*w->produced));
@@ -258,11 +260,14 @@ static void step(struct sim *s, unsigned int i)
 	struct worker *w = &s->w[i];
 	uint8_t buf[SAINA_ASK_SEGMENTS * SIM_MSGLEN];
 	uint64_t when = NEVER;
+	char said[256];
 	unsigned int n;
 	size_t len;
 
 	if (!w->alive)
 		return;
+	if (saina_unequal(&w->r, s->sw.conf.active, s->now, s->now, said, sizeof(said)))
+		broken(s, "worker %u takes others for unequal: %s", i, said);
 	if (w->busy)
 		finish_round(s, i);
 	if (!w->busy && !w->done && s->now >= w->wake)

@@ -11,6 +11,7 @@
  *   - nobody sends what the switch has no slot for, or another exponent than the others;
  *   - what an int32 worker produced was counted, or is in its residual;
  *   - nobody has more trains in flight than its window;
+ *   - nobody takes the others for workers that start other sizes;
  *   - where nothing is lost, less than 5 % is sent again, whatever the delays;
  *   - every worker comes to the end, with a bounded number of messages.
  */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "handle.h"
+#include "flow/unequal.h"
 
 int saina_stale(struct saina *s)
 {
@@ -14,6 +15,12 @@ int saina_stale(struct saina *s)
 				   "more: they are too many (at most %u), or their table is gone: get the "
 				   "model from another worker and go on",
 				   s->round.flow.round, SAINA_TABLE_UPDATES - 1);
+	if (s->round.flow.hole)
+		return saina_error(s, -ESTALE,
+				   "round %u is over and never had all of this worker's %llu elements: the "
+				   "others went on to round %u with fewer.  " SAINA_SAME_SIZES,
+				   s->round.flow.round, (unsigned long long)s->round.given,
+				   s->round.flow.known_next - 1);
 	return saina_error(s, -ESTALE,
 			   "the results of round %u are gone (the aggregator keeps %u rounds): "
 			   "get the model from another worker, then saina_set_round()",

@@ -41,7 +41,7 @@ struct saina_job {
 	uint32_t train;
 	uint32_t group;
 	uint64_t session;
-	uint16_t heartbeat_ms;
+	uint16_t heartbeat_ms, dead_ms;
 	uint32_t first_round;
 	bool	 formed, by_reference;
 	bool	 reports;	/* heartbeats may have a report */

@@ -255,7 +255,7 @@ const char *saina_version(void);
  *
  * Returns 0, -EINVAL, -ESTALE (results this worker needs are gone: it must get
  * the model from a peer), -ECONNRESET (the job was stopped or deleted),
- * -ETIMEDOUT.
+ * -ETIMEDOUT, -EPROTO (another worker has started another size).
  */
 int saina_allreduce(struct saina *s, void *buf, size_t n, enum saina_type type,
 		    enum saina_result_op op, struct saina_call *call);

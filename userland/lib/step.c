@@ -20,6 +20,7 @@ void saina_step_next(struct saina *s)
 	struct saina_round *r = &s->round;
 
 	r->closed = s->clocked = false;
+	r->gave = r->given;
 	if (r->table.on) {
 		saina_table_next(r, saina_now());
 		return;

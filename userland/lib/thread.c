@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <sys/random.h>
 #include "handle.h"
+#include "flow/unequal.h"
 
 /* The job is known: memory, and a socket for its results. */
 static void admitted(struct saina *s)
@@ -212,6 +213,17 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+/* A round that can never end is an error; the other workers are told that this one is gone. */
+static void end_unequal(struct saina *s, uint64_t now)
+{
+	struct saina_session *j = &s->session;
+	char text[sizeof(j->error)];
+
+	if (j->phase == PHASE_RUNNING && !s->round.table.on &&
+	    saina_unequal(&s->round, j->active, j->active_ns, now, text, sizeof(text)))
+		saina_join_abort(j, -EPROTO, text);
+}
+
 /* All that is due is sent, as far as the socket takes it.  Returns when to come back. */
 static uint64_t output(struct saina *s)
 {
@@ -236,6 +248,7 @@ static uint64_t output(struct saina *s)
 			.rtt_us = htole32(s->round.flow.window.srtt / 1000),
 			.window = htole32(s->round.flow.window.size * j->job.train),
 		};
+		end_unequal(s, now);
 		when = saina_join_run(j, now);
 		while (k < 4 && saina_join_output(j, &m[k]))
 			k++;

@@ -169,6 +169,7 @@ static void lose(struct saina_flow *f, uint32_t segment)
 	train_set(f, t, t->out & ~bit, t->learn & ~bit);
 	t->over |= bit;
 	f->broken = true;
+	f->hole = f->known_next <= f->round + f->ring;
 }
 
 enum saina_gone saina_flow_stale(struct saina_flow *f, uint32_t round, uint32_t segment,
@@ -201,7 +202,7 @@ static void step_back(struct saina_flow *f, uint64_t now)
 		f->train[j].pull = 0;
 	}
 	f->round--;
-	f->gated = f->may_step_back = false;
+	f->gated = f->may_step_back = f->follows = false;
 }
 
 /* The round before, of which we want the exponents: what TOLD says of @bits of it. */
@@ -272,6 +273,8 @@ uint64_t saina_flow_told(struct saina_flow *f, uint32_t round, uint32_t segment,
 	}
 	/* At the same moment: right behind it. */
 	lost = asked >= t->grad_ns ? bits & t->sent & ~counted & ~done : 0;
+	if (lost && f->follows && f->known_next <= f->round && !f->shut++)
+		f->shut_ns = now;
 	count_lost(f, lost & ~t->again, arrived & t->sent);
 	t->again |= lost;
 	t->waits = !lost;
@@ -329,11 +332,12 @@ void saina_flow_add(struct saina_flow *f, uint32_t n, bool scaled)
 /* Begins @round with nothing in flight. */
 void saina_flow_round(struct saina_flow *f, uint32_t round)
 {
+	f->follows = round == f->round + 1 && f->assigned && !f->broken;
 	memset(f->train, 0, ((f->assigned + f->cut - 1) / f->cut) * sizeof(*f->train));
 	if (f->assigned)
 		f->last_assigned = f->assigned;
-	f->assigned = f->taken = f->first = f->end = f->inflight = 0;
-	f->gated = f->may_step_back = f->broken = false;
+	f->assigned = f->taken = f->first = f->end = f->inflight = f->shut = 0;
+	f->gated = f->may_step_back = f->broken = f->hole = false;
 	f->fetch_ns = 0;
 	f->fetch_tries = f->fetch_at = f->fetch_left = 0;
 	f->round = round;
@@ -344,6 +348,7 @@ static void gate(struct saina_flow *f, uint32_t round, uint64_t now)
 {
 	saina_flow_round(f, round);
 	f->gated = round != f->floor && round > 0;
+	f->follows = false;
 	f->gate_ns = now;
 }
 
@@ -382,6 +387,7 @@ bool saina_flow_again(struct saina_flow *f, uint32_t first_round, bool formed, u
 		return true;
 
 	f->floor = first_round;
+	f->follows = false;
 	for (uint32_t j = 0; j * f->cut < f->assigned; j++)
 		begun |= f->train[j].over != 0;
 	if (f->round >= f->floor && (begun || saina_early_count(&f->early, f->round)))

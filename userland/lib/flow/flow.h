@@ -53,10 +53,14 @@ struct saina_train {
  * @inflight: trains that are
  * @gated: joined a running job: see flow.c; @may_step_back: likewise
  * @alone: no other worker is alive
- * @broken: results are gone (-ESTALE), until the next reset
+ * @broken: results are gone (-ESTALE), until the next reset; @hole: because the round that others
+ *	have gone on from never had them
  * @timeout_ns: of the policy, as the last result or the agent has said; 0: none
  * @timeout_ms: the same, as the agent has said last
  * @news: a result has come since @asked_ns, the last ASK
+ * @follows: all results of the round before have been taken
+ * @shut: answers of this round that said that it is not open, although gradients of it were sent;
+ *	@shut_ns: when the first of them came (unequal.c)
  * @gate_ns: when something of the round before came last
  * @took: from a train to the last of its results, lately
  * @lost, @told: gradients lost, of so many that were lost or arrived lately
@@ -68,10 +72,11 @@ struct saina_flow {
 	uint32_t round, floor, known_next;
 	uint32_t assigned, last_assigned, taken;
 	uint32_t first, end, inflight;
-	bool	 gated, may_step_back, alone, broken, news;
+	bool	 gated, may_step_back, alone, broken, hole, news, follows;
 	uint64_t gate_ns, asked_ns, took, timeout_ns;
 	uint16_t timeout_ms;
-	uint32_t lost, told;
+	uint32_t lost, told, shut;
+	uint64_t shut_ns;
 	uint64_t fetch_ns;
 	uint32_t fetch_tries, fetch_at, fetch_left;
 	struct saina_window window;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 #include <errno.h>
 #include <stdlib.h>
-#include "round.h"
+#include "unequal.h"
 
 int saina_round_init(struct saina_round *r, const struct saina_job *job, uint32_t room,
 		     uint32_t window, uint64_t ask_min)
@@ -9,6 +9,7 @@ int saina_round_init(struct saina_round *r, const struct saina_job *job, uint32_
 	int ret;
 
 	r->job = job;
+	r->patience_ns = saina_unequal_patience(job);
 	ret = saina_flow_init(&r->flow, job, room, window, ask_min);
 	if (!ret)
 		ret = saina_gradient_init(&r->grad, job);
@@ -36,6 +37,7 @@ void saina_round_start(struct saina_round *r, struct saina_req *q, uint64_t now)
 	q->t.first = first;
 	q->segments = (q->t.n - 1) / r->job->payload + 1;
 	q->start_ns = now;
+	r->given = q->t.n + (first ? r->given : 0);
 	q->call.round = r->flow.round;
 	q->call.segments = q->segments;
 	q->call.mask_all = ~0ull;
@@ -109,6 +111,7 @@ static void count(struct saina_round *r, struct saina_req *q, uint64_t now)
 	const struct saina_flow *f = &r->flow;
 	uint32_t newest = f->known_next > 1 ? f->known_next - 2 : 0;
 
+	r->moved_ns = now;
 	if (++q->done < q->segments)
 		return;
 	if (newest < f->round)

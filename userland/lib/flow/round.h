@@ -32,6 +32,9 @@ struct saina_req {
  * @lent: memory shared with the aggregator
  * @copy: a message made of what is there
  * @table: in the place of @flow, where the job has steps
+ * @given: elements started in this round; @gave: in the one before
+ * @moved_ns: when a segment was over last; @looked_ns: when saina_unequal() was called last,
+ *	@patience_ns: how long it waits
  * @closed: the trainer waits for what it has started: in a step there is nothing more
  */
 struct saina_round {
@@ -44,6 +47,7 @@ struct saina_round {
 	struct saina_hdr *copy;
 	struct saina_table table;
 	bool	news, closed;
+	uint64_t given, gave, moved_ns, looked_ns, patience_ns;
 	struct saina_stats stats;
 };
 

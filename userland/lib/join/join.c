@@ -337,6 +337,7 @@ static bool adopt(struct saina_session *j, const struct saina_hdr *h, const stru
 	job->elem = w->elem;
 	job->group = le32toh(w->group);
 	job->heartbeat_ms = le16toh(w->heartbeat_ms);
+	job->dead_ms = le16toh(w->dead_ms);
 	job->exponent0 = w->exponent;
 	job->wire = (size_t)job->payload * (job->elem == SAINA_ELEM_BFLOAT16 ? 2 : 4);
 	job->msglen = sizeof(struct saina_hdr) + job->wire;
@@ -492,6 +493,7 @@ static enum saina_join_event status(struct saina_session *j, const struct saina_
 	    st->state != SAINA_JOB_STOPPED)
 		return SAINA_JOIN_NONE;
 	j->active = le64toh(st->active);
+	j->active_ns = now;
 	j->relayed = st->path == SAINA_PATH_RELAYED;
 	j->probe = le32toh(h->segment);
 	j->timeout_ms = le16toh(st->timeout_ms);

@@ -78,7 +78,7 @@ struct saina_session {
 	char	 error[256], refusal[SAINA_TEXT_LEN];
 	struct saina_notes notes;
 
-	uint64_t active;
+	uint64_t active, active_ns;	/* as the last STATUS said, and when */
 	bool	 relayed;
 	uint16_t timeout_ms;		/* of the policy, as the last STATUS said */
 	uint32_t next_round;
