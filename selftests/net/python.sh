@@ -9,8 +9,9 @@
 # shellcheck source=../python/lib.sh
 . "$NET_DIR/../python/lib.sh"
 with=${1-numpy}
-# A root that is late for a broadcast: the others go on without it, and it skips what it missed.
-expected_log='job broadcast: worker [0-9]+ asked for round [0-9]+, which is gone'
+# A root that is late for a broadcast: the others go on without it, and it skips what it missed; a
+# worker whose round has more buckets than that of the others.
+expected_log='job (broadcast|buckets|agree): worker [0-9]+ asked for round [0-9]+, which is gone'
 
 lab_up --workers 4
 
@@ -41,6 +42,10 @@ print(all((f[0]["done"] == g["done"]).all() for g in f) and
 scene refuse
 scene fork
 scene twin
+# Noticed in twice that time.
+scene sizes dead 5000
+scene buckets
+scene agree policy fastest:k=3
 
 # What the library logs comes to the callback; a signal ends the waiting for others.
 log_scene() {

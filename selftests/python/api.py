@@ -238,6 +238,65 @@ def scene_twin(w):
     point((x == total(0)).all(), "the first process of the rank goes on")
 
 
+def alarm(*_):
+    raise TimeoutError("it hangs")
+
+
+def scene_sizes(w):
+    """Worker 3 starts another size than the others, who wait for what it never sends."""
+    x = values(RANK, 0, 1000)
+    w.allreduce(make(x))
+    point((x == total(0, n=1000)).all(), "ranks that start the same size reduce")
+    n = 500 if RANK == 3 else 1000
+    signal.signal(signal.SIGALRM, alarm)
+    signal.alarm(60 * int(os.environ.get("SAINA_SLOW", "1")))
+    try:
+        for rnd in (1, 2):
+            w.start(make(values(RANK, rnd, n))).wait()
+            w.round_done()
+        point(False, "ranks that start different sizes get an error")
+    except saina.Error as e:
+        print("said", e, flush=True)
+        point(e.errno == errno.EPROTO, "ranks that start different sizes get an error", str(e))
+        words = ("round 2 cannot begin", "this worker's 500 elements of round 1") if RANK == 3 else \
+            ("round 1", f"worker {RANK}", "1000 elements", "at most 704")
+        point(all(word in str(e) for word in words), "the error names the round, the rank and the sizes", str(e))
+        refused("what is started after that", saina.Error, "the same sizes", lambda: w.start(make(values(RANK, 3, n))))
+    except TimeoutError:
+        point(False, "ranks that start different sizes get an error", "they hang")
+    signal.alarm(0)
+
+
+def scene_agree(w):
+    """Before the first round: the sizes are the same; worker 3 has them in another order."""
+    w.agree([1000, 500])
+    point(True, "agree: workers with the same sizes agree")
+    mine, other, theirs = ("500, 1000", 0, "1000, 500") if RANK == 3 else ("1000, 500", 3, "500, 1000")
+    refused("agree: another order of the same sizes", saina.Error,
+            f"worker {other} starts {theirs} elements, this worker ({RANK}) {mine} elements: ",
+            lambda: w.agree([500, 1000] if RANK == 3 else [1000, 500]))
+    refused("agree: another number of arrays", saina.Error, "worker 3 starts no elements" if RANK != 3 else "9 arrays of 7, 7, 7, 7, .., 7",
+            lambda: w.agree([] if RANK == 3 else [7] * 9))
+    x = values(RANK, 0, 100)
+    call = w.allreduce(make(x))
+    point((x == total(0, [r for r in range(N) if call.mask_all >> r & 1], 100)).all(),
+          "agree: after that the next sum is exact")
+
+
+def scene_buckets(w):
+    """Worker 0 starts one bucket more than the others, after they have gone on."""
+    w.start(make(values(RANK, 0, 500))).wait()
+    if RANK == 0:
+        while w.info().next_round < 2:
+            time.sleep(0.02)
+        refused("a bucket that the other ranks do not have", saina.Error, "went on to round 1 with fewer",
+                lambda: w.start(make(values(RANK, 0, 500))).wait())
+        return
+    w.round_done()
+    call = w.allreduce(make(values(RANK, 1, 500)))
+    point(call.degraded_segments == call.segments, "the others go on when that rank has left")
+
+
 def scene_log(w):
     point(RANK == 3 or any("waits for its workers" in line for line in LINES),
           "log: the callback gets what is worth showing", str(LINES))

@@ -20,8 +20,9 @@ class Error(OSError):
 
     The errno values are those of libsaina(3): ESTALE (the results this worker needs are
     gone: it must get the model from a peer), ECONNRESET (the job was stopped or
-    deleted), ETIMEDOUT (nothing was heard from the aggregator), ECHILD (the handle is
-    the parent process's), EBUSY, EINVAL, ...
+    deleted), EPROTO (another worker has started other sizes in this round), ETIMEDOUT
+    (nothing was heard from the aggregator), ECHILD (the handle is the parent process's),
+    EBUSY, EINVAL, ...
     """
 
     def __init__(self, number: int, sentence: str):

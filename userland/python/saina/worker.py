@@ -9,7 +9,7 @@ import queue
 import threading
 import time
 import weakref
-from typing import Any, Callable, Iterable, NamedTuple, Optional, Tuple, Type, TypeVar, Union
+from typing import Any, Callable, Iterable, List, NamedTuple, Optional, Tuple, Type, TypeVar, Union
 
 import numpy
 
@@ -147,7 +147,7 @@ class Request:
         return self._call is not None or self._worker._poll(self, 0)
 
     def wait(self) -> Call:
-        """Until the result is in the array; what became of it.  Raises Error."""
+        """Until the result is in the array; what became of it.  Raises Error; see Worker.start()."""
         if self._call is None:
             self._call = self._worker._wait(self)
         return self._call
@@ -267,7 +267,10 @@ class Worker:
             device is copied to pinned memory of the host, and back by wait() (untested: no GPU).
         @op: "sum", or "mean" over who was counted (float32 only); None: mean of float32, sum of int32.
 
-        All workers start the same sizes in the same order, wait for all, and call round_done().
+        All workers start the same sizes in the same order, wait for all, and call round_done().  Where they do
+        not, wait() raises Error (EPROTO, after 10 s or twice the job's ``dead`` time; ESTALE if the others are in the
+        next round already), which names the round and the sizes.  Sizes that fill as many segments of
+        info().payload elements are not told apart, and their sums are wrong: agree() tells them apart.
         Raises TypeError or ValueError for what cannot be reduced, and Error.
         """
         b = buffer(x)
@@ -306,7 +309,8 @@ class Worker:
 
         By all-reduces of int32 to which the others contribute zeros, repeated until the
         policy has counted @root everywhere.  Meant for the beginning: where the residual of a float32
-        gradient is kept it is refused, and a residual of int32 is dropped.
+        gradient is kept it is refused, and a residual of int32 is dropped.  Jobs of float32 and
+        bfloat16 refuse it.
         Raises Error; ECONNABORTED if @root is not in the job.
         """
         flat = with_data(x).detach().cpu().contiguous().numpy() if is_tensor(x) else numpy.ascontiguousarray(x)
@@ -355,6 +359,30 @@ class Worker:
                 time.sleep(pause)
                 pause = min(2 * pause, 0.1)
 
+    def agree(self, sizes: Iterable[int]) -> None:
+        """Are these @sizes, in this order, what all workers are to start in each round?  All workers call it,
+        before the first round; it takes two short rounds for each worker, as broadcast() does them.
+
+        @sizes: elements of each array or tensor that start() will be given in a round.
+
+        Raises Error (EPROTO), with the number and the sizes of a worker that has others, and this worker's; the job can be
+        used all the same.  ECONNABORTED if a worker is not in the job.
+        """
+        mine = [operator.index(n) for n in sizes]
+        info = self.info()
+        other = None
+        for root in range(info.workers):
+            n = numpy.array([len(mine)], numpy.int64)
+            self.broadcast(n, root)
+            theirs = numpy.array(mine if root == info.worker else [0] * int(n[0]), numpy.int64)
+            if theirs.size:
+                self.broadcast(theirs, root)
+            if not other and theirs.tolist() != mine:
+                other = (root, theirs.tolist())
+        if other:
+            raise Error(errno.EPROTO, f"worker {other[0]} starts {_sizes(other[1])}, this worker ({info.worker}) "
+                                      f"{_sizes(mine)}: all workers must start the same sizes in the same order")
+
     # --- what is kept -----------------------------------------------------------------------
 
     def residual(self, first: int, n: int, dtype: str = "float32") -> numpy.ndarray:
@@ -379,6 +407,13 @@ class Worker:
         with self._enter():
             c = ffi.new("struct saina_move[]", moves)
             self._check(lib.saina_layout(self._handle, c, len(moves)))
+
+
+def _sizes(sizes: List[int]) -> str:
+    """Of a few all, of many the first and the last."""
+    if len(sizes) > 8:
+        return f"{len(sizes)} arrays of {', '.join(map(str, sizes[:4]))}, .., {sizes[-1]} elements"
+    return f"{', '.join(map(str, sizes)) or 'no'} elements"
 
 
 def _close(handle: Any, keep: Any) -> None:
