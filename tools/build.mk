@@ -19,3 +19,11 @@ install: install-grafana
 install-grafana:
 	install -D -m 644 tools/grafana/saina.json $(DESTDIR)$(PREFIX)/share/saina/grafana/saina.json
 .PHONY: install-grafana
+
+# The other one, qemu, needs saina-vm and its kernels, which are not installed.
+install: install-quickstart
+install-quickstart:
+	install -D -m 755 tools/quickstart/podman $(DESTDIR)$(PREFIX)/share/saina/quickstart/podman
+	install -m 644 tools/quickstart/common.sh $(DESTDIR)$(PREFIX)/share/saina/quickstart/
+	install -m 644 tools/ticker.sh $(DESTDIR)$(PREFIX)/share/saina/
+.PHONY: install-quickstart

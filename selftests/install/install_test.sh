@@ -41,7 +41,7 @@ missing() { # of a fixed list
 	for f in bin/saina-allreduce sbin/{saina,sainad,saina-lab} include/saina.h \
 		lib/libsaina.{a,so,so.0} lib/pkgconfig/saina.pc lib/saina/saina_{xdp,tc}{,_kmod}.bpf.o \
 		share/man/man8/saina{,d}.8 share/man/man3/libsaina.3 share/doc/saina/sainad.conf \
-		share/saina/wireshark/saina.lua share/saina/grafana/saina.json; do
+		share/saina/wireshark/saina.lua share/saina/grafana/saina.json share/saina/quickstart/{podman,common.sh} share/saina/ticker.sh; do
 		[ -e "$tmp/root$prefix/$f" ] || echo "$f"
 	done
 }
@@ -79,6 +79,9 @@ ok "installed sainad: --check-config takes the installed example" \
 	sainad --check-config -c $prefix/share/doc/saina/sainad.conf
 ok "installed sainad: --check-program finds the XDP program" \
 	says "does without saina.ko" sainad --check-program -c $prefix/share/doc/saina/sainad.conf
+
+ok "installed quickstart: --help says how to use it" says "^Usage: $prefix/share/saina/quickstart/podman " \
+	$prefix/share/saina/quickstart/podman --help
 
 # --- the library -------------------------------------------------------------------
 export PKG_CONFIG_PATH=$prefix/lib/pkgconfig

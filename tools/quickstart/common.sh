@@ -19,7 +19,7 @@ die() {
 }
 
 usage_error() {
-	echo "quickstart: $* (tools/quickstart/$(basename "$0") --help)" >&2
+	echo "quickstart: $* ($0 --help)" >&2
 	exit 2
 }
 
