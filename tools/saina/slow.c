@@ -11,6 +11,12 @@
 #define WAIT_US 100000 /* less than this nobody is said to wait */
 #define SUMS	100    /* fewer than this say nothing of who is last */
 
+void slow_worker(struct slow *s, const struct saina_worker_attrs *worker)
+{
+	if (worker->id < SAINA_WORKERS_MAX)
+		s->next[worker->id] = worker->round;
+}
+
 void slow_slot(struct slow *s, const struct saina_slot_attrs *slot)
 {
 	for (int w = 0; w < SAINA_WORKERS_MAX; w++)
@@ -20,6 +26,7 @@ void slow_slot(struct slow *s, const struct saina_slot_attrs *slot)
 		return;
 	s->oldest_us = slot->age_us;
 	s->missing = slot->missing;
+	s->round = slot->round;
 	s->more = slot->k > slot->count ? slot->k - slot->count : 1;
 }
 
@@ -29,6 +36,11 @@ void slow_stats(struct slow *s, const struct saina_stats_attrs *stats)
 		return;
 	s->completed[stats->worker] = stats->counters[SAINA_C_COMPLETED];
 	s->total += stats->counters[SAINA_C_COMPLETED];
+}
+
+static void worker_cb(void *arg, const void *obj)
+{
+	slow_worker(arg, obj);
 }
 
 static void slot_cb(void *arg, const void *obj)
@@ -45,13 +57,18 @@ int slow_ask(struct saina_ctl *agent, __u16 job, struct slow *s)
 {
 	struct saina_slot_attrs slot = { .job_id = job };
 	struct saina_stats_attrs stats = { .job_id = job };
+	struct saina_worker_attrs worker = { .job_id = job };
 	int ret;
 
 	memset(s, 0, sizeof(*s));
 	SAINA_SET(&slot, SAINA_A_SLOT_JOB_ID);
 	SAINA_SET(&stats, SAINA_A_STATS_JOB_ID);
-	ret = rpc_quiet(agent, SAINA_CMD_SLOT_GET, true, &saina_slot_class, &slot, &saina_slot_class,
-			slot_cb, s);
+	SAINA_SET(&worker, SAINA_A_WORKER_JOB_ID);
+	ret = rpc_quiet(agent, SAINA_CMD_WORKER_GET, true, &saina_worker_class, &worker,
+			&saina_worker_class, worker_cb, s);
+	if (!ret)
+		ret = rpc_quiet(agent, SAINA_CMD_SLOT_GET, true, &saina_slot_class, &slot,
+				&saina_slot_class, slot_cb, s);
 	if (!ret)
 		ret = rpc_quiet(agent, SAINA_CMD_STATS_GET, true, &saina_stats_class, &stats,
 				&saina_stats_class, stats_cb, s);
@@ -77,6 +94,17 @@ static void whom(const struct slow *s, char *text, size_t size)
 			len += snprintf(text + len, size - len, "%s%d", i++ ? "," : "", w);
 }
 
+/* A worker that is not in the sum and is at a later round: the sum is of elements that it has not
+ * started, or it has joined again since the round began.  Or -1.
+ */
+static int gone_on(const struct slow *s)
+{
+	for (int w = 0; w < SAINA_WORKERS_MAX; w++)
+		if (s->missing >> w & 1 && s->next[w] > s->round)
+			return w;
+	return -1;
+}
+
 bool slow_text(const struct slow *s, unsigned int workers, char *text, size_t size)
 {
 	int last = 0, one = s->missing ? __builtin_ctzll(s->missing) : -1;
@@ -96,6 +124,12 @@ bool slow_text(const struct slow *s, unsigned int workers, char *text, size_t si
 	}
 	whom(s, names, sizeof(names));
 	len = snprintf(text, size, "waiting for %s for %.1f s", names, s->oldest_us / 1e6);
+	if (len < size && gone_on(s) >= 0) {
+		snprintf(text + len, size - len,
+			 "; worker %d is at round %u already: it starts fewer elements, or joined again",
+			 gone_on(s), s->next[gone_on(s)]);
+		return true;
+	}
 	if (len < size && !(s->missing & (s->missing - 1)) && s->total >= SUMS)
 		snprintf(text + len, size - len, "; it was the last that %.0f %% of the sums waited for",
 			 100 * slow_share(s, one));

@@ -52,6 +52,7 @@ static void worker_cb(void *arg, const void *obj)
 		return;
 	j->worker[a->id].there = true;
 	j->worker[a->id].attrs = *a;
+	slow_worker(&j->slow, a);
 }
 
 static void stats_cb(void *arg, const void *obj)
