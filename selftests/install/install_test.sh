@@ -40,7 +40,7 @@ missing() { # of a fixed list
 	local f
 	for f in bin/saina-allreduce sbin/{saina,sainad,saina-lab} include/saina.h \
 		lib/libsaina.{a,so,so.0} lib/pkgconfig/saina.pc lib/saina/saina_{xdp,tc}{,_kmod}.bpf.o \
-		share/man/man8/saina{,d}.8 share/man/man3/libsaina.3 share/doc/saina/sainad.conf \
+		share/man/man8/saina{,d}.8 share/man/man3/libsaina.3 share/doc/saina/sainad.conf share/doc/saina/examples/{fit.c,ddp.py} \
 		share/saina/wireshark/saina.lua share/saina/grafana/saina.json share/saina/quickstart/{podman,common.sh} share/saina/ticker.sh; do
 		[ -e "$tmp/root$prefix/$f" ] || echo "$f"
 	done

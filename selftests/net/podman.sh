@@ -110,6 +110,20 @@ equal "quickstart: says in words that every sum was right" "2 2" \
 	grep -oE 'all [0-9]+ workers ended well' "$WORK/own.out" | tr -dc 0-9)"
 equal "quickstart: leaves the network that was there, and nothing else" "own " "$(pod network ls --format '{{.Name}}' | grep own) $(left)"
 
+# --- PyTorch: a script for torchrun, unchanged ---------------------------------------------
+
+if /usr/bin/python3 -c 'import torch' 2>/dev/null; then
+	quickstart torch --workers 2 --elements auto --lend "$TOP/userland/examples" -- python3 "$TOP/userland/examples/ddp.py"
+	ended torch
+	equal "quickstart: a script with DistributedDataParallel runs in two containers" "0: " "$said"
+	equal "quickstart: DistributedDataParallel: both ranks end, with the same model" "2 1" \
+		"$(grep -cE 'worker [01]: rank [01]: 2 ranks, model [0-9a-f]{16}$' "$WORK/torch.out") $(
+		sed -n 's/.*2 ranks, model //p' "$WORK/torch.out" | sort -u | wc -l)"
+	# shellcheck disable=SC2016 # awk's
+	check "quickstart: DistributedDataParallel: it learns" awk '/rank 0: step 0,/ { first = $NF } /rank 0: step 199,/ { last = $NF }
+		END { exit !(last < first / 2) }' "$WORK/torch.out"
+fi
+
 # --- an image with programs of its own ------------------------------------------------------
 
 mkdir -p "$DIR"/image/{bin,proc,sys,dev,etc}

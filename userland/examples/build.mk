@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The example of libsaina(3), whose text is in that page.
+# fit.c: the example of libsaina(3), whose text is in that page.  ddp.py: that of Documentation/containers.rst.
 $(B)/example-fit: $(call objs,userland/examples/fit.c) $(B)/libsaina.a
 	$(CC) $(LDFLAGS) -o $@ $^ -pthread -lm
 
 ALL += $(B)/example-fit
+
+install: install-examples
+install-examples:
+	install -d $(DESTDIR)$(PREFIX)/share/doc/saina/examples
+	install -m 644 userland/examples/fit.c userland/examples/ddp.py $(DESTDIR)$(PREFIX)/share/doc/saina/examples
+.PHONY: install-examples
