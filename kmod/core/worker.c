@@ -132,6 +132,10 @@ static int worker_admit(struct saina_core *c, struct saina_job *job,
 	if (SAINA_HAS(req, SAINA_A_WORKER_STATE) && req->state != SAINA_WORKER_STATE_ALIVE)
 		return saina_refuse(err, -EINVAL, SAINA_A_WORKER_STATE,
 				    "worker %u: a worker that is admitted is alive", req->id);
+	if (round > SAINA_ROUND_MAX)
+		return saina_refuse(err, -ERANGE, SAINA_A_WORKER_ROUND,
+				    "worker %u: a job has no round %u: must be 0..%u", req->id,
+				    round, SAINA_ROUND_MAX);
 	attr = binding_bad(req);
 	if (attr)
 		return saina_refuse(

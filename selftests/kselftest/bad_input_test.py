@@ -96,11 +96,11 @@ BAD = {
     "worker.job-id": [256, 65535], "worker.id": [3, 64, 255], "worker.state": [0, 5, 255],
     "worker.ifindex": [0, 1 << 31, (1 << 32) - 1], "worker.ip": [0],
     "worker.mac": [bytes(6), b"\1\0\0\0\0\1", b"\xff" * 6], "worker.udp-port": [0], "worker.session": [0],
-    "worker.relay": [2, 255], "worker.job-name": ["", "zz"],
+    "worker.relay": [2, 255], "worker.round": [(1 << 32) - 1], "worker.job-name": ["", "zz"],
     "limits.jobs": [0, 257, (1 << 32) - 1], "limits.memory-job": [0], "limits.memory": [0, 1],
 }
 # Every value of these means something.
-ANY = {"job.token", "job.controller", "worker.name", "worker.round", "worker.late", "worker.elements"}
+ANY = {"job.token", "job.controller", "worker.name", "worker.late", "worker.elements"}
 # What a good request need not have, because it goes with others only.
 APART = {"job.policy-from", "job.policy-on", "job.policy-cancel", "job.k-set", "job.elements-auto", "worker.elements"}
 # Two ways to name a job.

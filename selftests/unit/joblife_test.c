@@ -97,6 +97,20 @@ static void first_round_is_the_largest(void **state)
 	assert_int_equal(job->generation, generation + 2);
 }
 
+static void first_round_that_cannot_be(void **state)
+{
+	struct owner *o = *state;
+	const struct saina_job *job = add(o, "a", 1, NULL);
+	struct saina_core_err err = {0};
+
+	assert_refused(try_join(o, job, 0, SAINA_ROUND_MAX + 1, &err), -ERANGE, &err,
+		       SAINA_A_WORKER_ROUND);
+	assert_int_equal(job->active, 0);
+	assert_int_equal(job->first_round, 0);
+	assert_int_equal(try_join(o, job, 0, SAINA_ROUND_MAX, NULL), 0);
+	assert_int_equal(job->first_round, SAINA_ROUND_MAX);
+}
+
 static void death_and_return(void **state)
 {
 	struct owner *o = *state;
@@ -435,6 +449,7 @@ int main(void)
 		TEST("job core: a job runs when all its workers have joined", runs_when_all_are_there),
 		TEST("job core: job-set state running starts a job before all workers have joined", operator_starts_a_job),
 		TEST("job core: a job starts at the largest round that its workers report", first_round_is_the_largest),
+		TEST("job core: a first round that cannot be is refused", first_round_that_cannot_be),
 		TEST("job core: a dead worker is inactive until it joins again", death_and_return),
 		TEST("job core: a job without live workers forms again, as a new generation", last_worker_leaves),
 		TEST("job core: a stopped job refuses workers until its state is set to forming", stopped),
