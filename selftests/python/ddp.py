@@ -241,7 +241,11 @@ def scene_broadcast():
     model = net(RANK, 100)
     state = saina.torch.State(job=JOBS["bsp"], token="s3cret", join_timeout=60)
     state.broadcast(model, 2)
-    point(digest(model) == digest(net(2, 100)), "broadcast: the parameters are those of rank 2")
+    want = net(2, 100)
+    wrong = [f"{name}: {(p != q).sum().item()} of {p.numel()} elements"
+             for (name, p), q in zip(model.named_parameters(), want.parameters()) if (p != q).any()]
+    point(digest(model) == digest(want), "broadcast: the parameters are those of rank 2",
+          f"{digest(model)}, not {digest(want)}: {wrong}, round {state.worker.info().round}")
     dist.barrier()
     state.close()
 
