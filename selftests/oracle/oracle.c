@@ -69,7 +69,8 @@ void oracle_job_publish(struct oracle *o, const struct saina_job_conf *conf,
 	views = (size_t)conf->segments * SAINA_WORKERS_MAX;
 	j->sums = zalloc((conf->pool + results + views) * conf->payload, sizeof(*j->sums));
 	for (size_t i = 0; i < views; i++)
-		j->view[0][i].sum = j->sums + (conf->pool + results + i) * conf->payload;
+		j->view[i / SAINA_WORKERS_MAX][i % SAINA_WORKERS_MAX].sum =
+			 j->sums + (conf->pool + results + i) * conf->payload;
 	for (size_t i = 0; i < conf->pool; i++)
 		j->hot[i].sum = j->sums + i * conf->payload;
 	for (size_t i = 0; i < results; i++)
