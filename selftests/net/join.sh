@@ -153,6 +153,22 @@ matches "join: a job whose name does not exist is refused" 'no job "window" here
 said=$(w 2 "$B/saina-allreduce" --aggregator "$AGG" --job 99 --worker 0 --rounds 1 "${quick[@]}" 2>&1)
 matches "join: a job that does not exist is refused" "99" "$said"
 
+saina job del door
+
+# A worker that has left is back while the last round it had a part in is still the present one, of
+# a job that has more elements than its rounds.
+job again workers 2 elements 8192 payload 256 policy bsp
+start 1 again 1000000 --elements 4096 --think-us 700000 --restarts
+start 0 again 4 --elements 4096
+check "back: a worker makes four rounds and leaves" until_true 30 worker_ended 0
+last=$(jq -s '.[-1].round' "$WORK/0.log")
+start 0 again 10 --elements 4096
+check "back: it comes back at once, and makes more rounds" until_true 30 worker_ended 0
+check "back: its first round is none that it had a part in" [ "$(jq -s '.[0].round' "$WORK/0.log")" -gt "$last" ]
+stop_workers
+check "back: all sums are exact" wait_all 30
+saina job del again
+
 # The size of a job with "elements auto" is that of the first worker.
 size_is() { # JOB ELEMENTS
 	[ "$(sj job show "$1" '.[0].elements')" = "$2" ]

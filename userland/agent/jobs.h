@@ -16,6 +16,7 @@
  * struct worker_aux - what the agent knows of a worker beyond the core
  * @nonce: of the JOIN that admitted it
  * @heard: when it was last heard, by control message or gradient
+ * @ended: when it left, or was found dead
  * @round: of its last heartbeat
  * @formed: admitted while the job was forming
  * @first_round: else, the round it was told to begin with
@@ -36,6 +37,7 @@
 struct worker_aux {
 	uint64_t nonce;
 	uint64_t heard;
+	uint64_t ended;
 	uint32_t round;
 	uint32_t first_round;
 	bool formed;

@@ -11,6 +11,8 @@
 #include "agent/kernel/plane.h"
 #include "agent/workers/internal.h"
 
+#define COME_BACK_NS 2000000000ull	/* a JOIN is repeated for 5 s */
+
 static bool token_equal(const __u8 *x, const __u8 *y)
 {
 	volatile __u8 diff = 0; /* as long for a wrong first byte as for a wrong last */
@@ -118,6 +120,13 @@ static int refusal_of(int error, const struct saina_core_err *err)
 	}
 }
 
+/* Has the present round counted on this worker, and may it have something to come? */
+static bool waits_for(const struct saina_job *job, const struct saina_job_rt *rt, int w)
+{
+	return rt->next_round > job->first_round && rt->members & 1ull << w &&
+	       rt->segs_done < job->segments;
+}
+
 /*
  * Where a worker that comes to a running job begins.  Read after it has
  * become active: a round that opens from now on waits for it.  So does the
@@ -129,10 +138,23 @@ static uint32_t first_round_of(struct agent *a, const struct saina_job *job, int
 
 	if (saina_dp_job_rt(a->dp, job->id, &rt) || rt.generation != job->generation)
 		return job->first_round;
-	if (rt.next_round > job->first_round && rt.members & 1ull << w &&
-	    rt.segs_done < job->segments)
-		return rt.next_round - 1;
-	return rt.next_round;
+	return waits_for(job, &rt, w) ? rt.next_round - 1 : rt.next_round;
+}
+
+/*
+ * Is it too early for a worker that has left, or died, to come back?  The present round may have all it
+ * had to give: it would take the sums of then for those of what it gives now.  Where all are
+ * started anew the first is back before the last has gone: when that has, the job forms
+ * again; where the others go on, the next round opens.
+ */
+static bool too_early(struct agent *a, const struct saina_job *job, int w)
+{
+	uint64_t ended = jobs_worker(a, job, w)->ended;
+	struct saina_job_rt rt;
+
+	return job->state == SAINA_JOB_RUNNING && !jobs_alive(job, w) && ended &&
+	       loop_now() - ended < COME_BACK_NS && !saina_dp_job_rt(a->dp, job->id, &rt) &&
+	       rt.generation == job->generation && waits_for(job, &rt, w);
 }
 
 static void admit_worker(struct agent *a, const struct from *from, const struct saina_hdr *h,
@@ -240,6 +262,7 @@ void join(struct agent *a, const struct from *from, const struct saina_hdr *h,
 		return;
 	}
 	w = find_place(a, from, h, nonce, job);
-	if (w >= 0)
+	/* it asks again */
+	if (w >= 0 && !too_early(a, job, w))
 		admit_worker(a, from, h, join, job, w);
 }
