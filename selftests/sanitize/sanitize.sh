@@ -43,9 +43,14 @@ export TSAN_OPTIONS=log_path=$tmp/report:second_deadlock_stack=1
 export LSAN_OPTIONS=log_path=$tmp/report
 
 # Test programs of this name that run as `make check' runs them: a test has the name of its program.
-mapfile -t names < <(awk -v re="$programs" -v without="$without" '
-	$2 == "quick" && $3 == "host" && $1 ~ re && $1 !~ without && $5 ~ "/selftests/" $1 "$" { print $1 }' \
-	"$normal/tests.list")
+mapfile -t chosen < <(awk -v re="$programs" -v without="$without" '
+	$2 == "quick" && $3 == "host" && $1 ~ re && $1 !~ without && $5 ~ "/selftests/" $1 "$" {
+		line = $1
+		for (i = 6; i <= NF; i++)
+			line = line " " $i
+		print line
+	}' "$normal/tests.list")
+names=("${chosen[@]%% *}")
 [ ${#names[@]} -gt 3 ]
 point $? "$kind: test programs are chosen (${#names[@]})"
 targets=("${names[@]/#/$B/selftests/}" "$B"/{saina,sainad,saina-allreduce,saina_xdp.bpf.o,saina_tc.bpf.o,selftests/rawsend})
@@ -76,8 +81,9 @@ again() {
 }
 
 export SAINA_BUILD=$B CMOCKA_MESSAGE_OUTPUT=TAP
-for t in "${names[@]}"; do
-	again "$t" "$B/selftests/$t"
+for t in "${chosen[@]}"; do
+	read -ra words <<<"$t"
+	again "${words[0]}" "$B/selftests/${words[0]}" "${words[@]:1}"
 done
 if [ "$(id -u)" = 0 ]; then
 	for t in "${scripts[@]}"; do
