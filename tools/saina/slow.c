@@ -107,7 +107,7 @@ static int gone_on(const struct slow *s)
 
 bool slow_text(const struct slow *s, unsigned int workers, char *text, size_t size)
 {
-	int last = 0, one = s->missing ? __builtin_ctzll(s->missing) : -1;
+	int last = 0, one = s->missing ? __builtin_ctzll(s->missing) : -1, ahead;
 	char names[80];
 	size_t len;
 
@@ -124,10 +124,11 @@ bool slow_text(const struct slow *s, unsigned int workers, char *text, size_t si
 	}
 	whom(s, names, sizeof(names));
 	len = snprintf(text, size, "waiting for %s for %.1f s", names, s->oldest_us / 1e6);
-	if (len < size && gone_on(s) >= 0) {
+	ahead = gone_on(s);
+	if (len < size && ahead >= 0) {
 		snprintf(text + len, size - len,
 			 "; worker %d is at round %u already: it starts fewer elements, or joined again",
-			 gone_on(s), s->next[gone_on(s)]);
+			 ahead, s->next[ahead]);
 		return true;
 	}
 	if (len < size && !(s->missing & (s->missing - 1)) && s->total >= SUMS)
