@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "control.h"
+#include "controller.h"
 #include "tool.h"
 
 static volatile sig_atomic_t stopped;

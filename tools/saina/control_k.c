@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "control.h"
+#include "controller.h"
 #include "dbw.h"
 
 #define ROUNDS 20 /* fewer than this say nothing */

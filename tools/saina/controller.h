@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* saina policy control: the loop (control.c), and what it does by policy (control_k.c, control_groups.c). */
-#ifndef SAINA_CONTROL_H
-#define SAINA_CONTROL_H
+/* A controller of a job: the loop is in control.c, what it does by policy in control_k.c, control_groups.c. */
+#ifndef SAINA_CONTROLLER_H
+#define SAINA_CONTROLLER_H
 
 #include <time.h>
 
@@ -69,4 +69,4 @@ int control_k(struct control *c, const struct saina_job_attrs *job,
 int control_groups(struct control *c, const struct saina_job_attrs *job,
 		   const struct saina_worker_attrs *w, size_t n);
 
-#endif /* SAINA_CONTROL_H */
+#endif /* SAINA_CONTROLLER_H */
