@@ -98,6 +98,14 @@ if [ "$(id -u)" = 0 ]; then
 	point $? "run: a namespace left behind is taken away"
 fi
 
+# shellcheck disable=SC2016 # the planted script expands it
+plant emulator quick 10 "[ -e $tmp/once ] || { touch $tmp/once; echo ok 1; exit 123; }" 'echo ok 1; echo ok 2; echo 1..2'
+run 0 "a test in whose VM the emulator was at fault once" emulator
+said 'emulator: the emulator was at fault .*: once more' "that the emulator was at fault is said"
+last_line "2 passed, 0 failed, 0 skipped" "what came before the emulator's fault does not count"
+plant emulators quick 10 'exit 123'
+fails emulators 'exit status 123' "a test in whose VM the emulator is at fault again"
+
 plant skips quick 10 'echo "1..0 # SKIP nothing to test here"; exit 4'
 plant skips4 quick 10 'echo needs something; exit 4'
 run 0 "tests that skip" skips

@@ -23,6 +23,7 @@ UNIT_TESTS := $(JOBCORE_TESTS) $(addprefix $(B)/selftests/,config_test decode_te
 check-programs: $(UNIT_TESTS)
 $(foreach t,jobcore_test joblife_test policy_test config_test decode_test,$(call test,$(t),quick,host,60,$(B)/selftests/$(t)))
 $(call test,run_test,quick,host,120,selftests/unit/run_test.sh)
+$(call test,vm_test,full,host,900,selftests/unit/vm_test.sh)
 $(call test,sainad_test,quick,host,120,selftests/unit/sainad_test.sh)
 
 # What other parts put beside it.
