@@ -26,6 +26,8 @@ matches "control: a noise of 0 is refused" "noise wants" "$(saina policy control
 matches "control: an interval of 1 ms is refused" "10 to 60000" "$(saina policy control steady interval 1 2>&1)"
 
 saina job set steady policy external:k0=4 || not_ok "the policy is set"
+matches "control: how many groups is not for this policy" "groups is for policy grouped; that of job steady is external" \
+	"$(saina policy control steady groups 2 2>&1)"
 for i in 0 1 2; do
 	start $i steady 1000000 --elements 8192 --think-us 4000 --cancel --restarts
 done

@@ -35,6 +35,18 @@ static int by_policy(struct control *c, const struct saina_job_attrs *job,
 	return EXIT_FAILURE;
 }
 
+/* Are the options for the policy of @job?  The exit status. */
+static int check_options(const struct control *c, const struct saina_job_attrs *job)
+{
+	bool grouped = job->policy.mode == SAINA_POLICY_GROUPED;
+
+	if (!(grouped ? c->noise > 0 : job->policy.mode == SAINA_POLICY_EXTERNAL && c->most))
+		return 0;
+	fprintf(stderr, "saina: %s is for policy %s; that of job %s is %s\n", grouped ? "noise" : "groups",
+		grouped ? "external" : "grouped", job->name, policy_name(&job->policy));
+	return EXIT_FAILURE;
+}
+
 /* Looks once.  The exit status, 0: go on. */
 static int step(const struct tool *t, struct control *c, const struct saina_job_attrs *which)
 {
@@ -61,18 +73,20 @@ static int control(const struct tool *t, const struct saina_job_attrs *named, st
 		   __u64 interval)
 {
 	const struct timespec nap = { interval / 1000, interval % 1000 * 1000000 };
-	struct saina_job_attrs which = { 0 };
+	struct saina_job_attrs which = { 0 }, *job;
 	struct rpc_list jobs;
 	int ret;
 
 	ret = rpc_list_one(c->ctl, SAINA_CMD_JOB_GET, &saina_job_class, named, &saina_job_class, &jobs);
 	if (ret)
 		return ret;
-	which.id = ((struct saina_job_attrs *)jobs.v)->id;
+	job = jobs.v;
+	which.id = job->id;
 	SAINA_SET(&which, SAINA_A_JOB_ID);
-	c->noise = c->noise ?: ((struct saina_job_attrs *)jobs.v)->workers;
+	ret = check_options(c, job);
+	c->noise = c->noise ?: job->workers;
 	rpc_list_free(&jobs);
-	ret = control_tell(c->ctl, which.id, 0, true);
+	ret = ret ?: control_tell(c->ctl, which.id, 0, true);
 	if (ret)
 		return ret;
 	fprintf(stderr, "saina: controlling job %u; Ctrl-C ends it, k and groups stay\n", which.id);
