@@ -13,7 +13,6 @@
 #define WORKERS	 SAINA_WORKERS_MAX
 #define BEAT_NS	 (50 * MSEC)
 #define DEAD_NS	 (100 * MSEC)
-#define PATIENCE_NS (2000 * MSEC)	/* with workers that start other sizes */
 #define DOWN_NS	 (100 * MSEC)	/* no message is under way that long */
 #define LIMIT_NS (300000 * MSEC)
 
@@ -133,7 +132,6 @@ static void admit(struct sim *s, unsigned int i, uint32_t first, bool formed)
 	switch_bind(&s->sw, i, w->job.session);
 	if (saina_round_init(&w->r, &w->job, c->room, 0, 0))
 		abort();
-	w->r.patience_ns = PATIENCE_NS;
 	saina_window_sample(&w->r.flow.window, 2 * c->delay_us * 1000 + 1000, s->now);
 	saina_flow_begin(&w->r.flow, first, formed, s->now);
 	memset(w->produced, 0, c->segments * sizeof(*w->produced));
