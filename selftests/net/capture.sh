@@ -66,9 +66,11 @@ captures_end() {
 	captures=()
 }
 
-complaints() { # TAG: of tshark itself, and of messages
+# complaints TAG: of tshark itself, and of messages.  A worker's port is a random one: to some, tshark
+# takes every datagram for one of traceroute.
+complaints() {
 	grep -v 'could be dangerous' "$WORK/$1.err"
-	awk -F'\t' '$6 $7 != "" { print $6 " " $7 }' "$WORK/$1.txt"
+	awk -F'\t' '{ gsub(/Possible traceroute: hop #[0-9]+, attempt #[0-9]+,?/, "", $6) } $6 $7 != "" { print $6 " " $7 }' "$WORK/$1.txt"
 }
 
 number() { # TAG frames|messages TYPE [WORKER]: how many there are of a type
