@@ -98,7 +98,6 @@ if [ "$(id -u)" = 0 ]; then
 	point $? "run: a namespace left behind is taken away"
 fi
 
-# shellcheck disable=SC2016 # the planted script expands it
 plant emulator quick 10 "[ -e $tmp/once ] || { touch $tmp/once; echo ok 1; exit 123; }" 'echo ok 1; echo ok 2; echo 1..2'
 run 0 "a test in whose VM the emulator was at fault once" emulator
 said 'emulator: the emulator was at fault .*: once more' "that the emulator was at fault is said"
