@@ -80,6 +80,13 @@ static __always_inline __u32 round_parts(const struct saina_policy *p,
 	return p->mode == SAINA_POLICY_CODED ? conf->workers / (p->spread + 1u) : 0;
 }
 
+/* k_set is of the policy to come only if the one before is not external, too. */
+static __always_inline bool round_k_is_of_another(const struct saina_policy *p,
+						  const struct saina_job_conf *conf)
+{
+	return conf->policy.mode == SAINA_POLICY_EXTERNAL && p->seq != conf->policy.seq;
+}
+
 /* k of the round that opens, before it is bounded by @n, the number of its members. */
 static __always_inline __u32 round_k(const struct saina_job_rt *rt,
 				     const struct saina_job_conf *conf, __u32 k, __u32 n)
@@ -96,7 +103,7 @@ static __always_inline __u32 round_k(const struct saina_job_rt *rt,
 	case SAINA_POLICY_FASTEST:
 		return p->k;
 	case SAINA_POLICY_EXTERNAL:
-		return conf->k_set ? conf->k_set : p->k;
+		return conf->k_set && !round_k_is_of_another(p, conf) ? conf->k_set : p->k;
 	case SAINA_POLICY_CODED:
 		return popcount64(slot_parts(rt->members, round_parts(p, conf)));
 	}

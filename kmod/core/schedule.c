@@ -27,12 +27,23 @@ static void forget_next(struct saina_job *job)
 	job->next_on = 0;
 }
 
+/*
+ * k that a controller sets is of the policy if that one is external, else of the one to
+ * come.  It goes with that policy; the data path follows the same rule (round_k()).
+ */
+static int k_is_of_policy(const struct saina_job *job)
+{
+	return job->policy.mode == SAINA_POLICY_EXTERNAL;
+}
+
 /* What was to come is in force? */
 static void settle(struct saina_core *c, struct saina_job *job)
 {
 	if (!is_waiting(job) || !c->ops->policy_seq ||
 	    c->ops->policy_seq(c->ctx, job) != job->next.seq)
 		return;
+	if (k_is_of_policy(job))
+		job->k_set = 0;
 	job->policy = job->next;
 	forget_next(job);
 }
@@ -45,6 +56,8 @@ static int cancel(struct saina_job *job, struct saina_core_err *err)
 		return saina_refuse(err, -ENOENT, SAINA_A_JOB_POLICY_CANCEL,
 				    "job %s: no policy waits to come into force", job->name);
 	forget_next(job);
+	if (!k_is_of_policy(job))
+		job->k_set = 0;
 	/* it may come into force at this moment: then this takes it back */
 	job->policy.seq = seq;
 	return 0;
@@ -149,7 +162,7 @@ int saina_job_k(struct saina_job *job, const struct saina_job_attrs *req,
 	if (!SAINA_HAS(req, SAINA_A_JOB_K_SET))
 		return 0;
 	row = saina_policy_row(job->policy.mode);
-	if (job->policy.mode != SAINA_POLICY_EXTERNAL && job->next.mode != SAINA_POLICY_EXTERNAL)
+	if (!k_is_of_policy(job) && job->next.mode != SAINA_POLICY_EXTERNAL)
 		return saina_refuse(err, -EINVAL, SAINA_A_JOB_K_SET,
 				    "k: the policy of job %s is %s: only with external:k0=K can k be set",
 				    job->name, row ? row->name : "another");

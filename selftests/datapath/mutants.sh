@@ -171,7 +171,8 @@ else
 	mutant coded-k-is-all round.bpf.h 'return popcount64(slot_parts(rt->members, round_parts(p, conf)));' 'return n;'
 	mutant coded-spares-not-told slot.bpf.h '(open && h->csum & slot_part(h->parts, c->in.worker))' '0'
 	# k set from outside
-	mutant external-k-not-taken round.bpf.h 'conf->k_set ? conf->k_set : p->k' 'p->k'
+	mutant external-k-not-taken round.bpf.h 'conf->k_set && !round_k_is_of_another(p, conf) ? conf->k_set : p->k' 'p->k'
+	mutant external-k-passed-on round.bpf.h '!round_k_is_of_another(p, conf)' '1'
 	mutant external-k-not-told round.bpf.h 'mode == SAINA_POLICY_EXTERNAL ? k != o->old_k :' 'mode == SAINA_POLICY_EXTERNAL ? 0 :'
 	# a schedule
 	mutant schedule-too-early round.bpf.h 'rt->next_round >= conf->next_from' 'rt->next_round + 1 >= conf->next_from'

@@ -136,7 +136,12 @@ void oracle_round_open(struct oracle *o, struct oracle_job *j, uint64_t old_memb
 	} else if (p->mode == SAINA_POLICY_FASTEST) {
 		k = p->k;
 	} else if (p->mode == SAINA_POLICY_EXTERNAL) {
-		k = j->conf.k_set ? j->conf.k_set : p->k;
+		/* the one to come begins with its own */
+		if (j->conf.k_set && (p->seq == j->conf.policy.seq ||
+				      j->conf.policy.mode != SAINA_POLICY_EXTERNAL))
+			k = j->conf.k_set;
+		else
+			k = p->k;
 	} else if (p->mode == SAINA_POLICY_CODED) {
 		k = parts_alive(&j->conf, rt);
 	} else {

@@ -50,12 +50,20 @@ static void own_event(void *ctx, const struct saina_event *ev)
 	o->event[o->events++] = *ev;
 }
 
+static __u32 own_policy_seq(void *ctx, const struct saina_job *job)
+{
+	const struct owner *o = ctx;
+
+	return o->adopted;
+}
+
 const struct saina_core_ops owner_ops = {
 	.alloc = own_alloc,
 	.free = own_free,
 	.publish = own_publish,
 	.notify = own_notify,
 	.event = own_event,
+	.policy_seq = own_policy_seq,
 };
 
 int owner_setup(void **state)

@@ -442,6 +442,91 @@ static void life_fuzz(void **state)
 	}
 }
 
+static int set_k(struct owner *o, const struct saina_job *job, int k)
+{
+	struct saina_job_attrs r = {0};
+
+	SAINA_PUT(&r, SAINA_A_JOB_ID, id, job->id);
+	SAINA_PUT(&r, SAINA_A_JOB_K_SET, k_set, k);
+	return saina_core_job_set(o->core, &r, NULL, NULL);
+}
+
+static int set_policy_from(struct owner *o, const struct saina_job *job, const char *policy, int from)
+{
+	struct saina_job_attrs r = {0};
+
+	SAINA_PUT(&r, SAINA_A_JOB_ID, id, job->id);
+	SAINA_PUT(&r, SAINA_A_JOB_POLICY_FROM, policy_from, from);
+	with_policy(&r, policy);
+	return saina_core_job_set(o->core, &r, NULL, NULL);
+}
+
+static void k_is_of_one_policy(void **state)
+{
+	struct owner *o = *state;
+	const struct saina_job *job = add(o, "a", 5, "external:k0=4");
+
+	assert_int_equal(set_k(o, job, 3), 0);
+	assert_int_equal(o->last.k_set, 3);
+	assert_int_equal(set_policy(o, job, "bsp", NULL), 0);
+	assert_int_equal(set_policy(o, job, "external:k0=4", NULL), 0);
+	assert_int_equal(o->last.k_set, 0);
+
+	/* the same, each on a schedule */
+	assert_int_equal(set_k(o, job, 3), 0);
+	assert_int_equal(set_policy_from(o, job, "bsp", 10), 0);
+	assert_int_equal(o->last.k_set, 3); /* bsp is not in force yet */
+	o->adopted = job->next.seq;
+	assert_int_equal(set_policy_from(o, job, "external:k0=4", 20), 0);
+	assert_int_equal(o->last.policy.mode, SAINA_POLICY_BSP);
+	assert_int_equal(o->last.k_set, 0);
+}
+
+static void k_of_a_policy_to_come(void **state)
+{
+	struct owner *o = *state;
+	const struct saina_job *job = add(o, "a", 5, "bsp");
+
+	assert_int_equal(set_k(o, job, 2), -EINVAL);
+	assert_int_equal(set_policy_from(o, job, "external:k0=4", 10), 0);
+	assert_int_equal(set_k(o, job, 2), 0);
+	o->adopted = job->next.seq;
+	assert_int_equal(set_k(o, job, 2), 0); /* any change: the policy to come is the policy */
+	assert_int_equal(o->last.policy.mode, SAINA_POLICY_EXTERNAL);
+	assert_int_equal(o->last.k_set, 2);
+
+	/* external after external: k is of the first, then nobody's */
+	assert_int_equal(set_policy_from(o, job, "external:k0=5", 20), 0);
+	assert_int_equal(o->last.k_set, 2);
+	o->adopted = job->next.seq;
+	assert_int_equal(set_job_state(o, job, SAINA_JOB_STOPPED, NULL), 0);
+	assert_int_equal(o->last.policy.k, 5);
+	assert_int_equal(o->last.k_set, 0);
+}
+
+static void k_of_a_policy_cancelled(void **state)
+{
+	struct owner *o = *state;
+	const struct saina_job *job = add(o, "a", 5, "bsp");
+	struct saina_job_attrs r = {0};
+
+	SAINA_PUT(&r, SAINA_A_JOB_ID, id, job->id);
+	SAINA_PUT(&r, SAINA_A_JOB_POLICY_CANCEL, policy_cancel, 1);
+	assert_int_equal(set_policy_from(o, job, "external:k0=4", 10), 0);
+	assert_int_equal(set_k(o, job, 2), 0);
+	assert_int_equal(saina_core_job_set(o->core, &r, NULL, NULL), 0);
+	assert_int_equal(o->last.k_set, 0);
+	assert_int_equal(set_policy_from(o, job, "external:k0=4", 10), 0);
+	assert_int_equal(o->last.k_set, 0);
+
+	assert_int_equal(saina_core_job_set(o->core, &r, NULL, NULL), 0);
+	assert_int_equal(set_policy(o, job, "external:k0=4", NULL), 0);
+	assert_int_equal(set_k(o, job, 3), 0);
+	assert_int_equal(set_policy_from(o, job, "bsp", 10), 0);
+	assert_int_equal(saina_core_job_set(o->core, &r, NULL, NULL), 0);
+	assert_int_equal(o->last.k_set, 3); /* of the policy that stays */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -459,6 +544,9 @@ int main(void)
 		TEST("job core: late gradients of a worker are sent as an event and change nothing", worker_late),
 		TEST("job core: a deleted worker is absent and no longer published", worker_del),
 		TEST("job core: a saved job is restored with its generation, a damaged one is refused", restore),
+		TEST("job core: k that a controller set does not pass to a later external policy", k_is_of_one_policy),
+		TEST("job core: k set for an external policy to come is kept when that one is in force, and no longer", k_of_a_policy_to_come),
+		TEST("job core: k set for an external policy to come goes when that one is cancelled", k_of_a_policy_cancelled),
 		TEST("job core: the published snapshot and the table agree after random calls", life_fuzz),
 	};
 

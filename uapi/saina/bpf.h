@@ -181,7 +181,8 @@ struct saina_binding {
  * @next_from: not before this round
  * @next_on: bits 1 << enum saina_event_type: ... and one of these has happened; 0: at once
  * @workers: places for workers
- * @k_set: EXTERNAL: k as the controller has set it, 0: as the policy says
+ * @k_set: k as the controller has set it, 0: as the policy says; of @policy if that is EXTERNAL,
+ *	else of @next
  * @worker: bindings
  */
 struct saina_job_conf {
