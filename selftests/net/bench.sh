@@ -22,10 +22,15 @@ says "bench: all rows of the plan are in the report" \
 	'.complete and ([.rows[] | [.link, .workers, .bytes]] == [["unlimited", 2, 65536], ["1gbit/256kb", 2, 65536]])'
 says "bench: libsaina, Gloo and Open MPI are measured, the peers with and without SAINA's program on the ports" \
 	'.rows | all(.series | del(.["libsaina, by reference"]) | keys == ["Gloo halving", "Gloo halving, beside", "Gloo ring", "Gloo ring, beside",
-		"MPI default", "MPI default, beside", "MPI ring", "MPI ring, beside", "libsaina", "libsaina, advised"])'
+		"MPI default", "MPI default, beside", "MPI ring", "MPI ring, beside", "libsaina", "libsaina, GRO off", "libsaina, advised"])'
 says "bench: libsaina by reference is measured where no link is limited" \
 	'[.rows[] | .series | has("libsaina, by reference")] == [true, false]'
-says "bench: every contender has verified its sums" '[.rows[].series[]] | all(.verified)'
+says "bench: every contender has verified all sums of two rounds of both workers" '[.rows[].series[]] | all(.verified and .verified_sums == 65536)'
+says "bench: peers are measured with GRO off and on, and the faster counts" \
+	'[.rows[].series[] | select(.ours | not)] | all((.gbps_by_gro | keys) == ["off", "on"] and .goodput_gbps == ([.gbps_by_gro[]] | max)
+		and .gro == (.gbps_by_gro.on > .gbps_by_gro.off))'
+says "bench: no row is left out, and no bar of four workers is measured" \
+	'.left_out == [] and (.bars | length > 20 and all((.bar | contains("N = 4:") | not) or .verdict == "not measured"))'
 says "bench: every contender has a median between its quartiles" '[.rows[].series[]] |
 	all(.samples >= 3 and .first_quartile_ns <= .median_ns and .median_ns <= .third_quartile_ns and .goodput_gbps > 0)'
 says "bench: every contender sent at least half of its tensor through the ports" \
@@ -35,10 +40,37 @@ says "bench: the best peer is the fastest one without SAINA's program on its por
 	'.rows | all(.series[.best_peer].goodput_gbps as $best |
 		([.series[] | select((.ours or .beside) | not) | .goodput_gbps] | max) == $best)'
 says "bench: only a limited link has a bound" '[.rows[].bound_gbps] | .[0] == null and .[1] > 0.8 and .[1] < 1'
-[ "$(grep -c '64 KiB' "$tmp/out/bench.txt")" = 2 ]
+[ "$(grep -c '64 KiB |' "$tmp/out/bench.txt")" = 2 ]
 point $? "bench: the table has a line for each row"
+grep -q 'N = 2: to the payload bound' "$tmp/out/bench.txt"
+point $? "bench: the table has the bars"
 [ "$(left)" = "" ]
 point $? "bench: a run that ended leaves nothing behind"
+
+# The switch of GRO, seen from outside.
+"$top/tools/saina-lab" up "${SAINA_TEST_RUN}benchgro" --workers 2 --bridge linux --no-agent --gro off --owner $$ >/dev/null
+gro_is() {
+	local w
+	for w in 0 1; do
+		ip netns exec "saina-${SAINA_TEST_RUN}benchgro-w$w" ethtool -k eth0 | grep -q "^generic-receive-offload: $1" || return 1
+	done
+}
+set_gro() {
+	python3 - "$top/tools/bench" "${SAINA_TEST_RUN}benchgro" "$1" <<'PY'
+import sys
+sys.dont_write_bytecode = True
+sys.path.insert(0, sys.argv[1])
+from lab import Lab
+from plan import Place
+lab = Lab(Place("linux", 1500, 2), agent=False)
+lab.name = sys.argv[2]
+lab.gro = None
+lab.set_gro(sys.argv[3] == "on")
+PY
+}
+gro_is off && set_gro on && gro_is on && set_gro off && gro_is off
+point $? "bench: GRO is switched on and off at all workers"
+"$top/tools/saina-lab" down "${SAINA_TEST_RUN}benchgro" >/dev/null
 
 python3 "$top/tools/bench" --workers 2 --sizes 64KiB --hook xdp --strain overload,loss,tcp --seconds 0.05 --out "$tmp/out" >"$tmp/log" 2>&1
 point $? "bench: a run with strains ends well"
@@ -50,7 +82,7 @@ says "bench: busy loops take a share of the processors, and messages are lost an
 	'(.rows[0] | .share_left > 0 and .share_left < 1 and .to_share > 0 and .p99_to_median >= 1) and
 	(.rows[1].series | .["libsaina, loss"].resent > .["libsaina"].resent)'
 says "bench: a TCP stream is measured through ports with and without SAINA's program" \
-	'.rows[2] | .strain == "tcp" and (.series | keys) == ["bare", "beside"] and (.series | all(.goodput_gbps > 0)) and .to_bare > 0'
+	'.rows[2] | .strain == "tcp" and (.series | keys) == ["bare", "beside"] and (.series | all(.goodput_gbps > 0 and .goodput_gbps == ([.gbps_by_gro[]] | max))) and .to_bare > 0'
 says "bench: the report says which hook the ports had" '.rows | all(.hook == "xdp")'
 grep -q 'hook xdp' "$tmp/out/bench.txt"
 point $? "bench: the table says which hook the ports had"
@@ -81,13 +113,14 @@ while kill -0 "$running" 2>/dev/null; do
 	sleep 0.05
 done
 wait "$running"
-point $? "bench: a run in which Open MPI hangs ends well"
+[ $? = 3 ]
+point $? "bench: a run in which Open MPI hangs ends, with status 3 for what was left out"
 running=''
 tr '\r' '\n' <"$tmp/log" | sed 's/^/# /'
 says "bench: a peer that hangs again and again is left out of its row, and the others are not" \
-	'.rows | length == 1 and all(.left_out == ["MPI default", "MPI ring"] and (.series | has("MPI default, beside") and has("Gloo ring")))'
-grep -q '64 KiB.*MPI default hung, left out' "$tmp/out/bench.txt"
-point $? "bench: the table says who hung and was left out"
+	'.rows | length == 1 and all((.left_out | keys) == ["MPI default", "MPI ring"] and (.series | has("MPI default, beside") and has("Gloo ring")))'
+grep -q '64 KiB.*MPI default left out' "$tmp/out/bench.txt" && grep -q '^bench: left out: .*64 KiB: MPI ring: hung' "$tmp/log"
+point $? "bench: the table and the end of the output say who hung and was left out"
 ! pgrep -f '^[^ ]*bench-openmpi .*/openmpi/socket' >/dev/null
 point $? "bench: no process of a peer that hung is left"
 

@@ -28,7 +28,13 @@ $(B)/selftests/saina-sanitized: $(TOOL_SRC) $(wildcard tools/saina/*.h userland/
 
 $(B)/selftests/tool_hostile_test: | $(B)/selftests/saina-sanitized
 
+$(B)/selftests/bench-contender: $(call objs,selftests/tool/bench_contender.c userland/bench/allreduce/serve.c)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^
+check-programs: $(B)/selftests/bench-contender
+
 check-programs: $(TOOL_TESTS) $(B)/selftests/saina-sanitized
 $(foreach t,$(notdir $(TOOL_TESTS)),$(call test,$(t),quick,host,120,$(B)/selftests/$(t)))
 $(call test,tool_test,quick,host,120,selftests/tool/tool_test.sh)
 $(call test,tool_wireshark,quick,host,120,selftests/tool/wireshark_test.py)
+$(call test,tool_bench,quick,host,60,selftests/tool/bench_test.py)

@@ -11,8 +11,9 @@ import time
 
 from lab import BUILD, BenchError, Lab
 
-START_TIMEOUT = 120
+START_TIMEOUT = 60
 COMMAND_TIMEOUT = 30
+STOP_TIMEOUT = 5
 
 
 class Hung(BenchError):
@@ -71,7 +72,7 @@ class Group:
     def greet(self) -> None:
         """Waits until every rank has said hello."""
         deadline = time.monotonic() + START_TIMEOUT
-        self.listener.settimeout(0.5)
+        self.listener.settimeout(0.1)
         while None in self.connections:
             self.check_alive()
             if time.monotonic() > deadline:
@@ -99,7 +100,7 @@ class Group:
             while selector.get_map():
                 if time.monotonic() > deadline:
                     raise Hung(f"{self.name}: \"{text}\" is not done after {COMMAND_TIMEOUT} s: {self.log_tail()}")
-                for key, _ in selector.select(1):
+                for key, _ in selector.select(min(1, COMMAND_TIMEOUT)):
                     got = key.fileobj.recv(1 << 16)
                     if not got:
                         raise BenchError(f"{self.name}: rank {key.data} ended during \"{text}\": {self.log_tail()}")
@@ -118,7 +119,7 @@ class Group:
         for c in self.connections:
             if c:
                 c.close()
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + STOP_TIMEOUT
         for p in self.processes:
             try:
                 p.wait(max(0.1, deadline - time.monotonic()))

@@ -35,7 +35,8 @@ class Lab:
     """Workers on a bridge.
 
     agent: sainad runs and its program is on the ports; else the ports carry
-    nothing, and the workers' ends are as a stock veth is (without GRO).
+    nothing.  GRO of the workers' ends is on in the first, off in the other, as
+    long as nobody is measured with another setting.
     """
 
     def __init__(self, place, agent: bool):
@@ -43,16 +44,15 @@ class Lab:
         self.name = f"{os.environ.get('SAINA_TEST_RUN', '')}bench{secrets.token_hex(3)}"
         self.place = place
         self.agent = agent
+        self.gro = agent
         self.link = None
         self.up = False
 
     def start(self) -> None:
         options = ["--workers", str(self.place.workers), "--bridge", self.place.bridge,
                    "--mtu", str(self.place.mtu), "--owner", str(os.getpid())]
-        if not self.agent:
-            options += ["--no-agent", "--gro", "off"]
-        else:
-            options += ["--hook", self.place.hook]
+        options += ["--hook", self.place.hook] if self.agent else ["--no-agent", "--gro", "off"]
+        self.gro = self.agent
         self.up = True
         run(LAB_TOOL, "up", self.name, *options)
         self.set_cubic()
@@ -85,6 +85,18 @@ class Lab:
         for w in range(self.place.workers):
             run(LAB_TOOL, "rate", self.name, str(w), *words)
         self.link = link
+
+    def set_gro(self, gro: bool) -> None:
+        """GRO at the workers' ends of the links."""
+        if gro == self.gro:
+            return
+        run("sh", "-ec", 'gro=$1; shift; for ns; do nsenter --net=/run/netns/"$ns" ethtool -K eth0 gro "$gro"; done',
+            "sh", "on" if gro else "off", *(self.namespace(w) for w in range(self.place.workers)))
+        self.gro = gro
+
+    def restore_gro(self) -> None:
+        """As the lab was built."""
+        self.set_gro(self.agent)
 
     def check_cubic(self) -> None:
         said = run(*self.inside(0, "ss", "-Htin", "dst", f"{NET}.0/24"))

@@ -4,6 +4,7 @@
 import os
 import statistics
 from contextlib import nullcontext
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 from group import Group, Hung
@@ -12,26 +13,41 @@ from strain import Strain, judge, percentile99
 
 MOST_ROUNDS = 2000
 MOST_HANGS = 1			# of a peer in one row of the table: the next one ends its turns there
+VERIFIED_ROUNDS = 2
 ETHERNET_IP_UDP = 14 + 20 + 8
+BOTH = (False, True)
+
+
+@dataclass
+class Taken:
+    """What was measured of a contender with one setting of GRO."""
+
+    round_ns: int = 0			# estimated
+    samples: list[int] = field(default_factory=list)
+    rounds: int = 0
+    cpu: float = 0
+    port_bytes: int = 0
+    sent: int = 0			# messages of libsaina, in timed rounds
+    resent: int = 0
 
 
 @dataclass
 class Series:
-    """One contender with one algorithm, and what was measured of it in a row."""
+    """One contender with one algorithm, and what was measured of it in a row.
+
+    gro: settings at the workers' ends.  With more than one each turn is divided among them, and
+        the fastest counts."""
 
     name: str
     group: Group
     algorithm: str
     beside: bool = False		# a peer, through ports that carry our program
     strain: Strain | None = None	# around each of its turns
-    round_ns: int = 0			# estimated
-    samples: list[int] = field(default_factory=list)
-    rounds: int = 0
-    cpu: float = 0
-    port_bytes: int = 0
+    gro: tuple[bool, ...] = (True,)
+    taken: dict[bool, Taken] = field(default_factory=dict)
+    round_ns: int = 0			# as verification took
+    verified: int = 0			# sums compared with the exact one, of all ranks
     hangs: int = 0
-    sent: int = 0			# messages of libsaina, in timed rounds
-    resent: int = 0
 
     @property
     def ours(self) -> bool:
@@ -43,6 +59,11 @@ class Series:
     @property
     def crosses(self) -> bool:
         return not getattr(self.group, "reference", False)
+
+    def medians(self) -> dict[bool, float]:
+        """By setting of GRO, the fastest first."""
+        found = {gro: statistics.median(t.samples) for gro, t in self.taken.items() if t.samples}
+        return dict(sorted(found.items(), key=lambda item: item[1]))
 
 
 def cpu_seconds() -> float:
@@ -79,18 +100,23 @@ class Cell:
                 done = False
                 while s.goes_on() and not done:
                     self.progress(f"{s.name}, turn {turn + 1} of {turns}")
-                    done = self.take_turn(s, not turn, seconds / turns)
-        return {s.name: self.result(s) for s in self.series if s.samples}
+                    done = self.take_turn(s, seconds / turns)
+        return {s.name: self.result(s) for s in self.series if s.medians()}
 
-    def take_turn(self, s: Series, first: bool, seconds: float) -> bool:
-        """False if it hung: Open MPI does, with more ranks than processors.  Ours may not."""
+    def take_turn(self, s: Series, seconds: float) -> bool:
+        """False if it hung, and nothing of the turn counts: Open MPI does, with more ranks than processors.  Ours may not."""
+        taken = deepcopy(s.taken)
         try:
+            s.group.lab.set_gro(s.gro[0])
             s.group.command(f"prepare {s.algorithm} {self.row.size}")
             with s.strain or nullcontext():
-                if first:
+                if not s.verified:
                     self.verify(s)
-                self.turn(s, seconds)
+                for gro in s.gro:
+                    s.group.lab.set_gro(gro)
+                    self.turn(s, taken.setdefault(gro, Taken(s.round_ns)), seconds / len(s.gro))
             s.group.command("rest")
+            s.taken = taken
         except Hung:
             s.hangs += 1
             if s.ours:
@@ -98,27 +124,35 @@ class Cell:
             self.progress(f"{s.name} hung and is started again")
             s.group.restart()
             return False
+        finally:
+            s.group.lab.restore_gro()
         return True
 
     def verify(self, s: Series) -> None:
-        stamps = s.group.command("verify 2")
-        s.round_ns = max(of[2] for of in stamps) - max(of[1] for of in stamps)
+        """All ranks compare each element of some rounds with the exact sum, and say how many were right."""
+        answers = s.group.command(f"verify {VERIFIED_ROUNDS}")
+        wanted = VERIFIED_ROUNDS * (self.row.size // 4)
+        for rank, of in enumerate(answers):
+            if of[-1] != wanted:
+                raise BenchError(f"{s.name}, rank {rank}: {of[-1]} of {wanted} sums were verified")
+        s.verified = sum(of[-1] for of in answers)
+        s.round_ns = max(of[2] for of in answers) - max(of[1] for of in answers)
 
-    def turn(self, s: Series, seconds: float) -> None:
-        rounds = max(1, min(MOST_ROUNDS, int(seconds * 1e9 / max(1, s.round_ns)))) + 1
+    def turn(self, s: Series, t: Taken, seconds: float) -> None:
+        rounds = max(1, min(MOST_ROUNDS, int(seconds * 1e9 / max(1, t.round_ns)))) + 1
         ports, cpu = s.group.lab.port_bytes(), cpu_seconds()
         before = self.messages(s)
         stamps = s.group.command(f"time {rounds}")
         sent, resent = self.messages(s)
-        s.sent += sent - before[0]
-        s.resent += resent - before[1]
-        s.cpu += cpu_seconds() - cpu
-        s.port_bytes += s.group.lab.port_bytes() - ports
-        s.samples += durations(stamps)
-        s.rounds += rounds
-        s.round_ns = int(statistics.median(s.samples))
+        t.sent += sent - before[0]
+        t.resent += resent - before[1]
+        t.cpu += cpu_seconds() - cpu
+        t.port_bytes += s.group.lab.port_bytes() - ports
+        t.samples += durations(stamps)
+        t.rounds += rounds
+        t.round_ns = int(statistics.median(t.samples))
         if s.crosses:
-            self.check_crossed(s)
+            self.check_crossed(s, t)
 
     @staticmethod
     def messages(s: Series) -> tuple[int, int]:
@@ -128,17 +162,19 @@ class Cell:
         said = s.group.command("counts")
         return sum(of[0] for of in said), sum(of[1] for of in said)
 
-    def check_crossed(self, s: Series) -> None:
+    def check_crossed(self, s: Series, t: Taken) -> None:
         """A worker has to send at least 1 - 1/N of its tensor; less is not the network."""
         n = self.place.workers
-        if s.port_bytes < 0.95 * s.rounds * self.row.size * (n - 1):
-            raise BenchError(f"{s.name}: only {s.port_bytes} bytes crossed the bridge's ports in {s.rounds} all-reduces "
+        if t.port_bytes < 0.95 * t.rounds * self.row.size * (n - 1):
+            raise BenchError(f"{s.name}: only {t.port_bytes} bytes crossed the bridge's ports in {t.rounds} all-reduces "
                              f"of {self.row.size} bytes: it does not use them; the counters are in `ip -s link'")
 
     def result(self, s: Series) -> dict:
-        samples = sorted(s.samples)
+        medians = s.medians()
+        gro, median = next(iter(medians.items()))
+        t = s.taken[gro]
+        samples = sorted(t.samples)
         quartiles = statistics.quantiles(samples, n=4, method="inclusive") if len(samples) > 1 else samples * 3
-        median = statistics.median(samples)
         size = self.row.size
         return {
             "median_ns": int(median),
@@ -147,14 +183,17 @@ class Cell:
             "min_ns": samples[0],
             "max_ns": samples[-1],
             "p99_ns": int(percentile99(samples)),
-            "sent": s.sent,
-            "resent": s.resent,
+            "sent": t.sent,
+            "resent": t.resent,
             "samples": len(samples),
             "goodput_gbps": size * 8 / median,
             "spread": (quartiles[2] - quartiles[0]) / 2 / median,
-            "cpu_s_per_gb": s.cpu / (s.rounds * size / 1e9),
-            "port_bytes_per_byte": s.port_bytes / (s.rounds * size * self.place.workers),
-            "verified": True,
+            "cpu_s_per_gb": t.cpu / (t.rounds * size / 1e9),
+            "port_bytes_per_byte": t.port_bytes / (t.rounds * size * self.place.workers),
+            "gro": gro,
+            "gbps_by_gro": {"on" if g else "off": size * 8 / m for g, m in medians.items()},
+            "verified": s.verified == VERIFIED_ROUNDS * (size // 4) * self.place.workers,
+            "verified_sums": s.verified,
             "hangs": s.hangs,
             "ours": s.ours,
             "beside": s.beside,
@@ -176,30 +215,38 @@ def bound_gbps(link: str, payload: int, header: int) -> float | None:
 def about(place, row) -> dict:
     """Which row of the report this is."""
     return {"bridge": place.bridge, "mtu": place.mtu, "workers": place.workers, "hook": place.hook, "link": row.link,
-            "bytes": row.size}
+            "bytes": row.size, **({"strain": row.strain} if row.strain else {})}
 
 
-def summarize(cell: Cell, results: dict, hello: dict, strain: Strain | None) -> dict:
-    """A row of the report: the measurements, and the ratios that matter."""
+def ratio(a: float | None, b: float | None) -> float | None:
+    return a / b if a is not None and b else None
+
+
+def summarize(cell: Cell, results: dict, hello: dict, strain: Strain | None, absent: dict[str, str]) -> dict:
+    """A row of the report: the measurements, and the ratios that matter.
+
+    absent: contenders that are not there, and why"""
     row = cell.row
-    out = {
-        **about(cell.place, row),
-        "payload_bytes": int(hello["payload"]), "series": results,
-        "left_out": [s.name for s in cell.series if s.name not in results],
-    }
+    hung = {s.name: f"hung, turns that did not end: {s.hangs}" for s in cell.series if s.name not in results}
+    out = {**about(cell.place, row), "payload_bytes": int(hello["payload"]), "series": results, "left_out": absent | hung}
     if strain:
-        return out | judge(row.strain, results["libsaina"], results[f"libsaina, {row.strain}"], strain)
-    ours = results["libsaina"]["goodput_gbps"]
-    peers = {n: r for n, r in results.items() if not r["ours"] and not r["beside"]}
-    beside = {n: r for n, r in results.items() if r["beside"]}
-    best = max(peers, key=lambda n: peers[n]["goodput_gbps"]) if peers else None
-    out["best_peer"] = best
-    out["to_best_peer"] = ours / peers[best]["goodput_gbps"] if best else None
-    out["cpu_to_best_peer"] = results["libsaina"]["cpu_s_per_gb"] / peers[best]["cpu_s_per_gb"] if best else None
-    reference = results.get("libsaina, by reference")
-    out["reference_to_best_peer"] = reference["goodput_gbps"] / peers[best]["goodput_gbps"] if reference and best else None
-    out["bound_gbps"] = bound_gbps(row.link, int(hello["payload"]), int(hello["header"]))
-    out["to_bound"] = ours / out["bound_gbps"] if out["bound_gbps"] else None
-    out["best_peer_beside"] = max(beside, key=lambda n: beside[n]["goodput_gbps"]) if beside else None
-    out["to_best_peer_beside"] = ours / beside[out["best_peer_beside"]]["goodput_gbps"] if beside else None
-    return out
+        return out | judge(results["libsaina"], results[f"libsaina, {row.strain}"], strain)
+    gbps = {n: r["goodput_gbps"] for n, r in results.items()}
+    cpu = {n: r["cpu_s_per_gb"] for n, r in results.items()}
+    ours, reference = gbps["libsaina"], gbps.get("libsaina, by reference")
+    peers = [n for n, r in results.items() if not r["ours"] and not r["beside"]]
+    beside = [n for n, r in results.items() if r["beside"]]
+    best = max(peers, key=gbps.__getitem__, default=None)
+    best_beside = max(beside, key=gbps.__getitem__, default=None)
+    bound = bound_gbps(row.link, int(hello["payload"]), int(hello["header"]))
+    return out | {
+        "best_peer": best,
+        "to_best_peer": ratio(ours, gbps.get(best)),
+        "cpu_to_best_peer": ratio(cpu["libsaina"], cpu.get(best)),
+        "cpu_to_gloo_ring": ratio(cpu["libsaina"], cpu.get("Gloo ring")),
+        "reference_to_best_peer": ratio(reference, gbps.get(best)),
+        "bound_gbps": bound,
+        "to_bound": ratio(ours, bound),
+        "best_peer_beside": best_beside,
+        "to_best_peer_beside": ratio(ours, gbps.get(best_beside)),
+    }

@@ -12,7 +12,6 @@ set output out
 set multiplot layout rows, columns
 set logscale x 2
 set xtics ('64 Ki' 65536, '1 Mi' 1048576, '4 Mi' 4194304, '16 Mi' 16777216, '64 Mi' 67108864)
-set xrange [49152:90000000]
 set yrange [0:*]
 set grid lc rgb '#dddddd'
 set xlabel 'bytes of the tensor'

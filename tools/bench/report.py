@@ -4,18 +4,18 @@
 import json
 import os
 import platform
-import subprocess
 import time
 
 import strain
 import stream
+from lab import run
 from plan import size_text
 
 PEERS = ("Gloo ring", "Gloo halving", "MPI default", "MPI ring")
-HEAD = (f"{'':>15}{'':>9} | {'libsaina':^22} | {'Gloo':^13} {'Open MPI':^13} | {'beside':>6} | "
+HEAD = (f"{'':>15}{'':>9} | {'libsaina':^31} | {'Gloo':^15} {'Open MPI':^15} | {'beside':>7} | "
         f"{'libsaina to':^21} | {'by reference':^13} | {'CPU s per GB':^27}\n"
-        f"{'link':>15}{'size':>9} | {'Gb/s':>6}{'spread':>8}{'advised':>8} | {'ring':>6} {'halv.':>6} {'deflt':>6} {'ring':>6} | "
-        f"{'best':>6} | {'best':>6} {'beside':>7} {'bound':>6} | {'Gb/s':>6} {'best':>6} | {'ours':>6} {'Gloo r':>6} {'best':>6} {'by ref':>6}")
+        f"{'link':>15}{'size':>9} | {'Gb/s':>6}{'spread':>8}{'advised':>8}{'GRO off':>9} | {'ring':>6}  {'halv.':>6}  {'deflt':>6}  {'ring':>6}  | "
+        f"{'best':>6}  | {'best':>6} {'beside':>7} {'bound':>6} | {'Gb/s':>6} {'best':>6} | {'ours':>6} {'Gloo r':>6} {'best':>6} {'by ref':>6}")
 
 
 def number(x, width: int = 6) -> str:
@@ -34,14 +34,17 @@ def table_line(row: dict) -> str:
     def of(name, key="goodput_gbps"):
         return s[name][key] if name in s else None
 
+    def peer(name):
+        return number(of(name)) + ("*" if of(name, "gro") else " ")
+
     return (f"{row['link']:>15}{size_text(row['bytes']):>9} | {number(of('libsaina'))}{of('libsaina', 'spread'):>7.0%} "
-            f"{number(of('libsaina, advised'), 7)}  | " + " ".join(number(of(p)) for p in PEERS) +
-            f" | {number(of(row['best_peer_beside']))} | {number(row['to_best_peer'])} {number(row['to_best_peer_beside'], 7)} "
+            f"{number(of('libsaina, advised'), 7)} {number(of('libsaina, GRO off'), 8)}  | " + " ".join(map(peer, PEERS)) +
+            f" | {peer(row['best_peer_beside'])} | {number(row['to_best_peer'])} {number(row['to_best_peer_beside'], 7)} "
             f"{number(row['to_bound'])} | {number(of('libsaina, by reference'))} {number(row['reference_to_best_peer'])} | "
             f"{number(of('libsaina', 'cpu_s_per_gb'))} {number(of('Gloo ring', 'cpu_s_per_gb'))} "
             f"{number(of(row['best_peer'], 'cpu_s_per_gb'))} {number(of('libsaina, by reference', 'cpu_s_per_gb'))}" +
             "".join(f"  {n} hung" for n, r in s.items() if r.get("hangs")) +
-            "".join(f"  {n} hung, left out" for n in row["left_out"]))
+            "".join(f"  {n} left out" for n in row["left_out"]))
 
 
 def table(rows: list[dict], place_text) -> str:
@@ -102,6 +105,5 @@ def draw(folder: str, rows: list[dict]) -> str | None:
     titles = "|".join(panels)
     picture = os.path.join(folder, "bench.png")
     script = os.path.join(os.path.dirname(os.path.realpath(__file__)), "plot.gp")
-    subprocess.run(["gnuplot", "-e", f"data = '{data}'; out = '{picture}'; titles = '{titles}'; panels = {len(panels)}", script],
-                   check=True, stdin=subprocess.DEVNULL)
+    run("gnuplot", "-e", f"data = '{data}'; out = '{picture}'; titles = '{titles}'; panels = {len(panels)}", script)
     return picture

@@ -100,9 +100,9 @@ def percentile99(samples: list[int]) -> float:
     return statistics.quantiles(samples, n=100, method="inclusive")[98] if len(samples) > 1 else samples[0]
 
 
-def judge(name: str, clean: dict, strained: dict, strain: Strain) -> dict:
+def judge(clean: dict, strained: dict, strain: Strain) -> dict:
     """The ratios that the bars are about."""
-    out = {"strain": name, **strain.facts(), "times": strained["median_ns"] / clean["median_ns"]}
+    out = {**strain.facts(), "times": strained["median_ns"] / clean["median_ns"]}
     if out.get("share_left"):
         out["to_share"] = strained["goodput_gbps"] / (out["share_left"] * clean["goodput_gbps"])
     out["resent_share"] = strained["resent"] / strained["sent"] if strained["sent"] else None

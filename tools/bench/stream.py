@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Other traffic through ports that carry our program: one TCP stream from worker 0 to worker 1,
-by iperf3, in turns with the same stream through ports that carry nothing."""
+by iperf3, in turns with the same stream through ports that carry nothing.  Both with GRO off and
+on at the workers' ends, of which the faster counts."""
 
 import json
 import statistics
@@ -8,7 +9,7 @@ import subprocess
 import time
 
 from lab import NET, BenchError, Lab, run
-from measure import about
+from measure import BOTH, about
 
 PORT = "5201"
 ATTEMPTS = 50		# to connect, before the receiver listens
@@ -37,18 +38,26 @@ def send(lab: Lab, seconds: float) -> float:
     raise BenchError(f"iperf3 in {lab.namespace(0)}: {said['error']}")
 
 
+def result(samples: dict[bool, list[float]]) -> dict:
+    """samples: Gb/s by setting of GRO"""
+    medians = {gro: statistics.median(s) for gro, s in samples.items()}
+    gro = max(medians, key=medians.__getitem__)
+    return {"goodput_gbps": medians[gro], "min_gbps": min(samples[gro]), "max_gbps": max(samples[gro]),
+            "samples": len(samples[gro]), "gro": gro, "gbps_by_gro": {"on" if g else "off": m for g, m in medians.items()}}
+
+
 def measure(place, row, bare: Lab, ours: Lab, turns: int, progress) -> dict:
     """A row of the report."""
-    samples: dict[str, list[float]] = {"bare": [], "beside": []}
+    samples: dict[str, dict[bool, list[float]]] = {name: {gro: [] for gro in BOTH} for name in ("bare", "beside")}
     for turn in range(turns):
         for name, lab in ("bare", bare), ("beside", ours):
             progress(f"TCP, {name}, turn {turn + 1} of {turns}")
-            samples[name].append(gbps(lab, 1))
-    series = {
-        name: {"goodput_gbps": statistics.median(s), "min_gbps": min(s), "max_gbps": max(s), "samples": len(s)}
-        for name, s in samples.items()
-    }
-    return {**about(place, row), "strain": "tcp", "series": series,
+            for gro in BOTH:
+                lab.set_gro(gro)
+                samples[name][gro].append(gbps(lab, 1))
+            lab.restore_gro()
+    series = {name: result(s) for name, s in samples.items()}
+    return {**about(place, row), "series": series, "left_out": {},
             "to_bare": series["beside"]["goodput_gbps"] / series["bare"]["goodput_gbps"]}
 
 

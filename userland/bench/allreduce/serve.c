@@ -65,12 +65,14 @@ static const char *prepare(const char *algorithm, size_t bytes)
 	return self.c->prepare(algorithm, self.buf, self.n);
 }
 
-/* @stamps: where the time after each round goes, from the second place on. */
+/* @stamps: where the time after each round goes, from the second place on; behind them: how many sums were right. */
 static const char *verify(unsigned int rounds, uint64_t *stamps)
 {
 	static char text[120];
+	uint64_t *right = &stamps[rounds + 1];
 	const char *wrong;
 
+	*right = 0;
 	stamps[0] = now_ns();
 	for (unsigned int r = 0; r < rounds; r++) {
 		fill(self.rank);
@@ -79,8 +81,10 @@ static const char *verify(unsigned int rounds, uint64_t *stamps)
 		if (wrong)
 			return wrong;
 		for (size_t i = 0; i < self.n; i++) {
-			if (self.buf[i] == exact_sum(self.ranks, i))
+			if (self.buf[i] == exact_sum(self.ranks, i)) {
+				++*right;
 				continue;
+			}
 			snprintf(text, sizeof(text), "wrong sum: element %zu is %g, not %g", i,
 				 self.buf[i], exact_sum(self.ranks, i));
 			return text;
@@ -114,7 +118,7 @@ static void answer(const char *wrong, const uint64_t *stamps, unsigned int n)
 
 static void obey(char *line)
 {
-	static uint64_t stamps[100001];
+	static uint64_t stamps[100002];
 	char algorithm[32];
 	size_t bytes;
 	unsigned int rounds;
@@ -122,7 +126,7 @@ static void obey(char *line)
 	if (sscanf(line, "prepare %31s %zu", algorithm, &bytes) == 2)
 		answer(prepare(algorithm, bytes), NULL, 0);
 	else if (sscanf(line, "verify %u", &rounds) == 1 && self.buf && rounds <= 100000)
-		answer(verify(rounds, stamps), stamps, rounds + 1);
+		answer(verify(rounds, stamps), stamps, rounds + 2);
 	else if (sscanf(line, "time %u", &rounds) == 1 && self.buf && rounds <= 100000)
 		answer(time_rounds(rounds, stamps), stamps, rounds + 1);
 	else if (!strcmp(line, "counts\n") && self.c->counts)

@@ -5,12 +5,13 @@
  * contenders can take turns while those that wait sleep in read().
  *
  *	prepare ALGORITHM BYTES	-> ok
- *	verify ROUNDS		-> ok START END END ..	each sum compared with the exact one
+ *	verify ROUNDS		-> ok START END END .. SUMS	each sum compared with the exact one
  *	time ROUNDS		-> ok START END END ..	back to back, nothing but all-reduces
  *	counts			-> ok SENT RESENT	messages with parts of tensors, since the start
  *	rest			-> ok			memory is given back
  *
- * START and END are nanoseconds of CLOCK_MONOTONIC, one END for each round.  The
+ * START and END are nanoseconds of CLOCK_MONOTONIC, one END for each round.  SUMS
+ * is how many elements were compared and equal.  The
  * answer to a command that failed is "error SENTENCE".
  */
 #ifndef SERVE_H

@@ -1,0 +1,328 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""tools/bench without a network: its contenders are bench_contender.c, its labs count bytes that
+nobody sends.  Real runs: selftests/net/bench.sh."""
+
+import contextlib
+import importlib.util
+import io
+import json
+import os
+import shutil
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+sys.path.insert(0, TOP + "/tools/bench")
+# pylint: disable=wrong-import-position
+import bars
+import group
+import measure
+import plan
+import report
+import runner
+
+spec = importlib.util.spec_from_file_location("bench_main", TOP + "/tools/bench/__main__.py")
+bench_main = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(bench_main)
+CONTENDER = os.path.join(os.environ.get("SAINA_BUILD", TOP + "/build"), "selftests", "bench-contender")
+count = bad = 0
+
+
+def point(good, text, *remarks):
+    global count, bad
+    count += 1
+    bad += not good
+    print(f"{'ok' if good else 'not ok'} {count} - bench: {text}")
+    for remark in () if good else remarks:
+        print("# " + str(remark).replace("\n", "\n# "))
+
+
+# --- runs of main() ---------------------------------------------------------------------------
+
+HOW: dict[str, str] = {}		# a group's name: what bench_contender does, if not "right"
+BYTES = [1 << 40]			# that cross the ports between two looks
+
+
+class FakeLab:
+    def __init__(self, place, agent):
+        self.place, self.agent, self.gro, self.bytes = place, agent, agent, 0
+
+    def start(self):
+        if "lab" in HOW and self.agent:
+            raise bench_main.BenchError(HOW["lab"])
+
+    def stop(self):
+        pass
+
+    def set_link(self, link):
+        pass
+
+    def set_gro(self, gro):
+        self.gro = gro
+
+    def restore_gro(self):
+        self.gro = self.agent
+
+    def port_bytes(self):
+        self.bytes += BYTES[0]
+        return self.bytes
+
+
+class FakeGroup(group.Group):
+    def start(self):
+        for rank in range(self.ranks):
+            self.spawn([CONTENDER, self.socket_path, str(rank), str(self.ranks), HOW.get(self.name, "right")])
+        self.greet()
+
+
+class FakeSaina(FakeGroup):
+    def __init__(self, lab, folder, elements, advised=False, reference=False):
+        self.name = "saina-reference" if reference else "saina-advised" if advised else "saina"
+        self.reference = reference
+        super().__init__(lab, folder)
+
+
+class FakeGloo(FakeGroup):
+    kind = "gloo"
+
+    def __init__(self, lab, folder):
+        self.name = self.kind + ("-beside" if lab.agent else "")
+        super().__init__(lab, folder)
+
+
+class FakeOpenMPI(FakeGloo):
+    kind = "openmpi"
+
+
+ticks = [0.0]
+
+
+def fake_cpu_seconds():
+    ticks[0] += 0.25
+    return ticks[0]
+
+
+runner.Lab, runner.Saina, runner.Gloo, runner.OpenMPI = FakeLab, FakeSaina, FakeGloo, FakeOpenMPI
+measure.cpu_seconds = fake_cpu_seconds
+runner.TURNS = 2
+bench_main.check_ready = lambda: None
+group.STOP_TIMEOUT = 0.1
+
+
+def run(*words, deadline=None, **how):
+    """(exit status, what it said, its JSON, the files it made) of tools/bench with two workers"""
+    HOW.clear()
+    HOW.update({k.replace("_", "-"): v for k, v in how.items()})
+    out = tempfile.mkdtemp()
+    said = io.StringIO()
+    bench = runner.Bench
+    if deadline is not None:
+        bench_main.runner.Bench = lambda places, seconds, _, where: bench(places, seconds, deadline, where)
+    try:
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            status = bench_main.main(["--workers", "2", "--seconds", "0.01", "--out", out, *words])
+        path = os.path.join(out, "bench.json")
+        found = None
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as f:
+                found = json.load(f)
+        return status, said.getvalue(), found, sorted(os.listdir(out))
+    finally:
+        bench_main.runner.Bench = bench
+        shutil.rmtree(out)
+        for line in said.getvalue().splitlines():
+            if "what the contenders said is in " in line:
+                shutil.rmtree(line.rpartition(" ")[2], ignore_errors=True)
+
+
+def end_of(said):
+    """What comes behind the bars."""
+    return said.rpartition("how to read them")[2]
+
+
+status, said, found, files = run("--sizes", "4KiB,8KiB")
+point(status == 0 and found["complete"] and found["left_out"] == [], "a run in which nothing is left out has exit status 0", status, said)
+point(files == ["bench.dat", "bench.json", "bench.png", "bench.txt"], "JSON, table and picture are written", files)
+point([r["bytes"] for r in found["rows"]] == [4096, 8192], "each row of the plan is in the JSON")
+series = found["rows"][0]["series"]
+everybody = {f"{n}{b}" for n in report.PEERS for b in ("", ", beside")} | {
+    "libsaina", "libsaina, advised", "libsaina, by reference", "libsaina, GRO off"}
+point(set(series) == everybody, "each contender is in the JSON", set(series) ^ everybody)
+WORDS = {"median_ns", "first_quartile_ns", "third_quartile_ns", "goodput_gbps", "spread", "cpu_s_per_gb", "port_bytes_per_byte", "samples",
+         "gro", "gbps_by_gro", "verified", "verified_sums", "ours", "beside"}
+point(all(set(s) > WORDS for s in series.values()), "JSON has goodput, spread, CPU, GRO and verification of each contender")
+point(all(s["verified"] is True and s["verified_sums"] == 2 * 2 * 1024 for s in series.values()),
+      "JSON says how many sums were verified: those of two rounds of two workers")
+point(all(set(s["gbps_by_gro"]) == {"off", "on"} and s["goodput_gbps"] == max(s["gbps_by_gro"].values())
+          for s in series.values() if not s["ours"]), "peers are measured with GRO off and on, and the faster counts")
+point({n: s["gro"] for n, s in series.items() if s["ours"]} ==
+      {"libsaina": True, "libsaina, advised": True, "libsaina, by reference": True, "libsaina, GRO off": False},
+      "libsaina is measured with GRO on, and with GRO off beside it")
+point(len(found["bars"]) == len(bars.BARS) and all(b["verdict"] in said for b in found["bars"]), "each bar is in the JSON and in the output")
+
+status, said, found, files = run("--sizes", "4KiB", openmpi="wrong")
+point(status == 1 and "openmpi, rank 1" in said and "wrong sum: element 1023 is" in said,
+      "one wrong sum ends the run with exit status 1 and names who, which element and its value", status, said)
+point(not found, "a contender with a wrong sum is in no report")
+
+BYTES[0] = 100
+status, said, found, files = run("--sizes", "4KiB")
+BYTES[0] = 1 << 40
+point(status == 1 and "libsaina: only 100 bytes crossed the bridge's ports" in said,
+      "a contender that does not use the ports ends the run with exit status 1", status, said)
+
+status, said, found, files = run("--sizes", "4KiB", gloo="absent")
+point(status == 3 and not found["complete"], "a contender that does not start changes the exit status to 3", status)
+point("left out: Linux bridge, MTU 1500, 2 workers: gloo: gloo: a process ended with status 5" in end_of(said),
+      "who did not start is named at the end, with the reason", said)
+point(list(found["rows"][0]["left_out"]) == ["Gloo ring", "Gloo halving"] and found["left_out"][0]["reason"] in end_of(said),
+      "JSON says in which row who is left out, and why", found["left_out"])
+point("MPI ring" in found["rows"][0]["series"], "the other contenders are measured without the one that did not start")
+
+group.COMMAND_TIMEOUT, measure.MOST_HANGS = 0.3, 0
+status, said, found, files = run("--sizes", "4KiB", openmpi="stuck")
+group.COMMAND_TIMEOUT = 30
+point(status == 3 and list(found["rows"][0]["left_out"]) == ["MPI default", "MPI ring"], "a contender that hangs changes the exit status to 3", status, said)
+point("unlimited, 4 KiB: MPI ring: hung, turns that did not end: 1" in end_of(said), "who hung is named at the end, with the row", said)
+
+status, said, found, files = run("--sizes", "4KiB,8KiB", saina="absent")
+point(status == 3 and end_of(said).count("workers, unlimited, ") >= 2 and "saina: a process ended with status 5" in said,
+      "rows of a place where libsaina does not start are named, with exit status 3", status, said)
+status, said, found, files = run("--sizes", "4KiB", lab="no such bridge")
+point(status == 3 and "left out: Linux bridge, MTU 1500, 2 workers, unlimited, 4 KiB: no such bridge" in said,
+      "rows of a place whose labs cannot be built are named, with exit status 3", status, said)
+status, said, found, files = run("--sizes", "4KiB", deadline=0)
+point(status == 3 and "unlimited, 4 KiB: no time was left" in said, "rows for which there is no time are named, with exit status 3", status, said)
+
+# --- GRO: what is canned is the time of a round -------------------------------------------------
+
+
+class CannedGroup:
+    name = "gloo"
+
+    def __init__(self, ns_off, ns_on):
+        self.lab = FakeLab(None, False)
+        self.ns = {False: ns_off, True: ns_on}
+        self.asked: list[bool] = []
+        self.right = 2 * 1024
+
+    def command(self, text):
+        what, *words = text.split()
+        self.asked.append(self.lab.gro)
+        n = int(words[0]) + 1 if what in ("time", "verify") else 0
+        stamps = [i * self.ns[self.lab.gro] for i in range(n)]
+        return [stamps + [self.right] * (what == "verify")] * 2
+
+
+def cell_of(canned):
+    one = measure.Series("Gloo ring", canned, "ring", gro=measure.BOTH)
+    return measure.Cell(plan.Place("linux", 1500, 2), plan.Row(plan.UNLIMITED, 4096), [one], lambda what: None)
+
+
+for off, on, better in (1000, 2000, "off"), (2000, 1000, "on"):
+    canned = CannedGroup(off, on)
+    got = cell_of(canned).measure(0.001, 2)["Gloo ring"]
+    point(got["median_ns"] == 1000 and got["gro"] == (better == "on") and got["gbps_by_gro"] == {"off": 32768 / off, "on": 32768 / on},
+          f"a peer that is faster with GRO {better} is reported with GRO {better}", got)
+    point(canned.lab.gro is False and {True, False} == set(canned.asked), f"GRO is as before when a peer was measured (faster {better})")
+
+
+class HangsWithGro(CannedGroup):
+    def command(self, text):
+        if text.startswith("time") and self.lab.gro:
+            raise group.Hung("it does not come back")
+        return super().command(text)
+
+    def restart(self):
+        pass
+
+
+point(cell_of(HangsWithGro(1000, 1000)).measure(0.001, 2) == {}, "nothing of a turn that hung counts")
+canned = CannedGroup(1000, 1000)
+canned.right -= 1
+try:
+    cell_of(canned).measure(0.001, 2)
+    refused = ""
+except bench_main.BenchError as e:
+    refused = str(e)
+point("2047 of 2048 sums were verified" in refused, "a contender that compared too few sums ends the run", refused)
+one = measure.Series("Gloo ring", CannedGroup(1, 1), "ring", taken={True: measure.Taken(1, [1000], 1)})
+point(cell_of(one.group).result(one)["verified"] is False, "what was not verified is not said to be")
+
+# --- bars: what is canned is the report ------------------------------------------------------------
+
+
+def series_of(gbps, ours=False, beside=False):
+    ns = 1e9 / gbps
+    return {"goodput_gbps": gbps, "median_ns": ns, "first_quartile_ns": ns, "third_quartile_ns": ns, "spread": 0, "cpu_s_per_gb": 1,
+            "ours": ours, "beside": beside, "gro": True}
+
+
+def rows_of(good):
+    """Rows of the whole plan with figures that reach all bars, or (good = False) miss them."""
+    for place in plan.full():
+        for row in place.rows:
+            gbps = 1.0 if good else 1 - place.workers / 100
+            yield measure.about(place, row) | {
+                "series": {"libsaina": series_of(gbps, True), "Gloo ring": series_of(0.5), "Gloo ring, beside": series_of(0.4, beside=True)},
+                "left_out": {}, "best_peer": "Gloo ring", "best_peer_beside": "Gloo ring, beside", "reference_to_best_peer": None,
+                "to_bound": 0.98 if good else 0.979,
+                "to_best_peer": 1.68 if good else 0.99, "to_best_peer_beside": 3.0 if good else 1.49,
+                "cpu_to_best_peer": 0.8 if good else 0.81, "cpu_to_gloo_ring": 0.5 if good else 0.51, "to_bare": 0.9 if good else 0.89,
+                "to_share": 0.7 if good else 0.69, "resent_share": 0.049 if good else 0.05, "p99_to_median": 5 if good else 5.1,
+                "times": 2.5 if good else 2.51}
+
+
+full = list(rows_of(True))
+judged = bars.judge(full)
+limited = [j for j in judged if j["limit"]]
+point(all(j["rows"] >= 1 for j in judged), "the whole plan has a row for each bar", [j for j in judged if not j["rows"]])
+point(all(j["verdict"] == "reached" for j in limited) and all(j["verdict"] == "reported" for j in judged if not j["limit"]),
+      "figures at their limits reach their bars", *(j for j in limited if j["verdict"] != "reached"))
+judged = bars.judge(list(rows_of(False)))
+point(all(j["verdict"] == "MISSED" for j in judged if j["limit"]), "figures beyond their limits miss their bars",
+      *(j for j in judged if j["limit"] and j["verdict"] != "MISSED"))
+text = bars.table(judged)
+point(all(f"{j['figure']:.3f}" in line and j["verdict"] in line for j, line in zip(judged, text.splitlines()[1:])), "the table of bars has figure and verdict", text)
+one_bad = [r | {"to_bound": 0.97} if (r["workers"], r["bytes"]) == (8, 16 * plan.MIB) else r for r in full]
+judged = [j for j in bars.judge(one_bad) if j["verdict"] == "MISSED"]
+point([(j["bar"], j["at"]) for j in judged] == [("links 1 Gb/s, 4 MiB and above, N = 8: to the payload bound", "N = 8, 16 MiB")],
+      "one bad row misses its bar, and no other", judged)
+judged = bars.judge([r for r in full if (r["workers"], r["bytes"], r["link"]) != (8, 16 * plan.MIB, plan.LIMITED)])
+point([j["bar"] for j in judged if j["verdict"] == "incomplete"] ==
+      [b.text for b in bars.BARS if "N = 2, 4, 8: goodput" in b.text or b.text.startswith(("links 1 Gb/s, 4 MiB and above, N = 8", "links 1 Gb/s, N = 8"))],
+      "a bar of which a row is left out is not said to be reached", [j for j in judged if j["verdict"] == "incomplete"])
+point(all(j["verdict"] == "not measured" for j in bars.judge([])), "a bar without rows is not measured")
+
+# --- the plan, and when time runs out ------------------------------------------------------------------
+
+planned = [(p, r) for p in plan.full() for r in p.rows]
+wanted = [(p, r) for p, r in planned if any(b.rows(measure.about(p, r)) for b in bars.BARS)]
+point(not any(r.extra for _, r in wanted), "no row that a bar is about is left out before others", [f"{p}, {r}" for p, r in wanted if r.extra])
+point(plan.full()[-1].bridge != "ovs" and any(p.bridge == "ovs" and not r.extra for p, r in planned), "rows on Open vSwitch do not come last")
+with contextlib.redirect_stdout(io.StringIO()):
+    late = runner.Bench(plan.full(), 1, runner.time.monotonic() + 100, "")
+late.progress.began -= 400
+late.rows = [{}] * 10			# 40 s each
+point([bool(late.why_not(r)) for r in (plan.Row(plan.UNLIMITED, 1, extra=True), plan.Row(plan.UNLIMITED, 1))] == [True, False],
+      "when time is short, rows that no bar needs are left out and the others are not")
+
+# --- the picture ----------------------------------------------------------------------------------------
+
+out = tempfile.mkdtemp()
+drawn = report.draw(out, full)
+with open(drawn, "rb") as f:
+    head = f.read(8)
+with open(os.path.join(out, "bench.dat"), encoding="utf-8") as f:
+    panels = [p.splitlines() for p in f.read().split("\n\n\n") if p]
+point(head == b"\x89PNG\r\n\x1a\n" and os.path.getsize(drawn) > 10000, "gnuplot draws the picture", head)
+want = ["4194304 " + " ".join(map(str, [4194304 * 8 / 1e9] * 3)) + " 0.5 0.4", "16777216 " + " ".join(map(str, [16777216 * 8 / 1e9] * 3)) + " 0.5 0.4"]
+here = [p for p in panels if p[0].startswith("# linux, MTU 9000, N = 4, unlimited, xdp")]
+point(len(here) == 1 and here[0][1:] == want, "the picture's data are goodput by size of libsaina, the best peer and the best beside", here, want)
+point(report.draw(out, full[:1]) is None, "there is no picture of one size")
+shutil.rmtree(out)
+
+print(f"1..{count}")
+sys.exit(bad > 0)

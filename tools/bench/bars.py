@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What `make bench' must reach, and whether a run did.  A bar is about some rows of the whole plan;
+its figure is that of the worst of them.  It is reached only if all of them were measured."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from measure import about
+from plan import KIB, LIMITED, MIB, UNLIMITED, full, size_text
+
+REACHED, MISSED, INCOMPLETE, UNMEASURED, REPORTED = "reached", "MISSED", "incomplete", "not measured", "reported"
+
+
+def among(link: str, workers, sizes: Callable[[int], bool] = lambda _: True, *, mtu: int = 1500, hook: str = "auto",
+          strain: str | None = None) -> Callable[[dict], bool]:
+    """Rows on a Linux bridge.  It looks only at what measure.about() says, which is known before they are measured."""
+    return lambda row: (row["bridge"] == "linux" and row["link"] == link and row["mtu"] == mtu and row["hook"] == hook and
+                        row.get("strain") == strain and (not workers or row["workers"] in workers) and sizes(row["bytes"]))
+
+
+def least_size(least: int) -> Callable[[int], bool]:
+    return lambda size: size >= least
+
+
+def just(size: int) -> Callable[[int], bool]:
+    return lambda other: other == size
+
+
+def where(row: dict) -> str:
+    return f"N = {row['workers']}" + (f", {size_text(row['bytes'])}" if row["bytes"] else "")
+
+
+@dataclass(frozen=True)
+class Bar:
+    """least, most, below: the limit, one of them; none: reported only."""
+
+    text: str
+    rows: Callable[[dict], bool]
+    figure: str				# a ratio of the row; or a series, of which the goodput is meant
+    least: float | None = None
+    most: float | None = None
+    below: float | None = None
+    fewest: int = 1			# rows
+
+    def figure_of(self, row: dict) -> float | None:
+        if self.figure in row.get("series", {}):
+            return row["series"][self.figure]["goodput_gbps"]
+        return row.get(self.figure)
+
+    def worst(self, rows: list[dict]) -> tuple[float, str]:
+        pick = max if self.least is None else min
+        row = pick(rows, key=self.figure_of)
+        return self.figure_of(row), where(row)
+
+    def limit(self) -> str:
+        for sign, limit in (">=", self.least), ("<=", self.most), ("<", self.below):
+            if limit is not None:
+                return f"{sign} {limit:g}"
+        return ""
+
+    def holds(self, figure: float) -> bool:
+        return ((self.least is None or figure >= self.least) and (self.most is None or figure <= self.most) and
+                (self.below is None or figure < self.below))
+
+    def judge(self, rows: list[dict], whole: list[dict]) -> dict:
+        """whole: what measure.about() says of all rows of the whole plan."""
+        wanted = sum(map(self.rows, whole))
+        found = [r for r in rows if self.rows(r) and self.figure_of(r) is not None]
+        figure, at = self.worst(found) if len(found) >= self.fewest else (None, "")
+        if figure is None:
+            verdict = UNMEASURED
+        elif not self.limit():
+            verdict = REPORTED
+        elif not self.holds(figure):
+            verdict = MISSED
+        else:
+            verdict = REACHED if len(found) >= wanted else INCOMPLETE
+        return {"bar": self.text, "limit": self.limit(), "figure": figure, "at": at, "rows": len(found), "rows_wanted": wanted,
+                "verdict": verdict}
+
+
+class Flat(Bar):
+    """By how much goodput differs among the rows, of the largest."""
+
+    def worst(self, rows: list[dict]) -> tuple[float, str]:
+        low, high = (f(map(self.figure_of, rows)) for f in (min, max))
+        return (high - low) / high, ", ".join(sorted({f"N = {r['workers']}" for r in rows}))
+
+
+def limited(n: int, least: float) -> Bar:
+    return Bar(f"links 1 Gb/s, 4 MiB and above, N = {n}: to the best peer", among(LIMITED, (n,), least_size(4 * MIB)), "to_best_peer",
+               least=least)
+
+
+def unlimited(n: int, least: float) -> Bar:
+    return Bar(f"links unlimited, 16 MiB and above, N = {n}: to the best peer", among(UNLIMITED, (n,), least_size(16 * MIB)),
+               "to_best_peer", least=least)
+
+
+def small(n: int, least: float) -> Bar:
+    return Bar(f"links unlimited, 64 KiB, N = {n}: to the best peer", among(UNLIMITED, (n,), just(64 * KIB)), "to_best_peer", least=least)
+
+
+OVERLOAD = among(UNLIMITED, (16,), just(4 * MIB), strain="overload")
+# Issue 9, "Must reach".  The last of its bars, that nothing is lost, is one of the test suite.
+BARS = (
+    *(Bar(f"links 1 Gb/s, 4 MiB and above, N = {n}: to the payload bound", among(LIMITED, (n,), least_size(4 * MIB)), "to_bound", least=0.98)
+      for n in (2, 4, 8)),
+    Flat("links 1 Gb/s, 4 MiB and above, N = 2, 4, 8: goodput differs by", among(LIMITED, (2, 4, 8), least_size(4 * MIB)), "libsaina", most=0.03,
+         fewest=2),
+    limited(4, 1.44), limited(8, 1.68), limited(16, 1.5),
+    Bar("links 1 Gb/s, 4 MiB, N = 16: goodput in Gb/s", among(LIMITED, (16,), least_size(4 * MIB)), "libsaina"),
+    unlimited(4, 1.0), unlimited(8, 1.2), unlimited(16, 1.5),
+    Bar("links unlimited, 4 MiB, N = 16: to the best peer", among(UNLIMITED, (16,), just(4 * MIB)), "to_best_peer"),
+    small(4, 1.0), small(8, 1.4),
+    Bar("XDP hook, links unlimited, MTU 1500: to the best peer beside", among(UNLIMITED, (), hook="xdp"), "to_best_peer_beside", least=1.5),
+    Bar("XDP hook, links unlimited, MTU 9000: to the best peer beside", among(UNLIMITED, (), mtu=9000, hook="xdp"), "to_best_peer_beside",
+        least=3),
+    Bar("links unlimited, N = 8: CPU to the best peer's", among(UNLIMITED, (8,)), "cpu_to_best_peer", most=0.8),
+    Bar("links 1 Gb/s, N = 8: CPU to Gloo ring's", among(LIMITED, (8,)), "cpu_to_gloo_ring", most=0.5),
+    Bar("tc hook, a TCP stream: to one without our program", among(UNLIMITED, (), strain="tcp"), "to_bare", least=0.9),
+    Bar("overload, N = 16, 4 MiB: goodput to the share of it", OVERLOAD, "to_share", least=0.7),
+    Bar("overload, N = 16, 4 MiB: messages sent again", OVERLOAD, "resent_share", below=0.05),
+    Bar("overload, N = 16, 4 MiB: 99th percentile to median", OVERLOAD, "p99_to_median", most=5),
+    *(Bar(f"20 % loss, 4 MiB, links 1 Gb/s, N = {n}: time to that without", among(LIMITED, (n,), just(4 * MIB), strain="loss"), "times", most=2.5)
+      for n in (2, 4, 8)),
+)
+
+
+def judge(rows: list[dict]) -> list[dict]:
+    whole = [about(place, row) for place in full() for row in place.rows]
+    return [b.judge(rows, whole) for b in BARS]
+
+
+def table(judged: list[dict]) -> str:
+    """A line for each bar."""
+    lines = ["What must be reached: the figure of the worst row, and which one that is"]
+    for j in judged:
+        figure = "-" if j["figure"] is None else f"{j['figure']:.3f}"
+        rows = f" ({j['rows']} of {j['rows_wanted']} rows)" if j["verdict"] == INCOMPLETE else ""
+        lines.append(f"{j['bar']:<72}{j['limit']:>8} {figure:>8}  {j['at']:<18} {j['verdict']}{rows}")
+    return "\n".join(lines)
