@@ -15,7 +15,7 @@
 #define EPISODE	20000	/* packets */
 
 static struct {
-	uint64_t seed, packets, check_every;
+	uint64_t seed, packets, steps, check_every;
 	unsigned int mode;
 	bool tc, verbose;
 } opt = { .seed = 1, .packets = 10000000, .check_every = 2000 };
@@ -23,6 +23,7 @@ static struct {
 static const struct argp_option options[] = {
 	{ "seed", 's', "N", 0, "first seed; each episode takes the next (default 1)", 0 },
 	{ "packets", 'p', "N", 0, "packets in all (default 10 million)", 0 },
+	{ "steps", 'S', "N", 0, "until workers have made N steps, however many packets that takes", 0 },
 	{ "check-every", 'c', "N", 0, "packets between comparisons of state (default 2000)", 0 },
 	{ "policy", 'P', "NAME", 0, "policy that all steps have: ssp, asp or grouped (default: all)", 0 },
 	{ "tc", 't', NULL, 0, "by the tc hook, many messages in a frame", 0 },
@@ -42,6 +43,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case 'p':
 		opt.packets = strtoull(arg, &end, 0);
+		break;
+	case 'S':
+		opt.steps = strtoull(arg, &end, 0);
 		break;
 	case 'c':
 		opt.check_every = strtoull(arg, &end, 0);
@@ -199,6 +203,22 @@ static void coverage(void)
 	       missing[0] ? ", but not:" : "", missing);
 }
 
+/* Is there more to do, after @done packets? */
+static bool goes_on(uint64_t done)
+{
+	return opt.steps ? t.steps < opt.steps : done < opt.packets;
+}
+
+/* Now and then, in a run of hours. */
+static void progress(uint64_t done, uint64_t seed)
+{
+	if (!opt.steps || seed % 100)
+		return;
+	tap_note("seed %llu: %llu steps, %llu packets", (unsigned long long)seed,
+		 (unsigned long long)t.steps, (unsigned long long)done);
+	fflush(stdout);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct argp argp = { options, parse, NULL,
@@ -213,11 +233,12 @@ int main(int argc, char **argv)
 	rig_open(&t.rig);
 	if (opt.tc)
 		rig_use_tc(&t.rig);
-	for (seed = opt.seed; ok && done < opt.packets; seed++) {
-		uint64_t left = opt.packets - done;
+	for (seed = opt.seed; ok && goes_on(done); seed++) {
+		uint64_t left = opt.steps ? EPISODE : opt.packets - done;
 
 		ok = episode(seed, left < EPISODE ? left : EPISODE);
 		done += t.at;
+		progress(done, seed);
 	}
 	tap_ok(ok, "table: program and oracle agree, no rule is broken: %llu packets, seeds %llu to %llu",
 	       (unsigned long long)done, (unsigned long long)opt.seed, (unsigned long long)seed - 1);
@@ -225,7 +246,7 @@ int main(int argc, char **argv)
 		 (unsigned long long)t.steps, (unsigned long long)t.rounds,
 		 (unsigned long long)t.swaps, (unsigned long long)t.changes,
 		 (unsigned long long)t.widest);
-	if (ok && opt.packets >= 200000) {
+	if (ok && done >= 200000) {
 		coverage();
 		if (!opt.mode || opt.mode == SAINA_POLICY_GROUPED)
 			tap_ok(t.views > done / 1000,
