@@ -568,6 +568,7 @@ int main(void)
 	test_6r();
 	defects_serene();
 	defects_table();
+	defects_arrivals();
 	test_join_place();
 	test_last_round();
 	test_conservation();

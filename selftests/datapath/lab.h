@@ -3,6 +3,7 @@
 #ifndef SAINA_TEST_LAB_H
 #define SAINA_TEST_LAB_H
 
+#include <linux/pkt_cls.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "lib/tap.h"
@@ -164,14 +165,19 @@ static inline int32_t lab_elem(unsigned int i)
 
 static inline bool lab_consumed(void)
 {
-	return rig.verdict == XDP_DROP;
+	return rig.verdict == (rig.tc ? TC_ACT_SHOT : XDP_DROP);
+}
+
+static inline bool lab_answered(void)
+{
+	return rig.verdict == (rig.tc ? TC_ACT_REDIRECT : XDP_REDIRECT);
 }
 
 static inline bool lab_sums(uint64_t mask, int32_t sum)
 {
 	const struct saina_hdr *h = lab_answer();
 
-	if (rig.verdict != XDP_REDIRECT || rig.len != FRAME_PAYLOAD + 4 * LAB_ELEMS ||
+	if (!lab_answered() || rig.len != FRAME_PAYLOAD + 4 * LAB_ELEMS ||
 	    h->type != SAINA_MSG_RESULT || h->mask != mask ||
 	    h->contributors != __builtin_popcountll(mask))
 		return false;
@@ -199,7 +205,7 @@ static inline bool lab_unicast(const struct lab *l, unsigned int w, unsigned int
 
 static inline bool lab_stale(uint32_t next_round)
 {
-	return rig.verdict == XDP_REDIRECT && lab_answer()->type == SAINA_MSG_STALE &&
+	return lab_answered() && lab_answer()->type == SAINA_MSG_STALE &&
 	       lab_answer()->slot_round == next_round && rig.len == FRAME_PAYLOAD;
 }
 
@@ -256,7 +262,7 @@ static inline bool lab_sum(unsigned int how, int32_t v)
 {
 	const struct saina_hdr *h = lab_answer();
 
-	return rig.verdict == XDP_REDIRECT && h->type == SAINA_MSG_SUM &&
+	return lab_answered() && h->type == SAINA_MSG_SUM &&
 	       (h->flags & ~SAINA_F_FRESH) == how && lab_elem(0) == v && lab_elem(LAB_ELEMS - 1) == v;
 }
 
@@ -265,7 +271,7 @@ static inline bool lab_go(unsigned int to, uint64_t may, uint32_t low)
 {
 	const struct saina_hdr *h = lab_answer();
 
-	return rig.verdict == XDP_REDIRECT && h->type == SAINA_MSG_GO && h->worker == to &&
+	return lab_answered() && h->type == SAINA_MSG_GO && h->worker == to &&
 	       h->mask == may && h->slot_round == low;
 }
 
@@ -273,7 +279,7 @@ static inline bool lab_nak(unsigned int why)
 {
 	const struct saina_hdr *h = lab_answer();
 
-	return rig.verdict == XDP_REDIRECT && h->type == SAINA_MSG_NAK && h->k == why;
+	return lab_answered() && h->type == SAINA_MSG_NAK && h->k == why;
 }
 
 static inline void lab_step(const struct lab *l, unsigned int w, uint32_t c)
@@ -296,5 +302,7 @@ static inline void lab_verdict(struct lab *l, bool ok, const char *name)
 void defects_sfcd(void);
 void defects_serene(void);
 void defects_table(void);
+/* When gradients come. */
+void defects_arrivals(void);
 
 #endif /* SAINA_TEST_LAB_H */
