@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* saina-6f .. 6k, 6m, 6p: the published defects of SFCD; see defects_test.c. */
+/*
+ * saina-6f .. 6k, 6m, 6p: the published defects of SFCD; see defects_test.c.  Behind them: k that
+ * goes down again, round by round.
+ */
 #include <bpf/bpf.h>
 #include <unistd.h>
 #include "lab.h"
@@ -165,6 +168,113 @@ static void test_6p_sfcd(void)
 		    "saina-6p no worker drives k by repeating its last packet");
 }
 
+/* A round of which all workers say the same, @flip: the other signs than in the one before.
+ * As many speak as k says; those that are left come too late, and say the opposite.
+ */
+static void round_of(struct lab *l, uint32_t round, bool flip)
+{
+	static int32_t v[LAB_ELEMS], opposite[LAB_ELEMS];
+	static uint64_t negative;
+
+	negative = round ? flip ? ~negative : negative : 0;
+	signs(v, negative);
+	signs(opposite, ~negative);
+	for (uint32_t s = 0; s < l->conf.segments; s++) {
+		unsigned int k = lab_rt(l).next_round > round ? lab_rt(l).k : 0;
+
+		for (unsigned int w = 0; w < 4; w++) {
+			lab_grad_v(l, w, round, s, k && w >= k ? opposite : v);
+			if (!k)
+				k = lab_rt(l).k;
+		}
+		for (unsigned int w = 0; w < 4; w++)	/* and once more */
+			lab_grad_v(l, w, round, s, opposite);
+	}
+}
+
+/* k of the round after each of @rounds: 'f' flips, 's' does not. */
+static bool k_follows(struct lab *l, const char *rounds, const char *k)
+{
+	for (uint32_t r = 0; rounds[r]; r++) {
+		struct saina_job_rt rt;
+
+		round_of(l, r, rounds[r] == 'f');
+		rt = lab_rt(l);
+		if (rt.k_next == (uint32_t)(k[r] - '0') && rt.last_round == r &&
+		    rt.last_observed == l->conf.segments * LAB_ELEMS &&
+		    rt.last_flips == (r && rounds[r] == 'f' ? rt.last_observed : 0))
+			continue;
+		tap_note("after round %u of %s: k %u, want %c; %llu flips of %llu", r, rounds, rt.k_next,
+			 k[r], (unsigned long long)rt.last_flips, (unsigned long long)rt.last_observed);
+		return false;
+	}
+	return true;
+}
+
+static struct saina_policy down(unsigned int k0, unsigned int k_min, unsigned int c_th)
+{
+	struct saina_policy p = lab_sfcd(k0, 500, c_th, 1);
+
+	p.k_min = k_min;
+	p.flags = SAINA_POLICY_F_DOWN;
+	return p;
+}
+
+static struct lab four(struct saina_policy p)
+{
+	static uint32_t generations;
+	struct lab l = lab_job(5, 4, 2, p);
+
+	l.conf.generation += ++generations << 24;
+	lab_publish(&l);
+	return l;
+}
+
+static void test_down(void)
+{
+	struct lab l = four(down(1, 1, 2));
+	struct saina_policy p = down(4, 2, 2);
+
+	lab_verdict(&l, k_follows(&l, "sffffssssssff", "1122332211112"),
+		    "sfcd down: k rises while signs flip, falls once they have agreed for cth rounds, and not below 1");
+	l = four(lab_sfcd(1, 500, 2, 1));
+	lab_verdict(&l, k_follows(&l, "sffffssssssff", "1122333333334"),
+		    "sfcd without down: signs that agree again do not lower k");
+	l = four(p);
+	lab_verdict(&l, k_follows(&l, "sssssssssff", "44332222223"),
+		    "sfcd down: k does not fall below kmin");
+	l = four(down(3, 1, 3));
+	lab_verdict(&l, k_follows(&l, "sssfssfsfss", "33333222222"),
+		    "sfcd down: a round that flips is taken off those that agreed");
+	p = down(2, 1, 0);
+	l = four(p);
+	lab_verdict(&l, k_follows(&l, "sssssffff", "221112233"),
+		    "sfcd down: with cth=k as many rounds as k is have to agree");
+}
+
+/* A new learning rate while rounds go on: who has contributed to an open slot is counted by the k it has. */
+static void test_down_latched(void)
+{
+	struct lab l = four(down(4, 1, 1));
+	int32_t v[LAB_ELEMS];
+	bool ok = true;
+
+	signs(v, 0);
+	for (uint32_t r = 0; r < 2; r++)
+		for (uint32_t s = 0; s < 2; s++)
+			for (unsigned int w = 0; w < 4; w++)
+				lab_grad_v(&l, w, r, s, v);
+	/* round 1 has decided: its last result says so, and was made with 4 */
+	ok &= lab_rt(&l).k_next == 3 && lab_answer()->k == 4 && lab_answer()->next_k == 3 &&
+	      lab_answer()->contributors == 4;
+	for (unsigned int w = 0; w < 3; w++)
+		lab_grad_v(&l, w, 2, 0, v);
+	ok &= lab_answered() && lab_answer()->k == 3 && lab_answer()->contributors == 3;
+	lab_grad_v(&l, 3, 2, 0, v);
+	ok &= lab_answer()->flags == SAINA_F_LATE && lab_answer()->mask == 7;
+	lab_verdict(&l, ok, "sfcd down: a lower k is that of the next round, and the result that lowers it says so");
+}
+
 void defects_sfcd(void)
 {
 	test_6f();
@@ -175,4 +285,6 @@ void defects_sfcd(void)
 	test_6k();
 	test_6m();
 	test_6p_sfcd();
+	test_down();
+	test_down_latched();
 }
