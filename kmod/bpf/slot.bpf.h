@@ -531,7 +531,8 @@ static __always_inline int slot_decide(struct slot_call *c, struct saina_slot_me
 		return slot_settle(c, h);
 	if (hot && h->state == SAINA_SLOT_OPEN)
 		return slot_decide_open(c, h, cnt);
-	if (!hot && (e->state != SAINA_SLOT_DONE || e->round != c->in.round))
+	/* also where a table has taken the entry: the hot slot may be of that round still */
+	if (e->state != SAINA_SLOT_DONE || e->round != c->in.round)
 		return slot_decide_new(c, h, cnt);
 	slot_answer_from(&c->out, e);
 	if (!c->in.segment && !c->in.pull && !(e->seen & c->in.bit))

@@ -222,6 +222,40 @@ static void test_fence_cancelled(void)
 }
 
 /*
+ * Steps begin where a round has a segment that nobody sent, for who was ahead has died: its hot
+ * slot is that of the round before still, whose place in the ring the table has taken.
+ */
+static void test_taken_entry(void)
+{
+	struct lab l = lab_job(5, 2, 2, lab_fastest(1));
+	uint32_t next = 3;
+	bool ok;
+
+	l.conf.generation += 1u << 22;
+	l.first_round = 1;
+	lab_publish(&l);
+	lab_grad(&l, 0, 1, 0, 7);
+	lab_grad(&l, 0, 1, 1, 7);
+	ok = lab_broadcast(1, 7);
+	lab_grad(&l, 0, 2, 0, 7);
+	ok &= lab_broadcast(1, 7);		/* of segment 1 nothing comes any more */
+	window(&l, SAINA_WINDOW_NONE);
+	lab_grad(&l, 0, next, 0, 7);
+	ok &= lab_nak(SAINA_NAK_MODE) && lab_rt(&l).base == next;
+	lab_grad(&l, 1, 1, 1, 9);		/* before and after the table has begun there */
+	ok &= lab_unicast(&l, 1, SAINA_F_LATE, 1, 7);
+	lab_say(&l, SAINA_MSG_INC, 0, next, 1, 100);
+	ok &= lab_sum(0, 100);
+	lab_grad(&l, 1, 1, 1, 9);
+	ok &= lab_stale(next);
+	lab_pull(&l, 0, 1, 1);
+	ok &= lab_stale(next);
+	lab_grad(&l, 0, 1, 1, 7);
+	ok &= lab_stale(next);
+	lab_verdict(&l, ok, "table: a round whose place in the ring the table took is gone, also where nothing came after it");
+}
+
+/*
  * A CPU that looks at rt while another writes: it finds mode TABLE, and the base of the rounds.
  * The oracle does one thing at a time, so the program is alone here.
  */
@@ -263,5 +297,6 @@ void defects_table(void)
 	test_dead_ahead();
 	test_fence_window();
 	test_fence_cancelled();
+	test_taken_entry();
 	test_torn_fence();
 }

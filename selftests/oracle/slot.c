@@ -269,8 +269,6 @@ void oracle_grad(struct oracle_msg *m)
 		}
 		return;
 	}
-	if (is_about(h, m))
-		return after_result(m, h);
 	if (is_about(e, m))
 		return after_result(m, e);
 
@@ -340,8 +338,6 @@ void oracle_pull(struct oracle_msg *m)
 			oracle_drop(m, SAINA_C_PULL_EARLY);
 		return;
 	}
-	if (is_about(h, m))
-		return pulled(m, h);
 	if (is_about(e, m))
 		return pulled(m, e);
 	if (is_stale(m))
