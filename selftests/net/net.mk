@@ -12,6 +12,8 @@ $(call test,net/loss-mixed,quick,host,180,env SAINA_TEST_HOOK=mixed selftests/ne
 MIXED_TESTS := basic policy sfcd death hostile
 $(foreach t,$(MIXED_TESTS),$(call test,net/$(t)-mixed,full,host,180,env SAINA_TEST_HOOK=mixed selftests/net/$(t).sh))
 $(call test,net/steps-tc,full,host,180,env SAINA_TEST_HOOK=tc selftests/net/steps.sh)
+# k that goes down again: gradient descent with a learning rate that drops.
+$(call test,net/sfcd_down,full,host,180,selftests/net/sfcd_down.sh)
 # The Python package, with numpy arrays and with torch tensors.
 $(call test,net/python,quick,host,180,selftests/net/python.sh)
 # DistributedDataParallel.
