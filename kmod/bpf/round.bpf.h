@@ -152,8 +152,9 @@ static __always_inline void round_open(struct saina_job_rt *rt, const struct sai
 	rt->flips = 0;
 	rt->observed = 0;
 	rt->opened_at = now;
-	o->old_k = rt->k;
 	k = rt->k_next;
+	/* what sfcd_decide() has lowered it has told of already */
+	o->old_k = rt->policy.mode == SAINA_POLICY_SFCD ? k : rt->k;
 	if (target->seq != rt->policy.seq) {
 		if (target->mode == SAINA_POLICY_SFCD) {
 			bool same = rt->policy.mode == SAINA_POLICY_SFCD &&

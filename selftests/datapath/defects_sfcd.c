@@ -275,6 +275,49 @@ static void test_down_latched(void)
 	lab_verdict(&l, ok, "sfcd down: a lower k is that of the next round, and the result that lowers it says so");
 }
 
+struct told {
+	unsigned int n;
+	uint64_t from[8], to[8];
+};
+
+static void note_k(void *arg, const struct saina_event *ev)
+{
+	struct told *t = arg;
+
+	if (ev->type != SAINA_EV_K || t->n == 8)
+		return;
+	t->from[t->n] = ev->a;
+	t->to[t->n++] = ev->b;
+}
+
+/* The events are taken here, so the oracle's are not compared. */
+static void test_down_events(void)
+{
+	struct lab l = four(down(4, 1, 1));
+	struct told t = {};
+	struct saina_dp_cb cb = { .event = note_k, .arg = &t };
+	bool ok = rig_drain(&rig);
+
+	for (uint32_t r = 0; r < 4; r++)
+		round_of(&l, r, false);		/* 4, 3, 2, 1 */
+	round_of(&l, 4, true);
+	round_of(&l, 5, true);			/* 2, 3 */
+	lab_active(&l, 3);
+	round_of(&l, 6, false);			/* a death: 2; and it decides nothing */
+	saina_dp_event_dispatch(rig.dp, &cb);
+	rig.o.events = 0;
+	ok &= t.n == 6;
+	for (unsigned int i = 0; i < t.n; i++) {
+		static const uint64_t from[] = { 4, 3, 2, 1, 2, 3 }, to[] = { 3, 2, 1, 2, 3, 2 };
+
+		ok &= t.n == 6 && t.from[i] == from[i] && t.to[i] == to[i];
+		if (!ok)
+			tap_note("event %u: k from %llu to %llu", i, (unsigned long long)t.from[i],
+				 (unsigned long long)t.to[i]);
+	}
+	lab_verdict(&l, ok, "sfcd down: one event tells of each change of k, and they follow from each other");
+}
+
 void defects_sfcd(void)
 {
 	test_6f();
@@ -287,4 +330,5 @@ void defects_sfcd(void)
 	test_6p_sfcd();
 	test_down();
 	test_down_latched();
+	test_down_events();
 }

@@ -111,7 +111,8 @@ void oracle_round_open(struct oracle *o, struct oracle_job *j, uint64_t old_memb
 	struct saina_job_rt *rt = &j->rt;
 	const struct saina_policy *p = &rt->policy;
 	unsigned int n = oracle_popcount(j->conf.active);
-	unsigned int old_k = rt->k, old_seq = p->seq, k, top;
+	unsigned int old_k = p->mode == SAINA_POLICY_SFCD ? rt->k_next : rt->k;
+	unsigned int old_seq = p->seq, k, top;
 	const struct saina_policy *target;
 	bool adopted;
 
