@@ -29,7 +29,7 @@ survived=() stale=() killed=0
 
 # tests HOOK: TAP of the first program that fails with $work/saina_HOOK.bpf.o; 0 if none does.
 tests() {
-	local t list=(groups_test defects_test sfcd_parity_test 'table_test --packets 60000' 'trace_test --packets 300000'
+	local t list=(groups_test hostile_test defects_test sfcd_parity_test 'table_test --packets 60000' 'trace_test --packets 300000'
 		'trace_test --packets 600000 --policy timeout' race_test)
 	if [ $variant = kmod ]; then
 		"$B/selftests/xdp_float_test" "$work/saina_xdp.bpf.o" "$B/selftests/kfunc_test.bpf.o" && return 0
@@ -38,7 +38,7 @@ tests() {
 	if [ "$1" = tc ]; then
 		# It lies beside the other, which is as it was.
 		cp "$B/saina_xdp.bpf.o" "$work" || return 1
-		list=(tc_test 'trace_test --tc --packets 300000' 'table_test --tc --packets 60000')
+		list=(tc_test 'hostile_test --tc' 'trace_test --tc --packets 300000' 'table_test --tc --packets 60000')
 	fi
 	for t in "${list[@]}"; do
 		# shellcheck disable=SC2086
@@ -163,6 +163,9 @@ else
 	mutant timeout-of-too-few slot.bpf.h ' & slot_above((__u64)h->count + 1, h->k_min);' ';'
 	mutant timeout-at-once slot.bpf.h 'return slot_above(now, h->deadline - 1) &' 'return !!h->deadline &'
 	mutant timeout-not-in-short-cut slot.bpf.h $' &&\n	       (!h->deadline || in->now < h->deadline);' ';'
+	mutant timeout-in-a-fence round.bpf.h 'rt->policy.timeout_us && !fence ?' 'rt->policy.timeout_us ?'
+	mutant timeout-of-nobody round.bpf.h 'c->latch.k_min = rt->policy.k_min;' 'c->latch.k_min = 0;'
+	mutant timeout-too-early round.bpf.h 'now + 1000ull * rt->policy.timeout_us' 'now + 100ull * rt->policy.timeout_us'
 	# coded: one of each part
 	mutant coded-waits-for-all slot.bpf.h '	if (h->parts)' '	if (0)'
 	mutant coded-adds-spares slot.bpf.h 'if (in->pull || in_it || spare)' 'if (in->pull || in_it)'
@@ -170,10 +173,13 @@ else
 	mutant coded-in-short-cut slot.bpf.h ' && !h->parts &&' ' &&'
 	mutant coded-k-is-all round.bpf.h 'return popcount64(slot_parts(rt->members, round_parts(p, conf)));' 'return n;'
 	mutant coded-spares-not-told slot.bpf.h '(open && h->csum & slot_part(h->parts, c->in.worker))' '0'
+	mutant coded-late-is-kept round.bpf.h $'rt->policy.late == SAINA_LATE_DROP ||\n\t\t\t\t rt->policy.mode == SAINA_POLICY_CODED ?' 'rt->policy.late == SAINA_LATE_DROP ?'
+	mutant coded-fewer-parts round.bpf.h 'conf->workers / (p->spread + 1u)' 'conf->workers / (p->spread + 2u)'
 	# k set from outside
 	mutant external-k-not-taken round.bpf.h 'conf->k_set && !round_k_is_of_another(p, conf) ? conf->k_set : p->k' 'p->k'
 	mutant external-k-passed-on round.bpf.h '!round_k_is_of_another(p, conf)' '1'
 	mutant external-k-not-told round.bpf.h 'mode == SAINA_POLICY_EXTERNAL ? k != o->old_k :' 'mode == SAINA_POLICY_EXTERNAL ? 0 :'
+	mutant external-k-told-if-lower round.bpf.h 'mode == SAINA_POLICY_EXTERNAL ? k != o->old_k :' 'mode == SAINA_POLICY_EXTERNAL ? k < o->old_k :'
 	# a schedule
 	mutant schedule-too-early round.bpf.h 'rt->next_round >= conf->next_from' 'rt->next_round + 1 >= conf->next_from'
 	mutant schedule-without-event round.bpf.h '(rt->asked == conf->next.seq && rt->happened & conf->next_on)' '1'
@@ -201,6 +207,20 @@ else
 	mutant off-by-one-threshold sfcd.bpf.h 'rt->flips * 1000 >= scaled' 'rt->flips * 1000 > scaled'
 	mutant cth-follows-next-k sfcd.bpf.h 'p->c_th ? p->c_th : rt->k;' 'p->c_th ? p->c_th : rt->k + 1;'
 	mutant signs-of-another-stride sign_elems.bpf.h 'first + b * stride' 'first + b'
+	mutant down-never sfcd.bpf.h 'if (!reached && p->flags & SAINA_POLICY_F_DOWN)' 'if (0)'
+	mutant down-always sfcd.bpf.h 'if (!reached && p->flags & SAINA_POLICY_F_DOWN)' 'if (!reached)'
+	mutant down-below-kmin sfcd.bpf.h 'rt->k_next > 1 && rt->k_next > p->k_min' 'rt->k_next > 1'
+	mutant down-without-leak sfcd.bpf.h 'else if (rt->resumed)' 'else if (0)'
+	mutant down-keeps-converged sfcd.bpf.h $'rt->resumed = 0;\n\t\t\trt->converged = 0;' 'rt->resumed = 0;'
+	mutant down-told-twice round.bpf.h 'rt->policy.mode == SAINA_POLICY_SFCD ? k : rt->k' 'rt->k'
+	# arrival times
+	mutant arrival-of-1024 arrival.bpf.h '(in->now - opened_at) / 1000' '(in->now - opened_at) / 1024'
+	mutant arrival-twice arrival.bpf.h 'if (a->round == in->round + 1)' 'if (0)'
+	mutant arrival-in-the-bucket-below arrival.bpf.h 'b += us != 0;' ';'
+	mutant arrival-before-the-first arrival.bpf.h 'in->now > opened_at ? (in->now - opened_at) / 1000 : 0' '(in->now - opened_at) / 1000'
+	mutant arrival-of-another-job arrival.bpf.h 'if (a->generation != in->generation) {' 'if (0) {'
+	mutant arrival-of-late-not-noted slot.bpf.h 'if (!c->in.segment && !c->in.pull && !(e->seen & c->in.bit))' 'if (0)'
+	mutant arrival-without-a-first table.bpf.h 'if (k->first[g] != step + 1) {' 'if (1) {'
 	# who may say what
 	mutant any-port frame.bpf.h 'if (f->ifindex != b->ifindex)' 'if (0)'
 	mutant any-address frame.bpf.h '!= b->ip)' '!= b->ip && 0)'
@@ -261,11 +281,17 @@ else
 	mutant table-reads-are-stale table_elems.bpf.h '			to[i] = v;' ''
 	mutant table-read-clears table_elems.bpf.h 'sum[i] = old ^ ((old ^ v) & add);' 'sum[i] = v & add;'
 	mutant table-keeps-old-results table_elems.bpf.h 'c->table.keep = c->out.mask > (c->table.add & 1) ? ~0ull : 0;' 'c->table.keep = ~0ull;'
+	mutant table-clock-far-ahead table.bpf.h 'if (step == done && step <= SAINA_ROUND_MAX && k->going & c->in.bit) {' \
+		'if (step >= done && step <= SAINA_ROUND_MAX && k->going & c->in.bit) {'
+	mutant table-clock-order-not-counted table.bpf.h '} else if (step != SAINA_ROUND_ASK && step + 1 != done) {' '} else if (0) {'
+	mutant table-always-fresh table.bpf.h 'return next <= c->table.low || next - c->table.low <= c->table.window;' 'return true;'
+	mutant table-entry-answers slot.bpf.h 'if (e->state != SAINA_SLOT_DONE || e->round != c->in.round)' 'if (!hot && (e->state != SAINA_SLOT_DONE || e->round != c->in.round))'
 	# groups
 	mutant group-waits-for-all table.bpf.h 'of = k->lows[g], member = k->members >> w & 1;' 'of = k->low, member = k->members >> w & 1;'
 	mutant group-wakes-others table.bpf.h 'k->waiting & k->going & k->mask[table_group(k, w)]' 'k->waiting & k->going'
 	mutant group-names-others table.bpf.h 'k->going & peers;' 'k->going;'
 	mutant group-of-one-waits table.bpf.h 'c->table.view = groups && k->members & peers & ~c->in.bit;' 'c->table.view = groups;'
+	mutant group-low-of-all table.bpf.h 'c->table.after ? k->fence : k->lows[g]' 'c->table.after ? k->fence : k->low'
 	mutant group-begins-behind table.bpf.h 'table_above(of, SAINA_ROUND_MAX), top, of)' 'table_above(of, SAINA_ROUND_MAX), k->low, of)'
 	mutant group-changes-at-once round.bpf.h 'differ |= a[i] ^ b[i];' ';'
 	mutant view-is-the-table table.bpf.h 'v->policy == base && v->round >= step' '0'
