@@ -16,20 +16,7 @@
 #include <endian.h>
 #include <math.h>
 #include <string.h>
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-#include "quant.h"
-
-/* 2^@e, of a normal float; ldexpf() costs as much as encoding a hundred elements. */
-static float power(int e)
-{
-	uint32_t bits = (uint32_t)(e + 127) << 23;
-	float f;
-
-	memcpy(&f, &bits, 4);
-	return f;
-}
+#include "quant_vector.h"
 
 static int32_t load(const void *p, size_t i)
 {
@@ -48,7 +35,7 @@ static void store(void *p, size_t i, int32_t x)
 
 static size_t encode_scalar(void *q, const float *g, const float *res, size_t n, int e, float limit)
 {
-	const float scale = power(e);
+	const float scale = quant_power(e);
 	size_t clipped = 0;
 
 	for (size_t i = 0; i < n; i++) {
@@ -65,7 +52,7 @@ static size_t encode_scalar(void *q, const float *g, const float *res, size_t n,
 
 static uint32_t decode_scalar(float *out, const void *sum, size_t n, int e, unsigned int div)
 {
-	const double scale = power(-e), d = div;
+	const double scale = quant_power(-e), d = div;
 	uint32_t max = 0;
 
 	for (size_t i = 0; i < n; i++) {
@@ -92,133 +79,42 @@ static void add_scalar(void *out, const void *a, const void *b, size_t n)
 	}
 }
 
+static enum saina_quant_use usable_scalar(void)
+{
+	return SAINA_QUANT_FAST;
+}
+
 const struct saina_quant saina_quant_scalar = {
 	.encode = encode_scalar,
 	.decode = decode_scalar,
 	.add = add_scalar,
+	.usable = usable_scalar,
 	.name = "scalar",
 };
 
+/* From the plain one to the widest. */
+static const struct saina_quant *const variants[] = {
+	&saina_quant_scalar,
 #if defined(__x86_64__)
-/* No "fma" in the target: a fused multiply-add would round differently. */
-#define AVX2 __attribute__((target("avx2")))
-
-AVX2 static size_t encode_avx2(void *q, const float *g, const float *res, size_t n, int e,
-			       float limit)
-{
-	const __m256 scale = _mm256_set1_ps(power(e)), lim = _mm256_set1_ps(limit);
-	const __m256 sign = _mm256_set1_ps(-0.0f);
-	size_t clipped = 0, i;
-
-	for (i = 0; i + 8 <= n; i += 8) {
-		__m256 v = _mm256_loadu_ps(g + i), over, cut;
-
-		if (res)
-			v = _mm256_add_ps(v, _mm256_loadu_ps(res + i));
-		v = _mm256_mul_ps(v, scale);
-		over = _mm256_cmp_ps(_mm256_andnot_ps(sign, v), lim, _CMP_NLE_UQ);
-		if (__builtin_expect(_mm256_movemask_ps(over), 0)) {
-			clipped += __builtin_popcount(_mm256_movemask_ps(over));
-			cut = _mm256_or_ps(lim, _mm256_and_ps(sign, v));
-			cut = _mm256_and_ps(cut, _mm256_cmp_ps(v, v, _CMP_ORD_Q));
-			v = _mm256_blendv_ps(v, cut, over);
-		}
-		_mm256_storeu_si256((__m256i *)((char *)q + 4 * i), _mm256_cvtps_epi32(v));
-	}
-	return clipped +
-	       encode_scalar((char *)q + 4 * i, g + i, res ? res + i : NULL, n - i, e, limit);
-}
-
-/* The most of 8 numbers, and @rest. */
-AVX2 static uint32_t max_avx2(__m256i max, uint32_t rest)
-{
-	uint32_t m[8];
-
-	_mm256_storeu_si256((__m256i *)m, max);
-	for (int i = 0; i < 8; i++)
-		rest = m[i] > rest ? m[i] : rest;
-	return rest;
-}
-
-/* Neither division nor double: @scale is a power of two, and no result is so small that
- * it would be rounded again.
- */
-AVX2 static uint32_t decode_scaled_avx2(float *out, const void *sum, size_t n, float scale)
-{
-	const __m256 by = _mm256_set1_ps(scale);
-	__m256i max = _mm256_setzero_si256();
-	size_t i;
-
-	for (i = 0; i + 8 <= n; i += 8) {
-		__m256i s = _mm256_loadu_si256((const __m256i *)((const char *)sum + 4 * i));
-
-		max = _mm256_max_epu32(max, _mm256_abs_epi32(s));
-		_mm256_storeu_ps(out + i, _mm256_mul_ps(_mm256_cvtepi32_ps(s), by));
-	}
-	return max_avx2(max, 0);
-}
-
-AVX2 static uint32_t decode_avx2(float *out, const void *sum, size_t n, int e, unsigned int div)
-{
-	const __m256d scale = _mm256_set1_pd(power(-e)), d = _mm256_set1_pd(div);
-	__m256i max = _mm256_setzero_si256();
-	unsigned int log = __builtin_ctz(div);
-	uint32_t rest, tail;
-	size_t i;
-
-	if (div == 1u << log && e + (int)log <= 126 && e >= -96) {
-		i = n & ~(size_t)7;
-		rest = decode_scaled_avx2(out, sum, i, power(-e - (int)log));
-		tail = decode_scalar(out + i, (const char *)sum + 4 * i, n - i, e, div);
-		return tail > rest ? tail : rest;
-	}
-	for (i = 0; i + 8 <= n; i += 8) {
-		__m256i s = _mm256_loadu_si256((const __m256i *)((const char *)sum + 4 * i));
-		__m256d lo = _mm256_cvtepi32_pd(_mm256_castsi256_si128(s));
-		__m256d hi = _mm256_cvtepi32_pd(_mm256_extracti128_si256(s, 1));
-
-		max = _mm256_max_epu32(max, _mm256_abs_epi32(s));
-		lo = _mm256_mul_pd(lo, scale);
-		hi = _mm256_mul_pd(hi, scale);
-		if (div != 1) {
-			lo = _mm256_div_pd(lo, d);
-			hi = _mm256_div_pd(hi, d);
-		}
-		_mm_storeu_ps(out + i, _mm256_cvtpd_ps(lo));
-		_mm_storeu_ps(out + i + 4, _mm256_cvtpd_ps(hi));
-	}
-	rest = decode_scalar(out + i, (const char *)sum + 4 * i, n - i, e, div);
-	return max_avx2(max, rest);
-}
-
-AVX2 static void add_avx2(void *out, const void *a, const void *b, size_t n)
-{
-	size_t i;
-
-	for (i = 0; i + 8 <= n; i += 8) {
-		__m256i x = _mm256_loadu_si256((const __m256i *)((const char *)a + 4 * i));
-		__m256i y = _mm256_loadu_si256((const __m256i *)((const char *)b + 4 * i));
-
-		_mm256_storeu_si256((__m256i *)((char *)out + 4 * i), _mm256_add_epi32(x, y));
-	}
-	add_scalar((char *)out + 4 * i, (const char *)a + 4 * i, (const char *)b + 4 * i, n - i);
-}
-
-static const struct saina_quant quant_avx2 = {
-	.encode = encode_avx2,
-	.decode = decode_avx2,
-	.add = add_avx2,
-	.name = "avx2",
-};
+	&saina_quant_avx2,
+	&saina_quant_avx512,
 #endif
+};
+
+const struct saina_quant *saina_quant_variant(unsigned int i)
+{
+	return i < sizeof(variants) / sizeof(*variants) ? variants[i] : NULL;
+}
 
 const struct saina_quant *saina_quant_best(void)
 {
-#if defined(__x86_64__)
-	if (__builtin_cpu_supports("avx2"))
-		return &quant_avx2;
-#endif
-	return &saina_quant_scalar;
+	const struct saina_quant *best = &saina_quant_scalar;
+
+	for (unsigned int i = 0; saina_quant_variant(i); i++) {
+		if (variants[i]->usable() == SAINA_QUANT_FAST)
+			best = variants[i];
+	}
+	return best;
 }
 
 /**
@@ -287,7 +183,7 @@ int saina_quant_next(int e, uint32_t max, unsigned int contributors, unsigned in
 void saina_quant_remainder(float *out, const float *g, const float *res, size_t n, int e,
 			   float limit, bool whole)
 {
-	const float scale = power(e), cut = ldexpf(limit, -e);
+	const float scale = quant_power(e), cut = ldexpf(limit, -e);
 
 	for (size_t i = 0; i < n; i++) {
 		float c = res ? g[i] + res[i] : g[i];
