@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 TOOL_DOUBLE := $(call objs,selftests/tool/double.c selftests/tool/canned.c)
 TOOL_TESTS := $(addprefix $(B)/selftests/,tool_args_test tool_json_test tool_decode_test \
-	tool_hostile_test)
+	tool_hostile_test doctor_buffers_test)
 
 SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined -O1 -g
 
@@ -11,6 +11,12 @@ $(B)/selftests/tool_args_test $(B)/selftests/tool_json_test $(B)/selftests/tool_
 $(B)/selftests/%: $(B)/obj/selftests/tool/%.o $(TOOL_DOUBLE)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lmnl -ljansson -lpthread
+
+# Beside libsaina, whose window it is about; the kernel's part is played by the test.
+$(B)/selftests/doctor_buffers_test: $(B)/obj/selftests/tool/doctor_buffers_test.o \
+		$(B)/obj/tools/saina/doctor_buffers.o $(B)/libsaina.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -Wl,--wrap=setsockopt,--wrap=getsockopt -o $@ $^ -lcmocka -lmnl -pthread -lm
 
 # These include or compile the real sources once more, with sanitizers.
 $(B)/selftests/tool_decode_test: selftests/tool/tool_decode_test.c \

@@ -257,6 +257,21 @@ doctor doctor host bridge nosuch >"$WORK/said"
 equal "doctor: ends with status 1 for a bridge that does not exist" 1 $?
 matches "doctor: says how to make a bridge" 'FAIL bridge +there is no interface nosuch
  +-> make it \(ip link add br0 type bridge' "$(cat "$WORK/said")"
+# In a /proc/sys/net/core of its own: the host's setting stays as it is.
+with_rmem() { # RMEM_MAX
+	# shellcheck disable=SC2016
+	nsenter --net="/run/netns/saina-$LAB-sw" unshare -m sh -c 'mount -t tmpfs none /proc/sys/net/core &&
+		echo "$1" >/proc/sys/net/core/rmem_max && exec "$2" doctor host config "$3"' \
+		- "$1" "$B/saina" "/run/saina-lab/$LAB/sainad.conf" | grep -A1 ' rmem ' | tr '\n' ' '
+}
+saina job add widest elements 100000 workers 2 pool 1024 >/dev/null
+said=$(with_rmem 212992)
+matches "doctor: warns of receive buffers that a full window does not fit, and says the size that it takes" \
+	'warn +rmem +net.core.rmem_max is 212992: a full window of results of widest takes ([0-9]+) .*-> sysctl -w net.core.rmem_max=[0-9]+ ' "$said"
+wanted=${BASH_REMATCH[1]:-1}
+matches "doctor: receive buffers of the size it asked for are ok" 'ok +rmem ' "$(with_rmem "$wanted")"
+matches "doctor: receive buffers a byte smaller are not" 'warn +rmem ' "$(with_rmem $((wanted - 1)))"
+saina job del widest
 w 0 ethtool -K eth0 gro off
 equal "doctor: warns of a port whose other end has no NAPI" warn "$(verdict port-redirect)"
 matches "doctor: names a stock container behind a port with XDP, and gives the port hook auto" \

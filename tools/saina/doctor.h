@@ -62,6 +62,12 @@ void doc_host(struct doc_state *s);
 void doc_plane(struct doc_state *s);
 void doc_bridge(struct doc_state *s);
 void doc_worker(__be32 to);
+/* Receive buffers, of the host and of a worker. */
+void doc_buffers(const struct doc_state *s);
+void doc_buffers_worker(void);
+/* Bytes that a worker's socket for results is charged with a full window of this job.
+ * @xdp: each result may come in a page of its own. */
+unsigned long doc_buffers_need(const struct saina_job_attrs *job, bool xdp);
 /* Shared by host and worker: would a firewall stop UDP to @port? */
 void doc_firewall(unsigned int port, const char *what);
 /* Has this process that capability, CAP_*? */

@@ -18,10 +18,6 @@
 /* IPv4, UDP and SAINA headers of a message, to which the payload is added */
 #define HEADERS (20 + 8 + (unsigned int)sizeof(struct saina_hdr))
 
-/* What a result takes in a receiver's socket buffer: the kernel charges the
- * page a redirected frame lies in and the sk_buff around it. */
-#define FRAME_TRUESIZE 4608
-
 static unsigned int payload_max(const struct doc_state *s)
 {
 	const struct saina_job_attrs *job = s->jobs.v;
@@ -386,35 +382,6 @@ static void udp_ports(const struct doc_state *s)
 	}
 }
 
-static void receive_buffers(const struct doc_state *s)
-{
-	const struct saina_job_attrs *job = s->jobs.v;
-	unsigned long have, pool = 256;	/* the default of a new job */
-	const char *of = "a job with the default pool";
-	char text[32];
-
-	for (size_t i = 0; i < s->jobs.n; i++) {
-		if (!i || job[i].pool > pool) {
-			pool = job[i].pool;
-			of = job[i].name;
-		}
-	}
-	if (!doc_read("/proc/sys/net/core/rmem_max", text, sizeof(text))) {
-		doc_say(DOC_SKIP, "rmem", NULL,
-			"net.core.rmem_max cannot be read in this network namespace");
-		return;
-	}
-	/* SO_RCVBUF is doubled by the kernel, so half of what is charged will do */
-	have = strtoul(text, NULL, 10);
-	if (have < pool * FRAME_TRUESIZE / 2)
-		doc_say(DOC_WARN, "rmem",
-			doc_fix("sysctl -w net.core.rmem_max=%lu", pool * FRAME_TRUESIZE / 2),
-			"net.core.rmem_max is %lu: a full window of %s (%lu results) does not fit in a worker's socket",
-			have, of, pool);
-	else
-		doc_say(DOC_OK, "rmem", NULL, "net.core.rmem_max is %lu", have);
-}
-
 static void address(const struct doc_state *s, const struct link *br)
 {
 	char text[INET_ADDRSTRLEN];
@@ -457,6 +424,6 @@ void doc_bridge(struct doc_state *s)
 	}
 	slow_workers(s, &links);
 	udp_ports(s);
-	receive_buffers(s);
+	doc_buffers(s);
 	links_close(&links);
 }

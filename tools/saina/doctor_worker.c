@@ -20,7 +20,6 @@
 #include "doctor.h"
 
 #define HEADERS (20 + 8 + (unsigned int)sizeof(struct saina_hdr))
-#define RCVBUF_WANTED (256 * 4608)	/* a default window, see doctor_bridge.c */
 
 struct route {
 	int oif;
@@ -191,25 +190,6 @@ static void membership(const struct link *l)
 	close(fd);
 }
 
-static void receive_buffer(void)
-{
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), want = RCVBUF_WANTED, got = 0;
-	socklen_t len = sizeof(got);
-
-	if (fd < 0)
-		return;
-	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &want, sizeof(want));
-	getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &got, &len);
-	close(fd);
-	if (got < RCVBUF_WANTED)
-		doc_say(DOC_WARN, "rmem",
-			doc_fix("on the host: sysctl -w net.core.rmem_max=%d", RCVBUF_WANTED),
-			"a socket gets no more than %d bytes: bursts of results will be lost and sent again",
-			got);
-	else
-		doc_say(DOC_OK, "rmem", NULL, "a socket can have %d bytes", got);
-}
-
 /* Any answer will do: a heartbeat of nobody is refused. */
 static void agent(__be32 to, const struct link *l)
 {
@@ -280,7 +260,7 @@ void doc_worker(__be32 to)
 		offloads(l);
 		membership(l);
 	}
-	receive_buffer();
+	doc_buffers_worker();
 	doc_firewall(SAINA_PORT_RESULT, "results");
 	if (l && to)
 		agent(to, l);
