@@ -9,6 +9,9 @@ HOOK_TESTS := basic loss policy sfcd death hostile foreign
 $(foreach t,$(HOOK_TESTS),$(call test,net/$(t)-tc,quick,host,180,env SAINA_TEST_HOOK=tc selftests/net/$(t).sh))
 # Some workers behind tc, some behind XDP.
 $(call test,net/loss-mixed,quick,host,180,env SAINA_TEST_HOOK=mixed selftests/net/loss.sh)
+# Jumbo frames: results in pieces, which leave XDP ports by tc.
+$(call test,net/loss-jumbo,full,host,300,env SAINA_TEST_HOOK=tc selftests/net/loss.sh jumbo)
+$(call test,net/loss-jumbo-xdp,full,host,300,env SAINA_TEST_HOOK=xdp selftests/net/loss.sh jumbo)
 MIXED_TESTS := basic policy sfcd death hostile
 $(foreach t,$(MIXED_TESTS),$(call test,net/$(t)-mixed,full,host,180,env SAINA_TEST_HOOK=mixed selftests/net/$(t).sh))
 $(call test,net/steps-tc,full,host,180,env SAINA_TEST_HOOK=tc selftests/net/steps.sh)
