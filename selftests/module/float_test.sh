@@ -5,7 +5,7 @@
 # namespaces check every sum against a float reference (userland/allreduce/
 # verify_float.c).
 #
-#	float_test.sh [straggler]	only one float32 job with a straggler
+#	float_test.sh [straggler|losses]	only one float32 job with a straggler; only losses
 #
 # In the test VM (selftests/in-vm); TAP.
 
@@ -48,10 +48,39 @@ straggle() {
 	saina job del "$name"
 }
 
+# lossy TYPE [saina job add's words]: a fifth of the messages to the switch is lost, and a fifth
+# of the frames from it; each gradient is counted once all the same
+lossy() {
+	local name=lossy-$1${3+-$3} rounds=12 lost
+	check "$name: 20 % loss is set on every port" lab set loss 20 seed "$SEED"
+	lost=$(injected)
+	job "$name" workers 3 elements "$elements" type "$1" "${@:2}"
+	train "$name" 3 "$rounds"
+	sums "$name" "$rounds" 0
+	check "$name: frames were dropped on purpose, in and out" lost_both "$lost"
+	check "$name: messages were sent again" test "$(total 0 resent)" -gt 0
+	saina job del "$name"
+	check "$name: loss is set to 0 again" lab set loss 0
+}
+
 # Jumbo results leave by tc with either.
 hook=${SAINA_TEST_HOOK:-xdp}
 check "saina.ko is loaded" insmod "$module"
+echo "# seed $SEED"
 lab_up --workers 3 --bridge linux --hook "$hook"
+if [ "${1-}" = losses ]; then
+	lossy float32
+	lossy bfloat16
+	lab_down
+	lab_up --workers 3 --bridge linux --mtu 9000 --hook "$hook"
+	elements=5003 segments=3
+	lossy float32 payload 2048
+	lossy bfloat16 payload 2048
+	lab_down
+	check "saina.ko is unloaded" until_true 20 rmmod saina
+	finished
+	exit
+fi
 if [ "${1-}" = straggler ]; then
 	straggle float32
 	lab_down
@@ -82,6 +111,11 @@ job b16 workers 3 elements 2003 type bfloat16
 train b16 3 3
 sums b16 3 0
 saina job del b16
+
+# --- losses ----------------------------------------------------------------------------
+for type in float32 bfloat16; do
+	lossy $type
+done
 
 # --- a straggler: late results, residuals ----------------------------------------------
 for type in float32 bfloat16; do
@@ -119,6 +153,7 @@ for type in float32 bfloat16; do
 	equal "$name, mtu 9000: no result is relayed" "0 0" \
 		"$(counter "$name" all relayed) $(counter "$name" all no-memory)"
 	saina job del "$name"
+	lossy $type payload 2048
 	straggle $type payload 2048
 done
 lab_down

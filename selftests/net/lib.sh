@@ -293,6 +293,18 @@ counter() {
 	json_sum "$3" "$(saina -j stats show "${scope[@]}" all)"
 }
 
+# Frames that were dropped on purpose: "IN OUT".
+injected() {
+	echo "$(counter - - injected-in) $(counter - - injected-out)"
+}
+
+# Of both kinds more than then?
+lost_both() { # BEFORE, as injected said it
+	local now
+	now=$(injected)
+	[ "${now% *}" -gt "${1% *}" ] && [ "${now#* }" -gt "${1#* }" ]
+}
+
 mac_of() { # WORKER|switch
 	if [ "$1" = switch ]; then
 		ip -n "saina-$LAB-sw" -j link show br0 | jq -r ".[0].address"

@@ -32,21 +32,11 @@ lossy() {
 	if [ "$1" = 0 ]; then
 		equal "${what%% each*}: no frame was dropped on purpose" "$lost" "$(injected)"
 	else
-		check "$what: frames were dropped on purpose, in and out" lost_both
+		check "$what: frames were dropped on purpose, in and out" lost_both "$lost"
 	fi
 	[ -z "$jumbo" ] || equal "$what: no result was relayed by the agent" "0 0" \
 		"$(counter "$name" all relayed) $(counter "$name" all no-memory)"
 	saina job del "$name"
-}
-
-injected() {
-	echo "$(counter - - injected-in) $(counter - - injected-out)"
-}
-
-lost_both() {
-	local now
-	now=$(injected)
-	[ "${now% *}" -gt "${lost% *}" ] && [ "${now#* }" -gt "${lost#* }" ]
 }
 
 jumbo=''
