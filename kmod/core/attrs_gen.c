@@ -118,6 +118,7 @@ static const struct saina_attr port_attrs[] = {
 	ROW(port, SAINA_A_PORT_SEED, U64, seed, "seed"),
 	ROW(port, SAINA_A_PORT_TEXT, STRING, text, "text"),
 	ROW(port, SAINA_A_PORT_HOOK, U8, hook, "hook", .min = 0, .max = 3),
+	ROW(port, SAINA_A_PORT_JUMBO, U8, jumbo, "jumbo"),
 };
 TABLE(port, "port", SAINA_A_PORT_PAD);
 

@@ -118,6 +118,7 @@ struct saina_port_attrs {
 	__u64 seed;
 	char text[SAINA_TEXT_LEN];
 	__u8 hook;
+	__u8 jumbo;
 };
 
 extern const struct saina_attr_class saina_port_class;

@@ -34,6 +34,25 @@ doctor_says() { # STATUS ERE
 		tee "$WORK/doctor" | grep -qE "^ *$1 *: .*$2" || { cat "$WORK/doctor"; return 1; }
 }
 
+default_payload() { # ELEMENTS [saina job add's words]: of a job that does not say
+	saina job add usual workers 3 elements 64 "${@:2}" >/dev/null && job_field usual payload >"$WORK/payload"
+	saina job del usual
+	equal "payload: $1 elements are the default of a job in the kernel, $what" "$1" "$(cat "$WORK/payload")"
+}
+
+ports_mtu() { # MTU: of all ports of the switch; waits until the agent knows
+	local i words=()
+	for i in 0 1 2; do
+		words+=(-- set interface "p$i" "mtu_request=$1")
+	done
+	sw ovs-vsctl --db="unix:/run/saina-lab/$LAB/db.sock" "${words[@]}" || return
+	until_true 20 agent_mtu "$1"
+}
+
+agent_mtu() {
+	[ "$(sj port show '[.[].mtu]|unique|join(" ")')" = "$1" ]
+}
+
 # --- jobs in the kernel ---------------------------------------------------------
 expected_log='^$'
 check "plane: saina.ko is loaded" insmod "$module"
@@ -54,6 +73,16 @@ equal "agent's socket: the change is in the kernel" fastest:k=2 "$(job_field bsp
 check "agent's socket: a wrong change is refused" not "$B/saina" -s "$socket" job set bsp policy fastest:k=4
 check "plane: a job is deleted in the kernel" saina job del bsp
 equal "agent's socket: a job deleted in the kernel is gone" 0 "$("$B/saina" -j -s "$socket" job show | jq length)"
+
+# --- the payload of jobs that do not say: the tool asks the agent for its ports ------------
+what='MTU 1500' default_payload 352
+check "payload: the ports get an MTU of 9000" ports_mtu 9000
+what='MTU 9000' default_payload 2048
+what='MTU 9000, payload 64 asked for' default_payload 64 payload 64
+check "payload: the ports get an MTU of 1450" ports_mtu 1450
+what='MTU 1450' default_payload 256
+what='MTU 1450, bfloat16' default_payload 352 type bfloat16
+check "payload: the ports get an MTU of 1500 again" ports_mtu 1500
 
 # --- the agent is killed, k is set in the kernel -----------------------------------
 job steady workers 3 elements 4096 policy fastest:k=3 heartbeat 100 dead 60000
@@ -85,6 +114,7 @@ equal "killed: no slot saw two policies" 0 \
 # --- and stopped ---------------------------------------------------------------------
 check "stopped: the agent is stopped" lab agent stop
 equal "stopped: the job is still in the kernel" steady "$(job_field steady name)"
+what='no agent' default_payload 352
 check "doctor: says that no XDP program uses saina.ko" doctor_says warn 'no XDP program uses it'
 check "stopped: saina.ko is unloaded" until_true 20 rmmod saina
 finished

@@ -93,6 +93,7 @@ static void port(struct nlmsghdr *nlh, int i)
 	U8(PORT_MODE, i ? SAINA_PORT_MODE_NONE : SAINA_PORT_MODE_NATIVE);
 	STR(PORT_DRIVER, i ? "tun" : "veth");
 	U32(PORT_MTU, i ? 9001 : 1501);
+	U8(PORT_JUMBO, !i);
 	U32(PORT_WORKERS, i ? 65 : 62);
 	U32(PORT_RELAYED, i ? 13 : 0);
 	U32(PORT_LOSS_IN, i ? 0 : 0x40000000);

@@ -19,9 +19,13 @@ $(B)/selftests/decode_test: $(call objs,selftests/unit/decode_test.c $(JOBCORE_S
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -lmnl
 
-UNIT_TESTS := $(JOBCORE_TESTS) $(addprefix $(B)/selftests/,config_test decode_test)
+$(B)/selftests/payload_test: $(call objs,selftests/unit/payload_test.c) $(B)/libsainactl.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka
+
+UNIT_TESTS := $(JOBCORE_TESTS) $(addprefix $(B)/selftests/,config_test decode_test payload_test)
 check-programs: $(UNIT_TESTS)
-$(foreach t,jobcore_test joblife_test policy_test schedule_test config_test decode_test,$(call test,$(t),quick,host,60,$(B)/selftests/$(t)))
+$(foreach t,jobcore_test joblife_test policy_test schedule_test config_test decode_test payload_test,$(call test,$(t),quick,host,60,$(B)/selftests/$(t)))
 $(call test,run_test,quick,host,120,selftests/unit/run_test.sh)
 $(call test,vm_test,full,host,900,selftests/unit/vm_test.sh)
 $(call test,sainad_test,quick,host,120,selftests/unit/sainad_test.sh)

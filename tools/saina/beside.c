@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/payload.h"
 #include "tool.h"
 
 static void limits_cb(void *arg, const void *obj)
@@ -58,6 +59,25 @@ static const __u64 worker_live =
 	1ull << SAINA_A_WORKER_WINDOW | 1ull << SAINA_A_WORKER_ARRIVALS |
 	1ull << SAINA_A_WORKER_ARRIVAL_US | 1ull << SAINA_A_WORKER_ARRIVAL_LAST_US |
 	1ull << SAINA_A_WORKER_ARRIVAL_HIST;
+
+void beside_payload(struct saina_ctl *agent, struct saina_job_attrs *req)
+{
+	const struct saina_port_attrs *port;
+	struct rpc_list list;
+	unsigned int mtu = 0;
+	bool jumbo = true;
+
+	if (!agent || rpc_list_quiet(agent, SAINA_CMD_PORT_GET, &saina_port_class, &list))
+		return;
+	port = list.v;
+	for (size_t i = 0; i < list.n; i++) {
+		if (!i || port[i].mtu < mtu)
+			mtu = port[i].mtu;
+		jumbo = jumbo && port[i].jumbo;
+	}
+	rpc_list_free(&list);
+	saina_payload_choose(req, mtu, jumbo);
+}
 
 void beside_jobs(struct saina_ctl *agent, struct saina_job_attrs *job, size_t n)
 {

@@ -234,7 +234,7 @@ static int job_add(const struct tool *t, struct args *a)
 {
 	struct saina_job_attrs req = { 0 };
 	const char *name = args_next(a), *token;
-	struct saina_ctl *ctl;
+	struct saina_ctl *ctl, *agent;
 	struct rpc_list list;
 	int ret;
 
@@ -262,6 +262,9 @@ static int job_add(const struct tool *t, struct args *a)
 	ctl = rpc_open(t);
 	if (!ctl)
 		return EXIT_FAILURE;
+	agent = beside_open(t, ctl);
+	beside_payload(agent, &req);
+	saina_ctl_close(agent);
 	out_begin(t->mode);
 	ret = rpc_list_one(ctl, SAINA_CMD_JOB_NEW, &saina_job_class, &req,
 			   &saina_job_class, &list);

@@ -44,6 +44,7 @@ void port_print(const struct saina_port_attrs *p)
 		out_str("hook", " hook %s", hook_names[p->hook]);
 	out_str("driver", p->driver[0] ? " driver %s" : NULL, p->driver);
 	out_uint("mtu", " mtu %" PRIu64, p->mtu);
+	out_flag("jumbo", NULL, p->jumbo);
 	out_uint("workers", " workers %" PRIu64, p->workers);
 	out_uint("relayed", p->relayed ? " relayed %" PRIu64 : NULL, p->relayed);
 	out_text("\n");

@@ -92,6 +92,9 @@ int plane_of(struct saina_ctl *ctl);
 /* NULL: @ctl is not the kernel, or there is no agent that serves it. */
 struct saina_ctl *beside_open(const struct tool *t, const struct saina_ctl *ctl);
 /* Fills in what the kernel does not know; @agent may be NULL. */
+/* How many elements a message of a new job has, if that is not asked for: as many as fit
+ * the ports of the agent. */
+void beside_payload(struct saina_ctl *agent, struct saina_job_attrs *req);
 void beside_jobs(struct saina_ctl *agent, struct saina_job_attrs *job, size_t n);
 void beside_workers(struct saina_ctl *agent, struct saina_worker_attrs *w, size_t n);
 

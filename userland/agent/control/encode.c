@@ -126,6 +126,7 @@ void encode_port(struct msg *m, struct agent *a, const struct port *p)
 	SAINA_PUT(&o, SAINA_A_PORT_HOOK, hook, p->asked);
 	SAINA_PUT_TEXT(&o, SAINA_A_PORT_DRIVER, driver, p->driver);
 	SAINA_PUT(&o, SAINA_A_PORT_MTU, mtu, p->mtu);
+	SAINA_PUT(&o, SAINA_A_PORT_JUMBO, jumbo, a->jumbo);
 	if (p->mode != SAINA_PORT_MODE_NONE && !saina_dp_port_get(a->dp, p->ifindex, &conf)) {
 		SAINA_PUT(&o, SAINA_A_PORT_LOSS_IN, loss_in, conf.loss_in);
 		SAINA_PUT(&o, SAINA_A_PORT_LOSS_OUT, loss_out, conf.loss_out);

@@ -10,8 +10,7 @@
 
 #include "agent/kernel/plane.h"
 #include "core/refuse.h"
-
-#define IP_UDP 28 /* bytes of both headers */
+#include "ctl/payload.h"
 
 static void mark(void *plane, unsigned int id)
 {
@@ -259,28 +258,6 @@ static int number_of(struct agent *a, int has_id, __u16 id, const char *name, st
 	return job ? job->id : -ENOENT;
 }
 
-/* The largest payload that fits all ports, where the request does not say. */
-static void choose_payload(const struct agent *a, struct saina_job_attrs *req)
-{
-	static const __u16 sizes[] = {
-#define SIZE(E) E,
-		SAINA_ELEMS_LIST(SIZE)
-#undef SIZE
-	};
-	bool half = SAINA_HAS(req, SAINA_A_JOB_ELEM_TYPE) && req->elem_type == SAINA_ELEM_BFLOAT16;
-	unsigned int i;
-
-	if (SAINA_HAS(req, SAINA_A_JOB_PAYLOAD))
-		return;
-	for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
-		if ((sizes[i] > SAINA_ELEMS_LINEAR_MAX && !a->jumbo) ||
-		    IP_UDP + sizeof(struct saina_hdr) + sizes[i] * (half ? 2 : 4) > a->mtu)
-			break;
-		req->payload = sizes[i];
-		req->has |= 1ull << SAINA_A_JOB_PAYLOAD;
-	}
-}
-
 int plane_job_new(struct agent *a, const struct saina_job_attrs *asked,
 		  const struct saina_job **out, struct saina_core_err *err)
 {
@@ -290,7 +267,7 @@ int plane_job_new(struct agent *a, const struct saina_job_attrs *asked,
 	unsigned int id;
 	int ret;
 
-	choose_payload(a, req);
+	saina_payload_choose(req, a->mtu, a->jumbo);
 	if (!a->plane->kernel)
 		return saina_core_job_new(a->jobs->core, req, out, err);
 	ret = kernel_job_ask(&a->plane->session, SAINA_CMD_JOB_NEW, req, &id, err);
