@@ -128,11 +128,13 @@ static void change(struct sim_conf *c, const struct kind *k)
 	c->liar = k->liar;
 }
 
-/* 4 MiB of 352 elements a message, @rounds times, on links of 1 Gb/s. */
-static void large(unsigned int workers, double loss, unsigned int rounds, struct sim_result *r)
+#define LARGE_ROUNDS 6
+
+/* Rounds of 4 MiB, 352 elements a message, on links of 1 Gb/s. */
+static void large(unsigned int workers, double loss, struct sim_result *r)
 {
 	struct sim_conf c = { .seed = 1, .workers = workers, .k = workers, .segments = 2979,
-		.pool = 512, .ring = 4, .rounds = rounds, .train = 44, .room = 8, .buckets = 1,
+		.pool = 512, .ring = 4, .rounds = LARGE_ROUNDS, .train = 44, .room = 8, .buckets = 1,
 		.type = SAINA_INT32, .delay_us = 50, .jitter_us = 10, .svc_us = 12, .loss = loss,
 		.together = true };
 
@@ -142,11 +144,10 @@ static void large(unsigned int workers, double loss, unsigned int rounds, struct
 
 static const unsigned int crowd[] = { 2, 4, 8 };
 
-/* For people. */
+/* For people: make bench-loss. */
 static int figures(void)
 {
 	static const double losses[] = { 0, 0.01, 0.05, 0.2 };
-	const unsigned int rounds = 10;
 
 	for (unsigned int i = 0; i < 3; i++) {
 		uint64_t clean = 0;
@@ -154,12 +155,12 @@ static int figures(void)
 		for (unsigned int j = 0; j < 4; j++) {
 			struct sim_result r;
 
-			large(crowd[i], losses[j], rounds, &r);
+			large(crowd[i], losses[j], &r);
 			if (!j)
 				clean = r.ns;
 			printf("%u workers, %2.0f %% lost, messages in and trains out: %.1f ms a round (%.2f times), sent again %.1f %%, "
 			       "pulled %.1f %%, asked %.1f %%\n",
-			       crowd[i], 100 * losses[j], r.ns / 1e6 / rounds, (double)r.ns / clean,
+			       crowd[i], 100 * losses[j], r.ns / 1e6 / LARGE_ROUNDS, (double)r.ns / clean,
 			       100.0 * r.resent / r.sent, 100.0 * r.pulled / r.sent,
 			       100.0 * r.asked / r.sent);
 		}
@@ -176,9 +177,9 @@ static bool large_rounds(unsigned int number)
 		struct sim_result clean, lossy;
 		double times;
 
-		large(crowd[i], 0, 2, &clean);
-		large(crowd[i], 0.2, 6, &lossy);
-		times = lossy.ns / 3.0 / clean.ns;
+		large(crowd[i], 0, &clean);
+		large(crowd[i], 0.2, &lossy);
+		times = (double)lossy.ns / clean.ns;
 		if (clean.error[0] || lossy.error[0])
 			times = 1000;
 		printf("# %u workers: %.2f times\n", crowd[i], times);

@@ -33,6 +33,10 @@ $(B)/selftests/flow_test: $(FLOW_TEST_OBJS) $(ORACLE_OBJS) $(B)/libsaina.a
 check-programs: $(B)/selftests/flow_test
 $(call test,flow_test,quick,host,120,$(B)/selftests/flow_test)
 $(call test,flow_long,full,host,1200,$(B)/selftests/flow_test 3000 1000)
+# What losses cost, by the same simulator: not a measurement, the same on every machine.
+bench-loss: $(B)/selftests/flow_test
+	$< figures
+.PHONY: bench-loss
 # The steps of table mode: likewise.
 STEPS_TEST_OBJS := $(call objs,$(addprefix selftests/unit/,steps_test.c lib_switch.c))
 $(STEPS_TEST_OBJS): SAINA_CFLAGS += -Iselftests
