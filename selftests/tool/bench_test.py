@@ -208,7 +208,7 @@ class CannedGroup:
         self.asked: list[bool] = []
         self.right = 2 * 1024
 
-    def command(self, text):
+    def command(self, text, timeout=None):
         what, *words = text.split()
         self.asked.append(self.lab.gro)
         n = int(words[0]) + 1 if what in ("time", "verify") else 0
@@ -230,10 +230,10 @@ for off, on, better in (1000, 2000, "off"), (2000, 1000, "on"):
 
 
 class HangsWithGro(CannedGroup):
-    def command(self, text):
+    def command(self, text, timeout=None):
         if text.startswith("time") and self.lab.gro:
             raise group.Hung("it does not come back")
-        return super().command(text)
+        return super().command(text, timeout)
 
     def restart(self):
         pass
@@ -308,6 +308,8 @@ late.progress.began -= 400
 late.rows = [{}] * 10			# 40 s each
 point([bool(late.why_not(r)) for r in (plan.Row(plan.UNLIMITED, 1, extra=True), plan.Row(plan.UNLIMITED, 1))] == [True, False],
       "when time is short, rows that no bar needs are left out and the others are not")
+late.progress.began -= 800		# 120 s each
+point(late.why_not(plan.Row(plan.UNLIMITED, 1)) == "no time was left", "a row that is likely to end too late is not begun")
 
 # --- the picture ----------------------------------------------------------------------------------------
 

@@ -88,19 +88,20 @@ class Group:
             self.connections[int(words[1])] = connection
             self.hello = dict(w.split("=", 1) for w in words[2:])
 
-    def command(self, text: str) -> list[list[int]]:
-        """Tells all ranks at once; returns the numbers each answered."""
+    def command(self, text: str, timeout: float | None = None) -> list[list[int]]:
+        """Tells all ranks at once; returns the numbers each answered.  timeout: seconds, at most COMMAND_TIMEOUT."""
+        timeout = COMMAND_TIMEOUT if timeout is None else min(timeout, COMMAND_TIMEOUT)
         for c in self.connections:
             c.sendall(f"{text}\n".encode())
         answers = [b""] * self.ranks
-        deadline = time.monotonic() + COMMAND_TIMEOUT
+        deadline = time.monotonic() + timeout
         with selectors.DefaultSelector() as selector:
             for rank, c in enumerate(self.connections):
                 selector.register(c, selectors.EVENT_READ, rank)
             while selector.get_map():
                 if time.monotonic() > deadline:
-                    raise Hung(f"{self.name}: \"{text}\" is not done after {COMMAND_TIMEOUT} s: {self.log_tail()}")
-                for key, _ in selector.select(min(1, COMMAND_TIMEOUT)):
+                    raise Hung(f"{self.name}: \"{text}\" is not done after {timeout:g} s: {self.log_tail()}")
+                for key, _ in selector.select(min(1, timeout)):
                     got = key.fileobj.recv(1 << 16)
                     if not got:
                         raise BenchError(f"{self.name}: rank {key.data} ended during \"{text}\": {self.log_tail()}")

@@ -39,10 +39,6 @@ class Progress:
         s = int(time.monotonic() - self.began)
         return f"{s // 60}:{s % 60:02d}"
 
-    def seconds_per_row(self, rows: int) -> float:
-        """Of as many rows as were measured until now, with all that is around them."""
-        return (time.monotonic() - self.began) / max(1, rows)
-
     def place(self, place) -> None:
         self.clear()
         print(f"\n{place} [{self.elapsed()}]\n{report.HEAD}", flush=True)
@@ -180,9 +176,10 @@ class Bench:
     def why_not(self, row) -> str | None:
         """Why there is no time for a row, None if there is."""
         left = self.deadline - time.monotonic()
-        if left < 0:
+        row_seconds = (time.monotonic() - self.progress.began) / len(self.rows) if self.rows else 0
+        if left < row_seconds:
             return NO_TIME
-        if row.extra and left < self.needed_left * self.progress.seconds_per_row(len(self.rows)):
+        if row.extra and left < self.needed_left * row_seconds:
             return f"{NO_TIME} for rows that no bar needs"
         return None
 
