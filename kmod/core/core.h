@@ -110,6 +110,8 @@ void saina_worker_read(const struct saina_worker_attrs *a, struct saina_worker *
  */
 int saina_core_job_restore(struct saina_core *c, const struct saina_job *old,
 			   const struct saina_job **job, struct saina_core_err *err);
+/* Leaves out of @old what that refused with @attr; 0: nothing without which the job could be. */
+int saina_job_leave_out(struct saina_job *old, unsigned int attr);
 /* A mirror of another core: the job as that one has it, added or in the place of
  * the one of its number, without asking the rules of life or the limits.
  */

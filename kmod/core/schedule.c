@@ -63,17 +63,19 @@ static int cancel(struct saina_job *job, struct saina_core_err *err)
 	return 0;
 }
 
-static int schedule_check(const struct saina_job_attrs *req, struct saina_core_err *err)
+static int on_refuse(struct saina_core_err *err)
 {
-	if (SAINA_HAS(req, SAINA_A_JOB_POLICY_FROM) && req->policy_from > SAINA_ROUND_MAX)
+	return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY_ON,
+			    "policy: on what?  Allowed are k, degraded, worker-joined and worker-dead");
+}
+
+static int schedule_check(__u32 from, __u32 on, struct saina_core_err *err)
+{
+	if (from > SAINA_ROUND_MAX)
 		return saina_refuse(err, -ERANGE, SAINA_A_JOB_POLICY_FROM,
-				    "policy: from round %u: rounds are 0..%u", req->policy_from,
+				    "policy: from round %u: rounds are 0..%u", from,
 				    SAINA_ROUND_MAX);
-	if (SAINA_HAS(req, SAINA_A_JOB_POLICY_ON) &&
-	    (!req->policy_on || req->policy_on & ~ON_ALLOWED))
-		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY_ON,
-				    "policy: on what?  Allowed are k, degraded, worker-joined and worker-dead");
-	return 0;
+	return on & ~ON_ALLOWED ? on_refuse(err) : 0;
 }
 
 static int steps_check(const struct saina_job *job, const struct saina_policy *p,
@@ -91,6 +93,8 @@ static int policy_set(struct saina_core *c, struct saina_job *job,
 {
 	int scheduled = SAINA_HAS(req, SAINA_A_JOB_POLICY_FROM) ||
 			SAINA_HAS(req, SAINA_A_JOB_POLICY_ON);
+	__u32 from = SAINA_HAS(req, SAINA_A_JOB_POLICY_FROM) ? req->policy_from : 0;
+	__u32 on = SAINA_HAS(req, SAINA_A_JOB_POLICY_ON) ? req->policy_on : 0;
 	struct saina_policy p;
 	int ret;
 
@@ -112,8 +116,10 @@ static int policy_set(struct saina_core *c, struct saina_job *job,
 	ret = saina_policy_check(&p, job->workers, err);
 	if (!ret)
 		ret = steps_check(job, &p, err);
+	if (!ret && SAINA_HAS(req, SAINA_A_JOB_POLICY_ON) && !on)
+		ret = on_refuse(err);
 	if (!ret)
-		ret = schedule_check(req, err);
+		ret = schedule_check(from, on, err);
 	if (ret)
 		return ret;
 	/* from rounds to steps and back, or to other groups, takes its time, and until then there
@@ -136,8 +142,8 @@ static int policy_set(struct saina_core *c, struct saina_job *job,
 	}
 	p.seq = seq_next(job);
 	job->next = p;
-	job->next_from = SAINA_HAS(req, SAINA_A_JOB_POLICY_FROM) ? req->policy_from : 0;
-	job->next_on = SAINA_HAS(req, SAINA_A_JOB_POLICY_ON) ? req->policy_on : 0;
+	job->next_from = from;
+	job->next_on = on;
 	return 0;
 }
 
@@ -151,11 +157,20 @@ int saina_job_policy(struct saina_core *c, struct saina_job *job,
 	return ret;
 }
 
+static int k_check(const struct saina_job *job, unsigned int k, struct saina_core_err *err)
+{
+	if (k && k <= job->workers)
+		return 0;
+	return saina_refuse(err, -ERANGE, SAINA_A_JOB_K_SET,
+			    "k: %u: must be 1..%d, the workers of the job", k, job->workers);
+}
+
 /* k of the rounds to come, from a controller; and that there is one. */
 int saina_job_k(struct saina_job *job, const struct saina_job_attrs *req,
 		struct saina_core_err *err)
 {
 	const struct saina_policy_row *row;
+	int ret;
 
 	if (SAINA_HAS(req, SAINA_A_JOB_CONTROLLER))
 		job->controlled = !!req->controller;
@@ -166,10 +181,31 @@ int saina_job_k(struct saina_job *job, const struct saina_job_attrs *req,
 		return saina_refuse(err, -EINVAL, SAINA_A_JOB_K_SET,
 				    "k: the policy of job %s is %s: only with external:k0=K can k be set",
 				    job->name, row ? row->name : "another");
-	if (!req->k_set || req->k_set > job->workers)
-		return saina_refuse(err, -ERANGE, SAINA_A_JOB_K_SET,
-				    "k: %u: must be 1..%d, the workers of the job", req->k_set,
-				    job->workers);
+	ret = k_check(job, req->k_set, err);
+	if (ret)
+		return ret;
 	job->k_set = req->k_set;
 	return 0;
+}
+
+/* Of a job that was saved, whose policy is checked: may this come into force, and k be set so? */
+int saina_job_schedule_check(const struct saina_job *job, struct saina_core_err *err)
+{
+	int ret;
+
+	if (job->next.mode || is_waiting(job)) {
+		ret = saina_policy_check(&job->next, job->workers, err);
+		if (!ret)
+			ret = steps_check(job, &job->next, err);
+		if (!ret)
+			ret = schedule_check(job->next_from, job->next_on, err);
+		if (!ret && job->next.seq != job->policy.seq + 1)
+			ret = saina_refuse(err, -EINVAL, 0, "policy: number %u cannot follow %u",
+					   job->next.seq, job->policy.seq);
+		if (ret && err)
+			err->attr = SAINA_A_JOB_POLICY_NEXT;
+		if (ret)
+			return ret;
+	}
+	return job->k_set ? k_check(job, job->k_set, err) : 0;
 }

@@ -59,6 +59,22 @@ static void put_worker(int job, int w)
 	end(nlh);
 }
 
+static struct nlattr *policy_k; /* of the policy that waits, of the job put last */
+
+/* from round 500 on fastest:k=1 */
+static void put_waiting_policy(struct nlmsghdr *nlh)
+{
+	struct nlattr *nest = mnl_attr_nest_start(nlh, SAINA_A_JOB_POLICY_NEXT);
+
+	mnl_attr_put_u8(nlh, SAINA_A_POLICY_MODE, SAINA_POLICY_FASTEST);
+	policy_k = mnl_nlmsg_get_payload_tail(nlh);
+	mnl_attr_put_u8(nlh, SAINA_A_POLICY_K, 1);
+	mnl_attr_nest_end(nlh, nest);
+	mnl_attr_put_u32(nlh, SAINA_A_JOB_POLICY_NEXT_SEQ, 4);
+	mnl_attr_put_u32(nlh, SAINA_A_JOB_POLICY_FROM, 500);
+	mnl_attr_put_u32(nlh, SAINA_A_JOB_POLICY_ON, 0);
+}
+
 static void put_job(int id)
 {
 	struct nlmsghdr *nlh = start(SAINA_CMD_JOB_NEW);
@@ -73,6 +89,8 @@ static void put_job(int id)
 	mnl_attr_put_u32(nlh, SAINA_A_JOB_GENERATION, 9);
 	mnl_attr_put_u32(nlh, SAINA_A_JOB_POLICY_SEQ, 3);
 	mnl_attr_put_u32(nlh, SAINA_A_JOB_ROUND, 77);
+	put_waiting_policy(nlh);
+	mnl_attr_put_u8(nlh, SAINA_A_JOB_K_SET, 2);
 	end(nlh);
 	put_worker(id, 0);
 	put_worker(id, 1);
@@ -129,6 +147,13 @@ static void whole_file(void **state)
 	assert_int_equal(s.job[1].job.generation, 9);
 	assert_true(s.job[1].job.worker[1].bind.session == 0x123456789abcdefull);
 	assert_int_equal(s.job[1].worker[1].nonce, 4711);
+	assert_int_equal(s.job[1].job.policy.seq, 3);
+	assert_int_equal(s.job[1].job.next.mode, SAINA_POLICY_FASTEST);
+	assert_int_equal(s.job[1].job.next.k, 1);
+	assert_int_equal(s.job[1].job.next.seq, 4);
+	assert_int_equal(s.job[1].job.next_from, 500);
+	assert_int_equal(s.job[1].job.k_set, 2);
+	assert_string_equal(s.job[1].refused, "");
 	free(s.job);
 }
 
@@ -162,6 +187,41 @@ static void unknown_message_in_the_middle(void **state)
 	free(s.job);
 }
 
+/* The job is there without it, and so is what comes after it. */
+static void expect_left_out(const char *why)
+{
+	struct saved s;
+
+	assert_int_equal(parse(&s, file, len), 0);
+	assert_int_equal(s.n, JOBS);
+	assert_string_equal(s.job[1].refused, "");
+	assert_non_null(strstr(s.job[2].refused, why));
+	assert_int_equal(s.job[2].job.next.mode, 0);
+	assert_int_equal(s.job[2].job.next.seq, 0);
+	assert_int_equal(s.job[2].job.next_from, 0);
+	assert_int_equal(s.job[2].job.policy.seq, 5);	/* the data path may have adopted number 4 */
+	assert_int_equal(s.job[2].job.k_set, 2);
+	assert_int_equal(s.job[2].job.elements, 1000);
+	assert_int_equal(s.job[2].worker[1].nonce, 4711);
+	free(s.job);
+}
+
+static void damaged_waiting_policy(void **state)
+{
+	const struct nlattr good = *policy_k;
+
+	policy_k->nla_type = 0x3f;
+	expect_left_out("attribute 63 is unknown");
+	policy_k->nla_type = SAINA_A_POLICY_MODE;
+	expect_left_out("given twice");
+	*policy_k = good;
+	policy_k->nla_len = 400;
+	expect_left_out("cut short");
+	*policy_k = good;
+	policy_k->nla_len++;
+	expect_left_out("k: has 2 bytes, must have 1");
+}
+
 static void random_damage(void **state)
 {
 	static char copy[sizeof(file)];
@@ -185,6 +245,7 @@ int main(void)
 		statement_with("state file: a whole file gives its limits, jobs and workers", whole_file, make_file, NULL),
 		statement_with("state file: a file that is cut at any byte gives the jobs before the cut", cut_at_every_byte, make_file, NULL),
 		statement_with("state file: an unknown message keeps the jobs before it", unknown_message_in_the_middle, make_file, NULL),
+		statement_with("state file: a waiting policy that is damaged is left out of its job, and nothing else is lost", damaged_waiting_policy, make_file, NULL),
 		statement_with("state file: random damage is not read beyond the end of the file", random_damage, make_file, NULL),
 	};
 

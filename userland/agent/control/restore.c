@@ -150,16 +150,47 @@ static int restore_mirrored(struct agent *a, const struct saved_job *from)
 	return restore_workers(a, from, job);
 }
 
+static void log_left_out(const struct saina_job *job, unsigned int attr, const char *why)
+{
+	log_error("job %s: %s cannot be taken over: %s", job->name,
+		  attr == SAINA_A_JOB_K_SET ? "k as it was set" : "the policy that waits", why);
+}
+
 static int restore_own(struct agent *a, const struct saved_job *from)
 {
+	struct saina_job copy = from->job;
 	const struct saina_job *job;
 	struct saina_core_err err;
 
-	if (saina_core_job_restore(a->jobs->core, &from->job, &job, &err)) {
-		log_error("job %s: cannot be taken over: %s", from->job.name, err.text);
-		return 0; /* the others can */
+	while (saina_core_job_restore(a->jobs->core, &copy, &job, &err)) {
+		if (!saina_job_leave_out(&copy, err.attr)) {
+			log_error("job %s: cannot be taken over: %s", copy.name, err.text);
+			return 0; /* the others can */
+		}
+		log_left_out(&copy, err.attr, err.text);
 	}
 	return restore_workers(a, from, job);
+}
+
+/* Of a job that is added anew: the policy that waits, and k as it was set. */
+static void renew_schedule(struct agent *a, const struct saina_job *old)
+{
+	struct saina_job_attrs next = { .has = 1ull << SAINA_A_JOB_ID, .id = old->id }, k = next;
+	struct saina_core_err err;
+
+	if (old->next.seq) {
+		saina_policy_show(&old->next, &next.policy);
+		SAINA_SET(&next, SAINA_A_JOB_POLICY);
+		SAINA_PUT(&next, SAINA_A_JOB_POLICY_FROM, policy_from, old->next_from);
+		if (old->next_on)
+			SAINA_PUT(&next, SAINA_A_JOB_POLICY_ON, policy_on, old->next_on);
+		if (plane_job_set(a, &next, &err))
+			log_left_out(old, SAINA_A_JOB_POLICY_NEXT, err.text);
+	}
+	if (old->k_set)
+		SAINA_PUT(&k, SAINA_A_JOB_K_SET, k_set, old->k_set);
+	if (k.has != 1ull << SAINA_A_JOB_ID && plane_job_set(a, &k, &err))
+		log_left_out(old, SAINA_A_JOB_K_SET, err.text);
 }
 
 /* The rounds are gone, or mean nothing to whoever has the jobs now: only what the
@@ -183,6 +214,8 @@ static void renew_job(struct agent *a, const struct saina_job *old)
 		ret = plane_job_set(a, &stop, &err);
 	if (ret)
 		log_error("job %s: cannot be taken over: %s", old->name, err.text);
+	else
+		renew_schedule(a, old);
 }
 
 /* Jobs the data path has and nobody knows: of a start that had no state. */
@@ -226,12 +259,18 @@ void state_restore(struct agent *a, const struct saved *s)
 	    saina_core_limits_set(a->jobs->core, &s->limits, &err))
 		log_error("limits: cannot be taken over: %s", err.text);
 	for (i = 0; s && i < s->n; i++) {
-		if (a->plane->kernel && !other)
-			alive += restore_mirrored(a, &s->job[i]);
-		else if (rounds && !other)
-			alive += restore_own(a, &s->job[i]);
+		const struct saved_job *v = &s->job[i];
+
+		if (a->plane->kernel && !other) {
+			alive += restore_mirrored(a, v);
+			continue;
+		}
+		if (v->refused[0])
+			log_left_out(&v->job, SAINA_A_JOB_POLICY_NEXT, v->refused);
+		if (rounds && !other)
+			alive += restore_own(a, v);
 		else
-			renew_job(a, &s->job[i].job);
+			renew_job(a, &v->job);
 	}
 	if (s && s->n && other)
 		log_warn("%d jobs of %s are %s from now on: their workers have to join again", s->n,

@@ -22,8 +22,10 @@ struct state_worker {
 	__u8 fast;
 } __attribute__((packed, aligned(4)));
 
+/* @refused: why @job is without the policy that waited, "": it is as the file has it */
 struct saved_job {
 	struct saina_job job;
+	char refused[SAINA_TEXT_LEN];
 	struct state_worker worker[SAINA_WORKERS_MAX];
 };
 

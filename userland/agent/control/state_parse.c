@@ -24,28 +24,79 @@ static int parse_limits(struct saved *s, const struct nlmsghdr *nlh)
 	return 0;
 }
 
-static int parse_job(struct saved *s, const struct nlmsghdr *nlh)
+/* A copy of @nlh without the attributes of the policy that waits, NULL: no memory. */
+static struct nlmsghdr *without_next(const struct nlmsghdr *nlh)
+{
+	const struct genlmsghdr *from = mnl_nlmsg_get_payload(nlh);
+	struct nlmsghdr *copy = calloc(1, nlh->nlmsg_len + NLMSG_ALIGNTO);
+	const struct nlattr *attr;
+	struct genlmsghdr *to;
+
+	if (!copy)
+		return NULL;
+	mnl_nlmsg_put_header(copy);
+	copy->nlmsg_type = nlh->nlmsg_type;
+	to = mnl_nlmsg_put_extra_header(copy, sizeof(*to));
+	*to = *from;
+	mnl_attr_for_each(attr, nlh, sizeof(*from))
+		switch (mnl_attr_get_type(attr)) {
+		case SAINA_A_JOB_POLICY_NEXT:
+		case SAINA_A_JOB_POLICY_NEXT_SEQ:
+		case SAINA_A_JOB_POLICY_FROM:
+		case SAINA_A_JOB_POLICY_ON:
+			break;
+		default:
+			memcpy(mnl_nlmsg_get_payload_tail(copy), attr, attr->nla_len);
+			copy->nlmsg_len += NLA_ALIGN(attr->nla_len);
+		}
+	return copy;
+}
+
+/* A job can be without the policy that waits: v->refused says what is wrong with that. */
+static int read_job(struct saved_job *v, const struct nlmsghdr *nlh)
 {
 	const struct saina_job_attrs *a;
+	struct nlmsghdr *copy = NULL;
 	struct saina_core_err err;
-	struct saved_job *v;
 	struct decoded d;
+	int ret = 0;
 
-	if (decode_request(nlh, &saina_job_class, ~0ull, &d, &err))
-		return -EBADMSG;
+	memset(v, 0, sizeof(*v));
+	if (decode_request(nlh, &saina_job_class, ~0ull, &d, &err)) {
+		memcpy(v->refused, err.text, sizeof(v->refused));
+		copy = without_next(nlh);
+		if (!copy)
+			return -ENOMEM;
+		ret = decode_request(copy, &saina_job_class, ~0ull, &d, &err);
+	}
 	a = &d.attrs.job;
-	if (!SAINA_HAS(a, SAINA_A_JOB_GENERATION) || !SAINA_HAS(a, SAINA_A_JOB_POLICY_SEQ) ||
-	    !SAINA_HAS(a, SAINA_A_JOB_ROUND) || s->n == SAINA_JOBS_MAX)
+	if (ret || !SAINA_HAS(a, SAINA_A_JOB_GENERATION) ||
+	    !SAINA_HAS(a, SAINA_A_JOB_POLICY_SEQ) || !SAINA_HAS(a, SAINA_A_JOB_ROUND)) {
+		ret = -EBADMSG;
+	} else {
+		saina_job_read(a, &v->job);
+		v->job.first_round = a->round;
+		if (copy)
+			saina_job_leave_out(&v->job, SAINA_A_JOB_POLICY_NEXT);
+	}
+	free(copy);
+	return ret;
+}
+
+static int parse_job(struct saved *s, const struct nlmsghdr *nlh)
+{
+	struct saved_job *v;
+	int ret;
+
+	if (s->n == SAINA_JOBS_MAX)
 		return -EBADMSG;
 	v = realloc(s->job, (s->n + 1) * sizeof(*v));
 	if (!v)
 		return -ENOMEM;
 	s->job = v;
-	v += s->n++;
-	memset(v, 0, sizeof(*v));
-	saina_job_read(a, &v->job);
-	v->job.first_round = a->round;
-	return 0;
+	ret = read_job(v + s->n, nlh);
+	s->n += !ret;
+	return ret;
 }
 
 static int parse_worker(struct saved *s, const struct nlmsghdr *nlh)

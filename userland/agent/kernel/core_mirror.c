@@ -38,7 +38,8 @@ void saina_job_read(const struct saina_job_attrs *a, struct saina_job *job)
 		saina_policy_read(&a->policy_next, &job->next);
 		job->next.seq = a->policy_next_seq;
 		job->next_from = a->policy_from;
-		job->next_on = a->policy_on;
+		/* bits that it has no room for are none that can be */
+		job->next_on = a->policy_on > 0xffff ? 0xffff : a->policy_on;
 	}
 	job->k_set = a->k_set;
 	job->controlled = a->controller;
@@ -68,7 +69,7 @@ void saina_worker_read(const struct saina_worker_attrs *a, struct saina_worker *
  *
  * Published, but neither an event nor a notification: nothing has changed.
  *
- * Return: as saina_core_job_new()
+ * Return: as saina_core_job_new(); what saina_job_leave_out() takes away may be why not
  */
 int saina_core_job_restore(struct saina_core *c, const struct saina_job *old,
 			   const struct saina_job **out, struct saina_core_err *err)
@@ -110,9 +111,10 @@ int saina_core_job_restore(struct saina_core *c, const struct saina_job *old,
 		return saina_refuse(err, -EINVAL, 0, "job %s: its saved state makes no sense",
 				    job->name);
 	ret = saina_policy_check(&job->policy, job->workers, err);
-	if (ret)
-		return ret;
-	ret = saina_job_admit(c, job, err);
+	if (!ret)
+		ret = saina_job_schedule_check(job, err);
+	if (!ret)
+		ret = saina_job_admit(c, job, err);
 	if (ret)
 		return ret;
 	for (w = 0; w < SAINA_WORKERS_MAX; w++) {
@@ -122,6 +124,32 @@ int saina_core_job_restore(struct saina_core *c, const struct saina_job *old,
 			memset(wk, 0, sizeof(*wk));
 	}
 	return saina_job_insert(c, out, err);
+}
+
+/**
+ * saina_job_leave_out() - of a saved job, what saina_core_job_restore() has refused
+ * @old: the job
+ * @attr: that was guilty
+ *
+ * The data path may have adopted the policy to come already, so that in force gets a number
+ * above it.
+ *
+ * Return: 1, or 0: without it there is no job
+ */
+int saina_job_leave_out(struct saina_job *old, unsigned int attr)
+{
+	switch (attr) {
+	case SAINA_A_JOB_POLICY_NEXT:
+		memset(&old->next, 0, sizeof(old->next));
+		old->next_from = 0;
+		old->next_on = 0;
+		old->policy.seq += 2;
+		return 1;
+	case SAINA_A_JOB_K_SET:
+		old->k_set = 0;
+		return 1;
+	}
+	return 0;
 }
 
 /* What has changed of a job's workers; said after the change. */
