@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # `saina policy control': k follows when the workers' gradients come; a controller that
-# dies leaves k as it is, and an event says so.
+# dies leaves k as it is, and an event says so, also if the agent was started anew.
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -11,8 +11,8 @@ lab_up --workers 4 --bridge linux
 k_is() {
 	[ "$(job_field steady k)" = "$1" ]
 }
-controlled() {
-	[ "$(job_field steady controller)" = "$1" ]
+controlled() { # true|false [JOB]
+	[ "$(job_field "${2:-steady}" controller)" = "$1" ]
 }
 controller_ended() {
 	! kill -0 "$controller" 2>/dev/null
@@ -36,8 +36,9 @@ check "rounds flow" until_true 30 rounds_at_least steady 10
 equal "no controller: k is that of the policy" 4 "$(job_field steady k)"
 
 # Not by saina(): the number would be that of a shell around it.
-control() {
-	"$B/saina" "${tool_opts[@]}" -j policy control steady noise 100 interval 200 >>"$WORK/control" 2>"$WORK/control.err" &
+control() { # [JOB MS]
+	"$B/saina" "${tool_opts[@]}" -j policy control "${1:-steady}" noise 100 interval "${2:-200}" \
+		>>"$WORK/control" 2>"$WORK/control.err" &
 	controller=$!
 }
 events_start
@@ -64,6 +65,34 @@ kill -INT $controller
 check "Ctrl-C: the controller ends" until_true 10 controller_ended
 check "Ctrl-C: the job has no controller" until_true 20 controlled false
 equal "Ctrl-C: k stays" 4 "$(job_field steady k)"
+
+# --- the agent is started anew: connections of controllers end with it -------------------
+# These look once a minute, so k is what is set here.
+job back workers 2 elements 8192 policy external:k0=2
+check "agent restart: k is set to 3" saina job set steady k 3
+control steady 60000
+gone=$controller
+control back 60000
+check "agent restart: a job has a controller before" until_true 20 controlled true
+check "agent restart: another job has one, too" until_true 20 controlled true back
+events_stop
+check "agent restart: the agent is killed" lab agent kill
+kill -KILL $gone $controller
+wait $gone $controller 2>/dev/null
+check "agent restart: a new agent starts" lab agent start
+control back 60000
+events_start
+check "agent restart: an event says that the controller is gone" until_true 20 event_seen \
+	'.event == "controller" and .job == "steady" and .k_set == 3'
+check "agent restart: the job has no controller" controlled false
+equal "agent restart: k stays" 3 "$(job_field steady k)"
+check "agent restart: rounds go on" rounds_go_on steady 20
+check "agent restart: who controls again within 5 seconds is the job's controller" controlled true back
+equal "agent restart: no event says that it was gone" "" "$(events 'select(.event == "controller" and .job == "back")')"
+kill -KILL $controller
+wait $controller 2>/dev/null
+check "agent restart: when it is killed an event says so" until_true 20 event_seen \
+	'.event == "controller" and .job == "back"'
 stop_workers
 check "all sums are exact" wait_all 60
 equal "no slot saw two policies" 0 "$(policy_mix steady)"

@@ -23,12 +23,14 @@ struct saved;
  *	however many clients there are, the data path has every other turn
  * @turn: @loop as a source of the agent's
  * @source: new clients
+ * @missed: a timer, until which controllers of an earlier agent may come back
  * @changes: of jobs, workers, limits and ports so far
  */
 struct control {
 	struct loop loop;
 	struct source turn;
 	struct source source;
+	struct source missed;
 	struct client *clients;
 	unsigned int groups;		/* somebody subscribed to these */
 	unsigned int n;
@@ -39,6 +41,9 @@ struct control {
 
 int ctlserver_init(struct agent *a);
 void ctlserver_uninit(struct agent *a);
+/* Jobs of an earlier agent are there, the connections of their controllers are not: who has
+ * not come back after some seconds is gone, and an event says so. */
+void control_await_controllers(struct agent *a);
 /* To all subscribers of @group; @msg is complete but for its sequence number. */
 void ctlserver_notify(struct agent *a, unsigned int group, const struct nlmsghdr *msg);
 

@@ -23,6 +23,7 @@
 #define CLIENTS_ADMIN 32 /* of them are for those who may change things */
 #define QUEUE_MAX    (256u << 10) /* bytes; beyond this notifications are lost */
 #define GROUPS_MAX   256
+#define COME_BACK_MS 5000 /* a controller, to an agent that was started anew */
 
 struct queued {
 	struct queued *next;
@@ -64,21 +65,38 @@ void client_controls(struct client *c, __u16 job, bool on)
 	c->controls[job / 64] = on ? c->controls[job / 64] | bit : c->controls[job / 64] & ~bit;
 }
 
+static bool is_controlled(const struct control *s, int job)
+{
+	const struct client *c;
+
+	for (c = s->clients; c; c = c->next)
+		if (c->controls[job / 64] >> job % 64 & 1)
+			return true;
+	return false;
+}
+
 /* The jobs that it controlled, and nobody else does, are told. */
 static void client_lets_go(struct agent *a, const struct client *c)
 {
-	const struct client *other;
-
-	for (int job = 0; job < SAINA_JOBS_MAX; job++) {
-		bool others = false;
-
-		if (!(c->controls[job / 64] >> job % 64 & 1))
-			continue;
-		for (other = a->control->clients; other; other = other->next)
-			others |= other->controls[job / 64] >> job % 64 & 1;
-		if (!others)
+	for (int job = 0; job < SAINA_JOBS_MAX; job++)
+		if (c->controls[job / 64] >> job % 64 & 1 && !is_controlled(a->control, job))
 			saina_core_controller_gone(a->jobs->core, job);
-	}
+}
+
+/* Of jobs that nobody controls nothing is said. */
+static void missed_look(struct source *s, uint32_t events)
+{
+	struct agent *a = s->arg;
+
+	loop_timer_ack(s);
+	for (int job = 0; job < SAINA_JOBS_MAX; job++)
+		if (!is_controlled(a->control, job))
+			saina_core_controller_gone(a->jobs->core, job);
+}
+
+void control_await_controllers(struct agent *a)
+{
+	loop_timer_set(&a->control->missed, COME_BACK_MS, 0);
 }
 
 static void client_free(struct agent *a, struct client *c)
@@ -330,8 +348,14 @@ int ctlserver_init(struct agent *a)
 		ret = loop_add(&a->loop, &s->turn, EPOLLIN);
 	if (ret)
 		goto err_loop;
+	s->missed = (struct source){ .fd = -1, .ready = missed_look, .arg = a };
+	ret = loop_timer_add(&a->loop, &s->missed);
+	if (ret)
+		goto err_turn;
 	return 0;
 
+err_turn:
+	loop_del(&a->loop, &s->turn);
 err_loop:
 	loop_uninit(&s->loop);
 err_unlink:
@@ -346,6 +370,7 @@ void ctlserver_uninit(struct agent *a)
 {
 	while (a->control->clients)
 		client_free(a, a->control->clients);
+	loop_timer_del(&a->loop, &a->control->missed);
 	loop_del(&a->loop, &a->control->turn);
 	loop_uninit(&a->control->loop);
 	close(a->control->source.fd);

@@ -35,6 +35,14 @@ void control_event(struct agent *a, const struct saina_event *ev, const char *te
 		log_limited(&k_limit, LOG_L_INFO, "job %s: round %u: policy %llu is in force", name,
 			    ev->round, (unsigned long long)ev->b);
 		break;
+	case SAINA_EV_CONTROLLER:
+		if (ev->a)
+			log_limited(&k_limit, LOG_L_INFO, "job %s: its controller is gone: k stays %llu",
+				    name, (unsigned long long)ev->a);
+		else
+			log_limited(&k_limit, LOG_L_INFO,
+				    "job %s: its controller is gone: what it has set stays", name);
+		break;
 	case SAINA_EV_STALE:
 		log_limited(
 			&stale_limit, LOG_L_WARN,

@@ -172,7 +172,8 @@ static int restore_own(struct agent *a, const struct saved_job *from)
 	return restore_workers(a, from, job);
 }
 
-/* Of a job that is added anew: the policy that waits, and k as it was set. */
+/* Of a job that is added anew: the policy that waits, k as it was set, and that there was a
+ * controller, which has yet to be seen. */
 static void renew_schedule(struct agent *a, const struct saina_job *old)
 {
 	struct saina_job_attrs next = { .has = 1ull << SAINA_A_JOB_ID, .id = old->id }, k = next;
@@ -189,6 +190,8 @@ static void renew_schedule(struct agent *a, const struct saina_job *old)
 	}
 	if (old->k_set)
 		SAINA_PUT(&k, SAINA_A_JOB_K_SET, k_set, old->k_set);
+	if (old->controlled && !a->plane->kernel)
+		SAINA_PUT(&k, SAINA_A_JOB_CONTROLLER, controller, 1);
 	if (k.has != 1ull << SAINA_A_JOB_ID && plane_job_set(a, &k, &err))
 		log_left_out(old, SAINA_A_JOB_K_SET, err.text);
 }
@@ -285,4 +288,6 @@ void state_restore(struct agent *a, const struct saved *s)
 		remove_strangers(a);
 	workers_end_unreachable(a);
 	health_replan(a);
+	if (s && !a->plane->kernel)
+		control_await_controllers(a);
 }
