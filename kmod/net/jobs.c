@@ -7,6 +7,7 @@
 #include <linux/slab.h>
 #include <linux/ktime.h>
 
+#include "net/controller.h"
 #include "net/event.h"
 #include "core/os.h"
 #include "net/jobs.h"
@@ -130,6 +131,7 @@ static void jobs_notify(void *ctx, int cmd, const struct saina_job *job, int wor
 		break;
 	case SAINA_CMD_JOB_DEL_NTF:
 		trace_saina_job_del(sn->net, job);
+		saina_controller_job_del(sn, job->id);
 		break;
 	case SAINA_CMD_WORKER_NTF:
 		trace_saina_worker_set(sn->net, job, worker);
@@ -183,6 +185,7 @@ static int __net_init jobs_net_init(struct net *net)
 	mutex_init(&sn->lock);
 	spin_lock_init(&sn->gate.lock);
 	sn->gate.begin = jiffies;
+	INIT_LIST_HEAD(&sn->controllers);
 	sn->core = saina_core_new(&jobs_ops, sn, NULL);
 	return sn->core ? 0 : -ENOMEM;
 }
@@ -201,6 +204,7 @@ static void __net_exit jobs_net_exit(struct net *net)
 	if (snaps)
 		kfree_rcu(snaps, rcu);
 	saina_core_free(sn->core);
+	saina_controller_free(sn);
 }
 
 static struct pernet_operations jobs_net_ops = {

@@ -6,6 +6,7 @@
 #ifndef _SAINA_JOBS_H
 #define _SAINA_JOBS_H
 
+#include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/rcupdate.h>
 #include <linux/spinlock.h>
@@ -67,10 +68,11 @@ struct saina_snaps {
 /**
  * struct saina_net - all there is in a network namespace
  * @net: the namespace
- * @lock: serialises every use of @core, and changes of @snaps and @seq
+ * @lock: serialises every use of @core and @controllers, and changes of @snaps and @seq
  * @core: the jobs
  * @seq: grows with each change; never 0, so that dumps can tell
  * @gate: of the events of the data path
+ * @controllers: sockets that control jobs (net/controller.c)
  * @snaps: NULL until there is a first job
  */
 struct saina_net {
@@ -79,6 +81,7 @@ struct saina_net {
 	struct saina_core *core;
 	u32 seq;
 	struct saina_gate gate;
+	struct list_head controllers;
 	struct saina_snaps __rcu *snaps;
 };
 

@@ -2,6 +2,7 @@
 /* Operations on jobs and limits. */
 #include <net/sock.h>
 
+#include "net/controller.h"
 #include "netlink/dump.h"
 #include "netlink/ops.h"
 #include "netlink/request.h"
@@ -27,7 +28,18 @@ int saina_nl_job_set_doit(struct sk_buff *skb, struct genl_info *info)
 {
 	struct saina_request *rq = saina_request_of(info);
 
-	return saina_request_end(rq, saina_core_job_set(rq->sn->core, &rq->job, NULL, &rq->err));
+	bool control = rq->has & BIT_ULL(SAINA_A_JOB_CONTROLLER);
+	const struct saina_job *job;
+	int ret = 0;
+
+	if (control && rq->job.controller)
+		ret = saina_controller_prepare(rq->sn, info->snd_portid);
+	if (ret)
+		return ret;
+	ret = saina_core_job_set(rq->sn->core, &rq->job, &job, &rq->err);
+	if (!ret && control)
+		saina_controller_set(rq->sn, info->snd_portid, job->id, rq->job.controller);
+	return saina_request_end(rq, ret);
 }
 
 int saina_nl_job_del_doit(struct sk_buff *skb, struct genl_info *info)

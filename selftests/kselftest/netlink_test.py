@@ -541,4 +541,104 @@ try:
 except TimeoutError:
     got = None
 Tap.same(got, None, "limits set in another namespace are not notified in this one")
+
+# --- controllers ---------------------------------------------------------------------
+
+CONTROLLER = 12
+events.close()
+events = Family(5)
+events.subscribe("events")
+
+
+def controllers_gone():
+    """(job, k) of the controllers that were gone until now; the event of a new job ends the list."""
+    f.do("job-new", job(name="mark", elements=1, workers=1))
+    f.do("job-del", job(name="mark"))
+    gone = []
+    while True:
+        e = events.note()[1]
+        if (e.get("job-name"), e["type"], e["b"]) == ("mark", 6, 1):
+            return gone
+        if e["type"] == CONTROLLER:
+            gone.append((e["job-name"], e["a"]))
+
+
+def controller_of(name, **more):
+    c = Family()
+    c.do("job-set", job(name=name, controller=1, **more))
+    return c
+
+
+def controlled(name):
+    j = f.do("job-get", job(name=name))
+    return j.get("controller", 0), j.get("k-set", 0)
+
+
+f.do("job-new", job(name="ext", elements=1000, workers=4, policy={"mode": EXTERNAL, "k": 4}))
+c = controller_of("ext", k_set=3)
+Tap.same(controlled("ext"), (1, 3), "job-set with controller: the job has a controller")
+other = Family()
+other.do("job-set", job(name="ext", k_set=2))
+other.close()
+Tap.same((controllers_gone(), controlled("ext")), ([], (1, 2)),
+         "a socket that set k and is not the controller is closed: no event, the job has its controller")
+c.close()
+Tap.same((controllers_gone(), controlled("ext")), ([("ext", 2)], (0, 2)),
+         "the controller's socket is closed: an event says so, k stays")
+child = os.fork()
+if child == 0:
+    controller_of("ext", k_set=1)
+    os.kill(os.getpid(), 9)
+os.waitpid(child, 0)
+Tap.same((controllers_gone(), controlled("ext")), ([("ext", 1)], (0, 1)),
+         "the controller is killed: an event says so, k stays")
+c = controller_of("ext")
+c.do("job-set", job(name="ext", controller=0))
+c.close()
+Tap.same((controllers_gone(), controlled("ext")), ([], (0, 1)),
+         "a controller that has ended its control closes its socket: no event")
+first, second = controller_of("ext"), controller_of("ext")
+first.close()
+Tap.same((controllers_gone(), controlled("ext")), ([], (1, 1)),
+         "a controller is replaced by another, then closed: no event")
+second.close()
+Tap.same((controllers_gone(), controlled("ext")), ([("ext", 1)], (0, 1)),
+         "a controller that replaced another is closed: an event says so")
+c = controller_of("ext")
+Tap.refused(lambda: c.do("job-set", job(name="none", controller=1)), errno.ENOENT, "no job", "name",
+            "job-set with controller: is refused for a job that does not exist")
+number = f.do("job-get", job(name="ext"))["id"]
+f.do("job-del", job(name="ext"))
+f.do("job-new", job(id=number, name="next", elements=1000, workers=4, policy={"mode": EXTERNAL, "k": 4}))
+heir = controller_of("next")
+c.close()
+Tap.same((controllers_gone(), controlled("next")), ([], (1, 0)),
+         "the controller of a deleted job is closed: no event for the next job of that number")
+heir.close()
+Tap.same(controllers_gone(), [("next", 0)], "the next job of that number has lost its own controller: an event says so")
+two = f.do("job-new", job(name="two", elements=1000, workers=4, policy={"mode": EXTERNAL, "k": 4}))["id"]
+c = controller_of("next")
+c.do("job-set", job(id=two, controller=1, k_set=2))
+c.close()
+Tap.same(sorted(controllers_gone()), [("next", 0), ("two", 2)],
+         "a controller of two jobs is closed: an event for each")
+for name in ("next", "two"):
+    f.do("job-del", job(name=name))
+
+
+def controller_elsewhere():
+    """In a new namespace, which ends with the socket of a controller; 0 if its jobs are its own."""
+    ctypes.CDLL(None).unshare(0x40000000)
+    g = Family()
+    g.do("job-new", job(name="there", elements=1000, workers=4, policy={"mode": EXTERNAL, "k": 4}))
+    g.do("job-set", job(name="there", controller=1, k_set=3))
+    return 0 if g.do("job-get", job(name="there"))["controller"] == 1 else 1
+
+
+child = os.fork()
+if child == 0:
+    os._exit(controller_elsewhere())
+Tap.same((os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), controllers_gone()), (0, []),
+         "a namespace goes with its controller: no event in this one")
+Tap.same([j["name"] for j in f.dump("job-get")[0]], [], "no job is left by the tests of controllers")
 Tap.done()
