@@ -116,6 +116,8 @@ wait "$running"
 [ $? = 3 ]
 point $? "bench: a run in which Open MPI hangs ends, with status 3 for what was left out"
 running=''
+# Logs are kept for who hung.
+sed -n 's/.*what the contenders said is in \([^[:space:]]*\).*/\1/p' "$tmp/log" | xargs -r rm -rf
 tr '\r' '\n' <"$tmp/log" | sed 's/^/# /'
 says "bench: a peer that hangs again and again is left out of its row, and the others are not" \
 	'.rows | length == 1 and all((.left_out | keys) == ["MPI default", "MPI ring"] and (.series | has("MPI default, beside") and has("Gloo ring")))'
