@@ -4,6 +4,7 @@
  * breaks the published code; see defects_test.c.  Behind them, defects of our own.
  */
 #include <bpf/bpf.h>
+#include <time.h>
 #include <unistd.h>
 #include "lab.h"
 
@@ -196,6 +197,33 @@ static void test_fence_window(void)
 	lab_verdict(&l, ok, "table: while rounds are about to begin nobody is more than W + 1 ahead");
 }
 
+/* The fence waits for all, whatever the policy that comes with it: they have to read the table. */
+static void test_fence_timeout(void)
+{
+	struct saina_policy p = { .mode = SAINA_POLICY_TIMEOUT, .late = SAINA_LATE_RESIDUAL,
+				  .timeout_us = 1000, .k_min = 1 };
+	struct timespec longer = { .tv_nsec = 30000000 };	/* and a tick of the coarse clock */
+	struct lab l = table(2, 1, 1);
+	uint32_t fence;
+	bool ok;
+
+	lab_step(&l, 0, 0);
+	lab_policy(&l, p);
+	lab_step(&l, 1, 0);
+	lab_step(&l, 0, 1);
+	fence = lab_rt(&l).base;
+	ok = lab_rt(&l).mode == SAINA_RT_FENCE;
+	lab_grad(&l, 0, fence, 0, 5);
+	nanosleep(&longer, NULL);
+	lab_grad(&l, 0, fence, 0, 5);
+	ok &= lab_consumed() && lab_counter(&l, 0, SAINA_C_DUPLICATE) == 1;
+	lab_pull(&l, 0, fence, 0);
+	ok &= lab_consumed();
+	lab_grad(&l, 1, fence, 0, 5);
+	ok &= lab_broadcast(3, 10) && !lab_answer()->flags;
+	lab_verdict(&l, ok, "table: the first round after a table has no time-out");
+}
+
 /* All are at the fence, and worker 1 has not read the table; then steps are asked for again. */
 static void test_fence_cancelled(void)
 {
@@ -296,6 +324,7 @@ void defects_table(void)
 	test_6();
 	test_dead_ahead();
 	test_fence_window();
+	test_fence_timeout();
 	test_fence_cancelled();
 	test_taken_entry();
 	test_torn_fence();

@@ -30,7 +30,7 @@ survived=() stale=() killed=0
 # tests HOOK: TAP of the first program that fails with $work/saina_HOOK.bpf.o; 0 if none does.
 tests() {
 	local t list=(groups_test hostile_test defects_test sfcd_parity_test 'table_test --packets 60000' 'trace_test --packets 300000'
-		'trace_test --packets 600000 --policy timeout' race_test)
+		'trace_test --packets 600000 --policy timeout' race_test race_table_test)
 	if [ $variant = kmod ]; then
 		"$B/selftests/xdp_float_test" "$work/saina_xdp.bpf.o" "$B/selftests/kfunc_test.bpf.o" && return 0
 		return 1
@@ -316,6 +316,8 @@ else
 	# on several CPUs at once
 	mutant a-lock-per-cpu slot_elems.bpf.h '	lock = c->in.lock;' '	lock = bpf_get_smp_processor_id();'
 	mutant no-undo slot_elems.bpf.h '			round_undo(c);' '			;'
+	mutant table-lock-per-cpu table_elems.bpf.h $'lock = c->in.lock;\n\tring' $'lock = bpf_get_smp_processor_id();\n\tring'
+	mutant view-lock-per-cpu table_elems.bpf.h $'lock = c->in.lock;\n\tlk' $'lock = bpf_get_smp_processor_id();\n\tlk'
 	mutant slot-counted-late round.bpf.h 'rt->open_slots++;' ';'
 fi
 
