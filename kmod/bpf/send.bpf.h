@@ -97,9 +97,14 @@ static __always_inline int send_to_port(__u32 ifindex, struct saina_counters *wc
 	return ret;
 }
 
-/* The kernel copies only frames that are in one piece and fit a page (xdpf_clone());
- * others go by tc or, where that cannot be, by the agent.
+/* Kernels before 6.3 redirect no frame in pieces, and none copies such a frame for several
+ * ports (xdpf_clone()): they go by tc or, where that cannot be, by the agent.
  */
+static __always_inline bool send_linear(struct xdp_md *ctx)
+{
+	return ctx->data_end - ctx->data == bpf_xdp_get_buff_len(ctx);
+}
+
 static __noinline int send_result(struct xdp_md *ctx, const struct saina_global *g,
 				  const struct slot_call *c, const struct saina_job_conf *conf,
 				  struct saina_counters *wc)
@@ -115,8 +120,7 @@ static __noinline int send_result(struct xdp_md *ctx, const struct saina_global 
 		goto internal;
 	if (!send_write(ctx, g, &a))
 		goto internal;
-	if ((conf->payload <= SAINA_ELEMS_LINEAR_MAX || rung || !a.words) &&
-	    ctx->data_end - ctx->data == bpf_xdp_get_buff_len(ctx))
+	if ((conf->payload <= SAINA_ELEMS_LINEAR_MAX || rung || !a.words) && send_linear(ctx))
 		relay &= conf->relay;
 	/* tc gets it to everybody, whatever it is */
 	if (relay && map_outlet(job) && map_door(ctx->ingress_ifindex))
@@ -141,6 +145,7 @@ static __noinline int send_sender(struct xdp_md *ctx, const struct saina_global 
 {
 	__u32 failed = c->out.verdict == SLOT_STALE ? SAINA_C_ROUND_OLD : SAINA_C_INTERNAL;
 	struct answer a = {};
+	bool relay;
 
 	answer_sender(&a, c, conf);
 	if ((c->out.verdict == SLOT_TOLD &&
@@ -151,9 +156,10 @@ static __noinline int send_sender(struct xdp_md *ctx, const struct saina_global 
 		wc->c[failed]++;
 		return XDP_DROP;
 	}
-	if (conf->relay & c->in.bit && map_door(ctx->ingress_ifindex))
+	relay = conf->relay & c->in.bit || !send_linear(ctx);
+	if (relay && map_door(ctx->ingress_ifindex))
 		return XDP_PASS;
-	if (conf->relay & c->in.bit) {
+	if (relay) {
 		send_relay(ctx, c->in.bit, a.words, wc);
 		return XDP_DROP;
 	}

@@ -90,11 +90,13 @@ static void wrap(struct oracle_msg *m, unsigned int len, bool multicast)
 	m->out->len = HEADERS + len;
 }
 
-/* Who gets it: by redirection, by the relay, or both. */
+/* Who gets it: by redirection, by the relay, or both.  What is in pieces cannot be redirected. */
 static void send_to(struct oracle_msg *m, uint64_t workers, uint64_t relay)
 {
 	if (m->o->tc)
 		relay = 0;
+	else if (m->out->len > m->o->linear)
+		relay = ~0ull;
 	m->out->relayed = workers & relay;
 	m->out->to = workers & ~relay;
 	if (m->out->relayed)
@@ -150,10 +152,9 @@ void oracle_answer_all(struct oracle_msg *m, const struct oracle_slot *s)
 	h->aux = m->j->rt.policy.timeout_us;
 	wrap(m, sizeof(*h) + oracle_bytes(&m->j->conf, m->j->conf.payload), true);
 	m->out->multicast = true;
-	/* frames in more than one piece cannot be redirected to many */
+	/* what may be in pieces cannot be redirected to many */
 	send_to(m, m->j->conf.active,
-		m->in_pieces || m->j->conf.payload > SAINA_ELEMS_LINEAR_MAX ? ~0ull :
-		m->j->conf.relay);
+		m->j->conf.payload > SAINA_ELEMS_LINEAR_MAX ? ~0ull : m->j->conf.relay);
 }
 
 void oracle_answer_one(struct oracle_msg *m, const struct oracle_slot *s, unsigned int how)
@@ -230,8 +231,7 @@ void oracle_answer_rung(struct oracle_msg *m, const struct saina_bell *bell, boo
 	memcpy(h + 1, bell, sizeof(*bell));
 	wrap(m, sizeof(*h) + sizeof(*bell), all);
 	m->out->multicast = all;
-	send_to(m, all ? m->j->conf.active : 1ull << m->w,
-		all && m->in_pieces ? ~0ull : m->j->conf.relay);
+	send_to(m, all ? m->j->conf.active : 1ull << m->w, m->j->conf.relay);
 }
 
 void oracle_answer_probe(struct oracle_msg *m)

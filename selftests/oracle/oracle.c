@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Sections 1 and 2 of Documentation/datapath.rst: which frames, which checks. */
+#include <limits.h>
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@ void oracle_init(struct oracle *o, const struct saina_global *g)
 {
 	memset(o, 0, sizeof(*o));
 	o->global = *g;
+	o->linear = UINT_MAX;
 }
 
 static void job_free(struct oracle_job *j)
@@ -248,7 +250,6 @@ static void data_message(struct oracle *o, const uint8_t *frame, unsigned int le
 		return drop_global(o, out, SAINA_C_TRUNCATED);
 	memcpy(&hdr, frame + 42, sizeof(hdr));
 	m.payload = frame + 42 + sizeof(hdr);
-	m.in_pieces = o->linear && o->linear < 14 + ip_len;
 
 	if (hdr.version != SAINA_PROTO_VERSION)
 		return drop_global(o, out, SAINA_C_VERSION);
@@ -354,7 +355,7 @@ static void control_message(struct oracle *o, const uint8_t *frame, unsigned int
 	if (spoofed(o, frame, len, ifindex, out))
 		return;
 	o->gcount.c[SAINA_C_CONTROL]++;
-	if (o->linear && o->linear < len)
+	if (o->linear < len)
 		len = o->linear;
 	if (len >= 42 + sizeof(struct saina_hdr) + sizeof(struct saina_join) && frame[42] == SAINA_PROTO_VERSION && frame[43] == SAINA_MSG_JOIN)
 		learn(o, frame, ifindex);

@@ -84,7 +84,7 @@ struct oracle {
 	unsigned int events, events_room;
 	uint64_t now;			/* the time, ns: it only goes on when told to */
 	bool tc;			/* the tc hook: sends to every port, relays nothing */
-	unsigned int linear;		/* bytes of the next frame in one piece, 0: all of it */
+	unsigned int linear;		/* bytes of the next frame that lie in one piece */
 };
 
 /**
@@ -158,7 +158,6 @@ struct oracle_msg {
 	const uint8_t *payload;		/* little endian words, any alignment */
 	unsigned int w;
 	uint32_t round, segment;
-	bool in_pieces;
 	bool rung;			/* of a BELL: answers are kept from leaving ... */
 	const struct oracle_slot *result;	/* ... and this is what they would say */
 };
