@@ -3,14 +3,13 @@
 
 import json
 import os
+import re
 import time
 
 from group import Group
 from lab import NET, BenchError, run
 
 STOCK = 212992		# net.core.rmem_max of a Debian that nobody has tuned
-FRAME = 4608		# tools/saina/doctor_bridge.c: what a result takes in a buffer
-LEAST = 256 * FRAME	# tools/saina/doctor_worker.c
 
 
 class Saina(Group):
@@ -34,7 +33,7 @@ class Saina(Group):
         self.saina("job", "add", name, "elements", str(self.elements), "workers", str(self.ranks),
                    "policy", "bsp", "dead", "65535", *(["by-reference"] if self.reference else []))
         self.job = json.loads(self.saina("-j", "job", "show", name))[0]
-        buffers = max(LEAST, self.job["pool"] * FRAME // 2) if self.advised else STOCK
+        buffers = max(STOCK, self.advice()) if self.advised else STOCK
         environment = {**os.environ, "SAINA_SHARE": f"/run/saina-lab/{self.lab.name}/run/share"}
         for rank in range(self.ranks):
             self.spawn(self.lab.inside(rank, self.program("bench-saina"), self.socket_path, str(rank),
@@ -45,6 +44,14 @@ class Saina(Group):
                              f"see {self.log_path}")
         if self.reference:
             self.check_reference()
+
+    def advice(self) -> int:
+        """net.core.rmem_max that `saina doctor' asks for, in bytes."""
+        found = [said["found"] for said in json.loads(self.saina("-j", "doctor")) if said["check"] == "rmem"]
+        takes = re.search(r" takes ([0-9]+)", found[0] if found else "")
+        if not takes:
+            raise BenchError(f"saina doctor says nothing of receive buffers: {found}")
+        return int(takes[1])
 
     def check_reference(self) -> None:
         deadline = time.monotonic() + 10
