@@ -10,7 +10,7 @@
 #ifndef SAINA_ARRIVAL_BPF_H
 #define SAINA_ARRIVAL_BPF_H
 
-#include "slot.bpf.h"
+#include "call.bpf.h"
 
 /* 0 for 0, else 1 + floor(log2(us)), as far as there are buckets. */
 static __always_inline __u32 arrival_bucket(__u64 us)

@@ -6,6 +6,8 @@
 #ifndef SAINA_BOARD_BPF_H
 #define SAINA_BOARD_BPF_H
 
+#include "call.bpf.h"
+
 /* Is that what the doorbell is about?  Under the slot's lock, for the worker may write there. */
 static __always_inline bool slot_is_stamped(const struct saina_input_head *s,
 					    const struct slot_in *in)

@@ -18,6 +18,8 @@
 #ifndef SAINA_FLOAT_BPF_H
 #define SAINA_FLOAT_BPF_H
 
+#include "call.bpf.h"
+
 extern int saina_f32_sum(void *slot, __u32 slot__sz, const void *msg, __u32 msg__sz,
 			 __u64 tag) __ksym;
 extern int saina_bf16_sum(void *slot, __u32 slot__sz, const void *msg, __u32 msg__sz,

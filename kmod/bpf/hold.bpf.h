@@ -5,8 +5,8 @@
 #ifndef SAINA_HOLD_BPF_H
 #define SAINA_HOLD_BPF_H
 
+#include "call.bpf.h"
 #include "inject.bpf.h"
-#include "slot.bpf.h"
 
 /* Hands the whole frame to the process that will let it go again. */
 static __always_inline int hold_frame(struct xdp_md *ctx, __u32 ifindex, __u32 delay_us, __u32 out)

@@ -8,6 +8,8 @@
 #ifndef SAINA_SFCD_BPF_H
 #define SAINA_SFCD_BPF_H
 
+#include "call.bpf.h"
+
 struct sfcd_segment {
 	__u32	job;
 	__u32	stride;
