@@ -168,7 +168,7 @@ equal "slot show older-than: says so if no slot is that old" "no open slot is th
 json "stats show: the gradients of worker 0 are counted" 64 '.[]|select(.worker==0)|.counters.stored' stats show digits 0
 matches "stats show, text: counters are shown with their meanings" 'job digits worker 0:
  +stored +64  gradients that opened a slot' "$(saina stats show digits 0)"
-equal "stats show all: every counter of bpf.h is there" "$(sed -n '/define SAINA_COUNTER_LIST/,/^$/p' "$TOP/uapi/saina/bpf.h" | grep -c 'X(')" \
+equal "stats show all: every counter of counters.h is there" "$(sed -n '/define SAINA_COUNTER_LIST/,/^$/p' "$TOP/uapi/saina/counters.h" | grep -c 'X(')" \
 	"$(sj stats show digits 0 all '.[0]|(.counters|length)+(.drops|length)')"
 silent "port set: a loss of 100 % is accepted" port set p0 loss-in 100%
 lost() {
