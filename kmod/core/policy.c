@@ -174,19 +174,16 @@ static int grouped_check(const struct saina_policy *p, int workers, struct saina
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define KEYS(keys)   keys, COUNT(keys)
 
-#define SLOT_ROW(mode, rule)  SAINA_POLICY_##mode, SAINA_COMPLETE_##rule, 0
-#define STEP_ROW(mode, window)  SAINA_POLICY_##mode, SAINA_COMPLETE_ALL, window
-
 const struct saina_policy_row saina_policy_rows[] = {
-	{ "bsp", "bsp", NULL, 0, SLOT_ROW(BSP, ALL), NULL },
-	{ "fastest", "fastest:k=K", KEYS(fastest_keys), SLOT_ROW(FASTEST, K), fastest_check },
-	{ "sfcd", "sfcd:k0=K,...", KEYS(sfcd_keys), SLOT_ROW(SFCD, ADAPTED), adapted_check },
-	{ "timeout", "timeout:T", KEYS(timeout_keys), SLOT_ROW(TIMEOUT, ALL), NULL },
-	{ "external", "external:k0=K", KEYS(external_keys), SLOT_ROW(EXTERNAL, SET), NULL },
-	{ "coded", "coded:s=S", KEYS(coded_keys), SLOT_ROW(CODED, PARTS), coded_check },
-	{ "ssp", "ssp:W", KEYS(ssp_keys), STEP_ROW(SSP, 0), NULL },
-	{ "asp", "asp", NULL, 0, STEP_ROW(ASP, SAINA_WINDOW_NONE), NULL },
-	{ "grouped", "grouped:g=G", KEYS(grouped_keys), STEP_ROW(GROUPED, 0), grouped_check },
+	{ "bsp", "bsp", NULL, 0, SAINA_POLICY_BSP, 0, NULL },
+	{ "fastest", "fastest:k=K", KEYS(fastest_keys), SAINA_POLICY_FASTEST, 0, fastest_check },
+	{ "sfcd", "sfcd:k0=K,...", KEYS(sfcd_keys), SAINA_POLICY_SFCD, 0, adapted_check },
+	{ "timeout", "timeout:T", KEYS(timeout_keys), SAINA_POLICY_TIMEOUT, 0, NULL },
+	{ "external", "external:k0=K", KEYS(external_keys), SAINA_POLICY_EXTERNAL, 0, NULL },
+	{ "coded", "coded:s=S", KEYS(coded_keys), SAINA_POLICY_CODED, 0, coded_check },
+	{ "ssp", "ssp:W", KEYS(ssp_keys), SAINA_POLICY_SSP, 0, NULL },
+	{ "asp", "asp", NULL, 0, SAINA_POLICY_ASP, SAINA_WINDOW_NONE, NULL },
+	{ "grouped", "grouped:g=G", KEYS(grouped_keys), SAINA_POLICY_GROUPED, 0, grouped_check },
 };
 
 const int saina_policy_rows_n = COUNT(saina_policy_rows);

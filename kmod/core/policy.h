@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The synchronisation policies as a table: one row for each, with its settings
- * (keys) and the rule by which a slot is complete.  Checks, messages and the text
- * that people write all follow the table.
+ * (keys).  Checks, messages and the text that people write all follow the table.
+ * When a slot is complete, the data path says: slot_complete() and round_k().
  */
 #ifndef _SAINA_CORE_POLICY_H
 #define _SAINA_CORE_POLICY_H
@@ -54,15 +54,6 @@ struct saina_policy_key {
 	__u32 preset;
 };
 
-/* When a slot is complete */
-enum saina_policy_complete {
-	SAINA_COMPLETE_ALL,	/* all members are in */
-	SAINA_COMPLETE_K,	/* k are in: the policy needs a k */
-	SAINA_COMPLETE_ADAPTED,	/* as many are in as the data path has decided: k is the first */
-	SAINA_COMPLETE_SET,	/* as many are in as a controller says: k is the first */
-	SAINA_COMPLETE_PARTS,	/* each part of the gradient is in */
-};
-
 /**
  * struct saina_policy_row - a policy
  * @name: as people write it
@@ -70,7 +61,6 @@ enum saina_policy_complete {
  * @keys: its settings, in the order of the canonical text
  * @n_keys: how many
  * @mode: enum saina_policy_mode
- * @complete: rounds: enum saina_policy_complete
  * @window: of struct saina_policy, where there is no key for it
  * @check: what only the whole can tell, with the job's workers; 0 or a refusal; may be NULL
  */
@@ -80,7 +70,6 @@ struct saina_policy_row {
 	const struct saina_policy_key *keys;
 	__u8 n_keys;
 	__u8 mode;
-	__u8 complete;
 	__u32 window;
 	int (*check)(const struct saina_policy *p, int workers, struct saina_core_err *err);
 };
