@@ -142,6 +142,6 @@ void saina_bf16_store_n(u32 *sums, const u16 *msg, u32 n)
 
 void __init saina_simd_init(void)
 {
-	have_avx2 = saina_avx2_there();
+	have_avx2 = saina_avx2_usable();
 	simd_unit = have_avx2 ? "avx2" : "none";
 }

@@ -9,7 +9,7 @@
 #include <asm/cpufeature.h>
 #include <asm/fpu/api.h>
 
-static inline bool saina_avx2_there(void)
+static inline bool saina_avx2_usable(void)
 {
 	return boot_cpu_has(X86_FEATURE_AVX2) && boot_cpu_has(X86_FEATURE_OSXSAVE) &&
 	       cpu_has_xfeatures(XFEATURE_MASK_SSE | XFEATURE_MASK_YMM, NULL);
@@ -59,7 +59,7 @@ static inline void saina_avx2_bf16_add(u32 *sums, const u16 *msg, u32 n)
 			     : "m"(*(const u16 (*)[8])(msg + i)));
 }
 #else
-static inline bool saina_avx2_there(void) { return false; }
+static inline bool saina_avx2_usable(void) { return false; }
 static inline bool saina_avx2_begin(void) { return false; }
 static inline void saina_avx2_end(void) { }
 static inline void saina_avx2_f32_add(u32 *sums, const u32 *msg, u32 n) { }

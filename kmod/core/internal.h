@@ -39,7 +39,7 @@ static inline int saina_worker_alive(const struct saina_worker *w)
 }
 
 /* table.c: the steps of a change */
-void saina_job_afresh(struct saina_core *c, struct saina_job *job, __u32 first_round);
+void saina_job_restart(struct saina_core *c, struct saina_job *job, __u32 first_round);
 void saina_job_masks(struct saina_job *job);
 int saina_job_commit(struct saina_core *c, struct saina_job *old, struct saina_core_err *err);
 int saina_job_insert(struct saina_core *c, const struct saina_job **out,

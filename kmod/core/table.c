@@ -131,8 +131,8 @@ void saina_core_notify(struct saina_core *c, int cmd, const struct saina_job *jo
 		c->ops->notify(c->ctx, cmd, job, worker);
 }
 
-/* A new generation: the data path forgets all rounds. */
-void saina_job_afresh(struct saina_core *c, struct saina_job *job, __u32 first_round)
+/* A new generation: the data path forgets all rounds.  The first one then is @first_round. */
+void saina_job_restart(struct saina_core *c, struct saina_job *job, __u32 first_round)
 {
 	job->generation = c->generation + 1;
 	job->first_round = first_round;
@@ -160,7 +160,7 @@ static void job_settle(struct saina_core *c, struct saina_job *job, const struct
 	if (!job->active && old && old->active) {
 		if (job->state == SAINA_JOB_RUNNING)
 			job->state = SAINA_JOB_FORMING;
-		saina_job_afresh(c, job, 0);
+		saina_job_restart(c, job, 0);
 	}
 	if (job->state == SAINA_JOB_FORMING && saina_weight(job->active) == job->workers)
 		job->state = SAINA_JOB_RUNNING;
@@ -359,7 +359,7 @@ int saina_core_job_new(struct saina_core *c, const struct saina_job_attrs *req,
 	if (ret)
 		return ret;
 	job->state = SAINA_JOB_FORMING;
-	saina_job_afresh(c, job, 0);
+	saina_job_restart(c, job, 0);
 	ret = saina_job_insert(c, out, err);
 	if (!ret)
 		saina_job_announce(c, c->t->job[c->t->next.id], 0);

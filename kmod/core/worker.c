@@ -100,7 +100,7 @@ static int worker_size(struct saina_core *c, struct saina_job *job,
 	if (!ret)
 		ret = saina_job_room(c, job, has, SAINA_A_WORKER_ELEMENTS, err);
 	if (!ret)
-		saina_job_afresh(c, job, 0);
+		saina_job_restart(c, job, 0);
 	return ret;
 }
 
@@ -169,12 +169,12 @@ static int worker_admit(struct saina_core *c, struct saina_job *job,
 		wk->bind.flags |= SAINA_BIND_RELAY;
 	/* the data path learns of a first round only with a new generation */
 	if (job->state == SAINA_JOB_FORMING && round > job->first_round)
-		saina_job_afresh(c, job, round);
+		saina_job_restart(c, job, round);
 	return 0;
 }
 
-/* Nothing but news of a worker? */
-static int worker_told(const struct saina_worker_attrs *req)
+/* Nothing but how many gradients of a worker came late? */
+static int is_late_report(const struct saina_worker_attrs *req)
 {
 	return req->has == (req->has & (1ull << SAINA_A_WORKER_JOB_ID |
 					1ull << SAINA_A_WORKER_JOB_NAME |
@@ -182,8 +182,8 @@ static int worker_told(const struct saina_worker_attrs *req)
 	       SAINA_HAS(req, SAINA_A_WORKER_LATE);
 }
 
-static int worker_tell(struct saina_core *c, const struct saina_job *job,
-		       const struct saina_worker_attrs *req, struct saina_core_err *err)
+static int worker_report_late(struct saina_core *c, const struct saina_job *job,
+			      const struct saina_worker_attrs *req, struct saina_core_err *err)
 {
 	if (!saina_worker_alive(&job->worker[req->id]))
 		return saina_refuse(err, -ENOTCONN, SAINA_A_WORKER_ID,
@@ -279,10 +279,10 @@ int saina_core_worker_set(struct saina_core *c, const struct saina_worker_attrs 
 		ret = saina_text_check(req->name, SAINA_A_WORKER_NAME, "name", err);
 	if (ret)
 		return ret;
-	if (worker_told(req)) {
+	if (is_late_report(req)) {
 		if (out)
 			*out = found;
-		return worker_tell(c, found, req, err);
+		return worker_report_late(c, found, req, err);
 	}
 	if (SAINA_HAS(req, SAINA_A_WORKER_LATE))
 		return saina_refuse(err, -EINVAL, SAINA_A_WORKER_LATE,
