@@ -129,7 +129,8 @@ void saina_core_limits_get(const struct saina_core *c, struct saina_limits *limi
  *  - while FORMING, first_round is the largest round any joiner asked for;
  *  - when the last live worker of a RUNNING job leaves or dies the job goes
  *    back to FORMING with a new generation and first_round 0: the next set of
- *    workers begins afresh;
+ *    workers begins afresh, under the policy that was in force; one that waited for a
+ *    round or an event that has not come waits on;
  *  - the elements of a job with elements_auto are those of the first worker that joins while
  *    no other is alive, and the others must have as many; another number is a new generation;
  *  - STOPPED (JOB_SET) refuses joins and packets; RUNNING or FORMING lifts it;

@@ -71,6 +71,7 @@ int saina_job_policy(struct saina_core *c, struct saina_job *job,
 		     const struct saina_job_attrs *req, struct saina_core_err *err);
 int saina_job_k(struct saina_job *job, const struct saina_job_attrs *req,
 		struct saina_core_err *err);
+void saina_job_schedule_settle(struct saina_core *c, struct saina_job *job);
 int saina_job_schedule_check(const struct saina_job *job, struct saina_core_err *err);
 int saina_job_state_set(struct saina_job *job, int state, struct saina_core_err *err);
 int saina_job_admit(struct saina_core *c, const struct saina_job *job, struct saina_core_err *err);

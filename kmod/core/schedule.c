@@ -36,8 +36,8 @@ static int k_is_of_policy(const struct saina_job *job)
 	return job->policy.mode == SAINA_POLICY_EXTERNAL;
 }
 
-/* What was to come is in force? */
-static void settle(struct saina_core *c, struct saina_job *job)
+/* What was to come is in force?  Then it is the policy.  Of the generation that @job has. */
+void saina_job_schedule_settle(struct saina_core *c, struct saina_job *job)
 {
 	if (!is_waiting(job) || !c->ops->policy_seq ||
 	    c->ops->policy_seq(c->ctx, job) != job->next.seq)
@@ -46,6 +46,7 @@ static void settle(struct saina_core *c, struct saina_job *job)
 		job->k_set = 0;
 	job->policy = job->next;
 	forget_next(job);
+	saina_job_memory(job);
 }
 
 static int cancel(struct saina_job *job, struct saina_core_err *err)
@@ -98,7 +99,7 @@ static int policy_set(struct saina_core *c, struct saina_job *job,
 	struct saina_policy p;
 	int ret;
 
-	settle(c, job);
+	saina_job_schedule_settle(c, job);
 	if (SAINA_HAS(req, SAINA_A_JOB_POLICY_CANCEL) && req->policy_cancel) {
 		ret = cancel(job, err);
 		if (ret)

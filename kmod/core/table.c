@@ -131,9 +131,10 @@ void saina_core_notify(struct saina_core *c, int cmd, const struct saina_job *jo
 		c->ops->notify(c->ctx, cmd, job, worker);
 }
 
-/* A new generation: the data path forgets all rounds.  The first one then is @first_round. */
+/* A new generation: the data path forgets all rounds, and which policy it has adopted. */
 void saina_job_restart(struct saina_core *c, struct saina_job *job, __u32 first_round)
 {
+	saina_job_schedule_settle(c, job);
 	job->generation = c->generation + 1;
 	job->first_round = first_round;
 }

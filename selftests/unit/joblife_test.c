@@ -621,6 +621,73 @@ static void k_of_a_policy_cancelled(void **state)
 	assert_int_equal(o->last.k_set, 3); /* of the policy that stays */
 }
 
+static void kill_all(struct owner *o, const struct saina_job *job)
+{
+	int w;
+
+	for (w = 0; w < job->workers; w++)
+		if (job->active >> w & 1)
+			assert_int_equal(set_state(o, job, w, SAINA_WORKER_STATE_DEAD), 0);
+	assert_int_equal(job->active, 0);
+}
+
+/* The data path has adopted it, nobody has asked since, and then all workers die. */
+static void reached_policy_outlives_workers(void **state)
+{
+	struct owner *o = *state;
+	const struct saina_job *job = add(o, "a", 3, "external:k0=3");
+	__u32 generation;
+
+	join_all(o, job);
+	assert_int_equal(set_k(o, job, 2), 0);
+	assert_int_equal(set_policy_from(o, job, "grouped:g=3", 10), 0);
+	o->adopted = job->next.seq;
+	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_STATE_DEAD), 0);
+	assert_int_equal(set_state(o, job, 1, SAINA_WORKER_STATE_DEAD), 0);
+	generation = job->generation;
+	assert_int_equal(set_state(o, job, 2, SAINA_WORKER_STATE_DEAD), 0);
+	assert_int_equal(job->generation, generation + 1);
+	assert_int_equal(o->last.generation, generation + 1);
+	assert_int_equal(o->last.policy.mode, SAINA_POLICY_GROUPED);
+	assert_int_equal(o->last.policy.seq, 2);
+	assert_int_equal(o->last.next.mode, 0);
+	assert_int_equal(o->last.next.seq, 0);
+	assert_int_equal(o->last.next_from, 0);
+	assert_int_equal(o->last.k_set, 0);	/* of the policy before */
+	assert_int_equal(job->policy.mode, SAINA_POLICY_GROUPED);
+
+	/* nothing waits any more; in the new generation nothing is adopted */
+	o->adopted = 0;
+	join_all(o, job);
+	assert_int_equal(set_policy_from(o, job, "bsp", 10), 0);
+	assert_int_equal(job->next.seq, 3);
+	kill_all(o, job);
+	assert_int_equal(o->last.policy.mode, SAINA_POLICY_GROUPED);
+	assert_int_equal(o->last.next.mode, SAINA_POLICY_BSP);
+	assert_int_equal(o->last.next_from, 10);
+}
+
+/* A job that is stopped and formed again begins anew where a worker asks for a later round. */
+static void reached_policy_of_a_job_that_forms_again(void **state)
+{
+	struct owner *o = *state;
+	const struct saina_job *job = add(o, "a", 3, "bsp");
+	__u32 generation;
+
+	join_all(o, job);
+	assert_int_equal(set_policy_from(o, job, "fastest:k=2", 10), 0);
+	assert_int_equal(set_state(o, job, 2, SAINA_WORKER_STATE_DEAD), 0);
+	assert_int_equal(set_job_state(o, job, SAINA_JOB_STOPPED, NULL), 0);
+	assert_int_equal(set_job_state(o, job, SAINA_JOB_FORMING, NULL), 0);
+	assert_int_equal(o->last.policy.mode, SAINA_POLICY_BSP);
+	o->adopted = 2;
+	generation = job->generation;
+	assert_int_equal(try_join(o, job, 2, 7, NULL), 0);
+	assert_int_equal(job->generation, generation + 1);
+	assert_int_equal(o->last.policy.mode, SAINA_POLICY_FASTEST);
+	assert_int_equal(o->last.next.seq, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -641,6 +708,8 @@ int main(void)
 		TEST("job core: k that a controller set does not pass to a later external policy", k_is_of_one_policy),
 		TEST("job core: k set for an external policy to come is kept when that one is in force, and no longer", k_of_a_policy_to_come),
 		TEST("job core: k set for an external policy to come goes when that one is cancelled", k_of_a_policy_cancelled),
+		TEST("job core: a policy whose round was reached stays in force when all workers die", reached_policy_outlives_workers),
+		TEST("job core: a policy whose round was reached stays in force when the job forms again", reached_policy_of_a_job_that_forms_again),
 		TEST("job core: a restored job has the policy that waits, its schedule, and k as it was set", restore_waiting_policy),
 		TEST("job core: a saved policy that waits, or a saved k, that cannot be is refused, and the job is restored without it", restore_impossible_policy),
 		TEST("job core: the published snapshot and the table agree after random calls", life_fuzz),
