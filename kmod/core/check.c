@@ -141,21 +141,6 @@ int saina_job_size(struct saina_job *job, __u64 elements, unsigned int attr,
 	return 0;
 }
 
-/* What its maps take: of its size, and of its policies. */
-void saina_job_memory(struct saina_job *job)
-{
-	job->memory = 0;
-	if (!job->elements)
-		return;
-	job->memory = saina_core_memory(job->elements, job->payload, job->pool, job->ring);
-	if (job->by_reference)
-		job->memory += saina_core_memory_shared(job->segments, job->payload, job->pool,
-							job->workers);
-	job->memory += saina_core_memory_views(job->segments, job->payload,
-					       job->policy.groups > job->next.groups ?
-						       job->policy.groups : job->next.groups);
-}
-
 static int elements_check(struct saina_job *job, const struct saina_job_attrs *req,
 			  struct saina_core_err *err)
 {
@@ -239,49 +224,6 @@ int saina_job_times(struct saina_job *job, const struct saina_job_attrs *req,
 	job->heartbeat_ms = beat;
 	job->dead_ms = dead;
 	return 0;
-}
-
-/* The limits of memory; @has: bytes of the job that are among those of all jobs already. */
-int saina_job_room(struct saina_core *c, const struct saina_job *job, __u64 has, unsigned int attr,
-		   struct saina_core_err *err)
-{
-	if (job->memory > c->limits.memory_job)
-		return saina_refuse(err, -EDQUOT, attr,
-				    "the job needs %llu MiB, the limit is %llu MiB a job: fewer "
-				    "elements, a smaller ring or a higher limit",
-				    saina_mib(job->memory), saina_mib(c->limits.memory_job));
-	if (c->memory - has + job->memory > c->limits.memory)
-		return saina_refuse(err, -EDQUOT, attr,
-				    "the job needs %llu MiB, %llu of the %llu MiB for all jobs are "
-				    "taken: delete one or raise the limit",
-				    saina_mib(job->memory), saina_mib(c->memory - has),
-				    saina_mib(c->limits.memory));
-	return 0;
-}
-
-/* What job_new and job_restore have to check against the table. */
-int saina_job_admit(struct saina_core *c, const struct saina_job *job, struct saina_core_err *err)
-{
-	const struct saina_job *other;
-
-	other = saina_core_job_find(c, 0, 0, job->name, NULL);
-	if (other)
-		return saina_refuse(err, -EEXIST, SAINA_A_JOB_NAME,
-				    "job '%s' exists already, as number %u", other->name,
-				    other->id);
-	if (job->id >= SAINA_JOBS_MAX)
-		return saina_refuse(err, -ERANGE, SAINA_A_JOB_ID, "id: %u: must be 0..%d", job->id,
-				    SAINA_JOBS_MAX - 1);
-	if (c->t->job[job->id])
-		return saina_refuse(err, -EEXIST, SAINA_A_JOB_ID,
-				    "id: number %u is job '%s' already", job->id,
-				    c->t->job[job->id]->name);
-	if (c->jobs >= c->limits.jobs)
-		return saina_refuse(
-			err, -EDQUOT, 0,
-			"there are %u jobs, the limit: delete one or raise the limit of jobs",
-			c->jobs);
-	return saina_job_room(c, job, 0, SAINA_A_JOB_ELEMENTS, err);
 }
 
 int saina_job_state_set(struct saina_job *job, int state, struct saina_core_err *err)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What the files of the job core share: the table, the steps of a change
- * (table.c), validation (check.c) and the worker table (worker.c).
+ * (table.c), validation (check.c, schedule.c), memory and the worker table
+ * (worker.c).
  */
 #ifndef _SAINA_CORE_INTERNAL_H
 #define _SAINA_CORE_INTERNAL_H
@@ -41,6 +42,7 @@ static inline int saina_worker_alive(const struct saina_worker *w)
 /* table.c: the steps of a change */
 void saina_job_restart(struct saina_core *c, struct saina_job *job, __u32 first_round);
 void saina_job_masks(struct saina_job *job);
+int saina_job_admit(struct saina_core *c, const struct saina_job *job, struct saina_core_err *err);
 int saina_job_commit(struct saina_core *c, struct saina_job *old, struct saina_core_err *err);
 int saina_job_insert(struct saina_core *c, const struct saina_job **out,
 		     struct saina_core_err *err);
@@ -48,6 +50,11 @@ void saina_job_announce(struct saina_core *c, const struct saina_job *job, int o
 void saina_core_event(struct saina_core *c, const struct saina_job *job, int type, int worker,
 		      __u64 a, __u64 b);
 void saina_core_notify(struct saina_core *c, int cmd, const struct saina_job *job, int worker);
+
+/* memory.c */
+void saina_job_memory(struct saina_job *job);
+int saina_job_room(struct saina_core *c, const struct saina_job *job, __u64 has, unsigned int attr,
+		   struct saina_core_err *err);
 
 /* check.c: 0, or a refusal in @err and its errno */
 int saina_name_check(const char *name, struct saina_core_err *err);
@@ -63,9 +70,9 @@ int saina_job_geometry(struct saina_job *job, const struct saina_job_attrs *req,
 		       struct saina_core_err *err);
 int saina_job_size(struct saina_job *job, __u64 elements, unsigned int attr,
 		   struct saina_core_err *err);
-void saina_job_memory(struct saina_job *job);
 int saina_job_times(struct saina_job *job, const struct saina_job_attrs *req,
 		    struct saina_core_err *err);
+int saina_job_state_set(struct saina_job *job, int state, struct saina_core_err *err);
 /* schedule.c: the same */
 int saina_job_policy(struct saina_core *c, struct saina_job *job,
 		     const struct saina_job_attrs *req, struct saina_core_err *err);
@@ -73,10 +80,6 @@ int saina_job_k(struct saina_job *job, const struct saina_job_attrs *req,
 		struct saina_core_err *err);
 void saina_job_schedule_settle(struct saina_core *c, struct saina_job *job);
 int saina_job_schedule_check(const struct saina_job *job, struct saina_core_err *err);
-int saina_job_state_set(struct saina_job *job, int state, struct saina_core_err *err);
-int saina_job_admit(struct saina_core *c, const struct saina_job *job, struct saina_core_err *err);
-int saina_job_room(struct saina_core *c, const struct saina_job *job, __u64 has, unsigned int attr,
-		   struct saina_core_err *err);
 
 /* worker.c */
 void saina_worker_announce(struct saina_core *c, const struct saina_job *job, int w, int old);

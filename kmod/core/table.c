@@ -11,61 +11,7 @@
 #define LIMIT_MEMORY_JOB (1024ull << 20)
 #define LIMIT_MEMORY	 (4096ull << 20)
 
-/* Snapshot and memory: pure functions of the job */
-
-/**
- * saina_core_memory() - bytes of map memory a job takes
- * @elements: of the gradient
- * @payload: elements of one message
- * @pool: hot slots
- * @ring: rounds of results kept
- *
- * Hot slots, result ring, sign bits, last-counted table and one snapshot.  The
- * counters (a few kB per CPU and job) are not counted in.
- *
- * Return: bytes
- */
-__u64 saina_core_memory(__u64 elements, __u32 payload, __u32 pool, __u32 ring)
-{
-	__u64 slot = sizeof(struct saina_slot_meta) + 4ull * payload;
-	__u64 segments = saina_div(elements + payload - 1, payload);
-
-	return pool * slot + segments * ring * slot + segments * 8 * SAINA_SIGN_WORDS(payload, 1) +
-	       segments * sizeof(struct saina_counted) + sizeof(struct saina_job_conf);
-}
-
-/**
- * saina_core_memory_shared() - bytes of map memory that a job by reference takes beyond that
- * @segments: of the gradient
- * @payload: elements of one of them
- * @pool: hot slots
- * @workers: of the job
- *
- * An input array for each worker, and the board.
- *
- * Return: bytes
- */
-__u64 saina_core_memory_shared(__u32 segments, __u32 payload, __u32 pool, __u32 workers)
-{
-	__u64 entry = sizeof(struct saina_input_head) + 4ull * payload;
-
-	return entry * ((__u64)pool * workers + (__u64)segments * SAINA_BOARD_ROUNDS);
-}
-
-/**
- * saina_core_memory_views() - bytes of map memory that a job of groups takes beyond that
- * @segments: of the gradient
- * @payload: elements of one of them
- * @groups: of its workers
- *
- * What each group sees of the table.
- *
- * Return: bytes
- */
-__u64 saina_core_memory_views(__u32 segments, __u32 payload, __u32 groups)
-{
-	return groups * (sizeof(struct saina_slot_meta) + 4ull * payload) * segments;
-}
+/* The snapshot: a pure function of the job */
 
 /* Jobs numbered one after the other get locks far from each other. */
 static __u32 lock_base(__u16 id)
@@ -271,6 +217,31 @@ int saina_core_prepare(struct saina_core *c, struct saina_core_err *err)
 	if (!c->t)
 		c->t = c->ops->alloc(c->ctx, sizeof(*c->t));
 	return c->t ? 0 : saina_refuse(err, -ENOMEM, 0, "the table of jobs: out of memory");
+}
+
+/* What job_new and job_restore have to check against the table. */
+int saina_job_admit(struct saina_core *c, const struct saina_job *job, struct saina_core_err *err)
+{
+	const struct saina_job *other;
+
+	other = saina_core_job_find(c, 0, 0, job->name, NULL);
+	if (other)
+		return saina_refuse(err, -EEXIST, SAINA_A_JOB_NAME,
+				    "job '%s' exists already, as number %u", other->name,
+				    other->id);
+	if (job->id >= SAINA_JOBS_MAX)
+		return saina_refuse(err, -ERANGE, SAINA_A_JOB_ID, "id: %u: must be 0..%d", job->id,
+				    SAINA_JOBS_MAX - 1);
+	if (c->t->job[job->id])
+		return saina_refuse(err, -EEXIST, SAINA_A_JOB_ID,
+				    "id: number %u is job '%s' already", job->id,
+				    c->t->job[job->id]->name);
+	if (c->jobs >= c->limits.jobs)
+		return saina_refuse(
+			err, -EDQUOT, 0,
+			"there are %u jobs, the limit: delete one or raise the limit of jobs",
+			c->jobs);
+	return saina_job_room(c, job, 0, SAINA_A_JOB_ELEMENTS, err);
 }
 
 /* Puts c->t->next, checked, in the table. */
