@@ -17,7 +17,7 @@
 
 #include "compat/compat.h"
 #include "net/event.h"
-#include "net/jobs.h"
+#include "net/net.h"
 #include "kfunc.h"
 #include "simd.h"
 #include "trace.h"
@@ -54,7 +54,7 @@ static const u8 *job_of(const struct saina_net *sn, u32 job, u32 size)
 
 	if (size > sizeof(snap->conf))
 		return NULL;
-	snap = saina_jobs_snap(sn, job);
+	snap = saina_net_snap(sn, job);
 	if (snap)
 		return (const u8 *)&snap->conf;
 	trace_saina_lookup_miss(sn->net, job);

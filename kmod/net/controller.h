@@ -3,7 +3,7 @@
 #ifndef _SAINA_CONTROLLER_H
 #define _SAINA_CONTROLLER_H
 
-#include "net/jobs.h"
+#include "net/net.h"
 
 /* Memory for what saina_controller_set() notes; 0 or -ENOMEM.  The caller holds the lock. */
 int saina_controller_prepare(struct saina_net *sn, u32 portid);

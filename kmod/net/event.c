@@ -94,7 +94,7 @@ int saina_event_data_path(struct saina_net *sn, const struct saina_event *ev)
 	int ret = 0;
 
 	rcu_read_lock();
-	snap = saina_jobs_snap(sn, ev->job);
+	snap = saina_net_snap(sn, ev->job);
 	/* of a job that was set up anew meanwhile nothing is known yet */
 	if (!snap || ev->generation != snap->conf.generation) {
 		ret = -ENOENT;

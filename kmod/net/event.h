@@ -5,7 +5,7 @@
 
 #include <linux/gfp.h>
 
-#include "net/jobs.h"
+#include "net/net.h"
 
 /* To the subscribers, at once and always; @name of the job, or NULL. */
 void saina_event_send(struct saina_net *sn, const struct saina_event *ev, const char *name,

@@ -7,36 +7,21 @@
 #include <linux/slab.h>
 #include <linux/ktime.h>
 
+#include "core/os.h"
 #include "net/controller.h"
 #include "net/event.h"
-#include "core/os.h"
 #include "net/jobs.h"
 #include "net/notify.h"
 #include "trace.h"
 
 unsigned int saina_net_id __read_mostly;
 
-void saina_jobs_changed(struct saina_net *sn)
+/* The next state of dumps. */
+static void jobs_changed(struct saina_net *sn)
 {
 	lockdep_assert_held(&sn->lock);
 	if (!++sn->seq)
 		sn->seq = 1;
-}
-
-static struct saina_snap *snap_owned(const struct saina_net *sn, u32 job)
-{
-	const struct saina_snaps *snaps =
-		rcu_dereference_protected(sn->snaps, lockdep_is_held(&sn->lock));
-
-	return snaps ? rcu_dereference_protected(snaps->snap[job], lockdep_is_held(&sn->lock)) :
-		       NULL;
-}
-
-struct saina_live *saina_jobs_live(const struct saina_net *sn, const struct saina_job *job)
-{
-	const struct saina_snap *snap = snap_owned(sn, job->id);
-
-	return snap ? snap->live : NULL;
 }
 
 /* The data path must not see the job any more; the lock is held, or nobody is left. */
@@ -80,7 +65,7 @@ static int jobs_publish(void *ctx, const struct saina_job *job, int gone,
 			struct saina_core_err *err)
 {
 	struct saina_net *sn = ctx;
-	struct saina_snap *snap, *old = snap_owned(sn, job->id);
+	struct saina_snap *snap, *old = saina_net_snap_owned(sn, job->id);
 	struct saina_snaps *snaps = snaps_get(sn);
 	struct saina_live *live;
 
@@ -140,14 +125,14 @@ static void jobs_notify(void *ctx, int cmd, const struct saina_job *job, int wor
 		trace_saina_worker_del(sn->net, job, worker);
 		break;
 	}
-	saina_jobs_changed(sn);
+	jobs_changed(sn);
 	saina_notify(sn, cmd, job, worker);
 }
 
 static void jobs_event(void *ctx, const struct saina_event *core_ev)
 {
 	struct saina_net *sn = ctx;
-	const struct saina_snap *snap = snap_owned(sn, core_ev->job);
+	const struct saina_snap *snap = saina_net_snap_owned(sn, core_ev->job);
 	struct saina_event ev = *core_ev;
 
 	ev.time = ktime_get_ns();
@@ -161,7 +146,7 @@ static void jobs_event(void *ctx, const struct saina_event *core_ev)
 
 static u32 jobs_policy_seq(void *ctx, const struct saina_job *job)
 {
-	const struct saina_live *live = saina_jobs_live(ctx, job);
+	const struct saina_live *live = saina_net_live(ctx, job);
 
 	return live ? READ_ONCE(live->policy_seq) : 0;
 }

@@ -68,7 +68,7 @@ int saina_nlmsg_put(struct sk_buff *skb, const struct saina_nlmsg_to *to,
 void saina_nlmsg_show_job(const struct saina_net *sn, const struct saina_job *job, bool token,
 			  struct saina_job_attrs *a)
 {
-	const struct saina_live *live = saina_jobs_live(sn, job);
+	const struct saina_live *live = saina_net_live(sn, job);
 	u32 seq;
 
 	saina_job_show(job, token, a);

@@ -6,7 +6,7 @@
 #include <linux/skbuff.h>
 
 #include "core/show.h"
-#include "net/jobs.h"
+#include "net/net.h"
 
 struct genl_family;
 

@@ -3,7 +3,7 @@
 #ifndef _SAINA_NOTIFY_H
 #define _SAINA_NOTIFY_H
 
-#include "net/jobs.h"
+#include "net/net.h"
 
 void saina_notify(struct saina_net *sn, int cmd, const struct saina_job *job, int worker);
 
