@@ -604,7 +604,7 @@ Tap.same((controllers_gone(), controlled("ext")), ([], (1, 1)),
 second.close()
 Tap.same((controllers_gone(), controlled("ext")), ([("ext", 1)], (0, 1)),
          "a controller that replaced another is closed: an event says so")
-c = controller_of("ext")
+c, stale = controller_of("ext"), controller_of("ext")
 Tap.refused(lambda: c.do("job-set", job(name="none", controller=1)), errno.ENOENT, "no job", "name",
             "job-set with controller: is refused for a job that does not exist")
 number = f.do("job-get", job(name="ext"))["id"]
@@ -615,7 +615,11 @@ c.close()
 Tap.same((controllers_gone(), controlled("next")), ([], (1, 0)),
          "the controller of a deleted job is closed: no event for the next job of that number")
 heir.close()
-Tap.same(controllers_gone(), [("next", 0)], "the next job of that number has lost its own controller: an event says so")
+Tap.same((controllers_gone(), controlled("next")), ([("next", 0)], (0, 0)),
+         "the next job of that number loses its controller while one of the deleted job lives: an event says so")
+stale.close()
+Tap.same((controllers_gone(), controlled("next")), ([], (0, 0)),
+         "a controller of the deleted job is closed last: no event for the next job of that number")
 two = f.do("job-new", job(name="two", elements=1000, workers=4, policy={"mode": EXTERNAL, "k": 4}))["id"]
 c = controller_of("next")
 c.do("job-set", job(id=two, controller=1, k_set=2))
