@@ -36,7 +36,9 @@ static int k_is_of_policy(const struct saina_job *job)
 	return job->policy.mode == SAINA_POLICY_EXTERNAL;
 }
 
-/* What was to come is in force?  Then it is the policy.  Of the generation that @job has. */
+/* Once what was to come is in force, it is the policy of the job.  To be called before the
+ * generation changes: the data path says what it has adopted in the present one.
+ */
 void saina_job_schedule_settle(struct saina_core *c, struct saina_job *job)
 {
 	if (!is_waiting(job) || !c->ops->policy_seq ||

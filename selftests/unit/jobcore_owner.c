@@ -29,6 +29,8 @@ static int own_publish(void *ctx, const struct saina_job *job, int gone, struct 
 		return 0;
 	}
 	o->published++;
+	if (job->generation != o->last.generation)
+		o->adopted = 0;
 	saina_core_snapshot(job, &o->last);
 	o->last_first_round = job->first_round;
 	return 0;
@@ -54,7 +56,7 @@ static __u32 own_policy_seq(void *ctx, const struct saina_job *job)
 {
 	const struct owner *o = ctx;
 
-	return o->adopted;
+	return job->generation == o->last.generation ? o->adopted : 0;
 }
 
 const struct saina_core_ops owner_ops = {

@@ -32,7 +32,8 @@ struct owner {
 	int gone;
 	struct saina_job_conf last; /* snapshot last published */
 	__u32 last_first_round;
-	__u32 adopted; /* number of the policy that the data path has in force */
+	/* number of the policy that the data path has in force, in the generation of last */
+	__u32 adopted;
 	int notes, note[SEEN_MAX]; /* commands of notifications */
 	int events;
 	struct saina_event event[SEEN_MAX];

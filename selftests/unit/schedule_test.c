@@ -6,13 +6,6 @@
  */
 #include "jobcore_owner.h"
 
-static __u32 adopted;		/* number of the policy that the data path has adopted last */
-
-static __u32 policy_seq(void *ctx, const struct saina_job *job)
-{
-	return adopted;
-}
-
 static struct saina_core_ops ops;
 
 static int setup(void **state)
@@ -20,9 +13,7 @@ static int setup(void **state)
 	struct owner *o = calloc(1, sizeof(*o));
 
 	ops = owner_ops;
-	ops.policy_seq = policy_seq;
 	ops.floats = 1;
-	adopted = 0;
 	o->core = saina_core_new(&ops, o, NULL);
 	assert_non_null(o->core);
 	*state = o;
@@ -174,7 +165,7 @@ static void busy(void **state)
 
 	join_all(o, job);
 	assert_int_equal(schedule(o, job, "fastest:k=2", 500, 0, NULL), 0);
-	adopted = 1;
+	o->adopted = 1;
 	published = o->published;
 	assert_refused(schedule(o, job, "fastest:k=3", NOW, 0, &err), -EBUSY, &err, SAINA_A_JOB_POLICY);
 	assert_refused(schedule(o, job, "fastest:k=3", 600, 0, &err), -EBUSY, &err, SAINA_A_JOB_POLICY);
@@ -213,7 +204,7 @@ static void cancelled_too_late(void **state)
 
 	join_all(o, job);
 	assert_int_equal(schedule(o, job, "fastest:k=2", 3, 0, NULL), 0);
-	adopted = 2;
+	o->adopted = 2;
 	assert_refused(cancel(o, job, NULL, &err), -ENOENT, &err, SAINA_A_JOB_POLICY_CANCEL);
 	assert_int_equal(schedule(o, job, "bsp", NOW, 0, NULL), 0);
 	assert_published(o, SAINA_POLICY_BSP, 3, 0, 0);
@@ -232,7 +223,7 @@ static void reached(void **state)
 		assert_int_equal(job->next.seq, seq);
 		assert_int_equal(job->policy.seq, seq - 1);
 		assert_int_equal(job->policy.mode, fastest ? SAINA_POLICY_BSP : SAINA_POLICY_FASTEST);
-		adopted = seq;
+		o->adopted = seq;
 	}
 	/* the same as what is in force, at once: nothing to do */
 	assert_int_equal(schedule(o, job, "bsp", NOW, 0, NULL), 0);
@@ -328,15 +319,15 @@ static void modes(void **state)
 	assert_int_equal(schedule(o, job, "ssp:3", NOW, 0, NULL), 0);
 	assert_published(o, SAINA_POLICY_BSP, 3, SAINA_POLICY_SSP, 4);
 	assert_refused(schedule(o, job, "ssp:5", NOW, 0, &err), -EBUSY, &err, SAINA_A_JOB_POLICY);
-	adopted = 4;
+	o->adopted = 4;
 	assert_int_equal(schedule(o, job, "ssp:5", NOW, 0, NULL), 0);	/* another window, at once */
 	assert_published(o, SAINA_POLICY_SSP, 5, 0, 0);
 	assert_int_equal(schedule(o, job, "grouped:g=2", NOW, 0, NULL), 0);
 	assert_published(o, SAINA_POLICY_SSP, 5, SAINA_POLICY_GROUPED, 6);
-	adopted = 6;
+	o->adopted = 6;
 	assert_int_equal(schedule(o, job, "grouped:groups=0+1/2+3", NOW, 0, NULL), 0);
 	assert_published(o, SAINA_POLICY_GROUPED, 6, SAINA_POLICY_GROUPED, 7);
-	adopted = 7;
+	o->adopted = 7;
 	assert_int_equal(schedule(o, job, "bsp", NOW, 0, NULL), 0);
 	assert_published(o, SAINA_POLICY_GROUPED, 7, SAINA_POLICY_BSP, 8);
 }
@@ -396,7 +387,7 @@ static void k_before_policy(void **state)
 	assert_int_equal(schedule(o, job, "external:k0=3", 500, 0, NULL), 0);
 	assert_int_equal(set_k(o, job, 2, NULL), 0);
 	assert_int_equal(o->last.k_set, 2);
-	adopted = 2;
+	o->adopted = 2;
 	assert_int_equal(schedule(o, job, "external:k0=3", NOW, 0, NULL), 0);	/* as it is */
 	assert_int_equal(job->policy.seq, 2);
 	assert_int_equal(o->last.k_set, 2);
@@ -412,14 +403,143 @@ static void k_ends_with_policy(void **state)
 	join_all(o, job);
 	assert_int_equal(set_k(o, job, 2, NULL), 0);
 	assert_int_equal(schedule(o, job, "bsp", 100, 0, NULL), 0);
-	adopted = 2;
+	o->adopted = 2;
 	assert_int_equal(schedule(o, job, "external:k0=3", 200, 0, NULL), 0);
-	adopted = 3;
+	o->adopted = 3;
 	/* bsp came between: k0=3 is for it, not what was set for the one of k0=4 */
 	assert_int_equal(schedule(o, job, "external:k0=3", NOW, 0, NULL), 0);
 	assert_int_equal(job->policy.seq, 3);
 	assert_int_equal(job->k_set, 0);
 	assert_int_equal(o->last.k_set, 0);
+}
+
+static void k_is_of_one_policy(void **state)
+{
+	struct owner *o = *state;
+	const struct saina_job *job = add(o, "a", 5, "external:k0=4");
+
+	assert_int_equal(set_k(o, job, 3, NULL), 0);
+	assert_int_equal(o->last.k_set, 3);
+	assert_int_equal(set_policy(o, job, "bsp", NULL), 0);
+	assert_int_equal(set_policy(o, job, "external:k0=4", NULL), 0);
+	assert_int_equal(o->last.k_set, 0);
+
+	/* the same, each on a schedule */
+	assert_int_equal(set_k(o, job, 3, NULL), 0);
+	assert_int_equal(schedule(o, job, "bsp", 10, 0, NULL), 0);
+	assert_int_equal(o->last.k_set, 3); /* bsp is not in force yet */
+	o->adopted = job->next.seq;
+	assert_int_equal(schedule(o, job, "external:k0=4", 20, 0, NULL), 0);
+	assert_int_equal(o->last.policy.mode, SAINA_POLICY_BSP);
+	assert_int_equal(o->last.k_set, 0);
+}
+
+static void k_of_a_policy_to_come(void **state)
+{
+	struct owner *o = *state;
+	const struct saina_job *job = add(o, "a", 5, "bsp");
+
+	assert_int_equal(set_k(o, job, 2, NULL), -EINVAL);
+	assert_int_equal(schedule(o, job, "external:k0=4", 10, 0, NULL), 0);
+	assert_int_equal(set_k(o, job, 2, NULL), 0);
+	o->adopted = job->next.seq;
+	assert_int_equal(set_k(o, job, 2, NULL), 0); /* any change: the policy to come is the policy */
+	assert_int_equal(o->last.policy.mode, SAINA_POLICY_EXTERNAL);
+	assert_int_equal(o->last.k_set, 2);
+
+	/* external after external: k is of the first, then nobody's */
+	assert_int_equal(schedule(o, job, "external:k0=5", 20, 0, NULL), 0);
+	assert_int_equal(o->last.k_set, 2);
+	o->adopted = job->next.seq;
+	assert_int_equal(set_job_state(o, job, SAINA_JOB_STOPPED, NULL), 0);
+	assert_int_equal(o->last.policy.k, 5);
+	assert_int_equal(o->last.k_set, 0);
+}
+
+static void k_of_a_policy_cancelled(void **state)
+{
+	struct owner *o = *state;
+	const struct saina_job *job = add(o, "a", 5, "bsp");
+
+	assert_int_equal(schedule(o, job, "external:k0=4", 10, 0, NULL), 0);
+	assert_int_equal(set_k(o, job, 2, NULL), 0);
+	assert_int_equal(cancel(o, job, NULL, NULL), 0);
+	assert_int_equal(o->last.k_set, 0);
+	assert_int_equal(schedule(o, job, "external:k0=4", 10, 0, NULL), 0);
+	assert_int_equal(o->last.k_set, 0);
+
+	assert_int_equal(cancel(o, job, NULL, NULL), 0);
+	assert_int_equal(set_policy(o, job, "external:k0=4", NULL), 0);
+	assert_int_equal(set_k(o, job, 3, NULL), 0);
+	assert_int_equal(schedule(o, job, "bsp", 10, 0, NULL), 0);
+	assert_int_equal(cancel(o, job, NULL, NULL), 0);
+	assert_int_equal(o->last.k_set, 3); /* of the policy that stays */
+}
+
+static void kill_all(struct owner *o, const struct saina_job *job)
+{
+	int w;
+
+	for (w = 0; w < job->workers; w++)
+		if (job->active >> w & 1)
+			assert_int_equal(set_state(o, job, w, SAINA_WORKER_STATE_DEAD), 0);
+	assert_int_equal(job->active, 0);
+}
+
+/* The data path has adopted it, nobody has asked since, and then all workers die. */
+static void reached_policy_outlives_workers(void **state)
+{
+	struct owner *o = *state;
+	const struct saina_job *job = add(o, "a", 3, "external:k0=3");
+	__u32 generation;
+
+	join_all(o, job);
+	assert_int_equal(set_k(o, job, 2, NULL), 0);
+	assert_int_equal(schedule(o, job, "grouped:g=3", 10, 0, NULL), 0);
+	o->adopted = job->next.seq;
+	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_STATE_DEAD), 0);
+	assert_int_equal(set_state(o, job, 1, SAINA_WORKER_STATE_DEAD), 0);
+	generation = job->generation;
+	assert_int_equal(set_state(o, job, 2, SAINA_WORKER_STATE_DEAD), 0);
+	assert_int_equal(job->generation, generation + 1);
+	assert_int_equal(o->last.generation, generation + 1);
+	assert_int_equal(o->last.policy.mode, SAINA_POLICY_GROUPED);
+	assert_int_equal(o->last.policy.seq, 2);
+	assert_int_equal(o->last.next.mode, 0);
+	assert_int_equal(o->last.next.seq, 0);
+	assert_int_equal(o->last.next_from, 0);
+	assert_int_equal(o->last.k_set, 0);	/* of the policy before */
+	assert_int_equal(job->policy.mode, SAINA_POLICY_GROUPED);
+
+	/* nothing waits any more; in the new generation nothing is adopted */
+	join_all(o, job);
+	assert_int_equal(schedule(o, job, "bsp", 10, 0, NULL), 0);
+	assert_int_equal(job->next.seq, 3);
+	kill_all(o, job);
+	assert_int_equal(o->last.policy.mode, SAINA_POLICY_GROUPED);
+	assert_int_equal(o->last.next.mode, SAINA_POLICY_BSP);
+	assert_int_equal(o->last.next_from, 10);
+}
+
+/* A job that is stopped and formed again begins anew where a worker asks for a later round. */
+static void reached_policy_of_a_job_that_forms_again(void **state)
+{
+	struct owner *o = *state;
+	const struct saina_job *job = add(o, "a", 3, "bsp");
+	__u32 generation;
+
+	join_all(o, job);
+	assert_int_equal(schedule(o, job, "fastest:k=2", 10, 0, NULL), 0);
+	assert_int_equal(set_state(o, job, 2, SAINA_WORKER_STATE_DEAD), 0);
+	assert_int_equal(set_job_state(o, job, SAINA_JOB_STOPPED, NULL), 0);
+	assert_int_equal(set_job_state(o, job, SAINA_JOB_FORMING, NULL), 0);
+	assert_int_equal(o->last.policy.mode, SAINA_POLICY_BSP);
+	o->adopted = 2;
+	generation = job->generation;
+	assert_int_equal(try_join(o, job, 2, 7, NULL), 0);
+	assert_int_equal(job->generation, generation + 1);
+	assert_int_equal(o->last.policy.mode, SAINA_POLICY_FASTEST);
+	assert_int_equal(o->last.next.seq, 0);
 }
 
 int main(void)
@@ -443,6 +563,11 @@ int main(void)
 		SCHEDULE("schedule: k is set for an external policy alone, and ends with it", k_of_controller),
 		SCHEDULE("schedule: k can be set for an external policy that is to come", k_before_policy),
 		SCHEDULE("schedule: k set for one external policy is not that of a later one", k_ends_with_policy),
+		SCHEDULE("schedule: k that a controller set does not pass to a later external policy", k_is_of_one_policy),
+		SCHEDULE("schedule: k set for an external policy to come is kept when that one is in force, and no longer", k_of_a_policy_to_come),
+		SCHEDULE("schedule: k set for an external policy to come goes when that one is cancelled", k_of_a_policy_cancelled),
+		SCHEDULE("schedule: a policy whose round was reached stays in force when all workers die", reached_policy_outlives_workers),
+		SCHEDULE("schedule: a policy whose round was reached stays in force when the job forms again", reached_policy_of_a_job_that_forms_again),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
