@@ -97,10 +97,11 @@ static __always_inline int send_to_port(__u32 ifindex, struct saina_counters *wc
 	return ret;
 }
 
-/* Kernels before 6.3 redirect no frame in pieces, and none copies such a frame for several
- * ports (xdpf_clone()): they go by tc or, where that cannot be, by the agent.
+/*
+ * Does the frame lie in one piece?  Kernels before 6.3 redirect no other, and for several ports
+ * no kernel copies one (xdpf_clone()): it goes by tc or, where that cannot be, by the agent.
  */
-static __always_inline bool send_linear(struct xdp_md *ctx)
+static __always_inline bool is_linear(struct xdp_md *ctx)
 {
 	return ctx->data_end - ctx->data == bpf_xdp_get_buff_len(ctx);
 }
@@ -120,7 +121,8 @@ static __noinline int send_result(struct xdp_md *ctx, const struct saina_global 
 		goto internal;
 	if (!send_write(ctx, g, &a))
 		goto internal;
-	if ((conf->payload <= SAINA_ELEMS_LINEAR_MAX || rung || !a.words) && send_linear(ctx))
+	/* what is copied must fit a page, too */
+	if ((conf->payload <= SAINA_ELEMS_LINEAR_MAX || rung || !a.words) && is_linear(ctx))
 		relay &= conf->relay;
 	/* tc gets it to everybody, whatever it is */
 	if (relay && map_outlet(job) && map_door(ctx->ingress_ifindex))
@@ -156,7 +158,7 @@ static __noinline int send_sender(struct xdp_md *ctx, const struct saina_global 
 		wc->c[failed]++;
 		return XDP_DROP;
 	}
-	relay = conf->relay & c->in.bit || !send_linear(ctx);
+	relay = conf->relay & c->in.bit || !is_linear(ctx);
 	if (relay && map_door(ctx->ingress_ifindex))
 		return XDP_PASS;
 	if (relay) {

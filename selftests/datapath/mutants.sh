@@ -243,8 +243,8 @@ else
 		$'		__u32 v = (__u32)sum[i] + (__u32)in[i];\n\n		ring[i] = v;\n		out[i] = v;\n		csum += v & 0xffff;'
 	mutant trailer-kept send.bpf.h 'if (surplus && ' 'if (surplus > 64 && '
 	mutant pieces-not-written saina_xdp.bpf.c '(verdict == SLOT_RESULT || verdict == SLOT_ANSWER || verdict == SLOT_SUM) &&' '(verdict == SLOT_RESULT || verdict == SLOT_SUM) &&'
-	mutant pieces-are-copied send.bpf.h '|| rung || !a.words) && send_linear(ctx))' '|| rung || !a.words))'
-	mutant pieces-are-redirected send.bpf.h ' || !send_linear(ctx);' ';'
+	mutant pieces-are-copied send.bpf.h '|| rung || !a.words) && is_linear(ctx))' '|| rung || !a.words))'
+	mutant pieces-are-redirected send.bpf.h ' || !is_linear(ctx);' ';'
 	mutant stale-told-each-time control.bpf.h 'last >= when)' 'last > when)'
 	mutant stale-told-each-round control.bpf.h '(rt ? rt->next_round : 0)' '(round + 1)'
 	# questions
