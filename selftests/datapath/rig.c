@@ -336,9 +336,6 @@ static int test_run_tc(struct rig *r, const uint8_t *frame, unsigned int len, un
 	return err;
 }
 
-/* bpf_prog_test_run_xdp(): a page without XDP_PACKET_HEADROOM and struct skb_shared_info */
-#define TEST_RUN_LINEAR (4096 - 256 - 320)
-
 static int test_run(struct rig *r, const uint8_t *frame, unsigned int len, unsigned int ifindex)
 {
 	struct xdp_md ctx = { .data_end = len, .ingress_ifindex = ifindex };
@@ -540,7 +537,7 @@ bool rig_packet(struct rig *r, const uint8_t *frame, unsigned int len, unsigned 
 		return false;
 	if (test_run(r, frame, len, ifindex))
 		return rig_differs(r, "BPF_PROG_TEST_RUN: %s\n", strerror(errno));
-	r->o.linear = r->linear && !r->no_linear ? r->linear : TEST_RUN_LINEAR;
+	r->o.linear = r->linear && !r->no_linear ? r->linear : FRAME_LINEAR;
 	oracle_packet(&r->o, frame, len, ifindex, &r->want);
 	if (!compare(r, frame, len))
 		return false;

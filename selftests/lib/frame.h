@@ -16,6 +16,10 @@
 #define FRAME_UDP	34
 #define FRAME_HDR	42
 #define FRAME_PAYLOAD	(FRAME_HDR + (unsigned int)sizeof(struct saina_hdr))
+/* Bytes in one piece, unless asked for fewer: bpf_prog_test_run_xdp() takes a page without
+ * XDP_PACKET_HEADROOM and struct skb_shared_info.
+ */
+#define FRAME_LINEAR	(4096u - 256 - 320)
 
 static inline void frame_be16(uint8_t *p, unsigned int v)
 {
