@@ -47,7 +47,8 @@ def walk(data):
         at += length + -length % 4
 
 
-def _spec():
+def spec_path():
+    """Of the specification: beside this file, or in the sources around it."""
     folder = os.path.dirname(os.path.abspath(__file__))
     path = os.path.join(folder, SPEC_FILE)
     while not os.path.exists(path):
@@ -55,7 +56,11 @@ def _spec():
             sys.exit(f"no {SPEC_FILE}")
         folder = os.path.dirname(folder)
         path = os.path.join(folder, "Documentation/netlink/specs", SPEC_FILE)
-    with open(path, encoding="utf-8") as f:
+    return path
+
+
+def _spec():
+    with open(spec_path(), encoding="utf-8") as f:
         return yaml.safe_load(f)
 
 

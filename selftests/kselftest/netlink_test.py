@@ -5,11 +5,14 @@ the module loaded and no jobs; as root."""
 import ctypes
 import errno
 import os
+import shutil
 import socket
 import struct
 import subprocess
+import tempfile
 import time
 
+import family
 from family import ACK, NESTED, REQUEST, Family, Refused, Spec, Tap, attr
 
 f = Family()
@@ -415,11 +418,15 @@ if child == 0:
     os._exit(as_nobody())
 Tap.same(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0,
          "without CAP_NET_ADMIN jobs are read without token, workers without session, and not changed")
-user = subprocess.run(["setpriv", "--reuid", "65534", "--clear-groups", "unshare", "-Urn", "python3", "-c",
-                       "import family; f = family.Family(); f.do('job-new', {'name': 'u', "
-                       "'elements': 1, 'workers': 1}); assert len(f.dump('job-get')[0]) == 1"],
-                      cwd=os.path.dirname(os.path.abspath(__file__)),
-                      env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}, check=False)
+with tempfile.TemporaryDirectory() as folder:
+    # nobody may not be allowed to read the checkout
+    os.chmod(folder, 0o755)
+    for needed in family.__file__, family.spec_path():
+        shutil.copy(needed, folder)
+    user = subprocess.run(["setpriv", "--reuid", "65534", "--clear-groups", "unshare", "-Urn", "python3", "-c",
+                           "import family; f = family.Family(); f.do('job-new', {'name': 'u', "
+                           "'elements': 1, 'workers': 1}); assert len(f.dump('job-get')[0]) == 1"],
+                          cwd=folder, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}, check=False)
 Tap.same(user.returncode, 0, "root of a user namespace may configure a network namespace of its own")
 
 # --- many -----------------------------------------------------------------------------------
