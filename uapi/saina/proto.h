@@ -119,7 +119,9 @@ enum saina_nak {
  * @flags: SAINA_F_*; 0 where none is defined for the type
  * @elem: enum saina_elem_type of the payload; 0 in control messages
  * @job: job identifier, 0..SAINA_JOBS_MAX-1
- * @k: RESULT: k of the policy that was latched when the slot opened; NAK: enum saina_nak
+ * @k: RESULT: k of the policy that was latched when the slot opened; NAK: enum saina_nak;
+ *	STATUS: 1 + the parts that a round's data have under the present policy (CODED; no other
+ *	has any), 0: not said
  * @reserved: 0; the place of a GRAD's weight, should one ever be the sum of
  *	several workers
  * @round: round number, from the job's first round to SAINA_ROUND_MAX; never
@@ -134,7 +136,8 @@ enum saina_nak {
  * @exponent: block scale: integer = round(gradient * 2^exponent), -126..127;
  *	all contributors of a slot must agree, the result repeats it
  * @contributors: RESULT: how many gradients are in the sum (= bits in @mask):
- *	the divisor of the mean; never the k advertised by anything else
+ *	the divisor of the mean; never the k advertised by anything else; STATUS: the part that
+ *	the addressee computes, if there are parts
  * @next_k: RESULT: k of the policy as it will be for the next round, as known
  *	when the result was made (advisory)
  * @policy: RESULT: low 16 bits of the sequence number of the policy that was

@@ -10,7 +10,7 @@ SAINAD_SRCS	:= $(addprefix userland/agent/,main.c args.c process.c config.c log.
 		   bridge/bridge.c bridge/ports.c bridge/attach.c \
 		   workers/workers.c workers/admit.c workers/join.c workers/message.c workers/health.c \
 		   workers/path.c workers/relay.c workers/share.c \
-		   control/ctlserver.c control/request.c control/encode.c control/decode.c \
+		   control/client.c control/ctlserver.c control/request.c control/encode.c control/decode.c \
 		   control/state.c control/state_parse.c control/restore.c control/events.c \
 		   metrics/http.c metrics/snapshot.c metrics/families.c \
 		   kernel/session.c kernel/mirror.c kernel/plane.c)

@@ -202,6 +202,13 @@ void jobs_each_alive(struct agent *a,
 				fn(a, job, w, arg);
 }
 
+const struct saina_policy *jobs_policy(struct agent *a, const struct saina_job *job)
+{
+	if (job->next.seq && jobs_policy_seq(a, job) == job->next.seq)
+		return &job->next;
+	return &job->policy;
+}
+
 uint32_t jobs_next_round(struct agent *a, const struct saina_job *job)
 {
 	struct saina_job_rt rt;

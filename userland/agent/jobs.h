@@ -96,6 +96,8 @@ void jobs_each_alive(struct agent *a,
 		     void *arg);
 struct worker_aux *jobs_worker(struct agent *a, const struct saina_job *job, int w);
 bool jobs_alive(const struct saina_job *job, int w);
+/* That rounds have from now on: what was to come is it once the data path has adopted it. */
+const struct saina_policy *jobs_policy(struct agent *a, const struct saina_job *job);
 uint32_t jobs_next_round(struct agent *a, const struct saina_job *job);
 /* An event of the agent: completes @ev, but for type, job, worker, a and b. */
 void jobs_event(struct agent *a, struct saina_event *ev, const char *text);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The control interface: a unix socket (ctlserver) that serves requests (request,
- * with encode and decode) and tells subscribers (events), and the state file, which
- * holds the same messages (state; restore reads it).
+ * The control interface: a unix socket (ctlserver) that serves requests (request, with
+ * encode and decode) of its clients (client) and tells subscribers (events), and the
+ * state file, which holds the same messages (state; restore reads it).
  */
 #ifndef AGENT_CONTROL_H
 #define AGENT_CONTROL_H
@@ -41,11 +41,13 @@ struct control {
 
 int ctlserver_init(struct agent *a);
 void ctlserver_uninit(struct agent *a);
+
+/* client.c */
 /* Jobs of an earlier agent are there, the connections of their controllers are not: who has
  * not come back after some seconds is gone, and an event says so. */
 void control_await_controllers(struct agent *a);
 /* To all subscribers of @group; @msg is complete but for its sequence number. */
-void ctlserver_notify(struct agent *a, unsigned int group, const struct nlmsghdr *msg);
+void clients_notify(struct agent *a, unsigned int group, const struct nlmsghdr *msg);
 
 /* events.c: to subscribers, and to the log what an operator would want to know */
 void control_changed(struct agent *a, int cmd, const struct saina_job *job, int worker);

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The unix socket: one netlink message per datagram (SOCK_SEQPACKET).  Anybody
- * may read; root and the admin group may change things.  A client that does
- * not read its answers is not read from until it does, and a dump goes on when it
- * has; one that does not read its notifications loses them, as with netlink.
+ * may read; root and the admin group may change things.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,226 +13,62 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#include "agent/control/control.h"
+#include "agent/control/client.h"
 #include "agent/control/request.h"
 
-#define REQUEST_MAX  8192
-#define CLIENTS_MAX  256
+#define REQUEST_MAX   8192
+#define CLIENTS_MAX   256
 #define CLIENTS_ADMIN 32 /* of them are for those who may change things */
-#define QUEUE_MAX    (256u << 10) /* bytes; beyond this notifications are lost */
-#define GROUPS_MAX   256
-#define COME_BACK_MS 5000 /* a controller, to an agent that was started anew */
+#define GROUPS_MAX    256
 
-struct queued {
-	struct queued *next;
-	size_t len;
-	char data[];
-};
-
-struct client {
-	struct client *next;
-	struct source source;
+struct session {
+	struct client c;
 	bool admin;
-	bool broken;
-	unsigned int groups;
-	unsigned int lost;
-	uint32_t waits_for;
-	struct queued *first, **last; /* notifications, and the answers to one request */
-	size_t bytes;
-	bool more; /* of the dump that @rq asks for */
-	uint64_t controls[SAINA_JOBS_MAX / 64]; /* jobs, as bits */
 	struct request rq;
 	char buf[REQUEST_MAX] __attribute__((aligned(8)));
 };
 
-static struct log_limit lost_limit;
-
-static void groups_recount(struct control *s)
-{
-	struct client *c;
-
-	s->groups = 0;
-	for (c = s->clients; c; c = c->next)
-		s->groups |= c->groups;
-}
-
-void client_controls(struct client *c, __u16 job, bool on)
-{
-	uint64_t bit = 1ull << job % 64;
-
-	c->controls[job / 64] = on ? c->controls[job / 64] | bit : c->controls[job / 64] & ~bit;
-}
-
-static bool is_controlled(const struct control *s, int job)
-{
-	const struct client *c;
-
-	for (c = s->clients; c; c = c->next)
-		if (c->controls[job / 64] >> job % 64 & 1)
-			return true;
-	return false;
-}
-
-/* The jobs that it controlled, and nobody else does, are told. */
-static void client_lets_go(struct agent *a, const struct client *c)
-{
-	for (int job = 0; job < SAINA_JOBS_MAX; job++)
-		if (c->controls[job / 64] >> job % 64 & 1 && !is_controlled(a->control, job))
-			saina_core_controller_gone(a->jobs->core, job);
-}
-
-/* Of jobs that nobody controls nothing is said. */
-static void missed_look(struct source *s, uint32_t events)
-{
-	struct agent *a = s->arg;
-
-	loop_timer_ack(s);
-	for (int job = 0; job < SAINA_JOBS_MAX; job++)
-		if (!is_controlled(a->control, job))
-			saina_core_controller_gone(a->jobs->core, job);
-}
-
-void control_await_controllers(struct agent *a)
-{
-	loop_timer_set(&a->control->missed, COME_BACK_MS, 0);
-}
-
-static void client_free(struct agent *a, struct client *c)
-{
-	struct client **at = &a->control->clients;
-	struct queued *q;
-
-	while (*at != c)
-		at = &(*at)->next;
-	*at = c->next;
-	a->control->n--;
-	client_lets_go(a, c);
-	loop_del(&a->control->loop, &c->source);
-	close(c->source.fd);
-	while ((q = c->first)) {
-		c->first = q->next;
-		free(q);
-	}
-	free(c);
-	groups_recount(a->control);
-}
-
-/* It is read from when it has read. */
-static void client_watch(struct client *c)
-{
-	uint32_t events = c->first || c->more ? EPOLLOUT : EPOLLIN;
-
-	if (events != c->waits_for)
-		loop_change(&c->rq.a->control->loop, &c->source, events);
-	c->waits_for = events;
-}
-
-/* Sends what is queued, as much as the socket takes. */
-static void client_flush(struct client *c)
-{
-	struct queued *q;
-
-	while ((q = c->first)) {
-		if (send(c->source.fd, q->data, q->len, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
-			c->broken = errno != EAGAIN;
-			return;
-		}
-		c->first = q->next;
-		if (!c->first)
-			c->last = &c->first;
-		c->bytes -= q->len;
-		free(q);
-	}
-}
-
-bool client_waits(const struct client *c)
-{
-	return c->first;
-}
-
-int client_send(struct client *c, const struct nlmsghdr *nlh)
-{
-	struct queued *q;
-
-	if (c->broken)
-		return -EPIPE;
-	if (!c->first) {
-		if (send(c->source.fd, nlh, nlh->nlmsg_len, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
-			return 0;
-		if (errno != EAGAIN) {
-			c->broken = true;
-			return -errno;
-		}
-	}
-	q = malloc(sizeof(*q) + nlh->nlmsg_len);
-	if (!q)
-		return -ENOMEM;
-	q->next = NULL;
-	q->len = nlh->nlmsg_len;
-	memcpy(q->data, nlh, q->len);
-	*c->last = q;
-	c->last = &q->next;
-	c->bytes += q->len;
-	client_watch(c);
-	return 0;
-}
-
-void client_subscribe(struct agent *a, struct client *c, unsigned int groups)
-{
-	c->groups = groups;
-	groups_recount(a->control);
-}
-
-void ctlserver_notify(struct agent *a, unsigned int group, const struct nlmsghdr *msg)
-{
-	struct client *c;
-
-	for (c = a->control->clients; c; c = c->next) {
-		if (!(c->groups & group))
-			continue;
-		if (c->bytes + msg->nlmsg_len <= QUEUE_MAX && !client_send(c, msg))
-			continue;
-		/* one that has gone is not one that does not read */
-		if (!c->broken && !c->lost++)
-			log_limited(&lost_limit, LOG_L_WARN,
-				    "control: a subscriber does not read: notifications to it are lost");
-	}
-}
-
 /* Reads one request. */
-static void client_read(struct client *c)
+static void session_read(struct session *n)
 {
-	const struct nlmsghdr *nlh = (const void *)c->buf;
-	ssize_t n;
+	const struct nlmsghdr *nlh = (const void *)n->buf;
+	ssize_t len;
 
-	memset(c->buf, 0, sizeof(*nlh));
-	n = recv(c->source.fd, c->buf, sizeof(c->buf), MSG_DONTWAIT | MSG_TRUNC);
-	if (n < 0 && errno == EAGAIN)
+	memset(n->buf, 0, sizeof(*nlh));
+	len = recv(n->c.source.fd, n->buf, sizeof(n->buf), MSG_DONTWAIT | MSG_TRUNC);
+	if (len < 0 && errno == EAGAIN)
 		return;
 	/* too short to be answered, or 0: the client is gone */
-	if (n < (ssize_t)(NLMSG_HDRLEN + sizeof(struct genlmsghdr)) || n > (ssize_t)sizeof(c->buf) ||
-	    nlh->nlmsg_len < NLMSG_HDRLEN + sizeof(struct genlmsghdr) || nlh->nlmsg_len > n) {
-		c->broken = true;
+	if (len < (ssize_t)(NLMSG_HDRLEN + sizeof(struct genlmsghdr)) || len > (ssize_t)sizeof(n->buf) ||
+	    nlh->nlmsg_len < NLMSG_HDRLEN + sizeof(struct genlmsghdr) || nlh->nlmsg_len > len) {
+		n->c.broken = true;
 		return;
 	}
 	/* libmnl may look at the padding of the last attribute */
-	memset(c->buf + n, 0, sizeof(c->buf) - n < 8 ? sizeof(c->buf) - n : 8);
-	c->rq = (struct request){ .a = c->rq.a, .client = c, .nlh = nlh, .admin = c->admin };
-	c->more = !request_serve(&c->rq);
+	memset(n->buf + len, 0, sizeof(n->buf) - len < 8 ? sizeof(n->buf) - len : 8);
+	n->rq = (struct request){ .a = n->c.a, .client = &n->c, .nlh = nlh, .admin = n->admin };
+	n->c.more = !request_serve(&n->rq);
 }
 
-static void client_ready(struct source *s, uint32_t events)
+static void session_end(struct session *n)
 {
-	struct client *c = s->arg;
+	client_gone(&n->c);
+	free(n);
+}
+
+static void session_ready(struct source *s, uint32_t events)
+{
+	struct session *n = s->arg;
+	struct client *c = &n->c;
 
 	if (events & EPOLLOUT)
 		client_flush(c);
-	if (!c->first && c->more)
-		c->more = !request_serve(&c->rq);
-	else if (!c->first && events & EPOLLIN)
-		client_read(c);
+	if (!client_waits(c) && c->more)
+		c->more = !request_serve(&n->rq);
+	else if (!client_waits(c) && events & EPOLLIN)
+		session_read(n);
 	if (c->broken || (events & (EPOLLERR | EPOLLHUP) && !(events & EPOLLIN)))
-		client_free(c->rq.a, c);
+		session_end(n);
 	else
 		client_watch(c);
 }
@@ -262,7 +96,7 @@ static void ctlserver_accept(struct source *s, uint32_t events)
 	struct agent *a = s->arg;
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
-	struct client *c;
+	struct session *n;
 	bool admin;
 	int fd;
 
@@ -274,22 +108,14 @@ static void ctlserver_accept(struct source *s, uint32_t events)
 	admin = cred.uid == 0 || in_admin_group(a->control, fd, &cred);
 	if (a->control->n >= CLIENTS_MAX - (admin ? 0 : CLIENTS_ADMIN))
 		goto out_close;
-	c = calloc(1, sizeof(*c));
-	if (!c)
+	n = calloc(1, sizeof(*n));
+	if (!n)
 		goto out_close;
-	c->rq.a = a;
-	c->admin = admin;
-	c->last = &c->first;
-	c->source = (struct source){ .fd = fd, .ready = client_ready, .arg = c };
-	c->waits_for = EPOLLIN;
-	if (loop_add(&a->control->loop, &c->source, EPOLLIN)) {
-		free(c);
-		goto out_close;
-	}
-	c->next = a->control->clients;
-	a->control->clients = c;
-	a->control->n++;
-	return;
+	n->admin = admin;
+	n->c.source = (struct source){ .fd = fd, .ready = session_ready, .arg = n };
+	if (!client_add(a, &n->c))
+		return;
+	free(n);
 
 out_close:
 	close(fd);
@@ -348,8 +174,7 @@ int ctlserver_init(struct agent *a)
 		ret = loop_add(&a->loop, &s->turn, EPOLLIN);
 	if (ret)
 		goto err_loop;
-	s->missed = (struct source){ .fd = -1, .ready = missed_look, .arg = a };
-	ret = loop_timer_add(&a->loop, &s->missed);
+	ret = clients_init(a);
 	if (ret)
 		goto err_turn;
 	return 0;
@@ -369,8 +194,8 @@ err_close:
 void ctlserver_uninit(struct agent *a)
 {
 	while (a->control->clients)
-		client_free(a, a->control->clients);
-	loop_timer_del(&a->loop, &a->control->missed);
+		session_end(a->control->clients->source.arg);
+	clients_uninit(a);
 	loop_del(&a->loop, &a->control->turn);
 	loop_uninit(&a->control->loop);
 	close(a->control->source.fd);

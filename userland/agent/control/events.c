@@ -15,7 +15,7 @@ static void publish(struct agent *a, const struct saina_event *ev, const struct 
 		return;
 	msg_start(&m, SAINA_CMD_EVENT, 0, 0);
 	encode_event(&m, ev, job ? job->name : NULL, text);
-	ctlserver_notify(a, SAINA_GROUPS_EVENTS, m.nlh);
+	clients_notify(a, SAINA_GROUPS_EVENTS, m.nlh);
 }
 
 void control_event(struct agent *a, const struct saina_event *ev, const char *text)
@@ -67,7 +67,7 @@ void control_changed(struct agent *a, int cmd, const struct saina_job *job, int 
 		encode_worker(&m, a, job, worker, false);
 	else
 		encode_job(&m, a, job, false);
-	ctlserver_notify(a, SAINA_GROUPS_CONFIG, m.nlh);
+	clients_notify(a, SAINA_GROUPS_CONFIG, m.nlh);
 }
 
 void control_port_changed(struct agent *a, const struct port *p)
@@ -79,7 +79,7 @@ void control_port_changed(struct agent *a, const struct port *p)
 		return;
 	msg_start(&m, SAINA_CMD_PORT_NTF, 0, 0);
 	encode_port(&m, a, p);
-	ctlserver_notify(a, SAINA_GROUPS_CONFIG, m.nlh);
+	clients_notify(a, SAINA_GROUPS_CONFIG, m.nlh);
 }
 
 void control_port(struct agent *a, const struct port *p, bool there)

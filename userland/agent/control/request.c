@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agent/control/client.h"
 #include "agent/control/request.h"
 #include "core/os.h"
 
@@ -401,7 +402,7 @@ static int subscribe(struct request *rq)
 	if (!rq->d.attrs.has)
 		return saina_refuse(&rq->err, -EINVAL, SAINA_A_SUBSCRIPTION_GROUPS,
 				    "subscribe: say which groups");
-	client_subscribe(rq->a, rq->client, rq->d.attrs.subscription.groups);
+	client_subscribe(rq->client, rq->d.attrs.subscription.groups);
 	return 0;
 }
 

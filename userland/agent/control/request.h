@@ -36,11 +36,4 @@ struct request {
  * more of the dump, for another call when the client's queue is empty. */
 bool request_serve(struct request *rq);
 
-/* ctlserver.c, for answers */
-int client_send(struct client *c, const struct nlmsghdr *nlh);
-bool client_waits(const struct client *c);	/* it has to read first */
-/* It is the controller of a job, or (@on false) no more: that ends with its connection. */
-void client_controls(struct client *c, __u16 job, bool on);
-void client_subscribe(struct agent *a, struct client *c, unsigned int groups);
-
 #endif /* AGENT_REQUEST_H */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/kernel/plane.h"
 #include "ctl/policy_text.h"
@@ -20,11 +21,18 @@ static int module_there(const char **error)
 	return ret;
 }
 
+/* Programs call the module by its BTF, which DKMS cannot make with the headers of Debian's 6.1. */
+static bool module_callable(void)
+{
+	return !access("/sys/kernel/btf/saina", F_OK);
+}
+
 bool plane_wanted(const struct config *cfg)
 {
 	const char *error;
 
-	return cfg->plane == PLANE_KERNEL || (cfg->plane == PLANE_AUTO && !module_there(&error));
+	return cfg->plane == PLANE_KERNEL ||
+	       (cfg->plane == PLANE_AUTO && !module_there(&error) && module_callable());
 }
 
 int plane_init(struct agent *a, bool running)
@@ -34,8 +42,11 @@ int plane_init(struct agent *a, bool running)
 	int ret;
 
 	p->notes.fd = -1;
-	if (!plane_wanted(&a->cfg))
+	if (!plane_wanted(&a->cfg)) {
+		if (a->cfg.plane == PLANE_AUTO && !module_there(&error))
+			log_warn("saina.ko is loaded, but not used: it was built without BTF, so no program can call it; see `saina doctor'");
 		return 0;
+	}
 	if (running && a->cfg.plane == PLANE_AUTO) {
 		log_warn("saina.ko is loaded, but not used: jobs of this agent are running; a start that finds none will use it");
 		return 0;

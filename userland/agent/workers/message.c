@@ -122,8 +122,16 @@ static int path_of(const struct worker_aux *aux)
 	return aux->fast ? SAINA_PATH_FAST : SAINA_PATH_RELAYED;
 }
 
+/* Of how many parts of a round's data does a worker compute one?  0: each has data of its own. */
+static unsigned int parts_of(const struct saina_job *job, const struct saina_policy *p)
+{
+	return p->mode == SAINA_POLICY_CODED ? job->workers / (p->spread + 1) : 0;
+}
+
 void message_status(struct agent *a, const struct saina_job *job, int w)
 {
+	const struct saina_policy *policy = jobs_policy(a, job);
+	unsigned int parts = parts_of(job, policy);
 	struct sockaddr_in to = worker_address(job, w);
 	struct {
 		struct saina_hdr hdr;
@@ -135,11 +143,13 @@ void message_status(struct agent *a, const struct saina_job *job, int w)
 	header(&msg.hdr, SAINA_MSG_STATUS, job->id, w, job->worker[w].bind.session);
 	msg.hdr.segment = htole32(jobs_worker(a, job, w)->probe);
 	msg.hdr.aux = htole32(share_board(a, job, why, sizeof(why)));
+	msg.hdr.k = 1 + parts;
+	msg.hdr.contributors = parts ? w % parts : 0;
 	msg.body.active = htole64(job->active);
 	msg.body.round = htole32(jobs_next_round(a, job));
 	msg.body.state = job->state;
 	msg.body.path = path_of(jobs_worker(a, job, w));
-	msg.body.timeout_ms = htole16((job->policy.timeout_us + 999) / 1000);
+	msg.body.timeout_ms = htole16((policy->timeout_us + 999) / 1000);
 	send_to(a, &to, &msg, sizeof(msg));
 }
 
@@ -187,10 +197,8 @@ void message_welcome(struct agent *a, const struct sockaddr_in *to, const struct
 	msg.body.elem = job->elem;
 	msg.body.formed = aux->formed;
 	msg.body.reports = 1;
-	if (job->policy.mode == SAINA_POLICY_CODED) {
-		msg.body.parts = job->workers / (job->policy.spread + 1);
-		msg.body.part = w % msg.body.parts;
-	}
+	msg.body.parts = parts_of(job, jobs_policy(a, job));
+	msg.body.part = msg.body.parts ? w % msg.body.parts : 0;
 	msg.body.by_reference = job->by_reference && a->workers->share.fd >= 0;
 	send_to(a, to, &msg, sizeof(msg));
 }

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Clients of the control socket, and what is sent to them.  One that does not read its
+ * answers is not read from until it does, and a dump goes on when it has; one that does
+ * not read its notifications loses them, as with netlink.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/socket.h>
+
+#include "agent/control/client.h"
+
+#define QUEUE_MAX    (256u << 10) /* bytes; beyond this notifications are lost */
+#define COME_BACK_MS 5000 /* a controller, to an agent that was started anew */
+
+struct queued {
+	struct queued *next;
+	size_t len;
+	char data[];
+};
+
+static struct log_limit lost_limit;
+
+static void groups_recount(struct control *s)
+{
+	struct client *c;
+
+	s->groups = 0;
+	for (c = s->clients; c; c = c->next)
+		s->groups |= c->groups;
+}
+
+void client_controls(struct client *c, __u16 job, bool on)
+{
+	uint64_t bit = 1ull << job % 64;
+
+	c->controls[job / 64] = on ? c->controls[job / 64] | bit : c->controls[job / 64] & ~bit;
+}
+
+static bool is_controlled(const struct control *s, int job)
+{
+	const struct client *c;
+
+	for (c = s->clients; c; c = c->next)
+		if (c->controls[job / 64] >> job % 64 & 1)
+			return true;
+	return false;
+}
+
+/* The jobs that it controlled, and nobody else does, are told. */
+static void client_lets_go(const struct client *c)
+{
+	for (int job = 0; job < SAINA_JOBS_MAX; job++)
+		if (c->controls[job / 64] >> job % 64 & 1 && !is_controlled(c->a->control, job))
+			saina_core_controller_gone(c->a->jobs->core, job);
+}
+
+/* Of jobs that nobody controls nothing is said. */
+static void missed_look(struct source *s, uint32_t events)
+{
+	struct agent *a = s->arg;
+
+	loop_timer_ack(s);
+	for (int job = 0; job < SAINA_JOBS_MAX; job++)
+		if (!is_controlled(a->control, job))
+			saina_core_controller_gone(a->jobs->core, job);
+}
+
+void control_await_controllers(struct agent *a)
+{
+	loop_timer_set(&a->control->missed, COME_BACK_MS, 0);
+}
+
+int clients_init(struct agent *a)
+{
+	a->control->missed = (struct source){ .fd = -1, .ready = missed_look, .arg = a };
+	return loop_timer_add(&a->loop, &a->control->missed);
+}
+
+void clients_uninit(struct agent *a)
+{
+	loop_timer_del(&a->loop, &a->control->missed);
+}
+
+int client_add(struct agent *a, struct client *c)
+{
+	int ret;
+
+	c->a = a;
+	c->last = &c->first;
+	c->waits_for = EPOLLIN;
+	ret = loop_add(&a->control->loop, &c->source, EPOLLIN);
+	if (ret)
+		return ret;
+	c->next = a->control->clients;
+	a->control->clients = c;
+	a->control->n++;
+	return 0;
+}
+
+void client_gone(struct client *c)
+{
+	struct control *s = c->a->control;
+	struct client **at = &s->clients;
+	struct queued *q;
+
+	while (*at != c)
+		at = &(*at)->next;
+	*at = c->next;
+	s->n--;
+	client_lets_go(c);
+	loop_del(&s->loop, &c->source);
+	close(c->source.fd);
+	while ((q = c->first)) {
+		c->first = q->next;
+		free(q);
+	}
+	groups_recount(s);
+}
+
+void client_watch(struct client *c)
+{
+	uint32_t events = c->first || c->more ? EPOLLOUT : EPOLLIN;
+
+	if (events != c->waits_for)
+		loop_change(&c->a->control->loop, &c->source, events);
+	c->waits_for = events;
+}
+
+void client_flush(struct client *c)
+{
+	struct queued *q;
+
+	while ((q = c->first)) {
+		if (send(c->source.fd, q->data, q->len, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+			c->broken = errno != EAGAIN;
+			return;
+		}
+		c->first = q->next;
+		if (!c->first)
+			c->last = &c->first;
+		c->bytes -= q->len;
+		free(q);
+	}
+}
+
+bool client_waits(const struct client *c)
+{
+	return c->first;
+}
+
+int client_send(struct client *c, const struct nlmsghdr *nlh)
+{
+	struct queued *q;
+
+	if (c->broken)
+		return -EPIPE;
+	if (!c->first) {
+		if (send(c->source.fd, nlh, nlh->nlmsg_len, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+			return 0;
+		if (errno != EAGAIN) {
+			c->broken = true;
+			return -errno;
+		}
+	}
+	q = malloc(sizeof(*q) + nlh->nlmsg_len);
+	if (!q)
+		return -ENOMEM;
+	q->next = NULL;
+	q->len = nlh->nlmsg_len;
+	memcpy(q->data, nlh, q->len);
+	*c->last = q;
+	c->last = &q->next;
+	c->bytes += q->len;
+	client_watch(c);
+	return 0;
+}
+
+void client_subscribe(struct client *c, unsigned int groups)
+{
+	c->groups = groups;
+	groups_recount(c->a->control);
+}
+
+void clients_notify(struct agent *a, unsigned int group, const struct nlmsghdr *msg)
+{
+	struct client *c;
+
+	for (c = a->control->clients; c; c = c->next) {
+		if (!(c->groups & group))
+			continue;
+		if (c->bytes + msg->nlmsg_len <= QUEUE_MAX && !client_send(c, msg))
+			continue;
+		/* one that has gone is not one that does not read */
+		if (!c->broken && !c->lost++)
+			log_limited(&lost_limit, LOG_L_WARN,
+				    "control: a subscriber does not read: notifications to it are lost");
+	}
+}
