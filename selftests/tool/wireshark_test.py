@@ -197,6 +197,10 @@ def fields_test():
                          "saina.probe", "saina.board", "saina.segment", "saina.aux", "_ws.expert.message"])
     point(got == ["0|1|3", "8", "2", "1", "40", "5", "6", "", "", ""],
           "STATUS: who is alive, round, state, time-out, test and board", got)
+    body = struct.pack("<QIBBH", 0b1011, 8, 2, 1, 40)
+    got = dissect([frame(header(21, elem=0, k=4, contributors=2) + body, CTRL, WORKER)],
+                  ["saina.parts_told", "saina.part", "saina.k", "saina.contributors", "_ws.expert.message"])[0]
+    point(got == ["4", "2", "", "", ""], "STATUS: parts of a coded policy, and which of them is the addressee's", got)
     got = dissect([frame(result(aux=10000), DATA, RESULT), frame(result(aux=8, worker=1, session=5), DATA, WORKER)],
                   ["saina.timeout_us", "saina.aux"])
     point(got == [["10000", ""], ["", "8"]], "RESULT: aux is the time-out for all, the last round counted for one", got)

@@ -150,6 +150,20 @@ static void status_test(uint32_t number)
 	saina_join_input(&j, &m.h, now_ms * MSEC);
 }
 
+/* STATUS of a job whose data have so many parts; @k as on the wire. */
+static void status_parts(uint8_t k, uint8_t part)
+{
+	struct {
+		struct saina_hdr h;
+		struct saina_status s;
+	} m = { .h = { .version = SAINA_PROTO_VERSION, .type = SAINA_MSG_STATUS, .job = 7, .worker = 2,
+		       .session = 99, .k = k, .contributors = part },
+		.s = { .active = 1ull << j.job.worker, .state = SAINA_JOB_RUNNING } };
+
+	assert_true(saina_check(&j, SAINA_FROM_CTRL, &m, sizeof(m)));
+	saina_join_input(&j, &m.h, now_ms * MSEC);
+}
+
 static void reply_test(uint32_t number)
 {
 	struct saina_hdr h = { .version = SAINA_PROTO_VERSION, .type = SAINA_MSG_PROBE_REPLY, .job = 7,
@@ -438,6 +452,22 @@ static void test_old_welcome(void **state)
 	assert_int_equal(j.job.first_round, 3);
 }
 
+/* The policy becomes coded, another one, and an older agent takes over. */
+static void test_parts(void **state)
+{
+	run();
+	assert_int_equal(j.job.parts, 0);
+	status_parts(1 + 3, 2);
+	assert_int_equal(j.job.parts, 3);
+	assert_int_equal(j.job.part, 2);
+	status_parts(0, 0);
+	assert_int_equal(j.job.parts, 3);
+	assert_int_equal(j.job.part, 2);
+	status_parts(1, 1);
+	assert_int_equal(j.job.parts, 0);
+	assert_int_equal(j.job.part, 0);
+}
+
 /* LEAVE until a STATUS no longer counts us among the live. */
 static void test_leave(void **state)
 {
@@ -465,6 +495,7 @@ int main(void)
 		statement("session: the wait for other workers ends with the start time-out", test_start_timeout),
 		statement("session: heartbeats are sent at their interval, and 60 s of silence end the session", test_heartbeats),
 		statement("session: results are tested anew when STATUS asks for it", test_retest),
+		statement("session: STATUS says which part of the data is computed, and an agent that does not say changes nothing", test_parts),
 		statement("session: a worker that the agent has forgotten joins again with its round", test_again),
 		statement("session: the first round is that of the WELCOME of the running job", test_old_welcome),
 		statement("session: LEAVE is repeated until a STATUS no longer counts the worker as alive", test_leave),

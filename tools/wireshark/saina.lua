@@ -121,7 +121,11 @@ local INSTEAD = {
 	[14] = { k = { "nak", 1, "dec", "Not counted", NAKS }, mask = GOING, aux = STEP, slot_round = LOW },
 	[15] = { segment = { "window", 4, "dec", "Steps ahead of the slowest" }, mask = GOING, aux = STEP, slot_round = LOW },
 	[19] = { segment = PROBE },
-	[21] = { segment = PROBE, aux = { "board", 4, "dec", "Board that doorbells are answered on, 0: none" } },
+	[21] = {
+		segment = PROBE, aux = { "board", 4, "dec", "Board that doorbells are answered on, 0: none" },
+		k = { "parts_told", 1, "dec", "1 + parts of a coded policy, 0: not said" },
+		contributors = { "part", 1, "dec", "Part that the addressee computes" },
+	},
 }
 -- ... and in a RESULT to all
 local TO_ALL = { aux = { "timeout_us", 4, "dec", "Time-out of the policy (us), 0: none" } }

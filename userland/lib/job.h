@@ -26,7 +26,7 @@
  * @train: segments that leave together, from a multiple of that on; all workers cut alike
  * @group: multicast group of the results, host order
  * @session: * of this incarnation of the worker
- * @part, @parts: * of a coded policy: which part of the gradient it computes, of how many; else 0
+ * @part, @parts: * of a coded policy, as last heard: which part of the data it computes, of how many; else 0
  * @first_round: * first round this incarnation may contribute to
  * @formed: * its WELCOME came while the job was forming: nothing is before @first_round
  * @by_reference: * its operator allows it to work by reference

@@ -101,10 +101,11 @@ struct saina_opts {
  * @relayed: results come by the slow path (saina_open() has said why)
  * @next_round: that the aggregator will open next, as last heard; if it is more
  *	than @round + 1, @round is decided already
- * @part, @parts: with a coded policy, at the time of the JOIN, this worker is to compute the
- *	gradient of part @part of @parts of each round's data; workers with the same part do
- *	the same work, of which one result counts.  The sum is over the parts, so that
- *	SAINA_MEAN divides by their number
+ * @part, @parts: with a coded policy, as last heard, this worker is to compute the gradient
+ *	of part @part of @parts of each round's data; workers with the same part do the same
+ *	work, of which one result counts.  The sum is over the parts, so that SAINA_MEAN
+ *	divides by their number.  Told at the JOIN, and soon after the policy has changed:
+ *	ask before each round
  */
 struct saina_job_info {
 	size_t		size;

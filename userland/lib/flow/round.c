@@ -9,6 +9,7 @@ int saina_round_init(struct saina_round *r, const struct saina_job *job, uint32_
 	int ret;
 
 	r->job = job;
+	r->acts = 0;
 	r->patience_ns = saina_unequal_patience(job);
 	ret = saina_flow_init(&r->flow, job, room, window, ask_min);
 	if (!ret)
@@ -473,44 +474,70 @@ static bool is_for_bell(const struct saina_round *r, const struct saina_act *a, 
 	return true;
 }
 
-unsigned int saina_round_output(struct saina_round *r, uint64_t now, uint8_t *buf, size_t *len,
-				uint64_t *when)
+/* What @act asks for, into @buf; how many messages of @len bytes. */
+static unsigned int put_acts(struct saina_round *r, const struct saina_act *act, size_t todo,
+			     uint64_t now, uint8_t *buf, size_t *len)
 {
-	struct saina_act act[SAINA_ASK_SEGMENTS];
 	unsigned int n = 0;
-	size_t todo;
 
 	*len = r->job->msglen;
-	while (!n && (todo = saina_flow_run(&r->flow, now, act, SAINA_ASK_SEGMENTS, when))) {
-		if (is_for_bell(r, act, todo)) {
-			*len = sizeof(struct saina_hdr) + sizeof(struct saina_bell);
-			put_bell(r, buf, act, todo);
-			return 1;
-		}
-		for (size_t i = 0; i < todo; i++) {
-			const struct saina_act *a = &act[i];
+	for (size_t i = 0; i < todo; i++) {
+		const struct saina_act *a = &act[i];
 
-			switch (a->type) {
-			case SAINA_ACT_GRAD:
-				put_grad(r, buf + *len * n++, a);
+		switch (a->type) {
+		case SAINA_ACT_GRAD:
+			put_grad(r, buf + *len * n++, a);
+			break;
+		case SAINA_ACT_PULL:
+			if (board_result(r, a->round, a->segment, 0, now))
 				break;
-			case SAINA_ACT_PULL:
-				if (board_result(r, a->round, a->segment, 0, now))
-					break;
-				put_pull(r, buf + *len * n++, a);
-				break;
-			case SAINA_ACT_ASK:
-				*len = sizeof(struct saina_hdr) + sizeof(struct saina_ask);
-				put_ask(r, buf + *len * n++, a, now);
-				break;
-			case SAINA_ACT_EARLY:
-				consume(r, saina_kept_get(&r->kept, a->round, a->segment), now);
-				break;
-			case SAINA_ACT_LOST:
-				lose(r, a->segment, false, now);
-				break;
-			}
+			put_pull(r, buf + *len * n++, a);
+			break;
+		case SAINA_ACT_ASK:
+			*len = sizeof(struct saina_hdr) + sizeof(struct saina_ask);
+			put_ask(r, buf + *len * n++, a, now);
+			break;
+		case SAINA_ACT_EARLY:
+			consume(r, saina_kept_get(&r->kept, a->round, a->segment), now);
+			break;
+		case SAINA_ACT_LOST:
+			lose(r, a->segment, false, now);
+			break;
 		}
 	}
 	return n;
+}
+
+static bool is_message(const struct saina_act *a)
+{
+	return a->type != SAINA_ACT_EARLY && a->type != SAINA_ACT_LOST;
+}
+
+/* What the flow machine wants now: first what did not go with the doorbells before it. */
+static size_t next_acts(struct saina_round *r, uint64_t now, uint64_t *when)
+{
+	if (!r->acts)
+		r->acts = saina_flow_run(&r->flow, now, r->act, SAINA_ASK_SEGMENTS, when);
+	return r->acts;
+}
+
+unsigned int saina_round_output(struct saina_round *r, uint64_t now, uint8_t *buf, size_t *len,
+				uint64_t *when)
+{
+	const size_t bell = sizeof(struct saina_hdr) + sizeof(struct saina_bell);
+	unsigned int bells = 0, n = 0;
+	size_t acts;
+
+	while (!n && bells < SAINA_BELLS_MAX && (acts = next_acts(r, now, when))) {
+		if (is_for_bell(r, r->act, acts))
+			put_bell(r, buf + bell * bells++, r->act, acts);
+		else if (!bells || !is_message(r->act))
+			n = put_acts(r, r->act, acts, now, buf, len);
+		else
+			break; /* of another length: the next call's */
+		r->acts = 0;
+	}
+	if (bells)
+		*len = bell;
+	return bells + n;
 }

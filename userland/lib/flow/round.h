@@ -12,6 +12,8 @@
 #include "lent/lent.h"
 #include "table.h"
 
+#define SAINA_BELLS_MAX 16	/* doorbells in a batch */
+
 /* An all-reduce in flight: a range of segments of the present round. */
 struct saina_req {
 	struct saina_req *next;		/* of the same round */
@@ -31,6 +33,8 @@ struct saina_req {
  * @news: set when one has finished
  * @lent: memory shared with the aggregator
  * @copy: a message made of what is there
+ * @act, @acts: what the flow machine wants, and was not sent yet: it would have been mixed with
+ *	messages of another length
  * @table: in the place of @flow, where the job has steps
  * @given: elements started in this round; @gave: in the one before
  * @moved_ns: when a segment was over last; @looked_ns: when saina_unequal() was called last,
@@ -47,6 +51,8 @@ struct saina_round {
 	struct saina_hdr *copy;
 	struct saina_table table;
 	bool	news, closed;
+	struct saina_act act[SAINA_ASK_SEGMENTS];
+	size_t	acts;
 	uint64_t given, gave, moved_ns, looked_ns, patience_ns;
 	struct saina_stats stats;
 };
@@ -74,7 +80,7 @@ void saina_round_input(struct saina_round *r, const struct saina_hdr *h, uint64_
 
 /**
  * saina_round_output() - the messages to send now, one behind the other
- * @buf: room for job->train messages of job->msglen bytes each
+ * @buf: room for job->train messages of job->msglen bytes each, and for a batch of doorbells
  * @len: out, length of each of them
  * @when: out, when to come back at the latest if there are none
  * Return: how many; to be called again until there are none

@@ -97,11 +97,10 @@ static int find_local(struct saina_io *io)
 	return ret;
 }
 
-/* Fills ifindex, ifname, mtu (and local, if an interface was asked for). */
+/* Fills ifindex and ifname (and local, if an interface was asked for). */
 static int find_interface(struct saina_io *io, const char *want)
 {
 	struct ifaddrs *list, *i;
-	struct ifreq ifr;
 	int ret = -ENODEV;
 
 	if (getifaddrs(&list))
@@ -120,14 +119,60 @@ static int find_interface(struct saina_io *io, const char *want)
 		}
 	}
 	freeifaddrs(list);
-	if (ret)
-		return ret;
+	return ret;
+}
 
-	memset(&ifr, 0, sizeof(ifr));
+static void find_mtu(struct saina_io *io)
+{
+	struct ifreq ifr = {0};
+
 	memcpy(ifr.ifr_name, io->ifname, sizeof(io->ifname));
 	if (!ioctl(io->ucast, SIOCGIFMTU, &ifr))
 		io->mtu = ifr.ifr_mtu;
+}
+
+/* A new unicast socket, bound to any port. */
+static int open_unicast(struct saina_io *io, bool by_interface)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = io->local};
+	uint32_t index = htonl(io->ifindex);
+
+	io->ucast = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (io->ucast < 0)
+		return fail(io, -errno, "cannot create a UDP socket: %s", strerror(errno));
+	tune(io->ucast);
+	if (by_interface &&
+	    setsockopt(io->ucast, IPPROTO_IP, IP_UNICAST_IF, &index, sizeof(index)))
+		return fail(io, -errno, "cannot send by interface %s: %s", io->ifname,
+			    strerror(errno));
+	if (bind(io->ucast, (void *)&a, sizeof(a)))
+		return fail(io, -errno, "cannot bind a UDP socket: %s", strerror(errno));
 	return 0;
+}
+
+/* From a port of the protocol answers would look like requests, to filters and in captures. */
+static bool has_protocol_port(int fd)
+{
+	struct sockaddr_in a = {0};
+	socklen_t len = sizeof(a);
+
+	return !getsockname(fd, (void *)&a, &len) && ntohs(a.sin_port) >= SAINA_PORT_DATA &&
+	       ntohs(a.sin_port) <= SAINA_PORT_RESULT;
+}
+
+/* Sockets with such a port are kept until one with another is open: the kernel gives none twice. */
+static int open_unicast_on_free_port(struct saina_io *io, bool by_interface)
+{
+	int kept[SAINA_PORT_RESULT - SAINA_PORT_DATA + 1], n = 0;
+	int ret = open_unicast(io, by_interface);
+
+	while (!ret && n < (int)(sizeof(kept) / sizeof(kept[0])) && has_protocol_port(io->ucast)) {
+		kept[n++] = io->ucast;
+		ret = open_unicast(io, by_interface);
+	}
+	while (n)
+		close(kept[--n]);
+	return ret;
 }
 
 /**
@@ -137,7 +182,6 @@ static int find_interface(struct saina_io *io, const char *want)
  */
 int saina_io_open(struct saina_io *io, const char *aggregator, const char *interface)
 {
-	struct sockaddr_in a = {.sin_family = AF_INET};
 	int ret;
 
 	ret = parse_address(io, aggregator);
@@ -149,9 +193,6 @@ int saina_io_open(struct saina_io *io, const char *aggregator, const char *inter
 	io->alarm = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
 	if (io->alarm < 0)
 		return fail(io, -errno, "timerfd: %s", strerror(errno));
-	io->ucast = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (io->ucast < 0)
-		return fail(io, -errno, "cannot create a UDP socket: %s", strerror(errno));
 	if (!interface) {
 		ret = find_local(io);
 		if (ret)
@@ -164,17 +205,10 @@ int saina_io_open(struct saina_io *io, const char *aggregator, const char *inter
 	if (ret)
 		return fail(io, ret, "no interface has the address used towards %s", io->address);
 
-	tune(io->ucast);
-	if (interface) {
-		uint32_t index = htonl(io->ifindex);
-
-		if (setsockopt(io->ucast, IPPROTO_IP, IP_UNICAST_IF, &index, sizeof(index)))
-			return fail(io, -errno, "cannot send by interface %s: %s", io->ifname,
-				    strerror(errno));
-	}
-	a.sin_addr = io->local;
-	if (bind(io->ucast, (void *)&a, sizeof(a)))
-		return fail(io, -errno, "cannot bind a UDP socket: %s", strerror(errno));
+	ret = open_unicast_on_free_port(io, interface);
+	if (ret)
+		return ret;
+	find_mtu(io);
 	io->segment = true;
 	return saina_io_rx_init(io);
 }

@@ -498,6 +498,10 @@ static enum saina_join_event status(struct saina_session *j, const struct saina_
 	j->probe = le32toh(h->segment);
 	j->timeout_ms = le16toh(st->timeout_ms);
 	j->board = le32toh(h->aux);
+	if (h->k) {
+		j->job.parts = h->k - 1;
+		j->job.part = j->job.parts ? h->contributors : 0;
+	}
 	j->next_round = 0;
 	if (j->phase == PHASE_LEAVING) {
 		/* one that counts us among the live is of before our LEAVE */

@@ -48,6 +48,9 @@ class Info(NamedTuple):
     next_round: int
     #: elements on the wire: 1 int32, 2 float32, 3 bfloat16
     type: int
+    #: policy coded, as last heard: this worker computes part @part of @parts of the data; else 0
+    part: int
+    parts: int
 
 
 class Call(NamedTuple):
@@ -226,6 +229,14 @@ class Worker:
             c = _sized("saina_job_info")
             self._check(lib.saina_info(self._handle, c))
             return _values(Info, c)
+
+    @property
+    def coded_part(self) -> Tuple[int, int]:
+        """Which part of the next round's data this worker is to compute, as (part, parts): with a policy
+        coded, as last heard, the workers of one part compute the same and one of them is counted;
+        with all others each worker has a part of its own, (worker, workers)."""
+        info = self.info()
+        return (info.part, info.parts) if info.parts else (info.worker, info.workers)
 
     def stats(self) -> Stats:
         """Counters since join()."""

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * By reference: which doorbells leave together (userland/lib/flow/round.h).  One worker, memory of
+ * the test's own in the place of what the agent lends, a clock of the test's own.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+#include "flow/round.h"
+#include "../lib/statement.h"
+
+#define PAYLOAD	 32
+#define CUT	 8
+#define TRAINS	 4	/* in flight at most: the window is fixed */
+#define SEGMENTS (8 * CUT)
+#define POOL	 (TRAINS * CUT)
+#define SESSION	 77
+#define ENTRY	 (sizeof(struct saina_input_head) + 4 * PAYLOAD)
+#define START	 (1000 * MSEC)
+
+static struct {
+	struct saina_job job;
+	struct saina_lent lent;
+	struct saina_round r;
+	struct saina_req req;
+	uint8_t input[POOL * ENTRY];
+	uint8_t board[SAINA_BOARD_ROUNDS * SEGMENTS * ENTRY];
+	int32_t gradient[SEGMENTS * PAYLOAD];
+	uint8_t out[65536];
+	size_t len;
+	uint64_t when;
+} s;
+
+static int begin(void **state)
+{
+	memset(&s, 0, sizeof(s));
+	s.job = (struct saina_job){
+		.id = 3, .session = SESSION, .worker = 0, .workers = 2, .elem = SAINA_ELEM_INT32,
+		.elements = SEGMENTS * PAYLOAD, .segments = SEGMENTS, .payload = PAYLOAD, .pool = POOL,
+		.ring = 4, .wire = 4 * PAYLOAD, .msglen = sizeof(struct saina_hdr) + 4 * PAYLOAD,
+		.train = CUT, .heartbeat_ms = 500, .dead_ms = 5000, .by_reference = true,
+	};
+	s.lent = (struct saina_lent){
+		.fd = -1, .session = SESSION, .board = 1, .wanted = 1, .input = s.input,
+		.results = s.board, .entry = ENTRY, .segments = SEGMENTS, .pool = POOL,
+	};
+	assert_int_equal(saina_round_init(&s.r, &s.job, TRAINS, TRAINS * CUT, 0), 0);
+	s.r.lent = &s.lent;
+	saina_flow_begin(&s.r.flow, 0, true, START);
+	for (size_t i = 0; i < SEGMENTS * PAYLOAD; i++)
+		s.gradient[i] = i;
+	s.req.t = (struct saina_tensor){ .buf = s.gradient, .n = SEGMENTS * PAYLOAD, .type = SAINA_INT32 };
+	s.req.op = SAINA_SUM;
+	return 0;
+}
+
+static int end(void **state)
+{
+	saina_round_exit(&s.r);
+	return 0;
+}
+
+static unsigned int output(uint64_t now)
+{
+	return saina_round_output(&s.r, now, s.out, &s.len, &s.when);
+}
+
+static const struct saina_hdr *message(unsigned int i)
+{
+	return (const void *)(s.out + i * s.len);
+}
+
+static void assert_bell(unsigned int i, uint32_t first, uint64_t rung)
+{
+	const struct saina_hdr *h = message(i);
+	const struct saina_bell *bell = (const void *)(h + 1);
+
+	assert_int_equal(h->type, SAINA_MSG_BELL);
+	assert_int_equal(le32toh(h->segment), first);
+	assert_int_equal(le64toh(bell->rung), rung);
+}
+
+static void assert_input(uint32_t segment)
+{
+	const struct saina_input_head *in = saina_lent_input(&s.lent, segment);
+
+	assert_int_equal(in->session, SESSION);
+	assert_int_equal(in->segment, segment);
+	assert_memory_equal(in + 1, s.gradient + segment * PAYLOAD, 4 * PAYLOAD);
+}
+
+/* TOLD of train @j, asked just now: nothing has come in. */
+static void lose(unsigned int j, uint64_t now)
+{
+	struct {
+		struct saina_hdr h;
+		struct saina_ask ask;
+	} m = { .h = { .version = SAINA_PROTO_VERSION, .type = SAINA_MSG_TOLD } };
+
+	m.h.segment = htole32(j * CUT);
+	m.ask.time = htole64(now);
+	saina_round_input(&s.r, &m.h, now);
+}
+
+/* All trains that the window has room for are one batch of doorbells. */
+static void test_together(void **state)
+{
+	saina_round_start(&s.r, &s.req, START);
+	assert_int_equal(output(START), TRAINS);
+	assert_int_equal(s.len, sizeof(struct saina_hdr) + sizeof(struct saina_bell));
+	for (unsigned int j = 0; j < TRAINS; j++) {
+		assert_bell(j, j * CUT, (1 << CUT) - 1);
+		for (unsigned int i = 0; i < CUT; i++)
+			assert_input(j * CUT + i);
+	}
+	assert_int_equal(output(START), 0);
+	assert_int_equal(s.r.stats.sent, POOL);
+}
+
+/* Without the memory the same trains leave as gradients, one after the other. */
+static void test_messages(void **state)
+{
+	s.lent.wanted = 2;
+	saina_round_start(&s.r, &s.req, START);
+	for (unsigned int j = 0; j < TRAINS; j++) {
+		assert_int_equal(output(START), CUT);
+		assert_int_equal(s.len, s.job.msglen);
+		assert_int_equal(message(0)->type, SAINA_MSG_GRAD);
+		assert_int_equal(le32toh(message(0)->segment), j * CUT);
+	}
+	assert_int_equal(output(START), 0);
+}
+
+/* A question is not as long as a doorbell: it is what leaves next, and is not forgotten. */
+static void test_question(void **state)
+{
+	const uint64_t now = START + MSEC;
+	unsigned int asked = 0, decided = 0;
+
+	saina_round_start(&s.r, &s.req, START);
+	assert_int_equal(output(START), TRAINS);
+	lose(0, now);
+	assert_int_equal(output(now), 1);
+	assert_bell(0, 0, (1 << CUT) - 1);
+	assert_int_equal(message(0)->flags, SAINA_F_RETRANSMIT);
+	/* Much was lost, so the flow machine asks at once; what it decided on leaves. */
+	for (unsigned int n; (n = output(now)); asked += n) {
+		assert_int_equal(message(0)->type, SAINA_MSG_ASK);
+		assert_int_equal(s.len, sizeof(struct saina_hdr) + sizeof(struct saina_ask));
+	}
+	for (unsigned int j = 0; j < TRAINS; j++)
+		decided += s.r.flow.train[j].unanswered;
+	assert_true(decided > 0);
+	assert_int_equal(asked, decided);
+}
+
+/* A batch has an end, and the rest is the next one. */
+static void test_limit(void **state)
+{
+	saina_round_exit(&s.r);
+	s.job.train = 1;
+	assert_int_equal(saina_round_init(&s.r, &s.job, POOL, POOL, 0), 0);
+	s.r.lent = &s.lent;
+	saina_flow_begin(&s.r.flow, 0, true, START);
+	saina_round_start(&s.r, &s.req, START);
+	for (uint32_t i = 0; i < POOL; i += SAINA_BELLS_MAX) {
+		assert_int_equal(output(START), SAINA_BELLS_MAX);
+		for (unsigned int j = 0; j < SAINA_BELLS_MAX; j++)
+			assert_bell(j, i + j, 1);
+	}
+	assert_int_equal(output(START), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		statement_with("by reference: doorbells of all trains that the window has room for leave together",
+			       test_together, begin, end),
+		statement_with("without lent memory: each train leaves as a batch of gradients",
+			       test_messages, begin, end),
+		statement_with("by reference: a question leaves after the doorbells that it would be mixed with",
+			       test_question, begin, end),
+		statement_with("by reference: more doorbells than fit a batch leave in several",
+			       test_limit, begin, end),
+	};
+
+	return cmocka_run_group_tests_name("by reference", tests, NULL, NULL);
+}
