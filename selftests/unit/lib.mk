@@ -16,10 +16,13 @@ check-programs: $(addprefix $(B)/selftests/,$(LIB_TESTS))
 $(foreach t,$(LIB_TESTS),$(call test,$(t),quick,host,120,$(B)/selftests/$(t)))
 
 # The pure machines, with a clock of the test's own.
-LIB_CLOCK_TESTS := window_test join_test
+LIB_CLOCK_TESTS := window_test join_test lib_bell_test verify_test
 $(addprefix $(B)/selftests/,$(LIB_CLOCK_TESTS)): $(B)/selftests/%: $(B)/obj/selftests/unit/%.o $(B)/libsaina.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -pthread -lm
+
+$(B)/selftests/verify_test: $(call objs,userland/allreduce/verify.c userland/allreduce/verify_float.c)
+$(B)/obj/selftests/unit/verify_test.o: SAINA_CFLAGS += -Iuserland/allreduce
 
 check-programs: $(addprefix $(B)/selftests/,$(LIB_CLOCK_TESTS))
 $(foreach t,$(LIB_CLOCK_TESTS),$(call test,$(t),quick,host,60,$(B)/selftests/$(t)))

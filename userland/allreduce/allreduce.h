@@ -48,11 +48,16 @@ struct run {
 /* Ends the program with EXIT_USAGE if they make no sense. */
 void args_parse(struct args *a, int argc, char **argv);
 
-/* allreduce.c: microseconds; the "computation" of a round; a pause; has a signal come? */
+/* run.c: signals end the run; microseconds; the "computation" of a round; a pause; is it to end? */
+void run_catch_signals(void);
 uint64_t run_now_us(void);
 void run_think(struct run *r);
 void run_pause(uint64_t us);
 bool run_stops(void);
+
+/* rounds.c: do the buckets fit the job?  The run of all-reduces; 0 or a negative errno */
+bool rounds_fit(const struct run *r);
+int rounds_run(struct run *r);
 
 /* steps.c: the run of --steps; exit status */
 int steps_run(struct run *r);

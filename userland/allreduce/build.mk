@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # saina-allreduce: a diagnostic worker that verifies every sum.
-ALLREDUCE_OBJ := $(call objs,$(addprefix userland/allreduce/,allreduce.c args.c report.c steps.c verify.c verify_float.c))
+ALLREDUCE_OBJ := $(call objs,$(addprefix userland/allreduce/,\
+	allreduce.c args.c report.c rounds.c run.c steps.c verify.c verify_float.c))
 
 $(B)/saina-allreduce: $(ALLREDUCE_OBJ) $(B)/libsaina.a
 	$(CC) $(LDFLAGS) -o $@ $^ -pthread -lz -lm

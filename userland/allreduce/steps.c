@@ -6,6 +6,9 @@
  * The first elements of the tensor count: how often each worker has pushed, and whether it has
  * pushed all it wanted to.  A worker that has goes on with updates of zeros until its model has
  * those of all others, so that all models are the same at the end.
+ *
+ * What a policy drops (coded, late=drop) is pushed again with the next update, so every push
+ * is in all models exactly once under every policy.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,9 +22,11 @@
 struct steps {
 	struct run *r;
 	uint32_t *model;
+	uint32_t *sent;		/* the present push, residual and all */
+	uint32_t *owed;		/* was dropped: to be pushed again */
 	uint64_t n;
 	uint32_t pushes, steps, staleness, window_min, window_max, broken;
-	uint64_t wait_us, time_us, updates, wrong;
+	uint64_t wait_us, time_us, updates, wrong, dropped;
 };
 
 static uint32_t content(const struct run *r, unsigned int worker, uint32_t push, uint64_t i)
@@ -32,10 +37,11 @@ static uint32_t content(const struct run *r, unsigned int worker, uint32_t push,
 	return z >> 40;
 }
 
-static void fill(struct steps *s, bool pushes, bool last)
+static int fill(struct steps *s, bool pushes, bool last)
 {
 	struct run *r = s->r;
 	unsigned int me = r->info.worker;
+	int ret;
 
 	memset(r->buf, 0, 4 * s->n);
 	if (pushes) {
@@ -44,6 +50,30 @@ static void fill(struct steps *s, bool pushes, bool last)
 			r->buf[i] = content(r, me, s->pushes, i);
 	}
 	r->buf[64 + me] = last;
+	ret = saina_residual(r->s, 0, s->n, SAINA_INT32, s->sent);
+	for (uint64_t i = 0; i < s->n; i++) {
+		r->buf[i] += s->owed[i];
+		s->sent[i] += r->buf[i];
+		s->owed[i] = 0;
+	}
+	return ret;
+}
+
+/* What of round @round was dropped is owed; in a step of its own nothing is. */
+static void look_for_dropped(struct steps *s, uint32_t round)
+{
+	struct saina_segment g = { .size = sizeof(g) };
+	struct run *r = s->r;
+
+	for (uint64_t i = 0; i < s->n; i += r->info.payload) {
+		uint64_t n = s->n - i < r->info.payload ? s->n - i : r->info.payload;
+
+		if (saina_segment(r->s, i / r->info.payload, &g) || g.round != round ||
+		    !(g.flags & SAINA_SEGMENT_DROP_LATE) || g.mask >> r->info.worker & 1)
+			continue;
+		memcpy(s->owed + i, s->sent + i, 4 * n);
+		s->dropped++;
+	}
 }
 
 static int step(struct steps *s, bool pushes, bool last)
@@ -52,8 +82,9 @@ static int step(struct steps *s, bool pushes, bool last)
 	struct run *r = s->r;
 	int ret;
 
-	fill(s, pushes, last);
-	ret = saina_push(r->s, r->buf, s->n, SAINA_INT32);
+	ret = fill(s, pushes, last);
+	if (!ret)
+		ret = saina_push(r->s, r->buf, s->n, SAINA_INT32);
 	if (!ret)
 		ret = saina_read(r->s, &d, -1);
 	if (ret) {
@@ -62,6 +93,7 @@ static int step(struct steps *s, bool pushes, bool last)
 	}
 	for (uint64_t i = 0; i < s->n; i++)
 		s->model[i] += r->buf[i];
+	look_for_dropped(s, d.step);
 	s->pushes += pushes;
 	s->steps++;
 	s->wait_us += d.wait_us;
@@ -112,11 +144,11 @@ static void summary(struct steps *s, int status)
 	struct run *r = s->r;
 
 	saina_get_stats(r->s, &t);
-	printf("{\"job\": %d, \"worker\": %d, \"pushes\": %u, \"steps\": %u, \"staleness_max\": %u, \"window_min\": %" PRId64 ", \"window_max\": %" PRId64 ", \"beyond_window\": %u, \"updates\": %" PRIu64 ", \"wait_us\": %" PRIu64 ", \"time_us\": %" PRIu64 ", \"sent\": %" PRIu64 ", \"resent\": %" PRIu64 ", \"pulled\": %" PRIu64 ", \"bad_messages\": %" PRIu64 ", \"rejoins\": %" PRIu64 ", \"wrong\": %" PRIu64 ", \"crc\": \"%08lx\", \"status\": %d}\n",
+	printf("{\"job\": %d, \"worker\": %d, \"pushes\": %u, \"steps\": %u, \"staleness_max\": %u, \"window_min\": %" PRId64 ", \"window_max\": %" PRId64 ", \"beyond_window\": %u, \"updates\": %" PRIu64 ", \"wait_us\": %" PRIu64 ", \"time_us\": %" PRIu64 ", \"sent\": %" PRIu64 ", \"resent\": %" PRIu64 ", \"pulled\": %" PRIu64 ", \"bad_messages\": %" PRIu64 ", \"rejoins\": %" PRIu64 ", \"wrong\": %" PRIu64 ", \"dropped\": %" PRIu64 ", \"crc\": \"%08lx\", \"status\": %d}\n",
 	       r->info.job, r->info.worker, s->pushes, s->steps, s->staleness,
 	       s->window_min == UINT32_MAX ? -1 : (int64_t)s->window_min,
 	       s->window_max == UINT32_MAX ? -1 : (int64_t)s->window_max, s->broken, s->updates,
-	       s->wait_us, s->time_us, t.sent, t.resent, t.pulled, t.bad_messages, t.rejoins, s->wrong,
+	       s->wait_us, s->time_us, t.sent, t.resent, t.pulled, t.bad_messages, t.rejoins, s->wrong, s->dropped,
 	       crc32(0, (const void *)s->model, 4 * s->n), status);
 	fflush(stdout);
 }
@@ -133,9 +165,11 @@ int steps_run(struct run *r)
 			COUNTS);
 		return EXIT_USAGE;
 	}
-	s.model = calloc(s.n, 4);
+	s.model = calloc(3 * s.n, 4);
 	if (!s.model)
 		return EXIT_FAILED;
+	s.sent = s.model + s.n;
+	s.owed = s.sent + s.n;
 	begin = run_now_us();
 	do {
 		run_think(r);

@@ -11,7 +11,8 @@
 #define UNIT	  1024.0 /* float32 contents are multiples of 1 / 1024 .. */
 #define UNIT_BITS 10
 #define RANGE	  4096 /* .. from -4 to 4 */
-#define LOOK_BACK 16   /* rounds a guess of somebody's base goes back */
+#define LOOK_BACK 4096 /* rounds that a guess of an unknown base goes back */
+#define SHARED	  2    /* rounds that an earlier life may have been counted in, and its next began with */
 
 static uint32_t *base_of(const struct verify *v, uint32_t segment, unsigned int w)
 {
@@ -154,20 +155,32 @@ static int64_t expect(const struct verify *v, uint32_t segment, const struct sai
 	return largest;
 }
 
-/* Does some other history of one worker explain the sum? */
+/*
+ * Does some other history of one worker explain the sum?  Of a worker that may have been restarted:
+ * it has begun afresh in some round since it was counted last, however long ago that was, and
+ * has not been counted since.
+ */
 static bool other_history(const struct verify *v, uint32_t segment, const struct saina_segment *g,
 			  const void *out, uint32_t n)
 {
-	uint32_t low = g->round > LOOK_BACK ? g->round - LOOK_BACK : 0, where;
-	uint32_t few = n < 8 ? n : 8;
+	uint32_t few = n < 8 ? n : 8, where, low;
+	uint64_t first = (uint64_t)segment * v->payload;
 
 	for (unsigned int w = 0; w < 64; w++) {
 		if (!(g->mask >> w & 1))
 			continue;
-		if (*base_of(v, segment, w) != UNKNOWN && !v->restarts)
+		low = *base_of(v, segment, w);
+		if (low != UNKNOWN && !v->restarts)
 			continue;
-		for (uint32_t b = low; b <= g->round; b++) {
-			expect(v, segment, g, g->round, w, b, few);
+		if (low == UNKNOWN)
+			low = g->round > LOOK_BACK ? g->round - LOOK_BACK : 0;
+		else
+			low = low > SHARED ? low - SHARED : 0;
+		/* of all others, and of @w from one round more each time */
+		expect(v, segment, g, g->round, w, g->round + 1, few);
+		for (uint64_t b = g->round + 1ull; b-- > low;) {
+			for (uint32_t j = 0; j < few; j++)
+				v->units[j] += verify_fresh(v, w, b, first + j);
 			if (!equal(v, g, v->units, out, few, &where))
 				continue;
 			expect(v, segment, g, g->round, w, b, n);
@@ -202,6 +215,8 @@ void verify_segment(struct verify *v, uint32_t segment, const struct saina_segme
 	} else if (unknown) {
 		v->unknown++;
 	} else {
+		expect(v, segment, g, g->round, -1, 0, n);
+		equal(v, g, v->units, out, n, &where);
 		if (!v->wrong++)
 			snprintf(v->what, sizeof(v->what),
 				 "round %u segment %u element %u: mask %#" PRIx64

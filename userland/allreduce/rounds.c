@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * All-reduces, round after round, in one or more buckets, and the check of their results.
+ */
+#include <errno.h>
+#include "allreduce.h"
+
+/* Bucket @b of the tensor: where it begins in elements and segments. */
+static void bucket(const struct run *r, unsigned int b, uint64_t *first, uint64_t *n,
+		   uint32_t *segment)
+{
+	uint64_t each = (r->n + r->a->buckets - 1) / r->a->buckets;
+	uint32_t segs = (each + r->info.payload - 1) / r->info.payload;
+
+	*first = b * each;
+	*n = *first >= r->n ? 0 : r->n - *first < each ? r->n - *first : each;
+	*segment = b * segs;
+}
+
+bool rounds_fit(const struct run *r)
+{
+	uint64_t first, n;
+	uint32_t segment;
+
+	bucket(r, r->a->buckets - 1, &first, &n, &segment);
+	return r->n <= r->info.elements &&
+	       segment + (n + r->info.payload - 1) / r->info.payload <= r->info.segments;
+}
+
+/* Adds the account of one bucket to that of the round. */
+static void merge(struct saina_call *to, const struct saina_call *c, bool first)
+{
+	if (first) {
+		*to = *c;
+		return;
+	}
+	if (c->count_min < to->count_min)
+		to->count_min = c->count_min;
+	if (c->count_max > to->count_max)
+		to->count_max = c->count_max;
+	to->mask_any |= c->mask_any;
+	to->mask_all &= c->mask_all;
+	to->late_segments += c->late_segments;
+	to->degraded_segments += c->degraded_segments;
+	to->skipped_segments += c->skipped_segments;
+	to->rounds_behind = c->rounds_behind;
+	if (c->k > to->k)
+		to->k = c->k;
+	to->next_k = c->next_k;
+	to->saturated += c->saturated;
+	to->resent += c->resent;
+	if (c->time_us > to->time_us)
+		to->time_us = c->time_us;
+}
+
+static int reduce(struct run *r, uint32_t round, struct saina_call *call)
+{
+	struct saina_req *req[1000] = { 0 };
+	enum saina_result_op op = r->a->type == SAINA_INT32 ? SAINA_SUM : SAINA_MEAN;
+	struct saina_call c = { .size = sizeof(c) };
+	uint64_t first, n;
+	uint32_t segment;
+	int ret = 0, err;
+
+	for (unsigned int b = 0; b < r->a->buckets && !ret; b++) {
+		bucket(r, b, &first, &n, &segment);
+		if (!n)
+			break;
+		verify_fill(&r->v, round, (uint64_t)segment * r->info.payload, r->buf + first, n);
+		ret = saina_allreduce_start(r->s, r->buf + first, n, r->a->type, op, &req[b]);
+	}
+	for (unsigned int b = 0; b < r->a->buckets; b++) {
+		if (!req[b])
+			continue;
+		c.size = sizeof(c);
+		err = saina_wait(r->s, req[b], &c);
+		if (err && !ret)
+			ret = err;
+		merge(call, &c, !b);
+	}
+	return ret ? ret : saina_round_done(r->s);
+}
+
+static int check(struct run *r, uint32_t *policy)
+{
+	uint64_t all = r->info.workers == 64 ? ~0ull : (1ull << r->info.workers) - 1;
+	uint64_t first, n;
+	uint32_t segment;
+
+	for (unsigned int b = 0; b < r->a->buckets; b++) {
+		bucket(r, b, &first, &n, &segment);
+		for (uint64_t i = 0; i < n; i += r->info.payload, segment++) {
+			struct saina_segment g = { .size = sizeof(g) };
+			uint32_t m = n - i < r->info.payload ? n - i : r->info.payload;
+
+			if (saina_segment(r->s, segment, &g))
+				return -EIO;
+			*policy = g.policy;
+			if (g.mask != all)
+				r->short_mask = true;
+			if (r->a->verify)
+				verify_segment(&r->v, segment, &g, r->buf + first + i, m);
+		}
+	}
+	return 0;
+}
+
+static void check_residual(struct run *r, uint32_t last)
+{
+	uint32_t res[2048], segment;
+	uint64_t first, n;
+
+	for (unsigned int b = 0; r->a->verify && b < r->a->buckets; b++) {
+		bucket(r, b, &first, &n, &segment);
+		for (uint64_t i = 0; i < n; i += r->info.payload, segment++) {
+			uint32_t m = n - i < r->info.payload ? n - i : r->info.payload;
+
+			if (saina_residual(r->s, (uint64_t)segment * r->info.payload, m,
+					   r->a->type, res) ||
+			    !verify_residual(&r->v, last, segment, res, m)) {
+				if (!r->residual_wrong)
+					fprintf(stderr, "saina-allreduce: the residual of segment %u is not what was not counted\n",
+						segment);
+				r->residual_wrong = true;
+			}
+		}
+	}
+}
+
+int rounds_run(struct run *r)
+{
+	uint32_t round = r->info.round, policy = 0;
+	struct saina_call call = { 0 };
+	int ret;
+
+	for (; !run_stops() && (!r->a->rounds || round < r->a->rounds); round++) {
+		run_think(r);
+		if (run_stops())
+			break;
+		ret = reduce(r, round, &call);
+		if (ret == -ESTALE && r->a->skip) {
+			r->stale++;
+			saina_info(r->s, &r->info);
+			round = r->info.next_round;
+			ret = saina_set_round(r->s, round);
+			verify_missed(&r->v);
+			round--;	/* the loop's */
+			if (!ret)
+				continue;
+		}
+		if (ret) {
+			fprintf(stderr, "saina-allreduce: round %u: %s\n", round,
+				saina_strerror(r->s, ret));
+			return ret;
+		}
+		round = call.round;	/* which others waited for, after skipping some */
+		ret = check(r, &policy);
+		if (ret)
+			return ret;
+		report_round(r, &call, policy);
+		if (r->v.wrong) {
+			fprintf(stderr, "saina-allreduce: wrong sum: %s\n", r->v.what);
+			return 0;
+		}
+	}
+	if (round && !r->stale)
+		check_residual(r, round - 1);
+	return 0;
+}
