@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -354,4 +355,37 @@ int double_run(const struct double_cp *d, const char *bin, const char *line, cha
 	while (waitpid(pid, &status, 0) < 0)
 		;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int double_monitor(const struct double_cp *d, const char *bin, const char *line, int lines, int sig,
+		   char *out, size_t size)
+{
+	int o[2], status, have = 0;
+	size_t n = 0;
+	ssize_t got;
+	pid_t pid;
+
+	if (pipe2(o, O_CLOEXEC))
+		abort();
+	pid = fork();
+	if (!pid)
+		child(d, bin, line, o[1], 2);
+	close(o[1]);
+	while (have < lines) {
+		struct pollfd p = { o[0], POLLIN, 0 };
+
+		if (poll(&p, 1, 20000) <= 0)
+			break;
+		got = read(o[0], out + n, size - 1 - n);
+		if (got <= 0)
+			break;
+		for (ssize_t i = 0; i < got; i++)
+			have += out[n + i] == '\n';
+		n += got;
+	}
+	out[n] = 0;
+	kill(pid, sig);
+	waitpid(pid, &status, 0);
+	close(o[0]);
+	return have < lines ? -1 : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

@@ -40,5 +40,9 @@ void double_refuse(int fd, const struct nlmsghdr *req, int err, const char *text
  * against the double.  Returns the exit status, 128 + N if signal N ended it. */
 int double_run(const struct double_cp *d, const char *bin, const char *line, char *out,
 	       size_t out_size, char *err, size_t err_size);
+/* The same, of a command that does not end: signal @sig ends it when it has printed @lines lines.
+ * -1: it did not within 20 s. */
+int double_monitor(const struct double_cp *d, const char *bin, const char *line, int lines, int sig,
+		   char *out, size_t size);
 
 #endif /* TOOL_DOUBLE_H */

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 TOOL_DOUBLE := $(call objs,selftests/tool/double.c selftests/tool/canned.c)
 TOOL_TESTS := $(addprefix $(B)/selftests/,tool_args_test tool_json_test tool_decode_test \
-	tool_hostile_test doctor_buffers_test)
+	tool_hostile_test tool_arrivals_test doctor_buffers_test)
 
 SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined -O1 -g
 
 $(B)/obj/selftests/tool/%.o: CPPFLAGS += -Iselftests -I.
 
-$(B)/selftests/tool_args_test $(B)/selftests/tool_json_test $(B)/selftests/tool_hostile_test: \
+$(addprefix $(B)/selftests/,tool_args_test tool_json_test tool_hostile_test tool_arrivals_test): \
 $(B)/selftests/%: $(B)/obj/selftests/tool/%.o $(TOOL_DOUBLE)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lmnl -ljansson -lpthread
@@ -40,7 +40,7 @@ $(B)/selftests/bench-contender: $(call objs,selftests/tool/bench_contender.c use
 check-programs: $(B)/selftests/bench-contender
 
 check-programs: $(TOOL_TESTS) $(B)/selftests/saina-sanitized
-$(foreach t,$(notdir $(TOOL_TESTS)),$(call test,$(t),quick,host,120,$(B)/selftests/$(t)))
+$(foreach t,$(notdir $(TOOL_TESTS)),$(call test,$(t),quick,host,300,$(B)/selftests/$(t)))
 $(call test,tool_test,quick,host,120,selftests/tool/tool_test.sh)
 $(call test,tool_wireshark,quick,host,120,selftests/tool/wireshark_test.py)
 $(call test,tool_bench,quick,host,60,selftests/tool/bench_test.py)

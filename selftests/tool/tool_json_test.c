@@ -3,13 +3,10 @@
  * What is shown: text, -j and -p of the same made-up system must say the same,
  * and be what was sent.  monitor too, and how it ends.
  */
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-#include <sys/wait.h>
 #include <jansson.h>
 
 #include "lib/tap.h"
@@ -204,47 +201,6 @@ static void filters(void)
 	tap_ok(!strcmp(text, "[]\n"), "job show -j: without jobs an empty array is printed");
 }
 
-/* Runs `saina OPTIONS monitor` until @lines lines are there, then ends it by
- * @sig.  Returns the exit status. */
-static int monitor(const char *option, int lines, int sig, char *out, size_t size)
-{
-	int o[2], status, have = 0;
-	size_t n = 0;
-	ssize_t got;
-	pid_t pid;
-
-	if (pipe(o))
-		abort();
-	pid = fork();
-	if (!pid) {
-		dup2(o[1], 1);
-		close(o[0]);
-		close(o[1]);
-		setenv("SAINA_CONTROL", d.path, 1);
-		setenv("TZ", "UTC", 1);
-		execl(bin, bin, option, "monitor", NULL);
-		_exit(127);
-	}
-	close(o[1]);
-	while (have < lines) {
-		struct pollfd p = { o[0], POLLIN, 0 };
-
-		if (poll(&p, 1, 20000) <= 0)
-			break;
-		got = read(o[0], out + n, size - 1 - n);
-		if (got <= 0)
-			break;
-		for (ssize_t i = 0; i < got; i++)
-			have += out[n + i] == '\n';
-		n += got;
-	}
-	out[n] = 0;
-	kill(pid, sig);
-	waitpid(pid, &status, 0);
-	close(o[0]);
-	return have < lines ? -1 : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 static void monitors(void)
 {
 	static const char *const pieces[] = {
@@ -271,14 +227,14 @@ static void monitors(void)
 	char *line, *save;
 
 	double_reset(&d, canned_answer, NULL);
-	rc = monitor("--", objects + 2, SIGINT, text, sizeof(text));
+	rc = double_monitor(&d, bin, "monitor", objects + 2, SIGINT, text, sizeof(text));
 	tap_ok(rc == 0, "monitor: ends with status 0 on SIGINT (status %d)", rc);
 	for (int i = 0; pieces[i]; i++) {
 		if (!tap_ok(strstr(text, pieces[i]), "monitor: prints%.*s",
 			    (int)strcspn(pieces[i], "\n"), pieces[i]))
 			printf("# %s\n", text);
 	}
-	rc = monitor("-j", objects, SIGTERM, compact, sizeof(compact));
+	rc = double_monitor(&d, bin, "-j monitor", objects, SIGTERM, compact, sizeof(compact));
 	tap_ok(rc == 0, "monitor -j: ends with status 0 on SIGTERM (status %d)", rc);
 	for (line = strtok_r(compact, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		json_t *j = json_loads(line, 0, NULL);

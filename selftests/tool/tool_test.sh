@@ -191,6 +191,14 @@ equal "monitor: limits-changed has all limits" '[9,1073741824,4294967296,1,"agen
 	events 'select(.event=="limits-changed")|[.jobs,.memory_job,.memory,.jobs_used,.plane]|@json')"
 silent "job set: a token is accepted" job set digits token new
 check "monitor: job-changed is sent after a job is changed" until_true 10 event_seen '.event=="job-changed" and .name=="digits"'
+silent "policy set: one is set from round 500 on" policy set digits fastest:k=1 from 500
+check "monitor: job-changed has the policy that waits, and for what" until_true 10 event_seen \
+	'.event=="job-changed" and .name=="digits" and .policy_next.policy=="fastest:k=1" and .policy_next.from==500'
+silent "policy cancel: it is taken back" policy cancel digits
+event_mark
+silent "job set: another token is accepted" job set digits token newer
+check "monitor: job-changed has no policy that waits after it was taken back" until_true 10 event_seen \
+	'.event=="job-changed" and .name=="digits" and .policy_next==null'
 silent "job del: the job is deleted" job del digits
 check "monitor: job-deleted is sent after a job is deleted" until_true 10 event_seen '.event=="job-deleted" and .name=="digits"'
 check "monitor: ends with status 0 on SIGTERM" events_stop
@@ -221,6 +229,7 @@ equal "completion: offers commands" "show set" "$(completes job s)"
 equal "completion: offers the names of jobs" "alpha beta" "$(completes job del '')"
 equal "completion: offers the names of jobs behind -s" "beta" "$(completes -s "$SAINA_CONTROL" job show b)"
 equal "completion: offers the names of jobs behind -n" "beta" "$(completes -n "/proc/self/ns/net" job show b)"
+equal "completion: offers the names of jobs to monitor arrivals" "alpha beta" "$(completes monitor arrivals '')"
 equal "completion: offers keys" "payload pool policy" "$(completes job add new p)"
 equal "completion: offers only keys that are not given yet" "pool policy" "$(completes job add new payload 64 p)"
 equal "completion: offers the names of ports" "p0 p1" "$(completes port set '')"

@@ -37,7 +37,7 @@ _saina_words() { # what may stand here
 		policy) echo "set cancel control help" ;;
 		slot) echo "show help" ;;
 		stats) echo "show drops help" ;;
-		monitor) echo "all config events help" ;;
+		monitor) echo "all config events arrivals help" ;;
 		top)
 			echo "interval help"
 			_saina_ask name job show ;;
@@ -46,7 +46,7 @@ _saina_words() { # what may stand here
 		return
 	fi
 	case $object:$command:$n:$prev in
-	job:show:2:* | job:set:2:* | job:del:2:* | worker:*:2:* | policy:*:2:*)
+	job:show:2:* | job:set:2:* | job:del:2:* | worker:*:2:* | policy:*:2:* | monitor:arrivals:2:*)
 		_saina_ask name job show ;;
 	slot:show:2:*)
 		echo older-than

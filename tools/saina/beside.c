@@ -11,26 +11,6 @@
 #include "ctl/payload.h"
 #include "tool.h"
 
-static void limits_cb(void *arg, const void *obj)
-{
-	memcpy(arg, obj, sizeof(struct saina_limits_attrs));
-}
-
-int plane_of(struct saina_ctl *ctl)
-{
-	struct saina_limits_attrs l = { 0 };
-
-	if (rpc_quiet(ctl, SAINA_CMD_LIMITS_GET, false, NULL, NULL, &saina_limits_class,
-		      limits_cb, &l))
-		return 0;
-	return l.plane;
-}
-
-bool is_kernel(const struct saina_ctl *ctl)
-{
-	return !strcmp(saina_ctl_where(ctl), "kernel");
-}
-
 struct saina_ctl *beside_open(const struct tool *t, const struct saina_ctl *ctl)
 {
 	struct saina_ctl *agent;

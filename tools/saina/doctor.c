@@ -4,7 +4,6 @@
  * wrong and how to mend it.
  */
 #include <arpa/inet.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,67 +13,6 @@
 #include "doctor.h"
 
 #define CONFIG_FILE "/etc/saina/sainad.conf"
-
-static unsigned int count[DOC_FAIL + 1];
-
-void doc_say(enum doc_verdict v, const char *check, const char *fix, const char *fmt, ...)
-{
-	static const char *const names[] = { "ok", "skip", "warn", "FAIL" };
-	char found[512];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(found, sizeof(found), fmt, ap);
-	va_end(ap);
-	saina_ctl_clean(found);
-	count[v]++;
-	out_open(NULL);
-	out_str("status", "%-5s", names[v]);
-	out_str("check", "%-16s", check);
-	out_str("found", " %s\n", found);
-	if (fix)
-		out_str("fix", "                      -> %s\n", fix);
-	else
-		out_null("fix", NULL);
-	out_close();
-	if (!out_is_json())
-		fflush(stdout);
-}
-
-const char *doc_fix(const char *fmt, ...)
-{
-	static char text[512];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	return text;
-}
-
-bool doc_read(const char *path, char *text, size_t size)
-{
-	FILE *f = fopen(path, "re");
-	bool ok;
-
-	if (!f)
-		return false;
-	ok = !!fgets(text, (int)size, f);
-	fclose(f);
-	if (ok)
-		text[strcspn(text, "\n")] = 0;
-	return ok;
-}
-
-static int finish(void)
-{
-	out_text("%u ok, %u warnings, %u failures", count[DOC_OK], count[DOC_WARN],
-		 count[DOC_FAIL]);
-	if (count[DOC_SKIP])
-		out_text(", %u not looked at", count[DOC_SKIP]);
-	out_text("\n");
-	return out_end() || count[DOC_FAIL] ? EXIT_FAILURE : 0;
-}
 
 /* What the agent's configuration says, or would by default. */
 static void read_config(struct doc_state *s, const char *file)
@@ -145,7 +83,7 @@ static int doctor_host(const struct tool *t, struct args *a)
 	rpc_list_free(&s.workers);
 	rpc_list_free(&s.ports);
 	saina_ctl_close(s.ctl);
-	return finish();
+	return doc_end();
 }
 
 static int doctor_worker(const struct tool *t, struct args *a)
@@ -168,7 +106,7 @@ static int doctor_worker(const struct tool *t, struct args *a)
 	}
 	out_begin(t->mode);
 	doc_worker(to.s_addr);
-	return finish();
+	return doc_end();
 }
 
 int tool_doctor(const struct tool *t, struct args *a)

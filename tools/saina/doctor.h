@@ -23,6 +23,8 @@ enum doc_verdict {
  */
 void doc_say(enum doc_verdict v, const char *check, const char *fix, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
+/* After the last check: how many there were of each outcome.  Returns the exit status. */
+int doc_end(void);
 /* A fix made of parts; static storage, good until the next call. */
 const char *doc_fix(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

@@ -13,7 +13,6 @@
 #include <linux/capability.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
-#include <sys/wait.h>
 #include <jansson.h>
 
 #include "doctor.h"
@@ -171,23 +170,6 @@ static void uptime(void)
 			"the clock is wrong: times of events will be too");
 	else
 		doc_say(DOC_OK, "clock", NULL, "up for %.0f s", strtod(text, NULL));
-}
-
-int doc_output(const char *command, char *text, size_t size)
-{
-	FILE *f = popen(command, "re");
-	size_t n;
-
-	int status;
-
-	if (!f)
-		return -1;
-	n = fread(text, 1, size - 1, f);
-	text[n] = 0;
-	while (fgetc(f) != EOF)
-		;
-	status = pclose(f);
-	return WIFEXITED(status) && WEXITSTATUS(status) != 127 ? WEXITSTATUS(status) : -1;
 }
 
 static bool output(const char *command, char *text, size_t size)

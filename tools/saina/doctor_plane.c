@@ -109,9 +109,9 @@ static void module_loaded(const struct doc_state *s, const struct seen *seen)
 	if (doc_read(MODULE "/refcnt", text, sizeof(text)))
 		users = atoi(text);
 	if (access("/sys/kernel/btf/saina", F_OK))
-		doc_say(DOC_FAIL, "module-btf",
+		doc_say(DOC_WARN, "module-btf",
 			"build it with make module, which says what BTF needs (pahole, vmlinux of this kernel)",
-			"saina.ko was built without BTF: no program can use it, so sainad cannot");
+			"saina.ko was built without BTF: no program can use it, so sainad has the jobs itself");
 	if (seen->plane == SAINA_PLANE_AGENT)
 		doc_say(DOC_WARN, "module",
 			"rmmod saina; or restart sainad when its workers are done, with control_plane = \"auto\"",

@@ -28,25 +28,6 @@ static void sfcd_print(const struct saina_job_attrs *job)
 	out_close();
 }
 
-/* The policy to come, and what it waits for. */
-static void next_print(const struct saina_job_attrs *job)
-{
-	char on[64];
-
-	if (!HAS(POLICY_NEXT)) {
-		out_null("policy_next", NULL);
-		return;
-	}
-	out_open("policy_next");
-	out_str("policy", "    to come %s", policy_name(&job->policy_next));
-	out_uint("seq", " seq %" PRIu64, job->policy_next_seq);
-	out_uint("from", " from round %" PRIu64, job->policy_from);
-	policy_on_text(job->policy_on, on, sizeof(on));
-	out_str("on", job->policy_on ? " on %s" : NULL, on);
-	out_text("\n");
-	out_close();
-}
-
 static void policy_print(const struct saina_job_attrs *job)
 {
 	bool waits = HAS(POLICY_SEQ_ACTIVE) && job->policy_seq_active != job->policy_seq;
@@ -63,7 +44,7 @@ static void policy_print(const struct saina_job_attrs *job)
 		out_uint("policy_active_seq", waits && job->policy_seq_active ? " seq %" PRIu64 : NULL,
 			 job->policy_seq_active);
 	out_text("\n");
-	next_print(job);
+	policy_next_print(job, "    to come %s", "\n");
 	if (HAS(K_SET))
 		out_uint("k_set", "    k set to %" PRIu64, job->k_set);
 	else

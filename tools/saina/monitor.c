@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "monitor.h"
 #include "tool.h"
 
 static volatile sig_atomic_t stopped;
@@ -18,6 +19,20 @@ static volatile sig_atomic_t stopped;
 static void stop(int sig)
 {
 	stopped = 1;
+}
+
+void monitor_catch_signals(void)
+{
+	/* no SA_RESTART: the wait must end */
+	struct sigaction sa = { .sa_handler = stop };
+
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+}
+
+bool monitor_stopped(void)
+{
+	return stopped;
 }
 
 static __u64 clock_ns(clockid_t id)
@@ -28,7 +43,7 @@ static __u64 clock_ns(clockid_t id)
 	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
 }
 
-static void time_print(__u64 monotonic_ns)
+void monitor_time_print(__u64 monotonic_ns)
 {
 	/* the offset is read anew: the wall clock may have been set meanwhile */
 	__u64 ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC) + monotonic_ns;
@@ -120,7 +135,7 @@ static void event_print(const struct saina_event_attrs *ev)
 		;
 	if (i < ARRAY_SIZE(events))
 		name = events[i].name;
-	time_print(ev->time);
+	monitor_time_print(ev->time);
 	out_str("event", "%s", name);
 	if (i == ARRAY_SIZE(events))
 		out_uint("type", " %" PRIu64, ev->type);
@@ -149,6 +164,7 @@ static void job_line(const struct saina_job_attrs *job)
 	out_str("state", " %s", job_state_name(job->state));
 	out_str("policy", " policy %s", policy_name(&job->policy));
 	out_uint("policy_seq", " seq %" PRIu64, job->policy_seq);
+	policy_next_print(job, ", to come %s", ",");
 	out_uint("workers", " workers %" PRIu64, job->workers);
 	out_ids("active", " active %s", job->active);
 	out_uint("generation", NULL, job->generation);
@@ -225,7 +241,7 @@ static int note(const struct nlmsghdr *nlh, void *arg)
 		return 0;	/* of a newer control plane */
 	}
 	out_open(NULL);
-	time_print(clock_ns(CLOCK_MONOTONIC));
+	monitor_time_print(clock_ns(CLOCK_MONOTONIC));
 	out_str("event", "%s", names[g->cmd]);
 	if (g->cmd == SAINA_CMD_PORT_NTF) {
 		out_text(" ");
@@ -338,8 +354,6 @@ static int wait_both(struct monitor *m)
 
 static int monitor(const struct tool *t, struct args *a, unsigned int groups)
 {
-	/* no SA_RESTART: the wait must end */
-	struct sigaction sa = { .sa_handler = stop };
 	struct monitor m = { .t = t, .groups = groups };
 	int ret;
 
@@ -349,8 +363,7 @@ static int monitor(const struct tool *t, struct args *a, unsigned int groups)
 	m.ctl = rpc_open(t);
 	if (!m.ctl)
 		return EXIT_FAILURE;
-	sigaction(SIGINT, &sa, NULL);
-	sigaction(SIGTERM, &sa, NULL);
+	monitor_catch_signals();
 	ret = saina_ctl_subscribe(m.ctl, groups);
 	if (ret) {
 		fprintf(stderr, "saina: %s\n", saina_ctl_error(m.ctl));
@@ -388,6 +401,7 @@ int tool_monitor(const struct tool *t, struct args *a)
 		{ "all", monitor_all, "" },
 		{ "config", monitor_config, "" },
 		{ "events", monitor_events, "" },
+		{ "arrivals", monitor_arrivals, "[JOB]" },
 	};
 
 	return tool_dispatch(t, a, "monitor", cmds, ARRAY_SIZE(cmds));

@@ -31,6 +31,24 @@ void policy_on_text(__u32 on, char *text, size_t size)
 				      happenings[i].name);
 }
 
+void policy_next_print(const struct saina_job_attrs *job, const char *format, const char *end)
+{
+	char on[64];
+
+	if (!SAINA_HAS(job, SAINA_A_JOB_POLICY_NEXT)) {
+		out_null("policy_next", NULL);
+		return;
+	}
+	out_open("policy_next");
+	out_str("policy", format, policy_name(&job->policy_next));
+	out_uint("seq", " seq %" PRIu64, job->policy_next_seq);
+	out_uint("from", " from round %" PRIu64, job->policy_from);
+	policy_on_text(job->policy_on, on, sizeof(on));
+	out_str("on", job->policy_on ? " on %s" : NULL, on);
+	out_text("%s", end);
+	out_close();
+}
+
 /* "k,worker-dead" */
 static int parse_on(const struct args *a, const char *word, __u32 *on)
 {

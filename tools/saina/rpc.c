@@ -9,6 +9,11 @@
 
 #include "tool.h"
 
+bool is_kernel(const struct saina_ctl *ctl)
+{
+	return !strcmp(saina_ctl_where(ctl), "kernel");
+}
+
 static bool chosen(const struct tool *t)
 {
 	const char *path = t->socket ? t->socket : getenv("SAINA_CONTROL");
@@ -24,6 +29,21 @@ static struct saina_ctl *agent_beside(const char **error)
 	if (!path || !*path || !strcmp(path, "kernel"))
 		path = SAINA_CTL_SOCKET;
 	return saina_ctl_open(&ctl, path, error) ? NULL : ctl;
+}
+
+static void limits_cb(void *arg, const void *obj)
+{
+	memcpy(arg, obj, sizeof(struct saina_limits_attrs));
+}
+
+int plane_of(struct saina_ctl *ctl)
+{
+	struct saina_limits_attrs l = { 0 };
+
+	if (rpc_quiet(ctl, SAINA_CMD_LIMITS_GET, false, NULL, NULL, &saina_limits_class,
+		      limits_cb, &l))
+		return 0;
+	return l.plane;
 }
 
 /* saina.ko was found.  An agent that does not use it has jobs of its own, and it is

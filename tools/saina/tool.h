@@ -84,17 +84,17 @@ int rpc_list_quiet(struct saina_ctl *ctl, int cmd, const struct saina_attr_class
 int rpc_list(struct saina_ctl *ctl, int cmd, const struct saina_attr_class *rc, const void *req,
 	     const struct saina_attr_class *c, struct rpc_list *list);
 void rpc_list_free(struct rpc_list *list);
-
-/* ---- beside.c: the agent where the kernel has the jobs ---- */
 bool is_kernel(const struct saina_ctl *ctl);
 /* enum saina_plane: who has the jobs that @ctl speaks of; 0: it does not say. */
 int plane_of(struct saina_ctl *ctl);
+
+/* ---- beside.c: the agent where the kernel has the jobs ---- */
 /* NULL: @ctl is not the kernel, or there is no agent that serves it. */
 struct saina_ctl *beside_open(const struct tool *t, const struct saina_ctl *ctl);
-/* Fills in what the kernel does not know; @agent may be NULL. */
 /* How many elements a message of a new job has, if that is not asked for: as many as fit
  * the ports of the agent. */
 void beside_payload(struct saina_ctl *agent, struct saina_job_attrs *req);
+/* Fills in what the kernel does not know; @agent may be NULL. */
 void beside_jobs(struct saina_ctl *agent, struct saina_job_attrs *job, size_t n);
 void beside_workers(struct saina_ctl *agent, struct saina_worker_attrs *w, size_t n);
 
@@ -114,6 +114,10 @@ int parse_worker_id(const struct args *a, const char *word, __u8 *id);
 void job_print(const struct saina_job_attrs *job);
 /* "k, degraded": bits 1 << enum saina_event_type. */
 void policy_on_text(__u32 on, char *text, size_t size);
+/* The policy to come of a job, and what it waits for; nothing of it as text if there is none.
+ * @format: of its name; @end: follows
+ */
+void policy_next_print(const struct saina_job_attrs *job, const char *format, const char *end);
 void worker_print(const struct saina_worker_attrs *w);
 void port_print(const struct saina_port_attrs *p);
 

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * saina monitor arrivals - at the end of each round, how late the gradients were that have come
+ * since the last look.  A client that asks: each ROUND event is followed by a dump of the job's
+ * workers, so it costs nothing while nobody listens.
+ *
+ * Work is bounded.  ROUND events that wait when a dump is done are one look, at the newest round,
+ * which says how many rounds it skipped.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "monitor.h"
+#include "tool.h"
+
+#define READ_MOST 4096 /* events before a look: as many as are kept during a dump */
+
+/* @heard: there was a ROUND event, so @next is known
+ * @due: @event is the newest one, and nobody has looked yet
+ * @next: the round after the one that was looked at, or the first that was heard of
+ * @skipped: rounds without a look, which no line has told of yet
+ * @n, @us: arrivals at the last look, and the sum of their lateness
+ */
+struct seen {
+	bool heard, due;
+	__u32 next;
+	__u64 skipped;
+	struct saina_event_attrs event;
+	__u64 n[SAINA_WORKERS_MAX], us[SAINA_WORKERS_MAX];
+};
+
+/* @which: the job that was asked for; without a name or number: all */
+struct watch {
+	struct saina_ctl *ctl;
+	struct saina_worker_attrs which;
+	struct seen job[SAINA_JOBS_MAX];
+	size_t answers;
+	struct saina_worker_attrs answer[SAINA_WORKERS_MAX];
+};
+
+static bool is_wanted(const struct watch *m, const struct saina_event_attrs *ev)
+{
+	if (SAINA_HAS(&m->which, SAINA_A_WORKER_JOB_ID))
+		return ev->job_id == m->which.job_id;
+	if (SAINA_HAS(&m->which, SAINA_A_WORKER_JOB_NAME))
+		return !strcmp(ev->job_name, m->which.job_name);
+	return true;
+}
+
+static int event_take(const struct nlmsghdr *nlh, void *arg)
+{
+	const struct genlmsghdr *g = mnl_nlmsg_get_payload(nlh);
+	struct saina_event_attrs ev;
+	struct watch *m = arg;
+	struct seen *job;
+
+	if (g->cmd != SAINA_CMD_EVENT)
+		return 0;
+	if (saina_ctl_decode(nlh, &saina_event_class, &ev)) {
+		fprintf(stderr, "saina: monitor: a malformed notification was skipped\n");
+		return 0;
+	}
+	if (!SAINA_HAS(&ev, SAINA_A_EVENT_JOB_ID) || ev.job_id >= SAINA_JOBS_MAX)
+		return 0;
+	job = &m->job[ev.job_id];
+	/* deleted: the next one of that number begins at 0 */
+	if (ev.type == SAINA_EV_JOB_STATE && !ev.b)
+		memset(job, 0, sizeof(*job));
+	if (ev.type != SAINA_EV_ROUND || !is_wanted(m, &ev))
+		return 0;
+	if (!job->heard || ev.round < job->next)
+		job->next = ev.round;
+	job->heard = true;
+	job->event = ev;
+	job->due = true;
+	return 0;
+}
+
+static void line_print(const struct seen *job, const struct saina_worker_attrs *w, __u64 n, __u64 us)
+{
+	const struct saina_event_attrs *ev = &job->event;
+
+	out_open(NULL);
+	monitor_time_print(ev->time);
+	out_str("event", "%s", "arrivals");
+	out_str("job", ev->job_name[0] ? " job %s" : NULL, ev->job_name);
+	out_uint("job_id", ev->job_name[0] ? NULL : " job %" PRIu64, ev->job_id);
+	out_uint("worker", " worker %" PRIu64, w->id);
+	out_uint("round", " round %" PRIu64, ev->round);
+	out_float("last_ms", " last %.3f ms late", (double)w->arrival_last_us / 1000);
+	out_uint("arrived", " arrived %" PRIu64, n);
+	out_float("mean_ms", " mean %.3f ms", (double)us / n / 1000);
+	out_uint("skipped", " skipped %" PRIu64 "\n", job->skipped);
+	out_close();
+}
+
+/* Takes over what @w has; prints what is new if that is wanted.  True: something is. */
+static bool worker_take(struct seen *job, const struct saina_worker_attrs *w, bool print)
+{
+	__u64 n = w->arrivals, us = w->arrival_us, old_n, old_us;
+	bool anew;
+
+	if (w->id >= SAINA_WORKERS_MAX || !SAINA_HAS(w, SAINA_A_WORKER_ARRIVALS))
+		return false;
+	old_n = job->n[w->id];
+	old_us = job->us[w->id];
+	job->n[w->id] = n;
+	job->us[w->id] = us;
+	/* the job was set up anew, and counts from 0 */
+	anew = n < old_n || us < old_us;
+	if (anew)
+		old_n = old_us = 0;
+	if (n == old_n || !print)
+		return false;
+	line_print(job, w, n - old_n, us - old_us);
+	return true;
+}
+
+static void answer_take(void *arg, const void *obj)
+{
+	struct watch *m = arg;
+
+	if (m->answers < ARRAY_SIZE(m->answer))
+		memcpy(&m->answer[m->answers++], obj, sizeof(m->answer[0]));
+}
+
+static void look(struct watch *m, __u16 id)
+{
+	struct saina_worker_attrs of = { .job_id = id };
+	struct seen *job = &m->job[id];
+	bool printed = false;
+
+	job->due = false;
+	m->answers = 0;
+	SAINA_SET(&of, SAINA_A_WORKER_JOB_ID);
+	/* It went meanwhile, or changed while it was being read: the next event is another chance.
+	 * Of an end of the connection event_read() tells. */
+	if (rpc_quiet(m->ctl, SAINA_CMD_WORKER_GET, true, &saina_worker_class, &of, &saina_worker_class,
+		      answer_take, m))
+		return;
+	job->skipped += job->event.round - job->next;
+	job->next = job->event.round + 1;
+	for (size_t i = 0; i < m->answers; i++)
+		if (m->answer[i].job_id == id)
+			printed |= worker_take(job, &m->answer[i], true);
+	if (printed)
+		job->skipped = 0;
+}
+
+/* Waits a while for events, and reads those that are there; 0, or what ended it. */
+static int event_read(struct watch *m)
+{
+	int ret;
+
+	for (int i = 0; i < READ_MOST && !monitor_stopped(); i++) {
+		/* a finite wait: a signal may come just before it begins */
+		ret = saina_ctl_next(m->ctl, i ? 0 : 500, event_take, m);
+		if (ret == -ETIMEDOUT || ret == -EINTR)
+			return 0;
+		if (ret)
+			fprintf(stderr, "saina: %s\n", saina_ctl_error(m->ctl));
+		if (ret && ret != -ENOBUFS)
+			return ret;
+	}
+	return 0;
+}
+
+/* What had come before is not told. */
+static int begin(struct watch *m)
+{
+	const struct saina_worker_attrs *w;
+	struct rpc_list list;
+	int ret;
+
+	if (saina_ctl_subscribe(m->ctl, SAINA_GROUPS_EVENTS)) {
+		fprintf(stderr, "saina: %s\n", saina_ctl_error(m->ctl));
+		return EXIT_FAILURE;
+	}
+	ret = rpc_list(m->ctl, SAINA_CMD_WORKER_GET, m->which.has ? &saina_worker_class : NULL, &m->which,
+		       &saina_worker_class, &list);
+	w = list.v;
+	for (size_t i = 0; !ret && i < list.n; i++)
+		if (w[i].job_id < SAINA_JOBS_MAX)
+			worker_take(&m->job[w[i].job_id], &w[i], false);
+	rpc_list_free(&list);
+	return ret;
+}
+
+static int watch(const struct tool *t, struct watch *m)
+{
+	int ret;
+
+	/* the data path's, as counters are, so the agent's; it has the rounds' events, too */
+	m->ctl = rpc_open_agent(t);
+	if (!m->ctl)
+		return EXIT_FAILURE;
+	monitor_catch_signals();
+	ret = begin(m);
+	if (ret)
+		goto out;
+	out_stream(t->mode);
+	fprintf(stderr, "saina: monitoring (Ctrl-C ends it)\n");
+	while (!ret && !monitor_stopped() && !ferror(stdout)) {
+		ret = event_read(m);
+		for (unsigned int id = 0; !ret && id < SAINA_JOBS_MAX; id++)
+			if (m->job[id].due)
+				look(m, id);
+	}
+	ret = out_end() || !monitor_stopped() ? EXIT_FAILURE : 0;
+out:
+	saina_ctl_close(m->ctl);
+	return ret;
+}
+
+int monitor_arrivals(const struct tool *t, struct args *a)
+{
+	struct watch *m = calloc(1, sizeof(*m));
+	int ret = 0;
+
+	if (!m) {
+		fprintf(stderr, "saina: no memory\n");
+		return EXIT_FAILURE;
+	}
+	if (args_peek(a))
+		ret = parse_job(a, args_next(a), &m->which.has, SAINA_A_WORKER_JOB_ID,
+				SAINA_A_WORKER_JOB_NAME, &m->which.job_id, m->which.job_name);
+	ret = ret ?: args_done(a);
+	ret = ret ?: watch(t, m);
+	free(m);
+	return ret;
+}
