@@ -28,6 +28,10 @@ has() {
 		[ -n "$(dpkg-deb --fsys-tarfile "${deb[0]}" | tar -tf - "./$f" 2>/dev/null)" ] || { diag "$f"; return 1; }
 	done
 }
+# has_script PACKAGE SCRIPT ERE: that script of the package's has it
+has_script() {
+	dpkg-deb -I "$tmp/out/${1}_${version}_"*.deb "$2" 2>&1 | grep -qE "$3"
+}
 has saina usr/sbin/saina usr/sbin/sainad usr/sbin/saina-lab usr/bin/saina-allreduce lib/systemd/system/sainad.service \
 	usr/share/bash-completion/completions/saina usr/share/zsh/vendor-completions/_saina \
 	usr/lib/saina/saina_{xdp,tc}{,_kmod}.bpf.o usr/share/man/man8/{saina,sainad,saina-job,saina-lab}.8.gz \
@@ -35,6 +39,10 @@ has saina usr/sbin/saina usr/sbin/sainad usr/sbin/saina-lab usr/bin/saina-allred
 point $? "deb: saina has the tool, the agent, its unit, completions and manuals"
 has saina-dkms "usr/src/saina-$version/dkms.conf" "usr/src/saina-$version/Kbuild"
 point $? "deb: saina-dkms has the module's sources"
+has_script saina-dkms postinst 'common\.postinst' && has_script saina-dkms prerm 'dkms remove'
+point $? "deb: saina-dkms has DKMS build the module when it is installed, and remove it"
+has_script saina postinst '_dh_action=restart'
+point $? "deb: saina restarts the agent after an upgrade"
 has libsaina0 "$lib/libsaina.so.0"
 point $? "deb: libsaina0 has the library"
 has libsaina-dev usr/include/saina.h "$lib/libsaina.so" "$lib/libsaina.a" "$lib/pkgconfig/saina.pc" \

@@ -43,10 +43,16 @@ prepare_run() {
 	[ "$share" ] || share=$run/out
 	install -m 755 "$here/vm/guest" "$run/ctl/guest"
 	touch "$run/console.log" "$run/ctl/keep" "$run/ctl/modules"
-	pwd >"$run/ctl/cwd"
-	keep_path "$(realpath "$here/..")"
-	keep_path "$(pwd)"
+	if [ "$debian" ]; then
+		echo / >"$run/ctl/cwd"
+		touch "$run/ctl/systemd"
+	else
+		pwd >"$run/ctl/cwd"
+		keep_path "$(realpath "$here/..")"
+		keep_path "$(pwd)"
+	fi
 	for m in "$@"; do
+		[ -z "$debian" ] || break
 		[[ $m != */* || ! -e $m ]] || keep_path "$(dirname "$(realpath "$m")")"
 	done
 	for m in "${modules[@]}"; do
@@ -65,10 +71,11 @@ prepare_run() {
 # start_qemu LIMIT [ARGUMENT...]: starts the VM, sets qemu.  The process dies
 # with this one, however this one dies.
 start_qemu() {
-	local limit=$1 tree=$cache/$kernel n=0 tap image stall=60
+	local limit=$1 tree=$cache/$kernel n=0 tap image stall=60 root=/
 	local fs=local,security_model=none
 	shift
 	image=$tree/vmlinux
+	[ -z "$debian" ] || root=$tree/debian
 	if [ "$kernel" = debug ]; then
 		image=$tree/bzImage
 		stall=300
@@ -81,7 +88,7 @@ start_qemu() {
 		-append "console=ttyS0 loglevel=5 rdinit=/init panic=-1 oops=panic no_timer_check log_buf_len=4M random.trust_cpu=on mitigations=off rcupdate.rcu_cpu_stall_timeout=$stall $append"
 		-chardev "file,id=console,path=$run/console.log" -serial chardev:console
 		-device isa-debug-exit,iobase=0xf4,iosize=0x04
-		-fsdev "$fs,id=host,path=/,readonly=on,multidevs=remap"
+		-fsdev "$fs,id=host,path=$root,readonly=on,multidevs=remap"
 		-device virtio-9p-pci,fsdev=host,mount_tag=host
 		-fsdev "$fs,id=mods,path=$tree/root/lib/modules/$(cat "$tree/release"),readonly=on"
 		-device virtio-9p-pci,fsdev=mods,mount_tag=mods

@@ -1,0 +1,209 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# debian_guest.sh OLD NEW: what debian_test.sh does in the VM, as root, under systemd; the packages
+# of the two versions are in old/ and new/ beside this script.
+#
+#     br0 10.0.0.1 (Linux bridge): sainad as a service
+#      p0 |    p1 |    p2 |
+#      w0 eth0 w1 eth0 w2 eth0    namespaces, 10.0.0.10 to .12: saina-allreduce
+
+set -u
+here=$(dirname "$(readlink -f "$0")")
+old=$1 new=$2
+workers=(0 1 2)
+# shellcheck source=../tap.sh
+. "$here/tap.sh"
+tmp=$(mktemp -d)
+export DEBIAN_FRONTEND=noninteractive LC_ALL=C PYTHONDONTWRITEBYTECODE=1
+# systemd answers slowly where the processor is emulated.
+export SYSTEMD_BUS_TIMEOUT=600
+
+# ok DESCRIPTION COMMAND...: it succeeds; what it says is in $tmp/said
+ok() {
+	read -r up _ </proc/uptime
+	echo "# $up s: $1"
+	"${@:2}" >"$tmp/said" 2>&1 </dev/null
+	point $? "$1" && return
+	diag "$(tail -n 40 "$tmp/said")"
+	return 1
+}
+
+says() { # ERE COMMAND...
+	"${@:2}" >"$tmp/says" 2>&1
+	grep -qE -- "$1" "$tmp/says" || { cat "$tmp/says"; return 1; }
+}
+
+not() {
+	! "$@"
+}
+
+# until_true SECONDS COMMAND...: polls
+until_true() {
+	local end=$((SECONDS + $1))
+	until "${@:2}"; do
+		[ $SECONDS -lt $end ] || return 1
+		read -rt 0.3 <> <(:)
+	done
+	return 0
+}
+
+# state: all that packages may leave: files, units, pins, qdiscs, interfaces, modules, users, processes
+state() {
+	# Of /var, apt's and dpkg's own; systemd's are those that come and go by themselves.
+	(cd /run/vm/changed && find . \( -path ./tmp -o -path ./run -o -path ./var/lib/apt -o -path ./var/lib/dpkg -o -path ./var/lib/systemd \
+		-o -path ./var/cache -o -path ./var/log -o -path ./var/tmp \) -prune -o ! -type c -print) | while read -r f; do
+		[ -e "/run/vm/base/$f" ] || [ -L "/run/vm/base/$f" ] || echo "file ${f#.}"
+	done
+	find /run /var/lib/systemd -xdev -name '*saina*' ! -name 'saina-vm*' -print 2>/dev/null | sed 's/^/file /'
+	find /sys/fs/bpf | sed 's/^/pin /'
+	systemctl list-units --all --no-legend --plain '*saina*' | awk '$1 !~ /^saina-vm/ { print "unit", $1, $3 }'
+	tc qdisc show | sed 's/^/qdisc /; s/ refcnt [0-9]*//'
+	ip -o link | awk '{ print "link", $2 }'
+	lsmod | awk '$1 ~ /saina/ { print "module", $1 }'
+	dpkg -l | awk '$1 != "ii" && /saina/ { print "package", $1, $2 } $1 == "ii" { print "package", $2 }'
+	sed 's/^/user /' /etc/passwd
+	sed 's/^/group /' /etc/group
+	pgrep -l saina | sed 's/^[0-9]*/process/' | grep -v saina-vm
+}
+
+network() {
+	local w
+	ip link add br0 address 02:00:00:00:be:e0 type bridge && ip link set br0 up && ip address add 10.0.0.1/24 dev br0 || return 1
+	for w in "${workers[@]}"; do
+		ip netns add "w$w" && ip link add "p$w" type veth peer name eth0 netns "w$w" || return 1
+		ip -n "w$w" address add "10.0.0.1$w/24" dev eth0 && ip -n "w$w" link set eth0 up && ip link set "p$w" master br0 up || return 1
+	done
+}
+
+no_network() {
+	local w
+	for w in "${workers[@]}"; do ip netns del "w$w"; done
+	ip link del br0
+}
+
+pids=()
+# train JOB ARGUMENT...: a worker in each namespace
+train() {
+	local job=$1 w
+	pids=()
+	for w in "${workers[@]}"; do
+		rm -f "$tmp/$job.$w"
+		ip netns exec "w$w" saina-allreduce --aggregator 10.0.0.1 --job "$job" --worker "$w" --token t0ken \
+			--elements 20000 --join-timeout-ms -1 --timeout-ms -1 --log "$tmp/$job.$w" "${@:2}" >"$tmp/out.$w" 2>&1 </dev/null &
+		pids+=($!)
+	done
+}
+
+# trained: all of them ended well: status 0 means that each sum was compared
+trained() {
+	local p w=0 bad=0
+	for p in "${pids[@]}"; do
+		wait "$p" || { echo "worker $w: status $?: $(tail -n 5 "$tmp/out.$w")"; bad=1; }
+		w=$((w + 1))
+	done
+	return $bad
+}
+
+rounds() { # JOB
+	wc -l <"$tmp/$1.0" 2>/dev/null || echo 0
+}
+
+beyond() { # JOB N
+	[ "$(rounds "$1")" -ge "$2" ]
+}
+
+# each worker has each round from the first on once, with all workers counted, as long as
+# all are there: SIGTERM does not end them in the same round
+complete() { # JOB
+	python3 - "${#workers[@]}" "$tmp/$1".[0-9]* <<-'END'
+		import json, sys
+		n = int(sys.argv[1])
+		logs = [[json.loads(line) for line in open(path)] for path in sys.argv[2:]]
+		for i, row in enumerate(zip(*logs)):
+		    if any(r["round"] != i or r["count_min"] != n for r in row) or len({r["crc"] for r in row}) != 1:
+		        sys.exit(f"line {i}: {row}")
+		sys.exit(not min(map(len, logs)))
+	END
+}
+
+running() { # VERSION: the agent that runs is of it
+	local pid
+	pid=$(systemctl show -P MainPID sainad.service)
+	[ "$pid" != 0 ] && says "$1\$" "/proc/$pid/exe" --version
+}
+
+agent_log() {
+	journalctl -u sainad --no-pager -o cat
+}
+
+# --- a Debian without us ----------------------------------------------------------------
+booted() {
+	systemctl is-system-running --wait
+	says '^(running|degraded)$' systemctl is-system-running && grep -q '^VERSION_ID="12"' /etc/os-release && [ "$(cat /proc/1/comm)" = systemd ]
+}
+ok "Debian 12 boots under systemd" booted
+diag "$(systemctl list-units --failed --no-legend --plain)"
+ok "no network: nothing can be fetched" not ip route get 192.0.2.1
+# Interfaces of its own come with this module of the kernel, and stay with it.
+modprobe ifb
+network || bail "no network of the test's own"
+no_network
+state | sort >"$tmp/before"
+network
+
+# --- install ----------------------------------------------------------------------------
+ok "apt installs the packages" apt-get install -y "$here"/old/*.deb
+release=$(uname -r)
+ok "DKMS: the module is built for $release" says "saina.*$old.*$release.*installed" dkms status
+ok "DKMS: modprobe loads the module" modprobe saina
+ok "DKMS: the module is that which DKMS installed" says 'updates/dkms' modinfo -n saina
+ok "without a configuration no unit has failed" not systemctl is-failed sainad
+
+# --- a job ------------------------------------------------------------------------------
+mkdir -p /etc/saina && echo 'bridge = "br0";' >/etc/saina/sainad.conf
+ok "systemctl start sainad succeeds" systemctl start sainad || diag "$(agent_log | tail -n 30)"
+# Debian's headers of 6.1 make no BTF: the agent cannot use such a module, and starts.
+ok "beside a module without BTF the agent has the jobs itself, and says why" says 'built without BTF' agent_log
+ok "as soon as it has returned, the agent answers and has the ports" says ' p2: mode tc' saina port show
+ok "systemctl status: active, by notification" says 'Type=notify' systemctl show -p Type sainad
+ok "the agent is active" systemctl is-active sainad
+ok "a job is added" saina job add try elements 20000 workers ${#workers[@]} token t0ken
+train try --rounds 20 --bsp-check
+ok "the job trains: each worker has compared each sum" trained
+ok "the job trains: no round is missing, all workers are in each sum" complete try
+saina job delete try >/dev/null 2>&1
+
+# --- upgrade during a job ---------------------------------------------------------------
+ok "a job is added before the upgrade" saina job add long elements 20000 workers ${#workers[@]} token t0ken
+# Seldom: the upgrade needs the processors.
+train long --rounds 0 --think-us 500000
+ok "upgrade: the job runs before" until_true 300 beyond long 5
+at=$(rounds long)
+ok "upgrade: apt installs the packages of a higher version" apt-get install -y "$here"/new/*.deb
+diag "rounds: $at before, $(rounds long) after it"
+ok "upgrade: rounds were done during it" beyond long $((at + 1))
+ok "upgrade: the agent that runs is the new one" until_true 60 running "${new//+/\\+}" || diag "$(agent_log | tail -n 30)"
+at=$(rounds long)
+ok "upgrade: the job goes on after it" until_true 300 beyond long $((at + 5))
+kill -TERM "${pids[@]}"
+ok "upgrade: the workers end well, each has compared each sum" trained
+ok "upgrade: no round is lost, all workers are in each sum" complete long
+ok "upgrade: the agent took the data path over" says 'taking it over' agent_log
+ok "upgrade: DKMS has built the module of the new version" says "saina.*${new//+/\\+}.*$release.*installed" dkms status
+ok "upgrade: DKMS has none of the old one" not says "saina.*$old,.*installed" dkms status
+
+# --- purge ------------------------------------------------------------------------------
+mapfile -t packages < <(dpkg-query -W -f '${Package} ${db:Status-Status}\n' '*saina*' | awk '$2 == "installed" { print $1 }')
+ok "purge: apt purges the packages" apt-get purge -y "${packages[@]}"
+# bash suggests what ours recommend, so apt keeps it.
+ok "purge: apt removes what came with them" apt-get autoremove --purge -y bash-completion
+# Written by us, not by a package.
+rm -f /etc/saina/sainad.conf
+rmdir /etc/saina 2>/dev/null
+no_network
+state | sort >"$tmp/after"
+ok "purge: no file, unit, pin, qdisc, interface, module, user or process is left" diff "$tmp/before" "$tmp/after"
+cp "$tmp/before" "$tmp/after" "$here"
+journalctl --no-pager >"$here/journal"
+plan

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash disable=SC2154 # saina-vm sets what looks unset
+#
+# A Debian 12 of its own for the VM, with systemd, the kernel's own packages, DKMS and
+# what our packages depend on; made once for each version of the kernel, by mmdebstrap.
+# Sourced by tools/saina-vm.
+#
+# $cache/KERNEL/debian/	its /
+
+# In the image from the start: what takes an emulated processor long to unpack.
+DEBIAN_PACKAGES=(
+	systemd-sysv udev dbus procps iproute2 libcap2-bin dkms linux-headers-amd64
+	python3-cffi python3-numpy libopenmpi3
+)
+# Only downloaded, for apt to find where no network is.
+DEBIAN_ARCHIVES=(
+	bash-completion libbpf1 libconfig9 libelf1 libjansson4 libmicrohttpd12 libmnl0 libncurses6
+)
+
+# need_debian KERNEL: $cache/KERNEL/debian is there.
+need_debian() {
+	local tree=$cache/$1/debian rel
+
+	[ "$1" = 6.1 ] || usage_error "--debian is Debian 12, whose kernel is 6.1"
+	[ "$(id -u)" -eq 0 ] || die "only root can make a Debian of its own"
+	exec 9>"$cache/debian.lock"
+	flock 9
+	if [ ! -d "$tree" ] || [ "$here/vm/debian.sh" -nt "$tree.made" ]; then
+		rel=$(cat "$cache/$1/release")
+		note "making a Debian 12 with $rel: some minutes"
+		make_debian "$tree" "$rel"
+	fi
+	exec 9>&-
+}
+
+make_debian() {
+	local tree=$1 rel=$2 all log
+
+	command -v mmdebstrap >/dev/null || die "mmdebstrap is missing: tools/install-deps full"
+	all=$(IFS=,; echo "linux-image-$rel,linux-headers-$rel,${DEBIAN_PACKAGES[*]}")
+	log=$cache/debian.log
+	rm -rf "$tree.new"
+	# INITRD: the kernel's package makes no initrd, which takes minutes; saina-vm has one.
+	# shellcheck disable=SC2016 # $1 is the hook's
+	INITRD=No mmdebstrap --variant=minbase --mode=root --skip=cleanup/apt,cleanup/tmp,cleanup/reproducible \
+		--include="$all" --dpkgopt='force-unsafe-io' \
+		--customize-hook="chroot \"\$1\" apt-get -qq -o APT::Sandbox::User=root install -y --download-only ${DEBIAN_ARCHIVES[*]}" \
+		--customize-hook='echo saina-vm >"$1/etc/hostname"' \
+		bookworm "$tree.new" \
+		"deb http://deb.debian.org/debian bookworm main" \
+		"deb http://deb.debian.org/debian bookworm-updates main" \
+		"deb http://deb.debian.org/debian-security bookworm-security main" \
+		2>&1 </dev/null | tee "$log" | sed -un 's/^I: /saina-vm: /p' >&2
+	[ "${PIPESTATUS[0]}" = 0 ] || { tail -n 20 "$log" >&2; die "mmdebstrap failed, see $log"; }
+	rm -rf "$tree"
+	mv "$tree.new" "$tree"
+	touch "$tree.made"
+}
