@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 DATAPATH_TESTS := defects_test sfcd_parity_test race_test trace_test tc_test table_test groups_test hostile_test race_table_test
-DATAPATH_TEST_OBJS := $(call objs,selftests/datapath/rig.c selftests/datapath/state.c \
-	selftests/datapath/shared.c) $(ORACLE_OBJS)
-TRACE_OBJS := $(call objs,selftests/datapath/world.c selftests/datapath/foreign.c \
-	selftests/datapath/hostile.c)
+DATAPATH_TEST_OBJS := $(call objs,$(addprefix selftests/datapath/,rig.c rig_jobs.c rig_packets.c \
+	rig_events.c rig_state.c rig_shared.c)) $(ORACLE_OBJS)
+TRACE_OBJS := $(call objs,$(addprefix selftests/datapath/,world.c world_life.c world_policy.c \
+	world_workers.c world_channel.c world_answers.c foreign.c hostile.c))
 
-$(B)/obj/selftests/datapath/%.o: CPPFLAGS += -Iselftests
+$(B)/obj/selftests/datapath/%.o $(B)/obj/selftests/module/plane.o: CPPFLAGS += -Iselftests
 
 $(B)/selftests/trace_test: $(TRACE_OBJS)
-$(B)/selftests/table_test: $(call objs,selftests/datapath/table_world.c)
+$(B)/selftests/table_test: $(call objs,$(addprefix selftests/datapath/,table_world.c \
+	table_workers.c table_ledger.c table_rules.c))
+# With the jobs in saina.ko, too (--module).
+$(B)/selftests/trace_test $(B)/selftests/table_test: \
+	$(call objs,$(addprefix selftests/module/,plane.c xdp_rig.c calls.c)) $(B)/libsainactl.a
 $(B)/selftests/defects_test: $(call objs,$(addprefix selftests/datapath/,defects_sfcd.c defects_serene.c defects_table.c arrivals.c))
 $(DATAPATH_TESTS:%=$(B)/selftests/%): $(B)/selftests/%: $(B)/obj/selftests/datapath/%.o \
 		$(DATAPATH_TEST_OBJS) $(DP_LIB)
@@ -27,6 +31,9 @@ $(call test,table_test,quick,host,120,$(B)/selftests/table_test --packets 200000
 $(call test,table_test,full,host,600,$(B)/selftests/table_test --packets 10000000)
 $(call test,table_tc_test,quick,host,120,$(B)/selftests/table_test --tc --packets 200000)
 $(call test,table_tc_test,full,host,600,$(B)/selftests/table_test --tc --packets 10000000)
+# 10 million steps, with the programs' own clocks bounded after each.
+$(call test,table_test-steps,full,host,1200,$(B)/selftests/table_test --policy ssp --steps 10000000)
+$(call test,table_tc_test-steps,full,host,1200,$(B)/selftests/table_test --tc --policy ssp --steps 1000000)
 # Each kind of policy by itself, as often, by both hooks.
 $(foreach p,bsp fastest fastest-timeout sfcd sfcd-down timeout external coded,\
 	$(call test,trace_test-$(p),full,host,600,$(B)/selftests/trace_test --policy $(p) --packets 10000000) \

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Other people's traffic on the bridge, some of it looking much like ours. */
+/* Traffic of others on the bridge, some of it similar to ours. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include "strange.h"
+#include "world_channel.h"
 
-/* A gradient of some worker to begin with (a frame of noise if there is none). */
+/* Begins with a gradient of some worker; where there is no job, with random bytes. */
 static void plausible(struct world *w, struct strange *s)
 {
 	struct sim_job *j = &w->job[rng_below(&w->rng, WORLD_JOBS)];

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Attackers and broken workers.  What they say, where it could be counted, is
- * what the ledger expects of the worker named in the header, so that it can
- * tell an accepted contribution from a polluted sum.
+ * Attackers and broken workers.  Where a message of theirs could be counted, its
+ * elements are those that the ledger expects of the worker named in the header:
+ * so the ledger can tell an accepted contribution from a polluted sum.
  */
 #include <arpa/inet.h>
 #include <stddef.h>
 #include <stdio.h>
 #include "strange.h"
+#include "world_channel.h"
 
 struct bad {
 	struct world *w;
@@ -51,7 +52,7 @@ static void bad_both_short(struct bad *b)
 	frame_be16(b->f + FRAME_IP + 2, udp + 20);
 }
 
-static void bad_trailer(struct bad *b)	/* allowed: the answer loses it */
+static void bad_trailer(struct bad *b)	/* allowed: the answer has none */
 {
 	b->s->len += rng_range(b->r, 1, 40);
 }
@@ -161,7 +162,7 @@ static void bad_replay(struct bad *b)
 	b->h->round -= rng_below(b->r, 40);
 }
 
-static void bad_window(struct bad *b)	/* any segment, or the next round: whatever the window */
+static void bad_window(struct bad *b)	/* any segment, or the next round, without regard to the window */
 {
 	b->h->segment = rng_below(b->r, b->j->conf.segments);
 	if (rng_chance(b->r, 50))
@@ -169,9 +170,9 @@ static void bad_window(struct bad *b)	/* any segment, or the next round: whateve
 }
 
 /*
- * Said by an admitted worker this may open a slot; then nobody else's scale
- * fits there and the job stalls (never: gets a sum wrong).  So only now and
- * then, and else where a slot is open already.
+ * Sent by an admitted worker this may open a slot, where the exponent of no other
+ * worker fits then: the job stalls (its sums stay right).  So do it seldom,
+ * unless the slot is open already.
  */
 static void bad_exponent(struct bad *b)
 {
@@ -225,7 +226,7 @@ static void bad_control(struct bad *b)
 		b->h->version++;
 }
 
-/* Hidden from who looks for plain IPv4, not from a Linux that receives it. */
+/* Inserts 4 bytes: hides a message from a check for plain IPv4, not from a Linux host. */
 static void insert4(struct bad *b, unsigned int at)
 {
 	if (b->s->len + 4 > FRAME_MAX || b->s->len < at)
@@ -255,7 +256,7 @@ static void bad_options(struct bad *b)
 	b->f[FRAME_IP] = 0x45 + n;
 }
 
-static void bad_hidden(struct bad *b)	/* a forgery behind it */
+static void bad_hidden(struct bad *b)	/* a forgery behind options and tags */
 {
 	if (rng_chance(b->r, 500))
 		bad_from_us(b);
@@ -300,7 +301,7 @@ static const struct {
 	{ "control from elsewhere", bad_control_place },
 };
 
-/* What could be counted must be what the named worker would say there. */
+/* Makes the elements those that the named worker sends there, if they could be counted. */
 static void make_true(struct bad *b, bool exponent)
 {
 	struct saina_hdr h = *b->h;

@@ -403,10 +403,7 @@ static void test_train(void)
 		memcpy(f + FRAME_HDR + i * size + sizeof(h), b.v, sizeof(b.v));
 	}
 	len = FRAME_HDR + 3 * size;
-	frame_be16(f + FRAME_IP + 2, len - FRAME_IP);
-	frame_be16(f + FRAME_UDP + 4, len - FRAME_UDP);
-	frame_ip_checksum(f);
-	frame_be16(f + FRAME_UDP + 6, frame_sum(f + FRAME_IP + 12, 8, 17 + len - FRAME_UDP));
+	frame_resize(f, len);
 	ok = rig_train(&rig, f, len, size, l.conf.worker[2].ifindex);
 	if (!ok)
 		tap_note("%s", rig.diff);

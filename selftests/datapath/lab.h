@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A job on the rig, to say things to by hand; every element says the same. */
+/* A job on the rig and messages to it, one by one; all elements of a message are equal. */
 #ifndef SAINA_TEST_LAB_H
 #define SAINA_TEST_LAB_H
 
@@ -7,7 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "lib/tap.h"
-#include "rig.h"
+#include "rig_events.h"
+#include "rig_jobs.h"
+#include "rig_packets.h"
+#include "rig_state.h"
 
 #define LAB_ELEMS	64
 #define LAB_EXPONENT	20
@@ -149,7 +152,7 @@ static inline void lab_pull(const struct lab *l, unsigned int w, uint32_t round,
 	lab_send(f, lab_frame(l, f, SAINA_MSG_PULL, w, round, segment, NULL), 1);
 }
 
-/* What the PROGRAM made of the last packet. */
+/* The answer of the program (not of the oracle) to the last packet. */
 static inline const struct saina_hdr *lab_answer(void)
 {
 	return (const struct saina_hdr *)(rig.got + FRAME_HDR);
@@ -228,7 +231,7 @@ static inline struct saina_job_rt lab_rt(const struct lab *l)
 	return rt;
 }
 
-/* Table mode: @v has LAB_ELEMS elements; NULL: of none that is looked at. */
+/* Table mode: @v has LAB_ELEMS elements; NULL: nobody reads them. */
 static inline void lab_say_v(const struct lab *l, int type, unsigned int w, uint32_t step,
 			     uint32_t segment, const int32_t *v)
 {
@@ -288,7 +291,7 @@ static inline void lab_step(const struct lab *l, unsigned int w, uint32_t c)
 	lab_say(l, SAINA_MSG_CLOCK, w, c, 0, 0);
 }
 
-/* End of a test: everything both remember is the same, too. */
+/* Ends a test: @ok, program and oracle agreed throughout, and their states are the same. */
 static inline void lab_verdict(struct lab *l, bool ok, const char *name)
 {
 	if (!rig_drain(&rig) || !rig_check_job(&rig, l->conf.job, true)) {

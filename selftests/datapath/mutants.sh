@@ -6,9 +6,11 @@
 #
 #	make all check-programs && selftests/datapath/mutants.sh [PATTERN]
 #
-# Mutants of what is only in the variant for saina.ko (floats) need a test VM:
+# Mutants of what is only in the variant for saina.ko (floats), and all others in that
+# variant, need a test VM:
 #
 #	selftests/in-vm 6.12 3600 selftests/datapath/mutants.sh -k [PATTERN]
+#	selftests/in-vm 6.12 3600 selftests/datapath/mutants.sh -K [PATTERN]
 #
 # Whether each edit applies, and no more (selftests/lint/mutants.sh): -n, before -k.
 #
@@ -21,23 +23,44 @@ cd "$(dirname "$0")/../.." || exit 1
 B=${B:-${SAINA_BUILD:-build}}
 variant=map only_edits=
 [ "${1:-}" != -n ] || { only_edits=1; shift; }
-[ "${1:-}" != -k ] || { variant=kmod; shift; }
+floats=
+case ${1:-} in
+-k) variant=kmod floats=1; shift ;;
+-K) variant=kmod; shift ;;
+esac
 pattern=${1:-}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 survived=() stale=() killed=0
 
+# kmod_tests [t]: the same with the jobs in saina.ko; t: by the tc hook.
+kmod_tests() {
+	local t hook=${1:+--tc} objects=("$work/saina_xdp.bpf.o" "$B/selftests/kfunc_test.bpf.o")
+	if [ -n "$floats" ]; then
+		"$B/selftests/xdp_trace_test" ${1:+-t} -n 500 "${objects[@]}" || { echo "# by xdp_trace_test"; return 1; }
+		[ -n "$1" ] || "$B/selftests/xdp_float_test" "${objects[@]}" || return 1
+		return 0
+	fi
+	for t in trace_test table_test; do
+		# shellcheck disable=SC2086
+		SAINA_BPF_OBJECT=${objects[0]} "$B/selftests/$t" --module --packets 20000 --episode 2000 $hook ||
+			{ echo "# by $t"; return 1; }
+	done
+}
+
 # tests HOOK: TAP of the first program that fails with $work/saina_HOOK.bpf.o; 0 if none does.
 tests() {
 	local t list=(groups_test hostile_test defects_test sfcd_parity_test 'table_test --packets 60000' 'trace_test --packets 300000'
 		'trace_test --packets 600000 --policy timeout' race_test race_table_test)
-	if [ $variant = kmod ]; then
-		"$B/selftests/xdp_float_test" "$work/saina_xdp.bpf.o" "$B/selftests/kfunc_test.bpf.o" && return 0
-		return 1
-	fi
 	if [ "$1" = tc ]; then
 		# It lies beside the other, which is as it was.
-		cp "$B/saina_xdp.bpf.o" "$work" || return 1
+		cp "$B/saina_xdp$([ $variant = map ] || echo _kmod).bpf.o" "$work/saina_xdp.bpf.o" || return 1
+	fi
+	if [ $variant = kmod ]; then
+		kmod_tests "$([ "$1" = xdp ] || echo t)"
+		return
+	fi
+	if [ "$1" = tc ]; then
 		list=(tc_test 'hostile_test --tc' 'trace_test --tc --packets 300000' 'table_test --tc --packets 60000')
 	fi
 	for t in "${list[@]}"; do
@@ -94,8 +117,8 @@ mutant() {
 	fi
 }
 
-if [ $variant = kmod ]; then
-	[ -n "$only_edits" ] || lsmod | grep -q '^saina ' || insmod "$SAINA_TEST_MODULE" || exit 1
+[ $variant = map ] || [ -n "$only_edits" ] || lsmod | grep -q '^saina ' || insmod "$SAINA_TEST_MODULE" || exit 1
+if [ -n "$floats" ]; then
 	# claim, apply, settle
 	mutant claim-not-counted slot.bpf.h '		c->latch.claimed = 1;' '		c->latch.claimed = 0;'
 	mutant done-before-applied slot.bpf.h 'return h->count && h->applied == h->count &&' 'return h->count &&'

@@ -33,6 +33,7 @@
 #define THREADS_MAX	8
 #define PACKETS		2000000		/* of each thread, at most */
 #define CHANGES		200		/* of policy and members: as long as this goes on */
+#define PACKETS_BETWEEN	50		/* two changes, of each thread, at least */
 
 struct player {
 	pthread_t thread;
@@ -43,7 +44,8 @@ struct player {
 	uint8_t sent[WORKERS];	/* segments of that round */
 	struct saina_hdr *answer;
 	size_t answers, room;
-	uint64_t packets, errors, wrong_sums;
+	_Atomic uint64_t packets;
+	uint64_t errors, wrong_sums;
 };
 
 static struct rig rig;
@@ -143,6 +145,7 @@ static void one_packet(struct player *p, unsigned int w)
 	t.data_size_in = frame_make(in, &rig.g, &conf.worker[w], &h, v, sizeof(v));
 	if (bpf_prog_test_run_opts(rig.prog, &t)) {
 		p->errors++;
+		stop = true;	/* no packets will come that a change could wait for */
 		return;
 	}
 	p->packets++;
@@ -292,6 +295,18 @@ static bool change(struct rng *r, uint64_t keep)
 	return true;
 }
 
+/* How often a change comes must not depend on how fast the threads get a CPU. */
+static void wait_for_packets(const struct player *p, int players, uint64_t *seen)
+{
+	const struct timespec pause = { .tv_nsec = 50000 };
+
+	for (int t = 0; t < players; t++) {
+		while (playing == players && p[t].packets < seen[t] + PACKETS_BETWEEN)
+			nanosleep(&pause, NULL);
+		seen[t] = p[t].packets;
+	}
+}
+
 static void drained_event(void *arg, const struct saina_event *ev)
 {
 }
@@ -306,6 +321,7 @@ int main(void)
 	struct player player[THREADS_MAX] = {};
 	int cpus = 0, changes = 0;
 	uint64_t keep = 0, all = (1ull << WORKERS) - 1, open[2] = {}, packets = 0, bad = 0, counted = 0, internal = 0;
+	uint64_t seen[THREADS_MAX] = {};
 	struct account sum = {};
 	struct saina_job_rt rt;
 	struct saina_slot_meta slot;
@@ -333,8 +349,8 @@ int main(void)
 		rng_seed(&player[t].rng, 100 + t);
 		pthread_create(&player[t].thread, NULL, play, &player[t]);
 	}
-	/* a publish waits for a grace period, so this does not spin */
 	while (ok && playing == cpus && changes < CHANGES) {
+		wait_for_packets(player, cpus, seen);
 		if (changes == CHANGES / 2)
 			conf.active = keep = all;
 		ok = change(&r, keep);

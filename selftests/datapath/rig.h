@@ -12,6 +12,7 @@
 #include "oracle/oracle.h"
 
 #define RIG_PORTS	3	/* lo and both ends of a veth */
+#define RIG_RELAYS	32	/* answers to relay, drained when so many are waiting */
 
 struct rig_relay {
 	uint64_t workers;
@@ -25,8 +26,22 @@ struct rig_shared {
 	size_t input_len, board_len;
 };
 
+struct rig;
+
+/* Where jobs come from, if not from maps that the rig writes. */
+struct rig_plane {
+	/*
+	 * Creates or changes a job as @conf says; @conf becomes what the plane has made of it.
+	 * @begins: the job is new, also where its number was in use.  0 or -errno, r->diff says why.
+	 */
+	int (*job)(struct rig *r, struct saina_job_conf *conf, uint32_t first_round, bool begins);
+	void (*remove)(struct rig *r, unsigned int job);
+};
+
 struct rig {
 	struct saina_dp *dp;
+	const struct rig_plane *plane;	/* NULL: maps */
+	uint32_t tick_us;		/* unit of time-outs, 1 to 4 of them: longer than any test */
 	int prog;
 	int tc;				/* the tc program, if rig_use_tc() was called; else 0 */
 	struct bpf_object *tc_object;	/* that it is in */
@@ -36,7 +51,7 @@ struct rig {
 	struct oracle o;
 	unsigned int port[RIG_PORTS];	/* ifindexes; port[0] is lo */
 	unsigned int linear;		/* bytes of a frame that lie in one piece, 0: as many as fit */
-	bool no_linear;			/* this kernel cannot be asked for that */
+	bool no_linear;			/* this kernel does not support that */
 
 	/* of the packet last given to rig_packet() */
 	struct oracle_out want;
@@ -49,14 +64,14 @@ struct rig {
 	} answer[64];			/* that leave with it, or by the agent */
 	unsigned int answers;
 
-	struct rig_relay *relay;	/* expected since the last rig_drain() */
+	struct rig_relay relay[RIG_RELAYS];	/* expected since the last rig_drain() */
 	unsigned int relays, relays_got;
 	struct saina_event *event;	/* got since then */
 	unsigned int events, events_room;
 	struct saina_counters *base;	/* [job][worker]: when the job's generation began */
-	uint64_t packets;		/* run */
+	uint64_t packets;		/* run so far */
 	struct rig_shared *shared;	/* [job] */
-	char diff[2048];		/* what differs, for people */
+	char diff[2048];		/* what differs, in words */
 };
 
 /*
@@ -68,74 +83,19 @@ void rig_close(struct rig *r);
 /* From now on frames come in by the tc hook, on the same maps. */
 void rig_use_tc(struct rig *r);
 
-/* A job made or changed in both.  0 or -errno */
-int rig_job(struct rig *r, const struct saina_job_conf *conf, uint32_t first_round);
-/*
- * As rig_job() for a job that exists, but by a write into the snapshot, which
- * saves the wait for a grace period; nothing runs meanwhile.
- */
-int rig_job_poke(struct rig *r, const struct saina_job_conf *conf);
-int rig_job_remove(struct rig *r, unsigned int job);
 int rig_port(struct rig *r, unsigned int ifindex, const struct saina_port_conf *c);
 
-/*
- * One frame through both.  False if verdict or answer differ (r->diff).
- * The frame may come in by any of r->port[].
- */
-bool rig_packet(struct rig *r, const uint8_t *frame, unsigned int len, unsigned int ifindex);
-
-#define RIG_SKB_MAX 3600	/* bytes of a frame that can come in by the tc hook here */
-
-/* A frame of messages of @size bytes each, but perhaps the last; by the tc hook. */
-bool rig_train(struct rig *r, const uint8_t *frame, unsigned int len, unsigned int size,
-	       unsigned int ifindex);
-
-/* Through the program alone. */
-bool rig_train_alone(struct rig *r, const uint8_t *frame, unsigned int len, unsigned int size,
-		     unsigned int ifindex);
 /* Where results of a job go from the tc hook; 0: nowhere. */
 void rig_set_outlet(struct rig *r, __u32 job, __u32 ifindex);
 
-/* Through the program alone; for what the oracle does not model. */
-bool rig_packet_alone(struct rig *r, const uint8_t *frame, unsigned int len,
-		      unsigned int ifindex);
-
-/* Events and relayed answers since the last call: the same in both? */
-bool rig_drain(struct rig *r);
-/* Counters, rt, open slots of a job.  @deep: ring, sign bits, counted[], too */
-bool rig_check_job(struct rig *r, unsigned int job, bool deep);
-/* Counters that belong to no job. */
-bool rig_check_global(struct rig *r);
-/* The program's counters of a worker since this generation of its job began. */
-int rig_counters(struct rig *r, unsigned int job, unsigned int worker,
-		 struct saina_counters *out);
-/* After rig_job(): do results go to the ports of the live workers, and to no other? */
-bool rig_check_fanout(struct rig *r, unsigned int job);
-
-/* @ns go by, as far as open slots are concerned: their times are set back.  0 or -errno */
-int rig_time_passes(struct rig *r, uint64_t ns);
-
-/* By reference: worker @w of the job gets an input array; loses it (@there false), and the job
- * its board. */
-int rig_share(struct rig *r, unsigned int job, unsigned int w, bool there);
-void rig_unshare_all(struct rig *r, unsigned int job);
-/* Where the worker writes segment @segment, its elements behind it; NULL: it has no array. */
-struct saina_input_head *rig_input(struct rig *r, unsigned int job, unsigned int w,
-				   uint32_t segment);
-/* What all read, of the real board; NULL: there is none. */
-const struct saina_board_head *rig_board(struct rig *r, unsigned int job, uint32_t round,
-					 uint32_t segment);
-/* Is an entry of the board what the oracle says? */
-bool rig_check_board(struct rig *r, unsigned int job, uint32_t round, uint32_t segment);
-
-/* Adds to r->diff; false. */
+/* Appends to r->diff; returns false. */
 bool rig_differs(struct rig *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* File descriptor of a map of the program by name; of the inner map of @job. */
 int rig_map(struct rig *r, const char *name);
 int rig_inner(struct rig *r, const char *name, unsigned int job);
 
-/* Worker @w of the job is to be behind port[@port] of the rig. */
+/* Binds worker @w of the job to port[@port] of the rig. */
 void rig_bind(const struct rig *r, struct saina_job_conf *c, unsigned int w,
 	      unsigned int port, uint64_t session);
 /* The address a job's results go to. */

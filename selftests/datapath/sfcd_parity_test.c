@@ -2,11 +2,11 @@
 /*
  * SFCD with PARITY decides as SAINA's published rule does, in the case in which
  * that rule is well defined: each packet of the model is broadcast once a
- * round, in order, the last one last.
+ * round, in order.
  *
- * struct published below is the published rule replayed literally: words of 32
- * signs, added, not or-ed; a counter per word; two vectors that change places
- * with the parity of the round; one leaky counter.  Sample j of our segment s
+ * struct published below implements the published rule literally: words of 32
+ * signs, added, not or-ed; a counter per word; two vectors, one for even and one
+ * for odd rounds; one leaky counter.  Sample j of our segment s
  * is element 0 of SAINA's packet number s * (payload / 32) + j.
  */
 #include <arpa/inet.h>
@@ -14,7 +14,9 @@
 #include <stdlib.h>
 #include "lib/rng.h"
 #include "lib/tap.h"
-#include "rig.h"
+#include "rig_events.h"
+#include "rig_jobs.h"
+#include "rig_packets.h"
 
 #define WORKERS	16
 #define WORDS	128
@@ -124,7 +126,7 @@ static bool send_gradient(struct training *t, unsigned int w, uint32_t segment)
 		.round = t->round, .segment = segment, .count = t->conf.payload, .worker = w,
 	};
 
-	/* Elements that are not sampled say the opposite, to be told apart. */
+	/* elements that are not sampled have the opposite sign: sampling one would show */
 	for (unsigned int i = 0; i < t->conf.payload; i++) {
 		int8_t sign = t->sign[segment * per + i / 32];
 
@@ -193,7 +195,7 @@ int main(void)
 	for (unsigned int i = 0; i < 6; i++) {
 		for (unsigned int f = 0; f < 5; f++) {
 			train(&t, shape[i][0], shape[i][1], flips[f], 40, 10 * i + f);
-			tap_ok(t.same, "payload %u, %u samples, flips .%u: decides as published",
+			tap_ok(t.same, "sfcd with parity: payload %u, %u samples, .%u of the signs flip: each k is the published rule's",
 			       shape[i][0], t.samples, flips[f]);
 		}
 	}
@@ -203,26 +205,26 @@ int main(void)
 	 * counts (SqueezeNet of the publication: 3579 and 27).
 	 */
 	train(&t, 352, 325, 300, 100, 1);
-	tap_ok(t.same && !t.reached2, "flips .30 of 3575: k never raised in 100 rounds");
+	tap_ok(t.same && !t.reached2, "sfcd with parity: .30 of 3575 signs flip: k is not raised in 100 rounds");
 	train(&t, 352, 325, 480, 200, 2);
-	tap_ok(t.same && !t.reached2, "flips .48 of 3575: k never raised in 200 rounds");
+	tap_ok(t.same && !t.reached2, "sfcd with parity: .48 of 3575 signs flip: k is not raised in 200 rounds");
 	train(&t, 352, 325, 520, 100, 4);
 	tap_ok(t.same && t.reached16 >= 75 && t.reached16 <= 95,
-	       "flips .52 of 3575: k = 16 after 75 rounds and a few (%u)", t.reached16);
+	       "sfcd with parity: .52 of 3575 signs flip: k is 16 after 75 to 95 rounds (%u)", t.reached16);
 	train(&t, 352, 325, 600, 100, 5);
-	tap_ok(t.same && t.reached16 == 75, "flips .60 of 3575: k = 16 after exactly 75 rounds (%u)",
+	tap_ok(t.same && t.reached16 == 75, "sfcd with parity: .60 of 3575 signs flip: k is 16 after 75 rounds (%u)",
 	       t.reached16);
 
-	/* and pure noise, where every sample counts: 3584 of them */
+	/* pure noise, where all 3584 samples count */
 	train(&t, 2048, 56, 480, 200, 6);
-	tap_ok(t.same && !t.reached2, "flips .48 of 3584: k never raised in 200 rounds");
+	tap_ok(t.same && !t.reached2, "sfcd with parity: .48 of 3584 signs flip: k is not raised in 200 rounds");
 	train(&t, 2048, 56, 500, 800, 7);
 	tap_ok(t.same && t.reached2 >= 5 && t.reached2 <= 100 && t.reached16 >= 200,
-	       "flips .50 of 3584: slow: k = 2 after %u rounds, k = 16 after %u",
+	       "sfcd with parity: .50 of 3584 signs flip: k is 2 within 100 rounds (%u), 16 after 200 or more (%u)",
 	       t.reached2, t.reached16);
 	train(&t, 2048, 56, 520, 100, 8);
 	tap_ok(t.same && t.reached16 >= 75 && t.reached16 <= 85,
-	       "flips .52 of 3584: one step every 5 rounds, k = 16 after %u", t.reached16);
+	       "sfcd with parity: .52 of 3584 signs flip: k is 16 after 75 to 85 rounds (%u)", t.reached16);
 	rig_close(&rig);
 	return tap_done();
 }

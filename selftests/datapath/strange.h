@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Frames that workers who behave never send. */
+/* Frames that no correct worker sends. */
 #ifndef SAINA_STRANGE_H
 #define SAINA_STRANGE_H
 
@@ -9,12 +9,12 @@ struct strange {
 	uint8_t frame[FRAME_MAX];
 	unsigned int len;
 	unsigned int ifindex;
-	char what[96];		/* for people */
+	char what[96];		/* description, for failures */
 };
 
-/* Not ours: must be passed as it is. */
+/* Traffic of others: must be passed unchanged. */
 void strange_foreign(struct world *w, struct strange *s);
-/* Ours in looks: malformed, forged, replayed, out of window, of no job ... */
+/* Looks like a message to us: malformed, forged, replayed, out of window, of no job ... */
 void strange_hostile(struct world *w, struct strange *s);
 
 #endif /* SAINA_STRANGE_H */

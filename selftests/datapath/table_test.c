@@ -10,21 +10,25 @@
 #include <string.h>
 #include <unistd.h>
 #include "lib/tap.h"
+#include "module/plane.h"
+#include "rig_events.h"
+#include "rig_packets.h"
+#include "rig_state.h"
 #include "table_world.h"
 
-#define EPISODE	20000	/* packets */
-
 static struct {
-	uint64_t seed, packets, steps, check_every;
+	uint64_t seed, packets, steps, check_every, episode;
 	unsigned int mode;
-	bool tc, verbose;
-} opt = { .seed = 1, .packets = 10000000, .check_every = 2000 };
+	bool tc, module, verbose;
+} opt = { .seed = 1, .packets = 10000000, .check_every = 2000, .episode = 20000 };
 
 static const struct argp_option options[] = {
 	{ "seed", 's', "N", 0, "first seed; each episode takes the next (default 1)", 0 },
 	{ "packets", 'p', "N", 0, "packets in all (default 10 million)", 0 },
-	{ "steps", 'S', "N", 0, "until workers have made N steps, however many packets that takes", 0 },
+	{ "steps", 'S', "N", 0, "until workers have made N steps, in traces with as many steps as can be and no rounds", 0 },
 	{ "check-every", 'c', "N", 0, "packets between comparisons of state (default 2000)", 0 },
+	{ "episode", 'e', "N", 0, "packets of an episode (default 20000)", 0 },
+	{ "module", 'm', NULL, 0, "jobs in saina.ko, and the programs that ask it", 0 },
 	{ "policy", 'P', "NAME", 0, "policy that all steps have: ssp, asp or grouped (default: all)", 0 },
 	{ "tc", 't', NULL, 0, "by the tc hook, many messages in a frame", 0 },
 	{ "verbose", 'v', NULL, 0, "print every packet", 0 },
@@ -58,6 +62,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 				return 0;
 		argp_error(state, "'%s' is no policy that has steps", arg);
 		return 0;
+	case 'e':
+		opt.episode = strtoull(arg, &end, 0);
+		if (!opt.episode)
+			argp_error(state, "--episode must be 1 or more");
+		break;
+	case 'm':
+		opt.module = true;
+		break;
 	case 't':
 		opt.tc = true;
 		break;
@@ -77,15 +89,20 @@ static struct {
 	struct table_world world;
 	uint64_t seed, at;
 	char what[128];
-	uint64_t counter[SAINA_C_N], steps, widest, changes, swaps, rounds, views;
+	uint64_t counter[SAINA_C_N], steps, widest, changes, swaps, rounds, views,
+		 deaths, windows;
 } t;
 
 static bool fail(const char *where, const char *why)
 {
+	char what[64];
+
+	/* with --steps one episode has more than one step */
+	snprintf(what, sizeof(what), opt.steps ? "steps 1" : "packets %llu", (unsigned long long)t.at);
 	tap_note("seed %llu, packet %llu (%s), %s: %s", (unsigned long long)t.seed,
 		 (unsigned long long)t.at, t.what, where, why);
-	tap_note("replay: table_test --seed %llu --packets %llu --check-every 1%s%s%s",
-		 (unsigned long long)t.seed, (unsigned long long)t.at, opt.tc ? " --tc" : "",
+	tap_note("replay: table_test --seed %llu --%s --check-every 1%s%s%s%s",
+		 (unsigned long long)t.seed, what, opt.tc ? " --tc" : "", opt.module ? " --module" : "",
 		 opt.mode ? " --policy " : "", opt.mode ? policies[opt.mode - SAINA_POLICY_SSP] : "");
 	return false;
 }
@@ -98,7 +115,7 @@ static bool check_state(bool deep)
 		rig_check_job(r, t.world.conf.job, deep)) || fail("state", r->diff);
 }
 
-/* More messages of the same worker behind the one in @f; the length of all. */
+/* Appends messages of the same worker to the one in @f; returns the length of the frame. */
 static unsigned int train(const struct table_message *first, uint8_t *f, unsigned int len)
 {
 	unsigned int size = len - FRAME_HDR, n;
@@ -114,10 +131,7 @@ static unsigned int train(const struct table_message *first, uint8_t *f, unsigne
 		if (n < size)
 			break;
 	}
-	frame_be16(f + FRAME_IP + 2, len - FRAME_IP);
-	frame_be16(f + FRAME_UDP + 4, len - FRAME_UDP);
-	frame_ip_checksum(f);
-	frame_be16(f + FRAME_UDP + 6, frame_sum(f + FRAME_IP + 12, 8, 17 + len - FRAME_UDP));
+	frame_resize(f, len);
 	return len;
 }
 
@@ -131,7 +145,7 @@ static bool step(void)
 
 	if (rng_chance(&w->rng, w->swapping ? 8 : 4)) {
 		t.changes++;
-		return !table_world_happens(w) || fail("publish", t.rig.diff);
+		return !table_world_change_job(w) || fail("publish", t.rig.diff);
 	}
 	if (!table_world_next(w, &m))
 		return true;
@@ -167,7 +181,8 @@ static bool episode(uint64_t seed, uint64_t packets)
 	t.seed = seed;
 	t.at = 0;
 	snprintf(t.what, sizeof(t.what), "start");
-	if (table_world_init(w, &t.rig, seed, payload[seed % (opt.tc ? 6 : 8)], opt.mode))
+	if (table_world_init(w, &t.rig, seed, opt.steps ? 64 : payload[seed % (opt.tc ? 6 : 8)], opt.mode,
+			     opt.steps))
 		return fail("publish", t.rig.diff);
 	/* a turn in which nothing arrives is no packet, so bound the turns, too */
 	ok = true;
@@ -181,13 +196,15 @@ static bool episode(uint64_t seed, uint64_t packets)
 	t.swaps += w->swaps;
 	t.rounds += w->rounds;
 	t.views += w->views;
+	t.deaths += w->deaths;
+	t.windows += w->windows;
 	if (w->constant && w->conf.policy.window != SAINA_WINDOW_NONE && w->widest > t.widest)
 		t.widest = w->widest;
 	table_world_exit(w);
 	return ok;
 }
 
-/* What table mode counts must have had its turn, or the test is blind. */
+/* Every counter of table mode must have been hit: else the traces leave out what it counts. */
 static void coverage(void)
 {
 	char missing[256] = "";
@@ -203,16 +220,16 @@ static void coverage(void)
 	       missing[0] ? ", but not:" : "", missing);
 }
 
-/* Is there more to do, after @done packets? */
+/* Are more packets, or steps, to come after @done packets? */
 static bool goes_on(uint64_t done)
 {
 	return opt.steps ? t.steps < opt.steps : done < opt.packets;
 }
 
-/* Now and then, in a run of hours. */
+/* Reports progress every 500 episodes: a run may take hours. */
 static void progress(uint64_t done, uint64_t seed)
 {
-	if (!opt.steps || seed % 100)
+	if (!opt.steps || seed % 500)
 		return;
 	tap_note("seed %llu: %llu steps, %llu packets", (unsigned long long)seed,
 		 (unsigned long long)t.steps, (unsigned long long)done);
@@ -230,34 +247,51 @@ int main(int argc, char **argv)
 	argp_parse(&argp, argc, argv, 0, NULL, NULL);
 	if (geteuid())
 		tap_skip_all("only root may load BPF programs");
+	if (opt.module)
+		plane_choose();
 	rig_open(&t.rig);
 	if (opt.tc)
 		rig_use_tc(&t.rig);
+	if (opt.module)
+		plane_open(&t.rig);
 	for (seed = opt.seed; ok && goes_on(done); seed++) {
-		uint64_t left = opt.steps ? EPISODE : opt.packets - done;
+		uint64_t left = opt.steps ? opt.episode : opt.packets - done;
 
-		ok = episode(seed, left < EPISODE ? left : EPISODE);
+		ok = episode(seed, left < opt.episode ? left : opt.episode);
 		done += t.at;
 		progress(done, seed);
 	}
-	tap_ok(ok, "table: program and oracle agree, no rule is broken: %llu packets, seeds %llu to %llu",
+	tap_ok(ok, "table: program and oracle agree and no rule of table mode is broken: %llu packets, seeds %llu to %llu",
 	       (unsigned long long)done, (unsigned long long)opt.seed, (unsigned long long)seed - 1);
 	tap_note("%llu steps, %llu rounds, %llu changes of mode, %llu changes, largest lead in a window that never changed %llu",
 		 (unsigned long long)t.steps, (unsigned long long)t.rounds,
 		 (unsigned long long)t.swaps, (unsigned long long)t.changes,
 		 (unsigned long long)t.widest);
-	if (ok && done >= 200000) {
+	if (opt.module)
+		tap_ok(plane_calls()->made > 10 * plane_calls()->refused,
+		       "table: saina.ko refuses less than a tenth of its netlink requests: %llu made, %llu refused%s%s",
+		       (unsigned long long)plane_calls()->made,
+		       (unsigned long long)plane_calls()->refused,
+		       plane_calls()->refused ? ", the last one: " : "", plane_calls()->last);
+	if (ok && done >= 10 * opt.episode && done >= 50000) {
 		coverage();
 		if (!opt.mode || opt.mode == SAINA_POLICY_GROUPED)
 			tap_ok(t.views > done / 1000,
-			       "table: those of a group are given the same sums: %llu",
+			       "table: workers of a group are given the same sums for a step: %llu compared",
 			       (unsigned long long)t.views);
-		tap_ok(t.steps > done / 200, "table: workers make steps: %llu",
+		tap_ok(t.steps > done / (opt.steps ? 5 : 200), "table: workers make steps: %llu",
 		       (unsigned long long)t.steps);
-		tap_ok(t.swaps > done / 10000 && t.rounds > t.swaps,
-		       "table: jobs go from steps to rounds and back: %llu times, %llu rounds",
-		       (unsigned long long)t.swaps, (unsigned long long)t.rounds);
+		if (opt.steps)
+			tap_ok(t.deaths > t.steps / 1000 && t.windows > t.steps / 1000,
+			       "table: workers die and the policy changes while steps are made: %llu deaths, %llu changes",
+			       (unsigned long long)t.deaths, (unsigned long long)t.windows);
+		else
+			tap_ok(t.swaps > done / 10000 && t.rounds > t.swaps,
+			       "table: jobs change between steps and rounds: %llu changes, %llu rounds",
+			       (unsigned long long)t.swaps, (unsigned long long)t.rounds);
 	}
+	if (opt.module)
+		plane_close(&t.rig);
 	rig_close(&t.rig);
 	return tap_done();
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A job of table mode to make traces in: workers that push, clock, wait, read, straggle,
- * die and come back, rounds for a while and steps again, some messages that no honest worker sends, and a channel that loses,
- * repeats, reorders and holds back.  Beside it a ledger, which knows what workers said and
- * sees the answers, nothing else.  Everything follows from the seed.
+ * A job of table mode to make traces in: workers (table_workers.h) that push, clock, wait, read,
+ * straggle, die and come back; rounds for a while and steps again; and a channel that loses,
+ * repeats and reorders.  Beside it the ledger of steps (table_ledger.h).  Everything follows
+ * from the seed.
  */
 #ifndef SAINA_TABLE_WORLD_H
 #define SAINA_TABLE_WORLD_H
@@ -19,14 +19,14 @@ enum table_state { TABLE_ASKS, TABLE_PUSHES, TABLE_CLOCKS, TABLE_WAITS, TABLE_RO
 struct table_worker {
 	enum table_state state;
 	uint32_t step;
-	uint32_t stall;			/* turns it will not take */
-	uint32_t acked, sent;		/* masks of segments; ROUNDS: their result is here, .. */
-	uint32_t unread;		/* likewise: to be read before it pushes */
+	uint32_t stall;			/* turns that it skips, to straggle */
+	uint32_t acked, sent;		/* masks of segments; acked in ROUNDS: the result is here */
+	uint32_t unread;		/* mask of segments to read before it pushes */
 	uint32_t counted[TABLE_SEGMENTS];	/* 1 + last step, as its answers say */
-	uint64_t window;		/* under which it was last let go */
+	uint64_t window;		/* in force when it was last let go */
 };
 
-/* What a worker that is not alone in its group was given, and others of it must be given, too. */
+/* What a worker of a group of several was given; the others of the group must be given the same. */
 struct table_view {
 	bool known;
 	uint32_t base, step;
@@ -47,21 +47,25 @@ struct table_world {
 	struct saina_job_conf conf;
 	unsigned int workers;
 	unsigned int policy;		/* of steps; 0: any */
+	bool dense;			/* as many steps in as few packets as can be */
 	bool constant;			/* the window never changes */
 	bool swapping;			/* there are rounds for a while */
 	uint64_t sessions;
 	uint64_t value_seed;
 	struct table_worker worker[SAINA_WORKERS_MAX];
 	struct table_message flight[TABLE_FLIGHT];
-	unsigned int in_flight;
+	unsigned int in_flight, depth;	/* workers say no more while so many are on their way */
 	unsigned int loss_up, loss_down, dup;	/* permille */
 	struct saina_clock seen;	/* after the packet before */
-	int32_t (*table)[SAINA_ELEMS_MAX];	/* the ledger: sum of what was counted */
+	int32_t (*table)[SAINA_ELEMS_MAX];	/* [segment]: sum of what was counted */
 	uint64_t version[TABLE_SEGMENTS];
 	struct table_view *view;	/* [group][segment]: what the group was given last */
-	uint64_t views;			/* so often */
-	unsigned int groups;		/* that the data path has views for */
+	uint64_t views;			/* comparisons with it */
+	unsigned int groups;		/* for which the data path has views */
 	uint64_t steps, widest;		/* clocks seen to move; largest lead */
+	bool clocked;			/* the packet now is a CLOCK, the only message that ends a step */
+	uint64_t bound;			/* the largest W in force, an earlier one included */
+	uint64_t deaths, windows;	/* workers that died; changes of the window */
 	uint64_t swaps, rounds;		/* changes of mode; rounds finished by a worker */
 	unsigned int mode;		/* of the job, after the packet before */
 	bool begun;			/* there has been a table; .. */
@@ -70,21 +74,24 @@ struct table_world {
 	char error[512];
 };
 
-/* @policy: SAINA_POLICY_SSP, _ASP or _GROUPED, all that steps have; 0: any.  0 or -errno. */
+/*
+ * @policy: SAINA_POLICY_SSP, _ASP or _GROUPED, all that steps have; 0: any.  @dense: few workers
+ * and segments, no rounds, little that makes no step.  0 or -errno.
+ */
 int table_world_init(struct table_world *w, struct rig *rig, uint64_t seed, unsigned int payload,
-		     unsigned int policy);
+		     unsigned int policy, bool dense);
 void table_world_exit(struct table_world *w);
 
-/* A message that arrives now; false if there is none (again). */
+/* Takes a message that arrives now.  False: this time none does. */
 bool table_world_next(struct table_world *w, struct table_message *m);
-/* Another one of the same worker, for the same frame. */
+/* Takes another one of the same worker, for the same frame. */
 bool table_world_more(struct table_world *w, const struct table_message *like,
 		      struct table_message *m);
 unsigned int table_world_frame(struct table_world *w, const struct table_message *m,
 			       uint8_t *frame);
-/* The rig's answers to the last packet: ledger, invariants, workers.  False: w->error */
+/* Takes the answers to the last packet to ledger, rules and workers.  False: w->error */
 bool table_world_answer(struct table_world *w);
-/* A death, a birth, a new incarnation, another window; 0 or -errno. */
-int table_world_happens(struct table_world *w);
+/* Changes the job at random: a worker dies, joins or restarts, or the policy.  0 or -errno */
+int table_world_change_job(struct table_world *w);
 
 #endif /* SAINA_TABLE_WORLD_H */

@@ -20,23 +20,32 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "lib/tap.h"
+#include "module/plane.h"
+#include "rig_events.h"
+#include "rig_jobs.h"
+#include "rig_packets.h"
+#include "rig_state.h"
 #include "strange.h"
+#include "world_answers.h"
+#include "world_channel.h"
+#include "world_life.h"
 
-#define EPISODE		50000	/* packets */
 #define PROCESSES	3
 
 static struct {
 	uint64_t seed;
 	uint64_t packets;
-	uint64_t check_every;
+	uint64_t check_every, episode;
 	unsigned int kind;
-	bool verbose, counters, tc;
-} opt = { .seed = 1, .packets = 10000000, .check_every = 5000 };
+	bool verbose, counters, tc, module;
+} opt = { .seed = 1, .packets = 10000000, .check_every = 5000, .episode = 50000 };
 
 static const struct argp_option options[] = {
 	{ "seed", 's', "N", 0, "first seed; each episode takes the next (default 1)", 0 },
 	{ "packets", 'p', "N", 0, "packets in all (default 10 million)", 0 },
 	{ "check-every", 'c', "N", 0, "packets between comparisons of state (default 5000)", 0 },
+	{ "episode", 'e', "N", 0, "packets of an episode (default 50000)", 0 },
+	{ "module", 'm', NULL, 0, "jobs in saina.ko, and the programs that ask it", 0 },
 	{ "counters", 'n', NULL, 0, "print how often each counter was hit", 0 },
 	{ "policy", 'P', "NAME", 0, "that most policies are of: bsp, fastest, fastest-timeout, sfcd, sfcd-down, timeout, external or coded (default: each in turn)", 0 },
 	{ "tc", 't', NULL, 0, "by the tc hook, many messages in a frame", 0 },
@@ -67,6 +76,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (!opt.check_every)
 			argp_error(state, "--check-every must be 1 or more");
 		break;
+	case 'e':
+		opt.episode = strtoull(arg, &end, 0);
+		if (!opt.episode)
+			argp_error(state, "--episode must be 1 or more");
+		break;
+	case 'm':
+		opt.module = true;
+		break;
 	case 'n':
 		opt.counters = true;
 		break;
@@ -90,10 +107,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
-/* What a process has done; in memory that all of them share. */
+/* Totals of one process, in memory that all processes share. */
 struct total {
 	bool ok;
 	uint64_t packets, jobs, results, contributions, swaps, stuck, decisions;
+	struct plane_calls calls;
 	uint64_t sized[6];		/* results of each payload size */
 	uint64_t kind[WORLD_KINDS];	/* .. of each kind of policy */
 	uint64_t counter[SAINA_C_N];
@@ -121,9 +139,9 @@ static bool fail(const char *where, const char *why)
 		tap_note("  %.*s", n, line);
 		line += n + (line[n] == '\n');
 	}
-	tap_note("replay: trace_test --seed %llu --packets %llu --check-every 1%s%s%s",
+	tap_note("replay: trace_test --seed %llu --packets %llu --check-every 1%s%s%s%s",
 		 (unsigned long long)t.seed, (unsigned long long)t.at, opt.tc ? " --tc" : "",
-		 opt.kind ? " --policy " : "", opt.kind ? kinds[opt.kind] : "");
+		 opt.module ? " --module" : "", opt.kind ? " --policy " : "", opt.kind ? kinds[opt.kind] : "");
 	return false;
 }
 
@@ -142,7 +160,7 @@ static bool check_state(bool deep)
 	return true;
 }
 
-/* @size: of the messages of a frame that has several, else 0. */
+/* Runs and checks one frame.  @size: of each message, if it has several; else 0. */
 static bool frame(const uint8_t *frame, unsigned int len, unsigned int size, unsigned int ifindex)
 {
 	struct rig *r = &t.rig;
@@ -163,7 +181,7 @@ static bool frame(const uint8_t *frame, unsigned int len, unsigned int size, uns
 
 		strcpy(diff, r->diff);
 		fail("program and oracle differ", diff);
-		/* the counters usually say what the program thought of it */
+		/* the counters usually tell why the program did that */
 		check_state(false);
 		return false;
 	}
@@ -179,7 +197,7 @@ static bool packet(const uint8_t *f, unsigned int len, unsigned int ifindex)
 	return frame(f, len, 0, ifindex);
 }
 
-/* More messages behind the one in t.strange: of the same worker, or now and then of any. */
+/* Appends messages to the one in t.strange: of the same worker, now and then of any. */
 static bool train(const struct message *first)
 {
 	struct world *w = &t.world;
@@ -200,18 +218,13 @@ static bool train(const struct message *first)
 			break;
 	}
 	s->len = len;
-	frame_be16(s->frame + FRAME_IP + 2, len - FRAME_IP);
-	frame_be16(s->frame + FRAME_UDP + 4, len - FRAME_UDP);
-	frame_ip_checksum(s->frame);
-	/* what the kernel leaves there if the device is to write the checksum */
-	frame_be16(s->frame + FRAME_UDP + 6,
-		   frame_sum(s->frame + FRAME_IP + 12, 8, 17 + len - FRAME_UDP));
+	frame_resize(s->frame, len);
 	if (rng_chance(&w->rng, 20))
-		size = rng_range(&w->rng, 1, 2 * size);	/* a size that is none of its messages' */
+		size = rng_range(&w->rng, 1, 2 * size);	/* wrong for all its messages */
 	return frame(s->frame, s->len, size, s->ifindex);
 }
 
-/* A snapshot whose state is not there (yet, or any more). */
+/* Sends to a job while its snapshot has another generation than its state. */
 static bool torn_job(void)
 {
 	struct sim_job *j = &t.world.job[0];
@@ -248,7 +261,7 @@ static bool step(void)
 		return packet(s->frame, s->len, s->ifindex);
 	}
 	if (dice < 940)
-		return !world_happens(w) || fail("publish", t.rig.diff);
+		return !world_change_job(w) || fail("publish", t.rig.diff);
 	if (dice < 942)
 		return torn_job();
 	if (w->paused && dice < 1100)
@@ -269,7 +282,7 @@ static bool step(void)
 	return packet(s->frame, s->len, s->ifindex);
 }
 
-/* What the end of an episode must be like, whatever happened in it. */
+/* Checks at the end of an episode what holds after any trace; adds to the totals. */
 static bool audit(void)
 {
 	struct rig *r = &t.rig;
@@ -361,7 +374,7 @@ static bool episode(uint64_t seed, uint64_t packets)
 	for (unsigned int i = 0; i < jobs && ok; i++) {
 		unsigned int size = payload_dice[rng_below(&w->rng, 16)];
 
-		/* see to it that every size has its turn */
+		/* every payload size is used */
 		if (!i && seed % 4 == 0)
 			size = seed / 4 % 6;
 		if (opt.tc && size > 3)
@@ -385,11 +398,11 @@ static bool episode(uint64_t seed, uint64_t packets)
 		t.total->kind[n] += w->results[n];
 	if (lossy)
 		ok = injected_loss(&t.rig, false) && ok;
-	world_exit(w);
+	world_jobs_del(w);
 	return ok;
 }
 
-/* Every reason to drop or answer must have had its turn, or the test is blind. */
+/* Every counter must have been hit: else the traces leave out what it counts. */
 static void coverage(const struct total *sum)
 {
 	char missing[512] = "";
@@ -398,7 +411,7 @@ static void coverage(const struct total *sum)
 		switch (n) {
 		case SAINA_C_ROUND_OLD:		/* reserved */
 		case SAINA_C_NO_MEMORY:		/* defects_test */
-		case SAINA_C_INJECTED_OUT:	/* happens behind what TEST_RUN runs */
+		case SAINA_C_INJECTED_OUT:	/* not part of what TEST_RUN runs */
 		case SAINA_C_DELAYED:
 		case SAINA_C_ASK_LIMIT:		/* tc_test */
 		case SAINA_C_INCED ... SAINA_C_INC_WAIT:	/* table_test */
@@ -423,7 +436,7 @@ static void coverage(const struct total *sum)
 	tap_ok(!missing[0], "traces: every counter was hit%s%s", missing[0] ? ", but not:" : "", missing);
 }
 
-/* Every @step-th seed from @seed on, until @packets are through. */
+/* Runs an episode of every @step-th seed from @seed on, until @packets have been run. */
 static void episodes(uint64_t seed, uint64_t step, uint64_t packets)
 {
 	struct total *sum = t.total;
@@ -431,13 +444,18 @@ static void episodes(uint64_t seed, uint64_t step, uint64_t packets)
 	rig_open(&t.rig);
 	if (opt.tc)
 		rig_use_tc(&t.rig);
+	if (opt.module)
+		plane_open(&t.rig);
 	for (sum->ok = true; sum->ok && t.rig.packets < packets; seed += step) {
 		uint64_t left = packets - t.rig.packets;
 
-		sum->ok = episode(seed, left < EPISODE ? left : EPISODE);
+		sum->ok = episode(seed, left < opt.episode ? left : opt.episode);
 	}
 	sum->packets = t.rig.packets;
 	sum->no_linear = t.rig.no_linear;
+	if (opt.module)
+		plane_close(&t.rig);
+	sum->calls = *plane_calls();
 	rig_close(&t.rig);
 }
 
@@ -484,6 +502,10 @@ static struct total all_episodes(unsigned int processes)
 		sum.stuck += one->stuck;
 		sum.decisions += one->decisions;
 		sum.no_linear |= one->no_linear;
+		if (one->calls.refused >= sum.calls.refused)
+			strcpy(sum.calls.last, one->calls.last);
+		sum.calls.made += one->calls.made;
+		sum.calls.refused += one->calls.refused;
 		for (int n = 0; n < 6; n++)
 			sum.sized[n] += one->sized[n];
 		for (int n = 0; n < SAINA_C_N; n++)
@@ -499,7 +521,7 @@ static unsigned long long u(uint64_t v)
 	return v;
 }
 
-/* Every kind of policy must have made results, the one that was asked for most of them. */
+/* Every kind of policy must have results; the one of --policy more than a quarter of all. */
 static void policies(const struct total *sum)
 {
 	char said[512] = "";
@@ -527,25 +549,33 @@ int main(int argc, char **argv)
 	argp_parse(&argp, argc, argv, 0, NULL, NULL);
 	if (geteuid())
 		tap_skip_all("only root may load BPF programs");
-	processes = opt.packets < 10 * EPISODE ? 1 : PROCESSES;
+	if (opt.module)
+		plane_choose();
+	processes = opt.packets < 500000 ? 1 : opt.module ? 2 : PROCESSES;
 	sum = all_episodes(processes);
 
 	tap_ok(sum.ok, "traces: program and oracle agree: %llu packets, seeds %llu to %llu", u(sum.packets),
-	       u(opt.seed), u(opt.seed + (sum.packets + EPISODE - 1) / EPISODE - 1));
+	       u(opt.seed), u(opt.seed + (sum.packets + opt.episode - 1) / opt.episode - 1));
 	tap_note("%llu jobs, %llu results of %llu gradients, %llu policies adopted, %llu jobs restarted%s",
 		 u(sum.jobs), u(sum.results), u(sum.contributions), u(sum.swaps), u(sum.stuck),
 		 sum.no_linear ? "; this kernel does not cut frames at will" : "");
+	if (opt.module)
+		tap_ok(sum.calls.made > 10 * sum.calls.refused,
+		       "traces: saina.ko refuses less than a tenth of its netlink requests: %llu made, %llu refused%s%s",
+		       u(sum.calls.made), u(sum.calls.refused), sum.calls.refused ? ", the last one: " : "",
+		       sum.calls.last);
+	if (sum.ok && opt.packets >= 50 * opt.episode)
+		policies(&sum);
 	if (sum.ok && opt.packets >= 2500000) {
 		coverage(&sum);
 		for (int i = 0; i < (opt.tc ? 4 : 6); i++)
 			all &= sum.sized[i] > 1000;
-		policies(&sum);
 		tap_ok(all, "traces: every payload size that TEST_RUN takes has results: %llu %llu %llu %llu %llu %llu",
 		       u(sum.sized[0]), u(sum.sized[1]), u(sum.sized[2]), u(sum.sized[3]),
 		       u(sum.sized[4]), u(sum.sized[5]));
 		tap_ok(sum.results > opt.packets / 1000 && sum.swaps > opt.packets / 20000 &&
 		       sum.decisions > opt.packets / 1000,
-		       "traces: rounds were completed: %llu results, %llu policies, %llu SFCD decisions",
+		       "traces: rounds complete, policies are adopted, SFCD decides: %llu results, %llu policies, %llu decisions",
 		       u(sum.results), u(sum.swaps), u(sum.decisions));
 	}
 	return tap_done();

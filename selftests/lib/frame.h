@@ -92,4 +92,14 @@ static inline unsigned int frame_make(uint8_t *f, const struct saina_global *g,
 	return FRAME_PAYLOAD + len;
 }
 
+/* The frame is @len bytes now: its lengths, and what the kernel leaves for a checksum if the device
+ * is to write it. */
+static inline void frame_resize(uint8_t *f, unsigned int len)
+{
+	frame_be16(f + FRAME_IP + 2, len - FRAME_IP);
+	frame_be16(f + FRAME_UDP + 4, len - FRAME_UDP);
+	frame_ip_checksum(f);
+	frame_be16(f + FRAME_UDP + 6, frame_sum(f + FRAME_IP + 12, 8, 17 + len - FRAME_UDP));
+}
+
 #endif /* SAINA_TEST_FRAME_H */

@@ -40,7 +40,7 @@ void call_policy_text(const struct saina_policy_attrs *a, char *text)
 	saina_policy_format(&p, text, SAINA_POLICY_TEXT_LEN);
 }
 
-static int call_job(int cmd, struct saina_job_attrs *job)
+int call_job(int cmd, struct saina_job_attrs *job)
 {
 	struct nlmsghdr *nlh = saina_ctl_msg(calls_ctl, cmd, 0);
 
@@ -48,7 +48,7 @@ static int call_job(int cmd, struct saina_job_attrs *job)
 	return saina_ctl_call(calls_ctl, nlh, NULL, NULL);
 }
 
-static int call_worker(int cmd, struct saina_worker_attrs *w)
+int call_worker(int cmd, struct saina_worker_attrs *w)
 {
 	struct nlmsghdr *nlh = saina_ctl_msg(calls_ctl, cmd, 0);
 
@@ -94,6 +94,15 @@ int call_job_policy(int id, const char *policy)
 	};
 
 	call_policy(policy, &job.policy);
+	return call_job(SAINA_CMD_JOB_SET, &job);
+}
+
+int call_job_k(int id, int k)
+{
+	struct saina_job_attrs job = {
+		.has = BIT_OF(SAINA_A_JOB_ID) | BIT_OF(SAINA_A_JOB_K_SET), .id = id, .k_set = k,
+	};
+
 	return call_job(SAINA_CMD_JOB_SET, &job);
 }
 

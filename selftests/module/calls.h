@@ -15,11 +15,14 @@ void call_policy(const char *text, struct saina_policy_attrs *a);
 void call_policy_text(const struct saina_policy_attrs *a, char *text);
 
 /* All return 0 or the negative errno of the refusal. */
+int call_job(int cmd, struct saina_job_attrs *job);
+int call_worker(int cmd, struct saina_worker_attrs *w);
 int call_job_new(const char *name, int workers, unsigned int elements);
 /* With @payload elements of @type a message; 0 or NULL: what the module gives unasked. */
 int call_job_new_as(const char *name, int workers, unsigned int elements, unsigned int payload,
 		    int type, const char *policy);
 int call_job_policy(int id, const char *policy);
+int call_job_k(int id, int k);
 int call_job_state(int id, int state);
 int call_job_del(int id);
 int call_worker_bind(int job, int id, unsigned int ifindex);

@@ -41,6 +41,8 @@ run xdp_float_test "$B/selftests/xdp_float_test" "$B/saina_xdp_kmod.bpf.o" \
 	"$B/selftests/kfunc_test.bpf.o"
 run xdp_trace_test "$B/selftests/xdp_trace_test" -n $((messages > 200000 ? 20000 : messages / 10)) \
 	-s "${SEED:-1}" "$B/saina_xdp_kmod.bpf.o" "$B/selftests/kfunc_test.bpf.o"
+run xdp_trace_test-tc "$B/selftests/xdp_trace_test" -t -n $((messages > 200000 ? 20000 : messages / 10)) \
+	-s "${SEED:-1}" "$B/saina_xdp_kmod.bpf.o" "$B/selftests/kfunc_test.bpf.o"
 run tracepoint_test "$B/selftests/tracepoint_test" "$B/selftests/tracepoint_test.bpf.o"
 run live_test "$B/selftests/live_test" "$B/selftests/live_test.bpf.o"
 run unload_test "$B/selftests/unload_test"

@@ -5,6 +5,7 @@
 #include <bpf/libbpf.h>
 #include "../lib/tap.h"
 #include "xdp_rig.h"
+#include "kfunc_test.h"
 
 #define IFINDEX	1	/* lo */
 #define READER	"xdp_conf"
@@ -64,13 +65,21 @@ int xdp_rig_bind(int n)
 
 int xdp_rig_snapshot(struct xdp_rig *r)
 {
+	return xdp_rig_snapshot_of(r, 0);
+}
+
+int xdp_rig_snapshot_of(struct xdp_rig *r, unsigned int job)
+{
 	struct bpf_program *p = bpf_object__find_program_by_name(r->helpers, READER);
+	const struct io io = { .job = job };
 	char packet[64] = { 0 };
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = packet, .data_size_in = sizeof(packet));
 	__u32 zero = 0;
 
-	if (!p || bpf_prog_test_run_opts(bpf_program__fd(p), &opts) || opts.retval != XDP_PASS) {
-		tap_note("no snapshot of job 0");
+	if (!p || bpf_map_update_elem(bpf_object__find_map_fd_by_name(r->helpers, "io"), &zero, &io,
+				      BPF_ANY) ||
+	    bpf_prog_test_run_opts(bpf_program__fd(p), &opts) || opts.retval != XDP_PASS) {
+		tap_note("no snapshot of job %u", job);
 		return -ENOENT;
 	}
 	return bpf_map_lookup_elem(bpf_object__find_map_fd_by_name(r->helpers, "conf"), &zero,

@@ -14,7 +14,7 @@ struct bpf_object;
 
 /**
  * struct xdp_rig
- * @conf: snapshot of job 0, as xdp_rig_snapshot() found it
+ * @conf: snapshot of a job, as xdp_rig_snapshot() found it
  */
 struct xdp_rig {
 	struct bpf_object *helpers;
@@ -40,7 +40,8 @@ void xdp_rig_close(struct xdp_rig *r);
 int xdp_rig_told(int ret);
 /* Binds workers 0 .. @n - 1 of job 0 to lo. */
 int xdp_rig_bind(int n);
-/* Job 0 as the module's kfunc gives it to programs. */
+/* A job as the module's kfunc gives it to programs; job 0. */
+int xdp_rig_snapshot_of(struct xdp_rig *r, unsigned int job);
 int xdp_rig_snapshot(struct xdp_rig *r);
 /* @hdr with version and session put in, @len bytes behind it; from several threads at once. */
 void xdp_rig_send(const struct xdp_rig *r, struct saina_hdr hdr, const void *payload,

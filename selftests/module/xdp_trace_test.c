@@ -1,36 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Random traces through the BPF program for saina.ko and through the oracle at once, jobs
- * of int32, float32 and bfloat16.  One thread: one order of additions has one result, so
- * every answer is compared bit for bit, and all state at the end of each job.
+ * of int32, float32 and bfloat16, under every policy that has rounds.  One thread: one order
+ * of additions has one result, so every answer is compared bit for bit, and all state at the
+ * end of each job.
  *
  *	saina.ko <--netlink-- jobs, deaths, policies
  *	    | snapshots, additions
  *	random GRAD, PULL --> BPF_PROG_TEST_RUN --+-- same?
  *	            \-------> oracle -------------+
  *
- *	xdp_trace_test [-n PACKETS] [-s SEED] PROGRAM HELPERS
+ *	xdp_trace_test [-t] [-n PACKETS] [-s SEED] PROGRAM HELPERS
  *
- * PACKETS are those of each job.  In the test VM, module loaded; as root.
+ * -t: by the tc program that lies beside PROGRAM, several messages in a frame.  PACKETS are
+ * those of each job.  In the test VM, module loaded; as root.
  */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "../datapath/rig.h"
+#include "../datapath/rig_events.h"
+#include "../datapath/rig_jobs.h"
+#include "../datapath/rig_packets.h"
+#include "../datapath/rig_state.h"
 #include "../lib/rng.h"
 #include "../lib/tap.h"
 #include "xdp_rig.h"
 
-#define WORKERS	 5
+#define WORKERS	 6
 #define SEGMENTS 3
+#define ROUNDS	 (1u << SAINA_POLICY_BSP | 1u << SAINA_POLICY_FASTEST | 1u << SAINA_POLICY_SFCD | \
+		  1u << SAINA_POLICY_TIMEOUT | 1u << SAINA_POLICY_EXTERNAL | 1u << SAINA_POLICY_CODED)
 
 static struct rig rig;
 static struct xdp_rig module;	/* reads snapshots */
 static struct rng rng;
 static struct saina_job_conf *conf = &module.conf;
 static uint64_t results;
+static bool tc;
+static unsigned int policies_seen;	/* bits by mode; mode 0 before the first round */
 
-/* What the module says now, to both. */
+/* Publishes the snapshot that the module has now to program and oracle. */
 static bool refresh(void)
 {
 	if (xdp_rig_snapshot(&module))
@@ -78,16 +87,18 @@ static void payload_fill(uint8_t *p)
 	}
 }
 
-/* Deaths and returns, relays, policies: by netlink; what is refused changes nothing. */
+/* Changes the job by netlink: a death, a return, a relay, the policy, k.  A refusal changes nothing. */
 static bool something_happens(void)
 {
 	static const char *const policy[] = {
 		"bsp", "fastest:k=1", "fastest:k=3", "fastest:k=2,late=drop", "sfcd:k0=1,sth=0.5,cth=2",
 		"sfcd:k0=2,sth=0.3,cth=1,stride=1", "sfcd:k0=1,sth=0.5,cth=k,stride=32",
+		"sfcd:k0=4,sth=0.4,cth=1,stride=8,down", "timeout:60s,kmin=2",
+		"fastest:k=4,timeout=60s,kmin=2", "external:k0=3", "coded:s=1", "coded:s=2",
 	};
 	unsigned int w = rng_below(&rng, WORKERS);
 
-	switch (rng_below(&rng, 4)) {
+	switch (rng_below(&rng, 6)) {
 	case 0:
 		if (conf->active & ~(1ull << w))
 			call_worker_state(0, w, SAINA_WORKER_STATE_DEAD);
@@ -102,25 +113,30 @@ static bool something_happens(void)
 	case 3:
 		call_job_policy(0, policy[rng_below(&rng, sizeof(policy) / sizeof(policy[0]))]);
 		break;
+	case 4:
+		call_job_k(0, rng_range(&rng, 1, WORKERS));
+		break;
+	case 5:		/* what has a time-out is due */
+		return !rig_time_passes(&rig, 61000000000ull);
 	}
 	return refresh();
 }
 
-static bool packet(void)
+/* Writes a random message of a worker, to follow FRAME_HDR; returns its length. */
+static unsigned int message(unsigned int worker, uint8_t *frame)
 {
-	static uint8_t frame[FRAME_MAX], payload[4 * SAINA_ELEMS_MAX];
+	static uint8_t payload[4 * SAINA_ELEMS_MAX];
 	uint32_t next = rig.o.job[0].rt.next_round, dice = rng_below(&rng, 100);
 	struct saina_hdr h = {
 		.version = SAINA_PROTO_VERSION, .type = SAINA_MSG_GRAD, .elem = conf->elem,
 		.segment = rng_below(&rng, SEGMENTS), .count = conf->payload,
-		.worker = rng_below(&rng, WORKERS),
+		.worker = worker,
 		.round = dice < 60 ? next - 1 : dice < 90 ? next : next - rng_below(&rng, 6),
 	};
-	unsigned int len;
 
 	if (rng_chance(&rng, 100))
 		h.type = SAINA_MSG_PULL;
-	/* not the first one of a slot: nobody else could add to it */
+	/* not where it opens a slot: no other worker could add to that */
 	if (rig.o.job[0].hot[h.segment & (conf->pool - 1)].meta.state == SAINA_SLOT_OPEN)
 		h.exponent = rng_chance(&rng, 10);
 	if (rng_chance(&rng, 10))
@@ -129,16 +145,33 @@ static bool packet(void)
 		h.count = 2 * h.count;
 	h.session = conf->worker[h.worker].session;
 	payload_fill(payload);
-	len = frame_make(frame, &rig.g, &conf->worker[h.worker], &h, payload,
-			 (conf->elem == SAINA_ELEM_BFLOAT16 ? 2 : 4) * conf->payload);
+	return frame_make(frame, &rig.g, &conf->worker[h.worker], &h, payload,
+			  (conf->elem == SAINA_ELEM_BFLOAT16 ? 2 : 4) * conf->payload);
+}
+
+static bool packet(void)
+{
+	static uint8_t frame[FRAME_MAX], one[FRAME_MAX];
+	unsigned int worker = rng_below(&rng, WORKERS), len = message(worker, frame);
+	unsigned int size = len - FRAME_HDR;
+	bool same;
+
+	while (tc && len + size < RIG_SKB_MAX && rng_chance(&rng, 600)) {
+		message(worker, one);
+		memcpy(frame + len, one + FRAME_HDR, size);
+		len += size;
+		frame_resize(frame, len);
+	}
 	rig.linear = rng_chance(&rng, 50) ? rng_range(&rng, FRAME_PAYLOAD, 1600) : 0;
-	if (!rig_packet(&rig, frame, len, rig.port[0])) {
-		tap_note("packet %llu (type %u elem %u worker %u round %u segment %u): %s",
-			 (unsigned long long)rig.packets, h.type, h.elem, h.worker, h.round,
-			 h.segment, rig.diff);
+	same = len > FRAME_HDR + size ? rig_train(&rig, frame, len, size, rig.port[0]) :
+					rig_packet(&rig, frame, len, rig.port[0]);
+	if (!same) {
+		tap_note("packet %llu of worker %u, %u bytes: %s", (unsigned long long)rig.packets,
+			 worker, len, rig.diff);
 		return false;
 	}
 	results += rig.want.multicast;
+	policies_seen |= 1u << rig.o.job[0].rt.policy.mode;
 	return true;
 }
 
@@ -159,8 +192,8 @@ static void trace(int elem, const char *name, unsigned int payload, unsigned lon
 		ok = false;
 	}
 	tap_ok(ok && results > packets / 50,
-	       "oracle: %s, %u elements a message: the same answers and state, %lu packets, %llu results",
-	       name, payload, packets, (unsigned long long)results);
+	       "oracle: %s, %s, %u elements a message: the same answers and state, %lu packets, %llu results",
+	       tc ? "tc" : "xdp", name, payload, packets, (unsigned long long)results);
 	rig_job_remove(&rig, 0);
 	xdp_rig_told(call_job_del(0));
 }
@@ -176,8 +209,10 @@ int main(int argc, char **argv)
 	unsigned long packets = 2000, seed = 1;
 	int c;
 
-	while ((c = getopt(argc, argv, "n:s:")) != -1) {
-		if (c == 'n')
+	while ((c = getopt(argc, argv, "tn:s:")) != -1) {
+		if (c == 't')
+			tc = true;
+		else if (c == 'n')
 			packets = strtoul(optarg, NULL, 0);
 		else if (c == 's')
 			seed = strtoul(optarg, NULL, 0);
@@ -188,6 +223,8 @@ int main(int argc, char **argv)
 		return 2;
 	setenv("SAINA_BPF_OBJECT", argv[optind], 1);
 	rig_open(&rig);		/* and a network namespace: calls_open() in that one */
+	if (tc)
+		rig_use_tc(&rig);
 	calls_open();
 	if (xdp_rig_helpers(&module, argv[optind + 1])) {
 		printf("Bail out! %s does not load\n", argv[optind + 1]);
@@ -195,8 +232,11 @@ int main(int argc, char **argv)
 	}
 	rng_seed(&rng, seed);
 	for (int i = 0; i < 3; i++)
-		for (int j = 0; j < 3; j++)
+		for (int j = 0; j < (tc ? 2 : 3); j++)	/* the largest is none that TEST_RUN takes */
 			trace(type[i].elem, type[i].name, payload[j], packets);
+	if (packets >= 10000)
+		tap_ok(!(ROUNDS & ~policies_seen), "oracle: %s: rounds were made under every policy that has rounds",
+		       tc ? "tc" : "xdp");
 	rig_close(&rig);
 	return tap_done();
 }

@@ -123,7 +123,8 @@ static void settle(struct oracle_job *j)
 	}
 	follow(k);
 	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++)
-		at[w] = low_of(j, group_of(j, w));
+		if (is_in(j->conf.active & ~k->members, w))
+			at[w] = low_of(j, group_of(j, w));
 	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++) {
 		if (!is_in(j->conf.active & ~k->members, w))
 			continue;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The rig's memory by reference: the real arrays, mapped as workers have them. */
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "rig.h"
+#include "rig_shared.h"
 
 static size_t entry_size(const struct rig *r, unsigned int job)
 {
@@ -48,7 +47,7 @@ int rig_share(struct rig *r, unsigned int job, unsigned int w, bool there)
 		unmap(&s->board, s->board_len);
 		err = saina_dp_unshare(r->dp, job, w);
 		oracle_board_new(&r->o, job);
-		/* the new one, by way of somebody else */
+		/* map the new board: by sharing again with another worker */
 		for (w = 0; !err && w < SAINA_WORKERS_MAX; w++)
 			if (s->input[w])
 				return rig_share(r, job, w, true);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The rig's comparison of state: what both remember, not what they answered. */
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "rig.h"
+#include "rig_jobs.h"
+#include "rig_shared.h"
+#include "rig_state.h"
 
 static bool same_counters(struct rig *r, int job, int worker, const struct saina_counters *want)
 {
@@ -91,7 +92,7 @@ static bool same_meta(struct rig *r, const char *what, unsigned int i,
 			   got->exponent, got->policy, got->seen, got->members, got->flags);
 }
 
-/* When gradients came is not modelled, how often is. */
+/* The oracle models how many gradients arrive, not when. */
 static bool same_arrivals(struct rig *r, unsigned int job)
 {
 	const struct oracle_job *j = &r->o.job[job];
@@ -200,33 +201,6 @@ static bool same_board(struct rig *r, unsigned int job)
 	return true;
 }
 
-bool rig_check_fanout(struct rig *r, unsigned int job)
-{
-	const struct saina_job_conf *c = &r->o.job[job].conf;
-	uint64_t want = 0, got = 0;	/* masks of ifindexes, which are small here */
-	uint32_t key, next, *prev = NULL;
-	int fd;
-
-	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++)
-		if (c->active & ~c->relay & 1ull << w)
-			want |= 1ull << c->worker[w].ifindex;
-	fd = rig_inner(r, "saina_fanout", job);
-	if (fd < 0)
-		return rig_differs(r, "no fan-out set of job %u\n", job);
-	for (; !bpf_map_get_next_key(fd, prev, &next); prev = &key) {
-		struct bpf_devmap_val v;
-
-		key = next;
-		if (!bpf_map_lookup_elem(fd, &key, &v))
-			got |= 1ull << (v.ifindex & 63);
-	}
-	close(fd);
-	if (got != want)
-		return rig_differs(r, "fan-out of job %u: want ports %llx, got %llx (bits: ifindexes)\n",
-				   job, (unsigned long long)want, (unsigned long long)got);
-	return true;
-}
-
 static bool same_clock(struct rig *r, unsigned int job)
 {
 	const struct saina_clock *want = &r->o.job[job].clock;
@@ -255,7 +229,7 @@ static bool same_clock(struct rig *r, unsigned int job)
 	return same;
 }
 
-/* Table entries, wherever in the ring of each segment. */
+/* Compares the table: one ring entry of each segment. */
 static bool same_table(struct rig *r, unsigned int job)
 {
 	const struct oracle_job *j = &r->o.job[job];
@@ -286,7 +260,7 @@ static bool same_table(struct rig *r, unsigned int job)
 	return same;
 }
 
-/* What groups see; of an earlier table it is of no use. */
+/* Compares the views of groups; those of an earlier table are not in use. */
 static bool same_views(struct rig *r, unsigned int job)
 {
 	const struct oracle_job *j = &r->o.job[job];

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <stdio.h>
+#include <string.h>
+#include "rig_shared.h"
+#include "world_answers.h"
+#include "world_workers.h"
+
+static bool deliver_answer(struct world *w, const uint8_t *message, uint64_t to);
+
+/* Delivers a RUNG as the RESULTs that say the same. */
+static bool deliver_rung(struct world *w, struct sim_job *j, const struct saina_hdr *h,
+		 const struct saina_bell *bell, uint64_t to)
+{
+	static uint8_t message[sizeof(struct saina_hdr) + 4 * SAINA_ELEMS_MAX];
+
+	for (unsigned int i = 0; i < SAINA_BELL_SEGMENTS; i++) {
+		uint32_t segment = h->segment + i;
+		const struct saina_board_head *b;
+		struct saina_hdr r = *h;
+		bool first;
+
+		if (!(bell->done >> i & 1))
+			continue;
+		if (!rig_check_board(w->rig, h->job, h->round, segment)) {
+			snprintf(w->error, sizeof(w->error), "%.500s", w->rig->diff);
+			return false;
+		}
+		b = rig_board(w->rig, h->job, h->round, segment);
+		if (!b || b->tag != h->round + 1ull)
+			continue;
+		first = h->worker == 0xff && !ledger_has(&j->ledger, h->round, segment);
+		r.type = SAINA_MSG_RESULT;
+		r.segment = segment;
+		r.count = j->conf.payload;
+		r.worker = 0xff;
+		r.session = 0;
+		r.exponent = b->exponent;
+		r.contributors = b->contributors;
+		r.mask = b->mask;
+		r.k = b->k;
+		r.policy = b->policy;
+		r.flags = b->flags;
+		memcpy(message, &r, sizeof(r));
+		memcpy(message + sizeof(r), b + 1, 4 * j->conf.payload);
+		if (first && !deliver_answer(w, message, to))
+			return false;
+		for (unsigned int n = 0; !first && n < j->workers; n++)
+			if (to >> n & 1)
+				world_worker_hear(w, j, n, &r);
+	}
+	return true;
+}
+
+static unsigned int kind_of(const struct saina_policy *p)
+{
+	if (p->mode == SAINA_POLICY_FASTEST && p->timeout_us)
+		return WORLD_FASTEST_TIMEOUT;
+	if (p->mode == SAINA_POLICY_SFCD && p->flags & SAINA_POLICY_F_DOWN)
+		return WORLD_SFCD_DOWN;
+	return p->mode;
+}
+
+static bool deliver_answer(struct world *w, const uint8_t *message, uint64_t to)
+{
+	const void *payload = message + sizeof(struct saina_hdr);
+	struct sim_job *j;
+	struct saina_hdr h;
+
+	memcpy(&h, message, sizeof(h));
+	j = world_job(w, h.job);
+	if (!j)
+		return true;
+	if (h.type == SAINA_MSG_RUNG) {
+		struct saina_bell bell;
+
+		memcpy(&bell, payload, sizeof(bell));
+		return deliver_rung(w, j, &h, &bell, to);
+	}
+	if (!ledger_answer(&j->ledger, &h, payload)) {
+		snprintf(w->error, sizeof(w->error), "ledger of job %u: %s", h.job,
+			 j->ledger.error);
+		return false;
+	}
+	if (h.type == SAINA_MSG_RESULT && h.worker == 0xff &&
+	    !recompute_result(&j->recompute, &h, payload, world_rt(j))) {
+		snprintf(w->error, sizeof(w->error), "SFCD of job %u: %s", h.job,
+			 j->recompute.error);
+		return false;
+	}
+	if (h.type == SAINA_MSG_RESULT && h.worker == 0xff)
+		w->results[kind_of(&world_rt(j)->policy)]++;
+	for (unsigned int i = 0; i < j->workers; i++)
+		if (to >> i & 1)
+			world_worker_hear(w, j, i, &h);
+	return true;
+}
+
+bool world_answer(struct world *w)
+{
+	const struct rig *r = w->rig;
+
+	for (unsigned int i = 0; i < r->answers; i++)
+		if (!deliver_answer(w, r->answer[i].message, r->answer[i].to))
+			return false;
+	return true;
+}

@@ -1,0 +1,35 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The random traces of selftests/datapath with the jobs in saina.ko and the programs that
+# ask it, by both hooks: PACKETS each for policies with rounds and for policies with steps, in
+# episodes of EPISODE packets.  Every tenth episode has most of its policies of the same kind.
+#
+#	traces.sh PACKETS EPISODE
+#
+# In the test VM (selftests/in-vm); TAP.
+
+set -u
+packets=$1 episode=$2
+# shellcheck source=../tap.sh
+. "$(dirname "$(readlink -f "$0")")/../tap.sh"
+
+traces() { # NAME PROGRAM [ARGUMENT...]
+	"$SAINA_BUILD/selftests/$2" --module --packets "$packets" --episode "$episode" "${@:3}" \
+		>/tmp/run.log 2>&1 </dev/null
+	pass_on "$1" $? /tmp/run.log
+}
+
+insmod "$SAINA_TEST_MODULE"
+point $? "saina.ko is loaded"
+traces xdp trace_test
+traces tc trace_test --tc
+traces xdp-table table_test
+traces tc-table table_test --tc
+for ((i = 0; i < 500; i++)); do
+	rmmod saina 2>/dev/null && break
+	sleep 0.02
+done
+[ ! -d /sys/module/saina ]
+point $? "saina.ko is unloaded after the traces"
+plan
