@@ -65,17 +65,29 @@ all_ended() {
 	return 0
 }
 
+# A policy that waits for its round outlives the agent, and rounds that reach it meanwhile.
+next_is() { # POLICY FROM
+	[ "$(sj job show steady '.[0].policy_next|"\(.policy) \(.from)"')" = "$1 $2" ]
+}
+check "killed: a policy is set for far away" saina policy set steady fastest:k=4,late=drop from 3000000
 check "killed: the agent is killed" lab agent kill
 at=$(log_round)
 check "killed: rounds go on without an agent" until_true 20 log_at_least $((at + 20))
 check "killed: a new agent starts" lab agent start --keep
+check "killed: the policy waits with the new agent, for its round" next_is fastest:k=4,late=drop 3000000
+check "killed: it is cancelled at the new agent" saina policy cancel steady
 taken_over killed fastest:k=4
 
+from=$(($(job_field steady round) + 200))
+check "kept: a policy is set from round $from on" saina policy set steady "timeout:60s,kmin=4" from $from
 check "kept: an agent started with --keep is stopped" lab agent stop
 equal "kept: the control socket is gone" gone "$([ -e "$AGENT_SOCKET" ] || echo gone)"
 at=$(log_round)
 check "kept: rounds go on without an agent" until_true 20 log_at_least $((at + 20))
+check "kept: they reach the round of the policy that waits" until_true 60 log_at_least $((from + 5))
 check "kept: a new agent starts" lab agent start
+check "kept: the policy has come into force without an agent" policy_is steady "timeout:60s,kmin=4"
+equal "kept: none waits any more" null "$(sj job show steady '.[0].policy_next')"
 taken_over kept bsp
 equal "agents come and go: no slot saw two policies" 0 "$(policy_mix steady)"
 

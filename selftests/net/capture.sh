@@ -60,7 +60,7 @@ captures_end() {
 		reordercap "$WORK/$tag.pcapng" "$WORK/$tag.sorted.pcapng" >/dev/null || bail "reordercap: $tag"
 		HOME=$WORK tshark -n -X "lua_script:$TOP/tools/wireshark/saina.lua" -r "$WORK/$tag.sorted.pcapng" -T fields \
 			-E occurrence=a -E aggregator=, -e ip.src -e ip.dst -e saina.type -e saina.worker \
-			-e saina.last_worker -e _ws.expert.message -e _ws.malformed -e saina.wait -e saina.segment \
+			-e saina.last_worker -e _ws.expert.message -e _ws.malformed -e saina.wait -e saina.segment -e udp.srcport \
 			>"$WORK/$tag.txt" 2>"$WORK/$tag.err"
 	done
 	captures=()
@@ -142,10 +142,20 @@ whatever_the_hook() { # TAG TEXT
 }
 
 lab_up --workers 3 --bridge linux --hook tc
+local_ports() { # FIRST LAST
+	local i
+	for i in 0 1 2; do
+		w $i sysctl -q -w "net.ipv4.ip_local_port_range=$1 $2"
+	done
+}
 everywhere tc
+local_ports 48864 48867
 train fast "tc"
+local_ports 32768 48863
 captures_end
 whatever_the_hook tc "tc"
+equal "tc: workers send from no port of the protocol" 48867 \
+	"$(awk -F'\t' '$3 ~ /^1(,|$)/ { print $10 }' "$WORK/tc-ports.txt" | sort -u | xargs)"
 check "tc: a worker sees the results" all_of "tc-worker" $RESULT $MESSAGES
 check "tc: gradients are captured as trains" at_least "$(number tc-worker messages $GRAD)" \
 	$((5 * $(number tc-worker frames $GRAD)))

@@ -32,7 +32,7 @@ saina job del out
 
 # --- k set by a client of the configuration interface ------------------------------------
 job ext workers 4 elements 8192 payload 256 ring 64 policy external:k0=4
-start_all ext 100000 4 --elements 8192 --think-us 2000 --cancel
+start_all ext 100000 4 --elements 8192 --think-us 5000 --cancel
 check "external:k0=4: rounds flow" until_true 20 rounds_at_least ext 5
 equal "external:k0=4: arrival times of all workers are published" "true true true true" \
 	"$(sj worker show ext '[.[]|.arrivals.rounds > 0]|join(" ")')"
@@ -80,4 +80,26 @@ start 3 rep "$rounds" --elements 8192 --think-us $((20000 * SLOW)) --cancel
 check "coded:s=1: all sums are right for those who are in them" wait_all 60
 check "coded:s=1: all workers have the same results" same_results 0 1 2 3
 equal "coded:s=1: a sum has one of each pair" "2 2" "$(minmax 0 count_min count_max)"
+saina job del rep
+
+# Who waits for whom: for one of each pair.
+job pairs workers 4 elements 8192 payload 256 ring 64 policy coded:s=1
+waits_for() { # WORKER...: each open slot, and there is one
+	local slots want
+	want=$(printf '%s\n' "$@" | xargs | tr ' ' ,)
+	slots=$(sj slot show pairs '[.[].missing|map(.worker)|join(",")]|unique|join(" ")')
+	[ -n "$slots" ] && [ "$slots" = "$want" ]
+}
+# Two rings of rounds are six seconds: a worker that starts late, or is stopped, is not left behind.
+start_all pairs 0 4 --elements 8192 --think-us 50000 --cancel
+check "coded:s=1: rounds flow" until_true 20 rounds_at_least pairs 5
+kill -STOP "${worker_pids[3]}"
+check "coded:s=1: worker 3 is stopped: rounds go on with worker 1, who computes the same" rounds_go_on pairs 20
+kill -STOP "${worker_pids[1]}"
+check "coded:s=1: both are stopped: the round waits for them, and not for 0 or 2" until_true 20 waits_for 1 3
+kill -CONT "${worker_pids[3]}"
+check "coded:s=1: worker 3 goes on: so do rounds" rounds_go_on pairs 20
+kill -CONT "${worker_pids[1]}"
+stop_workers
+check "coded:s=1: all sums are exact" wait_all 60
 finished

@@ -54,6 +54,21 @@ scene sizes dead 5000
 scene buckets
 scene agree policy fastest:k=3
 
+# The part that a worker computes follows the policy.
+all_say() { # TEXT
+	local i
+	for i in 0 1 2 3; do
+		grep -q "^ok $1" "$WORK/$i.py.out" || return 1
+	done
+}
+coded_meanwhile() {
+	check "$with coded: five rounds are done" until_true 60 all_say "coded: sums"
+	check "$with coded: bsp is set" saina policy set coded bsp
+	check "$with coded: five rounds of bsp are done" until_true 60 all_say "bsp: sums"
+	check "$with coded: coded is set again" saina policy set coded coded:s=1
+}
+scene coded policy coded:s=1
+
 # What the library logs comes to the callback; a signal ends the waiting for others.
 log_scene() {
 	local i
