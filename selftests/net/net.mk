@@ -15,6 +15,9 @@ $(call test,net/loss-jumbo-xdp,full,host,300,env SAINA_TEST_HOOK=xdp selftests/n
 MIXED_TESTS := basic policy sfcd death hostile
 $(foreach t,$(MIXED_TESTS),$(call test,net/$(t)-mixed,full,host,180,env SAINA_TEST_HOOK=mixed selftests/net/$(t).sh))
 $(call test,net/steps-tc,full,host,180,env SAINA_TEST_HOOK=tc selftests/net/steps.sh)
+# All ordered pairs of policies.
+$(call test,net/swaps,full,host,300,selftests/net/swaps.sh)
+$(call test,net/swaps-tc,full,host,300,env SAINA_TEST_HOOK=tc selftests/net/swaps.sh)
 # k that goes down again: gradient descent with a learning rate that drops.
 $(call test,net/sfcd_down,full,host,180,selftests/net/sfcd_down.sh)
 # The Python package, with numpy arrays and with torch tensors.
@@ -26,7 +29,7 @@ $(call test,net/bench_ddp,full,host,600,selftests/net/bench_ddp.sh)
 check-programs: $(B)/bench-buckets
 $(call test,net/python-torch,full,host,600,selftests/net/python.sh torch)
 # The quickstarts, in all their ways.
-$(call test,net/podman,full,host,300,selftests/net/podman.sh all)
+$(call test,net/podman,full,host,600,selftests/net/podman.sh all)
 $(call test,net/qemu,full,host,900,selftests/net/qemu.sh)
 # Beside earlier versions, which it builds.
 $(call test,net/upgrade,full,host,1800,selftests/net/upgrade.sh)
@@ -41,9 +44,7 @@ $(call test,net/tap_tc,full,host,900,selftests/net/tap_tc.sh)
 # both, the rest on one.  Not there: lab (has no agent), many (emulated processors are too slow for 64 workers
 # to join in time), demo (demo_vm_test.sh is that) and tap (starts VMs itself).
 net-vm = $(call test,net/$(1),$(2),$(3),1500,selftests/module/with_module.sh selftests/net/$(1).sh)
-$(call net-vm,policy,quick,6.12)
-$(call net-vm,policy,full,6.1)
-$(foreach t,agent basic loss sfcd,$(call net-vm,$(t),full,vm))
+$(foreach t,agent basic loss policy sfcd,$(call net-vm,$(t),full,vm))
 $(foreach t,death plane join slowpath hostile,$(call net-vm,$(t),full,6.12))
 $(foreach t,delay ports jobs generic foreign,$(call net-vm,$(t),full,6.1))
 

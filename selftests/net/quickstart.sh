@@ -83,13 +83,15 @@ job_runs() {
 	[ "$(job_field quickstart state)" = running ]
 }
 
-ctrl_c() { # WHEN WORD...: at this line of it
-	quickstart stop "${@:2}"
+ctrl_c() { # WHEN SECONDS WORD...: so long after this line of it
+	local at="$2 s after \"$1\""
+	quickstart stop "${@:3}"
 	until_true 60 said_by stop "$1"
+	sleep "$2"
 	inside pkill -INT -g "$(inside pgrep -of "quickstart/$TEST")"
 	ended stop
-	matches "quickstart: Ctrl-C at \"$1\": ends with status 130" '^130: ' "$said"
-	equal "quickstart: Ctrl-C at \"$1\": leaves nothing behind" "" "$(left)"
+	matches "quickstart: Ctrl-C $at: ends with status 130" '^130: ' "$said"
+	equal "quickstart: Ctrl-C $at: leaves nothing behind" "" "$(left)"
 }
 
 # fails DESCRIPTION STATUS ERE WORD...
