@@ -114,6 +114,7 @@ help:
 	@echo 'make check-all       the same with all tests: more than an hour (SHARD=2/4: the second of four parts)'
 	@echo 'make                 build into $(B)/'
 	@echo 'make bench           all-reduce beside Gloo and Open MPI, under 30 minutes (BENCH_ARGS=--quick: under 3)'
+	@echo 'make bench-profile   where the processor time of our all-reduces goes, by perf (BENCH_ARGS=--help)'
 	@echo 'make bench-ddp       what the hook of saina.torch costs beside libsaina called from C, and beside Gloo'
 	@echo 'make bench-datapath  ns per packet of each branch of the XDP program, as ratios (BENCH_ARGS=-j: JSON)'
 	@echo 'make bench-loss      what losses cost, by simulation: rounds of 4 MiB on links of 1 Gb/s, 0 to 20 % lost each way'

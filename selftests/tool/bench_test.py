@@ -17,6 +17,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)
 sys.path.insert(0, TOP + "/tools/bench")
 # pylint: disable=wrong-import-position
 import bars
+import cpu_profile
 import group
 import measure
 import plan
@@ -325,6 +326,30 @@ here = [p for p in panels if p[0].startswith("# linux, MTU 9000, N = 4, unlimite
 point(len(here) == 1 and here[0][1:] == want, "the picture's data are goodput by size of libsaina, the best peer and the best beside", here, want)
 point(report.draw(out, full[:1]) is None, "there is no picture of one size")
 shutil.rmtree(out)
+
+# --- where the time goes: stacks, the innermost function first ----------------------------------------------
+
+SEND = ["udp_sendmsg", "__sys_sendmsg", "__x64_sys_sendmsg", "do_syscall_64"]
+DATA_PATH = ["bpf_prog_0048cc00ebb556ff_one_message", "bpf_prog_05966693ea85163d_saina_tc", "net_rx_action", *SEND]
+STACKS = {
+    "idle": [("swapper", ["pvm_native_halt", "default_idle"])],
+    "other processes": [("cc1", []), ("qemu-system-x86", ["bpf_spin_unlock"])],
+    "waiting for a processor or a message": [("bench-saina", ["finish_task_switch", "schedule_hrtimeout_range_clock", "__x64_sys_ppoll"])],
+    "data path: adding, under the slot's lock": [("bench-saina", ["pvm_irq_enable", "bpf_spin_unlock", *DATA_PATH])],
+    "data path: bringing slots into the cache": [("ksoftirqd/1", ["bpf_prog_b8c5f5a7ee9e9533_touch_352", *DATA_PATH])],
+    "data path: copies, to scratch and back": [("bench-saina", ["__pi_memcpy", "skb_copy_bits", "bpf_skb_load_bytes", *DATA_PATH])],
+    "data path: checks, decisions, look-ups": [("bench-saina", ["array_map_lookup_elem", *DATA_PATH])],
+    "copies in: from the worker to the kernel": [("bench-saina", ["_copy_from_iter", "ip_generic_getfrag", *SEND])],
+    "copies out: from the kernel to the worker": [("bench-saina", ["_copy_to_iter", "udp_recvmsg", "__sys_recvmmsg"])],
+    "receiving: sockets": [("bench-saina", ["__skb_try_recv_from_queue", "udp_recvmsg", "__x64_sys_recvmmsg"])],
+    "sending: sockets, IP, veth, bridge, fan-out": [("bench-saina", ["fib_table_lookup", *SEND]), ("swapper", ["tcf_mirred_act", "net_rx_action"])],
+    "worker: encoding": [("bench-saina", ["encode_avx512"])],
+    "worker: decoding": [("bench-saina", ["decode_avx2", "consume"])],
+    "worker: the rest of libsaina, system calls": [("bench-saina", ["saina_flow_run"]), ("bench-saina", [])],
+}
+wrong = [(kind, stack) for kind, stacks in STACKS.items() for stack in stacks if cpu_profile.kind_of(*stack) != kind]
+point(not wrong, "profile: each stack is what it stands for", wrong)
+point({name for name, _, _ in cpu_profile.KINDS} < set(STACKS), "profile: each kind of stack is tried")
 
 print(f"1..{count}")
 sys.exit(bad > 0)

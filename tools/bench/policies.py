@@ -66,6 +66,9 @@ class Workers:
         return os.path.join(self.folder, f"{self.job}.{worker}.{what}")
 
     def begin(self, worker: int, *options: str) -> None:
+        # what an earlier worker has logged is none of this one's steps
+        with open(self.path(worker, "log"), "wb"):
+            pass
         command = self.lab.inside(worker, os.path.join(BUILD, "saina-allreduce"), "-a", f"{NET}.1", "-j", self.job,
                                   "-w", str(worker), "--json", "--log", self.path(worker, "log"), *options)
         with open(self.path(worker, "out"), "wb") as out, open(self.path(worker, "err"), "wb") as err:

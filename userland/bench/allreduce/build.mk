@@ -31,8 +31,13 @@ bench: bench-deps
 	+$(MAKE) --no-print-directory -j$(shell nproc) all bench-programs
 	python3 tools/bench $(BENCH_ARGS)
 
+# Where the time goes.
+bench-profile: bench-deps
+	+$(MAKE) --no-print-directory -j$(shell nproc) all bench-programs
+	python3 tools/bench/cpu_profile.py $(BENCH_ARGS)
+
 bench-ddp: torch-deps
 	+$(MAKE) --no-print-directory -j$(shell nproc) all $(B)/bench-buckets
 	tools/bench-ddp $(BENCH_ARGS)
 
-.PHONY: bench bench-ddp bench-deps bench-programs
+.PHONY: bench bench-profile bench-ddp bench-deps bench-programs
