@@ -96,25 +96,27 @@ total() { # TAG FIELD
 	} END { if (NR) print sum; else exit 1 }' "$WORK/$1.log"
 }
 
-# same_results TAG...: bit for bit, and at least one round that all of them saw
+# same_results TAG...: bit for bit, and each has a round that another one saw, too
 same_results() {
 	local files=("${@/%/.log}")
 	files=("${files[@]/#/$WORK/}")
 	awk -v n=$# "$json_awk"' {
 		round = value("round")
 		what = value("crc") " " value("mask_any") " " value("mask_all")
-		if (!(round in is))
+		if (!(round in is)) {
 			is[round] = what
-		else if (is[round] != what) {
+			first[round] = FILENAME
+			next
+		}
+		if (is[round] != what) {
 			print "round " round " differs: " is[round] " and " what
 			bad = 1
 		}
-		if (++seen[round] == n)
-			all++
+		compared[FILENAME] = compared[first[round]] = 1
 	} END {
-		if (!all)
-			print "no round that all have"
-		exit bad || !all
+		if (length(compared) != n)
+			print "of " n " workers " length(compared) " have a round that another one has, too"
+		exit bad || length(compared) != n
 	}' "${files[@]}"
 }
 
