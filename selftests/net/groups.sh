@@ -50,6 +50,15 @@ check "g=4: is set" saina job set one policy grouped:g=4
 start_all one "$rounds" 4 "${steps[@]}" --think-us 1000
 check "g=4: every model has all updates of all workers, once" wait_all 60
 equal "g=4: nobody waits for anybody" "-1 -1" "$(summary 0 window_min window_max)"
+# Others read the table while an update of this one is in some of its segments only.
+check "g=4, slow link: worker 0: a link of 5 Mbit/s is set" lab rate 0 5mbit 4kb
+start 0 one 4 "${steps[@]}"
+for i in 1 2 3; do
+	start $i one 4 "${steps[@]}" --think-us 1000
+done
+check "g=4, slow link: every model has all updates of all workers, once" wait_all 60
+equal "g=4, slow link: all workers have the same model in the end" "" "$(same_models 0 1 2 3)"
+check "g=4, slow link: there is no limit any more" lab rate 0 none
 saina job del one
 
 # --- regrouped under way, and to other policies and back -----------------------------------------

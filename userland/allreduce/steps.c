@@ -3,9 +3,11 @@
  * saina-allreduce --steps: pushes updates of known contents, adds up what it reads to a
  * model, and compares that with what all have pushed.
  *
- * The first elements of the tensor count: how often each worker has pushed, and whether it has
- * pushed all it wanted to.  A worker that has goes on with updates of zeros until its model has
- * those of all others, so that all models are the same at the end.
+ * The first elements of each segment count: how often each worker has pushed, and whether it has
+ * pushed all it wanted to.  They are in every segment because a table takes an update segment by
+ * segment: who reads between has it in some of them only.  A worker that has pushed all goes on
+ * with updates of zeros until its model has those of all others in all segments, so that all
+ * models are the same at the end.
  *
  * What a policy drops (coded, late=drop) is pushed again with the next update, so every push
  * is in all models exactly once under every policy.
@@ -17,7 +19,8 @@
 #include <zlib.h>
 #include "allreduce.h"
 
-#define COUNTS 128	/* elements: pushes of 64 workers, and who is at the end */
+#define WORKERS 64
+#define COUNTS	(2 * WORKERS)	/* elements of a segment: pushes of each worker, and who is at the end */
 
 struct steps {
 	struct run *r;
@@ -44,12 +47,13 @@ static int fill(struct steps *s, bool pushes, bool last)
 	int ret;
 
 	memset(r->buf, 0, 4 * s->n);
-	if (pushes) {
-		r->buf[me] = 1;
-		for (uint64_t i = COUNTS; i < s->n; i++)
-			r->buf[i] = content(r, me, s->pushes, i);
+	for (uint64_t g = 0; g < s->n; g += r->info.payload) {
+		r->buf[g + me] = pushes;
+		r->buf[g + WORKERS + me] = last;
 	}
-	r->buf[64 + me] = last;
+	for (uint64_t i = 0; pushes && i < s->n; i++)
+		if (i % r->info.payload >= COUNTS)
+			r->buf[i] = content(r, me, s->pushes, i);
 	ret = saina_residual(r->s, 0, s->n, SAINA_INT32, s->sent);
 	for (uint64_t i = 0; i < s->n; i++) {
 		r->buf[i] += s->owed[i];
@@ -114,25 +118,29 @@ static int step(struct steps *s, bool pushes, bool last)
 	return 0;
 }
 
-/* Has this model all that live workers wanted to push? */
+/* Has this model, in each segment, all that live workers wanted to push? */
 static bool is_whole(struct steps *s)
 {
 	struct run *r = s->r;
 
 	saina_info(r->s, &r->info);
-	for (unsigned int w = 0; w < (unsigned int)r->info.workers; w++)
-		if (r->info.active >> w & 1 && !s->model[64 + w])
-			return false;
+	for (uint64_t g = 0; g < s->n; g += r->info.payload)
+		for (unsigned int w = 0; w < (unsigned int)r->info.workers; w++)
+			if (r->info.active >> w & 1 && !s->model[g + WORKERS + w])
+				return false;
 	return true;
 }
 
 static void compare(struct steps *s)
 {
-	for (uint64_t i = COUNTS; i < s->n; i++) {
+	for (uint64_t i = 0; i < s->n; i++) {
+		const uint32_t *pushes = s->model + i - i % s->r->info.payload;
 		uint32_t sum = 0;
 
+		if (i % s->r->info.payload < COUNTS)
+			continue;
 		for (unsigned int w = 0; w < (unsigned int)s->r->info.workers; w++)
-			for (uint32_t c = 0; c < s->model[w]; c++)
+			for (uint32_t c = 0; c < pushes[w]; c++)
 				sum += content(s->r, w, c, i);
 		s->wrong += sum != s->model[i];
 	}
@@ -160,9 +168,9 @@ int steps_run(struct run *r)
 	bool last;
 	int ret = 0, status;
 
-	if (r->info.type != SAINA_INT32 || r->n <= COUNTS) {
-		fprintf(stderr, "saina-allreduce: --steps needs a job of int32 and more than %d elements\n",
-			COUNTS);
+	if (r->info.type != SAINA_INT32 || r->info.payload <= COUNTS || (r->n - 1) % r->info.payload < COUNTS) {
+		fprintf(stderr, "saina-allreduce: --steps needs a job of int32, and more than %d elements in each segment, the last one too (payload %d)\n",
+			COUNTS, r->info.payload);
 		return EXIT_USAGE;
 	}
 	s.model = calloc(3 * s.n, 4);
@@ -183,6 +191,8 @@ int steps_run(struct run *r)
 	}
 	if (!ret && r->a->verify)
 		compare(&s);
+	if (s.wrong)
+		fprintf(stderr, "saina-allreduce: %" PRIu64 " elements of the model are not the sum of all pushes\n", s.wrong);
 	status = s.wrong ? EXIT_WRONG : ret == -ESTALE ? EXIT_STALE : ret ? EXIT_FAILED : 0;
 	summary(&s, status);
 	free(s.model);
