@@ -98,6 +98,13 @@ int rig_job_poke(struct rig *r, struct saina_job_conf *conf)
 
 #define COARSE_NS 20000000	/* more than the coarse clock is ever behind */
 
+/* A deadline of so much earlier; on a machine that was started a moment ago that may be before all
+ * time, and 0 is none. */
+static uint64_t earlier(uint64_t deadline, uint64_t ns)
+{
+	return deadline > ns ? deadline - ns : 1;
+}
+
 int rig_time_passes(struct rig *r, uint64_t ns)
 {
 	static const unsigned int sizes[] = {
@@ -128,7 +135,7 @@ int rig_time_passes(struct rig *r, uint64_t ns)
 			}
 			if (fd < 0 || bpf_map_lookup_elem(fd, &i, &slot))
 				err = -ENOENT;
-			slot.meta.deadline -= ns + COARSE_NS;
+			slot.meta.deadline = earlier(slot.meta.deadline, ns + COARSE_NS);
 			slot.meta.opened_at -= ns;
 			if (!err && bpf_map_update_elem(fd, &i, &slot, BPF_ANY))
 				err = -errno;
