@@ -100,19 +100,19 @@ total() { # TAG FIELD
 same_results() {
 	local files=("${@/%/.log}")
 	files=("${files[@]/#/$WORK/}")
-	awk -v n=$# "$json_awk"' {
+	awk -v n=$# "$json_awk"' FNR == 1 { file++ } {
 		round = value("round")
 		what = value("crc") " " value("mask_any") " " value("mask_all")
 		if (!(round in is)) {
 			is[round] = what
-			first[round] = FILENAME
+			first[round] = file
 			next
 		}
 		if (is[round] != what) {
 			print "round " round " differs: " is[round] " and " what
 			bad = 1
 		}
-		compared[FILENAME] = compared[first[round]] = 1
+		compared[file] = compared[first[round]] = 1
 	} END {
 		if (length(compared) != n)
 			print "of " n " workers " length(compared) " have a round that another one has, too"

@@ -46,7 +46,12 @@ gives "total: an unknown name fails" " 1" total 0 latest
 gives "total: a log without rounds fails" " 1" total 2 late
 gives "same_results: a log equals itself" " 0" same_results 0 0
 gives "same_results: another checksum differs" "round 1 differs: bb 3 1 and cc 3 1 1" same_results 0 1
-gives "same_results: logs without a common round fail" "no round that all have 1" same_results 0 2
+gives "same_results: logs without a common round fail" "of 2 workers 0 have a round that another one has, too 1" same_results 0 2
+echo '{"round": 2, "crc": "dd", "mask_any": 3, "mask_all": 1}' >"$WORK/3.log"
+cat "$WORK/0.log" "$WORK/3.log" >"$WORK/4.log"
+gives "same_results: no round that all have is needed" " 0" same_results 0 3 4
+gives "same_results: a log without a common round fails beside others" "of 3 workers 2 have a round that another one has, too 1" \
+	same_results 0 3 0
 gives "counted_in: a worker that is in every segment of a round is counted" " 0" counted_in 0 1 0
 gives "counted_in: rounds before the given one do not count" " 1" counted_in 0 1 1
 plan
