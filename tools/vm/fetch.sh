@@ -24,8 +24,8 @@ need_packages() {
 	[ "$(id -u)" -eq 0 ] ||
 		die "these Debian packages are missing: ${missing[*]}; install them as root"
 	note "installing ${missing[*]}"
-	apt-get -qq update || die "apt-get update failed"
-	DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "${missing[@]}" \
+	"$here/apt-get" update || die "apt-get update failed"
+	"$here/apt-get" install -y --no-install-recommends "${missing[@]}" \
 		>/dev/null || die "apt-get could not install ${missing[*]}"
 }
 
@@ -79,7 +79,7 @@ fetch_kernel() {
 
 	rel=$(newest "$k")
 	if [ -z "$rel" ] && [ "$(id -u)" -eq 0 ]; then
-		apt-get -qq update || die "apt-get update failed"
+		"$here/apt-get" update || die "apt-get update failed"
 		rel=$(newest "$k")
 	fi
 	[ -n "$rel" ] ||
@@ -126,11 +126,11 @@ download() {
 	shift
 	# apt gives up its root rights for downloads where it can.
 	[ "$(id -u)" -eq 0 ] && chmod 777 "$dir"
-	if ! (cd "$dir" && apt-get -qq -o APT::Sandbox::User=root download "$@"); then
+	if ! (cd "$dir" && "$here/apt-get" -o APT::Sandbox::User=root download "$@"); then
 		# The lists are older than the archive, mostly.
 		[ "$(id -u)" -eq 0 ] || die "cannot download $*; try after apt-get update"
-		apt-get -qq update || die "apt-get update failed"
-		(cd "$dir" && apt-get -qq -o APT::Sandbox::User=root download "$@") ||
+		"$here/apt-get" update || die "apt-get update failed"
+		(cd "$dir" && "$here/apt-get" -o APT::Sandbox::User=root download "$@") ||
 			die "cannot download $*"
 	fi
 }

@@ -49,7 +49,7 @@ fetch_archive() {
 	flock 8
 	version=$(version_of "$package")
 	if [[ $version != [0-9]* ]] && [ "$(id -u)" -eq 0 ]; then
-		apt-get -qq update || die "apt-get update failed"
+		"$here/apt-get" update || die "apt-get update failed"
 		version=$(version_of "$package")
 	fi
 	[[ $version == [0-9]* ]] ||
