@@ -98,6 +98,27 @@ if [ "$(id -u)" = 0 ]; then
 	point $? "run: a namespace left behind is taken away"
 fi
 
+# Ctrl-C, and once more while the test that ran undoes what it did.
+plant undoes quick 100 "trap 'touch $tmp/undoing; sleep 2; touch $tmp/undone; exit 1' TERM" "touch $tmp/begun" \
+	'while sleep 0.1; do :; done'
+until_there() { # FILE
+	local i
+	for ((i = 0; i < 200; i++)); do
+		[ ! -e "$tmp/$1" ] || return 0
+		sleep 0.1
+	done
+	return 1
+}
+env -u CI SAINA_BUILD="$tmp" "$top/selftests/run" undoes >"$tmp/said" 2>&1 &
+pid=$!
+until_there begun && kill -INT $pid && until_there undoing && kill -INT $pid && kill -TERM $pid
+wait $pid
+status=$?
+[ $status = 130 ]
+point $? "run: two more signals while it is cleaning up: exit status 130" || diag "status $status: $(cat "$tmp/said")"
+[ -e "$tmp/undone" ]
+point $? "run: two more signals while it is cleaning up: the test that ran has undone what it did" || diag "$(cat "$tmp/said")"
+
 plant emulator quick 10 "[ -e $tmp/once ] || { touch $tmp/once; echo ok 1; exit 123; }" 'echo ok 1; echo ok 2; echo 1..2'
 run 0 "a test in whose VM the emulator was at fault once" emulator
 said 'emulator: the emulator was at fault .*: once more' "that the emulator was at fault is said"
