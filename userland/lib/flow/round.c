@@ -475,13 +475,13 @@ static bool is_for_bell(const struct saina_round *r, const struct saina_act *a, 
 }
 
 /* What @act asks for, into @buf; how many messages of @len bytes. */
-static unsigned int put_acts(struct saina_round *r, const struct saina_act *act, size_t todo,
+static unsigned int put_acts(struct saina_round *r, const struct saina_act *act, size_t acts,
 			     uint64_t now, uint8_t *buf, size_t *len)
 {
 	unsigned int n = 0;
 
 	*len = r->job->msglen;
-	for (size_t i = 0; i < todo; i++) {
+	for (size_t i = 0; i < acts; i++) {
 		const struct saina_act *a = &act[i];
 
 		switch (a->type) {

@@ -243,15 +243,15 @@ static bool slots_free(const struct saina_flow *f, uint32_t j, uint64_t bits)
 /* Those of @bits whose exponent is to be asked for. */
 static uint64_t unlearned(const struct saina_flow *f, uint32_t j, uint64_t bits, bool gate)
 {
-	uint64_t todo = 0;
+	uint64_t unknown = 0;
 
 	for (; bits; bits &= bits - 1) {
 		uint32_t i = j * f->cut + __builtin_ctzll(bits);
 
 		if (!exponent_known(f, i) || (!gate && f->known[i] != f->round))
-			todo |= bits & -bits;
+			unknown |= bits & -bits;
 	}
-	return todo;
+	return unknown;
 }
 
 /* The next train that may leave. */
