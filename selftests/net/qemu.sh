@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# tools/quickstart/qemu: what it refuses.
+# tools/quickstart/qemu: guests on a bridge of its own and on one that is there, Ctrl-C, and what it
+# refuses.
 #
-#     namespaces of this test's own: bridge br9, without an address
+#     namespaces of this test's own: sainad, bridge of the quickstart's, or br9
+#         tap |       tap |         <- tc
+#       guest 0      guest 1        saina-allreduce
 
 if ! command -v qemu-system-x86_64 >/dev/null || [ -n "${SAINA_VM-}" ]; then
 	echo "1..0 # SKIP no qemu, or this is a VM itself"
@@ -30,4 +33,64 @@ inside ip link add br9 type bridge
 fails "a bridge without an IPv4 address: says how to give it one" 1 'br9 has no IPv4 address: ip addr add .* dev br9' --bridge br9 \
 	--guests 10.0.0.100/24
 inside ip link del br9
+
+# --- guests ------------------------------------------------------------------------------
+
+# all_right NAME WORKERS ROUNDS: they ended well, and say in words that every sum was right
+all_right() {
+	equal "guests, $1: the quickstart ends with status 0" "0: " "$said"
+	equal "guests, $1: each of the $2 says that every sum was right, and nothing was relayed" "$2 $2" \
+		"$(grep -cE "^  worker [0-9]: $3 rounds, segments exact [1-9][0-9]*, wrong 0, unverified 0;.* relayed 0;" "$WORK/$1.out") $(
+		grep -oE 'all [0-9]+ workers ended well' "$WORK/$1.out" | tr -dc 0-9)"
+}
+
+quickstart own --rounds 50
+control own
+check "guests, own: the job runs" until_true 200 job_runs
+equal "guests, own: every port has tc by itself" "tc auto" "$(sj port show '[.[]|"\(.mode) \(.hook)"]|unique|join(", ")')"
+ended own
+all_right own 2 50
+equal "guests, own: leaves nothing behind" "" "$(left)"
+
+check "guests, there: a bridge is made" inside ip link add br9 type bridge
+check "guests, there: the bridge has an address" inside ip addr add 10.9.0.1/24 dev br9
+check "guests, there: the bridge is up" inside ip link set br9 up
+quickstart there --bridge br9 --guests 10.9.0.100/24 --workers 3 --policy fastest:k=2 --kernel 6.12 --rounds 20
+ended there
+all_right there 3 20
+equal "guests, there: leaves the bridge, and nothing else" br9 "$(left | sed -E 's/^[0-9]+: ([^:@]+).*/\1/')"
+inside ip link del br9
+
+# --- Open vSwitch, its userspace datapath ---------------------------------------------------
+
+ovs_up() {
+	inside mkdir -p /run/openvswitch &&
+		inside ovsdb-tool create /run/ovs.db /usr/share/openvswitch/vswitch.ovsschema &&
+		inside ovsdb-server /run/ovs.db --remote=punix:/run/openvswitch/db.sock --pidfile --no-chdir --detach \
+			--log-file=/run/ovsdb.log --verbose=console:off &&
+		inside ovs-vsctl --no-wait init &&
+		inside ovs-vswitchd --pidfile --no-chdir --detach --log-file=/run/vswitchd.log --verbose=console:off &&
+		inside ovs-vsctl add-br br9 -- set bridge br9 datapath_type=netdev fail-mode=standalone &&
+		inside ethtool -K br9 tx off >/dev/null &&
+		inside ip addr add 10.9.0.1/24 dev br9 && inside ip link set br9 up
+}
+check "guests, ovs: Open vSwitch with a bridge is started" ovs_up
+quickstart ovs --bridge br9 --guests 10.9.0.100/24 --rounds 50
+control ovs
+check "guests, ovs: the job runs" until_true 200 job_runs
+equal "guests, ovs: every port has XDP by itself" "native auto" "$(sj port show '[.[]|"\(.mode) \(.hook)"]|unique|join(", ")')"
+ended ovs
+all_right ovs 2 50
+equal "guests, ovs: leaves no port behind" "" "$(inside ovs-vsctl list-ports br9)"
+inside ovs-vsctl del-br br9
+inside ovs-appctl exit --cleanup
+inside ovs-appctl -t ovsdb-server exit
+
+# --- Ctrl-C ------------------------------------------------------------------------------
+
+ctrl_c 'making bridge' 0
+ctrl_c 'starting sainad' 0
+for seconds in 0 0.2 1 5; do
+	ctrl_c 'booting guest 0' $seconds
+done
 finished
