@@ -331,10 +331,11 @@ enum saina_slot_state {
  * @state: enum saina_slot_state (ring entries: EMPTY, DONE or TABLE)
  * @k: latched when the slot opened
  * @count: contributors so far
- * @exponent: block scale of the sums
+ * @exponent: block scale of the sums: the coarsest of the contributors', or
+ *	SAINA_EXPONENT_NAN: the sums mean nothing (OPEN) or are all 0 (DONE)
  * @policy: seq of the latched policy
  * @seen: mask of the contributors
- * @members: latched: the workers waited for; without those that came with another exponent
+ * @members: latched: the workers waited for
  * @opened_at: when the first packet came, CLOCK_MONOTONIC ns
  * @csum: DONE: one's complement sum of the payload, folded to 16 bits, host
  *	order, not inverted; OPEN, CODED: the parts that are in, as bits

@@ -58,7 +58,7 @@
 	X(ROUND_BUSY,	"round-busy",	1, "next round while the present one has open slots") \
 	X(ROUND_OLD,	"round-old",	1, "round whose result is gone") \
 	X(SLOT_BUSY,	"slot-busy",	1, "window exceeded: the segment before in its slot is not done") \
-	X(EXPONENT,	"exponent",	1, "block scale differs from the slot's") \
+	X(EXPONENT,	"exponent",	1, "block scale out of range, or not the table's") \
 	X(INJECTED_IN,	"injected-in",	1, "lost on purpose on the way in (lab)") \
 	X(INJECTED_OUT,	"injected-out",	1, "lost on purpose on the way out (lab)") \
 	X(DELAYED,	"delayed",	0, "held back on purpose (lab)") \
@@ -67,7 +67,9 @@
 	X(NO_MEMORY,	"no-memory",	1, "ring buffer full, map missing, or no linear copy of a frame") \
 	X(INTERNAL,	"internal",	1, "state that should be impossible") \
 	X(REFERENCE,	"no-reference",	1, "doorbells where the worker has no input array or the job no board") \
-	X(STAMP,	"stamp",	1, "segments rung for whose input is of another round or session")
+	X(STAMP,	"stamp",	1, "segments rung for whose input is of another round or session") \
+	X(COARSENED,	"coarsened",	0, "gradients that made the block scale of their slot coarser") \
+	X(NONFINITE,	"non-finite",	0, "gradients with a NaN or an infinity, which make their result NaN")
 
 enum saina_counter {
 #define SAINA_COUNTER_ENUM(id, name, drop, text) SAINA_C_##id,

@@ -32,7 +32,7 @@
 
 #include <linux/types.h>
 
-#define SAINA_PROTO_VERSION	3
+#define SAINA_PROTO_VERSION	4
 
 #define SAINA_PORT_DATA		48864	/* 0xBEE0, as in the original SAINA */
 #define SAINA_PORT_CTRL		48865
@@ -46,6 +46,15 @@
 #define SAINA_WORKER_ANY	0xff	/* JOIN: any free identifier will do */
 #define SAINA_ROUND_MAX		0xfffffffeu	/* the last round a job can have */
 #define SAINA_ROUND_ASK		0xffffffffu	/* CLOCK: a question only: where am I, may I go? */
+
+/*
+ * Exponents of GRAD, INC and RESULT in int32 jobs: integer = round(value * 2^exponent).  The
+ * coarsest one holds every finite float32, summed over SAINA_WORKERS_MAX workers; at the finest one
+ * what is below 2^-111 is 0.  SAINA_EXPONENT_NAN marks a segment with a NaN or an infinity in it.
+ */
+#define SAINA_EXPONENT_MIN	(-104)
+#define SAINA_EXPONENT_MAX	110
+#define SAINA_EXPONENT_NAN	(-128)
 
 /* Payload sizes a job may choose, in elements of 4 bytes. */
 #define SAINA_ELEMS_LIST(X) X(64) X(128) X(256) X(352) X(1024) X(2048)
@@ -133,8 +142,9 @@ enum saina_nak {
  *	RESULT, INC, READ and SUM (pad the last segment with zeros), 0 elsewhere
  * @worker: sender (requests) or addressee (unicast answers); 0xff in
  *	multicast
- * @exponent: block scale: integer = round(gradient * 2^exponent), -126..127;
- *	all contributors of a slot must agree, the result repeats it
+ * @exponent: block scale: integer = round(gradient * 2^exponent), SAINA_EXPONENT_MIN..MAX, or
+ *	SAINA_EXPONENT_NAN: the segment holds a NaN or an infinity, the payload is not looked at.
+ *	Contributors choose their own; a result has the coarsest of them, or NAN if any has
  * @contributors: RESULT: how many gradients are in the sum (= bits in @mask):
  *	the divisor of the mean; never the k advertised by anything else; STATUS: the part that
  *	the addressee computes, if there are parts

@@ -33,7 +33,7 @@
  * @session: of the worker, 0 while it writes: written last
  * @round: of the gradient
  * @segment: likewise
- * @exponent: block scale of the gradient
+ * @exponent: block scale of the gradient, as in a GRAD
  * @pad: not looked at
  */
 struct saina_input_head {
@@ -53,7 +53,7 @@ SAINA_ASSERT(sizeof(struct saina_input_head) == 64, "saina_input_head is 64 byte
  * @policy: seq of its policy
  * @k: latched
  * @contributors: how many are in it
- * @exponent: block scale
+ * @exponent: block scale, as in a RESULT
  * @flags: SAINA_F_*
  * @pad: 0
  */
