@@ -17,7 +17,8 @@ static __always_inline bool SIZED(bell_add)(struct slot_call *c, struct SLOT *h,
 	__u32 lock = c->in.lock, w = c->in.worker;
 	bool plain;
 
-	if (h->meta.round != c->in.round || h->meta.count + 1 >= h->meta.k || !c->in.segment)
+	if (h->meta.round != c->in.round || h->meta.count + 1 >= h->meta.k || !c->in.segment ||
+	    h->meta.exponent != c->in.exponent)
 		return false;
 	c->in.now = h->meta.deadline ? bpf_ktime_get_coarse_ns() : 0;
 	lk = bpf_map_lookup_elem(&saina_locks, &lock);
@@ -28,8 +29,7 @@ static __always_inline bool SIZED(bell_add)(struct slot_call *c, struct SLOT *h,
 	w &= SAINA_WORKERS_MAX - 1;
 
 	bpf_spin_lock(&lk->lock);
-	c->in.exponent = in->head.exponent;
-	plain = slot_is_stamped(&in->head, &c->in) && slot_is_plain(&h->meta, &c->in);
+	plain = slot_take_input(&in->head, c) && slot_is_plain(&h->meta, &c->in);
 	if (plain) {
 		h->meta.seen |= c->in.bit;
 		h->meta.count++;
@@ -69,6 +69,7 @@ __noinline int SIZED(bell_run)(struct slot_call *c, const struct saina_job_conf 
 	h = bpf_map_lookup_elem(map, &key);
 	if (!h)
 		return SLOT_DROP;
+	c->in.exponent = slot_input_exponent(&in->head);
 	if (SIZED(bell_add)(c, h, in)) {
 		c->out.counted = SAINA_C_ADDED;
 		return SLOT_KEPT;
@@ -93,19 +94,23 @@ __noinline int SIZED(bell_run)(struct slot_call *c, const struct saina_job_conf 
 
 	if (h->meta.parts)
 		slot_look_at_parts(c, &h->meta);
-	verdict = SIZED(slot_step)(c, h, e, (void *)in, (void *)b);
+	verdict = SIZED(slot_try)(c, h, e, (void *)in, (void *)b);
 	if (verdict == SLOT_MISS) {
 		verdict = round_permit(c, conf);
+		if (verdict == SLOT_STALE &&
+		    SIZED(slot_step)(c, h, e, (void *)in, (void *)b) == SLOT_ANSWER)
+			return SLOT_ANSWER;
 		if (verdict != SLOT_MISS)
 			return verdict;
 		if (c->latch.parts)
 			slot_look_at_parts(c, &h->meta);
-		verdict = SIZED(slot_step)(c, h, e, (void *)in, (void *)b);
+		verdict = SIZED(slot_try)(c, h, e, (void *)in, (void *)b);
 		if (!c->latch.opened)
 			round_undo(c);
 	}
 	if (verdict == SLOT_RESULT) {
-		SIZED(slot_signs)(c, conf, e);
+		if (!slot_is_nan(c->out.exponent))
+			SIZED(slot_signs)(c, conf, e);
 		round_account(c, conf);
 	}
 	return verdict;

@@ -15,6 +15,27 @@ static __always_inline bool slot_is_stamped(const struct saina_input_head *s,
 	return s->session == in->session && s->round == in->round && s->segment == in->segment;
 }
 
+/* One read: the worker may write there. */
+static __always_inline __s32 slot_input_exponent(const struct saina_input_head *s)
+{
+	return *(const volatile __s8 *)&s->exponent;
+}
+
+/* Under the slot's lock: is the input what the doorbell is about, with an exponent that can be?
+ * Then c->in has it, else c->out says why not.
+ */
+static __always_inline bool slot_take_input(const struct saina_input_head *s, struct slot_call *c)
+{
+	c->in.exponent = slot_input_exponent(s);
+	c->out.verdict = SLOT_DROP;
+	if (!slot_is_stamped(s, &c->in)) {
+		c->out.reason = SAINA_C_STAMP;
+		return false;
+	}
+	c->out.reason = SAINA_C_EXPONENT;
+	return slot_is_exponent(c->in.exponent);
+}
+
 /* From here to slot_publish() nobody reads the entry.  Exchanges keep the order that readers
  * need.
  */

@@ -25,6 +25,7 @@ enum slot_verdict {
 	SLOT_GO_ALL,	/* table mode: the same, to everybody */
 	SLOT_MISS,	/* inside the slot machine only: not in hot slot or ring */
 	SLOT_CLAIMED,	/* likewise: to be added without the lock, and settled */
+	SLOT_RETRY,	/* likewise: nothing changed; the exponents need the other function */
 };
 
 #define SLOT_BEFORE	64	/* bytes of the head that a payload may have */
@@ -88,6 +89,11 @@ struct slot_in {
  * @opened: permission was made use of
  * @claimed: counted in the slot, but not in its sums yet
  * @failed: saina.ko could not add it
+ * @last: counted[segment].last[worker] before the claim
+ * @action: enum slot_action, decided: by way of memory, so that the verifier goes through the
+ *	loops with one state and not with that of each decision
+ * @less: of mixed exponents, bits to shift by less 1; likewise
+ * @coarser: the input's is the coarser one; likewise
  * @k_min: contributors that are enough at the deadline
  * @parts: CODED: of the gradient, else 0
  */
@@ -102,6 +108,10 @@ struct slot_latch {
 	__u32	opened;
 	__u32	claimed;
 	__u32	failed;
+	__u32	last;
+	__u32	action;
+	__u32	less;
+	__u32	coarser;
 	__u16	k_min;
 	__u16	parts;
 };
@@ -111,6 +121,7 @@ struct slot_latch {
  * @verdict: enum slot_verdict
  * @reason: SLOT_DROP: counter
  * @counted: STORED, ADDED or COUNT_NONE
+ * @coarsened: 1: it made the slot's block scale coarser
  * @next_round: SLOT_STALE: of the job
  * @last: counted[segment].last[worker]
  * @mask: of the result, as all to @flags
@@ -133,6 +144,7 @@ struct slot_out {
 	__u32	verdict;
 	__u32	reason;
 	__u32	counted;
+	__u32	coarsened;
 	__u32	next_round;
 	__u32	last;
 	__u32	csum;
@@ -252,6 +264,7 @@ static __always_inline void slot_call_begin(struct slot_call *c)
 	c->latch.failed = 0;
 	c->out.reason = SAINA_C_INTERNAL;
 	c->out.counted = COUNT_NONE;
+	c->out.coarsened = 0;
 	c->out.flips = 0;
 	c->out.observed = 0;
 }

@@ -168,6 +168,8 @@ static __always_inline bool control_first(__u32 job, __u32 who, __u64 when)
 	struct saina_told *t = bpf_map_lookup_elem(&saina_told, &job);
 	__u64 last;
 
+	/* for the verifier: what is compared is what is used */
+	asm volatile("" : "+r"(who));
 	if (!t || who > SAINA_TOLD_NOBODY)
 		return true;
 	last = t->last[who];
@@ -180,25 +182,30 @@ static __always_inline bool control_first(__u32 job, __u32 who, __u64 when)
 static __noinline void control_event(__u32 type, __u32 job_worker_k, __u32 round, __u64 a,
 				     __u64 b)
 {
-	__u32 job = job_worker_k & 0xffff, worker = job_worker_k >> 16 & 0xff;
-	const struct saina_job_rt *rt = bpf_map_lookup_elem(&saina_rt, &job);
+	__u32 job = job_worker_k & 0xffff, worker = job_worker_k >> 16 & 0xff, next_round;
+	const struct saina_job_rt *rt;
 	struct saina_event ev = {
-		.time = bpf_ktime_get_ns(),
 		.type = type,
 		.job = job,
 		.worker = worker,
 		.k = job_worker_k >> 24,
 		.round = round,
-		.generation = rt ? rt->generation : 0,
 		.a = a,
 		.b = b,
 	};
-	__u64 when = (__u64)ev.generation << 32;
 
-	if (type == SAINA_EV_STALE &&
-	    !control_first(job, worker, when | (rt ? rt->next_round : 0)))
+	/* from here on what @ev has is not kept elsewhere on the stack, too */
+	asm volatile("" : : : "memory");
+	ev.time = bpf_ktime_get_ns();
+	rt = bpf_map_lookup_elem(&saina_rt, &job);
+	ev.generation = rt ? rt->generation : 0;
+	next_round = rt ? rt->next_round : 0;
+	if (ev.type == SAINA_EV_STALE &&
+	    !control_first(ev.job, ev.worker, (__u64)ev.generation << 32 | next_round))
 		return;
-	if (type == SAINA_EV_DEGRADED && !control_first(job, SAINA_TOLD_NOBODY, when | (round + 1)))
+	if (ev.type == SAINA_EV_DEGRADED &&
+	    !control_first(ev.job, SAINA_TOLD_NOBODY,
+			   (__u64)ev.generation << 32 | (ev.round + 1)))
 		return;
 	/* first the module's: it has listeners also where nobody empties the ring */
 	control_remember(&ev);

@@ -86,7 +86,15 @@ static __always_inline __u32 message_check(HOOK_CTX *ctx, const void *h, struct 
 	return m->binding ? COUNT_NONE : SAINA_C_NO_WORKER;
 }
 
-/* Checks 8 to 18, counted for the worker it claims to be from; @len bytes have the whole
+/* Check 19: is the block scale of a GRAD or INC one that can be? */
+static __always_inline bool message_exponent_fits(const struct message *m, __s32 e)
+{
+	if (m->type == SAINA_MSG_GRAD)
+		return m->conf->elem == SAINA_ELEM_INT32 ? slot_is_exponent(e) : !e;
+	return m->type != SAINA_MSG_INC || (slot_is_exponent(e) && !slot_is_nan(e));
+}
+
+/* Checks 8 to 19, counted for the worker it claims to be from; @len bytes have the whole
  * message.  COUNT_NONE if good: all of m->in is set, then.
  */
 static __always_inline __u32 message_check_sender(const struct frame *f, const void *h, __u32 len,
@@ -125,6 +133,8 @@ static __always_inline __u32 message_check_sender(const struct frame *f, const v
 		return SAINA_C_SEGMENT;
 	in->round = H(__u32, h, round);
 	in->exponent = H(__s8, h, exponent);
+	if (!message_exponent_fits(m, in->exponent))
+		return SAINA_C_EXPONENT;
 	in->bit = 1ull << (in->worker & (SAINA_WORKERS_MAX - 1));
 	in->generation = conf->generation;
 	in->pool = conf->pool;
@@ -313,13 +323,22 @@ static __always_inline int message_ask(struct slot_call *c, const struct saina_j
 static __always_inline int hook_run(HOOK_CTX *ctx, struct slot_call *c,
 				    const struct saina_job_conf *conf, bool table);
 
-/* What has become of a message, in the counters of its worker. */
-static __always_inline void message_count(const struct slot_call *c, struct saina_counters *wc)
+/*
+ * What has become of a message, in the counters of its worker.  A function of its own for the verifier,
+ * which would go through it for each segment of a BELL.
+ */
+__noinline int message_count(const struct slot_call *c, struct saina_counters *wc)
 {
+	if (!c || !wc)
+		return 0;
 	if (c->out.counted == SAINA_C_ADDED)
 		wc->c[SAINA_C_ADDED]++;
 	else if (c->out.counted == SAINA_C_STORED)
 		wc->c[SAINA_C_STORED]++;
+	if (c->out.coarsened)
+		wc->c[SAINA_C_COARSENED]++;
+	if (c->out.counted != COUNT_NONE && slot_is_nan(c->in.exponent))
+		wc->c[SAINA_C_NONFINITE]++;
 	switch (c->out.verdict) {
 	case SLOT_RESULT:
 		wc->c[SAINA_C_COMPLETED]++;
@@ -347,6 +366,7 @@ static __always_inline void message_count(const struct slot_call *c, struct sain
 		count_worker(wc, c->out.reason);
 		break;
 	}
+	return 0;
 }
 
 /*

@@ -124,6 +124,9 @@ static __always_inline bool sfcd_decide(struct saina_job_rt *rt)
 	bool parity = p->flags & SAINA_POLICY_F_PARITY;
 	bool changed = false;
 
+	/* all segments had a NaN */
+	if (!rt->observed)
+		return false;
 	if (rt->primed || parity) {
 		__u32 members = popcount64(rt->members);
 		__u32 limit = p->k_max && p->k_max < members ? p->k_max : members;

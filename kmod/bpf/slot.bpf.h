@@ -24,6 +24,13 @@
 #include "call.bpf.h"
 #include "control.bpf.h"
 
+/* @x, of which the verifier knows nothing any more. */
+static __always_inline __u32 slot_by_memory(__u32 *at, __u32 x)
+{
+	*(volatile __u32 *)at = x;
+	return *(volatile __u32 *)at;
+}
+
 /* What a decision asks of the sums. */
 enum slot_action {
 	SLOT_DO_NOTHING,
@@ -33,6 +40,7 @@ enum slot_action {
 	SLOT_DO_FINISH,		/* ring, output = hot */
 	SLOT_DO_FINISH_STORE,	/* ring, output = input */
 	SLOT_DO_FINISH_ADD,	/* ring, output = hot + input */
+	SLOT_DO_FINISH_NAN,	/* ring, output = 0 */
 };
 
 /* Without the module nothing is added elsewhere. */
@@ -49,6 +57,17 @@ static __always_inline bool slot_is_of(const struct saina_slot_meta *h, const st
 {
 	return h->round == in->round && h->segment == in->segment &&
 	       h->state != SAINA_SLOT_EMPTY;
+}
+
+static __always_inline bool slot_is_nan(__s32 exponent)
+{
+	return exponent == SAINA_EXPONENT_NAN;
+}
+
+/* May a gradient of an int32 job have it? */
+static __always_inline bool slot_is_exponent(__s32 e)
+{
+	return (e >= SAINA_EXPONENT_MIN && e <= SAINA_EXPONENT_MAX) || slot_is_nan(e);
 }
 
 /* 1 if a > b, else 0: without a branch, for the verifier goes through all that is inlined
@@ -158,7 +177,10 @@ static __always_inline void slot_answer_from(struct slot_out *out, const struct 
 static __always_inline int slot_count_in(struct slot_call *c, const struct saina_slot_meta *h,
 					 struct saina_counted *cnt, __u32 counter, int action)
 {
-	cnt->last[c->in.worker & (SAINA_WORKERS_MAX - 1)] = c->in.round + 1;
+	__u32 *last = &cnt->last[c->in.worker & (SAINA_WORKERS_MAX - 1)];
+
+	c->latch.last = *last;
+	*last = c->in.round + 1;
 	c->out.counted = counter;
 	if (!c->in.segment)
 		c->out.opened_at = h->opened_at;
@@ -168,6 +190,8 @@ static __always_inline int slot_count_in(struct slot_call *c, const struct saina
 		return SLOT_DO_NOTHING;
 	}
 	c->out.verdict = SLOT_KEPT;
+	if (slot_is_nan(h->exponent))
+		return action >= SLOT_DO_FINISH ? SLOT_DO_FINISH_NAN : SLOT_DO_NOTHING;
 	return action;
 }
 
@@ -181,20 +205,22 @@ static __always_inline int slot_decide_open(struct slot_call *c, struct saina_sl
 	bool spare = h->csum & slot_part(h->parts, in->worker);
 	__u32 reason = in->pull ? SAINA_C_PULL_EARLY : in_it ? SAINA_C_DUPLICATE : SAINA_C_SPARE;
 
-	if (!in->pull && !in_it && h->exponent != in->exponent) {
-		/* it cannot be added: nobody waits for it, as if its worker had died */
-		h->members &= ~in->bit;
-		h->flags |= SAINA_F_DEGRADED; /* for slot_is_plain() */
-		return slot_drop(&c->out, SAINA_C_EXPONENT);
+	if (in->pull || in_it || spare) {
+		if (!applied || !complete)
+			return slot_drop(&c->out, reason);
+		return slot_is_nan(h->exponent) ? SLOT_DO_FINISH_NAN : SLOT_DO_FINISH;
 	}
-	if (in->pull || in_it || spare)
-		return applied && complete ? SLOT_DO_FINISH : slot_drop(&c->out, reason);
 	if (!applied && complete)
 		/* too late for a result that is not there yet */
 		return slot_drop(&c->out, SAINA_C_PULL_EARLY);
 	h->seen |= in->bit;
 	h->csum |= slot_part(h->parts, in->worker);
 	h->count++;
+	if (in->exponent < h->exponent) {
+		/* NAN is below all others */
+		c->out.coarsened = !slot_is_nan(in->exponent);
+		h->exponent = in->exponent;
+	}
 	return slot_count_in(c, h, cnt, SAINA_C_ADDED,
 			     !away && slot_complete(h, in) ? SLOT_DO_FINISH_ADD : SLOT_DO_ADD);
 }
@@ -240,11 +266,13 @@ static __always_inline int slot_decide_new(struct slot_call *c, struct saina_slo
 /* saina.ko has added a claimed gradient, or could not: is it the last one?  Until then
  * the slot was not DONE, so it is the same still.
  */
-static __always_inline int slot_settle(struct slot_call *c, struct saina_slot_meta *h)
+static __always_inline int slot_settle(struct slot_call *c, struct saina_slot_meta *h,
+				       struct saina_counted *cnt)
 {
 	if (c->latch.failed) {
 		h->seen &= ~c->in.bit;
 		h->count--;
+		cnt->last[c->in.worker & (SAINA_WORKERS_MAX - 1)] = c->latch.last;
 		c->out.counted = COUNT_NONE;
 		slot_drop(&c->out, SAINA_C_INTERNAL);
 	} else {
@@ -273,7 +301,7 @@ static __always_inline int slot_decide(struct slot_call *c, struct saina_slot_me
 	bool hot = slot_is_of(h, &c->in);
 
 	if (slot_away(&c->in) && c->latch.claimed)
-		return slot_settle(c, h);
+		return slot_settle(c, h, cnt);
 	if (hot && h->state == SAINA_SLOT_OPEN)
 		return slot_decide_open(c, h, cnt);
 	/* also where a table has taken the entry: the hot slot may be of that round still */
@@ -294,8 +322,6 @@ static __always_inline void slot_done(struct slot_call *c, struct saina_slot_met
 {
 	if (h->count < h->k)
 		h->flags |= SAINA_F_DEGRADED;
-	else
-		h->flags &= ~SAINA_F_DEGRADED;
 	h->csum = csum_fold64(csum);
 	h->state = SAINA_SLOT_DONE;
 	*e = *h;
@@ -306,17 +332,27 @@ static __always_inline void slot_done(struct slot_call *c, struct saina_slot_met
 
 /*
  * The common case, cut short: is it one more gradient into a slot that is open for it,
- * does not complete with it and has nothing unusual about it?  With all members alive and
- * none taken out, k is at most their number, so below k contributors the slot cannot be
- * complete.
+ * does not complete with it and has nothing unusual about it?  With all members alive k is at
+ * most their number, so below k contributors the slot cannot be complete.
  */
 static __always_inline bool slot_is_plain(const struct saina_slot_meta *h, const struct slot_in *in)
 {
 	return h->state == SAINA_SLOT_OPEN && h->round == in->round &&
 	       h->segment == in->segment && h->count + 1 < h->k &&
-	       h->exponent == in->exponent && !(h->seen & in->bit) && !(h->members & ~in->active) &&
-	       !(h->flags & SAINA_F_DEGRADED) && !h->parts &&
+	       h->exponent == in->exponent && !slot_is_nan(in->exponent) &&
+	       !(h->seen & in->bit) && !(h->members & ~in->active) && !h->parts &&
 	       (!h->deadline || in->now < h->deadline);
+}
+
+/*
+ * Is it to be added to a slot with another exponent?  slot_mixed_ELEMS() does that and nothing else:
+ * the loops that shift cost slot_step_ELEMS() and the verifier too much.
+ */
+static __always_inline bool slot_is_mixed(const struct saina_slot_meta *h, const struct slot_in *in)
+{
+	return h->exponent != in->exponent && !slot_is_nan(h->exponent) &&
+	       !slot_is_nan(in->exponent) && h->state == SAINA_SLOT_OPEN && slot_is_of(h, in) &&
+	       !in->pull && !(h->seen & in->bit) && !(h->csum & slot_part(h->parts, in->worker));
 }
 
 static __always_inline struct saina_counted *slot_counted(__u32 job, __u32 segment)

@@ -100,20 +100,28 @@ static __always_inline __u64 SIZED(finish)(const __s32 *sum, __s32 *ring, __s32 
 	return csum;
 }
 
+/* The result of a segment with a NaN says nothing but that. */
+static __always_inline void SIZED(finish_nan)(__s32 *ring, __s32 *out)
+{
+	__u64 *r = (__u64 *)ring, *o = (__u64 *)out;
+
+	UNROLL
+	for (__u32 i = 0; i < WORDS / 2; i++) {
+		r[i] = 0;
+		o[i] = 0;
+	}
+}
+
 /*
  * Brings a slot that another processor has added to, or a ring entry that was written rounds ago,
  * into the cache: these loads are waited for together, those of a loop that adds or stores, a
- * few lines at a time.  A function, for the stack of who calls it.
+ * few lines at a time.  Volatile, or clang keeps what it loads on the stack.
  */
-static __noinline int SIZED(touch)(const struct SLOT *e)
+static __always_inline void SIZED(touch)(const struct SLOT *e)
 {
 #pragma unroll
-	for (__u32 i = 0; i < sizeof(*e) / 64; i++) {
-		__u32 word = RD(__u32, (const void *)e + 64 * i);
-
-		asm volatile("" : : "r"(word));
-	}
-	return 0;
+	for (__u32 i = 0; i < sizeof(*e) / 64; i++)
+		(void)*(const volatile __u32 *)((const void *)e + 64 * i);
 }
 
 #ifndef ELEMS_HALVED
@@ -123,21 +131,29 @@ static __noinline int SIZED(touch)(const struct SLOT *e)
  * False changes nothing: slot_run_ELEMS() must have it.  Few calls: each return costs
  * more than a look-up on machines that mitigate return speculation.
  */
-static __always_inline bool SIZED(slot_add)(struct slot_in *in,
-					    const struct SIZED(payload) *p)
+__noinline int SIZED(slot_add)(struct slot_in *in, const struct SIZED(payload) *p)
 {
-	__u32 job = in->job, slot = in->segment & (in->pool - 1), w = in->worker, lock = in->lock;
-	struct saina_slot_lock *lk = bpf_map_lookup_elem(&saina_locks, &lock);
-	void *hot = bpf_map_lookup_elem(&HOT, &job);
+	__u32 job, slot, w, lock;
+	struct saina_slot_lock *lk;
+	void *hot;
 	struct saina_counted *cnt;
 	struct SLOT *h;
 	bool plain;
 
+	if (!in || !p)
+		return false;
+	job = in->job;
+	slot = in->segment & (in->pool - 1);
+	w = in->worker;
+	lock = in->lock;
+	lk = bpf_map_lookup_elem(&saina_locks, &lock);
+	hot = bpf_map_lookup_elem(&HOT, &job);
 	if (!lk || !hot)
 		return false;
 	h = bpf_map_lookup_elem(hot, &slot);
 	/* a glance without the lock: most others are seen here.  Segment 0 is timed. */
-	if (!h || h->meta.round != in->round || h->meta.count + 1 >= h->meta.k || !in->segment)
+	if (!h || h->meta.round != in->round || h->meta.count + 1 >= h->meta.k || !in->segment ||
+	    h->meta.exponent != in->exponent)
 		return false;
 	SIZED(touch)(h);
 	/* a tick behind, for a fraction of the time; a gradient too late is for the next PULL */
@@ -224,13 +240,15 @@ __noinline int SIZED(slot_step)(struct slot_call *c, struct SLOT *h, struct SLOT
 		SIZED(touch)(e);
 
 	bpf_spin_lock(&lk->lock);
-	if (RUNG(c) && !slot_is_stamped(&in->input, &c->in)) {
-		action = slot_drop(&c->out, SAINA_C_STAMP);
+	if (RUNG(c) && !slot_take_input(&in->input, c)) {
+		action = SLOT_DO_NOTHING;
+	} else if (slot_is_mixed(&h->meta, &c->in)) {
+		c->out.verdict = SLOT_RETRY;
+		action = SLOT_DO_NOTHING;
 	} else {
-		if (RUNG(c))
-			c->in.exponent = in->input.exponent;
 		action = slot_decide(c, &h->meta, &e->meta, cnt);
 	}
+	action = slot_by_memory(&c->latch.action, action);
 	if (RUNG(c) && action >= SLOT_DO_FINISH)
 		slot_unpublish(&out->board);
 	switch (action) {
@@ -250,6 +268,9 @@ __noinline int SIZED(slot_step)(struct slot_call *c, struct SLOT *h, struct SLOT
 		csum = SIZED(finish_add)(h->sum, in->v, e->sum, out->v);
 		break;
 #endif
+	case SLOT_DO_FINISH_NAN:
+		SIZED(finish_nan)(e->sum, out->v);
+		break;
 	case SLOT_DO_FINISH:
 		csum = SIZED(finish)(h->sum, e->sum, out->v);
 		break;
@@ -274,6 +295,33 @@ __noinline int SIZED(slot_step)(struct slot_call *c, struct SLOT *h, struct SLOT
 	}
 	bpf_spin_unlock(&lk->lock);
 	return c->out.verdict;
+}
+
+#ifndef ELEMS_HALVED
+#include "mixed_elems.bpf.h"
+#endif
+
+/* Under which of the two functions it comes is a glance, which may be out of date: twice. */
+static __always_inline int SIZED(slot_try)(struct slot_call *c, struct SLOT *h, struct SLOT *e,
+					   const struct SIZED(place) *in,
+					   struct SIZED(place) *out)
+{
+	int verdict = SLOT_RETRY;
+
+#ifndef ELEMS_HALVED
+	if (slot_is_mixed(&h->meta, &c->in))
+		verdict = SIZED(slot_mixed)(c, h, e, in, out);
+	if (verdict == SLOT_RETRY)
+		verdict = SIZED(slot_step)(c, h, e, in, out);
+	if (verdict == SLOT_RETRY)
+		verdict = SIZED(slot_mixed)(c, h, e, in, out);
+#else
+	verdict = SIZED(slot_step)(c, h, e, in, out);
+#endif
+	if (verdict != SLOT_RETRY)
+		return verdict;
+	c->out.reason = SAINA_C_SLOT_BUSY;
+	return SLOT_DROP;
 }
 
 #include "sign_elems.bpf.h"
@@ -310,14 +358,17 @@ __noinline int SIZED(slot_run)(struct slot_call *c, const struct saina_job_conf 
 	/* here, for the sake of the stack: slot_step() has the most of it */
 	if (h->meta.parts)
 		slot_look_at_parts(c, &h->meta);
-	verdict = SIZED(slot_step)(c, h, e, in, out);
+	verdict = SIZED(slot_try)(c, h, e, in, out);
 	if (verdict == SLOT_MISS) {
 		verdict = c->in.pull ? round_missed(c) : round_permit(c, conf);
+		/* it may have been made, and its round have passed, between the two locks */
+		if (verdict == SLOT_STALE && SIZED(slot_step)(c, h, e, in, out) == SLOT_ANSWER)
+			return SLOT_ANSWER;
 		if (verdict != SLOT_MISS)
 			return verdict;
 		if (c->latch.parts)
 			slot_look_at_parts(c, &h->meta);
-		verdict = SIZED(slot_step)(c, h, e, in, out);
+		verdict = SIZED(slot_try)(c, h, e, in, out);
 		if (!c->latch.opened)
 			round_undo(c);
 	}
@@ -330,7 +381,8 @@ __noinline int SIZED(slot_run)(struct slot_call *c, const struct saina_job_conf 
 #endif
 	if (verdict == SLOT_RESULT) {
 		/* no round can take the ring entry before this one is accounted for */
-		SIZED(slot_signs)(c, conf, e);
+		if (!slot_is_nan(c->out.exponent))
+			SIZED(slot_signs)(c, conf, e);
 		round_account(c, conf);
 	}
 	return verdict;

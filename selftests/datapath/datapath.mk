@@ -19,9 +19,15 @@ $(DATAPATH_TESTS:%=$(B)/selftests/%): $(B)/selftests/%: $(B)/obj/selftests/datap
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(DP_LDLIBS)
 
-check-programs: $(DATAPATH_TESTS:%=$(B)/selftests/%)
+$(B)/selftests/verifier_test: $(B)/obj/selftests/datapath/verifier_test.o
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ $(DP_LDLIBS)
+
+check-programs: $(B)/selftests/verifier_test $(DATAPATH_TESTS:%=$(B)/selftests/%)
 
 $(foreach t,defects_test sfcd_parity_test race_test race_table_test tc_test groups_test hostile_test,$(call test,$(t),quick,host,180,$(B)/selftests/$(t)))
+$(call test,verifier_test,quick,host,120,$(B)/selftests/verifier_test)
+$(call test,verifier_test,full,vm,300,$(B)/selftests/verifier_test)
 $(call test,hostile_tc_test,quick,host,60,$(B)/selftests/hostile_test --tc)
 $(call test,trace_test,quick,host,180,$(B)/selftests/trace_test --packets 3000000)
 $(call test,trace_test,full,host,400,$(B)/selftests/trace_test --packets 10000000)

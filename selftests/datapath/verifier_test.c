@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * How many instructions the verifier processes for each program.  It gives up at a million, and kernels
+ * count differently, so there has to be room.
+ */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <libgen.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+#include "lib/tap.h"
+
+#define MOST 900000u
+
+static void check_program(const char *object, const struct bpf_program *prog)
+{
+	struct bpf_prog_info info = { 0 };
+	__u32 len = sizeof(info);
+	int err = bpf_obj_get_info_by_fd(bpf_program__fd(prog), &info, &len);
+
+	tap_note("%s %s: %u instructions processed", object, bpf_program__name(prog),
+		 info.verified_insns);
+	tap_ok(!err && info.verified_insns && info.verified_insns <= MOST,
+	       "%s, %s: the verifier processes at most %u instructions", object,
+	       bpf_program__name(prog), MOST);
+}
+
+static void check_object(const char *dir, const char *name)
+{
+	struct bpf_program *prog;
+	struct bpf_object *obj;
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/../%s", dir, name);
+	obj = bpf_object__open_file(path, NULL);
+	if (!tap_ok(obj && !bpf_object__load(obj), "%s loads", name))
+		return;
+	bpf_object__for_each_program(prog, obj)
+		check_program(name, prog);
+	bpf_object__close(obj);
+}
+
+int main(void)
+{
+	char self[PATH_MAX - 32];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	const char *dir;
+
+	if (geteuid())
+		tap_skip_all("needs root");
+	self[n > 0 ? n : 0] = 0;
+	dir = dirname(self);
+	check_object(dir, "saina_xdp.bpf.o");
+	check_object(dir, "saina_tc.bpf.o");
+	return tap_done();
+}
