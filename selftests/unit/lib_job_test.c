@@ -319,15 +319,15 @@ static void test_leave(void **state)
 	assert_int_equal(w[1].rounds, 4);
 }
 
-/* Magnitudes jump about: clipping must not break agreement. */
-static void test_saturation(void **state)
+/* Magnitudes jump about: nothing is clipped, and all have the same. */
+static void test_jumps(void **state)
 {
 	struct worker w[3];
 
 	simple((struct agg_conf){ .job = 9, .workers = 3, .payload = 256, .pool = 16, .ring = 64, .k = 2,
 		.elements = 5000, .exponent = 40, .fast = true, .seed = 9, .loss = 0.05 },
 	       (struct job){ .type = SAINA_FLOAT32, .rounds = 20, .scale = 1e3f, .think_ms = 4, NONE }, w);
-	assert_true(w[0].saturated + w[1].saturated + w[2].saturated > 0);
+	assert_int_equal(w[0].saturated + w[1].saturated + w[2].saturated, 0);
 }
 
 /* Would all of this notice one wrong sum?  (float32: what a float can show.) */
@@ -367,7 +367,7 @@ int main(void)
 		statement("jobs: a straggler gets all results and loses no gradient", test_straggler),
 		statement("jobs: late=drop: late gradients are dropped", test_drop_late),
 		statement("jobs: the others go on when a worker leaves", test_leave),
-		statement("jobs: clipped gradients of jumping magnitude keep all workers equal", test_saturation),
+		statement("jobs: gradients of jumping magnitude are not clipped, and all workers have the same sums", test_jumps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

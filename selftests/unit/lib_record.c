@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@ void record_init(struct lib_record *r, const struct sim_conf *c, char *error)
 	r->error = error;
 	r->outcome = calloc(n, sizeof(*r->outcome));
 	r->sent = calloc(n * c->workers, sizeof(*r->sent));
+	r->exponent = calloc(n * c->workers, 1);
 	r->said = calloc(n, sizeof(*r->said));
 }
 
@@ -23,6 +25,7 @@ void record_exit(struct lib_record *r)
 {
 	free(r->outcome);
 	free(r->sent);
+	free(r->exponent);
 	free(r->said);
 }
 
@@ -60,26 +63,71 @@ void record_grad(struct lib_record *r, unsigned int i, const struct saina_hdr *h
 	} else if (!(r->said[a] >> i & 1)) {
 		r->said[a] |= 1ull << i;
 		memcpy(v, h + 1, sizeof(r->sent[0]));
-	} else if (memcmp(v, h + 1, sizeof(r->sent[0]))) {
+		r->exponent[a * r->c->workers + i] = h->exponent;
+	} else if (memcmp(v, h + 1, sizeof(r->sent[0])) || r->exponent[a * r->c->workers + i] != h->exponent) {
 		record_broken(r, "worker %u sends round %u segment %u again, but not the same", i,
 			      h->round, h->segment);
 	}
 }
 
+/* The coarsest exponent of what the workers in @mask have sent; NAN wins. */
+static int coarsest(const struct lib_record *r, size_t a, uint64_t mask, bool *mixed)
+{
+	const int8_t *e = r->exponent + a * r->c->workers;
+	int min = INT8_MAX;
+
+	for (unsigned int i = 0; i < r->c->workers; i++) {
+		if (!(mask >> i & 1))
+			continue;
+		*mixed |= min != INT8_MAX && min != e[i];
+		min = e[i] < min ? e[i] : min;
+	}
+	return min;
+}
+
+static bool sum_is_right(const struct lib_record *r, size_t a, const struct saina_hdr *h, bool mixed)
+{
+	const int32_t *sum = (const void *)(h + 1);
+	unsigned int n = __builtin_popcountll(h->mask);
+
+	for (int j = 0; j < PAYLOAD; j++) {
+		double exact = 0;
+		uint32_t wraps = 0;
+
+		for (unsigned int i = 0; i < r->c->workers; i++) {
+			size_t at = a * r->c->workers + i;
+
+			if (!(h->mask >> i & 1))
+				continue;
+			exact += ldexp(r->sent[at][j], h->exponent - r->exponent[at]);
+			wraps += (uint32_t)r->sent[at][j];
+		}
+		if (h->exponent == SAINA_EXPONENT_NAN ? sum[j] != 0 :
+		    mixed ? fabs(sum[j] - exact) > n : (uint32_t)sum[j] != wraps)
+			return false;
+	}
+	return true;
+}
+
 void record_result(struct lib_record *r, const struct saina_hdr *h)
 {
-	struct lib_outcome *o = &r->outcome[at(r, h->round, h->segment)];
-	int32_t sum[PAYLOAD] = {0};
+	size_t a = at(r, h->round, h->segment);
+	struct lib_outcome *o = &r->outcome[a];
+	bool mixed = false;
 
-	for (unsigned int i = 0; i < r->c->workers; i++)
-		for (int j = 0; (h->mask >> i & 1) && j < PAYLOAD; j++)
-			sum[j] += (uint32_t)r->sent[at(r, h->round, h->segment) * r->c->workers + i][j];
-	if (memcmp(sum, h + 1, sizeof(sum)))
+	if (coarsest(r, a, h->mask, &mixed) != h->exponent)
+		record_broken(r, "round %u segment %u has not the coarsest exponent", h->round, h->segment);
+	if (!sum_is_right(r, a, h, mixed))
 		record_broken(r, "the sum of round %u segment %u is wrong", h->round, h->segment);
-	if (o->mask && o->mask != h->mask)
+	if (o->mask && (o->mask != h->mask || o->exponent != h->exponent || memcmp(o->sum, h + 1, sizeof(o->sum))))
 		record_broken(r, "two results of round %u segment %u", h->round, h->segment);
+	if (!o->mask) {
+		r->mixed += mixed && h->exponent != SAINA_EXPONENT_NAN;
+		r->nan += h->exponent == SAINA_EXPONENT_NAN;
+	}
 	o->mask = h->mask;
-	memcpy(o->sum, sum, sizeof(sum));
+	o->exponent = h->exponent;
+	memcpy(o->sum, h + 1, sizeof(o->sum));
 }
 
 void record_results(struct lib_record *r, unsigned int i, uint32_t round, const uint32_t *got)

@@ -13,20 +13,23 @@
 struct lib_outcome {
 	uint64_t mask, hash;
 	int32_t	 sum[SIM_PAYLOAD];
+	int8_t	 exponent;
 };
 
 /**
  * struct lib_record
  * @error: the sentence, of sizeof(struct sim_result.error) bytes
  * @outcome: [rounds][segments]
- * @sent: [rounds][segments][workers], as far as @said, the mask of who has, says so
+ * @sent, @exponent: [rounds][segments][workers], as far as @said, the mask of who has, says so
+ * @mixed: results of contributions with different exponents; @nan: with a NaN
  */
 struct lib_record {
 	const struct sim_conf *c;
 	char *error;
 	struct lib_outcome *outcome;
 	int32_t (*sent)[SIM_PAYLOAD];
-	uint64_t *said;
+	int8_t	 *exponent;
+	uint64_t *said, mixed, nan;
 };
 
 void record_init(struct lib_record *r, const struct sim_conf *c, char *error);
@@ -37,7 +40,9 @@ void record_broken(struct lib_record *r, const char *fmt, ...) __attribute__((fo
 
 /* Worker @i sends @h: the same as before, if it has sent that before. */
 void record_grad(struct lib_record *r, unsigned int i, const struct saina_hdr *h);
-/* The switch made a result: it is the sum of what was sent. */
+/* The switch made a result: it is the sum of what was sent, within a unit of its exponent for each
+ * contribution if theirs differ, and else exactly.
+ */
 void record_result(struct lib_record *r, const struct saina_hdr *h);
 /* Worker @i has @got of all segments of @round: the sums, and what the others have. */
 void record_results(struct lib_record *r, unsigned int i, uint32_t round, const uint32_t *got);
