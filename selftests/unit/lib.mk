@@ -40,6 +40,16 @@ $(call test,flow_long,full,host,1200,$(B)/selftests/flow_test 3000 1000)
 bench-loss: $(B)/selftests/flow_test
 	$< figures
 .PHONY: bench-loss
+# float32 against float64: likewise.
+NUMBERS_TEST_OBJS := $(call objs,$(addprefix selftests/unit/,numbers_test.c lib_switch.c))
+$(NUMBERS_TEST_OBJS): SAINA_CFLAGS += -Iselftests
+$(B)/selftests/numbers_test: $(NUMBERS_TEST_OBJS) $(ORACLE_OBJS) $(B)/libsaina.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ -lm
+
+check-programs: $(B)/selftests/numbers_test
+$(call test,numbers_test,quick,host,60,$(B)/selftests/numbers_test)
+$(call test,numbers_long,full,host,600,$(B)/selftests/numbers_test 100000)
 # The steps of table mode: likewise.
 STEPS_TEST_OBJS := $(call objs,$(addprefix selftests/unit/,steps_test.c lib_switch.c))
 $(STEPS_TEST_OBJS): SAINA_CFLAGS += -Iselftests
