@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# float32 through integers: every result of every worker within 1e-6 of what float64 sums give, NaN
+# where a worker had one, residuals included (saina-allreduce --values).
+#
+#     w0 .. w15 --- p0 .. p15 [lost in, lost out] --- slot machine
+#        \..............memory........./
+#
+#	numbers.sh [all]	all: 2, 4 and 16 workers, each kind with and without losses
+
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+SHARE=/run/saina-lab/$LAB/run/share
+ROUNDS=25
+KINDS='spike zeros nan large jump'
+
+# values KIND WORKERS POLICY LOSS [saina job add's words]: the job's workers see what they should.
+values() {
+	local kind=$1 n=$2 policy=$3 what all
+	what="$kind, $n workers, $policy, $4 % loss each way${5:+, $5}"
+	lab set loss "$4" seed "$SEED" || bail "no loss"
+	job numbers workers "$n" elements 3000 payload 256 ring 64 policy "$policy" "${@:5}"
+	start_all numbers "$ROUNDS" "$n" --elements 3000 --values "$kind" --think-us 1000 --straggle 0.3
+	check "$what: all results are within 1e-6 of float64" wait_all 90
+	equal "$what: all segments of all rounds are there" "$ROUNDS $((12 * ROUNDS)) 0" \
+		"$(summary 0 rounds exact unverified)"
+	mapfile -t all < <(seq 0 $((n - 1)))
+	check "$what: all workers have the same results" same_results "${all[@]}"
+	if [ "$kind" = nan ]; then
+		check "$what: gradients that are not finite are counted" test "$(counter numbers all non-finite)" -gt 0
+	elif [ "$kind" = jump ]; then
+		check "$what: slots become coarser, and that is counted" test "$(counter numbers all coarsened)" -gt 0
+	fi
+	saina job del numbers
+}
+
+# late N: the policy with which, of N workers, the slowest are too late, again and again
+late() {
+	echo "fastest:k=$(($1 / 2 + 1))"
+}
+
+if [ "${1-}" != all ]; then
+	lab_up --workers 4 --bridge linux
+	for kind in $KINDS; do
+		values "$kind" 4 bsp 5
+	done
+	values jump 4 "$(late 4)" 5
+	export SAINA_SHARE=$SHARE
+	values nan 4 "$(late 4)" 0 by-reference
+	values jump 4 bsp 5 by-reference
+	finished
+	exit
+fi
+
+lab_up --workers 16 --bridge linux
+for n in 2 4 16; do
+	for kind in $KINDS; do
+		export -n SAINA_SHARE
+		values "$kind" "$n" bsp 0
+		values "$kind" "$n" bsp 10
+		values "$kind" "$n" "$(late "$n")" 5
+		export SAINA_SHARE=$SHARE
+		values "$kind" "$n" bsp 5 by-reference
+		values "$kind" "$n" "$(late "$n")" 0 by-reference
+	done
+done
+finished
