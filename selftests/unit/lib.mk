@@ -3,7 +3,7 @@
 # libsaina.  LIB_AGG is a stand-in for the aggregator on a loopback address: the
 # oracle behind real sockets.
 LIB_AGG := $(addprefix selftests/unit/,lib_agg.c lib_switch.c lib_member.c)
-LIB_TESTS := lib_quant_test lib_check_test lib_job_test lib_admit_test lib_env_test lib_behind_test lib_thread_test lib_layout_test
+LIB_TESTS := lib_quant_test lib_check_test lib_job_test lib_admit_test lib_env_test lib_behind_test lib_thread_test lib_layout_test lib_step_test
 
 $(addprefix $(B)/selftests/,$(LIB_TESTS)): $(B)/selftests/%: $(B)/obj/selftests/unit/%.o \
 		$(call objs,$(LIB_AGG) $(addprefix userland/allreduce/,verify.c verify_float.c verify_numbers.c)) $(ORACLE_OBJS) $(B)/libsaina.a

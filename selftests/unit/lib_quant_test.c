@@ -358,7 +358,7 @@ static void test_remainder(void **state)
 		}
 		cut = saina_quant_cut(fits, g, res, N, e, lim);
 		saina_quant_scalar.encode(q, fits, NULL, N, e);
-		saina_quant_remainder(rem, g, res, N, e, lim);
+		assert_int_equal(saina_quant_remainder(rem, g, res, N, e, lim), cut);
 		for (size_t i = 0; i < N; i++) {
 			assert_true((uint32_t)abs(q[i]) <= lim);
 			assert_true((double)q[i] * unit + (double)rem[i] == (double)g[i]);

@@ -33,7 +33,8 @@ static void failed(struct saina_round *r, uint64_t now)
 {
 	struct saina_table *t = &r->table;
 
-	for (uint32_t i = 0; i < t->steps.n; i++)
+	/* what was refused is still the trainer's */
+	for (uint32_t i = 0; t->steps.err != -EDOM && i < t->steps.n; i++)
 		if (!t->steps.seg[i].counted)
 			saina_round_keep(r, i);
 	saina_round_fail(r, t->steps.err);
@@ -199,7 +200,8 @@ static void sum(struct saina_round *r, const struct saina_hdr *h, uint64_t now)
 		return;
 	what = saina_steps_sum(&t->steps, h, now);
 	if (what & SAINA_STEPS_COUNTED)
-		saina_residual_stepped(&r->grad, segment, t->exponent[segment], SAINA_TABLE_LIMIT);
+		saina_round_saturated(r, segment, saina_residual_stepped(&r->grad, segment, t->exponent[segment],
+									 SAINA_TABLE_LIMIT));
 	if (what & SAINA_STEPS_LOST)
 		saina_round_keep(r, segment);
 	if (le64toh(h->mask)) /* it is begun */

@@ -75,8 +75,10 @@ int saina_gradient_move(struct saina_gradient *g, const struct saina_move *moves
 
 /* residual.c: the present contribution was counted, and its result has this exponent. */
 void saina_residual_counted(struct saina_gradient *g, uint32_t segment, int exponent);
-/* The same in a table, whose exponent is one for all: what did not fit or was rounded off is kept. */
-void saina_residual_stepped(struct saina_gradient *g, uint32_t segment, int exponent, uint32_t limit);
+/* The same in a table, whose exponent is one for all: what did not fit or was rounded off is kept.
+ * Returns how many elements did not fit.
+ */
+size_t saina_residual_stepped(struct saina_gradient *g, uint32_t segment, int exponent, uint32_t limit);
 /* It was not.  Returns how many elements are dropped all the same: a gradient that is not finite,
  * and what is beyond the largest float32.
  */

@@ -204,16 +204,21 @@ size_t saina_quant_cut(float *out, const float *g, const float *res, size_t n, i
  * saina_quant_remainder() - what saina_quant_cut() and encode() have left of g + res
  *
  * @out may be @res.  A sum beyond the largest float is as if it were that.
+ *
+ * Return: how many were cut
  */
-void saina_quant_remainder(float *out, const float *g, const float *res, size_t n, int e,
-			   uint32_t limit)
+size_t saina_quant_remainder(float *out, const float *g, const float *res, size_t n, int e,
+			     uint32_t limit)
 {
 	const float scale = quant_power(e), cut = ldexpf(limit, -e);
+	size_t many = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		float c = contribution(g, res, i), q = ldexpf(rintf(cut_one(c, cut) * scale), -e);
 		double left = isfinite(c) ? c - q : (double)g[i] + res[i] - q;
 
 		out[i] = fabs(left) > FLT_MAX ? copysignf(FLT_MAX, c) : (float)left;
+		many += fabsf(c) > cut;
 	}
+	return many;
 }

@@ -66,7 +66,7 @@ int saina_quant_exponent(uint32_t largest, uint32_t limit, int last);
 
 /* For tables, which have one exponent whatever comes. */
 size_t saina_quant_cut(float *out, const float *g, const float *res, size_t n, int e, uint32_t limit);
-void saina_quant_remainder(float *out, const float *g, const float *res, size_t n, int e,
-			   uint32_t limit);
+size_t saina_quant_remainder(float *out, const float *g, const float *res, size_t n, int e,
+			     uint32_t limit);
 
 #endif /* SAINA_QUANT_H */

@@ -92,23 +92,24 @@ size_t saina_residual_keep(struct saina_gradient *g, uint32_t segment)
 	return dropped;
 }
 
-/* The present contribution was counted, but for what was rounded off. */
-static void remain(struct saina_gradient *g, uint32_t segment, int exponent, uint32_t limit)
+/* The present contribution was counted, but for what was rounded off, or (returns how many) did not fit. */
+static size_t remain(struct saina_gradient *g, uint32_t segment, int exponent, uint32_t limit)
 {
 	struct saina_share *p = &g->share[segment];
 	uint32_t *res = place(g, segment);
 	const float *old = p->residual ? (float *)res : NULL;
 	const void *data;
-	size_t n;
+	size_t n, cut = 0;
 
 	data = saina_gradient_data(g, segment, &n);
 	if (g->job->elem == SAINA_ELEM_BFLOAT16)
 		saina_half_remainder((float *)res, data, old, n);
 	else
-		saina_quant_remainder((float *)res, data, old, n, exponent, limit);
+		cut = saina_quant_remainder((float *)res, data, old, n, exponent, limit);
 	if (!old)
 		memset(res + n, 0, 4 * (g->job->payload - n));
 	p->residual = SAINA_FLOAT32;
+	return cut;
 }
 
 void saina_residual_counted(struct saina_gradient *g, uint32_t segment, int exponent)
@@ -121,10 +122,10 @@ void saina_residual_counted(struct saina_gradient *g, uint32_t segment, int expo
 		spend(g, segment);
 }
 
-void saina_residual_stepped(struct saina_gradient *g, uint32_t segment, int exponent, uint32_t limit)
+size_t saina_residual_stepped(struct saina_gradient *g, uint32_t segment, int exponent, uint32_t limit)
 {
 	if (g->share[segment].t->type == SAINA_FLOAT32)
-		remain(g, segment, exponent, limit);
-	else
-		spend(g, segment);
+		return remain(g, segment, exponent, limit);
+	spend(g, segment);
+	return 0;
 }
