@@ -41,15 +41,15 @@ bench-loss: $(B)/selftests/flow_test
 	$< figures
 .PHONY: bench-loss
 # float32 against float64: likewise.
-NUMBERS_TEST_OBJS := $(call objs,$(addprefix selftests/unit/,numbers_test.c lib_switch.c))
-$(NUMBERS_TEST_OBJS): SAINA_CFLAGS += -Iselftests
-$(B)/selftests/numbers_test: $(NUMBERS_TEST_OBJS) $(ORACLE_OBJS) $(B)/libsaina.a
+LIB_NUMBERS_OBJS := $(call objs,$(addprefix selftests/unit/,lib_numbers_test.c lib_switch.c))
+$(LIB_NUMBERS_OBJS): SAINA_CFLAGS += -Iselftests
+$(B)/selftests/lib_numbers_test: $(LIB_NUMBERS_OBJS) $(ORACLE_OBJS) $(B)/libsaina.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lm
 
-check-programs: $(B)/selftests/numbers_test
-$(call test,numbers_test,quick,host,60,$(B)/selftests/numbers_test)
-$(call test,numbers_long,full,host,600,$(B)/selftests/numbers_test 100000)
+check-programs: $(B)/selftests/lib_numbers_test
+$(call test,lib_numbers_test,quick,host,60,$(B)/selftests/lib_numbers_test)
+$(call test,lib_numbers_long,full,host,600,$(B)/selftests/lib_numbers_test 100000)
 # The steps of table mode: likewise.
 STEPS_TEST_OBJS := $(call objs,$(addprefix selftests/unit/,steps_test.c lib_switch.c))
 $(STEPS_TEST_OBJS): SAINA_CFLAGS += -Iselftests
