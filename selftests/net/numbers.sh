@@ -15,28 +15,33 @@
 SHARE=/run/saina-lab/$LAB/run/share
 ROUNDS=25
 KINDS='spike zeros nan large jump'
+# Some workers are through before they are answered.
+expected_log="by reference: cannot answer worker"
 
 # values KIND WORKERS POLICY LOSS [by-reference]: the job's workers see what they should.
 values() {
-	local kind=$1 n=$2 policy=$3 what all
+	local kind=$1 n=$2 policy=$3 what all ends=1
 	what="$kind, $n workers, $policy, $4 % loss each way${5:+, $5}"
 	lab set loss "$4" seed "$SEED" || bail "no loss"
 	job numbers workers "$n" elements 3000 payload 256 ring 64 policy "$policy" "${@:5}"
-	if [ "${5-}" ]; then
-		export SAINA_SHARE=$SHARE
+	[ -z "${5-}" ] || export SAINA_SHARE=$SHARE
+	# Who is late may fall behind by as many rounds as there are: not by more than are kept.
+	if [ "${5-}" ] && [ "$policy" = bsp ]; then
+		ends=''
 		start_all numbers 1000000 "$n" --elements 3000 --values "$kind" --think-us 1000 --straggle 0.3
 		check "$what: memory is in use" until_true 20 in_use numbers
 		check "$what: rounds go on" rounds_go_on numbers "$ROUNDS"
 		check "$what: memory is still in use" in_use numbers
 		stop_workers
-		export -n SAINA_SHARE
 	else
 		start_all numbers "$ROUNDS" "$n" --elements 3000 --values "$kind" --think-us 1000 --straggle 0.3
 	fi
+	export -n SAINA_SHARE
 	check "$what: all results are within 1e-6 of float64" wait_all 90
 	equal "$what: no result is left out" "0 0" "$(summary 0 unverified wrong)"
-	[ "${5-}" ] || equal "$what: all segments of all rounds are there" "$ROUNDS $((12 * ROUNDS))" \
-		"$(summary 0 rounds exact)"
+	if [ -n "$ends" ]; then
+		equal "$what: all segments of all rounds are there" "$ROUNDS $((12 * ROUNDS))" "$(summary 0 rounds exact)"
+	fi
 	mapfile -t all < <(seq 0 $((n - 1)))
 	check "$what: all workers have the same results" same_results "${all[@]}"
 	[ "$policy" = bsp ] || check "$what: some were late" some_were_late "$n"
