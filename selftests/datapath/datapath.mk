@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-DATAPATH_TESTS := defects_test sfcd_parity_test race_test trace_test tc_test table_test groups_test hostile_test race_table_test
+DATAPATH_TESTS := defects_test sfcd_parity_test race_test trace_test tc_test table_test groups_test hostile_test race_table_test numbers_test
 DATAPATH_TEST_OBJS := $(call objs,$(addprefix selftests/datapath/,rig.c rig_jobs.c rig_packets.c \
 	rig_events.c rig_state.c rig_shared.c)) $(ORACLE_OBJS)
 TRACE_OBJS := $(call objs,$(addprefix selftests/datapath/,world.c world_life.c world_policy.c \
@@ -29,6 +29,10 @@ $(foreach t,defects_test sfcd_parity_test race_test race_table_test tc_test grou
 $(call test,verifier_test,quick,host,120,$(B)/selftests/verifier_test)
 $(call test,verifier_test,full,vm,300,$(B)/selftests/verifier_test)
 $(call test,hostile_tc_test,quick,host,60,$(B)/selftests/hostile_test --tc)
+$(call test,numbers_test,quick,host,120,$(B)/selftests/numbers_test)
+$(call test,numbers_tc_test,quick,host,120,$(B)/selftests/numbers_test --tc)
+$(call test,numbers_test,full,host,1200,$(B)/selftests/numbers_test --rounds 100000)
+$(call test,numbers_tc_test,full,host,1200,$(B)/selftests/numbers_test --tc --rounds 100000)
 $(call test,trace_test,quick,host,180,$(B)/selftests/trace_test --packets 3000000)
 $(call test,trace_test,full,host,400,$(B)/selftests/trace_test --packets 10000000)
 $(call test,trace_tc_test,quick,host,180,$(B)/selftests/trace_test --tc --packets 1000000)

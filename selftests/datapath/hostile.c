@@ -169,24 +169,9 @@ static void bad_window(struct bad *b)	/* any segment, or the next round, without
 		b->h->round = b->w->rig->o.job[b->j->conf.job].rt.next_round;
 }
 
-/*
- * Sent by an admitted worker this may open a slot, where the exponent of no other
- * worker fits then: the job stalls (its sums stay right).  So do it seldom,
- * unless the slot is open already.
- */
-static void bad_exponent(struct bad *b)
+static void bad_exponent(struct bad *b)	/* if it is still a GRAD, last of all: make_true() */
 {
-	const struct saina_job_conf *c = &b->j->conf;
-	uint32_t slot = b->h->segment % c->segments & (c->pool - 1);
-	const struct saina_slot_meta *m = &b->w->rig->o.job[c->job].hot[slot].meta;
-
-	if (m->state == SAINA_SLOT_OPEN) {
-		b->h->segment = m->segment;
-		b->h->round = m->round;
-	}
-	b->h->exponent = world_exponent(b->h->round, b->h->segment);
-	if (m->state == SAINA_SLOT_OPEN || rng_chance(b->r, 5))
-		b->h->exponent += rng_range(b->r, 1, 255);
+	b->h->exponent = world_bad_exponent(b->r);
 }
 
 static void bad_fragment(struct bad *b)
@@ -301,18 +286,25 @@ static const struct {
 	{ "control from elsewhere", bad_control_place },
 };
 
-/* Makes the elements those that the named worker sends there, if they could be counted. */
+/*
+ * Makes elements and exponent those that the named worker sends there, if they could be counted;
+ * with a bad exponent they cannot.
+ */
 static void make_true(struct bad *b, bool exponent)
 {
 	struct saina_hdr h = *b->h;
 	struct sim_job *j = world_job(b->w, h.job);
+	struct ledger_said said;
 
+	if (!exponent)
+		bad_exponent(b);
+	if (!j || h.worker >= SAINA_WORKERS_MAX || h.count != j->conf.payload ||
+	    h.type != SAINA_MSG_GRAD)
+		return;
+	said = world_said(j, h.worker, h.round, h.segment, 0);
+	memcpy(b->f + FRAME_PAYLOAD, said.v, 4 * h.count);
 	if (exponent)
-		b->h->exponent = world_exponent(h.round, h.segment);
-	if (j && h.worker < SAINA_WORKERS_MAX && h.count == j->conf.payload &&
-	    h.type == SAINA_MSG_GRAD)
-		memcpy(b->f + FRAME_PAYLOAD, world_value(j, h.worker, h.round, h.segment, 0),
-		       4 * h.count);
+		b->h->exponent = said.exponent;
 }
 
 void strange_hostile(struct world *w, struct strange *s)

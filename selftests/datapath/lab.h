@@ -106,16 +106,23 @@ static inline struct lab lab_job(unsigned int number, unsigned int workers, unsi
 	return l;
 }
 
-static inline unsigned int lab_frame(const struct lab *l, uint8_t *f, int type, unsigned int w,
-				     uint32_t round, uint32_t segment, const int32_t *v)
+static inline unsigned int lab_frame_at(const struct lab *l, uint8_t *f, int type, unsigned int w,
+					uint32_t round, uint32_t segment, int exponent,
+					const int32_t *v)
 {
 	struct saina_hdr h = {
 		.version = SAINA_PROTO_VERSION, .type = type, .elem = SAINA_ELEM_INT32,
 		.job = l->conf.job, .session = l->conf.worker[w].session, .round = round,
-		.segment = segment, .count = LAB_ELEMS, .worker = w, .exponent = LAB_EXPONENT,
+		.segment = segment, .count = LAB_ELEMS, .worker = w, .exponent = exponent,
 	};
 
 	return frame_make(f, &rig.g, &l->conf.worker[w], &h, v, 4 * LAB_ELEMS);
+}
+
+static inline unsigned int lab_frame(const struct lab *l, uint8_t *f, int type, unsigned int w,
+				     uint32_t round, uint32_t segment, const int32_t *v)
+{
+	return lab_frame_at(l, f, type, w, round, segment, LAB_EXPONENT, v);
 }
 
 static inline void lab_send(const uint8_t *f, unsigned int len, unsigned int ifindex)
@@ -143,6 +150,18 @@ static inline void lab_grad(const struct lab *l, unsigned int w, uint32_t round,
 	for (int i = 0; i < LAB_ELEMS; i++)
 		v[i] = value;
 	lab_grad_v(l, w, round, segment, v);
+}
+
+static inline void lab_grad_at(const struct lab *l, unsigned int w, uint32_t round,
+			       uint32_t segment, int exponent, int32_t value)
+{
+	uint8_t f[FRAME_MAX];
+	int32_t v[LAB_ELEMS];
+
+	for (int i = 0; i < LAB_ELEMS; i++)
+		v[i] = value;
+	lab_send(f, lab_frame_at(l, f, SAINA_MSG_GRAD, w, round, segment, exponent, v),
+		 l->conf.worker[w].ifindex);
 }
 
 static inline void lab_pull(const struct lab *l, unsigned int w, uint32_t round, uint32_t segment)

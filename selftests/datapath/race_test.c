@@ -7,7 +7,7 @@
  * this must hold whatever the order:
  *
  *  - at most one result of each (round, segment), and it is the sum of what
- *    exactly the workers in its mask said;
+ *    exactly the workers in its mask said, at the coarsest of their exponents;
  *  - every other answer repeats the result;
  *  - as long as all live, a result has as many contributors as its k says;
  *  - gradients counted in = gradients in results and in open slots;
@@ -24,6 +24,7 @@
 #include <unistd.h>
 #include "lib/rng.h"
 #include "lib/tap.h"
+#include "oracle/ledger.h"
 #include "rig.h"
 
 #define ELEMS		64
@@ -56,21 +57,44 @@ static uint32_t steady = UINT32_MAX;	/* from this round on all workers live */
 static _Atomic bool stop;
 static _Atomic int playing;
 
-static void said(int32_t *v, unsigned int w, uint32_t round, uint32_t segment)
+/* In two segments all have one exponent and sums wrap; in one of the others some say NaN. */
+static struct ledger_said said(int32_t *v, unsigned int w, uint32_t round, uint32_t segment)
 {
 	uint64_t x = rng_mix((uint64_t)round << 16 | segment << 8 | w);
+	struct ledger_said all = { .v = v };
+	unsigned int smaller = 0;
 
+	if (segment >= 2) {
+		all.exponent = x % 2 ? 0 : (int)(x >> 8) % 40 - 20;
+		smaller = 3;
+	}
+	if (segment == 5 && x % 8 == 0)
+		all.exponent = SAINA_EXPONENT_NAN;
 	for (int i = 0; i < ELEMS; i++) {
 		x = x * 6364136223846793005ull + 1442695040888963407ull;
-		v[i] = x >> 32;
+		v[i] = (int32_t)(x >> 32) >> smaller;
 	}
+	return all;
 }
 
-/* Is it the sum of what the workers of the mask said?  Its header is kept. */
+static uint64_t digest(const uint8_t *payload)
+{
+	uint64_t d = 0, v;
+
+	for (int i = 0; i < ELEMS / 2; i++) {
+		memcpy(&v, payload + 8 * i, 8);
+		d = rng_mix(d ^ v);
+	}
+	return d;
+}
+
+/* Is it the sum of what the workers of the mask said?  Its header is kept, with a digest as session. */
 static void remember(struct player *p, const uint8_t *frame)
 {
-	int32_t sum[ELEMS], v[ELEMS];
+	struct ledger_said all[WORKERS];
+	int32_t v[WORKERS][ELEMS];
 	struct saina_hdr *h;
+	unsigned int n = 0;
 
 	if (p->answers == p->room) {
 		p->room = p->room ? 2 * p->room : 4096;
@@ -82,20 +106,11 @@ static void remember(struct player *p, const uint8_t *frame)
 	memcpy(h, frame + FRAME_HDR, sizeof(*h));
 	if (h->type != SAINA_MSG_RESULT)
 		return;
-	memcpy(sum, frame + FRAME_PAYLOAD, sizeof(sum));
-	for (unsigned int w = 0; w < WORKERS; w++) {
-		if (!(h->mask >> w & 1))
-			continue;
-		said(v, w, h->round, h->segment);
-		for (int i = 0; i < ELEMS; i++)
-			sum[i] = (uint32_t)sum[i] - (uint32_t)v[i];
-	}
-	for (int i = 0; i < ELEMS; i++) {
-		if (sum[i]) {
-			p->wrong_sums++;
-			break;
-		}
-	}
+	h->session = digest(frame + FRAME_PAYLOAD);
+	for (unsigned int w = 0; w < WORKERS; w++)
+		if (h->mask >> w & 1)
+			all[n++] = said(v[w], w, h->round, h->segment);
+	p->wrong_sums += !n || !ledger_is_sum(all, n, ELEMS, h->exponent, frame + FRAME_PAYLOAD);
 }
 
 static void one_packet(struct player *p, unsigned int w)
@@ -141,7 +156,7 @@ static void one_packet(struct player *p, unsigned int w)
 		h.type = SAINA_MSG_PULL;
 	h.round = round;
 	h.segment = segment;
-	said(v, w, round, segment);
+	h.exponent = said(v, w, round, segment).exponent;
 	t.data_size_in = frame_make(in, &rig.g, &conf.worker[w], &h, v, sizeof(v));
 	if (bpf_prog_test_run_opts(rig.prog, &t)) {
 		p->errors++;
@@ -239,7 +254,8 @@ static void account(const struct player *p, int players, struct account *a)
 			if (!known)
 				complain(a, h, "repeats a result that was never made");
 			else if (h->mask != result->mask || h->policy != result->policy ||
-				 h->k != result->k)
+				 h->k != result->k || h->exponent != result->exponent ||
+				 h->session != result->session)
 				complain(a, h, "repeats another result");
 			if (!(h->flags & SAINA_F_RESEND) == in || !(h->flags & SAINA_F_LATE) != in)
 				complain(a, h, "is wrong about who was late");

@@ -20,15 +20,32 @@ static void emit_dishonest(struct table_world *w, unsigned int i)
 	static const uint8_t type[] = { SAINA_MSG_INC, SAINA_MSG_INC, SAINA_MSG_CLOCK,
 					SAINA_MSG_CLOCK, SAINA_MSG_READ, SAINA_MSG_GRAD,
 					SAINA_MSG_PULL, SAINA_MSG_ASK, SAINA_MSG_BELL, SAINA_MSG_GO };
+	static const int8_t bad[] = { SAINA_EXPONENT_NAN, -127, SAINA_EXPONENT_MIN - 1,
+				      SAINA_EXPONENT_MAX + 1, 127 };
 	struct rng *r = &w->rng;
 	uint32_t round = w->worker[i].step + rng_range(r, 0, 6) - 3;
+	struct table_message *m;
 
 	if (rng_chance(r, 100))
 		round = rng_u64(r);
 	if (rng_chance(r, 50))
 		round = SAINA_ROUND_ASK;
-	emit(w, i, type[rng_below(r, sizeof(type))], round,
-	     rng_below(r, w->conf.segments))->exponent += rng_chance(r, 200);
+	m = emit(w, i, type[rng_below(r, sizeof(type))], round, rng_below(r, w->conf.segments));
+	m->exponent += rng_chance(r, 200);
+	if (rng_chance(r, 100))
+		m->exponent = bad[rng_below(r, sizeof(bad))];
+}
+
+/* The gradient of a round; scales of workers differ, some have a NaN. */
+static void emit_grad(struct table_world *w, unsigned int i, uint32_t segment, bool again)
+{
+	struct table_message *m = emit(w, i, SAINA_MSG_GRAD, w->worker[i].step, segment);
+
+	m->flags = again ? SAINA_F_RETRANSMIT : 0;
+	if (rng_chance(&w->rng, 300))
+		m->exponent += rng_below(&w->rng, 60);
+	if (rng_chance(&w->rng, 5))
+		m->exponent = SAINA_EXPONENT_NAN;
 }
 
 void table_worker_turn(struct table_world *w, unsigned int i)
@@ -60,7 +77,7 @@ void table_worker_turn(struct table_world *w, unsigned int i)
 			if (s->acked >> n & 1 || (again && !rng_chance(r, 200)) ||
 			    (n >= w->conf.pool && !(s->acked >> (n - w->conf.pool) & 1)))
 				continue;
-			emit(w, i, SAINA_MSG_GRAD, s->step, n)->flags = again ? SAINA_F_RETRANSMIT : 0;
+			emit_grad(w, i, n, again);
 			s->sent |= 1u << n;
 		}
 		return;

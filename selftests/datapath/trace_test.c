@@ -111,6 +111,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 struct total {
 	bool ok;
 	uint64_t packets, jobs, results, contributions, swaps, stuck, decisions;
+	uint64_t mixed, nans;		/* results of several exponents, of NaN */
 	struct plane_calls calls;
 	uint64_t sized[6];		/* results of each payload size */
 	uint64_t kind[WORLD_KINDS];	/* .. of each kind of policy */
@@ -319,6 +320,8 @@ static bool audit(void)
 			if (sizes[n] == j->conf.payload)
 				t.total->sized[n] += j->ledger.results;
 		t.total->contributions += j->ledger.contributions;
+		t.total->mixed += j->ledger.mixed;
+		t.total->nans += j->ledger.nans;
 		t.total->decisions += j->recompute.decisions;
 		t.total->swaps += rt.policy_swaps;
 		t.total->jobs++;
@@ -498,6 +501,8 @@ static struct total all_episodes(unsigned int processes)
 		sum.jobs += one->jobs;
 		sum.results += one->results;
 		sum.contributions += one->contributions;
+		sum.mixed += one->mixed;
+		sum.nans += one->nans;
 		sum.swaps += one->swaps;
 		sum.stuck += one->stuck;
 		sum.decisions += one->decisions;
@@ -573,6 +578,9 @@ int main(int argc, char **argv)
 		tap_ok(all, "traces: every payload size that TEST_RUN takes has results: %llu %llu %llu %llu %llu %llu",
 		       u(sum.sized[0]), u(sum.sized[1]), u(sum.sized[2]), u(sum.sized[3]),
 		       u(sum.sized[4]), u(sum.sized[5]));
+		tap_ok(sum.mixed > sum.results / 10 && sum.nans > sum.results / 100,
+		       "traces: some results are of several exponents, some are NaN: %llu, %llu",
+		       u(sum.mixed), u(sum.nans));
 		tap_ok(sum.results > opt.packets / 1000 && sum.swaps > opt.packets / 20000 &&
 		       sum.decisions > opt.packets / 1000,
 		       "traces: rounds complete, policies are adopted, SFCD decides: %llu results, %llu policies, %llu decisions",

@@ -77,12 +77,16 @@ void world_init(struct world *w, struct rig *rig, uint64_t seed);
 /* The job with that number, NULL if there is none (any more). */
 struct sim_job *world_job(struct world *w, unsigned int number);
 
-/* What a worker says there, as ledger_value has it; @job: struct sim_job. */
-const int32_t *world_value(void *job, unsigned int worker, uint32_t round, uint32_t segment,
-			   int lie);
+/*
+ * What a worker says there, as ledger_value has it; @job: struct sim_job.  In half of the slots
+ * all are at one exponent, in the others each has its own: mostly near, some far, a few NaN.
+ */
+struct ledger_said world_said(void *job, unsigned int worker, uint32_t round, uint32_t segment,
+			      int lie);
 /* Elements for messages whose elements nobody reads. */
 const int32_t *world_unread_values(void);
-int8_t world_exponent(uint32_t round, uint32_t segment);
+/* An exponent that no GRAD may have. */
+int8_t world_bad_exponent(struct rng *r);
 
 static inline const struct saina_job_rt *world_rt(const struct sim_job *j)
 {

@@ -70,7 +70,7 @@ unsigned int world_frame(struct world *w, const struct message *m, uint8_t *fram
 	if (m->type != SAINA_MSG_PROBE)
 		h.count = j->conf.payload;
 	if (m->type == SAINA_MSG_GRAD)
-		payload = world_value(j, m->worker, m->round, m->segment, m->lie);
+		payload = world_said(j, m->worker, m->round, m->segment, m->lie).v;
 	return frame_make(frame, &w->rig->g, &j->conf.worker[m->worker], &h,
 			  payload ? payload : world_unread_values(), 4 * h.count);
 }

@@ -104,7 +104,7 @@ int world_job_new(struct world *w, unsigned int i, unsigned int number, unsigned
 		return err;
 	note_policies(j);
 	j->present = true;
-	ledger_init(&j->ledger, payload, c->segments, j->first_round, world_value, j);
+	ledger_init(&j->ledger, payload, c->segments, j->first_round, world_said, j);
 	/* some or all workers take part by reference */
 	if (rng_chance(r, 400)) {
 		unsigned int share = rng_chance(r, 500) ? 1000 : 600;

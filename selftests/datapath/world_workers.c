@@ -27,11 +27,14 @@ static void emit(struct world *w, struct sim_job *j, unsigned int worker, int ty
 	m->worker = worker;
 	m->type = type;
 	m->flags = again ? SAINA_F_RETRANSMIT : 0;
-	m->exponent = world_exponent(s->round, segment);
 	m->session = j->conf.worker[worker].session;
 	m->round = s->round;
 	m->segment = segment;
 	m->lie = type == SAINA_MSG_GRAD && j->liar == (int)worker && rng_chance(&w->rng, 300);
+	if (type == SAINA_MSG_GRAD)
+		m->exponent = world_said(j, worker, s->round, segment, m->lie).exponent;
+	else
+		m->exponent = rng_below(&w->rng, 256);	/* nobody looks at it */
 }
 
 /* Writes a segment into the worker's array, now and then badly; false: it has none. */
@@ -39,21 +42,23 @@ static bool write_input(struct world *w, struct sim_job *j, unsigned int worker,
 {
 	struct saina_input_head *in = rig_input(w->rig, j->conf.job, worker, segment);
 	const struct sim_worker *s = &j->worker[worker];
+	struct ledger_said said;
 
 	if (!in)
 		return false;
 	in->session = j->conf.worker[worker].session;
 	in->round = s->round;
 	in->segment = segment;
-	in->exponent = world_exponent(s->round, segment);
 	if (rng_chance(&w->rng, 10))
 		in->round += rng_chance(&w->rng, 500) ? 1 : -1;
-	/* elements of the round in the stamp: a BELL for that round makes them count */
-	memcpy(in + 1, world_value(j, worker, in->round, segment, 0), 4 * j->conf.payload);
+	/* what is said in the round of the stamp: a BELL for that round makes it count */
+	said = world_said(j, worker, in->round, segment, 0);
+	in->exponent = said.exponent;
+	memcpy(in + 1, said.v, 4 * j->conf.payload);
 	if (rng_chance(&w->rng, 5))
 		in->session ^= 1ull << rng_below(&w->rng, 64);
 	if (rng_chance(&w->rng, 5))
-		in->exponent++;
+		in->exponent = world_bad_exponent(&w->rng);
 	return true;
 }
 

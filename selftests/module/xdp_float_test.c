@@ -106,12 +106,12 @@ static void check_sent(const struct xdp_sent *sent, __u32 round, __u32 segment)
 	__atomic_fetch_add(&wrong, 1, __ATOMIC_RELAXED);
 }
 
-/* A message of @type with an element type of its own. */
-static void send_as(int type, int elem, int w, __u32 round, __u32 segment)
+/* A message of @type with an element type and an exponent of its own. */
+static void send_at(int type, int elem, int exponent, int w, __u32 round, __u32 segment)
 {
 	struct saina_hdr hdr = {
 		.type = type, .elem = elem, .round = round, .segment = segment,
-		.count = payload, .worker = w,
+		.count = payload, .worker = w, .exponent = exponent,
 	};
 	bool half = elem == SAINA_ELEM_BFLOAT16;
 	uint8_t v[4 * SAINA_ELEMS_MAX];
@@ -128,6 +128,11 @@ static void send_as(int type, int elem, int w, __u32 round, __u32 segment)
 	}
 	xdp_rig_send(&rig, hdr, v, (half ? 2 : 4) * payload, &sent);
 	check_sent(&sent, round, segment);
+}
+
+static void send_as(int type, int elem, int w, __u32 round, __u32 segment)
+{
+	send_at(type, elem, 0, w, round, segment);
 }
 
 static __u64 counted(int w, int counter)
@@ -330,6 +335,10 @@ static void test_odd(int type, const char *name)
 	}
 	send_as(SAINA_MSG_GRAD, other, 0, 0, 0);
 	tap_ok(counted(0, reason) == 1, "%s: elements of another type are dropped and counted", name);
+	send_at(SAINA_MSG_GRAD, type, 1, 0, 0, 0);
+	send_at(SAINA_MSG_GRAD, type, SAINA_EXPONENT_NAN, 0, 0, 0);
+	tap_ok(counted(0, SAINA_C_EXPONENT) == 2 && !counted(0, SAINA_C_STORED),
+	       "%s: a block scale, or NaN as one, is dropped and counted", name);
 	send_as(SAINA_MSG_PULL, type, 1, 0, 0);
 	tap_ok(counted(1, SAINA_C_PULL_EARLY) == 1, "%s: a pull before there is a result is counted as early", name);
 	send_as(SAINA_MSG_GRAD, type, 0, 0, 0);

@@ -122,6 +122,18 @@ static bool something_happens(void)
 	return refresh();
 }
 
+/* Mostly one that fits: of int32 in half of the messages 0, of floats always. */
+static int exponent(void)
+{
+	static const int8_t some[] = { 1, 2, -1, -3, 31, -32, -40, 110, -104, SAINA_EXPONENT_NAN };
+
+	if (rng_chance(&rng, 10))
+		return (int)rng_below(&rng, 256) - 128;
+	if (conf->elem != SAINA_ELEM_INT32 || rng_chance(&rng, 500))
+		return 0;
+	return some[rng_below(&rng, rng_chance(&rng, 100) ? sizeof(some) : 4)];
+}
+
 /* Writes a random message of a worker, to follow FRAME_HDR; returns its length. */
 static unsigned int message(unsigned int worker, uint8_t *frame)
 {
@@ -136,9 +148,7 @@ static unsigned int message(unsigned int worker, uint8_t *frame)
 
 	if (rng_chance(&rng, 100))
 		h.type = SAINA_MSG_PULL;
-	/* not where it opens a slot: no other worker could add to that */
-	if (rig.o.job[0].hot[h.segment & (conf->pool - 1)].meta.state == SAINA_SLOT_OPEN)
-		h.exponent = rng_chance(&rng, 10);
+	h.exponent = exponent();
 	if (rng_chance(&rng, 10))
 		h.elem = 1 + rng_below(&rng, 3);
 	if (rng_chance(&rng, 10))

@@ -9,6 +9,10 @@ HOOK_TESTS := basic loss policy sfcd death hostile foreign
 $(foreach t,$(HOOK_TESTS),$(call test,net/$(t)-tc,quick,host,180,env SAINA_TEST_HOOK=tc selftests/net/$(t).sh))
 # Some workers behind tc, some behind XDP.
 $(call test,net/loss-mixed,quick,host,180,env SAINA_TEST_HOOK=mixed selftests/net/loss.sh)
+# float32 of all magnitudes: short, and each hook alone at length.
+$(call test,net/numbers,quick,host,180,env SAINA_TEST_HOOK=mixed selftests/net/numbers.sh)
+$(call test,net/numbers-tc,full,host,900,env SAINA_TEST_HOOK=tc selftests/net/numbers.sh all)
+$(call test,net/numbers-xdp,full,host,900,env SAINA_TEST_HOOK=xdp selftests/net/numbers.sh all)
 # Jumbo frames: results in pieces, which leave XDP ports by tc.
 $(call test,net/loss-jumbo,full,host,300,env SAINA_TEST_HOOK=tc selftests/net/loss.sh jumbo)
 $(call test,net/loss-jumbo-xdp,full,host,300,env SAINA_TEST_HOOK=xdp selftests/net/loss.sh jumbo)

@@ -77,6 +77,10 @@ void oracle_bell(struct oracle_msg *m)
 			oracle_drop(m, SAINA_C_STAMP);
 			continue;
 		}
+		if (!oracle_exponent_fits(&m->j->conf, head.exponent)) {
+			oracle_drop(m, SAINA_C_EXPONENT);
+			continue;
+		}
 		hdr.exponent = head.exponent;
 		one.payload = input + sizeof(head);
 		m->out->answer = 0;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,38 +74,102 @@ static uint64_t digest(const uint8_t *payload, uint32_t elements)
 	return d;
 }
 
-/* Is the payload the sum of what the workers of the mask said? */
+/*
+ * Is @v half a unit of each of the @n gradients' from their sum, at most?  @unit: of each one's
+ * exponent, in units of the result.  Of a sum that may have wrapped before a shift nothing can be said.
+ */
+static bool is_near(const struct ledger_said *said, const double *unit, unsigned int n, uint32_t i,
+		    int32_t v)
+{
+	double sum = 0, most = 0;
+
+	for (unsigned int c = 0; c < n; c++) {
+		sum += said[c].v[i] * unit[c];
+		most += fabs((double)said[c].v[i]);
+	}
+	return most >= 0x7fffffff - (double)n || fabs(v - sum) <= n / 2.;
+}
+
+static uint32_t wrapping(const struct ledger_said *said, unsigned int n, uint32_t i)
+{
+	uint32_t sum = 0;
+
+	for (unsigned int c = 0; c < n; c++)
+		sum += (uint32_t)said[c].v[i];
+	return sum;
+}
+
+/* The coarsest exponent of some gradients: NAN is below all others. */
+static int coarsest_of(const struct ledger_said *said, unsigned int n, bool *equal)
+{
+	int coarsest = said[0].exponent;
+
+	*equal = true;
+	for (unsigned int c = 1; c < n; c++) {
+		*equal &= said[c].exponent == said[0].exponent;
+		if (said[c].exponent < coarsest)
+			coarsest = said[c].exponent;
+	}
+	return coarsest;
+}
+
+bool ledger_is_sum(const struct ledger_said *said, unsigned int n, uint32_t elements,
+		   int exponent, const uint8_t *payload)
+{
+	double unit[SAINA_WORKERS_MAX];
+	bool equal;
+	int coarsest = coarsest_of(said, n, &equal);
+
+	if (exponent != coarsest)
+		return false;
+	for (unsigned int c = 0; c < n && coarsest != SAINA_EXPONENT_NAN; c++)
+		unit[c] = ldexp(1, coarsest - said[c].exponent);
+	for (uint32_t i = 0; i < elements; i++) {
+		uint32_t v;
+
+		memcpy(&v, payload + 4 * i, 4);
+		if (coarsest == SAINA_EXPONENT_NAN ? v != 0 :
+		    equal ? v != wrapping(said, n, i) : !is_near(said, unit, n, i, v))
+			return false;
+	}
+	return true;
+}
+
+static bool is_counted_sum(struct ledger *l, const struct saina_hdr *h, const uint8_t *payload,
+			   const struct ledger_said *said, unsigned int n)
+{
+	bool equal;
+	int coarsest = coarsest_of(said, n, &equal);
+
+	if (!ledger_is_sum(said, n, l->payload, h->exponent, payload))
+		return false;
+	l->mixed += !equal && coarsest != SAINA_EXPONENT_NAN;
+	l->nans += coarsest == SAINA_EXPONENT_NAN;
+	return true;
+}
+
+/* Is the payload the sum of what the workers of the mask said?  At most one of them is a liar. */
 static bool is_sum(struct ledger *l, const struct saina_hdr *h, const uint8_t *payload)
 {
-	uint32_t rest[SAINA_ELEMS_MAX];
-	const int32_t *liar[2] = { NULL, NULL };
+	struct ledger_said said[SAINA_WORKERS_MAX], lie = {};
+	unsigned int n = 0, liar = 0;
 
-	memcpy(rest, payload, 4 * l->payload);
 	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++) {
-		const int32_t *v;
-
 		if (!(h->mask >> w & 1))
 			continue;
-		v = l->value(l->arg, w, h->round, h->segment, 0);
-		if (!liar[1]) {
-			liar[1] = l->value(l->arg, w, h->round, h->segment, 1);
-			if (liar[1]) {
-				liar[0] = v;
-				continue;
-			}
+		said[n] = l->value(l->arg, w, h->round, h->segment, 0);
+		if (!lie.v) {
+			lie = l->value(l->arg, w, h->round, h->segment, 1);
+			liar = n;
 		}
-		for (uint32_t i = 0; i < l->payload; i++)
-			rest[i] -= (uint32_t)v[i];
+		n++;
 	}
-	for (int variant = 0; variant < 2 && liar[variant]; variant++)
-		if (!memcmp(rest, liar[variant], 4 * l->payload))
-			return true;
-	if (liar[0])
+	if (is_counted_sum(l, h, payload, said, n))
+		return true;
+	if (!lie.v)
 		return false;
-	for (uint32_t i = 0; i < l->payload; i++)
-		if (rest[i])
-			return false;
-	return true;
+	said[liar] = lie;
+	return is_counted_sum(l, h, payload, said, n);
 }
 
 static bool first_result(struct ledger *l, struct ledger_entry *e, const struct saina_hdr *h,
@@ -118,7 +183,8 @@ static bool first_result(struct ledger *l, struct ledger_entry *e, const struct 
 	if (!h->mask)
 		return wrong(l, h, "a result of nobody");
 	if (!is_sum(l, h, payload))
-		return wrong(l, h, "not the sum of the workers in mask %llx", h->mask);
+		return wrong(l, h, "not the sum of the workers in mask %llx, exponent %d",
+			     h->mask, h->exponent);
 	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++) {
 		uint32_t *counted = &l->counted[h->segment][w];
 		uint32_t claimed = l->claimed[h->segment][w];

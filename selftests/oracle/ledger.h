@@ -3,8 +3,10 @@
  * The ledger: conservation, checked from outside.  It knows what workers said
  * and sees the answers, nothing else: neither slots nor policies.  Of each
  * (round, segment) there may be one result; it must be the sum of what exactly
- * the workers in its mask said; every later answer must repeat it; and what an
- * answer tells a worker about itself must be so.
+ * the workers in its mask said, at the coarsest of their exponents: exact if
+ * they agree on one, else within half a unit for each of them; NaN if one said
+ * NaN; every later answer must repeat it; and what an answer tells a worker
+ * about itself must be so.
  */
 #ifndef SAINA_LEDGER_H
 #define SAINA_LEDGER_H
@@ -14,12 +16,20 @@
 #include "saina/bpf.h"
 
 /**
- * typedef ledger_value - what worker @w said in (@round, @segment)
- * @variant: 0; 1: the other thing a liar may have said, NULL if it is none
- * Return: payload elements
+ * struct ledger_said - a gradient
+ * @v: payload elements, not looked at if @exponent is NAN
  */
-typedef const int32_t *(*ledger_value)(void *arg, unsigned int w, uint32_t round,
-				       uint32_t segment, int variant);
+struct ledger_said {
+	const int32_t *v;
+	int exponent;
+};
+
+/**
+ * typedef ledger_value - what worker @w said in (@round, @segment)
+ * @variant: 0; 1: the other thing a liar may have said, @v NULL if it is none
+ */
+typedef struct ledger_said (*ledger_value)(void *arg, unsigned int w, uint32_t round,
+					   uint32_t segment, int variant);
 
 struct ledger_entry {
 	uint64_t mask;		/* 0: no result yet */
@@ -39,6 +49,7 @@ struct ledger {
 	void *arg;
 	uint64_t results;			/* results made */
 	uint64_t contributions;			/* gradients in them */
+	uint64_t mixed, nans;			/* results of different exponents, with a NaN */
 	char error[256];			/* of the first violation */
 };
 
@@ -51,6 +62,10 @@ void ledger_exit(struct ledger *l);
  * breaks a rule: l->error says which.
  */
 bool ledger_answer(struct ledger *l, const struct saina_hdr *hdr, const uint8_t *payload);
+
+/* Can a result of @exponent with that @payload be the sum of these @n gradients? */
+bool ledger_is_sum(const struct ledger_said *said, unsigned int n, uint32_t elements,
+		   int exponent, const uint8_t *payload);
 
 /* Has there been a result of that? */
 bool ledger_has(struct ledger *l, uint32_t round, uint32_t segment);

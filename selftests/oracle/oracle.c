@@ -204,6 +204,18 @@ static int check_place(const struct oracle_msg *m, unsigned int ifindex)
 	return -1;
 }
 
+static bool in_range(int exponent)
+{
+	return exponent >= SAINA_EXPONENT_MIN && exponent <= SAINA_EXPONENT_MAX;
+}
+
+bool oracle_exponent_fits(const struct saina_job_conf *c, int exponent)
+{
+	if (c->elem != SAINA_ELEM_INT32)
+		return exponent == 0;
+	return in_range(exponent) || exponent == SAINA_EXPONENT_NAN;
+}
+
 /* Section 2 from check 8 on: -1 or the reason. */
 static int check_message(const struct oracle_msg *m, unsigned int ifindex)
 {
@@ -232,6 +244,10 @@ static int check_message(const struct oracle_msg *m, unsigned int ifindex)
 		return SAINA_C_ELEM_TYPE;
 	if (!probe && m->segment >= c->segments)
 		return SAINA_C_SEGMENT;
+	if (m->hdr->type == SAINA_MSG_GRAD && !oracle_exponent_fits(c, m->hdr->exponent))
+		return SAINA_C_EXPONENT;
+	if (m->hdr->type == SAINA_MSG_INC && !in_range(m->hdr->exponent))
+		return SAINA_C_EXPONENT;
 	if (m->j->rt.generation != c->generation)
 		return SAINA_C_INTERNAL;
 	return -1;

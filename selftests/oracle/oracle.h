@@ -25,7 +25,7 @@ enum oracle_verdict {
 
 struct oracle_slot {
 	struct saina_slot_meta meta;	/* csum is not modelled */
-	int32_t *sum;			/* OPEN, of floats: float32; DONE: as on the wire */
+	int32_t *sum;			/* OPEN, of floats: float32; DONE: as on the wire; OPEN, exponent NAN: anything */
 };
 
 /**
@@ -140,6 +140,9 @@ void oracle_events_clear(struct oracle *o);
 /* Number @n of a port's random sequence: is that frame lost? */
 bool oracle_lost(const struct saina_port_conf *p, uint64_t n, bool out);
 
+/* Section 3.1: @x in units that are 2^@d times as large. */
+int32_t oracle_shift(int32_t x, unsigned int d);
+
 /* Inside the oracle */
 
 /* Section 11: do workers step on their own? */
@@ -184,8 +187,10 @@ void oracle_table_begin(struct oracle *o, struct oracle_job *j);
 /* Is @round the first after a table? */
 bool oracle_is_fence(const struct oracle_job *j, uint32_t round);
 void oracle_round_open(struct oracle *o, struct oracle_job *j, uint64_t old_members);
-void oracle_sfcd_segment(struct oracle *o, struct oracle_job *j, uint32_t segment,
-			 const void *sum);
+void oracle_sfcd_segment(struct oracle *o, struct oracle_job *j, const struct oracle_slot *s);
+
+/* Section 2, check 19: may a GRAD, or the entry of an input array, of the job have it? */
+bool oracle_exponent_fits(const struct saina_job_conf *c, int exponent);
 
 void oracle_count(struct oracle_msg *m, int counter);
 void oracle_drop(struct oracle_msg *m, int reason);

@@ -4,6 +4,7 @@
  * and proof that the ledger notices what it is there to notice.
  */
 #include <arpa/inet.h>
+#include <limits.h>
 #include "lib/frame.h"
 #include "lib/tap.h"
 #include "oracle.h"
@@ -61,16 +62,16 @@ static int32_t answer_elem(unsigned int i)
 	return v;
 }
 
-/* Worker @w says @v in every element. */
-static int say(const struct saina_job_conf *c, int type, unsigned int w, uint32_t round,
-	       uint32_t segment, int32_t v)
+/* Worker @w says @v in every element, at @exponent. */
+static int say_at(const struct saina_job_conf *c, int type, unsigned int w, uint32_t round,
+		  uint32_t segment, int exponent, int32_t v)
 {
 	uint8_t f[FRAME_MAX];
 	int32_t payload[E];
 	struct saina_hdr h = {
 		.version = SAINA_PROTO_VERSION, .type = type, .elem = SAINA_ELEM_INT32,
 		.job = c->job, .session = c->worker[w].session, .round = round,
-		.segment = segment, .count = E, .worker = w, .exponent = 7,
+		.segment = segment, .count = E, .worker = w, .exponent = exponent,
 	};
 	unsigned int len;
 
@@ -79,6 +80,12 @@ static int say(const struct saina_job_conf *c, int type, unsigned int w, uint32_
 	len = frame_make(f, &g, &c->worker[w], &h, payload, sizeof(payload));
 	oracle_packet(&o, f, len, 1, &out);
 	return out.verdict;
+}
+
+static int say(const struct saina_job_conf *c, int type, unsigned int w, uint32_t round,
+	       uint32_t segment, int32_t v)
+{
+	return say_at(c, type, w, round, segment, 7, v);
 }
 
 static int grad(const struct saina_job_conf *c, unsigned int w, uint32_t r, uint32_t s, int32_t v)
@@ -169,28 +176,249 @@ static void test_sfcd(void)
 	tap_ok(o.job[3].rt.last_flips == 64 && o.job[3].rt.last_observed == 128, "SFCD: flips are counted");
 }
 
-static const int32_t *said(void *arg, unsigned int w, uint32_t r, uint32_t s, int variant)
+static void test_shift(void)
+{
+	static const struct { int32_t x; unsigned int d; int32_t want; } t[] = {
+		{ 12345, 0, 12345 }, { INT_MIN, 0, INT_MIN },
+		/* halves go upwards */
+		{ 2, 1, 1 }, { 3, 1, 2 }, { 1, 1, 1 }, { 0, 1, 0 }, { -1, 1, 0 }, { -2, 1, -1 }, { -3, 1, -1 },
+		{ 9, 2, 2 }, { 10, 2, 3 }, { 11, 2, 3 }, { -9, 2, -2 }, { -10, 2, -2 }, { -11, 2, -3 },
+		/* the addition wraps: only at d = 1, and of one value */
+		{ INT_MAX, 1, -0x40000000 }, { INT_MAX - 1, 1, 0x3fffffff }, { INT_MIN, 1, -0x40000000 },
+		{ INT_MAX, 2, 0x20000000 }, { INT_MIN, 2, -0x20000000 },
+		{ INT_MAX, 30, 2 }, { 0x5fffffff, 30, 1 }, { 0x20000000, 30, 1 }, { 0x1fffffff, 30, 0 },
+		{ INT_MIN, 30, -2 }, { -0x20000000, 30, 0 }, { -0x20000001, 30, -1 },
+		{ INT_MAX, 31, 1 }, { 0x40000000, 31, 1 }, { 0x3fffffff, 31, 0 }, { 1, 31, 0 },
+		{ -1, 31, 0 }, { -0x40000000, 31, 0 }, { -0x40000001, 31, -1 }, { INT_MIN, 31, -1 },
+		/* and as far away as can be */
+		{ INT_MAX, 32, 1 }, { INT_MAX, 214, 1 }, { 0x3fffffff, 214, 0 }, { INT_MIN, 214, -1 },
+		{ -0x40000000, 214, 0 },
+	};
+	bool ok = true;
+
+	for (unsigned int i = 0; i < sizeof(t) / sizeof(t[0]); i++)
+		if (oracle_shift(t[i].x, t[i].d) != t[i].want) {
+			tap_note("shift(%d, %u) is %d, not %d", t[i].x, t[i].d,
+				 oracle_shift(t[i].x, t[i].d), t[i].want);
+			ok = false;
+		}
+	tap_ok(ok, "exponents: shift() rounds to the nearest, halves upwards");
+}
+
+/* All of a job of three say @v at @e, in that order; the result is @sum at @exponent. */
+static bool adds_up(struct saina_job_conf *c, uint32_t round, const int *e, const int32_t *v,
+		    int exponent, int32_t sum)
+{
+	for (unsigned int w = 0; w < 2; w++)
+		if (say_at(c, SAINA_MSG_GRAD, w, round, 0, e[w], v[w]) != ORACLE_DROP || out.reason >= 0)
+			return false;
+	return answered(say_at(c, SAINA_MSG_GRAD, 2, round, 0, e[2], v[2]), 0, 7, sum) &&
+	       answer()->exponent == exponent;
+}
+
+#define ADDS_UP(r, e0, v0, e1, v1, e2, v2, e, v) \
+	adds_up(&c, r, (int[]){ e0, e1, e2 }, (int32_t[]){ v0, v1, v2 }, e, v)
+
+static uint64_t counted(unsigned int w, int counter)
+{
+	return o.job[3].wcount[w].c[counter];
+}
+
+static void test_exponents(void)
+{
+	struct saina_policy p = { .seq = 1, .mode = SAINA_POLICY_BSP, .late = 1 };
+	struct saina_job_conf c;
+	bool ok;
+
+	job_make(&c, 3, 1, &p);
+	tap_ok(ADDS_UP(0, 7, 100, 7, -3, 7, 4, 7, 101) && !counted(1, SAINA_C_COARSENED),
+	       "exponents: equal ones give the exact sum");
+	tap_ok(ADDS_UP(1, 7, 100, 9, 10, 8, -3, 7, 102) && !counted(1, SAINA_C_COARSENED) &&
+	       !counted(2, SAINA_C_COARSENED), "exponents: finer gradients are rounded, one by one");
+	tap_ok(ADDS_UP(2, 9, 10, 7, 100, 6, 0, 6, 52) && counted(1, SAINA_C_COARSENED) == 1 &&
+	       counted(2, SAINA_C_COARSENED) == 1 && !counted(0, SAINA_C_COARSENED),
+	       "exponents: the sum is rounded to a coarser gradient's, which is counted");
+	tap_ok(ADDS_UP(3, 9, -10, 6, 100, 9, -4, 6, 100 - 1 + 0) && counted(1, SAINA_C_COARSENED) == 2,
+	       "exponents: negative sums and gradients, too, halves upwards");
+	tap_ok(ADDS_UP(4, 110, INT_MAX, -104, 5, 110, INT_MIN, -104, 5),
+	       "exponents: as far apart as can be");
+	tap_ok(ADDS_UP(5, 7, INT_MAX, 7, 1, 6, 0, 6, -0x40000000) &&
+	       ADDS_UP(6, 6, INT_MAX, 7, 1, 6, 0, 6, INT_MIN), "exponents: sums wrap, before a shift and after");
+	say_at(&c, SAINA_MSG_GRAD, 0, 7, 0, 7, 1);
+	ok = say_at(&c, SAINA_MSG_GRAD, 0, 7, 0, 3, 1) == ORACLE_DROP && out.reason == SAINA_C_DUPLICATE;
+	say_at(&c, SAINA_MSG_GRAD, 1, 7, 0, 7, 2);
+	ok &= answered(say_at(&c, SAINA_MSG_GRAD, 2, 7, 0, 7, 3), 0, 7, 6);
+	ok &= answered(say_at(&c, SAINA_MSG_GRAD, 2, 7, 0, 0, 3), SAINA_F_RESEND, 7, 6);
+	tap_ok(ok && answer()->exponent == 7 && !counted(0, SAINA_C_COARSENED),
+	       "exponents: a duplicate's changes nothing, nor one that comes after the result");
+}
+
+static void test_range(void)
+{
+	static const int bad[] = { -127, -105, 111, 127 };
+	struct saina_policy p = { .seq = 1, .mode = SAINA_POLICY_BSP, .late = 1 };
+	struct saina_job_conf c;
+	bool ok = true;
+
+	job_make(&c, 2, 1, &p);
+	for (int i = 0; i < 4; i++)
+		ok &= say_at(&c, SAINA_MSG_GRAD, 0, 0, 0, bad[i], 1) == ORACLE_DROP &&
+		      out.reason == SAINA_C_EXPONENT;
+	for (int i = 0; i < 4; i++)
+		ok &= say_at(&c, SAINA_MSG_INC, 0, 0, 0, bad[i], 1) == ORACLE_DROP &&
+		      out.reason == SAINA_C_EXPONENT;
+	ok &= say_at(&c, SAINA_MSG_INC, 0, 0, 0, SAINA_EXPONENT_NAN, 1) == ORACLE_DROP &&
+	      out.reason == SAINA_C_EXPONENT && counted(0, SAINA_C_EXPONENT) == 9;
+	ok &= !o.job[3].rt.next_round && o.job[3].hot[0].meta.state == SAINA_SLOT_EMPTY;
+	tap_ok(ok, "exponents: one out of range is refused and opens nothing");
+	ok = say_at(&c, SAINA_MSG_INC, 0, 0, 0, SAINA_EXPONENT_MIN, 1) == ORACLE_REDIRECT &&
+	     answer()->type == SAINA_MSG_NAK && answer()->k == SAINA_NAK_MODE;
+	ok &= say_at(&c, SAINA_MSG_PULL, 0, 0, 0, 127, 1) == ORACLE_DROP && out.reason == SAINA_C_PULL_EARLY;
+	tap_ok(ok, "exponents: nobody looks at those of other messages");
+
+	c.elem = SAINA_ELEM_FLOAT32;
+	c.generation++;
+	oracle_job_publish(&o, &c, 0);
+	ok = true;
+	for (int e = -128; e < 128; e++) {
+		struct saina_hdr h = { .version = SAINA_PROTO_VERSION, .type = SAINA_MSG_GRAD,
+				       .elem = c.elem, .job = c.job, .session = c.worker[0].session,
+				       .count = E, .exponent = e };
+		int32_t zeros[E] = {};
+		uint8_t f[FRAME_MAX];
+
+		o.job[3].hot[0].meta.state = SAINA_SLOT_EMPTY;
+		o.job[3].rt.next_round = o.job[3].rt.open_slots = 0;
+		oracle_packet(&o, f, frame_make(f, &g, &c.worker[0], &h, zeros, sizeof(zeros)), 1, &out);
+		ok &= out.verdict == ORACLE_DROP && out.reason == (e ? SAINA_C_EXPONENT : -1);
+	}
+	tap_ok(ok, "exponents: a job of floats has none but 0");
+}
+
+static void test_nan(void)
+{
+	struct saina_policy p = { .seq = 1, .mode = SAINA_POLICY_BSP, .late = 1 };
+	const int nan = SAINA_EXPONENT_NAN;
+	struct saina_job_conf c;
+
+	job_make(&c, 3, 1, &p);
+	tap_ok(ADDS_UP(0, nan, 5, 7, 100, 3, 100, nan, 0) && counted(0, SAINA_C_NONFINITE) == 1 &&
+	       !counted(1, SAINA_C_NONFINITE) && !counted(2, SAINA_C_COARSENED),
+	       "NaN: a slot that begins with one ends as one, of zeros");
+	tap_ok(ADDS_UP(1, 7, 1, nan, 0, 3, 1, nan, 0) && ADDS_UP(2, 7, 1, 3, 1, nan, 77, nan, 0) &&
+	       counted(1, SAINA_C_NONFINITE) == 1 && counted(2, SAINA_C_NONFINITE) == 1 &&
+	       counted(1, SAINA_C_COARSENED) == 1 && !counted(2, SAINA_C_COARSENED),
+	       "NaN: so does one that a NaN is added to");
+	tap_ok(answered(say(&c, SAINA_MSG_PULL, 0, 2, 0, 0), SAINA_F_PULLED | SAINA_F_RESEND, 7, 0) &&
+	       answer()->exponent == nan && answered(say(&c, SAINA_MSG_GRAD, 1, 1, 0, 9), SAINA_F_RESEND, 7, 0) &&
+	       answer()->exponent == nan, "NaN: PULL and RESEND answer the same");
+	tap_ok(ADDS_UP(3, 7, 1, 7, 2, 7, 3, 7, 6), "NaN: the next round has none");
+}
+
+/* What worker 0 has in its array: one segment, at exponent @e. */
+static int ring_bell(const struct saina_job_conf *c, uint8_t *input, uint32_t round, int e, int32_t v)
+{
+	struct saina_input_head *in = (void *)input;
+	int32_t *elem = (void *)(in + 1);
+	struct saina_bell bell = { .rung = 1 };
+	struct saina_hdr h = {
+		.version = SAINA_PROTO_VERSION, .type = SAINA_MSG_BELL, .elem = c->elem,
+		.job = c->job, .session = c->worker[0].session, .round = round, .exponent = 99,
+	};
+	uint8_t f[FRAME_MAX];
+
+	in->session = h.session;
+	in->round = round;
+	in->exponent = e;
+	for (int i = 0; i < E; i++)
+		elem[i] = v;
+	oracle_packet(&o, f, frame_make(f, &g, &c->worker[0], &h, &bell, sizeof(bell)), 1, &out);
+	return out.verdict;
+}
+
+static void test_bell(void)
+{
+	struct saina_policy p = { .seq = 1, .mode = SAINA_POLICY_BSP, .late = 1 };
+	static uint64_t input[(sizeof(struct saina_input_head) + 4 * E) * 4 / 8];
+	struct saina_job_conf c;
+	const struct oracle_board *b;
+	bool ok;
+
+	job_make(&c, 2, 1, &p);
+	oracle_board_new(&o, c.job);
+	oracle_share(&o, c.job, 0, (uint8_t *)input);
+	ok = ring_bell(&c, (uint8_t *)input, 0, 111, 1) == ORACLE_DROP && out.reason == SAINA_C_EXPONENT;
+	ok &= ring_bell(&c, (uint8_t *)input, 0, -127, 1) == ORACLE_DROP && out.reason == SAINA_C_EXPONENT;
+	tap_ok(ok && !o.job[3].rt.next_round, "by reference: an exponent out of range opens nothing");
+	say_at(&c, SAINA_MSG_GRAD, 1, 0, 0, 9, 10);
+	ok = ring_bell(&c, (uint8_t *)input, 0, 7, 100) == ORACLE_REDIRECT && answer()->type == SAINA_MSG_RUNG;
+	b = &o.job[3].board[0];
+	tap_ok(ok && b->tag == 1 && b->meta.exponent == 7 && b->sum[0] == 103 && b->sum[E - 1] == 103 &&
+	       counted(0, SAINA_C_COARSENED) == 1, "by reference: the exponent is the entry's");
+	say_at(&c, SAINA_MSG_GRAD, 1, 1, 0, 9, 10);
+	ring_bell(&c, (uint8_t *)input, 1, SAINA_EXPONENT_NAN, 100);
+	b = &o.job[3].board[1];
+	tap_ok(b->tag == 2 && b->meta.exponent == SAINA_EXPONENT_NAN && !b->sum[0] && !b->sum[E - 1] &&
+	       counted(0, SAINA_C_NONFINITE) == 1, "by reference: NaN");
+}
+
+static void test_sfcd_nan(void)
+{
+	struct saina_policy p = { .seq = 1, .mode = SAINA_POLICY_SFCD, .late = 1, .k = 1,
+				  .k_min = 1, .s_th = 500, .c_th = 5, .stride = 1 };
+	const struct saina_job_rt *rt = &o.job[3].rt;
+	struct saina_job_conf c;
+	struct saina_job_rt was;
+	bool ok;
+
+	job_make(&c, 2, 2, &p);
+	for (uint32_t s = 0; s < 2; s++)
+		say_at(&c, SAINA_MSG_GRAD, 0, 0, s, SAINA_EXPONENT_NAN, 0);
+	tap_ok(!rt->primed && !rt->last_observed, "SFCD: a round of NaN does not prime");
+	for (uint32_t r = 1; r < 3; r++)
+		for (uint32_t s = 0; s < 2; s++)
+			grad(&c, 0, r, s, r & 1 ? -1 : 1);
+	ok = rt->primed && rt->converged == 1 && rt->last_flips == 128;
+	was = *rt;
+	for (uint32_t s = 0; s < 2; s++)
+		say_at(&c, SAINA_MSG_GRAD, 0, 3, s, SAINA_EXPONENT_NAN, 0);
+	ok &= rt->converged == was.converged && rt->last_round == 2 && rt->last_flips == was.last_flips &&
+	      rt->last_observed == was.last_observed && rt->k_next == was.k_next && !rt->observed;
+	tap_ok(ok, "SFCD: a round of NaN decides nothing");
+	/* segment 0 keeps its signs, positive, and segment 1 flips its own */
+	say_at(&c, SAINA_MSG_GRAD, 0, 4, 0, SAINA_EXPONENT_NAN, -1);
+	grad(&c, 0, 4, 1, -1);
+	ok = rt->last_round == 4 && rt->last_flips == 64 && rt->last_observed == 64 && rt->converged == 2;
+	grad(&c, 0, 5, 0, 1);
+	grad(&c, 0, 5, 1, -1);
+	tap_ok(ok && rt->last_flips == 0 && rt->last_observed == 128 && rt->converged == 1,
+	       "SFCD: a segment of NaN is left out, its signs stay");
+}
+
+/* Worker 4 is at exponent 1, worker 5 says NaN, all others are at 3. */
+static struct ledger_said said(void *arg, unsigned int w, uint32_t r, uint32_t s, int variant)
 {
 	static int32_t v[SAINA_WORKERS_MAX][E];
 
 	if (variant)
-		return NULL;
+		return (struct ledger_said){};
 	for (int i = 0; i < E; i++)
 		v[w][i] = 10 * w + r;
-	return v[w];
+	return (struct ledger_said){ .v = v[w], .exponent = w == 4 ? 1 : w == 5 ? SAINA_EXPONENT_NAN : 3 };
 }
 
 static void test_ledger(void)
 {
 	struct saina_hdr h = { .version = 1, .type = SAINA_MSG_RESULT, .count = E, .worker = 0xff,
-			       .contributors = 2, .mask = 3, .round = 1 };
+			       .contributors = 2, .mask = 3, .round = 1, .exponent = 3 };
 	struct saina_hdr one = h;
 	struct ledger l;
 	int32_t sum[E];
+	bool ok;
 
 	for (int i = 0; i < E; i++)
 		sum[i] = 12;
-	ledger_init(&l, E, 1, 0, said, NULL);
+	ledger_init(&l, E, 2, 0, said, NULL);
 	sum[17]++;
 	tap_ok(!ledger_answer(&l, &h, (uint8_t *)sum), "ledger: a wrong sum is found");
 	sum[17]--;
@@ -210,6 +438,33 @@ static void test_ledger(void)
 	one.aux = 2;
 	sum[0] = 1;
 	tap_ok(!ledger_answer(&l, &one, (uint8_t *)sum), "ledger: a RESEND with another sum is found");
+
+	/* 1, 11 and 21 at exponent 3 are 8.25 at 1: with 41 of worker 4 that is 49.25 */
+	h = (struct saina_hdr){ .type = SAINA_MSG_RESULT, .count = E, .worker = 0xff, .exponent = 1,
+				.contributors = 4, .mask = 0x17, .round = 1, .segment = 1 };
+	for (int i = 0; i < E; i++)
+		sum[i] = 49;
+	sum[5] = 52;
+	ok = !ledger_answer(&l, &h, (uint8_t *)sum);
+	sum[5] = 47;
+	ok &= !ledger_answer(&l, &h, (uint8_t *)sum);
+	sum[5] = 51;
+	h.exponent = 3;
+	ok &= !ledger_answer(&l, &h, (uint8_t *)sum);
+	tap_ok(ok, "ledger: a mixed sum that is far off, or has another exponent, is found");
+	h.exponent = 1;
+	tap_ok(ledger_answer(&l, &h, (uint8_t *)sum) && l.mixed == 1,
+	       "ledger: a mixed sum within half a unit for each contributor is accepted");
+	h = (struct saina_hdr){ .type = SAINA_MSG_RESULT, .count = E, .worker = 0xff, .exponent = 3,
+				.contributors = 2, .mask = 0x22, .round = 2, .segment = 1 };
+	memset(sum, 0, sizeof(sum));
+	ok = !ledger_answer(&l, &h, (uint8_t *)sum);
+	h.exponent = SAINA_EXPONENT_NAN;
+	sum[9] = 1;
+	ok &= !ledger_answer(&l, &h, (uint8_t *)sum);
+	sum[9] = 0;
+	tap_ok(ok && ledger_answer(&l, &h, (uint8_t *)sum) && l.nans == 1,
+	       "ledger: with a NaN in it a result must be NaN, and zeros");
 	ledger_exit(&l);
 }
 
@@ -237,18 +492,29 @@ static void test_recompute(void)
 	rt.k_next = 2;
 	ok &= recompute_result(&c, &h, (uint8_t *)v, &rt);
 	tap_ok(ok && c.decisions == 2, "recomputation: k of SFCD is the same");
-	h.round = rt.last_round = 3;
+	h.round = 3;
 	h.k = 2;
+	h.exponent = SAINA_EXPONENT_NAN;
+	rt.last_round = 3;
+	ok = !recompute_result(&c, &h, (uint8_t *)v, &rt);
+	rt.last_round = 2;
+	rt.converged = 1;
+	ok &= !recompute_result(&c, &h, (uint8_t *)v, &rt);
+	rt.converged = 0;
+	tap_ok(ok && recompute_result(&c, &h, (uint8_t *)v, &rt),
+	       "recomputation: a round of NaN decides nothing");
+	h.exponent = 0;
+	h.round = rt.last_round = 4;
 	rt.last_flips = 0;
 	ok = recompute_result(&c, &h, (uint8_t *)v, &rt);
-	h.round = rt.last_round = 4;
+	h.round = rt.last_round = 5;
 	rt.last_flips = 1;
 	tap_ok(ok && !recompute_result(&c, &h, (uint8_t *)v, &rt), "recomputation: miscounted flips are found");
-	h.round = rt.last_round = 5;
+	h.round = rt.last_round = 6;
 	rt.last_flips = 0;
 	rt.k_next = 3;
 	recompute_result(&c, &h, (uint8_t *)v, &rt);
-	h.round = rt.last_round = 6;
+	h.round = rt.last_round = 7;
 	tap_ok(!recompute_result(&c, &h, (uint8_t *)v, &rt), "recomputation: a wrong k is found");
 	recompute_exit(&c);
 }
@@ -260,6 +526,12 @@ int main(void)
 	test_fastest();
 	test_death();
 	test_sfcd();
+	test_shift();
+	test_exponents();
+	test_range();
+	test_nan();
+	test_bell();
+	test_sfcd_nan();
 	test_ledger();
 	test_recompute();
 	oracle_exit(&o);

@@ -34,6 +34,8 @@ static void segment_done(struct recompute *c, const struct saina_hdr *h,
 	uint8_t *negative = c->negative + (size_t)h->segment * c->payload;
 	uint64_t counting = ~0ull, number = (uint64_t)h->segment * (c->payload / 32);
 
+	if (h->exponent == SAINA_EXPONENT_NAN)
+		return;
 	if (p->flags & SAINA_POLICY_F_PARITY)
 		counting = (uint64_t)c->segments * (c->payload / 32) / 32 * 32;
 	if (c->stride[h->segment] != p->stride)
@@ -46,6 +48,24 @@ static void segment_done(struct recompute *c, const struct saina_hdr *h,
 		c->observed++;
 		negative[i] = is;
 	}
+}
+
+/* A round of NaN alone: nothing is decided, all stays as it was. */
+static bool nothing_done(struct recompute *c, const struct saina_hdr *h,
+			 const struct saina_policy *p, const struct saina_job_rt *rt)
+{
+	bool follows = c->decided && c->last_round + 1 == h->round && c->last_seq == p->seq &&
+		       c->members == rt->members;
+
+	if (rt->last_round == h->round ||
+	    (follows && (rt->converged != c->converged || rt->resumed != c->resumed ||
+			 rt->k_next != h->k))) {
+		snprintf(c->error, sizeof(c->error), "round %u: a decision on nothing but NaN", h->round);
+		return false;
+	}
+	c->decided = follows;
+	c->last_round = h->round;
+	return true;
 }
 
 static bool round_done(struct recompute *c, const struct saina_hdr *h,
@@ -123,5 +143,5 @@ bool recompute_result(struct recompute *c, const struct saina_hdr *h, const uint
 	segment_done(c, h, payload, p);
 	if (++c->done < c->segments)
 		return true;
-	return round_done(c, h, p, rt);
+	return c->observed ? round_done(c, h, p, rt) : nothing_done(c, h, p, rt);
 }

@@ -221,20 +221,20 @@ static bool negative(const struct saina_job_conf *c, const void *sum, unsigned i
 	return c->elem == SAINA_ELEM_INT32 ? v >> 31 : v > 0x80000000;
 }
 
-void oracle_sfcd_segment(struct oracle *o, struct oracle_job *j, uint32_t segment,
-			 const void *sum)
+void oracle_sfcd_segment(struct oracle *o, struct oracle_job *j, const struct oracle_slot *s)
 {
 	const struct saina_policy *p = &j->rt.policy;
 	const struct saina_job_conf *c = &j->conf;
+	uint32_t segment = s->meta.segment;
 	uint64_t *words = j->signs + (size_t)segment * c->sign_words;
 	bool parity = p->flags & SAINA_POLICY_F_PARITY;
 	uint64_t per_segment = c->payload / 32, in_all = c->segments * per_segment;
 
 	if (p->mode != SAINA_POLICY_SFCD)
 		return;
-	for (unsigned int i = 0; i < samples_of(c, p); i++) {
+	for (unsigned int i = 0; i < samples_of(c, p) && s->meta.exponent != SAINA_EXPONENT_NAN; i++) {
 		uint64_t bit = 1ull << (i & 63), *word = &words[i >> 6];
-		bool was = *word & bit, is = negative(c, sum, i * p->stride);
+		bool was = *word & bit, is = negative(c, s->sum, i * p->stride);
 		bool counts = !parity || segment * per_segment + i < (in_all & ~31ull);
 
 		if (was != is)
@@ -243,6 +243,6 @@ void oracle_sfcd_segment(struct oracle *o, struct oracle_job *j, uint32_t segmen
 			j->rt.flips++;
 		j->rt.observed++;
 	}
-	if (j->rt.segs_done == c->segments)
+	if (j->rt.segs_done == c->segments && j->rt.observed)
 		decide(o, j);
 }

@@ -91,6 +91,26 @@ static uint16_t rounded(uint32_t f)
 	return half + (rest > 0x8000 || (rest == 0x8000 && half & 1));
 }
 
+/* x / 2^n, towards minus infinity. */
+static int64_t floor_div(int64_t x, unsigned int n)
+{
+	int64_t unit = 1ll << n;
+
+	return x >= 0 ? x / unit : -((unit - 1 - x) / unit);
+}
+
+int32_t oracle_shift(int32_t x, unsigned int d)
+{
+	uint32_t halves;
+
+	if (!d)
+		return x;
+	if (d > 31)
+		d = 31;
+	halves = floor_div(x, d - 1) + 1;	/* wraps */
+	return floor_div((int32_t)halves, 1);
+}
+
 /* Element @i of the gradient in @m, as it is summed. */
 static uint32_t element(const struct oracle_msg *m, unsigned int i)
 {
@@ -129,12 +149,14 @@ static void done(struct oracle_msg *m, struct oracle_slot *h)
 		h->meta.flags |= SAINA_F_DROP_LATE;
 	h->meta.state = SAINA_SLOT_DONE;
 	e->meta = h->meta;
+	if (h->meta.exponent == SAINA_EXPONENT_NAN)
+		memset(h->sum, 0, 4 * j->conf.payload);
 	to_wire(&j->conf, h->sum);
 	memcpy(e->sum, h->sum, 4 * j->conf.payload);
 
 	j->rt.open_slots--;
 	j->rt.segs_done++;
-	oracle_sfcd_segment(m->o, j, m->segment, h->sum);
+	oracle_sfcd_segment(m->o, j, h);
 	oracle_count(m, SAINA_C_COMPLETED);
 	if (h->meta.flags & SAINA_F_DEGRADED) {
 		oracle_count(m, SAINA_C_DEGRADED);
@@ -171,13 +193,48 @@ static void counted_in(struct oracle_msg *m, struct oracle_slot *h, int counter)
 		m->out->verdict = ORACLE_DROP;
 }
 
-static void add(struct oracle_msg *m, struct oracle_slot *h)
+/* Section 3.1 of what comes first; the sums stay what they were under a NaN. */
+static void store_sums(struct oracle_msg *m, struct oracle_slot *h)
 {
+	h->meta.exponent = m->hdr->exponent;
+	if (h->meta.exponent == SAINA_EXPONENT_NAN) {
+		oracle_count(m, SAINA_C_NONFINITE);
+		return;
+	}
+	for (uint32_t i = 0; i < m->j->conf.payload; i++)
+		h->sum[i] = element(m, i);
+}
+
+/* Section 3.1 of what comes later. */
+static void add_sums(struct oracle_msg *m, struct oracle_slot *h)
+{
+	int have = h->meta.exponent, e = m->hdr->exponent;
+
+	if (e == SAINA_EXPONENT_NAN)
+		oracle_count(m, SAINA_C_NONFINITE);
+	if (e == SAINA_EXPONENT_NAN || have == SAINA_EXPONENT_NAN) {
+		h->meta.exponent = SAINA_EXPONENT_NAN;
+		return;
+	}
+	if (e < have) {
+		h->meta.exponent = e;
+		oracle_count(m, SAINA_C_COARSENED);
+	}
 	for (uint32_t i = 0; i < m->j->conf.payload; i++) {
 		uint32_t v = element(m, i), old = h->sum[i];
 
-		h->sum[i] = m->j->conf.elem == SAINA_ELEM_INT32 ? old + v : float_add(old, v);
+		if (m->j->conf.elem != SAINA_ELEM_INT32)
+			h->sum[i] = float_add(old, v);
+		else if (e < have)
+			h->sum[i] = oracle_shift(old, have - e) + v;
+		else
+			h->sum[i] = old + oracle_shift(v, e - have);
 	}
+}
+
+static void add(struct oracle_msg *m, struct oracle_slot *h)
+{
+	add_sums(m, h);
 	h->meta.seen |= 1ull << m->w;
 	h->meta.count++;
 	counted_in(m, h, SAINA_C_ADDED);
@@ -200,9 +257,7 @@ static void open_slot(struct oracle_msg *m, struct oracle_slot *h)
 		h->meta.deadline = m->o->now + 1000ull * j->rt.policy.timeout_us;
 	h->meta.policy = j->rt.policy.seq;
 	h->meta.members = j->rt.members;
-	h->meta.exponent = m->hdr->exponent;
-	for (uint32_t i = 0; i < j->conf.payload; i++)
-		h->sum[i] = element(m, i);
+	store_sums(m, h);
 	h->meta.seen = 1ull << m->w;
 	h->meta.count = 1;
 	j->rt.open_slots++;
@@ -256,9 +311,6 @@ void oracle_grad(struct oracle_msg *m)
 				done(m, h);
 			else
 				oracle_drop(m, SAINA_C_DUPLICATE);
-		} else if (m->hdr->exponent != h->meta.exponent) {
-			h->meta.members &= ~(1ull << m->w);
-			oracle_drop(m, SAINA_C_EXPONENT);
 		} else if (part_is_in(m, h)) {
 			if (complete(m, h))
 				done(m, h);

@@ -19,14 +19,14 @@ static const struct {
 	{ "job add d workers 64 elements 18446744073709551615",
 	  "JOB_NEW NAME=d ELEMENTS=18446744073709551615 WORKERS=64" },
 	{ "j a d elements 0x10 workers 1 id 255 payload 352 pool 4096 ring 64 type int32 "
-	  "policy fastest:k=6,late=drop token s3cret exponent -126 heartbeat 10 dead 60000",
+	  "policy fastest:k=6,late=drop token s3cret exponent -104 heartbeat 10 dead 60000",
 	  "JOB_NEW ID=255 NAME=d ELEMENTS=16 WORKERS=1 PAYLOAD=352 POOL=4096 RING=64 "
-	  "ELEM_TYPE=1 EXPONENT=4294967170 POLICY={ MODE=2 LATE=2 K=6 } TOKEN=s3cret HEARTBEAT_MS=10 "
+	  "ELEM_TYPE=1 EXPONENT=4294967192 POLICY={ MODE=2 LATE=2 K=6 } TOKEN=s3cret HEARTBEAT_MS=10 "
 	  "DEAD_MS=60000" },
 	{ "job add d e 1 w 1 pay 64 poo 1", NULL },	/* e: elements or exponent */
 	{ "job add d el 1 w 1 pay 64 poo 2 t bfloat16", NULL },	/* t: type or token */
-	{ "job add d el 1 w 1 pay 64 poo 2 ty bfloat16 ex 127",
-	  "JOB_NEW NAME=d ELEMENTS=1 WORKERS=1 PAYLOAD=64 POOL=2 ELEM_TYPE=3 EXPONENT=127" },
+	{ "job add d el 1 w 1 pay 64 poo 2 ty bfloat16 ex 110",
+	  "JOB_NEW NAME=d ELEMENTS=1 WORKERS=1 PAYLOAD=64 POOL=2 ELEM_TYPE=3 EXPONENT=110" },
 	{ "job add d elements 1 workers 1 token ''",
 	  "JOB_NEW NAME=d ELEMENTS=1 WORKERS=1 TOKEN=" },
 	{ "job set d policy bsp", "JOB_SET NAME=d POLICY={ MODE=1 LATE=1 }" },
@@ -136,10 +136,10 @@ static const struct {
 	  "saina: job add: \"256\" for \"id\" is not allowed: it takes a number from 0 to 255" },
 	{ "job add d elements 1 workers 1 payload 65536",
 	  "saina: job add: \"65536\" for \"payload\" is not allowed: it takes a number from 0 to 65535" },
-	{ "job add d elements 1 workers 1 exponent 128",
-	  "saina: job add: \"128\" for \"exponent\" is not allowed: it takes a number from -126 to 127" },
+	{ "job add d elements 1 workers 1 exponent 111",
+	  "saina: job add: \"111\" for \"exponent\" is not allowed: it takes a number from -104 to 110" },
 	{ "job add d elements 1 workers 1 exponent --5",
-	  "saina: job add: \"--5\" for \"exponent\" is not allowed: it takes a number from -126 to 127" },
+	  "saina: job add: \"--5\" for \"exponent\" is not allowed: it takes a number from -104 to 110" },
 	{ "job add d elements 1 workers 1 type int64",
 	  "saina: job add: \"int64\" for \"type\" is not allowed: it takes int32, float32, bfloat16" },
 	{ "job add d elements 1 workers 1 token 123456789012345678901234567890123",

@@ -18,6 +18,10 @@ SCRIPT = TOP + "/tools/wireshark/saina.lua"
 PROTO = TOP + "/uapi/saina/proto.h"
 DATA, CTRL, RESULT, WORKER = 48864, 48865, 48866, 40000
 ANY = 0xff
+with open(PROTO, encoding="utf-8") as proto_h:
+    DEFINES = {name: int(value) for name, value in
+               re.findall(r"#define SAINA_(\w+)\s+\(?(-?\d+)\)?\s", proto_h.read())}
+VERSION = DEFINES["PROTO_VERSION"]
 count = bad = 0
 
 
@@ -32,7 +36,7 @@ def point(good, text, *remarks):
 
 # --- messages and frames, by protocol.rst ---------------------------------------------------
 
-def header(type_, version=3, flags=0, elem=1, job=3, k=0, reserved=0, round_=7, segment=5, elems=0, worker=1,
+def header(type_, version=VERSION, flags=0, elem=1, job=3, k=0, reserved=0, round_=7, segment=5, elems=0, worker=1,
            exponent=-4, contributors=0, next_k=0, policy=0, mask=0, aux=0, slot_round=0, session=0x1122334455667788):
     return struct.pack("<BBBBHBBIIHBbBBHQIIQ", version, type_, flags, elem, job, k, reserved, round_, segment,
                        elems, worker, exponent, contributors, next_k, policy, mask, aux, slot_round, session)
@@ -167,7 +171,7 @@ def fields_test():
     got = dissect([frame(grad())], ["saina.worker", "saina.session", "saina.element", "_ws.col.Info"])[0]
     point(got == ["1", "0x1122334455667788", "1|-2|0|0|0|0|0|0", "GRAD job 3 worker 1 round 7 segment 5"],
           "GRAD: worker, session and elements with their signs", got)
-    got = dissect([frame(header(1, elem=2, elems=64) + struct.pack("<64f", *([1.5] * 64)))],
+    got = dissect([frame(header(1, elem=2, elems=64, exponent=0) + struct.pack("<64f", *([1.5] * 64)))],
                   ["saina.element_float"], "-o", "saina.elements:2")[0]
     point(got == ["1.5|1.5"], "GRAD of float32: as many elements as the preference says", got)
     got = one("JOIN", ["saina.join.name", "saina.nonce", "saina.elements", "saina.join.round", "saina.join.token"])
@@ -207,6 +211,19 @@ def fields_test():
     got = dissect([frame(header(14, k=3, mask=0b110, aux=7, slot_round=4), DATA, WORKER)],
                   ["saina.nak", "saina.going", "saina.step", "saina.low", "saina.k", "saina.contributor", "_ws.expert.message"])[0]
     point(got == ["3", "0x0000000000000006", "7", "4", "", "", ""], "NAK: why, who may go on, and where", got)
+    nan = dict(exponent=-128)
+    got = dissect([frame(grad(**nan)), frame(header(2, elems=64, worker=ANY, session=0, **nan) + elements(), DATA, RESULT)],
+                  ["saina.exponent", "saina.element", "_ws.col.Info", "_ws.expert.message"])
+    point(got == [["-128", "", "GRAD job 3 worker 1 round 7 segment 5 NaN", ""],
+                  ["-128", "", "RESULT job 3 round 7 segment 5 k 0: none NaN", ""]], "NaN: said, and no elements shown", got)
+    least, most, none = (DEFINES["EXPONENT_" + name] for name in ("MIN", "MAX", "NAN"))
+    frames = [(frame(header(t, elems=64, exponent=e, elem=elem) + elements(), *ports_of(t)),
+               (e == 0 if elem != 1 else least <= e <= most or (e == none and t in (1, 2))) or t == 4)
+              for t in (1, 2, 4, 5, 13) for elem in (1, 2)
+              for e in (none, none + 1, least - 1, least, 0, most, most + 1, 127)]
+    got = dissect([f for f, _ in frames], ["_ws.expert.message"])
+    point([("no block scale" not in line[0]) for line in got] == [good for _, good in frames],
+          "block scales that proto.h does not have are said to be wrong", got)
     got = one("READY", ["saina.probe", "saina.segment"])
     point(got == ["5", ""], "READY: the number of the test", got)
     got = one("TOLD", ["saina.ask.counted", "saina.ask.done", "saina.ask.due"])
@@ -289,7 +306,7 @@ def dissect_text(frames):
 
 def trains_test():
     stale = header(8, elems=0, round_=2, slot_round=7, session=1) + bytes(256)
-    nop = struct.pack("<BB", 3, 3) + bytes(46 + 256)
+    nop = struct.pack("<BB", VERSION, 3) + bytes(46 + 256)
     short = header(1, elems=64, segment=9) + elements()[:100]
     fields = ["saina.messages", "saina.type", "saina.segment", "_ws.col.Info", "_ws.expert.message"]
     got = dissect([frame(b"".join(grad(segment=s) for s in range(10, 54))),
@@ -297,7 +314,7 @@ def trains_test():
                    frame(stale + result(segment=8) + nop, DATA, WORKER),
                    frame(nop, DATA, RESULT),
                    frame(grad() + short),
-                   frame(grad() + b"\x03\x01rest"),
+                   frame(grad() + bytes((VERSION, 1)) + b"rest"),
                    frame(header(12) + bytes(32) + header(12) + bytes(32), DATA, WORKER)], fields)
     point(got[0][:2] == ["44", "|".join(["1"] * 44)] and got[0][3].endswith("segments 10-53") and not got[0][4],
           "a train of 44 gradients is 44 messages", got[0])
@@ -324,7 +341,7 @@ def analysis_test():
 
 def wrong_test():
     cases = [
-        ("another version", frame(grad(version=4)), "does not speak"),
+        ("another version", frame(grad(version=VERSION - 1)), "does not speak"),
         ("an unknown type", frame(header(99)), "no type of this version"),
         ("a result sent to the aggregator", frame(result()), "does not come to"),
         ("a gradient sent to the control port", frame(grad(), WORKER, CTRL), "does not come to"),
@@ -335,6 +352,8 @@ def wrong_test():
         ("a worker that cannot be", frame(grad(worker=64)), "no such worker"),
         ("a type of elements that is none", frame(grad(elem=9)), "no type of elements"),
         ("a payload no job can have", frame(header(1, elems=63) + elements(n=63)), "no payload a job"),
+        ("a result of NaN with elements", frame(result(exponent=-128), DATA, RESULT), "must be 0"),
+        ("a block scale that is none", frame(grad(exponent=111)), "no block scale"),
         ("a mask with too few bits", frame(result(contributors=3), DATA, RESULT), "another number of bits"),
         ("bytes behind the body of a control message", frame(body_of(20)[:-1] + b"\1", WORKER, CTRL), "must be 0"),
         ("reserved bytes of a body", frame(padded(bare(16)[:-1] + b"\1"), WORKER, CTRL), "must be 0"),

@@ -65,6 +65,11 @@ static bool any_rejoin(const struct sim_result *r)
 	return r->rejoined;
 }
 
+static bool any_mixed(const struct sim_result *r)
+{
+	return r->mixed && r->nan && r->late;
+}
+
 struct range {
 	unsigned int from, to;
 };
@@ -75,7 +80,7 @@ static const struct kind {
 	bool (*seen)(const struct sim_result *all);
 	struct range loss, dup, burst_us, jitter_us, svc_us, slow_svc_us, host_ns, queue, slow_us;
 	struct range rounds, kills, forgets, restarts;
-	bool reorder, liar;
+	bool reorder, jump;
 } kinds[] = {
 	{ "on a network without fault", any_late, .loss = { 0, 0 } },
 	{ "with 1 to 20 % lost each way", any_loss, .loss = { 1, 20 } },
@@ -95,8 +100,10 @@ static const struct kind {
 	  .forgets = { 1, 5 }, .rounds = { 10, 20 } },
 	{ "with a switch that loses all it knows", any_stale, .loss = { 0, 10 },
 	  .restarts = { 1, 2 }, .slow_us = { 0, 50000 }, .rounds = { 10, 20 } },
-	{ "with a worker that sends an exponent of its own", any_late, .loss = { 0, 10 },
-	  .liar = true },
+	{ "with float32 whose magnitudes jump by up to 2^60, and NaN", any_mixed, .loss = { 0, 10 },
+	  .jump = true },
+	{ "with such float32 and a worker that is rounds behind", any_mixed, .loss = { 0, 10 },
+	  .slow_us = { 1000, 50000 }, .rounds = { 6, 20 }, .jump = true },
 };
 
 static void choose(unsigned int *value, struct range r)
@@ -125,7 +132,9 @@ static void change(struct sim_conf *c, const struct kind *k)
 	choose(&c->forgets, k->forgets);
 	choose(&c->restarts, k->restarts);
 	c->reorder = k->reorder;
-	c->liar = k->liar;
+	c->jump = k->jump;
+	if (c->jump)
+		c->type = SAINA_FLOAT32;
 }
 
 #define LARGE_ROUNDS 6
@@ -225,19 +234,21 @@ int main(int argc, char **argv)
 			all.lost += r.lost;
 			all.results += r.results;
 			all.rejoined += r.rejoined;
+			all.mixed += r.mixed;
+			all.nan += r.nan;
 		}
 		if (seeds >= 50 && !kinds[i].seen(&all) && !bad++)
 			printf("# none of these jobs met what the test is about\n");
 		printf("%sok %u - flow: sums are exact and equal, nothing is lost, all %llu jobs end: %s\n",
 		       bad ? "not " : "", i + 1, (unsigned long long)seeds, kinds[i].what);
 		printf("# sent %llu, again %llu (%.1f %%), pulled %llu, asked %llu, lost on the way %llu, results %llu, "
-		       "late %llu, stale rounds %llu, joined again %u, %.1f ms a round\n",
+		       "late %llu, stale rounds %llu, joined again %u, mixed exponents %llu, NaN %llu, %.1f ms a round\n",
 		       (unsigned long long)all.sent, (unsigned long long)all.resent,
 		       100.0 * all.resent / all.sent,
 		       (unsigned long long)all.pulled, (unsigned long long)all.asked,
 		       (unsigned long long)all.lost, (unsigned long long)all.results,
 		       (unsigned long long)all.late, (unsigned long long)all.stale, all.rejoined,
-		       all.ns / 1e6 / rounds);
+		       (unsigned long long)all.mixed, (unsigned long long)all.nan, all.ns / 1e6 / rounds);
 		failed += bad != 0;
 	}
 	failed += !large_rounds(n + 1);

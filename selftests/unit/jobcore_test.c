@@ -200,7 +200,9 @@ static void job_ranges(void **state)
 	BAD(elem_type, SAINA_ELEM_BFLOAT16, ELEM_TYPE, -EOPNOTSUPP);
 	BAD(elem_type, 0, ELEM_TYPE, -EINVAL);
 	BAD(elem_type, 9, ELEM_TYPE, -EINVAL);
-	BAD(exponent, -127, EXPONENT, -ERANGE);
+	BAD(exponent, SAINA_EXPONENT_NAN, EXPONENT, -ERANGE);
+	BAD(exponent, SAINA_EXPONENT_MIN - 1, EXPONENT, -ERANGE);
+	BAD(exponent, SAINA_EXPONENT_MAX + 1, EXPONENT, -ERANGE);
 	BAD(heartbeat_ms, 9, HEARTBEAT_MS, -ERANGE);
 	BAD(heartbeat_ms, 60001, HEARTBEAT_MS, -ERANGE);
 	BAD(dead_ms, 0, DEAD_MS, -ERANGE);

@@ -3,10 +3,10 @@
 # libsaina.  LIB_AGG is a stand-in for the aggregator on a loopback address: the
 # oracle behind real sockets.
 LIB_AGG := $(addprefix selftests/unit/,lib_agg.c lib_switch.c lib_member.c)
-LIB_TESTS := lib_quant_test lib_check_test lib_job_test lib_admit_test lib_env_test lib_behind_test lib_thread_test lib_layout_test
+LIB_TESTS := lib_quant_test lib_check_test lib_job_test lib_admit_test lib_env_test lib_behind_test lib_thread_test lib_layout_test lib_step_test
 
 $(addprefix $(B)/selftests/,$(LIB_TESTS)): $(B)/selftests/%: $(B)/obj/selftests/unit/%.o \
-		$(call objs,$(LIB_AGG) userland/allreduce/verify.c userland/allreduce/verify_float.c) $(ORACLE_OBJS) $(B)/libsaina.a
+		$(call objs,$(LIB_AGG) $(addprefix userland/allreduce/,verify.c verify_float.c verify_numbers.c)) $(ORACLE_OBJS) $(B)/libsaina.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -pthread -lm
 $(call objs,$(LIB_TESTS:%=selftests/unit/%.c) $(LIB_AGG)): \
@@ -16,12 +16,12 @@ check-programs: $(addprefix $(B)/selftests/,$(LIB_TESTS))
 $(foreach t,$(LIB_TESTS),$(call test,$(t),quick,host,120,$(B)/selftests/$(t)))
 
 # The pure machines, with a clock of the test's own.
-LIB_CLOCK_TESTS := window_test join_test lib_bell_test verify_test
+LIB_CLOCK_TESTS := window_test join_test lib_bell_test verify_test lib_exponent_test
 $(addprefix $(B)/selftests/,$(LIB_CLOCK_TESTS)): $(B)/selftests/%: $(B)/obj/selftests/unit/%.o $(B)/libsaina.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -pthread -lm
 
-$(B)/selftests/verify_test: $(call objs,userland/allreduce/verify.c userland/allreduce/verify_float.c)
+$(B)/selftests/verify_test: $(call objs,$(addprefix userland/allreduce/,verify.c verify_float.c verify_numbers.c))
 $(B)/obj/selftests/unit/verify_test.o: SAINA_CFLAGS += -Iuserland/allreduce
 
 check-programs: $(addprefix $(B)/selftests/,$(LIB_CLOCK_TESTS))
@@ -40,6 +40,16 @@ $(call test,flow_long,full,host,1200,$(B)/selftests/flow_test 3000 1000)
 bench-loss: $(B)/selftests/flow_test
 	$< figures
 .PHONY: bench-loss
+# float32 against float64: likewise.
+LIB_NUMBERS_OBJS := $(call objs,$(addprefix selftests/unit/,lib_numbers_test.c lib_switch.c))
+$(LIB_NUMBERS_OBJS): SAINA_CFLAGS += -Iselftests
+$(B)/selftests/lib_numbers_test: $(LIB_NUMBERS_OBJS) $(ORACLE_OBJS) $(B)/libsaina.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ -lm
+
+check-programs: $(B)/selftests/lib_numbers_test
+$(call test,lib_numbers_test,quick,host,60,$(B)/selftests/lib_numbers_test)
+$(call test,lib_numbers_long,full,host,600,$(B)/selftests/lib_numbers_test 100000)
 # The steps of table mode: likewise.
 STEPS_TEST_OBJS := $(call objs,$(addprefix selftests/unit/,steps_test.c lib_switch.c))
 $(STEPS_TEST_OBJS): SAINA_CFLAGS += -Iselftests

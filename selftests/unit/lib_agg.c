@@ -448,6 +448,11 @@ void agg_policy(struct agg *a, unsigned int k)
 	LOCKED(a, switch_policy(&a->sw, k, false));
 }
 
+void agg_asp(struct agg *a)
+{
+	LOCKED(a, switch_asp(&a->sw));
+}
+
 void agg_stop_job(struct agg *a)
 {
 	LOCKED(a, a->stopped = true);

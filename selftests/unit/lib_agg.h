@@ -47,6 +47,7 @@ void agg_hold_multicast(struct agg *a, int worker, bool hold);	/* results do not
 void agg_kill(struct agg *a, int worker);		/* out of the active set */
 void agg_forget(struct agg *a, int worker);		/* its session: must join again */
 void agg_policy(struct agg *a, unsigned int k);	/* from the next round on */
+void agg_asp(struct agg *a);			/* likewise: steps */
 void agg_stop_job(struct agg *a);
 uint32_t agg_next_round(struct agg *a);
 

@@ -452,8 +452,8 @@ static void test_fetch(void **state)
 }
 
 /*
- * Float32, into a running job: the exponent of the newcomer's first round is that of
- * all others, which it works out from the results of the round before.
+ * Float32, into a running job: the newcomer asks for the results of the round before, and what it sends
+ * is summed with what others send, exactly here, whatever their exponents.
  */
 static void test_newcomer(void **state)
 {
@@ -517,7 +517,7 @@ int main(void)
 		statement("behind: a worker that joins does not open a round before the last one is over", test_gate),
 		statement("behind: a worker that joins after all others have died opens a round", test_gate_alone),
 		statement("behind: a worker that computes pulls results that it has missed", test_fetch),
-		statement("behind: a float32 worker that joins a running job uses the exponent of the others", test_newcomer),
+		statement("behind: gradients of a float32 worker that joins a running job are summed with the others'", test_newcomer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -215,8 +215,9 @@ static void test_refused(void **state)
 	REFUSED(RESULT, m.h.contributors = 4);
 	REFUSED(RESULT, (m.h.contributors = 0, m.h.mask = 0));
 	REFUSED(RESULT, m.h.mask = htole64(0x0f));
-	REFUSED(RESULT, m.h.exponent = 127);
-	REFUSED(RESULT, m.h.exponent = -128);
+	REFUSED(RESULT, m.h.exponent = SAINA_EXPONENT_MAX + 1);
+	REFUSED(RESULT, m.h.exponent = SAINA_EXPONENT_MIN - 1);
+	REFUSED(RESULT, m.h.exponent = SAINA_EXPONENT_NAN + 1);
 	/* Says that we were late and shows our bit, and the other way round. */
 	REFUSED(RESULT, (m.h.worker = 3, m.h.session = htole64(99), m.h.flags = SAINA_F_LATE));
 	REFUSED(RESULT, (m.h.worker = 3, m.h.session = htole64(99), m.h.flags = SAINA_F_RESEND,
@@ -271,9 +272,33 @@ static void test_refused(void **state)
 	REFUSED(WELCOME, w->workers = 65);
 	REFUSED(WELCOME, w->group = htole32(SAINA_GROUP_BASE + 8));
 	REFUSED(WELCOME, w->heartbeat_ms = 0);
-	REFUSED(WELCOME, w->exponent = 120);
+	REFUSED(WELCOME, w->exponent = SAINA_EXPONENT_MAX + 1);
+	REFUSED(WELCOME, w->exponent = SAINA_EXPONENT_MIN - 1);
+	REFUSED(WELCOME, w->exponent = SAINA_EXPONENT_NAN);
 	REFUSED(WELCOME, m.h.worker = 64);
 	REFUSED(WELCOME, len--);
+	handle_free(s);
+}
+
+/* Every exponent of a result and of a WELCOME. */
+static void test_exponents(void **state)
+{
+	struct saina *s = handle();
+	union message result, welcome;
+	size_t len = good(&result, SAINA_MSG_RESULT), wlen = good(&welcome, SAINA_MSG_WELCOME);
+
+	for (int e = -128; e < 128; e++) {
+		bool in = e >= SAINA_EXPONENT_MIN && e <= SAINA_EXPONENT_MAX;
+
+		result.h.exponent = e;
+		((struct saina_welcome *)(welcome.b + 48))->exponent = e;
+		s->session.job.elem = result.h.elem = SAINA_ELEM_INT32;
+		assert_int_equal(saina_check(&s->session, SAINA_FROM_CTRL, &result, len), in || e == SAINA_EXPONENT_NAN);
+		assert_int_equal(saina_check(&s->session, SAINA_FROM_CTRL, &welcome, wlen), in);
+		/* Floats have none. */
+		s->session.job.elem = result.h.elem = SAINA_ELEM_FLOAT32;
+		assert_int_equal(saina_check(&s->session, SAINA_FROM_CTRL, &result, len), e == 0);
+	}
 	handle_free(s);
 }
 
@@ -495,6 +520,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		statement("messages: each malformed message is dropped", test_refused),
+		statement("check: results have an exponent of the job's range or that of NaN, jobs of floats none", test_exponents),
 		statement("messages: each well-formed message does what it should, once", test_accepted),
 		statement("messages: TOLD makes a worker send what was lost, and nothing else", test_told),
 		statement("messages: a sentence stays until the next call of the library", test_sentence),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Block scaling, its exponents, and the variants of its loops.
+ * Block scaling, exponents, and the variants of its loops.
  *
  *   lib_quant_test		TAP
  *   lib_quant_test figures	how long the loops take, variants in turns
@@ -41,9 +41,12 @@ static float any(bool usual)
 	return usual ? ldexpf((int32_t)b, (int)(draw() % 24) - 40) : f;
 }
 
-static float limit(unsigned int workers)
+static uint32_t bits(float f)
 {
-	return (float)(1u << saina_quant_limit_bits(workers));
+	uint32_t b;
+
+	memcpy(&b, &f, sizeof(b));
+	return b & 0x7fffffff;
 }
 
 /* Vectors of one implementation: @bytes of them end where a page ends that cannot be
@@ -74,10 +77,17 @@ static void *edge_place(struct edge *m, size_t bytes, bool at_end, unsigned int 
 
 static struct edge edge[4];
 
+/* At exponents at which something does not fit nobody encodes: @e, or the finest that is one. */
+static int fits(uint32_t largest, int e)
+{
+	int finest = largest ? saina_quant_finest(largest, INT32_MAX - 1) : SAINA_EXPONENT_MAX;
+
+	return e < finest ? e : finest;
+}
+
 /* The variant and the plain one give the same, and write not one byte more. */
 static void agree(const struct saina_quant *b, const float *g, const float *res,
-		  const int32_t *sum, size_t n, int e, unsigned int div, float lim, bool at_end,
-		  unsigned int off)
+		  const int32_t *sum, size_t n, int e, unsigned int div, bool at_end, unsigned int off)
 {
 	const struct saina_quant *a = &saina_quant_scalar;
 	static float plain[N];
@@ -91,17 +101,24 @@ static void agree(const struct saina_quant *b, const float *g, const float *res,
 	memset(after, 0x5a, sizeof(after));
 	if (!at_end)
 		memcpy(wire + 4 * n, after, sizeof(after));
-	assert_int_equal(a->encode(plain, g, res, n, e, lim),
-			 b->encode(wire, g2, res ? res2 : NULL, n, e, lim));
+	assert_int_equal(a->largest(g, res, n), b->largest(g2, res ? res2 : NULL, n));
+	/* not sent */
+	for (size_t i = 0; i < n; i++)
+		if (!isfinite(res ? g[i] + res[i] : g[i]))
+			goto decode;
+	a->encode(plain, g, res, n, fits(a->largest(g, res, n), e));
+	b->encode(wire, g2, res ? res2 : NULL, n, fits(a->largest(g, res, n), e));
 	assert_memory_equal(plain, wire, 4 * n);
 	if (!at_end)
 		assert_memory_equal(wire + 4 * n, after, sizeof(after));
 
+decode:
 	memcpy(wire, sum, 4 * n);
 	out = edge_place(&edge[3], 4 * n, at_end, (off + 8) & ~3u);
 	if (!at_end)
 		memcpy(out + 4 * n, after, sizeof(after));
-	assert_int_equal(a->decode(plain, sum, n, e, div), b->decode((float *)out, wire, n, e, div));
+	a->decode(plain, sum, n, e, div);
+	b->decode((float *)out, wire, n, e, div);
 	assert_memory_equal(plain, out, 4 * n);
 	a->add(plain, sum, g, n);
 	b->add(out, wire, g2, n);
@@ -132,7 +149,7 @@ static void test_variants_agree(void **state)
 		if (t % 100 == 0)
 			sum[n / 2] = INT32_MIN;
 		EACH_VARIANT(v)
-			agree(v, g, with ? res : NULL, sum, n, e, div, limit(1 + t % 64), t & 4, off);
+			agree(v, g, with ? res : NULL, sum, n, e, div, t & 4, off);
 	}
 }
 
@@ -157,7 +174,7 @@ static void test_strange_values(void **state)
 			}
 			EACH_VARIANT(v)
 				agree(v, g, s & 1 ? res : NULL, sum, n, exponents[(s + n) % 7],
-				      1 + s % 8, limit(8), s & 2, n % 8);
+				      1 + s % 8, s & 2, n % 8);
 		}
 	}
 }
@@ -187,72 +204,174 @@ static void test_variants_found(void **state)
 	assert_int_equal(saina_quant_best()->usable(), SAINA_QUANT_FAST);
 }
 
-static void encode_one(float g, int e, unsigned int workers, int32_t want, size_t clipped)
+static void encode_one(float g, int e, int32_t want)
 {
 	int32_t q = 0x55555555;
 
-	assert_int_equal(saina_quant_scalar.encode(&q, &g, NULL, 1, e, limit(workers)), clipped);
+	saina_quant_scalar.encode(&q, &g, NULL, 1, e);
 	assert_int_equal(q, want);
 }
 
-static void test_rounding_and_clipping(void **state)
+static void test_rounding(void **state)
 {
-	encode_one(0.5f, 0, 8, 0, 0);		/* ties to even */
-	encode_one(1.5f, 0, 8, 2, 0);
-	encode_one(2.5f, 0, 8, 2, 0);
-	encode_one(-2.5f, 0, 8, -2, 0);
-	encode_one(-3.5f, 0, 8, -4, 0);
-	encode_one(3.0f, 10, 8, 3072, 0);
-	encode_one((float)(1 << 27), 0, 8, 1 << 27, 0);
-	encode_one((float)(1 << 27) + 16, 0, 8, 1 << 27, 1);
-	encode_one(-1e30f, 0, 8, -(1 << 27), 1);
-	encode_one(INFINITY, 0, 8, 1 << 27, 1);
-	encode_one(-INFINITY, 0, 8, -(1 << 27), 1);
-	encode_one(NAN, 0, 8, 0, 1);
-	encode_one(1e-40f, 110, 8, (int32_t)lrintf(ldexpf(1e-40f, 110)), 0);
+	encode_one(0.5f, 0, 0);		/* ties to even */
+	encode_one(1.5f, 0, 2);
+	encode_one(2.5f, 0, 2);
+	encode_one(-2.5f, 0, -2);
+	encode_one(-3.5f, 0, -4);
+	encode_one(3.0f, 10, 3072);
+	encode_one(-0.0f, 10, 0);
+	encode_one((float)(1 << 27), 0, 1 << 27);
+	encode_one(FLT_MAX, -97, INT32_MAX - 127);
+	encode_one(1e-40f, 110, (int32_t)lrintf(ldexpf(1e-40f, 110)));
+	encode_one(0x1p-111f, 110, 0);
+	encode_one(0x1.8p-111f, 110, 1);
+	encode_one(1e-45f, SAINA_EXPONENT_MIN, 0);
 }
 
+/* The largest of each vector length, in each lane, whatever is beside it. */
+static void test_largest(void **state)
+{
+	static const float strange[] = { NAN, -NAN, INFINITY, -INFINITY, FLT_MAX, -FLT_MAX, 1e30f, -2.0f };
+	const struct saina_quant *v = &saina_quant_scalar;
+	float g[40], res[40];
+
+	for (unsigned int i = 0; (v = saina_quant_variant(i)); i++) {
+		if (v->usable() == SAINA_QUANT_ABSENT)
+			continue;
+		assert_int_equal(v->largest(g, NULL, 0), 0);
+		for (size_t n = 1; n <= 40; n++) {
+			for (size_t at = 0; at < n; at++) {
+				for (size_t s = 0; s < 8; s++) {
+					for (size_t j = 0; j < n; j++) {
+						g[j] = j & 1 ? -1.0f : 1e-45f;
+						res[j] = -0.0f;
+					}
+					g[at] = strange[s];
+					assert_int_equal(v->largest(g, NULL, n), bits(strange[s]));
+					assert_int_equal(v->largest(g, res, n), bits(strange[s] + res[at]));
+				}
+				/* two that are finite, and their sum is not */
+				for (size_t j = 0; j < n; j++)
+					g[j] = res[j] = 0;
+				assert_int_equal(v->largest(g, res, n), 0);
+				g[at] = res[at] = -FLT_MAX;
+				assert_int_equal(v->largest(g, res, n), SAINA_QUANT_INFINITY);
+				g[at] = -1e-45f;
+				res[at] = 0;
+				assert_int_equal(v->largest(g, res, n), 1);
+			}
+		}
+	}
+}
+
+/* At whatever exponents: sums of all workers, shifted as often as may be, do not wrap. */
 static void test_sums_cannot_wrap(void **state)
 {
 	for (unsigned int w = 1; w <= 64; w++) {
-		int64_t l = 1ll << saina_quant_limit_bits(w);
+		int64_t l = saina_quant_limit(w), sum = l;
 
-		assert_true(l * w <= INT32_MAX);
-		assert_true(4 * l * w > INT32_MAX);	/* nor is more given away than a bit */
+		for (unsigned int i = 1; i < w; i++) {
+			sum = (sum + 1) / 2 + l;	/* a coarser one by one bit: half upwards */
+			assert_true(sum <= INT32_MAX);
+		}
+		assert_true(l * w <= INT32_MAX && (l + 2) * w > INT32_MAX);
 	}
-	assert_int_equal(saina_quant_limit_bits(8), 27);
-	assert_int_equal(saina_quant_limit_bits(64), 24);
+	assert_int_equal(saina_quant_limit(1), INT32_MAX - 1);
+	assert_int_equal(saina_quant_limit(64), (1 << 25) - 2);
 }
 
-/* What is sent and what is kept make up the gradient, exactly. */
+/* The finest that fits, and no finer one does. */
+static void assert_finest(uint32_t largest, uint32_t limit)
+{
+	int e = saina_quant_finest(largest, limit);
+	int32_t q;
+	float f;
+
+	memcpy(&f, &largest, sizeof(f));
+	assert_true(saina_exponent_valid(e));
+	saina_quant_scalar.encode(&q, &f, NULL, 1, e);
+	assert_true(q >= 0 && q <= (int64_t)limit);
+	assert_true(e == SAINA_EXPONENT_MAX || ldexp(f, e + 1) > limit);
+}
+
+static void test_exponent(void **state)
+{
+	rng = 13;
+	for (unsigned int w = 1; w <= 64; w++) {
+		uint32_t limit = saina_quant_limit(w);
+
+		for (int x = -126; x <= 127; x++) {
+			uint32_t p = bits(ldexpf(1.0f, x));
+
+			assert_finest(p, limit);
+			assert_finest(p - 1, limit);
+			assert_finest(p + 1, limit);
+			assert_finest(p | (draw() & 0x7fffff), limit);
+		}
+		assert_finest(1, limit);
+		assert_finest(bits(FLT_MAX), limit);
+		/* Powers of two and what is next to the limit itself. */
+		assert_finest(bits((float)limit), limit);
+		assert_finest(bits(nextafterf((float)limit, 0)), limit);
+	}
+}
+
+/* That of the last result, if it is not finer and at most 4 bits coarser. */
+static void test_last_exponent(void **state)
+{
+	uint32_t limit = saina_quant_limit(8), one = bits(1.0f);
+	int e = saina_quant_finest(one, limit), none = SAINA_EXPONENT_NAN, max = SAINA_EXPONENT_MAX;
+
+	assert_int_equal(e, 27);
+	assert_int_equal(saina_quant_exponent(one, limit, none), e);
+	assert_int_equal(saina_quant_exponent(one, limit, e + 1), e);
+	for (int last = e; last >= e - 4; last--)
+		assert_int_equal(saina_quant_exponent(one, limit, last), last);
+	assert_int_equal(saina_quant_exponent(one, limit, e - 5), e);
+	assert_int_equal(saina_quant_exponent(one, limit, SAINA_EXPONENT_MIN), e);
+	/* Zeros, and what is zero at every exponent, make nothing coarser. */
+	assert_int_equal(saina_quant_exponent(0, limit, none), max);
+	assert_int_equal(saina_quant_exponent(0, limit, -100), max);
+	assert_int_equal(saina_quant_exponent(bits(0x1p-111f), limit, 0), max);
+	assert_int_equal(saina_quant_exponent(1, limit, 20), max);
+	assert_int_equal(saina_quant_exponent(bits(0x1.8p-111f), limit, max - 4), max - 4);
+}
+
+/* In a table: what is sent and what is kept make up the gradient, exactly. */
 static void test_remainder(void **state)
 {
-	static float g[N], res[N], rem[N];
+	static float g[N], res[N], rem[N], fits[N];
 	static int32_t q[N];
+	const uint32_t lim = 1 << 20;
 
 	rng = 12;
 	for (int t = 0; t < 500; t++) {
-		unsigned int workers = 1 + draw() % 64;
 		int e = (int)(draw() % 40) - 20;
-		float lim = limit(workers), unit = ldexpf(1.0f, -e);
-		size_t clipped, left = 0;
+		float unit = ldexpf(1.0f, -e);
+		size_t cut, left = 0;
 
 		for (size_t i = 0; i < N; i++) {
 			/* Up to 2^20 times the limit, multiples of the unit. */
 			g[i] = unit * (float)((int64_t)draw() >> (24 + draw() % 20));
 			res[i] = 0;
 		}
-		clipped = saina_quant_scalar.encode(q, g, res, N, e, lim);
-		saina_quant_remainder(rem, g, res, N, e, lim, false);
+		cut = saina_quant_cut(fits, g, res, N, e, lim);
+		saina_quant_scalar.encode(q, fits, NULL, N, e);
+		assert_int_equal(saina_quant_remainder(rem, g, res, N, e, lim), cut);
 		for (size_t i = 0; i < N; i++) {
+			assert_true((uint32_t)abs(q[i]) <= lim);
 			assert_true((double)q[i] * unit + (double)rem[i] == (double)g[i]);
 			left += rem[i] != 0;
 		}
-		assert_int_equal(left, clipped);
+		assert_int_equal(left, cut);
 	}
-	g[0] = NAN, g[1] = INFINITY, g[2] = 1;
-	saina_quant_remainder(rem, g, NULL, 3, 0, limit(8), false);
-	assert_true(rem[0] == 0 && rem[1] == 0 && rem[2] == 0);
+	/* What is rounded off; a sum that a float cannot hold. */
+	g[0] = 0.75f, res[0] = 1.0f, g[1] = FLT_MAX, res[1] = FLT_MAX, g[2] = res[2] = -0x1p127f;
+	assert_int_equal(saina_quant_cut(fits, g, res, 3, 0, lim), 2);
+	saina_quant_remainder(res, g, res, 3, 0, lim);
+	assert_true(fits[0] == 1.75f && fits[1] == lim && fits[2] == -(float)lim);
+	assert_true(res[0] == -0.25f && res[1] == FLT_MAX && res[2] == -FLT_MAX);
 }
 
 static void test_mean_is_defined(void **state)
@@ -260,69 +379,14 @@ static void test_mean_is_defined(void **state)
 	int32_t sum[4] = { 7, -7, INT32_MAX, INT32_MIN };
 	float out[4];
 
-	assert_int_equal(saina_quant_scalar.decode(out, sum, 4, 1, 3), 0x80000000u);
+	saina_quant_scalar.decode(out, sum, 4, 1, 3);
 	for (int i = 0; i < 4; i++)
 		assert_true(out[i] == (float)(sum[i] * 0.5 / 3));
-	assert_int_equal(saina_quant_scalar.decode(out, sum, 2, -100, 1), 7);
+	saina_quant_scalar.decode(out, sum, 2, -100, 1);
 	assert_true(out[0] == ldexpf(7, 100));
-	assert_int_equal(saina_quant_max(sum, 4), 0x80000000u);
-}
-
-static void test_exponent(void **state)
-{
-	unsigned int l = 27;	/* of 8 workers */
-	uint32_t target = 1u << (l - SAINA_QUANT_HEADROOM - 1);
-
-	/* A mean of just the aimed-at length stays. */
-	assert_int_equal(saina_quant_next(20, 8 * target, 8, 8, 20), 20);
-	/* Twice as large: one less.  Half: one more. */
-	assert_int_equal(saina_quant_next(20, 16 * target, 8, 8, 20), 19);
-	assert_int_equal(saina_quant_next(20, 4 * target, 8, 8, 20), 21);
-	/* It is the mean that counts, not the sum. */
-	assert_int_equal(saina_quant_next(20, target, 1, 8, 20), 20);
-	/* Growth is bounded. */
-	assert_int_equal(saina_quant_next(20, 1, 8, 8, 20), 20 + SAINA_QUANT_RAISE);
-	/* Clipped: far down. */
-	assert_int_equal(saina_quant_next(20, 8u << l, 8, 8, 20),
-			 20 - SAINA_QUANT_HEADROOM - 1 - SAINA_QUANT_CLIPPED);
-	/* Zeros creep up, not for ever. */
-	assert_int_equal(saina_quant_next(20, 0, 8, 8, 20), 21);
-	assert_int_equal(saina_quant_next(20 + SAINA_QUANT_ZERO, 0, 8, 8, 20),
-			 20 + SAINA_QUANT_ZERO);
-	assert_int_equal(saina_quant_next(60, 0, 8, 8, 20), 60);
-	assert_int_equal(saina_quant_next(SAINA_EXPONENT_MAX, 1, 1, 8, 20), SAINA_EXPONENT_MAX);
-	assert_int_equal(saina_quant_next(SAINA_EXPONENT_MIN, 1u << l, 1, 8, 20),
-			 SAINA_EXPONENT_MIN);
-	/* INT32_MIN's magnitude and every count are taken. */
-	rng = 13;
-	for (int t = 0; t < 100000; t++) {
-		int e = saina_quant_next((int)(draw() % 211) - 100, draw(), 1 + draw() % 64,
-					 1 + draw() % 64, (int)(draw() % 211) - 100);
-
-		assert_true(e >= SAINA_EXPONENT_MIN && e <= SAINA_EXPONENT_MAX);
-	}
-}
-
-/* From whatever exponent, gradients of any size come to be sent well. */
-static void test_exponent_converges(void **state)
-{
-	for (int size = -30; size <= 20; size += 5) {
-		for (int e0 = 10; e0 <= 40; e0 += 10) {
-			float g = ldexpf(1.3f, size);
-			int e = e0, rounds;
-			int32_t q;
-
-			for (rounds = 0; rounds < 40; rounds++) {
-				size_t clipped = saina_quant_scalar.encode(&q, &g, NULL, 1, e,
-									   limit(8));
-
-				if (!clipped && fabs(ldexp(q, -e) - g) <= g * 1e-6)
-					break;
-				e = saina_quant_next(e, abs(q) * 8u, 8, 8, e0);
-			}
-			assert_true(rounds < 26);
-		}
-	}
+	/* A sum beyond the largest float is infinite, as a float sum would be. */
+	saina_quant_scalar.decode(out, sum, 4, SAINA_EXPONENT_MIN, 1);
+	assert_true(out[2] == INFINITY && out[3] == -INFINITY);
 }
 
 /* --- lib_quant_test figures ------------------------------------------------------------ */
@@ -339,11 +403,13 @@ static double ns_now(void)
 	return t.tv_sec * 1e9 + t.tv_nsec;
 }
 
-enum loop { ENCODE, ENCODE_RES, DECODE_SHIFT, DECODE_DIVIDE, ADD, LOOPS };
+enum loop { LARGEST, ENCODE, LARGEST_RES, ENCODE_RES, DECODE_SHIFT, DECODE_DIVIDE, ADD, LOOPS };
 
 static const char *const loop_names[] = {
-	"encode", "encode with a residual", "decode, 8 contributors", "decode, 7 contributors", "add",
+	"largest magnitude", "encode", "largest magnitude with a residual", "encode with a residual", "decode, 8 contributors", "decode, 7 contributors", "add",
 };
+
+static volatile uint32_t sink;
 
 /* Processor time of a segment. */
 static double turn(const struct saina_quant *v, enum loop loop)
@@ -357,12 +423,14 @@ static double turn(const struct saina_quant *v, enum loop loop)
 			g[i] = ldexpf((int32_t)draw(), -31);
 			res[i] = ldexpf((int32_t)draw(), -36);
 		}
-		saina_quant_scalar.encode(q, g, NULL, SEGMENT * SEGMENTS, 20, limit(8));
+		saina_quant_scalar.encode(q, g, NULL, SEGMENT * SEGMENTS, 20);
 		from = ns_now();
 	}
 	for (size_t i = 0; i < SEGMENT * SEGMENTS; i += SEGMENT) {
 		if (loop == ENCODE || loop == ENCODE_RES)
-			v->encode(q + i, g + i, loop == ENCODE ? NULL : res + i, SEGMENT, 20, limit(8));
+			v->encode(q + i, g + i, loop == ENCODE ? NULL : res + i, SEGMENT, 20);
+		else if (loop == LARGEST || loop == LARGEST_RES)
+			sink ^= v->largest(g + i, loop == LARGEST ? NULL : res + i, SEGMENT);
 		else if (loop == ADD)
 			v->add(out + i, q + i, g + i, SEGMENT);
 		else
@@ -419,12 +487,13 @@ int main(int argc, char **argv)
 		statement("quantising: every variant that the processor has is found", test_variants_found),
 		statement("quantising: all variants give the same integers", test_variants_agree),
 		statement("quantising: all variants agree on NaN, infinities and limits in every lane", test_strange_values),
-		statement("quantising: values are rounded to nearest and clipped", test_rounding_and_clipping),
-		statement("quantising: sums of all workers cannot wrap", test_sums_cannot_wrap),
-		statement("quantising: what is sent and what is kept make up the gradient", test_remainder),
+		statement("quantising: the largest magnitude, NaN or infinity is found in every lane", test_largest),
+		statement("quantising: values are rounded to nearest, to even", test_rounding),
+		statement("quantising: sums of all workers cannot wrap, shifted or not", test_sums_cannot_wrap),
+		statement("quantising: steps: what is sent and what is kept make up the update", test_remainder),
 		statement("quantising: the mean is the sum times the scale by the count", test_mean_is_defined),
-		statement("quantising: the exponent follows the largest value", test_exponent),
-		statement("quantising: from any exponent gradients of any size converge", test_exponent_converges),
+		statement("quantising: the exponent is the finest at which the largest value fits", test_exponent),
+		statement("quantising: the last result's exponent is taken up to 4 bits coarser, and never by zeros", test_last_exponent),
 	};
 
 	if (argc > 1 && !strcmp(argv[1], "figures"))

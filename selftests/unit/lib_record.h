@@ -11,22 +11,31 @@
 
 /* What came of a segment of a round. */
 struct lib_outcome {
+	bool	 known;		/* @truth is: the sum of what was produced, in float64 */
+	double	 truth[SIM_PAYLOAD], largest;
 	uint64_t mask, hash;
 	int32_t	 sum[SIM_PAYLOAD];
+	int8_t	 exponent;
 };
 
 /**
  * struct lib_record
  * @error: the sentence, of sizeof(struct sim_result.error) bytes
  * @outcome: [rounds][segments]
- * @sent: [rounds][segments][workers], as far as @said, the mask of who has, says so
+ * @sent, @exponent: [rounds][segments][workers], as far as @said, the mask of who has, says so
+ * @pending: [workers][segments], float32: what was produced and not counted yet; @peak: the largest
+ *	magnitude that was ever in it since it was counted last
+ * @astray: workers that have left out rounds, or died
+ * @mixed: results of contributions with different exponents; @nan: with a NaN
  */
 struct lib_record {
 	const struct sim_conf *c;
 	char *error;
 	struct lib_outcome *outcome;
 	int32_t (*sent)[SIM_PAYLOAD];
-	uint64_t *said;
+	int8_t	 *exponent;
+	double	 (*pending)[SIM_PAYLOAD], *peak;
+	uint64_t *said, mixed, nan, astray;
 };
 
 void record_init(struct lib_record *r, const struct sim_conf *c, char *error);
@@ -35,9 +44,18 @@ void record_exit(struct lib_record *r);
 void record_forget(struct lib_record *r, uint32_t round);
 void record_broken(struct lib_record *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* What worker @i produces in @round as element @j of its gradient. */
+uint32_t record_fresh(const struct sim_conf *c, unsigned int i, uint32_t round, uint32_t j);
+/* Worker @i does not produce all rounds one after the other. */
+void record_astray(struct lib_record *r, unsigned int i);
+/* At the end of all rounds: float32 that was not counted is in worker @i's residual. */
+void record_residual(struct lib_record *r, unsigned int i, const struct saina_gradient *g);
+
 /* Worker @i sends @h: the same as before, if it has sent that before. */
 void record_grad(struct lib_record *r, unsigned int i, const struct saina_hdr *h);
-/* The switch made a result: it is the sum of what was sent. */
+/* The switch made a result: it is the sum of what was sent, within a unit of its exponent for each
+ * contribution if theirs differ, and else exactly.
+ */
 void record_result(struct lib_record *r, const struct saina_hdr *h);
 /* Worker @i has @got of all segments of @round: the sums, and what the others have. */
 void record_results(struct lib_record *r, unsigned int i, uint32_t round, const uint32_t *got);

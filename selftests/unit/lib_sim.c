@@ -111,6 +111,8 @@ static void leave(struct sim *s, unsigned int i)
 	s->out->asked += w->r.stats.asked;
 	s->out->late += w->r.stats.late_segments;
 	s->out->results += w->r.stats.results;
+	if (!w->done)
+		record_astray(&s->record, i);
 	saina_round_exit(&w->r);
 	memset(&w->r, 0, sizeof(w->r));
 	w->alive = w->busy = false;
@@ -150,15 +152,8 @@ static void start_round(struct sim *s, unsigned int i)
 	uint32_t each = (c->segments + c->buckets - 1) / c->buckets, round = w->r.flow.round;
 
 	for (uint32_t j = 0; j < c->segments * PAYLOAD; j++) {
-		uint32_t v = rng_mix(c->seed + i + 64ull * round + 64ull * 65536 * j);
-
-		if (c->type == SAINA_FLOAT32) {
-			float f = (int32_t)v * 0x1p-31f;
-
-			memcpy(&v, &f, 4);
-		}
-		w->buf[j] = v;
-		w->produced[j / PAYLOAD][j % PAYLOAD] += v;
+		w->buf[j] = record_fresh(c, i, round, j);
+		w->produced[j / PAYLOAD][j % PAYLOAD] += w->buf[j];
 	}
 	for (unsigned int b = 0; b < c->buckets; b++) {
 		uint32_t n = c->segments - b * each < each ? c->segments - b * each : each;
@@ -212,6 +207,7 @@ static void finish_round(struct sim *s, unsigned int i)
 	w->busy = false;
 	if (stale) {
 		s->out->stale++;
+		record_astray(&s->record, i);
 		saina_flow_set(&w->r.flow, model_from_peer(s, i), s->now);
 	} else {
 		record_results(&s->record, i, w->r.flow.round, w->buf);
@@ -220,6 +216,8 @@ static void finish_round(struct sim *s, unsigned int i)
 	if (w->exact)
 		record_balance(&s->record, i, w->first, w->produced, &w->r.grad);
 	w->done = w->r.flow.round >= s->c->rounds;
+	if (w->done)
+		record_residual(&s->record, i, &w->r.grad);
 	w->wake = s->now + thinks(s, i);
 }
 
@@ -275,8 +273,6 @@ static void step(struct sim *s, unsigned int i)
 			struct saina_hdr *h = (void *)(buf + k * len);
 
 			note_sent(s, i, h);
-			if (s->c->liar && i == s->c->workers - 1 && h->type == SAINA_MSG_GRAD)
-				h->exponent += 3;
 			carry(s, TO_HOST, i, h, len);
 			if (!s->budget--)
 				broken(s, "more messages than a job of this size can need");
@@ -326,6 +322,8 @@ static void restart(struct sim *s)
 			first = s->w[i].r.flow.round;
 	switch_restart(&s->sw, first);
 	record_forget(&s->record, first);
+	for (unsigned int i = 0; i < s->c->workers; i++)
+		record_astray(&s->record, i);
 	for (unsigned int i = 0; i < s->c->workers; i++) {
 		struct worker *w = &s->w[i];
 
@@ -477,7 +475,7 @@ bool sim_run(const struct sim_conf *c, struct sim_result *r)
 	for (unsigned int i = 0; i < c->workers; i++)
 		leave(s, i);
 	/* Nothing was lost, so nothing is to be sent again, however long it takes. */
-	if (!r->lost && !c->dup && !c->reorder && !c->kills && !c->forgets && !c->restarts && !c->liar &&
+	if (!r->lost && !c->dup && !c->reorder && !c->kills && !c->forgets && !c->restarts &&
 	    r->resent * 20 > r->sent)
 		broken(s, "nothing was lost, %llu of %llu gradients were sent again",
 		       (unsigned long long)r->resent, (unsigned long long)r->sent);
@@ -487,8 +485,10 @@ bool sim_run(const struct sim_conf *c, struct sim_result *r)
 		broken(s, "a worker did not keep to its window");
 	if (!c->restarts && switch_count(&s->sw, SAINA_C_FUTURE))
 		broken(s, "a worker ran ahead of the job");
-	if (!c->liar && switch_count(&s->sw, SAINA_C_EXPONENT))
-		broken(s, "workers did not agree on an exponent");
+	if (switch_count(&s->sw, SAINA_C_EXPONENT))
+		broken(s, "a worker sent an exponent that no worker may send");
+	r->mixed = s->record.mixed;
+	r->nan = s->record.nan;
 	while (s->events.n)
 		free(events_pop(&s->events).msg);
 	for (unsigned int i = 0; i < c->workers; i++) {

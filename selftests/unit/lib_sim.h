@@ -5,11 +5,15 @@
  * one seed and against a clock of its own.
  *
  * What is held to, in every run, whatever happens:
- *   - a result is the sum of what exactly the workers in its mask sent, whoever sees it;
+ *   - a result is the sum of what exactly the workers in its mask sent, whoever sees it; if they sent
+ *     different exponents, within a unit of the coarsest one for each;
+ *   - a result of float32 is what the workers in its mask produced since they were counted last, within
+ *     1e-6 of the largest of that (and those units), or NaN because one of them had one;
  *   - all workers that have a result have the same bits;
  *   - what is sent again is the same bits;
- *   - nobody sends what the switch has no slot for, or another exponent than the others;
- *   - what an int32 worker produced was counted, or is in its residual;
+ *   - nobody sends what the switch has no slot for, or with an exponent that is too fine, or more than
+ *     5 bits coarser than need be;
+ *   - what a worker produced was counted, or is in its residual;
  *   - nobody has more trains in flight than its window;
  *   - nobody takes the others for workers that start other sizes;
  *   - where nothing is lost, less than 5 % is sent again, whatever the delays;
@@ -41,13 +45,14 @@
  * @buckets: all-reduces a round is made of
  * @kills: workers that die and come back anew; @forgets: sessions lost by the agent;
  *	@restarts: of the whole switch
- * @liar: the last worker sends every gradient with an exponent of its own
+ * @jump: magnitudes jump by up to 2^60 from segment to segment, round to round and worker to worker;
+ *	some segments are zeros, some hold a NaN or an infinity; float32
  */
 struct sim_conf {
 	uint64_t seed;
 	unsigned int workers, segments, pool, ring, rounds, k, buckets, train, room;
 	enum saina_type type;
-	bool drop_late, reorder, together, liar;
+	bool drop_late, reorder, together, jump;
 	double loss, dup;
 	unsigned int burst_us, delay_us, jitter_us, svc_us, slow_svc_us, queue, think_us, slow_us;
 	unsigned int host_ns;
@@ -55,7 +60,7 @@ struct sim_conf {
 };
 
 struct sim_result {
-	uint64_t sent, resent, pulled, asked, late, stale, lost, results, twice, ns;
+	uint64_t sent, resent, pulled, asked, late, stale, lost, results, twice, ns, mixed, nan;
 	unsigned int rejoined;
 	char error[256];	/* of the first broken rule, "" if none */
 };

@@ -54,6 +54,13 @@ void switch_policy(struct lib_switch *sw, unsigned int k, bool drop_late)
 	switch_publish(sw);
 }
 
+void switch_asp(struct lib_switch *sw)
+{
+	sw->conf.policy = (struct saina_policy){ .seq = sw->conf.policy.seq + 1, .mode = SAINA_POLICY_ASP,
+						 .late = SAINA_LATE_RESIDUAL, .window = UINT32_MAX };
+	switch_publish(sw);
+}
+
 void switch_bind(struct lib_switch *sw, unsigned int w, uint64_t session)
 {
 	struct saina_binding *b = &sw->conf.worker[w];

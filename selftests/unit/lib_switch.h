@@ -31,6 +31,8 @@ void switch_publish(struct lib_switch *sw);
 void switch_restart(struct lib_switch *sw, uint32_t first_round);
 /* An answer when @k are in, from the next round on. */
 void switch_policy(struct lib_switch *sw, unsigned int k, bool drop_late);
+/* Steps, as far ahead as workers like. */
+void switch_asp(struct lib_switch *sw);
 /* Worker @w is admitted, and alive. */
 void switch_bind(struct lib_switch *sw, unsigned int w, uint64_t session);
 void switch_alive(struct lib_switch *sw, unsigned int w, bool alive);

@@ -1,18 +1,20 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
 --
 -- Wireshark's dissector for the SAINA protocol (Documentation/protocol.rst, uapi/saina/proto.h),
--- version 3.  Documentation/wireshark.rst says how to use it, and what a capture can see.
+-- version 4.  Documentation/wireshark.rst says how to use it, and what a capture can see.
 --
 -- The tables come first: who adds a message type, a flag or a field changes them alone.
 -- selftests/tool/wireshark_test.py compares them with proto.h.
 
-set_plugin_info({ version = "3", author = "SAINA", description = "SAINA in-network aggregation" })
+set_plugin_info({ version = "4", author = "SAINA", description = "SAINA in-network aggregation" })
 
-local VERSION = 3
+local VERSION = 4
 local PORT_DATA, PORT_CTRL, PORT_RESULT = 48864, 48865, 48866
 local HEADER = 48
 local TO_CTRL = 220
 local NOBODY = 0xff
+-- Block scales of int32; NaN instead of one: the segment holds a NaN or an infinity
+local EXPONENT_MIN, EXPONENT_MAX, EXPONENT_NAN = -104, 110, -128
 
 -- type = { name, who says it, its body, its flags, { flag, body that follows with it } }
 --   says: "worker" (to DATA or CTRL) or "aggregator"
@@ -284,6 +286,7 @@ local TROUBLE = {
 	worker = { "no such worker: 0 to 63", "WARN" },
 	elem = { "no type of elements", "WARN" },
 	count = { "no payload a job can have", "WARN" },
+	exponent = { "no block scale: -104 to 110 (GRAD and RESULT: or -128 for NaN), 0 where elements are floats", "WARN" },
 	mask = { "the mask has another number of bits than there are contributors", "ERROR" },
 }
 local E = {}
@@ -429,6 +432,8 @@ local function add_field(tree, spec, tvb, m)
 		return tree:add(F[spec[1]], tvb, "", spec[4] .. ": not shown")
 	elseif kind == "secret" or kind == "text" then
 		return tree:add(F[spec[1]], tvb)
+	elseif spec[1] == "exponent" and m.exponent == EXPONENT_NAN then
+		return tree:add_le(F.exponent, tvb):append_text(" (NaN: the segment holds a NaN or an infinity)")
 	elseif kind == "zero" then
 		local item = tree:add(F[spec[1]], tvb)
 		if not all_zero(tvb) then
@@ -456,9 +461,21 @@ local function add_flags(tree, tvb, type_of)
 	end
 end
 
+-- Does a gradient or result say NaN?
+local function is_nan(m)
+	return m.type < 3 and m.elem == 1 and m.exponent == EXPONENT_NAN
+end
+
 local function add_payload(tree, tvb, m)
 	local item = tree:add(F.payload, tvb)
 	local elem = ELEMS[m.elem]
+	if is_nan(m) then
+		item:append_text(m.type == 1 and " (not looked at)" or " (NaN in every element)")
+		if m.type == 2 and not all_zero(tvb) then
+			item:add_proto_expert_info(E.not_zero)
+		end
+		return
+	end
 	if not elem or not elem[3] then
 		return
 	end
@@ -475,7 +492,7 @@ local function header_of(tvb)
 		version = tvb(0, 1):uint(), type = tvb(1, 1):uint(), flags = tvb(2, 1):uint(), elem = tvb(3, 1):uint(),
 		job = tvb(4, 2):le_uint(), k = tvb(6, 1):uint(), reserved = tvb(7, 1):uint(), round = tvb(8, 4):le_uint(),
 		segment = tvb(12, 4):le_uint(), count = tvb(16, 2):le_uint(), worker = tvb(18, 1):uint(),
-		contributors = tvb(20, 1):uint(),
+		exponent = tvb(19, 1):int(), contributors = tvb(20, 1):uint(),
 	}
 end
 
@@ -522,6 +539,16 @@ local function length_of(m, type_of, tvb, left)
 	return left
 end
 
+-- GRAD, RESULT, INC and SUM: nobody looks at those of other messages.
+local function has_exponent(m)
+	if m.type ~= 1 and m.type ~= 2 and m.type ~= 5 and m.type ~= 13 then
+		return true
+	elseif m.elem ~= 1 then
+		return m.exponent == 0
+	end
+	return (m.exponent >= EXPONENT_MIN and m.exponent <= EXPONENT_MAX) or is_nan(m)
+end
+
 local function check(tree, m, type_of, item)
 	local request = type_of[2] == "worker"
 	local to, from = m.to, m.from
@@ -555,6 +582,9 @@ local function check(tree, m, type_of, item)
 			item.count:add_proto_expert_info(E.count)
 		end
 	end
+	if not has_exponent(m) then
+		item.exponent:add_proto_expert_info(E.exponent)
+	end
 	if m.type == 2 and #m.mask ~= m.contributors then
 		item.mask:add_proto_expert_info(E.mask)
 	end
@@ -575,6 +605,9 @@ local function title(m, type_of)
 	end
 	if m.type == 2 then
 		text = text .. string.format(" k %d: %s", m.k, ranges(m.mask, 0))
+	end
+	if is_nan(m) then
+		text = text .. " NaN"
 	end
 	return text
 end

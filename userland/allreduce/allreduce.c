@@ -27,6 +27,10 @@ static int prepare(struct run *r)
 		fprintf(stderr, "saina-allreduce: --signs wild is for jobs of float32 and bfloat16\n");
 		return EXIT_USAGE;
 	}
+	if (contents_are_numbers(r->a->contents) && r->info.type != SAINA_INT32) {
+		fprintf(stderr, "saina-allreduce: --values is for jobs of int32; in those of floats: --signs wild\n");
+		return EXIT_USAGE;
+	}
 	r->n = r->a->elements ? r->a->elements : r->info.elements;
 	if (r->a->buckets > 1 && !r->a->elements)
 		r->n -= (uint64_t)r->a->buckets * r->info.payload;	/* room for the gaps */

@@ -9,7 +9,7 @@
 enum {
 	OPT_DELAY = 256, OPT_STRAGGLE, OPT_CANCEL, OPT_BUCKETS, OPT_CONTENTS, OPT_BSP, OPT_RESTARTS,
 	OPT_UNVERIFIED, OPT_SKIP, OPT_JOIN_TIMEOUT, OPT_START_TIMEOUT, OPT_TIMEOUT, OPT_RTO_MIN,
-	OPT_WINDOW, OPT_NAME, OPT_NO_VERIFY, OPT_TOKEN_FILE, OPT_STEPS,
+	OPT_WINDOW, OPT_NAME, OPT_NO_VERIFY, OPT_TOKEN_FILE, OPT_STEPS, OPT_VALUES,
 };
 
 static const struct argp_option options[] = {
@@ -27,6 +27,7 @@ static const struct argp_option options[] = {
 	{ "buckets", OPT_BUCKETS, "N", 0, "all-reduces a round is split into (1)", 0 },
 	{ "seed", 's', "N", 0, "of the contents, same for all workers (1)", 0 },
 	{ "signs", OPT_CONTENTS, "random|steady|flip|wild", 0, "signs at random, the same in each round, or turned in each; wild: floats of all magnitudes, for jobs of floats (random)", 0 },
+	{ "values", OPT_VALUES, "spike|zeros|nan|large|jump", 0, "float32 for jobs of int32, held against float64: large values now and then, zeros before use, NaN and infinities, 1000 and more, magnitudes from 2^-30 to 2^30", 0 },
 	{ "think-us", OPT_DELAY, "N", 0, "time to think before each round (0)", 0 },
 	{ "delay-us", OPT_DELAY, "N", OPTION_ALIAS, 0, 0 },
 	{ "straggle", OPT_STRAGGLE, "P", 0, "with this probability add U(0.5, 2) times that (0)", 0 },
@@ -77,6 +78,7 @@ static error_t parse(int key, char *arg, struct argp_state *st)
 {
 	static const char *const types[] = { "int32", "float32", NULL };
 	static const char *const contents[] = { "random", "steady", "flip", "wild", NULL };
+	static const char *const values[] = { "spike", "zeros", "nan", "large", "jump", NULL };
 	struct args *a = st->input;
 
 	switch (key) {
@@ -96,6 +98,10 @@ static error_t parse(int key, char *arg, struct argp_state *st)
 	case OPT_BUCKETS: a->buckets = number(st, "buckets", arg, 1, 1000, true); break;
 	case 's': a->seed = number(st, "seed", arg, 0, 4294967295.0, true); break;
 	case OPT_CONTENTS: a->contents = word(st, "signs", arg, contents); break;
+	case OPT_VALUES:
+		a->contents = CONTENTS_SPIKE + word(st, "values", arg, values);
+		a->type = SAINA_FLOAT32;
+		break;
 	case OPT_DELAY: a->delay_us = number(st, "think-us", arg, 0, 1e9, true); break;
 	case OPT_STRAGGLE: a->straggle = number(st, "straggle", arg, 0, 1, false); break;
 	case OPT_STEPS: a->steps = true; break;
@@ -120,6 +126,8 @@ static error_t parse(int key, char *arg, struct argp_state *st)
 		argp_error(st, "%s: not an option", arg);
 		break;
 	case ARGP_KEY_END:
+		if (contents_are_numbers(a->contents) && (a->type != SAINA_FLOAT32 || a->steps))
+			argp_error(st, "--values are float32, and not for --steps");
 		if (!a->o.aggregator)
 			argp_error(st, "--aggregator or SAINA_AGGREGATOR is needed");
 		break;

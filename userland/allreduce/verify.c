@@ -23,6 +23,8 @@ int verify_init(struct verify *v, uint32_t first_round)
 {
 	if (v->wire > SAINA_INT32)
 		return verify_float_init(v, first_round);
+	if (contents_are_numbers(v->contents))
+		return verify_numbers_init(v, first_round);
 	v->base = malloc((size_t)v->segments * 64 * sizeof(*v->base));
 	v->units = malloc(v->payload * sizeof(*v->units));
 	if (!v->base || !v->units) {
@@ -40,9 +42,13 @@ void verify_free(struct verify *v)
 	free(v->base);
 	free(v->units);
 	free(v->carry);
+	free(v->owed);
+	free(v->sums);
 	v->base = NULL;
 	v->units = NULL;
 	v->carry = NULL;
+	v->owed = NULL;
+	v->sums = NULL;
 }
 
 static uint32_t mix(uint32_t a, uint32_t b, uint32_t c, uint64_t d)
@@ -74,8 +80,10 @@ void verify_fill(const struct verify *v, uint32_t r, uint64_t i, void *buf, uint
 	for (uint64_t j = 0; j < n; j++) {
 		int32_t x;
 
-		if (v->contents == CONTENTS_WILD) {
-			((float *)buf)[j] = verify_float_fresh(v, v->me, r, i + j);
+		if (v->contents >= CONTENTS_WILD) {
+			((float *)buf)[j] = v->contents == CONTENTS_WILD ?
+						    verify_float_fresh(v, v->me, r, i + j) :
+						    verify_numbers_fresh(v, v->me, r, i + j);
 			continue;
 		}
 		x = verify_fresh(v, v->me, r, i + j);
@@ -120,13 +128,10 @@ static bool equal(const struct verify *v, const struct saina_segment *g, const i
 	return true;
 }
 
-/* float32: nothing rounded and nothing clipped on the way? */
+/* float32: nothing rounded on the way, neither by a worker nor in the sum? */
 static bool exact(const struct verify *v, const struct saina_segment *g, int64_t largest)
 {
-	if (v->type == SAINA_INT32)
-		return true;
-	return g->exponent >= UNIT_BITS && largest < 1 << 24 &&
-	       ldexp(largest / UNIT, g->exponent) <= 0x7fffffff / v->workers / 2;
+	return v->type == SAINA_INT32 || (g->exponent >= UNIT_BITS && largest < 1 << 24);
 }
 
 /*
@@ -202,6 +207,10 @@ void verify_segment(struct verify *v, uint32_t segment, const struct saina_segme
 		verify_float_segment(v, segment, g, out, n);
 		return;
 	}
+	if (contents_are_numbers(v->contents)) {
+		verify_numbers_segment(v, segment, g, out, n);
+		return;
+	}
 	for (unsigned int w = 0; w < 64; w++)
 		if ((g->mask >> w & 1) && *base_of(v, segment, w) == UNKNOWN)
 			unknown = true;
@@ -235,7 +244,7 @@ void verify_segment(struct verify *v, uint32_t segment, const struct saina_segme
 void verify_missed(struct verify *v)
 {
 	v->lost = true;
-	if (v->wire > SAINA_INT32)
+	if (v->wire > SAINA_INT32 || contents_are_numbers(v->contents))
 		return;
 	for (uint32_t s = 0; s < v->segments; s++)
 		for (unsigned int w = 0; w < 64; w++)
@@ -249,6 +258,8 @@ bool verify_residual(const struct verify *v, uint32_t last, uint32_t segment, co
 
 	if (v->wire > SAINA_INT32)
 		return verify_float_residual(v, segment, res, n);
+	if (contents_are_numbers(v->contents))
+		return verify_numbers_residual(v, segment, res, n);
 	base = *base_of(v, segment, v->me);
 	if (base == UNKNOWN)
 		return true;

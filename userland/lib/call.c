@@ -27,6 +27,30 @@ int saina_stale(struct saina *s)
 			   s->round.flow.round, s->session.job.ring);
 }
 
+int saina_not_finite(struct saina *s, size_t element)
+{
+	return saina_error(s, -EDOM,
+			   "step %u: element %zu is infinite or not a number, which a table would keep for "
+			   "ever: push finite updates, or zeros to leave a step out",
+			   s->round.flow.round, element);
+}
+
+int saina_request_failed(struct saina *s, int err)
+{
+	if (err == -ESTALE)
+		return saina_stale(s);
+	if (err == -EDOM)
+		return saina_not_finite(s, s->round.table.bad);
+	if (saina_failed(s))
+		return err;
+	if (err == -EPROTO)
+		return saina_error(s, err,
+				   "round %u: other workers have started float32 where this one has int32: "
+				   "all workers must start the same types and sizes in the same order",
+				   s->round.flow.round);
+	return err;
+}
+
 /* Why nothing can be started, or 0. */
 static int refuse_start(struct saina *s)
 {
@@ -99,6 +123,13 @@ int saina_start(struct saina *s, void *buf, size_t n, enum saina_type type,
 	ret = check_request(s, n, type, op, segments);
 	if (ret)
 		return ret;
+	if (s->round.table.on) {
+		struct saina_tensor t = {.buf = buf, .n = n, .type = type};
+		size_t bad = saina_table_finite(&s->round, &t);
+
+		if (bad < n)
+			return saina_not_finite(s, bad);
+	}
 	r = calloc(1, sizeof(*r));
 	if (!r)
 		return saina_error(s, -ENOMEM, "out of memory");
@@ -144,10 +175,8 @@ static int finish(struct saina *s, struct saina_req *req, struct saina_call *cal
 	saina_step_close(s);
 	saina_drive(s, req, NEVER);
 	ret = req->err;
-	if (ret == -ESTALE)
-		saina_stale(s);
-	else if (ret)
-		saina_failed(s);
+	if (ret)
+		saina_request_failed(s, ret);
 	if (call && (size < sizeof(size_t) || size > 4096)) {
 		if (!ret)
 			ret = saina_error(s, -EINVAL, "call->size is not sizeof(struct saina_call)");
@@ -248,8 +277,12 @@ int saina_allreduce(struct saina *s, void *buf, size_t n, enum saina_type type,
 		ret = saina_start(s, buf, n, type, op, &req);
 	if (!ret)
 		ret = finish(s, req, call);
-	if (!ret)
-		ret = round_done(s);
+	/* also if others had another type: that round is over */
+	if (!ret || (ret == -EPROTO && s->session.phase != PHASE_FAILED)) {
+		int done = round_done(s);
+
+		ret = ret ? ret : done;
+	}
 	return saina_leave(s, ret);
 }
 

@@ -59,11 +59,13 @@ int saina_leave(struct saina *s, int ret);
 int saina_failed(struct saina *s);
 
 /* call.c, locked: an all-reduce, of which nobody is told that there is something to send; the
- * sentence for -ESTALE, which is returned
+ * sentences for -ESTALE, for -EDOM and for any error of a request, which is returned
  */
 int saina_start(struct saina *s, void *buf, size_t n, enum saina_type type,
 		enum saina_result_op op, struct saina_req **req);
 int saina_stale(struct saina *s);
+int saina_not_finite(struct saina *s, size_t element);
+int saina_request_failed(struct saina *s, int err);
 
 /* step.c, locked: nothing more is started in this round or step; the next one begins */
 void saina_step_close(struct saina *s);

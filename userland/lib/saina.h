@@ -138,10 +138,13 @@ struct saina_job_info {
  *	more calls will return at once
  * @k: latched by the aggregator (largest over the segments)
  * @next_k: k announced for the next round
- * @saturated: float32 elements clipped by the block scale (the remainder is
- *	in the residual)
+ * @saturated: float32 elements that were dropped: of late gradients that are not finite, or beyond
+ *	the largest float32 in a residual; with ssp, asp or grouped also those that did not fit the
+ *	table's exponent, whose rest goes with the next update
  * @resent: packets retransmitted for this call
  * @time_us: from start to completion
+ * @nonfinite_segments: that are NaN because the gradient of a worker had a NaN or an infinity in
+ *	them.  What this worker contributed to them is dropped, its residual stays
  */
 struct saina_call {
 	size_t		size;
@@ -157,6 +160,7 @@ struct saina_call {
 	uint64_t	saturated;
 	uint64_t	resent;
 	uint64_t	time_us;
+	uint32_t	nonfinite_segments;
 };
 
 /**
@@ -202,6 +206,7 @@ struct saina_stats {
 	uint32_t	rto_us;			/* silence that is asked about */
 	uint32_t	window;			/* messages */
 	uint64_t	asked;			/* ASK messages */
+	uint64_t	nonfinite_segments;
 };
 
 #define SAINA_SEGMENT_DEGRADED	0x01	/* workers died: fewer than k */
@@ -212,7 +217,8 @@ struct saina_stats {
  * @mask: bit w: worker w was counted
  * @contributors: bits in @mask
  * @k: latched by the aggregator for this segment
- * @exponent: the sums were gradient * 2^exponent (0 for int32)
+ * @exponent: the sums were gradient * 2^exponent (0 for int32); -128: they were not finite, so
+ *	that the result is NaN
  * @policy: low 16 bits of the policy's sequence number
  * @flags: SAINA_SEGMENT_*
  */
@@ -256,7 +262,7 @@ const char *saina_version(void);
  *
  * Returns 0, -EINVAL, -ESTALE (results this worker needs are gone: it must get
  * the model from a peer), -ECONNRESET (the job was stopped or deleted),
- * -ETIMEDOUT, -EPROTO (another worker has started another size).
+ * -ETIMEDOUT, -EPROTO (another worker has started another size or type).
  */
 int saina_allreduce(struct saina *s, void *buf, size_t n, enum saina_type type,
 		    enum saina_result_op op, struct saina_call *call);
@@ -320,9 +326,8 @@ struct saina_move {
 
 /*
  * Between rounds: what was at @from in the rounds so far is at @to in those to come, with its
- * residual and its scale (block exponent).  All workers make the same moves before the same round.
- * Segments that nothing moves to begin as in a first round.  -EINVAL (nothing has changed)
- * where residual would be lost, or a scale is not known.
+ * residual.  All workers make the same moves before the same round.  -EINVAL (nothing has changed)
+ * where residual would be lost.
  */
 int saina_layout(struct saina *s, const struct saina_move *moves, size_t n);
 

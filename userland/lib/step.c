@@ -154,10 +154,8 @@ int saina_read(struct saina *s, struct saina_step *step, int timeout_ms)
 	}
 	for (q = s->round.reqs; q; q = q->next)
 		ret = ret ? ret : q->err;
-	if (ret == -ESTALE)
-		saina_stale(s);
-	else if (ret)
-		saina_failed(s);
+	if (ret)
+		saina_request_failed(s, ret);
 	while ((q = s->round.reqs)) {
 		saina_round_forget(&s->round, q);
 		free(q);

@@ -26,6 +26,7 @@ static void admitted(struct saina *s)
 		saina_join_abort(j, -ENOMEM, s->io.error);
 	}
 	s->round.lent = &s->lent;
+	s->round.notes = &j->notes;
 	/* Asked for as late as this because people turn it on when told to. */
 	j->gro = saina_io_gro(&s->io);
 }

@@ -17,9 +17,8 @@
  * gradients any more: what is missing of it is pulled.
  *
  * Gate: a worker that joins a running job at round r must not be the one who opens r
- * while r - 1 has segments nobody has sent yet, and it needs the exponents that
- * follow from r - 1.  So it asks for the results of r - 1 first, and sends when it
- * has them, or has seen that others have opened r.
+ * while r - 1 has segments nobody has sent yet.  So it asks for the results of r - 1 first, and
+ * sends when it has them, or has seen that others have opened r.
  *
  * Step back: a worker that was left behind is told by its trainer to go on at r, for the
  * model it has got holds all rounds below.  If r - 1 turns out not to be over, no
@@ -98,7 +97,7 @@ static enum saina_verdict keep(struct saina_flow *f, uint32_t round, uint32_t se
 							    SAINA_RESULT_AGAIN;
 }
 
-/* The exponent of a segment of the present round is known from now on. */
+/* The round before is over for a segment of the present one. */
 static void learned(struct saina_flow *f, uint32_t segment, uint64_t now)
 {
 	struct saina_train *t = train_of(f, segment);
@@ -140,7 +139,7 @@ enum saina_verdict saina_flow_result(struct saina_flow *f, uint32_t round, uint3
 
 	saina_flow_next(f, round + 1, now);
 	if (round + 1 == f->round) {
-		if (f->known[segment] == f->round)
+		if (f->known[segment] >= f->round && f->known[segment] != UINT32_MAX)
 			return SAINA_RESULT_AGAIN;
 		learned(f, segment, now);
 		return SAINA_RESULT_LEARN;
@@ -172,25 +171,22 @@ static void lose(struct saina_flow *f, uint32_t segment)
 	f->hole = f->known_next <= f->round + f->ring;
 }
 
-enum saina_gone saina_flow_stale(struct saina_flow *f, uint32_t round, uint32_t segment,
-				 uint32_t next, uint64_t now)
+bool saina_flow_stale(struct saina_flow *f, uint32_t round, uint32_t segment, uint32_t next,
+		      uint64_t now)
 {
 	struct saina_train *t = train_of(f, segment);
 	uint64_t bit = bit_of(f, segment);
 
 	saina_flow_next(f, next, now);
 	t->unanswered = 0;
-	if (round + 1 == f->round && t->learn & bit && !saina_flow_decided(f)) {
-		/* Nobody has a last result of it: it begins as in a first round. */
+	/* Nobody has a last result of it: it begins as in a first round. */
+	if (round + 1 == f->round && t->learn & bit && !saina_flow_decided(f))
 		learned(f, segment, now);
-		return SAINA_GONE_FIRST;
-	}
-	if (round == f->round && t->out & bit) {
-		lose(f, segment);
-		train_refresh(t, now);
-		return SAINA_GONE_LOST;
-	}
-	return SAINA_GONE_NONE;
+	if (round != f->round || !(t->out & bit))
+		return false;
+	lose(f, segment);
+	train_refresh(t, now);
+	return true;
 }
 
 /* The trainer's model cannot hold the round before, for that is not over: it is the present one. */
@@ -205,34 +201,30 @@ static void step_back(struct saina_flow *f, uint64_t now)
 	f->gated = f->may_step_back = f->follows = false;
 }
 
-/* The round before, of which we want the exponents: what TOLD says of @bits of it. */
-static uint64_t told_before(struct saina_flow *f, uint32_t segment, uint64_t bits, uint64_t done,
+/* The round before, which the gate waits for: what TOLD says of @bits of it. */
+static void told_before(struct saina_flow *f, uint32_t segment, uint64_t bits, uint64_t done,
 			    uint64_t due, uint64_t now)
 {
 	struct saina_train *t = train_of(f, segment);
-	uint64_t open = bits & t->learn & ~done & ~due, first = 0;
+	uint64_t open = bits & t->learn & ~done & ~due;
 	bool gone = f->alone || now >= f->gate_ns + STUCK_NS;
 
 	t->waits = true;
 	t->pull |= bits & t->learn & (done | due);
 	t->pull_ns = now;
 	if (!f->gated || f->known_next != f->round || !open)
-		return 0;
+		return;
 	if (f->may_step_back && f->round > f->floor) {
 		if (now >= f->gate_ns + STEP_NS &&
 		    (!f->last_assigned ||
 		     open & train_below(f, segment / f->cut, f->last_assigned)))
 			step_back(f, now);
-		return 0;
+		return;
 	}
 	/* Nobody is left who could send it: these segments begin anew. */
-	for (uint32_t i = 0; gone && i < f->cut; i++) {
-		if (!(open >> i & 1))
-			continue;
-		first |= 1ull << i;
-		learned(f, segment - segment % f->cut + i, now);
-	}
-	return first;
+	for (uint32_t i = 0; gone && i < f->cut; i++)
+		if (open >> i & 1)
+			learned(f, segment - segment % f->cut + i, now);
 }
 
 /* Somebody has died: all that is in flight may be due. */
@@ -243,15 +235,15 @@ static void ask_all(struct saina_flow *f)
 			f->train[j].hasty = true;
 }
 
-uint64_t saina_flow_told(struct saina_flow *f, uint32_t round, uint32_t segment,
-			 const struct saina_ask *told, uint32_t next, uint64_t now)
+void saina_flow_told(struct saina_flow *f, uint32_t round, uint32_t segment,
+		     const struct saina_ask *told, uint32_t next, uint64_t now)
 {
 	struct saina_train *t = train_of(f, segment);
 	uint32_t at = segment % f->cut;
 	uint64_t asked = le64toh(told->time), counted, done, due, bits, lost, arrived;
 
 	if (asked > now || now - asked > STUCK_NS)
-		return 0;
+		return;
 	saina_window_echo(&f->window, asked, now);
 	saina_flow_next(f, next, now);
 	/* Of the train that was asked about, and from @segment on. */
@@ -260,10 +252,12 @@ uint64_t saina_flow_told(struct saina_flow *f, uint32_t round, uint32_t segment,
 	done = le64toh(told->done) << at & bits;
 	due = le64toh(told->due) << at & bits & ~done;
 	t->unanswered = 0;
-	if (round + 1 == f->round)
-		return told_before(f, segment, bits, done, due, now) >> at;
+	if (round + 1 == f->round) {
+		told_before(f, segment, bits, done, due, now);
+		return;
+	}
 	if (round != f->round || saina_flow_decided(f))
-		return 0;
+		return;
 
 	bits &= t->out;
 	arrived = (counted | done) & bits & ~t->counted;
@@ -295,7 +289,6 @@ uint64_t saina_flow_told(struct saina_flow *f, uint32_t round, uint32_t segment,
 			t->pull_ns = now + saina_flow_grace(f);
 		t->pull |= done | due;
 	}
-	return 0;
 }
 
 void saina_flow_next(struct saina_flow *f, uint32_t next, uint64_t now)
@@ -322,10 +315,8 @@ void saina_flow_next(struct saina_flow *f, uint32_t next, uint64_t now)
 
 /* --- rounds ----------------------------------------------------------------------------- */
 
-void saina_flow_add(struct saina_flow *f, uint32_t n, bool scaled)
+void saina_flow_add(struct saina_flow *f, uint32_t n)
 {
-	for (uint32_t i = f->assigned; scaled && i < f->assigned + n; i++)
-		train_of(f, i)->scaled |= bit_of(f, i);
 	f->assigned += n;
 }
 
@@ -352,7 +343,7 @@ static void gate(struct saina_flow *f, uint32_t round, uint64_t now)
 	f->gate_ns = now;
 }
 
-/* A round that others have opened or not; exponents may be unknown. */
+/* A round that others have opened or not. */
 void saina_flow_set(struct saina_flow *f, uint32_t round, uint64_t now)
 {
 	gate(f, round, now);

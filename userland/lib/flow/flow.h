@@ -17,9 +17,8 @@
 /**
  * struct saina_train - job->train segments, from a multiple of that on; bit i is segment i
  *	of it, in the present round
- * @scaled: contributions need an exponent
  * @out: in flight: a GRAD or PULL has left, the result is not here
- * @learn: PULLed of the round before, for the exponent
+ * @learn: PULLed of the round before, while the gate is shut
  * @sent: a GRAD has left
  * @over: the result is taken, or cannot be had
  * @counted: the aggregator has said that our gradient is in, or the result there
@@ -34,7 +33,7 @@
  * @hasty: questions to be asked at once
  */
 struct saina_train {
-	uint64_t scaled, out, learn, sent, over, counted, again, pull, pulled;
+	uint64_t out, learn, sent, over, counted, again, pull, pulled;
 	uint64_t grad_ns, pulled_ns, quiet_ns, pull_ns;
 	uint64_t first_ns, limit_ns;
 	uint8_t	 tries, unanswered, limits, hasty;
@@ -81,7 +80,7 @@ struct saina_flow {
 	uint32_t fetch_tries, fetch_at, fetch_left;
 	struct saina_window window;
 	struct saina_train *train;	/* [trains] */
-	uint32_t *known;		/* [segments]: round that the exponent is known for */
+	uint32_t *known;		/* [segments]: the round behind the last result that was seen */
 	struct saina_early early;	/* results that came before they are wanted */
 };
 
@@ -103,16 +102,9 @@ struct saina_act {
 enum saina_verdict {
 	SAINA_RESULT_NONE,	/* nothing */
 	SAINA_RESULT_AGAIN,	/* nothing: it came before */
-	SAINA_RESULT_LEARN,	/* of the round before: the segment's exponent follows from it */
+	SAINA_RESULT_LEARN,	/* of the round before: only its exponent is of use */
 	SAINA_RESULT_KEEP,	/* keep it until SAINA_ACT_EARLY */
 	SAINA_RESULT_TAKE,	/* take it: the segment is over */
-};
-
-/* What a STALE means. */
-enum saina_gone {
-	SAINA_GONE_NONE,	/* nothing */
-	SAINA_GONE_FIRST,	/* the segment begins with the first exponent again */
-	SAINA_GONE_LOST,	/* as SAINA_ACT_LOST */
 };
 
 /**
@@ -130,7 +122,7 @@ void saina_flow_begin(struct saina_flow *f, uint32_t first_round, bool formed, u
 bool saina_flow_again(struct saina_flow *f, uint32_t first_round, bool formed, uint64_t now);
 
 /* The trainer: the next @n segments of the round; a round (set: some other) begins. */
-void saina_flow_add(struct saina_flow *f, uint32_t n, bool scaled);
+void saina_flow_add(struct saina_flow *f, uint32_t n);
 void saina_flow_round(struct saina_flow *f, uint32_t round);
 void saina_flow_set(struct saina_flow *f, uint32_t round, uint64_t now);
 /* Would a result of @round be taken? */
@@ -141,14 +133,11 @@ bool saina_flow_was_sent(const struct saina_flow *f, uint32_t segment);
 /* The network.  @next: the round the data path opens next. */
 enum saina_verdict saina_flow_result(struct saina_flow *f, uint32_t round, uint32_t segment,
 				     uint64_t now);
-enum saina_gone saina_flow_stale(struct saina_flow *f, uint32_t round, uint32_t segment,
-				 uint32_t next, uint64_t now);
-/**
- * saina_flow_told() - an answer to an ASK
- * Return: bit i: segment @segment + i is as after SAINA_GONE_FIRST
- */
-uint64_t saina_flow_told(struct saina_flow *f, uint32_t round, uint32_t segment,
-			 const struct saina_ask *told, uint32_t next, uint64_t now);
+/* True: as SAINA_ACT_LOST */
+bool saina_flow_stale(struct saina_flow *f, uint32_t round, uint32_t segment, uint32_t next,
+		      uint64_t now);
+void saina_flow_told(struct saina_flow *f, uint32_t round, uint32_t segment,
+		     const struct saina_ask *told, uint32_t next, uint64_t now);
 void saina_flow_next(struct saina_flow *f, uint32_t next, uint64_t now);
 
 /**

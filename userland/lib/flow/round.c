@@ -44,7 +44,7 @@ void saina_round_start(struct saina_round *r, struct saina_req *q, uint64_t now)
 	q->call.mask_all = ~0ull;
 	for (uint32_t i = first; i < first + q->segments; i++) {
 		r->grad.share[i].t = &q->t;
-		r->grad.share[i].clipped = 0;
+		r->grad.share[i].chosen = false;
 	}
 	while (*tail)
 		tail = &(*tail)->next;
@@ -56,8 +56,7 @@ void saina_round_start(struct saina_round *r, struct saina_req *q, uint64_t now)
 
 void saina_round_assign(struct saina_round *r, const struct saina_req *q)
 {
-	saina_flow_add(&r->flow, q->segments,
-		       r->job->elem == SAINA_ELEM_INT32 && q->t.type == SAINA_FLOAT32);
+	saina_flow_add(&r->flow, q->segments);
 }
 
 /* All its segments are over, or nothing will happen to them any more. */
@@ -75,11 +74,7 @@ void saina_round_forget(struct saina_round *r, struct saina_req *q)
 
 int saina_round_move(struct saina_round *r, const struct saina_move *moves, size_t n)
 {
-	int ret = saina_gradient_move(&r->grad, moves, n);
-
-	for (uint32_t i = 0; !ret && i < r->job->segments; i++)
-		r->flow.known[i] = r->flow.round;
-	return ret;
+	return saina_gradient_move(&r->grad, moves, n);
 }
 
 static struct saina_req *request_of(const struct saina_share *p)
@@ -155,6 +150,10 @@ static void account(struct saina_round *r, uint32_t segment, const struct saina_
 	c->next_k = h->next_k;
 	if (h->flags & SAINA_F_DEGRADED)
 		c->degraded_segments++;
+	if (h->exponent == SAINA_EXPONENT_NAN) {
+		c->nonfinite_segments++;
+		r->stats.nonfinite_segments++;
+	}
 	if (late) {
 		c->late_segments++;
 		r->stats.late_segments++;
@@ -164,6 +163,27 @@ static void account(struct saina_round *r, uint32_t segment, const struct saina_
 	r->stats.segments++;
 }
 
+void saina_round_saturated(struct saina_round *r, uint32_t segment, size_t n)
+{
+	saina_round_request(r, segment)->call.saturated += n;
+	r->stats.saturated += n;
+}
+
+void saina_round_keep(struct saina_round *r, uint32_t segment)
+{
+	saina_round_saturated(r, segment, saina_residual_keep(&r->grad, segment));
+}
+
+/* Sums into the caller's elements. */
+static void decode(struct saina_round *r, uint32_t segment, const struct saina_hdr *h, const void *sums)
+{
+	struct saina_req *q = request_of(&r->grad.share[segment]);
+	int ret = saina_gradient_decode(&r->grad, segment, h, sums,
+					q->op == SAINA_MEAN ? h->contributors : 1);
+
+	q->err = ret ? ret : q->err;
+}
+
 /*
  * The result of a segment of the present round is there.  Settles the residual first,
  * while the caller's gradient is still in the buffer, then puts the result there.
@@ -171,26 +191,21 @@ static void account(struct saina_round *r, uint32_t segment, const struct saina_
 static void consume(struct saina_round *r, const struct saina_hdr *h, uint64_t now)
 {
 	uint32_t segment = le32toh(h->segment);
-	struct saina_share *p = &r->grad.share[segment];
-	struct saina_req *q = request_of(p);
 	bool in = le64toh(h->mask) >> r->job->worker & 1;
 
 	if (saina_flow_was_sent(&r->flow, segment) && in) {
 		saina_residual_counted(&r->grad, segment, h->exponent);
-		q->call.saturated += p->clipped;
-		r->stats.saturated += p->clipped;
 	} else if (!in && (h->flags & SAINA_F_DROP_LATE)) {
 		saina_residual_drop(&r->grad, segment);
 	} else {
 		/* Late; or counted is what an earlier incarnation of this
 		 * worker sent, not this.
 		 */
-		saina_residual_keep(&r->grad, segment);
+		saina_round_keep(r, segment);
 	}
 	account(r, segment, h, !in);
-	saina_gradient_decode(&r->grad, segment, h, h + 1,
-			      q->op == SAINA_MEAN ? h->contributors : 1);
-	count(r, q, now);
+	decode(r, segment, h, h + 1);
+	saina_round_segment_over(r, segment, now);
 }
 
 /* The result of a segment of the present round cannot be had. */
@@ -202,7 +217,7 @@ static void lose(struct saina_round *r, uint32_t segment, bool counted, uint64_t
 	if (counted && saina_flow_was_sent(&r->flow, segment))
 		saina_residual_counted(&r->grad, segment, p->exponent);
 	else
-		saina_residual_keep(&r->grad, segment);
+		saina_round_keep(r, segment);
 	q->err = -ESTALE;
 	count(r, q, now);
 }
@@ -220,7 +235,7 @@ static void result(struct saina_round *r, const struct saina_hdr *h, uint64_t no
 	case SAINA_RESULT_NONE:
 		return;
 	case SAINA_RESULT_LEARN:
-		saina_gradient_learn(&r->grad, segment, h, h + 1);
+		saina_gradient_learn(&r->grad, segment, h);
 		r->stats.duplicate_results++;
 		return;
 	case SAINA_RESULT_AGAIN:
@@ -265,28 +280,26 @@ static void board_header(const struct saina_round *r, const struct saina_board_h
 
 /*
  * The common case of a result on the board: our gradient is in it, whole, so that nothing of
- * it is needed any more and the result can be put in its place without a copy.  If it is
- * overwritten under our hands, it comes once more, in a message.
+ * it is needed any more and the result can be put in its place without a copy.  Whole: no residual
+ * has to be settled, and the aggregator has not shifted it.  If it is overwritten under our hands, it
+ * comes once more, in a message.
  */
 static bool consume_in_place(struct saina_round *r, const struct saina_board_head *b,
 			     const struct saina_hdr *h, uint32_t round, uint32_t segment,
 			     uint64_t now)
 {
 	const struct saina_share *p = &r->grad.share[segment];
-	struct saina_req *q;
 
 	if (!saina_flow_wants(&r->flow, round, segment) ||
-	    !saina_flow_was_sent(&r->flow, segment) || p->clipped || p->residual ||
-	    !(b->mask >> r->job->worker & 1))
+	    !saina_flow_was_sent(&r->flow, segment) || p->exponent != h->exponent || p->residual ||
+	    !(le64toh(h->mask) >> r->job->worker & 1))
 		return false;
-	q = request_of(p);
-	saina_gradient_decode(&r->grad, segment, h, b + 1,
-			      q->op == SAINA_MEAN ? h->contributors : 1);
+	decode(r, segment, h, b + 1);
 	if (!saina_lent_holds(b, round))
 		return true;
 	saina_flow_result(&r->flow, round, segment, now);
 	account(r, segment, h, false);
-	count(r, q, now);
+	saina_round_segment_over(r, segment, now);
 	r->stats.results++;
 	r->stats.results_bytes += r->job->msglen;
 	return true;
@@ -304,7 +317,7 @@ static bool board_result(struct saina_round *r, uint32_t round, uint32_t segment
 	if (!saina_lent_holds(b, round))
 		return false;
 	board_header(r, b, round, segment, next_k, r->copy);
-	if (!saina_lent_holds(b, round))
+	if (!saina_lent_holds(b, round) || !saina_exponent_answer(r->job->elem, r->copy->exponent))
 		return false;
 	if (consume_in_place(r, b, r->copy, round, segment, now))
 		return true;
@@ -335,26 +348,8 @@ static void stale(struct saina_round *r, const struct saina_hdr *h, uint64_t now
 {
 	uint32_t round = le32toh(h->round), segment = le32toh(h->segment);
 
-	switch (saina_flow_stale(&r->flow, round, segment, le32toh(h->slot_round), now)) {
-	case SAINA_GONE_NONE:
-		break;
-	case SAINA_GONE_FIRST:
-		r->grad.share[segment].exponent = r->job->exponent0;
-		break;
-	case SAINA_GONE_LOST:
+	if (saina_flow_stale(&r->flow, round, segment, le32toh(h->slot_round), now))
 		lose(r, segment, le32toh(h->aux) == round + 1, now);
-		break;
-	}
-}
-
-static void told(struct saina_round *r, const struct saina_hdr *h, uint64_t now)
-{
-	uint32_t segment = le32toh(h->segment);
-	uint64_t first = saina_flow_told(&r->flow, le32toh(h->round), segment, (const void *)(h + 1),
-					 le32toh(h->slot_round), now);
-
-	for (; first; first &= first - 1)
-		r->grad.share[segment + __builtin_ctzll(first)].exponent = r->job->exponent0;
 }
 
 void saina_round_input(struct saina_round *r, const struct saina_hdr *h, uint64_t now)
@@ -364,7 +359,8 @@ void saina_round_input(struct saina_round *r, const struct saina_hdr *h, uint64_
 	else if (h->type == SAINA_MSG_RUNG)
 		rung(r, h, now);
 	else if (h->type == SAINA_MSG_TOLD)
-		told(r, h, now);
+		saina_flow_told(&r->flow, le32toh(h->round), le32toh(h->segment), (const void *)(h + 1),
+				le32toh(h->slot_round), now);
 	else
 		stale(r, h, now);
 }
@@ -405,17 +401,6 @@ static void put_pull(struct saina_round *r, void *buf, const struct saina_act *a
 	r->stats.pulled++;
 }
 
-/* The contribution to @segment, as on the wire. */
-static int8_t encode(struct saina_round *r, const struct saina_act *a, void *wire)
-{
-	struct saina_share *p = &r->grad.share[a->segment];
-
-	if (a->round == r->flow.floor)
-		p->exponent = r->job->exponent0;
-	saina_gradient_encode(&r->grad, a->segment, wire);
-	return p->exponent;
-}
-
 static void count_sent(struct saina_round *r, const struct saina_act *a)
 {
 	if (a->again) {
@@ -431,7 +416,7 @@ static void put_grad(struct saina_round *r, void *buf, const struct saina_act *a
 {
 	struct saina_hdr *h = long_header(r, buf, SAINA_MSG_GRAD, a);
 
-	h->exponent = encode(r, a, h + 1);
+	h->exponent = saina_gradient_encode(&r->grad, a->segment, h + 1);
 	count_sent(r, a);
 }
 
@@ -452,7 +437,7 @@ static void put_bell(struct saina_round *r, void *buf, const struct saina_act *a
 			saina_lent_begin(in);
 			in->round = a[i].round;
 			in->segment = a[i].segment;
-			in->exponent = encode(r, &a[i], in + 1);
+			in->exponent = saina_gradient_encode(&r->grad, a[i].segment, in + 1);
 			saina_lent_end(in, r->job->session);
 		}
 		rung |= 1ull << (a[i].segment - a->segment);

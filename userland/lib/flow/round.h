@@ -32,6 +32,7 @@ struct saina_req {
  * @reqs: all-reduces not waited for yet
  * @news: set when one has finished
  * @lent: memory shared with the aggregator
+ * @notes: where lines for people go, or NULL
  * @copy: a message made of what is there
  * @act, @acts: what the flow machine wants, and was not sent yet: it would have been mixed with
  *	messages of another length
@@ -48,6 +49,7 @@ struct saina_round {
 	struct saina_kept kept;
 	struct saina_req *reqs;
 	const struct saina_lent *lent;
+	struct saina_notes *notes;
 	struct saina_hdr *copy;
 	struct saina_table table;
 	bool	news, closed;
@@ -71,6 +73,9 @@ void saina_round_assign(struct saina_round *r, const struct saina_req *q);
 struct saina_req *saina_round_request(const struct saina_round *r, uint32_t segment);
 void saina_round_segment_over(struct saina_round *r, uint32_t segment, uint64_t now);
 void saina_round_fail(struct saina_round *r, int err);
+/* Its contribution was not counted, and stays in the residual; @n of its elements do not fit. */
+void saina_round_keep(struct saina_round *r, uint32_t segment);
+void saina_round_saturated(struct saina_round *r, uint32_t segment, size_t n);
 
 /* Between rounds: elements change their places; as saina_gradient_move(). */
 int saina_round_move(struct saina_round *r, const struct saina_move *moves, size_t n);

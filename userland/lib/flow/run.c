@@ -177,12 +177,6 @@ static void look_after(struct saina_flow *f, uint32_t j, bool first, uint64_t no
 			if (t->tries < 255)
 				t->tries++;
 		}
-	} else if (t->learn && f->known_next > f->round && !t->pull) {
-		/* The round before is over: what it has can be pulled. */
-		t->pull = t->learn;
-		t->pull_ns = t->quiet_ns + backoff(f, t->tries, SILENT_NS);
-		if (t->tries < 255)
-			t->tries++;
 	}
 	t->again &= t->out;
 	t->pull &= t->out | t->learn;
@@ -204,13 +198,6 @@ static void look_after(struct saina_flow *f, uint32_t j, bool first, uint64_t no
 	}
 }
 
-/* Is the exponent of the next contribution to this segment known? */
-static bool exponent_known(const struct saina_flow *f, uint32_t i)
-{
-	return !(train_of(f, i)->scaled & bit_of(f, i)) || f->round == f->floor ||
-	       f->known[i] == f->round;
-}
-
 /* May a worker that came into a running job contribute to its first round? */
 static bool gate_open(struct saina_flow *f, uint64_t now)
 {
@@ -225,6 +212,14 @@ static bool gate_open(struct saina_flow *f, uint64_t now)
 			return false;
 	}
 	f->gated = false;
+	/* Results of the round before that are under way are not waited for any more. */
+	for (uint32_t j = f->first; j < f->end; j++) {
+		struct saina_train *t = &f->train[j];
+
+		train_set(f, t, t->out, 0);
+		t->pull &= t->out;
+		train_refresh(t, now);
+	}
 	return true;
 }
 
@@ -240,24 +235,22 @@ static bool slots_free(const struct saina_flow *f, uint32_t j, uint64_t bits)
 	return true;
 }
 
-/* Those of @bits whose exponent is to be asked for. */
-static uint64_t unlearned(const struct saina_flow *f, uint32_t j, uint64_t bits, bool gate)
+/* Those of @bits whose last result is to be asked for. */
+static uint64_t unlearned(const struct saina_flow *f, uint32_t j, uint64_t bits)
 {
 	uint64_t unknown = 0;
 
-	for (; bits; bits &= bits - 1) {
-		uint32_t i = j * f->cut + __builtin_ctzll(bits);
-
-		if (!exponent_known(f, i) || (!gate && f->known[i] != f->round))
+	for (; bits; bits &= bits - 1)
+		if (f->known[j * f->cut + __builtin_ctzll(bits)] != f->round)
 			unknown |= bits & -bits;
-	}
 	return unknown;
 }
 
 /* The next train that may leave. */
-static void send_new(struct saina_flow *f, uint64_t now, struct outbox *out, uint64_t *when)
+static void send_new(struct saina_flow *f, bool gate, uint64_t now, struct outbox *out,
+		     uint64_t *when)
 {
-	bool gate = gate_open(f, now), pulls = saina_flow_decided(f) || f->broken;
+	bool pulls = saina_flow_decided(f) || f->broken;
 
 	if (!gate)
 		earliest(when, now + 10 * MSEC);
@@ -267,8 +260,8 @@ static void send_new(struct saina_flow *f, uint64_t now, struct outbox *out, uin
 
 		if (!bits)
 			continue;
-		learn = pulls ? 0 : unlearned(f, j, bits, gate);
-		if (!pulls && !learn && (!gate || t->learn))
+		learn = pulls || gate ? 0 : unlearned(f, j, bits);
+		if (!pulls && !learn && !gate)
 			continue;
 		if (!pulls && !learn && !slots_free(f, j, bits))
 			return;
@@ -390,7 +383,7 @@ static void give_up(struct saina_flow *f, struct outbox *out)
 
 static void act(struct saina_flow *f, uint64_t now, struct outbox *out, uint64_t *when)
 {
-	bool first = true;
+	bool first = true, gate = gate_open(f, now);
 
 	while (f->first < f->end &&
 	       f->train[f->first].over == train_below(f, f->first, f->segments))
@@ -402,7 +395,7 @@ static void act(struct saina_flow *f, uint64_t now, struct outbox *out, uint64_t
 		first = false;
 	}
 	if (!out->n)
-		send_new(f, now, out, when);
+		send_new(f, gate, now, out, when);
 	if (!out->n)
 		echo(f, now, out, when);
 	if (!out->n)

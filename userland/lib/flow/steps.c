@@ -208,10 +208,21 @@ void saina_steps_nak(struct saina_steps *t, const struct saina_hdr *h)
 	case SAINA_NAK_ORDER:
 		saina_steps_ask(t);
 		break;
-	default:
-		t->err = -EINVAL;
+	default: /* integers and floats meet */
+		t->err = -EPROTO;
 		phase(t, SAINA_STEPS_FAILED);
 	}
+}
+
+void saina_steps_again(struct saina_steps *t, const struct saina_hdr *h)
+{
+	uint32_t i = le32toh(h->segment);
+	struct saina_steps_segment *g = &t->seg[i];
+
+	if (le32toh(h->round) != t->step || t->phase != SAINA_STEPS_PUSHES || i >= t->n || g->done || !g->sent_ns)
+		return;
+	/* in flight as before, and due */
+	g->sent_ns = 1;
 }
 
 /* The answer to which step this is. */
@@ -307,7 +318,7 @@ size_t saina_steps_run(struct saina_steps *t, uint64_t now, struct saina_steps_a
 		return 0;
 	for (uint32_t i = t->first; i < t->n && n < max; i++) {
 		struct saina_steps_segment *g = &t->seg[i];
-		uint64_t due = g->sent_ns + silence(t, g->tries);
+		uint64_t due = g->sent_ns > 1 ? g->sent_ns + silence(t, g->tries) : g->sent_ns;
 
 		if (i >= t->end && t->flying >= t->room)
 			break;

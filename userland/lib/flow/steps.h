@@ -38,7 +38,7 @@ struct saina_steps_act {
 };
 
 struct saina_steps_segment {
-	uint64_t sent_ns;	/* 0: has nothing to send, or has not sent it */
+	uint64_t sent_ns;	/* 0: has nothing to send, or has not sent it; 1: is to be sent again */
 	uint64_t version;	/* of the sums this worker has */
 	uint8_t tries;
 	bool counted;		/* this worker's update of the step is settled */
@@ -91,6 +91,8 @@ void saina_steps_next(struct saina_steps *t);
 /* Answers that saina_check() has let through; SUM: enum saina_steps_take. */
 unsigned int saina_steps_sum(struct saina_steps *t, const struct saina_hdr *h, uint64_t now);
 void saina_steps_nak(struct saina_steps *t, const struct saina_hdr *h);
+/* The segment was refused for its exponent, and has another one now: it is sent again at once. */
+void saina_steps_again(struct saina_steps *t, const struct saina_hdr *h);
 void saina_steps_go(struct saina_steps *t, const struct saina_hdr *h, unsigned int worker);
 /* A STATUS: window or members may have changed, so who waits asks at once. */
 void saina_steps_poke(struct saina_steps *t);

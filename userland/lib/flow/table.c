@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include "round.h"
 
@@ -7,6 +8,7 @@ void saina_table_exit(struct saina_table *t)
 {
 	saina_steps_exit(&t->steps);
 	free(t->seen);
+	free(t->exponent);
 }
 
 /* Of the step that begins. */
@@ -27,6 +29,42 @@ static uint32_t started(const struct saina_round *r)
 	return n;
 }
 
+static void failed(struct saina_round *r, uint64_t now)
+{
+	struct saina_table *t = &r->table;
+
+	/* what was refused is still the trainer's */
+	for (uint32_t i = 0; t->steps.err != -EDOM && i < t->steps.n; i++)
+		if (!t->steps.seg[i].counted)
+			saina_round_keep(r, i);
+	saina_round_fail(r, t->steps.err);
+	t->steps.over = true;
+	t->fresh = false;
+}
+
+size_t saina_table_finite(const struct saina_round *r, const struct saina_tensor *t)
+{
+	const float *f = t->buf;
+	size_t i = 0;
+
+	if (t->type != SAINA_FLOAT32 || r->grad.quant->largest(f, NULL, t->n) < SAINA_QUANT_INFINITY)
+		return t->n;
+	while (isfinite(f[i]))
+		i++;
+	return i;
+}
+
+/* A table would keep what is not finite for ever: the step fails if @q holds such a thing. */
+static bool refused(struct saina_table *t, const struct saina_round *r, const struct saina_req *q)
+{
+	t->bad = saina_table_finite(r, &q->t);
+	if (t->bad == q->t.n)
+		return false;
+	t->steps.err = -EDOM;
+	t->steps.phase = SAINA_STEPS_FAILED;
+	return true;
+}
+
 /* The aggregator has steps: what of the round is started is pushed.  0 or -ENOMEM */
 static int turn_on(struct saina_round *r, uint32_t base, uint64_t now)
 {
@@ -35,19 +73,19 @@ static int turn_on(struct saina_round *r, uint32_t base, uint64_t now)
 
 	if (!t->seen) {
 		t->seen = calloc((size_t)job->segments * job->payload, 4);
-		if (!t->seen || saina_steps_init(&t->steps, job->segments, job->train))
+		t->exponent = calloc(job->segments, 1);
+		if (!t->seen || !t->exponent || saina_steps_init(&t->steps, job->segments, job->train))
 			return -ENOMEM;
 	}
 	/* an empty table, and the model holds all rounds before it */
 	memset(t->seen, 0, 4ull * job->segments * job->payload);
 	for (uint32_t i = 0; i < job->segments; i++)
 		t->steps.seg[i].version = 0;
+	memset(t->exponent, SAINA_EXPONENT_NAN, job->segments);
 	t->on = true;
-	t->known = t->steps.leaves = t->steps.begun = false;
+	t->said = t->known = t->steps.leaves = t->steps.begun = false;
 	t->steps.base = base;
 	t->steps.err = 0;
-	t->slot_limit = r->grad.limit;
-	r->grad.limit = SAINA_TABLE_LIMIT;
 	reset(t);
 	saina_steps_next(&t->steps);
 	saina_steps_ask(&t->steps);
@@ -56,7 +94,12 @@ static int turn_on(struct saina_round *r, uint32_t base, uint64_t now)
 		saina_table_close(r, now);
 	/* the flow machine only knows what is assigned */
 	saina_flow_round(&r->flow, r->flow.round);
-	saina_flow_add(&r->flow, t->steps.n, false);
+	saina_flow_add(&r->flow, t->steps.n);
+	for (const struct saina_req *q = r->reqs; q; q = q->next)
+		if (refused(t, r, q)) {
+			failed(r, now);
+			break;
+		}
 	return 0;
 }
 
@@ -67,10 +110,11 @@ static void turn_off(struct saina_round *r, uint64_t now)
 
 	t->on = false;
 	t->off = t->steps.step;
-	r->grad.limit = t->slot_limit;
 	saina_flow_begin(&r->flow, t->steps.step, true, now);
 	for (struct saina_req *q = r->reqs; q; q = q->next) {
 		q->call.round = r->flow.round;
+		for (uint32_t i = q->t.first; i < q->t.first + q->segments; i++)
+			r->grad.share[i].chosen = false;
 		saina_round_assign(r, q);
 	}
 }
@@ -85,18 +129,6 @@ static void step_over(struct saina_round *r, uint64_t now)
 	t->fresh = false;
 	for (uint32_t i = 0; i < t->steps.n; i++)
 		saina_round_segment_over(r, i, now);
-}
-
-static void failed(struct saina_round *r, uint64_t now)
-{
-	struct saina_table *t = &r->table;
-
-	for (uint32_t i = 0; i < t->steps.n; i++)
-		if (!t->steps.seg[i].counted)
-			saina_residual_keep(&r->grad, i);
-	saina_round_fail(r, t->steps.err);
-	t->steps.over = true;
-	t->fresh = false;
 }
 
 /* The difference between the table's sums and those that the model holds, for the trainer. */
@@ -121,6 +153,8 @@ static void take(struct saina_round *r, uint32_t segment, const struct saina_hdr
 	}
 	if (t->fresh)
 		updates = 0;
+	if (q->t.type == SAINA_INT32 && h->exponent)
+		q->err = -EPROTO;	/* other workers push float32 */
 	if (q->t.type == SAINA_FLOAT32) {
 		float had[SAINA_ELEMS_MAX], *o = out;
 
@@ -128,7 +162,7 @@ static void take(struct saina_round *r, uint32_t segment, const struct saina_hdr
 			q->err = -ESTALE;
 		if (more)
 			memcpy(had, out, 4 * n);
-		r->grad.quant->decode(out, diff, n, r->job->exponent0,
+		r->grad.quant->decode(out, diff, n, h->exponent,
 				      q->op == SAINA_MEAN ? r->job->workers : 1);
 		for (size_t i = 0; more && i < n; i++)
 			o[i] += had[i];
@@ -166,9 +200,12 @@ static void sum(struct saina_round *r, const struct saina_hdr *h, uint64_t now)
 		return;
 	what = saina_steps_sum(&t->steps, h, now);
 	if (what & SAINA_STEPS_COUNTED)
-		saina_residual_stepped(&r->grad, segment, r->job->exponent0);
+		saina_round_saturated(r, segment, saina_residual_stepped(&r->grad, segment, t->exponent[segment],
+									 SAINA_TABLE_LIMIT));
 	if (what & SAINA_STEPS_LOST)
-		saina_residual_keep(&r->grad, segment);
+		saina_round_keep(r, segment);
+	if (le64toh(h->mask)) /* it is begun */
+		t->exponent[segment] = h->exponent;
 	if (what & SAINA_STEPS_TAKE)
 		take(r, segment, h, was, what & SAINA_STEPS_MORE);
 }
@@ -182,6 +219,22 @@ static bool is_same_table(struct saina_table *t, const struct saina_hdr *h)
 		return epoch == t->epoch;
 	t->known = true;
 	t->epoch = epoch;
+	return true;
+}
+
+/* False: it fails. */
+static bool nak_exponent(struct saina_round *r, const struct saina_hdr *h)
+{
+	struct saina_table *t = &r->table;
+	uint32_t segment = le32toh(h->segment);
+
+	if (!t->known || le16toh(h->policy) != t->epoch || segment >= t->steps.n)
+		return true;
+	if (saina_round_request(r, segment)->t.type != SAINA_FLOAT32)
+		return false;
+	/* another worker began the segment, with its own */
+	t->exponent[segment] = h->exponent;
+	saina_steps_again(&t->steps, h);
 	return true;
 }
 
@@ -204,7 +257,8 @@ int saina_table_input(struct saina_round *r, const struct saina_hdr *h, uint64_t
 		sum(r, h, now);
 		break;
 	case SAINA_MSG_NAK:
-		saina_steps_nak(&t->steps, h);
+		if (h->k != SAINA_NAK_EXPONENT || !nak_exponent(r, h))
+			saina_steps_nak(&t->steps, h);
 		break;
 	case SAINA_MSG_GO:
 		if (!is_same_table(t, h)) {
@@ -251,8 +305,10 @@ void saina_table_next(struct saina_round *r, uint64_t now)
 		return;
 	}
 	if (t->steps.phase == SAINA_STEPS_FAILED) {
-		/* the trainer gets its model from somewhere else: that holds all */
-		t->fresh = true;
+		/* the trainer gets its model from somewhere else: that holds all.  Not if its own
+		 * update was refused
+		 */
+		t->fresh = t->steps.err != -EDOM;
 		saina_steps_ask(&t->steps);
 	}
 	reset(t);
@@ -266,10 +322,56 @@ void saina_table_again(struct saina_round *r)
 		saina_steps_ask(&r->table.steps);
 }
 
+/* The exponent of a segment in the table: what the first push of any worker has chosen. */
+static int exponent(struct saina_round *r, uint32_t segment)
+{
+	struct saina_table *t = &r->table;
+	const void *data, *res = saina_residual_of(&r->grad, segment);
+	uint32_t largest;
+	size_t n;
+	int e;
+
+	if (saina_round_request(r, segment)->t.type != SAINA_FLOAT32)
+		return 0;
+	if (t->exponent[segment] != SAINA_EXPONENT_NAN)
+		return t->exponent[segment];
+	e = r->job->exponent0;
+	data = saina_gradient_data(&r->grad, segment, &n);
+	largest = r->grad.quant->largest(data, res, n);
+	if (largest >= SAINA_QUANT_INFINITY)
+		largest = SAINA_QUANT_INFINITY - 1;
+	if (largest && saina_quant_finest(largest, SAINA_TABLE_LIMIT) < e)
+		e = saina_quant_finest(largest, SAINA_TABLE_LIMIT >> SAINA_TABLE_ROOM);
+	t->exponent[segment] = e < SAINA_EXPONENT_MIN ? SAINA_EXPONENT_MIN : e;
+	return t->exponent[segment];
+}
+
+/* Some elements do not fit: so it is, more or less, with all updates to come. */
+static void say(struct saina_round *r, uint32_t segment, size_t many, int e)
+{
+	const void *data, *res = saina_residual_of(&r->grad, segment);
+	uint32_t largest;
+	size_t n;
+
+	if (r->table.said || !r->notes)
+		return;
+	r->table.said = true;
+	data = saina_gradient_data(&r->grad, segment, &n);
+	largest = r->grad.quant->largest(data, res, n);
+	if (largest >= SAINA_QUANT_INFINITY)
+		largest = SAINA_QUANT_INFINITY - 1;
+	saina_note(r->notes,
+		   "job %u: %zu elements of segment %u of this step are beyond %g, which is what exponent "
+		   "%d holds in one update: the rest of them goes with the next updates.  Push smaller "
+		   "updates, or create the job with `exponent %d'",
+		   r->job->id, many, segment, ldexp(SAINA_TABLE_LIMIT, -e), e,
+		   saina_quant_finest(largest, SAINA_TABLE_LIMIT >> SAINA_TABLE_ROOM));
+}
+
 static void put(struct saina_round *r, void *buf, const struct saina_steps_act *a)
 {
-	struct saina_share *p = &r->grad.share[a->segment];
 	struct saina_hdr *h = buf;
+	size_t cut;
 
 	saina_job_header(r->job, h, a->type);
 	h->elem = r->job->elem;
@@ -284,9 +386,10 @@ static void put(struct saina_round *r, void *buf, const struct saina_steps_act *
 		r->stats.pulled++;
 		return;
 	}
-	p->exponent = r->job->exponent0;
-	saina_gradient_encode(&r->grad, a->segment, h + 1);
-	h->exponent = p->exponent;
+	h->exponent = exponent(r, a->segment);
+	cut = saina_gradient_encode_step(&r->grad, a->segment, h + 1, h->exponent, SAINA_TABLE_LIMIT);
+	if (cut)
+		say(r, a->segment, cut, h->exponent);
 	if (a->again) {
 		r->stats.resent++;
 		saina_round_request(r, a->segment)->call.resent++;

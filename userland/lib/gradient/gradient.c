@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include "gradient.h"
 #include "half.h"
@@ -8,14 +9,14 @@ int saina_gradient_init(struct saina_gradient *g, const struct saina_job *job)
 {
 	g->job = job;
 	g->quant = saina_quant_best();
-	g->limit = (float)(1u << saina_quant_limit_bits(job->workers));
+	g->limit = saina_quant_limit(job->workers);
 	g->share = calloc(job->segments, sizeof(*g->share));
 	/* Zero pages until something is kept in them. */
 	g->residual = calloc((size_t)job->segments * job->payload, 4);
 	if (!g->share || !g->residual)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < job->segments; i++)
-		g->share[i].exponent = job->exponent0;
+		g->share[i].scale = SAINA_EXPONENT_NAN;
 	return 0;
 }
 
@@ -35,64 +36,115 @@ void *saina_gradient_data(const struct saina_gradient *g, uint32_t segment, size
 }
 
 /*
- * Encoded anew at each retransmission, from the same gradient, residual and
- * exponent, which do not change before the result is there: the same bits.
+ * Once in a round, when the segment is first encoded: what is sent again is the same to the bit,
+ * whatever results have come meanwhile.
  */
-void saina_gradient_encode(struct saina_gradient *g, uint32_t segment, void *wire)
+static void choose(struct saina_gradient *g, uint32_t segment, const float *data, size_t n)
 {
 	struct saina_share *p = &g->share[segment];
-	const void *res = saina_residual_of(g, segment), *data;
+	const float *res = saina_residual_of(g, segment);
+	uint32_t largest;
+
+	p->exponent = 0;
+	p->alone = false;
+	p->chosen = true;
+	if (p->t->type == SAINA_INT32 || (g->job->elem != SAINA_ELEM_INT32 && !res))
+		return;
+	largest = g->quant->largest(data, res, n);
+	if (res && largest >= SAINA_QUANT_INFINITY) {
+		/* If only the sum is not finite, the residual waits for a later round. */
+		largest = g->quant->largest(data, NULL, n);
+		p->alone = largest < SAINA_QUANT_INFINITY;
+	}
+	if (g->job->elem != SAINA_ELEM_INT32)
+		return;
+	p->exponent = largest < SAINA_QUANT_INFINITY ?
+			      saina_quant_exponent(largest, g->limit, p->scale) : SAINA_EXPONENT_NAN;
+}
+
+/* Behind the tensor's elements there are zeros. */
+static void pad(const struct saina_job *job, void *wire, size_t n)
+{
+	size_t used = job->wire / job->payload * n;
+
+	memset((uint8_t *)wire + used, 0, job->wire - used);
+}
+
+int saina_gradient_encode(struct saina_gradient *g, uint32_t segment, void *wire)
+{
+	struct saina_share *p = &g->share[segment];
 	const struct saina_job *job = g->job;
-	size_t n, used;
+	const void *data, *res;
+	size_t n;
 
 	data = saina_gradient_data(g, segment, &n);
-	if (job->elem != SAINA_ELEM_INT32 || p->t->type == SAINA_INT32)
-		p->exponent = 0;
-	if (job->elem == SAINA_ELEM_FLOAT32)
+	if (!p->chosen)
+		choose(g, segment, data, n);
+	res = p->alone ? NULL : saina_residual_of(g, segment);
+	if (p->exponent == SAINA_EXPONENT_NAN)
+		n = 0;
+	else if (job->elem == SAINA_ELEM_FLOAT32)
 		saina_float_encode(wire, data, res, n);
 	else if (job->elem == SAINA_ELEM_BFLOAT16)
 		saina_half_encode(wire, data, res, n);
 	else if (p->t->type == SAINA_FLOAT32)
-		p->clipped = g->quant->encode(wire, data, res, n, p->exponent, g->limit);
+		g->quant->encode(wire, data, res, n, p->exponent);
 	else if (res)
 		g->quant->add(wire, data, res, n);
 	else
 		memcpy(wire, data, 4 * n);
-	used = job->wire / job->payload * n;
-	memset((uint8_t *)wire + used, 0, job->wire - used);
+	pad(job, wire, n);
+	return p->exponent;
 }
 
-void saina_gradient_decode(struct saina_gradient *g, uint32_t segment, const struct saina_hdr *h,
-			   const void *sums, unsigned int div)
+size_t saina_gradient_encode_step(struct saina_gradient *g, uint32_t segment, void *wire,
+				  int exponent, uint32_t limit)
+{
+	const void *data, *res = saina_residual_of(g, segment);
+	float fits[SAINA_ELEMS_MAX];
+	size_t n, cut = 0;
+
+	data = saina_gradient_data(g, segment, &n);
+	if (g->share[segment].t->type == SAINA_FLOAT32) {
+		cut = saina_quant_cut(fits, data, res, n, exponent, limit);
+		g->quant->encode(wire, fits, NULL, n, exponent);
+	} else if (res) {
+		g->quant->add(wire, data, res, n);
+	} else {
+		memcpy(wire, data, 4 * n);
+	}
+	pad(g->job, wire, n);
+	return cut;
+}
+
+int saina_gradient_decode(struct saina_gradient *g, uint32_t segment, const struct saina_hdr *h,
+			  const void *sums, unsigned int div)
 {
 	struct saina_share *p = &g->share[segment];
 	const struct saina_job *job = g->job;
-	uint32_t max;
 	size_t n;
-	void *out = saina_gradient_data(g, segment, &n);
+	float *out = saina_gradient_data(g, segment, &n);
 
 	if (job->elem == SAINA_ELEM_FLOAT32) {
 		saina_float_decode(out, sums, n, div);
 	} else if (job->elem == SAINA_ELEM_BFLOAT16) {
 		saina_half_decode(out, sums, n, div);
 	} else if (p->t->type == SAINA_INT32) {
+		if (h->exponent)
+			return -EPROTO;
 		memcpy(out, sums, 4 * n);
-		/* Float32 that follows has no scale yet. */
-		p->exponent = job->exponent0;
+	} else if (h->exponent == SAINA_EXPONENT_NAN) {
+		for (size_t i = 0; i < n; i++)
+			out[i] = NAN;
 	} else {
-		max = g->quant->decode(out, sums, n, h->exponent, div);
-		p->exponent = saina_quant_next(h->exponent, max, h->contributors, job->workers,
-					       job->exponent0);
+		g->quant->decode(out, sums, n, h->exponent, div);
+		p->scale = h->exponent;
 	}
+	return 0;
 }
 
-void saina_gradient_learn(struct saina_gradient *g, uint32_t segment, const struct saina_hdr *h,
-			  const void *sums)
+void saina_gradient_learn(struct saina_gradient *g, uint32_t segment, const struct saina_hdr *h)
 {
-	const struct saina_job *job = g->job;
-
-	if (job->elem == SAINA_ELEM_INT32)
-		g->share[segment].exponent =
-			saina_quant_next(h->exponent, saina_quant_max(sums, job->payload),
-					 h->contributors, job->workers, job->exponent0);
+	if (h->exponent != SAINA_EXPONENT_NAN)
+		g->share[segment].scale = h->exponent;
 }

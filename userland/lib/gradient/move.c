@@ -2,9 +2,8 @@
 /*
  * Elements change their places in the gradient: residual and scale go with them.
  *
- * A segment in which several pieces meet takes the coarsest of their scales: that
- * clips nothing.  All workers move alike, so they agree on it without a message.
- * A segment that nothing moves to begins like one of the first round.
+ * A scale is only what the next contribution may take, if it fits: where several pieces meet it is
+ * the coarsest of theirs.  A segment that nothing moves to has none, as before the first round.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,13 +14,11 @@
 
 /**
  * struct moved
- * @here: [segments]: something has been moved there
  * @used: [segments * payload]: TAKEN from there, GIVEN to there
  */
 struct moved {
 	uint32_t *residual;
 	struct saina_share *share;
-	bool *here;
 	uint8_t *used;
 };
 
@@ -34,6 +31,13 @@ static size_t nonzero(const struct saina_job *job, const struct saina_share *sha
 		for (uint32_t j = 0; share[i].residual && j < job->payload; j++)
 			n += residual[(size_t)i * job->payload + j] != 0;
 	return n;
+}
+
+static int8_t coarsest(int8_t a, int8_t b)
+{
+	if (a == SAINA_EXPONENT_NAN || b == SAINA_EXPONENT_NAN)
+		return a == SAINA_EXPONENT_NAN ? b : a;
+	return a < b ? a : b;
 }
 
 /* A piece that is in one segment before and after. */
@@ -50,9 +54,7 @@ static int move_piece(const struct saina_gradient *g, struct moved *to, uint64_t
 		to->used[from + i] |= TAKEN;
 		to->used[at + i] |= GIVEN;
 	}
-	if (!to->here[b] || old->exponent < new->exponent)
-		new->exponent = old->exponent;
-	to->here[b] = true;
+	new->scale = coarsest(old->scale, new->scale);
 	if (!old->residual)
 		return 0;
 	if (new->residual && new->residual != old->residual)
@@ -83,7 +85,7 @@ static void first_again(const struct saina_gradient *g, struct moved *to)
 {
 	for (uint32_t i = 0; i < g->job->segments; i++) {
 		to->share[i].last = g->share[i].last;
-		to->share[i].exponent = g->job->exponent0;
+		to->share[i].scale = SAINA_EXPONENT_NAN;
 	}
 }
 
@@ -93,10 +95,9 @@ int saina_gradient_move(struct saina_gradient *g, const struct saina_move *moves
 	struct moved to = {
 		.residual = calloc((size_t)job->segments * job->payload, 4),
 		.share = calloc(job->segments, sizeof(*to.share)),
-		.here = calloc(job->segments, sizeof(*to.here)),
 		.used = calloc(job->segments, job->payload),
 	};
-	int ret = to.residual && to.share && to.here && to.used ? 0 : -ENOMEM;
+	int ret = to.residual && to.share && to.used ? 0 : -ENOMEM;
 
 	if (!ret)
 		first_again(g, &to);
@@ -113,7 +114,6 @@ int saina_gradient_move(struct saina_gradient *g, const struct saina_move *moves
 		free(to.residual);
 		free(to.share);
 	}
-	free(to.here);
 	free(to.used);
 	return ret;
 }

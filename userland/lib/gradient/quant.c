@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Block scaling with delayed exponents.
+ * Block scaling.
  *
- * A segment of float32 travels as q = round(g * 2^e) with one exponent e per
- * segment and round, the same for all workers, or their integers could not be
- * added.  Nobody sends exponents around: the one for the next round is a pure
- * function (saina_quant_next()) of the last result packet of that segment,
- * which every worker receives bit for bit alike.
- *
- * |q| is limited to L = the largest power of two not above (2^31 - 1) / workers,
- * so that no sum of all workers can wrap.  A power of two, because then what is
- * cut off, g - L * 2^-e, is a float again without rounding (as long as g is not
- * more than 2^24 times too large), and goes to the residual exactly.
+ * A segment of float32 travels as q = round(g * 2^e) with one exponent e for all of it.  Each
+ * worker takes it from what the segment holds, so that |q| is at most L = (2^31 - 1) / workers - 1
+ * and no value is ever clipped.  The aggregator shifts what comes with a finer exponent, so a sum
+ * has the coarsest; less than one unit of each contribution is rounded up by that, which is what
+ * the - 1 is for: no sum of all workers wraps.
  */
 #include <endian.h>
+#include <float.h>
 #include <math.h>
 #include <string.h>
 #include "quant_vector.h"
@@ -33,38 +29,47 @@ static void store(void *p, size_t i, int32_t x)
 	memcpy((char *)p + 4 * i, &v, 4);
 }
 
-static size_t encode_scalar(void *q, const float *g, const float *res, size_t n, int e, float limit)
+/* The sum that is looked at and the sum that is sent are the same to the bit. */
+static float contribution(const float *g, const float *res, size_t i)
 {
-	const float scale = quant_power(e);
-	size_t clipped = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		float v = (res ? g[i] + res[i] : g[i]) * scale;
-
-		if (!(fabsf(v) <= limit)) {
-			clipped++;
-			v = isnan(v) ? 0.0f : copysignf(limit, v);
-		}
-		store(q, i, (int32_t)lrintf(v));
-	}
-	return clipped;
+	return res ? g[i] + res[i] : g[i];
 }
 
-static uint32_t decode_scalar(float *out, const void *sum, size_t n, int e, unsigned int div)
+static uint32_t bits_of(float f)
 {
-	const double scale = quant_power(-e), d = div;
+	uint32_t b;
+
+	memcpy(&b, &f, sizeof(b));
+	return b & 0x7fffffff;
+}
+
+static uint32_t largest_scalar(const float *g, const float *res, size_t n)
+{
 	uint32_t max = 0;
 
+	/* In the order of magnitudes, with infinity above all numbers and NaN above that. */
 	for (size_t i = 0; i < n; i++) {
-		int32_t s = load(sum, i);
-		uint32_t a = s < 0 ? 0u - (uint32_t)s : (uint32_t)s;
-		double x = s * scale;
+		uint32_t b = bits_of(contribution(g, res, i));
 
-		if (a > max)
-			max = a;
-		out[i] = (float)(x / d);
+		max = b > max ? b : max;
 	}
 	return max;
+}
+
+static void encode_scalar(void *q, const float *g, const float *res, size_t n, int e)
+{
+	const float scale = quant_power(e);
+
+	for (size_t i = 0; i < n; i++)
+		store(q, i, (int32_t)lrintf(contribution(g, res, i) * scale));
+}
+
+static void decode_scalar(float *out, const void *sum, size_t n, int e, unsigned int div)
+{
+	const double scale = quant_power(-e), d = div;
+
+	for (size_t i = 0; i < n; i++)
+		out[i] = (float)(load(sum, i) * scale / d);
 }
 
 static void add_scalar(void *out, const void *a, const void *b, size_t n)
@@ -85,6 +90,7 @@ static enum saina_quant_use usable_scalar(void)
 }
 
 const struct saina_quant saina_quant_scalar = {
+	.largest = largest_scalar,
 	.encode = encode_scalar,
 	.decode = decode_scalar,
 	.add = add_scalar,
@@ -118,92 +124,101 @@ const struct saina_quant *saina_quant_best(void)
 }
 
 /**
- * saina_quant_limit_bits() - log2 of the largest |q| a worker may send
+ * saina_quant_limit() - the largest |q| that a worker may send
  * @workers: of the job, 1..64
  */
-unsigned int saina_quant_limit_bits(unsigned int workers)
+uint32_t saina_quant_limit(unsigned int workers)
 {
-	return 31 - __builtin_clz(0x7fffffffu / workers);
+	return INT32_MAX / workers - 1;
 }
 
 /**
- * saina_quant_next() - exponent of a segment's next round
- * @e: exponent in the result packet
- * @max: largest |sum| in it
- * @contributors: of it
- * @workers: of the job
- * @e0: exponent of the job's first round
+ * saina_quant_finest() - the finest exponent at which a magnitude fits
+ * @largest: bits of a finite float, not 0
+ * @limit: of |q|, 1 .. 2^31 - 2
  *
- * With m = ceil(max / contributors), the magnitude of the mean, b its length in
- * bits, and l = saina_quant_limit_bits():
- *
- *	e' = e + min(l - SAINA_QUANT_HEADROOM - b, SAINA_QUANT_RAISE)
- *
- * so the next round's mean, if it is like this one's, stays at least 2^5 below
- * the limit: single gradients exceed the mean (by about the square root of the
- * contributors where they are mostly noise), stragglers bring the sum of
- * several rounds.  What is left, at least 19 bits for 64 workers, keeps the
- * rounding error below that of the float32 additions in a usual all-reduce.
- *
- * Downwards there is no bound, for clipping delays gradients; upwards 8 bits a
- * round, for one quiet round must not make the next one clip.  When m is
- * within 2 bits of the limit the true magnitude is unknown (clipped), so the
- * exponent goes down by SAINA_QUANT_CLIPPED more.  A result that is all zero says
- * nothing, except perhaps that the exponent is too low to see the gradients:
- * it is raised by 1, up to @e0 + SAINA_QUANT_ZERO.
+ * SAINA_EXPONENT_MAX at most.
  */
-int saina_quant_next(int e, uint32_t max, unsigned int contributors, unsigned int workers, int e0)
+int saina_quant_finest(uint32_t largest, uint32_t limit)
 {
-	int l = (int)saina_quant_limit_bits(workers), b, shift;
-	uint32_t m;
+	int above, e;
+	float max;
 
-	if (!max) {
-		if (e < e0 + SAINA_QUANT_ZERO)
-			e++;
-	} else {
-		m = max / contributors + (max % contributors != 0);
-		b = 32 - __builtin_clz(m);
-		shift = l - SAINA_QUANT_HEADROOM - b;
-		if (b >= l - 1)
-			shift -= SAINA_QUANT_CLIPPED;
-		e += shift > SAINA_QUANT_RAISE ? SAINA_QUANT_RAISE : shift;
+	memcpy(&max, &largest, sizeof(max));
+	/* in [2^(above - 1), 2^above): twice as fine as fits at most */
+	(void)frexpf(max, &above);
+	e = 32 - __builtin_clz(limit) - above;
+	if (ldexp(max, e) > limit)
+		e--;
+	return e > SAINA_EXPONENT_MAX ? SAINA_EXPONENT_MAX : e;
+}
+
+/**
+ * saina_quant_exponent() - exponent of a contribution
+ * @largest: of it; finite
+ * @limit: saina_quant_limit()
+ * @last: exponent of the segment's last result, SAINA_EXPONENT_NAN if there is none
+ *
+ * The finest at which nothing is clipped; @last, if that is not finer and at most 4 bits coarser: then
+ * slots of workers with like magnitudes need no shifting.  What is nothing but zeros on the wire,
+ * whatever its exponent, has the finest there is, for that makes no sum coarser.
+ */
+int saina_quant_exponent(uint32_t largest, uint32_t limit, int last)
+{
+	int e;
+
+	/* half a unit is rounded to even */
+	if (largest <= bits_of(ldexpf(0.5f, -SAINA_EXPONENT_MAX)))
+		return SAINA_EXPONENT_MAX;
+	e = saina_quant_finest(largest, limit);
+	return last != SAINA_EXPONENT_NAN && last <= e && last >= e - SAINA_QUANT_SLACK ? last : e;
+}
+
+/* As far as it fits +-@cut. */
+static float cut_one(float c, float cut)
+{
+	return fabsf(c) > cut ? copysignf(cut, c) : c;
+}
+
+/**
+ * saina_quant_cut() - out[i] = g[i] + res[i], cut off at +-@limit * 2^-@e
+ * @limit: a power of two: what is cut off is a float, mostly
+ *
+ * Return: how many were cut
+ */
+size_t saina_quant_cut(float *out, const float *g, const float *res, size_t n, int e, uint32_t limit)
+{
+	const float cut = ldexpf(limit, -e);
+	size_t many = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		float c = contribution(g, res, i);
+
+		out[i] = cut_one(c, cut);
+		many += fabsf(c) > cut;
 	}
-	return e < SAINA_EXPONENT_MIN	? SAINA_EXPONENT_MIN
-	       : e > SAINA_EXPONENT_MAX ? SAINA_EXPONENT_MAX
-					: e;
+	return many;
 }
 
 /**
- * saina_quant_remainder() - what encode() cut off: g + res - q * 2^-e of the
- *	clipped elements, 0 of the others; with @whole what was rounded off of those
+ * saina_quant_remainder() - what saina_quant_cut() and encode() have left of g + res
  *
- * NaNs and infinities leave nothing: there is no remainder to speak of, and
- * kept they would never go away.  @out may be @res.
+ * @out may be @res.  A sum beyond the largest float is as if it were that.
+ *
+ * Return: how many were cut
  */
-void saina_quant_remainder(float *out, const float *g, const float *res, size_t n, int e,
-			   float limit, bool whole)
+size_t saina_quant_remainder(float *out, const float *g, const float *res, size_t n, int e,
+			     uint32_t limit)
 {
 	const float scale = quant_power(e), cut = ldexpf(limit, -e);
+	size_t many = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		float c = res ? g[i] + res[i] : g[i];
+		float c = contribution(g, res, i), q = ldexpf(rintf(cut_one(c, cut) * scale), -e);
+		double left = isfinite(c) ? c - q : (double)g[i] + res[i] - q;
 
-		if (isfinite(c) && fabsf(c * scale) > limit)
-			out[i] = c - copysignf(cut, c);
-		else
-			out[i] = whole && isfinite(c) ? c - ldexpf(rintf(c * scale), -e) : 0.0f;
+		out[i] = fabs(left) > FLT_MAX ? copysignf(FLT_MAX, c) : (float)left;
+		many += fabsf(c) > cut;
 	}
-}
-
-uint32_t saina_quant_max(const void *sum, size_t n)
-{
-	uint32_t max = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		int32_t s = load(sum, i);
-		uint32_t a = s < 0 ? 0u - (uint32_t)s : (uint32_t)s;
-
-		max = a > max ? a : max;
-	}
-	return max;
+	return many;
 }

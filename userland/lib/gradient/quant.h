@@ -6,13 +6,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "job.h"
 
-#define SAINA_EXPONENT_MIN	(-100)
-#define SAINA_EXPONENT_MAX	110
-#define SAINA_QUANT_HEADROOM	5	/* bits between the largest mean and the limit */
-#define SAINA_QUANT_RAISE	8	/* bits an exponent may grow in a round */
-#define SAINA_QUANT_CLIPPED	11	/* bits given extra when the mean looks clipped */
-#define SAINA_QUANT_ZERO	24	/* bits above the first round's that zeros may reach */
+#define SAINA_QUANT_SLACK    4		 /* bits an exponent may be coarser than need be */
+#define SAINA_QUANT_INFINITY 0x7f800000u /* bits of a magnitude that is not finite, at least */
 
 /**
  * enum saina_quant_use - what a variant is good for on this processor
@@ -27,20 +24,21 @@ enum saina_quant_use {
 };
 
 /**
- * struct saina_quant - the three loops; all variants give identical results
- * @encode: q[i] = round((g[i] + res[i]) * 2^@e), to even, clipped to +-@limit;
- *	@res may be NULL.  Returns the number of clipped elements
+ * struct saina_quant - the four loops; all variants give identical results
+ * @largest: the largest of the magnitudes |g[i] + res[i]|, as the bits of a float; from
+ *	SAINA_QUANT_INFINITY on if one of them is infinite or a NaN.  @res may be NULL
+ * @encode: q[i] = round((g[i] + res[i]) * 2^@e), to even; all must fit.  @res may be NULL
  * @decode: out[i] = (float)((double)sum[i] * 2^-@e / @div): the product is
- *	exact, then one rounding each for the division and the conversion.
- *	Returns the largest |sum[i]|
+ *	exact, then one rounding each for the division and the conversion
  * @add: out[i] = a[i] + b[i], wrapping
  * @usable: on this processor?
  *
  * Integers on the wire are little endian; no pointer need be aligned.
  */
 struct saina_quant {
-	size_t (*encode)(void *q, const float *g, const float *res, size_t n, int e, float limit);
-	uint32_t (*decode)(float *out, const void *sum, size_t n, int e, unsigned int div);
+	uint32_t (*largest)(const float *g, const float *res, size_t n);
+	void (*encode)(void *q, const float *g, const float *res, size_t n, int e);
+	void (*decode)(float *out, const void *sum, size_t n, int e, unsigned int div);
 	void (*add)(void *out, const void *a, const void *b, size_t n);
 	enum saina_quant_use (*usable)(void);
 	const char *name;
@@ -51,11 +49,24 @@ const struct saina_quant *saina_quant_best(void);	/* for this CPU */
 /* Variants of this architecture, the plain one first; NULL behind the last. */
 const struct saina_quant *saina_quant_variant(unsigned int i);
 
-unsigned int saina_quant_limit_bits(unsigned int workers);
-int saina_quant_next(int e, uint32_t max, unsigned int contributors, unsigned int workers,
-		     int e0);
-void saina_quant_remainder(float *out, const float *g, const float *res, size_t n, int e,
-			   float limit, bool whole);
-uint32_t saina_quant_max(const void *sum, size_t n);
+static inline bool saina_exponent_valid(int e)
+{
+	return e >= SAINA_EXPONENT_MIN && e <= SAINA_EXPONENT_MAX;
+}
+
+/* May a result have it?  @elem: of the job */
+static inline bool saina_exponent_answer(int elem, int e)
+{
+	return elem == SAINA_ELEM_INT32 ? saina_exponent_valid(e) || e == SAINA_EXPONENT_NAN : !e;
+}
+
+uint32_t saina_quant_limit(unsigned int workers);
+int saina_quant_finest(uint32_t largest, uint32_t limit);
+int saina_quant_exponent(uint32_t largest, uint32_t limit, int last);
+
+/* For tables, which have one exponent whatever comes. */
+size_t saina_quant_cut(float *out, const float *g, const float *res, size_t n, int e, uint32_t limit);
+size_t saina_quant_remainder(float *out, const float *g, const float *res, size_t n, int e,
+			     uint32_t limit);
 
 #endif /* SAINA_QUANT_H */

@@ -44,50 +44,55 @@ STEP __m512 load_ps(__mmask16 m, const float *p, size_t i)
 	return _mm512_castsi512_ps(load(m, p, i));
 }
 
-/* Elements @i and on, those in @m; how many were clipped. */
-STEP size_t encode(void *q, const float *g, const float *res, size_t i, __mmask16 m, __m512 scale,
-		   __m512 lim)
+/* Elements @i and on, those in @m; the others are 0. */
+STEP __m512 contribution(const float *g, const float *res, size_t i, __mmask16 m)
 {
 	__m512 v = load_ps(m, g, i);
-	__mmask16 over;
-	__m512i cut;
 
-	if (res)
-		v = _mm512_add_ps(v, load_ps(m, res, i));
-	v = _mm512_mul_ps(v, scale);
-	over = _mm512_cmp_ps_mask(_mm512_abs_ps(v), lim, _CMP_NLE_UQ);
-	if (__builtin_expect(over, 0)) {
-		cut = _mm512_and_si512(_mm512_set1_epi32(INT32_MIN), _mm512_castps_si512(v));
-		cut = _mm512_or_si512(_mm512_castps_si512(lim), cut);
-		/* 0 for a NaN */
-		cut = _mm512_maskz_mov_epi32(_mm512_cmp_ps_mask(v, v, _CMP_ORD_Q), cut);
-		v = _mm512_mask_mov_ps(v, over, _mm512_castsi512_ps(cut));
-	}
-	store(q, i, m, _mm512_cvtps_epi32(v));
-	return __builtin_popcount(over);
+	return res ? _mm512_add_ps(v, load_ps(m, res, i)) : v;
 }
 
-AVX512 static size_t encode_avx512(void *q, const float *g, const float *res, size_t n, int e,
-				   float limit)
+/* The bits of the largest magnitude of @max and these. */
+STEP __m512i largest(const float *g, const float *res, size_t i, __mmask16 m, __m512i max)
 {
-	const __m512 scale = _mm512_set1_ps(quant_power(e)), lim = _mm512_set1_ps(limit);
-	size_t clipped = 0, i;
+	__m512i b = _mm512_castps_si512(contribution(g, res, i, m));
+
+	return _mm512_max_epu32(max, _mm512_and_si512(b, _mm512_set1_epi32(INT32_MAX)));
+}
+
+AVX512 static uint32_t largest_avx512(const float *g, const float *res, size_t n)
+{
+	__m512i max = _mm512_setzero_si512();
+	size_t i;
 
 	for (i = 0; i + LANES <= n; i += LANES)
-		clipped += encode(q, g, res, i, WHOLE, scale, lim);
+		max = largest(g, res, i, WHOLE, max);
 	if (i < n)
-		clipped += encode(q, g, res, i, lanes(n - i), scale, lim);
-	return clipped;
+		max = largest(g, res, i, lanes(n - i), max);
+	return _mm512_reduce_max_epu32(max);
 }
 
-/* Returns the largest |sum| of @max and these. */
-STEP __m512i decode_shift(float *out, const void *sum, size_t i, __mmask16 m, __m512 scale,
-			  __m512i max)
+STEP void encode(void *q, const float *g, const float *res, size_t i, __mmask16 m, __m512 scale)
+{
+	store(q, i, m, _mm512_cvtps_epi32(_mm512_mul_ps(contribution(g, res, i, m), scale)));
+}
+
+AVX512 static void encode_avx512(void *q, const float *g, const float *res, size_t n, int e)
+{
+	const __m512 scale = _mm512_set1_ps(quant_power(e));
+	size_t i;
+
+	for (i = 0; i + LANES <= n; i += LANES)
+		encode(q, g, res, i, WHOLE, scale);
+	if (i < n)
+		encode(q, g, res, i, lanes(n - i), scale);
+}
+
+STEP void decode_shift(float *out, const void *sum, size_t i, __mmask16 m, __m512 scale)
 {
 	__m512i s = load(m, sum, i);
 
 	store(out, i, m, _mm512_castps_si512(_mm512_mul_ps(_mm512_cvtepi32_ps(s), scale)));
-	return _mm512_max_epu32(max, _mm512_abs_epi32(s));
 }
 
 /* Of 8 sums, in double. */
@@ -98,21 +103,18 @@ STEP __m256i mean(__m256i s, __m512d scale, __m512d div)
 	return _mm256_castps_si256(_mm512_cvtpd_ps(_mm512_div_pd(x, div)));
 }
 
-STEP __m512i decode_divide(float *out, const void *sum, size_t i, __mmask16 m, __m512d scale,
-			   __m512d div, __m512i max)
+STEP void decode_divide(float *out, const void *sum, size_t i, __mmask16 m, __m512d scale,
+			__m512d div)
 {
 	__m512i s = load(m, sum, i);
 	__m256i lo = mean(_mm512_castsi512_si256(s), scale, div);
 	__m256i hi = mean(_mm512_extracti64x4_epi64(s, 1), scale, div);
 
 	store(out, i, m, _mm512_inserti64x4(_mm512_castsi256_si512(lo), hi, 1));
-	return _mm512_max_epu32(max, _mm512_abs_epi32(s));
 }
 
-AVX512 static uint32_t decode_avx512(float *out, const void *sum, size_t n, int e,
-				     unsigned int div)
+AVX512 static void decode_avx512(float *out, const void *sum, size_t n, int e, unsigned int div)
 {
-	__m512i max = _mm512_setzero_si512();
 	size_t i;
 	int shift;
 
@@ -120,18 +122,17 @@ AVX512 static uint32_t decode_avx512(float *out, const void *sum, size_t n, int 
 		const __m512 by = _mm512_set1_ps(quant_power(-shift));
 
 		for (i = 0; i + LANES <= n; i += LANES)
-			max = decode_shift(out, sum, i, WHOLE, by, max);
+			decode_shift(out, sum, i, WHOLE, by);
 		if (i < n)
-			max = decode_shift(out, sum, i, lanes(n - i), by, max);
+			decode_shift(out, sum, i, lanes(n - i), by);
 	} else {
 		const __m512d by = _mm512_set1_pd(quant_power(-e)), d = _mm512_set1_pd(div);
 
 		for (i = 0; i + LANES <= n; i += LANES)
-			max = decode_divide(out, sum, i, WHOLE, by, d, max);
+			decode_divide(out, sum, i, WHOLE, by, d);
 		if (i < n)
-			max = decode_divide(out, sum, i, lanes(n - i), by, d, max);
+			decode_divide(out, sum, i, lanes(n - i), by, d);
 	}
-	return _mm512_reduce_max_epu32(max);
 }
 
 /* Processors before Ice Lake (and AMD's Zen 4), which do not have VBMI2, lower their clock
@@ -145,6 +146,7 @@ static enum saina_quant_use usable_avx512(void)
 }
 
 const struct saina_quant saina_quant_avx512 = {
+	.largest = largest_avx512,
 	.encode = encode_avx512,
 	.decode = decode_avx512,
 	.add = saina_quant_add_avx2, /* bound by memory: wider gains nothing */

@@ -6,16 +6,20 @@
  * Both stay where they are until the fate of the contribution is known, so
  * nothing is copied for the common case, in which it was counted:
  *
- *	counted			residual := what was clipped, mostly nothing;
- *				in a job of bfloat16, what was rounded off
+ *	counted			residual := nothing; in a job of bfloat16, what was rounded off
+ *	.. in a NaN, or alone	residual stays: of a result with a NaN nothing is used; and a
+ *				residual that was too large to be added was not in it
  *	not counted		residual := gradient + residual
+ *	.. and not finite	residual stays, the gradient is dropped
  *	not counted, late=drop	residual := nothing
  *
  * Integers wrap, so contributed + residual == produced (mod 2^32), always.
  * Floats: the addition above rounds like any float addition; nothing else
- * is lost, except, in a job of int32, the rounding of round(g * 2^e) itself, half a
- * unit of the block scale per contribution, which is not fed back.
+ * is lost, except, in a job of int32, what the worker rounds off (half a unit of its exponent) and
+ * what the aggregator does, for all that are in a sum at once.  Residuals are always finite.
  */
+#include <float.h>
+#include <math.h>
 #include "gradient.h"
 #include "half.h"
 
@@ -57,14 +61,16 @@ static void spend(struct saina_gradient *g, uint32_t segment)
 }
 
 /* The present contribution to @segment was not counted: keep it. */
-void saina_residual_keep(struct saina_gradient *g, uint32_t segment)
+size_t saina_residual_keep(struct saina_gradient *g, uint32_t segment)
 {
 	struct saina_share *p = &g->share[segment];
 	uint32_t *res = place(g, segment);
 	const void *data;
-	size_t n;
+	size_t n, dropped = 0;
 
 	data = saina_gradient_data(g, segment, &n);
+	if (p->t->type == SAINA_FLOAT32 && g->quant->largest(data, NULL, n) >= SAINA_QUANT_INFINITY)
+		return n;
 	if (!p->residual) {
 		memcpy(res, data, 4 * n);
 		memset(res + n, 0, 4 * (g->job->payload - n));
@@ -74,44 +80,52 @@ void saina_residual_keep(struct saina_gradient *g, uint32_t segment)
 		const float *f = data;
 		float *r = (float *)res;
 
-		for (size_t i = 0; i < n; i++)
+		for (size_t i = 0; i < n; i++) {
 			r[i] = f[i] + r[i];
+			if (isfinite(r[i]))
+				continue;
+			r[i] = copysignf(FLT_MAX, r[i]);
+			dropped++;
+		}
 	}
 	p->residual = p->t->type;
+	return dropped;
 }
 
-/* The present contribution was counted, but for what was clipped or, @whole, rounded off. */
-static void remain(struct saina_gradient *g, uint32_t segment, int exponent, bool whole)
+/* The present contribution was counted, but for what was rounded off, or (returns how many) did not fit. */
+static size_t remain(struct saina_gradient *g, uint32_t segment, int exponent, uint32_t limit)
 {
 	struct saina_share *p = &g->share[segment];
 	uint32_t *res = place(g, segment);
 	const float *old = p->residual ? (float *)res : NULL;
 	const void *data;
-	size_t n;
+	size_t n, cut = 0;
 
 	data = saina_gradient_data(g, segment, &n);
 	if (g->job->elem == SAINA_ELEM_BFLOAT16)
 		saina_half_remainder((float *)res, data, old, n);
 	else
-		saina_quant_remainder((float *)res, data, old, n, exponent, g->limit, whole);
+		cut = saina_quant_remainder((float *)res, data, old, n, exponent, limit);
 	if (!old)
 		memset(res + n, 0, 4 * (g->job->payload - n));
 	p->residual = SAINA_FLOAT32;
+	return cut;
 }
 
-/* The present contribution to @segment was counted, with this exponent. */
 void saina_residual_counted(struct saina_gradient *g, uint32_t segment, int exponent)
 {
-	if (g->share[segment].clipped || g->job->elem == SAINA_ELEM_BFLOAT16)
-		remain(g, segment, exponent, false);
+	if (exponent == SAINA_EXPONENT_NAN || g->share[segment].alone)
+		return;
+	if (g->job->elem == SAINA_ELEM_BFLOAT16)
+		remain(g, segment, 0, 0);
 	else
 		spend(g, segment);
 }
 
-void saina_residual_stepped(struct saina_gradient *g, uint32_t segment, int exponent)
+size_t saina_residual_stepped(struct saina_gradient *g, uint32_t segment, int exponent, uint32_t limit)
 {
 	if (g->share[segment].t->type == SAINA_FLOAT32)
-		remain(g, segment, exponent, true);
-	else
-		spend(g, segment);
+		return remain(g, segment, exponent, limit);
+	spend(g, segment);
+	return 0;
 }

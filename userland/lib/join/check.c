@@ -30,7 +30,7 @@ static bool check_result(const struct saina_job *s, const struct saina_hdr *h, s
 		return false;
 	if (!h->contributors || h->contributors != __builtin_popcountll(mask))
 		return false;
-	if (h->exponent < SAINA_EXPONENT_MIN || h->exponent > SAINA_EXPONENT_MAX)
+	if (!saina_exponent_answer(s->elem, h->exponent))
 		return false;
 	/* What it says of us must agree with the mask. */
 	in = s->worker < 64 && (mask >> s->worker & 1);
@@ -64,7 +64,7 @@ static bool check_welcome(const struct saina_hdr *h, const struct saina_welcome 
 	       !(pool & (pool - 1)) && ring > 1 && !(ring & (ring - 1)) && ring <= 1024 &&
 	       w->workers && w->workers <= SAINA_WORKERS_MAX && w->heartbeat_ms && w->elem &&
 	       le32toh(w->group) == SAINA_GROUP_BASE + le16toh(h->job) &&
-	       w->exponent >= SAINA_EXPONENT_MIN && w->exponent <= SAINA_EXPONENT_MAX;
+	       saina_exponent_valid(w->exponent);
 }
 
 /* A unicast answer, to us, about a job that we know. */
@@ -83,6 +83,10 @@ static bool check_steps(const struct saina_job *s, const struct saina_hdr *h, si
 	if (h->type == SAINA_MSG_GO)
 		return !len && !h->count;
 	if (le32toh(h->segment) >= s->segments || h->elem != s->elem)
+		return false;
+	/* of sums that there are, and of the table's if it is the reason */
+	if ((h->type == SAINA_MSG_SUM ? h->mask != 0 : h->k == SAINA_NAK_EXPONENT) &&
+	    !saina_exponent_valid(h->exponent))
 		return false;
 	if (h->type == SAINA_MSG_SUM)
 		return le16toh(h->count) == s->payload && len == s->wire && is_round(h->round);

@@ -71,7 +71,7 @@ class Call(NamedTuple):
     rounds_behind: int
     k: int
     next_k: int
-    #: float32 elements clipped by the block scale; the rest is in the residual
+    #: float32 elements that were dropped, or (ssp, asp) did not fit; see saina_allreduce(3)
     saturated: int
     #: packets
     resent: int

@@ -1,0 +1,586 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Numbers: contributors with exponents of their own (Documentation/datapath.rst, section 3.1), in
+ * messages and by reference.  First each rule by itself; then what it is for: workers that encode
+ * as section 3.2 says, written here from that and not taken from libsaina, get what a sum in
+ * float64 gives, whatever their gradients are.
+ *
+ *	numbers_test [--tc] [--rounds N]
+ */
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+#include "lab.h"
+#include "lib/rng.h"
+#include "rig_shared.h"
+
+#define E		LAB_ELEMS
+#define NAN_BLOCK	SAINA_EXPONENT_NAN
+#define SEGMENTS	2	/* of the random rounds */
+
+struct rig rig;
+bool lab_same;
+static const char *hook = "xdp";
+
+/* How gradients come.  BOTH: of every other worker by reference. */
+enum way { MESSAGES, REFERENCE, BOTH, WAYS };
+
+static const char *const ways[] = { "in messages", "by reference", "both ways" };
+
+struct result {
+	int exponent, flags;
+	uint64_t mask;
+	int32_t v[E];
+};
+
+static bool rings(const struct lab *l, unsigned int w)
+{
+	return rig_input(&rig, l->conf.job, w, 0) != NULL;
+}
+
+static struct lab job(unsigned int workers, unsigned int segments, struct saina_policy p, enum way way)
+{
+	struct lab l = lab_job(5, workers, segments, p);
+
+	for (unsigned int w = 0; w < workers; w++)
+		if ((way == REFERENCE || (way == BOTH && w % 2)) && rig_share(&rig, 5, w, true)) {
+			tap_note("%s", saina_dp_error(rig.dp));
+			lab_same = false;
+		}
+	return l;
+}
+
+static void ring(const struct lab *l, unsigned int w, uint32_t round, uint32_t segment, int exponent,
+		 const int32_t *v)
+{
+	struct saina_input_head *in = rig_input(&rig, l->conf.job, w, segment);
+	struct saina_bell bell = { .rung = 1 };
+	struct saina_hdr h = {
+		.version = SAINA_PROTO_VERSION, .type = SAINA_MSG_BELL, .elem = SAINA_ELEM_INT32,
+		.job = l->conf.job, .session = l->conf.worker[w].session, .round = round,
+		.segment = segment, .worker = w, .exponent = 127,
+	};
+	uint8_t f[FRAME_MAX];
+
+	in->session = h.session;
+	in->round = round;
+	in->segment = segment;
+	in->exponent = exponent;
+	memcpy(in + 1, v, 4 * E);
+	lab_send(f, frame_make(f, &rig.g, &l->conf.worker[w], &h, &bell, sizeof(bell)),
+		 l->conf.worker[w].ifindex);
+}
+
+static void say_v(const struct lab *l, unsigned int w, uint32_t round, uint32_t segment, int exponent,
+		  const int32_t *v)
+{
+	uint8_t f[FRAME_MAX];
+
+	if (rings(l, w))
+		ring(l, w, round, segment, exponent, v);
+	else
+		lab_send(f, lab_frame_at(l, f, SAINA_MSG_GRAD, w, round, segment, exponent, v),
+			 l->conf.worker[w].ifindex);
+}
+
+static void say(const struct lab *l, unsigned int w, uint32_t round, int exponent, int32_t value)
+{
+	int32_t v[E];
+
+	for (int i = 0; i < E; i++)
+		v[i] = value;
+	say_v(l, w, round, 0, exponent, v);
+}
+
+/* Is the last answer a result?  On the board, if it came of a BELL. */
+static bool answer(const struct lab *l, uint32_t round, uint32_t segment, struct result *r)
+{
+	const struct saina_hdr *h = lab_answer();
+	const struct saina_board_head *b;
+
+	if (!lab_answered())
+		return false;
+	if (h->type == SAINA_MSG_RESULT) {
+		*r = (struct result){ h->exponent, h->flags, h->mask, {} };
+		memcpy(r->v, rig.got + FRAME_PAYLOAD, sizeof(r->v));
+		return true;
+	}
+	if (h->type != SAINA_MSG_RUNG)
+		return false;
+	if (!rig_check_board(&rig, l->conf.job, round, segment)) {
+		tap_note("%s", rig.diff);
+		lab_same = false;
+	}
+	b = rig_board(&rig, l->conf.job, round, segment);
+	*r = (struct result){ b->exponent, b->flags, b->mask, {} };
+	memcpy(r->v, b + 1, sizeof(r->v));
+	return b->tag == round + 1ull;
+}
+
+static bool is(const struct lab *l, uint32_t round, uint64_t mask, int exponent, int32_t value)
+{
+	struct result r;
+
+	if (!answer(l, round, 0, &r) || r.mask != mask || r.exponent != exponent)
+		return false;
+	for (int i = 0; i < E; i++)
+		if (r.v[i] != value)
+			return false;
+	return true;
+}
+
+/* Section 3.1, in 64 bits. */
+static int32_t shifted(int64_t x, unsigned int d)
+{
+	if (!d)
+		return x;
+	if (d > 31)
+		d = 31;
+	if (d == 1 && x == INT_MAX)
+		return -0x40000000;	/* the addition wraps */
+	return (x + (1ll << (d - 1))) >> d;
+}
+
+/* Values at which something could go wrong. */
+static void edges(int32_t *v, struct rng *r)
+{
+	for (int i = 0; i < E; i++) {
+		unsigned int bit = i / 2 % 32;
+
+		v[i] = (1u << bit) - (i < 32 ? i % 2 : 0) + (i >= 32 && i % 2 ? rng_below(r, 3) - 1 : 0);
+		if (rng_chance(r, 500))
+			v[i] = -(uint32_t)v[i];
+	}
+	v[rng_below(r, E)] = INT_MAX;
+	v[rng_below(r, E)] = INT_MIN;
+}
+
+static void test_pairs(enum way way)
+{
+	static const int apart[] = { 0, 1, 2, 3, 4, 15, 16, 30, 31, 32, 33, 63, 64, 200, 214 };
+	struct lab l = job(2, 1, lab_bsp(), way);
+	uint32_t round = 0;
+	bool ok = true;
+	struct rng r;
+
+	rng_seed(&r, 24 + way);
+	for (unsigned int i = 0; i < 2 * sizeof(apart) / sizeof(apart[0]); i++) {
+		int d = apart[i / 2], fine = SAINA_EXPONENT_MAX - (d < 100 ? rng_below(&r, 100) : 0);
+		for (unsigned int n = 0; n < 4 && lab_same; n++, round++) {
+			unsigned int finer = i % 2;	/* who */
+			struct result got;
+			int32_t v[2][E];
+
+			edges(v[0], &r);
+			edges(v[1], &r);
+			say_v(&l, n % 2, round, 0, n % 2 == finer ? fine : fine - d, v[n % 2]);
+			ok &= lab_consumed();
+			lab_pull(&l, n / 2, round, 0);
+			ok &= lab_consumed();
+			say_v(&l, 1 - n % 2, round, 0, 1 - n % 2 == finer ? fine : fine - d, v[1 - n % 2]);
+			if (!answer(&l, round, 0, &got) || got.exponent != fine - d || got.mask != 3) {
+				ok = false;
+				continue;
+			}
+			for (int k = 0; k < E; k++) {
+				int32_t want = (uint32_t)shifted(v[finer][k], d) + (uint32_t)v[1 - finer][k];
+
+				if (got.v[k] != want)
+					tap_note("%d apart, finer one %s: %d and %d give %d, not %d", d,
+						 n % 2 == finer ? "first" : "last", v[finer][k], v[1 - finer][k],
+						 got.v[k], want);
+				ok &= got.v[k] == want;
+			}
+		}
+	}
+	lab_verdict(&l, ok, "the finer one is rounded, whoever is first");
+}
+
+/* Three workers, in that order. */
+static bool adds_up(struct lab *l, uint32_t round, const int *e, const int32_t *v, int exponent,
+		    int32_t sum)
+{
+	bool ok = true;
+
+	for (unsigned int w = 0; w < 3; w++) {
+		say(l, w, round, e[w], v[w]);
+		ok &= w == 2 || lab_consumed();
+	}
+	ok &= is(l, round, 7, exponent, sum);
+	/* once more: of the ring, as a message */
+	lab_pull(l, 1, round, 0);
+	ok &= is(l, round, 7, exponent, sum) && lab_answer()->type == SAINA_MSG_RESULT;
+	say(l, 1, round, 20, 12345);
+	return ok && is(l, round, 7, exponent, sum);
+}
+
+#define ADDS_UP(r, e0, v0, e1, v1, e2, v2, e, v) \
+	adds_up(&l, r, (int[]){ e0, e1, e2 }, (int32_t[]){ v0, v1, v2 }, e, v)
+
+static bool counted(const struct lab *l, int counter, uint64_t a, uint64_t b, uint64_t c)
+{
+	return lab_counter(l, 0, counter) == a && lab_counter(l, 1, counter) == b &&
+	       lab_counter(l, 2, counter) == c;
+}
+
+static void test_orders(enum way way)
+{
+	struct lab l = job(3, 1, lab_bsp(), way);
+	bool ok;
+
+	ok = ADDS_UP(0, 7, 100, 7, -3, 7, 4, 7, 101) && ADDS_UP(1, 7, 100, 9, 10, 8, -3, 7, 102);
+	ok &= counted(&l, SAINA_C_COARSENED, 0, 0, 0);
+	lab_verdict(&l, ok, "a first one that is coarsest: the others are rounded one by one");
+	ok = ADDS_UP(2, 9, 10, 7, 100, 6, 0, 6, 52) && counted(&l, SAINA_C_COARSENED, 0, 1, 1);
+	ok &= ADDS_UP(3, 9, -10, 6, 100, 9, -4, 6, 99) && counted(&l, SAINA_C_COARSENED, 0, 2, 1);
+	ok &= ADDS_UP(4, 110, INT_MAX, -104, 5, 110, INT_MIN, -104, 5);
+	ok &= ADDS_UP(5, 7, INT_MAX, 7, 1, 6, 0, 6, -0x40000000);
+	ok &= counted(&l, SAINA_C_COARSENED, 0, 3, 2);
+	lab_verdict(&l, ok, "the sum is rounded when a coarser one comes, who is counted");
+	for (int w = 0; w < 3; w++)
+		ok &= !lab_counter(&l, w, SAINA_C_DEGRADED) && !lab_counter(&l, w, SAINA_C_EXPONENT);
+	ok &= lab_rt(&l).next_round == 6;
+	say(&l, 0, 6, 7, 1);
+	say(&l, 0, 6, 3, 1);
+	ok &= lab_consumed() && lab_counter(&l, 0, SAINA_C_DUPLICATE) == 1;
+	say(&l, 1, 6, 7, 2);
+	say(&l, 2, 6, 7, 3);
+	ok &= is(&l, 6, 7, 7, 6) && counted(&l, SAINA_C_COARSENED, 0, 3, 2);
+	lab_verdict(&l, ok, "no round is degraded by an exponent, and a duplicate's is not looked at");
+}
+
+static void test_nan(enum way way)
+{
+	struct lab l = job(3, 1, lab_bsp(), way);
+	bool ok;
+
+	ok = ADDS_UP(0, NAN_BLOCK, 5, 7, 100, 3, 100, NAN_BLOCK, 0) &&
+	     counted(&l, SAINA_C_NONFINITE, 1, 0, 0);
+	ok &= ADDS_UP(1, 7, 1, NAN_BLOCK, 0, 3, 1, NAN_BLOCK, 0) && counted(&l, SAINA_C_NONFINITE, 1, 1, 0);
+	ok &= ADDS_UP(2, 7, 1, 3, 1, NAN_BLOCK, 77, NAN_BLOCK, 0) && counted(&l, SAINA_C_NONFINITE, 1, 1, 1);
+	ok &= ADDS_UP(3, NAN_BLOCK, 1, NAN_BLOCK, 1, NAN_BLOCK, 1, NAN_BLOCK, 0);
+	ok &= counted(&l, SAINA_C_NONFINITE, 2, 2, 2) && counted(&l, SAINA_C_COARSENED, 0, 1, 0);
+	lab_verdict(&l, ok, "a NaN makes the result NaN, of zeros, whoever has it");
+	ok = ADDS_UP(4, 7, 1, 7, 2, 7, 3, 7, 6) && ADDS_UP(5, 7, 1, 8, 2, 7, 3, 7, 5);
+	lab_verdict(&l, ok, "the next round has no NaN");
+
+	lab_policy(&l, lab_fastest(2));
+	say(&l, 0, 6, NAN_BLOCK, 1);
+	say(&l, 1, 6, 7, 1);
+	ok = is(&l, 6, 3, NAN_BLOCK, 0);
+	say(&l, 2, 6, 7, 1);
+	ok &= is(&l, 6, 3, NAN_BLOCK, 0);
+	say(&l, 1, 7, 7, 1);
+	say(&l, 2, 7, 7, 1);
+	say(&l, 0, 7, NAN_BLOCK, 1);
+	ok &= is(&l, 7, 6, 7, 2) && counted(&l, SAINA_C_NONFINITE, 3, 2, 2);
+	lab_verdict(&l, ok, "a NaN that comes late changes nothing, and one that is late gets NaN");
+}
+
+static void test_range(enum way way)
+{
+	static const int bad[] = { -127, -126, -105, 111, 127 };
+	struct lab l = job(3, 1, lab_bsp(), way);
+	bool ok = true;
+
+	for (int i = 0; i < 5; i++) {
+		say(&l, 1, 0, bad[i], 1);
+		ok &= lab_consumed();
+	}
+	ok &= !lab_rt(&l).next_round && counted(&l, SAINA_C_EXPONENT, 0, 5, 0) &&
+	      counted(&l, SAINA_C_STORED, 0, 0, 0);
+	lab_verdict(&l, ok, "one out of range opens no round");
+	say(&l, 0, 0, 0, 1);
+	for (int i = 0; i < 5; i++) {
+		say(&l, 1, 0, bad[i], 1);
+		ok &= lab_consumed();
+	}
+	ok &= counted(&l, SAINA_C_EXPONENT, 0, 10, 0);
+	say(&l, 1, 0, SAINA_EXPONENT_MAX, 1);
+	say(&l, 2, 0, SAINA_EXPONENT_MIN, 1);
+	ok &= is(&l, 0, 7, SAINA_EXPONENT_MIN, 1) && counted(&l, SAINA_C_ADDED, 0, 1, 1);
+	lab_verdict(&l, ok, "one out of range is not added, the first and last in range are");
+}
+
+/*
+ * Worker @coarse of four is 2^10 coarser than the others, in each of 200 rounds, and is the
+ * @place-th to come.  Of what the others say some elements are always below its unit.
+ */
+static void test_persistent(enum way way, unsigned int place)
+{
+	struct lab l = job(4, 1, lab_bsp(), way);
+	double total[E] = {}, exact[E] = {}, worst = 0;
+	/* what is there already is rounded once, then each that comes */
+	double bound = (place > 0) + (3 - place);
+	struct rng r;
+	bool ok = true;
+
+	rng_seed(&r, place);
+	for (uint32_t round = 0; ok && lab_same && round < 200; round++) {
+		struct result got;
+
+		for (unsigned int n = 0; n < 4; n++) {
+			int32_t v[E];
+
+			for (int i = 0; i < E; i++) {
+				v[i] = i < 8 ? 300 : i < 16 ? -300 : i < 24 ? 512 : i < 32 ? -1 :
+				       (int32_t)rng_u64(&r) >> 2 >> rng_below(&r, 30);
+				exact[i] += n == place ? v[i] : v[i] / 1024.;
+			}
+			say_v(&l, (n + 4 - place) % 4, round, 0, n == place ? 10 : 20, v);
+		}
+		ok = answer(&l, round, 0, &got) && got.exponent == 10 && got.mask == 15;
+		for (int i = 0; ok && i < E; i++) {
+			total[i] += got.v[i];
+			if (fabs(total[i] - exact[i]) > worst)
+				worst = fabs(total[i] - exact[i]);
+			ok &= fabs(total[i] - exact[i]) <= bound / 2 * (round + 1);
+		}
+	}
+	ok &= lab_counter(&l, 0, SAINA_C_COARSENED) == (place ? 200 : 0);
+	lab_verdict(&l, ok, place ? place == 3 ? "200 rounds with a coarse worker that is last: half a unit for each rounding" :
+				    "200 rounds with a coarse worker in between: half a unit for each rounding" :
+				    "200 rounds with a coarse worker that is first: half a unit for each rounding");
+	tap_note("%s, %s, coarse one at place %u: off by %.1f units at most", hook, ways[way], place, worst);
+}
+
+/* A worker of the random rounds. */
+struct person {
+	float x[SEGMENTS][E];		/* gradient and residual: what it says, or would */
+	float residual[SEGMENTS][E];
+	int32_t v[SEGMENTS][E];
+	int exponent[SEGMENTS];		/* of v */
+	int last[SEGMENTS];		/* exponent of the last finite result, or NONE */
+	bool heard[SEGMENTS];
+};
+
+#define NONE	1000
+
+static bool finite_block(const float *x)
+{
+	for (int i = 0; i < E; i++)
+		if (!isfinite(x[i]))
+			return false;
+	return true;
+}
+
+static double largest(const float *x)
+{
+	double most = 0;
+
+	for (int i = 0; i < E; i++)
+		most = fabs((double)x[i]) > most ? fabs((double)x[i]) : most;
+	return most;
+}
+
+static int32_t scaled(double x, int exponent)
+{
+	double y = ldexp(x, exponent);
+
+	return (int32_t)(y + (y < 0 ? -.5 : .5));
+}
+
+/* Section 3.2. */
+static void encode(struct person *p, unsigned int s, unsigned int workers)
+{
+	double most = largest(p->x[s]), limit = 2147483647 / workers - 1;
+	int e = SAINA_EXPONENT_MAX;
+
+	if (!finite_block(p->x[s])) {
+		p->exponent[s] = NAN_BLOCK;
+		memset(p->v[s], 0, sizeof(p->v[s]));
+		return;
+	}
+	if (most > 0) {
+		while (ldexp(most, e) > limit)
+			e--;
+		if (p->last[s] <= e && e - p->last[s] <= 4)
+			e = p->last[s];
+	}
+	p->exponent[s] = e;
+	for (int i = 0; i < E; i++)
+		p->v[s][i] = scaled(p->x[s][i], e);
+}
+
+/* Gradients of all magnitudes: they jump from round to round and from worker to worker. */
+static void gradient(struct person *p, struct rng *r, int magnitude, bool may_be_nan, unsigned int workers)
+{
+	for (unsigned int s = 0; s < SEGMENTS; s++) {
+		int m = rng_chance(r, 300) ? (int)rng_below(r, 61) - 30 : magnitude;
+		bool zeros = rng_chance(r, 30);
+
+		if (rng_chance(r, 10))
+			m = -115 + rng_below(r, 30);	/* where there is no finer exponent */
+		for (int i = 0; i < E; i++) {
+			double x = (rng_below(r, 1 << 24) / (double)(1 << 23) - 1) *
+				   ldexp(1, m - (int)rng_below(r, rng_chance(r, 200) ? 30 : 2));
+
+			p->x[s][i] = (float)((zeros || rng_chance(r, 50) ? 0 : x) + (double)p->residual[s][i]);
+		}
+		if (may_be_nan && rng_chance(r, 10))
+			p->x[s][rng_below(r, E)] = rng_chance(r, 500) ? NAN : -INFINITY;
+		encode(p, s, workers);
+		p->heard[s] = false;
+	}
+}
+
+/* A worker gets a result: what of its gradient is kept. */
+static void hear(struct person *p, unsigned int w, unsigned int s, const struct result *r)
+{
+	bool in = r->mask >> w & 1;
+
+	if (p->heard[s])
+		return;
+	p->heard[s] = true;
+	if (r->exponent != NAN_BLOCK)
+		p->last[s] = r->exponent;
+	if (in && r->exponent != NAN_BLOCK)
+		memset(p->residual[s], 0, sizeof(p->residual[s]));
+	else if (!in && finite_block(p->x[s]))
+		memcpy(p->residual[s], p->x[s], sizeof(p->residual[s]));
+}
+
+/* Against float64: what @r says of the mean. */
+static bool is_right(const struct person *p, unsigned int s, const struct result *r)
+{
+	double sum[E] = {}, most = 0, n = __builtin_popcountll(r->mask), unit;
+	bool finite = true;
+
+	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++) {
+		if (!(r->mask >> w & 1))
+			continue;
+		finite &= finite_block(p[w].x[s]);
+		most = largest(p[w].x[s]) > most ? largest(p[w].x[s]) : most;
+		for (int i = 0; i < E; i++)
+			sum[i] += (double)p[w].x[s][i];
+	}
+	if (!finite || r->exponent == NAN_BLOCK)
+		return !finite && r->exponent == NAN_BLOCK;
+	unit = ldexp(1, -r->exponent);
+	for (int i = 0; i < E; i++) {
+		double off = fabs(r->v[i] * unit - sum[i]) / n;
+
+		/* at the finest there is the unit is what counts */
+		if (off > 1e-6 * most && !(r->exponent == SAINA_EXPONENT_MAX && off <= unit)) {
+			tap_note("segment %u element %d of mask %llx: %g, not %g; largest %g", s, i,
+				 (unsigned long long)r->mask, r->v[i] * unit / n, sum[i] / n, most);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* One message of worker @w, which may be lost; its answers may be, too. */
+static bool turn(const struct lab *l, struct person *p, unsigned int w, uint32_t round, unsigned int s,
+		 struct result *made, struct rng *r)
+{
+	struct result got;
+	bool multicast;
+
+	if (rng_chance(r, 100))
+		return true;
+	if (rng_chance(r, 150))
+		lab_pull(l, w, round, s);
+	else
+		say_v(l, w, round, s, p[w].exponent[s], p[w].v[s]);
+	if (!answer(l, round, s, &got))
+		return lab_consumed();
+	multicast = lab_answer()->worker == 0xff;
+	if (multicast) {
+		*made = got;
+		if (!is_right(p, s, made))
+			return false;
+	} else if (memcmp(&got.v, made->v, sizeof(got.v)) || got.mask != made->mask ||
+		   got.exponent != made->exponent) {
+		return false;
+	}
+	for (unsigned int n = 0; n < SAINA_WORKERS_MAX; n++)
+		if ((multicast ? l->conf.active >> n & 1 : n == w) && !rng_chance(r, 100))
+			hear(&p[n], n, s, &got);
+	return true;
+}
+
+static bool all_heard(const struct person *p, unsigned int workers)
+{
+	for (unsigned int w = 0; w < workers; w++)
+		for (unsigned int s = 0; s < SEGMENTS; s++)
+			if (!p[w].heard[s])
+				return false;
+	return true;
+}
+
+static void test_random(enum way way, unsigned int workers, struct saina_policy policy, uint32_t rounds)
+{
+	struct lab l = job(workers, SEGMENTS, policy, way);
+	struct person p[16] = {};
+	uint64_t nans = 0, coarsened = 0;
+	struct result made[SEGMENTS];
+	int magnitude = 0;
+	uint32_t round;
+	struct rng r;
+	bool ok = true;
+
+	rng_seed(&r, 1000 * way + workers);
+	for (unsigned int w = 0; w < workers; w++)
+		for (unsigned int s = 0; s < SEGMENTS; s++)
+			p[w].last[s] = NONE;
+	for (round = 0; ok && round < rounds; round++) {
+		if (rng_chance(&r, 400))
+			magnitude = (int)rng_below(&r, 61) - 30;
+		for (unsigned int w = 0; w < workers; w++)
+			gradient(&p[w], &r, magnitude, true, workers);
+		while (ok && !all_heard(p, workers)) {
+			unsigned int w = rng_below(&r, workers), s = rng_below(&r, SEGMENTS);
+
+			if (!p[w].heard[s])
+				ok = turn(&l, p, w, round, s, &made[s], &r) && lab_same;
+		}
+		for (unsigned int s = 0; s < SEGMENTS; s++)
+			nans += ok && made[s].exponent == NAN_BLOCK;
+	}
+	for (unsigned int w = 0; w < workers; w++)
+		coarsened += lab_counter(&l, w, SAINA_C_COARSENED);
+	if (!ok)
+		tap_note("round %u", round - 1);
+	/* there was something to see */
+	ok &= nans > 0 && nans < rounds && (policy.mode != SAINA_POLICY_BSP && policy.k == 1 ? !coarsened : coarsened > rounds / 4);
+	if (!rig_drain(&rig) || !rig_check_job(&rig, l.conf.job, true)) {
+		tap_note("%s", rig.diff);
+		lab_same = false;
+	}
+	tap_ok(ok && lab_same, "%s: %u random rounds of %u workers, %s, %s: as in float64 (%llu results of NaN)",
+	       hook, rounds, workers, policy.mode == SAINA_POLICY_BSP ? "bsp" : "fastest-k", ways[way],
+	       (unsigned long long)nans);
+}
+
+int main(int argc, char **argv)
+{
+	static const unsigned int size[] = { 2, 4, 16 };
+	uint32_t rounds = 2000;
+
+	rig_open(&rig);
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "--tc")) {
+			rig_use_tc(&rig);
+			hook = "tc";
+		} else if (!strcmp(argv[i], "--rounds") && i + 1 < argc) {
+			rounds = strtoul(argv[++i], NULL, 0);
+		}
+	}
+	for (enum way way = 0; way < WAYS; way++) {
+		tap_note("%s, %s:", hook, ways[way]);
+		test_pairs(way);
+		test_orders(way);
+		test_nan(way);
+		test_range(way);
+		test_persistent(way, 0);
+		test_persistent(way, 3);
+		test_persistent(way, 1);
+	}
+	for (int i = 0; i < 3; i++) {
+		test_random(i, size[i], lab_bsp(), rounds);
+		test_random((i + 1) % WAYS, size[i], lab_fastest((size[i] * 3 + 1) / 4), rounds);
+	}
+	rig_close(&rig);
+	return tap_done();
+}

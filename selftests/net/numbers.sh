@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# float32 through integers: every result of every worker within 1e-6 of what float64 sums give, NaN
+# where a worker had one, residuals included (saina-allreduce --values).
+#
+#     w0 .. w15 --- p0 .. p15 [lost in, lost out] --- slot machine
+#        \..............memory........./
+#
+#	numbers.sh [all]	all: 2, 4 and 16 workers, each kind with and without losses
+
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+SHARE=/run/saina-lab/$LAB/run/share
+ROUNDS=25
+KINDS='spike zeros nan large jump'
+# Some workers are through before they are answered.
+expected_log="by reference: cannot answer worker"
+
+# values KIND WORKERS POLICY LOSS [by-reference]: the job's workers see what they should.
+values() {
+	local kind=$1 n=$2 policy=$3 what all ends=1
+	what="$kind, $n workers, $policy, $4 % loss each way${5:+, $5}"
+	lab set loss "$4" seed "$SEED" || bail "no loss"
+	job numbers workers "$n" elements 3000 payload 256 ring 64 policy "$policy" "${@:5}"
+	[ -z "${5-}" ] || export SAINA_SHARE=$SHARE
+	# Who is late may fall behind by as many rounds as there are: not by more than are kept.
+	if [ "${5-}" ] && [ "$policy" = bsp ]; then
+		ends=''
+		start_all numbers 1000000 "$n" --elements 3000 --values "$kind" --think-us 1000 --straggle 0.3
+		check "$what: memory is in use" until_true 20 in_use numbers
+		check "$what: rounds go on" rounds_go_on numbers "$ROUNDS"
+		check "$what: memory is still in use" in_use numbers
+		stop_workers
+	else
+		start_all numbers "$ROUNDS" "$n" --elements 3000 --values "$kind" --think-us 1000 --straggle 0.3
+	fi
+	export -n SAINA_SHARE
+	check "$what: all results are within 1e-6 of float64" wait_all 90
+	equal "$what: no result is left out" "0 0" "$(summary 0 unverified wrong)"
+	if [ -n "$ends" ]; then
+		equal "$what: all segments of all rounds are there" "$ROUNDS $((12 * ROUNDS))" "$(summary 0 rounds exact)"
+	fi
+	mapfile -t all < <(seq 0 $((n - 1)))
+	check "$what: all workers have the same results" same_results "${all[@]}"
+	[ "$policy" = bsp ] || check "$what: some were late" some_were_late "$n"
+	if [ "$kind" = nan ]; then
+		check "$what: gradients that are not finite are counted" test "$(counter numbers all non-finite)" -gt 0
+	elif [ "$kind" = jump ]; then
+		check "$what: slots become coarser, and that is counted" test "$(counter numbers all coarsened)" -gt 0
+	fi
+	saina job del numbers
+}
+
+in_use() { # JOB
+	[ "$(json_value reference "$(agent_says -j job show "$1")")" = "in use" ]
+}
+
+some_were_late() { # N workers
+	local i sum=0
+	for ((i = 0; i < $1; i++)); do
+		sum=$((sum + $(summary "$i" late_segments)))
+	done
+	[ $sum -gt 0 ]
+}
+
+# late N: the policy with which, of N workers, the slowest are too late, again and again
+late() {
+	echo "fastest:k=$(($1 / 2 + 1))"
+}
+
+if [ "${1-}" != all ]; then
+	lab_up --workers 4 --bridge linux
+	for kind in $KINDS; do
+		values "$kind" 4 bsp 5
+	done
+	values jump 4 "$(late 4)" 5
+	values nan 4 "$(late 4)" 0 by-reference
+	values jump 4 bsp 5 by-reference
+	finished
+	exit
+fi
+
+lab_up --workers 16 --bridge linux
+for n in 2 4 16; do
+	for kind in $KINDS; do
+		values "$kind" "$n" bsp 0
+		values "$kind" "$n" bsp 10
+		values "$kind" "$n" "$(late "$n")" 5
+		values "$kind" "$n" bsp 5 by-reference
+		values "$kind" "$n" "$(late "$n")" 0 by-reference
+	done
+done
+finished

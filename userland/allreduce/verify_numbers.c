@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * float32 through a job of int32, against float64.  Every worker plays all workers, as in
+ * verify_float.c: what each has produced and was not counted with is owed, and a result is the mean of
+ * what the workers in its mask owed, within NEAR of the largest of that in the segment; NaN if one of
+ * them produced a NaN or an infinity, of which nothing is owed.  A residual is float32, so what is
+ * owed for many rounds is further off: by half a unit of a float's last place for each of them.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "verify.h"
+
+#define NEAR 1e-6
+#define HALF 0x1p-24
+
+/**
+ * struct verify_owed - of one worker in one segment
+ * @peak: the largest magnitude that was ever in it since it was counted last
+ * @rounds: since then
+ */
+struct verify_owed {
+	double peak, rounds;
+	double v[];	/* [payload] */
+};
+
+static double near(const struct verify_owed *o)
+{
+	return (NEAR + o->rounds * HALF) * o->peak;
+}
+
+static struct verify_owed *owed(const struct verify *v, unsigned int w, uint32_t segment)
+{
+	size_t size = sizeof(struct verify_owed) + v->payload * sizeof(double);
+
+	return (void *)((char *)v->owed + ((size_t)w * v->segments + segment) * size);
+}
+
+int verify_numbers_init(struct verify *v, uint32_t first_round)
+{
+	v->owed = calloc((size_t)v->workers * v->segments,
+			 sizeof(struct verify_owed) + v->payload * sizeof(double));
+	v->sums = calloc(2ull * v->payload, sizeof(*v->sums));
+	/* what others owe is not known to one who comes later */
+	v->lost = first_round != 0;
+	return v->owed && v->sums ? 0 : -ENOMEM;
+}
+
+static uint32_t mix(const struct verify *v, unsigned int w, uint32_t r, uint64_t i)
+{
+	struct verify as = { .type = SAINA_INT32, .contents = CONTENTS_RANDOM, .seed = v->seed };
+
+	return verify_fresh(&as, w, r, i);
+}
+
+/* Worker r / 8 sends one large value in round 8 n + 3. */
+static float spike(const struct verify *v, unsigned int w, uint32_t r, uint64_t i)
+{
+	static const float large[] = { 1e6f, -1e12f, 3e38f };
+
+	if (r % 8 == 3 && w == r / 8 % v->workers && i % v->payload == mix(v, 64, r, 0) % v->payload)
+		return large[r / 8 % 3];
+	return 1e-3f * (1 + i % 7);
+}
+
+/* Ten rounds of zeros, ten of ones; of odd workers, every third segment is zeros for ever. */
+static float zeros(const struct verify *v, unsigned int w, uint32_t r, uint64_t i)
+{
+	if (w % 2 && i / v->payload % 3 == 2)
+		return i % 2 ? 0.0f : -0.0f;
+	return r / 10 % 2 ? 1.0f : 0.0f;
+}
+
+/* In every second round one worker has something in one element of every second segment. */
+static float not_finite(const struct verify *v, unsigned int w, uint32_t r, uint64_t i)
+{
+	static const float strange[] = { NAN, INFINITY, -INFINITY };
+	uint32_t x = mix(v, 65, r, i / v->payload);
+
+	if (r % 2 && x & 1 && w == (x >> 1) % v->workers && i % v->payload == (x >> 8) % 64)
+		return strange[(x >> 16) % 3];
+	return 1.0f + w + (i % 128) / 128.0f;
+}
+
+/* Magnitudes from 2^-30 to 2^30, for each worker, round and segment; some segments are zeros. */
+static float jump(const struct verify *v, unsigned int w, uint32_t r, uint64_t i)
+{
+	uint32_t x = mix(v, w + 66, r, i / v->payload);
+
+	return x % 8 ? ldexpf((int32_t)mix(v, w, r, i) * 0x1p-31f, (int)(x / 8 % 61) - 30) : 0.0f;
+}
+
+float verify_numbers_fresh(const struct verify *v, unsigned int w, uint32_t r, uint64_t i)
+{
+	switch (v->contents) {
+	case CONTENTS_SPIKE:
+		return spike(v, w, r, i);
+	case CONTENTS_ZEROS:
+		return zeros(v, w, r, i);
+	case CONTENTS_NAN:
+		return not_finite(v, w, r, i);
+	case CONTENTS_LARGE:
+		return 1000.0f * (1 + i % 4194304);
+	default:
+		return jump(v, w, r, i);
+	}
+}
+
+/* What worker @w owes in all, in @to; false if what it has produced now is not finite. */
+static bool owes(const struct verify *v, unsigned int w, uint32_t segment, uint32_t r, uint32_t n,
+		 double *to)
+{
+	struct verify_owed *o = owed(v, w, segment);
+	double peak = o->peak;
+
+	for (uint32_t j = 0; j < n; j++) {
+		float f = verify_numbers_fresh(v, w, r, (uint64_t)segment * v->payload + j);
+
+		if (!isfinite(f))
+			return false;
+		to[j] = o->v[j] + f;
+		peak = fmax(peak, fmax(fabsf(f), fabs(to[j])));
+	}
+	o->peak = peak;
+	return true;
+}
+
+static bool any_nan(const struct verify *v, uint32_t segment, const struct saina_segment *g, uint32_t n)
+{
+	for (unsigned int w = 0; w < v->workers; w++)
+		if (g->mask >> w & 1 && !owes(v, w, segment, g->round, n, v->sums))
+			return true;
+	return false;
+}
+
+void verify_numbers_segment(struct verify *v, uint32_t segment, const struct saina_segment *g,
+			    const float *out, uint32_t n)
+{
+	double *sum = v->sums, *own = v->sums + v->payload, off = 0;
+	bool nan, wrong = false;
+
+	if (v->lost) {
+		v->unknown++;
+		return;
+	}
+	nan = any_nan(v, segment, g, n);
+	memset(sum, 0, n * sizeof(*sum));
+	for (unsigned int w = 0; w < v->workers; w++) {
+		struct verify_owed *o = owed(v, w, segment);
+		bool in = g->mask >> w & 1, drop = !in && g->flags & SAINA_SEGMENT_DROP_LATE;
+		bool finite = owes(v, w, segment, g->round, n, own);
+
+		if (drop)
+			memset(o->v, 0, n * sizeof(*o->v));
+		if (drop || !finite || (in && nan))
+			continue;
+		for (uint32_t j = 0; j < n; j++) {
+			sum[j] += in ? own[j] : 0;
+			o->v[j] = in ? 0 : own[j];
+		}
+		o->rounds++;
+		if (in) {
+			off = fmax(off, near(o));
+			o->peak = o->rounds = 0;
+		}
+	}
+	for (uint32_t j = 0; j < n; j++) {
+		double got = (double)out[j] * g->contributors;
+
+		if (nan ? isnan(got) : fabs(got - sum[j]) <= off)
+			continue;
+		if (!v->wrong && !wrong)
+			snprintf(v->what, sizeof(v->what),
+				 "round %u segment %u element %u: mask %#" PRIx64
+				 " asks for %.9g%s, the result is %.9g (at most %g off, exponent %d)",
+				 g->round, segment, j, g->mask, nan ? NAN : sum[j] / g->contributors,
+				 nan ? " in all of it" : "", out[j], off, g->exponent);
+		wrong = true;
+	}
+	v->wrong += wrong;
+	v->right += !wrong;
+	v->bounded += !wrong;
+}
+
+bool verify_numbers_residual(const struct verify *v, uint32_t segment, const float *res, uint32_t n)
+{
+	const struct verify_owed *o = owed(v, v->me, segment);
+
+	for (uint32_t j = 0; j < n && !v->lost; j++)
+		if (!(fabs(res[j] - o->v[j]) <= near(o)))
+			return false;
+	return true;
+}
