@@ -50,7 +50,7 @@ kmod_tests() {
 
 # tests HOOK: TAP of the first program that fails with $work/saina_HOOK.bpf.o; 0 if none does.
 tests() {
-	local t list=(groups_test hostile_test defects_test sfcd_parity_test 'table_test --packets 60000' 'trace_test --packets 300000'
+	local t list=(groups_test 'numbers_test --rounds 200' hostile_test defects_test sfcd_parity_test 'table_test --packets 60000' 'trace_test --packets 300000'
 		'trace_test --packets 600000 --policy timeout' race_test race_table_test)
 	if [ "$1" = tc ]; then
 		# It lies beside the other, which is as it was.
@@ -61,7 +61,7 @@ tests() {
 		return
 	fi
 	if [ "$1" = tc ]; then
-		list=(tc_test 'hostile_test --tc' 'trace_test --tc --packets 300000' 'table_test --tc --packets 60000')
+		list=(tc_test 'numbers_test --tc --rounds 200' 'hostile_test --tc' 'trace_test --tc --packets 300000' 'table_test --tc --packets 60000')
 	fi
 	for t in "${list[@]}"; do
 		# shellcheck disable=SC2086
@@ -152,10 +152,31 @@ else
 	# a late packet never changes a DONE slot
 	mutant late-is-added slot.bpf.h 'if (hot && h->state == SAINA_SLOT_OPEN)' 'if (hot && (h->state == SAINA_SLOT_OPEN || !(h->seen & c->in.bit)))'
 	mutant late-is-resend answer.bpf.h 'SAINA_F_RESEND : SAINA_F_LATE' 'SAINA_F_RESEND : SAINA_F_RESEND'
-	mutant mixed-exponents slot.bpf.h 'if (!in->pull && !in_it && h->exponent != in->exponent)' 'if (0)'
-	mutant foreign-exponent-awaited slot.bpf.h 'h->members &= ~in->bit;' ''
-	mutant foreign-exponent-plain slot.bpf.h '!(h->flags & SAINA_F_DEGRADED) && ' ''
-	mutant foreign-exponent-degraded slot.bpf.h 'h->flags &= ~SAINA_F_DEGRADED;' ';'
+	# contributors with exponents of their own
+	mutant shift-cuts-off mixed_elems.bpf.h '((__s32)((__u32)(x >> less) + 1)) >> 1' '(__s32)(x >> less) >> 1'
+	mutant shift-by-one-less mixed_elems.bpf.h '((__s32)((__u32)(x >> less) + 1)) >> 1' '(__u32)(x >> less) + 0'
+	mutant shift-halves-away-from-zero mixed_elems.bpf.h '((__u32)(x >> less) + 1)) >> 1' '((__u32)(x >> less) + (x >= 0))) >> 1'
+	mutant shift-without-signs mixed_elems.bpf.h '(__u32)(x >> less)' '((__u32)x >> less)'
+	mutant shift-of-32-and-more mixed_elems.bpf.h '		if (less > 30)' '		if (0)'
+	mutant shift-of-31-at-most-30 mixed_elems.bpf.h $'		if (less > 30)\n			less = 30;' $'		if (less > 29)\n			less = 29;'
+	mutant finer-one-is-kept slot.bpf.h '		h->exponent = in->exponent;' '		;'
+	mutant wrong-one-is-shifted mixed_elems.bpf.h 'coarser = difference > 0;' 'coarser = difference < 0;'
+	mutant coarse-is-not-counted message.bpf.h 'if (c->out.coarsened)' 'if (0)'
+	mutant nan-coarsens slot.bpf.h 'c->out.coarsened = !slot_is_nan(in->exponent);' 'c->out.coarsened = 1;'
+	mutant nan-is-not-counted message.bpf.h 'wc->c[SAINA_C_NONFINITE]++;' ';'
+	mutant nan-is-forgotten slot.bpf.h 'return action >= SLOT_DO_FINISH ? SLOT_DO_FINISH_NAN : SLOT_DO_NOTHING;' 'return action;'
+	mutant nan-of-a-pull-has-sums slot.bpf.h 'return slot_is_nan(h->exponent) ? SLOT_DO_FINISH_NAN : SLOT_DO_FINISH;' 'return SLOT_DO_FINISH;'
+	mutant nan-is-not-zeros slot_elems.bpf.h '		r[i] = 0;' ''
+	mutant nan-answers-are-not-zeros slot_elems.bpf.h '		o[i] = 0;' ''
+	mutant nan-flips-signs slot_elems.bpf.h 'if (!slot_is_nan(c->out.exponent))' 'if (1)'
+	mutant nan-flips-signs-of-bells bell_elems.bpf.h 'if (!slot_is_nan(c->out.exponent))' 'if (1)'
+	mutant nan-decides sfcd.bpf.h 'if (!rt->observed)' 'if (0)'
+	mutant any-exponent message.bpf.h 'return m->conf->elem == SAINA_ELEM_INT32 ? slot_is_exponent(e) : !e;' 'return 1;'
+	mutant any-exponent-of-an-inc message.bpf.h 'return m->type != SAINA_MSG_INC || (slot_is_exponent(e) && !slot_is_nan(e));' 'return 1;'
+	mutant nan-in-the-table message.bpf.h '(slot_is_exponent(e) && !slot_is_nan(e))' 'slot_is_exponent(e)'
+	mutant too-coarse-by-one slot.bpf.h 'e >= SAINA_EXPONENT_MIN' 'e >= SAINA_EXPONENT_MIN - 1'
+	mutant too-fine-by-one slot.bpf.h 'e <= SAINA_EXPONENT_MAX' 'e <= SAINA_EXPONENT_MAX + 1'
+	mutant any-exponent-by-reference board.bpf.h 'return slot_is_exponent(c->in.exponent);' 'return true;'
 	mutant no-aux slot.bpf.h '= c->in.round + 1;' '= c->in.round;'
 	mutant drop-late-forgotten round.bpf.h 'SAINA_F_DROP_LATE : 0;' '0 : 0;'
 	mutant degraded-forgotten slot.bpf.h $'	if (h->count < h->k)\n		h->flags |= SAINA_F_DEGRADED;' $'	if (0)\n		;'
@@ -176,9 +197,10 @@ else
 	mutant slot-taken-open slot.bpf.h 'return SLOT_OPEN_ELSEWHERE;' 'return SLOT_FREE;'
 	mutant window-broken slot.bpf.h 'return SLOT_OUT_OF_WINDOW;' 'return SLOT_FREE;'
 	# the short cut takes the common case only
-	mutant short-no-dedupe slot.bpf.h ' && !(h->seen & in->bit) && !(h->members' ' && !(h->members'
+	mutant short-no-dedupe slot.bpf.h '!(h->seen & in->bit) && !(h->members' '!(h->members'
 	mutant short-no-segment slot.bpf.h '	       h->segment == in->segment && h->count + 1 < h->k &&' '	       h->count + 1 < h->k &&'
-	mutant short-no-exponent slot.bpf.h 'h->exponent == in->exponent && ' ''
+	mutant short-no-exponent slot.bpf.h 'h->exponent == in->exponent && !slot_is_nan(in->exponent)' '!slot_is_nan(in->exponent)'
+	mutant short-takes-nan slot.bpf.h 'h->exponent == in->exponent && !slot_is_nan(in->exponent)' 'h->exponent == in->exponent'
 	mutant short-no-deaths slot.bpf.h ' && !(h->members & ~in->active)' ''
 	mutant short-completes slot.bpf.h 'h->segment == in->segment && h->count + 1 < h->k &&' 'h->segment == in->segment &&'
 	# time-outs
@@ -214,13 +236,13 @@ else
 	mutant stamp-without-session board.bpf.h 's->session == in->session && ' ''
 	mutant stamp-without-round board.bpf.h ' && s->round == in->round' ''
 	mutant stamp-without-segment board.bpf.h ' && s->segment == in->segment' ''
-	mutant bell-exponent slot_elems.bpf.h 'c->in.exponent = in->input.exponent;' 'c->in.exponent = h->meta.exponent;'
+	mutant bell-exponent board.bpf.h 'c->in.exponent = slot_input_exponent(s);' 'c->in.exponent = 0;'
 	mutant board-not-published board.bpf.h '__sync_lock_test_and_set(&b->tag, m->round + 1ull);' ';'
 	mutant board-goes-back slot_elems.bpf.h 'if (RUNG(c) && out->board.tag >= c->in.round + 1ull)' 'if (0)'
 	mutant late-not-on-board slot_elems.bpf.h 'if (RUNG(c) && out->board.tag >= c->in.round + 1ull)' 'if (RUNG(c))'
 	mutant rung-to-one message.bpf.h 'c->completed ? SLOT_RUNG : SLOT_RUNG_ONE' 'SLOT_RUNG_ONE'
 	mutant stale-goes-on message.bpf.h '	if (verdict == SLOT_STALE || verdict == SLOT_NAK)' '	if (verdict == SLOT_NAK)'
-	mutant bell-short-no-dedupe bell_elems.bpf.h '	plain = slot_is_stamped(&in->head, &c->in) && slot_is_plain(&h->meta, &c->in);' '	plain = slot_is_plain(&h->meta, &c->in);'
+	mutant bell-short-no-dedupe bell_elems.bpf.h '	plain = slot_take_input(&in->head, c) && slot_is_plain(&h->meta, &c->in);' '	plain = slot_is_plain(&h->meta, &c->in);'
 	# SFCD
 	mutant first-round-decides sfcd.bpf.h 'if (rt->primed || parity) {' 'if (1) {'
 	mutant parity-tail-counts sfcd.bpf.h ' & ~31u;' ';'
@@ -269,7 +291,7 @@ else
 	mutant pieces-are-copied send.bpf.h '|| rung || !a.words) && is_linear(ctx))' '|| rung || !a.words))'
 	mutant pieces-are-redirected send.bpf.h ' || !is_linear(ctx);' ';'
 	mutant stale-told-each-time control.bpf.h 'last >= when)' 'last > when)'
-	mutant stale-told-each-round control.bpf.h '(rt ? rt->next_round : 0)' '(round + 1)'
+	mutant stale-told-each-round control.bpf.h 'next_round = rt ? rt->next_round : 0;' 'next_round = round + 1;'
 	# questions
 	mutant ask-all-counted slot.bpf.h '== c->in.round + 1 ||' '!= c->in.round + 1 ||'
 	mutant ask-done-in-any-round slot.bpf.h 'if (e->state == SAINA_SLOT_DONE && e->round == c->in.round) {' 'if (e->state == SAINA_SLOT_DONE) {'
