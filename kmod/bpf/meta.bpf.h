@@ -12,7 +12,7 @@
 
 #define META_PARTIAL	3	/* CHECKSUM_PARTIAL */
 /* SKB_GSO_DODGY (from a tap), SKB_GSO_UDP_L4, SKB_GSO_FRAGLIST (merged by a device) */
-#define META_GSO	(1u << 1 | 1u << 17 | 1u << 18)
+#define META_GSO	0x60002u
 
 /* The kernel's own, what is looked at of it. */
 struct sk_buff___saina {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-DATAPATH_TESTS := defects_test sfcd_parity_test race_test trace_test tc_test table_test groups_test hostile_test race_table_test door_test
+DATAPATH_TESTS := defects_test sfcd_parity_test race_test trace_test tc_test table_test groups_test hostile_test race_table_test door_test meta_test
 DATAPATH_TEST_OBJS := $(call objs,$(addprefix selftests/datapath/,rig.c rig_jobs.c rig_packets.c \
 	rig_events.c rig_state.c rig_shared.c)) $(ORACLE_OBJS)
 TRACE_OBJS := $(call objs,$(addprefix selftests/datapath/,world.c world_life.c world_policy.c \
@@ -22,7 +22,9 @@ $(DATAPATH_TESTS:%=$(B)/selftests/%): $(B)/selftests/%: $(B)/obj/selftests/datap
 
 check-programs: $(DATAPATH_TESTS:%=$(B)/selftests/%)
 
-$(foreach t,defects_test sfcd_parity_test race_test race_table_test tc_test groups_test hostile_test door_test,$(call test,$(t),quick,host,180,$(B)/selftests/$(t)))
+$(foreach t,defects_test sfcd_parity_test race_test race_table_test tc_test groups_test hostile_test door_test meta_test,$(call test,$(t),quick,host,180,$(B)/selftests/$(t)))
+# What the kernel makes of metadata is each kernel's own.
+$(call test,meta_test,full,vm,1200,$(B)/selftests/meta_test 3000)
 $(call test,hostile_tc_test,quick,host,60,$(B)/selftests/hostile_test --tc)
 $(call test,trace_test,quick,host,180,$(B)/selftests/trace_test --packets 3000000)
 $(call test,trace_test,full,host,400,$(B)/selftests/trace_test --packets 10000000)
