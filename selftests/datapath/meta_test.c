@@ -219,14 +219,15 @@ static void test_cases(const char *port, bool countable)
 	static const uint8_t types[] = { VIRTIO_NET_HDR_GSO_TCPV4, VIRTIO_NET_HDR_GSO_UDP,
 					 VIRTIO_NET_HDR_GSO_TCPV6, 0x81, 0x25, 0x45, 0x65 };
 	unsigned long before = fragments(), taken = 0;
-	bool ok;
+	bool ok, super;
 
 	begin();
 	good(SEGMENTS);
-	ok = put();
+	super = put();
 	look(200);
-	if (countable)
-		ok &= seen.results == SEGMENTS;
+	if (!super)
+		tap_note("this kernel takes no super-packets of UDP from a tap (6.1)");
+	ok = !super || !countable || seen.results == SEGMENTS;
 	good(1);
 	ok &= put();
 	look(200);
@@ -240,7 +241,7 @@ static void test_cases(const char *port, bool countable)
 	forge_behind(2);
 	taken += put();
 	look(200);
-	verdict(taken == 2 && fragments() == before + taken && !seen.frames, port,
+	verdict(taken == (super ? 2 : 0) && fragments() == before + taken && !seen.frames, port,
 		"a super-packet that goes on behind its datagram does not come out");
 
 	begin();
