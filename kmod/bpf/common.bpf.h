@@ -53,4 +53,10 @@ static __always_inline __u32 csum_fold64(__u64 sum)
 	return sum;
 }
 
+/* Of the pseudo header of a UDP datagram; all in network order. */
+static __always_inline __u32 csum_pseudo(__be16 udp_len, __be32 saddr, __be32 daddr)
+{
+	return csum_fold64((__u64)bpf_htons(IPPROTO_UDP) + udp_len + saddr + daddr);
+}
+
 #endif /* SAINA_COMMON_BPF_H */

@@ -13,6 +13,7 @@
 
 #include <linux/pkt_cls.h>
 #include "message.bpf.h"
+#include "meta.bpf.h"
 #include "train.bpf.h"
 
 char _license[] SEC("license") = "GPL";
@@ -33,14 +34,20 @@ static __always_inline bool is_lost(const struct frame *f)
 	return f->global->flags & SAINA_GLOBAL_F_INJECT && inject_lost_in(f->ifindex);
 }
 
-/* Check 1: the frame and its lengths. */
-static __always_inline bool is_whole(const struct __sk_buff *skb, const void *head)
+/* Check 1: the frame, its lengths, and what the kernel is to do to it.  COUNT_NONE if good. */
+static __always_inline __u32 data_check(struct __sk_buff *skb, const void *head, enum meta *meta)
 {
 	__u32 ip_len = bpf_ntohs(RD(__be16, head + SAINA_IP_OFF + 2));
 	__u32 udp_len = bpf_ntohs(RD(__be16, head + SAINA_UDP_OFF + 4));
 
-	return udp_len >= sizeof(struct udphdr) + sizeof(struct saina_hdr) &&
-	       udp_len == ip_len - 20 && skb->len >= ETH_HLEN + ip_len;
+	if (udp_len < sizeof(struct udphdr) + sizeof(struct saina_hdr) || udp_len != ip_len - 20 ||
+	    skb->len < ETH_HLEN + ip_len)
+		return SAINA_C_TRUNCATED;
+	/* all of a super-packet is cut into datagrams, not only what the lengths say */
+	if (skb->gso_size && skb->len != ETH_HLEN + ip_len)
+		return SAINA_C_FRAGMENT;
+	*meta = meta_check(skb);
+	return *meta == META_BAD ? SAINA_C_FRAGMENT : COUNT_NONE;
 }
 
 /* Message @i of the train. */
@@ -70,10 +77,10 @@ __noinline int one_message(struct __sk_buff *skb, __u32 i)
 	return 0;
 }
 
-static __always_inline int data_frame(struct __sk_buff *skb, const void *head)
+static __always_inline int data_frame(struct __sk_buff *skb, const void *head,
+				      enum meta meta)
 {
-	__u32 n = train_begin(skb, head, bpf_ntohs(RD(__be16, head + SAINA_UDP_OFF + 4)) -
-						 sizeof(struct udphdr));
+	__u32 n = train_begin(skb, head, meta == META_UNFINISHED);
 
 	for (__u32 i = 0; i < TRAIN_MAX; i++) {
 		if (i >= n)
@@ -96,18 +103,42 @@ static __always_inline int control_frame(struct __sk_buff *skb, struct frame *f)
 	return message_control(skb, f, end) ? TC_ACT_UNSPEC : TC_ACT_SHOT;
 }
 
+/*
+ * XDP knows nothing of the frame's metadata and has written all of the UDP checksum: where
+ * the kernel is to finish it there must be the sum of the pseudo header.
+ */
+static __always_inline bool door_checksum(struct __sk_buff *skb, __u32 saddr, __u32 daddr)
+{
+	__u16 udp_len, sum;
+
+	if (bpf_skb_load_bytes(skb, SAINA_UDP_OFF + 4, &udp_len, sizeof(udp_len)))
+		return false;
+	sum = csum_pseudo(udp_len, saddr, daddr);
+	return !bpf_skb_store_bytes(skb, SAINA_UDP_OFF + 6, &sum, sizeof(sum), 0);
+}
+
 /* What comes in from the aggregator is forged -- but where XDP has dropped all that, and
  * has made this one itself.
  */
-static __always_inline int forged_frame(struct __sk_buff *skb)
+static __noinline int forged_frame(struct __sk_buff *skb)
 {
-	__u32 outlet, daddr;
+	__u32 outlet, addr[2];
+	enum meta meta;
 	__u16 job;
 
 	if (map_door(skb->ifindex) &&
-	    !bpf_skb_load_bytes(skb, SAINA_IP_OFF + 16, &daddr, sizeof(daddr)) &&
+	    !bpf_skb_load_bytes(skb, SAINA_IP_OFF + 12, addr, sizeof(addr)) &&
 	    !bpf_skb_load_bytes(skb, HDR_OFF(job), &job, sizeof(job))) {
-		if ((daddr & GROUP_MASK) != GROUP_NET)
+		meta = skb->gso_size ? META_BAD : meta_check(skb);
+		if (meta == META_BAD) {
+			count_global(SAINA_C_FRAGMENT);
+			return TC_ACT_SHOT;
+		}
+		if (meta == META_UNFINISHED && !door_checksum(skb, addr[0], addr[1])) {
+			count_global(SAINA_C_NO_MEMORY);
+			return TC_ACT_SHOT;
+		}
+		if ((addr[1] & GROUP_MASK) != GROUP_NET)
 			return bpf_redirect(skb->ifindex, 0);
 		outlet = map_outlet(job);
 		if (outlet)
@@ -140,16 +171,23 @@ int saina_tc(struct __sk_buff *skb)
 	if (kind == FRAME_FOREIGN)
 		return TC_ACT_UNSPEC;
 	if (kind == FRAME_DATA || kind == FRAME_CONTROL) {
-		bool fragment = frame_is_fragment(&f);
+		__u32 reason = SAINA_C_FRAGMENT;
+		enum meta meta;
 
 		f.ifindex = skb->ifindex;
-		if (kind == FRAME_DATA && !fragment && is_whole(skb, data))
-			return data_frame(skb, data);
+		if (!frame_is_fragment(&f)) {
+			if (kind == FRAME_DATA)
+				reason = data_check(skb, data, &meta);
+			else if (!skb->gso_size)
+				reason = COUNT_NONE;
+		}
+		if (kind == FRAME_DATA && reason == COUNT_NONE)
+			return data_frame(skb, data, meta);
 		if (is_lost(&f))
 			return TC_ACT_SHOT;
-		if (kind == FRAME_CONTROL && !fragment)
+		if (reason == COUNT_NONE)
 			return control_frame(skb, &f);
-		count_global(fragment ? SAINA_C_FRAGMENT : SAINA_C_TRUNCATED);
+		count_global(reason);
 		return TC_ACT_SHOT;
 	}
 	if (kind == FRAME_FORGED)

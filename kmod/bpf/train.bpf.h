@@ -23,6 +23,7 @@ enum train_to {
 /**
  * struct train - a frame on its way through the tc hook
  * @head: its headers, as they came
+ * @partial: its UDP checksum is still to be finished
  * @pad: 0
  * @ifindex: of its port
  * @bytes: of all messages
@@ -36,7 +37,8 @@ enum train_to {
  */
 struct train {
 	__u8	head[SAINA_HDR_OFF];
-	__u8	pad[6];
+	__u8	partial;
+	__u8	pad[5];
 	__u32	ifindex;
 	__u32	bytes;
 	__u32	size;
@@ -75,17 +77,28 @@ static __always_inline struct train *train(void)
 	return bpf_map_lookup_elem(&saina_train, &zero);
 }
 
-/* How many messages there are to look at; 0: too many. */
-static __always_inline __u32 train_begin(struct __sk_buff *skb, const void *head, __u32 bytes)
+/* How many messages there are to look at; 0: too many.  @head is not valid any more. */
+static __always_inline __u32 train_begin(struct __sk_buff *skb, const void *head, bool partial)
 {
+	__u32 udp_len = bpf_ntohs(RD(__be16, head + SAINA_UDP_OFF + 4));
+	__u32 bytes = udp_len - sizeof(struct udphdr);
 	struct train *t = train();
 
 	if (!t)
 		return 0;
 	__builtin_memcpy(t->head, head, SAINA_HDR_OFF);
+	/* what lies behind is the sender's, and is not to go to others */
+	if (skb->len > SAINA_UDP_OFF + udp_len &&
+	    bpf_skb_change_tail(skb, SAINA_UDP_OFF + udp_len, 0)) {
+		count_global(SAINA_C_NO_MEMORY);
+		t->answered = 0;
+		return 0;
+	}
 	t->ifindex = skb->ifindex;
 	t->bytes = bytes;
 	t->size = skb->gso_size ? skb->gso_size : bytes;
+	/* what the kernel cuts up has each checksum finished in any case */
+	t->partial = partial || skb->gso_size;
 	t->n = (bytes + t->size - 1) / t->size;
 	t->to = TRAIN_NOBODY;
 	t->answered = 0;
@@ -224,17 +237,14 @@ __noinline int train_blank(struct __sk_buff *skb, __u32 i)
 /*
  * Addresses, ports and checksums for the answer; lengths stay.  Where the kernel or a
  * device is still to write the UDP checksum, the field has the sum of the pseudo header
- * to begin with; a frame of several messages is always such a one.  Else there is none.
+ * to begin with.  Else there is none.
  */
 static __always_inline void train_head(struct train *t, const struct saina_global *g)
 {
 	const struct answer *a = &t->answer;
 	void *h = t->head;
 	__u16 ip_len = RD(__u16, h + SAINA_IP_OFF + 2), udp_len = RD(__u16, h + SAINA_UDP_OFF + 4);
-	__u64 rest = bpf_htons(IPPROTO_UDP) + (__u64)udp_len, sum;
-	bool partial = RD(__u16, h + SAINA_UDP_OFF + 6) ==
-		       csum_fold64(rest + RD(__u32, h + SAINA_IP_OFF + 12) +
-				  RD(__u32, h + SAINA_IP_OFF + 16));
+	__u64 sum;
 
 	WR(__u32, h, RD(__u32, a->mac));
 	WR(__u16, h + 4, RD(__u16, a->mac + 4));
@@ -249,8 +259,8 @@ static __always_inline void train_head(struct train *t, const struct saina_globa
 	WR(__u32, h + SAINA_IP_OFF + 12, g->ip);
 	WR(__u32, h + SAINA_IP_OFF + 16, a->daddr);
 	WR(__u32, h + SAINA_UDP_OFF, bpf_htons(SAINA_PORT_DATA) | (__u32)a->dport << 16);
-	sum = partial ? csum_fold64(rest + g->ip + a->daddr) : 0;
-	WR(__u16, h + SAINA_UDP_OFF + 6, sum);
+	WR(__u16, h + SAINA_UDP_OFF + 6,
+	   t->partial ? csum_pseudo(udp_len, g->ip, a->daddr) : 0);
 }
 
 /* The frame leaves, if there is an answer in it. */

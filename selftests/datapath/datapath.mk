@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-DATAPATH_TESTS := defects_test sfcd_parity_test race_test trace_test tc_test table_test groups_test hostile_test race_table_test numbers_test
+DATAPATH_TESTS := defects_test sfcd_parity_test race_test trace_test tc_test table_test groups_test hostile_test race_table_test numbers_test door_test meta_test
 DATAPATH_TEST_OBJS := $(call objs,$(addprefix selftests/datapath/,rig.c rig_jobs.c rig_packets.c \
 	rig_events.c rig_state.c rig_shared.c)) $(ORACLE_OBJS)
 TRACE_OBJS := $(call objs,$(addprefix selftests/datapath/,world.c world_life.c world_policy.c \
@@ -13,6 +13,7 @@ $(B)/selftests/table_test: $(call objs,$(addprefix selftests/datapath/,table_wor
 # With the jobs in saina.ko, too (--module).
 $(B)/selftests/trace_test $(B)/selftests/table_test: \
 	$(call objs,$(addprefix selftests/module/,plane.c xdp_rig.c calls.c)) $(B)/libsainactl.a
+$(B)/selftests/door_test: LDFLAGS += -Wl,--wrap=bpf_link_detach
 $(B)/selftests/defects_test: $(call objs,$(addprefix selftests/datapath/,defects_sfcd.c defects_serene.c defects_table.c arrivals.c))
 $(DATAPATH_TESTS:%=$(B)/selftests/%): $(B)/selftests/%: $(B)/obj/selftests/datapath/%.o \
 		$(DATAPATH_TEST_OBJS) $(DP_LIB)
@@ -25,9 +26,11 @@ $(B)/selftests/verifier_test: $(B)/obj/selftests/datapath/verifier_test.o
 
 check-programs: $(B)/selftests/verifier_test $(DATAPATH_TESTS:%=$(B)/selftests/%)
 
-$(foreach t,defects_test sfcd_parity_test race_test race_table_test tc_test groups_test hostile_test,$(call test,$(t),quick,host,180,$(B)/selftests/$(t)))
+$(foreach t,defects_test sfcd_parity_test race_test race_table_test tc_test groups_test hostile_test door_test meta_test,$(call test,$(t),quick,host,180,$(B)/selftests/$(t)))
 $(call test,verifier_test,quick,host,120,$(B)/selftests/verifier_test)
 $(call test,verifier_test,full,vm,300,$(B)/selftests/verifier_test)
+# What the kernel makes of metadata is each kernel's own.
+$(call test,meta_test,full,vm,1200,$(B)/selftests/meta_test 3000)
 $(call test,hostile_tc_test,quick,host,60,$(B)/selftests/hostile_test --tc)
 $(call test,numbers_test,quick,host,120,$(B)/selftests/numbers_test)
 $(call test,numbers_tc_test,quick,host,120,$(B)/selftests/numbers_test --tc)

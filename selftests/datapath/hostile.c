@@ -267,6 +267,20 @@ static void bad_bits(struct bad *b)
 		b->f[rng_range(b->r, 0, FRAME_PAYLOAD - 1)] ^= 1 << rng_below(b->r, 8);
 }
 
+/* A super-packet: cut up anywhere, or going on with a result behind its datagram. */
+static void bad_super(struct bad *b)
+{
+	unsigned int n = b->s->len - FRAME_HDR;
+
+	b->s->size = rng_range(b->r, 1, 3000);
+	if (b->s->len <= FRAME_PAYLOAD || b->s->len + n > FRAME_MAX || rng_chance(b->r, 300))
+		return;
+	b->s->size = n;
+	memcpy(b->f + b->s->len, b->f + FRAME_HDR, n);
+	b->f[b->s->len + offsetof(struct saina_hdr, type)] = SAINA_MSG_RESULT;
+	b->s->len += n;
+}
+
 static const struct {
 	const char *name;
 	void (*spoil)(struct bad *b);
@@ -283,7 +297,7 @@ static const struct {
 	{ "exponent", bad_exponent }, { "fragment", bad_fragment }, { "from us", bad_from_us },
 	{ "to the group", bad_to_group }, { "control", bad_control }, { "bits", bad_bits },
 	{ "tag", bad_tag }, { "options", bad_options }, { "hidden", bad_hidden },
-	{ "control from elsewhere", bad_control_place },
+	{ "control from elsewhere", bad_control_place }, { "super-packet", bad_super },
 };
 
 /*
@@ -328,6 +342,7 @@ void strange_hostile(struct world *w, struct strange *s)
 		m.round = b.j->first_round;
 	memset(s->frame, 0, FRAME_PAYLOAD);
 	s->len = world_frame(w, &m, s->frame);
+	s->size = 0;
 	s->ifindex = b.j->conf.worker[m.worker].ifindex;
 	b.h = (struct saina_hdr *)(s->frame + FRAME_HDR);
 

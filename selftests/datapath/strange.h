@@ -8,6 +8,7 @@
 struct strange {
 	uint8_t frame[FRAME_MAX];
 	unsigned int len;
+	unsigned int size;	/* its gso_size, at the tc hook */
 	unsigned int ifindex;
 	char what[96];		/* description, for failures */
 };

@@ -284,18 +284,83 @@ static void test_checksums(void)
 
 	begin(MESSAGE);
 	grad(&l, 0, 0, 0, 5);
+	grad(&l, 0, 0, 1, 5);
 	run();
 	ok = redirected() && frame_get16(rig.got + FRAME_UDP + 6) == pseudo(rig.got);
-	lab_verdict(&l, ok, "tc: a UDP checksum that the device is to write is prepared for it");
-	begin(0);
-	grad(&l, 0, 0, 1, 5);
-	run_as(0);
-	ok = redirected() && !frame_get16(rig.got + FRAME_UDP + 6);
+	begin(MESSAGE);
+	more(&l, SAINA_MSG_PULL, 0, 0, 0, 0, MESSAGE);
+	more(&l, SAINA_MSG_PULL, 0, 0, 1, 0, MESSAGE);
+	run_as(0x1234);
+	ok &= redirected() && frame_get16(rig.got + FRAME_UDP + 6) == pseudo(rig.got);
+	lab_verdict(&l, ok, "tc: the UDP checksums of a super-packet are prepared for whoever cuts it up");
 	begin(0);
 	grad(&l, 0, 0, 2, 5);
 	run_as(0x1234);
+	ok = redirected() && !frame_get16(rig.got + FRAME_UDP + 6);
+	begin(0);
+	grad(&l, 0, 0, 3, 5);
+	/* finished, and by chance the sum of the pseudo header */
+	run();
 	ok &= redirected() && !frame_get16(rig.got + FRAME_UDP + 6);
-	lab_verdict(&l, ok, "tc: a frame with a UDP checksum, or none, leaves without");
+	lab_verdict(&l, ok, "tc: a frame whose UDP checksum is finished leaves without one");
+}
+
+/* The lengths say that the frame ends @bytes bytes before it does. */
+static void run_short(unsigned int bytes)
+{
+	frame_be16(t.f + FRAME_IP + 2, t.len - bytes - FRAME_IP);
+	frame_be16(t.f + FRAME_UDP + 4, t.len - bytes - FRAME_UDP);
+	frame_ip_checksum(t.f);
+	if (!rig_train(&rig, t.f, t.len, t.size, t.ifindex)) {
+		tap_note("%s", rig.diff);
+		lab_same = false;
+	}
+}
+
+static void test_behind(void)
+{
+	struct lab l = lab_job(5, 1, 4, lab_bsp());
+	uint64_t before = rig.o.gcount.c[SAINA_C_FRAGMENT];
+	bool ok;
+
+	for (unsigned int n = 1; n < 4; n++) {
+		begin(MESSAGE);
+		grad(&l, 0, 0, 0, 5);
+		for (unsigned int i = 0; i < n; i++)
+			more(&l, SAINA_MSG_RESULT, 0, 0, 1 + i, 666, MESSAGE);
+		run_short(n * MESSAGE);
+		if (redirected())
+			break;
+	}
+	ok = !redirected() && !lab_counter(&l, 0, SAINA_C_STORED) &&
+	     rig.o.gcount.c[SAINA_C_FRAGMENT] == before + 3 && rig_check_global(&rig);
+	lab_verdict(&l, ok, "tc: a super-packet that goes on where its datagram ends is dropped");
+	begin(0);
+	grad(&l, 0, 0, 0, 5);
+	more(&l, SAINA_MSG_RESULT, 0, 0, 1, 666, MESSAGE);
+	t.size = 0;
+	run_short(MESSAGE);
+	ok = redirected() && rig.len == FRAME_HDR + MESSAGE;
+	t.size = MESSAGE;
+	lab_verdict(&l, ok && is(0, SAINA_MSG_RESULT, 0, 5),
+		    "tc: what lies behind the datagram of a frame is not sent to others");
+}
+
+static void test_control(void)
+{
+	struct lab l = lab_job(5, 2, 4, lab_bsp());
+	uint64_t before = rig.o.gcount.c[SAINA_C_FRAGMENT];
+	unsigned int size = sizeof(struct saina_hdr);
+
+	/* the second one in the name of another worker */
+	begin(size);
+	more(&l, SAINA_MSG_HEARTBEAT, 0, 0, 0, 0, size);
+	more(&l, SAINA_MSG_LEAVE, 1, 0, 0, 0, size);
+	frame_be16(t.f + FRAME_UDP + 2, SAINA_PORT_CTRL);
+	run();
+	lab_verdict(&l, rig.want.verdict == ORACLE_DROP && rig_check_global(&rig) &&
+			rig.o.gcount.c[SAINA_C_FRAGMENT] == before + 1,
+		    "tc: a super-packet of control messages is dropped, for only its first one would be checked");
 }
 
 static void test_no_outlet(void)
@@ -363,6 +428,8 @@ int main(void)
 	test_displaced();
 	test_stale();
 	test_checksums();
+	test_behind();
+	test_control();
 	test_no_outlet();
 	test_ask_flood();
 	rig_close(&rig);

@@ -259,7 +259,7 @@ static bool step(void)
 	if (dice < 900) {
 		strange_hostile(w, s);
 		snprintf(t.what, sizeof(t.what), "%s", s->what);
-		return packet(s->frame, s->len, s->ifindex);
+		return frame(s->frame, s->len, opt.tc ? s->size : 0, s->ifindex);
 	}
 	if (dice < 940)
 		return !world_change_job(w) || fail("publish", t.rig.diff);

@@ -27,6 +27,8 @@
  *   messages=   in each frame, each of the next segment
  *   mixed=1     ... and of the next worker
  *   gso=        the frame is a super-packet of UDP, with this gso_size
+ *   gsotype=    ... of another kind (VIRTIO_NET_HDR_GSO_...)
+ *   csumstart= csumoffset=   where the kernel is to write a checksum, also without gso
  *   check=      UDP checksum (0; with gso the sum of the pseudo header)
  *   socket=1    by a UDP socket: addresses and source port are its own; with options, gso
  */
@@ -57,7 +59,7 @@
 #endif
 
 struct frame {
-	struct virtio_net_hdr vnet;	/* sent if there is a gso_size */
+	struct virtio_net_hdr vnet;	/* sent if there is a gso_size or a checksum to write */
 	struct ether_header eth;
 	struct iphdr ip;
 	__u8 rest[66000];
@@ -69,7 +71,7 @@ struct wish {
 	long sport, dport;
 	struct saina_hdr hdr;	/* host order until it is sent */
 	struct saina_join join;
-	long value, elems, cut, iplen, udplen, tag, tpid, messages, gso, check;
+	long value, elems, cut, iplen, udplen, tag, tpid, messages, gso, gsotype, csumstart, csumoffset, check;
 	bool fragment, options, rounds, workers, mixed, socket;
 	long repeat;
 };
@@ -185,6 +187,9 @@ static void parse(struct wish *w, char *word)
 	KEY("messages", w->messages);
 	KEY("mixed", w->mixed);
 	KEY("gso", w->gso);
+	KEY("gsotype", w->gsotype);
+	KEY("csumstart", w->csumstart);
+	KEY("csumoffset", w->csumoffset);
 	KEY("socket", w->socket);
 	KEY("check", w->check);
 	else
@@ -192,21 +197,30 @@ static void parse(struct wish *w, char *word)
 #undef KEY
 }
 
-/* What the kernel does to a super-packet that a socket makes: the device is to finish its checksums. */
-static void super(const struct wish *w, struct frame *f, struct udphdr *udp, size_t ihl)
+/*
+ * What the kernel does to a super-packet that a socket makes: the device is to finish its
+ * checksums.
+ */
+static void metadata(const struct wish *w, struct frame *f, struct udphdr *udp, size_t ihl)
 {
 	size_t udp_at = sizeof(f->eth) + ihl;
 	__u8 pseudo[12] = {};
 
 	f->vnet = (struct virtio_net_hdr){
-		.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM, .gso_type = VIRTIO_NET_HDR_GSO_UDP_L4,
+		.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM, .gso_type = w->gso ? w->gsotype : VIRTIO_NET_HDR_GSO_NONE,
 		.hdr_len = udp_at + sizeof(*udp), .gso_size = w->gso,
-		.csum_start = udp_at, .csum_offset = 6,
+		.csum_start = w->csumstart >= 0 ? w->csumstart : (long)udp_at,
+		.csum_offset = w->csumoffset,
 	};
 	memcpy(pseudo, &f->ip.saddr, 8);
 	pseudo[9] = IPPROTO_UDP;
 	memcpy(pseudo + 10, &udp->len, 2);
 	udp->check = ~ip_checksum(pseudo, sizeof(pseudo));
+}
+
+static bool has_metadata(const struct wish *w)
+{
+	return w->gso || w->csumstart >= 0;
 }
 
 static size_t body_size(const struct wish *w)
@@ -276,8 +290,8 @@ static size_t build(const struct wish *w, struct frame *f)
 	udp->source = htons(w->sport);
 	udp->dest = htons(w->dport);
 	udp->len = htons(w->udplen >= 0 ? w->udplen : (long)udplen);
-	if (w->gso)
-		super(w, f, udp, ihl);
+	if (has_metadata(w))
+		metadata(w, f, udp, ihl);
 	if (w->check >= 0)
 		udp->check = htons(w->check);
 	if (w->tag >= 0) {
@@ -314,6 +328,7 @@ int main(int argc, char **argv)
 	struct wish w = {
 		.sport = 40000, .dport = SAINA_PORT_DATA, .elems = -1, .iplen = -1, .udplen = -1,
 		.tag = -1, .tpid = ETHERTYPE_VLAN, .messages = 1, .check = -1,
+		.gsotype = VIRTIO_NET_HDR_GSO_UDP_L4, .csumstart = -1, .csumoffset = 6,
 		.repeat = 1, .value = 0x01010101,
 		.hdr = { .version = SAINA_PROTO_VERSION, .type = SAINA_MSG_GRAD,
 			 .elem = SAINA_ELEM_INT32, .count = 256 },
@@ -337,7 +352,7 @@ int main(int argc, char **argv)
 	memset(w.dmac, 0xff, 6);
 	for (int i = 2; i < argc; i++)
 		parse(&w, argv[i]);
-	vnet = w.gso ? sizeof(f.vnet) : 0;
+	vnet = has_metadata(&w) ? sizeof(f.vnet) : 0;
 	if (w.socket)
 		fd = plain_socket(&w);
 	else if (vnet && setsockopt(fd, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof(on)))

@@ -68,6 +68,17 @@ lie "a super-packet of old gradients" 1 stale 200 1 round=0
 lie "a super-packet of old gradients without a checksum" 1 stale 200 1 round=0 check=0
 lie "a super-packet of old gradients with a wrong checksum" 1 stale 200 1 round=0 check=0x1234
 
+# Metadata as no worker's kernel makes them (more of them: datapath/meta_test).
+odd() {
+	lie "$1: a super-packet that goes on behind its datagram" global fragment 10 1 round=0 iplen=1484 udplen=1464
+	lie "$1: results behind a gradient" global fragment 10 1 type=2 round=0 iplen=1484 udplen=1464
+	lie "$1: a super-packet to be cut into fragments" global fragment 10 1 round=0 gsotype=3
+	lie "$1: a checksum to be written into the payload" global fragment 10 1 round=0 gso=0 messages=1 csumstart=90
+	lie "$1: a checksum to be written over the UDP length" global fragment 10 1 round=0 gso=0 messages=1 csumstart=34 csumoffset=4
+	lie "$1: heartbeats in a super-packet" global fragment 10 1 type=20 dport=48865 elem=0 count=0 gso=48
+}
+odd "ports with offloads"
+
 # A socket like any other, of a process that is no worker.
 honest=(socket=1 session=0 sip=0.0.0.0)
 lie "a super-packet of a stranger's UDP socket" 1 wrong-port 200 3 "${honest[@]}"
@@ -111,6 +122,7 @@ for i in 0 1 2; do
 	sw ethtool -K p$i tx off >/dev/null
 done
 check "ports without checksum offload: rounds go on" rounds_go_on target 5
+odd "ports without"
 equal "ports without checksum offload: no result has a wrong checksum" "$before" "$(bad_checksums)"
 equal "forged super-packets: all three workers are still members" 3 "$(members target)"
 stop_workers

@@ -15,6 +15,7 @@ struct train {
 	int job;
 	struct oracle_out *out;
 	unsigned int size, bytes;
+	bool super;
 	bool is_answer[MOST];
 };
 
@@ -29,18 +30,31 @@ static void put_be16(uint8_t *p, unsigned int v)
 	p[1] = v;
 }
 
-/* To the aggregator's data port, whole, in one fragment: may have several messages. */
+/* To this port of the aggregator, in one fragment. */
+static bool is_to(const struct oracle *o, const uint8_t *f, unsigned int len, unsigned int port)
+{
+	return len >= HEADERS && be16(f + 12) == 0x0800 && f[14] == 0x45 && f[23] == 17 &&
+	       !(be16(f + 20) & 0x3fff) && !memcmp(f + 30, &o->global.ip, 4) &&
+	       be16(f + 36) == port;
+}
+
+/* To the data port, whole: may have several messages. */
 static bool has_messages(const struct oracle *o, const uint8_t *f, unsigned int len)
 {
 	unsigned int udp_len;
 
-	if (len < HEADERS || be16(f + 12) != 0x0800 || f[14] != 0x45 || f[23] != 17 ||
-	    be16(f + 20) & 0x3fff || memcmp(f + 30, &o->global.ip, 4) ||
-	    be16(f + 36) != SAINA_PORT_DATA)
+	if (!is_to(o, f, len, SAINA_PORT_DATA))
 		return false;
 	udp_len = be16(f + 38);
 	return udp_len >= 8 + sizeof(struct saina_hdr) && udp_len == be16(f + 16) - 20 &&
 	       len >= 14 + be16(f + 16);
+}
+
+/* A super-packet as none of ours is. */
+static bool is_odd(const struct oracle *o, const uint8_t *f, unsigned int len)
+{
+	return is_to(o, f, len, SAINA_PORT_CTRL) ||
+	       (has_messages(o, f, len) && len != 14 + be16(f + 16));
 }
 
 static uint32_t add_be16(const uint8_t *p, unsigned int n, uint32_t sum)
@@ -66,7 +80,6 @@ static unsigned int pseudo(const uint8_t *f)
 static void readdress(struct train *t, const uint8_t *answer)
 {
 	uint8_t *f = t->out->frame;
-	bool partial = be16(f + 40) == pseudo(f);
 	unsigned int ip_len = be16(f + 16), udp_len = be16(f + 38);
 
 	memcpy(f, answer, HEADERS);
@@ -74,7 +87,7 @@ static void readdress(struct train *t, const uint8_t *answer)
 	put_be16(f + 24, 0);
 	put_be16(f + 24, ~fold(add_be16(f + 14, 20, 0)));
 	put_be16(f + 38, udp_len);
-	put_be16(f + 40, partial ? pseudo(f) : 0);
+	put_be16(f + 40, t->super ? pseudo(f) : 0);
 }
 
 static void unsent(struct oracle *o, const struct oracle_out *one)
@@ -115,10 +128,17 @@ void oracle_train(struct oracle *o, const uint8_t *frame, unsigned int len, unsi
 {
 	static uint8_t last[HEADERS];
 	static struct oracle_out one;
-	struct train t = { .out = out };
+	struct train t = { .out = out, .super = size };
 	uint8_t sub[ORACLE_FRAME_MAX];
 	unsigned int n;
 
+	if (size && is_odd(o, frame, len)) {
+		/* as a fragment is */
+		memcpy(sub, frame, HEADERS);
+		put_be16(sub + 20, 0x2000);
+		oracle_packet(o, sub, HEADERS, ifindex, out);
+		return;
+	}
 	if (!has_messages(o, frame, len)) {
 		oracle_packet(o, frame, len, ifindex, out);
 		return;
@@ -127,6 +147,8 @@ void oracle_train(struct oracle *o, const uint8_t *frame, unsigned int len, unsi
 	out->verdict = ORACLE_DROP;
 	out->reason = -1;
 	out->job = -1;
+	/* what lies behind the datagram is cut off */
+	len = 14 + be16(frame + 16);
 	out->len = len;
 	memcpy(out->frame, frame, len);
 	t.bytes = be16(frame + 38) - 8;

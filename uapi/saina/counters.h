@@ -34,7 +34,7 @@
 	X(LENGTH,	"length",	1, "element count disagrees with the length") \
 	X(ELEMS,	"elements",	1, "payload size is not the job's") \
 	X(ELEM_TYPE,	"element-type",	1, "element type is not the job's") \
-	X(FRAGMENT,	"fragment",	1, "IP fragment, IP options or VLAN tag to our port") \
+	X(FRAGMENT,	"fragment",	1, "IP fragment, IP options, VLAN tag or offloads to our port that no worker uses") \
 	X(NO_JOB,	"no-job",	1, "job unknown") \
 	X(NOT_RUNNING,	"not-running",	1, "job is forming or stopped") \
 	X(NO_WORKER,	"no-worker",	1, "worker unknown in this job") \

@@ -31,10 +31,25 @@ static const char *link_path(const struct saina_dp *dp, char *path, int ifindex)
 	return path;
 }
 
+static int door_open(struct saina_dp *dp, __u32 ifindex)
+{
+	__u32 yes = 1;
+
+	return bpf_map_update_elem(dp->map[DP_DOOR], &ifindex, &yes, BPF_ANY);
+}
+
+static void door_close(struct saina_dp *dp, __u32 ifindex)
+{
+	bpf_map_delete_elem(dp->map[DP_DOOR], &ifindex);
+}
+
+/* The door is closed first: without XDP before it, whatever comes could use it. */
 static void xdp_detach(struct saina_dp *dp, struct dp_port *p, bool unpin)
 {
 	char path[PATH_MAX];
 
+	if (unpin)
+		door_close(dp, p->ifindex);
 	if (p->xdp < 0)
 		return;
 	if (unpin) {
@@ -142,13 +157,6 @@ static void port_drop(struct saina_dp *dp, struct dp_port *p, bool unpin)
 	*p = dp->port[--dp->ports];
 }
 
-static int door_open(struct saina_dp *dp, __u32 ifindex)
-{
-	__u32 yes = 1;
-
-	return bpf_map_update_elem(dp->map[DP_DOOR], &ifindex, &yes, BPF_ANY);
-}
-
 /**
  * saina_dp_attach() - the program onto a port, at this hook and no other
  * @hook: not SAINA_DP_NONE
@@ -186,10 +194,9 @@ int saina_dp_attach(struct saina_dp *dp, int ifindex, enum saina_dp_hook hook,
 	if (err)
 		return err;
 	if (hook == SAINA_DP_TC) {
-		bpf_map_delete_elem(dp->map[DP_DOOR], &key);
 		xdp_detach(dp, p, true);
 	} else if (!door || tc_attach(dp, p) || door_open(dp, key)) {
-		bpf_map_delete_elem(dp->map[DP_DOOR], &key);
+		door_close(dp, key);
 		tc_detach(dp, p, true);
 	}
 	return 0;
@@ -210,7 +217,6 @@ int saina_dp_detach(struct saina_dp *dp, int ifindex)
 	port_drop(dp, p, true);
 	bpf_map_delete_elem(dp->map[DP_TX], &key);
 	bpf_map_delete_elem(dp->map[DP_PORTS], &key);
-	bpf_map_delete_elem(dp->map[DP_DOOR], &key);
 	return dp_global_write(dp);
 }
 
@@ -251,11 +257,9 @@ int saina_dp_attached(struct saina_dp *dp, int *ifindexes, int max)
 void saina_dp_repair(struct saina_dp *dp)
 {
 	for (int i = 0; i < dp->ports; i++) {
-		__u32 key = dp->port[i].ifindex;
-
 		if (!dp_tc_repair(dp, &dp->port[i]))
 			continue;
-		bpf_map_delete_elem(dp->map[DP_DOOR], &key);
+		door_close(dp, dp->port[i].ifindex);
 		tc_detach(dp, &dp->port[i], true);
 	}
 	dp_jobs_repair(dp);
@@ -291,6 +295,7 @@ static void find_pinned_xdp(struct saina_dp *dp, int ifindex)
 	if (bpf_obj_get_info_by_fd(fd, &info, &len) || info.type != BPF_LINK_TYPE_XDP ||
 	    (int)info.xdp.ifindex != ifindex) {
 		unlink(path);
+		door_close(dp, ifindex);
 		close(fd);
 		return;
 	}
