@@ -11,11 +11,12 @@ trap 'rm -rf "$tmp"' EXIT
 # shellcheck source=../tap.sh
 . "$top/selftests/tap.sh"
 
-# plant NAME TIER LIMIT LINE...: a test that is a shell script of these lines
+# plant NAME TIER LIMIT LINE...: a test that is a shell script of these lines, in $lane
+lane=host
 plant() {
 	printf '%s\n' '#!/bin/sh' "${@:4}" >"$tmp/$1"
 	chmod 755 "$tmp/$1"
-	echo "$1 $2 host $3 $tmp/$1" >>"$tmp/tests.list"
+	echo "$1 $2 $lane $3 $tmp/$1" >>"$tmp/tests.list"
 }
 
 # run EXPECTED-STATUS DESCRIPTION [ARGUMENT...]: its output is in $tmp/said; $wrap is what runs it
@@ -62,6 +63,28 @@ point $? "run: shards have each test once" || diag "$(cat "$tmp/seen")"
 run 2 "a shard that does not exist is refused" -s 4/3
 run 2 "a pattern that matches nothing is refused" no-such-test
 run 2 "an unknown lane is refused" -L 5.10
+run 2 "less than one lane at once is refused" -j 0
+: >"$tmp/tests.list"
+
+# Two lanes: each of these tests ends when the other has begun.
+meets() { # NAME OTHER
+	plant "$1" quick 60 "touch $tmp/$1.begun" "until [ -e $tmp/$2.begun ]; do sleep 0.05; done" 'echo ok 1; echo 1..1'
+}
+meets one two
+lane=unit
+meets two one
+lane=host
+run 0 "tests of the lanes host and unit run side by side"
+last_line "2 passed, 0 failed, 0 skipped" "tests of the lanes host and unit run side by side"
+run 0 "with one lane at a time" -j 1
+run 0 "a lane that is named" -L unit
+last_line "1 passed, 0 failed, 0 skipped" "in a lane that is named its tests run, and no other"
+plant wood quick 10 'echo ok 1; echo 1..1'
+plant woodwood quick 10 'echo ok 1; echo 1..1'
+run 0 "a part of names" wood
+last_line "2 passed, 0 failed, 0 skipped" "a pattern runs all tests whose names contain it"
+run 0 "a whole name" wood@host
+last_line "1 passed, 0 failed, 0 skipped" "a pattern that is the whole NAME@LANE of a test runs that one only"
 
 # Everything below fails, each in its own way.
 fails() { # NAME ERE DESCRIPTION
