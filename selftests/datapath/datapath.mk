@@ -21,15 +21,15 @@ $(DATAPATH_TESTS:%=$(B)/selftests/%): $(B)/selftests/%: $(B)/obj/selftests/datap
 
 check-programs: $(DATAPATH_TESTS:%=$(B)/selftests/%)
 
-$(foreach t,defects_test sfcd_parity_test race_test race_table_test tc_test groups_test hostile_test,$(call test,$(t),quick,unit,180,$(B)/selftests/$(t)))
-$(call test,hostile_tc_test,quick,unit,60,$(B)/selftests/hostile_test --tc)
-$(call test,trace_test,quick,unit,180,$(B)/selftests/trace_test --packets 1000000)
+$(foreach t,defects_test sfcd_parity_test race_test race_table_test tc_test groups_test hostile_test,$(call test,$(t),quick,unit,400,$(B)/selftests/$(t)))
+$(call test,hostile_tc_test,quick,unit,400,$(B)/selftests/hostile_test --tc)
+$(call test,trace_test,quick,unit,400,$(B)/selftests/trace_test --packets 1000000)
 $(call test,trace_test,full,unit,400,$(B)/selftests/trace_test --packets 10000000)
-$(call test,trace_tc_test,quick,unit,180,$(B)/selftests/trace_test --tc --packets 500000)
+$(call test,trace_tc_test,quick,unit,400,$(B)/selftests/trace_test --tc --packets 500000)
 $(call test,trace_tc_test,full,unit,600,$(B)/selftests/trace_test --tc --packets 10000000)
-$(call test,table_test,quick,unit,120,$(B)/selftests/table_test --packets 100000)
+$(call test,table_test,quick,unit,400,$(B)/selftests/table_test --packets 100000)
 $(call test,table_test,full,unit,600,$(B)/selftests/table_test --packets 10000000)
-$(call test,table_tc_test,quick,unit,120,$(B)/selftests/table_test --tc --packets 100000)
+$(call test,table_tc_test,quick,unit,400,$(B)/selftests/table_test --tc --packets 100000)
 $(call test,table_tc_test,full,unit,600,$(B)/selftests/table_test --tc --packets 10000000)
 # 10 million steps, with the programs' own clocks bounded after each.
 $(call test,table_test-steps,full,unit,1200,$(B)/selftests/table_test --policy ssp --steps 10000000)
