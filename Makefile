@@ -82,8 +82,13 @@ demo: deps
 	tools/demo $(DEMO_ARGS)
 
 check: deps
-	+$(MAKE) --no-print-directory -j$(shell nproc) all check-programs
+	+$(MAKE) --no-print-directory -j$(shell nproc) all check-programs check-downloads
 	selftests/run
+
+# Debian packages that tests of the quick tier unpack and do not install: no test needs a network.
+check-downloads:
+	tools/saina-vm fetch --missing 6.1 >/dev/null
+	tools/get-digits $(B)/data >/dev/null
 
 # SHARD=2/4: the second of four parts that can run one at a time.
 check-all: bench-deps torch-deps deb-deps
@@ -131,7 +136,7 @@ help:
 	@echo 'SAN=address         build with ASan and UBSan in build/san-address (SAN=thread: TSan)'
 	@echo 'V=1                  show the commands'
 
-.PHONY: all deps torch-deps deb deb-deps demo demo-torch check check-all check-programs bench-datapath clean help install
+.PHONY: all deps torch-deps deb deb-deps demo demo-torch check check-all check-programs check-downloads bench-datapath clean help install
 .DELETE_ON_ERROR:
 
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
