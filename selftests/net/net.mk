@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Scripts that build a lab with tools/saina-lab.
-NET_TESTS := json_test lab plane basic reference loss delay policy policies control steps groups grouping sfcd death join agent ports jobs foreign slowpath door generic hook shared super podman hostile many metrics top
+NET_TESTS := json_test lab plane basic reference loss delay policy policies control steps groups grouping sfcd death join agent ports jobs foreign slowpath door generic hook shared super podman hostile many capture metrics top
 
 $(foreach t,$(NET_TESTS),$(call test,net/$(t),quick,host,400,selftests/net/$(t).sh))
-$(call test,net/capture,quick,host,400,env SAINA_TEST_BRIDGES=linux selftests/net/capture.sh)
 # Again with the tc hook, on a Linux bridge.
 HOOK_TESTS := basic loss hostile
 HOOK_TESTS_FULL := policy sfcd death foreign steps
@@ -32,7 +31,7 @@ check-programs: $(B)/bench-buckets
 $(call test,net/python-torch,full,host,600,selftests/net/python.sh torch)
 # What the quick tier leaves out: clients that are waited for until they are dropped, captures on Open vSwitch.
 $(call test,net/metrics,full,host,600,selftests/net/metrics.sh all)
-$(call test,net/capture,full,host,600,selftests/net/capture.sh)
+$(call test,net/capture,full,host,600,selftests/net/capture.sh all)
 # The quickstarts, in all their ways.
 $(call test,net/podman,full,host,600,selftests/net/podman.sh all)
 $(call test,net/qemu,full,host,900,selftests/net/qemu.sh)
