@@ -30,8 +30,8 @@ ALL	 :=	# what `make` builds
 TESTS	 :=	# what selftests/run may run, in this order
 
 # $(call test,NAME,TIER,LANE,SECONDS,COMMAND): declares a test.  TIER: quick (make check) or full (make check-all).
-# LANE: host, or the kernel of the test VM to run it in: 6.1, 6.12 or vm (both).  SECONDS: its limit, a few
-# times what it takes.  A full test replaces the quick one of its name and lane in make check-all.
+# LANE: host (with labs), unit (without; both run side by side), or the kernel of the test VM to run it in: 6.1,
+# 6.12 or vm (both).  SECONDS: its limit, many times what it takes.  A full test replaces the quick one of its name and lane in make check-all.
 test	= $(eval TESTS += '$(1) $(2) $(3) $(4) $(5)')
 
 # $(call objs,a.c b.c): the objects of these sources
@@ -82,8 +82,13 @@ demo: deps
 	tools/demo $(DEMO_ARGS)
 
 check: deps
-	+$(MAKE) --no-print-directory -j$(shell nproc) all check-programs
+	+$(MAKE) --no-print-directory -j$(shell nproc) all check-programs check-downloads
 	selftests/run
+
+# Debian packages that tests of the quick tier unpack and do not install: no test needs a network.
+check-downloads:
+	tools/saina-vm fetch --missing 6.1 >/dev/null
+	tools/get-digits $(B)/data >/dev/null
 
 # SHARD=2/4: the second of four parts that can run one at a time.
 check-all: bench-deps torch-deps deb-deps
@@ -110,7 +115,7 @@ help:
 	@echo 'make demo            set up everything, train eight workers three ways, draw the picture'
 	@echo 'make demo-torch      a training script under torchrun with stragglers, by Gloo and by us: table and picture'
 	@echo 'make demo-vm         the same in small in a VM, with saina.ko and Open vSwitch in its kernel (DEMO_VM_KERNEL=6.12)'
-	@echo 'make check           set up everything, run the quick tests: some ten minutes'
+	@echo 'make check           set up everything, run the quick tests: under eight minutes on two cores'
 	@echo 'make check-all       the same with all tests: more than an hour (SHARD=2/4: the second of four parts)'
 	@echo 'make                 build into $(B)/'
 	@echo 'make bench           all-reduce beside Gloo and Open MPI, under 30 minutes (BENCH_ARGS=--quick: under 3)'
@@ -131,7 +136,7 @@ help:
 	@echo 'SAN=address         build with ASan and UBSan in build/san-address (SAN=thread: TSan)'
 	@echo 'V=1                  show the commands'
 
-.PHONY: all deps torch-deps deb deb-deps demo demo-torch check check-all check-programs bench-datapath clean help install
+.PHONY: all deps torch-deps deb deb-deps demo demo-torch check check-all check-programs check-downloads bench-datapath clean help install
 .DELETE_ON_ERROR:
 
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

@@ -26,30 +26,30 @@ $(B)/selftests/verifier_test: $(B)/obj/selftests/datapath/verifier_test.o
 
 check-programs: $(B)/selftests/verifier_test $(DATAPATH_TESTS:%=$(B)/selftests/%)
 
-$(foreach t,defects_test sfcd_parity_test race_test race_table_test tc_test groups_test hostile_test door_test meta_test,$(call test,$(t),quick,host,180,$(B)/selftests/$(t)))
-$(call test,verifier_test,quick,host,120,$(B)/selftests/verifier_test)
+$(foreach t,defects_test sfcd_parity_test race_test race_table_test tc_test groups_test hostile_test door_test meta_test,$(call test,$(t),quick,unit,400,$(B)/selftests/$(t)))
+$(call test,verifier_test,quick,unit,400,$(B)/selftests/verifier_test)
 $(call test,verifier_test,full,vm,300,$(B)/selftests/verifier_test)
 # What the kernel makes of metadata is each kernel's own.
 $(call test,meta_test,full,vm,1200,$(B)/selftests/meta_test 3000)
-$(call test,hostile_tc_test,quick,host,60,$(B)/selftests/hostile_test --tc)
-$(call test,numbers_test,quick,host,120,$(B)/selftests/numbers_test)
-$(call test,numbers_tc_test,quick,host,120,$(B)/selftests/numbers_test --tc)
-$(call test,numbers_test,full,host,1200,$(B)/selftests/numbers_test --rounds 100000)
-$(call test,numbers_tc_test,full,host,1200,$(B)/selftests/numbers_test --tc --rounds 100000)
-$(call test,trace_test,quick,host,180,$(B)/selftests/trace_test --packets 3000000)
-$(call test,trace_test,full,host,400,$(B)/selftests/trace_test --packets 10000000)
-$(call test,trace_tc_test,quick,host,180,$(B)/selftests/trace_test --tc --packets 1000000)
-$(call test,trace_tc_test,full,host,600,$(B)/selftests/trace_test --tc --packets 10000000)
-$(call test,table_test,quick,host,120,$(B)/selftests/table_test --packets 200000)
-$(call test,table_test,full,host,600,$(B)/selftests/table_test --packets 10000000)
-$(call test,table_tc_test,quick,host,120,$(B)/selftests/table_test --tc --packets 200000)
-$(call test,table_tc_test,full,host,600,$(B)/selftests/table_test --tc --packets 10000000)
+$(call test,hostile_tc_test,quick,unit,400,$(B)/selftests/hostile_test --tc)
+$(call test,numbers_test,quick,unit,400,$(B)/selftests/numbers_test)
+$(call test,numbers_tc_test,quick,unit,400,$(B)/selftests/numbers_test --tc)
+$(call test,numbers_test,full,unit,1200,$(B)/selftests/numbers_test --rounds 100000)
+$(call test,numbers_tc_test,full,unit,1200,$(B)/selftests/numbers_test --tc --rounds 100000)
+$(call test,trace_test,quick,unit,400,$(B)/selftests/trace_test --packets 3000000)
+$(call test,trace_test,full,unit,400,$(B)/selftests/trace_test --packets 10000000)
+$(call test,trace_tc_test,quick,unit,400,$(B)/selftests/trace_test --tc --packets 500000)
+$(call test,trace_tc_test,full,unit,600,$(B)/selftests/trace_test --tc --packets 10000000)
+$(call test,table_test,quick,unit,400,$(B)/selftests/table_test --packets 200000)
+$(call test,table_test,full,unit,600,$(B)/selftests/table_test --packets 10000000)
+$(call test,table_tc_test,quick,unit,400,$(B)/selftests/table_test --tc --packets 200000)
+$(call test,table_tc_test,full,unit,600,$(B)/selftests/table_test --tc --packets 10000000)
 # 10 million steps, with the programs' own clocks bounded after each.
-$(call test,table_test-steps,full,host,1200,$(B)/selftests/table_test --policy ssp --steps 10000000)
-$(call test,table_tc_test-steps,full,host,1200,$(B)/selftests/table_test --tc --policy ssp --steps 1000000)
+$(call test,table_test-steps,full,unit,1200,$(B)/selftests/table_test --policy ssp --steps 10000000)
+$(call test,table_tc_test-steps,full,unit,1200,$(B)/selftests/table_test --tc --policy ssp --steps 1000000)
 # Each kind of policy by itself, as often, by both hooks.
 $(foreach p,bsp fastest fastest-timeout sfcd sfcd-down timeout external coded,\
-	$(call test,trace_test-$(p),full,host,600,$(B)/selftests/trace_test --policy $(p) --packets 10000000) \
-	$(call test,trace_tc_test-$(p),full,host,600,$(B)/selftests/trace_test --tc --policy $(p) --packets 10000000))
-$(foreach p,ssp asp grouped,$(call test,table_test-$(p),full,host,600,$(B)/selftests/table_test --policy $(p) --packets 10000000) \
-	$(call test,table_tc_test-$(p),full,host,600,$(B)/selftests/table_test --tc --policy $(p) --packets 10000000))
+	$(call test,trace_test-$(p),full,unit,600,$(B)/selftests/trace_test --policy $(p) --packets 10000000) \
+	$(call test,trace_tc_test-$(p),full,unit,600,$(B)/selftests/trace_test --tc --policy $(p) --packets 10000000))
+$(foreach p,ssp asp grouped,$(call test,table_test-$(p),full,unit,600,$(B)/selftests/table_test --policy $(p) --packets 10000000) \
+	$(call test,table_tc_test-$(p),full,unit,600,$(B)/selftests/table_test --tc --policy $(p) --packets 10000000))

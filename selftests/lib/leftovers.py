@@ -77,11 +77,20 @@ def clean(top, run):
         _output("ip", "netns", "del", os.path.basename(ns))
 
 
-def host_state():
+# What the kernel makes itself: in each bpffs that is mounted (BPF_PRELOAD), and for a
+# module that a link of its kind loads.
+KERNEL_PINS = {"maps.debug", "progs.debug"}
+KERNEL_LINKS = {"ifb0", "ifb1", "dummy0", "bond0", "teql0", "tunl0", "sit0", "gre0", "gretap0", "erspan0",
+                "ip_vti0", "ip6_vti0", "ip6tnl0", "ip6gre0", "ovs-system"}
+
+
+def _host_state():
     """Things without a run's name: links, programs, pins, namespaces and labs."""
     state = set()
     for line in _output("ip", "-o", "link", "show").splitlines():
-        state.add("link " + line.split(":")[1].strip().split("@")[0])
+        name = line.split(":")[1].strip().split("@")[0]
+        if name not in KERNEL_LINKS:
+            state.add("link " + name)
     try:
         programs = json.loads(_output("bpftool", "-j", "prog", "show") or "[]")
     except ValueError:
@@ -90,18 +99,57 @@ def host_state():
         if p.get("name", "").startswith("saina"):
             state.add(f"program {p['id']} {p['name']}")
     for root, dirs, files in os.walk("/sys/fs/bpf"):
-        state |= {"pin " + os.path.join(root, n) for n in dirs + files}
+        state |= {"pin " + os.path.join(root, n) for n in dirs + files if n not in KERNEL_PINS}
     state |= {"namespace " + n for n in glob.glob("/run/netns/saina-*")}
     state |= {"lab " + n for n in glob.glob("/run/saina-lab/*/")}
     return state
 
 
-def host_changes(before):
-    """What is there now and was not @before."""
-    # The kernel frees programs and links some time after their last user.
-    for _ in range(50):
-        new = host_state() - before
-        if not new:
-            break
-        time.sleep(0.1)
-    return sorted(new)
+def _owner_alive(lab):
+    """Is the process there that a lab was made for (lab_owner_alive of saina-lab)?"""
+    try:
+        with open(lab + "owner.pid", encoding="ascii") as f:
+            pid, start = f.read().split()
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as f:
+            return f.read().rpartition(")")[2].split()[19] == start
+    except (OSError, ValueError, IndexError):
+        return False
+
+
+def _beside(mine):
+    """Names of runs and labs that are in use and not those of the runs @mine."""
+    found = set()
+    for d in glob.glob("/proc/[0-9]*"):
+        try:
+            with open(d + "/environ", "rb") as f:
+                found |= {v.partition(b"=")[2].decode(errors="replace") for v in f.read().split(b"\0")
+                          if v.startswith(b"SAINA_TEST_RUN=")}
+        except OSError:
+            pass
+    found |= {os.path.basename(d.rstrip("/")) for d in glob.glob("/run/saina-lab/*/") if _owner_alive(d)}
+    return {n for n in found if len(n) > 3 and not any(run in n for run in mine)}
+
+
+class Host:
+    """What there is on the host, to be compared with what there is after the @runs."""
+
+    def __init__(self, runs):
+        self.runs = runs
+        self.before = _host_state()
+        self.beside = _beside(runs)
+
+    def changes(self):
+        """What is there now and was not before, but for what is made by others beside us.
+
+        Programs have no names of runs: beside others they cannot be told apart.
+        """
+        # The kernel frees programs and links some time after their last user.
+        for _ in range(50):
+            self.beside |= _beside(self.runs)
+            new = {n for n in _host_state() - self.before
+                   if not any(name in n for name in self.beside)
+                   and not (self.beside and n.startswith("program "))}
+            if not any(n.startswith(("program ", "link ")) for n in new):
+                break
+            time.sleep(0.1)
+        return sorted(new)

@@ -5,7 +5,7 @@
 # namespaces check every sum against a float reference (userland/allreduce/
 # verify_float.c).
 #
-#	float_test.sh [straggler|losses]	only one float32 job with a straggler; only losses
+#	float_test.sh [losses]	only losses
 #
 # In the test VM (selftests/in-vm); TAP.
 
@@ -76,13 +76,6 @@ if [ "${1-}" = losses ]; then
 	elements=5003 segments=3
 	lossy float32 payload 2048
 	lossy bfloat16 payload 2048
-	lab_down
-	check "saina.ko is unloaded" until_true 20 rmmod saina
-	finished
-	exit
-fi
-if [ "${1-}" = straggler ]; then
-	straggle float32
 	lab_down
 	check "saina.ko is unloaded" until_true 20 rmmod saina
 	finished

@@ -5,16 +5,18 @@
 # ask it, by both hooks: PACKETS each for policies with rounds and for policies with steps, in
 # episodes of EPISODE packets.  Every tenth episode has most of its policies of the same kind.
 #
-#	traces.sh PACKETS EPISODE
+#	traces.sh PACKETS EPISODE [NAME...]	only those of these names
 #
 # In the test VM (selftests/in-vm); TAP.
 
 set -u
 packets=$1 episode=$2
+names=" ${*:3} "
 # shellcheck source=../tap.sh
 . "$(dirname "$(readlink -f "$0")")/../tap.sh"
 
 traces() { # NAME PROGRAM [ARGUMENT...]
+	[[ $names == "  " || $names == *" $1 "* ]] || return 0
 	"$SAINA_BUILD/selftests/$2" --module --packets "$packets" --episode "$episode" "${@:3}" \
 		>/tmp/run.log 2>&1 </dev/null
 	pass_on "$1" $? /tmp/run.log

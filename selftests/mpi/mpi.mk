@@ -9,6 +9,6 @@ $(B)/selftests/mpi-sums: selftests/mpi/sums.c
 ifneq ($(MPI_LIBS),)
 check-programs: $(B)/selftests/mpi-sums
 endif
-$(call test,mpi/mpi,quick,host,240,selftests/mpi/mpi.sh quick)
+$(call test,mpi/mpi,quick,host,400,selftests/mpi/mpi.sh quick)
 $(call test,mpi/mpi,full,host,600,selftests/mpi/mpi.sh)
 $(call test,mpi/mpi4py,full,host,300,selftests/mpi/mpi4py.sh)

@@ -56,8 +56,7 @@ falls_back "no aggregator" "SAINA_AGGREGATOR is not set" SAINA_AGGREGATOR=
 job two elements 40000 workers 2
 falls_back "a job of another size" "job [0-9]+ has 2 workers, there are 3" SAINA_JOB=two
 falls_back "a variable that makes no sense" "SAINA_MPI_MIN=much" SAINA_JOB=mpi SAINA_MPI_MIN=much
-fi
-# One rank's token is wrong: the others have joined.
+# One rank's token is wrong: the others have joined, and wait until it would have.
 job locked elements 40000 workers $N token key
 cat >"$WORK/one-wrong" <<SH
 #!/bin/sh
@@ -70,6 +69,7 @@ said=$(through $N SAINA_JOB=locked SAINA_TOKEN=key -- "$WORK/one-wrong" "$SUMS" 
 matches "fall back: one rank with a wrong token: that rank says so" "rank 1 cannot join: .*token" "$said"
 matches "fall back: one rank with a wrong token: all go through MPI" "of $N ranks cannot join: all" "$said"
 check "fall back: one rank with a wrong token: every sum is right" right "$said" $N || diag "$(tail -n 12 <<<"$said")"
+fi
 
 # A policy that does not wait for all: each sum that lacks a rank is made by MPI.
 job fast elements 40000 workers $N policy fastest:k=2

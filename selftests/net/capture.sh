@@ -4,6 +4,8 @@
 # What captures of a job show, by tshark with tools/wireshark/saina.lua: at a worker, at its
 # port, at all ports and on the bridge, with the tc hook, with XDP and with relayed results.
 #
+#	capture.sh [all]	all: relayed results on Open vSwitch, too
+#
 #     w0 eth0 (captured) --- p0 (captured)   p1   p2 --- w1, w2
 #                              \  br0 (captured)  /
 
@@ -12,6 +14,7 @@ command -v tshark >/dev/null || { echo "1..0 # SKIP tshark is not installed"; ex
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
+[ "${1-}" = all ] || BRIDGES=linux
 ROUNDS=6
 # Segments of a round: ceil(20000 / 352)
 MESSAGES=$((ROUNDS * 57))

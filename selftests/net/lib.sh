@@ -142,9 +142,15 @@ stop() {
 	fi
 }
 
+# deadline SECONDS: from now, and at least a minute, so that a busy machine makes no failure;
+# what takes as long as it is allowed to has failed anyway.
+deadline() {
+	echo $((SECONDS + ($1 < 60 ? 60 : $1) * SLOW))
+}
+
 # until_true SECONDS CMD...: polls; deadlines are generous, never measured.
 until_true() {
-	until_time $((SECONDS + $1 * SLOW)) "${@:2}"
+	until_time "$(deadline "$1")" "${@:2}"
 }
 
 until_time() { # DEADLINE CMD...
@@ -333,7 +339,7 @@ start_as() {
 	# Not by a function: the number would be that of a shell around it.
 	nsenter --net="/run/netns/saina-$LAB-w$3" -- "${worker_program[@]}" --aggregator "$AGG" --job "$id" \
 		--worker "$2" --rounds "$5" --seed "$SEED" --log "$WORK/$tag.log" --json \
-		--join-timeout-ms $((5000 * SLOW)) "${@:6}" \
+		--join-timeout-ms $((20000 * SLOW)) "${@:6}" \
 		>"$WORK/$tag.out" 2>"$WORK/$tag.err" </dev/null &
 	worker_pids[$tag]=$!
 }
@@ -374,9 +380,10 @@ hanging() { # WORKER
 # wait_all SECONDS: until all that were started have ended; good only if all
 # ended well, which they do only if every sum was right.
 wait_all() {
-	local i bad=0 status deadline=$((SECONDS + $1 * SLOW))
+	local i bad=0 status deadline
+	deadline=$(deadline "$1")
 	for i in "${!worker_pids[@]}"; do
-		if ! until_time $deadline worker_ended "$i"; then
+		if ! until_time "$deadline" worker_ended "$i"; then
 			echo "worker $i does not end"
 			[ $bad = 1 ] || hanging "$i"
 			kill -KILL "${worker_pids[$i]}"

@@ -3,44 +3,48 @@
 # Scripts that build a lab with tools/saina-lab.
 NET_TESTS := json_test lab plane basic reference loss delay policy policies control steps groups grouping sfcd death join agent ports jobs foreign slowpath door generic hook shared super podman hostile many capture metrics top
 
-$(foreach t,$(NET_TESTS),$(call test,net/$(t),quick,host,180,selftests/net/$(t).sh))
+$(foreach t,$(NET_TESTS),$(call test,net/$(t),quick,host,400,selftests/net/$(t).sh))
 # Again with the tc hook, on a Linux bridge.
-HOOK_TESTS := basic loss policy sfcd death hostile foreign
-$(foreach t,$(HOOK_TESTS),$(call test,net/$(t)-tc,quick,host,180,env SAINA_TEST_HOOK=tc selftests/net/$(t).sh))
-# Some workers behind tc, some behind XDP.
-$(call test,net/loss-mixed,quick,host,180,env SAINA_TEST_HOOK=mixed selftests/net/loss.sh)
+HOOK_TESTS := basic loss hostile
+HOOK_TESTS_FULL := policy sfcd death foreign steps
+$(foreach t,$(HOOK_TESTS),$(call test,net/$(t)-tc,quick,host,400,env SAINA_TEST_HOOK=tc selftests/net/$(t).sh))
+$(foreach t,$(HOOK_TESTS_FULL),$(call test,net/$(t)-tc,full,host,600,env SAINA_TEST_HOOK=tc selftests/net/$(t).sh))
 # float32 of all magnitudes: short, and each hook alone at length.
-$(call test,net/numbers,quick,host,180,env SAINA_TEST_HOOK=mixed selftests/net/numbers.sh)
+$(call test,net/numbers,quick,host,400,env SAINA_TEST_HOOK=mixed selftests/net/numbers.sh)
 $(call test,net/numbers-tc,full,host,900,env SAINA_TEST_HOOK=tc selftests/net/numbers.sh all)
 $(call test,net/numbers-xdp,full,host,900,env SAINA_TEST_HOOK=xdp selftests/net/numbers.sh all)
 # Jumbo frames: results in pieces, which leave XDP ports by tc.
-$(call test,net/loss-jumbo,full,host,300,env SAINA_TEST_HOOK=tc selftests/net/loss.sh jumbo)
-$(call test,net/loss-jumbo-xdp,full,host,300,env SAINA_TEST_HOOK=xdp selftests/net/loss.sh jumbo)
-MIXED_TESTS := basic policy sfcd death hostile
-$(foreach t,$(MIXED_TESTS),$(call test,net/$(t)-mixed,full,host,180,env SAINA_TEST_HOOK=mixed selftests/net/$(t).sh))
-$(call test,net/steps-tc,full,host,180,env SAINA_TEST_HOOK=tc selftests/net/steps.sh)
+$(call test,net/loss-jumbo,full,host,600,env SAINA_TEST_HOOK=tc selftests/net/loss.sh jumbo)
+$(call test,net/loss-jumbo-xdp,full,host,600,env SAINA_TEST_HOOK=xdp selftests/net/loss.sh jumbo)
+# Some workers behind tc, some behind XDP.
+MIXED_TESTS := basic loss policy sfcd death hostile
+$(foreach t,$(MIXED_TESTS),$(call test,net/$(t)-mixed,full,host,600,env SAINA_TEST_HOOK=mixed selftests/net/$(t).sh))
 # All ordered pairs of policies.
-$(call test,net/swaps,full,host,300,selftests/net/swaps.sh)
-$(call test,net/swaps-tc,full,host,300,env SAINA_TEST_HOOK=tc selftests/net/swaps.sh)
+$(call test,net/swaps,full,host,600,selftests/net/swaps.sh)
+$(call test,net/swaps-tc,full,host,600,env SAINA_TEST_HOOK=tc selftests/net/swaps.sh)
 # k that goes down again: gradient descent with a learning rate that drops.
-$(call test,net/sfcd_down,full,host,180,selftests/net/sfcd_down.sh)
+$(call test,net/sfcd_down,full,host,600,selftests/net/sfcd_down.sh)
 # The Python package, with numpy arrays and with torch tensors.
-$(call test,net/python,quick,host,180,selftests/net/python.sh)
+$(call test,net/python,quick,host,400,selftests/net/python.sh numpy quick)
+$(call test,net/python,full,host,600,selftests/net/python.sh)
 # DistributedDataParallel.
 $(call test,net/torch,full,host,1200,selftests/net/torch.sh)
 $(call test,net/demo_torch,full,host,1200,selftests/net/demo_torch.sh)
 $(call test,net/bench_ddp,full,host,600,selftests/net/bench_ddp.sh)
 check-programs: $(B)/bench-buckets
 $(call test,net/python-torch,full,host,600,selftests/net/python.sh torch)
+# What the quick tier leaves out: clients that are waited for until they are dropped, captures on Open vSwitch.
+$(call test,net/metrics,full,host,600,selftests/net/metrics.sh all)
+$(call test,net/capture,full,host,600,selftests/net/capture.sh all)
 # The quickstarts, in all their ways.
 $(call test,net/podman,full,host,600,selftests/net/podman.sh all)
 $(call test,net/qemu,full,host,900,selftests/net/qemu.sh)
 # Beside earlier versions, which it builds.
 $(call test,net/upgrade,full,host,1800,selftests/net/upgrade.sh)
 # Workers in VMs of their own.
-$(call test,net/prometheus,full,host,300,selftests/net/prometheus.sh)
+$(call test,net/prometheus,full,host,600,selftests/net/prometheus.sh)
 $(call test,net/bench,full,host,600,selftests/net/bench.sh)
-$(call test,net/bench_policies,full,host,300,selftests/net/bench_policies.sh)
+$(call test,net/bench_policies,full,host,600,selftests/net/bench_policies.sh)
 $(call test,net/tap,full,host,1200,selftests/net/tap.sh)
 $(call test,net/tap_tc,full,host,900,selftests/net/tap_tc.sh)
 

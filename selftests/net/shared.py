@@ -3,7 +3,9 @@
 """What a socket of AF_PACKET sees of training, beside the slot machine, which must not write
 into memory that such a socket shares.
 
-    shared.py INTERFACE SECONDS WORKER_IP
+    shared.py INTERFACE FILE WORKER_IP
+
+It captures until there is FILE, and looks at what it has captured after that.
 
 Every message captured from WORKER_IP to the aggregator has to be what a worker may send, and
 each gradient (round, segment), if it is seen twice, the same both times.  Prints in JSON how
@@ -12,6 +14,7 @@ gradient, by which two captures can be compared."""
 
 import hashlib
 import json
+import os
 import socket
 import struct
 import sys
@@ -36,13 +39,14 @@ def messages(udp: bytes):
 
 
 def main() -> None:
-    interface, seconds, worker = sys.argv[1], float(sys.argv[2]), socket.inet_aton(sys.argv[3])
+    interface, until, worker = sys.argv[1], sys.argv[2], socket.inet_aton(sys.argv[3])
     s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
     s.bind((interface, 0))
     s.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
     s.settimeout(0.2)
     print("ready", flush=True)
-    time.sleep(seconds)		# what is queued is shared until it is read
+    while not os.path.exists(until):		# what is queued is shared until it is read
+        time.sleep(0.05)
     out = {"frames": 0, "trains": 0, "messages": 0, "wrong": [], "grads": {}}
     end = time.monotonic() + 2
     while time.monotonic() < end:

@@ -15,10 +15,10 @@ lab_up --workers 2 --bridge linux
 out=/run/saina-lab/$LAB/seen
 mkdir "$out"
 
-# tap SECONDS WORKER: captures what a worker sends, at both ends of its link
+# tap WORKER: captures what a worker sends, at both ends of its link, until there is $out/enough
 tap() {
-	w "$2" python3 "$NET_DIR/shared.py" eth0 "$1" "10.190.0.1$2" >"$out/eth$2" &
-	sw python3 "$NET_DIR/shared.py" "p$2" "$1" "10.190.0.1$2" >"$out/p$2" &
+	w "$1" python3 "$NET_DIR/shared.py" eth0 "$out/enough" "10.190.0.1$1" >"$out/eth$1" &
+	sw python3 "$NET_DIR/shared.py" "p$1" "$out/enough" "10.190.0.1$1" >"$out/p$1" &
 }
 
 tapped() { # FILE JQ
@@ -33,10 +33,12 @@ job seen workers 2 elements 20000 payload 352 policy bsp
 start_all seen 1000000 2 --elements 20000 --think-us 5000
 check "shared: rounds flow" until_true 30 rounds_at_least seen 5
 for i in 0 1; do
-	tap 2 $i
+	tap $i
 done
 jobs_of_taps=$(jobs -p | tail -n 4)
 check "shared: four sockets capture" until_true 10 all_listen 4
+check "shared: rounds go on while they do" rounds_go_on seen 50
+touch "$out/enough"
 # shellcheck disable=SC2086
 wait $jobs_of_taps
 for i in 0 1; do
@@ -50,10 +52,11 @@ for i in 0 1; do
 done
 # The check can fail: a worker that sends a result is seen.
 rm "$out"/*
-tap 1 0
+tap 0
 check "shared: two sockets capture" until_true 10 all_listen 2
 SWITCH_MAC=$(mac_of switch)
 raw 0 type=2 job="$(job_field seen id)" repeat=3
+touch "$out/enough"
 # shellcheck disable=SC2046
 wait $(jobs -p | tail -n 2)
 matches "shared: a result among what a worker sends is found" "type 2" "$(tapped eth0 .wrong)"

@@ -11,4 +11,4 @@ $(B)/selftests/oracle_test: $(call objs,selftests/oracle/oracle_test.c) $(ORACLE
 	$(CC) $(LDFLAGS) -o $@ $^
 
 check-programs: $(B)/selftests/oracle_test
-$(call test,oracle_test,quick,host,60,$(B)/selftests/oracle_test)
+$(call test,oracle_test,quick,unit,400,$(B)/selftests/oracle_test)

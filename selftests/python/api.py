@@ -146,7 +146,7 @@ def scene_refuse(w):
     refused("a token file that everybody may read", saina.Error, "read by everybody", lambda: saina.join(token_file=token))
     os.chmod(token, 0o600)
     refused("a second process of this rank, whose token file is good,", saina.Error, "(EBUSY)",
-            lambda: saina.join(token_file=token, join_timeout=1))
+            lambda: saina.join(token_file=token, join_timeout=3))
     refused("an empty array", ValueError, "is empty", lambda: w.allreduce(make(f(0, numpy.float32))))
     refused("a list", TypeError, "not list", lambda: w.allreduce([1.0, 2.0]))
     refused("more than the job has", saina.Error, f"the job has {ELEMENTS}",
@@ -233,7 +233,7 @@ def scene_fork(w):
 def scene_twin(w):
     """A second process of the same rank."""
     x = values(RANK, 0)
-    refused("a second process of the same rank", saina.Error, "(EBUSY)", lambda: saina.join(token="s3cret", join_timeout=1))
+    refused("a second process of the same rank", saina.Error, "(EBUSY)", lambda: saina.join(token="s3cret", join_timeout=3))
     w.allreduce(make(x))
     point((x == total(0)).all(), "the first process of the rank goes on")
 

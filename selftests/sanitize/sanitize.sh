@@ -44,7 +44,7 @@ export LSAN_OPTIONS=log_path=$tmp/report
 
 # Test programs of this name that run as `make check' runs them: a test has the name of its program.
 mapfile -t chosen < <(awk -v re="$programs" -v without="$without" '
-	$2 == "quick" && $3 == "host" && $1 ~ re && $1 !~ without && $5 ~ "/selftests/" $1 "$" {
+	$2 == "quick" && $3 == "unit" && $1 ~ re && $1 !~ without && $5 ~ "/selftests/" $1 "$" {
 		line = $1
 		for (i = 6; i <= NF; i++)
 			line = line " " $i

@@ -40,7 +40,7 @@ $(B)/selftests/bench-contender: $(call objs,selftests/tool/bench_contender.c use
 check-programs: $(B)/selftests/bench-contender
 
 check-programs: $(TOOL_TESTS) $(B)/selftests/saina-sanitized
-$(foreach t,$(notdir $(TOOL_TESTS)),$(call test,$(t),quick,host,300,$(B)/selftests/$(t)))
-$(call test,tool_test,quick,host,120,selftests/tool/tool_test.sh)
-$(call test,tool_wireshark,quick,host,120,selftests/tool/wireshark_test.py)
-$(call test,tool_bench,quick,host,60,selftests/tool/bench_test.py)
+$(foreach t,$(notdir $(TOOL_TESTS)),$(call test,$(t),quick,unit,300,$(B)/selftests/$(t)))
+$(call test,tool_test,quick,unit,400,selftests/tool/tool_test.sh)
+$(call test,tool_wireshark,quick,unit,400,selftests/tool/wireshark_test.py)
+$(call test,tool_bench,quick,unit,400,selftests/tool/bench_test.py)

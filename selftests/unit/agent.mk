@@ -14,4 +14,4 @@ $(AGENT_TESTS): $(wildcard userland/agent/control/*.h userland/net/*.h kmod/core
 	$(CC) $(filter-out -MMD -MP,$(SAINA_CFLAGS)) $(SANITIZE) -Iselftests -o $@ $(filter %.c,$^) -lcmocka -lmnl
 
 check-programs: $(AGENT_TESTS)
-$(foreach t,$(notdir $(AGENT_TESTS)),$(call test,$(t),quick,host,60,$(B)/selftests/$(t)))
+$(foreach t,$(notdir $(AGENT_TESTS)),$(call test,$(t),quick,unit,400,$(B)/selftests/$(t)))

@@ -6,4 +6,4 @@ $(B)/selftests/dbw_test $(B)/selftests/grouping_test: $(B)/selftests/%_test: $(B
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -lm
 check-programs: $(CONTROL_TESTS:%=$(B)/selftests/%)
-$(foreach t,$(CONTROL_TESTS),$(call test,$(t),quick,host,60,$(B)/selftests/$(t)))
+$(foreach t,$(CONTROL_TESTS),$(call test,$(t),quick,unit,400,$(B)/selftests/$(t)))

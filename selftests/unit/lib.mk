@@ -13,7 +13,7 @@ $(call objs,$(LIB_TESTS:%=selftests/unit/%.c) $(LIB_AGG)): \
 	SAINA_CFLAGS += -Iuserland/allreduce -Iselftests -pthread
 
 check-programs: $(addprefix $(B)/selftests/,$(LIB_TESTS))
-$(foreach t,$(LIB_TESTS),$(call test,$(t),quick,host,120,$(B)/selftests/$(t)))
+$(foreach t,$(LIB_TESTS),$(call test,$(t),quick,unit,400,$(B)/selftests/$(t)))
 
 # The pure machines, with a clock of the test's own.
 LIB_CLOCK_TESTS := window_test join_test lib_bell_test verify_test lib_exponent_test
@@ -25,7 +25,7 @@ $(B)/selftests/verify_test: $(call objs,$(addprefix userland/allreduce/,verify.c
 $(B)/obj/selftests/unit/verify_test.o: SAINA_CFLAGS += -Iuserland/allreduce
 
 check-programs: $(addprefix $(B)/selftests/,$(LIB_CLOCK_TESTS))
-$(foreach t,$(LIB_CLOCK_TESTS),$(call test,$(t),quick,host,60,$(B)/selftests/$(t)))
+$(foreach t,$(LIB_CLOCK_TESTS),$(call test,$(t),quick,unit,400,$(B)/selftests/$(t)))
 # Many workers, the oracle and a network, all simulated.
 FLOW_TEST_OBJS := $(call objs,$(addprefix selftests/unit/,flow_test.c lib_sim.c lib_record.c lib_link.c lib_events.c lib_switch.c))
 $(FLOW_TEST_OBJS): SAINA_CFLAGS += -Iselftests
@@ -34,8 +34,8 @@ $(B)/selftests/flow_test: $(FLOW_TEST_OBJS) $(ORACLE_OBJS) $(B)/libsaina.a
 	$(CC) $(LDFLAGS) -o $@ $^ -pthread -lm
 
 check-programs: $(B)/selftests/flow_test
-$(call test,flow_test,quick,host,120,$(B)/selftests/flow_test)
-$(call test,flow_long,full,host,1200,$(B)/selftests/flow_test 3000 1000)
+$(call test,flow_test,quick,unit,400,$(B)/selftests/flow_test)
+$(call test,flow_long,full,unit,1200,$(B)/selftests/flow_test 3000 1000)
 # What losses cost, by the same simulator: not a measurement, the same on every machine.
 bench-loss: $(B)/selftests/flow_test
 	$< figures
@@ -58,7 +58,7 @@ $(B)/selftests/steps_test: $(STEPS_TEST_OBJS) $(ORACLE_OBJS) $(B)/libsaina.a
 	$(CC) $(LDFLAGS) -o $@ $^ -lm
 
 check-programs: $(B)/selftests/steps_test
-$(call test,steps_test,quick,host,60,$(B)/selftests/steps_test)
+$(call test,steps_test,quick,unit,400,$(B)/selftests/steps_test)
 # Workers that start different sizes: likewise.
 UNEQUAL_TEST_OBJS := $(call objs,$(addprefix selftests/unit/,unequal_test.c lib_switch.c))
 $(UNEQUAL_TEST_OBJS): SAINA_CFLAGS += -Iselftests
@@ -67,6 +67,6 @@ $(B)/selftests/unequal_test: $(UNEQUAL_TEST_OBJS) $(ORACLE_OBJS) $(B)/libsaina.a
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -pthread -lm
 
 check-programs: $(B)/selftests/unequal_test
-$(call test,unequal_test,quick,host,60,$(B)/selftests/unequal_test)
+$(call test,unequal_test,quick,unit,400,$(B)/selftests/unequal_test)
 # Against the description of its binary interface.
-$(call test,abi,full,host,60,selftests/unit/abi_test.sh)
+$(call test,abi,full,unit,600,selftests/unit/abi_test.sh)

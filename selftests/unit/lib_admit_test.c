@@ -50,7 +50,9 @@ static void test_refusals(void **state)
 	o.job = 256;
 	refused(a, o, -EINVAL, "0..255");
 	o.job = 21;				/* nobody answers for it */
+	o.join_timeout_ms = 1500;
 	refused(a, o, -ETIMEDOUT, "is sainad running");
+	o.join_timeout_ms = 20000;
 	o.job = 20;
 	o.token = "a token of more than thirty-two bytes";
 	refused(a, o, -EINVAL, "longer");
@@ -71,9 +73,11 @@ static void test_refusals(void **state)
 	assert_int_equal(saina_open(&none, NULL), -EINVAL);
 
 	assert_int_equal(saina_open(&s, &o), 0);
-	o.worker = 0;				/* joining twice */
+	o.worker = 0;				/* joining twice; asked again until then */
+	o.join_timeout_ms = 3000;
 	refused(a, o, -EBUSY, "alive already");
 	saina_close(s);
+	o.join_timeout_ms = 20000;
 	assert_int_equal(saina_open(&s, &o), 0);	/* it has left */
 	saina_close(s);
 	agg_stop(a);

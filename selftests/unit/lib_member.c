@@ -31,7 +31,7 @@ struct saina_opts member_opts(struct agg *a, int worker)
 	member_lines[0] = 0;
 	return (struct saina_opts){ .size = sizeof(struct saina_opts),
 				    .aggregator = agg_address(a), .job = 20, .worker = worker,
-				    .log = collect, .join_timeout_ms = 1500 };
+				    .log = collect, .join_timeout_ms = 20000 };
 }
 
 struct opener {

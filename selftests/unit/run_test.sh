@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# selftests/run itself: planted tests that pass, fail, skip, stop early, hang or leave
-# something behind are reported as just that, and the right ones of a list are run.
+# selftests/run itself: planted tests that pass, fail, fail once, skip, stop early, hang or
+# leave something behind are reported as just that, and the right ones of a list are run.
 
 set -u
 top=$(readlink -f "$(dirname "$0")/../..")
@@ -11,18 +11,20 @@ trap 'rm -rf "$tmp"' EXIT
 # shellcheck source=../tap.sh
 . "$top/selftests/tap.sh"
 
-# plant NAME TIER LIMIT LINE...: a test that is a shell script of these lines
+# plant NAME TIER LIMIT LINE...: a test that is a shell script of these lines, in $lane
+lane=host
 plant() {
 	printf '%s\n' '#!/bin/sh' "${@:4}" >"$tmp/$1"
 	chmod 755 "$tmp/$1"
-	echo "$1 $2 host $3 $tmp/$1" >>"$tmp/tests.list"
+	echo "$1 $2 $lane $3 $tmp/$1" >>"$tmp/tests.list"
 }
 
-# run EXPECTED-STATUS DESCRIPTION [ARGUMENT...]: its output is in $tmp/said
+# run EXPECTED-STATUS DESCRIPTION [ARGUMENT...]: its output is in $tmp/said; $wrap is what runs it
+wrap=()
 run() {
 	local want=$1 what=$2 status
 	shift 2
-	env -u CI ${ci:+CI=true} SAINA_BUILD="$tmp" "$top/selftests/run" "$@" >"$tmp/said" 2>&1
+	"${wrap[@]}" env -u CI ${ci:+CI=true} SAINA_BUILD="$tmp" "$top/selftests/run" "$@" >"$tmp/said" 2>&1
 	status=$?
 	[ $status = "$want" ]
 	point $? "run: $what: exit status $want" || diag "status $status: $(cat "$tmp/said")"
@@ -61,6 +63,28 @@ point $? "run: shards have each test once" || diag "$(cat "$tmp/seen")"
 run 2 "a shard that does not exist is refused" -s 4/3
 run 2 "a pattern that matches nothing is refused" no-such-test
 run 2 "an unknown lane is refused" -L 5.10
+run 2 "less than one lane at once is refused" -j 0
+: >"$tmp/tests.list"
+
+# Two lanes: each of these tests ends when the other has begun.
+meets() { # NAME OTHER
+	plant "$1" quick 60 "touch $tmp/$1.begun" "until [ -e $tmp/$2.begun ]; do sleep 0.05; done" 'echo ok 1; echo 1..1'
+}
+meets one two
+lane=unit
+meets two one
+lane=host
+run 0 "tests of the lanes host and unit run side by side"
+last_line "2 passed, 0 failed, 0 skipped" "tests of the lanes host and unit run side by side"
+run 0 "with one lane at a time" -j 1
+run 0 "a lane that is named" -L unit
+last_line "1 passed, 0 failed, 0 skipped" "in a lane that is named its tests run, and no other"
+plant wood quick 10 'echo ok 1; echo 1..1'
+plant woodwood quick 10 'echo ok 1; echo 1..1'
+run 0 "a part of names" wood
+last_line "2 passed, 0 failed, 0 skipped" "a pattern runs all tests whose names contain it"
+run 0 "a whole name" wood@host
+last_line "1 passed, 0 failed, 0 skipped" "a pattern that is the whole NAME@LANE of a test runs that one only"
 
 # Everything below fails, each in its own way.
 fails() { # NAME ERE DESCRIPTION
@@ -96,6 +120,129 @@ if [ "$(id -u)" = 0 ]; then
 	fails leaves 'left behind: /run/netns/left-' "a test that leaves a namespace"
 	! ls /run/netns/left-t* >/dev/null 2>&1
 	point $? "run: a namespace left behind is taken away"
+fi
+
+# A failed test is run once more, at the end.
+# once NAME: a test that fails the first time only
+once() {
+	plant "$1" quick 60 "[ -e $tmp/$1.ran ] || { touch $tmp/$1.ran; echo 'not ok 1 - too early'; echo 1..1; exit 1; }" \
+		"echo ran $1 >>$tmp/order" 'echo ok 1; echo ok 2; echo 1..2'
+}
+once flake1
+plant steady quick 60 "echo ran steady >>$tmp/order" 'echo ok 1; echo 1..1'
+run 0 "a test that fails only the first time" flake1 steady
+said '^flake1 .* 1 NOT OK ' "that a test fails the first time is shown"
+said '^flaky: flake1$' "a test that passes when run again is called flaky, on a line of its own"
+said '^ +not ok 1 - too early' "what a flaky test failed in is shown"
+said '^# 2 tests in .*, 1 flaky' "flaky tests are counted apart"
+last_line "3 passed, 0 failed, 0 skipped" "of a flaky test the second run is counted, and the first is not"
+[ "$(xargs <"$tmp/order")" = "ran steady ran flake1" ]
+point $? "run: a failed test is run again after all others" || diag "$(cat "$tmp/order")"
+grep -q 'not ok 1 - too early' "$tmp/test-logs/flake1.log.first" && grep -q '^ok 2' "$tmp/test-logs/flake1.log"
+point $? "run: what a flaky test said both times is kept"
+once flake2
+rm "$tmp/flake1.ran"
+run 0 "two flaky tests" flake
+last_line "4 passed, 0 failed, 0 skipped" "two flaky tests are no failure"
+once flake3
+rm -f "$tmp"/flake?.ran
+run 1 "three flaky tests" flake
+said '3 tests are flaky: at most 2 may be' "three flaky tests: the reason is given"
+last_line "6 passed, 1 failed, 0 skipped" "three flaky tests are a failure"
+rm -f "$tmp"/flake?.ran
+run 1 "a flaky test beside one that fails twice" flake1 bad
+said '^flaky: flake1$' "a flaky test beside one that fails twice is called flaky"
+! grep -q '^flaky: bad' "$tmp/said"
+point $? "run: a test that fails twice is not called flaky" || diag "$(cat "$tmp/said")"
+last_line "2 passed, 1 failed, 0 skipped" "a test that fails twice is counted once"
+plant away quick 60 "[ ! -e $tmp/away.ran ] || { echo '1..0 # SKIP gone'; exit 4; }" "touch $tmp/away.ran" \
+	'echo not ok 1; echo 1..1; exit 1'
+run 1 "a test that fails, and skips when run again" away
+last_line "0 passed, 1 failed, 0 skipped" "a skip does not make up for a failure"
+for i in 1 2 3 4 5 6; do
+	plant six$i quick 60 "echo ran >>$tmp/sixes" 'echo not ok 1; echo 1..1'
+done
+run 1 "six tests that fail" six
+said '^# 6 tests failed: none is run again' "that none of many failed tests is run again is said"
+[ "$(wc -l <"$tmp/sixes")" = 6 ]
+point $? "run: of many failed tests none is run again" || diag "$(cat "$tmp/sixes")"
+
+# --repeat
+plant fourth quick 60 "echo x >>$tmp/fourth.runs" "n=\$(wc -l <$tmp/fourth.runs)" \
+	"[ \$n != 4 ] || { echo 'not ok 1 - the fourth'; echo 1..1; exit 1; }" 'echo ok 1; echo 1..1'
+run 1 "--repeat, a test of which one run fails" --repeat 10 fourth
+[ "$(wc -l <"$tmp/fourth.runs")" = 10 ]
+point $? "run: --repeat 10 runs a test ten times, and not once more" || diag "$(cat "$tmp/said")"
+said '^# fourth: 9 of 10 runs without a failure' "--repeat says how many runs were good"
+! grep -q '^flaky' "$tmp/said"
+point $? "run: --repeat calls nothing flaky" || diag "$(cat "$tmp/said")"
+last_line "9 passed, 1 failed, 0 skipped" "--repeat counts all runs"
+grep -q 'not ok 1 - the fourth' "$tmp/test-logs/fourth.4.log" && [ -s "$tmp/test-logs/fourth.10.log" ]
+point $? "run: --repeat keeps what each run said"
+run 0 "--repeat, a test that passes" -r 2 steady
+last_line "2 passed, 0 failed, 0 skipped" "-r is --repeat"
+run 2 "--repeat 0 is refused" --repeat 0 steady
+said '^run: --repeat 0: at least once' "--repeat 0 is refused with the reason"
+run 2 "--repeat without a number is refused" --repeat steady
+
+# The tests that took longest.
+for i in 1 2 3 4 5 6; do
+	plant wait$i quick 60 'echo ok 1; echo 1..1'
+done
+run 0 "six tests" wait
+said '^# longest: wait[1-6] [0-9]+ s(, wait[1-6] [0-9]+ s){4}$' "the five tests that took longest are named"
+
+# What is on the host afterwards.  In a network and mounts of its own.
+# bpftool: there is a program when a test has made the file
+mkdir "$tmp/bin"
+cat >"$tmp/bin/bpftool" <<SH
+#!/bin/sh
+[ -e $tmp/program ] && echo '[{"id":7,"name":"saina_xdp"}]' || echo '[]'
+SH
+chmod 755 "$tmp/bin/bpftool"
+# host EXPECTED-STATUS WORDS DESCRIPTION COMMAND...: what a run with CI=true says that
+# consists of a test that does COMMAND; no WORDS: nothing is new
+host() {
+	local status=$1 words=$2 what=$3
+	: >"$tmp/tests.list"
+	plant host quick 60 "${@:4}" 'echo ok 1; echo 1..1'
+	run "$status" "$what" host
+	if [ -n "$words" ]; then
+		said "host: left behind: $words\$" "$what: is reported"
+	else
+		! grep -q '^# new on the host' "$tmp/said"
+		point $? "run: $what: is not reported" || diag "$(cat "$tmp/said")"
+	fi
+}
+if [ "$(id -u)" = 0 ]; then
+	cp "$tmp/tests.list" "$tmp/tests.before"
+	ci=1
+	# What else runs there is in the file among.
+	# shellcheck disable=SC2016 # sh expands it
+	wrap=(env -u SAINA_TEST_RUN unshare -mnpf --mount-proc sh -ec 'mount -t tmpfs run /run; mkdir -p /run/netns /run/saina-lab
+		mount -t tmpfs bpf /sys/fs/bpf; PATH="$1:$PATH"; eval "$(cat "$1/among")"; shift; "$@"' sh "$tmp/bin")
+	: >"$tmp/bin/among"
+	host 0 '' "the kernel's own pins in a bpffs" 'touch /sys/fs/bpf/maps.debug /sys/fs/bpf/progs.debug'
+	host 1 'pin /sys/fs/bpf/saina-left' "a pin" 'touch /sys/fs/bpf/saina-left'
+	host 0 '' "a link that the kernel makes when it loads a module" 'ip link add ifb0 type ifb'
+	host 1 'lab /run/saina-lab/gone/' "a lab whose owner is gone" 'mkdir /run/saina-lab/gone' \
+		'echo 1 1 >/run/saina-lab/gone/owner.pid'
+	# shellcheck disable=SC2016 # the planted script expands it
+	host 0 '' "a lab whose owner is alive, and its namespace" 'mkdir /run/saina-lab/theirs' 'touch /run/netns/saina-theirs-sw' \
+		'echo "1 $(sed "s/.*) //" /proc/1/stat | cut -d" " -f20)" >/run/saina-lab/theirs/owner.pid'
+	host 1 'link left0; program 7 saina_xdp' "a link and a program" 'ip link add left0 type ifb' "touch $tmp/program"
+	rm "$tmp/program"
+	host 1 'namespace /run/netns/saina-beside7.basic-sw' "a namespace of no run that goes on" \
+		'touch /run/netns/saina-beside7.basic-sw'
+	echo 'SAINA_TEST_RUN=beside7 sleep 1000 &' >"$tmp/bin/among"
+	host 0 '' "a namespace of another run that goes on" 'touch /run/netns/saina-beside7.basic-sw'
+	# Which of the two has loaded it cannot be told.
+	host 0 '' "a program, beside another run" "touch $tmp/program"
+	host 1 'namespace /run/netns/saina-left-sw' "a namespace of none, beside another run" \
+		'touch /run/netns/saina-left-sw'
+	wrap=()
+	ci=
+	mv "$tmp/tests.before" "$tmp/tests.list"
 fi
 
 # Ctrl-C, and once more while the test that ran undoes what it did.

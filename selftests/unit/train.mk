@@ -5,7 +5,8 @@ $(B)/selftests/train_test: $(call objs,selftests/unit/train_test.c \
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -lz -lm
 
 check-programs: $(B)/selftests/train_test
-$(call test,train_test,quick,host,60,$(B)/selftests/train_test)
+$(call test,train_test,quick,unit,400,$(B)/selftests/train_test)
 
 # The same trainer in a lab, by way of tools/demo.
-$(call test,net/demo,quick,host,180,selftests/net/demo.sh)
+$(call test,net/demo,quick,host,400,selftests/net/demo.sh linux)
+$(call test,net/demo,full,host,600,selftests/net/demo.sh)

@@ -25,10 +25,10 @@ $(B)/selftests/payload_test: $(call objs,selftests/unit/payload_test.c) $(B)/lib
 
 UNIT_TESTS := $(JOBCORE_TESTS) $(addprefix $(B)/selftests/,config_test decode_test payload_test)
 check-programs: $(UNIT_TESTS)
-$(foreach t,jobcore_test joblife_test policy_test schedule_test config_test decode_test payload_test,$(call test,$(t),quick,host,60,$(B)/selftests/$(t)))
-$(call test,run_test,quick,host,120,selftests/unit/run_test.sh)
+$(foreach t,jobcore_test joblife_test policy_test schedule_test config_test decode_test payload_test,$(call test,$(t),quick,unit,400,$(B)/selftests/$(t)))
+$(call test,run_test,quick,unit,400,selftests/unit/run_test.sh)
 $(call test,vm_test,full,host,900,selftests/unit/vm_test.sh)
-$(call test,sainad_test,quick,host,120,selftests/unit/sainad_test.sh)
+$(call test,sainad_test,quick,unit,400,selftests/unit/sainad_test.sh)
 
 # What other parts put beside it.
 include $(filter-out %/unit.mk,$(wildcard selftests/unit/*.mk))
