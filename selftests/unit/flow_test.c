@@ -55,6 +55,11 @@ static bool any_loss(const struct sim_result *r)
 	return r->lost && r->resent && r->pulled;
 }
 
+static bool any_refused(const struct sim_result *r)
+{
+	return r->refused && r->late;
+}
+
 static bool any_stale(const struct sim_result *r)
 {
 	return r->late && r->pulled && r->stale;
@@ -74,7 +79,7 @@ static const struct kind {
 	const char *what;
 	bool (*seen)(const struct sim_result *all);
 	struct range loss, dup, burst_us, jitter_us, svc_us, slow_svc_us, host_ns, queue, slow_us;
-	struct range rounds, kills, forgets, restarts;
+	struct range rounds, kills, forgets, restarts, refuse;
 	bool reorder, liar;
 } kinds[] = {
 	{ "on a network without fault", any_late, .loss = { 0, 0 } },
@@ -95,6 +100,8 @@ static const struct kind {
 	  .forgets = { 1, 5 }, .rounds = { 10, 20 } },
 	{ "with a switch that loses all it knows", any_stale, .loss = { 0, 10 },
 	  .restarts = { 1, 2 }, .slow_us = { 0, 50000 }, .rounds = { 10, 20 } },
+	{ "with kernels that refuse to send for a while", any_refused, .loss = { 0, 10 },
+	  .refuse = { 1, 30 } },
 	{ "with a worker that sends an exponent of its own", any_late, .loss = { 0, 10 },
 	  .liar = true },
 };
@@ -107,12 +114,14 @@ static void choose(unsigned int *value, struct range r)
 
 static void change(struct sim_conf *c, const struct kind *k)
 {
-	unsigned int loss = 0, dup = 0;
+	unsigned int loss = 0, dup = 0, refuse = 0;
 
 	choose(&loss, k->loss);
 	choose(&dup, k->dup);
 	c->loss = loss / 100.0;
 	c->dup = dup / 100.0;
+	choose(&refuse, k->refuse);
+	c->refuse = refuse / 100.0;
 	choose(&c->burst_us, k->burst_us);
 	choose(&c->jitter_us, k->jitter_us);
 	choose(&c->svc_us, k->svc_us);
@@ -223,6 +232,7 @@ int main(int argc, char **argv)
 			all.late += r.late;
 			all.stale += r.stale;
 			all.lost += r.lost;
+			all.refused += r.refused;
 			all.results += r.results;
 			all.rejoined += r.rejoined;
 		}

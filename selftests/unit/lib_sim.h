@@ -13,6 +13,7 @@
  *   - nobody has more trains in flight than its window;
  *   - nobody takes the others for workers that start other sizes;
  *   - where nothing is lost, less than 5 % is sent again, whatever the delays;
+ *   - as sent counts what has left, and nothing that was refused;
  *   - every worker comes to the end, with a bounded number of messages.
  */
 #ifndef SAINA_LIB_SIM_H
@@ -41,6 +42,7 @@
  * @buckets: all-reduces a round is made of
  * @kills: workers that die and come back anew; @forgets: sessions lost by the agent;
  *	@restarts: of the whole switch
+ * @refuse: share of trains of which a worker's kernel refuses some or all messages, for a while
  * @liar: the last worker sends every gradient with an exponent of its own
  */
 struct sim_conf {
@@ -48,14 +50,14 @@ struct sim_conf {
 	unsigned int workers, segments, pool, ring, rounds, k, buckets, train, room;
 	enum saina_type type;
 	bool drop_late, reorder, together, liar;
-	double loss, dup;
+	double loss, dup, refuse;
 	unsigned int burst_us, delay_us, jitter_us, svc_us, slow_svc_us, queue, think_us, slow_us;
 	unsigned int host_ns;
 	unsigned int kills, forgets, restarts;
 };
 
 struct sim_result {
-	uint64_t sent, resent, pulled, asked, late, stale, lost, results, twice, ns;
+	uint64_t sent, resent, pulled, asked, late, stale, lost, refused, results, twice, ns;
 	unsigned int rejoined;
 	char error[256];	/* of the first broken rule, "" if none */
 };

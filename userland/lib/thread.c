@@ -208,6 +208,16 @@ static void say(struct saina *s, const struct saina_join_msg *m)
 	pthread_mutex_unlock(&s->lock);
 }
 
+/* @done of the messages in the buffer had left before: the others that have left since count. */
+static void count_left(struct saina *s, unsigned int done)
+{
+	if (s->io.done == done)
+		return;
+	pthread_mutex_lock(&s->lock);
+	saina_round_left(&s->round, s->io.buf + done * s->io.msg, s->io.done - done, s->io.msg);
+	pthread_mutex_unlock(&s->lock);
+}
+
 static uint64_t earlier(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
@@ -231,7 +241,7 @@ static uint64_t output(struct saina *s)
 	struct saina_session *j = &s->session;
 	struct saina_join_msg m[4];
 	uint64_t now, when, w = NEVER;
-	unsigned int n, k;
+	unsigned int n, k, done;
 	bool went;
 	size_t len;
 
@@ -249,6 +259,8 @@ static uint64_t output(struct saina *s)
 			.window = htole32(s->round.flow.window.size * j->job.train),
 		};
 		end_unequal(s, now);
+		j->mtu = s->io.mtu;
+		saina_join_refused(j, s->io.err, s->io.ctrl_err, now);
 		when = saina_join_run(j, now);
 		while (k < 4 && saina_join_output(j, &m[k]))
 			k++;
@@ -273,15 +285,20 @@ static uint64_t output(struct saina *s)
 		for (unsigned int i = 0; i < k; i++)
 			say(s, &m[i]);
 		if (saina_io_pending(&s->io)) {
-			saina_io_flush(&s->io);
+			done = s->io.done;
+			saina_io_flush(&s->io, now);
+			count_left(s, done);
 			went = true;
 		} else if (n) {
-			saina_io_send(&s->io, n, len);
+			saina_io_send(&s->io, n, len, now);
+			count_left(s, 0);
 			went = true;
 		}
 		show(s, &s->io.notes);
 		/* What was pending was in the way of what is due. */
 	} while (went && !saina_io_pending(&s->io));
+	if (s->io.held_ns)
+		when = earlier(when, s->io.held_ns);
 	return w < when ? w : when;
 }
 

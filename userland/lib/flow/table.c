@@ -281,19 +281,11 @@ static void put(struct saina_round *r, void *buf, const struct saina_steps_act *
 	h->count = htole16(r->job->payload);
 	if (a->type == SAINA_MSG_READ) {
 		memset(h + 1, 0, r->job->wire);
-		r->stats.pulled++;
 		return;
 	}
 	p->exponent = r->job->exponent0;
 	saina_gradient_encode(&r->grad, a->segment, h + 1);
 	h->exponent = p->exponent;
-	if (a->again) {
-		r->stats.resent++;
-		saina_round_request(r, a->segment)->call.resent++;
-	} else {
-		r->stats.sent++;
-		r->stats.sent_bytes += r->job->msglen;
-	}
 }
 
 unsigned int saina_table_output(struct saina_round *r, uint64_t now, uint8_t *buf, size_t *len,

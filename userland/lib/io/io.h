@@ -20,7 +20,11 @@
  * @buf: a train of messages; @msg: length of each
  * @n, @done: messages in @buf, those of them that have left
  * @more: the last call may not have read all that there was; @trains: of @mcast, it read trains
- * @writable: the socket said that there is room; @refused: so it did, and took nothing
+ * @writable: the socket said that there is room
+ * @held_ns: what is pending is not tried again before; 0: as soon as the socket has room
+ * @refusals: times that the kernel has refused it in succession, @err: why; 0: it was not refused
+ * @ctrl_err: of the last message that went alone, likewise
+ * @noted_err: of these, what there was a line about last
  * @segment: UDP_SEGMENT works here
  * @congested: there was no room for what was sent (ENOBUFS); the thread's to clear
  */
@@ -39,8 +43,11 @@ struct saina_io {
 	uint8_t	*buf;
 	size_t	msg;
 	unsigned int n, done;
-	bool	writable, refused, more, trains;
-	bool	segment, congested, complained;
+	bool	writable, more, trains;
+	bool	segment, congested;
+	uint64_t held_ns;
+	unsigned int refusals;
+	int	err, ctrl_err, noted_err;
 	struct saina_notes notes;
 	char	error[200];		/* why one of the calls below failed */
 };
@@ -49,6 +56,7 @@ struct saina_io {
 int saina_io_open(struct saina_io *io, const char *aggregator, const char *interface);
 int saina_io_group(struct saina_io *io, const struct saina_job *job);
 uint32_t saina_io_room(const struct saina_io *io);	/* trains that @mcast holds */
+void saina_io_mtu(struct saina_io *io);		/* looks what it is now */
 void saina_io_close(struct saina_io *io);
 int saina_io_gro(struct saina_io *io);		/* 1 on, 0 off, negative: unknown */
 void saina_io_kick(struct saina_io *io);
@@ -78,15 +86,15 @@ int saina_io_rx_init(struct saina_io *io);
 /* send.c: room for a train in @buf */
 int saina_io_buffer(struct saina_io *io);
 /* The first @n messages of @len bytes in @buf leave, together; not all of them if the
- * socket is full.
+ * socket is full or the kernel refuses them.
  */
-void saina_io_send(struct saina_io *io, unsigned int n, size_t len);
+void saina_io_send(struct saina_io *io, unsigned int n, size_t len, uint64_t now);
 static inline bool saina_io_pending(const struct saina_io *io)
 {
 	return io->done < io->n;
 }
-/* Sends what is pending. */
-void saina_io_flush(struct saina_io *io);
+/* Sends what is pending, unless it is held. */
+void saina_io_flush(struct saina_io *io, uint64_t now);
 /* Returns whether it went twice in one batch. */
 bool saina_io_message(struct saina_io *io, const struct saina_join_msg *m);
 

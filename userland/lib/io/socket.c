@@ -21,7 +21,6 @@
 #endif
 
 #define RCVBUF	    (8 << 20)
-#define REFUSED_NS  MSEC	/* between two tries to send what a socket does not take */
 #define TRAIN_BYTES (68 << 10)	/* that a datagram of 64 KiB costs of a socket's buffer */
 
 /* Notes the sentence of a failure; returns @err. */
@@ -66,7 +65,7 @@ bad:
 
 static void tune(int fd)
 {
-	int one = 1, size = RCVBUF;
+	int one = 1, size = RCVBUF, whole = IP_PMTUDISC_PROBE;
 
 	/* FORCE for those who may, else as far as net.core.rmem_max goes.  The
 	 * others may fail: then it is slower, that is all.
@@ -77,6 +76,8 @@ static void tune(int fd)
 		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 	setsockopt(fd, SOL_SOCKET, SO_RXQ_OVFL, &one, sizeof(one));
 	setsockopt(fd, SOL_UDP, UDP_GRO, &one, sizeof(one));
+	/* The data path takes no fragments: what does not fit is an error. */
+	setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &whole, sizeof(whole));
 }
 
 /* The local address that packets to the aggregator leave from. */
@@ -122,7 +123,7 @@ static int find_interface(struct saina_io *io, const char *want)
 	return ret;
 }
 
-static void find_mtu(struct saina_io *io)
+void saina_io_mtu(struct saina_io *io)
 {
 	struct ifreq ifr = {0};
 
@@ -208,7 +209,7 @@ int saina_io_open(struct saina_io *io, const char *aggregator, const char *inter
 	ret = open_unicast_on_free_port(io, interface);
 	if (ret)
 		return ret;
-	find_mtu(io);
+	saina_io_mtu(io);
 	io->segment = true;
 	return saina_io_rx_init(io);
 }
@@ -310,7 +311,7 @@ void saina_io_rest(struct saina_io *io)
 
 struct saina_ready saina_io_wait(struct saina_io *io, uint64_t ns)
 {
-	short out = saina_io_pending(io) && !io->refused ? POLLOUT : 0;
+	short out = saina_io_pending(io) && !io->held_ns ? POLLOUT : 0;
 	struct pollfd p[4] = {
 		{.fd = io->wake, .events = POLLIN},
 		{.fd = io->ucast, .events = POLLIN | out},
@@ -323,8 +324,6 @@ struct saina_ready saina_io_wait(struct saina_io *io, uint64_t ns)
 
 	if (t.tv_sec > 3600)
 		t.tv_sec = 3600;
-	if (io->refused && ns > REFUSED_NS)
-		t = (struct timespec){.tv_nsec = REFUSED_NS};
 	if (ppoll(p, 4, &t, NULL) <= 0)
 		return none;
 	if ((p[0].revents & POLLIN) && read(io->wake, &junk, sizeof(junk)) < 0)
