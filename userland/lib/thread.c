@@ -25,6 +25,9 @@ static void admitted(struct saina *s)
 			 (unsigned long long)j->job.elements);
 		saina_join_abort(j, -ENOMEM, s->io.error);
 	}
+	saina_io_no_errors(&s->io);
+	if (s->io.mcast >= 0 && saina_io_loop(&s->io, &j->job))
+		j->loop = SAINA_LOOP_SENT;
 	s->round.lent = &s->lent;
 	/* Asked for as late as this because people turn it on when told to. */
 	j->gro = saina_io_gro(&s->io);
@@ -131,6 +134,10 @@ static void take(struct saina *s, bool mcast, int n)
 		saina_io_datagram(&s->io, mcast, i, &d);
 		if (d.overflow && s->session.job.segments)
 			saina_window_overflow(&s->round.flow.window, now);
+		if (d.from == SAINA_FROM_SELF) {
+			s->session.loop = SAINA_LOOP_HEARD;
+			continue;
+		}
 		/* An empty datagram is one bad message, not none. */
 		do {
 			size_t len = d.left < d.size ? d.left : d.size;
@@ -140,6 +147,18 @@ static void take(struct saina *s, bool mcast, int n)
 			d.left -= len;
 		} while (d.left);
 	}
+}
+
+/* Why a JOIN may have no answer. */
+static void note_unreached(struct saina *s)
+{
+	enum saina_unreached why = saina_io_unreached(&s->io);
+
+	if (!why)
+		return;
+	pthread_mutex_lock(&s->lock);
+	s->session.unreached = why;
+	pthread_mutex_unlock(&s->lock);
 }
 
 /*
@@ -152,6 +171,8 @@ static void receive_datagrams(struct saina *s, struct saina_ready ready)
 	int answers = ready.ucast ? saina_io_receive(&s->io, false) : 0, results;
 	bool more;
 
+	if (ready.ucast && s->io.errors)
+		note_unreached(s);
 	if (!ready.mcast && answers <= 0)
 		return;
 	do {

@@ -25,6 +25,7 @@
  * @refusals: times that the kernel has refused it in succession, @err: why; 0: it was not refused
  * @ctrl_err: of the last message that went alone, likewise
  * @noted_err: of these, what there was a line about last
+ * @errors: what hosts and routers say of what was sent is kept for saina_io_unreached()
  * @segment: UDP_SEGMENT works here
  * @congested: there was no room for what was sent (ENOBUFS); the thread's to clear
  */
@@ -44,7 +45,7 @@ struct saina_io {
 	size_t	msg;
 	unsigned int n, done;
 	bool	writable, more, trains;
-	bool	segment, congested;
+	bool	segment, congested, errors;
 	uint64_t held_ns;
 	unsigned int refusals;
 	int	err, ctrl_err, noted_err;
@@ -55,6 +56,11 @@ struct saina_io {
 /* socket.c.  @interface may be NULL; 0 or -errno with the reason in @error */
 int saina_io_open(struct saina_io *io, const char *aggregator, const char *interface);
 int saina_io_group(struct saina_io *io, const struct saina_job *job);
+/* A message to ourselves by the group, which does not leave this host; false: it could not be sent. */
+bool saina_io_loop(struct saina_io *io, const struct saina_job *job);
+/* What has been said last of what was sent; until errors are not wanted any more. */
+enum saina_unreached saina_io_unreached(struct saina_io *io);
+void saina_io_no_errors(struct saina_io *io);
 uint32_t saina_io_room(const struct saina_io *io);	/* trains that @mcast holds */
 void saina_io_mtu(struct saina_io *io);		/* looks what it is now */
 void saina_io_close(struct saina_io *io);

@@ -62,6 +62,16 @@ static int send_segmented(struct saina_io *io, const void *buf, unsigned int n, 
 	return sendmsg(io->ucast, &m, 0) < 0 ? -errno : 0;
 }
 
+/* What was said of an earlier message is no error of the next one. */
+static void forget_error(struct saina_io *io)
+{
+	socklen_t len = sizeof(int);
+	int err;
+
+	if (io->errors)
+		getsockopt(io->ucast, SOL_SOCKET, SO_ERROR, &err, &len);
+}
+
 /*
  * A batch that no interface on the way cuts apart (generic XDP on the other end
  * of a veth) is one malformed message to the aggregator.  It gets no answer then,
@@ -71,6 +81,7 @@ bool saina_io_message(struct saina_io *io, const struct saina_join_msg *m)
 {
 	uint8_t twins[2 * sizeof(m->buf)];
 
+	forget_error(io);
 	if (m->probe && m->twice && io->segment) {
 		memcpy(twins, m->buf, m->len);
 		memcpy(twins + m->len, m->buf, m->len);

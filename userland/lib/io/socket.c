@@ -49,6 +49,12 @@ static int parse_address(struct saina_io *io, const char *text)
 	io->ctrl.sin_family = io->data.sin_family = AF_INET;
 	if (inet_pton(AF_INET, io->address, &io->ctrl.sin_addr) != 1)
 		goto bad;
+	if (io->ctrl.sin_addr.s_addr == htonl(INADDR_ANY) ||
+	    io->ctrl.sin_addr.s_addr == htonl(INADDR_LOOPBACK))
+		return fail(io, -EINVAL,
+			    "aggregator %s: no worker is at a port of a bridge there: give the address of "
+			    "the bridge that sainad is for (`ip addr show` on its host, or sainad's log)",
+			    io->address);
 	if (colon) {
 		port = strtoul(colon + 1, &end, 10);
 		if (end == colon + 1 || *end || !port || port > 65535)
@@ -183,7 +189,7 @@ static int open_unicast_on_free_port(struct saina_io *io, bool by_interface)
  */
 int saina_io_open(struct saina_io *io, const char *aggregator, const char *interface)
 {
-	int ret;
+	int ret, one = 1;
 
 	ret = parse_address(io, aggregator);
 	if (ret)
@@ -210,6 +216,7 @@ int saina_io_open(struct saina_io *io, const char *aggregator, const char *inter
 	if (ret)
 		return ret;
 	saina_io_mtu(io);
+	io->errors = !setsockopt(io->ucast, IPPROTO_IP, IP_RECVERR, &one, sizeof(one));
 	io->segment = true;
 	return saina_io_rx_init(io);
 }
@@ -245,6 +252,32 @@ int saina_io_group(struct saina_io *io, const struct saina_job *job)
 	}
 	io->mcast = fd;
 	return 0;
+}
+
+/* A packet of that TTL is given to the sockets of this host, and its firewall, only. */
+bool saina_io_loop(struct saina_io *io, const struct saina_job *job)
+{
+	struct sockaddr_in a = {
+		.sin_family = AF_INET,
+		.sin_port = htons(SAINA_PORT_RESULT),
+		.sin_addr.s_addr = htonl(job->group),
+	};
+	struct ip_mreqn m = {.imr_ifindex = io->ifindex};
+	int zero = 0, one = 1;
+
+	return !setsockopt(io->ucast, IPPROTO_IP, IP_MULTICAST_IF, &m, sizeof(m)) &&
+	       !setsockopt(io->ucast, IPPROTO_IP, IP_MULTICAST_TTL, &zero, sizeof(zero)) &&
+	       !setsockopt(io->ucast, IPPROTO_IP, IP_MULTICAST_LOOP, &one, sizeof(one)) &&
+	       sendto(io->ucast, &zero, 1, 0, (void *)&a, sizeof(a)) == 1;
+}
+
+void saina_io_no_errors(struct saina_io *io)
+{
+	int zero = 0;
+
+	saina_io_unreached(io);
+	setsockopt(io->ucast, IPPROTO_IP, IP_RECVERR, &zero, sizeof(zero));
+	io->errors = false;
 }
 
 /* One less than it holds: results may come twice. */

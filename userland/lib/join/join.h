@@ -23,7 +23,7 @@ enum saina_phase {
 };
 
 /* Who a message came from. */
-enum saina_source { SAINA_FROM_CTRL, SAINA_FROM_DATA, SAINA_FROM_OTHERS };
+enum saina_source { SAINA_FROM_CTRL, SAINA_FROM_DATA, SAINA_FROM_OTHERS, SAINA_FROM_SELF };
 
 /* What a host or router on the way has said of our JOIN (ICMP), or nobody of its address (ARP). */
 enum saina_unreached {
