@@ -11,7 +11,7 @@
 . "$(dirname "$0")/lib.sh"
 
 # Without a route there are no heartbeats either.
-expected_log='worker 1 .* is dead: silent'
+expected_log='worker 1 .* is (dead: silent|alive, )'
 
 lab_up --workers 2 --bridge linux
 
@@ -24,6 +24,12 @@ shut() { # DROP|REJECT
 
 open_again() { # DROP|REJECT
 	w 1 iptables -D "${rule[@]}" "$1"
+}
+
+lose() {
+	w 1 tc qdisc add dev eth0 clsact &&
+		w 1 tc filter add dev eth0 egress protocol ip u32 match ip dport 48864 0xffff \
+			action mirred egress redirect dev lo
 }
 
 has_said() { # WORKER ERE
@@ -40,6 +46,26 @@ begun() {
 	job "$1" workers 2 elements 20000 payload 352 policy bsp dead 2000 heartbeat 200
 	start_all "$1" 1000000 2 --elements 20000 --think-us 1000 "${@:2}"
 	check "$1: rounds flow" until_true 60 rounds_at_least "$1" 5
+}
+
+# trouble JOB [ERE]: what job show says of worker 1 is that; without ERE: nothing
+trouble() {
+	local said
+	said=$(agent_says -j job show "$1" | jq -r '.[0].trouble // ""')
+	if [ $# = 1 ]; then
+		[ -z "$said" ]
+	else
+		[[ $said =~ $2 ]]
+	fi
+}
+
+unheard() { # JOB 0|1: of worker 1, as worker show says it
+	[ "$(agent_says -j worker show "$1" 1 | jq '.[0] | has("trouble")')" = "$2" ]
+}
+
+# waited_for JOB SECONDS: some slot, at least
+waited_for() {
+	[ "$(saina -j slot show "$1" | jq "any(.[]; .age_us > $2 * 1000000)")" = true ]
 }
 
 # The worker that has ended badly, on purpose.
@@ -71,13 +97,42 @@ for verdict in DROP REJECT; do
 	begun "$verdict"
 	check "$verdict: a firewall of worker 1 refuses what it sends" shut "$verdict"
 	check "$verdict: worker 1 says so" until_true 30 has_said 1 "cannot send to the aggregator by eth0: Operation not permitted"
+	check "$verdict: job show says that worker 1 lives and cannot send, and why" until_true 30 trouble "$verdict" \
+		"worker 1 \(.*\) is alive, but its kernel has refused to send its gradients for [0-9]+ s: Operation not permitted"
+	matches "$verdict: job show says it in words, too" "is alive, but its kernel" "$(agent_says job show "$verdict")"
+	check "$verdict: worker show says it of worker 1" unheard "$verdict" true
 	at=$(job_field "$verdict" round)
 	check "$verdict: it is tried again, and sent when the firewall lets it out" open_again "$verdict"
 	check "$verdict: rounds go on" until_true 30 rounds_at_least "$verdict" $((at + 10))
+	check "$verdict: job show says nothing any more" until_true 30 trouble "$verdict"
 	stop_workers
 	check "$verdict: all sums are exact" wait_all 60
 	saina job del "$verdict"
 done
+
+# Nobody refuses these, they are lost behind the kernel of worker 1.
+begun lost
+check "lost: what worker 1 sends is lost behind its interface" lose
+check "lost: job show says that nothing of worker 1 arrives" until_true 60 trouble lost \
+	"worker 1 \(.*\) is alive, and sends gradients, but none has arrived by port p1 for [0-9]+ s"
+at=$(job_field lost round)
+check "lost: its gradients get through again" w 1 tc qdisc del dev eth0 clsact
+check "lost: rounds go on" until_true 30 rounds_at_least lost $((at + 10))
+check "lost: job show says nothing any more" until_true 30 trouble lost
+stop_workers
+check "lost: all sums are exact" wait_all 60
+saina job del lost
+
+# Who computes sends nothing, and that is no trouble.
+job busy workers 2 elements 20000 payload 352 policy bsp dead 2000 heartbeat 200
+start 0 busy 1000000 --elements 20000 --think-us 1000
+start 1 busy 1000000 --elements 20000 --think-us 8000000
+check "busy: the round waits for worker 1, which computes" until_true 60 missing_is busy 1
+check "busy: it has computed for longer than a worker may be silent" until_true 60 waited_for busy 4
+equal "busy: job show says nothing of it" "" "$(agent_says -j job show busy | jq -r '.[0].trouble // ""')"
+stop_workers
+check "busy: all sums are exact" wait_all 60
+saina job del busy
 
 begun firewall --timeout-ms 3000
 check "firewall: a firewall of worker 1 refuses its gradients" shut REJECT

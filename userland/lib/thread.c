@@ -100,6 +100,8 @@ void saina_input(struct saina *s, enum saina_source from, const void *msg, size_
 		return;
 	}
 	s->session.heard_ns = now;
+	if (from == SAINA_FROM_DATA || h->type == SAINA_MSG_RESULT)
+		s->answered_ns = now;
 	switch (h->type) {
 	case SAINA_MSG_NOP:
 		break;
@@ -255,6 +257,19 @@ static void end_unequal(struct saina *s, uint64_t now)
 		saina_join_abort(j, -EPROTO, text);
 }
 
+/* How long the data path has been silent although it is to answer. */
+static uint64_t unanswered(struct saina *s, uint64_t now)
+{
+	const struct saina_steps *t = &s->round.table.steps;
+	bool waits = s->round.table.on ? t->flying || t->phase == SAINA_STEPS_ASKS ||
+					 t->phase == SAINA_STEPS_CLOCKS :
+					 s->round.flow.inflight;
+
+	if (!waits || !s->answered_ns)
+		s->answered_ns = now;
+	return now - s->answered_ns;
+}
+
 /* All that is due is sent, as far as the socket takes it.  Returns when to come back. */
 static uint64_t output(struct saina *s)
 {
@@ -274,6 +289,9 @@ static uint64_t output(struct saina *s)
 		saina_fill_nonce(j);
 		j->round = s->round.flow.round;
 		j->report = (struct saina_report){
+			.refused = htole32(s->io.err),
+			.refused_ms = htole32(s->io.err ? (now - j->sent_ns) / MSEC : 0),
+			.unanswered_ms = htole32(unanswered(s, now) / MSEC),
 			.sent = htole64(s->round.stats.sent),
 			.resent = htole64(s->round.stats.resent),
 			.rtt_us = htole32(s->round.flow.window.srtt / 1000),
