@@ -31,7 +31,7 @@ inside_sw() {
 
 # told TEXT ERE [WORDS of saina-allreduce]: what a worker says that does not get in
 told() {
-	matches "$1" "$2" "$(refused 0 0 walls --join-timeout-ms 2000 "${@:3}")"
+	matches "$1" "$2" "$(refused 0 0 walls --join-timeout-ms $((2000 * SLOW)) "${@:3}")"
 }
 
 # doctor WHERE CHECK: verdict and sentences of a check of saina doctor

@@ -100,6 +100,8 @@ for verdict in DROP REJECT; do
 	check "$verdict: job show says that worker 1 lives and cannot send, and why" until_true 30 trouble "$verdict" \
 		"worker 1 \(.*\) is alive, but its kernel has refused to send its gradients for [0-9]+ s: Operation not permitted"
 	matches "$verdict: job show says it in words, too" "is alive, but its kernel" "$(agent_says job show "$verdict")"
+	matches "$verdict: saina doctor says it" "worker 1 .* is alive, but its kernel has refused" \
+		"$(sw "$B/saina" -s "$AGENT_SOCKET" -j doctor host bridge br0 | jq -r '.[] | select(.check == "job").found')"
 	check "$verdict: worker show says it of worker 1" unheard "$verdict" true
 	at=$(job_field "$verdict" round)
 	check "$verdict: it is tried again, and sent when the firewall lets it out" open_again "$verdict"

@@ -150,6 +150,10 @@ static void policies(const struct doc_state *s)
 				doc_fix("make room (free -m, saina limits show) or the job smaller, then: saina job set %s state forming",
 					job[i].name),
 				"job %s does not run: %s", job[i].name, job[i].text);
+		else if (SAINA_HAS(&job[i], SAINA_A_JOB_TROUBLE))
+			doc_say(DOC_FAIL, "job",
+				"there: saina doctor worker, and what the worker itself says",
+				"job %s: %s", job[i].name, job[i].trouble);
 		else if (job[i].state == SAINA_JOB_STOPPED)
 			doc_say(DOC_WARN, "job",
 				doc_fix("saina job set %s state running", job[i].name),

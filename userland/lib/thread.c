@@ -8,6 +8,8 @@
 #include "handle.h"
 #include "flow/unequal.h"
 
+#define STILL_NS (2000 * MSEC)	/* whoever waits looks more often */
+
 /* The job is known: memory, and a socket for its results. */
 static void admitted(struct saina *s)
 {
@@ -246,13 +248,16 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* A round that can never end is an error; the other workers are told that this one is gone. */
+/*
+ * A round that can never end is an error; the other workers are told that this one is gone.  While
+ * nothing can be sent nobody is asked, so that what is known is old.
+ */
 static void end_unequal(struct saina *s, uint64_t now)
 {
 	struct saina_session *j = &s->session;
 	char text[sizeof(j->error)];
 
-	if (j->phase == PHASE_RUNNING && !s->round.table.on &&
+	if (j->phase == PHASE_RUNNING && !s->round.table.on && !s->io.err &&
 	    saina_unequal(&s->round, j->active, j->active_ns, now, text, sizeof(text)))
 		saina_join_abort(j, -EPROTO, text);
 }
@@ -265,8 +270,10 @@ static uint64_t unanswered(struct saina *s, uint64_t now)
 					 t->phase == SAINA_STEPS_CLOCKS :
 					 s->round.flow.inflight;
 
-	if (!waits || !s->answered_ns)
+	/* This process has stood still, or there was nothing to answer. */
+	if (!waits || now > s->looked_ns + STILL_NS)
 		s->answered_ns = now;
+	s->looked_ns = now;
 	return now - s->answered_ns;
 }
 

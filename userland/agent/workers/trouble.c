@@ -12,6 +12,8 @@
 
 #define UNANSWERED_MS 5000	/* the data path answers within a second */
 
+static struct log_limit limit;
+
 void trouble_report(struct worker_aux *aux, const struct saina_report *r)
 {
 	aux->refused = le32toh(r->refused);
@@ -73,9 +75,9 @@ void trouble_look(struct agent *a, const struct saina_job *job, int w, uint64_t 
 	}
 	troubled = worker_trouble(a, job, w, why, sizeof(why));
 	if (troubled && !aux->troubled)
-		log_warn("job %s: worker %d (%s) is %s", job->name, w, job->worker[w].name, why);
+		log_limited(&limit, LOG_L_WARN, "job %s: worker %d (%s) is %s", job->name, w, job->worker[w].name, why);
 	else if (!troubled && aux->troubled)
-		log_info("job %s: gradients of worker %d (%s) arrive again", job->name, w,
+		log_limited(&limit, LOG_L_INFO, "job %s: gradients of worker %d (%s) arrive again", job->name, w,
 			 job->worker[w].name);
 	aux->troubled = troubled;
 }
