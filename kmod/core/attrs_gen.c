@@ -71,6 +71,7 @@ static const struct saina_attr job_attrs[] = {
 	ROW(job, SAINA_A_JOB_BY_REFERENCE, U8, by_reference, "by-reference"),
 	ROW(job, SAINA_A_JOB_REFERENCE, STRING, reference, "reference"),
 	ROW(job, SAINA_A_JOB_ELEMENTS_AUTO, U8, elements_auto, "elements-auto"),
+	ROW(job, SAINA_A_JOB_TROUBLE, STRING, trouble, "trouble"),
 };
 TABLE(job, "job", SAINA_A_JOB_PAD);
 
@@ -100,6 +101,7 @@ static const struct saina_attr worker_attrs[] = {
 	ROW(worker, SAINA_A_WORKER_ARRIVAL_HIST, WORDS, arrival_hist, "arrival-hist"),
 	ROW(worker, SAINA_A_WORKER_PART, U8, part, "part"),
 	ROW(worker, SAINA_A_WORKER_ELEMENTS, U64, elements, "elements"),
+	ROW(worker, SAINA_A_WORKER_TROUBLE, STRING, trouble, "trouble"),
 };
 TABLE(worker, "worker", SAINA_A_WORKER_PAD);
 

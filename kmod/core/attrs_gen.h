@@ -67,6 +67,7 @@ struct saina_job_attrs {
 	__u8 by_reference;
 	char reference[SAINA_TEXT_LEN];
 	__u8 elements_auto;
+	char trouble[SAINA_TEXT_LEN];
 };
 
 extern const struct saina_attr_class saina_job_class;
@@ -98,6 +99,7 @@ struct saina_worker_attrs {
 	__u64 arrival_hist[SAINA_ARRIVAL_BUCKETS];
 	__u8 part;
 	__u64 elements;
+	char trouble[SAINA_TEXT_LEN];
 };
 
 extern const struct saina_attr_class saina_worker_class;

@@ -55,6 +55,11 @@ static bool any_loss(const struct sim_result *r)
 	return r->lost && r->resent && r->pulled;
 }
 
+static bool any_refused(const struct sim_result *r)
+{
+	return r->refused && r->late;
+}
+
 static bool any_stale(const struct sim_result *r)
 {
 	return r->late && r->pulled && r->stale;
@@ -79,7 +84,7 @@ static const struct kind {
 	const char *what;
 	bool (*seen)(const struct sim_result *all);
 	struct range loss, dup, burst_us, jitter_us, svc_us, slow_svc_us, host_ns, queue, slow_us;
-	struct range rounds, kills, forgets, restarts;
+	struct range rounds, kills, forgets, restarts, refuse;
 	bool reorder, jump;
 } kinds[] = {
 	{ "on a network without fault", any_late, .loss = { 0, 0 } },
@@ -104,6 +109,8 @@ static const struct kind {
 	  .jump = true },
 	{ "with such float32 and a worker that is rounds behind", any_mixed, .loss = { 0, 10 },
 	  .slow_us = { 1000, 50000 }, .rounds = { 6, 20 }, .jump = true },
+	{ "with kernels that refuse to send for a while", any_refused, .loss = { 0, 10 },
+	  .refuse = { 1, 30 } },
 };
 
 static void choose(unsigned int *value, struct range r)
@@ -114,12 +121,14 @@ static void choose(unsigned int *value, struct range r)
 
 static void change(struct sim_conf *c, const struct kind *k)
 {
-	unsigned int loss = 0, dup = 0;
+	unsigned int loss = 0, dup = 0, refuse = 0;
 
 	choose(&loss, k->loss);
 	choose(&dup, k->dup);
 	c->loss = loss / 100.0;
 	c->dup = dup / 100.0;
+	choose(&refuse, k->refuse);
+	c->refuse = refuse / 100.0;
 	choose(&c->burst_us, k->burst_us);
 	choose(&c->jitter_us, k->jitter_us);
 	choose(&c->svc_us, k->svc_us);
@@ -232,6 +241,7 @@ int main(int argc, char **argv)
 			all.late += r.late;
 			all.stale += r.stale;
 			all.lost += r.lost;
+			all.refused += r.refused;
 			all.results += r.results;
 			all.rejoined += r.rejoined;
 			all.mixed += r.mixed;

@@ -212,6 +212,31 @@ static void test_no_answer(void **state)
 	failed(-ETIMEDOUT, "is sainad running there with job 7");
 }
 
+/* What is known of why nobody answers is said. */
+static void test_why_no_answer(void **state)
+{
+	static const struct {
+		int ctrl_unsent;
+		enum saina_unreached unreached;
+		const char *says;
+	} why[] = {
+		{ EPERM, SAINA_UNREACHED_NOT, "Operation not permitted: a firewall here" },
+		{ ENETUNREACH, SAINA_UNREACHED_NOT, "Network is unreachable: give this host a route" },
+		{ 0, SAINA_UNREACHED_CLOSED, "UDP port 48865 is closed: is sainad running there with job 7" },
+		{ 0, SAINA_UNREACHED_FILTERED, "a firewall at 192.0.2.1 rejects UDP port 48865" },
+		{ 0, SAINA_UNREACHED_NOBODY, "no host answers at 192.0.2.1" },
+		{ 0, SAINA_UNREACHED_NOT, "does a firewall there drop it" },
+	};
+
+	for (size_t i = 0; i < sizeof(why) / sizeof(why[0]); i++) {
+		setup();
+		j.unreached = why[i].unreached;
+		saina_join_refused(&j, 0, why[i].ctrl_unsent, now_ms * MSEC);
+		pass(5100);
+		failed(-ETIMEDOUT, why[i].says);
+	}
+}
+
 /* "taken" and "not seen to come by a port": reasons to ask again, with the same nonce. */
 static void test_ask_again(void **state)
 {
@@ -483,10 +508,69 @@ static void test_leave(void **state)
 	assert_true(j.gone);
 }
 
+/* @ms pass, in which the kernel refuses every train and the agent answers heartbeats. */
+static void pass_refused(int err, uint64_t ms)
+{
+	for (uint64_t end = now_ms + ms; now_ms < end && j.phase != PHASE_FAILED;) {
+		saina_join_refused(&j, err, 0, now_ms * MSEC);
+		pass(end - now_ms < 100 ? end - now_ms : 100);
+		j.heard_ns = now_ms * MSEC;
+	}
+}
+
+/* Errors of the kernel end a session, but not before it had nothing else for long. */
+static void test_refused_sends(void **state)
+{
+	/* 2000 ms is when the agent declares a worker dead, 60 s the time-out of calls */
+	run();
+	j.mtu = 100;
+	pass_refused(EMSGSIZE, 1900);
+	assert_int_equal(j.phase, PHASE_RUNNING);
+	pass_refused(EMSGSIZE, 200);
+	failed(-EMSGSIZE, "interface eth0 has MTU 100, job 7 sends packets of 332 bytes: raise the MTU");
+	assert_int_equal(sent[SAINA_MSG_LEAVE], 1);
+
+	static const int errors[] = { EPERM, ENETUNREACH, ENETDOWN };
+
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		run();
+		pass_refused(errors[i], 59 * SEC);
+		assert_int_equal(j.phase, PHASE_RUNNING);
+		/* something went: it begins anew */
+		pass_refused(0, 100);
+		pass_refused(errors[i], 59 * SEC);
+		assert_int_equal(j.phase, PHASE_RUNNING);
+		pass_refused(errors[i], 2 * SEC);
+		failed(-errors[i], "nothing could be sent to 192.0.2.1 by eth0 for 60000 ms");
+		assert_int_equal(sent[SAINA_MSG_LEAVE], 1);
+	}
+
+	run();
+	j.silence_ms = -1;
+	pass_refused(EPERM, 200 * SEC);
+	assert_int_equal(j.phase, PHASE_RUNNING);
+}
+
+/* Multicast that this host itself keeps out is not blamed on the interface. */
+static void test_multicast_dropped(void **state)
+{
+	setup();
+	pass(1);
+	welcome(SAINA_JOB_FORMING, 0);
+	j.loop = SAINA_LOOP_SENT;
+	pass(4 * SEC);
+	assert_int_equal(j.phase, PHASE_READYING);
+	assert_non_null(strstr(j.notes.text, "a firewall here drops what comes to eth0 for UDP port 48866"));
+	assert_null(strstr(j.notes.text, "gro on"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		statement("session: a join without an answer times out with a sentence", test_no_answer),
+		statement("session: a join without an answer says what the kernel or the other host has said", test_why_no_answer),
+		statement("session: a worker whose kernel refuses to send fails with the reason", test_refused_sends),
+		statement("session: a worker whose firewall drops multicast is told so", test_multicast_dropped),
 		statement("session: a join that is refused as taken, or as seen at no port, is tried again", test_ask_again),
 		statement("session: a wrong token ends the join at once", test_refused),
 		statement("session: an agent of any other version ends the join with its sentence", test_other_version),

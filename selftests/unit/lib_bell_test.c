@@ -66,7 +66,10 @@ static int end(void **state)
 
 static unsigned int output(uint64_t now)
 {
-	return saina_round_output(&s.r, now, s.out, &s.len, &s.when);
+	unsigned int n = saina_round_output(&s.r, now, s.out, &s.len, &s.when);
+
+	saina_round_left(&s.r, s.out, n, s.len);
+	return n;
 }
 
 static const struct saina_hdr *message(unsigned int i)

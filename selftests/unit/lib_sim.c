@@ -14,6 +14,7 @@
 #define BEAT_NS	 (50 * MSEC)
 #define DEAD_NS	 (100 * MSEC)
 #define DOWN_NS	 (100 * MSEC)	/* no message is under way that long */
+#define HOLD_NS	 (50 * MSEC)	/* a kernel refuses no longer than that */
 #define LIMIT_NS (300000 * MSEC)
 
 struct worker {
@@ -28,6 +29,14 @@ struct worker {
 	uint64_t wake, timer;		/* when the trainer, when the machine wants to go on */
 	struct lib_link link;
 	bool	 *open;			/* [segments]: sent in this round, no result came */
+	uint64_t left[256];		/* messages of this life that left, by type */
+	/* @n messages of a train that the kernel does not take before @until */
+	struct {
+		uint64_t until;
+		unsigned int n;
+		size_t	 len;
+		uint8_t	 buf[SAINA_ASK_SEGMENTS * SIM_MSGLEN];
+	} held;
 };
 
 struct sim {
@@ -105,6 +114,11 @@ static void leave(struct sim *s, unsigned int i)
 
 	if (!w->r.job)
 		return;
+	if (w->left[SAINA_MSG_GRAD] != w->r.stats.sent + w->r.stats.resent ||
+	    w->left[SAINA_MSG_PULL] != w->r.stats.pulled || w->left[SAINA_MSG_ASK] != w->r.stats.asked)
+		broken(s, "worker %u counts as sent what has not left, or less", i);
+	memset(w->left, 0, sizeof(w->left));
+	w->held.n = 0;
 	s->out->sent += w->r.stats.sent;
 	s->out->resent += w->r.stats.resent;
 	s->out->pulled += w->r.stats.pulled;
@@ -227,9 +241,13 @@ static void note_sent(struct sim *s, unsigned int i, const struct saina_hdr *h)
 	struct worker *w = &s->w[i];
 	uint32_t trains = 0, n = s->c->segments, cut = w->job.train;
 
+	w->left[h->type]++;
 	if (h->type == SAINA_MSG_GRAD)
 		record_grad(&s->record, i, h);
 	if (h->type == SAINA_MSG_ASK || h->round != w->r.flow.round || !w->busy)
+		return;
+	/* The result was quicker than the kernel. */
+	if (s->c->refuse && !saina_flow_wants(&w->r.flow, h->round, h->segment))
 		return;
 	if (w->open[h->segment]) {
 		if (!(h->flags & SAINA_F_RETRANSMIT))
@@ -237,7 +255,8 @@ static void note_sent(struct sim *s, unsigned int i, const struct saina_hdr *h)
 		return;
 	}
 	w->open[h->segment] = true;
-	if (h->type != SAINA_MSG_GRAD)
+	/* The window of when it was to leave, which may have shrunk. */
+	if (h->type != SAINA_MSG_GRAD || w->held.n)
 		return;
 	for (uint32_t g = 0; g < n; g = g / cut * cut + cut)
 		for (; g < n; g++) {
@@ -250,15 +269,57 @@ static void note_sent(struct sim *s, unsigned int i, const struct saina_hdr *h)
 		       w->r.flow.window.size);
 }
 
+/* A message on its way to the switch. */
+static void send_one(struct sim *s, unsigned int i, struct saina_hdr *h, size_t len)
+{
+	note_sent(s, i, h);
+	carry(s, TO_HOST, i, h, len);
+	if (!s->budget--)
+		broken(s, "more messages than a job of this size can need");
+}
+
+/* As many of @n messages as the kernel takes; the rest is held. */
+static void send_train(struct sim *s, unsigned int i, uint8_t *buf, unsigned int n, size_t len)
+{
+	struct worker *w = &s->w[i];
+	unsigned int takes = n;
+
+	if (s->c->refuse && rng_next_chance(&s->rng, s->c->refuse)) {
+		takes = draw(s, n);
+		w->held.until = s->now + 1 + draw(s, HOLD_NS);
+		s->out->refused += n - takes;
+	}
+	for (unsigned int k = 0; k < takes; k++)
+		send_one(s, i, (void *)(buf + k * len), len);
+	saina_round_left(&w->r, buf, takes, len);
+	w->held.n = n - takes;
+	w->held.len = len;
+	memmove(w->held.buf, buf + takes * len, (n - takes) * len);
+}
+
+/* What is due is sent, after what was refused. */
+static void send_due(struct sim *s, unsigned int i, uint64_t *when)
+{
+	struct worker *w = &s->w[i];
+	uint8_t buf[SAINA_ASK_SEGMENTS * SIM_MSGLEN];
+	unsigned int n;
+	size_t len;
+
+	if (w->held.n && s->now >= w->held.until)
+		send_train(s, i, w->held.buf, w->held.n, w->held.len);
+	while (!w->held.n && !s->out->error[0] &&
+	       (n = saina_round_output(&w->r, s->now, buf, &len, when)))
+		send_train(s, i, buf, n, len);
+	if (w->held.n)
+		*when = w->held.until;
+}
+
 /* What a thread of the library and a trainer would do now. */
 static void step(struct sim *s, unsigned int i)
 {
 	struct worker *w = &s->w[i];
-	uint8_t buf[SAINA_ASK_SEGMENTS * SIM_MSGLEN];
 	uint64_t when = NEVER;
 	char said[256];
-	unsigned int n;
-	size_t len;
 
 	if (!w->alive)
 		return;
@@ -268,18 +329,9 @@ static void step(struct sim *s, unsigned int i)
 		finish_round(s, i);
 	if (!w->busy && !w->done && s->now >= w->wake)
 		start_round(s, i);
-	while ((n = saina_round_output(&w->r, s->now, buf, &len, &when))) {
-		for (unsigned int k = 0; k < n; k++) {
-			struct saina_hdr *h = (void *)(buf + k * len);
-
-			note_sent(s, i, h);
-			carry(s, TO_HOST, i, h, len);
-			if (!s->budget--)
-				broken(s, "more messages than a job of this size can need");
-		}
-		if (s->out->error[0])
-			return;
-	}
+	send_due(s, i, &when);
+	if (s->out->error[0])
+		return;
 	if (w->busy && w->r.news) {
 		w->r.news = false;
 		finish_round(s, i);	/* an early result may have been the last */

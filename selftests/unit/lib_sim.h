@@ -17,6 +17,7 @@
  *   - nobody has more trains in flight than its window;
  *   - nobody takes the others for workers that start other sizes;
  *   - where nothing is lost, less than 5 % is sent again, whatever the delays;
+ *   - as sent counts what has left, and nothing that was refused;
  *   - every worker comes to the end, with a bounded number of messages.
  */
 #ifndef SAINA_LIB_SIM_H
@@ -47,20 +48,21 @@
  *	@restarts: of the whole switch
  * @jump: magnitudes jump by up to 2^60 from segment to segment, round to round and worker to worker;
  *	some segments are zeros, some hold a NaN or an infinity; float32
+ * @refuse: share of trains of which a worker's kernel refuses some or all messages, for a while
  */
 struct sim_conf {
 	uint64_t seed;
 	unsigned int workers, segments, pool, ring, rounds, k, buckets, train, room;
 	enum saina_type type;
 	bool drop_late, reorder, together, jump;
-	double loss, dup;
+	double loss, dup, refuse;
 	unsigned int burst_us, delay_us, jitter_us, svc_us, slow_svc_us, queue, think_us, slow_us;
 	unsigned int host_ns;
 	unsigned int kills, forgets, restarts;
 };
 
 struct sim_result {
-	uint64_t sent, resent, pulled, asked, late, stale, lost, results, twice, ns, mixed, nan;
+	uint64_t sent, resent, pulled, asked, late, stale, lost, refused, results, twice, ns, mixed, nan;
 	unsigned int rejoined;
 	char error[256];	/* of the first broken rule, "" if none */
 };

@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include "saina.h"
 #include "saina/proto.h"
@@ -32,6 +33,7 @@
 static atomic_int stuck_fd = -1, arming;
 static atomic_uint refused, stuck_pause = 1000;
 
+static atomic_int refuse_err;		/* of all gradients, while it is not 0 */
 static atomic_uint gradients;		/* sent by a thread that has set: */
 static _Thread_local bool counts;
 
@@ -40,6 +42,11 @@ static int is_stuck(int fd, int flags, const struct msghdr *m)
 {
 	const struct saina_hdr *h = m->msg_iov->iov_base;
 
+	if (refuse_err && m->msg_iov->iov_len > sizeof(*h) && h->type == SAINA_MSG_GRAD) {
+		refused++;
+		errno = refuse_err;
+		return 1;
+	}
 	gradients += counts && m->msg_iov->iov_len > sizeof(*h) && h->type == SAINA_MSG_GRAD;
 	if (arming && m->msg_iov->iov_len > sizeof(*h) && h->type == SAINA_MSG_GRAD) {
 		stuck_fd = fd;
@@ -148,6 +155,68 @@ static void test_paced(void **state)
 	assert_int_equal(saina_wait(s, r, NULL), 0);
 	/* one a millisecond, less on a busy machine; spinning it would be 100 times as many */
 	assert_in_range(tries, 1, 10 * took);
+	saina_close(s);
+	agg_stop(a);
+}
+
+/* --- a kernel that refuses to send -------------------------------------------------------- */
+
+/* What the kernel refuses is tried again ever more rarely, not counted, and then sent. */
+static void test_refused(void **state)
+{
+	struct agg_conf c = member_conf(1, 1);
+	struct agg *a = agg_start(&c);
+	struct saina_stats st = { .size = sizeof(st) };
+	struct saina_call call = { .size = sizeof(call) };
+	struct saina *s;
+	struct saina_req *r;
+	int32_t buf[N];
+	unsigned int tries;
+	time_t begun;
+
+	alarm(HANGS_S);
+	member_open_all(a, &s, 1);
+	refused = 0;
+	begun = time(NULL);
+	refuse_err = EPERM;
+	member_fill(buf, 0, 0);
+	assert_int_equal(member_start(s, buf, &r), 0);
+	while (refused < 5)
+		usleep(1000);
+	usleep(300000);
+	tries = refused;
+	assert_int_equal(saina_get_stats(s, &st), 0);
+	refuse_err = 0;
+	/* 1 ms, 2 ms, 4 ms, ..: 9 in half a second, then 4 a second; spinning it would be 10 000 */
+	assert_in_range(tries, 5, 20 + 4 * (time(NULL) - begun));
+	assert_int_equal(st.sent + st.resent + st.asked + st.pulled, 0);
+	assert_non_null(strstr(member_lines, "cannot send to the aggregator"));
+	assert_int_equal(saina_wait(s, r, &call), 0);
+	assert_int_equal(saina_get_stats(s, &st), 0);
+	assert_int_equal(st.sent, (N + 63) / 64);
+	saina_close(s);
+	agg_stop(a);
+}
+
+/* A call ends with the kernel's error, and the other worker need not wait for ever. */
+static void test_refused_for_long(void **state)
+{
+	struct agg_conf c = member_conf(1, 1);
+	struct saina_opts o;
+	struct agg *a = agg_start(&c);
+	struct saina *s;
+	int32_t buf[N];
+
+	alarm(HANGS_S);
+	o = member_opts(a, 0);
+	o.join_timeout_ms = 20000;
+	o.timeout_ms = 1000;
+	assert_int_equal(saina_open(&s, &o), 0);
+	refuse_err = ENETUNREACH;
+	member_fill(buf, 0, 0);
+	assert_int_equal(saina_allreduce(s, buf, N, SAINA_INT32, SAINA_SUM, NULL), -ENETUNREACH);
+	refuse_err = 0;
+	assert_non_null(strstr(saina_strerror(s, 0), "nothing could be sent"));
 	saina_close(s);
 	agg_stop(a);
 }
@@ -372,6 +441,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		statement("threads: a worker that cannot send gets results, and its caller is not held up", test_stuck),
 		statement("threads: a socket that takes nothing is tried again now and then", test_paced),
+		statement("threads: what the kernel refuses to send is kept, not counted as sent, and tried again ever more rarely", test_refused),
+		statement("threads: an all-reduce of which nothing can be sent ends with the kernel's error", test_refused_for_long),
 		statement("threads: all-reduces in flight are waited for by any thread, in any order", test_buckets),
 		statement("threads: a thread that waits with a time-out sends and receives itself", test_poll),
 		statement("threads: the rounding mode of a thread that waits is kept, and gradients are rounded to nearest", test_rounding),

@@ -31,14 +31,14 @@ static const __u64 job_live =
 	1ull << SAINA_A_JOB_POLICY_ACTIVE | 1ull << SAINA_A_JOB_SFCD_CONVERGED |
 	1ull << SAINA_A_JOB_SFCD_FLIPS | 1ull << SAINA_A_JOB_SFCD_OBSERVED |
 	1ull << SAINA_A_JOB_POLICY_MIX | 1ull << SAINA_A_JOB_OPEN_SLOTS | 1ull << SAINA_A_JOB_TEXT |
-	1ull << SAINA_A_JOB_REFERENCE;
+	1ull << SAINA_A_JOB_REFERENCE | 1ull << SAINA_A_JOB_TROUBLE;
 
 static const __u64 worker_live =
 	1ull << SAINA_A_WORKER_SEEN_MS | 1ull << SAINA_A_WORKER_ROUND | 1ull << SAINA_A_WORKER_SENT |
 	1ull << SAINA_A_WORKER_RESENT | 1ull << SAINA_A_WORKER_RTT_US |
 	1ull << SAINA_A_WORKER_WINDOW | 1ull << SAINA_A_WORKER_ARRIVALS |
 	1ull << SAINA_A_WORKER_ARRIVAL_US | 1ull << SAINA_A_WORKER_ARRIVAL_LAST_US |
-	1ull << SAINA_A_WORKER_ARRIVAL_HIST;
+	1ull << SAINA_A_WORKER_ARRIVAL_HIST | 1ull << SAINA_A_WORKER_TROUBLE;
 
 void beside_payload(struct saina_ctl *agent, struct saina_job_attrs *req)
 {

@@ -70,8 +70,9 @@ void doc_buffers_worker(void);
 /* Bytes that a worker's socket for results is charged with a full window of this job.
  * @xdp: each result may come in a page of its own. */
 unsigned long doc_buffers_need(const struct saina_job_attrs *job, bool xdp);
-/* Shared by host and worker: would a firewall stop UDP to @port? */
-void doc_firewall(unsigned int port, const char *what);
+/* Does a firewall keep joins from the agent; results from a worker behind @l? */
+void doc_firewall_host(void);
+void doc_firewall_worker(const struct link *l);
 /* Has this process that capability, CAP_*? */
 bool doc_capable(unsigned int cap);
 /* First line of a file, without its end; false if it cannot be read. */

@@ -13,7 +13,6 @@
 #include <linux/capability.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
-#include <jansson.h>
 
 #include "doctor.h"
 #include "net/bpffs.h"
@@ -151,6 +150,10 @@ static void policies(const struct doc_state *s)
 				doc_fix("make room (free -m, saina limits show) or the job smaller, then: saina job set %s state forming",
 					job[i].name),
 				"job %s does not run: %s", job[i].name, job[i].text);
+		else if (SAINA_HAS(&job[i], SAINA_A_JOB_TROUBLE))
+			doc_say(DOC_FAIL, "job",
+				"there: saina doctor worker, and what the worker itself says",
+				"job %s: %s", job[i].name, job[i].trouble);
 		else if (job[i].state == SAINA_JOB_STOPPED)
 			doc_say(DOC_WARN, "job",
 				doc_fix("saina job set %s state running", job[i].name),
@@ -172,58 +175,6 @@ static void uptime(void)
 		doc_say(DOC_OK, "clock", NULL, "up for %.0f s", strtod(text, NULL));
 }
 
-static bool output(const char *command, char *text, size_t size)
-{
-	return !doc_output(command, text, size) && text[0];
-}
-
-static bool nft_drops(json_t *ruleset)
-{
-	json_t *list = json_object_get(ruleset, "nftables"), *item;
-	size_t i;
-
-	json_array_foreach(list, i, item) {
-		json_t *chain = json_object_get(item, "chain");
-		const char *hook = json_string_value(json_object_get(chain, "hook"));
-		const char *policy = json_string_value(json_object_get(chain, "policy"));
-
-		if (hook && policy && !strcmp(hook, "input") && !strcmp(policy, "drop"))
-			return true;
-	}
-	return false;
-}
-
-void doc_firewall(unsigned int port, const char *what)
-{
-	static char text[1 << 20];
-	char number[16];
-	json_t *rules;
-	bool drops, seen = false;
-
-	snprintf(number, sizeof(number), "%u", port);
-	if (output("nft -j list ruleset 2>/dev/null", text, sizeof(text))) {
-		rules = json_loads(text, 0, NULL);
-		drops = nft_drops(rules);
-		json_decref(rules);
-		seen = true;
-	} else if (output("iptables -S INPUT 2>/dev/null", text, sizeof(text))) {
-		drops = strstr(text, "-P INPUT DROP") || strstr(text, "-j DROP") ||
-			strstr(text, "-j REJECT");
-		seen = true;
-	}
-	if (!seen)
-		doc_say(DOC_SKIP, "firewall", NULL, "neither nft nor iptables is there, or may be asked");
-	else if (drops && !strstr(text, number))
-		doc_say(DOC_WARN, "firewall",
-			doc_fix("let UDP port %u in: iptables -I INPUT -p udp --dport %u -j ACCEPT (or the same in nft)",
-				port, port),
-			"input is dropped by default and no rule speaks of UDP port %u (%s)", port,
-			what);
-	else
-		doc_say(DOC_OK, "firewall", NULL, "nothing that looks as if it stopped UDP port %u (%s)",
-			port, what);
-}
-
 void doc_host(struct doc_state *s)
 {
 	bool allowed;
@@ -236,5 +187,5 @@ void doc_host(struct doc_state *s)
 	bpffs(s->bpffs);
 	doc_plane(s);
 	policies(s);
-	doc_firewall(SAINA_PORT_CTRL, "joins and heartbeats");
+	doc_firewall_host();
 }

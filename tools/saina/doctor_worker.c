@@ -190,6 +190,35 @@ static void membership(const struct link *l)
 	close(fd);
 }
 
+/* Why nobody answers.  A connected socket is told of what is prohibited (ICMP) by EHOSTUNREACH. */
+static void no_agent(int err, const char *address, const struct link *l)
+{
+	switch (err) {
+	case ECONNREFUSED:
+		doc_say(DOC_FAIL, "aggregator",
+			"start sainad on the host of the bridge; if it runs, let UDP port 48865 in there (there: saina doctor)",
+			"%s answers that its UDP port %d is closed: sainad does not run there, or a firewall there rejects it",
+			address, SAINA_PORT_CTRL);
+		return;
+	case EHOSTUNREACH:
+		doc_say(DOC_FAIL, "aggregator", "let UDP port 48865 in there (there: saina doctor)",
+			"a firewall at %s rejects UDP port %d", address, SAINA_PORT_CTRL);
+		return;
+	case EPERM:
+		doc_say(DOC_FAIL, "aggregator", "let UDP to ports 48864 and 48865 out here",
+			"a firewall here keeps in what is sent to %s, UDP port %d", address, SAINA_PORT_CTRL);
+		return;
+	}
+	/* That datapath forwards frames whose checksum the sender left to the NIC. */
+	doc_say(DOC_FAIL, "aggregator",
+		doc_offload(l->name, ETHTOOL_GTXCSUM) > 0 ?
+			doc_fix("see that a firewall on the host of the bridge lets UDP port %d in, that sainad runs there, and that its address is this one (there: saina doctor); if the bridge is OVS's userspace datapath: ethtool -K %s tx off",
+				SAINA_PORT_CTRL, l->name) :
+			"see that a firewall on the host of the bridge lets UDP port 48865 in, that sainad runs there, and that its address is this one (there: saina doctor)",
+		"nobody answers at %s, UDP port %d: %s", address, SAINA_PORT_CTRL,
+		err ? strerror(err) : "silence, as of a firewall that drops it");
+}
+
 /* Any answer will do: a heartbeat of nobody is refused. */
 static void agent(__be32 to, const struct link *l)
 {
@@ -230,14 +259,7 @@ static void agent(__be32 to, const struct link *l)
 	}
 	if (fd >= 0)
 		close(fd);
-	/* That datapath forwards frames whose checksum the sender left to the NIC. */
-	doc_say(DOC_FAIL, "aggregator",
-		doc_offload(l->name, ETHTOOL_GTXCSUM) > 0 ?
-			doc_fix("start sainad on the host of the bridge, and see that its address is this one (there: saina doctor); if the bridge is OVS's userspace datapath: ethtool -K %s tx off",
-				l->name) :
-			"start sainad on the host of the bridge, and see that its address is this one (there: saina doctor)",
-		"nobody answers at %s, UDP port %d: %s", text, SAINA_PORT_CTRL,
-		err == ECONNREFUSED ? "nobody listens there" : err ? strerror(err) : "silence");
+	no_agent(err, text, l);
 }
 
 void doc_worker(__be32 to)
@@ -259,9 +281,9 @@ void doc_worker(__be32 to)
 		mtu(l);
 		offloads(l);
 		membership(l);
+		doc_firewall_worker(l);
 	}
 	doc_buffers_worker();
-	doc_firewall(SAINA_PORT_RESULT, "results");
 	if (l && to)
 		agent(to, l);
 	links_close(&links);

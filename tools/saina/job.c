@@ -101,6 +101,8 @@ void job_print(const struct saina_job_attrs *job)
 			HAS(REFERENCE) ? job->reference : "allowed");
 	if (HAS(TEXT))
 		out_str("text", "    %s\n", job->text);
+	if (HAS(TROUBLE))
+		out_str("trouble", "    %s\n", job->trouble);
 }
 
 /* Why it is slow, if it is: only where there is somebody to say so. */

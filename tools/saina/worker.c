@@ -80,6 +80,8 @@ void worker_print(const struct saina_worker_attrs *w)
 		out_usec("rtt_us", " round trip %s", w->rtt_us);
 		out_uint("window", " window %" PRIu64 "\n", w->window);
 	}
+	if (HAS(TROUBLE))
+		out_str("trouble", "    %s\n", w->trouble);
 	arrivals_print(w);
 }
 

@@ -156,6 +156,9 @@ local BODIES = {
 		{ "report.resent", 8, "dec", "Gradients sent again" },
 		{ "report.rtt_us", 4, "dec", "Round-trip time (us)" },
 		{ "report.window", 4, "dec", "Window (messages)" },
+		{ "report.refused", 4, "dec", "Errno with which gradients are refused" },
+		{ "report.refused_ms", 4, "dec", "Refused for (ms)" },
+		{ "report.unanswered_ms", 4, "dec", "Unanswered for (ms)" },
 	},
 	named = {
 		{ "join.job", 32, "text", "Name of the job" },

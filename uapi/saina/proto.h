@@ -351,12 +351,18 @@ struct saina_refuse {
  * @resent: gradients sent again
  * @rtt_us: smoothed time from an ASK to its TOLD, microseconds; 0: none yet
  * @window: messages it may have in flight
+ * @refused: errno (as Linux numbers them) with which its kernel refuses to send gradients; 0: none
+ * @refused_ms: since it has sent none
+ * @unanswered_ms: gradients or questions have left, and so long nothing has come from the data path
  */
 struct saina_report {
 	__le64	sent;
 	__le64	resent;
 	__le32	rtt_us;
 	__le32	window;
+	__le32	refused;
+	__le32	refused_ms;
+	__le32	unanswered_ms;
 } __attribute__((packed, aligned(4)));
 
 /**
@@ -391,7 +397,7 @@ SAINA_ASSERT(sizeof(struct saina_welcome) == 48, "saina_welcome is 48 bytes");
 SAINA_ASSERT(sizeof(struct saina_refuse) == 172, "saina_refuse is 172 bytes");
 SAINA_ASSERT(sizeof(struct saina_hdr) + sizeof(struct saina_refuse) == SAINA_CTRL_LEN,
 	     "a REFUSE is as long as what it answers");
-SAINA_ASSERT(sizeof(struct saina_report) == 24, "saina_report is 24 bytes");
+SAINA_ASSERT(sizeof(struct saina_report) == 36, "saina_report is 36 bytes");
 SAINA_ASSERT(sizeof(struct saina_status) == 16, "saina_status is 16 bytes");
 
 #endif /* _UAPI_SAINA_PROTO_H */

@@ -31,6 +31,9 @@
  * @counted: @in_time and @late hold something
  * @in_time, @late: gradients, at last look of the slow check
  * @reported: its heartbeats say @sent, @resent, @rtt_us, @window (struct saina_report)
+ * @refused, @refused_ms, @unanswered_ms: likewise; else 0
+ * @arrived: as @seen, at last look of the slow check; it changed before @arrived_at
+ * @troubled: it was said that nothing arrives of it
  * @late_all: late gradients that it has found, those that were not sent any more among them
  * @shared: it has an input array
  */
@@ -56,6 +59,9 @@ struct worker_aux {
 	bool reported;
 	uint64_t sent, resent;
 	uint32_t rtt_us, window;
+	uint32_t refused, refused_ms, unanswered_ms;
+	bool troubled;
+	uint64_t arrived, arrived_at;
 };
 
 struct job_aux {

@@ -57,10 +57,11 @@ int main(int argc, char **argv)
 {
 	struct args a;
 	struct run r = { .a = &a };
+	char text[256];
 	int ret, status;
 
 	args_parse(&a, argc, argv);
-	run_catch_signals();
+	stop_catch();
 	if (a.log) {
 		r.log = strcmp(a.log, "-") ? fopen(a.log, "w") : stdout;
 		if (!r.log) {
@@ -68,9 +69,9 @@ int main(int argc, char **argv)
 			return EXIT_USAGE;
 		}
 	}
-	ret = saina_open(&r.s, &a.o);
+	ret = stop_open(&r.s, &a.o, text, sizeof(text));
 	if (ret) {
-		fprintf(stderr, "saina-allreduce: cannot join: %s\n", saina_strerror(NULL, ret));
+		fprintf(stderr, "saina-allreduce: cannot join: %s\n", text);
 		return EXIT_JOIN;
 	}
 	status = prepare(&r);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include "saina.h"
+#include "stop/stop.h"
 #include "verify.h"
 
 enum {
@@ -20,7 +21,7 @@ struct args {
 	enum saina_type type;
 	enum contents contents;
 	uint32_t seed;
-	unsigned int delay_us;
+	unsigned int delay_us, stop_ms;
 	double straggle;
 	bool cancel, bsp, restarts, skip, json, verify, steps;
 	unsigned int buckets;
@@ -48,12 +49,11 @@ struct run {
 /* Ends the program with EXIT_USAGE if they make no sense. */
 void args_parse(struct args *a, int argc, char **argv);
 
-/* run.c: signals end the run; microseconds; the "computation" of a round; a pause; is it to end? */
-void run_catch_signals(void);
+/* run.c: microseconds; the "computation" of a round; a pause; the sentence of a failure of it */
 uint64_t run_now_us(void);
 void run_think(struct run *r);
 void run_pause(uint64_t us);
-bool run_stops(void);
+const char *run_sentence(struct run *r, int err);
 
 /* rounds.c: do the buckets fit the job?  The run of all-reduces; 0 or a negative errno */
 bool rounds_fit(const struct run *r);

@@ -10,6 +10,7 @@ enum {
 	OPT_DELAY = 256, OPT_STRAGGLE, OPT_CANCEL, OPT_BUCKETS, OPT_CONTENTS, OPT_BSP, OPT_RESTARTS,
 	OPT_UNVERIFIED, OPT_SKIP, OPT_JOIN_TIMEOUT, OPT_START_TIMEOUT, OPT_TIMEOUT, OPT_RTO_MIN,
 	OPT_WINDOW, OPT_NAME, OPT_NO_VERIFY, OPT_TOKEN_FILE, OPT_STEPS, OPT_VALUES,
+	OPT_STOP,
 };
 
 static const struct argp_option options[] = {
@@ -43,6 +44,7 @@ static const struct argp_option options[] = {
 	{ "rto-min-us", OPT_RTO_MIN, "N", 0, "shortest silence that is asked about", 0 },
 	{ "join-timeout-ms", OPT_JOIN_TIMEOUT, "N", 0, "(5000, -1 for ever)", 0 },
 	{ "start-timeout-ms", OPT_START_TIMEOUT, "N", 0, "for the other workers (for ever)", 0 },
+	{ "stop-ms", OPT_STOP, "N", 0, "after a signal, how long nothing may come before the round is given up (2000)", 0 },
 	{ "timeout-ms", OPT_TIMEOUT, "N", 0, "silence of the aggregator (60000, -1 for ever)", 0 },
 	{ 0 }
 };
@@ -121,6 +123,7 @@ static error_t parse(int key, char *arg, struct argp_state *st)
 	case OPT_START_TIMEOUT:
 		a->o.start_timeout_ms = number(st, "start-timeout-ms", arg, 0, 1e9, true);
 		break;
+	case OPT_STOP: a->stop_ms = number(st, "stop-ms", arg, 0, 1e9, true); break;
 	case OPT_TIMEOUT: a->o.timeout_ms = number(st, "timeout-ms", arg, -1, 1e9, true); break;
 	case ARGP_KEY_ARG:
 		argp_error(st, "%s: not an option", arg);
@@ -149,7 +152,7 @@ void args_parse(struct args *a, int argc, char **argv)
 {
 	*a = (struct args){
 		.o = { .size = sizeof(a->o) },
-		.rounds = 10, .seed = 1, .buckets = 1, .verify = true,
+		.rounds = 10, .seed = 1, .buckets = 1, .verify = true, .stop_ms = STOP_MS,
 	};
 	if (saina_opts_env(&a->o)) {
 		fprintf(stderr, "saina-allreduce: %s\n", saina_strerror(NULL, -EINVAL));

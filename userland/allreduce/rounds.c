@@ -73,7 +73,9 @@ static int reduce(struct run *r, uint32_t round, struct saina_call *call)
 		if (!req[b])
 			continue;
 		c.size = sizeof(c);
-		err = saina_wait(r->s, req[b], &c);
+		err = stop_wait(r->s, req[b], &c, r->a->stop_ms);
+		if (err == -EINTR)
+			return err;
 		if (err && !ret)
 			ret = err;
 		merge(call, &c, !b);
@@ -133,9 +135,9 @@ int rounds_run(struct run *r)
 	struct saina_call call = { 0 };
 	int ret;
 
-	for (; !run_stops() && (!r->a->rounds || round < r->a->rounds); round++) {
+	for (; !stop_asked() && (!r->a->rounds || round < r->a->rounds); round++) {
 		run_think(r);
-		if (run_stops())
+		if (stop_asked())
 			break;
 		ret = reduce(r, round, &call);
 		if (ret == -ESTALE && r->a->skip) {
@@ -150,7 +152,7 @@ int rounds_run(struct run *r)
 		}
 		if (ret) {
 			fprintf(stderr, "saina-allreduce: round %u: %s\n", round,
-				saina_strerror(r->s, ret));
+				run_sentence(r, ret));
 			return ret;
 		}
 		round = call.round;	/* which others waited for, after skipping some */

@@ -1,26 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The pace of a run: the "computation" of a round, and when it is to end.
+ * The pace of a run: the "computation" of a round, and why it ends.
  */
-#include <signal.h>
+#include <errno.h>
 #include <time.h>
 #include "allreduce.h"
-
-static volatile sig_atomic_t stop;
-
-static void on_signal(int sig)
-{
-	stop = 1;
-}
-
-void run_catch_signals(void)
-{
-	/* Once: end with the round at hand.  Twice: end. */
-	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_RESETHAND };
-
-	sigaction(SIGTERM, &sa, NULL);
-	sigaction(SIGINT, &sa, NULL);
-}
 
 static double uniform(struct run *r)
 {
@@ -54,7 +38,7 @@ void run_think(struct run *r)
 	if (r->a->straggle > 0 && uniform(r) < r->a->straggle)
 		us += r->a->delay_us * (0.5 + 1.5 * uniform(r));
 	end = run_now_us() + us;
-	while (!stop && (left = end - run_now_us()) <= us && left) {
+	while (!stop_asked() && (left = end - run_now_us()) <= us && left) {
 		if (r->a->cancel && saina_decided(r->s) == 1)
 			return;
 		if (r->a->cancel && left > 1000)
@@ -63,7 +47,8 @@ void run_think(struct run *r)
 	}
 }
 
-bool run_stops(void)
+const char *run_sentence(struct run *r, int err)
 {
-	return stop;
+	return err == -EINTR ? "ended by a signal, before the others have finished it" :
+			       saina_strerror(r->s, err);
 }

@@ -90,9 +90,9 @@ static int step(struct steps *s, bool pushes, bool last)
 	if (!ret)
 		ret = saina_push(r->s, r->buf, s->n, SAINA_INT32);
 	if (!ret)
-		ret = saina_read(r->s, &d, -1);
+		ret = stop_read(r->s, &d, r->a->stop_ms);
 	if (ret) {
-		fprintf(stderr, "saina-allreduce: step %u: %s\n", s->steps, saina_strerror(r->s, ret));
+		fprintf(stderr, "saina-allreduce: step %u: %s\n", s->steps, run_sentence(r, ret));
 		return ret;
 	}
 	for (uint64_t i = 0; i < s->n; i++)
@@ -181,7 +181,7 @@ int steps_run(struct run *r)
 	begin = run_now_us();
 	do {
 		run_think(r);
-		last = run_stops() || s.pushes + 1 == r->a->rounds;
+		last = stop_asked() || s.pushes + 1 == r->a->rounds;
 		ret = step(&s, true, last);
 	} while (!ret && !last);
 	s.time_us = run_now_us() - begin;

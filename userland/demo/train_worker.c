@@ -19,6 +19,7 @@
 #include "saina.h"
 #include "train.h"
 #include "train_watch.h"
+#include "stop/stop.h"
 
 #define SLICES 16
 
@@ -45,7 +46,8 @@ static void sleep_until(uint64_t us)
 {
 	struct timespec ts = {us / 1000000, us % 1000000 * 1000};
 
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) == EINTR)
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) == EINTR &&
+	       !stop_asked())
 		;
 }
 
@@ -87,8 +89,16 @@ static int compute(struct worker *w, uint32_t round, double *loss)
 	return 1;
 }
 
+/* By a signal. */
+static int ended(const struct worker *w, uint32_t round)
+{
+	fprintf(stderr, "saina-train: worker %d: ended by a signal in round %u\n", w->o->worker, round);
+	return -EINTR;
+}
+
 static int one_round(struct worker *w, uint32_t round)
 {
+	struct saina_req *req;
 	const struct train_opts *o = w->o;
 	struct saina_call call = {.size = sizeof(call)};
 	uint64_t begun = now_us(), decided;
@@ -100,7 +110,13 @@ static int one_round(struct worker *w, uint32_t round)
 		return fail(w, "is the round decided", r);
 	if (!r)
 		memset(w->t.g, 0, w->t.mlp.params * sizeof(*w->t.g));
-	r = saina_allreduce(w->s, w->t.g, w->t.mlp.params, SAINA_FLOAT32, SAINA_MEAN, &call);
+	r = saina_allreduce_start(w->s, w->t.g, w->t.mlp.params, SAINA_FLOAT32, SAINA_MEAN, &req);
+	if (!r)
+		r = stop_wait(w->s, req, &call, STOP_MS);
+	if (r == -EINTR)
+		return ended(w, round);
+	if (!r)
+		r = saina_round_done(w->s);
 	if (r)
 		return fail(w, "all-reduce", r);
 	decided = now_us();
@@ -146,7 +162,7 @@ static int linger(const struct worker *w)
 	}
 	for (int i = 0; i < w->o->workers; i++) {
 		snprintf(path, sizeof(path), "%s/done.%d", w->o->out, i);
-		while (access(path, F_OK)) {
+		while (access(path, F_OK) && !stop_asked()) {
 			if (now_us() > end) {
 				fprintf(stderr,
 					"saina-train: worker %d: worker %d did not reach the end "
@@ -216,11 +232,14 @@ static int join(struct worker *w)
 		.start_timeout_ms = 60000,
 		.join_timeout_ms = 20000,
 	};
+	char text[256];
 	int r;
 
-	r = saina_open(&w->s, &so);
-	if (r)
-		return fail(w, "cannot join", r);
+	r = stop_open(&w->s, &so, text, sizeof(text));
+	if (r) {
+		fprintf(stderr, "saina-train: worker %d: cannot join: %s\n", o->worker, text);
+		return r;
+	}
 	w->info.size = sizeof(w->info);
 	r = saina_info(w->s, &w->info);
 	if (r)
@@ -242,6 +261,7 @@ int train_worker(const struct train_opts *o)
 	uint64_t begun;
 	int r;
 
+	stop_catch();
 	r = trainer_init(&w.t, o, text, sizeof(text));
 	if (r) {
 		fprintf(stderr, "saina-train: %s\n", text);
@@ -261,7 +281,7 @@ int train_worker(const struct train_opts *o)
 	}
 	begun = now_us();
 	for (uint32_t round = 0; !r && round < o->rounds; round++)
-		r = one_round(&w, round);
+		r = stop_asked() ? ended(&w, round) : one_round(&w, round);
 	if (!r)
 		r = record(&w, (now_us() - begun) / 1e6);
 	if (w.watch && train_watch_stop(w.watch) && !r)

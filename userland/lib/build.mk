@@ -4,7 +4,7 @@
 LIBSAINA_SRC	:= $(addprefix userland/lib/,env.c handle.c call.c step.c info.c layout.c thread.c drive.c \
 		   $(addprefix flow/,round.c flow.c run.c early.c window.c unequal.c steps.c table.c) \
 		   $(addprefix gradient/,gradient.c residual.c move.c kept.c quant.c quant_avx2.c quant_avx512.c half.c) \
-		   lent/lent.c join/join.c join/check.c io/socket.c io/recv.c io/send.c)
+		   lent/lent.c join/join.c join/timeout.c join/check.c io/socket.c io/recv.c io/send.c)
 LIBSAINA_OBJ	:= $(call objs,$(LIBSAINA_SRC))
 LIBSAINA_SO	:= libsaina.so.0
 

@@ -25,6 +25,8 @@
  * @error: sentence of the last call that failed, the trainer's
  * @notes: lines of this turn, of the thread that drives
  * @bad_messages: malformed, of other jobs, forged
+ * @answered_ns: when the data path was last heard, or nothing was to be heard of it; @looked_ns:
+ *	when that was looked at last
  */
 struct saina {
 	pthread_mutex_t lock;
@@ -36,7 +38,7 @@ struct saina {
 	bool		started;	/* not the thread's: not beside what is */
 	struct saina_opts opts;
 	char		error[256];
-	uint64_t	bad_messages;
+	uint64_t	bad_messages, answered_ns, looked_ns;
 	struct saina_session session;
 	struct saina_round round;
 	struct saina_lent lent;

@@ -48,6 +48,7 @@ struct saina_job {
 };
 
 #define SAINA_DATAGRAM_MAX 65507	/* the largest UDP payload */
+#define SAINA_IP_UDP_LEN   28		/* headers before it */
 
 /* As many as one datagram can carry (UDP_SEGMENT), one ASK is about, and slots are for. */
 static inline uint32_t saina_job_train(size_t msglen, uint32_t pool)

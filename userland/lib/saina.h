@@ -67,7 +67,9 @@ enum saina_result_op {
  * @log_arg: first argument of @log
  * @timeout_ms: calls fail with -ETIMEDOUT when nothing at all has been heard
  *	from the aggregator for this long, 0 = default (60 s), -1 = never.  Being
- *	made to wait by other workers is no reason: the agent answers heartbeats
+ *	made to wait by other workers is no reason: the agent answers heartbeats.
+ *	They fail with the kernel's error (-EPERM, -ENETUNREACH ..) when it has refused
+ *	to send for this long; with -EMSGSIZE, where the MTU has become too small, sooner
  * @token_file: a file whose first line is the token, or NULL; refused if everybody may read it
  * @job_name: name of the job, or NULL
  * @workers: how many workers the job must have, 0 = as many as it has
@@ -192,7 +194,7 @@ struct saina_step {
 struct saina_stats {
 	size_t		size;
 	uint64_t	rounds;
-	uint64_t	sent, sent_bytes;	/* GRAD messages, first transmissions */
+	uint64_t	sent, sent_bytes;	/* GRAD messages that left, first transmissions */
 	uint64_t	resent;			/* GRAD messages again */
 	uint64_t	pulled;			/* PULL messages */
 	uint64_t	results, results_bytes;	/* first arrival of a result */
@@ -262,7 +264,8 @@ const char *saina_version(void);
  *
  * Returns 0, -EINVAL, -ESTALE (results this worker needs are gone: it must get
  * the model from a peer), -ECONNRESET (the job was stopped or deleted),
- * -ETIMEDOUT, -EPROTO (another worker has started another size or type).
+ * -ETIMEDOUT, -EPROTO (another worker has started another size or type), and what the kernel
+ * refuses to send with: -EMSGSIZE, -EPERM, -ENETUNREACH, ..
  */
 int saina_allreduce(struct saina *s, void *buf, size_t n, enum saina_type type,
 		    enum saina_result_op op, struct saina_call *call);

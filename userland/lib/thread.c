@@ -8,6 +8,8 @@
 #include "handle.h"
 #include "flow/unequal.h"
 
+#define STILL_NS (2000 * MSEC)	/* whoever waits looks more often */
+
 /* The job is known: memory, and a socket for its results. */
 static void admitted(struct saina *s)
 {
@@ -25,6 +27,9 @@ static void admitted(struct saina *s)
 			 (unsigned long long)j->job.elements);
 		saina_join_abort(j, -ENOMEM, s->io.error);
 	}
+	saina_io_no_errors(&s->io);
+	if (s->io.mcast >= 0 && saina_io_loop(&s->io, &j->job))
+		j->loop = SAINA_LOOP_SENT;
 	s->round.lent = &s->lent;
 	s->round.notes = &j->notes;
 	/* Asked for as late as this because people turn it on when told to. */
@@ -98,6 +103,8 @@ void saina_input(struct saina *s, enum saina_source from, const void *msg, size_
 		return;
 	}
 	s->session.heard_ns = now;
+	if (from == SAINA_FROM_DATA || h->type == SAINA_MSG_RESULT)
+		s->answered_ns = now;
 	switch (h->type) {
 	case SAINA_MSG_NOP:
 		break;
@@ -132,6 +139,10 @@ static void take(struct saina *s, bool mcast, int n)
 		saina_io_datagram(&s->io, mcast, i, &d);
 		if (d.overflow && s->session.job.segments)
 			saina_window_overflow(&s->round.flow.window, now);
+		if (d.from == SAINA_FROM_SELF) {
+			s->session.loop = SAINA_LOOP_HEARD;
+			continue;
+		}
 		/* An empty datagram is one bad message, not none. */
 		do {
 			size_t len = d.left < d.size ? d.left : d.size;
@@ -141,6 +152,18 @@ static void take(struct saina *s, bool mcast, int n)
 			d.left -= len;
 		} while (d.left);
 	}
+}
+
+/* Why a JOIN may have no answer. */
+static void note_unreached(struct saina *s)
+{
+	enum saina_unreached why = saina_io_unreached(&s->io);
+
+	if (!why)
+		return;
+	pthread_mutex_lock(&s->lock);
+	s->session.unreached = why;
+	pthread_mutex_unlock(&s->lock);
 }
 
 /*
@@ -153,6 +176,8 @@ static void receive_datagrams(struct saina *s, struct saina_ready ready)
 	int answers = ready.ucast ? saina_io_receive(&s->io, false) : 0, results;
 	bool more;
 
+	if (ready.ucast && s->io.errors)
+		note_unreached(s);
 	if (!ready.mcast && answers <= 0)
 		return;
 	do {
@@ -209,20 +234,48 @@ static void say(struct saina *s, const struct saina_join_msg *m)
 	pthread_mutex_unlock(&s->lock);
 }
 
+/* @done of the messages in the buffer had left before: the others that have left since count. */
+static void count_left(struct saina *s, unsigned int done)
+{
+	if (s->io.done == done)
+		return;
+	pthread_mutex_lock(&s->lock);
+	saina_round_left(&s->round, s->io.buf + done * s->io.msg, s->io.done - done, s->io.msg);
+	pthread_mutex_unlock(&s->lock);
+}
+
 static uint64_t earlier(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
-/* A round that can never end is an error; the other workers are told that this one is gone. */
+/*
+ * A round that can never end is an error; the other workers are told that this one is gone.  While
+ * nothing can be sent nobody is asked, so that what is known is old.
+ */
 static void end_unequal(struct saina *s, uint64_t now)
 {
 	struct saina_session *j = &s->session;
 	char text[sizeof(j->error)];
 
-	if (j->phase == PHASE_RUNNING && !s->round.table.on &&
+	if (j->phase == PHASE_RUNNING && !s->round.table.on && !s->io.err &&
 	    saina_unequal(&s->round, j->active, j->active_ns, now, text, sizeof(text)))
 		saina_join_abort(j, -EPROTO, text);
+}
+
+/* How long the data path has been silent although it is to answer. */
+static uint64_t unanswered(struct saina *s, uint64_t now)
+{
+	const struct saina_steps *t = &s->round.table.steps;
+	bool waits = s->round.table.on ? t->flying || t->phase == SAINA_STEPS_ASKS ||
+					 t->phase == SAINA_STEPS_CLOCKS :
+					 s->round.flow.inflight;
+
+	/* This process has stood still, or there was nothing to answer. */
+	if (!waits || now > s->looked_ns + STILL_NS)
+		s->answered_ns = now;
+	s->looked_ns = now;
+	return now - s->answered_ns;
 }
 
 /* All that is due is sent, as far as the socket takes it.  Returns when to come back. */
@@ -232,7 +285,7 @@ static uint64_t output(struct saina *s)
 	struct saina_session *j = &s->session;
 	struct saina_join_msg m[4];
 	uint64_t now, when, w = NEVER;
-	unsigned int n, k;
+	unsigned int n, k, done;
 	bool went;
 	size_t len;
 
@@ -244,12 +297,17 @@ static uint64_t output(struct saina *s)
 		saina_fill_nonce(j);
 		j->round = s->round.flow.round;
 		j->report = (struct saina_report){
+			.refused = htole32(s->io.err),
+			.refused_ms = htole32(s->io.err ? (now - j->sent_ns) / MSEC : 0),
+			.unanswered_ms = htole32(unanswered(s, now) / MSEC),
 			.sent = htole64(s->round.stats.sent),
 			.resent = htole64(s->round.stats.resent),
 			.rtt_us = htole32(s->round.flow.window.srtt / 1000),
 			.window = htole32(s->round.flow.window.size * j->job.train),
 		};
 		end_unequal(s, now);
+		j->mtu = s->io.mtu;
+		saina_join_refused(j, s->io.err, s->io.ctrl_err, now);
 		when = saina_join_run(j, now);
 		while (k < 4 && saina_join_output(j, &m[k]))
 			k++;
@@ -274,15 +332,20 @@ static uint64_t output(struct saina *s)
 		for (unsigned int i = 0; i < k; i++)
 			say(s, &m[i]);
 		if (saina_io_pending(&s->io)) {
-			saina_io_flush(&s->io);
+			done = s->io.done;
+			saina_io_flush(&s->io, now);
+			count_left(s, done);
 			went = true;
 		} else if (n) {
-			saina_io_send(&s->io, n, len);
+			saina_io_send(&s->io, n, len, now);
+			count_left(s, 0);
 			went = true;
 		}
 		show(s, &s->io.notes);
 		/* What was pending was in the way of what is due. */
 	} while (went && !saina_io_pending(&s->io));
+	if (s->io.held_ns)
+		when = earlier(when, s->io.held_ns);
 	return w < when ? w : when;
 }
 

@@ -54,6 +54,8 @@ void encode_job(struct msg *m, struct agent *a, const struct saina_job *job, boo
 	}
 	if (stuck)
 		SAINA_PUT_TEXT(&o, SAINA_A_JOB_TEXT, text, stuck->text);
+	if (a->jobs->aux[job->id] && job_trouble(a, job, why, sizeof(why)))
+		SAINA_PUT_TEXT(&o, SAINA_A_JOB_TROUBLE, trouble, why);
 	saina_ctl_encode(m->nlh, &saina_job_class, &o);
 }
 
@@ -77,6 +79,7 @@ void encode_worker(struct msg *m, struct agent *a, const struct saina_job *job, 
 	const struct link *link = links_by_index(&a->bridge->links, job->worker[w].bind.ifindex);
 	const struct worker_aux *aux;
 	struct saina_worker_attrs o;
+	char why[SAINA_TEXT_LEN];
 
 	saina_worker_show(job, w, secret, &o);
 	if (link)
@@ -93,6 +96,8 @@ void encode_worker(struct msg *m, struct agent *a, const struct saina_job *job, 
 			SAINA_PUT(&o, SAINA_A_WORKER_RTT_US, rtt_us, aux->rtt_us);
 			SAINA_PUT(&o, SAINA_A_WORKER_WINDOW, window, aux->window);
 		}
+		if (worker_trouble(a, job, w, why, sizeof(why)))
+			SAINA_PUT_TEXT(&o, SAINA_A_WORKER_TROUBLE, trouble, why);
 	}
 	worker_arrivals(a, job, w, &o);
 	saina_ctl_encode(m->nlh, &saina_worker_class, &o);

@@ -274,7 +274,7 @@ static enum answer worker_value(const struct snapshot *s, unsigned int item, uns
 	return one(o, part, values[arg]);
 }
 
-enum { SENT, RESENT, RTT, WINDOW };
+enum { SENT, RESENT, RTT, WINDOW, TROUBLE };
 
 static enum answer worker_report(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
 				 struct sample *o)
@@ -285,6 +285,7 @@ static enum answer worker_report(const struct snapshot *s, unsigned int item, un
 		[RESENT] = w->resent,
 		[RTT] = w->rtt_us / 1e6,
 		[WINDOW] = w->window,
+		[TROUBLE] = w->troubled,
 	};
 
 	if (!w->reported || (arg == RTT && !w->rtt_us))
@@ -410,6 +411,7 @@ static const struct family families[] = {
 	{ "saina_worker_gradients_resent_total", COUNTER, "as the worker says: gradients sent again", OF_WORKER, worker_report, RESENT },
 	{ "saina_worker_rtt_seconds", GAUGE, "as the worker says: smoothed round-trip time to the aggregator", OF_WORKER, worker_report, RTT },
 	{ "saina_worker_window_messages", GAUGE, "as the worker says: messages it may have in flight", OF_WORKER, worker_report, WINDOW },
+	{ "saina_worker_unheard", GAUGE, "1 if the worker is alive, but its kernel refuses to send gradients, or none arrives that it sends", OF_WORKER, worker_report, TROUBLE },
 	{ "saina_worker_drops_total", COUNTER, "messages dropped that claim to be of this worker, by reason; reasons without any are left out", OF_WORKER, worker_drops, 0 },
 };
 /* clang-format on */

@@ -27,6 +27,7 @@ struct snap_worker {
 	bool reported;
 	uint64_t sent, resent;
 	uint32_t rtt_us, window;
+	bool troubled;
 	struct saina_arrival arrival;
 	struct saina_counters c;
 };

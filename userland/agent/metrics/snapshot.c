@@ -96,6 +96,7 @@ static int take_worker(struct agent *a, struct snapshot *s, const struct saina_j
 {
 	const struct saina_worker *wk = &job->worker[w];
 	const struct worker_aux *aux;
+	char why[SAINA_TEXT_LEN];
 	struct snap_worker *o;
 
 	if (s->workers == s->room_worker) {
@@ -125,6 +126,7 @@ static int take_worker(struct agent *a, struct snapshot *s, const struct saina_j
 		o->resent = aux->resent;
 		o->rtt_us = aux->rtt_us;
 		o->window = aux->window;
+		o->troubled = worker_trouble(a, job, w, why, sizeof(why));
 		o->shared = aux->shared;
 	}
 	if (saina_dp_arrival(a->dp, job->id, w, &o->arrival))

@@ -29,6 +29,7 @@ static void take_report(struct worker_aux *aux, const struct saina_report *r)
 	aux->resent = le64toh(r->resent);
 	aux->rtt_us = le32toh(r->rtt_us);
 	aux->window = le32toh(r->window);
+	trouble_report(aux, r);
 }
 
 static void from_worker(struct agent *a, const struct from *from, const struct saina_hdr *h)

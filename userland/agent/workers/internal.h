@@ -42,6 +42,10 @@ void path_ready(struct agent *a, const struct saina_job *job, int w, bool fast, 
 int health_init(struct agent *a);
 void health_uninit(struct agent *a);
 
+/* trouble.c: a heartbeat; the look of each second, @arrived counts what came of the worker */
+void trouble_report(struct worker_aux *aux, const struct saina_report *r);
+void trouble_look(struct agent *a, const struct saina_job *job, int w, uint64_t arrived);
+
 /* share.c */
 int share_init(struct agent *a);
 void share_uninit(struct agent *a);

@@ -391,25 +391,12 @@ static void put_ask(struct saina_round *r, void *buf, const struct saina_act *a,
 	struct saina_ask ask = {.time = htole64(now)};
 
 	memcpy(header(r, buf, SAINA_MSG_ASK, a) + 1, &ask, sizeof(ask));
-	r->stats.asked++;
 }
 
 /* As long as the result it asks for, so that answers never outgrow questions. */
 static void put_pull(struct saina_round *r, void *buf, const struct saina_act *a)
 {
 	memset(long_header(r, buf, SAINA_MSG_PULL, a) + 1, 0, r->job->wire);
-	r->stats.pulled++;
-}
-
-static void count_sent(struct saina_round *r, const struct saina_act *a)
-{
-	if (a->again) {
-		r->stats.resent++;
-		request_of(&r->grad.share[a->segment])->call.resent++;
-	} else {
-		r->stats.sent++;
-		r->stats.sent_bytes += r->job->msglen;
-	}
 }
 
 static void put_grad(struct saina_round *r, void *buf, const struct saina_act *a)
@@ -417,7 +404,6 @@ static void put_grad(struct saina_round *r, void *buf, const struct saina_act *a
 	struct saina_hdr *h = long_header(r, buf, SAINA_MSG_GRAD, a);
 
 	h->exponent = saina_gradient_encode(&r->grad, a->segment, h + 1);
-	count_sent(r, a);
 }
 
 /* One doorbell for them all. */
@@ -441,7 +427,6 @@ static void put_bell(struct saina_round *r, void *buf, const struct saina_act *a
 			saina_lent_end(in, r->job->session);
 		}
 		rung |= 1ull << (a[i].segment - a->segment);
-		count_sent(r, &a[i]);
 	}
 	bell = (struct saina_bell){.rung = htole64(rung)};
 	memcpy(h + 1, &bell, sizeof(bell));
@@ -525,4 +510,46 @@ unsigned int saina_round_output(struct saina_round *r, uint64_t now, uint8_t *bu
 	if (bells)
 		*len = bell;
 	return bells + n;
+}
+
+/* Gradients of @segments, from the one in @h on, whose call may be over. */
+static void count_gradients(struct saina_round *r, const struct saina_hdr *h, uint64_t segments)
+{
+	const struct saina_share *p = &r->grad.share[le32toh(h->segment)];
+	unsigned int n = __builtin_popcountll(segments);
+
+	if (!(h->flags & SAINA_F_RETRANSMIT)) {
+		r->stats.sent += n;
+		r->stats.sent_bytes += n * r->job->msglen;
+		return;
+	}
+	r->stats.resent += n;
+	for (; segments && le32toh(h->round) == r->flow.round; segments &= segments - 1)
+		if (p[__builtin_ctzll(segments)].t)
+			request_of(&p[__builtin_ctzll(segments)])->call.resent++;
+}
+
+void saina_round_left(struct saina_round *r, const uint8_t *buf, unsigned int n, size_t len)
+{
+	for (; n--; buf += len) {
+		const struct saina_hdr *h = (const void *)buf;
+		const struct saina_bell *bell = (const void *)(h + 1);
+
+		switch (h->type) {
+		case SAINA_MSG_GRAD:
+		case SAINA_MSG_INC:
+			count_gradients(r, h, 1);
+			break;
+		case SAINA_MSG_BELL:
+			count_gradients(r, h, le64toh(bell->rung));
+			break;
+		case SAINA_MSG_PULL:
+		case SAINA_MSG_READ:
+			r->stats.pulled++;
+			break;
+		case SAINA_MSG_ASK:
+			r->stats.asked++;
+			break;
+		}
+	}
 }

@@ -92,5 +92,7 @@ void saina_round_input(struct saina_round *r, const struct saina_hdr *h, uint64_
  */
 unsigned int saina_round_output(struct saina_round *r, uint64_t now, uint8_t *buf, size_t *len,
 				uint64_t *when);
+/* @n messages of @len bytes, of this or saina_table_output(), have left: they count from here on. */
+void saina_round_left(struct saina_round *r, const uint8_t *buf, unsigned int n, size_t len);
 
 #endif /* SAINA_ROUND_H */

@@ -383,20 +383,12 @@ static void put(struct saina_round *r, void *buf, const struct saina_steps_act *
 	h->count = htole16(r->job->payload);
 	if (a->type == SAINA_MSG_READ) {
 		memset(h + 1, 0, r->job->wire);
-		r->stats.pulled++;
 		return;
 	}
 	h->exponent = exponent(r, a->segment);
 	cut = saina_gradient_encode_step(&r->grad, a->segment, h + 1, h->exponent, SAINA_TABLE_LIMIT);
 	if (cut)
 		say(r, a->segment, cut, h->exponent);
-	if (a->again) {
-		r->stats.resent++;
-		saina_round_request(r, a->segment)->call.resent++;
-	} else {
-		r->stats.sent++;
-		r->stats.sent_bytes += r->job->msglen;
-	}
 }
 
 unsigned int saina_table_output(struct saina_round *r, uint64_t now, uint8_t *buf, size_t *len,

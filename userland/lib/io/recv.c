@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /* Receiving: many datagrams with one call, and with UDP_GRO many messages in each. */
 #include <errno.h>
+#include <netinet/ip_icmp.h>
 #include <netinet/udp.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <linux/errqueue.h>
 #include "io.h"
 
 #ifndef UDP_GRO
@@ -75,6 +77,7 @@ void saina_io_datagram(struct saina_io *io, bool mcast, int i, struct saina_data
 	d->left = d->size = rx->m[i].msg_len;
 	d->from = same(&rx->from[i], &io->ctrl)	  ? SAINA_FROM_CTRL
 		  : same(&rx->from[i], &io->data) ? SAINA_FROM_DATA
+		  : mcast && rx->from[i].sin_addr.s_addr == io->local.s_addr ? SAINA_FROM_SELF
 						  : SAINA_FROM_OTHERS;
 	d->overflow = false;
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
@@ -88,4 +91,45 @@ void saina_io_datagram(struct saina_io *io, bool mcast, int i, struct saina_data
 			io->drops[mcast] = drops;
 		}
 	}
+}
+
+static enum saina_unreached meaning(const struct sock_extended_err *e)
+{
+	if (e->ee_origin != SO_EE_ORIGIN_ICMP || e->ee_type != ICMP_DEST_UNREACH)
+		return SAINA_UNREACHED_NOT;
+	switch (e->ee_code) {
+	case ICMP_PORT_UNREACH:
+		return SAINA_UNREACHED_CLOSED;
+	case ICMP_NET_ANO:
+	case ICMP_HOST_ANO:
+	case ICMP_PKT_FILTERED:
+		return SAINA_UNREACHED_FILTERED;
+	default: /* also of our own kernel, to which nobody has answered (ARP) */
+		return SAINA_UNREACHED_NOBODY;
+	}
+}
+
+enum saina_unreached saina_io_unreached(struct saina_io *io)
+{
+	enum saina_unreached last = SAINA_UNREACHED_NOT, now;
+	union {
+		char buf[CMSG_SPACE(sizeof(struct sock_extended_err) + sizeof(struct sockaddr_in))];
+		struct cmsghdr align;
+	} control;
+	struct sock_extended_err e;
+
+	while (io->errors) {
+		struct msghdr m = {.msg_control = control.buf, .msg_controllen = sizeof(control.buf)};
+
+		if (recvmsg(io->ucast, &m, MSG_ERRQUEUE | MSG_DONTWAIT) < 0)
+			break;
+		for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
+			if (c->cmsg_level != IPPROTO_IP || c->cmsg_type != IP_RECVERR)
+				continue;
+			memcpy(&e, CMSG_DATA(c), sizeof(e));
+			now = meaning(&e);
+			last = now ? now : last;
+		}
+	}
+	return last;
 }

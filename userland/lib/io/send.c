@@ -3,6 +3,10 @@
  * Sending, without ever waiting.  GRADs and PULLs have one length, so they are written back to back in
  * one buffer and leave by UDP_SEGMENT, the kernel cutting them apart as late as it
  * can; where that is refused (transmit checksum offload off), by sendmmsg.
+ *
+ * What the kernel refuses (a firewall, no route, an MTU that has become smaller) is not lost: it is
+ * kept and tried again, at ever longer intervals, and nothing else is sent meanwhile.  How long
+ * that may go on is for others to say (join.c).
  */
 #include <errno.h>
 #include <netinet/udp.h>
@@ -14,18 +18,21 @@
 #define UDP_SEGMENT 103
 #endif
 
+#define HOLD_NS	      MSEC	/* between two tries, of the first ones */
+#define HOLD_DOUBLED  8		/* so often it is made longer */
+
 int saina_io_buffer(struct saina_io *io)
 {
 	io->buf = aligned_alloc(64, 65536);
 	return io->buf ? 0 : -ENOMEM;
 }
 
-/* Errors are loss, to be retried like loss; the first one is worth a line. */
-static void send_failed(struct saina_io *io, int err)
+/* One line about each reason, until there is another one. */
+static void note_refusal(struct saina_io *io, int err)
 {
-	if (io->complained)
+	if (io->noted_err == err)
 		return;
-	io->complained = true;
+	io->noted_err = err;
 	saina_note(&io->notes, "cannot send to the aggregator by %s: %s; trying again", io->ifname,
 		   strerror(err));
 }
@@ -55,6 +62,16 @@ static int send_segmented(struct saina_io *io, const void *buf, unsigned int n, 
 	return sendmsg(io->ucast, &m, 0) < 0 ? -errno : 0;
 }
 
+/* What was said of an earlier message is no error of the next one. */
+static void forget_error(struct saina_io *io)
+{
+	socklen_t len = sizeof(int);
+	int err;
+
+	if (io->errors)
+		getsockopt(io->ucast, SOL_SOCKET, SO_ERROR, &err, &len);
+}
+
 /*
  * A batch that no interface on the way cuts apart (generic XDP on the other end
  * of a veth) is one malformed message to the aggregator.  It gets no answer then,
@@ -64,6 +81,7 @@ bool saina_io_message(struct saina_io *io, const struct saina_join_msg *m)
 {
 	uint8_t twins[2 * sizeof(m->buf)];
 
+	forget_error(io);
 	if (m->probe && m->twice && io->segment) {
 		memcpy(twins, m->buf, m->len);
 		memcpy(twins + m->len, m->buf, m->len);
@@ -71,9 +89,12 @@ bool saina_io_message(struct saina_io *io, const struct saina_join_msg *m)
 			return true;
 	}
 	if (sendto(io->ucast, m->buf, m->len, 0, (void *)(m->probe ? &io->data : &io->ctrl),
-		   sizeof(io->data)) < 0 &&
-	    errno != EAGAIN)
-		send_failed(io, errno);
+		   sizeof(io->data)) >= 0) {
+		io->ctrl_err = 0;
+	} else if (errno != EAGAIN) {
+		io->ctrl_err = errno;
+		note_refusal(io, errno);
+	}
 	return false;
 }
 
@@ -100,6 +121,12 @@ static int send_plain(struct saina_io *io)
 	return 0;
 }
 
+/* Kernels before 6.9 say EINVAL of a batch of messages that are too long. */
+static bool fits(const struct saina_io *io)
+{
+	return io->msg + SAINA_IP_UDP_LEN <= io->mtu;
+}
+
 static int send_batch(struct saina_io *io)
 {
 	unsigned int n = io->n - io->done;
@@ -110,6 +137,11 @@ static int send_batch(struct saina_io *io)
 	ret = send_segmented(io, io->buf + io->done * io->msg, n, io->msg);
 	if (!ret)
 		io->done = io->n;
+	if (ret == -EINVAL || ret == -EMSGSIZE) {
+		saina_io_mtu(io);
+		if (!fits(io))
+			return -EMSGSIZE;
+	}
 	/* How kernels say that the interface cannot checksum (EIO, EINVAL) or
 	 * that they have never heard of UDP_SEGMENT.
 	 */
@@ -124,27 +156,43 @@ static int send_batch(struct saina_io *io)
 	return ret;
 }
 
-void saina_io_flush(struct saina_io *io)
+/* Not to be tried again at once.  A socket that is full refuses nothing, but may say that it is not. */
+static void hold(struct saina_io *io, int err, uint64_t now)
+{
+	io->held_ns = now + (HOLD_NS << (io->refusals < HOLD_DOUBLED ? io->refusals : HOLD_DOUBLED));
+	if (err == EAGAIN)
+		return;
+	io->err = err;
+	io->refusals++;
+	io->congested |= err == ENOBUFS;
+	if (err == EMSGSIZE)
+		saina_io_mtu(io);
+	note_refusal(io, err);
+}
+
+void saina_io_flush(struct saina_io *io, uint64_t now)
 {
 	unsigned int done = io->done;
 	int ret = 0;
 
+	if (now < io->held_ns)
+		return;
+	io->held_ns = 0;
 	while (!ret && saina_io_pending(io))
 		ret = send_batch(io);
-	/* Asked again and again it would say the same. */
-	io->refused = ret == -EAGAIN && io->done == done && (io->writable || io->refused);
+	if (io->done != done) {
+		io->refusals = 0;
+		io->err = 0;
+	}
+	if (ret && (ret != -EAGAIN || (io->writable && io->done == done)))
+		hold(io, -ret, now);
 	io->writable = false;
-	if (ret == -EAGAIN || !ret)
-		return;
-	io->congested |= ret == -ENOBUFS;
-	io->done = io->n;
-	send_failed(io, -ret);
 }
 
-void saina_io_send(struct saina_io *io, unsigned int n, size_t len)
+void saina_io_send(struct saina_io *io, unsigned int n, size_t len, uint64_t now)
 {
 	io->n = n;
 	io->msg = len;
 	io->done = 0;
-	saina_io_flush(io);
+	saina_io_flush(io, now);
 }

@@ -21,7 +21,6 @@
 #endif
 
 #define RCVBUF	    (8 << 20)
-#define REFUSED_NS  MSEC	/* between two tries to send what a socket does not take */
 #define TRAIN_BYTES (68 << 10)	/* that a datagram of 64 KiB costs of a socket's buffer */
 
 /* Notes the sentence of a failure; returns @err. */
@@ -50,6 +49,12 @@ static int parse_address(struct saina_io *io, const char *text)
 	io->ctrl.sin_family = io->data.sin_family = AF_INET;
 	if (inet_pton(AF_INET, io->address, &io->ctrl.sin_addr) != 1)
 		goto bad;
+	if (io->ctrl.sin_addr.s_addr == htonl(INADDR_ANY) ||
+	    io->ctrl.sin_addr.s_addr == htonl(INADDR_LOOPBACK))
+		return fail(io, -EINVAL,
+			    "aggregator %s: no worker is at a port of a bridge there: give the address of "
+			    "the bridge that sainad is for (`ip addr show` on its host, or sainad's log)",
+			    io->address);
 	if (colon) {
 		port = strtoul(colon + 1, &end, 10);
 		if (end == colon + 1 || *end || !port || port > 65535)
@@ -66,7 +71,7 @@ bad:
 
 static void tune(int fd)
 {
-	int one = 1, size = RCVBUF;
+	int one = 1, size = RCVBUF, whole = IP_PMTUDISC_PROBE;
 
 	/* FORCE for those who may, else as far as net.core.rmem_max goes.  The
 	 * others may fail: then it is slower, that is all.
@@ -77,6 +82,8 @@ static void tune(int fd)
 		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 	setsockopt(fd, SOL_SOCKET, SO_RXQ_OVFL, &one, sizeof(one));
 	setsockopt(fd, SOL_UDP, UDP_GRO, &one, sizeof(one));
+	/* The data path takes no fragments: what does not fit is an error. */
+	setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &whole, sizeof(whole));
 }
 
 /* The local address that packets to the aggregator leave from. */
@@ -122,7 +129,7 @@ static int find_interface(struct saina_io *io, const char *want)
 	return ret;
 }
 
-static void find_mtu(struct saina_io *io)
+void saina_io_mtu(struct saina_io *io)
 {
 	struct ifreq ifr = {0};
 
@@ -182,7 +189,7 @@ static int open_unicast_on_free_port(struct saina_io *io, bool by_interface)
  */
 int saina_io_open(struct saina_io *io, const char *aggregator, const char *interface)
 {
-	int ret;
+	int ret, one = 1;
 
 	ret = parse_address(io, aggregator);
 	if (ret)
@@ -208,7 +215,8 @@ int saina_io_open(struct saina_io *io, const char *aggregator, const char *inter
 	ret = open_unicast_on_free_port(io, interface);
 	if (ret)
 		return ret;
-	find_mtu(io);
+	saina_io_mtu(io);
+	io->errors = !setsockopt(io->ucast, IPPROTO_IP, IP_RECVERR, &one, sizeof(one));
 	io->segment = true;
 	return saina_io_rx_init(io);
 }
@@ -244,6 +252,32 @@ int saina_io_group(struct saina_io *io, const struct saina_job *job)
 	}
 	io->mcast = fd;
 	return 0;
+}
+
+/* A packet of that TTL is given to the sockets of this host, and its firewall, only. */
+bool saina_io_loop(struct saina_io *io, const struct saina_job *job)
+{
+	struct sockaddr_in a = {
+		.sin_family = AF_INET,
+		.sin_port = htons(SAINA_PORT_RESULT),
+		.sin_addr.s_addr = htonl(job->group),
+	};
+	struct ip_mreqn m = {.imr_ifindex = io->ifindex};
+	int zero = 0, one = 1;
+
+	return !setsockopt(io->ucast, IPPROTO_IP, IP_MULTICAST_IF, &m, sizeof(m)) &&
+	       !setsockopt(io->ucast, IPPROTO_IP, IP_MULTICAST_TTL, &zero, sizeof(zero)) &&
+	       !setsockopt(io->ucast, IPPROTO_IP, IP_MULTICAST_LOOP, &one, sizeof(one)) &&
+	       sendto(io->ucast, &zero, 1, 0, (void *)&a, sizeof(a)) == 1;
+}
+
+void saina_io_no_errors(struct saina_io *io)
+{
+	int zero = 0;
+
+	saina_io_unreached(io);
+	setsockopt(io->ucast, IPPROTO_IP, IP_RECVERR, &zero, sizeof(zero));
+	io->errors = false;
 }
 
 /* One less than it holds: results may come twice. */
@@ -310,7 +344,7 @@ void saina_io_rest(struct saina_io *io)
 
 struct saina_ready saina_io_wait(struct saina_io *io, uint64_t ns)
 {
-	short out = saina_io_pending(io) && !io->refused ? POLLOUT : 0;
+	short out = saina_io_pending(io) && !io->held_ns ? POLLOUT : 0;
 	struct pollfd p[4] = {
 		{.fd = io->wake, .events = POLLIN},
 		{.fd = io->ucast, .events = POLLIN | out},
@@ -323,8 +357,6 @@ struct saina_ready saina_io_wait(struct saina_io *io, uint64_t ns)
 
 	if (t.tv_sec > 3600)
 		t.tv_sec = 3600;
-	if (io->refused && ns > REFUSED_NS)
-		t = (struct timespec){.tv_nsec = REFUSED_NS};
 	if (ppoll(p, 4, &t, NULL) <= 0)
 		return none;
 	if ((p[0].revents & POLLIN) && read(io->wake, &junk, sizeof(junk)) < 0)

@@ -184,71 +184,6 @@ static uint64_t probing_ns(const struct saina_session *j)
 	return j->gro ? PATIENCE_NS : SAINA_JOIN_PROBES * PROBE_NS;
 }
 
-/* Results by redirect do not reach us.  Say why, if it can be seen from here. */
-static void explain_slow(struct saina_session *j)
-{
-	if (!j->gro)
-		saina_note(&j->notes,
-			   "results cannot be redirected to %s, they come by the agent instead "
-			   "(slower): generic receive offload is off here, and without it a veth "
-			   "drops redirected frames. Turn it on with `ethtool -K %s gro on` in this "
-			   "container and join again",
-			   j->ifname, j->ifname);
-	else
-		saina_note(&j->notes,
-			   "results cannot be redirected to %s, they come by the agent instead "
-			   "(slower): no probe of %u was answered. If %s is a veth, `ethtool -K %s "
-			   "gro on` in this container gives it the NAPI it needs; see `saina "
-			   "doctor` on the host",
-			   j->ifname, SAINA_JOIN_PROBES, j->ifname, j->ifname);
-}
-
-static bool timed_out(struct saina_session *j, uint64_t now)
-{
-	/* probing ends by itself */
-	char number[8];
-
-	snprintf(number, sizeof(number), "%u", j->job.id);
-	if (j->join_ms > 0 &&
-	    ((j->phase == PHASE_JOINING && now > j->opened_ns + j->join_ms * MSEC) ||
-	     (j->phase == PHASE_READYING && now > j->since_ns + j->join_ms * MSEC))) {
-		if (j->refused)
-			saina_join_fail(j, j->refused, "%s", j->refusal);
-		else
-			saina_join_fail(j, -ETIMEDOUT,
-					"no answer from %s:%u within %d ms: is sainad running there "
-					"with job %s, and is this interface (%s) on its bridge?",
-					j->address, j->port, j->join_ms, j->named[0] ? j->named : number,
-					j->ifname);
-		return true;
-	}
-	if (j->join_ms > 0 && j->phase == PHASE_REJOINING && j->refused &&
-	    now > j->since_ns + j->join_ms * MSEC) {
-		saina_join_fail(j, -ECONNRESET, "%s", j->refusal);
-		return true;
-	}
-	if ((j->phase == PHASE_FORMING || j->phase == PHASE_CONFIRMING) && !j->again &&
-	    j->start_ms > 0 && now > j->admitted_ns + j->start_ms * MSEC) {
-		char text[sizeof(j->error)];
-
-		snprintf(text, sizeof(text),
-			 "job %u still waits for workers after %d ms: %d of %u are there", j->job.id,
-			 j->start_ms, __builtin_popcountll(j->active), j->job.workers);
-		/* its place is free for the next at once, and not when it has been silent */
-		saina_join_abort(j, -ETIMEDOUT, text);
-		return true;
-	}
-	if (j->phase >= PHASE_FORMING && j->phase <= PHASE_REREADYING && j->silence_ms > 0 &&
-	    now > j->heard_ns + j->silence_ms * MSEC) {
-		saina_join_fail(
-			j, -ETIMEDOUT,
-			"nothing heard from %s for %d ms: is the host up, is sainad running there?",
-			j->address, j->silence_ms);
-		return true;
-	}
-	return false;
-}
-
 /* Returns when the next heartbeat is due, NEVER if none are. */
 static uint64_t heartbeats(struct saina_session *j, uint64_t now)
 {
@@ -279,7 +214,7 @@ static void probe(struct saina_session *j, uint64_t now)
 	} else if (now < j->since_ns + probing_ns(j)) {
 		j->next_ns = j->since_ns + probing_ns(j);
 	} else {
-		explain_slow(j);
+		saina_join_explain_slow(j);
 		enter(j, PHASE_READYING, now);
 	}
 }
@@ -288,7 +223,7 @@ uint64_t saina_join_run(struct saina_session *j, uint64_t now)
 {
 	uint64_t beat, first;
 
-	if (j->phase == PHASE_FAILED || timed_out(j, now))
+	if (j->phase == PHASE_FAILED || saina_join_timed_out(j, now))
 		return NEVER;
 	beat = heartbeats(j, now);
 	if (now >= j->next_ns) {
@@ -357,12 +292,9 @@ static bool adopt(struct saina_session *j, const struct saina_hdr *h, const stru
 		snprintf(text, sizeof(text), "job %u has %llu elements, %llu are wanted", job->id,
 			 (unsigned long long)job->elements,
 			 (unsigned long long)le64toh(j->body.elements));
-	} else if (j->mtu < job->msglen + 28) {
+	} else if (j->mtu < job->msglen + SAINA_IP_UDP_LEN) {
 		err = -EMSGSIZE;
-		snprintf(text, sizeof(text),
-			 "interface %s has MTU %u, job %u sends packets of %zu bytes: raise the "
-			 "MTU (here and on the host's side) or give the job a smaller payload",
-			 j->ifname, j->mtu, job->id, job->msglen + 28);
+		saina_join_explain_mtu(j, text, sizeof(text));
 	} else {
 		job->segments = le32toh(w->segments);
 		return true;

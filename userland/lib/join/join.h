@@ -23,7 +23,26 @@ enum saina_phase {
 };
 
 /* Who a message came from. */
-enum saina_source { SAINA_FROM_CTRL, SAINA_FROM_DATA, SAINA_FROM_OTHERS };
+enum saina_source { SAINA_FROM_CTRL, SAINA_FROM_DATA, SAINA_FROM_OTHERS, SAINA_FROM_SELF };
+
+/* What a host or router on the way has said of our JOIN (ICMP), or nobody of its address (ARP). */
+enum saina_unreached {
+	SAINA_UNREACHED_NOT,
+	SAINA_UNREACHED_CLOSED,		/* nobody has that port */
+	SAINA_UNREACHED_FILTERED,	/* administratively prohibited */
+	SAINA_UNREACHED_NOBODY,		/* there is no such host */
+};
+
+/* Does this host let what is sent to the group in?  It can say so itself, by a message to itself. */
+enum saina_loop {
+	SAINA_LOOP_UNKNOWN,
+	SAINA_LOOP_SENT,
+	SAINA_LOOP_HEARD,
+};
+
+/* A group, as people write it. */
+#define SAINA_GROUP_FMT "%u.%u.%u.%u"
+#define SAINA_GROUP_ARGS(g) (g) >> 24, (g) >> 16 & 0xff, (g) >> 8 & 0xff, (g) & 0xff
 
 /* What a message changed that others have to act on. */
 enum saina_join_event {
@@ -87,6 +106,10 @@ struct saina_session {
 	uint64_t rejoins;
 
 	uint64_t heard_ns;	/* last valid message of any kind */
+	enum saina_unreached unreached;	/* while JOINING */
+	enum saina_loop loop;		/* before READY */
+	int	 unsent, ctrl_unsent;	/* as in saina_join_refused() */
+	uint64_t sent_ns;	/* @unsent since then */
 	uint64_t opened_ns, admitted_ns, since_ns;	/* since: of this phase */
 	uint64_t next_ns;	/* when to act again */
 	uint64_t heartbeat_ns;	/* when the last one left */
@@ -107,6 +130,8 @@ struct saina_session {
 
 void saina_join_start(struct saina_session *j, uint64_t now);
 void saina_join_leave(struct saina_session *j, uint64_t now);
+/* timeout.c: what the kernel refuses to send, by errno (0: nothing): trains; messages to the agent and probes. */
+void saina_join_refused(struct saina_session *j, int err, int ctrl_err, uint64_t now);
 /* For good. */
 void saina_join_fail(struct saina_session *j, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -132,6 +157,11 @@ static inline bool saina_join_listening(const struct saina_session *j)
 {
 	return j->phase == PHASE_RUNNING || (j->again && j->phase < PHASE_LEAVING);
 }
+
+/* timeout.c: has it waited for too long?  Then it has failed.  And sentences: */
+bool saina_join_timed_out(struct saina_session *j, uint64_t now);
+void saina_join_explain_slow(struct saina_session *j);
+void saina_join_explain_mtu(const struct saina_session *j, char *text, size_t size);
 
 /* check.c: is this message well formed, from the aggregator and for us? */
 bool saina_check(const struct saina_session *j, enum saina_source from, const void *msg,

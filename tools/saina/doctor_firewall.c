@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * saina doctor: firewalls.  In a worker it is tried whether results by multicast come through.
+ * On the host that cannot be tried, for what the host sends to itself does not come by the bridge:
+ * there the rules are read.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <jansson.h>
+
+#include "doctor.h"
+
+#define ANSWER_MS 1000
+
+/* What the rules do with UDP to a port. */
+enum fate {
+	FATE_UNKNOWN,
+	FATE_PASSES,
+	FATE_DEFAULT,	/* dropped, as everything that no rule names */
+	FATE_DROPPED,	/* by a rule that names the port */
+};
+
+static bool output(const char *command, char *text, size_t size)
+{
+	return !doc_output(command, text, size) && text[0];
+}
+
+/* A rule as JSON; those that drop or reject say so by a key. */
+static bool rule_drops(const char *rule, const char *port)
+{
+	return strstr(rule, port) && (strstr(rule, "\"drop\"") || strstr(rule, "\"reject\""));
+}
+
+static enum fate by_nft(const char *text, const char *port)
+{
+	json_t *rules = json_loads(text, 0, NULL), *item;
+	enum fate fate = FATE_PASSES;
+	size_t i;
+
+	json_array_foreach(json_object_get(rules, "nftables"), i, item) {
+		json_t *chain = json_object_get(item, "chain"), *rule = json_object_get(item, "rule");
+		const char *hook = json_string_value(json_object_get(chain, "hook"));
+		const char *policy = json_string_value(json_object_get(chain, "policy"));
+		char *dump = rule ? json_dumps(rule, JSON_COMPACT) : NULL;
+
+		if (dump && rule_drops(dump, port))
+			fate = FATE_DROPPED;
+		free(dump);
+		if (hook && policy && !strcmp(hook, "input") && !strcmp(policy, "drop") &&
+		    fate == FATE_PASSES && !strstr(text, port))
+			fate = FATE_DEFAULT;
+	}
+	json_decref(rules);
+	return fate;
+}
+
+static bool line_drops(const char *line)
+{
+	return strstr(line, "-j DROP") || strstr(line, "-j REJECT");
+}
+
+static enum fate by_iptables(char *text, const char *port)
+{
+	bool drops = false;
+	char *save = NULL;
+
+	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		if (strstr(line, port) && line_drops(line))
+			return FATE_DROPPED;
+		/* the first rule that names it decides */
+		if (strstr(line, port))
+			return FATE_PASSES;
+		drops |= strstr(line, "-P INPUT DROP") || (line_drops(line) && !strstr(line, "--dport"));
+	}
+	return drops ? FATE_DEFAULT : FATE_PASSES;
+}
+
+static enum fate read_rules(const char *port)
+{
+	static char text[1 << 20];
+
+	if (output("nft -j list ruleset 2>/dev/null", text, sizeof(text)))
+		return by_nft(text, port);
+	if (output("iptables -S INPUT 2>/dev/null", text, sizeof(text)))
+		return by_iptables(text, port);
+	return FATE_UNKNOWN;
+}
+
+static const char *let_in(unsigned int port)
+{
+	return doc_fix("let UDP port %u in: iptables -I INPUT -p udp --dport %u -j ACCEPT (or the same in nft)",
+		       port, port);
+}
+
+void doc_firewall_host(void)
+{
+	const unsigned int port = SAINA_PORT_CTRL;
+	char number[16];
+
+	snprintf(number, sizeof(number), "%u", port);
+	switch (read_rules(number)) {
+	case FATE_UNKNOWN:
+		doc_say(DOC_SKIP, "firewall", NULL, "neither nft nor iptables is there, or may be asked");
+		break;
+	case FATE_PASSES:
+		doc_say(DOC_OK, "firewall", NULL,
+			"nothing that looks as if it stopped UDP port %u (joins and heartbeats)", port);
+		break;
+	case FATE_DEFAULT:
+		doc_say(DOC_WARN, "firewall", let_in(port),
+			"input is dropped by default and no rule speaks of UDP port %u (joins and heartbeats)",
+			port);
+		break;
+	case FATE_DROPPED:
+		doc_say(DOC_FAIL, "firewall", let_in(port),
+			"a rule drops or rejects UDP port %u (joins and heartbeats): no worker can join",
+			port);
+		break;
+	}
+}
+
+/* A socket for results of a job that there is none of, on @l. */
+static int listen_on(const struct link *l, struct sockaddr_in *group)
+{
+	struct ip_mreqn m = { .imr_multiaddr = group->sin_addr, .imr_ifindex = l->ifindex };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), one = 1;
+
+	if (fd >= 0 && (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) ||
+			bind(fd, (void *)group, sizeof(*group)) ||
+			setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &m, sizeof(m)))) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+/* A message to ourselves that comes in by @l as results do, and does not leave this host (TTL 0). */
+static int send_to_self(const struct link *l, const struct sockaddr_in *group)
+{
+	struct ip_mreqn m = { .imr_ifindex = l->ifindex };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), zero = 0, ret = 0;
+
+	if (fd < 0 || setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &m, sizeof(m)) ||
+	    setsockopt(fd, IPPROTO_IP, IP_MULTICAST_TTL, &zero, sizeof(zero)) ||
+	    sendto(fd, &zero, 1, 0, (const void *)group, sizeof(*group)) != 1)
+		ret = -errno;
+	if (fd >= 0)
+		close(fd);
+	return ret;
+}
+
+void doc_firewall_worker(const struct link *l)
+{
+	struct sockaddr_in group = {
+		.sin_family = AF_INET,
+		.sin_port = htons(SAINA_PORT_RESULT),
+		.sin_addr.s_addr = htonl(SAINA_GROUP_BASE | (SAINA_JOBS_MAX - 1)),
+	};
+	struct pollfd p = { .fd = listen_on(l, &group), .events = POLLIN };
+	int ret = p.fd < 0 ? -errno : send_to_self(l, &group);
+
+	if (ret)
+		doc_say(DOC_SKIP, "firewall", NULL, "%s: a message to this host's own group cannot be sent: %s",
+			l->name, strerror(-ret));
+	else if (poll(&p, 1, ANSWER_MS) > 0)
+		doc_say(DOC_OK, "firewall", NULL, "%s: multicast to UDP port %d (results) is let in", l->name,
+			SAINA_PORT_RESULT);
+	else
+		doc_say(DOC_FAIL, "firewall", let_in(SAINA_PORT_RESULT),
+			"%s: a firewall here drops multicast to UDP port %d: results take the slow path", l->name,
+			SAINA_PORT_RESULT);
+	if (p.fd >= 0)
+		close(p.fd);
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include "stop/stop.h"
+
+#define LOOK_MS 100	/* so often it is looked for a signal */
+
+static volatile sig_atomic_t asked;
+static sem_t event;	/* a signal, or the job runs */
+
+static void on_signal(int sig)
+{
+	asked = 1;
+	sem_post(&event);
+}
+
+void stop_catch(void)
+{
+	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_RESETHAND };
+
+	sem_init(&event, 0, 0);
+	sigaction(SIGTERM, &sa, NULL);
+	sigaction(SIGINT, &sa, NULL);
+}
+
+bool stop_asked(void)
+{
+	return asked;
+}
+
+/* A call of saina_open(), which may outlive who waits for it. */
+struct opener {
+	struct saina_opts o;
+	struct saina *s;
+	int ret;
+	char text[256];
+};
+
+static void *open_it(void *arg)
+{
+	struct opener *p = arg;
+
+	p->ret = saina_open(&p->s, &p->o);
+	/* the sentence is this thread's */
+	if (p->ret)
+		snprintf(p->text, sizeof(p->text), "%s", saina_strerror(NULL, p->ret));
+	sem_post(&event);
+	return NULL;
+}
+
+int stop_open(struct saina **s, const struct saina_opts *o, char *text, size_t size)
+{
+	struct opener *p = calloc(1, sizeof(*p));
+	pthread_t t;
+	int ret = p ? 0 : ENOMEM;
+
+	if (p) {
+		p->o = *o;
+		ret = pthread_create(&t, NULL, open_it, p);
+	}
+	if (ret) {
+		snprintf(text, size, "out of memory or threads");
+		free(p);
+		return -ret;
+	}
+	while (sem_wait(&event) && errno == EINTR)
+		;
+	if (asked) {
+		/* it ends with the process */
+		pthread_detach(t);
+		snprintf(text, size, "ended by a signal before the job ran");
+		return -EINTR;
+	}
+	pthread_join(t, NULL);
+	ret = p->ret;
+	*s = p->s;
+	snprintf(text, size, "%s", p->text);
+	free(p);
+	return ret;
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000ull + t.tv_nsec / 1000000;
+}
+
+/* When something has come last, as far as it matters: since the signal. */
+struct patience {
+	uint64_t results, since;
+};
+
+static bool is_over(struct patience *p, struct saina *s, unsigned int ms)
+{
+	struct saina_stats st = { .size = sizeof(st) };
+
+	if (!asked)
+		return false;
+	saina_get_stats(s, &st);
+	if (!p->since || st.results != p->results)
+		p->since = now_ms();
+	p->results = st.results;
+	return now_ms() >= p->since + ms;
+}
+
+int stop_wait(struct saina *s, struct saina_req *req, struct saina_call *call, unsigned int ms)
+{
+	struct patience p = { 0 };
+
+	while (!saina_poll(s, req, LOOK_MS))
+		if (is_over(&p, s, ms))
+			return -EINTR;
+	return saina_wait(s, req, call);
+}
+
+int stop_read(struct saina *s, struct saina_step *step, unsigned int ms)
+{
+	struct patience p = { 0 };
+	int ret;
+
+	/* with a session that has ended there is nothing to be decided */
+	while ((ret = saina_read(s, step, LOOK_MS)) == -ETIMEDOUT && saina_decided(s) >= 0)
+		if (is_over(&p, s, ms))
+			return -EINTR;
+	return ret;
+}
