@@ -199,7 +199,6 @@ static int run(struct agent *a, int background)
 	if (ret)
 		goto err_ctlserver;
 	state_restore(a, saved);
-	share_recall(a);
 	ret = plane_configure(a);
 	if (ret)
 		goto err_ctlserver;

@@ -147,11 +147,16 @@ static int parse_plane(struct saved *s, const struct nlmsghdr *nlh)
 
 static int parse_worker_rest(struct saved *s, const struct nlmsghdr *nlh)
 {
-	const struct state_worker *sw = own_payload(nlh, sizeof(*sw));
+	size_t size = sizeof(struct state_worker);
+	const struct state_worker *sw = own_payload(nlh, size);
 
+	if (!sw) {
+		size = offsetof(struct state_worker, lent);
+		sw = own_payload(nlh, size);
+	}
 	if (!s->n || !sw || sw->worker >= SAINA_WORKERS_MAX)
 		return -EBADMSG;
-	s->job[s->n - 1].worker[sw->worker] = *sw;
+	memcpy(&s->job[s->n - 1].worker[sw->worker], sw, size);
 	return 0;
 }
 
