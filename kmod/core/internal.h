@@ -82,6 +82,7 @@ void saina_job_schedule_settle(struct saina_core *c, struct saina_job *job);
 int saina_job_schedule_check(const struct saina_job *job, struct saina_core_err *err);
 
 /* worker.c */
+__u32 saina_job_first_round(const struct saina_job *job);
 void saina_worker_announce(struct saina_core *c, const struct saina_job *job, int w, int old);
 
 #endif /* _SAINA_CORE_INTERNAL_H */

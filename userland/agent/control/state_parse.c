@@ -102,12 +102,15 @@ static int parse_job(struct saved *s, const struct nlmsghdr *nlh)
 static int parse_worker(struct saved *s, const struct nlmsghdr *nlh)
 {
 	struct saina_core_err err;
+	struct saina_worker *wk;
 	struct decoded d;
 
 	if (!s->n || decode_request(nlh, &saina_worker_class, ~0ull, &d, &err) ||
 	    d.attrs.worker.id >= SAINA_WORKERS_MAX)
 		return -EBADMSG;
-	saina_worker_read(&d.attrs.worker, &s->job[s->n - 1].job.worker[d.attrs.worker.id]);
+	wk = &s->job[s->n - 1].job.worker[d.attrs.worker.id];
+	saina_worker_read(&d.attrs.worker, wk);
+	wk->round = d.attrs.worker.round; /* 0 if it does not say */
 	return 0;
 }
 
