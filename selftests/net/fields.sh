@@ -37,8 +37,8 @@ liar_lives() {
 }
 
 liar_leaves() {
-	kill -TERM $liar
-	wait $liar
+	kill -TERM "$liar"
+	wait "$liar"
 	check "a worker that lies: its LEAVE is heard" says left || diag "$(cat "$WORK/liar")"
 	equal "a worker that lies: it has left" left "$(json_value state "$(saina -j worker show lied 2)")"
 }

@@ -19,7 +19,7 @@ SAINA_SHARE=/run/saina-lab/$LAB/run/share
 export SAINA_SHARE
 
 agent_pid() {
-	pgrep -f "sainad .*/saina-lab/$LAB/" | head -n 1
+	cut -d' ' -f1 "/run/saina-lab/$LAB/sainad.pid"
 }
 
 descriptors() {

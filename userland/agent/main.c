@@ -165,6 +165,7 @@ static int run(struct agent *a, int background)
 
 	a->started = loop_now();
 	log_level_set(a->cfg.log_level);
+	process_limits();
 	ret = loop_init(&a->loop);
 	if (ret)
 		return ret;
