@@ -87,6 +87,11 @@ check "messages with descriptors: sainad has no more descriptors than before" un
 check "messages with descriptors: rounds go on" until_true 20 rounds_at_least local $((at + 20))
 check "messages with descriptors: memory is still in use" in_use
 
+taken=$(nobody "$WORK/share.py" flood "$AGENT_SOCKET" 1000)
+check "messages with descriptors to the control socket: sainad has no more descriptors than before" \
+	until_true 10 same_descriptors
+check "messages with descriptors to the control socket: it serves others" agent_says job show
+
 # --- silence ------------------------------------------------------------------------
 lent=$(counted share_lent)
 quiet=$(counted share_silent)
