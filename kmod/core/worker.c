@@ -172,39 +172,6 @@ static int worker_admit(struct saina_core *c, struct saina_job *job,
 	return 0;
 }
 
-/* How many live workers are at @round, or behind it and would find its results in the ring? */
-static int support(const struct saina_job *job, __u32 round)
-{
-	int w, n = 0;
-
-	for (w = 0; w < job->workers; w++)
-		n += saina_worker_alive(&job->worker[w]) && job->worker[w].round &&
-		     job->worker[w].round <= round && round - job->worker[w].round < job->ring;
-	return n;
-}
-
-/* The round to begin with, of those that live workers have named; 0: none has. */
-__u32 saina_job_first_round(const struct saina_job *job)
-{
-	int w, n, most = 0;
-	__u32 first = 0;
-
-	for (w = 0; w < job->workers; w++) {
-		__u32 round = job->worker[w].round;
-
-		if (!round || !saina_worker_alive(&job->worker[w]))
-			continue;
-		n = support(job, round);
-		if (round > SAINA_ROUND_JOIN && 2 * n <= job->workers)
-			continue;
-		if (n < most || (n == most && round >= first))
-			continue;
-		most = n;
-		first = round;
-	}
-	return first;
-}
-
 /* Nothing but how many gradients of a worker came late? */
 static int is_late_report(const struct saina_worker_attrs *req)
 {

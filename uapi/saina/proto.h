@@ -45,7 +45,7 @@
 #define SAINA_JOBS_MAX		256	/* job identifiers are 0..255 */
 #define SAINA_WORKER_ANY	0xff	/* JOIN: any free identifier will do */
 #define SAINA_ROUND_MAX		0xfffffffeu	/* the last round a job can have */
-#define SAINA_ROUND_JOIN	0x7fffffffu	/* .. that a minority of its workers can have it begin with */
+#define SAINA_ROUND_JOIN 0x7fffffffu	/* .. that a few workers can have it begin with */
 #define SAINA_ROUND_ASK		0xffffffffu	/* CLOCK: a question only: where am I, may I go? */
 
 /* Payload sizes a job may choose, in elements of 4 bytes. */
