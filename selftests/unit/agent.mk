@@ -17,3 +17,5 @@ $(AGENT_TESTS): $(wildcard userland/agent/*.h userland/agent/control/*.h userlan
 
 check-programs: $(AGENT_TESTS)
 $(foreach t,$(notdir $(AGENT_TESTS)),$(call test,$(t),quick,host,60,$(B)/selftests/$(t)))
+# Kernels that cannot refuse descriptors.
+$(call test,stranger_test,full,vm,300,$(B)/selftests/stranger_test)
