@@ -27,6 +27,7 @@ struct saina_limits {
 struct saina_worker {
 	char	name[SAINA_NAME_LEN];
 	__u8	state;			/* enum saina_worker_state */
+	__u32	round;			/* it would send first; until the job runs, 0: any */
 	struct saina_binding bind;
 };
 
@@ -126,7 +127,10 @@ void saina_core_limits_get(const struct saina_core *c, struct saina_limits *limi
  * Rules of life the core enforces (the agent and the module only feed it):
  *  - a job is FORMING until as many workers are alive as it has (then RUNNING
  *    by itself) or until JOB_SET STATE running with at least one alive;
- *  - while FORMING, first_round is the largest round any joiner asked for;
+ *  - a job that begins to run begins at the round that its workers would send first: of all
+ *    rounds that live ones have named in their JOINs, 0 apart, the one that most others are less
+ *    than ring rounds behind, of equals the lowest; none above SAINA_ROUND_JOIN that not more
+ *    than half of its workers support.  Nobody alone moves those who agree, and none ends a job;
  *  - when the last live worker of a RUNNING job leaves or dies the job goes
  *    back to FORMING with a new generation and first_round 0: the next set of
  *    workers begins afresh, under the policy that was in force; one that waited for a

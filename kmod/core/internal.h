@@ -80,6 +80,7 @@ int saina_job_k(struct saina_job *job, const struct saina_job_attrs *req,
 		struct saina_core_err *err);
 void saina_job_schedule_settle(struct saina_core *c, struct saina_job *job);
 int saina_job_schedule_check(const struct saina_job *job, struct saina_core_err *err);
+__u32 saina_job_first_round(const struct saina_job *job);
 
 /* worker.c */
 void saina_worker_announce(struct saina_core *c, const struct saina_job *job, int w, int old);

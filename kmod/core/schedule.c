@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Which policy a job has when: the one asked for, the one to come and what it waits for,
- * and k where a controller sets it.
+ * and k where a controller sets it; and the round that it begins with.
  */
 #include "core/os.h"
 #include "core/internal.h"
@@ -211,4 +211,37 @@ int saina_job_schedule_check(const struct saina_job *job, struct saina_core_err 
 			return ret;
 	}
 	return job->k_set ? k_check(job, job->k_set, err) : 0;
+}
+
+/* How many live workers are at @round, or behind it and would find its results in the ring? */
+static int support(const struct saina_job *job, __u32 round)
+{
+	int w, n = 0;
+
+	for (w = 0; w < job->workers; w++)
+		n += saina_worker_alive(&job->worker[w]) && job->worker[w].round &&
+		     job->worker[w].round <= round && round - job->worker[w].round < job->ring;
+	return n;
+}
+
+/* The round to begin with, of those that live workers have named; 0: none has. */
+__u32 saina_job_first_round(const struct saina_job *job)
+{
+	int w, n, most = 0;
+	__u32 first = 0;
+
+	for (w = 0; w < job->workers; w++) {
+		__u32 round = job->worker[w].round;
+
+		if (!round || !saina_worker_alive(&job->worker[w]))
+			continue;
+		n = support(job, round);
+		if (round > SAINA_ROUND_JOIN && 2 * n <= job->workers)
+			continue;
+		if (n < most || (n == most && round >= first))
+			continue;
+		most = n;
+		first = round;
+	}
+	return first;
 }

@@ -103,6 +103,9 @@ void saina_job_masks(struct saina_job *job)
 /* The rules of life (core.h), applied to a job about to replace @old. */
 static void job_settle(struct saina_core *c, struct saina_job *job, const struct saina_job *old)
 {
+	__u32 first;
+	int w;
+
 	saina_job_masks(job);
 	if (!job->active && old && old->active) {
 		if (job->state == SAINA_JOB_RUNNING)
@@ -111,6 +114,14 @@ static void job_settle(struct saina_core *c, struct saina_job *job, const struct
 	}
 	if (job->state == SAINA_JOB_FORMING && saina_weight(job->active) == job->workers)
 		job->state = SAINA_JOB_RUNNING;
+	if (job->state != SAINA_JOB_RUNNING)
+		return;
+	/* the data path learns of a first round only with a new generation */
+	first = saina_job_first_round(job);
+	if (first)
+		saina_job_restart(c, job, first);
+	for (w = 0; w < job->workers; w++)
+		job->worker[w].round = 0;
 }
 
 /*

@@ -167,9 +167,8 @@ static int worker_admit(struct saina_core *c, struct saina_job *job,
 	wk->bind.flags = SAINA_BIND_BOUND;
 	if (SAINA_HAS(req, SAINA_A_WORKER_RELAY) && req->relay)
 		wk->bind.flags |= SAINA_BIND_RELAY;
-	/* the data path learns of a first round only with a new generation */
-	if (job->state == SAINA_JOB_FORMING && round > job->first_round)
-		saina_job_restart(c, job, round);
+	if (job->state == SAINA_JOB_FORMING)
+		wk->round = round;
 	return 0;
 }
 

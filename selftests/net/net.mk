@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Scripts that build a lab with tools/saina-lab.
-NET_TESTS := json_test lab plane basic reference loss refusals stop firewall delay policy policies control steps groups grouping sfcd death join agent ports jobs foreign slowpath door generic hook shared super podman hostile many capture metrics top
+NET_TESTS := json_test lab plane basic reference share fields nofile loss refusals stop firewall delay policy policies control steps groups grouping sfcd death join agent ports jobs foreign slowpath door generic hook shared super podman hostile many capture metrics top
 
 $(foreach t,$(NET_TESTS),$(call test,net/$(t),quick,host,400,selftests/net/$(t).sh))
 # Again with the tc hook, on a Linux bridge.
@@ -53,7 +53,7 @@ $(call test,net/tap_tc,full,host,900,selftests/net/tap_tc.sh)
 # to join in time), demo (demo_vm_test.sh is that) and tap (starts VMs itself).
 net-vm = $(call test,net/$(1),$(2),$(3),1500,selftests/module/with_module.sh selftests/net/$(1).sh)
 $(foreach t,agent basic loss policy sfcd,$(call net-vm,$(t),full,vm))
-$(foreach t,death plane join slowpath hostile,$(call net-vm,$(t),full,6.12))
+$(foreach t,death plane join slowpath hostile fields share,$(call net-vm,$(t),full,6.12))
 $(foreach t,delay ports jobs generic foreign,$(call net-vm,$(t),full,6.1))
 
 # clsact is what 6.1 has.

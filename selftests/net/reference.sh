@@ -100,6 +100,22 @@ check "a new agent: memory is in use" until_true 20 in_use shared
 at=$(job_field shared round)
 check "a new agent: rounds go on" until_true 30 rounds_at_least shared $((at + 20))
 check "a new agent: gradients do not cross the ports" until_true 30 crosses_not shared
+
+# --- the data path goes, too ---------------------------------------------------------
+last_round() {
+	tail -n 1 "$WORK/0.log" | jq .round
+}
+lab agent kill
+at=$(last_round)
+expected_log="worker 2 .* is dead|jobs are known from before, but the data path is gone"
+find "/run/saina-lab/$LAB/bpf" -mindepth 1 ! -name "*.debug" -delete
+check "the data path is gone: a new agent starts" lab agent start
+check "the data path is gone: rounds go on" until_true 60 rounds_at_least shared $((at + 20))
+check "the data path is gone: the job begins where its workers were" [ "$(job_field shared round)" -lt $((at + 1000000)) ]
+check "the data path is gone: memory is in use" until_true 30 in_use shared
+at=$(job_field shared round)
+check "the data path is gone: rounds go on by reference" until_true 20 rounds_at_least shared $((at + 20))
+check "the data path is gone: gradients do not cross the ports" until_true 30 crosses_not shared
 stop_workers
 check "workers and agents come and go: all sums are exact" wait_all 60
 check "workers and agents come and go: the same results" same_results 0 1

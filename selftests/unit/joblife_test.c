@@ -74,27 +74,83 @@ static void operator_starts_a_job(void **state)
 	assert_int_equal(o->last.active, 3);
 }
 
-static void first_round_is_the_largest(void **state)
+static void first_round_of_those_who_agree(void **state)
+{
+	enum { MAX = SAINA_ROUND_MAX, JOIN = SAINA_ROUND_JOIN };
+	static const struct {
+		__u32 rounds[5];	/* that workers name in their JOINs */
+		int n;
+		__u32 first;
+	} jobs[] = {
+		{ { 0, 0, 0 }, 3, 0 },
+		{ { 5, 3, 4 }, 3, 5 },				/* all within the ring (8) */
+		{ { 0, 0, 77 }, 3, 77 },			/* the others are fresh */
+		{ { 500, 400, 500, 499, 450 }, 5, 500 },	/* one is far behind */
+		{ { 1000, 1001, MAX }, 3, 1001 },		/* one lies */
+		{ { MAX, 1000, 1001, 1000, 0 }, 5, 1001 },
+		{ { MAX, 1000, 1001, MAX, 1001 }, 5, 1001 },	/* two lie, fewer than the others */
+		{ { 1000, MAX }, 2, 1000 },
+		{ { 1000, 900000 }, 2, 1000 },			/* who is right? nobody skips rounds */
+		{ { 1000, 3, 1001, 2000000 }, 4, 1001 },
+		{ { MAX, 0, 0 }, 3, 0 },			/* the job could not train */
+		{ { JOIN + 1u, 0, 0 }, 3, 0 },
+		{ { JOIN, 0, 0 }, 3, JOIN },			/* it can */
+		{ { MAX - 10, MAX - 10, 0 }, 3, MAX - 10 },	/* most say so */
+		{ { MAX - 10, MAX - 10, 0, 0 }, 4, 0 },		/* not most */
+		{ { MAX }, 1, MAX },
+	};
+	struct owner *o = *state;
+	const struct saina_job *job;
+	__u32 generation;
+	char name[8];
+	int i, w;
+
+	for (i = 0; i < (int)(sizeof(jobs) / sizeof(jobs[0])); i++) {
+		snprintf(name, sizeof(name), "j%d", i);
+		job = add(o, name, jobs[i].n, NULL);
+		assert_int_equal(job->ring, 8);
+		generation = job->generation;
+		for (w = 0; w < jobs[i].n; w++) {
+			assert_int_equal(job->first_round, 0); /* until it runs */
+			assert_int_equal(job->generation, generation);
+			assert_int_equal(try_join(o, job, w, jobs[i].rounds[w], NULL), 0);
+		}
+		assert_int_equal(job->state, SAINA_JOB_RUNNING);
+		assert_int_equal(job->first_round, jobs[i].first);
+		assert_int_equal(o->last_first_round, jobs[i].first);
+		/* or the data path would not see it */
+		assert_int_equal(job->generation, generation + !!jobs[i].first);
+		/* a running job does not ask anybody where it is */
+		assert_int_equal(set_state(o, job, 0, SAINA_WORKER_STATE_DEAD), 0);
+		if (jobs[i].n == 1)
+			continue;
+		generation = job->generation;
+		assert_int_equal(try_join(o, job, 0, 100, NULL), 0);
+		assert_int_equal(job->first_round, jobs[i].first);
+		assert_int_equal(job->generation, generation);
+	}
+}
+
+static void first_round_of_the_live(void **state)
 {
 	struct owner *o = *state;
 	const struct saina_job *job = add(o, "a", 3, NULL);
-	__u32 generation = job->generation;
 
-	assert_int_equal(try_join(o, job, 0, 5, NULL), 0);
-	assert_int_equal(o->last_first_round, 5);
-	assert_int_equal(job->generation, generation + 1); /* or the data path would not see it */
-	assert_int_equal(try_join(o, job, 1, 3, NULL), 0);
-	assert_int_equal(job->first_round, 5);
-	assert_int_equal(job->generation, generation + 1);
-	assert_int_equal(try_join(o, job, 2, 9, NULL), 0);
-	assert_int_equal(job->state, SAINA_JOB_RUNNING);
-	assert_int_equal(o->last_first_round, 9);
-	assert_int_equal(job->generation, generation + 2);
-	/* a running job does not ask anybody where it is */
-	assert_int_equal(set_state(o, job, 0, SAINA_WORKER_STATE_DEAD), 0);
-	assert_int_equal(try_join(o, job, 0, 100, NULL), 0);
-	assert_int_equal(job->first_round, 9);
-	assert_int_equal(job->generation, generation + 2);
+	/* who goes again leaves nothing */
+	assert_int_equal(try_join(o, job, 0, 70, NULL), 0);
+	assert_int_equal(try_join(o, job, 1, SAINA_ROUND_JOIN, NULL), 0);
+	assert_int_equal(set_state(o, job, 1, SAINA_WORKER_STATE_LEFT), 0);
+	assert_int_equal(try_join(o, job, 1, 0, NULL), 0);
+	/* by word of the operator, who stopped it before */
+	assert_int_equal(set_job_state(o, job, SAINA_JOB_STOPPED, NULL), 0);
+	assert_int_equal(set_job_state(o, job, SAINA_JOB_RUNNING, NULL), 0);
+	assert_int_equal(job->first_round, 70);
+	assert_int_equal(o->last_first_round, 70);
+	/* once */
+	assert_int_equal(set_job_state(o, job, SAINA_JOB_STOPPED, NULL), 0);
+	o->last_first_round = 1;
+	assert_int_equal(set_job_state(o, job, SAINA_JOB_RUNNING, NULL), 0);
+	assert_int_equal(job->first_round, 70);
 }
 
 static void first_round_that_cannot_be(void **state)
@@ -107,8 +163,6 @@ static void first_round_that_cannot_be(void **state)
 		       SAINA_A_WORKER_ROUND);
 	assert_int_equal(job->active, 0);
 	assert_int_equal(job->first_round, 0);
-	assert_int_equal(try_join(o, job, 0, SAINA_ROUND_MAX, NULL), 0);
-	assert_int_equal(job->first_round, SAINA_ROUND_MAX);
 }
 
 static void death_and_return(void **state)
@@ -528,7 +582,7 @@ static void life_fuzz(void **state)
 					 s == SAINA_WORKER_STATE_ALIVE || s == SAINA_WORKER_STATE_SLOW);
 		}
 		if (job->state == SAINA_JOB_RUNNING)
-			assert_true(job->active);
+			assert_true(job->active && !job->worker[0].round && !job->worker[4].round);
 		if (job->state == SAINA_JOB_FORMING)
 			assert_int_not_equal(job->active, 31);
 		if (!job->active)
@@ -542,7 +596,8 @@ int main(void)
 		TEST("job core: the published snapshot has the parameters and workers of the job", snapshot_of_a_job),
 		TEST("job core: a job runs when all its workers have joined", runs_when_all_are_there),
 		TEST("job core: job-set state running starts a job before all workers have joined", operator_starts_a_job),
-		TEST("job core: a job starts at the largest round that its workers report", first_round_is_the_largest),
+		TEST("job core: a job begins at the round that most of its workers support", first_round_of_those_who_agree),
+		TEST("job core: the round of a worker that left before the job ran is forgotten", first_round_of_the_live),
 		TEST("job core: a first round that cannot be is refused", first_round_that_cannot_be),
 		TEST("job core: a dead worker is inactive until it joins again", death_and_return),
 		TEST("job core: a job without live workers forms again, as a new generation", last_worker_leaves),

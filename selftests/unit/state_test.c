@@ -51,11 +51,16 @@ static void put_worker(int job, int w)
 	mnl_attr_put_u8(nlh, SAINA_A_WORKER_STATE, SAINA_WORKER_STATE_ALIVE);
 	mnl_attr_put_u32(nlh, SAINA_A_WORKER_IFINDEX, 5);
 	mnl_attr_put_u64(nlh, SAINA_A_WORKER_SESSION, 0x123456789abcdefull);
+	if (w)
+		mnl_attr_put_u32(nlh, SAINA_A_WORKER_ROUND, 70);
 	end(nlh);
 	nlh = start(STATE_CMD_WORKER);
-	sw = mnl_nlmsg_put_extra_header(nlh, sizeof(*sw));
-	sw->nonce = 4711;
+	/* worker 0 as an earlier version wrote it */
+	sw = mnl_nlmsg_put_extra_header(nlh, w ? sizeof(*sw) : offsetof(struct state_worker, lent));
+	sw->nonce = 4711 + w;
 	sw->worker = w;
+	if (w)
+		sw->lent = 0x123456789abcdefull;
 	end(nlh);
 }
 
@@ -146,7 +151,12 @@ static void whole_file(void **state)
 	assert_int_equal(s.job[1].job.first_round, 77);
 	assert_int_equal(s.job[1].job.generation, 9);
 	assert_true(s.job[1].job.worker[1].bind.session == 0x123456789abcdefull);
-	assert_int_equal(s.job[1].worker[1].nonce, 4711);
+	assert_int_equal(s.job[1].job.worker[0].round, 0);
+	assert_int_equal(s.job[1].job.worker[1].round, 70);
+	assert_int_equal(s.job[1].worker[0].nonce, 4711);
+	assert_int_equal(s.job[1].worker[1].nonce, 4712);
+	assert_true(s.job[1].worker[0].lent == 0);
+	assert_true(s.job[1].worker[1].lent == 0x123456789abcdefull);
 	assert_int_equal(s.job[1].job.policy.seq, 3);
 	assert_int_equal(s.job[1].job.next.mode, SAINA_POLICY_FASTEST);
 	assert_int_equal(s.job[1].job.next.k, 1);
@@ -202,7 +212,7 @@ static void expect_left_out(const char *why)
 	assert_int_equal(s.job[2].job.policy.seq, 5);	/* the data path may have adopted number 4 */
 	assert_int_equal(s.job[2].job.k_set, 2);
 	assert_int_equal(s.job[2].job.elements, 1000);
-	assert_int_equal(s.job[2].worker[1].nonce, 4711);
+	assert_int_equal(s.job[2].worker[1].nonce, 4712);
 	free(s.job);
 }
 

@@ -45,6 +45,7 @@
 #define SAINA_JOBS_MAX		256	/* job identifiers are 0..255 */
 #define SAINA_WORKER_ANY	0xff	/* JOIN: any free identifier will do */
 #define SAINA_ROUND_MAX		0xfffffffeu	/* the last round a job can have */
+#define SAINA_ROUND_JOIN 0x7fffffffu	/* .. that a few workers can have it begin with */
 #define SAINA_ROUND_ASK		0xffffffffu	/* CLOCK: a question only: where am I, may I go? */
 
 /*
@@ -247,7 +248,7 @@ enum saina_path {
  * @elements: elements the worker intends to reduce, 0 = whatever the job has;
  *	more than the job has is refused
  * @round: the first round this worker would send (0 for a fresh one, at most
- *	SAINA_ROUND_MAX); lets a job that lost its data path go on where its
+ *	SAINA_ROUND_MAX); lets a job that lost its data path go on where most of its
  *	workers are
  * @reserved: 0
  */

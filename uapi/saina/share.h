@@ -3,11 +3,14 @@
  * By reference: what workers on the switch's own host share with the BPF program, and how
  * they get it.  Host byte order.
  *
- * A worker that is admitted to a job that works by reference (WELCOME) sends struct
- * saina_share_ask as a datagram to the agent's unix socket, which the operator lends to
- * the worker's container, and with it (SCM_RIGHTS) one end of a socket pair of its own
- * (AF_UNIX, SOCK_SEQPACKET).  There it gets struct saina_share_answer, and with it, if
- * @error is 0, two maps:
+ * A worker that is admitted to a job that works by reference (WELCOME) connects to the
+ * agent's unix socket (SOCK_SEQPACKET), which the operator lends to the worker's container,
+ * and sends struct saina_share_ask.  The agent answers on that connection with struct
+ * saina_share_answer, and with it (SCM_RIGHTS), if @error is 0, two maps, and closes the
+ * connection.  It takes no descriptors: a question that comes with some is refused, on
+ * Linux 6.16 and later by the kernel (sendmsg: EPERM).  Who connects and asks nothing is
+ * disconnected after two seconds; so is, at once, who has 64 such connections already.
+ * The maps are of the session that asked: another session gets others.
  *
  *	its input array		entry s & (pool - 1): struct saina_input_head and its gradient of
  *				segment s; to be mapped for writing.  Nobody else gets it
@@ -24,7 +27,7 @@
 #include <linux/types.h>
 #include "saina/proto.h"
 
-#define SAINA_SHARE_VERSION	2
+#define SAINA_SHARE_VERSION	3
 
 #define SAINA_BOARD_ROUNDS	2	/* power of two */
 

@@ -16,7 +16,7 @@
  * struct worker_aux - what the agent knows of a worker beyond the core
  * @nonce: of the JOIN that admitted it
  * @heard: when it was last heard, by control message or gradient
- * @ended: when it left, or was found dead
+ * @ended: when its life of before ended, 0: it is alive, or nothing is known
  * @round: of its last heartbeat
  * @formed: admitted while the job was forming
  * @first_round: else, the round it was told to begin with
@@ -35,7 +35,7 @@
  * @arrived: as @seen, at last look of the slow check; it changed before @arrived_at
  * @troubled: it was said that nothing arrives of it
  * @late_all: late gradients that it has found, those that were not sent any more among them
- * @shared: it has an input array
+ * @lent: the session that has its input array, 0: none has
  */
 struct worker_aux {
 	uint64_t nonce;
@@ -50,7 +50,7 @@ struct worker_aux {
 	uint32_t probe, probes;
 	bool looked;
 	bool counted;
-	bool shared;
+	uint64_t lent;
 	uint32_t stale_round;
 	uint64_t stale_at;
 	uint64_t seen;

@@ -165,6 +165,7 @@ static int run(struct agent *a, int background)
 
 	a->started = loop_now();
 	log_level_set(a->cfg.log_level);
+	process_limits();
 	ret = loop_init(&a->loop);
 	if (ret)
 		return ret;
@@ -199,7 +200,6 @@ static int run(struct agent *a, int background)
 	if (ret)
 		goto err_ctlserver;
 	state_restore(a, saved);
-	share_recall(a);
 	ret = plane_configure(a);
 	if (ret)
 		goto err_ctlserver;

@@ -6,12 +6,32 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 
 #include "agent/log.h"
 #include "agent/process.h"
+
+#define DESCRIPTORS 8192 /* 256 jobs have 7 each; all else is some hundreds */
+
+void process_limits(void)
+{
+	struct rlimit l, more = { DESCRIPTORS, DESCRIPTORS };
+
+	if (getrlimit(RLIMIT_NOFILE, &l))
+		return;
+	/* the hard limit is raised by CAP_SYS_RESOURCE alone */
+	if (l.rlim_max < DESCRIPTORS && !setrlimit(RLIMIT_NOFILE, &more))
+		return;
+	l.rlim_cur = l.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &l))
+		log_warn("descriptors: %s", strerror(errno));
+	if (l.rlim_max < DESCRIPTORS)
+		log_warn("no more than %llu descriptors are allowed, which may be too few for 256 jobs: raise LimitNOFILE= of the unit (or `ulimit -Hn`) to %d",
+			 (unsigned long long)l.rlim_max, DESCRIPTORS);
+}
 
 /*
  * Goes to the background.  Return: in the child the descriptor to write one

@@ -4,6 +4,8 @@
 
 #include "agent/config.h"
 
+/* Raises the limit of open descriptors, or says that it is too low for the jobs there may be. */
+void process_limits(void);
 /*
  * Goes to the background.  Return: in the child, the descriptor for
  * process_detach(); the parent does not return.  Negative errno.

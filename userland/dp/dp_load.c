@@ -104,6 +104,9 @@ int dp_fail(struct saina_dp *dp, int err, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(dp->error, sizeof(dp->error), fmt, ap);
 	va_end(ap);
+	if (err == -EMFILE)
+		snprintf(dp->error, sizeof(dp->error),
+			 "no descriptor is left for its maps: raise LimitNOFILE= of sainad's unit (or `ulimit -n`) and start it again");
 	return err;
 }
 

@@ -71,6 +71,11 @@ static void control(struct saina *s, const struct saina_hdr *h, uint64_t now)
 						"job %u was started afresh, and the table of its steps is gone: "
 						"open it anew, with the model of one of its workers",
 						j->job.id);
+		} else if (j->job.formed && j->job.first_round < f->round) {
+			saina_join_fail(j, -ECONNRESET,
+					"job %u begins again at round %u, where most of its workers are, and "
+					"this one is at %u: open it anew, with the model of one of them",
+					j->job.id, j->job.first_round, f->round);
 		} else if (!saina_flow_again(f, j->job.first_round, j->job.formed, now))
 			saina_join_fail(j, -ECONNRESET,
 					"job %u was started afresh in the middle of round %u: open it "

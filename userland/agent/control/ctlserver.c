@@ -35,8 +35,8 @@ static void session_read(struct session *n)
 	ssize_t len;
 
 	memset(n->buf, 0, sizeof(*nlh));
-	len = recv(n->c.source.fd, n->buf, sizeof(n->buf), MSG_DONTWAIT | MSG_TRUNC);
-	if (len < 0 && errno == EAGAIN)
+	len = stranger_receive(n->c.source.fd, n->buf, sizeof(n->buf));
+	if (len == -EAGAIN)
 		return;
 	/* too short to be answered, or 0: the client is gone */
 	if (len < (ssize_t)(NLMSG_HDRLEN + sizeof(struct genlmsghdr)) || len > (ssize_t)sizeof(n->buf) ||
@@ -95,16 +95,17 @@ static void ctlserver_accept(struct source *s, uint32_t events)
 {
 	struct agent *a = s->arg;
 	struct ucred cred;
-	socklen_t len = sizeof(cred);
 	struct session *n;
 	bool admin;
 	int fd;
 
-	fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	fd = stranger_accept(&a->strangers, s->fd, &cred);
+	/* the next that connects is another try */
+	if (fd == -EAGAIN || fd == -EBUSY)
+		return;
+	loop_change(&a->control->loop, s, EPOLLIN | EPOLLET); /* there may be more */
 	if (fd < 0)
 		return;
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
-		goto out_close;
 	admin = cred.uid == 0 || in_admin_group(a->control, fd, &cred);
 	if (a->control->n >= CLIENTS_MAX - (admin ? 0 : CLIENTS_ADMIN))
 		goto out_close;
@@ -118,7 +119,7 @@ static void ctlserver_accept(struct source *s, uint32_t events)
 	free(n);
 
 out_close:
-	close(fd);
+	stranger_close(&a->strangers, fd);
 }
 
 static void control_turn(struct source *s, uint32_t events)
@@ -150,6 +151,7 @@ int ctlserver_init(struct agent *a)
 	s->source.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (s->source.fd < 0)
 		return -errno;
+	stranger_guard(s->source.fd);
 	/* ours to remove: the lock on the runtime directory says nobody else runs,
 	 * and connect says nobody else with another directory listens here */
 	if (!connect(s->source.fd, (struct sockaddr *)&addr, sizeof(addr))) {
@@ -169,7 +171,7 @@ int ctlserver_init(struct agent *a)
 	if (ret)
 		goto err_unlink;
 	s->turn = (struct source){ .fd = s->loop.epoll, .ready = control_turn, .arg = s };
-	ret = loop_add(&s->loop, &s->source, EPOLLIN);
+	ret = loop_add(&s->loop, &s->source, EPOLLIN | EPOLLET);
 	if (!ret)
 		ret = loop_add(&a->loop, &s->turn, EPOLLIN);
 	if (ret)
@@ -198,6 +200,6 @@ void ctlserver_uninit(struct agent *a)
 	clients_uninit(a);
 	loop_del(&a->loop, &a->control->turn);
 	loop_uninit(&a->control->loop);
-	close(a->control->source.fd);
+	stranger_unlisten(&a->strangers, a->control->source.fd);
 	unlink(a->cfg.control);
 }

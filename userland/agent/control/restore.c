@@ -121,6 +121,7 @@ static int restore_workers(struct agent *a, const struct saved_job *from,
 			.fast = sw->fast,
 			.by_xdp = !(job->worker[w].bind.flags & SAINA_BIND_RELAY),
 			.heard = loop_now(),
+			.lent = sw->lent,
 		};
 		alive += jobs_alive(job, w);
 	}
@@ -286,6 +287,7 @@ void state_restore(struct agent *a, const struct saved *s)
 		log_info("took over %d jobs with %d live workers", s->n, alive);
 	if (rounds)
 		remove_strangers(a);
+	share_recall(a);
 	workers_end_unreachable(a);
 	health_replan(a);
 	if (s && !a->plane->kernel)

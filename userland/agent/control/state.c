@@ -65,6 +65,8 @@ static int put_worker(FILE *f, struct agent *a, const struct saina_job *job, int
 	int ret;
 
 	saina_worker_show(job, w, true, &o);
+	if (job->worker[w].round)
+		SAINA_PUT(&o, SAINA_A_WORKER_ROUND, round, job->worker[w].round);
 	msg_start(&m, SAINA_CMD_WORKER_SET, 0, 0);
 	saina_ctl_encode(m.nlh, &saina_worker_class, &o);
 	ret = put(f, m.nlh);
@@ -78,6 +80,7 @@ static int put_worker(FILE *f, struct agent *a, const struct saina_job *job, int
 	sw->formed = aux->formed;
 	sw->ready = aux->ready;
 	sw->fast = aux->fast;
+	sw->lent = aux->lent;
 	return put(f, m.nlh);
 }
 

@@ -102,12 +102,15 @@ static int parse_job(struct saved *s, const struct nlmsghdr *nlh)
 static int parse_worker(struct saved *s, const struct nlmsghdr *nlh)
 {
 	struct saina_core_err err;
+	struct saina_worker *wk;
 	struct decoded d;
 
 	if (!s->n || decode_request(nlh, &saina_worker_class, ~0ull, &d, &err) ||
 	    d.attrs.worker.id >= SAINA_WORKERS_MAX)
 		return -EBADMSG;
-	saina_worker_read(&d.attrs.worker, &s->job[s->n - 1].job.worker[d.attrs.worker.id]);
+	wk = &s->job[s->n - 1].job.worker[d.attrs.worker.id];
+	saina_worker_read(&d.attrs.worker, wk);
+	wk->round = d.attrs.worker.round; /* 0 if it does not say */
 	return 0;
 }
 
@@ -147,11 +150,16 @@ static int parse_plane(struct saved *s, const struct nlmsghdr *nlh)
 
 static int parse_worker_rest(struct saved *s, const struct nlmsghdr *nlh)
 {
-	const struct state_worker *sw = own_payload(nlh, sizeof(*sw));
+	size_t size = sizeof(struct state_worker);
+	const struct state_worker *sw = own_payload(nlh, size);
 
+	if (!sw) {
+		size = offsetof(struct state_worker, lent);
+		sw = own_payload(nlh, size);
+	}
 	if (!s->n || !sw || sw->worker >= SAINA_WORKERS_MAX)
 		return -EBADMSG;
-	s->job[s->n - 1].worker[sw->worker] = *sw;
+	memcpy(&s->job[s->n - 1].worker[sw->worker], sw, size);
 	return 0;
 }
 

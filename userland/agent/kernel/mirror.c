@@ -101,9 +101,8 @@ enum how {
 	FOLLOW, /* may go, or be replaced, or be stuck */
 };
 
-/* Job @id is read and put in the mirror.  @asked: the first round that the change
- * just made asked for. */
-static int mirror_job(struct agent *a, unsigned int id, uint32_t asked, enum how how,
+/* Job @id is read and put in the mirror. */
+static int mirror_job(struct agent *a, unsigned int id, enum how how,
 		      const struct saina_job **out, struct saina_core_err *err)
 {
 	const struct saina_job *have = saina_core_job_find(a->jobs->core, 1, id, NULL, NULL);
@@ -130,11 +129,9 @@ static int mirror_job(struct agent *a, unsigned int id, uint32_t asked, enum how
 		mirror_del(a, id);
 		have = NULL;
 	}
-	/* the kernel keeps the first round to itself; it comes from our JOINs */
+	/* of a new generation the kernel says it: no round of that can open before it is mirrored */
 	if (have && have->generation == job.generation)
 		job.first_round = have->first_round;
-	else if (have)
-		job.first_round = asked > have->first_round ? asked : 0;
 	ret = saina_core_job_adopt(a->jobs->core, &job, out, err);
 	if (!ret) {
 		stuck_free(a, id);
@@ -197,7 +194,7 @@ int mirror_all(struct agent *a)
 		}
 	for (id = 0; id < SAINA_JOBS_MAX; id++)
 		if (there[id / 64] & 1ull << id % 64)
-			mirror_job(a, id, 0, FOLLOW, NULL, &err);
+			mirror_job(a, id, FOLLOW, NULL, &err);
 	mirror_limits(a);
 	return 0;
 }
@@ -241,7 +238,7 @@ void plane_drain(struct agent *a)
 			if (!(changed[id / 64] & 1ull << id % 64))
 				continue;
 			if (pass)
-				mirror_job(a, id, 0, FOLLOW, NULL, &err);
+				mirror_job(a, id, FOLLOW, NULL, &err);
 			else if (kernel_job_there(&p->session, id) == -ENOENT)
 				mirror_del(a, id);
 		}
@@ -273,7 +270,7 @@ int plane_job_new(struct agent *a, const struct saina_job_attrs *asked,
 	ret = kernel_job_ask(&a->plane->session, SAINA_CMD_JOB_NEW, req, &id, err);
 	if (ret)
 		return ret;
-	ret = mirror_job(a, id, 0, NEW, out, err);
+	ret = mirror_job(a, id, NEW, out, err);
 	if (!ret && !saina_core_job_find(a->jobs->core, 1, id, NULL, err))
 		ret = -ENOENT; /* somebody was quick */
 	if (!ret)
@@ -295,7 +292,7 @@ int plane_job_set(struct agent *a, const struct saina_job_attrs *req, struct sai
 		return ret;
 	ret = number_of(a, SAINA_HAS(req, SAINA_A_JOB_ID) != 0, req->id, req->name, NULL);
 	if (ret >= 0)
-		mirror_job(a, ret, 0, KEEP, NULL, &ignored);
+		mirror_job(a, ret, KEEP, NULL, &ignored);
 	return 0;
 }
 
@@ -323,7 +320,7 @@ static int worker_ask(struct agent *a, int cmd, const struct saina_worker_attrs 
 			err);
 	if (ret < 0)
 		return ret;
-	return mirror_job(a, ret, req->round, KEEP, out, err);
+	return mirror_job(a, ret, KEEP, out, err);
 }
 
 int plane_worker_set(struct agent *a, const struct saina_worker_attrs *req,

@@ -187,7 +187,6 @@ int plane_worker_end(struct agent *a, const struct saina_job *job, int w, int st
 			 why);
 	else
 		log_info("job %s: worker %d (%s) %s", job->name, w, job->worker[w].name, why);
-	jobs_worker(a, job, w)->ended = loop_now();
 	ret = plane_worker_set(a, &req, NULL, &err);
 	if (ret)
 		log_error("job %s: worker %d: %s", job->name, w, err.text);

@@ -198,6 +198,7 @@ int kernel_job_read(struct kernel *k, unsigned int id, struct saina_job *job)
 	ret = job_get(k, id, &before);
 	for (i = 0; !ret && i < READ_TRIES; i++) {
 		saina_job_read(&before, job);
+		job->first_round = before.round;
 		ret = workers_ask(k, job);
 		if (ret == -EINTR)
 			ret = 0;

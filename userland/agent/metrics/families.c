@@ -85,7 +85,7 @@ static enum answer build_info(const struct snapshot *s, unsigned int item, unsig
 	return one(o, part, 1);
 }
 
-enum { UP, HELD_UP, HELD_UP_TIMES, TAKEN_OVER, LIMIT_JOBS, JOBS, LIMIT_MEMORY, MEMORY, PORTS, CONTROL };
+enum { UP, HELD_UP, HELD_UP_TIMES, LENT, LENT_NOT, LENT_SILENT, LENT_CROWDED, FOREIGN, TAKEN_OVER, LIMIT_JOBS, JOBS, LIMIT_MEMORY, MEMORY, PORTS, CONTROL };
 
 static enum answer agent_value(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
 			       struct sample *o)
@@ -94,6 +94,11 @@ static enum answer agent_value(const struct snapshot *s, unsigned int item, unsi
 		[UP] = s->up,
 		[HELD_UP] = (double)s->held_up_ns / NSEC_PER_SEC,
 		[HELD_UP_TIMES] = s->held_up_times,
+		[LENT] = s->share[SHARE_LENT],
+		[LENT_NOT] = s->share[SHARE_REFUSED],
+		[LENT_SILENT] = s->share[SHARE_SILENT],
+		[LENT_CROWDED] = s->share[SHARE_CROWDED],
+		[FOREIGN] = s->foreign,
 		[TAKEN_OVER] = s->taken_over,
 		[LIMIT_JOBS] = s->limit_jobs,
 		[JOBS] = s->jobs,
@@ -355,6 +360,11 @@ static const struct family families[] = {
 	{ "saina_agent_uptime_seconds", GAUGE, "since sainad was started", OF_AGENT, agent_value, UP },
 	{ "saina_agent_held_up_seconds_total", COUNTER, "time in which sainad did not get to run, as far as it was more than 0.1 s at a time", OF_AGENT, agent_value, HELD_UP },
 	{ "saina_agent_held_up_total", COUNTER, "how often that happened", OF_AGENT, agent_value, HELD_UP_TIMES },
+	{ "saina_agent_share_lent_total", COUNTER, "questions at the socket share that were answered with memory", OF_AGENT, agent_value, LENT },
+	{ "saina_agent_share_refused_total", COUNTER, "those that were refused", OF_AGENT, agent_value, LENT_NOT },
+	{ "saina_agent_share_silent_total", COUNTER, "connections there that ended without a question", OF_AGENT, agent_value, LENT_SILENT },
+	{ "saina_agent_share_crowded_total", COUNTER, "connections there that were refused, as the user had too many that asked nothing", OF_AGENT, agent_value, LENT_CROWDED },
+	{ "saina_agent_foreign_descriptors_total", COUNTER, "connections to sainad's sockets that came with descriptors (before Linux 6.16; later the kernel refuses those)", OF_AGENT, agent_value, FOREIGN },
 	{ "saina_data_path_taken_over", GAUGE, "1 if the data path is that of an earlier start", OF_AGENT, agent_value, TAKEN_OVER },
 	{ "saina_data_path_control_messages_total", COUNTER, "control messages passed up", OF_AGENT, agent_value, CONTROL },
 	{ "saina_data_path_drops_total", COUNTER, "messages dropped that belong to no worker, by reason; reasons without any are left out", OF_AGENT, global_drops, 0 },

@@ -67,6 +67,7 @@ struct snapshot {
 	double up;		/* seconds */
 	bool kernel, taken_over;
 	uint64_t held_up_ns, held_up_times;
+	uint64_t share[SHARE_COUNTS], foreign;
 	bool counted;
 	struct saina_counters global;
 	unsigned int limit_jobs;

@@ -28,6 +28,8 @@ static void take_agent(struct agent *a, struct snapshot *s)
 	s->taken_over = saina_dp_taken_over(a->dp);
 	s->held_up_ns = a->workers->health.held_up_ns;
 	s->held_up_times = a->workers->health.held_up_times;
+	memcpy(s->share, a->workers->share.counts, sizeof(s->share));
+	s->foreign = a->strangers.foreign;
 	s->counted = !saina_dp_counters(a->dp, -1, -1, &s->global);
 	saina_core_limits_get(a->jobs->core, &limits, &jobs, &memory);
 	s->memory = memory;
@@ -127,7 +129,7 @@ static int take_worker(struct agent *a, struct snapshot *s, const struct saina_j
 		o->rtt_us = aux->rtt_us;
 		o->window = aux->window;
 		o->troubled = worker_trouble(a, job, w, why, sizeof(why));
-		o->shared = aux->shared;
+		o->shared = aux->lent;
 	}
 	if (saina_dp_arrival(a->dp, job->id, w, &o->arrival))
 		memset(&o->arrival, 0, sizeof(o->arrival));

@@ -6,7 +6,7 @@
 #include <netinet/in.h>
 
 #include "agent/workers/workers.h"
-#include "saina/proto.h"
+#include "saina/share.h"
 
 /* Where a datagram came from. */
 struct from {
@@ -46,10 +46,15 @@ void health_uninit(struct agent *a);
 void trouble_report(struct worker_aux *aux, const struct saina_report *r);
 void trouble_look(struct agent *a, const struct saina_job *job, int w, uint64_t arrived);
 
-/* share.c */
+/* share_socket.c */
 int share_init(struct agent *a);
 void share_uninit(struct agent *a);
-/* Takes back what workers had that are not alive any more. */
+
+/* share.c */
+/* Answers a question: 0, with two descriptors for the caller to close, or refused with @m. */
+int share_lend(struct agent *a, const struct saina_share_ask *q, struct saina_share_answer *m,
+	       int map[2]);
+/* Takes back what sessions had that have ended. */
 void share_job_changed(struct agent *a, const struct saina_job *job);
 
 int relay_init(struct agent *a);

@@ -176,9 +176,9 @@ static void admit_worker(struct agent *a, const struct from *from, const struct 
 	};
 	uint64_t nonce = le64toh(join->nonce);
 	bool formed = job->state == SAINA_JOB_FORMING;
+	struct worker_aux *aux, before;
 	struct saina_place place;
 	struct saina_core_err err;
-	struct worker_aux *aux;
 	const struct port *p;
 	int ret;
 
@@ -189,9 +189,12 @@ static void admit_worker(struct agent *a, const struct from *from, const struct 
 	clean_name(join->name, req.name);
 
 	aux = jobs_worker(a, job, w);
-	*aux = (struct worker_aux){ .nonce = nonce, .heard = loop_now(), .formed = formed };
+	before = *aux;
+	*aux = (struct worker_aux){ .nonce = nonce, .heard = loop_now(), .formed = formed,
+				    .ended = before.ended, .lent = before.lent };
 	ret = plane_worker_set(a, &req, &job, &err);
 	if (ret) {
+		*aux = before;
 		message_refuse(a, from, h, nonce, refusal_of(ret, &err), "%s", err.text);
 		return;
 	}

@@ -199,6 +199,6 @@ void message_welcome(struct agent *a, const struct sockaddr_in *to, const struct
 	msg.body.reports = 1;
 	msg.body.parts = parts_of(job, jobs_policy(a, job));
 	msg.body.part = msg.body.parts ? w % msg.body.parts : 0;
-	msg.body.by_reference = job->by_reference && a->workers->share.fd >= 0;
+	msg.body.by_reference = job->by_reference && a->workers->share.listener.fd >= 0;
 	send_to(a, to, &msg, sizeof(msg));
 }

@@ -36,10 +36,26 @@ void workers_uninit(struct agent *a)
 	health_uninit(a);
 }
 
+/* However a life ended, and whoever says so. */
+static void note_ends(struct agent *a, const struct saina_job *job)
+{
+	struct worker_aux *aux;
+
+	for (int w = 0; a->jobs->aux[job->id] && w < job->workers; w++) {
+		aux = jobs_worker(a, job, w);
+		if (jobs_alive(job, w))
+			aux->ended = 0;
+		else if (!aux->ended && job->worker[w].state != SAINA_WORKER_STATE_ABSENT)
+			aux->ended = loop_now();
+	}
+}
+
 void workers_job_changed(struct agent *a, int cmd, const struct saina_job *job)
 {
-	if (job && cmd != SAINA_CMD_JOB_DEL_NTF)
+	if (job && cmd != SAINA_CMD_JOB_DEL_NTF) {
+		note_ends(a, job);
 		share_job_changed(a, job);
+	}
 	if (cmd == SAINA_CMD_JOB_NTF)
 		a->jobs->aux[job->id]->status_due = true;
 	if (cmd == SAINA_CMD_JOB_DEL_NTF)

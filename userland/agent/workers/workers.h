@@ -2,7 +2,7 @@
 /*
  * Workers: who gets in (admit, its messages in message), who is alive, slow or dead
  * (health), which of them need the relay (path), results for those (relay), and memory
- * for those of this host (share).
+ * for those of this host (share, share_socket).
  */
 #ifndef AGENT_WORKERS_H
 #define AGENT_WORKERS_H
@@ -38,11 +38,32 @@ struct relay {
 	struct log_limit limit;
 };
 
+enum share_count {
+	SHARE_LENT,	/* questions answered with memory */
+	SHARE_REFUSED,	/* .. with a sentence */
+	SHARE_SILENT,	/* connections without a question */
+	SHARE_CROWDED,	/* .. that were not let wait */
+	SHARE_COUNTS
+};
+
+/**
+ * struct share - the socket that memory is lent by
+ * @askers: connections whose question has not come, @n of them
+ * @looks: @timer runs
+ */
+struct share {
+	struct source listener, timer;
+	struct asker *askers;
+	unsigned int n;
+	bool looks;
+	uint64_t counts[SHARE_COUNTS];
+};
+
 struct workers {
 	struct admit admit;
 	struct health health;
 	struct relay relay;
-	struct source share;	/* the socket that memory is lent by */
+	struct share share;
 };
 
 int workers_init(struct agent *a);
@@ -61,7 +82,7 @@ void workers_end_unreachable(struct agent *a);
 void path_replan(struct agent *a);
 /* Number of the board that all live workers of the job have, 0: frames; @why says it. */
 uint32_t share_board(struct agent *a, const struct saina_job *job, char *why, size_t size);
-/* The jobs are known: what did an earlier agent lend? */
+/* The jobs are known: takes back what an earlier agent lent to sessions that are over. */
 void share_recall(struct agent *a);
 void workers_on_port(struct agent *a, int ifindex, uint32_t *workers, uint32_t *relayed);
 

@@ -43,8 +43,8 @@ void saina_lent_exit(struct saina_lent *s)
 	s->path = NULL;
 }
 
-/* The question, and with it the socket to answer it by. */
-static int ask(const struct saina_lent *s, const struct saina_job *job, int answer)
+/* The question, on a connection that the answer comes by. */
+static int ask(const struct saina_lent *s, const struct saina_job *job)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	struct saina_share_ask q = {
@@ -53,43 +53,24 @@ static int ask(const struct saina_lent *s, const struct saina_job *job, int answ
 		.worker = job->worker,
 		.session = job->session,
 	};
-	union {
-		char buf[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control = {0};
-	struct iovec iov = {&q, sizeof(q)};
-	struct msghdr m = {
-		.msg_name = &addr,
-		.msg_namelen = sizeof(addr),
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.buf,
-		.msg_controllen = sizeof(control.buf),
-	};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-	int fd, ret = 0;
+	int fd;
 
 	if (strlen(s->path) >= sizeof(addr.sun_path))
-		return -ENAMETOOLONG;
+		return -1;
 	strcpy(addr.sun_path, s->path);
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(answer));
-	memcpy(CMSG_DATA(c), &answer, sizeof(answer));
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return -errno;
-	if (sendmsg(fd, &m, MSG_NOSIGNAL) < 0)
-		ret = -errno;
-	close(fd);
-	return ret;
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd >= 0 && (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) ||
+			send(fd, &q, sizeof(q), MSG_NOSIGNAL) != sizeof(q))) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
 }
 
 uint64_t saina_lent_run(struct saina_lent *s, const struct saina_job *job, uint64_t now)
 {
 	bool have = s->board && s->session == job->session &&
 		    (!s->wanted || s->wanted == s->board);
-	int pair[2];
 
 	if (!s->path || !job->by_reference || have)
 		return NEVER;
@@ -97,13 +78,7 @@ uint64_t saina_lent_run(struct saina_lent *s, const struct saina_job *job, uint6
 		return s->again_ns;
 	s->again_ns = now + AGAIN_NS;
 	hang_up(s);
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
-		return s->again_ns;
-	if (ask(s, job, pair[1]))
-		close(pair[0]);
-	else
-		s->fd = pair[0];
-	close(pair[1]);
+	s->fd = ask(s, job);
 	return s->again_ns;
 }
 

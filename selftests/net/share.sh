@@ -1,0 +1,158 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The socket that sainad lends memory at, which every user of the host may connect to:
+#
+#     w0, w1: workers of a job by reference
+#     share.py: clients of the socket that lie, flood, or say nothing, as user 65534
+#
+# and what a worker's process can see once the worker is dead.
+
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+ASK=$NET_DIR/share.py
+METRICS=$WORK/metrics
+echo "metrics = \"unix:$METRICS\";" >"$WORK/lines"
+lab_up --workers 2 --bridge linux --config "$WORK/lines"
+SAINA_SHARE=/run/saina-lab/$LAB/run/share
+export SAINA_SHARE
+
+agent_pid() {
+	cut -d' ' -f1 "/run/saina-lab/$LAB/sainad.pid"
+}
+
+descriptors() {
+	find "/proc/$(agent_pid)/fd" -mindepth 1 | wc -l
+}
+
+nobody() { # CMD...
+	setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs "$@"
+}
+
+counted() { # METRIC
+	"$NET_DIR/metrics.py" get "$METRICS" >"$WORK/metrics.txt"
+	"$NET_DIR/metrics.py" value "saina_agent_$1_total" < <(tail -n +2 "$WORK/metrics.txt") | sed 's/\.0$//'
+}
+
+in_use() {
+	[ "$(agent_says -j job show local | jq -r '.[0].reference')" = "in use" ]
+}
+
+session_of() { # WORKER
+	echo "0x$(json_value session "$(saina -j worker show local "$1")")"
+}
+
+has_lines() { # FILE N
+	[ "$(wc -l <"$1")" -ge "$2" ]
+}
+
+install -m 755 "$ASK" "$WORK/share.py"
+chmod 711 "$WORK"
+job local workers 2 elements 8192 payload 256 by-reference dead 3000 heartbeat 100
+start_all local 1000000 2 --elements 8192 --think-us 2000 --restarts
+check "two workers: memory is in use" until_true 20 in_use || bail "no memory"
+id=$(job_field local id)
+pool=$(job_field local pool)
+
+# --- questions ------------------------------------------------------------------
+session=$(session_of 1)
+ask() { # VERSION JOB WORKER SESSION [BYTES]
+	nobody "$WORK/share.py" ask "$SAINA_SHARE" "$@"
+}
+refused="is not admitted in this session"
+matches "a question with a wrong session is refused" "^13 .*$refused" "$(ask 3 "$id" 1 1)"
+matches "a question for worker 0 with the session of worker 1 is refused" "^13 .*$refused" "$(ask 3 "$id" 0 "$session")"
+matches "a question for a worker that cannot be is refused" "^13 .*$refused" "$(ask 3 "$id" 255 "$session")"
+matches "a question for a job that cannot be is refused" "^13 .*$refused" "$(ask 3 65535 1 "$session")"
+matches "another version is refused with a sentence" "^71 version 4 " "$(ask 4 "$id" 1 "$session")"
+matches "half a question is refused with a sentence" "^71 a question has 16 bytes, not 8:" "$(ask 3 "$id" 1 "$session" 8)"
+matches "one byte too many is refused with a sentence" "^71 a question has 16 bytes, not 17:" "$(ask 3 "$id" 1 "$session" 17)"
+matches "a long question is refused with a sentence" "^71 a question has 16 bytes, not 60000:" "$(ask 3 "$id" 1 "$session" 60000)"
+matches "an empty question is refused with a sentence" "^74 a question is one struct" "$(ask 3 "$id" 1 "$session" 0)"
+equal "nine refusals are counted" 9 "$(counted share_refused)"
+
+# --- descriptors ------------------------------------------------------------------
+before=$(descriptors)
+at=$(job_field local round)
+flood_of=$(less 20000 2000)
+taken=$(nobody "$WORK/share.py" flood "$SAINA_SHARE" "$flood_of")
+diag "$taken of $flood_of messages with descriptors were taken by the kernel"
+equal "messages with descriptors: those that the kernel took are counted" "$taken" "$(counted foreign_descriptors)"
+same_descriptors() {
+	[ "$(descriptors)" -le "$before" ]
+}
+check "messages with descriptors: sainad has no more descriptors than before" until_true 10 same_descriptors ||
+	diag "$before before, now: $(ls -l "/proc/$(agent_pid)/fd")"
+check "messages with descriptors: rounds go on" until_true 20 rounds_at_least local $((at + 20))
+check "messages with descriptors: memory is still in use" in_use
+
+taken=$(nobody "$WORK/share.py" flood "$AGENT_SOCKET" 1000)
+check "messages with descriptors to the control socket: sainad has no more descriptors than before" \
+	until_true 10 same_descriptors
+check "messages with descriptors to the control socket: it serves others" agent_says job show
+
+# --- silence ------------------------------------------------------------------------
+lent=$(counted share_lent)
+quiet=$(counted share_silent)
+nobody "$WORK/share.py" silent "$SAINA_SHARE" 300 >"$WORK/silent" &
+silent=$!
+check "300 silent connections of one user are made" until_true 20 has_lines "$WORK/silent" 1
+kill -TERM "${worker_pids[1]}"
+wait "${worker_pids[1]}"
+unset 'worker_pids[1]'
+start 1 local 1000000 --elements 8192 --think-us 2000 --restarts
+check "silent connections: a worker that joins meanwhile has its memory" until_true 20 in_use
+check "silent connections: it was lent" [ "$(counted share_lent)" -gt "$lent" ]
+wait $silent
+matches "silent connections: those above 64 are refused, all are closed" "refused [0-9]+ closed [0-9]+" "$(tail -n 1 "$WORK/silent")"
+equal "silent connections: all that were closed are counted" "$(awk 'END { print $4 }' "$WORK/silent")" $(($(counted share_silent) - quiet))
+equal "silent connections: all that were refused are counted" "$(awk 'END { print $2 }' "$WORK/silent")" "$(counted share_crowded)"
+check "silent connections: some were refused" [ "$(counted share_crowded)" -gt 0 ]
+check "silent connections: sainad has no more descriptors than before" until_true 10 same_descriptors
+
+# --- a process that outlives its worker -----------------------------------------------
+# What HOW does to worker 1 while sainad is away: a new session has new memory.
+# outlives WHAT HOW BACK
+outlives() {
+	local session new keeper
+	session=$(session_of 1)
+	mkfifo "$WORK/look"
+	"$ASK" keep "$SAINA_SHARE" "$id" 1 "$session" "$pool" $((64 + 4 * 256)) <"$WORK/look" >"$WORK/kept" &
+	keeper=$!
+	exec {look}>"$WORK/look"
+	check "$1: a process has mapped the array of worker 1" until_true 20 has_lines "$WORK/kept" 1
+	echo >&"$look"
+	check "$1: it sees gradients of that session" until_true 20 grep -q "$session" "$WORK/kept"
+	check "$1: the agent is killed" lab agent kill
+	kill -KILL "${worker_pids[1]}"
+	wait "${worker_pids[1]}" 2>/dev/null
+	unset 'worker_pids[1]'
+	expected_log="worker 1 .* is dead|port p1|left it"
+	$2
+	check "$1: a new agent starts" lab agent start
+	check "$1: worker 1 is dead" until_true 30 worker_state_is local 1 dead
+	$3
+	start 1 local 1000000 --elements 8192 --think-us 2000 --restarts
+	check "$1: a new worker 1 has its memory" until_true 30 in_use
+	check "$1: rounds go on" rounds_go_on local 20
+	new=$(session_of 1)
+	echo >&"$look"
+	check "$1: the process looks at its array" until_true 20 has_lines "$WORK/kept" 3
+	equal "$1: the process does not see what the new worker 1 gives" "" "$(grep -o "$new" "$WORK/kept")"
+	check "$1: the session is a new one" [ "$new" != "$session" ]
+	echo end >&"$look"
+	exec {look}>&-
+	wait $keeper
+	rm "$WORK/look" "$WORK/kept"
+}
+died_by_kernel() {
+	saina worker set local 1 state dead || not_ok "saina.ko does not declare worker 1 dead"
+}
+outlives "a worker dies while the agent is away" true true
+outlives "a worker's port goes while the agent is away" "lab port del 1" "lab port add 1"
+[ "$PLANE" = agent ] || outlives "saina.ko declares a worker dead while the agent is away" died_by_kernel true
+stop_workers
+check "hostile clients: all sums are exact" wait_all 60
+check "hostile clients: the same results" same_results 0 1
+finished

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include "agent/stranger.h"
+
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83
+#endif
+
+int stranger_guard(int listener)
+{
+	int off = 0;
+
+	return setsockopt(listener, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off));
+}
+
+int stranger_listen(const char *path, int backlog)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int ret, fd;
+
+	if (strlen(path) >= sizeof(addr.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(addr.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	stranger_guard(fd);
+	if (!bind(fd, (struct sockaddr *)&addr, sizeof(addr)) && !chmod(path, 0666) &&
+	    !listen(fd, backlog))
+		return fd;
+	ret = -errno;
+	close(fd);
+	return ret;
+}
+
+/*
+ * There is room for the sender's credentials and for nothing else, so no descriptor can be
+ * installed: the kernel sets MSG_CTRUNC if there are any.  The credentials tell an empty message
+ * from the end.
+ */
+static ssize_t look(int fd, void *buf, size_t size, int flags)
+{
+	union {
+		char buf[CMSG_SPACE(sizeof(struct ucred))];
+		struct cmsghdr align;
+	} control;
+	struct iovec iov = { .iov_base = buf, .iov_len = size };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.buf,
+			    .msg_controllen = sizeof(control.buf) };
+	ssize_t n = recvmsg(fd, &m, flags | MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
+
+	if (n < 0)
+		return -errno;
+	if (m.msg_flags & MSG_CTRUNC)
+		return -EBADMSG;
+	if (!n && CMSG_FIRSTHDR(&m))
+		return -ENOMSG;
+	return n;
+}
+
+ssize_t stranger_receive(int fd, void *buf, size_t size)
+{
+	ssize_t n = look(fd, buf, size, MSG_PEEK);
+
+	if (n > 0)
+		n = look(fd, buf, size, 0);
+	return n == -ENOMSG ? -EBADMSG : n;
+}
+
+/* Takes all that is left, up to what comes with descriptors: is there such a thing? */
+static bool is_foreign(int fd)
+{
+	int errors = 0;
+	char byte;
+	ssize_t n;
+
+	/* an error, that the other end was closed, say, may come before a message */
+	while (errors < 16) {
+		n = look(fd, &byte, 1, MSG_PEEK);
+		if (!n || n == -EBADMSG)
+			return n;
+		if (n > 0 || n == -ENOMSG)
+			look(fd, &byte, 1, 0);
+		else
+			errors++;
+	}
+	return true;
+}
+
+void stranger_close(struct strangers *s, int fd)
+{
+	/* nothing comes from here on */
+	shutdown(fd, SHUT_RD);
+	if (!is_foreign(fd)) {
+		close(fd);
+		return;
+	}
+	s->foreign++;
+	s->kept[s->n++] = fd;
+	stranger_settle(s);
+}
+
+static bool is_kept(const struct strangers *s, int fd)
+{
+	for (unsigned int i = 0; i < s->n; i++)
+		if (s->kept[i] == fd)
+			return true;
+	return false;
+}
+
+/* Holds what is kept, and nothing else of ours, until the parent has let go of it. */
+static void child(const struct strangers *s, int wait)
+{
+	int last = wait;
+	char byte;
+
+	for (unsigned int i = 0; i < s->n; i++)
+		last = s->kept[i] > last ? s->kept[i] : last;
+	close_range(last + 1, ~0u, 0);
+	for (int fd = 0; fd < last; fd++)
+		if (fd != wait && !is_kept(s, fd))
+			close(fd);
+	while (read(wait, &byte, 1) < 0 && errno == EINTR)
+		;
+	_exit(0);
+}
+
+void stranger_settle(struct strangers *s)
+{
+	pid_t *free_child = NULL, pid;
+	int fd[2];
+
+	for (int i = 0; i < STRANGERS_CHILDREN; i++) {
+		if (s->child[i] && waitpid(s->child[i], NULL, WNOHANG))
+			s->child[i] = 0;
+		if (!s->child[i])
+			free_child = &s->child[i];
+	}
+	if (!s->n || !free_child || pipe2(fd, O_CLOEXEC))
+		return;
+	pid = fork();
+	if (!pid) {
+		close(fd[1]);
+		child(s, fd[0]);
+	}
+	if (pid > 0) {
+		*free_child = pid;
+		while (s->n)
+			close(s->kept[--s->n]);
+	}
+	close(fd[0]);
+	close(fd[1]);
+}
+
+int stranger_accept(struct strangers *s, int listener, struct ucred *who)
+{
+	socklen_t len = sizeof(*who);
+	int fd, ret, on = 1;
+
+	stranger_settle(s);
+	/* there must be room to keep it, and all that are open */
+	if (s->n >= STRANGERS_KEPT - STRANGERS_OPEN)
+		return -EBUSY;
+	fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd < 0)
+		return errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM ? -EBUSY :
+												 -errno;
+	if (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, who, &len) &&
+	    !setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)))
+		return fd;
+	ret = -errno;
+	stranger_close(s, fd);
+	return ret == -EAGAIN ? -EIO : ret;
+}
+
+void stranger_unlisten(struct strangers *s, int listener)
+{
+	struct ucred who;
+	int fd;
+
+	while ((fd = stranger_accept(s, listener, &who)) >= 0)
+		stranger_close(s, fd);
+	close(listener);
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The socket that workers of this host ask for their memory at (uapi/saina/share.h): one
+ * question on a connection, which is closed when it is answered.  Whoever says nothing has the
+ * connection for SILENCE_MS, and each user has a limited number of these.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/workers/internal.h"
+
+#define BATCH	   64	/* connections before others get their turn */
+#define BACKLOG	   256	/* workers of four full jobs, in one moment */
+#define ASKERS_MAX 256	/* that have said nothing yet */
+#define ASKERS_UID 64	/* .. of one user */
+#define SILENCE_MS 2000
+#define LOOK_MS	   500
+
+static struct log_limit limit;
+
+struct asker {
+	struct asker *next;
+	struct source source;
+	struct agent *a;
+	struct ucred who;
+	uint64_t since;
+};
+
+/* Only while somebody waits. */
+static void watch_silence(struct share *s)
+{
+	unsigned int ms = s->askers ? LOOK_MS : 0;
+
+	if (s->looks == !!ms)
+		return;
+	s->looks = ms;
+	loop_timer_set(&s->timer, ms, ms);
+}
+
+static void asker_end(struct asker *q)
+{
+	struct share *s = &q->a->workers->share;
+	struct asker **at = &s->askers;
+
+	while (*at != q)
+		at = &(*at)->next;
+	*at = q->next;
+	s->n--;
+	loop_del(&q->a->loop, &q->source);
+	stranger_close(&q->a->strangers, q->source.fd);
+	free(q);
+	watch_silence(s);
+}
+
+static void answer(int fd, const struct saina_share_answer *m, const int map[2])
+{
+	union {
+		char buf[CMSG_SPACE(2 * sizeof(int))];
+		struct cmsghdr align;
+	} control = { 0 };
+	struct iovec iov = { .iov_base = (void *)m, .iov_len = sizeof(*m) };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct cmsghdr *c;
+
+	if (map) {
+		msg.msg_control = control.buf;
+		msg.msg_controllen = sizeof(control.buf);
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(2 * sizeof(int));
+		memcpy(CMSG_DATA(c), map, 2 * sizeof(int));
+	}
+	/* who does not hear it asks again */
+	if (sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno != EPIPE && errno != ECONNRESET)
+		log_limited(&limit, LOG_L_WARN, "by reference: cannot answer: %s", strerror(errno));
+}
+
+static void refuse(struct agent *a, int fd, const struct ucred *who, int error, const char *text)
+{
+	struct saina_share_answer m = { .error = -error };
+
+	a->workers->share.counts[SHARE_REFUSED]++;
+	snprintf(m.text, sizeof(m.text), "%s", text);
+	log_limited(&limit, LOG_L_INFO, "by reference: process %d of user %u: %s", who->pid, who->uid,
+		    m.text);
+	answer(fd, &m, NULL);
+}
+
+/* Looks for the question: -EAGAIN if there is none yet, else the connection has served. */
+static int serve(struct agent *a, int fd, const struct ucred *who)
+{
+	struct saina_share_answer m = { 0 };
+	struct saina_share_ask q;
+	char text[SAINA_TEXT_LEN];
+	ssize_t n = stranger_receive(fd, &q, sizeof(q));
+	int map[2];
+
+	if (n == -EAGAIN)
+		return n;
+	if (n == -EBADMSG) {
+		refuse(a, fd, who, -EBADMSG,
+		       "a question is one struct saina_share_ask, and no descriptor comes with it");
+	} else if (n > 0 && n != sizeof(q)) {
+		snprintf(text, sizeof(text), "a question has %zu bytes, not %zd: update the older side",
+			 sizeof(q), n);
+		refuse(a, fd, who, -EPROTO, text);
+	} else if (n > 0 && !share_lend(a, &q, &m, map)) {
+		a->workers->share.counts[SHARE_LENT]++;
+		answer(fd, &m, map);
+		close(map[0]);
+		close(map[1]);
+	} else if (n > 0) {
+		refuse(a, fd, who, -m.error, m.text);
+	} else {
+		a->workers->share.counts[SHARE_SILENT]++;
+	}
+	return 0;
+}
+
+static void asker_ready(struct source *s, uint32_t events)
+{
+	struct asker *q = s->arg;
+
+	if (serve(q->a, s->fd, &q->who) != -EAGAIN || events & (EPOLLERR | EPOLLHUP))
+		asker_end(q);
+}
+
+static void look_for_silence(struct source *timer, uint32_t events)
+{
+	struct agent *a = timer->arg;
+	struct share *s = &a->workers->share;
+	uint64_t now = loop_now();
+	struct asker *q, *next;
+
+	loop_timer_ack(timer);
+	for (q = s->askers; q; q = next) {
+		next = q->next;
+		if (now - q->since < SILENCE_MS * NSEC_PER_MSEC)
+			continue;
+		s->counts[SHARE_SILENT]++;
+		log_limited(&limit, LOG_L_INFO, "by reference: process %d of user %u has asked nothing for %u ms: its connection is closed",
+			    q->who.pid, q->who.uid, SILENCE_MS);
+		asker_end(q);
+	}
+}
+
+static unsigned int askers_of(const struct share *s, uid_t uid)
+{
+	unsigned int n = 0;
+
+	for (const struct asker *q = s->askers; q; q = q->next)
+		n += q->who.uid == uid;
+	return n;
+}
+
+/* Waits for the question, if there is room for one more that waits. */
+static void asker_new(struct agent *a, int fd, const struct ucred *who)
+{
+	struct share *s = &a->workers->share;
+	struct asker *q = NULL;
+
+	if (s->n < ASKERS_MAX && askers_of(s, who->uid) < ASKERS_UID)
+		q = calloc(1, sizeof(*q));
+	if (q) {
+		*q = (struct asker){ .source = { .fd = fd, .ready = asker_ready, .arg = q },
+				     .a = a, .who = *who, .since = loop_now(), .next = s->askers };
+		if (!loop_add(&a->loop, &q->source, EPOLLIN)) {
+			s->askers = q;
+			s->n++;
+			watch_silence(s);
+			return;
+		}
+		free(q);
+	}
+	s->counts[SHARE_CROWDED]++;
+	refuse(a, fd, who, -EBUSY,
+	       "too many connections of this user wait here and ask nothing: ask again, or close some");
+	stranger_close(&a->strangers, fd);
+}
+
+static void share_ready(struct source *s, uint32_t events)
+{
+	struct agent *a = s->arg;
+	struct ucred who;
+	int fd;
+
+	for (int i = 0; i < BATCH; i++) {
+		fd = stranger_accept(&a->strangers, s->fd, &who);
+		/* the next that connects is another try */
+		if (fd == -EAGAIN || fd == -EBUSY)
+			return;
+		if (fd < 0)
+			continue;
+		if (serve(a, fd, &who) == -EAGAIN)
+			asker_new(a, fd, &who);
+		else
+			stranger_close(&a->strangers, fd);
+	}
+	loop_change(&a->loop, s, EPOLLIN | EPOLLET); /* there may be more */
+}
+
+static const char *socket_path(struct agent *a, char *path, size_t size)
+{
+	return runtime_path(&a->runtime, "share", path, size);
+}
+
+int share_init(struct agent *a)
+{
+	struct share *s = &a->workers->share;
+	char path[CONFIG_PATH_MAX + 16];
+	int ret;
+
+	s->listener = (struct source){ .ready = share_ready, .arg = a, .fd = -1 };
+	s->timer = (struct source){ .ready = look_for_silence, .arg = a, .fd = -1 };
+	socket_path(a, path, sizeof(path));
+	unlink(path);
+	/* whoever can reach it must know a session to get anything */
+	s->listener.fd = stranger_listen(path, BACKLOG);
+	if (s->listener.fd == -ENAMETOOLONG) {
+		log_warn("by reference: the name %s is too long for a socket: no job can work by reference",
+			 path);
+		s->listener.fd = -1;
+		return 0;
+	}
+	if (s->listener.fd < 0) {
+		log_error("by reference: %s: %s", path, strerror(-s->listener.fd));
+		return s->listener.fd;
+	}
+	ret = loop_timer_add(&a->loop, &s->timer);
+	if (!ret)
+		ret = loop_add(&a->loop, &s->listener, EPOLLIN | EPOLLET);
+	if (!ret)
+		return 0;
+	loop_timer_del(&a->loop, &s->timer);
+	close(s->listener.fd);
+	unlink(path);
+	return ret;
+}
+
+void share_uninit(struct agent *a)
+{
+	struct share *s = &a->workers->share;
+	char path[CONFIG_PATH_MAX + 16];
+
+	if (s->listener.fd < 0)
+		return;
+	while (s->askers)
+		asker_end(s->askers);
+	loop_timer_del(&a->loop, &s->timer);
+	loop_del(&a->loop, &s->listener);
+	stranger_unlisten(&a->strangers, s->listener.fd);
+	unlink(socket_path(a, path, sizeof(path)));
+}
