@@ -24,6 +24,7 @@ $(call test,net/sfcd_down,full,host,180,selftests/net/sfcd_down.sh)
 $(call test,net/python,quick,host,180,selftests/net/python.sh)
 # DistributedDataParallel.
 $(call test,net/torch,full,host,1200,selftests/net/torch.sh)
+$(call test,net/torch_states,full,host,900,selftests/net/torch_states.sh)
 $(call test,net/demo_torch,full,host,1200,selftests/net/demo_torch.sh)
 $(call test,net/bench_ddp,full,host,600,selftests/net/bench_ddp.sh)
 check-programs: $(B)/bench-buckets
