@@ -30,7 +30,7 @@ scene() {
 	done
 }
 
-read -ra scenes <<<"${1:-copy sparse two_states dropped two_models freeze join left alone silent}"
+read -ra scenes <<<"${1:-copy sparse two_states dropped two_models freeze update join left alone silent}"
 scene "${scenes[@]}"
 
 finished

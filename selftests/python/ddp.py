@@ -14,7 +14,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 import saina
 import saina.torch
 import ranks
-from ranks import OUT, RANK, close_to, digest, fails, loss_of, net, point, same_everywhere, train, until
+from ranks import OUT, RANK, close_to, digest, fails, loss_of, net, point, same_everywhere, train, train_with_straggler
 
 JOBS = {"bsp": 0, "fastest": 1, "small": 2, "bad": 3, "wide": 4}
 
@@ -142,20 +142,7 @@ def scene_lost():
     """Rank 3 is slow: it applies the rounds that were decided without it."""
     with hooked(net(3), "fastest", bucket_cap_mb=1) as (ddp, state):
         opt = torch.optim.SGD(ddp.parameters(), lr=0.05, momentum=0.9)
-        computed = 0
-        for step in state.steps(14, opt):
-            opt.zero_grad()
-            loss = loss_of(ddp, step)
-            # In step 4 rank 3 waits until the others are three rounds ahead, and they, in step 8, for it.
-            until(lambda: RANK != 3 or step != 4 or state.behind >= 3)
-            until(lambda: RANK == 3 or step != 8 or os.path.exists(OUT + "/caught-up"))
-            loss.backward()
-            opt.step()
-            computed += 1
-            if RANK == 3 and step >= 4:
-                state.catch_up(opt)
-                with open(OUT + "/caught-up", "w", encoding="ascii"):
-                    pass
+        computed = train_with_straggler(ddp, state, opt, opt, 14)
         point(state.round == 14 and computed + state.lost == 14, "lost: fourteen rounds, computed or caught up",
               f"{computed} + {state.lost} of {state.round}")
         lost = [None] * 4

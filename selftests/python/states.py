@@ -192,6 +192,20 @@ def scene_join():
         point(close_to(ddp, gloo) and state.round == 6, "join(): unequal numbers of batches: the model is that of Gloo")
 
 
+def scene_update():
+    """Rounds that were lost, where more than optimizer.step() follows backward."""
+    with hooked(net(3, 100), FASTEST) as (ddp, state):
+        opt = torch.optim.SGD(ddp.parameters(), lr=0.5, momentum=0.9)
+
+        def update():
+            torch.nn.utils.clip_grad_norm_(ddp.parameters(), 0.1)
+            opt.step()
+        computed = ranks.train_with_straggler(ddp, state, opt, update, 14)
+        point(state.round == 14 and computed + state.lost == 14 and (RANK != 3 or state.lost),
+              "lost rounds: the last rank has lost some", f"{computed} + {state.lost} of {state.round}")
+        point(same_everywhere(ddp)[0], "lost rounds: catch_up() applies them by a function of the script's, as the others did")
+
+
 def named(lines, pattern):
     return any(pattern in line for line in lines)
 

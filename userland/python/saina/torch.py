@@ -328,7 +328,9 @@ class State:
                  until: Optional[int] = None) -> int:
         """Apply the rounds that were decided without this rank, without computing them.
 
-        @optimizer: its step() is called for each of them, with the gradients the others had.
+        @optimizer: its step() is called for each of them, with the gradients the others had; or a function that does
+            all that the script does between backward and the next step: where gradients are clipped,
+            or a GradScaler skips steps.
         @after: called behind each step(): scheduler.step, for instance.
         @until: not beyond so many rounds.
 
@@ -344,7 +346,7 @@ class State:
             self._requests = []
             self._finish()
             self._put(gradients)
-            optimizer.step()
+            getattr(optimizer, "step", optimizer)()
             if after:
                 after()
             n += 1
