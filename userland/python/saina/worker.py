@@ -71,7 +71,7 @@ class Call(NamedTuple):
     rounds_behind: int
     k: int
     next_k: int
-    #: float32 elements clipped by the block scale; the rest is in the residual
+    #: float32 elements of steps that did not fit the table's scale, and are kept; 0 in rounds, which clip nothing
     saturated: int
     #: packets
     resent: int
@@ -304,7 +304,11 @@ class Worker:
             self._check(lib.saina_round_done(self._handle))
 
     def allreduce(self, x: Any, op: Optional[str] = None) -> Call:
-        """Sum or average @x over the workers, in place: one round.  See start()."""
+        """Sum or average @x over the workers, in place: one round.  See start().
+
+        float32 is within 1e-6 of the largest contribution to its block of info().payload elements.  Of a block in which one
+        worker has a NaN or Inf all workers get NaN.
+        """
         with self._enter():
             if self._requests:
                 raise Error(errno.EBUSY, "the round is open: wait for what was started and close "
