@@ -11,22 +11,9 @@
 ddp=$TOP/selftests/python/ddp.py
 # Two of them are killed.
 expected_log='job bsp: worker [0-9]+ .* is dead: silent for'
-export GLOO_SOCKET_IFNAME=eth0
 DEFAULT_BRIDGE=linux
 
 lab_up --workers 4
-port=29500
-
-# ranks SCENE...: four processes that find one another
-ranks() {
-	local i
-	port=$((port + 1))
-	rm -f "$WORK"/*.py.out "$WORK"/digest-*
-	for i in 0 1 2 3; do
-		py_env=("RANK=$i" WORLD_SIZE=4 MASTER_ADDR=10.190.0.10 "MASTER_PORT=$port")
-		py "$i" "$i" "$ddp" "$@"
-	done
-}
 
 # digests N: so many ranks have come to the end with the same model
 digests() {
@@ -37,14 +24,14 @@ job bsp id 0 elements 700000 workers 4 token s3cret
 job fastest id 1 elements 700000 workers 4 token s3cret policy fastest:k=3
 job small id 2 elements 1000 workers 4 token s3cret
 job bad id 3 elements 700000 workers 4 token s3cret
-ranks same accumulate unused residual lost straggler broadcast refuse order
+ranks 4 "$ddp" same accumulate unused residual lost straggler broadcast refuse order
 check "ddp: all ranks end well" wait_all 400
 points ddp
 
 # --- killed in backward: the others go on with fewer, when it is found dead
 saina job del bsp >/dev/null
 job bsp id 0 elements 700000 workers 4 token s3cret dead 3000
-ranks killed
+ranks 4 "$ddp" killed
 for i in 0 1 2; do
 	check "killed: rank $i goes on when rank 3 was killed in its backward" until_true 120 grep -q finished "$WORK/$i.py.out"
 done
@@ -55,7 +42,7 @@ worker_pids=()
 # --- the agent is killed and started again
 saina job del bsp >/dev/null
 job bsp id 0 elements 700000 workers 4 token s3cret
-ranks restart
+ranks 4 "$ddp" restart
 check "agent: they train" until_true 120 grep -q "step 5" "$WORK/0.py.out"
 lab agent kill >/dev/null
 lab agent start >/dev/null

@@ -134,8 +134,8 @@ def scene_refuse(w):
         import torch
         refused("a tensor without data, of the device meta", ValueError, "has no data",
                 lambda: w.allreduce(torch.empty(5, device="meta")))
-        refused("a sparse tensor", ValueError, "not contiguous",
-                lambda: w.allreduce(torch.eye(5).to_sparse()))
+        refused("a sparse tensor", ValueError, "sparse=False", lambda: w.allreduce(torch.eye(5).to_sparse()))
+        refused("a broadcast of a sparse tensor", ValueError, "not dense", lambda: w.broadcast(torch.eye(5).to_sparse()))
         refused("a broadcast of a tensor without data", ValueError, "has no data",
                 lambda: w.broadcast(torch.empty(5, device="meta")))
     token = os.environ["OUT"] + f"/token-{RANK}"

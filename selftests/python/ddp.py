@@ -2,12 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One of four ranks of the test torch.sh: ddp.py SCENE...  Writes "ok TEXT" and "not ok TEXT"."""
 
-import contextlib
-import datetime
-import hashlib
 import os
 import signal
-import sys
 import time
 
 import numpy
@@ -17,69 +13,14 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 
 import saina
 import saina.torch
+import ranks
+from ranks import OUT, RANK, close_to, digest, fails, loss_of, net, point, same_everywhere, train, train_with_straggler
 
 JOBS = {"bsp": 0, "fastest": 1, "small": 2, "bad": 3, "wide": 4}
-RANK = int(os.environ["RANK"])
-OUT = os.environ["OUT"]
 
 
-def point(good, what, why=""):
-    print(f"{'' if good else 'not '}ok {what}" + (f" # {why}" if why and not good else ""), flush=True)
-
-
-def net(seed=0, width=600):
-    """More than two megabytes, so that there are buckets."""
-    torch.manual_seed(seed)
-    return torch.nn.Sequential(torch.nn.Linear(64, width), torch.nn.Tanh(), torch.nn.Linear(width, width),
-                               torch.nn.Tanh(), torch.nn.Linear(width, 300), torch.nn.Tanh(),
-                               torch.nn.Linear(300, 8))
-
-
-def batch(step, rank=RANK):
-    g = torch.Generator().manual_seed(1000 * step + rank)
-    x = torch.randn(16, 64, generator=g)
-    return x, x[:, :8].argmax(1)
-
-
-def loss_of(model, step):
-    x, y = batch(step)
-    return torch.nn.functional.cross_entropy(model(x), y)
-
-
-def digest(model):
-    return hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in model.parameters())).hexdigest()[:16]
-
-
-def same_everywhere(model):
-    all_of_them = [None] * 4
-    dist.all_gather_object(all_of_them, digest(model))
-    return len(set(all_of_them)) == 1, str(all_of_them)
-
-
-@contextlib.contextmanager
 def hooked(model, job, **how):
-    state = saina.torch.State(job=JOBS[job], token="s3cret", join_timeout=60, timeout=120)
-    ddp = DDP(model, **how)
-    state.register(ddp)
-    dist.barrier()
-    try:
-        yield ddp, state
-    finally:
-        dist.barrier()
-        state.close()
-
-
-def close_to(a, b):
-    return max((p - q).abs().max().item() for p, q in zip(a.parameters(), b.parameters())) < 1e-4
-
-
-def train(ddp, steps, at=lambda step: None, of=range):
-    opt = torch.optim.SGD(ddp.parameters(), lr=0.05, momentum=0.9)
-    for step in of(steps):
-        opt.zero_grad()
-        at(step)
-        loss_of(ddp, step).backward()
-        opt.step()
+    return ranks.hooked(model, JOBS[job], **how)
 
 
 def scene_same():
@@ -114,12 +55,6 @@ def scene_accumulate():
         steps(gloo)
         point(close_to(ddp, gloo) and state.round == 3, "no_sync: accumulated gradients are those of Gloo, three rounds")
         point(same_everywhere(ddp)[0], "no_sync: all models are the same to the last bit")
-
-
-def until(true):
-    deadline = time.monotonic() + 120
-    while not true() and time.monotonic() < deadline:
-        time.sleep(0.02)
 
 
 class Branches(torch.nn.Module):
@@ -207,20 +142,7 @@ def scene_lost():
     """Rank 3 is slow: it applies the rounds that were decided without it."""
     with hooked(net(3), "fastest", bucket_cap_mb=1) as (ddp, state):
         opt = torch.optim.SGD(ddp.parameters(), lr=0.05, momentum=0.9)
-        computed = 0
-        for step in state.steps(14, opt):
-            opt.zero_grad()
-            loss = loss_of(ddp, step)
-            # In step 4 rank 3 waits until the others are three rounds ahead, and they, in step 8, for it.
-            until(lambda: RANK != 3 or step != 4 or state.behind >= 3)
-            until(lambda: RANK == 3 or step != 8 or os.path.exists(OUT + "/caught-up"))
-            loss.backward()
-            opt.step()
-            computed += 1
-            if RANK == 3 and step >= 4:
-                state.catch_up(opt)
-                with open(OUT + "/caught-up", "w", encoding="ascii"):
-                    pass
+        computed = train_with_straggler(ddp, state, opt, opt, 14)
         point(state.round == 14 and computed + state.lost == 14, "lost: fourteen rounds, computed or caught up",
               f"{computed} + {state.lost} of {state.round}")
         lost = [None] * 4
@@ -248,15 +170,6 @@ def scene_broadcast():
           f"{digest(model)}, not {digest(want)}: {wrong}, round {state.worker.info().round}")
     dist.barrier()
     state.close()
-
-
-def fails(what, sentence, do):
-    try:
-        do()
-    except (RuntimeError, OSError, TypeError, ValueError) as e:
-        point(sentence in str(e), f"{what}: a sentence", str(e))
-    else:
-        point(False, f"{what}: a sentence", "nothing")
 
 
 def scene_refuse():
@@ -296,8 +209,8 @@ def scene_order():
     with hooked(net(), "bad") as (_, state):
         fails("buckets in another order on rank 1", "this rank (1)" if RANK == 1 else "rank 1 is about to reduce other buckets",
               lambda: [saina.torch.allreduce_hook(state, Bucket(i, 3, n)) for i, n in enumerate(sizes)])
-        fails("a second process of the same rank", "(EBUSY)",
-              lambda: saina.torch.State(job=JOBS["bad"], worker=RANK, token="s3cret", join_timeout=10).broadcast(net(0, 50)))
+        fails("a second worker of the same number", "(EBUSY)",
+              lambda: saina.join(job=JOBS["bad"], worker=RANK, token="s3cret", join_timeout=10))
 
 
 def finish(model, state):
@@ -356,11 +269,4 @@ def scene_torchrun():
     state.close()
 
 
-def main():
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=120))
-    for scene in sys.argv[1:]:
-        globals()["scene_" + scene]()
-
-
-main()
+ranks.main(globals())

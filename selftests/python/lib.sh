@@ -3,8 +3,8 @@
 #
 # Sourced after ../net/lib.sh: processes of Python that are workers of the lab.
 
-export PYTHONPATH=$B/python SAINA_LIBRARY=$B/libsaina.so.0 PYTHONDONTWRITEBYTECODE=1
-export OMP_NUM_THREADS=1
+export PYTHONPATH=${SAINA_TEST_PYTHON:-$B/python} SAINA_LIBRARY=$B/libsaina.so.0 PYTHONDONTWRITEBYTECODE=1
+export OMP_NUM_THREADS=1 GLOO_SOCKET_IFNAME=eth0
 
 # py TAG NODE SCRIPT [ARG...]: in the background, with NODE for a rank, or the variables of py_env.
 # What it says is in $WORK/TAG.py.out.
@@ -21,10 +21,23 @@ py() {
 }
 py_env=()
 
+# ranks N SCRIPT SCENE...: processes of PyTorch that find one another
+ranks() {
+	local i
+	ranks_port=$((ranks_port + 1))
+	rm -f "$WORK"/*.py.out "$WORK"/digest-*
+	for ((i = 0; i < $1; i++)); do
+		py_env=("RANK=$i" "WORLD_SIZE=$1" MASTER_ADDR=10.190.0.10 "MASTER_PORT=$ranks_port")
+		py "$i" "$i" "${@:2}"
+	done
+}
+ranks_port=29500
+
 # points PREFIX: what worker 0 found, and what others found wrong.
 points() {
 	local i line
 	for i in 0 1 2 3; do
+		[ -e "$WORK/$i.py.out" ] || continue
 		while read -r line; do
 			case $line in
 			ok\ *)	[ $i != 0 ] || ok "$1: ${line#ok }" ;;

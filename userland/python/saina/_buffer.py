@@ -27,9 +27,13 @@ def is_tensor(x: Any) -> bool:
 
 
 def with_data(x: Any) -> Any:
-    """The tensor @x; ValueError if it is nothing but a shape."""
+    """The tensor @x; ValueError if it is nothing but a shape, or not one value behind the other."""
     if x.device.type == "meta":
         raise ValueError("this tensor has no data (its device is meta)")
+    layout = str(x.layout)[6:]
+    if layout != "strided":
+        raise ValueError(f"this tensor is not dense (its layout is {layout}): .to_dense() makes one that is; of gradients, "
+                         "sparse=False of the layer (torch.nn.Embedding, EmbeddingBag)")
     return x
 
 
@@ -60,11 +64,11 @@ def _of_tensor(x: Any) -> Buffer:
     import torch
 
     kind = _of_torch(x.dtype)
-    if x.layout != torch.strided or not x.is_contiguous():
+    x = with_data(x).detach()
+    if not x.is_contiguous():
         raise ValueError("this tensor is not contiguous (.contiguous() makes a copy that is)")
     if not x.numel():
         raise ValueError("this tensor is empty: there is nothing to reduce")
-    x = with_data(x).detach()
     host, finish = x, None
     if x.device.type != "cpu":
         # By way of memory that the device can copy from and to at its own pace.

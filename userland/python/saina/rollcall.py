@@ -10,6 +10,7 @@ element: exact in jobs of any type.
 
 import errno
 import struct
+import zlib
 from typing import List, NamedTuple, Sequence
 
 import numpy
@@ -33,6 +34,8 @@ class Straggler(NamedTuple):
     missed: int
     #: rounds that these numbers are of
     rounds: int
+    #: the newest round it was counted in, of the job; -1: none
+    seen: int
 
 
 class RollCall:
@@ -56,6 +59,11 @@ class RollCall:
         self._last = [0] * info.workers
         self._missed = [0] * info.workers
         self._rounds = [0] * info.workers
+        #: the newest round that each rank was counted in, -1: none; the first of all
+        self.seen = [-1] * info.workers
+        self.first = info.round
+        #: of what all ranks said in the round before: the same at all, and no other round's
+        self.digest = 0
 
     def start(self, signature: int) -> Request:
         """Says what this rank is about to reduce."""
@@ -67,9 +75,9 @@ class RollCall:
         self._signature = signature
         return self._worker.start(self._said, "sum")
 
-    def check(self, request: Request) -> None:
-        """Waits.  Raises Error (EPROTO) if ranks are about to reduce different things."""
-        call = request.wait()
+    def check(self, call: Call) -> List[int]:
+        """@call: of start()'s request.  Returns who was counted; raises Error (EPROTO) if they are about to reduce
+        different things."""
         words = struct.unpack(f"<{2 * self._workers}I", self._said.astype(numpy.uint8).tobytes())
         counted = [w for w in range(self._workers) if call.mask_all >> w & 1]
         others = [w for w in counted if words[2 * w] != self._signature]
@@ -77,6 +85,10 @@ class RollCall:
             self._refuse(counted, others)
         self._owes = self._me not in counted
         self._account(counted, words[1::2])
+        for w in counted:
+            self.seen[w] = call.round
+        self.digest = zlib.crc32(self._said.tobytes())
+        return counted
 
     def _refuse(self, counted: List[int], others: List[int]) -> None:
         if len(others) > len(counted) / 2:
@@ -110,6 +122,6 @@ class RollCall:
     def stragglers(self) -> List[Straggler]:
         """All ranks, those first that miss rounds, then by lateness."""
         found = [Straggler(w, self._late_us[w] / max(self._rounds[w], 1) / 1000, self._worst_us[w] / 1000,
-                           self._last[w], self._missed[w], self._rounds[w])
+                           self._last[w], self._missed[w], self._rounds[w], self.seen[w])
                  for w in range(self._workers)]
         return sorted(found, key=lambda s: (-s.missed, -s.late_ms))

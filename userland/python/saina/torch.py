@@ -15,7 +15,8 @@ libsaina.  All ranks get the same gradients, bit for bit, so their models are th
 """
 
 import errno
-import os
+import sys
+import weakref
 import zlib
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
@@ -23,6 +24,8 @@ import numpy
 import torch
 
 from ._lib import Error
+from .absent import Absent
+from .place import ONE_EACH, Place, enter, leave
 from .rollcall import RollCall, Straggler
 from .worker import Stats, Worker, join
 
@@ -47,28 +50,41 @@ class _Started(NamedTuple):
     future: Optional[torch.futures.Future]
 
 
+def _say(line: str) -> None:
+    print(f"saina: {line}", file=sys.stderr, flush=True)
+
+
 class State:
     """One rank's part in a job: what allreduce_hook() needs from step to step.
 
     @aggregator, @job, @worker, @token, @token_file, @timeout, @log: as of saina.join().
     @start_timeout: seconds to wait for the other ranks when this one joins.
+    @round_timeout: seconds that a round may wait for other ranks, as the process group's timeout; -1: for ever.
 
     The job is joined when the sizes of the gradients are known: in the first backward, or by
-    broadcast().  It needs as many workers as there are ranks, all of one State.  Raises Error where it is used.
+    broadcast().  It needs as many workers as there are ranks.  Each model has a State of its own, and each
+    State a job.  Raises Error where it is used.
+
+    Copies (copy.deepcopy(), pickle, torch.save()) have not joined.  What is pickled has neither token, log nor
+    worker: those are the process's.
     """
 
     def __init__(self, aggregator: Optional[str] = None, job: Union[int, str, None] = None,
                  worker: Optional[int] = None, *, token: Optional[str] = None,
                  token_file: Optional[str] = None, join_timeout: float = 30,
-                 start_timeout: float = 300, timeout: float = 60,
+                 start_timeout: float = 300, timeout: float = 60, round_timeout: float = 1800,
                  log: Optional[Callable[[str], Any]] = None):
-        if worker is None and not any(name in os.environ for name in ("SAINA_RANK", "RANK")) and torch.distributed.is_available() and torch.distributed.is_initialized():
-            worker = torch.distributed.get_rank()
-        self._how = dict(aggregator=aggregator, job=job, worker=worker, token=token,
+        self._begin(dict(aggregator=aggregator, job=job, worker=worker, token=token,
                          token_file=token_file, join_timeout=join_timeout,
-                         start_timeout=start_timeout, timeout=timeout, log=log)
+                         start_timeout=start_timeout, timeout=timeout, log=log), round_timeout)
+
+    def _begin(self, how: Dict[str, Any], round_timeout: float) -> None:
+        self._how = how
+        self._round_timeout = round_timeout
         self._worker: Optional[Worker] = None
         self._roll: Optional[RollCall] = None
+        self._absent: Optional[Absent] = None
+        self._failed: Optional[Error] = None    # a round that will not be over
         self._layout: Optional[List[_Bucket]] = None
         self._signature = 0
         self._settled = 0                   # rounds of this layout
@@ -77,7 +93,24 @@ class State:
         self._rounds = 0
         self._lost = 0
         self._moved = 0
-        self._model: Any = None
+        self._model: Callable[[], Any] = lambda: None
+
+    # --- copies -------------------------------------------------------------------------------
+
+    def __deepcopy__(self, memo: Dict[int, Any]) -> "State":
+        copy = State.__new__(State)
+        copy._begin(dict(self._how), self._round_timeout)
+        return copy
+
+    def __copy__(self) -> "State":
+        return self.__deepcopy__({})
+
+    def __getstate__(self) -> Dict[str, Any]:
+        how = {k: v for k, v in self._how.items() if k not in ("token", "log", "worker")}
+        return {"how": how, "round_timeout": self._round_timeout}
+
+    def __setstate__(self, saved: Dict[str, Any]) -> None:
+        self._begin({"token": None, "log": None, "worker": None, **saved["how"]}, saved["round_timeout"])
 
     # --- the job ----------------------------------------------------------------------------
 
@@ -119,17 +152,28 @@ class State:
         """Leave the job: the others no longer wait for this rank."""
         if self._worker:
             self._worker.close()
+        leave(self)
 
     def _join(self, numel: int, buckets: int) -> None:
         """A job whose size the first worker says may be somewhat larger than the first buckets need."""
-        needed = numel + (buckets + 2) * _PAYLOAD_MAX
+        place = Place.of(self._how)
+        enter(self, place)
         try:
-            self._worker = join(elements=needed, **self._how)
-        except Error as e:
-            if e.errno != errno.EMSGSIZE:
-                raise
-            self._worker = join(elements=numel, **self._how)
+            needed = numel + (buckets + 2) * _PAYLOAD_MAX
+            how = {**self._how, "worker": place.asked}
+            try:
+                self._worker = join(elements=needed, **how)
+            except Error as e:
+                if e.errno != errno.EMSGSIZE:
+                    raise
+                self._worker = join(elements=numel, **how)
+            enter(self, place.found(self._worker.info()))
+        except BaseException:
+            self.close()
+            self._worker = None
+            raise
         self._roll = RollCall(self._worker)
+        self._absent = Absent(self._worker, self._roll, self._how["log"] or _say, self._round_timeout)
 
     def broadcast(self, module: torch.nn.Module, root: int = 0) -> None:
         """Every rank's parameters and buffers become those of rank @root, exactly.  All ranks
@@ -155,7 +199,9 @@ class State:
         elif getattr(model, "broadcast_buffers", False) and any(True for _ in model.module.buffers()):
             self._warn("broadcast_buffers=True of a model with buffers",
                        "a broadcast of the process group in every step")
-        self._model = model
+        if getattr(self._model(), "module", model.module) is not model.module:
+            raise Error(errno.EINVAL, f"this State is another model's: {ONE_EACH}")
+        self._model = weakref.ref(model)    # which holds this State where no garbage collector looks
         model.register_comm_hook(self, allreduce_hook)
 
     @staticmethod
@@ -167,12 +213,17 @@ class State:
     # --- a bucket of backward ---------------------------------------------------------------
 
     def _bucket(self, bucket: Any) -> torch.futures.Future:
+        if self._failed:
+            raise self._failed
         tensor, parameters = bucket.buffer(), list(bucket.parameters())
+        if tensor.layout != torch.strided:
+            raise TypeError(f"bucket {bucket.index()} has sparse gradients: saina reduces dense ones; make the layer "
+                            "with sparse=False (torch.nn.Embedding, EmbeddingBag)")
         if tensor.dtype != torch.float32:
             raise TypeError(f"bucket {bucket.index()} has gradients of {str(tensor.dtype)[6:]}: saina reduces "
                             "float32 (module.float())")
         if bucket.index() == 0 and self._round:
-            self._round, self._requests = [], []    # a backward that failed
+            self._again(parameters)
         future: torch.futures.Future = torch.futures.Future()
         self._round.append(_Started(_Bucket(parameters, tensor.numel()), tensor, future))
         if self._is_known(bucket.index()):
@@ -182,6 +233,13 @@ class State:
         if bucket.is_last():
             self._finish()
         return future
+
+    def _again(self, parameters: List[torch.Tensor]) -> None:
+        """The first bucket, while a round lacks some: the backward before has failed, or this is another model's."""
+        begun = {id(p) for s in self._round for p in s.bucket.parameters}
+        if not any(id(p) in begun for p in parameters):
+            raise Error(errno.EINVAL, f"two models have gradients for this State in one backward: {ONE_EACH}")
+        self._round, self._requests = [], []
 
     def _is_known(self, index: int) -> bool:
         """Is this round's layout the last one's?  Then buckets can leave one by one; else when the last
@@ -205,18 +263,31 @@ class State:
             self._requests = [self._roll.start(self._signature)]
             self._requests += [self.worker.start(s.tensor) for s in started]
         requests, self._requests = self._requests, []
-        self._roll.check(requests[0])
-        for s, request in zip(started, requests[1:]):
-            call = request.wait()
-            if s.future:
-                s.future.set_result(s.tensor)
+        try:
+            with self._absent.wait(self.worker.info().round) as wait:
+                call = wait(requests[0])
+                counted = self._roll.check(call)
+                for s, request in zip(started, requests[1:]):
+                    call = wait(request)
+                    if s.future:
+                        s.future.set_result(s.tensor)
+        except Error as e:
+            self._failed = e
+            raise
         self._roll.waited(call)
         self.worker.round_done()
         self._rounds += 1
         self._settled += 1
+        self._absent.look(call.round, counted)
 
     def _settle(self, layout: List[_Bucket]) -> None:
         """The buckets of the rounds to come."""
+        if self._layout:
+            old = {id(p) for b in self._layout for p in b.parameters}
+            new = {id(p) for b in layout for p in b.parameters}
+            # Layers may be frozen and thawed.
+            if not (old <= new or new <= old):
+                raise Error(errno.EINVAL, f"these gradients are not of the model that this State is of: {ONE_EACH}")
         if not self._worker:
             self._join(sum(b.numel for b in layout), len(layout))
         info = self.worker.info()
@@ -257,7 +328,9 @@ class State:
                  until: Optional[int] = None) -> int:
         """Apply the rounds that were decided without this rank, without computing them.
 
-        @optimizer: its step() is called for each of them, with the gradients the others had.
+        @optimizer: its step() is called for each of them, with the gradients the others had; or a function that does
+            all that the script does between backward and the next step: where gradients are clipped,
+            or a GradScaler skips steps.
         @after: called behind each step(): scheduler.step, for instance.
         @until: not beyond so many rounds.
 
@@ -265,7 +338,7 @@ class State:
         """
         n = 0
         while self._layout and self.behind and (until is None or self._rounds < until):
-            if n == 0 and getattr(self._model, "find_unused_parameters", False):
+            if n == 0 and getattr(self._model(), "find_unused_parameters", False):
                 raise Error(errno.EOPNOTSUPP, "with find_unused_parameters=True rounds cannot be skipped: every "
                                               "step has an all-reduce of the process group")
             self._round = [_Started(b, torch.zeros(b.numel), None) for b in self._layout]
@@ -273,7 +346,7 @@ class State:
             self._requests = []
             self._finish()
             self._put(gradients)
-            optimizer.step()
+            getattr(optimizer, "step", optimizer)()
             if after:
                 after()
             n += 1

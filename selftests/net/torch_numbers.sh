@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Numbers: what float64 and Gloo give, for gradients of any size, NaN and Inf: two and four ranks of
+# selftests/python/values.py.  `torch_numbers.sh SCENES [RANKS]' does these only.
+
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=../python/lib.sh
+. "$NET_DIR/../python/lib.sh"
+DEFAULT_BRIDGE=linux
+
+lab_up --workers 4
+
+# scene N NAME: in jobs of its own, so that its rounds are the first
+scene() {
+	job bsp id 0 elements 200000 workers "$1" token s3cret
+	job fastest id 1 elements 200000 workers "$1" token s3cret policy "fastest:k=$(($1 - 1))"
+	ranks "$1" "$TOP/selftests/python/values.py" "$2"
+	check "N=$1 $2: all ranks end well" wait_all 300
+	points "N=$1"
+	saina job del bsp >/dev/null
+	saina job del fastest >/dev/null
+}
+
+read -ra scenes <<<"${1:-nonfinite first jumps late heads scaled scaler lost clip}"
+for n in ${2:-2 4}; do
+	for name in "${scenes[@]}"; do
+		scene "$n" "$name"
+	done
+done
+
+finished

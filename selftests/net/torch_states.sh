@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# saina.torch.State in the hands of people: copies and checkpoints of hooked models, several States or models in
+# one process, ranks that end alone.  Four ranks of selftests/python/states.py.
+
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=../python/lib.sh
+. "$NET_DIR/../python/lib.sh"
+# Rank 2 stays at a round that is gone.
+expected_log='worker [0-9]+ asked for round [0-9]+, which is gone'
+DEFAULT_BRIDGE=linux
+
+lab_up --workers 4
+
+# scene NAME...: in jobs of its own, so that rounds count from 0
+scene() {
+	local name job
+	for name in "$@"; do
+		job bsp id 0 elements 700000 workers 4 token s3cret
+		job fastest id 1 elements 700000 workers 4 token s3cret policy fastest:k=3
+		job second id 2 elements 700000 workers 4 token s3cret
+		ranks 4 "$TOP/selftests/python/states.py" "$name"
+		check "$name: all ranks end well" wait_all 240
+		points states
+		for job in bsp fastest second; do
+			saina job del "$job" >/dev/null
+		done
+	done
+}
+
+read -ra scenes <<<"${1:-copy sparse two_states dropped two_models freeze update join left alone silent}"
+scene "${scenes[@]}"
+
+finished

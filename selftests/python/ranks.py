@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the scripts have in common that are a rank of a test: models, their data, and test points."""
+
+import contextlib
+import datetime
+import hashlib
+import os
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+import saina.torch
+
+RANK = int(os.environ["RANK"])
+RANKS = int(os.environ["WORLD_SIZE"])
+OUT = os.environ["OUT"]
+
+
+def point(good, what, why=""):
+    print(f"{'' if good else 'not '}ok {what}" + (f" # {why}" if why and not good else ""), flush=True)
+
+
+def net(seed=0, width=600):
+    """More than two megabytes, so that there are buckets."""
+    torch.manual_seed(seed)
+    return torch.nn.Sequential(torch.nn.Linear(64, width), torch.nn.Tanh(), torch.nn.Linear(width, width),
+                               torch.nn.Tanh(), torch.nn.Linear(width, 300), torch.nn.Tanh(),
+                               torch.nn.Linear(300, 8))
+
+
+def batch(step, rank=RANK):
+    g = torch.Generator().manual_seed(1000 * step + rank)
+    x = torch.randn(16, 64, generator=g)
+    return x, x[:, :8].argmax(1)
+
+
+def loss_of(model, step):
+    x, y = batch(step)
+    return torch.nn.functional.cross_entropy(model(x), y)
+
+
+def digest(model):
+    return hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in model.parameters())).hexdigest()[:16]
+
+
+def same_everywhere(model, group=None):
+    all_of_them = [None] * dist.get_world_size(group)
+    dist.all_gather_object(all_of_them, digest(model), group)
+    return len(set(all_of_them)) == 1, str(all_of_them)
+
+
+def new_state(job, **how):
+    return saina.torch.State(job=job, **{"token": "s3cret", "join_timeout": 60, "timeout": 120, **how})
+
+
+@contextlib.contextmanager
+def hooked(model, job, **how):
+    state = new_state(job)
+    ddp = DDP(model, **how)
+    state.register(ddp)
+    dist.barrier()
+    try:
+        yield ddp, state
+    finally:
+        dist.barrier()
+        state.close()
+
+
+def close_to(a, b):
+    return max((p - q).abs().max().item() for p, q in zip(a.parameters(), b.parameters())) < 1e-4
+
+
+def train(ddp, steps, at=lambda step: None, of=range):
+    opt = torch.optim.SGD(ddp.parameters(), lr=0.05, momentum=0.9)
+    for step in of(steps):
+        opt.zero_grad()
+        at(step)
+        loss_of(ddp, step).backward()
+        opt.step()
+
+
+def until(true):
+    deadline = time.monotonic() + 120
+    while not true() and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
+def train_with_straggler(ddp, state, opt, update, steps, loss=loss_of):
+    """The last rank waits in step 4 until the others are three rounds ahead, and they, in step 8, for it.  Returns how many
+    steps this rank has computed."""
+    straggler, computed = RANK == RANKS - 1, 0
+    caught_up = f"{OUT}/caught-up-{os.environ['MASTER_PORT']}"
+    for step in state.steps(steps, update):
+        opt.zero_grad()
+        x = loss(ddp, step)
+        until(lambda: not straggler or step != 4 or state.behind >= 3)
+        until(lambda: straggler or step != 8 or os.path.exists(caught_up))
+        x.backward()
+        (update if callable(update) else update.step)()
+        computed += 1
+        if straggler and step >= 4:
+            state.catch_up(update)
+            with open(caught_up, "w", encoding="ascii"):
+                pass
+    return computed
+
+
+def fails(what, sentence, do):
+    try:
+        do()
+    except (RuntimeError, OSError, TypeError, ValueError) as e:
+        point(sentence in str(e), f"{what}: a sentence", str(e))
+    else:
+        point(False, f"{what}: a sentence", "nothing")
+
+
+def main(scenes):
+    """@scenes: globals() of the script."""
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=120))
+    for scene in sys.argv[1:]:
+        scenes["scene_" + scene]()

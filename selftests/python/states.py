@@ -1,0 +1,281 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One of four ranks of the test torch_states.sh: states.py SCENE...  Writes "ok TEXT" and "not ok TEXT".
+
+State, and what people do with it: copies, checkpoints, several States or models; ranks that end alone.
+"""
+
+import copy
+import io
+import os
+import pickle
+import time
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+import ranks
+import saina
+import saina.torch
+from ranks import OUT, RANK, close_to, fails, hooked, loss_of, net, new_state, point, same_everywhere, train, until
+
+BSP, FASTEST, SECOND = 0, 1, 2
+
+
+def step(*models):
+    """One step of SGD, of one loss."""
+    for m in models:
+        m.zero_grad(set_to_none=False)
+    sum(loss_of(m, 0) for m in models).backward()
+    with torch.no_grad():
+        for m in models:
+            for p in m.parameters():
+                p -= 0.05 * p.grad
+
+
+def with_hooks_in_it(ddp, state):
+    """PyTorch 2 keeps hook and state in the model, where copies and checkpoints find them."""
+    ddp._comm_hooks = [(saina.torch.allreduce_hook, state)]
+
+
+def scene_copy():
+    """copy.deepcopy() and torch.save() of a model with our hook."""
+    net_copy = None
+    with hooked(net(0, 100), BSP) as (ddp, state):
+        with_hooks_in_it(ddp, state)
+        train(ddp, 3)
+        try:
+            net_copy = copy.deepcopy(ddp)
+            point(ranks.digest(net_copy) == ranks.digest(ddp), "copy: deepcopy() of a hooked model has its parameters")
+        except Exception as e:
+            point(False, "copy: deepcopy() of a hooked model has its parameters", f"{type(e).__name__}: {e}")
+        file = io.BytesIO()
+        try:
+            torch.save(ddp, file)
+            point(b"s3cret" not in file.getvalue(), "copy: torch.save() of a hooked model writes no token")
+            file.seek(0)
+            loaded = torch.load(file)._comm_hooks[0][1]
+            point(loaded.round == 0 and loaded.behind == 0 and loaded.stragglers() == [],
+                  "copy: torch.load() gives a State that has had no rounds")
+        except Exception as e:
+            point(False, "copy: torch.save() and torch.load() of a hooked model", f"{type(e).__name__}: {e}")
+            return
+        fails("copy: the worker of a State that was loaded", "not yet (ENOTCONN)", lambda: loaded.worker)
+        fails("copy: a State that was loaded, while the one that was saved is in the job",
+              "one State for each model", lambda: loaded.broadcast(net(0, 50)))
+        train(ddp, 3)
+        point(same_everywhere(ddp)[0] and state.round == 6, "copy: the model that was copied goes on")
+        with_token = copy.deepcopy(state)
+    # It has not joined; with the token it can.
+    os.environ["SAINA_TOKEN"] = "s3cret"
+    again = pickle.loads(pickle.dumps(state))
+    del os.environ["SAINA_TOKEN"]
+    for state, what in ((with_token, "deepcopy()"), (again, "pickle, with SAINA_TOKEN")):
+        if state is again:
+            os.environ["SAINA_TOKEN"] = "s3cret"
+        ddp = DDP(net(0, 100))
+        state.register(ddp)
+        train(ddp, 3)
+        point(state.worker.info().worker == RANK and same_everywhere(ddp)[0], f"copy: a State from {what} joins and trains")
+        dist.barrier()
+        state.close()
+
+
+class Words(torch.nn.Module):
+    def __init__(self, sparse):
+        super().__init__()
+        torch.manual_seed(4)
+        self.table, self.out = torch.nn.Embedding(100, 64, sparse=sparse), torch.nn.Linear(64, 8)
+
+    def forward(self, x):
+        return self.out(self.table(x.argmax(1)))
+
+
+def scene_sparse():
+    with hooked(Words(True), BSP) as (ddp, _):
+        fails("sparse gradients", "sparse=False", lambda: loss_of(ddp, 0).backward())
+    with hooked(Words(False), BSP) as (ddp, _):
+        train(ddp, 3)
+        point(same_everywhere(ddp)[0], "sparse: the same model with sparse=False trains")
+
+
+def scene_two_states():
+    """Two models, each with a State, in one job."""
+    with hooked(net(0, 50), BSP) as (ddp, state):
+        train(ddp, 2)
+        for what, how in (("without a number", {}), ("of the same number", {"worker": RANK})):
+            second = new_state(BSP, **how)
+            other = DDP(net(1, 50))
+            second.register(other)
+            fails(f"two States in one process for one job, {what}", "one State for each model", lambda: step(other))
+        fails("two States, broadcast()", "one State for each model", lambda: new_state(BSP).broadcast(net(1, 50)))
+        train(ddp, 2)
+        point(same_everywhere(ddp)[0] and state.round == 4, "two States: the first one goes on")
+        # A job for each.
+        with hooked(net(1, 50), SECOND) as (other, _):
+            for _ in range(3):
+                step(ddp)
+                step(other)
+                step(ddp, other)
+            point(same_everywhere(ddp)[0] and same_everywhere(other)[0], "two States of two jobs train two models")
+
+
+def scene_dropped():
+    """A State that nobody has any more has left, even if it is in a circle."""
+    ddp = DDP(net(0, 50))
+    ddp.circle = [ddp]
+    new_state(BSP).register(ddp)
+    train(ddp, 2)
+    del ddp
+    dist.barrier()
+    with hooked(net(1, 50), BSP) as (ddp, _):
+        train(ddp, 2)
+        point(same_everywhere(ddp)[0], "a State that nobody has any more is not in the way of the next")
+
+
+def scene_two_models():
+    """One State for two models."""
+    for job, policy in ((BSP, "bsp"), (FASTEST, "fastest-k")):
+        with hooked(net(0, 50), job) as (ddp, state):
+            step(ddp)
+            other = DDP(net(1, 60))
+            fails(f"one State for two models, {policy}: register()", "one State for each model", lambda: state.register(other))
+            other = DDP(net(1, 60))
+            other.register_comm_hook(state, saina.torch.allreduce_hook)
+            fails(f"one State for two models, {policy}", "one State for each model", lambda: step(other))
+            for _ in range(3):
+                step(ddp)
+            point(same_everywhere(ddp)[0] and state.round == 4, f"one State for two models, {policy}: the first one goes on")
+            alike = DDP(net(1, 50))
+            alike.register_comm_hook(state, saina.torch.allreduce_hook)
+            fails(f"one State for two models alike, {policy}", "one State for each model", lambda: step(alike))
+    for cap in (0.01, 25):
+        with hooked(net(0, 50), BSP, bucket_cap_mb=cap) as (ddp, state):
+            other = DDP(net(1, 60), bucket_cap_mb=cap)
+            other.register_comm_hook(state, saina.torch.allreduce_hook)
+            fails(f"one State for two models in one backward, buckets of {cap} MB", "one State for each model",
+                  lambda: step(ddp, other))
+
+
+def scene_freeze():
+    """The same model in another DistributedDataParallel, with fewer parameters, is no second model."""
+    module = net(0, 50)
+    with hooked(module, BSP) as (ddp, state):
+        step(ddp)
+        module[0].requires_grad_(False)
+        again = DDP(module)
+        again.register_comm_hook(state, saina.torch.allreduce_hook)
+        for p in module[0].parameters():
+            p.grad = torch.zeros_like(p)
+        step(again)
+        module[0].requires_grad_(True)
+        ddp = DDP(module)
+        state.register(ddp)
+        step(ddp)
+        point(same_everywhere(ddp)[0] and state.round == 3, "layers can be frozen, and thawed again")
+
+
+def scene_join():
+    """DistributedDataParallel.join(): ranks with fewer batches take part with zeros."""
+    def steps(ddp):
+        opt = torch.optim.SGD(ddp.parameters(), lr=0.05)
+        with ddp.join():
+            for s in range(3 + RANK):
+                opt.zero_grad()
+                loss_of(ddp, s).backward()
+                opt.step()
+    with hooked(net(1, 100), BSP, bucket_cap_mb=0.1) as (ddp, state):
+        steps(ddp)
+        gloo = DDP(net(1, 100), bucket_cap_mb=0.1)
+        steps(gloo)
+        point(close_to(ddp, gloo) and state.round == 6, "join(): unequal numbers of batches: the model is that of Gloo")
+
+
+def scene_update():
+    """Rounds that were lost, where more than optimizer.step() follows backward."""
+    with hooked(net(3, 100), FASTEST) as (ddp, state):
+        opt = torch.optim.SGD(ddp.parameters(), lr=0.5, momentum=0.9)
+
+        def update():
+            torch.nn.utils.clip_grad_norm_(ddp.parameters(), 0.1)
+            opt.step()
+        computed = ranks.train_with_straggler(ddp, state, opt, update, 14)
+        point(state.round == 14 and computed + state.lost == 14 and (RANK != 3 or state.lost),
+              "lost rounds: the last rank has lost some", f"{computed} + {state.lost} of {state.round}")
+        point(same_everywhere(ddp)[0], "lost rounds: catch_up() applies them by a function of the script's, as the others did")
+
+
+def named(lines, pattern):
+    return any(pattern in line for line in lines)
+
+
+def scene_left():
+    """Rank 2 leaves after three steps: the others go on, and say so."""
+    said = []
+    state = new_state(BSP, log=said.append)
+    ddp = DDP(net(0, 50))
+    state.register(ddp)
+    rest = dist.new_group([0, 1, 3])
+    train(ddp, 3)
+    if RANK == 2:
+        state.close()
+    else:
+        done = torch.zeros(1)
+        deadline = time.monotonic() + 100
+        while not done and time.monotonic() < deadline:
+            time.sleep(0.05)
+            step(ddp)
+            done[0] = named(said, "rank 2 has left")
+            dist.all_reduce(done, dist.ReduceOp.MIN, group=rest)
+        point(named(said, "rank 2 has left the job, or is dead: the last round with it was 2"),
+              "left: rank 2, which left after three rounds, is named by the others, with its last round", str(said))
+        point(sum("rank 2" in line for line in said) == 1, "left: it is named once", str(said))
+        point(same_everywhere(ddp, rest)[0] and state.stragglers()[0][:1] == (2,) and state.stragglers()[0].seen == 2,
+              "left: the others go on alike, stragglers() has its last round", str(state.stragglers()))
+    dist.barrier()
+    state.close()
+
+
+def scene_alone():
+    """Rank 2 computes no more after three steps, but is alive: the others do not wait for ever."""
+    said = []
+    state = new_state(BSP, log=said.append, round_timeout=20)
+    ddp = DDP(net(0, 50))
+    state.register(ddp)
+    train(ddp, 3)
+    if RANK == 2:
+        until(lambda: all(os.path.exists(f"{OUT}/alone-{r}") for r in (0, 1, 3)))
+    else:
+        fails("alone: a rank that computes no more ends the backward of the others",
+              "round 3 has waited 20 s for rank 2, which was in round 2 last", lambda: step(ddp))
+        point(named(said, "round 3 waits for rank 2, which was in round 2 last"),
+              "alone: it is named before, in the log", str(said))
+        fails("alone: and every later one", "for rank 2, which was in round 2 last", lambda: saina.torch.allreduce_hook(state, None))
+        with open(f"{OUT}/alone-{RANK}", "w", encoding="ascii"):
+            pass
+    dist.barrier()
+    state.close()
+
+
+def scene_silent():
+    """Under fastest-k nobody waits for rank 2, which computes no more."""
+    said = []
+    state = new_state(FASTEST, log=said.append)
+    ddp = DDP(net(0, 50))
+    state.register(ddp)
+    rest = dist.new_group([0, 1, 3])
+    # In the second step all ranks agree on new buckets.
+    step(ddp)
+    step(ddp)
+    dist.barrier()
+    if RANK != 2:
+        for _ in range(4 * state.worker.info().ring):
+            step(ddp)
+            dist.barrier(rest)
+        point(named(said, "rank 2 has been in no round since"), "silent: rank 2 is named by the others", str(said))
+    dist.barrier()
+    state.close()
+
+
+ranks.main(globals())

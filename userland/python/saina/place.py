@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+"""Which States this process has in which jobs: one each."""
+
+import errno
+import gc
+import os
+import threading
+import weakref
+from typing import Any, Dict, NamedTuple, Optional
+
+import torch
+
+from ._lib import Error
+from .worker import Info, environment
+
+ONE_EACH = "one State for each model, and a job for each State, which State(job=..) names"
+
+
+class Place(NamedTuple):
+    """Where a State takes part.  asked: the worker as join() takes it."""
+    pid: int
+    aggregator: str
+    job: str
+    worker: Optional[int]
+    asked: Optional[int]
+    #: it takes any number that is free
+    any: bool
+
+    @staticmethod
+    def of(how: Dict[str, Any]) -> "Place":
+        """@how: arguments of join()."""
+        aggregator, job, worker = environment()
+        asked = how["worker"]
+        if asked is None and worker is None and torch.distributed.is_available() and torch.distributed.is_initialized():
+            asked = torch.distributed.get_rank()
+        return Place(os.getpid(), how["aggregator"] or aggregator, job if how["job"] is None else str(how["job"]),
+                     worker if asked is None else asked, asked, worker is None and asked is None)
+
+    def found(self, info: Info) -> "Place":
+        """When it has joined."""
+        return self._replace(job=str(info.job), worker=info.worker)
+
+    def collides(self, other: "Place") -> bool:
+        return self[:3] == other[:3] and (self.worker == other.worker or self.any or other.any)
+
+
+_places: Any = weakref.WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+def enter(state: Any, place: Place) -> None:
+    """@state is, or is about to be, at @place; Error (EBUSY) if another one of this process is there."""
+    for last in (False, True):
+        with _lock:
+            if not any(s is not state and p.collides(place) for s, p in _places.items()):
+                _places[state] = place
+                return
+        if last:
+            raise Error(errno.EBUSY, f"this process takes part in job {place.job} already, by another State: {ONE_EACH}; or "
+                                     "close() the other one")
+        gc.collect()        # that one may be nobody's any more
+
+
+def leave(state: Any) -> None:
+    with _lock:
+        _places.pop(state, None)
