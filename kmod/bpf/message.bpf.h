@@ -337,7 +337,8 @@ __noinline int message_count(const struct slot_call *c, struct saina_counters *w
 		wc->c[SAINA_C_STORED]++;
 	if (c->out.coarsened)
 		wc->c[SAINA_C_COARSENED]++;
-	if (c->out.counted != COUNT_NONE && slot_is_nan(c->in.exponent))
+	if ((c->out.counted == SAINA_C_ADDED || c->out.counted == SAINA_C_STORED) &&
+	    slot_is_nan(c->in.exponent))
 		wc->c[SAINA_C_NONFINITE]++;
 	switch (c->out.verdict) {
 	case SLOT_RESULT:

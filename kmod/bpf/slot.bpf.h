@@ -217,8 +217,9 @@ static __always_inline int slot_decide_open(struct slot_call *c, struct saina_sl
 	h->csum |= slot_part(h->parts, in->worker);
 	h->count++;
 	if (in->exponent < h->exponent) {
-		/* NAN is below all others */
-		c->out.coarsened = !slot_is_nan(in->exponent);
+		/* NAN is below all others; at MAX there were zeros only */
+		c->out.coarsened = !slot_is_nan(in->exponent) &&
+				   h->exponent != SAINA_EXPONENT_MAX;
 		h->exponent = in->exponent;
 	}
 	return slot_count_in(c, h, cnt, SAINA_C_ADDED,

@@ -90,9 +90,10 @@ int saina_job_elem(const struct saina_core *c, struct saina_job *job,
 	job->exponent = EXPONENT_DEFAULT;
 	if (!SAINA_HAS(req, SAINA_A_JOB_EXPONENT))
 		return 0;
-	if (req->exponent < -126 || req->exponent > 127)
+	if (req->exponent < SAINA_EXPONENT_MIN || req->exponent > SAINA_EXPONENT_MAX)
 		return saina_refuse(err, -ERANGE, SAINA_A_JOB_EXPONENT,
-				    "exponent: %d: must be -126..127", req->exponent);
+				    "exponent: %d: must be %d..%d", req->exponent,
+				    SAINA_EXPONENT_MIN, SAINA_EXPONENT_MAX);
 	job->exponent = req->exponent;
 	return 0;
 }

@@ -218,7 +218,8 @@ static void add_sums(struct oracle_msg *m, struct oracle_slot *h)
 	}
 	if (e < have) {
 		h->meta.exponent = e;
-		oracle_count(m, SAINA_C_COARSENED);
+		if (have != SAINA_EXPONENT_MAX)
+			oracle_count(m, SAINA_C_COARSENED);
 	}
 	for (uint32_t i = 0; i < m->j->conf.payload; i++) {
 		uint32_t v = element(m, i), old = h->sum[i];
