@@ -287,7 +287,7 @@ struct saina_join_named {
  * @group: multicast group of the results, IPv4, little endian
  * @heartbeat_ms: send a HEARTBEAT this often
  * @dead_ms: silent for this long means dead
- * @exponent: block scale of every segment's first round
+ * @exponent: block scale that a table (ssp, asp, grouped) begins with; not looked at in rounds
  * @elem: enum saina_elem_type
  * @part: CODED: the part of the gradient that this worker computes, 0..parts-1
  * @parts: CODED: how many parts there are; else 0: each worker has one of its own
