@@ -93,7 +93,7 @@ struct slot_in {
  * @action: enum slot_action, decided: by way of memory, so that the verifier goes through the
  *	loops with one state and not with that of each decision
  * @less: of mixed exponents, bits to shift by less 1; likewise
- * @coarser: the input's is the coarser one; likewise
+ * @shifts: enum slot_shifts; likewise
  * @k_min: contributors that are enough at the deadline
  * @parts: CODED: of the gradient, else 0
  */
@@ -111,7 +111,7 @@ struct slot_latch {
 	__u32	last;
 	__u32	action;
 	__u32	less;
-	__u32	coarser;
+	__u32	shifts;
 	__u16	k_min;
 	__u16	parts;
 };

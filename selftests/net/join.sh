@@ -24,7 +24,7 @@ check "join: a JOIN by name that has no name is refused" until_true 20 nameless
 answered=$(w 2 python3 - <<-'END'
 	import select, socket, time
 	length_of, got = {}, {}
-	for type_, version in ((16, 3), (20, 3), (20, 2), (99, 3)):
+	for type_, version in ((16, 4), (20, 4), (20, 2), (99, 4)):
 	    for length in (1, 48, 72, 136, 168, 219, 220, 300):
 	        # of its own, so that an answer that is late is not taken for another's
 	        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -53,7 +53,7 @@ refusals=$(w 2 python3 - <<-'END'
 	    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 	    s.connect(("10.190.0.1", 48865))
 	    s.settimeout(1)
-	    head = struct.pack("<BBBBH", 3, 16, 0, 0, 3).ljust(18, b"\0") + b"\xff"
+	    head = struct.pack("<BBBBH", 4, 16, 0, 0, 3).ljust(18, b"\0") + b"\xff"
 	    join = b"wrong".ljust(32, b"\0") + b"w2".ljust(32, b"\0") + struct.pack("<QQII", 4714, 0, first_round, 0)
 	    for attempt in range(20):
 	        s.send((head.ljust(48, b"\0") + join).ljust(220, b"\0"))
