@@ -324,8 +324,8 @@ static __always_inline int hook_run(HOOK_CTX *ctx, struct slot_call *c,
 				    const struct saina_job_conf *conf, bool table);
 
 /*
- * What has become of a message, in the counters of its worker.  A function of its own for the verifier,
- * which would go through it for each segment of a BELL.
+ * What has become of a message, in the counters of its worker.  A function of its own for the
+ * verifier, which would go through it for each segment of a BELL.
  */
 __noinline int message_count(const struct slot_call *c, struct saina_counters *wc)
 {

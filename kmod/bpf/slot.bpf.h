@@ -346,8 +346,8 @@ static __always_inline bool slot_is_plain(const struct saina_slot_meta *h, const
 }
 
 /*
- * Is it to be added to a slot with another exponent?  slot_mixed_ELEMS() does that and nothing else:
- * the loops that shift cost slot_step_ELEMS() and the verifier too much.
+ * Is it to be added to a slot with another exponent?  slot_mixed_ELEMS() does that and nothing
+ * else: the loops that shift cost slot_step_ELEMS() and the verifier too much.
  */
 static __always_inline bool slot_is_mixed(const struct saina_slot_meta *h, const struct slot_in *in)
 {
