@@ -44,6 +44,8 @@ TRACE_DEFINE_ENUM(SAINA_EV_WORKER_DEAD);
 TRACE_DEFINE_ENUM(SAINA_EV_WORKER_LATE);
 TRACE_DEFINE_ENUM(SAINA_EV_PORT);
 TRACE_DEFINE_ENUM(SAINA_EV_CONTROLLER);
+TRACE_DEFINE_ENUM(SAINA_EV_WORKER_NONFINITE);
+TRACE_DEFINE_ENUM(SAINA_EV_WORKER_COARSENED);
 
 #define saina_show_job_state(state)		\
 	__print_symbolic(state,			\
@@ -81,7 +83,9 @@ TRACE_DEFINE_ENUM(SAINA_EV_CONTROLLER);
 		{ SAINA_EV_WORKER_DEAD, "worker-dead" },	\
 		{ SAINA_EV_WORKER_LATE, "worker-late" },	\
 		{ SAINA_EV_PORT, "port" },	\
-		{ SAINA_EV_CONTROLLER, "controller" })
+		{ SAINA_EV_CONTROLLER, "controller" },	\
+		{ SAINA_EV_WORKER_NONFINITE, "worker-nonfinite" },	\
+		{ SAINA_EV_WORKER_COARSENED, "worker-coarsened" })
 
 /* A request was refused, with this sentence. */
 TRACE_EVENT(saina_refused,

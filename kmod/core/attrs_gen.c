@@ -158,7 +158,7 @@ static const struct saina_attr limits_attrs[] = {
 TABLE(limits, "limits", SAINA_A_LIMITS_PAD);
 
 static const struct saina_attr event_attrs[] = {
-	ROW(event, SAINA_A_EVENT_TYPE, U32, type, "type", .min = 1, .max = 12),
+	ROW(event, SAINA_A_EVENT_TYPE, U32, type, "type", .min = 1, .max = 14),
 	ROW(event, SAINA_A_EVENT_TIME, U64, time, "time"),
 	ROW(event, SAINA_A_EVENT_JOB_ID, U16, job_id, "job-id"),
 	ROW(event, SAINA_A_EVENT_JOB_NAME, STRING, job_name, "job-name"),
@@ -207,6 +207,8 @@ _Static_assert(SAINA_EV_WORKER_DEAD == 9, "event-type: worker-dead");
 _Static_assert(SAINA_EV_WORKER_LATE == 10, "event-type: worker-late");
 _Static_assert(SAINA_EV_PORT == 11, "event-type: port");
 _Static_assert(SAINA_EV_CONTROLLER == 12, "event-type: controller");
+_Static_assert(SAINA_EV_WORKER_NONFINITE == 13, "event-type: worker-nonfinite");
+_Static_assert(SAINA_EV_WORKER_COARSENED == 14, "event-type: worker-coarsened");
 
 const struct saina_op saina_ops[SAINA_CMD_MAX + 1] = {
 	[SAINA_CMD_JOB_NEW] = {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Scripts that build a lab with tools/saina-lab.
-NET_TESTS := json_test lab plane basic reference share fields nofile loss refusals stop firewall delay policy policies control steps groups grouping sfcd death join agent ports jobs foreign slowpath door generic hook shared super podman hostile many capture metrics top
+NET_TESTS := json_test lab plane basic reference share fields nofile loss named refusals stop firewall delay policy policies control steps groups grouping sfcd death join agent ports jobs foreign slowpath door generic hook shared super podman hostile many capture metrics top
 
 $(foreach t,$(NET_TESTS),$(call test,net/$(t),quick,host,400,selftests/net/$(t).sh))
 # Again with the tc hook, on a Linux bridge.

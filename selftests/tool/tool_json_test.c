@@ -212,6 +212,8 @@ static void monitors(void)
 		" worker-dead job digits worker 4 round 1248 k 3 (silent for 2100 ms)\n",
 		" worker-late job digits worker 4 gradients 57",
 		" port job digits ifindex 86 attached",
+		" worker-nonfinite job digits worker 4 gradients 12",
+		" worker-coarsened job digits worker 4 slots 95 of 100",
 		" unknown 999 job digits",
 		" job-changed 17: digits running policy sfcd:k0=1,kmin=1,sth=0.5,cth=5,stride=32 seq 9 workers 8 active 0-3,5-6\n",
 		" job-deleted 17: digits",
@@ -221,8 +223,8 @@ static void monitors(void)
 		" limits-changed jobs 2 of 64 memory 24.6 MiB of 3.0 GiB memory-job 1.0 GiB at most of kernel\n",
 		NULL,
 	};
-	/* 12 events, 2 + 1 jobs, 2 + 1 workers, 2 ports, limits; in text ports take two lines */
-	const int objects = 12 + 3 + 3 + 2 + 1;
+	/* 14 events, 2 + 1 jobs, 2 + 1 workers, 2 ports, limits; in text ports take two lines */
+	const int objects = 14 + 3 + 3 + 2 + 1;
 	int rc, parsed = 0;
 	char *line, *save;
 

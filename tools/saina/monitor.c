@@ -95,6 +95,17 @@ static void late_print(const struct saina_event_attrs *ev)
 	out_uint("late", " gradients %" PRIu64, ev->a);
 }
 
+static void nonfinite_print(const struct saina_event_attrs *ev)
+{
+	out_uint("nonfinite", " gradients %" PRIu64, ev->a);
+}
+
+static void coarsened_print(const struct saina_event_attrs *ev)
+{
+	out_uint("coarsened", " slots %" PRIu64, ev->a);
+	out_uint("slots", " of %" PRIu64, ev->b);
+}
+
 static void port_event_print(const struct saina_event_attrs *ev)
 {
 	out_uint("ifindex", " ifindex %" PRIu64, ev->a);
@@ -124,6 +135,8 @@ static const struct {
 	{ SAINA_EV_WORKER_LATE,		"worker-late",		late_print },
 	{ SAINA_EV_PORT,		"port",			port_event_print },
 	{ SAINA_EV_CONTROLLER,		"controller",		controller_print },
+	{ SAINA_EV_WORKER_NONFINITE,	"worker-nonfinite",	nonfinite_print },
+	{ SAINA_EV_WORKER_COARSENED,	"worker-coarsened",	coarsened_print },
 };
 
 static void event_print(const struct saina_event_attrs *ev)

@@ -521,6 +521,8 @@ enum saina_event_type {
 	SAINA_EV_WORKER_LATE	= 10,	/* a = gradients late since the last such event */
 	SAINA_EV_PORT		= 11,	/* a = ifindex, b = 1 attached, 0 gone */
 	SAINA_EV_CONTROLLER	= 12,	/* the job's controller is gone: a = k that stays, 0: k0 */
+	SAINA_EV_WORKER_NONFINITE = 13,	/* a = gradients with NaN or Inf since the last one */
+	SAINA_EV_WORKER_COARSENED = 14,	/* a = slots whose scale it made coarser, b = of how many */
 };
 
 struct saina_event {

@@ -13,6 +13,23 @@
 #include "agent/agent.h"
 
 /**
+ * struct worker_numbers - of what a worker sends (workers/numbers.c)
+ * @known: the counters below hold something
+ * @nonfinite: its counter at the last look
+ * @added, @coarse: its counters where the present look at its scales began
+ * @nonfinite_at: NaN or infinities were found then, in @segments segments that came before @round; 0: never
+ * @coarse_at: it was found then to make @percent of its slots coarser; 0: never
+ */
+struct worker_numbers {
+	bool known;
+	uint64_t nonfinite, added, coarse;
+	uint64_t nonfinite_at, segments;
+	uint32_t round;
+	unsigned int percent;
+	uint64_t coarse_at;
+};
+
+/**
  * struct worker_aux - what the agent knows of a worker beyond the core
  * @nonce: of the JOIN that admitted it
  * @heard: when it was last heard, by control message or gradient
@@ -35,6 +52,7 @@
  * @arrived: as @seen, at last look of the slow check; it changed before @arrived_at
  * @troubled: it was said that nothing arrives of it
  * @late_all: late gradients that it has found, those that were not sent any more among them
+ * @numbers: of its life and those before
  * @lent: the session that has its input array, 0: none has
  */
 struct worker_aux {
@@ -62,6 +80,7 @@ struct worker_aux {
 	uint32_t refused, refused_ms, unanswered_ms;
 	bool troubled;
 	uint64_t arrived, arrived_at;
+	struct worker_numbers numbers;
 };
 
 struct job_aux {

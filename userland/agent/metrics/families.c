@@ -410,6 +410,8 @@ static const struct family families[] = {
 	{ "saina_worker_late_total", COUNTER, "gradients that came after their sum was made, or were not sent any more because it was; counted once a second", OF_WORKER, worker_value, LATE },
 	{ "saina_worker_lateness_seconds", HISTOGRAM, "how much later than the first worker of its round this one was, by the first segment, a sample for each round in which that came; begins again when the job forms again", OF_WORKER, worker_lateness, 0 },
 	{ "saina_worker_late_answers_total", COUNTER, "gradients that came after their sum was made, and were answered with it", OF_WORKER, worker_counter, SAINA_C_LATE },
+	{ "saina_worker_nonfinite_total", COUNTER, "gradients with a NaN or an infinity, which make their sum NaN", OF_WORKER, worker_counter, SAINA_C_NONFINITE },
+	{ "saina_worker_coarsened_total", COUNTER, "gradients that made the scale of their sum coarser, so that small values of others are rounded away", OF_WORKER, worker_counter, SAINA_C_COARSENED },
 	{ "saina_worker_completed_total", COUNTER, "sums that this worker's gradient completed: the others waited for it", OF_WORKER, worker_counter, SAINA_C_COMPLETED },
 	{ "saina_worker_degraded_total", COUNTER, "sums it completed with fewer gradients than k", OF_WORKER, worker_counter, SAINA_C_DEGRADED },
 	{ "saina_worker_results_resent_total", COUNTER, "results sent again to a contributor", OF_WORKER, worker_counter, SAINA_C_RESENT },

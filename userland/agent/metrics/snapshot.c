@@ -128,7 +128,7 @@ static int take_worker(struct agent *a, struct snapshot *s, const struct saina_j
 		o->resent = aux->resent;
 		o->rtt_us = aux->rtt_us;
 		o->window = aux->window;
-		o->troubled = worker_trouble(a, job, w, why, sizeof(why));
+		o->troubled = worker_unheard(a, job, w, why, sizeof(why));
 		o->shared = aux->lent;
 	}
 	if (saina_dp_arrival(a->dp, job->id, w, &o->arrival))

@@ -163,6 +163,7 @@ static void check_late(struct agent *a, const struct saina_job *job, int w, stru
 	if (saina_dp_counters(a->dp, job->id, w, &c))
 		return;
 	trouble_look(a, job, w, life(&c) + c.c[SAINA_C_ASKED]);
+	numbers_look(a, job, w, &c);
 	in_time = c.c[SAINA_C_STORED] + c.c[SAINA_C_ADDED] - aux->in_time;
 	late = c.c[SAINA_C_LATE] - aux->late;
 	aux->in_time += in_time;

@@ -46,6 +46,14 @@ void health_uninit(struct agent *a);
 void trouble_report(struct worker_aux *aux, const struct saina_report *r);
 void trouble_look(struct agent *a, const struct saina_job *job, int w, uint64_t arrived);
 
+/*
+ * numbers.c: what the counters of a worker say of its numbers, each second, and when a life of it
+ * begins and when it has ended.
+ */
+void numbers_look(struct agent *a, const struct saina_job *job, int w, const struct saina_counters *c);
+void numbers_read(struct agent *a, const struct saina_job *job, int w);
+bool worker_numbers_text(struct agent *a, const struct saina_job *job, int w, char *text, size_t size);
+
 /* share_socket.c */
 int share_init(struct agent *a);
 void share_uninit(struct agent *a);

@@ -189,9 +189,11 @@ static void admit_worker(struct agent *a, const struct from *from, const struct 
 	clean_name(join->name, req.name);
 
 	aux = jobs_worker(a, job, w);
+	numbers_read(a, job, w);
 	before = *aux;
 	*aux = (struct worker_aux){ .nonce = nonce, .heard = loop_now(), .formed = formed,
-				    .ended = before.ended, .lent = before.lent };
+				    .ended = before.ended, .lent = before.lent,
+				    .numbers = before.numbers };
 	ret = plane_worker_set(a, &req, &job, &err);
 	if (ret) {
 		*aux = before;

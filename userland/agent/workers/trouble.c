@@ -2,7 +2,7 @@
 /*
  * Workers that are alive, and of which nothing can arrive: a heartbeat says that their kernel refuses
  * to send gradients, or that they have sent some and the data path does not answer.  A worker that
- * sends nothing because it computes is neither.
+ * sends nothing because it computes is neither.  And those whose numbers trouble others (numbers.c).
  */
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +21,7 @@ void trouble_report(struct worker_aux *aux, const struct saina_report *r)
 	aux->unanswered_ms = le32toh(r->unanswered_ms);
 }
 
-bool worker_trouble(struct agent *a, const struct saina_job *job, int w, char *text, size_t size)
+bool worker_unheard(struct agent *a, const struct saina_job *job, int w, char *text, size_t size)
 {
 	const struct port *p = ports_find(a, job->worker[w].bind.ifindex, NULL);
 	const struct worker_aux *aux = jobs_worker(a, job, w);
@@ -46,21 +46,35 @@ bool worker_trouble(struct agent *a, const struct saina_job *job, int w, char *t
 	return true;
 }
 
-bool job_trouble(struct agent *a, const struct saina_job *job, char *text, size_t size)
+bool worker_trouble(struct agent *a, const struct saina_job *job, int w, char *text, size_t size)
+{
+	return worker_unheard(a, job, w, text, size) || worker_numbers_text(a, job, w, text, size);
+}
+
+/* The first worker of which @of says something, and how many more there are. */
+static bool first_of(struct agent *a, const struct saina_job *job, const char *is, const char *more_are,
+		     bool (*of)(struct agent *a, const struct saina_job *job, int w, char *text, size_t size),
+		     char *text, size_t size)
 {
 	char why[SAINA_TEXT_LEN], more[32] = "";
 	int first = -1, n = 0;
 
 	for (int w = job->workers - 1; w >= 0; w--)
-		if (worker_trouble(a, job, w, why, sizeof(why))) {
+		if (of(a, job, w, why, sizeof(why))) {
 			first = w;
 			n++;
 		}
 	if (n > 1)
-		snprintf(more, sizeof(more), "; so are %d more", n - 1);
+		snprintf(more, sizeof(more), "; so %s %d more", more_are, n - 1);
 	if (n)
-		snprintf(text, size, "worker %d (%s) is %s%s", first, job->worker[first].name, why, more);
+		snprintf(text, size, "worker %d (%s) %s%s%s", first, job->worker[first].name, is, why, more);
 	return n;
+}
+
+bool job_trouble(struct agent *a, const struct saina_job *job, char *text, size_t size)
+{
+	return first_of(a, job, "is ", "are", worker_unheard, text, size) ||
+	       first_of(a, job, "", "did", worker_numbers_text, text, size);
 }
 
 void trouble_look(struct agent *a, const struct saina_job *job, int w, uint64_t arrived)
@@ -73,7 +87,7 @@ void trouble_look(struct agent *a, const struct saina_job *job, int w, uint64_t 
 		aux->arrived = arrived;
 		aux->arrived_at = loop_now();
 	}
-	troubled = worker_trouble(a, job, w, why, sizeof(why));
+	troubled = worker_unheard(a, job, w, why, sizeof(why));
 	if (troubled && !aux->troubled)
 		log_limited(&limit, LOG_L_WARN, "job %s: worker %d (%s) is %s", job->name, w, job->worker[w].name, why);
 	else if (!troubled && aux->troubled)

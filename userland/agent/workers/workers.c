@@ -45,8 +45,11 @@ static void note_ends(struct agent *a, const struct saina_job *job)
 		aux = jobs_worker(a, job, w);
 		if (jobs_alive(job, w))
 			aux->ended = 0;
-		else if (!aux->ended && job->worker[w].state != SAINA_WORKER_STATE_ABSENT)
+		else if (!aux->ended && job->worker[w].state != SAINA_WORKER_STATE_ABSENT) {
 			aux->ended = loop_now();
+			/* it may have sent since the last look what ended it */
+			numbers_read(a, job, w);
+		}
 	}
 }
 

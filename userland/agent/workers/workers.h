@@ -86,7 +86,9 @@ uint32_t share_board(struct agent *a, const struct saina_job *job, char *why, si
 void share_recall(struct agent *a);
 void workers_on_port(struct agent *a, int ifindex, uint32_t *workers, uint32_t *relayed);
 
-/* Why nothing arrives of a live worker, or of the first such one of a job; false: there is none. */
+/* Why nothing arrives of a live worker; false: it does. */
+bool worker_unheard(struct agent *a, const struct saina_job *job, int w, char *text, size_t size);
+/* That, or what its numbers do to others; of a worker, or the first such one of a job. */
 bool worker_trouble(struct agent *a, const struct saina_job *job, int w, char *text, size_t size);
 bool job_trouble(struct agent *a, const struct saina_job *job, char *text, size_t size);
 

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Workers whose numbers spoil the results of all: NaN and infinities, which make a result NaN, and block
+ * scales coarser than those of all others, in which small values of others are rounded away.  Nothing of
+ * it is refused, since a sum cannot tell; but it is told who it was: an event, a line in the log, and for
+ * a minute in job show and worker show.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "agent/workers/internal.h"
+
+#define TOLD_NS	      (60000 * NSEC_PER_MSEC)
+#define COARSE_ROUNDS 16	/* so many rounds' slots are looked at together */
+
+static struct log_limit nonfinite_limit, coarse_limit;
+
+static bool is_told(uint64_t at)
+{
+	return at && loop_now() - at < TOLD_NS;
+}
+
+static void say_nonfinite(struct agent *a, const struct saina_job *job, int w, uint64_t count)
+{
+	struct worker_numbers *n = &jobs_worker(a, job, w)->numbers;
+	struct saina_event ev = {
+		.type = SAINA_EV_WORKER_NONFINITE,
+		.job = job->id,
+		.worker = w,
+		.a = count,
+	};
+
+	if (!is_told(n->nonfinite_at)) {
+		n->segments = 0;
+		/* usual where losses are scaled until they overflow: no warning */
+		log_limited(&nonfinite_limit, LOG_L_INFO,
+			    "job %s: worker %d (%s) sent NaN or infinity: the result of such a segment is NaN for all",
+			    job->name, w, job->worker[w].name);
+	}
+	n->segments += count;
+	n->nonfinite_at = loop_now();
+	jobs_event(a, &ev, "the result of such a segment is NaN for all");
+	n->round = ev.round;	/* the next one */
+}
+
+static void say_coarse(struct agent *a, const struct saina_job *job, int w, uint64_t coarse, uint64_t of)
+{
+	struct worker_numbers *n = &jobs_worker(a, job, w)->numbers;
+	struct saina_event ev = {
+		.type = SAINA_EV_WORKER_COARSENED,
+		.job = job->id,
+		.worker = w,
+		.a = coarse,
+		.b = of,
+	};
+
+	if (!is_told(n->coarse_at))
+		log_limited(&coarse_limit, LOG_L_WARN,
+			    "job %s: worker %d (%s): its block scale is coarser than all others' in %llu of %llu slots: small values of others are rounded away",
+			    job->name, w, job->worker[w].name, (unsigned long long)coarse, (unsigned long long)of);
+	n->percent = (unsigned int)(coarse * 100 / of);
+	n->coarse_at = loop_now();
+	jobs_event(a, &ev, "small values of others are rounded away");
+}
+
+void numbers_look(struct agent *a, const struct saina_job *job, int w, const struct saina_counters *c)
+{
+	struct worker_numbers *n = &jobs_worker(a, job, w)->numbers;
+	uint64_t nonfinite = c->c[SAINA_C_NONFINITE], added = c->c[SAINA_C_ADDED];
+	uint64_t coarse = c->c[SAINA_C_COARSENED], coarse_of;
+
+	/* new counters, which begin at 0 */
+	if (n->known && (nonfinite < n->nonfinite || added < n->added || coarse < n->coarse))
+		n->nonfinite = n->added = n->coarse = 0;
+	/* those of before this agent are nobody's news */
+	if (n->known && nonfinite > n->nonfinite)
+		say_nonfinite(a, job, w, nonfinite - n->nonfinite);
+	n->nonfinite = nonfinite;
+	/* a slot that it opens it cannot make coarser */
+	coarse_of = added - n->added;
+	if (n->known && (!coarse_of || coarse_of < COARSE_ROUNDS * (uint64_t)job->segments))
+		return;
+	if (n->known && (coarse - n->coarse) * 10 > coarse_of * 9)
+		say_coarse(a, job, w, coarse - n->coarse, coarse_of);
+	n->added = added;
+	n->coarse = coarse;
+	n->known = true;
+}
+
+void numbers_read(struct agent *a, const struct saina_job *job, int w)
+{
+	struct saina_counters c = { 0 };
+	int ret = saina_dp_counters(a->dp, job->id, w, &c);
+
+	/* without maps, which come with the job's first worker, nothing was counted */
+	if (!ret || ret == -ENOENT)
+		numbers_look(a, job, w, &c);
+}
+
+bool worker_numbers_text(struct agent *a, const struct saina_job *job, int w, char *text, size_t size)
+{
+	const struct worker_numbers *n = &jobs_worker(a, job, w)->numbers;
+
+	if (is_told(n->nonfinite_at))
+		snprintf(text, size, "sent NaN or infinity in %llu segments, the last before round %u",
+			 (unsigned long long)n->segments, n->round);
+	else if (is_told(n->coarse_at))
+		snprintf(text, size,
+			 "made the scale of %u %% of its slots coarser: small values of others are rounded away",
+			 n->percent);
+	else
+		return false;
+	return true;
+}
