@@ -110,7 +110,7 @@ def scene_nonfinite():
 
 def scene_first():
     """The first round is as any other."""
-    for what, value in (("1000", 1000.0), ("3e38", 3e38), ("1e-30", 1e-30), ("2^22", 2.0**22)):
+    for what, value in (("1000", 1000.0), ("3e38", 3e38), ("1e-25", 1e-25), ("2^22", 2.0**22)):
         r = Rounds(BSP)
         for _ in range(3):
             r.give([value] * RANKS)
