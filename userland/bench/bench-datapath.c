@@ -21,6 +21,10 @@
  *   complete   worker 62: result made in place, copied to the ring, checksums,
  *              round accounted for, redirect looked up (payload > 352: copied to the agent)
  *   late       worker 63, 16 times: result read from the ring, headers, checksums
+ * Two more rounds have other exponents than that of worker 0:
+ *   mixed, finer     workers 1..61, each the same finer one: the input is shifted
+ *   mixed, complete  worker 62, the same
+ *   mixed, coarser   workers 1..61, each a coarser one than the worker before: the sum is shifted
  * Foreign traffic keeps no state: the same frame again and again, without
  * driver, as the empty program beside it.
  */
@@ -50,6 +54,7 @@ struct size {
 	struct sample branch[BRANCHES];
 	struct sample driver;		/* into the empty program */
 	struct sample parse, add, empty, foreign, user;
+	struct sample finer, coarser, mixed_complete;
 };
 
 /* Jobs of 256 elements that differ in one thing. */
@@ -71,6 +76,24 @@ static void measure(struct rig *r, struct bench_job *j, struct sample *branch, e
 	sample_add(&branch[b], rig_branch(r, j, b, BENCH_SAINA));
 }
 
+static void cycle_mixed(struct rig *r, struct size *s)
+{
+	struct bench_job *j = &s->job;
+
+	j->finer = 2;
+	rig_branch(r, j, BRANCH_STORE, BENCH_SAINA);
+	sample_add(&s->finer, rig_branch(r, j, BRANCH_ACCUMULATE, BENCH_SAINA));
+	sample_add(&s->mixed_complete, rig_branch(r, j, BRANCH_COMPLETE, BENCH_SAINA));
+	rig_round_done(j);
+	j->finer = 0;
+	j->coarsens = 1;
+	rig_branch(r, j, BRANCH_STORE, BENCH_SAINA);
+	sample_add(&s->coarser, rig_branch(r, j, BRANCH_ACCUMULATE, BENCH_SAINA));
+	rig_branch(r, j, BRANCH_COMPLETE, BENCH_SAINA);
+	rig_round_done(j);
+	j->coarsens = 0;
+}
+
 static void cycle_size(struct rig *r, struct size *s, unsigned int i)
 {
 	unsigned int n = elems[i];
@@ -85,6 +108,7 @@ static void cycle_size(struct rig *r, struct size *s, unsigned int i)
 	for (int b = BRANCH_ACCUMULATE; b < BRANCHES; b++)
 		measure(r, &s->job, s->branch, b);
 	rig_round_done(&s->job);
+	cycle_mixed(r, s);
 }
 
 static void cycle_variant(struct rig *r, struct variant_samples *v, bool accumulates)
@@ -138,6 +162,10 @@ static void report_size(struct report *out, const struct size *s, unsigned int n
 
 		report_row(out, n, name[b], ns, ns / add);
 	}
+	report_row(out, n, "mixed, finer", net(&s->finer, s), net(&s->finer, s) / add);
+	report_row(out, n, "mixed, coarser", net(&s->coarser, s), net(&s->coarser, s) / add);
+	report_row(out, n, "mixed, complete", net(&s->mixed_complete, s),
+		   net(&s->mixed_complete, s) / add);
 	report_row(out, n, add_has_avx2() ? "userspace add, AVX2" : "userspace add, plain C",
 		   sample_median(&s->user), sample_median(&s->user) / add);
 }
@@ -176,6 +204,15 @@ static void report_all(struct report *out, const struct size *size,
 	if (!out->json)
 		putchar('\n');
 	report_verdict(out, "accumulate / (parse, lock, add), 256 elements", acc / add, 1.6);
+	report_verdict(out, "mixed, finer / accumulate, 352 elements",
+		       net(&size[3].finer, &size[3]) /
+			       net(&size[3].branch[BRANCH_ACCUMULATE], &size[3]), 1.6);
+	report_verdict(out, "mixed, coarser / accumulate, 352 elements",
+		       net(&size[3].coarser, &size[3]) /
+			       net(&size[3].branch[BRANCH_ACCUMULATE], &size[3]), 1.6);
+	report_verdict(out, "mixed, complete / complete, 352 elements",
+		       net(&size[3].mixed_complete, &size[3]) /
+			       net(&size[3].branch[BRANCH_COMPLETE], &size[3]), 1.6);
 	report_verdict(out, "foreign / empty program", sample_median(&s->foreign) / empty, 2);
 	report_verdict(out, "accumulate with a time-out / without",
 		       var[TIMEOUT][BRANCH_ACCUMULATE] / var[UNTIMED][BRANCH_ACCUMULATE], 1.05);

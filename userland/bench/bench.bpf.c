@@ -57,10 +57,12 @@ int bench_driver(struct xdp_md *ctx)
 	WR(__u16, data + 88, s->head[11]);
 	WR(__u32, data + HDR_OFF(segment), s->segment);
 	WR(__u8, data + HDR_OFF(worker), s->worker);
+	WR(__u8, data + HDR_OFF(exponent), s->exponent);
 	WR(__be16, data + SAINA_UDP_OFF, bpf_htons(BENCH_UDP_PORT + s->worker));
 	if (++s->segment >= s->segment_end) {
 		s->segment = s->segment_begin;
 		s->worker += s->worker_step;
+		s->exponent += s->exponent_step;
 	}
 	bpf_tail_call(ctx, &bench_targets, s->target);
 	return XDP_ABORTED;

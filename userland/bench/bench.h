@@ -27,8 +27,10 @@ enum bench_target {
  * struct bench_state - what bench_driver makes of the next frame
  * @target: where it goes
  * @segment: of the next frame; grows by 1 up to @segment_end, then
- *	begins at @segment_begin again and @worker grows by @worker_step
- * @head: first BENCH_HEAD bytes of every frame (segment, worker and its UDP port apart)
+ *	begins at @segment_begin again, @worker grows by @worker_step and @exponent by
+ *	@exponent_step
+ * @head: first BENCH_HEAD bytes of every frame (segment, worker, its UDP port and the
+ *	exponent apart)
  */
 struct bench_state {
 	__u32	target;
@@ -37,6 +39,8 @@ struct bench_state {
 	__u32	segment_end;
 	__u32	worker;
 	__u32	worker_step;
+	__s32	exponent;
+	__s32	exponent_step;
 	__u64	head[12];
 };
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "bench/rig.h"
 
+#define EXPONENT	20	/* of the worker that opens a slot */
 #define MANY		16	/* passes over the segments where state does not change */
 
 void rig_die(const char *fmt, ...)
@@ -159,7 +160,7 @@ static void head_write(const struct rig *r, unsigned char *head, unsigned int jo
 		.session = RIG_SESSION,
 		.round = round,
 		.count = payload,
-		.exponent = 20,
+		.exponent = EXPONENT,
 	};
 
 	memset(head, 0, BENCH_HEAD);
@@ -214,6 +215,8 @@ static double batch(struct rig *r, struct bench_job *j, enum bench_branch branch
 		.segment = from,
 		.segment_begin = from,
 		.segment_end = to,
+		.exponent = EXPONENT,
+		.exponent_step = -j->coarsens,
 	};
 	unsigned int passes = 1;
 	__u32 zero = 0;
@@ -240,6 +243,8 @@ static double batch(struct rig *r, struct bench_job *j, enum bench_branch branch
 	case BRANCHES:
 		abort();
 	}
+	if (branch != BRANCH_STORE)
+		s.exponent += j->finer - j->coarsens * (int)s.worker;
 	head_write(r, (unsigned char *)s.head, j->conf.job, j->conf.payload, j->round, false);
 	if (bpf_map_update_elem(r->state, &zero, &s, BPF_ANY))
 		rig_die("bench_state: %s", strerror(errno));
@@ -247,6 +252,8 @@ static double batch(struct rig *r, struct bench_job *j, enum bench_branch branch
 	ns = run(r, r->driver, j->conf.payload, passes) * passes;
 	if (target == BENCH_SAINA) {
 		j->sent[branch] += passes;
+		if (j->coarsens && (branch == BRANCH_ACCUMULATE || branch == BRANCH_COMPLETE))
+			j->coarsened += passes;
 		drain(r);
 	}
 	return ns;
@@ -321,6 +328,10 @@ void rig_check(struct rig *r, const struct bench_job *j)
 			    j->conf.job, (unsigned long long)j->sent[want[i].branch],
 			    saina_counter_info[want[i].counter].name,
 			    (unsigned long long)sum.c[want[i].counter]);
+	if (sum.c[SAINA_C_COARSENED] != j->coarsened)
+		rig_die("job %u: %llu packets were meant to be coarser, %llu were", j->conf.job,
+			(unsigned long long)j->coarsened,
+			(unsigned long long)sum.c[SAINA_C_COARSENED]);
 	if (sum.c[SAINA_C_ADDED] != added)
 		rig_die("job %u: %llu packets were meant to be added, %llu were", j->conf.job,
 		    (unsigned long long)added, (unsigned long long)sum.c[SAINA_C_ADDED]);

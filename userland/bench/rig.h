@@ -21,7 +21,10 @@ struct bench_job {
 	struct saina_job_conf conf;
 	__u32	touched;		/* segments sent in each round, from 0 */
 	__u32	round;
+	__s32	finer;			/* than the slot's: exponents of all but the first worker */
+	__s32	coarsens;		/* each worker's exponent is that much below the one before */
 	__u64	sent[5];		/* packets by enum bench_branch */
+	__u64	coarsened;		/* of these, those that make the slot's exponent coarser */
 };
 
 enum bench_branch {
