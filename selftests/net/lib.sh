@@ -177,6 +177,8 @@ pid_gone() {
 WORK=$(mktemp -d "${TMPDIR:-/tmp}/saina-$LAB.XXXXXX")
 declare -A worker_pids=() job_ids=()
 worker_program=("$B/saina-allreduce")
+# A worker that is told to end finishes its round on a busy machine, too.
+stop_options=(--stop-ms $((60000 * SLOW)))
 
 finish() {
 	local status=$? pid
@@ -339,7 +341,7 @@ start_as() {
 	# Not by a function: the number would be that of a shell around it.
 	nsenter --net="/run/netns/saina-$LAB-w$3" -- "${worker_program[@]}" --aggregator "$AGG" --job "$id" \
 		--worker "$2" --rounds "$5" --seed "$SEED" --log "$WORK/$tag.log" --json \
-		--join-timeout-ms $((20000 * SLOW)) --stop-ms $((60000 * SLOW)) "${@:6}" \
+		--join-timeout-ms $((20000 * SLOW)) "${stop_options[@]}" "${@:6}" \
 		>"$WORK/$tag.out" 2>"$WORK/$tag.err" </dev/null &
 	worker_pids[$tag]=$!
 }
