@@ -84,6 +84,7 @@ static void cycle_mixed(struct rig *r, struct size *s)
 	rig_branch(r, j, BRANCH_STORE, BENCH_SAINA);
 	sample_add(&s->finer, rig_branch(r, j, BRANCH_ACCUMULATE, BENCH_SAINA));
 	sample_add(&s->mixed_complete, rig_branch(r, j, BRANCH_COMPLETE, BENCH_SAINA));
+	rig_check_shifted(r, j);
 	rig_round_done(j);
 	j->finer = 0;
 	j->coarsens = 1;
@@ -170,6 +171,27 @@ static void report_size(struct report *out, const struct size *s, unsigned int n
 		   sample_median(&s->user), sample_median(&s->user) / add);
 }
 
+/* What other exponents may cost beside equal ones. */
+static void verdict_mixed(struct report *out, const struct size *s, unsigned int n)
+{
+	double acc = net(&s->branch[BRANCH_ACCUMULATE], s);
+	double done = net(&s->branch[BRANCH_COMPLETE], s);
+	const struct {
+		const char *what;
+		double ratio;
+	} row[] = {
+		{ "mixed, finer / accumulate", net(&s->finer, s) / acc },
+		{ "mixed, coarser / accumulate", net(&s->coarser, s) / acc },
+		{ "mixed, complete / complete", net(&s->mixed_complete, s) / done },
+	};
+	char what[64];
+
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		snprintf(what, sizeof(what), "%s, %u elements", row[i].what, n);
+		report_verdict(out, what, row[i].ratio, 1.6);
+	}
+}
+
 static void report_all(struct report *out, const struct size *size,
 		       const struct variant_samples *v, const struct arrival *arrival)
 {
@@ -204,15 +226,8 @@ static void report_all(struct report *out, const struct size *size,
 	if (!out->json)
 		putchar('\n');
 	report_verdict(out, "accumulate / (parse, lock, add), 256 elements", acc / add, 1.6);
-	report_verdict(out, "mixed, finer / accumulate, 352 elements",
-		       net(&size[3].finer, &size[3]) /
-			       net(&size[3].branch[BRANCH_ACCUMULATE], &size[3]), 1.6);
-	report_verdict(out, "mixed, coarser / accumulate, 352 elements",
-		       net(&size[3].coarser, &size[3]) /
-			       net(&size[3].branch[BRANCH_ACCUMULATE], &size[3]), 1.6);
-	report_verdict(out, "mixed, complete / complete, 352 elements",
-		       net(&size[3].mixed_complete, &size[3]) /
-			       net(&size[3].branch[BRANCH_COMPLETE], &size[3]), 1.6);
+	verdict_mixed(out, &size[2], elems[2]);
+	verdict_mixed(out, &size[3], elems[3]);
 	report_verdict(out, "foreign / empty program", sample_median(&s->foreign) / empty, 2);
 	report_verdict(out, "accumulate with a time-out / without",
 		       var[TIMEOUT][BRANCH_ACCUMULATE] / var[UNTIMED][BRANCH_ACCUMULATE], 1.05);

@@ -304,6 +304,23 @@ void rig_round_done(struct bench_job *j)
 	j->round++;
 }
 
+void rig_check_shifted(struct rig *r, const struct bench_job *j)
+{
+	static __s32 sums[SAINA_ELEMS_MAX];
+	struct saina_slot_meta m;
+	__s32 v, half = 1 << (j->finer - 1);
+
+	if (saina_dp_result(r->dp, j->conf.job, 0, j->round, &m, sums))
+		rig_die("job %u: round %u has no result: %s", j->conf.job, j->round,
+			saina_dp_error(r->dp));
+	for (unsigned int i = 0; i < j->conf.payload; i++) {
+		memcpy(&v, r->frame + BENCH_HEAD + 4 * i, sizeof(v));
+		if ((__u32)sums[i] != (__u32)v + (m.count - 1u) * (__u32)(int)(((__s64)v + half) >> j->finer))
+			rig_die("job %u: round %u, element %u: %d is not a sum of shifted inputs: the figures would be of something else",
+				j->conf.job, j->round, i, sums[i]);
+	}
+}
+
 void rig_check(struct rig *r, const struct bench_job *j)
 {
 	static const struct {

@@ -76,6 +76,8 @@ void kernel_job(struct saina_job_conf *c, unsigned int id, unsigned int payload,
 void kernel_job_del(unsigned int id);
 
 void rig_round_done(struct bench_job *j);
+/* Is segment 0 of this round a sum of one input and of k - 1 that were shifted by j->finer? */
+void rig_check_shifted(struct rig *r, const struct bench_job *j);
 /* Did every packet take the branch it was meant to take? */
 void rig_check(struct rig *r, const struct bench_job *j);
 

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Workers whose numbers spoil the results of all: NaN and infinities, which make a result NaN, and block
- * scales coarser than those of all others, in which small values of others are rounded away.  Nothing of
- * it is refused, since a sum cannot tell; but it is told who it was: an event, a line in the log, and for
- * a minute in job show and worker show.
+ * scales coarser than those of all others, in which small values of others are rounded away.  Nothing is
+ * refused, since a sum cannot tell.  The worker is named: by an event, a line in the log, and for
+ * SHOWN_NS in job show and worker show.
  */
 #include <errno.h>
 #include <stdio.h>
 
 #include "agent/workers/internal.h"
 
-#define TOLD_NS	      (60000 * NSEC_PER_MSEC)
+#define SHOWN_NS      (60000 * NSEC_PER_MSEC)
 #define COARSE_ROUNDS 16	/* so many rounds' slots are looked at together */
 
 static struct log_limit nonfinite_limit, coarse_limit;
 
-static bool is_told(uint64_t at)
+static bool is_shown(uint64_t at)
 {
-	return at && loop_now() - at < TOLD_NS;
+	return at && loop_now() - at < SHOWN_NS;
 }
 
 static void say_nonfinite(struct agent *a, const struct saina_job *job, int w, uint64_t count)
@@ -30,7 +30,7 @@ static void say_nonfinite(struct agent *a, const struct saina_job *job, int w, u
 		.a = count,
 	};
 
-	if (!is_told(n->nonfinite_at)) {
+	if (!is_shown(n->nonfinite_at)) {
 		n->segments = 0;
 		/* usual where losses are scaled until they overflow: no warning */
 		log_limited(&nonfinite_limit, LOG_L_INFO,
@@ -54,7 +54,7 @@ static void say_coarse(struct agent *a, const struct saina_job *job, int w, uint
 		.b = of,
 	};
 
-	if (!is_told(n->coarse_at))
+	if (!is_shown(n->coarse_at))
 		log_limited(&coarse_limit, LOG_L_WARN,
 			    "job %s: worker %d (%s): its block scale is coarser than all others' in %llu of %llu slots: small values of others are rounded away",
 			    job->name, w, job->worker[w].name, (unsigned long long)coarse, (unsigned long long)of);
@@ -101,10 +101,10 @@ bool worker_numbers_text(struct agent *a, const struct saina_job *job, int w, ch
 {
 	const struct worker_numbers *n = &jobs_worker(a, job, w)->numbers;
 
-	if (is_told(n->nonfinite_at))
+	if (is_shown(n->nonfinite_at))
 		snprintf(text, size, "sent NaN or infinity in %llu segments, the last before round %u",
 			 (unsigned long long)n->segments, n->round);
-	else if (is_told(n->coarse_at))
+	else if (is_shown(n->coarse_at))
 		snprintf(text, size,
 			 "made the scale of %u %% of its slots coarser: small values of others are rounded away",
 			 n->percent);
