@@ -129,26 +129,26 @@ static __noinline void answer_table(struct answer *a, const struct slot_call *c,
 		     (__u64)(t->base & 0xffff) << 48;
 }
 
-/* RUNG, but for whom; without its body. */
+/* COMPLETION, but for whom; without its body. */
 static __always_inline void answer_rung(struct answer *a, const struct slot_call *c,
 					const struct saina_job_conf *conf, __u32 worker)
 {
-	const __u32 *w = (const void *)&c->bell;
+	const __u32 *w = (const void *)&c->doorbell;
 
-	a->hdr[0] = answer_word0(SAINA_MSG_RUNG, 0, conf->elem, c->in.job, 0);
+	a->hdr[0] = answer_word0(SAINA_MSG_COMPLETION, 0, conf->elem, c->in.job, 0);
 	a->hdr[1] = c->in.round | (__u64)c->in.segment << 32;
 	a->hdr[2] = worker << 16 | (__u64)(c->out.next_k & 0xff) << 40;
-	a->words = sizeof(struct saina_bell) / 4;
+	a->words = sizeof(struct saina_doorbell) / 4;
 	a->csum = csum_fold64((__u64)w[0] + w[1] + w[2] + w[3]);
 }
 
-/* RESULT, RUNG or GO to everybody. */
+/* RESULT, COMPLETION or GO to everybody. */
 static __always_inline void answer_all(struct answer *a, const struct slot_call *c,
 				       const struct saina_job_conf *conf)
 {
 	if (c->out.verdict == SLOT_GO_ALL) {
 		answer_table(a, c, conf, 0xff);
-	} else if (c->out.verdict == SLOT_RUNG) {
+	} else if (c->out.verdict == SLOT_COMPLETION) {
 		answer_rung(a, c, conf, 0xff);
 	} else {
 		answer_result(a, c, conf, 0, 0xff);
@@ -157,7 +157,7 @@ static __always_inline void answer_all(struct answer *a, const struct slot_call 
 	answer_to_group(a, conf);
 }
 
-/* RESULT to the sender: RESEND, LATE, PULLED; or STALE; or TOLD or RUNG, without its body;
+/* RESULT to the sender: RESEND, LATE, PULLED; or STALE; or ASK_REPLY or COMPLETION, without its body;
  * or SUM, NAK, GO.
  */
 static __always_inline void answer_sender(struct answer *a, const struct slot_call *c,
@@ -170,8 +170,8 @@ static __always_inline void answer_sender(struct answer *a, const struct slot_ca
 		a->hdr[1] = c->in.round | (__u64)c->in.segment << 32;
 		a->hdr[2] = c->in.worker << 16;
 		a->hdr[4] = c->out.last | (__u64)c->out.next_round << 32;
-	} else if (c->out.verdict == SLOT_TOLD) {
-		a->hdr[0] = answer_word0(SAINA_MSG_TOLD, 0, conf->elem, c->in.job, 0);
+	} else if (c->out.verdict == SLOT_ASK_REPLY) {
+		a->hdr[0] = answer_word0(SAINA_MSG_ASK_REPLY, 0, conf->elem, c->in.job, 0);
 		a->hdr[1] = c->in.round | (__u64)c->in.segment << 32;
 		a->hdr[2] = c->in.worker << 16;
 		a->hdr[4] = (__u64)c->out.next_round << 32;
@@ -180,7 +180,7 @@ static __always_inline void answer_sender(struct answer *a, const struct slot_ca
 	} else if (c->out.verdict == SLOT_SUM || c->out.verdict == SLOT_NAK ||
 		   c->out.verdict == SLOT_GO) {
 		answer_table(a, c, conf, c->in.worker);
-	} else if (c->out.verdict == SLOT_RUNG_ONE) {
+	} else if (c->out.verdict == SLOT_COMPLETION_ONE) {
 		answer_rung(a, c, conf, c->in.worker);
 	} else {
 		answer_result(a, c, conf,

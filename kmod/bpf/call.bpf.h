@@ -15,9 +15,9 @@ enum slot_verdict {
 	SLOT_RESULT,	/* the result is in the output: to everybody */
 	SLOT_ANSWER,	/* the result is in the output: to the sender */
 	SLOT_STALE,	/* that round cannot be had: tell the sender */
-	SLOT_TOLD,	/* what an ASK asked is in told: to the sender */
-	SLOT_RUNG,	/* bell says what has come of a BELL: to everybody */
-	SLOT_RUNG_ONE,	/* likewise: to the sender */
+	SLOT_ASK_REPLY,	/* what an ASK asked is in told: to the sender */
+	SLOT_COMPLETION,	/* doorbell says what has come of a DOORBELL: to everybody */
+	SLOT_COMPLETION_ONE,	/* likewise: to the sender */
 	SLOT_PROBED,	/* not the slot machine's: a PROBE, to be answered */
 	SLOT_SUM,	/* table mode: the sums are in the output: to the sender */
 	SLOT_NAK,	/* table mode, or the wrong mode: not counted: tell the sender */
@@ -223,10 +223,10 @@ struct slot_call {
 	struct slot_out out;
 	struct slot_table table;
 	struct round_opened opened;
-	__u32	rung;		/* it is a segment of a BELL */
+	__u32	rung;		/* it is a segment of a DOORBELL */
 	struct saina_ask told;
-	struct saina_bell bell;
-	__u32	completed;	/* some segment of the BELL */
+	struct saina_doorbell doorbell;
+	__u32	completed;	/* some segment of the DOORBELL */
 	__u32	pad;
 };
 

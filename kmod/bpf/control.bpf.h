@@ -165,12 +165,12 @@ static __noinline void count_worker(struct saina_counters *wc, __u32 counter)
  */
 static __always_inline bool control_first(__u32 job, __u32 who, __u64 when)
 {
-	struct saina_told *t = bpf_map_lookup_elem(&saina_told, &job);
+	struct saina_event_seen *t = bpf_map_lookup_elem(&saina_event_seen, &job);
 	__u64 last;
 
 	/* for the verifier: what is compared is what is used */
 	asm volatile("" : "+r"(who));
-	if (!t || who > SAINA_TOLD_NOBODY)
+	if (!t || who > SAINA_EVENT_SEEN_JOB)
 		return true;
 	last = t->last[who];
 	if (last >> 32 == when >> 32 && last >= when)
@@ -204,7 +204,7 @@ static __noinline void control_event(__u32 type, __u32 job_worker_k, __u32 round
 	    !control_first(ev.job, ev.worker, (__u64)ev.generation << 32 | next_round))
 		return;
 	if (ev.type == SAINA_EV_DEGRADED &&
-	    !control_first(ev.job, SAINA_TOLD_NOBODY,
+	    !control_first(ev.job, SAINA_EVENT_SEEN_JOB,
 			   (__u64)ev.generation << 32 | (ev.round + 1)))
 		return;
 	/* first the module's: it has listeners also where nobody empties the ring */

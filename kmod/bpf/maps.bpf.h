@@ -65,14 +65,14 @@ struct {
 	__uint(max_entries, SAINA_JOBS_MAX);
 	__type(key, __u32);
 	__type(value, __u32);
-} saina_outlet SEC(".maps");
+} saina_fanout_ifb SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, SAINA_PORTS_MAX);
 	__type(key, __u32);
 	__type(value, __u32);
-} saina_door SEC(".maps");
+} saina_tc_handoff SEC(".maps");
 
 /* Both hooks have the same of these two: a worker has one budget, whichever it comes by. */
 struct {
@@ -86,8 +86,8 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, SAINA_JOBS_MAX);
 	__type(key, __u32);
-	__type(value, struct saina_told);
-} saina_told SEC(".maps");
+	__type(value, struct saina_event_seen);
+} saina_event_seen SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -101,7 +101,7 @@ struct {
 	__uint(max_entries, 4096);
 	__type(key, struct saina_addr);
 	__type(value, struct saina_place);
-} saina_learned SEC(".maps");
+} saina_join_src SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -219,7 +219,7 @@ struct {								\
 SAINA_ELEMS_LIST(SAINA_VIEW_MAP)
 
 /* What workers have mapped. */
-#define SAINA_SHARED_MAPS(NAME, ENTRIES)					\
+#define SAINA_SHM_MAPS(NAME, ENTRIES)					\
 struct {								\
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);			\
 	__uint(max_entries, ENTRIES);					\
@@ -233,23 +233,23 @@ struct {								\
 	});								\
 } NAME SEC(".maps");
 #define SAINA_INPUTS		(SAINA_JOBS_MAX * SAINA_WORKERS_MAX)
-#define SAINA_INPUT_MAP(E)	SAINA_SHARED_MAPS(saina_input_##E, SAINA_INPUTS)
-#define SAINA_BOARD_MAP(E)	SAINA_SHARED_MAPS(saina_board_##E, SAINA_JOBS_MAX)
+#define SAINA_INPUT_MAP(E)	SAINA_SHM_MAPS(saina_input_##E, SAINA_INPUTS)
+#define SAINA_SHM_RESULTS_MAP(E)	SAINA_SHM_MAPS(saina_shm_results_##E, SAINA_JOBS_MAX)
 SAINA_ELEMS_LIST(SAINA_INPUT_MAP)
-SAINA_ELEMS_LIST(SAINA_BOARD_MAP)
+SAINA_ELEMS_LIST(SAINA_SHM_RESULTS_MAP)
 
 /* The interface that has the job's ports behind it, 0 if there is none. */
-static __always_inline __u32 map_outlet(__u32 job)
+static __always_inline __u32 map_fanout_ifb(__u32 job)
 {
-	const __u32 *ifindex = bpf_map_lookup_elem(&saina_outlet, &job);
+	const __u32 *ifindex = bpf_map_lookup_elem(&saina_fanout_ifb, &job);
 
 	return ifindex ? *ifindex : 0;
 }
 
 /* Do both programs have this port, and is a result of the one the other's to send? */
-static __always_inline bool map_door(__u32 ifindex)
+static __always_inline bool map_tc_handoff(__u32 ifindex)
 {
-	return bpf_map_lookup_elem(&saina_door, &ifindex);
+	return bpf_map_lookup_elem(&saina_tc_handoff, &ifindex);
 }
 
 #endif /* SAINA_MAPS_BPF_H */

@@ -55,7 +55,7 @@ static __always_inline __u32 message_check(HOOK_CTX *ctx, const void *h, struct 
 	case SAINA_MSG_INC:
 	case SAINA_MSG_READ:
 	case SAINA_MSG_CLOCK:
-	case SAINA_MSG_BELL:
+	case SAINA_MSG_DOORBELL:
 		flags &= ~SAINA_F_RETRANSMIT;
 		break;
 	case SAINA_MSG_PROBE:
@@ -64,11 +64,11 @@ static __always_inline __u32 message_check(HOOK_CTX *ctx, const void *h, struct 
 	case SAINA_MSG_RESULT:
 	case SAINA_MSG_STALE:
 	case SAINA_MSG_PROBE_REPLY:
-	case SAINA_MSG_TOLD:
+	case SAINA_MSG_ASK_REPLY:
 	case SAINA_MSG_SUM:
 	case SAINA_MSG_NAK:
 	case SAINA_MSG_GO:
-	case SAINA_MSG_RUNG:
+	case SAINA_MSG_COMPLETION:
 		return SAINA_C_FORGED;
 	default:
 		return SAINA_C_TYPE;
@@ -102,7 +102,7 @@ static __always_inline __u32 message_check_sender(const struct frame *f, const v
 {
 	const struct saina_job_conf *conf = m->conf;
 	bool probe = m->type == SAINA_MSG_PROBE, ask = m->type == SAINA_MSG_ASK;
-	bool bell = m->type == SAINA_MSG_BELL;
+	bool doorbell = m->type == SAINA_MSG_DOORBELL;
 	struct slot_in *in = &m->in;
 	__u32 count, reason;
 
@@ -120,9 +120,9 @@ static __always_inline __u32 message_check_sender(const struct frame *f, const v
 	count = H(__u16, h, count);
 	if (len != sizeof(struct saina_hdr) + control_bytes(conf, count) +
 			   (ask ? sizeof(struct saina_ask) :
-			    bell ? sizeof(struct saina_bell) : 0))
+			    doorbell ? sizeof(struct saina_doorbell) : 0))
 		return SAINA_C_LENGTH;
-	if (count != (probe || ask || bell || m->type == SAINA_MSG_CLOCK ? 0 : conf->payload))
+	if (count != (probe || ask || doorbell || m->type == SAINA_MSG_CLOCK ? 0 : conf->payload))
 		return SAINA_C_ELEMS;
 	if (probe)
 		return COUNT_NONE;
@@ -179,7 +179,7 @@ static __always_inline void message_learn(const struct frame *f, const void *h)
 	struct saina_place place = { .ifindex = f->ifindex };
 
 	__builtin_memcpy(place.mac, f->head + ETH_ALEN, ETH_ALEN);
-	bpf_map_update_elem(&saina_learned, &from, &place, BPF_NOEXIST);
+	bpf_map_update_elem(&saina_join_src, &from, &place, BPF_NOEXIST);
 }
 
 /* A control message, of which what is linear ends at @end: does it go up to the agent? */
@@ -315,7 +315,7 @@ static __always_inline int message_ask(struct slot_call *c, const struct saina_j
 	}
 	c->out.next_round = rt->next_round;
 	if (c->told.done || !round_gone(rt, c->in.round))
-		return SLOT_TOLD;
+		return SLOT_ASK_REPLY;
 	return SLOT_STALE;
 }
 
@@ -325,7 +325,7 @@ static __always_inline int hook_run(HOOK_CTX *ctx, struct slot_call *c,
 
 /*
  * What has become of a message, in the counters of its worker.  A function of its own for the
- * verifier, which would go through it for each segment of a BELL.
+ * verifier, which would go through it for each segment of a DOORBELL.
  */
 __noinline int message_count(const struct slot_call *c, struct saina_counters *wc)
 {
@@ -357,7 +357,7 @@ __noinline int message_count(const struct slot_call *c, struct saina_counters *w
 	case SLOT_STALE:
 		wc->c[SAINA_C_STALE]++;
 		break;
-	case SLOT_TOLD:
+	case SLOT_ASK_REPLY:
 		wc->c[SAINA_C_ASKED]++;
 		break;
 	case SLOT_NAK:
@@ -401,8 +401,8 @@ static __noinline int message_step(HOOK_CTX *ctx, struct slot_call *c,
 	return verdict;
 }
 
-/* Segment @i of a BELL, as if it had come in a GRAD of its own.  False: no more of them */
-static __always_inline bool message_bell_one(struct slot_call *c,
+/* Segment @i of a DOORBELL, as if it had come in a GRAD of its own.  False: no more of them */
+static __always_inline bool message_doorbell_one(struct slot_call *c,
 					     const struct saina_job_conf *conf,
 					     struct saina_counters *wc, __u32 i)
 {
@@ -411,11 +411,11 @@ static __always_inline bool message_bell_one(struct slot_call *c,
 	c->in.lock = (conf->lock_base + (c->in.segment & (c->in.pool - 1))) & (SAINA_LOCKS - 1);
 	slot_call_begin(c);
 	switch (conf->payload) {
-#define MESSAGE_BELL_CASE(E)			\
+#define MESSAGE_DOORBELL_CASE(E)			\
 	case E:					\
-		verdict = bell_run_##E(c, conf);	\
+		verdict = doorbell_run_##E(c, conf);	\
 		break;
-	SAINA_ELEMS_LIST(MESSAGE_BELL_CASE)
+	SAINA_ELEMS_LIST(MESSAGE_DOORBELL_CASE)
 	}
 	c->out.verdict = verdict;
 	/* of segment 0, which can only be the first of them */
@@ -426,34 +426,34 @@ static __always_inline bool message_bell_one(struct slot_call *c,
 	if (verdict == SLOT_STALE || verdict == SLOT_NAK)
 		return false;
 	if (verdict == SLOT_RESULT || verdict == SLOT_ANSWER)
-		c->bell.done |= 1ull << (i & (SAINA_BELL_SEGMENTS - 1));
+		c->doorbell.done |= 1ull << (i & (SAINA_DOORBELL_SEGMENTS - 1));
 	if (verdict == SLOT_RESULT)
 		c->completed = 1;
 	message_count(c, wc);
 	return true;
 }
 
-/* A BELL; what it rings for is in c->bell already. */
-static __always_inline int message_bell(struct slot_call *c, const struct saina_job_conf *conf,
+/* A DOORBELL; what it rings for is in c->doorbell already. */
+static __always_inline int message_doorbell(struct slot_call *c, const struct saina_job_conf *conf,
 					struct saina_counters *wc)
 {
 	__u32 first = c->in.segment, i;
-	__u64 rung = c->bell.rung;
+	__u64 rung = c->doorbell.posted;
 
 	c->rung = true;
-	c->bell.done = 0;
+	c->doorbell.done = 0;
 	c->completed = 0;
 	c->out.verdict = SLOT_DROP;
-	for (i = 0; i < SAINA_BELL_SEGMENTS; i++) {
+	for (i = 0; i < SAINA_DOORBELL_SEGMENTS; i++) {
 		if (!(rung >> i & 1))
 			continue;
 		c->in.segment = first + i;
-		if (c->in.segment >= conf->segments || !message_bell_one(c, conf, wc, i))
+		if (c->in.segment >= conf->segments || !message_doorbell_one(c, conf, wc, i))
 			break;
 	}
-	if (c->bell.done) {
+	if (c->doorbell.done) {
 		c->in.segment = first;
-		return c->completed ? SLOT_RUNG : SLOT_RUNG_ONE;
+		return c->completed ? SLOT_COMPLETION : SLOT_COMPLETION_ONE;
 	}
 	/* about the segment that it is true of; all else is counted */
 	if (c->out.verdict == SLOT_NAK) {
@@ -477,7 +477,7 @@ static __always_inline int message_bell(struct slot_call *c, const struct saina_
  * @bounded: as message_run()
  * @m: 0
  *
- * Return: enum slot_verdict: RESULT, ANSWER, STALE, TOLD, SUM, NAK, GO and GO_ALL are in
+ * Return: enum slot_verdict: RESULT, ANSWER, STALE, ASK_REPLY, SUM, NAK, GO and GO_ALL are in
  * m->call, to be sent, and
  * PROBED is to be answered; counted in m->wc
  */
@@ -528,20 +528,20 @@ static __always_inline int message_data(HOOK_CTX *ctx, const struct frame *f, co
 		c->table.tick = m->type == SAINA_MSG_CLOCK;
 		return message_step(ctx, c, plain, m->wc);
 	}
-	if (rt->mode == SAINA_RT_TABLE && c->in.round >= rt->base) {
+	if (rt->mode == SAINA_RT_PS && c->in.round >= rt->base) {
 		m->wc->c[SAINA_C_MODE]++;
 		return slot_other_mode(c, rt->base);
 	}
-	if (m->type == SAINA_MSG_ASK || m->type == SAINA_MSG_BELL) {
+	if (m->type == SAINA_MSG_ASK || m->type == SAINA_MSG_DOORBELL) {
 		__u64 first;
 
 		if (!bounded || p + sizeof(first) <= end)
 			first = RD(__u64, p);
 		else if (hook_load(ctx, SAINA_DATA_OFF, &first, sizeof(first)))
 			goto drop;
-		if (m->type == SAINA_MSG_BELL) {
-			c->bell.rung = first;
-			verdict = message_bell(c, plain, m->wc);
+		if (m->type == SAINA_MSG_DOORBELL) {
+			c->doorbell.posted = first;
+			verdict = message_doorbell(c, plain, m->wc);
 			c->out.next_k = rt->k_next;
 		} else {
 			c->told.time = first;
@@ -559,7 +559,7 @@ static __always_inline int message_data(HOOK_CTX *ctx, const struct frame *f, co
 		control_event(SAINA_EV_STALE, EV_OF(job, c->in.worker, rt->k), c->in.round,
 			      c->in.segment, 0);
 	control_flush_events(ctx);
-	if (m->type != SAINA_MSG_BELL)
+	if (m->type != SAINA_MSG_DOORBELL)
 		message_count(c, m->wc);
 	return c->out.verdict;
 

@@ -58,7 +58,7 @@ __noinline int SIZED(slot_mixed)(struct slot_call *c, struct SLOT *h, struct SLO
 	action = SLOT_DO_NOTHING;
 	less = 0;
 	shifts = SLOT_SHIFTS_NOTHING;
-	if (RUNG(c) && !slot_take_input(&in->input, c)) {
+	if (COMPLETION(c) && !slot_take_input(&in->input, c)) {
 		/* c->out says why */
 	} else if (!slot_is_mixed(&h->meta, &c->in)) {
 		c->out.verdict = SLOT_RETRY;
@@ -81,11 +81,11 @@ __noinline int SIZED(slot_mixed)(struct slot_call *c, struct SLOT *h, struct SLO
 		SIZED(mixed_add)(h->sum, in->v, less, false);
 	/* a pass of its own: two loops that add and finish are too many for the verifier */
 	if (*(volatile __u32 *)&c->latch.action == SLOT_DO_FINISH_ADD) {
-		if (RUNG(c))
+		if (COMPLETION(c))
 			slot_unpublish(&out->board);
 		csum = SIZED(finish)(h->sum, e->sum, out->v);
 		slot_done(c, &h->meta, &e->meta, cnt, csum);
-		if (RUNG(c))
+		if (COMPLETION(c))
 			slot_publish(&out->board, &h->meta);
 	}
 	bpf_spin_unlock(&lk->lock);

@@ -131,7 +131,7 @@ static __always_inline void round_begin_table(struct saina_job_rt *rt,
 					      struct round_opened *o)
 {
 	rt->members = conf->active;
-	rt->mode = SAINA_RT_TABLE;
+	rt->mode = SAINA_RT_PS;
 	rt->base = rt->next_round;
 	round_adopt(rt, target, o);
 }
@@ -346,7 +346,7 @@ __noinline int round_table(struct slot_call *c, const struct saina_job_conf *con
 		control_event(SAINA_EV_POLICY, EV_OF(job, EV_NOBODY, o->k), rt->base, o->old_seq,
 			      o->seq);
 	c->table.after = c->in.pull && rt->mode == SAINA_RT_FENCE;
-	if (rt->mode != SAINA_RT_TABLE && !c->table.after)
+	if (rt->mode != SAINA_RT_PS && !c->table.after)
 		return slot_other_mode(c, rt->base);
 	target = round_target(rt, conf);
 	c->table.base = rt->base;
@@ -385,7 +385,7 @@ __noinline int round_follow(struct slot_call *c, const struct saina_job_conf *co
 	o = &c->opened;
 	o->policy = false;
 	bpf_spin_lock(&rt->lock);
-	if (rt->generation == c->in.generation && rt->mode == SAINA_RT_TABLE &&
+	if (rt->generation == c->in.generation && rt->mode == SAINA_RT_PS &&
 	    rt->base == c->table.base) {
 		if (low > rt->next_round)
 			rt->next_round = low;

@@ -126,7 +126,7 @@ static __noinline int forged_frame(struct __sk_buff *skb)
 	enum meta meta;
 	__u16 job;
 
-	if (map_door(skb->ifindex) &&
+	if (map_tc_handoff(skb->ifindex) &&
 	    !bpf_skb_load_bytes(skb, SAINA_IP_OFF + 12, addr, sizeof(addr)) &&
 	    !bpf_skb_load_bytes(skb, HDR_OFF(job), &job, sizeof(job))) {
 		meta = skb->gso_size ? META_BAD : meta_check(skb);
@@ -140,7 +140,7 @@ static __noinline int forged_frame(struct __sk_buff *skb)
 		}
 		if ((addr[1] & GROUP_MASK) != GROUP_NET)
 			return bpf_redirect(skb->ifindex, 0);
-		outlet = map_outlet(job);
+		outlet = map_fanout_ifb(job);
 		if (outlet)
 			return bpf_redirect(outlet, 0);
 	}

@@ -90,15 +90,15 @@ static __always_inline int data_message(struct xdp_md *ctx, const struct frame *
 			     &m)) {
 	case SLOT_RESULT:
 	case SLOT_GO_ALL:
-	case SLOT_RUNG:
+	case SLOT_COMPLETION:
 		return send_result(ctx, f->global, m.call, m.conf, m.wc);
 	case SLOT_ANSWER:
 	case SLOT_STALE:
-	case SLOT_TOLD:
+	case SLOT_ASK_REPLY:
 	case SLOT_SUM:
 	case SLOT_NAK:
 	case SLOT_GO:
-	case SLOT_RUNG_ONE:
+	case SLOT_COMPLETION_ONE:
 		return send_sender(ctx, f->global, m.call, m.conf, m.wc);
 	case SLOT_PROBED:
 		return send_probe(ctx, f->global, m.conf, f->ifindex, m.wc);

@@ -110,14 +110,14 @@ static __noinline int send_result(struct xdp_md *ctx, const struct saina_global 
 				  const struct slot_call *c, const struct saina_job_conf *conf,
 				  struct saina_counters *wc)
 {
-	bool rung = c->out.verdict == SLOT_RUNG;
+	bool rung = c->out.verdict == SLOT_COMPLETION;
 	__u64 relay = conf->active;
 	__u32 job = c->in.job;
 	struct answer a = {};
 	void *ports;
 
 	answer_all(&a, c, conf);
-	if (rung && bpf_xdp_store_bytes(ctx, SAINA_DATA_OFF, (void *)&c->bell, sizeof(c->bell)))
+	if (rung && bpf_xdp_store_bytes(ctx, SAINA_DATA_OFF, (void *)&c->doorbell, sizeof(c->doorbell)))
 		goto internal;
 	if (!send_write(ctx, g, &a))
 		goto internal;
@@ -125,7 +125,7 @@ static __noinline int send_result(struct xdp_md *ctx, const struct saina_global 
 	if ((conf->payload <= SAINA_ELEMS_LINEAR_MAX || rung || !a.words) && is_linear(ctx))
 		relay &= conf->relay;
 	/* tc gets it to everybody, whatever it is */
-	if (relay && map_outlet(job) && map_door(ctx->ingress_ifindex))
+	if (relay && map_fanout_ifb(job) && map_tc_handoff(ctx->ingress_ifindex))
 		return XDP_PASS;
 	if (relay)
 		send_relay(ctx, relay, a.words, wc);
@@ -150,16 +150,16 @@ static __noinline int send_sender(struct xdp_md *ctx, const struct saina_global 
 	bool relay;
 
 	answer_sender(&a, c, conf);
-	if ((c->out.verdict == SLOT_TOLD &&
+	if ((c->out.verdict == SLOT_ASK_REPLY &&
 	     bpf_xdp_store_bytes(ctx, SAINA_DATA_OFF, (void *)&c->told, sizeof(c->told))) ||
-	    (c->out.verdict == SLOT_RUNG_ONE &&
-	     bpf_xdp_store_bytes(ctx, SAINA_DATA_OFF, (void *)&c->bell, sizeof(c->bell))) ||
+	    (c->out.verdict == SLOT_COMPLETION_ONE &&
+	     bpf_xdp_store_bytes(ctx, SAINA_DATA_OFF, (void *)&c->doorbell, sizeof(c->doorbell))) ||
 	    !send_write(ctx, g, &a)) {
 		wc->c[failed]++;
 		return XDP_DROP;
 	}
 	relay = conf->relay & c->in.bit || !is_linear(ctx);
-	if (relay && map_door(ctx->ingress_ifindex))
+	if (relay && map_tc_handoff(ctx->ingress_ifindex))
 		return XDP_PASS;
 	if (relay) {
 		send_relay(ctx, c->in.bit, a.words, wc);

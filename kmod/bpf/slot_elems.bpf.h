@@ -18,7 +18,7 @@
 #define WORD(sum, i)	float_halves(((const __u64 *)(sum))[i])
 #define FLOAT_SUM	saina_bf16_sum
 #define SIGNS_ELEM	__u16
-#define RUNG(c)		false
+#define COMPLETION(c)		false
 /* fewer at once: six calls deep there are 512 bytes of stack */
 #define UNROLL		_Pragma("clang loop unroll_count(4)")
 #define UNROLL_FINISH	UNROLL
@@ -28,9 +28,9 @@
 #define WORD(sum, i)	((__u32)(sum)[i])
 #define FLOAT_SUM	saina_f32_sum
 #define SIGNS_ELEM	__u32
-#define RUNG(c)		((c)->rung)
+#define COMPLETION(c)		((c)->rung)
 #define UNROLL		_Pragma("clang loop unroll_count(16)")
-/* three streams at once: with more of each the stack of a BELL would not do */
+/* three streams at once: with more of each the stack of a DOORBELL would not do */
 #define UNROLL_FINISH	_Pragma("clang loop unroll_count(8)")
 #endif
 
@@ -42,7 +42,7 @@ struct SIZED(payload) {
 struct SIZED(place) {
 	union {
 		struct saina_input_head input;
-		struct saina_board_head board;
+		struct saina_shm_result_head board;
 	};
 	__s32	v[WORDS];
 };
@@ -211,7 +211,7 @@ __noinline int SIZED(slot_told)(struct slot_call *c, const struct saina_job_conf
 #endif
 
 /*
- * All that happens under the slot's lock; of a BELL, too: a function of its own would have
+ * All that happens under the slot's lock; of a DOORBELL, too: a function of its own would have
  * the verifier go through all the loops once more, for which a million steps are too few.
  */
 __noinline int SIZED(slot_step)(struct slot_call *c, struct SLOT *h, struct SLOT *e,
@@ -240,7 +240,7 @@ __noinline int SIZED(slot_step)(struct slot_call *c, struct SLOT *h, struct SLOT
 		SIZED(touch)(e);
 
 	bpf_spin_lock(&lk->lock);
-	if (RUNG(c) && !slot_take_input(&in->input, c)) {
+	if (COMPLETION(c) && !slot_take_input(&in->input, c)) {
 		action = SLOT_DO_NOTHING;
 	} else if (slot_is_mixed(&h->meta, &c->in)) {
 		c->out.verdict = SLOT_RETRY;
@@ -249,7 +249,7 @@ __noinline int SIZED(slot_step)(struct slot_call *c, struct SLOT *h, struct SLOT
 		action = slot_decide(c, &h->meta, &e->meta, cnt);
 	}
 	action = slot_by_memory(&c->latch.action, action);
-	if (RUNG(c) && action >= SLOT_DO_FINISH)
+	if (COMPLETION(c) && action >= SLOT_DO_FINISH)
 		slot_unpublish(&out->board);
 	switch (action) {
 #ifndef ELEMS_HALVED
@@ -277,12 +277,12 @@ __noinline int SIZED(slot_step)(struct slot_call *c, struct SLOT *h, struct SLOT
 	case SLOT_DO_READ:
 		done = false;
 		/* what was made from a frame is not on the board yet */
-		if (RUNG(c) && out->board.tag >= c->in.round + 1ull)
+		if (COMPLETION(c) && out->board.tag >= c->in.round + 1ull)
 			break;
-		if (RUNG(c))
+		if (COMPLETION(c))
 			slot_unpublish(&out->board);
 		SIZED(copy)(out->v, e->sum);
-		if (RUNG(c))
+		if (COMPLETION(c))
 			slot_publish(&out->board, &e->meta);
 		break;
 	default:
@@ -290,7 +290,7 @@ __noinline int SIZED(slot_step)(struct slot_call *c, struct SLOT *h, struct SLOT
 	}
 	if (done) {
 		slot_done(c, &h->meta, &e->meta, cnt, csum);
-		if (RUNG(c))
+		if (COMPLETION(c))
 			slot_publish(&out->board, &h->meta);
 	}
 	bpf_spin_unlock(&lk->lock);
@@ -389,12 +389,12 @@ __noinline int SIZED(slot_run)(struct slot_call *c, const struct saina_job_conf 
 }
 
 #ifndef ELEMS_HALVED
-#include "bell_elems.bpf.h"
+#include "doorbell_elems.bpf.h"
 #endif
 
 #undef UNROLL_FINISH
 #undef UNROLL
-#undef RUNG
+#undef COMPLETION
 #undef SIGNS_ELEM
 #undef FLOAT_SUM
 #undef WORD

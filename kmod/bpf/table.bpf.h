@@ -349,7 +349,7 @@ static __always_inline int table_decide(struct slot_call *c, struct saina_slot_m
 {
 	__u32 w = c->in.worker & (SAINA_WORKERS_MAX - 1), base = c->table.base;
 	/* else it has a result of an earlier round, or nothing */
-	bool begun = e->state == SAINA_SLOT_TABLE && e->round == base;
+	bool begun = e->state == SAINA_SLOT_PS && e->round == base;
 
 	c->out.verdict = SLOT_SUM;
 	if (c->table.after && e->state != SAINA_SLOT_EMPTY && e->round > base) {
@@ -374,7 +374,7 @@ static __always_inline int table_decide(struct slot_call *c, struct saina_slot_m
 			e->exponent = c->in.exponent;
 			e->segment = c->in.segment;
 			e->round = base;
-			e->state = SAINA_SLOT_TABLE;
+			e->state = SAINA_SLOT_PS;
 			e->sum_tag = 0;
 		}
 		e->sum_tag++;
@@ -413,14 +413,14 @@ static __always_inline void table_look_at_view(struct slot_call *c, const struct
 {
 	__u32 w = c->in.worker & (SAINA_WORKERS_MAX - 1), base = c->table.base;
 	__u32 step = c->in.round;
-	bool begun = e->state == SAINA_SLOT_TABLE && e->round == base;
-	bool seen = v->state == SAINA_SLOT_TABLE && v->policy == base && v->round >= step;
+	bool begun = e->state == SAINA_SLOT_PS && e->round == base;
+	bool seen = v->state == SAINA_SLOT_PS && v->policy == base && v->round >= step;
 	bool take = !seen && step == c->table.done && step == c->table.low;
 	__u64 version = begun ? e->sum_tag : 0;
 	__s32 exponent = begun ? e->exponent : 0;
 
 	if (take) {
-		v->state = SAINA_SLOT_TABLE;
+		v->state = SAINA_SLOT_PS;
 		v->segment = c->in.segment;
 		v->policy = base;
 		v->round = step;

@@ -161,13 +161,13 @@ static __always_inline bool train_admits(struct train *t, __u32 to, __u32 job,
  * @t: what is known of it
  * @i: number of the message
  * @len: of the message: the answer has as many bytes, zeros behind what it says
- * @verdict: SLOT_RESULT, ANSWER, STALE, TOLD, RUNG, RUNG_ONE, PROBED, SUM, NAK, GO or GO_ALL
+ * @verdict: SLOT_RESULT, ANSWER, STALE, ASK_REPLY, COMPLETION, COMPLETION_ONE, PROBED, SUM, NAK, GO or GO_ALL
  * @m: the message
  */
 static __always_inline void train_answer(struct __sk_buff *skb, struct train *t, __u32 i, __u32 len,
 					 int verdict, const struct message *m)
 {
-	bool all = verdict == SLOT_RESULT || verdict == SLOT_RUNG || verdict == SLOT_GO_ALL;
+	bool all = verdict == SLOT_RESULT || verdict == SLOT_COMPLETION || verdict == SLOT_GO_ALL;
 	__u32 to = all ? TRAIN_ALL :
 		   verdict == SLOT_PROBED ? TRAIN_PROBE : TRAIN_PORT;
 	struct answer *a = &t->answer;
@@ -186,10 +186,10 @@ static __always_inline void train_answer(struct __sk_buff *skb, struct train *t,
 #pragma unroll
 	for (int w = 0; w < 6; w++)
 		hdr[w] = a->hdr[w];
-	if (verdict == SLOT_TOLD)
+	if (verdict == SLOT_ASK_REPLY)
 		__builtin_memcpy(t->msg.payload, &m->call->told, sizeof(m->call->told));
-	else if (verdict == SLOT_RUNG || verdict == SLOT_RUNG_ONE)
-		__builtin_memcpy(t->msg.payload, &m->call->bell, sizeof(m->call->bell));
+	else if (verdict == SLOT_COMPLETION || verdict == SLOT_COMPLETION_ONE)
+		__builtin_memcpy(t->msg.payload, &m->call->doorbell, sizeof(m->call->doorbell));
 	train_place(t, i, &off);
 	asm volatile("" : "+r"(len));
 	if (len < sizeof(struct saina_hdr) || len > sizeof(t->msg))
@@ -283,7 +283,7 @@ static __always_inline int train_send(struct __sk_buff *skb)
 		goto internal;
 	if (t->to != TRAIN_ALL)
 		return bpf_redirect(t->ifindex, 0);
-	outlet = map_outlet(t->job);
+	outlet = map_fanout_ifb(t->job);
 	if (outlet)
 		return bpf_redirect(outlet, 0);
 

@@ -304,7 +304,7 @@ static void test_torn_fence(void)
 	rt = torn = lab_rt(&l);
 	ok = lab_same && rt.mode == SAINA_RT_FENCE;
 	len = lab_frame(&l, f, SAINA_MSG_READ, 1, rt.base, 0, NULL);
-	torn.mode = SAINA_RT_TABLE;
+	torn.mode = SAINA_RT_PS;
 	ok &= !bpf_map_update_elem(map, &job, &torn, BPF_ANY);
 	ok &= rig_packet_alone(&rig, f, len, l.conf.worker[1].ifindex) && lab_consumed();
 	ok &= !bpf_map_update_elem(map, &job, &rt, BPF_ANY);

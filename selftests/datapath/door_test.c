@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The door from XDP to the tc program of the same port (saina_door): it is open only while
+ * The door from XDP to the tc program of the same port (saina_tc_handoff): it is open only while
  * XDP is in front of it.  Else what claims to be a result would pass.
  */
 #include <bpf/bpf.h>
@@ -52,7 +52,7 @@ int main(void)
 
 	rig_open(&rig);
 	port = rig.port[1];
-	door = rig_map(&rig, "saina_door");
+	door = rig_map(&rig, "saina_tc_handoff");
 	tap_ok(attach(SAINA_DP_NATIVE) && is_open(port), "door: open behind XDP");
 	tap_ok(attach(SAINA_DP_GENERIC) && detached == 1 && !open_then && is_open(port),
 	       "door: closed while XDP is attached in another way, then open again");

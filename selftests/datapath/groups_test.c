@@ -284,7 +284,7 @@ static void regroup(void)
 	memcpy(p.group, (uint8_t[]){ 0, 0, 1, 1 }, 4);
 	lab_policy(&l, p);
 	push(&l, 3, 0);				/* it may finish; then nobody begins another */
-	ok &= mode_is(&l, SAINA_RT_TABLE, 0);
+	ok &= mode_is(&l, SAINA_RT_PS, 0);
 	inc(&l, 0, 6, 0);
 	ok &= lab_answer()->type == SAINA_MSG_SUM;	/* let go before: its step is the last one */
 	push(&l, 0, 6);
@@ -298,7 +298,7 @@ static void regroup(void)
 			lab_grad(&l, w, 7, s, 1);
 	ok &= lab_broadcast(0xf, 4) && mode_is(&l, SAINA_RT_FENCE, 7);
 	lab_grad(&l, 0, 8, 0, 1);
-	ok &= lab_nak(SAINA_NAK_MODE) && mode_is(&l, SAINA_RT_TABLE, 8);
+	ok &= lab_nak(SAINA_NAK_MODE) && mode_is(&l, SAINA_RT_PS, 8);
 	push(&l, 0, 8);
 	ok &= lab_go(0, 2, 8);			/* it waits for worker 1 now */
 	push(&l, 1, 8);
@@ -315,10 +315,10 @@ static void same_groups(void)
 	push(&l, 0, 0);
 	lab_policy(&l, lab_grouped(2));
 	push(&l, 2, 0);
-	ok &= lab_go(0xff, 5, 1) && mode_is(&l, SAINA_RT_TABLE, 0) && lab_rt(&l).policy_swaps == 2;
+	ok &= lab_go(0xff, 5, 1) && mode_is(&l, SAINA_RT_PS, 0) && lab_rt(&l).policy_swaps == 2;
 	lab_policy(&l, lab_ssp(3));
 	push(&l, 0, 1);
-	ok &= mode_is(&l, SAINA_RT_TABLE, 0) && lab_rt(&l).policy_swaps == 2;
+	ok &= mode_is(&l, SAINA_RT_PS, 0) && lab_rt(&l).policy_swaps == 2;
 	lab_verdict(&l, ok, "groups: the same groups under another number need no fence, other policies of steps do");
 }
 

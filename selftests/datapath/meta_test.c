@@ -397,10 +397,10 @@ int main(int argc, char **argv)
 		printf("Bail out! %s\n", saina_dp_error(rig.dp));
 		return 1;
 	}
-	outlet = rig_map(&rig, "saina_outlet");
+	outlet = rig_map(&rig, "saina_fanout_ifb");
 	job = l.conf.job;
 	if (bpf_map_update_elem(outlet, &job, &rig.port[1], BPF_ANY))
-		no("saina_outlet");
+		no("saina_fanout_ifb");
 	close(outlet);
 	/* 6.1 does not hand a super-packet of UDP to a packet socket with these headers */
 	test_cases("on", false);

@@ -54,9 +54,9 @@ static void ring(const struct lab *l, unsigned int w, uint32_t round, uint32_t s
 		 const int32_t *v)
 {
 	struct saina_input_head *in = rig_input(&rig, l->conf.job, w, segment);
-	struct saina_bell bell = { .rung = 1 };
+	struct saina_doorbell doorbell = { .posted = 1 };
 	struct saina_hdr h = {
-		.version = SAINA_PROTO_VERSION, .type = SAINA_MSG_BELL, .elem = SAINA_ELEM_INT32,
+		.version = SAINA_PROTO_VERSION, .type = SAINA_MSG_DOORBELL, .elem = SAINA_ELEM_INT32,
 		.job = l->conf.job, .session = l->conf.worker[w].session, .round = round,
 		.segment = segment, .worker = w, .exponent = 127,
 	};
@@ -67,7 +67,7 @@ static void ring(const struct lab *l, unsigned int w, uint32_t round, uint32_t s
 	in->segment = segment;
 	in->exponent = exponent;
 	memcpy(in + 1, v, 4 * E);
-	lab_send(f, frame_make(f, &rig.g, &l->conf.worker[w], &h, &bell, sizeof(bell)),
+	lab_send(f, frame_make(f, &rig.g, &l->conf.worker[w], &h, &doorbell, sizeof(doorbell)),
 		 l->conf.worker[w].ifindex);
 }
 
@@ -92,11 +92,11 @@ static void say(const struct lab *l, unsigned int w, uint32_t round, int exponen
 	say_v(l, w, round, 0, exponent, v);
 }
 
-/* Is the last answer a result?  On the board, if it came of a BELL. */
+/* Is the last answer a result?  On the board, if it came of a DOORBELL. */
 static bool answer(const struct lab *l, uint32_t round, uint32_t segment, struct result *r)
 {
 	const struct saina_hdr *h = lab_answer();
-	const struct saina_board_head *b;
+	const struct saina_shm_result_head *b;
 
 	if (!lab_answered())
 		return false;
@@ -105,7 +105,7 @@ static bool answer(const struct lab *l, uint32_t round, uint32_t segment, struct
 		memcpy(r->v, rig.got + FRAME_PAYLOAD, sizeof(r->v));
 		return true;
 	}
-	if (h->type != SAINA_MSG_RUNG)
+	if (h->type != SAINA_MSG_COMPLETION)
 		return false;
 	if (!rig_check_board(&rig, l->conf.job, round, segment)) {
 		tap_note("%s", rig.diff);

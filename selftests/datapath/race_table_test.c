@@ -255,7 +255,7 @@ static bool table(uint32_t segment, int32_t *sum, uint64_t *n)
 	} e;
 	int fd = rig_inner(&rig, "saina_ring_352", conf.job);
 	__u32 key = (first_step & (conf.ring - 1)) * conf.segments + segment;
-	bool ok = fd >= 0 && !bpf_map_lookup_elem(fd, &key, &e) && e.meta.state == SAINA_SLOT_TABLE;
+	bool ok = fd >= 0 && !bpf_map_lookup_elem(fd, &key, &e) && e.meta.state == SAINA_SLOT_PS;
 
 	close(fd);
 	memcpy(sum, e.sum, sizeof(e.sum));

@@ -164,7 +164,7 @@ int rig_port(struct rig *r, unsigned int ifindex, const struct saina_port_conf *
 void rig_set_outlet(struct rig *r, __u32 job, __u32 ifindex)
 {
 	if (bpf_map_update_elem(r->outlet, &job, &ifindex, BPF_ANY))
-		bail("saina_outlet", strerror(errno));
+		bail("saina_fanout_ifb", strerror(errno));
 }
 
 /* The tc object is in the folder of the XDP object; it shares that one's maps. */
@@ -196,7 +196,7 @@ void rig_use_tc(struct rig *r)
 	if (bpf_object__load(o))
 		bail(path, strerror(errno));
 	r->tc = bpf_program__fd(bpf_object__find_program_by_name(o, "saina_tc"));
-	r->outlet = bpf_object__find_map_fd_by_name(o, "saina_outlet");
+	r->outlet = bpf_object__find_map_fd_by_name(o, "saina_fanout_ifb");
 	for (__u32 job = 0; job < SAINA_JOBS_MAX; job++)
 		rig_set_outlet(r, job, r->port[0]);
 	r->o.tc = true;

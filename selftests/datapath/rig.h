@@ -45,7 +45,7 @@ struct rig {
 	int prog;
 	int tc;				/* the tc program, if rig_use_tc() was called; else 0 */
 	struct bpf_object *tc_object;	/* that it is in */
-	int outlet;			/* its saina_outlet */
+	int outlet;			/* its saina_fanout_ifb */
 	int asked;			/* saina_asked */
 	struct saina_global g;
 	struct oracle o;

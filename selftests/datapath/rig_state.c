@@ -194,7 +194,7 @@ static bool same_ring(struct rig *r, unsigned int job)
 
 static bool same_board(struct rig *r, unsigned int job)
 {
-	for (uint32_t i = 0; i < SAINA_BOARD_ROUNDS; i++)
+	for (uint32_t i = 0; i < SAINA_SHM_RESULTS_ROUNDS; i++)
 		for (uint32_t s = 0; s < r->o.job[job].conf.segments; s++)
 			if (!rig_check_board(r, job, i, s))
 				return false;
@@ -247,10 +247,10 @@ static bool same_table(struct rig *r, unsigned int job)
 		uint32_t at = j->clock.base % c->ring, entry = at * c->segments + s;
 		const struct oracle_slot *t = &j->ring[(size_t)s * c->ring + at];
 
-		if (t->meta.state != SAINA_SLOT_TABLE)
+		if (t->meta.state != SAINA_SLOT_PS)
 			continue;
 		if (bpf_map_lookup_elem(fd, &entry, &got) ||
-		    got.meta.state != SAINA_SLOT_TABLE || got.meta.segment != s ||
+		    got.meta.state != SAINA_SLOT_PS || got.meta.segment != s ||
 		    got.meta.round != t->meta.round ||
 		    got.meta.exponent != t->meta.exponent || got.meta.sum_tag != t->meta.sum_tag ||
 		    memcmp(got.sum, t->sum, 4 * c->payload))
@@ -276,13 +276,13 @@ static bool same_views(struct rig *r, unsigned int job)
 		for (uint32_t s = 0; s < c->segments && same; s++) {
 			const struct oracle_slot *v = &j->view[s][g];
 
-			if (v->meta.state != SAINA_SLOT_TABLE || v->meta.policy != j->clock.base ||
-			    j->rt.mode != SAINA_RT_TABLE)
+			if (v->meta.state != SAINA_SLOT_PS || v->meta.policy != j->clock.base ||
+			    j->rt.mode != SAINA_RT_PS)
 				continue;
 			if (fd < 0)
 				fd = rig_inner(r, name, job * SAINA_WORKERS_MAX + g);
 			if (fd < 0 || bpf_map_lookup_elem(fd, &s, &got) ||
-			    got.meta.state != SAINA_SLOT_TABLE || got.meta.segment != s ||
+			    got.meta.state != SAINA_SLOT_PS || got.meta.segment != s ||
 			    got.meta.round != v->meta.round || got.meta.policy != v->meta.policy ||
 			    got.meta.exponent != v->meta.exponent ||
 			    got.meta.sum_tag != v->meta.sum_tag ||

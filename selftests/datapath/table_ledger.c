@@ -89,7 +89,7 @@ bool table_ledger_sum(struct table_world *w, const struct saina_hdr *h, const ui
 	int32_t *t = w->table[h->segment];
 
 	/* counted in rounds, or in an earlier table: there is no table to compare with */
-	if (table_rt(w)->mode != SAINA_RT_TABLE || h->policy != (table_rt(w)->base & 0xffff))
+	if (table_rt(w)->mode != SAINA_RT_PS || h->policy != (table_rt(w)->base & 0xffff))
 		return true;
 	if (!(h->flags & (SAINA_F_RESEND | SAINA_F_PULLED))) {
 		if (s->counted[h->segment] > h->round)
@@ -164,7 +164,7 @@ static void ledger_unsent(struct table_world *w)
 
 bool table_ledger_before(struct table_world *w)
 {
-	if (table_rt(w)->mode == SAINA_RT_TABLE && (!w->begun || w->base != table_rt(w)->base) &&
+	if (table_rt(w)->mode == SAINA_RT_PS && (!w->begun || w->base != table_rt(w)->base) &&
 	    !restart_table(w))
 		return false;
 	if (table_rt(w)->mode == SAINA_RT_FENCE)
@@ -174,7 +174,7 @@ bool table_ledger_before(struct table_world *w)
 
 void table_ledger_after(struct table_world *w)
 {
-	if (table_rt(w)->mode != SAINA_RT_TABLE)
+	if (table_rt(w)->mode != SAINA_RT_PS)
 		ledger_rounds(w, UINT32_MAX);
 	else if (w->rig->tc)
 		ledger_unsent(w);

@@ -109,7 +109,7 @@ bool table_rules(struct table_world *w)
 	if (rt->mode != w->mode)
 		w->swaps++;
 	w->mode = rt->mode;
-	if (rt->mode != SAINA_RT_TABLE || rt->base != k->base) {
+	if (rt->mode != SAINA_RT_PS || rt->base != k->base) {
 		w->seen = *k;
 		return true;
 	}

@@ -19,7 +19,7 @@ static void emit_dishonest(struct table_world *w, unsigned int i)
 {
 	static const uint8_t type[] = { SAINA_MSG_INC, SAINA_MSG_INC, SAINA_MSG_CLOCK,
 					SAINA_MSG_CLOCK, SAINA_MSG_READ, SAINA_MSG_GRAD,
-					SAINA_MSG_PULL, SAINA_MSG_ASK, SAINA_MSG_BELL, SAINA_MSG_GO };
+					SAINA_MSG_PULL, SAINA_MSG_ASK, SAINA_MSG_DOORBELL, SAINA_MSG_GO };
 	static const int8_t bad[] = { SAINA_EXPONENT_NAN, -127, SAINA_EXPONENT_MIN - 1,
 				      SAINA_EXPONENT_MAX + 1, 127 };
 	struct rng *r = &w->rng;
@@ -176,7 +176,7 @@ void table_worker_hear(struct table_world *w, unsigned int i, const struct saina
 	} else if (s->state == TABLE_ROUNDS) {
 		hear_result(w, s, h);
 	} else if (h->type == SAINA_MSG_STALE || h->type == SAINA_MSG_RESULT ||
-		   h->type == SAINA_MSG_TOLD) {
+		   h->type == SAINA_MSG_ASK_REPLY) {
 		return;
 	} else if (h->type == SAINA_MSG_SUM) {
 		if (!(h->flags & SAINA_F_PULLED) && h->round == s->step)

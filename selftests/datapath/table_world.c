@@ -172,7 +172,7 @@ bool table_world_more(struct table_world *w, const struct table_message *like,
 unsigned int table_world_frame(struct table_world *w, const struct table_message *m,
 			       uint8_t *frame)
 {
-	const struct saina_bell bell = { .rung = 5 };
+	const struct saina_doorbell doorbell = { .posted = 5 };
 	const struct saina_ask ask = {};
 	const void *payload = table_unread_values();
 	struct saina_hdr h = {
@@ -184,11 +184,11 @@ unsigned int table_world_frame(struct table_world *w, const struct table_message
 
 	if (m->type == SAINA_MSG_INC || m->type == SAINA_MSG_GRAD)
 		payload = table_value(w, m->worker, m->round, m->segment);
-	if (m->type == SAINA_MSG_CLOCK || m->type == SAINA_MSG_ASK || m->type == SAINA_MSG_BELL)
+	if (m->type == SAINA_MSG_CLOCK || m->type == SAINA_MSG_ASK || m->type == SAINA_MSG_DOORBELL)
 		h.count = 0;
-	if (m->type == SAINA_MSG_BELL)
-		return frame_make(frame, &w->rig->g, &w->conf.worker[m->worker], &h, &bell,
-				  sizeof(bell));
+	if (m->type == SAINA_MSG_DOORBELL)
+		return frame_make(frame, &w->rig->g, &w->conf.worker[m->worker], &h, &doorbell,
+				  sizeof(doorbell));
 	if (m->type == SAINA_MSG_ASK)
 		return frame_make(frame, &w->rig->g, &w->conf.worker[m->worker], &h, &ask, sizeof(ask));
 	return frame_make(frame, &w->rig->g, &w->conf.worker[m->worker], &h, payload, 4 * h.count);

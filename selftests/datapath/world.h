@@ -28,7 +28,7 @@ struct message {
 	int8_t exponent;
 	uint64_t session;
 	uint32_t round, segment;
-	uint64_t rung;		/* BELL: segments */
+	uint64_t rung;		/* DOORBELL: segments */
 };
 
 struct sim_worker {

@@ -7,19 +7,19 @@
 
 static bool deliver_answer(struct world *w, const uint8_t *message, uint64_t to);
 
-/* Delivers a RUNG as the RESULTs that say the same. */
+/* Delivers a COMPLETION as the RESULTs that say the same. */
 static bool deliver_rung(struct world *w, struct sim_job *j, const struct saina_hdr *h,
-		 const struct saina_bell *bell, uint64_t to)
+		 const struct saina_doorbell *doorbell, uint64_t to)
 {
 	static uint8_t message[sizeof(struct saina_hdr) + 4 * SAINA_ELEMS_MAX];
 
-	for (unsigned int i = 0; i < SAINA_BELL_SEGMENTS; i++) {
+	for (unsigned int i = 0; i < SAINA_DOORBELL_SEGMENTS; i++) {
 		uint32_t segment = h->segment + i;
-		const struct saina_board_head *b;
+		const struct saina_shm_result_head *b;
 		struct saina_hdr r = *h;
 		bool first;
 
-		if (!(bell->done >> i & 1))
+		if (!(doorbell->done >> i & 1))
 			continue;
 		if (!rig_check_board(w->rig, h->job, h->round, segment)) {
 			snprintf(w->error, sizeof(w->error), "%.500s", w->rig->diff);
@@ -70,11 +70,11 @@ static bool deliver_answer(struct world *w, const uint8_t *message, uint64_t to)
 	j = world_job(w, h.job);
 	if (!j)
 		return true;
-	if (h.type == SAINA_MSG_RUNG) {
-		struct saina_bell bell;
+	if (h.type == SAINA_MSG_COMPLETION) {
+		struct saina_doorbell doorbell;
 
-		memcpy(&bell, payload, sizeof(bell));
-		return deliver_rung(w, j, &h, &bell, to);
+		memcpy(&doorbell, payload, sizeof(doorbell));
+		return deliver_rung(w, j, &h, &doorbell, to);
 	}
 	if (!ledger_answer(&j->ledger, &h, payload)) {
 		snprintf(w->error, sizeof(w->error), "ledger of job %u: %s", h.job,

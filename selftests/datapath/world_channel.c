@@ -56,7 +56,7 @@ unsigned int world_frame(struct world *w, const struct message *m, uint8_t *fram
 	};
 	struct saina_ask ask = { .time = (uint64_t)m->segment << 32 | m->round,
 				 .counted = ~0ull, .done = m->round };
-	struct saina_bell bell = { .rung = m->rung, .done = m->round };
+	struct saina_doorbell doorbell = { .posted = m->rung, .done = m->round };
 	const void *payload = world_unread_values();
 
 	if (!j)		/* its job is gone, yet the message arrives */
@@ -64,9 +64,9 @@ unsigned int world_frame(struct world *w, const struct message *m, uint8_t *fram
 	if (m->type == SAINA_MSG_ASK)
 		return frame_make(frame, &w->rig->g, &j->conf.worker[m->worker], &h, &ask,
 				  sizeof(ask));
-	if (m->type == SAINA_MSG_BELL)
-		return frame_make(frame, &w->rig->g, &j->conf.worker[m->worker], &h, &bell,
-				  sizeof(bell));
+	if (m->type == SAINA_MSG_DOORBELL)
+		return frame_make(frame, &w->rig->g, &j->conf.worker[m->worker], &h, &doorbell,
+				  sizeof(doorbell));
 	if (m->type != SAINA_MSG_PROBE)
 		h.count = j->conf.payload;
 	if (m->type == SAINA_MSG_GRAD)

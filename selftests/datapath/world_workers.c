@@ -51,7 +51,7 @@ static bool write_input(struct world *w, struct sim_job *j, unsigned int worker,
 	in->segment = segment;
 	if (rng_chance(&w->rng, 10))
 		in->round += rng_chance(&w->rng, 500) ? 1 : -1;
-	/* what is said in the round of the stamp: a BELL for that round makes it count */
+	/* what is said in the round of the stamp: a DOORBELL for that round makes it count */
 	said = world_said(j, worker, in->round, segment, 0);
 	in->exponent = said.exponent;
 	memcpy(in + 1, said.v, 4 * j->conf.payload);
@@ -67,26 +67,26 @@ static bool by_reference(struct world *w, struct sim_job *j, unsigned int worker
 	return rng_chance(&w->rng, 700) && write_input(w, j, worker, segment);
 }
 
-/* Sends a gradient: in a message of its own, or as one more segment of a BELL. */
+/* Sends a gradient: in a message of its own, or as one more segment of a DOORBELL. */
 static void emit_grad(struct world *w, struct sim_job *j, unsigned int worker, uint32_t segment,
 		      bool again)
 {
 	struct message *last = w->in_flight ? &w->flight[w->in_flight - 1] : NULL;
 
-	/* now and then a BELL of a worker that has no array */
+	/* now and then a DOORBELL of a worker that has no array */
 	if (!by_reference(w, j, worker, segment) && !rng_chance(&w->rng, 5)) {
 		emit(w, j, worker, SAINA_MSG_GRAD, segment, again);
 		return;
 	}
-	if (last && last->type == SAINA_MSG_BELL && last->job == j->conf.job &&
+	if (last && last->type == SAINA_MSG_DOORBELL && last->job == j->conf.job &&
 	    last->worker == worker && last->round == j->worker[worker].round &&
-	    segment - last->segment < SAINA_BELL_SEGMENTS) {
+	    segment - last->segment < SAINA_DOORBELL_SEGMENTS) {
 		last->rung |= 1ull << (segment - last->segment);
 		return;
 	}
-	emit(w, j, worker, SAINA_MSG_BELL, segment, again);
+	emit(w, j, worker, SAINA_MSG_DOORBELL, segment, again);
 	last = &w->flight[w->in_flight - 1];
-	if (last->type == SAINA_MSG_BELL && !last->rung)
+	if (last->type == SAINA_MSG_DOORBELL && !last->rung)
 		last->rung = 1 | (rng_chance(&w->rng, 20) ? rng_u64(&w->rng) : 0);
 }
 

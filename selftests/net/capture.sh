@@ -110,7 +110,7 @@ all_of() { # TAG TYPE OF
 	return 1
 }
 
-GRAD=1 RESULT=2 TOLD=12 JOIN=16 WELCOME=17 HEARTBEAT=20
+GRAD=1 RESULT=2 ASK_REPLY=12 JOIN=16 WELCOME=17 HEARTBEAT=20
 
 everywhere() { # TAG
 	capture "$1-worker" w0 eth0
@@ -180,7 +180,7 @@ equal "XDP: a gradient is captured as a frame of its own" "$(number xdp-worker m
 	"$(number xdp-worker frames $GRAD)"
 equal "XDP: the port sees neither gradients nor results" "0 0" \
 	"$(number xdp-port messages $GRAD) $(number xdp-port messages $RESULT)"
-equal "XDP: the port sees no answer of the data path" 0 "$(number xdp-port messages $TOLD)"
+equal "XDP: the port sees no answer of the data path" 0 "$(number xdp-port messages $ASK_REPLY)"
 equal "XDP: the bridge sees no result" 0 "$(number xdp-bridge messages $RESULT)"
 
 # What the data path drops is in the capture at the worker.

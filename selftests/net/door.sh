@@ -25,7 +25,7 @@ in_bpf() {
 equal "door: every port has XDP" native "$(saina -j port show | jq -r 'map(.mode) | unique | join(" ")')"
 equal "door: a worker has one budget of questions and one of events, whichever hook it comes by" \
 	"$(maps_of saina_xdp)" "$(maps_of saina_tc)"
-matches "door: both budgets are there" 'saina_asked [0-9]+ saina_told [0-9]+' "$(maps_of saina_tc | tr '\n' ' ')"
+matches "door: both budgets are there" 'saina_asked [0-9]+ saina_event_seen [0-9]+' "$(maps_of saina_tc | tr '\n' ' ')"
 
 # reduce PAYLOAD TYPE
 reduce() {

@@ -129,7 +129,7 @@ static struct saina_hdr *result(struct oracle_msg *m, const struct oracle_slot *
 	return h;
 }
 
-/* Of a BELL: what would leave is remembered only. */
+/* Of a DOORBELL: what would leave is remembered only. */
 static bool kept(struct oracle_msg *m, int type, bool multicast, const struct oracle_slot *s)
 {
 	if (!m->rung)
@@ -209,7 +209,7 @@ void oracle_answer_stale(struct oracle_msg *m)
 
 void oracle_answer_told(struct oracle_msg *m, const struct saina_ask *told)
 {
-	struct saina_hdr *h = no_result(m, SAINA_MSG_TOLD);
+	struct saina_hdr *h = no_result(m, SAINA_MSG_ASK_REPLY);
 
 	memcpy(h + 1, told, sizeof(*told));
 	wrap(m, sizeof(*h) + sizeof(*told), false);
@@ -218,9 +218,9 @@ void oracle_answer_told(struct oracle_msg *m, const struct saina_ask *told)
 }
 
 /* To all if it made a result, else to the sender. */
-void oracle_answer_rung(struct oracle_msg *m, const struct saina_bell *bell, bool all)
+void oracle_answer_rung(struct oracle_msg *m, const struct saina_doorbell *doorbell, bool all)
 {
-	struct saina_hdr *h = no_result(m, SAINA_MSG_RUNG);
+	struct saina_hdr *h = no_result(m, SAINA_MSG_COMPLETION);
 
 	h->slot_round = 0;
 	h->next_k = m->j->rt.k_next;
@@ -228,8 +228,8 @@ void oracle_answer_rung(struct oracle_msg *m, const struct saina_bell *bell, boo
 		h->worker = 0xff;
 		h->session = 0;
 	}
-	memcpy(h + 1, bell, sizeof(*bell));
-	wrap(m, sizeof(*h) + sizeof(*bell), all);
+	memcpy(h + 1, doorbell, sizeof(*doorbell));
+	wrap(m, sizeof(*h) + sizeof(*doorbell), all);
 	m->out->multicast = all;
 	send_to(m, all ? m->j->conf.active : 1ull << m->w, m->j->conf.relay);
 }

@@ -222,7 +222,7 @@ static int check_message(const struct oracle_msg *m, unsigned int ifindex)
 	const struct saina_job_conf *c = &m->j->conf;
 	const struct saina_binding *b = &c->worker[m->w];
 	bool probe = m->hdr->type == SAINA_MSG_PROBE, ask = m->hdr->type == SAINA_MSG_ASK;
-	bool bell = m->hdr->type == SAINA_MSG_BELL;
+	bool doorbell = m->hdr->type == SAINA_MSG_DOORBELL;
 	unsigned int udp_len = be16(m->frame + 38);
 	int reason = check_place(m, ifindex);
 
@@ -236,9 +236,9 @@ static int check_message(const struct oracle_msg *m, unsigned int ifindex)
 		return SAINA_C_INACTIVE;
 	if (udp_len != 8 + sizeof(struct saina_hdr) + oracle_bytes(c, m->hdr->count) +
 			       (ask ? sizeof(struct saina_ask) : 0) +
-			       (bell ? sizeof(struct saina_bell) : 0))
+			       (doorbell ? sizeof(struct saina_doorbell) : 0))
 		return SAINA_C_LENGTH;
-	if (m->hdr->count != (probe || ask || bell || m->hdr->type == SAINA_MSG_CLOCK ? 0 : c->payload))
+	if (m->hdr->count != (probe || ask || doorbell || m->hdr->type == SAINA_MSG_CLOCK ? 0 : c->payload))
 		return SAINA_C_ELEMS;
 	if (!probe && m->hdr->elem != c->elem)
 		return SAINA_C_ELEM_TYPE;
@@ -273,18 +273,18 @@ static void data_message(struct oracle *o, const uint8_t *frame, unsigned int le
 	case SAINA_MSG_RESULT:
 	case SAINA_MSG_STALE:
 	case SAINA_MSG_PROBE_REPLY:
-	case SAINA_MSG_TOLD:
+	case SAINA_MSG_ASK_REPLY:
 	case SAINA_MSG_SUM:
 	case SAINA_MSG_NAK:
 	case SAINA_MSG_GO:
-	case SAINA_MSG_RUNG:
+	case SAINA_MSG_COMPLETION:
 		return drop_global(o, out, SAINA_C_FORGED);
 	case SAINA_MSG_GRAD:
 	case SAINA_MSG_PULL:
 	case SAINA_MSG_INC:
 	case SAINA_MSG_READ:
 	case SAINA_MSG_CLOCK:
-	case SAINA_MSG_BELL:
+	case SAINA_MSG_DOORBELL:
 		flags = SAINA_F_RETRANSMIT;
 		break;
 	case SAINA_MSG_PROBE:
@@ -318,8 +318,8 @@ static void data_message(struct oracle *o, const uint8_t *frame, unsigned int le
 		oracle_grad(&m);
 	else if (hdr.type == SAINA_MSG_PULL)
 		oracle_pull(&m);
-	else if (hdr.type == SAINA_MSG_BELL)
-		oracle_bell(&m);
+	else if (hdr.type == SAINA_MSG_DOORBELL)
+		oracle_doorbell(&m);
 	else if (hdr.type == SAINA_MSG_ASK)
 		oracle_ask(&m);
 	else if (hdr.type == SAINA_MSG_INC)

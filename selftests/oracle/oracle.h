@@ -161,7 +161,7 @@ struct oracle_msg {
 	const uint8_t *payload;		/* little endian words, any alignment */
 	unsigned int w;
 	uint32_t round, segment;
-	bool rung;			/* of a BELL: answers are kept from leaving ... */
+	bool rung;			/* of a DOORBELL: answers are kept from leaving ... */
 	const struct oracle_slot *result;	/* ... and this is what they would say */
 };
 
@@ -171,7 +171,7 @@ void oracle_ask(struct oracle_msg *m);
 void oracle_inc(struct oracle_msg *m);
 void oracle_read(struct oracle_msg *m);
 void oracle_clock(struct oracle_msg *m);
-void oracle_bell(struct oracle_msg *m);
+void oracle_doorbell(struct oracle_msg *m);
 
 /* 8.2: the first message of a round, or step, that tells when this worker is there. */
 void oracle_arrived(struct oracle_msg *m);
@@ -201,7 +201,7 @@ void oracle_answer_all(struct oracle_msg *m, const struct oracle_slot *s);
 void oracle_answer_one(struct oracle_msg *m, const struct oracle_slot *s, unsigned int how);
 void oracle_answer_stale(struct oracle_msg *m);
 void oracle_answer_told(struct oracle_msg *m, const struct saina_ask *told);
-void oracle_answer_rung(struct oracle_msg *m, const struct saina_bell *bell, bool all);
+void oracle_answer_rung(struct oracle_msg *m, const struct saina_doorbell *doorbell, bool all);
 void oracle_answer_probe(struct oracle_msg *m);
 
 /* Table mode: what an answer says beside what the message and the table do. */

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 ORACLE_OBJS := $(call objs,selftests/oracle/oracle.c selftests/oracle/slot.c \
 	selftests/oracle/round.c selftests/oracle/answer.c selftests/oracle/ledger.c \
-	selftests/oracle/recompute.c selftests/oracle/train.c selftests/oracle/bell.c \
+	selftests/oracle/recompute.c selftests/oracle/train.c selftests/oracle/doorbell.c \
 	selftests/oracle/table.c)
 
 $(B)/obj/selftests/oracle/%.o: CPPFLAGS += -Iselftests

@@ -316,13 +316,13 @@ static void test_nan(void)
 }
 
 /* What worker 0 has in its array: one segment, at exponent @e. */
-static int ring_bell(const struct saina_job_conf *c, uint8_t *input, uint32_t round, int e, int32_t v)
+static int ring_doorbell(const struct saina_job_conf *c, uint8_t *input, uint32_t round, int e, int32_t v)
 {
 	struct saina_input_head *in = (void *)input;
 	int32_t *elem = (void *)(in + 1);
-	struct saina_bell bell = { .rung = 1 };
+	struct saina_doorbell doorbell = { .posted = 1 };
 	struct saina_hdr h = {
-		.version = SAINA_PROTO_VERSION, .type = SAINA_MSG_BELL, .elem = c->elem,
+		.version = SAINA_PROTO_VERSION, .type = SAINA_MSG_DOORBELL, .elem = c->elem,
 		.job = c->job, .session = c->worker[0].session, .round = round, .exponent = 99,
 	};
 	uint8_t f[FRAME_MAX];
@@ -332,11 +332,11 @@ static int ring_bell(const struct saina_job_conf *c, uint8_t *input, uint32_t ro
 	in->exponent = e;
 	for (int i = 0; i < E; i++)
 		elem[i] = v;
-	oracle_packet(&o, f, frame_make(f, &g, &c->worker[0], &h, &bell, sizeof(bell)), 1, &out);
+	oracle_packet(&o, f, frame_make(f, &g, &c->worker[0], &h, &doorbell, sizeof(doorbell)), 1, &out);
 	return out.verdict;
 }
 
-static void test_bell(void)
+static void test_doorbell(void)
 {
 	struct saina_policy p = { .seq = 1, .mode = SAINA_POLICY_BSP, .late = 1 };
 	static uint64_t input[(sizeof(struct saina_input_head) + 4 * E) * 4 / 8];
@@ -347,16 +347,16 @@ static void test_bell(void)
 	job_make(&c, 2, 1, &p);
 	oracle_board_new(&o, c.job);
 	oracle_share(&o, c.job, 0, (uint8_t *)input);
-	ok = ring_bell(&c, (uint8_t *)input, 0, 111, 1) == ORACLE_DROP && out.reason == SAINA_C_EXPONENT;
-	ok &= ring_bell(&c, (uint8_t *)input, 0, -127, 1) == ORACLE_DROP && out.reason == SAINA_C_EXPONENT;
+	ok = ring_doorbell(&c, (uint8_t *)input, 0, 111, 1) == ORACLE_DROP && out.reason == SAINA_C_EXPONENT;
+	ok &= ring_doorbell(&c, (uint8_t *)input, 0, -127, 1) == ORACLE_DROP && out.reason == SAINA_C_EXPONENT;
 	tap_ok(ok && !o.job[3].rt.next_round, "by reference: an exponent out of range opens nothing");
 	say_at(&c, SAINA_MSG_GRAD, 1, 0, 0, 9, 10);
-	ok = ring_bell(&c, (uint8_t *)input, 0, 7, 100) == ORACLE_REDIRECT && answer()->type == SAINA_MSG_RUNG;
+	ok = ring_doorbell(&c, (uint8_t *)input, 0, 7, 100) == ORACLE_REDIRECT && answer()->type == SAINA_MSG_COMPLETION;
 	b = &o.job[3].board[0];
 	tap_ok(ok && b->tag == 1 && b->meta.exponent == 7 && b->sum[0] == 103 && b->sum[E - 1] == 103 &&
 	       counted(0, SAINA_C_COARSENED) == 1, "by reference: the exponent is the entry's");
 	say_at(&c, SAINA_MSG_GRAD, 1, 1, 0, 9, 10);
-	ring_bell(&c, (uint8_t *)input, 1, SAINA_EXPONENT_NAN, 100);
+	ring_doorbell(&c, (uint8_t *)input, 1, SAINA_EXPONENT_NAN, 100);
 	b = &o.job[3].board[1];
 	tap_ok(b->tag == 2 && b->meta.exponent == SAINA_EXPONENT_NAN && !b->sum[0] && !b->sum[E - 1] &&
 	       counted(0, SAINA_C_NONFINITE) == 1, "by reference: NaN");
@@ -530,7 +530,7 @@ int main(void)
 	test_exponents();
 	test_range();
 	test_nan();
-	test_bell();
+	test_doorbell();
 	test_sfcd_nan();
 	test_ledger();
 	test_recompute();

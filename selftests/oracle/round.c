@@ -95,7 +95,7 @@ void oracle_table_adopt(struct oracle *o, struct oracle_job *j)
 
 void oracle_table_begin(struct oracle *o, struct oracle_job *j)
 {
-	j->rt.mode = SAINA_RT_TABLE;
+	j->rt.mode = SAINA_RT_PS;
 	j->rt.base = j->rt.next_round;
 	oracle_table_adopt(o, j);
 }

@@ -185,8 +185,8 @@ bool oracle_is_other_mode(struct oracle_msg *m)
 	case SAINA_MSG_GRAD:
 	case SAINA_MSG_PULL:
 	case SAINA_MSG_ASK:
-	case SAINA_MSG_BELL:
-		return rt->mode == SAINA_RT_TABLE && m->round >= rt->base;
+	case SAINA_MSG_DOORBELL:
+		return rt->mode == SAINA_RT_PS && m->round >= rt->base;
 	case SAINA_MSG_READ:
 		if (rt->mode == SAINA_RT_FENCE)
 			return false;
@@ -199,7 +199,7 @@ bool oracle_is_other_mode(struct oracle_msg *m)
 			if (oracle_has_steps(oracle_target(m->j)))
 				oracle_table_begin(m->o, m->j);
 		}
-		if (rt->mode != SAINA_RT_TABLE)
+		if (rt->mode != SAINA_RT_PS)
 			return true;
 		if (k->base != rt->base) {
 			k->base = k->low = rt->base;
@@ -254,7 +254,7 @@ static struct oracle_slot *entry(const struct oracle_msg *m)
 /* Is it of this table, or what the ring has kept of rounds? */
 static bool is_of_table(const struct oracle_msg *m, const struct oracle_slot *t)
 {
-	return t->meta.state == SAINA_SLOT_TABLE && t->meta.round == m->j->clock.base;
+	return t->meta.state == SAINA_SLOT_PS && t->meta.round == m->j->clock.base;
 }
 
 /* Would step @next, of whoever it is, fit? */
@@ -273,7 +273,7 @@ static void nak(struct oracle_msg *m, struct oracle_table_answer *a, int reason,
 static void add(struct oracle_msg *m, struct oracle_slot *t)
 {
 	if (!is_of_table(m, t)) {
-		t->meta.state = SAINA_SLOT_TABLE;
+		t->meta.state = SAINA_SLOT_PS;
 		t->meta.round = m->j->clock.base;
 		t->meta.segment = m->segment;
 		t->meta.exponent = m->hdr->exponent;
@@ -306,11 +306,11 @@ static const struct oracle_slot *seen(struct oracle_msg *m, const struct oracle_
 	const struct oracle_slot *t = entry(m);
 	uint32_t base = m->j->clock.base;
 
-	if (v->meta.state == SAINA_SLOT_TABLE && v->meta.policy == base && v->meta.round >= m->round)
+	if (v->meta.state == SAINA_SLOT_PS && v->meta.policy == base && v->meta.round >= m->round)
 		return v;
 	if (m->round != a->done || m->round != a->low)
 		return NULL;
-	v->meta = (struct saina_slot_meta){ .state = SAINA_SLOT_TABLE, .policy = base,
+	v->meta = (struct saina_slot_meta){ .state = SAINA_SLOT_PS, .policy = base,
 					    .round = m->round, .segment = m->segment };
 	memset(v->sum, 0, 4 * m->j->conf.payload);
 	if (is_of_table(m, t)) {

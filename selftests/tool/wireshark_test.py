@@ -74,9 +74,9 @@ def bare(type_):
         return header(type_, elems=64) + elements()
     if name == "RESULT":
         return result()
-    if name in ("ASK", "TOLD"):
+    if name in ("ASK", "ASK_REPLY"):
         return header(type_) + struct.pack("<QQQQ", 99, 0b11, 0b101, 1 << 63)
-    if name in ("BELL", "RUNG"):
+    if name in ("DOORBELL", "COMPLETION"):
         return header(type_) + struct.pack("<QQ", 0b11, 0b1)
     if name == "JOIN":
         return header(type_, elem=0, session=0) + struct.pack("<32s32sQQII", b"geheim", b"rank one", 77, 1000, 2, 0)
@@ -143,7 +143,7 @@ def enum(name):
 
 
 TYPES = enum("saina_msg_type")
-ANSWERS = ("RESULT", "NOP", "STALE", "PROBE_REPLY", "TOLD", "SUM", "NAK", "GO", "RUNG", "WELCOME", "REFUSE", "STATUS")
+ANSWERS = ("RESULT", "NOP", "STALE", "PROBE_REPLY", "ASK_REPLY", "SUM", "NAK", "GO", "COMPLETION", "WELCOME", "REFUSE", "STATUS")
 
 
 def types_test():
@@ -226,8 +226,8 @@ def fields_test():
           "block scales that proto.h does not have are said to be wrong", got)
     got = one("READY", ["saina.probe", "saina.segment"])
     point(got == ["5", ""], "READY: the number of the test", got)
-    got = one("TOLD", ["saina.ask.counted", "saina.ask.done", "saina.ask.due"])
-    point(got == ["0x0000000000000003", "0x0000000000000005", "0x8000000000000000"], "TOLD: its masks", got)
+    got = one("ASK_REPLY", ["saina.ask.counted", "saina.ask.done", "saina.ask.due"])
+    point(got == ["0x0000000000000003", "0x0000000000000005", "0x8000000000000000"], "ASK_REPLY: its masks", got)
 
 
 def members_test():
@@ -237,7 +237,7 @@ def members_test():
     with open(SCRIPT, encoding="utf-8") as f:
         bodies = f.read().split("local BODIES = {")[1].split("\n}\n")[0]
     sizes = {"TOKEN_LEN": 32, "NAME_LEN": 32, "TEXT_LEN": 160}
-    for body in ("ask", "bell", "join", "welcome", "refuse", "report", "status"):
+    for body in ("ask", "doorbell", "join", "welcome", "refuse", "report", "status"):
         text = re.search(r"struct saina_" + body + r" \{(.*?)\}", proto, re.S).group(1)
         members = [(name, int(bits) // 8 * (sizes.get(n.removeprefix("SAINA_")) or int(n or 1)))
                    for bits, name, n in re.findall(r"(?:__[a-z]+|char\b)(\d*)\s+(\w+)(?:\[(\w+)\])?;",
@@ -333,7 +333,7 @@ def analysis_test():
     got = dissect([frame(grad(worker=2)), frame(ask(11, 5)), frame(grad(worker=0)), frame(ask(12, 5), DATA, WORKER),
                    frame(result(), DATA, RESULT), frame(result(round_=8), DATA, RESULT), frame(ask(12, 6), DATA, WORKER)],
                   ["saina.asked_in", "saina.rtt", "saina.first_grad", "saina.wait", "saina.last_grad", "saina.last_worker"])
-    point(got[3][0] == "2" and float(got[3][1]) == 2, "TOLD: names the ASK and the time between them", got[3])
+    point(got[3][0] == "2" and float(got[3][1]) == 2, "ASK_REPLY: names the ASK and the time between them", got[3])
     point(got[4][2] == "1" and float(got[4][3]) == 4 and got[4][4:] == ["3", "0"],
           "RESULT: names the first gradient, the time since, and who came last", got[4])
     point(not any(got[5]) and not any(got[6]), "what the capture does not have is not guessed", got[5:])

@@ -126,7 +126,7 @@ static size_t good(union message *m, int type)
 		t->round = htole32(6);
 		return 48 + sizeof(*t);
 	}
-	case SAINA_MSG_TOLD: {
+	case SAINA_MSG_ASK_REPLY: {
 		struct saina_ask *a = (void *)(m->b + 48);
 
 		m->h.slot_round = htole32(6);
@@ -229,16 +229,16 @@ static void test_refused(void **state)
 	REFUSED(STALE, m.h.session = 0);
 	REFUSED(STALE, m.h.segment = htole32(SEGMENTS));
 	REFUSED(STALE, len = MSGLEN - 4);
-	REFUSED(TOLD, len = 48);
-	REFUSED(TOLD, len++);
-	REFUSED(TOLD, len = MSGLEN);
-	REFUSED(TOLD, m.h.worker = SAINA_WORKER_ANY);
-	REFUSED(TOLD, m.h.session = 0);
-	REFUSED(TOLD, m.h.segment = htole32(SEGMENTS));
-	REFUSED(TOLD, m.h.round = htole32(UINT32_MAX));
-	REFUSED(TOLD, m.h.count = htole16(PAYLOAD));
-	REFUSED(TOLD, m.h.type = SAINA_MSG_ASK);
-	REFUSED(TOLD, from = SAINA_FROM_OTHERS);
+	REFUSED(ASK_REPLY, len = 48);
+	REFUSED(ASK_REPLY, len++);
+	REFUSED(ASK_REPLY, len = MSGLEN);
+	REFUSED(ASK_REPLY, m.h.worker = SAINA_WORKER_ANY);
+	REFUSED(ASK_REPLY, m.h.session = 0);
+	REFUSED(ASK_REPLY, m.h.segment = htole32(SEGMENTS));
+	REFUSED(ASK_REPLY, m.h.round = htole32(UINT32_MAX));
+	REFUSED(ASK_REPLY, m.h.count = htole16(PAYLOAD));
+	REFUSED(ASK_REPLY, m.h.type = SAINA_MSG_ASK);
+	REFUSED(ASK_REPLY, from = SAINA_FROM_OTHERS);
 	REFUSED(NOP, m.h.version++);
 	REFUSED(NOP, from = SAINA_FROM_OTHERS);
 	REFUSED(NOP, len = 47);
@@ -339,7 +339,7 @@ static void test_accepted(void **state)
 	handle_free(s);
 }
 
-/* TOLD, with segment 2 over: 0 and 4 are done, 1 and 5 are in, 3, 6 and 7 were lost. */
+/* ASK_REPLY, with segment 2 over: 0 and 4 are done, 1 and 5 are in, 3, 6 and 7 were lost. */
 static void test_told(void **state)
 {
 	static uint8_t buf[SEGMENTS * MSGLEN];
@@ -356,7 +356,7 @@ static void test_told(void **state)
 	saina_input(s, SAINA_FROM_DATA, &nop, MSGLEN, saina_now());
 	assert_int_equal(s->bad_messages, 0);
 
-	len = good(&m, SAINA_MSG_TOLD);
+	len = good(&m, SAINA_MSG_ASK_REPLY);
 	m.h.segment = 0;
 	now = saina_now();
 	saina_input(s, SAINA_FROM_DATA, &m, len, now);
@@ -464,7 +464,7 @@ static void test_fuzz(void **state)
 {
 	static const int types[] = { SAINA_MSG_RESULT, SAINA_MSG_STALE, SAINA_MSG_WELCOME,
 				     SAINA_MSG_REFUSE, SAINA_MSG_STATUS, SAINA_MSG_PROBE_REPLY,
-				     SAINA_MSG_TOLD, SAINA_MSG_TOLD, SAINA_MSG_NOP };
+				     SAINA_MSG_ASK_REPLY, SAINA_MSG_ASK_REPLY, SAINA_MSG_NOP };
 	struct saina *s = handle();
 	uint64_t bad = 0, fine = 0;
 
@@ -522,7 +522,7 @@ int main(void)
 		statement("messages: each malformed message is dropped", test_refused),
 		statement("check: results have an exponent of the job's range or that of NaN, jobs of floats none", test_exponents),
 		statement("messages: each well-formed message does what it should, once", test_accepted),
-		statement("messages: TOLD makes a worker send what was lost, and nothing else", test_told),
+		statement("messages: ASK_REPLY makes a worker send what was lost, and nothing else", test_told),
 		statement("messages: a sentence stays until the next call of the library", test_sentence),
 		statement("messages: a data path that restarts ends the calls that wait with -ESTALE", test_restart),
 		statement("messages: damaged messages leave the state consistent", test_fuzz),

@@ -39,7 +39,7 @@ static struct {
 	unsigned int n;
 	uint64_t now;
 	uint8_t input[SEGMENTS * ENTRY];
-	_Alignas(64) uint8_t board[SAINA_BOARD_ROUNDS * SEGMENTS * ENTRY];
+	_Alignas(64) uint8_t board[SAINA_SHM_RESULTS_ROUNDS * SEGMENTS * ENTRY];
 } s;
 
 static int begin(void **state)
@@ -131,7 +131,7 @@ static void lose(void)
 	struct {
 		struct saina_hdr h;
 		struct saina_ask ask;
-	} m = { .h = { .version = SAINA_PROTO_VERSION, .type = SAINA_MSG_TOLD, .round = s.r.flow.round } };
+	} m = { .h = { .version = SAINA_PROTO_VERSION, .type = SAINA_MSG_ASK_REPLY, .round = s.r.flow.round } };
 
 	m.ask.time = s.now = s.now + MSEC;
 	saina_round_input(&s.r, &m.h, s.now);
@@ -318,7 +318,7 @@ static void test_types(void **state)
 static void put_board(uint32_t segment, int exponent, int32_t sum, uint64_t mask)
 {
 	uint32_t round = s.r.flow.round;
-	struct saina_board_head *b = (void *)(s.board + ((round & 1) * SEGMENTS + segment) * ENTRY);
+	struct saina_shm_result_head *b = (void *)(s.board + ((round & 1) * SEGMENTS + segment) * ENTRY);
 	int32_t *v = (void *)(b + 1);
 
 	b->exponent = exponent;
@@ -333,9 +333,9 @@ static void rung(void)
 {
 	struct {
 		struct saina_hdr h;
-		struct saina_bell bell;
-	} m = { .h = { .version = SAINA_PROTO_VERSION, .type = SAINA_MSG_RUNG, .round = s.r.flow.round },
-		.bell = { .done = 3 } };
+		struct saina_doorbell doorbell;
+	} m = { .h = { .version = SAINA_PROTO_VERSION, .type = SAINA_MSG_COMPLETION, .round = s.r.flow.round },
+		.doorbell = { .done = 3 } };
 
 	saina_round_input(&s.r, &m.h, s.now);
 }

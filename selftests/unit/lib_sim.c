@@ -443,7 +443,7 @@ static void handle(struct sim *s, struct event *e)
 		/* As saina_check() does. */
 		if (h->worker != SAINA_WORKER_ANY && h->session != w->job.session)
 			break;
-		if (h->type != SAINA_MSG_TOLD && h->round == w->r.flow.round)
+		if (h->type != SAINA_MSG_ASK_REPLY && h->round == w->r.flow.round)
 			w->open[h->segment] = false;
 		saina_round_input(&w->r, h, s->now);
 		break;

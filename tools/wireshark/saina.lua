@@ -32,7 +32,7 @@ local TYPES = {
 	[9] = { "PROBE", "worker", "none" },
 	[10] = { "PROBE_REPLY", "aggregator", "none" },
 	[11] = { "ASK", "worker", "ask" },
-	[12] = { "TOLD", "aggregator", "ask" },
+	[12] = { "ASK_REPLY", "aggregator", "ask" },
 	[13] = { "SUM", "aggregator", "payload", "sum" },
 	[14] = { "NAK", "aggregator", "padding" },
 	[15] = { "GO", "aggregator", "none" },
@@ -43,8 +43,8 @@ local TYPES = {
 	[20] = { "HEARTBEAT", "worker", "none", "heartbeat", { 0x04, "report" } },
 	[21] = { "STATUS", "aggregator", "status" },
 	[22] = { "LEAVE", "worker", "none" },
-	[23] = { "BELL", "worker", "bell", "again" },
-	[24] = { "RUNG", "aggregator", "bell" },
+	[23] = { "DOORBELL", "worker", "doorbell", "again" },
+	[24] = { "COMPLETION", "aggregator", "doorbell" },
 }
 
 -- elem = { name, bytes of one, accessor of one }
@@ -133,9 +133,9 @@ local INSTEAD = {
 local TO_ALL = { aux = { "timeout_us", 4, "dec", "Time-out of the policy (us), 0: none" } }
 
 local BODIES = {
-	bell = {
-		{ "bell.rung", 8, "segments", "Rung for: the gradient is in shared memory" },
-		{ "bell.done", 8, "segments", "Done: the result is there" },
+	doorbell = {
+		{ "doorbell.posted", 8, "segments", "Rung for: the gradient is in shared memory" },
+		{ "doorbell.done", 8, "segments", "Done: the result is there" },
 	},
 	ask = {
 		{ "ask.time", 8, "hex", "Time of the asker, echoed" },

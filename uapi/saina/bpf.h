@@ -17,7 +17,7 @@
  *   saina_arrival   ARRAY[256 * 64]       J * 64 + worker -> struct saina_arrival
  *   saina_input_<E> ARRAY_OF_MAPS[256 * 64] J * 64 + worker -> ARRAY[pool] of inputs of
  *                                         E elements, which the worker has mapped
- *   saina_board_<E> ARRAY_OF_MAPS[256]    J -> ARRAY[segments * SAINA_BOARD_ROUNDS] of results,
+ *   saina_shm_results_<E> ARRAY_OF_MAPS[256]    J -> ARRAY[segments * SAINA_SHM_RESULTS_ROUNDS] of results,
  *                                         which the workers have mapped to read
  *   saina_counted   ARRAY_OF_MAPS[256]    J -> ARRAY[segments] of struct saina_counted
  *   saina_signs     ARRAY_OF_MAPS[256]    J -> ARRAY[segments * sign words] of __u64
@@ -27,11 +27,11 @@
  *   saina_locks     ARRAY[SAINA_LOCKS]    struct saina_slot_lock
  *   saina_ports     HASH                  ifindex -> struct saina_port_conf
  *   saina_tx        DEVMAP_HASH           ifindex -> unicast answers leave here
- *   saina_outlet    ARRAY[256]            J -> ifindex of the ifb with the job's ports, or 0
- *   saina_door      HASH                  ifindex of ports where XDP leaves results to tc
+ *   saina_fanout_ifb    ARRAY[256]            J -> ifindex of the ifb with the job's ports, or 0
+ *   saina_tc_handoff      HASH                  ifindex of ports where XDP leaves results to tc
  *   saina_asked     ARRAY[256 * 64]       J * 64 + worker -> struct saina_asked
- *   saina_told      ARRAY[256]            J -> struct saina_told
- *   saina_learned   LRU_HASH              struct saina_addr -> struct saina_place
+ *   saina_event_seen      ARRAY[256]            J -> struct saina_event_seen
+ *   saina_join_src   LRU_HASH              struct saina_addr -> struct saina_place
  *   saina_events    RINGBUF               struct saina_event
  *   saina_relay     RINGBUF               struct saina_relay_msg: results for slow ports
  *   saina_delay     RINGBUF               struct saina_delay_msg: frames held by the lab
@@ -47,14 +47,14 @@
 #include <linux/bpf.h>
 #include "saina/counters.h"
 #include "saina/proto.h"
-#include "saina/share.h"
+#include "saina/shm.h"
 
 /*
  * Number of all that is said here of maps: which there are, their names, types, keys, values
  * and sizes.  A change of any of it takes the next number.  Maps that are found pinned under
  * another number are neither opened nor read (userland/dp/dp_load.c).
  */
-#define SAINA_LAYOUT		13
+#define SAINA_LAYOUT		14
 
 #define SAINA_LOCKS		16384	/* power of two */
 #define SAINA_POOL_MAX		4096	/* hot slots of one job, power of two */
@@ -213,7 +213,7 @@ struct saina_job_conf {
 /* What a job's workers send */
 enum saina_rt_mode {
 	SAINA_RT_SLOTS		= 0,	/* gradients of rounds */
-	SAINA_RT_TABLE		= 1,	/* updates of steps */
+	SAINA_RT_PS		= 1,	/* updates of steps */
 	SAINA_RT_FENCE		= 2,	/* gradients, after a table; its first round is for all */
 };
 
@@ -321,7 +321,7 @@ enum saina_slot_state {
 	SAINA_SLOT_EMPTY	= 0,
 	SAINA_SLOT_OPEN		= 1,
 	SAINA_SLOT_DONE		= 2,
-	SAINA_SLOT_TABLE	= 3,	/* a ring entry that is the table's; a view of it */
+	SAINA_SLOT_PS	= 3,	/* a ring entry that is the table's; a view of it */
 };
 
 /**
@@ -377,17 +377,17 @@ struct saina_slot_##E {					\
 };
 SAINA_ELEMS_LIST(SAINA_SLOT_DECL)
 
-/* What workers have mapped: saina/share.h. */
-#define SAINA_SHARED_DECL(E)				\
+/* What workers have mapped: saina/shm.h. */
+#define SAINA_SHM_DECL(E)				\
 struct saina_input_##E {				\
 	struct saina_input_head head;			\
 	__s32	v[E];					\
 };							\
-struct saina_board_##E {				\
-	struct saina_board_head head;			\
+struct saina_shm_results_##E {				\
+	struct saina_shm_result_head head;			\
 	__s32	sum[E];					\
 };
-SAINA_ELEMS_LIST(SAINA_SHARED_DECL)
+SAINA_ELEMS_LIST(SAINA_SHM_DECL)
 
 struct saina_counted {
 	__u32	last[SAINA_WORKERS_MAX];	/* 1 + last round counted in, 0 never */
@@ -496,14 +496,14 @@ struct saina_asked {
 	__u32	count;
 };
 
-#define SAINA_TOLD_NOBODY	SAINA_WORKERS_MAX
+#define SAINA_EVENT_SEEN_JOB	SAINA_WORKERS_MAX
 
 /**
- * struct saina_told - when there was such an event last
+ * struct saina_event_seen - when there was such an event last
  * @last: generation << 32 | a round: of each worker STALE, the job's next round then; of the
- *	job (SAINA_TOLD_NOBODY) DEGRADED, 1 + the round meant
+ *	job (SAINA_EVENT_SEEN_JOB) DEGRADED, 1 + the round meant
  */
-struct saina_told {
+struct saina_event_seen {
 	__u64	last[SAINA_WORKERS_MAX + 1];
 };
 

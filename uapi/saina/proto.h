@@ -8,10 +8,10 @@
  * All multi-byte fields after the UDP header, payload elements included, are
  * LITTLE ENDIAN: the aggregator adds payload words where they lie.
  *
- *   worker --> aggregator:48864   GRAD PULL PROBE ASK BELL, INC READ CLOCK (data plane)
+ *   worker --> aggregator:48864   GRAD PULL PROBE ASK DOORBELL, INC READ CLOCK (data plane)
  *   worker --> aggregator:48865   JOIN READY HEARTBEAT LEAVE (agent)
- *   aggregator:48864 --> group:48866   RESULT RUNG GO PROBE_REPLY  (to all workers)
- *   aggregator:48864 --> worker   RESULT (RESEND, LATE), RUNG, STALE, TOLD, SUM, NAK, GO (unicast)
+ *   aggregator:48864 --> group:48866   RESULT COMPLETION GO PROBE_REPLY  (to all workers)
+ *   aggregator:48864 --> worker   RESULT (RESEND, LATE), COMPLETION, STALE, ASK_REPLY, SUM, NAK, GO (unicast)
  *   aggregator:48865 --> worker   WELCOME REFUSE STATUS
  *
  * A worker uses ONE unicast UDP socket for everything it sends, so that the
@@ -75,7 +75,7 @@ enum saina_msg_type {
 	SAINA_MSG_PROBE		= 9,	/* worker: can results reach me? */
 	SAINA_MSG_PROBE_REPLY	= 10,
 	SAINA_MSG_ASK		= 11,	/* worker: what has become of these? struct saina_ask */
-	SAINA_MSG_TOLD		= 12,	/* answers it, as long as it */
+	SAINA_MSG_ASK_REPLY		= 12,	/* answers it, as long as it */
 	SAINA_MSG_SUM		= 13,	/* answers INC and READ: sums, of the table or a view */
 	SAINA_MSG_NAK		= 14,	/* answers INC: it is not counted; anything: wrong mode */
 	SAINA_MSG_GO		= 15,	/* answers CLOCK, or tells waiters: who may begin a step */
@@ -88,8 +88,8 @@ enum saina_msg_type {
 	SAINA_MSG_STATUS	= 21,	/* struct saina_status, answers 19, 20, 22 */
 	SAINA_MSG_LEAVE		= 22,	/* worker: goodbye */
 	/* data plane, by reference */
-	SAINA_MSG_BELL		= 23,	/* worker: gradients are in its array; struct saina_bell */
-	SAINA_MSG_RUNG		= 24,	/* answers it: results lie on the board */
+	SAINA_MSG_DOORBELL		= 23,	/* worker: gradients are in its array; struct saina_doorbell */
+	SAINA_MSG_COMPLETION		= 24,	/* answers it: results lie on the board */
 };
 
 enum saina_elem_type {
@@ -160,7 +160,7 @@ enum saina_nak {
  *	GO: the step the addressee is in.  RESULT in multicast: time-out of the
  *	policy in force, microseconds, 0 if it has none; STATUS:
  *	number of the board that doorbells are answered on, 0: use frames
- * @slot_round: STALE, TOLD: the next round the data path will open (1 + the newest
+ * @slot_round: STALE, ASK_REPLY: the next round the data path will open (1 + the newest
  *	opened); SUM, NAK, GO: how many steps all of the worker's group have finished; with k
  *	MODE: the first round or step of the other mode.  Elsewhere 0
  * @session: random, chosen by the agent at each admission; names one
@@ -192,7 +192,7 @@ struct saina_hdr {
 #define SAINA_ASK_SEGMENTS	64	/* that one ASK is about: hdr.segment and those after it */
 
 /**
- * struct saina_ask - body of ASK and TOLD; bit i is about segment hdr.segment + i of round
+ * struct saina_ask - body of ASK and ASK_REPLY; bit i is about segment hdr.segment + i of round
  *	hdr.round, 0 in ASK and for segments that the job does not have
  * @time: the asker's, echoed
  * @counted: its gradient is in the sum
@@ -206,16 +206,16 @@ struct saina_ask {
 	__le64	due;
 } __attribute__((packed, aligned(2)));
 
-#define SAINA_BELL_SEGMENTS	64	/* that one BELL is about, likewise */
+#define SAINA_DOORBELL_SEGMENTS	64	/* that one DOORBELL is about, likewise */
 
 /**
- * struct saina_bell - body of BELL and RUNG; bit i is about segment hdr.segment + i of
+ * struct saina_doorbell - body of DOORBELL and COMPLETION; bit i is about segment hdr.segment + i of
  *	round hdr.round
- * @rung: BELL: the gradient is in the worker's input array; RUNG: as it was rung
- * @done: RUNG: of these, the result is on the board; BELL: not looked at
+ * @posted: DOORBELL: the gradient is in the worker's input array; COMPLETION: as in the DOORBELL
+ * @done: COMPLETION: of these, the result is on the board; DOORBELL: not looked at
  */
-struct saina_bell {
-	__le64	rung;
+struct saina_doorbell {
+	__le64	posted;
 	__le64	done;
 } __attribute__((packed, aligned(2)));
 
@@ -294,7 +294,7 @@ struct saina_join_named {
  * @formed: 1: admitted while the job was forming, so @round is the first its data
  *	path opens and has no results before it; 0: came to a running job
  * @reports: 1: a HEARTBEAT may have a struct saina_report
- * @by_reference: 1: the operator allows the job to work by reference (saina/share.h)
+ * @by_reference: 1: the operator allows the job to work by reference (saina/shm.h)
  * @reserved: 0
  */
 struct saina_welcome {
@@ -350,7 +350,7 @@ struct saina_refuse {
  * struct saina_report - body of HEARTBEAT with REPORT: how the worker sees the network
  * @sent: gradients sent for the first time, since it was started
  * @resent: gradients sent again
- * @rtt_us: smoothed time from an ASK to its TOLD, microseconds; 0: none yet
+ * @rtt_us: smoothed time from an ASK to its ASK_REPLY, microseconds; 0: none yet
  * @window: messages it may have in flight
  * @refused: errno (as Linux numbers them) with which its kernel refuses to send gradients; 0: none
  * @refused_ms: since it has sent none
@@ -391,7 +391,7 @@ SAINA_ASSERT(__builtin_offsetof(struct saina_hdr, mask) == 24, "mask at 24");
 SAINA_ASSERT(__builtin_offsetof(struct saina_hdr, aux) == 32, "aux at 32");
 SAINA_ASSERT(__builtin_offsetof(struct saina_hdr, session) == 40, "session at 40");
 SAINA_ASSERT(sizeof(struct saina_ask) == 32, "saina_ask is 32 bytes");
-SAINA_ASSERT(sizeof(struct saina_bell) == 16, "saina_bell is 16 bytes");
+SAINA_ASSERT(sizeof(struct saina_doorbell) == 16, "saina_doorbell is 16 bytes");
 SAINA_ASSERT(sizeof(struct saina_join) == 88, "saina_join is 88 bytes");
 SAINA_ASSERT(sizeof(struct saina_join_named) == 120, "saina_join_named is 120 bytes");
 SAINA_ASSERT(sizeof(struct saina_welcome) == 48, "saina_welcome is 48 bytes");

@@ -64,7 +64,7 @@ int saina_dp_slot(struct saina_dp *dp, __u16 job, __u32 index, struct saina_slot
 int saina_dp_result(struct saina_dp *dp, __u16 job, __u32 segment, __u32 round,
 		    struct saina_slot_meta *m, __s32 *sums);
 
-/* By reference (saina/share.h).  What worker @w may have, made if need be: fd[0] its input
+/* By reference (saina/shm.h).  What worker @w may have, made if need be: fd[0] its input
  * array, fd[1] the job's board, for the caller to close; @board: number of that.  A second
  * call gets the same until saina_dp_unshare(). */
 int saina_dp_share(struct saina_dp *dp, __u16 job, unsigned int w, int fd[2], __u32 *board);

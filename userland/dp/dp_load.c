@@ -14,7 +14,7 @@
 #define MAP_NAME_RING(E)	[DP_RING + SIZE_##E] = "saina_ring_" #E,
 #define MAP_NAME_VIEW(E)	[DP_VIEW + SIZE_##E] = "saina_view_" #E,
 #define MAP_NAME_INPUT(E)	[DP_INPUT + SIZE_##E] = "saina_input_" #E,
-#define MAP_NAME_BOARD(E)	[DP_BOARD + SIZE_##E] = "saina_board_" #E,
+#define MAP_NAME_BOARD(E)	[DP_SHM_RESULTS + SIZE_##E] = "saina_shm_results_" #E,
 #define SIZE_NAME(E)		SIZE_##E,
 enum { SAINA_ELEMS_LIST(SIZE_NAME) SIZES };
 SAINA_ASSERT(SIZES == DP_SIZES, "DP_SIZES");
@@ -22,7 +22,7 @@ SAINA_ASSERT(SIZES == DP_SIZES, "DP_SIZES");
 /* Who changes one of these puts the next SAINA_LAYOUT into uapi/saina/bpf.h. */
 #define LAYOUT_SIZE(TYPE, SIZE) \
 	SAINA_ASSERT(sizeof(struct TYPE) == (SIZE), #TYPE " has another size: so has SAINA_LAYOUT")
-SAINA_ASSERT(SAINA_LAYOUT == 13, "the sizes below are those of layout 13");
+SAINA_ASSERT(SAINA_LAYOUT == 14, "the sizes below are those of layout 14");
 SAINA_ASSERT(DP_MAPS == 51, "there are other maps: so is SAINA_LAYOUT");
 LAYOUT_SIZE(saina_global, 12);
 LAYOUT_SIZE(saina_job_conf, 2304);
@@ -30,7 +30,7 @@ LAYOUT_SIZE(saina_job_rt, 208);
 LAYOUT_SIZE(saina_slot_meta, 64);
 LAYOUT_SIZE(saina_counted, 256);
 LAYOUT_SIZE(saina_input_head, 64);
-LAYOUT_SIZE(saina_board_head, 64);
+LAYOUT_SIZE(saina_shm_result_head, 64);
 LAYOUT_SIZE(saina_slot_lock, 64);
 LAYOUT_SIZE(saina_clock, 2680);
 LAYOUT_SIZE(saina_arrival, 224);
@@ -39,7 +39,7 @@ LAYOUT_SIZE(saina_port_conf, 40);
 LAYOUT_SIZE(saina_addr, 16);
 LAYOUT_SIZE(saina_place, 12);
 LAYOUT_SIZE(saina_asked, 8);
-LAYOUT_SIZE(saina_told, 520);
+LAYOUT_SIZE(saina_event_seen, 520);
 LAYOUT_SIZE(saina_event, 40);
 LAYOUT_SIZE(saina_relay_msg, 8256);
 LAYOUT_SIZE(saina_delay_msg, 9240);
@@ -57,14 +57,14 @@ const char *const dp_map_name[DP_MAPS] = {
 	[DP_LOCKS] = "saina_locks",
 	[DP_PORTS] = "saina_ports",
 	[DP_TX] = "saina_tx",
-	[DP_LEARNED] = "saina_learned",
+	[DP_JOIN_SRC] = "saina_join_src",
 	[DP_EVENTS] = "saina_events",
 	[DP_RELAY] = "saina_relay",
 	[DP_DELAY] = "saina_delay",
-	[DP_OUTLET] = "saina_outlet",
-	[DP_DOOR] = "saina_door",
+	[DP_FANOUT_IFB] = "saina_fanout_ifb",
+	[DP_TC_HANDOFF] = "saina_tc_handoff",
 	[DP_ASKED] = "saina_asked",
-	[DP_TOLD] = "saina_told",
+	[DP_EVENT_SEEN] = "saina_event_seen",
 	[DP_ARRIVAL] = "saina_arrival",
 	SAINA_ELEMS_LIST(MAP_NAME_HOT)
 	SAINA_ELEMS_LIST(MAP_NAME_RING)

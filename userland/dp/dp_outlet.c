@@ -110,8 +110,8 @@ static int ports_add(struct saina_dp *dp, struct dp_outlet *o, const struct sain
 /* From now on results go to @ifindex. */
 static int outlet_put(struct saina_dp *dp, __u32 job, __u32 ifindex)
 {
-	if (bpf_map_update_elem(dp->map[DP_OUTLET], &job, &ifindex, BPF_ANY))
-		return dp_fail(dp, -errno, "saina_outlet of job %u: %s", job, strerror(errno));
+	if (bpf_map_update_elem(dp->map[DP_FANOUT_IFB], &job, &ifindex, BPF_ANY))
+		return dp_fail(dp, -errno, "saina_fanout_ifb of job %u: %s", job, strerror(errno));
 	return 0;
 }
 
@@ -207,7 +207,7 @@ void dp_outlet_reopen(struct saina_dp *dp, struct dp_job *j, __u32 job)
 	const struct link *link;
 	__u32 ifindex;
 
-	if (bpf_map_lookup_elem(dp->map[DP_OUTLET], &job, &ifindex) || !ifindex ||
+	if (bpf_map_lookup_elem(dp->map[DP_FANOUT_IFB], &job, &ifindex) || !ifindex ||
 	    links_read(&links))
 		return;
 	link = links_by_index(&links, ifindex);

@@ -35,12 +35,12 @@ static int door_open(struct saina_dp *dp, __u32 ifindex)
 {
 	__u32 yes = 1;
 
-	return bpf_map_update_elem(dp->map[DP_DOOR], &ifindex, &yes, BPF_ANY);
+	return bpf_map_update_elem(dp->map[DP_TC_HANDOFF], &ifindex, &yes, BPF_ANY);
 }
 
 static void door_close(struct saina_dp *dp, __u32 ifindex)
 {
-	bpf_map_delete_elem(dp->map[DP_DOOR], &ifindex);
+	bpf_map_delete_elem(dp->map[DP_TC_HANDOFF], &ifindex);
 }
 
 /* The door is closed first: without XDP before it, whatever comes could use it. */

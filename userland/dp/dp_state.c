@@ -92,7 +92,7 @@ int saina_dp_learned_take(struct saina_dp *dp, __be32 ip, __be16 udp_port, __u64
 {
 	struct saina_addr key = { .nonce = nonce, .ip = ip, .udp_port = udp_port };
 
-	if (bpf_map_lookup_and_delete_elem(dp->map[DP_LEARNED], &key, p))
+	if (bpf_map_lookup_and_delete_elem(dp->map[DP_JOIN_SRC], &key, p))
 		return dp_fail(dp, -errno, "nobody has joined from that address by a port of ours");
 	return 0;
 }

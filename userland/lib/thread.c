@@ -114,9 +114,9 @@ void saina_input(struct saina *s, enum saina_source from, const void *msg, size_
 	case SAINA_MSG_NOP:
 		break;
 	case SAINA_MSG_RESULT:
-	case SAINA_MSG_RUNG:
+	case SAINA_MSG_COMPLETION:
 	case SAINA_MSG_STALE:
-	case SAINA_MSG_TOLD:
+	case SAINA_MSG_ASK_REPLY:
 		if (saina_join_listening(&s->session))
 			saina_round_input(&s->round, h, now);
 		break;

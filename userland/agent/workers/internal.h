@@ -6,7 +6,7 @@
 #include <netinet/in.h>
 
 #include "agent/workers/workers.h"
-#include "saina/share.h"
+#include "saina/shm.h"
 
 /* Where a datagram came from. */
 struct from {
@@ -60,7 +60,7 @@ void share_uninit(struct agent *a);
 
 /* share.c */
 /* Answers a question: 0, with two descriptors for the caller to close, or refused with @m. */
-int share_lend(struct agent *a, const struct saina_share_ask *q, struct saina_share_answer *m,
+int share_lend(struct agent *a, const struct saina_shm_request *q, struct saina_shm_reply *m,
 	       int map[2]);
 /* Takes back what sessions had that have ended. */
 void share_job_changed(struct agent *a, const struct saina_job *job);

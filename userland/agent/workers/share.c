@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * By reference: which worker of this host has which memory of the data path's
- * (uapi/saina/share.h).  Who knows a worker's session gets that worker's array and its job's
+ * (uapi/saina/shm.h).  Who knows a worker's session gets that worker's array and its job's
  * board.  An array is one session's: when that ends, however it ends and whoever says so, the
  * data path forgets array and board, and the next session gets new ones.
  */
@@ -14,7 +14,7 @@
 #include "agent/workers/internal.h"
 
 __attribute__((format(printf, 3, 4)))
-static int refuse(struct saina_share_answer *m, int error, const char *fmt, ...)
+static int refuse(struct saina_shm_reply *m, int error, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -34,16 +34,16 @@ static void forget(struct agent *a, const struct saina_job *job, int w)
 		log_error("job %s: %s", job->name, saina_dp_error(a->dp));
 }
 
-int share_lend(struct agent *a, const struct saina_share_ask *q, struct saina_share_answer *m,
+int share_lend(struct agent *a, const struct saina_shm_request *q, struct saina_shm_reply *m,
 	       int map[2])
 {
 	const struct saina_job *job = saina_core_job_find(a->jobs->core, 1, q->job, NULL, NULL);
 	struct worker_aux *aux;
 	int ret;
 
-	if (q->version != SAINA_SHARE_VERSION)
+	if (q->version != SAINA_SHM_VERSION)
 		return refuse(m, -EPROTO, "version %u of the question is not understood here, only %u",
-			      q->version, SAINA_SHARE_VERSION);
+			      q->version, SAINA_SHM_VERSION);
 	if (!job || q->worker >= job->workers || !jobs_alive(job, q->worker) ||
 	    job->worker[q->worker].bind.session != q->session)
 		return refuse(m, -EACCES, "worker %u of job %u is not admitted in this session",

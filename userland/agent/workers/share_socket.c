@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The socket that workers of this host ask for their memory at (uapi/saina/share.h): one
+ * The socket that workers of this host ask for their memory at (uapi/saina/shm.h): one
  * question on a connection, which is closed when it is answered.  Whoever says nothing has the
  * connection for SILENCE_MS, and each user has a limited number of these.
  */
@@ -55,7 +55,7 @@ static void asker_end(struct asker *q)
 	watch_silence(s);
 }
 
-static void answer(int fd, const struct saina_share_answer *m, const int map[2])
+static void answer(int fd, const struct saina_shm_reply *m, const int map[2])
 {
 	union {
 		char buf[CMSG_SPACE(2 * sizeof(int))];
@@ -81,7 +81,7 @@ static void answer(int fd, const struct saina_share_answer *m, const int map[2])
 
 static void refuse(struct agent *a, int fd, const struct ucred *who, int error, const char *text)
 {
-	struct saina_share_answer m = { .error = -error };
+	struct saina_shm_reply m = { .error = -error };
 
 	a->workers->share.counts[SHARE_REFUSED]++;
 	snprintf(m.text, sizeof(m.text), "%s", text);
@@ -93,8 +93,8 @@ static void refuse(struct agent *a, int fd, const struct ucred *who, int error, 
 /* Looks for the question: -EAGAIN if there is none yet, else the connection has served. */
 static int serve(struct agent *a, int fd, const struct ucred *who)
 {
-	struct saina_share_answer m = { 0 };
-	struct saina_share_ask q;
+	struct saina_shm_reply m = { 0 };
+	struct saina_shm_request q;
 	char text[SAINA_TEXT_LEN];
 	ssize_t n = stranger_receive(fd, &q, sizeof(q));
 	int map[2];
@@ -103,7 +103,7 @@ static int serve(struct agent *a, int fd, const struct ucred *who)
 		return n;
 	if (n == -EBADMSG) {
 		refuse(a, fd, who, -EBADMSG,
-		       "a question is one struct saina_share_ask, and no descriptor comes with it");
+		       "a question is one struct saina_shm_request, and no descriptor comes with it");
 	} else if (n > 0 && n != sizeof(q)) {
 		snprintf(text, sizeof(text), "a question has %zu bytes, not %zd: update the older side",
 			 sizeof(q), n);

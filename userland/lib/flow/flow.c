@@ -3,7 +3,7 @@
  * What is heard, and rounds.  What is sent: run.c.
  *
  * Nothing is sent again because of silence: silence is asked about (ASK), and the answer
- * (TOLD) says of each segment what is the matter:
+ * (ASK_REPLY) says of each segment what is the matter:
  *
  *	neither counted nor done	the gradient was lost: it is sent again, if it was not
  *					sent behind the question
@@ -201,7 +201,7 @@ static void step_back(struct saina_flow *f, uint64_t now)
 	f->gated = f->may_step_back = f->follows = false;
 }
 
-/* The round before, which the gate waits for: what TOLD says of @bits of it. */
+/* The round before, which the gate waits for: what ASK_REPLY says of @bits of it. */
 static void told_before(struct saina_flow *f, uint32_t segment, uint64_t bits, uint64_t done,
 			    uint64_t due, uint64_t now)
 {

@@ -257,7 +257,7 @@ static void result(struct saina_round *r, const struct saina_hdr *h, uint64_t no
 }
 
 /* What the board says of a result, as a RESULT would. */
-static void board_header(const struct saina_round *r, const struct saina_board_head *b,
+static void board_header(const struct saina_round *r, const struct saina_shm_result_head *b,
 			 uint32_t round, uint32_t segment, uint8_t next_k, struct saina_hdr *h)
 {
 	memset(h, 0, sizeof(*h));
@@ -284,7 +284,7 @@ static void board_header(const struct saina_round *r, const struct saina_board_h
  * has to be settled, and the aggregator has not shifted it.  If it is overwritten under our hands, it
  * comes once more, in a message.
  */
-static bool consume_in_place(struct saina_round *r, const struct saina_board_head *b,
+static bool consume_in_place(struct saina_round *r, const struct saina_shm_result_head *b,
 			     const struct saina_hdr *h, uint32_t round, uint32_t segment,
 			     uint64_t now)
 {
@@ -309,7 +309,7 @@ static bool consume_in_place(struct saina_round *r, const struct saina_board_hea
 static bool board_result(struct saina_round *r, uint32_t round, uint32_t segment, uint8_t next_k,
 			 uint64_t now)
 {
-	const struct saina_board_head *b;
+	const struct saina_shm_result_head *b;
 
 	if (!r->lent || !saina_lent_ready(r->lent, r->job))
 		return false;
@@ -332,8 +332,8 @@ static bool board_result(struct saina_round *r, uint32_t round, uint32_t segment
 static void rung(struct saina_round *r, const struct saina_hdr *h, uint64_t now)
 {
 	uint32_t round = le32toh(h->round), first = le32toh(h->segment);
-	const struct saina_bell *bell = (const void *)(h + 1);
-	uint64_t done = le64toh(bell->done);
+	const struct saina_doorbell *doorbell = (const void *)(h + 1);
+	uint64_t done = le64toh(doorbell->done);
 
 	for (; done; done &= done - 1) {
 		uint32_t segment = first + __builtin_ctzll(done);
@@ -356,9 +356,9 @@ void saina_round_input(struct saina_round *r, const struct saina_hdr *h, uint64_
 {
 	if (h->type == SAINA_MSG_RESULT)
 		result(r, h, now);
-	else if (h->type == SAINA_MSG_RUNG)
+	else if (h->type == SAINA_MSG_COMPLETION)
 		rung(r, h, now);
-	else if (h->type == SAINA_MSG_TOLD)
+	else if (h->type == SAINA_MSG_ASK_REPLY)
 		saina_flow_told(&r->flow, le32toh(h->round), le32toh(h->segment), (const void *)(h + 1),
 				le32toh(h->slot_round), now);
 	else
@@ -407,11 +407,11 @@ static void put_grad(struct saina_round *r, void *buf, const struct saina_act *a
 }
 
 /* One doorbell for them all. */
-static void put_bell(struct saina_round *r, void *buf, const struct saina_act *a, size_t n)
+static void put_doorbell(struct saina_round *r, void *buf, const struct saina_act *a, size_t n)
 {
-	struct saina_hdr *h = header(r, buf, SAINA_MSG_BELL, a);
+	struct saina_hdr *h = header(r, buf, SAINA_MSG_DOORBELL, a);
 	uint64_t rung = 0;
-	struct saina_bell bell;
+	struct saina_doorbell doorbell;
 
 	h->flags = a->again ? SAINA_F_RETRANSMIT : 0;
 	for (size_t i = 0; i < n; i++) {
@@ -428,18 +428,18 @@ static void put_bell(struct saina_round *r, void *buf, const struct saina_act *a
 		}
 		rung |= 1ull << (a[i].segment - a->segment);
 	}
-	bell = (struct saina_bell){.rung = htole64(rung)};
-	memcpy(h + 1, &bell, sizeof(bell));
+	doorbell = (struct saina_doorbell){.posted = htole64(rung)};
+	memcpy(h + 1, &doorbell, sizeof(doorbell));
 }
 
 /* Gradients of one round that a doorbell can ring for, and nothing else? */
-static bool is_for_bell(const struct saina_round *r, const struct saina_act *a, size_t n)
+static bool is_for_doorbell(const struct saina_round *r, const struct saina_act *a, size_t n)
 {
 	if (!r->lent || !saina_lent_ready(r->lent, r->job))
 		return false;
 	for (size_t i = 0; i < n; i++)
 		if (a[i].type != SAINA_ACT_GRAD || a[i].round != a->round ||
-		    a[i].segment - a->segment >= SAINA_BELL_SEGMENTS)
+		    a[i].segment - a->segment >= SAINA_DOORBELL_SEGMENTS)
 			return false;
 	return true;
 }
@@ -494,22 +494,22 @@ static size_t next_acts(struct saina_round *r, uint64_t now, uint64_t *when)
 unsigned int saina_round_output(struct saina_round *r, uint64_t now, uint8_t *buf, size_t *len,
 				uint64_t *when)
 {
-	const size_t bell = sizeof(struct saina_hdr) + sizeof(struct saina_bell);
-	unsigned int bells = 0, n = 0;
+	const size_t doorbell = sizeof(struct saina_hdr) + sizeof(struct saina_doorbell);
+	unsigned int doorbells = 0, n = 0;
 	size_t acts;
 
-	while (!n && bells < SAINA_BELLS_MAX && (acts = next_acts(r, now, when))) {
-		if (is_for_bell(r, r->act, acts))
-			put_bell(r, buf + bell * bells++, r->act, acts);
-		else if (!bells || !is_message(r->act))
+	while (!n && doorbells < SAINA_DOORBELLS_MAX && (acts = next_acts(r, now, when))) {
+		if (is_for_doorbell(r, r->act, acts))
+			put_doorbell(r, buf + doorbell * doorbells++, r->act, acts);
+		else if (!doorbells || !is_message(r->act))
 			n = put_acts(r, r->act, acts, now, buf, len);
 		else
 			break; /* of another length: the next call's */
 		r->acts = 0;
 	}
-	if (bells)
-		*len = bell;
-	return bells + n;
+	if (doorbells)
+		*len = doorbell;
+	return doorbells + n;
 }
 
 /* Gradients of @segments, from the one in @h on, whose call may be over. */
@@ -533,15 +533,15 @@ void saina_round_left(struct saina_round *r, const uint8_t *buf, unsigned int n,
 {
 	for (; n--; buf += len) {
 		const struct saina_hdr *h = (const void *)buf;
-		const struct saina_bell *bell = (const void *)(h + 1);
+		const struct saina_doorbell *doorbell = (const void *)(h + 1);
 
 		switch (h->type) {
 		case SAINA_MSG_GRAD:
 		case SAINA_MSG_INC:
 			count_gradients(r, h, 1);
 			break;
-		case SAINA_MSG_BELL:
-			count_gradients(r, h, le64toh(bell->rung));
+		case SAINA_MSG_DOORBELL:
+			count_gradients(r, h, le64toh(doorbell->posted));
 			break;
 		case SAINA_MSG_PULL:
 		case SAINA_MSG_READ:

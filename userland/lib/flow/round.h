@@ -12,7 +12,7 @@
 #include "lent/lent.h"
 #include "table.h"
 
-#define SAINA_BELLS_MAX 16	/* doorbells in a batch */
+#define SAINA_DOORBELLS_MAX 16	/* doorbells in a batch */
 
 /* An all-reduce in flight: a range of segments of the present round. */
 struct saina_req {
@@ -80,7 +80,7 @@ void saina_round_saturated(struct saina_round *r, uint32_t segment, size_t n);
 /* Between rounds: elements change their places; as saina_gradient_move(). */
 int saina_round_move(struct saina_round *r, const struct saina_move *moves, size_t n);
 
-/* A RESULT, RUNG, STALE or TOLD that saina_check() has let through. */
+/* A RESULT, COMPLETION, STALE or ASK_REPLY that saina_check() has let through. */
 void saina_round_input(struct saina_round *r, const struct saina_hdr *h, uint64_t now);
 
 /**

@@ -201,7 +201,7 @@ static void sum(struct saina_round *r, const struct saina_hdr *h, uint64_t now)
 	what = saina_steps_sum(&t->steps, h, now);
 	if (what & SAINA_STEPS_COUNTED)
 		saina_round_saturated(r, segment, saina_residual_stepped(&r->grad, segment, t->exponent[segment],
-									 SAINA_TABLE_LIMIT));
+									 SAINA_PS_LIMIT));
 	if (what & SAINA_STEPS_LOST)
 		saina_round_keep(r, segment);
 	if (le64toh(h->mask)) /* it is begun */
@@ -340,8 +340,8 @@ static int exponent(struct saina_round *r, uint32_t segment)
 	largest = r->grad.quant->largest(data, res, n);
 	if (largest >= SAINA_QUANT_INFINITY)
 		largest = SAINA_QUANT_INFINITY - 1;
-	if (largest && saina_quant_finest(largest, SAINA_TABLE_LIMIT) < e)
-		e = saina_quant_finest(largest, SAINA_TABLE_LIMIT >> SAINA_TABLE_ROOM);
+	if (largest && saina_quant_finest(largest, SAINA_PS_LIMIT) < e)
+		e = saina_quant_finest(largest, SAINA_PS_LIMIT >> SAINA_TABLE_ROOM);
 	t->exponent[segment] = e < SAINA_EXPONENT_MIN ? SAINA_EXPONENT_MIN : e;
 	return t->exponent[segment];
 }
@@ -364,8 +364,8 @@ static void say(struct saina_round *r, uint32_t segment, size_t many, int e)
 		   "job %u: %zu elements of segment %u of this step are beyond %g, which is what exponent "
 		   "%d holds in one update: the rest of them goes with the next updates.  Push smaller "
 		   "updates, or create the job with `exponent %d'",
-		   r->job->id, many, segment, ldexp(SAINA_TABLE_LIMIT, -e), e,
-		   saina_quant_finest(largest, SAINA_TABLE_LIMIT >> SAINA_TABLE_ROOM));
+		   r->job->id, many, segment, ldexp(SAINA_PS_LIMIT, -e), e,
+		   saina_quant_finest(largest, SAINA_PS_LIMIT >> SAINA_TABLE_ROOM));
 }
 
 static void put(struct saina_round *r, void *buf, const struct saina_steps_act *a)
@@ -386,7 +386,7 @@ static void put(struct saina_round *r, void *buf, const struct saina_steps_act *
 		return;
 	}
 	h->exponent = exponent(r, a->segment);
-	cut = saina_gradient_encode_step(&r->grad, a->segment, h + 1, h->exponent, SAINA_TABLE_LIMIT);
+	cut = saina_gradient_encode_step(&r->grad, a->segment, h + 1, h->exponent, SAINA_PS_LIMIT);
 	if (cut)
 		say(r, a->segment, cut, h->exponent);
 }

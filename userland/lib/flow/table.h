@@ -17,7 +17,7 @@ struct saina_req;
  * float32 is cut off at this many units of the exponent, and what is cut off goes with the next
  * update: so a difference of less than SAINA_TABLE_UPDATES updates fits in 32 bits.
  */
-#define SAINA_TABLE_LIMIT	(1u << 20)
+#define SAINA_PS_LIMIT	(1u << 20)
 #define SAINA_TABLE_UPDATES	(1u << 11)
 #define SAINA_TABLE_ROOM	4	/* bits that later updates may be larger than the first */
 

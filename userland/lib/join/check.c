@@ -47,7 +47,7 @@ static bool check_rung(const struct saina_job *s, const struct saina_hdr *h, siz
 					    h->worker != s->worker || le64toh(h->session) != s->session)
 		return false;
 	return s->segments && le32toh(h->segment) < s->segments && is_round(h->round) &&
-	       !h->count && len == sizeof(struct saina_bell);
+	       !h->count && len == sizeof(struct saina_doorbell);
 }
 
 static bool check_welcome(const struct saina_hdr *h, const struct saina_welcome *w)
@@ -92,7 +92,7 @@ static bool check_steps(const struct saina_job *s, const struct saina_hdr *h, si
 		return le16toh(h->count) == s->payload && len == s->wire && is_round(h->round);
 	/* among others it is as long as what it answers */
 	return !h->count && (!len || len == s->wire || len == sizeof(struct saina_ask) ||
-			     len == sizeof(struct saina_bell));
+			     len == sizeof(struct saina_doorbell));
 }
 
 /* About a segment of a round, and without elements. */
@@ -143,9 +143,9 @@ bool saina_check(const struct saina_session *j, enum saina_source from, const vo
 	case SAINA_MSG_STALE:
 		/* Among results it is as long as they are. */
 		return check_segment(job, h) && (!len || len == job->wire || len == sizeof(struct saina_ask));
-	case SAINA_MSG_TOLD:
+	case SAINA_MSG_ASK_REPLY:
 		return check_segment(job, h) && len == sizeof(struct saina_ask);
-	case SAINA_MSG_RUNG:
+	case SAINA_MSG_COMPLETION:
 		return check_rung(job, h, len);
 	case SAINA_MSG_SUM:
 	case SAINA_MSG_NAK:

@@ -47,8 +47,8 @@ void saina_lent_exit(struct saina_lent *s)
 static int ask(const struct saina_lent *s, const struct saina_job *job)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	struct saina_share_ask q = {
-		.version = SAINA_SHARE_VERSION,
+	struct saina_shm_request q = {
+		.version = SAINA_SHM_VERSION,
 		.job = job->id,
 		.worker = job->worker,
 		.session = job->session,
@@ -83,7 +83,7 @@ uint64_t saina_lent_run(struct saina_lent *s, const struct saina_job *job, uint6
 }
 
 static bool map(struct saina_lent *s, const struct saina_job *job,
-		const struct saina_share_answer *a, const int fd[2])
+		const struct saina_shm_reply *a, const int fd[2])
 {
 	size_t page = sysconf(_SC_PAGESIZE);
 	void *p;
@@ -95,7 +95,7 @@ static bool map(struct saina_lent *s, const struct saina_job *job,
 	s->pool = job->pool;
 	s->entry = sizeof(struct saina_input_head) + job->wire;
 	s->input_len = (job->pool * s->entry + page - 1) & ~(page - 1);
-	s->results_len = (job->segments * SAINA_BOARD_ROUNDS * s->entry + page - 1) & ~(page - 1);
+	s->results_len = (job->segments * SAINA_SHM_RESULTS_ROUNDS * s->entry + page - 1) & ~(page - 1);
 	p = mmap(NULL, s->input_len, PROT_READ | PROT_WRITE, MAP_SHARED, fd[0], 0);
 	if (p == MAP_FAILED)
 		return false;
@@ -116,7 +116,7 @@ void saina_lent_receive(struct saina_lent *s, const struct saina_job *job,
 		char buf[CMSG_SPACE(2 * sizeof(int))];
 		struct cmsghdr align;
 	} control;
-	struct saina_share_answer a;
+	struct saina_shm_reply a;
 	struct iovec iov = {&a, sizeof(a)};
 	struct msghdr m = {
 		.msg_iov = &iov,

@@ -28,7 +28,7 @@ static struct {
 	struct saina_round r;
 	struct saina_req req;
 	uint8_t input[POOL * ENTRY];
-	uint8_t board[SAINA_BOARD_ROUNDS * SEGMENTS * ENTRY];
+	uint8_t board[SAINA_SHM_RESULTS_ROUNDS * SEGMENTS * ENTRY];
 	int32_t gradient[SEGMENTS * PAYLOAD];
 	uint8_t out[65536];
 	size_t len;
@@ -77,14 +77,14 @@ static const struct saina_hdr *message(unsigned int i)
 	return (const void *)(s.out + i * s.len);
 }
 
-static void assert_bell(unsigned int i, uint32_t first, uint64_t rung)
+static void assert_doorbell(unsigned int i, uint32_t first, uint64_t rung)
 {
 	const struct saina_hdr *h = message(i);
-	const struct saina_bell *bell = (const void *)(h + 1);
+	const struct saina_doorbell *doorbell = (const void *)(h + 1);
 
-	assert_int_equal(h->type, SAINA_MSG_BELL);
+	assert_int_equal(h->type, SAINA_MSG_DOORBELL);
 	assert_int_equal(le32toh(h->segment), first);
-	assert_int_equal(le64toh(bell->rung), rung);
+	assert_int_equal(le64toh(doorbell->posted), rung);
 }
 
 static void assert_input(uint32_t segment)
@@ -96,13 +96,13 @@ static void assert_input(uint32_t segment)
 	assert_memory_equal(in + 1, s.gradient + segment * PAYLOAD, 4 * PAYLOAD);
 }
 
-/* TOLD of train @j, asked just now: nothing has come in. */
+/* ASK_REPLY of train @j, asked just now: nothing has come in. */
 static void lose(unsigned int j, uint64_t now)
 {
 	struct {
 		struct saina_hdr h;
 		struct saina_ask ask;
-	} m = { .h = { .version = SAINA_PROTO_VERSION, .type = SAINA_MSG_TOLD } };
+	} m = { .h = { .version = SAINA_PROTO_VERSION, .type = SAINA_MSG_ASK_REPLY } };
 
 	m.h.segment = htole32(j * CUT);
 	m.ask.time = htole64(now);
@@ -114,9 +114,9 @@ static void test_together(void **state)
 {
 	saina_round_start(&s.r, &s.req, START);
 	assert_int_equal(output(START), TRAINS);
-	assert_int_equal(s.len, sizeof(struct saina_hdr) + sizeof(struct saina_bell));
+	assert_int_equal(s.len, sizeof(struct saina_hdr) + sizeof(struct saina_doorbell));
 	for (unsigned int j = 0; j < TRAINS; j++) {
-		assert_bell(j, j * CUT, (1 << CUT) - 1);
+		assert_doorbell(j, j * CUT, (1 << CUT) - 1);
 		for (unsigned int i = 0; i < CUT; i++)
 			assert_input(j * CUT + i);
 	}
@@ -148,7 +148,7 @@ static void test_question(void **state)
 	assert_int_equal(output(START), TRAINS);
 	lose(0, now);
 	assert_int_equal(output(now), 1);
-	assert_bell(0, 0, (1 << CUT) - 1);
+	assert_doorbell(0, 0, (1 << CUT) - 1);
 	assert_int_equal(message(0)->flags, SAINA_F_RETRANSMIT);
 	/* Much was lost, so the flow machine asks at once; what it decided on leaves. */
 	for (unsigned int n; (n = output(now)); asked += n) {
@@ -170,10 +170,10 @@ static void test_limit(void **state)
 	s.r.lent = &s.lent;
 	saina_flow_begin(&s.r.flow, 0, true, START);
 	saina_round_start(&s.r, &s.req, START);
-	for (uint32_t i = 0; i < POOL; i += SAINA_BELLS_MAX) {
-		assert_int_equal(output(START), SAINA_BELLS_MAX);
-		for (unsigned int j = 0; j < SAINA_BELLS_MAX; j++)
-			assert_bell(j, i + j, 1);
+	for (uint32_t i = 0; i < POOL; i += SAINA_DOORBELLS_MAX) {
+		assert_int_equal(output(START), SAINA_DOORBELLS_MAX);
+		for (unsigned int j = 0; j < SAINA_DOORBELLS_MAX; j++)
+			assert_doorbell(j, i + j, 1);
 	}
 	assert_int_equal(output(START), 0);
 }

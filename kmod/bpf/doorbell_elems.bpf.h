@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A segment of a BELL through the slot machine: as slot_elems.bpf.h, which includes this,
+ * A segment of a DOORBELL through the slot machine: as slot_elems.bpf.h, which includes this,
  * but the gradient lies in the worker's input array and the result goes to the board, each
  * behind a head.
  * Documentation/datapath.rst section 8.3.
  */
 #define INPUT		CAT(saina_input_, ELEMS)
-#define BOARD		CAT(saina_board_, ELEMS)
+#define BOARD		CAT(saina_shm_results_, ELEMS)
 
 /* The common case, as slot_add_ELEMS(). */
-static __always_inline bool SIZED(bell_add)(struct slot_call *c, struct SLOT *h,
+static __always_inline bool SIZED(doorbell_add)(struct slot_call *c, struct SLOT *h,
 					    const struct INPUT *in)
 {
 	struct saina_slot_lock *lk;
@@ -40,8 +40,8 @@ static __always_inline bool SIZED(bell_add)(struct slot_call *c, struct SLOT *h,
 	return plain;
 }
 
-/* bell_run_ELEMS() - a segment of a BELL; @conf as slot_run_ELEMS() */
-__noinline int SIZED(bell_run)(struct slot_call *c, const struct saina_job_conf *conf)
+/* doorbell_run_ELEMS() - a segment of a DOORBELL; @conf as slot_run_ELEMS() */
+__noinline int SIZED(doorbell_run)(struct slot_call *c, const struct saina_job_conf *conf)
 {
 	struct SLOT *h, *e;
 	struct INPUT *in;
@@ -70,7 +70,7 @@ __noinline int SIZED(bell_run)(struct slot_call *c, const struct saina_job_conf 
 	if (!h)
 		return SLOT_DROP;
 	c->in.exponent = slot_input_exponent(&in->head);
-	if (SIZED(bell_add)(c, h, in)) {
+	if (SIZED(doorbell_add)(c, h, in)) {
 		c->out.counted = SAINA_C_ADDED;
 		return SLOT_KEPT;
 	}
@@ -78,7 +78,7 @@ __noinline int SIZED(bell_run)(struct slot_call *c, const struct saina_job_conf 
 	map = bpf_map_lookup_elem(&BOARD, &key);
 	if (!map)
 		return SLOT_DROP;
-	key = (c->in.round & (SAINA_BOARD_ROUNDS - 1)) * conf->segments + c->in.segment;
+	key = (c->in.round & (SAINA_SHM_RESULTS_ROUNDS - 1)) * conf->segments + c->in.segment;
 	b = bpf_map_lookup_elem(map, &key);
 	if (!b)
 		return SLOT_DROP;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Section 8.3 of Documentation/datapath.rst: BELL, input arrays, the board. */
+/* Section 8.3 of Documentation/datapath.rst: DOORBELL, input arrays, the board. */
 #include <stdlib.h>
 #include <string.h>
 #include "oracle.h"
@@ -16,7 +16,7 @@ static void board_free(struct oracle_job *j)
 void oracle_board_new(struct oracle *o, unsigned int job)
 {
 	struct oracle_job *j = &o->job[job];
-	size_t n = (size_t)j->conf.segments * SAINA_BOARD_ROUNDS;
+	size_t n = (size_t)j->conf.segments * SAINA_SHM_RESULTS_ROUNDS;
 	int32_t *sums = calloc(n * j->conf.payload, sizeof(*sums));
 
 	board_free(j);
@@ -36,7 +36,7 @@ void oracle_share(struct oracle *o, unsigned int job, unsigned int w, const uint
 static void publish(struct oracle_msg *m, bool made)
 {
 	struct oracle_job *j = m->j;
-	struct oracle_board *b = &j->board[(m->round % SAINA_BOARD_ROUNDS) * j->conf.segments +
+	struct oracle_board *b = &j->board[(m->round % SAINA_SHM_RESULTS_ROUNDS) * j->conf.segments +
 					   m->segment];
 
 	if (!made && b->tag >= m->round + 1ull)
@@ -46,22 +46,22 @@ static void publish(struct oracle_msg *m, bool made)
 	memcpy(b->sum, m->result->sum, 4 * j->conf.payload);
 }
 
-void oracle_bell(struct oracle_msg *m)
+void oracle_doorbell(struct oracle_msg *m)
 {
 	size_t entry = sizeof(struct saina_input_head) + 4 * m->j->conf.payload;
 	const uint8_t *input;
 	struct saina_input_head head;
-	struct saina_bell bell = {};
+	struct saina_doorbell doorbell = {};
 	struct saina_hdr hdr = *m->hdr;
 	struct oracle_msg one = *m;
 	bool all = false;
 
-	memcpy(&bell.rung, m->payload, sizeof(bell.rung));
+	memcpy(&doorbell.posted, m->payload, sizeof(doorbell.posted));
 	m->out->verdict = ORACLE_DROP;
 	one.hdr = &hdr;
 	one.rung = true;
-	for (unsigned int i = 0; i < SAINA_BELL_SEGMENTS; i++) {
-		if (!(bell.rung >> i & 1))
+	for (unsigned int i = 0; i < SAINA_DOORBELL_SEGMENTS; i++) {
+		if (!(doorbell.posted >> i & 1))
 			continue;
 		one.segment = m->segment + i;
 		if (one.segment >= m->j->conf.segments)
@@ -91,11 +91,11 @@ void oracle_bell(struct oracle_msg *m)
 		if (m->out->answer != SAINA_MSG_RESULT)
 			continue;
 		publish(&one, m->out->multicast);
-		bell.done |= 1ull << i;
+		doorbell.done |= 1ull << i;
 		all |= m->out->multicast;
 	}
-	if (bell.done) {
-		oracle_answer_rung(m, &bell, all);
+	if (doorbell.done) {
+		oracle_answer_rung(m, &doorbell, all);
 	} else if (m->out->answer == SAINA_MSG_STALE) {
 		m->segment = one.segment;
 		oracle_answer_stale(m);

@@ -5,8 +5,8 @@
  *
  * A worker that is admitted to a job that works by reference (WELCOME) connects to the
  * agent's unix socket (SOCK_SEQPACKET), which the operator lends to the worker's container,
- * and sends struct saina_share_ask.  The agent answers on that connection with struct
- * saina_share_answer, and with it (SCM_RIGHTS), if @error is 0, two maps, and closes the
+ * and sends struct saina_shm_request.  The agent answers on that connection with struct
+ * saina_shm_reply, and with it (SCM_RIGHTS), if @error is 0, two maps, and closes the
  * connection.  It takes no descriptors: a question that comes with some is refused, on
  * Linux 6.16 and later by the kernel (sendmsg: EPERM).  Who connects and asks nothing is
  * disconnected after two seconds; so is, at once, who has 64 such connections already.
@@ -14,22 +14,22 @@
  *
  *	its input array		entry s & (pool - 1): struct saina_input_head and its gradient of
  *				segment s; to be mapped for writing.  Nobody else gets it
- *	the job's board		entry (round & (SAINA_BOARD_ROUNDS - 1)) * segments + s:
- *				struct saina_board_head and the sums of segment s; to be mapped
+ *	the job's board		entry (round & (SAINA_SHM_RESULTS_ROUNDS - 1)) * segments + s:
+ *				struct saina_shm_result_head and the sums of segment s; to be mapped
  *				for reading, for more is refused
  *
- * Then it may send BELL (saina/proto.h) instead of GRAD, for as long as STATUS names the
+ * Then it may send DOORBELL (saina/proto.h) instead of GRAD, for as long as STATUS names the
  * board that it has.
  */
-#ifndef _UAPI_SAINA_SHARE_H
-#define _UAPI_SAINA_SHARE_H
+#ifndef _UAPI_SAINA_SHM_H
+#define _UAPI_SAINA_SHM_H
 
 #include <linux/types.h>
 #include "saina/proto.h"
 
-#define SAINA_SHARE_VERSION	3
+#define SAINA_SHM_VERSION	3
 
-#define SAINA_BOARD_ROUNDS	2	/* power of two */
+#define SAINA_SHM_RESULTS_ROUNDS	2	/* power of two */
 
 /**
  * struct saina_input_head - head of an entry of a worker's input array; its gradient follows
@@ -49,7 +49,7 @@ struct saina_input_head {
 SAINA_ASSERT(sizeof(struct saina_input_head) == 64, "saina_input_head is 64 bytes");
 
 /**
- * struct saina_board_head - head of an entry of the board; the sums follow
+ * struct saina_shm_result_head - head of an entry of the board; the sums follow
  * @tag: 1 + round; 0: nothing, or being written.  Whoever reads the entry reads the tag
  *	before and after: what was between is valid if it is the same
  * @mask: of the result, as all that follows
@@ -60,7 +60,7 @@ SAINA_ASSERT(sizeof(struct saina_input_head) == 64, "saina_input_head is 64 byte
  * @flags: SAINA_F_*
  * @pad: 0
  */
-struct saina_board_head {
+struct saina_shm_result_head {
 	__u64	tag;
 	__u64	mask;
 	__u32	policy;
@@ -70,27 +70,27 @@ struct saina_board_head {
 	__u8	flags;
 	__u8	pad[40];
 };
-SAINA_ASSERT(sizeof(struct saina_board_head) == 64, "saina_board_head is 64 bytes");
+SAINA_ASSERT(sizeof(struct saina_shm_result_head) == 64, "saina_shm_result_head is 64 bytes");
 
 /**
- * struct saina_share_ask - a worker asks for its memory
- * @version: SAINA_SHARE_VERSION
+ * struct saina_shm_request - a worker asks for its memory
+ * @version: SAINA_SHM_VERSION
  * @job: of the worker
  * @worker: who it is
  * @pad: 0
  * @session: of its WELCOME
  */
-struct saina_share_ask {
+struct saina_shm_request {
 	__u32	version;
 	__u16	job;
 	__u8	worker;
 	__u8	pad;
 	__u64	session;
 };
-SAINA_ASSERT(sizeof(struct saina_share_ask) == 16, "saina_share_ask is 16 bytes");
+SAINA_ASSERT(sizeof(struct saina_shm_request) == 16, "saina_shm_request is 16 bytes");
 
 /**
- * struct saina_share_answer - comes with the two maps, or says why there are none
+ * struct saina_shm_reply - comes with the two maps, or says why there are none
  * @error: 0, or an errno
  * @board: number of the board, not 0
  * @segments: of the job: entries of the board for each of its rounds
@@ -98,7 +98,7 @@ SAINA_ASSERT(sizeof(struct saina_share_ask) == 16, "saina_share_ask is 16 bytes"
  * @payload: elements of an entry
  * @text: why not, one sentence, zero terminated
  */
-struct saina_share_answer {
+struct saina_shm_reply {
 	__s32	error;
 	__u32	board;
 	__u32	segments;
@@ -106,6 +106,6 @@ struct saina_share_answer {
 	__u32	payload;
 	char	text[SAINA_TEXT_LEN];
 };
-SAINA_ASSERT(sizeof(struct saina_share_answer) == 180, "saina_share_answer is 180 bytes");
+SAINA_ASSERT(sizeof(struct saina_shm_reply) == 180, "saina_shm_reply is 180 bytes");
 
-#endif /* _UAPI_SAINA_SHARE_H */
+#endif /* _UAPI_SAINA_SHM_H */
