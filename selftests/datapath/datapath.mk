@@ -5,14 +5,14 @@ DATAPATH_TEST_OBJS := $(call objs,$(addprefix selftests/datapath/,rig.c rig_jobs
 TRACE_OBJS := $(call objs,$(addprefix selftests/datapath/,world.c world_life.c world_policy.c \
 	world_workers.c world_channel.c world_answers.c foreign.c hostile.c))
 
-$(B)/obj/selftests/datapath/%.o $(B)/obj/selftests/module/plane.o: CPPFLAGS += -Iselftests
+$(B)/obj/selftests/datapath/%.o $(B)/obj/selftests/module/backend.o: CPPFLAGS += -Iselftests
 
 $(B)/selftests/trace_test: $(TRACE_OBJS)
 $(B)/selftests/table_test: $(call objs,$(addprefix selftests/datapath/,table_world.c \
 	table_workers.c table_ledger.c table_rules.c))
 # With the jobs in saina.ko, too (--module).
 $(B)/selftests/trace_test $(B)/selftests/table_test: \
-	$(call objs,$(addprefix selftests/module/,plane.c xdp_rig.c calls.c)) $(B)/libsainactl.a
+	$(call objs,$(addprefix selftests/module/,backend.c xdp_harness.c requests.c)) $(B)/libsainactl.a
 $(B)/selftests/door_test: LDFLAGS += -Wl,--wrap=bpf_link_detach
 $(B)/selftests/defects_test: $(call objs,$(addprefix selftests/datapath/,defects_sfcd.c defects_serene.c defects_table.c arrivals.c))
 $(DATAPATH_TESTS:%=$(B)/selftests/%): $(B)/selftests/%: $(B)/obj/selftests/datapath/%.o \

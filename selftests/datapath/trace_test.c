@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "lib/tap.h"
-#include "module/plane.h"
+#include "module/backend.h"
 #include "rig_events.h"
 #include "rig_jobs.h"
 #include "rig_packets.h"
@@ -112,7 +112,7 @@ struct total {
 	bool ok;
 	uint64_t packets, jobs, results, contributions, swaps, stuck, decisions;
 	uint64_t mixed, nans;		/* results of several exponents, of NaN */
-	struct plane_calls calls;
+	struct backend_requests calls;
 	uint64_t sized[6];		/* results of each payload size */
 	uint64_t kind[WORLD_KINDS];	/* .. of each kind of policy */
 	uint64_t counter[SAINA_C_N];
@@ -448,7 +448,7 @@ static void episodes(uint64_t seed, uint64_t step, uint64_t packets)
 	if (opt.tc)
 		rig_use_tc(&t.rig);
 	if (opt.module)
-		plane_open(&t.rig);
+		backend_open(&t.rig);
 	for (sum->ok = true; sum->ok && t.rig.packets < packets; seed += step) {
 		uint64_t left = packets - t.rig.packets;
 
@@ -457,8 +457,8 @@ static void episodes(uint64_t seed, uint64_t step, uint64_t packets)
 	sum->packets = t.rig.packets;
 	sum->no_linear = t.rig.no_linear;
 	if (opt.module)
-		plane_close(&t.rig);
-	sum->calls = *plane_calls();
+		backend_close(&t.rig);
+	sum->calls = *backend_requests();
 	rig_close(&t.rig);
 }
 
@@ -555,7 +555,7 @@ int main(int argc, char **argv)
 	if (geteuid())
 		tap_skip_all("only root may load BPF programs");
 	if (opt.module)
-		plane_choose();
+		backend_choose();
 	processes = opt.packets < 500000 ? 1 : opt.module ? 2 : PROCESSES;
 	sum = all_episodes(processes);
 

@@ -22,7 +22,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)
 BUILD = os.path.realpath(os.environ.get("SAINA_BUILD", TOP + "/build"))
 KERNEL = "6.1"
 SOURCES = ("uapi", "kmod", "userland", "tools")
-ACYCLIC = ("kmod/core", "kmod/net")
+ACYCLIC = ("kmod/core", "kmod/pernet")
 
 
 def table():

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "agent/kernel/plane.h"
-#include "core/refuse.h"
+#include "core/err.h"
 #include "ctl/payload.h"
 
 static void mark(void *plane, unsigned int id)
