@@ -54,7 +54,7 @@ int share_lend(struct agent *a, const struct saina_shm_request *q, struct saina_
 	aux = jobs_worker(a, job, q->worker);
 	if (aux->lent != q->session)
 		forget(a, job, q->worker);
-	ret = saina_dp_share(a->dp, job->id, q->worker, map, &m->board);
+	ret = saina_dp_share(a->dp, job->id, q->worker, map, &m->output);
 	if (ret)
 		return refuse(m, ret, "%s", saina_dp_error(a->dp));
 	m->segments = job->segments;

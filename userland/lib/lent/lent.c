@@ -89,7 +89,7 @@ static bool map(struct saina_lent *s, const struct saina_job *job,
 	void *p;
 
 	unmap(s);
-	if (a->segments != job->segments || a->pool != job->pool || a->payload != job->payload || !a->board)
+	if (a->segments != job->segments || a->pool != job->pool || a->payload != job->payload || !a->output)
 		return false;
 	s->segments = job->segments;
 	s->pool = job->pool;
@@ -105,7 +105,7 @@ static bool map(struct saina_lent *s, const struct saina_job *job,
 		return false;
 	s->results = p;
 	s->session = job->session;
-	s->board = a->board;
+	s->board = a->output;
 	return true;
 }
 
