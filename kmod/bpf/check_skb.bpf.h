@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the kernel is still to do to a frame when it leaves: where it writes a checksum,
- * and how it cuts a super-packet.  A sender with a packet socket or a tap chooses both.
+ * Check of a frame's metadata: where the kernel writes a checksum when the frame leaves, and
+ * how it cuts a super-packet.  A sender with a packet socket or a tap chooses both.
  * Documentation/datapath.rst section 10.1.
  */
 #ifndef SAINA_META_BPF_H
@@ -14,7 +14,7 @@
 /* SKB_GSO_DODGY (from a tap), SKB_GSO_UDP_L4, SKB_GSO_FRAGLIST (merged by a device) */
 #define GSO_ALLOWED	0x60002u
 
-/* The kernel's own, what is looked at of it. */
+/* The fields that are read of the kernel's structures. */
 struct sk_buff___saina {
 	unsigned char *head;
 	unsigned char *data;
@@ -33,16 +33,16 @@ struct skb_shared_info___saina {
 
 enum skb_state {
 	SKB_BAD,
-	SKB_COMPLETE,	/* it leaves as it is */
-	SKB_PARTIAL,	/* the kernel or a device is to finish its UDP checksum */
+	SKB_COMPLETE,	/* leaves as it is */
+	SKB_PARTIAL,	/* the kernel or a device will finish its UDP checksum */
 };
 
 /**
- * check_skb() - will this frame of ours leave with the bytes that we put in it?
+ * check_skb() - does a reply in this frame leave with the bytes that are written to it?
  * @skb: has Ethernet, IPv4 and UDP headers, nothing between
  *
- * That is so if there is no other checksum to be finished, and if a super-packet is to be
- * cut into UDP datagrams, and in no other way.
+ * True if no other checksum will be finished, and a super-packet will be cut into UDP
+ * datagrams.
  *
  * Return: enum skb_state
  */

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The seam to the control plane: where the snapshot of a job comes from and
- * where events go.  Snapshots come from maps that a process fills or, in the variant
- * chosen at build with SAINA_KMOD, from saina.ko by kfunc; that one tells the module of
- * its events, too.  A hook defines
+ * Snapshots of jobs, counters and events: from and to the control plane.  Snapshots come
+ * from maps that a process fills or, built with SAINA_KMOD, from saina.ko by kfunc; events
+ * then go to the module, too.  A hook defines
  *
  *	HOOK_CTX	its context
  *	hook_load	the helper that copies from its frame
  *	hook_job	the module's kfunc for a snapshot
  *	hook_event	the one for an event
- *	HOOK_CSUM	what two elements of an answer that is not kept add to its checksum, if it
- *			has one
+ *	HOOK_CSUM	what two elements of a reply add to its checksum, if it has one
  */
 #ifndef SAINA_CONTROL_BPF_H
 #define SAINA_CONTROL_BPF_H
@@ -34,8 +32,8 @@ struct {
 	__type(value, struct saina_job_conf);
 } saina_plain SEC(".maps");
 
-/* The snapshot without bindings, for functions that are verified on their own: to
- * these the verifier passes no memory that is read-only.
+/* A writable copy of the snapshot, without bindings: the verifier passes no read-only memory
+ * to global functions.
  */
 static __always_inline const struct saina_job_conf *config_plain(const struct saina_job_conf *conf)
 {
@@ -51,7 +49,7 @@ static __always_inline const struct saina_job_conf *config_plain(const struct sa
 	return (const void *)to;
 }
 
-/* What so many elements of a job take in a message. */
+/* Bytes that @count elements take in a message. */
 static __always_inline __u32 config_bytes(const struct saina_job_conf *conf, __u32 count)
 {
 	return count << (conf->elem == SAINA_ELEM_BFLOAT16 ? 1 : 2);
@@ -87,7 +85,7 @@ static __always_inline void event_queue(const struct saina_event *ev)
 	p->n = n + 1;
 }
 
-/* Tell the module of the pending events. */
+/* Hands the pending events to the module. */
 static __noinline int event_flush(HOOK_CTX *ctx)
 {
 	__u32 zero = 0, n;
@@ -159,9 +157,8 @@ static __noinline void count_worker(struct saina_counters *wc, __u32 counter)
 		wc->c[counter]++;
 }
 
-/* A worker that is behind asks for every segment, a liar for any round there has been, and a
- * short round has as many segments: one STALE of each worker for each round that the job
- * opens, one DEGRADED of the job for each round.  @when: of what generation (<< 32) and round.
+/* Limits events that every segment can cause: one STALE of each worker for each round that the
+ * job opens, one DEGRADED of the job for each round.  @when: generation << 32 | round.
  */
 static __always_inline bool event_is_new(__u32 job, __u32 who, __u64 when)
 {
@@ -193,7 +190,7 @@ static __noinline void event_send(__u32 type, __u32 job_worker_k, __u32 round, _
 		.b = b,
 	};
 
-	/* from here on what @ev has is not kept elsewhere on the stack, too */
+	/* keep the compiler from holding a second copy of @ev on the stack */
 	asm volatile("" : : : "memory");
 	ev.time = bpf_ktime_get_ns();
 	rt = bpf_map_lookup_elem(&saina_rt, &job);
@@ -206,7 +203,7 @@ static __noinline void event_send(__u32 type, __u32 job_worker_k, __u32 round, _
 	    !event_is_new(ev.job, SAINA_EVENT_SEEN_JOB,
 			  (__u64)ev.generation << 32 | (ev.round + 1)))
 		return;
-	/* first the module's: it has listeners also where nobody empties the ring */
+	/* the module first: it may have listeners where nobody reads the ring */
 	event_queue(&ev);
 	if (bpf_ringbuf_output(&saina_events, &ev, sizeof(ev), 0))
 		count_global(SAINA_C_NO_MEMORY);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A message on its way: what the hooks hand to the slot machine and to the clock, and
- * what they get back.  ctx_init(), then each stage reads and writes its part of struct
- * saina_ctx.
+ * Context of one message: what was checked of it, what it may open, what becomes of it.
+ * ctx_init() begins; each stage reads and writes its part of struct saina_ctx.
  */
 #ifndef SAINA_CALL_BPF_H
 #define SAINA_CALL_BPF_H
@@ -11,24 +10,26 @@
 
 enum verdict {
 	VERDICT_DROP,	/* reason says why */
-	VERDICT_CONSUMED,	/* summed, nothing to send yet */
-	VERDICT_RESULT_ALL,	/* the result is in the output: to everybody */
-	VERDICT_RESULT,	/* the result is in the output: to the sender */
-	VERDICT_STALE,	/* that round cannot be had: tell the sender */
-	VERDICT_ASK_REPLY,	/* what an ASK asked is in told: to the sender */
-	VERDICT_COMPLETION_ALL,	/* doorbell says what has come of a DOORBELL: to everybody */
-	VERDICT_COMPLETION,	/* likewise: to the sender */
-	VERDICT_PROBE_REPLY,	/* not the slot machine's: a PROBE, to be answered */
-	VERDICT_SUM,	/* table mode: the sums are in the output: to the sender */
-	VERDICT_NAK,	/* table mode, or the wrong mode: not counted: tell the sender */
-	VERDICT_GO,	/* table mode: who may go: to the sender */
-	VERDICT_GO_ALL,	/* table mode: the same, to everybody */
-	VERDICT_MISS,	/* inside the slot machine only: not in hot slot or ring */
-	VERDICT_CLAIMED,	/* likewise: to be added without the lock, and settled */
-	VERDICT_RETRY,	/* likewise: nothing changed; the exponents need the other function */
+	VERDICT_CONSUMED,	/* added; nothing to send yet */
+	/* send that message: _ALL to the job's workers, else to the sender */
+	VERDICT_RESULT_ALL,
+	VERDICT_RESULT,
+	VERDICT_STALE,
+	VERDICT_ASK_REPLY,
+	VERDICT_COMPLETION_ALL,
+	VERDICT_COMPLETION,
+	VERDICT_PROBE_REPLY,
+	VERDICT_SUM,
+	VERDICT_NAK,
+	VERDICT_GO,
+	VERDICT_GO_ALL,
+	/* internal */
+	VERDICT_MISS,		/* neither in the hot slot nor in the ring */
+	VERDICT_CLAIMED,	/* to be added by saina.ko without the lock, then settled */
+	VERDICT_RETRY,		/* nothing changed; the exponents need the other function */
 };
 
-#define SHM_HEAD_LEN	64	/* bytes of the head that a payload may have */
+#define SHM_HEAD_LEN	64	/* bytes before a payload: where shared memory has a head */
 
 /* Why the hot slot cannot be opened for this segment. */
 enum slot_busy {
@@ -40,8 +41,8 @@ enum slot_busy {
 /**
  * struct ctx_in - a message that has been checked
  * @active: of the snapshot it was checked against
- * @now: CLOCK_MONOTONIC ns, where somebody asks; 0: nobody does
- * @members: CODED: those that @parts_alive is of
+ * @now: CLOCK_MONOTONIC ns if needed, else 0
+ * @members: CODED: the members that @parts_alive was computed for
  * @session: of its sender
  * @bit: 1 << worker
  * @job: number of its job
@@ -53,9 +54,9 @@ enum slot_busy {
  * @lock: of its slot
  * @pool: hot slots of its job
  * @pull: PULL, else GRAD
- * @deferred: its job's elements are added by saina.ko, without the slot's lock
+ * @deferred: saina.ko adds its elements, without the slot's lock (jobs of floats)
  * @parts: CODED: of the gradient
- * @parts_alive: CODED: those of which somebody is alive, as bits
+ * @parts_alive: CODED: parts that some live worker computes, as bits
  */
 struct ctx_in {
 	__u64	active;
@@ -84,17 +85,17 @@ struct ctx_in {
  * @deadline: of the time-out, 0: none
  * @policy: seq of the policy
  * @k: 0: there is none
- * @flags: SAINA_F_* of every answer from the slot
+ * @flags: SAINA_F_* of every reply from the slot
  * @busy: enum slot_busy, as last seen
- * @opened: permission was made use of
+ * @opened: the slot was opened
  * @claimed: counted in the slot, but not in its sums yet
  * @failed: saina.ko could not add it
  * @last: counted[segment].last[worker] before the claim
- * @action: enum slot_action, decided: by way of memory, so that the verifier goes through the
- *	loops with one state and not with that of each decision
- * @less: of mixed exponents, bits to shift by less 1; likewise
+ * @action: enum slot_action; passed through memory, so that the verifier walks the loops once
+ *	and not once for each decision
+ * @less: mixed exponents: bits to shift by, less 1; likewise
  * @shifts: enum slot_shifts; likewise
- * @k_min: contributors that are enough at the deadline
+ * @k_min: least number of contributors at the deadline
  * @parts: CODED: of the gradient, else 0
  */
 struct ctx_latch {
@@ -117,14 +118,14 @@ struct ctx_latch {
 };
 
 /**
- * struct ctx_out - what has become of a message
+ * struct ctx_out - what became of a message
  * @verdict: enum verdict
  * @reason: VERDICT_DROP: counter
  * @counted: STORED, ADDED or COUNT_NONE
  * @coarsened: 1: it made the slot's block scale coarser
  * @next_round: VERDICT_STALE: of the job
  * @last: counted[segment].last[worker]
- * @mask: of the result, as all to @flags
+ * @mask: of the result, as are the fields down to @flags
  * @opened_at: of the slot that a GRAD of segment 0 was counted in or came too late for;
  *	CLOCK: when the first of the group finished that step; else 0
  * @csum: sum of its payload
@@ -159,9 +160,7 @@ struct ctx_out {
 	__u32	timeout;
 };
 
-/* What a round that opened has changed, for the events; not on the stack, where the calls are
- * deepest.
- */
+/* Changes by the round that opened, for events.  Not on the stack: calls are deepest here. */
 struct round_opened {
 	__u32	old_seq, seq;
 	__u8	old_k, k;
@@ -169,27 +168,27 @@ struct round_opened {
 };
 
 /**
- * struct ctx_ps - table mode: a message's dealings with the clock
- * @session: its sender's incarnation
+ * struct ctx_ps - parameter-server mode: what the clock says to a message
+ * @session: of its sender
  * @window: of its job
- * @base: first step of the table
+ * @base: first step of the mode
  * @ring: rounds of results kept
- * @leave: the job is to go back to rounds
- * @left: all are there: it has
- * @ended: READ of a table that is over
+ * @leave: the policy to come has rounds
+ * @left: all workers are at the fence: rounds may begin
+ * @ended: READ after the mode has ended
  * @is_clock: CLOCK, else INC or READ
  * @step_done: INC of a step that its worker has finished
- * @must_wait: CLOCK: the sender must wait
+ * @must_wait: CLOCK: the sender may not begin its next step
  * @nak: VERDICT_NAK: enum saina_nak
- * @add: all ones or 0: an INC that is counted; a READ with which the table becomes the view
- * @keep: all ones or 0: what is in the entry is the table's
- * @seen: all ones or 0: the view is of the step
+ * @add: all ones or 0: an INC that is counted; a READ that makes the group's view of its step
+ * @keep: all ones or 0: the ring entry has parameters
+ * @seen: all ones or 0: the group's view is of this step
  * @all: steps that all have finished
- * @low: the same of the sender's group
+ * @low: steps that all of the sender's group have finished
  * @done: steps that the sender has finished
- * @going: who may do the step they are in, of the sender's group
- * @group: the sender's
- * @view: there are groups, and others in this one: what is read is their common view
+ * @going: workers of the sender's group that may do the step they are in
+ * @group: of the sender
+ * @view: the group has other workers: READ returns their common view
  */
 struct ctx_ps {
 	__u64	session;
@@ -214,16 +213,14 @@ struct ctx_ps {
 	__u32	view;
 };
 
-/* One message on its way.  It lives in a per-CPU map: six calls deep there are
- * not 512 bytes of stack for it.
- */
+/* One message.  In a per-CPU map: six calls deep, 512 bytes of stack do not hold it. */
 struct saina_ctx {
 	struct ctx_in in;
 	struct ctx_latch latch;
 	struct ctx_out out;
 	struct ctx_ps ps;
 	struct round_opened opened;
-	__u32	by_doorbell;		/* it is a segment of a DOORBELL */
+	__u32	by_doorbell;		/* its payload is in shared memory */
 	struct saina_ask ask;
 	struct saina_doorbell doorbell;
 	__u32	completed;	/* some segment of the DOORBELL */
@@ -277,7 +274,7 @@ static __always_inline void ctx_init(struct saina_ctx *c, const struct ctx_in *i
 	ctx_reset(c);
 }
 
-/* A message of rounds where there are steps, or the other way round: since when. */
+/* NAK of a message of rounds in a job that runs steps, or the reverse, @since a round or step. */
 static __always_inline int ctx_nak_mode(struct saina_ctx *c, __u32 since)
 {
 	c->out.counted = SAINA_C_MODE;

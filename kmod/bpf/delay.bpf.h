@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Faults on purpose by XDP: frames are held, too.  Documentation/datapath.rst section 7.
+ * Injected faults that only XDP has: delays.  Documentation/datapath.rst section 7.
  */
 #ifndef SAINA_HOLD_BPF_H
 #define SAINA_HOLD_BPF_H
@@ -8,7 +8,7 @@
 #include "ctx.bpf.h"
 #include "fault.bpf.h"
 
-/* Hands the whole frame to the process that will let it go again. */
+/* Hands the whole frame to the process that re-injects it. */
 static __always_inline int delay_frame(struct xdp_md *ctx, __u32 ifindex, __u32 delay_us, __u32 out)
 {
 	__u64 len = bpf_xdp_get_buff_len(ctx);
@@ -34,9 +34,7 @@ no_memory:
 	return XDP_DROP;
 }
 
-/* A frame of ours comes in: XDP_PASS to go on with it, XDP_DROP if it is lost
- * or held.
- */
+/* A frame of ours comes in: XDP_PASS to go on, XDP_DROP if it is lost or delayed. */
 static __noinline int delay_in(struct xdp_md *ctx)
 {
 	void *meta = (void *)(long)ctx->data_meta;
@@ -54,9 +52,7 @@ static __noinline int delay_in(struct xdp_md *ctx)
 	return delay_frame(ctx, ifindex, port->delay_in_us, 0);
 }
 
-/* The same for a copy that leaves; runs only behind devmap entries of ports
- * that have faults on the way out.
- */
+/* The same for a copy that leaves; run only by devmap entries of ports with faults on egress. */
 static __noinline int delay_out(struct xdp_md *ctx)
 {
 	__u32 ifindex = ctx->egress_ifindex;

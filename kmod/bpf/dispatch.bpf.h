@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * One message, header and payload in memory, checked on its own: a frame may carry
+ * One message, header and payload in memory, checked by itself: a frame may carry
  * several.  Documentation/datapath.rst sections 1.1 and 2.
  */
 #ifndef SAINA_MESSAGE_BPF_H
@@ -14,7 +14,7 @@
 /* A field of the header at @h. */
 #define H(type, h, field)	RD(type, (h) + offsetof(struct saina_hdr, field))
 
-/* Everything the checks find out about a data message, and what became of it. */
+/* A data message: what the checks found, and what became of it. */
 struct message {
 	const struct saina_job_conf *conf;
 	const struct saina_binding *binding;
@@ -40,7 +40,7 @@ static __always_inline const struct saina_binding *config_binding(const struct s
 	return b->flags & SAINA_BIND_BOUND ? b : NULL;
 }
 
-/* Checks 2 to 7: what cannot be ascribed to a worker.  COUNT_NONE if good. */
+/* Checks 2 to 7: counted globally, no worker can be named.  COUNT_NONE if good. */
 static __always_inline __u32 check_message(HOOK_CTX *ctx, const void *h, struct message *m)
 {
 	__u32 flags;
@@ -86,7 +86,7 @@ static __always_inline __u32 check_message(HOOK_CTX *ctx, const void *h, struct 
 	return m->binding ? COUNT_NONE : SAINA_C_NO_WORKER;
 }
 
-/* Check 19: is the block scale of a GRAD or INC one that can be? */
+/* Check 19: is the block scale of a GRAD or INC valid? */
 static __always_inline bool check_exponent(const struct message *m, __s32 e)
 {
 	if (m->type == SAINA_MSG_GRAD)
@@ -144,7 +144,7 @@ static __always_inline __u32 check_sender(const struct frame *f, const void *h, 
 	return COUNT_NONE;
 }
 
-/* READY, HEARTBEAT or LEAVE in the name of a live worker, but not from its place? */
+/* Is a READY, HEARTBEAT or LEAVE of a live worker from another source than the worker's? */
 static __always_inline bool is_spoofed(HOOK_CTX *ctx, const struct frame *f, const void *h)
 {
 	__u32 job = H(__u16, h, job), w = H(__u8, h, worker), reason;
@@ -167,7 +167,7 @@ static __always_inline bool is_spoofed(HOOK_CTX *ctx, const struct frame *f, con
 	return true;
 }
 
-/* Where the JOIN at @h, whole, came from: what nobody but the data path knows. */
+/* Notes the port and MAC that the JOIN at @h, complete, came from, for the agent. */
 static __always_inline void note_join_src(const struct frame *f, const void *h)
 {
 	const void *join = h + sizeof(struct saina_hdr);
@@ -182,7 +182,7 @@ static __always_inline void note_join_src(const struct frame *f, const void *h)
 	bpf_map_update_elem(&saina_join_src, &from, &place, BPF_NOEXIST);
 }
 
-/* A control message, of which what is linear ends at @end: does it go up to the agent? */
+/* A control message, linear up to @end: true if it goes up to the agent. */
 static __always_inline bool dispatch_control(HOOK_CTX *ctx, const struct frame *f, const void *end)
 {
 	const void *h = f->head + SAINA_HDR_OFF;
@@ -202,7 +202,7 @@ static __always_inline bool dispatch_control(HOOK_CTX *ctx, const struct frame *
 	return true;
 }
 
-/* An INC or READ that its clock has let through; as run_payload(). */
+/* An INC or READ that the clock has admitted; as run_payload(). */
 static __always_inline int run_ps(struct saina_ctx *c, const struct saina_job_conf *conf, void *p,
 				  const void *end, bool bounded)
 {
@@ -221,13 +221,13 @@ static __always_inline int run_ps(struct saina_ctx *c, const struct saina_job_co
 }
 
 /**
- * run_payload() - a GRAD or PULL through the slot machine, an INC or READ through the table
- * @c: what has been checked of it
+ * run_payload() - a GRAD or PULL to its slot, an INC or READ to the parameter server
+ * @c: the message, checked
  * @conf: its job's snapshot
- * @p: its payload, and where the result goes; SHM_HEAD_LEN bytes before it are there, too
+ * @p: its payload, and room for the result; SHM_HEAD_LEN bytes before it are readable
  * @end: if @bounded, where its memory ends; else there is room for the largest payload
  * @bounded: a constant
- * @table: a constant: INC or READ
+ * @ps: a constant: INC or READ
  *
  * Return: enum verdict; VERDICT_MISS: @p has not all of the payload.
  */
@@ -276,8 +276,8 @@ static __always_inline bool run_add(struct message *m, const void *p, const void
 	return false;
 }
 
-/* How many questions of a worker have been answered lately. */
-#define ASKS_MAX	64	/* in a ASKS_NS */
+/* Rate limit of ASKs. */
+#define ASKS_MAX	64	/* of a worker in ASKS_NS */
 #define ASKS_NS	1048576
 
 static __always_inline bool may_ask(const struct ctx_in *in)
@@ -295,7 +295,7 @@ static __always_inline bool may_ask(const struct ctx_in *in)
 	return a->count++ < ASKS_MAX;
 }
 
-/* An ASK; what it says of the time is in c->ask already. */
+/* An ASK; c->ask.time is set. */
 static __always_inline int dispatch_ask(struct saina_ctx *c, const struct saina_job_conf *conf,
 					const struct saina_job_rt *rt)
 {
@@ -324,8 +324,8 @@ static __always_inline int hook_run(HOOK_CTX *ctx, struct saina_ctx *c,
 				    const struct saina_job_conf *conf, bool ps);
 
 /*
- * What has become of a message, in the counters of its worker.  A function of its own for the
- * verifier, which would go through it for each segment of a DOORBELL.
+ * Counts the verdict for the worker.  A global function, which the verifier does not walk for
+ * each segment of a DOORBELL.
  */
 __noinline int count_verdict(const struct saina_ctx *c, struct saina_counters *wc)
 {
@@ -371,8 +371,8 @@ __noinline int count_verdict(const struct saina_ctx *c, struct saina_counters *w
 }
 
 /*
- * An INC, READ or CLOCK.  A function of its own, and clock and table not one from the
- * other, for the sake of 512 bytes of stack.
+ * An INC, READ or CLOCK.  A separate function, which calls the clock and the parameter server
+ * one after the other, to stay within 512 bytes of stack.
  */
 static __noinline int dispatch_step(HOOK_CTX *ctx, struct saina_ctx *c,
 				    const struct saina_job_conf *conf, struct saina_counters *wc)
@@ -433,7 +433,7 @@ static __always_inline bool shm_doorbell_segment(struct saina_ctx *c,
 	return true;
 }
 
-/* A DOORBELL; what it rings for is in c->doorbell already. */
+/* A DOORBELL; c->doorbell.posted is set. */
 static __always_inline int shm_doorbell(struct saina_ctx *c, const struct saina_job_conf *conf,
 					struct saina_counters *wc)
 {
@@ -455,7 +455,7 @@ static __always_inline int shm_doorbell(struct saina_ctx *c, const struct saina_
 		c->in.segment = first;
 		return c->completed ? VERDICT_COMPLETION_ALL : VERDICT_COMPLETION;
 	}
-	/* about the segment that it is true of; all else is counted */
+	/* a NAK or STALE names the segment it is about */
 	if (c->out.verdict == VERDICT_NAK) {
 		wc->c[SAINA_C_MODE]++;
 		return VERDICT_NAK;
@@ -467,7 +467,7 @@ static __always_inline int shm_doorbell(struct saina_ctx *c, const struct saina_
 }
 
 /**
- * dispatch_data() - all that becomes of a data message, but sending
+ * dispatch_data() - check a data message and do what it asks for; its reply is not sent
  * @ctx: the hook's
  * @f: its frame
  * @h: its header
@@ -477,9 +477,7 @@ static __always_inline int shm_doorbell(struct saina_ctx *c, const struct saina_
  * @bounded: as run_payload()
  * @m: 0
  *
- * Return: enum verdict: RESULT, ANSWER, STALE, ASK_REPLY, SUM, NAK, GO and GO_ALL are in
- * m->c, to be sent, and
- * PROBED is to be answered; counted in m->wc
+ * Return: enum verdict, counted in m->wc; what the reply says is in m->c
  */
 static __always_inline int dispatch_data(HOOK_CTX *ctx, const struct frame *f, const void *h,
 					 __u32 len, const void *p, const void *end, bool bounded,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Faults on purpose, for the lab: frames of ours are lost by port and direction, from a
- * seeded sequence.  Documentation/datapath.rst section 7.
+ * Injected faults, for the lab: loss by port and direction, from a seeded sequence.
+  Documentation/datapath.rst section 7.
  */
 #ifndef SAINA_INJECT_BPF_H
 #define SAINA_INJECT_BPF_H
@@ -23,7 +23,7 @@ static __always_inline bool fault_drawn(__u64 seed, __u64 n, __u32 loss)
 	return (splitmix64(seed + n * 0x9e3779b97f4a7c15ull) >> 32) < loss;
 }
 
-/* Is this one lost, which has come in by @port (NULL: none of ours)? */
+/* Is a frame that came in by @port lost?  NULL: the port has no faults. */
 static __always_inline bool fault_port_in(struct saina_port_conf *port)
 {
 	if (!port || !port->loss_in ||
@@ -33,7 +33,7 @@ static __always_inline bool fault_port_in(struct saina_port_conf *port)
 	return true;
 }
 
-/* ... that leaves by it? */
+/* Is a frame that leaves by @port lost? */
 static __always_inline bool fault_port_out(struct saina_port_conf *port)
 {
 	if (!port || !port->loss_out ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The messages of one frame of the tc hook: loaded one after the other, answered each in
- * its place, sent as one frame to one kind of receiver.  Documentation/datapath.rst
+ * The messages of one frame of the tc hook: loaded one after the other, replaced by their
+ * replies, sent as one frame to one kind of receiver.  Documentation/datapath.rst
  * section 10.
  */
 #ifndef SAINA_TRAIN_BPF_H
@@ -21,19 +21,19 @@ enum gso_dest {
 };
 
 /**
- * struct gso_batch - a frame on its way through the tc hook
+ * struct gso_batch - a frame in the tc hook
  * @head: its headers, as they came
- * @partial: its UDP checksum is still to be finished
+ * @partial: the kernel or a device will finish its UDP checksum
  * @pad: 0
  * @ifindex: of its port
  * @bytes: of all messages
  * @size: of each, but perhaps the last
  * @n: how many
  * @to: enum gso_dest
- * @job: whose answers are in it
- * @replied: bit i: message i is an answer
+ * @job: of the replies in it
+ * @replied: bit i: message i has become a reply
  * @reply: the last of them: for the frame's addresses
- * @msg: the message at hand
+ * @msg: the present message
  */
 struct gso_batch {
 	__u8	head[SAINA_HDR_OFF];
@@ -87,7 +87,7 @@ static __always_inline __u32 gso_begin(struct __sk_buff *skb, const void *head, 
 	if (!b)
 		return 0;
 	__builtin_memcpy(b->head, head, SAINA_HDR_OFF);
-	/* what lies behind is the sender's, and is not to go to others */
+	/* bytes behind the datagram are the sender's: do not forward them */
 	if (skb->len > SAINA_UDP_OFF + udp_len &&
 	    bpf_skb_change_tail(skb, SAINA_UDP_OFF + udp_len, 0)) {
 		count_global(SAINA_C_NO_MEMORY);
@@ -97,7 +97,7 @@ static __always_inline __u32 gso_begin(struct __sk_buff *skb, const void *head, 
 	b->ifindex = skb->ifindex;
 	b->bytes = bytes;
 	b->size = skb->gso_size ? skb->gso_size : bytes;
-	/* what the kernel cuts up has each checksum finished in any case */
+	/* the kernel finishes the checksums of what it cuts up in any case */
 	b->partial = partial || skb->gso_size;
 	b->n = (bytes + b->size - 1) / b->size;
 	b->to = GSO_TO_NOBODY;
@@ -136,8 +136,8 @@ static __always_inline __u32 gso_load(struct __sk_buff *skb, struct gso_batch *b
 }
 
 /*
- * May an answer of that kind go with those that are in the frame already?  A result for
- * all displaces what is for one: that one will ask again.
+ * May a reply to that destination share the frame with those in it?  One to all displaces
+ * those to the sender, who will ask again.
  */
 static __always_inline bool gso_admits(struct gso_batch *b, __u32 to, __u32 job,
 				       struct saina_counters *wc)
@@ -156,11 +156,11 @@ static __always_inline bool gso_admits(struct gso_batch *b, __u32 to, __u32 job,
 }
 
 /**
- * gso_reply() - message @i becomes its answer
+ * gso_reply() - replace message @i by its reply
  * @skb: the frame
- * @b: what is known of it
+ * @b: its state
  * @i: number of the message
- * @len: of the message: the answer has as many bytes, zeros behind what it says
+ * @len: of the message: the reply is as long, padded with zeros
  * @verdict: VERDICT_RESULT_ALL, RESULT, STALE, ASK_REPLY, COMPLETION_ALL,
  *	COMPLETION, PROBE_REPLY, SUM, NAK, GO or GO_ALL
  * @m: the message
@@ -196,7 +196,7 @@ static __always_inline void gso_reply(struct __sk_buff *skb, struct gso_batch *b
 	asm volatile("" : "+r"(len));
 	if (len < sizeof(struct saina_hdr) || len > sizeof(b->msg))
 		return;
-	/* one copy of the frame, that only we have, for all that is written to it */
+	/* unshare the frame once, before the first write */
 	if (!b->replied && bpf_skb_pull_data(skb, skb->len))
 		goto no_memory;
 	if (verdict == VERDICT_STALE || verdict == VERDICT_NAK) {
@@ -213,7 +213,7 @@ no_memory:
 	m->wc->c[SAINA_C_NO_MEMORY]++;
 }
 
-/* Whatever is no answer must say nothing: it is somebody's gradient. */
+/* Blanks message @i unless it is a reply: it is somebody's gradient. */
 __noinline int gso_blank(struct __sk_buff *skb, __u32 i)
 {
 	struct gso_batch *b = gso_batch();
@@ -237,9 +237,8 @@ __noinline int gso_blank(struct __sk_buff *skb, __u32 i)
 }
 
 /*
- * Addresses, ports and checksums for the answer; lengths stay.  Where the kernel or a
- * device is still to write the UDP checksum, the field has the sum of the pseudo header
- * to begin with.  Else there is none.
+ * Addresses, ports and checksums of the reply; lengths stay.  Where the kernel or a device
+ * will finish the UDP checksum, the field has the sum of the pseudo header; else it is 0.
  */
 static __always_inline void gso_write_headers(struct gso_batch *b, const struct saina_global *g)
 {
@@ -264,7 +263,7 @@ static __always_inline void gso_write_headers(struct gso_batch *b, const struct 
 	WR(__u16, h + SAINA_UDP_OFF + 6, b->partial ? csum_pseudo(udp_len, g->ip, a->daddr) : 0);
 }
 
-/* The frame leaves, if there is an answer in it. */
+/* Sends the frame if there is a reply in it. */
 static __always_inline int gso_send(struct __sk_buff *skb)
 {
 	const struct saina_global *g = config_global();

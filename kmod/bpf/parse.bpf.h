@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What a hook knows of a frame, checked once: whose it is, and where it comes from.
+ * Which frames are for the aggregator.
  * Documentation/datapath.rst section 1.
  */
 #ifndef SAINA_FRAME_BPF_H
@@ -9,7 +9,7 @@
 #include "maps.bpf.h"
 #include "config.bpf.h"
 
-#define FRAME_TAGS	4	/* a frame with more is hiding something */
+#define FRAME_TAGS	4	/* VLAN tags; a frame with more is taken for forged */
 
 #define GROUP_NET	bpf_htonl(SAINA_GROUP_BASE)
 #define GROUP_MASK	bpf_htonl(0xffff0000u)
@@ -27,10 +27,10 @@ struct frame {
 };
 
 enum frame_kind {
-	FRAME_FOREIGN,	/* not looked at any further */
+	FRAME_FOREIGN,	/* passed on */
 	FRAME_DATA,
 	FRAME_CONTROL,
-	FRAME_FRAGMENT,	/* to us, in a way that no worker sends */
+	FRAME_FRAGMENT,	/* for the aggregator, with framing that no worker uses */
 	FRAME_FORGED,
 };
 
@@ -51,13 +51,13 @@ static __always_inline bool is_tag(__be16 proto)
 	return proto == bpf_htons(ETH_P_8021Q) || proto == bpf_htons(ETH_P_8021AD);
 }
 
-/* By its addresses and ports. */
+/* Classifies by addresses and ports. */
 static __always_inline enum frame_kind parse_kind(const struct saina_global *g, __be32 saddr,
 						  __be32 daddr, __be16 sport, __be16 dport)
 {
 	if (daddr == g->ip && is_our_port(dport))
 		return dport == bpf_htons(SAINA_PORT_DATA) ? FRAME_DATA : FRAME_CONTROL;
-	/* says it is a result, or comes from the aggregator */
+	/* claims to be a result, or to come from the aggregator */
 	if ((dport == bpf_htons(SAINA_PORT_RESULT) && (daddr & GROUP_MASK) == GROUP_NET) ||
 	    (is_our_port(sport) && saddr == g->ip))
 		return FRAME_FORGED;
@@ -104,7 +104,7 @@ static __noinline int parse_unusual(HOOK_CTX *ctx)
 	return kind == FRAME_FOREIGN || kind == FRAME_FORGED ? kind : FRAME_FRAGMENT;
 }
 
-/* Of SAINA_HDR_OFF bytes at @head; leaves what was found in @f. */
+/* Classifies SAINA_HDR_OFF bytes at @head; fills @f. */
 static __always_inline enum frame_kind parse_frame(HOOK_CTX *ctx, const void *head, struct frame *f)
 {
 	__be16 proto = RD(__be16, head + 12), sport, dport;

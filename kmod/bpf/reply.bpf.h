@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What an answer says and to whom; how it leaves is the hook's.
+ * Replies: header and destination.  How they leave is the hook's.
  * Documentation/datapath.rst section 7.
  */
 #ifndef SAINA_ANSWER_BPF_H
@@ -9,7 +9,7 @@
 #include "dispatch.bpf.h"
 
 /**
- * struct reply - what is to be put in the frame
+ * struct reply - the contents of the frame
  * @hdr: the new header, as words
  * @csum: sum of the payload, 0 if there is none
  * @mac: Ethernet address (6 bytes)
@@ -67,7 +67,7 @@ static __always_inline void reply_to_worker(struct reply *a, const struct saina_
 	WR(__u16, a->mac + 4, RD(__u16, b->mac + 4));
 }
 
-/* RESULT from @c, but for whom. */
+/* RESULT; the destination is the caller's. */
 static __always_inline void reply_result(struct reply *a, const struct saina_ctx *c,
 					 const struct saina_job_conf *conf, __u32 flags,
 					 __u32 worker)
@@ -95,7 +95,7 @@ static __always_inline __u32 reply_ask_csum(const struct saina_ask *ask)
 	return csum_fold64(sum);
 }
 
-/* SUM, NAK or GO.  A function of its own for the sake of its callers' stack. */
+/* SUM, NAK or GO.  A separate function, to keep the callers' stack small. */
 static __noinline void reply_ps(struct reply *a, const struct saina_ctx *c,
 				const struct saina_job_conf *conf, __u32 worker)
 {
@@ -128,7 +128,7 @@ static __noinline void reply_ps(struct reply *a, const struct saina_ctx *c,
 		     (__u64)(t->base & 0xffff) << 48;
 }
 
-/* COMPLETION, but for whom; without its body. */
+/* COMPLETION without its body; the destination is the caller's. */
 static __always_inline void reply_completion(struct reply *a, const struct saina_ctx *c,
 					     const struct saina_job_conf *conf, __u32 worker)
 {
@@ -156,8 +156,8 @@ static __always_inline void reply_all(struct reply *a, const struct saina_ctx *c
 	reply_to_group(a, conf);
 }
 
-/* RESULT to the sender: RESEND, LATE, PULLED; or STALE; or ASK_REPLY or COMPLETION, without its body;
- * or SUM, NAK, GO.
+/* To the sender: RESULT (RESEND, LATE, PULLED), STALE, SUM, NAK, GO; ASK_REPLY and COMPLETION
+ * without their bodies.
  */
 static __always_inline void reply_sender(struct reply *a, const struct saina_ctx *c,
 					 const struct saina_job_conf *conf)
@@ -192,7 +192,7 @@ static __always_inline void reply_sender(struct reply *a, const struct saina_ctx
 	reply_to_worker(a, b);
 }
 
-/* PROBE_REPLY to the PROBE at @h: can what is redirected to this port be received there? */
+/* PROBE_REPLY to the PROBE at @h: shows whether redirected frames arrive behind this port. */
 static __always_inline void reply_probe(struct reply *a, const void *h,
 					const struct saina_job_conf *conf)
 {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The tc program on the ports of the bridge, clsact or tcx, ingress: many messages in a
- * super-packet (UDP_SEGMENT), each checked on its own and answered in its own place.
- * Documentation/datapath.rst section 10.  A gradient's way: here, frame, message, slot
- * (round, sfcd), answer, train.
+ * super-packet (UDP_SEGMENT), each checked by itself and replaced by its reply.
+ * Documentation/datapath.rst section 10.  The path of a gradient: parse, check, dispatch, slot
+ * (round, sfcd), reply, gso.
  */
 #define HOOK_CTX	struct __sk_buff
 #define hook_load	bpf_skb_load_bytes
 #define hook_job	saina_tc_job
 #define hook_event	saina_tc_event
-#define HOOK_CSUM(v)	0ull	/* who is answered from a frame of ours does without */
+#define HOOK_CSUM(v)	0ull	/* gso_write_headers() needs no checksum of the payload */
 
 #include <linux/pkt_cls.h>
 #include "dispatch.bpf.h"
@@ -34,7 +34,7 @@ static __always_inline bool is_lost(const struct frame *f)
 	return f->global->flags & SAINA_GLOBAL_F_INJECT && fault_in(f->ifindex);
 }
 
-/* Check 1: the frame, its lengths, and what the kernel is to do to it.  COUNT_NONE if good. */
+/* Check 1: the frame, its lengths and its metadata.  COUNT_NONE if good. */
 static __always_inline __u32 data_check(struct __sk_buff *skb, const void *head,
 					enum skb_state *state)
 {
@@ -51,7 +51,7 @@ static __always_inline __u32 data_check(struct __sk_buff *skb, const void *head,
 	return *state == SKB_BAD ? SAINA_C_FRAGMENT : COUNT_NONE;
 }
 
-/* Message @i of the train. */
+/* Message @i of the frame. */
 __noinline int one_message(struct __sk_buff *skb, __u32 i)
 {
 	struct gso_batch *t = gso_batch();
@@ -104,8 +104,8 @@ static __always_inline int control_frame(struct __sk_buff *skb, struct frame *f)
 }
 
 /*
- * XDP knows nothing of the frame's metadata and has written all of the UDP checksum: where
- * the kernel is to finish it there must be the sum of the pseudo header.
+ * XDP cannot see the frame's metadata and has written a full UDP checksum.  Where the kernel
+ * will finish it, the field must have the sum of the pseudo header instead.
  */
 static __always_inline bool handoff_checksum(struct __sk_buff *skb, __u32 saddr, __u32 daddr)
 {
@@ -117,8 +117,8 @@ static __always_inline bool handoff_checksum(struct __sk_buff *skb, __u32 saddr,
 	return !bpf_skb_store_bytes(skb, SAINA_UDP_OFF + 6, &sum, sizeof(sum), 0);
 }
 
-/* What comes in from the aggregator is forged -- but where XDP has dropped all that, and
- * has made this one itself.
+/* A frame from the aggregator's address is forged, unless XDP on the same port made it: XDP
+ * drops all forged ones there.
  */
 static __noinline int forged_frame(struct __sk_buff *skb)
 {
@@ -164,10 +164,10 @@ int saina_tc(struct __sk_buff *skb)
 			return TC_ACT_UNSPEC;
 	}
 	kind = parse_frame(skb, data, &f);
-	/* the kernel has taken the tag out of the frame */
+	/* the kernel has moved the tag out of the frame */
 	if ((kind == FRAME_DATA || kind == FRAME_CONTROL) && skb->vlan_present)
 		kind = FRAME_FRAGMENT;
-	/* that others see it, too */
+	/* for other programs to see */
 	if (kind == FRAME_FOREIGN)
 		return TC_ACT_UNSPEC;
 	if (kind == FRAME_DATA || kind == FRAME_CONTROL) {
@@ -196,12 +196,12 @@ int saina_tc(struct __sk_buff *skb)
 	return TC_ACT_SHOT;
 }
 
-/* Egress of ports that lose on the way out: a result, or a super-packet of them. */
+/* Egress of ports with loss: drops a reply, or a super-packet of them. */
 SEC("tc")
 int saina_tc_out(struct __sk_buff *skb)
 {
 	const struct saina_global *g = config_global();
-	/* two bytes before it, so that what is read of the stack is aligned */
+	/* two bytes before it, so that reads of the stack are aligned */
 	__u8 buf[2 + SAINA_HDR_OFF] __attribute__((aligned(8))), *head = buf + 2;
 
 	if (!g || bpf_skb_load_bytes(skb, 0, head, SAINA_HDR_OFF) ||

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The XDP program on the ports of the bridge: one message a frame, answered in place.
- * What it must do: Documentation/datapath.rst.  A gradient's way: here, frame,
- * message, slot (round, sfcd), answer, send.
+ * The XDP program on the ports of the bridge: one message a frame, which becomes its reply.
+ * Specification: Documentation/datapath.rst.  The path of a gradient: parse, check, dispatch,
+ * slot (round, sfcd), reply, xdp_tx.
  */
 #define HOOK_CTX	struct xdp_md
 #define hook_load	bpf_xdp_load_bytes
@@ -28,8 +28,8 @@ static __always_inline bool is_whole(struct xdp_md *ctx, const void *data, const
 	       bpf_xdp_get_buff_len(ctx) >= ETH_HLEN + ip_len;
 }
 
-/* A payload in pieces goes through scratch memory and back: no helper may be called
- * under the slot's lock.
+/* A non-linear payload is copied to scratch memory and back: no helper may be called under
+ * the slot's lock.
  */
 static __always_inline int run_nonlinear(struct xdp_md *ctx, struct saina_ctx *c,
 					 const struct saina_job_conf *conf, bool ps)
@@ -38,7 +38,7 @@ static __always_inline int run_nonlinear(struct xdp_md *ctx, struct saina_ctx *c
 	__u32 len = config_bytes(conf, conf->payload);
 	int verdict;
 
-	/* for the verifier: bounds of what the helpers are given */
+	/* for the verifier: the bounds of what the helpers get */
 	asm volatile("" : "+r"(len));
 	if (!scratch || len < 4 || len > sizeof(scratch->payload) ||
 	    (!c->in.pull && bpf_xdp_load_bytes(ctx, SAINA_DATA_OFF, scratch->payload, len)))
@@ -133,7 +133,7 @@ int saina_xdp(struct xdp_md *ctx)
 	return XDP_DROP;
 }
 
-/* Behind the devmap entries of ports that lose or delay on the way out. */
+/* Run by the devmap entries of ports with faults on egress. */
 SEC("xdp.frags/devmap")
 int saina_egress(struct xdp_md *ctx)
 {

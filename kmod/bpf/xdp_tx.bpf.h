@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * How answers leave by XDP: the request's frame becomes the answer in place and is
- * redirected, or passed on to the tc program of the same port, or its content goes to
- * the agent for workers behind slow ports.
+ * How replies leave by XDP: the frame of the request becomes the reply and is redirected,
+ * or passed to the tc program of the same port, or copied to the agent for workers whose
+ * ports cannot take redirected frames.
  * Documentation/datapath.rst section 7.
  */
 #ifndef SAINA_SEND_BPF_H
@@ -10,7 +10,7 @@
 
 #include "reply.bpf.h"
 
-/* Frame cut to what the answer needs, headers and checksums written. */
+/* Trims the frame to the reply; writes headers and checksums. */
 static __always_inline bool xdp_write_reply(struct xdp_md *ctx, const struct saina_global *g,
 					    const struct reply *a)
 {
@@ -59,7 +59,7 @@ static __always_inline bool xdp_write_reply(struct xdp_md *ctx, const struct sai
 	return true;
 }
 
-/* The answer that now is in the frame, to the agent. */
+/* The reply, which is in the frame, to the agent. */
 static __noinline void xdp_tx_relay(struct xdp_md *ctx, __u64 workers, __u32 words,
 				    struct saina_counters *wc)
 {
@@ -69,7 +69,7 @@ static __noinline void xdp_tx_relay(struct xdp_md *ctx, __u64 workers, __u32 wor
 
 	if (!scratch)
 		goto no_memory;
-	/* the verifier must see the length computed from the bounded number */
+	/* the verifier must see that the length is computed from the bounded number */
 	asm volatile("" : "+r"(words));
 	if (words > SAINA_ELEMS_MAX)
 		goto no_memory;
@@ -122,10 +122,10 @@ static __noinline int xdp_tx_all(struct xdp_md *ctx, const struct saina_global *
 		goto internal;
 	if (!xdp_write_reply(ctx, g, &a))
 		goto internal;
-	/* what is copied must fit a page, too */
+	/* a frame that is copied must fit a page */
 	if ((conf->payload <= SAINA_ELEMS_LINEAR_MAX || completion || !a.words) && is_linear(ctx))
 		relay &= conf->relay;
-	/* tc gets it to everybody, whatever it is */
+	/* tc can send any frame to everybody */
 	if (relay && map_fanout_ifb(job) && map_tc_handoff(ctx->ingress_ifindex))
 		return XDP_PASS;
 	if (relay)
