@@ -11,7 +11,7 @@
  *	kernel/     who has the jobs: the core in here, or saina.ko
  *	jobs.h      owner of the job core and of what the agent knows of a worker
  *	runtime.h   directory, lock, bpffs
- *	stranger.h  connections of processes that are not trusted
+ *	peer_guard.h  connections of processes that are not trusted
  *	config.h loop.h log.h
  *
  * and, outside of the agent, net/ (links, OVSDB, bpffs), dp/ (the data path) and
@@ -26,14 +26,14 @@
 #include "agent/log.h"
 #include "agent/loop.h"
 #include "agent/runtime.h"
-#include "agent/stranger.h"
+#include "agent/peer_guard.h"
 #include "dp/dp.h"
 
 struct agent {
 	struct config cfg;
 	struct loop loop;
 	struct runtime runtime;
-	struct strangers strangers;
+	struct peer_guard peers;
 	struct saina_dp *dp;
 	struct in_addr addr;	/* the aggregator's */
 	unsigned int mtu;	/* smallest of the bridge's ports, 0 without any */

@@ -6,7 +6,7 @@ JOBCORE_SRCS	:= $(addprefix kmod/core/,table.c check.c schedule.c worker.c memor
 		   userland/ctl/policy_text.c \
 		   userland/agent/kernel/core_mirror.c
 
-SAINAD_SRCS	:= $(addprefix userland/agent/,main.c args.c process.c config.c log.c loop.c jobs.c runtime.c stranger.c \
+SAINAD_SRCS	:= $(addprefix userland/agent/,main.c args.c process.c config.c log.c loop.c jobs.c runtime.c peer_guard.c \
 		   bridge/bridge.c bridge/ports.c bridge/attach.c \
 		   workers/workers.c workers/admit.c workers/join.c workers/message.c workers/health.c \
 		   workers/path.c workers/relay.c workers/share.c workers/share_socket.c workers/trouble.c workers/numbers.c \

@@ -112,7 +112,7 @@ void client_gone(struct client *c)
 	s->n--;
 	client_lets_go(c);
 	loop_del(&s->loop, &c->source);
-	stranger_close(&c->a->strangers, c->source.fd);
+	peer_close(&c->a->peers, c->source.fd);
 	while ((q = c->first)) {
 		c->first = q->next;
 		free(q);

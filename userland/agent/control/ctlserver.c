@@ -35,7 +35,7 @@ static void session_read(struct session *n)
 	ssize_t len;
 
 	memset(n->buf, 0, sizeof(*nlh));
-	len = stranger_receive(n->c.source.fd, n->buf, sizeof(n->buf));
+	len = peer_receive(n->c.source.fd, n->buf, sizeof(n->buf));
 	if (len == -EAGAIN)
 		return;
 	/* too short to be answered, or 0: the client is gone */
@@ -99,7 +99,7 @@ static void ctlserver_accept(struct source *s, uint32_t events)
 	bool admin;
 	int fd;
 
-	fd = stranger_accept(&a->strangers, s->fd, &cred);
+	fd = peer_accept(&a->peers, s->fd, &cred);
 	/* the next that connects is another try */
 	if (fd == -EAGAIN || fd == -EBUSY)
 		return;
@@ -119,7 +119,7 @@ static void ctlserver_accept(struct source *s, uint32_t events)
 	free(n);
 
 out_close:
-	stranger_close(&a->strangers, fd);
+	peer_close(&a->peers, fd);
 }
 
 static void control_turn(struct source *s, uint32_t events)
@@ -151,7 +151,7 @@ int ctlserver_init(struct agent *a)
 	s->source.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (s->source.fd < 0)
 		return -errno;
-	stranger_guard(s->source.fd);
+	peer_refuse_descriptors(s->source.fd);
 	/* ours to remove: the lock on the runtime directory says nobody else runs,
 	 * and connect says nobody else with another directory listens here */
 	if (!connect(s->source.fd, (struct sockaddr *)&addr, sizeof(addr))) {
@@ -200,6 +200,6 @@ void ctlserver_uninit(struct agent *a)
 	clients_uninit(a);
 	loop_del(&a->loop, &a->control->turn);
 	loop_uninit(&a->control->loop);
-	stranger_unlisten(&a->strangers, a->control->source.fd);
+	peer_unlisten(&a->peers, a->control->source.fd);
 	unlink(a->cfg.control);
 }

@@ -238,7 +238,7 @@ static int listen_unix(struct metrics *m, const char *path)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	stranger_guard(fd);
+	peer_refuse_descriptors(fd);
 	if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) || chmod(path, 0666) ||
 	    listen(fd, CONNECTIONS)) {
 		ret = -errno;

@@ -29,7 +29,7 @@ static void take_agent(struct agent *a, struct snapshot *s)
 	s->held_up_ns = a->workers->health.held_up_ns;
 	s->held_up_times = a->workers->health.held_up_times;
 	memcpy(s->share, a->workers->share.counts, sizeof(s->share));
-	s->foreign = a->strangers.foreign;
+	s->foreign = a->peers.foreign;
 	s->counted = !saina_dp_counters(a->dp, -1, -1, &s->global);
 	saina_core_limits_get(a->jobs->core, &limits, &jobs, &memory);
 	s->memory = memory;

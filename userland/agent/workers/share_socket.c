@@ -50,7 +50,7 @@ static void asker_end(struct asker *q)
 	*at = q->next;
 	s->n--;
 	loop_del(&q->a->loop, &q->source);
-	stranger_close(&q->a->strangers, q->source.fd);
+	peer_close(&q->a->peers, q->source.fd);
 	free(q);
 	watch_silence(s);
 }
@@ -96,7 +96,7 @@ static int serve(struct agent *a, int fd, const struct ucred *who)
 	struct saina_shm_reply m = { 0 };
 	struct saina_shm_request q;
 	char text[SAINA_TEXT_LEN];
-	ssize_t n = stranger_receive(fd, &q, sizeof(q));
+	ssize_t n = peer_receive(fd, &q, sizeof(q));
 	int map[2];
 
 	if (n == -EAGAIN)
@@ -179,7 +179,7 @@ static void asker_new(struct agent *a, int fd, const struct ucred *who)
 	s->counts[SHARE_CROWDED]++;
 	refuse(a, fd, who, -EBUSY,
 	       "too many connections of this user wait here and ask nothing: ask again, or close some");
-	stranger_close(&a->strangers, fd);
+	peer_close(&a->peers, fd);
 }
 
 static void share_ready(struct source *s, uint32_t events)
@@ -189,7 +189,7 @@ static void share_ready(struct source *s, uint32_t events)
 	int fd;
 
 	for (int i = 0; i < BATCH; i++) {
-		fd = stranger_accept(&a->strangers, s->fd, &who);
+		fd = peer_accept(&a->peers, s->fd, &who);
 		/* the next that connects is another try */
 		if (fd == -EAGAIN || fd == -EBUSY)
 			return;
@@ -198,7 +198,7 @@ static void share_ready(struct source *s, uint32_t events)
 		if (serve(a, fd, &who) == -EAGAIN)
 			asker_new(a, fd, &who);
 		else
-			stranger_close(&a->strangers, fd);
+			peer_close(&a->peers, fd);
 	}
 	loop_change(&a->loop, s, EPOLLIN | EPOLLET); /* there may be more */
 }
@@ -219,7 +219,7 @@ int share_init(struct agent *a)
 	socket_path(a, path, sizeof(path));
 	unlink(path);
 	/* whoever can reach it must know a session to get anything */
-	s->listener.fd = stranger_listen(path, BACKLOG);
+	s->listener.fd = peer_listen(path, BACKLOG);
 	if (s->listener.fd == -ENAMETOOLONG) {
 		log_warn("by reference: the name %s is too long for a socket: no job can work by reference",
 			 path);
@@ -252,6 +252,6 @@ void share_uninit(struct agent *a)
 		asker_end(s->askers);
 	loop_timer_del(&a->loop, &s->timer);
 	loop_del(&a->loop, &s->listener);
-	stranger_unlisten(&a->strangers, s->listener.fd);
+	peer_unlisten(&a->peers, s->listener.fd);
 	unlink(socket_path(a, path, sizeof(path)));
 }
