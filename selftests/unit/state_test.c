@@ -109,7 +109,7 @@ static int make_file(void **state)
 
 	len = 0;
 	memset(file, 0, sizeof(file));
-	nlh = start(STATE_CMD_PLANE);
+	nlh = start(STATE_CMD_BACKEND);
 	plane = mnl_nlmsg_put_extra_header(nlh, sizeof(*plane));
 	*plane = SAINA_PLANE_AGENT;
 	end(nlh);

@@ -39,7 +39,7 @@ struct agent {
 	unsigned int mtu;	/* smallest of the bridge's ports, 0 without any */
 	bool jumbo;		/* results above SAINA_ELEMS_LINEAR_MAX leave without this process */
 	struct jobs *jobs;
-	struct plane *plane;
+	struct backend *backend;
 	struct bridge *bridge;
 	struct workers *workers;
 	struct control *control;

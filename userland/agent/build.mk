@@ -4,7 +4,7 @@
 
 JOBCORE_SRCS	:= $(addprefix kmod/core/,table.c check.c schedule.c worker.c memory.c show.c policy.c refuse.c attrs_gen.c) \
 		   userland/ctl/policy_text.c \
-		   userland/agent/kernel/core_mirror.c
+		   userland/agent/backend/adopt.c
 
 SAINAD_SRCS	:= $(addprefix userland/agent/,main.c args.c process.c config.c log.c loop.c jobs.c runtime.c peer_guard.c \
 		   bridge/bridge.c bridge/ports.c bridge/attach.c \
@@ -13,7 +13,7 @@ SAINAD_SRCS	:= $(addprefix userland/agent/,main.c args.c process.c config.c log.
 		   control/client.c control/ctlserver.c control/request.c control/encode.c control/decode.c \
 		   control/state.c control/state_parse.c control/restore.c control/events.c \
 		   metrics/http.c metrics/snapshot.c metrics/families.c \
-		   kernel/session.c kernel/mirror.c kernel/plane.c)
+		   backend/kernel_client.c backend/kernel.c backend/backend.c)
 
 $(B)/sainad: $(call objs,$(SAINAD_SRCS) $(JOBCORE_SRCS)) $(B)/libsainadp.a $(B)/libsainactl.a $(NET_LIB)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(DP_LDLIBS) $(NET_LDLIBS) -lconfig -lmicrohttpd -lpthread

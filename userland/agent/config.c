@@ -126,7 +126,7 @@ static int key_control_plane(struct complaint *c, int line, const char *v, struc
 	static const char *const words[] = { "auto", "kernel", "agent", NULL };
 	int n = 0, ret = set_word(c, line, "control_plane", v, words, &n);
 
-	cfg->plane = n;
+	cfg->backend = n;
 	return ret;
 }
 

@@ -16,7 +16,7 @@
 #define CONFIG_PATH_MAX	  256
 #define CONFIG_SOCKET_MAX 108	/* sizeof(sockaddr_un.sun_path) */
 
-enum plane_choice { PLANE_AUTO, PLANE_KERNEL, PLANE_AGENT };
+enum backend_choice { BACKEND_AUTO, BACKEND_KERNEL, BACKEND_AGENT };
 
 enum bridge_type { BRIDGE_AUTO, BRIDGE_OVS, BRIDGE_LINUX };
 
@@ -28,7 +28,7 @@ struct config_job {
 struct config {
 	char bridge[IFNAMSIZ];
 	enum bridge_type bridge_type;
-	enum plane_choice plane;
+	enum backend_choice backend;
 	struct in_addr address;	/* 0: the bridge's first */
 	int hook;		/* enum saina_port_hook, of ports that nobody asked otherwise for */
 	int log_level;

@@ -26,7 +26,7 @@ static void job_event(struct agent *a, const struct saina_event *ev, const char 
 	const struct saina_job *job;
 
 	/* in the kernel somebody else may have admitted it */
-	if (ev->type == SAINA_EV_WORKER_JOINED && a->plane->kernel) {
+	if (ev->type == SAINA_EV_WORKER_JOINED && a->backend->kernel) {
 		job = saina_core_job_find(a->jobs->core, 1, ev->job, NULL, NULL);
 		if (job)
 			health_heard(a, job, ev->worker);
@@ -122,14 +122,14 @@ static int dp_init(struct agent *a, bool fresh)
 		.object = a->cfg.object[0] ? a->cfg.object : NULL,
 		.pin_dir = a->cfg.bpffs,
 		.fresh = fresh,
-		.kernel = a->plane->kernel,
+		.kernel = a->backend->kernel,
 		.log = dp_log,
 	};
 	int ret = saina_dp_open(&a->dp, &opts);
 
 	if (ret) {
 		log_error("data path: %s", a->dp ? saina_dp_error(a->dp) : strerror(-ret));
-		if (a->plane->kernel)
+		if (a->backend->kernel)
 			log_error("that was the program that uses saina.ko: is the module of this version and built with BTF? `saina doctor` says more; rmmod saina, or control_plane = \"agent\", does without it");
 		if (a->dp)
 			saina_dp_close(a->dp, false);
@@ -151,7 +151,7 @@ static int serve(struct agent *a, int background)
 	ret = loop_run(&a->loop, settle, a);
 	if (!a->cfg.keep) {
 		workers_goodbye(a);
-		plane_dismiss(a);
+		backend_release_workers(a);
 	}
 	return ret;
 }
@@ -176,12 +176,12 @@ static int run(struct agent *a, int background)
 	if (ret)
 		goto err_signals;
 	saved = state_load(a);
-	ret = plane_init(a, state_runs_without_kernel(saved));
+	ret = backend_init(a, state_has_running_local(saved));
 	if (ret)
 		goto err_saved;
-	ret = dp_init(a, state_of_other_plane(a, saved));
+	ret = dp_init(a, state_of_other_backend(a, saved));
 	if (ret)
-		goto err_plane;
+		goto err_backend;
 	/* until the jobs are known, failing must not take a running data path down */
 	keep = saina_dp_taken_over(a->dp);
 	ret = jobs_init(a, &jobs_ops);
@@ -196,11 +196,11 @@ static int run(struct agent *a, int background)
 	ret = ctlserver_init(a);
 	if (ret)
 		goto err_workers;
-	ret = plane_start(a);
+	ret = backend_start(a);
 	if (ret)
 		goto err_ctlserver;
 	state_restore(a, saved);
-	ret = plane_configure(a);
+	ret = backend_add_configured(a);
 	if (ret)
 		goto err_ctlserver;
 	state_save(a);
@@ -223,8 +223,8 @@ err_dp:
 	if (!keep)
 		state_remove(a);
 	saina_dp_close(a->dp, !keep);
-err_plane:
-	plane_uninit(a);
+err_backend:
+	backend_uninit(a);
 err_saved:
 	state_free(saved);
 	runtime_uninit(&a->runtime, keep);
@@ -240,7 +240,7 @@ static int check_program(const struct config *cfg)
 {
 	struct saina_dp_opts opts = {
 		.object = cfg->object[0] ? cfg->object : NULL,
-		.kernel = plane_wanted(cfg),
+		.kernel = backend_wants_kernel(cfg),
 	};
 	struct saina_dp *dp;
 	int ret = saina_dp_open(&dp, &opts);
@@ -257,13 +257,13 @@ static int check_program(const struct config *cfg)
 int main(int argc, char **argv)
 {
 	static struct jobs jobs;
-	static struct plane plane;
+	static struct backend backend;
 	static struct bridge bridge;
 	static struct workers workers;
 	static struct control control;
 	static struct agent a = {
 		.jobs = &jobs,
-		.plane = &plane,
+		.backend = &backend,
 		.bridge = &bridge,
 		.workers = &workers,
 		.control = &control,

@@ -10,7 +10,7 @@
 #include <grp.h>
 
 #include "agent/bridge/bridge.h"
-#include "agent/kernel/plane.h"
+#include "agent/backend/backend.h"
 #include "agent/workers/workers.h"
 
 struct client;
@@ -68,8 +68,8 @@ void state_remove(struct agent *a);
  * is put aside, with a line in the log; what could be understood of it counts. */
 struct saved *state_load(struct agent *a);
 /* Are there jobs that run, of an agent without saina.ko? */
-bool state_runs_without_kernel(const struct saved *s);
-bool state_of_other_plane(const struct agent *a, const struct saved *s);
+bool state_has_running_local(const struct saved *s);
+bool state_of_other_backend(const struct agent *a, const struct saved *s);
 void state_restore(struct agent *a, const struct saved *s);
 void state_free(struct saved *s);
 

@@ -42,7 +42,7 @@ static void job_rt(struct agent *a, const struct saina_job *job, struct saina_jo
 
 void encode_job(struct msg *m, struct agent *a, const struct saina_job *job, bool tokens)
 {
-	const struct plane_stuck *stuck = a->plane->stuck[job->id];
+	const struct detached_job *detached = a->backend->detached[job->id];
 	struct saina_job_attrs o;
 	char why[SAINA_TEXT_LEN];
 
@@ -52,8 +52,8 @@ void encode_job(struct msg *m, struct agent *a, const struct saina_job *job, boo
 		share_board(a, job, why, sizeof(why));
 		SAINA_PUT_TEXT(&o, SAINA_A_JOB_REFERENCE, reference, why);
 	}
-	if (stuck)
-		SAINA_PUT_TEXT(&o, SAINA_A_JOB_TEXT, text, stuck->text);
+	if (detached)
+		SAINA_PUT_TEXT(&o, SAINA_A_JOB_TEXT, text, detached->text);
 	if (a->jobs->aux[job->id] && job_trouble(a, job, why, sizeof(why)))
 		SAINA_PUT_TEXT(&o, SAINA_A_JOB_TROUBLE, trouble, why);
 	saina_ctl_encode(m->nlh, &saina_job_class, &o);
@@ -195,7 +195,7 @@ void encode_limits(struct msg *m, struct agent *a)
 {
 	struct saina_limits_attrs o;
 
-	saina_limits_show(a->jobs->core, a->plane->kernel ? SAINA_PLANE_KERNEL : SAINA_PLANE_AGENT,
+	saina_limits_show(a->jobs->core, a->backend->kernel ? SAINA_PLANE_KERNEL : SAINA_PLANE_AGENT,
 			  &o);
 	saina_ctl_encode(m->nlh, &saina_limits_class, &o);
 }

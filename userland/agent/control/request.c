@@ -51,7 +51,7 @@ static int job_new(struct request *rq)
 	const struct saina_job *job;
 	int ret;
 
-	ret = plane_job_new(rq->a, &rq->d.attrs.job, &job, &rq->err);
+	ret = backend_job_new(rq->a, &rq->d.attrs.job, &job, &rq->err);
 	if (ret)
 		return ret;
 	control_settle(rq->a);
@@ -65,7 +65,7 @@ static int job_set(struct request *rq)
 	const struct saina_job_attrs *req = &rq->d.attrs.job;
 	const struct saina_job *job;
 
-	ret = plane_job_set(rq->a, req, &rq->err);
+	ret = backend_job_set(rq->a, req, &rq->err);
 	if (!ret && SAINA_HAS(req, SAINA_A_JOB_CONTROLLER)) {
 		job = saina_core_job_find(rq->a->jobs->core, SAINA_HAS(req, SAINA_A_JOB_ID), req->id,
 					  SAINA_HAS(req, SAINA_A_JOB_NAME) ? req->name : NULL, NULL);
@@ -80,7 +80,7 @@ static int job_del(struct request *rq)
 {
 	int ret;
 
-	ret = plane_job_del(rq->a, &rq->d.attrs.job, &rq->err);
+	ret = backend_job_del(rq->a, &rq->d.attrs.job, &rq->err);
 	control_settle(rq->a);
 	return ret;
 }
@@ -105,13 +105,13 @@ static int named_job(struct request *rq, int id_attr, __u16 id, int name_attr, c
 }
 
 /* A job of the kernel without a data path is none of the core's. */
-static const struct saina_job *stuck_job(const struct request *rq)
+static const struct saina_job *detached_job(const struct request *rq)
 {
 	const struct saina_job_attrs *which = &rq->d.attrs.job;
-	const struct plane_stuck *s;
+	const struct detached_job *s;
 	unsigned int from;
 
-	for (from = 0; (s = plane_stuck_next(rq->a, from)); from = s->job.id + 1)
+	for (from = 0; (s = backend_detached_next(rq->a, from)); from = s->job.id + 1)
 		if (SAINA_HAS(which, SAINA_A_JOB_ID) ? s->job.id == which->id
 						     : !strcmp(s->job.name, which->name))
 			return &s->job;
@@ -156,12 +156,12 @@ static const struct saina_job *dump_worker(struct request *rq, int *w)
 
 static int job_get(struct request *rq)
 {
-	const struct plane_stuck *stuck;
+	const struct detached_job *detached;
 	const struct saina_job *job;
 	int ret;
 
 	if (!rq->dump) {
-		job = stuck_job(rq);
+		job = detached_job(rq);
 		if (job)
 			return reply_job(rq, job);
 		ret = named_job(rq, SAINA_A_JOB_ID, rq->d.attrs.job.id, SAINA_A_JOB_NAME,
@@ -169,9 +169,9 @@ static int job_get(struct request *rq)
 		return ret ? ret : reply_job(rq, job);
 	}
 	job = saina_core_job_next(rq->a->jobs->core, rq->id);
-	stuck = plane_stuck_next(rq->a, rq->id);
-	if (stuck && (!job || stuck->job.id < job->id))
-		job = &stuck->job;
+	detached = backend_detached_next(rq->a, rq->id);
+	if (detached && (!job || detached->job.id < job->id))
+		job = &detached->job;
 	if (!job)
 		return 0;
 	rq->id = job->id + 1;
@@ -195,7 +195,7 @@ static int worker_set(struct request *rq)
 	const struct saina_worker_attrs *req = &rq->d.attrs.worker;
 	int ret;
 
-	ret = plane_worker_set(rq->a, req, &job, &rq->err);
+	ret = backend_worker_set(rq->a, req, &job, &rq->err);
 	if (ret)
 		return ret;
 	if (SAINA_HAS(req, SAINA_A_WORKER_IFINDEX))
@@ -208,7 +208,7 @@ static int worker_del(struct request *rq)
 {
 	int ret;
 
-	ret = plane_worker_del(rq->a, &rq->d.attrs.worker, &rq->err);
+	ret = backend_worker_del(rq->a, &rq->d.attrs.worker, &rq->err);
 	control_settle(rq->a);
 	return ret;
 }
@@ -392,7 +392,7 @@ static int limits_set(struct request *rq)
 		limits.memory_job = req->memory_job;
 	if (SAINA_HAS(req, SAINA_A_LIMITS_MEMORY))
 		limits.memory = req->memory;
-	ret = plane_limits_set(rq->a, &limits, &rq->err);
+	ret = backend_limits_set(rq->a, &limits, &rq->err);
 	control_settle(rq->a);
 	return ret;
 }
@@ -506,7 +506,7 @@ bool request_serve(struct request *rq)
 	const struct genlmsghdr *g = mnl_nlmsg_get_payload(rq->nlh);
 	int ret = MORE, n;
 
-	plane_drain(rq->a);
+	backend_drain(rq->a);
 	if (!rq->started) {
 		rq->started = true;
 		rq->dump = (rq->nlh->nlmsg_flags & NLM_F_DUMP) == NLM_F_DUMP;

@@ -86,19 +86,19 @@ static bool anybody_alive(const struct saina_job *job)
 	return false;
 }
 
-bool state_runs_without_kernel(const struct saved *s)
+bool state_has_running_local(const struct saved *s)
 {
 	int i;
 
-	for (i = 0; s && s->plane != SAINA_PLANE_KERNEL && i < s->n; i++)
+	for (i = 0; s && s->backend != SAINA_PLANE_KERNEL && i < s->n; i++)
 		if (anybody_alive(&s->job[i].job))
 			return true;
 	return false;
 }
 
-bool state_of_other_plane(const struct agent *a, const struct saved *s)
+bool state_of_other_backend(const struct agent *a, const struct saved *s)
 {
-	return s && a->plane->kernel != (s->plane == SAINA_PLANE_KERNEL);
+	return s && a->backend->kernel != (s->backend == SAINA_PLANE_KERNEL);
 }
 
 /* What the agent knows of a worker.  Nobody dies of our absence. */
@@ -186,14 +186,14 @@ static void renew_schedule(struct agent *a, const struct saina_job *old)
 		SAINA_PUT(&next, SAINA_A_JOB_POLICY_FROM, policy_from, old->next_from);
 		if (old->next_on)
 			SAINA_PUT(&next, SAINA_A_JOB_POLICY_ON, policy_on, old->next_on);
-		if (plane_job_set(a, &next, &err))
+		if (backend_job_set(a, &next, &err))
 			log_left_out(old, SAINA_A_JOB_POLICY_NEXT, err.text);
 	}
 	if (old->k_set)
 		SAINA_PUT(&k, SAINA_A_JOB_K_SET, k_set, old->k_set);
-	if (old->controlled && !a->plane->kernel)
+	if (old->controlled && !a->backend->kernel)
 		SAINA_PUT(&k, SAINA_A_JOB_CONTROLLER, controller, 1);
-	if (k.has != 1ull << SAINA_A_JOB_ID && plane_job_set(a, &k, &err))
+	if (k.has != 1ull << SAINA_A_JOB_ID && backend_job_set(a, &k, &err))
 		log_left_out(old, SAINA_A_JOB_K_SET, err.text);
 }
 
@@ -213,9 +213,9 @@ static void renew_job(struct agent *a, const struct saina_job *old)
 
 	saina_job_show(old, true, &req);
 	req.has &= saina_ops[SAINA_CMD_JOB_NEW].do_takes;
-	ret = plane_job_new(a, &req, &job, &err);
+	ret = backend_job_new(a, &req, &job, &err);
 	if (!ret && old->state == SAINA_JOB_STOPPED)
-		ret = plane_job_set(a, &stop, &err);
+		ret = backend_job_set(a, &stop, &err);
 	if (ret)
 		log_error("job %s: cannot be taken over: %s", old->name, err.text);
 	else
@@ -254,18 +254,18 @@ static void restore_ports(struct agent *a, const struct saved *s)
 
 void state_restore(struct agent *a, const struct saved *s)
 {
-	bool rounds = saina_dp_taken_over(a->dp), other = state_of_other_plane(a, s);
+	bool rounds = saina_dp_taken_over(a->dp), other = state_of_other_backend(a, s);
 	struct saina_core_err err;
 	int i, alive = 0;
 
 	restore_ports(a, s);
-	if (s && s->has_limits && !a->plane->kernel &&
+	if (s && s->has_limits && !a->backend->kernel &&
 	    saina_core_limits_set(a->jobs->core, &s->limits, &err))
 		log_error("limits: cannot be taken over: %s", err.text);
 	for (i = 0; s && i < s->n; i++) {
 		const struct saved_job *v = &s->job[i];
 
-		if (a->plane->kernel && !other) {
+		if (a->backend->kernel && !other) {
 			alive += restore_mirrored(a, v);
 			continue;
 		}
@@ -278,8 +278,8 @@ void state_restore(struct agent *a, const struct saved *s)
 	}
 	if (s && s->n && other)
 		log_warn("%d jobs of %s are %s from now on: their workers have to join again", s->n,
-			 a->plane->kernel ? "this agent" : "the kernel",
-			 a->plane->kernel ? "the kernel's" : "this agent's");
+			 a->backend->kernel ? "this agent" : "the kernel",
+			 a->backend->kernel ? "the kernel's" : "this agent's");
 	else if (s && s->n && !rounds)
 		log_warn("%d jobs are known from before, but the data path is gone: workers have to join again",
 			 s->n);
@@ -290,6 +290,6 @@ void state_restore(struct agent *a, const struct saved *s)
 	share_recall(a);
 	workers_end_unreachable(a);
 	health_replan(a);
-	if (s && !a->plane->kernel)
+	if (s && !a->backend->kernel)
 		control_await_controllers(a);
 }

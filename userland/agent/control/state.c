@@ -6,7 +6,7 @@
  * leaves the state before the change, which the data path then gets again.
  *
  * The file is a stream of netlink messages as on the control socket: whose jobs
- * they are (STATE_CMD_PLANE), LIMITS_SET, a PORT_SET per port that was given a hook, a JOB_NEW
+ * they are (STATE_CMD_BACKEND), LIMITS_SET, a PORT_SET per port that was given a hook, a JOB_NEW
  * per job (GENERATION, POLICY_SEQ and, as ROUND, its first round with it),
  * after it a WORKER_SET per worker, followed by what the family has no
  * attributes for (STATE_CMD_WORKER).  NLMSG_DONE ends it.
@@ -34,14 +34,14 @@ static int put(FILE *f, const struct nlmsghdr *nlh)
 }
 
 /* Numbers of generations mean something only to the plane that gave them. */
-static int put_plane(FILE *f, struct agent *a)
+static int put_backend(FILE *f, struct agent *a)
 {
 	struct msg m;
 	__u32 *plane;
 
-	msg_start(&m, STATE_CMD_PLANE, 0, 0);
+	msg_start(&m, STATE_CMD_BACKEND, 0, 0);
 	plane = mnl_nlmsg_put_extra_header(m.nlh, sizeof(*plane));
-	*plane = a->plane->kernel ? SAINA_PLANE_KERNEL : SAINA_PLANE_AGENT;
+	*plane = a->backend->kernel ? SAINA_PLANE_KERNEL : SAINA_PLANE_AGENT;
 	return put(f, m.nlh);
 }
 
@@ -119,7 +119,7 @@ static int put_all(FILE *f, struct agent *a)
 	struct msg m;
 	int id, i, ret;
 
-	ret = put_plane(f, a);
+	ret = put_backend(f, a);
 	if (!ret)
 		ret = put_limits(f, a);
 	for (i = 0; !ret && i < a->bridge->n; i++)

@@ -10,7 +10,7 @@
 #include "core/core.h"
 
 #define STATE_CMD_WORKER 0x80
-#define STATE_CMD_PLANE	 0x81	/* payload: __u32, enum saina_plane */
+#define STATE_CMD_BACKEND	 0x81	/* payload: __u32, enum saina_plane */
 
 /* Follows the WORKER_SET of the same worker.  An earlier version's ends before @lent. */
 struct state_worker {
@@ -38,11 +38,11 @@ struct saved_port {
 
 /**
  * struct saved - a state file that was read
- * @plane: enum saina_plane, 0: it does not say
+ * @backend: enum saina_plane, 0: it does not say
  * @has_limits: @limits are valid
  */
 struct saved {
-	int plane;
+	int backend;
 	bool has_limits;
 	struct saina_limits limits;
 	struct saved_job *job;

@@ -138,13 +138,13 @@ static const void *own_payload(const struct nlmsghdr *nlh, size_t size)
 	return mnl_nlmsg_get_payload_offset(nlh, sizeof(struct genlmsghdr));
 }
 
-static int parse_plane(struct saved *s, const struct nlmsghdr *nlh)
+static int parse_backend(struct saved *s, const struct nlmsghdr *nlh)
 {
 	const __u32 *plane = own_payload(nlh, sizeof(*plane));
 
 	if (!plane)
 		return -EBADMSG;
-	s->plane = (int)*plane;
+	s->backend = (int)*plane;
 	return 0;
 }
 
@@ -171,8 +171,8 @@ static int parse_message(struct saved *s, const struct nlmsghdr *nlh)
 	    g->version != SAINA_FAMILY_VERSION)
 		return -EBADMSG;
 	switch (g->cmd) {
-	case STATE_CMD_PLANE:
-		return parse_plane(s, nlh);
+	case STATE_CMD_BACKEND:
+		return parse_backend(s, nlh);
 	case SAINA_CMD_LIMITS_SET:
 		return parse_limits(s, nlh);
 	case SAINA_CMD_PORT_SET:

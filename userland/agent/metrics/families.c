@@ -192,7 +192,7 @@ static enum answer job_state(const struct snapshot *s, unsigned int item, unsign
 	return TAKE;
 }
 
-enum { JOB_WORKERS, ALIVE, ELEMENTS, SEGMENTS, JOB_MEMORY, STUCK, RESULTS, RESULT_BYTES };
+enum { JOB_WORKERS, ALIVE, ELEMENTS, SEGMENTS, JOB_MEMORY, DETACHED, RESULTS, RESULT_BYTES };
 
 static enum answer job_value(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
 			     struct sample *o)
@@ -204,7 +204,7 @@ static enum answer job_value(const struct snapshot *s, unsigned int item, unsign
 		[ELEMENTS] = j->elements,
 		[SEGMENTS] = j->segments,
 		[JOB_MEMORY] = j->memory,
-		[STUCK] = j->stuck,
+		[DETACHED] = j->detached,
 		[RESULTS] = j->completed,
 		[RESULT_BYTES] = (double)j->completed * j->payload * j->elem_bytes,
 	};
@@ -383,7 +383,7 @@ static const struct family families[] = {
 
 	{ "saina_job_info", GAUGE, "number of the job, and the policy in force", OF_JOB, job_info, 0 },
 	{ "saina_job_state", GAUGE, "1 for the state the job is in", OF_JOB, job_state, 0 },
-	{ "saina_job_stuck", GAUGE, "1 if the job has no data path (saina job show says why)", OF_JOB, job_value, STUCK },
+	{ "saina_job_stuck", GAUGE, "1 if the job has no data path (saina job show says why)", OF_JOB, job_value, DETACHED },
 	{ "saina_job_workers", GAUGE, "workers the job has places for", OF_JOB, job_value, JOB_WORKERS },
 	{ "saina_job_alive_workers", GAUGE, "workers that take part", OF_JOB, job_value, ALIVE },
 	{ "saina_job_elements", GAUGE, "elements of the gradient", OF_JOB, job_value, ELEMENTS },

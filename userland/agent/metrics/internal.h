@@ -6,7 +6,7 @@
 #include <sys/types.h>
 
 #include "agent/bridge/bridge.h"
-#include "agent/kernel/plane.h"
+#include "agent/backend/backend.h"
 #include "agent/metrics/metrics.h"
 #include "agent/workers/workers.h"
 
@@ -45,7 +45,7 @@ struct snap_job {
 	unsigned int workers, alive, payload, elem_bytes;
 	uint64_t elements, memory, completed;
 	uint32_t segments;
-	bool seen, stuck;
+	bool seen, detached;
 	struct saina_job_rt rt;
 	double age;		/* seconds, of the open round; 0 if none is */
 };

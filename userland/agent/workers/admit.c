@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 
 #include "agent/bridge/bridge.h"
-#include "agent/kernel/plane.h"
+#include "agent/backend/backend.h"
 #include "agent/workers/internal.h"
 
 #define BATCH  64 /* datagrams read before others get their turn */
@@ -68,7 +68,7 @@ static void from_worker(struct agent *a, const struct from *from, const struct s
 	case SAINA_MSG_LEAVE:
 		/* a LEAVE whose answer was lost comes again */
 		if (jobs_alive(job, w))
-			plane_worker_end(a, job, w, SAINA_WORKER_STATE_LEFT, "left");
+			backend_worker_end(a, job, w, SAINA_WORKER_STATE_LEFT, "left");
 		break;
 	}
 	message_status(a, job, w);
@@ -146,7 +146,7 @@ void admit_receive(struct agent *a, int most)
 	socklen_t len;
 	ssize_t n;
 
-	plane_drain(a);
+	backend_drain(a);
 	while (most--) {
 		len = sizeof(from.addr);
 		n = recvfrom(a->workers->admit.source.fd, buf, sizeof(buf), MSG_DONTWAIT | MSG_TRUNC,

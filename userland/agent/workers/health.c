@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/kernel/plane.h"
+#include "agent/backend/backend.h"
 #include "agent/workers/internal.h"
 
 #define PERIOD_MIN_MS 10
@@ -105,7 +105,7 @@ static void check_silence(struct agent *a, const struct saina_job *job, int w, u
 	if (silent_ms <= job->dead_ms)
 		return;
 	snprintf(why, sizeof(why), "silent for %llu ms", (unsigned long long)silent_ms);
-	plane_worker_end(a, job, w, SAINA_WORKER_STATE_DEAD, why);
+	backend_worker_end(a, job, w, SAINA_WORKER_STATE_DEAD, why);
 }
 
 static void set_slow(struct agent *a, const struct saina_job *job, int w, bool slow)
@@ -119,7 +119,7 @@ static void set_slow(struct agent *a, const struct saina_job *job, int w, bool s
 	};
 
 	if (job->worker[w].state != req.state)
-		plane_worker_set(a, &req, NULL, NULL);
+		backend_worker_set(a, &req, NULL, NULL);
 }
 
 /* What a job did since the last check. */
@@ -186,7 +186,7 @@ static void check_late(struct agent *a, const struct saina_job *job, int w, stru
 
 		aux->late_all += late;
 		jobs_event(a, &ev, NULL);
-		plane_worker_late(a, job, w, late);
+		backend_worker_late(a, job, w, late);
 	}
 	if (late || in_time)
 		set_slow(a, job, w, late && in_time * 2 * n < (in_time + late) * p.k);

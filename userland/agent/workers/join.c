@@ -8,7 +8,7 @@
 #include <sys/random.h>
 
 #include "agent/bridge/bridge.h"
-#include "agent/kernel/plane.h"
+#include "agent/backend/backend.h"
 #include "agent/workers/internal.h"
 
 #define COME_BACK_NS 2000000000ull	/* a JOIN is repeated for 5 s */
@@ -194,7 +194,7 @@ static void admit_worker(struct agent *a, const struct from *from, const struct 
 	*aux = (struct worker_aux){ .nonce = nonce, .heard = loop_now(), .formed = formed,
 				    .ended = before.ended, .lent = before.lent,
 				    .numbers = before.numbers };
-	ret = plane_worker_set(a, &req, &job, &err);
+	ret = backend_worker_set(a, &req, &job, &err);
 	if (ret) {
 		*aux = before;
 		message_refuse(a, from, h, nonce, refusal_of(ret, &err), "%s", err.text);

@@ -4,7 +4,7 @@
  * the relay.  Results that the tc program makes get to every worker.
  */
 #include "agent/bridge/bridge.h"
-#include "agent/kernel/plane.h"
+#include "agent/backend/backend.h"
 #include "agent/workers/internal.h"
 
 static struct log_limit limit;
@@ -76,7 +76,7 @@ static void choose(struct agent *a, const struct saina_job *job, int w)
 	else
 		log_limited(&limit, LOG_L_INFO, "job %s: worker %d (%s) is on the fast path",
 			    job->name, w, name);
-	if (plane_worker_set(a, &req, NULL, &err))
+	if (backend_worker_set(a, &req, NULL, &err))
 		log_limited(&limit, LOG_L_ERROR, "job %s: worker %d: %s", job->name, w, err.text);
 }
 

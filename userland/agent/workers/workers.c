@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "agent/bridge/bridge.h"
-#include "agent/kernel/plane.h"
+#include "agent/backend/backend.h"
 #include "agent/workers/internal.h"
 
 int workers_init(struct agent *a)
@@ -102,7 +102,7 @@ static void end_on_port(struct agent *a, const struct saina_job *job, int w, voi
 	if ((int)job->worker[w].bind.ifindex != p->ifindex)
 		return;
 	snprintf(why, sizeof(why), "its port %s is gone from the bridge", p->name);
-	plane_worker_end(a, job, w, SAINA_WORKER_STATE_DEAD, why);
+	backend_worker_end(a, job, w, SAINA_WORKER_STATE_DEAD, why);
 }
 
 void workers_port_gone(struct agent *a, int ifindex, const char *name)
@@ -117,7 +117,7 @@ static void end_unreachable(struct agent *a, const struct saina_job *job, int w,
 	const struct port *p = ports_find(a, job->worker[w].bind.ifindex, NULL);
 
 	if (!p || p->mode == SAINA_PORT_MODE_NONE)
-		plane_worker_end(a, job, w, SAINA_WORKER_STATE_DEAD,
+		backend_worker_end(a, job, w, SAINA_WORKER_STATE_DEAD,
 				 "its port went while sainad was away");
 }
 

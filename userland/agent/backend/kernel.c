@@ -8,20 +8,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/kernel/plane.h"
+#include "agent/backend/backend.h"
 #include "core/refuse.h"
 #include "ctl/payload.h"
 
 static void mark(void *plane, unsigned int id)
 {
-	struct plane *p = plane;
+	struct backend *p = plane;
 
 	p->dirty[id / 64] |= 1ull << id % 64;
 }
 
 static void mark_limits(void *plane)
 {
-	struct plane *p = plane;
+	struct backend *p = plane;
 
 	p->limits = true;
 }
@@ -41,14 +41,14 @@ static void mirror_del(struct agent *a, unsigned int id)
 
 /* Jobs of the kernel that have no data path */
 
-static void stuck_free(struct agent *a, unsigned int id)
+static void detached_free(struct agent *a, unsigned int id)
 {
-	free(a->plane->stuck[id]);
-	a->plane->stuck[id] = NULL;
+	free(a->backend->detached[id]);
+	a->backend->detached[id] = NULL;
 }
 
 /* It is stopped until somebody sets it going again, which is another try. */
-static void stuck_stop(struct agent *a, const struct saina_job *job, const char *why)
+static void detached_stop(struct agent *a, const struct saina_job *job, const char *why)
 {
 	struct saina_job_attrs req = {
 		.has = 1ull << SAINA_A_JOB_ID | 1ull << SAINA_A_JOB_STATE,
@@ -62,29 +62,29 @@ static void stuck_stop(struct agent *a, const struct saina_job *job, const char 
 		.a = job->state,
 		.b = SAINA_JOB_STOPPED,
 	};
-	struct plane_stuck *s = calloc(1, sizeof(*s));
+	struct detached_job *s = calloc(1, sizeof(*s));
 	struct saina_core_err err;
 
 	log_error("job %s of the kernel is stopped, there is no data path for it: %s", job->name,
 		  why);
-	stuck_free(a, job->id);
+	detached_free(a, job->id);
 	if (!s)
 		return;
 	s->job = *job;
 	s->job.state = SAINA_JOB_STOPPED;
 	snprintf(s->text, sizeof(s->text), "no data path: %.100s", why);
-	a->plane->stuck[job->id] = s;
+	a->backend->detached[job->id] = s;
 	if (job->state != SAINA_JOB_STOPPED &&
-	    kernel_job_ask(&a->plane->session, SAINA_CMD_JOB_SET, &req, NULL, &err))
+	    kernel_client_job_request(&a->backend->session, SAINA_CMD_JOB_SET, &req, NULL, &err))
 		log_error("job %s: %s", job->name, err.text);
 	jobs_event(a, &ev, s->text);
 }
 
-const struct plane_stuck *plane_stuck_next(struct agent *a, unsigned int from)
+const struct detached_job *backend_detached_next(struct agent *a, unsigned int from)
 {
-	while (from < SAINA_JOBS_MAX && !a->plane->stuck[from])
+	while (from < SAINA_JOBS_MAX && !a->backend->detached[from])
 		from++;
-	return from < SAINA_JOBS_MAX ? a->plane->stuck[from] : NULL;
+	return from < SAINA_JOBS_MAX ? a->backend->detached[from] : NULL;
 }
 
 static bool same_shape(const struct saina_job *x, const struct saina_job *y)
@@ -96,9 +96,9 @@ static bool same_shape(const struct saina_job *x, const struct saina_job *y)
 }
 
 enum how {
-	KEEP,	/* the job stays as it is if it is gone or another: plane_drain() */
+	KEEP,	/* the job stays as it is if it is gone or another: backend_drain() */
 	NEW,	/* ours: if it has no data path it goes again */
-	FOLLOW, /* may go, or be replaced, or be stuck */
+	FOLLOW, /* may go, or be replaced, or be detached */
 };
 
 /* Job @id is read and put in the mirror. */
@@ -106,21 +106,21 @@ static int mirror_job(struct agent *a, unsigned int id, enum how how,
 		      const struct saina_job **out, struct saina_core_err *err)
 {
 	const struct saina_job *have = saina_core_job_find(a->jobs->core, 1, id, NULL, NULL);
-	struct plane_stuck *stuck = a->plane->stuck[id];
+	struct detached_job *detached = a->backend->detached[id];
 	struct saina_job job;
 	int ret;
 
-	ret = kernel_job_read(&a->plane->session, id, &job);
+	ret = kernel_client_job_read(&a->backend->session, id, &job);
 	if (ret == -ENOENT && how != KEEP) {
 		mirror_del(a, id);
-		stuck_free(a, id);
+		detached_free(a, id);
 		return 0;
 	}
 	if (ret)
 		goto later;
-	if (stuck && job.state == SAINA_JOB_STOPPED && same_shape(&stuck->job, &job)) {
-		stuck->job = job;
-		return saina_refuse(err, -ENODATA, 0, "job %s: %.100s", job.name, stuck->text);
+	if (detached && job.state == SAINA_JOB_STOPPED && same_shape(&detached->job, &job)) {
+		detached->job = job;
+		return saina_refuse(err, -ENODATA, 0, "job %s: %.100s", job.name, detached->text);
 	}
 	if (have && !same_shape(have, &job)) {
 		ret = -EAGAIN;
@@ -134,19 +134,19 @@ static int mirror_job(struct agent *a, unsigned int id, enum how how,
 		job.first_round = have->first_round;
 	ret = saina_core_job_adopt(a->jobs->core, &job, out, err);
 	if (!ret) {
-		stuck_free(a, id);
+		detached_free(a, id);
 		return 0;
 	}
 	if (how == KEEP)
-		mark(a->plane, id);
+		mark(a->backend, id);
 	if (how == FOLLOW) {
 		mirror_del(a, id);
-		stuck_stop(a, &job, err->text);
+		detached_stop(a, &job, err->text);
 	}
 	return ret;
 
 later:
-	mark(a->plane, id);
+	mark(a->backend, id);
 	return saina_refuse(err, ret, 0, "job %u is being changed by somebody else: try again", id);
 }
 
@@ -155,8 +155,8 @@ static void mirror_limits(struct agent *a)
 {
 	struct saina_limits limits, ours;
 
-	a->plane->limits = false;
-	if (kernel_limits_read(&a->plane->session, &limits))
+	a->backend->limits = false;
+	if (kernel_client_limits_read(&a->backend->session, &limits))
 		return;
 	saina_core_limits_get(a->jobs->core, &ours, NULL, NULL);
 	if (limits.jobs != ours.jobs || limits.memory_job != ours.memory_job ||
@@ -179,18 +179,18 @@ int mirror_all(struct agent *a)
 	unsigned int id;
 	int ret;
 
-	ret = kernel_jobs(&a->plane->session, there_cb, there, &err);
+	ret = kernel_client_each_job(&a->backend->session, there_cb, there, &err);
 	if (ret) {
 		log_error("saina.ko: %s", err.text);
 		return ret;
 	}
-	a->plane->resync = false;
-	memset(a->plane->dirty, 0, sizeof(a->plane->dirty));
+	a->backend->resync = false;
+	memset(a->backend->dirty, 0, sizeof(a->backend->dirty));
 	/* first what went: its name may be another's now */
 	for (id = 0; id < SAINA_JOBS_MAX; id++)
 		if (!(there[id / 64] & 1ull << id % 64)) {
 			mirror_del(a, id);
-			stuck_free(a, id);
+			detached_free(a, id);
 		}
 	for (id = 0; id < SAINA_JOBS_MAX; id++)
 		if (there[id / 64] & 1ull << id % 64)
@@ -204,14 +204,14 @@ void mirror_uninit(struct agent *a)
 	unsigned int id;
 
 	for (id = 0; id < SAINA_JOBS_MAX; id++)
-		stuck_free(a, id);
+		detached_free(a, id);
 }
 
 /* Notifications */
 
-void plane_drain(struct agent *a)
+void backend_drain(struct agent *a)
 {
-	struct plane *p = a->plane;
+	struct backend *p = a->backend;
 	uint64_t changed[SAINA_JOBS_MAX / 64];
 	struct saina_core_err err;
 	unsigned int id;
@@ -220,7 +220,7 @@ void plane_drain(struct agent *a)
 	if (!p->kernel)
 		return;
 	do {
-		ret = kernel_next(&p->session, mark, mark_limits, p);
+		ret = kernel_client_receive(&p->session, mark, mark_limits, p);
 		if (ret == -ENOBUFS)
 			p->resync = true;
 	} while (!ret || ret == -ENOBUFS);
@@ -239,7 +239,7 @@ void plane_drain(struct agent *a)
 				continue;
 			if (pass)
 				mirror_job(a, id, FOLLOW, NULL, &err);
-			else if (kernel_job_there(&p->session, id) == -ENOENT)
+			else if (kernel_client_job_exists(&p->session, id) == -ENOENT)
 				mirror_del(a, id);
 		}
 }
@@ -255,7 +255,7 @@ static int number_of(struct agent *a, int has_id, __u16 id, const char *name, st
 	return job ? job->id : -ENOENT;
 }
 
-int plane_job_new(struct agent *a, const struct saina_job_attrs *asked,
+int backend_job_new(struct agent *a, const struct saina_job_attrs *asked,
 		  const struct saina_job **out, struct saina_core_err *err)
 {
 	struct saina_job_attrs filled = *asked, *req = &filled;
@@ -265,9 +265,9 @@ int plane_job_new(struct agent *a, const struct saina_job_attrs *asked,
 	int ret;
 
 	saina_payload_choose(req, a->mtu, a->jumbo);
-	if (!a->plane->kernel)
+	if (!a->backend->kernel)
 		return saina_core_job_new(a->jobs->core, req, out, err);
-	ret = kernel_job_ask(&a->plane->session, SAINA_CMD_JOB_NEW, req, &id, err);
+	ret = kernel_client_job_request(&a->backend->session, SAINA_CMD_JOB_NEW, req, &id, err);
 	if (ret)
 		return ret;
 	ret = mirror_job(a, id, NEW, out, err);
@@ -276,18 +276,18 @@ int plane_job_new(struct agent *a, const struct saina_job_attrs *asked,
 	if (!ret)
 		return 0;
 	undo.id = id;
-	kernel_job_ask(&a->plane->session, SAINA_CMD_JOB_DEL, &undo, NULL, &ignored);
+	kernel_client_job_request(&a->backend->session, SAINA_CMD_JOB_DEL, &undo, NULL, &ignored);
 	return ret;
 }
 
-int plane_job_set(struct agent *a, const struct saina_job_attrs *req, struct saina_core_err *err)
+int backend_job_set(struct agent *a, const struct saina_job_attrs *req, struct saina_core_err *err)
 {
 	struct saina_core_err ignored;
 	int ret;
 
-	if (!a->plane->kernel)
+	if (!a->backend->kernel)
 		return saina_core_job_set(a->jobs->core, req, NULL, err);
-	ret = kernel_job_ask(&a->plane->session, SAINA_CMD_JOB_SET, req, NULL, err);
+	ret = kernel_client_job_request(&a->backend->session, SAINA_CMD_JOB_SET, req, NULL, err);
 	if (ret)
 		return ret;
 	ret = number_of(a, SAINA_HAS(req, SAINA_A_JOB_ID) != 0, req->id, req->name, NULL);
@@ -296,15 +296,15 @@ int plane_job_set(struct agent *a, const struct saina_job_attrs *req, struct sai
 	return 0;
 }
 
-int plane_job_del(struct agent *a, const struct saina_job_attrs *req, struct saina_core_err *err)
+int backend_job_del(struct agent *a, const struct saina_job_attrs *req, struct saina_core_err *err)
 {
 	int ret;
 
-	if (!a->plane->kernel)
+	if (!a->backend->kernel)
 		return saina_core_job_del(a->jobs->core, req, err);
-	ret = kernel_job_ask(&a->plane->session, SAINA_CMD_JOB_DEL, req, NULL, err);
+	ret = kernel_client_job_request(&a->backend->session, SAINA_CMD_JOB_DEL, req, NULL, err);
 	if (!ret)
-		plane_drain(a);
+		backend_drain(a);
 	return ret;
 }
 
@@ -313,7 +313,7 @@ static int worker_ask(struct agent *a, int cmd, const struct saina_worker_attrs 
 {
 	int ret;
 
-	ret = kernel_worker_ask(&a->plane->session, cmd, req, err);
+	ret = kernel_client_worker_request(&a->backend->session, cmd, req, err);
 	if (ret)
 		return ret;
 	ret = number_of(a, SAINA_HAS(req, SAINA_A_WORKER_JOB_ID) != 0, req->job_id, req->job_name,
@@ -323,25 +323,25 @@ static int worker_ask(struct agent *a, int cmd, const struct saina_worker_attrs 
 	return mirror_job(a, ret, KEEP, out, err);
 }
 
-int plane_worker_set(struct agent *a, const struct saina_worker_attrs *req,
+int backend_worker_set(struct agent *a, const struct saina_worker_attrs *req,
 		     const struct saina_job **out, struct saina_core_err *err)
 {
 	struct saina_core_err ours;
 
-	if (!a->plane->kernel)
+	if (!a->backend->kernel)
 		return saina_core_worker_set(a->jobs->core, req, out, err);
 	return worker_ask(a, SAINA_CMD_WORKER_SET, req, out, err ? err : &ours);
 }
 
-int plane_worker_del(struct agent *a, const struct saina_worker_attrs *req,
+int backend_worker_del(struct agent *a, const struct saina_worker_attrs *req,
 		     struct saina_core_err *err)
 {
-	if (!a->plane->kernel)
+	if (!a->backend->kernel)
 		return saina_core_worker_del(a->jobs->core, req, err);
 	return worker_ask(a, SAINA_CMD_WORKER_DEL, req, NULL, err);
 }
 
-void plane_worker_late(struct agent *a, const struct saina_job *job, int w, uint64_t late)
+void backend_worker_late(struct agent *a, const struct saina_job *job, int w, uint64_t late)
 {
 	const struct saina_worker_attrs req = {
 		.has = 1ull << SAINA_A_WORKER_JOB_ID | 1ull << SAINA_A_WORKER_ID |
@@ -352,17 +352,17 @@ void plane_worker_late(struct agent *a, const struct saina_job *job, int w, uint
 	};
 
 	/* nothing is changed by it, nor lost if it does not get there */
-	if (a->plane->kernel)
-		kernel_worker_ask(&a->plane->session, SAINA_CMD_WORKER_SET, &req, NULL);
+	if (a->backend->kernel)
+		kernel_client_worker_request(&a->backend->session, SAINA_CMD_WORKER_SET, &req, NULL);
 }
 
-int plane_limits_set(struct agent *a, const struct saina_limits *limits,
+int backend_limits_set(struct agent *a, const struct saina_limits *limits,
 		     struct saina_core_err *err)
 {
 	int ret;
 
-	if (a->plane->kernel) {
-		ret = kernel_limits_ask(&a->plane->session, limits, err);
+	if (a->backend->kernel) {
+		ret = kernel_client_limits_set(&a->backend->session, limits, err);
 		if (ret)
 			return ret;
 	}

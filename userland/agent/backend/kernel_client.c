@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/kernel/session.h"
+#include "agent/backend/kernel_client.h"
 #include "agent/log.h"
 #include "ctl/obj.h"
 
@@ -13,7 +13,7 @@
 
 #define READ_TRIES 20 /* a job that changes all the time is looked at later */
 
-int kernel_open(struct kernel *k)
+int kernel_client_open(struct kernel_client *k)
 {
 	const char *error;
 	int ret;
@@ -30,18 +30,18 @@ int kernel_open(struct kernel *k)
 		return 0;
 	}
 	log_error("saina.ko: %s", error);
-	kernel_close(k);
+	kernel_client_close(k);
 	return ret;
 }
 
-void kernel_close(struct kernel *k)
+void kernel_client_close(struct kernel_client *k)
 {
 	saina_ctl_close(k->call);
 	saina_ctl_close(k->sub);
 	k->call = k->sub = NULL;
 }
 
-int kernel_fd(const struct kernel *k)
+int kernel_client_fd(const struct kernel_client *k)
 {
 	return saina_ctl_fd(k->sub);
 }
@@ -57,7 +57,7 @@ static int attr_of(const struct saina_attr_class *c, const char *name)
 }
 
 /* One request with one object; the refusal is the kernel's own. */
-static int ask(struct kernel *k, int cmd, const struct saina_attr_class *c, const void *obj,
+static int ask(struct kernel_client *k, int cmd, const struct saina_attr_class *c, const void *obj,
 	       int (*cb)(const struct nlmsghdr *nlh, void *arg), void *arg,
 	       struct saina_core_err *err)
 {
@@ -98,7 +98,7 @@ static int note_cb(const struct nlmsghdr *nlh, void *arg)
 	return 0;
 }
 
-int kernel_next(struct kernel *k, void (*job)(void *arg, unsigned int id),
+int kernel_client_receive(struct kernel_client *k, void (*job)(void *arg, unsigned int id),
 		void (*limits)(void *arg), void *arg)
 {
 	struct note n = { job, limits, arg };
@@ -124,7 +124,7 @@ static int id_cb(const struct nlmsghdr *nlh, void *arg)
 	return ret;
 }
 
-int kernel_jobs(struct kernel *k, void (*fn)(void *arg, unsigned int id), void *arg,
+int kernel_client_each_job(struct kernel_client *k, void (*fn)(void *arg, unsigned int id), void *arg,
 		struct saina_core_err *err)
 {
 	struct note n = { .job = fn, .arg = arg };
@@ -138,7 +138,7 @@ int kernel_jobs(struct kernel *k, void (*fn)(void *arg, unsigned int id), void *
 	return 0;
 }
 
-static int job_get(struct kernel *k, unsigned int id, struct saina_job_attrs *job)
+static int job_get(struct kernel_client *k, unsigned int id, struct saina_job_attrs *job)
 {
 	struct saina_job_attrs which = { .id = id };
 
@@ -147,7 +147,7 @@ static int job_get(struct kernel *k, unsigned int id, struct saina_job_attrs *jo
 	return ask(k, SAINA_CMD_JOB_GET, &saina_job_class, &which, job_cb, job, NULL);
 }
 
-int kernel_job_there(struct kernel *k, unsigned int id)
+int kernel_client_job_exists(struct kernel_client *k, unsigned int id)
 {
 	struct saina_job_attrs job;
 
@@ -166,7 +166,7 @@ static int worker_cb(const struct nlmsghdr *nlh, void *arg)
 	return 0;
 }
 
-static int workers_ask(struct kernel *k, struct saina_job *job)
+static int workers_ask(struct kernel_client *k, struct saina_job *job)
 {
 	struct saina_worker_attrs which = { .job_id = job->id };
 	struct nlmsghdr *nlh = saina_ctl_msg(k->call, SAINA_CMD_WORKER_GET, 1);
@@ -190,7 +190,7 @@ static uint64_t active_of(const struct saina_job *job)
 }
 
 /* A job and its workers are two answers: read until they are of one state. */
-int kernel_job_read(struct kernel *k, unsigned int id, struct saina_job *job)
+int kernel_client_job_read(struct kernel_client *k, unsigned int id, struct saina_job *job)
 {
 	struct saina_job_attrs before, after;
 	int i, ret;
@@ -220,7 +220,7 @@ static int limits_cb(const struct nlmsghdr *nlh, void *arg)
 	return saina_ctl_decode(nlh, &saina_limits_class, arg);
 }
 
-int kernel_limits_read(struct kernel *k, struct saina_limits *limits)
+int kernel_client_limits_read(struct kernel_client *k, struct saina_limits *limits)
 {
 	struct saina_limits_attrs l = { 0 };
 	int ret;
@@ -233,7 +233,7 @@ int kernel_limits_read(struct kernel *k, struct saina_limits *limits)
 
 /* Changes */
 
-int kernel_job_ask(struct kernel *k, int cmd, const struct saina_job_attrs *req, unsigned int *id,
+int kernel_client_job_request(struct kernel_client *k, int cmd, const struct saina_job_attrs *req, unsigned int *id,
 		   struct saina_core_err *err)
 {
 	struct saina_job_attrs made = { 0 };
@@ -245,13 +245,13 @@ int kernel_job_ask(struct kernel *k, int cmd, const struct saina_job_attrs *req,
 	return ret;
 }
 
-int kernel_worker_ask(struct kernel *k, int cmd, const struct saina_worker_attrs *req,
+int kernel_client_worker_request(struct kernel_client *k, int cmd, const struct saina_worker_attrs *req,
 		      struct saina_core_err *err)
 {
 	return ask(k, cmd, &saina_worker_class, req, NULL, NULL, err);
 }
 
-int kernel_limits_ask(struct kernel *k, const struct saina_limits *limits,
+int kernel_client_limits_set(struct kernel_client *k, const struct saina_limits *limits,
 		      struct saina_core_err *err)
 {
 	struct saina_limits_attrs l = {
