@@ -7,7 +7,7 @@ JOBCORE_SRCS	:= $(addprefix kmod/core/,table.c check.c schedule.c worker.c memor
 		   userland/agent/backend/adopt.c
 
 SAINAD_SRCS	:= $(addprefix userland/agent/,main.c args.c process.c config.c log.c loop.c jobs.c runtime.c peer_guard.c \
-		   bridge/bridge.c bridge/ports.c bridge/attach.c \
+		   ports/bridge.c ports/ports.c ports/attach.c \
 		   workers/workers.c workers/admit.c workers/join.c workers/message.c workers/health.c \
 		   workers/path.c workers/relay.c workers/share.c workers/share_socket.c workers/trouble.c workers/numbers.c \
 		   control/client.c control/ctlserver.c control/request.c control/encode.c control/decode.c \

@@ -9,7 +9,7 @@
 
 #include <grp.h>
 
-#include "agent/bridge/bridge.h"
+#include "agent/ports/ports.h"
 #include "agent/backend/backend.h"
 #include "agent/workers/workers.h"
 

@@ -128,7 +128,7 @@ void encode_port(struct msg *m, struct agent *a, const struct port *p)
 	SAINA_PUT(&o, SAINA_A_PORT_IFINDEX, ifindex, p->ifindex);
 	SAINA_PUT_TEXT(&o, SAINA_A_PORT_IFNAME, ifname, p->name);
 	SAINA_PUT(&o, SAINA_A_PORT_MODE, mode, p->mode);
-	SAINA_PUT(&o, SAINA_A_PORT_HOOK, hook, p->asked);
+	SAINA_PUT(&o, SAINA_A_PORT_HOOK, hook, p->hook_requested);
 	SAINA_PUT_TEXT(&o, SAINA_A_PORT_DRIVER, driver, p->driver);
 	SAINA_PUT(&o, SAINA_A_PORT_MTU, mtu, p->mtu);
 	SAINA_PUT(&o, SAINA_A_PORT_JUMBO, jumbo, a->jumbo);

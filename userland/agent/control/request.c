@@ -276,8 +276,8 @@ static int port_set(struct request *rq)
 	if (!p)
 		return saina_refuse(&rq->err, -ENODEV, which,
 				    "bridge %s has no such port", a->cfg.bridge);
-	hook = SAINA_HAS(req, SAINA_A_PORT_HOOK) ? req->hook : p->asked;
-	if (p->mode == SAINA_PORT_MODE_NONE && hook == p->asked)
+	hook = SAINA_HAS(req, SAINA_A_PORT_HOOK) ? req->hook : p->hook_requested;
+	if (p->mode == SAINA_PORT_MODE_NONE && hook == p->hook_requested)
 		return saina_refuse(&rq->err, -EOPNOTSUPP, which,
 				    "port %s is not attached: %.100s", p->name, p->text);
 	saina_dp_port_get(a->dp, p->ifindex, &conf);

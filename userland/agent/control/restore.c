@@ -247,7 +247,7 @@ static void restore_ports(struct agent *a, const struct saved *s)
 	for (i = 0; s && i < s->ports; i++) {
 		p = ports_find(a, 0, s->port[i].ifname);
 		if (p)
-			p->asked = s->port[i].hook;
+			p->hook_requested = s->port[i].hook;
 	}
 	ports_hooks_apply(a);
 }

@@ -107,7 +107,7 @@ static int put_port(FILE *f, const struct port *p)
 	struct msg m;
 
 	SAINA_PUT_TEXT(&o, SAINA_A_PORT_IFNAME, ifname, p->name);
-	SAINA_PUT(&o, SAINA_A_PORT_HOOK, hook, p->asked);
+	SAINA_PUT(&o, SAINA_A_PORT_HOOK, hook, p->hook_requested);
 	msg_start(&m, SAINA_CMD_PORT_SET, 0, 0);
 	saina_ctl_encode(m.nlh, &saina_port_class, &o);
 	return put(f, m.nlh);
@@ -123,7 +123,7 @@ static int put_all(FILE *f, struct agent *a)
 	if (!ret)
 		ret = put_limits(f, a);
 	for (i = 0; !ret && i < a->bridge->n; i++)
-		if (a->bridge->port[i].asked != a->cfg.hook)
+		if (a->bridge->port[i].hook_requested != a->cfg.hook)
 			ret = put_port(f, &a->bridge->port[i]);
 	for (id = 0; !ret && (job = saina_core_job_next(a->jobs->core, id)); id = job->id + 1)
 		ret = put_job(f, a, job);

@@ -133,7 +133,7 @@ static enum answer port_info(const struct snapshot *s, unsigned int item, unsign
 
 	snprintf(o->labels, sizeof(o->labels), "driver=\"%s\",mode=\"%s\",hook=\"%s\"",
 		 escaped(p->driver, driver, sizeof(driver)), WORD(modes, p->mode),
-		 WORD(hooks, p->asked));
+		 WORD(hooks, p->hook_requested));
 	return one(o, part, 1);
 }
 

@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-#include "agent/bridge/bridge.h"
+#include "agent/ports/ports.h"
 #include "agent/backend/backend.h"
 #include "agent/metrics/metrics.h"
 #include "agent/workers/workers.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "agent/bridge/bridge.h"
+#include "agent/ports/ports.h"
 #include "agent/backend/backend.h"
 #include "agent/workers/internal.h"
 

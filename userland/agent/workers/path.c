@@ -3,7 +3,7 @@
  * Which way the XDP program's results take to a worker: redirected to its port, or by
  * the relay.  Results that the tc program makes get to every worker.
  */
-#include "agent/bridge/bridge.h"
+#include "agent/ports/ports.h"
 #include "agent/backend/backend.h"
 #include "agent/workers/internal.h"
 

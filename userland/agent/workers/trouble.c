@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/bridge/bridge.h"
+#include "agent/ports/ports.h"
 #include "agent/workers/internal.h"
 
 #define UNANSWERED_MS 5000	/* the data path answers within a second */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <stdio.h>
 
-#include "agent/bridge/bridge.h"
+#include "agent/ports/ports.h"
 #include "agent/backend/backend.h"
 #include "agent/workers/internal.h"
 

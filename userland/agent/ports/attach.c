@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/bridge/bridge.h"
+#include "agent/ports/ports.h"
 
 /* A port's mode is where the data path is attached to it. */
 _Static_assert((int)SAINA_PORT_MODE_NONE == (int)SAINA_DP_NONE, "none");
@@ -29,7 +29,7 @@ static bool is_userspace(struct agent *a)
 	       info.userspace;
 }
 
-bool attach_has_tc(struct agent *a)
+bool ports_have_tc(struct agent *a)
 {
 	return !is_userspace(a);
 }
@@ -38,7 +38,7 @@ bool attach_has_tc(struct agent *a)
 static int choose(struct agent *a, const struct port *p, const char **why)
 {
 	*why = "";
-	switch (p->asked) {
+	switch (p->hook_requested) {
 	case SAINA_PORT_HOOK_XDP:
 		return SAINA_PORT_MODE_NATIVE;
 	case SAINA_PORT_HOOK_GENERIC:
@@ -99,7 +99,7 @@ int port_hook_apply(struct agent *a, struct port *p)
 	mode = choose(a, p, &why);
 	if (mode != before)
 		ret = attach(a, p, mode);
-	if (ret && mode == SAINA_PORT_MODE_TC && p->asked == SAINA_PORT_HOOK_AUTO) {
+	if (ret && mode == SAINA_PORT_MODE_TC && p->hook_requested == SAINA_PORT_HOOK_AUTO) {
 		snprintf(tried, sizeof(tried), "XDP because of: %.110s", p->text);
 		why = tried;
 		mode = SAINA_PORT_MODE_NATIVE;
@@ -118,7 +118,7 @@ int port_hook_apply(struct agent *a, struct port *p)
 }
 
 /* A new port, or one that could not be attached. */
-void attach_port(struct agent *a, struct port *p)
+void port_attach(struct agent *a, struct port *p)
 {
 	p->mode = (int)saina_dp_hook(a->dp, p->ifindex);
 	if (p->mode != SAINA_PORT_MODE_NONE) {
@@ -132,7 +132,7 @@ void attach_port(struct agent *a, struct port *p)
 		log_warn("port %s: not attached, nobody can join from it: %s", p->name, p->text);
 }
 
-void detach_port(struct agent *a, struct port *p)
+void port_detach(struct agent *a, struct port *p)
 {
 	int ret = saina_dp_detach(a->dp, p->ifindex);
 

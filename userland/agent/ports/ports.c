@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/bridge/bridge.h"
+#include "agent/ports/ports.h"
 
 struct port *ports_find(struct agent *a, int ifindex, const char *name)
 {
@@ -57,7 +57,7 @@ int ports_set(struct agent *a, struct port *p, int hook, const struct saina_port
 			 p->name);
 		return -EOPNOTSUPP;
 	}
-	p->asked = hook;
+	p->hook_requested = hook;
 	if (conf && !delayed)
 		ret = faults_set(a, p, conf);
 	if (!ret) {
@@ -71,7 +71,7 @@ int ports_set(struct agent *a, struct port *p, int hook, const struct saina_port
 	if (ret) {
 		if (!text[0])
 			snprintf(text, size, "port %s: %.80s", p->name, saina_dp_error(a->dp));
-		p->asked = before.asked;
+		p->hook_requested = before.hook_requested;
 		p->delayed = before.delayed;
 		if (p->mode != SAINA_PORT_MODE_NONE)
 			port_hook_apply(a, p);
@@ -115,7 +115,7 @@ static void port_remove(struct agent *a, struct port *p)
 
 	*p = a->bridge->port[--a->bridge->n];
 	if (gone.mode != SAINA_PORT_MODE_NONE)
-		detach_port(a, &gone);
+		port_detach(a, &gone);
 	gone.mode = SAINA_PORT_MODE_NONE;
 	snprintf(gone.text, sizeof(gone.text), "it is gone from the bridge");
 	log_info("port %s is gone from bridge %s", gone.name, a->cfg.bridge);
@@ -141,11 +141,11 @@ static void port_add(struct agent *a, const struct link *link)
 	memset(p, 0, sizeof(*p));
 	p->ifindex = link->ifindex;
 	p->mtu = link->mtu;
-	p->asked = a->cfg.hook;
+	p->hook_requested = a->cfg.hook;
 	p->wanted = true;
 	snprintf(p->name, sizeof(p->name), "%s", link->name);
 	link_driver(p->name, p->driver, sizeof(p->driver));
-	attach_port(a, p);
+	port_attach(a, p);
 	a->bridge->ops->port(a, p, true);
 }
 
@@ -168,7 +168,7 @@ static void port_want(struct agent *a, const struct link *link)
 		p->mtu = link->mtu;
 		/* an MTU that was too large for native XDP may fit now */
 		if (p->mode == SAINA_PORT_MODE_NONE)
-			attach_port(a, p);
+			port_attach(a, p);
 	}
 }
 
@@ -225,7 +225,7 @@ void ports_sync(struct agent *a)
 	for (i = a->bridge->n - 1; i >= 0; i--)
 		if (!a->bridge->port[i].wanted)
 			port_remove(a, &a->bridge->port[i]);
-	a->jumbo = attach_has_tc(a);
+	a->jumbo = ports_have_tc(a);
 	a->mtu = 0;
 	for (i = 0; i < a->bridge->n; i++)
 		if (!a->mtu || a->bridge->port[i].mtu < a->mtu)
@@ -233,7 +233,7 @@ void ports_sync(struct agent *a)
 }
 
 /* Attachments found pinned of ports that are no longer the bridge's. */
-void ports_detach_strangers(struct agent *a)
+void ports_detach_stale(struct agent *a)
 {
 	int ifindex[SAINA_PORTS_MAX], i, n;
 	struct port p;
@@ -244,6 +244,6 @@ void ports_detach_strangers(struct agent *a)
 			continue;
 		p = (struct port){ .ifindex = ifindex[i] };
 		snprintf(p.name, sizeof(p.name), "#%d", ifindex[i]);
-		detach_port(a, &p);
+		port_detach(a, &p);
 	}
 }

@@ -4,8 +4,8 @@
  * rtnetlink say that something changed, what should be attached is compared with
  * what is.
  */
-#ifndef AGENT_BRIDGE_H
-#define AGENT_BRIDGE_H
+#ifndef AGENT_PORTS_H
+#define AGENT_PORTS_H
 
 #include "agent/agent.h"
 #include "net/links.h"
@@ -14,7 +14,7 @@
 /**
  * struct port - a port of the bridge
  * @mode: enum saina_port_mode
- * @asked: enum saina_port_hook
+ * @hook_requested: enum saina_port_hook
  * @wanted: scratch of ports_sync()
  * @faults: has injected delay or loss
  * @delayed: has, or is about to have, injected delay
@@ -26,7 +26,7 @@ struct port {
 	char driver[32];
 	unsigned int mtu;
 	int mode;
-	int asked;
+	int hook_requested;
 	bool wanted;
 	bool faults;
 	bool delayed;
@@ -69,7 +69,7 @@ void bridge_uninit(struct agent *a);
 /* ports.c */
 void ports_sync(struct agent *a);	/* something changed: look again */
 /* What an earlier agent attached to and is no port now. */
-void ports_detach_strangers(struct agent *a);
+void ports_detach_stale(struct agent *a);
 struct port *ports_find(struct agent *a, int ifindex, const char *name);
 /* @hook: enum saina_port_hook; @conf: faults, NULL: as they are.  @text: why not. */
 int ports_set(struct agent *a, struct port *p, int hook, const struct saina_port_conf *conf,
@@ -80,10 +80,10 @@ void ports_repaired(struct agent *a);
 void ports_hooks_apply(struct agent *a);
 
 /* attach.c */
-bool attach_has_tc(struct agent *a);	/* do ports have the tc program, be it behind XDP's? */
-void attach_port(struct agent *a, struct port *p);
+bool ports_have_tc(struct agent *a);	/* do ports have the tc program, be it behind XDP's? */
+void port_attach(struct agent *a, struct port *p);
 /* To the hook that is right now, if it is not there; else the port's text says why. */
 int port_hook_apply(struct agent *a, struct port *p);
-void detach_port(struct agent *a, struct port *p);
+void port_detach(struct agent *a, struct port *p);
 
-#endif /* AGENT_BRIDGE_H */
+#endif /* AGENT_PORTS_H */

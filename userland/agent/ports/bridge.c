@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/bridge/bridge.h"
+#include "agent/ports/ports.h"
 
 #define RETRY_MS  1000
 #define ANSWER_MS 5000	/* of OVSDB, at start */
@@ -178,7 +178,7 @@ static int bridge_start(struct agent *a)
 			  a->cfg.bridge);
 		return -ENODEV;
 	}
-	ports_detach_strangers(a);
+	ports_detach_stale(a);
 	return 0;
 }
 
