@@ -41,7 +41,7 @@ struct agent {
 	struct jobs *jobs;
 	struct backend *backend;
 	struct bridge *bridge;
-	struct workers *workers;
+	struct members *members;
 	struct control *control;
 	struct metrics *metrics;	/* NULL: nobody is to ask for them */
 	uint64_t started;

@@ -8,8 +8,8 @@ JOBCORE_SRCS	:= $(addprefix kmod/core/,table.c check.c schedule.c worker.c memor
 
 SAINAD_SRCS	:= $(addprefix userland/agent/,main.c args.c process.c config.c log.c loop.c jobs.c runtime.c peer_guard.c \
 		   ports/bridge.c ports/ports.c ports/attach.c \
-		   workers/workers.c workers/admit.c workers/join.c workers/message.c workers/health.c \
-		   workers/path.c workers/relay.c workers/share.c workers/share_socket.c workers/trouble.c workers/numbers.c \
+		   members/members.c members/ctrl_socket.c members/admit.c members/reply.c members/liveness.c \
+		   members/delivery.c members/relay.c members/shm_grant.c members/shm_server.c members/diagnose.c members/numerics.c \
 		   control/client.c control/ctlserver.c control/request.c control/encode.c control/decode.c \
 		   control/state.c control/state_parse.c control/restore.c control/events.c \
 		   metrics/http.c metrics/snapshot.c metrics/families.c \

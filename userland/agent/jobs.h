@@ -13,14 +13,14 @@
 #include "agent/agent.h"
 
 /**
- * struct worker_numbers - of what a worker sends (workers/numbers.c)
+ * struct worker_numerics - of what a worker sends (workers/numbers.c)
  * @known: the counters below hold something
  * @nonfinite: its counter at the last look
  * @added, @coarse: its counters where the present look at its scales began
  * @nonfinite_at: NaN or infinities were found then, in @segments segments that came before @round; 0: never
  * @coarse_at: it was found then to make @percent of its slots coarser; 0: never
  */
-struct worker_numbers {
+struct worker_numerics {
 	bool known;
 	uint64_t nonfinite, added, coarse;
 	uint64_t nonfinite_at, segments;
@@ -80,7 +80,7 @@ struct worker_aux {
 	uint32_t refused, refused_ms, unanswered_ms;
 	bool troubled;
 	uint64_t arrived, arrived_at;
-	struct worker_numbers numbers;
+	struct worker_numerics numerics;
 };
 
 struct job_aux {

@@ -17,7 +17,7 @@
 
 static void job_changed(struct agent *a, int cmd, const struct saina_job *job, int worker)
 {
-	workers_job_changed(a, cmd, job);
+	members_job_changed(a, cmd, job);
 	control_changed(a, cmd, job, worker);
 }
 
@@ -29,7 +29,7 @@ static void job_event(struct agent *a, const struct saina_event *ev, const char 
 	if (ev->type == SAINA_EV_WORKER_JOINED && a->backend->kernel) {
 		job = saina_core_job_find(a->jobs->core, 1, ev->job, NULL, NULL);
 		if (job)
-			health_heard(a, job, ev->worker);
+			liveness_heard(a, job, ev->worker);
 	}
 	control_event(a, ev, text);
 }
@@ -43,13 +43,13 @@ static const struct jobs_ops jobs_ops = {
 static void port_changed(struct agent *a, const struct port *p, bool there)
 {
 	if (!there)
-		workers_port_gone(a, p->ifindex, p->name);
+		members_port_gone(a, p->ifindex, p->name);
 	control_port(a, p, there);
 }
 
 static void port_hook(struct agent *a, const struct port *p)
 {
-	path_replan(a);
+	delivery_replan(a);
 }
 
 static const struct bridge_ops bridge_ops = {
@@ -150,7 +150,7 @@ static int serve(struct agent *a, int background)
 		process_detach(background);
 	ret = loop_run(&a->loop, settle, a);
 	if (!a->cfg.keep) {
-		workers_goodbye(a);
+		members_dismiss(a);
 		backend_release_workers(a);
 	}
 	return ret;
@@ -190,12 +190,12 @@ static int run(struct agent *a, int background)
 	ret = bridge_init(a, &bridge_ops);
 	if (ret)
 		goto err_jobs;
-	ret = workers_init(a);
+	ret = members_init(a);
 	if (ret)
 		goto err_bridge;
 	ret = ctlserver_init(a);
 	if (ret)
-		goto err_workers;
+		goto err_members;
 	ret = backend_start(a);
 	if (ret)
 		goto err_ctlserver;
@@ -213,8 +213,8 @@ static int run(struct agent *a, int background)
 
 err_ctlserver:
 	ctlserver_uninit(a);
-err_workers:
-	workers_uninit(a);
+err_members:
+	members_uninit(a);
 err_bridge:
 	bridge_uninit(a);
 err_jobs:
@@ -259,13 +259,13 @@ int main(int argc, char **argv)
 	static struct jobs jobs;
 	static struct backend backend;
 	static struct bridge bridge;
-	static struct workers workers;
+	static struct members members;
 	static struct control control;
 	static struct agent a = {
 		.jobs = &jobs,
 		.backend = &backend,
 		.bridge = &bridge,
-		.workers = &workers,
+		.members = &members,
 		.control = &control,
 	};
 	char text[320];

@@ -11,7 +11,7 @@
 
 #include "agent/ports/ports.h"
 #include "agent/backend/backend.h"
-#include "agent/workers/workers.h"
+#include "agent/members/members.h"
 
 struct client;
 struct nlmsghdr;

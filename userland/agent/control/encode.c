@@ -49,12 +49,12 @@ void encode_job(struct msg *m, struct agent *a, const struct saina_job *job, boo
 	saina_job_show(job, tokens, &o);
 	job_rt(a, job, &o);
 	if (job->by_reference && a->jobs->aux[job->id]) {
-		share_board(a, job, why, sizeof(why));
+		shm_results_id(a, job, why, sizeof(why));
 		SAINA_PUT_TEXT(&o, SAINA_A_JOB_REFERENCE, reference, why);
 	}
 	if (detached)
 		SAINA_PUT_TEXT(&o, SAINA_A_JOB_TEXT, text, detached->text);
-	if (a->jobs->aux[job->id] && job_trouble(a, job, why, sizeof(why)))
+	if (a->jobs->aux[job->id] && diagnose_job(a, job, why, sizeof(why)))
 		SAINA_PUT_TEXT(&o, SAINA_A_JOB_TROUBLE, trouble, why);
 	saina_ctl_encode(m->nlh, &saina_job_class, &o);
 }
@@ -96,7 +96,7 @@ void encode_worker(struct msg *m, struct agent *a, const struct saina_job *job, 
 			SAINA_PUT(&o, SAINA_A_WORKER_RTT_US, rtt_us, aux->rtt_us);
 			SAINA_PUT(&o, SAINA_A_WORKER_WINDOW, window, aux->window);
 		}
-		if (worker_trouble(a, job, w, why, sizeof(why)))
+		if (diagnose_worker(a, job, w, why, sizeof(why)))
 			SAINA_PUT_TEXT(&o, SAINA_A_WORKER_TROUBLE, trouble, why);
 	}
 	worker_arrivals(a, job, w, &o);
@@ -122,7 +122,7 @@ void encode_port(struct msg *m, struct agent *a, const struct port *p)
 	struct saina_port_attrs o = { 0 };
 	char text[SAINA_TEXT_LEN];
 
-	workers_on_port(a, p->ifindex, &o.workers, &o.relayed);
+	members_on_port(a, p->ifindex, &o.workers, &o.relayed);
 	SAINA_SET(&o, SAINA_A_PORT_WORKERS);
 	SAINA_SET(&o, SAINA_A_PORT_RELAYED);
 	SAINA_PUT(&o, SAINA_A_PORT_IFINDEX, ifindex, p->ifindex);

@@ -100,9 +100,9 @@ void control_settle(struct agent *a)
 {
 	if (!a->jobs->changed)
 		return;
-	path_replan(a);
+	delivery_replan(a);
 	a->jobs->changed = false;
 	jobs_commit(a);
-	health_replan(a);
-	workers_notify(a);
+	liveness_replan(a);
+	members_send_status(a);
 }

@@ -199,7 +199,7 @@ static int worker_set(struct request *rq)
 	if (ret)
 		return ret;
 	if (SAINA_HAS(req, SAINA_A_WORKER_IFINDEX))
-		health_heard(rq->a, job, req->id);
+		liveness_heard(rq->a, job, req->id);
 	control_settle(rq->a);
 	return 0;
 }

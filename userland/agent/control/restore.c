@@ -287,9 +287,9 @@ void state_restore(struct agent *a, const struct saved *s)
 		log_info("took over %d jobs with %d live workers", s->n, alive);
 	if (rounds)
 		remove_strangers(a);
-	share_recall(a);
-	workers_end_unreachable(a);
-	health_replan(a);
+	shm_revoke_stale(a);
+	members_end_unreachable(a);
+	liveness_replan(a);
 	if (s && !a->backend->kernel)
 		control_await_controllers(a);
 }

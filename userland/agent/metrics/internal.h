@@ -8,7 +8,7 @@
 #include "agent/ports/ports.h"
 #include "agent/backend/backend.h"
 #include "agent/metrics/metrics.h"
-#include "agent/workers/workers.h"
+#include "agent/members/members.h"
 
 /**
  * struct snap_worker - a worker's place that is not empty
@@ -67,7 +67,7 @@ struct snapshot {
 	double up;		/* seconds */
 	bool kernel, taken_over;
 	uint64_t held_up_ns, held_up_times;
-	uint64_t share[SHARE_COUNTS], foreign;
+	uint64_t shm[SHM_COUNTS], foreign;
 	bool counted;
 	struct saina_counters global;
 	unsigned int limit_jobs;

@@ -26,9 +26,9 @@ static void take_agent(struct agent *a, struct snapshot *s)
 	s->up = seconds(loop_now() - a->started);
 	s->kernel = a->backend->kernel;
 	s->taken_over = saina_dp_taken_over(a->dp);
-	s->held_up_ns = a->workers->health.held_up_ns;
-	s->held_up_times = a->workers->health.held_up_times;
-	memcpy(s->share, a->workers->share.counts, sizeof(s->share));
+	s->held_up_ns = a->members->liveness.held_up_ns;
+	s->held_up_times = a->members->liveness.held_up_times;
+	memcpy(s->shm, a->members->shm.counts, sizeof(s->shm));
 	s->foreign = a->peers.foreign;
 	s->counted = !saina_dp_counters(a->dp, -1, -1, &s->global);
 	saina_core_limits_get(a->jobs->core, &limits, &jobs, &memory);
@@ -48,7 +48,7 @@ static int take_ports(struct agent *a, struct snapshot *s)
 		struct snap_port *p = &s->port[s->ports++];
 
 		p->port = a->bridge->port[i];
-		workers_on_port(a, p->port.ifindex, &p->workers, &p->relayed);
+		members_on_port(a, p->port.ifindex, &p->workers, &p->relayed);
 		if (p->port.mode != SAINA_PORT_MODE_NONE)
 			saina_dp_port_get(a->dp, p->port.ifindex, &p->faults);
 	}

@@ -9,7 +9,7 @@
 
 #include "agent/ports/ports.h"
 #include "agent/backend/backend.h"
-#include "agent/workers/internal.h"
+#include "agent/members/internal.h"
 
 #define COME_BACK_NS 2000000000ull	/* a JOIN is repeated for 5 s */
 
@@ -33,7 +33,7 @@ static void clean_name(const char *from, char *to)
 }
 
 /* The place a JOIN asks for: a number, or -1 and the sentence was sent. */
-static int find_place(struct agent *a, const struct from *from, const struct saina_hdr *h,
+static int find_place(struct agent *a, const struct sender *from, const struct saina_hdr *h,
 		      uint64_t nonce, const struct saina_job *job)
 {
 	static const int order[] = { SAINA_WORKER_STATE_ABSENT, SAINA_WORKER_STATE_LEFT,
@@ -47,19 +47,19 @@ static int find_place(struct agent *a, const struct from *from, const struct sai
 			for (w = 0; w < job->workers; w++)
 				if (job->worker[w].state == order[i])
 					return w;
-		message_refuse(a, from, h, nonce, SAINA_REFUSE_FULL,
+		reply_refuse(a, from, h, nonce, SAINA_REFUSE_FULL,
 		       "job %s is full: all its %u workers are alive", job->name, job->workers);
 		return -1;
 	}
 	if (h->worker >= job->workers) {
-		message_refuse(a, from, h, nonce, SAINA_REFUSE_FULL,
+		reply_refuse(a, from, h, nonce, SAINA_REFUSE_FULL,
 		       "job %s has the workers 0..%u: there is no %u", job->name, job->workers - 1,
 		       h->worker);
 		return -1;
 	}
 	if (jobs_alive(job, h->worker)) {
 		aux = jobs_worker(a, job, h->worker);
-		message_refuse(a, from, h, nonce, SAINA_REFUSE_TAKEN,
+		reply_refuse(a, from, h, nonce, SAINA_REFUSE_TAKEN,
 		       "worker %u of job %s is alive (%s, heard %llu ms ago): use another number, or wait until it has been silent for %u ms",
 		       h->worker, job->name, job->worker[h->worker].name,
 		       (unsigned long long)((loop_now() - aux->heard) / NSEC_PER_MSEC),
@@ -80,21 +80,21 @@ static uint64_t random_session(uint64_t last)
 }
 
 /* The port of ours the JOIN came in by. */
-static bool find_port(struct agent *a, const struct from *from, const struct saina_hdr *h,
+static bool find_port(struct agent *a, const struct sender *from, const struct saina_hdr *h,
 		      uint64_t nonce, struct saina_place *place)
 {
 	const struct port *p;
 
 	if (saina_dp_learned_take(a->dp, from->addr.sin_addr.s_addr, from->addr.sin_port, nonce,
 				  place)) {
-		message_refuse(a, from, h, nonce, SAINA_REFUSE_PORT,
+		reply_refuse(a, from, h, nonce, SAINA_REFUSE_PORT,
 		       "you did not come in by an attached port of bridge %s: see `saina port show` there",
 		       a->cfg.bridge);
 		return false;
 	}
 	p = ports_find(a, place->ifindex, NULL);
 	if (!p || p->mode == SAINA_PORT_MODE_NONE) {
-		message_refuse(a, from, h, nonce, SAINA_REFUSE_PORT,
+		reply_refuse(a, from, h, nonce, SAINA_REFUSE_PORT,
 		       "your port is not (any more) an attached port of bridge %s: see `saina port show` there",
 		       a->cfg.bridge);
 		return false;
@@ -157,7 +157,7 @@ static bool too_early(struct agent *a, const struct saina_job *job, int w)
 	       rt.generation == job->generation && waits_for(job, &rt, w);
 }
 
-static void admit_worker(struct agent *a, const struct from *from, const struct saina_hdr *h,
+static void admit_worker(struct agent *a, const struct sender *from, const struct saina_hdr *h,
 			 const struct saina_join *join, const struct saina_job *job, int w)
 {
 	struct saina_worker_attrs req = {
@@ -189,30 +189,30 @@ static void admit_worker(struct agent *a, const struct from *from, const struct 
 	clean_name(join->name, req.name);
 
 	aux = jobs_worker(a, job, w);
-	numbers_read(a, job, w);
+	numerics_read(a, job, w);
 	before = *aux;
 	*aux = (struct worker_aux){ .nonce = nonce, .heard = loop_now(), .formed = formed,
 				    .ended = before.ended, .lent = before.lent,
-				    .numbers = before.numbers };
+				    .numerics = before.numerics };
 	ret = backend_worker_set(a, &req, &job, &err);
 	if (ret) {
 		*aux = before;
-		message_refuse(a, from, h, nonce, refusal_of(ret, &err), "%s", err.text);
+		reply_refuse(a, from, h, nonce, refusal_of(ret, &err), "%s", err.text);
 		return;
 	}
 	aux->first_round = formed ? job->first_round : first_round_of(a, job, w);
-	health_heard(a, job, w);
+	liveness_heard(a, job, w);
 	p = ports_find(a, place.ifindex, NULL);
 	log_info("job %s: worker %d (%s) joined from %s by port %s: %d of %u", job->name, w,
 		 req.name, from->text, p ? p->name : "?", __builtin_popcountll(job->active),
 		 job->workers);
 	/* a crash from here on must not forget whom we welcomed */
 	jobs_commit(a);
-	message_welcome(a, &from->addr, job, w);
+	reply_welcome(a, &from->addr, job, w);
 }
 
 /* The job a JOIN asks for, by number or name; or NULL and the sentence was sent. */
-static const struct saina_job *find_job(struct agent *a, const struct from *from,
+static const struct saina_job *find_job(struct agent *a, const struct sender *from,
 					const struct saina_hdr *h, const struct saina_join *join)
 {
 	const struct saina_join_named *by = (const void *)join;
@@ -222,7 +222,7 @@ static const struct saina_job *find_job(struct agent *a, const struct from *from
 	if (!(h->flags & SAINA_F_NAMED)) {
 		job = saina_core_job_find(a->jobs->core, 1, le16toh(h->job), NULL, NULL);
 		if (!job)
-			message_refuse(a, from, h, le64toh(join->nonce), SAINA_REFUSE_NO_JOB,
+			reply_refuse(a, from, h, le64toh(join->nonce), SAINA_REFUSE_NO_JOB,
 				       "there is no job %u here: `saina job show` lists them",
 				       le16toh(h->job));
 		return job;
@@ -230,12 +230,12 @@ static const struct saina_job *find_job(struct agent *a, const struct from *from
 	clean_name(by->job, name);
 	job = saina_core_job_find(a->jobs->core, 0, 0, name, NULL);
 	if (!job)
-		message_refuse(a, from, h, le64toh(join->nonce), SAINA_REFUSE_NO_JOB,
+		reply_refuse(a, from, h, le64toh(join->nonce), SAINA_REFUSE_NO_JOB,
 			       "there is no job \"%s\" here: `saina job show` lists them", name);
 	return job;
 }
 
-void join(struct agent *a, const struct from *from, const struct saina_hdr *h,
+void admit_join(struct agent *a, const struct sender *from, const struct saina_hdr *h,
 		 const struct saina_join *join)
 {
 	uint64_t nonce = le64toh(join->nonce);
@@ -246,7 +246,7 @@ void join(struct agent *a, const struct from *from, const struct saina_hdr *h,
 	if (!job)
 		return;
 	if (!token_equal(join->token, job->token)) {
-		message_refuse(a, from, h, nonce, SAINA_REFUSE_TOKEN, "that is not the token of job %u",
+		reply_refuse(a, from, h, nonce, SAINA_REFUSE_TOKEN, "that is not the token of job %u",
 		       job->id);
 		return;
 	}
@@ -257,12 +257,12 @@ void join(struct agent *a, const struct from *from, const struct saina_hdr *h,
 		    job->worker[w].bind.ip != from->addr.sin_addr.s_addr ||
 		    job->worker[w].bind.udp_port != from->addr.sin_port)
 			continue;
-		health_heard(a, job, w);
-		message_welcome(a, &from->addr, job, w);
+		liveness_heard(a, job, w);
+		reply_welcome(a, &from->addr, job, w);
 		return;
 	}
 	if (job->state == SAINA_JOB_STOPPED) {
-		message_refuse(a, from, h, nonce, SAINA_REFUSE_STOPPED, "job %s is stopped by its operator",
+		reply_refuse(a, from, h, nonce, SAINA_REFUSE_STOPPED, "job %s is stopped by its operator",
 		       job->name);
 		return;
 	}

@@ -15,7 +15,7 @@
 
 #include "agent/ports/ports.h"
 #include "agent/backend/backend.h"
-#include "agent/workers/internal.h"
+#include "agent/members/internal.h"
 
 #define BATCH  64 /* datagrams read before others get their turn */
 #define RCVBUF (8 << 20)
@@ -29,10 +29,10 @@ static void take_report(struct worker_aux *aux, const struct saina_report *r)
 	aux->resent = le64toh(r->resent);
 	aux->rtt_us = le32toh(r->rtt_us);
 	aux->window = le32toh(r->window);
-	trouble_report(aux, r);
+	diagnose_report(aux, r);
 }
 
-static void from_worker(struct agent *a, const struct from *from, const struct saina_hdr *h)
+static void from_worker(struct agent *a, const struct sender *from, const struct saina_hdr *h)
 {
 	const struct saina_job *job;
 	const struct saina_binding *b;
@@ -40,7 +40,7 @@ static void from_worker(struct agent *a, const struct from *from, const struct s
 
 	job = saina_core_job_find(a->jobs->core, 1, le16toh(h->job), NULL, NULL);
 	if (!job) {
-		message_refuse(a, from, h, 0, SAINA_REFUSE_NO_JOB, "there is no job %u here (any more)",
+		reply_refuse(a, from, h, 0, SAINA_REFUSE_NO_JOB, "there is no job %u here (any more)",
 		       le16toh(h->job));
 		return;
 	}
@@ -49,18 +49,18 @@ static void from_worker(struct agent *a, const struct from *from, const struct s
 	    b->ip != from->addr.sin_addr.s_addr || b->udp_port != from->addr.sin_port ||
 	    (!jobs_alive(job, w) &&
 	     !(h->type == SAINA_MSG_LEAVE && job->worker[w].state == SAINA_WORKER_STATE_LEFT))) {
-		message_refuse(a, from, h, 0, SAINA_REFUSE_SESSION,
+		reply_refuse(a, from, h, 0, SAINA_REFUSE_SESSION,
 		       "worker %d of job %s is not admitted in this session (any more): join again",
 		       w, job->name);
 		return;
 	}
 	switch (h->type) {
 	case SAINA_MSG_READY:
-		health_heard(a, job, w);
-		path_ready(a, job, w, h->flags & SAINA_F_FAST, le32toh(h->segment));
+		liveness_heard(a, job, w);
+		delivery_ready(a, job, w, h->flags & SAINA_F_FAST, le32toh(h->segment));
 		break;
 	case SAINA_MSG_HEARTBEAT:
-		health_heard(a, job, w);
+		liveness_heard(a, job, w);
 		jobs_worker(a, job, w)->round = le32toh(h->round);
 		if (h->flags & SAINA_F_REPORT)
 			take_report(jobs_worker(a, job, w), (const void *)(h + 1));
@@ -71,7 +71,7 @@ static void from_worker(struct agent *a, const struct from *from, const struct s
 			backend_worker_end(a, job, w, SAINA_WORKER_STATE_LEFT, "left");
 		break;
 	}
-	message_status(a, job, w);
+	reply_status(a, job, w);
 }
 
 /* Is the fixed part of the header what a control message may have? */
@@ -96,7 +96,7 @@ static bool header_ok(const struct saina_hdr *h, size_t len)
 	       !h->reserved;
 }
 
-static void datagram(struct agent *a, const struct from *from, const void *buf, size_t len)
+static void datagram(struct agent *a, const struct sender *from, const void *buf, size_t len)
 {
 	const struct saina_hdr *h = buf;
 	const struct saina_join *body = (const void *)(h + 1);
@@ -111,7 +111,7 @@ static void datagram(struct agent *a, const struct from *from, const void *buf, 
 		return;
 	}
 	if (h->version != SAINA_PROTO_VERSION) {
-		message_refuse(a, from, h, 0, SAINA_REFUSE_VERSION,
+		reply_refuse(a, from, h, 0, SAINA_REFUSE_VERSION,
 		       "version %u of the protocol is not spoken here, only %u: update the older side",
 		       h->version, SAINA_PROTO_VERSION);
 		return;
@@ -129,27 +129,27 @@ static void datagram(struct agent *a, const struct from *from, const void *buf, 
 	if (!header_ok(h, len) || (h->type == SAINA_MSG_JOIN &&
 				   (h->session || body->reserved ||
 				    le32toh(body->round) > SAINA_ROUND_MAX))) {
-		message_refuse(a, from, h, nonce, SAINA_REFUSE_MALFORMED,
+		reply_refuse(a, from, h, nonce, SAINA_REFUSE_MALFORMED,
 			       "malformed: wrong length, unknown flags, a reserved field that is not 0, or a round that cannot be");
 		return;
 	}
 	if (h->type == SAINA_MSG_JOIN)
-		join(a, from, h, body);
+		admit_join(a, from, h, body);
 	else
 		from_worker(a, from, h);
 }
 
-void admit_receive(struct agent *a, int most)
+void ctrl_socket_drain(struct agent *a, int most)
 {
 	char buf[512] __attribute__((aligned(8)));
-	struct from from;
+	struct sender from;
 	socklen_t len;
 	ssize_t n;
 
 	backend_drain(a);
 	while (most--) {
 		len = sizeof(from.addr);
-		n = recvfrom(a->workers->admit.source.fd, buf, sizeof(buf), MSG_DONTWAIT | MSG_TRUNC,
+		n = recvfrom(a->members->ctrl.source.fd, buf, sizeof(buf), MSG_DONTWAIT | MSG_TRUNC,
 			     (struct sockaddr *)&from.addr, &len);
 		if (n < 0)
 			return;
@@ -161,12 +161,12 @@ void admit_receive(struct agent *a, int most)
 	}
 }
 
-static void admit_ready(struct source *s, uint32_t events)
+static void ctrl_socket_ready(struct source *s, uint32_t events)
 {
-	admit_receive(s->arg, BATCH);
+	ctrl_socket_drain(s->arg, BATCH);
 }
 
-int admit_init(struct agent *a)
+int ctrl_socket_init(struct agent *a)
 {
 	int ret, size = RCVBUF;
 	struct sockaddr_in addr = {
@@ -174,9 +174,9 @@ int admit_init(struct agent *a)
 		.sin_port = htons(SAINA_PORT_CTRL),
 		.sin_addr = a->addr,
 	};
-	struct source *s = &a->workers->admit.source;
+	struct source *s = &a->members->ctrl.source;
 
-	*s = (struct source){ .ready = admit_ready, .arg = a };
+	*s = (struct source){ .ready = ctrl_socket_ready, .arg = a };
 	s->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (s->fd < 0)
 		return -errno;
@@ -196,8 +196,8 @@ int admit_init(struct agent *a)
 	return ret;
 }
 
-void admit_uninit(struct agent *a)
+void ctrl_socket_uninit(struct agent *a)
 {
-	loop_del(&a->loop, &a->workers->admit.source);
-	close(a->workers->admit.source.fd);
+	loop_del(&a->loop, &a->members->ctrl.source);
+	close(a->members->ctrl.source.fd);
 }

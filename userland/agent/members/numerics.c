@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "agent/workers/internal.h"
+#include "agent/members/internal.h"
 
 #define SHOWN_NS      (60000 * NSEC_PER_MSEC)
 #define COARSE_ROUNDS 16	/* so many rounds' slots are looked at together */
@@ -22,7 +22,7 @@ static bool is_shown(uint64_t at)
 
 static void say_nonfinite(struct agent *a, const struct saina_job *job, int w, uint64_t count)
 {
-	struct worker_numbers *n = &jobs_worker(a, job, w)->numbers;
+	struct worker_numerics *n = &jobs_worker(a, job, w)->numerics;
 	struct saina_event ev = {
 		.type = SAINA_EV_WORKER_NONFINITE,
 		.job = job->id,
@@ -45,7 +45,7 @@ static void say_nonfinite(struct agent *a, const struct saina_job *job, int w, u
 
 static void say_coarse(struct agent *a, const struct saina_job *job, int w, uint64_t coarse, uint64_t of)
 {
-	struct worker_numbers *n = &jobs_worker(a, job, w)->numbers;
+	struct worker_numerics *n = &jobs_worker(a, job, w)->numerics;
 	struct saina_event ev = {
 		.type = SAINA_EV_WORKER_COARSENED,
 		.job = job->id,
@@ -63,9 +63,9 @@ static void say_coarse(struct agent *a, const struct saina_job *job, int w, uint
 	jobs_event(a, &ev, "small values of others are rounded away");
 }
 
-void numbers_look(struct agent *a, const struct saina_job *job, int w, const struct saina_counters *c)
+void numerics_tick(struct agent *a, const struct saina_job *job, int w, const struct saina_counters *c)
 {
-	struct worker_numbers *n = &jobs_worker(a, job, w)->numbers;
+	struct worker_numerics *n = &jobs_worker(a, job, w)->numerics;
 	uint64_t nonfinite = c->c[SAINA_C_NONFINITE], added = c->c[SAINA_C_ADDED];
 	uint64_t coarse = c->c[SAINA_C_COARSENED], coarse_of;
 
@@ -87,19 +87,19 @@ void numbers_look(struct agent *a, const struct saina_job *job, int w, const str
 	n->known = true;
 }
 
-void numbers_read(struct agent *a, const struct saina_job *job, int w)
+void numerics_read(struct agent *a, const struct saina_job *job, int w)
 {
 	struct saina_counters c = { 0 };
 	int ret = saina_dp_counters(a->dp, job->id, w, &c);
 
 	/* without maps, which come with the job's first worker, nothing was counted */
 	if (!ret || ret == -ENOENT)
-		numbers_look(a, job, w, &c);
+		numerics_tick(a, job, w, &c);
 }
 
-bool worker_numbers_text(struct agent *a, const struct saina_job *job, int w, char *text, size_t size)
+bool numerics_text(struct agent *a, const struct saina_job *job, int w, char *text, size_t size)
 {
-	const struct worker_numbers *n = &jobs_worker(a, job, w)->numbers;
+	const struct worker_numerics *n = &jobs_worker(a, job, w)->numerics;
 
 	if (is_shown(n->nonfinite_at))
 		snprintf(text, size, "sent NaN or infinity in %llu segments, the last before round %u",

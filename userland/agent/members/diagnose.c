@@ -8,13 +8,13 @@
 #include <string.h>
 
 #include "agent/ports/ports.h"
-#include "agent/workers/internal.h"
+#include "agent/members/internal.h"
 
 #define UNANSWERED_MS 5000	/* the data path answers within a second */
 
 static struct log_limit limit;
 
-void trouble_report(struct worker_aux *aux, const struct saina_report *r)
+void diagnose_report(struct worker_aux *aux, const struct saina_report *r)
 {
 	aux->refused = le32toh(r->refused);
 	aux->refused_ms = le32toh(r->refused_ms);
@@ -46,9 +46,9 @@ bool worker_unheard(struct agent *a, const struct saina_job *job, int w, char *t
 	return true;
 }
 
-bool worker_trouble(struct agent *a, const struct saina_job *job, int w, char *text, size_t size)
+bool diagnose_worker(struct agent *a, const struct saina_job *job, int w, char *text, size_t size)
 {
-	return worker_unheard(a, job, w, text, size) || worker_numbers_text(a, job, w, text, size);
+	return worker_unheard(a, job, w, text, size) || numerics_text(a, job, w, text, size);
 }
 
 /* The first worker of which @of says something, and how many more there are. */
@@ -71,13 +71,13 @@ static bool first_of(struct agent *a, const struct saina_job *job, const char *i
 	return n;
 }
 
-bool job_trouble(struct agent *a, const struct saina_job *job, char *text, size_t size)
+bool diagnose_job(struct agent *a, const struct saina_job *job, char *text, size_t size)
 {
 	return first_of(a, job, "is ", "are", worker_unheard, text, size) ||
-	       first_of(a, job, "", "did", worker_numbers_text, text, size);
+	       first_of(a, job, "", "did", numerics_text, text, size);
 }
 
-void trouble_look(struct agent *a, const struct saina_job *job, int w, uint64_t arrived)
+void diagnose_tick(struct agent *a, const struct saina_job *job, int w, uint64_t arrived)
 {
 	struct worker_aux *aux = jobs_worker(a, job, w);
 	char why[SAINA_TEXT_LEN];

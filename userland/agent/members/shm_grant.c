@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/workers/internal.h"
+#include "agent/members/internal.h"
 
 __attribute__((format(printf, 3, 4)))
 static int refuse(struct saina_shm_reply *m, int error, const char *fmt, ...)
@@ -34,7 +34,7 @@ static void forget(struct agent *a, const struct saina_job *job, int w)
 		log_error("job %s: %s", job->name, saina_dp_error(a->dp));
 }
 
-int share_lend(struct agent *a, const struct saina_shm_request *q, struct saina_shm_reply *m,
+int shm_grant(struct agent *a, const struct saina_shm_request *q, struct saina_shm_reply *m,
 	       int map[2])
 {
 	const struct saina_job *job = saina_core_job_find(a->jobs->core, 1, q->job, NULL, NULL);
@@ -87,7 +87,7 @@ static void renew(struct agent *a, const struct saina_job *job, int w)
 	close(map[1]);
 }
 
-void share_job_changed(struct agent *a, const struct saina_job *job)
+void shm_job_changed(struct agent *a, const struct saina_job *job)
 {
 	struct worker_aux *aux;
 
@@ -104,7 +104,7 @@ void share_job_changed(struct agent *a, const struct saina_job *job)
 	}
 }
 
-void share_recall(struct agent *a)
+void shm_revoke_stale(struct agent *a)
 {
 	const struct saina_job *job;
 	struct worker_aux *aux;
@@ -120,7 +120,7 @@ void share_recall(struct agent *a)
 		}
 }
 
-uint32_t share_board(struct agent *a, const struct saina_job *job, char *why, size_t size)
+uint32_t shm_results_id(struct agent *a, const struct saina_job *job, char *why, size_t size)
 {
 	uint32_t board;
 

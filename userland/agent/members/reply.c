@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "agent/workers/internal.h"
+#include "agent/members/internal.h"
 
 /* A second: refusals go to addresses that may be forged. */
 #define REFUSALS_MAX  500
@@ -27,7 +27,7 @@ static struct log_limit refuse_limit;
 static void send_to(struct agent *a, const struct sockaddr_in *to, const void *msg, size_t len)
 {
 	/* what gets lost is asked for again */
-	if (sendto(a->workers->admit.source.fd, msg, len, MSG_DONTWAIT | MSG_NOSIGNAL,
+	if (sendto(a->members->ctrl.source.fd, msg, len, MSG_DONTWAIT | MSG_NOSIGNAL,
 		   (const struct sockaddr *)to, sizeof(*to)) < 0)
 		log_limited(&refuse_limit, LOG_L_WARN, "cannot answer %s: %s",
 			    inet_ntoa(to->sin_addr), strerror(errno));
@@ -44,16 +44,16 @@ static void header(struct saina_hdr *h, int type, int job, int worker, uint64_t 
 }
 
 /* Is there budget left for a refusal to this address? */
-static bool may_refuse(struct admit *admit, __be32 ip)
+static bool may_refuse(struct ctrl_socket *admit, __be32 ip)
 {
-	_Static_assert(ADMIT_SOURCES == 1 << 6, "of the hash");
-	unsigned int *of = &admit->refusals_of[(ip * 2654435761u) >> 26];
+	_Static_assert(REFUSAL_CLASSES == 1 << 6, "of the hash");
+	unsigned int *of = &admit->refusals_by[(ip * 2654435761u) >> 26];
 	uint64_t second = loop_now() / NSEC_PER_SEC;
 
-	if (admit->refusals_from != second) {
-		admit->refusals_from = second;
+	if (admit->refusal_second != second) {
+		admit->refusal_second = second;
 		admit->refusals = 0;
-		memset(admit->refusals_of, 0, sizeof(admit->refusals_of));
+		memset(admit->refusals_by, 0, sizeof(admit->refusals_by));
 	}
 	if (*of >= REFUSALS_EACH || admit->refusals >= REFUSALS_MAX)
 		return false;
@@ -62,7 +62,7 @@ static bool may_refuse(struct admit *admit, __be32 ip)
 	return true;
 }
 
-static void refuse(struct agent *a, const struct from *from, const struct saina_hdr *req,
+static void refuse(struct agent *a, const struct sender *from, const struct saina_hdr *req,
 		   uint64_t nonce, int reason, const char *fmt, va_list ap)
 {
 	struct {
@@ -82,12 +82,12 @@ static void refuse(struct agent *a, const struct from *from, const struct saina_
 	send_to(a, &from->addr, &msg, sizeof(msg));
 }
 
-void message_refuse(struct agent *a, const struct from *from, const struct saina_hdr *req,
+void reply_refuse(struct agent *a, const struct sender *from, const struct saina_hdr *req,
 		    uint64_t nonce, int reason, const char *fmt, ...)
 {
 	va_list ap;
 
-	if (!may_refuse(&a->workers->admit, from->addr.sin_addr.s_addr))
+	if (!may_refuse(&a->members->ctrl, from->addr.sin_addr.s_addr))
 		return;
 	va_start(ap, fmt);
 	refuse(a, from, req, nonce, reason, fmt, ap);
@@ -95,7 +95,7 @@ void message_refuse(struct agent *a, const struct from *from, const struct saina
 }
 
 /* What nobody asked for is not counted. */
-static void dismiss(struct agent *a, const struct from *to, const struct saina_hdr *hdr,
+static void dismiss(struct agent *a, const struct sender *to, const struct saina_hdr *hdr,
 		    const char *fmt, ...)
 {
 	va_list ap;
@@ -128,7 +128,7 @@ static unsigned int parts_of(const struct saina_job *job, const struct saina_pol
 	return p->mode == SAINA_POLICY_CODED ? job->workers / (p->spread + 1) : 0;
 }
 
-void message_status(struct agent *a, const struct saina_job *job, int w)
+void reply_status(struct agent *a, const struct saina_job *job, int w)
 {
 	const struct saina_policy *policy = jobs_policy(a, job);
 	unsigned int parts = parts_of(job, policy);
@@ -142,7 +142,7 @@ void message_status(struct agent *a, const struct saina_job *job, int w)
 	memset(&msg, 0, sizeof(msg));
 	header(&msg.hdr, SAINA_MSG_STATUS, job->id, w, job->worker[w].bind.session);
 	msg.hdr.segment = htole32(jobs_worker(a, job, w)->probe);
-	msg.hdr.aux = htole32(share_board(a, job, why, sizeof(why)));
+	msg.hdr.aux = htole32(shm_results_id(a, job, why, sizeof(why)));
 	msg.hdr.k = 1 + parts;
 	msg.hdr.contributors = parts ? w % parts : 0;
 	msg.body.active = htole64(job->active);
@@ -153,9 +153,9 @@ void message_status(struct agent *a, const struct saina_job *job, int w)
 	send_to(a, &to, &msg, sizeof(msg));
 }
 
-void message_job_gone(struct agent *a, const struct saina_job *job)
+void reply_job_gone(struct agent *a, const struct saina_job *job)
 {
-	struct from to = { .text = "worker" };
+	struct sender to = { .text = "worker" };
 	struct saina_hdr hdr;
 	int w;
 
@@ -168,7 +168,7 @@ void message_job_gone(struct agent *a, const struct saina_job *job)
 	}
 }
 
-void message_welcome(struct agent *a, const struct sockaddr_in *to, const struct saina_job *job,
+void reply_welcome(struct agent *a, const struct sockaddr_in *to, const struct saina_job *job,
 		    int w)
 {
 	const struct worker_aux *aux = jobs_worker(a, job, w);
@@ -199,6 +199,6 @@ void message_welcome(struct agent *a, const struct sockaddr_in *to, const struct
 	msg.body.reports = 1;
 	msg.body.parts = parts_of(job, jobs_policy(a, job));
 	msg.body.part = msg.body.parts ? w % msg.body.parts : 0;
-	msg.body.by_reference = job->by_reference && a->workers->share.listener.fd >= 0;
+	msg.body.by_reference = job->by_reference && a->members->shm.listener.fd >= 0;
 	send_to(a, to, &msg, sizeof(msg));
 }

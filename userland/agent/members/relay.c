@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <sys/socket.h>
 
-#include "agent/workers/internal.h"
+#include "agent/members/internal.h"
 
 #define SNDBUF (8 << 20)
 #define BATCH  32 /* of events and of results, before others get their turn */
@@ -22,9 +22,9 @@ static void relay_send(struct agent *a, const struct saina_relay_msg *m, struct 
 	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = port, .sin_addr = ip };
 
 	/* what does not fit is lost like a frame on the way: workers pull it */
-	if (sendto(a->workers->relay.source.fd, &m->hdr, m->len, MSG_DONTWAIT | MSG_NOSIGNAL,
+	if (sendto(a->members->delivery.source.fd, &m->hdr, m->len, MSG_DONTWAIT | MSG_NOSIGNAL,
 		   (struct sockaddr *)&to, sizeof(to)) < 0)
-		log_limited(&a->workers->relay.limit, LOG_L_WARN, "relay: a result to %s was lost: %s",
+		log_limited(&a->members->delivery.limit, LOG_L_WARN, "relay: a result to %s was lost: %s",
 			    inet_ntoa(ip), strerror(errno));
 }
 
@@ -102,7 +102,7 @@ static void relay_discard(struct source *s, uint32_t events)
 		;
 }
 
-int relay_init(struct agent *a)
+int delivery_init(struct agent *a)
 {
 	struct sockaddr_in addr = {
 		.sin_family = AF_INET,
@@ -110,7 +110,7 @@ int relay_init(struct agent *a)
 		.sin_addr = a->addr,
 	};
 	int size = SNDBUF, off = 0, ttl = 1, ret;
-	struct relay *r = &a->workers->relay;
+	struct delivery *r = &a->members->delivery;
 
 	r->source = (struct source){ .ready = relay_discard, .arg = a };
 	r->events = (struct source){ .ready = relay_dispatch, .arg = a };
@@ -142,9 +142,9 @@ err_close:
 	return ret;
 }
 
-void relay_uninit(struct agent *a)
+void delivery_uninit(struct agent *a)
 {
-	loop_del(&a->loop, &a->workers->relay.events); /* its descriptor is saina_dp's */
-	loop_del(&a->loop, &a->workers->relay.source);
-	close(a->workers->relay.source.fd);
+	loop_del(&a->loop, &a->members->delivery.events); /* its descriptor is saina_dp's */
+	loop_del(&a->loop, &a->members->delivery.source);
+	close(a->members->delivery.source.fd);
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/workers/internal.h"
+#include "agent/members/internal.h"
 
 #define BATCH	   64	/* connections before others get their turn */
 #define BACKLOG	   256	/* workers of four full jobs, in one moment */
@@ -30,7 +30,7 @@ struct asker {
 };
 
 /* Only while somebody waits. */
-static void watch_silence(struct share *s)
+static void watch_silence(struct shm_server *s)
 {
 	unsigned int ms = s->askers ? LOOK_MS : 0;
 
@@ -42,7 +42,7 @@ static void watch_silence(struct share *s)
 
 static void asker_end(struct asker *q)
 {
-	struct share *s = &q->a->workers->share;
+	struct shm_server *s = &q->a->members->shm;
 	struct asker **at = &s->askers;
 
 	while (*at != q)
@@ -83,7 +83,7 @@ static void refuse(struct agent *a, int fd, const struct ucred *who, int error, 
 {
 	struct saina_shm_reply m = { .error = -error };
 
-	a->workers->share.counts[SHARE_REFUSED]++;
+	a->members->shm.counts[SHM_REFUSED]++;
 	snprintf(m.text, sizeof(m.text), "%s", text);
 	log_limited(&limit, LOG_L_INFO, "by reference: process %d of user %u: %s", who->pid, who->uid,
 		    m.text);
@@ -108,15 +108,15 @@ static int serve(struct agent *a, int fd, const struct ucred *who)
 		snprintf(text, sizeof(text), "a question has %zu bytes, not %zd: update the older side",
 			 sizeof(q), n);
 		refuse(a, fd, who, -EPROTO, text);
-	} else if (n > 0 && !share_lend(a, &q, &m, map)) {
-		a->workers->share.counts[SHARE_LENT]++;
+	} else if (n > 0 && !shm_grant(a, &q, &m, map)) {
+		a->members->shm.counts[SHM_GRANTED]++;
 		answer(fd, &m, map);
 		close(map[0]);
 		close(map[1]);
 	} else if (n > 0) {
 		refuse(a, fd, who, -m.error, m.text);
 	} else {
-		a->workers->share.counts[SHARE_SILENT]++;
+		a->members->shm.counts[SHM_SILENT]++;
 	}
 	return 0;
 }
@@ -132,7 +132,7 @@ static void asker_ready(struct source *s, uint32_t events)
 static void look_for_silence(struct source *timer, uint32_t events)
 {
 	struct agent *a = timer->arg;
-	struct share *s = &a->workers->share;
+	struct shm_server *s = &a->members->shm;
 	uint64_t now = loop_now();
 	struct asker *q, *next;
 
@@ -141,14 +141,14 @@ static void look_for_silence(struct source *timer, uint32_t events)
 		next = q->next;
 		if (now - q->since < SILENCE_MS * NSEC_PER_MSEC)
 			continue;
-		s->counts[SHARE_SILENT]++;
+		s->counts[SHM_SILENT]++;
 		log_limited(&limit, LOG_L_INFO, "by reference: process %d of user %u has asked nothing for %u ms: its connection is closed",
 			    q->who.pid, q->who.uid, SILENCE_MS);
 		asker_end(q);
 	}
 }
 
-static unsigned int askers_of(const struct share *s, uid_t uid)
+static unsigned int askers_of(const struct shm_server *s, uid_t uid)
 {
 	unsigned int n = 0;
 
@@ -160,7 +160,7 @@ static unsigned int askers_of(const struct share *s, uid_t uid)
 /* Waits for the question, if there is room for one more that waits. */
 static void asker_new(struct agent *a, int fd, const struct ucred *who)
 {
-	struct share *s = &a->workers->share;
+	struct shm_server *s = &a->members->shm;
 	struct asker *q = NULL;
 
 	if (s->n < ASKERS_MAX && askers_of(s, who->uid) < ASKERS_UID)
@@ -176,7 +176,7 @@ static void asker_new(struct agent *a, int fd, const struct ucred *who)
 		}
 		free(q);
 	}
-	s->counts[SHARE_CROWDED]++;
+	s->counts[SHM_CROWDED]++;
 	refuse(a, fd, who, -EBUSY,
 	       "too many connections of this user wait here and ask nothing: ask again, or close some");
 	peer_close(&a->peers, fd);
@@ -208,9 +208,9 @@ static const char *socket_path(struct agent *a, char *path, size_t size)
 	return runtime_path(&a->runtime, "share", path, size);
 }
 
-int share_init(struct agent *a)
+int shm_server_init(struct agent *a)
 {
-	struct share *s = &a->workers->share;
+	struct shm_server *s = &a->members->shm;
 	char path[CONFIG_PATH_MAX + 16];
 	int ret;
 
@@ -241,9 +241,9 @@ int share_init(struct agent *a)
 	return ret;
 }
 
-void share_uninit(struct agent *a)
+void shm_server_uninit(struct agent *a)
 {
-	struct share *s = &a->workers->share;
+	struct shm_server *s = &a->members->shm;
 	char path[CONFIG_PATH_MAX + 16];
 
 	if (s->listener.fd < 0)

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "agent/backend/backend.h"
-#include "agent/workers/internal.h"
+#include "agent/members/internal.h"
 
 #define PERIOD_MIN_MS 10
 #define PERIOD_MAX_MS 200
@@ -36,17 +36,17 @@ static uint64_t life(const struct saina_counters *c)
 	return sum;
 }
 
-void health_heard(struct agent *a, const struct saina_job *job, int w)
+void liveness_heard(struct agent *a, const struct saina_job *job, int w)
 {
 	struct worker_aux *aux = jobs_worker(a, job, w);
 
 	aux->heard = loop_now();
 	aux->looked = false;
-	health_replan(a);
+	liveness_replan(a);
 }
 
 /* The timer runs while anybody is alive, often enough for the strictest job. */
-void health_replan(struct agent *a)
+void liveness_replan(struct agent *a)
 {
 	const struct saina_job *job;
 	unsigned int period = 0;
@@ -64,11 +64,11 @@ void health_replan(struct agent *a)
 		if (!period || ms < period)
 			period = ms;
 	}
-	if (period == a->workers->health.period_ms)
+	if (period == a->members->liveness.period_ms)
 		return;
-	a->workers->health.period_ms = period;
-	a->workers->health.last = loop_now();
-	loop_timer_set(&a->workers->health.timer, period, period);
+	a->members->liveness.period_ms = period;
+	a->members->liveness.last = loop_now();
+	loop_timer_set(&a->members->liveness.timer, period, period);
 }
 
 /* Has the data path heard the worker since the last look? */
@@ -162,8 +162,8 @@ static void check_late(struct agent *a, const struct saina_job *job, int w, stru
 
 	if (saina_dp_counters(a->dp, job->id, w, &c))
 		return;
-	trouble_look(a, job, w, life(&c) + c.c[SAINA_C_ASKED]);
-	numbers_look(a, job, w, &c);
+	diagnose_tick(a, job, w, life(&c) + c.c[SAINA_C_ASKED]);
+	numerics_tick(a, job, w, &c);
 	in_time = c.c[SAINA_C_STORED] + c.c[SAINA_C_ADDED] - aux->in_time;
 	late = c.c[SAINA_C_LATE] - aux->late;
 	aux->in_time += in_time;
@@ -196,15 +196,15 @@ static void check_late(struct agent *a, const struct saina_job *job, int w, stru
  * does not count, and what has come in meanwhile is heard first. */
 static void make_up_for_stall(struct agent *a)
 {
-	uint64_t now = loop_now(), due = a->workers->health.last + a->workers->health.period_ms * NSEC_PER_MSEC;
+	uint64_t now = loop_now(), due = a->members->liveness.last + a->members->liveness.period_ms * NSEC_PER_MSEC;
 	const struct saina_job *job;
 	struct worker_aux *aux;
 	int id, w;
 
-	a->workers->health.last = now;
+	a->members->liveness.last = now;
 	if (now > due + STALL_MS * NSEC_PER_MSEC) {
-		a->workers->health.held_up_ns += now - due;
-		a->workers->health.held_up_times++;
+		a->members->liveness.held_up_ns += now - due;
+		a->members->liveness.held_up_times++;
 		log_debug("held up for %llu ms", (unsigned long long)((now - due) / NSEC_PER_MSEC));
 		for (id = 0; (job = saina_core_job_next(a->jobs->core, id)); id = job->id + 1)
 			for (w = 0; w < job->workers; w++) {
@@ -214,7 +214,7 @@ static void make_up_for_stall(struct agent *a)
 					aux->heard = now;
 			}
 	}
-	admit_receive(a, RECEIVE_MOST);
+	ctrl_socket_drain(a, RECEIVE_MOST);
 }
 
 static void health_tick(struct source *s, uint32_t events)
@@ -229,9 +229,9 @@ static void health_tick(struct source *s, uint32_t events)
 	loop_timer_ack(s);
 	make_up_for_stall(a);
 	now = loop_now();
-	late = now - a->workers->health.slow_check >= SLOW_CHECK_MS * NSEC_PER_MSEC;
+	late = now - a->members->liveness.slow_check >= SLOW_CHECK_MS * NSEC_PER_MSEC;
 	if (late)
-		a->workers->health.slow_check = now;
+		a->members->liveness.slow_check = now;
 	for (id = 0; (job = saina_core_job_next(a->jobs->core, id)); id = job->id + 1) {
 		bool check = late && job->state == SAINA_JOB_RUNNING;
 
@@ -244,16 +244,16 @@ static void health_tick(struct source *s, uint32_t events)
 				check_late(a, job, w, p);
 		}
 	}
-	health_replan(a);
+	liveness_replan(a);
 }
 
-int health_init(struct agent *a)
+int liveness_init(struct agent *a)
 {
-	a->workers->health.timer = (struct source){ .fd = -1, .ready = health_tick, .arg = a };
-	return loop_timer_add(&a->loop, &a->workers->health.timer);
+	a->members->liveness.timer = (struct source){ .fd = -1, .ready = health_tick, .arg = a };
+	return loop_timer_add(&a->loop, &a->members->liveness.timer);
 }
 
-void health_uninit(struct agent *a)
+void liveness_uninit(struct agent *a)
 {
-	loop_timer_del(&a->loop, &a->workers->health.timer);
+	loop_timer_del(&a->loop, &a->members->liveness.timer);
 }

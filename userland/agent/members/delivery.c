@@ -5,7 +5,7 @@
  */
 #include "agent/ports/ports.h"
 #include "agent/backend/backend.h"
-#include "agent/workers/internal.h"
+#include "agent/members/internal.h"
 
 static struct log_limit limit;
 
@@ -80,7 +80,7 @@ static void choose(struct agent *a, const struct saina_job *job, int w)
 		log_limited(&limit, LOG_L_ERROR, "job %s: worker %d: %s", job->name, w, err.text);
 }
 
-void path_ready(struct agent *a, const struct saina_job *job, int w, bool fast, uint32_t probe)
+void delivery_ready(struct agent *a, const struct saina_job *job, int w, bool fast, uint32_t probe)
 {
 	struct worker_aux *aux = jobs_worker(a, job, w);
 
@@ -98,7 +98,7 @@ static void replan(struct agent *a, const struct saina_job *job, int w, void *ar
 	choose(a, job, w);
 }
 
-void path_replan(struct agent *a)
+void delivery_replan(struct agent *a)
 {
 	jobs_each_alive(a, replan, NULL);
 }
