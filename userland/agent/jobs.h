@@ -107,7 +107,7 @@ struct jobs {
 	const struct jobs_ops *ops;
 	struct saina_core *core;
 	struct job_aux *aux[SAINA_JOBS_MAX];
-	bool changed;		/* control_settle() has something to do */
+	bool changed;		/* control_flush() has something to do */
 	bool unsaved;		/* ... saving the state among it */
 };
 

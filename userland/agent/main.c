@@ -18,7 +18,7 @@
 static void job_changed(struct agent *a, int cmd, const struct saina_job *job, int worker)
 {
 	members_job_changed(a, cmd, job);
-	control_changed(a, cmd, job, worker);
+	control_notify(a, cmd, job, worker);
 }
 
 static void job_event(struct agent *a, const struct saina_event *ev, const char *text)
@@ -31,7 +31,7 @@ static void job_event(struct agent *a, const struct saina_event *ev, const char 
 		if (job)
 			liveness_heard(a, job, ev->worker);
 	}
-	control_event(a, ev, text);
+	control_notify_event(a, ev, text);
 }
 
 static const struct jobs_ops jobs_ops = {
@@ -44,7 +44,7 @@ static void port_changed(struct agent *a, const struct port *p, bool there)
 {
 	if (!there)
 		members_port_gone(a, p->ifindex, p->name);
-	control_port(a, p, there);
+	control_notify_port(a, p, there);
 }
 
 static void port_hook(struct agent *a, const struct port *p)
@@ -55,12 +55,12 @@ static void port_hook(struct agent *a, const struct port *p)
 static const struct bridge_ops bridge_ops = {
 	.port = port_changed,
 	.hook = port_hook,
-	.changed = control_port_changed,
+	.changed = control_notify_port_changed,
 };
 
 static void settle(void *arg)
 {
-	control_settle(arg);
+	control_flush(arg);
 }
 
 /* Signals */
@@ -193,26 +193,26 @@ static int run(struct agent *a, int background)
 	ret = members_init(a);
 	if (ret)
 		goto err_bridge;
-	ret = ctlserver_init(a);
+	ret = control_init(a);
 	if (ret)
 		goto err_members;
 	ret = backend_start(a);
 	if (ret)
-		goto err_ctlserver;
+		goto err_control;
 	state_restore(a, saved);
 	ret = backend_add_configured(a);
 	if (ret)
-		goto err_ctlserver;
+		goto err_control;
 	state_save(a);
 	ret = metrics_init(a);
 	if (ret)
-		goto err_ctlserver;
+		goto err_control;
 	ret = serve(a, background);
 	keep = a->cfg.keep;
 	metrics_uninit(a);
 
-err_ctlserver:
-	ctlserver_uninit(a);
+err_control:
+	control_uninit(a);
 err_members:
 	members_uninit(a);
 err_bridge:

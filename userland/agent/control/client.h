@@ -22,7 +22,7 @@ struct client {
 	bool broken;
 	unsigned int groups;
 	unsigned int lost;
-	uint32_t waits_for;
+	uint32_t epoll_events;
 	struct queued *first, **last;
 	size_t bytes;
 	bool more;
@@ -31,18 +31,18 @@ struct client {
 
 int clients_init(struct agent *a);
 void clients_uninit(struct agent *a);
-/* 0 or a negative errno; the connection is the caller's until client_gone() closes it. */
+/* 0 or a negative errno; the connection is the caller's until client_remove() closes it. */
 int client_add(struct agent *a, struct client *c);
 /* Not freed. */
-void client_gone(struct client *c);
+void client_remove(struct client *c);
 /* It is read from when it has read. */
-void client_watch(struct client *c);
+void client_update_events(struct client *c);
 /* Sends what is queued, as much as the socket takes. */
 void client_flush(struct client *c);
-bool client_waits(const struct client *c);	/* it has to read first */
+bool client_is_blocked(const struct client *c);	/* it has to read first */
 int client_send(struct client *c, const struct nlmsghdr *nlh);
 /* It is the controller of a job, or (@on false) no more: that ends with its connection. */
-void client_controls(struct client *c, __u16 job, bool on);
+void client_set_controller(struct client *c, __u16 job, bool on);
 void client_subscribe(struct client *c, unsigned int groups);
 
 #endif /* AGENT_CLIENT_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The control interface: a unix socket (ctlserver) that serves requests (request, with
+ * The control interface: a unix socket (server) that serves requests (request, with
  * encode and decode) of its clients (client) and tells subscribers (events), and the
  * state file, which holds the same messages (state; restore reads it).
  */
@@ -23,14 +23,14 @@ struct saved;
  *	however many clients there are, the data path has every other turn
  * @turn: @loop as a source of the agent's
  * @source: new clients
- * @missed: a timer, until which controllers of an earlier agent may come back
+ * @controllers_timer: a timer, until which controllers of an earlier agent may come back
  * @changes: of jobs, workers, limits and ports so far
  */
 struct control {
 	struct loop loop;
 	struct source turn;
 	struct source source;
-	struct source missed;
+	struct source controllers_timer;
 	struct client *clients;
 	unsigned int groups;		/* somebody subscribed to these */
 	unsigned int n;
@@ -39,8 +39,8 @@ struct control {
 	bool has_admin_gid;
 };
 
-int ctlserver_init(struct agent *a);
-void ctlserver_uninit(struct agent *a);
+int control_init(struct agent *a);
+void control_uninit(struct agent *a);
 
 /* client.c */
 /* Jobs of an earlier agent are there, the connections of their controllers are not: who has
@@ -50,14 +50,14 @@ void control_await_controllers(struct agent *a);
 void clients_notify(struct agent *a, unsigned int group, const struct nlmsghdr *msg);
 
 /* events.c: to subscribers, and to the log what an operator would want to know */
-void control_changed(struct agent *a, int cmd, const struct saina_job *job, int worker);
-void control_event(struct agent *a, const struct saina_event *ev, const char *text);
-void control_port(struct agent *a, const struct port *p, bool there);
-void control_port_changed(struct agent *a, const struct port *p);
+void control_notify(struct agent *a, int cmd, const struct saina_job *job, int worker);
+void control_notify_event(struct agent *a, const struct saina_event *ev, const char *text);
+void control_notify_port(struct agent *a, const struct port *p, bool there);
+void control_notify_port_changed(struct agent *a, const struct port *p);
 
 /* Everything a change entails: state saved, workers told.  Before any answer
  * that promises the change, and after each event. */
-void control_settle(struct agent *a);
+void control_flush(struct agent *a);
 
 /* state.c */
 void state_save(struct agent *a);

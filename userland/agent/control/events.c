@@ -18,7 +18,7 @@ static void publish(struct agent *a, const struct saina_event *ev, const struct 
 	clients_notify(a, SAINA_GROUPS_EVENTS, m.nlh);
 }
 
-void control_event(struct agent *a, const struct saina_event *ev, const char *text)
+void control_notify_event(struct agent *a, const struct saina_event *ev, const char *text)
 {
 	const struct saina_job *job = NULL;
 	const char *name;
@@ -53,7 +53,7 @@ void control_event(struct agent *a, const struct saina_event *ev, const char *te
 	publish(a, ev, job, text);
 }
 
-void control_changed(struct agent *a, int cmd, const struct saina_job *job, int worker)
+void control_notify(struct agent *a, int cmd, const struct saina_job *job, int worker)
 {
 	struct msg m;
 
@@ -70,7 +70,7 @@ void control_changed(struct agent *a, int cmd, const struct saina_job *job, int 
 	clients_notify(a, SAINA_GROUPS_CONFIG, m.nlh);
 }
 
-void control_port_changed(struct agent *a, const struct port *p)
+void control_notify_port_changed(struct agent *a, const struct port *p)
 {
 	struct msg m;
 
@@ -82,7 +82,7 @@ void control_port_changed(struct agent *a, const struct port *p)
 	clients_notify(a, SAINA_GROUPS_CONFIG, m.nlh);
 }
 
-void control_port(struct agent *a, const struct port *p, bool there)
+void control_notify_port(struct agent *a, const struct port *p, bool there)
 {
 	struct saina_event ev = {
 		.type = SAINA_EV_PORT,
@@ -92,11 +92,11 @@ void control_port(struct agent *a, const struct port *p, bool there)
 		.b = there && p->mode != SAINA_PORT_MODE_NONE,
 	};
 
-	control_event(a, &ev, p->name);
-	control_port_changed(a, p);
+	control_notify_event(a, &ev, p->name);
+	control_notify_port_changed(a, p);
 }
 
-void control_settle(struct agent *a)
+void control_flush(struct agent *a)
 {
 	if (!a->jobs->changed)
 		return;

@@ -54,7 +54,7 @@ static int job_new(struct request *rq)
 	ret = backend_job_new(rq->a, &rq->d.attrs.job, &job, &rq->err);
 	if (ret)
 		return ret;
-	control_settle(rq->a);
+	control_flush(rq->a);
 	return reply_job(rq, job);
 }
 
@@ -70,9 +70,9 @@ static int job_set(struct request *rq)
 		job = saina_core_job_find(rq->a->jobs->core, SAINA_HAS(req, SAINA_A_JOB_ID), req->id,
 					  SAINA_HAS(req, SAINA_A_JOB_NAME) ? req->name : NULL, NULL);
 		if (job)
-			client_controls(rq->client, job->id, req->controller);
+			client_set_controller(rq->client, job->id, req->controller);
 	}
-	control_settle(rq->a);
+	control_flush(rq->a);
 	return ret;
 }
 
@@ -81,7 +81,7 @@ static int job_del(struct request *rq)
 	int ret;
 
 	ret = backend_job_del(rq->a, &rq->d.attrs.job, &rq->err);
-	control_settle(rq->a);
+	control_flush(rq->a);
 	return ret;
 }
 
@@ -200,7 +200,7 @@ static int worker_set(struct request *rq)
 		return ret;
 	if (SAINA_HAS(req, SAINA_A_WORKER_IFINDEX))
 		liveness_heard(rq->a, job, req->id);
-	control_settle(rq->a);
+	control_flush(rq->a);
 	return 0;
 }
 
@@ -209,7 +209,7 @@ static int worker_del(struct request *rq)
 	int ret;
 
 	ret = backend_worker_del(rq->a, &rq->d.attrs.worker, &rq->err);
-	control_settle(rq->a);
+	control_flush(rq->a);
 	return ret;
 }
 
@@ -299,7 +299,7 @@ static int port_set(struct request *rq)
 				    SAINA_HAS(req, SAINA_A_PORT_HOOK) ? SAINA_A_PORT_HOOK : 0, "%s",
 				    text);
 	a->jobs->changed = a->jobs->unsaved = true;
-	control_settle(a);
+	control_flush(a);
 	return 0;
 }
 
@@ -393,7 +393,7 @@ static int limits_set(struct request *rq)
 	if (SAINA_HAS(req, SAINA_A_LIMITS_MEMORY))
 		limits.memory = req->memory;
 	ret = backend_limits_set(rq->a, &limits, &rq->err);
-	control_settle(rq->a);
+	control_flush(rq->a);
 	return ret;
 }
 
@@ -514,7 +514,7 @@ bool request_serve(struct request *rq)
 		ret = check(rq) ?: MORE;
 	}
 	for (n = 0; ret == MORE; n++) {
-		if (n == TURN || client_waits(rq->client))
+		if (n == TURN || client_is_blocked(rq->client))
 			return false;
 		ret = commands[g->cmd](rq);
 	}

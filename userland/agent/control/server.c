@@ -21,7 +21,7 @@
 #define CLIENTS_ADMIN 32 /* of them are for those who may change things */
 #define GROUPS_MAX    256
 
-struct session {
+struct connection {
 	struct client c;
 	bool admin;
 	struct request rq;
@@ -29,7 +29,7 @@ struct session {
 };
 
 /* Reads one request. */
-static void session_read(struct session *n)
+static void connection_read(struct connection *n)
 {
 	const struct nlmsghdr *nlh = (const void *)n->buf;
 	ssize_t len;
@@ -50,27 +50,27 @@ static void session_read(struct session *n)
 	n->c.more = !request_serve(&n->rq);
 }
 
-static void session_end(struct session *n)
+static void connection_end(struct connection *n)
 {
-	client_gone(&n->c);
+	client_remove(&n->c);
 	free(n);
 }
 
-static void session_ready(struct source *s, uint32_t events)
+static void connection_ready(struct source *s, uint32_t events)
 {
-	struct session *n = s->arg;
+	struct connection *n = s->arg;
 	struct client *c = &n->c;
 
 	if (events & EPOLLOUT)
 		client_flush(c);
-	if (!client_waits(c) && c->more)
+	if (!client_is_blocked(c) && c->more)
 		c->more = !request_serve(&n->rq);
-	else if (!client_waits(c) && events & EPOLLIN)
-		session_read(n);
+	else if (!client_is_blocked(c) && events & EPOLLIN)
+		connection_read(n);
 	if (c->broken || (events & (EPOLLERR | EPOLLHUP) && !(events & EPOLLIN)))
-		session_end(n);
+		connection_end(n);
 	else
-		client_watch(c);
+		client_update_events(c);
 }
 
 static bool in_admin_group(const struct control *s, int fd, const struct ucred *cred)
@@ -91,11 +91,11 @@ static bool in_admin_group(const struct control *s, int fd, const struct ucred *
 	return false;
 }
 
-static void ctlserver_accept(struct source *s, uint32_t events)
+static void accept_client(struct source *s, uint32_t events)
 {
 	struct agent *a = s->arg;
 	struct ucred cred;
-	struct session *n;
+	struct connection *n;
 	bool admin;
 	int fd;
 
@@ -113,7 +113,7 @@ static void ctlserver_accept(struct source *s, uint32_t events)
 	if (!n)
 		goto out_close;
 	n->admin = admin;
-	n->c.source = (struct source){ .fd = fd, .ready = session_ready, .arg = n };
+	n->c.source = (struct source){ .fd = fd, .ready = connection_ready, .arg = n };
 	if (!client_add(a, &n->c))
 		return;
 	free(n);
@@ -129,7 +129,7 @@ static void control_turn(struct source *s, uint32_t events)
 	loop_turn(&control->loop, 0);
 }
 
-int ctlserver_init(struct agent *a)
+int control_init(struct agent *a)
 {
 	struct control *s = a->control;
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -147,7 +147,7 @@ int ctlserver_init(struct agent *a)
 		s->has_admin_gid = true;
 	}
 	memcpy(addr.sun_path, a->cfg.control, sizeof(addr.sun_path));
-	s->source = (struct source){ .ready = ctlserver_accept, .arg = a };
+	s->source = (struct source){ .ready = accept_client, .arg = a };
 	s->source.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (s->source.fd < 0)
 		return -errno;
@@ -193,10 +193,10 @@ err_close:
 	return ret;
 }
 
-void ctlserver_uninit(struct agent *a)
+void control_uninit(struct agent *a)
 {
 	while (a->control->clients)
-		session_end(a->control->clients->source.arg);
+		connection_end(a->control->clients->source.arg);
 	clients_uninit(a);
 	loop_del(&a->loop, &a->control->turn);
 	loop_uninit(&a->control->loop);
