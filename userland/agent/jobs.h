@@ -32,53 +32,53 @@ struct worker_numerics {
 /**
  * struct worker_aux - what the agent knows of a worker beyond the core
  * @nonce: of the JOIN that admitted it
- * @heard: when it was last heard, by control message or gradient
- * @ended: when its life of before ended, 0: it is alive, or nothing is known
+ * @last_heard: when it was last heard, by control message or gradient
+ * @ended_at: when its life of before ended, 0: it is alive, or nothing is known
  * @round: of its last heartbeat
  * @formed: admitted while the job was forming
  * @first_round: else, the round it was told to begin with
  * @ready: it has said READY, and
  * @fast: .. that an answer to its probes came
- * @by_xdp: .. from the XDP program, since its port has that: what that redirects gets to it
+ * @xdp_works: .. from the XDP program, since its port has that: what that redirects gets to it
  * @probe: not 0: a number to be had back when that is shown, or shown anew
- * @probes: the last such number
- * @looked: its counters were looked at since it was last heard
- * @seen: sum of the counters that only it can have caused, at last look
+ * @last_probe: the last such number
+ * @signs_read: its counters were looked at since it was last heard
+ * @signs: sum of the counters that only it can have caused, at last look
  * @stale_round, @stale_at: it asked for this round, which is gone; last told then
  * @counted: @in_time and @late hold something
  * @in_time, @late: gradients, at last look of the slow check
  * @reported: its heartbeats say @sent, @resent, @rtt_us, @window (struct saina_report)
  * @refused, @refused_ms, @unanswered_ms: likewise; else 0
  * @arrived: as @seen, at last look of the slow check; it changed before @arrived_at
- * @troubled: it was said that nothing arrives of it
- * @late_all: late gradients that it has found, those that were not sent any more among them
+ * @unheard: it was said that nothing arrives of it
+ * @late_total: late gradients that it has found, those that were not sent any more among them
  * @numbers: of its life and those before
- * @lent: the session that has its input array, 0: none has
+ * @shm_session: the session that has its input array, 0: none has
  */
 struct worker_aux {
 	uint64_t nonce;
-	uint64_t heard;
-	uint64_t ended;
+	uint64_t last_heard;
+	uint64_t ended_at;
 	uint32_t round;
 	uint32_t first_round;
 	bool formed;
 	bool ready;
 	bool fast;
-	bool by_xdp;
-	uint32_t probe, probes;
-	bool looked;
+	bool xdp_works;
+	uint32_t probe, last_probe;
+	bool signs_read;
 	bool counted;
-	uint64_t lent;
+	uint64_t shm_session;
 	uint32_t stale_round;
 	uint64_t stale_at;
-	uint64_t seen;
+	uint64_t signs;
 	uint64_t in_time, late;
-	uint64_t late_all;
+	uint64_t late_total;
 	bool reported;
 	uint64_t sent, resent;
 	uint32_t rtt_us, window;
 	uint32_t refused, refused_ms, unanswered_ms;
-	bool troubled;
+	bool unheard;
 	uint64_t arrived, arrived_at;
 	struct worker_numerics numerics;
 };

@@ -86,9 +86,9 @@ void encode_worker(struct msg *m, struct agent *a, const struct saina_job *job, 
 		SAINA_PUT_TEXT(&o, SAINA_A_WORKER_IFNAME, ifname, link->name);
 	if (a->jobs->aux[job->id] && job->worker[w].state != SAINA_WORKER_STATE_ABSENT) {
 		aux = jobs_worker(a, job, w);
-		if (aux->heard)
+		if (aux->last_heard)
 			SAINA_PUT(&o, SAINA_A_WORKER_SEEN_MS, seen_ms,
-			    (loop_now() - aux->heard) / NSEC_PER_MSEC);
+			    (loop_now() - aux->last_heard) / NSEC_PER_MSEC);
 		SAINA_PUT(&o, SAINA_A_WORKER_ROUND, round, aux->round);
 		if (aux->reported) {
 			SAINA_PUT(&o, SAINA_A_WORKER_SENT, sent, aux->sent);

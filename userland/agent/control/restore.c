@@ -119,9 +119,9 @@ static int restore_workers(struct agent *a, const struct saved_job *from,
 			.formed = sw->formed,
 			.ready = sw->ready,
 			.fast = sw->fast,
-			.by_xdp = !(job->worker[w].bind.flags & SAINA_BIND_RELAY),
-			.heard = loop_now(),
-			.lent = sw->lent,
+			.xdp_works = !(job->worker[w].bind.flags & SAINA_BIND_RELAY),
+			.last_heard = loop_now(),
+			.shm_session = sw->shm_session,
 		};
 		alive += jobs_alive(job, w);
 	}

@@ -80,7 +80,7 @@ static int put_worker(FILE *f, struct agent *a, const struct saina_job *job, int
 	sw->formed = aux->formed;
 	sw->ready = aux->ready;
 	sw->fast = aux->fast;
-	sw->lent = aux->lent;
+	sw->shm_session = aux->shm_session;
 	return put(f, m.nlh);
 }
 

@@ -12,7 +12,7 @@
 #define STATE_CMD_WORKER 0x80
 #define STATE_CMD_BACKEND	 0x81	/* payload: __u32, enum saina_plane */
 
-/* Follows the WORKER_SET of the same worker.  An earlier version's ends before @lent. */
+/* Follows the WORKER_SET of the same worker.  An earlier version's ends before @shm_session. */
 struct state_worker {
 	__u64 nonce;
 	__u32 first_round;
@@ -20,7 +20,7 @@ struct state_worker {
 	__u8 formed;
 	__u8 ready;
 	__u8 fast;
-	__u64 lent;	/* the session that has its input array */
+	__u64 shm_session;	/* the session that has its input array */
 } __attribute__((packed, aligned(4)));
 
 /* @refused: why @job is without the policy that waited, "": it is as the file has it */

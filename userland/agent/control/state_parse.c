@@ -154,7 +154,7 @@ static int parse_worker_rest(struct saved *s, const struct nlmsghdr *nlh)
 	const struct state_worker *sw = own_payload(nlh, size);
 
 	if (!sw) {
-		size = offsetof(struct state_worker, lent);
+		size = offsetof(struct state_worker, shm_session);
 		sw = own_payload(nlh, size);
 	}
 	if (!s->n || !sw || sw->worker >= SAINA_WORKERS_MAX)

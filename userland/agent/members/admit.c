@@ -62,7 +62,7 @@ static int find_place(struct agent *a, const struct sender *from, const struct s
 		reply_refuse(a, from, h, nonce, SAINA_REFUSE_TAKEN,
 		       "worker %u of job %s is alive (%s, heard %llu ms ago): use another number, or wait until it has been silent for %u ms",
 		       h->worker, job->name, job->worker[h->worker].name,
-		       (unsigned long long)((loop_now() - aux->heard) / NSEC_PER_MSEC),
+		       (unsigned long long)((loop_now() - aux->last_heard) / NSEC_PER_MSEC),
 		       job->dead_ms);
 		return -1;
 	}
@@ -191,8 +191,8 @@ static void admit_worker(struct agent *a, const struct sender *from, const struc
 	aux = jobs_worker(a, job, w);
 	numerics_read(a, job, w);
 	before = *aux;
-	*aux = (struct worker_aux){ .nonce = nonce, .heard = loop_now(), .formed = formed,
-				    .ended = before.ended, .lent = before.lent,
+	*aux = (struct worker_aux){ .nonce = nonce, .last_heard = loop_now(), .formed = formed,
+				    .ended_at = before.ended_at, .shm_session = before.shm_session,
 				    .numerics = before.numerics };
 	ret = backend_worker_set(a, &req, &job, &err);
 	if (ret) {

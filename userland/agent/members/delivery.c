@@ -34,11 +34,11 @@ static bool uses_xdp(struct agent *a, const struct saina_job *job)
 static void test_again(struct worker_aux *aux, bool on_tc)
 {
 	if (on_tc)
-		aux->by_xdp = false;
-	if (!aux->ready || (on_tc ? aux->fast : aux->by_xdp))
+		aux->xdp_works = false;
+	if (!aux->ready || (on_tc ? aux->fast : aux->xdp_works))
 		aux->probe = 0;
 	else if (!aux->probe)
-		aux->probe = ++aux->probes;
+		aux->probe = ++aux->last_probe;
 }
 
 static void choose(struct agent *a, const struct saina_job *job, int w)
@@ -51,7 +51,7 @@ static void choose(struct agent *a, const struct saina_job *job, int w)
 		       1ull << SAINA_A_WORKER_RELAY,
 		.job_id = job->id,
 		.id = w,
-		.relay = on_tc ? uses_xdp(a, job) : !aux->by_xdp,
+		.relay = on_tc ? uses_xdp(a, job) : !aux->xdp_works,
 	};
 	const char *name = job->worker[w].name, *port = p ? p->name : "?";
 	struct saina_core_err err;
@@ -85,9 +85,9 @@ void delivery_ready(struct agent *a, const struct saina_job *job, int w, bool fa
 	struct worker_aux *aux = jobs_worker(a, job, w);
 
 	if (!aux->ready || fast != aux->fast)
-		aux->by_xdp = fast && !is_on_tc(a, job, w);
+		aux->xdp_works = fast && !is_on_tc(a, job, w);
 	else if (fast && probe && probe == aux->probe)
-		aux->by_xdp = true;
+		aux->xdp_works = true;
 	aux->ready = true;
 	aux->fast = fast;
 	choose(a, job, w);

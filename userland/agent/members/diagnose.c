@@ -81,17 +81,17 @@ void diagnose_tick(struct agent *a, const struct saina_job *job, int w, uint64_t
 {
 	struct worker_aux *aux = jobs_worker(a, job, w);
 	char why[SAINA_TEXT_LEN];
-	bool troubled;
+	bool unheard;
 
 	if (arrived != aux->arrived) {
 		aux->arrived = arrived;
 		aux->arrived_at = loop_now();
 	}
 	troubled = worker_unheard(a, job, w, why, sizeof(why));
-	if (troubled && !aux->troubled)
+	if (troubled && !aux->unheard)
 		log_limited(&limit, LOG_L_WARN, "job %s: worker %d (%s) is %s", job->name, w, job->worker[w].name, why);
-	else if (!troubled && aux->troubled)
+	else if (!troubled && aux->unheard)
 		log_limited(&limit, LOG_L_INFO, "job %s: gradients of worker %d (%s) arrive again", job->name, w,
 			 job->worker[w].name);
-	aux->troubled = troubled;
+	aux->unheard = troubled;
 }

@@ -40,8 +40,8 @@ void liveness_heard(struct agent *a, const struct saina_job *job, int w)
 {
 	struct worker_aux *aux = jobs_worker(a, job, w);
 
-	aux->heard = loop_now();
-	aux->looked = false;
+	aux->last_heard = loop_now();
+	aux->signs_read = false;
 	liveness_replan(a);
 }
 
@@ -76,22 +76,22 @@ static bool packets_came(struct agent *a, const struct saina_job *job, int w,
 			 struct worker_aux *aux)
 {
 	struct saina_counters c;
-	uint64_t seen;
+	uint64_t signs;
 	bool came;
 
 	if (saina_dp_counters(a->dp, job->id, w, &c))
 		return false;
 	seen = life(&c);
-	came = aux->looked && seen != aux->seen;
-	aux->looked = true;
-	aux->seen = seen;
+	came = aux->signs_read && seen != aux->signs;
+	aux->signs_read = true;
+	aux->signs = seen;
 	return came;
 }
 
 static void check_silence(struct agent *a, const struct saina_job *job, int w, uint64_t now)
 {
 	struct worker_aux *aux = jobs_worker(a, job, w);
-	uint64_t silent_ms = (now - aux->heard) / NSEC_PER_MSEC;
+	uint64_t silent_ms = (now - aux->last_heard) / NSEC_PER_MSEC;
 	char why[64];
 
 	/* counters are looked at (a system call each) only when a heartbeat
@@ -99,7 +99,7 @@ static void check_silence(struct agent *a, const struct saina_job *job, int w, u
 	if (silent_ms <= job->heartbeat_ms)
 		return;
 	if (packets_came(a, job, w, aux)) {
-		aux->heard = now;
+		aux->last_heard = now;
 		return;
 	}
 	if (silent_ms <= job->dead_ms)
@@ -184,7 +184,7 @@ static void check_late(struct agent *a, const struct saina_job *job, int w, stru
 			.a = late,
 		};
 
-		aux->late_all += late;
+		aux->late_total += late;
 		jobs_event(a, &ev, NULL);
 		backend_worker_late(a, job, w, late);
 	}
@@ -209,9 +209,9 @@ static void make_up_for_stall(struct agent *a)
 		for (id = 0; (job = saina_core_job_next(a->jobs->core, id)); id = job->id + 1)
 			for (w = 0; w < job->workers; w++) {
 				aux = jobs_worker(a, job, w);
-				aux->heard += now - due;
-				if (aux->heard > now)
-					aux->heard = now;
+				aux->last_heard += now - due;
+				if (aux->last_heard > now)
+					aux->last_heard = now;
 			}
 	}
 	ctrl_socket_drain(a, RECEIVE_MOST);

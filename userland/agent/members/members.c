@@ -44,9 +44,9 @@ static void note_ends(struct agent *a, const struct saina_job *job)
 	for (int w = 0; a->jobs->aux[job->id] && w < job->workers; w++) {
 		aux = jobs_worker(a, job, w);
 		if (jobs_alive(job, w))
-			aux->ended = 0;
-		else if (!aux->ended && job->worker[w].state != SAINA_WORKER_STATE_ABSENT) {
-			aux->ended = loop_now();
+			aux->ended_at = 0;
+		else if (!aux->ended_at && job->worker[w].state != SAINA_WORKER_STATE_ABSENT) {
+			aux->ended_at = loop_now();
 			/* it may have sent since the last look what ended it */
 			numerics_read(a, job, w);
 		}

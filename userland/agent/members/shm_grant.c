@@ -27,7 +27,7 @@ static int refuse(struct saina_shm_reply *m, int error, const char *fmt, ...)
 
 static void forget(struct agent *a, const struct saina_job *job, int w)
 {
-	jobs_worker(a, job, w)->lent = 0;
+	jobs_worker(a, job, w)->shm_session = 0;
 	a->jobs->aux[job->id]->status_due = true;
 	a->jobs->changed = a->jobs->unsaved = true;
 	if (saina_dp_unshare(a->dp, job->id, w))
@@ -52,7 +52,7 @@ int shm_grant(struct agent *a, const struct saina_shm_request *q, struct saina_s
 		return refuse(m, -EPERM, "job %s does not work by reference: its operator has not allowed it",
 			      job->name);
 	aux = jobs_worker(a, job, q->worker);
-	if (aux->lent != q->session)
+	if (aux->shm_session != q->session)
 		forget(a, job, q->worker);
 	ret = saina_dp_share(a->dp, job->id, q->worker, map, &m->board);
 	if (ret)
@@ -60,10 +60,10 @@ int shm_grant(struct agent *a, const struct saina_shm_request *q, struct saina_s
 	m->segments = job->segments;
 	m->pool = job->pool;
 	m->payload = job->payload;
-	if (!aux->lent)
+	if (!aux->shm_session)
 		log_info("job %s: worker %u (%s) has its input array", job->name, q->worker,
 			 job->worker[q->worker].name);
-	aux->lent = q->session;
+	aux->shm_session = q->session;
 	a->jobs->aux[job->id]->status_due = true;
 	/* a start after a crash must know whose it is */
 	jobs_commit(a);
@@ -95,9 +95,9 @@ void shm_job_changed(struct agent *a, const struct saina_job *job)
 		return;
 	for (int w = 0; w < job->workers; w++) {
 		aux = jobs_worker(a, job, w);
-		if (!aux->lent)
+		if (!aux->shm_session)
 			continue;
-		if (!jobs_alive(job, w) || aux->lent != job->worker[w].bind.session)
+		if (!jobs_alive(job, w) || aux->shm_session != job->worker[w].bind.session)
 			forget(a, job, w);
 		else if (!saina_dp_is_shared(a->dp, job->id, w))
 			renew(a, job, w);
@@ -114,8 +114,8 @@ void shm_revoke_stale(struct agent *a)
 		for (w = 0; job->by_reference && w < job->workers; w++) {
 			aux = jobs_worker(a, job, w);
 			if (!saina_dp_is_shared(a->dp, job->id, w))
-				aux->lent = 0;
-			else if (!jobs_alive(job, w) || aux->lent != job->worker[w].bind.session)
+				aux->shm_session = 0;
+			else if (!jobs_alive(job, w) || aux->shm_session != job->worker[w].bind.session)
 				forget(a, job, w);
 		}
 }
@@ -129,7 +129,7 @@ uint32_t shm_results_id(struct agent *a, const struct saina_job *job, char *why,
 		return 0;
 	}
 	for (int w = 0; w < job->workers; w++) {
-		if (!jobs_alive(job, w) || jobs_worker(a, job, w)->lent)
+		if (!jobs_alive(job, w) || jobs_worker(a, job, w)->shm_session)
 			continue;
 		snprintf(why, size,
 			 "not in use: worker %d (%s) has not asked for its array; is it on this host, and does it know the socket %s/share?",

@@ -27,14 +27,14 @@ struct snap_worker {
 	bool reported;
 	uint64_t sent, resent;
 	uint32_t rtt_us, window;
-	bool troubled;
+	bool unheard;
 	struct saina_arrival arrival;
 	struct saina_counters c;
 };
 
 /**
  * struct snap_job
- * @seen: the data path knows it: @rt is valid
+ * @signs: the data path knows it: @rt is valid
  * @completed: results made, all workers together
  */
 struct snap_job {

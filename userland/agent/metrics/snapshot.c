@@ -119,17 +119,17 @@ static int take_worker(struct agent *a, struct snapshot *s, const struct saina_j
 	o->relayed = wk->bind.flags & SAINA_BIND_RELAY;
 	if (a->jobs->aux[job->id]) {
 		aux = jobs_worker(a, job, w);
-		o->heard = aux->heard;
-		o->silent = seconds(loop_now() - aux->heard);
+		o->heard = aux->last_heard;
+		o->silent = seconds(loop_now() - aux->last_heard);
 		o->round = aux->round;
-		o->late = aux->late_all;
+		o->late = aux->late_total;
 		o->reported = aux->reported;
 		o->sent = aux->sent;
 		o->resent = aux->resent;
 		o->rtt_us = aux->rtt_us;
 		o->window = aux->window;
 		o->troubled = worker_unheard(a, job, w, why, sizeof(why));
-		o->shared = aux->lent;
+		o->shared = aux->shm_session;
 	}
 	if (saina_dp_arrival(a->dp, job->id, w, &o->arrival))
 		memset(&o->arrival, 0, sizeof(o->arrival));
