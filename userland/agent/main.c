@@ -58,7 +58,7 @@ static const struct bridge_ops bridge_ops = {
 	.changed = control_notify_port_changed,
 };
 
-static void settle(void *arg)
+static void flush_changes(void *arg)
 {
 	control_flush(arg);
 }
@@ -148,7 +148,7 @@ static int serve(struct agent *a, int background)
 	process_ready(&a->cfg);
 	if (background >= 0)
 		process_detach(background);
-	ret = loop_run(&a->loop, settle, a);
+	ret = loop_run(&a->loop, flush_changes, a);
 	if (!a->cfg.keep) {
 		members_dismiss(a);
 		backend_release_workers(a);

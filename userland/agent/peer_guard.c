@@ -46,7 +46,7 @@ int peer_listen(const char *path, int backlog)
  * installed: the kernel sets MSG_CTRUNC if there are any.  The credentials tell an empty message
  * from the end.
  */
-static ssize_t look(int fd, void *buf, size_t size, int flags)
+static ssize_t receive_checked(int fd, void *buf, size_t size, int flags)
 {
 	union {
 		char buf[CMSG_SPACE(sizeof(struct ucred))];
@@ -68,15 +68,15 @@ static ssize_t look(int fd, void *buf, size_t size, int flags)
 
 ssize_t peer_receive(int fd, void *buf, size_t size)
 {
-	ssize_t n = look(fd, buf, size, MSG_PEEK);
+	ssize_t n = receive_checked(fd, buf, size, MSG_PEEK);
 
 	if (n > 0)
-		n = look(fd, buf, size, 0);
+		n = receive_checked(fd, buf, size, 0);
 	return n == -ENOMSG ? -EBADMSG : n;
 }
 
 /* Takes all that is left, up to what comes with descriptors: is there such a thing? */
-static bool is_foreign(int fd)
+static bool has_descriptors(int fd)
 {
 	int errors = 0;
 	char byte;
@@ -84,11 +84,11 @@ static bool is_foreign(int fd)
 
 	/* an error, that the other end was closed, say, may come before a message */
 	while (errors < 16) {
-		n = look(fd, &byte, 1, MSG_PEEK);
+		n = receive_checked(fd, &byte, 1, MSG_PEEK);
 		if (!n || n == -EBADMSG)
 			return n;
 		if (n > 0 || n == -ENOMSG)
-			look(fd, &byte, 1, 0);
+			receive_checked(fd, &byte, 1, 0);
 		else
 			errors++;
 	}
@@ -99,7 +99,7 @@ void peer_close(struct peer_guard *s, int fd)
 {
 	/* nothing comes from here on */
 	shutdown(fd, SHUT_RD);
-	if (!is_foreign(fd)) {
+	if (!has_descriptors(fd)) {
 		close(fd);
 		return;
 	}
@@ -117,7 +117,7 @@ static bool is_kept(const struct peer_guard *s, int fd)
 }
 
 /* Holds what is kept, and nothing else of ours, until the parent has let go of it. */
-static void child(const struct peer_guard *s, int wait)
+static void hold_open(const struct peer_guard *s, int wait)
 {
 	int last = wait;
 	char byte;
@@ -149,7 +149,7 @@ void peer_reap(struct peer_guard *s)
 	pid = fork();
 	if (!pid) {
 		close(fd[1]);
-		child(s, fd[0]);
+		hold_open(s, fd[0]);
 	}
 	if (pid > 0) {
 		*free_child = pid;

@@ -38,7 +38,7 @@ static int make_dirs(const char *path, mode_t mode)
 }
 
 /* What a later start has to know to undo it: a file with a path in it. */
-static void note_path(struct runtime *r, const char *note, const char *what)
+static void save_path(struct runtime *r, const char *note, const char *what)
 {
 	char buf[CONFIG_PATH_MAX + 16];
 	int fd;
@@ -51,7 +51,7 @@ static void note_path(struct runtime *r, const char *note, const char *what)
 		close(fd);
 }
 
-static void recall_path(struct runtime *r, const char *note, char *what, size_t size)
+static void load_path(struct runtime *r, const char *note, char *what, size_t size)
 {
 	char buf[CONFIG_PATH_MAX + 16];
 	ssize_t n;
@@ -78,7 +78,7 @@ static int mount_bpffs(struct runtime *r, const char *where)
 		return ret;
 	log_info("bpffs: mounted one at %s", where);
 	snprintf(r->mounted, sizeof(r->mounted), "%s", where);
-	note_path(r, "mounted", where);
+	save_path(r, "mounted", where);
 	return 0;
 }
 
@@ -90,10 +90,10 @@ static int make_pin_dir(struct runtime *r)
 	int ret;
 
 	/* of an earlier incarnation */
-	recall_path(r, "mounted", r->mounted, sizeof(r->mounted));
+	load_path(r, "mounted", r->mounted, sizeof(r->mounted));
 	if (!bpffs_is(r->mounted))
 		r->mounted[0] = 0;
-	recall_path(r, "made", r->made, sizeof(r->made));
+	load_path(r, "made", r->made, sizeof(r->made));
 	if (bpffs_is(path))
 		return 0;
 	bpffs_mount_point(path, point, sizeof(point));
@@ -105,7 +105,7 @@ static int make_pin_dir(struct runtime *r)
 	ret = make_dirs(path, 0700);
 	if (ret > 0) {
 		snprintf(r->made, sizeof(r->made), "%s", path);
-		note_path(r, "made", path);
+		save_path(r, "made", path);
 	}
 	if (ret < 0) {
 		log_error("bpffs: cannot make %s: %s", path, strerror(-ret));

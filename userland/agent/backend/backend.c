@@ -6,13 +6,13 @@
 #include "agent/backend/backend.h"
 #include "ctl/policy_text.h"
 
-static void notes_ready(struct source *s, uint32_t events)
+static void notifications_ready(struct source *s, uint32_t events)
 {
 	backend_drain(s->arg);
 }
 
 /* -ENOENT and the like: there is none; *@error says so. */
-static int module_there(const char **error)
+static int find_module(const char **error)
 {
 	struct saina_ctl *ctl;
 	int ret = saina_ctl_open(&ctl, "kernel", error);
@@ -22,7 +22,7 @@ static int module_there(const char **error)
 }
 
 /* Programs call the module by its BTF, which DKMS cannot make with the headers of Debian's 6.1. */
-static bool module_callable(void)
+static bool module_has_btf(void)
 {
 	return !access("/sys/kernel/btf/saina", F_OK);
 }
@@ -32,7 +32,7 @@ bool backend_wants_kernel(const struct config *cfg)
 	const char *error;
 
 	return cfg->backend == BACKEND_KERNEL ||
-	       (cfg->backend == BACKEND_AUTO && !module_there(&error) && module_callable());
+	       (cfg->backend == BACKEND_AUTO && !find_module(&error) && module_has_btf());
 }
 
 int backend_init(struct agent *a, bool running)
@@ -41,9 +41,9 @@ int backend_init(struct agent *a, bool running)
 	const char *error;
 	int ret;
 
-	p->notes.fd = -1;
+	p->notifications.fd = -1;
 	if (!backend_wants_kernel(&a->cfg)) {
-		if (a->cfg.backend == BACKEND_AUTO && !module_there(&error))
+		if (a->cfg.backend == BACKEND_AUTO && !find_module(&error))
 			log_warn("saina.ko is loaded, but not used: it was built without BTF, so no program can call it; see `saina doctor'");
 		return 0;
 	}
@@ -51,13 +51,13 @@ int backend_init(struct agent *a, bool running)
 		log_warn("saina.ko is loaded, but not used: jobs of this agent are running; a start that finds none will use it");
 		return 0;
 	}
-	ret = module_there(&error);
+	ret = find_module(&error);
 	if (ret) {
 		log_error("%s", error);
 		return ret;
 	}
 	p->kernel = true;
-	return kernel_client_open(&p->session);
+	return kernel_client_open(&p->client);
 }
 
 /* Workers whose rounds are gone with the data path. */
@@ -73,7 +73,7 @@ static void end_left(struct agent *a, const struct saina_job *job, int w, void *
 
 /* Limits of the configuration count in the kernel, too; those that it does not
  * name are left as they are there. */
-static int give_limits(struct agent *a)
+static int push_limits(struct agent *a)
 {
 	const __u64 has = a->cfg.limits_has;
 	struct saina_limits limits;
@@ -82,7 +82,7 @@ static int give_limits(struct agent *a)
 
 	if (!has)
 		return 0;
-	ret = kernel_client_limits_read(&a->backend->session, &limits);
+	ret = kernel_client_limits_read(&a->backend->client, &limits);
 	if (ret)
 		return ret;
 	if (has & 1ull << SAINA_A_LIMITS_JOBS)
@@ -91,7 +91,7 @@ static int give_limits(struct agent *a)
 		limits.memory_job = a->cfg.limits.memory_job;
 	if (has & 1ull << SAINA_A_LIMITS_MEMORY)
 		limits.memory = a->cfg.limits.memory;
-	ret = kernel_client_limits_set(&a->backend->session, &limits, &err);
+	ret = kernel_client_limits_set(&a->backend->client, &limits, &err);
 	if (ret)
 		log_error("%s:%d: limits: %s", a->cfg.file, a->cfg.limits_line, err.text);
 	return ret;
@@ -106,16 +106,16 @@ int backend_start(struct agent *a)
 		log_info("control plane: this agent");
 		return 0;
 	}
-	ret = give_limits(a);
+	ret = push_limits(a);
 	if (!ret)
 		ret = mirror_all(a);
 	if (ret)
 		return ret;
-	p->notes = (struct source){ .ready = notes_ready, .arg = a };
-	p->notes.fd = kernel_client_fd(&p->session);
-	ret = loop_add(&a->loop, &p->notes, EPOLLIN);
+	p->notifications = (struct source){ .ready = notifications_ready, .arg = a };
+	p->notifications.fd = kernel_client_fd(&p->client);
+	ret = loop_add(&a->loop, &p->notifications, EPOLLIN);
 	if (ret) {
-		p->notes.fd = -1;
+		p->notifications.fd = -1;
 		return ret;
 	}
 	log_info("control plane: saina.ko in the kernel");
@@ -134,10 +134,10 @@ void backend_uninit(struct agent *a)
 {
 	struct backend *p = a->backend;
 
-	if (p->notes.fd >= 0)
-		loop_del(&a->loop, &p->notes);
-	p->notes.fd = -1;
-	kernel_client_close(&p->session);
+	if (p->notifications.fd >= 0)
+		loop_del(&a->loop, &p->notifications);
+	p->notifications.fd = -1;
+	kernel_client_close(&p->client);
 	mirror_uninit(a);
 }
 

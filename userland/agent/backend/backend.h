@@ -24,19 +24,19 @@ struct detached_job {
 /**
  * struct backend
  * @kernel: saina.ko is in charge
- * @session: with it
- * @notes: what others change there
+ * @client: with it
+ * @notifications: what others change there
  * @resync: some notifications were lost
- * @limits: there was one of the limits
+ * @limits_dirty: there was one of the limits
  * @dirty: jobs of which there was a notification
  * @stuck: by number, NULL: has a data path, or there is no such job
  */
 struct backend {
 	bool kernel;
-	struct kernel_client session;
-	struct source notes;
+	struct kernel_client client;
+	struct source notifications;
 	bool resync;
-	bool limits;
+	bool limits_dirty;
 	uint64_t dirty[SAINA_JOBS_MAX / 64];
 	struct detached_job *detached[SAINA_JOBS_MAX];
 };

@@ -12,18 +12,18 @@
 #include "core/refuse.h"
 #include "ctl/payload.h"
 
-static void mark(void *plane, unsigned int id)
+static void mark_dirty(void *backend, unsigned int id)
 {
-	struct backend *p = plane;
+	struct backend *p = backend;
 
 	p->dirty[id / 64] |= 1ull << id % 64;
 }
 
-static void mark_limits(void *plane)
+static void mark_limits_dirty(void *backend)
 {
-	struct backend *p = plane;
+	struct backend *p = backend;
 
-	p->limits = true;
+	p->limits_dirty = true;
 }
 
 /* The mirror */
@@ -75,7 +75,7 @@ static void detached_stop(struct agent *a, const struct saina_job *job, const ch
 	snprintf(s->text, sizeof(s->text), "no data path: %.100s", why);
 	a->backend->detached[job->id] = s;
 	if (job->state != SAINA_JOB_STOPPED &&
-	    kernel_client_job_request(&a->backend->session, SAINA_CMD_JOB_SET, &req, NULL, &err))
+	    kernel_client_job_request(&a->backend->client, SAINA_CMD_JOB_SET, &req, NULL, &err))
 		log_error("job %s: %s", job->name, err.text);
 	jobs_event(a, &ev, s->text);
 }
@@ -95,14 +95,14 @@ static bool same_shape(const struct saina_job *x, const struct saina_job *y)
 	       x->pool == y->pool && x->elem == y->elem && x->exponent == y->exponent;
 }
 
-enum how {
+enum mirror_mode {
 	KEEP,	/* the job stays as it is if it is gone or another: backend_drain() */
 	NEW,	/* ours: if it has no data path it goes again */
 	FOLLOW, /* may go, or be replaced, or be detached */
 };
 
 /* Job @id is read and put in the mirror. */
-static int mirror_job(struct agent *a, unsigned int id, enum how how,
+static int mirror_job(struct agent *a, unsigned int id, enum mirror_mode mode,
 		      const struct saina_job **out, struct saina_core_err *err)
 {
 	const struct saina_job *have = saina_core_job_find(a->jobs->core, 1, id, NULL, NULL);
@@ -110,8 +110,8 @@ static int mirror_job(struct agent *a, unsigned int id, enum how how,
 	struct saina_job job;
 	int ret;
 
-	ret = kernel_client_job_read(&a->backend->session, id, &job);
-	if (ret == -ENOENT && how != KEEP) {
+	ret = kernel_client_job_read(&a->backend->client, id, &job);
+	if (ret == -ENOENT && mode != KEEP) {
 		mirror_del(a, id);
 		detached_free(a, id);
 		return 0;
@@ -124,7 +124,7 @@ static int mirror_job(struct agent *a, unsigned int id, enum how how,
 	}
 	if (have && !same_shape(have, &job)) {
 		ret = -EAGAIN;
-		if (how == KEEP)
+		if (mode == KEEP)
 			goto later;
 		mirror_del(a, id);
 		have = NULL;
@@ -137,16 +137,16 @@ static int mirror_job(struct agent *a, unsigned int id, enum how how,
 		detached_free(a, id);
 		return 0;
 	}
-	if (how == KEEP)
-		mark(a->backend, id);
-	if (how == FOLLOW) {
+	if (mode == KEEP)
+		mark_dirty(a->backend, id);
+	if (mode == FOLLOW) {
 		mirror_del(a, id);
 		detached_stop(a, &job, err->text);
 	}
 	return ret;
 
 later:
-	mark(a->backend, id);
+	mark_dirty(a->backend, id);
 	return saina_refuse(err, ret, 0, "job %u is being changed by somebody else: try again", id);
 }
 
@@ -155,8 +155,8 @@ static void mirror_limits(struct agent *a)
 {
 	struct saina_limits limits, ours;
 
-	a->backend->limits = false;
-	if (kernel_client_limits_read(&a->backend->session, &limits))
+	a->backend->limits_dirty = false;
+	if (kernel_client_limits_read(&a->backend->client, &limits))
 		return;
 	saina_core_limits_get(a->jobs->core, &ours, NULL, NULL);
 	if (limits.jobs != ours.jobs || limits.memory_job != ours.memory_job ||
@@ -164,22 +164,22 @@ static void mirror_limits(struct agent *a)
 		saina_core_limits_set(a->jobs->core, &limits, NULL);
 }
 
-static void there_cb(void *arg, unsigned int id)
+static void mark_present(void *arg, unsigned int id)
 {
-	uint64_t *there = arg;
+	uint64_t *present = arg;
 
-	there[id / 64] |= 1ull << id % 64;
+	present[id / 64] |= 1ull << id % 64;
 }
 
 /* Everything anew. */
 int mirror_all(struct agent *a)
 {
-	uint64_t there[SAINA_JOBS_MAX / 64] = { 0 };
+	uint64_t present[SAINA_JOBS_MAX / 64] = { 0 };
 	struct saina_core_err err;
 	unsigned int id;
 	int ret;
 
-	ret = kernel_client_each_job(&a->backend->session, there_cb, there, &err);
+	ret = kernel_client_each_job(&a->backend->client, mark_present, present, &err);
 	if (ret) {
 		log_error("saina.ko: %s", err.text);
 		return ret;
@@ -188,12 +188,12 @@ int mirror_all(struct agent *a)
 	memset(a->backend->dirty, 0, sizeof(a->backend->dirty));
 	/* first what went: its name may be another's now */
 	for (id = 0; id < SAINA_JOBS_MAX; id++)
-		if (!(there[id / 64] & 1ull << id % 64)) {
+		if (!(present[id / 64] & 1ull << id % 64)) {
 			mirror_del(a, id);
 			detached_free(a, id);
 		}
 	for (id = 0; id < SAINA_JOBS_MAX; id++)
-		if (there[id / 64] & 1ull << id % 64)
+		if (present[id / 64] & 1ull << id % 64)
 			mirror_job(a, id, FOLLOW, NULL, &err);
 	mirror_limits(a);
 	return 0;
@@ -220,7 +220,7 @@ void backend_drain(struct agent *a)
 	if (!p->kernel)
 		return;
 	do {
-		ret = kernel_client_receive(&p->session, mark, mark_limits, p);
+		ret = kernel_client_receive(&p->client, mark_dirty, mark_limits_dirty, p);
 		if (ret == -ENOBUFS)
 			p->resync = true;
 	} while (!ret || ret == -ENOBUFS);
@@ -228,7 +228,7 @@ void backend_drain(struct agent *a)
 		mirror_all(a);
 		return;
 	}
-	if (p->limits)
+	if (p->limits_dirty)
 		mirror_limits(a);
 	memcpy(changed, p->dirty, sizeof(changed));
 	memset(p->dirty, 0, sizeof(p->dirty));
@@ -239,7 +239,7 @@ void backend_drain(struct agent *a)
 				continue;
 			if (pass)
 				mirror_job(a, id, FOLLOW, NULL, &err);
-			else if (kernel_client_job_exists(&p->session, id) == -ENOENT)
+			else if (kernel_client_job_exists(&p->client, id) == -ENOENT)
 				mirror_del(a, id);
 		}
 }
@@ -247,7 +247,7 @@ void backend_drain(struct agent *a)
 /* Changes */
 
 /* The number of the job a request names, in the mirror; < 0 and refused. */
-static int number_of(struct agent *a, int has_id, __u16 id, const char *name, struct saina_core_err *err)
+static int job_number(struct agent *a, int has_id, __u16 id, const char *name, struct saina_core_err *err)
 {
 	const struct saina_job *job;
 
@@ -260,14 +260,14 @@ int backend_job_new(struct agent *a, const struct saina_job_attrs *asked,
 {
 	struct saina_job_attrs filled = *asked, *req = &filled;
 	struct saina_job_attrs undo = { .has = 1ull << SAINA_A_JOB_ID };
-	struct saina_core_err ignored;
+	struct saina_core_err unused_err;
 	unsigned int id;
 	int ret;
 
 	saina_payload_choose(req, a->mtu, a->jumbo);
 	if (!a->backend->kernel)
 		return saina_core_job_new(a->jobs->core, req, out, err);
-	ret = kernel_client_job_request(&a->backend->session, SAINA_CMD_JOB_NEW, req, &id, err);
+	ret = kernel_client_job_request(&a->backend->client, SAINA_CMD_JOB_NEW, req, &id, err);
 	if (ret)
 		return ret;
 	ret = mirror_job(a, id, NEW, out, err);
@@ -276,23 +276,23 @@ int backend_job_new(struct agent *a, const struct saina_job_attrs *asked,
 	if (!ret)
 		return 0;
 	undo.id = id;
-	kernel_client_job_request(&a->backend->session, SAINA_CMD_JOB_DEL, &undo, NULL, &ignored);
+	kernel_client_job_request(&a->backend->client, SAINA_CMD_JOB_DEL, &undo, NULL, &unused_err);
 	return ret;
 }
 
 int backend_job_set(struct agent *a, const struct saina_job_attrs *req, struct saina_core_err *err)
 {
-	struct saina_core_err ignored;
+	struct saina_core_err unused_err;
 	int ret;
 
 	if (!a->backend->kernel)
 		return saina_core_job_set(a->jobs->core, req, NULL, err);
-	ret = kernel_client_job_request(&a->backend->session, SAINA_CMD_JOB_SET, req, NULL, err);
+	ret = kernel_client_job_request(&a->backend->client, SAINA_CMD_JOB_SET, req, NULL, err);
 	if (ret)
 		return ret;
-	ret = number_of(a, SAINA_HAS(req, SAINA_A_JOB_ID) != 0, req->id, req->name, NULL);
+	ret = job_number(a, SAINA_HAS(req, SAINA_A_JOB_ID) != 0, req->id, req->name, NULL);
 	if (ret >= 0)
-		mirror_job(a, ret, KEEP, NULL, &ignored);
+		mirror_job(a, ret, KEEP, NULL, &unused_err);
 	return 0;
 }
 
@@ -302,21 +302,21 @@ int backend_job_del(struct agent *a, const struct saina_job_attrs *req, struct s
 
 	if (!a->backend->kernel)
 		return saina_core_job_del(a->jobs->core, req, err);
-	ret = kernel_client_job_request(&a->backend->session, SAINA_CMD_JOB_DEL, req, NULL, err);
+	ret = kernel_client_job_request(&a->backend->client, SAINA_CMD_JOB_DEL, req, NULL, err);
 	if (!ret)
 		backend_drain(a);
 	return ret;
 }
 
-static int worker_ask(struct agent *a, int cmd, const struct saina_worker_attrs *req,
+static int worker_request(struct agent *a, int cmd, const struct saina_worker_attrs *req,
 		      const struct saina_job **out, struct saina_core_err *err)
 {
 	int ret;
 
-	ret = kernel_client_worker_request(&a->backend->session, cmd, req, err);
+	ret = kernel_client_worker_request(&a->backend->client, cmd, req, err);
 	if (ret)
 		return ret;
-	ret = number_of(a, SAINA_HAS(req, SAINA_A_WORKER_JOB_ID) != 0, req->job_id, req->job_name,
+	ret = job_number(a, SAINA_HAS(req, SAINA_A_WORKER_JOB_ID) != 0, req->job_id, req->job_name,
 			err);
 	if (ret < 0)
 		return ret;
@@ -330,7 +330,7 @@ int backend_worker_set(struct agent *a, const struct saina_worker_attrs *req,
 
 	if (!a->backend->kernel)
 		return saina_core_worker_set(a->jobs->core, req, out, err);
-	return worker_ask(a, SAINA_CMD_WORKER_SET, req, out, err ? err : &ours);
+	return worker_request(a, SAINA_CMD_WORKER_SET, req, out, err ? err : &ours);
 }
 
 int backend_worker_del(struct agent *a, const struct saina_worker_attrs *req,
@@ -338,7 +338,7 @@ int backend_worker_del(struct agent *a, const struct saina_worker_attrs *req,
 {
 	if (!a->backend->kernel)
 		return saina_core_worker_del(a->jobs->core, req, err);
-	return worker_ask(a, SAINA_CMD_WORKER_DEL, req, NULL, err);
+	return worker_request(a, SAINA_CMD_WORKER_DEL, req, NULL, err);
 }
 
 void backend_worker_late(struct agent *a, const struct saina_job *job, int w, uint64_t late)
@@ -353,7 +353,7 @@ void backend_worker_late(struct agent *a, const struct saina_job *job, int w, ui
 
 	/* nothing is changed by it, nor lost if it does not get there */
 	if (a->backend->kernel)
-		kernel_client_worker_request(&a->backend->session, SAINA_CMD_WORKER_SET, &req, NULL);
+		kernel_client_worker_request(&a->backend->client, SAINA_CMD_WORKER_SET, &req, NULL);
 }
 
 int backend_limits_set(struct agent *a, const struct saina_limits *limits,
@@ -362,7 +362,7 @@ int backend_limits_set(struct agent *a, const struct saina_limits *limits,
 	int ret;
 
 	if (a->backend->kernel) {
-		ret = kernel_client_limits_set(&a->backend->session, limits, err);
+		ret = kernel_client_limits_set(&a->backend->client, limits, err);
 		if (ret)
 			return ret;
 	}

@@ -9,7 +9,7 @@
 
 /* The kernel answers before the request is sent off: what is not there then is lost,
  * and nobody else is served meanwhile. */
-#define ANSWER_MS 200
+#define REPLY_MS 200
 
 #define READ_TRIES 20 /* a job that changes all the time is looked at later */
 
@@ -26,7 +26,7 @@ int kernel_client_open(struct kernel_client *k)
 		ret = -EIO;
 	}
 	if (!ret) {
-		saina_ctl_patience(k->call, ANSWER_MS);
+		saina_ctl_patience(k->call, REPLY_MS);
 		return 0;
 	}
 	log_error("saina.ko: %s", error);
@@ -46,7 +46,7 @@ int kernel_client_fd(const struct kernel_client *k)
 	return saina_ctl_fd(k->sub);
 }
 
-static int attr_of(const struct saina_attr_class *c, const char *name)
+static int attr_number(const struct saina_attr_class *c, const char *name)
 {
 	unsigned int i;
 
@@ -57,7 +57,7 @@ static int attr_of(const struct saina_attr_class *c, const char *name)
 }
 
 /* One request with one object; the refusal is the kernel's own. */
-static int ask(struct kernel_client *k, int cmd, const struct saina_attr_class *c, const void *obj,
+static int send_request(struct kernel_client *k, int cmd, const struct saina_attr_class *c, const void *obj,
 	       int (*cb)(const struct nlmsghdr *nlh, void *arg), void *arg,
 	       struct saina_core_err *err)
 {
@@ -70,22 +70,22 @@ static int ask(struct kernel_client *k, int cmd, const struct saina_attr_class *
 	ret = saina_ctl_call(k->call, nlh, cb, arg);
 	if (!ret)
 		return 0;
-	return saina_refuse(err, ret, attr_of(c, saina_ctl_error_attr(k->call)), "%s",
+	return saina_refuse(err, ret, attr_number(c, saina_ctl_error_attr(k->call)), "%s",
 			    saina_ctl_error(k->call));
 }
 
 /* Notifications */
 
-struct note {
+struct notification {
 	void (*job)(void *arg, unsigned int id);
 	void (*limits)(void *arg);
 	void *arg;
 };
 
-static int note_cb(const struct nlmsghdr *nlh, void *arg)
+static int notification_cb(const struct nlmsghdr *nlh, void *arg)
 {
 	const struct genlmsghdr *g = mnl_nlmsg_get_payload(nlh);
-	const struct note *n = arg;
+	const struct notification *n = arg;
 	struct saina_worker_attrs w;
 	struct saina_job_attrs job;
 
@@ -101,9 +101,9 @@ static int note_cb(const struct nlmsghdr *nlh, void *arg)
 int kernel_client_receive(struct kernel_client *k, void (*job)(void *arg, unsigned int id),
 		void (*limits)(void *arg), void *arg)
 {
-	struct note n = { job, limits, arg };
+	struct notification n = { job, limits, arg };
 
-	return saina_ctl_next(k->sub, 0, note_cb, &n);
+	return saina_ctl_next(k->sub, 0, notification_cb, &n);
 }
 
 /* Reading */
@@ -115,7 +115,7 @@ static int job_cb(const struct nlmsghdr *nlh, void *arg)
 
 static int id_cb(const struct nlmsghdr *nlh, void *arg)
 {
-	const struct note *n = arg;
+	const struct notification *n = arg;
 	struct saina_job_attrs job;
 	int ret = saina_ctl_decode(nlh, &saina_job_class, &job);
 
@@ -127,7 +127,7 @@ static int id_cb(const struct nlmsghdr *nlh, void *arg)
 int kernel_client_each_job(struct kernel_client *k, void (*fn)(void *arg, unsigned int id), void *arg,
 		struct saina_core_err *err)
 {
-	struct note n = { .job = fn, .arg = arg };
+	struct notification n = { .job = fn, .arg = arg };
 	int i, ret = -EINTR;
 
 	for (i = 0; ret == -EINTR && i < READ_TRIES; i++)
@@ -138,20 +138,20 @@ int kernel_client_each_job(struct kernel_client *k, void (*fn)(void *arg, unsign
 	return 0;
 }
 
-static int job_get(struct kernel_client *k, unsigned int id, struct saina_job_attrs *job)
+static int read_job(struct kernel_client *k, unsigned int id, struct saina_job_attrs *job)
 {
 	struct saina_job_attrs which = { .id = id };
 
 	SAINA_SET(&which, SAINA_A_JOB_ID);
 	memset(job, 0, sizeof(*job));
-	return ask(k, SAINA_CMD_JOB_GET, &saina_job_class, &which, job_cb, job, NULL);
+	return send_request(k, SAINA_CMD_JOB_GET, &saina_job_class, &which, job_cb, job, NULL);
 }
 
 int kernel_client_job_exists(struct kernel_client *k, unsigned int id)
 {
 	struct saina_job_attrs job;
 
-	return job_get(k, id, &job);
+	return read_job(k, id, &job);
 }
 
 static int worker_cb(const struct nlmsghdr *nlh, void *arg)
@@ -166,7 +166,7 @@ static int worker_cb(const struct nlmsghdr *nlh, void *arg)
 	return 0;
 }
 
-static int workers_ask(struct kernel_client *k, struct saina_job *job)
+static int read_workers(struct kernel_client *k, struct saina_job *job)
 {
 	struct saina_worker_attrs which = { .job_id = job->id };
 	struct nlmsghdr *nlh = saina_ctl_msg(k->call, SAINA_CMD_WORKER_GET, 1);
@@ -177,7 +177,7 @@ static int workers_ask(struct kernel_client *k, struct saina_job *job)
 	return saina_ctl_call(k->call, nlh, worker_cb, job);
 }
 
-static uint64_t active_of(const struct saina_job *job)
+static uint64_t active_mask(const struct saina_job *job)
 {
 	uint64_t active = 0;
 	int w;
@@ -195,20 +195,20 @@ int kernel_client_job_read(struct kernel_client *k, unsigned int id, struct sain
 	struct saina_job_attrs before, after;
 	int i, ret;
 
-	ret = job_get(k, id, &before);
+	ret = read_job(k, id, &before);
 	for (i = 0; !ret && i < READ_TRIES; i++) {
 		saina_job_read(&before, job);
 		job->first_round = before.round;
-		ret = workers_ask(k, job);
+		ret = read_workers(k, job);
 		if (ret == -EINTR)
 			ret = 0;
 		if (!ret)
-			ret = job_get(k, id, &after);
+			ret = read_job(k, id, &after);
 		if (ret)
 			break;
 		if (before.generation == after.generation && before.state == after.state &&
 		    before.active == after.active && before.policy_seq == after.policy_seq &&
-		    active_of(job) == after.active)
+		    active_mask(job) == after.active)
 			return 0;
 		before = after;
 	}
@@ -225,7 +225,7 @@ int kernel_client_limits_read(struct kernel_client *k, struct saina_limits *limi
 	struct saina_limits_attrs l = { 0 };
 	int ret;
 
-	ret = ask(k, SAINA_CMD_LIMITS_GET, &saina_limits_class, NULL, limits_cb, &l, NULL);
+	ret = send_request(k, SAINA_CMD_LIMITS_GET, &saina_limits_class, NULL, limits_cb, &l, NULL);
 	if (!ret)
 		*limits = (struct saina_limits){ l.jobs, l.memory_job, l.memory };
 	return ret;
@@ -239,7 +239,7 @@ int kernel_client_job_request(struct kernel_client *k, int cmd, const struct sai
 	struct saina_job_attrs made = { 0 };
 	int ret;
 
-	ret = ask(k, cmd, &saina_job_class, req, id ? job_cb : NULL, &made, err);
+	ret = send_request(k, cmd, &saina_job_class, req, id ? job_cb : NULL, &made, err);
 	if (!ret && id)
 		*id = made.id;
 	return ret;
@@ -248,7 +248,7 @@ int kernel_client_job_request(struct kernel_client *k, int cmd, const struct sai
 int kernel_client_worker_request(struct kernel_client *k, int cmd, const struct saina_worker_attrs *req,
 		      struct saina_core_err *err)
 {
-	return ask(k, cmd, &saina_worker_class, req, NULL, NULL, err);
+	return send_request(k, cmd, &saina_worker_class, req, NULL, NULL, err);
 }
 
 int kernel_client_limits_set(struct kernel_client *k, const struct saina_limits *limits,
@@ -263,5 +263,5 @@ int kernel_client_limits_set(struct kernel_client *k, const struct saina_limits 
 	SAINA_SET(&l, SAINA_A_LIMITS_JOBS);
 	SAINA_SET(&l, SAINA_A_LIMITS_MEMORY_JOB);
 	SAINA_SET(&l, SAINA_A_LIMITS_MEMORY);
-	return ask(k, SAINA_CMD_LIMITS_SET, &saina_limits_class, &l, NULL, NULL, err);
+	return send_request(k, SAINA_CMD_LIMITS_SET, &saina_limits_class, &l, NULL, NULL, err);
 }

@@ -6,7 +6,7 @@
 
 static struct log_limit k_limit, stale_limit;
 
-static void publish(struct agent *a, const struct saina_event *ev, const struct saina_job *job,
+static void publish_event(struct agent *a, const struct saina_event *ev, const struct saina_job *job,
 		    const char *text)
 {
 	struct msg m;
@@ -50,7 +50,7 @@ void control_notify_event(struct agent *a, const struct saina_event *ev, const c
 			name, ev->worker, ev->round);
 		break;
 	}
-	publish(a, ev, job, text);
+	publish_event(a, ev, job, text);
 }
 
 void control_notify(struct agent *a, int cmd, const struct saina_job *job, int worker)

@@ -13,7 +13,7 @@
 #include "core/os.h"
 
 #define MORE 1
-#define TURN 128 /* parts of a dump, before others get their turn */
+#define DUMP_BUDGET 128 /* parts of a dump, before others get their turn */
 
 /* A dump that was overtaken by a change says so, as the kernel's do. */
 static int dump_flags(const struct request *rq)
@@ -87,7 +87,7 @@ static int job_del(struct request *rq)
 
 /* The job that attributes @id (if there) and @name (or "") mean; @must: one of them has to
  * be there.  *job is NULL if none is. */
-static int named_job(struct request *rq, int id_attr, __u16 id, int name_attr, const char *name,
+static int find_named_job(struct request *rq, int id_attr, __u16 id, int name_attr, const char *name,
 		     bool must, const struct saina_job **job)
 {
 	const struct nlattr *const *tb = rq->d.tb;
@@ -105,7 +105,7 @@ static int named_job(struct request *rq, int id_attr, __u16 id, int name_attr, c
 }
 
 /* A job of the kernel without a data path is none of the core's. */
-static const struct saina_job *detached_job(const struct request *rq)
+static const struct saina_job *find_detached_job(const struct request *rq)
 {
 	const struct saina_job_attrs *which = &rq->d.attrs.job;
 	const struct detached_job *s;
@@ -127,7 +127,7 @@ static int dump_begin(struct request *rq, int id_attr, __u16 id, int name_attr, 
 
 	if (rq->end)
 		return 0;
-	ret = named_job(rq, id_attr, id, name_attr, name, must, &only);
+	ret = find_named_job(rq, id_attr, id, name_attr, name, must, &only);
 	if (ret)
 		return ret;
 	rq->id = only ? only->id : 0;
@@ -161,10 +161,10 @@ static int job_get(struct request *rq)
 	int ret;
 
 	if (!rq->dump) {
-		job = detached_job(rq);
+		job = find_detached_job(rq);
 		if (job)
 			return reply_job(rq, job);
-		ret = named_job(rq, SAINA_A_JOB_ID, rq->d.attrs.job.id, SAINA_A_JOB_NAME,
+		ret = find_named_job(rq, SAINA_A_JOB_ID, rq->d.attrs.job.id, SAINA_A_JOB_NAME,
 				rq->d.attrs.job.name, true, &job);
 		return ret ? ret : reply_job(rq, job);
 	}
@@ -220,7 +220,7 @@ static int worker_get(struct request *rq)
 	int ret, w;
 
 	if (!rq->dump) {
-		ret = named_job(rq, SAINA_A_WORKER_JOB_ID, which->job_id, SAINA_A_WORKER_JOB_NAME,
+		ret = find_named_job(rq, SAINA_A_WORKER_JOB_ID, which->job_id, SAINA_A_WORKER_JOB_NAME,
 				which->job_name, true, &only);
 		if (ret)
 			return ret;
@@ -423,7 +423,7 @@ static int (*const commands[SAINA_CMD_MAX + 1])(struct request *rq) = {
 	[SAINA_CMD_SUBSCRIBE] = subscribe,
 };
 
-static int check(struct request *rq)
+static int check_request(struct request *rq)
 {
 	const struct genlmsghdr *g = mnl_nlmsg_get_payload(rq->nlh);
 	const struct saina_op *op = saina_ctl_op(g->cmd);
@@ -470,7 +470,7 @@ static void put_extack(struct request *rq, struct nlmsghdr *nlh)
 }
 
 /* The answer that ends a request. */
-static void finish(struct request *rq, int ret)
+static void finish_request(struct request *rq, int ret)
 {
 	const struct nlmsghdr *nlh = rq->nlh;
 	struct nlmsgerr *e;
@@ -511,13 +511,13 @@ bool request_serve(struct request *rq)
 		rq->started = true;
 		rq->dump = (rq->nlh->nlmsg_flags & NLM_F_DUMP) == NLM_F_DUMP;
 		rq->changes = rq->a->control->changes;
-		ret = check(rq) ?: MORE;
+		ret = check_request(rq) ?: MORE;
 	}
 	for (n = 0; ret == MORE; n++) {
-		if (n == TURN || client_is_blocked(rq->client))
+		if (n == DUMP_BUDGET || client_is_blocked(rq->client))
 			return false;
 		ret = commands[g->cmd](rq);
 	}
-	finish(rq, ret);
+	finish_request(rq, ret);
 	return true;
 }

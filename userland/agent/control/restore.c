@@ -15,7 +15,7 @@
 #define STATE_MAX (64l << 20)
 
 /* Its content with 8 bytes of 0 behind it, or NULL and errno. */
-static char *slurp(const char *path, size_t *len)
+static char *read_file(const char *path, size_t *len)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), error;
 	struct stat st;
@@ -43,12 +43,12 @@ static char *slurp(const char *path, size_t *len)
 
 struct saved *state_load(struct agent *a)
 {
-	char path[CONFIG_PATH_MAX + 16], aside[CONFIG_PATH_MAX + 32], *buf;
+	char path[CONFIG_PATH_MAX + 16], backup[CONFIG_PATH_MAX + 32], *buf;
 	struct saved *s = NULL;
 	size_t len = 0;
 	int ret;
 
-	buf = slurp(runtime_path(&a->runtime, "state", path, sizeof(path)), &len);
+	buf = read_file(runtime_path(&a->runtime, "state", path, sizeof(path)), &len);
 	if (!buf && errno == ENOENT)
 		return NULL;
 	ret = buf ? -ENOMEM : -errno;
@@ -59,12 +59,12 @@ struct saved *state_load(struct agent *a)
 	free(buf);
 	if (!ret)
 		return s;
-	snprintf(aside, sizeof(aside), "%s.unreadable", path);
+	snprintf(backup, sizeof(backup), "%s.unreadable", path);
 	log_error("state: %s: %s: starting with the %d jobs that could be read; the file is kept as %s",
 		  path, ret == -EBADMSG ? "it makes no sense to this version" : strerror(-ret),
-		  s ? s->n : 0, aside);
-	if (rename(path, aside))
-		log_error("state: %s: %s", aside, strerror(errno));
+		  s ? s->n : 0, backup);
+	if (rename(path, backup))
+		log_error("state: %s: %s", backup, strerror(errno));
 	return s;
 }
 
@@ -75,7 +75,7 @@ void state_free(struct saved *s)
 	free(s);
 }
 
-static bool anybody_alive(const struct saina_job *job)
+static bool has_live_worker(const struct saina_job *job)
 {
 	int w;
 
@@ -91,7 +91,7 @@ bool state_has_running_local(const struct saved *s)
 	int i;
 
 	for (i = 0; s && s->backend != SAINA_PLANE_KERNEL && i < s->n; i++)
-		if (anybody_alive(&s->job[i].job))
+		if (has_live_worker(&s->job[i].job))
 			return true;
 	return false;
 }
@@ -151,7 +151,7 @@ static int restore_mirrored(struct agent *a, const struct saved_job *from)
 	return restore_workers(a, from, job);
 }
 
-static void log_left_out(const struct saina_job *job, unsigned int attr, const char *why)
+static void log_dropped(const struct saina_job *job, unsigned int attr, const char *why)
 {
 	log_error("job %s: %s cannot be taken over: %s", job->name,
 		  attr == SAINA_A_JOB_K_SET ? "k as it was set" : "the policy that waits", why);
@@ -168,14 +168,14 @@ static int restore_own(struct agent *a, const struct saved_job *from)
 			log_error("job %s: cannot be taken over: %s", copy.name, err.text);
 			return 0; /* the others can */
 		}
-		log_left_out(&copy, err.attr, err.text);
+		log_dropped(&copy, err.attr, err.text);
 	}
 	return restore_workers(a, from, job);
 }
 
 /* Of a job that is added anew: the policy that waits, k as it was set, and that there was a
  * controller, which has yet to be seen. */
-static void renew_schedule(struct agent *a, const struct saina_job *old)
+static void readd_schedule(struct agent *a, const struct saina_job *old)
 {
 	struct saina_job_attrs next = { .has = 1ull << SAINA_A_JOB_ID, .id = old->id }, k = next;
 	struct saina_core_err err;
@@ -187,19 +187,19 @@ static void renew_schedule(struct agent *a, const struct saina_job *old)
 		if (old->next_on)
 			SAINA_PUT(&next, SAINA_A_JOB_POLICY_ON, policy_on, old->next_on);
 		if (backend_job_set(a, &next, &err))
-			log_left_out(old, SAINA_A_JOB_POLICY_NEXT, err.text);
+			log_dropped(old, SAINA_A_JOB_POLICY_NEXT, err.text);
 	}
 	if (old->k_set)
 		SAINA_PUT(&k, SAINA_A_JOB_K_SET, k_set, old->k_set);
 	if (old->controlled && !a->backend->kernel)
 		SAINA_PUT(&k, SAINA_A_JOB_CONTROLLER, controller, 1);
 	if (k.has != 1ull << SAINA_A_JOB_ID && backend_job_set(a, &k, &err))
-		log_left_out(old, SAINA_A_JOB_K_SET, err.text);
+		log_dropped(old, SAINA_A_JOB_K_SET, err.text);
 }
 
 /* The rounds are gone, or mean nothing to whoever has the jobs now: only what the
  * job was asked to be is left. */
-static void renew_job(struct agent *a, const struct saina_job *old)
+static void readd_job(struct agent *a, const struct saina_job *old)
 {
 	struct saina_job_attrs req;
 	struct saina_job_attrs stop = {
@@ -219,11 +219,11 @@ static void renew_job(struct agent *a, const struct saina_job *old)
 	if (ret)
 		log_error("job %s: cannot be taken over: %s", old->name, err.text);
 	else
-		renew_schedule(a, old);
+		readd_schedule(a, old);
 }
 
 /* Jobs the data path has and nobody knows: of a start that had no state. */
-static void remove_strangers(struct agent *a)
+static void remove_unknown_jobs(struct agent *a)
 {
 	struct saina_job_conf conf;
 	int id;
@@ -270,11 +270,11 @@ void state_restore(struct agent *a, const struct saved *s)
 			continue;
 		}
 		if (v->refused[0])
-			log_left_out(&v->job, SAINA_A_JOB_POLICY_NEXT, v->refused);
+			log_dropped(&v->job, SAINA_A_JOB_POLICY_NEXT, v->refused);
 		if (rounds && !other)
 			alive += restore_own(a, v);
 		else
-			renew_job(a, &v->job);
+			readd_job(a, &v->job);
 	}
 	if (s && s->n && other)
 		log_warn("%d jobs of %s are %s from now on: their workers have to join again", s->n,
@@ -286,7 +286,7 @@ void state_restore(struct agent *a, const struct saved *s)
 	else if (s)
 		log_info("took over %d jobs with %d live workers", s->n, alive);
 	if (rounds)
-		remove_strangers(a);
+		remove_unknown_jobs(a);
 	shm_revoke_stale(a);
 	members_end_unreachable(a);
 	liveness_replan(a);

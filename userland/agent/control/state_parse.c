@@ -25,7 +25,7 @@ static int parse_limits(struct saved *s, const struct nlmsghdr *nlh)
 }
 
 /* A copy of @nlh without the attributes of the policy that waits, NULL: no memory. */
-static struct nlmsghdr *without_next(const struct nlmsghdr *nlh)
+static struct nlmsghdr *copy_without_next(const struct nlmsghdr *nlh)
 {
 	const struct genlmsghdr *from = mnl_nlmsg_get_payload(nlh);
 	struct nlmsghdr *copy = calloc(1, nlh->nlmsg_len + NLMSG_ALIGNTO);
@@ -64,7 +64,7 @@ static int read_job(struct saved_job *v, const struct nlmsghdr *nlh)
 	memset(v, 0, sizeof(*v));
 	if (decode_request(nlh, &saina_job_class, ~0ull, &d, &err)) {
 		memcpy(v->refused, err.text, sizeof(v->refused));
-		copy = without_next(nlh);
+		copy = copy_without_next(nlh);
 		if (!copy)
 			return -ENOMEM;
 		ret = decode_request(copy, &saina_job_class, ~0ull, &d, &err);
@@ -140,15 +140,15 @@ static const void *own_payload(const struct nlmsghdr *nlh, size_t size)
 
 static int parse_backend(struct saved *s, const struct nlmsghdr *nlh)
 {
-	const __u32 *plane = own_payload(nlh, sizeof(*plane));
+	const __u32 *owner = own_payload(nlh, sizeof(*owner));
 
-	if (!plane)
+	if (!owner)
 		return -EBADMSG;
-	s->backend = (int)*plane;
+	s->backend = (int)*owner;
 	return 0;
 }
 
-static int parse_worker_rest(struct saved *s, const struct nlmsghdr *nlh)
+static int parse_worker_state(struct saved *s, const struct nlmsghdr *nlh)
 {
 	size_t size = sizeof(struct state_worker);
 	const struct state_worker *sw = own_payload(nlh, size);
@@ -182,7 +182,7 @@ static int parse_message(struct saved *s, const struct nlmsghdr *nlh)
 	case SAINA_CMD_WORKER_SET:
 		return parse_worker(s, nlh);
 	case STATE_CMD_WORKER:
-		return parse_worker_rest(s, nlh);
+		return parse_worker_state(s, nlh);
 	}
 	return -EBADMSG;
 }

@@ -11,7 +11,7 @@
 #include "agent/backend/backend.h"
 #include "agent/members/internal.h"
 
-#define COME_BACK_NS 2000000000ull	/* a JOIN is repeated for 5 s */
+#define REJOIN_HOLD_NS 2000000000ull	/* a JOIN is repeated for 5 s */
 
 static bool token_equal(const __u8 *x, const __u8 *y)
 {
@@ -23,7 +23,7 @@ static bool token_equal(const __u8 *x, const __u8 *y)
 	return !diff;
 }
 
-static void clean_name(const char *from, char *to)
+static void sanitize_name(const char *from, char *to)
 {
 	int i;
 
@@ -33,7 +33,7 @@ static void clean_name(const char *from, char *to)
 }
 
 /* The place a JOIN asks for: a number, or -1 and the sentence was sent. */
-static int find_place(struct agent *a, const struct sender *from, const struct saina_hdr *h,
+static int choose_worker(struct agent *a, const struct sender *from, const struct saina_hdr *h,
 		      uint64_t nonce, const struct saina_job *job)
 {
 	static const int order[] = { SAINA_WORKER_STATE_ABSENT, SAINA_WORKER_STATE_LEFT,
@@ -102,7 +102,7 @@ static bool find_port(struct agent *a, const struct sender *from, const struct s
 	return true;
 }
 
-static int refusal_of(int error, const struct saina_core_err *err)
+static int refusal_reason(int error, const struct saina_core_err *err)
 {
 	if (err->attr == SAINA_A_WORKER_ELEMENTS)
 		return SAINA_REFUSE_ELEMENTS;
@@ -121,7 +121,7 @@ static int refusal_of(int error, const struct saina_core_err *err)
 }
 
 /* Has the present round counted on this worker, and may it have something to come? */
-static bool waits_for(const struct saina_job *job, const struct saina_job_rt *rt, int w)
+static bool round_needs(const struct saina_job *job, const struct saina_job_rt *rt, int w)
 {
 	return rt->next_round > job->first_round && rt->members & 1ull << w &&
 	       rt->segs_done < job->segments;
@@ -132,13 +132,13 @@ static bool waits_for(const struct saina_job *job, const struct saina_job_rt *rt
  * become active: a round that opens from now on waits for it.  So does the
  * present one if it counts on an earlier life of this worker.
  */
-static uint32_t first_round_of(struct agent *a, const struct saina_job *job, int w)
+static uint32_t choose_first_round(struct agent *a, const struct saina_job *job, int w)
 {
 	struct saina_job_rt rt;
 
 	if (saina_dp_job_rt(a->dp, job->id, &rt) || rt.generation != job->generation)
 		return job->first_round;
-	return waits_for(job, &rt, w) ? rt.next_round - 1 : rt.next_round;
+	return round_needs(job, &rt, w) ? rt.next_round - 1 : rt.next_round;
 }
 
 /*
@@ -147,14 +147,14 @@ static uint32_t first_round_of(struct agent *a, const struct saina_job *job, int
  * started anew the first is back before the last has gone: when that has, the job forms
  * again; where the others go on, the next round opens.
  */
-static bool too_early(struct agent *a, const struct saina_job *job, int w)
+static bool rejoin_is_early(struct agent *a, const struct saina_job *job, int w)
 {
-	uint64_t ended = jobs_worker(a, job, w)->ended;
+	uint64_t ended = jobs_worker(a, job, w)->ended_at;
 	struct saina_job_rt rt;
 
 	return job->state == SAINA_JOB_RUNNING && !jobs_alive(job, w) && ended &&
-	       loop_now() - ended < COME_BACK_NS && !saina_dp_job_rt(a->dp, job->id, &rt) &&
-	       rt.generation == job->generation && waits_for(job, &rt, w);
+	       loop_now() - ended < REJOIN_HOLD_NS && !saina_dp_job_rt(a->dp, job->id, &rt) &&
+	       rt.generation == job->generation && round_needs(job, &rt, w);
 }
 
 static void admit_worker(struct agent *a, const struct sender *from, const struct saina_hdr *h,
@@ -176,7 +176,7 @@ static void admit_worker(struct agent *a, const struct sender *from, const struc
 	};
 	uint64_t nonce = le64toh(join->nonce);
 	bool formed = job->state == SAINA_JOB_FORMING;
-	struct worker_aux *aux, before;
+	struct worker_aux *aux, old;
 	struct saina_place place;
 	struct saina_core_err err;
 	const struct port *p;
@@ -186,21 +186,21 @@ static void admit_worker(struct agent *a, const struct sender *from, const struc
 		return;
 	req.ifindex = place.ifindex;
 	memcpy(req.mac, place.mac, sizeof(req.mac));
-	clean_name(join->name, req.name);
+	sanitize_name(join->name, req.name);
 
 	aux = jobs_worker(a, job, w);
 	numerics_read(a, job, w);
-	before = *aux;
+	old = *aux;
 	*aux = (struct worker_aux){ .nonce = nonce, .last_heard = loop_now(), .formed = formed,
-				    .ended_at = before.ended_at, .shm_session = before.shm_session,
-				    .numerics = before.numerics };
+				    .ended_at = old.ended_at, .shm_session = old.shm_session,
+				    .numerics = old.numerics };
 	ret = backend_worker_set(a, &req, &job, &err);
 	if (ret) {
-		*aux = before;
-		reply_refuse(a, from, h, nonce, refusal_of(ret, &err), "%s", err.text);
+		*aux = old;
+		reply_refuse(a, from, h, nonce, refusal_reason(ret, &err), "%s", err.text);
 		return;
 	}
-	aux->first_round = formed ? job->first_round : first_round_of(a, job, w);
+	aux->first_round = formed ? job->first_round : choose_first_round(a, job, w);
 	liveness_heard(a, job, w);
 	p = ports_find(a, place.ifindex, NULL);
 	log_info("job %s: worker %d (%s) joined from %s by port %s: %d of %u", job->name, w,
@@ -227,7 +227,7 @@ static const struct saina_job *find_job(struct agent *a, const struct sender *fr
 				       le16toh(h->job));
 		return job;
 	}
-	clean_name(by->job, name);
+	sanitize_name(by->job, name);
 	job = saina_core_job_find(a->jobs->core, 0, 0, name, NULL);
 	if (!job)
 		reply_refuse(a, from, h, le64toh(join->nonce), SAINA_REFUSE_NO_JOB,
@@ -266,8 +266,8 @@ void admit_join(struct agent *a, const struct sender *from, const struct saina_h
 		       job->name);
 		return;
 	}
-	w = find_place(a, from, h, nonce, job);
+	w = choose_worker(a, from, h, nonce, job);
 	/* it asks again */
-	if (w >= 0 && !too_early(a, job, w))
+	if (w >= 0 && !rejoin_is_early(a, job, w))
 		admit_worker(a, from, h, join, job, w);
 }

@@ -17,12 +17,12 @@
 #include "agent/backend/backend.h"
 #include "agent/members/internal.h"
 
-#define BATCH  64 /* datagrams read before others get their turn */
+#define RX_BATCH  64 /* datagrams read before others get their turn */
 #define RCVBUF (8 << 20)
 
 static struct log_limit old_limit;
 
-static void take_report(struct worker_aux *aux, const struct saina_report *r)
+static void store_report(struct worker_aux *aux, const struct saina_report *r)
 {
 	aux->reported = true;
 	aux->sent = le64toh(r->sent);
@@ -32,7 +32,7 @@ static void take_report(struct worker_aux *aux, const struct saina_report *r)
 	diagnose_report(aux, r);
 }
 
-static void from_worker(struct agent *a, const struct sender *from, const struct saina_hdr *h)
+static void handle_member(struct agent *a, const struct sender *from, const struct saina_hdr *h)
 {
 	const struct saina_job *job;
 	const struct saina_binding *b;
@@ -63,7 +63,7 @@ static void from_worker(struct agent *a, const struct sender *from, const struct
 		liveness_heard(a, job, w);
 		jobs_worker(a, job, w)->round = le32toh(h->round);
 		if (h->flags & SAINA_F_REPORT)
-			take_report(jobs_worker(a, job, w), (const void *)(h + 1));
+			store_report(jobs_worker(a, job, w), (const void *)(h + 1));
 		break;
 	case SAINA_MSG_LEAVE:
 		/* a LEAVE whose answer was lost comes again */
@@ -75,7 +75,7 @@ static void from_worker(struct agent *a, const struct sender *from, const struct
 }
 
 /* Is the fixed part of the header what a control message may have? */
-static bool header_ok(const struct saina_hdr *h, size_t len)
+static bool header_is_valid(const struct saina_hdr *h, size_t len)
 {
 	__u8 flags = h->type == SAINA_MSG_READY ? SAINA_F_FAST :
 		     h->type == SAINA_MSG_JOIN  ? SAINA_F_NAMED :
@@ -96,7 +96,7 @@ static bool header_ok(const struct saina_hdr *h, size_t len)
 	       !h->reserved;
 }
 
-static void datagram(struct agent *a, const struct sender *from, const void *buf, size_t len)
+static void handle_datagram(struct agent *a, const struct sender *from, const void *buf, size_t len)
 {
 	const struct saina_hdr *h = buf;
 	const struct saina_join *body = (const void *)(h + 1);
@@ -126,7 +126,7 @@ static void datagram(struct agent *a, const struct sender *from, const void *buf
 	default:
 		return; /* unknown types are dropped (versioning rule) */
 	}
-	if (!header_ok(h, len) || (h->type == SAINA_MSG_JOIN &&
+	if (!header_is_valid(h, len) || (h->type == SAINA_MSG_JOIN &&
 				   (h->session || body->reserved ||
 				    le32toh(body->round) > SAINA_ROUND_MAX))) {
 		reply_refuse(a, from, h, nonce, SAINA_REFUSE_MALFORMED,
@@ -136,7 +136,7 @@ static void datagram(struct agent *a, const struct sender *from, const void *buf
 	if (h->type == SAINA_MSG_JOIN)
 		admit_join(a, from, h, body);
 	else
-		from_worker(a, from, h);
+		handle_member(a, from, h);
 }
 
 void ctrl_socket_drain(struct agent *a, int most)
@@ -157,13 +157,13 @@ void ctrl_socket_drain(struct agent *a, int most)
 			continue;
 		snprintf(from.text, sizeof(from.text), "%s:%u", inet_ntoa(from.addr.sin_addr),
 			 ntohs(from.addr.sin_port));
-		datagram(a, &from, buf, n);
+		handle_datagram(a, &from, buf, n);
 	}
 }
 
 static void ctrl_socket_ready(struct source *s, uint32_t events)
 {
-	ctrl_socket_drain(s->arg, BATCH);
+	ctrl_socket_drain(s->arg, RX_BATCH);
 }
 
 int ctrl_socket_init(struct agent *a)

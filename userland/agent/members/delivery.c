@@ -9,7 +9,7 @@
 
 static struct log_limit limit;
 
-static bool is_on_tc(struct agent *a, const struct saina_job *job, int w)
+static bool has_tc_hook(struct agent *a, const struct saina_job *job, int w)
 {
 	const struct port *p = ports_find(a, job->worker[w].bind.ifindex, NULL);
 
@@ -22,7 +22,7 @@ static bool uses_xdp(struct agent *a, const struct saina_job *job)
 	int w;
 
 	for (w = 0; w < job->workers; w++)
-		if (jobs_alive(job, w) && !is_on_tc(a, job, w))
+		if (jobs_alive(job, w) && !has_tc_hook(a, job, w))
 			return true;
 	return false;
 }
@@ -31,7 +31,7 @@ static bool uses_xdp(struct agent *a, const struct saina_job *job)
  * Whether a worker gets what is redirected is tested until it has shown that, and again
  * when its port comes from tc to XDP: what the tc program answers shows nothing.
  */
-static void test_again(struct worker_aux *aux, bool on_tc)
+static void update_probe(struct worker_aux *aux, bool on_tc)
 {
 	if (on_tc)
 		aux->xdp_works = false;
@@ -41,11 +41,11 @@ static void test_again(struct worker_aux *aux, bool on_tc)
 		aux->probe = ++aux->last_probe;
 }
 
-static void choose(struct agent *a, const struct saina_job *job, int w)
+static void choose_path(struct agent *a, const struct saina_job *job, int w)
 {
 	struct worker_aux *aux = jobs_worker(a, job, w);
 	const struct port *p = ports_find(a, job->worker[w].bind.ifindex, NULL);
-	bool on_tc = is_on_tc(a, job, w);
+	bool on_tc = has_tc_hook(a, job, w);
 	struct saina_worker_attrs req = {
 		.has = 1ull << SAINA_A_WORKER_JOB_ID | 1ull << SAINA_A_WORKER_ID |
 		       1ull << SAINA_A_WORKER_RELAY,
@@ -56,7 +56,7 @@ static void choose(struct agent *a, const struct saina_job *job, int w)
 	const char *name = job->worker[w].name, *port = p ? p->name : "?";
 	struct saina_core_err err;
 
-	test_again(aux, on_tc);
+	update_probe(aux, on_tc);
 	/* until it has said READY, what it was admitted with holds */
 	if ((!on_tc && !aux->ready) ||
 	    req.relay == !!(job->worker[w].bind.flags & SAINA_BIND_RELAY))
@@ -85,20 +85,20 @@ void delivery_ready(struct agent *a, const struct saina_job *job, int w, bool fa
 	struct worker_aux *aux = jobs_worker(a, job, w);
 
 	if (!aux->ready || fast != aux->fast)
-		aux->xdp_works = fast && !is_on_tc(a, job, w);
+		aux->xdp_works = fast && !has_tc_hook(a, job, w);
 	else if (fast && probe && probe == aux->probe)
 		aux->xdp_works = true;
 	aux->ready = true;
 	aux->fast = fast;
-	choose(a, job, w);
+	choose_path(a, job, w);
 }
 
-static void replan(struct agent *a, const struct saina_job *job, int w, void *arg)
+static void replan_worker(struct agent *a, const struct saina_job *job, int w, void *arg)
 {
-	choose(a, job, w);
+	choose_path(a, job, w);
 }
 
 void delivery_replan(struct agent *a)
 {
-	jobs_each_alive(a, replan, NULL);
+	jobs_each_alive(a, replan_worker, NULL);
 }

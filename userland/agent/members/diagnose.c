@@ -52,15 +52,15 @@ bool diagnose_worker(struct agent *a, const struct saina_job *job, int w, char *
 }
 
 /* The first worker of which @of says something, and how many more there are. */
-static bool first_of(struct agent *a, const struct saina_job *job, const char *is, const char *more_are,
-		     bool (*of)(struct agent *a, const struct saina_job *job, int w, char *text, size_t size),
+static bool diagnose_first(struct agent *a, const struct saina_job *job, const char *is, const char *more_are,
+		     bool (*diagnose)(struct agent *a, const struct saina_job *job, int w, char *text, size_t size),
 		     char *text, size_t size)
 {
 	char why[SAINA_TEXT_LEN], more[32] = "";
 	int first = -1, n = 0;
 
 	for (int w = job->workers - 1; w >= 0; w--)
-		if (of(a, job, w, why, sizeof(why))) {
+		if (diagnose(a, job, w, why, sizeof(why))) {
 			first = w;
 			n++;
 		}
@@ -73,8 +73,8 @@ static bool first_of(struct agent *a, const struct saina_job *job, const char *i
 
 bool diagnose_job(struct agent *a, const struct saina_job *job, char *text, size_t size)
 {
-	return first_of(a, job, "is ", "are", worker_unheard, text, size) ||
-	       first_of(a, job, "", "did", numerics_text, text, size);
+	return diagnose_first(a, job, "is ", "are", worker_unheard, text, size) ||
+	       diagnose_first(a, job, "", "did", numerics_text, text, size);
 }
 
 void diagnose_tick(struct agent *a, const struct saina_job *job, int w, uint64_t arrived)
@@ -87,11 +87,11 @@ void diagnose_tick(struct agent *a, const struct saina_job *job, int w, uint64_t
 		aux->arrived = arrived;
 		aux->arrived_at = loop_now();
 	}
-	troubled = worker_unheard(a, job, w, why, sizeof(why));
-	if (troubled && !aux->unheard)
+	unheard = worker_unheard(a, job, w, why, sizeof(why));
+	if (unheard && !aux->unheard)
 		log_limited(&limit, LOG_L_WARN, "job %s: worker %d (%s) is %s", job->name, w, job->worker[w].name, why);
-	else if (!troubled && aux->unheard)
+	else if (!unheard && aux->unheard)
 		log_limited(&limit, LOG_L_INFO, "job %s: gradients of worker %d (%s) arrive again", job->name, w,
 			 job->worker[w].name);
-	aux->unheard = troubled;
+	aux->unheard = unheard;
 }

@@ -14,7 +14,7 @@
 #define PERIOD_MAX_MS 200
 #define SLOW_CHECK_MS 1000
 #define STALL_MS      100	/* later than this the agent itself was held up */
-#define RECEIVE_MOST  8192
+#define DRAIN_MAX  8192
 
 /* Counted only for packets that passed all checks of who sent them. */
 static const int life_signs[] = {
@@ -26,7 +26,7 @@ static const int life_signs[] = {
 	SAINA_C_INC_WAIT,   SAINA_C_MODE,
 };
 
-static uint64_t life(const struct saina_counters *c)
+static uint64_t sum_life_signs(const struct saina_counters *c)
 {
 	uint64_t sum = 0;
 	size_t i;
@@ -72,7 +72,7 @@ void liveness_replan(struct agent *a)
 }
 
 /* Has the data path heard the worker since the last look? */
-static bool packets_came(struct agent *a, const struct saina_job *job, int w,
+static bool has_sent_packets(struct agent *a, const struct saina_job *job, int w,
 			 struct worker_aux *aux)
 {
 	struct saina_counters c;
@@ -81,10 +81,10 @@ static bool packets_came(struct agent *a, const struct saina_job *job, int w,
 
 	if (saina_dp_counters(a->dp, job->id, w, &c))
 		return false;
-	seen = life(&c);
-	came = aux->signs_read && seen != aux->signs;
+	signs = sum_life_signs(&c);
+	came = aux->signs_read && signs != aux->signs;
 	aux->signs_read = true;
-	aux->signs = seen;
+	aux->signs = signs;
 	return came;
 }
 
@@ -98,7 +98,7 @@ static void check_silence(struct agent *a, const struct saina_job *job, int w, u
 	 * is overdue; the first such look only learns where they stand */
 	if (silent_ms <= job->heartbeat_ms)
 		return;
-	if (packets_came(a, job, w, aux)) {
+	if (has_sent_packets(a, job, w, aux)) {
 		aux->last_heard = now;
 		return;
 	}
@@ -108,7 +108,7 @@ static void check_silence(struct agent *a, const struct saina_job *job, int w, u
 	backend_worker_end(a, job, w, SAINA_WORKER_STATE_DEAD, why);
 }
 
-static void set_slow(struct agent *a, const struct saina_job *job, int w, bool slow)
+static void mark_slow(struct agent *a, const struct saina_job *job, int w, bool slow)
 {
 	struct saina_worker_attrs req = {
 		.has = 1ull << SAINA_A_WORKER_JOB_ID | 1ull << SAINA_A_WORKER_ID |
@@ -128,7 +128,7 @@ struct progress {
 	unsigned int k;
 };
 
-static struct progress job_progress(struct agent *a, const struct saina_job *job)
+static struct progress read_progress(struct agent *a, const struct saina_job *job)
 {
 	struct job_aux *aux = a->jobs->aux[job->id];
 	struct progress p = { 0 };
@@ -162,7 +162,7 @@ static void check_late(struct agent *a, const struct saina_job *job, int w, stru
 
 	if (saina_dp_counters(a->dp, job->id, w, &c))
 		return;
-	diagnose_tick(a, job, w, life(&c) + c.c[SAINA_C_ASKED]);
+	diagnose_tick(a, job, w, sum_life_signs(&c) + c.c[SAINA_C_ASKED]);
 	numerics_tick(a, job, w, &c);
 	in_time = c.c[SAINA_C_STORED] + c.c[SAINA_C_ADDED] - aux->in_time;
 	late = c.c[SAINA_C_LATE] - aux->late;
@@ -189,12 +189,12 @@ static void check_late(struct agent *a, const struct saina_job *job, int w, stru
 		backend_worker_late(a, job, w, late);
 	}
 	if (late || in_time)
-		set_slow(a, job, w, late && in_time * 2 * n < (in_time + late) * p.k);
+		mark_slow(a, job, w, late && in_time * 2 * n < (in_time + late) * p.k);
 }
 
 /* Nobody dies because the agent did not listen: time in which it was held up
  * does not count, and what has come in meanwhile is heard first. */
-static void make_up_for_stall(struct agent *a)
+static void discount_stall(struct agent *a)
 {
 	uint64_t now = loop_now(), due = a->members->liveness.last + a->members->liveness.period_ms * NSEC_PER_MSEC;
 	const struct saina_job *job;
@@ -214,10 +214,10 @@ static void make_up_for_stall(struct agent *a)
 					aux->last_heard = now;
 			}
 	}
-	ctrl_socket_drain(a, RECEIVE_MOST);
+	ctrl_socket_drain(a, DRAIN_MAX);
 }
 
-static void health_tick(struct source *s, uint32_t events)
+static void liveness_tick(struct source *s, uint32_t events)
 {
 	struct agent *a = s->arg;
 	uint64_t now;
@@ -227,7 +227,7 @@ static void health_tick(struct source *s, uint32_t events)
 	int id, w;
 
 	loop_timer_ack(s);
-	make_up_for_stall(a);
+	discount_stall(a);
 	now = loop_now();
 	late = now - a->members->liveness.slow_check >= SLOW_CHECK_MS * NSEC_PER_MSEC;
 	if (late)
@@ -236,7 +236,7 @@ static void health_tick(struct source *s, uint32_t events)
 		bool check = late && job->state == SAINA_JOB_RUNNING;
 
 		if (check)
-			p = job_progress(a, job);
+			p = read_progress(a, job);
 		for (w = 0; w < job->workers; w++) {
 			if (jobs_alive(job, w))
 				check_silence(a, job, w, now);
@@ -249,7 +249,7 @@ static void health_tick(struct source *s, uint32_t events)
 
 int liveness_init(struct agent *a)
 {
-	a->members->liveness.timer = (struct source){ .fd = -1, .ready = health_tick, .arg = a };
+	a->members->liveness.timer = (struct source){ .fd = -1, .ready = liveness_tick, .arg = a };
 	return loop_timer_add(&a->loop, &a->members->liveness.timer);
 }
 

@@ -37,7 +37,7 @@ void members_uninit(struct agent *a)
 }
 
 /* However a life ended, and whoever says so. */
-static void note_ends(struct agent *a, const struct saina_job *job)
+static void record_ends(struct agent *a, const struct saina_job *job)
 {
 	struct worker_aux *aux;
 
@@ -56,7 +56,7 @@ static void note_ends(struct agent *a, const struct saina_job *job)
 void members_job_changed(struct agent *a, int cmd, const struct saina_job *job)
 {
 	if (job && cmd != SAINA_CMD_JOB_DEL_NTF) {
-		note_ends(a, job);
+		record_ends(a, job);
 		shm_job_changed(a, job);
 	}
 	if (cmd == SAINA_CMD_JOB_NTF)

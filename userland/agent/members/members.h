@@ -48,14 +48,14 @@ enum shm_count {
 
 /**
  * struct shm_server - the socket that memory is lent by
- * @askers: connections whose question has not come, @n of them
- * @looks: @timer runs
+ * @clients: connections whose question has not come, @n of them
+ * @checking: @timer runs
  */
 struct shm_server {
 	struct source listener, timer;
-	struct asker *askers;
+	struct shm_client *clients;
 	unsigned int n;
-	bool looks;
+	bool checking;
 	uint64_t counts[SHM_COUNTS];
 };
 

@@ -3,24 +3,24 @@
  * Workers whose numbers spoil the results of all: NaN and infinities, which make a result NaN, and block
  * scales coarser than those of all others, in which small values of others are rounded away.  Nothing is
  * refused, since a sum cannot tell.  The worker is named: by an event, a line in the log, and for
- * SHOWN_NS in job show and worker show.
+ * SHOW_NS in job show and worker show.
  */
 #include <errno.h>
 #include <stdio.h>
 
 #include "agent/members/internal.h"
 
-#define SHOWN_NS      (60000 * NSEC_PER_MSEC)
+#define SHOW_NS      (60000 * NSEC_PER_MSEC)
 #define COARSE_ROUNDS 16	/* so many rounds' slots are looked at together */
 
 static struct log_limit nonfinite_limit, coarse_limit;
 
 static bool is_shown(uint64_t at)
 {
-	return at && loop_now() - at < SHOWN_NS;
+	return at && loop_now() - at < SHOW_NS;
 }
 
-static void say_nonfinite(struct agent *a, const struct saina_job *job, int w, uint64_t count)
+static void report_nonfinite(struct agent *a, const struct saina_job *job, int w, uint64_t count)
 {
 	struct worker_numerics *n = &jobs_worker(a, job, w)->numerics;
 	struct saina_event ev = {
@@ -43,7 +43,7 @@ static void say_nonfinite(struct agent *a, const struct saina_job *job, int w, u
 	n->round = ev.round;	/* the next one */
 }
 
-static void say_coarse(struct agent *a, const struct saina_job *job, int w, uint64_t coarse, uint64_t of)
+static void report_coarse(struct agent *a, const struct saina_job *job, int w, uint64_t coarse, uint64_t of)
 {
 	struct worker_numerics *n = &jobs_worker(a, job, w)->numerics;
 	struct saina_event ev = {
@@ -74,14 +74,14 @@ void numerics_tick(struct agent *a, const struct saina_job *job, int w, const st
 		n->nonfinite = n->added = n->coarse = 0;
 	/* those of before this agent are nobody's news */
 	if (n->known && nonfinite > n->nonfinite)
-		say_nonfinite(a, job, w, nonfinite - n->nonfinite);
+		report_nonfinite(a, job, w, nonfinite - n->nonfinite);
 	n->nonfinite = nonfinite;
 	/* a slot that it opens it cannot make coarser */
 	coarse_of = added - n->added;
 	if (n->known && (!coarse_of || coarse_of < COARSE_ROUNDS * (uint64_t)job->segments))
 		return;
 	if (n->known && (coarse - n->coarse) * 10 > coarse_of * 9)
-		say_coarse(a, job, w, coarse - n->coarse, coarse_of);
+		report_coarse(a, job, w, coarse - n->coarse, coarse_of);
 	n->added = added;
 	n->coarse = coarse;
 	n->known = true;

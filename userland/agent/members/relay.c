@@ -14,9 +14,9 @@
 #include "agent/members/internal.h"
 
 #define SNDBUF (8 << 20)
-#define BATCH  32 /* of events and of results, before others get their turn */
+#define EVENT_BATCH  32 /* of events and of results, before others get their turn */
 
-static void relay_send(struct agent *a, const struct saina_relay_msg *m, struct in_addr ip,
+static void send_result(struct agent *a, const struct saina_relay_msg *m, struct in_addr ip,
 		       __be16 port)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = port, .sin_addr = ip };
@@ -28,7 +28,7 @@ static void relay_send(struct agent *a, const struct saina_relay_msg *m, struct 
 			    inet_ntoa(ip), strerror(errno));
 }
 
-static void relay_message(void *arg, const struct saina_relay_msg *m)
+static void relay_result(void *arg, const struct saina_relay_msg *m)
 {
 	struct agent *a = arg;
 	const struct saina_job *job;
@@ -42,20 +42,20 @@ static void relay_message(void *arg, const struct saina_relay_msg *m)
 	if (m->hdr.worker == SAINA_WORKER_ANY && m->workers && m->workers == job->active &&
 	    m->workers & (m->workers - 1)) {
 		ip.s_addr = htonl(SAINA_GROUP_BASE + job->id);
-		relay_send(a, m, ip, htons(SAINA_PORT_RESULT));
+		send_result(a, m, ip, htons(SAINA_PORT_RESULT));
 		return;
 	}
 	for (w = 0; w < job->workers; w++) {
 		if (!(m->workers & 1ull << w) || !(job->worker[w].bind.flags & SAINA_BIND_BOUND))
 			continue;
 		ip.s_addr = job->worker[w].bind.ip;
-		relay_send(a, m, ip, job->worker[w].bind.udp_port);
+		send_result(a, m, ip, job->worker[w].bind.udp_port);
 	}
 }
 
 /* A worker that is behind asks for many segments of a round, one by one, and again
  * and again: one event a second says as much. */
-static bool stale_again(struct agent *a, const struct saina_event *ev)
+static bool is_repeated_stale(struct agent *a, const struct saina_event *ev)
 {
 	const struct saina_job *job;
 	struct worker_aux *aux;
@@ -74,17 +74,17 @@ static bool stale_again(struct agent *a, const struct saina_event *ev)
 	return false;
 }
 
-static void relay_event(void *arg, const struct saina_event *ev)
+static void handle_event(void *arg, const struct saina_event *ev)
 {
 	struct agent *a = arg;
 
-	if (!stale_again(a, ev))
+	if (!is_repeated_stale(a, ev))
 		a->jobs->ops->event(a, ev, NULL);
 }
 
-static void relay_dispatch(struct source *s, uint32_t events)
+static void dispatch_events(struct source *s, uint32_t events)
 {
-	struct saina_dp_cb cb = { .most = BATCH, .event = relay_event, .relay = relay_message,
+	struct saina_dp_cb cb = { .most = EVENT_BATCH, .event = handle_event, .relay = relay_result,
 				  .arg = s->arg };
 	struct agent *a = s->arg;
 
@@ -93,12 +93,12 @@ static void relay_dispatch(struct source *s, uint32_t events)
 
 /* Nobody should send here: gradients are taken off the ports before they get
  * this far.  What came in before a port was attached is thrown away. */
-static void relay_discard(struct source *s, uint32_t events)
+static void discard_input(struct source *s, uint32_t events)
 {
 	char buf[64];
 	int i;
 
-	for (i = 0; i < BATCH && recv(s->fd, buf, sizeof(buf), MSG_DONTWAIT | MSG_TRUNC) >= 0; i++)
+	for (i = 0; i < EVENT_BATCH && recv(s->fd, buf, sizeof(buf), MSG_DONTWAIT | MSG_TRUNC) >= 0; i++)
 		;
 }
 
@@ -112,8 +112,8 @@ int delivery_init(struct agent *a)
 	int size = SNDBUF, off = 0, ttl = 1, ret;
 	struct delivery *r = &a->members->delivery;
 
-	r->source = (struct source){ .ready = relay_discard, .arg = a };
-	r->events = (struct source){ .ready = relay_dispatch, .arg = a };
+	r->source = (struct source){ .ready = discard_input, .arg = a };
+	r->events = (struct source){ .ready = dispatch_events, .arg = a };
 	r->source.fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (r->source.fd < 0)
 		return -errno;

@@ -12,19 +12,19 @@
 
 /* A second: refusals go to addresses that may be forged. */
 #define REFUSALS_MAX  500
-#define REFUSALS_EACH 20	/* to one address, and those of the same hash */
+#define REFUSALS_PER_CLASS 20	/* to one address, and those of the same hash */
 
 /* Headers are 48 bytes, bodies need no more than an alignment of 4: a struct of
- * both has no hole. */
+ * both has no gap. */
 _Static_assert(sizeof(struct {
 		       struct saina_hdr h;
 		       struct saina_welcome b;
 	       }) == 96,
-	       "no hole");
+	       "no gap");
 
 static struct log_limit refuse_limit;
 
-static void send_to(struct agent *a, const struct sockaddr_in *to, const void *msg, size_t len)
+static void send_msg(struct agent *a, const struct sockaddr_in *to, const void *msg, size_t len)
 {
 	/* what gets lost is asked for again */
 	if (sendto(a->members->ctrl.source.fd, msg, len, MSG_DONTWAIT | MSG_NOSIGNAL,
@@ -33,7 +33,7 @@ static void send_to(struct agent *a, const struct sockaddr_in *to, const void *m
 			    inet_ntoa(to->sin_addr), strerror(errno));
 }
 
-static void header(struct saina_hdr *h, int type, int job, int worker, uint64_t session)
+static void fill_header(struct saina_hdr *h, int type, int job, int worker, uint64_t session)
 {
 	memset(h, 0, sizeof(*h));
 	h->version = SAINA_PROTO_VERSION;
@@ -44,25 +44,25 @@ static void header(struct saina_hdr *h, int type, int job, int worker, uint64_t 
 }
 
 /* Is there budget left for a refusal to this address? */
-static bool may_refuse(struct ctrl_socket *admit, __be32 ip)
+static bool take_refusal_budget(struct ctrl_socket *s, __be32 ip)
 {
 	_Static_assert(REFUSAL_CLASSES == 1 << 6, "of the hash");
-	unsigned int *of = &admit->refusals_by[(ip * 2654435761u) >> 26];
+	unsigned int *of = &s->refusals_by[(ip * 2654435761u) >> 26];
 	uint64_t second = loop_now() / NSEC_PER_SEC;
 
-	if (admit->refusal_second != second) {
-		admit->refusal_second = second;
-		admit->refusals = 0;
-		memset(admit->refusals_by, 0, sizeof(admit->refusals_by));
+	if (s->refusal_second != second) {
+		s->refusal_second = second;
+		s->refusals = 0;
+		memset(s->refusals_by, 0, sizeof(s->refusals_by));
 	}
-	if (*of >= REFUSALS_EACH || admit->refusals >= REFUSALS_MAX)
+	if (*of >= REFUSALS_PER_CLASS || s->refusals >= REFUSALS_MAX)
 		return false;
 	++*of;
-	admit->refusals++;
+	s->refusals++;
 	return true;
 }
 
-static void refuse(struct agent *a, const struct sender *from, const struct saina_hdr *req,
+static void send_refusal(struct agent *a, const struct sender *from, const struct saina_hdr *req,
 		   uint64_t nonce, int reason, const char *fmt, va_list ap)
 {
 	struct {
@@ -71,7 +71,7 @@ static void refuse(struct agent *a, const struct sender *from, const struct sain
 	} msg;
 
 	memset(&msg, 0, sizeof(msg));
-	header(&msg.hdr, SAINA_MSG_REFUSE, le16toh(req->job), req->worker, le64toh(req->session));
+	fill_header(&msg.hdr, SAINA_MSG_REFUSE, le16toh(req->job), req->worker, le64toh(req->session));
 	/* of another version, if it is about that */
 	msg.hdr.version = req->version;
 	msg.body.nonce = htole64(nonce);
@@ -79,7 +79,7 @@ static void refuse(struct agent *a, const struct sender *from, const struct sain
 	vsnprintf(msg.body.text, sizeof(msg.body.text), fmt, ap);
 	log_limited(&refuse_limit, LOG_L_INFO, "refused %s (job %u): %s", from->text,
 		    le16toh(req->job), msg.body.text);
-	send_to(a, &from->addr, &msg, sizeof(msg));
+	send_msg(a, &from->addr, &msg, sizeof(msg));
 }
 
 void reply_refuse(struct agent *a, const struct sender *from, const struct saina_hdr *req,
@@ -87,21 +87,21 @@ void reply_refuse(struct agent *a, const struct sender *from, const struct saina
 {
 	va_list ap;
 
-	if (!may_refuse(&a->members->ctrl, from->addr.sin_addr.s_addr))
+	if (!take_refusal_budget(&a->members->ctrl, from->addr.sin_addr.s_addr))
 		return;
 	va_start(ap, fmt);
-	refuse(a, from, req, nonce, reason, fmt, ap);
+	send_refusal(a, from, req, nonce, reason, fmt, ap);
 	va_end(ap);
 }
 
 /* What nobody asked for is not counted. */
-static void dismiss(struct agent *a, const struct sender *to, const struct saina_hdr *hdr,
+static void send_dismissal(struct agent *a, const struct sender *to, const struct saina_hdr *hdr,
 		    const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
-	refuse(a, to, hdr, 0, SAINA_REFUSE_NO_JOB, fmt, ap);
+	send_refusal(a, to, hdr, 0, SAINA_REFUSE_NO_JOB, fmt, ap);
 	va_end(ap);
 }
 
@@ -115,7 +115,7 @@ static struct sockaddr_in worker_address(const struct saina_job *job, int w)
 }
 
 /* So that the worker knows that its READY was heard. */
-static int path_of(const struct worker_aux *aux)
+static int reported_path(const struct worker_aux *aux)
 {
 	if (!aux->ready)
 		return SAINA_PATH_UNKNOWN;
@@ -123,7 +123,7 @@ static int path_of(const struct worker_aux *aux)
 }
 
 /* Of how many parts of a round's data does a worker compute one?  0: each has data of its own. */
-static unsigned int parts_of(const struct saina_job *job, const struct saina_policy *p)
+static unsigned int count_parts(const struct saina_job *job, const struct saina_policy *p)
 {
 	return p->mode == SAINA_POLICY_CODED ? job->workers / (p->spread + 1) : 0;
 }
@@ -131,7 +131,7 @@ static unsigned int parts_of(const struct saina_job *job, const struct saina_pol
 void reply_status(struct agent *a, const struct saina_job *job, int w)
 {
 	const struct saina_policy *policy = jobs_policy(a, job);
-	unsigned int parts = parts_of(job, policy);
+	unsigned int parts = count_parts(job, policy);
 	struct sockaddr_in to = worker_address(job, w);
 	struct {
 		struct saina_hdr hdr;
@@ -140,7 +140,7 @@ void reply_status(struct agent *a, const struct saina_job *job, int w)
 	char why[SAINA_TEXT_LEN];
 
 	memset(&msg, 0, sizeof(msg));
-	header(&msg.hdr, SAINA_MSG_STATUS, job->id, w, job->worker[w].bind.session);
+	fill_header(&msg.hdr, SAINA_MSG_STATUS, job->id, w, job->worker[w].bind.session);
 	msg.hdr.segment = htole32(jobs_worker(a, job, w)->probe);
 	msg.hdr.aux = htole32(shm_results_id(a, job, why, sizeof(why)));
 	msg.hdr.k = 1 + parts;
@@ -148,9 +148,9 @@ void reply_status(struct agent *a, const struct saina_job *job, int w)
 	msg.body.active = htole64(job->active);
 	msg.body.round = htole32(jobs_next_round(a, job));
 	msg.body.state = job->state;
-	msg.body.path = path_of(jobs_worker(a, job, w));
+	msg.body.path = reported_path(jobs_worker(a, job, w));
 	msg.body.timeout_ms = htole16((policy->timeout_us + 999) / 1000);
-	send_to(a, &to, &msg, sizeof(msg));
+	send_msg(a, &to, &msg, sizeof(msg));
 }
 
 void reply_job_gone(struct agent *a, const struct saina_job *job)
@@ -163,8 +163,8 @@ void reply_job_gone(struct agent *a, const struct saina_job *job)
 		if (!jobs_alive(job, w))
 			continue;
 		to.addr = worker_address(job, w);
-		header(&hdr, 0, job->id, w, job->worker[w].bind.session);
-		dismiss(a, &to, &hdr, "job %s (%u) was deleted", job->name, job->id);
+		fill_header(&hdr, 0, job->id, w, job->worker[w].bind.session);
+		send_dismissal(a, &to, &hdr, "job %s (%u) was deleted", job->name, job->id);
 	}
 }
 
@@ -178,7 +178,7 @@ void reply_welcome(struct agent *a, const struct sockaddr_in *to, const struct s
 	} msg;
 
 	memset(&msg, 0, sizeof(msg));
-	header(&msg.hdr, SAINA_MSG_WELCOME, job->id, w, job->worker[w].bind.session);
+	fill_header(&msg.hdr, SAINA_MSG_WELCOME, job->id, w, job->worker[w].bind.session);
 	msg.body.nonce = htole64(aux->nonce);
 	msg.body.elements = htole64(job->elements);
 	msg.body.segments = htole32(job->segments);
@@ -197,8 +197,8 @@ void reply_welcome(struct agent *a, const struct sockaddr_in *to, const struct s
 	msg.body.elem = job->elem;
 	msg.body.formed = aux->formed;
 	msg.body.reports = 1;
-	msg.body.parts = parts_of(job, jobs_policy(a, job));
+	msg.body.parts = count_parts(job, jobs_policy(a, job));
 	msg.body.part = msg.body.parts ? w % msg.body.parts : 0;
 	msg.body.by_reference = job->by_reference && a->members->shm.listener.fd >= 0;
-	send_to(a, to, &msg, sizeof(msg));
+	send_msg(a, to, &msg, sizeof(msg));
 }

@@ -25,7 +25,7 @@ static int refuse(struct saina_shm_reply *m, int error, const char *fmt, ...)
 	return error;
 }
 
-static void forget(struct agent *a, const struct saina_job *job, int w)
+static void revoke_array(struct agent *a, const struct saina_job *job, int w)
 {
 	jobs_worker(a, job, w)->shm_session = 0;
 	a->jobs->aux[job->id]->status_due = true;
@@ -53,7 +53,7 @@ int shm_grant(struct agent *a, const struct saina_shm_request *q, struct saina_s
 			      job->name);
 	aux = jobs_worker(a, job, q->worker);
 	if (aux->shm_session != q->session)
-		forget(a, job, q->worker);
+		revoke_array(a, job, q->worker);
 	ret = saina_dp_share(a->dp, job->id, q->worker, map, &m->board);
 	if (ret)
 		return refuse(m, ret, "%s", saina_dp_error(a->dp));
@@ -72,7 +72,7 @@ int shm_grant(struct agent *a, const struct saina_shm_request *q, struct saina_s
 
 /* The job began again, with new maps: the worker is to ask for its own, which a board that it
  * has not says to it. */
-static void renew(struct agent *a, const struct saina_job *job, int w)
+static void renew_maps(struct agent *a, const struct saina_job *job, int w)
 {
 	uint32_t board;
 	int map[2];
@@ -80,7 +80,7 @@ static void renew(struct agent *a, const struct saina_job *job, int w)
 	a->jobs->aux[job->id]->status_due = true;
 	if (saina_dp_share(a->dp, job->id, w, map, &board)) {
 		log_error("job %s: %s", job->name, saina_dp_error(a->dp));
-		forget(a, job, w);
+		revoke_array(a, job, w);
 		return;
 	}
 	close(map[0]);
@@ -98,9 +98,9 @@ void shm_job_changed(struct agent *a, const struct saina_job *job)
 		if (!aux->shm_session)
 			continue;
 		if (!jobs_alive(job, w) || aux->shm_session != job->worker[w].bind.session)
-			forget(a, job, w);
+			revoke_array(a, job, w);
 		else if (!saina_dp_is_shared(a->dp, job->id, w))
-			renew(a, job, w);
+			renew_maps(a, job, w);
 	}
 }
 
@@ -116,7 +116,7 @@ void shm_revoke_stale(struct agent *a)
 			if (!saina_dp_is_shared(a->dp, job->id, w))
 				aux->shm_session = 0;
 			else if (!jobs_alive(job, w) || aux->shm_session != job->worker[w].bind.session)
-				forget(a, job, w);
+				revoke_array(a, job, w);
 		}
 }
 

@@ -12,17 +12,17 @@
 
 #include "agent/members/internal.h"
 
-#define BATCH	   64	/* connections before others get their turn */
+#define ACCEPT_BATCH	   64	/* connections before others get their turn */
 #define BACKLOG	   256	/* workers of four full jobs, in one moment */
-#define ASKERS_MAX 256	/* that have said nothing yet */
-#define ASKERS_UID 64	/* .. of one user */
+#define PENDING_MAX 256	/* that have said nothing yet */
+#define PENDING_PER_UID 64	/* .. of one user */
 #define SILENCE_MS 2000
-#define LOOK_MS	   500
+#define CHECK_MS	   500
 
 static struct log_limit limit;
 
-struct asker {
-	struct asker *next;
+struct shm_client {
+	struct shm_client *next;
 	struct source source;
 	struct agent *a;
 	struct ucred who;
@@ -30,20 +30,20 @@ struct asker {
 };
 
 /* Only while somebody waits. */
-static void watch_silence(struct shm_server *s)
+static void update_timer(struct shm_server *s)
 {
-	unsigned int ms = s->askers ? LOOK_MS : 0;
+	unsigned int ms = s->clients ? CHECK_MS : 0;
 
-	if (s->looks == !!ms)
+	if (s->checking == !!ms)
 		return;
-	s->looks = ms;
+	s->checking = ms;
 	loop_timer_set(&s->timer, ms, ms);
 }
 
-static void asker_end(struct asker *q)
+static void close_client(struct shm_client *q)
 {
 	struct shm_server *s = &q->a->members->shm;
-	struct asker **at = &s->askers;
+	struct shm_client **at = &s->clients;
 
 	while (*at != q)
 		at = &(*at)->next;
@@ -52,10 +52,10 @@ static void asker_end(struct asker *q)
 	loop_del(&q->a->loop, &q->source);
 	peer_close(&q->a->peers, q->source.fd);
 	free(q);
-	watch_silence(s);
+	update_timer(s);
 }
 
-static void answer(int fd, const struct saina_shm_reply *m, const int map[2])
+static void send_reply(int fd, const struct saina_shm_reply *m, const int map[2])
 {
 	union {
 		char buf[CMSG_SPACE(2 * sizeof(int))];
@@ -79,7 +79,7 @@ static void answer(int fd, const struct saina_shm_reply *m, const int map[2])
 		log_limited(&limit, LOG_L_WARN, "by reference: cannot answer: %s", strerror(errno));
 }
 
-static void refuse(struct agent *a, int fd, const struct ucred *who, int error, const char *text)
+static void send_refusal(struct agent *a, int fd, const struct ucred *who, int error, const char *text)
 {
 	struct saina_shm_reply m = { .error = -error };
 
@@ -87,11 +87,11 @@ static void refuse(struct agent *a, int fd, const struct ucred *who, int error, 
 	snprintf(m.text, sizeof(m.text), "%s", text);
 	log_limited(&limit, LOG_L_INFO, "by reference: process %d of user %u: %s", who->pid, who->uid,
 		    m.text);
-	answer(fd, &m, NULL);
+	send_reply(fd, &m, NULL);
 }
 
 /* Looks for the question: -EAGAIN if there is none yet, else the connection has served. */
-static int serve(struct agent *a, int fd, const struct ucred *who)
+static int serve_request(struct agent *a, int fd, const struct ucred *who)
 {
 	struct saina_shm_reply m = { 0 };
 	struct saina_shm_request q;
@@ -102,101 +102,101 @@ static int serve(struct agent *a, int fd, const struct ucred *who)
 	if (n == -EAGAIN)
 		return n;
 	if (n == -EBADMSG) {
-		refuse(a, fd, who, -EBADMSG,
+		send_refusal(a, fd, who, -EBADMSG,
 		       "a question is one struct saina_shm_request, and no descriptor comes with it");
 	} else if (n > 0 && n != sizeof(q)) {
 		snprintf(text, sizeof(text), "a question has %zu bytes, not %zd: update the older side",
 			 sizeof(q), n);
-		refuse(a, fd, who, -EPROTO, text);
+		send_refusal(a, fd, who, -EPROTO, text);
 	} else if (n > 0 && !shm_grant(a, &q, &m, map)) {
 		a->members->shm.counts[SHM_GRANTED]++;
-		answer(fd, &m, map);
+		send_reply(fd, &m, map);
 		close(map[0]);
 		close(map[1]);
 	} else if (n > 0) {
-		refuse(a, fd, who, -m.error, m.text);
+		send_refusal(a, fd, who, -m.error, m.text);
 	} else {
 		a->members->shm.counts[SHM_SILENT]++;
 	}
 	return 0;
 }
 
-static void asker_ready(struct source *s, uint32_t events)
+static void client_ready(struct source *s, uint32_t events)
 {
-	struct asker *q = s->arg;
+	struct shm_client *q = s->arg;
 
-	if (serve(q->a, s->fd, &q->who) != -EAGAIN || events & (EPOLLERR | EPOLLHUP))
-		asker_end(q);
+	if (serve_request(q->a, s->fd, &q->who) != -EAGAIN || events & (EPOLLERR | EPOLLHUP))
+		close_client(q);
 }
 
-static void look_for_silence(struct source *timer, uint32_t events)
+static void close_silent(struct source *timer, uint32_t events)
 {
 	struct agent *a = timer->arg;
 	struct shm_server *s = &a->members->shm;
 	uint64_t now = loop_now();
-	struct asker *q, *next;
+	struct shm_client *q, *next;
 
 	loop_timer_ack(timer);
-	for (q = s->askers; q; q = next) {
+	for (q = s->clients; q; q = next) {
 		next = q->next;
 		if (now - q->since < SILENCE_MS * NSEC_PER_MSEC)
 			continue;
 		s->counts[SHM_SILENT]++;
 		log_limited(&limit, LOG_L_INFO, "by reference: process %d of user %u has asked nothing for %u ms: its connection is closed",
 			    q->who.pid, q->who.uid, SILENCE_MS);
-		asker_end(q);
+		close_client(q);
 	}
 }
 
-static unsigned int askers_of(const struct shm_server *s, uid_t uid)
+static unsigned int count_clients(const struct shm_server *s, uid_t uid)
 {
 	unsigned int n = 0;
 
-	for (const struct asker *q = s->askers; q; q = q->next)
+	for (const struct shm_client *q = s->clients; q; q = q->next)
 		n += q->who.uid == uid;
 	return n;
 }
 
 /* Waits for the question, if there is room for one more that waits. */
-static void asker_new(struct agent *a, int fd, const struct ucred *who)
+static void await_request(struct agent *a, int fd, const struct ucred *who)
 {
 	struct shm_server *s = &a->members->shm;
-	struct asker *q = NULL;
+	struct shm_client *q = NULL;
 
-	if (s->n < ASKERS_MAX && askers_of(s, who->uid) < ASKERS_UID)
+	if (s->n < PENDING_MAX && count_clients(s, who->uid) < PENDING_PER_UID)
 		q = calloc(1, sizeof(*q));
 	if (q) {
-		*q = (struct asker){ .source = { .fd = fd, .ready = asker_ready, .arg = q },
-				     .a = a, .who = *who, .since = loop_now(), .next = s->askers };
+		*q = (struct shm_client){ .source = { .fd = fd, .ready = client_ready, .arg = q },
+				     .a = a, .who = *who, .since = loop_now(), .next = s->clients };
 		if (!loop_add(&a->loop, &q->source, EPOLLIN)) {
-			s->askers = q;
+			s->clients = q;
 			s->n++;
-			watch_silence(s);
+			update_timer(s);
 			return;
 		}
 		free(q);
 	}
 	s->counts[SHM_CROWDED]++;
-	refuse(a, fd, who, -EBUSY,
+	send_refusal(a, fd, who, -EBUSY,
 	       "too many connections of this user wait here and ask nothing: ask again, or close some");
 	peer_close(&a->peers, fd);
 }
 
-static void share_ready(struct source *s, uint32_t events)
+static void accept_clients(struct source *s, uint32_t events)
 {
 	struct agent *a = s->arg;
 	struct ucred who;
 	int fd;
 
-	for (int i = 0; i < BATCH; i++) {
+	for (int i = 0; i < ACCEPT_BATCH; i++) {
 		fd = peer_accept(&a->peers, s->fd, &who);
 		/* the next that connects is another try */
 		if (fd == -EAGAIN || fd == -EBUSY)
 			return;
 		if (fd < 0)
 			continue;
-		if (serve(a, fd, &who) == -EAGAIN)
-			asker_new(a, fd, &who);
+		if (serve_request(a, fd, &who) == -EAGAIN)
+			await_request(a, fd, &who);
 		else
 			peer_close(&a->peers, fd);
 	}
@@ -214,8 +214,8 @@ int shm_server_init(struct agent *a)
 	char path[CONFIG_PATH_MAX + 16];
 	int ret;
 
-	s->listener = (struct source){ .ready = share_ready, .arg = a, .fd = -1 };
-	s->timer = (struct source){ .ready = look_for_silence, .arg = a, .fd = -1 };
+	s->listener = (struct source){ .ready = accept_clients, .arg = a, .fd = -1 };
+	s->timer = (struct source){ .ready = close_silent, .arg = a, .fd = -1 };
 	socket_path(a, path, sizeof(path));
 	unlink(path);
 	/* whoever can reach it must know a session to get anything */
@@ -248,8 +248,8 @@ void shm_server_uninit(struct agent *a)
 
 	if (s->listener.fd < 0)
 		return;
-	while (s->askers)
-		asker_end(s->askers);
+	while (s->clients)
+		close_client(s->clients);
 	loop_timer_del(&a->loop, &s->timer);
 	loop_del(&a->loop, &s->listener);
 	peer_unlisten(&a->peers, s->listener.fd);

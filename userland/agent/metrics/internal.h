@@ -59,11 +59,11 @@ struct snap_port {
 /**
  * struct snapshot - all that there is, as of one moment or a few turns of the loop
  * @users: who reads it, and who made it
- * @taken: loop_now() at its end
+ * @taken_at: loop_now() at its end
  */
 struct snapshot {
 	int users;
-	uint64_t taken;
+	uint64_t taken_at;
 	double up;		/* seconds */
 	bool kernel, taken_over;
 	uint64_t held_up_ns, held_up_times;

@@ -10,14 +10,14 @@
 #include "agent/metrics/internal.h"
 #include "ctl/policy_text.h"
 
-#define TURN 64 /* workers looked at, before others get their turn */
+#define WORKER_BUDGET 64 /* workers looked at, before others get their turn */
 
 static double seconds(uint64_t ns)
 {
 	return (double)ns / NSEC_PER_SEC;
 }
 
-static void take_agent(struct agent *a, struct snapshot *s)
+static void copy_agent(struct agent *a, struct snapshot *s)
 {
 	struct saina_limits limits;
 	__u32 jobs;
@@ -37,7 +37,7 @@ static void take_agent(struct agent *a, struct snapshot *s)
 	s->limit_memory = limits.memory;
 }
 
-static int take_ports(struct agent *a, struct snapshot *s)
+static int copy_ports(struct agent *a, struct snapshot *s)
 {
 	int i;
 
@@ -62,16 +62,16 @@ struct snapshot *snapshot_begin(struct agent *a)
 	if (!s)
 		return NULL;
 	s->users = 1;
-	take_agent(a, s);
+	copy_agent(a, s);
 	s->job = calloc(SAINA_JOBS_MAX, sizeof(*s->job));
-	if (!s->job || take_ports(a, s)) {
+	if (!s->job || copy_ports(a, s)) {
 		snapshot_put(s);
 		return NULL;
 	}
 	return s;
 }
 
-static void take_job(struct agent *a, struct snapshot *s, const struct saina_job *job)
+static void copy_job(struct agent *a, struct snapshot *s, const struct saina_job *job)
 {
 	struct snap_job *o = &s->job[s->jobs++];
 	uint64_t now = loop_now();
@@ -94,7 +94,7 @@ static void take_job(struct agent *a, struct snapshot *s, const struct saina_job
 		o->age = seconds(now - o->rt.opened_at);
 }
 
-static int take_worker(struct agent *a, struct snapshot *s, const struct saina_job *job, int w)
+static int copy_worker(struct agent *a, struct snapshot *s, const struct saina_job *job, int w)
 {
 	const struct saina_worker *wk = &job->worker[w];
 	const struct worker_aux *aux;
@@ -128,7 +128,7 @@ static int take_worker(struct agent *a, struct snapshot *s, const struct saina_j
 		o->resent = aux->resent;
 		o->rtt_us = aux->rtt_us;
 		o->window = aux->window;
-		o->troubled = worker_unheard(a, job, w, why, sizeof(why));
+		o->unheard = worker_unheard(a, job, w, why, sizeof(why));
 		o->shared = aux->shm_session;
 	}
 	if (saina_dp_arrival(a->dp, job->id, w, &o->arrival))
@@ -150,23 +150,23 @@ int snapshot_more(struct agent *a, struct snapshot *s)
 		if (job->id != s->at_job || !s->at_worker) {
 			s->at_job = job->id;
 			s->at_worker = 0;
-			take_job(a, s, job);
+			copy_job(a, s, job);
 		}
 		while (s->at_worker < job->workers) {
 			int w = s->at_worker++;
 
 			if (job->worker[w].state == SAINA_WORKER_STATE_ABSENT)
 				continue;
-			ret = take_worker(a, s, job, w);
+			ret = copy_worker(a, s, job, w);
 			if (ret)
 				return ret;
-			if (++n == TURN)
+			if (++n == WORKER_BUDGET)
 				return 1;
 		}
 		s->at_job++;
 		s->at_worker = 0;
 	}
-	s->taken = loop_now();
+	s->taken_at = loop_now();
 	return 0;
 }
 

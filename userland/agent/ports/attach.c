@@ -35,7 +35,7 @@ bool ports_have_tc(struct agent *a)
 }
 
 /* How the port is to be attached, SAINA_PORT_MODE_*.  @why: where others would not expect it. */
-static int choose(struct agent *a, const struct port *p, const char **why)
+static int choose_mode(struct agent *a, const struct port *p, const char **why)
 {
 	*why = "";
 	switch (p->hook_requested) {
@@ -72,7 +72,7 @@ static void resume_faults(struct agent *a, struct port *p)
 }
 
 /* @mode: to be attached by.  The text says why that could not be. */
-static int attach(struct agent *a, struct port *p, int mode)
+static int attach_hook(struct agent *a, struct port *p, int mode)
 {
 	int ret;
 
@@ -96,14 +96,14 @@ int port_hook_apply(struct agent *a, struct port *p)
 	int before = p->mode, mode, ret = 0;
 	const char *why;
 
-	mode = choose(a, p, &why);
+	mode = choose_mode(a, p, &why);
 	if (mode != before)
-		ret = attach(a, p, mode);
+		ret = attach_hook(a, p, mode);
 	if (ret && mode == SAINA_PORT_MODE_TC && p->hook_requested == SAINA_PORT_HOOK_AUTO) {
 		snprintf(tried, sizeof(tried), "XDP because of: %.110s", p->text);
 		why = tried;
 		mode = SAINA_PORT_MODE_NATIVE;
-		ret = mode != before ? attach(a, p, mode) : 0;
+		ret = mode != before ? attach_hook(a, p, mode) : 0;
 	}
 	if (ret)
 		return ret;

@@ -6,7 +6,7 @@
 #include "agent/ports/ports.h"
 
 #define RETRY_MS  1000
-#define ANSWER_MS 5000	/* of OVSDB, at start */
+#define OVSDB_WAIT_MS 5000	/* of OVSDB, at start */
 
 static void retry_soon(struct bridge *b)
 {
@@ -95,13 +95,13 @@ static int ovsdb_start(struct agent *a)
 	int ret = ovsdb_open(a);
 
 	if (!ret)
-		ret = ovsdb_wait(&a->bridge->ovsdb, ANSWER_MS);
+		ret = ovsdb_wait(&a->bridge->ovsdb, OVSDB_WAIT_MS);
 	if (ret)
 		ovsdb_stop(a);
 	return ret;
 }
 
-static void retry(struct source *s, uint32_t events)
+static void retry_sources(struct source *s, uint32_t events)
 {
 	struct agent *a = s->arg;
 	struct bridge *b = a->bridge;
@@ -190,7 +190,7 @@ int bridge_init(struct agent *a, const struct bridge_ops *ops)
 	b->ops = ops;
 	b->ovsdb.fd = -1;
 	b->ovsdb_source = (struct source){ .fd = -1, .ready = ovsdb_ready, .arg = a };
-	b->retry = (struct source){ .fd = -1, .ready = retry, .arg = a };
+	b->retry = (struct source){ .fd = -1, .ready = retry_sources, .arg = a };
 	ret = loop_timer_add(&a->loop, &b->retry);
 	if (!ret)
 		ret = links_start(a);
