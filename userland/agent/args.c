@@ -18,7 +18,7 @@ enum {
 	OPT_KEY, /* and on: keys of the file */
 };
 
-/* Keys of the file that the command line overrides, in the order of options[]. */
+/* Keys of the file that have an option, in the order of options[]. */
 static const char *const key_options[] = {
 	"bridge", "bridge_type", "address", "ovsdb",	   "control",	"runtime_dir",
 	"bpffs",  "object",	 "hook",    "admin_group", "log_level", "control_plane",
@@ -56,7 +56,7 @@ static const struct argp_option options[] = {
 	{ 0 },
 };
 
-/* Options are applied after the file has been read: kept until then. */
+/* Options are kept until the file has been read, and override it. */
 struct arguments {
 	struct config *cfg;
 	const char *key[N_KEYS];

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The configuration file (libconfig).  Every key has a row in one of the
- * tables below; what is not in them is refused with its line and the list of
- * what is.
+ * The configuration file (libconfig).  Every key has a row in one of the tables below.
+ * An unknown key is refused with its line and the list of known keys.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -18,7 +17,7 @@
 #include "ctl/policy_text.h"
 #include "agent/log.h"
 
-/* Where a refusal goes, and in which file. */
+/* Where the message goes; @file: that it is about, NULL: the command line. */
 struct config_error {
 	const char *file;
 	char *text;
@@ -167,7 +166,7 @@ static int key_object(struct config_error *c, int line, const char *v, struct co
 {
 	char path[PATH_MAX];
 
-	/* going to the background changes the directory */
+	/* absolute, because going to the background changes the directory */
 	return set_string(c, line, "object", v[0] && realpath(v, path) ? path : v, cfg->object,
 			  sizeof(cfg->object));
 }
@@ -276,8 +275,8 @@ struct field {
 	const char *name;
 	enum field_type type;
 	size_t offset;
-	size_t size; /* of strings; of numbers the largest if not the type's */
-	int attr;    /* bit of ->has, 0 if there is none */
+	size_t size; /* string: longest; number: largest, 0: the largest of the type */
+	int attr;    /* bit of ->has */
 };
 
 /* clang-format off */
@@ -376,7 +375,7 @@ static int field_set(struct config_error *c, const config_setting_t *s, const st
 	return 0;
 }
 
-/* @has: where the bits of what was given are collected. */
+/* @has: gets the bits of the fields that the file sets. */
 static int group_read(struct config_error *c, const config_setting_t *group, const char *what,
 		      const struct field *fields, size_t n, void *to, __u64 *has)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* sainad: the ladder of what is set up in which order, and its reverse; and who in
- * one room is told what in another. */
+/* sainad: sets everything up in order, undoes it in reverse, and forwards notifications
+ * between folders. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <signal.h>
@@ -13,7 +13,7 @@
 #include "agent/metrics/metrics.h"
 #include "agent/process.h"
 
-/* What rooms say upwards */
+/* Notifications of lower folders */
 
 static void job_changed(struct agent *a, int cmd, const struct saina_job *job, int worker)
 {
@@ -25,7 +25,7 @@ static void job_event(struct agent *a, const struct saina_event *ev, const char 
 {
 	const struct saina_job *job;
 
-	/* in the kernel somebody else may have admitted it */
+	/* another client of saina.ko may have admitted it */
 	if (ev->type == SAINA_EV_WORKER_JOINED && a->backend->kernel) {
 		job = saina_core_job_find(a->jobs->core, 1, ev->job, NULL, NULL);
 		if (job)
@@ -85,7 +85,7 @@ static int signals_init(struct agent *a, struct source *s)
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
-	/* the terminal went: an end like Ctrl-C; in the background there is none */
+	/* in the foreground a hang-up of the terminal stops sainad like Ctrl-C */
 	if (!a->cfg.daemonize)
 		sigaddset(&set, SIGHUP);
 	else
@@ -115,7 +115,7 @@ static void dp_log(void *arg, int level, const char *line)
 	log_line(level < LOG_L_DEBUG ? level : LOG_L_DEBUG, "data path: %s", line);
 }
 
-/* @fresh: not what is pinned: it is of the other control plane. */
+/* @fresh: do not take over what is pinned, it belongs to the other backend. */
 static int dp_init(struct agent *a, bool fresh)
 {
 	struct saina_dp_opts opts = {
@@ -130,7 +130,7 @@ static int dp_init(struct agent *a, bool fresh)
 	if (ret) {
 		log_error("data path: %s", a->dp ? saina_dp_error(a->dp) : strerror(-ret));
 		if (a->backend->kernel)
-			log_error("that was the program that uses saina.ko: is the module of this version and built with BTF? `saina doctor` says more; rmmod saina, or control_plane = \"agent\", does without it");
+			log_error("this program uses saina.ko: is the module of this version and built with BTF? See `saina doctor`. rmmod saina, or control_plane = \"agent\", avoids it");
 		if (a->dp)
 			saina_dp_close(a->dp, false);
 	} else if (saina_dp_taken_over(a->dp)) {
@@ -182,7 +182,7 @@ static int run(struct agent *a, int background)
 	ret = dp_init(a, state_of_other_backend(a, saved));
 	if (ret)
 		goto err_backend;
-	/* until the jobs are known, failing must not take a running data path down */
+	/* until the jobs are known, a failure must not take a running data path down */
 	keep = saina_dp_taken_over(a->dp);
 	ret = jobs_init(a, &jobs_ops);
 	if (ret)
@@ -235,7 +235,7 @@ err_loop:
 	return ret;
 }
 
-/* Tries what a start would do with the XDP program, pins and attaches nothing. */
+/* Loads the XDP program as a start would, without pinning or attaching anything. */
 static int check_program(const struct config *cfg)
 {
 	struct saina_dp_opts opts = {

@@ -42,9 +42,9 @@ int peer_listen(const char *path, int backlog)
 }
 
 /*
- * There is room for the sender's credentials and for nothing else, so no descriptor can be
- * installed: the kernel sets MSG_CTRUNC if there are any.  The credentials tell an empty message
- * from the end.
+ * The control buffer has room for the sender's credentials only, so no descriptor can be
+ * installed: the kernel sets MSG_CTRUNC if there are any.  The credentials distinguish an
+ * empty message (-ENOMSG) from the end of the connection (0).
  */
 static ssize_t receive_checked(int fd, void *buf, size_t size, int flags)
 {
@@ -75,14 +75,14 @@ ssize_t peer_receive(int fd, void *buf, size_t size)
 	return n == -ENOMSG ? -EBADMSG : n;
 }
 
-/* Takes all that is left, up to what comes with descriptors: is there such a thing? */
+/* Does the queue hold a message with descriptors?  Receives all messages before it. */
 static bool has_descriptors(int fd)
 {
 	int errors = 0;
 	char byte;
 	ssize_t n;
 
-	/* an error, that the other end was closed, say, may come before a message */
+	/* a socket error, as of a peer that has closed, may precede a message */
 	while (errors < 16) {
 		n = receive_checked(fd, &byte, 1, MSG_PEEK);
 		if (!n || n == -EBADMSG)
@@ -97,7 +97,7 @@ static bool has_descriptors(int fd)
 
 void peer_close(struct peer_guard *s, int fd)
 {
-	/* nothing comes from here on */
+	/* the peer cannot send any more */
 	shutdown(fd, SHUT_RD);
 	if (!has_descriptors(fd)) {
 		close(fd);
@@ -116,7 +116,7 @@ static bool is_kept(const struct peer_guard *s, int fd)
 	return false;
 }
 
-/* Holds what is kept, and nothing else of ours, until the parent has let go of it. */
+/* In a child: holds the kept connections, and nothing else, until the parent has closed them. */
 static void hold_open(const struct peer_guard *s, int wait)
 {
 	int last = wait;
@@ -166,7 +166,7 @@ int peer_accept(struct peer_guard *s, int listener, struct ucred *who)
 	int fd, ret, on = 1;
 
 	peer_reap(s);
-	/* there must be room to keep it, and all that are open */
+	/* each open connection may have to be kept */
 	if (s->n >= PEERS_KEPT - PEERS_OPEN)
 		return -EBUSY;
 	fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Connections (AF_UNIX, SOCK_SEQPACKET) of processes that are not trusted.
+ * Connections (AF_UNIX, SOCK_SEQPACKET) of untrusted processes.
  *
- * Such a process can send descriptors (SCM_RIGHTS), and whoever drops the last reference to a
- * file may wait for it: to close one of a FUSE mount waits for its server, to drop a TCP socket
- * with SO_LINGER waits for its peer, also when the descriptor was never installed.  So this
- * process neither installs a foreign descriptor nor drops one.  From Linux 6.16 on the kernel
- * refuses to send any here (SO_PASSRIGHTS).  Before, a message is looked at (MSG_PEEK) before it
- * is taken: one with descriptors is left where it is, and the connection is closed by a child
- * that does nothing else.
+ * Such a peer can send descriptors (SCM_RIGHTS).  Dropping the last reference to a file may
+ * block: closing a file of a FUSE mount waits for its server, dropping a TCP socket with
+ * SO_LINGER waits for its peer, even if the descriptor was never installed.  So this process
+ * neither installs a foreign descriptor nor drops one.  From Linux 6.16 on the kernel refuses
+ * to send any (SO_PASSRIGHTS).  Before, each message is peeked at (MSG_PEEK) before it is
+ * received.  A message with descriptors stays in the queue, and a child process that does
+ * nothing else closes the connection.
  */
 #ifndef AGENT_PEER_GUARD_H
 #define AGENT_PEER_GUARD_H
@@ -17,15 +17,15 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-#define PEERS_OPEN	   512	/* connections of all rooms, no more than these */
-#define PEERS_KEPT	   (PEERS_OPEN + 64) /* of them that wait for a child */
-#define PEERS_CHILDREN 8	/* at a time: one may hang for as long as the sender likes */
+#define PEERS_OPEN     512	/* most connections at all sockets together */
+#define PEERS_KEPT     (PEERS_OPEN + 64) /* most connections that wait for a child */
+#define PEERS_CHILDREN 8	/* at a time: the sender decides how long one hangs */
 
 /**
  * struct peer_guard
- * @kept: connections that only a child may close
- * @child: processes that close some, 0: none
- * @foreign: connections that came with descriptors
+ * @kept: connections that only a child may close, @n of them
+ * @child: processes that close connections, 0: none
+ * @foreign: number of connections that came with descriptors
  */
 struct peer_guard {
 	int kept[PEERS_KEPT];
@@ -34,24 +34,24 @@ struct peer_guard {
 	uint64_t foreign;
 };
 
-/* A listening socket at @path, which everybody may connect to, or a negative errno. */
+/* Listens at @path, where everybody may connect.  Return: the socket or a negative errno. */
 int peer_listen(const char *path, int backlog);
-/* Has the kernel refuse descriptors that are sent to @listener.  0, or -1 and errno: it cannot. */
+/* Makes the kernel refuse descriptors sent to @listener.  Return: 0, or -1 and errno. */
 int peer_refuse_descriptors(int listener);
 /*
- * A connection and who is at its other end; -EAGAIN: there is none, -EBUSY: none can be taken
- * now, another negative errno: one was lost.
+ * Accepts a connection; @who: credentials of the peer.  Return: the connection; -EAGAIN:
+ * none waits; -EBUSY: none can be accepted now; another negative errno: one was lost.
  */
 int peer_accept(struct peer_guard *s, int listener, struct ucred *who);
 /*
- * A message: its length, which may be more than @size; 0: there will be no more; -EAGAIN: there
- * is none now; -EBADMSG: one that is empty or comes with descriptors; or another negative errno.
+ * Receives a message.  Return: its length, which may exceed @size; 0: end of the connection;
+ * -EAGAIN: none is there; -EBADMSG: it is empty or has descriptors; another negative errno.
  */
 ssize_t peer_receive(int fd, void *buf, size_t size);
 void peer_close(struct peer_guard *s, int fd);
-/* Closes what can be closed now of what is kept. */
+/* Reaps children, and starts one for the connections that wait. */
 void peer_reap(struct peer_guard *s);
-/* Closes a listening socket, and what nobody has accepted. */
+/* Closes a listening socket and the connections that nobody has accepted. */
 void peer_unlisten(struct peer_guard *s, int listener);
 
 #endif /* AGENT_PEER_GUARD_H */

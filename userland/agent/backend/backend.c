@@ -11,7 +11,7 @@ static void notifications_ready(struct source *s, uint32_t events)
 	backend_drain(s->arg);
 }
 
-/* -ENOENT and the like: there is none; *@error says so. */
+/* Return: 0, or -ENOENT and the like if it is not loaded; *@error is the message. */
 static int find_module(const char **error)
 {
 	struct saina_ctl *ctl;
@@ -21,7 +21,7 @@ static int find_module(const char **error)
 	return ret;
 }
 
-/* Programs call the module by its BTF, which DKMS cannot make with the headers of Debian's 6.1. */
+/* Programs need the module's BTF, which DKMS cannot make with the headers of Debian's 6.1. */
 static bool module_has_btf(void)
 {
 	return !access("/sys/kernel/btf/saina", F_OK);
@@ -60,7 +60,7 @@ int backend_init(struct agent *a, bool running)
 	return kernel_client_open(&p->client);
 }
 
-/* Workers whose rounds are gone with the data path. */
+/* For workers whose rounds were lost with the data path. */
 static void end_dead(struct agent *a, const struct saina_job *job, int w, void *arg)
 {
 	backend_worker_end(a, job, w, SAINA_WORKER_STATE_DEAD, "its rounds went with the data path");
@@ -71,8 +71,7 @@ static void end_left(struct agent *a, const struct saina_job *job, int w, void *
 	backend_worker_end(a, job, w, SAINA_WORKER_STATE_LEFT, "is let go: the agent stops");
 }
 
-/* Limits of the configuration count in the kernel, too; those that it does not
- * name are left as they are there. */
+/* Sets the limits of the configuration in the kernel.  Others stay as they are there. */
 static int push_limits(struct agent *a)
 {
 	const __u64 has = a->cfg.limits_has;
@@ -141,7 +140,7 @@ void backend_uninit(struct agent *a)
 	mirror_uninit(a);
 }
 
-/* Jobs of the file that are there already (taken over) stay as they are. */
+/* A job that was taken over stays as it is. */
 int backend_add_configured(struct agent *a)
 {
 	char policy[SAINA_POLICY_TEXT_LEN], elements[24];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * With the kernel's control plane the agent's core is a mirror: each change is
- * asked of the kernel, then read back; changes of others come as notifications.
+ * saina.ko owns the jobs; the core of this process is a mirror.  Each change is requested from
+ * the kernel, then read back; changes of other clients arrive as notifications.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -47,7 +47,7 @@ static void detached_free(struct agent *a, unsigned int id)
 	a->backend->detached[id] = NULL;
 }
 
-/* It is stopped until somebody sets it going again, which is another try. */
+/* Stops the job.  Starting it again makes another attempt to attach it. */
 static void detached_stop(struct agent *a, const struct saina_job *job, const char *why)
 {
 	struct saina_job_attrs req = {
@@ -96,12 +96,12 @@ static bool same_shape(const struct saina_job *x, const struct saina_job *y)
 }
 
 enum mirror_mode {
-	KEEP,	/* the job stays as it is if it is gone or another: backend_drain() */
-	NEW,	/* ours: if it has no data path it goes again */
-	FOLLOW, /* may go, or be replaced, or be detached */
+	KEEP,	/* no job may go: if it is deleted or replaced, leave that to backend_drain() */
+	NEW,	/* just requested: the caller deletes it if it gets no data path */
+	FOLLOW, /* changed by others: it may be deleted, replaced or detached */
 };
 
-/* Job @id is read and put in the mirror. */
+/* Reads job @id and updates the mirror. */
 static int mirror_job(struct agent *a, unsigned int id, enum mirror_mode mode,
 		      const struct saina_job **out, struct saina_core_err *err)
 {
@@ -129,7 +129,7 @@ static int mirror_job(struct agent *a, unsigned int id, enum mirror_mode mode,
 		mirror_del(a, id);
 		have = NULL;
 	}
-	/* of a new generation the kernel says it: no round of that can open before it is mirrored */
+	/* of a new generation the kernel's is right: no round can open before it is mirrored */
 	if (have && have->generation == job.generation)
 		job.first_round = have->first_round;
 	ret = saina_core_job_adopt(a->jobs->core, &job, out, err);
@@ -150,7 +150,7 @@ later:
 	return saina_refuse(err, ret, 0, "job %u is being changed by somebody else: try again", id);
 }
 
-/* What is set already, by a request to this agent, is not notified again. */
+/* Limits that this agent has set are equal already and not notified again. */
 static void mirror_limits(struct agent *a)
 {
 	struct saina_limits limits, ours;
@@ -171,7 +171,6 @@ static void mark_present(void *arg, unsigned int id)
 	present[id / 64] |= 1ull << id % 64;
 }
 
-/* Everything anew. */
 int mirror_all(struct agent *a)
 {
 	uint64_t present[SAINA_JOBS_MAX / 64] = { 0 };
@@ -186,7 +185,7 @@ int mirror_all(struct agent *a)
 	}
 	a->backend->resync = false;
 	memset(a->backend->dirty, 0, sizeof(a->backend->dirty));
-	/* first what went: its name may be another's now */
+	/* deletions first: a name may be reused by a new id */
 	for (id = 0; id < SAINA_JOBS_MAX; id++)
 		if (!(present[id / 64] & 1ull << id % 64)) {
 			mirror_del(a, id);
@@ -232,7 +231,7 @@ void backend_drain(struct agent *a)
 		mirror_limits(a);
 	memcpy(changed, p->dirty, sizeof(changed));
 	memset(p->dirty, 0, sizeof(p->dirty));
-	/* what went before what came: a name may have moved to another number */
+	/* deletions first: a name may be reused by a new id */
 	for (pass = 0; pass < 2; pass++)
 		for (id = 0; id < SAINA_JOBS_MAX; id++) {
 			if (!(changed[id / 64] & 1ull << id % 64))
@@ -246,7 +245,7 @@ void backend_drain(struct agent *a)
 
 /* Changes */
 
-/* The number of the job a request names, in the mirror; < 0 and refused. */
+/* Return: id of the job that a request names, in the mirror; or a negative errno and @err. */
 static int job_number(struct agent *a, int has_id, __u16 id, const char *name, struct saina_core_err *err)
 {
 	const struct saina_job *job;
@@ -272,7 +271,7 @@ int backend_job_new(struct agent *a, const struct saina_job_attrs *asked,
 		return ret;
 	ret = mirror_job(a, id, NEW, out, err);
 	if (!ret && !saina_core_job_find(a->jobs->core, 1, id, NULL, err))
-		ret = -ENOENT; /* somebody was quick */
+		ret = -ENOENT; /* another client has deleted it already */
 	if (!ret)
 		return 0;
 	undo.id = id;
@@ -351,7 +350,7 @@ void backend_worker_late(struct agent *a, const struct saina_job *job, int w, ui
 		.late = late,
 	};
 
-	/* nothing is changed by it, nor lost if it does not get there */
+	/* information only: errors are ignored */
 	if (a->backend->kernel)
 		kernel_client_worker_request(&a->backend->client, SAINA_CMD_WORKER_SET, &req, NULL);
 }

@@ -7,11 +7,11 @@
 #include "agent/log.h"
 #include "ctl/obj.h"
 
-/* The kernel answers before the request is sent off: what is not there then is lost,
- * and nobody else is served meanwhile. */
+/* The kernel replies within send(): a reply that is not there is lost.  The wait is short,
+ * because it blocks the whole agent. */
 #define REPLY_MS 200
 
-#define READ_TRIES 20 /* a job that changes all the time is looked at later */
+#define READ_TRIES 20 /* for a job that keeps changing; the caller tries again later */
 
 int kernel_client_open(struct kernel_client *k)
 {
@@ -56,7 +56,7 @@ static int attr_number(const struct saina_attr_class *c, const char *name)
 	return 0;
 }
 
-/* One request with one object; the refusal is the kernel's own. */
+/* Sends a request with one object.  @err: the kernel's message. */
 static int send_request(struct kernel_client *k, int cmd, const struct saina_attr_class *c, const void *obj,
 	       int (*cb)(const struct nlmsghdr *nlh, void *arg), void *arg,
 	       struct saina_core_err *err)
@@ -189,7 +189,7 @@ static uint64_t active_mask(const struct saina_job *job)
 	return active;
 }
 
-/* A job and its workers are two answers: read until they are of one state. */
+/* A job and its workers are two replies: read both until they are consistent. */
 int kernel_client_job_read(struct kernel_client *k, unsigned int id, struct saina_job *job)
 {
 	struct saina_job_attrs before, after;

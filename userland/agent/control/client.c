@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Clients of the control socket, and what is sent to them.  One that does not read its
- * answers is not read from until it does, and a dump goes on when it has; one that does
- * not read its notifications loses them, as with netlink.
+ * Clients of the control socket and their queues.  While a client does not read its replies,
+ * its requests are not read and its dump pauses.  A client that does not read notifications
+ * loses them, as with netlink.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "agent/control/client.h"
 
 #define QUEUE_MAX    (256u << 10) /* bytes; beyond this notifications are lost */
-#define CONTROLLER_GRACE_MS 5000 /* a controller, to an agent that was started anew */
+#define CONTROLLER_GRACE_MS 5000 /* for controllers to reconnect to a restarted agent */
 
 struct queued {
 	struct queued *next;
@@ -49,7 +49,7 @@ static bool is_controlled(const struct control *s, int job)
 	return false;
 }
 
-/* The jobs that it controlled, and nobody else does, are told. */
+/* Notifies the core of jobs that no other client controls. */
 static void release_controlled(const struct client *c)
 {
 	for (int job = 0; job < SAINA_JOBS_MAX; job++)
@@ -57,7 +57,7 @@ static void release_controlled(const struct client *c)
 			saina_core_controller_gone(c->a->jobs->core, job);
 }
 
-/* Of jobs that nobody controls nothing is said. */
+/* The core ignores jobs that had no controller. */
 static void expire_controllers(struct source *s, uint32_t events)
 {
 	struct agent *a = s->arg;
@@ -193,7 +193,7 @@ void clients_notify(struct agent *a, unsigned int group, const struct nlmsghdr *
 			continue;
 		if (c->bytes + msg->nlmsg_len <= QUEUE_MAX && !client_send(c, msg))
 			continue;
-		/* one that has gone is not one that does not read */
+		/* a client that has gone is not reported as one that does not read */
 		if (!c->broken && !c->lost++)
 			log_limited(&lost_limit, LOG_L_WARN,
 				    "control: a subscriber does not read: notifications to it are lost");

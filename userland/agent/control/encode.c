@@ -19,7 +19,7 @@ void msg_start(struct msg *m, int cmd, int flags, unsigned int seq)
 	g->version = SAINA_FAMILY_VERSION;
 }
 
-/* What the data path says; nothing if it has not seen this generation. */
+/* Adds the data path's view of the job, if it has this generation. */
 static void job_rt(struct agent *a, const struct saina_job *job, struct saina_job_attrs *o)
 {
 	struct saina_job_rt rt;
@@ -103,7 +103,7 @@ void encode_worker(struct msg *m, struct agent *a, const struct saina_job *job, 
 	saina_ctl_encode(m->nlh, &saina_worker_class, &o);
 }
 
-/* How the port is, and whether somebody behind it is worse off than need be. */
+/* The state of the port, and the workers behind it whose results take the slow path. */
 static void port_text(const struct port *p, uint32_t relayed, char *text, size_t size)
 {
 	const char *why = p->mode == SAINA_PORT_MODE_TC ?
@@ -145,7 +145,7 @@ void encode_port(struct msg *m, struct agent *a, const struct port *p)
 	saina_ctl_encode(m->nlh, &saina_port_class, &o);
 }
 
-/* For whom the slot waits; with parts, for nobody whose part is in. */
+/* Workers that the slot waits for.  With parts, not for those whose part has arrived. */
 static uint64_t missing(const struct saina_job *job, const struct saina_slot_meta *meta)
 {
 	uint64_t who = meta->members & job->active & ~meta->seen;

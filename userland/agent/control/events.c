@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Events of the data path and of the agent: to subscribers, and to the log
- * where an operator would want to know without asking. */
+/* Events of data path and agent: to subscribers, and to the log if an operator should know. */
 #include "agent/control/control.h"
 #include "agent/control/encode.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The commands of the family: one row each in `commands`, one function each.
- * A function answers with reply() and returns 0 or an errno with the sentence in
- * rq->err.  That of a dump sends one part at most and returns MORE; it is called
- * again until it returns something else, with other work of the agent in between.
+ * The commands of the family: a row in `commands` and a function each.  A function replies
+ * with reply() and returns 0, or a negative errno with the message in rq->err.  In a dump it
+ * sends at most one part and returns MORE.  It is called until it returns something else,
+ * and the agent serves other sources in between.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,9 +13,9 @@
 #include "core/os.h"
 
 #define MORE 1
-#define DUMP_BUDGET 128 /* parts of a dump, before others get their turn */
+#define DUMP_BUDGET 128 /* parts of a dump in one turn of the loop */
 
-/* A dump that was overtaken by a change says so, as the kernel's do. */
+/* NLM_F_DUMP_INTR reports a change during the dump, as in the kernel. */
 static int dump_flags(const struct request *rq)
 {
 	return NLM_F_MULTI | (rq->changes != rq->a->control->changes ? NLM_F_DUMP_INTR : 0);
@@ -85,8 +85,8 @@ static int job_del(struct request *rq)
 	return ret;
 }
 
-/* The job that attributes @id (if there) and @name (or "") mean; @must: one of them has to
- * be there.  *job is NULL if none is. */
+/* Finds the job by the attributes @id_attr and @name_attr; @must: one of them is required.
+ * *@job is NULL if the request has neither. */
 static int find_named_job(struct request *rq, int id_attr, __u16 id, int name_attr, const char *name,
 		     bool must, const struct saina_job **job)
 {
@@ -104,7 +104,7 @@ static int find_named_job(struct request *rq, int id_attr, __u16 id, int name_at
 	return any ? -ENOENT : -EINVAL;
 }
 
-/* A job of the kernel without a data path is none of the core's. */
+/* Detached jobs are not in the core. */
 static const struct saina_job *find_detached_job(const struct request *rq)
 {
 	const struct saina_job_attrs *which = &rq->d.attrs.job;
@@ -118,7 +118,7 @@ static const struct saina_job *find_detached_job(const struct request *rq)
 	return NULL;
 }
 
-/* Which jobs a dump is about: the one that @name or @id means, or all. */
+/* Sets the range of a dump: the job of @name or @id, or all jobs. */
 static int dump_begin(struct request *rq, int id_attr, __u16 id, int name_attr, const char *name,
 		      bool must)
 {
@@ -135,7 +135,7 @@ static int dump_begin(struct request *rq, int id_attr, __u16 id, int name_attr, 
 	return 0;
 }
 
-/* The job and the worker that a dump goes on with; NULL at its end. */
+/* Return: the job to continue the dump with, and its worker @w; NULL at the end. */
 static const struct saina_job *dump_worker(struct request *rq, int *w)
 {
 	const struct saina_job *job;
@@ -291,7 +291,7 @@ static int port_set(struct request *rq)
 		conf.delay_out_us = req->delay_out;
 	if (SAINA_HAS(req, SAINA_A_PORT_SEED)) {
 		conf.seed = req->seed;
-		conf.drawn_in = conf.drawn_out = 0; /* the sequence from its beginning */
+		conf.drawn_in = conf.drawn_out = 0; /* restart the sequence */
 	}
 	ret = ports_set(a, p, hook, req->has & faults ? &conf : NULL, text, sizeof(text));
 	if (ret)
@@ -317,7 +317,7 @@ static int slot_get(struct request *rq)
 	if (ret)
 		return ret;
 	job = saina_core_job_next(rq->a->jobs->core, rq->id);
-	/* a job whose size nobody has said has no slots */
+	/* without a size a job has no slots */
 	if (!job || job->id != rq->id || !job->segments)
 		return 0;
 	ret = saina_dp_slot(rq->a->dp, job->id, rq->at, &meta);
@@ -358,13 +358,13 @@ static int stats_get(struct request *rq)
 			 rq->d.attrs.stats.job_name, false);
 	if (ret)
 		return ret;
-	/* of all jobs: first what belongs to none */
+	/* a dump of all jobs starts with the counters that belong to none */
 	if (!begun && rq->end - rq->id > 1)
 		return reply_stats(rq, NULL, -1);
 	job = dump_worker(rq, &w);
 	if (!job)
 		return 0;
-	/* of a job whose size nobody has said nothing is counted */
+	/* without a size a job has no counters */
 	return job->segments ? reply_stats(rq, job, w) : MORE;
 }
 
@@ -451,7 +451,7 @@ static int check_request(struct request *rq)
 			      &rq->err);
 }
 
-/* The sentence and the guilty attribute, or the one that is missing. */
+/* Adds the message, and the attribute that is to blame or missing. */
 static void put_extack(struct request *rq, struct nlmsghdr *nlh)
 {
 	const struct nlattr *bad = rq->d.bad;
@@ -469,7 +469,7 @@ static void put_extack(struct request *rq, struct nlmsghdr *nlh)
 		mnl_attr_put_u32(nlh, NLMSGERR_ATTR_MISS_TYPE, attr);
 }
 
-/* The answer that ends a request. */
+/* Sends the end of the reply: NLMSG_DONE, an acknowledgement, or an error. */
 static void finish_request(struct request *rq, int ret)
 {
 	const struct nlmsghdr *nlh = rq->nlh;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Taking over from an earlier agent: the state file, and the jobs in it. */
+/* Taking over from an earlier agent: the state file and its jobs. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 #define STATE_MAX (64l << 20)
 
-/* Its content with 8 bytes of 0 behind it, or NULL and errno. */
+/* Return: content of the file, followed by 8 bytes of 0; or NULL and errno. */
 static char *read_file(const char *path, size_t *len)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), error;
@@ -101,7 +101,7 @@ bool state_of_other_backend(const struct agent *a, const struct saved *s)
 	return s && a->backend->kernel != (s->backend == SAINA_PLANE_KERNEL);
 }
 
-/* What the agent knows of a worker.  Nobody dies of our absence. */
+/* Restores what the agent knows of workers.  Time without an agent does not count as silence. */
 static int restore_workers(struct agent *a, const struct saved_job *from,
 			   const struct saina_job *job)
 {
@@ -128,7 +128,7 @@ static int restore_workers(struct agent *a, const struct saved_job *from,
 	return alive;
 }
 
-/* The kernel has kept the job; of it, only what the kernel does not know. */
+/* The kernel has kept the job: restores only what the kernel does not know. */
 static int restore_mirrored(struct agent *a, const struct saved_job *from)
 {
 	const struct saina_job *job;
@@ -166,15 +166,15 @@ static int restore_own(struct agent *a, const struct saved_job *from)
 	while (saina_core_job_restore(a->jobs->core, &copy, &job, &err)) {
 		if (!saina_job_leave_out(&copy, err.attr)) {
 			log_error("job %s: cannot be taken over: %s", copy.name, err.text);
-			return 0; /* the others can */
+			return 0; /* go on with other jobs */
 		}
 		log_dropped(&copy, err.attr, err.text);
 	}
 	return restore_workers(a, from, job);
 }
 
-/* Of a job that is added anew: the policy that waits, k as it was set, and that there was a
- * controller, which has yet to be seen. */
+/* For a job that is added again: restores the pending policy, k if it was set, and whether it
+ * had a controller, which may reconnect. */
 static void readd_schedule(struct agent *a, const struct saina_job *old)
 {
 	struct saina_job_attrs next = { .has = 1ull << SAINA_A_JOB_ID, .id = old->id }, k = next;
@@ -197,8 +197,7 @@ static void readd_schedule(struct agent *a, const struct saina_job *old)
 		log_dropped(old, SAINA_A_JOB_K_SET, err.text);
 }
 
-/* The rounds are gone, or mean nothing to whoever has the jobs now: only what the
- * job was asked to be is left. */
+/* The rounds are lost, or mean nothing to this backend: adds the job again as configured. */
 static void readd_job(struct agent *a, const struct saina_job *old)
 {
 	struct saina_job_attrs req;
@@ -222,7 +221,7 @@ static void readd_job(struct agent *a, const struct saina_job *old)
 		readd_schedule(a, old);
 }
 
-/* Jobs the data path has and nobody knows: of a start that had no state. */
+/* Jobs of the data path that are in no state, as an earlier start lost it. */
 static void remove_unknown_jobs(struct agent *a)
 {
 	struct saina_job_conf conf;
@@ -238,7 +237,7 @@ static void remove_unknown_jobs(struct agent *a)
 	}
 }
 
-/* Before the jobs: which of their results are relayed depends on the hooks. */
+/* Must precede the jobs: which of their results are relayed depends on the hooks. */
 static void restore_ports(struct agent *a, const struct saved *s)
 {
 	struct port *p;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The unix socket: one netlink message per datagram (SOCK_SEQPACKET).  Anybody
- * may read; root and the admin group may change things.
+ * The unix socket: one netlink message per datagram (SOCK_SEQPACKET).  Everybody may read;
+ * root and the admin group may change things.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 
 #define REQUEST_MAX   8192
 #define CLIENTS_MAX   256
-#define CLIENTS_ADMIN 32 /* of them are for those who may change things */
+#define CLIENTS_ADMIN 32 /* of them are reserved for admins */
 #define GROUPS_MAX    256
 
 struct connection {
@@ -38,13 +38,13 @@ static void connection_read(struct connection *n)
 	len = peer_receive(n->c.source.fd, n->buf, sizeof(n->buf));
 	if (len == -EAGAIN)
 		return;
-	/* too short to be answered, or 0: the client is gone */
+	/* too short for a reply, too long, or the client has gone (0) */
 	if (len < (ssize_t)(NLMSG_HDRLEN + sizeof(struct genlmsghdr)) || len > (ssize_t)sizeof(n->buf) ||
 	    nlh->nlmsg_len < NLMSG_HDRLEN + sizeof(struct genlmsghdr) || nlh->nlmsg_len > len) {
 		n->c.broken = true;
 		return;
 	}
-	/* libmnl may look at the padding of the last attribute */
+	/* libmnl may read the padding of the last attribute */
 	memset(n->buf + len, 0, sizeof(n->buf) - len < 8 ? sizeof(n->buf) - len : 8);
 	n->rq = (struct request){ .a = n->c.a, .client = &n->c, .nlh = nlh, .admin = n->admin };
 	n->c.more = !request_serve(&n->rq);
@@ -100,10 +100,10 @@ static void accept_client(struct source *s, uint32_t events)
 	int fd;
 
 	fd = peer_accept(&a->peers, s->fd, &cred);
-	/* the next that connects is another try */
+	/* the next connection triggers another try */
 	if (fd == -EAGAIN || fd == -EBUSY)
 		return;
-	loop_change(&a->control->loop, s, EPOLLIN | EPOLLET); /* there may be more */
+	loop_change(&a->control->loop, s, EPOLLIN | EPOLLET); /* more may wait */
 	if (fd < 0)
 		return;
 	admin = cred.uid == 0 || in_admin_group(a->control, fd, &cred);
@@ -152,8 +152,8 @@ int control_init(struct agent *a)
 	if (s->source.fd < 0)
 		return -errno;
 	peer_refuse_descriptors(s->source.fd);
-	/* ours to remove: the lock on the runtime directory says nobody else runs,
-	 * and connect says nobody else with another directory listens here */
+	/* the lock excludes another agent in this runtime directory, connect() one that
+	 * listens here and has another: a socket that is left may be removed */
 	if (!connect(s->source.fd, (struct sockaddr *)&addr, sizeof(addr))) {
 		log_error("control: somebody else listens at %s: set another path", a->cfg.control);
 		ret = -EADDRINUSE;

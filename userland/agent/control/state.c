@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What the next start needs to take over: limits, jobs with their tokens,
- * workers with their sessions.  Written whole on every change, before the
- * change is promised to anybody, and moved into place.  A crash in between
- * leaves the state before the change, which the data path then gets again.
+ * The state that the next start takes over: limits, jobs with their tokens, workers with
+ * their sessions.  The whole file is written on every change, before a reply confirms the
+ * change, and renamed into place.  After a crash in between, the next start restores the
+ * state before the change, also in the data path.
  *
- * The file is a stream of netlink messages as on the control socket: whose jobs
- * they are (STATE_CMD_BACKEND), LIMITS_SET, a PORT_SET per port that was given a hook, a JOB_NEW
- * per job (GENERATION, POLICY_SEQ and, as ROUND, its first round with it),
- * after it a WORKER_SET per worker, followed by what the family has no
- * attributes for (STATE_CMD_WORKER).  NLMSG_DONE ends it.
+ * The file has netlink messages as on the control socket: the owner of the jobs
+ * (STATE_CMD_BACKEND), LIMITS_SET, a PORT_SET for each port with a requested hook, a JOB_NEW
+ * for each job (with GENERATION, POLICY_SEQ and, as ROUND, its first round), each followed by
+ * a WORKER_SET for each worker and, after that, what the family has no attributes for
+ * (STATE_CMD_WORKER).  NLMSG_DONE ends it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@ static int write_msg(FILE *f, const struct nlmsghdr *nlh)
 		       : -EIO;
 }
 
-/* Numbers of generations mean something only to the plane that gave them. */
+/* Generations are numbered by the backend and mean nothing to the other. */
 static int write_backend(FILE *f, struct agent *a)
 {
 	struct msg m;

@@ -24,7 +24,7 @@ static int parse_limits(struct saved *s, const struct nlmsghdr *nlh)
 	return 0;
 }
 
-/* A copy of @nlh without the attributes of the policy that waits, NULL: no memory. */
+/* Return: copy of @nlh without the pending policy, NULL without memory. */
 static struct nlmsghdr *copy_without_next(const struct nlmsghdr *nlh)
 {
 	const struct genlmsghdr *from = mnl_nlmsg_get_payload(nlh);
@@ -52,7 +52,7 @@ static struct nlmsghdr *copy_without_next(const struct nlmsghdr *nlh)
 	return copy;
 }
 
-/* A job can be without the policy that waits: v->refused says what is wrong with that. */
+/* Drops an invalid pending policy; v->refused is the reason. */
 static int read_job(struct saved_job *v, const struct nlmsghdr *nlh)
 {
 	const struct saina_job_attrs *a;
@@ -110,7 +110,7 @@ static int parse_worker(struct saved *s, const struct nlmsghdr *nlh)
 		return -EBADMSG;
 	wk = &s->job[s->n - 1].job.worker[d.attrs.worker.id];
 	saina_worker_read(&d.attrs.worker, wk);
-	wk->round = d.attrs.worker.round; /* 0 if it does not say */
+	wk->round = d.attrs.worker.round; /* 0 if missing */
 	return 0;
 }
 
@@ -130,7 +130,7 @@ static int parse_port(struct saved *s, const struct nlmsghdr *nlh)
 	return 0;
 }
 
-/* What follows the header of one of our own messages, NULL: not of that size. */
+/* Return: payload of a message of the file's own, NULL if its size is not @size. */
 static const void *own_payload(const struct nlmsghdr *nlh, size_t size)
 {
 	if (nlh->nlmsg_len != NLMSG_HDRLEN + sizeof(struct genlmsghdr) + size)
@@ -193,7 +193,7 @@ int state_parse(struct saved *s, const void *buf, size_t len)
 	size_t step;
 	int ret;
 
-	/* a file without its end was not moved into place by us */
+	/* a complete file ends with NLMSG_DONE */
 	for (;; nlh = (const void *)((const char *)nlh + step), len -= step) {
 		if (len < NLMSG_HDRLEN || nlh->nlmsg_len < NLMSG_HDRLEN || nlh->nlmsg_len > len)
 			return -EBADMSG;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* JOIN: who gets in, and in which place. */
+/* JOIN: who is admitted, as which worker. */
 #include <ctype.h>
 #include <endian.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 static bool token_equal(const __u8 *x, const __u8 *y)
 {
-	volatile __u8 diff = 0; /* as long for a wrong first byte as for a wrong last */
+	volatile __u8 diff = 0; /* constant time */
 	int i;
 
 	for (i = 0; i < SAINA_TOKEN_LEN; i++)
@@ -32,7 +32,7 @@ static void sanitize_name(const char *from, char *to)
 	to[i] = 0;
 }
 
-/* The place a JOIN asks for: a number, or -1 and the sentence was sent. */
+/* Return: number of the worker that a JOIN gets, or -1 after sending a refusal. */
 static int choose_worker(struct agent *a, const struct sender *from, const struct saina_hdr *h,
 		      uint64_t nonce, const struct saina_job *job)
 {
@@ -79,7 +79,7 @@ static uint64_t random_session(uint64_t last)
 	return session;
 }
 
-/* The port of ours the JOIN came in by. */
+/* Finds the port and MAC that the JOIN came from, or sends a refusal. */
 static bool find_port(struct agent *a, const struct sender *from, const struct saina_hdr *h,
 		      uint64_t nonce, struct saina_place *place)
 {
@@ -120,7 +120,7 @@ static int refusal_reason(int error, const struct saina_core_err *err)
 	}
 }
 
-/* Has the present round counted on this worker, and may it have something to come? */
+/* Does the present round count on this worker, and is it incomplete? */
 static bool round_needs(const struct saina_job *job, const struct saina_job_rt *rt, int w)
 {
 	return rt->next_round > job->first_round && rt->members & 1ull << w &&
@@ -128,9 +128,9 @@ static bool round_needs(const struct saina_job *job, const struct saina_job_rt *
 }
 
 /*
- * Where a worker that comes to a running job begins.  Read after it has
- * become active: a round that opens from now on waits for it.  So does the
- * present one if it counts on an earlier life of this worker.
+ * The first round of a worker that joins a running job.  It is active already, so rounds that
+ * open from now on wait for it.  The present round does, too, if it counts on an earlier session
+ * of this worker.
  */
 static uint32_t choose_first_round(struct agent *a, const struct saina_job *job, int w)
 {
@@ -142,10 +142,10 @@ static uint32_t choose_first_round(struct agent *a, const struct saina_job *job,
 }
 
 /*
- * Is it too early for a worker that has left, or died, to come back?  The present round may have all it
- * had to give: it would take the sums of then for those of what it gives now.  Where all are
- * started anew the first is back before the last has gone: when that has, the job forms
- * again; where the others go on, the next round opens.
+ * Must a worker that has left or died wait before it rejoins?  Its old contribution may already
+ * be counted in the present round; a quick rejoin would mix old sums with new ones.  The wait
+ * ends when the others open the next round.  If all workers are being restarted, it ends when
+ * the last has gone and the job forms again.
  */
 static bool rejoin_is_early(struct agent *a, const struct saina_job *job, int w)
 {
@@ -206,12 +206,12 @@ static void admit_worker(struct agent *a, const struct sender *from, const struc
 	log_info("job %s: worker %d (%s) joined from %s by port %s: %d of %u", job->name, w,
 		 req.name, from->text, p ? p->name : "?", __builtin_popcountll(job->active),
 		 job->workers);
-	/* a crash from here on must not forget whom we welcomed */
+	/* a restart after a crash must know whoever has got a WELCOME */
 	jobs_commit(a);
 	reply_welcome(a, &from->addr, job, w);
 }
 
-/* The job a JOIN asks for, by number or name; or NULL and the sentence was sent. */
+/* Return: the job that a JOIN names by number or name, or NULL after sending a refusal. */
 static const struct saina_job *find_job(struct agent *a, const struct sender *from,
 					const struct saina_hdr *h, const struct saina_join *join)
 {
@@ -250,8 +250,8 @@ void admit_join(struct agent *a, const struct sender *from, const struct saina_h
 		       job->id);
 		return;
 	}
-	/* the same JOIN again: its answer was lost, or the worker wants to know
-	 * where the job begins now that it runs */
+	/* a repeated JOIN: the reply was lost, or the worker asks for the first round now that
+	 * the job runs */
 	for (w = 0; w < job->workers; w++) {
 		if (!jobs_alive(job, w) || jobs_worker(a, job, w)->nonce != nonce ||
 		    job->worker[w].bind.ip != from->addr.sin_addr.s_addr ||
@@ -267,7 +267,7 @@ void admit_join(struct agent *a, const struct sender *from, const struct saina_h
 		return;
 	}
 	w = choose_worker(a, from, h, nonce, job);
-	/* it asks again */
+	/* without a reply the worker repeats its JOIN */
 	if (w >= 0 && !rejoin_is_early(a, job, w))
 		admit_worker(a, from, h, join, job, w);
 }

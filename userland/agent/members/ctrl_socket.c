@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What workers and the agent say to each other (uapi/saina/proto.h): JOIN is
- * answered with WELCOME or REFUSE, READY, HEARTBEAT and LEAVE with STATUS or
- * REFUSE.  Nothing here trusts a datagram: its length, its source and its
- * session are checked before it changes anything.
+ * The socket of control messages (uapi/saina/proto.h): JOIN is answered with WELCOME or
+ * REFUSE; READY, HEARTBEAT and LEAVE with STATUS or REFUSE.  Datagrams are not trusted:
+ * length, source and session are checked before anything changes.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -17,10 +16,10 @@
 #include "agent/backend/backend.h"
 #include "agent/members/internal.h"
 
-#define RX_BATCH  64 /* datagrams read before others get their turn */
-#define RCVBUF (8 << 20)
+#define RX_BATCH 64 /* datagrams received in one turn of the loop */
+#define RCVBUF	 (8 << 20)
 
-static struct log_limit old_limit;
+static struct log_limit version_limit;
 
 static void store_report(struct worker_aux *aux, const struct saina_report *r)
 {
@@ -66,7 +65,7 @@ static void handle_member(struct agent *a, const struct sender *from, const stru
 			store_report(jobs_worker(a, job, w), (const void *)(h + 1));
 		break;
 	case SAINA_MSG_LEAVE:
-		/* a LEAVE whose answer was lost comes again */
+		/* LEAVE is repeated if its reply was lost */
 		if (jobs_alive(job, w))
 			backend_worker_end(a, job, w, SAINA_WORKER_STATE_LEFT, "left");
 		break;
@@ -74,7 +73,7 @@ static void handle_member(struct agent *a, const struct sender *from, const stru
 	reply_status(a, job, w);
 }
 
-/* Is the fixed part of the header what a control message may have? */
+/* Checks length, flags and unused fields of a control message. */
 static bool header_is_valid(const struct saina_hdr *h, size_t len)
 {
 	__u8 flags = h->type == SAINA_MSG_READY ? SAINA_F_FAST :
@@ -103,9 +102,9 @@ static void handle_datagram(struct agent *a, const struct sender *from, const vo
 	uint64_t nonce;
 
 	if (len < SAINA_CTRL_LEN) {
-		/* a refusal would be longer: not for an address that may be forged */
+		/* a refusal would be longer than the request, whose source may be forged */
 		if (len >= sizeof(*h) && h->version < SAINA_PROTO_VERSION)
-			log_limited(&old_limit, LOG_L_INFO,
+			log_limited(&version_limit, LOG_L_INFO,
 				    "%s speaks version %u of the protocol, only %u is spoken here: update libsaina there (it gets no answer, for its message is too short)",
 				    from->text, h->version, SAINA_PROTO_VERSION);
 		return;
@@ -180,7 +179,7 @@ int ctrl_socket_init(struct agent *a)
 	s->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (s->fd < 0)
 		return -errno;
-	/* changing a job waits for the data path, some milliseconds each time */
+	/* each change of a job waits some milliseconds for the data path */
 	setsockopt(s->fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size));
 	if (bind(s->fd, (struct sockaddr *)&addr, sizeof(addr))) {
 		ret = -errno;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Which way the XDP program's results take to a worker: redirected to its port, or by
- * the relay.  Results that the tc program makes get to every worker.
+ * Which way results of the XDP program take to a worker: redirected to its port, or by the
+ * relay.  Results of the tc program reach every worker.
  */
 #include "agent/ports/ports.h"
 #include "agent/backend/backend.h"
@@ -16,7 +16,7 @@ static bool has_tc_hook(struct agent *a, const struct saina_job *job, int w)
 	return p && p->mode == SAINA_PORT_MODE_TC;
 }
 
-/* Does the XDP program make results of this job? */
+/* Can the XDP program complete results of this job? */
 static bool uses_xdp(struct agent *a, const struct saina_job *job)
 {
 	int w;
@@ -28,8 +28,8 @@ static bool uses_xdp(struct agent *a, const struct saina_job *job)
 }
 
 /*
- * Whether a worker gets what is redirected is tested until it has shown that, and again
- * when its port comes from tc to XDP: what the tc program answers shows nothing.
+ * Probes test whether redirected frames reach a worker, until it echoes one.  The test is
+ * repeated when its port moves from tc to XDP, because replies of the tc program prove nothing.
  */
 static void update_probe(struct worker_aux *aux, bool on_tc)
 {
@@ -57,7 +57,7 @@ static void choose_path(struct agent *a, const struct saina_job *job, int w)
 	struct saina_core_err err;
 
 	update_probe(aux, on_tc);
-	/* until it has said READY, what it was admitted with holds */
+	/* before READY a port with XDP stays as it was admitted */
 	if ((!on_tc && !aux->ready) ||
 	    req.relay == !!(job->worker[w].bind.flags & SAINA_BIND_RELAY))
 		return;

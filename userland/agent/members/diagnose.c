@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Workers that are alive, and of which nothing can arrive: a heartbeat says that their kernel refuses
- * to send gradients, or that they have sent some and the data path does not answer.  A worker that
- * sends nothing because it computes is neither.  And those whose numbers trouble others (numbers.c).
+ * Live workers whose gradients do not arrive: heartbeats report that their kernel refuses to
+ * send gradients, or that gradients are sent and the data path does not answer.  A worker that
+ * computes, and so sends nothing, reports neither.
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "agent/ports/ports.h"
 #include "agent/members/internal.h"
 
-#define UNANSWERED_MS 5000	/* the data path answers within a second */
+#define UNANSWERED_MS 5000	/* normally the data path answers within a second */
 
 static struct log_limit limit;
 
@@ -51,7 +51,7 @@ bool diagnose_worker(struct agent *a, const struct saina_job *job, int w, char *
 	return worker_unheard(a, job, w, text, size) || numerics_text(a, job, w, text, size);
 }
 
-/* The first worker of which @of says something, and how many more there are. */
+/* Diagnosis of the first worker that has one, and the number of others. */
 static bool diagnose_first(struct agent *a, const struct saina_job *job, const char *is, const char *more_are,
 		     bool (*diagnose)(struct agent *a, const struct saina_job *job, int w, char *text, size_t size),
 		     char *text, size_t size)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Alive, slow or dead.  A heartbeat is a sign of life, and so is every packet
- * that the data path took as this worker's own: a worker whose control
- * messages get lost does not die while its gradients arrive.
+ * Alive, slow or dead.  Signs of life are heartbeats, and packets that the data path has
+ * accepted as the worker's own: a worker whose control messages are lost stays alive while its
+ * gradients arrive.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,10 +13,10 @@
 #define PERIOD_MIN_MS 10
 #define PERIOD_MAX_MS 200
 #define SLOW_CHECK_MS 1000
-#define STALL_MS      100	/* later than this the agent itself was held up */
+#define STALL_MS      100	/* a tick later than this means that the agent was not scheduled */
 #define DRAIN_MAX  8192
 
-/* Counted only for packets that passed all checks of who sent them. */
+/* These count only packets whose sender was verified. */
 static const int life_signs[] = {
 	SAINA_C_STORED,	    SAINA_C_ADDED,	 SAINA_C_LATE,	     SAINA_C_RESENT,
 	SAINA_C_PULLED,	    SAINA_C_STALE,	 SAINA_C_PROBED,     SAINA_C_DUPLICATE,
@@ -45,7 +45,7 @@ void liveness_heard(struct agent *a, const struct saina_job *job, int w)
 	liveness_replan(a);
 }
 
-/* The timer runs while anybody is alive, often enough for the strictest job. */
+/* The timer runs while any worker is alive, often enough for the strictest job. */
 void liveness_replan(struct agent *a)
 {
 	const struct saina_job *job;
@@ -71,7 +71,7 @@ void liveness_replan(struct agent *a)
 	loop_timer_set(&a->members->liveness.timer, period, period);
 }
 
-/* Has the data path heard the worker since the last look? */
+/* Has the data path got packets of the worker since the last check? */
 static bool has_sent_packets(struct agent *a, const struct saina_job *job, int w,
 			 struct worker_aux *aux)
 {
@@ -94,8 +94,8 @@ static void check_silence(struct agent *a, const struct saina_job *job, int w, u
 	uint64_t silent_ms = (now - aux->last_heard) / NSEC_PER_MSEC;
 	char why[64];
 
-	/* counters are looked at (a system call each) only when a heartbeat
-	 * is overdue; the first such look only learns where they stand */
+	/* reading counters costs a system call: only if a heartbeat is overdue.  The first
+	 * read is only the baseline. */
 	if (silent_ms <= job->heartbeat_ms)
 		return;
 	if (has_sent_packets(a, job, w, aux)) {
@@ -122,7 +122,7 @@ static void mark_slow(struct agent *a, const struct saina_job *job, int w, bool 
 		backend_worker_set(a, &req, NULL, NULL);
 }
 
-/* What a job did since the last check. */
+/* Progress of a job since the last check. */
 struct progress {
 	uint32_t rounds;
 	unsigned int k;
@@ -136,7 +136,7 @@ static struct progress read_progress(struct agent *a, const struct saina_job *jo
 
 	if (saina_dp_job_rt(a->dp, job->id, &rt) || rt.generation != job->generation)
 		return p;
-	/* a new generation counts its rounds from its own beginning */
+	/* each generation starts to count its rounds anew */
 	if (aux->checked_generation == rt.generation && rt.next_round >= aux->checked_round)
 		p.rounds = rt.next_round - aux->checked_round;
 	p.k = rt.k;
@@ -146,10 +146,9 @@ static struct progress read_progress(struct agent *a, const struct saina_job *jo
 }
 
 /*
- * Late are gradients that came after their result, and those a worker did not
- * even send because the result was there first.  Where k of n are waited for,
- * each is in time for k/n of the gradients if all are equally quick; a worker
- * that is in time for less than half of that is slow.
+ * Late gradients are those that arrived after their result, and those that were not sent
+ * because the result arrived first.  If all workers are equally fast and a result takes k of n,
+ * each worker is in time for k/n of its gradients.  A worker below half of that is slow.
  */
 static void check_late(struct agent *a, const struct saina_job *job, int w, struct progress p)
 {
@@ -169,10 +168,10 @@ static void check_late(struct agent *a, const struct saina_job *job, int w, stru
 	aux->in_time += in_time;
 	aux->late += late;
 	aux->counted = true;
-	/* counters outlive a worker: the first look only learns where they stand */
+	/* counters outlive a session: the first read is only the baseline */
 	if (first)
 		return;
-	/* the round that is open may still be in time */
+	/* gradients of the open round may still be in time */
 	missed = due > in_time + job->segments ? due - in_time - job->segments : 0;
 	if (missed > late)
 		late = missed;
@@ -192,8 +191,8 @@ static void check_late(struct agent *a, const struct saina_job *job, int w, stru
 		mark_slow(a, job, w, late && in_time * 2 * n < (in_time + late) * p.k);
 }
 
-/* Nobody dies because the agent did not listen: time in which it was held up
- * does not count, and what has come in meanwhile is heard first. */
+/* No worker dies because the agent was not scheduled: such time does not count as silence,
+ * and messages that arrived meanwhile are read first. */
 static void discount_stall(struct agent *a)
 {
 	uint64_t now = loop_now(), due = a->members->liveness.last + a->members->liveness.period_ms * NSEC_PER_MSEC;

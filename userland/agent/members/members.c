@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+/* Sets up the parts of this folder, and carries changes of jobs and ports to workers. */
 #include <stdio.h>
 
 #include "agent/ports/ports.h"
@@ -36,7 +37,7 @@ void members_uninit(struct agent *a)
 	liveness_uninit(a);
 }
 
-/* However a life ended, and whoever says so. */
+/* Notes when sessions ended, for any reason. */
 static void record_ends(struct agent *a, const struct saina_job *job)
 {
 	struct worker_aux *aux;
@@ -47,7 +48,7 @@ static void record_ends(struct agent *a, const struct saina_job *job)
 			aux->ended_at = 0;
 		else if (!aux->ended_at && job->worker[w].state != SAINA_WORKER_STATE_ABSENT) {
 			aux->ended_at = loop_now();
-			/* it may have sent since the last look what ended it */
+			/* its last messages may be why it ended */
 			numerics_read(a, job, w);
 		}
 	}

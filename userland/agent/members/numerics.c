@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Workers whose numbers spoil the results of all: NaN and infinities, which make a result NaN, and block
- * scales coarser than those of all others, in which small values of others are rounded away.  Nothing is
- * refused, since a sum cannot tell.  The worker is named: by an event, a line in the log, and for
- * SHOW_NS in job show and worker show.
+ * Workers whose numbers spoil the results of all: NaN and infinity make a result NaN, and a
+ * block scale coarser than those of all others rounds their small values away.  Nothing is
+ * refused, because results do not show whose fault it is.  The worker is named by an event, by
+ * a line in the log and, for SHOW_NS, in job show and worker show.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "agent/members/internal.h"
 
 #define SHOW_NS      (60000 * NSEC_PER_MSEC)
-#define COARSE_ROUNDS 16	/* so many rounds' slots are looked at together */
+#define COARSE_ROUNDS 16	/* scales are judged by the slots of so many rounds */
 
 static struct log_limit nonfinite_limit, coarse_limit;
 
@@ -32,7 +32,7 @@ static void report_nonfinite(struct agent *a, const struct saina_job *job, int w
 
 	if (!is_shown(n->nonfinite_at)) {
 		n->segments = 0;
-		/* usual where losses are scaled until they overflow: no warning */
+		/* no warning: normal with loss scaling, which grows until it overflows */
 		log_limited(&nonfinite_limit, LOG_L_INFO,
 			    "job %s: worker %d (%s) sent NaN or infinity: the result of such a segment is NaN for all",
 			    job->name, w, job->worker[w].name);
@@ -69,14 +69,14 @@ void numerics_tick(struct agent *a, const struct saina_job *job, int w, const st
 	uint64_t nonfinite = c->c[SAINA_C_NONFINITE], added = c->c[SAINA_C_ADDED];
 	uint64_t coarse = c->c[SAINA_C_COARSENED], coarse_of;
 
-	/* new counters, which begin at 0 */
+	/* the job has new counters, which start at 0 */
 	if (n->known && (nonfinite < n->nonfinite || added < n->added || coarse < n->coarse))
 		n->nonfinite = n->added = n->coarse = 0;
-	/* those of before this agent are nobody's news */
+	/* what an earlier agent has counted is not reported again */
 	if (n->known && nonfinite > n->nonfinite)
 		report_nonfinite(a, job, w, nonfinite - n->nonfinite);
 	n->nonfinite = nonfinite;
-	/* a slot that it opens it cannot make coarser */
+	/* the first gradient of a slot (SAINA_C_STORED) cannot make it coarser */
 	coarse_of = added - n->added;
 	if (n->known && (!coarse_of || coarse_of < COARSE_ROUNDS * (uint64_t)job->segments))
 		return;
@@ -92,7 +92,7 @@ void numerics_read(struct agent *a, const struct saina_job *job, int w)
 	struct saina_counters c = { 0 };
 	int ret = saina_dp_counters(a->dp, job->id, w, &c);
 
-	/* without maps, which come with the job's first worker, nothing was counted */
+	/* -ENOENT: the job's first worker makes the maps; before, all counters are 0 */
 	if (!ret || ret == -ENOENT)
 		numerics_tick(a, job, w, &c);
 }

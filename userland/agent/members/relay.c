@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The slow path: results for workers that cannot take redirected frames, and
- * jumbo results for all (the kernel cannot clone those), sent as ordinary UDP
- * through the bridge.  Also the pump of the data path's ring buffers.
+ * The slow path: sends results as ordinary UDP through the bridge to workers that redirected
+ * frames do not reach, and jumbo results, which the kernel cannot clone, to all.  Also reads the
+ * data path's ring buffers.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -14,14 +14,14 @@
 #include "agent/members/internal.h"
 
 #define SNDBUF (8 << 20)
-#define EVENT_BATCH  32 /* of events and of results, before others get their turn */
+#define EVENT_BATCH 32 /* events and results handled in one turn of the loop */
 
 static void send_result(struct agent *a, const struct saina_relay_msg *m, struct in_addr ip,
 		       __be16 port)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = port, .sin_addr = ip };
 
-	/* what does not fit is lost like a frame on the way: workers pull it */
+	/* workers pull a lost result, as with any lost frame */
 	if (sendto(a->members->delivery.source.fd, &m->hdr, m->len, MSG_DONTWAIT | MSG_NOSIGNAL,
 		   (struct sockaddr *)&to, sizeof(to)) < 0)
 		log_limited(&a->members->delivery.limit, LOG_L_WARN, "relay: a result to %s was lost: %s",
@@ -38,7 +38,7 @@ static void relay_result(void *arg, const struct saina_relay_msg *m)
 	job = saina_core_job_find(a->jobs->core, 1, le16toh(m->hdr.job), NULL, NULL);
 	if (!job || m->len < sizeof(m->hdr) || m->len > sizeof(m->hdr) + sizeof(m->payload))
 		return;
-	/* one for all is cheaper than one each, and no more is flooded than that */
+	/* to all live workers, if more than one: one multicast frame, which the bridge floods */
 	if (m->hdr.worker == SAINA_WORKER_ANY && m->workers && m->workers == job->active &&
 	    m->workers & (m->workers - 1)) {
 		ip.s_addr = htonl(SAINA_GROUP_BASE + job->id);
@@ -53,8 +53,8 @@ static void relay_result(void *arg, const struct saina_relay_msg *m)
 	}
 }
 
-/* A worker that is behind asks for many segments of a round, one by one, and again
- * and again: one event a second says as much. */
+/* A worker that is behind requests many segments of a lost round, again and again.  One
+ * event a second is enough. */
 static bool is_repeated_stale(struct agent *a, const struct saina_event *ev)
 {
 	const struct saina_job *job;
@@ -91,8 +91,8 @@ static void dispatch_events(struct source *s, uint32_t events)
 	saina_dp_event_dispatch(a->dp, &cb);
 }
 
-/* Nobody should send here: gradients are taken off the ports before they get
- * this far.  What came in before a port was attached is thrown away. */
+/* The data path takes gradients off the ports.  Those that arrived before a port was
+ * attached are discarded. */
 static void discard_input(struct source *s, uint32_t events)
 {
 	char buf[64];
@@ -144,7 +144,7 @@ err_close:
 
 void delivery_uninit(struct agent *a)
 {
-	loop_del(&a->loop, &a->members->delivery.events); /* its descriptor is saina_dp's */
+	loop_del(&a->loop, &a->members->delivery.events); /* saina_dp closes its descriptor */
 	loop_del(&a->loop, &a->members->delivery.source);
 	close(a->members->delivery.source.fd);
 }

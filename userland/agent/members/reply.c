@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What is said to workers: WELCOME, STATUS, REFUSE (uapi/saina/proto.h). */
+/* Messages to workers: WELCOME, STATUS, REFUSE (uapi/saina/proto.h). */
 #include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
@@ -10,23 +10,22 @@
 
 #include "agent/members/internal.h"
 
-/* A second: refusals go to addresses that may be forged. */
-#define REFUSALS_MAX  500
-#define REFUSALS_PER_CLASS 20	/* to one address, and those of the same hash */
+/* Refusals in a second are limited, because they may go to forged addresses. */
+#define REFUSALS_MAX	   500
+#define REFUSALS_PER_CLASS 20	/* to addresses of the same hash */
 
-/* Headers are 48 bytes, bodies need no more than an alignment of 4: a struct of
- * both has no gap. */
+/* The header has 48 bytes and bodies are aligned to 4: a struct of both has no padding. */
 _Static_assert(sizeof(struct {
 		       struct saina_hdr h;
 		       struct saina_welcome b;
 	       }) == 96,
-	       "no gap");
+	       "no padding");
 
 static struct log_limit refuse_limit;
 
 static void send_msg(struct agent *a, const struct sockaddr_in *to, const void *msg, size_t len)
 {
-	/* what gets lost is asked for again */
+	/* the worker asks again if this is lost */
 	if (sendto(a->members->ctrl.source.fd, msg, len, MSG_DONTWAIT | MSG_NOSIGNAL,
 		   (const struct sockaddr *)to, sizeof(*to)) < 0)
 		log_limited(&refuse_limit, LOG_L_WARN, "cannot answer %s: %s",
@@ -43,7 +42,7 @@ static void fill_header(struct saina_hdr *h, int type, int job, int worker, uint
 	h->session = htole64(session);
 }
 
-/* Is there budget left for a refusal to this address? */
+/* Return: false if the budget for this address is used up. */
 static bool take_refusal_budget(struct ctrl_socket *s, __be32 ip)
 {
 	_Static_assert(REFUSAL_CLASSES == 1 << 6, "of the hash");
@@ -72,7 +71,7 @@ static void send_refusal(struct agent *a, const struct sender *from, const struc
 
 	memset(&msg, 0, sizeof(msg));
 	fill_header(&msg.hdr, SAINA_MSG_REFUSE, le16toh(req->job), req->worker, le64toh(req->session));
-	/* of another version, if it is about that */
+	/* in the sender's version, which it may refuse */
 	msg.hdr.version = req->version;
 	msg.body.nonce = htole64(nonce);
 	msg.body.reason = htole32(reason);
@@ -94,7 +93,7 @@ void reply_refuse(struct agent *a, const struct sender *from, const struct saina
 	va_end(ap);
 }
 
-/* What nobody asked for is not counted. */
+/* A refusal without a request, to a known address: takes no budget. */
 static void send_dismissal(struct agent *a, const struct sender *to, const struct saina_hdr *hdr,
 		    const char *fmt, ...)
 {
@@ -114,7 +113,7 @@ static struct sockaddr_in worker_address(const struct saina_job *job, int w)
 	};
 }
 
-/* So that the worker knows that its READY was heard. */
+/* Tells the worker that its READY has arrived. */
 static int reported_path(const struct worker_aux *aux)
 {
 	if (!aux->ready)
@@ -122,7 +121,7 @@ static int reported_path(const struct worker_aux *aux)
 	return aux->fast ? SAINA_PATH_FAST : SAINA_PATH_RELAYED;
 }
 
-/* Of how many parts of a round's data does a worker compute one?  0: each has data of its own. */
+/* Number of parts that a round's data is cut into; 0: each worker has data of its own. */
 static unsigned int count_parts(const struct saina_job *job, const struct saina_policy *p)
 {
 	return p->mode == SAINA_POLICY_CODED ? job->workers / (p->spread + 1) : 0;
@@ -187,8 +186,8 @@ void reply_welcome(struct agent *a, const struct sockaddr_in *to, const struct s
 	msg.body.ring = htole16(job->ring);
 	msg.body.workers = job->workers;
 	msg.body.state = job->state;
-	/* Of those who formed the job each begins where it begins, also if the
-	 * quicker ones have gone on by the time this one asks (again). */
+	/* Workers that formed the job start with its first round, even if others have opened
+	 * the next by the time of a repeated JOIN. */
 	msg.body.round = htole32(aux->formed ? job->first_round : aux->first_round);
 	msg.body.group = htole32(SAINA_GROUP_BASE + job->id);
 	msg.body.heartbeat_ms = htole16(job->heartbeat_ms);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * By reference: which worker of this host has which memory of the data path's
- * (uapi/saina/shm.h).  Who knows a worker's session gets that worker's array and its job's
- * board.  An array is one session's: when that ends, however it ends and whoever says so, the
- * data path forgets array and board, and the next session gets new ones.
+ * Which session has which shared memory of the data path (uapi/saina/shm.h).  Whoever knows a
+ * worker's session gets that worker's input array and its job's ring of results.  An array
+ * belongs to one session: when that ends, for any reason, the data path drops array and ring,
+ * and the next session gets new ones.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -65,13 +65,13 @@ int shm_grant(struct agent *a, const struct saina_shm_request *q, struct saina_s
 			 job->worker[q->worker].name);
 	aux->shm_session = q->session;
 	a->jobs->aux[job->id]->status_due = true;
-	/* a start after a crash must know whose it is */
+	/* a restart after a crash must know the owner */
 	jobs_commit(a);
 	return 0;
 }
 
-/* The job began again, with new maps: the worker is to ask for its own, which a board that it
- * has not says to it. */
+/* The job has formed again, with new maps.  STATUS names a ring that the worker does not have,
+ * so that it requests the new ones. */
 static void renew_maps(struct agent *a, const struct saina_job *job, int w)
 {
 	uint32_t board;

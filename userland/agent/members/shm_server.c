@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The socket that workers of this host ask for their memory at (uapi/saina/shm.h): one
- * question on a connection, which is closed when it is answered.  Whoever says nothing has the
- * connection for SILENCE_MS, and each user has a limited number of these.
+ * The socket where workers of this host request shared memory (uapi/saina/shm.h).  A
+ * connection has one request and is closed after the reply.  A connection without a request
+ * is closed after SILENCE_MS, and each user may have a limited number of these.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,12 +12,12 @@
 
 #include "agent/members/internal.h"
 
-#define ACCEPT_BATCH	   64	/* connections before others get their turn */
-#define BACKLOG	   256	/* workers of four full jobs, in one moment */
-#define PENDING_MAX 256	/* that have said nothing yet */
-#define PENDING_PER_UID 64	/* .. of one user */
-#define SILENCE_MS 2000
-#define CHECK_MS	   500
+#define ACCEPT_BATCH	64	/* connections accepted in one turn of the loop */
+#define BACKLOG		256	/* workers of four full jobs, at the same time */
+#define PENDING_MAX	256	/* connections whose request has not arrived */
+#define PENDING_PER_UID 64	/* of one user */
+#define SILENCE_MS	2000
+#define CHECK_MS	500
 
 static struct log_limit limit;
 
@@ -29,7 +29,7 @@ struct shm_client {
 	uint64_t since;
 };
 
-/* Only while somebody waits. */
+/* The timer runs only while there are connections without a request. */
 static void update_timer(struct shm_server *s)
 {
 	unsigned int ms = s->clients ? CHECK_MS : 0;
@@ -74,7 +74,7 @@ static void send_reply(int fd, const struct saina_shm_reply *m, const int map[2]
 		c->cmsg_len = CMSG_LEN(2 * sizeof(int));
 		memcpy(CMSG_DATA(c), map, 2 * sizeof(int));
 	}
-	/* who does not hear it asks again */
+	/* the worker asks again if this is lost */
 	if (sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno != EPIPE && errno != ECONNRESET)
 		log_limited(&limit, LOG_L_WARN, "by reference: cannot answer: %s", strerror(errno));
 }
@@ -90,7 +90,7 @@ static void send_refusal(struct agent *a, int fd, const struct ucred *who, int e
 	send_reply(fd, &m, NULL);
 }
 
-/* Looks for the question: -EAGAIN if there is none yet, else the connection has served. */
+/* Return: -EAGAIN if no request has arrived; 0: the connection can be closed. */
 static int serve_request(struct agent *a, int fd, const struct ucred *who)
 {
 	struct saina_shm_reply m = { 0 };
@@ -157,7 +157,7 @@ static unsigned int count_clients(const struct shm_server *s, uid_t uid)
 	return n;
 }
 
-/* Waits for the question, if there is room for one more that waits. */
+/* Waits for the request, if the limits allow it. */
 static void await_request(struct agent *a, int fd, const struct ucred *who)
 {
 	struct shm_server *s = &a->members->shm;
@@ -190,7 +190,7 @@ static void accept_clients(struct source *s, uint32_t events)
 
 	for (int i = 0; i < ACCEPT_BATCH; i++) {
 		fd = peer_accept(&a->peers, s->fd, &who);
-		/* the next that connects is another try */
+		/* the next connection triggers another try */
 		if (fd == -EAGAIN || fd == -EBUSY)
 			return;
 		if (fd < 0)
@@ -200,7 +200,7 @@ static void accept_clients(struct source *s, uint32_t events)
 		else
 			peer_close(&a->peers, fd);
 	}
-	loop_change(&a->loop, s, EPOLLIN | EPOLLET); /* there may be more */
+	loop_change(&a->loop, s, EPOLLIN | EPOLLET); /* more may wait */
 }
 
 static const char *socket_path(struct agent *a, char *path, size_t size)
@@ -218,7 +218,7 @@ int shm_server_init(struct agent *a)
 	s->timer = (struct source){ .ready = close_silent, .arg = a, .fd = -1 };
 	socket_path(a, path, sizeof(path));
 	unlink(path);
-	/* whoever can reach it must know a session to get anything */
+	/* everybody may connect, but only a valid session gets memory */
 	s->listener.fd = peer_listen(path, BACKLOG);
 	if (s->listener.fd == -ENAMETOOLONG) {
 		log_warn("by reference: the name %s is too long for a socket: no job can work by reference",

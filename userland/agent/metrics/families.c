@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The metrics: a row each in `families`, in Prometheus's text format.  A family's samples stand
- * together, so the text goes through the snapshot once for each; it is made piece by piece, as
- * much as a reader takes.
+ * The metrics, a row each in `families`, in Prometheus's text format.  All samples of a family
+ * must be adjacent, so the snapshot is read once for each family.  The text is made piece by
+ * piece, as a reader takes it.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,17 +10,17 @@
 
 #include "agent/metrics/internal.h"
 
-/* What a sample is of. */
+/* What a sample describes. */
 enum scope { OF_AGENT, OF_PORT, OF_JOB, OF_WORKER };
 
-/* One sample: what follows the family's name, labels beside those of its scope, and the value. */
+/* @suffix: follows the family's name; @labels: besides those of the scope. */
 struct sample {
 	const char *suffix;
 	char labels[320];
 	double value;
 };
 
-/* A function's answer about part @part of an item. */
+/* What a family's function says of part @part of an item: LAST ends the item without a sample. */
 enum verdict { LAST, SKIP, EMIT };
 
 struct family {
@@ -54,8 +54,7 @@ static const struct {
 #undef COUNTER
 };
 
-/* A label's value: names have neither control characters nor other alphabets, but may have
- * quotes. */
+/* Escapes a label's value.  Names are printable ASCII, but may contain quotes. */
 static const char *escaped(const char *text, char *to, size_t size)
 {
 	size_t n = 0;
@@ -320,7 +319,7 @@ static enum verdict worker_drops(const struct snapshot *s, unsigned int item, un
 	return EMIT;
 }
 
-/* Of whole microseconds, rounded down: "le" is the end of a bucket. */
+/* Lateness is in whole microseconds, rounded down; "le" is the end of a bucket. */
 static enum verdict worker_lateness(const struct snapshot *s, unsigned int item, unsigned int part,
 				   int arg, struct sample *o)
 {
@@ -338,7 +337,7 @@ static enum verdict worker_lateness(const struct snapshot *s, unsigned int item,
 		sum += at->hist[i];
 	o->value = sum;
 	if (part > SAINA_ARRIVAL_BUCKETS) {
-		/* not @n: the program may have been between the two */
+		/* not @n: the program may have updated one before the other */
 		o->suffix = "_count";
 	} else {
 		o->suffix = "_bucket";
@@ -442,7 +441,7 @@ static unsigned int count_items(const struct snapshot *s, enum scope scope)
 	}
 }
 
-/* The labels that all samples of an item have. */
+/* The labels that all samples of an item share. */
 static void item_labels(const struct snapshot *s, enum scope scope, unsigned int item, char *to,
 			size_t size)
 {
@@ -485,7 +484,7 @@ static void format_sample(struct text *t, const struct family *f, const struct s
 			 labels[0] && o->labels[0] ? "," : "", o->labels, o->value);
 }
 
-/* Makes the next line; false at the end. */
+/* Formats the next line.  Return: false at the end. */
 static bool next_line(struct text *t)
 {
 	while (t->family < ARRAY_SIZE(families)) {
@@ -501,7 +500,7 @@ static bool next_line(struct text *t)
 		}
 		verdict = f->sample(t->s, t->item, t->part, f->arg, &o);
 		if (verdict == EMIT && !t->headed) {
-			/* a family without samples has no head either */
+			/* a family without samples has no header */
 			t->headed = true;
 			format_line(t, "# HELP %s %s\n# TYPE %s %s\n", f->name, f->help, f->name, f->type);
 			return true;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The server: libmicrohttpd without a thread of its own.  Its epoll set is one source of the
- * loop, so a turn of it is one among those of the others; a client that does not read, or does
- * not say what it wants, has a connection of at most TIMEOUT and nothing else.
+ * loop, served in turn like all others.  A client that does not read, or sends no request,
+ * holds one connection for at most TIMEOUT_S.
  *
- * A request waits (suspended) until a snapshot is complete; one that is FRESH serves all who
- * ask meanwhile.
+ * A request is suspended until a snapshot is complete.  A snapshot serves all requests of the
+ * next FRESH ns.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -30,10 +30,10 @@
 /**
  * struct metrics
  * @http: the epoll set of @daemon
- * @timer: when @daemon wants to be run without anything having happened
- * @work: always ready while @building
- * @building: the snapshot that is being made
- * @last: the newest that is complete
+ * @timer: time-outs of @daemon
+ * @work: an eventfd that is always readable; in the loop while @building
+ * @building: the incomplete snapshot, or NULL
+ * @last: the newest complete snapshot
  * @waiting: connections that wait for @building
  */
 struct metrics {
@@ -47,7 +47,7 @@ struct metrics {
 	struct log_limit limit;
 };
 
-/* Says when it wants to be run again; 0 means at once, but after others. */
+/* Time-out 0 means at once, but after other sources. */
 static void rearm_timer(struct metrics *m)
 {
 	MHD_UNSIGNED_LONG_LONG ms;
@@ -113,7 +113,7 @@ static bool is_fresh(const struct metrics *m)
 	return m->last && loop_now() - m->last->taken_at < FRESH;
 }
 
-/* Has the connection wait for a snapshot; false if there cannot be one. */
+/* Suspends the connection until there is a snapshot.  Return: false if there cannot be one. */
 static bool wait_for_snapshot(struct metrics *m, struct MHD_Connection *c)
 {
 	if (m->n_waiting == CONNECTIONS)
@@ -187,8 +187,8 @@ static enum MHD_Result send_error(struct MHD_Connection *c, unsigned int status,
 	return ret;
 }
 
-/* Called when the head of a request is there (*seen not set), for each piece of its body, and
- * at its end; and again when the connection is resumed. */
+/* Called after the header of a request (*seen is NULL), for each piece of its body, at its
+ * end, and again when the connection is resumed. */
 static enum MHD_Result handle_request(void *cls, struct MHD_Connection *c, const char *url, const char *method,
 			       const char *version, const char *body, size_t *size, void **seen)
 {
@@ -206,7 +206,7 @@ static enum MHD_Result handle_request(void *cls, struct MHD_Connection *c, const
 		return send_error(c, MHD_HTTP_NOT_FOUND, "sainad has /metrics and nothing else\n");
 	if (strcmp(method, MHD_HTTP_METHOD_GET) && strcmp(method, MHD_HTTP_METHOD_HEAD))
 		return send_error(c, MHD_HTTP_METHOD_NOT_ALLOWED, "/metrics is read by GET\n");
-	/* asked before and resumed: what there is now was taken for it */
+	/* after a resume the last snapshot is the one that it waited for */
 	if (is_fresh(m) || (*seen == &m->last && m->last))
 		return send_text(m, c);
 	*seen = &m->last;
@@ -228,7 +228,7 @@ static int listen_unix(struct metrics *m, const char *path)
 	probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (probe < 0)
 		return -errno;
-	/* what nobody listens at any more is removed */
+	/* remove a socket that nobody listens at any more */
 	ret = connect(probe, (struct sockaddr *)&addr, sizeof(addr)) ? -errno : 0;
 	close(probe);
 	if (!ret || ret == -EAGAIN)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Takes down what jobs, workers, ports and the data path are at.  Counters and
- * arrivals of a worker are a system call each, so only a few workers are looked at in one turn of the loop.
+ * Copies the state of jobs, workers, ports and data path.  Counters and arrivals of a worker
+ * cost a system call each, so only a few workers are copied in one turn of the loop.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "agent/metrics/internal.h"
 #include "ctl/policy_text.h"
 
-#define WORKER_BUDGET 64 /* workers looked at, before others get their turn */
+#define WORKER_BUDGET 64 /* workers copied in one turn of the loop */
 
 static double seconds(uint64_t ns)
 {
@@ -144,8 +144,7 @@ int snapshot_more(struct agent *a, struct snapshot *s)
 	const struct saina_job *job;
 	int n = 0, ret;
 
-	/* jobs may come and go between two turns: a job that has gone in the middle stays as far
-	 * as it was seen */
+	/* a job that is deleted between two turns stays in the snapshot as far as it was copied */
 	while ((job = saina_core_job_next(a->jobs->core, s->at_job))) {
 		if (job->id != s->at_job || !s->at_worker) {
 			s->at_job = job->id;

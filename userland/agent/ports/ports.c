@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+/* The list of ports: comparison with links and OVSDB, settings of a port. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +44,7 @@ static int faults_set(struct agent *a, struct port *p, const struct saina_port_c
 	return 0;
 }
 
-/* Frames can be delayed by XDP only: it is there before the delay is, and goes after it. */
+/* Only XDP can delay frames: attach it before a delay is set, detach it after. */
 int ports_set(struct agent *a, struct port *p, int hook, const struct saina_port_conf *conf,
 	      char *text, size_t size)
 {
@@ -149,12 +150,12 @@ static void port_add(struct agent *a, const struct link *link)
 	a->bridge->ops->port(a, p, true);
 }
 
-/* A link that should be a port. */
+/* Adds or updates the port of a link. */
 static void port_want(struct agent *a, const struct link *link)
 {
 	struct port *p;
 
-	/* the bridge itself is where everything foreign has to get through */
+	/* the bridge itself must pass all other traffic */
 	if (link->ifindex == a->bridge->ifindex || !strcmp(link->kind, "bridge"))
 		return;
 	p = ports_find(a, link->ifindex, NULL);
@@ -166,7 +167,7 @@ static void port_want(struct agent *a, const struct link *link)
 	snprintf(p->name, sizeof(p->name), "%s", link->name);
 	if (p->mtu != link->mtu) {
 		p->mtu = link->mtu;
-		/* an MTU that was too large for native XDP may fit now */
+		/* the previous MTU may have been too large for native XDP */
 		if (p->mode == SAINA_PORT_MODE_NONE)
 			port_attach(a, p);
 	}
@@ -177,15 +178,15 @@ static void want_interface(void *arg, const struct ovsdb_interface *i)
 	struct agent *a = arg;
 	const struct link *link = links_by_name(&a->bridge->links, i->name);
 
-	/* patch ports and tunnels of the userspace datapath are no devices here,
-	 * an internal port is the host's own, an afxdp port has its own program */
+	/* patch ports and tunnels of the userspace datapath have no link, an internal
+	 * port belongs to the host, an afxdp port has a program of its own */
 	if (!link || (i->type[0] && strcmp(i->type, "system") && strcmp(i->type, "tap")))
 		return;
 	port_want(a, link);
 }
 
-/* The bridge's MAC is what results come from; a Linux bridge changes it when
- * ports come and go. */
+/* The bridge's MAC is the source of results.  A Linux bridge changes it when ports come
+ * and go. */
 static void bridge_sync(struct agent *a)
 {
 	const struct link *link = links_by_name(&a->bridge->links, a->cfg.bridge);
@@ -232,7 +233,6 @@ void ports_sync(struct agent *a)
 			a->mtu = a->bridge->port[i].mtu;
 }
 
-/* Attachments found pinned of ports that are no longer the bridge's. */
 void ports_detach_stale(struct agent *a)
 {
 	int ifindex[SAINA_PORTS_MAX], i, n;

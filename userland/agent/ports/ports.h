@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which ports the bridge has, and the program on them.  Whenever OVSDB or
- * rtnetlink say that something changed, what should be attached is compared with
- * what is.
+ * The ports of the bridge, and the program on them.  When OVSDB or rtnetlink notify a
+ * change, the ports that should be attached are compared with those that are.
  */
 #ifndef AGENT_PORTS_H
 #define AGENT_PORTS_H
@@ -15,9 +14,9 @@
  * struct port - a port of the bridge
  * @mode: enum saina_port_mode
  * @hook_requested: enum saina_port_hook
- * @wanted: scratch of ports_sync()
- * @faults: has injected delay or loss
- * @delayed: has, or is about to have, injected delay
+ * @wanted: used by ports_sync()
+ * @faults: delay or loss is injected
+ * @delayed: delay is injected, or about to be
  * @text: why it is not attached, or why at this hook
  */
 struct port {
@@ -34,10 +33,10 @@ struct port {
 };
 
 /**
- * struct bridge_ops - who has to know
- * @port: it came (or could not be attached), or (@there false) it is gone
- * @hook: it is at another hook (or at one for the first time)
- * @changed: its injected faults or the hook that was asked for are others
+ * struct bridge_ops - notifications
+ * @port: a new port (maybe not attached); @there false: a port is gone
+ * @hook: a port was attached, or moved to another hook
+ * @changed: injected faults or the requested hook of a port changed
  */
 struct bridge_ops {
 	void (*port)(struct agent *a, const struct port *p, bool there);
@@ -47,8 +46,9 @@ struct bridge_ops {
 
 /**
  * struct bridge
- * @retry: links or OVSDB are to be asked again
- * @ovs: ports are Open vSwitch's, else a Linux bridge's
+ * @retry: timer to read links, or to connect to OVSDB, again
+ * @links_stale: the list of links is incomplete
+ * @ovs: the bridge is Open vSwitch's, else a Linux bridge
  */
 struct bridge {
 	const struct bridge_ops *ops;
@@ -67,22 +67,22 @@ int bridge_init(struct agent *a, const struct bridge_ops *ops);
 void bridge_uninit(struct agent *a);
 
 /* ports.c */
-void ports_sync(struct agent *a);	/* something changed: look again */
-/* What an earlier agent attached to and is no port now. */
+void ports_sync(struct agent *a);	/* updates the ports after a change */
+/* Detaches interfaces that an earlier agent attached and that are not ports any more. */
 void ports_detach_stale(struct agent *a);
 struct port *ports_find(struct agent *a, int ifindex, const char *name);
-/* @hook: enum saina_port_hook; @conf: faults, NULL: as they are.  @text: why not. */
+/* @hook: enum saina_port_hook; @conf: faults, NULL: unchanged; @text: message of an error. */
 int ports_set(struct agent *a, struct port *p, int hook, const struct saina_port_conf *conf,
 	      char *text, size_t size);
-/* Ports that others took the program off, for good, get it at another hook. */
+/* Moves ports whose hook others have taken for good to another hook. */
 void ports_repaired(struct agent *a);
-/* Brings all ports to the hooks that were asked for. */
+/* Moves all ports to their requested hooks. */
 void ports_hooks_apply(struct agent *a);
 
 /* attach.c */
-bool ports_have_tc(struct agent *a);	/* do ports have the tc program, be it behind XDP's? */
+bool ports_have_tc(struct agent *a);	/* is the tc program on all ports, maybe behind XDP's? */
 void port_attach(struct agent *a, struct port *p);
-/* To the hook that is right now, if it is not there; else the port's text says why. */
+/* Moves the port to the hook that it should have now.  On failure p->text says why. */
 int port_hook_apply(struct agent *a, struct port *p);
 void port_detach(struct agent *a, struct port *p);
 
