@@ -29,7 +29,8 @@ static const char *const key_options[] = {
 static const struct argp_option options[] = {
 	{ "config", 'c', "FILE", 0,
 	  "configuration (default " CONFIG_FILE_DEFAULT ", which may be missing)", 1 },
-	{ "daemonize", OPT_DAEMONIZE, NULL, 0, "go to the background when set up, and log to syslog", 1 },
+	{ "daemonize", OPT_DAEMONIZE, NULL, 0,
+	  "go to the background when set up, and log to syslog", 1 },
 	{ "keep", OPT_KEEP, NULL, 0,
 	  "when stopped, leave the data path running for the next start to take over", 1 },
 	{ "check-config", OPT_CHECK, NULL, 0,

@@ -69,8 +69,8 @@ void config_free(struct config *cfg)
 
 /* Scalar keys, all strings */
 
-static int set_string(struct config_error *c, int line, const char *key, const char *value, char *to,
-		      size_t size)
+static int set_string(struct config_error *c, int line, const char *key, const char *value,
+		      char *to, size_t size)
 {
 	if (!value[0])
 		return set_error(c, line, "%s: must not be empty", key);
@@ -135,7 +135,7 @@ static int key_address(struct config_error *c, int line, const char *v, struct c
 
 	if (inet_pton(AF_INET, v, &addr) != 1 || !addr.s_addr || IN_MULTICAST(ntohl(addr.s_addr)))
 		return set_error(c, line,
-				"address: '%.32s' is no IPv4 address of a host, as 192.0.2.1", v);
+				 "address: '%.32s' is no IPv4 address of a host, as 192.0.2.1", v);
 	cfg->address = addr;
 	return 0;
 }
@@ -217,8 +217,10 @@ static int key_metrics(struct config_error *c, int line, const char *v, struct c
 		return 0;
 	}
 	if (strncmp(v, "unix:/", 6) && config_host_port(v, host, sizeof(host), &port))
-		return set_error(c, line,
-				"metrics: '%.64s' is none of 127.0.0.1:9496, [::1]:9496, unix:/PATH, off", v);
+		return set_error(
+			c, line,
+			"metrics: '%.64s' is none of 127.0.0.1:9496, [::1]:9496, unix:/PATH, off",
+			v);
 	return set_string(c, line, "metrics", v, cfg->metrics, sizeof(cfg->metrics));
 }
 
@@ -342,20 +344,20 @@ static int field_set(struct config_error *c, const config_setting_t *s, const st
 		}
 		if (strlen(text) > f->size)
 			return set_error(c, line, "%s: is longer than the %zu characters allowed",
-					f->name, f->size);
+					 f->name, f->size);
 		memcpy(to, text, strlen(text));
 		return 0;
 	}
 	if (config_setting_type(s) != CONFIG_TYPE_INT &&
 	    config_setting_type(s) != CONFIG_TYPE_INT64)
 		return set_error(c, line,
-				"%s: must be a number (with an L at its end from 2147483648 on)",
-				f->name);
+				 "%s: must be a number (with an L at its end from 2147483648 on)",
+				 f->name);
 	n = config_setting_get_int64(s);
 	max = f->size ? (long long)f->size : field_range[f->type].max;
 	if (n < field_range[f->type].min || n > max)
 		return set_error(c, line, "%s: %lld: must be %lld..%lld", f->name, n,
-				field_range[f->type].min, max);
+				 field_range[f->type].min, max);
 	switch (f->type) {
 	case FIELD_U8:
 		*(__u8 *)to = n;
@@ -385,7 +387,7 @@ static int group_read(struct config_error *c, const config_setting_t *group, con
 
 	if (!config_setting_is_group(group))
 		return set_error(c, config_setting_source_line(group),
-				"%s: must be a group, in braces", what);
+				 "%s: must be a group, in braces", what);
 	for (i = 0; i < config_setting_length(group); i++) {
 		const config_setting_t *s = config_setting_get_elem(group, i);
 
@@ -397,8 +399,8 @@ static int group_read(struct config_error *c, const config_setting_t *group, con
 					 sizeof(allowed) - strlen(allowed), "%s%s", f ? ", " : "",
 					 fields[f].name);
 			return set_error(c, config_setting_source_line(s),
-					"%s: '%.32s' is unknown; allowed are %s", what,
-					config_setting_name(s), allowed);
+					 "%s: '%.32s' is unknown; allowed are %s", what,
+					 config_setting_name(s), allowed);
 		}
 		ret = field_set(c, s, &fields[f], to);
 		if (ret)
@@ -414,7 +416,7 @@ static int jobs_read(struct config_error *c, const config_setting_t *list, struc
 
 	if (!config_setting_is_list(list))
 		return set_error(c, config_setting_source_line(list),
-				"jobs: must be a list of groups: ( { name = ...; }, ... )");
+				 "jobs: must be a list of groups: ( { name = ...; }, ... )");
 	cfg->jobs = calloc(n ? n : 1, sizeof(*cfg->jobs));
 	if (!cfg->jobs)
 		return -ENOMEM;

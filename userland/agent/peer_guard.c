@@ -171,8 +171,9 @@ int peer_accept(struct peer_guard *s, int listener, struct ucred *who)
 		return -EBUSY;
 	fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd < 0)
-		return errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM ? -EBUSY :
-												 -errno;
+		return errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM
+			       ? -EBUSY
+			       : -errno;
 	if (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, who, &len) &&
 	    !setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)))
 		return fd;

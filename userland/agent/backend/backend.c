@@ -63,7 +63,8 @@ int backend_init(struct agent *a, bool running)
 /* For workers whose rounds were lost with the data path. */
 static void end_dead(struct agent *a, const struct saina_job *job, int w, void *arg)
 {
-	backend_worker_end(a, job, w, SAINA_WORKER_STATE_DEAD, "its rounds went with the data path");
+	backend_worker_end(a, job, w, SAINA_WORKER_STATE_DEAD,
+			   "its rounds went with the data path");
 }
 
 static void end_left(struct agent *a, const struct saina_job *job, int w, void *arg)
@@ -169,7 +170,7 @@ int backend_add_configured(struct agent *a)
 }
 
 int backend_worker_end(struct agent *a, const struct saina_job *job, int w, int state,
-		     const char *why)
+		       const char *why)
 {
 	struct saina_worker_attrs req = {
 		.has = 1ull << SAINA_A_WORKER_JOB_ID | 1ull << SAINA_A_WORKER_ID |

@@ -60,20 +60,20 @@ void mirror_uninit(struct agent *a);
 const struct detached_job *backend_detached_next(struct agent *a, unsigned int from);
 
 /* As saina_core_*() of the same name, by the owner of the jobs. */
-int backend_job_new(struct agent *a, const struct saina_job_attrs *req, const struct saina_job **job,
-		  struct saina_core_err *err);
+int backend_job_new(struct agent *a, const struct saina_job_attrs *req,
+		    const struct saina_job **job, struct saina_core_err *err);
 int backend_job_set(struct agent *a, const struct saina_job_attrs *req, struct saina_core_err *err);
 int backend_job_del(struct agent *a, const struct saina_job_attrs *req, struct saina_core_err *err);
 int backend_worker_set(struct agent *a, const struct saina_worker_attrs *req,
-		     const struct saina_job **job, struct saina_core_err *err);
+		       const struct saina_job **job, struct saina_core_err *err);
 int backend_worker_del(struct agent *a, const struct saina_worker_attrs *req,
-		     struct saina_core_err *err);
+		       struct saina_core_err *err);
 /* Ends a worker's session; @state: DEAD or LEFT; @why: for the log. */
 int backend_worker_end(struct agent *a, const struct saina_job *job, int w, int state,
-		     const char *why);
+		       const char *why);
 /* Reports late gradients to the kernel's subscribers, if it is the owner. */
 void backend_worker_late(struct agent *a, const struct saina_job *job, int w, uint64_t late);
 int backend_limits_set(struct agent *a, const struct saina_limits *limits,
-		     struct saina_core_err *err);
+		       struct saina_core_err *err);
 
 #endif /* AGENT_BACKEND_H */

@@ -96,8 +96,8 @@ static bool same_shape(const struct saina_job *x, const struct saina_job *y)
 }
 
 enum mirror_mode {
-	KEEP,	/* no job may go: if it is deleted or replaced, leave that to backend_drain() */
-	NEW,	/* just requested: the caller deletes it if it gets no data path */
+	KEEP, /* no job may go: if it is deleted or replaced, leave that to backend_drain() */
+	NEW, /* just requested: the caller deletes it if it gets no data path */
 	FOLLOW, /* changed by others: it may be deleted, replaced or detached */
 };
 
@@ -246,7 +246,8 @@ void backend_drain(struct agent *a)
 /* Changes */
 
 /* Return: id of the job that a request names, in the mirror; or a negative errno and @err. */
-static int job_number(struct agent *a, int has_id, __u16 id, const char *name, struct saina_core_err *err)
+static int job_number(struct agent *a, int has_id, __u16 id, const char *name,
+		      struct saina_core_err *err)
 {
 	const struct saina_job *job;
 
@@ -255,7 +256,7 @@ static int job_number(struct agent *a, int has_id, __u16 id, const char *name, s
 }
 
 int backend_job_new(struct agent *a, const struct saina_job_attrs *asked,
-		  const struct saina_job **out, struct saina_core_err *err)
+		    const struct saina_job **out, struct saina_core_err *err)
 {
 	struct saina_job_attrs filled = *asked, *req = &filled;
 	struct saina_job_attrs undo = { .has = 1ull << SAINA_A_JOB_ID };
@@ -308,7 +309,7 @@ int backend_job_del(struct agent *a, const struct saina_job_attrs *req, struct s
 }
 
 static int worker_request(struct agent *a, int cmd, const struct saina_worker_attrs *req,
-		      const struct saina_job **out, struct saina_core_err *err)
+			  const struct saina_job **out, struct saina_core_err *err)
 {
 	int ret;
 
@@ -316,14 +317,14 @@ static int worker_request(struct agent *a, int cmd, const struct saina_worker_at
 	if (ret)
 		return ret;
 	ret = job_number(a, SAINA_HAS(req, SAINA_A_WORKER_JOB_ID) != 0, req->job_id, req->job_name,
-			err);
+			 err);
 	if (ret < 0)
 		return ret;
 	return mirror_job(a, ret, KEEP, out, err);
 }
 
 int backend_worker_set(struct agent *a, const struct saina_worker_attrs *req,
-		     const struct saina_job **out, struct saina_core_err *err)
+		       const struct saina_job **out, struct saina_core_err *err)
 {
 	struct saina_core_err ours;
 
@@ -333,7 +334,7 @@ int backend_worker_set(struct agent *a, const struct saina_worker_attrs *req,
 }
 
 int backend_worker_del(struct agent *a, const struct saina_worker_attrs *req,
-		     struct saina_core_err *err)
+		       struct saina_core_err *err)
 {
 	if (!a->backend->kernel)
 		return saina_core_worker_del(a->jobs->core, req, err);
@@ -356,7 +357,7 @@ void backend_worker_late(struct agent *a, const struct saina_job *job, int w, ui
 }
 
 int backend_limits_set(struct agent *a, const struct saina_limits *limits,
-		     struct saina_core_err *err)
+		       struct saina_core_err *err)
 {
 	int ret;
 

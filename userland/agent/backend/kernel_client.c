@@ -57,9 +57,9 @@ static int attr_number(const struct saina_attr_class *c, const char *name)
 }
 
 /* Sends a request with one object.  @err: the kernel's message. */
-static int send_request(struct kernel_client *k, int cmd, const struct saina_attr_class *c, const void *obj,
-	       int (*cb)(const struct nlmsghdr *nlh, void *arg), void *arg,
-	       struct saina_core_err *err)
+static int send_request(struct kernel_client *k, int cmd, const struct saina_attr_class *c,
+			const void *obj, int (*cb)(const struct nlmsghdr *nlh, void *arg),
+			void *arg, struct saina_core_err *err)
 {
 	struct nlmsghdr *nlh;
 	int ret;
@@ -99,7 +99,7 @@ static int notification_cb(const struct nlmsghdr *nlh, void *arg)
 }
 
 int kernel_client_receive(struct kernel_client *k, void (*job)(void *arg, unsigned int id),
-		void (*limits)(void *arg), void *arg)
+			  void (*limits)(void *arg), void *arg)
 {
 	struct notification n = { job, limits, arg };
 
@@ -124,8 +124,8 @@ static int id_cb(const struct nlmsghdr *nlh, void *arg)
 	return ret;
 }
 
-int kernel_client_each_job(struct kernel_client *k, void (*fn)(void *arg, unsigned int id), void *arg,
-		struct saina_core_err *err)
+int kernel_client_each_job(struct kernel_client *k, void (*fn)(void *arg, unsigned int id),
+			   void *arg, struct saina_core_err *err)
 {
 	struct notification n = { .job = fn, .arg = arg };
 	int i, ret = -EINTR;
@@ -233,8 +233,8 @@ int kernel_client_limits_read(struct kernel_client *k, struct saina_limits *limi
 
 /* Changes */
 
-int kernel_client_job_request(struct kernel_client *k, int cmd, const struct saina_job_attrs *req, unsigned int *id,
-		   struct saina_core_err *err)
+int kernel_client_job_request(struct kernel_client *k, int cmd, const struct saina_job_attrs *req,
+			      unsigned int *id, struct saina_core_err *err)
 {
 	struct saina_job_attrs made = { 0 };
 	int ret;
@@ -245,14 +245,14 @@ int kernel_client_job_request(struct kernel_client *k, int cmd, const struct sai
 	return ret;
 }
 
-int kernel_client_worker_request(struct kernel_client *k, int cmd, const struct saina_worker_attrs *req,
-		      struct saina_core_err *err)
+int kernel_client_worker_request(struct kernel_client *k, int cmd,
+				 const struct saina_worker_attrs *req, struct saina_core_err *err)
 {
 	return send_request(k, cmd, &saina_worker_class, req, NULL, NULL, err);
 }
 
 int kernel_client_limits_set(struct kernel_client *k, const struct saina_limits *limits,
-		      struct saina_core_err *err)
+			     struct saina_core_err *err)
 {
 	struct saina_limits_attrs l = {
 		.jobs = limits->jobs,

@@ -75,7 +75,8 @@ void control_await_controllers(struct agent *a)
 
 int clients_init(struct agent *a)
 {
-	a->control->controllers_timer = (struct source){ .fd = -1, .ready = expire_controllers, .arg = a };
+	a->control->controllers_timer =
+		(struct source){ .fd = -1, .ready = expire_controllers, .arg = a };
 	return loop_timer_add(&a->loop, &a->control->controllers_timer);
 }
 

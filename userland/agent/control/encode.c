@@ -88,7 +88,7 @@ void encode_worker(struct msg *m, struct agent *a, const struct saina_job *job, 
 		aux = jobs_worker(a, job, w);
 		if (aux->last_heard)
 			SAINA_PUT(&o, SAINA_A_WORKER_SEEN_MS, seen_ms,
-			    (loop_now() - aux->last_heard) / NSEC_PER_MSEC);
+				  (loop_now() - aux->last_heard) / NSEC_PER_MSEC);
 		SAINA_PUT(&o, SAINA_A_WORKER_ROUND, round, aux->round);
 		if (aux->reported) {
 			SAINA_PUT(&o, SAINA_A_WORKER_SENT, sent, aux->sent);
@@ -195,8 +195,8 @@ void encode_limits(struct msg *m, struct agent *a)
 {
 	struct saina_limits_attrs o;
 
-	saina_limits_show(a->jobs->core, a->backend->kernel ? SAINA_PLANE_KERNEL : SAINA_PLANE_AGENT,
-			  &o);
+	saina_limits_show(a->jobs->core,
+			  a->backend->kernel ? SAINA_PLANE_KERNEL : SAINA_PLANE_AGENT, &o);
 	saina_ctl_encode(m->nlh, &saina_limits_class, &o);
 }
 

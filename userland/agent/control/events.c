@@ -5,8 +5,8 @@
 
 static struct log_limit k_limit, stale_limit;
 
-static void publish_event(struct agent *a, const struct saina_event *ev, const struct saina_job *job,
-		    const char *text)
+static void publish_event(struct agent *a, const struct saina_event *ev,
+			  const struct saina_job *job, const char *text)
 {
 	struct msg m;
 
@@ -36,8 +36,9 @@ void control_notify_event(struct agent *a, const struct saina_event *ev, const c
 		break;
 	case SAINA_EV_CONTROLLER:
 		if (ev->a)
-			log_limited(&k_limit, LOG_L_INFO, "job %s: its controller is gone: k stays %llu",
-				    name, (unsigned long long)ev->a);
+			log_limited(&k_limit, LOG_L_INFO,
+				    "job %s: its controller is gone: k stays %llu", name,
+				    (unsigned long long)ev->a);
 		else
 			log_limited(&k_limit, LOG_L_INFO,
 				    "job %s: its controller is gone: what it has set stays", name);

@@ -67,8 +67,9 @@ static int job_set(struct request *rq)
 
 	ret = backend_job_set(rq->a, req, &rq->err);
 	if (!ret && SAINA_HAS(req, SAINA_A_JOB_CONTROLLER)) {
-		job = saina_core_job_find(rq->a->jobs->core, SAINA_HAS(req, SAINA_A_JOB_ID), req->id,
-					  SAINA_HAS(req, SAINA_A_JOB_NAME) ? req->name : NULL, NULL);
+		job = saina_core_job_find(
+			rq->a->jobs->core, SAINA_HAS(req, SAINA_A_JOB_ID), req->id,
+			SAINA_HAS(req, SAINA_A_JOB_NAME) ? req->name : NULL, NULL);
 		if (job)
 			client_set_controller(rq->client, job->id, req->controller);
 	}
@@ -87,8 +88,8 @@ static int job_del(struct request *rq)
 
 /* Finds the job by the attributes @id_attr and @name_attr; @must: one of them is required.
  * *@job is NULL if the request has neither. */
-static int find_named_job(struct request *rq, int id_attr, __u16 id, int name_attr, const char *name,
-		     bool must, const struct saina_job **job)
+static int find_named_job(struct request *rq, int id_attr, __u16 id, int name_attr,
+			  const char *name, bool must, const struct saina_job **job)
 {
 	const struct nlattr *const *tb = rq->d.tb;
 	bool any = tb[id_attr] || tb[name_attr];
@@ -165,7 +166,7 @@ static int job_get(struct request *rq)
 		if (job)
 			return reply_job(rq, job);
 		ret = find_named_job(rq, SAINA_A_JOB_ID, rq->d.attrs.job.id, SAINA_A_JOB_NAME,
-				rq->d.attrs.job.name, true, &job);
+				     rq->d.attrs.job.name, true, &job);
 		return ret ? ret : reply_job(rq, job);
 	}
 	job = saina_core_job_next(rq->a->jobs->core, rq->id);
@@ -220,8 +221,8 @@ static int worker_get(struct request *rq)
 	int ret, w;
 
 	if (!rq->dump) {
-		ret = find_named_job(rq, SAINA_A_WORKER_JOB_ID, which->job_id, SAINA_A_WORKER_JOB_NAME,
-				which->job_name, true, &only);
+		ret = find_named_job(rq, SAINA_A_WORKER_JOB_ID, which->job_id,
+				     SAINA_A_WORKER_JOB_NAME, which->job_name, true, &only);
 		if (ret)
 			return ret;
 		if (!SAINA_HAS(which, SAINA_A_WORKER_ID))

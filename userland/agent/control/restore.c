@@ -60,9 +60,10 @@ struct saved *state_load(struct agent *a)
 	if (!ret)
 		return s;
 	snprintf(backup, sizeof(backup), "%s.unreadable", path);
-	log_error("state: %s: %s: starting with the %d jobs that could be read; the file is kept as %s",
-		  path, ret == -EBADMSG ? "it makes no sense to this version" : strerror(-ret),
-		  s ? s->n : 0, backup);
+	log_error(
+		"state: %s: %s: starting with the %d jobs that could be read; the file is kept as %s",
+		path, ret == -EBADMSG ? "it makes no sense to this version" : strerror(-ret),
+		s ? s->n : 0, backup);
 	if (rename(path, backup))
 		log_error("state: %s: %s", backup, strerror(errno));
 	return s;

@@ -39,7 +39,8 @@ static void connection_read(struct connection *n)
 	if (len == -EAGAIN)
 		return;
 	/* too short for a reply, too long, or the client has gone (0) */
-	if (len < (ssize_t)(NLMSG_HDRLEN + sizeof(struct genlmsghdr)) || len > (ssize_t)sizeof(n->buf) ||
+	if (len < (ssize_t)(NLMSG_HDRLEN + sizeof(struct genlmsghdr)) ||
+	    len > (ssize_t)sizeof(n->buf) ||
 	    nlh->nlmsg_len < NLMSG_HDRLEN + sizeof(struct genlmsghdr) || nlh->nlmsg_len > len) {
 		n->c.broken = true;
 		return;

@@ -120,7 +120,8 @@ static int parse_port(struct saved *s, const struct nlmsghdr *nlh)
 	struct saved_port *p;
 	struct decoded d;
 
-	if (s->ports == SAINA_PORTS_MAX || decode_request(nlh, &saina_port_class, ~0ull, &d, &err) ||
+	if (s->ports == SAINA_PORTS_MAX ||
+	    decode_request(nlh, &saina_port_class, ~0ull, &d, &err) ||
 	    !SAINA_HAS(&d.attrs.port, SAINA_A_PORT_IFNAME) ||
 	    !SAINA_HAS(&d.attrs.port, SAINA_A_PORT_HOOK))
 		return -EBADMSG;

@@ -34,7 +34,7 @@ static void sanitize_name(const char *from, char *to)
 
 /* Return: number of the worker that a JOIN gets, or -1 after sending a refusal. */
 static int choose_worker(struct agent *a, const struct sender *from, const struct saina_hdr *h,
-		      uint64_t nonce, const struct saina_job *job)
+			 uint64_t nonce, const struct saina_job *job)
 {
 	static const int order[] = { SAINA_WORKER_STATE_ABSENT, SAINA_WORKER_STATE_LEFT,
 				     SAINA_WORKER_STATE_DEAD };
@@ -48,22 +48,24 @@ static int choose_worker(struct agent *a, const struct sender *from, const struc
 				if (job->worker[w].state == order[i])
 					return w;
 		reply_refuse(a, from, h, nonce, SAINA_REFUSE_FULL,
-		       "job %s is full: all its %u workers are alive", job->name, job->workers);
+			     "job %s is full: all its %u workers are alive", job->name,
+			     job->workers);
 		return -1;
 	}
 	if (h->worker >= job->workers) {
 		reply_refuse(a, from, h, nonce, SAINA_REFUSE_FULL,
-		       "job %s has the workers 0..%u: there is no %u", job->name, job->workers - 1,
-		       h->worker);
+			     "job %s has the workers 0..%u: there is no %u", job->name,
+			     job->workers - 1, h->worker);
 		return -1;
 	}
 	if (jobs_alive(job, h->worker)) {
 		aux = jobs_worker(a, job, h->worker);
-		reply_refuse(a, from, h, nonce, SAINA_REFUSE_TAKEN,
-		       "worker %u of job %s is alive (%s, heard %llu ms ago): use another number, or wait until it has been silent for %u ms",
-		       h->worker, job->name, job->worker[h->worker].name,
-		       (unsigned long long)((loop_now() - aux->last_heard) / NSEC_PER_MSEC),
-		       job->dead_ms);
+		reply_refuse(
+			a, from, h, nonce, SAINA_REFUSE_TAKEN,
+			"worker %u of job %s is alive (%s, heard %llu ms ago): use another number, or wait until it has been silent for %u ms",
+			h->worker, job->name, job->worker[h->worker].name,
+			(unsigned long long)((loop_now() - aux->last_heard) / NSEC_PER_MSEC),
+			job->dead_ms);
 		return -1;
 	}
 	return h->worker;
@@ -87,16 +89,18 @@ static bool find_port(struct agent *a, const struct sender *from, const struct s
 
 	if (saina_dp_learned_take(a->dp, from->addr.sin_addr.s_addr, from->addr.sin_port, nonce,
 				  place)) {
-		reply_refuse(a, from, h, nonce, SAINA_REFUSE_PORT,
-		       "you did not come in by an attached port of bridge %s: see `saina port show` there",
-		       a->cfg.bridge);
+		reply_refuse(
+			a, from, h, nonce, SAINA_REFUSE_PORT,
+			"you did not come in by an attached port of bridge %s: see `saina port show` there",
+			a->cfg.bridge);
 		return false;
 	}
 	p = ports_find(a, place->ifindex, NULL);
 	if (!p || p->mode == SAINA_PORT_MODE_NONE) {
-		reply_refuse(a, from, h, nonce, SAINA_REFUSE_PORT,
-		       "your port is not (any more) an attached port of bridge %s: see `saina port show` there",
-		       a->cfg.bridge);
+		reply_refuse(
+			a, from, h, nonce, SAINA_REFUSE_PORT,
+			"your port is not (any more) an attached port of bridge %s: see `saina port show` there",
+			a->cfg.bridge);
 		return false;
 	}
 	return true;
@@ -191,8 +195,11 @@ static void admit_worker(struct agent *a, const struct sender *from, const struc
 	aux = jobs_worker(a, job, w);
 	numerics_read(a, job, w);
 	old = *aux;
-	*aux = (struct worker_aux){ .nonce = nonce, .last_heard = loop_now(), .formed = formed,
-				    .ended_at = old.ended_at, .shm_session = old.shm_session,
+	*aux = (struct worker_aux){ .nonce = nonce,
+				    .last_heard = loop_now(),
+				    .formed = formed,
+				    .ended_at = old.ended_at,
+				    .shm_session = old.shm_session,
 				    .numerics = old.numerics };
 	ret = backend_worker_set(a, &req, &job, &err);
 	if (ret) {
@@ -223,20 +230,20 @@ static const struct saina_job *find_job(struct agent *a, const struct sender *fr
 		job = saina_core_job_find(a->jobs->core, 1, le16toh(h->job), NULL, NULL);
 		if (!job)
 			reply_refuse(a, from, h, le64toh(join->nonce), SAINA_REFUSE_NO_JOB,
-				       "there is no job %u here: `saina job show` lists them",
-				       le16toh(h->job));
+				     "there is no job %u here: `saina job show` lists them",
+				     le16toh(h->job));
 		return job;
 	}
 	sanitize_name(by->job, name);
 	job = saina_core_job_find(a->jobs->core, 0, 0, name, NULL);
 	if (!job)
 		reply_refuse(a, from, h, le64toh(join->nonce), SAINA_REFUSE_NO_JOB,
-			       "there is no job \"%s\" here: `saina job show` lists them", name);
+			     "there is no job \"%s\" here: `saina job show` lists them", name);
 	return job;
 }
 
 void admit_join(struct agent *a, const struct sender *from, const struct saina_hdr *h,
-		 const struct saina_join *join)
+		const struct saina_join *join)
 {
 	uint64_t nonce = le64toh(join->nonce);
 	const struct saina_job *job;
@@ -246,8 +253,8 @@ void admit_join(struct agent *a, const struct sender *from, const struct saina_h
 	if (!job)
 		return;
 	if (!token_equal(join->token, job->token)) {
-		reply_refuse(a, from, h, nonce, SAINA_REFUSE_TOKEN, "that is not the token of job %u",
-		       job->id);
+		reply_refuse(a, from, h, nonce, SAINA_REFUSE_TOKEN,
+			     "that is not the token of job %u", job->id);
 		return;
 	}
 	/* a repeated JOIN: the reply was lost, or the worker asks for the first round now that
@@ -262,8 +269,8 @@ void admit_join(struct agent *a, const struct sender *from, const struct saina_h
 		return;
 	}
 	if (job->state == SAINA_JOB_STOPPED) {
-		reply_refuse(a, from, h, nonce, SAINA_REFUSE_STOPPED, "job %s is stopped by its operator",
-		       job->name);
+		reply_refuse(a, from, h, nonce, SAINA_REFUSE_STOPPED,
+			     "job %s is stopped by its operator", job->name);
 		return;
 	}
 	w = choose_worker(a, from, h, nonce, job);

@@ -39,8 +39,8 @@ static void handle_member(struct agent *a, const struct sender *from, const stru
 
 	job = saina_core_job_find(a->jobs->core, 1, le16toh(h->job), NULL, NULL);
 	if (!job) {
-		reply_refuse(a, from, h, 0, SAINA_REFUSE_NO_JOB, "there is no job %u here (any more)",
-		       le16toh(h->job));
+		reply_refuse(a, from, h, 0, SAINA_REFUSE_NO_JOB,
+			     "there is no job %u here (any more)", le16toh(h->job));
 		return;
 	}
 	b = w < job->workers ? &job->worker[w].bind : NULL;
@@ -48,9 +48,10 @@ static void handle_member(struct agent *a, const struct sender *from, const stru
 	    b->ip != from->addr.sin_addr.s_addr || b->udp_port != from->addr.sin_port ||
 	    (!jobs_alive(job, w) &&
 	     !(h->type == SAINA_MSG_LEAVE && job->worker[w].state == SAINA_WORKER_STATE_LEFT))) {
-		reply_refuse(a, from, h, 0, SAINA_REFUSE_SESSION,
-		       "worker %d of job %s is not admitted in this session (any more): join again",
-		       w, job->name);
+		reply_refuse(
+			a, from, h, 0, SAINA_REFUSE_SESSION,
+			"worker %d of job %s is not admitted in this session (any more): join again",
+			w, job->name);
 		return;
 	}
 	switch (h->type) {
@@ -104,15 +105,17 @@ static void handle_datagram(struct agent *a, const struct sender *from, const vo
 	if (len < SAINA_CTRL_LEN) {
 		/* a refusal would be longer than the request, whose source may be forged */
 		if (len >= sizeof(*h) && h->version < SAINA_PROTO_VERSION)
-			log_limited(&version_limit, LOG_L_INFO,
-				    "%s speaks version %u of the protocol, only %u is spoken here: update libsaina there (it gets no answer, for its message is too short)",
-				    from->text, h->version, SAINA_PROTO_VERSION);
+			log_limited(
+				&version_limit, LOG_L_INFO,
+				"%s speaks version %u of the protocol, only %u is spoken here: update libsaina there (it gets no answer, for its message is too short)",
+				from->text, h->version, SAINA_PROTO_VERSION);
 		return;
 	}
 	if (h->version != SAINA_PROTO_VERSION) {
-		reply_refuse(a, from, h, 0, SAINA_REFUSE_VERSION,
-		       "version %u of the protocol is not spoken here, only %u: update the older side",
-		       h->version, SAINA_PROTO_VERSION);
+		reply_refuse(
+			a, from, h, 0, SAINA_REFUSE_VERSION,
+			"version %u of the protocol is not spoken here, only %u: update the older side",
+			h->version, SAINA_PROTO_VERSION);
 		return;
 	}
 	nonce = h->type == SAINA_MSG_JOIN ? le64toh(body->nonce) : 0;
@@ -125,11 +128,12 @@ static void handle_datagram(struct agent *a, const struct sender *from, const vo
 	default:
 		return; /* unknown types are dropped (versioning rule) */
 	}
-	if (!header_is_valid(h, len) || (h->type == SAINA_MSG_JOIN &&
-				   (h->session || body->reserved ||
-				    le32toh(body->round) > SAINA_ROUND_MAX))) {
-		reply_refuse(a, from, h, nonce, SAINA_REFUSE_MALFORMED,
-			       "malformed: wrong length, unknown flags, a reserved field that is not 0, or a round that cannot be");
+	if (!header_is_valid(h, len) ||
+	    (h->type == SAINA_MSG_JOIN &&
+	     (h->session || body->reserved || le32toh(body->round) > SAINA_ROUND_MAX))) {
+		reply_refuse(
+			a, from, h, nonce, SAINA_REFUSE_MALFORMED,
+			"malformed: wrong length, unknown flags, a reserved field that is not 0, or a round that cannot be");
 		return;
 	}
 	if (h->type == SAINA_MSG_JOIN)

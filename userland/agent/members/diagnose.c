@@ -52,9 +52,11 @@ bool diagnose_worker(struct agent *a, const struct saina_job *job, int w, char *
 }
 
 /* Diagnosis of the first worker that has one, and the number of others. */
-static bool diagnose_first(struct agent *a, const struct saina_job *job, const char *is, const char *more_are,
-		     bool (*diagnose)(struct agent *a, const struct saina_job *job, int w, char *text, size_t size),
-		     char *text, size_t size)
+static bool diagnose_first(struct agent *a, const struct saina_job *job, const char *is,
+			   const char *more_are,
+			   bool (*diagnose)(struct agent *a, const struct saina_job *job, int w,
+					    char *text, size_t size),
+			   char *text, size_t size)
 {
 	char why[SAINA_TEXT_LEN], more[32] = "";
 	int first = -1, n = 0;
@@ -67,7 +69,8 @@ static bool diagnose_first(struct agent *a, const struct saina_job *job, const c
 	if (n > 1)
 		snprintf(more, sizeof(more), "; so %s %d more", more_are, n - 1);
 	if (n)
-		snprintf(text, size, "worker %d (%s) %s%s%s", first, job->worker[first].name, is, why, more);
+		snprintf(text, size, "worker %d (%s) %s%s%s", first, job->worker[first].name, is,
+			 why, more);
 	return n;
 }
 
@@ -89,9 +92,10 @@ void diagnose_tick(struct agent *a, const struct saina_job *job, int w, uint64_t
 	}
 	unheard = worker_unheard(a, job, w, why, sizeof(why));
 	if (unheard && !aux->unheard)
-		log_limited(&limit, LOG_L_WARN, "job %s: worker %d (%s) is %s", job->name, w, job->worker[w].name, why);
+		log_limited(&limit, LOG_L_WARN, "job %s: worker %d (%s) is %s", job->name, w,
+			    job->worker[w].name, why);
 	else if (!unheard && aux->unheard)
-		log_limited(&limit, LOG_L_INFO, "job %s: gradients of worker %d (%s) arrive again", job->name, w,
-			 job->worker[w].name);
+		log_limited(&limit, LOG_L_INFO, "job %s: gradients of worker %d (%s) arrive again",
+			    job->name, w, job->worker[w].name);
 	aux->unheard = unheard;
 }

@@ -73,7 +73,7 @@ void liveness_replan(struct agent *a)
 
 /* Has the data path got packets of the worker since the last check? */
 static bool has_sent_packets(struct agent *a, const struct saina_job *job, int w,
-			 struct worker_aux *aux)
+			     struct worker_aux *aux)
 {
 	struct saina_counters c;
 	uint64_t signs;
@@ -195,7 +195,8 @@ static void check_late(struct agent *a, const struct saina_job *job, int w, stru
  * and messages that arrived meanwhile are read first. */
 static void discount_stall(struct agent *a)
 {
-	uint64_t now = loop_now(), due = a->members->liveness.last + a->members->liveness.period_ms * NSEC_PER_MSEC;
+	uint64_t now = loop_now(),
+		 due = a->members->liveness.last + a->members->liveness.period_ms * NSEC_PER_MSEC;
 	const struct saina_job *job;
 	struct worker_aux *aux;
 	int id, w;

@@ -119,7 +119,7 @@ static void end_unreachable(struct agent *a, const struct saina_job *job, int w,
 
 	if (!p || p->mode == SAINA_PORT_MODE_NONE)
 		backend_worker_end(a, job, w, SAINA_WORKER_STATE_DEAD,
-				 "its port went while sainad was away");
+				   "its port went while sainad was away");
 }
 
 void members_end_unreachable(struct agent *a)

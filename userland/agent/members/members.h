@@ -54,10 +54,10 @@ struct delivery {
 };
 
 enum shm_count {
-	SHM_GRANTED,	/* requests that got memory */
-	SHM_REFUSED,	/* requests that were refused */
-	SHM_SILENT,	/* connections that sent no request */
-	SHM_CROWDED,	/* connections refused because the user had too many */
+	SHM_GRANTED, /* requests that got memory */
+	SHM_REFUSED, /* requests that were refused */
+	SHM_SILENT, /* connections that sent no request */
+	SHM_CROWDED, /* connections refused because the user had too many */
 	SHM_COUNTS
 };
 

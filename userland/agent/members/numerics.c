@@ -43,7 +43,8 @@ static void report_nonfinite(struct agent *a, const struct saina_job *job, int w
 	n->round = ev.round;	/* the next one */
 }
 
-static void report_coarse(struct agent *a, const struct saina_job *job, int w, uint64_t coarse, uint64_t of)
+static void report_coarse(struct agent *a, const struct saina_job *job, int w, uint64_t coarse,
+			  uint64_t of)
 {
 	struct worker_numerics *n = &jobs_worker(a, job, w)->numerics;
 	struct saina_event ev = {
@@ -55,15 +56,18 @@ static void report_coarse(struct agent *a, const struct saina_job *job, int w, u
 	};
 
 	if (!is_shown(n->coarse_at))
-		log_limited(&coarse_limit, LOG_L_WARN,
-			    "job %s: worker %d (%s): its block scale is coarser than all others' in %llu of %llu slots: small values of others are rounded away",
-			    job->name, w, job->worker[w].name, (unsigned long long)coarse, (unsigned long long)of);
+		log_limited(
+			&coarse_limit, LOG_L_WARN,
+			"job %s: worker %d (%s): its block scale is coarser than all others' in %llu of %llu slots: small values of others are rounded away",
+			job->name, w, job->worker[w].name, (unsigned long long)coarse,
+			(unsigned long long)of);
 	n->percent = (unsigned int)(coarse * 100 / of);
 	n->coarse_at = loop_now();
 	jobs_event(a, &ev, "small values of others are rounded away");
 }
 
-void numerics_tick(struct agent *a, const struct saina_job *job, int w, const struct saina_counters *c)
+void numerics_tick(struct agent *a, const struct saina_job *job, int w,
+		   const struct saina_counters *c)
 {
 	struct worker_numerics *n = &jobs_worker(a, job, w)->numerics;
 	uint64_t nonfinite = c->c[SAINA_C_NONFINITE], added = c->c[SAINA_C_ADDED];

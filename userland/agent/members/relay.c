@@ -17,15 +17,15 @@
 #define EVENT_BATCH 32 /* events and results handled in one turn of the loop */
 
 static void send_result(struct agent *a, const struct saina_relay_msg *m, struct in_addr ip,
-		       __be16 port)
+			__be16 port)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = port, .sin_addr = ip };
 
 	/* workers pull a lost result, as with any lost frame */
 	if (sendto(a->members->delivery.source.fd, &m->hdr, m->len, MSG_DONTWAIT | MSG_NOSIGNAL,
 		   (struct sockaddr *)&to, sizeof(to)) < 0)
-		log_limited(&a->members->delivery.limit, LOG_L_WARN, "relay: a result to %s was lost: %s",
-			    inet_ntoa(ip), strerror(errno));
+		log_limited(&a->members->delivery.limit, LOG_L_WARN,
+			    "relay: a result to %s was lost: %s", inet_ntoa(ip), strerror(errno));
 }
 
 static void relay_result(void *arg, const struct saina_relay_msg *m)
@@ -84,8 +84,9 @@ static void handle_event(void *arg, const struct saina_event *ev)
 
 static void dispatch_events(struct source *s, uint32_t events)
 {
-	struct saina_dp_cb cb = { .most = EVENT_BATCH, .event = handle_event, .relay = relay_result,
-				  .arg = s->arg };
+	struct saina_dp_cb cb = {
+		.most = EVENT_BATCH, .event = handle_event, .relay = relay_result, .arg = s->arg
+	};
 	struct agent *a = s->arg;
 
 	saina_dp_event_dispatch(a->dp, &cb);
@@ -98,7 +99,8 @@ static void discard_input(struct source *s, uint32_t events)
 	char buf[64];
 	int i;
 
-	for (i = 0; i < EVENT_BATCH && recv(s->fd, buf, sizeof(buf), MSG_DONTWAIT | MSG_TRUNC) >= 0; i++)
+	for (i = 0; i < EVENT_BATCH && recv(s->fd, buf, sizeof(buf), MSG_DONTWAIT | MSG_TRUNC) >= 0;
+	     i++)
 		;
 }
 

@@ -62,7 +62,7 @@ static bool take_refusal_budget(struct ctrl_socket *s, __be32 ip)
 }
 
 static void send_refusal(struct agent *a, const struct sender *from, const struct saina_hdr *req,
-		   uint64_t nonce, int reason, const char *fmt, va_list ap)
+			 uint64_t nonce, int reason, const char *fmt, va_list ap)
 {
 	struct {
 		struct saina_hdr hdr;
@@ -70,7 +70,8 @@ static void send_refusal(struct agent *a, const struct sender *from, const struc
 	} msg;
 
 	memset(&msg, 0, sizeof(msg));
-	fill_header(&msg.hdr, SAINA_MSG_REFUSE, le16toh(req->job), req->worker, le64toh(req->session));
+	fill_header(&msg.hdr, SAINA_MSG_REFUSE, le16toh(req->job), req->worker,
+		    le64toh(req->session));
 	/* in the sender's version, which it may refuse */
 	msg.hdr.version = req->version;
 	msg.body.nonce = htole64(nonce);
@@ -82,7 +83,7 @@ static void send_refusal(struct agent *a, const struct sender *from, const struc
 }
 
 void reply_refuse(struct agent *a, const struct sender *from, const struct saina_hdr *req,
-		    uint64_t nonce, int reason, const char *fmt, ...)
+		  uint64_t nonce, int reason, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -95,7 +96,7 @@ void reply_refuse(struct agent *a, const struct sender *from, const struct saina
 
 /* A refusal without a request, to a known address: takes no budget. */
 static void send_dismissal(struct agent *a, const struct sender *to, const struct saina_hdr *hdr,
-		    const char *fmt, ...)
+			   const char *fmt, ...)
 {
 	va_list ap;
 
@@ -168,7 +169,7 @@ void reply_job_gone(struct agent *a, const struct saina_job *job)
 }
 
 void reply_welcome(struct agent *a, const struct sockaddr_in *to, const struct saina_job *job,
-		    int w)
+		   int w)
 {
 	const struct worker_aux *aux = jobs_worker(a, job, w);
 	struct {

@@ -35,7 +35,7 @@ static void revoke_array(struct agent *a, const struct saina_job *job, int w)
 }
 
 int shm_grant(struct agent *a, const struct saina_shm_request *q, struct saina_shm_reply *m,
-	       int map[2])
+	      int map[2])
 {
 	const struct saina_job *job = saina_core_job_find(a->jobs->core, 1, q->job, NULL, NULL);
 	struct worker_aux *aux;
@@ -115,7 +115,8 @@ void shm_revoke_stale(struct agent *a)
 			aux = jobs_worker(a, job, w);
 			if (!saina_dp_is_shared(a->dp, job->id, w))
 				aux->shm_session = 0;
-			else if (!jobs_alive(job, w) || aux->shm_session != job->worker[w].bind.session)
+			else if (!jobs_alive(job, w) ||
+				 aux->shm_session != job->worker[w].bind.session)
 				revoke_array(a, job, w);
 		}
 }

@@ -75,18 +75,20 @@ static void send_reply(int fd, const struct saina_shm_reply *m, const int map[2]
 		memcpy(CMSG_DATA(c), map, 2 * sizeof(int));
 	}
 	/* the worker asks again if this is lost */
-	if (sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno != EPIPE && errno != ECONNRESET)
+	if (sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno != EPIPE &&
+	    errno != ECONNRESET)
 		log_limited(&limit, LOG_L_WARN, "by reference: cannot answer: %s", strerror(errno));
 }
 
-static void send_refusal(struct agent *a, int fd, const struct ucred *who, int error, const char *text)
+static void send_refusal(struct agent *a, int fd, const struct ucred *who, int error,
+			 const char *text)
 {
 	struct saina_shm_reply m = { .error = -error };
 
 	a->members->shm.counts[SHM_REFUSED]++;
 	snprintf(m.text, sizeof(m.text), "%s", text);
-	log_limited(&limit, LOG_L_INFO, "by reference: process %d of user %u: %s", who->pid, who->uid,
-		    m.text);
+	log_limited(&limit, LOG_L_INFO, "by reference: process %d of user %u: %s", who->pid,
+		    who->uid, m.text);
 	send_reply(fd, &m, NULL);
 }
 
@@ -102,11 +104,12 @@ static int serve_request(struct agent *a, int fd, const struct ucred *who)
 	if (n == -EAGAIN)
 		return n;
 	if (n == -EBADMSG) {
-		send_refusal(a, fd, who, -EBADMSG,
-		       "a question is one struct saina_shm_request, and no descriptor comes with it");
+		send_refusal(
+			a, fd, who, -EBADMSG,
+			"a question is one struct saina_shm_request, and no descriptor comes with it");
 	} else if (n > 0 && n != sizeof(q)) {
-		snprintf(text, sizeof(text), "a question has %zu bytes, not %zd: update the older side",
-			 sizeof(q), n);
+		snprintf(text, sizeof(text),
+			 "a question has %zu bytes, not %zd: update the older side", sizeof(q), n);
 		send_refusal(a, fd, who, -EPROTO, text);
 	} else if (n > 0 && !shm_grant(a, &q, &m, map)) {
 		a->members->shm.counts[SHM_GRANTED]++;
@@ -142,8 +145,10 @@ static void close_silent(struct source *timer, uint32_t events)
 		if (now - q->since < SILENCE_MS * NSEC_PER_MSEC)
 			continue;
 		s->counts[SHM_SILENT]++;
-		log_limited(&limit, LOG_L_INFO, "by reference: process %d of user %u has asked nothing for %u ms: its connection is closed",
-			    q->who.pid, q->who.uid, SILENCE_MS);
+		log_limited(
+			&limit, LOG_L_INFO,
+			"by reference: process %d of user %u has asked nothing for %u ms: its connection is closed",
+			q->who.pid, q->who.uid, SILENCE_MS);
 		close_client(q);
 	}
 }
@@ -167,7 +172,10 @@ static void await_request(struct agent *a, int fd, const struct ucred *who)
 		q = calloc(1, sizeof(*q));
 	if (q) {
 		*q = (struct shm_client){ .source = { .fd = fd, .ready = client_ready, .arg = q },
-				     .a = a, .who = *who, .since = loop_now(), .next = s->clients };
+					  .a = a,
+					  .who = *who,
+					  .since = loop_now(),
+					  .next = s->clients };
 		if (!loop_add(&a->loop, &q->source, EPOLLIN)) {
 			s->clients = q;
 			s->n++;
@@ -177,8 +185,9 @@ static void await_request(struct agent *a, int fd, const struct ucred *who)
 		free(q);
 	}
 	s->counts[SHM_CROWDED]++;
-	send_refusal(a, fd, who, -EBUSY,
-	       "too many connections of this user wait here and ask nothing: ask again, or close some");
+	send_refusal(
+		a, fd, who, -EBUSY,
+		"too many connections of this user wait here and ask nothing: ask again, or close some");
 	peer_close(&a->peers, fd);
 }
 
@@ -221,8 +230,9 @@ int shm_server_init(struct agent *a)
 	/* everybody may connect, but only a valid session gets memory */
 	s->listener.fd = peer_listen(path, BACKLOG);
 	if (s->listener.fd == -ENAMETOOLONG) {
-		log_warn("by reference: the name %s is too long for a socket: no job can work by reference",
-			 path);
+		log_warn(
+			"by reference: the name %s is too long for a socket: no job can work by reference",
+			path);
 		s->listener.fd = -1;
 		return 0;
 	}

@@ -26,8 +26,8 @@ enum verdict { LAST, SKIP, EMIT };
 struct family {
 	const char *name, *type, *help;
 	enum scope scope;
-	enum verdict (*sample)(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
-			      struct sample *o);
+	enum verdict (*sample)(const struct snapshot *s, unsigned int item, unsigned int part,
+			       int arg, struct sample *o);
 	int arg;
 };
 
@@ -76,18 +76,34 @@ static enum verdict single_value(struct sample *o, unsigned int part, double val
 
 /* The agent */
 
-static enum verdict build_info(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
-			      struct sample *o)
+static enum verdict build_info(const struct snapshot *s, unsigned int item, unsigned int part,
+			       int arg, struct sample *o)
 {
 	snprintf(o->labels, sizeof(o->labels), "version=\"%s\",control_plane=\"%s\"", SAINA_VERSION,
 		 s->kernel ? "kernel" : "agent");
 	return single_value(o, part, 1);
 }
 
-enum { UP, HELD_UP, HELD_UP_TIMES, GRANTS, GRANTS_REFUSED, GRANTS_SILENT, GRANTS_CROWDED, FOREIGN, TAKEN_OVER, LIMIT_JOBS, JOBS, LIMIT_MEMORY, MEMORY, PORTS, CONTROL };
+enum {
+	UP,
+	HELD_UP,
+	HELD_UP_TIMES,
+	GRANTS,
+	GRANTS_REFUSED,
+	GRANTS_SILENT,
+	GRANTS_CROWDED,
+	FOREIGN,
+	TAKEN_OVER,
+	LIMIT_JOBS,
+	JOBS,
+	LIMIT_MEMORY,
+	MEMORY,
+	PORTS,
+	CONTROL
+};
 
-static enum verdict agent_value(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
-			       struct sample *o)
+static enum verdict agent_value(const struct snapshot *s, unsigned int item, unsigned int part,
+				int arg, struct sample *o)
 {
 	const double values[] = {
 		[UP] = s->up,
@@ -110,8 +126,8 @@ static enum verdict agent_value(const struct snapshot *s, unsigned int item, uns
 	return single_value(o, part, values[arg]);
 }
 
-static enum verdict global_drops(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
-				struct sample *o)
+static enum verdict global_drops(const struct snapshot *s, unsigned int item, unsigned int part,
+				 int arg, struct sample *o)
 {
 	if (!s->counted || part >= SAINA_C_N)
 		return LAST;
@@ -124,8 +140,8 @@ static enum verdict global_drops(const struct snapshot *s, unsigned int item, un
 
 /* Ports */
 
-static enum verdict port_info(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
-			     struct sample *o)
+static enum verdict port_info(const struct snapshot *s, unsigned int item, unsigned int part,
+			      int arg, struct sample *o)
 {
 	const struct port *p = &s->port[item].port;
 	char driver[2 * sizeof(p->driver)];
@@ -138,8 +154,8 @@ static enum verdict port_info(const struct snapshot *s, unsigned int item, unsig
 
 enum { ATTACHED, PORT_WORKERS, PORT_RELAYED };
 
-static enum verdict port_value(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
-			      struct sample *o)
+static enum verdict port_value(const struct snapshot *s, unsigned int item, unsigned int part,
+			       int arg, struct sample *o)
 {
 	const struct snap_port *p = &s->port[item];
 	const double values[] = {
@@ -153,8 +169,8 @@ static enum verdict port_value(const struct snapshot *s, unsigned int item, unsi
 
 enum { LOSS, DELAY };
 
-static enum verdict port_fault(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
-			      struct sample *o)
+static enum verdict port_fault(const struct snapshot *s, unsigned int item, unsigned int part,
+			       int arg, struct sample *o)
 {
 	const struct saina_port_conf *f = &s->port[item].faults;
 
@@ -170,8 +186,8 @@ static enum verdict port_fault(const struct snapshot *s, unsigned int item, unsi
 
 /* Jobs */
 
-static enum verdict job_info(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
-			    struct sample *o)
+static enum verdict job_info(const struct snapshot *s, unsigned int item, unsigned int part,
+			     int arg, struct sample *o)
 {
 	const struct snap_job *j = &s->job[item];
 	char policy[2 * sizeof(j->policy)];
@@ -181,8 +197,8 @@ static enum verdict job_info(const struct snapshot *s, unsigned int item, unsign
 	return single_value(o, part, 1);
 }
 
-static enum verdict job_state(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
-			     struct sample *o)
+static enum verdict job_state(const struct snapshot *s, unsigned int item, unsigned int part,
+			      int arg, struct sample *o)
 {
 	if (++part >= ARRAY_SIZE(job_states))
 		return LAST;
@@ -193,8 +209,8 @@ static enum verdict job_state(const struct snapshot *s, unsigned int item, unsig
 
 enum { JOB_WORKERS, ALIVE, ELEMENTS, SEGMENTS, JOB_MEMORY, DETACHED, RESULTS, RESULT_BYTES };
 
-static enum verdict job_value(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
-			     struct sample *o)
+static enum verdict job_value(const struct snapshot *s, unsigned int item, unsigned int part,
+			      int arg, struct sample *o)
 {
 	const struct snap_job *j = &s->job[item];
 	const double values[] = {
@@ -213,8 +229,8 @@ static enum verdict job_value(const struct snapshot *s, unsigned int item, unsig
 
 enum { ROUNDS, K, OPEN_SLOTS, AGE, FLIPS, CONVERGED, SWAPS, MIX };
 
-static enum verdict job_rt_value(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
-				struct sample *o)
+static enum verdict job_rt_value(const struct snapshot *s, unsigned int item, unsigned int part,
+				 int arg, struct sample *o)
 {
 	const struct snap_job *j = &s->job[item];
 	const struct saina_job_rt *rt = &j->rt;
@@ -236,8 +252,8 @@ static enum verdict job_rt_value(const struct snapshot *s, unsigned int item, un
 
 /* Workers */
 
-static enum verdict worker_info(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
-			       struct sample *o)
+static enum verdict worker_info(const struct snapshot *s, unsigned int item, unsigned int part,
+				int arg, struct sample *o)
 {
 	const struct snap_worker *w = &s->worker[item];
 	char name[2 * sizeof(w->name)];
@@ -246,8 +262,8 @@ static enum verdict worker_info(const struct snapshot *s, unsigned int item, uns
 	return single_value(o, part, 1);
 }
 
-static enum verdict worker_state(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
-				struct sample *o)
+static enum verdict worker_state(const struct snapshot *s, unsigned int item, unsigned int part,
+				 int arg, struct sample *o)
 {
 	if (++part >= ARRAY_SIZE(worker_states))
 		return LAST;
@@ -258,8 +274,8 @@ static enum verdict worker_state(const struct snapshot *s, unsigned int item, un
 
 enum { SILENT, WORKER_ROUND, RELAYED, SHARED, IN_TIME, LATE };
 
-static enum verdict worker_value(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
-				struct sample *o)
+static enum verdict worker_value(const struct snapshot *s, unsigned int item, unsigned int part,
+				 int arg, struct sample *o)
 {
 	const struct snap_worker *w = &s->worker[item];
 	const double values[] = {
@@ -280,16 +296,13 @@ static enum verdict worker_value(const struct snapshot *s, unsigned int item, un
 
 enum { SENT, RESENT, RTT, WINDOW, UNHEARD };
 
-static enum verdict worker_report(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
-				 struct sample *o)
+static enum verdict worker_report(const struct snapshot *s, unsigned int item, unsigned int part,
+				  int arg, struct sample *o)
 {
 	const struct snap_worker *w = &s->worker[item];
 	const double values[] = {
-		[SENT] = w->sent,
-		[RESENT] = w->resent,
-		[RTT] = w->rtt_us / 1e6,
-		[WINDOW] = w->window,
-		[UNHEARD] = w->unheard,
+		[SENT] = w->sent,     [RESENT] = w->resent,   [RTT] = w->rtt_us / 1e6,
+		[WINDOW] = w->window, [UNHEARD] = w->unheard,
 	};
 
 	if (!w->reported || (arg == RTT && !w->rtt_us))
@@ -297,16 +310,16 @@ static enum verdict worker_report(const struct snapshot *s, unsigned int item, u
 	return single_value(o, part, values[arg]);
 }
 
-static enum verdict worker_counter(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
-				  struct sample *o)
+static enum verdict worker_counter(const struct snapshot *s, unsigned int item, unsigned int part,
+				   int arg, struct sample *o)
 {
 	const struct snap_worker *w = &s->worker[item];
 
 	return w->counted ? single_value(o, part, w->c.c[arg]) : LAST;
 }
 
-static enum verdict worker_drops(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
-				struct sample *o)
+static enum verdict worker_drops(const struct snapshot *s, unsigned int item, unsigned int part,
+				 int arg, struct sample *o)
 {
 	const struct snap_worker *w = &s->worker[item];
 
@@ -321,7 +334,7 @@ static enum verdict worker_drops(const struct snapshot *s, unsigned int item, un
 
 /* Lateness is in whole microseconds, rounded down; "le" is the end of a bucket. */
 static enum verdict worker_lateness(const struct snapshot *s, unsigned int item, unsigned int part,
-				   int arg, struct sample *o)
+				    int arg, struct sample *o)
 {
 	const struct saina_arrival *at = &s->worker[item].arrival;
 	uint64_t sum = 0;
@@ -344,7 +357,8 @@ static enum verdict worker_lateness(const struct snapshot *s, unsigned int item,
 		if (part == SAINA_ARRIVAL_BUCKETS - 1)
 			snprintf(o->labels, sizeof(o->labels), "le=\"+Inf\"");
 		else
-			snprintf(o->labels, sizeof(o->labels), "le=\"%g\"", saina_arrival_end_us(part) / 1e6);
+			snprintf(o->labels, sizeof(o->labels), "le=\"%g\"",
+				 saina_arrival_end_us(part) / 1e6);
 	}
 	return EMIT;
 }
@@ -451,7 +465,8 @@ static void item_labels(const struct snapshot *s, enum scope scope, unsigned int
 	if (scope == OF_PORT)
 		snprintf(to, size, "port=\"%s\"", escaped(s->port[item].port.name, name, sizeof(name)));
 	else if (scope == OF_JOB)
-		snprintf(to, size, "saina_job=\"%s\"", escaped(s->job[item].name, name, sizeof(name)));
+		snprintf(to, size, "saina_job=\"%s\"",
+			 escaped(s->job[item].name, name, sizeof(name)));
 	else if (scope == OF_WORKER)
 		snprintf(to, size, "saina_job=\"%s\",worker=\"%d\"",
 			 escaped(s->job[s->worker[item].job].name, name, sizeof(name)),
@@ -481,7 +496,7 @@ static void format_sample(struct text *t, const struct family *f, const struct s
 		format_line(t, "%s%s %.15g\n", f->name, o->suffix, o->value);
 	else
 		format_line(t, "%s%s{%s%s%s} %.15g\n", f->name, o->suffix, labels,
-			 labels[0] && o->labels[0] ? "," : "", o->labels, o->value);
+			    labels[0] && o->labels[0] ? "," : "", o->labels, o->value);
 }
 
 /* Formats the next line.  Return: false at the end. */
@@ -502,7 +517,8 @@ static bool next_line(struct text *t)
 		if (verdict == EMIT && !t->headed) {
 			/* a family without samples has no header */
 			t->headed = true;
-			format_line(t, "# HELP %s %s\n# TYPE %s %s\n", f->name, f->help, f->name, f->type);
+			format_line(t, "# HELP %s %s\n# TYPE %s %s\n", f->name, f->help, f->name,
+				    f->type);
 			return true;
 		}
 		t->part++;

@@ -189,8 +189,9 @@ static enum MHD_Result send_error(struct MHD_Connection *c, unsigned int status,
 
 /* Called after the header of a request (*seen is NULL), for each piece of its body, at its
  * end, and again when the connection is resumed. */
-static enum MHD_Result handle_request(void *cls, struct MHD_Connection *c, const char *url, const char *method,
-			       const char *version, const char *body, size_t *size, void **seen)
+static enum MHD_Result handle_request(void *cls, struct MHD_Connection *c, const char *url,
+				      const char *method, const char *version, const char *body,
+				      size_t *size, void **seen)
 {
 	struct metrics *m = cls;
 
@@ -318,11 +319,11 @@ int metrics_init(struct agent *a)
 	ret = fd = listen_at(m, where);
 	if (ret < 0)
 		goto err;
-	m->daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, handle_request, m,
-				     MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
-				     (unsigned int)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
-				     (unsigned int)TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-				     (size_t)MEMORY + BLOCK, MHD_OPTION_END);
+	m->daemon = MHD_start_daemon(
+		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, handle_request, m,
+		MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+		(unsigned int)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)TIMEOUT_S,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY + BLOCK, MHD_OPTION_END);
 	if (!m->daemon) {
 		close(fd);
 		ret = -ENOMEM;
@@ -331,7 +332,8 @@ int metrics_init(struct agent *a)
 	ret = sources_add(m);
 	if (ret)
 		goto err;
-	log_info("metrics at %s%s%s", m->path[0] ? "" : "http://", where, m->path[0] ? "" : "/metrics");
+	log_info("metrics at %s%s%s", m->path[0] ? "" : "http://", where,
+		 m->path[0] ? "" : "/metrics");
 	return 0;
 err:
 	log_error("metrics: cannot listen at %s: %s", where, strerror(-ret));
