@@ -80,7 +80,7 @@ static enum verdict build_info(const struct snapshot *s, unsigned int item, unsi
 			       int arg, struct sample *o)
 {
 	snprintf(o->labels, sizeof(o->labels), "version=\"%s\",control_plane=\"%s\"", SAINA_VERSION,
-		 s->kernel ? "kernel" : "agent");
+		 s->backend);
 	return single_value(o, part, 1);
 }
 
