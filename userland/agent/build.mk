@@ -8,8 +8,8 @@ JOBCORE_SRCS	:= $(addprefix kmod/core/,table.c check.c schedule.c worker.c memor
 
 SAINAD_SRCS	:= $(addprefix userland/agent/,main.c args.c process.c config.c log.c loop.c jobs.c runtime.c peer_guard.c \
 		   ports/bridge.c ports/ports.c ports/attach.c \
-		   members/members.c members/ctrl_socket.c members/admit.c members/reply.c members/liveness.c \
-		   members/delivery.c members/relay.c members/shm_grant.c members/shm_server.c members/diagnose.c members/numerics.c \
+		   members/members.c members/ctrl_socket.c members/admit.c members/reply.c members/liveness.c members/straggler.c \
+		   members/delivery.c members/shm_grant.c members/shm_server.c members/diagnose.c members/numerics.c \
 		   control/client.c control/server.c control/request.c control/encode.c control/decode.c \
 		   control/state.c control/state_parse.c control/restore.c control/events.c \
 		   metrics/http.c metrics/snapshot.c metrics/families.c \
