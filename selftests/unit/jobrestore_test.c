@@ -42,7 +42,7 @@ static void restore(void **state)
 	assert_true(add(o, "new", 1, NULL)->generation > 41);
 }
 
-/* A job with a policy that waits, and k set, as a state file has it; it is deleted. */
+/* A job with a pending policy and k set, as in a state file; the job itself is deleted. */
 static struct saina_job saved_job(struct owner *o, const char *waits)
 {
 	struct saina_job_attrs r = {

@@ -156,7 +156,7 @@ static int restore_mirrored(struct agent *a, const struct saved_job *from)
 static void log_dropped(const struct saina_job *job, unsigned int attr, const char *why)
 {
 	log_error("job %s: %s cannot be taken over: %s", job->name,
-		  attr == SAINA_A_JOB_K_SET ? "k as it was set" : "the policy that waits", why);
+		  attr == SAINA_A_JOB_K_SET ? "k as it was set" : "the pending policy", why);
 }
 
 static int restore_own(struct agent *a, const struct saved_job *from)
