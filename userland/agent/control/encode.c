@@ -195,8 +195,7 @@ void encode_limits(struct msg *m, struct agent *a)
 {
 	struct saina_limits_attrs o;
 
-	saina_limits_show(a->jobs->core,
-			  a->backend->ops->owner, &o);
+	saina_limits_show(a->jobs->core, a->backend->ops->owner, &o);
 	saina_ctl_encode(m->nlh, &saina_limits_class, &o);
 }
 

@@ -99,8 +99,8 @@ bool state_has_running_local(const struct saved *s)
 
 bool state_of_other_backend(const struct agent *a, const struct saved *s)
 {
-	return s && (a->backend->ops->owner == SAINA_PLANE_KERNEL) !=
-			    (s->backend == SAINA_PLANE_KERNEL);
+	return s &&
+	       (a->backend->ops->owner == SAINA_PLANE_KERNEL) != (s->backend == SAINA_PLANE_KERNEL);
 }
 
 /* Restores what the agent knows of workers.  Time without an agent does not count as silence. */

@@ -2,6 +2,8 @@
 /*
  * Members: the workers of the jobs, from admission to death.
  *
+ *	tick.c         runs all checks periodically
+ *	changes.c      carries changes of jobs and ports to workers
  *	ctrl_socket.c  the UDP socket of control messages, and their checks
  *	admit.c        JOIN: who is admitted, as which worker
  *	reply.c        WELCOME, STATUS and REFUSE
