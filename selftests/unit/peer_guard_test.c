@@ -238,7 +238,7 @@ static void guarded(void **state)
 	int c;
 
 	unlink(path);
-	listener = peer_listen(path, 16);
+	listener = peer_listen(path, SOCK_SEQPACKET, 16);
 	assert_true(listener >= 0);
 	c = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
 	if (peer_refuse_descriptors(listener)) {
