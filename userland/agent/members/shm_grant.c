@@ -74,11 +74,11 @@ int shm_grant(struct agent *a, const struct saina_shm_request *q, struct saina_s
  * so that it requests the new ones. */
 static void renew_maps(struct agent *a, const struct saina_job *job, int w)
 {
-	uint32_t board;
+	uint32_t results;
 	int map[2];
 
 	a->jobs->aux[job->id]->status_due = true;
-	if (saina_dp_share(a->dp, job->id, w, map, &board)) {
+	if (saina_dp_share(a->dp, job->id, w, map, &results)) {
 		log_error("job %s: %s", job->name, saina_dp_error(a->dp));
 		revoke_array(a, job, w);
 		return;
@@ -123,7 +123,7 @@ void shm_revoke_stale(struct agent *a)
 
 uint32_t shm_results_id(struct agent *a, const struct saina_job *job, char *why, size_t size)
 {
-	uint32_t board;
+	uint32_t results;
 
 	if (!job->by_reference) {
 		snprintf(why, size, "not allowed for this job");
@@ -137,7 +137,7 @@ uint32_t shm_results_id(struct agent *a, const struct saina_job *job, char *why,
 			 w, job->worker[w].name, a->cfg.runtime_dir);
 		return 0;
 	}
-	board = job->active ? saina_dp_board(a->dp, job->id) : 0;
-	snprintf(why, size, board ? "in use" : "not in use: no worker is alive");
-	return board;
+	results = job->active ? saina_dp_board(a->dp, job->id) : 0;
+	snprintf(why, size, results ? "in use" : "not in use: no worker is alive");
+	return results;
 }
