@@ -94,7 +94,7 @@ faults
 export SAINA_SLOW=40
 step "saina.ko" 3600 "$here/guest.sh" "$messages" "$loops"
 step "saina.ko when memory is short" 1800 "$here/failmem.sh" "$messages"
-for t in float_test plane_test; do
+for t in float_test backend_test; do
 	step "$t" 3600 "$here/$t.sh"
 done
 

@@ -4,8 +4,8 @@
 # `make bench' in its smallest form: every contender reduces, every sum is right, the
 # report is complete, nothing is left behind.  How fast anybody was is not looked at.
 
-# shellcheck source=report.sh
-. "$(dirname "$0")/report.sh"
+# shellcheck source=bench_lib.sh
+. "$(dirname "$0")/bench_lib.sh"
 build=${SAINA_BUILD:-$top/build}
 report=$tmp/out/bench.json
 

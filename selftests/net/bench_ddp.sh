@@ -3,8 +3,8 @@
 #
 # make bench-ddp, in small: all five ways take their steps, and the ratios are told.  No times.
 
-# shellcheck source=report.sh
-. "$(dirname "$0")/report.sh"
+# shellcheck source=bench_lib.sh
+. "$(dirname "$0")/bench_lib.sh"
 report=$tmp/ddp.json
 
 "$top/tools/bench-ddp" --turns 2 --steps 3 --rate none --buckets 300000 2000 90 --out "$tmp" >"$tmp/said" 2>&1

@@ -4,8 +4,8 @@
 # `make bench-policies' in its smallest form: everything is measured, the report is complete,
 # nothing is left behind.  What the figures are is not looked at.
 
-# shellcheck source=report.sh
-. "$(dirname "$0")/report.sh"
+# shellcheck source=bench_lib.sh
+. "$(dirname "$0")/bench_lib.sh"
 report=$tmp/out/bench-policies.json
 
 [ "$(id -u)" = 0 ] || { echo "1..0 # SKIP needs root"; exit 4; }

@@ -4,8 +4,8 @@
 # make demo-torch, in small: all five trainings end, with the same model on all ranks, and there are a table and a
 # picture.  No times.
 
-# shellcheck source=report.sh
-. "$(dirname "$0")/report.sh"
+# shellcheck source=bench_lib.sh
+. "$(dirname "$0")/bench_lib.sh"
 report=$tmp/torch.json
 
 "$top/tools/demo-torch" --steps 15 --quiet-steps 5 --base 20 --target 5 --limit 200 --out "$tmp" >"$tmp/said" 2>&1

@@ -14,8 +14,8 @@ for p in podman runc iptables busybox; do
 	exit 4
 done
 
-# shellcheck source=quickstart.sh
-. "$(dirname "$0")/quickstart.sh"
+# shellcheck source=quickstart_lib.sh
+. "$(dirname "$0")/quickstart_lib.sh"
 
 DIR=$WORK/podman
 CGROUP=saina-$LAB

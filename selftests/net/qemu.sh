@@ -13,8 +13,8 @@ if ! command -v qemu-system-x86_64 >/dev/null || [ -n "${SAINA_VM-}" ]; then
 	exit 4
 fi
 
-# shellcheck source=quickstart.sh
-. "$(dirname "$0")/quickstart.sh"
+# shellcheck source=quickstart_lib.sh
+. "$(dirname "$0")/quickstart_lib.sh"
 
 left() {
 	left_of_any

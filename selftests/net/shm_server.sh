@@ -4,14 +4,14 @@
 # The socket that sainad lends memory at, which every user of the host may connect to:
 #
 #     w0, w1: workers of a job by reference
-#     share.py: clients of the socket that lie, flood, or say nothing, as user 65534
+#     shm_server.py: clients of the socket that lie, flood, or say nothing, as user 65534
 #
 # and what a worker's process can see once the worker is dead.
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
-ASK=$NET_DIR/share.py
+ASK=$NET_DIR/shm_server.py
 METRICS=$WORK/metrics
 echo "metrics = \"unix:$METRICS\";" >"$WORK/lines"
 lab_up --workers 2 --bridge linux --config "$WORK/lines"
@@ -47,7 +47,7 @@ has_lines() { # FILE N
 	[ "$(wc -l <"$1")" -ge "$2" ]
 }
 
-install -m 755 "$ASK" "$WORK/share.py"
+install -m 755 "$ASK" "$WORK/shm_server.py"
 chmod 711 "$WORK"
 job local workers 2 elements 8192 payload 256 by-reference dead 3000 heartbeat 100
 start_all local 1000000 2 --elements 8192 --think-us 2000 --restarts
@@ -58,7 +58,7 @@ pool=$(job_field local pool)
 # --- questions ------------------------------------------------------------------
 session=$(session_of 1)
 ask() { # VERSION JOB WORKER SESSION [BYTES]
-	nobody "$WORK/share.py" ask "$SAINA_SHARE" "$@"
+	nobody "$WORK/shm_server.py" ask "$SAINA_SHARE" "$@"
 }
 refused="is not admitted in this session"
 matches "a question with a wrong session is refused" "^13 .*$refused" "$(ask 3 "$id" 1 1)"
@@ -76,7 +76,7 @@ equal "nine refusals are counted" 9 "$(counted share_refused)"
 before=$(descriptors)
 at=$(job_field local round)
 flood_of=$(less 20000 2000)
-taken=$(nobody "$WORK/share.py" flood "$SAINA_SHARE" "$flood_of")
+taken=$(nobody "$WORK/shm_server.py" flood "$SAINA_SHARE" "$flood_of")
 diag "$taken of $flood_of messages with descriptors were taken by the kernel"
 equal "messages with descriptors: those that the kernel took are counted" "$taken" "$(counted foreign_descriptors)"
 same_descriptors() {
@@ -87,7 +87,7 @@ check "messages with descriptors: sainad has no more descriptors than before" un
 check "messages with descriptors: rounds go on" until_true 20 rounds_at_least local $((at + 20))
 check "messages with descriptors: memory is still in use" in_use
 
-taken=$(nobody "$WORK/share.py" flood "$AGENT_SOCKET" 1000)
+taken=$(nobody "$WORK/shm_server.py" flood "$AGENT_SOCKET" 1000)
 check "messages with descriptors to the control socket: sainad has no more descriptors than before" \
 	until_true 10 same_descriptors
 check "messages with descriptors to the control socket: it serves others" agent_says job show
@@ -95,7 +95,7 @@ check "messages with descriptors to the control socket: it serves others" agent_
 # --- silence ------------------------------------------------------------------------
 lent=$(counted share_lent)
 quiet=$(counted share_silent)
-nobody "$WORK/share.py" silent "$SAINA_SHARE" 300 >"$WORK/silent" &
+nobody "$WORK/shm_server.py" silent "$SAINA_SHARE" 300 >"$WORK/silent" &
 silent=$!
 check "300 silent connections of one user are made" until_true 20 has_lines "$WORK/silent" 1
 kill -TERM "${worker_pids[1]}"

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A worker that lies in its control messages, for fields.sh.
+"""A worker that lies in its control messages, for ctrl_fields.sh.
 
-fields.py live JOB WORKER ROUND   joins, naming ROUND as its first, says "welcome", and goes on with
+ctrl_fields.py live JOB WORKER ROUND   joins, naming ROUND as its first, says "welcome", and goes on with
                                   READY and HEARTBEAT whose fields are at their extremes; at SIGTERM
                                   leaves with such a LEAVE and says "left"
-fields.py joins JOB WORKER        JOINs with a field at its extreme each, one a line: which, and the
+ctrl_fields.py joins JOB WORKER        JOINs with a field at its extreme each, one a line: which, and the
                                   reason of the REFUSE, or "welcome" (then it leaves), or "silence"
-fields.py size JOB ELEMENTS...    JOINs to a job that takes its size from its first worker: likewise
-fields.py back JOB WORKER CMD...  runs CMD, which has WORKER declared dead, and JOINs as it at once:
+ctrl_fields.py size JOB ELEMENTS...    JOINs to a job that takes its size from its first worker: likewise
+ctrl_fields.py back JOB WORKER CMD...  runs CMD, which has WORKER declared dead, and JOINs as it at once:
                                   "waits" if it has no answer for as long as it must not, "early" if it
                                   is welcomed, "slow" if the machine was too slow to tell ten times"""
 import os

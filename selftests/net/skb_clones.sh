@@ -17,8 +17,8 @@ mkdir "$out"
 
 # tap WORKER: captures what a worker sends, at both ends of its link, until there is $out/enough
 tap() {
-	w "$1" python3 "$NET_DIR/shared.py" eth0 "$out/enough" "10.190.0.1$1" >"$out/eth$1" &
-	sw python3 "$NET_DIR/shared.py" "p$1" "$out/enough" "10.190.0.1$1" >"$out/p$1" &
+	w "$1" python3 "$NET_DIR/skb_clones.py" eth0 "$out/enough" "10.190.0.1$1" >"$out/eth$1" &
+	sw python3 "$NET_DIR/skb_clones.py" "p$1" "$out/enough" "10.190.0.1$1" >"$out/p$1" &
 }
 
 tapped() { # FILE JQ

@@ -9,8 +9,8 @@
 #        veth      veth       tap
 #         w0        w1     VM 6.1       10.190.0.10 .. .12
 
-# shellcheck source=vm.sh
-. "$(dirname "$0")/vm.sh"
+# shellcheck source=vm_lib.sh
+. "$(dirname "$0")/vm_lib.sh"
 
 export SAINA_LAB_HOOK=auto
 lab_up --workers 2 --bridge linux

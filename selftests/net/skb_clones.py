@@ -3,7 +3,7 @@
 """What a socket of AF_PACKET sees of training, beside the slot machine, which must not write
 into memory that such a socket shares.
 
-    shared.py INTERFACE FILE WORKER_IP
+    skb_clones.py INTERFACE FILE WORKER_IP
 
 It captures until there is FILE, and looks at what it has captured after that.
 

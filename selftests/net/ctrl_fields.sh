@@ -4,12 +4,12 @@
 # A worker that lies in its control messages: each field of JOIN, READY, HEARTBEAT and LEAVE at its
 # extremes.
 #
-#     w0, w1: workers that train; w2: fields.py, an admitted worker of their job
+#     w0, w1: workers that train; w2: ctrl_fields.py, an admitted worker of their job
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
-LIAR=$NET_DIR/fields.py
+LIAR=$NET_DIR/ctrl_fields.py
 expected_log="lines like the next one|is dead|gets no redirected frames"
 METRICS=$WORK/metrics
 echo "metrics = \"unix:$METRICS\";" >"$WORK/lines"

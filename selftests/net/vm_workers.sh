@@ -10,8 +10,8 @@
 #        veth      veth       tap       tap
 #         w0        w1     VM 6.1    VM 6.12      10.190.0.10 .. .13
 
-# shellcheck source=vm.sh
-. "$(dirname "$0")/vm.sh"
+# shellcheck source=vm_lib.sh
+. "$(dirname "$0")/vm_lib.sh"
 
 # --- taps are ports --------------------------------------------------------
 

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# For tests with workers in VMs (tap.sh, tap_tc.sh): tools/saina-vm on a tap that is a port of
+# For tests with workers in VMs (vm_workers.sh, vm_workers_tc.sh): tools/saina-vm on a tap that is a port of
 # the lab.  Sourced instead of lib.sh.
 
 if [ -n "${SAINA_VM-}" ]; then
@@ -18,7 +18,7 @@ check "taps: the VMs' kernels are there" "$TOP/tools/saina-vm" fetch --missing 6
 declare -A vm_pids=()
 
 # vm_start WORKER KERNEL MTU [OPTIONS OF ethtool -K]: boots a VM on tap t<WORKER>;
-# tap_guest.sh runs in it.
+# vm_guest.sh runs in it.
 # The VM is a process of the switch's namespace, so it ends with the lab.
 vm_start() {
 	local dir=$WORK/vm$1
@@ -26,7 +26,7 @@ vm_start() {
 	mkdir "$dir"
 	# Its temporary files go with ours, even if it is killed.
 	TMPDIR=$WORK "$LAB_TOOL" exec "$LAB" switch "$TOP/tools/saina-vm" run -k "$2" -m 512 -c 1 \
-		-t 900 -o "$dir" --tap "t$1" -- "$NET_DIR/tap_guest.sh" "$AGG_NET.$((10 + $1))/24" "${@:3}" \
+		-t 900 -o "$dir" --tap "t$1" -- "$NET_DIR/vm_guest.sh" "$AGG_NET.$((10 + $1))/24" "${@:3}" \
 		>"$dir/said" 2>&1 </dev/null &
 	vm_pids[$1]=$!
 }

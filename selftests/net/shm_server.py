@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Hostile clients of sainad's socket "share", for share.sh.
+"""Hostile clients of sainad's socket "share", for shm_server.sh.
 
-share.py ask SOCKET VERSION JOB WORKER SESSION [BYTES]   one question, cut to BYTES; prints the
+shm_server.py ask SOCKET VERSION JOB WORKER SESSION [BYTES]   one question, cut to BYTES; prints the
                                        errno of the answer and its sentence, or "closed"
-share.py flood SOCKET N                N connections, each with a message that carries two
+shm_server.py flood SOCKET N                N connections, each with a message that carries two
                                        descriptors; prints how many messages were taken by the
                                        kernel (then each was answered with a refusal, or closed)
-share.py silent SOCKET N               N connections that say nothing; prints how many of them
+shm_server.py silent SOCKET N               N connections that say nothing; prints how many of them
                                        were refused with a sentence, and "held"; when the others
                                        are closed by sainad prints "closed" and ends
-share.py keep SOCKET JOB WORKER SESSION POOL ENTRY        asks for the memory, maps the input array,
+shm_server.py keep SOCKET JOB WORKER SESSION POOL ENTRY        asks for the memory, maps the input array,
                                        prints "mapped"; at each line of standard input prints the
                                        sessions that its entries have, in hex, or "none"; ends at "end" """
 import array
