@@ -16,8 +16,8 @@ lib=usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)
 for p in debhelper dh-dkms dh-python lintian; do
 	[ "$(dpkg-query -W -f '${db:Status-Status}' $p 2>/dev/null)" = installed ] || bail "$p is missing: tools/install-deps deb"
 done
-"$top/tools/deb" "$tmp/out" >"$tmp/said" 2>&1
-point $? "deb: the packages are built, lintian has neither errors nor warnings" || { diag "$(tail -n 30 "$tmp/said")"; bail "no packages"; }
+"$top/tools/deb" "$tmp/out" >"$tmp/output" 2>&1
+point $? "deb: the packages are built, lintian has neither errors nor warnings" || { diag "$(tail -n 30 "$tmp/output")"; bail "no packages"; }
 
 # has PACKAGE FILE...: these files are in it
 has() {
@@ -59,8 +59,8 @@ readelf -S "$tmp/root/usr/lib/saina/saina_xdp.bpf.o" | grep -q '\.BTF'
 point $? "deb: the BPF objects have their BTF"
 sed 's|^ExecStart=/usr|ExecStart='"$tmp"'/root/usr|' "$tmp/root/lib/systemd/system/sainad.service" >"$tmp/sainad.service"
 if command -v systemd-analyze >/dev/null; then
-	said=$(systemd-analyze verify --man=no "$tmp/sainad.service" 2>&1 | grep sainad)
-	[ -z "$said" ]
-	point $? "deb: systemd finds nothing wrong with the unit" || diag "$said"
+	output=$(systemd-analyze verify --man=no "$tmp/sainad.service" 2>&1 | grep sainad)
+	[ -z "$output" ]
+	point $? "deb: systemd finds nothing wrong with the unit" || diag "$output"
 fi
 plan

@@ -19,13 +19,13 @@ export DEBIAN_FRONTEND=noninteractive LC_ALL=C PYTHONDONTWRITEBYTECODE=1
 # systemd answers slowly where the processor is emulated.
 export SYSTEMD_BUS_TIMEOUT=600
 
-# ok DESCRIPTION COMMAND...: it succeeds; what it says is in $tmp/said
+# ok DESCRIPTION COMMAND...: it succeeds; what it says is in $tmp/output
 ok() {
 	read -r up _ </proc/uptime
 	echo "# $up s: $1"
-	"${@:2}" >"$tmp/said" 2>&1 </dev/null
+	"${@:2}" >"$tmp/output" 2>&1 </dev/null
 	point $? "$1" && return
-	diag "$(tail -n 40 "$tmp/said")"
+	diag "$(tail -n 40 "$tmp/output")"
 	return 1
 }
 
@@ -38,8 +38,8 @@ not() {
 	! "$@"
 }
 
-# until_true SECONDS COMMAND...: polls
-until_true() {
+# slowwait SECONDS COMMAND...: polls
+slowwait() {
 	local end=$((SECONDS + $1))
 	until "${@:2}"; do
 		[ $SECONDS -lt $end ] || return 1
@@ -178,14 +178,14 @@ saina job delete try >/dev/null 2>&1
 ok "a job is added before the upgrade" saina job add long elements 20000 workers ${#workers[@]} token t0ken
 # Seldom: the upgrade needs the processors.
 train long --rounds 0 --think-us 500000
-ok "upgrade: the job runs before" until_true 300 beyond long 5
+ok "upgrade: the job runs before" slowwait 300 beyond long 5
 at=$(rounds long)
 ok "upgrade: apt installs the packages of a higher version" apt-get install -y "$here"/new/*.deb
 diag "rounds: $at before, $(rounds long) after it"
 ok "upgrade: rounds were done during it" beyond long $((at + 1))
-ok "upgrade: the agent that runs is the new one" until_true 60 running "${new//+/\\+}" || diag "$(agent_log | tail -n 30)"
+ok "upgrade: the agent that runs is the new one" slowwait 60 running "${new//+/\\+}" || diag "$(agent_log | tail -n 30)"
 at=$(rounds long)
-ok "upgrade: the job goes on after it" until_true 300 beyond long $((at + 5))
+ok "upgrade: the job goes on after it" slowwait 300 beyond long $((at + 5))
 kill -TERM "${pids[@]}"
 ok "upgrade: the workers end well, each has compared each sum" trained
 ok "upgrade: no round is lost, all workers are in each sum" complete long

@@ -43,7 +43,7 @@ point $? "first steps: containers.rst has an apt install and a quickstart" || ba
 
 # --- a clean Debian, and the packages at hand ---------------------------------------------
 echo "# building the packages"
-DEB_BUILD_OPTIONS=${DEB_BUILD_OPTIONS-parallel=$(nproc)} "$top/tools/deb" "$tmp/debs" >"$tmp/said" 2>&1 || bail "no packages: $(tail -n 30 "$tmp/said")"
+DEB_BUILD_OPTIONS=${DEB_BUILD_OPTIONS-parallel=$(nproc)} "$top/tools/deb" "$tmp/debs" >"$tmp/output" 2>&1 || bail "no packages: $(tail -n 30 "$tmp/output")"
 mkdir "$tmp/ours"
 mv "$tmp"/debs/*_"${version}"_*.deb "$tmp/ours/"
 made="$install
@@ -60,8 +60,8 @@ if [ ! -e "$clean.made" ] || [ "$(cat "$clean.made")" != "$made" ]; then
 		--customize-hook="rm -r \"\$1\"/mnt/ours" \
 		bookworm "$clean" "deb http://deb.debian.org/debian bookworm main" \
 		"deb http://deb.debian.org/debian bookworm-updates main" \
-		"deb http://deb.debian.org/debian-security bookworm-security main" >"$tmp/said" 2>&1 </dev/null ||
-		bail "mmdebstrap: $(tail -n 20 "$tmp/said")"
+		"deb http://deb.debian.org/debian-security bookworm-security main" >"$tmp/output" 2>&1 </dev/null ||
+		bail "mmdebstrap: $(tail -n 20 "$tmp/output")"
 	echo "$made" >"$clean.made"
 fi
 exec 9>&-
@@ -98,17 +98,17 @@ nsenter -t "$inner" --net --mount --pid -- sh -ec '
 # --- the commands -----------------------------------------------------------------------------
 began=$SECONDS
 ran() { # DESCRIPTION COMMAND
-	inside "$2" >"$tmp/out" 2>"$tmp/said" </dev/null
-	point $? "$1" || { diag "$2"; diag "$(tail -n 20 "$tmp/out" "$tmp/said")"; }
+	inside "$2" >"$tmp/out" 2>"$tmp/output" </dev/null
+	point $? "$1" || { diag "$2"; diag "$(tail -n 20 "$tmp/out" "$tmp/output")"; }
 }
 # apt asks before it installs further packages.
 ran "first steps: apt installs PyTorch, Podman and the packages" "${install/install/install -y}"
 installed=$((SECONDS - began))
 ran "first steps: PyTorch trains on two containers" "$start"
 diag "2 commands, $((SECONDS - began)) s, $installed of them for apt"
-said=$(sed -n 's/.*rank [01]: 2 ranks, model \([0-9a-f]*\)$/\1/p' "$tmp/out" | sort | uniq -c | xargs)
-[ "${said%% *}" = 2 ] && [ -n "${said#* }" ]
-point $? "first steps: both ranks have the same model" || diag "$said" "$(tail -n 20 "$tmp/out")"
+output=$(sed -n 's/.*rank [01]: 2 ranks, model \([0-9a-f]*\)$/\1/p' "$tmp/out" | sort | uniq -c | xargs)
+[ "${output%% *}" = 2 ] && [ -n "${output#* }" ]
+point $? "first steps: both ranks have the same model" || diag "$output" "$(tail -n 20 "$tmp/out")"
 # shellcheck disable=SC2016 # for the inner shell
 [ "$(inside 'podman $ENGINE_OPTIONS ps -aq; cat /proc/[0-9]*/comm | grep -cx sainad' 2>&1)" = 0 ]
 point $? "first steps: neither containers nor an agent are left"

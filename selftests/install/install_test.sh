@@ -26,10 +26,10 @@ undo() {
 trap undo EXIT
 trap 'exit 130' INT TERM HUP
 
-# ok DESCRIPTION COMMAND...: it succeeds; what it says is in $tmp/said
+# ok DESCRIPTION COMMAND...: it succeeds; what it says is in $tmp/output
 ok() {
-	"${@:2}" >"$tmp/said" 2>&1 </dev/null
-	point $? "$1" || diag "$(tail -n 20 "$tmp/said")"
+	"${@:2}" >"$tmp/output" 2>&1 </dev/null
+	point $? "$1" || diag "$(tail -n 20 "$tmp/output")"
 }
 
 says() { # ERE COMMAND...
@@ -117,12 +117,12 @@ point $? "installed saina-lab: the agent is the installed sainad" || diag "it is
 ok "installed saina: a job is added" saina job add one id 1 elements 5000 workers 2
 for i in 0 1; do
 	saina-lab exec "$lab" $i saina-allreduce --aggregator 10.190.0.1 --job 1 --worker $i \
-		--rounds 5 --log "$tmp/$i.log" >"$tmp/$i.said" 2>&1 </dev/null &
+		--rounds 5 --log "$tmp/$i.log" >"$tmp/$i.out" 2>&1 </dev/null &
 	pids[i]=$!
 done
 for i in 0 1; do
 	wait "${pids[i]}"
-	point $? "installed saina-allreduce: all sums of worker $i are exact" || diag "$(tail -n 5 "$tmp/$i.said")"
+	point $? "installed saina-allreduce: all sums of worker $i are exact" || diag "$(tail -n 5 "$tmp/$i.out")"
 done
 ok "installed saina-lab: the lab goes down" saina-lab down "$lab"
 plan

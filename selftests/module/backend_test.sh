@@ -17,7 +17,7 @@ agent_log() {
 	cat "/run/saina-lab/$LAB/sainad.log"
 }
 
-agent_said() { # ERE
+agent_logged() { # ERE
 	agent_log | grep -qE "$1"
 }
 
@@ -29,7 +29,7 @@ not() {
 	! "$@"
 }
 
-doctor_says() { # STATUS ERE
+doctor_reports() { # STATUS ERE
 	saina -j doctor 2>/dev/null | jq -r '.[]|select(.check=="module")|.status + ": " + .found + " " + .fix' |
 		tee "$WORK/doctor" | grep -qE "^ *$1 *: .*$2" || { cat "$WORK/doctor"; return 1; }
 }
@@ -45,27 +45,27 @@ ports_mtu() { # MTU: of all ports of the switch; waits until the agent knows
 	for i in 0 1 2; do
 		words+=(-- set interface "p$i" "mtu_request=$1")
 	done
-	sw ovs-vsctl --db="unix:/run/saina-lab/$LAB/db.sock" "${words[@]}" || return
-	until_true 20 agent_mtu "$1"
+	in_switch ovs-vsctl --db="unix:/run/saina-lab/$LAB/db.sock" "${words[@]}" || return
+	slowwait 20 agent_mtu "$1"
 }
 
 agent_mtu() {
-	[ "$(sj port show '[.[].mtu]|unique|join(" ")')" = "$1" ]
+	[ "$(saina_jq port show '[.[].mtu]|unique|join(" ")')" = "$1" ]
 }
 
 # --- jobs in the kernel ---------------------------------------------------------
 expected_log='^$'
 check "plane: saina.ko is loaded" insmod "$module"
 lab_up --workers 3
-check "plane: the agent says that saina.ko is the control plane" agent_said 'control plane: saina.ko'
+check "plane: the agent says that saina.ko is the control plane" agent_logged 'control plane: saina.ko'
 job bsp workers 3 elements 2003
 start_all bsp 5 3 --elements 2003
 check "plane: a job configured in the kernel: all sums of three workers are exact" wait_all 60
 check "plane: a job configured in the kernel: all workers have the same results" same_results 0 1 2
 equal "plane: a job configured in the kernel: five rounds, all three workers in each" "5 30 0 3 3" \
 	"$(summary 0 rounds exact unverified) $(minmax 0 count_min count_max)"
-equal "plane: the agent answers for counters" 30 "$(sj stats show bsp 0 '[.[].counters|.stored + .added]|add' 2>/dev/null || echo none)"
-equal "plane: the agent answers for ports" 3 "$(sj port show length)"
+equal "plane: the agent answers for counters" 30 "$(saina_jq stats show bsp 0 '[.[].counters|.stored + .added]|add' 2>/dev/null || echo none)"
+equal "plane: the agent answers for ports" 3 "$(saina_jq port show length)"
 equal "agent's socket: the job of the kernel is shown" bsp \
 	"$("$B/saina" -j -s "$socket" job show | jq -r '.[].name')"
 check "agent's socket: the job of the kernel can be changed" "$B/saina" -s "$socket" job set bsp policy fastest:k=2
@@ -87,24 +87,24 @@ check "payload: the ports get an MTU of 1500 again" ports_mtu 1500
 # --- the agent is killed, k is set in the kernel -----------------------------------
 job steady workers 3 elements 4096 policy fastest:k=3 heartbeat 100 dead 60000
 start_all steady 1000000 3 --elements 4096 --think-us 20000 --cancel
-check "three workers: rounds flow" until_true 60 log_at_least 3 || bail "no rounds"
+check "three workers: rounds flow" slowwait 60 log_at_least 3 || bail "no rounds"
 check "rmmod: is refused while the XDP program is attached" not rmmod saina
-check "doctor: says why rmmod is refused" doctor_says ok 'rmmod is refused until sainad is stopped'
+check "doctor: says why rmmod is refused" doctor_reports ok 'rmmod is refused until sainad is stopped'
 generation=$(job_field steady generation)
 check "killed: the agent is killed" lab agent kill
 at=$(log_round)
-check "killed: rounds go on without an agent" until_true 60 log_at_least $((at + 3))
+check "killed: rounds go on without an agent" slowwait 60 log_at_least $((at + 3))
 equal "killed: k has been 3 in every round" 3 "$(field 0 k | sort -u | xargs)"
 check "killed: without an agent another k is set in the kernel" saina job set steady policy fastest:k=2
-check "killed: without an agent another k comes into force" until_true 60 last_k 2
+check "killed: without an agent another k comes into force" slowwait 60 last_k 2
 at=$(log_round)
-check "killed: rounds go on with another k" until_true 60 log_at_least $((at + 3))
-check "killed: the kernel shows the k of the data path" until_true 10 k_is steady 2
+check "killed: rounds go on with another k" slowwait 60 log_at_least $((at + 3))
+check "killed: the kernel shows the k of the data path" slowwait 10 k_is steady 2
 check "killed: a new agent starts" lab agent start
 equal "killed: the new agent has the same incarnation of the job" "$generation" "$(job_field steady generation)"
 equal "killed: all three workers are still members" 3 "$(members steady)"
 at=$(log_round)
-check "killed: rounds go on with the new agent" until_true 60 log_at_least $((at + 3))
+check "killed: rounds go on with the new agent" slowwait 60 log_at_least $((at + 3))
 stop_workers
 check "killed: all sums are exact" wait_all 60
 check "killed: all workers have the same results" same_results 0 1 2
@@ -115,6 +115,6 @@ equal "killed: no slot saw two policies" 0 \
 check "stopped: the agent is stopped" lab agent stop
 equal "stopped: the job is still in the kernel" steady "$(job_field steady name)"
 what='no agent' default_payload 352
-check "doctor: says that no XDP program uses saina.ko" doctor_says warn 'no XDP program uses it'
-check "stopped: saina.ko is unloaded" until_true 20 rmmod saina
+check "doctor: says that no XDP program uses saina.ko" doctor_reports warn 'no XDP program uses it'
+check "stopped: saina.ko is unloaded" slowwait 20 rmmod saina
 finished

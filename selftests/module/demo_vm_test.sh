@@ -22,7 +22,7 @@ has() {
 	jq -e "$1" "$tmp/out/result.json" >/dev/null 2>&1
 }
 
-said() { # WORDS
+output_has() { # WORDS
 	grep -qF "$1" "$tmp/log"
 }
 
@@ -49,7 +49,7 @@ wait "$pid"
 status=$?
 [ $status = 130 ]
 point $? "demo-vm, Ctrl-C: ends with status 130 ($status)"
-said "demo-vm: stopped"
+output_has "demo-vm: stopped"
 point $? "demo-vm, Ctrl-C: says that it is stopped"
 for ((i = 0; i < 200; i++)); do
 	[ -n "$(in_group "$pid")" ] || break
@@ -66,7 +66,7 @@ rm -rf "$tmp/out"
 "$top/tools/demo-vm" --kernel "$kernel" --out "$tmp/out" --rounds 16 >"$tmp/log" 2>&1
 point $? "demo-vm: ends with status 0"
 diag "$(cat "$tmp/log")"
-said "jobs are configured in the kernel, by netlink"
+output_has "jobs are configured in the kernel, by netlink"
 point $? "demo-vm: saina.ko has the jobs"
 has '[.runs[].policy] == ["bsp", "fastest:k=3", "sfcd:k0=2,sth=0.25,cth=5"]'
 point $? "demo-vm: the table has three runs"

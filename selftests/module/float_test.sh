@@ -77,7 +77,7 @@ if [ "${1-}" = losses ]; then
 	lossy float32 payload 2048
 	lossy bfloat16 payload 2048
 	lab_down
-	check "saina.ko is unloaded" until_true 20 rmmod saina
+	check "saina.ko is unloaded" slowwait 20 rmmod saina
 	finished
 	exit
 fi
@@ -125,18 +125,18 @@ saina job del sfcd
 # --- who does not fit -----------------------------------------------------------------
 job f32 workers 1 elements 2003 type float32
 matches "join: a worker of int32 is refused by a job of float32" "ask for a job of type int32" \
-	"$(refused 0 0 f32 --type int32)"
+	"$(join_error 0 0 f32 --type int32)"
 job long workers 1 elements 2003 type bfloat16 payload 1024
 matches "join: a message that does not fit the MTU is refused, with the MTU needed" "2124" \
-	"$(refused 0 0 long)"
+	"$(join_error 0 0 long)"
 matches "doctor: says that the MTU of the ports is too small for the job" "messages of job long take 2124" \
-	"$(sw "$B/saina" doctor host config "/run/saina-lab/$LAB/sainad.conf")"
+	"$(in_switch "$B/saina" doctor host config "/run/saina-lab/$LAB/sainad.conf")"
 lab_down
 
 # --- long frames: in pieces from a page on, their results sent on by the agent ----------
 lab_up --workers 3 --bridge linux --mtu 9000 --hook "$hook"
 equal "mtu 9000: all ports have the hook $hook" "$hook $hook $hook" \
-	"$(sj port show '[.[].hook]|join(" ")')"
+	"$(saina_jq port show '[.[].hook]|join(" ")')"
 elements=5003
 for type in float32 bfloat16; do
 	name=$type-2048 segments=3
@@ -150,7 +150,7 @@ for type in float32 bfloat16; do
 	straggle $type payload 2048
 done
 lab_down
-check "saina.ko is unloaded" until_true 20 rmmod saina
+check "saina.ko is unloaded" slowwait 20 rmmod saina
 
 unset SAINA_CONTROL
 lab_up --workers 1 --bridge linux

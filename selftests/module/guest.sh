@@ -57,9 +57,9 @@ point $? "after fuzzing, jobs and workers can still be listed"
 [ ! -w /sys/kernel/debug/kmemleak ] || run leakscan "$here/leakscan.sh"
 module_out
 point $? "saina.ko is unloaded with the jobs that fuzzing has left"
-said=$("$B/saina" job show 2>&1)
-[[ $? = 1 && $said == *"saina.ko is not loaded"* ]]
-point $? "without saina.ko the tool fails and says that it is not loaded" || diag "$said"
+output=$("$B/saina" job show 2>&1)
+[[ $? = 1 && $output == *"saina.ko is not loaded"* ]]
+point $? "without saina.ko the tool fails and says that it is not loaded" || diag "$output"
 
 # The module comes and goes under configuration traffic.
 "$B/selftests/netlink_fuzz" -r -n 1000000000 -p 2 >/dev/null &

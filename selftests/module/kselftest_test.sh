@@ -61,7 +61,7 @@ in_vm() {
 	child=
 }
 
-said() { # FILE ERE DESCRIPTION
+output_has() { # FILE ERE DESCRIPTION
 	grep -qaE "^$2\$" "$1"
 	point $? "kselftest: $3" || diag "$(grep -aE '^(not )?ok|^# not ok|^saina-vm' "$1")"
 }
@@ -70,13 +70,13 @@ said() { # FILE ERE DESCRIPTION
 # shellcheck disable=SC2016 # the guest expands it
 in_vm "$tmp/with" 'insmod "$SAINA_TEST_MODULE" && '"$tmp/inst/run_kselftest.sh"' -t net/saina:netlink_test.py \
 	-t net/saina:bad_input_test.py -t net/saina:xdp_test.sh -t net/saina:planted_test.sh'
-said "$tmp/with" 'TAP version 13' "the runner gives a TAP stream"
+output_has "$tmp/with" 'TAP version 13' "the runner gives a TAP stream"
 for t in netlink_test.py bad_input_test.py xdp_test.sh; do
-	said "$tmp/with" "ok [0-9]+ selftests: net/saina: $t" "$t passes with saina.ko"
+	output_has "$tmp/with" "ok [0-9]+ selftests: net/saina: $t" "$t passes with saina.ko"
 done
-said "$tmp/with" 'not ok [0-9]+ selftests: net/saina: planted_test.sh # exit=1' "a planted test that fails, fails"
-said "$tmp/with" '# ok [0-9]+ - saina_xdp_kmod: holds saina.ko' "xdp_test.sh has used the variant of saina.ko"
+output_has "$tmp/with" 'not ok [0-9]+ selftests: net/saina: planted_test.sh # exit=1' "a planted test that fails, fails"
+output_has "$tmp/with" '# ok [0-9]+ - saina_xdp_kmod: holds saina.ko' "xdp_test.sh has used the variant of saina.ko"
 in_vm "$tmp/without" "$tmp/inst/run_kselftest.sh -t net/saina:netlink_test.py -t net/saina:xdp_test.sh"
-said "$tmp/without" 'ok [0-9]+ selftests: net/saina: netlink_test.py # SKIP' "netlink_test.py is skipped without saina.ko"
-said "$tmp/without" 'ok [0-9]+ selftests: net/saina: xdp_test.sh' "xdp_test.sh passes without saina.ko"
+output_has "$tmp/without" 'ok [0-9]+ selftests: net/saina: netlink_test.py # SKIP' "netlink_test.py is skipped without saina.ko"
+output_has "$tmp/without" 'ok [0-9]+ selftests: net/saina: xdp_test.sh' "xdp_test.sh passes without saina.ko"
 plan

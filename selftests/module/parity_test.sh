@@ -24,18 +24,18 @@ saina() {
 # command that fails under both control planes must not be the same output.
 shape_of() { # COMMAND...
 	local shape
-	shape=$(sj "$@" '[paths|map(if type == "number" then "-" else . end)|join(".")]|unique|join(" ")')
+	shape=$(saina_jq "$@" '[paths|map(if type == "number" then "-" else . end)|join(".")]|unique|join(" ")')
 	echo "${shape:-saina $* has no output}"
 }
 
 # What does not depend on when it is asked.
 values_of() {
-	sj job show same '.[0]|[.id,.name,.state,.k,.workers,.active,.policy,.policy_pending,.policy_active,
+	saina_jq job show same '.[0]|[.id,.name,.state,.k,.workers,.active,.policy,.policy_pending,.policy_active,
 		.policy_active_seq,.elements,.type,.payload,.segments,.pool,.ring,.exponent,.memory,
 		.heartbeat_ms,.dead_ms,.token,.policy_mix,(.sfcd.observed > 0)]|@json'
-	sj worker show same '[.[]|[.job,.job_id,.worker,.state,.results,.port,.ip]]|@json'
-	sj port show '[.[]|[.port,.mode,.driver,.mtu,.workers,.relayed]]|@json'
-	sj limits show '.[0]|[.jobs_used,.jobs,.memory_used,.memory,.memory_job]|@json'
+	saina_jq worker show same '[.[]|[.job,.job_id,.worker,.state,.results,.port,.ip]]|@json'
+	saina_jq port show '[.[]|[.port,.mode,.driver,.mtu,.workers,.relayed]]|@json'
+	saina_jq limits show '.[0]|[.jobs_used,.jobs,.memory_used,.memory,.memory_job]|@json'
 }
 
 # Slots open and are completed all the time: the shape of one that somebody is missing in.
@@ -55,8 +55,8 @@ shapes_of() {
 }
 
 settled() { # sfcd has looked at a round, and both workers were heard
-	[ "$(sj job show same '.[0]|.policy_active_seq == 1 and .sfcd.observed > 0')" = true ] &&
-		[ "$(sj worker show same '[.[].seen_ms|numbers]|length')" = 2 ]
+	[ "$(saina_jq job show same '.[0]|.policy_active_seq == 1 and .sfcd.observed > 0')" = true ] &&
+		[ "$(saina_jq worker show same '[.[].seen_ms|numbers]|length')" = 2 ]
 }
 
 job_is() { # JOB STATE
@@ -67,8 +67,8 @@ job_is() { # JOB STATE
 observe() {
 	job same workers 2 elements 2003 id 5 policy sfcd:k0=2,sth=0.5,cth=1000 token secret
 	start_all same 1000000 2 --elements 2003 --think-us 20000 --token secret --cancel
-	check "$1 has the jobs: rounds flow" until_true 100 settled
-	check "$1 has the jobs: an open slot names a missing worker" until_true 30 slots_seen
+	check "$1 has the jobs: rounds flow" slowwait 100 settled
+	check "$1 has the jobs: an open slot names a missing worker" slowwait 30 slots_seen
 	shapes_of >"$WORK/shapes.$1"
 	values_of >"$WORK/values.$1"
 	equal "$1 has the jobs: every command has output" "" \
@@ -134,7 +134,7 @@ equal "agent: every request with an attribute of a wrong form is refused, a limi
 	"$(grep 'is taken\|all asked' <<<"$refused_agent" | tr '\n' ' ' | sed 's/ $//')"
 huge_agent=$(too_large)
 equal "agent: a job that is too large for the memory is not made" 0 \
-	"$(sj job show '[.[]|select(.name == "huge")]|length')"
+	"$(saina_jq job show '[.[]|select(.name == "huge")]|length')"
 lab_down
 
 check "saina.ko is loaded" insmod "$module"
@@ -153,7 +153,7 @@ equal "kernel: the same is refused as by the agent, with the same errno and attr
 huge_kernel=$(too_large)
 matches "agent: a job that is too large for the memory is refused" '(Cannot allocate memory|out of memory)' "$huge_agent"
 matches "kernel: a job that is too large for the memory is refused" '(Cannot allocate memory|out of memory)' "$huge_kernel"
-equal "kernel: a job that is too large for the memory is not made" 0 "$(sj job show '[.[]|select(.name == "huge")]|length')"
+equal "kernel: a job that is too large for the memory is not made" 0 "$(saina_jq job show '[.[]|select(.name == "huge")]|length')"
 
 # Somebody adds it in the kernel while no agent runs; then one comes.
 check "no data path: the agent is stopped" lab agent stop
@@ -164,8 +164,8 @@ matches "no data path: the job says why it is stopped" 'no data path: .*(Cannot 
 matches "no data path: the doctor says why the job is stopped" 'FAIL.*job huge does not run: no data path' \
 	"$(saina doctor 2>/dev/null | grep 'job huge')"
 check "no data path: the job is set to forming again" saina job set huge state forming
-check "no data path: the job is stopped again" until_true 20 job_is huge stopped
+check "no data path: the job is stopped again" slowwait 20 job_is huge stopped
 check "no data path: the job is deleted" saina job del huge
 check "the agent is stopped at the end" lab agent stop
-check "saina.ko is unloaded after the agent was stopped" until_true 20 rmmod saina
+check "saina.ko is unloaded after the agent was stopped" slowwait 20 rmmod saina
 finished

@@ -24,7 +24,7 @@ looked_at_more() { # THAN
 }
 
 pings() {
-	w 0 ping -c 3 -i 0.02 -W 5 -q 10.190.0.11
+	in_worker 0 ping -c 3 -i 0.02 -W 5 -q 10.190.0.11
 }
 
 program_id() {
@@ -33,9 +33,9 @@ program_id() {
 
 lab_up --workers 2 --hook xdp
 datapath=${SAINA_LAB_DATAPATH:-netdev}
-said=$(dpctl show)
-matches "plane: Open vSwitch has the $datapath datapath" "^$datapath@" "$said"
-matches "plane: the $datapath datapath has both ports" "p0.*p1|p1.*p0" "$(tr '\n' ' ' <<<"$said")"
+output=$(dpctl show)
+matches "plane: Open vSwitch has the $datapath datapath" "^$datapath@" "$output"
+matches "plane: the $datapath datapath has both ports" "p0.*p1|p1.*p0" "$(tr '\n' ' ' <<<"$output")"
 if [ "$datapath" = system ]; then
 	check "plane: openvswitch.ko is loaded" [ -d /sys/module/openvswitch ]
 	equal "plane: the port belongs to openvswitch.ko" "ovs-system" \
@@ -43,7 +43,7 @@ if [ "$datapath" = system ]; then
 fi
 before=$(looked_at)
 check "plane: w0 pings w1" pings
-check "plane: the $datapath datapath has seen the frames" until_true 10 looked_at_more "$before"
+check "plane: the $datapath datapath has seen the frames" slowwait 10 looked_at_more "$before"
 
 program=$(bpftool prog dump xlated id "$(program_id)" | grep -c 'call saina_xdp_job')
 log=$(cat "/run/saina-lab/$LAB/sainad.log")
@@ -57,7 +57,7 @@ else
 fi
 job one workers 2 elements 3000
 equal "plane: a job is shown by the control plane that has it" one "$(job_field one name)"
-equal "plane: a job is shown by the agent" one "$(json_value name "$(agent_says -j job show one)")"
+equal "plane: a job is shown by the agent" one "$(json_value name "$(agent_saina -j job show one)")"
 start_all one 5 2 --elements 3000
 check "plane: all sums are exact" wait_all 60
 check "plane: both workers have the same results" same_results 0 1

@@ -11,7 +11,7 @@
 # reduce NAME PAYLOAD TYPE ELEMENTS ROUNDS
 reduce() {
 	local segments=$((($4 + $2 - 1) / $2)) rounds
-	rounds=$(less "$5" 3)
+	rounds=$(shrink "$5" 3)
 	job "$1" workers 8 elements "$4" payload "$2"
 	start_all "$1" "$rounds" 8 --type "$3" --elements "$4"
 	check "$BRIDGE, mtu $MTU, payload $2, $3: all sums of eight workers are exact" wait_all 60
@@ -38,10 +38,10 @@ job shared workers 4 elements 5000 payload 256 policy bsp
 for i in 0 1 2 3; do
 	# the log is theirs to write
 	install -o 65534 /dev/null "$WORK/$i.log"
-	start_as $i $i $((i / 2)) shared "$(less 20)" --elements 5000
+	start_as $i $i $((i / 2)) shared "$(shrink 20)" --elements 5000
 done
 equal "unprivileged workers: the process has no capability" 0000000000000000 \
-	"$(w 0 "${worker_program[@]::6}" sed -n 's/^CapEff:\t//p' /proc/self/status)"
+	"$(in_worker 0 "${worker_program[@]::6}" sed -n 's/^CapEff:\t//p' /proc/self/status)"
 check "unprivileged workers, two behind each port: all sums are exact" wait_all 60
 check "unprivileged workers, two behind each port: all workers have the same results" same_results 0 1 2 3
 equal "unprivileged workers, two behind each port: all four are in every sum" "4 4" "$(minmax 3 count_min count_max)"
@@ -50,7 +50,7 @@ worker_program=("$B/saina-allreduce")
 saina job del shared
 job line elements 2 workers 4
 for i in 0 1 2 3; do
-	w $i env SAINA_AGGREGATOR="$AGG" SAINA_JOB=line "$B/example-fit" >"$WORK/fit.$i" 2>"$WORK/fit.$i.err" &
+	in_worker $i env SAINA_AGGREGATOR="$AGG" SAINA_JOB=line "$B/example-fit" >"$WORK/fit.$i" 2>"$WORK/fit.$i.err" &
 	worker_pids[$i]=$!
 done
 check "the example of libsaina(3): four workers end well" wait_all 60

@@ -126,10 +126,10 @@ point $? "bench: the table and the end of the output say who hung and was left o
 ! pgrep -f '^[^ ]*bench-openmpi .*/openmpi/socket' >/dev/null
 point $? "bench: no process of a peer that hung is left"
 
-said=$(python3 "$top/tools/bench" --sizes 3 2>&1)
-[ $? = 2 ] && [[ $said == *'"3" is not a size from 1KiB to 64MiB'* ]]
+output=$(python3 "$top/tools/bench" --sizes 3 2>&1)
+[ $? = 2 ] && [[ $output == *'"3" is not a size from 1KiB to 64MiB'* ]]
 point $? "bench: a size that makes no sense is a usage error with a sentence"
-said=$(SAINA_BUILD=$tmp python3 "$top/tools/bench" --out "$tmp/out" 2>&1)
-[ $? = 1 ] && [[ $said == *"is missing: run \`make all bench-programs'"* ]]
+output=$(SAINA_BUILD=$tmp python3 "$top/tools/bench" --out "$tmp/out" 2>&1)
+[ $? = 1 ] && [[ $output == *"is missing: run \`make all bench-programs'"* ]]
 point $? "bench: a program that was not built is named, with what builds it"
 plan

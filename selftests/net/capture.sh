@@ -30,7 +30,7 @@ finish_captures() {
 trap finish_captures EXIT
 
 captured_from() { # FILE: dumpcap has opened the interface and written its first block
-	[ -s "$1" ] && grep -q '^File:' "$1.said"
+	[ -s "$1" ] && grep -q '^File:' "$1.log"
 }
 
 # capture TAG NODE INTERFACE...: begins one
@@ -40,15 +40,15 @@ capture() {
 		words+=(-i "$i" -f "$FILTER")
 	done
 	nsenter --net="/run/netns/saina-$LAB-$2" -- dumpcap -q -B 32 "${words[@]}" -w "$WORK/$1.pcapng" \
-		>/dev/null 2>"$WORK/$1.pcapng.said" </dev/null &
+		>/dev/null 2>"$WORK/$1.pcapng.log" </dev/null &
 	captures[$1]=$!
-	until_true 20 captured_from "$WORK/$1.pcapng" || bail "dumpcap does not start: $(cat "$WORK/$1.pcapng.said")"
+	slowwait 20 captured_from "$WORK/$1.pcapng" || bail "dumpcap does not start: $(cat "$WORK/$1.pcapng.log")"
 }
 
 # A datagram behind all others: the kernel keeps frames for a while, and dumpcap does not ask
 # for them when it ends.
 last_is_here() { # TAG
-	w 0 bash -c 'echo end-of-capture >/dev/udp/10.190.0.1/9'
+	in_worker 0 bash -c 'echo end-of-capture >/dev/udp/10.190.0.1/9'
 	grep -q end-of-capture "$WORK/$1.pcapng"
 }
 
@@ -56,7 +56,7 @@ last_is_here() { # TAG
 captures_end() {
 	local tag
 	for tag in "${!captures[@]}"; do
-		until_true 20 last_is_here "$tag" || diag "$tag: the end was not captured"
+		slowwait 20 last_is_here "$tag" || diag "$tag: the end was not captured"
 		kill -INT "${captures[$tag]}"
 		wait "${captures[$tag]}"
 		# The frames of each interface reach the file in blocks: not in the order of time.
@@ -96,7 +96,7 @@ at_least() { # N LEAST
 
 # Frames that the capture itself has lost, as dumpcap says when it ends: received/dropped.
 lost() { # TAG
-	sed -n "s|^Packets received/dropped on interface .*: [0-9]*/\([0-9]*\) .*|\1|p" "$WORK/$1.pcapng.said" |
+	sed -n "s|^Packets received/dropped on interface .*: [0-9]*/\([0-9]*\) .*|\1|p" "$WORK/$1.pcapng.log" |
 		awk '{ n += $1 } END { print NR ? n : "unknown" }'
 }
 
@@ -148,7 +148,7 @@ lab_up --workers 3 --bridge linux --hook tc
 local_ports() { # FIRST LAST
 	local i
 	for i in 0 1 2; do
-		w $i sysctl -q -w "net.ipv4.ip_local_port_range=$1 $2"
+		in_worker $i sysctl -q -w "net.ipv4.ip_local_port_range=$1 $2"
 	done
 }
 everywhere tc
@@ -187,17 +187,17 @@ equal "XDP: the bridge sees no result" 0 "$(number xdp-bridge messages $RESULT)"
 SWITCH_MAC=$(mac_of switch)
 capture bad-worker w0 eth0
 capture bad-port sw p0
-raw 0 version=9
-raw 0 type=77
-raw 0 count=64 cut=100
-raw 0 count=63
-raw 0 reserved=1
-raw 0 type=2
-raw 0 join=5 cut=20
+send_raw 0 version=9
+send_raw 0 type=77
+send_raw 0 count=64 cut=100
+send_raw 0 count=63
+send_raw 0 reserved=1
+send_raw 0 type=2
+send_raw 0 join=5 cut=20
 bad_seen() {
-	[ "$(w 0 tshark -r "$WORK/bad-worker.pcapng" 2>/dev/null | wc -l)" -ge 7 ]
+	[ "$(in_worker 0 tshark -r "$WORK/bad-worker.pcapng" 2>/dev/null | wc -l)" -ge 7 ]
 }
-until_true 20 bad_seen
+slowwait 20 bad_seen
 captures_end
 for words in "does not speak" "no type of this version" "shorter than a message" "no payload a job can have" \
 	"must be 0" "does not come to"; do

@@ -33,7 +33,7 @@ liar_lives() {
 	: >"$WORK/liar"
 	nsenter --net="/run/netns/saina-$LAB-w2" -- "$LIAR" live "${job_ids[lied]}" 2 "$1" >"$WORK/liar" 2>&1 &
 	liar=$!
-	check "a worker joins with $1 as its first round" until_true 60 says welcome || diag "$(cat "$WORK/liar")"
+	check "a worker joins with $1 as its first round" slowwait 60 says welcome || diag "$(cat "$WORK/liar")"
 }
 
 liar_leaves() {
@@ -49,14 +49,14 @@ for first in 0xfffffffe 0x80000000; do
 	liar_lives $first
 	start 0 lied 1000000 --think-us 2000
 	start 1 lied 1000000 --think-us 2000
-	check "first round $first: the others train" until_true 60 logged 20
+	check "first round $first: the others train" slowwait 60 logged 20
 	check "first round $first: the job begins at its beginning" [ "$(job_field lied round)" -lt 1000000 ]
 	[ $first = 0x80000000 ] || { liar_leaves && stop_workers && wait_all 60 && saina job del lied; }
 done
 
 # --- READY, HEARTBEAT, LEAVE --------------------------------------------------------
 at=$(job_field lied round)
-check "fields at their extremes: rounds go on" until_true 60 rounds_at_least lied $((at + 200))
+check "fields at their extremes: rounds go on" slowwait 60 rounds_at_least lied $((at + 200))
 check "fields at their extremes: sainad's metrics are right" metrics_are_right || diag "$(metrics_are_right 2>&1)"
 check "fields at their extremes: the workers can be shown" saina -j worker show lied
 liar_leaves
@@ -81,7 +81,7 @@ mask welcome
 worker3 refused 4
 worker64 refused 4
 worker254 refused 4
-job refused 2" "$(w 2 "$LIAR" joins "${job_ids[lied]}" 2)"
+job refused 2" "$(in_worker 2 "$LIAR" joins "${job_ids[lied]}" 2)"
 check "JOIN with a field at its extreme: rounds go on" rounds_go_on lied 20
 stop_workers
 check "a worker that lies: all sums of the others are exact" wait_all 60
@@ -90,15 +90,15 @@ check "a worker that lies: the others have the same results" same_results 0 1
 job grows workers 2 elements auto
 for n in 0xffffffffffffffff 0x8000000000000000 0xffffffff00000000 0x100000000 0x7fffffffff; do
 	matches "JOIN that has $n elements, where the first worker says how many: refused" "^$n refused (4|6)$" \
-		"$(w 2 "$LIAR" size "${job_ids[grows]}" $n)"
+		"$(in_worker 2 "$LIAR" size "${job_ids[grows]}" $n)"
 done
-check "JOIN that has 4096 elements is welcome after those" [ "$(w 2 "$LIAR" size "${job_ids[grows]}" 4096)" = "4096 welcome" ]
+check "JOIN that has 4096 elements is welcome after those" [ "$(in_worker 2 "$LIAR" size "${job_ids[grows]}" 4096)" = "4096 welcome" ]
 
 # --- coming back too early ----------------------------------------------------------------
 job back workers 2 elements 4096 payload 256 policy bsp dead 30000
 start 0 back 1000000 --think-us 1000 --restarts
 start 1 back 1000000 --think-us 1000 --restarts
-check "back: rounds flow" until_true 30 rounds_at_least back 10
+check "back: rounds flow" slowwait 30 rounds_at_least back 10
 stands_still() {
 	local at
 	at=$(job_field back round)
@@ -107,15 +107,15 @@ stands_still() {
 }
 # Worker 0 does not go on, so the round that counts on worker 1 stays open.
 kill -STOP "${worker_pids[0]}"
-until_true 20 stands_still
+slowwait 20 stands_still
 kill -KILL "${worker_pids[1]}"
 wait "${worker_pids[1]}" 2>/dev/null
 unset 'worker_pids[1]'
 equal "back: a worker that its operator declared dead waits as one that left does" waits \
-	"$(w 1 "$LIAR" back "${job_ids[back]}" 1 "$B/saina" -s "$AGENT_SOCKET" worker set back 1 state dead)"
+	"$(in_worker 1 "$LIAR" back "${job_ids[back]}" 1 "$B/saina" -s "$AGENT_SOCKET" worker set back 1 state dead)"
 kill -CONT "${worker_pids[0]}"
 stop_workers
-check "back: worker 0 ends" until_true 60 worker_ended 0
+check "back: worker 0 ends" slowwait 60 worker_ended 0
 wait "${worker_pids[0]}"
 unset 'worker_pids[0]'
 finished

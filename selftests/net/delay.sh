@@ -29,12 +29,12 @@ check "worker 6: a loss of 5 % is set" lab set 6 loss 5 seed "$SEED"
 check "worker 7: a loss of 5 % is set" lab set 7 loss 5 seed $((SEED + 7))
 check "worker 1: a link of 50 Mbit/s is set" lab rate 1 50mbit
 equal "port show: the delay of worker 3 is shown" "3000 3000" \
-	"$(sj port show p3 '.[0].injected | "\(.delay_in_us) \(.delay_out_us)"')"
+	"$(saina_jq port show p3 '.[0].injected | "\(.delay_in_us) \(.delay_out_us)"')"
 
 for policy in bsp fastest:k=5; do
 	job "${policy%:*}" workers 8 elements 20000 payload 256 ring 64 policy "$policy"
 	start_all "${policy%:*}" 100000 8 --elements 20000 --think-us 2000 --cancel
-	check "delays and losses, $policy: rounds flow" until_true 60 rounds_at_least "${policy%:*}" "$(less 25 5)"
+	check "delays and losses, $policy: rounds flow" slowwait 60 rounds_at_least "${policy%:*}" "$(shrink 25 5)"
 	equal "delays and losses, $policy: no slot saw two policies" 0 "$(policy_mix "${policy%:*}")"
 	[ $policy = bsp ] || check "delays and losses, $policy: late gradients were answered" [ "$(counter fastest all late)" -gt 0 ]
 	stop_workers

@@ -22,29 +22,29 @@ no_wall() { # w0|sw WORDS...
 }
 
 inside_w0() {
-	w 0 "$@"
+	in_worker 0 "$@"
 }
 
 inside_sw() {
-	sw "$@"
+	in_switch "$@"
 }
 
 # told TEXT ERE [WORDS of saina-allreduce]: what a worker says that does not get in
 told() {
-	matches "$1" "$2" "$(refused 0 0 walls --join-timeout-ms $((2000 * SLOW)) "${@:3}")"
+	matches "$1" "$2" "$(join_error 0 0 walls --join-timeout-ms $((2000 * SLOW)) "${@:3}")"
 }
 
 # doctor WHERE CHECK: verdict and sentences of a check of saina doctor
 doctor() {
 	if [ "$1" = host ]; then
-		agent_says_in_sw -j doctor host bridge br0
+		agent_saina_in_switch -j doctor host bridge br0
 	else
-		w 0 "$B/saina" -j doctor worker to "$AGG"
+		in_worker 0 "$B/saina" -j doctor worker to "$AGG"
 	fi 2>/dev/null | jq -r ".[] | select(.check == \"$2\") | \"\\(.status): \\(.found) \\(.fix)\""
 }
 
-agent_says_in_sw() {
-	sw "$B/saina" -s "$AGENT_SOCKET" "$@"
+agent_saina_in_switch() {
+	in_switch "$B/saina" -s "$AGENT_SOCKET" "$@"
 }
 
 # --- addresses ------------------------------------------------------------------
@@ -56,7 +56,7 @@ done
 told "a port that nobody has: the worker says that it is closed" \
 	"$AGG answers that its UDP port 9 is closed: is sainad running there with job" --aggregator "$AGG:9"
 matches "an address that nobody has: the worker says so" "no host answers at 10.190.0.200" \
-	"$(refused 0 0 walls --join-timeout-ms $((8000 * SLOW)) --aggregator 10.190.0.200)"
+	"$(join_error 0 0 walls --join-timeout-ms $((8000 * SLOW)) --aggregator 10.190.0.200)"
 
 # --- the host's firewall ----------------------------------------------------------
 

@@ -15,7 +15,7 @@ equal "generic XDP: every port has it" "generic" "$(saina -j port show | jq -r '
 matches "generic XDP: port show says that it is slower" "slower than native" "$(saina port show p0)"
 
 job gen workers 3 elements 100003 payload 256 policy bsp
-start_all gen "$(less 20)" 3 --elements 100003
+start_all gen "$(shrink 20)" 3 --elements 100003
 check "generic XDP: all sums are exact" wait_all 60
 check "generic XDP: all workers have the same results" same_results 0 1 2
 equal "generic XDP: no result is relayed" 0 "$(counter gen all relayed)"

@@ -30,16 +30,16 @@ control() {
 	"$B/saina" "${tool_opts[@]}" -j policy control many interval 300 "$@" >>"$WORK/control" 2>"$WORK/control.err" &
 	controller=$!
 }
-check "steps flow" until_true 30 rounds_at_least many 10
+check "steps flow" slowwait 30 rounds_at_least many 10
 events_start
 control groups 2
-check "a controller: the job has one" until_true 20 controlled true
-check "a straggler: there are two groups, and it is in the first" until_true 60 groups_are "grouped:g=2,groups=?[+-]3/*"
+check "a controller: the job has one" slowwait 20 controlled true
+check "a straggler: there are two groups, and it is in the first" slowwait 60 groups_are "grouped:g=2,groups=?[+-]3/*"
 first=$(head -n 1 "$WORK/control")
 equal "the decision: from one group to two, for worker 3" "1 2 [3]" "$(jq -rc '"\(.from) \(.groups) \(.stragglers)"' <<<"$first")"
 check "the decision: its prediction is that of the formula" \
 	jq -e '.predicted_slowdown > 1.3 and .predicted_slowdown < 2' <<<"$first"
-check "the decision: saina monitor shows it" until_true 20 event_seen '.event == "policy"'
+check "the decision: saina monitor shows it" slowwait 20 event_seen '.event == "policy"'
 # 4 to 120 ms, less far apart on a busy machine (grouping_test has the formula); who shares the straggler's group waits for it
 steps_of() {
 	wc -l <"$WORK/$1.log"
@@ -55,9 +55,9 @@ equal "all models are the same" "" "$(same_models 0 1 2 3)"
 for i in 0 1 2 3; do
 	start $i many 0 "${steps[@]}" --think-us 4000
 done
-check "nobody is slow any more: one group" until_true 60 groups_are "grouped:g=1*"
+check "nobody is slow any more: one group" slowwait 60 groups_are "grouped:g=1*"
 kill -INT $controller
-check "Ctrl-C: the job has no controller" until_true 20 controlled false
+check "Ctrl-C: the job has no controller" slowwait 20 controlled false
 wait $controller
 equal "Ctrl-C: it ends well" 0 $?
 check "Ctrl-C: groups stay" groups_are "grouped:g=1*"

@@ -12,7 +12,7 @@ expected_log="worker 3 .* is dead"
 lab_up --workers 4
 
 steps=(--elements 8192 --steps)
-rounds=$(less 40)
+rounds=$(shrink 40)
 
 # What a worker's model had after each step: the version of the table, and how many updates were new.
 seen() { # WORKER
@@ -46,9 +46,9 @@ for i in 0 1 2; do
 	start $i one "$rounds" "${steps[@]}" --think-us 1000
 done
 start 3 one 4 "${steps[@]}" --think-us $((500000 * SLOW))
-check "g=2: the slow worker makes a step" until_true 60 steps_at_least 3 1
+check "g=2: the slow worker makes a step" slowwait 60 steps_at_least 3 1
 kill -STOP "${worker_pids[3]}"
-check "g=2: nobody of the quick group waits for the slow worker" until_true 60 steps_at_least 0 "$rounds"
+check "g=2: nobody of the quick group waits for the slow worker" slowwait 60 steps_at_least 0 "$rounds"
 check "g=2: its own group does" [ "$(steps_of 1)" -le $(($(steps_of 3) + 2)) ]
 kill -CONT "${worker_pids[3]}"
 check "g=2: every model has all updates of all workers, once" wait_all 90
@@ -77,30 +77,30 @@ start_all swap 0 4 "${steps[@]}" --think-us 3000
 for policy in grouped:g=2,groups=0-1/2-3 grouped:g=4 ssp:4 grouped:g=3 bsp grouped:g=2,groups=0+3/1-2 asp grouped:g=1; do
 	check "swap: steps and rounds flow" rounds_go_on swap 6
 	check "swap: $policy is set while workers run" saina policy set swap $policy
-	check "swap: $policy comes into force" until_true 20 policy_is swap $policy
+	check "swap: $policy comes into force" slowwait 20 policy_is swap $policy
 done
 check "swap: steps flow" rounds_go_on swap 6
 equal "swap: no slot saw two policies" 0 "$(policy_mix swap)"
 check "death: two groups are set" saina policy set swap grouped:g=2
-check "death: they come into force" until_true 20 policy_is swap grouped:g=2
+check "death: they come into force" slowwait 20 policy_is swap grouped:g=2
 kill -KILL "${worker_pids[3]}"
 wait "${worker_pids[3]}" 2>/dev/null
 unset 'worker_pids[3]'
 at=$(steps_of 1)
 check "death: the killed worker is declared dead" saina worker set swap 3 state dead
-check "death: who was in one group with the dead worker goes on" until_true 40 steps_at_least 1 $((at + 30))
+check "death: who was in one group with the dead worker goes on" slowwait 40 steps_at_least 1 $((at + 30))
 
 # --- what cannot be ----------------------------------------------------------------------------
-refused() { # POLICY PATTERN
+check_refused() { # POLICY PATTERN
 	matches "refused: $1" "$2" "$(saina policy set swap "$1" 2>&1)"
 }
-refused grouped "grouped needs g"
-refused grouped:g=0 "must be 1..64"
-refused grouped:g=5 "must be 1..4"
-refused grouped:groups=0-1/1-3 "a worker is in two groups"
-refused grouped:groups=0/1/2 "worker 3 is in none: each of 0..3"
-refused grouped:groups=0-3/4 "no worker 4: must be 0..3"
-refused grouped:g=3,groups=0-1/2-3 "group 2 of g=3 has no worker"
+check_refused grouped "grouped needs g"
+check_refused grouped:g=0 "must be 1..64"
+check_refused grouped:g=5 "must be 1..4"
+check_refused grouped:groups=0-1/1-3 "a worker is in two groups"
+check_refused grouped:groups=0/1/2 "worker 3 is in none: each of 0..3"
+check_refused grouped:groups=0-3/4 "no worker 4: must be 0..3"
+check_refused grouped:g=3,groups=0-1/2-3 "group 2 of g=3 has no worker"
 stop_workers
 check "swap: every model has all updates, once" wait_all 30
 equal "swap: all workers have the same model" "" "$(same_models 0 1 2)"

@@ -19,7 +19,7 @@ lab_up --workers 4 --bridge linux
 SWITCH_MAC=$(mac_of switch)
 job target id 7 workers 3 elements 20000 payload 352 policy bsp
 start_all target 1000000 3 --think-us 3000 --elements 20000
-check "three workers: rounds flow" until_true 20 rounds_at_least target 3 || bail "no rounds"
+check "three workers: rounds flow" slowwait 20 rounds_at_least target 3 || bail "no rounds"
 session=0x$(json_value session "$(saina -j worker show target 1)")
 port=$(json_value udp_port "$(saina -j worker show target 1)")
 
@@ -40,9 +40,9 @@ lie() {
 	local what=$1 whose=$2 name=$3 more=$4 from=$5 before
 	shift 5
 	before=$(counter_of "$whose" "$name")
-	raw "$from" job=7 worker=1 "session=$session" "sport=$port" count=352 messages=20 gso=1456 \
+	send_raw "$from" job=7 worker=1 "session=$session" "sport=$port" count=352 messages=20 gso=1456 \
 		"round=$(job_field target round)" repeat=10 "$@"
-	check "$what: counted as $name" until_true 5 counted_at_least "$whose" "$name" $((before + more)) ||
+	check "$what: counted as $name" slowwait 5 counted_at_least "$whose" "$name" $((before + more)) ||
 		diag "$name was $before, is $(counter_of "$whose" "$name")"
 	check "$what: rounds go on" rounds_go_on target 5
 }
@@ -89,9 +89,9 @@ lie "a super-packet of zeros" global version 200 3 "${honest[@]}" version=0
 # Questions without end, in the name and from the place of worker 1: it harms itself alone.
 ask=(type=11 count=0 messages=20 gso=80 value=0)
 lie "a flood of questions from a stranger's port" 1 wrong-port 2000 3 "${ask[@]}" repeat=100
-lie "a flood of questions of worker 1" 1 ask-limit 1 1 "${ask[@]}" "repeat=$(less 5000)"
-lie "a flood of questions about a round that is gone" 1 ask-limit 1 1 "${ask[@]}" round=0 "repeat=$(less 5000)"
-lie "a flood of questions about a round to come" 1 ask-limit 1 1 "${ask[@]}" round=0xfffffff0 "repeat=$(less 5000)"
+lie "a flood of questions of worker 1" 1 ask-limit 1 1 "${ask[@]}" "repeat=$(shrink 5000)"
+lie "a flood of questions about a round that is gone" 1 ask-limit 1 1 "${ask[@]}" round=0 "repeat=$(shrink 5000)"
+lie "a flood of questions about a round to come" 1 ask-limit 1 1 "${ask[@]}" round=0xfffffff0 "repeat=$(shrink 5000)"
 
 # What is not ours, in super-packets, too.
 received() {
@@ -99,11 +99,11 @@ received() {
 }
 for to in 9 48864; do
 	rm -f "$WORK/foreign"
-	w 2 timeout $((60 * SLOW)) socat -u "UDP-RECV:$to,rcvbuf=1000000" "CREATE:$WORK/foreign" &
+	in_worker 2 timeout $((60 * SLOW)) socat -u "UDP-RECV:$to,rcvbuf=1000000" "CREATE:$WORK/foreign" &
 	receiver=$!
-	until_true 10 [ -e "$WORK/foreign" ]
-	w 3 "$RAWSEND" eth0 dip=10.190.0.12 dport=$to socket=1 count=352 messages=20 gso=1456 value=0x5a5a5a5a repeat=10
-	check "a super-packet from w3 to port $to of w2: it arrives" until_true 10 received
+	slowwait 10 [ -e "$WORK/foreign" ]
+	in_worker 3 "$RAWSEND" eth0 dip=10.190.0.12 dport=$to socket=1 count=352 messages=20 gso=1456 value=0x5a5a5a5a repeat=10
+	check "a super-packet from w3 to port $to of w2: it arrives" slowwait 10 received
 	equal "a super-packet from w3 to port $to of w2: every byte of its payload is as it was" $((10 * 20 * 1408)) \
 		"$(tr -cd Z <"$WORK/foreign" | wc -c)"
 	kill $receiver
@@ -114,12 +114,12 @@ done
 bad_checksums() {
 	local i
 	for i in 0 1 2; do
-		w $i nstat -asz UdpInCsumErrors | awk '/Udp/ { print $2 }'
+		in_worker $i nstat -asz UdpInCsumErrors | awk '/Udp/ { print $2 }'
 	done | xargs
 }
 before=$(bad_checksums)
 for i in 0 1 2; do
-	sw ethtool -K p$i tx off >/dev/null
+	in_switch ethtool -K p$i tx off >/dev/null
 done
 check "ports without checksum offload: rounds go on" rounds_go_on target 5
 odd "ports without"

@@ -19,7 +19,7 @@ job target id 7 workers 3 elements 4096 payload 256 token open-sesame
 start 0 target 1000000 --token open-sesame --think-us 3000
 start 1 target 1000000 --token open-sesame --think-us 3000
 start 2 target 1000000 --token open-sesame --think-us 3000
-check "three workers: rounds flow" until_true 20 rounds_at_least target 3 || bail "no rounds"
+check "three workers: rounds flow" slowwait 20 rounds_at_least target 3 || bail "no rounds"
 
 session=0x$(json_value session "$(saina -j worker show target 1)")
 port=$(json_value udp_port "$(saina -j worker show target 1)")
@@ -27,7 +27,7 @@ port=$(json_value udp_port "$(saina -j worker show target 1)")
 # What a forged message must carry is not for every user of the bridge's host.
 chmod 711 "$WORK"
 install -m 755 "$B/saina" "$WORK/saina"
-public=$(sw setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs \
+public=$(in_switch setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs \
 	env SAINA_CONTROL="$AGENT_SOCKET" "$WORK/saina" -j worker show target 1)
 matches "an unprivileged user of the bridge's host is shown the workers" '"mac"' "$public"
 matches "root is shown a worker's session and UDP port" '"udp_port".*"session"|"session".*"udp_port"' \
@@ -41,9 +41,9 @@ lie() {
 	local what=$1 whose=$2 name=$3 from=$4 before
 	shift 4
 	before=$(counter_of "$whose" "$name")
-	raw "$from" job=7 worker=1 "session=$session" "sport=$port" "round=$(job_field target round)" \
+	send_raw "$from" job=7 worker=1 "session=$session" "sport=$port" "round=$(job_field target round)" \
 		repeat=10 "$@"
-	check "$what is counted as $name" until_true 5 counted "$whose" "$name" $((before + 10)) ||
+	check "$what is counted as $name" slowwait 5 counted "$whose" "$name" $((before + 10)) ||
 		diag "$name was $before, is $(counter_of "$whose" "$name")"
 }
 
@@ -72,9 +72,9 @@ lie "a result sent to the aggregator" global forged 1 type=2
 lie "a result sent to the workers" global forged 3 type=2 sport=48864 dip=239.190.0.7 dport=48866 \
 	dmac=01:00:5e:3e:00:07 worker=255
 lie "a result in the aggregator's name" global forged 3 type=2 sip=10.190.0.1 sport=48864 \
-	dip=10.190.0.10 "dmac=$(mac_of 0)" "dport=$(sj worker show target 0 '.[0].udp_port')"
+	dip=10.190.0.10 "dmac=$(mac_of 0)" "dport=$(saina_jq worker show target 0 '.[0].udp_port')"
 lie "a control message in the aggregator's name" global forged 3 type=18 sip=10.190.0.1 sport=48865 \
-	dip=10.190.0.10 "dmac=$(mac_of 0)" count=31 "dport=$(sj worker show target 0 '.[0].udp_port')"
+	dip=10.190.0.10 "dmac=$(mac_of 0)" count=31 "dport=$(saina_jq worker show target 0 '.[0].udp_port')"
 # Linux would take these for ordinary frames.
 group=(dip=239.190.0.7 dport=48866 dmac=01:00:5e:3e:00:07 sip=10.190.0.1 sport=48864 type=2
 	worker=255 mask=7 contributors=3 k=3)
@@ -84,7 +84,7 @@ lie "a result behind a service tag" global forged 3 "${group[@]}" tag=0 tpid=0x8
 lie "a result in a VLAN" global forged 3 "${group[@]}" tag=5
 lie "a result behind a tag and options" global forged 3 "${group[@]}" tag=0 options=1
 lie "an answer behind a tag" global forged 3 type=2 sip=10.190.0.1 sport=48864 tag=0 \
-	dip=10.190.0.10 "dmac=$(mac_of 0)" "dport=$(sj worker show target 0 '.[0].udp_port')"
+	dip=10.190.0.10 "dmac=$(mac_of 0)" "dport=$(saina_jq worker show target 0 '.[0].udp_port')"
 lie "a gradient behind IP options" global fragment 1 options=1
 lie "a gradient behind a tag" global fragment 1 tag=0
 # In a worker's name, with its addresses and its session.
@@ -124,18 +124,18 @@ lie "a first fragment" global fragment 1 fragment=1
 # A replay of long ago is answered, and adds nothing.  The real worker 1 may be told of a
 # stale round, too, when the machine is busy: so many replays are not its own.
 before=$(counter_of 1 stale)
-raw 1 job=7 worker=1 "session=$session" "sport=$port" round=0 repeat=500
-check "a replay of round 0 is counted as stale" until_true 10 counted_at_least 1 stale $((before + 500)) ||
+send_raw 1 job=7 worker=1 "session=$session" "sport=$port" round=0 repeat=500
+check "a replay of round 0 is counted as stale" slowwait 10 counted_at_least 1 stale $((before + 500)) ||
 	diag "stale was $before, is $(counter_of 1 stale)"
 
 # Floods: every round and worker there is, at full speed, from both.
 at=$(job_field target round)
-flood_of=$(less 20000)
-raw 3 job=7 "repeat=$flood_of" rounds=1 workers=1 &
+flood_of=$(shrink 20000)
+send_raw 3 job=7 "repeat=$flood_of" rounds=1 workers=1 &
 flood=$!
-raw 1 job=7 worker=0 "repeat=$flood_of" workers=1 "sport=$port" "session=$session" rounds=1
+send_raw 1 job=7 worker=0 "repeat=$flood_of" workers=1 "sport=$port" "session=$session" rounds=1
 wait $flood
-check "rounds go on after two floods of forged gradients" until_true 20 rounds_at_least target $((at + 10))
+check "rounds go on after two floods of forged gradients" slowwait 20 rounds_at_least target $((at + 10))
 equal "forged frames: no slot saw two policies" 0 "$(policy_mix target)"
 stop_workers
 check "forged frames: all sums of all workers are exact" wait_all 30

@@ -15,7 +15,7 @@ left() {
 }
 
 pings() { # FROM ADDRESS
-	w "$1" ping -c 3 -i 0.02 -W 5 -q "$2"
+	in_worker "$1" ping -c 3 -i 0.02 -W 5 -q "$2"
 }
 
 shaped() { # DEVICE: bytes that its shaper let through, at worker 1
@@ -28,12 +28,12 @@ for bridge in $BRIDGES; do
 	check "$bridge: workers reach the switch" pings 1 10.190.0.1
 	check "$bridge: frames that leave a worker are shaped" [ "$(shaped eth0)" -gt 100 ]
 	check "$bridge: frames that come to a worker are shaped" [ "$(shaped ifb0)" -gt 100 ]
-	said=$(lab up --no-agent 2>&1)
-	matches "$bridge: a second lab of that name is refused" "already" "$said"
+	output=$(lab up --no-agent 2>&1)
+	matches "$bridge: a second lab of that name is refused" "already" "$output"
 	check "$bridge: saina-lab show succeeds" lab show
 	check "$bridge: the port of a worker is removed" lab port del 1
 	check "$bridge: the port of a worker is added again" lab port add 1
-	check "$bridge: a worker whose port was added again is reached" until_true 10 pings 1 10.190.0.10
+	check "$bridge: a worker whose port was added again is reached" slowwait 10 pings 1 10.190.0.10
 	check "$bridge: the lab goes down" lab down
 	equal "$bridge: nothing of the lab is left" "" "$(left)"
 done
@@ -50,7 +50,7 @@ for ns in sw w0 w1; do
 done
 check "a lab whose processes were killed goes down" lab down
 equal "a lab whose processes were killed leaves nothing" "" "$(left)"
-check "a lab that goes down ends the processes in it" until_true 5 pid_gone $sleeper
+check "a lab that goes down ends the processes in it" slowwait 5 pid_gone $sleeper
 
 # --- its owner crashes ---------------------------------------------------------
 sleep 1000 &
@@ -60,7 +60,7 @@ check "a lab with an owner comes up" lab up --owner $owner --workers 1 --no-agen
 "$LAB_TOOL" clean "$LAB" >/dev/null
 check "saina-lab clean leaves a lab alone while its owner lives" [ -d "/run/saina-lab/$LAB" ]
 kill -KILL $owner
-until_true 5 pid_gone $owner
+slowwait 5 pid_gone $owner
 "$LAB_TOOL" clean "$LAB" >/dev/null
 equal "saina-lab clean removes a lab whose owner is gone" "" "$(left)"
 lab_up --workers 1 --no-agent
@@ -68,22 +68,22 @@ pid=$(cat "/run/saina-lab/$LAB/ovs/vswitchd.pid")
 rm -rf "/run/saina-lab/$LAB"
 "$LAB_TOOL" clean "$LAB" >/dev/null
 equal "saina-lab clean removes a lab of which only the namespaces are left" "" "$(left)"
-check "saina-lab clean ends the Open vSwitch of a lab of which only the namespaces are left" until_true 5 pid_gone "$pid"
+check "saina-lab clean ends the Open vSwitch of a lab of which only the namespaces are left" slowwait 5 pid_gone "$pid"
 
 # --- interrupted while it comes up ----------------------------------------------
 "$LAB_TOOL" up "$LAB" --owner $$ --workers 64 --no-agent 2>/dev/null &
 pid=$!
-until_true 10 [ -e "/run/netns/saina-$LAB-w3" ]
+slowwait 10 [ -e "/run/netns/saina-$LAB-w3" ]
 kill -TERM $pid
 wait $pid
 equal "saina-lab up, interrupted, leaves nothing" "" "$(left)"
 
 # --- bad input --------------------------------------------------------------------
 refuses() { # WORD ARGUMENTS...: exit status 2 and a sentence with the word
-	local said word=$1
+	local output word=$1
 	shift
-	said=$("$LAB_TOOL" "$@" 2>&1)
-	equal "saina-lab $*: is refused with status 2 and the word at fault" "2 yes" "$? $([[ $said == *"$word"* ]] && echo yes || echo "$said")"
+	output=$("$LAB_TOOL" "$@" 2>&1)
+	equal "saina-lab $*: is refused with status 2 and the word at fault" "2 yes" "$? $([[ $output == *"$word"* ]] && echo yes || echo "$output")"
 }
 refuses '"a b"' up "a b"
 refuses '"65001"' up "$LAB" --mtu 65001

@@ -79,12 +79,12 @@ check() {
 	local what=$1
 	shift
 	# Not in a subshell: CMD may wait for our children.
-	if "$@" >"$WORK/said" 2>&1; then
+	if "$@" >"$WORK/output" 2>&1; then
 		ok "$what"
 	else
 		not_ok "$what"
 		diag "failed: $*"
-		[ ! -s "$WORK/said" ] || diag "$(cat "$WORK/said")"
+		[ ! -s "$WORK/output" ] || diag "$(cat "$WORK/output")"
 		return 1
 	fi
 }
@@ -113,7 +113,7 @@ matches() {
 	fi
 }
 
-less() { # N [LEAST]
+shrink() { # N [LEAST]
 	local n=$(($1 / SHRINK))
 	echo $((n < ${2:-1} ? ${2:-1} : n))
 }
@@ -148,12 +148,12 @@ deadline() {
 	echo $((SECONDS + ($1 < 60 ? 60 : $1) * SLOW))
 }
 
-# until_true SECONDS CMD...: polls; deadlines are generous, never measured.
-until_true() {
-	until_time "$(deadline "$1")" "${@:2}"
+# slowwait SECONDS CMD...: polls; deadlines are generous, never measured.
+slowwait() {
+	wait_until "$(deadline "$1")" "${@:2}"
 }
 
-until_time() { # DEADLINE CMD...
+wait_until() { # DEADLINE CMD...
 	local deadline=$1
 	shift
 	[ -z "$LONGEST" ] || [ "$deadline" -lt "$LONGEST" ] || deadline=$LONGEST
@@ -224,7 +224,7 @@ lab_up() {
 	local i
 	lab up --owner $$ --bridge "$DEFAULT_BRIDGE" "$@" || bail "the lab did not come up"
 	[ "$HOOK" != mixed ] && return
-	for i in $(sj port show '.[].name' | grep '^p[0-9]*[13579]$'); do
+	for i in $(saina_jq port show '.[].name' | grep '^p[0-9]*[13579]$'); do
 		saina port set "$i" hook xdp || bail "port $i does not change to XDP"
 	done
 }
@@ -241,11 +241,11 @@ lab_down() {
 }
 
 # Not `saina-lab exec', which takes long to start in the test VM.
-w() { # WORKER CMD...: in a worker's namespace
+in_worker() { # WORKER CMD...: in a worker's namespace
 	nsenter --net="/run/netns/saina-$LAB-w$1" -- "${@:2}"
 }
 
-sw() { # CMD...: in the switch's namespace
+in_switch() { # CMD...: in the switch's namespace
 	nsenter --net="/run/netns/saina-$LAB-sw" -- "$@"
 }
 
@@ -254,12 +254,12 @@ saina() {
 }
 
 # What the data path counts is known to the agent alone, whoever has the jobs.
-agent_says() {
+agent_saina() {
 	"$B/saina" -s "$AGENT_SOCKET" "$@"
 }
 
-# sj OBJECT ... JQ: the tool's JSON through jq
-sj() {
+# saina_jq OBJECT ... JQ: the tool's JSON through jq
+saina_jq() {
 	local filter=${*: -1}
 	saina -j "${@:1:$#-1}" | jq -r "$filter"
 }
@@ -284,7 +284,7 @@ job_field() { # JOB FIELD
 }
 
 policy_mix() { # JOB: slots that saw two policies
-	json_value policy_mix "$(agent_says -j job show "$1")"
+	json_value policy_mix "$(agent_saina -j job show "$1")"
 }
 
 members() { # JOB: how many workers are waited for
@@ -322,10 +322,10 @@ mac_of() { # WORKER|switch
 }
 
 # raw WORKER KEY=VALUE...: forged frames out of a worker's namespace
-raw() {
+send_raw() {
 	local from=$1
 	shift
-	w "$from" "$RAWSEND" eth0 "dmac=$SWITCH_MAC" "$@"
+	in_worker "$from" "$RAWSEND" eth0 "dmac=$SWITCH_MAC" "$@"
 }
 
 # --- workers ---------------------------------------------------------------
@@ -360,11 +360,11 @@ start_all() {
 }
 
 # What there is to be known of a worker that does not end, and of its jobs.
-hanging() { # WORKER
+dump_hang() { # WORKER
 	local job pid=${worker_pids[$1]}
 	for job in "${!job_ids[@]}"; do
 		saina -j job show "$job" | jq -c . 2>/dev/null
-		agent_says -j stats show "$job" | jq -c '.[] | [.worker, .counters]' 2>/dev/null
+		agent_saina -j stats show "$job" | jq -c '.[] | [.worker, .counters]' 2>/dev/null
 	done
 	echo "threads: $(sed 's/$/ /' "/proc/$pid/task"/*/wchan | tr -d '\n')"
 	# Twice: what moves, and what does not.
@@ -385,9 +385,9 @@ wait_all() {
 	local i bad=0 status deadline
 	deadline=$(deadline "$1")
 	for i in "${!worker_pids[@]}"; do
-		if ! until_time "$deadline" worker_ended "$i"; then
+		if ! wait_until "$deadline" worker_ended "$i"; then
 			echo "worker $i does not end"
-			[ $bad = 1 ] || hanging "$i"
+			[ $bad = 1 ] || dump_hang "$i"
 			kill -KILL "${worker_pids[$i]}"
 			bad=1
 		fi
@@ -418,7 +418,7 @@ rounds_at_least() { # JOB ROUND: opened
 rounds_go_on() { # JOB N: so many more open, or so many steps are made
 	local at
 	at=$(job_field "$1" round)
-	until_true 20 rounds_at_least "$1" $((at + $2))
+	slowwait 20 rounds_at_least "$1" $((at + $2))
 }
 
 policy_is() { # JOB POLICY: in force; its canonical form may say more
@@ -448,7 +448,7 @@ events_start() {
 	"$B/saina" "${tool_opts[@]}" -j monitor all >"$WORK/events" 2>"$WORK/monitor.err" </dev/null &
 	events_pid=$!
 	event_mark
-	until_true 10 grep -q monitoring "$WORK/monitor.err" || bail "saina monitor does not start"
+	slowwait 10 grep -q monitoring "$WORK/monitor.err" || bail "saina monitor does not start"
 }
 
 events_stop() {
@@ -486,11 +486,11 @@ missing_is() { # JOB WORKER: all open slots wait for this worker, some for it al
 		[[ $all =~ \"missing\":\[\{\"worker\":$2,[^}]*\}\] ]]
 }
 
-# refused WORKER NODE JOB [options]: runs saina-allreduce in the foreground and
+# join_error WORKER NODE JOB [options]: runs saina-allreduce in the foreground and
 # shows what it says; says so if it is not refused.
-refused() {
+join_error() {
 	start_as refused "$1" "$2" "$3" 1 "${@:4}"
-	until_true 30 worker_ended refused || kill -KILL "${worker_pids[refused]}"
+	slowwait 30 worker_ended refused || kill -KILL "${worker_pids[refused]}"
 	if wait "${worker_pids[refused]}"; then
 		echo "not refused"
 	else

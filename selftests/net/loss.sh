@@ -19,7 +19,7 @@ echo "# seed $SEED"
 lossy() {
 	local name="l$1-${2%%:*}-$4" lost rounds segments=$(((elements + payload - 1) / payload)) what
 	what="$1 % loss${jumbo:+, payload $payload}"
-	rounds=$(less "$3" 4)
+	rounds=$(shrink "$3" 4)
 	check "$what is set on every port" lab set loss "$1" seed "$SEED" || return
 	lost=$(injected)
 	job "$name" workers 8 elements "$elements" payload "$payload" ring 32 policy "$2"

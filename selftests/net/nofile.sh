@@ -25,7 +25,7 @@ add() { # NAME
 }
 
 jobs_shown() {
-	sj job show length
+	saina_jq job show length
 }
 
 for ((i = 0; i < 200; i++)); do
@@ -38,8 +38,8 @@ equal "200 jobs exist" 200 "$(jobs_shown)"
 high=$(prlimit --pid "$(agent_pid)" --nofile --output SOFT,HARD --raw --noheadings)
 prlimit --pid "$(agent_pid)" --nofile=$(($(descriptors) + 3)):"${high#* }"
 before=$(descriptors)
-said=$(add refused 2>&1)
-matches "a job for which no descriptor is left is refused, and the limit named" "no descriptor is left.*LimitNOFILE" "$said"
+output=$(add refused 2>&1)
+matches "a job for which no descriptor is left is refused, and the limit named" "no descriptor is left.*LimitNOFILE" "$output"
 equal "it is not there" 200 "$(jobs_shown)"
 equal "what was made of it is closed" "$before" "$(descriptors)"
 check "a job is deleted" saina job del many7

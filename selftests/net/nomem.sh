@@ -17,7 +17,7 @@ expected_log='^$'
 lab_up --workers 3 --bridge linux
 job short workers 3 elements 20000 payload 352 policy bsp
 start_all short 1000000 3 --elements 20000
-check "rounds flow" until_true 30 rounds_at_least short 5
+check "rounds flow" slowwait 30 rounds_at_least short 5
 equal "while there is memory no result is lost" 0 "$(counter short all no-memory)"
 
 memory_short() { # SPARE
@@ -28,14 +28,14 @@ for spare in 2 1000000; do
 	at=$(job_field short round)
 	before=$(counter short all no-memory)
 	check "one of $spare copies succeeds: the module is loaded" memory_short $spare
-	check "one of $spare copies succeeds: rounds go on" until_true 60 rounds_at_least short $((at + 5))
+	check "one of $spare copies succeeds: rounds go on" slowwait 60 rounds_at_least short $((at + 5))
 	check "one of $spare copies succeeds: copies did fail" [ "$(cat $nomem)" -gt 0 ]
 	check "one of $spare copies succeeds: results that are lost are counted" \
 		[ "$(counter short all no-memory)" -gt "$before" ]
 	rmmod nomem
 done
 at=$(job_field short round)
-check "there is memory again: rounds go on" until_true 30 rounds_at_least short $((at + 5))
+check "there is memory again: rounds go on" slowwait 30 rounds_at_least short $((at + 5))
 stop_workers
 check "memory was short: all sums are exact" wait_all 60
 check "memory was short: all workers have the same results" same_results 0 1 2

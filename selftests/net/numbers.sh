@@ -29,7 +29,7 @@ values() {
 	if [ "${5-}" ] && [ "$policy" = bsp ]; then
 		ends=''
 		start_all numbers 1000000 "$n" --elements 3000 --values "$kind" --think-us 1000 --straggle 0.3
-		check "$what: memory is in use" until_true 20 in_use numbers
+		check "$what: memory is in use" slowwait 20 in_use numbers
 		check "$what: rounds go on" rounds_go_on numbers "$ROUNDS"
 		check "$what: memory is still in use" in_use numbers
 		stop_workers
@@ -54,7 +54,7 @@ values() {
 }
 
 in_use() { # JOB
-	[ "$(json_value reference "$(agent_says -j job show "$1")")" = "in use" ]
+	[ "$(json_value reference "$(agent_saina -j job show "$1")")" = "in use" ]
 }
 
 some_were_late() { # N workers

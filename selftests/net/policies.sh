@@ -17,7 +17,7 @@ k_is() { # JOB K
 think=$((60000 * SLOW))
 
 # --- a time-out: three are there, the fourth thinks much longer than the time-out ------
-rounds=$(less 40)
+rounds=$(shrink 40)
 job out workers 4 elements 8192 payload 256 ring 64 policy timeout:10ms,kmin=3
 for i in 0 1 2; do
 	start $i out "$rounds" --elements 8192 --think-us 1000
@@ -33,15 +33,15 @@ saina job del out
 # --- k set by a client of the configuration interface ------------------------------------
 job ext workers 4 elements 8192 payload 256 ring 64 policy external:k0=4
 start_all ext 100000 4 --elements 8192 --think-us 5000 --cancel
-check "external:k0=4: rounds flow" until_true 20 rounds_at_least ext 5
+check "external:k0=4: rounds flow" slowwait 20 rounds_at_least ext 5
 equal "external:k0=4: arrival times of all workers are published" "true true true true" \
-	"$(sj worker show ext '[.[]|.arrivals.rounds > 0]|join(" ")')"
+	"$(saina_jq worker show ext '[.[]|.arrivals.rounds > 0]|join(" ")')"
 equal "external:k0=4: k is 4" 4 "$(job_field ext k)"
 for k in 2 3 1; do
 	check "external:k0=4: k is set to $k" saina job set ext k $k
-	check "external:k0=4: rounds are opened with k $k" until_true 20 k_is ext $k
+	check "external:k0=4: rounds are opened with k $k" slowwait 20 k_is ext $k
 	at=$(job_field ext round)
-	check "external:k0=4: rounds go on with k $k" until_true 20 rounds_at_least ext $((at + 5))
+	check "external:k0=4: rounds go on with k $k" slowwait 20 rounds_at_least ext $((at + 5))
 done
 refused=$(saina job set ext k 5 2>&1)
 matches "external:k0=4: a k above the number of workers is refused" "5.*4" "$refused"
@@ -54,16 +54,16 @@ matches "schedule: a second one is refused while the first waits" "waits already
 check "schedule: the first is cancelled" saina policy cancel ext
 at=$(($(job_field ext round) + 100))
 check "schedule: a policy is set from round $at" saina policy set ext fastest:k=3 from $at
-check "schedule: it comes into force" until_true 30 policy_is ext fastest:k=3
+check "schedule: it comes into force" slowwait 30 policy_is ext fastest:k=3
 check "schedule: not before its round" [ "$(job_field ext round)" -ge "$at" ]
 check "schedule: after that one by event is set" saina policy set ext bsp on worker-dead
 seq=$(job_field ext policy_active_seq)
 at=$(job_field ext round)
-check "schedule: rounds go on before the event" until_true 20 rounds_at_least ext $((at + 10))
+check "schedule: rounds go on before the event" slowwait 20 rounds_at_least ext $((at + 10))
 equal "schedule: before the event the policy is the one before" "$seq" "$(job_field ext policy_active_seq)"
 kill -KILL "${worker_pids[3]}"
 check "schedule: the killed worker is declared dead" saina worker set ext 3 state dead
-check "schedule: a death brings it into force" until_true 30 policy_is ext bsp
+check "schedule: a death brings it into force" slowwait 30 policy_is ext bsp
 unset "worker_pids[3]"
 stop_workers
 check "external, schedule: all sums are exact" wait_all 30
@@ -87,16 +87,16 @@ job pairs workers 4 elements 8192 payload 256 ring 64 policy coded:s=1
 waits_for() { # WORKER...: each open slot, and there is one
 	local slots want
 	want=$(printf '%s\n' "$@" | xargs | tr ' ' ,)
-	slots=$(sj slot show pairs '[.[].missing|map(.worker)|join(",")]|unique|join(" ")')
+	slots=$(saina_jq slot show pairs '[.[].missing|map(.worker)|join(",")]|unique|join(" ")')
 	[ -n "$slots" ] && [ "$slots" = "$want" ]
 }
 # Two rings of rounds are six seconds: a worker that starts late, or is stopped, is not left behind.
 start_all pairs 0 4 --elements 8192 --think-us 50000 --cancel
-check "coded:s=1: rounds flow" until_true 20 rounds_at_least pairs 5
+check "coded:s=1: rounds flow" slowwait 20 rounds_at_least pairs 5
 kill -STOP "${worker_pids[3]}"
 check "coded:s=1: worker 3 is stopped: rounds go on with worker 1, who computes the same" rounds_go_on pairs 20
 kill -STOP "${worker_pids[1]}"
-check "coded:s=1: both are stopped: the round waits for them, and not for 0 or 2" until_true 20 waits_for 1 3
+check "coded:s=1: both are stopped: the round waits for them, and not for 0 or 2" slowwait 20 waits_for 1 3
 kill -CONT "${worker_pids[3]}"
 check "coded:s=1: worker 3 goes on: so do rounds" rounds_go_on pairs 20
 kill -CONT "${worker_pids[1]}"

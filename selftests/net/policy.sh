@@ -11,7 +11,7 @@
 lab_up --workers 6
 
 # --- a straggler -----------------------------------------------------------
-rounds=$(less 150)
+rounds=$(shrink 150)
 job straggler workers 6 elements 8192 payload 256 ring 64 policy fastest:k=5
 for i in 0 1 2 3 4; do
 	start $i straggler "$rounds" --elements 8192 --think-us 2000
@@ -27,15 +27,15 @@ equal "straggler, fastest:k=5: all it produced is in sums or in its residual" ex
 job swap workers 6 elements 8192 payload 256 ring 64 policy bsp
 events_start
 start_all swap 100000 6 --elements 8192 --think-us 4000 --cancel
-check "policies under traffic: rounds flow" until_true 20 rounds_at_least swap 10
+check "policies under traffic: rounds flow" slowwait 20 rounds_at_least swap 10
 policies=("fastest:k=4" "sfcd:k0=2,sth=0.9,cth=5" "bsp" "fastest:k=6,late=drop" "fastest:k=3")
 seq=1
 for p in "${policies[@]}"; do
 	seq=$((seq + 1))
 	check "policies under traffic: set to $p" saina job set swap policy "$p"
-	check "policies under traffic: $p comes into force" until_true 10 in_force swap $seq
+	check "policies under traffic: $p comes into force" slowwait 10 in_force swap $seq
 	at=$(job_field swap round)
-	check "policies under traffic: rounds go on under $p" until_true 10 rounds_at_least swap $((at + 5))
+	check "policies under traffic: rounds go on under $p" slowwait 10 rounds_at_least swap $((at + 5))
 done
 refused=$(saina job set swap policy "fastest:k=9" 2>&1)
 matches "policies under traffic: a k above the number of workers is refused" "k" "$refused"

@@ -27,13 +27,13 @@ finish_prometheus() {
 trap finish_prometheus EXIT
 
 query() { # EXPRESSION: "labels => value" a line
-	sw promtool query instant http://127.0.0.1:9497 "$1" 2>&1 </dev/null
+	in_switch promtool query instant http://127.0.0.1:9497 "$1" 2>&1 </dev/null
 }
 
 has_value() { # EXPRESSION
-	local said
-	said=$(query "$1")
-	[[ $said == *"=>"* && $said != *error* ]]
+	local output
+	output=$(query "$1")
+	[[ $output == *"=>"* && $output != *error* ]]
 }
 
 value_at_least() { # LEAST EXPRESSION
@@ -45,9 +45,9 @@ lab_up --workers 2 --bridge linux --config "$WORK/lines"
 ip -n "saina-$LAB-sw" link set lo up
 job steady workers 2 elements 20000 policy sfcd:k0=1
 start_all steady 1000000 2 --elements 20000 --think-us 4000 --cancel
-check "rounds flow" until_true 30 rounds_at_least steady 20
+check "rounds flow" slowwait 30 rounds_at_least steady 20
 
-sw "$CLIENT" get 9496 | tail -n +2 >"$WORK/text"
+in_switch "$CLIENT" get 9496 | tail -n +2 >"$WORK/text"
 check "the text has the histogram of a worker's lateness" \
 	grep -q '^saina_worker_lateness_seconds_bucket{.*le="+Inf".*} [1-9]' "$WORK/text"
 check "promtool finds nothing wrong with the text" promtool check metrics <"$WORK/text"
@@ -60,14 +60,14 @@ scrape_configs:
 YML
 check "promtool takes the configuration" promtool check config "$WORK/prometheus.yml"
 nsenter --net="/run/netns/saina-$LAB-sw" -- prometheus --config.file="$WORK/prometheus.yml" \
-	--storage.tsdb.path="$WORK/tsdb" --web.listen-address=127.0.0.1:9497 >"$WORK/prometheus.said" 2>&1 </dev/null &
+	--storage.tsdb.path="$WORK/tsdb" --web.listen-address=127.0.0.1:9497 >"$WORK/prometheus.log" 2>&1 </dev/null &
 prometheus=$!
-check "Prometheus scrapes sainad" until_true 60 value_at_least 1 'up{job="saina"}' ||
-	diag "$(tail -n 5 "$WORK/prometheus.said")"
-check "Prometheus has the rounds of the job" until_true 30 value_at_least 20 'saina_job_rounds_total{saina_job="steady"}'
+check "Prometheus scrapes sainad" slowwait 60 value_at_least 1 'up{job="saina"}' ||
+	diag "$(tail -n 5 "$WORK/prometheus.log")"
+check "Prometheus has the rounds of the job" slowwait 30 value_at_least 20 'saina_job_rounds_total{saina_job="steady"}'
 # Labels are ours, none was renamed because Prometheus has one of that name.
 equal "no label is in conflict with Prometheus's" "" "$(query '{__name__=~"saina_.+"}' | grep exported_ | head -n 3)"
-check "Prometheus has a rate of rounds" until_true 60 value_at_least 0.1 'rate(saina_job_rounds_total[30s])'
+check "Prometheus has a rate of rounds" slowwait 60 value_at_least 0.1 'rate(saina_job_rounds_total[30s])'
 
 saina port set p1 loss-in 0.05 delay-out 1
 # An empty result is right where nothing of the kind happened: it only must not be an error.
@@ -78,7 +78,7 @@ while IFS= read -r expr; do
 	expr=${expr//\$__rate_interval/30s}
 	case $expr in
 	*drops*) check "dashboard: no error: $expr" [ "$(query "$expr" | grep -ci error)" = 0 ] ;;
-	*) check "dashboard: a value: $expr" until_true 60 has_value "$expr" ;;
+	*) check "dashboard: a value: $expr" slowwait 60 has_value "$expr" ;;
 	esac
 done <"$WORK/exprs"
 saina port set p1 loss-in 0 delay-out 0

@@ -47,10 +47,10 @@ scene fork
 scene twin
 # The tool on the switch's host knows it at once, workers in twice the time that they are given to be dead.
 starts_less_is_named() {
-	[[ $(sj job show sizes '.[0].slow // ""') =~ ^waiting\ for\ worker\ 3\ for\ .*\;\ worker\ 3\ is\ at\ round\ 2\ already ]]
+	[[ $(saina_jq job show sizes '.[0].slow // ""') =~ ^waiting\ for\ worker\ 3\ for\ .*\;\ worker\ 3\ is\ at\ round\ 2\ already ]]
 }
 sizes_meanwhile() {
-	check "$with sizes: job show names the worker that starts fewer elements" until_true 60 starts_less_is_named
+	check "$with sizes: job show names the worker that starts fewer elements" slowwait 60 starts_less_is_named
 }
 [ "${2-}" = quick ] || scene sizes dead 5000
 scene buckets
@@ -64,9 +64,9 @@ all_say() { # TEXT
 	done
 }
 coded_meanwhile() {
-	check "$with coded: five rounds are done" until_true 60 all_say "coded: sums"
+	check "$with coded: five rounds are done" slowwait 60 all_say "coded: sums"
 	check "$with coded: bsp is set" saina policy set coded bsp
-	check "$with coded: five rounds of bsp are done" until_true 60 all_say "bsp: sums"
+	check "$with coded: five rounds of bsp are done" slowwait 60 all_say "bsp: sums"
 	check "$with coded: coded is set again" saina policy set coded coded:s=1
 }
 scene coded policy coded:s=1
@@ -79,7 +79,7 @@ log_scene() {
 		py "$i" "$i" "$TOP/selftests/python/api.py" log "${with#numpy}"
 	done
 	for i in 0 1 2; do
-		until_true 60 grep -q "^log .*waits for its workers" "$WORK/$i.py.out" || return 1
+		slowwait 60 grep -q "^log .*waits for its workers" "$WORK/$i.py.out" || return 1
 	done
 	[ "${1-}" != interrupt ] || return 0
 	py 3 3 "$TOP/selftests/python/api.py" log "${with#numpy}"
@@ -91,7 +91,7 @@ saina job del log >/dev/null
 check "$with join: three of four workers wait for the last one" log_scene interrupt
 kill -INT "${worker_pids[@]}"
 for i in 0 1 2; do
-	check "$with join: Ctrl-C ends the waiting of worker $i" until_true 30 grep -q KeyboardInterrupt "$WORK/$i.err"
+	check "$with join: Ctrl-C ends the waiting of worker $i" slowwait 30 grep -q KeyboardInterrupt "$WORK/$i.err"
 done
 
 finished

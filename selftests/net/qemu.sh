@@ -38,7 +38,7 @@ inside ip link del br9
 
 # all_right NAME WORKERS ROUNDS: they ended well, and say in words that every sum was right
 all_right() {
-	equal "guests, $1: the quickstart ends with status 0" "0: " "$said"
+	equal "guests, $1: the quickstart ends with status 0" "0: " "$output"
 	equal "guests, $1: each of the $2 says that every sum was right, and nothing was relayed" "$2 $2" \
 		"$(grep -cE "^  worker [0-9]: $3 rounds, segments exact [1-9][0-9]*, wrong 0, unverified 0;.* relayed 0;" "$WORK/$1.out") $(
 		grep -oE 'all [0-9]+ workers ended well' "$WORK/$1.out" | tr -dc 0-9)"
@@ -46,8 +46,8 @@ all_right() {
 
 quickstart own --rounds 50
 control own
-check "guests, own: the job runs" until_true 200 job_runs
-equal "guests, own: every port has tc by itself" "tc auto" "$(sj port show '[.[]|"\(.mode) \(.hook)"]|unique|join(", ")')"
+check "guests, own: the job runs" slowwait 200 job_runs
+equal "guests, own: every port has tc by itself" "tc auto" "$(saina_jq port show '[.[]|"\(.mode) \(.hook)"]|unique|join(", ")')"
 ended own
 all_right own 2 50
 equal "guests, own: leaves nothing behind" "" "$(left)"
@@ -77,8 +77,8 @@ ovs_up() {
 check "guests, ovs: Open vSwitch with a bridge is started" ovs_up
 quickstart ovs --bridge br9 --guests 10.9.0.100/24 --rounds 50
 control ovs
-check "guests, ovs: the job runs" until_true 200 job_runs
-equal "guests, ovs: every port has XDP by itself" "native auto" "$(sj port show '[.[]|"\(.mode) \(.hook)"]|unique|join(", ")')"
+check "guests, ovs: the job runs" slowwait 200 job_runs
+equal "guests, ovs: every port has XDP by itself" "native auto" "$(saina_jq port show '[.[]|"\(.mode) \(.hook)"]|unique|join(", ")')"
 ended ovs
 all_right ovs 2 50
 equal "guests, ovs: leaves no port behind" "" "$(inside ovs-vsctl list-ports br9)"

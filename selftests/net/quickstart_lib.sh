@@ -35,7 +35,7 @@ has_inner() {
 	inner=$(pgrep -P "$holder" -x sleep)
 }
 
-until_true 10 has_inner || bail "no namespaces"
+slowwait 10 has_inner || bail "no namespaces"
 [ "$(inside readlink /proc/self/ns/net)" != "$(readlink /proc/self/ns/net)" ] || bail "no namespace of its own"
 inside mount -t tmpfs tmpfs /run
 
@@ -48,14 +48,14 @@ quickstart() {
 	worker_pids[$1]=$!
 }
 
-# ended NAME: waits for its end; sets said to its status and the last line of its errors.
+# ended NAME: waits for its end; sets output to its status and the last line of its errors.
 ended() {
 	local status
-	until_true 240 worker_ended "$1" || kill -KILL "${worker_pids[$1]}"
+	slowwait 240 worker_ended "$1" || kill -KILL "${worker_pids[$1]}"
 	wait "${worker_pids[$1]}"
 	status=$?
 	unset "worker_pids[$1]"
-	said="$status: $(tail -n 1 "$WORK/$1.err")"
+	output="$status: $(tail -n 1 "$WORK/$1.err")"
 }
 
 said_by() { # NAME ERE
@@ -72,7 +72,7 @@ left_of_any() {
 
 # control NAME: waits for the job; exports the control socket of its agent, sets id
 control() {
-	until_true 60 said_by "$1" 'job quickstart is there'
+	slowwait 60 said_by "$1" 'job quickstart is there'
 	SAINA_CONTROL=$(sed -n 's/.* -s \(.*\) top$/\1/p' "$WORK/$1.out")
 	export SAINA_CONTROL
 	[ -n "$SAINA_CONTROL" ] || bail "$1: no job: $(cat "$WORK/$1.err")"
@@ -86,11 +86,11 @@ job_runs() {
 ctrl_c() { # WHEN SECONDS WORD...: so long after this line of it
 	local at="$2 s after \"$1\""
 	quickstart stop "${@:3}"
-	until_true 60 said_by stop "$1"
+	slowwait 60 said_by stop "$1"
 	sleep "$2"
 	inside pkill -INT -g "$(inside pgrep -of "quickstart/$TEST")"
 	ended stop
-	matches "quickstart: Ctrl-C $at: ends with status 130" '^130: ' "$said"
+	matches "quickstart: Ctrl-C $at: ends with status 130" '^130: ' "$output"
 	equal "quickstart: Ctrl-C $at: leaves nothing behind" "" "$(left)"
 }
 
@@ -98,5 +98,5 @@ ctrl_c() { # WHEN SECONDS WORD...: so long after this line of it
 fails() {
 	quickstart bad "${@:4}"
 	ended bad
-	matches "quickstart: $1" "^$2: quickstart: .*$3" "$said"
+	matches "quickstart: $1" "^$2: quickstart: .*$3" "$output"
 }

@@ -19,16 +19,16 @@ lab_up --workers 2 --bridge linux
 rule=(OUTPUT -p udp --dport 48864 -j)
 
 shut() { # DROP|REJECT
-	w 1 iptables -A "${rule[@]}" "$1"
+	in_worker 1 iptables -A "${rule[@]}" "$1"
 }
 
 open_again() { # DROP|REJECT
-	w 1 iptables -D "${rule[@]}" "$1"
+	in_worker 1 iptables -D "${rule[@]}" "$1"
 }
 
 lose() {
-	w 1 tc qdisc add dev eth0 clsact &&
-		w 1 tc filter add dev eth0 egress protocol ip u32 match ip dport 48864 0xffff \
+	in_worker 1 tc qdisc add dev eth0 clsact &&
+		in_worker 1 tc filter add dev eth0 egress protocol ip u32 match ip dport 48864 0xffff \
 			action mirred egress redirect dev lo
 }
 
@@ -38,29 +38,29 @@ has_said() { # WORKER ERE
 
 # ends WORKER: soon enough, whatever the exit status
 ends() {
-	until_true 60 worker_ended "$1"
+	slowwait 60 worker_ended "$1"
 }
 
 # begun JOB [options of both workers]: a job whose two workers have begun
 begun() {
 	job "$1" workers 2 elements 20000 payload 352 policy bsp dead 2000 heartbeat 200
 	start_all "$1" 1000000 2 --elements 20000 --think-us 1000 "${@:2}"
-	check "$1: rounds flow" until_true 60 rounds_at_least "$1" 5
+	check "$1: rounds flow" slowwait 60 rounds_at_least "$1" 5
 }
 
 # trouble JOB [ERE]: what job show says of worker 1 is that; without ERE: nothing
 trouble() {
-	local said
-	said=$(agent_says -j job show "$1" | jq -r '.[0].trouble // ""')
+	local output
+	output=$(agent_saina -j job show "$1" | jq -r '.[0].trouble // ""')
 	if [ $# = 1 ]; then
-		[ -z "$said" ]
+		[ -z "$output" ]
 	else
-		[[ $said =~ $2 ]]
+		[[ $output =~ $2 ]]
 	fi
 }
 
 unheard() { # JOB 0|1: of worker 1, as worker show says it
-	[ "$(agent_says -j worker show "$1" 1 | jq '.[0] | has("trouble")')" = "$2" ]
+	[ "$(agent_saina -j worker show "$1" 1 | jq '.[0] | has("trouble")')" = "$2" ]
 }
 
 # waited_for JOB SECONDS: some slot, at least
@@ -84,29 +84,29 @@ others_go_on() {
 }
 
 begun mtu
-check "mtu: the MTU of worker 1 is lowered" w 1 ip link set eth0 mtu 1400
+check "mtu: the MTU of worker 1 is lowered" in_worker 1 ip link set eth0 mtu 1400
 check "mtu: worker 1 ends" ends 1
 reap 1
 equal "mtu: worker 1 ends with the status of a failed all-reduce" 4 "$status"
 matches "mtu: worker 1 says what a worker that joins with that MTU would be told" \
 	"interface eth0 has MTU 1400, job [0-9]+ sends packets of 1484 bytes: raise the MTU" "$(cat "$WORK/1.err")"
-w 1 ip link set eth0 mtu 1500
+in_worker 1 ip link set eth0 mtu 1500
 others_go_on mtu
 
 for verdict in DROP REJECT; do
 	begun "$verdict"
 	check "$verdict: a firewall of worker 1 refuses what it sends" shut "$verdict"
-	check "$verdict: worker 1 says so" until_true 30 has_said 1 "cannot send to the aggregator by eth0: Operation not permitted"
-	check "$verdict: job show says that worker 1 lives and cannot send, and why" until_true 30 trouble "$verdict" \
+	check "$verdict: worker 1 says so" slowwait 30 has_said 1 "cannot send to the aggregator by eth0: Operation not permitted"
+	check "$verdict: job show says that worker 1 lives and cannot send, and why" slowwait 30 trouble "$verdict" \
 		"worker 1 \(.*\) is alive, but its kernel has refused to send its gradients for [0-9]+ s: Operation not permitted"
-	matches "$verdict: job show says it in words, too" "is alive, but its kernel" "$(agent_says job show "$verdict")"
+	matches "$verdict: job show says it in words, too" "is alive, but its kernel" "$(agent_saina job show "$verdict")"
 	matches "$verdict: saina doctor says it" "worker 1 .* is alive, but its kernel has refused" \
-		"$(sw "$B/saina" -s "$AGENT_SOCKET" -j doctor host bridge br0 | jq -r '.[] | select(.check == "job").found')"
+		"$(in_switch "$B/saina" -s "$AGENT_SOCKET" -j doctor host bridge br0 | jq -r '.[] | select(.check == "job").found')"
 	check "$verdict: worker show says it of worker 1" unheard "$verdict" true
 	at=$(job_field "$verdict" round)
 	check "$verdict: it is tried again, and sent when the firewall lets it out" open_again "$verdict"
-	check "$verdict: rounds go on" until_true 30 rounds_at_least "$verdict" $((at + 10))
-	check "$verdict: job show says nothing any more" until_true 30 trouble "$verdict"
+	check "$verdict: rounds go on" slowwait 30 rounds_at_least "$verdict" $((at + 10))
+	check "$verdict: job show says nothing any more" slowwait 30 trouble "$verdict"
 	stop_workers
 	check "$verdict: all sums are exact" wait_all 60
 	saina job del "$verdict"
@@ -115,12 +115,12 @@ done
 # Nobody refuses these, they are lost behind the kernel of worker 1.
 begun lost
 check "lost: what worker 1 sends is lost behind its interface" lose
-check "lost: job show says that nothing of worker 1 arrives" until_true 60 trouble lost \
+check "lost: job show says that nothing of worker 1 arrives" slowwait 60 trouble lost \
 	"worker 1 \(.*\) is alive, and sends gradients, but none has arrived by port p1 for [0-9]+ s"
 at=$(job_field lost round)
-check "lost: its gradients get through again" w 1 tc qdisc del dev eth0 clsact
-check "lost: rounds go on" until_true 30 rounds_at_least lost $((at + 10))
-check "lost: job show says nothing any more" until_true 30 trouble lost
+check "lost: its gradients get through again" in_worker 1 tc qdisc del dev eth0 clsact
+check "lost: rounds go on" slowwait 30 rounds_at_least lost $((at + 10))
+check "lost: job show says nothing any more" slowwait 30 trouble lost
 stop_workers
 check "lost: all sums are exact" wait_all 60
 saina job del lost
@@ -129,9 +129,9 @@ saina job del lost
 job busy workers 2 elements 20000 payload 352 policy bsp dead 2000 heartbeat 200
 start 0 busy 1000000 --elements 20000 --think-us 1000
 start 1 busy 1000000 --elements 20000 --think-us 8000000
-check "busy: the round waits for worker 1, which computes" until_true 60 missing_is busy 1
-check "busy: it has computed for longer than a worker may be silent" until_true 60 waited_for busy 4
-equal "busy: job show says nothing of it" "" "$(agent_says -j job show busy | jq -r '.[0].trouble // ""')"
+check "busy: the round waits for worker 1, which computes" slowwait 60 missing_is busy 1
+check "busy: it has computed for longer than a worker may be silent" slowwait 60 waited_for busy 4
+equal "busy: job show says nothing of it" "" "$(agent_saina -j job show busy | jq -r '.[0].trouble // ""')"
 stop_workers
 check "busy: all sums are exact" wait_all 60
 saina job del busy
@@ -146,11 +146,11 @@ open_again REJECT
 others_go_on firewall
 
 begun route --timeout-ms 3000
-check "route: the route of worker 1 is removed" w 1 ip route del 10.190.0.0/24
+check "route: the route of worker 1 is removed" in_worker 1 ip route del 10.190.0.0/24
 check "route: worker 1 ends after its time-out" ends 1
 reap 1
 matches "route: worker 1 says that there is no route" \
 	"Network is unreachable: give this host a route" "$(cat "$WORK/1.err")"
-w 1 ip route add 10.190.0.0/24 dev eth0
+in_worker 1 ip route add 10.190.0.0/24 dev eth0
 others_go_on route
 finished

@@ -14,7 +14,7 @@ lab_up --workers 6
 
 # --- signs that stay: k stays ------------------------------------------------
 job steady workers 6 elements 8192 payload 256 ring 64 policy sfcd:k0=2,sth=0.5,cth=3,stride=8
-start_all steady "$(less 40 10)" 6 --elements 8192 --signs steady
+start_all steady "$(shrink 40 10)" 6 --elements 8192 --signs steady
 check "SFCD, steady signs: all sums are exact" wait_all 60
 equal "SFCD, steady signs: k stays" "2 2" "$(minmax 0 k k)"
 
@@ -22,9 +22,9 @@ equal "SFCD, steady signs: k stays" "2 2" "$(minmax 0 k k)"
 job flip workers 6 elements 8192 payload 256 ring 64 policy sfcd:k0=1,sth=0.5,cth=3,stride=8
 events_start
 start_all flip 1000000 6 --elements 8192 --signs flip --think-us 4000 --cancel
-check "SFCD, flipping signs: k rises to all six workers" until_true 40 k_is flip 6
+check "SFCD, flipping signs: k rises to all six workers" slowwait 40 k_is flip 6
 at=$(job_field flip round)
-check "SFCD, flipping signs: rounds go on at the highest k" until_true 20 rounds_at_least flip $((at + 20))
+check "SFCD, flipping signs: rounds go on at the highest k" slowwait 20 rounds_at_least flip $((at + 20))
 equal "SFCD, flipping signs: k does not pass the live workers" 6 "$(job_field flip k)"
 equal "SFCD, flipping signs: k rose by one at a time" "1-2 2-3 3-4 4-5 5-6" \
 	"$(events 'select(.event=="k" and .job=="flip")|"\(.from)-\(.to)"' | xargs)"
@@ -35,11 +35,11 @@ wait "${worker_pids[5]}" 2>/dev/null
 unset 'worker_pids[5]'
 # Told, not found out: a busy machine may keep others silent for as long.
 check "SFCD: the killed worker is declared dead" saina worker set flip 5 state dead
-check "SFCD: the death of a worker lowers k" until_true 20 k_is flip 5
-check "monitor: worker-dead is sent when a worker is declared dead" until_true 5 event_seen '.event=="worker-dead" and .worker==5'
-check "monitor: a k event is sent when a death lowers k" until_true 5 event_seen '.event=="k" and .from==6 and .to==5'
+check "SFCD: the death of a worker lowers k" slowwait 20 k_is flip 5
+check "monitor: worker-dead is sent when a worker is declared dead" slowwait 5 event_seen '.event=="worker-dead" and .worker==5'
+check "monitor: a k event is sent when a death lowers k" slowwait 5 event_seen '.event=="k" and .from==6 and .to==5'
 at=$(job_field flip round)
-check "SFCD: rounds go on after a death" until_true 20 rounds_at_least flip $((at + 10))
+check "SFCD: rounds go on after a death" slowwait 20 rounds_at_least flip $((at + 10))
 equal "SFCD: no slot saw two policies" 0 "$(policy_mix flip)"
 stop_workers
 check "SFCD, a worker died: all sums are exact" wait_all 30
@@ -48,7 +48,7 @@ events_stop
 
 # --- limits of k -------------------------------------------------------------
 job capped workers 6 elements 2048 payload 256 ring 64 policy sfcd:k0=2,sth=0.1,cth=1,kmax=4
-start_all capped "$(less 60 20)" 6 --elements 2048 --signs flip
+start_all capped "$(shrink 60 20)" 6 --elements 2048 --signs flip
 check "SFCD, kmax=4: all sums are exact" wait_all 60
 equal "SFCD, kmax=4: k stays between 2 and 4" "2 4" "$(minmax 0 k k)"
 finished

@@ -15,7 +15,7 @@ SAINA_SHARE=/run/saina-lab/$LAB/run/share
 export SAINA_SHARE
 
 reference() { # JOB
-	json_value reference "$(agent_says -j job show "$1")"
+	json_value reference "$(agent_saina -j job show "$1")"
 }
 
 in_use() { # JOB
@@ -28,7 +28,7 @@ not_in_use() { # JOB
 
 # Bytes that the switch got from the workers.
 port_bytes() {
-	sw cat /proc/net/dev | awk '/p[0-9]+:/ { n += $2 } END { print n }'
+	in_switch cat /proc/net/dev | awk '/p[0-9]+:/ { n += $2 } END { print n }'
 }
 
 # Of a round of 8192 elements of four workers: do gradients cross the ports?
@@ -36,7 +36,7 @@ crosses() { # JOB
 	local at bytes
 	at=$(job_field "$1" round)
 	bytes=$(port_bytes)
-	until_true 20 rounds_at_least "$1" $((at + 20))
+	slowwait 20 rounds_at_least "$1" $((at + 20))
 	bytes=$((($(port_bytes) - bytes) / ($(job_field "$1" round) - at)))
 	echo "# $bytes bytes a round"
 	# half of it: rounds go on while bytes and rounds are read, one after the other
@@ -48,58 +48,58 @@ crosses_not() {
 }
 
 # --- who may have what ---------------------------------------------------------
-said=$(saina job add floats elements 100 workers 2 type float32 by-reference 2>&1)
+output=$(saina job add floats elements 100 workers 2 type float32 by-reference 2>&1)
 matches "a job of floats by reference is refused with a sentence" \
-	"(only jobs of int32 can share memory|sums of floats need saina.ko)" "$said"
+	"(only jobs of int32 can share memory|sums of floats need saina.ko)" "$output"
 job messages workers 4 elements 8192 payload 256
 start_all messages 20 4 --elements 8192
 check "a job that nobody allowed to: all sums are exact" wait_all 60
-equal "a job that nobody allowed to: says nothing of memory" null "$(agent_says -j job show messages | jq -r '.[0].reference')"
+equal "a job that nobody allowed to: says nothing of memory" null "$(agent_saina -j job show messages | jq -r '.[0].reference')"
 saina job del messages
 
 # --- exact, and not by the ports -------------------------------------------------
 job shared workers 4 elements 8192 payload 256 by-reference dead 3000 heartbeat 100
 check "no worker is there: memory is not in use" not_in_use shared
 start_all shared 1000000 4 --elements 8192 --think-us 2000 --restarts
-check "four workers: memory is in use" until_true 20 in_use shared
-check "four workers: rounds flow" until_true 20 rounds_at_least shared 10
-check "four workers: gradients do not cross the ports" until_true 30 crosses_not shared
+check "four workers: memory is in use" slowwait 20 in_use shared
+check "four workers: rounds flow" slowwait 20 rounds_at_least shared 10
+check "four workers: gradients do not cross the ports" slowwait 30 crosses_not shared
 
 # --- a worker dies and comes back; one knows no socket ---------------------------
 kill -KILL "${worker_pids[2]}"
 wait "${worker_pids[2]}" 2>/dev/null
 unset 'worker_pids[2]'
 expected_log="worker 2 .* is dead"
-check "a worker that was killed is declared dead" until_true 30 worker_state_is shared 2 dead
+check "a worker that was killed is declared dead" slowwait 30 worker_state_is shared 2 dead
 at=$(job_field shared round)
-check "a worker died: rounds go on" until_true 30 rounds_at_least shared $((at + 20))
-check "a worker died: memory is in use by the others" until_true 10 in_use shared
+check "a worker died: rounds go on" slowwait 30 rounds_at_least shared $((at + 20))
+check "a worker died: memory is in use by the others" slowwait 10 in_use shared
 SAINA_SHARE='' start 2 shared 1000000 --elements 8192 --think-us 2000 --restarts
-check "a worker that knows no socket joins" until_true 30 worker_state_is shared 2 alive
-check "a worker that knows no socket: nobody uses memory" until_true 20 not_in_use shared
+check "a worker that knows no socket joins" slowwait 30 worker_state_is shared 2 alive
+check "a worker that knows no socket: nobody uses memory" slowwait 20 not_in_use shared
 matches "a worker that knows no socket is named" "worker 2 .* has not asked for its array" "$(reference shared)"
 at=$(job_field shared round)
-check "a worker that knows no socket: rounds go on" until_true 30 rounds_at_least shared $((at + 20))
-check "a worker that knows no socket: gradients cross the ports" until_true 30 crosses shared
-check "a worker that knows no socket is counted" until_true 20 counted_in 0 2 $((at + 5))
+check "a worker that knows no socket: rounds go on" slowwait 30 rounds_at_least shared $((at + 20))
+check "a worker that knows no socket: gradients cross the ports" slowwait 30 crosses shared
+check "a worker that knows no socket is counted" slowwait 20 counted_in 0 2 $((at + 5))
 kill -TERM "${worker_pids[2]}"
-check "a worker that knows no socket leaves" until_true 30 worker_state_is shared 2 left
+check "a worker that knows no socket leaves" slowwait 30 worker_state_is shared 2 left
 wait "${worker_pids[2]}"
 unset 'worker_pids[2]'
-check "it has left: the others use memory again" until_true 20 in_use shared
+check "it has left: the others use memory again" slowwait 20 in_use shared
 start 2 shared 1000000 --elements 8192 --think-us 2000 --restarts
-check "it is back, with the socket: all four use memory" until_true 30 in_use shared
-check "it is back: gradients do not cross the ports" until_true 30 crosses_not shared
+check "it is back, with the socket: all four use memory" slowwait 30 in_use shared
+check "it is back: gradients do not cross the ports" slowwait 30 crosses_not shared
 
 # --- the agent goes and comes back ------------------------------------------------
 lab agent kill
 at=$(log_round)
-check "the agent was killed: rounds go on" until_true 30 log_at_least $((at + 20))
+check "the agent was killed: rounds go on" slowwait 30 log_at_least $((at + 20))
 check "a new agent starts" lab agent start
-check "a new agent: memory is in use" until_true 20 in_use shared
+check "a new agent: memory is in use" slowwait 20 in_use shared
 at=$(job_field shared round)
-check "a new agent: rounds go on" until_true 30 rounds_at_least shared $((at + 20))
-check "a new agent: gradients do not cross the ports" until_true 30 crosses_not shared
+check "a new agent: rounds go on" slowwait 30 rounds_at_least shared $((at + 20))
+check "a new agent: gradients do not cross the ports" slowwait 30 crosses_not shared
 
 # --- the data path goes, too ---------------------------------------------------------
 last_round() {
@@ -110,12 +110,12 @@ at=$(last_round)
 expected_log="worker 2 .* is dead|jobs are known from before, but the data path is gone"
 find "/run/saina-lab/$LAB/bpf" -mindepth 1 ! -name "*.debug" -delete
 check "the data path is gone: a new agent starts" lab agent start
-check "the data path is gone: rounds go on" until_true 60 rounds_at_least shared $((at + 20))
+check "the data path is gone: rounds go on" slowwait 60 rounds_at_least shared $((at + 20))
 check "the data path is gone: the job begins where its workers were" [ "$(job_field shared round)" -lt $((at + 1000000)) ]
-check "the data path is gone: memory is in use" until_true 30 in_use shared
+check "the data path is gone: memory is in use" slowwait 30 in_use shared
 at=$(job_field shared round)
-check "the data path is gone: rounds go on by reference" until_true 20 rounds_at_least shared $((at + 20))
-check "the data path is gone: gradients do not cross the ports" until_true 30 crosses_not shared
+check "the data path is gone: rounds go on by reference" slowwait 20 rounds_at_least shared $((at + 20))
+check "the data path is gone: gradients do not cross the ports" slowwait 30 crosses_not shared
 stop_workers
 check "workers and agents come and go: all sums are exact" wait_all 60
 check "workers and agents come and go: the same results" same_results 0 1
@@ -125,7 +125,7 @@ saina job del shared
 # lossy PERCENT POLICY TYPE [options]
 lossy() {
 	local rounds
-	rounds=$(less 60 10)
+	rounds=$(shrink 60 10)
 	lab set loss "$1" seed "$SEED" || bail "no loss"
 	job lossy workers 4 elements 20000 payload 256 ring 64 policy "$2" by-reference
 	start_all lossy "$rounds" 4 --elements 20000 --type "$3" "${@:4}"
@@ -146,11 +146,11 @@ lab_down
 lab_up --workers 4 --bridge linux --hook xdp
 job xdp workers 4 elements 8192 payload 256 by-reference
 start_all xdp 1000000 4 --elements 8192 --think-us 2000
-check "by XDP: memory is in use" until_true 20 in_use xdp
-check "by XDP: gradients do not cross the ports" until_true 30 crosses_not xdp
+check "by XDP: memory is in use" slowwait 20 in_use xdp
+check "by XDP: gradients do not cross the ports" slowwait 30 crosses_not xdp
 lab set loss 10 seed "$SEED"
 at=$(job_field xdp round)
-check "by XDP, 10 % loss: rounds go on" until_true 30 rounds_at_least xdp $((at + 20))
+check "by XDP, 10 % loss: rounds go on" slowwait 30 rounds_at_least xdp $((at + 20))
 lab set loss 0 seed "$SEED"
 stop_workers
 check "by XDP: all sums are exact" wait_all 60

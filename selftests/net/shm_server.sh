@@ -36,7 +36,7 @@ counted() { # METRIC
 }
 
 in_use() {
-	[ "$(agent_says -j job show local | jq -r '.[0].reference')" = "in use" ]
+	[ "$(agent_saina -j job show local | jq -r '.[0].reference')" = "in use" ]
 }
 
 session_of() { # WORKER
@@ -51,7 +51,7 @@ install -m 755 "$ASK" "$WORK/shm_server.py"
 chmod 711 "$WORK"
 job local workers 2 elements 8192 payload 256 by-reference dead 3000 heartbeat 100
 start_all local 1000000 2 --elements 8192 --think-us 2000 --restarts
-check "two workers: memory is in use" until_true 20 in_use || bail "no memory"
+check "two workers: memory is in use" slowwait 20 in_use || bail "no memory"
 id=$(job_field local id)
 pool=$(job_field local pool)
 
@@ -75,41 +75,41 @@ equal "nine refusals are counted" 9 "$(counted share_refused)"
 # --- descriptors ------------------------------------------------------------------
 before=$(descriptors)
 at=$(job_field local round)
-flood_of=$(less 20000 2000)
+flood_of=$(shrink 20000 2000)
 taken=$(nobody "$WORK/shm_server.py" flood "$SAINA_SHARE" "$flood_of")
 diag "$taken of $flood_of messages with descriptors were taken by the kernel"
 equal "messages with descriptors: those that the kernel took are counted" "$taken" "$(counted foreign_descriptors)"
 same_descriptors() {
 	[ "$(descriptors)" -le "$before" ]
 }
-check "messages with descriptors: sainad has no more descriptors than before" until_true 10 same_descriptors ||
+check "messages with descriptors: sainad has no more descriptors than before" slowwait 10 same_descriptors ||
 	diag "$before before, now: $(ls -l "/proc/$(agent_pid)/fd")"
-check "messages with descriptors: rounds go on" until_true 20 rounds_at_least local $((at + 20))
+check "messages with descriptors: rounds go on" slowwait 20 rounds_at_least local $((at + 20))
 check "messages with descriptors: memory is still in use" in_use
 
 taken=$(nobody "$WORK/shm_server.py" flood "$AGENT_SOCKET" 1000)
 check "messages with descriptors to the control socket: sainad has no more descriptors than before" \
-	until_true 10 same_descriptors
-check "messages with descriptors to the control socket: it serves others" agent_says job show
+	slowwait 10 same_descriptors
+check "messages with descriptors to the control socket: it serves others" agent_saina job show
 
 # --- silence ------------------------------------------------------------------------
 lent=$(counted share_lent)
 quiet=$(counted share_silent)
 nobody "$WORK/shm_server.py" silent "$SAINA_SHARE" 300 >"$WORK/silent" &
 silent=$!
-check "300 silent connections of one user are made" until_true 20 has_lines "$WORK/silent" 1
+check "300 silent connections of one user are made" slowwait 20 has_lines "$WORK/silent" 1
 kill -TERM "${worker_pids[1]}"
 wait "${worker_pids[1]}"
 unset 'worker_pids[1]'
 start 1 local 1000000 --elements 8192 --think-us 2000 --restarts
-check "silent connections: a worker that joins meanwhile has its memory" until_true 20 in_use
+check "silent connections: a worker that joins meanwhile has its memory" slowwait 20 in_use
 check "silent connections: it was lent" [ "$(counted share_lent)" -gt "$lent" ]
 wait $silent
 matches "silent connections: those above 64 are refused, all are closed" "refused [0-9]+ closed [0-9]+" "$(tail -n 1 "$WORK/silent")"
 equal "silent connections: all that were closed are counted" "$(awk 'END { print $4 }' "$WORK/silent")" $(($(counted share_silent) - quiet))
 equal "silent connections: all that were refused are counted" "$(awk 'END { print $2 }' "$WORK/silent")" "$(counted share_crowded)"
 check "silent connections: some were refused" [ "$(counted share_crowded)" -gt 0 ]
-check "silent connections: sainad has no more descriptors than before" until_true 10 same_descriptors
+check "silent connections: sainad has no more descriptors than before" slowwait 10 same_descriptors
 
 # --- a process that outlives its worker -----------------------------------------------
 # What HOW does to worker 1 while sainad is away: a new session has new memory.
@@ -121,9 +121,9 @@ outlives() {
 	"$ASK" keep "$SAINA_SHARE" "$id" 1 "$session" "$pool" $((64 + 4 * 256)) <"$WORK/look" >"$WORK/kept" &
 	keeper=$!
 	exec {look}>"$WORK/look"
-	check "$1: a process has mapped the array of worker 1" until_true 20 has_lines "$WORK/kept" 1
+	check "$1: a process has mapped the array of worker 1" slowwait 20 has_lines "$WORK/kept" 1
 	echo >&"$look"
-	check "$1: it sees gradients of that session" until_true 20 grep -q "$session" "$WORK/kept"
+	check "$1: it sees gradients of that session" slowwait 20 grep -q "$session" "$WORK/kept"
 	check "$1: the agent is killed" lab agent kill
 	kill -KILL "${worker_pids[1]}"
 	wait "${worker_pids[1]}" 2>/dev/null
@@ -131,14 +131,14 @@ outlives() {
 	expected_log="worker 1 .* is dead|port p1|left it"
 	$2
 	check "$1: a new agent starts" lab agent start
-	check "$1: worker 1 is dead" until_true 30 worker_state_is local 1 dead
+	check "$1: worker 1 is dead" slowwait 30 worker_state_is local 1 dead
 	$3
 	start 1 local 1000000 --elements 8192 --think-us 2000 --restarts
-	check "$1: a new worker 1 has its memory" until_true 30 in_use
+	check "$1: a new worker 1 has its memory" slowwait 30 in_use
 	check "$1: rounds go on" rounds_go_on local 20
 	new=$(session_of 1)
 	echo >&"$look"
-	check "$1: the process looks at its array" until_true 20 has_lines "$WORK/kept" 3
+	check "$1: the process looks at its array" slowwait 20 has_lines "$WORK/kept" 3
 	equal "$1: the process does not see what the new worker 1 gives" "" "$(grep -o "$new" "$WORK/kept")"
 	check "$1: the session is a new one" [ "$new" != "$session" ]
 	echo end >&"$look"

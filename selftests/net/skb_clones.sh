@@ -17,8 +17,8 @@ mkdir "$out"
 
 # tap WORKER: captures what a worker sends, at both ends of its link, until there is $out/enough
 tap() {
-	w "$1" python3 "$NET_DIR/skb_clones.py" eth0 "$out/enough" "10.190.0.1$1" >"$out/eth$1" &
-	sw python3 "$NET_DIR/skb_clones.py" "p$1" "$out/enough" "10.190.0.1$1" >"$out/p$1" &
+	in_worker "$1" python3 "$NET_DIR/skb_clones.py" eth0 "$out/enough" "10.190.0.1$1" >"$out/eth$1" &
+	in_switch python3 "$NET_DIR/skb_clones.py" "p$1" "$out/enough" "10.190.0.1$1" >"$out/p$1" &
 }
 
 tapped() { # FILE JQ
@@ -31,12 +31,12 @@ all_listen() {
 
 job seen workers 2 elements 20000 payload 352 policy bsp
 start_all seen 1000000 2 --elements 20000 --think-us 5000
-check "shared: rounds flow" until_true 30 rounds_at_least seen 5
+check "shared: rounds flow" slowwait 30 rounds_at_least seen 5
 for i in 0 1; do
 	tap $i
 done
 jobs_of_taps=$(jobs -p | tail -n 4)
-check "shared: four sockets capture" until_true 10 all_listen 4
+check "shared: four sockets capture" slowwait 10 all_listen 4
 check "shared: rounds go on while they do" rounds_go_on seen 50
 touch "$out/enough"
 # shellcheck disable=SC2086
@@ -53,9 +53,9 @@ done
 # The check can fail: a worker that sends a result is seen.
 rm "$out"/*
 tap 0
-check "shared: two sockets capture" until_true 10 all_listen 2
+check "shared: two sockets capture" slowwait 10 all_listen 2
 SWITCH_MAC=$(mac_of switch)
-raw 0 type=2 job="$(job_field seen id)" repeat=3
+send_raw 0 type=2 job="$(job_field seen id)" repeat=3
 touch "$out/enough"
 # shellcheck disable=SC2046
 wait $(jobs -p | tail -n 2)

@@ -38,7 +38,7 @@ asleep() { # all workers are stopped, with all their threads
 # What the tool says of the swap: asked for, in force, with their numbers, and does one wait?
 # shellcheck disable=SC2016
 status() {
-	sj job show swap '.[0]|. as $j|(.policy_next // {policy, seq: .policy_seq})|
+	saina_jq job show swap '.[0]|. as $j|(.policy_next // {policy, seq: .policy_seq})|
 		"\(.policy) \(.seq), in force \($j.policy_active) \($j.policy_active_seq), waits \(.seq != $j.policy_active_seq)"'
 }
 
@@ -54,11 +54,11 @@ all_go_on() { # N
 	for i in 0 1 2 3; do
 		marks[i]=$(wc -l <"$WORK/$i.log")
 	done
-	until_true 30 all_step "$1" && return
+	slowwait 30 all_step "$1" && return
 	for i in 0 1 2 3; do
 		echo "worker $i: $(($(wc -l <"$WORK/$i.log") - marks[i])) of $1 steps"
 	done
-	hanging 0
+	dump_hang 0
 	return 1
 }
 
@@ -67,24 +67,24 @@ swap() {
 	local out
 	out=$(saina policy set swap "$1" 2>&1) || { echo "not set: $out"; return 1; }
 	seq=$((seq + 1))
-	until_true 30 in_force swap $seq || { echo "not in force: $(status)"; return 1; }
+	slowwait 30 in_force swap $seq || { echo "not in force: $(status)"; return 1; }
 	all_go_on 3
 }
 
 # The same while all workers are stopped, so that it waits until they go on.
 swap_visibly() {
-	local before said
+	local before output
 	before=$(job_field swap policy_active)
 	kill -STOP "${worker_pids[@]}"
-	until_true 20 asleep || { kill -CONT "${worker_pids[@]}"; echo "workers do not stop"; return 1; }
+	slowwait 20 asleep || { kill -CONT "${worker_pids[@]}"; echo "workers do not stop"; return 1; }
 	saina policy set swap "$1"
 	seq=$((seq + 1))
-	said=$(status)
+	output=$(status)
 	kill -CONT "${worker_pids[@]}"
-	[[ $said == "$1"*" $seq, in force $before $((seq - 1)), waits true" ]] || { echo "while it waits: $said"; return 1; }
-	until_true 30 in_force swap $seq || { echo "not in force: $(status)"; return 1; }
-	said=$(status)
-	[[ $said == "$1"*" $seq, in force $1"*" $seq, waits false" ]] || { echo "in force: $said"; return 1; }
+	[[ $output == "$1"*" $seq, in force $before $((seq - 1)), waits true" ]] || { echo "while it waits: $output"; return 1; }
+	slowwait 30 in_force swap $seq || { echo "not in force: $(status)"; return 1; }
+	output=$(status)
+	[[ $output == "$1"*" $seq, in force $1"*" $seq, waits false" ]] || { echo "in force: $output"; return 1; }
 	all_go_on 3
 }
 
@@ -92,7 +92,7 @@ swap_visibly() {
 job swap workers 4 elements 2048 payload 256 ring 64 policy bsp
 events_start
 start_all swap 0 4 --elements 2048 --steps --think-us 5000 --straggle 0.2
-check "bsp: workers train" until_true 20 rounds_at_least swap 5
+check "bsp: workers train" slowwait 20 rounds_at_least swap 5
 seq=1 at='' pairs=0
 for i in $(walk); do
 	policy=${policies[i]}

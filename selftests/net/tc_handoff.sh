@@ -12,7 +12,7 @@
 export SAINA_LAB_HOOK=xdp
 expected_log="worker 2 .* gets no redirected frames"
 lab_up --workers 3 --bridge linux --mtu 9000
-w 2 ethtool -K eth0 gro off >/dev/null || bail "GRO cannot be turned off"
+in_worker 2 ethtool -K eth0 gro off >/dev/null || bail "GRO cannot be turned off"
 # maps_of PROGRAM: the limits of what a worker may ask and cause, by name and number
 maps_of() {
 	bpftool -j prog show pinned "/run/saina-lab/$LAB/bpf/$(in_bpf "$1")" | jq -r '.map_ids[]' | while read -r id; do
@@ -30,7 +30,7 @@ matches "door: both budgets are there" 'saina_asked [0-9]+ saina_event_seen [0-9
 # reduce PAYLOAD TYPE
 reduce() {
 	job "p$1" id 7 workers 3 elements 100003 payload "$1" policy bsp
-	start_all "p$1" "$(less 20)" 3 --type "$2" --elements 100003
+	start_all "p$1" "$(shrink 20)" 3 --type "$2" --elements 100003
 	check "door: payload $1, $2: all sums are exact" wait_all 60
 	check "door: payload $1, $2: all workers have the same results" same_results 0 1 2
 	equal "door: payload $1, $2: the agent relays no result" 0 "$(counter "p$1" all relayed)"
@@ -40,26 +40,26 @@ reduce 2048 int32
 reduce 352 float32
 # XDP has passed on what has a checksum yet to be finished, which here is done where it leaves.
 for i in 0 1 2; do
-	sw ethtool -K p$i tx off >/dev/null || bail "the checksum offload of p$i cannot be turned off"
+	in_switch ethtool -K p$i tx off >/dev/null || bail "the checksum offload of p$i cannot be turned off"
 done
 reduce 1024 int32
 for i in 0 1 2; do
 	equal "door: ports without checksum offload: w$i got no result with a wrong checksum" 0 \
-		"$(w $i nstat -asz UdpInCsumErrors | awk '/Udp/ { print $2 }')"
-	sw ethtool -K p$i tx on >/dev/null
+		"$(in_worker $i nstat -asz UdpInCsumErrors | awk '/Udp/ { print $2 }')"
+	in_switch ethtool -K p$i tx on >/dev/null
 done
 
 # Who may use the door: nobody but the program itself.
 job watched id 7 workers 3 elements 100003 payload 2048 policy bsp
 start_all watched 100000 3 --elements 100003
-check "door: rounds flow" until_true 30 rounds_at_least watched 5
+check "door: rounds flow" slowwait 30 rounds_at_least watched 5
 forged=$(counter - - forged)
 SWITCH_MAC=$(mac_of switch)
-raw 0 type=2 dip=239.190.0.7 dport=48866 dmac=01:00:5e:3e:00:07 sip=10.190.0.1 sport=48864 job=7 repeat=100
+send_raw 0 type=2 dip=239.190.0.7 dport=48866 dmac=01:00:5e:3e:00:07 sip=10.190.0.1 sport=48864 job=7 repeat=100
 dropped() {
 	[ "$(counter - - forged)" -ge $((forged + 100)) ]
 }
-check "door: forged results are dropped" until_true 10 dropped
+check "door: forged results are dropped" slowwait 10 dropped
 stop_workers
 check "door: all sums are exact beside forged results" wait_all 30
 equal "door: no worker saw a bad message" "0 0 0" \

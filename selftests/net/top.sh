@@ -29,11 +29,11 @@ top() {
 lab_up --workers 3 --bridge linux
 check "no job: top says what to do" top q 'no jobs \(make one'
 job steady workers 3 elements 20000 payload 352 ring 64 policy fastest:k=2
-equal "a job that forms: job show has nothing to say of slowness" null "$(sj job show steady '.[0].slow')"
+equal "a job that forms: job show has nothing to say of slowness" null "$(saina_jq job show steady '.[0].slow')"
 start 0 steady 1000000 --elements 20000 --think-us 4000
 start 1 steady 1000000 --elements 20000 --think-us 4000
 start 2 steady 1000000 --elements 20000 --think-us 100000 --cancel
-check "rounds flow" until_true 30 rounds_at_least steady 20
+check "rounds flow" slowwait 30 rounds_at_least steady 20
 
 check "top: job, rate, goodput, k and policy" top q \
 	'^steady running  round [0-9]+  [1-9][0-9.]* rounds/s  [0-9.]+ [kMG]bit/s  k 2 of 3  flips -  fastest:k=2'
@@ -60,19 +60,19 @@ start 0 lockstep 1000000 --elements 20000 --think-us 4000
 start 1 lockstep 1000000 --elements 20000 --think-us 4000
 start 2 lockstep 1000000 --elements 20000 --think-us 100000
 slow_of() {
-	sj job show lockstep '.[0].slow // ""'
+	saina_jq job show lockstep '.[0].slow // ""'
 }
 last_is_2() {
 	[[ $(slow_of) =~ worker\ 2.*\ the\ last\ that\ [0-9]+\ %\ of\ the\ sums\ waited\ for ]]
 }
-check "BSP: job show names the straggler by what it completed" until_true 60 last_is_2
+check "BSP: job show names the straggler by what it completed" slowwait 60 last_is_2
 check "BSP: top says the same" top q '^    (worker 2 was|waiting for worker 2 for .*; it was) the last that [0-9]+ % of the sums waited for'
 
 kill -STOP "${worker_pids[2]}"
 waits_for_2() {
 	[[ $(slow_of) =~ ^waiting\ for\ worker\ 2\ for\ [0-9]+\.[0-9]\ s\;\ it\ was\ the\ last\ that\ [0-9]+\ %\ of\ the\ sums\ waited\ for$ ]]
 }
-check "a worker is stopped: job show names it, and for how long" until_true 30 waits_for_2
+check "a worker is stopped: job show names it, and for how long" slowwait 30 waits_for_2
 check "a worker is stopped: the text has the line" grep -q "^    waiting for worker 2 for " <(saina job show lockstep)
 check "a worker is stopped: top shows how long" top q '^    waiting for worker 2 for ' '^    2 .* [0-9]+\.[0-9]{3} s '
 kill -CONT "${worker_pids[2]}"

@@ -33,7 +33,7 @@ saina job del bsp >/dev/null
 job bsp id 0 elements 700000 workers 4 token s3cret dead 3000
 ranks 4 "$ddp" killed
 for i in 0 1 2; do
-	check "killed: rank $i goes on when rank 3 was killed in its backward" until_true 120 grep -q finished "$WORK/$i.py.out"
+	check "killed: rank $i goes on when rank 3 was killed in its backward" slowwait 120 grep -q finished "$WORK/$i.py.out"
 done
 check "killed: the three that are left have the same model" digests 3
 kill -KILL "${worker_pids[@]}" 2>/dev/null
@@ -43,7 +43,7 @@ worker_pids=()
 saina job del bsp >/dev/null
 job bsp id 0 elements 700000 workers 4 token s3cret
 ranks 4 "$ddp" restart
-check "agent: they train" until_true 120 grep -q "step 5" "$WORK/0.py.out"
+check "agent: they train" slowwait 120 grep -q "step 5" "$WORK/0.py.out"
 lab agent kill >/dev/null
 lab agent start >/dev/null
 check "agent: all ranks go on when it was killed and started again" wait_all 120

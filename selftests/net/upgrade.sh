@@ -97,9 +97,9 @@ changes() {
 monitors() { # BUILD WHOSE
 	tool_of "$1" -j monitor all >"$WORK/heard" 2>"$WORK/heard.err" </dev/null &
 	local pid=$!
-	until_true 10 grep -q monitoring "$WORK/heard.err"
+	slowwait 10 grep -q monitoring "$WORK/heard.err"
 	saina job set steady policy fastest:k=4 && saina job set steady policy bsp
-	check "$2 hears that a job was changed" until_true 10 grep -q steady "$WORK/heard"
+	check "$2 hears that a job was changed" slowwait 10 grep -q steady "$WORK/heard"
 	kill "$pid" 2>/dev/null
 	wait "$pid" 2>/dev/null
 	equal "$2 understands what it hears" "" "$(jq -c . "$WORK/heard" 2>&1 >/dev/null)"
@@ -108,7 +108,7 @@ monitors() { # BUILD WHOSE
 trains() { # WHAT: with the lab's workers as they are
 	local at
 	at=$(log_round)
-	check "$1: rounds go on" until_true 30 log_at_least $((at + 20))
+	check "$1: rounds go on" slowwait 30 log_at_least $((at + 20))
 }
 
 ends_well() { # WHAT
@@ -118,9 +118,9 @@ ends_well() { # WHAT
 
 # refused_by WHAT ERE: worker 0 ends with that sentence, soon
 refused_by() {
-	local said
-	said=$(refused 0 0 steady --token t0ken --elements 8192 --join-timeout-ms $((3000 * SLOW)))
-	matches "$1" "$2" "$said"
+	local output
+	output=$(join_error 0 0 steady --token t0ken --elements 8192 --join-timeout-ms $((3000 * SLOW)))
+	matches "$1" "$2" "$output"
 }
 
 # both PROTOCOLS... : w0, w1 of one version, w2, w3 of the other
@@ -145,11 +145,11 @@ pair() { # COMMIT
 	job steady id 5 workers 4 elements 8192 payload 256 ring 64 policy bsp token t0ken heartbeat 100
 	workers_of "$old"
 	train 4
-	check "$version: it trains" until_true 30 rounds_at_least steady 10
+	check "$version: it trains" slowwait 30 rounds_at_least steady 10
 	check "$version: its agent is killed" agent kill
 	agent_of=$new
 	check "$version, upgrade: the agent of this version starts on what it left" agent start
-	equal "$version, upgrade: the job is there" "steady 4 8192" "$(sj job show '.[]|"\(.name) \(.workers) \(.elements)"')"
+	equal "$version, upgrade: the job is there" "steady 4 8192" "$(saina_jq job show '.[]|"\(.name) \(.workers) \(.elements)"')"
 	if [ -n "$kept" ]; then
 		equal "$version, upgrade: all workers are members still" 4 "$(members steady)"
 	else
@@ -159,8 +159,8 @@ pair() { # COMMIT
 		trains "$version, upgrade: its workers"
 		ends_well "$version, upgrade: its workers"
 	else
-		check "$version, upgrade: its workers end" until_true 90 all_gone
-		wait_all 1 >"$WORK/said"
+		check "$version, upgrade: its workers end" slowwait 90 all_gone
+		wait_all 1 >"$WORK/output"
 		# Messages of early versions are too short for an answer: there the agent's log says it.
 		if grep -q "nothing heard from" "$WORK"/[0-3].err; then
 			check "$version, upgrade: the log says that libsaina is to be updated" logged "10.190.0.1[0-3]:[0-9]+ speaks version $protocol of the protocol.*update libsaina"
@@ -175,7 +175,7 @@ pair() { # COMMIT
 	monitors "$old" "$version: its tool with the agent of this version"
 	if [ -n "$same" ]; then
 		mixed
-		check "$version: two of its workers and two of this version train together" until_true 30 log_at_least 20
+		check "$version: two of its workers and two of this version train together" slowwait 30 log_at_least 20
 		ends_well "$version: two of its workers and two of this version"
 	else
 		workers_of "$old"
@@ -183,7 +183,7 @@ pair() { # COMMIT
 	fi
 	workers_of "$new"
 	train 4
-	check "$version, upgraded: workers of this version train" until_true 30 log_at_least 20
+	check "$version, upgraded: workers of this version train" slowwait 30 log_at_least 20
 
 	# --- and back
 	saina job add auto workers 2 elements auto >/dev/null || not_ok "a job that has no size yet is added"
@@ -195,8 +195,8 @@ pair() { # COMMIT
 		trains "$version, downgrade: workers of this version"
 		ends_well "$version, downgrade: workers of this version"
 	else
-		check "$version, downgrade: workers of this version end" until_true 90 all_gone
-		wait_all 1 >"$WORK/said"
+		check "$version, downgrade: workers of this version end" slowwait 90 all_gone
+		wait_all 1 >"$WORK/output"
 		matches "$version, downgrade: workers of this version say why they end" "$([ -n "$same" ] && echo "there is no job" ||
 			echo "version .* is not spoken here, only $protocol: update the older side")" "$(cat "$WORK"/[0-3].err)"
 	fi
@@ -215,7 +215,7 @@ pair() { # COMMIT
 	workers_of "$new"
 	if [ -n "$same" ]; then
 		mixed
-		check "$version: two of its workers and two of this version train with its agent" until_true 30 log_at_least 20
+		check "$version: two of its workers and two of this version train with its agent" slowwait 30 log_at_least 20
 		ends_well "$version: two of its workers and two of this version, with its agent"
 	else
 		refused_by "$version: a worker of this version is told by its agent which side to update" \
@@ -240,7 +240,7 @@ other_layout() {
 	lab_up --workers 4
 	job steady id 5 workers 4 elements 8192 payload 256 ring 64 policy bsp token t0ken heartbeat 100
 	train 4
-	check "other layout: workers of this version train" until_true 30 rounds_at_least steady 10
+	check "other layout: workers of this version train" slowwait 30 rounds_at_least steady 10
 	check "other layout: the agent is killed" agent kill
 	for p in "$pins/prog-$layout-"*; do
 		mv "$p" "$pins/prog-1-${p##*"prog-$layout-"}"

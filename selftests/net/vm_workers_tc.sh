@@ -15,9 +15,9 @@
 export SAINA_LAB_HOOK=auto
 lab_up --workers 2 --bridge linux
 check "tap t2 is added to the bridge" lab tap add t2
-check "the tap is a port" until_true 20 ports_are 3
+check "the tap is a port" slowwait 20 ports_are 3
 equal "hook auto: every port, veth or tap, has tc" "tc veth tc veth tc tun" \
-	"$(sj port show 'map("\(.mode) \(.driver)")|join(" ")')"
+	"$(saina_jq port show 'map("\(.mode) \(.driver)")|join(" ")')"
 vm_start 2 6.1 1500
 vm_check_up 2 300
 
@@ -47,7 +47,7 @@ reduce() {
 reduce tc0 0 "tc"
 reduce tc5 5 "tc"
 check "the tap changes to XDP" hooks tc tc xdp
-equal "the tap has XDP, the veths have tc" "tc tc native" "$(sj port show 'map(.mode)|join(" ")')"
+equal "the tap has XDP, the veths have tc" "tc tc native" "$(saina_jq port show 'map(.mode)|join(" ")')"
 reduce tap5 5 "XDP at the tap, tc at the veths"
 check "a veth changes to XDP, the tap to tc" hooks tc xdp tc
 reduce veth0 0 "XDP at a veth, tc at the other and at the tap"

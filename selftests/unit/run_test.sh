@@ -19,25 +19,25 @@ plant() {
 	echo "$1 $2 $lane $3 $tmp/$1" >>"$tmp/tests.list"
 }
 
-# run EXPECTED-STATUS DESCRIPTION [ARGUMENT...]: its output is in $tmp/said; $wrap is what runs it
+# run EXPECTED-STATUS DESCRIPTION [ARGUMENT...]: its output is in $tmp/output; $wrap is what runs it
 wrap=()
 run() {
 	local want=$1 what=$2 status
 	shift 2
-	"${wrap[@]}" env -u CI ${ci:+CI=true} SAINA_BUILD="$tmp" "$top/selftests/run" "$@" >"$tmp/said" 2>&1
+	"${wrap[@]}" env -u CI ${ci:+CI=true} SAINA_BUILD="$tmp" "$top/selftests/run" "$@" >"$tmp/output" 2>&1
 	status=$?
 	[ $status = "$want" ]
-	point $? "run: $what: exit status $want" || diag "status $status: $(cat "$tmp/said")"
+	point $? "run: $what: exit status $want" || diag "status $status: $(cat "$tmp/output")"
 }
 
 said() { # ERE DESCRIPTION
-	grep -qE "$1" "$tmp/said"
-	point $? "run: $2" || diag "$(cat "$tmp/said")"
+	grep -qE "$1" "$tmp/output"
+	point $? "run: $2" || diag "$(cat "$tmp/output")"
 }
 
 last_line() { # TEXT DESCRIPTION
-	[ "$(tail -n 1 "$tmp/said")" = "$1" ]
-	point $? "run: $2" || diag "$(tail -n 5 "$tmp/said")"
+	[ "$(tail -n 1 "$tmp/output")" = "$1" ]
+	point $? "run: $2" || diag "$(tail -n 5 "$tmp/output")"
 }
 
 plant good quick 10 'echo ok 1 - it is; echo ok 2 - too; echo 1..2'
@@ -56,7 +56,7 @@ last_line "1 passed, 0 failed, 0 skipped" "a pattern runs nothing else"
 : >"$tmp/seen"
 for i in 1 2 3; do
 	run 0 "shard $i of 3" -f -l -s $i/3
-	cut -d' ' -f1 "$tmp/said" >>"$tmp/seen"
+	cut -d' ' -f1 "$tmp/output" >>"$tmp/seen"
 done
 [ "$(sort "$tmp/seen" | xargs)" = "good long streams" ]
 point $? "run: shards have each test once" || diag "$(cat "$tmp/seen")"
@@ -152,8 +152,8 @@ last_line "6 passed, 1 failed, 0 skipped" "three flaky tests are a failure"
 rm -f "$tmp"/flake?.ran
 run 1 "a flaky test beside one that fails twice" flake1 bad
 said '^flaky: flake1$' "a flaky test beside one that fails twice is called flaky"
-! grep -q '^flaky: bad' "$tmp/said"
-point $? "run: a test that fails twice is not called flaky" || diag "$(cat "$tmp/said")"
+! grep -q '^flaky: bad' "$tmp/output"
+point $? "run: a test that fails twice is not called flaky" || diag "$(cat "$tmp/output")"
 last_line "2 passed, 1 failed, 0 skipped" "a test that fails twice is counted once"
 plant away quick 60 "[ ! -e $tmp/away.ran ] || { echo '1..0 # SKIP gone'; exit 4; }" "touch $tmp/away.ran" \
 	'echo not ok 1; echo 1..1; exit 1'
@@ -172,10 +172,10 @@ plant fourth quick 60 "echo x >>$tmp/fourth.runs" "n=\$(wc -l <$tmp/fourth.runs)
 	"[ \$n != 4 ] || { echo 'not ok 1 - the fourth'; echo 1..1; exit 1; }" 'echo ok 1; echo 1..1'
 run 1 "--repeat, a test of which one run fails" --repeat 10 fourth
 [ "$(wc -l <"$tmp/fourth.runs")" = 10 ]
-point $? "run: --repeat 10 runs a test ten times, and not once more" || diag "$(cat "$tmp/said")"
+point $? "run: --repeat 10 runs a test ten times, and not once more" || diag "$(cat "$tmp/output")"
 said '^# fourth: 9 of 10 runs without a failure' "--repeat says how many runs were good"
-! grep -q '^flaky' "$tmp/said"
-point $? "run: --repeat calls nothing flaky" || diag "$(cat "$tmp/said")"
+! grep -q '^flaky' "$tmp/output"
+point $? "run: --repeat calls nothing flaky" || diag "$(cat "$tmp/output")"
 last_line "9 passed, 1 failed, 0 skipped" "--repeat counts all runs"
 grep -q 'not ok 1 - the fourth' "$tmp/test-logs/fourth.4.log" && [ -s "$tmp/test-logs/fourth.10.log" ]
 point $? "run: --repeat keeps what each run said"
@@ -210,8 +210,8 @@ host() {
 	if [ -n "$words" ]; then
 		said "host: left behind: $words\$" "$what: is reported"
 	else
-		! grep -q '^# new on the host' "$tmp/said"
-		point $? "run: $what: is not reported" || diag "$(cat "$tmp/said")"
+		! grep -q '^# new on the host' "$tmp/output"
+		point $? "run: $what: is not reported" || diag "$(cat "$tmp/output")"
 	fi
 }
 if [ "$(id -u)" = 0 ]; then
@@ -256,15 +256,15 @@ until_there() { # FILE
 	done
 	return 1
 }
-env -u CI SAINA_BUILD="$tmp" "$top/selftests/run" undoes >"$tmp/said" 2>&1 &
+env -u CI SAINA_BUILD="$tmp" "$top/selftests/run" undoes >"$tmp/output" 2>&1 &
 pid=$!
 until_there begun && kill -INT $pid && until_there undoing && kill -INT $pid && kill -TERM $pid
 wait $pid
 status=$?
 [ $status = 130 ]
-point $? "run: two more signals while it is cleaning up: exit status 130" || diag "status $status: $(cat "$tmp/said")"
+point $? "run: two more signals while it is cleaning up: exit status 130" || diag "status $status: $(cat "$tmp/output")"
 [ -e "$tmp/undone" ]
-point $? "run: two more signals while it is cleaning up: the test that ran has undone what it did" || diag "$(cat "$tmp/said")"
+point $? "run: two more signals while it is cleaning up: the test that ran has undone what it did" || diag "$(cat "$tmp/output")"
 
 plant emulator quick 10 "[ -e $tmp/once ] || { touch $tmp/once; echo ok 1; exit 123; }" 'echo ok 1; echo ok 2; echo 1..2'
 run 0 "a test in whose VM the emulator was at fault once" emulator

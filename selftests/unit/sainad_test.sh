@@ -51,7 +51,7 @@ says() {
 	return 1
 }
 
-until_true() { # COMMAND...: within two minutes, which is never measured
+slowwait() { # COMMAND...: within two minutes, which is never measured
 	local end=$((SECONDS + 120))
 	until "$@" >/dev/null 2>&1; do
 		[ $SECONDS -lt $end ] || return 1
@@ -83,7 +83,7 @@ start() { # OPTIONS...: in the foreground; sets pid
 	nsenter --net="/run/netns/$NS" -- "$B/sainad" -c "$CONF" --ready-fd 9 "$@" \
 		9>"$DIR/ready" >>"$DIR/log" 2>&1 &
 	pid=$!
-	until_true grep -qx ready "$DIR/ready"
+	slowwait grep -qx ready "$DIR/ready"
 }
 
 # A zombie has ended: the process that adopts it here need not reap it.
@@ -94,7 +94,7 @@ ended() {
 stop() { # SIGNAL: 0 if it ends well
 	local status
 	kill -"$1" "$pid"
-	until_true ended || return 1
+	slowwait ended || return 1
 	wait "$pid"
 	status=$?
 	pid=
@@ -195,7 +195,7 @@ for i in range(400):
 print("held", flush=True)
 time.sleep(600)' "$DIR/control" >"$DIR/held" &
 holder=$!
-ok "access: any user may hold connections" until_true grep -q held "$DIR/held"
+ok "access: any user may hold connections" slowwait grep -q held "$DIR/held"
 ok "access: root is served while another user holds all connections that there are for users" \
 	says 0 "forming" "$B/saina" job show
 kill $holder
@@ -282,7 +282,7 @@ ok "--daemonize: the command returns" inside "$B/sainad" -c "$CONF" --log-level 
 ok "--daemonize: sainad answers when the command has returned" says 0 "forming" "$B/saina" job show
 pid=$(pgrep -f "sainad -c $CONF --log-level error --daemonize")
 ok "--daemonize: sainad ends on SIGTERM" kill -TERM "$pid"
-ok "--daemonize: the process is gone" until_true ended
+ok "--daemonize: the process is gone" slowwait ended
 pid=
 ok "--daemonize: nothing is left behind" nothing_left
 
@@ -294,7 +294,7 @@ s.bind(sys.argv[1])
 s.settimeout(120)
 print(s.recv(64).decode())' "$DIR/notify" >"$DIR/notified" &
 notified=$!
-ok "foreground: a service manager can listen" until_true test -S "$DIR/notify"
+ok "foreground: a service manager can listen" slowwait test -S "$DIR/notify"
 NOTIFY_SOCKET=$DIR/notify nsenter --net="/run/netns/$NS" -- "$B/sainad" -c "$CONF" 2>>"$DIR/log" &
 pid=$!
 wait "$notified"
