@@ -22,10 +22,10 @@ done
 doc=$top/Documentation/containers.rst
 cache=$("$top/tools/saina-vm" cache)
 clean=$cache/debian-12 version=$(cat "$top/VERSION")
-tmp=$(mktemp -d) cgroup=/saina-first-$$ holder=
+tmp=$(mktemp -d) cgroup=/saina-first-$$ ns_pid=
 mount -t tmpfs first-steps "$tmp"
 undo() {
-	[ -z "$holder" ] || kill -KILL "$holder" 2>/dev/null
+	[ -z "$ns_pid" ] || kill -KILL "$ns_pid" 2>/dev/null
 	wait 2>/dev/null
 	find /sys/fs/cgroup -depth -type d -path "*$cgroup/*" -exec rmdir {} + 2>/dev/null
 	find /sys/fs/cgroup -depth -type d -path "*$cgroup" -exec rmdir {} + 2>/dev/null
@@ -70,12 +70,12 @@ mkdir "$tmp"/{changed,work,root}
 mount -t overlay first-steps -o "lowerdir=$clean,upperdir=$tmp/changed,workdir=$tmp/work" "$tmp/root" || bail "no overlay"
 cp "$tmp"/ours/*.deb "$tmp/root/root/"
 unshare --net --mount --pid --uts --ipc --fork --kill-child sleep infinity &
-holder=$!
-until inner=$(pgrep -P "$holder" -x sleep); do read -rt 0.1 <> <(:); done
+ns_pid=$!
+until ns_init=$(pgrep -P "$ns_pid" -x sleep); do read -rt 0.1 <> <(:); done
 
 # inside COMMAND: by the shell of the Debian
-inside() {
-	nsenter -t "$inner" --net --mount --pid --uts --ipc --root="/proc/$inner/root$tmp/root" --wd="/proc/$inner/root$tmp/root/root" -- \
+in_ns() {
+	nsenter -t "$ns_init" --net --mount --pid --uts --ipc --root="/proc/$ns_init/root$tmp/root" --wd="/proc/$ns_init/root$tmp/root/root" -- \
 		env -i HOME=/root TERM=dumb LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
 		ENGINE_OPTIONS="$engine_options" RUN_OPTIONS="$run_options" bash -c "$1"
 }
@@ -83,7 +83,7 @@ inside() {
 engine_options="--runtime runc --cgroup-manager=cgroupfs --storage-driver vfs --events-backend none"
 run_options="--cgroup-parent $cgroup --ulimit nofile=1024:1024 --ulimit nproc=1024:1024"
 # shellcheck disable=SC2016 # for the inner shell
-nsenter -t "$inner" --net --mount --pid -- sh -ec '
+nsenter -t "$ns_init" --net --mount --pid -- sh -ec '
 	mount --make-rprivate /
 	cd "$1"
 	mount -t proc proc proc
@@ -98,7 +98,7 @@ nsenter -t "$inner" --net --mount --pid -- sh -ec '
 # --- the commands -----------------------------------------------------------------------------
 began=$SECONDS
 ran() { # DESCRIPTION COMMAND
-	inside "$2" >"$tmp/out" 2>"$tmp/output" </dev/null
+	in_ns "$2" >"$tmp/out" 2>"$tmp/output" </dev/null
 	point $? "$1" || { diag "$2"; diag "$(tail -n 20 "$tmp/out" "$tmp/output")"; }
 }
 # apt asks before it installs further packages.
@@ -110,6 +110,6 @@ output=$(sed -n 's/.*rank [01]: 2 ranks, model \([0-9a-f]*\)$/\1/p' "$tmp/out" |
 [ "${output%% *}" = 2 ] && [ -n "${output#* }" ]
 point $? "first steps: both ranks have the same model" || diag "$output" "$(tail -n 20 "$tmp/out")"
 # shellcheck disable=SC2016 # for the inner shell
-[ "$(inside 'podman $ENGINE_OPTIONS ps -aq; cat /proc/[0-9]*/comm | grep -cx sainad' 2>&1)" = 0 ]
+[ "$(in_ns 'podman $ENGINE_OPTIONS ps -aq; cat /proc/[0-9]*/comm | grep -cx sainad' 2>&1)" = 0 ]
 point $? "first steps: neither containers nor an agent are left"
 plan

@@ -55,23 +55,23 @@ agent_mtu() {
 
 # --- jobs in the kernel ---------------------------------------------------------
 expected_log='^$'
-check "plane: saina.ko is loaded" insmod "$module"
+check "backend: saina.ko is loaded" insmod "$module"
 lab_up --workers 3
-check "plane: the agent says that saina.ko is the control plane" agent_logged 'control plane: saina.ko'
+check "backend: the agent says that saina.ko is the control plane" agent_logged 'control plane: saina.ko'
 job bsp workers 3 elements 2003
 start_all bsp 5 3 --elements 2003
-check "plane: a job configured in the kernel: all sums of three workers are exact" wait_all 60
-check "plane: a job configured in the kernel: all workers have the same results" same_results 0 1 2
-equal "plane: a job configured in the kernel: five rounds, all three workers in each" "5 30 0 3 3" \
+check "backend: a job configured in the kernel: all sums of three workers are exact" wait_all 60
+check "backend: a job configured in the kernel: all workers have the same results" same_results 0 1 2
+equal "backend: a job configured in the kernel: five rounds, all three workers in each" "5 30 0 3 3" \
 	"$(summary 0 rounds exact unverified) $(minmax 0 count_min count_max)"
-equal "plane: the agent answers for counters" 30 "$(saina_jq stats show bsp 0 '[.[].counters|.stored + .added]|add' 2>/dev/null || echo none)"
-equal "plane: the agent answers for ports" 3 "$(saina_jq port show length)"
+equal "backend: the agent answers for counters" 30 "$(saina_jq stats show bsp 0 '[.[].counters|.stored + .added]|add' 2>/dev/null || echo none)"
+equal "backend: the agent answers for ports" 3 "$(saina_jq port show length)"
 equal "agent's socket: the job of the kernel is shown" bsp \
 	"$("$B/saina" -j -s "$socket" job show | jq -r '.[].name')"
 check "agent's socket: the job of the kernel can be changed" "$B/saina" -s "$socket" job set bsp policy fastest:k=2
 equal "agent's socket: the change is in the kernel" fastest:k=2 "$(job_field bsp policy | cut -d, -f1)"
 check "agent's socket: a wrong change is refused" not "$B/saina" -s "$socket" job set bsp policy fastest:k=4
-check "plane: a job is deleted in the kernel" saina job del bsp
+check "backend: a job is deleted in the kernel" saina job del bsp
 equal "agent's socket: a job deleted in the kernel is gone" 0 "$("$B/saina" -j -s "$socket" job show | jq length)"
 
 # --- the payload of jobs that do not say: the tool asks the agent for its ports ------------

@@ -17,8 +17,8 @@ trap 'exit 130' INT TERM HUP
 # shellcheck source=../tap.sh
 . "$top/selftests/tap.sh"
 
-# has JQ-EXPRESSION: true of the table
-has() {
+# result_has JQ-EXPRESSION: true of the table
+result_has() {
 	jq -e "$1" "$tmp/out/result.json" >/dev/null 2>&1
 }
 
@@ -68,13 +68,13 @@ point $? "demo-vm: ends with status 0"
 diag "$(cat "$tmp/log")"
 output_has "jobs are configured in the kernel, by netlink"
 point $? "demo-vm: saina.ko has the jobs"
-has '[.runs[].policy] == ["bsp", "fastest:k=3", "sfcd:k0=2,sth=0.25,cth=5"]'
+result_has '[.runs[].policy] == ["bsp", "fastest:k=3", "sfcd:k0=2,sth=0.25,cth=5"]'
 point $? "demo-vm: the table has three runs"
-has '.runs | all(.models_identical and .workers == 4 and .rounds == 16)'
+result_has '.runs | all(.models_identical and .workers == 4 and .rounds == 16)'
 point $? "demo-vm: the four models of each run are identical"
-has '.runs | .[0].late_share == 0 and .[1].late_share > 0 and .[1].late_share <= 0.26'
+result_has '.runs | .[0].late_share == 0 and .[1].late_share > 0 and .[1].late_share <= 0.26'
 point $? "demo-vm: no gradient is late under BSP, at most a quarter under fastest:k=3"
-has '.runs[2].sfcd | length >= 12 and all(.flip_share >= 0 and .flip_share <= 1 and .k >= 2 and .k <= 4)'
+result_has '.runs[2].sfcd | length >= 12 and all(.flip_share >= 0 and .flip_share <= 1 and .k >= 2 and .k <= 4)'
 point $? "demo-vm: the table has the flips and k of the rounds of SFCD"
 [ "$(head -c 8 "$tmp/out/demo.png" | od -An -tx1 | tr -d ' ')" = 89504e470d0a1a0a ]
 point $? "demo-vm: the picture is a PNG file"

@@ -23,7 +23,7 @@ kill_worker() { # TAG
 
 # What has one order, whatever the machine's speed: states of the job and policies of
 # its one; who joined, died, left of each worker.  As the expected JSON.
-told() { # JQ SELECT, JQ OBJECT
+events_of() { # JQ SELECT, JQ OBJECT
 	jq -c "select($1)|$2" "$WORK/events"
 }
 
@@ -81,27 +81,27 @@ check "monitor: job-deleted is sent when a job is deleted" slowwait 20 event_see
 equal "monitor: job-state is sent for each state of the job, in order" '["forming","running"]
 ["running","forming"]
 ["forming","stopped"]
-["stopped","unknown"]' "$(told '.event == "job-state" and .from != "unknown"' '[.from,.to]')"
+["stopped","unknown"]' "$(events_of '.event == "job-state" and .from != "unknown"' '[.from,.to]')"
 equal "monitor: policy is sent for each policy that comes into force, in order" '[0,1]
 [1,2]
 [2,3]
-[3,4]' "$(told '.event == "policy"' '[.from,.to]')"
+[3,4]' "$(events_of '.event == "policy"' '[.from,.to]')"
 equal "monitor: the events of worker 2 have the right order" '"worker-joined"
 "worker-dead"
 "worker-joined"
 "worker-left"
 "worker-joined"
-"worker-left"' "$(told '(.event|IN("worker-joined", "worker-dead", "worker-left")) and .worker == 2' .event)"
+"worker-left"' "$(events_of '(.event|IN("worker-joined", "worker-dead", "worker-left")) and .worker == 2' .event)"
 equal "monitor: job-changed is sent for each policy that is set, in order" '"fastest:k=3"
 "fastest:k=2"
 "fastest:k=3"
-"fastest:k=2"' "$(told '.event == "job-changed"' .policy | uniq)"
+"fastest:k=2"' "$(events_of '.event == "job-changed"' .policy | uniq)"
 equal "monitor: limits-changed is sent once for each change" '99
-98' "$(told '.event == "limits-changed"' .jobs)"
+98' "$(events_of '.event == "limits-changed"' .jobs)"
 equal "monitor at the agent: limits-changed is sent once for each change" '99
 98' "$(jq 'select(.event == "limits-changed").jobs' "$WORK/agent.events")"
 equal "monitor: each event of the data path names its job" '[11,"news"]' \
-	"$(told '.event|IN("round", "k", "policy", "degraded", "worker-late")' '[.job_id,.job]' | uniq)"
+	"$(events_of '.event|IN("round", "k", "policy", "degraded", "worker-late")' '[.job_id,.job]' | uniq)"
 equal "monitor: no event has a token" 0 "$(grep -c token "$WORK/events")"
 
 check "the agent is stopped at the end" lab agent stop

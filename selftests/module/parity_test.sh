@@ -14,10 +14,10 @@ export SAINA_TEST_PLANE=agent SAINA_LAB_DATAPATH=netdev
 
 # shellcheck source=../net/lib.sh
 . "$here/../net/lib.sh"
-plane=$AGENT_SOCKET
+backend=$AGENT_SOCKET
 
 saina() {
-	SAINA_CONTROL=$plane SAINA_CTL_SOCKET=$AGENT_SOCKET "$B/saina" -n "saina-$LAB-sw" "$@"
+	SAINA_CONTROL=$backend SAINA_CTL_SOCKET=$AGENT_SOCKET "$B/saina" -n "saina-$LAB-sw" "$@"
 }
 
 # Names of all that is in there, elements of arrays being alike.  Never nothing: a
@@ -138,7 +138,7 @@ equal "agent: a job that is too large for the memory is not made" 0 \
 lab_down
 
 check "saina.ko is loaded" insmod "$module"
-plane=kernel
+backend=kernel
 expected_log='no data path for it'
 lab_up --bridge linux --workers 2
 observe kernel

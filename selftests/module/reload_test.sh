@@ -13,12 +13,12 @@ export SAINA_TEST_PLANE=agent SAINA_LAB_DATAPATH=netdev
 
 # shellcheck source=../net/lib.sh
 . "$here/../net/lib.sh"
-plane=$AGENT_SOCKET	# whom the tool asks: this, or "kernel"
+backend=$AGENT_SOCKET	# whom the tool asks: this, or "kernel"
 
 run=()			# ... and inside of what it runs
 
 saina() {
-	SAINA_CONTROL=$plane SAINA_CTL_SOCKET=$AGENT_SOCKET "${run[@]}" "$B/saina" -n "saina-$LAB-sw" "$@"
+	SAINA_CONTROL=$backend SAINA_CTL_SOCKET=$AGENT_SOCKET "${run[@]}" "$B/saina" -n "saina-$LAB-sw" "$@"
 }
 
 agent_logged() { # ERE
@@ -118,12 +118,12 @@ check "doctor: the command that it recommends loads the module" \
 run=()
 start_all early 1000000 2 --elements 2003 --think-us 20000 --token secret --cancel
 check "loaded under sainad: rounds flow in the agent's job" slowwait 60 log_at_least 3
-plane=kernel
+backend=kernel
 equal "loaded under sainad: the kernel has no job" 0 "$(saina_jq job show length)"
 equal "loaded under sainad: saina shows the job of the agent" early "$(any_saina -j job show 2>"$WORK/note" | jq -r '.[].name')"
 matches "loaded under sainad: saina notes that the module is not in use" 'saina.ko is loaded, but not in use' "$(cat "$WORK/note")"
 check "doctor: warns that the loaded module is not in use" doctor_reports warn module 'saina.ko is loaded, but not in use: sainad at .* has the jobs'
-plane=$AGENT_SOCKET
+backend=$AGENT_SOCKET
 
 # --- sainad is killed and started: jobs that run stay where they are ---------------------
 check "agent killed, job runs: the agent is killed" lab agent kill
@@ -136,7 +136,7 @@ check "agent killed, job runs: all sums over both agents are exact" wait_all 60
 check "agent killed, no workers: the agent is killed" lab agent kill
 check "agent killed, no workers: a new agent starts" lab agent start
 check "agent killed, no workers: the new agent uses the kernel" agent_logged 'control plane: saina.ko in the kernel'
-plane=kernel
+backend=kernel
 equal "agent killed, no workers: the kernel has the job with all its attributes" "$before" "$(asked_of early)"
 equal "agent killed, no workers: saina shows the kernel's job without a note" "early " \
 	"$(any_saina -j job show 2>"$WORK/note" | jq -r '.[].name') $(cat "$WORK/note")"
@@ -152,7 +152,7 @@ check "an added port has native XDP" slowwait 30 ports_are native
 check "the agent is killed while the kernel has the job" lab agent kill
 check "rmmod is refused while the program is pinned" not rmmod saina
 check "--control-plane agent: the agent starts" lab agent start --control-plane agent
-plane=$AGENT_SOCKET
+backend=$AGENT_SOCKET
 equal "--control-plane agent: the agent has the job with all its attributes" "$before" "$(asked_of early)"
 check "--control-plane agent: the port has native XDP" slowwait 30 ports_are native
 check "--control-plane agent: the agent is stopped" lab agent stop
@@ -160,7 +160,7 @@ check "rmmod succeeds after the agent is stopped" slowwait 20 rmmod saina
 lab_down
 
 # --- control_plane = "kernel" ------------------------------------------------------------
-plane=kernel
+backend=kernel
 expected_log='control plane|saina.ko|is dead|data path'
 lab_up --bridge linux --workers 2 --hook xdp --no-agent
 check "--control-plane kernel: the agent does not start without the module" not lab agent start --control-plane kernel

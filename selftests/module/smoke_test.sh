@@ -23,7 +23,7 @@ has_hook() { # MODE
 	equal "the agent: both ports have $1" "$1 $1" "$(agent_saina -j port show | jq -r '[.[].mode]|join(" ")')"
 }
 
-both_hooks() { # PLANE TYPE...: on the ports as they are, and after they have changed
+both_hooks() { # BACKEND TYPE...: on the ports as they are, and after they have changed
 	local hook type
 	for hook in native tc; do
 		has_hook $hook
@@ -35,12 +35,12 @@ both_hooks() { # PLANE TYPE...: on the ports as they are, and after they have ch
 	done
 }
 
-PLANE=agent SAINA_CONTROL=$AGENT_SOCKET tool_opts=()
+BACKEND=agent SAINA_CONTROL=$AGENT_SOCKET tool_opts=()
 lab_up --workers 2 --bridge linux --hook xdp
 both_hooks agent int32
 lab_down
 
-PLANE=kernel SAINA_CONTROL=kernel tool_opts=(-n "saina-$LAB-sw")
+BACKEND=kernel SAINA_CONTROL=kernel tool_opts=(-n "saina-$LAB-sw")
 check "saina.ko can be loaded" insmod "$SAINA_TEST_MODULE"
 lab_up --workers 2 --bridge linux --hook xdp
 both_hooks kernel int32 float32

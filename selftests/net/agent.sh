@@ -19,7 +19,7 @@ start_all steady 1000000 4 --elements 8192 --token t0ken --think-us 4000 --cance
 check "four workers: rounds flow" slowwait 20 rounds_at_least steady 10 || bail "no rounds"
 generation=$(job_field steady generation)
 
-taken_over() { # HOW
+check_taken_over() { # HOW
 	local at
 	equal "$1: the new agent has the same incarnation of the job" "$generation" "$(job_field steady generation)"
 	equal "$1: all four workers are still members of the job" 4 "$(members steady)"
@@ -76,7 +76,7 @@ check "killed: rounds go on without an agent" slowwait 20 log_at_least $((at + 2
 check "killed: a new agent starts" lab agent start --keep
 check "killed: the policy waits with the new agent, for its round" next_is fastest:k=4,late=drop 3000000
 check "killed: it is cancelled at the new agent" saina policy cancel steady
-taken_over killed fastest:k=4
+check_taken_over killed fastest:k=4
 
 from=$(($(job_field steady round) + 200))
 check "kept: a policy is set from round $from on" saina policy set steady "timeout:60s,kmin=4" from $from
@@ -88,7 +88,7 @@ check "kept: they reach the round of the policy that waits" slowwait 60 log_at_l
 check "kept: a new agent starts" lab agent start
 check "kept: the policy has come into force without an agent" policy_is steady "timeout:60s,kmin=4"
 equal "kept: none waits any more" null "$(saina_jq job show steady '.[0].policy_next')"
-taken_over kept bsp
+check_taken_over kept bsp
 equal "agents come and go: no slot saw two policies" 0 "$(policy_mix steady)"
 
 # Ended in an orderly way, workers verify all they got.
@@ -109,7 +109,7 @@ equal "stopped: no pinned object is left" "" "$(pins)"
 equal "stopped: no socket is left" "" "$(find "/run/saina-lab/$LAB/run" "$AGENT_SOCKET" -type s 2>/dev/null)"
 check "stopped: the workers end" all_ended 30
 check "stopped: a fresh agent starts" lab agent start
-if [ "$PLANE" = kernel ]; then
+if [ "$BACKEND" = kernel ]; then
 	equal "stopped: the kernel still has the job" steady "$(job_field steady name)"
 	equal "stopped: no worker is a member of the kernel's job" 0 "$(members steady)"
 else

@@ -34,31 +34,31 @@ program_id() {
 lab_up --workers 2 --hook xdp
 datapath=${SAINA_LAB_DATAPATH:-netdev}
 output=$(dpctl show)
-matches "plane: Open vSwitch has the $datapath datapath" "^$datapath@" "$output"
-matches "plane: the $datapath datapath has both ports" "p0.*p1|p1.*p0" "$(tr '\n' ' ' <<<"$output")"
+matches "backend: Open vSwitch has the $datapath datapath" "^$datapath@" "$output"
+matches "backend: the $datapath datapath has both ports" "p0.*p1|p1.*p0" "$(tr '\n' ' ' <<<"$output")"
 if [ "$datapath" = system ]; then
-	check "plane: openvswitch.ko is loaded" [ -d /sys/module/openvswitch ]
-	equal "plane: the port belongs to openvswitch.ko" "ovs-system" \
+	check "backend: openvswitch.ko is loaded" [ -d /sys/module/openvswitch ]
+	equal "backend: the port belongs to openvswitch.ko" "ovs-system" \
 		"$(ip -n "saina-$LAB-sw" -j link show p0 | jq -r '.[0].master')"
 fi
 before=$(looked_at)
-check "plane: w0 pings w1" pings
-check "plane: the $datapath datapath has seen the frames" slowwait 10 looked_at_more "$before"
+check "backend: w0 pings w1" pings
+check "backend: the $datapath datapath has seen the frames" slowwait 10 looked_at_more "$before"
 
 program=$(bpftool prog dump xlated id "$(program_id)" | grep -c 'call saina_xdp_job')
 log=$(cat "/run/saina-lab/$LAB/sainad.log")
-if [ "$PLANE" = kernel ]; then
-	matches "plane: the agent says that saina.ko has the jobs" "control plane: saina.ko in the kernel" "$log"
-	check "plane: the XDP program calls saina.ko ($program calls)" [ "$program" -gt 0 ]
-	check "plane: the XDP program holds a reference to saina.ko" [ "$(cat /sys/module/saina/refcnt)" -gt 0 ]
+if [ "$BACKEND" = kernel ]; then
+	matches "backend: the agent says that saina.ko has the jobs" "control plane: saina.ko in the kernel" "$log"
+	check "backend: the XDP program calls saina.ko ($program calls)" [ "$program" -gt 0 ]
+	check "backend: the XDP program holds a reference to saina.ko" [ "$(cat /sys/module/saina/refcnt)" -gt 0 ]
 else
-	matches "plane: the agent says that it has the jobs" "control plane: this agent" "$log"
-	equal "plane: the XDP program calls no module" 0 "$program"
+	matches "backend: the agent says that it has the jobs" "control plane: this agent" "$log"
+	equal "backend: the XDP program calls no module" 0 "$program"
 fi
 job one workers 2 elements 3000
-equal "plane: a job is shown by the control plane that has it" one "$(job_field one name)"
-equal "plane: a job is shown by the agent" one "$(json_value name "$(agent_saina -j job show one)")"
+equal "backend: a job is shown by the control plane that has it" one "$(job_field one name)"
+equal "backend: a job is shown by the agent" one "$(json_value name "$(agent_saina -j job show one)")"
 start_all one 5 2 --elements 3000
-check "plane: all sums are exact" wait_all 60
-check "plane: both workers have the same results" same_results 0 1
+check "backend: all sums are exact" wait_all 60
+check "backend: both workers have the same results" same_results 0 1
 finished

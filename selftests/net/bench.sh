@@ -18,33 +18,33 @@ python3 "$top/tools/bench" --workers 2 --sizes 64KiB --links unlimited,1gbit/256
 	--out "$tmp/out" >"$tmp/log" 2>&1
 point $? "bench: a small run ends well"
 sed 's/^/# /' "$tmp/log"
-says "bench: all rows of the plan are in the report" \
+report_has "bench: all rows of the plan are in the report" \
 	'.complete and ([.rows[] | [.link, .workers, .bytes]] == [["unlimited", 2, 65536], ["1gbit/256kb", 2, 65536]])'
-says "bench: libsaina, Gloo and Open MPI are measured, the peers with and without SAINA's program on the ports" \
+report_has "bench: libsaina, Gloo and Open MPI are measured, the peers with and without SAINA's program on the ports" \
 	'.rows | all(.series | del(.["libsaina, by reference"]) | keys == ["Gloo halving", "Gloo halving, beside", "Gloo ring", "Gloo ring, beside",
 		"MPI default", "MPI default, beside", "MPI ring", "MPI ring, beside", "libsaina", "libsaina, GRO off", "libsaina, advised"])'
-says "bench: libsaina by reference is measured where no link is limited" \
+report_has "bench: libsaina by reference is measured where no link is limited" \
 	'[.rows[] | .series | has("libsaina, by reference")] == [true, false]'
-says "bench: every contender has verified all sums of two rounds of both workers" '[.rows[].series[]] | all(.verified and .verified_sums == 65536)'
-says "bench: peers are measured with GRO off and on, and the faster counts" \
+report_has "bench: every contender has verified all sums of two rounds of both workers" '[.rows[].series[]] | all(.verified and .verified_sums == 65536)'
+report_has "bench: peers are measured with GRO off and on, and the faster counts" \
 	'[.rows[].series[] | select(.ours | not)] | all((.gbps_by_gro | keys) == ["off", "on"] and .goodput_gbps == ([.gbps_by_gro[]] | max)
 		and .gro == (.gbps_by_gro.on > .gbps_by_gro.off))'
-says "bench: no row is left out, and no bar of four workers is measured" \
+report_has "bench: no row is left out, and no bar of four workers is measured" \
 	'.left_out == [] and (.bars | length > 20 and all((.bar | contains("N = 4:") | not) or .verdict == "not measured"))'
-says "bench: every contender has a median between its quartiles" '[.rows[].series[]] |
+report_has "bench: every contender has a median between its quartiles" '[.rows[].series[]] |
 	all(.samples >= 3 and .first_quartile_ns <= .median_ns and .median_ns <= .third_quartile_ns and .goodput_gbps > 0)'
-says "bench: every contender sent at least half of its tensor through the ports" \
+report_has "bench: every contender sent at least half of its tensor through the ports" \
 	'[.rows[].series | del(.["libsaina, by reference"])[]] | all(.port_bytes_per_byte >= 0.5)'
 # shellcheck disable=SC2016 # $best is a variable of jq
-says "bench: the best peer is the fastest one without SAINA's program on its ports" \
+report_has "bench: the best peer is the fastest one without SAINA's program on its ports" \
 	'.rows | all(.series[.best_peer].goodput_gbps as $best |
 		([.series[] | select((.ours or .beside) | not) | .goodput_gbps] | max) == $best)'
-says "bench: only a limited link has a bound" '[.rows[].bound_gbps] | .[0] == null and .[1] > 0.8 and .[1] < 1'
+report_has "bench: only a limited link has a bound" '[.rows[].bound_gbps] | .[0] == null and .[1] > 0.8 and .[1] < 1'
 [ "$(grep -c '64 KiB |' "$tmp/out/bench.txt")" = 2 ]
 point $? "bench: the table has a line for each row"
 grep -q 'N = 2: to the payload bound' "$tmp/out/bench.txt"
 point $? "bench: the table has the bars"
-[ "$(left)" = "" ]
+[ "$(leftovers)" = "" ]
 point $? "bench: a run that ended leaves nothing behind"
 
 # The switch of GRO, seen from outside.
@@ -75,15 +75,15 @@ point $? "bench: GRO is switched on and off at all workers"
 python3 "$top/tools/bench" --workers 2 --sizes 64KiB --hook xdp --strain overload,loss,tcp --seconds 0.05 --out "$tmp/out" >"$tmp/log" 2>&1
 point $? "bench: a run with strains ends well"
 sed 's/^/# /' "$tmp/log"
-says "bench: strained rows have libsaina with and without, verified, and no peers" \
+report_has "bench: strained rows have libsaina with and without, verified, and no peers" \
 	'[.rows[:2][] | [.strain, (.series | keys)]] == [["overload", ["libsaina", "libsaina, overload"]], ["loss", ["libsaina", "libsaina, loss"]]]
 	and ([.rows[:2][].series[]] | all(.verified and .sent > 0))'
-says "bench: busy loops take a share of the processors, and messages are lost and sent again only under loss" \
+report_has "bench: busy loops take a share of the processors, and messages are lost and sent again only under loss" \
 	'(.rows[0] | .share_left > 0 and .share_left < 1 and .to_share > 0 and .p99_to_median >= 1) and
 	(.rows[1].series | .["libsaina, loss"].resent > .["libsaina"].resent)'
-says "bench: a TCP stream is measured through ports with and without SAINA's program" \
+report_has "bench: a TCP stream is measured through ports with and without SAINA's program" \
 	'.rows[2] | .strain == "tcp" and (.series | keys) == ["bare", "beside"] and (.series | all(.goodput_gbps > 0 and .goodput_gbps == ([.gbps_by_gro[]] | max))) and .to_bare > 0'
-says "bench: the report says which hook the ports had" '.rows | all(.hook == "xdp")'
+report_has "bench: the report says which hook the ports had" '.rows | all(.hook == "xdp")'
 grep -q 'hook xdp' "$tmp/out/bench.txt"
 point $? "bench: the table says which hook the ports had"
 ! pgrep -f "while True: pass ${SAINA_TEST_RUN}bench" >/dev/null
@@ -91,7 +91,7 @@ point $? "bench: no busy loop is left"
 
 python3 "$top/tools/bench" --workers 2 --sizes 64KiB --out "$tmp/out" >"$tmp/log" 2>&1 &
 running=$!
-for ((i = 0; i < 600 && $(left | wc -l) < 3; i++)); do
+for ((i = 0; i < 600 && $(leftovers | wc -l) < 3; i++)); do
 	sleep 0.05
 done
 kill -INT "$running"
@@ -99,7 +99,7 @@ wait "$running"
 [ $? = 130 ]
 point $? "bench: an interrupted run ends with status 130"
 running=''
-[ "$(left)" = "" ]
+[ "$(leftovers)" = "" ]
 point $? "bench: an interrupted run leaves nothing behind"
 
 # Open MPI that never comes back: one of its processes stands still in each of its turns, which
@@ -119,7 +119,7 @@ running=''
 # Logs are kept for who hung.
 sed -n 's/.*what the contenders said is in \([^[:space:]]*\).*/\1/p' "$tmp/log" | xargs -r rm -rf
 tr '\r' '\n' <"$tmp/log" | sed 's/^/# /'
-says "bench: a peer that hangs again and again is left out of its row, and the others are not" \
+report_has "bench: a peer that hangs again and again is left out of its row, and the others are not" \
 	'.rows | length == 1 and all((.left_out | keys) == ["MPI default", "MPI ring"] and (.series | has("MPI default, beside") and has("Gloo ring")))'
 grep -q '64 KiB.*MPI default left out' "$tmp/out/bench.txt" && grep -q '^bench: left out: .*64 KiB: MPI ring: hung' "$tmp/log"
 point $? "bench: the table and the end of the output say who hung and was left out"

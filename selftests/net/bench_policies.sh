@@ -12,15 +12,15 @@ report=$tmp/out/bench-policies.json
 python3 "$top/tools/bench/policies.py" --quick --out "$tmp/out" >"$tmp/log" 2>&1
 point $? "bench-policies: a small run ends well"
 sed 's/^/# /' "$tmp/log"
-says "bench-policies: time-outs, k, the window and groups are measured" \
+report_has "bench-policies: time-outs, k, the window and groups are measured" \
 	'.complete and ([.rows[].name] | length) == 9'
-says "bench-policies: no result comes before its time-out" \
+report_has "bench-policies: no result comes before its time-out" \
 	'[.rows[] | select(.name | startswith("time-out")) | .median_ms] | length == 6 and all(. >= 0)'
-says "bench-policies: both runs of the window have a time" '[.rows[] | select(.ssp_ms) | .ssp_ms, .bsp_ms] | length == 2 and all(. > 0)'
-says "bench-policies: the controller has made groups, and all workers stepped without, with one and with these" \
+report_has "bench-policies: both runs of the window have a time" '[.rows[] | select(.ssp_ms) | .ssp_ms, .bsp_ms] | length == 2 and all(. > 0)'
+report_has "bench-policies: the controller has made groups, and all workers stepped without, with one and with these" \
 	'[.rows[] | select(.policy) | (.policy | test("^grouped:g=([2-9]|1[0-6]),groups=")), (.undelayed_steps_per_second, .one_group_steps_per_second, .steps_per_second | . > 0)]
 	== [true, true, true, true]'
-[ "$(left)" = "" ]
+[ "$(leftovers)" = "" ]
 point $? "bench-policies: a run that ended leaves nothing behind"
 refused=$(python3 "$top/tools/bench/policies.py" --only speed --out "$tmp/out" 2>&1)
 [ $? = 2 ] && [[ $refused == *'"speed" is none of time-out, k, window, groups'* ]]

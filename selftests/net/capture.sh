@@ -100,12 +100,12 @@ lost() { # TAG
 		awk '{ n += $1 } END { print NR ? n : "unknown" }'
 }
 
-# What is missing must be in frames that the capture has lost, of TRAIN messages at most.
-TRAIN=45
+# What is missing must be in frames that the capture has lost, of BATCH messages at most.
+BATCH=45
 all_of() { # TAG TYPE OF
 	local seen lost
 	seen=$(number "$1" messages "$2") lost=$(lost "$1")
-	[ "$lost" = unknown ] || [ $((seen + TRAIN * lost)) -lt "$3" ] || return 0
+	[ "$lost" = unknown ] || [ $((seen + BATCH * lost)) -lt "$3" ] || return 0
 	diag "$seen of $3 messages seen, frames lost by the capture: $lost"
 	return 1
 }
@@ -160,7 +160,7 @@ whatever_the_hook tc "tc"
 equal "tc: workers send from no port of the protocol" 48867 \
 	"$(awk -F'\t' '$3 ~ /^1(,|$)/ { print $10 }' "$WORK/tc-ports.txt" | sort -u | xargs)"
 check "tc: a worker sees the results" all_of "tc-worker" $RESULT $MESSAGES
-check "tc: gradients are captured as trains" at_least "$(number tc-worker messages $GRAD)" \
+check "tc: gradients are captured as super-packets" at_least "$(number tc-worker messages $GRAD)" \
 	$((5 * $(number tc-worker frames $GRAD)))
 check "tc: the port sees its worker's gradients" all_of "tc-port" $GRAD $MESSAGES
 check "tc: the port sees the results" all_of "tc-port" $RESULT $MESSAGES

@@ -126,7 +126,7 @@ agent_restart_kernel() { # the other controller stays
 	wait $gone 2>/dev/null
 	check "agent restart: a new agent starts" lab agent start
 }
-if [ "$PLANE" = kernel ]; then agent_restart_kernel; else agent_restart; fi
+if [ "$BACKEND" = kernel ]; then agent_restart_kernel; else agent_restart; fi
 check "agent restart: an event says that the controller is gone" slowwait 20 event_seen \
 	'.event == "controller" and .job == "steady" and .k_set == 3'
 check "agent restart: the job has no controller" controlled false

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A worker that lies in its control messages, for ctrl_fields.sh.
+"""A worker that forges its control messages, for ctrl_fields.sh.
 
 ctrl_fields.py live JOB WORKER ROUND   joins, naming ROUND as its first, says "welcome", and goes on with
                                   READY and HEARTBEAT whose fields are at their extremes; at SIGTERM
@@ -38,7 +38,7 @@ def header(kind, job, worker, session=0, flags=0, rnd=0, segment=0, exponent=0, 
                        exponent, contributors, next_k, policy, mask, aux, slot_round, session)
 
 
-def join_message(job, worker, rnd=0, elements=0, nonce=1, token=b"", name=b"liar", reserved=0, **head):
+def join_message(job, worker, rnd=0, elements=0, nonce=1, token=b"", name=b"forger", reserved=0, **head):
     body = token.ljust(32, b"\0") + name.ljust(32, b"\0") + struct.pack("<QQII", nonce, elements, rnd, reserved)
     return (header(JOIN, job, worker, **head) + body).ljust(220, b"\0")
 

@@ -10,8 +10,8 @@ report=$tmp/torch.json
 
 "$top/tools/demo-torch" --steps 15 --quiet-steps 5 --base 20 --target 5 --limit 200 --out "$tmp" >"$tmp/output" 2>&1
 point $? "demo-torch: five trainings end well" || diag "$(tail -n 20 "$tmp/output")"
-says "demo-torch: all ranks have the same model, bit for bit, in each of them" '[.[] | select(.same)] | length == 5'
-says "demo-torch: the runs are Gloo's and ours" '[.[].run] == ["gloo", "fp16", "bsp", "fastest", "sfcd"]'
+report_has "demo-torch: all ranks have the same model, bit for bit, in each of them" '[.[] | select(.same)] | length == 5'
+report_has "demo-torch: the runs are Gloo's and ours" '[.[].run] == ["gloo", "fp16", "bsp", "fastest", "sfcd"]'
 grep -q "DDP + saina, fastest:k=3 " "$tmp/output"
 point $? "demo-torch: a table is shown"
 python3 -c 'import sys, xml.dom.minidom as x; x.parse(sys.argv[1])' "$tmp/torch.svg"

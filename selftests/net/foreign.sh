@@ -86,24 +86,24 @@ listens() {
 }
 
 head -c "$(shrink 8000000)" /dev/urandom >"$WORK/data"
-everything="udp 250
+expected="udp 250
 ping 10
 fragments 10
 ipv6 10"
 
-both() { # BRIDGE
+check_bridge() { # BRIDGE
 	lab_up --workers 4 --bridge "$1" --no-agent
 	addresses
-	equal "$1, without the program: every foreign frame arrives" "$everything" "$(arrivals)"
+	equal "$1, without the program: every foreign frame arrives" "$expected" "$(arrivals)"
 	check "$1: the agent starts" lab agent start
 	check "$1: the program is on all four ports" slowwait 10 all_attached 4
-	equal "$1, with the program: every foreign frame arrives" "$everything" "$(arrivals)"
+	equal "$1, with the program: every foreign frame arrives" "$expected" "$(arrivals)"
 	equal "$1, with the program: a TCP stream is unchanged" unchanged "$(tcp 0 1)"
 
 	job busy workers 4 elements 20000 payload 256 policy bsp
 	start_all busy 1000000 4 --elements 20000 --think-us 2000
 	check "$1: four workers: rounds flow" slowwait 20 rounds_at_least busy 10
-	equal "$1, while workers reduce: every foreign frame arrives" "$everything" "$(arrivals)"
+	equal "$1, while workers reduce: every foreign frame arrives" "$expected" "$(arrivals)"
 	equal "$1, while workers reduce: a TCP stream from w0 to w1 is unchanged" unchanged "$(tcp 0 1)"
 	equal "$1, while workers reduce: a TCP stream from w1 to w0 is unchanged" unchanged "$(tcp 1 0)"
 	at=$(job_field busy round)
@@ -118,6 +118,6 @@ all_attached() {
 }
 
 for bridge in $BRIDGES; do
-	both "$bridge"
+	check_bridge "$bridge"
 done
 finished

@@ -34,9 +34,9 @@ counted_at_least() {
 	[ "$(counter_of "$1" "$2")" -ge "$3" ]
 }
 
-# lie DESCRIPTION SCOPE COUNTER MORE FROM KEY=VALUE...: ten super-packets of twenty gradients of
+# forge DESCRIPTION SCOPE COUNTER MORE FROM KEY=VALUE...: ten super-packets of twenty gradients of
 # worker 1, with one thing wrong; MORE messages are counted, and rounds go on.
-lie() {
+forge() {
 	local what=$1 whose=$2 name=$3 more=$4 from=$5 before
 	shift 5
 	before=$(counter_of "$whose" "$name")
@@ -47,51 +47,51 @@ lie() {
 	check "$what: rounds go on" rounds_go_on target 5
 }
 
-lie "a super-packet from a stranger's port" 1 wrong-port 200 3
-lie "a super-packet with another MAC" 1 wrong-mac 200 1 smac=02:00:00:00:00:77
-lie "a super-packet from another UDP port" 1 wrong-udp 200 1 sport=4444
-lie "a super-packet of no job" global no-job 200 1 job=200
+forge "a super-packet from a non-member's port" 1 wrong-port 200 3
+forge "a super-packet with another MAC" 1 wrong-mac 200 1 smac=02:00:00:00:00:77
+forge "a super-packet from another UDP port" 1 wrong-udp 200 1 sport=4444
+forge "a super-packet of no job" global no-job 200 1 job=200
 # These two hold messages that worker 1 may send. Of a round that is over: one of a round that
 # is open would be its gradient, and the sums would be of what it says.
-lie "a super-packet whose messages name one worker after the other" 0 wrong-port 10 1 worker=0 mixed=1 round=0
-lie "a super-packet with segments beyond the gradient" 1 segment 100 1 segment=47 round=0
-lie "a super-packet with a gso_size that is less than a message" 1 length 10 1 gso=1452
-lie "a super-packet with a gso_size that is more than a message" 1 length 10 1 gso=1460
-lie "a super-packet with a gso_size that is less than a header" global truncated 100 1 gso=40 messages=1
-lie "a super-packet of more messages than fit" global length 10 1 gso=48 type=9 elem=0 count=0 messages=100
-lie "a super-packet that is cut short" global truncated 10 1 cut=700
-lie "a super-packet behind IP options" global fragment 10 1 options=1
-lie "a super-packet behind a tag" global fragment 10 1 tag=0
-lie "a super-packet of results" global forged 200 1 type=2
+forge "a super-packet whose messages name one worker after the other" 0 wrong-port 10 1 worker=0 mixed=1 round=0
+forge "a super-packet with segments beyond the gradient" 1 segment 100 1 segment=47 round=0
+forge "a super-packet with a gso_size that is less than a message" 1 length 10 1 gso=1452
+forge "a super-packet with a gso_size that is more than a message" 1 length 10 1 gso=1460
+forge "a super-packet with a gso_size that is less than a header" global truncated 100 1 gso=40 messages=1
+forge "a super-packet of more messages than fit" global length 10 1 gso=48 type=9 elem=0 count=0 messages=100
+forge "a super-packet that is cut short" global truncated 10 1 cut=700
+forge "a super-packet behind IP options" global fragment 10 1 options=1
+forge "a super-packet behind a tag" global fragment 10 1 tag=0
+forge "a super-packet of results" global forged 200 1 type=2
 # Its own gradients once more: counted once, whatever the checksum says.
-lie "a super-packet of old gradients" 1 stale 200 1 round=0
-lie "a super-packet of old gradients without a checksum" 1 stale 200 1 round=0 check=0
-lie "a super-packet of old gradients with a wrong checksum" 1 stale 200 1 round=0 check=0x1234
+forge "a super-packet of old gradients" 1 stale 200 1 round=0
+forge "a super-packet of old gradients without a checksum" 1 stale 200 1 round=0 check=0
+forge "a super-packet of old gradients with a wrong checksum" 1 stale 200 1 round=0 check=0x1234
 
 # Metadata as no worker's kernel makes them (more of them: datapath/meta_test).
-odd() {
-	lie "$1: a super-packet that goes on behind its datagram" global fragment 10 1 round=0 iplen=1484 udplen=1464
-	lie "$1: results behind a gradient" global fragment 10 1 type=2 round=0 iplen=1484 udplen=1464
-	lie "$1: a super-packet to be cut into fragments" global fragment 10 1 round=0 gsotype=3
-	lie "$1: a checksum to be written into the payload" global fragment 10 1 round=0 gso=0 messages=1 csumstart=90
-	lie "$1: a checksum to be written over the UDP length" global fragment 10 1 round=0 gso=0 messages=1 csumstart=34 csumoffset=4
-	lie "$1: heartbeats in a super-packet" global fragment 10 1 type=20 dport=48865 elem=0 count=0 gso=48
+forge_metadata() {
+	forge "$1: a super-packet that goes on behind its datagram" global fragment 10 1 round=0 iplen=1484 udplen=1464
+	forge "$1: results behind a gradient" global fragment 10 1 type=2 round=0 iplen=1484 udplen=1464
+	forge "$1: a super-packet to be cut into fragments" global fragment 10 1 round=0 gsotype=3
+	forge "$1: a checksum to be written into the payload" global fragment 10 1 round=0 gso=0 messages=1 csumstart=90
+	forge "$1: a checksum to be written over the UDP length" global fragment 10 1 round=0 gso=0 messages=1 csumstart=34 csumoffset=4
+	forge "$1: heartbeats in a super-packet" global fragment 10 1 type=20 dport=48865 elem=0 count=0 gso=48
 }
-odd "ports with offloads"
+forge_metadata "ports with offloads"
 
 # A socket like any other, of a process that is no worker.
-honest=(socket=1 session=0 sip=0.0.0.0)
-lie "a super-packet of a stranger's UDP socket" 1 wrong-port 200 3 "${honest[@]}"
-lie "a super-packet of another UDP socket where worker 1 is" 1 wrong-udp 200 1 "${honest[@]}"
-lie "a super-packet of a UDP socket with IP options" global fragment 10 3 "${honest[@]}" options=1
-lie "a super-packet of zeros" global version 200 3 "${honest[@]}" version=0
+udp_socket=(socket=1 session=0 sip=0.0.0.0)
+forge "a super-packet of a non-member's UDP socket" 1 wrong-port 200 3 "${udp_socket[@]}"
+forge "a super-packet of another UDP socket where worker 1 is" 1 wrong-udp 200 1 "${udp_socket[@]}"
+forge "a super-packet of a UDP socket with IP options" global fragment 10 3 "${udp_socket[@]}" options=1
+forge "a super-packet of zeros" global version 200 3 "${udp_socket[@]}" version=0
 
 # Questions without end, in the name and from the place of worker 1: it harms itself alone.
 ask=(type=11 count=0 messages=20 gso=80 value=0)
-lie "a flood of questions from a stranger's port" 1 wrong-port 2000 3 "${ask[@]}" repeat=100
-lie "a flood of questions of worker 1" 1 ask-limit 1 1 "${ask[@]}" "repeat=$(shrink 5000)"
-lie "a flood of questions about a round that is gone" 1 ask-limit 1 1 "${ask[@]}" round=0 "repeat=$(shrink 5000)"
-lie "a flood of questions about a round to come" 1 ask-limit 1 1 "${ask[@]}" round=0xfffffff0 "repeat=$(shrink 5000)"
+forge "a flood of questions from a non-member's port" 1 wrong-port 2000 3 "${ask[@]}" repeat=100
+forge "a flood of questions of worker 1" 1 ask-limit 1 1 "${ask[@]}" "repeat=$(shrink 5000)"
+forge "a flood of questions about a round that is gone" 1 ask-limit 1 1 "${ask[@]}" round=0 "repeat=$(shrink 5000)"
+forge "a flood of questions about a round to come" 1 ask-limit 1 1 "${ask[@]}" round=0xfffffff0 "repeat=$(shrink 5000)"
 
 # What is not ours, in super-packets, too.
 received() {
@@ -122,7 +122,7 @@ for i in 0 1 2; do
 	in_switch ethtool -K p$i tx off >/dev/null
 done
 check "ports without checksum offload: rounds go on" rounds_go_on target 5
-odd "ports without"
+forge_metadata "ports without"
 equal "ports without checksum offload: no result has a wrong checksum" "$before" "$(bad_checksums)"
 equal "forged super-packets: all three workers are still members" 3 "$(members target)"
 stop_workers

@@ -16,12 +16,12 @@ modes() {
 }
 
 # The interface that copies results of the job to its ports.
-outlet() {
+fanout_ifb() {
 	ip -n "saina-$LAB-sw" -o link show type ifb | awk -F': ' '{ print $2 }'
 }
 
 copied_to() { # ports that it copies to
-	in_switch tc filter show dev "$(outlet)" egress 2>/dev/null | sed -n 's/.*Mirror to device \(p[0-9]*\)).*/\1/p' | sort | xargs
+	in_switch tc filter show dev "$(fanout_ifb)" egress 2>/dev/null | sed -n 's/.*Mirror to device \(p[0-9]*\)).*/\1/p' | sort | xargs
 }
 
 copied_to_is() {
@@ -45,14 +45,14 @@ expected_log='interface of its results was changed by others|tc filter was (remo
 expected_log+='|ingress qdisc is another.s'
 lab_up --workers 4 --bridge linux
 equal "auto: all ports have tc" "tc tc tc tc" "$(modes)"
-equal "no job: there is no interface for results" "" "$(outlet)"
+equal "no job: there is no interface for results" "" "$(fanout_ifb)"
 
 job steady workers 4 elements 10007 payload 352 policy bsp
 start_all steady 1000000 4 --elements 10007 --think-us 500
 check "four workers: rounds flow" slowwait 30 rounds_at_least steady 20
 equal "four workers: results are copied to the port of each" "p0 p1 p2 p3" "$(copied_to)"
 equal "four workers: the interface says what it is" 1 \
-	"$(ip -n "saina-$LAB-sw" link show "$(outlet)" | grep -c "alias saina .*results of job")"
+	"$(ip -n "saina-$LAB-sw" link show "$(fanout_ifb)" | grep -c "alias saina .*results of job")"
 equal "four workers: no result is relayed" 0 "$(counter steady all relayed)"
 
 none_slower() {
@@ -92,10 +92,10 @@ check "the delay is taken back" saina port set p1 delay-in 0
 equal "no delay: the port has tc" tc "$(saina_jq port show p1 '.[0].mode')"
 
 # What others do.
-in_switch ip link del "$(outlet)"
+in_switch ip link del "$(fanout_ifb)"
 check "the interface for results is removed by others: there is a new one" slowwait 10 copied_to_is "p0 p1 p2 p3"
 check "the interface for results is removed by others: rounds go on" rounds_go_on steady 20
-in_switch tc qdisc del dev "$(outlet)" clsact
+in_switch tc qdisc del dev "$(fanout_ifb)" clsact
 check "its filters are removed by others: they are there again" slowwait 10 copied_to_is "p0 p1 p2 p3"
 check "its filters are removed by others: rounds go on" rounds_go_on steady 20
 in_switch tc qdisc del dev p2 clsact 2>/dev/null
@@ -160,7 +160,7 @@ check "a worker is dead: rounds go on" rounds_go_on steady 20
 stop_workers
 check "all sums are exact" wait_all 30
 check "all workers have the same results" same_results 0 1 2
-check "the last worker left: there is no interface for results" slowwait 10 [ -z "$(outlet)" ]
+check "the last worker left: there is no interface for results" slowwait 10 [ -z "$(fanout_ifb)" ]
 
 nothing_left() { # at port p0, and of interfaces and pins
 	in_switch tc filter show dev p0 ingress

@@ -5,7 +5,7 @@
 #
 #   w0, w1, w2: workers of the job "target"
 #   w1: also sends forged frames
-#   w3: not a worker of the job, on a port of the same bridge ("a stranger")
+#   w3: not a worker of the job, on a port of the same bridge (a non-member)
 #
 # No sum changes, and each frame is counted under its reason.
 
@@ -35,9 +35,9 @@ matches "root is shown a worker's session and UDP port" '"udp_port".*"session"|"
 equal "an unprivileged user is shown neither session nor UDP port" "" \
 	"$(grep -oE '"(session|udp_port)"' <<<"$public")"
 
-# lie DESCRIPTION SCOPE COUNTER FROM KEY=VALUE...: ten frames, ten counts.  One thing is
+# forge DESCRIPTION SCOPE COUNTER FROM KEY=VALUE...: ten frames, ten counts.  One thing is
 # wrong with them.  No frame that a worker sends by itself is counted there.
-lie() {
+forge() {
 	local what=$1 whose=$2 name=$3 from=$4 before
 	shift 4
 	before=$(counter_of "$whose" "$name")
@@ -62,65 +62,65 @@ counted_at_least() {
 	[ "$(counter_of "$1" "$2")" -ge "$3" ]
 }
 
-lie "a gradient of worker 1 from a stranger's port" 1 wrong-port 3
-lie "a gradient of worker 0 from the port of worker 1" 0 wrong-port 1 worker=0
-lie "a gradient from another MAC" 1 wrong-mac 1 smac=02:00:00:00:00:77
-lie "a gradient from another IP address" 1 wrong-ip 1 sip=10.190.0.99
-lie "a gradient from another UDP port" 1 wrong-udp 1 sport=4444
-lie "a gradient with another session" 1 session 1 session=1
-lie "a result sent to the aggregator" global forged 1 type=2
-lie "a result sent to the workers" global forged 3 type=2 sport=48864 dip=239.190.0.7 dport=48866 \
+forge "a gradient of worker 1 from a non-member's port" 1 wrong-port 3
+forge "a gradient of worker 0 from the port of worker 1" 0 wrong-port 1 worker=0
+forge "a gradient from another MAC" 1 wrong-mac 1 smac=02:00:00:00:00:77
+forge "a gradient from another IP address" 1 wrong-ip 1 sip=10.190.0.99
+forge "a gradient from another UDP port" 1 wrong-udp 1 sport=4444
+forge "a gradient with another session" 1 session 1 session=1
+forge "a result sent to the aggregator" global forged 1 type=2
+forge "a result sent to the workers" global forged 3 type=2 sport=48864 dip=239.190.0.7 dport=48866 \
 	dmac=01:00:5e:3e:00:07 worker=255
-lie "a result in the aggregator's name" global forged 3 type=2 sip=10.190.0.1 sport=48864 \
+forge "a result in the aggregator's name" global forged 3 type=2 sip=10.190.0.1 sport=48864 \
 	dip=10.190.0.10 "dmac=$(mac_of 0)" "dport=$(saina_jq worker show target 0 '.[0].udp_port')"
-lie "a control message in the aggregator's name" global forged 3 type=18 sip=10.190.0.1 sport=48865 \
+forge "a control message in the aggregator's name" global forged 3 type=18 sip=10.190.0.1 sport=48865 \
 	dip=10.190.0.10 "dmac=$(mac_of 0)" count=31 "dport=$(saina_jq worker show target 0 '.[0].udp_port')"
 # Linux would take these for ordinary frames.
 group=(dip=239.190.0.7 dport=48866 dmac=01:00:5e:3e:00:07 sip=10.190.0.1 sport=48864 type=2
 	worker=255 mask=7 contributors=3 k=3)
-lie "a result behind IP options" global forged 3 "${group[@]}" options=1
-lie "a result behind a priority tag" global forged 3 "${group[@]}" tag=0
-lie "a result behind a service tag" global forged 3 "${group[@]}" tag=0 tpid=0x88a8
-lie "a result in a VLAN" global forged 3 "${group[@]}" tag=5
-lie "a result behind a tag and options" global forged 3 "${group[@]}" tag=0 options=1
-lie "an answer behind a tag" global forged 3 type=2 sip=10.190.0.1 sport=48864 tag=0 \
+forge "a result behind IP options" global forged 3 "${group[@]}" options=1
+forge "a result behind a priority tag" global forged 3 "${group[@]}" tag=0
+forge "a result behind a service tag" global forged 3 "${group[@]}" tag=0 tpid=0x88a8
+forge "a result in a VLAN" global forged 3 "${group[@]}" tag=5
+forge "a result behind a tag and options" global forged 3 "${group[@]}" tag=0 options=1
+forge "an answer behind a tag" global forged 3 type=2 sip=10.190.0.1 sport=48864 tag=0 \
 	dip=10.190.0.10 "dmac=$(mac_of 0)" "dport=$(saina_jq worker show target 0 '.[0].udp_port')"
-lie "a gradient behind IP options" global fragment 1 options=1
-lie "a gradient behind a tag" global fragment 1 tag=0
+forge "a gradient behind IP options" global fragment 1 options=1
+forge "a gradient behind a tag" global fragment 1 tag=0
 # In a worker's name, with its addresses and its session.
 mine=(dport=48865 elem=0 count=0 sip=10.190.0.11 "smac=$(mac_of 1)")
-lie "LEAVE of worker 1 from a stranger's port" 1 wrong-port 3 type=22 "${mine[@]}"
-lie "HEARTBEAT of worker 1 from a stranger's port" 1 wrong-port 3 type=20 "${mine[@]}"
-lie "READY of worker 1 from a stranger's port" 1 wrong-port 3 type=19 "${mine[@]}"
-lie "LEAVE of worker 0 from the port of worker 1" 0 wrong-port 1 type=22 worker=0 "${mine[@]}"
-lie "LEAVE from another MAC" 1 wrong-mac 1 type=22 "${mine[@]}" smac=02:00:00:00:00:77
-lie "LEAVE behind IP options" global fragment 3 type=22 "${mine[@]}" options=1
+forge "LEAVE of worker 1 from a non-member's port" 1 wrong-port 3 type=22 "${mine[@]}"
+forge "HEARTBEAT of worker 1 from a non-member's port" 1 wrong-port 3 type=20 "${mine[@]}"
+forge "READY of worker 1 from a non-member's port" 1 wrong-port 3 type=19 "${mine[@]}"
+forge "LEAVE of worker 0 from the port of worker 1" 0 wrong-port 1 type=22 worker=0 "${mine[@]}"
+forge "LEAVE from another MAC" 1 wrong-mac 1 type=22 "${mine[@]}" smac=02:00:00:00:00:77
+forge "LEAVE behind IP options" global fragment 3 type=22 "${mine[@]}" options=1
 equal "forged LEAVE messages: all three workers are still members" 3 "$(members target)"
-lie "a frame cut short" global truncated 1 cut=20
-lie "a UDP length too small for the header" global truncated 1 udplen=40
-lie "an IP length beyond the end of the frame" global truncated 1 iplen=1400
-lie "another protocol version" global version 1 version=1
-lie "an unknown message type" global type 1 type=99
-lie "a control message to the data port" global type 1 type=16
-lie "an unknown flag" global flags 1 flags=0x80
-lie "a reserved byte that is set" global flags 1 reserved=1
-lie "a gradient with a k" global flags 1 k=1
-lie "an unknown job number" global no-job 1 job=200
-lie "a job number out of range" global no-job 1 job=60000
-lie "a worker that has not joined" global no-worker 1 worker=9
-lie "worker number 255" global no-worker 1 worker=255
-lie "fewer elements than the header says" 1 length 1 elems=255
-lie "more elements than the header says" 1 length 1 elems=257
-lie "another payload size" 1 elements 1 count=128
-lie "another element type" 1 element-type 1 elem=2
-lie "a segment beyond the end of the gradient" 1 segment 1 segment=16
-lie "segment number 2^32-1" 1 segment 1 segment=0xffffffff
-lie "a block scale that is too fine" 1 exponent 1 exponent=111
-lie "a block scale that is too coarse" 1 exponent 1 exponent=-105
-lie "NaN in the name of worker 1" 1 wrong-port 3 exponent=-128
-lie "a round far ahead of the job" 1 round-future 1 "round=$(($(job_field target round) + 1000000))"
-lie "round number 2^32-1" 1 round-future 1 round=0xffffffff
-lie "a first fragment" global fragment 1 fragment=1
+forge "a frame cut short" global truncated 1 cut=20
+forge "a UDP length too small for the header" global truncated 1 udplen=40
+forge "an IP length beyond the end of the frame" global truncated 1 iplen=1400
+forge "another protocol version" global version 1 version=1
+forge "an unknown message type" global type 1 type=99
+forge "a control message to the data port" global type 1 type=16
+forge "an unknown flag" global flags 1 flags=0x80
+forge "a reserved byte that is set" global flags 1 reserved=1
+forge "a gradient with a k" global flags 1 k=1
+forge "an unknown job number" global no-job 1 job=200
+forge "a job number out of range" global no-job 1 job=60000
+forge "a worker that has not joined" global no-worker 1 worker=9
+forge "worker number 255" global no-worker 1 worker=255
+forge "fewer elements than the header says" 1 length 1 elems=255
+forge "more elements than the header says" 1 length 1 elems=257
+forge "another payload size" 1 elements 1 count=128
+forge "another element type" 1 element-type 1 elem=2
+forge "a segment beyond the end of the gradient" 1 segment 1 segment=16
+forge "segment number 2^32-1" 1 segment 1 segment=0xffffffff
+forge "a block scale that is too fine" 1 exponent 1 exponent=111
+forge "a block scale that is too coarse" 1 exponent 1 exponent=-105
+forge "NaN in the name of worker 1" 1 wrong-port 3 exponent=-128
+forge "a round far ahead of the job" 1 round-future 1 "round=$(($(job_field target round) + 1000000))"
+forge "round number 2^32-1" 1 round-future 1 round=0xffffffff
+forge "a first fragment" global fragment 1 fragment=1
 # A replay of long ago is answered, and adds nothing.  The real worker 1 may be told of a
 # stale round, too, when the machine is busy: so many replays are not its own.
 before=$(counter_of 1 stale)

@@ -3,14 +3,14 @@
 #
 # Admission: who may not join is told why, in a sentence, at the worker.
 #
-#     w0, w1: workers of the job "door", which has two; w2: wants in as well
+#     w0, w1: workers of the job "small", which has two; w2: wants in as well
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 expected_log="lines like the next one"
 lab_up --workers 3
-job door id 3 workers 2 elements 4096 payload 256 token open-sesame heartbeat 50 dead 5000
+job small id 3 workers 2 elements 4096 payload 256 token open-sesame heartbeat 50 dead 5000
 quick=(--join-timeout-ms $((3000 * SLOW)))
 
 SWITCH_MAC=$(mac_of switch)
@@ -66,36 +66,36 @@ END
 )
 equal "join: a first round that cannot be is refused as malformed" "3 1" "$refusals"
 
-output=$(join_error 0 0 door "${quick[@]}" --token wrong)
+output=$(join_error 0 0 small "${quick[@]}" --token wrong)
 matches "join: a wrong token is refused" "token" "$output"
-output=$(join_error 0 0 door "${quick[@]}")
+output=$(join_error 0 0 small "${quick[@]}")
 matches "join: no token is refused" "token" "$output"
-output=$(join_error 0 0 door "${quick[@]}" --elements 999999 --token open-sesame)
+output=$(join_error 0 0 small "${quick[@]}" --elements 999999 --token open-sesame)
 matches "join: another number of elements is refused" "999999|4096" "$output"
-output=$(join_error 2 2 door "${quick[@]}" --token open-sesame)
+output=$(join_error 2 2 small "${quick[@]}" --token open-sesame)
 matches "join: an identifier beyond the job's is refused" "worker" "$output"
-equal "join: after refusals the job has no member" 0 "$(members door)"
+equal "join: after refusals the job has no member" 0 "$(members small)"
 
 # A token on the command line can be read by everybody: from a file here, from the
 # environment below.
 echo open-sesame >"$WORK/token"
 chmod 644 "$WORK/token"
-output=$(join_error 0 0 door "${quick[@]}" --token-file "$WORK/token")
+output=$(join_error 0 0 small "${quick[@]}" --token-file "$WORK/token")
 matches "join: a token file that everybody may read is refused" "read by everybody" "$output"
 chmod 600 "$WORK/token"
-output=$(in_worker 0 env SAINA_AGGREGATOR="$AGG" SAINA_JOB=door SAINA_TOKEN_FILE="$WORK/token" RANK=1 WORLD_SIZE=3 \
+output=$(in_worker 0 env SAINA_AGGREGATOR="$AGG" SAINA_JOB=small SAINA_TOKEN_FILE="$WORK/token" RANK=1 WORLD_SIZE=3 \
 	"$B/saina-allreduce" "${quick[@]}" 2>&1)
 matches "join: a job of another size than torchrun's WORLD_SIZE is refused" "has 2 workers, there are 3 here" "$output"
 no_member() {
-	[ "$(members door)" = 0 ]
+	[ "$(members small)" = 0 ]
 }
 check "join: who refused the job is no member" slowwait 10 no_member
-start_all door 1000000 2 --token-file "$WORK/token" --elements 4096 --think-us 1000 --restarts
-check "join: two workers with the token train" slowwait 20 rounds_at_least door 3 || bail "no rounds"
+start_all small 1000000 2 --token-file "$WORK/token" --elements 4096 --think-us 1000 --restarts
+check "join: two workers with the token train" slowwait 20 rounds_at_least small 3 || bail "no rounds"
 
-output=$(join_error 0 2 door "${quick[@]}" --token open-sesame)
+output=$(join_error 0 2 small "${quick[@]}" --token open-sesame)
 matches "join: an identifier that is in use is refused" "worker 0" "$output"
-output=$(join_error -1 2 door "${quick[@]}" --token open-sesame)
+output=$(join_error -1 2 small "${quick[@]}" --token open-sesame)
 matches "join: a full job refuses another worker" "full|all 2|2 workers" "$output"
 # Worker 0's namespace asks for a job that does not exist, as often as there are refusals
 # for all in a second.
@@ -111,43 +111,43 @@ before=$(answers)
 began=$SECONDS
 send_raw 0 type=16 dport=48865 elem=0 count=0 worker=255 job=99 join=4712 sport=4712 repeat=3000
 check "join: 3000 JOINs from one address reach the agent's host" slowwait 30 asked
-output=$(join_error 2 2 door "${quick[@]}" --token wrong)
+output=$(join_error 2 2 small "${quick[@]}" --token wrong)
 matches "join: another address is refused with a sentence beside them" "token" "$output"
 sent=$(($(answers) - before))
 # Besides, each STATUS that two workers get for a heartbeat is one.
 took=$((SECONDS - began))
 check "join: few of the 3000 are answered ($sent datagrams in $took s)" [ "$sent" -lt $((250 * (1 + took))) ]
-at=$(job_field door round)
-check "join: rounds go on beside refusals" slowwait 20 rounds_at_least door $((at + 10))
+at=$(job_field small round)
+check "join: rounds go on beside refusals" slowwait 20 rounds_at_least small $((at + 10))
 
 # Worker 2 wants the place of worker 1 and asks again and again.  Meanwhile worker 0,
 # who knows its address, says JOINs in its name.
-SAINA_TOKEN=open-sesame start_as thief 1 2 door 1000000 --elements 4096 --think-us 1000 --restarts \
+SAINA_TOKEN=open-sesame start_as second 1 2 small 1000000 --elements 4096 --think-us 1000 --restarts \
 	--join-timeout-ms $((60000 * SLOW))
 taken_over() {
-	[ "$(saina_jq worker show door 1 '.[0].ip')" = 10.190.0.12 ]
+	[ "$(saina_jq worker show small 1 '.[0].ip')" = 10.190.0.12 ]
 }
 victim_port() {
 	in_worker 2 ss -Huan | awk '$4 ~ /:48866$/ { next } { sub(/.*:/, "", $4); print $4; exit }'
 }
-check "forged JOIN: a worker asks for an identifier that is in use" slowwait 10 grep -q "is alive" "$WORK/thief.err"
+check "forged JOIN: a worker asks for an identifier that is in use" slowwait 10 grep -q "is alive" "$WORK/second.err"
 SWITCH_MAC=$(mac_of switch)
 # Not by raw: the number would be that of a shell around it.
 nsenter --net="/run/netns/saina-$LAB-w0" -- "$RAWSEND" eth0 "dmac=$SWITCH_MAC" type=16 dport=48865 elem=0 count=0 \
 	worker=255 job=3 sip=10.190.0.12 "sport=$(victim_port)" join=4711 repeat=$((100000 * SLOW)) &
-liar=$!
+forger=$!
 kill -TERM "${worker_pids[1]}"
 check "forged JOIN: the worker is admitted as the identifier becomes free" slowwait 30 taken_over
-equal "forged JOIN: the worker is bound to its own port" p2 "$(saina_jq worker show door 1 '.[0].port')"
-at=$(job_field door round)
-check "forged JOIN: rounds go on with the worker" slowwait 20 rounds_at_least door $((at + 10))
+equal "forged JOIN: the worker is bound to its own port" p2 "$(saina_jq worker show small 1 '.[0].port')"
+at=$(job_field small round)
+check "forged JOIN: rounds go on with the worker" slowwait 20 rounds_at_least small $((at + 10))
 # Not to be caught: in a VM it is still at it, and bash has run the traps of this script for it.
-kill -KILL $liar 2>/dev/null
-wait $liar
+kill -KILL $forger 2>/dev/null
+wait $forger
 
-saina job set door state stopped || not_ok "stop: the job is stopped"
+saina job set small state stopped || not_ok "stop: the job is stopped"
 check "stop: the workers of a stopped job end" slowwait 20 worker_ended 0
-output=$(join_error -1 2 door "${quick[@]}" --token open-sesame)
+output=$(join_error -1 2 small "${quick[@]}" --token open-sesame)
 matches "join: a stopped job refuses workers" "stopped" "$output"
 wait_all 20 >/dev/null
 matches "stop: the workers of a stopped job say why they end" "stopped" "$(cat "$WORK/0.err")"
@@ -156,7 +156,7 @@ matches "join: a job whose name does not exist is refused" 'no job "window" here
 output=$(in_worker 2 "$B/saina-allreduce" --aggregator "$AGG" --job 99 --worker 0 --rounds 1 "${quick[@]}" 2>&1)
 matches "join: a job that does not exist is refused" "99" "$output"
 
-saina job del door
+saina job del small
 
 # A worker that has left is back while the last round it had a part in is still the present one, of
 # a job that has more elements than its rounds.
@@ -197,7 +197,7 @@ for n in 6000 4000; do
 done
 start 1 grown 1000000 --think-us 1000
 check "auto: a second worker without a size of its own gets the job's" slowwait 20 rounds_at_least grown 3
-if [ "$PLANE" = agent ]; then
+if [ "$BACKEND" = agent ]; then
 	check "auto: the agent is killed" lab agent kill
 	check "auto: the agent starts again" lab agent start
 	at=$(job_field grown round)

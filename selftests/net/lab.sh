@@ -7,7 +7,7 @@
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
-left() {
+leftovers() {
 	ls -d "/run/netns/saina-$LAB-"* "/run/saina-lab/$LAB" 2>/dev/null
 	for p in /proc/[0-9]*/cmdline; do
 		{ tr '\0' ' ' <"$p"; } 2>/dev/null | grep -F "/run/saina-lab/$LAB/" | grep -v grep
@@ -35,7 +35,7 @@ for bridge in $BRIDGES; do
 	check "$bridge: the port of a worker is added again" lab port add 1
 	check "$bridge: a worker whose port was added again is reached" slowwait 10 pings 1 10.190.0.10
 	check "$bridge: the lab goes down" lab down
-	equal "$bridge: nothing of the lab is left" "" "$(left)"
+	equal "$bridge: nothing of the lab is left" "" "$(leftovers)"
 done
 
 # --- everything in it crashes --------------------------------------------------
@@ -49,7 +49,7 @@ for ns in sw w0 w1; do
 	done
 done
 check "a lab whose processes were killed goes down" lab down
-equal "a lab whose processes were killed leaves nothing" "" "$(left)"
+equal "a lab whose processes were killed leaves nothing" "" "$(leftovers)"
 check "a lab that goes down ends the processes in it" slowwait 5 pid_gone $sleeper
 
 # --- its owner crashes ---------------------------------------------------------
@@ -62,12 +62,12 @@ check "saina-lab clean leaves a lab alone while its owner lives" [ -d "/run/sain
 kill -KILL $owner
 slowwait 5 pid_gone $owner
 "$LAB_TOOL" clean "$LAB" >/dev/null
-equal "saina-lab clean removes a lab whose owner is gone" "" "$(left)"
+equal "saina-lab clean removes a lab whose owner is gone" "" "$(leftovers)"
 lab_up --workers 1 --no-agent
 pid=$(cat "/run/saina-lab/$LAB/ovs/vswitchd.pid")
 rm -rf "/run/saina-lab/$LAB"
 "$LAB_TOOL" clean "$LAB" >/dev/null
-equal "saina-lab clean removes a lab of which only the namespaces are left" "" "$(left)"
+equal "saina-lab clean removes a lab of which only the namespaces are left" "" "$(leftovers)"
 check "saina-lab clean ends the Open vSwitch of a lab of which only the namespaces are left" slowwait 5 pid_gone "$pid"
 
 # --- interrupted while it comes up ----------------------------------------------
@@ -76,21 +76,21 @@ pid=$!
 slowwait 10 [ -e "/run/netns/saina-$LAB-w3" ]
 kill -TERM $pid
 wait $pid
-equal "saina-lab up, interrupted, leaves nothing" "" "$(left)"
+equal "saina-lab up, interrupted, leaves nothing" "" "$(leftovers)"
 
 # --- bad input --------------------------------------------------------------------
-refuses() { # WORD ARGUMENTS...: exit status 2 and a sentence with the word
+check_refused() { # WORD ARGUMENTS...: exit status 2 and a sentence with the word
 	local output word=$1
 	shift
 	output=$("$LAB_TOOL" "$@" 2>&1)
 	equal "saina-lab $*: is refused with status 2 and the word at fault" "2 yes" "$? $([[ $output == *"$word"* ]] && echo yes || echo "$output")"
 }
-refuses '"a b"' up "a b"
-refuses '"65001"' up "$LAB" --mtu 65001
-refuses '"0"' up "$LAB" --workers 0
-refuses '"token-ring"' up "$LAB" --bridge token-ring
-refuses '"101"' up "$LAB" --loss 101
-refuses '--frobnicate' up "$LAB" --frobnicate 1
-refuses '--rate' up "$LAB" --rate
-refuses '"fly"' fly
+check_refused '"a b"' up "a b"
+check_refused '"65001"' up "$LAB" --mtu 65001
+check_refused '"0"' up "$LAB" --workers 0
+check_refused '"token-ring"' up "$LAB" --bridge token-ring
+check_refused '"101"' up "$LAB" --loss 101
+check_refused '--frobnicate' up "$LAB" --frobnicate 1
+check_refused '--rate' up "$LAB" --rate
+check_refused '"fly"' fly
 finished

@@ -45,13 +45,13 @@ mixed)	DEFAULT_BRIDGE=linux BRIDGES=linux SAINA_LAB_HOOK=tc ;;
 	exit 2 ;;
 esac
 # Who has the jobs: the agent, or the kernel (saina.ko, in the switch's namespace).
-PLANE=${SAINA_TEST_PLANE:-agent}
+BACKEND=${SAINA_TEST_PLANE:-agent}
 tool_opts=()
-case $PLANE in
+case $BACKEND in
 agent)	export SAINA_CONTROL=$AGENT_SOCKET ;;
 kernel)	export SAINA_CONTROL=kernel SAINA_CTL_SOCKET=$AGENT_SOCKET
 	tool_opts=(-n "saina-$LAB-sw") ;;
-*)	echo "SAINA_TEST_PLANE=$PLANE: agent or kernel"
+*)	echo "SAINA_TEST_PLANE=$BACKEND: agent or kernel"
 	exit 2 ;;
 esac
 

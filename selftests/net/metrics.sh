@@ -12,15 +12,15 @@
 . "$(dirname "$0")/lib.sh"
 
 CLIENT=$NET_DIR/metrics.py
-hoarder=
+stalled=
 
-finish_hoarder() {
+finish_stalled() {
 	local status=$?
-	[ -z "$hoarder" ] || kill -KILL "$hoarder" 2>/dev/null
+	[ -z "$stalled" ] || kill -KILL "$stalled" 2>/dev/null
 	(exit $status)
 	finish
 }
-trap finish_hoarder EXIT
+trap finish_stalled EXIT
 
 scrape() { # into $WORK/text
 	in_switch "$CLIENT" get 9496 >"$WORK/answer" || return 1
@@ -122,9 +122,9 @@ done
 check "forty more jobs: all are there" sum_at_least 41 saina_jobs
 check "forty more jobs: the text is right" "$CLIENT" check <"$WORK/text"
 
-in_switch "$CLIENT" hoard 9496 20 >"$WORK/hoard" 2>&1 &
-hoarder=$!
-check "clients that never read, or never ask: forty connect" slowwait 60 grep -q held "$WORK/hoard"
+in_switch "$CLIENT" stall 9496 20 >"$WORK/stall" 2>&1 &
+stalled=$!
+check "clients that never read, or never ask: forty connect" slowwait 60 grep -q connected "$WORK/stall"
 at=$(job_field steady round)
 check "clients that never read: rounds go on" slowwait 30 rounds_at_least steady $((at + 20))
 check "clients that never read: the agent takes changes" saina job set steady policy bsp
@@ -132,9 +132,9 @@ check "clients that never read: the agent tells of jobs" saina job del other1
 [ "${1-}" != all ] ||
 	check "clients that never read: they are dropped in the end, and another gets its answer" slowwait 90 scrape
 equal "clients that never read: no worker was lost" 3 "$(members steady)"
-kill -KILL "$hoarder"
-wait "$hoarder" 2>/dev/null
-hoarder=
+kill -KILL "$stalled"
+wait "$stalled" 2>/dev/null
+stalled=
 
 # At a unix socket instead, one that a killed agent has left.
 stop_workers

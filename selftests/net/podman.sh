@@ -42,14 +42,14 @@ trap finish_podman EXIT
 
 pod() {
 	# shellcheck disable=SC2086 # words
-	inside podman $ENGINE_OPTIONS "$@"
+	in_ns podman $ENGINE_OPTIONS "$@"
 }
 
-left() {
+leftovers() {
 	pod ps -aq
 	pod network ls -q | grep quickstart
 	pod images -q
-	left_of_any
+	leftovers_of_any
 }
 
 # --- four workers ---------------------------------------------------------------------
@@ -63,8 +63,8 @@ control four
 check "containers: the job runs" slowwait 60 job_runs
 equal "containers: every port has tc by itself" "tc auto" "$(saina_jq port show '[.[]|"\(.mode) \(.hook)"]|unique|join(", ")')"
 equal "containers: GRO is off at their end, as Podman left it" "generic-receive-offload: off" \
-	"$(inside nsenter -t "$(pod inspect -f '{{.State.Pid}}' "$id-0")" --net -- ethtool -k eth0 | grep '^generic-receive-offload')"
-inside "$B/saina" -s "$SAINA_CONTROL" -j doctor host bridge podman1 >"$WORK/doctor"
+	"$(in_ns nsenter -t "$(pod inspect -f '{{.State.Pid}}' "$id-0")" --net -- ethtool -k eth0 | grep '^generic-receive-offload')"
+in_ns "$B/saina" -s "$SAINA_CONTROL" -j doctor host bridge podman1 >"$WORK/doctor"
 equal "doctor: a port with hook tc is ok, the stock container behind it is named" "ok stock container" \
 	"$(jq -r '.[]|select(.check=="port-redirect")|.status+" "+(.found|match("stock container").string)' "$WORK/doctor" | sort -u)"
 equal "doctor: nothing is relayed to stock containers" "" "$(jq -r '.[]|select(.check=="relayed").found' "$WORK/doctor")"
@@ -82,7 +82,7 @@ equal "containers: all four have the same results" 1 \
 equal "containers: none has CAP_NET_ADMIN" "0 0 0 0" "$(sed -n 's/.*CapEff:\t//p' "$WORK/four.out" | while read -r c; do
 	echo $((0x$c >> 12 & 1))
 done | xargs)"
-equal "quickstart: leaves nothing behind" "" "$(left)"
+equal "quickstart: leaves nothing behind" "" "$(leftovers)"
 
 # --- Ctrl-C ------------------------------------------------------------------------------
 
@@ -111,7 +111,7 @@ equal "quickstart: runs on a network that is there" "0: " "$output"
 equal "quickstart: says in words that every sum was right" "2 2" \
 	"$(grep -cE "^  worker [01]: $(shrink 50) rounds, segments exact [1-9][0-9]*, wrong 0, unverified 0;.* relayed 0;" "$WORK/own.out") $(
 	grep -oE 'all [0-9]+ workers ended well' "$WORK/own.out" | tr -dc 0-9)"
-equal "quickstart: leaves the network that was there, and nothing else" "own " "$(pod network ls --format '{{.Name}}' | grep own) $(left)"
+equal "quickstart: leaves the network that was there, and nothing else" "own " "$(pod network ls --format '{{.Name}}' | grep own) $(leftovers)"
 
 # --- PyTorch: a script for torchrun, unchanged ---------------------------------------------
 
@@ -155,5 +155,5 @@ fails "a network that is not there: says how to see those that are" 1 'no networ
 pod network create --disable-dns --internal inner >/dev/null
 fails "a bridge without an IPv4 address: says how to give it one" 1 'has no IPv4 address .*: ip addr add .* dev podman[0-9]' --network inner
 fails "a job that is refused: says what sainad said" 1 'the job is refused: .*nosuch' --policy nosuch
-equal "quickstart: leaves nothing behind when it fails" "" "$(left)"
+equal "quickstart: leaves nothing behind when it fails" "" "$(leftovers)"
 finished

@@ -20,7 +20,7 @@ port_is_attached() {
 	[[ $(port_mode "$1") = @(native|tc) ]]
 }
 
-pull_and_plug() { # BRIDGE
+port_replug() { # BRIDGE
 	local at
 	expected_log="worker 2 .* is dead"
 	lab_up --workers 3 --bridge "$1"
@@ -49,6 +49,6 @@ pull_and_plug() { # BRIDGE
 }
 
 for bridge in $BRIDGES; do
-	pull_and_plug "$bridge"
+	port_replug "$bridge"
 done
 finished

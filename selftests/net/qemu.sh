@@ -16,8 +16,8 @@ fi
 # shellcheck source=quickstart_lib.sh
 . "$(dirname "$0")/quickstart_lib.sh"
 
-left() {
-	left_of_any
+leftovers() {
+	leftovers_of_any
 }
 
 check "the guests' kernel is there" "$TOP/tools/saina-vm" fetch --missing 6.1 || bail "no kernel for the guests"
@@ -28,11 +28,11 @@ fails "refuses more guests than there are addresses" 2 'no room for 10 addresses
 fails "a bridge that is not there: says how to see those that are" 1 'no interface br9: ip link show type bridge' --bridge br9 \
 	--guests 10.0.0.100/24
 fails "a job that is refused: says what sainad said" 1 'the job is refused: .*nosuch' --policy nosuch
-equal "quickstart: leaves nothing behind when it fails, taps and bridge included" "" "$(left)"
-inside ip link add br9 type bridge
+equal "quickstart: leaves nothing behind when it fails, taps and bridge included" "" "$(leftovers)"
+in_ns ip link add br9 type bridge
 fails "a bridge without an IPv4 address: says how to give it one" 1 'br9 has no IPv4 address: ip addr add .* dev br9' --bridge br9 \
 	--guests 10.0.0.100/24
-inside ip link del br9
+in_ns ip link del br9
 
 # --- guests ------------------------------------------------------------------------------
 
@@ -50,29 +50,29 @@ check "guests, own: the job runs" slowwait 200 job_runs
 equal "guests, own: every port has tc by itself" "tc auto" "$(saina_jq port show '[.[]|"\(.mode) \(.hook)"]|unique|join(", ")')"
 ended own
 all_right own 2 50
-equal "guests, own: leaves nothing behind" "" "$(left)"
+equal "guests, own: leaves nothing behind" "" "$(leftovers)"
 
-check "guests, there: a bridge is made" inside ip link add br9 type bridge
-check "guests, there: the bridge has an address" inside ip addr add 10.9.0.1/24 dev br9
-check "guests, there: the bridge is up" inside ip link set br9 up
+check "guests, there: a bridge is made" in_ns ip link add br9 type bridge
+check "guests, there: the bridge has an address" in_ns ip addr add 10.9.0.1/24 dev br9
+check "guests, there: the bridge is up" in_ns ip link set br9 up
 quickstart there --bridge br9 --guests 10.9.0.100/24 --workers 3 --policy fastest:k=2 --kernel 6.12 --rounds 20
 ended there
 all_right there 3 20
-equal "guests, there: leaves the bridge, and nothing else" br9 "$(left | sed -E 's/^[0-9]+: ([^:@]+).*/\1/')"
-inside ip link del br9
+equal "guests, there: leaves the bridge, and nothing else" br9 "$(leftovers | sed -E 's/^[0-9]+: ([^:@]+).*/\1/')"
+in_ns ip link del br9
 
 # --- Open vSwitch, its userspace datapath ---------------------------------------------------
 
 ovs_up() {
-	inside mkdir -p /run/openvswitch &&
-		inside ovsdb-tool create /run/ovs.db /usr/share/openvswitch/vswitch.ovsschema &&
-		inside ovsdb-server /run/ovs.db --remote=punix:/run/openvswitch/db.sock --pidfile --no-chdir --detach \
+	in_ns mkdir -p /run/openvswitch &&
+		in_ns ovsdb-tool create /run/ovs.db /usr/share/openvswitch/vswitch.ovsschema &&
+		in_ns ovsdb-server /run/ovs.db --remote=punix:/run/openvswitch/db.sock --pidfile --no-chdir --detach \
 			--log-file=/run/ovsdb.log --verbose=console:off &&
-		inside ovs-vsctl --no-wait init &&
-		inside ovs-vswitchd --pidfile --no-chdir --detach --log-file=/run/vswitchd.log --verbose=console:off &&
-		inside ovs-vsctl add-br br9 -- set bridge br9 datapath_type=netdev fail-mode=standalone &&
-		inside ethtool -K br9 tx off >/dev/null &&
-		inside ip addr add 10.9.0.1/24 dev br9 && inside ip link set br9 up
+		in_ns ovs-vsctl --no-wait init &&
+		in_ns ovs-vswitchd --pidfile --no-chdir --detach --log-file=/run/vswitchd.log --verbose=console:off &&
+		in_ns ovs-vsctl add-br br9 -- set bridge br9 datapath_type=netdev fail-mode=standalone &&
+		in_ns ethtool -K br9 tx off >/dev/null &&
+		in_ns ip addr add 10.9.0.1/24 dev br9 && in_ns ip link set br9 up
 }
 check "guests, ovs: Open vSwitch with a bridge is started" ovs_up
 quickstart ovs --bridge br9 --guests 10.9.0.100/24 --rounds 50
@@ -81,10 +81,10 @@ check "guests, ovs: the job runs" slowwait 200 job_runs
 equal "guests, ovs: every port has XDP by itself" "native auto" "$(saina_jq port show '[.[]|"\(.mode) \(.hook)"]|unique|join(", ")')"
 ended ovs
 all_right ovs 2 50
-equal "guests, ovs: leaves no port behind" "" "$(inside ovs-vsctl list-ports br9)"
-inside ovs-vsctl del-br br9
-inside ovs-appctl exit --cleanup
-inside ovs-appctl -t ovsdb-server exit
+equal "guests, ovs: leaves no port behind" "" "$(in_ns ovs-vsctl list-ports br9)"
+in_ns ovs-vsctl del-br br9
+in_ns ovs-appctl exit --cleanup
+in_ns ovs-appctl -t ovsdb-server exit
 
 # --- Ctrl-C ------------------------------------------------------------------------------
 

@@ -18,15 +18,15 @@ lab_up --workers 2 --bridge linux
 # Of what worker 1 sends to the data path, and not of its heartbeats.
 rule=(OUTPUT -p udp --dport 48864 -j)
 
-shut() { # DROP|REJECT
+fw_block() { # DROP|REJECT
 	in_worker 1 iptables -A "${rule[@]}" "$1"
 }
 
-open_again() { # DROP|REJECT
+fw_unblock() { # DROP|REJECT
 	in_worker 1 iptables -D "${rule[@]}" "$1"
 }
 
-lose() {
+drop_egress() {
 	in_worker 1 tc qdisc add dev eth0 clsact &&
 		in_worker 1 tc filter add dev eth0 egress protocol ip u32 match ip dport 48864 0xffff \
 			action mirred egress redirect dev lo
@@ -41,8 +41,8 @@ ends() {
 	slowwait 60 worker_ended "$1"
 }
 
-# begun JOB [options of both workers]: a job whose two workers have begun
-begun() {
+# job_start JOB [options of both workers]: a job whose two workers have begun
+job_start() {
 	job "$1" workers 2 elements 20000 payload 352 policy bsp dead 2000 heartbeat 200
 	start_all "$1" 1000000 2 --elements 20000 --think-us 1000 "${@:2}"
 	check "$1: rounds flow" slowwait 60 rounds_at_least "$1" 5
@@ -59,7 +59,7 @@ trouble() {
 	fi
 }
 
-unheard() { # JOB 0|1: of worker 1, as worker show says it
+trouble_shown() { # JOB 0|1: of worker 1, as worker show says it
 	[ "$(agent_saina -j worker show "$1" 1 | jq '.[0] | has("trouble")')" = "$2" ]
 }
 
@@ -83,7 +83,7 @@ others_go_on() {
 	saina job del "$1"
 }
 
-begun mtu
+job_start mtu
 check "mtu: the MTU of worker 1 is lowered" in_worker 1 ip link set eth0 mtu 1400
 check "mtu: worker 1 ends" ends 1
 reap 1
@@ -94,17 +94,17 @@ in_worker 1 ip link set eth0 mtu 1500
 others_go_on mtu
 
 for verdict in DROP REJECT; do
-	begun "$verdict"
-	check "$verdict: a firewall of worker 1 refuses what it sends" shut "$verdict"
+	job_start "$verdict"
+	check "$verdict: a firewall of worker 1 refuses what it sends" fw_block "$verdict"
 	check "$verdict: worker 1 says so" slowwait 30 has_said 1 "cannot send to the aggregator by eth0: Operation not permitted"
 	check "$verdict: job show says that worker 1 lives and cannot send, and why" slowwait 30 trouble "$verdict" \
 		"worker 1 \(.*\) is alive, but its kernel has refused to send its gradients for [0-9]+ s: Operation not permitted"
 	matches "$verdict: job show says it in words, too" "is alive, but its kernel" "$(agent_saina job show "$verdict")"
 	matches "$verdict: saina doctor says it" "worker 1 .* is alive, but its kernel has refused" \
 		"$(in_switch "$B/saina" -s "$AGENT_SOCKET" -j doctor host bridge br0 | jq -r '.[] | select(.check == "job").found')"
-	check "$verdict: worker show says it of worker 1" unheard "$verdict" true
+	check "$verdict: worker show says it of worker 1" trouble_shown "$verdict" true
 	at=$(job_field "$verdict" round)
-	check "$verdict: it is tried again, and sent when the firewall lets it out" open_again "$verdict"
+	check "$verdict: it is tried again, and sent when the firewall lets it out" fw_unblock "$verdict"
 	check "$verdict: rounds go on" slowwait 30 rounds_at_least "$verdict" $((at + 10))
 	check "$verdict: job show says nothing any more" slowwait 30 trouble "$verdict"
 	stop_workers
@@ -113,8 +113,8 @@ for verdict in DROP REJECT; do
 done
 
 # Nobody refuses these, they are lost behind the kernel of worker 1.
-begun lost
-check "lost: what worker 1 sends is lost behind its interface" lose
+job_start lost
+check "lost: what worker 1 sends is lost behind its interface" drop_egress
 check "lost: job show says that nothing of worker 1 arrives" slowwait 60 trouble lost \
 	"worker 1 \(.*\) is alive, and sends gradients, but none has arrived by port p1 for [0-9]+ s"
 at=$(job_field lost round)
@@ -136,16 +136,16 @@ stop_workers
 check "busy: all sums are exact" wait_all 60
 saina job del busy
 
-begun firewall --timeout-ms 3000
-check "firewall: a firewall of worker 1 refuses its gradients" shut REJECT
+job_start firewall --timeout-ms 3000
+check "firewall: a firewall of worker 1 refuses its gradients" fw_block REJECT
 check "firewall: worker 1 ends after its time-out" ends 1
 reap 1
 matches "firewall: worker 1 says that its firewall is why" \
 	"nothing could be sent to $AGG by eth0 for 3000 ms: Operation not permitted: a firewall here" "$(cat "$WORK/1.err")"
-open_again REJECT
+fw_unblock REJECT
 others_go_on firewall
 
-begun route --timeout-ms 3000
+job_start route --timeout-ms 3000
 check "route: the route of worker 1 is removed" in_worker 1 ip route del 10.190.0.0/24
 check "route: worker 1 ends after its time-out" ends 1
 reap 1

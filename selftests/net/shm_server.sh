@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The socket that sainad lends memory at, which every user of the host may connect to:
+# The socket by which sainad hands out shared memory, which every user of the host may connect to:
 #
 #     w0, w1: workers of a job by reference
-#     shm_server.py: clients of the socket that lie, flood, or say nothing, as user 65534
+#     shm_server.py: clients of the socket that send wrong requests, flood it, or say nothing, as user 65534
 #
 # and what a worker's process can see once the worker is dead.
 
@@ -61,15 +61,15 @@ ask() { # VERSION JOB WORKER SESSION [BYTES]
 	nobody "$WORK/shm_server.py" ask "$SAINA_SHARE" "$@"
 }
 refused="is not admitted in this session"
-matches "a question with a wrong session is refused" "^13 .*$refused" "$(ask 3 "$id" 1 1)"
-matches "a question for worker 0 with the session of worker 1 is refused" "^13 .*$refused" "$(ask 3 "$id" 0 "$session")"
-matches "a question for a worker that cannot be is refused" "^13 .*$refused" "$(ask 3 "$id" 255 "$session")"
-matches "a question for a job that cannot be is refused" "^13 .*$refused" "$(ask 3 65535 1 "$session")"
+matches "a request with a wrong session is refused" "^13 .*$refused" "$(ask 3 "$id" 1 1)"
+matches "a request for worker 0 with the session of worker 1 is refused" "^13 .*$refused" "$(ask 3 "$id" 0 "$session")"
+matches "a request for a worker that cannot be is refused" "^13 .*$refused" "$(ask 3 "$id" 255 "$session")"
+matches "a request for a job that cannot be is refused" "^13 .*$refused" "$(ask 3 65535 1 "$session")"
 matches "another version is refused with a sentence" "^71 version 4 " "$(ask 4 "$id" 1 "$session")"
-matches "half a question is refused with a sentence" "^71 a question has 16 bytes, not 8:" "$(ask 3 "$id" 1 "$session" 8)"
-matches "one byte too many is refused with a sentence" "^71 a question has 16 bytes, not 17:" "$(ask 3 "$id" 1 "$session" 17)"
-matches "a long question is refused with a sentence" "^71 a question has 16 bytes, not 60000:" "$(ask 3 "$id" 1 "$session" 60000)"
-matches "an empty question is refused with a sentence" "^74 a question is one struct" "$(ask 3 "$id" 1 "$session" 0)"
+matches "half a request is refused with a sentence" "^71 .* 16 bytes, not 8:" "$(ask 3 "$id" 1 "$session" 8)"
+matches "one byte too many is refused with a sentence" "^71 .* 16 bytes, not 17:" "$(ask 3 "$id" 1 "$session" 17)"
+matches "a long request is refused with a sentence" "^71 .* 16 bytes, not 60000:" "$(ask 3 "$id" 1 "$session" 60000)"
+matches "an empty request is refused with a sentence" "^74 .*one struct" "$(ask 3 "$id" 1 "$session" 0)"
 equal "nine refusals are counted" 9 "$(counted share_refused)"
 
 # --- descriptors ------------------------------------------------------------------
@@ -93,8 +93,8 @@ check "messages with descriptors to the control socket: sainad has no more descr
 check "messages with descriptors to the control socket: it serves others" agent_saina job show
 
 # --- silence ------------------------------------------------------------------------
-lent=$(counted share_lent)
-quiet=$(counted share_silent)
+granted=$(counted share_lent)
+silent_before=$(counted share_silent)
 nobody "$WORK/shm_server.py" silent "$SAINA_SHARE" 300 >"$WORK/silent" &
 silent=$!
 check "300 silent connections of one user are made" slowwait 20 has_lines "$WORK/silent" 1
@@ -103,10 +103,10 @@ wait "${worker_pids[1]}"
 unset 'worker_pids[1]'
 start 1 local 1000000 --elements 8192 --think-us 2000 --restarts
 check "silent connections: a worker that joins meanwhile has its memory" slowwait 20 in_use
-check "silent connections: it was lent" [ "$(counted share_lent)" -gt "$lent" ]
+check "silent connections: it was granted" [ "$(counted share_lent)" -gt "$granted" ]
 wait $silent
 matches "silent connections: those above 64 are refused, all are closed" "refused [0-9]+ closed [0-9]+" "$(tail -n 1 "$WORK/silent")"
-equal "silent connections: all that were closed are counted" "$(awk 'END { print $4 }' "$WORK/silent")" $(($(counted share_silent) - quiet))
+equal "silent connections: all that were closed are counted" "$(awk 'END { print $4 }' "$WORK/silent")" $(($(counted share_silent) - silent_before))
 equal "silent connections: all that were refused are counted" "$(awk 'END { print $2 }' "$WORK/silent")" "$(counted share_crowded)"
 check "silent connections: some were refused" [ "$(counted share_crowded)" -gt 0 ]
 check "silent connections: sainad has no more descriptors than before" slowwait 10 same_descriptors
@@ -151,7 +151,7 @@ died_by_kernel() {
 }
 outlives "a worker dies while the agent is away" true true
 outlives "a worker's port goes while the agent is away" "lab port del 1" "lab port add 1"
-[ "$PLANE" = agent ] || outlives "saina.ko declares a worker dead while the agent is away" died_by_kernel true
+[ "$BACKEND" = agent ] || outlives "saina.ko declares a worker dead while the agent is away" died_by_kernel true
 stop_workers
 check "hostile clients: all sums are exact" wait_all 60
 check "hostile clients: the same results" same_results 0 1

@@ -15,13 +15,13 @@ lab_up --workers 2 --bridge linux
 out=/run/saina-lab/$LAB/seen
 mkdir "$out"
 
-# tap WORKER: captures what a worker sends, at both ends of its link, until there is $out/enough
-tap() {
+# capture WORKER: captures what a worker sends, at both ends of its link, until there is $out/enough
+capture() {
 	in_worker "$1" python3 "$NET_DIR/skb_clones.py" eth0 "$out/enough" "10.190.0.1$1" >"$out/eth$1" &
 	in_switch python3 "$NET_DIR/skb_clones.py" "p$1" "$out/enough" "10.190.0.1$1" >"$out/p$1" &
 }
 
-tapped() { # FILE JQ
+captured() { # FILE JQ
 	tail -n 1 "$out/$1" | jq -c "$2"
 }
 
@@ -31,36 +31,36 @@ all_listen() {
 
 job seen workers 2 elements 20000 payload 352 policy bsp
 start_all seen 1000000 2 --elements 20000 --think-us 5000
-check "shared: rounds flow" slowwait 30 rounds_at_least seen 5
+check "clones: rounds flow" slowwait 30 rounds_at_least seen 5
 for i in 0 1; do
-	tap $i
+	capture $i
 done
-jobs_of_taps=$(jobs -p | tail -n 4)
-check "shared: four sockets capture" slowwait 10 all_listen 4
-check "shared: rounds go on while they do" rounds_go_on seen 50
+captures=$(jobs -p | tail -n 4)
+check "clones: four sockets capture" slowwait 10 all_listen 4
+check "clones: rounds go on while they do" rounds_go_on seen 50
 touch "$out/enough"
 # shellcheck disable=SC2086
-wait $jobs_of_taps
+wait $captures
 for i in 0 1; do
 	for at in eth p; do
-		check "shared: $at$i saw super-packets of gradients" [ "$(tapped $at$i '.trains > 0 and (.grads | length) > 57')" = true ]
-		equal "shared: $at$i saw only what a worker sends, each gradient always the same" "[]" "$(tapped $at$i .wrong)"
+		check "clones: $at$i saw super-packets of gradients" [ "$(captured $at$i '.super_packets > 0 and (.grads | length) > 57')" = true ]
+		equal "clones: $at$i saw only what a worker sends, each gradient always the same" "[]" "$(captured $at$i .wrong)"
 	done
-	equal "shared: what was seen of worker $i's gradients is the same at both ends of its link" 0 \
+	equal "clones: what was seen of worker $i's gradients is the same at both ends of its link" 0 \
 		"$(jq -s '.[0].grads as $a | .[1].grads as $b | [$a | to_entries[] | select($b[.key] != null and $b[.key] != .value)] | length' \
-			<(tapped eth$i .) <(tapped p$i .))"
+			<(captured eth$i .) <(captured p$i .))"
 done
 # The check can fail: a worker that sends a result is seen.
 rm "$out"/*
-tap 0
-check "shared: two sockets capture" slowwait 10 all_listen 2
+capture 0
+check "clones: two sockets capture" slowwait 10 all_listen 2
 SWITCH_MAC=$(mac_of switch)
 send_raw 0 type=2 job="$(job_field seen id)" repeat=3
 touch "$out/enough"
 # shellcheck disable=SC2046
 wait $(jobs -p | tail -n 2)
-matches "shared: a result among what a worker sends is found" "type 2" "$(tapped eth0 .wrong)"
+matches "clones: a result among what a worker sends is found" "type 2" "$(captured eth0 .wrong)"
 stop_workers
-check "shared: all sums are exact while others hold the frames" wait_all 30
-check "shared: both workers have the same results" same_results 0 1
+check "clones: all sums are exact while others hold the frames" wait_all 30
+check "clones: both workers have the same results" same_results 0 1
 finished

@@ -17,7 +17,7 @@ relays() { # BRIDGE
 	[ "$1" = ovs ] && [ "${SAINA_LAB_DATAPATH:-netdev}" = netdev ]
 }
 
-slow() { # BRIDGE
+check_bridge() { # BRIDGE
 	expected_log="worker 2 .* gets no redirected frames"
 	lab_up --workers 3 --bridge "$1"
 	in_worker 2 ethtool -K eth0 gro off >/dev/null || bail "GRO cannot be turned off"
@@ -48,7 +48,7 @@ slow() { # BRIDGE
 }
 
 for bridge in $BRIDGES; do
-	slow "$bridge"
+	check_bridge "$bridge"
 done
 
 # --- nobody can take them ------------------------------------------------------

@@ -107,25 +107,25 @@ check "death: all updates of those who live are in their models" wait_all 30
 equal "death: they have the same model" "" "$(same_models 0 1 2)"
 saina job del grow
 
-# --- what no honest worker says ----------------------------------------------------
+# --- messages that no worker sends ----------------------------------------------------
 job bad workers 4 elements 8192 payload 256 ring 16 policy ssp:100
 start_all bad 0 4 "${steps[@]}" --think-us 5000
 check "hostile: steps flow" rounds_go_on bad 6
 session=0x$(json_value session "$(saina -j worker show bad 1)")
 port=$(json_value udp_port "$(saina -j worker show bad 1)")
-says() { # KEY=VALUE...: worker 1, of whom somebody speaks ill
+send_as_worker1() { # KEY=VALUE...: forged messages in the name of worker 1
 	send_raw 1 "job=${job_ids[bad]}" worker=1 "session=$session" "sport=$port" "$@"
 }
 counted() { # COUNTER
 	[ "$(counter bad 1 "$1")" -gt 0 ]
 }
-says type=7 count=0 round=0
-says type=7 count=0 round=4000000
+send_as_worker1 type=7 count=0 round=0
+send_as_worker1 type=7 count=0 round=4000000
 check "hostile: a clock that goes back, and one that is far ahead, are counted" slowwait 5 counted clock-order
-says type=5 round=4000000
-says type=5 round=1
+send_as_worker1 type=5 round=4000000
+send_as_worker1 type=5 round=1
 check "hostile: updates out of order are counted" slowwait 5 counted inc-order
-says type=1 round=4000000
+send_as_worker1 type=1 round=4000000
 check "hostile: a gradient where there are steps is counted" slowwait 5 counted wrong-mode
 check "hostile: steps flow all the same" rounds_go_on bad 6
 refused=$(saina policy set bad ssp:65536 2>&1)

@@ -15,7 +15,7 @@ policies=(bsp fastest:k=3 sfcd:k0=2 "timeout:8ms,kmin=2" "fastest:k=3,timeout=8m
 
 # Each ordered pair once: from the first to each later one and back, from the second ..; then
 # home.  What is printed are indexes.
-walk() {
+pair_order() {
 	local i j
 	for ((i = 0; i < ${#policies[@]}; i++)); do
 		for ((j = i + 1; j < ${#policies[@]}; j++)); do
@@ -25,7 +25,7 @@ walk() {
 	echo 0
 }
 
-asleep() { # all workers are stopped, with all their threads
+all_stopped() { # all workers are stopped, with all their threads
 	local pid stat
 	for pid in "${worker_pids[@]}"; do
 		for stat in /proc/"$pid"/task/*/stat; do
@@ -72,11 +72,11 @@ swap() {
 }
 
 # The same while all workers are stopped, so that it waits until they go on.
-swap_visibly() {
+swap_while_stopped() {
 	local before output
 	before=$(job_field swap policy_active)
 	kill -STOP "${worker_pids[@]}"
-	slowwait 20 asleep || { kill -CONT "${worker_pids[@]}"; echo "workers do not stop"; return 1; }
+	slowwait 20 all_stopped || { kill -CONT "${worker_pids[@]}"; echo "workers do not stop"; return 1; }
 	saina policy set swap "$1"
 	seq=$((seq + 1))
 	output=$(status)
@@ -94,13 +94,13 @@ events_start
 start_all swap 0 4 --elements 2048 --steps --think-us 5000 --straggle 0.2
 check "bsp: workers train" slowwait 20 rounds_at_least swap 5
 seq=1 at='' pairs=0
-for i in $(walk); do
+for i in $(pair_order); do
 	policy=${policies[i]}
 	if [ -z "$at" ]; then
 		:
 	elif ((pairs++ < 2 * ${#policies[@]} - 3)); then	# from bsp, and back
 		check "$at to $policy: the tool shows that it waits, and in force; every worker goes on" \
-			swap_visibly "$policy" || break
+			swap_while_stopped "$policy" || break
 	else
 		check "$at to $policy: comes into force, every worker goes on" swap "$policy" || break
 	fi

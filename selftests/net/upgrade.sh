@@ -116,8 +116,8 @@ ends_well() { # WHAT
 	check "$1: all sums are exact" wait_all 60
 }
 
-# refused_by WHAT ERE: worker 0 ends with that sentence, soon
-refused_by() {
+# check_refused WHAT ERE: worker 0 ends with that sentence, soon
+check_refused() {
 	local output
 	output=$(join_error 0 0 steady --token t0ken --elements 8192 --join-timeout-ms $((3000 * SLOW)))
 	matches "$1" "$2" "$output"
@@ -134,9 +134,9 @@ mixed() {
 
 # upgrade from $old to $new, and back
 pair() { # COMMIT
-	local version=$1 same='' kept=''
-	[ "$protocol" != "$(number "$TOP/uapi/saina/proto.h" SAINA_PROTO_VERSION)" ] || same=1
-	[ "$layout" != "$(number "$TOP/uapi/saina/bpf.h" SAINA_LAYOUT)" ] || kept=1
+	local version=$1 same_protocol='' same_layout=''
+	[ "$protocol" != "$(number "$TOP/uapi/saina/proto.h" SAINA_PROTO_VERSION)" ] || same_protocol=1
+	[ "$layout" != "$(number "$TOP/uapi/saina/bpf.h" SAINA_LAYOUT)" ] || same_layout=1
 
 	# --- the agent is upgraded under a job that trains
 	agent_of=$old
@@ -150,12 +150,12 @@ pair() { # COMMIT
 	agent_of=$new
 	check "$version, upgrade: the agent of this version starts on what it left" agent start
 	equal "$version, upgrade: the job is there" "steady 4 8192" "$(saina_jq job show '.[]|"\(.name) \(.workers) \(.elements)"')"
-	if [ -n "$kept" ]; then
+	if [ -n "$same_layout" ]; then
 		equal "$version, upgrade: all workers are members still" 4 "$(members steady)"
 	else
 		check "$version, upgrade: the log says that pins of another version are removed" logged "is of another version .* it is stopped and removed"
 	fi
-	if [ -n "$same" ]; then
+	if [ -n "$same_protocol" ]; then
 		trains "$version, upgrade: its workers"
 		ends_well "$version, upgrade: its workers"
 	else
@@ -173,13 +173,13 @@ pair() { # COMMIT
 	shows "$old" "$version: its tool with the agent of this version"
 	changes "$old" "$version: its tool with the agent of this version"
 	monitors "$old" "$version: its tool with the agent of this version"
-	if [ -n "$same" ]; then
+	if [ -n "$same_protocol" ]; then
 		mixed
 		check "$version: two of its workers and two of this version train together" slowwait 30 log_at_least 20
 		ends_well "$version: two of its workers and two of this version"
 	else
 		workers_of "$old"
-		refused_by "$version: its worker is not let in by the agent of this version, and says so" "no answer|version"
+		check_refused "$version: its worker is not let in by the agent of this version, and says so" "no answer|version"
 	fi
 	workers_of "$new"
 	train 4
@@ -191,13 +191,13 @@ pair() { # COMMIT
 	agent_of=$old
 	check "$version, downgrade: its agent starts on what this version left" agent start
 	# Whether it understands the jobs of this version depends on what they have.
-	if [ -n "$same" ] && saina job show steady >/dev/null 2>&1; then
+	if [ -n "$same_protocol" ] && saina job show steady >/dev/null 2>&1; then
 		trains "$version, downgrade: workers of this version"
 		ends_well "$version, downgrade: workers of this version"
 	else
 		check "$version, downgrade: workers of this version end" slowwait 90 all_gone
 		wait_all 1 >"$WORK/output"
-		matches "$version, downgrade: workers of this version say why they end" "$([ -n "$same" ] && echo "there is no job" ||
+		matches "$version, downgrade: workers of this version say why they end" "$([ -n "$same_protocol" ] && echo "there is no job" ||
 			echo "version .* is not spoken here, only $protocol: update the older side")" "$(cat "$WORK"/[0-3].err)"
 	fi
 	# 0ca4d8c cannot show counters beside such a job.
@@ -213,12 +213,12 @@ pair() { # COMMIT
 		diag "$out"
 	fi
 	workers_of "$new"
-	if [ -n "$same" ]; then
+	if [ -n "$same_protocol" ]; then
 		mixed
 		check "$version: two of its workers and two of this version train with its agent" slowwait 30 log_at_least 20
 		ends_well "$version: two of its workers and two of this version, with its agent"
 	else
-		refused_by "$version: a worker of this version is told by its agent which side to update" \
+		check_refused "$version: a worker of this version is told by its agent which side to update" \
 			"version [0-9]+ of the protocol is not spoken here, only $protocol: update the older side"
 	fi
 	lab_down
