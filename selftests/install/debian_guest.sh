@@ -7,6 +7,12 @@
 #     br0 10.0.0.1 (Linux bridge): sainad as a service
 #      p0 |    p1 |    p2 |
 #      w0 eth0 w1 eth0 w2 eth0    namespaces, 10.0.0.10 to .12: saina-allreduce
+#
+# 1. A Debian without us
+# 2. apt installs the packages
+# 3. A job
+# 4. The packages are upgraded during a job
+# 5. apt purges the packages
 
 set -u
 here=$(dirname "$(readlink -f "$0")")
@@ -137,7 +143,7 @@ agent_log() {
 	journalctl -u sainad --no-pager -o cat
 }
 
-# --- a Debian without us ----------------------------------------------------------------
+# 1. A Debian without us
 booted() {
 	systemctl is-system-running --wait
 	output_matches '^(running|degraded)$' systemctl is-system-running && grep -q '^VERSION_ID="12"' /etc/os-release && [ "$(cat /proc/1/comm)" = systemd ]
@@ -152,7 +158,7 @@ no_network
 state | sort >"$tmp/before"
 network
 
-# --- install ----------------------------------------------------------------------------
+# 2. apt installs the packages
 check "apt installs the packages" apt-get install -y "$here"/old/*.deb
 release=$(uname -r)
 check "DKMS: the module is built for $release" output_matches "saina.*$old.*$release.*installed" dkms status
@@ -160,7 +166,7 @@ check "DKMS: modprobe loads the module" modprobe saina
 check "DKMS: the module is that which DKMS installed" output_matches 'updates/dkms' modinfo -n saina
 check "without a configuration no unit has failed" not systemctl is-failed sainad
 
-# --- a job ------------------------------------------------------------------------------
+# 3. A job
 mkdir -p /etc/saina && echo 'bridge = "br0";' >/etc/saina/sainad.conf
 check "systemctl start sainad succeeds" systemctl start sainad || diag "$(agent_log | tail -n 30)"
 # Debian's headers of 6.1 make no BTF: the agent cannot use such a module, and starts.
@@ -174,7 +180,7 @@ check "the job trains: each worker has compared each sum" trained
 check "the job trains: no round is missing, all workers are in each sum" complete try
 saina job delete try >/dev/null 2>&1
 
-# --- upgrade during a job ---------------------------------------------------------------
+# 4. The packages are upgraded during a job
 check "a job is added before the upgrade" saina job add long elements 20000 workers ${#workers[@]} token t0ken
 # Seldom: the upgrade needs the processors.
 train long --rounds 0 --think-us 500000
@@ -193,7 +199,7 @@ check "upgrade: the agent took the data path over" output_matches 'taking it ove
 check "upgrade: DKMS has built the module of the new version" output_matches "saina.*${new//+/\\+}.*$release.*installed" dkms status
 check "upgrade: DKMS has none of the old one" not output_matches "saina.*$old,.*installed" dkms status
 
-# --- purge ------------------------------------------------------------------------------
+# 5. apt purges the packages
 mapfile -t packages < <(dpkg-query -W -f '${Package} ${db:Status-Status}\n' '*saina*' | awk '$2 == "installed" { print $1 }')
 check "purge: apt purges the packages" apt-get purge -y "${packages[@]}"
 # bash suggests what ours recommend, so apt keeps it.

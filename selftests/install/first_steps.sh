@@ -6,6 +6,10 @@
 #
 #     a Debian 12 made by mmdebstrap, changes to it in memory; namespaces of its own:
 #     apt install, sainad, bridge podman1 --- containers 0 and 1: python3 ddp.py
+#
+# 1. The commands are those of the document
+# 2. A clean Debian, and the packages at hand
+# 3. The commands
 
 set -u
 top=$(readlink -f "$(dirname "$0")/../..")
@@ -35,13 +39,13 @@ undo() {
 trap undo EXIT
 trap 'exit 130' INT TERM HUP
 
-# The commands are those of the document.
+# 1. The commands are those of the document
 install=$(sed -n 's/^    \(apt install .*\)/\1/p' "$doc" | head -n 1)
 start=$(sed -n 's|^    \(/usr/share/saina/quickstart/podman .*\)|\1|p' "$doc" | head -n 1)
 [ -n "$install" ] && [ -n "$start" ]
 point $? "first steps: containers.rst has an apt install and a quickstart" || bail "no commands in $doc"
 
-# --- a clean Debian, and the packages at hand ---------------------------------------------
+# 2. A clean Debian, and the packages at hand
 echo "# building the packages"
 DEB_BUILD_OPTIONS=${DEB_BUILD_OPTIONS-parallel=$(nproc)} "$top/tools/deb" "$tmp/debs" >"$tmp/output" 2>&1 || bail "no packages: $(tail -n 30 "$tmp/output")"
 mkdir "$tmp/ours"
@@ -95,7 +99,7 @@ nsenter -t "$ns_init" --net --mount --pid -- sh -ec '
 	mount -t tmpfs tmpfs tmp
 	ip link set lo up' sh "$tmp/root" || bail "no namespaces"
 
-# --- the commands -----------------------------------------------------------------------------
+# 3. The commands
 began=$SECONDS
 ran() { # DESCRIPTION COMMAND
 	in_ns "$2" >"$tmp/out" 2>"$tmp/output" </dev/null

@@ -5,6 +5,12 @@
 # test sees it: what is installed works without the source tree.
 #
 #     lab of the installed saina-lab: sainad, br0 (Linux bridge)   w0, w1: saina-allreduce
+#
+# 1. make install
+# 2. The programs
+# 3. The library
+# 4. Python
+# 5. A lab
 
 set -u
 top=$(readlink -f "$(dirname "$0")/../..")
@@ -56,6 +62,7 @@ without_manual() {
 	done
 }
 
+# 1. make install
 check "install: make install DESTDIR= succeeds" \
 	make -s -C "$top" install DESTDIR="$tmp/root" PREFIX=$prefix B="$B"
 [ -z "$(missing)" ]
@@ -73,6 +80,7 @@ cd / || exit 1
 PATH=$prefix/sbin:$prefix/bin:/usr/sbin:/usr/bin:/sbin:/bin
 version=$(cat "$top/VERSION")
 
+# 2. The programs
 check "installed saina: --version prints the version" output_matches "$version" saina --version
 check "installed sainad: --version prints the version" output_matches "$version" sainad --version
 check "installed sainad: --check-config takes the installed example" \
@@ -83,7 +91,7 @@ check "installed sainad: --check-program finds the XDP program" \
 check "installed quickstart: --help says how to use it" output_matches "^Usage: $prefix/share/saina/quickstart/podman " \
 	$prefix/share/saina/quickstart/podman --help
 
-# --- the library -------------------------------------------------------------------
+# 3. The library
 export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
 [ "$(pkg-config --modversion saina)" = "$version" ]
 point $? "installed library: pkg-config knows its version"
@@ -101,14 +109,14 @@ printf '#include <saina.h>\n#include <saina.h>\nint main(void) { return 0; }\n' 
 check "installed header: is C99 and can be included twice" gcc -std=c99 -pedantic -Wall -Wextra -Werror \
 	-fsyntax-only -I$prefix/include "$tmp/twice.c"
 
-# --- Python ------------------------------------------------------------------------
+# 4. Python
 check_python() {
 	LD_LIBRARY_PATH=$prefix/lib /usr/bin/python3 -c 'import saina; print(saina.version(), saina.__file__)' |
 		grep -q "^$version $prefix/lib/"
 }
 check "installed Python package: is found by Debian's python3 and finds the library" check_python
 
-# --- a lab -------------------------------------------------------------------------
+# 5. A lab
 check "installed saina-lab: a lab comes up" saina-lab up "$lab" --owner $$ --workers 2 --bridge linux
 export SAINA_CONTROL=/run/saina-lab/$lab/control
 exe=$(readlink "/proc/$(cut -d' ' -f1 "/run/saina-lab/$lab/sainad.pid")/exe")

@@ -5,6 +5,11 @@
 # `saina` over netlink, sainad serves them, is killed, comes back.
 #
 # In the test VM (selftests/in-vm); TAP.
+#
+# 1. Jobs in the kernel
+# 2. The payload of jobs that do not say: the tool asks the agent for its ports
+# 3. The agent is killed, k is set in the kernel
+# 4. The agent is stopped, saina.ko is unloaded
 
 here=$(dirname "$(readlink -f "$0")")
 module=$SAINA_TEST_MODULE
@@ -53,7 +58,7 @@ agent_mtu() {
 	[ "$(saina_jq port show '[.[].mtu]|unique|join(" ")')" = "$1" ]
 }
 
-# --- jobs in the kernel ---------------------------------------------------------
+# 1. Jobs in the kernel
 expected_log='^$'
 check "backend: saina.ko is loaded" insmod "$module"
 lab_up --workers 3
@@ -74,7 +79,7 @@ check "agent's socket: a wrong change is refused" not "$B/saina" -s "$socket" jo
 check "backend: a job is deleted in the kernel" saina job del bsp
 equal "agent's socket: a job deleted in the kernel is gone" 0 "$("$B/saina" -j -s "$socket" job show | jq length)"
 
-# --- the payload of jobs that do not say: the tool asks the agent for its ports ------------
+# 2. The payload of jobs that do not say: the tool asks the agent for its ports
 what='MTU 1500' default_payload 352
 check "payload: the ports get an MTU of 9000" ports_mtu 9000
 what='MTU 9000' default_payload 2048
@@ -84,7 +89,7 @@ what='MTU 1450' default_payload 256
 what='MTU 1450, bfloat16' default_payload 352 type bfloat16
 check "payload: the ports get an MTU of 1500 again" ports_mtu 1500
 
-# --- the agent is killed, k is set in the kernel -----------------------------------
+# 3. The agent is killed, k is set in the kernel
 job steady workers 3 elements 4096 policy fastest:k=3 heartbeat 100 dead 60000
 start_all steady 1000000 3 --elements 4096 --think-us 20000 --cancel
 check "three workers: rounds flow" slowwait 60 log_at_least 3 || bail "no rounds"
@@ -111,7 +116,7 @@ check "killed: all workers have the same results" same_results 0 1 2
 equal "killed: no slot saw two policies" 0 \
 	"$(policy_mix steady)"
 
-# --- and stopped ---------------------------------------------------------------------
+# 4. The agent is stopped, saina.ko is unloaded
 check "stopped: the agent is stopped" lab agent stop
 equal "stopped: the job is still in the kernel" steady "$(job_field steady name)"
 what='no agent' default_payload 352

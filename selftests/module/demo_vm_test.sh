@@ -5,6 +5,9 @@
 # kernel datapath end as they do without; Ctrl-C leaves no VM behind.
 #
 #	selftests/module/demo_vm_test.sh [KERNEL]
+#
+# 1. Ctrl-C: a terminal sends it to all processes
+# 2. A whole run
 
 set -u
 top=$(readlink -f "$(dirname "$0")/../..")
@@ -32,8 +35,7 @@ in_group() { # PROCESS-GROUP: who is left of it
 
 [ "$(id -u)" = 0 ] || { echo "1..0 # SKIP needs root"; exit 4; }
 
-# --- Ctrl-C: a terminal sends it to all of them ------------------------------
-
+# 1. Ctrl-C: a terminal sends it to all processes
 setsid env --default-signal=INT "$top/tools/demo-vm" --kernel "$kernel" --out "$tmp/out" >"$tmp/log" 2>&1 &
 pid=$!
 # The VM is up: for a minute, from here on, what it does is set up.
@@ -61,8 +63,7 @@ point $? "demo-vm, Ctrl-C: no process is left" || diag "$(in_group "$pid")"
 pid=
 rm -rf "$tmp/out"
 
-# --- the whole of it ------------------------------------------------------------
-
+# 2. A whole run
 "$top/tools/demo-vm" --kernel "$kernel" --out "$tmp/out" --rounds 16 >"$tmp/log" 2>&1
 point $? "demo-vm: ends with status 0"
 diag "$(cat "$tmp/log")"

@@ -4,6 +4,10 @@
 # selftests/kselftest where a kernel tree would have it, net/saina, with the module's and
 # the headers' sources: the kernel's own build installs it, and the kernel's own runner
 # runs it in the test VM, with saina.ko and without.
+#
+# 1. The conventions, as far as files tell
+# 2. A kernel tree with it
+# 3. The kernel's runner in the VM, with saina.ko and without
 
 set -u
 top=$(readlink -f "$(dirname "$0")/../..")
@@ -21,7 +25,7 @@ trap '[ -z "$child" ] || { kill -TERM "$child"; wait "$child"; }; rm -rf "$tmp"'
 trap 'exit 130' INT TERM HUP
 unset MAKEFLAGS MAKELEVEL
 
-# --- the conventions, as far as files tell --------------------------------------
+# 1. The conventions, as far as files tell
 cd "$top/selftests/kselftest" || exit 1
 ! grep -qvE '^(#.*|timeout=[0-9]+)$' settings
 point $? "kselftest: settings has only what the kernel's runner knows"
@@ -30,7 +34,7 @@ point $? "kselftest: config has only options, in order"
 [ -z "$(find . -mindepth 1 -type d ! -name __pycache__)" ] && ! grep -rnE '\.\./\.\./(userland|tools|selftests)' .
 point $? "kselftest: the folder needs nothing else of the project"
 
-# --- a kernel tree with it ------------------------------------------------------
+# 2. A kernel tree with it
 tree=$(kernel_tree "$top") || bail "no kernel sources"
 linux=$tmp/linux
 cp -r "$tree" "$linux"
@@ -52,7 +56,7 @@ rm -rf "$linux"
 	leak_test.py netlink_test.py planted_test.sh xdp_test.sh | xargs)" ]
 point $? "kselftest: run_kselftest.sh lists the tests" || diag "$("$tmp/inst/run_kselftest.sh" -l)"
 
-# --- run ------------------------------------------------------------------------
+# 3. The kernel's runner in the VM, with saina.ko and without
 # in_vm FILE COMMAND: in the VM, with the installed tests
 in_vm() {
 	"$top/selftests/in-vm" 6.1 900 sh -c "$2" >"$1" 2>&1 </dev/null &

@@ -5,6 +5,11 @@
 # changes, deaths and joins with real workers.
 #
 # In the test VM (selftests/in-vm); TAP.
+#
+# 1. Limits
+# 2. A job: policies, a death, joins, a late worker
+# 3. The order of all events
+# 4. saina.ko is unloaded under saina monitor
 
 here=$(dirname "$(readlink -f "$0")")
 module=$SAINA_TEST_MODULE
@@ -35,12 +40,14 @@ agent_saina -j monitor config >"$WORK/agent.events" 2>"$WORK/agent.monitor" </de
 # It ends with the agent.
 slowwait 20 grep -q monitoring "$WORK/agent.monitor" || bail "saina monitor does not start"
 
+# 1. Limits
 check "limits are set in the kernel" saina limits set jobs 99
 check "monitor: limits-changed is sent after limits are set in the kernel" slowwait 60 event_seen '.event == "limits-changed" and .jobs == 99 and .plane == "kernel"'
 check "monitor at the agent: limits-changed is sent after limits are set in the kernel" slowwait 60 grep -q '"limits-changed".*"jobs":99,' "$WORK/agent.events"
 check "limits are set at the agent" agent_saina limits set jobs 98
 check "monitor: limits-changed is sent after limits are set at the agent" slowwait 60 event_seen '.event == "limits-changed" and .jobs == 98'
 
+# 2. A job: policies, a death, joins, a late worker
 job news workers 3 elements 2003 id 11 policy fastest:k=3 heartbeat 200 dead 6000
 start_all news 1000000 3 --elements 2003 --think-us 30000 --restarts --cancel
 check "monitor: round is sent when a round is done" slowwait 60 event_seen '.event == "round" and .round >= 3'
@@ -78,6 +85,7 @@ check "monitor: port is sent when a port is removed" slowwait 20 event_seen '.ev
 check "monitor: port-changed is sent when a port is removed" slowwait 20 event_seen '.event == "port-changed" and .mode == "none"'
 check "monitor: job-deleted is sent when a job is deleted" slowwait 20 event_seen '.event == "job-deleted"'
 
+# 3. The order of all events
 equal "monitor: job-state is sent for each state of the job, in order" '["forming","running"]
 ["running","forming"]
 ["forming","stopped"]
@@ -104,6 +112,7 @@ equal "monitor: each event of the data path names its job" '[11,"news"]' \
 	"$(events_of '.event|IN("round", "k", "policy", "degraded", "worker-late")' '[.job_id,.job]' | uniq)"
 equal "monitor: no event has a token" 0 "$(grep -c token "$WORK/events")"
 
+# 4. saina.ko is unloaded under saina monitor
 check "the agent is stopped at the end" lab agent stop
 check "saina.ko is unloaded after the agent was stopped" slowwait 20 rmmod saina
 check "monitor: says that saina.ko was unloaded" slowwait 20 grep -q 'saina.ko was unloaded' "$WORK/monitor.err"

@@ -6,6 +6,10 @@
 # memory is refused alike.
 #
 # In the test VM (selftests/in-vm); TAP.
+#
+# 1. sainad has the jobs
+# 2. The kernel has the jobs: all looks the same
+# 3. A job that is too large is added while no agent runs
 
 here=$(dirname "$(readlink -f "$0")")
 module=$SAINA_TEST_MODULE
@@ -123,6 +127,7 @@ too_large() {
 	saina job add huge workers 2 elements 250000000 2>&1
 }
 
+# 1. sainad has the jobs
 lab_up --bridge linux --workers 2
 observe agent
 refused_agent=$(refusals "$AGENT_SOCKET")
@@ -137,6 +142,7 @@ equal "agent: a job that is too large for the memory is not made" 0 \
 	"$(saina_jq job show '[.[]|select(.name == "huge")]|length')"
 lab_down
 
+# 2. The kernel has the jobs: all looks the same
 check "saina.ko is loaded" insmod "$module"
 backend=kernel
 expected_log='no data path for it'
@@ -155,6 +161,7 @@ matches "agent: a job that is too large for the memory is refused" '(Cannot allo
 matches "kernel: a job that is too large for the memory is refused" '(Cannot allocate memory|out of memory)' "$huge_kernel"
 equal "kernel: a job that is too large for the memory is not made" 0 "$(saina_jq job show '[.[]|select(.name == "huge")]|length')"
 
+# 3. A job that is too large is added while no agent runs
 # Somebody adds it in the kernel while no agent runs; then one comes.
 check "no data path: the agent is stopped" lab agent stop
 check "no data path: without an agent a job that is too large can be added to the kernel" saina job add huge workers 2 elements 250000000

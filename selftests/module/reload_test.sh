@@ -5,6 +5,12 @@
 # once, at start; what saina and saina doctor say of it.
 #
 # In the test VM (selftests/in-vm); TAP.
+#
+# 1. The module is loaded under sainad
+# 2. sainad is killed and started: jobs that run stay where they are
+# 3. The module stays for as long as it is used
+# 4. control_plane = "kernel"
+# 5. A module that no program can use
 
 here=$(dirname "$(readlink -f "$0")")
 module=$SAINA_TEST_MODULE
@@ -99,7 +105,7 @@ train() { # JOB WHAT: five rounds of the two workers
 	check "$2: both workers have the same results" same_results 0 1
 }
 
-# --- the module is loaded under sainad --------------------------------------------------
+# 1. The module is loaded under sainad
 expected_log='saina.ko is loaded, but not used|is dead|from now on'
 lab_up --bridge linux --workers 2 --hook xdp
 job early workers 2 elements 2003 id 7 policy fastest:k=2 token secret
@@ -125,7 +131,7 @@ matches "loaded under sainad: saina notes that the module is not in use" 'saina.
 check "doctor: warns that the loaded module is not in use" doctor_reports warn module 'saina.ko is loaded, but not in use: sainad at .* has the jobs'
 backend=$AGENT_SOCKET
 
-# --- sainad is killed and started: jobs that run stay where they are ---------------------
+# 2. sainad is killed and started: jobs that run stay where they are
 check "agent killed, job runs: the agent is killed" lab agent kill
 check "agent killed, job runs: a new agent starts" lab agent start
 check "agent killed, job runs: the new agent says that it does not use the module" agent_logged 'saina.ko is loaded, but not used: jobs of this agent are running'
@@ -142,7 +148,7 @@ equal "agent killed, no workers: saina shows the kernel's job without a note" "e
 	"$(any_saina -j job show 2>"$WORK/note" | jq -r '.[].name') $(cat "$WORK/note")"
 train early "a job moved to the kernel"
 
-# --- the module stays for as long as it is used ------------------------------------------
+# 3. The module stays for as long as it is used
 check "rmmod is refused with ports attached" not rmmod saina
 check "both ports are removed" unplug
 check "rmmod is refused without ports while sainad runs" not rmmod saina
@@ -159,7 +165,7 @@ check "--control-plane agent: the agent is stopped" lab agent stop
 check "rmmod succeeds after the agent is stopped" slowwait 20 rmmod saina
 lab_down
 
-# --- control_plane = "kernel" ------------------------------------------------------------
+# 4. control_plane = "kernel"
 backend=kernel
 expected_log='control plane|saina.ko|is dead|data path'
 lab_up --bridge linux --workers 2 --hook xdp --no-agent
@@ -178,7 +184,7 @@ check "doctor: warns of a module without an agent" slowwait 20 doctor_reports wa
 check "doctor: says that the kernel takes the program that uses the module" doctor_reports ok program 'takes the XDP program that uses saina.ko'
 check "rmmod succeeds without an agent" slowwait 20 rmmod saina
 
-# --- a module that no program can use ---------------------------------------------------
+# 5. A module that no program can use
 check "module without BTF: it is made" objcopy -R .BTF -R .BTF.base "$module" "$WORK/saina.ko"
 check "module without BTF: it is loaded" insmod "$WORK/saina.ko"
 check "module without BTF: the doctor says that BTF is missing" doctor_reports warn module-btf 'built without BTF.*make module'

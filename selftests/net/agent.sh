@@ -5,10 +5,18 @@
 # XDP programs and the job go on; the next agent takes them over.
 #
 #     w0 .. w3 reduce all the time
+#
+# 1. Four workers train
+# 2. The agent is killed; the next one takes over
+# 3. The agent is stopped with --keep; a policy comes into force without it
+# 4. The workers end: every sum was right
+# 5. A plain stop leaves nothing behind
+# 6. So does Ctrl-C
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
+# 1. Four workers train
 lab_up --workers 4 --hook xdp
 # Policies that wait for all four: a round takes the quick ones as long as a slow one, so where
 # k is less nothing bounds how far a worker is behind after some seconds on a busy machine, and
@@ -65,6 +73,7 @@ all_ended() {
 	return 0
 }
 
+# 2. The agent is killed; the next one takes over
 # A policy that waits for its round outlives the agent, and rounds that reach it meanwhile.
 next_is() { # POLICY FROM
 	[ "$(saina_jq job show steady '.[0].policy_next|"\(.policy) \(.from)"')" = "$1 $2" ]
@@ -78,6 +87,7 @@ check "killed: the policy waits with the new agent, for its round" next_is faste
 check "killed: it is cancelled at the new agent" saina policy cancel steady
 check_taken_over killed fastest:k=4
 
+# 3. The agent is stopped with --keep; a policy comes into force without it
 from=$(($(job_field steady round) + 200))
 check "kept: a policy is set from round $from on" saina policy set steady "timeout:60s,kmin=4" from $from
 check "kept: an agent started with --keep is stopped" lab agent stop
@@ -91,13 +101,14 @@ equal "kept: none waits any more" null "$(saina_jq job show steady '.[0].policy_
 check_taken_over kept bsp
 equal "agents come and go: no slot saw two policies" 0 "$(policy_mix steady)"
 
+# 4. The workers end: every sum was right
 # Ended in an orderly way, workers verify all they got.
 stop_workers
 check "agents come and go: all sums are exact" wait_all 30
 check "agents come and go: all workers have the same results" same_results 0 1 2 3
 check "agents come and go: no round was lost" rounds_without_gap 0
 
-# --- a plain stop leaves nothing behind --------------------------------------
+# 5. A plain stop leaves nothing behind
 start_all steady 1000000 4 --elements 8192 --token t0ken --think-us 4000 --cancel
 check "stopped: four workers train before the stop" slowwait 20 log_at_least 5
 equal "stopped: the XDP program is on all four ports before the stop" 4 "$(programs | wc -w)"
@@ -116,7 +127,7 @@ else
 	equal "stopped: a fresh agent has no job" 0 "$(saina_jq job show length)"
 fi
 
-# --- Ctrl-C does the same ------------------------------------------------------
+# 6. So does Ctrl-C
 loaded=$(program_ids)
 pid=$(lab agent status | tr -dc 0-9)
 kill -INT "$pid"

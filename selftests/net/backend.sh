@@ -5,6 +5,10 @@
 # Open vSwitch (SAINA_LAB_DATAPATH) and who has the jobs (SAINA_TEST_PLANE).
 #
 #     w0 <--- ping ---> w1      w0, w1 reduce
+#
+# 1. The datapath of Open vSwitch
+# 2. Agent or kernel has the jobs
+# 3. Two workers train
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -31,6 +35,7 @@ program_id() {
 	ip -n "saina-$LAB-sw" -j link show p0 | jq '.[0].xdp.prog.id'
 }
 
+# 1. The datapath of Open vSwitch
 lab_up --workers 2 --hook xdp
 datapath=${SAINA_LAB_DATAPATH:-netdev}
 output=$(dpctl show)
@@ -45,6 +50,7 @@ before=$(looked_at)
 check "backend: w0 pings w1" pings
 check "backend: the $datapath datapath has seen the frames" slowwait 10 looked_at_more "$before"
 
+# 2. Agent or kernel has the jobs
 program=$(bpftool prog dump xlated id "$(program_id)" | grep -c 'call saina_xdp_job')
 log=$(cat "/run/saina-lab/$LAB/sainad.log")
 if [ "$BACKEND" = kernel ]; then
@@ -55,6 +61,8 @@ else
 	matches "backend: the agent says that it has the jobs" "control plane: this agent" "$log"
 	equal "backend: the XDP program calls no module" 0 "$program"
 fi
+
+# 3. Two workers train
 job one workers 2 elements 3000
 equal "backend: a job is shown by the control plane that has it" one "$(job_field one name)"
 equal "backend: a job is shown by the agent" one "$(json_value name "$(agent_saina -j job show one)")"

@@ -3,6 +3,9 @@
 #
 # Workers whose numbers spoil the results of all are named: by an event, in the agent's log, in job show
 # and worker show, by counters and metrics.
+#
+# 1. A worker that sends NaN
+# 2. A worker whose values are much larger than those of all others
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -32,6 +35,7 @@ two_events() {
 	[ "$(events 'select(.event == "worker-coarsened").event' | wc -l)" -ge 2 ]
 }
 
+# 1. A worker that sends NaN
 lab_up --workers 2 --bridge linux
 events_start
 
@@ -51,6 +55,7 @@ check "NaN: events name as many" slowwait 30 events_are worker-nonfinite nonfini
 equal "NaN: all events are of that worker" 1 "$(events 'select(.event == "worker-nonfinite").worker' | sort -u)"
 equal "NaN: one line of the log names it" 1 "$(lines 'job nan: worker 1 \(.+\) sent NaN or infinity')"
 
+# 2. A worker whose values are much larger than those of all others
 # Values near 0.001 of worker 0, which begins most slots, and of 1000 and more of worker 1.
 event_mark
 job coarse workers 2 elements 3000 payload 256 policy bsp

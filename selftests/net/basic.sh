@@ -4,6 +4,12 @@
 # Eight workers, everybody waited for, nothing goes wrong: every element type,
 # on Open vSwitch and on a Linux bridge, MTU 1500 and 9000, with the largest
 # payload of each MTU.  Every payload size: trace_test and lib_job_test.
+#
+# 1. MTU 1500
+# 2. Workers without privileges, two behind each port
+# 3. The example of libsaina(3)
+# 4. The other bridge
+# 5. MTU 9000
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -22,6 +28,7 @@ reduce() {
 	saina job del "$1"
 }
 
+# 1. MTU 1500
 BRIDGE=$DEFAULT_BRIDGE MTU=1500
 lab_up --workers 8
 # Not a multiple of the payload, so that the last segment is padded.
@@ -29,6 +36,7 @@ reduce i352 352 int32 10007 20
 reduce f256 256 float32 10007 20
 reduce tiny 64 int32 1 10
 
+# 2. Workers without privileges, two behind each port
 # Workers need no privilege, and may share a port: four behind two, as nobody.
 chmod 711 "$WORK"
 mkdir "$WORK/bin"
@@ -48,6 +56,8 @@ equal "unprivileged workers, two behind each port: all four are in every sum" "4
 worker_program=("$B/saina-allreduce")
 
 saina job del shared
+
+# 3. The example of libsaina(3)
 job line elements 2 workers 4
 for i in 0 1 2 3; do
 	in_worker $i env SAINA_AGGREGATOR="$AGG" SAINA_JOB=line "$B/example-fit" >"$WORK/fit.$i" 2>"$WORK/fit.$i.err" &
@@ -58,6 +68,7 @@ equal "the example of libsaina(3): all four have the same model, fitted to the d
 	"y = 3.0000 x + 1.0000 (last mean over 4 workers)" "$(sort -u "$WORK"/fit.?)"
 lab_down
 
+# 4. The other bridge
 if with_bridge ovs && with_bridge linux; then
 	BRIDGE=linux
 	lab_up --workers 8 --bridge linux
@@ -66,6 +77,7 @@ if with_bridge ovs && with_bridge linux; then
 	lab_down
 fi
 
+# 5. MTU 9000
 BRIDGE=$DEFAULT_BRIDGE MTU=9000
 lab_up --workers 8 --mtu 9000
 reduce i2048 2048 int32 20011 20

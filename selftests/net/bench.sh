@@ -3,6 +3,13 @@
 #
 # `make bench' in its smallest form: every contender reduces, every sum is right, the
 # report is complete, nothing is left behind.  How fast anybody was is not looked at.
+#
+# 1. A small run
+# 2. GRO is switched on and off
+# 3. A run with strains
+# 4. A run that is interrupted
+# 5. Open MPI hangs
+# 6. Bad usage
 
 # shellcheck source=bench_lib.sh
 . "$(dirname "$0")/bench_lib.sh"
@@ -14,6 +21,7 @@ for p in saina gloo openmpi; do
 	[ -x "$build/bench-$p" ] || { echo "1..0 # SKIP no bench-$p: make bench-deps bench-programs"; exit 4; }
 done
 
+# 1. A small run
 python3 "$top/tools/bench" --workers 2 --sizes 64KiB --links unlimited,1gbit/256kb --seconds 0.05 \
 	--out "$tmp/out" >"$tmp/log" 2>&1
 point $? "bench: a small run ends well"
@@ -47,6 +55,7 @@ point $? "bench: the table has the bars"
 [ "$(leftovers)" = "" ]
 point $? "bench: a run that ended leaves nothing behind"
 
+# 2. GRO is switched on and off
 # The switch of GRO, seen from outside.
 "$top/tools/saina-lab" up "${SAINA_TEST_RUN}benchgro" --workers 2 --bridge linux --no-agent --gro off --owner $$ >/dev/null
 gro_is() {
@@ -72,6 +81,7 @@ gro_is off && set_gro on && gro_is on && set_gro off && gro_is off
 point $? "bench: GRO is switched on and off at all workers"
 "$top/tools/saina-lab" down "${SAINA_TEST_RUN}benchgro" >/dev/null
 
+# 3. A run with strains
 python3 "$top/tools/bench" --workers 2 --sizes 64KiB --hook xdp --strain overload,loss,tcp --seconds 0.05 --out "$tmp/out" >"$tmp/log" 2>&1
 point $? "bench: a run with strains ends well"
 sed 's/^/# /' "$tmp/log"
@@ -89,6 +99,7 @@ point $? "bench: the table says which hook the ports had"
 ! pgrep -f "while True: pass ${SAINA_TEST_RUN}bench" >/dev/null
 point $? "bench: no busy loop is left"
 
+# 4. A run that is interrupted
 python3 "$top/tools/bench" --workers 2 --sizes 64KiB --out "$tmp/out" >"$tmp/log" 2>&1 &
 running=$!
 for ((i = 0; i < 600 && $(leftovers | wc -l) < 3; i++)); do
@@ -102,6 +113,7 @@ running=''
 [ "$(leftovers)" = "" ]
 point $? "bench: an interrupted run leaves nothing behind"
 
+# 5. Open MPI hangs
 # Open MPI that never comes back: one of its processes stands still in each of its turns, which
 # the bench tells on a terminal.
 script -qefc "python3 '$top/tools/bench' --workers 2 --sizes 64KiB --seconds 0.9 --out '$tmp/out'" "$tmp/log" >/dev/null 2>&1 &
@@ -126,6 +138,7 @@ point $? "bench: the table and the end of the output say who hung and was left o
 ! pgrep -f '^[^ ]*bench-openmpi .*/openmpi/socket' >/dev/null
 point $? "bench: no process of a peer that hung is left"
 
+# 6. Bad usage
 output=$(python3 "$top/tools/bench" --sizes 3 2>&1)
 [ $? = 2 ] && [[ $output == *'"3" is not a size from 1KiB to 64MiB'* ]]
 point $? "bench: a size that makes no sense is a usage error with a sentence"

@@ -8,6 +8,11 @@
 #
 #     w0 eth0 (captured) --- p0 (captured)   p1   p2 --- w1, w2
 #                              \  br0 (captured)  /
+#
+# 1. The tc hook
+# 2. XDP
+# 3. Bad messages
+# 4. Results that are relayed, or handed over to tc
 
 command -v tshark >/dev/null || { echo "1..0 # SKIP tshark is not installed"; exit 4; }
 
@@ -144,6 +149,7 @@ whatever_the_hook() { # TAG TEXT
 	done
 }
 
+# 1. The tc hook
 lab_up --workers 3 --bridge linux --hook tc
 local_ports() { # FIRST LAST
 	local i
@@ -170,6 +176,7 @@ equal "tc: all ports together: who comes last is named" 1 \
 equal "tc: the bridge sees no result" 0 "$(number tc-bridge messages $RESULT)"
 lab_down
 
+# 2. XDP
 lab_up --workers 3 --bridge linux --hook xdp
 everywhere xdp
 train fast "XDP"
@@ -183,6 +190,7 @@ equal "XDP: the port sees neither gradients nor results" "0 0" \
 equal "XDP: the port sees no answer of the data path" 0 "$(number xdp-port messages $ASK_REPLY)"
 equal "XDP: the bridge sees no result" 0 "$(number xdp-bridge messages $RESULT)"
 
+# 3. Bad messages
 # What the data path drops is in the capture at the worker.
 SWITCH_MAC=$(mac_of switch)
 capture bad-worker w0 eth0
@@ -206,6 +214,7 @@ done
 equal "bad messages, XDP: the port does not see what is dropped" 0 "$(number bad-port messages $GRAD)"
 lab_down
 
+# 4. Results that are relayed, or handed over to tc
 # Without GRO at the workers' ends: a Linux bridge has the tc program behind XDP, Open vSwitch's
 # userspace datapath needs the agent.
 expected_log='gets no redirected frames'

@@ -3,6 +3,13 @@
 #
 # `saina policy control': k follows when the workers' gradients come; a controller that
 # dies leaves k as it is, and an event says so, also if the agent was started anew.
+#
+# 1. What saina policy control refuses
+# 2. saina monitor arrivals names the worker that comes late
+# 3. A controller stops waiting for that worker
+# 4. The controller is killed: k stays, an event says so
+# 5. No worker is late any more: all are waited for
+# 6. The agent is killed: so are connections of controllers to it, but none to saina.ko
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -18,6 +25,7 @@ controller_ended() {
 	! kill -0 "$controller" 2>/dev/null
 }
 
+# 1. What saina policy control refuses
 job steady workers 4 elements 8192 payload 256 ring 64 policy bsp
 matches "control: a job that does not exist is refused" "nosuch" "$(saina policy control nosuch 2>&1)"
 matches "control: another policy is refused, with what to do" "policy of job steady is bsp.*external:k0=4" \
@@ -36,7 +44,7 @@ start 3 steady 1000000 --elements 8192 --think-us $((100000 * SLOW)) --cancel --
 check "rounds flow" slowwait 30 rounds_at_least steady 10
 equal "no controller: k is that of the policy" 4 "$(job_field steady k)"
 
-# --- arrivals, as they come -----------------------------------------------------------------
+# 2. saina monitor arrivals names the worker that comes late
 latest() { # WORKER: has the largest mean, of ten lines of each worker or more
 	jq -es "group_by(.worker)|length == 4 and all(.[]; length >= 10) and
 		(max_by((map(.mean_ms * .arrived)|add) / (map(.arrived)|add))|.[0].worker == $1)" \
@@ -66,6 +74,7 @@ equal "monitor arrivals: has no more arrivals of a worker than worker show" true
 	jq -s --argjson n "$shown" '[.[]|select(.worker == 3)]|(map(.arrived)|add) <= $n and
 		all(.[]; .job == "steady") and (map(.round)|. == sort)' "$WORK/arrivals")"
 
+# 3. A controller stops waiting for that worker
 # Not by saina(): the number would be that of a shell around it.
 control() { # [JOB MS]
 	"$B/saina" "${tool_opts[@]}" -j policy control "${1:-steady}" noise 100 interval "${2:-200}" \
@@ -79,6 +88,8 @@ check "a controller: the worker that is late in each round is not waited for" sl
 first=$(head -n 1 "$WORK/control")
 equal "a controller: it says from what to what" "4 3" "$(jq -r '"\(.from) \(.k)"' <<<"$first")"
 check "a controller: it predicts shorter rounds" jq -e '.predicted_ms < .round_ms / 2' <<<"$first"
+
+# 4. The controller is killed: k stays, an event says so
 kill -KILL $controller
 wait $controller 2>/dev/null
 check "the controller is killed: an event says so" slowwait 20 event_seen '.event == "controller"'
@@ -87,6 +98,7 @@ at=$(job_field steady round) k=$(job_field steady k)
 check "the controller is killed: rounds go on" slowwait 20 rounds_at_least steady $((at + 20))
 equal "the controller is killed: k stays" "$k" "$(job_field steady k)"
 
+# 5. No worker is late any more: all are waited for
 kill -TERM "${worker_pids[3]}"
 wait "${worker_pids[3]}"
 start 3 steady 1000000 --elements 8192 --think-us $((4000 * SLOW)) --cancel --restarts
@@ -97,7 +109,7 @@ check "Ctrl-C: the controller ends" slowwait 10 controller_ended
 check "Ctrl-C: the job has no controller" slowwait 20 controlled false
 equal "Ctrl-C: k stays" 4 "$(job_field steady k)"
 
-# --- the agent is started anew: connections of controllers end with it, those to saina.ko do not ---
+# 6. The agent is killed: so are connections of controllers to it, but none to saina.ko
 # These look once a minute, so k is what is set here.
 job back workers 2 elements 8192 policy external:k0=2
 check "agent restart: k is set to 3" saina job set steady k 3

@@ -5,6 +5,12 @@
 # extremes.
 #
 #     w0, w1: workers that train; w2: ctrl_fields.py, an admitted worker of their job
+#
+# 1. JOIN with a first round that no other worker is at
+# 2. READY, HEARTBEAT and LEAVE with fields at their extremes
+# 3. JOIN with a field at its extreme
+# 4. JOIN with a size, where the first worker sets it
+# 5. JOIN of a worker that has just been declared dead
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -43,7 +49,7 @@ forger_stop() {
 	equal "a worker that forges its messages: it has left" left "$(json_value state "$(saina -j worker show forged 2)")"
 }
 
-# --- rounds that nobody else is at ------------------------------------------------
+# 1. JOIN with a first round that no other worker is at
 for first in 0xfffffffe 0x80000000; do
 	job forged workers 3 elements 4096 payload 256 policy fastest:k=2
 	forger_start $first
@@ -54,7 +60,7 @@ for first in 0xfffffffe 0x80000000; do
 	[ $first = 0x80000000 ] || { forger_stop && stop_workers && wait_all 60 && saina job del forged; }
 done
 
-# --- READY, HEARTBEAT, LEAVE --------------------------------------------------------
+# 2. READY, HEARTBEAT and LEAVE with fields at their extremes
 at=$(job_field forged round)
 check "fields at their extremes: rounds go on" slowwait 60 rounds_at_least forged $((at + 200))
 check "fields at their extremes: sainad's metrics are right" metrics_are_right || diag "$(metrics_are_right 2>&1)"
@@ -62,7 +68,7 @@ check "fields at their extremes: the workers can be shown" saina -j worker show 
 forger_stop
 check "it has left: rounds go on" rounds_go_on forged 20
 
-# --- JOIN -----------------------------------------------------------------------------
+# 3. JOIN with a field at its extreme
 equal "JOIN with a field at its extreme: refused with the reason, or welcome where the field is not looked at" \
 	"elements refused 6
 more refused 6
@@ -87,6 +93,7 @@ stop_workers
 check "a worker that forges its messages: all sums of the others are exact" wait_all 60
 check "a worker that forges its messages: the others have the same results" same_results 0 1
 
+# 4. JOIN with a size, where the first worker sets it
 job grows workers 2 elements auto
 for n in 0xffffffffffffffff 0x8000000000000000 0xffffffff00000000 0x100000000 0x7fffffffff; do
 	matches "JOIN that has $n elements, where the first worker says how many: refused" "^$n refused (4|6)$" \
@@ -94,7 +101,7 @@ for n in 0xffffffffffffffff 0x8000000000000000 0xffffffff00000000 0x100000000 0x
 done
 check "JOIN that has 4096 elements is welcome after those" [ "$(in_worker 2 "$FORGER" size "${job_ids[grows]}" 4096)" = "4096 welcome" ]
 
-# --- coming back too early ----------------------------------------------------------------
+# 5. JOIN of a worker that has just been declared dead
 job back workers 2 elements 4096 payload 256 policy bsp dead 30000
 start 0 back 1000000 --think-us 1000 --restarts
 start 1 back 1000000 --think-us 1000 --restarts

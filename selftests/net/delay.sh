@@ -13,6 +13,10 @@
 #
 # Then a Linux bridge, whose workers leave checksums to the device: what is held
 # back on the way in gets its checksum all the same.
+#
+# 1. Eight workers, with delays and losses at five ports
+# 2. Three workers on links of 20 Mbit/s that lose nothing
+# 3. A Linux bridge, where checksums are left to the device
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -20,6 +24,7 @@
 # Emulated processors may take too long over a probe; it is set right later.
 [ "$SLOW" = 1 ] || expected_log="gets no redirected frames"
 
+# 1. Eight workers, with delays and losses at five ports
 lab_up --workers 8
 echo "# seed $SEED"
 check "worker 3: a delay of 3 ms each way is set" lab set 3 delay 3
@@ -45,6 +50,7 @@ check "delays: the switch has counted more than 100 delayed frames" [ "$(counter
 # Where the thread that lets frames go is slow, those that find no room may have a LEAVE among them.
 [ "$SLOW" = 1 ] || [ "$(counter - - no-memory)" = 0 ] || expected_log+='|worker [34] .* is dead'
 
+# 2. Three workers on links of 20 Mbit/s that lose nothing
 check "delays and losses are turned off" lab set delay 0 loss 0
 for i in 0 1 2; do
 	check "worker $i: a link of 20 Mbit/s is set" lab rate "$i" 20mbit
@@ -64,6 +70,7 @@ check "links of 20 Mbit/s: less than half of $sent messages are sent again ($res
 	[ $((resent * 2)) -lt "$sent" ]
 lab_down
 
+# 3. A Linux bridge, where checksums are left to the device
 if with_bridge linux; then
 	lab_up --workers 2 --bridge linux
 	equal "Linux bridge: workers leave checksums to the device" "tx-checksumming: on" \

@@ -5,6 +5,10 @@
 # kept from a job by one is told which it is, and saina doctor knows it on either side.
 #
 #     w0: the worker that cannot join     w1: as it is
+#
+# 1. Addresses where no aggregator is
+# 2. The host's firewall keeps JOINs out
+# 3. The worker's firewall keeps JOINs or results back
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -47,8 +51,7 @@ agent_saina_in_switch() {
 	in_switch "$B/saina" -s "$AGENT_SOCKET" "$@"
 }
 
-# --- addresses ------------------------------------------------------------------
-
+# 1. Addresses where no aggregator is
 for address in 0.0.0.0 127.0.0.1 127.0.0.1:48865; do
 	check_join_error "aggregator $address is refused with a sentence" \
 		"aggregator ${address%:*}: no worker is at a port of a bridge there" --aggregator "$address"
@@ -58,8 +61,7 @@ check_join_error "a port that nobody has: the worker says that it is closed" \
 matches "an address that nobody has: the worker says so" "no host answers at 10.190.0.200" \
 	"$(join_error 0 0 filtered --join-timeout-ms $((8000 * SLOW)) --aggregator 10.190.0.200)"
 
-# --- the host's firewall ----------------------------------------------------------
-
+# 2. The host's firewall keeps JOINs out
 fw_add sw INPUT -p udp --dport 48865 -j DROP
 check_join_error "the host's firewall drops joins: the worker asks for that" "does a firewall there drop it"
 matches "the host's firewall drops joins: saina doctor host names the port" \
@@ -81,8 +83,7 @@ matches "the host's firewall rejects joins like a closed port: saina doctor host
 fw_del sw INPUT -p udp --dport 48865 -j REJECT
 matches "the host's firewall lets joins in: saina doctor host has nothing to say" "ok: " "$(doctor host firewall)"
 
-# --- the worker's firewall --------------------------------------------------------
-
+# 3. The worker's firewall keeps JOINs or results back
 fw_add w0 OUTPUT -p udp --dport 48865 -j REJECT
 check_join_error "the worker's firewall keeps its joins in: the worker says so" \
 	"Operation not permitted: a firewall here rejects or drops it"

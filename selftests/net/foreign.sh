@@ -6,6 +6,9 @@
 #
 #     w0 <--- ping, TCP, UDP, fragments, IPv6 ---> w1
 #     w0 .. w3 reduce
+#
+# 1. Without the program, and with it
+# 2. While four workers reduce
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -92,6 +95,8 @@ fragments 10
 ipv6 10"
 
 check_bridge() { # BRIDGE
+
+	# 1. Without the program, and with it
 	lab_up --workers 4 --bridge "$1" --no-agent
 	addresses
 	equal "$1, without the program: every foreign frame arrives" "$expected" "$(arrivals)"
@@ -100,6 +105,7 @@ check_bridge() { # BRIDGE
 	equal "$1, with the program: every foreign frame arrives" "$expected" "$(arrivals)"
 	equal "$1, with the program: a TCP stream is unchanged" unchanged "$(tcp 0 1)"
 
+	# 2. While four workers reduce
 	job busy workers 4 elements 20000 payload 256 policy bsp
 	start_all busy 1000000 4 --elements 20000 --think-us 2000
 	check "$1: four workers: rounds flow" slowwait 20 rounds_at_least busy 10

@@ -6,14 +6,19 @@
 # that out when they join and send one by one.
 #
 #     w0, w1: links of the lab       w2: plugged in later
+#
+# 1. All ports get generic XDP, as configured
+# 2. Three workers train, message by message
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
+# 1. All ports get generic XDP, as configured
 lab_up --workers 3 --bridge linux --hook generic
 equal "generic XDP: every port has it" "generic" "$(saina -j port show | jq -r 'map(.mode) | unique | join(" ")')"
 matches "generic XDP: port show says that it is slower" "slower than native" "$(saina port show p0)"
 
+# 2. Three workers train, message by message
 job gen workers 3 elements 100003 payload 256 policy bsp
 start_all gen "$(shrink 20)" 3 --elements 100003
 check "generic XDP: all sums are exact" wait_all 60

@@ -4,10 +4,16 @@
 # Progressive grouping: `saina policy control' of a job with groups.
 #
 #     w0 .. w2: quick        w3: slow; then all are quick
+#
+# 1. Four workers step, one of them slowly
+# 2. A controller puts the slow one into a group of its own
+# 3. The workers end; all models are the same
+# 4. No worker is slow any more: one group
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
+# 1. Four workers step, one of them slowly
 lab_up --workers 4 --bridge linux
 job many workers 4 elements 8192 payload 256 ring 16 policy grouped:g=1
 steps=(--elements 8192 --steps)
@@ -30,6 +36,8 @@ control() {
 	"$B/saina" "${tool_opts[@]}" -j policy control many interval 300 "$@" >>"$WORK/control" 2>"$WORK/control.err" &
 	controller=$!
 }
+
+# 2. A controller puts the slow one into a group of its own
 check "steps flow" slowwait 30 rounds_at_least many 10
 events_start
 control groups 2
@@ -49,9 +57,12 @@ check "steps go on" rounds_go_on many 40
 check "quick workers of the other group do not wait for it" \
 	[ $(($(steps_of 0) + $(steps_of 1) + $(steps_of 2) - before)) -gt $((2 * 2 * ($(steps_of 3) - slow))) ]
 
+# 3. The workers end; all models are the same
 stop_workers
 check "every model has all updates, once" wait_all 60
 equal "all models are the same" "" "$(same_models 0 1 2 3)"
+
+# 4. No worker is slow any more: one group
 for i in 0 1 2 3; do
 	start $i many 0 "${steps[@]}" --think-us 4000
 done

@@ -4,6 +4,12 @@
 # Groups of workers (grouped): those of a group step together, groups on their own.
 #
 #     w0 w2: one group      w1 w3: the other; w3 is slow, or quick, as the point needs
+#
+# 1. One group is a barrier
+# 2. Two groups, one with a slow worker
+# 3. As many groups as workers
+# 4. Regrouped while workers step; other policies and back
+# 5. Groups that are refused
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -27,7 +33,7 @@ steps_at_least() { # WORKER N
 	[ "$(steps_of "$1")" -ge "$2" ]
 }
 
-# --- one group is a barrier -------------------------------------------------------------
+# 1. One group is a barrier
 job one workers 4 elements 8192 payload 256 ring 16 policy bsp dead 60000
 start_all one "$rounds" 4 "${steps[@]}" --think-us 1000
 check "bsp: every model has all updates of all workers, once" wait_all 60
@@ -39,7 +45,7 @@ equal "g=1: models are those of bsp, bit for bit" "$model" "$(summary 0 crc)"
 equal "g=1: all workers have the same model after each step" "1" \
 	"$(for i in 0 1 2 3; do seen $i | md5sum; done | sort -u | wc -l)"
 
-# --- two groups, of which one has a slow worker --------------------------------------------
+# 2. Two groups, one with a slow worker
 check "g=2: is set" saina job set one policy grouped:g=2
 equal "g=2: the tool shows the policy" grouped:g=2 "$(job_field one policy)"
 for i in 0 1 2; do
@@ -55,7 +61,7 @@ check "g=2: every model has all updates of all workers, once" wait_all 90
 equal "g=2: all workers have the same model in the end" "" "$(same_models 0 1 2 3)"
 equal "g=2: workers of the quick group have the same model after each step" "$(seen 0)" "$(seen 2)"
 
-# --- as many groups as workers ---------------------------------------------------------------
+# 3. As many groups as workers
 check "g=4: is set" saina job set one policy grouped:g=4
 start_all one "$rounds" 4 "${steps[@]}" --think-us 1000
 check "g=4: every model has all updates of all workers, once" wait_all 60
@@ -71,7 +77,7 @@ equal "g=4, slow link: all workers have the same model in the end" "" "$(same_mo
 check "g=4, slow link: there is no limit any more" lab rate 0 none
 saina job del one
 
-# --- regrouped under way, and to other policies and back -----------------------------------------
+# 4. Regrouped while workers step; other policies and back
 job swap workers 4 elements 8192 payload 256 ring 4 policy grouped:g=2
 start_all swap 0 4 "${steps[@]}" --think-us 3000
 for policy in grouped:g=2,groups=0-1/2-3 grouped:g=4 ssp:4 grouped:g=3 bsp grouped:g=2,groups=0+3/1-2 asp grouped:g=1; do
@@ -90,7 +96,7 @@ at=$(steps_of 1)
 check "death: the killed worker is declared dead" saina worker set swap 3 state dead
 check "death: who was in one group with the dead worker goes on" slowwait 40 steps_at_least 1 $((at + 30))
 
-# --- what cannot be ----------------------------------------------------------------------------
+# 5. Groups that are refused
 check_refused() { # POLICY PATTERN
 	matches "refused: $1" "$2" "$(saina policy set swap "$1" 2>&1)"
 }

@@ -9,12 +9,20 @@
 #
 # No sum changes, each message is counted under its reason, and super-packets that are
 # not ours arrive.
+#
+# 1. Three workers train
+# 2. Forged super-packets, each message counted under its reason
+# 3. The same by UDP_SEGMENT, and floods of questions
+# 4. Super-packets of others arrive
+# 5. Ports without checksum offload
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 export SAINA_LAB_HOOK=tc
 expected_log="worker 1 asked for round .* which is gone|lines like the next one"
+
+# 1. Three workers train
 lab_up --workers 4 --bridge linux
 SWITCH_MAC=$(mac_of switch)
 job target id 7 workers 3 elements 20000 payload 352 policy bsp
@@ -34,6 +42,7 @@ counted_at_least() {
 	[ "$(counter_of "$1" "$2")" -ge "$3" ]
 }
 
+# 2. Forged super-packets, each message counted under its reason
 # forge DESCRIPTION SCOPE COUNTER MORE FROM KEY=VALUE...: ten super-packets of twenty gradients of
 # worker 1, with one thing wrong; MORE messages are counted, and rounds go on.
 forge() {
@@ -79,6 +88,7 @@ forge_metadata() {
 }
 forge_metadata "ports with offloads"
 
+# 3. The same by UDP_SEGMENT, and floods of questions
 # A socket like any other, of a process that is no worker.
 udp_socket=(socket=1 session=0 sip=0.0.0.0)
 forge "a super-packet of a non-member's UDP socket" 1 wrong-port 200 3 "${udp_socket[@]}"
@@ -93,6 +103,7 @@ forge "a flood of questions of worker 1" 1 ask-limit 1 1 "${ask[@]}" "repeat=$(s
 forge "a flood of questions about a round that is gone" 1 ask-limit 1 1 "${ask[@]}" round=0 "repeat=$(shrink 5000)"
 forge "a flood of questions about a round to come" 1 ask-limit 1 1 "${ask[@]}" round=0xfffffff0 "repeat=$(shrink 5000)"
 
+# 4. Super-packets of others arrive
 # What is not ours, in super-packets, too.
 received() {
 	[ "$(stat -c %s "$WORK/foreign")" -ge $((10 * 20 * 1456)) ]
@@ -110,6 +121,7 @@ for to in 9 48864; do
 	wait $receiver 2>/dev/null
 done
 
+# 5. Ports without checksum offload
 # Ports that have the checksums of what leaves by them finished.
 bad_checksums() {
 	local i

@@ -5,6 +5,17 @@
 # on, and others who use or remove what is there.
 #
 #     w0 .. w3 reduce; p0 .. p3: XDP or tc
+#
+# 1. Open vSwitch's userspace datapath gets XDP
+# 2. A Linux bridge gets tc; four workers train
+# 3. Ports change between XDP and tc while rounds go on
+# 4. A worker without GRO
+# 5. A delay needs XDP
+# 6. Others remove the interface and filters, or add their own
+# 7. Others replace clsact by an ingress qdisc
+# 8. A worker dies; the others end
+# 9. The agent ends and leaves nothing
+# 10. An ingress qdisc of others is there first
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -32,6 +43,7 @@ equal_relayed() { # PORT NUMBER: of its workers
 	[ "$(saina_jq port show "$1" '.[0].relayed')" = "$2" ]
 }
 
+# 1. Open vSwitch's userspace datapath gets XDP
 if with_bridge ovs && [ "${SAINA_LAB_DATAPATH:-netdev}" = netdev ]; then
 	lab_up --workers 1 --bridge ovs
 	equal "userspace datapath of Open vSwitch: auto is XDP" native "$(saina_jq port show p0 '.[0].mode')"
@@ -41,6 +53,7 @@ if with_bridge ovs && [ "${SAINA_LAB_DATAPATH:-netdev}" = netdev ]; then
 	lab_down
 fi
 
+# 2. A Linux bridge gets tc; four workers train
 expected_log='interface of its results was changed by others|tc filter was (removed|preceded) by others'
 expected_log+='|ingress qdisc is another.s'
 lab_up --workers 4 --bridge linux
@@ -55,6 +68,7 @@ equal "four workers: the interface says what it is" 1 \
 	"$(ip -n "saina-$LAB-sw" link show "$(fanout_ifb)" | grep -c "alias saina .*results of job")"
 equal "four workers: no result is relayed" 0 "$(counter steady all relayed)"
 
+# 3. Ports change between XDP and tc while rounds go on
 none_slower() {
 	[ "$(saina_jq port show '[.[].relayed]|add')" = 0 ]
 }
@@ -71,6 +85,7 @@ for to in xdp auto; do
 done
 equal "all ports have tc again: no worker needs the relay" 0 "$(saina_jq port show '[.[].relayed]|add')"
 
+# 4. A worker without GRO
 # One that cannot have redirected frames.
 in_worker 0 ethtool -K eth0 gro off >/dev/null
 slower_said() {
@@ -85,12 +100,14 @@ check "GRO on again: soon no result takes a slower way, but to those whose ports
 check "GRO on again: the port changes back" saina port set p0 hook auto
 check "GRO on again: rounds go on" rounds_go_on steady 20
 
+# 5. A delay needs XDP
 check "a delay at a port with hook auto is accepted" saina port set p1 delay-in 2
 equal "a delay: the port has XDP" native "$(saina_jq port show p1 '.[0].mode')"
 check "a delay: rounds go on" rounds_go_on steady 20
 check "the delay is taken back" saina port set p1 delay-in 0
 equal "no delay: the port has tc" tc "$(saina_jq port show p1 '.[0].mode')"
 
+# 6. Others remove the interface and filters, or add their own
 # What others do.
 in_switch ip link del "$(fanout_ifb)"
 check "the interface for results is removed by others: there is a new one" slowwait 10 copied_to_is "p0 p1 p2 p3"
@@ -133,6 +150,7 @@ check "a tcx program of others: rounds go on behind it" rounds_go_on steady 20
 kill $tcx 2>/dev/null
 wait $tcx 2>/dev/null
 
+# 7. Others replace clsact by an ingress qdisc
 # Policing of Open vSwitch, a bandwidth limit of libvirt: their qdisc in place of clsact.
 printf 'qdisc del dev p2 clsact\nqdisc add dev p2 ingress\n' | in_switch tc -force -batch - 2>/dev/null
 check "an ingress qdisc of others comes: rounds go on" rounds_go_on steady 20
@@ -150,6 +168,7 @@ equal "the next agent has all ports as they were" "tc tc tc tc" "$(modes)"
 equal "the next agent has one interface for results" "p0 p1 p2 p3" "$(copied_to)"
 check "the next agent: rounds go on" rounds_go_on steady 20
 
+# 8. A worker dies; the others end
 kill -KILL "${worker_pids[3]}"
 wait "${worker_pids[3]}" 2>/dev/null
 unset 'worker_pids[3]'
@@ -162,6 +181,7 @@ check "all sums are exact" wait_all 30
 check "all workers have the same results" same_results 0 1 2
 check "the last worker left: there is no interface for results" slowwait 10 [ -z "$(fanout_ifb)" ]
 
+# 9. The agent ends and leaves nothing
 nothing_left() { # at port p0, and of interfaces and pins
 	in_switch tc filter show dev p0 ingress
 	ip -n "saina-$LAB-sw" -o link show type ifb
@@ -173,6 +193,7 @@ check "the agent ends" lab agent stop
 equal "the agent has ended: nothing of it is left" "" "$(nothing_left)"
 equal "the agent has ended: no clsact of its own is left" "" "$(in_switch tc qdisc show dev p0 | grep clsact)"
 
+# 10. An ingress qdisc of others is there first
 # The ingress qdisc of others and our clsact exclude each other; a tcx link does not mind.
 check "others have an ingress qdisc on a port" in_switch tc qdisc add dev p3 ingress
 check "an ingress qdisc of others: the agent starts" lab agent start

@@ -8,11 +8,19 @@
 #   w3: not a worker of the job, on a port of the same bridge (a non-member)
 #
 # No sum changes, and each frame is counted under its reason.
+#
+# 1. Three workers train
+# 2. Only root is shown what a forged message must carry
+# 3. Forged frames, each counted under its reason
+# 4. Replays and floods
+# 5. The workers end: every sum was right
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 expected_log="worker 1 asked for round .* which is gone|lines like the next one"
+
+# 1. Three workers train
 lab_up --workers 4
 SWITCH_MAC=$(mac_of switch)
 job target id 7 workers 3 elements 4096 payload 256 token open-sesame
@@ -24,6 +32,7 @@ check "three workers: rounds flow" slowwait 20 rounds_at_least target 3 || bail 
 session=0x$(json_value session "$(saina -j worker show target 1)")
 port=$(json_value udp_port "$(saina -j worker show target 1)")
 
+# 2. Only root is shown what a forged message must carry
 # What a forged message must carry is not for every user of the bridge's host.
 chmod 711 "$WORK"
 install -m 755 "$B/saina" "$WORK/saina"
@@ -35,6 +44,7 @@ matches "root is shown a worker's session and UDP port" '"udp_port".*"session"|"
 equal "an unprivileged user is shown neither session nor UDP port" "" \
 	"$(grep -oE '"(session|udp_port)"' <<<"$public")"
 
+# 3. Forged frames, each counted under its reason
 # forge DESCRIPTION SCOPE COUNTER FROM KEY=VALUE...: ten frames, ten counts.  One thing is
 # wrong with them.  No frame that a worker sends by itself is counted there.
 forge() {
@@ -121,6 +131,8 @@ forge "NaN in the name of worker 1" 1 wrong-port 3 exponent=-128
 forge "a round far ahead of the job" 1 round-future 1 "round=$(($(job_field target round) + 1000000))"
 forge "round number 2^32-1" 1 round-future 1 round=0xffffffff
 forge "a first fragment" global fragment 1 fragment=1
+
+# 4. Replays and floods
 # A replay of long ago is answered, and adds nothing.  The real worker 1 may be told of a
 # stale round, too, when the machine is busy: so many replays are not its own.
 before=$(counter_of 1 stale)
@@ -137,6 +149,8 @@ send_raw 1 job=7 worker=0 "repeat=$flood_of" workers=1 "sport=$port" "session=$s
 wait $flood
 check "rounds go on after two floods of forged gradients" slowwait 20 rounds_at_least target $((at + 10))
 equal "forged frames: no slot saw two policies" 0 "$(policy_mix target)"
+
+# 5. The workers end: every sum was right
 stop_workers
 check "forged frames: all sums of all workers are exact" wait_all 30
 check "forged frames: all workers have the same results" same_results 0 1 2

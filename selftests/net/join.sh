@@ -4,6 +4,15 @@
 # Admission: who may not join is told why, in a sentence, at the worker.
 #
 #     w0, w1: workers of the job "small", which has two; w2: wants in as well
+#
+# 1. Malformed JOINs, and answers that are no longer than what they answer
+# 2. Workers of a job that has no member are refused
+# 3. Workers of a full job are refused
+# 4. A flood of JOINs: answers are limited, for one address
+# 5. A place becomes free while another worker forges JOINs
+# 6. Jobs that are stopped or not there
+# 7. A worker leaves and comes back in the same round
+# 8. "elements auto": the first worker sets the size
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -13,6 +22,7 @@ lab_up --workers 3
 job small id 3 workers 2 elements 4096 payload 256 token open-sesame heartbeat 50 dead 5000
 quick=(--join-timeout-ms $((3000 * SLOW)))
 
+# 1. Malformed JOINs, and answers that are no longer than what they answer
 SWITCH_MAC=$(mac_of switch)
 nameless() {
 	send_raw 2 type=16 dport=48865 elem=0 count=0 worker=255 flags=2 join=4713 sport=4713
@@ -66,6 +76,7 @@ END
 )
 equal "join: a first round that cannot be is refused as malformed" "3 1" "$refusals"
 
+# 2. Workers of a job that has no member are refused
 output=$(join_error 0 0 small "${quick[@]}" --token wrong)
 matches "join: a wrong token is refused" "token" "$output"
 output=$(join_error 0 0 small "${quick[@]}")
@@ -90,6 +101,8 @@ no_member() {
 	[ "$(members small)" = 0 ]
 }
 check "join: who refused the job is no member" slowwait 10 no_member
+
+# 3. Workers of a full job are refused
 start_all small 1000000 2 --token-file "$WORK/token" --elements 4096 --think-us 1000 --restarts
 check "join: two workers with the token train" slowwait 20 rounds_at_least small 3 || bail "no rounds"
 
@@ -97,6 +110,8 @@ output=$(join_error 0 2 small "${quick[@]}" --token open-sesame)
 matches "join: an identifier that is in use is refused" "worker 0" "$output"
 output=$(join_error -1 2 small "${quick[@]}" --token open-sesame)
 matches "join: a full job refuses another worker" "full|all 2|2 workers" "$output"
+
+# 4. A flood of JOINs: answers are limited, for one address
 # Worker 0's namespace asks for a job that does not exist, as often as there are refusals
 # for all in a second.
 SWITCH_MAC=$(mac_of switch)
@@ -120,6 +135,7 @@ check "join: few of the 3000 are answered ($sent datagrams in $took s)" [ "$sent
 at=$(job_field small round)
 check "join: rounds go on beside refusals" slowwait 20 rounds_at_least small $((at + 10))
 
+# 5. A place becomes free while another worker forges JOINs
 # Worker 2 wants the place of worker 1 and asks again and again.  Meanwhile worker 0,
 # who knows its address, says JOINs in its name.
 SAINA_TOKEN=open-sesame start_as second 1 2 small 1000000 --elements 4096 --think-us 1000 --restarts \
@@ -145,6 +161,7 @@ check "forged JOIN: rounds go on with the worker" slowwait 20 rounds_at_least sm
 kill -KILL $forger 2>/dev/null
 wait $forger
 
+# 6. Jobs that are stopped or not there
 saina job set small state stopped || not_ok "stop: the job is stopped"
 check "stop: the workers of a stopped job end" slowwait 20 worker_ended 0
 output=$(join_error -1 2 small "${quick[@]}" --token open-sesame)
@@ -158,6 +175,7 @@ matches "join: a job that does not exist is refused" "99" "$output"
 
 saina job del small
 
+# 7. A worker leaves and comes back in the same round
 # A worker that has left is back while the last round it had a part in is still the present one, of
 # a job that has more elements than its rounds.
 job again workers 2 elements 8192 payload 256 policy bsp
@@ -172,6 +190,7 @@ stop_workers
 check "back: all sums are exact" wait_all 30
 saina job del again
 
+# 8. "elements auto": the first worker sets the size
 # The size of a job with "elements auto" is that of the first worker.
 size_is() { # JOB ELEMENTS
 	[ "$(saina_jq job show "$1" '.[0].elements')" = "$2" ]

@@ -3,6 +3,12 @@
 #
 # The lab itself (drawn on top of tools/saina-lab), without an agent: it
 # bridges, it limits, and it goes away whatever happens to it.
+#
+# 1. A lab bridges, limits, and goes away
+# 2. All its processes are killed
+# 3. Its owner is killed
+# 4. It is interrupted while it comes up
+# 5. Bad input is refused
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -22,6 +28,7 @@ shaped() { # DEVICE: bytes that its shaper let through, at worker 1
 	tc -n "saina-$LAB-w1" -s -j qdisc show dev "$1" | jq '[.[]|select(.kind=="tbf").bytes]|add // 0'
 }
 
+# 1. A lab bridges, limits, and goes away
 for bridge in $BRIDGES; do
 	check "$bridge: the lab comes up" lab up --owner $$ --workers 2 --bridge "$bridge" --no-agent --rate 100mbit
 	check "$bridge: workers reach each other" pings 0 10.190.0.11
@@ -38,7 +45,7 @@ for bridge in $BRIDGES; do
 	equal "$bridge: nothing of the lab is left" "" "$(leftovers)"
 done
 
-# --- everything in it crashes --------------------------------------------------
+# 2. All its processes are killed
 lab_up --workers 2 --no-agent
 "$LAB_TOOL" exec "$LAB" 0 sleep 1000 &
 sleeper=$!
@@ -52,7 +59,7 @@ check "a lab whose processes were killed goes down" lab down
 equal "a lab whose processes were killed leaves nothing" "" "$(leftovers)"
 check "a lab that goes down ends the processes in it" slowwait 5 pid_gone $sleeper
 
-# --- its owner crashes ---------------------------------------------------------
+# 3. Its owner is killed
 sleep 1000 &
 owner=$!
 disown $owner
@@ -70,7 +77,7 @@ rm -rf "/run/saina-lab/$LAB"
 equal "saina-lab clean removes a lab of which only the namespaces are left" "" "$(leftovers)"
 check "saina-lab clean ends the Open vSwitch of a lab of which only the namespaces are left" slowwait 5 pid_gone "$pid"
 
-# --- interrupted while it comes up ----------------------------------------------
+# 4. It is interrupted while it comes up
 "$LAB_TOOL" up "$LAB" --owner $$ --workers 64 --no-agent 2>/dev/null &
 pid=$!
 slowwait 10 [ -e "/run/netns/saina-$LAB-w3" ]
@@ -78,7 +85,7 @@ kill -TERM $pid
 wait $pid
 equal "saina-lab up, interrupted, leaves nothing" "" "$(leftovers)"
 
-# --- bad input --------------------------------------------------------------------
+# 5. Bad input is refused
 check_refused() { # WORD ARGUMENTS...: exit status 2 and a sentence with the word
 	local output word=$1
 	shift

@@ -7,6 +7,14 @@
 #	metrics.sh [all]	all: also until the clients that do not read are dropped
 #
 #     w0 .. w2 reduce, w2 is a straggler; sainad: http://127.0.0.1:9496/metrics in the switch
+#
+# 1. Addresses that sainad takes or refuses
+# 2. Without jobs
+# 3. A job with a straggler
+# 4. A histogram of lateness
+# 5. Drops, and what is injected at ports
+# 6. Many jobs, and clients that do not read
+# 7. A unix socket instead of a port
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -43,6 +51,7 @@ refused_address() {
 	"$B/sainad" --check-config --metrics "$1" 2>&1
 }
 
+# 1. Addresses that sainad takes or refuses
 matches "an address without a port is refused, with what is allowed" "metrics: '127.0.0.1' is none of" \
 	"$(refused_address 127.0.0.1)"
 matches "a name is refused" "none of" "$(refused_address localhost:9496)"
@@ -50,6 +59,7 @@ matches "a port that cannot be is refused" "none of" "$(refused_address 127.0.0.
 matches "an IPv6 address is taken" "right" "$(refused_address '[::1]:9496')"
 matches "a unix socket is taken" "right" "$(refused_address unix:/run/saina/metrics)"
 
+# 2. Without jobs
 echo 'metrics = "127.0.0.1:9496";' >"$WORK/lines"
 lab_up --workers 3 --bridge linux --config "$WORK/lines"
 ip -n "saina-$LAB-sw" link set lo up
@@ -61,6 +71,7 @@ equal "another path: 404" "404 Not Found" "$(in_switch "$CLIENT" get 9496 / | he
 equal "another method: 405" "405 Method Not Allowed" "$(in_switch "$CLIENT" get 9496 /metrics DELETE | head -n 1)"
 equal "HEAD: 200 and nothing else" "200 OK" "$(in_switch "$CLIENT" get 9496 /metrics HEAD)"
 
+# 3. A job with a straggler
 job steady workers 3 elements 20000 payload 352 ring 64 policy fastest:k=2
 start 0 steady 1000000 --elements 20000 --think-us 4000 --name 'quote"back\slash'
 start 1 steady 1000000 --elements 20000 --think-us 4000
@@ -83,6 +94,8 @@ check "a worker reports its window" sum_at_least 44 saina_worker_window_messages
 check "a worker reports its round-trip time" slowwait 30 sum_at_least 0.000001 saina_worker_rtt_seconds worker=2
 equal "worker show says the same" "true true" "$(saina -j worker show steady 0 | jq -r \
 	'.[0]|"\(.sent >= 1000 and .window >= 44) \(.resent_share == .resent / .sent)"')"
+
+# 4. A histogram of lateness
 # All are waited for, so each round has a sample of both.
 job all workers 2 elements 20000 policy bsp
 start_as all0 0 0 all 1000000 --elements 20000 --think-us 4000
@@ -104,6 +117,8 @@ matches "lateness: limits are powers of two of microseconds" 'le="0.001024"' "$(
 equal "no worker is by reference" 0 "$(value saina_worker_by_reference)"
 check "others are in time" sum_at_least 1000 saina_worker_in_time_total worker=0
 equal "a worker's name may have quotes" 1 "$(grep -cF 'name="quote\"back\\slash"' "$WORK/text")"
+
+# 5. Drops, and what is injected at ports
 SWITCH_MAC=$(mac_of switch)
 send_raw 0 type=77 repeat=5
 send_raw 0 count=352 worker=1 repeat=3
@@ -115,6 +130,7 @@ check "a port: injected loss" slowwait 10 sum_at_least 0.125 saina_port_injected
 equal "a port: injected delay" 0.003 "$(value saina_port_injected_delay_seconds port=p1 direction=out)"
 saina port set p1 loss-in 0 delay-out 0
 
+# 6. Many jobs, and clients that do not read
 # Much to say, so that it does not fit what a connection holds.
 for i in $(seq 1 40); do
 	saina job add "other$i" elements 1000 workers 2 >/dev/null
@@ -136,6 +152,7 @@ kill -KILL "$stalled"
 wait "$stalled" 2>/dev/null
 stalled=
 
+# 7. A unix socket instead of a port
 # At a unix socket instead, one that a killed agent has left.
 stop_workers
 check "all sums are exact" wait_all 60

@@ -5,6 +5,10 @@
 # and a job for which none is left is refused with a sentence that names the limit.
 #
 #     w0, w1 reduce in the last of 256 jobs
+#
+# 1. 200 jobs
+# 2. No descriptor is left for another one
+# 3. As many jobs as there may be; a new agent takes them over
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -28,13 +32,14 @@ jobs_shown() {
 	saina_jq job show length
 }
 
+# 1. 200 jobs
 for ((i = 0; i < 200; i++)); do
 	add "many$i" >/dev/null 2>"$WORK/add" || break
 done
 equal "200 jobs exist" 200 "$(jobs_shown)"
 [ ! -s "$WORK/add" ] || diag "$(cat "$WORK/add")"
 
-# --- no descriptor is left -----------------------------------------------------------
+# 2. No descriptor is left for another one
 high=$(prlimit --pid "$(agent_pid)" --nofile --output SOFT,HARD --raw --noheadings)
 prlimit --pid "$(agent_pid)" --nofile=$(($(descriptors) + 3)):"${high#* }"
 before=$(descriptors)
@@ -45,7 +50,7 @@ equal "what was made of it is closed" "$before" "$(descriptors)"
 check "a job is deleted" saina job del many7
 check "there is room for another one then" add many7
 
-# --- and there are enough ---------------------------------------------------------------
+# 3. As many jobs as there may be; a new agent takes them over
 prlimit --pid "$(agent_pid)" --nofile="${high% *}:${high#* }"
 for ((i = 200; i < 256; i++)); do
 	add "many$i" >/dev/null 2>"$WORK/add" || break

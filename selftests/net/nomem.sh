@@ -5,6 +5,10 @@
 # (selftests/module/nomem_test.sh): what is lost by that is had by PULL.
 #
 #     w0 .. w2 reduce;  p0 .. p2: tc;  nomem.ko: pskb_expand_head() fails
+#
+# 1. Three workers train
+# 2. Copies fail, all or one in two
+# 3. There is memory again
 
 [ -n "${SAINA_TEST_NOMEM-}" ] || { echo "1..0 # SKIP only with selftests/module/nomem_test.sh"; exit 4; }
 
@@ -14,17 +18,22 @@
 export SAINA_LAB_HOOK=tc
 nomem=/sys/module/nomem/parameters/failed
 expected_log='^$'
+
+# 1. Three workers train
 lab_up --workers 3 --bridge linux
 job short workers 3 elements 20000 payload 352 policy bsp
 start_all short 1000000 3 --elements 20000
 check "rounds flow" slowwait 30 rounds_at_least short 5
 equal "while there is memory no result is lost" 0 "$(counter short all no-memory)"
 
+# 2. Copies fail, all or one in two
 memory_short() { # SPARE
 	insmod "$SAINA_TEST_NOMEM" spare="$1"
 }
 
 for spare in 2 1000000; do
+
+	# 3. There is memory again
 	at=$(job_field short round)
 	before=$(counter short all no-memory)
 	check "one of $spare copies succeeds: the module is loaded" memory_short $spare

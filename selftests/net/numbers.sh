@@ -8,6 +8,9 @@
 #        \..............memory........./
 #
 #	numbers.sh [all]	all: 2, 4 and 16 workers, each kind with and without losses
+#
+# 1. Four workers
+# 2. "all": two, four and sixteen
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -70,6 +73,7 @@ late_policy() {
 	echo "fastest:k=$(($1 > 2 ? $1 / 2 + 1 : 1))"
 }
 
+# 1. Four workers
 if [ "${1-}" != all ]; then
 	lab_up --workers 4 --bridge linux
 	for kind in $KINDS; do
@@ -82,6 +86,7 @@ if [ "${1-}" != all ]; then
 	exit
 fi
 
+# 2. "all": two, four and sixteen
 lab_up --workers 16 --bridge linux
 for n in 2 4 16; do
 	for kind in $KINDS; do

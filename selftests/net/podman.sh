@@ -7,6 +7,13 @@
 #     namespaces of this test's own: sainad, podman, bridge podman1
 #         veth0 |       veth1 |       veth2 |      veth3 |        <- tc
 #     containers 0           1             2            3         saina-allreduce
+#
+# 1. Four workers in containers
+# 2. Ctrl-C, and what is refused at once
+# 3. A network that is there
+# 4. PyTorch: a script for torchrun, unchanged
+# 5. An image with programs of its own
+# 6. Failures
 
 for p in podman runc iptables busybox; do
 	command -v $p >/dev/null && continue
@@ -52,8 +59,7 @@ leftovers() {
 	leftovers_of_any
 }
 
-# --- four workers ---------------------------------------------------------------------
-
+# 1. Four workers in containers
 rounds=$(shrink 300)
 quickstart four --subnet 10.191.0.0/24 -- sh -c "
 	grep CapEff /proc/self/status
@@ -84,8 +90,7 @@ equal "containers: none has CAP_NET_ADMIN" "0 0 0 0" "$(sed -n 's/.*CapEff:\t//p
 done | xargs)"
 equal "quickstart: leaves nothing behind" "" "$(leftovers)"
 
-# --- Ctrl-C ------------------------------------------------------------------------------
-
+# 2. Ctrl-C, and what is refused at once
 ctrl_c 'the containers run' 0 --workers 2 -- sleep 1000
 
 mkdir "$WORK/bin"
@@ -102,8 +107,7 @@ for seconds in 0 0.1 0.2 0.3 0.4 0.5; do
 	ctrl_c 'starting container 0' $seconds --workers 2 -- sleep 1000
 done
 
-# --- a network that is there ------------------------------------------------------------
-
+# 3. A network that is there
 check "podman: a network is made" pod network create --disable-dns own
 quickstart own --network own --workers 2 --rounds "$(shrink 50)" --elements 1000
 ended own
@@ -113,8 +117,7 @@ equal "quickstart: says in words that every sum was right" "2 2" \
 	grep -oE 'all [0-9]+ workers ended well' "$WORK/own.out" | tr -dc 0-9)"
 equal "quickstart: leaves the network that was there, and nothing else" "own " "$(pod network ls --format '{{.Name}}' | grep own) $(leftovers)"
 
-# --- PyTorch: a script for torchrun, unchanged ---------------------------------------------
-
+# 4. PyTorch: a script for torchrun, unchanged
 if /usr/bin/python3 -c 'import torch' 2>/dev/null; then
 	quickstart torch --workers 2 --elements auto --lend "$TOP/userland/examples" -- python3 "$TOP/userland/examples/ddp.py"
 	ended torch
@@ -127,8 +130,7 @@ if /usr/bin/python3 -c 'import torch' 2>/dev/null; then
 		END { exit !(last < first / 2) }' "$WORK/torch.out"
 fi
 
-# --- an image with programs of its own ------------------------------------------------------
-
+# 5. An image with programs of its own
 mkdir -p "$DIR"/image/{bin,proc,sys,dev,etc}
 cp "$(command -v busybox)" "$DIR/image/bin/busybox"
 for p in sh sleep grep; do
@@ -146,8 +148,7 @@ matches "quickstart: an image with programs of its own has the job in its enviro
 	"worker 0: 10\.[0-9.]+ quickstart 0, mounted: 0" "$output $(cat "$WORK/image.out")"
 check "quickstart: leaves the image that was there" pod rmi localhost/own:1
 
-# --- what does not go ---------------------------------------------------------------------
-
+# 6. Failures
 fails "a worker that fails is shown, with its status" 1 'has ended with status 7' --workers 1 -- sh -c 'echo out of paper; exit 7'
 matches "quickstart: shows what a worker that failed said" 'worker 0: out of paper' "$(cat "$WORK/bad.out")"
 fails "an image that is not there: says how to get it" 1 'there is no image nosuch: podman pull nosuch' --image nosuch

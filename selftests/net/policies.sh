@@ -5,6 +5,12 @@
 # real workers:
 #
 #     w0 .. w2: quick        w3: thinks for long, or is quick, as the point needs
+#
+# 1. A time-out: three are there, the fourth thinks much longer
+# 2. external: k is set by a client
+# 3. Policies from a round on, and on an event
+# 4. coded: workers 0 and 2 compute one part, 1 and 3 the other
+# 5. coded: a round waits for one of each pair
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -16,7 +22,7 @@ k_is() { # JOB K
 }
 think=$((60000 * SLOW))
 
-# --- a time-out: three are there, the fourth thinks much longer than the time-out ------
+# 1. A time-out: three are there, the fourth thinks much longer
 rounds=$(shrink 40)
 job out workers 4 elements 8192 payload 256 ring 64 policy timeout:10ms,kmin=3
 for i in 0 1 2; do
@@ -30,7 +36,7 @@ check "timeout:10ms,kmin=3: results are said to be degraded" [ "$(total 0 degrad
 equal "timeout:10ms,kmin=3: what the straggler produced is in sums or in its residual" exact "$(summary 3 residual)"
 saina job del out
 
-# --- k set by a client of the configuration interface ------------------------------------
+# 2. external: k is set by a client
 job ext workers 4 elements 8192 payload 256 ring 64 policy external:k0=4
 start_all ext 100000 4 --elements 8192 --think-us 5000 --cancel
 check "external:k0=4: rounds flow" slowwait 20 rounds_at_least ext 5
@@ -47,7 +53,7 @@ refused=$(saina job set ext k 5 2>&1)
 matches "external:k0=4: a k above the number of workers is refused" "5.*4" "$refused"
 equal "external:k0=4: a refused k changes nothing" 1 "$(job_field ext k)"
 
-# --- a schedule ----------------------------------------------------------------------
+# 3. Policies from a round on, and on an event
 check "schedule: a policy is set for far away" saina policy set ext bsp from 3000000
 refused=$(saina policy set ext bsp from 4000000 2>&1)
 matches "schedule: a second one is refused while the first waits" "waits already|cancel" "$refused"
@@ -71,7 +77,7 @@ check "external, schedule: all workers have the same results" same_results 0 1 2
 equal "external, schedule: no slot saw two policies" 0 "$(policy_mix ext)"
 saina job del ext
 
-# --- replicas: workers 0 and 2 compute one part, 1 and 3 the other ---------------------
+# 4. coded: workers 0 and 2 compute one part, 1 and 3 the other
 job rep workers 4 elements 8192 payload 256 ring 64 policy coded:s=1
 for i in 0 1 2; do
 	start $i rep "$rounds" --elements 8192 --think-us 1000
@@ -82,6 +88,7 @@ check "coded:s=1: all workers have the same results" same_results 0 1 2 3
 equal "coded:s=1: a sum has one of each pair" "2 2" "$(minmax 0 count_min count_max)"
 saina job del rep
 
+# 5. coded: a round waits for one of each pair
 # Who waits for whom: for one of each pair.
 job pairs workers 4 elements 8192 payload 256 ring 64 policy coded:s=1
 waits_for() { # WORKER...: each open slot, and there is one

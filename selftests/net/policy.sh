@@ -4,13 +4,17 @@
 # Fastest-k with a straggler, and policies changed while gradients flow:
 #
 #     w0 .. w4: quick        w5: thinks for 20 ms a round, until it is decided
+#
+# 1. fastest-k with a straggler
+# 2. Policies change under traffic
+# 3. Each change has an event, and no round two policies
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 lab_up --workers 6
 
-# --- a straggler -----------------------------------------------------------
+# 1. fastest-k with a straggler
 rounds=$(shrink 150)
 job straggler workers 6 elements 8192 payload 256 ring 64 policy fastest:k=5
 for i in 0 1 2 3 4; do
@@ -23,7 +27,7 @@ equal "straggler, fastest:k=5: every sum has five contributors" "5 5" "$(minmax 
 check "straggler, fastest:k=5: some of its segments were late" [ "$(total 5 late_segments)" -gt 0 ]
 equal "straggler, fastest:k=5: all it produced is in sums or in its residual" exact "$(summary 5 residual)"
 
-# --- changed under traffic -------------------------------------------------
+# 2. Policies change under traffic
 job swap workers 6 elements 8192 payload 256 ring 64 policy bsp
 events_start
 start_all swap 100000 6 --elements 8192 --think-us 4000 --cancel
@@ -47,6 +51,8 @@ check "policies under traffic: late gradients were answered" [ "$(counter swap a
 stop_workers
 check "policies under traffic: all sums are exact" wait_all 30
 check "policies under traffic: all workers have the same results" same_results 0 1 2 3 4 5
+
+# 3. Each change has an event, and no round two policies
 events_stop
 equal "monitor: one policy event is sent for each change" "2 3 4 5 6" \
 	"$(events 'select(.event=="policy" and .job=="swap" and .to>1)|.to' | xargs)"

@@ -4,6 +4,9 @@
 # Ports that go and come under traffic, on Open vSwitch and on a Linux bridge:
 #
 #     w0 .. w2 reduce; the port of w2 is pulled out and plugged in again
+#
+# 1. Three workers train; a port is removed
+# 2. The port is added again, and its worker joins
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -22,6 +25,8 @@ port_is_attached() {
 
 port_replug() { # BRIDGE
 	local at
+
+	# 1. Three workers train; a port is removed
 	expected_log="worker 2 .* is dead"
 	lab_up --workers 3 --bridge "$1"
 	job plug workers 3 elements 4096 payload 256 policy bsp heartbeat 50 dead 5000
@@ -36,6 +41,7 @@ port_replug() { # BRIDGE
 	wait "${worker_pids[2]}" 2>/dev/null
 	unset 'worker_pids[2]'
 
+	# 2. The port is added again, and its worker joins
 	check "$1: the port of worker 2 is added again" lab port add 2
 	check "$1: the program is attached to a port that was added again" slowwait 10 port_is_attached 2
 	start 2 plug 1000000 --elements 4096 --think-us 1000 --restarts

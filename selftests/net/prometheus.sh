@@ -5,6 +5,10 @@
 # Grafana dashboard have values.
 #
 #     switch's namespace: sainad 127.0.0.1:9496 <- prometheus 127.0.0.1:9497      w0, w1 reduce
+#
+# 1. Two workers train; promtool reads what sainad says
+# 2. Prometheus scrapes it
+# 3. The expressions of the dashboard have values
 
 for p in prometheus promtool; do
 	command -v $p >/dev/null && continue
@@ -40,6 +44,7 @@ value_at_least() { # LEAST EXPRESSION
 	query "$2" | awk -v least="$1" '/=>/ { for (i = 1; i < NF; i++) if ($i == "=>" && $(i + 1) >= least) good = 1 } END { exit !good }'
 }
 
+# 1. Two workers train; promtool reads what sainad says
 echo 'metrics = "127.0.0.1:9496";' >"$WORK/lines"
 lab_up --workers 2 --bridge linux --config "$WORK/lines"
 ip -n "saina-$LAB-sw" link set lo up
@@ -52,6 +57,7 @@ check "the text has the histogram of a worker's lateness" \
 	grep -q '^saina_worker_lateness_seconds_bucket{.*le="+Inf".*} [1-9]' "$WORK/text"
 check "promtool finds nothing wrong with the text" promtool check metrics <"$WORK/text"
 
+# 2. Prometheus scrapes it
 cat >"$WORK/prometheus.yml" <<'YML'
 global: { scrape_interval: 1s, evaluation_interval: 1s }
 scrape_configs:
@@ -69,6 +75,7 @@ check "Prometheus has the rounds of the job" slowwait 30 value_at_least 20 'sain
 equal "no label is in conflict with Prometheus's" "" "$(query '{__name__=~"saina_.+"}' | grep exported_ | head -n 3)"
 check "Prometheus has a rate of rounds" slowwait 60 value_at_least 0.1 'rate(saina_job_rounds_total[30s])'
 
+# 3. The expressions of the dashboard have values
 saina port set p1 loss-in 0.05 delay-out 1
 # An empty result is right where nothing of the kind happened: it only must not be an error.
 "$CLIENT" dashboard "$TOP/tools/grafana/saina.json" "$TOP/userland/agent/metrics/families.c" >"$WORK/exprs"

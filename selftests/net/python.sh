@@ -5,6 +5,10 @@
 # the other, with numpy arrays, or, `python.sh torch', with torch tensors.
 #
 #	python.sh [numpy|torch [quick]]		quick: without the case that mostly waits
+#
+# 1. One case after the other
+# 2. coded: the part that a worker computes follows the policy
+# 3. Logs go to Python, and Ctrl-C ends the waiting
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -31,6 +35,7 @@ run_case() {
 	saina job del "$name" >/dev/null
 }
 
+# 1. One case after the other
 run_case reduce
 equal "$with reduce: all have the same float32 mean, to the last bit" 1 \
 	"$(sed -n 's/^digest //p' "$WORK"/*.py.out | sort -u | wc -l)"
@@ -56,6 +61,7 @@ sizes_meanwhile() {
 run_case buckets
 run_case agree policy fastest:k=3
 
+# 2. coded: the part that a worker computes follows the policy
 # The part that a worker computes follows the policy.
 all_say() { # TEXT
 	local i
@@ -71,6 +77,7 @@ coded_meanwhile() {
 }
 run_case coded policy coded:s=1
 
+# 3. Logs go to Python, and Ctrl-C ends the waiting
 # What the library logs comes to the callback; a signal ends the waiting for others.
 log_case() {
 	local i

@@ -7,6 +7,11 @@
 #     namespaces of this test's own: sainad, bridge of the quickstart's, or br9
 #         tap |       tap |         <- tc
 #       guest 0      guest 1        saina-allreduce
+#
+# 1. What is refused
+# 2. Guests on a bridge of its own, and on one that is there
+# 3. Open vSwitch's userspace datapath
+# 4. Ctrl-C
 
 if ! command -v qemu-system-x86_64 >/dev/null || [ -n "${SAINA_VM-}" ]; then
 	echo "1..0 # SKIP no qemu, or this is a VM itself"
@@ -21,6 +26,8 @@ leftovers() {
 }
 
 check "the guests' kernel is there" "$TOP/tools/saina-vm" fetch --missing 6.1 || bail "no kernel for the guests"
+
+# 1. What is refused
 fails "refuses a bridge without addresses for the guests" 2 'which addresses are free' --bridge br9
 fails "refuses an address that is none" 2 '"10.0.0.300" is not ADDRESS/BITS' --bridge br9 --guests 10.0.0.300
 fails "refuses more guests than there are addresses" 2 'no room for 10 addresses from 10.0.0.250 on' --bridge br9 \
@@ -34,8 +41,7 @@ fails "a bridge without an IPv4 address: says how to give it one" 1 'br9 has no 
 	--guests 10.0.0.100/24
 in_ns ip link del br9
 
-# --- guests ------------------------------------------------------------------------------
-
+# 2. Guests on a bridge of its own, and on one that is there
 # all_right NAME WORKERS ROUNDS: they ended well, and say in words that every sum was right
 all_right() {
 	equal "guests, $1: the quickstart ends with status 0" "0: " "$output"
@@ -61,8 +67,7 @@ all_right there 3 20
 equal "guests, there: leaves the bridge, and nothing else" br9 "$(leftovers | sed -E 's/^[0-9]+: ([^:@]+).*/\1/')"
 in_ns ip link del br9
 
-# --- Open vSwitch, its userspace datapath ---------------------------------------------------
-
+# 3. Open vSwitch's userspace datapath
 ovs_up() {
 	in_ns mkdir -p /run/openvswitch &&
 		in_ns ovsdb-tool create /run/ovs.db /usr/share/openvswitch/vswitch.ovsschema &&
@@ -86,8 +91,7 @@ in_ns ovs-vsctl del-br br9
 in_ns ovs-appctl exit --cleanup
 in_ns ovs-appctl -t ovsdb-server exit
 
-# --- Ctrl-C ------------------------------------------------------------------------------
-
+# 4. Ctrl-C
 ctrl_c 'making bridge' 0
 ctrl_c 'starting sainad' 0
 for seconds in 0 0.2 1 5; do

@@ -6,6 +6,13 @@
 # need not wait for ever, and what is refused for a while only is sent afterwards.
 #
 #     w0: as it is     w1: its kernel refuses
+#
+# 1. The MTU becomes too small
+# 2. A firewall refuses gradients for a while
+# 3. Gradients are lost behind the interface
+# 4. A worker that computes sends nothing: no trouble
+# 5. A firewall refuses gradients for longer than the time-out
+# 6. There is no route any more
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -83,6 +90,7 @@ others_go_on() {
 	saina job del "$1"
 }
 
+# 1. The MTU becomes too small
 job_start mtu
 check "mtu: the MTU of worker 1 is lowered" in_worker 1 ip link set eth0 mtu 1400
 check "mtu: worker 1 ends" ends 1
@@ -93,6 +101,7 @@ matches "mtu: worker 1 says what a worker that joins with that MTU would be told
 in_worker 1 ip link set eth0 mtu 1500
 others_go_on mtu
 
+# 2. A firewall refuses gradients for a while
 for verdict in DROP REJECT; do
 	job_start "$verdict"
 	check "$verdict: a firewall of worker 1 refuses what it sends" fw_block "$verdict"
@@ -112,6 +121,7 @@ for verdict in DROP REJECT; do
 	saina job del "$verdict"
 done
 
+# 3. Gradients are lost behind the interface
 # Nobody refuses these, they are lost behind the kernel of worker 1.
 job_start lost
 check "lost: what worker 1 sends is lost behind its interface" drop_egress
@@ -125,6 +135,7 @@ stop_workers
 check "lost: all sums are exact" wait_all 60
 saina job del lost
 
+# 4. A worker that computes sends nothing: no trouble
 # Who computes sends nothing, and that is no trouble.
 job busy workers 2 elements 20000 payload 352 policy bsp dead 2000 heartbeat 200
 start 0 busy 1000000 --elements 20000 --think-us 1000
@@ -136,6 +147,7 @@ stop_workers
 check "busy: all sums are exact" wait_all 60
 saina job del busy
 
+# 5. A firewall refuses gradients for longer than the time-out
 job_start firewall --timeout-ms 3000
 check "firewall: a firewall of worker 1 refuses its gradients" fw_block REJECT
 check "firewall: worker 1 ends after its time-out" ends 1
@@ -145,6 +157,7 @@ matches "firewall: worker 1 says that its firewall is why" \
 fw_unblock REJECT
 others_go_on firewall
 
+# 6. There is no route any more
 job_start route --timeout-ms 3000
 check "route: the route of worker 1 is removed" in_worker 1 ip route del 10.190.0.0/24
 check "route: worker 1 ends after its time-out" ends 1

@@ -6,6 +6,14 @@
 #
 #     w0 .. w3 --- p0 .. p3 --- slot machine
 #       \..............memory........./
+#
+# 1. Jobs that have no shared memory
+# 2. Four workers by reference: gradients do not cross the ports
+# 3. A worker dies and comes back, first without the socket
+# 4. The agent is killed and started
+# 5. The data path is removed, too
+# 6. Losses, stragglers, floats
+# 7. XDP instead of tc
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -47,7 +55,7 @@ crosses_not() {
 	! crosses "$1"
 }
 
-# --- who may have what ---------------------------------------------------------
+# 1. Jobs that have no shared memory
 output=$(saina job add floats elements 100 workers 2 type float32 by-reference 2>&1)
 matches "a job of floats by reference is refused with a sentence" \
 	"(only jobs of int32 can share memory|sums of floats need saina.ko)" "$output"
@@ -57,7 +65,7 @@ check "a job that nobody allowed to: all sums are exact" wait_all 60
 equal "a job that nobody allowed to: says nothing of memory" null "$(agent_saina -j job show messages | jq -r '.[0].reference')"
 saina job del messages
 
-# --- exact, and not by the ports -------------------------------------------------
+# 2. Four workers by reference: gradients do not cross the ports
 job shared workers 4 elements 8192 payload 256 by-reference dead 3000 heartbeat 100
 check "no worker is there: memory is not in use" not_in_use shared
 start_all shared 1000000 4 --elements 8192 --think-us 2000 --restarts
@@ -65,7 +73,7 @@ check "four workers: memory is in use" slowwait 20 in_use shared
 check "four workers: rounds flow" slowwait 20 rounds_at_least shared 10
 check "four workers: gradients do not cross the ports" slowwait 30 crosses_not shared
 
-# --- a worker dies and comes back; one knows no socket ---------------------------
+# 3. A worker dies and comes back, first without the socket
 kill -KILL "${worker_pids[2]}"
 wait "${worker_pids[2]}" 2>/dev/null
 unset 'worker_pids[2]'
@@ -91,7 +99,7 @@ start 2 shared 1000000 --elements 8192 --think-us 2000 --restarts
 check "it is back, with the socket: all four use memory" slowwait 30 in_use shared
 check "it is back: gradients do not cross the ports" slowwait 30 crosses_not shared
 
-# --- the agent goes and comes back ------------------------------------------------
+# 4. The agent is killed and started
 lab agent kill
 at=$(log_round)
 check "the agent was killed: rounds go on" slowwait 30 log_at_least $((at + 20))
@@ -101,7 +109,7 @@ at=$(job_field shared round)
 check "a new agent: rounds go on" slowwait 30 rounds_at_least shared $((at + 20))
 check "a new agent: gradients do not cross the ports" slowwait 30 crosses_not shared
 
-# --- the data path goes, too ---------------------------------------------------------
+# 5. The data path is removed, too
 last_round() {
 	tail -n 1 "$WORK/0.log" | jq .round
 }
@@ -121,7 +129,7 @@ check "workers and agents come and go: all sums are exact" wait_all 60
 check "workers and agents come and go: the same results" same_results 0 1
 saina job del shared
 
-# --- loss, stragglers, floats ---------------------------------------------------
+# 6. Losses, stragglers, floats
 # lossy PERCENT POLICY TYPE [options]
 lossy() {
 	local rounds
@@ -142,7 +150,7 @@ lossy 20 bsp int32
 lossy 20 fastest:k=3,late=drop int32
 lab_down
 
-# --- by XDP -------------------------------------------------------------------------
+# 7. XDP instead of tc
 lab_up --workers 4 --bridge linux --hook xdp
 job xdp workers 4 elements 8192 payload 256 by-reference
 start_all xdp 1000000 4 --elements 8192 --think-us 2000

@@ -7,6 +7,12 @@
 #     shm_server.py: clients of the socket that send wrong requests, flood it, or say nothing, as user 65534
 #
 # and what a worker's process can see once the worker is dead.
+#
+# 1. Two workers by reference
+# 2. Wrong requests
+# 3. Messages with descriptors
+# 4. Connections that say nothing
+# 5. A process that outlives its worker
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -49,13 +55,15 @@ has_lines() { # FILE N
 
 install -m 755 "$ASK" "$WORK/shm_server.py"
 chmod 711 "$WORK"
+
+# 1. Two workers by reference
 job local workers 2 elements 8192 payload 256 by-reference dead 3000 heartbeat 100
 start_all local 1000000 2 --elements 8192 --think-us 2000 --restarts
 check "two workers: memory is in use" slowwait 20 in_use || bail "no memory"
 id=$(job_field local id)
 pool=$(job_field local pool)
 
-# --- questions ------------------------------------------------------------------
+# 2. Wrong requests
 session=$(session_of 1)
 ask() { # VERSION JOB WORKER SESSION [BYTES]
 	nobody "$WORK/shm_server.py" ask "$SAINA_SHARE" "$@"
@@ -72,7 +80,7 @@ matches "a long request is refused with a sentence" "^71 .* 16 bytes, not 60000:
 matches "an empty request is refused with a sentence" "^74 .*one struct" "$(ask 3 "$id" 1 "$session" 0)"
 equal "nine refusals are counted" 9 "$(counted share_refused)"
 
-# --- descriptors ------------------------------------------------------------------
+# 3. Messages with descriptors
 before=$(descriptors)
 at=$(job_field local round)
 flood_of=$(shrink 20000 2000)
@@ -92,7 +100,7 @@ check "messages with descriptors to the control socket: sainad has no more descr
 	slowwait 10 same_descriptors
 check "messages with descriptors to the control socket: it serves others" agent_saina job show
 
-# --- silence ------------------------------------------------------------------------
+# 4. Connections that say nothing
 granted=$(counted share_lent)
 silent_before=$(counted share_silent)
 nobody "$WORK/shm_server.py" silent "$SAINA_SHARE" 300 >"$WORK/silent" &
@@ -111,7 +119,7 @@ equal "silent connections: all that were refused are counted" "$(awk 'END { prin
 check "silent connections: some were refused" [ "$(counted share_crowded)" -gt 0 ]
 check "silent connections: sainad has no more descriptors than before" slowwait 10 same_descriptors
 
-# --- a process that outlives its worker -----------------------------------------------
+# 5. A process that outlives its worker
 # What HOW does to worker 1 while sainad is away: a new session has new memory.
 # outlives WHAT HOW BACK
 outlives() {

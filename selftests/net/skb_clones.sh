@@ -5,6 +5,11 @@
 #
 #     w0 eth0 --- p0 [tc]      a socket of AF_PACKET on each of the four holds clones of
 #     w1 eth0 --- p1 [tc]      all frames while rounds go on, and reads them afterwards
+#
+# 1. Two workers train, and four sockets hold what they send
+# 2. Nothing was written into what the sockets hold
+# 3. A result that a worker sends is found: the check can fail
+# 4. The workers end: every sum was right
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -29,9 +34,12 @@ all_listen() {
 	[ "$(cat "$out"/* | grep -c ready)" -ge "$1" ]
 }
 
+# 1. Two workers train, and four sockets hold what they send
 job seen workers 2 elements 20000 payload 352 policy bsp
 start_all seen 1000000 2 --elements 20000 --think-us 5000
 check "clones: rounds flow" slowwait 30 rounds_at_least seen 5
+
+# 2. Nothing was written into what the sockets hold
 for i in 0 1; do
 	capture $i
 done
@@ -50,6 +58,8 @@ for i in 0 1; do
 		"$(jq -s '.[0].grads as $a | .[1].grads as $b | [$a | to_entries[] | select($b[.key] != null and $b[.key] != .value)] | length' \
 			<(captured eth$i .) <(captured p$i .))"
 done
+
+# 3. A result that a worker sends is found: the check can fail
 # The check can fail: a worker that sends a result is seen.
 rm "$out"/*
 capture 0
@@ -60,6 +70,8 @@ touch "$out/enough"
 # shellcheck disable=SC2046
 wait $(jobs -p | tail -n 2)
 matches "clones: a result among what a worker sends is found" "type 2" "$(captured eth0 .wrong)"
+
+# 4. The workers end: every sum was right
 stop_workers
 check "clones: all sums are exact while others hold the frames" wait_all 30
 check "clones: both workers have the same results" same_results 0 1

@@ -6,6 +6,10 @@
 # would take the results before that, through the bridge; shown, and told how to fix it.
 #
 #     w0, w1: GRO on       w2: GRO off, no NAPI
+#
+# 1. One worker without GRO
+# 2. It has GRO again
+# 3. No worker has GRO
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -18,6 +22,8 @@ relays() { # BRIDGE
 }
 
 check_bridge() { # BRIDGE
+
+	# 1. One worker without GRO
 	expected_log="worker 2 .* gets no redirected frames"
 	lab_up --workers 3 --bridge "$1"
 	in_worker 2 ethtool -K eth0 gro off >/dev/null || bail "GRO cannot be turned off"
@@ -37,6 +43,7 @@ check_bridge() { # BRIDGE
 	check "$1: one worker without GRO: all sums are exact" wait_all 30
 	check "$1: one worker without GRO: all workers have the same results" same_results 0 1 2
 
+	# 2. It has GRO again
 	in_worker 2 ethtool -K eth0 gro on >/dev/null
 	job fixed workers 3 elements 10007 payload 256 policy bsp
 	start_all fixed 100000 3 --elements 10007 --think-us 500
@@ -51,7 +58,7 @@ for bridge in $BRIDGES; do
 	check_bridge "$bridge"
 done
 
-# --- nobody can take them ------------------------------------------------------
+# 3. No worker has GRO
 expected_log="gets no redirected frames"
 lab_up --workers 3 --gro off
 job all workers 3 elements 10007 payload 352 policy fastest:k=2 ring 64

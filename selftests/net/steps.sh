@@ -4,6 +4,14 @@
 # Policies without rounds: workers step on their own, over a table that grows (ssp, asp).
 #
 #     w0 .. w2: quick        w3: slow, or quick, as the point needs
+#
+# 1. A bound of 0 is a barrier: the models of bsp, bit for bit
+# 2. A window, and a slow worker
+# 3. No bound
+# 4. The window grows while workers wait
+# 5. The slowest worker dies
+# 6. Messages that no worker sends
+# 7. From rounds to steps and back
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -26,7 +34,7 @@ waits_now() { # JOB: nobody of the first three makes a step
 	[ "$before" = "$(cat "$WORK"/[012].log | wc -l)" ]
 }
 
-# --- a bound of 0 is a barrier: the models of bsp, bit for bit ---------------------------
+# 1. A bound of 0 is a barrier: the models of bsp, bit for bit
 job zero workers 4 elements 8192 payload 256 ring 16 policy bsp dead 60000
 start_all zero "$rounds" 4 "${steps[@]}" --think-us 1000
 check "bsp: every model has all updates of all workers, once" wait_all 60
@@ -37,7 +45,7 @@ check "ssp:0: every model has all updates of all workers, once" wait_all 60
 equal "ssp:0: models are those of bsp, bit for bit" "$model" "$(summary 0 crc)"
 equal "ssp:0: results are those of rounds" 0 "$(summary 1 window_max)"
 
-# --- a window, and a worker that is slow ---------------------------------------------
+# 2. A window, and a slow worker
 check "ssp:3: is set" saina job set zero policy ssp:3
 for i in 0 1 2; do
 	start $i zero "$rounds" "${steps[@]}" --think-us 1000
@@ -52,7 +60,7 @@ equal "ssp:3: no worker goes on with a model that lacks more" "0 0 0 0" \
 	"$(for i in 0 1 2 3; do summary $i beyond_window; done | xargs)"
 equal "ssp:3: the tool shows the policy" ssp:3 "$(job_field zero policy)"
 
-# --- no bound --------------------------------------------------------------------
+# 3. No bound
 check "asp: is set" saina job set zero policy asp
 for i in 0 1 2; do
 	start $i zero "$rounds" "${steps[@]}" --think-us 1000
@@ -67,7 +75,7 @@ equal "asp: all workers have the same model" "" "$(same_models 0 1 2 3)"
 equal "asp: there is no window" "-1 -1" "$(summary 0 window_min window_max)"
 saina job del zero
 
-# --- the window grows while somebody waits -------------------------------------------
+# 4. The window grows while workers wait
 waits() { # JOB WORKER
 	[ "$(counter "$1" "$2" clock-wait)" -gt 0 ]
 }
@@ -95,7 +103,7 @@ check "window: asp wakes all who wait" slowwait 20 steps_at_least 1 200
 saina policy set grow ssp:1
 at=$(wc -l <"$WORK/1.log")
 
-# --- the slowest dies --------------------------------------------------------------
+# 5. The slowest worker dies
 check "death: with a smaller window all wait again" slowwait 20 waits_now grow
 kill -KILL "${worker_pids[3]}"
 wait "${worker_pids[3]}" 2>/dev/null
@@ -107,7 +115,7 @@ check "death: all updates of those who live are in their models" wait_all 30
 equal "death: they have the same model" "" "$(same_models 0 1 2)"
 saina job del grow
 
-# --- messages that no worker sends ----------------------------------------------------
+# 6. Messages that no worker sends
 job bad workers 4 elements 8192 payload 256 ring 16 policy ssp:100
 start_all bad 0 4 "${steps[@]}" --think-us 5000
 check "hostile: steps flow" rounds_go_on bad 6
@@ -135,7 +143,7 @@ check "hostile: every model has all updates of all workers, once" wait_all 30
 equal "hostile: all workers have the same model" "" "$(same_models 0 1 2 3)"
 saina job del bad
 
-# --- from rounds to steps and back, under way -----------------------------------------
+# 7. From rounds to steps and back
 job swap workers 4 elements 8192 payload 256 ring 4 policy bsp
 start_all swap 0 4 "${steps[@]}" --think-us 3000
 for policy in ssp:2 bsp asp fastest:k=3 ssp:5 sfcd:k0=2 ssp:0; do

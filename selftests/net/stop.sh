@@ -5,6 +5,9 @@
 # runs, or a round of which nothing comes.
 #
 #     w0: gets the signal     w1: is not there, or stands still
+#
+# 1. saina-allreduce, before the job runs and in a round
+# 2. saina-train, likewise
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -40,6 +43,7 @@ start_trainer() {
 	worker_pids[$1]=$!
 }
 
+# 1. saina-allreduce, before the job runs and in a round
 # Nobody declares the other worker dead in the meantime.
 for signal in TERM INT; do
 	job "forming-$signal" workers 2 elements 20000 dead 60000
@@ -69,6 +73,7 @@ for signal in TERM INT; do
 	saina job del "round-$signal"
 done
 
+# 2. saina-train, likewise
 # Pictures of nothing.
 python3 -c '
 import random

@@ -4,6 +4,9 @@
 # Any policy follows any other one while workers train: one job goes through all ordered pairs.
 #
 #     w0 .. w3: think for 5 ms a step, and now and then for longer
+#
+# 1. Four workers train; each policy follows each other one
+# 2. The workers end: every model has all updates
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -88,6 +91,7 @@ swap_while_stopped() {
 	all_go_on 3
 }
 
+# 1. Four workers train; each policy follows each other one
 # A ring that is never run through by three workers while the fourth waits for a core.
 job swap workers 4 elements 2048 payload 256 ring 64 policy bsp
 events_start
@@ -109,6 +113,8 @@ done
 equal "all ordered pairs had their turn" $((${#policies[@]} * (${#policies[@]} - 1))) $pairs
 check "bsp: workers go on at the end" all_go_on 5
 equal "no slot saw two policies" 0 "$(policy_mix swap)"
+
+# 2. The workers end: every model has all updates
 stop_workers
 check "every model has all updates of all workers, once" wait_all 60
 equal "all workers have the same model" "" "$(same_models 0 1 2 3)"

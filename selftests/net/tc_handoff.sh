@@ -5,6 +5,10 @@
 # tc program of the same port.
 #
 #     w0 .. w2: links of 9000 bytes       w2: GRO off, no NAPI
+#
+# 1. XDP and tc share the limits of what a worker may cause
+# 2. Results leave by tc, with and without checksum offload
+# 3. Forged messages do not pass for results that XDP hands over
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -13,6 +17,8 @@ export SAINA_LAB_HOOK=xdp
 expected_log="worker 2 .* gets no redirected frames"
 lab_up --workers 3 --bridge linux --mtu 9000
 in_worker 2 ethtool -K eth0 gro off >/dev/null || bail "GRO cannot be turned off"
+
+# 1. XDP and tc share the limits of what a worker may cause
 # maps_of PROGRAM: the limits of what a worker may ask and cause, by name and number
 maps_of() {
 	bpftool -j prog show pinned "/run/saina-lab/$LAB/bpf/$(in_bpf "$1")" | jq -r '.map_ids[]' | while read -r id; do
@@ -27,6 +33,7 @@ equal "tc hand-over: a worker has one budget of questions and one of events, whi
 	"$(maps_of saina_xdp)" "$(maps_of saina_tc)"
 matches "tc hand-over: both budgets are there" 'saina_asked [0-9]+ saina_event_see[a-z]* [0-9]+' "$(maps_of saina_tc | tr '\n' ' ')"
 
+# 2. Results leave by tc, with and without checksum offload
 # reduce PAYLOAD TYPE
 reduce() {
 	job "p$1" id 7 workers 3 elements 100003 payload "$1" policy bsp
@@ -49,6 +56,7 @@ for i in 0 1 2; do
 	in_switch ethtool -K p$i tx on >/dev/null
 done
 
+# 3. Forged messages do not pass for results that XDP hands over
 # Forged messages do not pass for results that XDP hands over.
 job watched id 7 workers 3 elements 100003 payload 2048 policy bsp
 start_all watched 100000 3 --elements 100003

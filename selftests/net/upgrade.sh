@@ -8,6 +8,11 @@
 #     upgrade.sh [COMMIT...]      else those that SAINA_PREVIOUS names
 #
 #     w0 .. w3: workers of one version or of both
+#
+# 1. The agent is upgraded under a job that trains
+# 2. The new agent, with tool and workers of the old version
+# 3. The agent is downgraded, with tool and workers of the new version
+# 4. Maps of another layout
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -138,7 +143,7 @@ pair() { # COMMIT
 	[ "$protocol" != "$(number "$TOP/uapi/saina/proto.h" SAINA_PROTO_VERSION)" ] || same_protocol=1
 	[ "$layout" != "$(number "$TOP/uapi/saina/bpf.h" SAINA_LAYOUT)" ] || same_layout=1
 
-	# --- the agent is upgraded under a job that trains
+	# 1. The agent is upgraded under a job that trains
 	agent_of=$old
 	lab_up --workers 4 --no-agent
 	agent start || bail "the agent of $version does not start"
@@ -169,7 +174,7 @@ pair() { # COMMIT
 		fi
 	fi
 
-	# --- this agent, with tool and workers of the version
+	# 2. The new agent, with tool and workers of the old version
 	shows "$old" "$version: its tool with the agent of this version"
 	changes "$old" "$version: its tool with the agent of this version"
 	monitors "$old" "$version: its tool with the agent of this version"
@@ -185,7 +190,7 @@ pair() { # COMMIT
 	train 4
 	check "$version, upgraded: workers of this version train" slowwait 30 log_at_least 20
 
-	# --- and back
+	# 3. The agent is downgraded, with tool and workers of the new version
 	saina job add auto workers 2 elements auto >/dev/null || not_ok "a job that has no size yet is added"
 	check "$version, downgrade: the agent of this version is killed" agent kill
 	agent_of=$old
@@ -231,6 +236,7 @@ all_gone() {
 	done
 }
 
+# 4. Maps of another layout
 # Workers of this version, whose agent finds maps of another layout: the names of the programs tell.
 other_layout() {
 	local pins=/run/saina-lab/$LAB/bpf p

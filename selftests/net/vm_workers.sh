@@ -9,12 +9,17 @@
 #       p0 |      p1 |      t2 |      t3 |        <- native XDP
 #        veth      veth       tap       tap
 #         w0        w1     VM 6.1    VM 6.12      10.190.0.10 .. .13
+#
+# 1. Taps are ports; two namespaces train while the VMs boot
+# 2. All four in one job
+# 3. fastest-k
+# 4. A VM is killed and boots again
+# 5. A Linux bridge, long frames, checksums left to the device
 
 # shellcheck source=vm_lib.sh
 . "$(dirname "$0")/vm_lib.sh"
 
-# --- taps are ports --------------------------------------------------------
-
+# 1. Taps are ports; two namespaces train while the VMs boot
 expected_log='worker 3 .* is dead'
 lab_up --workers 2
 check "tap t2 is added to the switch" lab tap add t2
@@ -40,8 +45,7 @@ saina job del alone
 vm_check_up 2 300
 vm_check_up 3 300
 
-# --- everybody in one job ----------------------------------------------------
-
+# 2. All four in one job
 # reduce NAME PAYLOAD TYPE ELEMENTS ROUNDS
 reduce() {
 	job "$1" workers 4 elements "$4" payload "$2" policy bsp dead 60000
@@ -64,8 +68,7 @@ reduce() {
 reduce int32 352 int32 10007 20
 reduce float32 256 float32 10007 10
 
-# --- two are enough ----------------------------------------------------------
-
+# 3. fastest-k
 # Rounds are kept for 3 s, should a VM not be run for a while.
 job fast workers 4 elements 4096 payload 256 ring 64 policy fastest:k=2 dead 60000
 vm_worker 2 fast 1000000 --elements 4096 --cancel --think-us 50000
@@ -83,8 +86,7 @@ equal "fastest-k: every sum has two to four contributors" "" \
 	"$(jq -c 'select(.round < 50 and (.count_min < 2 or .count_max > 4))' "$WORK/0.log")"
 saina job del fast
 
-# --- one VM loses its power ----------------------------------------------------
-
+# 4. A VM is killed and boots again
 job life workers 4 elements 4096 payload 256 policy bsp heartbeat 100 dead 10000
 vm_worker 2 life 1000000 --elements 4096 --think-us 5000 --restarts
 vm_worker 3 life 1000000 --elements 4096 --think-us 5000 --restarts
@@ -114,8 +116,7 @@ vm_end 2
 vm_end 3
 lab_down
 
-# --- a Linux bridge, long frames, checksums left to the device ----------------------
-
+# 5. A Linux bridge, long frames, checksums left to the device
 # A frame longer than a page is no longer the driver's to give to the program: the
 # kernel does it, with an skb.
 expected_log='^$'

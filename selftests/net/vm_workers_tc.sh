@@ -8,10 +8,15 @@
 #       p0 |      p1 |      t2 |        <- tc or native XDP
 #        veth      veth       tap
 #         w0        w1     VM 6.1       10.190.0.10 .. .12
+#
+# 1. A tap becomes a port with tc
+# 2. All ports with tc
+# 3. Some with XDP
 
 # shellcheck source=vm_lib.sh
 . "$(dirname "$0")/vm_lib.sh"
 
+# 1. A tap becomes a port with tc
 export SAINA_LAB_HOOK=auto
 lab_up --workers 2 --bridge linux
 check "tap t2 is added to the bridge" lab tap add t2
@@ -44,8 +49,11 @@ reduce() {
 	saina job del "$1"
 }
 
+# 2. All ports with tc
 reduce tc0 0 "tc"
 reduce tc5 5 "tc"
+
+# 3. Some with XDP
 check "the tap changes to XDP" hooks tc tc xdp
 equal "the tap has XDP, the veths have tc" "tc tc native" "$(saina_jq port show 'map(.mode)|join(" ")')"
 reduce tap5 5 "XDP at the tap, tc at the veths"
