@@ -20,12 +20,6 @@ SAINA_TEST_PLANE=kernel
 # shellcheck source=../net/lib.sh
 . "$here/../net/lib.sh"
 
-kill_worker() { # TAG
-	kill -KILL "${worker_pids[$1]}"
-	wait "${worker_pids[$1]}" 2>/dev/null
-	unset "worker_pids[$1]"
-}
-
 # What has one order, whatever the machine's speed: states of the job and policies of
 # its one; who joined, died, left of each worker.  As the expected JSON.
 events_of() { # JQ SELECT, JQ OBJECT
@@ -57,7 +51,7 @@ check "monitor: policy is sent, with the new k, when another policy comes into f
 check "the policy of a running job is set back" saina job set news policy fastest:k=3
 check "monitor: policy is sent when the old policy comes into force again" slowwait 60 event_seen '.event == "policy" and .to == 3'
 event_mark
-kill_worker 2
+worker_kill 2
 check "monitor: worker-dead is sent when a worker is declared dead" slowwait 60 event_seen '.event == "worker-dead" and .worker == 2'
 check "monitor: k is sent when a death lowers k" slowwait 60 event_seen '.event == "k" and .from == 3 and .to == 2'
 check "monitor: degraded is sent for segments with fewer than k contributors" slowwait 60 event_seen '.event == "degraded" and .contributors == 2'

@@ -25,10 +25,6 @@ forger_printed() { # WORD
 	grep -qx "$1" "$WORK/forger"
 }
 
-logged() { # ROUNDS
-	[ "$(wc -l <"$WORK/0.log")" -ge "$1" ]
-}
-
 metrics_are_right() {
 	"$NET_DIR/metrics.py" get "$METRICS" >"$WORK/metrics.txt"
 	tail -n +2 "$WORK/metrics.txt" | "$NET_DIR/metrics.py" check
@@ -55,14 +51,13 @@ for first in 0xfffffffe 0x80000000; do
 	forger_start $first
 	start 0 forged 1000000 --think-us 2000
 	start 1 forged 1000000 --think-us 2000
-	check "first round $first: the others train" slowwait 60 logged 20
+	check "first round $first: the others train" slowwait 60 steps_at_least 0 20
 	check "first round $first: the job begins at its beginning" [ "$(job_field forged round)" -lt 1000000 ]
 	[ $first = 0x80000000 ] || { forger_stop && stop_workers && wait_all 60 && saina job del forged; }
 done
 
 # 2. READY, HEARTBEAT and LEAVE with fields at their extremes
-at=$(job_field forged round)
-check "fields at their extremes: rounds go on" slowwait 60 rounds_at_least forged $((at + 200))
+check "fields at their extremes: rounds go on" rounds_go_on forged 200
 check "fields at their extremes: sainad's metrics are right" metrics_are_right || diag "$(metrics_are_right 2>&1)"
 check "fields at their extremes: the workers can be shown" saina -j worker show forged
 forger_stop
@@ -115,14 +110,11 @@ stands_still() {
 # Worker 0 does not go on, so the round that counts on worker 1 stays open.
 kill -STOP "${worker_pids[0]}"
 slowwait 20 stands_still
-kill -KILL "${worker_pids[1]}"
-wait "${worker_pids[1]}" 2>/dev/null
-unset 'worker_pids[1]'
+worker_kill 1
 equal "back: a worker that its operator declared dead waits as one that left does" waits \
 	"$(in_worker 1 "$FORGER" back "${job_ids[back]}" 1 "$B/saina" -s "$AGENT_SOCKET" worker set back 1 state dead)"
 kill -CONT "${worker_pids[0]}"
 stop_workers
 check "back: worker 0 ends" slowwait 60 worker_ended 0
-wait "${worker_pids[0]}"
-unset 'worker_pids[0]'
+worker_reap 0
 finished

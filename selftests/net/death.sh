@@ -31,14 +31,11 @@ check "a silent worker: the open slots say that it is missing" slowwait 20 missi
 check "a silent worker: dead-ms is lowered while the job runs" \
 	saina job set life dead $((3000 * SLOW))
 check "a silent worker is declared dead" slowwait 20 worker_state_is life 2 dead
-at=$(job_field life round)
-check "a dead worker is not waited for: rounds go on" slowwait 20 rounds_at_least life $((at + 10))
+check "a dead worker is not waited for: rounds go on" rounds_go_on life 10
 check "monitor: worker-dead is sent when a worker is declared dead" \
 	slowwait 5 event_seen '.event=="worker-dead" and .worker==2'
 saina job set life dead 60000 || bail "dead-ms cannot be raised"
-kill -KILL "${worker_pids[2]}"
-wait "${worker_pids[2]}" 2>/dev/null
-unset 'worker_pids[2]'
+worker_kill 2
 
 # 3. It joins again
 start 2 life 1000000 --elements 8192 --think-us 2000 --restarts
@@ -50,8 +47,7 @@ check "a worker joined again: its gradients are counted" slowwait 10 counted_in 
 # 4. Another one leaves
 kill -TERM "${worker_pids[3]}"
 check "a worker that ends has left the job" slowwait 20 worker_state_is life 3 left
-at=$(job_field life round)
-check "a worker that left is not waited for: rounds go on" slowwait 20 rounds_at_least life $((at + 10))
+check "a worker that left is not waited for: rounds go on" rounds_go_on life 10
 
 # 5. The workers end: every sum was right
 stop_workers

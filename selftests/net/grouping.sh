@@ -48,10 +48,6 @@ equal "the decision: from one group to two, for worker 3" "1 2 [3]" "$(jq -rc '"
 check "the decision: its prediction is that of the formula" \
 	jq -e '.predicted_slowdown > 1.3 and .predicted_slowdown < 2' <<<"$first"
 check "the decision: saina monitor shows it" slowwait 20 event_seen '.event == "policy"'
-# 4 to 120 ms, less far apart on a busy machine (grouping_test has the formula); who shares the straggler's group waits for it
-steps_of() {
-	wc -l <"$WORK/$1.log"
-}
 before=$(($(steps_of 0) + $(steps_of 1) + $(steps_of 2))) slow=$(steps_of 3)
 check "steps go on" rounds_go_on many 40
 check "quick workers of the other group do not wait for it" \

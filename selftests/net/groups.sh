@@ -25,14 +25,6 @@ seen() { # WORKER
 	jq -c 'select(.step < '"$rounds"')|[.step, .version, .updates_max]' "$WORK/$1.log"
 }
 
-steps_of() { # WORKER
-	wc -l <"$WORK/$1.log"
-}
-
-steps_at_least() { # WORKER N
-	[ "$(steps_of "$1")" -ge "$2" ]
-}
-
 # 1. One group is a barrier
 job one workers 4 elements 8192 payload 256 ring 16 policy bsp dead 60000
 start_all one "$rounds" 4 "${steps[@]}" --think-us 1000
@@ -89,9 +81,7 @@ check "swap: steps flow" rounds_go_on swap 6
 equal "swap: no slot saw two policies" 0 "$(policy_mix swap)"
 check "death: two groups are set" saina policy set swap grouped:g=2
 check "death: they come into force" slowwait 20 policy_is swap grouped:g=2
-kill -KILL "${worker_pids[3]}"
-wait "${worker_pids[3]}" 2>/dev/null
-unset 'worker_pids[3]'
+worker_kill 3
 at=$(steps_of 1)
 check "death: the killed worker is declared dead" saina worker set swap 3 state dead
 check "death: who was in one group with the dead worker goes on" slowwait 40 steps_at_least 1 $((at + 30))

@@ -31,28 +31,17 @@ check "three workers: rounds flow" slowwait 20 rounds_at_least target 3 || bail 
 session=0x$(json_value session "$(saina -j worker show target 1)")
 port=$(json_value udp_port "$(saina -j worker show target 1)")
 
-counter_of() {
-	case $1 in
-	global) counter - - "$2" ;;
-	*) counter target "$1" "$2" ;;
-	esac
-}
-
-counted_at_least() {
-	[ "$(counter_of "$1" "$2")" -ge "$3" ]
-}
-
 # 2. Forged super-packets, each message counted under its reason
 # forge DESCRIPTION SCOPE COUNTER MORE FROM KEY=VALUE...: ten super-packets of twenty gradients of
 # worker 1, with one thing wrong; MORE messages are counted, and rounds go on.
 forge() {
 	local what=$1 whose=$2 name=$3 more=$4 from=$5 before
 	shift 5
-	before=$(counter_of "$whose" "$name")
+	before=$(counter_of target "$whose" "$name")
 	send_raw "$from" job=7 worker=1 "session=$session" "sport=$port" count=352 messages=20 gso=1456 \
 		"round=$(job_field target round)" repeat=10 "$@"
-	check "$what: counted as $name" slowwait 5 counted_at_least "$whose" "$name" $((before + more)) ||
-		diag "$name was $before, is $(counter_of "$whose" "$name")"
+	check "$what: counted as $name" slowwait 5 counter_at_least target "$whose" "$name" $((before + more)) ||
+		diag "$name was $before, is $(counter_of target "$whose" "$name")"
 	check "$what: rounds go on" rounds_go_on target 5
 }
 

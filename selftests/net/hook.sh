@@ -169,9 +169,7 @@ equal "the next agent has one interface for results" "p0 p1 p2 p3" "$(copied_to)
 check "the next agent: rounds go on" rounds_go_on steady 20
 
 # 8. A worker dies; the others end
-kill -KILL "${worker_pids[3]}"
-wait "${worker_pids[3]}" 2>/dev/null
-unset 'worker_pids[3]'
+worker_kill 3
 expected_log+='|worker 3 .* is dead'
 saina worker set steady 3 state dead
 check "a worker is dead: nothing is copied to its port" slowwait 30 copied_to_is "p0 p1 p2"

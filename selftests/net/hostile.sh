@@ -50,26 +50,11 @@ equal "an unprivileged user is shown neither session nor UDP port" "" \
 forge() {
 	local what=$1 whose=$2 name=$3 from=$4 before
 	shift 4
-	before=$(counter_of "$whose" "$name")
+	before=$(counter_of target "$whose" "$name")
 	send_raw "$from" job=7 worker=1 "session=$session" "sport=$port" "round=$(job_field target round)" \
 		repeat=10 "$@"
-	check "$what is counted as $name" slowwait 5 counted "$whose" "$name" $((before + 10)) ||
-		diag "$name was $before, is $(counter_of "$whose" "$name")"
-}
-
-counter_of() {
-	case $1 in
-	global) counter - - "$2" ;;
-	*) counter target "$1" "$2" ;;
-	esac
-}
-
-counted() {
-	[ "$(counter_of "$1" "$2")" = "$3" ]
-}
-
-counted_at_least() {
-	[ "$(counter_of "$1" "$2")" -ge "$3" ]
+	check "$what is counted as $name" slowwait 5 counter_is target "$whose" "$name" $((before + 10)) ||
+		diag "$name was $before, is $(counter_of target "$whose" "$name")"
 }
 
 forge "a gradient of worker 1 from a non-member's port" 1 wrong-port 3
@@ -135,10 +120,10 @@ forge "a first fragment" global fragment 1 fragment=1
 # 4. Replays and floods
 # A replay of long ago is answered, and adds nothing.  The real worker 1 may be told of a
 # stale round, too, when the machine is busy: so many replays are not its own.
-before=$(counter_of 1 stale)
+before=$(counter_of target 1 stale)
 send_raw 1 job=7 worker=1 "session=$session" "sport=$port" round=0 repeat=500
-check "a replay of round 0 is counted as stale" slowwait 10 counted_at_least 1 stale $((before + 500)) ||
-	diag "stale was $before, is $(counter_of 1 stale)"
+check "a replay of round 0 is counted as stale" slowwait 10 counter_at_least target 1 stale $((before + 500)) ||
+	diag "stale was $before, is $(counter_of target 1 stale)"
 
 # Floods: every round and worker there is, at full speed, from both.
 at=$(job_field target round)

@@ -132,8 +132,7 @@ sent=$(($(answers) - before))
 # Besides, each STATUS that two workers get for a heartbeat is one.
 took=$((SECONDS - began))
 check "join: few of the 3000 are answered ($sent datagrams in $took s)" [ "$sent" -lt $((250 * (1 + took))) ]
-at=$(job_field small round)
-check "join: rounds go on beside refusals" slowwait 20 rounds_at_least small $((at + 10))
+check "join: rounds go on beside refusals" rounds_go_on small 10
 
 # 5. A place becomes free while another worker forges JOINs
 # Worker 2 wants the place of worker 1 and asks again and again.  Meanwhile worker 0,
@@ -155,8 +154,7 @@ forger=$!
 kill -TERM "${worker_pids[1]}"
 check "forged JOIN: the worker is admitted as the identifier becomes free" slowwait 30 taken_over
 equal "forged JOIN: the worker is bound to its own port" p2 "$(saina_jq worker show small 1 '.[0].port')"
-at=$(job_field small round)
-check "forged JOIN: rounds go on with the worker" slowwait 20 rounds_at_least small $((at + 10))
+check "forged JOIN: rounds go on with the worker" rounds_go_on small 10
 # Not to be caught: in a VM it is still at it, and bash has run the traps of this script for it.
 kill -KILL $forger 2>/dev/null
 wait $forger
@@ -219,8 +217,7 @@ check "auto: a second worker without a size of its own gets the job's" slowwait 
 if [ "$BACKEND" = agent ]; then
 	check "auto: the agent is killed" lab agent kill
 	check "auto: the agent starts again" lab agent start
-	at=$(job_field grown round)
-	check "auto: the next agent knows the size, rounds go on" slowwait 30 rounds_at_least grown $((at + 10))
+	check "auto: the next agent knows the size, rounds go on" rounds_go_on grown 10
 	equal "auto: the next agent knows that it is the workers'" "5000 true" "$(saina_jq job show grown '.[0]|"\(.elements) \(.elements_auto)"')"
 fi
 stop_workers

@@ -287,6 +287,22 @@ policy_mix() { # JOB: slots that saw two policies
 	json_value policy_mix "$(agent_saina -j job show "$1")"
 }
 
+shm_status() { # JOB: what job show says of its shared memory
+	json_value reference "$(agent_saina -j job show "$1")"
+}
+
+shm_in_use() { # JOB
+	[ "$(shm_status "$1")" = "in use" ]
+}
+
+agent_pid() {
+	cut -d' ' -f1 "/run/saina-lab/$LAB/sainad.pid"
+}
+
+agent_descriptors() {
+	find "/proc/$(agent_pid)/fd" -mindepth 1 | wc -l
+}
+
 members() { # JOB: how many workers are waited for
 	json_length active "$(saina -j job show "$1")"
 }
@@ -299,6 +315,23 @@ counter() {
 	[ "$1" != - ] || scope=(global)
 	# "all": also those that are 0
 	json_sum "$3" "$(saina -j stats show "${scope[@]}" all)"
+}
+
+# counter_of JOB WORKER|global NAME
+counter_of() {
+	if [ "$2" = global ]; then
+		counter - - "$3"
+	else
+		counter "$@"
+	fi
+}
+
+counter_is() { # JOB WORKER|global NAME N
+	[ "$(counter_of "${@:1:3}")" = "$4" ]
+}
+
+counter_at_least() { # JOB WORKER|global NAME N
+	[ "$(counter_of "${@:1:3}")" -ge "$4" ]
 }
 
 # Frames that were dropped on purpose: "IN OUT".
@@ -406,6 +439,18 @@ worker_ended() {
 	pid_gone "${worker_pids[$1]}"
 }
 
+# worker_reap WORKER: sets status to that of a worker which ends by itself
+worker_reap() {
+	wait "${worker_pids[$1]}"
+	status=$?
+	unset "worker_pids[$1]"
+}
+
+worker_kill() { # WORKER
+	kill -KILL "${worker_pids[$1]}"
+	worker_reap "$1" 2>/dev/null
+}
+
 # stop_workers: asks them to end after the round at hand
 stop_workers() {
 	kill -TERM "${worker_pids[@]}" 2>/dev/null
@@ -419,6 +464,18 @@ rounds_go_on() { # JOB N: so many more open, or so many steps are made
 	local at
 	at=$(job_field "$1" round)
 	slowwait 20 rounds_at_least "$1" $((at + $2))
+}
+
+log_goes_on() { # N: worker 0 logs so many more rounds; for this no agent is needed
+	slowwait 20 log_at_least $(($(log_round) + $1))
+}
+
+steps_of() { # WORKER: rounds or steps in its log
+	wc -l <"$WORK/$1.log"
+}
+
+steps_at_least() { # WORKER N
+	[ "$(steps_of "$1")" -ge "$2" ]
 }
 
 policy_is() { # JOB POLICY: in force; its canonical form may say more

@@ -43,8 +43,7 @@ for spare in 2 1000000; do
 		[ "$(counter short all no-memory)" -gt "$before" ]
 	rmmod nomem
 done
-at=$(job_field short round)
-check "there is memory again: rounds go on" slowwait 30 rounds_at_least short $((at + 5))
+check "there is memory again: rounds go on" rounds_go_on short 5
 stop_workers
 check "memory was short: all sums are exact" wait_all 60
 check "memory was short: all workers have the same results" same_results 0 1 2

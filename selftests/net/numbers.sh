@@ -32,9 +32,9 @@ check_values() {
 	if [ "${5-}" ] && [ "$policy" = bsp ]; then
 		ends=''
 		start_all numbers 1000000 "$n" --elements 3000 --values "$kind" --think-us 1000 --straggle 0.3
-		check "$what: memory is in use" slowwait 20 in_use numbers
+		check "$what: memory is in use" slowwait 20 shm_in_use numbers
 		check "$what: rounds go on" rounds_go_on numbers "$ROUNDS"
-		check "$what: memory is still in use" in_use numbers
+		check "$what: memory is still in use" shm_in_use numbers
 		stop_workers
 	else
 		start_all numbers "$ROUNDS" "$n" --elements 3000 --values "$kind" --think-us 1000 --straggle 0.3
@@ -54,10 +54,6 @@ check_values() {
 		check "$what: slots become coarser, and that is counted" test "$(counter numbers all coarsened)" -gt 0
 	fi
 	saina job del numbers
-}
-
-in_use() { # JOB
-	[ "$(json_value reference "$(agent_saina -j job show "$1")")" = "in use" ]
 }
 
 some_were_late() { # N workers

@@ -17,9 +17,6 @@
 
 lab_up --workers 4
 
-k_is() { # JOB K
-	[ "$(job_field "$1" k)" = "$2" ]
-}
 think=$((60000 * SLOW))
 
 # 1. A time-out: three are there, the fourth thinks much longer
@@ -46,8 +43,7 @@ equal "external:k0=4: k is 4" 4 "$(job_field ext k)"
 for k in 2 3 1; do
 	check "external:k0=4: k is set to $k" saina job set ext k $k
 	check "external:k0=4: rounds are opened with k $k" slowwait 20 k_is ext $k
-	at=$(job_field ext round)
-	check "external:k0=4: rounds go on with k $k" slowwait 20 rounds_at_least ext $((at + 5))
+	check "external:k0=4: rounds go on with k $k" rounds_go_on ext 5
 done
 refused=$(saina job set ext k 5 2>&1)
 matches "external:k0=4: a k above the number of workers is refused" "5.*4" "$refused"
@@ -64,8 +60,7 @@ check "schedule: it comes into force" slowwait 30 policy_is ext fastest:k=3
 check "schedule: not before its round" [ "$(job_field ext round)" -ge "$at" ]
 check "schedule: after that one by event is set" saina policy set ext bsp on worker-dead
 seq=$(job_field ext policy_active_seq)
-at=$(job_field ext round)
-check "schedule: rounds go on before the event" slowwait 20 rounds_at_least ext $((at + 10))
+check "schedule: rounds go on before the event" rounds_go_on ext 10
 equal "schedule: before the event the policy is the one before" "$seq" "$(job_field ext policy_active_seq)"
 kill -KILL "${worker_pids[3]}"
 check "schedule: the killed worker is declared dead" saina worker set ext 3 state dead

@@ -38,8 +38,7 @@ for p in "${policies[@]}"; do
 	seq=$((seq + 1))
 	check "policies under traffic: set to $p" saina job set swap policy "$p"
 	check "policies under traffic: $p comes into force" slowwait 10 in_force swap $seq
-	at=$(job_field swap round)
-	check "policies under traffic: rounds go on under $p" slowwait 10 rounds_at_least swap $((at + 5))
+	check "policies under traffic: rounds go on under $p" rounds_go_on swap 5
 done
 refused=$(saina job set swap policy "fastest:k=9" 2>&1)
 matches "policies under traffic: a k above the number of workers is refused" "k" "$refused"

@@ -35,11 +35,8 @@ port_replug() { # BRIDGE
 	check "$1: the port of worker 2 is removed" lab port del 2
 	check "$1: the worker of a removed port is declared dead" slowwait 20 worker_state_is plug 2 dead
 	check "$1: a removed port is no longer shown" slowwait 10 port_mode_is 2 none
-	at=$(job_field plug round)
-	check "$1: rounds go on without the worker of a removed port" slowwait 20 rounds_at_least plug $((at + 10))
-	kill -KILL "${worker_pids[2]}"
-	wait "${worker_pids[2]}" 2>/dev/null
-	unset 'worker_pids[2]'
+	check "$1: rounds go on without the worker of a removed port" rounds_go_on plug 10
+	worker_kill 2
 
 	# 2. The port is added again, and its worker joins
 	check "$1: the port of worker 2 is added again" lab port add 2

@@ -75,13 +75,6 @@ waited_for() {
 	[ "$(saina -j slot show "$1" | jq "any(.[]; .age_us > $2 * 1000000)")" = true ]
 }
 
-# The worker that has ended badly, on purpose.
-reap() {
-	wait "${worker_pids[$1]}"
-	status=$?
-	unset "worker_pids[$1]"
-}
-
 # others_go_on JOB: worker 0 alone
 others_go_on() {
 	check "$1: worker 0 goes on alone" rounds_go_on "$1" 5
@@ -94,7 +87,7 @@ others_go_on() {
 job_start mtu
 check "mtu: the MTU of worker 1 is lowered" in_worker 1 ip link set eth0 mtu 1400
 check "mtu: worker 1 ends" ends 1
-reap 1
+worker_reap 1
 equal "mtu: worker 1 ends with the status of a failed all-reduce" 4 "$status"
 matches "mtu: worker 1 says what a worker that joins with that MTU would be told" \
 	"interface eth0 has MTU 1400, job [0-9]+ sends packets of 1484 bytes: raise the MTU" "$(cat "$WORK/1.err")"
@@ -151,7 +144,7 @@ saina job del busy
 job_start firewall --timeout-ms 3000
 check "firewall: a firewall of worker 1 refuses its gradients" fw_block REJECT
 check "firewall: worker 1 ends after its time-out" ends 1
-reap 1
+worker_reap 1
 matches "firewall: worker 1 says that its firewall is why" \
 	"nothing could be sent to $AGG by eth0 for 3000 ms: Operation not permitted: a firewall here" "$(cat "$WORK/1.err")"
 fw_unblock REJECT
@@ -161,7 +154,7 @@ others_go_on firewall
 job_start route --timeout-ms 3000
 check "route: the route of worker 1 is removed" in_worker 1 ip route del 10.190.0.0/24
 check "route: worker 1 ends after its time-out" ends 1
-reap 1
+worker_reap 1
 matches "route: worker 1 says that there is no route" \
 	"Network is unreachable: give this host a route" "$(cat "$WORK/1.err")"
 in_worker 1 ip route add 10.190.0.0/24 dev eth0

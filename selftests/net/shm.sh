@@ -22,16 +22,8 @@ lab_up --workers 4 --bridge linux
 SAINA_SHARE=/run/saina-lab/$LAB/run/share
 export SAINA_SHARE
 
-reference() { # JOB
-	json_value reference "$(agent_saina -j job show "$1")"
-}
-
-in_use() { # JOB
-	[ "$(reference "$1")" = "in use" ]
-}
-
 not_in_use() { # JOB
-	[[ $(reference "$1") == "not in use"* ]]
+	[[ $(shm_status "$1") == "not in use"* ]]
 }
 
 # Bytes that the switch got from the workers.
@@ -69,44 +61,38 @@ saina job del messages
 job shared workers 4 elements 8192 payload 256 by-reference dead 3000 heartbeat 100
 check "no worker is there: memory is not in use" not_in_use shared
 start_all shared 1000000 4 --elements 8192 --think-us 2000 --restarts
-check "four workers: memory is in use" slowwait 20 in_use shared
+check "four workers: memory is in use" slowwait 20 shm_in_use shared
 check "four workers: rounds flow" slowwait 20 rounds_at_least shared 10
 check "four workers: gradients do not cross the ports" slowwait 30 crosses_not shared
 
 # 3. A worker dies and comes back, first without the socket
-kill -KILL "${worker_pids[2]}"
-wait "${worker_pids[2]}" 2>/dev/null
-unset 'worker_pids[2]'
+worker_kill 2
 expected_log="worker 2 .* is dead"
 check "a worker that was killed is declared dead" slowwait 30 worker_state_is shared 2 dead
-at=$(job_field shared round)
-check "a worker died: rounds go on" slowwait 30 rounds_at_least shared $((at + 20))
-check "a worker died: memory is in use by the others" slowwait 10 in_use shared
+check "a worker died: rounds go on" rounds_go_on shared 20
+check "a worker died: memory is in use by the others" slowwait 10 shm_in_use shared
 SAINA_SHARE='' start 2 shared 1000000 --elements 8192 --think-us 2000 --restarts
 check "a worker that knows no socket joins" slowwait 30 worker_state_is shared 2 alive
 check "a worker that knows no socket: nobody uses memory" slowwait 20 not_in_use shared
-matches "a worker that knows no socket is named" "worker 2 .* has not asked for its array" "$(reference shared)"
+matches "a worker that knows no socket is named" "worker 2 .* has not asked for its array" "$(shm_status shared)"
 at=$(job_field shared round)
-check "a worker that knows no socket: rounds go on" slowwait 30 rounds_at_least shared $((at + 20))
+check "a worker that knows no socket: rounds go on" rounds_go_on shared 20
 check "a worker that knows no socket: gradients cross the ports" slowwait 30 crosses shared
 check "a worker that knows no socket is counted" slowwait 20 counted_in 0 2 $((at + 5))
 kill -TERM "${worker_pids[2]}"
 check "a worker that knows no socket leaves" slowwait 30 worker_state_is shared 2 left
-wait "${worker_pids[2]}"
-unset 'worker_pids[2]'
-check "it has left: the others use memory again" slowwait 20 in_use shared
+worker_reap 2
+check "it has left: the others use memory again" slowwait 20 shm_in_use shared
 start 2 shared 1000000 --elements 8192 --think-us 2000 --restarts
-check "it is back, with the socket: all four use memory" slowwait 30 in_use shared
+check "it is back, with the socket: all four use memory" slowwait 30 shm_in_use shared
 check "it is back: gradients do not cross the ports" slowwait 30 crosses_not shared
 
 # 4. The agent is killed and started
 lab agent kill
-at=$(log_round)
-check "the agent was killed: rounds go on" slowwait 30 log_at_least $((at + 20))
+check "the agent was killed: rounds go on" log_goes_on 20
 check "a new agent starts" lab agent start
-check "a new agent: memory is in use" slowwait 20 in_use shared
-at=$(job_field shared round)
-check "a new agent: rounds go on" slowwait 30 rounds_at_least shared $((at + 20))
+check "a new agent: memory is in use" slowwait 20 shm_in_use shared
+check "a new agent: rounds go on" rounds_go_on shared 20
 check "a new agent: gradients do not cross the ports" slowwait 30 crosses_not shared
 
 # 5. The data path is removed, too
@@ -120,9 +106,8 @@ find "/run/saina-lab/$LAB/bpf" -mindepth 1 ! -name "*.debug" -delete
 check "the data path is gone: a new agent starts" lab agent start
 check "the data path is gone: rounds go on" slowwait 60 rounds_at_least shared $((at + 20))
 check "the data path is gone: the job begins where its workers were" [ "$(job_field shared round)" -lt $((at + 1000000)) ]
-check "the data path is gone: memory is in use" slowwait 30 in_use shared
-at=$(job_field shared round)
-check "the data path is gone: rounds go on by reference" slowwait 20 rounds_at_least shared $((at + 20))
+check "the data path is gone: memory is in use" slowwait 30 shm_in_use shared
+check "the data path is gone: rounds go on by reference" rounds_go_on shared 20
 check "the data path is gone: gradients do not cross the ports" slowwait 30 crosses_not shared
 stop_workers
 check "workers and agents come and go: all sums are exact" wait_all 60
@@ -154,11 +139,10 @@ lab_down
 lab_up --workers 4 --bridge linux --hook xdp
 job xdp workers 4 elements 8192 payload 256 by-reference
 start_all xdp 1000000 4 --elements 8192 --think-us 2000
-check "by XDP: memory is in use" slowwait 20 in_use xdp
+check "by XDP: memory is in use" slowwait 20 shm_in_use xdp
 check "by XDP: gradients do not cross the ports" slowwait 30 crosses_not xdp
 lab set loss 10 seed "$SEED"
-at=$(job_field xdp round)
-check "by XDP, 10 % loss: rounds go on" slowwait 30 rounds_at_least xdp $((at + 20))
+check "by XDP, 10 % loss: rounds go on" rounds_go_on xdp 20
 lab set loss 0 seed "$SEED"
 stop_workers
 check "by XDP: all sums are exact" wait_all 60

@@ -24,14 +24,6 @@ lab_up --workers 2 --bridge linux --config "$WORK/lines"
 SAINA_SHARE=/run/saina-lab/$LAB/run/share
 export SAINA_SHARE
 
-agent_pid() {
-	cut -d' ' -f1 "/run/saina-lab/$LAB/sainad.pid"
-}
-
-descriptors() {
-	find "/proc/$(agent_pid)/fd" -mindepth 1 | wc -l
-}
-
 nobody() { # CMD...
 	setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs "$@"
 }
@@ -39,10 +31,6 @@ nobody() { # CMD...
 counted() { # METRIC
 	"$NET_DIR/metrics.py" get "$METRICS" >"$WORK/metrics.txt"
 	"$NET_DIR/metrics.py" value "saina_agent_$1_total" < <(tail -n +2 "$WORK/metrics.txt") | sed 's/\.0$//'
-}
-
-in_use() {
-	[ "$(agent_saina -j job show local | jq -r '.[0].reference')" = "in use" ]
 }
 
 session_of() { # WORKER
@@ -59,7 +47,7 @@ chmod 711 "$WORK"
 # 1. Two workers by reference
 job local workers 2 elements 8192 payload 256 by-reference dead 3000 heartbeat 100
 start_all local 1000000 2 --elements 8192 --think-us 2000 --restarts
-check "two workers: memory is in use" slowwait 20 in_use || bail "no memory"
+check "two workers: memory is in use" slowwait 20 shm_in_use local || bail "no memory"
 id=$(job_field local id)
 pool=$(job_field local pool)
 
@@ -81,19 +69,19 @@ matches "an empty request is refused with a sentence" "^74 .*one struct" "$(ask 
 equal "nine refusals are counted" 9 "$(counted share_refused)"
 
 # 3. Messages with descriptors
-before=$(descriptors)
+before=$(agent_descriptors)
 at=$(job_field local round)
 flood_of=$(shrink 20000 2000)
 taken=$(nobody "$WORK/shm_server.py" flood "$SAINA_SHARE" "$flood_of")
 diag "$taken of $flood_of messages with descriptors were taken by the kernel"
 equal "messages with descriptors: those that the kernel took are counted" "$taken" "$(counted foreign_descriptors)"
 same_descriptors() {
-	[ "$(descriptors)" -le "$before" ]
+	[ "$(agent_descriptors)" -le "$before" ]
 }
 check "messages with descriptors: sainad has no more descriptors than before" slowwait 10 same_descriptors ||
 	diag "$before before, now: $(ls -l "/proc/$(agent_pid)/fd")"
 check "messages with descriptors: rounds go on" slowwait 20 rounds_at_least local $((at + 20))
-check "messages with descriptors: memory is still in use" in_use
+check "messages with descriptors: memory is still in use" shm_in_use local
 
 taken=$(nobody "$WORK/shm_server.py" flood "$AGENT_SOCKET" 1000)
 check "messages with descriptors to the control socket: sainad has no more descriptors than before" \
@@ -107,10 +95,9 @@ nobody "$WORK/shm_server.py" silent "$SAINA_SHARE" 300 >"$WORK/silent" &
 silent=$!
 check "300 silent connections of one user are made" slowwait 20 has_lines "$WORK/silent" 1
 kill -TERM "${worker_pids[1]}"
-wait "${worker_pids[1]}"
-unset 'worker_pids[1]'
+worker_reap 1
 start 1 local 1000000 --elements 8192 --think-us 2000 --restarts
-check "silent connections: a worker that joins meanwhile has its memory" slowwait 20 in_use
+check "silent connections: a worker that joins meanwhile has its memory" slowwait 20 shm_in_use local
 check "silent connections: it was granted" [ "$(counted share_lent)" -gt "$granted" ]
 wait $silent
 matches "silent connections: those above 64 are refused, all are closed" "refused [0-9]+ closed [0-9]+" "$(tail -n 1 "$WORK/silent")"
@@ -133,16 +120,14 @@ outlives() {
 	echo >&"$look"
 	check "$1: it sees gradients of that session" slowwait 20 grep -q "$session" "$WORK/kept"
 	check "$1: the agent is killed" lab agent kill
-	kill -KILL "${worker_pids[1]}"
-	wait "${worker_pids[1]}" 2>/dev/null
-	unset 'worker_pids[1]'
+	worker_kill 1
 	expected_log="worker 1 .* is dead|port p1|left it"
 	$2
 	check "$1: a new agent starts" lab agent start
 	check "$1: worker 1 is dead" slowwait 30 worker_state_is local 1 dead
 	$3
 	start 1 local 1000000 --elements 8192 --think-us 2000 --restarts
-	check "$1: a new worker 1 has its memory" slowwait 30 in_use
+	check "$1: a new worker 1 has its memory" slowwait 30 shm_in_use local
 	check "$1: rounds go on" rounds_go_on local 20
 	new=$(session_of 1)
 	echo >&"$look"

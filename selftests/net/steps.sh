@@ -23,10 +23,6 @@ SWITCH_MAC=$(mac_of switch)
 steps=(--elements 8192 --steps)
 rounds=$(shrink 40)
 
-steps_at_least() { # WORKER N
-	[ "$(wc -l <"$WORK/$1.log")" -ge "$2" ]
-}
-
 waits_now() { # JOB: nobody of the first three makes a step
 	local before
 	before=$(cat "$WORK"/[012].log | wc -l)
@@ -105,9 +101,7 @@ at=$(wc -l <"$WORK/1.log")
 
 # 5. The slowest worker dies
 check "death: with a smaller window all wait again" slowwait 20 waits_now grow
-kill -KILL "${worker_pids[3]}"
-wait "${worker_pids[3]}" 2>/dev/null
-unset 'worker_pids[3]'
+worker_kill 3
 check "death: the killed worker is declared dead" saina worker set grow 3 state dead
 check "death: who waits goes on without the dead one" slowwait 40 steps_at_least 1 $((at + 50))
 stop_workers
@@ -159,9 +153,7 @@ check "swap: it comes into force" slowwait 30 policy_is swap bsp
 check "swap: not before" [ "$(job_field swap round)" -ge "$at" ]
 check "swap: one is set on an event" saina policy set swap ssp:3 on worker-dead
 check "swap: rounds flow" rounds_go_on swap 6
-kill -KILL "${worker_pids[3]}"
-wait "${worker_pids[3]}" 2>/dev/null
-unset 'worker_pids[3]'
+worker_kill 3
 check "swap: the killed worker is declared dead" saina worker set swap 3 state dead
 check "swap: the event brings it into force" slowwait 40 policy_is swap ssp:3
 check "swap: steps flow" rounds_go_on swap 6

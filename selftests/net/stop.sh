@@ -20,13 +20,6 @@ ends_by() {
 	slowwait 60 worker_ended "$2"
 }
 
-# The worker that was ended.
-reap() {
-	wait "${worker_pids[$1]}"
-	status=$?
-	unset "worker_pids[$1]"
-}
-
 waits() { # WORKER JOB: for others
 	worker_state_is "$2" "$1" alive && [ "$(job_field "$2" state)" = forming ]
 }
@@ -50,7 +43,7 @@ for signal in TERM INT; do
 	start 0 "forming-$signal" 10
 	check "SIG$signal: a worker waits for another one" slowwait 60 waits 0 "forming-$signal"
 	check "SIG$signal: it ends a worker that waits for the job to run" ends_by "$signal" 0
-	reap 0
+	worker_reap 0
 	equal "SIG$signal: the worker ends with the status of one that could not join" 3 "$status"
 	matches "SIG$signal: the worker says why it ends" "ended by a signal before the job ran" "$(cat "$WORK/0.err")"
 	saina job del "forming-$signal"
@@ -61,7 +54,7 @@ for signal in TERM INT; do
 	kill -STOP "${worker_pids[1]}"
 	check "SIG$signal: the round waits for a worker that stands still" slowwait 60 missing_is "round-$signal" 1
 	check "SIG$signal: it ends a worker in a round that another one does not come to" ends_by "$signal" 0
-	reap 0
+	worker_reap 0
 	equal "SIG$signal: the worker ends with the status of a failed all-reduce" 4 "$status"
 	matches "SIG$signal: the worker says that it has not finished its round" \
 		"round [0-9]+: ended by a signal, before the others" "$(cat "$WORK/0.err")"
@@ -83,7 +76,7 @@ job forming-train workers 2 elements 20000 dead 60000
 start_trainer 0 forming-train
 check "saina-train: a worker waits for another one" slowwait 60 waits 0 forming-train
 check "saina-train: SIGTERM ends a worker that waits for the job to run" ends_by TERM 0
-reap 0
+worker_reap 0
 matches "saina-train: the worker says why it ends" "ended by a signal before the job ran" "$(cat "$WORK/0.err")"
 saina job del forming-train
 
@@ -94,10 +87,10 @@ check "saina-train: rounds flow" slowwait 60 rounds_at_least round-train 5
 kill -STOP "${worker_pids[1]}"
 check "saina-train: the round waits for a worker that stands still" slowwait 60 missing_is round-train 1
 check "saina-train: SIGTERM ends a worker in a round that another one does not come to" ends_by TERM 0
-reap 0
+worker_reap 0
 matches "saina-train: the worker says in which round it has ended" "ended by a signal in round [0-9]+" "$(cat "$WORK/0.err")"
 check "saina-train: the worker has left the job" slowwait 10 has_left round-train 0
 kill -CONT "${worker_pids[1]}"
 check "saina-train: SIGTERM ends a worker in a round that nobody else takes part in" ends_by TERM 1
-reap 1
+worker_reap 1
 finished

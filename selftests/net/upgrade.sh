@@ -111,9 +111,7 @@ monitors() { # BUILD WHOSE
 }
 
 trains() { # WHAT: with the lab's workers as they are
-	local at
-	at=$(log_round)
-	check "$1: rounds go on" slowwait 30 log_at_least $((at + 20))
+	check "$1: rounds go on" log_goes_on 20
 }
 
 ends_well() { # WHAT
