@@ -25,33 +25,9 @@ export DEBIAN_FRONTEND=noninteractive LC_ALL=C PYTHONDONTWRITEBYTECODE=1
 # systemd answers slowly where the processor is emulated.
 export SYSTEMD_BUS_TIMEOUT=600
 
-# check DESCRIPTION COMMAND...: it succeeds; what it says is in $tmp/output
-check() {
-	read -r up _ </proc/uptime
-	echo "# $up s: $1"
-	"${@:2}" >"$tmp/output" 2>&1 </dev/null
-	point $? "$1" && return
-	diag "$(tail -n 40 "$tmp/output")"
-	return 1
-}
-
 output_matches() { # ERE COMMAND...
 	"${@:2}" >"$tmp/matched" 2>&1
 	grep -qE -- "$1" "$tmp/matched" || { cat "$tmp/matched"; return 1; }
-}
-
-not() {
-	! "$@"
-}
-
-# slowwait SECONDS COMMAND...: polls
-slowwait() {
-	local end=$((SECONDS + $1))
-	until "${@:2}"; do
-		[ $SECONDS -lt $end ] || return 1
-		read -rt 0.3 <> <(:)
-	done
-	return 0
 }
 
 # state: all that packages may leave: files, units, pins, qdiscs, interfaces, modules, users, processes

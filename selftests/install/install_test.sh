@@ -32,12 +32,6 @@ undo() {
 trap undo EXIT
 trap 'exit 130' INT TERM HUP
 
-# check DESCRIPTION COMMAND...: it succeeds; what it says is in $tmp/output
-check() {
-	"${@:2}" >"$tmp/output" 2>&1 </dev/null
-	point $? "$1" || diag "$(tail -n 20 "$tmp/output")"
-}
-
 output_matches() { # ERE COMMAND...
 	"${@:2}" 2>&1 | grep -qE "$1"
 }

@@ -30,10 +30,6 @@ last_k() { # of worker 0
 	[ "$(last_field 0 k)" = "$1" ]
 }
 
-not() {
-	! "$@"
-}
-
 doctor_reports() { # STATUS ERE
 	saina -j doctor 2>/dev/null | jq -r '.[]|select(.check=="module")|.status + ": " + .found + " " + .fix' |
 		tee "$WORK/doctor" | grep -qE "^ *$1 *: .*$2" || { cat "$WORK/doctor"; return 1; }

@@ -39,11 +39,10 @@ in_group() { # PROCESS-GROUP: who is left of it
 setsid env --default-signal=INT "$top/tools/demo-vm" --kernel "$kernel" --out "$tmp/out" >"$tmp/log" 2>&1 &
 pid=$!
 # The VM is up: for a minute, from here on, what it does is set up.
-for ((i = 0; i < 6000; i++)); do
-	[ ! -e "$tmp/out/up" ] || break
-	kill -0 "$pid" 2>/dev/null || break
-	sleep 0.1
-done
+vm_up() {
+	[ -e "$tmp/out/up" ] || ! kill -0 "$pid" 2>/dev/null
+}
+slowwait 600 vm_up
 [ -e "$tmp/out/up" ]
 point $? "demo-vm: the VM comes up"
 kill -INT -- "-$pid"
@@ -53,10 +52,7 @@ status=$?
 point $? "demo-vm, Ctrl-C: ends with status 130 ($status)"
 output_has "demo-vm: stopped"
 point $? "demo-vm, Ctrl-C: says that it is stopped"
-for ((i = 0; i < 200; i++)); do
-	[ -n "$(in_group "$pid")" ] || break
-	sleep 0.1
-done
+slowwait 20 not in_group "$pid"
 [ -z "$(in_group "$pid")" ]
 point $? "demo-vm, Ctrl-C: no process is left" || diag "$(in_group "$pid")"
 [ $tap_bad = 0 ] || diag "$(cat "$tmp/log")"

@@ -17,12 +17,7 @@ export PYTHONDONTWRITEBYTECODE=1 SAINA_CONTROL=kernel
 
 # module_out: rmmod, as soon as nobody uses it.
 module_out() {
-	local i
-	for ((i = 0; i < 500; i++)); do
-		rmmod saina 2>/dev/null && return
-		sleep 0.02
-	done
-	return 1
+	slowwait 10 rmmod saina
 }
 
 run() { # NAME COMMAND...: a test, with its points

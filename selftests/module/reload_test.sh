@@ -31,10 +31,6 @@ agent_logged() { # ERE
 	grep -qE "$1" "/run/saina-lab/$LAB/sainad.log"
 }
 
-not() {
-	! "$@"
-}
-
 doctor_reports() { # STATUS CHECK ERE
 	saina doctor >"$WORK/doctor" 2>&1
 	grep -A1 -E "^$1 +$2 " "$WORK/doctor" | tr '\n' ' ' | grep -qE "$3" || {

@@ -102,9 +102,10 @@ point $? "bench: no busy loop is left"
 # 4. A run that is interrupted
 python3 "$top/tools/bench" --workers 2 --sizes 64KiB --out "$tmp/out" >"$tmp/log" 2>&1 &
 running=$!
-for ((i = 0; i < 600 && $(leftovers | wc -l) < 3; i++)); do
-	sleep 0.05
-done
+lab_is_up() {
+	[ "$(leftovers | wc -l)" -ge 3 ]
+}
+slowwait 30 lab_is_up
 kill -INT "$running"
 wait "$running"
 [ $? = 130 ]

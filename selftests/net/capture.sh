@@ -26,14 +26,6 @@ MESSAGES=$((ROUNDS * 57))
 FILTER='udp portrange 48864-48866 or udp port 9'
 declare -A captures=()
 
-finish_captures() {
-	local status=$?
-	[ ${#captures[@]} = 0 ] || kill -KILL "${captures[@]}" 2>/dev/null
-	(exit $status)
-	finish
-}
-trap finish_captures EXIT
-
 captured_from() { # FILE: dumpcap has opened the interface and written its first block
 	[ -s "$1" ] && grep -q '^File:' "$1.log"
 }

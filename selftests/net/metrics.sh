@@ -20,15 +20,6 @@
 . "$(dirname "$0")/lib.sh"
 
 CLIENT=$NET_DIR/metrics.py
-stalled=
-
-finish_stalled() {
-	local status=$?
-	[ -z "$stalled" ] || kill -KILL "$stalled" 2>/dev/null
-	(exit $status)
-	finish
-}
-trap finish_stalled EXIT
 
 scrape() { # into $WORK/text
 	in_switch "$CLIENT" get 9496 >"$WORK/answer" || return 1
@@ -149,7 +140,6 @@ check "clients that never read: the agent tells of jobs" saina job del other1
 equal "clients that never read: no worker was lost" 3 "$(members steady)"
 kill -KILL "$stalled"
 wait "$stalled" 2>/dev/null
-stalled=
 
 # 7. A unix socket instead of a port
 # At a unix socket instead, one that a killed agent has left.

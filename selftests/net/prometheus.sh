@@ -20,16 +20,6 @@ done
 . "$(dirname "$0")/lib.sh"
 
 CLIENT=$NET_DIR/metrics.py
-prometheus=
-
-finish_prometheus() {
-	local status=$?
-	[ -z "$prometheus" ] || kill -KILL "$prometheus" 2>/dev/null
-	(exit $status)
-	finish
-}
-trap finish_prometheus EXIT
-
 query() { # EXPRESSION: "labels => value" a line
 	in_switch promtool query instant http://127.0.0.1:9497 "$1" 2>&1 </dev/null
 }
@@ -67,7 +57,6 @@ YML
 check "promtool takes the configuration" promtool check config "$WORK/prometheus.yml"
 nsenter --net="/run/netns/saina-$LAB-sw" -- prometheus --config.file="$WORK/prometheus.yml" \
 	--storage.tsdb.path="$WORK/tsdb" --web.listen-address=127.0.0.1:9497 >"$WORK/prometheus.log" 2>&1 </dev/null &
-prometheus=$!
 check "Prometheus scrapes sainad" slowwait 60 value_at_least 1 'up{job="saina"}' ||
 	diag "$(tail -n 5 "$WORK/prometheus.log")"
 check "Prometheus has the rounds of the job" slowwait 30 value_at_least 20 'saina_job_rounds_total{saina_job="steady"}'

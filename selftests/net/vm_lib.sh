@@ -111,10 +111,6 @@ ports_are() { # NUMBER
 	[ "$(saina_jq port show length)" = "$1" ]
 }
 
-not() {
-	! "$@"
-}
-
 all_ended() {
 	local bad=0
 	wait_all "$1" || bad=1
