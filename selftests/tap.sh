@@ -75,10 +75,9 @@ not_ok() {
 	point 1 "$*"
 }
 
-# check DESCRIPTION CMD...: ok if CMD succeeds; its output is in $WORK/output, or $tmp/output, and is
-# shown if it fails.
+# check DESCRIPTION CMD...: ok if CMD succeeds; its output is shown if it fails.
 check() {
-	local what=$1 out=${WORK:-${tmp-}}/output
+	local what=$1 out=${WORK:-${tmp:-/tmp}}/checked
 	shift
 	# Not in a subshell: CMD may wait for our children.
 	if "$@" >"$out" 2>&1; then

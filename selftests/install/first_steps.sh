@@ -114,6 +114,6 @@ output=$(sed -n 's/.*rank [01]: 2 ranks, model \([0-9a-f]*\)$/\1/p' "$tmp/out" |
 [ "${output%% *}" = 2 ] && [ -n "${output#* }" ]
 point $? "first steps: both ranks have the same model" || diag "$output" "$(tail -n 20 "$tmp/out")"
 # shellcheck disable=SC2016 # for the inner shell
-[ "$(in_ns 'podman $ENGINE_OPTIONS ps -aq; cat /proc/[0-9]*/comm | grep -cx sainad' 2>&1)" = 0 ]
-point $? "first steps: neither containers nor an agent are left"
+check "first steps: neither containers nor an agent are left" \
+	[ "$(in_ns 'podman $ENGINE_OPTIONS ps -aq; cat /proc/[0-9]*/comm | grep -cx sainad' 2>&1)" = 0 ]
 plan

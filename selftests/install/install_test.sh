@@ -59,10 +59,8 @@ without_manual() {
 # 1. make install
 check "install: make install DESTDIR= succeeds" \
 	make -s -C "$top" install DESTDIR="$tmp/root" PREFIX=$prefix B="$B"
-[ -z "$(missing)" ]
-point $? "install: programs, libraries, headers, objects and manuals are there" || diag "$(missing)"
-[ -z "$(without_manual)" ]
-point $? "install: programs and all functions of libsaina have a manual page" || diag "$(without_manual)"
+check "install: programs, libraries, headers, objects and manuals are there" [ -z "$(missing)" ] || diag "$(missing)"
+check "install: programs and all functions of libsaina have a manual page" [ -z "$(without_manual)" ] || diag "$(without_manual)"
 [ -z "$(find "$tmp/root" -mindepth 1 -maxdepth 1 ! -name usr)" ] &&
 	! grep -rlI "$tmp" "$tmp/root" >"$tmp/named"
 point $? "install: nothing is outside of the prefix or names DESTDIR" || diag "$(cat "$tmp/named")"
@@ -87,8 +85,7 @@ check "installed quickstart: --help says how to use it" output_matches "^Usage: 
 
 # 3. The library
 export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
-[ "$(pkg-config --modversion saina)" = "$version" ]
-point $? "installed library: pkg-config knows its version"
+check "installed library: pkg-config knows its version" [ "$(pkg-config --modversion saina)" = "$version" ]
 cp "$top/userland/examples/fit.c" "$tmp" || bail "there is no example"
 # shellcheck disable=SC2046 # words
 check "installed library: the example compiles with pkg-config's flags" \
@@ -114,8 +111,7 @@ check "installed Python package: is found by Debian's python3 and finds the libr
 check "installed saina-lab: a lab comes up" saina-lab up "$lab" --owner $$ --workers 2 --bridge linux
 export SAINA_CONTROL=/run/saina-lab/$lab/control
 exe=$(readlink "/proc/$(cut -d' ' -f1 "/run/saina-lab/$lab/sainad.pid")/exe")
-[ "$exe" = $prefix/sbin/sainad ]
-point $? "installed saina-lab: the agent is the installed sainad" || diag "it is $exe"
+check "installed saina-lab: the agent is the installed sainad" [ "$exe" = $prefix/sbin/sainad ] || diag "it is $exe"
 check "installed saina: a job is added" saina job add one id 1 elements 5000 workers 2
 for i in 0 1; do
 	saina-lab exec "$lab" $i saina-allreduce --aggregator 10.190.0.1 --job 1 --worker $i \

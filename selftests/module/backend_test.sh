@@ -61,8 +61,7 @@ lab_up --workers 3
 check "backend: the agent says that saina.ko is the control plane" agent_logged 'control plane: saina.ko'
 job bsp workers 3 elements 2003
 start_all bsp 5 3 --elements 2003
-check "backend: a job configured in the kernel: all sums of three workers are exact" wait_all 60
-check "backend: a job configured in the kernel: all workers have the same results" same_results 0 1 2
+verify_sums "backend: a job configured in the kernel" 60 0 1 2
 equal "backend: a job configured in the kernel: five rounds, all three workers in each" "5 30 0 3 3" \
 	"$(summary 0 rounds exact unverified) $(minmax 0 count_min count_max)"
 equal "backend: the agent answers for counters" 30 "$(saina_jq stats show bsp 0 '[.[].counters|.stored + .added]|add' 2>/dev/null || echo none)"
@@ -104,8 +103,7 @@ equal "killed: the new agent has the same incarnation of the job" "$generation" 
 equal "killed: all three workers are still members" 3 "$(members steady)"
 check "killed: rounds go on with the new agent" log_goes_on 3
 stop_workers
-check "killed: all sums are exact" wait_all 60
-check "killed: all workers have the same results" same_results 0 1 2
+verify_sums "killed" 60 0 1 2
 equal "killed: no slot saw two policies" 0 \
 	"$(policy_mix steady)"
 

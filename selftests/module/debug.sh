@@ -61,8 +61,7 @@ faults() {
 		none sleep-in-atomic no-rcu-lock inverse-locks free-active-timer use-after-free \
 		out-of-bounds leak >"$tmp/out" 2>"$tmp/err"
 	rc=$?
-	[ $rc = $EX_KERNEL ]
-	point $? "debug kernel: a VM whose kernel reports a fault fails (status $rc)"
+	check "debug kernel: a VM whose kernel reports a fault fails (status $rc)" [ $rc = $EX_KERNEL ]
 	fault "sleep in atomic context" 'sleeping function called from invalid context.*faults'
 	fault "RCU pointer without a lock" 'suspicious RCU usage'
 	fault "locks in inverse order" 'possible circular locking'

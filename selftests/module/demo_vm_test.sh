@@ -43,18 +43,15 @@ vm_up() {
 	[ -e "$tmp/out/up" ] || ! kill -0 "$pid" 2>/dev/null
 }
 slowwait 600 vm_up
-[ -e "$tmp/out/up" ]
-point $? "demo-vm: the VM comes up"
+check "demo-vm: the VM comes up" [ -e "$tmp/out/up" ]
 kill -INT -- "-$pid"
 wait "$pid"
 status=$?
-[ $status = 130 ]
-point $? "demo-vm, Ctrl-C: ends with status 130 ($status)"
+check "demo-vm, Ctrl-C: ends with status 130 ($status)" [ $status = 130 ]
 output_has "demo-vm: stopped"
 point $? "demo-vm, Ctrl-C: says that it is stopped"
 slowwait 20 not in_group "$pid"
-[ -z "$(in_group "$pid")" ]
-point $? "demo-vm, Ctrl-C: no process is left" || diag "$(in_group "$pid")"
+check "demo-vm, Ctrl-C: no process is left" [ -z "$(in_group "$pid")" ] || diag "$(in_group "$pid")"
 [ $tap_bad = 0 ] || diag "$(cat "$tmp/log")"
 pid=
 rm -rf "$tmp/out"
@@ -65,16 +62,15 @@ point $? "demo-vm: ends with status 0"
 diag "$(cat "$tmp/log")"
 output_has "jobs are configured in the kernel, by netlink"
 point $? "demo-vm: saina.ko has the jobs"
-result_has '[.runs[].policy] == ["bsp", "fastest:k=3", "sfcd:k0=2,sth=0.25,cth=5"]'
-point $? "demo-vm: the table has three runs"
-result_has '.runs | all(.models_identical and .workers == 4 and .rounds == 16)'
-point $? "demo-vm: the four models of each run are identical"
-result_has '.runs | .[0].late_share == 0 and .[1].late_share > 0 and .[1].late_share <= 0.26'
-point $? "demo-vm: no gradient is late under BSP, at most a quarter under fastest:k=3"
-result_has '.runs[2].sfcd | length >= 12 and all(.flip_share >= 0 and .flip_share <= 1 and .k >= 2 and .k <= 4)'
-point $? "demo-vm: the table has the flips and k of the rounds of SFCD"
-[ "$(head -c 8 "$tmp/out/demo.png" | od -An -tx1 | tr -d ' ')" = 89504e470d0a1a0a ]
-point $? "demo-vm: the picture is a PNG file"
-[ -s "$tmp/out/dmesg.log" ]
-point $? "demo-vm: the kernel log is kept"
+check "demo-vm: the table has three runs" \
+	result_has '[.runs[].policy] == ["bsp", "fastest:k=3", "sfcd:k0=2,sth=0.25,cth=5"]'
+check "demo-vm: the four models of each run are identical" \
+	result_has '.runs | all(.models_identical and .workers == 4 and .rounds == 16)'
+check "demo-vm: no gradient is late under BSP, at most a quarter under fastest:k=3" \
+	result_has '.runs | .[0].late_share == 0 and .[1].late_share > 0 and .[1].late_share <= 0.26'
+check "demo-vm: the table has the flips and k of the rounds of SFCD" \
+	result_has '.runs[2].sfcd | length >= 12 and all(.flip_share >= 0 and .flip_share <= 1 and .k >= 2 and .k <= 4)'
+check "demo-vm: the picture is a PNG file" \
+	[ "$(head -c 8 "$tmp/out/demo.png" | od -An -tx1 | tr -d ' ')" = 89504e470d0a1a0a ]
+check "demo-vm: the kernel log is kept" [ -s "$tmp/out/dmesg.log" ]
 plan

@@ -27,8 +27,8 @@ unset MAKEFLAGS MAKELEVEL
 
 # 1. The conventions, as far as files tell
 cd "$top/selftests/kselftest" || exit 1
-! grep -qvE '^(#.*|timeout=[0-9]+)$' settings
-point $? "kselftest: settings has only what the kernel's runner knows"
+check "kselftest: settings has only what the kernel's runner knows" \
+	not grep -qvE '^(#.*|timeout=[0-9]+)$' settings
 ! grep -qvE '^CONFIG_[A-Z0-9_]+=[ym]$' config && sort -c config
 point $? "kselftest: config has only options, in order"
 [ -z "$(find . -mindepth 1 -type d ! -name __pycache__)" ] && ! grep -rnE '\.\./\.\./(userland|tools|selftests)' .
@@ -66,8 +66,7 @@ in_vm() {
 }
 
 output_has() { # FILE ERE DESCRIPTION
-	grep -qaE "^$2\$" "$1"
-	point $? "kselftest: $3" || diag "$(grep -aE '^(not )?ok|^# not ok|^saina-vm' "$1")"
+	check "kselftest: $3" grep -qaE "^$2\$" "$1" || diag "$(grep -aE '^(not )?ok|^# not ok|^saina-vm' "$1")"
 }
 
 # leak_test needs a machine that does nothing else: guest.sh has that.

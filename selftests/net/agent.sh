@@ -101,8 +101,7 @@ equal "agents come and go: no slot saw two policies" 0 "$(policy_mix steady)"
 # 4. The workers end: every sum was right
 # Ended in an orderly way, workers verify all they got.
 stop_workers
-check "agents come and go: all sums are exact" wait_all 30
-check "agents come and go: all workers have the same results" same_results 0 1 2 3
+verify_sums "agents come and go" 30 0 1 2 3
 check "agents come and go: no round was lost" rounds_without_gap 0
 
 # 5. A plain stop leaves nothing behind

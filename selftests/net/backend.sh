@@ -67,6 +67,5 @@ job one workers 2 elements 3000
 equal "backend: a job is shown by the control plane that has it" one "$(job_field one name)"
 equal "backend: a job is shown by the agent" one "$(json_value name "$(agent_saina -j job show one)")"
 start_all one 5 2 --elements 3000
-check "backend: all sums are exact" wait_all 60
-check "backend: both workers have the same results" same_results 0 1
+verify_sums "backend" 60 0 1
 finished

@@ -20,8 +20,7 @@ reduce() {
 	rounds=$(shrink "$5" 3)
 	job "$1" workers 8 elements "$4" payload "$2"
 	start_all "$1" "$rounds" 8 --type "$3" --elements "$4"
-	check "$BRIDGE, mtu $MTU, payload $2, $3: all sums of eight workers are exact" wait_all 60
-	check "$BRIDGE, mtu $MTU, payload $2, $3: all workers have the same results" same_results 0 1 2 3 4 5 6 7
+	verify_sums "$BRIDGE, mtu $MTU, payload $2, $3" 60 0 1 2 3 4 5 6 7
 	equal "$BRIDGE, mtu $MTU, payload $2, $3: all rounds and segments are there, all eight workers in each" \
 		"$rounds $((rounds * segments)) 0 8 8" \
 		"$(summary 7 rounds exact unverified) $(minmax 7 count_min count_max)"
@@ -50,8 +49,7 @@ for i in 0 1 2 3; do
 done
 equal "unprivileged workers: the process has no capability" 0000000000000000 \
 	"$(in_worker 0 "${worker_program[@]::6}" sed -n 's/^CapEff:\t//p' /proc/self/status)"
-check "unprivileged workers, two behind each port: all sums are exact" wait_all 60
-check "unprivileged workers, two behind each port: all workers have the same results" same_results 0 1 2 3
+verify_sums "unprivileged workers, two behind each port" 60 0 1 2 3
 equal "unprivileged workers, two behind each port: all four are in every sum" "4 4" "$(minmax 3 count_min count_max)"
 worker_program=("$B/saina-allreduce")
 

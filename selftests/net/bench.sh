@@ -48,12 +48,9 @@ report_has "bench: the best peer is the fastest one without SAINA's program on i
 	'.rows | all(.series[.best_peer].goodput_gbps as $best |
 		([.series[] | select((.ours or .beside) | not) | .goodput_gbps] | max) == $best)'
 report_has "bench: only a limited link has a bound" '[.rows[].bound_gbps] | .[0] == null and .[1] > 0.8 and .[1] < 1'
-[ "$(grep -c '64 KiB |' "$tmp/out/bench.txt")" = 2 ]
-point $? "bench: the table has a line for each row"
-grep -q 'N = 2: to the payload bound' "$tmp/out/bench.txt"
-point $? "bench: the table has the bars"
-[ "$(leftovers)" = "" ]
-point $? "bench: a run that ended leaves nothing behind"
+check "bench: the table has a line for each row" [ "$(grep -c '64 KiB |' "$tmp/out/bench.txt")" = 2 ]
+check "bench: the table has the bars" grep -q 'N = 2: to the payload bound' "$tmp/out/bench.txt"
+check "bench: a run that ended leaves nothing behind" [ "$(leftovers)" = "" ]
 
 # 2. GRO is switched on and off
 # The switch of GRO, seen from outside.
@@ -94,8 +91,7 @@ report_has "bench: busy loops take a share of the processors, and messages are l
 report_has "bench: a TCP stream is measured through ports with and without SAINA's program" \
 	'.rows[2] | .strain == "tcp" and (.series | keys) == ["bare", "beside"] and (.series | all(.goodput_gbps > 0 and .goodput_gbps == ([.gbps_by_gro[]] | max))) and .to_bare > 0'
 report_has "bench: the report says which hook the ports had" '.rows | all(.hook == "xdp")'
-grep -q 'hook xdp' "$tmp/out/bench.txt"
-point $? "bench: the table says which hook the ports had"
+check "bench: the table says which hook the ports had" grep -q 'hook xdp' "$tmp/out/bench.txt"
 ! pgrep -f "while True: pass ${SAINA_TEST_RUN}bench" >/dev/null
 point $? "bench: no busy loop is left"
 
@@ -108,11 +104,9 @@ lab_is_up() {
 slowwait 30 lab_is_up
 kill -INT "$running"
 wait "$running"
-[ $? = 130 ]
-point $? "bench: an interrupted run ends with status 130"
+check "bench: an interrupted run ends with status 130" [ $? = 130 ]
 running=''
-[ "$(leftovers)" = "" ]
-point $? "bench: an interrupted run leaves nothing behind"
+check "bench: an interrupted run leaves nothing behind" [ "$(leftovers)" = "" ]
 
 # 5. Open MPI hangs
 # Open MPI that never comes back: one of its processes stands still in each of its turns, which
@@ -126,8 +120,7 @@ while kill -0 "$running" 2>/dev/null; do
 	sleep 0.05
 done
 wait "$running"
-[ $? = 3 ]
-point $? "bench: a run in which Open MPI hangs ends, with status 3 for what was left out"
+check "bench: a run in which Open MPI hangs ends, with status 3 for what was left out" [ $? = 3 ]
 running=''
 # Logs are kept for who hung.
 sed -n 's/.*what the contenders said is in \([^[:space:]]*\).*/\1/p' "$tmp/log" | xargs -r rm -rf

@@ -20,8 +20,7 @@ report_has "bench-policies: both runs of the window have a time" '[.rows[] | sel
 report_has "bench-policies: the controller has made groups, and all workers stepped without, with one and with these" \
 	'[.rows[] | select(.policy) | (.policy | test("^grouped:g=([2-9]|1[0-6]),groups=")), (.undelayed_steps_per_second, .one_group_steps_per_second, .steps_per_second | . > 0)]
 	== [true, true, true, true]'
-[ "$(leftovers)" = "" ]
-point $? "bench-policies: a run that ended leaves nothing behind"
+check "bench-policies: a run that ended leaves nothing behind" [ "$(leftovers)" = "" ]
 refused=$(python3 "$top/tools/bench/policies.py" --only speed --out "$tmp/out" 2>&1)
 [ $? = 2 ] && [[ $refused == *'"speed" is none of time-out, k, window, groups'* ]]
 point $? "bench-policies: a part that does not exist is refused with those that do"

@@ -33,9 +33,7 @@ matches "control: an interval of 1 ms is refused" "10 to 60000" "$(saina policy 
 saina job set steady policy external:k0=4 || not_ok "the policy is set"
 matches "control: how many groups is not for this policy" "groups is for policy grouped; that of job steady is external" \
 	"$(saina policy control steady groups 2 2>&1)"
-for i in 0 1 2; do
-	start $i steady 1000000 --elements 8192 --think-us $((4000 * SLOW)) --cancel --restarts
-done
+start_all steady 1000000 3 --elements 8192 --think-us $((4000 * SLOW)) --cancel --restarts
 # What emulated processors take by themselves is small beside what workers think.
 start 3 steady 1000000 --elements 8192 --think-us $((100000 * SLOW)) --cancel --restarts
 check "rounds flow" slowwait 30 rounds_at_least steady 10

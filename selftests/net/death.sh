@@ -51,7 +51,6 @@ check "a worker that left is not waited for: rounds go on" rounds_go_on life 10
 
 # 5. The workers end: every sum was right
 stop_workers
-check "death: all sums of all workers are exact" wait_all 30
-check "death: all workers have the same results" same_results 0 1 2
+verify_sums "death" 30 0 1 2
 events_stop
 finished

@@ -12,8 +12,7 @@ report=$tmp/torch.json
 point $? "demo-torch: five trainings end well" || diag "$(tail -n 20 "$tmp/output")"
 report_has "demo-torch: all ranks have the same model, bit for bit, in each of them" '[.[] | select(.same)] | length == 5'
 report_has "demo-torch: the runs are Gloo's and ours" '[.[].run] == ["gloo", "fp16", "bsp", "fastest", "sfcd"]'
-grep -q "DDP + saina, fastest:k=3 " "$tmp/output"
-point $? "demo-torch: a table is shown"
+check "demo-torch: a table is shown" grep -q "DDP + saina, fastest:k=3 " "$tmp/output"
 python3 -c 'import sys, xml.dom.minidom as x; x.parse(sys.argv[1])' "$tmp/torch.svg"
 point $? "demo-torch: the picture is well-formed SVG"
 plan

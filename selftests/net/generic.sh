@@ -21,8 +21,7 @@ matches "generic XDP: port show says that it is slower" "slower than native" "$(
 # 2. Three workers train, message by message
 job gen workers 3 elements 100003 payload 256 policy bsp
 start_all gen "$(shrink 20)" 3 --elements 100003
-check "generic XDP: all sums are exact" wait_all 60
-check "generic XDP: all workers have the same results" same_results 0 1 2
+verify_sums "generic XDP" 60 0 1 2
 equal "generic XDP: no result is relayed" 0 "$(counter gen all relayed)"
 matches "generic XDP: a worker says that it sends message by message" "message by message" "$(cat "$WORK/0.err")"
 lab_down

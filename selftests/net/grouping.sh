@@ -17,9 +17,7 @@
 lab_up --workers 4 --bridge linux
 job many workers 4 elements 8192 payload 256 ring 16 policy grouped:g=1
 steps=(--elements 8192 --steps)
-for i in 0 1 2; do
-	start $i many 0 "${steps[@]}" --think-us 4000
-done
+start_all many 0 3 "${steps[@]}" --think-us 4000
 start 3 many 0 "${steps[@]}" --think-us 120000
 
 # shellcheck disable=SC2053 # a pattern
@@ -59,9 +57,7 @@ check "every model has all updates, once" wait_all 60
 equal "all models are the same" "" "$(same_models 0 1 2 3)"
 
 # 4. No worker is slow any more: one group
-for i in 0 1 2 3; do
-	start $i many 0 "${steps[@]}" --think-us 4000
-done
+start_all many 0 4 "${steps[@]}" --think-us 4000
 check "nobody is slow any more: one group" slowwait 60 groups_are "grouped:g=1*"
 kill -INT $controller
 check "Ctrl-C: the job has no controller" slowwait 20 controlled false
@@ -69,7 +65,6 @@ wait $controller
 equal "Ctrl-C: it ends well" 0 $?
 check "Ctrl-C: groups stay" groups_are "grouped:g=1*"
 stop_workers
-check "later: every model has all updates, once" wait_all 60
-equal "later: all models are the same" "" "$(same_models 0 1 2 3)"
+verify_models "later" 60 0 1 2 3
 equal "no slot saw two policies" 0 "$(policy_mix many)"
 finished

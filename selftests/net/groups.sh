@@ -40,17 +40,14 @@ equal "g=1: all workers have the same model after each step" "1" \
 # 2. Two groups, one with a slow worker
 check "g=2: is set" saina job set one policy grouped:g=2
 equal "g=2: the tool shows the policy" grouped:g=2 "$(job_field one policy)"
-for i in 0 1 2; do
-	start $i one "$rounds" "${steps[@]}" --think-us 1000
-done
+start_all one "$rounds" 3 "${steps[@]}" --think-us 1000
 start 3 one 4 "${steps[@]}" --think-us $((500000 * SLOW))
 check "g=2: the slow worker makes a step" slowwait 60 steps_at_least 3 1
 kill -STOP "${worker_pids[3]}"
 check "g=2: nobody of the quick group waits for the slow worker" slowwait 60 steps_at_least 0 "$rounds"
 check "g=2: its own group does" [ "$(steps_of 1)" -le $(($(steps_of 3) + 2)) ]
 kill -CONT "${worker_pids[3]}"
-check "g=2: every model has all updates of all workers, once" wait_all 90
-equal "g=2: all workers have the same model in the end" "" "$(same_models 0 1 2 3)"
+verify_models "g=2" 90 0 1 2 3
 equal "g=2: workers of the quick group have the same model after each step" "$(seen 0)" "$(seen 2)"
 
 # 3. As many groups as workers
@@ -64,8 +61,7 @@ start 0 one 4 "${steps[@]}"
 for i in 1 2 3; do
 	start $i one 4 "${steps[@]}" --think-us 1000
 done
-check "g=4, slow link: every model has all updates of all workers, once" wait_all 60
-equal "g=4, slow link: all workers have the same model in the end" "" "$(same_models 0 1 2 3)"
+verify_models "g=4, slow link" 60 0 1 2 3
 check "g=4, slow link: there is no limit any more" lab rate 0 none
 saina job del one
 
@@ -98,6 +94,5 @@ check_refused grouped:groups=0/1/2 "worker 3 is in none: each of 0..3"
 check_refused grouped:groups=0-3/4 "no worker 4: must be 0..3"
 check_refused grouped:g=3,groups=0-1/2-3 "group 2 of g=3 has no worker"
 stop_workers
-check "swap: every model has all updates, once" wait_all 30
-equal "swap: all workers have the same model" "" "$(same_models 0 1 2)"
+verify_models "swap" 30 0 1 2
 finished

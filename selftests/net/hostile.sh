@@ -137,6 +137,5 @@ equal "forged frames: no slot saw two policies" 0 "$(policy_mix target)"
 
 # 5. The workers end: every sum was right
 stop_workers
-check "forged frames: all sums of all workers are exact" wait_all 30
-check "forged frames: all workers have the same results" same_results 0 1 2
+verify_sums "forged frames" 30 0 1 2
 finished

@@ -56,14 +56,13 @@ equal "payload: 352 elements are the default with an MTU of 1500" 352 "$(default
 
 # 4. Limits of the number of jobs and of memory
 check "limits: set to 72 jobs and 4 MiB for one" saina limits set jobs 72 memory-job 4M
-output=$(saina job add one-more workers 2 elements 64 payload 64 2>&1)
-matches "limits: job 73 of 72 is refused" "72" "$output"
+matches "limits: job 73 of 72 is refused" "72" "$(saina job add one-more workers 2 elements 64 payload 64 2>&1)"
 check "limits: one of 72 jobs is deleted" saina job del many5
-output=$(saina job add big workers 2 elements 100000000 payload 256 2>&1)
-matches "limits: a job of more than 4 MiB is refused" "4 MiB|4194304" "$output"
+matches "limits: a job of more than 4 MiB is refused" "4 MiB|4194304" \
+	"$(saina job add big workers 2 elements 100000000 payload 256 2>&1)"
 check "limits: a small job is accepted after another job was deleted" saina job add small workers 2 elements 64 payload 64
-output=$(saina job add a workers 2 elements 64 payload 64 2>&1)
-matches "job add: a name that is taken is refused" "\"?a\"?.*(exists|taken|already)" "$output"
+matches "job add: a name that is taken is refused" "\"?a\"?.*(exists|taken|already)" \
+	"$(saina job add a workers 2 elements 64 payload 64 2>&1)"
 equal "limits: 72 jobs are in use" 72 "$(saina_jq limits show '.[0].jobs_used')"
 lab_down
 

@@ -77,22 +77,19 @@ END
 equal "join: a first round that cannot be is refused as malformed" "3 1" "$refusals"
 
 # 2. Workers of a job that has no member are refused
-output=$(join_error 0 0 small "${quick[@]}" --token wrong)
-matches "join: a wrong token is refused" "token" "$output"
-output=$(join_error 0 0 small "${quick[@]}")
-matches "join: no token is refused" "token" "$output"
-output=$(join_error 0 0 small "${quick[@]}" --elements 999999 --token open-sesame)
-matches "join: another number of elements is refused" "999999|4096" "$output"
-output=$(join_error 2 2 small "${quick[@]}" --token open-sesame)
-matches "join: an identifier beyond the job's is refused" "worker" "$output"
+matches "join: a wrong token is refused" "token" "$(join_error 0 0 small "${quick[@]}" --token wrong)"
+matches "join: no token is refused" "token" "$(join_error 0 0 small "${quick[@]}")"
+matches "join: another number of elements is refused" "999999|4096" \
+	"$(join_error 0 0 small "${quick[@]}" --elements 999999 --token open-sesame)"
+matches "join: an identifier beyond the job's is refused" "worker" "$(join_error 2 2 small "${quick[@]}" --token open-sesame)"
 equal "join: after refusals the job has no member" 0 "$(members small)"
 
 # A token on the command line can be read by everybody: from a file here, from the
 # environment below.
 echo open-sesame >"$WORK/token"
 chmod 644 "$WORK/token"
-output=$(join_error 0 0 small "${quick[@]}" --token-file "$WORK/token")
-matches "join: a token file that everybody may read is refused" "read by everybody" "$output"
+matches "join: a token file that everybody may read is refused" "read by everybody" \
+	"$(join_error 0 0 small "${quick[@]}" --token-file "$WORK/token")"
 chmod 600 "$WORK/token"
 output=$(in_worker 0 env SAINA_AGGREGATOR="$AGG" SAINA_JOB=small SAINA_TOKEN_FILE="$WORK/token" RANK=1 WORLD_SIZE=3 \
 	"$B/saina-allreduce" "${quick[@]}" 2>&1)
@@ -106,10 +103,9 @@ check "join: who refused the job is no member" slowwait 10 no_member
 start_all small 1000000 2 --token-file "$WORK/token" --elements 4096 --think-us 1000 --restarts
 check "join: two workers with the token train" slowwait 20 rounds_at_least small 3 || bail "no rounds"
 
-output=$(join_error 0 2 small "${quick[@]}" --token open-sesame)
-matches "join: an identifier that is in use is refused" "worker 0" "$output"
-output=$(join_error -1 2 small "${quick[@]}" --token open-sesame)
-matches "join: a full job refuses another worker" "full|all 2|2 workers" "$output"
+matches "join: an identifier that is in use is refused" "worker 0" "$(join_error 0 2 small "${quick[@]}" --token open-sesame)"
+matches "join: a full job refuses another worker" "full|all 2|2 workers" \
+	"$(join_error -1 2 small "${quick[@]}" --token open-sesame)"
 
 # 4. A flood of JOINs: answers are limited, for one address
 # Worker 0's namespace asks for a job that does not exist, as often as there are refusals
@@ -126,8 +122,8 @@ before=$(answers)
 began=$SECONDS
 send_raw 0 type=16 dport=48865 elem=0 count=0 worker=255 job=99 join=4712 sport=4712 repeat=3000
 check "join: 3000 JOINs from one address reach the agent's host" slowwait 30 asked
-output=$(join_error 2 2 small "${quick[@]}" --token wrong)
-matches "join: another address is refused with a sentence beside them" "token" "$output"
+matches "join: another address is refused with a sentence beside them" "token" \
+	"$(join_error 2 2 small "${quick[@]}" --token wrong)"
 sent=$(($(answers) - before))
 # Besides, each STATUS that two workers get for a heartbeat is one.
 took=$((SECONDS - began))
@@ -162,14 +158,13 @@ wait $forger
 # 6. Jobs that are stopped or not there
 saina job set small state stopped || not_ok "stop: the job is stopped"
 check "stop: the workers of a stopped job end" slowwait 20 worker_ended 0
-output=$(join_error -1 2 small "${quick[@]}" --token open-sesame)
-matches "join: a stopped job refuses workers" "stopped" "$output"
+matches "join: a stopped job refuses workers" "stopped" "$(join_error -1 2 small "${quick[@]}" --token open-sesame)"
 wait_all 20 >/dev/null
 matches "stop: the workers of a stopped job say why they end" "stopped" "$(cat "$WORK/0.err")"
-output=$(in_worker 2 env SAINA_AGGREGATOR="$AGG" SAINA_JOB=window SAINA_RANK=0 "$B/saina-allreduce" "${quick[@]}" 2>&1)
-matches "join: a job whose name does not exist is refused" 'no job "window" here' "$output"
-output=$(in_worker 2 "$B/saina-allreduce" --aggregator "$AGG" --job 99 --worker 0 --rounds 1 "${quick[@]}" 2>&1)
-matches "join: a job that does not exist is refused" "99" "$output"
+matches "join: a job whose name does not exist is refused" 'no job "window" here' \
+	"$(in_worker 2 env SAINA_AGGREGATOR="$AGG" SAINA_JOB=window SAINA_RANK=0 "$B/saina-allreduce" "${quick[@]}" 2>&1)"
+matches "join: a job that does not exist is refused" "99" \
+	"$(in_worker 2 "$B/saina-allreduce" --aggregator "$AGG" --job 99 --worker 0 --rounds 1 "${quick[@]}" 2>&1)"
 
 saina job del small
 
@@ -198,19 +193,17 @@ equal "auto: a job that nobody has joined has neither size nor memory" "null tru
 	"$(saina_jq job show grown '.[0]|"\(.elements) \(.elements_auto) \(.segments) \(.memory)"')"
 check "auto: counters are shown while a job has no size" agent_saina stats show
 check "auto: slots are shown of a job that has no size" agent_saina slot show grown
-output=$(join_error 0 0 grown "${quick[@]}")
-matches "auto: a first worker that has no size is refused" "must say how many elements it has" "$output"
-output=$(join_error 0 0 grown "${quick[@]}" --elements 2000000000)
-matches "auto: a size that cannot be is refused" "do not fit" "$output"
-output=$(join_error 0 0 grown "${quick[@]}" --elements 500000000)
-matches "auto: a size above the limit of memory is refused" "the limit is 1024 MiB a job" "$output"
+matches "auto: a first worker that has no size is refused" "must say how many elements it has" \
+	"$(join_error 0 0 grown "${quick[@]}")"
+matches "auto: a size that cannot be is refused" "do not fit" "$(join_error 0 0 grown "${quick[@]}" --elements 2000000000)"
+matches "auto: a size above the limit of memory is refused" "the limit is 1024 MiB a job" \
+	"$(join_error 0 0 grown "${quick[@]}" --elements 500000000)"
 check "auto: after refusals the job has no size" size_is grown null
 start 0 grown 1000000 --elements 5000 --think-us 1000
 check "auto: the first worker gives the job its size" slowwait 20 size_is grown 5000
 for n in 6000 4000; do
-	output=$(join_error 1 1 grown "${quick[@]}" --elements $n)
 	matches "auto: a second worker with $n elements is refused" \
-		"job grown reduces 5000 elements, as its first worker said, you want $n" "$output"
+		"job grown reduces 5000 elements, as its first worker said, you want $n" "$(join_error 1 1 grown "${quick[@]}" --elements $n)"
 done
 start 1 grown 1000000 --think-us 1000
 check "auto: a second worker without a size of its own gets the job's" slowwait 20 rounds_at_least grown 3

@@ -35,8 +35,7 @@ for bridge in $BRIDGES; do
 	check "$bridge: workers reach the switch" pings 1 10.190.0.1
 	check "$bridge: frames that leave a worker are shaped" [ "$(shaped eth0)" -gt 100 ]
 	check "$bridge: frames that come to a worker are shaped" [ "$(shaped ifb0)" -gt 100 ]
-	output=$(lab up --no-agent 2>&1)
-	matches "$bridge: a second lab of that name is refused" "already" "$output"
+	matches "$bridge: a second lab of that name is refused" "already" "$(lab up --no-agent 2>&1)"
 	check "$bridge: saina-lab show succeeds" lab show
 	check "$bridge: the port of a worker is removed" lab port del 1
 	check "$bridge: the port of a worker is added again" lab port add 1

@@ -341,6 +341,18 @@ wait_all() {
 	return $bad
 }
 
+# verify_sums WHAT SECONDS WORKER...: they end, each sum was right, and they have the same results
+verify_sums() {
+	check "$1: all sums are exact" wait_all "$2"
+	check "$1: all workers have the same results" same_results "${@:3}"
+}
+
+# verify_models WHAT SECONDS WORKER...: the same of workers that take steps
+verify_models() {
+	check "$1: every model has all updates of all workers, once" wait_all "$2"
+	equal "$1: all workers have the same model in the end" "" "$(same_models "${@:3}")"
+}
+
 worker_ended() {
 	pid_gone "${worker_pids[$1]}"
 }

@@ -35,8 +35,8 @@ equal "200 jobs exist" 200 "$(jobs_shown)"
 high=$(prlimit --pid "$(agent_pid)" --nofile --output SOFT,HARD --raw --noheadings)
 prlimit --pid "$(agent_pid)" --nofile=$(($(agent_descriptors) + 3)):"${high#* }"
 before=$(agent_descriptors)
-output=$(add refused 2>&1)
-matches "a job for which no descriptor is left is refused, and the limit named" "no descriptor is left.*LimitNOFILE" "$output"
+matches "a job for which no descriptor is left is refused, and the limit named" "no descriptor is left.*LimitNOFILE" \
+	"$(add refused 2>&1)"
 equal "it is not there" 200 "$(jobs_shown)"
 equal "what was made of it is closed" "$before" "$(agent_descriptors)"
 check "a job is deleted" saina job del many7

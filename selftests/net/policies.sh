@@ -22,12 +22,9 @@ think=$((60000 * SLOW))
 # 1. A time-out: three are there, the fourth thinks much longer
 rounds=$(shrink 40)
 job out workers 4 elements 8192 payload 256 ring 64 policy timeout:10ms,kmin=3
-for i in 0 1 2; do
-	start $i out "$rounds" --elements 8192 --think-us 1000
-done
+start_all out "$rounds" 3 --elements 8192 --think-us 1000
 start 3 out "$rounds" --elements 8192 --think-us $think --cancel
-check "timeout:10ms,kmin=3: all sums are exact" wait_all 60
-check "timeout:10ms,kmin=3: all workers have the same results" same_results 0 1 2 3
+verify_sums "timeout:10ms,kmin=3" 60 0 1 2 3
 equal "timeout:10ms,kmin=3: some sum has three contributors, none has fewer" 3 "$(minmax 0 count_min count_max | cut -d' ' -f1)"
 check "timeout:10ms,kmin=3: results are said to be degraded" [ "$(total 0 degraded_segments)" -gt 0 ]
 equal "timeout:10ms,kmin=3: what the straggler produced is in sums or in its residual" exact "$(summary 3 residual)"
@@ -45,14 +42,13 @@ for k in 2 3 1; do
 	check "external:k0=4: rounds are opened with k $k" slowwait 20 k_is ext $k
 	check "external:k0=4: rounds go on with k $k" rounds_go_on ext 5
 done
-refused=$(saina job set ext k 5 2>&1)
-matches "external:k0=4: a k above the number of workers is refused" "5.*4" "$refused"
+matches "external:k0=4: a k above the number of workers is refused" "5.*4" "$(saina job set ext k 5 2>&1)"
 equal "external:k0=4: a refused k changes nothing" 1 "$(job_field ext k)"
 
 # 3. Policies from a round on, and on an event
 check "schedule: a policy is set for far away" saina policy set ext bsp from 3000000
-refused=$(saina policy set ext bsp from 4000000 2>&1)
-matches "schedule: a second one is refused while the first waits" "waits already|cancel" "$refused"
+matches "schedule: a second one is refused while the first waits" "waits already|cancel" \
+	"$(saina policy set ext bsp from 4000000 2>&1)"
 check "schedule: the first is cancelled" saina policy cancel ext
 at=$(($(job_field ext round) + 100))
 check "schedule: a policy is set from round $at" saina policy set ext fastest:k=3 from $at
@@ -67,16 +63,13 @@ check "schedule: the killed worker is declared dead" saina worker set ext 3 stat
 check "schedule: a death brings it into force" slowwait 30 policy_is ext bsp
 unset "worker_pids[3]"
 stop_workers
-check "external, schedule: all sums are exact" wait_all 30
-check "external, schedule: all workers have the same results" same_results 0 1 2
+verify_sums "external, schedule" 30 0 1 2
 equal "external, schedule: no slot saw two policies" 0 "$(policy_mix ext)"
 saina job del ext
 
 # 4. coded: workers 0 and 2 compute one part, 1 and 3 the other
 job rep workers 4 elements 8192 payload 256 ring 64 policy coded:s=1
-for i in 0 1 2; do
-	start $i rep "$rounds" --elements 8192 --think-us 1000
-done
+start_all rep "$rounds" 3 --elements 8192 --think-us 1000
 start 3 rep "$rounds" --elements 8192 --think-us $((20000 * SLOW)) --cancel
 check "coded:s=1: all sums are right for those who are in them" wait_all 60
 check "coded:s=1: all workers have the same results" same_results 0 1 2 3

@@ -17,12 +17,9 @@ lab_up --workers 6
 # 1. fastest-k with a straggler
 rounds=$(shrink 150)
 job straggler workers 6 elements 8192 payload 256 ring 64 policy fastest:k=5
-for i in 0 1 2 3 4; do
-	start $i straggler "$rounds" --elements 8192 --think-us 2000
-done
+start_all straggler "$rounds" 5 --elements 8192 --think-us 2000
 start 5 straggler "$rounds" --elements 8192 --think-us $((20000 * SLOW)) --cancel
-check "straggler, fastest:k=5: all sums of six workers are exact" wait_all 60
-check "straggler, fastest:k=5: all workers have the same results" same_results 0 1 2 3 4 5
+verify_sums "straggler, fastest:k=5" 60 0 1 2 3 4 5
 equal "straggler, fastest:k=5: every sum has five contributors" "5 5" "$(minmax 0 count_min count_max)"
 check "straggler, fastest:k=5: some of its segments were late" [ "$(total 5 late_segments)" -gt 0 ]
 equal "straggler, fastest:k=5: all it produced is in sums or in its residual" exact "$(summary 5 residual)"
@@ -40,16 +37,14 @@ for p in "${policies[@]}"; do
 	check "policies under traffic: $p comes into force" slowwait 10 in_force swap $seq
 	check "policies under traffic: rounds go on under $p" rounds_go_on swap 5
 done
-refused=$(saina job set swap policy "fastest:k=9" 2>&1)
-matches "policies under traffic: a k above the number of workers is refused" "k" "$refused"
+matches "policies under traffic: a k above the number of workers is refused" "k" "$(saina job set swap policy "fastest:k=9" 2>&1)"
 equal "policies under traffic: a refused policy changes nothing" $seq "$(job_field swap policy_seq)"
-refused=$(saina job set swap policy "fastest:k=4,slow=yes" 2>&1)
-matches "policies under traffic: an unknown key is refused by its name" "slow" "$refused"
+matches "policies under traffic: an unknown key is refused by its name" "slow" \
+	"$(saina job set swap policy "fastest:k=4,slow=yes" 2>&1)"
 equal "policies under traffic: no slot saw two policies" 0 "$(policy_mix swap)"
 check "policies under traffic: late gradients were answered" [ "$(counter swap all late)" -gt 0 ]
 stop_workers
-check "policies under traffic: all sums are exact" wait_all 30
-check "policies under traffic: all workers have the same results" same_results 0 1 2 3 4 5
+verify_sums "policies under traffic" 30 0 1 2 3 4 5
 
 # 3. Each change has an event, and no round two policies
 events_stop

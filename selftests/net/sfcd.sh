@@ -43,8 +43,7 @@ check "monitor: a k event is sent when a death lowers k" slowwait 5 event_seen '
 check "SFCD: rounds go on after a death" rounds_go_on flip 10
 equal "SFCD: no slot saw two policies" 0 "$(policy_mix flip)"
 stop_workers
-check "SFCD, a worker died: all sums are exact" wait_all 30
-check "SFCD, a worker died: all workers have the same results" same_results 0 1 2 3 4
+verify_sums "SFCD, a worker died" 30 0 1 2 3 4
 events_stop
 
 # 4. kmax limits k

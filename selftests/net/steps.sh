@@ -43,9 +43,7 @@ equal "ssp:0: results are those of rounds" 0 "$(summary 1 window_max)"
 
 # 2. A window, and a slow worker
 check "ssp:3: is set" saina job set zero policy ssp:3
-for i in 0 1 2; do
-	start $i zero "$rounds" "${steps[@]}" --think-us 1000
-done
+start_all zero "$rounds" 3 "${steps[@]}" --think-us 1000
 start 3 zero "$rounds" "${steps[@]}" --think-us 40000
 check "ssp:3: every model has all updates of all workers, once" wait_all 90
 equal "ssp:3: models are those of bsp, bit for bit" "$model" "$(summary 0 crc)"
@@ -58,16 +56,13 @@ equal "ssp:3: the tool shows the policy" ssp:3 "$(job_field zero policy)"
 
 # 3. No bound
 check "asp: is set" saina job set zero policy asp
-for i in 0 1 2; do
-	start $i zero "$rounds" "${steps[@]}" --think-us 1000
-done
+start_all zero "$rounds" 3 "${steps[@]}" --think-us 1000
 start 3 zero 4 "${steps[@]}" --think-us $((300000 * SLOW))
 check "asp: the slow worker makes a step" slowwait 60 steps_at_least 3 1
 kill -STOP "${worker_pids[3]}"
 check "asp: quick workers are through while the slow one is stopped" slowwait 60 steps_at_least 0 "$rounds"
 kill -CONT "${worker_pids[3]}"
-check "asp: every model has all updates of all workers, once" wait_all 90
-equal "asp: all workers have the same model" "" "$(same_models 0 1 2 3)"
+verify_models "asp" 90 0 1 2 3
 equal "asp: there is no window" "-1 -1" "$(summary 0 window_min window_max)"
 saina job del zero
 
@@ -76,9 +71,7 @@ waits() { # JOB WORKER
 	[ "$(counter "$1" "$2" clock-wait)" -gt 0 ]
 }
 job grow workers 4 elements 2048 payload 256 ring 16 policy ssp:2 heartbeat 100
-for i in 0 1 2; do
-	start $i grow 0 "${steps[@]}" --elements 2048 --think-us 1000
-done
+start_all grow 0 3 "${steps[@]}" --elements 2048 --think-us 1000
 start 3 grow 0 "${steps[@]}" --elements 2048 --think-us 60000000
 check "window: three workers wait for the fourth" slowwait 20 waits grow 0
 check "window: they have made the steps they may, and no more" [ "$(wc -l <"$WORK/0.log")" -le 3 ]
@@ -87,8 +80,7 @@ check "window: they have made the steps they may, and no more" [ "$(wc -l <"$WOR
 check "swap under way: bsp is set" saina policy set grow bsp
 equal "swap under way: it waits, and steps are in force" "ssp:2 bsp" \
 	"$(saina_jq job show grow '.[0]|"\(.policy_active) \(.policy_next.policy)"')"
-refused=$(saina policy set grow ssp:7 2>&1)
-matches "swap under way: another one is refused" "waits to come into force" "$refused"
+matches "swap under way: another one is refused" "waits to come into force" "$(saina policy set grow ssp:7 2>&1)"
 check "swap under way: it is cancelled" saina policy cancel grow
 check "window: is made larger" saina policy set grow ssp:40
 check "window: who waits goes on, though the slowest has not moved" slowwait 20 steps_at_least 0 35
@@ -130,11 +122,10 @@ check "hostile: updates out of order are counted" slowwait 5 counted inc-order
 send_as_worker1 type=1 round=4000000
 check "hostile: a gradient where there are steps is counted" slowwait 5 counted wrong-mode
 check "hostile: steps flow all the same" rounds_go_on bad 6
-refused=$(saina policy set bad ssp:65536 2>&1)
-matches "hostile: a window above the maximum is refused with the range" "'65536': must be 0..65535" "$refused"
+matches "hostile: a window above the maximum is refused with the range" "'65536': must be 0..65535" \
+	"$(saina policy set bad ssp:65536 2>&1)"
 stop_workers
-check "hostile: every model has all updates of all workers, once" wait_all 30
-equal "hostile: all workers have the same model" "" "$(same_models 0 1 2 3)"
+verify_models "hostile" 30 0 1 2 3
 saina job del bad
 
 # 7. From rounds to steps and back
@@ -159,6 +150,5 @@ check "swap: the event brings it into force" slowwait 40 policy_is swap ssp:3
 check "swap: steps flow" rounds_go_on swap 6
 equal "swap: no slot saw two policies" 0 "$(policy_mix swap)"
 stop_workers
-check "swap: every model has all updates, once" wait_all 30
-equal "swap: all workers have the same model" "" "$(same_models 0 1 2)"
+verify_models "swap" 30 0 1 2
 finished

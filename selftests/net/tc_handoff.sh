@@ -38,8 +38,7 @@ matches "tc hand-over: both budgets are there" 'saina_asked [0-9]+ saina_event_s
 reduce() {
 	job "p$1" id 7 workers 3 elements 100003 payload "$1" policy bsp
 	start_all "p$1" "$(shrink 20)" 3 --type "$2" --elements 100003
-	check "tc hand-over: payload $1, $2: all sums are exact" wait_all 60
-	check "tc hand-over: payload $1, $2: all workers have the same results" same_results 0 1 2
+	verify_sums "tc hand-over: payload $1, $2" 60 0 1 2
 	equal "tc hand-over: payload $1, $2: the agent relays no result" 0 "$(counter "p$1" all relayed)"
 	saina job del "p$1"
 }

@@ -121,9 +121,7 @@ ends_well() { # WHAT
 
 # check_refused WHAT ERE: worker 0 ends with that sentence, soon
 check_refused() {
-	local output
-	output=$(join_error 0 0 steady --token t0ken --elements 8192 --join-timeout-ms $((3000 * SLOW)))
-	matches "$1" "$2" "$output"
+	matches "$1" "$2" "$(join_error 0 0 steady --token t0ken --elements 8192 --join-timeout-ms $((3000 * SLOW)))"
 }
 
 # both PROTOCOLS... : w0, w1 of one version, w2, w3 of the other
