@@ -18,12 +18,12 @@ trap 'exit 130' INT TERM HUP
 export SAINA_TEST_RUN=${SAINA_TEST_RUN:-t$$}
 
 # Of the labs of tools/bench.
-left() {
+leftovers() {
 	find /run/netns /run/saina-lab -maxdepth 1 -name "*${SAINA_TEST_RUN}bench*" 2>/dev/null
 }
 
-# says DESCRIPTION JQ: true of the report, $report
-says() {
+# report_has DESCRIPTION JQ: true of the report, $report
+report_has() {
 	jq -e "$2" "$report" >/dev/null
 	point $? "$1"
 }

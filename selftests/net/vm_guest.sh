@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# What a VM of tap.sh does: takes the address and the MTU given, then runs one
+# What a VM of vm_workers.sh does: takes the address and the MTU given, then runs one
 # worker after the other as the files in $VM_OUT say, which is a directory of the
 # test's:
 #
@@ -12,7 +12,7 @@
 #	status		from here: it has ended so
 #	end		to here: that was all
 #
-#	tap_guest.sh ADDRESS/BITS MTU [OPTIONS OF ethtool -K]
+#	vm_guest.sh ADDRESS/BITS MTU [OPTIONS OF ethtool -K]
 
 set -u
 dir=$VM_OUT pid=

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# For tests with workers in VMs (tap.sh, tap_tc.sh): tools/saina-vm on a tap that is a port of
+# For tests with workers in VMs (vm_workers.sh, vm_workers_tc.sh): tools/saina-vm on a tap that is a port of
 # the lab.  Sourced instead of lib.sh.
 
 if [ -n "${SAINA_VM-}" ]; then
@@ -18,7 +18,7 @@ check "taps: the VMs' kernels are there" "$TOP/tools/saina-vm" fetch --missing 6
 declare -A vm_pids=()
 
 # vm_start WORKER KERNEL MTU [OPTIONS OF ethtool -K]: boots a VM on tap t<WORKER>;
-# tap_guest.sh runs in it.
+# vm_guest.sh runs in it.
 # The VM is a process of the switch's namespace, so it ends with the lab.
 vm_start() {
 	local dir=$WORK/vm$1
@@ -26,8 +26,8 @@ vm_start() {
 	mkdir "$dir"
 	# Its temporary files go with ours, even if it is killed.
 	TMPDIR=$WORK "$LAB_TOOL" exec "$LAB" switch "$TOP/tools/saina-vm" run -k "$2" -m 512 -c 1 \
-		-t 900 -o "$dir" --tap "t$1" -- "$NET_DIR/tap_guest.sh" "$AGG_NET.$((10 + $1))/24" "${@:3}" \
-		>"$dir/said" 2>&1 </dev/null &
+		-t 900 -o "$dir" --tap "t$1" -- "$NET_DIR/vm_guest.sh" "$AGG_NET.$((10 + $1))/24" "${@:3}" \
+		>"$dir/output" 2>&1 </dev/null &
 	vm_pids[$1]=$!
 }
 
@@ -36,9 +36,9 @@ vm_up() { # WORKER: or it is over already
 }
 
 vm_check_up() { # WORKER SECONDS
-	check "VM $1 boots" until_true "$2" vm_up "$1"
+	check "VM $1 boots" slowwait "$2" vm_up "$1"
 	[ -e "$WORK/vm$1/up" ] || {
-		diag "$(tail -n 20 "$WORK/vm$1/said")"
+		diag "$(tail -n 20 "$WORK/vm$1/output")"
 		bail "VM $1 does not come up"
 	}
 }
@@ -75,11 +75,11 @@ vm_wait() {
 	local deadline=$((SECONDS + $1)) i bad=0
 	shift
 	for i; do
-		until_true $((deadline > SECONDS ? deadline - SECONDS : 0)) vm_worker_ended "$i"
+		slowwait $((deadline > SECONDS ? deadline - SECONDS : 0)) vm_worker_ended "$i"
 		[ "$(cat "$WORK/vm$i/status" 2>/dev/null)" = 0 ] && continue
 		bad=1
 		echo "worker $i: status $(cat "$WORK/vm$i/status" 2>/dev/null || echo unknown)"
-		tail -n 3 "$WORK/vm$i/err" "$WORK/vm$i/said"
+		tail -n 3 "$WORK/vm$i/err" "$WORK/vm$i/output"
 	done
 	return $bad
 }
@@ -96,23 +96,19 @@ vm_kill() { # WORKER: the qemu of it, as if the machine had lost its power
 
 vm_end() { # WORKER
 	: >"$WORK/vm$1/end"
-	check "VM $1 ends" until_true 120 pid_gone "${vm_pids[$1]}"
+	check "VM $1 ends" slowwait 120 pid_gone "${vm_pids[$1]}"
 	check "VM $1: its kernel reported nothing wrong" vm_ended_well "$1"
 }
 
 vm_ended_well() { # WORKER
 	wait "${vm_pids[$1]}" || {
-		cat "$WORK/vm$1/said"
+		cat "$WORK/vm$1/output"
 		return 1
 	}
 }
 
 ports_are() { # NUMBER
-	[ "$(sj port show length)" = "$1" ]
-}
-
-not() {
-	! "$@"
+	[ "$(saina_jq port show length)" = "$1" ]
 }
 
 all_ended() {

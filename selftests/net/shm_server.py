@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Hostile clients of sainad's socket "share", for share.sh.
+"""Hostile clients of sainad's socket "share", for shm_server.sh.
 
-share.py ask SOCKET VERSION JOB WORKER SESSION [BYTES]   one question, cut to BYTES; prints the
+shm_server.py ask SOCKET VERSION JOB WORKER SESSION [BYTES]   one request, cut to BYTES; prints the
                                        errno of the answer and its sentence, or "closed"
-share.py flood SOCKET N                N connections, each with a message that carries two
+shm_server.py flood SOCKET N                N connections, each with a message that carries two
                                        descriptors; prints how many messages were taken by the
                                        kernel (then each was answered with a refusal, or closed)
-share.py silent SOCKET N               N connections that say nothing; prints how many of them
+shm_server.py silent SOCKET N               N connections that say nothing; prints how many of them
                                        were refused with a sentence, and "held"; when the others
                                        are closed by sainad prints "closed" and ends
-share.py keep SOCKET JOB WORKER SESSION POOL ENTRY        asks for the memory, maps the input array,
+shm_server.py keep SOCKET JOB WORKER SESSION POOL ENTRY        asks for the memory, maps the input array,
                                        prints "mapped"; at each line of standard input prints the
                                        sessions that its entries have, in hex, or "none"; ends at "end" """
 import array
@@ -28,7 +28,7 @@ def connect(path):
     return s
 
 
-def question(version, job, worker, session):
+def request(version, job, worker, session):
     return struct.pack("=IHBBQ", version, job, worker, 0, session)
 
 
@@ -38,7 +38,7 @@ def sentence(answer):
 
 def ask(path, version, job, worker, session, size="16"):
     s = connect(path)
-    s.send(question(int(version), int(job), int(worker), int(session, 0)).ljust(int(size), b"x")[:int(size)])
+    s.send(request(int(version), int(job), int(worker), int(session, 0)).ljust(int(size), b"x")[:int(size)])
     answer = s.recv(4096)
     print(f"{struct.unpack_from('=i', answer)[0]} {sentence(answer)}" if answer else "closed")
 
@@ -49,7 +49,7 @@ def flood(path, n):
     for _ in range(int(n)):
         s = connect(path)
         try:
-            s.sendmsg([question(3, 0, 0, 1)], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [null, null]))])
+            s.sendmsg([request(3, 0, 0, 1)], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [null, null]))])
             taken += 1
             s.recv(4096)
         except (PermissionError, ConnectionResetError):
@@ -82,7 +82,7 @@ def silent(path, n):
 
 def keep(path, job, worker, session, pool, entry):
     s = connect(path)
-    s.send(question(3, int(job), int(worker), int(session, 0)))
+    s.send(request(3, int(job), int(worker), int(session, 0)))
     answer, fds, _, _ = socket.recv_fds(s, 4096, 2)
     if len(fds) != 2:
         sys.exit(sentence(answer))

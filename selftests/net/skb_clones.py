@@ -3,7 +3,7 @@
 """What a socket of AF_PACKET sees of training, beside the slot machine, which must not write
 into memory that such a socket shares.
 
-    shared.py INTERFACE FILE WORKER_IP
+    skb_clones.py INTERFACE FILE WORKER_IP
 
 It captures until there is FILE, and looks at what it has captured after that.
 
@@ -47,7 +47,7 @@ def main() -> None:
     print("ready", flush=True)
     while not os.path.exists(until):		# what is queued is shared until it is read
         time.sleep(0.05)
-    out = {"frames": 0, "trains": 0, "messages": 0, "wrong": [], "grads": {}}
+    out = {"frames": 0, "super_packets": 0, "messages": 0, "wrong": [], "grads": {}}
     end = time.monotonic() + 2
     while time.monotonic() < end:
         try:
@@ -58,7 +58,7 @@ def main() -> None:
                 struct.unpack_from(">H", f, 36)[0] != DATA:
             continue
         out["frames"] += 1
-        out["trains"] += len(f) > 9000
+        out["super_packets"] += len(f) > 9000
         for kind, m in messages(f[HEADERS:]):
             out["messages"] += 1
             if kind not in SENT_BY_WORKERS:

@@ -8,16 +8,21 @@
 #       p0 |      p1 |      t2 |        <- tc or native XDP
 #        veth      veth       tap
 #         w0        w1     VM 6.1       10.190.0.10 .. .12
+#
+# 1. A tap becomes a port with tc
+# 2. All ports with tc
+# 3. Some with XDP
 
-# shellcheck source=vm.sh
-. "$(dirname "$0")/vm.sh"
+# shellcheck source=vm_lib.sh
+. "$(dirname "$0")/vm_lib.sh"
 
+# 1. A tap becomes a port with tc
 export SAINA_LAB_HOOK=auto
 lab_up --workers 2 --bridge linux
 check "tap t2 is added to the bridge" lab tap add t2
-check "the tap is a port" until_true 20 ports_are 3
+check "the tap is a port" slowwait 20 ports_are 3
 equal "hook auto: every port, veth or tap, has tc" "tc veth tc veth tc tun" \
-	"$(sj port show 'map("\(.mode) \(.driver)")|join(" ")')"
+	"$(saina_jq port show 'map("\(.mode) \(.driver)")|join(" ")')"
 vm_start 2 6.1 1500
 vm_check_up 2 300
 
@@ -44,10 +49,13 @@ reduce() {
 	saina job del "$1"
 }
 
+# 2. All ports with tc
 reduce tc0 0 "tc"
 reduce tc5 5 "tc"
+
+# 3. Some with XDP
 check "the tap changes to XDP" hooks tc tc xdp
-equal "the tap has XDP, the veths have tc" "tc tc native" "$(sj port show 'map(.mode)|join(" ")')"
+equal "the tap has XDP, the veths have tc" "tc tc native" "$(saina_jq port show 'map(.mode)|join(" ")')"
 reduce tap5 5 "XDP at the tap, tc at the veths"
 check "a veth changes to XDP, the tap to tc" hooks tc xdp tc
 reduce veth0 0 "XDP at a veth, tc at the other and at the tap"

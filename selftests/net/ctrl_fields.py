@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A worker that lies in its control messages, for fields.sh.
+"""A worker that forges its control messages, for ctrl_fields.sh.
 
-fields.py live JOB WORKER ROUND   joins, naming ROUND as its first, says "welcome", and goes on with
+ctrl_fields.py live JOB WORKER ROUND   joins, naming ROUND as its first, says "welcome", and goes on with
                                   READY and HEARTBEAT whose fields are at their extremes; at SIGTERM
                                   leaves with such a LEAVE and says "left"
-fields.py joins JOB WORKER        JOINs with a field at its extreme each, one a line: which, and the
+ctrl_fields.py joins JOB WORKER        JOINs with a field at its extreme each, one a line: which, and the
                                   reason of the REFUSE, or "welcome" (then it leaves), or "silence"
-fields.py size JOB ELEMENTS...    JOINs to a job that takes its size from its first worker: likewise
-fields.py back JOB WORKER CMD...  runs CMD, which has WORKER declared dead, and JOINs as it at once:
+ctrl_fields.py size JOB ELEMENTS...    JOINs to a job that takes its size from its first worker: likewise
+ctrl_fields.py back JOB WORKER CMD...  runs CMD, which has WORKER declared dead, and JOINs as it at once:
                                   "waits" if it has no answer for as long as it must not, "early" if it
                                   is welcomed, "slow" if the machine was too slow to tell ten times"""
 import os
@@ -38,7 +38,7 @@ def header(kind, job, worker, session=0, flags=0, rnd=0, segment=0, exponent=0, 
                        exponent, contributors, next_k, policy, mask, aux, slot_round, session)
 
 
-def join_message(job, worker, rnd=0, elements=0, nonce=1, token=b"", name=b"liar", reserved=0, **head):
+def join_message(job, worker, rnd=0, elements=0, nonce=1, token=b"", name=b"forger", reserved=0, **head):
     body = token.ljust(32, b"\0") + name.ljust(32, b"\0") + struct.pack("<QQII", nonce, elements, rnd, reserved)
     return (header(JOIN, job, worker, **head) + body).ljust(220, b"\0")
 
