@@ -66,12 +66,12 @@ int saina_dp_result(struct saina_dp *dp, __u16 job, __u32 segment, __u32 round,
 
 /* By reference (saina/shm.h).  What worker @w may have, made if need be: fd[0] its input
  * array, fd[1] the job's board, for the caller to close; @board: number of that.  A second
- * call gets the same until saina_dp_unshare(). */
-int saina_dp_share(struct saina_dp *dp, __u16 job, unsigned int w, int fd[2], __u32 *board);
+ * call gets the same until saina_dp_shm_revoke(). */
+int saina_dp_shm_grant(struct saina_dp *dp, __u16 job, unsigned int w, int fd[2], __u32 *board);
 /* Takes worker @w its array; the job gets a new board, which it has not. */
-int saina_dp_unshare(struct saina_dp *dp, __u16 job, unsigned int w);
-bool saina_dp_is_shared(struct saina_dp *dp, __u16 job, unsigned int w);
-__u32 saina_dp_board(struct saina_dp *dp, __u16 job);	/* its number, 0: there is none */
+int saina_dp_shm_revoke(struct saina_dp *dp, __u16 job, unsigned int w);
+bool saina_dp_shm_is_granted(struct saina_dp *dp, __u16 job, unsigned int w);
+__u32 saina_dp_shm_results_id(struct saina_dp *dp, __u16 job);	/* its number, 0: there is none */
 
 /* Counters summed over the CPUs; @worker < 0 or @job < 0: what belongs to none. */
 int saina_dp_counters(struct saina_dp *dp, int job, int worker, struct saina_counters *out);
@@ -88,7 +88,7 @@ enum saina_dp_hook {
 	SAINA_DP_GENERIC,	/* XDP in the network stack */
 	SAINA_DP_TC,
 };
-int saina_dp_attach(struct saina_dp *dp, int ifindex, enum saina_dp_hook hook, bool door);
+int saina_dp_attach(struct saina_dp *dp, int ifindex, enum saina_dp_hook hook, bool tc_handoff);
 int saina_dp_detach(struct saina_dp *dp, int ifindex);
 enum saina_dp_hook saina_dp_hook(struct saina_dp *dp, int ifindex);
 void saina_dp_repair(struct saina_dp *dp);
@@ -97,12 +97,12 @@ int saina_dp_attached(struct saina_dp *dp, int *ifindexes, int max);
 int saina_dp_port_set(struct saina_dp *dp, int ifindex, const struct saina_port_conf *c);
 int saina_dp_port_get(struct saina_dp *dp, int ifindex, struct saina_port_conf *c);
 
-int saina_dp_learned_take(struct saina_dp *dp, __be32 ip, __be16 udp_port, __u64 nonce,
+int saina_dp_join_src_pop(struct saina_dp *dp, __be32 ip, __be16 udp_port, __u64 nonce,
 			  struct saina_place *p);
 
 /* Events, relays and delayed frames: one epoll fd; dispatch calls back. */
 struct saina_dp_cb {
-	unsigned int most;	/* of each kind in one dispatch, 0: all that waits */
+	unsigned int max;	/* records of each kind in one dispatch, 0: no limit */
 	void (*event)(void *arg, const struct saina_event *ev);
 	void (*relay)(void *arg, const struct saina_relay_msg *m);
 	void *arg;

@@ -85,7 +85,7 @@ static bool find_port(struct agent *a, const struct from *from, const struct sai
 {
 	const struct port *p;
 
-	if (saina_dp_learned_take(a->dp, from->addr.sin_addr.s_addr, from->addr.sin_port, nonce,
+	if (saina_dp_join_src_pop(a->dp, from->addr.sin_addr.s_addr, from->addr.sin_port, nonce,
 				  place)) {
 		message_refuse(a, from, h, nonce, SAINA_REFUSE_PORT,
 		       "you did not come in by an attached port of bridge %s: see `saina port show` there",

@@ -84,7 +84,7 @@ static void relay_event(void *arg, const struct saina_event *ev)
 
 static void relay_dispatch(struct source *s, uint32_t events)
 {
-	struct saina_dp_cb cb = { .most = BATCH, .event = relay_event, .relay = relay_message,
+	struct saina_dp_cb cb = { .max = BATCH, .event = relay_event, .relay = relay_message,
 				  .arg = s->arg };
 	struct agent *a = s->arg;
 

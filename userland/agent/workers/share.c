@@ -30,7 +30,7 @@ static void forget(struct agent *a, const struct saina_job *job, int w)
 	jobs_worker(a, job, w)->lent = 0;
 	a->jobs->aux[job->id]->status_due = true;
 	a->jobs->changed = a->jobs->unsaved = true;
-	if (saina_dp_unshare(a->dp, job->id, w))
+	if (saina_dp_shm_revoke(a->dp, job->id, w))
 		log_error("job %s: %s", job->name, saina_dp_error(a->dp));
 }
 
@@ -54,7 +54,7 @@ int share_lend(struct agent *a, const struct saina_shm_request *q, struct saina_
 	aux = jobs_worker(a, job, q->worker);
 	if (aux->lent != q->session)
 		forget(a, job, q->worker);
-	ret = saina_dp_share(a->dp, job->id, q->worker, map, &m->board);
+	ret = saina_dp_shm_grant(a->dp, job->id, q->worker, map, &m->board);
 	if (ret)
 		return refuse(m, ret, "%s", saina_dp_error(a->dp));
 	m->segments = job->segments;
@@ -78,7 +78,7 @@ static void renew(struct agent *a, const struct saina_job *job, int w)
 	int map[2];
 
 	a->jobs->aux[job->id]->status_due = true;
-	if (saina_dp_share(a->dp, job->id, w, map, &board)) {
+	if (saina_dp_shm_grant(a->dp, job->id, w, map, &board)) {
 		log_error("job %s: %s", job->name, saina_dp_error(a->dp));
 		forget(a, job, w);
 		return;
@@ -99,7 +99,7 @@ void share_job_changed(struct agent *a, const struct saina_job *job)
 			continue;
 		if (!jobs_alive(job, w) || aux->lent != job->worker[w].bind.session)
 			forget(a, job, w);
-		else if (!saina_dp_is_shared(a->dp, job->id, w))
+		else if (!saina_dp_shm_is_granted(a->dp, job->id, w))
 			renew(a, job, w);
 	}
 }
@@ -113,7 +113,7 @@ void share_recall(struct agent *a)
 	for (id = 0; (job = saina_core_job_next(a->jobs->core, id)); id = job->id + 1)
 		for (w = 0; job->by_reference && w < job->workers; w++) {
 			aux = jobs_worker(a, job, w);
-			if (!saina_dp_is_shared(a->dp, job->id, w))
+			if (!saina_dp_shm_is_granted(a->dp, job->id, w))
 				aux->lent = 0;
 			else if (!jobs_alive(job, w) || aux->lent != job->worker[w].bind.session)
 				forget(a, job, w);
@@ -136,7 +136,7 @@ uint32_t share_board(struct agent *a, const struct saina_job *job, char *why, si
 			 w, job->worker[w].name, a->cfg.runtime_dir);
 		return 0;
 	}
-	board = job->active ? saina_dp_board(a->dp, job->id) : 0;
+	board = job->active ? saina_dp_shm_results_id(a->dp, job->id) : 0;
 	snprintf(why, size, board ? "in use" : "not in use: no worker is alive");
 	return board;
 }

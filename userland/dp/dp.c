@@ -14,7 +14,7 @@
 #define MAP_NAME_RING(E)	[DP_RING + SIZE_##E] = "saina_ring_" #E,
 #define MAP_NAME_VIEW(E)	[DP_VIEW + SIZE_##E] = "saina_view_" #E,
 #define MAP_NAME_INPUT(E)	[DP_INPUT + SIZE_##E] = "saina_input_" #E,
-#define MAP_NAME_BOARD(E)	[DP_SHM_RESULTS + SIZE_##E] = "saina_shm_results_" #E,
+#define MAP_NAME_SHM_RESULTS(E)	[DP_SHM_RESULTS + SIZE_##E] = "saina_shm_results_" #E,
 #define SIZE_NAME(E)		SIZE_##E,
 enum { SAINA_ELEMS_LIST(SIZE_NAME) SIZES };
 SAINA_ASSERT(SIZES == DP_SIZES, "DP_SIZES");
@@ -70,7 +70,7 @@ const char *const dp_map_name[DP_MAPS] = {
 	SAINA_ELEMS_LIST(MAP_NAME_RING)
 	SAINA_ELEMS_LIST(MAP_NAME_INPUT)
 	SAINA_ELEMS_LIST(MAP_NAME_VIEW)
-	SAINA_ELEMS_LIST(MAP_NAME_BOARD)
+	SAINA_ELEMS_LIST(MAP_NAME_SHM_RESULTS)
 };
 
 #define SIZE_VALUE(E) E,
@@ -128,7 +128,7 @@ const char *dp_pin_path(const struct saina_dp *dp, char *path, const char *name)
 	return path;
 }
 
-static int prepare_pin_dir(struct saina_dp *dp)
+static int pin_dir_open(struct saina_dp *dp)
 {
 	struct statfs fs;
 
@@ -143,7 +143,7 @@ static int prepare_pin_dir(struct saina_dp *dp)
 	return 0;
 }
 
-static int take_over(struct saina_dp *dp)
+static int maps_adopt(struct saina_dp *dp)
 {
 	char path[PATH_MAX];
 	int err;
@@ -155,14 +155,14 @@ static int take_over(struct saina_dp *dp)
 				       "%s: %s; the pins are incomplete, remove the directory's content",
 				       path, strerror(errno));
 	}
-	err = dp_progs_take_over(dp);
+	err = dp_progs_adopt(dp);
 	if (err)
 		return err;
 	dp->taken_over = true;
 	return 0;
 }
 
-static int load(struct saina_dp *dp)
+static int maps_load(struct saina_dp *dp)
 {
 	char path[PATH_MAX];
 	int err;
@@ -180,7 +180,7 @@ static int load(struct saina_dp *dp)
 }
 
 /* Unlinks the pins, of any layout, whose names begin with @kind; returns how many. */
-static int unpin_all(const struct saina_dp *dp, const char *kind)
+static int pins_unlink(const struct saina_dp *dp, const char *kind)
 {
 	DIR *dir = opendir(dp->pin_dir);
 	struct dirent *e;
@@ -195,26 +195,26 @@ static int unpin_all(const struct saina_dp *dp, const char *kind)
 }
 
 /* Programs first: without theirs the others are no data path to be taken over. */
-static int remove_pins(const struct saina_dp *dp)
+static int pins_remove(const struct saina_dp *dp)
 {
-	int programs = unpin_all(dp, DP_PIN_PROG);
+	int programs = pins_unlink(dp, DP_PIN_PROG);
 
-	unpin_all(dp, "link-");
-	unpin_all(dp, "clsact-");
-	unpin_all(dp, "saina_");
+	pins_unlink(dp, "link-");
+	pins_unlink(dp, "clsact-");
+	pins_unlink(dp, "saina_");
 	return programs;
 }
 
 /* What is pinned is of a start that did not get far, or not wanted, or of another
  * version; its maps are not looked at. */
-static void stop_pinned(struct saina_dp *dp)
+static void pinned_stop(struct saina_dp *dp)
 {
-	bool ours = dp_progs_pinned(dp);
+	bool ours = dp_progs_are_pinned(dp);
 
-	dp_ports_find_pinned(dp);
+	dp_ports_adopt(dp);
 	dp_ports_close(dp, true);
-	dp_outlets_remove_strays(dp);
-	if (remove_pins(dp) && !ours)
+	dp_fanout_ifb_remove_strays(dp);
+	if (pins_remove(dp) && !ours)
 		dp_log(dp, 1,
 		       "what is pinned in %s is of another version (its maps have not layout %u): it is stopped and removed",
 		       dp->pin_dir, SAINA_LAYOUT);
@@ -250,24 +250,24 @@ int saina_dp_open(struct saina_dp **out, const struct saina_dp_opts *opts)
 	libbpf_set_strict_mode(LIBBPF_STRICT_ALL);
 
 	if (dp->opts.pin_dir) {
-		err = prepare_pin_dir(dp);
+		err = pin_dir_open(dp);
 		if (err)
 			return err;
 	}
-	if (dp->pinned && !dp->opts.fresh && dp_progs_pinned(dp)) {
-		err = take_over(dp);
+	if (dp->pinned && !dp->opts.fresh && dp_progs_are_pinned(dp)) {
+		err = maps_adopt(dp);
 		if (!err)
-			err = dp_ports_find_pinned(dp);
+			err = dp_ports_adopt(dp);
 		if (!err)
 			err = saina_dp_global_get(dp, &dp->global);
 		if (!err)
 			dp_progs_upgrade(dp);
 	} else {
 		if (dp->pinned)
-			stop_pinned(dp);
-		err = load(dp);
+			pinned_stop(dp);
+		err = maps_load(dp);
 		if (err && dp->pinned)
-			remove_pins(dp);
+			pins_remove(dp);
 	}
 	return err;
 }
@@ -285,10 +285,10 @@ void saina_dp_close(struct saina_dp *dp, bool unpin)
 	dp_rings_close(dp);
 	dp_ports_close(dp, unpin);
 	if (unpin || !dp->pinned)
-		dp_jobs_remove_outlets(dp);
+		dp_jobs_remove_ifbs(dp);
 	dp_jobs_free(dp);
 	if (dp->pinned && unpin)
-		remove_pins(dp);
+		pins_remove(dp);
 	for (int i = 0; i < DP_MAPS; i++)
 		if (dp->map[i] >= 0)
 			close(dp->map[i]);

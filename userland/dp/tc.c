@@ -28,7 +28,7 @@ static const struct {
 	enum bpf_tc_attach_point point;
 	enum dp_prog prog;
 	const char *pin;
-	const char *pin_clsact;		/* of the program: a filter has nothing to pin */
+	const char *clsact_pin;		/* of the program: a filter has nothing to pin */
 } side[DP_TC_SIDES] = {
 	[DP_TC_IN] = { TCX_INGRESS, BPF_TC_INGRESS, DP_PROG_TC, "link-tc", "clsact-tc" },
 	[DP_TC_OUT] = { TCX_EGRESS, BPF_TC_EGRESS, DP_PROG_TC_OUT, "link-tc-out",
@@ -40,13 +40,13 @@ static const char *pin_path(const struct saina_dp *dp, char *path, enum dp_tc_si
 {
 	char name[64];
 
-	snprintf(name, sizeof(name), "%s-%d", clsact ? side[s].pin_clsact : side[s].pin, ifindex);
+	snprintf(name, sizeof(name), "%s-%d", clsact ? side[s].clsact_pin : side[s].pin, ifindex);
 	return dp_pin_path(dp, path, name);
 }
 
 /* clsact */
 
-static struct bpf_tc_hook hook_of(int ifindex, enum bpf_tc_attach_point point)
+static struct bpf_tc_hook tc_hook(int ifindex, enum bpf_tc_attach_point point)
 {
 	return (struct bpf_tc_hook){
 		.sz = sizeof(struct bpf_tc_hook),
@@ -55,7 +55,7 @@ static struct bpf_tc_hook hook_of(int ifindex, enum bpf_tc_attach_point point)
 	};
 }
 
-static struct bpf_tc_opts opts_of(__u32 handle)
+static struct bpf_tc_opts tc_opts(__u32 handle)
 {
 	return (struct bpf_tc_opts){
 		.sz = sizeof(struct bpf_tc_opts),
@@ -68,7 +68,7 @@ static struct bpf_tc_opts opts_of(__u32 handle)
 static __u32 clsact_find(int ifindex, enum dp_tc_side s)
 {
 	for (__u32 handle = HANDLE; handle <= HANDLE_OWN; handle++)
-		if (tc_bpf_there(ifindex, s == DP_TC_OUT, PRIORITY, handle))
+		if (tc_bpf_exists(ifindex, s == DP_TC_OUT, PRIORITY, handle))
 			return handle;
 	return 0;
 }
@@ -76,8 +76,8 @@ static __u32 clsact_find(int ifindex, enum dp_tc_side s)
 /* The kernel puts a new filter before the others of its priority. */
 static int filter_attach(struct saina_dp *dp, int ifindex, enum dp_tc_side s, __u32 handle)
 {
-	struct bpf_tc_hook hook = hook_of(ifindex, side[s].point);
-	struct bpf_tc_opts opts = opts_of(handle);
+	struct bpf_tc_hook hook = tc_hook(ifindex, side[s].point);
+	struct bpf_tc_opts opts = tc_opts(handle);
 	char name[IF_NAMESIZE];
 	int err;
 
@@ -92,7 +92,7 @@ static int filter_attach(struct saina_dp *dp, int ifindex, enum dp_tc_side s, __
 
 static int clsact_attach(struct saina_dp *dp, int ifindex, enum dp_tc_side s)
 {
-	struct bpf_tc_hook both = hook_of(ifindex, BPF_TC_INGRESS | BPF_TC_EGRESS);
+	struct bpf_tc_hook both = tc_hook(ifindex, BPF_TC_INGRESS | BPF_TC_EGRESS);
 	__u32 handle = HANDLE_OWN;
 	char kind[16] = "", name[IF_NAMESIZE];
 	int err = tc_ingress_kind(ifindex, kind, sizeof(kind));
@@ -114,9 +114,9 @@ static int clsact_attach(struct saina_dp *dp, int ifindex, enum dp_tc_side s)
 
 static void clsact_detach(int ifindex, enum dp_tc_side s)
 {
-	struct bpf_tc_hook both = hook_of(ifindex, BPF_TC_INGRESS | BPF_TC_EGRESS);
-	struct bpf_tc_hook hook = hook_of(ifindex, side[s].point);
-	struct bpf_tc_opts opts = opts_of(clsact_find(ifindex, s));
+	struct bpf_tc_hook both = tc_hook(ifindex, BPF_TC_INGRESS | BPF_TC_EGRESS);
+	struct bpf_tc_hook hook = tc_hook(ifindex, side[s].point);
+	struct bpf_tc_opts opts = tc_opts(clsact_find(ifindex, s));
 	bool own = opts.handle == HANDLE_OWN;
 
 	if (!opts.handle)
@@ -127,7 +127,7 @@ static void clsact_detach(int ifindex, enum dp_tc_side s)
 		bpf_tc_hook_destroy(&both);
 }
 
-static int pin_clsact(struct saina_dp *dp, int ifindex, enum dp_tc_side s)
+static int clsact_pin(struct saina_dp *dp, int ifindex, enum dp_tc_side s)
 {
 	char path[PATH_MAX];
 
@@ -163,7 +163,7 @@ int dp_tc_attach(struct saina_dp *dp, struct dp_port *p, enum dp_tc_side s)
 	if (!dp->pinned)
 		return 0;
 	if (fd == DP_TC_CLSACT) {
-		err = pin_clsact(dp, p->ifindex, s);
+		err = clsact_pin(dp, p->ifindex, s);
 	} else {
 		unlink(pin_path(dp, path, s, p->ifindex, false));
 		if (bpf_obj_pin(fd, path))
@@ -195,7 +195,7 @@ void dp_tc_detach(struct saina_dp *dp, struct dp_port *p, enum dp_tc_side s, boo
 
 /* Is @name the pin of an attachment, of which port?  Then it is put in @tc if the port
  * still has it, else removed. */
-bool dp_tc_find_pinned(struct saina_dp *dp, const char *name, int *ifindex, int tc[DP_TC_SIDES])
+bool dp_tc_adopt(struct saina_dp *dp, const char *name, int *ifindex, int tc[DP_TC_SIDES])
 {
 	tc[DP_TC_IN] = tc[DP_TC_OUT] = DP_TC_NONE;
 	for (int s = 0; s < DP_TC_SIDES; s++) {
@@ -208,7 +208,7 @@ bool dp_tc_find_pinned(struct saina_dp *dp, const char *name, int *ifindex, int 
 		} tcx;
 		int fd;
 
-		snprintf(at, sizeof(at), "%s-%%d", side[s].pin_clsact);
+		snprintf(at, sizeof(at), "%s-%%d", side[s].clsact_pin);
 		if (sscanf(name, at, ifindex) == 1) {
 			if (clsact_find(*ifindex, s))
 				tc[s] = DP_TC_CLSACT;
@@ -239,28 +239,28 @@ bool dp_tc_find_pinned(struct saina_dp *dp, const char *name, int *ifindex, int 
 /* Puts the program that dp->prog has in place of an older one. */
 int dp_tc_upgrade(struct saina_dp *dp, const struct dp_port *p, enum dp_tc_side s)
 {
-	struct bpf_tc_hook hook = hook_of(p->ifindex, side[s].point);
+	struct bpf_tc_hook hook = tc_hook(p->ifindex, side[s].point);
 	int fd = dp->prog[side[s].prog];
 
 	if (p->tc[s] == DP_TC_NONE || fd < 0)
 		return 0;
 	if (p->tc[s] == DP_TC_CLSACT) {
-		struct bpf_tc_opts opts = opts_of(clsact_find(p->ifindex, s));
+		struct bpf_tc_opts opts = tc_opts(clsact_find(p->ifindex, s));
 		int err;
 
 		opts.prog_fd = fd;
 		opts.flags = BPF_TC_F_REPLACE;
 		err = opts.handle ? bpf_tc_attach(&hook, &opts) : -ENOENT;
-		return err || !dp->pinned ? err : pin_clsact(dp, p->ifindex, s);
+		return err || !dp->pinned ? err : clsact_pin(dp, p->ifindex, s);
 	}
 	return bpf_link_update(p->tc[s], fd, NULL) ? -errno : 0;
 }
 
 /* One of others has come before ours: there is none for a moment. */
-static int clsact_first(struct saina_dp *dp, int ifindex, enum dp_tc_side s, __u32 handle)
+static int clsact_move_first(struct saina_dp *dp, int ifindex, enum dp_tc_side s, __u32 handle)
 {
-	struct bpf_tc_hook hook = hook_of(ifindex, side[s].point);
-	struct bpf_tc_opts opts = opts_of(handle);
+	struct bpf_tc_hook hook = tc_hook(ifindex, side[s].point);
+	struct bpf_tc_opts opts = tc_opts(handle);
 
 	bpf_tc_detach(&hook, &opts);
 	return filter_attach(dp, ifindex, s, handle);
@@ -277,9 +277,9 @@ int dp_tc_repair(struct saina_dp *dp, const struct dp_port *p)
 		if (p->tc[s] != DP_TC_CLSACT || !if_indextoname(p->ifindex, name))
 			continue;
 		handle = clsact_find(p->ifindex, s);
-		if (handle && tc_bpf_first(p->ifindex, s == DP_TC_OUT, PRIORITY) == handle)
+		if (handle && tc_bpf_first_handle(p->ifindex, s == DP_TC_OUT, PRIORITY) == handle)
 			continue;
-		err = handle ? clsact_first(dp, p->ifindex, s, handle) :
+		err = handle ? clsact_move_first(dp, p->ifindex, s, handle) :
 			       clsact_attach(dp, p->ifindex, s);
 		if (err) {
 			dp_log(dp, 0, "%s", dp->error);

@@ -29,28 +29,28 @@ int saina_dp_prog_fd(const struct saina_dp *dp)
 	return dp->prog[DP_PROG_XDP];
 }
 
-/* libbpf's print callback has no argument; opening is done by one thread. */
-static __thread struct saina_dp *printing;
-static __thread bool quiet;	/* a failure is no error */
+/* libbpf's libbpf_print callback has no argument; opening is done by one thread. */
+static __thread struct saina_dp *log_to;
+static __thread bool log_failures_as_debug;	/* a failure is no error */
 
-static int print(enum libbpf_print_level level, const char *fmt, va_list ap)
+static int libbpf_print(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
 	static const int to[] = { [LIBBPF_WARN] = 0, [LIBBPF_INFO] = 2, [LIBBPF_DEBUG] = 3 };
-	int to_level = quiet ? 3 : to[level];
+	int to_level = log_failures_as_debug ? 3 : to[level];
 	char line[1024];
 	size_t n;
 
-	if (!printing || !printing->opts.log || level == LIBBPF_DEBUG)
+	if (!log_to || !log_to->opts.log || level == LIBBPF_DEBUG)
 		return 0;
 	vsnprintf(line, sizeof(line), fmt, ap);
 	n = strlen(line);
 	if (n && line[n - 1] == '\n')
 		line[n - 1] = 0;
-	printing->opts.log(printing->opts.log_arg, to_level, line);
+	log_to->opts.log(log_to->opts.log_arg, to_level, line);
 	return 0;
 }
 
-static int find_map_object(struct saina_dp *dp)
+static int map_object_find(struct saina_dp *dp)
 {
 	const char *env = getenv("SAINA_BPF_OBJECT");
 	char self[PATH_MAX / 2];
@@ -80,10 +80,10 @@ static int find_map_object(struct saina_dp *dp)
 }
 
 /* The variant for saina.ko lies beside the other. */
-static int find_object(struct saina_dp *dp)
+static int xdp_object_find(struct saina_dp *dp)
 {
 	static const char end[] = ".bpf.o", variant[] = "_kmod.bpf.o";
-	int err = find_map_object(dp);
+	int err = map_object_find(dp);
 	size_t len = strlen(dp->object);
 
 	if (err || !dp->opts.kernel)
@@ -108,9 +108,9 @@ static int object_load(struct saina_dp *dp, const char *path, bool reuse, bool o
 	int err = 0;
 
 	*out = NULL;
-	printing = dp;
-	quiet = optional;
-	libbpf_set_print(print);
+	log_to = dp;
+	log_failures_as_debug = optional;
+	libbpf_set_print(libbpf_print);
 	obj = bpf_object__open_file(path, NULL);
 	if (!obj) {
 		err = dp_fail(dp, -errno, "%s is not a BPF object of this library's kind: %s",
@@ -138,12 +138,12 @@ static int object_load(struct saina_dp *dp, const char *path, bool reuse, bool o
 close:
 	bpf_object__close(obj);
 out:
-	printing = NULL;
+	log_to = NULL;
 	return err;
 }
 
 /* Programs @from up to @to, of an object at @path. */
-static int progs_get(struct saina_dp *dp, const struct bpf_object *obj, const char *path, int *prog,
+static int progs_dup(struct saina_dp *dp, const struct bpf_object *obj, const char *path, int *prog,
 		     int from, int to)
 {
 	for (int i = from; i < to; i++) {
@@ -161,7 +161,7 @@ static int progs_get(struct saina_dp *dp, const struct bpf_object *obj, const ch
 	return 0;
 }
 
-static int maps_get(struct saina_dp *dp, const struct bpf_object *obj)
+static int maps_dup(struct saina_dp *dp, const struct bpf_object *obj)
 {
 	for (int i = 0; i < DP_MAPS; i++) {
 		int fd = bpf_object__find_map_fd_by_name(obj, dp_map_name[i]);
@@ -176,23 +176,23 @@ static int maps_get(struct saina_dp *dp, const struct bpf_object *obj)
 int dp_progs_load(struct saina_dp *dp, bool reuse, int *prog)
 {
 	struct bpf_object *obj;
-	int err = find_object(dp);
+	int err = xdp_object_find(dp);
 
 	if (!err)
 		err = object_load(dp, dp->object, reuse, false, &obj);
 	if (err)
 		return err;
 	if (!reuse)
-		err = maps_get(dp, obj);
+		err = maps_dup(dp, obj);
 	if (!err)
-		err = progs_get(dp, obj, dp->object, prog, DP_PROG_XDP, DP_PROG_TC);
+		err = progs_dup(dp, obj, dp->object, prog, DP_PROG_XDP, DP_PROG_TC);
 	bpf_object__close(obj);
 	return err;
 }
 
 /* The object of the tc programs: it lies beside the other, and is called as that one but
  * for the hook. */
-static int find_tc_object(struct saina_dp *dp, char *path, size_t size)
+static int tc_object_find(struct saina_dp *dp, char *path, size_t size)
 {
 	static const char xdp[] = "saina_xdp";
 	const char *base = strrchr(dp->object, '/');
@@ -216,11 +216,11 @@ void dp_progs_load_tc(struct saina_dp *dp, int *prog)
 	int err;
 
 	prog[DP_PROG_TC] = prog[DP_PROG_TC_OUT] = -1;
-	err = find_tc_object(dp, path, sizeof(path));
+	err = tc_object_find(dp, path, sizeof(path));
 	if (!err)
 		err = object_load(dp, path, true, true, &obj);
 	if (!err) {
-		err = progs_get(dp, obj, path, prog, DP_PROG_TC, DP_PROGS);
+		err = progs_dup(dp, obj, path, prog, DP_PROG_TC, DP_PROGS);
 		bpf_object__close(obj);
 	}
 	if (!err)
@@ -252,14 +252,14 @@ int dp_progs_pin(struct saina_dp *dp)
 	return 0;
 }
 
-bool dp_progs_pinned(const struct saina_dp *dp)
+bool dp_progs_are_pinned(const struct saina_dp *dp)
 {
 	char path[PATH_MAX];
 
 	return !access(prog_path(dp, path, DP_PROG_XDP), F_OK);
 }
 
-int dp_progs_take_over(struct saina_dp *dp)
+int dp_progs_adopt(struct saina_dp *dp)
 {
 	char path[PATH_MAX];
 
@@ -282,7 +282,7 @@ void dp_progs_close(struct saina_dp *dp)
 	}
 }
 
-static bool same_program(int a, int b)
+static bool prog_is_same(int a, int b)
 {
 	struct bpf_prog_info x = {}, y = {};
 	__u32 len = sizeof(x);
@@ -314,7 +314,7 @@ void dp_progs_upgrade(struct saina_dp *dp)
 	for (int i = 0; i < DP_PROGS; i++) {
 		if (prog[i] < 0)
 			prog[i] = dp->prog[i] < 0 ? -1 : dup(dp->prog[i]);
-		same &= same_program(prog[i], dp->prog[i]);
+		same &= prog_is_same(prog[i], dp->prog[i]);
 	}
 	for (int i = 0; i < DP_PROGS; i++) {
 		int old = same ? prog[i] : dp->prog[i];

@@ -7,14 +7,14 @@
 #include <unistd.h>
 #include "dp/priv.h"
 
-static const struct dp_inner no_maps = { -1, -1, -1, -1, -1, -1 };
+static const struct dp_job_maps no_maps = { -1, -1, -1, -1, -1, -1 };
 
 static bool is_power_of_two(__u32 x)
 {
 	return x && !(x & (x - 1));
 }
 
-static void inner_close(struct dp_inner *m)
+static void job_maps_close(struct dp_job_maps *m)
 {
 	int fd[] = { m->hot, m->ring, m->counted, m->signs, m->fanout, m->wcount };
 
@@ -35,7 +35,7 @@ int dp_inner_open(const struct saina_dp *dp, int outer, __u32 job)
 }
 
 /* What the kernel has of a job: for a handle that took over. */
-static void job_reopen(struct saina_dp *dp, __u32 job, struct dp_job *j)
+static void job_adopt(struct saina_dp *dp, __u32 job, struct dp_job *j)
 {
 	int fd, size;
 	__u32 zero = 0;
@@ -56,14 +56,14 @@ static void job_reopen(struct saina_dp *dp, __u32 job, struct dp_job *j)
 		j->live = j->maps.hot >= 0 && j->maps.ring >= 0 && j->maps.counted >= 0 &&
 			  j->maps.signs >= 0 && j->maps.fanout >= 0 && j->maps.wcount >= 0;
 		if (!j->live)
-			inner_close(&j->maps);
+			job_maps_close(&j->maps);
 		else
-			dp_outlet_reopen(dp, j, job);
+			dp_fanout_ifb_adopt(dp, j, job);
 	}
 	close(fd);
 }
 
-static struct dp_job *job_slot(struct saina_dp *dp, __u16 job)
+static struct dp_job *job_entry(struct saina_dp *dp, __u16 job)
 {
 	struct dp_job *j;
 
@@ -78,14 +78,14 @@ static struct dp_job *job_slot(struct saina_dp *dp, __u16 job)
 		dp->job[job] = j;
 	}
 	if (!j->known && dp->taken_over)
-		job_reopen(dp, job, j);
+		job_adopt(dp, job, j);
 	j->known = true;
 	return j;
 }
 
 struct dp_job *dp_job_find(struct saina_dp *dp, __u16 job)
 {
-	struct dp_job *j = job_slot(dp, job);
+	struct dp_job *j = job_entry(dp, job);
 
 	return j && j->live ? j : NULL;
 }
@@ -95,7 +95,7 @@ void dp_jobs_free(struct saina_dp *dp)
 	for (int i = 0; i < SAINA_JOBS_MAX; i++) {
 		if (!dp->job[i])
 			continue;
-		inner_close(&dp->job[i]->maps);
+		job_maps_close(&dp->job[i]->maps);
 		free(dp->job[i]);
 		dp->job[i] = NULL;
 	}
@@ -116,7 +116,7 @@ int dp_map_new(struct saina_dp *dp, enum bpf_map_type type, const char *what, __
 	return fd;
 }
 
-static int inner_create(struct saina_dp *dp, const struct saina_job_conf *c, struct dp_inner *m)
+static int job_maps_create(struct saina_dp *dp, const struct saina_job_conf *c, struct dp_job_maps *m)
 {
 	__u32 slot = sizeof(struct saina_slot_meta) + 4 * c->payload;
 
@@ -173,8 +173,8 @@ static void outers_clear(struct saina_dp *dp, const struct dp_job *j)
 	outer_clear(dp, DP_SIGNS, job);
 	outer_clear(dp, DP_FANOUT, job);
 	outer_clear(dp, DP_WCOUNT, job);
-	dp_view_clear(dp, &j->conf);
-	dp_share_clear(dp, &j->conf);
+	dp_group_clear(dp, &j->conf);
+	dp_shm_clear(dp, &j->conf);
 }
 
 /* Adds or changes one port of a devmap.  A port that has gone is no error: its
@@ -191,7 +191,7 @@ static void devmap_set(struct saina_dp *dp, int fd, int ifindex)
 		dp_log(dp, 1, "port %d cannot be sent to: %s", ifindex, strerror(errno));
 }
 
-static bool wants_port(const struct saina_job_conf *c, __u32 ifindex)
+static bool port_is_wanted(const struct saina_job_conf *c, __u32 ifindex)
 {
 	for (int w = 0; w < SAINA_WORKERS_MAX; w++)
 		if (c->worker[w].flags & SAINA_BIND_BOUND && c->worker[w].ifindex == ifindex &&
@@ -201,7 +201,7 @@ static bool wants_port(const struct saina_job_conf *c, __u32 ifindex)
 }
 
 /* Ports that must be reached are added before the snapshot is in force... */
-static void fanout_grow(struct saina_dp *dp, const struct dp_inner *m,
+static void fanout_grow(struct saina_dp *dp, const struct dp_job_maps *m,
 			const struct saina_job_conf *c)
 {
 	struct bpf_devmap_val v;
@@ -220,7 +220,7 @@ static void fanout_grow(struct saina_dp *dp, const struct dp_inner *m,
 }
 
 /* ... and those that must not, removed after. */
-static void fanout_shrink(const struct dp_inner *m, const struct saina_job_conf *c)
+static void fanout_shrink(const struct dp_job_maps *m, const struct saina_job_conf *c)
 {
 	__u32 have[SAINA_FANOUT_MAX], key, *prev = NULL;
 	int n = 0;
@@ -230,7 +230,7 @@ static void fanout_shrink(const struct dp_inner *m, const struct saina_job_conf 
 		prev = &have[n++];
 	}
 	for (int i = 0; i < n; i++)
-		if (!wants_port(c, have[i]))
+		if (!port_is_wanted(c, have[i]))
 			bpf_map_delete_elem(m->fanout, &have[i]);
 }
 
@@ -257,9 +257,9 @@ int dp_jobs_port_tc(struct saina_dp *dp, bool there)
 		struct dp_job *j = dp_job_find(dp, i);
 
 		if (j && there)
-			err = dp_outlet_grow(dp, j, &j->conf);
+			err = dp_fanout_ifb_grow(dp, j, &j->conf);
 		else if (j)
-			dp_outlet_shrink(dp, j, &j->conf);
+			dp_fanout_ifb_shrink(dp, j, &j->conf);
 	}
 	return err;
 }
@@ -270,22 +270,22 @@ void dp_jobs_repair(struct saina_dp *dp)
 		struct dp_job *j = dp_job_find(dp, i);
 
 		if (j)
-			dp_outlet_repair(dp, j);
+			dp_fanout_ifb_repair(dp, j);
 	}
 }
 
-void dp_jobs_remove_outlets(struct saina_dp *dp)
+void dp_jobs_remove_ifbs(struct saina_dp *dp)
 {
 	for (int i = 0; i < SAINA_JOBS_MAX; i++) {
 		struct dp_job *j = dp_job_find(dp, i);
 
 		if (j)
-			dp_outlet_remove(dp, j, i);
+			dp_fanout_ifb_remove(dp, j, i);
 	}
 }
 
 /* A fresh one-element map, so that a program sees the old or the new. */
-static int snapshot_put(struct saina_dp *dp, const struct saina_job_conf *c)
+static int snapshot_publish(struct saina_dp *dp, const struct saina_job_conf *c)
 {
 	__u32 zero = 0;
 	int fd, err;
@@ -376,14 +376,14 @@ static void arrivals_clear(struct saina_dp *dp, __u32 job)
 }
 
 /* A new generation: new maps but for the counters, and the round state reset. */
-static int job_renew(struct saina_dp *dp, struct dp_job *j, const struct saina_job_conf *conf,
+static int job_restart(struct saina_dp *dp, struct dp_job *j, const struct saina_job_conf *conf,
 		     __u32 first_round)
 {
 	int size = dp_size_index(conf->payload), err;
 	__u32 job = conf->job;
-	struct dp_inner m;
+	struct dp_job_maps m;
 
-	err = inner_create(dp, conf, &m);
+	err = job_maps_create(dp, conf, &m);
 	if (err)
 		goto close;
 	if (j->live) {
@@ -398,9 +398,9 @@ static int job_renew(struct saina_dp *dp, struct dp_job *j, const struct saina_j
 		close(m.wcount);
 		m.wcount = j->maps.wcount;
 		j->maps.wcount = -1;
-		inner_close(&j->maps);
-		dp_view_clear(dp, &j->conf);
-		dp_share_clear(dp, &j->conf);
+		job_maps_close(&j->maps);
+		dp_group_clear(dp, &j->conf);
+		dp_shm_clear(dp, &j->conf);
 		j->live = false;
 	}
 	j->conf = *conf;
@@ -427,9 +427,9 @@ static int job_renew(struct saina_dp *dp, struct dp_job *j, const struct saina_j
 clear:
 	/* what an earlier generation has put there, too */
 	outers_clear(dp, j);
-	dp_outlet_remove(dp, j, job);
+	dp_fanout_ifb_remove(dp, j, job);
 close:
-	inner_close(&m);
+	job_maps_close(&m);
 	return err;
 }
 
@@ -452,7 +452,7 @@ int saina_dp_job_publish(struct saina_dp *dp, const struct saina_job_conf *conf,
 	err = conf_check(dp, conf);
 	if (err)
 		return err;
-	j = job_slot(dp, conf->job);
+	j = job_entry(dp, conf->job);
 	if (!j)
 		return dp_fail(dp, -ENOMEM, "no memory for job %u", conf->job);
 	fresh = !j->live || j->conf.generation != conf->generation;
@@ -464,16 +464,16 @@ int saina_dp_job_publish(struct saina_dp *dp, const struct saina_job_conf *conf,
 	if (!fresh && snapshot_set_k(dp, j, conf))
 		return 0;
 	if (fresh) {
-		err = job_renew(dp, j, conf, first_round);
+		err = job_restart(dp, j, conf, first_round);
 		if (err)
 			return err;
 	}
 	fanout_grow(dp, &j->maps, conf);
-	err = dp_outlet_grow(dp, j, conf);
+	err = dp_fanout_ifb_grow(dp, j, conf);
 	if (!err)
-		err = dp_view_grow(dp, conf);
+		err = dp_group_grow(dp, conf);
 	if (!err)
-		err = snapshot_put(dp, conf);
+		err = snapshot_publish(dp, conf);
 	if (err) {
 		if (fresh)
 			saina_dp_job_remove(dp, conf->job);
@@ -481,8 +481,8 @@ int saina_dp_job_publish(struct saina_dp *dp, const struct saina_job_conf *conf,
 	}
 	j->conf = *conf;
 	fanout_shrink(&j->maps, conf);
-	dp_view_shrink(dp, conf);
-	dp_outlet_shrink(dp, j, conf);
+	dp_group_shrink(dp, conf);
+	dp_fanout_ifb_shrink(dp, j, conf);
 	return 0;
 }
 
@@ -494,8 +494,8 @@ int saina_dp_job_remove(struct saina_dp *dp, __u16 job)
 	if (!j)
 		return dp_fail(dp, -ENOENT, "job %u is not in the data path", job);
 	outers_clear(dp, j);
-	dp_outlet_remove(dp, j, job);
-	inner_close(&j->maps);
+	dp_fanout_ifb_remove(dp, j, job);
+	job_maps_close(&j->maps);
 	j->live = false;
 	return 0;
 }

@@ -8,14 +8,14 @@
 #include <unistd.h>
 #include "dp/priv.h"
 
-#define SHARED_FLAGS (BPF_F_INNER_MAP | BPF_F_MMAPABLE)
+#define SHM_FLAGS (BPF_F_INNER_MAP | BPF_F_MMAPABLE)
 
 static __u32 input_key(__u32 job, unsigned int w)
 {
 	return job * SAINA_WORKERS_MAX + w;
 }
 
-static __u32 number_of(const struct saina_dp *dp, int outer, __u32 key)
+static __u32 inner_map_id(const struct saina_dp *dp, int outer, __u32 key)
 {
 	__u32 id;
 
@@ -23,13 +23,13 @@ static __u32 number_of(const struct saina_dp *dp, int outer, __u32 key)
 }
 
 /* Also frozen, so that those who get it can neither write nor map it to write. */
-static int board_new(struct saina_dp *dp, const struct saina_job_conf *c, int size)
+static int results_create(struct saina_dp *dp, const struct saina_job_conf *c, int size)
 {
 	__u32 entry = sizeof(struct saina_shm_result_head) + 4 * c->payload;
 	int fd, err;
 
 	fd = dp_map_new(dp, BPF_MAP_TYPE_ARRAY, "board", c->job, entry,
-			c->segments * SAINA_SHM_RESULTS_ROUNDS, SHARED_FLAGS);
+			c->segments * SAINA_SHM_RESULTS_ROUNDS, SHM_FLAGS);
 	if (fd < 0)
 		return fd;
 	err = bpf_map_freeze(fd) ? dp_fail(dp, -errno, "cannot freeze the board of job %u: %s", c->job,
@@ -41,12 +41,12 @@ static int board_new(struct saina_dp *dp, const struct saina_job_conf *c, int si
 	return err;
 }
 
-static int input_new(struct saina_dp *dp, const struct saina_job_conf *c, int size, unsigned int w)
+static int input_create(struct saina_dp *dp, const struct saina_job_conf *c, int size, unsigned int w)
 {
 	__u32 entry = sizeof(struct saina_input_head) + 4 * c->payload;
 	int fd, err;
 
-	fd = dp_map_new(dp, BPF_MAP_TYPE_ARRAY, "input", c->job, entry, c->pool, SHARED_FLAGS);
+	fd = dp_map_new(dp, BPF_MAP_TYPE_ARRAY, "input", c->job, entry, c->pool, SHM_FLAGS);
 	if (fd < 0)
 		return fd;
 	err = dp_outer_set(dp, DP_INPUT + size, input_key(c->job, w), c->job, fd);
@@ -56,7 +56,7 @@ static int input_new(struct saina_dp *dp, const struct saina_job_conf *c, int si
 	return err;
 }
 
-int saina_dp_share(struct saina_dp *dp, __u16 job, unsigned int w, int fd[2], __u32 *board)
+int saina_dp_shm_grant(struct saina_dp *dp, __u16 job, unsigned int w, int fd[2], __u32 *board)
 {
 	struct dp_job *j = dp_job_find(dp, job);
 	int size;
@@ -66,31 +66,31 @@ int saina_dp_share(struct saina_dp *dp, __u16 job, unsigned int w, int fd[2], __
 	size = dp_size_index(j->conf.payload);
 	fd[1] = dp_inner_open(dp, DP_SHM_RESULTS + size, job);
 	if (fd[1] < 0)
-		fd[1] = board_new(dp, &j->conf, size);
+		fd[1] = results_create(dp, &j->conf, size);
 	if (fd[1] < 0)
 		return fd[1];
 	fd[0] = dp_inner_open(dp, DP_INPUT + size, input_key(job, w));
 	if (fd[0] < 0)
-		fd[0] = input_new(dp, &j->conf, size, w);
+		fd[0] = input_create(dp, &j->conf, size, w);
 	if (fd[0] < 0) {
 		close(fd[1]);
 		return fd[0];
 	}
-	*board = number_of(dp, DP_SHM_RESULTS + size, job);
+	*board = inner_map_id(dp, DP_SHM_RESULTS + size, job);
 	return 0;
 }
 
-int saina_dp_unshare(struct saina_dp *dp, __u16 job, unsigned int w)
+int saina_dp_shm_revoke(struct saina_dp *dp, __u16 job, unsigned int w)
 {
 	struct dp_job *j = dp_job_find(dp, job);
 	__u32 key = input_key(job, w);
 	int size, fd;
 
-	if (!j || !saina_dp_is_shared(dp, job, w))
+	if (!j || !saina_dp_shm_is_granted(dp, job, w))
 		return 0;
 	size = dp_size_index(j->conf.payload);
 	bpf_map_delete_elem(dp->map[DP_INPUT + size], &key);
-	fd = board_new(dp, &j->conf, size);
+	fd = results_create(dp, &j->conf, size);
 	if (fd < 0) {
 		/* none is better than one that it can read */
 		key = job;
@@ -101,32 +101,32 @@ int saina_dp_unshare(struct saina_dp *dp, __u16 job, unsigned int w)
 	return 0;
 }
 
-bool saina_dp_is_shared(struct saina_dp *dp, __u16 job, unsigned int w)
+bool saina_dp_shm_is_granted(struct saina_dp *dp, __u16 job, unsigned int w)
 {
 	struct dp_job *j = dp_job_find(dp, job);
 
 	return j && w < SAINA_WORKERS_MAX &&
-	       number_of(dp, DP_INPUT + dp_size_index(j->conf.payload), input_key(job, w));
+	       inner_map_id(dp, DP_INPUT + dp_size_index(j->conf.payload), input_key(job, w));
 }
 
-__u32 saina_dp_board(struct saina_dp *dp, __u16 job)
+__u32 saina_dp_shm_results_id(struct saina_dp *dp, __u16 job)
 {
 	struct dp_job *j = dp_job_find(dp, job);
 
-	return j ? number_of(dp, DP_SHM_RESULTS + dp_size_index(j->conf.payload), job) : 0;
+	return j ? inner_map_id(dp, DP_SHM_RESULTS + dp_size_index(j->conf.payload), job) : 0;
 }
 
-void dp_share_clear(struct saina_dp *dp, const struct saina_job_conf *c)
+void dp_shm_clear(struct saina_dp *dp, const struct saina_job_conf *c)
 {
 	int size = dp_size_index(c->payload);
 	__u32 key = c->job;
 
-	if (!number_of(dp, DP_SHM_RESULTS + size, key))
+	if (!inner_map_id(dp, DP_SHM_RESULTS + size, key))
 		return;
 	bpf_map_delete_elem(dp->map[DP_SHM_RESULTS + size], &key);
 	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++) {
 		key = input_key(c->job, w);
-		if (number_of(dp, DP_INPUT + size, key))
+		if (inner_map_id(dp, DP_INPUT + size, key))
 			bpf_map_delete_elem(dp->map[DP_INPUT + size], &key);
 	}
 }

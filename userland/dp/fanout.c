@@ -15,10 +15,10 @@
 #include "net/tc.h"
 
 #define PRIO_FIRST	1	/* of the port in place 0 */
-#define NAMES		64	/* other agents in this namespace have outlets, too */
+#define NAME_TRIES		64	/* other agents in this namespace have outlets, too */
 
 /* The interface's alias says whose it is. */
-static void alias_of(const struct saina_dp *dp, char *alias, size_t size, const char *job)
+static void alias_format(const struct saina_dp *dp, char *alias, size_t size, const char *job)
 {
 	if (dp->pinned)
 		snprintf(alias, size, "saina %.160s %s", dp->pin_dir, job);
@@ -26,14 +26,14 @@ static void alias_of(const struct saina_dp *dp, char *alias, size_t size, const 
 		snprintf(alias, size, "saina process %d %s", getpid(), job);
 }
 
-static int ifb_new(struct saina_dp *dp, __u32 job, int *ifindex)
+static int ifb_create(struct saina_dp *dp, __u32 job, int *ifindex)
 {
 	char name[IF_NAMESIZE], what[32], alias[256];
 	int err = -EEXIST;
 
 	snprintf(what, sizeof(what), "results of job %u", job);
-	alias_of(dp, alias, sizeof(alias), what);
-	for (unsigned int n = 0; n < NAMES && err == -EEXIST; n++) {
+	alias_format(dp, alias, sizeof(alias), what);
+	for (unsigned int n = 0; n < NAME_TRIES && err == -EEXIST; n++) {
 		snprintf(name, sizeof(name), n ? "saina%u-%u" : "saina%u", job, n);
 		err = tc_ifb_add(name, alias, ifindex);
 	}
@@ -45,7 +45,7 @@ static int ifb_new(struct saina_dp *dp, __u32 job, int *ifindex)
 }
 
 /* A port that has gone is no error: its workers will be found dead. */
-static int port_add(struct saina_dp *dp, struct dp_outlet *o, __u32 port)
+static int mirror_add(struct saina_dp *dp, struct dp_fanout_ifb *o, __u32 port)
 {
 	char name[IF_NAMESIZE];
 	int err;
@@ -67,7 +67,7 @@ static int port_add(struct saina_dp *dp, struct dp_outlet *o, __u32 port)
 	return dp_fail(dp, -ENOSPC, "results cannot be copied to so many ports");
 }
 
-static bool on_tc(struct saina_dp *dp, __u32 ifindex)
+static bool port_has_tc(struct saina_dp *dp, __u32 ifindex)
 {
 	const struct dp_port *p = dp_port_find(dp, ifindex);
 
@@ -75,40 +75,40 @@ static bool on_tc(struct saina_dp *dp, __u32 ifindex)
 }
 
 /* The port of an active worker, or 0. */
-static __u32 port_of(const struct saina_job_conf *c, int w)
+static __u32 worker_port(const struct saina_job_conf *c, int w)
 {
 	return c->worker[w].flags & SAINA_BIND_BOUND && c->active >> w & 1 ? c->worker[w].ifindex :
 									     0;
 }
 
-static bool is_needed(struct saina_dp *dp, const struct saina_job_conf *c)
+static bool ifb_is_needed(struct saina_dp *dp, const struct saina_job_conf *c)
 {
 	for (int w = 0; w < SAINA_WORKERS_MAX; w++)
-		if (port_of(c, w) && on_tc(dp, port_of(c, w)))
+		if (worker_port(c, w) && port_has_tc(dp, worker_port(c, w)))
 			return true;
 	return false;
 }
 
-static bool is_wanted(const struct saina_job_conf *c, __u32 port)
+static bool port_is_wanted(const struct saina_job_conf *c, __u32 port)
 {
 	for (int w = 0; w < SAINA_WORKERS_MAX; w++)
-		if (port_of(c, w) == port)
+		if (worker_port(c, w) == port)
 			return true;
 	return false;
 }
 
-static int ports_add(struct saina_dp *dp, struct dp_outlet *o, const struct saina_job_conf *c)
+static int mirrors_add(struct saina_dp *dp, struct dp_fanout_ifb *o, const struct saina_job_conf *c)
 {
 	int err = 0;
 
 	for (int w = 0; !err && w < SAINA_WORKERS_MAX; w++)
-		if (port_of(c, w))
-			err = port_add(dp, o, port_of(c, w));
+		if (worker_port(c, w))
+			err = mirror_add(dp, o, worker_port(c, w));
 	return err;
 }
 
 /* From now on results go to @ifindex. */
-static int outlet_put(struct saina_dp *dp, __u32 job, __u32 ifindex)
+static int ifb_publish(struct saina_dp *dp, __u32 job, __u32 ifindex)
 {
 	if (bpf_map_update_elem(dp->map[DP_FANOUT_IFB], &job, &ifindex, BPF_ANY))
 		return dp_fail(dp, -errno, "saina_fanout_ifb of job %u: %s", job, strerror(errno));
@@ -116,66 +116,66 @@ static int outlet_put(struct saina_dp *dp, __u32 job, __u32 ifindex)
 }
 
 /* A new interface takes the place of the one there is, if any. */
-static int outlet_renew(struct saina_dp *dp, struct dp_job *j, const struct saina_job_conf *c)
+static int ifb_replace(struct saina_dp *dp, struct dp_job *j, const struct saina_job_conf *c)
 {
-	struct dp_outlet o = { .known = true };
-	int err = ifb_new(dp, c->job, &o.ifindex);
+	struct dp_fanout_ifb o = { .known = true };
+	int err = ifb_create(dp, c->job, &o.ifindex);
 
 	if (err)
 		return err;
-	err = ports_add(dp, &o, c);
+	err = mirrors_add(dp, &o, c);
 	if (!err)
-		err = outlet_put(dp, c->job, o.ifindex);
+		err = ifb_publish(dp, c->job, o.ifindex);
 	if (err) {
 		tc_link_del(o.ifindex);
 		return err;
 	}
-	if (j->outlet.ifindex)
-		tc_link_del(j->outlet.ifindex);
-	j->outlet = o;
+	if (j->ifb.ifindex)
+		tc_link_del(j->ifb.ifindex);
+	j->ifb = o;
 	return 0;
 }
 
-int dp_outlet_grow(struct saina_dp *dp, struct dp_job *j, const struct saina_job_conf *c)
+int dp_fanout_ifb_grow(struct saina_dp *dp, struct dp_job *j, const struct saina_job_conf *c)
 {
-	if (!is_needed(dp, c))
+	if (!ifb_is_needed(dp, c))
 		return 0;
-	if (!j->outlet.known)
-		return outlet_renew(dp, j, c);
-	return ports_add(dp, &j->outlet, c);
+	if (!j->ifb.known)
+		return ifb_replace(dp, j, c);
+	return mirrors_add(dp, &j->ifb, c);
 }
 
-void dp_outlet_shrink(struct saina_dp *dp, struct dp_job *j, const struct saina_job_conf *c)
+void dp_fanout_ifb_shrink(struct saina_dp *dp, struct dp_job *j, const struct saina_job_conf *c)
 {
-	struct dp_outlet *o = &j->outlet;
+	struct dp_fanout_ifb *o = &j->ifb;
 
 	if (!o->ifindex)
 		return;
-	if (!is_needed(dp, c)) {
-		dp_outlet_remove(dp, j, c->job);
+	if (!ifb_is_needed(dp, c)) {
+		dp_fanout_ifb_remove(dp, j, c->job);
 		return;
 	}
 	for (int i = 0; i < SAINA_WORKERS_MAX; i++) {
-		if (!o->port[i] || is_wanted(c, o->port[i]))
+		if (!o->port[i] || port_is_wanted(c, o->port[i]))
 			continue;
 		tc_filter_del(o->ifindex, PRIO_FIRST + i);
 		o->port[i] = 0;
 	}
 }
 
-void dp_outlet_remove(struct saina_dp *dp, struct dp_job *j, __u32 job)
+void dp_fanout_ifb_remove(struct saina_dp *dp, struct dp_job *j, __u32 job)
 {
-	if (!j->outlet.ifindex)
+	if (!j->ifb.ifindex)
 		return;
-	outlet_put(dp, job, 0);
-	tc_link_del(j->outlet.ifindex);
-	j->outlet = (struct dp_outlet){};
+	ifb_publish(dp, job, 0);
+	tc_link_del(j->ifb.ifindex);
+	j->ifb = (struct dp_fanout_ifb){};
 }
 
 /* Somebody may have removed the interface, or filters of it. */
-void dp_outlet_repair(struct saina_dp *dp, struct dp_job *j)
+void dp_fanout_ifb_repair(struct saina_dp *dp, struct dp_job *j)
 {
-	const struct dp_outlet *o = &j->outlet;
+	const struct dp_fanout_ifb *o = &j->ifb;
 	int n = 0;
 
 	if (!o->known)
@@ -184,7 +184,7 @@ void dp_outlet_repair(struct saina_dp *dp, struct dp_job *j)
 		n += !!o->port[i];
 	if (tc_filters_out(o->ifindex) == n)
 		return;
-	if (outlet_renew(dp, j, &j->conf))
+	if (ifb_replace(dp, j, &j->conf))
 		dp_log(dp, 0, "%s", dp->error);
 	else
 		dp_log(dp, 1, "job %u: the interface of its results was changed by others and is made anew",
@@ -192,16 +192,16 @@ void dp_outlet_repair(struct saina_dp *dp, struct dp_job *j)
 }
 
 /* Is it an outlet of ours? */
-static bool is_ours(const struct saina_dp *dp, const struct link *link)
+static bool ifb_is_ours(const struct saina_dp *dp, const struct link *link)
 {
 	char alias[256];
 
-	alias_of(dp, alias, sizeof(alias), "");
+	alias_format(dp, alias, sizeof(alias), "");
 	return !strcmp(link->kind, "ifb") && !strncmp(link->alias, alias, strlen(alias));
 }
 
 /* Of a job that was taken over: which interface, but not its filters. */
-void dp_outlet_reopen(struct saina_dp *dp, struct dp_job *j, __u32 job)
+void dp_fanout_ifb_adopt(struct saina_dp *dp, struct dp_job *j, __u32 job)
 {
 	struct links links = { 0 };
 	const struct link *link;
@@ -211,32 +211,32 @@ void dp_outlet_reopen(struct saina_dp *dp, struct dp_job *j, __u32 job)
 	    links_read(&links))
 		return;
 	link = links_by_index(&links, ifindex);
-	if (link && is_ours(dp, link))
-		j->outlet.ifindex = ifindex;
+	if (link && ifb_is_ours(dp, link))
+		j->ifb.ifindex = ifindex;
 	links_close(&links);
 }
 
 /* Interfaces that a run in the same directory has left. */
-void dp_outlets_remove_strays(struct saina_dp *dp)
+void dp_fanout_ifb_remove_strays(struct saina_dp *dp)
 {
 	struct links links = { 0 };
 
 	if (links_read(&links))
 		return;
 	for (int i = 0; i < links.n; i++)
-		if (is_ours(dp, &links.v[i]))
+		if (ifb_is_ours(dp, &links.v[i]))
 			tc_link_del(links.v[i].ifindex);
 	links_close(&links);
 }
 
 /* Can this kernel do it?  Asked once, before anything depends on it. */
-int dp_outlet_try(struct saina_dp *dp)
+int dp_fanout_ifb_probe(struct saina_dp *dp)
 {
 	int ifindex, err;
 
-	if (dp->outlets)
+	if (dp->can_ifb)
 		return 0;
-	err = ifb_new(dp, SAINA_JOBS_MAX, &ifindex);
+	err = ifb_create(dp, SAINA_JOBS_MAX, &ifindex);
 	if (err)
 		return err;
 	err = tc_mirror_add(ifindex, PRIO_FIRST, ifindex);
@@ -244,6 +244,6 @@ int dp_outlet_try(struct saina_dp *dp)
 	if (err)
 		return dp_fail(dp, err, "no filter can mirror: %s (kernel modules cls_u32, act_mirred)",
 			       strerror(-err));
-	dp->outlets = true;
+	dp->can_ifb = true;
 	return 0;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Ports: which hook has the program (XDP by bpf_link here, tc in dp_tc.c), injected faults. */
+/* Ports: which hook has the program (XDP by bpf_link here, tc in tc.c), injected faults. */
 #include <dirent.h>
 #include <errno.h>
 #include <net/if.h>
@@ -31,14 +31,14 @@ static const char *link_path(const struct saina_dp *dp, char *path, int ifindex)
 	return path;
 }
 
-static int door_open(struct saina_dp *dp, __u32 ifindex)
+static int tc_handoff_enable(struct saina_dp *dp, __u32 ifindex)
 {
 	__u32 yes = 1;
 
 	return bpf_map_update_elem(dp->map[DP_TC_HANDOFF], &ifindex, &yes, BPF_ANY);
 }
 
-static void door_close(struct saina_dp *dp, __u32 ifindex)
+static void tc_handoff_disable(struct saina_dp *dp, __u32 ifindex)
 {
 	bpf_map_delete_elem(dp->map[DP_TC_HANDOFF], &ifindex);
 }
@@ -49,7 +49,7 @@ static void xdp_detach(struct saina_dp *dp, struct dp_port *p, bool unpin)
 	char path[PATH_MAX];
 
 	if (unpin)
-		door_close(dp, p->ifindex);
+		tc_handoff_disable(dp, p->ifindex);
 	if (p->xdp < 0)
 		return;
 	if (unpin) {
@@ -99,7 +99,7 @@ static int xdp_attach(struct saina_dp *dp, struct dp_port *p, bool generic)
 }
 
 /* What is lost on the way out of a port with the tc hook is lost by a program of its own. */
-static int tc_out(struct saina_dp *dp, struct dp_port *p)
+static int tc_out_update(struct saina_dp *dp, struct dp_port *p)
 {
 	struct saina_port_conf c;
 	__u32 key = p->ifindex;
@@ -128,14 +128,14 @@ static int tc_attach(struct saina_dp *dp, struct dp_port *p)
 
 	if (p->tc[DP_TC_IN] != DP_TC_NONE)
 		return 0;
-	err = dp_outlet_try(dp);
+	err = dp_fanout_ifb_probe(dp);
 	if (!err)
 		err = dp_tc_attach(dp, p, DP_TC_IN);
 	if (err)
 		return err;
 	err = dp_jobs_port_tc(dp, true);
 	if (!err)
-		err = tc_out(dp, p);
+		err = tc_out_update(dp, p);
 	if (err)
 		tc_detach(dp, p, true);
 	return err;
@@ -150,7 +150,7 @@ static struct dp_port *port_add(struct saina_dp *dp, int ifindex)
 	return p;
 }
 
-static void port_drop(struct saina_dp *dp, struct dp_port *p, bool unpin)
+static void port_remove(struct saina_dp *dp, struct dp_port *p, bool unpin)
 {
 	xdp_detach(dp, p, unpin);
 	tc_detach(dp, p, unpin);
@@ -160,7 +160,7 @@ static void port_drop(struct saina_dp *dp, struct dp_port *p, bool unpin)
 /**
  * saina_dp_attach() - the program onto a port, at this hook and no other
  * @hook: not SAINA_DP_NONE
- * @door: with XDP, results that it cannot redirect leave by the tc program, if that can be
+ * @tc_handoff: with XDP, results that it cannot redirect leave by the tc program, if that can be
  *	attached, too; not where somebody takes frames between the two
  *
  * A port that is at another hook is at both for a moment: what the XDP program
@@ -170,7 +170,7 @@ static void port_drop(struct saina_dp *dp, struct dp_port *p, bool unpin)
  * ways of XDP, which exclude each other.
  */
 int saina_dp_attach(struct saina_dp *dp, int ifindex, enum saina_dp_hook hook,
-		    bool door)
+		    bool tc_handoff)
 {
 	struct bpf_devmap_val v = { .ifindex = ifindex };
 	struct dp_port *p = dp_port_find(dp, ifindex);
@@ -190,13 +190,13 @@ int saina_dp_attach(struct saina_dp *dp, int ifindex, enum saina_dp_hook hook,
 		err = dp_fail(dp, -errno, "port %s: cannot be redirected to: %s",
 			      dp_ifname(ifindex, name), strerror(errno));
 	if (err && fresh)
-		port_drop(dp, p, true);
+		port_remove(dp, p, true);
 	if (err)
 		return err;
 	if (hook == SAINA_DP_TC) {
 		xdp_detach(dp, p, true);
-	} else if (!door || tc_attach(dp, p) || door_open(dp, key)) {
-		door_close(dp, key);
+	} else if (!tc_handoff || tc_attach(dp, p) || tc_handoff_enable(dp, key)) {
+		tc_handoff_disable(dp, key);
 		tc_detach(dp, p, true);
 	}
 	return 0;
@@ -214,7 +214,7 @@ int saina_dp_detach(struct saina_dp *dp, int ifindex)
 
 	if (!p)
 		return dp_fail(dp, -ENOENT, "the program is not attached to port #%d", ifindex);
-	port_drop(dp, p, true);
+	port_remove(dp, p, true);
 	bpf_map_delete_elem(dp->map[DP_TX], &key);
 	bpf_map_delete_elem(dp->map[DP_PORTS], &key);
 	return dp_global_write(dp);
@@ -259,7 +259,7 @@ void saina_dp_repair(struct saina_dp *dp)
 	for (int i = 0; i < dp->ports; i++) {
 		if (!dp_tc_repair(dp, &dp->port[i]))
 			continue;
-		door_close(dp, dp->port[i].ifindex);
+		tc_handoff_disable(dp, dp->port[i].ifindex);
 		tc_detach(dp, &dp->port[i], true);
 	}
 	dp_jobs_repair(dp);
@@ -268,10 +268,10 @@ void saina_dp_repair(struct saina_dp *dp)
 void dp_ports_close(struct saina_dp *dp, bool unpin)
 {
 	while (dp->ports)
-		port_drop(dp, &dp->port[dp->ports - 1], unpin);
+		port_remove(dp, &dp->port[dp->ports - 1], unpin);
 }
 
-static struct dp_port *port_found(struct saina_dp *dp, int ifindex)
+static struct dp_port *port_adopt(struct saina_dp *dp, int ifindex)
 {
 	struct dp_port *p = dp_port_find(dp, ifindex);
 
@@ -280,7 +280,7 @@ static struct dp_port *port_found(struct saina_dp *dp, int ifindex)
 	return dp->ports < DP_PORTS_MAX ? port_add(dp, ifindex) : NULL;
 }
 
-static void find_pinned_xdp(struct saina_dp *dp, int ifindex)
+static void pinned_xdp_adopt(struct saina_dp *dp, int ifindex)
 {
 	LIBBPF_OPTS(bpf_xdp_query_opts, query);
 	struct bpf_link_info info = {};
@@ -295,11 +295,11 @@ static void find_pinned_xdp(struct saina_dp *dp, int ifindex)
 	if (bpf_obj_get_info_by_fd(fd, &info, &len) || info.type != BPF_LINK_TYPE_XDP ||
 	    (int)info.xdp.ifindex != ifindex) {
 		unlink(path);
-		door_close(dp, ifindex);
+		tc_handoff_disable(dp, ifindex);
 		close(fd);
 		return;
 	}
-	p = port_found(dp, ifindex);
+	p = port_adopt(dp, ifindex);
 	if (!p) {
 		close(fd);
 		return;
@@ -309,17 +309,17 @@ static void find_pinned_xdp(struct saina_dp *dp, int ifindex)
 		     query.attach_mode == XDP_ATTACHED_SKB;
 }
 
-static void find_pinned_tc(struct saina_dp *dp, const char *name)
+static void pinned_tc_adopt(struct saina_dp *dp, const char *name)
 {
 	int ifindex, tc[DP_TC_SIDES];
 	struct dp_port *p;
 
-	if (!dp_tc_find_pinned(dp, name, &ifindex, tc))
+	if (!dp_tc_adopt(dp, name, &ifindex, tc))
 		return;
 	for (int s = 0; s < DP_TC_SIDES; s++) {
 		if (tc[s] == DP_TC_NONE)
 			continue;
-		p = port_found(dp, ifindex);
+		p = port_adopt(dp, ifindex);
 		if (p)
 			p->tc[s] = tc[s];
 		else if (tc[s] >= 0)
@@ -329,7 +329,7 @@ static void find_pinned_tc(struct saina_dp *dp, const char *name)
 
 /* The attachments of the run we take over from.  Links of devices that have gone
  * meanwhile say ifindex 0. */
-int dp_ports_find_pinned(struct saina_dp *dp)
+int dp_ports_adopt(struct saina_dp *dp)
 {
 	struct dirent *e;
 	DIR *dir = opendir(dp->pin_dir);
@@ -339,9 +339,9 @@ int dp_ports_find_pinned(struct saina_dp *dp)
 		return dp_fail(dp, -errno, "%s: %s", dp->pin_dir, strerror(errno));
 	while ((e = readdir(dir))) {
 		if (sscanf(e->d_name, "link-%d", &ifindex) == 1)
-			find_pinned_xdp(dp, ifindex);
+			pinned_xdp_adopt(dp, ifindex);
 		else
-			find_pinned_tc(dp, e->d_name);
+			pinned_tc_adopt(dp, e->d_name);
 	}
 	closedir(dir);
 	return 0;
@@ -393,7 +393,7 @@ int saina_dp_port_set(struct saina_dp *dp, int ifindex, const struct saina_port_
 		return dp_fail(dp, -errno, "port #%d: %s", ifindex, strerror(errno));
 	dp_job_port_changed(dp, ifindex);
 	if (p)
-		err = tc_out(dp, p);
+		err = tc_out_update(dp, p);
 	return err ? err : dp_global_write(dp);
 }
 

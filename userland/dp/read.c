@@ -81,13 +81,13 @@ int saina_dp_result(struct saina_dp *dp, __u16 job, __u32 segment, __u32 round,
 }
 
 /**
- * saina_dp_learned_take() - by which port and from which MAC a JOIN came
+ * saina_dp_join_src_pop() - by which port and from which MAC a JOIN came
  * @ip, @udp_port: its source
  * @nonce: its nonce, host order
  *
  * Forgets it: the next JOIN with that nonce is noted anew.
  */
-int saina_dp_learned_take(struct saina_dp *dp, __be32 ip, __be16 udp_port, __u64 nonce,
+int saina_dp_join_src_pop(struct saina_dp *dp, __be32 ip, __be16 udp_port, __u64 nonce,
 			  struct saina_place *p)
 {
 	struct saina_addr key = { .nonce = nonce, .ip = ip, .udp_port = udp_port };
