@@ -3,7 +3,7 @@
  * The table of links: a torn dump is no dump and is read again, a failed one changes
  * nothing, and notifications are taken in.
  *
- * net_ask() is the real one between what fails on purpose (linked with --wrap).
+ * net_request() is the real one between what fails on purpose (linked with --wrap).
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -18,7 +18,7 @@
 #include <linux/rtnetlink.h>
 #include <sys/resource.h>
 
-#include "net/ask.h"
+#include "net/request.h"
 #include "net/links.h"
 #include "../lib/statement.h"
 

@@ -22,9 +22,9 @@ struct saina_ctl;
 int saina_ctl_open(struct saina_ctl **ctl, const char *path, const char **error);
 void saina_ctl_close(struct saina_ctl *ctl);
 /* How long a call waits for an answer: 15 s, or this from now on. */
-void saina_ctl_patience(struct saina_ctl *ctl, int ms);
+void saina_ctl_set_timeout(struct saina_ctl *ctl, int ms);
 int saina_ctl_fd(const struct saina_ctl *ctl);
-const char *saina_ctl_where(const struct saina_ctl *ctl);	/* "kernel" or the socket's path */
+const char *saina_ctl_peer(const struct saina_ctl *ctl);	/* "kernel" or the socket's path */
 
 /* Starts a request in a buffer of the handle; add attributes with libmnl. */
 struct nlmsghdr *saina_ctl_msg(struct saina_ctl *ctl, int cmd, int dump);

@@ -48,9 +48,9 @@ void saina_ctl_encode(struct nlmsghdr *nlh, const struct saina_attr_class *c, co
  * Those of the attributes @which (bits, 1 << number) that @from has get into @to; @to then
  * has none of the others of @which.
  */
-void saina_ctl_take(void *to, const struct saina_attr_class *c, __u64 which, const void *from);
+void saina_ctl_copy_attrs(void *to, const struct saina_attr_class *c, __u64 which, const void *from);
 
 /* Replaces what is not printable ASCII: a name must not steer a terminal. */
-void saina_ctl_clean(char *text);
+void saina_ctl_sanitize(char *text);
 
 #endif /* SAINA_CTL_OBJ_H */

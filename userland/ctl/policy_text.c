@@ -178,7 +178,7 @@ static int groups_parse(struct word w, const struct saina_policy_key *key, struc
 }
 
 /* "k=, late=": the keys of a row, as refusals name them. */
-static void keys_list(const struct saina_policy_row *row, char *text, int size)
+static void keys_print(const struct saina_policy_row *row, char *text, int size)
 {
 	int i, n = 0;
 
@@ -221,7 +221,7 @@ static int option_parse(struct word option, const struct saina_policy_row *row, 
 		    has_value == (row->keys[i].kind != SAINA_KEY_FLAG))
 			key = &row->keys[i];
 	if (!key) {
-		keys_list(row, text, sizeof(text));
+		keys_print(row, text, sizeof(text));
 		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
 				    "policy: '%.*s' is not allowed here; %s takes %s",
 				    WORD_ARGS(name), row->name, text);
@@ -294,7 +294,7 @@ int saina_policy_parse(const char *text, int workers, struct saina_policy *p,
 		at++; /* the colon, or a comma */
 		option = word_until(&at, ",");
 		if (!option.len || option.s[0] == '=') {
-			keys_list(row, keys, sizeof(keys));
+			keys_print(row, keys, sizeof(keys));
 			return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
 					    "policy: an empty setting in '%.48s'; allowed are %s",
 					    text, keys);
@@ -311,7 +311,7 @@ int saina_policy_parse(const char *text, int workers, struct saina_policy *p,
 	return ret;
 }
 
-static int groups_format(const struct saina_policy *p, char *text, int size)
+static int groups_print(const struct saina_policy *p, char *text, int size)
 {
 	int n = 0, g, w, last;
 
@@ -333,7 +333,7 @@ static int groups_format(const struct saina_policy *p, char *text, int size)
 	return n;
 }
 
-static int value_format(const struct saina_policy_key *key, unsigned int value, char *text,
+static int value_print(const struct saina_policy_key *key, unsigned int value, char *text,
 			int size)
 {
 	unsigned int i;
@@ -388,20 +388,20 @@ void saina_policy_format(const struct saina_policy *p, char *text, unsigned long
 		n += snprintf(text + n, size - n, "%c%s", sep, key->bare ? "" : key->name);
 		if (!key->bare && key->kind != SAINA_KEY_FLAG)
 			text[n++] = '=';
-		n += key->kind == SAINA_KEY_GROUPS ? groups_format(p, text + n, size - n) :
-						     value_format(key, value, text + n, size - n);
+		n += key->kind == SAINA_KEY_GROUPS ? groups_print(p, text + n, size - n) :
+						     value_print(key, value, text + n, size - n);
 		text[n] = 0;
 		sep = ',';
 	}
 }
 
 /**
- * saina_policy_ask() - the attributes that ask for a policy
+ * saina_policy_to_attrs() - the attributes that ask for a policy
  * @p: that passes saina_policy_check()
  * @a: out; what the policy has not is left out, for a control plane of an earlier version may
  *	not know it
  */
-void saina_policy_ask(const struct saina_policy *p, struct saina_policy_attrs *a)
+void saina_policy_to_attrs(const struct saina_policy *p, struct saina_policy_attrs *a)
 {
 	struct saina_policy_attrs preset = { .has = 1ull << SAINA_A_POLICY_MODE, .mode = p->mode };
 	struct saina_policy plain;

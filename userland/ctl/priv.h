@@ -14,8 +14,8 @@
 #define SOL_NETLINK 270
 #endif
 
-struct note {
-	struct note *next;
+struct notification {
+	struct notification *next;
 	struct nlmsghdr nlh;	/* and what follows it */
 };
 
@@ -26,11 +26,11 @@ struct saina_ctl {
 	__u32 group_config;	/* multicast groups of the family, kernel only */
 	__u32 group_events;
 	__u32 seq;
-	int answer_ms;
-	char where[108];
+	int timeout_ms;	/* of a call */
+	char peer[108];
 	char error[512];
 	const char *attr;	/* guilty attribute of the last refusal, or NULL */
-	struct note *first, **last;
+	struct notification *first, **last;
 	unsigned int queued;
 	bool lost;		/* notifications had to be dropped */
 	char request[REQUEST_MAX] __attribute__((aligned(8)));
@@ -43,7 +43,7 @@ int saina_ctl_fail(struct saina_ctl *ctl, int err, const char *fmt, ...)
 
 /* Reads an NLMSG_ERROR or NLMSG_DONE in answer to @req: returns its errno (and
  * keeps its sentence and attribute), 0 for a plain "done". */
-int saina_ctl_verdict(struct saina_ctl *ctl, const struct nlmsghdr *nlh,
+int saina_ctl_ack_parse(struct saina_ctl *ctl, const struct nlmsghdr *nlh,
 		      const struct nlmsghdr *req);
 
 #endif /* SAINA_CTL_PRIV_H */

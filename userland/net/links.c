@@ -12,13 +12,13 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include "net/ask.h"
+#include "net/request.h"
 #include "net/links.h"
 
 #define RCVBUF	  (1 << 20)
 #define DUMP_TRIES 10	/* links that change all the time are read again later */
 
-static struct link *link_get(const struct links *l, int ifindex)
+static struct link *link_find(const struct links *l, int ifindex)
 {
 	int i;
 
@@ -30,7 +30,7 @@ static struct link *link_get(const struct links *l, int ifindex)
 
 static struct link *link_add(struct links *l, int ifindex)
 {
-	struct link *link = link_get(l, ifindex);
+	struct link *link = link_find(l, ifindex);
 
 	if (link)
 		return link;
@@ -52,13 +52,13 @@ static struct link *link_add(struct links *l, int ifindex)
 
 static void link_del(struct links *l, int ifindex)
 {
-	struct link *link = link_get(l, ifindex);
+	struct link *link = link_find(l, ifindex);
 
 	if (link)
 		*link = l->v[--l->n];
 }
 
-static void link_info(struct link *link, const struct nlattr *info)
+static void link_info_parse(struct link *link, const struct nlattr *info)
 {
 	const struct nlattr *a, *d;
 
@@ -75,7 +75,7 @@ static void link_info(struct link *link, const struct nlattr *info)
 	}
 }
 
-static void link_xdp(struct link *link, const struct nlattr *xdp)
+static void link_xdp_parse(struct link *link, const struct nlattr *xdp)
 {
 	const struct nlattr *a;
 
@@ -90,7 +90,7 @@ static void link_xdp(struct link *link, const struct nlattr *xdp)
 }
 
 /* One message of a dump or notification. */
-static int link_message(const struct nlmsghdr *nlh, void *arg)
+static int link_message_parse(const struct nlmsghdr *nlh, void *arg)
 {
 	const struct ifinfomsg *ifi = mnl_nlmsg_get_payload(nlh);
 	const struct nlattr *attr;
@@ -139,10 +139,10 @@ static int link_message(const struct nlmsghdr *nlh, void *arg)
 				memcpy(link->mac, mnl_attr_get_payload(attr), sizeof(link->mac));
 			break;
 		case IFLA_XDP:
-			link_xdp(link, attr);
+			link_xdp_parse(link, attr);
 			break;
 		case IFLA_LINKINFO:
-			link_info(link, attr);
+			link_info_parse(link, attr);
 			break;
 		}
 	}
@@ -152,13 +152,13 @@ static int link_message(const struct nlmsghdr *nlh, void *arg)
 int links_parse(struct links *l, const void *buf, size_t len)
 {
 	/* NLM_F_DUMP_INTR is EINTR here */
-	int ret = mnl_cb_run(buf, len, 0, 0, link_message, l);
+	int ret = mnl_cb_run(buf, len, 0, 0, link_message_parse, l);
 
 	return ret < 0 ? -errno : ret;
 }
 
 /* One dump into @l, which is empty. */
-static int dump(struct links *l)
+static int links_dump(struct links *l)
 {
 	char buf[64] __attribute__((aligned(8)));
 	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
@@ -168,7 +168,7 @@ static int dump(struct links *l)
 	nlh->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
 	ifi = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifi));
 	ifi->ifi_family = AF_UNSPEC;
-	return net_ask(NETLINK_ROUTE, nlh, link_message, l);
+	return net_request(NETLINK_ROUTE, nlh, link_message_parse, l);
 }
 
 int links_read(struct links *l)
@@ -180,7 +180,7 @@ int links_read(struct links *l)
 	 * ports and the workers behind them */
 	for (i = 0; i < DUMP_TRIES && (ret == -EINTR || ret == -ENOBUFS); i++) {
 		fresh.n = 0;
-		ret = dump(&fresh);
+		ret = links_dump(&fresh);
 	}
 	if (ret) {
 		free(fresh.v);
@@ -243,7 +243,7 @@ void links_close(struct links *l)
 
 const struct link *links_by_index(const struct links *l, int ifindex)
 {
-	return link_get(l, ifindex);
+	return link_find(l, ifindex);
 }
 
 const struct link *links_by_name(const struct links *l, const char *name)

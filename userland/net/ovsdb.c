@@ -76,7 +76,7 @@ static void tables_update(struct ovsdb *o, json_t *update)
 }
 
 /* Return: 1 if the tables may have changed */
-static int message(struct ovsdb *o, json_t *msg)
+static int message_handle(struct ovsdb *o, json_t *msg)
 {
 	const char *method = json_string_value(json_object_get(msg, "method"));
 	json_t *id = json_object_get(msg, "id"), *result, *reply;
@@ -109,7 +109,7 @@ static int message(struct ovsdb *o, json_t *msg)
 }
 
 /* Handles all whole messages in the buffer. */
-static int messages(struct ovsdb *o)
+static int buffer_parse(struct ovsdb *o)
 {
 	size_t at = 0, n;
 	int ret, changed = 0;
@@ -118,7 +118,7 @@ static int messages(struct ovsdb *o)
 	while ((n = object_length(o->buf + at, o->len - at))) {
 		msg = json_loadb(o->buf + at, n, 0, NULL);
 		at += n;
-		ret = msg ? message(o, msg) : -EPROTO;
+		ret = msg ? message_handle(o, msg) : -EPROTO;
 		json_decref(msg);
 		if (ret < 0)
 			return ret;
@@ -149,7 +149,7 @@ int ovsdb_receive(struct ovsdb *o)
 	if (n <= 0)
 		return n ? -errno : -ECONNRESET;
 	o->len += n;
-	return messages(o);
+	return buffer_parse(o);
 }
 
 int ovsdb_connect(struct ovsdb *o, const char *path)
@@ -248,7 +248,7 @@ int ovsdb_bridge(const struct ovsdb *o, const char *bridge, struct ovsdb_bridge 
 
 /* A set of references is ["set", [["uuid", U], ..]], one alone ["uuid", U].
  * Calls fn with the row of each in @table. */
-static void each_row(const struct ovsdb *o, const char *table, const json_t *refs,
+static void rows_walk(const struct ovsdb *o, const char *table, const json_t *refs,
 		     void (*fn)(const struct ovsdb *o, const json_t *row, void *arg), void *arg)
 {
 	const char *what = json_string_value(json_array_get(refs, 0));
@@ -258,7 +258,7 @@ static void each_row(const struct ovsdb *o, const char *table, const json_t *ref
 
 	if (what && !strcmp(what, "set")) {
 		json_array_foreach(json_array_get(refs, 1), i, ref)
-			each_row(o, table, ref, fn, arg);
+			rows_walk(o, table, ref, fn, arg);
 		return;
 	}
 	what = json_string_value(json_array_get(refs, 1));
@@ -272,7 +272,7 @@ struct interface_walk {
 	void *arg;
 };
 
-static const char *text_of(const json_t *row, const char *column)
+static const char *column_text(const json_t *row, const char *column)
 {
 	return json_string_value(json_object_get(row, column)) ?: "";
 }
@@ -280,9 +280,9 @@ static const char *text_of(const json_t *row, const char *column)
 static void interface_row(const struct ovsdb *o, const json_t *row, void *arg)
 {
 	const struct ovsdb_interface i = {
-		.name = text_of(row, "name"),
-		.type = text_of(row, "type"),
-		.error = text_of(row, "error"),
+		.name = column_text(row, "name"),
+		.type = column_text(row, "type"),
+		.error = column_text(row, "error"),
 	};
 	const struct interface_walk *walk = arg;
 
@@ -292,7 +292,7 @@ static void interface_row(const struct ovsdb *o, const json_t *row, void *arg)
 
 static void port_row(const struct ovsdb *o, const json_t *row, void *arg)
 {
-	each_row(o, "Interface", json_object_get(row, "interfaces"), interface_row, arg);
+	rows_walk(o, "Interface", json_object_get(row, "interfaces"), interface_row, arg);
 }
 
 void ovsdb_interfaces(const struct ovsdb *o, const char *bridge,
@@ -302,5 +302,5 @@ void ovsdb_interfaces(const struct ovsdb *o, const char *bridge,
 	struct interface_walk walk = { .fn = fn, .arg = arg };
 
 	if (row)
-		each_row(o, "Port", json_object_get(row, "ports"), port_row, &walk);
+		rows_walk(o, "Port", json_object_get(row, "ports"), port_row, &walk);
 }

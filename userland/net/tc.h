@@ -21,10 +21,10 @@ int tc_filters_in(int ifindex);
 int tc_filters_out(int ifindex);
 
 /* Is there a filter of kind bpf with this priority and handle?  @out: on the way out. */
-bool tc_bpf_there(int ifindex, bool out, unsigned int prio, uint32_t handle);
+bool tc_bpf_exists(int ifindex, bool out, unsigned int prio, uint32_t handle);
 /* The handle of the first filter of kind bpf with this priority, which a frame meets before
  * the others of it; 0: there is none. */
-uint32_t tc_bpf_first(int ifindex, bool out, unsigned int prio);
+uint32_t tc_bpf_first_handle(int ifindex, bool out, unsigned int prio);
 
 /*
  * An interface of kind ifb, with clsact.  What is redirected to it goes through the egress

@@ -26,7 +26,7 @@ int kernel_open(struct kernel *k)
 		ret = -EIO;
 	}
 	if (!ret) {
-		saina_ctl_patience(k->call, ANSWER_MS);
+		saina_ctl_set_timeout(k->call, ANSWER_MS);
 		return 0;
 	}
 	log_error("saina.ko: %s", error);
