@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "bench/rig.h"
+#include "bench/harness.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

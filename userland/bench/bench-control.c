@@ -19,9 +19,9 @@
 #include "ctl/obj.h"
 
 #define CALLS_MAX	100000
-#define PATIENCE_US	5000000
+#define TIMEOUT_US	5000000
 #define PAUSE_US	2000		/* between calls: nobody sets k all the time */
-#define WARM		100		/* rounds before the first call */
+#define WARM_UP_ROUNDS		100		/* rounds before the first call */
 
 static struct saina_ctl *ctl;
 
@@ -62,8 +62,8 @@ static void wait_for_rounds(struct saina_job_attrs id)
 	uint32_t first = call(SAINA_CMD_JOB_GET, id).round;
 	double begin = now_us();
 
-	while (call(SAINA_CMD_JOB_GET, id).round < first + WARM) {
-		if (now_us() - begin > 10 * PATIENCE_US)
+	while (call(SAINA_CMD_JOB_GET, id).round < first + WARM_UP_ROUNDS) {
+		if (now_us() - begin > 10 * TIMEOUT_US)
 			die("the job makes no rounds: are all workers there?");
 		nanosleep(&(struct timespec){ .tv_nsec = PAUSE_US * 1000 }, NULL);
 	}
@@ -107,7 +107,7 @@ int main(int argc, char **argv)
 		first = job = call(SAINA_CMD_JOB_GET, id);
 		while (job.k != set.k_set) {
 			late += job.round > first.round;
-			if (now_us() - begin > PATIENCE_US)
+			if (now_us() - begin > TIMEOUT_US)
 				die("no round opened with the k that was set: does the job have policy external, and workers?");
 			job = call(SAINA_CMD_JOB_GET, id);
 		}

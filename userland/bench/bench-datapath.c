@@ -34,7 +34,7 @@
 #include <string.h>
 #include "bench/args.h"
 #include "bench/report.h"
-#include "bench/rig.h"
+#include "bench/harness.h"
 
 #define SIZES	6
 #define SLOTS	256		/* touched in turn, of up to 352 elements */
@@ -71,64 +71,64 @@ struct arrival {
 	struct sample first, second;
 };
 
-static void measure(struct rig *r, struct bench_job *j, struct sample *branch, enum bench_branch b)
+static void measure(struct harness *r, struct bench_job *j, struct sample *branch, enum bench_branch b)
 {
-	sample_add(&branch[b], rig_branch(r, j, b, BENCH_SAINA));
+	sample_add(&branch[b], harness_run_branch(r, j, b, BENCH_SAINA));
 }
 
-static void cycle_mixed(struct rig *r, struct size *s)
+static void cycle_mixed(struct harness *r, struct size *s)
 {
 	struct bench_job *j = &s->job;
 
 	j->finer = 2;
-	rig_branch(r, j, BRANCH_STORE, BENCH_SAINA);
-	sample_add(&s->finer, rig_branch(r, j, BRANCH_ACCUMULATE, BENCH_SAINA));
-	sample_add(&s->mixed_complete, rig_branch(r, j, BRANCH_COMPLETE, BENCH_SAINA));
-	rig_check_shifted(r, j);
-	rig_round_done(j);
+	harness_run_branch(r, j, BRANCH_STORE, BENCH_SAINA);
+	sample_add(&s->finer, harness_run_branch(r, j, BRANCH_ACCUMULATE, BENCH_SAINA));
+	sample_add(&s->mixed_complete, harness_run_branch(r, j, BRANCH_COMPLETE, BENCH_SAINA));
+	harness_check_shifted(r, j);
+	harness_round_done(j);
 	j->finer = 0;
 	j->coarsens = 1;
-	rig_branch(r, j, BRANCH_STORE, BENCH_SAINA);
-	sample_add(&s->coarser, rig_branch(r, j, BRANCH_ACCUMULATE, BENCH_SAINA));
-	rig_branch(r, j, BRANCH_COMPLETE, BENCH_SAINA);
-	rig_round_done(j);
+	harness_run_branch(r, j, BRANCH_STORE, BENCH_SAINA);
+	sample_add(&s->coarser, harness_run_branch(r, j, BRANCH_ACCUMULATE, BENCH_SAINA));
+	harness_run_branch(r, j, BRANCH_COMPLETE, BENCH_SAINA);
+	harness_round_done(j);
 	j->coarsens = 0;
 }
 
-static void cycle_size(struct rig *r, struct size *s, unsigned int i)
+static void cycle_size(struct harness *r, struct size *s, unsigned int i)
 {
 	unsigned int n = elems[i];
 
-	sample_add(&s->empty, rig_plain(r, r->empty, n, true, PLAIN));
-	sample_add(&s->foreign, rig_plain(r, saina_dp_prog_fd(r->dp), n, true, PLAIN));
+	sample_add(&s->empty, harness_run_plain(r, r->empty, n, true, PLAIN));
+	sample_add(&s->foreign, harness_run_plain(r, saina_dp_prog_fd(r->dp), n, true, PLAIN));
 	sample_add(&s->user, add_ns(n, s->job.touched, 2000));
-	sample_add(&s->driver, rig_branch(r, &s->job, BRANCH_ACCUMULATE, BENCH_EMPTY));
-	sample_add(&s->parse, rig_branch(r, &s->job, BRANCH_ACCUMULATE, BENCH_PARSE));
+	sample_add(&s->driver, harness_run_branch(r, &s->job, BRANCH_ACCUMULATE, BENCH_EMPTY));
+	sample_add(&s->parse, harness_run_branch(r, &s->job, BRANCH_ACCUMULATE, BENCH_PARSE));
 	measure(r, &s->job, s->branch, BRANCH_STORE);
-	sample_add(&s->add, rig_branch(r, &s->job, BRANCH_ACCUMULATE, BENCH_ADD_64 + i));
+	sample_add(&s->add, harness_run_branch(r, &s->job, BRANCH_ACCUMULATE, BENCH_ADD_64 + i));
 	for (int b = BRANCH_ACCUMULATE; b < BRANCHES; b++)
 		measure(r, &s->job, s->branch, b);
-	rig_round_done(&s->job);
+	harness_round_done(&s->job);
 	cycle_mixed(r, s);
 }
 
-static void cycle_variant(struct rig *r, struct variant_samples *v, bool accumulates)
+static void cycle_variant(struct harness *r, struct variant_samples *v, bool accumulates)
 {
 	measure(r, &v->job, v->branch, BRANCH_STORE);
 	if (accumulates)
 		measure(r, &v->job, v->branch, BRANCH_ACCUMULATE);
 	measure(r, &v->job, v->branch, BRANCH_COMPLETE);
-	rig_round_done(&v->job);
+	harness_round_done(&v->job);
 }
 
-static void cycle_arrival(struct rig *r, struct arrival *a)
+static void cycle_arrival(struct harness *r, struct arrival *a)
 {
-	rig_branch(r, &a->job, BRANCH_STORE, BENCH_SAINA);
-	sample_add(&a->first, rig_accumulate(r, &a->job, BENCH_SAINA, 0, 1));
-	sample_add(&a->second, rig_accumulate(r, &a->job, BENCH_SAINA, 1, 2));
-	rig_accumulate(r, &a->job, BENCH_SAINA, 2, FEW);
-	rig_branch(r, &a->job, BRANCH_COMPLETE, BENCH_SAINA);
-	rig_round_done(&a->job);
+	harness_run_branch(r, &a->job, BRANCH_STORE, BENCH_SAINA);
+	sample_add(&a->first, harness_run_accumulate(r, &a->job, BENCH_SAINA, 0, 1));
+	sample_add(&a->second, harness_run_accumulate(r, &a->job, BENCH_SAINA, 1, 2));
+	harness_run_accumulate(r, &a->job, BENCH_SAINA, 2, FEW);
+	harness_run_branch(r, &a->job, BRANCH_COMPLETE, BENCH_SAINA);
+	harness_round_done(&a->job);
 }
 
 /* Time of a batch less the driver's; an empty program's own time is kept. */
@@ -255,41 +255,41 @@ int main(int argc, char **argv)
 	static struct variant_samples variant[VARIANTS];
 	static struct size size[SIZES];
 	static struct arrival arrival;
-	static struct rig rig;
+	static struct harness harness;
 	struct report out;
 
 	fprintf(stderr, "bench-datapath: loading\n");
-	rig_open(&rig, false);
+	harness_open(&harness, false);
 	for (unsigned int i = 0; i < SIZES; i++)
-		rig_job(&rig, &size[i].job, i, elems[i], 64, 63, i < 4 ? SLOTS : SLOTS_BIG,
+		harness_job_create(&harness, &size[i].job, i, elems[i], 64, 63, i < 4 ? SLOTS : SLOTS_BIG,
 			i < 4 ? SLOTS : SLOTS_BIG);
-	rig_job(&rig, &variant[THREE_WORKERS].job, 10, 256, 3, 3, SLOTS, SLOTS);
-	rig_job(&rig, &variant[TWO_WORKERS].job, 11, 256, 2, 2, SLOTS, SLOTS);
-	rig_job(&rig, &variant[BIG_POOL].job, 12, 256, 64, 63, 4096, SLOTS);
-	rig_job(&rig, &variant[ALL_SLOTS].job, 13, 256, 8, 8, 4096, 4096);
-	rig_job(&rig, &variant[UNTIMED].job, 16, 256, 64, 63, SLOTS, SLOTS);
-	rig_job(&rig, &variant[TIMEOUT].job, 14, 256, 64, 63, SLOTS, SLOTS);
-	rig_timeout(&rig, &variant[TIMEOUT].job);
-	rig_job(&rig, &arrival.job, 15, 256, 64, 63, FEW, FEW);
-	rig_stay();
+	harness_job_create(&harness, &variant[THREE_WORKERS].job, 10, 256, 3, 3, SLOTS, SLOTS);
+	harness_job_create(&harness, &variant[TWO_WORKERS].job, 11, 256, 2, 2, SLOTS, SLOTS);
+	harness_job_create(&harness, &variant[BIG_POOL].job, 12, 256, 64, 63, 4096, SLOTS);
+	harness_job_create(&harness, &variant[ALL_SLOTS].job, 13, 256, 8, 8, 4096, 4096);
+	harness_job_create(&harness, &variant[UNTIMED].job, 16, 256, 64, 63, SLOTS, SLOTS);
+	harness_job_create(&harness, &variant[TIMEOUT].job, 14, 256, 64, 63, SLOTS, SLOTS);
+	harness_job_set_timeout(&harness, &variant[TIMEOUT].job);
+	harness_job_create(&harness, &arrival.job, 15, 256, 64, 63, FEW, FEW);
+	harness_pin_cpu();
 	for (unsigned int n = 0; n < args.cycles; n++) {
 		if (n % 10 == 0)
 			fprintf(stderr, "bench-datapath: cycle %u of %u\n", n + 1, args.cycles);
 		for (unsigned int i = 0; i < SIZES; i++)
-			cycle_size(&rig, &size[i], i);
+			cycle_size(&harness, &size[i], i);
 		for (int i = 0; i < VARIANTS; i++)
-			cycle_variant(&rig, &variant[i], i != TWO_WORKERS);
-		cycle_arrival(&rig, &arrival);
+			cycle_variant(&harness, &variant[i], i != TWO_WORKERS);
+		cycle_arrival(&harness, &arrival);
 	}
 	for (unsigned int i = 0; i < SIZES; i++)
-		rig_check(&rig, &size[i].job);
+		harness_check(&harness, &size[i].job);
 	for (int i = 0; i < VARIANTS; i++)
-		rig_check(&rig, &variant[i].job);
-	rig_check(&rig, &arrival.job);
+		harness_check(&harness, &variant[i].job);
+	harness_check(&harness, &arrival.job);
 
 	report_open(&out, args.json);
 	report_all(&out, size, variant, &arrival);
-	rig_close(&rig);
+	harness_close(&harness);
 	if (report_close(&out, args.out)) {
 		fprintf(stderr, "bench-datapath: cannot write %s: %s\n", args.out, strerror(errno));
 		return 1;

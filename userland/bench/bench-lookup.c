@@ -11,7 +11,7 @@
 #include <string.h>
 #include "bench/args.h"
 #include "bench/report.h"
-#include "bench/rig.h"
+#include "bench/harness.h"
 
 #define SIZES	4
 #define SLOTS	256
@@ -31,18 +31,18 @@ struct size {
 	struct sample accumulate[VARIANTS], driver, empty;
 };
 
-static void cycle(struct rig *rig, struct size *s, unsigned int n, unsigned int size)
+static void cycle(struct harness *harness, struct size *s, unsigned int n, unsigned int size)
 {
-	sample_add(&s->empty, rig_plain(&rig[0], rig[0].empty, elems[size], true, 20000));
-	sample_add(&s->driver, rig_branch(&rig[0], &s->job[0], BRANCH_ACCUMULATE, BENCH_EMPTY));
+	sample_add(&s->empty, harness_run_plain(&harness[0], harness[0].empty, elems[size], true, 20000));
+	sample_add(&s->driver, harness_run_branch(&harness[0], &s->job[0], BRANCH_ACCUMULATE, BENCH_EMPTY));
 	for (int i = 0; i < VARIANTS; i++) {
 		int v = (i + n) % VARIANTS;	/* neither is always the first */
 
-		rig_branch(&rig[v], &s->job[v], BRANCH_STORE, BENCH_SAINA);
+		harness_run_branch(&harness[v], &s->job[v], BRANCH_STORE, BENCH_SAINA);
 		sample_add(&s->accumulate[v],
-			   rig_branch(&rig[v], &s->job[v], BRANCH_ACCUMULATE, BENCH_SAINA));
-		rig_branch(&rig[v], &s->job[v], BRANCH_COMPLETE, BENCH_SAINA);
-		rig_round_done(&s->job[v]);
+			   harness_run_branch(&harness[v], &s->job[v], BRANCH_ACCUMULATE, BENCH_SAINA));
+		harness_run_branch(&harness[v], &s->job[v], BRANCH_COMPLETE, BENCH_SAINA);
+		harness_round_done(&s->job[v]);
 	}
 }
 
@@ -56,26 +56,26 @@ int main(int argc, char **argv)
 	const struct bench_args args =
 		bench_args_parse(argc, argv, "ns per packet of the accumulate branch, with jobs in a map and in saina.ko.");
 	static struct size size[SIZES];
-	static struct rig rig[VARIANTS];
+	static struct harness harness[VARIANTS];
 	struct report out;
 
 	fprintf(stderr, "bench-lookup: loading\n");
 	for (int v = 0; v < VARIANTS; v++) {
-		rig_open(&rig[v], v == BY_KFUNC);
+		harness_open(&harness[v], v == BY_KFUNC);
 		for (unsigned int i = 0; i < SIZES; i++)
-			rig_job(&rig[v], &size[i].job[v], i, elems[i], WORKERS, WORKERS - 1, SLOTS,
+			harness_job_create(&harness[v], &size[i].job[v], i, elems[i], WORKERS, WORKERS - 1, SLOTS,
 				SLOTS);
 	}
-	rig_stay();
+	harness_pin_cpu();
 	for (unsigned int n = 0; n < args.cycles; n++) {
 		if (n % 5 == 0)
 			fprintf(stderr, "bench-lookup: cycle %u of %u\n", n + 1, args.cycles);
 		for (unsigned int i = 0; i < SIZES; i++)
-			cycle(rig, &size[i], n, i);
+			cycle(harness, &size[i], n, i);
 	}
 	for (int v = 0; v < VARIANTS; v++)
 		for (unsigned int i = 0; i < SIZES; i++)
-			rig_check(&rig[v], &size[i].job[v]);
+			harness_check(&harness[v], &size[i].job[v]);
 
 	report_open(&out, args.json);
 	report_method(&out, method, "x by map");
@@ -91,9 +91,9 @@ int main(int argc, char **argv)
 			       net(&size[2], &size[2].accumulate[BY_MAP]),
 		       1.1);
 	for (unsigned int i = 0; i < SIZES; i++)
-		kernel_job_del(i);
+		kernel_job_delete(i);
 	for (int v = 0; v < VARIANTS; v++)
-		rig_close(&rig[v]);
+		harness_close(&harness[v]);
 	if (report_close(&out, args.out)) {
 		fprintf(stderr, "bench-lookup: cannot write %s: %s\n", args.out, strerror(errno));
 		return 1;

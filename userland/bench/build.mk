@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-BENCH_OBJS := $(call objs,$(addprefix userland/bench/,rig.c kernel.c args.c report.c))
+BENCH_OBJS := $(call objs,$(addprefix userland/bench/,harness.c kernel_job.c args.c report.c))
 
 $(B)/bench.bpf.o $(B)/bench_kernel.bpf.o: $(B)/%.bpf.o: userland/bench/%.bpf.c
 	@mkdir -p $(@D) $(B)/obj/userland/bench

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Driving the XDP program and its rivals by BPF_PROG_TEST_RUN. */
-#ifndef SAINA_BENCH_RIG_H
-#define SAINA_BENCH_RIG_H
+#ifndef SAINA_BENCH_HARNESS_H
+#define SAINA_BENCH_HARNESS_H
 
 #include "dp/dp.h"
 #include "bench/bench.h"
 
-struct rig {
+struct harness {
 	bool	kernel;			/* jobs live in saina.ko: lookup.c */
 	struct saina_dp *dp;
 	struct bpf_object *obj;
@@ -38,51 +38,51 @@ enum bench_branch {
 
 /* One sender plays all workers, on the port that BPF_PROG_TEST_RUN comes in by,
  * each with a UDP port of its own. */
-#define RIG_IFINDEX	1
-#define RIG_IP		0x0abe0002
-#define RIG_SESSION	7
-#define RIG_MAC		"\x02\x5a\x00\x00\x00\x02"
+#define SENDER_IFINDEX	1
+#define SENDER_IP		0x0abe0002
+#define SENDER_SESSION	7
+#define SENDER_MAC		"\x02\x5a\x00\x00\x00\x02"
 
-void __attribute__((noreturn, format(printf, 1, 2))) rig_die(const char *fmt, ...);
+void __attribute__((noreturn, format(printf, 1, 2))) harness_die(const char *fmt, ...);
 
 /* All print a sentence on stderr and exit(1) if they cannot. */
-void rig_open(struct rig *r, bool kernel);
-void rig_close(struct rig *r);
+void harness_open(struct harness *r, bool kernel);
+void harness_close(struct harness *r);
 /* On this CPU: migrations would mix two cores' caches. */
-void rig_stay(void);
-void rig_job(struct rig *r, struct bench_job *j, unsigned int id, unsigned int payload,
+void harness_pin_cpu(void);
+void harness_job_create(struct harness *r, struct bench_job *j, unsigned int id, unsigned int payload,
 	     unsigned int workers, unsigned int k, unsigned int pool, unsigned int touched);
 
 /* From the next round on it has a time-out, which will not come. */
-void rig_timeout(struct rig *r, struct bench_job *j);
+void harness_job_set_timeout(struct harness *r, struct bench_job *j);
 
 /*
  * All return ns per packet.
- * rig_branch: one batch of packets that all take @branch, or, with a @target
+ * harness_run_branch: one batch of packets that all take @branch, or, with a @target
  *	other than BENCH_SAINA, the same batch into another program.
- * rig_accumulate: BRANCH_ACCUMULATE for segments @from to @to - 1 alone, of a job with 16 workers
+ * harness_run_accumulate: BRANCH_ACCUMULATE for segments @from to @to - 1 alone, of a job with 16 workers
  *	or more.
- * rig_plain: one and the same frame @repeat times, without the driver.
+ * harness_run_plain: one and the same frame @repeat times, without the driver.
  */
-double rig_branch(struct rig *r, struct bench_job *j, enum bench_branch branch,
+double harness_run_branch(struct harness *r, struct bench_job *j, enum bench_branch branch,
 		  enum bench_target target);
-double rig_accumulate(struct rig *r, struct bench_job *j, enum bench_target target,
+double harness_run_accumulate(struct harness *r, struct bench_job *j, enum bench_target target,
 		      unsigned int from, unsigned int to);
-double rig_plain(struct rig *r, int prog, unsigned int payload, bool foreign,
+double harness_run_plain(struct harness *r, int prog, unsigned int payload, bool foreign,
 		 unsigned int repeat);
 /* The job in saina.ko, and the snapshot it publishes. */
-void kernel_job(struct saina_job_conf *c, unsigned int id, unsigned int payload,
+void kernel_job_create(struct saina_job_conf *c, unsigned int id, unsigned int payload,
 		unsigned int workers, unsigned int k, unsigned int pool);
-void kernel_job_del(unsigned int id);
+void kernel_job_delete(unsigned int id);
 
-void rig_round_done(struct bench_job *j);
+void harness_round_done(struct bench_job *j);
 /* Is segment 0 of this round a sum of one input and of k - 1 that were shifted by j->finer? */
-void rig_check_shifted(struct rig *r, const struct bench_job *j);
+void harness_check_shifted(struct harness *r, const struct bench_job *j);
 /* Did every packet take the branch it was meant to take? */
-void rig_check(struct rig *r, const struct bench_job *j);
+void harness_check(struct harness *r, const struct bench_job *j);
 
 /* Userspace: @elems added to one of @slots slots, ns for each. */
 double add_ns(unsigned int elems, unsigned int slots, unsigned int repeat);
 bool add_has_avx2(void);
 
-#endif /* SAINA_BENCH_RIG_H */
+#endif /* SAINA_BENCH_HARNESS_H */
