@@ -12,14 +12,14 @@ import time
 from typing import Any, Callable, List, Optional
 
 from ._lib import Error
-from .rollcall import RollCall
+from .preamble import Preamble
 from .worker import Call, Request, Worker
 
 #: After so many seconds a rank writes that it waits, and after so many it names those that have not written
 #: it: time enough for one that began to wait before half of that.
-_WRITE_S, _NAME_S = 2, 12
+_PUBLISH_S, _REPORT_S = 2, 12
 #: How often a rank that waits looks how long it has.
-_LOOK_S = 0.2
+_POLL_S = 0.2
 
 
 def _store() -> Any:
@@ -36,41 +36,41 @@ def _ranks(ranks: List[int]) -> str:
 
 
 class Absent:
-    """@say: called with lines worth showing.  @timeout: seconds that a round may take, -1: for ever."""
+    """@log: called with lines worth showing.  @timeout: seconds that a round may take, -1: for ever."""
 
-    def __init__(self, worker: Worker, roll: RollCall, say: Callable[[str], Any], timeout: float):
+    def __init__(self, worker: Worker, preamble: Preamble, log: Callable[[str], Any], timeout: float):
         info = worker.info()
-        self.worker, self.roll, self.say, self.timeout = worker, roll, say, timeout
+        self.worker, self.preamble, self.log, self.timeout = worker, preamble, log, timeout
         self.me, self.workers = info.worker, info.workers
         self._ring = info.ring
         self._named: set = set()
 
     def last(self, ranks: List[int]) -> str:
         """In which round they were last."""
-        seen = sorted({self.roll.seen[w] for w in ranks})
+        seen = sorted({self.preamble.seen[w] for w in ranks})
         if len(seen) > 1:
             return f"were in rounds {', '.join(map(str, seen))} last" if seen[0] >= 0 else "take no part"
         verb = "were" if len(ranks) > 1 else "was"
         return f"{verb} in round {seen[0]} last" if seen[0] >= 0 else f"{verb} in no round"
 
-    def look(self, round: int, counted: List[int]) -> None:
+    def check(self, round: int, counted: List[int]) -> None:
         """@counted were in @round, which is over."""
         for w in sorted(self._named & set(counted)):
-            self.say(f"rank {w} takes part again, from round {round} on")
+            self.log(f"rank {w} takes part again, from round {round} on")
             self._named.discard(w)
         missing = set(range(self.workers)) - set(counted) - self._named - {self.me}
         if not missing:
             return
         info = self.worker.info()
         for w in sorted(missing):
-            seen = self.roll.seen[w]
-            since = max(seen, self.roll.first)
+            seen = self.preamble.seen[w]
+            since = max(seen, self.preamble.first)
             if not info.active >> w & 1:
                 last = f": the last round with it was {seen}; the gradients are the mean over the others now" if seen >= 0 else ""
-                self.say(f"rank {w} has left the job, or is dead{last}")
+                self.log(f"rank {w} has left the job, or is dead{last}")
             # With a coded policy another rank may be counted for it for ever.
             elif not info.parts and round - since > 2 * self._ring:
-                self.say(f"rank {w} has been in no round since {since}: it computes no more, or is too slow to be counted ever")
+                self.log(f"rank {w} has been in no round since {since}: it computes no more, or is too slow to be counted ever")
             else:
                 continue
             self._named.add(w)
@@ -87,9 +87,9 @@ class _Wait:
         self._absent, self._round = absent, round
         self._since = time.monotonic()
         self._over = False
-        self._asks: Optional[threading.Thread] = None
+        self._reporter: Optional[threading.Thread] = None
         # What it waits for, as far as that is known.
-        self._whom = "other ranks (`saina job show' on the switch names them)"
+        self._missing = "other ranks (`saina job show' on the switch names them)"
 
     def __enter__(self) -> "_Wait":
         return self
@@ -99,22 +99,22 @@ class _Wait:
 
     def __call__(self, request: Request) -> Call:
         """request.wait(); Error (ETIMEDOUT) after the round's time."""
-        while not request.done(_LOOK_S):
+        while not request.done(_POLL_S):
             waited = time.monotonic() - self._since
-            if waited >= _WRITE_S and not self._asks:
+            if waited >= _PUBLISH_S and not self._reporter:
                 # The store may be slow, or gone with its rank.
-                self._asks = threading.Thread(target=self._ask, name="saina_absent", daemon=True)
-                self._asks.start()
+                self._reporter = threading.Thread(target=self._report, name="saina_absent", daemon=True)
+                self._reporter.start()
             if 0 <= self._absent.timeout <= waited:
-                raise Error(errno.ETIMEDOUT, f"round {self._round} has waited {waited:.0f} s for {self._whom}.  All ranks must run "
+                raise Error(errno.ETIMEDOUT, f"round {self._round} has waited {waited:.0f} s for {self._missing}.  All ranks must run "
                                              "backward equally often (DistributedDataParallel.join() helps where they have "
                                              "unequal data); State(round_timeout=..) waits longer")
         return request.wait()
 
-    def _ask(self) -> None:
+    def _report(self) -> None:
         a = self._absent
         try:
-            waiting = self._who_waits()
+            waiting = self._waiting_ranks()
             active = a.worker.info().active
         except Exception:       # the store's rank has ended, or this one leaves
             waiting = None
@@ -124,19 +124,19 @@ class _Wait:
             absent = [w for w in range(a.workers) if w not in waiting and active >> w & 1]
             if not absent:
                 return          # all have given what they have: it is the network's turn
-            self._whom = f"{_ranks(absent)}, which {a.last(absent)}"
-        a.say(f"round {self._round} waits for {self._whom}")
+            self._missing = f"{_ranks(absent)}, which {a.last(absent)}"
+        a.log(f"round {self._round} waits for {self._missing}")
 
-    def _who_waits(self) -> Optional[List[int]]:
+    def _waiting_ranks(self) -> Optional[List[int]]:
         """After a while.  None: not known."""
         store, a = _store(), self._absent
         # A job of this number may have had this round before.
-        key = f"saina/{a.worker.info().job}/{self._round}/{a.roll.digest:08x}/"
+        key = f"saina/{a.worker.info().job}/{self._round}/{a.preamble.digest:08x}/"
         if store:
             store.add(key + str(a.me), 1)
-        until = self._since + _NAME_S
+        until = self._since + _REPORT_S
         while time.monotonic() < until and not self._over:
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
         if self._over or not store:
             return None
         # Of a key that is not there, add() makes one with 0.

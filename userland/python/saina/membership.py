@@ -16,7 +16,7 @@ from .worker import Info, environment
 ONE_EACH = "one State for each model, and a job for each State, which State(job=..) names"
 
 
-class Place(NamedTuple):
+class Membership(NamedTuple):
     """Where a State takes part.  asked: the worker as join() takes it."""
     pid: int
     aggregator: str
@@ -27,40 +27,40 @@ class Place(NamedTuple):
     any: bool
 
     @staticmethod
-    def of(how: Dict[str, Any]) -> "Place":
+    def of(how: Dict[str, Any]) -> "Membership":
         """@how: arguments of join()."""
         aggregator, job, worker = environment()
         asked = how["worker"]
         if asked is None and worker is None and torch.distributed.is_available() and torch.distributed.is_initialized():
             asked = torch.distributed.get_rank()
-        return Place(os.getpid(), how["aggregator"] or aggregator, job if how["job"] is None else str(how["job"]),
+        return Membership(os.getpid(), how["aggregator"] or aggregator, job if how["job"] is None else str(how["job"]),
                      worker if asked is None else asked, asked, worker is None and asked is None)
 
-    def found(self, info: Info) -> "Place":
+    def found(self, info: Info) -> "Membership":
         """When it has joined."""
         return self._replace(job=str(info.job), worker=info.worker)
 
-    def collides(self, other: "Place") -> bool:
+    def collides(self, other: "Membership") -> bool:
         return self[:3] == other[:3] and (self.worker == other.worker or self.any or other.any)
 
 
-_places: Any = weakref.WeakKeyDictionary()
+_members: Any = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
 
 
-def enter(state: Any, place: Place) -> None:
-    """@state is, or is about to be, at @place; Error (EBUSY) if another one of this process is there."""
+def register(state: Any, membership: Membership) -> None:
+    """@state is, or is about to be, at @membership; Error (EBUSY) if another one of this process is there."""
     for last in (False, True):
         with _lock:
-            if not any(s is not state and p.collides(place) for s, p in _places.items()):
-                _places[state] = place
+            if not any(s is not state and p.collides(membership) for s, p in _members.items()):
+                _members[state] = membership
                 return
         if last:
-            raise Error(errno.EBUSY, f"this process takes part in job {place.job} already, by another State: {ONE_EACH}; or "
+            raise Error(errno.EBUSY, f"this process takes part in job {membership.job} already, by another State: {ONE_EACH}; or "
                                      "close() the other one")
         gc.collect()        # that one may be nobody's any more
 
 
-def leave(state: Any) -> None:
+def unregister(state: Any) -> None:
     with _lock:
-        _places.pop(state, None)
+        _members.pop(state, None)

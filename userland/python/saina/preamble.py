@@ -18,7 +18,7 @@ import numpy
 from ._lib import Error
 from .worker import Call, Request, Worker
 
-_PLACES = 8
+_PER_WORKER = 8
 
 
 class Straggler(NamedTuple):
@@ -38,7 +38,7 @@ class Straggler(NamedTuple):
     seen: int
 
 
-class RollCall:
+class Preamble:
     """@numel: elements of a round that it takes, whole segments."""
 
     def __init__(self, worker: Worker):
@@ -47,13 +47,13 @@ class RollCall:
         self._me = info.worker
         self._workers = info.workers
         self._type = numpy.int32 if info.type == 1 else numpy.float32
-        self._n = _PLACES * info.workers
+        self._n = _PER_WORKER * info.workers
         self.numel = -(-self._n // info.payload) * info.payload
         self._signature = 0
         self._wait_us = 0
-        self._said = numpy.zeros(self._n, self._type)
-        self._mine = self._said[_PLACES * self._me:_PLACES * (self._me + 1)]
-        self._owes = True           # perhaps, of a round that it missed
+        self._elements = numpy.zeros(self._n, self._type)
+        self._mine = self._elements[_PER_WORKER * self._me:_PER_WORKER * (self._me + 1)]
+        self._has_residual = True           # perhaps, of a round that it missed
         self._late_us = [0] * info.workers
         self._worst_us = [0] * info.workers
         self._last = [0] * info.workers
@@ -67,30 +67,30 @@ class RollCall:
 
     def start(self, signature: int) -> Request:
         """Says what this rank is about to reduce."""
-        self._said.fill(0)
+        self._elements.fill(0)
         self._mine[:] = list(struct.pack("<II", signature, min(self._wait_us, 2**32 - 1)))
-        if self._owes:
+        if self._has_residual:
             # That is not to be added to what it says.
-            self._said -= self._worker.residual(0, self._n, self._type)
+            self._elements -= self._worker.residual(0, self._n, self._type)
         self._signature = signature
-        return self._worker.start(self._said, "sum")
+        return self._worker.start(self._elements, "sum")
 
     def check(self, call: Call) -> List[int]:
         """@call: of start()'s request.  Returns who was counted; raises Error (EPROTO) if they are about to reduce
         different things."""
-        words = struct.unpack(f"<{2 * self._workers}I", self._said.astype(numpy.uint8).tobytes())
+        words = struct.unpack(f"<{2 * self._workers}I", self._elements.astype(numpy.uint8).tobytes())
         counted = [w for w in range(self._workers) if call.mask_all >> w & 1]
         others = [w for w in counted if words[2 * w] != self._signature]
         if others:
-            self._refuse(counted, others)
-        self._owes = self._me not in counted
-        self._account(counted, words[1::2])
+            self._raise_mismatch(counted, others)
+        self._has_residual = self._me not in counted
+        self._lateness_add(counted, words[1::2])
         for w in counted:
             self.seen[w] = call.round
-        self.digest = zlib.crc32(self._said.tobytes())
+        self.digest = zlib.crc32(self._elements.tobytes())
         return counted
 
-    def _refuse(self, counted: List[int], others: List[int]) -> None:
+    def _raise_mismatch(self, counted: List[int], others: List[int]) -> None:
         if len(others) > len(counted) / 2:
             who = f"this rank ({self._me})"
         else:
@@ -103,7 +103,7 @@ class RollCall:
         """@call: the round's last all-reduce of this rank."""
         self._wait_us = 0 if call.late_segments else call.time_us + 1
 
-    def _account(self, counted: List[int], waited: Sequence[int]) -> None:
+    def _lateness_add(self, counted: List[int], waited: Sequence[int]) -> None:
         """Of the round before: who waited least has come last.  Missed are rounds, this one, too."""
         for w in range(self._workers):
             if w not in counted:

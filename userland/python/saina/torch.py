@@ -25,8 +25,8 @@ import torch
 
 from ._lib import Error
 from .absent import Absent
-from .place import ONE_EACH, Place, enter, leave
-from .rollcall import RollCall, Straggler
+from .membership import ONE_EACH, Membership, register, unregister
+from .preamble import Preamble, Straggler
 from .worker import Stats, Worker, join
 
 __all__ = ["State", "Straggler", "allreduce_hook"]
@@ -50,7 +50,7 @@ class _Started(NamedTuple):
     future: Optional[torch.futures.Future]
 
 
-def _say(line: str) -> None:
+def _log_line(line: str) -> None:
     print(f"saina: {line}", file=sys.stderr, flush=True)
 
 
@@ -74,15 +74,15 @@ class State:
                  token_file: Optional[str] = None, join_timeout: float = 30,
                  start_timeout: float = 300, timeout: float = 60, round_timeout: float = 1800,
                  log: Optional[Callable[[str], Any]] = None):
-        self._begin(dict(aggregator=aggregator, job=job, worker=worker, token=token,
+        self._init(dict(aggregator=aggregator, job=job, worker=worker, token=token,
                          token_file=token_file, join_timeout=join_timeout,
                          start_timeout=start_timeout, timeout=timeout, log=log), round_timeout)
 
-    def _begin(self, how: Dict[str, Any], round_timeout: float) -> None:
-        self._how = how
+    def _init(self, how: Dict[str, Any], round_timeout: float) -> None:
+        self._join_args = how
         self._round_timeout = round_timeout
         self._worker: Optional[Worker] = None
-        self._roll: Optional[RollCall] = None
+        self._preamble: Optional[Preamble] = None
         self._absent: Optional[Absent] = None
         self._failed: Optional[Error] = None    # a round that will not be over
         self._layout: Optional[List[_Bucket]] = None
@@ -99,18 +99,18 @@ class State:
 
     def __deepcopy__(self, memo: Dict[int, Any]) -> "State":
         copy = State.__new__(State)
-        copy._begin(dict(self._how), self._round_timeout)
+        copy._init(dict(self._join_args), self._round_timeout)
         return copy
 
     def __copy__(self) -> "State":
         return self.__deepcopy__({})
 
     def __getstate__(self) -> Dict[str, Any]:
-        how = {k: v for k, v in self._how.items() if k not in ("token", "log", "worker")}
+        how = {k: v for k, v in self._join_args.items() if k not in ("token", "log", "worker")}
         return {"how": how, "round_timeout": self._round_timeout}
 
     def __setstate__(self, saved: Dict[str, Any]) -> None:
-        self._begin({"token": None, "log": None, "worker": None, **saved["how"]}, saved["round_timeout"])
+        self._init({"token": None, "log": None, "worker": None, **saved["how"]}, saved["round_timeout"])
 
     # --- the job ----------------------------------------------------------------------------
 
@@ -146,34 +146,34 @@ class State:
         By arrival times, without clocks: a result reaches all ranks at once, so whoever waited least for
         it came last.  Each rank tells the others how long it waited, one round later.
         """
-        return self._roll.stragglers() if self._roll else []
+        return self._preamble.stragglers() if self._preamble else []
 
     def close(self) -> None:
         """Leave the job: the others no longer wait for this rank."""
         if self._worker:
             self._worker.close()
-        leave(self)
+        unregister(self)
 
     def _join(self, numel: int, buckets: int) -> None:
         """A job whose size the first worker says may be somewhat larger than the first buckets need."""
-        place = Place.of(self._how)
-        enter(self, place)
+        membership = Membership.of(self._join_args)
+        register(self, membership)
         try:
             needed = numel + (buckets + 2) * _PAYLOAD_MAX
-            how = {**self._how, "worker": place.asked}
+            how = {**self._join_args, "worker": membership.asked}
             try:
                 self._worker = join(elements=needed, **how)
             except Error as e:
                 if e.errno != errno.EMSGSIZE:
                     raise
                 self._worker = join(elements=numel, **how)
-            enter(self, place.found(self._worker.info()))
+            register(self, membership.found(self._worker.info()))
         except BaseException:
             self.close()
             self._worker = None
             raise
-        self._roll = RollCall(self._worker)
-        self._absent = Absent(self._worker, self._roll, self._how["log"] or _say, self._round_timeout)
+        self._preamble = Preamble(self._worker)
+        self._absent = Absent(self._worker, self._preamble, self._join_args["log"] or _log_line, self._round_timeout)
 
     def broadcast(self, module: torch.nn.Module, root: int = 0) -> None:
         """Every rank's parameters and buffers become those of rank @root, exactly.  All ranks
@@ -223,18 +223,18 @@ class State:
             raise TypeError(f"bucket {bucket.index()} has gradients of {str(tensor.dtype)[6:]}: saina reduces "
                             "float32 (module.float())")
         if bucket.index() == 0 and self._round:
-            self._again(parameters)
+            self._round_discard(parameters)
         future: torch.futures.Future = torch.futures.Future()
         self._round.append(_Started(_Bucket(parameters, tensor.numel()), tensor, future))
         if self._is_known(bucket.index()):
             if bucket.index() == 0:
-                self._requests = [self._roll.start(self._signature)]
+                self._requests = [self._preamble.start(self._signature)]
             self._requests.append(self.worker.start(tensor))
         if bucket.is_last():
-            self._finish()
+            self._round_finish()
         return future
 
-    def _again(self, parameters: List[torch.Tensor]) -> None:
+    def _round_discard(self, parameters: List[torch.Tensor]) -> None:
         """The first bucket, while a round lacks some: the backward before has failed, or this is another model's."""
         begun = {id(p) for s in self._round for p in s.bucket.parameters}
         if not any(id(p) in begun for p in parameters):
@@ -256,17 +256,17 @@ class State:
                                       "round has begun: buckets may change only between steps")
         return False
 
-    def _finish(self) -> None:
+    def _round_finish(self) -> None:
         started, self._round = self._round, []
         if not self._requests:
-            self._settle([s.bucket for s in started])
-            self._requests = [self._roll.start(self._signature)]
+            self._layout_set([s.bucket for s in started])
+            self._requests = [self._preamble.start(self._signature)]
             self._requests += [self.worker.start(s.tensor) for s in started]
         requests, self._requests = self._requests, []
         try:
             with self._absent.wait(self.worker.info().round) as wait:
                 call = wait(requests[0])
-                counted = self._roll.check(call)
+                counted = self._preamble.check(call)
                 for s, request in zip(started, requests[1:]):
                     call = wait(request)
                     if s.future:
@@ -274,13 +274,13 @@ class State:
         except Error as e:
             self._failed = e
             raise
-        self._roll.waited(call)
+        self._preamble.waited(call)
         self.worker.round_done()
         self._rounds += 1
         self._settled += 1
-        self._absent.look(call.round, counted)
+        self._absent.check(call.round, counted)
 
-    def _settle(self, layout: List[_Bucket]) -> None:
+    def _layout_set(self, layout: List[_Bucket]) -> None:
         """The buckets of the rounds to come."""
         if self._layout:
             old = {id(p) for b in self._layout for p in b.parameters}
@@ -291,14 +291,14 @@ class State:
         if not self._worker:
             self._join(sum(b.numel for b in layout), len(layout))
         info = self.worker.info()
-        needed = self._roll.numel
+        needed = self._preamble.numel
         for b in layout:
             needed += -(-b.numel // info.payload) * info.payload
         if needed > info.segments * info.payload:
             raise Error(errno.EMSGSIZE, f"the gradients take {needed} elements in {len(layout)} buckets, and job "
                                         f"{info.job} has {info.elements}: saina job add .. elements {needed}")
         if self._layout and self._places(self._layout) != self._places(layout):
-            self._move(self._places(self._layout), self._places(layout))
+            self._layout_move(self._places(self._layout), self._places(layout))
             self._settled = 0
             self._moved += 1
         self._layout = layout
@@ -307,7 +307,7 @@ class State:
     def _places(self, layout: List[_Bucket]) -> Dict[int, Tuple[int, int]]:
         """{id of a parameter: (first element, elements)}, counted through the segments."""
         payload = self.worker.info().payload
-        at, places = self._roll.numel, {}
+        at, places = self._preamble.numel, {}
         for b in layout:
             first = at
             for p in b.parameters:
@@ -316,9 +316,9 @@ class State:
             at += -(-b.numel // payload) * payload
         return places
 
-    def _move(self, old: Dict[int, Tuple[int, int]], new: Dict[int, Tuple[int, int]]) -> None:
+    def _layout_move(self, old: Dict[int, Tuple[int, int]], new: Dict[int, Tuple[int, int]]) -> None:
         """Residuals and scales are the parameters', not the buckets'."""
-        moves = [(0, 0, self._roll.numel)]
+        moves = [(0, 0, self._preamble.numel)]
         moves += [(old[p][0], new[p][0], old[p][1]) for p in old if p in new]
         self.worker.layout(moves)
 
@@ -344,8 +344,8 @@ class State:
             self._round = [_Started(b, torch.zeros(b.numel), None) for b in self._layout]
             gradients = self._round
             self._requests = []
-            self._finish()
-            self._put(gradients)
+            self._round_finish()
+            self._gradients_set(gradients)
             getattr(optimizer, "step", optimizer)()
             if after:
                 after()
@@ -354,7 +354,7 @@ class State:
         return n
 
     @staticmethod
-    def _put(started: List[_Started]) -> None:
+    def _gradients_set(started: List[_Started]) -> None:
         with torch.no_grad():
             for s in started:
                 at = 0

@@ -21,7 +21,7 @@ T = TypeVar("T", bound=tuple)
 _REQUEST = ffi.typeof("struct saina_req **")
 
 #: How often a thread that waits looks whether Python has a signal (Ctrl-C) for it; milliseconds.
-_LOOK_MS = 200
+_POLL_MS = 200
 
 
 class Info(NamedTuple):
@@ -194,7 +194,7 @@ class Worker:
 
     def _wait(self, request: Request) -> Call:
         # Not under the lock for all the time: another thread may start something.
-        while not self._poll(request, _LOOK_MS):
+        while not self._poll(request, _POLL_MS):
             pass
         with self._enter():
             c = _sized("saina_call")
@@ -459,7 +459,7 @@ def _open(opts: Any) -> Any:
     try:
         while True:
             try:
-                ret, why, handle = answers.get(timeout=_LOOK_MS / 1000)
+                ret, why, handle = answers.get(timeout=_POLL_MS / 1000)
                 break
             except queue.Empty:
                 pass
