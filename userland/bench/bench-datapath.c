@@ -1,32 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What a packet costs in the XDP program, branch by branch, beside programs
- * that do less, all interleaved in one run.
+ * Cost of a packet in each branch of the XDP program, compared with programs that do less,
+ * all interleaved in one run.
  *
- * Method.  BPF_PROG_TEST_RUN repeats a program on one frame, but a second
- * gradient of the same worker is a duplicate.  So a driver program writes the
- * headers of the next message (next segment, then next worker) into the frame
- * and tail-calls the program under test; one batch takes one branch only, and
- * the counters of the data path must say so at the end, else there is no table.
- * Times are the kernel's own.  The same driver before an empty program gives the
- * driver's time, which is taken off.  Batches that cannot be long (a slot is
- * stored to and completed once a round) are done as a short and a long part:
- * the cold start is in both, the difference is what is counted.  Per cycle
- * everything runs once, in turn; figures are medians over the cycles.
+ * Method.  BPF_PROG_TEST_RUN repeats a program on one frame, but a second gradient of the
+ * same worker is a duplicate.  So a driver program writes the headers of the next message
+ * (next segment, then next worker) into the frame and tail-calls the program under test.
+ * All packets of a batch take the same branch; the counters of the data path must confirm
+ * that at the end, else nothing is reported.  The kernel measures the times.  The driver's
+ * time, measured before an empty program, is subtracted.  Some batches cannot be long (a
+ * slot is stored to and completed once a round): they are sent in a short and a long part,
+ * and the difference counts, so that the cold start cancels out.  Each cycle runs
+ * everything once, in turn; figures are medians over the cycles.
  *
  * A round of a job (64 workers, k = 63):
  *   store      worker 0, all segments
  *   accumulate workers 1..61
  *   duplicate  worker 0 again, 16 times
- *   complete   worker 62: result made in place, copied to the ring, checksums,
- *              round accounted for, redirect looked up (payload > 352: copied to the agent)
+ *   complete   worker 62: result written in place, copied to the ring, checksums, round
+ *              state updated, redirect looked up (payload > 352: copied to the agent)
  *   late       worker 63, 16 times: result read from the ring, headers, checksums
  * Two more rounds have other exponents than that of worker 0:
  *   mixed, finer     workers 1..61, each the same finer one: the input is shifted
  *   mixed, complete  worker 62, the same
  *   mixed, coarser   workers 1..61, each a coarser one than the worker before: the sum is shifted
- * Foreign traffic keeps no state: the same frame again and again, without
- * driver, as the empty program beside it.
+ * Foreign traffic keeps no state: the same frame is repeated without the driver, and so is
+ * the empty program that it is compared with.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -37,11 +36,11 @@
 #include "bench/harness.h"
 
 #define SIZES	6
-#define SLOTS	256		/* touched in turn, of up to 352 elements */
+#define SLOTS	256		/* sent to in turn, of up to 352 elements */
 #define SLOTS_BIG 64		/* of more */
 #define PLAIN	20000		/* repeats of a frame without driver */
-#define SAME	.10		/* "the same cost" on a machine without noise */
-#define FEW	16		/* segments of a job of which single ones are measured */
+#define SAME	.10		/* tolerance of "the same cost" on a machine without noise */
+#define FEW	16		/* segments of a job whose segments are measured one by one */
 
 static const char method[] =
 	"ns per packet, medians; headers by a driver program (BPF_PROG_TEST_RUN), its own time taken off";
@@ -65,13 +64,15 @@ struct variant_samples {
 	struct sample branch[BRANCHES];
 };
 
-/* A job of FEW segments.  Arrivals are noted of segment 0 alone: what it costs more than another. */
+/* A job of FEW segments.  Arrival times are taken of segment 0 only; the difference to
+ * segment 1 is their cost. */
 struct arrival {
 	struct bench_job job;
 	struct sample first, second;
 };
 
-static void measure(struct harness *r, struct bench_job *j, struct sample *branch, enum bench_branch b)
+static void measure(struct harness *r, struct bench_job *j, struct sample *branch,
+		    enum bench_branch b)
 {
 	sample_add(&branch[b], harness_run_branch(r, j, b, BENCH_SAINA));
 }
@@ -131,13 +132,13 @@ static void cycle_arrival(struct harness *r, struct arrival *a)
 	harness_round_done(&a->job);
 }
 
-/* Time of a batch less the driver's; an empty program's own time is kept. */
+/* Time of a batch without the driver's; that of an empty program is included. */
 static double net(const struct sample *batch, const struct size *s)
 {
 	return sample_median(batch) - sample_median(&s->driver) + sample_median(&s->empty);
 }
 
-/* What two figures may differ by and still be the same. */
+/* By how much two equal figures may differ in this run. */
 static double noise(const struct sample *a, const struct sample *b, double ns)
 {
 	double x = sample_spread(a) / ns, y = sample_spread(b) / ns;
@@ -171,7 +172,7 @@ static void report_size(struct report *out, const struct size *s, unsigned int n
 		   sample_median(&s->user), sample_median(&s->user) / add);
 }
 
-/* What other exponents may cost beside equal ones. */
+/* Cost of mixed exponents relative to equal ones. */
 static void verdict_mixed(struct report *out, const struct size *s, unsigned int n)
 {
 	double acc = net(&s->branch[BRANCH_ACCUMULATE], s);
@@ -261,8 +262,8 @@ int main(int argc, char **argv)
 	fprintf(stderr, "bench-datapath: loading\n");
 	harness_open(&harness, false);
 	for (unsigned int i = 0; i < SIZES; i++)
-		harness_job_create(&harness, &size[i].job, i, elems[i], 64, 63, i < 4 ? SLOTS : SLOTS_BIG,
-			i < 4 ? SLOTS : SLOTS_BIG);
+		harness_job_create(&harness, &size[i].job, i, elems[i], 64, 63,
+				   i < 4 ? SLOTS : SLOTS_BIG, i < 4 ? SLOTS : SLOTS_BIG);
 	harness_job_create(&harness, &variant[THREE_WORKERS].job, 10, 256, 3, 3, SLOTS, SLOTS);
 	harness_job_create(&harness, &variant[TWO_WORKERS].job, 11, 256, 2, 2, SLOTS, SLOTS);
 	harness_job_create(&harness, &variant[BIG_POOL].job, 12, 256, 64, 63, 4096, SLOTS);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What it costs to ask saina.ko, by kfunc, for the snapshot of a job instead of
- * looking it up in a map: the accumulate branch of both variants of the XDP
- * program, one batch of the one after one batch of the other, in one run.  Needs
- * saina.ko loaded; the method is bench-datapath's.
+ * Cost of a job's snapshot by kfunc from saina.ko, compared with a map lookup: the
+ * accumulate branch of both variants of the XDP program, in alternating batches of one run.
+ * Requires saina.ko; the method is bench-datapath's.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -33,14 +32,16 @@ struct size {
 
 static void cycle(struct harness *harness, struct size *s, unsigned int n, unsigned int size)
 {
-	sample_add(&s->empty, harness_run_plain(&harness[0], harness[0].empty, elems[size], true, 20000));
-	sample_add(&s->driver, harness_run_branch(&harness[0], &s->job[0], BRANCH_ACCUMULATE, BENCH_EMPTY));
+	sample_add(&s->empty,
+		   harness_run_plain(&harness[0], harness[0].empty, elems[size], true, 20000));
+	sample_add(&s->driver,
+		   harness_run_branch(&harness[0], &s->job[0], BRANCH_ACCUMULATE, BENCH_EMPTY));
 	for (int i = 0; i < VARIANTS; i++) {
-		int v = (i + n) % VARIANTS;	/* neither is always the first */
+		int v = (i + n) % VARIANTS;	/* neither is always first */
 
 		harness_run_branch(&harness[v], &s->job[v], BRANCH_STORE, BENCH_SAINA);
-		sample_add(&s->accumulate[v],
-			   harness_run_branch(&harness[v], &s->job[v], BRANCH_ACCUMULATE, BENCH_SAINA));
+		sample_add(&s->accumulate[v], harness_run_branch(&harness[v], &s->job[v],
+								 BRANCH_ACCUMULATE, BENCH_SAINA));
 		harness_run_branch(&harness[v], &s->job[v], BRANCH_COMPLETE, BENCH_SAINA);
 		harness_round_done(&s->job[v]);
 	}
@@ -63,8 +64,8 @@ int main(int argc, char **argv)
 	for (int v = 0; v < VARIANTS; v++) {
 		harness_open(&harness[v], v == BY_KFUNC);
 		for (unsigned int i = 0; i < SIZES; i++)
-			harness_job_create(&harness[v], &size[i].job[v], i, elems[i], WORKERS, WORKERS - 1, SLOTS,
-				SLOTS);
+			harness_job_create(&harness[v], &size[i].job[v], i, elems[i], WORKERS,
+					   WORKERS - 1, SLOTS, SLOTS);
 	}
 	harness_pin_cpu();
 	for (unsigned int n = 0; n < args.cycles; n++) {

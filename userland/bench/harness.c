@@ -14,7 +14,7 @@
 #include "bench/harness.h"
 
 #define EXPONENT	20	/* of the worker that opens a slot */
-#define REPEATS		16	/* passes over the segments where state does not change */
+#define REPEATS		16	/* passes of a branch that does not change state */
 
 void harness_die(const char *fmt, ...)
 {
@@ -79,7 +79,8 @@ void harness_open(struct harness *r, bool kernel)
 	for (int i = 0; i < BENCH_TARGETS; i++) {
 		fd = i == BENCH_SAINA ? saina_dp_prog_fd(r->dp) : prog_fd(r, name[i]);
 		if (bpf_map_update_elem(targets, &i, &fd, BPF_ANY))
-			harness_die("program %d cannot be reached by tail call: %s", i, strerror(errno));
+			harness_die("program %d cannot be reached by tail call: %s", i,
+				    strerror(errno));
 	}
 	for (size_t i = BENCH_HEAD; i < sizeof(r->frame); i++)
 		r->frame[i] = i * 37;
@@ -91,9 +92,9 @@ void harness_close(struct harness *r)
 	saina_dp_close(r->dp, true);
 }
 
-/* What a control plane would publish. */
+/* The snapshot that a control plane would publish. */
 static void snapshot_fill(struct saina_job_conf *c, unsigned int id, unsigned int payload,
-		     unsigned int workers, unsigned int k, unsigned int pool)
+			  unsigned int workers, unsigned int k, unsigned int pool)
 {
 	c->generation = 1;
 	c->job = id;
@@ -124,8 +125,9 @@ static void snapshot_fill(struct saina_job_conf *c, unsigned int id, unsigned in
 	}
 }
 
-void harness_job_create(struct harness *r, struct bench_job *j, unsigned int id, unsigned int payload,
-	     unsigned int workers, unsigned int k, unsigned int pool, unsigned int touched)
+void harness_job_create(struct harness *r, struct bench_job *j, unsigned int id,
+			unsigned int payload, unsigned int workers, unsigned int k,
+			unsigned int pool, unsigned int touched)
 {
 	struct saina_job_conf *c = &j->conf;
 
@@ -181,8 +183,8 @@ static void head_write(const struct harness *r, unsigned char *head, unsigned in
 	memcpy(udp + 8, &hdr, sizeof(hdr));
 }
 
-/* The kernel's own mean over the repeats, whole ns.  Wall time would hold the
- * patching of the XDP dispatcher and its grace period, tens of ms for each call. */
+/* The kernel's mean over the repeats, in whole ns.  Wall time would include patching the
+ * XDP dispatcher and its grace period, tens of ms a call. */
 static double prog_run(struct harness *r, int prog, unsigned int payload, unsigned int repeat)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, t, .data_in = r->frame,
@@ -195,7 +197,7 @@ static double prog_run(struct harness *r, int prog, unsigned int payload, unsign
 	return t.duration;
 }
 
-/* Answers for the agent pile up: they are not what is measured. */
+/* Empties the ring buffer of messages to relay, which is not measured. */
 static void relays_drop(struct harness *r)
 {
 	static const struct saina_dp_cb none;
@@ -204,9 +206,9 @@ static void relays_drop(struct harness *r)
 		harness_die("%s", saina_dp_error(r->dp));
 }
 
-/* Packets of @branch for segments @from to @to - 1 of those touched: ns in all. */
+/* Sends packets of @branch for segments @from to @to - 1; returns ns in all. */
 static double batch_run(struct harness *r, struct bench_job *j, enum bench_branch branch,
-		    enum bench_target target, unsigned int from, unsigned int to)
+			enum bench_target target, unsigned int from, unsigned int to)
 {
 	unsigned int workers = __builtin_popcountll(j->conf.active);
 	unsigned int k = j->conf.policy.k ? j->conf.policy.k : workers;
@@ -260,13 +262,14 @@ static double batch_run(struct harness *r, struct bench_job *j, enum bench_branc
 }
 
 double harness_run_accumulate(struct harness *r, struct bench_job *j, enum bench_target target,
-		      unsigned int from, unsigned int to)
+			      unsigned int from, unsigned int to)
 {
-	return batch_run(r, j, BRANCH_ACCUMULATE, target, from, to) / ((to - from) * (j->conf.policy.k - 2));
+	return batch_run(r, j, BRANCH_ACCUMULATE, target, from, to) /
+	       ((to - from) * (j->conf.policy.k - 2));
 }
 
 double harness_run_branch(struct harness *r, struct bench_job *j, enum bench_branch branch,
-		  enum bench_target target)
+			  enum bench_target target)
 {
 	unsigned int workers = __builtin_popcountll(j->conf.active);
 	unsigned int k = j->conf.policy.k ? j->conf.policy.k : workers;
@@ -285,7 +288,7 @@ double harness_run_branch(struct harness *r, struct bench_job *j, enum bench_bra
 	default:
 		break;
 	}
-	/* few packets: the cold start would show; it is in both parts */
+	/* Few packets: the cold start, which both parts have, is taken off. */
 	n = j->touched - 2 * cut;
 	if (branch == BRANCH_ACCUMULATE)
 		n *= k - 2;
@@ -293,7 +296,8 @@ double harness_run_branch(struct harness *r, struct bench_job *j, enum bench_bra
 	return (batch_run(r, j, branch, target, cut, j->touched) - cold) / n;
 }
 
-double harness_run_plain(struct harness *r, int prog, unsigned int payload, bool foreign, unsigned int repeat)
+double harness_run_plain(struct harness *r, int prog, unsigned int payload, bool foreign,
+			 unsigned int repeat)
 {
 	head_write(r, r->frame, 0, payload, 0, foreign);
 	return prog_run(r, prog, payload, repeat);
@@ -312,11 +316,13 @@ void harness_check_shifted(struct harness *r, const struct bench_job *j)
 
 	if (saina_dp_result(r->dp, j->conf.job, 0, j->round, &m, sums))
 		harness_die("job %u: round %u has no result: %s", j->conf.job, j->round,
-			saina_dp_error(r->dp));
+			    saina_dp_error(r->dp));
 	for (unsigned int i = 0; i < j->conf.payload; i++) {
 		memcpy(&v, r->frame + BENCH_HEAD + 4 * i, sizeof(v));
-		if ((__u32)sums[i] != (__u32)v + (m.count - 1u) * (__u32)(int)(((__s64)v + half) >> j->finer))
-			harness_die("job %u: round %u, element %u: %d is not a sum of shifted inputs: the figures would be of something else",
+		if ((__u32)sums[i] !=
+		    (__u32)v + (m.count - 1u) * (__u32)(int)(((__s64)v + half) >> j->finer))
+			harness_die(
+				"job %u: round %u, element %u: %d is not a sum of shifted inputs: the figures would be of something else",
 				j->conf.job, j->round, i, sums[i]);
 	}
 }
@@ -327,8 +333,10 @@ void harness_check(struct harness *r, const struct bench_job *j)
 		enum saina_counter counter;
 		enum bench_branch branch;
 	} want[] = {
-		{ SAINA_C_STORED, BRANCH_STORE },	{ SAINA_C_DUPLICATE, BRANCH_DUPLICATE },
-		{ SAINA_C_COMPLETED, BRANCH_COMPLETE }, { SAINA_C_LATE, BRANCH_LATE },
+		{ SAINA_C_STORED, BRANCH_STORE },
+		{ SAINA_C_DUPLICATE, BRANCH_DUPLICATE },
+		{ SAINA_C_COMPLETED, BRANCH_COMPLETE },
+		{ SAINA_C_LATE, BRANCH_LATE },
 	};
 	struct saina_counters sum = {}, c;
 	__u64 added = j->sent[BRANCH_ACCUMULATE] + j->sent[BRANCH_COMPLETE];
@@ -341,17 +349,18 @@ void harness_check(struct harness *r, const struct bench_job *j)
 	}
 	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++)
 		if (sum.c[want[i].counter] != j->sent[want[i].branch])
-			harness_die("job %u: %llu packets were meant to be %s, %llu were: the figures would be of something else",
-			    j->conf.job, (unsigned long long)j->sent[want[i].branch],
-			    saina_counter_info[want[i].counter].name,
-			    (unsigned long long)sum.c[want[i].counter]);
+			harness_die(
+				"job %u: %llu packets were meant to be %s, %llu were: the figures would be of something else",
+				j->conf.job, (unsigned long long)j->sent[want[i].branch],
+				saina_counter_info[want[i].counter].name,
+				(unsigned long long)sum.c[want[i].counter]);
 	if (sum.c[SAINA_C_COARSENED] != j->coarsened)
 		harness_die("job %u: %llu packets were meant to be coarser, %llu were", j->conf.job,
-			(unsigned long long)j->coarsened,
-			(unsigned long long)sum.c[SAINA_C_COARSENED]);
+			    (unsigned long long)j->coarsened,
+			    (unsigned long long)sum.c[SAINA_C_COARSENED]);
 	if (sum.c[SAINA_C_ADDED] != added)
 		harness_die("job %u: %llu packets were meant to be added, %llu were", j->conf.job,
-		    (unsigned long long)added, (unsigned long long)sum.c[SAINA_C_ADDED]);
+			    (unsigned long long)added, (unsigned long long)sum.c[SAINA_C_ADDED]);
 }
 
 void harness_pin_cpu(void)

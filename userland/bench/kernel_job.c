@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Jobs to measure on that saina.ko owns: made by netlink, read by kfunc. */
+/* Jobs in saina.ko to measure with: created by netlink, their snapshots read by kfunc. */
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -22,7 +22,8 @@ static struct saina_ctl *kernel_open(void)
 	return ctl;
 }
 
-static void kernel_request(struct saina_ctl *ctl, int cmd, const struct saina_attr_class *c, const void *obj)
+static void kernel_request(struct saina_ctl *ctl, int cmd, const struct saina_attr_class *c,
+			   const void *obj)
 {
 	struct nlmsghdr *nlh = saina_ctl_msg(ctl, cmd, 0);
 
@@ -32,7 +33,7 @@ static void kernel_request(struct saina_ctl *ctl, int cmd, const struct saina_at
 }
 
 static void job_create(struct saina_ctl *ctl, unsigned int id, unsigned int payload,
-		    unsigned int workers, unsigned int k, unsigned int pool)
+		       unsigned int workers, unsigned int k, unsigned int pool)
 {
 	struct saina_job_attrs job = {
 		.id = id, .workers = workers, .elements = (__u64)payload * pool,
@@ -91,12 +92,12 @@ static void snapshot_read(struct saina_job_conf *c, __u32 id)
 	if (bpf_map_update_elem(bpf_object__find_map_fd_by_name(obj, "bench_job"), &zero, &id, 0) ||
 	    bpf_prog_test_run_opts(bpf_program__fd(prog), &t) || t.retval != 2 ||
 	    bpf_map_lookup_elem(bpf_object__find_map_fd_by_name(obj, "bench_conf"), &zero, c))
-		harness_die("saina.ko shows programs no job %u", id);
+		harness_die("saina.ko publishes no job %u", id);
 	bpf_object__close(obj);
 }
 
 void kernel_job_create(struct saina_job_conf *c, unsigned int id, unsigned int payload,
-		unsigned int workers, unsigned int k, unsigned int pool)
+		       unsigned int workers, unsigned int k, unsigned int pool)
 {
 	struct saina_ctl *ctl = kernel_open();
 
@@ -106,7 +107,7 @@ void kernel_job_create(struct saina_job_conf *c, unsigned int id, unsigned int p
 	saina_ctl_close(ctl);
 	snapshot_read(c, id);
 	if (c->state != SAINA_JOB_RUNNING || c->payload != payload || c->pool != pool)
-		harness_die("job %u in saina.ko is not as it was asked for", id);
+		harness_die("job %u in saina.ko differs from the request", id);
 }
 
 void kernel_job_delete(unsigned int id)

@@ -32,7 +32,7 @@ double sample_median(const struct sample *s)
 	m = s->v[s->n / 2];
 	if (m != floor(m))
 		return m;
-	/* grouped data: the kernel gives whole ns */
+	/* interpolate in grouped data: the kernel reports whole ns */
 	for (size_t i = 0; i < s->n; i++) {
 		below += s->v[i] < m;
 		equal += s->v[i] == m;

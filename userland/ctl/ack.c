@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Acknowledgements: why a request was refused, in words and by attribute.
+ * Acknowledgements: errno, sentence and attribute of a refusal.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static const struct saina_attr_class *request_class(const struct nlmsghdr *req)
 	return op ? op->class : NULL;
 }
 
-/* The attribute at byte @offs of the request, which may be in a nest. */
+/* Name of the attribute at byte @offs of the request, which may be in a nest. */
 static const char *offending_attr(const struct nlmsghdr *req, __u32 offs)
 {
 	const struct saina_attr_class *c = request_class(req);
@@ -37,8 +37,8 @@ static const char *offending_attr(const struct nlmsghdr *req, __u32 offs)
 	return row ? row->name : NULL;
 }
 
-/* The attribute that is missing, of the request or (@has_nest) of the nest at its
- * byte @nest. */
+/* Name of the missing attribute @type of the request, or (@has_nest) of the nest at byte
+ * @nest of it. */
 static const char *missing_attr(const struct nlmsghdr *req, __u32 type, bool has_nest, __u32 nest)
 {
 	const struct saina_attr_class *c = request_class(req);
@@ -55,7 +55,7 @@ static const char *missing_attr(const struct nlmsghdr *req, __u32 type, bool has
 	return row ? row->name : NULL;
 }
 
-/* Is it that the other side does not know what we know?  Of sainad, and of the kernel's netlink. */
+/* Does sainad, or the kernel's netlink, refuse something because it is of an earlier version? */
 static bool is_version_mismatch(const char *text)
 {
 	const char *end = strstr(text, " is unknown");
@@ -63,9 +63,9 @@ static bool is_version_mismatch(const char *text)
 	return (end && !end[strlen(" is unknown")]) || !strcmp(text, "Unknown attribute type");
 }
 
-/* Sentence and attribute of a refusal; @tlv points behind the fixed part. */
+/* Reads sentence and attribute of a refusal; @tlv: behind the fixed part. */
 static void ext_ack_parse(struct saina_ctl *ctl, const struct nlmsghdr *req, const char *tlv,
-		    const char *end, int err)
+			  const char *end, int err)
 {
 	const struct nlattr *a = (const void *)tlv;
 	__u32 offs = 0, miss = 0, nest = 0;
@@ -118,7 +118,7 @@ static void ext_ack_parse(struct saina_ctl *ctl, const struct nlmsghdr *req, con
 }
 
 int saina_ctl_ack_parse(struct saina_ctl *ctl, const struct nlmsghdr *nlh,
-		      const struct nlmsghdr *req)
+			const struct nlmsghdr *req)
 {
 	const char *body = (const char *)nlh + NLMSG_HDRLEN;
 	const char *end = (const char *)nlh + nlh->nlmsg_len;
@@ -128,14 +128,16 @@ int saina_ctl_ack_parse(struct saina_ctl *ctl, const struct nlmsghdr *nlh,
 	if ((size_t)(end - body) < fixed) {
 		if (nlh->nlmsg_type == NLMSG_DONE)
 			return 0;
-		return saina_ctl_fail(ctl, -EBADMSG, "%s sent a malformed acknowledgement", ctl->peer);
+		return saina_ctl_fail(ctl, -EBADMSG, "%s sent a malformed acknowledgement",
+				      ctl->peer);
 	}
 	memcpy(&err, body, sizeof(err));
 	if (!err)
 		return 0;
 	if (err > 0 || err < -4095)
-		return saina_ctl_fail(ctl, -EBADMSG, "%s sent an error that is none (%d)", ctl->peer, err);
-	/* Without NLM_F_CAPPED the request itself stands before the TLVs. */
+		return saina_ctl_fail(ctl, -EBADMSG, "%s sent an error that is none (%d)",
+				      ctl->peer, err);
+	/* Without NLM_F_CAPPED the request is repeated before the TLVs. */
 	if (nlh->nlmsg_type == NLMSG_ERROR && !(nlh->nlmsg_flags & NLM_F_CAPPED)) {
 		const struct nlmsgerr *e = (const void *)body;
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The client's transport: one socket to whichever control plane is there,
- * requests out, replies, dumps and notifications in.  What comes in is not
- * trusted: lengths are checked before anything is looked at.
+ * The client's transport: one socket to the control plane; sends requests, receives
+ * replies, dumps and notifications.  Received lengths are not trusted.
  */
 #include <errno.h>
 #include <poll.h>
@@ -37,7 +36,7 @@ static long now_ms(void)
 	return ts.tv_sec * 1000L + ts.tv_nsec / 1000000;
 }
 
-/* One datagram, within @deadline (now_ms() scale, negative: for ever). */
+/* Receives one datagram.  @deadline: in units of now_ms(), negative: none. */
 static int ctl_recv(struct saina_ctl *ctl, long deadline)
 {
 	struct sockaddr_nl from = { 0 };
@@ -58,33 +57,37 @@ static int ctl_recv(struct saina_ctl *ctl, long deadline)
 			left = 0;
 		ret = poll(&p, 1, (int)left);
 		if (ret < 0)
-			return saina_ctl_fail(ctl, -errno, "waiting for %s: %s", ctl->peer, strerror(errno));
+			return saina_ctl_fail(ctl, -errno, "waiting for %s: %s", ctl->peer,
+					      strerror(errno));
 		if (!ret)
-			return saina_ctl_fail(ctl, -ETIMEDOUT, "%s did not answer in time", ctl->peer);
+			return saina_ctl_fail(ctl, -ETIMEDOUT, "%s did not answer in time",
+					      ctl->peer);
 		n = recvmsg(ctl->fd, &msg, 0);
 		if (n < 0 && errno == ENOBUFS) {
 			ctl->lost = true;
 			continue;
 		}
-		/* closed, with something of ours that it had not read */
+		/* the peer closed the connection without reading our last message */
 		if (n < 0 && errno == ECONNRESET)
 			n = 0;
 		if (n < 0)
-			return saina_ctl_fail(ctl, -errno, "reading from %s: %s", ctl->peer, strerror(errno));
-		/* Another process can send to a netlink socket: only the kernel counts. */
+			return saina_ctl_fail(ctl, -errno, "reading from %s: %s", ctl->peer,
+					      strerror(errno));
+		/* Any process can send to a netlink socket: accept the kernel's only. */
 	} while (n < 0 || (ctl->kernel && from.nl_pid != 0));
 	if (!n)
-		return saina_ctl_fail(ctl, -ECONNRESET,
-			    "%s closed the connection: sainad stopped, or it is too old for this tool",
-			    ctl->peer);
+		return saina_ctl_fail(
+			ctl, -ECONNRESET,
+			"%s closed the connection: sainad stopped, or it is too old for this tool",
+			ctl->peer);
 	if (msg.msg_flags & MSG_TRUNC)
-		return saina_ctl_fail(ctl, -EMSGSIZE, "%s sent a message longer than %d bytes", ctl->peer,
-			    REPLY_MAX);
+		return saina_ctl_fail(ctl, -EMSGSIZE, "%s sent a message longer than %d bytes",
+				      ctl->peer, REPLY_MAX);
 	return (int)n;
 }
 
-/* Is there a whole message at @nlh?  (mnl_nlmsg_ok() takes lengths above
- * INT_MAX for negative ones.) */
+/* Is there a complete message at @nlh?  (mnl_nlmsg_ok() treats lengths above INT_MAX as
+ * negative.) */
 static bool msg_is_complete(const struct nlmsghdr *nlh, int left)
 {
 	return left >= (int)sizeof(*nlh) && nlh->nlmsg_len >= sizeof(*nlh) &&
@@ -105,7 +108,7 @@ static void queue_push(struct saina_ctl *ctl, const struct nlmsghdr *nlh)
 		ctl->lost = true;
 		return;
 	}
-	/* libmnl looks at attributes up to the aligned end of a message */
+	/* libmnl reads attributes up to the aligned end of a message */
 	n = calloc(1, offsetof(struct notification, nlh) + NLMSG_ALIGN(nlh->nlmsg_len));
 	if (!n) {
 		ctl->lost = true;
@@ -156,7 +159,8 @@ static int ctl_send(struct saina_ctl *ctl, const struct nlmsghdr *nlh)
 	}
 	while (sendmsg(ctl->fd, &msg, MSG_NOSIGNAL) < 0) {
 		if (errno != EINTR)
-			return saina_ctl_fail(ctl, -errno, "writing to %s: %s", ctl->peer, strerror(errno));
+			return saina_ctl_fail(ctl, -errno, "writing to %s: %s", ctl->peer,
+					      strerror(errno));
 	}
 	return 0;
 }
@@ -186,7 +190,7 @@ int saina_ctl_call(struct saina_ctl *ctl, struct nlmsghdr *req,
 				continue;
 			}
 			if (nlh->nlmsg_seq != req->nlmsg_seq)
-				continue;	/* left over from a call given up */
+				continue;	/* of an earlier call that timed out */
 			dump_interrupted |= !!(nlh->nlmsg_flags & NLM_F_DUMP_INTR);
 			if (nlh->nlmsg_type == NLMSG_ERROR || nlh->nlmsg_type == NLMSG_DONE) {
 				ret = saina_ctl_ack_parse(ctl, nlh, req);
@@ -199,18 +203,20 @@ int saina_ctl_call(struct saina_ctl *ctl, struct nlmsghdr *req,
 			}
 			if (!msg_is_ours(ctl, nlh))
 				return saina_ctl_fail(ctl, -EBADMSG, "%s sent a malformed message",
-					    ctl->peer);
-			/* A callback that gives up does not see the rest, but the
-			 * rest must be read for the next call to begin clean. */
+						      ctl->peer);
+			/* After an error of the callback the rest of the reply is read,
+			 * so that it is not taken for the next call's. */
 			if (cb && !stop) {
 				stop = cb(nlh, arg);
 				if (stop < 0 && !ctl->error[0])
-					saina_ctl_fail(ctl, stop, "the answer of %s makes no sense: %s",
-					     ctl->peer, strerror(-stop));
+					saina_ctl_fail(ctl, stop,
+						       "the answer of %s makes no sense: %s",
+						       ctl->peer, strerror(-stop));
 			}
 		}
 		if (n > 0)
-			return saina_ctl_fail(ctl, -EBADMSG, "%s sent a truncated message", ctl->peer);
+			return saina_ctl_fail(ctl, -EBADMSG, "%s sent a truncated message",
+					      ctl->peer);
 	}
 }
 
@@ -275,7 +281,8 @@ int saina_ctl_next(struct saina_ctl *ctl, int timeout_ms,
 				queue_push(ctl, nlh);
 		}
 		if (n > 0)
-			return saina_ctl_fail(ctl, -EBADMSG, "%s sent a truncated message", ctl->peer);
+			return saina_ctl_fail(ctl, -EBADMSG, "%s sent a truncated message",
+					      ctl->peer);
 	}
 }
 

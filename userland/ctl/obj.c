@@ -28,7 +28,7 @@ void saina_ctl_sanitize(char *text)
 	}
 }
 
-/* One attribute after the other, from @a on. */
+/* Decodes the attributes from @a to @end. */
 static int attrs_decode(const struct nlattr *a, const struct nlattr *end,
 			const struct saina_attr_class *c, void *attrs)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Finding the control plane: the kernel's, else the agent's.
+ * Connecting to the control plane: the kernel's, else the agent's.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 #include "ctl/priv.h"
 
-#define TIMEOUT_MS 15000 /* a control plane that is silent for longer is stuck */
+#define TIMEOUT_MS 15000 /* a control plane that takes longer hangs */
 
 static char open_error[512];
 
@@ -55,7 +55,7 @@ static int family_cb(const struct nlmsghdr *nlh, void *arg)
 	return 0;
 }
 
-/* Returns 0, -ENOENT if the kernel has no such family, another errno. */
+/* Returns 0, -ENOENT if the kernel has no such family, or another errno. */
 static int kernel_open(struct saina_ctl *ctl)
 {
 	struct sockaddr_nl me = { .nl_family = AF_NETLINK };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Policies as people write them. */
+/* Policies as strings. */
 #ifndef _SAINA_CORE_POLICY_TEXT_H
 #define _SAINA_CORE_POLICY_TEXT_H
 
 #include "core/policy.h"
 
-/* Any policy as text, and its zero. */
+/* The longest policy string, with its terminator. */
 #define SAINA_POLICY_TEXT_LEN 256
 
 int saina_policy_parse(const char *text, int workers, struct saina_policy *p,

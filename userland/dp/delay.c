@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Frames held on purpose (injected delay).  The program puts them in
- * saina_delay; a thread keeps them until they are due and lets them go:
+ * The delay queue: frames with an injected delay.  The XDP programs put them in the ring
+ * buffer saina_delay; a thread keeps them in a heap until they are due:
  *
- *  - those that came in run through the program again, as live frames of
- *    BPF_PROG_TEST_RUN, with metadata that says "not again".  Live frames must
- *    fit a page: bigger ones run dry, and what the program makes of them is
- *    sent by a packet socket.  (Before 6.11 the kernel lets a frame that comes in
- *    just then interrupt a dry run on the same CPU, and both use its scratch memory:
- *    delays are for the lab);
- *  - those that leave are sent by a packet socket.
+ *  - a received frame runs through the XDP program again, as a live frame of
+ *    BPF_PROG_TEST_RUN; its metadata (SAINA_DELAYED_MAGIC) prevents a second delay.  Live
+ *    frames must fit a page: for longer ones the program is run without effect on the
+ *    network, and a packet socket sends the frame that it returns;
+ *  - a frame to transmit is sent by a packet socket.
+ *
+ * Before Linux 6.11 a frame that arrives during such a run on the same CPU can interrupt
+ * it, and both use the same scratch memory: delays are meant for labs only.
  */
 #include <errno.h>
 #include <linux/if_packet.h>
@@ -28,16 +29,16 @@
 #include "dp/priv.h"
 
 #define META		sizeof(__u64)
-#define LIVE_MAX	3000	/* a page less headroom and skb_shared_info */
-#define QUEUE_MAX	65536	/* frames; more are let go at once */
+#define LIVE_MAX	3000	/* a page without headroom and skb_shared_info */
+#define QUEUE_MAX	65536	/* frames; beyond that the first due is released early */
 
 struct delayed {
 	__u64	due;
-	__u64	order;		/* of equals, first come first served */
+	__u64	order;		/* ties: first in, first out */
 	__u32	ifindex;
 	__u32	out;
 	__u32	len;
-	__u8	frame[];	/* room for META before it: see frame_enqueue() */
+	__u8	frame[];	/* META bytes of metadata, then the frame */
 };
 
 struct dp_delay {
@@ -47,8 +48,8 @@ struct dp_delay {
 	int	stop;		/* eventfd */
 	int	sock;		/* AF_PACKET */
 	struct delayed **heap;
-	size_t	n, room;
-	__u64	order;
+	size_t n, room;
+	__u64 order;
 };
 
 static __u64 now_ns(void)
@@ -122,7 +123,7 @@ static void frame_send(struct dp_delay *d, __u32 ifindex, const void *frame, __u
 		       strerror(errno));
 }
 
-/* sum of the N bytes at P as big-endian 16-bit words, on top of SUM */
+/* Adds the @n bytes at @p to @sum, as big-endian 16-bit words. */
 static __u32 sum16(__u32 sum, const __u8 *p, size_t n)
 {
 	for (; n > 1; p += 2, n -= 2)
@@ -138,9 +139,9 @@ static __u16 fold(__u32 sum)
 }
 
 /*
- * That the sender leaves the UDP checksum to the device is a note in the skb, which a
- * copy of the frame does not have.  Such a frame has the sum of the pseudo header
- * (RFC 768) in the field: the rest is done here.
+ * With checksum offload the UDP checksum field holds the sum of the pseudo header
+ * (RFC 768) only, and the device is to add the rest.  The copy of a frame loses the
+ * mark that says so: complete the checksum here.
  */
 static void checksum_finish(__u8 *frame, size_t len)
 {
@@ -149,8 +150,8 @@ static void checksum_finish(__u8 *frame, size_t len)
 	__u16 sum;
 
 	if (len < ETH_HLEN + sizeof(struct iphdr) + sizeof(struct udphdr) ||
-	    frame[12] != ETHERTYPE_IP >> 8 || frame[13] != (ETHERTYPE_IP & 0xff) ||
-	    ip[0] != 0x45 || (ip[6] & 0x3f) || ip[7] || ip[9] != IPPROTO_UDP)
+	    frame[12] != ETHERTYPE_IP >> 8 || frame[13] != (ETHERTYPE_IP & 0xff) || ip[0] != 0x45 ||
+	    (ip[6] & 0x3f) || ip[7] || ip[9] != IPPROTO_UDP)
 		return;
 	udp_len = udp[4] << 8 | udp[5];
 	if (udp_len < sizeof(struct udphdr) || udp_len > (size_t)(frame + len - udp))
@@ -186,8 +187,8 @@ static void frame_rerun(struct dp_delay *d, struct delayed *h)
 		dp_log(d->dp, 1, "a delayed frame is lost at port #%u: %s", h->ifindex,
 		       strerror(errno));
 	else if (h->len > LIVE_MAX && t.retval == XDP_REDIRECT)
-		/* an answer to the sender, who is bound to this port; what goes to
-		 * many does not leave by redirect when it is that big */
+		/* An answer to the sender, which is bound to this port: a frame that
+		 * long is never redirected to many ports. */
 		frame_send(d, h->ifindex, out, t.data_size_out);
 }
 
@@ -276,9 +277,9 @@ static void delay_free(struct dp_delay *d)
 }
 
 /**
- * saina_dp_delay_start() - let delayed frames go when they are due
+ * saina_dp_delay_start() - start the thread that sends delayed frames when they are due
  *
- * Starts a thread; without it frames of ports with an injected delay are lost.
+ * Without it frames of ports with an injected delay are lost.
  */
 int saina_dp_delay_start(struct saina_dp *dp)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Opening the data path: load the object, or take over what is pinned. */
+/* Opening the data path: loads the objects, or takes over those that are pinned. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -19,11 +19,11 @@
 enum { SAINA_ELEMS_LIST(SIZE_NAME) SIZES };
 SAINA_ASSERT(SIZES == DP_SIZES, "DP_SIZES");
 
-/* Who changes one of these puts the next SAINA_LAYOUT into uapi/saina/bpf.h. */
+/* A change of one of these requires the next SAINA_LAYOUT in uapi/saina/bpf.h. */
 #define LAYOUT_SIZE(TYPE, SIZE) \
-	SAINA_ASSERT(sizeof(struct TYPE) == (SIZE), #TYPE " has another size: so has SAINA_LAYOUT")
+	SAINA_ASSERT(sizeof(struct TYPE) == (SIZE), #TYPE " has another size: increase SAINA_LAYOUT")
 SAINA_ASSERT(SAINA_LAYOUT == 14, "the sizes below are those of layout 14");
-SAINA_ASSERT(DP_MAPS == 51, "there are other maps: so is SAINA_LAYOUT");
+SAINA_ASSERT(DP_MAPS == 51, "there are other maps: increase SAINA_LAYOUT");
 LAYOUT_SIZE(saina_global, 12);
 LAYOUT_SIZE(saina_job_conf, 2304);
 LAYOUT_SIZE(saina_job_rt, 208);
@@ -44,34 +44,31 @@ LAYOUT_SIZE(saina_event, 40);
 LAYOUT_SIZE(saina_relay_msg, 8256);
 LAYOUT_SIZE(saina_delay_msg, 9240);
 
-const char *const dp_map_name[DP_MAPS] = {
-	[DP_GLOBAL] = "saina_global",
-	[DP_JOBS] = "saina_jobs",
-	[DP_RT] = "saina_rt",
-	[DP_CLOCK] = "saina_clock",
-	[DP_COUNTED] = "saina_counted",
-	[DP_SIGNS] = "saina_signs",
-	[DP_FANOUT] = "saina_fanout",
-	[DP_WCOUNT] = "saina_wcount",
-	[DP_GCOUNT] = "saina_gcount",
-	[DP_LOCKS] = "saina_locks",
-	[DP_PORTS] = "saina_ports",
-	[DP_TX] = "saina_tx",
-	[DP_JOIN_SRC] = "saina_join_src",
-	[DP_EVENTS] = "saina_events",
-	[DP_RELAY] = "saina_relay",
-	[DP_DELAY] = "saina_delay",
-	[DP_FANOUT_IFB] = "saina_fanout_ifb",
-	[DP_TC_HANDOFF] = "saina_tc_handoff",
-	[DP_ASKED] = "saina_asked",
-	[DP_EVENT_SEEN] = "saina_event_seen",
-	[DP_ARRIVAL] = "saina_arrival",
-	SAINA_ELEMS_LIST(MAP_NAME_HOT)
-	SAINA_ELEMS_LIST(MAP_NAME_RING)
-	SAINA_ELEMS_LIST(MAP_NAME_INPUT)
-	SAINA_ELEMS_LIST(MAP_NAME_VIEW)
-	SAINA_ELEMS_LIST(MAP_NAME_SHM_RESULTS)
-};
+const char *const dp_map_name[DP_MAPS] = { [DP_GLOBAL] = "saina_global",
+					   [DP_JOBS] = "saina_jobs",
+					   [DP_RT] = "saina_rt",
+					   [DP_CLOCK] = "saina_clock",
+					   [DP_COUNTED] = "saina_counted",
+					   [DP_SIGNS] = "saina_signs",
+					   [DP_FANOUT] = "saina_fanout",
+					   [DP_WCOUNT] = "saina_wcount",
+					   [DP_GCOUNT] = "saina_gcount",
+					   [DP_LOCKS] = "saina_locks",
+					   [DP_PORTS] = "saina_ports",
+					   [DP_TX] = "saina_tx",
+					   [DP_JOIN_SRC] = "saina_join_src",
+					   [DP_EVENTS] = "saina_events",
+					   [DP_RELAY] = "saina_relay",
+					   [DP_DELAY] = "saina_delay",
+					   [DP_FANOUT_IFB] = "saina_fanout_ifb",
+					   [DP_TC_HANDOFF] = "saina_tc_handoff",
+					   [DP_ASKED] = "saina_asked",
+					   [DP_EVENT_SEEN] = "saina_event_seen",
+					   [DP_ARRIVAL] = "saina_arrival",
+					   SAINA_ELEMS_LIST(MAP_NAME_HOT) SAINA_ELEMS_LIST(
+						   MAP_NAME_RING) SAINA_ELEMS_LIST(MAP_NAME_INPUT)
+						   SAINA_ELEMS_LIST(MAP_NAME_VIEW)
+							   SAINA_ELEMS_LIST(MAP_NAME_SHM_RESULTS) };
 
 #define SIZE_VALUE(E) E,
 const __u32 dp_elems[DP_SIZES] = { SAINA_ELEMS_LIST(SIZE_VALUE) };
@@ -105,8 +102,9 @@ int dp_fail(struct saina_dp *dp, int err, const char *fmt, ...)
 	vsnprintf(dp->error, sizeof(dp->error), fmt, ap);
 	va_end(ap);
 	if (err == -EMFILE)
-		snprintf(dp->error, sizeof(dp->error),
-			 "no descriptor is left for its maps: raise LimitNOFILE= of sainad's unit (or `ulimit -n`) and start it again");
+		snprintf(
+			dp->error, sizeof(dp->error),
+			"no descriptor is left for its maps: raise LimitNOFILE= of sainad's unit (or `ulimit -n`) and start it again");
 	return err;
 }
 
@@ -116,7 +114,7 @@ const char *saina_dp_error(const struct saina_dp *dp)
 	return dp ? dp->error : "out of memory";
 }
 
-/* Were there pins, so that jobs may be running already? */
+/* Was a pinned data path taken over, so that jobs may be running? */
 bool saina_dp_taken_over(const struct saina_dp *dp)
 {
 	return dp->taken_over;
@@ -151,9 +149,10 @@ static int maps_adopt(struct saina_dp *dp)
 	for (int i = 0; i < DP_MAPS; i++) {
 		dp->map[i] = bpf_obj_get(dp_pin_path(dp, path, dp_map_name[i]));
 		if (dp->map[i] < 0)
-			return dp_fail(dp, -errno,
-				       "%s: %s; the pins are incomplete, remove the directory's content",
-				       path, strerror(errno));
+			return dp_fail(
+				dp, -errno,
+				"%s: %s; the pins are incomplete, remove the directory's content",
+				path, strerror(errno));
 	}
 	err = dp_progs_adopt(dp);
 	if (err)
@@ -179,7 +178,7 @@ static int maps_load(struct saina_dp *dp)
 	return dp_progs_pin(dp);
 }
 
-/* Unlinks the pins, of any layout, whose names begin with @kind; returns how many. */
+/* Unlinks the pins of any layout whose names begin with @kind; returns how many. */
 static int pins_unlink(const struct saina_dp *dp, const char *kind)
 {
 	DIR *dir = opendir(dp->pin_dir);
@@ -194,7 +193,7 @@ static int pins_unlink(const struct saina_dp *dp, const char *kind)
 	return n;
 }
 
-/* Programs first: without theirs the others are no data path to be taken over. */
+/* Programs first: without their pins the rest is not taken over. */
 static int pins_remove(const struct saina_dp *dp)
 {
 	int programs = pins_unlink(dp, DP_PIN_PROG);
@@ -205,8 +204,8 @@ static int pins_remove(const struct saina_dp *dp)
 	return programs;
 }
 
-/* What is pinned is of a start that did not get far, or not wanted, or of another
- * version; its maps are not looked at. */
+/* Stops a pinned data path that is incomplete, not wanted, or of another version.  Its
+ * maps are not read. */
 static void pinned_stop(struct saina_dp *dp)
 {
 	bool ours = dp_progs_are_pinned(dp);
@@ -222,9 +221,9 @@ static void pinned_stop(struct saina_dp *dp)
 
 /**
  * saina_dp_open() - load the data path, or take over the one that is pinned
- * @dp: out: the handle.  After a failure it is good for saina_dp_error() and
- *	saina_dp_close() only, or NULL if there was no memory
- * @opts: see there; NULL for none
+ * @out: the handle.  After a failure only saina_dp_error() and saina_dp_close() may be
+ *	called with it; NULL without memory
+ * @opts: NULL: defaults
  *
  * Returns 0 or a negative errno.
  */
@@ -273,8 +272,8 @@ int saina_dp_open(struct saina_dp **out, const struct saina_dp_opts *opts)
 }
 
 /**
- * saina_dp_close() - let go of the data path
- * @unpin: stop it: detach from all ports, remove the pins.  False leaves it
+ * saina_dp_close() - close the handle
+ * @unpin: stop the data path: detach from all ports, remove the pins.  False: it keeps
  *	running if it is pinned
  */
 void saina_dp_close(struct saina_dp *dp, bool unpin)
@@ -296,7 +295,7 @@ void saina_dp_close(struct saina_dp *dp, bool unpin)
 	free(dp);
 }
 
-/* The flag INJECT is ours, the rest the caller's. */
+/* The flag INJECT follows from the faults of the ports; the others are the caller's. */
 int dp_global_write(struct saina_dp *dp)
 {
 	struct saina_global g = dp->global;
@@ -316,8 +315,9 @@ int dp_global_write(struct saina_dp *dp)
 }
 
 /**
- * saina_dp_global_set() - the aggregator's address
- * @g: from now on; no packet is ours before the first call
+ * saina_dp_global_set() - set the aggregator's address
+ *
+ * Before the first call the programs pass every frame.
  */
 int saina_dp_global_set(struct saina_dp *dp, const struct saina_global *g)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What the program says by itself: events, and answers for slow ports. */
+/* The ring buffers of the programs: events, and answers that the agent is to relay. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 #include <sys/epoll.h>
 #include "dp/priv.h"
 
-/* The last one of a dispatch: libbpf stops at it, having budget_spent it. */
+/* libbpf stops after the record for which its callback returns an error. */
 static int budget_spent(struct saina_dp *dp)
 {
 	return dp->budget && !--dp->budget ? -EAGAIN : 0;
@@ -44,7 +44,7 @@ void dp_rings_close(struct saina_dp *dp)
 	dp->rings_epoll = -1;
 }
 
-/* Each by itself, so that neither keeps the other waiting. */
+/* One ring_buffer each: a flood of events does not delay relays, and vice versa. */
 static int rings_open(struct saina_dp *dp)
 {
 	static const struct {
@@ -87,7 +87,7 @@ int saina_dp_event_fd(struct saina_dp *dp)
 }
 
 /**
- * saina_dp_event_dispatch() - call back for what waits, events first
+ * saina_dp_event_dispatch() - call back for the records that wait, events first
  *
  * Returns 0, or a negative errno.
  */

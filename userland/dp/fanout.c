@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Outlets: where the tc program sends results to all workers of a job at once.  An
- * outlet is an interface of kind ifb whose egress filters copy what is redirected to
- * it to the ports of all active workers.  A job has one while a
- * worker of it is behind a port with the tc hook.
+ * The fan-out ifb of a job: the tc program redirects a result to this interface, whose
+ * egress filters copy it to the ports of all active workers.  A job has one while one of
+ * its workers is behind a port with the tc hook.
  */
 #include <errno.h>
 #include <net/if.h>
@@ -14,10 +13,10 @@
 #include "net/links.h"
 #include "net/tc.h"
 
-#define PRIO_FIRST	1	/* of the port in place 0 */
-#define NAME_TRIES		64	/* other agents in this namespace have outlets, too */
+#define PRIO_FIRST	1	/* of the filter for port[0] */
+#define NAME_TRIES	64	/* names may be taken by other agents in this namespace */
 
-/* The interface's alias says whose it is. */
+/* The interface's alias names its owner: a pin directory, or a process. */
 static void alias_format(const struct saina_dp *dp, char *alias, size_t size, const char *job)
 {
 	if (dp->pinned)
@@ -38,13 +37,14 @@ static int ifb_create(struct saina_dp *dp, __u32 job, int *ifindex)
 		err = tc_ifb_add(name, alias, ifindex);
 	}
 	if (err)
-		return dp_fail(dp, err,
-			       "no interface of kind ifb can be made: %s (kernel modules ifb, sch_ingress)",
-			       strerror(-err));
+		return dp_fail(
+			dp, err,
+			"no interface of kind ifb can be made: %s (kernel modules ifb, sch_ingress)",
+			strerror(-err));
 	return 0;
 }
 
-/* A port that has gone is no error: its workers will be found dead. */
+/* A port that no longer exists is no error: its workers will be declared dead. */
 static int mirror_add(struct saina_dp *dp, struct dp_fanout_ifb *o, __u32 port)
 {
 	char name[IF_NAMESIZE];
@@ -59,10 +59,10 @@ static int mirror_add(struct saina_dp *dp, struct dp_fanout_ifb *o, __u32 port)
 		err = tc_mirror_add(o->ifindex, PRIO_FIRST + i, port);
 		if (!err)
 			o->port[i] = port;
-		return !err || err == -ENODEV || err == -EINVAL ?
-			       0 :
-			       dp_fail(dp, err, "results cannot be copied to port %s: %s",
-				       dp_ifname(port, name), strerror(-err));
+		return !err || err == -ENODEV || err == -EINVAL
+			       ? 0
+			       : dp_fail(dp, err, "results cannot be copied to port %s: %s",
+					 dp_ifname(port, name), strerror(-err));
 	}
 	return dp_fail(dp, -ENOSPC, "results cannot be copied to so many ports");
 }
@@ -74,11 +74,11 @@ static bool port_has_tc(struct saina_dp *dp, __u32 ifindex)
 	return p && p->tc[DP_TC_IN] != DP_TC_NONE;
 }
 
-/* The port of an active worker, or 0. */
+/* ifindex of the port of worker @w, 0 if it is not active. */
 static __u32 worker_port(const struct saina_job_conf *c, int w)
 {
-	return c->worker[w].flags & SAINA_BIND_BOUND && c->active >> w & 1 ? c->worker[w].ifindex :
-									     0;
+	return c->worker[w].flags & SAINA_BIND_BOUND && c->active >> w & 1 ? c->worker[w].ifindex
+									   : 0;
 }
 
 static bool ifb_is_needed(struct saina_dp *dp, const struct saina_job_conf *c)
@@ -107,7 +107,7 @@ static int mirrors_add(struct saina_dp *dp, struct dp_fanout_ifb *o, const struc
 	return err;
 }
 
-/* From now on results go to @ifindex. */
+/* Results are redirected to @ifindex from now on. */
 static int ifb_publish(struct saina_dp *dp, __u32 job, __u32 ifindex)
 {
 	if (bpf_map_update_elem(dp->map[DP_FANOUT_IFB], &job, &ifindex, BPF_ANY))
@@ -115,7 +115,7 @@ static int ifb_publish(struct saina_dp *dp, __u32 job, __u32 ifindex)
 	return 0;
 }
 
-/* A new interface takes the place of the one there is, if any. */
+/* Creates an interface, which replaces the present one, if any. */
 static int ifb_replace(struct saina_dp *dp, struct dp_job *j, const struct saina_job_conf *c)
 {
 	struct dp_fanout_ifb o = { .known = true };
@@ -172,7 +172,7 @@ void dp_fanout_ifb_remove(struct saina_dp *dp, struct dp_job *j, __u32 job)
 	j->ifb = (struct dp_fanout_ifb){};
 }
 
-/* Somebody may have removed the interface, or filters of it. */
+/* Replaces the interface if somebody removed it or changed its filters. */
 void dp_fanout_ifb_repair(struct saina_dp *dp, struct dp_job *j)
 {
 	const struct dp_fanout_ifb *o = &j->ifb;
@@ -187,11 +187,11 @@ void dp_fanout_ifb_repair(struct saina_dp *dp, struct dp_job *j)
 	if (ifb_replace(dp, j, &j->conf))
 		dp_log(dp, 0, "%s", dp->error);
 	else
-		dp_log(dp, 1, "job %u: the interface of its results was changed by others and is made anew",
+		dp_log(dp, 1,
+		       "job %u: the interface of its results was changed by others and is replaced",
 		       j->conf.job);
 }
 
-/* Is it an outlet of ours? */
 static bool ifb_is_ours(const struct saina_dp *dp, const struct link *link)
 {
 	char alias[256];
@@ -200,7 +200,7 @@ static bool ifb_is_ours(const struct saina_dp *dp, const struct link *link)
 	return !strcmp(link->kind, "ifb") && !strncmp(link->alias, alias, strlen(alias));
 }
 
-/* Of a job that was taken over: which interface, but not its filters. */
+/* After a take-over the interface is known, but not its filters. */
 void dp_fanout_ifb_adopt(struct saina_dp *dp, struct dp_job *j, __u32 job)
 {
 	struct links links = { 0 };
@@ -216,7 +216,7 @@ void dp_fanout_ifb_adopt(struct saina_dp *dp, struct dp_job *j, __u32 job)
 	links_close(&links);
 }
 
-/* Interfaces that a run in the same directory has left. */
+/* Removes interfaces that an earlier run with this pin directory left behind. */
 void dp_fanout_ifb_remove_strays(struct saina_dp *dp)
 {
 	struct links links = { 0 };
@@ -229,7 +229,7 @@ void dp_fanout_ifb_remove_strays(struct saina_dp *dp)
 	links_close(&links);
 }
 
-/* Can this kernel do it?  Asked once, before anything depends on it. */
+/* Does this kernel support ifb and mirroring?  Checked before a port gets the tc hook. */
 int dp_fanout_ifb_probe(struct saina_dp *dp)
 {
 	int ifindex, err;
@@ -242,7 +242,8 @@ int dp_fanout_ifb_probe(struct saina_dp *dp)
 	err = tc_mirror_add(ifindex, PRIO_FIRST, ifindex);
 	tc_link_del(ifindex);
 	if (err)
-		return dp_fail(dp, err, "no filter can mirror: %s (kernel modules cls_u32, act_mirred)",
+		return dp_fail(dp, err,
+			       "no filter can mirror: %s (kernel modules cls_u32, act_mirred)",
 			       strerror(-err));
 	dp->can_ifb = true;
 	return 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Views: what each group of a job sees of its table.  Which there are the outer map alone
- * says, so an agent that takes over finds them.
+ * Views: the copy of a job's parameters that each of its groups is sent (policy grouped).
+ * The outer map alone says which exist, so that an agent that takes over finds them.
  */
 #include <unistd.h>
 #include "dp/priv.h"
@@ -23,7 +23,7 @@ static bool view_exists(const struct saina_dp *dp, int outer, __u32 key)
 	return !bpf_map_lookup_elem(dp->map[outer], &key, &id);
 }
 
-/* A table may have more groups than the policy that comes after it, or fewer. */
+/* The policy in force may have more or fewer groups than the next one. */
 static unsigned int groups_needed(const struct saina_job_conf *c)
 {
 	return c->policy.groups > c->next.groups ? c->policy.groups : c->next.groups;
@@ -54,7 +54,7 @@ static void views_remove(struct saina_dp *dp, const struct saina_job_conf *c, un
 	for (; group < SAINA_WORKERS_MAX; group++) {
 		__u32 key = group_key(c->job, group);
 
-		/* there are those of the first groups */
+		/* views exist for groups 0 .. n - 1 */
 		if (!view_exists(dp, outer, key))
 			break;
 		bpf_map_delete_elem(dp->map[outer], &key);
@@ -66,7 +66,7 @@ void dp_group_shrink(struct saina_dp *dp, const struct saina_job_conf *c)
 	unsigned int groups = groups_needed(c);
 	struct saina_job_rt rt;
 
-	/* there may be a table still of a policy that is asked for no more */
+	/* The data path may still run a policy that the snapshot no longer has. */
 	if (saina_dp_job_rt(dp, c->job, &rt))
 		return;
 	views_remove(dp, c, groups > rt.policy.groups ? groups : rt.policy.groups);

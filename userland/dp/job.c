@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Jobs: their maps, their snapshots, the sets of ports their results go to. */
+/* Jobs: their maps, their snapshots, the ports that their results are sent to. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static void job_maps_close(struct dp_job_maps *m)
 	*m = no_maps;
 }
 
-/* The inner map of a job, by the identifier that its outer map shows. */
+/* Opens the inner map of a job, by the id that its outer map has. */
 int dp_inner_open(const struct saina_dp *dp, int outer, __u32 job)
 {
 	__u32 id;
@@ -34,7 +34,7 @@ int dp_inner_open(const struct saina_dp *dp, int outer, __u32 job)
 	return bpf_map_get_fd_by_id(id);
 }
 
-/* What the kernel has of a job: for a handle that took over. */
+/* After a take-over: opens the maps that the kernel has of a job. */
 static void job_adopt(struct saina_dp *dp, __u32 job, struct dp_job *j)
 {
 	int fd, size;
@@ -111,33 +111,36 @@ int dp_map_new(struct saina_dp *dp, enum bpf_map_type type, const char *what, __
 	snprintf(name, sizeof(name), "saina_%.4s%u", what, job);
 	fd = bpf_map_create(type, name, sizeof(__u32), value, entries, &opts);
 	if (fd < 0)
-		return dp_fail(dp, -errno, "no memory for %s of job %u (%u entries of %u bytes): %s",
-			       what, job, entries, value, strerror(errno));
+		return dp_fail(dp, -errno,
+			       "no memory for %s of job %u (%u entries of %u bytes): %s", what, job,
+			       entries, value, strerror(errno));
 	return fd;
 }
 
-static int job_maps_create(struct saina_dp *dp, const struct saina_job_conf *c, struct dp_job_maps *m)
+static int job_maps_create(struct saina_dp *dp, const struct saina_job_conf *c,
+			   struct dp_job_maps *m)
 {
 	__u32 slot = sizeof(struct saina_slot_meta) + 4 * c->payload;
 
 	*m = no_maps;
 	if ((m->hot = dp_map_new(dp, BPF_MAP_TYPE_ARRAY, "hot", c->job, slot, c->pool,
-			      BPF_F_INNER_MAP)) < 0)
+				 BPF_F_INNER_MAP)) < 0)
 		return m->hot;
 	if ((m->ring = dp_map_new(dp, BPF_MAP_TYPE_ARRAY, "ring", c->job, slot,
-			       c->segments * c->ring, BPF_F_INNER_MAP)) < 0)
+				  c->segments * c->ring, BPF_F_INNER_MAP)) < 0)
 		return m->ring;
 	if ((m->counted = dp_map_new(dp, BPF_MAP_TYPE_ARRAY, "counted", c->job,
-				  sizeof(struct saina_counted), c->segments, BPF_F_INNER_MAP)) < 0)
+				     sizeof(struct saina_counted), c->segments, BPF_F_INNER_MAP)) <
+	    0)
 		return m->counted;
 	if ((m->signs = dp_map_new(dp, BPF_MAP_TYPE_ARRAY, "signs", c->job, sizeof(__u64),
-				c->segments * c->sign_words, BPF_F_INNER_MAP)) < 0)
+				   c->segments * c->sign_words, BPF_F_INNER_MAP)) < 0)
 		return m->signs;
 	if ((m->fanout = dp_map_new(dp, BPF_MAP_TYPE_DEVMAP_HASH, "fanout", c->job,
-				 sizeof(struct bpf_devmap_val), SAINA_FANOUT_MAX, 0)) < 0)
+				    sizeof(struct bpf_devmap_val), SAINA_FANOUT_MAX, 0)) < 0)
 		return m->fanout;
 	if ((m->wcount = dp_map_new(dp, BPF_MAP_TYPE_PERCPU_ARRAY, "wcount", c->job,
-				 sizeof(struct saina_counters), SAINA_WORKERS_MAX, 0)) < 0)
+				    sizeof(struct saina_counters), SAINA_WORKERS_MAX, 0)) < 0)
 		return m->wcount;
 	return 0;
 }
@@ -160,7 +163,7 @@ static void outer_clear(struct saina_dp *dp, int outer, __u32 job)
 	bpf_map_delete_elem(dp->map[outer], &job);
 }
 
-/* Snapshot first, so that no packet finds half a job. */
+/* The snapshot is removed first, so that no packet meets a job without maps. */
 static void outers_clear(struct saina_dp *dp, const struct dp_job *j)
 {
 	int size = dp_size_index(j->conf.payload);
@@ -177,8 +180,8 @@ static void outers_clear(struct saina_dp *dp, const struct dp_job *j)
 	dp_shm_clear(dp, &j->conf);
 }
 
-/* Adds or changes one port of a devmap.  A port that has gone is no error: its
- * workers will be found dead. */
+/* Adds or updates a port in a devmap.  A port that no longer exists is no error: its
+ * workers will be declared dead. */
 static void devmap_set(struct saina_dp *dp, int fd, int ifindex)
 {
 	struct bpf_devmap_val v = {
@@ -200,7 +203,7 @@ static bool port_is_wanted(const struct saina_job_conf *c, __u32 ifindex)
 	return false;
 }
 
-/* Ports that must be reached are added before the snapshot is in force... */
+/* Adds the ports of active workers, before the snapshot is in force. */
 static void fanout_grow(struct saina_dp *dp, const struct dp_job_maps *m,
 			const struct saina_job_conf *c)
 {
@@ -219,7 +222,7 @@ static void fanout_grow(struct saina_dp *dp, const struct dp_job_maps *m,
 	}
 }
 
-/* ... and those that must not, removed after. */
+/* Removes the other ports, after it is in force. */
 static void fanout_shrink(const struct dp_job_maps *m, const struct saina_job_conf *c)
 {
 	__u32 have[SAINA_FANOUT_MAX], key, *prev = NULL;
@@ -284,7 +287,7 @@ void dp_jobs_remove_ifbs(struct saina_dp *dp)
 	}
 }
 
-/* A fresh one-element map, so that a program sees the old or the new. */
+/* In a new map of one element: a program sees the old or the new snapshot, never a mix. */
 static int snapshot_publish(struct saina_dp *dp, const struct saina_job_conf *c)
 {
 	__u32 zero = 0;
@@ -302,8 +305,8 @@ static int snapshot_publish(struct saina_dp *dp, const struct saina_job_conf *c)
 }
 
 /*
- * A controller sets k each round: that is one byte in the snapshot that is in force, whose
- * other bytes are written over with what they are.  No grace period to wait for.
+ * A controller may set k each round: one byte of the snapshot in force.  It is updated in
+ * place, the other bytes with their present values, so that no grace period has to pass.
  */
 static bool snapshot_set_k(struct saina_dp *dp, struct dp_job *j, const struct saina_job_conf *c)
 {
@@ -351,9 +354,11 @@ static int conf_check(struct saina_dp *dp, const struct saina_job_conf *c)
 /* Round and clock of a job begin afresh; of generation 0 they are in nobody's use. */
 static int rt_reset(struct saina_dp *dp, __u32 job, __u32 generation, __u32 first_round)
 {
-	struct saina_job_rt rt = { .generation = generation, .next_round = first_round,
+	struct saina_job_rt rt = { .generation = generation,
+				   .next_round = first_round,
 				   .base = first_round };
-	struct saina_clock clock = { .generation = generation, .low = first_round,
+	struct saina_clock clock = { .generation = generation,
+				     .low = first_round,
 				     .base = first_round };
 
 	if (bpf_map_update_elem(dp->map[DP_RT], &job, &rt, BPF_ANY))
@@ -363,7 +368,7 @@ static int rt_reset(struct saina_dp *dp, __u32 job, __u32 generation, __u32 firs
 	return 0;
 }
 
-/* What was measured of another job of that number is not of this one. */
+/* Arrival times of an earlier job with this id. */
 static void arrivals_clear(struct saina_dp *dp, __u32 job)
 {
 	const struct saina_arrival none = { 0 };
@@ -375,9 +380,9 @@ static void arrivals_clear(struct saina_dp *dp, __u32 job)
 	}
 }
 
-/* A new generation: new maps but for the counters, and the round state reset. */
+/* A new generation: creates all maps but the counters', and resets the round state. */
 static int job_restart(struct saina_dp *dp, struct dp_job *j, const struct saina_job_conf *conf,
-		     __u32 first_round)
+		       __u32 first_round)
 {
 	int size = dp_size_index(conf->payload), err;
 	__u32 job = conf->job;
@@ -394,7 +399,7 @@ static int job_restart(struct saina_dp *dp, struct dp_job *j, const struct saina
 			outer_clear(dp, DP_HOT + old, job);
 			outer_clear(dp, DP_RING + old, job);
 		}
-		/* what was counted stays until the job is removed */
+		/* counters are kept until the job is removed */
 		close(m.wcount);
 		m.wcount = j->maps.wcount;
 		j->maps.wcount = -1;
@@ -405,8 +410,8 @@ static int job_restart(struct saina_dp *dp, struct dp_job *j, const struct saina
 	}
 	j->conf = *conf;
 	arrivals_clear(dp, job);
-	/* of no generation until the maps are there: where the snapshot is
-	 * saina.ko's, the program may have the new one already */
+	/* Generation 0 marks the state unused until the maps are there: with saina.ko
+	 * the program may see the new snapshot already. */
 	err = rt_reset(dp, job, 0, first_round);
 	if (err)
 		goto clear;
@@ -425,7 +430,7 @@ static int job_restart(struct saina_dp *dp, struct dp_job *j, const struct saina
 	return 0;
 
 clear:
-	/* what an earlier generation has put there, too */
+	/* also the maps of an earlier generation */
 	outers_clear(dp, j);
 	dp_fanout_ifb_remove(dp, j, job);
 close:
@@ -434,16 +439,15 @@ close:
 }
 
 /**
- * saina_dp_job_publish() - make a job's snapshot the one in force
+ * saina_dp_job_publish() - put a job's snapshot in force
  * @conf: the snapshot
  * @first_round: for a new generation: the next round to open
  *
- * The first publish of a generation makes the job's maps.  If one fails that
- * replaces a snapshot of the same generation, the old one stays in force; if one
- * of a new generation fails half way, the job is gone from the data path.
+ * The first publish of a generation creates the job's maps.  If a later one fails, the
+ * present snapshot stays in force; if the first one fails half way, the job is removed
+ * from the data path.
  */
-int saina_dp_job_publish(struct saina_dp *dp, const struct saina_job_conf *conf,
-			 __u32 first_round)
+int saina_dp_job_publish(struct saina_dp *dp, const struct saina_job_conf *conf, __u32 first_round)
 {
 	struct dp_job *j;
 	bool fresh;
@@ -486,7 +490,7 @@ int saina_dp_job_publish(struct saina_dp *dp, const struct saina_job_conf *conf,
 	return 0;
 }
 
-/* Take a job out of the data path, its maps and counters with it. */
+/* Removes a job with its maps and counters. */
 int saina_dp_job_remove(struct saina_dp *dp, __u16 job)
 {
 	struct dp_job *j = dp_job_find(dp, job);
@@ -511,7 +515,7 @@ int saina_dp_job_get(struct saina_dp *dp, __u16 job, struct saina_job_conf *conf
 	return 0;
 }
 
-/* What the data path has decided about a job so far, read under its lock. */
+/* The round state of a job, read under its lock. */
 int saina_dp_job_rt(struct saina_dp *dp, __u16 job, struct saina_job_rt *rt)
 {
 	__u32 key = job;
@@ -523,7 +527,7 @@ int saina_dp_job_rt(struct saina_dp *dp, __u16 job, struct saina_job_rt *rt)
 	return 0;
 }
 
-/* The clock of a job of table mode, read under its lock. */
+/* The clock of a job with a parameter server, read under its lock. */
 int saina_dp_job_clock(struct saina_dp *dp, __u16 job, struct saina_clock *clock)
 {
 	__u32 key = job;

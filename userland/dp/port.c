@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Ports: which hook has the program (XDP by bpf_link here, tc in tc.c), injected faults. */
+/* Ports: attaching the XDP program, by bpf_link (the tc program: tc.c); injected faults. */
 #include <dirent.h>
 #include <errno.h>
 #include <net/if.h>
@@ -43,7 +43,7 @@ static void tc_handoff_disable(struct saina_dp *dp, __u32 ifindex)
 	bpf_map_delete_elem(dp->map[DP_TC_HANDOFF], &ifindex);
 }
 
-/* The door is closed first: without XDP before it, whatever comes could use it. */
+/* Disables the hand-over first: without XDP any frame could carry its mark. */
 static void xdp_detach(struct saina_dp *dp, struct dp_port *p, bool unpin)
 {
 	char path[PATH_MAX];
@@ -70,7 +70,7 @@ static int xdp_attach(struct saina_dp *dp, struct dp_port *p, bool generic)
 
 	if (p->xdp >= 0 && p->generic == generic)
 		return 0;
-	/* the kernel has one place for both ways */
+	/* native and generic mode exclude each other */
 	xdp_detach(dp, p, true);
 	link = bpf_link_create(dp->prog[DP_PROG_XDP], p->ifindex, BPF_XDP, &opts);
 	if (link < 0) {
@@ -79,14 +79,15 @@ static int xdp_attach(struct saina_dp *dp, struct dp_port *p, bool generic)
 		if (err == -EOPNOTSUPP)
 			return dp_fail(dp, err, "port %s: its driver has no native XDP", name);
 		if (err == -EBUSY || err == -EEXIST)
-			return dp_fail(dp, -EBUSY,
-				       "port %s: another XDP program is attached to it; `ip link show %s` tells which",
-				       name, name);
+			return dp_fail(
+				dp, -EBUSY,
+				"port %s: another XDP program is attached to it; `ip link show %s` tells which",
+				name, name);
 		return dp_fail(dp, err, "port %s: the XDP program cannot be attached: %s", name,
 			       strerror(-err));
 	}
 	if (dp->pinned) {
-		unlink(link_path(dp, path, p->ifindex)); /* of a device that had this number */
+		unlink(link_path(dp, path, p->ifindex)); /* of an earlier device with this ifindex */
 		if (bpf_obj_pin(link, path)) {
 			err = dp_fail(dp, -errno, "cannot pin %s: %s", path, strerror(errno));
 			close(link);
@@ -98,7 +99,7 @@ static int xdp_attach(struct saina_dp *dp, struct dp_port *p, bool generic)
 	return 0;
 }
 
-/* What is lost on the way out of a port with the tc hook is lost by a program of its own. */
+/* Attaches the tc egress program if the port has losses on the way out, else detaches it. */
 static int tc_out_update(struct saina_dp *dp, struct dp_port *p)
 {
 	struct saina_port_conf c;
@@ -121,7 +122,7 @@ static void tc_detach(struct saina_dp *dp, struct dp_port *p, bool unpin)
 		dp_jobs_port_tc(dp, false);
 }
 
-/* The outlets are there before the program that needs them. */
+/* The ifbs of jobs are created before a packet can need them. */
 static int tc_attach(struct saina_dp *dp, struct dp_port *p)
 {
 	int err;
@@ -158,19 +159,20 @@ static void port_remove(struct saina_dp *dp, struct dp_port *p, bool unpin)
 }
 
 /**
- * saina_dp_attach() - the program onto a port, at this hook and no other
+ * saina_dp_attach() - attach the program to a port, at this hook and no other
  * @hook: not SAINA_DP_NONE
- * @tc_handoff: with XDP, results that it cannot redirect leave by the tc program, if that can be
- *	attached, too; not where somebody takes frames between the two
+ * @tc_handoff: with XDP: attach the tc program, too, if possible; XDP hands results over to it
+ *	that it cannot redirect.  Not where something between the two consumes frames
  *
- * A port that is at another hook is at both for a moment: what the XDP program
- * takes never gets to tc.  0 also if it is there already.
- * -EOPNOTSUPP: the driver has no native XDP; -EBUSY: something of others is in the
- * way.  After a failure the port is as it was, unless it was to change between the two
- * ways of XDP, which exclude each other.
+ * A port that changes its hook has both for a moment: frames that the XDP program
+ * consumes never reach tc.
+ *
+ * Returns 0, also if the program is attached already; -EOPNOTSUPP: the driver has no native
+ * XDP; -EBUSY: another program or qdisc prevents it; another errno.  After a failure the
+ * port is as it was, unless it was to change between native and generic XDP, which exclude
+ * each other.
  */
-int saina_dp_attach(struct saina_dp *dp, int ifindex, enum saina_dp_hook hook,
-		    bool tc_handoff)
+int saina_dp_attach(struct saina_dp *dp, int ifindex, enum saina_dp_hook hook, bool tc_handoff)
 {
 	struct bpf_devmap_val v = { .ifindex = ifindex };
 	struct dp_port *p = dp_port_find(dp, ifindex);
@@ -183,8 +185,7 @@ int saina_dp_attach(struct saina_dp *dp, int ifindex, enum saina_dp_hook hook,
 		return dp_fail(dp, -ENOSPC, "%d ports are the most there can be", DP_PORTS_MAX);
 	if (fresh)
 		p = port_add(dp, ifindex);
-	err = hook == SAINA_DP_TC ? tc_attach(dp, p) :
-				    xdp_attach(dp, p, hook == SAINA_DP_GENERIC);
+	err = hook == SAINA_DP_TC ? tc_attach(dp, p) : xdp_attach(dp, p, hook == SAINA_DP_GENERIC);
 	v.bpf_prog.fd = dp_port_egress(dp, ifindex);
 	if (!err && fresh && bpf_map_update_elem(dp->map[DP_TX], &key, &v, BPF_ANY))
 		err = dp_fail(dp, -errno, "port %s: cannot be redirected to: %s",
@@ -203,9 +204,9 @@ int saina_dp_attach(struct saina_dp *dp, int ifindex, enum saina_dp_hook hook,
 }
 
 /**
- * saina_dp_detach() - take the program off a port
+ * saina_dp_detach() - detach the program from a port
  *
- * Also right when the device has gone.  Its injected faults are forgotten.
+ * The device need not exist any more.  Injected faults of the port are removed.
  */
 int saina_dp_detach(struct saina_dp *dp, int ifindex)
 {
@@ -220,7 +221,7 @@ int saina_dp_detach(struct saina_dp *dp, int ifindex)
 	return dp_global_write(dp);
 }
 
-/* Where the program is on a port; of both, XDP. */
+/* The hook of a port; XDP if the tc program is attached, too. */
 enum saina_dp_hook saina_dp_hook(struct saina_dp *dp, int ifindex)
 {
 	const struct dp_port *p = dp_port_find(dp, ifindex);
@@ -233,7 +234,7 @@ enum saina_dp_hook saina_dp_hook(struct saina_dp *dp, int ifindex)
 }
 
 /**
- * saina_dp_attached() - the ports the program is on
+ * saina_dp_attached() - the ports that the program is attached to
  * @ifindexes: out, up to @max
  *
  * Returns how many were written.
@@ -248,11 +249,10 @@ int saina_dp_attached(struct saina_dp *dp, int *ifindexes, int max)
 }
 
 /**
- * saina_dp_repair() - put back what others have removed
+ * saina_dp_repair() - restore filters and fan-out ifbs that others have removed
  *
- * Filters of ours, and interfaces that results go through: to be called when the
- * traffic control of some interface was changed, or an interface is gone.  Where that
- * cannot be done the port is without the tc program: saina_dp_hook().
+ * To be called after traffic control of an interface changed or an interface was removed.
+ * A port whose filter cannot be restored loses the tc hook: see saina_dp_hook().
  */
 void saina_dp_repair(struct saina_dp *dp)
 {
@@ -305,8 +305,7 @@ static void pinned_xdp_adopt(struct saina_dp *dp, int ifindex)
 		return;
 	}
 	p->xdp = fd;
-	p->generic = !bpf_xdp_query(ifindex, 0, &query) &&
-		     query.attach_mode == XDP_ATTACHED_SKB;
+	p->generic = !bpf_xdp_query(ifindex, 0, &query) && query.attach_mode == XDP_ATTACHED_SKB;
 }
 
 static void pinned_tc_adopt(struct saina_dp *dp, const char *name)
@@ -327,8 +326,8 @@ static void pinned_tc_adopt(struct saina_dp *dp, const char *name)
 	}
 }
 
-/* The attachments of the run we take over from.  Links of devices that have gone
- * meanwhile say ifindex 0. */
+/* Adopts the attachments that are pinned.  The link of a device that no longer exists has
+ * ifindex 0. */
 int dp_ports_adopt(struct saina_dp *dp)
 {
 	struct dirent *e;
@@ -377,8 +376,8 @@ int dp_port_egress(struct saina_dp *dp, int ifindex)
 }
 
 /**
- * saina_dp_port_set() - injected faults of a port
- * @c: what to inject; its random sequences start anew
+ * saina_dp_port_set() - inject faults at a port
+ * @c: the faults; their random sequences restart
  */
 int saina_dp_port_set(struct saina_dp *dp, int ifindex, const struct saina_port_conf *c)
 {
@@ -397,7 +396,7 @@ int saina_dp_port_set(struct saina_dp *dp, int ifindex, const struct saina_port_
 	return err ? err : dp_global_write(dp);
 }
 
-/* The same back, with the numbers drawn so far; all 0 if nothing was ever set. */
+/* The injected faults, with the random numbers drawn so far; all 0 if none were set. */
 int saina_dp_port_get(struct saina_dp *dp, int ifindex, struct saina_port_conf *c)
 {
 	__u32 key = ifindex;

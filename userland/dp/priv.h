@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the files of the data path library share. */
+/* Shared by the files of the data path library. */
 #ifndef SAINA_DP_PRIV_H
 #define SAINA_DP_PRIV_H
 
@@ -43,12 +43,12 @@ enum dp_map {
 	DP_MAPS = DP_SHM_RESULTS + DP_SIZES
 };
 
-/* The first two are of one object, the others of the next. */
+/* XDP and EGRESS are in saina_xdp.bpf.o, the others in saina_tc.bpf.o. */
 enum dp_prog { DP_PROG_XDP, DP_PROG_EGRESS, DP_PROG_TC, DP_PROG_TC_OUT, DP_PROGS };
 
 enum dp_ring { DP_RING_EVENTS, DP_RING_RELAY, DP_RINGS };
 
-/* A job's inner maps, -1 where there is none. */
+/* Inner maps of a job; -1: none. */
 struct dp_job_maps {
 	int	hot, ring, counted, signs, fanout, wcount;
 };
@@ -66,7 +66,7 @@ struct dp_fanout_ifb {
 };
 
 struct dp_job {
-	bool	known;		/* the kernel has been asked what it has */
+	bool	known;		/* pinned maps have been looked up */
 	bool	live;		/* a snapshot is published: the rest is valid */
 	struct saina_job_conf conf;
 	struct dp_job_maps maps;
@@ -79,10 +79,10 @@ enum dp_tc_side { DP_TC_IN, DP_TC_OUT, DP_TC_SIDES };
 #define DP_TC_CLSACT	(-2)
 
 /**
- * struct dp_port - a port that has a program
- * @xdp: link of the XDP program, -1: it is not there
- * @generic: how it is there
- * @tc: tcx link of the tc program, DP_TC_CLSACT: a filter, or DP_TC_NONE
+ * struct dp_port - a port with a program
+ * @xdp: link of the XDP program, -1: not attached
+ * @generic: attached in generic mode
+ * @tc: tcx link of the tc program, DP_TC_CLSACT: a filter on clsact, or DP_TC_NONE
  */
 struct dp_port {
 	int	ifindex;
@@ -99,11 +99,11 @@ struct saina_dp {
 	bool	pinned;			/* pin_dir is valid */
 	bool	taken_over;
 	int	map[DP_MAPS];
-	int	prog[DP_PROGS];		/* those of tc: -1 where the kernel does not take them */
-	char	tc_error[256];		/* why */
-	bool	can_ifb;		/* the kernel can make them */
+	int	prog[DP_PROGS];		/* of the tc hook: -1 if they could not be loaded */
+	char	tc_error[256];		/* the reason */
+	bool	can_ifb;		/* the kernel supports ifb and mirroring */
 	int	cpus;
-	struct saina_global global;	/* flags: as asked for, without INJECT */
+	struct saina_global global;	/* without the flag INJECT */
 	struct dp_job *job[SAINA_JOBS_MAX];
 	struct dp_port port[DP_PORTS_MAX];
 	int	ports;
@@ -117,40 +117,39 @@ struct saina_dp {
 extern const char *const dp_map_name[DP_MAPS];
 extern const __u32 dp_elems[DP_SIZES];
 
-/* Index of a payload size in dp_elems, -1 if there is no such size. */
+/* Index of a payload size in dp_elems, -1: no such size. */
 int dp_size_index(__u32 elems);
 
 void dp_log(const struct saina_dp *dp, int level, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Keeps the sentence for saina_dp_error() and returns @err. */
+/* Sets the sentence of saina_dp_error() and returns @err. */
 int dp_fail(struct saina_dp *dp, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* dp.c */
 const char *dp_pin_path(const struct saina_dp *dp, char *path, const char *name);
 
-/* dp_prog.c */
-#define DP_PIN_PROG	"prog-"		/* and the layout of the maps, and a program's name */
+/* prog.c */
+#define DP_PIN_PROG	"prog-"		/* followed by LAYOUT-NAME */
 
-/* Loads the XDP programs, and with them the maps: those that we have with @reuse,
- * else they are put in dp->map. */
+/* Loads the XDP programs.  @reuse: onto the maps of @dp; else dp->map gets new ones. */
 int dp_progs_load(struct saina_dp *dp, bool reuse, int *prog);
-/* The tc programs onto the maps we have; why not is in tc_error. */
+/* Loads the tc programs onto the maps of @dp; on failure tc_error has the reason. */
 void dp_progs_load_tc(struct saina_dp *dp, int *prog);
 int dp_progs_pin(struct saina_dp *dp);
-bool dp_progs_are_pinned(const struct saina_dp *dp);	/* and all else, on maps of our layout */
+bool dp_progs_are_pinned(const struct saina_dp *dp);	/* with maps of our layout */
 int dp_progs_adopt(struct saina_dp *dp);
 void dp_progs_close(struct saina_dp *dp);
 void dp_progs_upgrade(struct saina_dp *dp);
 
-/* dp_share.c */
-/* Nobody shares memory with this job any more. */
+/* shm.c */
+/* Removes the shared memory of a job. */
 void dp_shm_clear(struct saina_dp *dp, const struct saina_job_conf *c);
 
 /* group.c */
-/* The views that the groups of @c need are there; before its snapshot is in force. */
+/* Creates the views that the groups of @c need; before its snapshot is in force. */
 int dp_group_grow(struct saina_dp *dp, const struct saina_job_conf *c);
-/* ... and no others; after. */
+/* Removes the views that they do not need; after. */
 void dp_group_shrink(struct saina_dp *dp, const struct saina_job_conf *c);
 void dp_group_clear(struct saina_dp *dp, const struct saina_job_conf *c);
 
@@ -161,20 +160,20 @@ int dp_map_new(struct saina_dp *dp, enum bpf_map_type type, const char *what, __
 int dp_outer_set(struct saina_dp *dp, int outer, __u32 key, __u32 job, int inner);
 struct dp_job *dp_job_find(struct saina_dp *dp, __u16 job);	/* NULL: not published */
 void dp_jobs_free(struct saina_dp *dp);
-/* A port got the tc hook (@there) or lost it: outlets come or go. */
+/* Creates (@there) or removes the ifbs that a port with the tc hook requires. */
 int dp_jobs_port_tc(struct saina_dp *dp, bool there);
 void dp_jobs_repair(struct saina_dp *dp);
 void dp_jobs_remove_ifbs(struct saina_dp *dp);
-/* Bring the devmap entries of a port in line with its injected faults. */
+/* Updates the devmap entries of a port after its injected faults changed. */
 void dp_job_port_changed(struct saina_dp *dp, int ifindex);
 
-/* dp_port.c */
+/* port.c */
 struct dp_port *dp_port_find(struct saina_dp *dp, int ifindex);
 const char *dp_ifname(int ifindex, char *name);
 int dp_ports_adopt(struct saina_dp *dp);
-void dp_ports_upgrade(struct saina_dp *dp);	/* put dp->prog on them */
+void dp_ports_upgrade(struct saina_dp *dp);	/* attach dp->prog */
 void dp_ports_close(struct saina_dp *dp, bool unpin);
-/* Egress program's descriptor if frames that leave by it are injected, or -1. */
+/* Descriptor of the egress program if the port has faults on the way out, else -1. */
 int dp_port_egress(struct saina_dp *dp, int ifindex);
 int dp_global_write(struct saina_dp *dp);
 
@@ -185,7 +184,7 @@ bool dp_tc_adopt(struct saina_dp *dp, const char *name, int *ifindex, int tc[DP_
 int dp_tc_upgrade(struct saina_dp *dp, const struct dp_port *p, enum dp_tc_side s);
 int dp_tc_repair(struct saina_dp *dp, const struct dp_port *p);
 
-/* fanout.c: as the fan-out set of a job, grown before the snapshot, shrunk after */
+/* fanout.c: ports are added before a snapshot is in force, and removed after */
 int dp_fanout_ifb_probe(struct saina_dp *dp);
 int dp_fanout_ifb_grow(struct saina_dp *dp, struct dp_job *j, const struct saina_job_conf *c);
 void dp_fanout_ifb_shrink(struct saina_dp *dp, struct dp_job *j, const struct saina_job_conf *c);
@@ -194,10 +193,10 @@ void dp_fanout_ifb_adopt(struct saina_dp *dp, struct dp_job *j, __u32 job);
 void dp_fanout_ifb_repair(struct saina_dp *dp, struct dp_job *j);
 void dp_fanout_ifb_remove_strays(struct saina_dp *dp);
 
-/* dp_event.c */
+/* event.c */
 void dp_rings_close(struct saina_dp *dp);
 
-/* dp_delay.c */
+/* delay.c */
 void dp_delay_stop(struct saina_dp *dp);
 
 #endif /* SAINA_DP_PRIV_H */

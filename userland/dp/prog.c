@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The programs of the data path: which object, loaded onto which maps. */
+/* The programs of the data path: finding the objects, loading, pinning, replacing them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -14,7 +14,7 @@
 #endif
 
 #define OBJECT_NAME	"saina_xdp.bpf.o"
-#define TC_NAME		"saina_tc"	/* instead of saina_xdp, beside it */
+#define TC_NAME		"saina_tc"	/* its object's name has this for saina_xdp */
 
 static const char *const prog_name[DP_PROGS] = {
 	[DP_PROG_XDP] = "saina_xdp",
@@ -23,15 +23,15 @@ static const char *const prog_name[DP_PROGS] = {
 	[DP_PROG_TC_OUT] = "saina_tc_out",
 };
 
-/* The program on the ports, for BPF_PROG_TEST_RUN; the descriptor stays ours. */
+/* The XDP program, for BPF_PROG_TEST_RUN.  Not to be closed by the caller. */
 int saina_dp_prog_fd(const struct saina_dp *dp)
 {
 	return dp->prog[DP_PROG_XDP];
 }
 
-/* libbpf's libbpf_print callback has no argument; opening is done by one thread. */
+/* libbpf's print callback has no argument for the handle. */
 static __thread struct saina_dp *log_to;
-static __thread bool log_failures_as_debug;	/* a failure is no error */
+static __thread bool log_failures_as_debug;	/* of an optional object */
 
 static int libbpf_print(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
@@ -74,12 +74,13 @@ static int map_object_find(struct saina_dp *dp)
 	snprintf(dp->object, sizeof(dp->object), "%s/lib/saina/%s", SAINA_PREFIX, OBJECT_NAME);
 	if (!access(dp->object, R_OK))
 		return 0;
-	return dp_fail(dp, -ENOENT,
-		       "%s is neither beside the program nor in %s/lib/saina; install it or set SAINA_BPF_OBJECT",
-		       OBJECT_NAME, SAINA_PREFIX);
+	return dp_fail(
+		dp, -ENOENT,
+		"%s is neither beside the program nor in %s/lib/saina; install it or set SAINA_BPF_OBJECT",
+		OBJECT_NAME, SAINA_PREFIX);
 }
 
-/* The variant for saina.ko lies beside the other. */
+/* The variant for saina.ko is in the same directory. */
 static int xdp_object_find(struct saina_dp *dp)
 {
 	static const char end[] = ".bpf.o", variant[] = "_kmod.bpf.o";
@@ -90,17 +91,19 @@ static int xdp_object_find(struct saina_dp *dp)
 		return err;
 	if (len < strlen(end) || strcmp(dp->object + len - strlen(end), end) ||
 	    len - strlen(end) + sizeof(variant) > sizeof(dp->object))
-		return dp_fail(dp, -EINVAL, "%s: a BPF object is called something%s", dp->object, end);
+		return dp_fail(dp, -EINVAL, "%s: the name of a BPF object must end in %s",
+			       dp->object, end);
 	strcpy(dp->object + len - strlen(end), variant);
 	if (!access(dp->object, R_OK))
 		return 0;
-	return dp_fail(dp, -errno,
-		       "cannot read the BPF object %s, which is for saina.ko: %s; install it, or unload the module",
-		       dp->object, strerror(errno));
+	return dp_fail(
+		dp, -errno,
+		"cannot read the BPF object %s, which is for saina.ko: %s; install it, or unload the module",
+		dp->object, strerror(errno));
 }
 
-/* Opens and loads an object; with @reuse its maps are those we have.  @optional: it may
- * fail. */
+/* Opens and loads an object.  @reuse: onto the maps of @dp.  @optional: a failure is
+ * logged as debug message. */
 static int object_load(struct saina_dp *dp, const char *path, bool reuse, bool optional,
 		       struct bpf_object **out)
 {
@@ -113,8 +116,8 @@ static int object_load(struct saina_dp *dp, const char *path, bool reuse, bool o
 	libbpf_set_print(libbpf_print);
 	obj = bpf_object__open_file(path, NULL);
 	if (!obj) {
-		err = dp_fail(dp, -errno, "%s is not a BPF object of this library's kind: %s",
-			      path, strerror(errno));
+		err = dp_fail(dp, -errno, "%s cannot be opened as a BPF object: %s", path,
+			      strerror(errno));
 		goto out;
 	}
 	for (int i = 0; reuse && i < DP_MAPS; i++) {
@@ -142,7 +145,7 @@ out:
 	return err;
 }
 
-/* Programs @from up to @to, of an object at @path. */
+/* Duplicates the descriptors of programs @from .. @to - 1 of the object at @path. */
 static int progs_dup(struct saina_dp *dp, const struct bpf_object *obj, const char *path, int *prog,
 		     int from, int to)
 {
@@ -190,8 +193,8 @@ int dp_progs_load(struct saina_dp *dp, bool reuse, int *prog)
 	return err;
 }
 
-/* The object of the tc programs: it lies beside the other, and is called as that one but
- * for the hook. */
+/* The object of the tc programs: in the same directory, its name with saina_tc instead of
+ * saina_xdp. */
 static int tc_object_find(struct saina_dp *dp, char *path, size_t size)
 {
 	static const char xdp[] = "saina_xdp";
@@ -199,11 +202,12 @@ static int tc_object_find(struct saina_dp *dp, char *path, size_t size)
 
 	base = base ? base + 1 : dp->object;
 	if (strncmp(base, xdp, strlen(xdp)))
-		return dp_fail(dp, -ENOENT, "%s is not called %s..., so none goes with it",
+		return dp_fail(dp, -ENOENT,
+			       "%s: the name does not begin with %s, so its tc object has none",
 			       dp->object, xdp);
 	if (snprintf(path, size, "%.*s" TC_NAME "%s", (int)(base - dp->object), dp->object,
 		     base + strlen(xdp)) >= (int)size)
-		return dp_fail(dp, -ENAMETOOLONG, "%s: too long a name", dp->object);
+		return dp_fail(dp, -ENAMETOOLONG, "%s: the name is too long", dp->object);
 	if (access(path, R_OK))
 		return dp_fail(dp, -errno, "%s: %s", path, strerror(errno));
 	return 0;
@@ -238,8 +242,8 @@ static const char *prog_path(const struct saina_dp *dp, char *path, int prog)
 	return dp_pin_path(dp, path, name);
 }
 
-/* Programs last, that of the ports behind the other: its pin says "complete", and by
- * its name which layout the maps have. */
+/* The XDP program is pinned last: its pin marks the directory complete, and its name has
+ * the layout of the maps. */
 int dp_progs_pin(struct saina_dp *dp)
 {
 	char path[PATH_MAX];
@@ -266,9 +270,10 @@ int dp_progs_adopt(struct saina_dp *dp)
 	for (int i = 0; i < DP_PROGS; i++) {
 		dp->prog[i] = bpf_obj_get(prog_path(dp, path, i));
 		if (dp->prog[i] < 0 && i < DP_PROG_TC)
-			return dp_fail(dp, -errno,
-				       "%s: %s; the pins are incomplete, remove the directory's content",
-				       path, strerror(errno));
+			return dp_fail(
+				dp, -errno,
+				"%s: %s; the pins are incomplete, remove the directory's content",
+				path, strerror(errno));
 	}
 	return 0;
 }
@@ -296,10 +301,9 @@ static bool prog_is_same(int a, int b)
 }
 
 /*
- * After a take-over: if the programs installed are others than those that run,
- * they take their place, port by port, on the same maps.  All state is in the
- * maps, so no round is lost; where a new one does not fit them, the old one goes
- * on.
+ * After a take-over: replaces the running programs by the installed ones if they differ,
+ * port by port, on the same maps.  All state is in the maps, so no round is lost.  If the
+ * new programs do not fit the maps, the old ones stay.
  */
 void dp_progs_upgrade(struct saina_dp *dp)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Reading the state of a job: open slots, results, who was heard where. */
+/* Reading the state of a job: slots, results, arrival times, sources of JOIN. */
 #include <errno.h>
 #include <string.h>
 #include "dp/priv.h"
 
-/* The largest slot there is. */
+/* A slot of any payload size fits. */
 struct any_slot {
 	struct saina_slot_meta meta;
 	__s32 sum[SAINA_ELEMS_MAX];
@@ -32,7 +32,7 @@ int saina_dp_slot(struct saina_dp *dp, __u16 job, __u32 index, struct saina_slot
 }
 
 /**
- * saina_dp_arrival() - when the gradients of a worker came, compared to the first one's
+ * saina_dp_arrival() - arrival times of a worker's gradients, relative to the first one's
  * @a: out; all 0 if none has come in this generation of the job
  */
 int saina_dp_arrival(struct saina_dp *dp, __u16 job, __u32 worker, struct saina_arrival *a)
@@ -54,7 +54,7 @@ int saina_dp_arrival(struct saina_dp *dp, __u16 job, __u32 worker, struct saina_
  * @m: out: its head
  * @sums: out: payload elements of it
  *
- * Returns -ENOENT if it is not there (yet, or any more).
+ * Returns -ENOENT if the round is not finished, or no longer in the ring.
  */
 int saina_dp_result(struct saina_dp *dp, __u16 job, __u32 segment, __u32 round,
 		    struct saina_slot_meta *m, __s32 *sums)
@@ -66,7 +66,7 @@ int saina_dp_result(struct saina_dp *dp, __u16 job, __u32 segment, __u32 round,
 	if (!j || segment >= j->conf.segments)
 		return dp_fail(dp, -ENOENT, "job %u has no segment %u", job, segment);
 	key = (round & (j->conf.ring - 1)) * j->conf.segments + segment;
-	/* twice the same is not one that was being overwritten */
+	/* Two equal reads: the entry was not being overwritten. */
 	do {
 		if (bpf_map_lookup_elem(j->maps.ring, &key, &slot) ||
 		    bpf_map_lookup_elem(j->maps.ring, &key, &again))
@@ -81,11 +81,11 @@ int saina_dp_result(struct saina_dp *dp, __u16 job, __u32 segment, __u32 round,
 }
 
 /**
- * saina_dp_join_src_pop() - by which port and from which MAC a JOIN came
- * @ip, @udp_port: its source
+ * saina_dp_join_src_pop() - port and MAC address that a JOIN came from
+ * @ip, @udp_port: its source address
  * @nonce: its nonce, host order
  *
- * Forgets it: the next JOIN with that nonce is noted anew.
+ * Removes the entry; the next JOIN with that nonce makes another one.
  */
 int saina_dp_join_src_pop(struct saina_dp *dp, __be32 ip, __be16 udp_port, __u64 nonce,
 			  struct saina_place *p)
@@ -93,6 +93,7 @@ int saina_dp_join_src_pop(struct saina_dp *dp, __be32 ip, __be16 udp_port, __u64
 	struct saina_addr key = { .nonce = nonce, .ip = ip, .udp_port = udp_port };
 
 	if (bpf_map_lookup_and_delete_elem(dp->map[DP_JOIN_SRC], &key, p))
-		return dp_fail(dp, -errno, "nobody has joined from that address by a port of ours");
+		return dp_fail(dp, -errno,
+			       "no JOIN came from that address by a port with the program");
 	return 0;
 }

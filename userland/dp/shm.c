@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * By reference: input arrays of workers, and boards.  What there is stands in the outer maps
- * alone, so an agent that takes over finds it.
+ * Shared memory: input arrays of workers, and rings of results.  The outer maps alone say
+ * which exist, so that an agent that takes over finds them.
  */
 #include <errno.h>
 #include <string.h>
@@ -22,26 +22,27 @@ static __u32 inner_map_id(const struct saina_dp *dp, int outer, __u32 key)
 	return bpf_map_lookup_elem(dp->map[outer], &key, &id) ? 0 : id;
 }
 
-/* Also frozen, so that those who get it can neither write nor map it to write. */
+/* Frozen: workers that get it can neither write to it nor map it writable. */
 static int results_create(struct saina_dp *dp, const struct saina_job_conf *c, int size)
 {
 	__u32 entry = sizeof(struct saina_shm_result_head) + 4 * c->payload;
 	int fd, err;
 
-	fd = dp_map_new(dp, BPF_MAP_TYPE_ARRAY, "board", c->job, entry,
+	fd = dp_map_new(dp, BPF_MAP_TYPE_ARRAY, "results", c->job, entry,
 			c->segments * SAINA_SHM_RESULTS_ROUNDS, SHM_FLAGS);
 	if (fd < 0)
 		return fd;
-	err = bpf_map_freeze(fd) ? dp_fail(dp, -errno, "cannot freeze the board of job %u: %s", c->job,
-					   strerror(errno)) :
-				   dp_outer_set(dp, DP_SHM_RESULTS + size, c->job, c->job, fd);
+	err = bpf_map_freeze(fd) ? dp_fail(dp, -errno, "cannot freeze the results of job %u: %s",
+					   c->job, strerror(errno))
+				 : dp_outer_set(dp, DP_SHM_RESULTS + size, c->job, c->job, fd);
 	if (!err)
 		return fd;
 	close(fd);
 	return err;
 }
 
-static int input_create(struct saina_dp *dp, const struct saina_job_conf *c, int size, unsigned int w)
+static int input_create(struct saina_dp *dp, const struct saina_job_conf *c, int size,
+			unsigned int w)
 {
 	__u32 entry = sizeof(struct saina_input_head) + 4 * c->payload;
 	int fd, err;
@@ -56,7 +57,7 @@ static int input_create(struct saina_dp *dp, const struct saina_job_conf *c, int
 	return err;
 }
 
-int saina_dp_shm_grant(struct saina_dp *dp, __u16 job, unsigned int w, int fd[2], __u32 *board)
+int saina_dp_shm_grant(struct saina_dp *dp, __u16 job, unsigned int w, int fd[2], __u32 *results_id)
 {
 	struct dp_job *j = dp_job_find(dp, job);
 	int size;
@@ -76,7 +77,7 @@ int saina_dp_shm_grant(struct saina_dp *dp, __u16 job, unsigned int w, int fd[2]
 		close(fd[1]);
 		return fd[0];
 	}
-	*board = inner_map_id(dp, DP_SHM_RESULTS + size, job);
+	*results_id = inner_map_id(dp, DP_SHM_RESULTS + size, job);
 	return 0;
 }
 
@@ -92,7 +93,7 @@ int saina_dp_shm_revoke(struct saina_dp *dp, __u16 job, unsigned int w)
 	bpf_map_delete_elem(dp->map[DP_INPUT + size], &key);
 	fd = results_create(dp, &j->conf, size);
 	if (fd < 0) {
-		/* none is better than one that it can read */
+		/* No ring rather than one that the worker can still read. */
 		key = job;
 		bpf_map_delete_elem(dp->map[DP_SHM_RESULTS + size], &key);
 		return fd;

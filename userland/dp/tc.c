@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The tc hook of a port: a tcx link where the kernel has those (6.6), else a filter
- * on clsact, which others may remove: saina_dp_repair() attaches it again.  What
- * others have there stays: a tcx link is a place of its own, and our filter lets
- * foreign frames through to later ones.
+ * The tc hook of a port: a tcx link where the kernel supports it (6.6), else a filter on
+ * clsact, which others may remove: saina_dp_repair() restores it.  Programs and filters of
+ * others stay: tcx runs several programs, and our filter passes foreign frames on.
  */
 #include <errno.h>
 #include <net/if.h>
@@ -13,26 +12,25 @@
 #include "dp/priv.h"
 #include "net/tc.h"
 
-/* <linux/bpf.h> of 6.6; the headers we build with may be older */
+/* From <linux/bpf.h> of 6.6; the build may use older headers. */
 #define TCX_INGRESS	((enum bpf_attach_type)46)
 #define TCX_EGRESS	((enum bpf_attach_type)47)
 #define TCX_LINK	11
-#define TCX_BEFORE	(1u << 3)	/* first of all */
+#define TCX_BEFORE	(1u << 3)	/* before all others */
 
 #define PRIORITY	1
 #define HANDLE		0x5a1a
-#define HANDLE_OWN	0x5a1b		/* and the clsact qdisc under it is ours */
+#define HANDLE_OWN	0x5a1b		/* the clsact qdisc was created by us, too */
 
 static const struct {
 	enum bpf_attach_type tcx;
 	enum bpf_tc_attach_point point;
 	enum dp_prog prog;
 	const char *pin;
-	const char *clsact_pin;		/* of the program: a filter has nothing to pin */
+	const char *clsact_pin;		/* pins the program: a filter cannot be pinned */
 } side[DP_TC_SIDES] = {
 	[DP_TC_IN] = { TCX_INGRESS, BPF_TC_INGRESS, DP_PROG_TC, "link-tc", "clsact-tc" },
-	[DP_TC_OUT] = { TCX_EGRESS, BPF_TC_EGRESS, DP_PROG_TC_OUT, "link-tc-out",
-			"clsact-tc-out" },
+	[DP_TC_OUT] = { TCX_EGRESS, BPF_TC_EGRESS, DP_PROG_TC_OUT, "link-tc-out", "clsact-tc-out" },
 };
 
 static const char *pin_path(const struct saina_dp *dp, char *path, enum dp_tc_side s, int ifindex,
@@ -64,7 +62,7 @@ static struct bpf_tc_opts tc_opts(__u32 handle)
 	};
 }
 
-/* The handle of our filter, 0: it is not there.  (libbpf would say so on stderr.) */
+/* Handle of our filter, 0: none.  (libbpf's query would print to stderr.) */
 static __u32 clsact_find(int ifindex, enum dp_tc_side s)
 {
 	for (__u32 handle = HANDLE; handle <= HANDLE_OWN; handle++)
@@ -73,7 +71,7 @@ static __u32 clsact_find(int ifindex, enum dp_tc_side s)
 	return 0;
 }
 
-/* The kernel puts a new filter before the others of its priority. */
+/* A new filter runs before the others of its priority. */
 static int filter_attach(struct saina_dp *dp, int ifindex, enum dp_tc_side s, __u32 handle)
 {
 	struct bpf_tc_hook hook = tc_hook(ifindex, side[s].point);
@@ -84,9 +82,10 @@ static int filter_attach(struct saina_dp *dp, int ifindex, enum dp_tc_side s, __
 	opts.prog_fd = dp->prog[side[s].prog];
 	err = bpf_tc_attach(&hook, &opts);
 	if (err)
-		return dp_fail(dp, err,
-			       "port %s: the tc program cannot be attached: %s (filters of others: tc filter show dev %s ingress)",
-			       dp_ifname(ifindex, name), strerror(-err), name);
+		return dp_fail(
+			dp, err,
+			"port %s: the tc program cannot be attached: %s (filters of others: tc filter show dev %s ingress)",
+			dp_ifname(ifindex, name), strerror(-err), name);
 	return 0;
 }
 
@@ -98,15 +97,16 @@ static int clsact_attach(struct saina_dp *dp, int ifindex, enum dp_tc_side s)
 	int err = tc_ingress_kind(ifindex, kind, sizeof(kind));
 
 	if (!err && !strcmp(kind, "ingress"))
-		return dp_fail(dp, -EBUSY,
-			       "port %s: its ingress qdisc is another's (policing of Open vSwitch, a bandwidth limit of libvirt): on this kernel that excludes the tc hook",
-			       dp_ifname(ifindex, name));
+		return dp_fail(
+			dp, -EBUSY,
+			"port %s: its ingress qdisc is another's (policing of Open vSwitch, a bandwidth limit of libvirt): on this kernel that excludes the tc hook",
+			dp_ifname(ifindex, name));
 	if (!err && !kind[0])
 		err = bpf_tc_hook_create(&both);
 	else if (clsact_find(ifindex, s == DP_TC_IN ? DP_TC_OUT : DP_TC_IN) != HANDLE_OWN)
-		handle = HANDLE; /* no filter of ours says that the qdisc is ours */
+		handle = HANDLE; /* the qdisc is not ours */
 	if (err)
-		return dp_fail(dp, err, "port %s: no clsact qdisc can be made: %s%s",
+		return dp_fail(dp, err, "port %s: no clsact qdisc can be added: %s%s",
 			       dp_ifname(ifindex, name), strerror(-err),
 			       err == -ENOENT ? " (kernel module sch_ingress)" : "");
 	return filter_attach(dp, ifindex, s, handle);
@@ -122,7 +122,7 @@ static void clsact_detach(int ifindex, enum dp_tc_side s)
 	if (!opts.handle)
 		return;
 	bpf_tc_detach(&hook, &opts);
-	/* others may have put theirs there since */
+	/* others may use the qdisc by now */
 	if (own && !tc_filters_in(ifindex) && !tc_filters_out(ifindex))
 		bpf_tc_hook_destroy(&both);
 }
@@ -137,7 +137,7 @@ static int clsact_pin(struct saina_dp *dp, int ifindex, enum dp_tc_side s)
 	return 0;
 }
 
-/* Both */
+/* Either of them */
 
 int dp_tc_attach(struct saina_dp *dp, struct dp_port *p, enum dp_tc_side s)
 {
@@ -174,7 +174,7 @@ int dp_tc_attach(struct saina_dp *dp, struct dp_port *p, enum dp_tc_side s)
 	return err;
 }
 
-/* @unpin: else it goes on without this process. */
+/* @unpin: false: the attachment outlives this process. */
 void dp_tc_detach(struct saina_dp *dp, struct dp_port *p, enum dp_tc_side s, bool unpin)
 {
 	char path[PATH_MAX];
@@ -193,8 +193,8 @@ void dp_tc_detach(struct saina_dp *dp, struct dp_port *p, enum dp_tc_side s, boo
 	p->tc[s] = DP_TC_NONE;
 }
 
-/* Is @name the pin of an attachment, of which port?  Then it is put in @tc if the port
- * still has it, else removed. */
+/* Is @name the pin of an attachment?  Sets @ifindex, and @tc if the port still has it; else
+ * removes the pin. */
 bool dp_tc_adopt(struct saina_dp *dp, const char *name, int *ifindex, int tc[DP_TC_SIDES])
 {
 	tc[DP_TC_IN] = tc[DP_TC_OUT] = DP_TC_NONE;
@@ -236,7 +236,7 @@ bool dp_tc_adopt(struct saina_dp *dp, const char *name, int *ifindex, int tc[DP_
 	return false;
 }
 
-/* Puts the program that dp->prog has in place of an older one. */
+/* Replaces an older program by that of dp->prog. */
 int dp_tc_upgrade(struct saina_dp *dp, const struct dp_port *p, enum dp_tc_side s)
 {
 	struct bpf_tc_hook hook = tc_hook(p->ifindex, side[s].point);
@@ -256,7 +256,7 @@ int dp_tc_upgrade(struct saina_dp *dp, const struct dp_port *p, enum dp_tc_side 
 	return bpf_link_update(p->tc[s], fd, NULL) ? -errno : 0;
 }
 
-/* One of others has come before ours: there is none for a moment. */
+/* Another filter was added before ours.  For a moment the port has none of ours. */
 static int clsact_move_first(struct saina_dp *dp, int ifindex, enum dp_tc_side s, __u32 handle)
 {
 	struct bpf_tc_hook hook = tc_hook(ifindex, side[s].point);
@@ -266,7 +266,7 @@ static int clsact_move_first(struct saina_dp *dp, int ifindex, enum dp_tc_side s
 	return filter_attach(dp, ifindex, s, handle);
 }
 
-/* A filter that others removed is put back, and is the first again.  Else the error is logged. */
+/* Restores a filter that others removed, or moves it before theirs.  Errors are logged. */
 int dp_tc_repair(struct saina_dp *dp, const struct dp_port *p)
 {
 	char name[IF_NAMESIZE];
@@ -279,8 +279,8 @@ int dp_tc_repair(struct saina_dp *dp, const struct dp_port *p)
 		handle = clsact_find(p->ifindex, s);
 		if (handle && tc_bpf_first_handle(p->ifindex, s == DP_TC_OUT, PRIORITY) == handle)
 			continue;
-		err = handle ? clsact_move_first(dp, p->ifindex, s, handle) :
-			       clsact_attach(dp, p->ifindex, s);
+		err = handle ? clsact_move_first(dp, p->ifindex, s, handle)
+			     : clsact_attach(dp, p->ifindex, s);
 		if (err) {
 			dp_log(dp, 0, "%s", dp->error);
 			return err;

@@ -16,7 +16,7 @@
 #include "net/links.h"
 
 #define RCVBUF	  (1 << 20)
-#define DUMP_TRIES 10	/* links that change all the time are read again later */
+#define DUMP_TRIES 10	/* then the links keep changing */
 
 static struct link *link_find(const struct links *l, int ifindex)
 {
@@ -106,8 +106,8 @@ static int link_message_parse(const struct nlmsghdr *nlh, void *arg)
 	}
 	if (nlh->nlmsg_type != RTM_NEWLINK && nlh->nlmsg_type != RTM_DELLINK)
 		return MNL_CB_OK;
-	/* The bridge says DELLINK (AF_BRIDGE) when a port merely leaves it; the
-	 * ordinary NEWLINK that comes along tells the same. */
+	/* The bridge sends DELLINK (AF_BRIDGE) when a port leaves it; an ordinary NEWLINK
+	 * with the new master follows. */
 	if (ifi->ifi_family != AF_UNSPEC)
 		return MNL_CB_OK;
 	if (nlh->nlmsg_type == RTM_DELLINK) {
@@ -151,13 +151,13 @@ static int link_message_parse(const struct nlmsghdr *nlh, void *arg)
 
 int links_parse(struct links *l, const void *buf, size_t len)
 {
-	/* NLM_F_DUMP_INTR is EINTR here */
+	/* libmnl returns EINTR for NLM_F_DUMP_INTR */
 	int ret = mnl_cb_run(buf, len, 0, 0, link_message_parse, l);
 
 	return ret < 0 ? -errno : ret;
 }
 
-/* One dump into @l, which is empty. */
+/* Reads one dump into @l, which is empty. */
 static int links_dump(struct links *l)
 {
 	char buf[64] __attribute__((aligned(8)));
@@ -176,8 +176,8 @@ int links_read(struct links *l)
 	struct links fresh = { 0 };
 	int i, ret = -EINTR;
 
-	/* a torn dump lacks links that are there: taken for the truth, it would cost
-	 * ports and the workers behind them */
+	/* An inconsistent dump may lack existing links; ports, and the workers behind them,
+	 * would be removed. */
 	for (i = 0; i < DUMP_TRIES && (ret == -EINTR || ret == -ENOBUFS); i++) {
 		fresh.n = 0;
 		ret = links_dump(&fresh);
@@ -201,7 +201,7 @@ int links_follow(struct links *l)
 	if (!l->nl)
 		return -errno;
 	setsockopt(links_fd(l), SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size));
-	/* listen first, then read: nothing falls in between */
+	/* subscribe before reading, so that no change is missed */
 	ret = mnl_socket_bind(l->nl, RTMGRP_LINK | RTMGRP_TC, MNL_SOCKET_AUTOPID) ? -errno : links_read(l);
 	if (ret)
 		links_close(l);
@@ -229,7 +229,7 @@ int links_receive(struct links *l)
 			break;
 	}
 	l->repair |= lost;
-	/* what there is now is all that matters */
+	/* lost changes are made up for by reading all links */
 	return lost && links_read(l) ? -EAGAIN : 0;
 }
 

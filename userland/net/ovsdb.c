@@ -24,11 +24,11 @@ static int ovsdb_send(struct ovsdb *o, const char *text)
 {
 	ssize_t len = strlen(text);
 
-	/* requests are short and few: a server that does not take them is stuck */
+	/* requests are short and few: a server that does not accept them hangs */
 	return send(o->fd, text, len, MSG_NOSIGNAL | MSG_DONTWAIT) == len ? 0 : -EIO;
 }
 
-/* Length of the first whole JSON object in the buffer, 0 if there is none. */
+/* Length of the first complete JSON object in the buffer, 0: none. */
 static size_t object_length(const char *s, size_t len)
 {
 	bool string = false, escaped = false;
@@ -51,7 +51,7 @@ static size_t object_length(const char *s, size_t len)
 	return 0;
 }
 
-/* {table: {uuid: {"new": row}}} changes the tables; without "new" it is gone. */
+/* Applies {table: {uuid: {"new": row}}}; without "new" the row was deleted. */
 static void tables_update(struct ovsdb *o, json_t *update)
 {
 	const char *table, *uuid;
@@ -99,7 +99,7 @@ static int message_handle(struct ovsdb *o, json_t *msg)
 	if (!method && json_integer_value(id) == 1) {
 		result = json_object_get(msg, "result");
 		if (!json_is_object(result))
-			return -EPROTO; /* it refuses to be monitored */
+			return -EPROTO; /* the monitor request was refused */
 		json_object_clear(o->tables);
 		tables_update(o, result);
 		o->known = true;
@@ -108,7 +108,7 @@ static int message_handle(struct ovsdb *o, json_t *msg)
 	return 0;
 }
 
-/* Handles all whole messages in the buffer. */
+/* Handles all complete messages in the buffer. */
 static int buffer_parse(struct ovsdb *o)
 {
 	size_t at = 0, n;
@@ -164,7 +164,7 @@ int ovsdb_connect(struct ovsdb *o, const char *path)
 		o->tables = json_object();
 	if (!o->tables)
 		return -ENOMEM;
-	/* not even connecting may wait: a server that is stuck has a full queue */
+	/* Connecting must not block, either: a server that hangs has a full queue. */
 	o->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (o->fd < 0)
 		return -errno;
@@ -246,10 +246,10 @@ int ovsdb_bridge(const struct ovsdb *o, const char *bridge, struct ovsdb_bridge 
 	return 0;
 }
 
-/* A set of references is ["set", [["uuid", U], ..]], one alone ["uuid", U].
- * Calls fn with the row of each in @table. */
+/* Calls @fn with each row of @table that @refs names: ["set", [["uuid", U], ..]] or
+ * ["uuid", U]. */
 static void rows_walk(const struct ovsdb *o, const char *table, const json_t *refs,
-		     void (*fn)(const struct ovsdb *o, const json_t *row, void *arg), void *arg)
+		      void (*fn)(const struct ovsdb *o, const json_t *row, void *arg), void *arg)
 {
 	const char *what = json_string_value(json_array_get(refs, 0));
 	const json_t *row;

@@ -7,7 +7,7 @@
 
 #define SEQ	 1
 #define TIMEOUT_S 5
-/* what the kernel fills at most in one datagram of a dump */
+/* the longest datagram of a dump */
 #define DUMP_MAX	 32768
 
 int net_request(int bus, struct nlmsghdr *nlh, mnl_cb_t cb, void *arg)

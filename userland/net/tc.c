@@ -34,7 +34,8 @@ static int request_send(struct request *r, mnl_cb_t cb, void *arg)
 	return net_request(NETLINK_ROUTE, r->nlh, cb, arg);
 }
 
-static struct tcmsg *tc_request_init(struct request *r, int type, int flags, int ifindex, uint32_t parent)
+static struct tcmsg *tc_request_init(struct request *r, int type, int flags, int ifindex,
+				     uint32_t parent)
 {
 	struct tcmsg *t;
 
@@ -45,7 +46,7 @@ static struct tcmsg *tc_request_init(struct request *r, int type, int flags, int
 	return t;
 }
 
-/* What there is */
+/* Queries */
 
 struct kind_query {
 	int ifindex;
@@ -82,7 +83,7 @@ static int filter_cb(const struct nlmsghdr *nlh, void *arg)
 	const struct tcmsg *t = mnl_nlmsg_get_payload(nlh);
 	int *n = arg;
 
-	/* one message without a handle for each priority, before those of its filters */
+	/* each priority has one message without a handle */
 	*n += nlh->nlmsg_type == RTM_NEWTFILTER && !t->tcm_handle;
 	return MNL_CB_OK;
 }
@@ -154,7 +155,8 @@ static int clsact_add(int ifindex)
 	struct request r;
 	struct tcmsg *t;
 
-	t = tc_request_init(&r, RTM_NEWQDISC, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, ifindex, TC_H_CLSACT);
+	t = tc_request_init(&r, RTM_NEWQDISC, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, ifindex,
+			    TC_H_CLSACT);
 	t->tcm_handle = TC_H_MAKE(TC_H_CLSACT, 0);
 	mnl_attr_put_strz(r.nlh, TCA_KIND, "clsact");
 	return request_send(&r, NULL, NULL);
@@ -187,7 +189,7 @@ static int link_add(const char *name)
 	return request_send(&r, NULL, NULL);
 }
 
-/* The kernel takes no alias with a new link. */
+/* RTM_NEWLINK does not accept an alias. */
 static int alias_set(int ifindex, const char *alias)
 {
 	struct ifinfomsg *ifi;
@@ -217,7 +219,7 @@ int tc_ifb_add(const char *name, const char *alias, int *ifindex)
 
 int tc_mirror_add(int ifindex, unsigned int prio, int port)
 {
-	/* no keys: whatever comes */
+	/* no keys: all frames match */
 	struct tc_u32_sel all = { .flags = TC_U32_TERMINAL };
 	struct tc_mirred parms = {
 		.eaction = TCA_EGRESS_MIRROR,
@@ -228,7 +230,8 @@ int tc_mirror_add(int ifindex, unsigned int prio, int port)
 	struct request r;
 	struct tcmsg *t;
 
-	t = tc_request_init(&r, RTM_NEWTFILTER, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, ifindex, EGRESS);
+	t = tc_request_init(&r, RTM_NEWTFILTER, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, ifindex,
+			    EGRESS);
 	t->tcm_info = TC_H_MAKE(prio << 16, htons(ETH_P_ALL));
 	mnl_attr_put_strz(r.nlh, TCA_KIND, "u32");
 	options = mnl_attr_nest_start(r.nlh, TCA_OPTIONS);

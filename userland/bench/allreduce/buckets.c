@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What DistributedDataParallel does with its buckets, from C, for tools/bench-ddp: a round
- * starts them one after the other, waits for each, and is closed.
+ * The rounds of DistributedDataParallel, from C, for tools/bench-ddp: starts the buckets one
+ * after the other, waits for each, and closes the round.
  *
- *	bench-buckets ELEMENTS...	where the job is: see saina_opts_env()
+ *	bench-buckets ELEMENTS...	the environment names the job: saina_opts_env()
  *
- * For each line of the standard input, a number of rounds, it answers with a line: median
- * microseconds of a round, and microseconds of processor time a round.
+ * Each line of the standard input is a number of rounds; the answer is a line with the median
+ * microseconds of a round, and the microseconds of processor time a round.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -51,7 +51,8 @@ static void round_run(void)
 	struct saina_req *req[BUCKETS_MAX];
 
 	for (int b = 0; b < buckets; b++)
-		check(saina_allreduce_start(saina, bucket[b], elements[b], SAINA_FLOAT32, SAINA_MEAN, &req[b]));
+		check(saina_allreduce_start(saina, bucket[b], elements[b], SAINA_FLOAT32,
+					    SAINA_MEAN, &req[b]));
 	for (int b = 0; b < buckets; b++)
 		check(saina_wait(saina, req[b], NULL));
 	check(saina_round_done(saina));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The contender's side of a benchmark: see serve.h. */
+/* The contender's side of the protocol in serve.h. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -28,8 +28,7 @@ static uint64_t now_ns(void)
 }
 
 /*
- * Small whole numbers: float32 adds them exactly in any order, and so does a sum
- * of scaled integers.
+ * Small integers: sums of float32, and of scaled integers, are exact in any order.
  */
 static float element(int rank, size_t i)
 {
@@ -65,7 +64,7 @@ static const char *prepare(const char *algorithm, size_t bytes)
 	return self.c->prepare(algorithm, self.buf, self.n);
 }
 
-/* @stamps: where the time after each round goes, from the second place on; behind them: how many sums were right. */
+/* @stamps: out: start, the end of each round, and the number of correct sums. */
 static const char *verify(unsigned int rounds, uint64_t *stamps)
 {
 	static char text[120];
@@ -134,7 +133,7 @@ static void command_handle(char *line)
 	else if (!strcmp(line, "rest\n"))
 		rest(), reply_send(NULL, NULL, 0);
 	else
-		reply_send("the command makes no sense here", NULL, 0);
+		reply_send("the command is unknown, or not possible now", NULL, 0);
 }
 
 int serve(const struct contender *c, const char *socket_path, int rank, int ranks)

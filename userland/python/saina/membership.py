@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-"""Which States this process has in which jobs: one each."""
+"""Which State of this process is in which job: at most one for each job."""
 
 import errno
 import gc
@@ -17,13 +17,13 @@ ONE_EACH = "one State for each model, and a job for each State, which State(job=
 
 
 class Membership(NamedTuple):
-    """Where a State takes part.  asked: the worker as join() takes it."""
+    """A State's aggregator, job and worker.  asked: the worker as passed to join()."""
     pid: int
     aggregator: str
     job: str
     worker: Optional[int]
     asked: Optional[int]
-    #: it takes any number that is free
+    #: any free worker will do
     any: bool
 
     @staticmethod
@@ -37,7 +37,7 @@ class Membership(NamedTuple):
                      worker if asked is None else asked, asked, worker is None and asked is None)
 
     def found(self, info: Info) -> "Membership":
-        """When it has joined."""
+        """With the job and worker that it got."""
         return self._replace(job=str(info.job), worker=info.worker)
 
     def collides(self, other: "Membership") -> bool:
@@ -49,7 +49,7 @@ _lock = threading.Lock()
 
 
 def register(state: Any, membership: Membership) -> None:
-    """@state is, or is about to be, at @membership; Error (EBUSY) if another one of this process is there."""
+    """Registers @state; Error (EBUSY) if another State of this process has this membership."""
     for last in (False, True):
         with _lock:
             if not any(s is not state and p.collides(membership) for s, p in _members.items()):
@@ -58,7 +58,7 @@ def register(state: Any, membership: Membership) -> None:
         if last:
             raise Error(errno.EBUSY, f"this process takes part in job {membership.job} already, by another State: {ONE_EACH}; or "
                                      "close() the other one")
-        gc.collect()        # that one may be nobody's any more
+        gc.collect()        # the other one may be unreachable
 
 
 def unregister(state: Any) -> None:

@@ -5,13 +5,13 @@
     state = saina.torch.State()                      # where the aggregator is: SAINA_AGGREGATOR
     model.register_comm_hook(state, saina.torch.allreduce_hook)
 
-    for step in state.steps(1000, optimizer):        # or any loop of yours: range(1000)
-        ...                                          # forward, backward, optimizer.step() as ever
+    for step in state.steps(1000, optimizer):        # or any loop: range(1000)
+        ...                                          # forward, backward, optimizer.step() as usual
     print(state.stragglers())
 
-A bucket is on its way as soon as it is computed, while backward goes on with the others.  Gradients
-are averaged over the ranks that were counted.  What was too late is added to this rank's next gradient, by
-libsaina.  All ranks get the same gradients, bit for bit, so their models are the same.
+A bucket is sent as soon as it is computed, while backward continues with the others.  Gradients are averaged over
+the ranks that were counted; libsaina adds a gradient that was too late to this rank's next one.  All ranks get the
+same gradients, bit for bit, so their models are equal.
 """
 
 import errno
@@ -31,12 +31,12 @@ from .worker import Stats, Worker, join
 
 __all__ = ["State", "Straggler", "allreduce_hook"]
 
-#: Of the largest message; what a bucket can waste at its end while the job's payload is not known yet.
+#: Elements of the largest message: what a bucket can waste at its end while the job's payload is not known.
 _PAYLOAD_MAX = 2048
 
 
 class _Bucket(NamedTuple):
-    """What a bucket consists of: parameters, one behind the other."""
+    """The parameters of a bucket, in their order."""
     parameters: List[torch.Tensor]
     numel: int
 
@@ -55,18 +55,17 @@ def _log_line(line: str) -> None:
 
 
 class State:
-    """One rank's part in a job: what allreduce_hook() needs from step to step.
+    """One rank's membership in a job: what allreduce_hook() keeps from step to step.
 
     @aggregator, @job, @worker, @token, @token_file, @timeout, @log: as of saina.join().
     @start_timeout: seconds to wait for the other ranks when this one joins.
-    @round_timeout: seconds that a round may wait for other ranks, as the process group's timeout; -1: for ever.
+    @round_timeout: seconds that a round may wait for other ranks, as the process group's timeout; -1: no limit.
 
-    The job is joined when the sizes of the gradients are known: in the first backward, or by
-    broadcast().  It needs as many workers as there are ranks.  Each model has a State of its own, and each
-    State a job.  Raises Error where it is used.
+    The job is joined when the sizes of the gradients are known: in the first backward, or by broadcast().  It must
+    have as many workers as there are ranks.  Each model needs its own State, and each State its own job.
 
-    Copies (copy.deepcopy(), pickle, torch.save()) have not joined.  What is pickled has neither token, log nor
-    worker: those are the process's.
+    Copies (copy.deepcopy(), pickle, torch.save()) have not joined.  A pickle has no token, log and worker: these
+    belong to the process.
     """
 
     def __init__(self, aggregator: Optional[str] = None, job: Union[int, str, None] = None,
@@ -84,7 +83,7 @@ class State:
         self._worker: Optional[Worker] = None
         self._preamble: Optional[Preamble] = None
         self._absent: Optional[Absent] = None
-        self._failed: Optional[Error] = None    # a round that will not be over
+        self._failed: Optional[Error] = None    # of a round that will not finish
         self._layout: Optional[List[_Bucket]] = None
         self._signature = 0
         self._settled = 0                   # rounds of this layout
@@ -123,17 +122,17 @@ class State:
 
     @property
     def round(self) -> int:
-        """Rounds this rank has had: steps of its model."""
+        """Rounds applied by this rank: steps of its model."""
         return self._rounds
 
     @property
     def lost(self) -> int:
-        """Of these, rounds that were decided before this rank had computed, and that catch_up() applied."""
+        """Of these, rounds that were decided without this rank, and applied by catch_up()."""
         return self._lost
 
     @property
     def behind(self) -> int:
-        """Rounds that are decided already and that this rank's model has not had yet."""
+        """Rounds that are decided, but not yet applied to this rank's model."""
         return self._worker.behind if self._worker else 0
 
     def stats(self) -> Stats:
@@ -141,10 +140,10 @@ class State:
         return self.worker.stats()
 
     def stragglers(self) -> List[Straggler]:
-        """Who is late, and by how much: all ranks, the latest first.
+        """Lateness of all ranks, the latest first.
 
-        By arrival times, without clocks: a result reaches all ranks at once, so whoever waited least for
-        it came last.  Each rank tells the others how long it waited, one round later.
+        It needs no common clock: a result reaches all ranks at once, so the rank that waited least came last.  Each
+        rank sends the time that it waited with the next round.
         """
         return self._preamble.stragglers() if self._preamble else []
 
@@ -155,7 +154,7 @@ class State:
         unregister(self)
 
     def _join(self, numel: int, buckets: int) -> None:
-        """A job whose size the first worker says may be somewhat larger than the first buckets need."""
+        """Joins; the first worker of a job without a size requests some more elements than the first buckets need."""
         membership = Membership.of(self._join_args)
         register(self, membership)
         try:
@@ -176,8 +175,8 @@ class State:
         self._absent = Absent(self._worker, self._preamble, self._join_args["log"] or _log_line, self._round_timeout)
 
     def broadcast(self, module: torch.nn.Module, root: int = 0) -> None:
-        """Every rank's parameters and buffers become those of rank @root, exactly.  All ranks
-        call it, before the first backward.  DistributedDataParallel does the same by its process group."""
+        """Copies parameters and buffers of rank @root to all ranks, exactly.  All ranks call it, before the first
+        backward.  DistributedDataParallel does the same by its process group."""
         tensors = list(module.state_dict().values())
         if not self._worker:
             self._join(sum(p.numel() for p in module.parameters()), sum(1 for p in module.parameters()))
@@ -193,7 +192,7 @@ class State:
                 t.copy_(torch.from_numpy(values.copy()))
 
     def register(self, model: Any) -> None:
-        """model.register_comm_hook(), and a look at what would make every rank wait for all others."""
+        """model.register_comm_hook(); warns about options with which every rank waits for all others."""
         if getattr(model, "find_unused_parameters", False):
             self._warn("find_unused_parameters=True", "an all-reduce of the process group in every step")
         elif getattr(model, "broadcast_buffers", False) and any(True for _ in model.module.buffers()):
@@ -201,7 +200,7 @@ class State:
                        "a broadcast of the process group in every step")
         if getattr(self._model(), "module", model.module) is not model.module:
             raise Error(errno.EINVAL, f"this State is another model's: {ONE_EACH}")
-        self._model = weakref.ref(model)    # which holds this State where no garbage collector looks
+        self._model = weakref.ref(model)    # weak: the model refers to this State, invisibly to the garbage collector
         model.register_comm_hook(self, allreduce_hook)
 
     @staticmethod
@@ -235,16 +234,16 @@ class State:
         return future
 
     def _round_discard(self, parameters: List[torch.Tensor]) -> None:
-        """The first bucket, while a round lacks some: the backward before has failed, or this is another model's."""
+        """First bucket, while a round is incomplete: the previous backward failed, or the bucket is another model's."""
         begun = {id(p) for s in self._round for p in s.bucket.parameters}
         if not any(id(p) in begun for p in parameters):
             raise Error(errno.EINVAL, f"two models have gradients for this State in one backward: {ONE_EACH}")
         self._round, self._requests = [], []
 
     def _is_known(self, index: int) -> bool:
-        """Is this round's layout the last one's?  Then buckets can leave one by one; else when the last
-        one is there, for all that is known of them is to move first."""
-        # DDP builds its buckets anew between the first and the second step.
+        """Does this round have the layout of the previous one?  Then its buckets are sent one by one; else when all are
+        there, because residuals have to be moved first."""
+        # DDP rebuilds its buckets between the first and the second step.
         if not self._layout or self._settled < 2:
             return False
         bucket = self._round[-1].bucket
@@ -281,11 +280,11 @@ class State:
         self._absent.check(call.round, counted)
 
     def _layout_set(self, layout: List[_Bucket]) -> None:
-        """The buckets of the rounds to come."""
+        """Sets the buckets of the next rounds."""
         if self._layout:
             old = {id(p) for b in self._layout for p in b.parameters}
             new = {id(p) for b in layout for p in b.parameters}
-            # Layers may be frozen and thawed.
+            # Layers may be frozen and unfrozen.
             if not (old <= new or new <= old):
                 raise Error(errno.EINVAL, f"these gradients are not of the model that this State is of: {ONE_EACH}")
         if not self._worker:
@@ -317,7 +316,7 @@ class State:
         return places
 
     def _layout_move(self, old: Dict[int, Tuple[int, int]], new: Dict[int, Tuple[int, int]]) -> None:
-        """Residuals and scales are the parameters', not the buckets'."""
+        """Moves residuals and scales, which belong to parameters, not to buckets."""
         moves = [(0, 0, self._preamble.numel)]
         moves += [(old[p][0], new[p][0], old[p][1]) for p in old if p in new]
         self.worker.layout(moves)
@@ -328,13 +327,12 @@ class State:
                  until: Optional[int] = None) -> int:
         """Apply the rounds that were decided without this rank, without computing them.
 
-        @optimizer: its step() is called for each of them, with the gradients the others had; or a function that does
-            all that the script does between backward and the next step: where gradients are clipped,
-            or a GradScaler skips steps.
-        @after: called behind each step(): scheduler.step, for instance.
-        @until: not beyond so many rounds.
+        @optimizer: its step() is called for each round, with the gradients of the others; or a function that does
+            everything between backward and the next step, where gradients are clipped or a GradScaler skips steps.
+        @after: called after each step(): scheduler.step, for instance.
+        @until: stop at this round.
 
-        Returns how many.  This rank's model is then that of the others, bit for bit.
+        Returns the number of rounds.  This rank's model then equals that of the others, bit for bit.
         """
         n = 0
         while self._layout and self.behind and (until is None or self._rounds < until):
@@ -367,9 +365,9 @@ class State:
                         p.grad.copy_(g)
 
     def steps(self, n: int, optimizer: Any, after: Optional[Callable[[], Any]] = None) -> Iterator[int]:
-        """The steps, of @n, that this rank is to compute: for step in state.steps(n, optimizer).
+        """Yields the steps, of @n, that this rank has to compute: for step in state.steps(n, optimizer).
 
-        Between them the rounds that it has lost are applied; see catch_up().
+        Between them it applies the rounds that were decided without this rank; see catch_up().
         """
         while self._rounds < n:
             self.catch_up(optimizer, after, n)
