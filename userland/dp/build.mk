@@ -4,8 +4,8 @@
 
 DP_LIB	  := $(B)/libsainadp.a
 DP_LDLIBS := -lmnl -lbpf -lelf -lz -lpthread
-DP_OBJS	  := $(call objs,$(addprefix userland/dp/,dp.c prog.c job.c fanout.c group.c shm.c \
-		port.c tc.c event.c delay.c read.c counters.c) \
+DP_OBJS	  := $(call objs,$(addprefix userland/dp/,base.c map.c prog.c xdp.c tc.c port.c \
+		fanout.c job.c shm.c group.c read.c publish.c event.c delay.c attach.c open.c) \
 		$(addprefix userland/net/,tc.c links.c request.c))
 
 $(DP_OBJS): CPPFLAGS += -DSAINA_PREFIX='"$(PREFIX)"'

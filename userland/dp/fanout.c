@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The fan-out ifb of a job: the tc program redirects a result to this interface, whose
- * egress filters copy it to the ports of all active workers.  A job has one while one of
- * its workers is behind a port with the tc hook.
+ * Fan-out: how a result reaches the ports of all active workers of a job.
+ *
+ *  - the XDP program redirects it to the job's devmap;
+ *  - the tc program redirects it to the job's ifb, an interface whose egress filters copy
+ *    frames to the ports.  A job has one while one of its workers is behind a port with
+ *    the tc hook.
  */
 #include <errno.h>
 #include <net/if.h>
@@ -15,6 +18,74 @@
 
 #define PRIO_FIRST	1	/* of the filter for port[0] */
 #define NAME_TRIES	64	/* names may be taken by other agents in this namespace */
+
+/* Devmaps */
+
+/* Adds or updates a port in a devmap.  A port that no longer exists is no error: its
+ * workers will be declared dead. */
+static void devmap_set(struct saina_dp *dp, int fd, int ifindex)
+{
+	struct bpf_devmap_val v = {
+		.ifindex = ifindex,
+		.bpf_prog.fd = dp_port_egress(dp, ifindex),
+	};
+	__u32 key = ifindex;
+
+	if (bpf_map_update_elem(fd, &key, &v, BPF_ANY) && errno != EINVAL && errno != ENODEV)
+		dp_log(dp, 1, "port %d cannot be sent to: %s", ifindex, strerror(errno));
+}
+
+void dp_devmap_update(struct saina_dp *dp, int fd, int ifindex)
+{
+	struct bpf_devmap_val v;
+
+	if (!bpf_map_lookup_elem(fd, &ifindex, &v))
+		devmap_set(dp, fd, ifindex);
+}
+
+static bool xdp_port_is_wanted(const struct saina_job_conf *c, __u32 ifindex)
+{
+	for (int w = 0; w < SAINA_WORKERS_MAX; w++)
+		if (c->worker[w].flags & SAINA_BIND_BOUND && c->worker[w].ifindex == ifindex &&
+		    (c->active & ~c->relay) >> w & 1)
+			return true;
+	return false;
+}
+
+/* Adds the ports of active workers, before the snapshot is in force. */
+static void devmaps_grow(struct saina_dp *dp, int fanout, const struct saina_job_conf *c)
+{
+	struct bpf_devmap_val v;
+
+	for (int w = 0; w < SAINA_WORKERS_MAX; w++) {
+		const struct saina_binding *b = &c->worker[w];
+		__u32 key = b->ifindex;
+
+		if (!(b->flags & SAINA_BIND_BOUND) || !key)
+			continue;
+		if (bpf_map_lookup_elem(dp->map[DP_TX], &key, &v))
+			devmap_set(dp, dp->map[DP_TX], key);
+		if ((c->active & ~c->relay) >> w & 1 && bpf_map_lookup_elem(fanout, &key, &v))
+			devmap_set(dp, fanout, key);
+	}
+}
+
+/* Removes the other ports, after it is in force. */
+static void devmap_shrink(int fanout, const struct saina_job_conf *c)
+{
+	__u32 have[SAINA_FANOUT_MAX], key, *prev = NULL;
+	int n = 0;
+
+	while (n < SAINA_FANOUT_MAX && !bpf_map_get_next_key(fanout, prev, &key)) {
+		have[n] = key;
+		prev = &have[n++];
+	}
+	for (int i = 0; i < n; i++)
+		if (!xdp_port_is_wanted(c, have[i]))
+			bpf_map_delete_elem(fanout, &have[i]);
+}
+
+/* The ifb */
 
 /* The interface's alias names its owner: a pin directory, or a process. */
 static void alias_format(const struct saina_dp *dp, char *alias, size_t size, const char *job)
@@ -247,4 +318,16 @@ int dp_fanout_ifb_probe(struct saina_dp *dp)
 			       strerror(-err));
 	dp->can_ifb = true;
 	return 0;
+}
+
+int dp_fanout_grow(struct saina_dp *dp, struct dp_job *j, const struct saina_job_conf *c)
+{
+	devmaps_grow(dp, j->maps[DP_JOB_FANOUT], c);
+	return dp_fanout_ifb_grow(dp, j, c);
+}
+
+void dp_fanout_shrink(struct saina_dp *dp, struct dp_job *j, const struct saina_job_conf *c)
+{
+	devmap_shrink(j->maps[DP_JOB_FANOUT], c);
+	dp_fanout_ifb_shrink(dp, j, c);
 }

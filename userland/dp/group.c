@@ -16,13 +16,6 @@ static int outer_map(const struct saina_job_conf *c)
 	return DP_VIEW + dp_size_index(c->payload);
 }
 
-static bool view_exists(const struct saina_dp *dp, int outer, __u32 key)
-{
-	__u32 id;
-
-	return !bpf_map_lookup_elem(dp->map[outer], &key, &id);
-}
-
 /* The policy in force may have more or fewer groups than the next one. */
 static unsigned int groups_needed(const struct saina_job_conf *c)
 {
@@ -35,7 +28,7 @@ int dp_group_grow(struct saina_dp *dp, const struct saina_job_conf *c)
 	int outer = outer_map(c), fd, err = 0;
 
 	for (unsigned int g = 0; !err && g < groups_needed(c); g++) {
-		if (view_exists(dp, outer, group_key(c->job, g)))
+		if (dp_inner_id(dp, outer, group_key(c->job, g)))
 			continue;
 		fd = dp_map_new(dp, BPF_MAP_TYPE_ARRAY, "view", c->job, slot, c->segments,
 				BPF_F_INNER_MAP);
@@ -47,17 +40,15 @@ int dp_group_grow(struct saina_dp *dp, const struct saina_job_conf *c)
 	return err;
 }
 
+/* Views exist for groups 0 .. n - 1. */
 static void views_remove(struct saina_dp *dp, const struct saina_job_conf *c, unsigned int group)
 {
 	int outer = outer_map(c);
 
 	for (; group < SAINA_WORKERS_MAX; group++) {
-		__u32 key = group_key(c->job, group);
-
-		/* views exist for groups 0 .. n - 1 */
-		if (!view_exists(dp, outer, key))
+		if (!dp_inner_id(dp, outer, group_key(c->job, group)))
 			break;
-		bpf_map_delete_elem(dp->map[outer], &key);
+		dp_outer_clear(dp, outer, group_key(c->job, group));
 	}
 }
 

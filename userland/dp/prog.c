@@ -300,19 +300,14 @@ static bool prog_is_same(int a, int b)
 	return !bpf_obj_get_info_by_fd(b, &y, &len) && !memcmp(x.tag, y.tag, sizeof(x.tag));
 }
 
-/*
- * After a take-over: replaces the running programs by the installed ones if they differ,
- * port by port, on the same maps.  All state is in the maps, so no round is lost.  If the
- * new programs do not fit the maps, the old ones stay.
- */
-void dp_progs_upgrade(struct saina_dp *dp)
+bool dp_progs_replace(struct saina_dp *dp)
 {
 	bool same = true;
 	int prog[DP_PROGS];
 
 	if (dp_progs_load(dp, true, prog)) {
 		dp_log(dp, 1, "the running programs stay: %s", dp->error);
-		return;
+		return false;
 	}
 	dp_progs_load_tc(dp, prog);
 	for (int i = 0; i < DP_PROGS; i++) {
@@ -328,11 +323,5 @@ void dp_progs_upgrade(struct saina_dp *dp)
 		if (old >= 0)
 			close(old);
 	}
-	if (same)
-		return;
-	dp_ports_upgrade(dp);
-	if (dp_progs_pin(dp))
-		dp_log(dp, 0, "%s", dp->error);
-	else
-		dp_log(dp, 2, "the running programs were replaced by %s", dp->object);
+	return !same;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Reading the state of a job: slots, results, arrival times, sources of JOIN. */
+/* Reading the state of jobs: round state, slots, results, arrival times, counters. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include "dp/priv.h"
 
@@ -9,6 +10,41 @@ struct any_slot {
 	struct saina_slot_meta meta;
 	__s32 sum[SAINA_ELEMS_MAX];
 };
+
+/* The snapshot in force. */
+int saina_dp_job_get(struct saina_dp *dp, __u16 job, struct saina_job_conf *conf)
+{
+	struct dp_job *j = dp_job_find(dp, job);
+
+	if (!j)
+		return dp_fail(dp, -ENOENT, "job %u is not in the data path", job);
+	*conf = j->conf;
+	return 0;
+}
+
+/* The round state of a job, read under its lock. */
+int saina_dp_job_rt(struct saina_dp *dp, __u16 job, struct saina_job_rt *rt)
+{
+	__u32 key = job;
+
+	if (!dp_job_find(dp, job))
+		return dp_fail(dp, -ENOENT, "job %u is not in the data path", job);
+	if (bpf_map_lookup_elem_flags(dp->map[DP_RT], &key, rt, BPF_F_LOCK))
+		return dp_fail(dp, -errno, "saina_rt of job %u: %s", job, strerror(errno));
+	return 0;
+}
+
+/* The clock of a job with a parameter server, read under its lock. */
+int saina_dp_job_clock(struct saina_dp *dp, __u16 job, struct saina_clock *clock)
+{
+	__u32 key = job;
+
+	if (!dp_job_find(dp, job))
+		return dp_fail(dp, -ENOENT, "job %u is not in the data path", job);
+	if (bpf_map_lookup_elem_flags(dp->map[DP_CLOCK], &key, clock, BPF_F_LOCK))
+		return dp_fail(dp, -errno, "saina_clock of job %u: %s", job, strerror(errno));
+	return 0;
+}
 
 /**
  * saina_dp_slot() - a hot slot of a job
@@ -25,7 +61,7 @@ int saina_dp_slot(struct saina_dp *dp, __u16 job, __u32 index, struct saina_slot
 
 	if (!j || index >= j->conf.pool)
 		return dp_fail(dp, -ENOENT, "job %u has no slot %u", job, index);
-	if (bpf_map_lookup_elem(j->maps.hot, &index, &slot))
+	if (bpf_map_lookup_elem(j->maps[DP_JOB_HOT], &index, &slot))
 		return dp_fail(dp, -errno, "slot %u of job %u: %s", index, job, strerror(errno));
 	*m = slot.meta;
 	return 0;
@@ -68,8 +104,8 @@ int saina_dp_result(struct saina_dp *dp, __u16 job, __u32 segment, __u32 round,
 	key = (round & (j->conf.ring - 1)) * j->conf.segments + segment;
 	/* Two equal reads: the entry was not being overwritten. */
 	do {
-		if (bpf_map_lookup_elem(j->maps.ring, &key, &slot) ||
-		    bpf_map_lookup_elem(j->maps.ring, &key, &again))
+		if (bpf_map_lookup_elem(j->maps[DP_JOB_RING], &key, &slot) ||
+		    bpf_map_lookup_elem(j->maps[DP_JOB_RING], &key, &again))
 			return dp_fail(dp, -errno, "result of job %u: %s", job, strerror(errno));
 	} while (memcmp(&slot, &again, sizeof(slot.meta) + 4 * j->conf.payload));
 	if (slot.meta.state != SAINA_SLOT_DONE || slot.meta.round != round)
@@ -96,4 +132,40 @@ int saina_dp_join_src_pop(struct saina_dp *dp, __be32 ip, __be16 udp_port, __u64
 		return dp_fail(dp, -errno,
 			       "no JOIN came from that address by a port with the program");
 	return 0;
+}
+
+const struct saina_counter_info saina_counter_info[SAINA_C_N] = {
+#define COUNTER_INFO(id, name, drop, text) [SAINA_C_##id] = { name, text, drop },
+	SAINA_COUNTER_LIST(COUNTER_INFO)
+};
+
+/**
+ * saina_dp_counters() - counters summed over the CPUs
+ * @job, @worker: whose; either negative: those of no job
+ */
+int saina_dp_counters(struct saina_dp *dp, int job, int worker, struct saina_counters *out)
+{
+	bool global = job < 0 || worker < 0;
+	struct dp_job *j = global ? NULL : dp_job_find(dp, job);
+	struct saina_counters *per_cpu;
+	__u32 key = global ? 0 : worker;
+	int fd, err = 0;
+
+	if (!global && (!j || worker >= SAINA_WORKERS_MAX))
+		return dp_fail(dp, -ENOENT, "job %d has no worker %d in the data path", job,
+			       worker);
+	/* the kernel's element is rounded up to 8, which a struct of u64 is */
+	per_cpu = calloc(dp->cpus, sizeof(*per_cpu));
+	if (!per_cpu)
+		return dp_fail(dp, -ENOMEM, "no memory for counters");
+	fd = global ? dp->map[DP_GCOUNT] : j->maps[DP_JOB_WCOUNT];
+	memset(out, 0, sizeof(*out));
+	if (bpf_map_lookup_elem(fd, &key, per_cpu))
+		err = dp_fail(dp, -errno, "counters: %s", strerror(errno));
+	else
+		for (int cpu = 0; cpu < dp->cpus; cpu++)
+			for (int i = 0; i < SAINA_C_N; i++)
+				out->c[i] += per_cpu[cpu].c[i];
+	free(per_cpu);
+	return err;
 }

@@ -15,13 +15,6 @@ static __u32 input_key(__u32 job, unsigned int w)
 	return job * SAINA_WORKERS_MAX + w;
 }
 
-static __u32 inner_map_id(const struct saina_dp *dp, int outer, __u32 key)
-{
-	__u32 id;
-
-	return bpf_map_lookup_elem(dp->map[outer], &key, &id) ? 0 : id;
-}
-
 /* Frozen: workers that get it can neither write to it nor map it writable. */
 static int results_create(struct saina_dp *dp, const struct saina_job_conf *c, int size)
 {
@@ -32,9 +25,11 @@ static int results_create(struct saina_dp *dp, const struct saina_job_conf *c, i
 			c->segments * SAINA_SHM_RESULTS_ROUNDS, SHM_FLAGS);
 	if (fd < 0)
 		return fd;
-	err = bpf_map_freeze(fd) ? dp_fail(dp, -errno, "cannot freeze the results of job %u: %s",
-					   c->job, strerror(errno))
-				 : dp_outer_set(dp, DP_SHM_RESULTS + size, c->job, c->job, fd);
+	if (bpf_map_freeze(fd))
+		err = dp_fail(dp, -errno, "cannot freeze the results of job %u: %s", c->job,
+			      strerror(errno));
+	else
+		err = dp_outer_set(dp, DP_SHM_RESULTS + size, c->job, c->job, fd);
 	if (!err)
 		return fd;
 	close(fd);
@@ -77,25 +72,23 @@ int saina_dp_shm_grant(struct saina_dp *dp, __u16 job, unsigned int w, int fd[2]
 		close(fd[1]);
 		return fd[0];
 	}
-	*results_id = inner_map_id(dp, DP_SHM_RESULTS + size, job);
+	*results_id = dp_inner_id(dp, DP_SHM_RESULTS + size, job);
 	return 0;
 }
 
 int saina_dp_shm_revoke(struct saina_dp *dp, __u16 job, unsigned int w)
 {
 	struct dp_job *j = dp_job_find(dp, job);
-	__u32 key = input_key(job, w);
 	int size, fd;
 
 	if (!j || !saina_dp_shm_is_granted(dp, job, w))
 		return 0;
 	size = dp_size_index(j->conf.payload);
-	bpf_map_delete_elem(dp->map[DP_INPUT + size], &key);
+	dp_outer_clear(dp, DP_INPUT + size, input_key(job, w));
 	fd = results_create(dp, &j->conf, size);
 	if (fd < 0) {
 		/* No ring rather than one that the worker can still read. */
-		key = job;
-		bpf_map_delete_elem(dp->map[DP_SHM_RESULTS + size], &key);
+		dp_outer_clear(dp, DP_SHM_RESULTS + size, job);
 		return fd;
 	}
 	close(fd);
@@ -107,27 +100,24 @@ bool saina_dp_shm_is_granted(struct saina_dp *dp, __u16 job, unsigned int w)
 	struct dp_job *j = dp_job_find(dp, job);
 
 	return j && w < SAINA_WORKERS_MAX &&
-	       inner_map_id(dp, DP_INPUT + dp_size_index(j->conf.payload), input_key(job, w));
+	       dp_inner_id(dp, DP_INPUT + dp_size_index(j->conf.payload), input_key(job, w));
 }
 
 __u32 saina_dp_shm_results_id(struct saina_dp *dp, __u16 job)
 {
 	struct dp_job *j = dp_job_find(dp, job);
 
-	return j ? inner_map_id(dp, DP_SHM_RESULTS + dp_size_index(j->conf.payload), job) : 0;
+	return j ? dp_inner_id(dp, DP_SHM_RESULTS + dp_size_index(j->conf.payload), job) : 0;
 }
 
 void dp_shm_clear(struct saina_dp *dp, const struct saina_job_conf *c)
 {
 	int size = dp_size_index(c->payload);
-	__u32 key = c->job;
 
-	if (!inner_map_id(dp, DP_SHM_RESULTS + size, key))
+	if (!dp_inner_id(dp, DP_SHM_RESULTS + size, c->job))
 		return;
-	bpf_map_delete_elem(dp->map[DP_SHM_RESULTS + size], &key);
-	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++) {
-		key = input_key(c->job, w);
-		if (inner_map_id(dp, DP_INPUT + size, key))
-			bpf_map_delete_elem(dp->map[DP_INPUT + size], &key);
-	}
+	dp_outer_clear(dp, DP_SHM_RESULTS + size, c->job);
+	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++)
+		if (dp_inner_id(dp, DP_INPUT + size, input_key(c->job, w)))
+			dp_outer_clear(dp, DP_INPUT + size, input_key(c->job, w));
 }

@@ -290,3 +290,16 @@ int dp_tc_repair(struct saina_dp *dp, const struct dp_port *p)
 	}
 	return 0;
 }
+
+/* Attaches the tc egress program if the port has losses on the way out, else detaches it. */
+int dp_tc_out_update(struct saina_dp *dp, struct dp_port *p)
+{
+	struct saina_port_conf c;
+	__u32 key = p->ifindex;
+
+	if (p->tc[DP_TC_IN] != DP_TC_NONE && !bpf_map_lookup_elem(dp->map[DP_PORTS], &key, &c) &&
+	    c.loss_out)
+		return dp_tc_attach(dp, p, DP_TC_OUT);
+	dp_tc_detach(dp, p, DP_TC_OUT, true);
+	return 0;
+}

@@ -10,120 +10,10 @@
 #include <linux/magic.h>
 #include "dp/priv.h"
 
-#define MAP_NAME_HOT(E)		[DP_HOT + SIZE_##E] = "saina_hot_" #E,
-#define MAP_NAME_RING(E)	[DP_RING + SIZE_##E] = "saina_ring_" #E,
-#define MAP_NAME_VIEW(E)	[DP_VIEW + SIZE_##E] = "saina_view_" #E,
-#define MAP_NAME_INPUT(E)	[DP_INPUT + SIZE_##E] = "saina_input_" #E,
-#define MAP_NAME_SHM_RESULTS(E)	[DP_SHM_RESULTS + SIZE_##E] = "saina_shm_results_" #E,
-#define SIZE_NAME(E)		SIZE_##E,
-enum { SAINA_ELEMS_LIST(SIZE_NAME) SIZES };
-SAINA_ASSERT(SIZES == DP_SIZES, "DP_SIZES");
-
-/* A change of one of these requires the next SAINA_LAYOUT in uapi/saina/bpf.h. */
-#define LAYOUT_SIZE(TYPE, SIZE) \
-	SAINA_ASSERT(sizeof(struct TYPE) == (SIZE), #TYPE " has another size: increase SAINA_LAYOUT")
-SAINA_ASSERT(SAINA_LAYOUT == 14, "the sizes below are those of layout 14");
-SAINA_ASSERT(DP_MAPS == 51, "there are other maps: increase SAINA_LAYOUT");
-LAYOUT_SIZE(saina_global, 12);
-LAYOUT_SIZE(saina_job_conf, 2304);
-LAYOUT_SIZE(saina_job_rt, 208);
-LAYOUT_SIZE(saina_slot_meta, 64);
-LAYOUT_SIZE(saina_counted, 256);
-LAYOUT_SIZE(saina_input_head, 64);
-LAYOUT_SIZE(saina_shm_result_head, 64);
-LAYOUT_SIZE(saina_slot_lock, 64);
-LAYOUT_SIZE(saina_clock, 2680);
-LAYOUT_SIZE(saina_arrival, 224);
-LAYOUT_SIZE(saina_counters, 464);
-LAYOUT_SIZE(saina_port_conf, 40);
-LAYOUT_SIZE(saina_addr, 16);
-LAYOUT_SIZE(saina_place, 12);
-LAYOUT_SIZE(saina_asked, 8);
-LAYOUT_SIZE(saina_event_seen, 520);
-LAYOUT_SIZE(saina_event, 40);
-LAYOUT_SIZE(saina_relay_msg, 8256);
-LAYOUT_SIZE(saina_delay_msg, 9240);
-
-const char *const dp_map_name[DP_MAPS] = { [DP_GLOBAL] = "saina_global",
-					   [DP_JOBS] = "saina_jobs",
-					   [DP_RT] = "saina_rt",
-					   [DP_CLOCK] = "saina_clock",
-					   [DP_COUNTED] = "saina_counted",
-					   [DP_SIGNS] = "saina_signs",
-					   [DP_FANOUT] = "saina_fanout",
-					   [DP_WCOUNT] = "saina_wcount",
-					   [DP_GCOUNT] = "saina_gcount",
-					   [DP_LOCKS] = "saina_locks",
-					   [DP_PORTS] = "saina_ports",
-					   [DP_TX] = "saina_tx",
-					   [DP_JOIN_SRC] = "saina_join_src",
-					   [DP_EVENTS] = "saina_events",
-					   [DP_RELAY] = "saina_relay",
-					   [DP_DELAY] = "saina_delay",
-					   [DP_FANOUT_IFB] = "saina_fanout_ifb",
-					   [DP_TC_HANDOFF] = "saina_tc_handoff",
-					   [DP_ASKED] = "saina_asked",
-					   [DP_EVENT_SEEN] = "saina_event_seen",
-					   [DP_ARRIVAL] = "saina_arrival",
-					   SAINA_ELEMS_LIST(MAP_NAME_HOT) SAINA_ELEMS_LIST(
-						   MAP_NAME_RING) SAINA_ELEMS_LIST(MAP_NAME_INPUT)
-						   SAINA_ELEMS_LIST(MAP_NAME_VIEW)
-							   SAINA_ELEMS_LIST(MAP_NAME_SHM_RESULTS) };
-
-#define SIZE_VALUE(E) E,
-const __u32 dp_elems[DP_SIZES] = { SAINA_ELEMS_LIST(SIZE_VALUE) };
-
-int dp_size_index(__u32 elems)
-{
-	for (int i = 0; i < DP_SIZES; i++)
-		if (dp_elems[i] == elems)
-			return i;
-	return -1;
-}
-
-void dp_log(const struct saina_dp *dp, int level, const char *fmt, ...)
-{
-	char line[512];
-	va_list ap;
-
-	if (!dp->opts.log)
-		return;
-	va_start(ap, fmt);
-	vsnprintf(line, sizeof(line), fmt, ap);
-	va_end(ap);
-	dp->opts.log(dp->opts.log_arg, level, line);
-}
-
-int dp_fail(struct saina_dp *dp, int err, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(dp->error, sizeof(dp->error), fmt, ap);
-	va_end(ap);
-	if (err == -EMFILE)
-		snprintf(
-			dp->error, sizeof(dp->error),
-			"no descriptor is left for its maps: raise LimitNOFILE= of sainad's unit (or `ulimit -n`) and start it again");
-	return err;
-}
-
-/* The sentence of the last failure. */
-const char *saina_dp_error(const struct saina_dp *dp)
-{
-	return dp ? dp->error : "out of memory";
-}
-
 /* Was a pinned data path taken over, so that jobs may be running? */
 bool saina_dp_taken_over(const struct saina_dp *dp)
 {
 	return dp->taken_over;
-}
-
-const char *dp_pin_path(const struct saina_dp *dp, char *path, const char *name)
-{
-	snprintf(path, PATH_MAX, "%s/%s", dp->pin_dir, name);
-	return path;
 }
 
 static int pin_dir_open(struct saina_dp *dp)
@@ -219,6 +109,24 @@ static void pinned_stop(struct saina_dp *dp)
 		       dp->pin_dir, SAINA_LAYOUT);
 }
 
+/*
+ * After a take-over: replaces the running programs by the installed ones if they differ,
+ * port by port, on the same maps.  All state is in the maps, so no round is lost.  If the
+ * new programs do not fit the maps, the old ones stay.
+ */
+static void programs_upgrade(struct saina_dp *dp)
+{
+	if (!dp_progs_replace(dp))
+		return;
+	dp_ports_upgrade(dp);
+	for (int i = 0; i < dp->ports; i++)
+		dp_jobs_port_changed(dp, dp->port[i].ifindex);
+	if (dp_progs_pin(dp))
+		dp_log(dp, 0, "%s", dp->error);
+	else
+		dp_log(dp, 2, "the running programs were replaced by %s", dp->object);
+}
+
 /**
  * saina_dp_open() - load the data path, or take over the one that is pinned
  * @out: the handle.  After a failure only saina_dp_error() and saina_dp_close() may be
@@ -260,7 +168,7 @@ int saina_dp_open(struct saina_dp **out, const struct saina_dp_opts *opts)
 		if (!err)
 			err = saina_dp_global_get(dp, &dp->global);
 		if (!err)
-			dp_progs_upgrade(dp);
+			programs_upgrade(dp);
 	} else {
 		if (dp->pinned)
 			pinned_stop(dp);
@@ -293,25 +201,6 @@ void saina_dp_close(struct saina_dp *dp, bool unpin)
 			close(dp->map[i]);
 	dp_progs_close(dp);
 	free(dp);
-}
-
-/* The flag INJECT follows from the faults of the ports; the others are the caller's. */
-int dp_global_write(struct saina_dp *dp)
-{
-	struct saina_global g = dp->global;
-	struct saina_port_conf c;
-	__u32 zero = 0, key, *prev = NULL;
-
-	g.flags &= ~SAINA_GLOBAL_F_INJECT;
-	while (!bpf_map_get_next_key(dp->map[DP_PORTS], prev, &key)) {
-		if (!bpf_map_lookup_elem(dp->map[DP_PORTS], &key, &c) &&
-		    (c.loss_in || c.delay_in_us))
-			g.flags |= SAINA_GLOBAL_F_INJECT;
-		prev = &key;
-	}
-	if (bpf_map_update_elem(dp->map[DP_GLOBAL], &zero, &g, BPF_ANY))
-		return dp_fail(dp, -errno, "saina_global: %s", strerror(errno));
-	return 0;
 }
 
 /**
