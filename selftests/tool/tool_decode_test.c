@@ -19,9 +19,10 @@
 
 #include "kmod/core/attrs_gen.c"
 #include "userland/ctl/obj.c"
+#include "userland/ctl/error.c"
 #include "userland/ctl/ack.c"
 #include "userland/ctl/open.c"
-#include "userland/ctl/ctl.c"
+#include "userland/ctl/transport.c"
 
 #include "lib/rng.h"
 #include "lib/tap.h"

@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,16 +16,6 @@
 #include "ctl/priv.h"
 
 #define QUEUE_MAX	4096	/* notifications kept while a call waits for its reply */
-
-int saina_ctl_fail(struct saina_ctl *ctl, int err, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(ctl->error, sizeof(ctl->error), fmt, ap);
-	va_end(ap);
-	return err;
-}
 
 static long now_ms(void)
 {
@@ -218,16 +207,6 @@ int saina_ctl_call(struct saina_ctl *ctl, struct nlmsghdr *req,
 			return saina_ctl_fail(ctl, -EBADMSG, "%s sent a truncated message",
 					      ctl->peer);
 	}
-}
-
-const char *saina_ctl_error(const struct saina_ctl *ctl)
-{
-	return ctl->error[0] ? ctl->error : "no error";
-}
-
-const char *saina_ctl_error_attr(const struct saina_ctl *ctl)
-{
-	return ctl->attr;
 }
 
 int saina_ctl_subscribe(struct saina_ctl *ctl, unsigned int groups)
