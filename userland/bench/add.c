@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "bench/harness.h"
+#include "bench/add.h"
+#include "dp/dp.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

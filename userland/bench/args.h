@@ -8,11 +8,13 @@
 /**
  * struct bench_args
  * @json: JSON on stdout instead of text
+ * @lookup: compare jobs in a map and in saina.ko instead
  * @out: also write the JSON to this file; NULL: none
  * @cycles: measurements of each figure, 1 to 10000
  */
 struct bench_args {
 	bool json;
+	bool lookup;
 	const char *out;
 	unsigned int cycles;
 };

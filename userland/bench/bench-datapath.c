@@ -27,13 +27,12 @@
  * Foreign traffic keeps no state: the same frame is repeated without the driver, and so is
  * the empty program that it is compared with.
  */
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "bench/add.h"
 #include "bench/args.h"
-#include "bench/report.h"
 #include "bench/harness.h"
+#include "bench/lookup.h"
+#include "bench/report.h"
 
 #define SIZES	6
 #define SLOTS	256		/* sent to in turn, of up to 352 elements */
@@ -132,10 +131,9 @@ static void cycle_arrival(struct harness *r, struct arrival *a)
 	harness_round_done(&a->job);
 }
 
-/* Time of a batch without the driver's; that of an empty program is included. */
 static double net(const struct sample *batch, const struct size *s)
 {
-	return sample_median(batch) - sample_median(&s->driver) + sample_median(&s->empty);
+	return sample_net(batch, &s->driver, &s->empty);
 }
 
 /* By how much two equal figures may differ in this run. */
@@ -224,8 +222,6 @@ static void report_all(struct report *out, const struct size *size,
 		   var[TIMEOUT][BRANCH_ACCUMULATE] / add);
 	report_row(out, 256, "accumulate, segment 0 alone", first, first / add);
 	report_row(out, 256, "accumulate, segment 1 alone", second, second / add);
-	if (!out->json)
-		putchar('\n');
 	report_verdict(out, "accumulate / (parse, lock, add), 256 elements", acc / add, 1.6);
 	verdict_mixed(out, &size[2], elems[2]);
 	verdict_mixed(out, &size[3], elems[3]);
@@ -259,7 +255,8 @@ int main(int argc, char **argv)
 	static struct harness harness;
 	struct report out;
 
-	fprintf(stderr, "bench-datapath: loading\n");
+	if (args.lookup)
+		return lookup_run(&args);
 	harness_open(&harness, false);
 	for (unsigned int i = 0; i < SIZES; i++)
 		harness_job_create(&harness, &size[i].job, i, elems[i], 64, 63,
@@ -274,8 +271,7 @@ int main(int argc, char **argv)
 	harness_job_create(&harness, &arrival.job, 15, 256, 64, 63, FEW, FEW);
 	harness_pin_cpu();
 	for (unsigned int n = 0; n < args.cycles; n++) {
-		if (n % 10 == 0)
-			fprintf(stderr, "bench-datapath: cycle %u of %u\n", n + 1, args.cycles);
+		report_progress(n, args.cycles);
 		for (unsigned int i = 0; i < SIZES; i++)
 			cycle_size(&harness, &size[i], i);
 		for (int i = 0; i < VARIANTS; i++)
@@ -291,9 +287,5 @@ int main(int argc, char **argv)
 	report_open(&out, args.json);
 	report_all(&out, size, variant, &arrival);
 	harness_close(&harness);
-	if (report_close(&out, args.out)) {
-		fprintf(stderr, "bench-datapath: cannot write %s: %s\n", args.out, strerror(errno));
-		return 1;
-	}
-	return 0;
+	return report_close(&out, args.out);
 }

@@ -9,6 +9,12 @@
 #define BENCH_HEAD	90	/* bytes of Ethernet, IPv4, UDP and SAINA headers */
 #define BENCH_UDP_PORT	20000	/* of worker 0; each has its own */
 
+/* All workers are on the port that BPF_PROG_TEST_RUN uses, and have the same address. */
+#define SENDER_IFINDEX	1
+#define SENDER_IP	0x0abe0002
+#define SENDER_SESSION	7
+#define SENDER_MAC	"\x02\x5a\x00\x00\x00\x02"
+
 /* The program that bench_driver tail-calls. */
 enum bench_target {
 	BENCH_EMPTY,

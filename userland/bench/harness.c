@@ -2,31 +2,17 @@
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <errno.h>
 #include <libgen.h>
 #include <limits.h>
 #include <sched.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "bench/die.h"
 #include "bench/harness.h"
+#include "bench/kernel_job.h"
 
 #define EXPONENT	20	/* of the worker that opens a slot */
 #define REPEATS		16	/* passes of a branch that does not change state */
-
-void harness_die(const char *fmt, ...)
-{
-	va_list ap;
-
-	fprintf(stderr, "%s: ", program_invocation_short_name);
-	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	fputc('\n', stderr);
-	exit(1);
-}
 
 static void log_line(void *arg, int level, const char *line)
 {
@@ -39,7 +25,7 @@ static int prog_fd(const struct harness *r, const char *name)
 	struct bpf_program *p = bpf_object__find_program_by_name(r->obj, name);
 
 	if (!p)
-		harness_die("bench.bpf.o has no program %s", name);
+		bench_die("bench.bpf.o has no program %s", name);
 	return bpf_program__fd(p);
 }
 
@@ -57,21 +43,21 @@ void harness_open(struct harness *r, bool kernel)
 	ssize_t n;
 
 	if (geteuid())
-		harness_die("only root may load BPF programs");
+		bench_die("only root may load BPF programs");
 	if (saina_dp_open(&r->dp, &opts))
-		harness_die("%s", saina_dp_error(r->dp));
+		bench_die("%s", saina_dp_error(r->dp));
 	r->kernel = kernel;
 	r->global.ip = htonl(0x0abe0001);
 	memcpy(r->global.mac, "\x02\x5a\x00\x00\x00\x01", 6);
 	if (saina_dp_global_set(r->dp, &r->global))
-		harness_die("%s", saina_dp_error(r->dp));
+		bench_die("%s", saina_dp_error(r->dp));
 
 	n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	self[n > 0 ? n : 0] = 0;
 	snprintf(path, sizeof(path), "%s/bench.bpf.o", dirname(self));
 	r->obj = bpf_object__open_file(path, NULL);
 	if (!r->obj || bpf_object__load(r->obj))
-		harness_die("cannot load %s: %s", path, strerror(errno));
+		bench_die("cannot load %s: %s", path, strerror(errno));
 	r->driver = prog_fd(r, "bench_driver");
 	r->empty = prog_fd(r, "bench_empty");
 	r->state = bpf_object__find_map_fd_by_name(r->obj, "bench_state");
@@ -79,7 +65,7 @@ void harness_open(struct harness *r, bool kernel)
 	for (int i = 0; i < BENCH_TARGETS; i++) {
 		fd = i == BENCH_SAINA ? saina_dp_prog_fd(r->dp) : prog_fd(r, name[i]);
 		if (bpf_map_update_elem(targets, &i, &fd, BPF_ANY))
-			harness_die("program %d cannot be reached by tail call: %s", i,
+			bench_die("program %d cannot be reached by tail call: %s", i,
 				    strerror(errno));
 	}
 	for (size_t i = BENCH_HEAD; i < sizeof(r->frame); i++)
@@ -138,7 +124,7 @@ void harness_job_create(struct harness *r, struct bench_job *j, unsigned int id,
 	else
 		snapshot_fill(c, id, payload, workers, k, pool);
 	if (saina_dp_job_publish(r->dp, c, 0))
-		harness_die("%s", saina_dp_error(r->dp));
+		bench_die("%s", saina_dp_error(r->dp));
 }
 
 void harness_job_set_timeout(struct harness *r, struct bench_job *j)
@@ -146,7 +132,7 @@ void harness_job_set_timeout(struct harness *r, struct bench_job *j)
 	j->conf.policy.timeout_us = UINT32_MAX;
 	j->conf.policy.seq++;
 	if (saina_dp_job_publish(r->dp, &j->conf, 0))
-		harness_die("%s", saina_dp_error(r->dp));
+		bench_die("%s", saina_dp_error(r->dp));
 }
 
 static void head_write(const struct harness *r, unsigned char *head, unsigned int job,
@@ -191,9 +177,9 @@ static double prog_run(struct harness *r, int prog, unsigned int payload, unsign
 		    .data_size_in = BENCH_HEAD + 4 * payload, .repeat = repeat);
 
 	if (bpf_prog_test_run_opts(prog, &t))
-		harness_die("BPF_PROG_TEST_RUN: %s", strerror(errno));
+		bench_die("BPF_PROG_TEST_RUN: %s", strerror(errno));
 	if (t.retval == 0)
-		harness_die("a program under test aborted");
+		bench_die("a program under test aborted");
 	return t.duration;
 }
 
@@ -203,7 +189,7 @@ static void relays_drop(struct harness *r)
 	static const struct saina_dp_cb none;
 
 	if (saina_dp_event_dispatch(r->dp, &none) < 0)
-		harness_die("%s", saina_dp_error(r->dp));
+		bench_die("%s", saina_dp_error(r->dp));
 }
 
 /* Sends packets of @branch for segments @from to @to - 1; returns ns in all. */
@@ -249,7 +235,7 @@ static double batch_run(struct harness *r, struct bench_job *j, enum bench_branc
 		s.exponent += j->finer - j->coarsens * (int)s.worker;
 	head_write(r, (unsigned char *)s.head, j->conf.job, j->conf.payload, j->round, false);
 	if (bpf_map_update_elem(r->state, &zero, &s, BPF_ANY))
-		harness_die("bench_state: %s", strerror(errno));
+		bench_die("bench_state: %s", strerror(errno));
 	passes *= to - from;
 	ns = prog_run(r, r->driver, j->conf.payload, passes) * passes;
 	if (target == BENCH_SAINA) {
@@ -315,13 +301,13 @@ void harness_check_shifted(struct harness *r, const struct bench_job *j)
 	__s32 v, half = 1 << (j->finer - 1);
 
 	if (saina_dp_result(r->dp, j->conf.job, 0, j->round, &m, sums))
-		harness_die("job %u: round %u has no result: %s", j->conf.job, j->round,
+		bench_die("job %u: round %u has no result: %s", j->conf.job, j->round,
 			    saina_dp_error(r->dp));
 	for (unsigned int i = 0; i < j->conf.payload; i++) {
 		memcpy(&v, r->frame + BENCH_HEAD + 4 * i, sizeof(v));
 		if ((__u32)sums[i] !=
 		    (__u32)v + (m.count - 1u) * (__u32)(int)(((__s64)v + half) >> j->finer))
-			harness_die(
+			bench_die(
 				"job %u: round %u, element %u: %d is not a sum of shifted inputs: the figures would be of something else",
 				j->conf.job, j->round, i, sums[i]);
 	}
@@ -343,23 +329,23 @@ void harness_check(struct harness *r, const struct bench_job *j)
 
 	for (int w = 0; w < SAINA_WORKERS_MAX; w++) {
 		if (saina_dp_counters(r->dp, j->conf.job, w, &c))
-			harness_die("%s", saina_dp_error(r->dp));
+			bench_die("%s", saina_dp_error(r->dp));
 		for (int i = 0; i < SAINA_C_N; i++)
 			sum.c[i] += c.c[i];
 	}
 	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++)
 		if (sum.c[want[i].counter] != j->sent[want[i].branch])
-			harness_die(
+			bench_die(
 				"job %u: %llu packets were meant to be %s, %llu were: the figures would be of something else",
 				j->conf.job, (unsigned long long)j->sent[want[i].branch],
 				saina_counter_info[want[i].counter].name,
 				(unsigned long long)sum.c[want[i].counter]);
 	if (sum.c[SAINA_C_COARSENED] != j->coarsened)
-		harness_die("job %u: %llu packets were meant to be coarser, %llu were", j->conf.job,
+		bench_die("job %u: %llu packets were meant to be coarser, %llu were", j->conf.job,
 			    (unsigned long long)j->coarsened,
 			    (unsigned long long)sum.c[SAINA_C_COARSENED]);
 	if (sum.c[SAINA_C_ADDED] != added)
-		harness_die("job %u: %llu packets were meant to be added, %llu were", j->conf.job,
+		bench_die("job %u: %llu packets were meant to be added, %llu were", j->conf.job,
 			    (unsigned long long)added, (unsigned long long)sum.c[SAINA_C_ADDED]);
 }
 

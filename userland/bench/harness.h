@@ -36,15 +36,6 @@ enum bench_branch {
 	BRANCHES
 };
 
-/* All workers are on the port that BPF_PROG_TEST_RUN uses, with one address, and a UDP port
- * each. */
-#define SENDER_IFINDEX	1
-#define SENDER_IP		0x0abe0002
-#define SENDER_SESSION	7
-#define SENDER_MAC		"\x02\x5a\x00\x00\x00\x02"
-
-void __attribute__((noreturn, format(printf, 1, 2))) harness_die(const char *fmt, ...);
-
 /* All functions print a sentence on stderr and exit(1) on failure. */
 void harness_open(struct harness *r, bool kernel);
 void harness_close(struct harness *r);
@@ -71,19 +62,10 @@ double harness_run_accumulate(struct harness *r, struct bench_job *j, enum bench
 			      unsigned int from, unsigned int to);
 double harness_run_plain(struct harness *r, int prog, unsigned int payload, bool foreign,
 			 unsigned int repeat);
-/* Creates a job in saina.ko; @c: out: the snapshot that it publishes. */
-void kernel_job_create(struct saina_job_conf *c, unsigned int id, unsigned int payload,
-		       unsigned int workers, unsigned int k, unsigned int pool);
-void kernel_job_delete(unsigned int id);
-
 void harness_round_done(struct bench_job *j);
 /* Checks that segment 0 is the sum of one input and of k - 1 inputs shifted by j->finer. */
 void harness_check_shifted(struct harness *r, const struct bench_job *j);
 /* Checks that every packet took the branch it was meant for. */
 void harness_check(struct harness *r, const struct bench_job *j);
-
-/* In userspace: adds @elems elements to one of @slots slots; ns per addition. */
-double add_ns(unsigned int elems, unsigned int slots, unsigned int repeat);
-bool add_has_avx2(void);
 
 #endif /* SAINA_BENCH_HARNESS_H */

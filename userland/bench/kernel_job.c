@@ -3,13 +3,13 @@
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <errno.h>
 #include <libgen.h>
 #include <limits.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "bench/harness.h"
+#include "bench/bench.h"
+#include "bench/die.h"
+#include "bench/kernel_job.h"
 #include "ctl/obj.h"
 
 static struct saina_ctl *kernel_open(void)
@@ -18,7 +18,7 @@ static struct saina_ctl *kernel_open(void)
 	const char *error;
 
 	if (saina_ctl_open(&ctl, "kernel", &error))
-		harness_die("%s", error);
+		bench_die("%s", error);
 	return ctl;
 }
 
@@ -29,7 +29,7 @@ static void kernel_request(struct saina_ctl *ctl, int cmd, const struct saina_at
 
 	saina_ctl_encode(nlh, c, obj);
 	if (saina_ctl_call(ctl, nlh, NULL, NULL))
-		harness_die("%s", saina_ctl_error(ctl));
+		bench_die("%s", saina_ctl_error(ctl));
 }
 
 static void job_create(struct saina_ctl *ctl, unsigned int id, unsigned int payload,
@@ -87,12 +87,12 @@ static void snapshot_read(struct saina_job_conf *c, __u32 id)
 	snprintf(path, sizeof(path), "%s/bench_kernel.bpf.o", dirname(self));
 	obj = bpf_object__open_file(path, NULL);
 	if (!obj || bpf_object__load(obj))
-		harness_die("cannot load %s: %s", path, strerror(errno));
+		bench_die("cannot load %s: %s", path, strerror(errno));
 	prog = bpf_object__find_program_by_name(obj, "bench_snapshot");
 	if (bpf_map_update_elem(bpf_object__find_map_fd_by_name(obj, "bench_job"), &zero, &id, 0) ||
 	    bpf_prog_test_run_opts(bpf_program__fd(prog), &t) || t.retval != 2 ||
 	    bpf_map_lookup_elem(bpf_object__find_map_fd_by_name(obj, "bench_conf"), &zero, c))
-		harness_die("saina.ko publishes no job %u", id);
+		bench_die("saina.ko publishes no job %u", id);
 	bpf_object__close(obj);
 }
 
@@ -107,7 +107,7 @@ void kernel_job_create(struct saina_job_conf *c, unsigned int id, unsigned int p
 	saina_ctl_close(ctl);
 	snapshot_read(c, id);
 	if (c->state != SAINA_JOB_RUNNING || c->payload != payload || c->pool != pool)
-		harness_die("job %u in saina.ko differs from the request", id);
+		bench_die("job %u in saina.ko differs from the request", id);
 }
 
 void kernel_job_delete(unsigned int id)

@@ -4,13 +4,11 @@
  * accumulate branch of both variants of the XDP program, in alternating batches of one run.
  * Requires saina.ko; the method is bench-datapath's.
  */
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include "bench/args.h"
-#include "bench/report.h"
 #include "bench/harness.h"
+#include "bench/kernel_job.h"
+#include "bench/lookup.h"
+#include "bench/report.h"
 
 #define SIZES	4
 #define SLOTS	256
@@ -47,20 +45,17 @@ static void cycle(struct harness *harness, struct size *s, unsigned int n, unsig
 	}
 }
 
-static double net(const struct size *s, const struct sample *batch)
+static double net(const struct size *s, enum variant v)
 {
-	return sample_median(batch) - sample_median(&s->driver) + sample_median(&s->empty);
+	return sample_net(&s->accumulate[v], &s->driver, &s->empty);
 }
 
-int main(int argc, char **argv)
+int lookup_run(const struct bench_args *args)
 {
-	const struct bench_args args =
-		bench_args_parse(argc, argv, "ns per packet of the accumulate branch, with jobs in a map and in saina.ko.");
 	static struct size size[SIZES];
 	static struct harness harness[VARIANTS];
 	struct report out;
 
-	fprintf(stderr, "bench-lookup: loading\n");
 	for (int v = 0; v < VARIANTS; v++) {
 		harness_open(&harness[v], v == BY_KFUNC);
 		for (unsigned int i = 0; i < SIZES; i++)
@@ -68,9 +63,8 @@ int main(int argc, char **argv)
 					   WORKERS - 1, SLOTS, SLOTS);
 	}
 	harness_pin_cpu();
-	for (unsigned int n = 0; n < args.cycles; n++) {
-		if (n % 5 == 0)
-			fprintf(stderr, "bench-lookup: cycle %u of %u\n", n + 1, args.cycles);
+	for (unsigned int n = 0; n < args->cycles; n++) {
+		report_progress(n, args->cycles);
 		for (unsigned int i = 0; i < SIZES; i++)
 			cycle(harness, &size[i], n, i);
 	}
@@ -78,26 +72,17 @@ int main(int argc, char **argv)
 		for (unsigned int i = 0; i < SIZES; i++)
 			harness_check(&harness[v], &size[i].job[v]);
 
-	report_open(&out, args.json);
+	report_open(&out, args->json);
 	report_method(&out, method, "x by map");
 	for (unsigned int i = 0; i < SIZES; i++)
 		for (int v = 0; v < VARIANTS; v++)
-			report_row(&out, elems[i], name[v], net(&size[i], &size[i].accumulate[v]),
-				   net(&size[i], &size[i].accumulate[v]) /
-					   net(&size[i], &size[i].accumulate[BY_MAP]));
-	if (!args.json)
-		putchar('\n');
+			report_row(&out, elems[i], name[v], net(&size[i], v),
+				   net(&size[i], v) / net(&size[i], BY_MAP));
 	report_verdict(&out, "accumulate by kfunc / by map, 256 elements",
-		       net(&size[2], &size[2].accumulate[BY_KFUNC]) /
-			       net(&size[2], &size[2].accumulate[BY_MAP]),
-		       1.1);
+		       net(&size[2], BY_KFUNC) / net(&size[2], BY_MAP), 1.1);
 	for (unsigned int i = 0; i < SIZES; i++)
 		kernel_job_delete(i);
 	for (int v = 0; v < VARIANTS; v++)
 		harness_close(&harness[v]);
-	if (report_close(&out, args.out)) {
-		fprintf(stderr, "bench-lookup: cannot write %s: %s\n", args.out, strerror(errno));
-		return 1;
-	}
-	return 0;
+	return report_close(&out, args->out);
 }

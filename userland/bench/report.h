@@ -18,13 +18,17 @@ void sample_add(struct sample *s, double v);
 double sample_median(const struct sample *s);
 /* Distance between the quartiles. */
 double sample_spread(const struct sample *s);
-void sample_free(struct sample *s);
+/* Median of @batch without the driver's time; that of an empty program is included. */
+double sample_net(const struct sample *batch, const struct sample *driver,
+		  const struct sample *empty);
 
 struct report {
 	bool	json;		/* JSON on stdout instead of text */
 	json_t	*root;
 };
 
+/* Prints now and then which cycle begins. */
+void report_progress(unsigned int cycle, unsigned int cycles);
 void report_open(struct report *r, bool json);
 /* @beside: heading of the column with ratios */
 void report_method(struct report *r, const char *text, const char *beside);
@@ -32,7 +36,7 @@ void report_row(struct report *r, unsigned int elems, const char *name, double n
 void report_verdict(struct report *r, const char *what, double value, double limit);
 /* Two figures that should be equal: @b / @a within 1 +- @tolerance. */
 void report_equal(struct report *r, const char *what, double a, double b, double tolerance);
-/* @path: also write the JSON to this file; NULL: none.  Returns 0 or -1 (errno). */
+/* @path: also write the JSON to this file; NULL: none.  Returns the exit status. */
 int report_close(struct report *r, const char *path);
 
 #endif /* SAINA_BENCH_REPORT_H */
