@@ -96,7 +96,7 @@ static void say(const struct lab *l, unsigned int w, uint32_t round, int exponen
 static bool answer(const struct lab *l, uint32_t round, uint32_t segment, struct result *r)
 {
 	const struct saina_hdr *h = lab_answer();
-	const struct saina_shm_result_head *b;
+	const struct saina_output_head *b;
 
 	if (!lab_answered())
 		return false;

@@ -38,7 +38,7 @@ int rig_share(struct rig *r, unsigned int job, unsigned int w, bool there)
 	int fd[2], err;
 
 	s->input_len = pages(c->pool * entry_size(r, job));
-	s->board_len = pages(c->segments * SAINA_SHM_RESULTS_ROUNDS * entry_size(r, job));
+	s->board_len = pages(c->segments * SAINA_OUTPUT_ROUNDS * entry_size(r, job));
 	if (!there) {
 		if (!s->input[w])
 			return 0;
@@ -85,10 +85,10 @@ struct saina_input_head *rig_input(struct rig *r, unsigned int job, unsigned int
 	return input ? (void *)(input + segment % r->o.job[job].conf.pool * entry_size(r, job)) : NULL;
 }
 
-const struct saina_shm_result_head *rig_board(struct rig *r, unsigned int job, uint32_t round,
+const struct saina_output_head *rig_board(struct rig *r, unsigned int job, uint32_t round,
 					 uint32_t segment)
 {
-	uint32_t i = (round % SAINA_SHM_RESULTS_ROUNDS) * r->o.job[job].conf.segments + segment;
+	uint32_t i = (round % SAINA_OUTPUT_ROUNDS) * r->o.job[job].conf.segments + segment;
 	const uint8_t *board = r->shared[job].board;
 
 	return board ? (const void *)(board + i * entry_size(r, job)) : NULL;
@@ -97,12 +97,12 @@ const struct saina_shm_result_head *rig_board(struct rig *r, unsigned int job, u
 bool rig_check_board(struct rig *r, unsigned int job, uint32_t round, uint32_t segment)
 {
 	const struct oracle_job *j = &r->o.job[job];
-	const struct saina_shm_result_head *got = rig_board(r, job, round, segment);
+	const struct saina_output_head *got = rig_board(r, job, round, segment);
 	const struct oracle_board *want;
 
 	if (!got || !j->board)
 		return true;
-	want = &j->board[(round % SAINA_SHM_RESULTS_ROUNDS) * j->conf.segments + segment];
+	want = &j->board[(round % SAINA_OUTPUT_ROUNDS) * j->conf.segments + segment];
 	if (got->tag != want->tag)
 		return rig_differs(r, "board of job %u, segment %u: want tag %llu, got %llu\n", job,
 				   segment, (unsigned long long)want->tag, got->tag);

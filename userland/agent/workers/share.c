@@ -136,7 +136,7 @@ uint32_t share_board(struct agent *a, const struct saina_job *job, char *why, si
 			 w, job->worker[w].name, a->cfg.runtime_dir);
 		return 0;
 	}
-	board = job->active ? saina_dp_shm_results_id(a->dp, job->id) : 0;
+	board = job->active ? saina_dp_shm_output_id(a->dp, job->id) : 0;
 	snprintf(why, size, board ? "in use" : "not in use: no worker is alive");
 	return board;
 }
