@@ -30,7 +30,7 @@ static void revoke_array(struct agent *a, const struct saina_job *job, int w)
 	jobs_worker(a, job, w)->shm_session = 0;
 	a->jobs->aux[job->id]->status_due = true;
 	a->jobs->changed = a->jobs->unsaved = true;
-	if (saina_dp_unshare(a->dp, job->id, w))
+	if (saina_dp_shm_revoke(a->dp, job->id, w))
 		log_error("job %s: %s", job->name, saina_dp_error(a->dp));
 }
 
@@ -54,7 +54,7 @@ int shm_grant(struct agent *a, const struct saina_shm_request *q, struct saina_s
 	aux = jobs_worker(a, job, q->worker);
 	if (aux->shm_session != q->session)
 		revoke_array(a, job, q->worker);
-	ret = saina_dp_share(a->dp, job->id, q->worker, map, &m->board);
+	ret = saina_dp_shm_grant(a->dp, job->id, q->worker, map, &m->board);
 	if (ret)
 		return refuse(m, ret, "%s", saina_dp_error(a->dp));
 	m->segments = job->segments;
@@ -78,7 +78,7 @@ static void renew_maps(struct agent *a, const struct saina_job *job, int w)
 	int map[2];
 
 	a->jobs->aux[job->id]->status_due = true;
-	if (saina_dp_share(a->dp, job->id, w, map, &results)) {
+	if (saina_dp_shm_grant(a->dp, job->id, w, map, &results)) {
 		log_error("job %s: %s", job->name, saina_dp_error(a->dp));
 		revoke_array(a, job, w);
 		return;
@@ -99,7 +99,7 @@ void shm_job_changed(struct agent *a, const struct saina_job *job)
 			continue;
 		if (!jobs_alive(job, w) || aux->shm_session != job->worker[w].bind.session)
 			revoke_array(a, job, w);
-		else if (!saina_dp_is_shared(a->dp, job->id, w))
+		else if (!saina_dp_shm_is_granted(a->dp, job->id, w))
 			renew_maps(a, job, w);
 	}
 }
@@ -113,7 +113,7 @@ void shm_revoke_stale(struct agent *a)
 	for (id = 0; (job = saina_core_job_next(a->jobs->core, id)); id = job->id + 1)
 		for (w = 0; job->by_reference && w < job->workers; w++) {
 			aux = jobs_worker(a, job, w);
-			if (!saina_dp_is_shared(a->dp, job->id, w))
+			if (!saina_dp_shm_is_granted(a->dp, job->id, w))
 				aux->shm_session = 0;
 			else if (!jobs_alive(job, w) ||
 				 aux->shm_session != job->worker[w].bind.session)
