@@ -49,7 +49,7 @@ void encode_job(struct msg *m, struct agent *a, const struct saina_job *job, boo
 	saina_job_show(job, tokens, &o);
 	job_rt(a, job, &o);
 	if (job->by_reference && a->jobs->aux[job->id]) {
-		shm_results_id(a, job, why, sizeof(why));
+		shm_output_id(a, job, why, sizeof(why));
 		SAINA_PUT_TEXT(&o, SAINA_A_JOB_REFERENCE, reference, why);
 	}
 	if (detached)

@@ -188,7 +188,7 @@ static void handle_event(void *arg, const struct saina_event *ev)
 static void dispatch_events(struct source *s, uint32_t events)
 {
 	struct saina_dp_cb cb = {
-		.most = EVENT_BATCH, .event = handle_event, .relay = relay_result, .arg = s->arg
+		.max = EVENT_BATCH, .event = handle_event, .relay = relay_result, .arg = s->arg
 	};
 	struct agent *a = s->arg;
 

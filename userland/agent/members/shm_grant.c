@@ -121,7 +121,7 @@ void shm_revoke_stale(struct agent *a)
 		}
 }
 
-uint32_t shm_results_id(struct agent *a, const struct saina_job *job, char *why, size_t size)
+uint32_t shm_output_id(struct agent *a, const struct saina_job *job, char *why, size_t size)
 {
 	uint32_t results;
 
@@ -137,7 +137,7 @@ uint32_t shm_results_id(struct agent *a, const struct saina_job *job, char *why,
 			 w, job->worker[w].name, a->cfg.runtime_dir);
 		return 0;
 	}
-	results = job->active ? saina_dp_board(a->dp, job->id) : 0;
+	results = job->active ? saina_dp_shm_output_id(a->dp, job->id) : 0;
 	snprintf(why, size, results ? "in use" : "not in use: no worker is alive");
 	return results;
 }
