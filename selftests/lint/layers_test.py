@@ -31,7 +31,6 @@ STRICT = ("kmod/core", "kmod/net", "userland/net", "userland/dp", "userland/ctl"
 CIRCLES = (
     "tools/saina",
     "userland/allreduce",
-    "userland/agent/workers",
     "userland/lib",
     "userland/lib/flow",
     "userland/lib/join",
