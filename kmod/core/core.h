@@ -103,21 +103,6 @@ int saina_core_worker_set(struct saina_core *c, const struct saina_worker_attrs 
 			  const struct saina_job **job, struct saina_core_err *err);
 int saina_core_worker_del(struct saina_core *c, const struct saina_worker_attrs *req,
 			  struct saina_core_err *err);
-/* Userland (agent/jobmirror.c): what another core shows. */
-void saina_job_read(const struct saina_job_attrs *a, struct saina_job *job);
-void saina_worker_read(const struct saina_worker_attrs *a, struct saina_worker *wk);
-/* Take-over: a job as an earlier core had it (same generation, policy number,
- * bindings), published again; refused as job_new would refuse it.
- */
-int saina_core_job_restore(struct saina_core *c, const struct saina_job *old,
-			   const struct saina_job **job, struct saina_core_err *err);
-/* Leaves out of @old what that refused with @attr; 0: nothing without which the job could be. */
-int saina_job_leave_out(struct saina_job *old, unsigned int attr);
-/* A mirror of another core: the job as that one has it, added or in the place of
- * the one of its number, without asking the rules of life or the limits.
- */
-int saina_core_job_adopt(struct saina_core *c, const struct saina_job *theirs,
-			 const struct saina_job **job, struct saina_core_err *err);
 int saina_core_limits_set(struct saina_core *c, const struct saina_limits *limits,
 			  struct saina_core_err *err);
 void saina_core_limits_get(const struct saina_core *c, struct saina_limits *limits,

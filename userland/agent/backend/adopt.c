@@ -4,6 +4,7 @@
  */
 #include "core/os.h"
 #include "core/internal.h"
+#include "agent/backend/adopt.h"
 
 /**
  * saina_job_read() - convert the attributes of a reply to a job
