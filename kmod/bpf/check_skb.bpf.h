@@ -4,8 +4,8 @@
  * how it cuts a super-packet.  A sender with a packet socket or a tap chooses both.
  * Documentation/datapath.rst section 10.1.
  */
-#ifndef SAINA_META_BPF_H
-#define SAINA_META_BPF_H
+#ifndef SAINA_CHECK_SKB_BPF_H
+#define SAINA_CHECK_SKB_BPF_H
 
 #include <bpf/bpf_core_read.h>
 #include "common.bpf.h"
@@ -72,4 +72,4 @@ static __noinline int check_skb(struct __sk_buff *skb)
 	return SKB_READ(&type, &shared->gso_type) || type & ~GSO_ALLOWED ? SKB_BAD : meta;
 }
 
-#endif /* SAINA_META_BPF_H */
+#endif /* SAINA_CHECK_SKB_BPF_H */

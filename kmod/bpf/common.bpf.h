@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What every file of the XDP program needs. */
+/* What every file of the BPF programs needs: headers, offsets, arithmetic. */
 #ifndef SAINA_COMMON_BPF_H
 #define SAINA_COMMON_BPF_H
 
@@ -32,6 +32,9 @@
 
 #define HDR_OFF(field)	(SAINA_HDR_OFF + (int)offsetof(struct saina_hdr, field))
 
+/* A field of the header at @h. */
+#define H(type, h, field)	RD(type, (h) + offsetof(struct saina_hdr, field))
+
 #define COUNT_NONE	0xffffffffu	/* no counter */
 
 static __always_inline __u32 popcount64(__u64 x)
@@ -57,6 +60,55 @@ static __always_inline __u32 csum_fold64(__u64 sum)
 static __always_inline __u32 csum_pseudo(__be16 udp_len, __be32 saddr, __be32 daddr)
 {
 	return csum_fold64((__u64)bpf_htons(IPPROTO_UDP) + udp_len + saddr + daddr);
+}
+
+/* @x; the verifier forgets what it knows of it. */
+static __always_inline __u32 through_memory(__u32 *at, __u32 x)
+{
+	*(volatile __u32 *)at = x;
+	return *(volatile __u32 *)at;
+}
+
+static __always_inline bool exponent_is_nan(__s32 exponent)
+{
+	return exponent == SAINA_EXPONENT_NAN;
+}
+
+/* Valid for a gradient of an int32 job? */
+static __always_inline bool exponent_is_valid(__s32 e)
+{
+	return (e >= SAINA_EXPONENT_MIN && e <= SAINA_EXPONENT_MAX) || exponent_is_nan(e);
+}
+
+/* 1 if a > b, else 0.  Without a branch: the verifier walks what is inlined under the lock once
+ * for each size.
+ */
+static __always_inline __u64 is_above(__u64 a, __u64 b)
+{
+	__u64 borrow = (~b & a) | (~(b ^ a) & (b - a));
+
+	/* or clang knows what it is, and branches */
+	asm volatile("" : "+r"(borrow));
+	return borrow >> 63;
+}
+
+#define CODED_SPREAD_MAX	8	/* workers that compute the same part */
+
+/* CODED: the parts that @workers compute, as bits; @parts: how many there are. */
+static __always_inline __u32 coded_parts(__u64 workers, __u32 parts)
+{
+	__u64 have = 0;
+
+	for (__u32 i = 0, shift = 0; i < CODED_SPREAD_MAX && shift < 64; i++, shift += parts)
+		have |= workers >> shift;
+	return have & ((1ull << (parts & 63)) - 1);
+}
+
+/* CODED: the bit of the part that @worker computes; 0 if there are no parts. */
+static __always_inline __u32 coded_part(__u32 parts, __u32 worker)
+{
+	/* x % 0 is x */
+	return is_above(parts, 0) << (worker % parts & 31);
 }
 
 #endif /* SAINA_COMMON_BPF_H */

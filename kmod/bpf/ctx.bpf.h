@@ -3,8 +3,8 @@
  * Context of one message: what was checked of it, what it may open, what becomes of it.
  * ctx_init() begins; each stage reads and writes its part of struct saina_ctx.
  */
-#ifndef SAINA_CALL_BPF_H
-#define SAINA_CALL_BPF_H
+#ifndef SAINA_CTX_BPF_H
+#define SAINA_CTX_BPF_H
 
 #include "maps.bpf.h"
 
@@ -28,8 +28,6 @@ enum verdict {
 	VERDICT_CLAIMED,	/* to be added by saina.ko without the lock, then settled */
 	VERDICT_RETRY,		/* nothing changed; the exponents need the other function */
 };
-
-#define SHM_HEAD_LEN	64	/* bytes before a payload: where shared memory has a head */
 
 /* Why the hot slot cannot be opened for this segment. */
 enum slot_busy {
@@ -288,4 +286,4 @@ static __always_inline int ctx_nak_mode(struct saina_ctx *c, __u32 since)
 	return VERDICT_NAK;
 }
 
-#endif /* SAINA_CALL_BPF_H */
+#endif /* SAINA_CTX_BPF_H */

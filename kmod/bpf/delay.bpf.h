@@ -2,9 +2,10 @@
 /*
  * Injected faults that only XDP has: delays.  Documentation/datapath.rst section 7.
  */
-#ifndef SAINA_HOLD_BPF_H
-#define SAINA_HOLD_BPF_H
+#ifndef SAINA_DELAY_BPF_H
+#define SAINA_DELAY_BPF_H
 
+#include "count.bpf.h"
 #include "ctx.bpf.h"
 #include "fault.bpf.h"
 
@@ -65,4 +66,4 @@ static __noinline int delay_out(struct xdp_md *ctx)
 	return delay_frame(ctx, ifindex, port->delay_out_us, 1);
 }
 
-#endif /* SAINA_HOLD_BPF_H */
+#endif /* SAINA_DELAY_BPF_H */

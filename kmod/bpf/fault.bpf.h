@@ -3,10 +3,11 @@
  * Injected faults, for the lab: loss by port and direction, from a seeded sequence.
   Documentation/datapath.rst section 7.
  */
-#ifndef SAINA_INJECT_BPF_H
-#define SAINA_INJECT_BPF_H
+#ifndef SAINA_FAULT_BPF_H
+#define SAINA_FAULT_BPF_H
 
-#include "config.bpf.h"
+#include "count.bpf.h"
+#include "maps.bpf.h"
 
 #define FAULT_OUT_SALT	0x5851f42d4c957f2dull
 
@@ -54,4 +55,4 @@ static __always_inline bool fault_out(__u32 ifindex)
 	return fault_port_out(bpf_map_lookup_elem(&saina_ports, &ifindex));
 }
 
-#endif /* SAINA_INJECT_BPF_H */
+#endif /* SAINA_FAULT_BPF_H */

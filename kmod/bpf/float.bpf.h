@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What float32 and bfloat16 need of the slot machine: saina.ko adds, by kfunc, and a
- * kfunc may not be called under a slot's lock.  So a gradient takes three steps:
+ * Jobs of float32 and bfloat16: saina.ko adds, by kfunc, and no kfunc may be called under a
+ * slot's lock.  So a gradient takes three steps:
  *
  *	claim	under the slot's lock: its worker is in `seen` and `count`
  *	apply	without it: the kfunc stores it or adds it to the sums, under a
@@ -25,7 +25,7 @@ extern int saina_f32_sum(void *slot, __u32 slot__sz, const void *msg, __u32 msg_
 extern int saina_bf16_sum(void *slot, __u32 slot__sz, const void *msg, __u32 msg__sz,
 			  __u64 tag) __ksym;
 
-/* Of a segment in a round, never 0; in the life of a job's maps no two are alike. */
+/* Of a segment in a round: never 0, and unique in the life of a job's maps. */
 static __always_inline __u64 float_tag(const struct ctx_in *in)
 {
 	return (__u64)(in->round + 1) << 32 | in->segment;
@@ -33,8 +33,8 @@ static __always_inline __u64 float_tag(const struct ctx_in *in)
 
 /*
  * The upper halves of two floats side by side, rounded to nearest even; a NaN stays one.
- * Without branches, which the verifier would follow for each element, and in as few steps
- * as may be, for it counts them.
+ * Without branches, which the verifier would follow for each element, and in few steps, which
+ * it counts.
  */
 static __always_inline __u32 float_halves(__u64 x)
 {

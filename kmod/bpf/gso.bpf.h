@@ -4,11 +4,14 @@
  * replies, sent as one frame to one kind of receiver.  Documentation/datapath.rst
  * section 10.
  */
-#ifndef SAINA_TRAIN_BPF_H
-#define SAINA_TRAIN_BPF_H
+#ifndef SAINA_GSO_BPF_H
+#define SAINA_GSO_BPF_H
 
+#include <linux/pkt_cls.h>
+#include "check.bpf.h"
+#include "count.bpf.h"
+#include "maps.bpf.h"
 #include "reply.bpf.h"
-#include "fault.bpf.h"
 
 #define GSO_SEGMENTS_MAX	64	/* messages in a frame; one with more is dropped */
 
@@ -266,7 +269,7 @@ static __always_inline void gso_write_headers(struct gso_batch *b, const struct 
 /* Sends the frame if there is a reply in it. */
 static __always_inline int gso_send(struct __sk_buff *skb)
 {
-	const struct saina_global *g = config_global();
+	const struct saina_global *g = map_global();
 	struct gso_batch *b = gso_batch();
 	__u32 ifb;
 
@@ -292,4 +295,4 @@ internal:
 	return TC_ACT_SHOT;
 }
 
-#endif /* SAINA_TRAIN_BPF_H */
+#endif /* SAINA_GSO_BPF_H */

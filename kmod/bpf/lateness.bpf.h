@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * How much later than the first one a worker's gradient of segment 0 comes, round by round; with
- * groups, how much later than the first of its group it finishes a step.
+ * How much later than the round's first gradient a worker's own comes (segment 0); with groups,
+ * how much later than the first of its group it finishes a step.
  * Documentation/datapath.rst section 8.2.
  *
- * No lock: a worker's gradients come one after another.  Should two copies of one be handled
- * on two processors at once, that round may be counted twice.
+ * No lock: a worker's gradients come one after another.  If two copies of one are handled on two
+ * processors at once, that round may be counted twice.
  */
-#ifndef SAINA_ARRIVAL_BPF_H
-#define SAINA_ARRIVAL_BPF_H
+#ifndef SAINA_LATENESS_BPF_H
+#define SAINA_LATENESS_BPF_H
 
 #include "ctx.bpf.h"
+#include "maps.bpf.h"
 
-/* 0 for 0, else 1 + floor(log2(us)), as far as there are buckets. */
+/* 0 for 0, else 1 + floor(log2(us)), at most the last bucket. */
 static __always_inline __u32 lateness_bucket(__u64 us)
 {
 	__u32 b = 0;
@@ -58,4 +59,4 @@ static __noinline int lateness_record(const struct ctx_in *in, __u64 opened_at)
 	return 0;
 }
 
-#endif /* SAINA_ARRIVAL_BPF_H */
+#endif /* SAINA_LATENESS_BPF_H */

@@ -74,7 +74,7 @@ struct {
 	__type(value, __u32);
 } saina_tc_handoff SEC(".maps");
 
-/* Both hooks have the same of these two: a worker has one budget, whichever it comes by. */
+/* The next two are shared by both hooks: a worker has one limit. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, SAINA_JOBS_MAX * SAINA_WORKERS_MAX);
@@ -202,7 +202,7 @@ struct {								\
 } saina_hot_##E SEC(".maps"), saina_ring_##E SEC(".maps");
 SAINA_ELEMS_LIST(SAINA_SLOT_MAPS)
 
-/* Table mode with groups: a job has one of each group. */
+/* Parameter server with groups: a view for each group of a job. */
 #define SAINA_VIEW_MAP(E)						\
 struct {								\
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);			\
@@ -218,7 +218,7 @@ struct {								\
 } saina_view_##E SEC(".maps");
 SAINA_ELEMS_LIST(SAINA_VIEW_MAP)
 
-/* What workers have mapped. */
+/* Mapped by workers. */
 #define SAINA_SHM_MAPS(NAME, ENTRIES)					\
 struct {								\
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);			\
@@ -238,7 +238,7 @@ struct {								\
 SAINA_ELEMS_LIST(SAINA_INPUT_MAP)
 SAINA_ELEMS_LIST(SAINA_OUTPUT_MAP)
 
-/* The interface that has the job's ports behind it, 0 if there is none. */
+/* The ifb that copies to the job's ports, 0 if there is none. */
 static __always_inline __u32 map_fanout_ifb(__u32 job)
 {
 	const __u32 *ifindex = bpf_map_lookup_elem(&saina_fanout_ifb, &job);
@@ -246,10 +246,24 @@ static __always_inline __u32 map_fanout_ifb(__u32 job)
 	return ifindex ? *ifindex : 0;
 }
 
-/* Do both programs have this port, and is a result of the one the other's to send? */
+/* Does XDP leave results to the tc program of the same port? */
 static __always_inline bool map_tc_handoff(__u32 ifindex)
 {
 	return bpf_map_lookup_elem(&saina_tc_handoff, &ifindex);
+}
+
+static __always_inline const struct saina_global *map_global(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&saina_global, &zero);
+}
+
+static __always_inline struct saina_counted *map_counted(__u32 job, __u32 segment)
+{
+	void *inner = bpf_map_lookup_elem(&saina_counted, &job);
+
+	return inner ? bpf_map_lookup_elem(inner, &segment) : NULL;
 }
 
 #endif /* SAINA_MAPS_BPF_H */

@@ -3,11 +3,11 @@
  * Which frames are for the aggregator.
  * Documentation/datapath.rst section 1.
  */
-#ifndef SAINA_FRAME_BPF_H
-#define SAINA_FRAME_BPF_H
+#ifndef SAINA_PARSE_BPF_H
+#define SAINA_PARSE_BPF_H
 
+#include "hook.bpf.h"
 #include "maps.bpf.h"
-#include "config.bpf.h"
 
 #define FRAME_TAGS	4	/* VLAN tags; a frame with more is taken for forged */
 
@@ -33,13 +33,6 @@ enum frame_kind {
 	FRAME_FRAGMENT,	/* for the aggregator, with framing that no worker uses */
 	FRAME_FORGED,
 };
-
-static __always_inline const struct saina_global *config_global(void)
-{
-	__u32 zero = 0;
-
-	return bpf_map_lookup_elem(&saina_global, &zero);
-}
 
 static __always_inline bool is_our_port(__be16 port)
 {
@@ -97,7 +90,7 @@ static __noinline int parse_unusual(HOOK_CTX *ctx)
 		return FRAME_FOREIGN;
 	if (hook_load(ctx, off + 4 * (ip[0] & 15), port, sizeof(port)))
 		return FRAME_FOREIGN;
-	g = config_global();
+	g = map_global();
 	if (!g)
 		return FRAME_FOREIGN;
 	kind = parse_kind(g, addr[0], addr[1], port[0], port[1]);
@@ -122,7 +115,7 @@ static __always_inline enum frame_kind parse_frame(HOOK_CTX *ctx, const void *he
 	if (!is_our_port(dport) && dport != bpf_htons(SAINA_PORT_RESULT) && !is_our_port(sport))
 		return FRAME_FOREIGN;
 	f->head = head;
-	f->global = config_global();
+	f->global = map_global();
 	if (!f->global)
 		return FRAME_FOREIGN;
 	return parse_kind(f->global, RD(__be32, head + SAINA_IP_OFF + 12),
@@ -135,19 +128,4 @@ static __always_inline bool frame_is_fragment(const struct frame *f)
 	return RD(__be16, f->head + SAINA_IP_OFF + 6) & bpf_htons(0x2000);
 }
 
-/* Checks 8 to 11: does it come from where the worker was admitted?  COUNT_NONE if so. */
-static __always_inline __u32 check_source(const struct frame *f, const struct saina_binding *b)
-{
-	if (f->ifindex != b->ifindex)
-		return SAINA_C_BAD_PORT;
-	if (RD(__u32, f->head + 6) != RD(__u32, b->mac) ||
-	    RD(__u16, f->head + 10) != RD(__u16, b->mac + 4))
-		return SAINA_C_BAD_MAC;
-	if (RD(__be32, f->head + SAINA_IP_OFF + 12) != b->ip)
-		return SAINA_C_BAD_IP;
-	if (RD(__be16, f->head + SAINA_UDP_OFF) != b->udp_port)
-		return SAINA_C_BAD_UDP;
-	return COUNT_NONE;
-}
-
-#endif /* SAINA_FRAME_BPF_H */
+#endif /* SAINA_PARSE_BPF_H */

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Table mode: workers step on their own, within a window.  A message meets the clock of
- * its job first, then the table entry of its segment, each under a lock of its own.
+ * Parameter server: workers step on their own, within a window.  A message goes to the clock of
+ * its job first, then to the parameters of its segment, each under its own lock.
  * Documentation/datapath.rst section 11.
  */
-#ifndef SAINA_TABLE_BPF_H
-#define SAINA_TABLE_BPF_H
+#ifndef SAINA_PS_BPF_H
+#define SAINA_PS_BPF_H
 
-#include "slot.bpf.h"
+#include "ctx.bpf.h"
+#include "hook.bpf.h"
+#include "maps.bpf.h"
+#include "sized.bpf.h"
 
 static __always_inline bool ps_is_type(__u32 type)
 {
@@ -15,8 +18,8 @@ static __always_inline bool ps_is_type(__u32 type)
 }
 
 /*
- * What follows is under the clock's lock, where no function may be called, and goes through
- * all workers without a branch: the verifier would take both ways of each, for each of them.
+ * The following runs under the clock's lock, where no function may be called.  Loops over all
+ * workers have no branches: the verifier would follow both ways for each worker.
  */
 
 /* @yes if @bit is 1, @no if it is 0 */
@@ -25,7 +28,7 @@ static __always_inline __u64 ps_select(__u64 bit, __u64 yes, __u64 no)
 	return no ^ ((no ^ yes) & -bit);
 }
 
-/* 1 if a > b, else 0, of numbers of less than 63 bits: fewer steps than is_above() */
+/* 1 if a > b, else 0, for numbers below 2^63: fewer steps than is_above() */
 static __always_inline __u64 ps_above(__u64 a, __u64 b)
 {
 	__u64 borrow = b - a;
@@ -40,7 +43,7 @@ static __always_inline __u32 ps_group(const struct saina_clock *k, __u32 w)
 	return k->group[w] & (SAINA_WORKERS_MAX - 1);
 }
 
-/* What all members, and those of each group, have finished. */
+/* Updates the steps that all members, and those of each group, have finished. */
 static __always_inline void ps_update_low(struct saina_clock *k)
 {
 	__u64 low = ~0u, members = k->members;
@@ -57,7 +60,7 @@ static __always_inline void ps_update_low(struct saina_clock *k)
 	k->low = ps_select(is_above(members, 0), low, k->low);
 }
 
-/* Members are whoever is active. */
+/* Updates the members to the workers in @active. */
 static __always_inline void ps_update_members(struct saina_clock *k, __u64 active)
 {
 	__u64 came = active & ~k->members, top, none;
@@ -66,7 +69,7 @@ static __always_inline void ps_update_members(struct saina_clock *k, __u64 activ
 	k->going &= active;
 	k->waiting &= active;
 	ps_update_low(k);
-	/* a group that has no member goes on where any has been */
+	/* a group without members goes on at the highest step begun */
 	top = ps_select(ps_above(k->top, k->low), k->top, k->low);
 	none = is_above(1, k->members) & is_above(came, 0);
 	k->low = ps_select(none, top, k->low);
@@ -84,9 +87,8 @@ static __always_inline void ps_update_members(struct saina_clock *k, __u64 activ
 }
 
 /*
- * The job goes back to rounds: with which one?  Who goes finishes its step, nobody begins
- * another; who died ahead of others has begun steps, too.  The results of that round must not
- * lie where the table does.
+ * Chooses the round with which the job goes back to rounds: after all steps that were begun,
+ * also by workers that died.  Its results must not use the ring entries of the parameters.
  */
 static __always_inline void ps_set_fence(struct saina_clock *k, __u32 ring)
 {
@@ -114,7 +116,7 @@ static __always_inline void ps_settle(struct saina_clock *k, struct saina_ctx *c
 		ps_set_fence(k, c->ps.ring);
 	fence = k->fence;
 	going = k->going;
-	/* the last one has finished its step: all meet at the fence */
+	/* the last worker has finished its step: all are at the fence */
 	left = ps_above(fence, 0) & ~is_above(going, 0);
 	k->low = ps_select(left, fence, k->low);
 	for (__u32 w = 0; w < SAINA_WORKERS_MAX; w++) {
@@ -137,7 +139,7 @@ static __always_inline void ps_mark_begun(struct saina_clock *k, __u32 w, __u32 
 		k->top = step + 1;
 }
 
-/* Another table: its steps go on where the rounds before it ended. */
+/* Begins the mode: its steps go on where the rounds before it ended. */
 static __always_inline void ps_begin(struct saina_clock *k, __u32 base)
 {
 	k->base = base;
@@ -148,7 +150,7 @@ static __always_inline void ps_begin(struct saina_clock *k, __u32 base)
 	k->waiting = 0;
 }
 
-/* Who is in which group, of a table that nobody is in. */
+/* Takes the groups of the policy; there are no members yet. */
 static __always_inline void ps_assign_groups(struct saina_clock *k, const struct saina_policy *p)
 {
 	k->groups = p->groups;
@@ -162,7 +164,7 @@ static __always_inline void ps_assign_groups(struct saina_clock *k, const struct
 	}
 }
 
-/* Is the sender another incarnation than the one that was heard last? */
+/* Removes the worker from the members if its session has changed. */
 static __always_inline void ps_check_session(struct saina_clock *k, const struct saina_ctx *c,
 					     __u32 w)
 {
@@ -176,8 +178,8 @@ static __always_inline void ps_check_session(struct saina_clock *k, const struct
 	k->session[w] = c->ps.session;
 }
 
-/* A worker has finished @step: how much later is that than the first of its group?  For
- * lateness_record(), which is for who has groups.
+/* With groups: notes when the first of the worker's group finished @step, for
+ * lateness_record().
  */
 static __always_inline void ps_note_arrival(struct saina_clock *k, struct saina_ctx *c, __u32 w,
 					    __u32 step)
@@ -193,7 +195,7 @@ static __always_inline void ps_note_arrival(struct saina_clock *k, struct saina_
 	c->out.opened_at = k->first_at[g];
 }
 
-/* CLOCK, but for hello and settle; true if others of the sender's group are to hear the answer. */
+/* CLOCK, after session and members; true if others of the sender's group wait for the reply. */
 static __always_inline bool ps_clock_tick(struct saina_clock *k, struct saina_ctx *c, __u32 w)
 {
 	__u32 step = c->in.round, done;
@@ -221,7 +223,7 @@ static __always_inline bool ps_clock_tick(struct saina_clock *k, struct saina_ct
 	return woken != 0;
 }
 
-/* INC and READ: VERDICT_MISS if they may go on to the table entry. */
+/* INC and READ: VERDICT_MISS if they may go on to the parameters. */
 static __always_inline int ps_admit(struct saina_clock *k, struct saina_ctx *c, __u32 w)
 {
 	__u32 step = c->in.round, done;
@@ -249,10 +251,10 @@ static __always_inline int ps_admit(struct saina_clock *k, struct saina_ctx *c, 
 }
 
 /**
- * ps_open() - the clock of its job is that of the table that a message is for
+ * ps_open() - set up the job's clock for the mode that a message is in
  * @c: the message
  *
- * It stays as it is if the table is over: then rt changed while it was looked at.
+ * Does nothing if the mode has ended: then rt changed since it was read.
  *
  * Return: 0
  */
@@ -272,7 +274,7 @@ __noinline int ps_open(struct saina_ctx *c)
 		return 0;
 
 	bpf_spin_lock(&k->lock);
-	/* no table begins with the fence */
+	/* no mode begins at the fence */
 	if (k->generation == c->in.generation && k->base < base &&
 	    !(k->fence && k->fence == base))
 		ps_begin(k, base);
@@ -282,7 +284,7 @@ __noinline int ps_open(struct saina_ctx *c)
 	return 0;
 }
 
-/* What the answer is to say, and where a READ is to look. */
+/* Fills in the reply, and what a READ is to return. */
 static __always_inline void ps_fill_reply(const struct saina_clock *k, struct saina_ctx *c, __u32 w)
 {
 	__u32 g = ps_group(k, w), groups = c->ps.ended ? 0 : k->groups;
@@ -294,16 +296,16 @@ static __always_inline void ps_fill_reply(const struct saina_clock *k, struct sa
 	c->ps.going = k->going & peers;
 	c->ps.group = g;
 	c->ps.view = groups && k->members & peers & ~c->in.bit;
-	/* alone in its group */
+	/* the sender is alone in its group */
 	if (groups && !c->ps.view)
 		c->ps.window = SAINA_WINDOW_NONE;
 }
 
 /**
- * ps_clock() - what the clock of its job says to a message
- * @c: the message; the clock's answer is left in c->ps
+ * ps_clock() - a message at the clock of its job
+ * @c: the message; c->ps is set
  *
- * Return: enum verdict; VERDICT_MISS: INC or READ, to the table entry
+ * Return: enum verdict; VERDICT_MISS: INC or READ, on to the parameters
  */
 __noinline int ps_clock(struct saina_ctx *c)
 {
@@ -324,7 +326,7 @@ __noinline int ps_clock(struct saina_ctx *c)
 
 	bpf_spin_lock(&k->lock);
 	if (c->ps.ended) {
-		/* rounds have begun after it, and all have finished its steps */
+		/* rounds have begun, and all steps are finished */
 		c->ps.base = k->base;
 		verdict = VERDICT_MISS;
 	} else if (k->generation != c->in.generation || k->base != c->ps.base) {
@@ -343,12 +345,12 @@ __noinline int ps_clock(struct saina_ctx *c)
 	return verdict;
 }
 
-/* What an INC or READ does to its entry @e; under the slot's lock. */
-static __always_inline int ps_decide(struct saina_ctx *c, struct saina_slot_meta *e,
-				     struct saina_counted *cnt)
+/* What an INC or READ does to its entry @e, under the slot's lock: true if it is added. */
+static __always_inline bool ps_decide(struct saina_ctx *c, struct saina_slot_meta *e,
+				      struct saina_counted *cnt)
 {
 	__u32 w = c->in.worker & (SAINA_WORKERS_MAX - 1), base = c->ps.base;
-	/* else it has a result of an earlier round, or nothing */
+	/* else the entry has a result of an earlier round, or nothing */
 	bool begun = e->state == SAINA_SLOT_PS && e->round == base;
 
 	c->out.verdict = VERDICT_SUM;
@@ -384,28 +386,20 @@ static __always_inline int ps_decide(struct saina_ctx *c, struct saina_slot_meta
 	}
 	c->out.last = cnt->last[w];
 	if (c->out.verdict == VERDICT_NAK)
-		return SLOT_DO_NOTHING;
+		return false;
 	if (c->out.counted != SAINA_C_INCED && !begun) {
 		c->out.mask = 0;
 		c->out.exponent = 0;
-		return SLOT_DO_READ;
+		return false;
 	}
 	c->out.mask = e->sum_tag;
 	c->out.exponent = e->exponent;
-	return c->out.counted == SAINA_C_INCED ? SLOT_DO_ADD : SLOT_DO_READ;
-}
-
-/* May these sums be used for the sender's next step? */
-static __always_inline bool ps_is_fresh(const struct saina_ctx *c)
-{
-	__u32 next = c->in.round + !c->in.pull;
-
-	return next <= c->ps.low || next - c->ps.low <= c->ps.window;
+	return c->out.counted == SAINA_C_INCED;
 }
 
 /*
- * What a READ is given where its worker has a group: its view, or the table itself (of which
- * @e is the entry), which becomes the view with the first READ of a step.  Under the slot's lock.
+ * What a READ returns to a worker of a group: the group's view @v, or the parameters @e, which
+ * become the view at the first READ of a step.  Under the slot's lock.
  */
 static __always_inline void ps_decide_view(struct saina_ctx *c, const struct saina_slot_meta *e,
 					   struct saina_slot_meta *v,
@@ -442,4 +436,4 @@ static __always_inline void ps_decide_view(struct saina_ctx *c, const struct sai
 #include "each_size.bpf.h"
 #undef EACH_SIZE
 
-#endif /* SAINA_TABLE_BPF_H */
+#endif /* SAINA_PS_BPF_H */

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The sums of table mode for messages of ELEMS elements; included by ps.bpf.h once per
- * size, hence no include guard.
+ * Parameters in entries of ELEMS elements; included by ps.bpf.h once per size, hence no include
+ * guard.
  */
-#define CAT_(a, b)	a##b
-#define CAT(a, b)	CAT_(a, b)
 #define SIZED(name)	CAT(name##_, ELEMS)
-#define SLOT		CAT(saina_slot_, ELEMS)
-#define RING		CAT(saina_ring_, ELEMS)
-#define VIEW		CAT(saina_view_, ELEMS)
 
 /*
- * ps_run_ELEMS() - an INC or READ that its clock has let through
+ * ps_run_ELEMS() - an INC or READ that the clock has admitted
  * @c: the message
  * @conf: its job's snapshot
  * @in: its payload; each element is read once
@@ -34,7 +29,7 @@ __noinline int SIZED(ps_run)(struct saina_ctx *c, const struct saina_job_conf *c
 	lock = c->in.lock;
 	ring = bpf_map_lookup_elem(&RING, &job);
 	lk = bpf_map_lookup_elem(&saina_locks, &lock);
-	cnt = slot_counted(job, c->in.segment);
+	cnt = map_counted(job, c->in.segment);
 	if (!ring || !lk || !cnt)
 		return VERDICT_DROP;
 	e = bpf_map_lookup_elem(ring, &entry);
@@ -43,11 +38,11 @@ __noinline int SIZED(ps_run)(struct saina_ctx *c, const struct saina_job_conf *c
 
 	bpf_spin_lock(&lk->lock);
 	/*
-	 * One loop for INC and READ, told what to do by way of memory: the verifier goes through
-	 * it with each thing that it knows.  What is there before the first INC is no sum of the
-	 * table, and stays for READ.
+	 * One loop for INC and READ, whose masks pass through memory: the verifier would walk it
+	 * once for each value it knows.  What is in the entry before the first INC is not read, and
+	 * READ leaves it.
 	 */
-	c->ps.add = ps_decide(c, &e->meta, cnt) == SLOT_DO_ADD ? ~0ull : 0;
+	c->ps.add = ps_decide(c, &e->meta, cnt) ? ~0ull : 0;
 	c->ps.keep = c->out.mask > (c->ps.add & 1) ? ~0ull : 0;
 	if (c->out.verdict == VERDICT_SUM) {
 		const __u64 add = c->ps.add, keep = c->ps.keep, top = 0x8000000080000000;
@@ -58,7 +53,7 @@ __noinline int SIZED(ps_run)(struct saina_ctx *c, const struct saina_job_conf *c
 		for (__u32 i = 0; i < ELEMS / 2; i++) {
 			__u64 old = sum[i], t = old & keep, v = from[i] & add;
 
-			/* two sums at once, of which none carries into the other */
+			/* two sums at once; neither carries into the other */
 			v = ((t & ~top) + (v & ~top)) ^ ((t ^ v) & top);
 			sum[i] = old ^ ((old ^ v) & add);
 			to[i] = v;
@@ -71,8 +66,8 @@ __noinline int SIZED(ps_run)(struct saina_ctx *c, const struct saina_job_conf *c
 }
 
 /*
- * ps_view_ELEMS() - a READ that its clock has let through, of a worker that is not alone in
- * its group: the same, and all of them are given the same sums for a step
+ * ps_view_ELEMS() - a READ that the clock has admitted, of a worker that is not alone in its
+ * group: all workers of the group get the same parameters in a step
  */
 __noinline int SIZED(ps_view)(struct saina_ctx *c, const struct saina_job_conf *conf,
 				 struct SIZED(payload) *out)
@@ -88,7 +83,7 @@ __noinline int SIZED(ps_view)(struct saina_ctx *c, const struct saina_job_conf *
 		return VERDICT_DROP;
 	key = c->in.job;
 	ring = bpf_map_lookup_elem(&RING, &key);
-	cnt = slot_counted(key, c->in.segment);
+	cnt = map_counted(key, c->in.segment);
 	key = key * SAINA_WORKERS_MAX + c->ps.group;
 	view = bpf_map_lookup_elem(&VIEW, &key);
 	lock = c->in.lock;
@@ -124,9 +119,4 @@ __noinline int SIZED(ps_view)(struct saina_ctx *c, const struct saina_job_conf *
 	return c->out.verdict;
 }
 
-#undef VIEW
-#undef RING
-#undef SLOT
 #undef SIZED
-#undef CAT
-#undef CAT_

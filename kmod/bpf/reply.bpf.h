@@ -3,10 +3,11 @@
  * Replies: header and destination.  How they leave is the hook's.
  * Documentation/datapath.rst section 7.
  */
-#ifndef SAINA_ANSWER_BPF_H
-#define SAINA_ANSWER_BPF_H
+#ifndef SAINA_REPLY_BPF_H
+#define SAINA_REPLY_BPF_H
 
-#include "dispatch.bpf.h"
+#include "config.bpf.h"
+#include "ctx.bpf.h"
 
 /**
  * struct reply - the contents of the frame
@@ -95,6 +96,14 @@ static __always_inline __u32 reply_ask_csum(const struct saina_ask *ask)
 	return csum_fold64(sum);
 }
 
+/* May these sums be used for the sender's next step? */
+static __always_inline bool reply_is_fresh(const struct saina_ctx *c)
+{
+	__u32 next = c->in.round + !c->in.pull;
+
+	return next <= c->ps.low || next - c->ps.low <= c->ps.window;
+}
+
 /* SUM, NAK or GO.  A separate function, to keep the callers' stack small. */
 static __noinline void reply_ps(struct reply *a, const struct saina_ctx *c,
 				const struct saina_job_conf *conf, __u32 worker)
@@ -105,7 +114,7 @@ static __noinline void reply_ps(struct reply *a, const struct saina_ctx *c,
 	a->hdr[4] = (__u64)t->low << 32;
 	if (verdict == VERDICT_SUM) {
 		a->hdr[0] = reply_word0(SAINA_MSG_SUM,
-					c->out.flags | (ps_is_fresh(c) ? SAINA_F_FRESH : 0),
+					c->out.flags | (reply_is_fresh(c) ? SAINA_F_FRESH : 0),
 					conf->elem, c->in.job, 0);
 		a->hdr[2] = conf->payload;
 		a->hdr[3] = c->out.mask;
@@ -204,4 +213,4 @@ static __always_inline void reply_probe(struct reply *a, const void *h,
 	reply_to_group(a, conf);
 }
 
-#endif /* SAINA_ANSWER_BPF_H */
+#endif /* SAINA_REPLY_BPF_H */

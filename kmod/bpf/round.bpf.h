@@ -6,9 +6,12 @@
 #ifndef SAINA_ROUND_BPF_H
 #define SAINA_ROUND_BPF_H
 
+#include "ctx.bpf.h"
+#include "event.bpf.h"
+#include "maps.bpf.h"
 #include "sfcd.bpf.h"
 
-/* Is the policy to come the one for the round that opens?  Under rt->lock. */
+/* Does the policy to come apply to the round that opens?  Under rt->lock. */
 static __always_inline bool round_next_is_due(const struct saina_job_rt *rt,
 					      const struct saina_job_conf *conf)
 {
@@ -21,20 +24,20 @@ static __always_inline bool round_next_is_due(const struct saina_job_rt *rt,
 		(rt->asked == conf->next.seq && rt->happened & conf->next_on));
 }
 
-/* The policy that a round which opened now would have.  Under rt->lock, or at a glance. */
+/* Policy of a round that opened now.  Under rt->lock, or as an estimate. */
 static __always_inline const struct saina_policy *round_target(const struct saina_job_rt *rt,
 							       const struct saina_job_conf *conf)
 {
 	return round_next_is_due(rt, conf) ? &conf->next : &conf->policy;
 }
 
-/* Do workers step on their own? */
+/* Does the policy run steps (parameter-server mode), not rounds? */
 static __always_inline bool round_has_steps(const struct saina_policy *p)
 {
 	return p->window || p->groups;
 }
 
-/* Does the table of policy @p come to an end before @target is in force? */
+/* Does the mode of policy @p end before @target comes into force? */
 static __always_inline bool round_ends_ps(const struct saina_policy *p,
 					  const struct saina_policy *target)
 {
@@ -51,13 +54,13 @@ static __always_inline bool round_ends_ps(const struct saina_policy *p,
 	return differ;
 }
 
-/* The first round after a table waits for all: they read the table before it.  Under rt->lock. */
+/* The first round after PS waits for all: they read the parameters before it.  Under rt->lock. */
 static __always_inline bool round_is_fence(const struct saina_job_rt *rt, __u32 round)
 {
 	return rt->mode == SAINA_RT_FENCE && round == rt->base;
 }
 
-/* What the members of the round that opens say has happened.  Under rt->lock. */
+/* Notes events that the members of the round that opens show.  Under rt->lock. */
 static __always_inline void round_note_events(struct saina_job_rt *rt,
 					      const struct saina_job_conf *conf)
 {
@@ -73,14 +76,14 @@ static __always_inline void round_note_events(struct saina_job_rt *rt,
 		rt->happened |= 1u << SAINA_EV_WORKER_JOINED;
 }
 
-/* Parts that a job of this policy has, if it is CODED. */
+/* CODED: number of parts; else 0. */
 static __always_inline __u32 round_parts(const struct saina_policy *p,
 					 const struct saina_job_conf *conf)
 {
 	return p->mode == SAINA_POLICY_CODED ? conf->workers / (p->spread + 1u) : 0;
 }
 
-/* k_set is of the policy to come only if the one before is not external, too. */
+/* k_set is for the policy to come only if the one before is not external, too. */
 static __always_inline bool round_k_is_of_another(const struct saina_policy *p,
 						  const struct saina_job_conf *conf)
 {
@@ -105,7 +108,7 @@ static __always_inline __u32 round_k(const struct saina_job_rt *rt,
 	case SAINA_POLICY_EXTERNAL:
 		return conf->k_set && !round_k_is_of_another(p, conf) ? conf->k_set : p->k;
 	case SAINA_POLICY_CODED:
-		return popcount64(slot_parts(rt->members, round_parts(p, conf)));
+		return popcount64(coded_parts(rt->members, round_parts(p, conf)));
 	}
 	return n;
 }
@@ -124,7 +127,7 @@ static __always_inline void round_adopt(struct saina_job_rt *rt, const struct sa
 	rt->policy_swaps++;
 }
 
-/* No round opens: from this one on there are steps.  Under rt->lock. */
+/* No round opens: steps begin instead.  Under rt->lock. */
 static __always_inline void round_begin_ps(struct saina_job_rt *rt,
 					   const struct saina_job_conf *conf,
 					   const struct saina_policy *target,
@@ -136,7 +139,7 @@ static __always_inline void round_begin_ps(struct saina_job_rt *rt,
 	round_adopt(rt, target, o);
 }
 
-/* Under rt->lock.  What is new is left in @o for the events. */
+/* Under rt->lock.  Changes go into @o, for events. */
 static __always_inline void round_open(struct saina_job_rt *rt, const struct saina_job_conf *conf,
 				       const struct saina_policy *target, __u64 now,
 				       struct round_opened *o)
@@ -153,7 +156,7 @@ static __always_inline void round_open(struct saina_job_rt *rt, const struct sai
 	rt->observed = 0;
 	rt->opened_at = now;
 	k = rt->k_next;
-	/* what sfcd_decide() has lowered it has told of already */
+	/* sfcd_decide() has sent an event if it lowered k */
 	o->old_k = rt->policy.mode == SAINA_POLICY_SFCD ? k : rt->k;
 	if (target->seq != rt->policy.seq) {
 		if (target->mode == SAINA_POLICY_SFCD) {
@@ -279,7 +282,7 @@ __noinline int round_permit(struct saina_ctx *c, const struct saina_job_conf *co
 	return verdict;
 }
 
-/* The slot was opened by somebody else meanwhile. */
+/* Another message has opened the slot meanwhile. */
 __noinline int round_undo(struct saina_ctx *c)
 {
 	struct saina_job_rt *rt;
@@ -298,7 +301,7 @@ __noinline int round_undo(struct saina_ctx *c)
 	return 0;
 }
 
-/* Can round @r be had no more? */
+/* Has round @r expired? */
 static __always_inline bool round_gone(const struct saina_job_rt *rt, __u32 r)
 {
 	__u32 next = rt->next_round;
@@ -307,11 +310,11 @@ static __always_inline bool round_gone(const struct saina_job_rt *rt, __u32 r)
 }
 
 /**
- * round_enter_ps() - may an INC, READ or CLOCK go on to clock and table?
+ * round_enter_ps() - does an INC, READ or CLOCK go on to the parameter server?
  * @c: the message
  * @conf: its job's snapshot
  *
- * A job may begin with steps: then nobody has sent a gradient that could have begun the table.
+ * Enters the mode if the job begins with steps: then no gradient has done so.
  *
  * Return: VERDICT_MISS: yes, and c->ps says how; else VERDICT_NAK
  */
@@ -358,7 +361,7 @@ __noinline int round_enter_ps(struct saina_ctx *c, const struct saina_job_conf *
 }
 
 /**
- * round_follow() - the clock has moved, or another policy is asked for
+ * round_follow() - follow the clock, or a change of policy
  * @c: the message; c->ps.all: steps that all have finished
  * @conf: its job's snapshot
  *
@@ -407,7 +410,7 @@ __noinline int round_follow(struct saina_ctx *c, const struct saina_job_conf *co
 	return 0;
 }
 
-/* A PULL that found nothing: too early, or gone? */
+/* A PULL without a result: too early, or expired? */
 static __always_inline int round_missed(struct saina_ctx *c)
 {
 	__u32 job = c->in.job;
@@ -425,11 +428,11 @@ static __always_inline int round_missed(struct saina_ctx *c)
 }
 
 /**
- * round_account() - a slot is DONE: count it, decide if the round is
+ * round_account() - count a slot that is DONE; end the round with the last
  * @c: the message that made it so
  * @conf: its job's snapshot
  *
- * Leaves next_k, as it is after that, in @c.
+ * Sets next_k in @c.
  *
  * Return: 0
  */

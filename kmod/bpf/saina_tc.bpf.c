@@ -5,29 +5,16 @@
  * Documentation/datapath.rst section 10.  The path of a gradient: parse, check, dispatch, slot
  * (round, sfcd), reply, gso.
  */
-#define HOOK_CTX	struct __sk_buff
-#define hook_load	bpf_skb_load_bytes
-#define hook_job	saina_tc_job
-#define hook_event	saina_tc_event
-#define HOOK_CSUM(v)	0ull	/* gso_write_headers() needs no checksum of the payload */
 
 #include <linux/pkt_cls.h>
-#include "dispatch.bpf.h"
 #include "check_skb.bpf.h"
+#include "dispatch.bpf.h"
+#include "fault.bpf.h"
 #include "gso.bpf.h"
 
 char _license[] SEC("license") = "GPL";
 
 #define CONTROL_LINEAR	(SAINA_DATA_OFF + (__u32)sizeof(struct saina_join))
-
-/* The whole payload is in memory already. */
-static __always_inline int hook_run(struct __sk_buff *skb, struct saina_ctx *c,
-				    const struct saina_job_conf *conf, bool ps)
-{
-	struct gso_batch *t = gso_batch();
-
-	return t ? run_payload(c, conf, t->msg.payload, NULL, false, ps) : VERDICT_DROP;
-}
 
 static __always_inline bool is_lost(const struct frame *f)
 {
@@ -60,7 +47,7 @@ __noinline int one_message(struct __sk_buff *skb, __u32 i)
 	int verdict;
 	__u32 len;
 
-	f.global = config_global();
+	f.global = map_global();
 	if (!t || !f.global)
 		return 0;
 	f.head = t->head;
@@ -200,7 +187,7 @@ int saina_tc(struct __sk_buff *skb)
 SEC("tc")
 int saina_tc_out(struct __sk_buff *skb)
 {
-	const struct saina_global *g = config_global();
+	const struct saina_global *g = map_global();
 	/* two bytes before it, so that reads of the stack are aligned */
 	__u8 buf[2 + SAINA_HDR_OFF] __attribute__((aligned(8))), *head = buf + 2;
 

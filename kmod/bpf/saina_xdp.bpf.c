@@ -4,15 +4,10 @@
  * Specification: Documentation/datapath.rst.  The path of a gradient: parse, check, dispatch,
  * slot (round, sfcd), reply, xdp_tx.
  */
-#define HOOK_CTX	struct xdp_md
-#define hook_load	bpf_xdp_load_bytes
-#define hook_job	saina_xdp_job
-#define hook_event	saina_xdp_event
-#define HOOK_CSUM(v)	((__u32)(v) + ((v) >> 32))
 
+#include "delay.bpf.h"
 #include "dispatch.bpf.h"
 #include "xdp_tx.bpf.h"
-#include "delay.bpf.h"
 
 char _license[] SEC("license") = "GPL";
 
@@ -26,54 +21,6 @@ static __always_inline bool is_whole(struct xdp_md *ctx, const void *data, const
 		return false;
 	return data + ETH_HLEN + ip_len <= end ||
 	       bpf_xdp_get_buff_len(ctx) >= ETH_HLEN + ip_len;
-}
-
-/* A non-linear payload is copied to scratch memory and back: no helper may be called under
- * the slot's lock.
- */
-static __always_inline int run_nonlinear(struct xdp_md *ctx, struct saina_ctx *c,
-					 const struct saina_job_conf *conf, bool ps)
-{
-	struct ctx_scratch *scratch = ctx_scratch();
-	__u32 len = config_bytes(conf, conf->payload);
-	int verdict;
-
-	/* for the verifier: the bounds of what the helpers get */
-	asm volatile("" : "+r"(len));
-	if (!scratch || len < 4 || len > sizeof(scratch->payload) ||
-	    (!c->in.pull && bpf_xdp_load_bytes(ctx, SAINA_DATA_OFF, scratch->payload, len)))
-		return VERDICT_DROP;
-	verdict = run_payload(c, conf, scratch->payload, NULL, false, ps);
-	if ((verdict == VERDICT_RESULT_ALL || verdict == VERDICT_RESULT ||
-	     verdict == VERDICT_SUM) &&
-	    bpf_xdp_store_bytes(ctx, SAINA_DATA_OFF, scratch->payload, len)) {
-		c->out.reason = SAINA_C_INTERNAL;
-		return VERDICT_DROP;
-	}
-	return verdict;
-}
-
-static __noinline int run_slot_nonlinear(struct xdp_md *ctx, struct saina_ctx *c,
-					 const struct saina_job_conf *conf)
-{
-	return run_nonlinear(ctx, c, conf, false);
-}
-
-static __noinline int run_ps_nonlinear(struct xdp_md *ctx, struct saina_ctx *c,
-				       const struct saina_job_conf *conf)
-{
-	return run_nonlinear(ctx, c, conf, true);
-}
-
-static __always_inline int hook_run(struct xdp_md *ctx, struct saina_ctx *c,
-				    const struct saina_job_conf *conf, bool ps)
-{
-	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	int verdict = run_payload(c, conf, data + SAINA_DATA_OFF, end, true, ps);
-
-	if (verdict != VERDICT_MISS)
-		return verdict;
-	return ps ? run_ps_nonlinear(ctx, c, conf) : run_slot_nonlinear(ctx, c, conf);
 }
 
 static __always_inline int data_message(struct xdp_md *ctx, const struct frame *f)

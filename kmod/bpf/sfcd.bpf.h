@@ -9,6 +9,8 @@
 #define SAINA_SFCD_BPF_H
 
 #include "ctx.bpf.h"
+#include "maps.bpf.h"
+#include "sized.bpf.h"
 
 struct sfcd_segment {
 	__u32	job;
@@ -22,7 +24,7 @@ struct sfcd_segment {
 #endif
 };
 
-/* 1 if a sum is.  Minus zero is not, in jobs of floats. */
+/* 1 if the sum is negative; minus zero of floats is not. */
 static __always_inline __u64 sfcd_negative(const struct sfcd_segment *s, __u32 sum)
 {
 #ifdef SAINA_KMOD
@@ -36,9 +38,9 @@ static __always_inline __u64 sfcd_negative(const struct sfcd_segment *s, __u32 s
 #endif
 }
 
-/* 0 if the round's policy is not SFCD.  No lock: the policy stays while the
- * caller's slot counts as open.  A global function, as sfcd_word(), so that the
- * verifier does not carry its branches into the loops.
+/* 0 if the round's policy is not SFCD.  No lock: the policy stays while the caller's slot counts
+ * as open.  Global, as sfcd_word(), so that the verifier does not carry its branches into the
+ * loops.
  */
 __noinline int sfcd_segment_init(struct sfcd_segment *s, const struct ctx_in *in,
 				 const struct saina_job_conf *conf, __u32 elems)
@@ -67,7 +69,7 @@ __noinline int sfcd_segment_init(struct sfcd_segment *s, const struct ctx_in *in
 							 0x8000;
 #endif
 	if (rt->policy.flags & SAINA_POLICY_F_PARITY) {
-		/* SAINA counted flips in whole words of 32 only */
+		/* the original SAINA counts flips in whole words of 32 only */
 		__u32 each = elems / 32;
 		__u32 counted = (conf->segments * each) & ~31u;
 		__u32 before = in->segment * each;
@@ -90,8 +92,8 @@ static __always_inline __u64 sfcd_mask(__u32 n, __u32 word)
 	return n >= 64 ? ~0ull : (1ull << (n & 63)) - 1;
 }
 
-/* One word of new signs.  A global function, so that the verifier does not
- * follow its branches for every word of every caller.
+/* One word of new signs.  Global: the verifier does not follow its branches for each word of
+ * each caller.
  */
 __noinline int sfcd_word(struct sfcd_segment *s, __u32 word, __u64 bits)
 {
@@ -115,16 +117,14 @@ __noinline int sfcd_word(struct sfcd_segment *s, __u32 word, __u64 bits)
 	return 0;
 }
 
-/* All segments of a round are in: decide.  Under rt->lock.  True if k was
- * changed (event K).
- */
+/* The round is complete: decides k of the next one.  Under rt->lock.  True if it changed. */
 static __always_inline bool sfcd_decide(struct saina_job_rt *rt)
 {
 	const struct saina_policy *p = &rt->policy;
 	bool parity = p->flags & SAINA_POLICY_F_PARITY;
 	bool changed = false;
 
-	/* all segments had a NaN */
+	/* every segment had a NaN */
 	if (!rt->observed)
 		return false;
 	if (rt->primed || parity) {
@@ -165,5 +165,15 @@ static __always_inline bool sfcd_decide(struct saina_job_rt *rt)
 	rt->last_round = rt->next_round - 1;
 	return changed;
 }
+
+/* The part that depends on the payload size, once for each. */
+#define EACH_SIZE "sfcd_signs.bpf.h"
+#include "each_size.bpf.h"
+#ifdef SAINA_KMOD
+#define ELEMS_HALVED
+#include "each_size.bpf.h"
+#undef ELEMS_HALVED
+#endif
+#undef EACH_SIZE
 
 #endif /* SAINA_SFCD_BPF_H */

@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The signs of a finished segment; included by slot_sum.bpf.h, hence no include guard.
- * SIGNS_ELEM is an unsigned type that an element of the ring entry has the bits of.
+ * Signs of the finished segment of ELEMS elements; included by sfcd.bpf.h once per size, hence no
+ * include guard.  SIGNS_ELEM is an unsigned type that an element of the ring entry has the bits of.
  */
+#ifdef ELEMS_HALVED
+#define SIZED(name)	CAT(name##_half_, ELEMS)
+#define SIGNS_ELEM	__u16
+#else
+#define SIZED(name)	CAT(name##_, ELEMS)
+#define SIGNS_ELEM	__u32
+#endif
 
 /* @stride is a constant where this is inlined: no bounds to check at run time. */
 static __always_inline void SIZED(sfcd_signs_strided)(struct sfcd_segment *s, const struct SLOT *e,
@@ -53,3 +60,6 @@ __noinline int SIZED(sfcd_signs)(struct saina_ctx *c, const struct saina_job_con
 	c->out.observed = s.samples;
 	return 0;
 }
+
+#undef SIGNS_ELEM
+#undef SIZED

@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * By reference: what workers and the data path write into the memory they share.
+ * Heads of entries of shared memory (saina/shm.h): of a worker's input array, and of the job's
+ * output array.
  * Documentation/datapath.rst section 8.2.
  */
-#ifndef SAINA_OUTPUT_BPF_H
-#define SAINA_OUTPUT_BPF_H
+#ifndef SAINA_SHM_HEAD_BPF_H
+#define SAINA_SHM_HEAD_BPF_H
 
 #include "ctx.bpf.h"
 
-/* Is that what the doorbell is about?  Under the slot's lock, for the worker may write there. */
+/* Is the input of the message's session, round and segment?  The worker may be writing: under
+ * the slot's lock, once.
+ */
 static __always_inline bool shm_input_matches(const struct saina_input_head *s,
 					      const struct ctx_in *in)
 {
 	return s->session == in->session && s->round == in->round && s->segment == in->segment;
 }
 
-/* One read: the worker may write there. */
+/* Reads once: the worker may be writing. */
 static __always_inline __s32 shm_input_exponent(const struct saina_input_head *s)
 {
 	return *(const volatile __s8 *)&s->exponent;
 }
 
-/* Under the slot's lock: is the input what the doorbell is about, with an exponent that can be?
- * Then c->in has it, else c->out says why not.
+/* Under the slot's lock: takes a valid exponent of a matching input into c->in, else sets the
+ * reason in c->out.
  */
 static __always_inline bool shm_take_input(const struct saina_input_head *s, struct saina_ctx *c)
 {
@@ -33,12 +36,10 @@ static __always_inline bool shm_take_input(const struct saina_input_head *s, str
 		return false;
 	}
 	c->out.reason = SAINA_C_EXPONENT;
-	return slot_is_exponent(c->in.exponent);
+	return exponent_is_valid(c->in.exponent);
 }
 
-/* From here to shm_publish() nobody reads the entry.  Exchanges keep the order that readers
- * need.
- */
+/* Readers skip the entry until shm_publish().  Exchanges, for the order that readers rely on. */
 static __always_inline void shm_unpublish(struct saina_output_head *b)
 {
 	__sync_lock_test_and_set(&b->tag, 0);
@@ -56,4 +57,4 @@ static __always_inline void shm_publish(struct saina_output_head *b,
 	__sync_lock_test_and_set(&b->tag, m->round + 1ull);
 }
 
-#endif /* SAINA_OUTPUT_BPF_H */
+#endif /* SAINA_SHM_HEAD_BPF_H */

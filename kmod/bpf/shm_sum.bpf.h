@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A segment of a DOORBELL through the slot machine: as slot_sum.bpf.h, which includes this,
- * but the gradient lies in the worker's input array and the result goes to the board, each
- * behind a head.
- * Documentation/datapath.rst section 8.3.
+ * A segment of a DOORBELL; included by shm.bpf.h once per size, hence no include guard.  As
+ * slot_run_ELEMS(), but the gradient is in the worker's input array and the result goes to the
+ * output array, each behind a head.
  */
-#define INPUT		CAT(saina_input_, ELEMS)
-#define OUTPUT		CAT(saina_output_, ELEMS)
+#define SIZED(name)	CAT(name##_, ELEMS)
 
 /* The common case, as slot_add_ELEMS(). */
 static __always_inline bool SIZED(shm_add)(struct saina_ctx *c, struct SLOT *h,
@@ -22,7 +20,7 @@ static __always_inline bool SIZED(shm_add)(struct saina_ctx *c, struct SLOT *h,
 		return false;
 	c->in.now = h->meta.deadline ? bpf_ktime_get_coarse_ns() : 0;
 	lk = bpf_map_lookup_elem(&saina_locks, &lock);
-	cnt = slot_counted(c->in.job, c->in.segment);
+	cnt = map_counted(c->in.job, c->in.segment);
 	if (!lk || !cnt)
 		return false;
 	asm volatile("" : "+r"(w));
@@ -47,7 +45,7 @@ __noinline int SIZED(shm_run)(struct saina_ctx *c, const struct saina_job_conf *
 	struct INPUT *in;
 	struct OUTPUT *b;
 	int verdict;
-	__u32 key;	/* of one look-up after the other: stack is scarce */
+	__u32 key;	/* shared by all look-ups, to save stack */
 	void *map;
 
 	if (!c || !conf)
@@ -92,29 +90,10 @@ __noinline int SIZED(shm_run)(struct saina_ctx *c, const struct saina_job_conf *
 	if (!e)
 		return VERDICT_DROP;
 
-	if (h->meta.parts)
-		slot_find_parts(c, &h->meta);
-	verdict = SIZED(slot_try)(c, h, e, (void *)in, (void *)b);
-	if (verdict == VERDICT_MISS) {
-		verdict = round_permit(c, conf);
-		if (verdict == VERDICT_STALE &&
-		    SIZED(slot_step)(c, h, e, (void *)in, (void *)b) == VERDICT_RESULT)
-			return VERDICT_RESULT;
-		if (verdict != VERDICT_MISS)
-			return verdict;
-		if (c->latch.parts)
-			slot_find_parts(c, &h->meta);
-		verdict = SIZED(slot_try)(c, h, e, (void *)in, (void *)b);
-		if (!c->latch.opened)
-			round_undo(c);
-	}
-	if (verdict == VERDICT_RESULT_ALL) {
-		if (!slot_is_nan(c->out.exponent))
-			SIZED(sfcd_signs)(c, conf, e);
-		round_account(c, conf);
-	}
+	verdict = SIZED(slot_enter)(c, conf, h, e, (void *)in, (void *)b, false);
+	if (verdict == VERDICT_RESULT_ALL)
+		SIZED(slot_finished)(c, conf, e);
 	return verdict;
 }
 
-#undef OUTPUT
-#undef INPUT
+#undef SIZED

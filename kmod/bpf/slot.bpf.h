@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The slot machine.  It takes a message that has been checked (struct ctx_in,
- * payload in memory) and returns a verdict; it knows nothing of the hook that
- * brought the message nor of frames.  Its rules: Documentation/datapath.rst
- * sections 3, 4, 8 and 9.
+ * Slots: a checked message (struct ctx_in, payload in memory) becomes a verdict, whichever
+ * hook it came by.  Rules: Documentation/datapath.rst sections 3, 4, 8 and 9.
  *
- * slot_decide() says what is to be done with the sums; slot_sum.bpf.h does it,
- * once for each payload size.
+ * slot_decide() decides what happens to the sums; slot_sum.bpf.h does it, once for each
+ * payload size.
  *
- * Two kinds of locks, never two at once (the verifier allows no more): the
- * lock of a slot (saina_locks) guards the hot slot, the ring entries and the
- * counted[] of its segments; the lock in struct saina_job_rt guards the
- * round.  A slot that is being opened counts in open_slots before it is open,
- * and one that is DONE until it is accounted for, so a round cannot end under
- * either.
+ * Two kinds of locks, never both held (the verifier allows one): a slot's lock (saina_locks)
+ * guards the hot slot, the ring entries and the counted[] of its segments; the lock in struct
+ * saina_job_rt guards the round.  A slot counts in open_slots from before it is opened until
+ * its result is accounted for, so the round cannot end in between.
  *
  * No function may be called under a lock: look-ups and clocks come before, and
  * what runs under it is inlined.
@@ -22,16 +18,14 @@
 #define SAINA_SLOT_BPF_H
 
 #include "ctx.bpf.h"
-#include "config.bpf.h"
+#include "float.bpf.h"
+#include "maps.bpf.h"
+#include "round.bpf.h"
+#include "sfcd.bpf.h"
+#include "shm_head.bpf.h"
+#include "sized.bpf.h"
 
-/* @x, of which the verifier knows nothing any more. */
-static __always_inline __u32 through_memory(__u32 *at, __u32 x)
-{
-	*(volatile __u32 *)at = x;
-	return *(volatile __u32 *)at;
-}
-
-/* What a decision asks of the sums. */
+/* What to do to the sums. */
 enum slot_action {
 	SLOT_DO_NOTHING,
 	SLOT_DO_STORE,		/* hot = input */
@@ -43,7 +37,7 @@ enum slot_action {
 	SLOT_DO_FINISH_NAN,	/* ring, output = 0 */
 };
 
-/* Without the module nothing is added elsewhere. */
+/* Only with the module: is it added there? */
 static __always_inline bool slot_is_deferred(const struct ctx_in *in)
 {
 #ifdef SAINA_KMOD
@@ -59,53 +53,11 @@ static __always_inline bool slot_is_of(const struct saina_slot_meta *h, const st
 	       h->state != SAINA_SLOT_EMPTY;
 }
 
-static __always_inline bool slot_is_nan(__s32 exponent)
-{
-	return exponent == SAINA_EXPONENT_NAN;
-}
-
-/* May a gradient of an int32 job have it? */
-static __always_inline bool slot_is_exponent(__s32 e)
-{
-	return (e >= SAINA_EXPONENT_MIN && e <= SAINA_EXPONENT_MAX) || slot_is_nan(e);
-}
-
-/* 1 if a > b, else 0: without a branch, for the verifier goes through all that is inlined
- * under the lock with each size.
- */
-static __always_inline __u64 is_above(__u64 a, __u64 b)
-{
-	__u64 borrow = (~b & a) | (~(b ^ a) & (b - a));
-
-	/* or clang knows what it is, and branches */
-	asm volatile("" : "+r"(borrow));
-	return borrow >> 63;
-}
-
-#define SLOT_SPREAD_MAX	8	/* workers that compute the same part */
-
-/* CODED: the parts that @workers compute, as bits; @parts: how many there are. */
-static __always_inline __u32 slot_parts(__u64 workers, __u32 parts)
-{
-	__u64 have = 0;
-
-	for (__u32 i = 0, shift = 0; i < SLOT_SPREAD_MAX && shift < 64; i++, shift += parts)
-		have |= workers >> shift;
-	return have & ((1ull << (parts & 63)) - 1);
-}
-
-/* CODED: the bit of the part that @worker computes; 0 if there are no parts. */
-static __always_inline __u32 slot_part(__u32 parts, __u32 worker)
-{
-	/* x % 0 is x */
-	return is_above(parts, 0) << (worker % parts & 31);
-}
-
 /*
- * slot_find_parts() - CODED: which parts will come, into c->in
+ * slot_find_parts() - CODED: parts that can still come, into c->in
  *
- * Without the lock, under which no function may be called: whoever uses it sees to it that
- * the slot is the same still.
+ * Without the lock, under which no function may be called; slot_complete() checks that the
+ * slot is still the same.
  */
 __noinline int slot_find_parts(struct saina_ctx *c, const struct saina_slot_meta *h)
 {
@@ -113,18 +65,18 @@ __noinline int slot_find_parts(struct saina_ctx *c, const struct saina_slot_meta
 		return 0;
 	c->in.parts = c->latch.k ? c->latch.parts : h->parts;
 	c->in.members = c->latch.k ? c->latch.members : h->members;
-	c->in.parts_alive = slot_parts(c->in.members & c->in.active, c->in.parts);
+	c->in.parts_alive = coded_parts(c->in.members & c->in.active, c->in.parts);
 	return 0;
 }
 
-/* Is it time to go without the rest? */
+/* Is the deadline over, with enough contributors? */
 static __always_inline __u64 slot_expired(const struct saina_slot_meta *h, __u64 now)
 {
-	/* without a deadline, 0, there is nothing above it less one */
+	/* deadline 0 is none: nothing is above 0 - 1 */
 	return is_above(now, h->deadline - 1) & is_above((__u64)h->count + 1, h->k_min);
 }
 
-/* Are enough workers in it? */
+/* Has it enough contributors? */
 static __always_inline bool slot_complete(const struct saina_slot_meta *h, const struct ctx_in *in)
 {
 	__u64 live = h->members & in->active;
@@ -139,9 +91,8 @@ static __always_inline bool slot_complete(const struct saina_slot_meta *h, const
 }
 
 /*
- * The slots of a round are used in order: the one before in this hot slot must
- * be done.  Without that rule a worker that breaks its window would take the
- * slot from segments that nobody could open any more.
+ * Segments use a hot slot in order: the one before must be done.  Else a worker that breaks
+ * its window could take the slot from segments that then nobody can open.
  */
 static __always_inline __u32 slot_busy(const struct saina_slot_meta *h, const struct ctx_in *in)
 {
@@ -172,7 +123,7 @@ static __always_inline void slot_fill_result(struct ctx_out *out, const struct s
 	out->csum = m->csum;
 }
 
-/* The gradient is in the slot; is it to be added here, or by saina.ko? */
+/* Counts the gradient; it is added here, or by saina.ko. */
 static __always_inline int slot_count_in(struct saina_ctx *c, const struct saina_slot_meta *h,
 					 struct saina_counted *cnt, __u32 counter, int action)
 {
@@ -189,7 +140,7 @@ static __always_inline int slot_count_in(struct saina_ctx *c, const struct saina
 		return SLOT_DO_NOTHING;
 	}
 	c->out.verdict = VERDICT_CONSUMED;
-	if (slot_is_nan(h->exponent))
+	if (exponent_is_nan(h->exponent))
 		return action >= SLOT_DO_FINISH ? SLOT_DO_FINISH_NAN : SLOT_DO_NOTHING;
 	return action;
 }
@@ -201,23 +152,23 @@ static __always_inline int slot_decide_open(struct saina_ctx *c, struct saina_sl
 	const struct ctx_in *in = &c->in;
 	bool deferred = slot_is_deferred(in), applied = !deferred || h->applied == h->count;
 	bool complete = slot_complete(h, in), in_it = h->seen & in->bit;
-	bool spare = h->csum & slot_part(h->parts, in->worker);
+	bool spare = h->csum & coded_part(h->parts, in->worker);
 	__u32 reason = in->pull ? SAINA_C_PULL_EARLY : in_it ? SAINA_C_DUPLICATE : SAINA_C_SPARE;
 
 	if (in->pull || in_it || spare) {
 		if (!applied || !complete)
 			return slot_drop(&c->out, reason);
-		return slot_is_nan(h->exponent) ? SLOT_DO_FINISH_NAN : SLOT_DO_FINISH;
+		return exponent_is_nan(h->exponent) ? SLOT_DO_FINISH_NAN : SLOT_DO_FINISH;
 	}
 	if (!applied && complete)
-		/* too late for a result that is not there yet */
+		/* too late for a result that is not made yet */
 		return slot_drop(&c->out, SAINA_C_PULL_EARLY);
 	h->seen |= in->bit;
-	h->csum |= slot_part(h->parts, in->worker);
+	h->csum |= coded_part(h->parts, in->worker);
 	h->count++;
 	if (in->exponent < h->exponent) {
 		/* NAN is below all others; at MAX there were zeros only */
-		c->out.coarsened = !slot_is_nan(in->exponent) &&
+		c->out.coarsened = !exponent_is_nan(in->exponent) &&
 				   h->exponent != SAINA_EXPONENT_MAX;
 		h->exponent = in->exponent;
 	}
@@ -225,7 +176,7 @@ static __always_inline int slot_decide_open(struct saina_ctx *c, struct saina_sl
 			     !deferred && slot_complete(h, in) ? SLOT_DO_FINISH_ADD : SLOT_DO_ADD);
 }
 
-/* A message for a slot that is not, and whose result is not in the ring. */
+/* A message for a slot that is not open, and whose result is not in the ring. */
 static __always_inline int slot_decide_new(struct saina_ctx *c, struct saina_slot_meta *h,
 					   struct saina_counted *cnt)
 {
@@ -239,7 +190,7 @@ static __always_inline int slot_decide_new(struct saina_ctx *c, struct saina_slo
 		return SLOT_DO_NOTHING;
 	}
 	if (latch->busy)
-		/* somebody was faster between the two locks */
+		/* another message was faster, between the two locks */
 		return slot_drop(&c->out, SAINA_C_SLOT_BUSY);
 	h->round = in->round;
 	h->segment = in->segment;
@@ -255,7 +206,7 @@ static __always_inline int slot_decide_new(struct saina_ctx *c, struct saina_slo
 	h->deadline = latch->deadline;
 	h->k_min = latch->k_min;
 	h->parts = latch->parts;
-	h->csum = slot_part(latch->parts, in->worker);
+	h->csum = coded_part(latch->parts, in->worker);
 	h->flags = latch->flags;
 	latch->opened = 1;
 	return slot_count_in(c, h, cnt, SAINA_C_STORED,
@@ -263,8 +214,8 @@ static __always_inline int slot_decide_new(struct saina_ctx *c, struct saina_slo
 									      SLOT_DO_STORE);
 }
 
-/* saina.ko has added a claimed gradient, or could not: is it the last one?  Until then
- * the slot was not DONE, so it is the same still.
+/* saina.ko has added a claimed gradient, or failed to.  The slot cannot be DONE before that, so
+ * it is still the same.
  */
 static __always_inline int slot_settle(struct saina_ctx *c, struct saina_slot_meta *h,
 				       struct saina_counted *cnt)
@@ -284,7 +235,7 @@ static __always_inline int slot_settle(struct saina_ctx *c, struct saina_slot_me
 }
 
 /**
- * slot_decide() - what becomes of a message
+ * slot_decide() - what a message does to its slot
  * @c: the message
  * @h: head of its hot slot
  * @e: head of its ring entry
@@ -315,7 +266,7 @@ static __always_inline int slot_decide(struct saina_ctx *c, struct saina_slot_me
 	return SLOT_DO_READ;
 }
 
-/* The result is made, @csum is its sum (not folded). */
+/* The result is made; @csum: of its payload, not folded. */
 static __always_inline void slot_done(struct saina_ctx *c, struct saina_slot_meta *h,
 				      struct saina_slot_meta *e, const struct saina_counted *cnt,
 				      __u64 csum)
@@ -331,40 +282,33 @@ static __always_inline void slot_done(struct saina_ctx *c, struct saina_slot_met
 }
 
 /*
- * The common case, cut short: is it one more gradient into a slot that is open for it,
- * does not complete with it and has nothing unusual about it?  With all members alive k is at
- * most their number, so below k contributors the slot cannot be complete.
+ * The fast path: one more gradient for a slot that is open for it, does not complete with it
+ * and has nothing unusual.  With all members alive k is at most their number, so a slot with
+ * fewer than k contributors is not complete.
  */
 static __always_inline bool slot_is_plain(const struct saina_slot_meta *h, const struct ctx_in *in)
 {
 	return h->state == SAINA_SLOT_OPEN && h->round == in->round &&
 	       h->segment == in->segment && h->count + 1 < h->k &&
-	       h->exponent == in->exponent && !slot_is_nan(in->exponent) &&
+	       h->exponent == in->exponent && !exponent_is_nan(in->exponent) &&
 	       !(h->seen & in->bit) && !(h->members & ~in->active) && !h->parts &&
 	       (!h->deadline || in->now < h->deadline);
 }
 
 /*
- * Is it to be added to a slot with another exponent?  slot_mixed_ELEMS() does that and nothing
- * else: the loops that shift cost slot_step_ELEMS() and the verifier too much.
+ * Is it to be added to a slot with another exponent?  slot_mixed_ELEMS() does that: loops that
+ * shift would slow down slot_step_ELEMS() and the verifier.
  */
 static __always_inline bool slot_is_mixed(const struct saina_slot_meta *h, const struct ctx_in *in)
 {
-	return h->exponent != in->exponent && !slot_is_nan(h->exponent) &&
-	       !slot_is_nan(in->exponent) && h->state == SAINA_SLOT_OPEN && slot_is_of(h, in) &&
-	       !in->pull && !(h->seen & in->bit) && !(h->csum & slot_part(h->parts, in->worker));
-}
-
-static __always_inline struct saina_counted *slot_counted(__u32 job, __u32 segment)
-{
-	void *inner = bpf_map_lookup_elem(&saina_counted, &job);
-
-	return inner ? bpf_map_lookup_elem(inner, &segment) : NULL;
+	return h->exponent != in->exponent && !exponent_is_nan(h->exponent) &&
+	       !exponent_is_nan(in->exponent) && h->state == SAINA_SLOT_OPEN && slot_is_of(h, in) &&
+	       !in->pull && !(h->seen & in->bit) && !(h->csum & coded_part(h->parts, in->worker));
 }
 
 /*
- * What a glance, without lock, says of segment @i of an ASK.  A function of its own for the
- * verifier, which would go through it for each of SAINA_ASK_SEGMENTS.
+ * State of segment @i of an ASK, read without the lock.  A global function, which the verifier
+ * does not walk for each of SAINA_ASK_SEGMENTS.
  */
 __noinline int slot_peek(struct saina_ctx *c, __u32 i, const struct saina_slot_meta *h,
 			 const struct saina_slot_meta *e, const struct saina_counted *cnt)
@@ -377,7 +321,7 @@ __noinline int slot_peek(struct saina_ctx *c, __u32 i, const struct saina_slot_m
 	open = h->state == SAINA_SLOT_OPEN && h->round == c->in.round &&
 	       h->segment == c->in.segment + i;
 	if (cnt->last[c->in.worker & (SAINA_WORKERS_MAX - 1)] == c->in.round + 1 ||
-	    (open && h->csum & slot_part(h->parts, c->in.worker)))
+	    (open && h->csum & coded_part(h->parts, c->in.worker)))
 		c->ask.counted |= bit;
 	if (e->state == SAINA_SLOT_DONE && e->round == c->in.round) {
 		c->ask.done |= bit;
@@ -389,11 +333,17 @@ __noinline int slot_peek(struct saina_ctx *c, __u32 i, const struct saina_slot_m
 	return 0;
 }
 
-#include "shm_head.bpf.h"
-#include "round.bpf.h"
-#ifdef SAINA_KMOD
-#include "float.bpf.h"
-#endif
+enum slot_shifts {
+	SLOT_SHIFTS_NOTHING,
+	SLOT_SHIFTS_SUM,
+	SLOT_SHIFTS_INPUT,
+};
+
+/* x / 2^(@less + 1), rounded to nearest, halves up */
+static __always_inline __u32 slot_shift(__s32 x, __u32 less)
+{
+	return ((__s32)((__u32)(x >> less) + 1)) >> 1;
+}
 
 /* The part that depends on the payload size, once for each. */
 #define EACH_SIZE "slot_sum.bpf.h"

@@ -1,25 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The sums of the slot machine for messages of ELEMS elements; included by slot.bpf.h
- * once per size, hence no include guard.  With ELEMS_HALVED the elements are bfloat16,
- * which saina.ko sums as float32: only results have half the width.
+ * Sums of a slot of ELEMS elements; included by slot.bpf.h once per size, hence no include
+ * guard.  With ELEMS_HALVED the elements are bfloat16, which saina.ko sums as float32: only
+ * results have half the width.
  *
- * The functions that are not static are global functions in the sense of the
- * verifier: verified once on their own, whatever the callers' states and memory.
+ * Functions that are not static are global to the verifier: it walks each once, whatever the
+ * states and memory of the callers.
  */
-#define CAT_(a, b)	a##b
-#define CAT(a, b)	CAT_(a, b)
-#define SLOT		CAT(saina_slot_, ELEMS)
-#define HOT		CAT(saina_hot_, ELEMS)
-#define RING		CAT(saina_ring_, ELEMS)
 #ifdef ELEMS_HALVED
 #define SIZED(name)	CAT(name##_half_, ELEMS)
 #define WORDS		(ELEMS / 2)
 #define WORD(sum, i)	float_halves(((const __u64 *)(sum))[i])
 #define FLOAT_SUM	saina_bf16_sum
-#define SIGNS_ELEM	__u16
 #define BY_DOORBELL(c)		false
-/* fewer at once: six calls deep there are 512 bytes of stack */
+/* fewer at once: six calls deep share 512 bytes of stack */
 #define UNROLL		_Pragma("clang loop unroll_count(4)")
 #define UNROLL_FINISH	UNROLL
 #else
@@ -27,26 +21,11 @@
 #define WORDS		ELEMS
 #define WORD(sum, i)	((__u32)(sum)[i])
 #define FLOAT_SUM	saina_f32_sum
-#define SIGNS_ELEM	__u32
 #define BY_DOORBELL(c)		((c)->by_doorbell)
 #define UNROLL		_Pragma("clang loop unroll_count(16)")
-/* three streams at once: with more of each the stack of a DOORBELL would not do */
+/* three streams at once: more of each would exceed the stack of a DOORBELL */
 #define UNROLL_FINISH	_Pragma("clang loop unroll_count(8)")
 #endif
-
-struct SIZED(payload) {
-	__s32	v[WORDS];
-};
-
-/* The same and what lies before it: of a frame's, nothing that is looked at. */
-struct SIZED(buffer) {
-	union {
-		struct saina_input_head input;
-		struct saina_output_head output;
-	};
-	__s32	v[WORDS];
-};
-SAINA_ASSERT(offsetof(struct SIZED(buffer), v) == SHM_HEAD_LEN, "SHM_HEAD_LEN");
 
 static __always_inline void SIZED(copy)(__s32 *to, const __s32 *from)
 {
@@ -100,7 +79,7 @@ static __always_inline __u64 SIZED(finish)(const __s32 *sum, __s32 *ring, __s32 
 	return csum;
 }
 
-/* The result of a segment with a NaN says nothing but that. */
+/* The result of a segment with a NaN is zeros; its exponent says so. */
 static __always_inline void SIZED(finish_nan)(__s32 *ring, __s32 *out)
 {
 	__u64 *r = (__u64 *)ring, *o = (__u64 *)out;
@@ -113,9 +92,9 @@ static __always_inline void SIZED(finish_nan)(__s32 *ring, __s32 *out)
 }
 
 /*
- * Brings a slot that another processor has added to, or a ring entry that was written rounds ago,
- * into the cache: these loads are waited for together, those of a loop that adds or stores, a
- * few lines at a time.  Volatile, or clang keeps what it loads on the stack.
+ * Brings a slot that another processor has added to, or a ring entry written rounds ago, into
+ * the cache.  These loads wait together; those of a loop that adds or stores, a few lines at a
+ * time.  Volatile, or clang keeps what it loads on the stack.
  */
 static __always_inline void SIZED(prefetch)(const struct SLOT *e)
 {
@@ -128,8 +107,8 @@ static __always_inline void SIZED(prefetch)(const struct SLOT *e)
 /*
  * slot_add_ELEMS() - slot_is_plain() and the addition
  *
- * False changes nothing: slot_run_ELEMS() must have it.  Few calls: each return costs
- * more than a look-up on machines that mitigate return speculation.
+ * False: nothing has changed, call slot_run_ELEMS().  Few calls: on machines that mitigate
+ * return speculation each return costs more than a look-up.
  */
 __noinline int SIZED(slot_add)(struct ctx_in *in, const struct SIZED(payload) *p)
 {
@@ -151,14 +130,14 @@ __noinline int SIZED(slot_add)(struct ctx_in *in, const struct SIZED(payload) *p
 	if (!lk || !hot)
 		return false;
 	h = bpf_map_lookup_elem(hot, &slot);
-	/* a glance without the lock: most others are seen here.  Segment 0 is timed. */
+	/* without the lock, to reject most others early.  Segment 0 is timed. */
 	if (!h || h->meta.round != in->round || h->meta.count + 1 >= h->meta.k || !in->segment ||
 	    h->meta.exponent != in->exponent)
 		return false;
 	SIZED(prefetch)(h);
-	/* a tick behind, for a fraction of the time; a gradient too late is for the next PULL */
+	/* coarse: up to a tick behind, but cheap; a later PULL completes the slot */
 	in->now = h->meta.deadline ? bpf_ktime_get_coarse_ns() : 0;
-	cnt = slot_counted(job, in->segment);
+	cnt = map_counted(job, in->segment);
 	if (!cnt)
 		return false;
 	asm volatile("" : "+r"(w));
@@ -176,7 +155,7 @@ __noinline int SIZED(slot_add)(struct ctx_in *in, const struct SIZED(payload) *p
 	return plain;
 }
 
-/* slot_ask_reply_ELEMS() - what has become of SAINA_ASK_SEGMENTS segments, into c->ask */
+/* slot_ask_reply_ELEMS() - state of SAINA_ASK_SEGMENTS segments, into c->ask */
 __noinline int SIZED(slot_ask_reply)(struct saina_ctx *c, const struct saina_job_conf *conf)
 {
 	void *hot, *ring, *counted;
@@ -211,8 +190,8 @@ __noinline int SIZED(slot_ask_reply)(struct saina_ctx *c, const struct saina_job
 #endif
 
 /*
- * All that happens under the slot's lock; of a DOORBELL, too: a function of its own would have
- * the verifier go through all the loops once more, for which a million steps are too few.
+ * Everything under the slot's lock, also of a DOORBELL: in a separate function the verifier
+ * would walk all the loops once more, and exceed its million steps.
  */
 __noinline int SIZED(slot_step)(struct saina_ctx *c, struct SLOT *h, struct SLOT *e,
 				const struct SIZED(buffer) *in, struct SIZED(buffer) *out)
@@ -228,14 +207,14 @@ __noinline int SIZED(slot_step)(struct saina_ctx *c, struct SLOT *h, struct SLOT
 		return VERDICT_DROP;
 	lock = c->in.lock;
 	lk = bpf_map_lookup_elem(&saina_locks, &lock);
-	cnt = slot_counted(c->in.job, c->in.segment);
+	cnt = map_counted(c->in.job, c->in.segment);
 	if (!lk || !cnt)
 		return VERDICT_DROP;
 
-	/* a slot that opens is not due */
+	/* a slot that opens now cannot have expired */
 	if (h->meta.deadline || !c->in.segment)
 		c->in.now = bpf_ktime_get_ns();
-	/* a glance without the lock: will it complete? */
+	/* without the lock: will it complete? */
 	if (h->meta.round == c->in.round && h->meta.count + 1 >= h->meta.k)
 		SIZED(prefetch)(e);
 
@@ -276,7 +255,7 @@ __noinline int SIZED(slot_step)(struct saina_ctx *c, struct SLOT *h, struct SLOT
 		break;
 	case SLOT_DO_READ:
 		done = false;
-		/* what was made from a frame is not on the board yet */
+		/* results made from frames are not in the output array yet */
 		if (BY_DOORBELL(c) && out->output.tag >= c->in.round + 1ull)
 			break;
 		if (BY_DOORBELL(c))
@@ -298,10 +277,83 @@ __noinline int SIZED(slot_step)(struct saina_ctx *c, struct SLOT *h, struct SLOT
 }
 
 #ifndef ELEMS_HALVED
-#include "slot_sum_mixed.bpf.h"
+static __always_inline void SIZED(mixed_add)(__s32 *sum, const __s32 *in, __u32 less, bool coarser)
+{
+	UNROLL
+	for (__u32 i = 0; i < WORDS; i++)
+		sum[i] = coarser ? slot_shift(sum[i], less) + (__u32)in[i] :
+				   (__u32)sum[i] + slot_shift(in[i], less);
+}
+
+/*
+ * slot_mixed_ELEMS() - a gradient with another exponent than the slot's; as slot_step_ELEMS()
+ *
+ * The coarser scale is kept: the finer integers are shifted, those of the input or those of the
+ * slot.  Documentation/datapath.rst section 3.1.  VERDICT_RETRY: the exponents are the same, and
+ * nothing has changed.
+ */
+__noinline int SIZED(slot_mixed)(struct saina_ctx *c, struct SLOT *h, struct SLOT *e,
+				 const struct SIZED(buffer) *in, struct SIZED(buffer) *out)
+{
+	struct saina_slot_lock *lk;
+	struct saina_counted *cnt;
+	__u32 lock, less, shifts;
+	__u64 csum;
+	int action;
+
+	if (!c || !h || !e || !in || !out)
+		return VERDICT_DROP;
+	lock = c->in.lock;
+	lk = bpf_map_lookup_elem(&saina_locks, &lock);
+	cnt = map_counted(c->in.job, c->in.segment);
+	if (!lk || !cnt)
+		return VERDICT_DROP;
+	if (h->meta.deadline || !c->in.segment)
+		c->in.now = bpf_ktime_get_ns();
+	SIZED(prefetch)(h);
+	if (h->meta.count + 1 >= h->meta.k)
+		SIZED(prefetch)(e);
+
+	bpf_spin_lock(&lk->lock);
+	action = SLOT_DO_NOTHING;
+	less = 0;
+	shifts = SLOT_SHIFTS_NOTHING;
+	if (BY_DOORBELL(c) && !shm_take_input(&in->input, c)) {
+		/* c->out says why */
+	} else if (!slot_is_mixed(&h->meta, &c->in)) {
+		c->out.verdict = VERDICT_RETRY;
+	} else {
+		int difference = h->meta.exponent - c->in.exponent;
+
+		less = (difference > 0 ? difference : -difference) - 1;
+		if (less > 30)
+			less = 30;
+		action = slot_decide_open(c, &h->meta, cnt);
+		if (action == SLOT_DO_ADD || action == SLOT_DO_FINISH_ADD)
+			shifts = difference > 0 ? SLOT_SHIFTS_SUM : SLOT_SHIFTS_INPUT;
+	}
+	*(volatile __u32 *)&c->latch.action = action;
+	less = through_memory(&c->latch.less, less) & 31;
+	shifts = through_memory(&c->latch.shifts, shifts);
+	if (shifts == SLOT_SHIFTS_SUM)
+		SIZED(mixed_add)(h->sum, in->v, less, true);
+	else if (shifts == SLOT_SHIFTS_INPUT)
+		SIZED(mixed_add)(h->sum, in->v, less, false);
+	/* a separate pass: two loops that add and finish are too many for the verifier */
+	if (*(volatile __u32 *)&c->latch.action == SLOT_DO_FINISH_ADD) {
+		if (BY_DOORBELL(c))
+			shm_unpublish(&out->output);
+		csum = SIZED(finish)(h->sum, e->sum, out->v);
+		slot_done(c, &h->meta, &e->meta, cnt, csum);
+		if (BY_DOORBELL(c))
+			shm_publish(&out->output, &h->meta);
+	}
+	bpf_spin_unlock(&lk->lock);
+	return c->out.verdict;
+}
 #endif
 
-/* Under which of the two functions it comes is a glance, which may be out of date: twice. */
+/* The choice between the two functions is made without the lock, so it may be wrong once. */
 static __always_inline int SIZED(slot_try)(struct saina_ctx *c, struct SLOT *h, struct SLOT *e,
 					   const struct SIZED(buffer) *in,
 					   struct SIZED(buffer) *out)
@@ -324,10 +376,45 @@ static __always_inline int SIZED(slot_try)(struct saina_ctx *c, struct SLOT *h, 
 	return VERDICT_DROP;
 }
 
-#include "sfcd_signs.bpf.h"
+/* A message through its slot, whose round opens if need be.  @pull: c->in.pull, or false. */
+static __always_inline int SIZED(slot_enter)(struct saina_ctx *c, const struct saina_job_conf *conf,
+					     struct SLOT *h, struct SLOT *e,
+					     const struct SIZED(buffer) *in,
+					     struct SIZED(buffer) *out, bool pull)
+{
+	int verdict;
+
+	/* here, to save stack: slot_step() has the most of it */
+	if (h->meta.parts)
+		slot_find_parts(c, &h->meta);
+	verdict = SIZED(slot_try)(c, h, e, in, out);
+	if (verdict != VERDICT_MISS)
+		return verdict;
+	verdict = pull ? round_missed(c) : round_permit(c, conf);
+	/* the result may have been made, and its round have passed, between the two locks */
+	if (verdict == VERDICT_STALE && SIZED(slot_step)(c, h, e, in, out) == VERDICT_RESULT)
+		return VERDICT_RESULT;
+	if (verdict != VERDICT_MISS)
+		return verdict;
+	if (c->latch.parts)
+		slot_find_parts(c, &h->meta);
+	verdict = SIZED(slot_try)(c, h, e, in, out);
+	if (!c->latch.opened)
+		round_undo(c);
+	return verdict;
+}
+
+/* Its result is made.  No round can take the ring entry before this one is accounted for. */
+static __always_inline void
+SIZED(slot_finished)(struct saina_ctx *c, const struct saina_job_conf *conf, const struct SLOT *e)
+{
+	if (!exponent_is_nan(c->out.exponent))
+		SIZED(sfcd_signs)(c, conf, e);
+	round_account(c, conf);
+}
 
 /*
- * slot_run_ELEMS() - a GRAD or PULL through the slot machine
+ * slot_run_ELEMS() - a GRAD or PULL through its slot
  * @c: the message
  * @conf: its job's snapshot
  * @in: its payload, SHM_HEAD_LEN bytes on; each element is read once
@@ -355,24 +442,7 @@ __noinline int SIZED(slot_run)(struct saina_ctx *c, const struct saina_job_conf 
 	if (!h || !e)
 		return VERDICT_DROP;
 
-	/* here, for the sake of the stack: slot_step() has the most of it */
-	if (h->meta.parts)
-		slot_find_parts(c, &h->meta);
-	verdict = SIZED(slot_try)(c, h, e, in, out);
-	if (verdict == VERDICT_MISS) {
-		verdict = c->in.pull ? round_missed(c) : round_permit(c, conf);
-		/* it may have been made, and its round have passed, between the two locks */
-		if (verdict == VERDICT_STALE &&
-		    SIZED(slot_step)(c, h, e, in, out) == VERDICT_RESULT)
-			return VERDICT_RESULT;
-		if (verdict != VERDICT_MISS)
-			return verdict;
-		if (c->latch.parts)
-			slot_find_parts(c, &h->meta);
-		verdict = SIZED(slot_try)(c, h, e, in, out);
-		if (!c->latch.opened)
-			round_undo(c);
-	}
+	verdict = SIZED(slot_enter)(c, conf, h, e, in, out, c->in.pull);
 #ifdef SAINA_KMOD
 	if (verdict == VERDICT_CLAIMED) {
 		c->latch.failed = FLOAT_SUM(h, sizeof(*h), in->v, sizeof(in->v),
@@ -380,29 +450,15 @@ __noinline int SIZED(slot_run)(struct saina_ctx *c, const struct saina_job_conf 
 		verdict = SIZED(slot_step)(c, h, e, in, out);
 	}
 #endif
-	if (verdict == VERDICT_RESULT_ALL) {
-		/* no round can take the ring entry before this one is accounted for */
-		if (!slot_is_nan(c->out.exponent))
-			SIZED(sfcd_signs)(c, conf, e);
-		round_account(c, conf);
-	}
+	if (verdict == VERDICT_RESULT_ALL)
+		SIZED(slot_finished)(c, conf, e);
 	return verdict;
 }
-
-#ifndef ELEMS_HALVED
-#include "shm_sum.bpf.h"
-#endif
 
 #undef UNROLL_FINISH
 #undef UNROLL
 #undef BY_DOORBELL
-#undef SIGNS_ELEM
 #undef FLOAT_SUM
 #undef WORD
 #undef WORDS
 #undef SIZED
-#undef RING
-#undef HOT
-#undef SLOT
-#undef CAT
-#undef CAT_

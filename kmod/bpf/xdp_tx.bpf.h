@@ -5,9 +5,11 @@
  * ports cannot take redirected frames.
  * Documentation/datapath.rst section 7.
  */
-#ifndef SAINA_SEND_BPF_H
-#define SAINA_SEND_BPF_H
+#ifndef SAINA_XDP_TX_BPF_H
+#define SAINA_XDP_TX_BPF_H
 
+#include "ctx.bpf.h"
+#include "maps.bpf.h"
 #include "reply.bpf.h"
 
 /* Trims the frame to the reply; writes headers and checksums. */
@@ -187,4 +189,4 @@ static __noinline int xdp_tx_probe(struct xdp_md *ctx, const struct saina_global
 	return xdp_tx_port(ifindex, wc, SAINA_C_INTERNAL);
 }
 
-#endif /* SAINA_SEND_BPF_H */
+#endif /* SAINA_XDP_TX_BPF_H */

@@ -71,7 +71,8 @@ tests() {
 
 compile() { # HOOK
 	local flags=()
-	[ $variant = map ] || flags=(-DSAINA_KMOD)
+	[ $variant = map ] || flags+=(-DSAINA_KMOD)
+	[ "$1" = xdp ] || flags+=(-DSAINA_HOOK_TC)
 	(cd "$work/src" && ${CLANG:-clang} -target bpf -O2 -g -mcpu=v3 -Iuapi -Ikmod/bpf "${flags[@]}" \
 		-idirafter "/usr/include/$(${CC:-gcc} -print-multiarch)" \
 		-c -o "$work/saina_$1.bpf.o" "kmod/bpf/saina_$1.bpf.c") 2>"$work/log"
@@ -125,7 +126,7 @@ if [ -n "$floats" ]; then
 	mutant pull-of-unapplied slot.bpf.h 'applied = !deferred || h->applied == h->count' 'applied = true'
 	mutant applied-not-reset slot.bpf.h '	h->applied = 0;' ''
 	mutant never-settled slot.bpf.h '		h->applied++;' ''
-	mutant ints-in-float-jobs dispatch.bpf.h 'in->deferred = conf->elem != SAINA_ELEM_INT32;' 'in->deferred = 0;'
+	mutant ints-in-float-jobs check.bpf.h 'in->deferred = conf->elem != SAINA_ELEM_INT32;' 'in->deferred = 0;'
 	# what is in the sums, and what leaves
 	mutant tag-without-round float.bpf.h '(__u64)(in->round + 1) << 32 | in->segment' '1ull << 32 | in->segment'
 	mutant tag-without-segment float.bpf.h ' << 32 | in->segment' ' << 32'
@@ -140,7 +141,7 @@ if [ -n "$floats" ]; then
 	mutant bfloat16-of-four-bytes config.bpf.h 'SAINA_ELEM_BFLOAT16 ? 1 : 2' 'SAINA_ELEM_BFLOAT16 ? 2 : 2'
 	mutant minus-zero-is-negative sfcd.bpf.h 'SAINA_ELEM_FLOAT32 ? 0x80000000' 'SAINA_ELEM_FLOAT32 ? 0x7fffffff'
 	mutant half-minus-zero sfcd.bpf.h '							 0x8000;' '							 0x7fff;'
-	mutant signs-of-words slot_sum.bpf.h '#define SIGNS_ELEM	__u16' '#define SIGNS_ELEM	__u32'
+	mutant signs-of-words sfcd_signs.bpf.h '#define SIGNS_ELEM	__u16' '#define SIGNS_ELEM	__u32'
 else
 	# a first packet stores
 	mutant first-packet-adds slot_sum.bpf.h '		SIZED(copy)(h->sum, in->v);' '		SIZED(sum)(h->sum, in->v);'
@@ -153,30 +154,29 @@ else
 	mutant late-is-added slot.bpf.h 'if (hot && h->state == SAINA_SLOT_OPEN)' 'if (hot && (h->state == SAINA_SLOT_OPEN || !(h->seen & c->in.bit)))'
 	mutant late-is-resend reply.bpf.h 'SAINA_F_RESEND : SAINA_F_LATE' 'SAINA_F_RESEND : SAINA_F_RESEND'
 	# contributors with exponents of their own
-	mutant shift-cuts-off slot_sum_mixed.bpf.h '((__s32)((__u32)(x >> less) + 1)) >> 1' '(__s32)(x >> less) >> 1'
-	mutant shift-by-one-less slot_sum_mixed.bpf.h '((__s32)((__u32)(x >> less) + 1)) >> 1' '(__u32)(x >> less) + 0'
-	mutant shift-halves-deferred-from-zero slot_sum_mixed.bpf.h '((__u32)(x >> less) + 1)) >> 1' '((__u32)(x >> less) + (x >= 0))) >> 1'
-	mutant shift-without-signs slot_sum_mixed.bpf.h '(__u32)(x >> less)' '((__u32)x >> less)'
-	mutant shift-of-32-and-more slot_sum_mixed.bpf.h '		if (less > 30)' '		if (0)'
-	mutant shift-of-31-at-most-30 slot_sum_mixed.bpf.h $'		if (less > 30)\n			less = 30;' $'		if (less > 29)\n			less = 29;'
+	mutant shift-cuts-off slot.bpf.h '((__s32)((__u32)(x >> less) + 1)) >> 1' '(__s32)(x >> less) >> 1'
+	mutant shift-by-one-less slot.bpf.h '((__s32)((__u32)(x >> less) + 1)) >> 1' '(__u32)(x >> less) + 0'
+	mutant shift-halves-deferred-from-zero slot.bpf.h '((__u32)(x >> less) + 1)) >> 1' '((__u32)(x >> less) + (x >= 0))) >> 1'
+	mutant shift-without-signs slot.bpf.h '(__u32)(x >> less)' '((__u32)x >> less)'
+	mutant shift-of-32-and-more slot_sum.bpf.h '		if (less > 30)' '		if (0)'
+	mutant shift-of-31-at-most-30 slot_sum.bpf.h $'		if (less > 30)\n			less = 30;' $'		if (less > 29)\n			less = 29;'
 	mutant finer-one-is-kept slot.bpf.h '		h->exponent = in->exponent;' '		;'
-	mutant wrong-one-is-shifted slot_sum_mixed.bpf.h 'shifts = difference > 0 ?' 'shifts = difference < 0 ?'
-	mutant coarse-is-not-counted dispatch.bpf.h 'if (c->out.coarsened)' 'if (0)'
-	mutant nan-coarsens slot.bpf.h 'c->out.coarsened = !slot_is_nan(in->exponent) &&' 'c->out.coarsened ='
-	mutant nan-is-not-counted dispatch.bpf.h 'wc->c[SAINA_C_NONFINITE]++;' ';'
+	mutant wrong-one-is-shifted slot_sum.bpf.h 'shifts = difference > 0 ?' 'shifts = difference < 0 ?'
+	mutant coarse-is-not-counted count.bpf.h 'if (c->out.coarsened)' 'if (0)'
+	mutant nan-coarsens slot.bpf.h 'c->out.coarsened = !exponent_is_nan(in->exponent) &&' 'c->out.coarsened ='
+	mutant nan-is-not-counted count.bpf.h 'wc->c[SAINA_C_NONFINITE]++;' ';'
 	mutant nan-is-forgotten slot.bpf.h 'return action >= SLOT_DO_FINISH ? SLOT_DO_FINISH_NAN : SLOT_DO_NOTHING;' 'return action;'
-	mutant nan-of-a-pull-has-sums slot.bpf.h 'return slot_is_nan(h->exponent) ? SLOT_DO_FINISH_NAN : SLOT_DO_FINISH;' 'return SLOT_DO_FINISH;'
+	mutant nan-of-a-pull-has-sums slot.bpf.h 'return exponent_is_nan(h->exponent) ? SLOT_DO_FINISH_NAN : SLOT_DO_FINISH;' 'return SLOT_DO_FINISH;'
 	mutant nan-is-not-zeros slot_sum.bpf.h '		r[i] = 0;' '		r[i] = 1;'
 	mutant nan-answers-are-not-zeros slot_sum.bpf.h '		o[i] = 0;' '		o[i] = 1;'
-	mutant nan-flips-signs slot_sum.bpf.h 'if (!slot_is_nan(c->out.exponent))' 'if (1)'
-	mutant nan-flips-signs-of-doorbells shm_sum.bpf.h 'if (!slot_is_nan(c->out.exponent))' 'if (1)'
+	mutant nan-flips-signs slot_sum.bpf.h 'if (!exponent_is_nan(c->out.exponent))' 'if (1)'
 	mutant nan-decides sfcd.bpf.h 'if (!rt->observed)' 'if (0)'
-	mutant any-exponent dispatch.bpf.h 'return m->conf->elem == SAINA_ELEM_INT32 ? slot_is_exponent(e) : !e;' 'return 1;'
-	mutant any-exponent-of-an-inc dispatch.bpf.h 'return m->type != SAINA_MSG_INC || (slot_is_exponent(e) && !slot_is_nan(e));' 'return 1;'
-	mutant nan-in-the-table dispatch.bpf.h '(slot_is_exponent(e) && !slot_is_nan(e))' 'slot_is_exponent(e)'
-	mutant too-coarse-by-one slot.bpf.h 'e >= SAINA_EXPONENT_MIN' 'e >= SAINA_EXPONENT_MIN - 1'
-	mutant too-fine-by-one slot.bpf.h 'e <= SAINA_EXPONENT_MAX' 'e <= SAINA_EXPONENT_MAX + 1'
-	mutant any-exponent-by-reference shm_head.bpf.h 'return slot_is_exponent(c->in.exponent);' 'return true;'
+	mutant any-exponent check.bpf.h 'return m->conf->elem == SAINA_ELEM_INT32 ? exponent_is_valid(e) : !e;' 'return 1;'
+	mutant any-exponent-of-an-inc check.bpf.h 'return m->type != SAINA_MSG_INC || (exponent_is_valid(e) && !exponent_is_nan(e));' 'return 1;'
+	mutant nan-in-the-table check.bpf.h '(exponent_is_valid(e) && !exponent_is_nan(e))' 'exponent_is_valid(e)'
+	mutant too-coarse-by-one common.bpf.h 'e >= SAINA_EXPONENT_MIN' 'e >= SAINA_EXPONENT_MIN - 1'
+	mutant too-fine-by-one common.bpf.h 'e <= SAINA_EXPONENT_MAX' 'e <= SAINA_EXPONENT_MAX + 1'
+	mutant any-exponent-by-reference shm_head.bpf.h 'return exponent_is_valid(c->in.exponent);' 'return true;'
 	mutant no-aux slot.bpf.h '= c->in.round + 1;' '= c->in.round;'
 	mutant drop-late-forgotten round.bpf.h 'SAINA_F_DROP_LATE : 0;' '0 : 0;'
 	mutant degraded-forgotten slot.bpf.h $'	if (h->count < h->k)\n		h->flags |= SAINA_F_DEGRADED;' $'	if (0)\n		;'
@@ -199,8 +199,8 @@ else
 	# the short cut takes the common case only
 	mutant short-no-dedupe slot.bpf.h '!(h->seen & in->bit) && !(h->members' '!(h->members'
 	mutant short-no-segment slot.bpf.h '	       h->segment == in->segment && h->count + 1 < h->k &&' '	       h->count + 1 < h->k &&'
-	mutant short-no-exponent slot.bpf.h 'h->exponent == in->exponent && !slot_is_nan(in->exponent)' '!slot_is_nan(in->exponent)'
-	mutant short-takes-nan slot.bpf.h 'h->exponent == in->exponent && !slot_is_nan(in->exponent)' 'h->exponent == in->exponent'
+	mutant short-no-exponent slot.bpf.h 'h->exponent == in->exponent && !exponent_is_nan(in->exponent)' '!exponent_is_nan(in->exponent)'
+	mutant short-takes-nan slot.bpf.h 'h->exponent == in->exponent && !exponent_is_nan(in->exponent)' 'h->exponent == in->exponent'
 	mutant short-no-deaths slot.bpf.h ' && !(h->members & ~in->active)' ''
 	mutant short-completes slot.bpf.h 'h->segment == in->segment && h->count + 1 < h->k &&' 'h->segment == in->segment &&'
 	# time-outs
@@ -214,10 +214,10 @@ else
 	# coded: one of each part
 	mutant coded-waits-for-all slot.bpf.h '	if (h->parts)' '	if (0)'
 	mutant coded-adds-spares slot.bpf.h 'if (in->pull || in_it || spare)' 'if (in->pull || in_it)'
-	mutant coded-waits-for-the-dead slot.bpf.h 'slot_parts(c->in.members & c->in.active, c->in.parts)' 'slot_parts(c->in.members, c->in.parts)'
+	mutant coded-waits-for-the-dead slot.bpf.h 'coded_parts(c->in.members & c->in.active, c->in.parts)' 'coded_parts(c->in.members, c->in.parts)'
 	mutant coded-in-short-cut slot.bpf.h ' && !h->parts &&' ' &&'
-	mutant coded-k-is-all round.bpf.h 'return popcount64(slot_parts(rt->members, round_parts(p, conf)));' 'return n;'
-	mutant coded-spares-not-told slot.bpf.h '(open && h->csum & slot_part(h->parts, c->in.worker))' '0'
+	mutant coded-k-is-all round.bpf.h 'return popcount64(coded_parts(rt->members, round_parts(p, conf)));' 'return n;'
+	mutant coded-spares-not-told slot.bpf.h '(open && h->csum & coded_part(h->parts, c->in.worker))' '0'
 	mutant coded-late-is-kept round.bpf.h $'rt->policy.late == SAINA_LATE_DROP ||\n\t\t\t\t rt->policy.mode == SAINA_POLICY_CODED ?' 'rt->policy.late == SAINA_LATE_DROP ?'
 	mutant coded-fewer-parts round.bpf.h 'conf->workers / (p->spread + 1u)' 'conf->workers / (p->spread + 2u)'
 	# k set from outside
@@ -240,8 +240,8 @@ else
 	mutant board-not-published shm_head.bpf.h '__sync_lock_test_and_set(&b->tag, m->round + 1ull);' ';'
 	mutant board-goes-back slot_sum.bpf.h 'if (BY_DOORBELL(c) && out->output.tag >= c->in.round + 1ull)' 'if (0)'
 	mutant late-not-on-board slot_sum.bpf.h 'if (BY_DOORBELL(c) && out->output.tag >= c->in.round + 1ull)' 'if (BY_DOORBELL(c))'
-	mutant rung-to-one dispatch.bpf.h 'c->completed ? VERDICT_COMPLETION_ALL : VERDICT_COMPLETION' 'VERDICT_COMPLETION'
-	mutant stale-goes-on dispatch.bpf.h '	if (verdict == VERDICT_STALE || verdict == VERDICT_NAK)' '	if (verdict == VERDICT_NAK)'
+	mutant rung-to-one shm.bpf.h 'c->completed ? VERDICT_COMPLETION_ALL : VERDICT_COMPLETION' 'VERDICT_COMPLETION'
+	mutant stale-goes-on shm.bpf.h '	if (verdict == VERDICT_STALE || verdict == VERDICT_NAK)' '	if (verdict == VERDICT_NAK)'
 	mutant doorbell-short-no-dedupe shm_sum.bpf.h '	plain = shm_take_input(&in->head, c) && slot_is_plain(&h->meta, &c->in);' '	plain = slot_is_plain(&h->meta, &c->in);'
 	# SFCD
 	mutant first-round-decides sfcd.bpf.h 'if (rt->primed || parity) {' 'if (1) {'
@@ -267,17 +267,17 @@ else
 	mutant arrival-of-late-not-noted slot.bpf.h 'if (!c->in.segment && !c->in.pull && !(e->seen & c->in.bit))' 'if (0)'
 	mutant arrival-without-a-first ps.bpf.h 'if (k->first[g] != step + 1) {' 'if (1) {'
 	# who may say what
-	mutant any-port parse.bpf.h 'if (f->ifindex != b->ifindex)' 'if (0)'
-	mutant any-address parse.bpf.h '!= b->ip)' '!= b->ip && 0)'
-	mutant any-session dispatch.bpf.h 'if (H(__u64, h, session) != m->binding->session)' 'if (0)'
-	mutant half-a-session dispatch.bpf.h 'if (H(__u64, h, session) != m->binding->session)' 'if (H(__u32, h, session) != (__u32)m->binding->session)'
-	mutant any-length dispatch.bpf.h 'return SAINA_C_LENGTH;' ';'
-	mutant the-dead-speak dispatch.bpf.h 'if (!probe && !(in->active >> in->worker & 1))' 'if (0)'
-	mutant reserved-is-ignored dispatch.bpf.h 'H(__u16, h, k))' 'H(__u8, h, k))'
+	mutant any-port check.bpf.h 'if (f->ifindex != b->ifindex)' 'if (0)'
+	mutant any-address check.bpf.h '!= b->ip)' '!= b->ip && 0)'
+	mutant any-session check.bpf.h 'if (H(__u64, h, session) != m->binding->session)' 'if (0)'
+	mutant half-a-session check.bpf.h 'if (H(__u64, h, session) != m->binding->session)' 'if (H(__u32, h, session) != (__u32)m->binding->session)'
+	mutant any-length check.bpf.h 'return SAINA_C_LENGTH;' ';'
+	mutant the-dead-speak check.bpf.h 'if (!probe && !(in->active >> in->worker & 1))' 'if (0)'
+	mutant reserved-is-ignored check.bpf.h 'H(__u16, h, k))' 'H(__u8, h, k))'
 	mutant place-without-nonce dispatch.bpf.h '.nonce = RD(__u64, join + offsetof(struct saina_join, nonce)),' '.nonce = 0,'
 	mutant place-overwritten dispatch.bpf.h 'BPF_NOEXIST' 'BPF_ANY'
-	mutant anybody-says-goodbye dispatch.bpf.h '	reason = b ? check_source(f, b) : COUNT_NONE;' '	reason = COUNT_NONE;'
-	mutant the-dead-are-silenced dispatch.bpf.h 'if (!conf || !(conf->active >> w & 1))' 'if (!conf)'
+	mutant anybody-says-goodbye check.bpf.h '	reason = b ? check_source(f, b) : COUNT_NONE;' '	reason = COUNT_NONE;'
+	mutant the-dead-are-silenced check.bpf.h 'if (!conf || !(conf->active >> w & 1))' 'if (!conf)'
 	mutant first-fragments saina_xdp.bpf.c 'if (!frame_is_fragment(&f))' 'if (1)'
 	mutant options-parsed parse.bpf.h 'RD(__u8, head + SAINA_IP_OFF) != 0x45' '(RD(__u8, head + SAINA_IP_OFF) & 0xf0) != 0x40'
 	mutant options-hide parse.bpf.h '		return parse_unusual(ctx);' '		return FRAME_FOREIGN;'
@@ -287,11 +287,11 @@ else
 	mutant bad-checksum slot_sum.bpf.h $'		__u32 v = (__u32)sum[i] + (__u32)in[i];\n\n		ring[i] = v;\n		out[i] = v;\n		csum += v;' \
 		$'		__u32 v = (__u32)sum[i] + (__u32)in[i];\n\n		ring[i] = v;\n		out[i] = v;\n		csum += v & 0xffff;'
 	mutant trailer-kept xdp_tx.bpf.h 'if (surplus && ' 'if (surplus > 64 && '
-	mutant pieces-not-written saina_xdp.bpf.c '|| verdict == VERDICT_RESULT ||' '||'
+	mutant pieces-not-written run.bpf.h '|| verdict == VERDICT_RESULT ||' '||'
 	mutant pieces-are-copied xdp_tx.bpf.h '|| completion || !a.words) && is_linear(ctx))' '|| rung || !a.words))'
 	mutant pieces-are-redirected xdp_tx.bpf.h ' || !is_linear(ctx);' ';'
-	mutant stale-told-each-time config.bpf.h 'last >= when)' 'last > when)'
-	mutant stale-told-each-round config.bpf.h 'next_round = rt ? rt->next_round : 0;' 'next_round = round + 1;'
+	mutant stale-told-each-time event.bpf.h 'last >= when)' 'last > when)'
+	mutant stale-told-each-round event.bpf.h 'next_round = rt ? rt->next_round : 0;' 'next_round = round + 1;'
 	# questions
 	mutant ask-all-counted slot.bpf.h '== c->in.round + 1 ||' '!= c->in.round + 1 ||'
 	mutant ask-done-in-any-round slot.bpf.h 'if (e->state == SAINA_SLOT_DONE && e->round == c->in.round) {' 'if (e->state == SAINA_SLOT_DONE) {'
@@ -326,14 +326,14 @@ else
 	mutant table-incarnations-alike ps.bpf.h 'if (k->session[w]) {' 'if (0) {'
 	mutant table-nobody-is-woken ps.bpf.h '	return woken != 0;' '	return false;'
 	mutant table-go-is-revoked ps.bpf.h '		going |= (member' '		going = (going & ~(1ull << w)) | (member'
-	mutant table-fresh-too-soon ps.bpf.h 'c->in.round + !c->in.pull' 'c->in.round'
+	mutant table-fresh-too-soon reply.bpf.h 'c->in.round + !c->in.pull' 'c->in.round'
 	mutant table-reads-are-stale ps_sum.bpf.h '			to[i] = v;' ''
 	mutant table-read-clears ps_sum.bpf.h 'sum[i] = old ^ ((old ^ v) & add);' 'sum[i] = v & add;'
 	mutant table-keeps-old-results ps_sum.bpf.h 'c->ps.keep = c->out.mask > (c->ps.add & 1) ? ~0ull : 0;' 'c->ps.keep = ~0ull;'
 	mutant table-clock-far-ahead ps.bpf.h 'if (step == done && step <= SAINA_ROUND_MAX && k->going & c->in.bit) {' \
 		'if (step >= done && step <= SAINA_ROUND_MAX && k->going & c->in.bit) {'
 	mutant table-clock-order-not-counted ps.bpf.h '} else if (step != SAINA_ROUND_ASK && step + 1 != done) {' '} else if (0) {'
-	mutant table-always-fresh ps.bpf.h 'return next <= c->ps.low || next - c->ps.low <= c->ps.window;' 'return true;'
+	mutant table-always-fresh reply.bpf.h 'return next <= c->ps.low || next - c->ps.low <= c->ps.window;' 'return true;'
 	mutant table-entry-answers slot.bpf.h 'if (e->state != SAINA_SLOT_DONE || e->round != c->in.round)' 'if (!hot && (e->state != SAINA_SLOT_DONE || e->round != c->in.round))'
 	# groups
 	mutant group-waits-for-all ps.bpf.h 'of = k->lows[g], member = k->members >> w & 1;' 'of = k->low, member = k->members >> w & 1;'
@@ -363,8 +363,9 @@ else
 	mutant table-over-and-gone ps.bpf.h 'e->state != SAINA_SLOT_EMPTY && e->round > base' '0'
 	mutant ends-where-rounds-were round.bpf.h '			rt->base = low;' ''
 	# on several CPUs at once
-	mutant a-lock-per-cpu slot_sum.bpf.h '	lock = c->in.lock;' '	lock = bpf_get_smp_processor_id();'
-	mutant no-undo slot_sum.bpf.h '			round_undo(c);' '			;'
+	mutant a-lock-per-cpu slot_sum.bpf.h $'\t__u32 lock;\n\tint action;\n\n\tif (!c || !h || !e || !in || !out)\n\t\treturn VERDICT_DROP;\n\tlock = c->in.lock;' \
+		$'\t__u32 lock;\n\tint action;\n\n\tif (!c || !h || !e || !in || !out)\n\t\treturn VERDICT_DROP;\n\tlock = bpf_get_smp_processor_id();'
+	mutant no-undo slot_sum.bpf.h '		round_undo(c);' '		;'
 	mutant table-lock-per-cpu ps_sum.bpf.h $'lock = c->in.lock;\n\tring' $'lock = bpf_get_smp_processor_id();\n\tring'
 	mutant view-lock-per-cpu ps_sum.bpf.h $'lock = c->in.lock;\n\tlk' $'lock = bpf_get_smp_processor_id();\n\tlk'
 	mutant slot-counted-late round.bpf.h 'rt->open_slots++;' ';'
