@@ -17,7 +17,7 @@
 
 #include "compat/compat.h"
 #include "pernet/event.h"
-#include "pernet/pernet.h"
+#include "pernet/snapshot.h"
 #include "kfunc.h"
 #include "simd.h"
 #include "trace.h"

@@ -47,37 +47,3 @@ void saina_family_uninit(void)
 	genl_unregister_family(family);
 	netlink_unregister_notifier(&socket_notifier);
 }
-
-/* What the kernel cannot serve: it attaches no programs and owns no slots. */
-
-static int refuse(struct netlink_ext_ack *extack)
-{
-	NL_SET_ERR_MSG(extack, "the kernel has no ports, slots and counters: ask sainad, which attaches the programs (saina -s /run/saina/control)");
-	return -EOPNOTSUPP;
-}
-
-int saina_nl_port_get_dumpit(struct sk_buff *skb, struct netlink_callback *cb)
-{
-	return refuse(cb->extack);
-}
-
-int saina_nl_port_set_doit(struct sk_buff *skb, struct genl_info *info)
-{
-	return refuse(info->extack);
-}
-
-int saina_nl_slot_get_dumpit(struct sk_buff *skb, struct netlink_callback *cb)
-{
-	return refuse(cb->extack);
-}
-
-int saina_nl_stats_get_dumpit(struct sk_buff *skb, struct netlink_callback *cb)
-{
-	return refuse(cb->extack);
-}
-
-int saina_nl_subscribe_doit(struct sk_buff *skb, struct genl_info *info)
-{
-	NL_SET_ERR_MSG(info->extack, "on generic netlink, join the multicast groups config and events");
-	return -EOPNOTSUPP;
-}

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-#include <linux/jiffies.h>
 #include <linux/moduleparam.h>
 #include <linux/ktime.h>
 #include <net/genetlink.h>
 
 #include "pernet/event.h"
 #include "pernet/nlmsg.h"
+#include "pernet/snapshot.h"
 #include "trace.h"
 
 static unsigned int event_rate = 10000;
@@ -15,14 +15,13 @@ MODULE_PARM_DESC(event_rate, "most events a second of the data path, per network
 #define EVENT_ROOM	(NLMSG_DEFAULT_SIZE / 4)
 
 /**
- * saina_event_send() - tell the subscribers
+ * saina_event_send() - send an event to the subscribers
  * @sn: namespace
  * @ev: complete
  * @name: of the job, NULL if it is gone
  * @gfp: GFP_ATOMIC in the data path
  *
- * Subscribers for whom there is no memory learn that they missed something
- * (ENOBUFS from their socket).
+ * Without memory, subscribers get ENOBUFS from their sockets.
  */
 void saina_event_send(struct saina_net *sn, const struct saina_event *ev, const char *name,
 		      gfp_t gfp)
@@ -47,27 +46,6 @@ void saina_event_send(struct saina_net *sn, const struct saina_event *ev, const 
 lost:
 	trace_saina_event_lost(sn->net, ev, -ENOMEM);
 	genl_set_err(saina_nlmsg_family, sn->net, 0, SAINA_NLMSG_EVENTS, -ENOBUFS);
-}
-
-/* May one more event pass this second?  *first: it is the first that may not. */
-static bool ratelimit_pass(struct saina_ratelimit *g, bool *first)
-{
-	unsigned long now = jiffies;
-	unsigned int most = READ_ONCE(event_rate);
-	unsigned long flags;
-	bool pass;
-
-	spin_lock_irqsave(&g->lock, flags);
-	if (time_after_eq(now, g->begin + HZ)) {
-		g->begin = now;
-		g->n = 0;
-	}
-	pass = g->n < most;
-	*first = g->n == most;
-	if (g->n <= most)
-		g->n++;
-	spin_unlock_irqrestore(&g->lock, flags);
-	return pass;
 }
 
 static void live_update(const struct saina_net *sn, struct saina_live *live,
@@ -95,7 +73,7 @@ int saina_event_data_path(struct saina_net *sn, const struct saina_event *ev)
 
 	rcu_read_lock();
 	snap = saina_net_snap(sn, ev->job);
-	/* of a job that was set up anew meanwhile nothing is known yet */
+	/* an event of an earlier generation says nothing about this one */
 	if (!snap || ev->generation != snap->conf.generation) {
 		ret = -ENOENT;
 		goto out;
@@ -104,7 +82,7 @@ int saina_event_data_path(struct saina_net *sn, const struct saina_event *ev)
 	trace_saina_event(sn->net, ev, 0);
 	if (!genl_has_listeners(saina_nlmsg_family, sn->net, SAINA_NLMSG_EVENTS))
 		goto out;
-	if (!ratelimit_pass(&sn->ratelimit, &first)) {
+	if (!saina_ratelimit_pass(&sn->ratelimit, READ_ONCE(event_rate), &first)) {
 		trace_saina_event_lost(sn->net, ev, -EAGAIN);
 		if (first)
 			genl_set_err(saina_nlmsg_family, sn->net, 0, SAINA_NLMSG_EVENTS, -ENOBUFS);

@@ -10,7 +10,7 @@
 /* To the subscribers, at once and always; @name of the job, or NULL. */
 void saina_event_send(struct saina_net *sn, const struct saina_event *ev, const char *name,
 		      gfp_t gfp);
-/* Of the data path, any context: not more than the gate lets through.
+/* An event of the data path, in any context, rate-limited.
  * Return: 0, -ENOENT (no such job, or no such generation of it), -EAGAIN (too many)
  */
 int saina_event_data_path(struct saina_net *sn, const struct saina_event *ev);

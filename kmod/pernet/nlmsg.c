@@ -3,6 +3,7 @@
 #include <net/genetlink.h>
 
 #include "pernet/nlmsg.h"
+#include "pernet/snapshot.h"
 
 const struct genl_family *saina_nlmsg_family __read_mostly;
 

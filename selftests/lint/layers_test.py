@@ -37,7 +37,6 @@ CIRCLES = (
     "userland/lib/flow",
     "userland/lib/join",
     "userland/lib/gradient",
-    "kmod/netlink",
     ORACLE,
 )
 
