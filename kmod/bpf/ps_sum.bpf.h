@@ -13,7 +13,7 @@
  * @out: for the sums; may be @in
  */
 __noinline int SIZED(ps_run)(struct saina_ctx *c, const struct saina_job_conf *conf,
-				const struct SIZED(payload) *in, struct SIZED(payload) *out)
+			     const struct SIZED(payload) *in, struct SIZED(payload) *out)
 {
 	struct saina_slot_lock *lk;
 	struct saina_counted *cnt;
@@ -70,7 +70,7 @@ __noinline int SIZED(ps_run)(struct saina_ctx *c, const struct saina_job_conf *c
  * group: all workers of the group get the same parameters in a step
  */
 __noinline int SIZED(ps_view)(struct saina_ctx *c, const struct saina_job_conf *conf,
-				 struct SIZED(payload) *out)
+			      struct SIZED(payload) *out)
 {
 	struct saina_slot_lock *lk;
 	struct saina_counted *cnt;

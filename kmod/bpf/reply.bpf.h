@@ -125,7 +125,7 @@ static __noinline void reply_ps(struct reply *a, const struct saina_ctx *c,
 		bool nak = verdict == VERDICT_NAK;
 
 		a->hdr[0] = reply_word0(nak ? SAINA_MSG_NAK : SAINA_MSG_GO, 0, conf->elem,
-					 c->in.job, nak ? t->nak : t->left ? SAINA_NAK_MODE : 0);
+					c->in.job, nak ? t->nak : t->left ? SAINA_NAK_MODE : 0);
 		a->hdr[3] = t->going;
 		if (verdict != VERDICT_GO_ALL)
 			a->hdr[4] |= t->done;

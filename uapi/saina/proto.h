@@ -68,7 +68,7 @@ enum saina_msg_type {
 	SAINA_MSG_RESULT	= 2,	/* a sum, its contributors, its policy */
 	SAINA_MSG_NOP		= 3,	/* a message to be skipped (padding) */
 	SAINA_MSG_PULL		= 4,	/* worker: asks for a result; as long as one */
-	SAINA_MSG_INC		= 5,	/* worker, parameter server (PS): adds a segment of an update */
+	SAINA_MSG_INC		= 5,	/* worker, PS (parameter server): a segment of an update */
 	SAINA_MSG_READ		= 6,	/* worker, PS: asks for parameters; as long as a SUM */
 	SAINA_MSG_CLOCK		= 7,	/* worker, PS: a step is finished, or SAINA_ROUND_ASK */
 	SAINA_MSG_STALE		= 8,	/* that round cannot be had (any more) */
@@ -76,7 +76,7 @@ enum saina_msg_type {
 	SAINA_MSG_PROBE_REPLY	= 10,
 	SAINA_MSG_ASK		= 11,	/* worker: state of its segments? struct saina_ask */
 	SAINA_MSG_ASK_REPLY	= 12,	/* answers ASK; as long as it */
-	SAINA_MSG_SUM		= 13,	/* answers INC and READ: parameters, or a group's view of them */
+	SAINA_MSG_SUM		= 13,	/* answers INC, READ: parameters, or the group's view */
 	SAINA_MSG_NAK		= 14,	/* answers INC: not counted; any message: wrong mode */
 	SAINA_MSG_GO		= 15,	/* answers CLOCK; sent to waiters: who may begin a step */
 	/* control, struct saina_hdr + a body */
