@@ -56,11 +56,11 @@ static void put_worker(int job, int w)
 	end(nlh);
 	nlh = start(STATE_CMD_WORKER);
 	/* worker 0 as an earlier version wrote it */
-	sw = mnl_nlmsg_put_extra_header(nlh, w ? sizeof(*sw) : offsetof(struct state_worker, lent));
+	sw = mnl_nlmsg_put_extra_header(nlh, w ? sizeof(*sw) : offsetof(struct state_worker, shm_session));
 	sw->nonce = 4711 + w;
 	sw->worker = w;
 	if (w)
-		sw->lent = 0x123456789abcdefull;
+		sw->shm_session = 0x123456789abcdefull;
 	end(nlh);
 }
 
@@ -109,7 +109,7 @@ static int make_file(void **state)
 
 	len = 0;
 	memset(file, 0, sizeof(file));
-	nlh = start(STATE_CMD_PLANE);
+	nlh = start(STATE_CMD_BACKEND);
 	plane = mnl_nlmsg_put_extra_header(nlh, sizeof(*plane));
 	*plane = SAINA_PLANE_AGENT;
 	end(nlh);
@@ -144,7 +144,7 @@ static void whole_file(void **state)
 	struct saved s;
 
 	assert_int_equal(parse(&s, file, len), 0);
-	assert_int_equal(s.plane, SAINA_PLANE_AGENT);
+	assert_int_equal(s.backend, SAINA_PLANE_AGENT);
 	assert_int_equal(s.limits.jobs, 7);
 	assert_int_equal(s.n, JOBS);
 	assert_string_equal(s.job[1].job.name, "job1");
@@ -155,8 +155,8 @@ static void whole_file(void **state)
 	assert_int_equal(s.job[1].job.worker[1].round, 70);
 	assert_int_equal(s.job[1].worker[0].nonce, 4711);
 	assert_int_equal(s.job[1].worker[1].nonce, 4712);
-	assert_true(s.job[1].worker[0].lent == 0);
-	assert_true(s.job[1].worker[1].lent == 0x123456789abcdefull);
+	assert_true(s.job[1].worker[0].shm_session == 0);
+	assert_true(s.job[1].worker[1].shm_session == 0x123456789abcdefull);
 	assert_int_equal(s.job[1].job.policy.seq, 3);
 	assert_int_equal(s.job[1].job.next.mode, SAINA_POLICY_FASTEST);
 	assert_int_equal(s.job[1].job.next.k, 1);

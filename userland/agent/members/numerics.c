@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Workers whose numbers spoil the results of all: NaN and infinities, which make a result NaN, and block
- * scales coarser than those of all others, in which small values of others are rounded away.  Nothing is
- * refused, since a sum cannot tell.  The worker is named: by an event, a line in the log, and for
- * SHOWN_NS in job show and worker show.
+ * Workers whose numbers spoil the results of all: NaN and infinity make a result NaN, and a
+ * block scale coarser than those of all others rounds their small values away.  Nothing is
+ * refused, because results do not show whose fault it is.  The worker is named by an event, by
+ * a line in the log and, for SHOW_NS, in job show and worker show.
  */
 #include <errno.h>
 #include <stdio.h>
 
-#include "agent/workers/internal.h"
+#include "agent/members/internal.h"
 
-#define SHOWN_NS      (60000 * NSEC_PER_MSEC)
-#define COARSE_ROUNDS 16	/* so many rounds' slots are looked at together */
+#define SHOW_NS      (60000 * NSEC_PER_MSEC)
+#define COARSE_ROUNDS 16	/* scales are judged by the slots of so many rounds */
 
 static struct log_limit nonfinite_limit, coarse_limit;
 
 static bool is_shown(uint64_t at)
 {
-	return at && loop_now() - at < SHOWN_NS;
+	return at && loop_now() - at < SHOW_NS;
 }
 
-static void say_nonfinite(struct agent *a, const struct saina_job *job, int w, uint64_t count)
+static void report_nonfinite(struct agent *a, const struct saina_job *job, int w, uint64_t count)
 {
-	struct worker_numbers *n = &jobs_worker(a, job, w)->numbers;
+	struct worker_numerics *n = &jobs_worker(a, job, w)->numerics;
 	struct saina_event ev = {
 		.type = SAINA_EV_WORKER_NONFINITE,
 		.job = job->id,
@@ -32,7 +32,7 @@ static void say_nonfinite(struct agent *a, const struct saina_job *job, int w, u
 
 	if (!is_shown(n->nonfinite_at)) {
 		n->segments = 0;
-		/* usual where losses are scaled until they overflow: no warning */
+		/* no warning: normal with loss scaling, which grows until it overflows */
 		log_limited(&nonfinite_limit, LOG_L_INFO,
 			    "job %s: worker %d (%s) sent NaN or infinity: the result of such a segment is NaN for all",
 			    job->name, w, job->worker[w].name);
@@ -43,9 +43,10 @@ static void say_nonfinite(struct agent *a, const struct saina_job *job, int w, u
 	n->round = ev.round;	/* the next one */
 }
 
-static void say_coarse(struct agent *a, const struct saina_job *job, int w, uint64_t coarse, uint64_t of)
+static void report_coarse(struct agent *a, const struct saina_job *job, int w, uint64_t coarse,
+			  uint64_t of)
 {
-	struct worker_numbers *n = &jobs_worker(a, job, w)->numbers;
+	struct worker_numerics *n = &jobs_worker(a, job, w)->numerics;
 	struct saina_event ev = {
 		.type = SAINA_EV_WORKER_COARSENED,
 		.job = job->id,
@@ -55,51 +56,54 @@ static void say_coarse(struct agent *a, const struct saina_job *job, int w, uint
 	};
 
 	if (!is_shown(n->coarse_at))
-		log_limited(&coarse_limit, LOG_L_WARN,
-			    "job %s: worker %d (%s): its block scale is coarser than all others' in %llu of %llu slots: small values of others are rounded away",
-			    job->name, w, job->worker[w].name, (unsigned long long)coarse, (unsigned long long)of);
+		log_limited(
+			&coarse_limit, LOG_L_WARN,
+			"job %s: worker %d (%s): its block scale is coarser than all others' in %llu of %llu slots: small values of others are rounded away",
+			job->name, w, job->worker[w].name, (unsigned long long)coarse,
+			(unsigned long long)of);
 	n->percent = (unsigned int)(coarse * 100 / of);
 	n->coarse_at = loop_now();
 	jobs_event(a, &ev, "small values of others are rounded away");
 }
 
-void numbers_look(struct agent *a, const struct saina_job *job, int w, const struct saina_counters *c)
+void numerics_tick(struct agent *a, const struct saina_job *job, int w,
+		   const struct saina_counters *c)
 {
-	struct worker_numbers *n = &jobs_worker(a, job, w)->numbers;
+	struct worker_numerics *n = &jobs_worker(a, job, w)->numerics;
 	uint64_t nonfinite = c->c[SAINA_C_NONFINITE], added = c->c[SAINA_C_ADDED];
 	uint64_t coarse = c->c[SAINA_C_COARSENED], coarse_of;
 
-	/* new counters, which begin at 0 */
+	/* the job has new counters, which start at 0 */
 	if (n->known && (nonfinite < n->nonfinite || added < n->added || coarse < n->coarse))
 		n->nonfinite = n->added = n->coarse = 0;
-	/* those of before this agent are nobody's news */
+	/* what an earlier agent has counted is not reported again */
 	if (n->known && nonfinite > n->nonfinite)
-		say_nonfinite(a, job, w, nonfinite - n->nonfinite);
+		report_nonfinite(a, job, w, nonfinite - n->nonfinite);
 	n->nonfinite = nonfinite;
-	/* a slot that it opens it cannot make coarser */
+	/* the first gradient of a slot (SAINA_C_STORED) cannot make it coarser */
 	coarse_of = added - n->added;
 	if (n->known && (!coarse_of || coarse_of < COARSE_ROUNDS * (uint64_t)job->segments))
 		return;
 	if (n->known && (coarse - n->coarse) * 10 > coarse_of * 9)
-		say_coarse(a, job, w, coarse - n->coarse, coarse_of);
+		report_coarse(a, job, w, coarse - n->coarse, coarse_of);
 	n->added = added;
 	n->coarse = coarse;
 	n->known = true;
 }
 
-void numbers_read(struct agent *a, const struct saina_job *job, int w)
+void numerics_read(struct agent *a, const struct saina_job *job, int w)
 {
 	struct saina_counters c = { 0 };
 	int ret = saina_dp_counters(a->dp, job->id, w, &c);
 
-	/* without maps, which come with the job's first worker, nothing was counted */
+	/* -ENOENT: the job's first worker makes the maps; before, all counters are 0 */
 	if (!ret || ret == -ENOENT)
-		numbers_look(a, job, w, &c);
+		numerics_tick(a, job, w, &c);
 }
 
-bool worker_numbers_text(struct agent *a, const struct saina_job *job, int w, char *text, size_t size)
+bool numerics_text(struct agent *a, const struct saina_job *job, int w, char *text, size_t size)
 {
-	const struct worker_numbers *n = &jobs_worker(a, job, w)->numbers;
+	const struct worker_numerics *n = &jobs_worker(a, job, w)->numerics;
 
 	if (is_shown(n->nonfinite_at))
 		snprintf(text, size, "sent NaN or infinity in %llu segments, the last before round %u",

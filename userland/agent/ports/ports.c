@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+/* The list of ports: comparison with links and OVSDB, settings of a port. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/bridge/bridge.h"
+#include "agent/ports/ports.h"
 
 struct port *ports_find(struct agent *a, int ifindex, const char *name)
 {
@@ -43,7 +44,7 @@ static int faults_set(struct agent *a, struct port *p, const struct saina_port_c
 	return 0;
 }
 
-/* Frames can be delayed by XDP only: it is there before the delay is, and goes after it. */
+/* Only XDP can delay frames: attach it before a delay is set, detach it after. */
 int ports_set(struct agent *a, struct port *p, int hook, const struct saina_port_conf *conf,
 	      char *text, size_t size)
 {
@@ -57,7 +58,7 @@ int ports_set(struct agent *a, struct port *p, int hook, const struct saina_port
 			 p->name);
 		return -EOPNOTSUPP;
 	}
-	p->asked = hook;
+	p->hook_requested = hook;
 	if (conf && !delayed)
 		ret = faults_set(a, p, conf);
 	if (!ret) {
@@ -71,7 +72,7 @@ int ports_set(struct agent *a, struct port *p, int hook, const struct saina_port
 	if (ret) {
 		if (!text[0])
 			snprintf(text, size, "port %s: %.80s", p->name, saina_dp_error(a->dp));
-		p->asked = before.asked;
+		p->hook_requested = before.hook_requested;
 		p->delayed = before.delayed;
 		if (p->mode != SAINA_PORT_MODE_NONE)
 			port_hook_apply(a, p);
@@ -115,7 +116,7 @@ static void port_remove(struct agent *a, struct port *p)
 
 	*p = a->bridge->port[--a->bridge->n];
 	if (gone.mode != SAINA_PORT_MODE_NONE)
-		detach_port(a, &gone);
+		port_detach(a, &gone);
 	gone.mode = SAINA_PORT_MODE_NONE;
 	snprintf(gone.text, sizeof(gone.text), "it is gone from the bridge");
 	log_info("port %s is gone from bridge %s", gone.name, a->cfg.bridge);
@@ -141,20 +142,20 @@ static void port_add(struct agent *a, const struct link *link)
 	memset(p, 0, sizeof(*p));
 	p->ifindex = link->ifindex;
 	p->mtu = link->mtu;
-	p->asked = a->cfg.hook;
+	p->hook_requested = a->cfg.hook;
 	p->wanted = true;
 	snprintf(p->name, sizeof(p->name), "%s", link->name);
 	link_driver(p->name, p->driver, sizeof(p->driver));
-	attach_port(a, p);
+	port_attach(a, p);
 	a->bridge->ops->port(a, p, true);
 }
 
-/* A link that should be a port. */
+/* Adds or updates the port of a link. */
 static void port_want(struct agent *a, const struct link *link)
 {
 	struct port *p;
 
-	/* the bridge itself is where everything foreign has to get through */
+	/* the bridge itself must pass all other traffic */
 	if (link->ifindex == a->bridge->ifindex || !strcmp(link->kind, "bridge"))
 		return;
 	p = ports_find(a, link->ifindex, NULL);
@@ -166,9 +167,9 @@ static void port_want(struct agent *a, const struct link *link)
 	snprintf(p->name, sizeof(p->name), "%s", link->name);
 	if (p->mtu != link->mtu) {
 		p->mtu = link->mtu;
-		/* an MTU that was too large for native XDP may fit now */
+		/* the previous MTU may have been too large for native XDP */
 		if (p->mode == SAINA_PORT_MODE_NONE)
-			attach_port(a, p);
+			port_attach(a, p);
 	}
 }
 
@@ -177,15 +178,15 @@ static void want_interface(void *arg, const struct ovsdb_interface *i)
 	struct agent *a = arg;
 	const struct link *link = links_by_name(&a->bridge->links, i->name);
 
-	/* patch ports and tunnels of the userspace datapath are no devices here,
-	 * an internal port is the host's own, an afxdp port has its own program */
+	/* patch ports and tunnels of the userspace datapath have no link, an internal
+	 * port belongs to the host, an afxdp port has a program of its own */
 	if (!link || (i->type[0] && strcmp(i->type, "system") && strcmp(i->type, "tap")))
 		return;
 	port_want(a, link);
 }
 
-/* The bridge's MAC is what results come from; a Linux bridge changes it when
- * ports come and go. */
+/* The bridge's MAC is the source of results.  A Linux bridge changes it when ports come
+ * and go. */
 static void bridge_sync(struct agent *a)
 {
 	const struct link *link = links_by_name(&a->bridge->links, a->cfg.bridge);
@@ -225,15 +226,14 @@ void ports_sync(struct agent *a)
 	for (i = a->bridge->n - 1; i >= 0; i--)
 		if (!a->bridge->port[i].wanted)
 			port_remove(a, &a->bridge->port[i]);
-	a->jumbo = attach_has_tc(a);
+	a->jumbo = ports_have_tc(a);
 	a->mtu = 0;
 	for (i = 0; i < a->bridge->n; i++)
 		if (!a->mtu || a->bridge->port[i].mtu < a->mtu)
 			a->mtu = a->bridge->port[i].mtu;
 }
 
-/* Attachments found pinned of ports that are no longer the bridge's. */
-void ports_detach_strangers(struct agent *a)
+void ports_detach_stale(struct agent *a)
 {
 	int ifindex[SAINA_PORTS_MAX], i, n;
 	struct port p;
@@ -244,6 +244,6 @@ void ports_detach_strangers(struct agent *a)
 			continue;
 		p = (struct port){ .ifindex = ifindex[i] };
 		snprintf(p.name, sizeof(p.name), "#%d", ifindex[i]);
-		detach_port(a, &p);
+		port_detach(a, &p);
 	}
 }

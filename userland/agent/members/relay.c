@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The slow path: results for workers that cannot take redirected frames, and
- * jumbo results for all (the kernel cannot clone those), sent as ordinary UDP
- * through the bridge.  Also the pump of the data path's ring buffers.
+ * The slow path: sends results as ordinary UDP through the bridge to workers that redirected
+ * frames do not reach, and jumbo results, which the kernel cannot clone, to all.  Also reads the
+ * data path's ring buffers.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -11,24 +11,24 @@
 #include <unistd.h>
 #include <sys/socket.h>
 
-#include "agent/workers/internal.h"
+#include "agent/members/internal.h"
 
 #define SNDBUF (8 << 20)
-#define BATCH  32 /* of events and of results, before others get their turn */
+#define EVENT_BATCH 32 /* events and results handled in one turn of the loop */
 
-static void relay_send(struct agent *a, const struct saina_relay_msg *m, struct in_addr ip,
-		       __be16 port)
+static void send_result(struct agent *a, const struct saina_relay_msg *m, struct in_addr ip,
+			__be16 port)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = port, .sin_addr = ip };
 
-	/* what does not fit is lost like a frame on the way: workers pull it */
-	if (sendto(a->workers->relay.source.fd, &m->hdr, m->len, MSG_DONTWAIT | MSG_NOSIGNAL,
+	/* workers pull a lost result, as with any lost frame */
+	if (sendto(a->members->delivery.source.fd, &m->hdr, m->len, MSG_DONTWAIT | MSG_NOSIGNAL,
 		   (struct sockaddr *)&to, sizeof(to)) < 0)
-		log_limited(&a->workers->relay.limit, LOG_L_WARN, "relay: a result to %s was lost: %s",
-			    inet_ntoa(ip), strerror(errno));
+		log_limited(&a->members->delivery.limit, LOG_L_WARN,
+			    "relay: a result to %s was lost: %s", inet_ntoa(ip), strerror(errno));
 }
 
-static void relay_message(void *arg, const struct saina_relay_msg *m)
+static void relay_result(void *arg, const struct saina_relay_msg *m)
 {
 	struct agent *a = arg;
 	const struct saina_job *job;
@@ -38,24 +38,24 @@ static void relay_message(void *arg, const struct saina_relay_msg *m)
 	job = saina_core_job_find(a->jobs->core, 1, le16toh(m->hdr.job), NULL, NULL);
 	if (!job || m->len < sizeof(m->hdr) || m->len > sizeof(m->hdr) + sizeof(m->payload))
 		return;
-	/* one for all is cheaper than one each, and no more is flooded than that */
+	/* to all live workers, if more than one: one multicast frame, which the bridge floods */
 	if (m->hdr.worker == SAINA_WORKER_ANY && m->workers && m->workers == job->active &&
 	    m->workers & (m->workers - 1)) {
 		ip.s_addr = htonl(SAINA_GROUP_BASE + job->id);
-		relay_send(a, m, ip, htons(SAINA_PORT_RESULT));
+		send_result(a, m, ip, htons(SAINA_PORT_RESULT));
 		return;
 	}
 	for (w = 0; w < job->workers; w++) {
 		if (!(m->workers & 1ull << w) || !(job->worker[w].bind.flags & SAINA_BIND_BOUND))
 			continue;
 		ip.s_addr = job->worker[w].bind.ip;
-		relay_send(a, m, ip, job->worker[w].bind.udp_port);
+		send_result(a, m, ip, job->worker[w].bind.udp_port);
 	}
 }
 
-/* A worker that is behind asks for many segments of a round, one by one, and again
- * and again: one event a second says as much. */
-static bool stale_again(struct agent *a, const struct saina_event *ev)
+/* A worker that is behind requests many segments of a lost round, again and again.  One
+ * event a second is enough. */
+static bool is_repeated_stale(struct agent *a, const struct saina_event *ev)
 {
 	const struct saina_job *job;
 	struct worker_aux *aux;
@@ -74,35 +74,37 @@ static bool stale_again(struct agent *a, const struct saina_event *ev)
 	return false;
 }
 
-static void relay_event(void *arg, const struct saina_event *ev)
+static void handle_event(void *arg, const struct saina_event *ev)
 {
 	struct agent *a = arg;
 
-	if (!stale_again(a, ev))
+	if (!is_repeated_stale(a, ev))
 		a->jobs->ops->event(a, ev, NULL);
 }
 
-static void relay_dispatch(struct source *s, uint32_t events)
+static void dispatch_events(struct source *s, uint32_t events)
 {
-	struct saina_dp_cb cb = { .most = BATCH, .event = relay_event, .relay = relay_message,
-				  .arg = s->arg };
+	struct saina_dp_cb cb = {
+		.most = EVENT_BATCH, .event = handle_event, .relay = relay_result, .arg = s->arg
+	};
 	struct agent *a = s->arg;
 
 	saina_dp_event_dispatch(a->dp, &cb);
 }
 
-/* Nobody should send here: gradients are taken off the ports before they get
- * this far.  What came in before a port was attached is thrown away. */
-static void relay_discard(struct source *s, uint32_t events)
+/* The data path takes gradients off the ports.  Those that arrived before a port was
+ * attached are discarded. */
+static void discard_input(struct source *s, uint32_t events)
 {
 	char buf[64];
 	int i;
 
-	for (i = 0; i < BATCH && recv(s->fd, buf, sizeof(buf), MSG_DONTWAIT | MSG_TRUNC) >= 0; i++)
+	for (i = 0; i < EVENT_BATCH && recv(s->fd, buf, sizeof(buf), MSG_DONTWAIT | MSG_TRUNC) >= 0;
+	     i++)
 		;
 }
 
-int relay_init(struct agent *a)
+int delivery_init(struct agent *a)
 {
 	struct sockaddr_in addr = {
 		.sin_family = AF_INET,
@@ -110,10 +112,10 @@ int relay_init(struct agent *a)
 		.sin_addr = a->addr,
 	};
 	int size = SNDBUF, off = 0, ttl = 1, ret;
-	struct relay *r = &a->workers->relay;
+	struct delivery *r = &a->members->delivery;
 
-	r->source = (struct source){ .ready = relay_discard, .arg = a };
-	r->events = (struct source){ .ready = relay_dispatch, .arg = a };
+	r->source = (struct source){ .ready = discard_input, .arg = a };
+	r->events = (struct source){ .ready = dispatch_events, .arg = a };
 	r->source.fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (r->source.fd < 0)
 		return -errno;
@@ -142,9 +144,9 @@ err_close:
 	return ret;
 }
 
-void relay_uninit(struct agent *a)
+void delivery_uninit(struct agent *a)
 {
-	loop_del(&a->loop, &a->workers->relay.events); /* its descriptor is saina_dp's */
-	loop_del(&a->loop, &a->workers->relay.source);
-	close(a->workers->relay.source.fd);
+	loop_del(&a->loop, &a->members->delivery.events); /* saina_dp closes its descriptor */
+	loop_del(&a->loop, &a->members->delivery.source);
+	close(a->members->delivery.source.fd);
 }

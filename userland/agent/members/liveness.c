@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Alive, slow or dead.  A heartbeat is a sign of life, and so is every packet
- * that the data path took as this worker's own: a worker whose control
- * messages get lost does not die while its gradients arrive.
+ * Alive, slow or dead.  Signs of life are heartbeats, and packets that the data path has
+ * accepted as the worker's own: a worker whose control messages are lost stays alive while its
+ * gradients arrive.
  */
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/kernel/plane.h"
-#include "agent/workers/internal.h"
+#include "agent/backend/backend.h"
+#include "agent/members/internal.h"
 
 #define PERIOD_MIN_MS 10
 #define PERIOD_MAX_MS 200
 #define SLOW_CHECK_MS 1000
-#define STALL_MS      100	/* later than this the agent itself was held up */
-#define RECEIVE_MOST  8192
+#define STALL_MS      100	/* a tick later than this means that the agent was not scheduled */
+#define DRAIN_MAX  8192
 
-/* Counted only for packets that passed all checks of who sent them. */
+/* These count only packets whose sender was verified. */
 static const int life_signs[] = {
 	SAINA_C_STORED,	    SAINA_C_ADDED,	 SAINA_C_LATE,	     SAINA_C_RESENT,
 	SAINA_C_PULLED,	    SAINA_C_STALE,	 SAINA_C_PROBED,     SAINA_C_DUPLICATE,
@@ -26,7 +26,7 @@ static const int life_signs[] = {
 	SAINA_C_INC_WAIT,   SAINA_C_MODE,
 };
 
-static uint64_t life(const struct saina_counters *c)
+static uint64_t sum_life_signs(const struct saina_counters *c)
 {
 	uint64_t sum = 0;
 	size_t i;
@@ -36,17 +36,17 @@ static uint64_t life(const struct saina_counters *c)
 	return sum;
 }
 
-void health_heard(struct agent *a, const struct saina_job *job, int w)
+void liveness_heard(struct agent *a, const struct saina_job *job, int w)
 {
 	struct worker_aux *aux = jobs_worker(a, job, w);
 
-	aux->heard = loop_now();
-	aux->looked = false;
-	health_replan(a);
+	aux->last_heard = loop_now();
+	aux->signs_read = false;
+	liveness_replan(a);
 }
 
-/* The timer runs while anybody is alive, often enough for the strictest job. */
-void health_replan(struct agent *a)
+/* The timer runs while any worker is alive, often enough for the strictest job. */
+void liveness_replan(struct agent *a)
 {
 	const struct saina_job *job;
 	unsigned int period = 0;
@@ -64,51 +64,51 @@ void health_replan(struct agent *a)
 		if (!period || ms < period)
 			period = ms;
 	}
-	if (period == a->workers->health.period_ms)
+	if (period == a->members->liveness.period_ms)
 		return;
-	a->workers->health.period_ms = period;
-	a->workers->health.last = loop_now();
-	loop_timer_set(&a->workers->health.timer, period, period);
+	a->members->liveness.period_ms = period;
+	a->members->liveness.last = loop_now();
+	loop_timer_set(&a->members->liveness.timer, period, period);
 }
 
-/* Has the data path heard the worker since the last look? */
-static bool packets_came(struct agent *a, const struct saina_job *job, int w,
-			 struct worker_aux *aux)
+/* Has the data path got packets of the worker since the last check? */
+static bool has_sent_packets(struct agent *a, const struct saina_job *job, int w,
+			     struct worker_aux *aux)
 {
 	struct saina_counters c;
-	uint64_t seen;
+	uint64_t signs;
 	bool came;
 
 	if (saina_dp_counters(a->dp, job->id, w, &c))
 		return false;
-	seen = life(&c);
-	came = aux->looked && seen != aux->seen;
-	aux->looked = true;
-	aux->seen = seen;
+	signs = sum_life_signs(&c);
+	came = aux->signs_read && signs != aux->signs;
+	aux->signs_read = true;
+	aux->signs = signs;
 	return came;
 }
 
 static void check_silence(struct agent *a, const struct saina_job *job, int w, uint64_t now)
 {
 	struct worker_aux *aux = jobs_worker(a, job, w);
-	uint64_t silent_ms = (now - aux->heard) / NSEC_PER_MSEC;
+	uint64_t silent_ms = (now - aux->last_heard) / NSEC_PER_MSEC;
 	char why[64];
 
-	/* counters are looked at (a system call each) only when a heartbeat
-	 * is overdue; the first such look only learns where they stand */
+	/* reading counters costs a system call: only if a heartbeat is overdue.  The first
+	 * read is only the baseline. */
 	if (silent_ms <= job->heartbeat_ms)
 		return;
-	if (packets_came(a, job, w, aux)) {
-		aux->heard = now;
+	if (has_sent_packets(a, job, w, aux)) {
+		aux->last_heard = now;
 		return;
 	}
 	if (silent_ms <= job->dead_ms)
 		return;
 	snprintf(why, sizeof(why), "silent for %llu ms", (unsigned long long)silent_ms);
-	plane_worker_end(a, job, w, SAINA_WORKER_STATE_DEAD, why);
+	backend_worker_end(a, job, w, SAINA_WORKER_STATE_DEAD, why);
 }
 
-static void set_slow(struct agent *a, const struct saina_job *job, int w, bool slow)
+static void mark_slow(struct agent *a, const struct saina_job *job, int w, bool slow)
 {
 	struct saina_worker_attrs req = {
 		.has = 1ull << SAINA_A_WORKER_JOB_ID | 1ull << SAINA_A_WORKER_ID |
@@ -119,16 +119,16 @@ static void set_slow(struct agent *a, const struct saina_job *job, int w, bool s
 	};
 
 	if (job->worker[w].state != req.state)
-		plane_worker_set(a, &req, NULL, NULL);
+		backend_worker_set(a, &req, NULL, NULL);
 }
 
-/* What a job did since the last check. */
+/* Progress of a job since the last check. */
 struct progress {
 	uint32_t rounds;
 	unsigned int k;
 };
 
-static struct progress job_progress(struct agent *a, const struct saina_job *job)
+static struct progress read_progress(struct agent *a, const struct saina_job *job)
 {
 	struct job_aux *aux = a->jobs->aux[job->id];
 	struct progress p = { 0 };
@@ -136,7 +136,7 @@ static struct progress job_progress(struct agent *a, const struct saina_job *job
 
 	if (saina_dp_job_rt(a->dp, job->id, &rt) || rt.generation != job->generation)
 		return p;
-	/* a new generation counts its rounds from its own beginning */
+	/* each generation starts to count its rounds anew */
 	if (aux->checked_generation == rt.generation && rt.next_round >= aux->checked_round)
 		p.rounds = rt.next_round - aux->checked_round;
 	p.k = rt.k;
@@ -146,10 +146,9 @@ static struct progress job_progress(struct agent *a, const struct saina_job *job
 }
 
 /*
- * Late are gradients that came after their result, and those a worker did not
- * even send because the result was there first.  Where k of n are waited for,
- * each is in time for k/n of the gradients if all are equally quick; a worker
- * that is in time for less than half of that is slow.
+ * Late gradients are those that arrived after their result, and those that were not sent
+ * because the result arrived first.  If all workers are equally fast and a result takes k of n,
+ * each worker is in time for k/n of its gradients.  A worker below half of that is slow.
  */
 static void check_late(struct agent *a, const struct saina_job *job, int w, struct progress p)
 {
@@ -162,17 +161,17 @@ static void check_late(struct agent *a, const struct saina_job *job, int w, stru
 
 	if (saina_dp_counters(a->dp, job->id, w, &c))
 		return;
-	trouble_look(a, job, w, life(&c) + c.c[SAINA_C_ASKED]);
-	numbers_look(a, job, w, &c);
+	diagnose_tick(a, job, w, sum_life_signs(&c) + c.c[SAINA_C_ASKED]);
+	numerics_tick(a, job, w, &c);
 	in_time = c.c[SAINA_C_STORED] + c.c[SAINA_C_ADDED] - aux->in_time;
 	late = c.c[SAINA_C_LATE] - aux->late;
 	aux->in_time += in_time;
 	aux->late += late;
 	aux->counted = true;
-	/* counters outlive a worker: the first look only learns where they stand */
+	/* counters outlive a session: the first read is only the baseline */
 	if (first)
 		return;
-	/* the round that is open may still be in time */
+	/* gradients of the open round may still be in time */
 	missed = due > in_time + job->segments ? due - in_time - job->segments : 0;
 	if (missed > late)
 		late = missed;
@@ -184,40 +183,41 @@ static void check_late(struct agent *a, const struct saina_job *job, int w, stru
 			.a = late,
 		};
 
-		aux->late_all += late;
+		aux->late_total += late;
 		jobs_event(a, &ev, NULL);
-		plane_worker_late(a, job, w, late);
+		backend_worker_late(a, job, w, late);
 	}
 	if (late || in_time)
-		set_slow(a, job, w, late && in_time * 2 * n < (in_time + late) * p.k);
+		mark_slow(a, job, w, late && in_time * 2 * n < (in_time + late) * p.k);
 }
 
-/* Nobody dies because the agent did not listen: time in which it was held up
- * does not count, and what has come in meanwhile is heard first. */
-static void make_up_for_stall(struct agent *a)
+/* No worker dies because the agent was not scheduled: such time does not count as silence,
+ * and messages that arrived meanwhile are read first. */
+static void discount_stall(struct agent *a)
 {
-	uint64_t now = loop_now(), due = a->workers->health.last + a->workers->health.period_ms * NSEC_PER_MSEC;
+	uint64_t now = loop_now(),
+		 due = a->members->liveness.last + a->members->liveness.period_ms * NSEC_PER_MSEC;
 	const struct saina_job *job;
 	struct worker_aux *aux;
 	int id, w;
 
-	a->workers->health.last = now;
+	a->members->liveness.last = now;
 	if (now > due + STALL_MS * NSEC_PER_MSEC) {
-		a->workers->health.held_up_ns += now - due;
-		a->workers->health.held_up_times++;
+		a->members->liveness.held_up_ns += now - due;
+		a->members->liveness.held_up_times++;
 		log_debug("held up for %llu ms", (unsigned long long)((now - due) / NSEC_PER_MSEC));
 		for (id = 0; (job = saina_core_job_next(a->jobs->core, id)); id = job->id + 1)
 			for (w = 0; w < job->workers; w++) {
 				aux = jobs_worker(a, job, w);
-				aux->heard += now - due;
-				if (aux->heard > now)
-					aux->heard = now;
+				aux->last_heard += now - due;
+				if (aux->last_heard > now)
+					aux->last_heard = now;
 			}
 	}
-	admit_receive(a, RECEIVE_MOST);
+	ctrl_socket_drain(a, DRAIN_MAX);
 }
 
-static void health_tick(struct source *s, uint32_t events)
+static void liveness_tick(struct source *s, uint32_t events)
 {
 	struct agent *a = s->arg;
 	uint64_t now;
@@ -227,16 +227,16 @@ static void health_tick(struct source *s, uint32_t events)
 	int id, w;
 
 	loop_timer_ack(s);
-	make_up_for_stall(a);
+	discount_stall(a);
 	now = loop_now();
-	late = now - a->workers->health.slow_check >= SLOW_CHECK_MS * NSEC_PER_MSEC;
+	late = now - a->members->liveness.slow_check >= SLOW_CHECK_MS * NSEC_PER_MSEC;
 	if (late)
-		a->workers->health.slow_check = now;
+		a->members->liveness.slow_check = now;
 	for (id = 0; (job = saina_core_job_next(a->jobs->core, id)); id = job->id + 1) {
 		bool check = late && job->state == SAINA_JOB_RUNNING;
 
 		if (check)
-			p = job_progress(a, job);
+			p = read_progress(a, job);
 		for (w = 0; w < job->workers; w++) {
 			if (jobs_alive(job, w))
 				check_silence(a, job, w, now);
@@ -244,16 +244,16 @@ static void health_tick(struct source *s, uint32_t events)
 				check_late(a, job, w, p);
 		}
 	}
-	health_replan(a);
+	liveness_replan(a);
 }
 
-int health_init(struct agent *a)
+int liveness_init(struct agent *a)
 {
-	a->workers->health.timer = (struct source){ .fd = -1, .ready = health_tick, .arg = a };
-	return loop_timer_add(&a->loop, &a->workers->health.timer);
+	a->members->liveness.timer = (struct source){ .fd = -1, .ready = liveness_tick, .arg = a };
+	return loop_timer_add(&a->loop, &a->members->liveness.timer);
 }
 
-void health_uninit(struct agent *a)
+void liveness_uninit(struct agent *a)
 {
-	loop_timer_del(&a->loop, &a->workers->health.timer);
+	loop_timer_del(&a->loop, &a->members->liveness.timer);
 }

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Jobs that come from another core: taken over from an earlier one (restore), or
- * mirrored (adopt).
+ * Jobs of another core: restored from an earlier one, or mirrored from a running one (adopt).
  */
 #include "core/os.h"
 #include "core/internal.h"
 
 /**
- * saina_job_read() - a job as attributes show it
- * @a: all of it, as of a reply
- * @job: out, without workers; what the core does not accept is for restore and adopt to find
+ * saina_job_read() - convert the attributes of a reply to a job
+ * @a: all attributes of a job
+ * @job: out, without workers; restore and adopt validate it
  */
 void saina_job_read(const struct saina_job_attrs *a, struct saina_job *job)
 {
@@ -38,7 +37,7 @@ void saina_job_read(const struct saina_job_attrs *a, struct saina_job *job)
 		saina_policy_read(&a->policy_next, &job->next);
 		job->next.seq = a->policy_next_seq;
 		job->next_from = a->policy_from;
-		/* bits that it has no room for are none that can be */
+		/* more bits than fit are invalid: as many as fit are refused, too */
 		job->next_on = a->policy_on > 0xffff ? 0xffff : a->policy_on;
 	}
 	job->k_set = a->k_set;
@@ -61,15 +60,15 @@ void saina_worker_read(const struct saina_worker_attrs *a, struct saina_worker *
 }
 
 /**
- * saina_core_job_restore() - take over a job an earlier core had
+ * saina_core_job_restore() - take over a job of an earlier core
  * @c: core
- * @old: as it was; what follows from other members is computed anew
+ * @old: the job; derived members are computed again
  * @out: the job; may be NULL
  * @err: out on failure; may be NULL
  *
- * Published, but neither an event nor a notification: nothing has changed.
+ * The job is published, without event or notification, because nothing has changed.
  *
- * Return: as saina_core_job_new(); what saina_job_leave_out() takes away may be why not
+ * Return: as saina_core_job_new(); saina_job_leave_out() may remove the reason of a refusal
  */
 int saina_core_job_restore(struct saina_core *c, const struct saina_job *old,
 			   const struct saina_job **out, struct saina_core_err *err)
@@ -127,14 +126,14 @@ int saina_core_job_restore(struct saina_core *c, const struct saina_job *old,
 }
 
 /**
- * saina_job_leave_out() - of a saved job, what saina_core_job_restore() has refused
+ * saina_job_leave_out() - remove what saina_core_job_restore() has refused
  * @old: the job
- * @attr: that was guilty
+ * @attr: attribute that was refused
  *
- * The data path may have adopted the policy to come already, so that in force gets a number
- * above it.
+ * The data path may have adopted the pending policy already, so the policy in force gets a
+ * number above that.
  *
- * Return: 1, or 0: without it there is no job
+ * Return: 1, or 0 if the job cannot be without it
  */
 int saina_job_leave_out(struct saina_job *old, unsigned int attr)
 {
@@ -152,7 +151,7 @@ int saina_job_leave_out(struct saina_job *old, unsigned int attr)
 	return 0;
 }
 
-/* What has changed of a job's workers; said after the change. */
+/* Announces changes of a job's workers, after the change. */
 static void workers_announce(struct saina_core *c, const struct saina_job *job,
 			     const struct saina_job *old)
 {
@@ -177,12 +176,12 @@ static void workers_announce(struct saina_core *c, const struct saina_job *job,
 /**
  * saina_core_job_adopt() - mirror a job of another core
  * @c: core, a mirror of the other
- * @theirs: what the other says of it; what follows from that is computed anew
+ * @theirs: the job in the other core; derived members are computed again
  * @out: the job; may be NULL
  * @err: out on failure; may be NULL
  *
- * Return: 0, -EINVAL (no job can be like that), -ENOMEM, or what publish
- * returned: then the mirror has the job as before
+ * Return: 0, -EINVAL if the job is invalid, -ENOMEM, or the error of publish, after which
+ * the mirror has the previous job
  */
 int saina_core_job_adopt(struct saina_core *c, const struct saina_job *theirs,
 			 const struct saina_job **out, struct saina_core_err *err)

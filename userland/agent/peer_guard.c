@@ -8,20 +8,20 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-#include "agent/stranger.h"
+#include "agent/peer_guard.h"
 
 #ifndef SO_PASSRIGHTS
 #define SO_PASSRIGHTS 83
 #endif
 
-int stranger_guard(int listener)
+int peer_refuse_descriptors(int listener)
 {
 	int off = 0;
 
 	return setsockopt(listener, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off));
 }
 
-int stranger_listen(const char *path, int backlog)
+int peer_listen(const char *path, int backlog)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	int ret, fd;
@@ -32,7 +32,7 @@ int stranger_listen(const char *path, int backlog)
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	stranger_guard(fd);
+	peer_refuse_descriptors(fd);
 	if (!bind(fd, (struct sockaddr *)&addr, sizeof(addr)) && !chmod(path, 0666) &&
 	    !listen(fd, backlog))
 		return fd;
@@ -42,11 +42,11 @@ int stranger_listen(const char *path, int backlog)
 }
 
 /*
- * There is room for the sender's credentials and for nothing else, so no descriptor can be
- * installed: the kernel sets MSG_CTRUNC if there are any.  The credentials tell an empty message
- * from the end.
+ * The control buffer has room for the sender's credentials only, so no descriptor can be
+ * installed: the kernel sets MSG_CTRUNC if there are any.  The credentials distinguish an
+ * empty message (-ENOMSG) from the end of the connection (0).
  */
-static ssize_t look(int fd, void *buf, size_t size, int flags)
+static ssize_t receive_checked(int fd, void *buf, size_t size, int flags)
 {
 	union {
 		char buf[CMSG_SPACE(sizeof(struct ucred))];
@@ -66,49 +66,49 @@ static ssize_t look(int fd, void *buf, size_t size, int flags)
 	return n;
 }
 
-ssize_t stranger_receive(int fd, void *buf, size_t size)
+ssize_t peer_receive(int fd, void *buf, size_t size)
 {
-	ssize_t n = look(fd, buf, size, MSG_PEEK);
+	ssize_t n = receive_checked(fd, buf, size, MSG_PEEK);
 
 	if (n > 0)
-		n = look(fd, buf, size, 0);
+		n = receive_checked(fd, buf, size, 0);
 	return n == -ENOMSG ? -EBADMSG : n;
 }
 
-/* Takes all that is left, up to what comes with descriptors: is there such a thing? */
-static bool is_foreign(int fd)
+/* Does the queue hold a message with descriptors?  Receives all messages before it. */
+static bool has_descriptors(int fd)
 {
 	int errors = 0;
 	char byte;
 	ssize_t n;
 
-	/* an error, that the other end was closed, say, may come before a message */
+	/* a socket error, as of a peer that has closed, may precede a message */
 	while (errors < 16) {
-		n = look(fd, &byte, 1, MSG_PEEK);
+		n = receive_checked(fd, &byte, 1, MSG_PEEK);
 		if (!n || n == -EBADMSG)
 			return n;
 		if (n > 0 || n == -ENOMSG)
-			look(fd, &byte, 1, 0);
+			receive_checked(fd, &byte, 1, 0);
 		else
 			errors++;
 	}
 	return true;
 }
 
-void stranger_close(struct strangers *s, int fd)
+void peer_close(struct peer_guard *s, int fd)
 {
-	/* nothing comes from here on */
+	/* the peer cannot send any more */
 	shutdown(fd, SHUT_RD);
-	if (!is_foreign(fd)) {
+	if (!has_descriptors(fd)) {
 		close(fd);
 		return;
 	}
 	s->foreign++;
 	s->kept[s->n++] = fd;
-	stranger_settle(s);
+	peer_reap(s);
 }
 
-static bool is_kept(const struct strangers *s, int fd)
+static bool is_kept(const struct peer_guard *s, int fd)
 {
 	for (unsigned int i = 0; i < s->n; i++)
 		if (s->kept[i] == fd)
@@ -116,8 +116,8 @@ static bool is_kept(const struct strangers *s, int fd)
 	return false;
 }
 
-/* Holds what is kept, and nothing else of ours, until the parent has let go of it. */
-static void child(const struct strangers *s, int wait)
+/* In a child: holds the kept connections, and nothing else, until the parent has closed them. */
+static void hold_open(const struct peer_guard *s, int wait)
 {
 	int last = wait;
 	char byte;
@@ -133,12 +133,12 @@ static void child(const struct strangers *s, int wait)
 	_exit(0);
 }
 
-void stranger_settle(struct strangers *s)
+void peer_reap(struct peer_guard *s)
 {
 	pid_t *free_child = NULL, pid;
 	int fd[2];
 
-	for (int i = 0; i < STRANGERS_CHILDREN; i++) {
+	for (int i = 0; i < PEERS_CHILDREN; i++) {
 		if (s->child[i] && waitpid(s->child[i], NULL, WNOHANG))
 			s->child[i] = 0;
 		if (!s->child[i])
@@ -149,7 +149,7 @@ void stranger_settle(struct strangers *s)
 	pid = fork();
 	if (!pid) {
 		close(fd[1]);
-		child(s, fd[0]);
+		hold_open(s, fd[0]);
 	}
 	if (pid > 0) {
 		*free_child = pid;
@@ -160,33 +160,34 @@ void stranger_settle(struct strangers *s)
 	close(fd[1]);
 }
 
-int stranger_accept(struct strangers *s, int listener, struct ucred *who)
+int peer_accept(struct peer_guard *s, int listener, struct ucred *who)
 {
 	socklen_t len = sizeof(*who);
 	int fd, ret, on = 1;
 
-	stranger_settle(s);
-	/* there must be room to keep it, and all that are open */
-	if (s->n >= STRANGERS_KEPT - STRANGERS_OPEN)
+	peer_reap(s);
+	/* each open connection may have to be kept */
+	if (s->n >= PEERS_KEPT - PEERS_OPEN)
 		return -EBUSY;
 	fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd < 0)
-		return errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM ? -EBUSY :
-												 -errno;
+		return errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM
+			       ? -EBUSY
+			       : -errno;
 	if (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, who, &len) &&
 	    !setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)))
 		return fd;
 	ret = -errno;
-	stranger_close(s, fd);
+	peer_close(s, fd);
 	return ret == -EAGAIN ? -EIO : ret;
 }
 
-void stranger_unlisten(struct strangers *s, int listener)
+void peer_unlisten(struct peer_guard *s, int listener)
 {
 	struct ucred who;
 	int fd;
 
-	while ((fd = stranger_accept(s, listener, &who)) >= 0)
-		stranger_close(s, fd);
+	while ((fd = peer_accept(s, listener, &who)) >= 0)
+		peer_close(s, fd);
 	close(listener);
 }

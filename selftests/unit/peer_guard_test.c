@@ -21,11 +21,11 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-#include "agent/stranger.h"
+#include "agent/peer_guard.h"
 #include "lib/statement.h"
 
 static char path[64];
-static struct strangers s;
+static struct peer_guard s;
 static int listener, tcp;
 static struct sockaddr_in peer = { .sin_family = AF_INET };
 
@@ -46,7 +46,7 @@ static int setup(void **state)
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	socklen_t len = sizeof(peer);
 
-	snprintf(path, sizeof(path), "/tmp/stranger_test.%d", getpid());
+	snprintf(path, sizeof(path), "/tmp/peer_guard_test.%d", getpid());
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
 	listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
 	tcp = socket(AF_INET, SOCK_STREAM, 0);
@@ -123,7 +123,7 @@ static int hostile(const char *messages)
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
-	fd = stranger_accept(&s, listener, &who);
+	fd = peer_accept(&s, listener, &who);
 	assert_true(fd >= 0);
 	assert_int_equal(who.pid, pid);
 	assert_int_equal(who.uid, getuid());
@@ -137,9 +137,9 @@ static void all_gone(void)
 
 	do {
 		usleep(1000);
-		stranger_settle(&s);
+		peer_reap(&s);
 		left = s.n;
-		for (int i = 0; i < STRANGERS_CHILDREN; i++)
+		for (int i = 0; i < PEERS_CHILDREN; i++)
 			left |= s.child[i] != 0;
 	} while (left);
 }
@@ -149,12 +149,12 @@ static void a_question(void **state)
 	char buf[32];
 	int before = descriptors(), fd = hostile("qq");
 
-	assert_int_equal(stranger_receive(fd, buf, sizeof(buf)), 16);
+	assert_int_equal(peer_receive(fd, buf, sizeof(buf)), 16);
 	assert_string_equal(buf, "question");
-	assert_int_equal(stranger_receive(fd, buf, 4), 16); /* more than there is room for */
-	assert_int_equal(stranger_receive(fd, buf, sizeof(buf)), 0);
-	stranger_close(&s, fd);
-	assert_int_equal(stranger_accept(&s, listener, &(struct ucred){ 0 }), -EAGAIN);
+	assert_int_equal(peer_receive(fd, buf, 4), 16); /* more than there is room for */
+	assert_int_equal(peer_receive(fd, buf, sizeof(buf)), 0);
+	peer_close(&s, fd);
+	assert_int_equal(peer_accept(&s, listener, &(struct ucred){ 0 }), -EAGAIN);
 	assert_int_equal(s.foreign, 0);
 	assert_int_equal(descriptors(), before);
 }
@@ -174,10 +174,10 @@ static void with_descriptors(void **state)
 			foreign = s.foreign;
 			fd = hostile(hostiles[i].messages);
 			for (int n = 0; reads && n < hostiles[i].good; n++)
-				assert_int_equal(stranger_receive(fd, buf, sizeof(buf)), 16);
+				assert_int_equal(peer_receive(fd, buf, sizeof(buf)), 16);
 			for (int n = 0; reads && n < 3; n++)
-				assert_int_equal(stranger_receive(fd, buf, sizeof(buf)), -EBADMSG);
-			stranger_close(&s, fd);
+				assert_int_equal(peer_receive(fd, buf, sizeof(buf)), -EBADMSG);
+			peer_close(&s, fd);
 			assert_int_equal(s.foreign, foreign + 1);
 			all_gone();
 			assert_int_equal(descriptors(), before);
@@ -196,7 +196,7 @@ static void after_an_error(void **state)
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
 	c = socket(AF_UNIX, SOCK_SEQPACKET, 0);
 	assert_int_equal(connect(c, (struct sockaddr *)&addr, sizeof(addr)), 0);
-	fd = stranger_accept(&s, listener, &who);
+	fd = peer_accept(&s, listener, &who);
 	assert_true(fd >= 0);
 	assert_int_equal(put(fd, 16, -1), 0); /* which it never reads */
 	pid = fork();
@@ -204,7 +204,7 @@ static void after_an_error(void **state)
 		_exit(put(c, 16, lingering()) ? 1 : 0);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 	close(c);
-	stranger_close(&s, fd);
+	peer_close(&s, fd);
 	assert_int_equal(s.foreign, foreign + 1);
 	all_gone();
 	assert_int_equal(descriptors(), before);
@@ -228,7 +228,7 @@ static void not_accepted(void **state)
 		_exit(0);
 	}
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
-	stranger_unlisten(&s, listener);
+	peer_unlisten(&s, listener);
 	assert_int_equal(s.foreign, foreign + 8);
 	all_gone();
 }
@@ -238,10 +238,10 @@ static void guarded(void **state)
 	int c;
 
 	unlink(path);
-	listener = stranger_listen(path, 16);
+	listener = peer_listen(path, 16);
 	assert_true(listener >= 0);
 	c = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
-	if (stranger_guard(listener)) {
+	if (peer_refuse_descriptors(listener)) {
 		assert_int_equal(errno, ENOPROTOOPT);
 	} else {
 		struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -252,17 +252,17 @@ static void guarded(void **state)
 		assert_int_equal(put(c, 16, -1), 0);
 	}
 	close(c);
-	stranger_unlisten(&s, listener);
+	peer_unlisten(&s, listener);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		statement("connections of strangers: messages, their lengths and the end are told apart", a_question),
-		statement("connections of strangers: no descriptor is installed or waited for, whether it is read or not", with_descriptors),
-		statement("connections of strangers: descriptors are found behind an error of the socket", after_an_error),
-		statement("connections of strangers: what nobody accepted is closed without waiting", not_accepted),
-		statement("connections of strangers: the kernel refuses descriptors, if it can", guarded),
+		statement("untrusted peers: messages, their lengths and the end are told apart", a_question),
+		statement("untrusted peers: no descriptor is installed or waited for, whether it is read or not", with_descriptors),
+		statement("untrusted peers: descriptors are found behind an error of the socket", after_an_error),
+		statement("untrusted peers: what nobody accepted is closed without waiting", not_accepted),
+		statement("untrusted peers: the kernel refuses descriptors, if it can", guarded),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

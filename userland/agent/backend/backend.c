@@ -3,16 +3,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/kernel/plane.h"
+#include "agent/backend/backend.h"
 #include "ctl/policy_text.h"
 
-static void notes_ready(struct source *s, uint32_t events)
+static void notifications_ready(struct source *s, uint32_t events)
 {
-	plane_drain(s->arg);
+	backend_drain(s->arg);
 }
 
-/* -ENOENT and the like: there is none; *@error says so. */
-static int module_there(const char **error)
+/* Return: 0, or -ENOENT and the like if it is not loaded; *@error is the message. */
+static int find_module(const char **error)
 {
 	struct saina_ctl *ctl;
 	int ret = saina_ctl_open(&ctl, "kernel", error);
@@ -21,59 +21,59 @@ static int module_there(const char **error)
 	return ret;
 }
 
-/* Programs call the module by its BTF, which DKMS cannot make with the headers of Debian's 6.1. */
-static bool module_callable(void)
+/* Programs need the module's BTF, which DKMS cannot make with the headers of Debian's 6.1. */
+static bool module_has_btf(void)
 {
 	return !access("/sys/kernel/btf/saina", F_OK);
 }
 
-bool plane_wanted(const struct config *cfg)
+bool backend_wants_kernel(const struct config *cfg)
 {
 	const char *error;
 
-	return cfg->plane == PLANE_KERNEL ||
-	       (cfg->plane == PLANE_AUTO && !module_there(&error) && module_callable());
+	return cfg->backend == BACKEND_KERNEL ||
+	       (cfg->backend == BACKEND_AUTO && !find_module(&error) && module_has_btf());
 }
 
-int plane_init(struct agent *a, bool running)
+int backend_init(struct agent *a, bool running)
 {
-	struct plane *p = a->plane;
+	struct backend *p = a->backend;
 	const char *error;
 	int ret;
 
-	p->notes.fd = -1;
-	if (!plane_wanted(&a->cfg)) {
-		if (a->cfg.plane == PLANE_AUTO && !module_there(&error))
+	p->notifications.fd = -1;
+	if (!backend_wants_kernel(&a->cfg)) {
+		if (a->cfg.backend == BACKEND_AUTO && !find_module(&error))
 			log_warn("saina.ko is loaded, but not used: it was built without BTF, so no program can call it; see `saina doctor'");
 		return 0;
 	}
-	if (running && a->cfg.plane == PLANE_AUTO) {
+	if (running && a->cfg.backend == BACKEND_AUTO) {
 		log_warn("saina.ko is loaded, but not used: jobs of this agent are running; a start that finds none will use it");
 		return 0;
 	}
-	ret = module_there(&error);
+	ret = find_module(&error);
 	if (ret) {
 		log_error("%s", error);
 		return ret;
 	}
 	p->kernel = true;
-	return kernel_open(&p->session);
+	return kernel_client_open(&p->client);
 }
 
-/* Workers whose rounds are gone with the data path. */
+/* For workers whose rounds were lost with the data path. */
 static void end_dead(struct agent *a, const struct saina_job *job, int w, void *arg)
 {
-	plane_worker_end(a, job, w, SAINA_WORKER_STATE_DEAD, "its rounds went with the data path");
+	backend_worker_end(a, job, w, SAINA_WORKER_STATE_DEAD,
+			   "its rounds went with the data path");
 }
 
 static void end_left(struct agent *a, const struct saina_job *job, int w, void *arg)
 {
-	plane_worker_end(a, job, w, SAINA_WORKER_STATE_LEFT, "is let go: the agent stops");
+	backend_worker_end(a, job, w, SAINA_WORKER_STATE_LEFT, "is let go: the agent stops");
 }
 
-/* Limits of the configuration count in the kernel, too; those that it does not
- * name are left as they are there. */
-static int give_limits(struct agent *a)
+/* Sets the limits of the configuration in the kernel.  Others stay as they are there. */
+static int push_limits(struct agent *a)
 {
 	const __u64 has = a->cfg.limits_has;
 	struct saina_limits limits;
@@ -82,7 +82,7 @@ static int give_limits(struct agent *a)
 
 	if (!has)
 		return 0;
-	ret = kernel_limits_read(&a->plane->session, &limits);
+	ret = kernel_client_limits_read(&a->backend->client, &limits);
 	if (ret)
 		return ret;
 	if (has & 1ull << SAINA_A_LIMITS_JOBS)
@@ -91,31 +91,31 @@ static int give_limits(struct agent *a)
 		limits.memory_job = a->cfg.limits.memory_job;
 	if (has & 1ull << SAINA_A_LIMITS_MEMORY)
 		limits.memory = a->cfg.limits.memory;
-	ret = kernel_limits_ask(&a->plane->session, &limits, &err);
+	ret = kernel_client_limits_set(&a->backend->client, &limits, &err);
 	if (ret)
 		log_error("%s:%d: limits: %s", a->cfg.file, a->cfg.limits_line, err.text);
 	return ret;
 }
 
-int plane_start(struct agent *a)
+int backend_start(struct agent *a)
 {
-	struct plane *p = a->plane;
+	struct backend *p = a->backend;
 	int ret;
 
 	if (!p->kernel) {
 		log_info("control plane: this agent");
 		return 0;
 	}
-	ret = give_limits(a);
+	ret = push_limits(a);
 	if (!ret)
 		ret = mirror_all(a);
 	if (ret)
 		return ret;
-	p->notes = (struct source){ .ready = notes_ready, .arg = a };
-	p->notes.fd = kernel_fd(&p->session);
-	ret = loop_add(&a->loop, &p->notes, EPOLLIN);
+	p->notifications = (struct source){ .ready = notifications_ready, .arg = a };
+	p->notifications.fd = kernel_client_fd(&p->client);
+	ret = loop_add(&a->loop, &p->notifications, EPOLLIN);
 	if (ret) {
-		p->notes.fd = -1;
+		p->notifications.fd = -1;
 		return ret;
 	}
 	log_info("control plane: saina.ko in the kernel");
@@ -124,25 +124,25 @@ int plane_start(struct agent *a)
 	return 0;
 }
 
-void plane_dismiss(struct agent *a)
+void backend_release_workers(struct agent *a)
 {
-	if (a->plane->kernel)
+	if (a->backend->kernel)
 		jobs_each_alive(a, end_left, NULL);
 }
 
-void plane_uninit(struct agent *a)
+void backend_uninit(struct agent *a)
 {
-	struct plane *p = a->plane;
+	struct backend *p = a->backend;
 
-	if (p->notes.fd >= 0)
-		loop_del(&a->loop, &p->notes);
-	p->notes.fd = -1;
-	kernel_close(&p->session);
+	if (p->notifications.fd >= 0)
+		loop_del(&a->loop, &p->notifications);
+	p->notifications.fd = -1;
+	kernel_client_close(&p->client);
 	mirror_uninit(a);
 }
 
-/* Jobs of the file that are there already (taken over) stay as they are. */
-int plane_configure(struct agent *a)
+/* A job that was taken over stays as it is. */
+int backend_add_configured(struct agent *a)
 {
 	char policy[SAINA_POLICY_TEXT_LEN], elements[24];
 	struct saina_core_err err;
@@ -156,7 +156,7 @@ int plane_configure(struct agent *a)
 			log_info("job %s was taken over and stays as it is", j->req.name);
 			continue;
 		}
-		ret = plane_job_new(a, &j->req, &job, &err);
+		ret = backend_job_new(a, &j->req, &job, &err);
 		if (ret) {
 			log_error("%s:%d: %s", a->cfg.file, j->line, err.text);
 			return ret;
@@ -169,8 +169,8 @@ int plane_configure(struct agent *a)
 	return 0;
 }
 
-int plane_worker_end(struct agent *a, const struct saina_job *job, int w, int state,
-		     const char *why)
+int backend_worker_end(struct agent *a, const struct saina_job *job, int w, int state,
+		       const char *why)
 {
 	struct saina_worker_attrs req = {
 		.has = 1ull << SAINA_A_WORKER_JOB_ID | 1ull << SAINA_A_WORKER_ID |
@@ -187,7 +187,7 @@ int plane_worker_end(struct agent *a, const struct saina_job *job, int w, int st
 			 why);
 	else
 		log_info("job %s: worker %d (%s) %s", job->name, w, job->worker[w].name, why);
-	ret = plane_worker_set(a, &req, NULL, &err);
+	ret = backend_worker_set(a, &req, NULL, &err);
 	if (ret)
 		log_error("job %s: worker %d: %s", job->name, w, err.text);
 	return ret;

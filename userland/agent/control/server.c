@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The unix socket: one netlink message per datagram (SOCK_SEQPACKET).  Anybody
- * may read; root and the admin group may change things.
+ * The unix socket: one netlink message per datagram (SOCK_SEQPACKET).  Everybody may read;
+ * root and the admin group may change things.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,10 +18,10 @@
 
 #define REQUEST_MAX   8192
 #define CLIENTS_MAX   256
-#define CLIENTS_ADMIN 32 /* of them are for those who may change things */
+#define CLIENTS_ADMIN 32 /* of them are reserved for admins */
 #define GROUPS_MAX    256
 
-struct session {
+struct connection {
 	struct client c;
 	bool admin;
 	struct request rq;
@@ -29,48 +29,49 @@ struct session {
 };
 
 /* Reads one request. */
-static void session_read(struct session *n)
+static void connection_read(struct connection *n)
 {
 	const struct nlmsghdr *nlh = (const void *)n->buf;
 	ssize_t len;
 
 	memset(n->buf, 0, sizeof(*nlh));
-	len = stranger_receive(n->c.source.fd, n->buf, sizeof(n->buf));
+	len = peer_receive(n->c.source.fd, n->buf, sizeof(n->buf));
 	if (len == -EAGAIN)
 		return;
-	/* too short to be answered, or 0: the client is gone */
-	if (len < (ssize_t)(NLMSG_HDRLEN + sizeof(struct genlmsghdr)) || len > (ssize_t)sizeof(n->buf) ||
+	/* too short for a reply, too long, or the client has gone (0) */
+	if (len < (ssize_t)(NLMSG_HDRLEN + sizeof(struct genlmsghdr)) ||
+	    len > (ssize_t)sizeof(n->buf) ||
 	    nlh->nlmsg_len < NLMSG_HDRLEN + sizeof(struct genlmsghdr) || nlh->nlmsg_len > len) {
 		n->c.broken = true;
 		return;
 	}
-	/* libmnl may look at the padding of the last attribute */
+	/* libmnl may read the padding of the last attribute */
 	memset(n->buf + len, 0, sizeof(n->buf) - len < 8 ? sizeof(n->buf) - len : 8);
 	n->rq = (struct request){ .a = n->c.a, .client = &n->c, .nlh = nlh, .admin = n->admin };
 	n->c.more = !request_serve(&n->rq);
 }
 
-static void session_end(struct session *n)
+static void connection_end(struct connection *n)
 {
-	client_gone(&n->c);
+	client_remove(&n->c);
 	free(n);
 }
 
-static void session_ready(struct source *s, uint32_t events)
+static void connection_ready(struct source *s, uint32_t events)
 {
-	struct session *n = s->arg;
+	struct connection *n = s->arg;
 	struct client *c = &n->c;
 
 	if (events & EPOLLOUT)
 		client_flush(c);
-	if (!client_waits(c) && c->more)
+	if (!client_is_blocked(c) && c->more)
 		c->more = !request_serve(&n->rq);
-	else if (!client_waits(c) && events & EPOLLIN)
-		session_read(n);
+	else if (!client_is_blocked(c) && events & EPOLLIN)
+		connection_read(n);
 	if (c->broken || (events & (EPOLLERR | EPOLLHUP) && !(events & EPOLLIN)))
-		session_end(n);
+		connection_end(n);
 	else
-		client_watch(c);
+		client_update_events(c);
 }
 
 static bool in_admin_group(const struct control *s, int fd, const struct ucred *cred)
@@ -91,19 +92,19 @@ static bool in_admin_group(const struct control *s, int fd, const struct ucred *
 	return false;
 }
 
-static void ctlserver_accept(struct source *s, uint32_t events)
+static void accept_client(struct source *s, uint32_t events)
 {
 	struct agent *a = s->arg;
 	struct ucred cred;
-	struct session *n;
+	struct connection *n;
 	bool admin;
 	int fd;
 
-	fd = stranger_accept(&a->strangers, s->fd, &cred);
-	/* the next that connects is another try */
+	fd = peer_accept(&a->peers, s->fd, &cred);
+	/* the next connection triggers another try */
 	if (fd == -EAGAIN || fd == -EBUSY)
 		return;
-	loop_change(&a->control->loop, s, EPOLLIN | EPOLLET); /* there may be more */
+	loop_change(&a->control->loop, s, EPOLLIN | EPOLLET); /* more may wait */
 	if (fd < 0)
 		return;
 	admin = cred.uid == 0 || in_admin_group(a->control, fd, &cred);
@@ -113,13 +114,13 @@ static void ctlserver_accept(struct source *s, uint32_t events)
 	if (!n)
 		goto out_close;
 	n->admin = admin;
-	n->c.source = (struct source){ .fd = fd, .ready = session_ready, .arg = n };
+	n->c.source = (struct source){ .fd = fd, .ready = connection_ready, .arg = n };
 	if (!client_add(a, &n->c))
 		return;
 	free(n);
 
 out_close:
-	stranger_close(&a->strangers, fd);
+	peer_close(&a->peers, fd);
 }
 
 static void control_turn(struct source *s, uint32_t events)
@@ -129,7 +130,7 @@ static void control_turn(struct source *s, uint32_t events)
 	loop_turn(&control->loop, 0);
 }
 
-int ctlserver_init(struct agent *a)
+int control_init(struct agent *a)
 {
 	struct control *s = a->control;
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -147,13 +148,13 @@ int ctlserver_init(struct agent *a)
 		s->has_admin_gid = true;
 	}
 	memcpy(addr.sun_path, a->cfg.control, sizeof(addr.sun_path));
-	s->source = (struct source){ .ready = ctlserver_accept, .arg = a };
+	s->source = (struct source){ .ready = accept_client, .arg = a };
 	s->source.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (s->source.fd < 0)
 		return -errno;
-	stranger_guard(s->source.fd);
-	/* ours to remove: the lock on the runtime directory says nobody else runs,
-	 * and connect says nobody else with another directory listens here */
+	peer_refuse_descriptors(s->source.fd);
+	/* the lock excludes another agent in this runtime directory, connect() one that
+	 * listens here and has another: a socket that is left may be removed */
 	if (!connect(s->source.fd, (struct sockaddr *)&addr, sizeof(addr))) {
 		log_error("control: somebody else listens at %s: set another path", a->cfg.control);
 		ret = -EADDRINUSE;
@@ -193,13 +194,13 @@ err_close:
 	return ret;
 }
 
-void ctlserver_uninit(struct agent *a)
+void control_uninit(struct agent *a)
 {
 	while (a->control->clients)
-		session_end(a->control->clients->source.arg);
+		connection_end(a->control->clients->source.arg);
 	clients_uninit(a);
 	loop_del(&a->loop, &a->control->turn);
 	loop_uninit(&a->control->loop);
-	stranger_unlisten(&a->strangers, a->control->source.fd);
+	peer_unlisten(&a->peers, a->control->source.fd);
 	unlink(a->cfg.control);
 }

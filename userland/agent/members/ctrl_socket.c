@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What workers and the agent say to each other (uapi/saina/proto.h): JOIN is
- * answered with WELCOME or REFUSE, READY, HEARTBEAT and LEAVE with STATUS or
- * REFUSE.  Nothing here trusts a datagram: its length, its source and its
- * session are checked before it changes anything.
+ * The socket of control messages (uapi/saina/proto.h): JOIN is answered with WELCOME or
+ * REFUSE; READY, HEARTBEAT and LEAVE with STATUS or REFUSE.  Datagrams are not trusted:
+ * length, source and session are checked before anything changes.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -13,26 +12,26 @@
 #include <unistd.h>
 #include <sys/socket.h>
 
-#include "agent/bridge/bridge.h"
-#include "agent/kernel/plane.h"
-#include "agent/workers/internal.h"
+#include "agent/ports/ports.h"
+#include "agent/backend/backend.h"
+#include "agent/members/internal.h"
 
-#define BATCH  64 /* datagrams read before others get their turn */
-#define RCVBUF (8 << 20)
+#define RX_BATCH 64 /* datagrams received in one turn of the loop */
+#define RCVBUF	 (8 << 20)
 
-static struct log_limit old_limit;
+static struct log_limit version_limit;
 
-static void take_report(struct worker_aux *aux, const struct saina_report *r)
+static void store_report(struct worker_aux *aux, const struct saina_report *r)
 {
 	aux->reported = true;
 	aux->sent = le64toh(r->sent);
 	aux->resent = le64toh(r->resent);
 	aux->rtt_us = le32toh(r->rtt_us);
 	aux->window = le32toh(r->window);
-	trouble_report(aux, r);
+	diagnose_report(aux, r);
 }
 
-static void from_worker(struct agent *a, const struct from *from, const struct saina_hdr *h)
+static void handle_member(struct agent *a, const struct sender *from, const struct saina_hdr *h)
 {
 	const struct saina_job *job;
 	const struct saina_binding *b;
@@ -40,8 +39,8 @@ static void from_worker(struct agent *a, const struct from *from, const struct s
 
 	job = saina_core_job_find(a->jobs->core, 1, le16toh(h->job), NULL, NULL);
 	if (!job) {
-		message_refuse(a, from, h, 0, SAINA_REFUSE_NO_JOB, "there is no job %u here (any more)",
-		       le16toh(h->job));
+		reply_refuse(a, from, h, 0, SAINA_REFUSE_NO_JOB,
+			     "there is no job %u here (any more)", le16toh(h->job));
 		return;
 	}
 	b = w < job->workers ? &job->worker[w].bind : NULL;
@@ -49,33 +48,34 @@ static void from_worker(struct agent *a, const struct from *from, const struct s
 	    b->ip != from->addr.sin_addr.s_addr || b->udp_port != from->addr.sin_port ||
 	    (!jobs_alive(job, w) &&
 	     !(h->type == SAINA_MSG_LEAVE && job->worker[w].state == SAINA_WORKER_STATE_LEFT))) {
-		message_refuse(a, from, h, 0, SAINA_REFUSE_SESSION,
-		       "worker %d of job %s is not admitted in this session (any more): join again",
-		       w, job->name);
+		reply_refuse(
+			a, from, h, 0, SAINA_REFUSE_SESSION,
+			"worker %d of job %s is not admitted in this session (any more): join again",
+			w, job->name);
 		return;
 	}
 	switch (h->type) {
 	case SAINA_MSG_READY:
-		health_heard(a, job, w);
-		path_ready(a, job, w, h->flags & SAINA_F_FAST, le32toh(h->segment));
+		liveness_heard(a, job, w);
+		delivery_ready(a, job, w, h->flags & SAINA_F_FAST, le32toh(h->segment));
 		break;
 	case SAINA_MSG_HEARTBEAT:
-		health_heard(a, job, w);
+		liveness_heard(a, job, w);
 		jobs_worker(a, job, w)->round = le32toh(h->round);
 		if (h->flags & SAINA_F_REPORT)
-			take_report(jobs_worker(a, job, w), (const void *)(h + 1));
+			store_report(jobs_worker(a, job, w), (const void *)(h + 1));
 		break;
 	case SAINA_MSG_LEAVE:
-		/* a LEAVE whose answer was lost comes again */
+		/* LEAVE is repeated if its reply was lost */
 		if (jobs_alive(job, w))
-			plane_worker_end(a, job, w, SAINA_WORKER_STATE_LEFT, "left");
+			backend_worker_end(a, job, w, SAINA_WORKER_STATE_LEFT, "left");
 		break;
 	}
-	message_status(a, job, w);
+	reply_status(a, job, w);
 }
 
-/* Is the fixed part of the header what a control message may have? */
-static bool header_ok(const struct saina_hdr *h, size_t len)
+/* Checks length, flags and unused fields of a control message. */
+static bool header_is_valid(const struct saina_hdr *h, size_t len)
 {
 	__u8 flags = h->type == SAINA_MSG_READY ? SAINA_F_FAST :
 		     h->type == SAINA_MSG_JOIN  ? SAINA_F_NAMED :
@@ -96,24 +96,26 @@ static bool header_ok(const struct saina_hdr *h, size_t len)
 	       !h->reserved;
 }
 
-static void datagram(struct agent *a, const struct from *from, const void *buf, size_t len)
+static void handle_datagram(struct agent *a, const struct sender *from, const void *buf, size_t len)
 {
 	const struct saina_hdr *h = buf;
 	const struct saina_join *body = (const void *)(h + 1);
 	uint64_t nonce;
 
 	if (len < SAINA_CTRL_LEN) {
-		/* a refusal would be longer: not for an address that may be forged */
+		/* a refusal would be longer than the request, whose source may be forged */
 		if (len >= sizeof(*h) && h->version < SAINA_PROTO_VERSION)
-			log_limited(&old_limit, LOG_L_INFO,
-				    "%s speaks version %u of the protocol, only %u is spoken here: update libsaina there (it gets no answer, for its message is too short)",
-				    from->text, h->version, SAINA_PROTO_VERSION);
+			log_limited(
+				&version_limit, LOG_L_INFO,
+				"%s speaks version %u of the protocol, only %u is spoken here: update libsaina there (it gets no answer, for its message is too short)",
+				from->text, h->version, SAINA_PROTO_VERSION);
 		return;
 	}
 	if (h->version != SAINA_PROTO_VERSION) {
-		message_refuse(a, from, h, 0, SAINA_REFUSE_VERSION,
-		       "version %u of the protocol is not spoken here, only %u: update the older side",
-		       h->version, SAINA_PROTO_VERSION);
+		reply_refuse(
+			a, from, h, 0, SAINA_REFUSE_VERSION,
+			"version %u of the protocol is not spoken here, only %u: update the older side",
+			h->version, SAINA_PROTO_VERSION);
 		return;
 	}
 	nonce = h->type == SAINA_MSG_JOIN ? le64toh(body->nonce) : 0;
@@ -126,30 +128,31 @@ static void datagram(struct agent *a, const struct from *from, const void *buf, 
 	default:
 		return; /* unknown types are dropped (versioning rule) */
 	}
-	if (!header_ok(h, len) || (h->type == SAINA_MSG_JOIN &&
-				   (h->session || body->reserved ||
-				    le32toh(body->round) > SAINA_ROUND_MAX))) {
-		message_refuse(a, from, h, nonce, SAINA_REFUSE_MALFORMED,
-			       "malformed: wrong length, unknown flags, a reserved field that is not 0, or a round that cannot be");
+	if (!header_is_valid(h, len) ||
+	    (h->type == SAINA_MSG_JOIN &&
+	     (h->session || body->reserved || le32toh(body->round) > SAINA_ROUND_MAX))) {
+		reply_refuse(
+			a, from, h, nonce, SAINA_REFUSE_MALFORMED,
+			"malformed: wrong length, unknown flags, a reserved field that is not 0, or a round that cannot be");
 		return;
 	}
 	if (h->type == SAINA_MSG_JOIN)
-		join(a, from, h, body);
+		admit_join(a, from, h, body);
 	else
-		from_worker(a, from, h);
+		handle_member(a, from, h);
 }
 
-void admit_receive(struct agent *a, int most)
+void ctrl_socket_drain(struct agent *a, int most)
 {
 	char buf[512] __attribute__((aligned(8)));
-	struct from from;
+	struct sender from;
 	socklen_t len;
 	ssize_t n;
 
-	plane_drain(a);
+	backend_drain(a);
 	while (most--) {
 		len = sizeof(from.addr);
-		n = recvfrom(a->workers->admit.source.fd, buf, sizeof(buf), MSG_DONTWAIT | MSG_TRUNC,
+		n = recvfrom(a->members->ctrl.source.fd, buf, sizeof(buf), MSG_DONTWAIT | MSG_TRUNC,
 			     (struct sockaddr *)&from.addr, &len);
 		if (n < 0)
 			return;
@@ -157,16 +160,16 @@ void admit_receive(struct agent *a, int most)
 			continue;
 		snprintf(from.text, sizeof(from.text), "%s:%u", inet_ntoa(from.addr.sin_addr),
 			 ntohs(from.addr.sin_port));
-		datagram(a, &from, buf, n);
+		handle_datagram(a, &from, buf, n);
 	}
 }
 
-static void admit_ready(struct source *s, uint32_t events)
+static void ctrl_socket_ready(struct source *s, uint32_t events)
 {
-	admit_receive(s->arg, BATCH);
+	ctrl_socket_drain(s->arg, RX_BATCH);
 }
 
-int admit_init(struct agent *a)
+int ctrl_socket_init(struct agent *a)
 {
 	int ret, size = RCVBUF;
 	struct sockaddr_in addr = {
@@ -174,13 +177,13 @@ int admit_init(struct agent *a)
 		.sin_port = htons(SAINA_PORT_CTRL),
 		.sin_addr = a->addr,
 	};
-	struct source *s = &a->workers->admit.source;
+	struct source *s = &a->members->ctrl.source;
 
-	*s = (struct source){ .ready = admit_ready, .arg = a };
+	*s = (struct source){ .ready = ctrl_socket_ready, .arg = a };
 	s->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (s->fd < 0)
 		return -errno;
-	/* changing a job waits for the data path, some milliseconds each time */
+	/* each change of a job waits some milliseconds for the data path */
 	setsockopt(s->fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size));
 	if (bind(s->fd, (struct sockaddr *)&addr, sizeof(addr))) {
 		ret = -errno;
@@ -196,8 +199,8 @@ int admit_init(struct agent *a)
 	return ret;
 }
 
-void admit_uninit(struct agent *a)
+void ctrl_socket_uninit(struct agent *a)
 {
-	loop_del(&a->loop, &a->workers->admit.source);
-	close(a->workers->admit.source.fd);
+	loop_del(&a->loop, &a->members->ctrl.source);
+	close(a->members->ctrl.source.fd);
 }

@@ -1,71 +1,72 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+/* Sets up the parts of this folder, and carries changes of jobs and ports to workers. */
 #include <stdio.h>
 
-#include "agent/bridge/bridge.h"
-#include "agent/kernel/plane.h"
-#include "agent/workers/internal.h"
+#include "agent/ports/ports.h"
+#include "agent/backend/backend.h"
+#include "agent/members/internal.h"
 
-int workers_init(struct agent *a)
+int members_init(struct agent *a)
 {
-	int ret = health_init(a);
+	int ret = liveness_init(a);
 
 	if (ret)
 		return ret;
-	ret = admit_init(a);
+	ret = ctrl_socket_init(a);
 	if (ret)
 		goto err_health;
-	ret = relay_init(a);
+	ret = delivery_init(a);
 	if (ret)
 		goto err_admit;
-	ret = share_init(a);
+	ret = shm_server_init(a);
 	if (!ret)
 		return 0;
-	relay_uninit(a);
+	delivery_uninit(a);
 err_admit:
-	admit_uninit(a);
+	ctrl_socket_uninit(a);
 err_health:
-	health_uninit(a);
+	liveness_uninit(a);
 	return ret;
 }
 
-void workers_uninit(struct agent *a)
+void members_uninit(struct agent *a)
 {
-	share_uninit(a);
-	relay_uninit(a);
-	admit_uninit(a);
-	health_uninit(a);
+	shm_server_uninit(a);
+	delivery_uninit(a);
+	ctrl_socket_uninit(a);
+	liveness_uninit(a);
 }
 
-/* However a life ended, and whoever says so. */
-static void note_ends(struct agent *a, const struct saina_job *job)
+/* Notes when sessions ended, for any reason. */
+static void record_ends(struct agent *a, const struct saina_job *job)
 {
 	struct worker_aux *aux;
 
 	for (int w = 0; a->jobs->aux[job->id] && w < job->workers; w++) {
 		aux = jobs_worker(a, job, w);
 		if (jobs_alive(job, w))
-			aux->ended = 0;
-		else if (!aux->ended && job->worker[w].state != SAINA_WORKER_STATE_ABSENT) {
-			aux->ended = loop_now();
-			/* it may have sent since the last look what ended it */
-			numbers_read(a, job, w);
+			aux->ended_at = 0;
+		else if (!aux->ended_at && job->worker[w].state != SAINA_WORKER_STATE_ABSENT) {
+			aux->ended_at = loop_now();
+			/* its last messages may be why it ended */
+			numerics_read(a, job, w);
 		}
 	}
 }
 
-void workers_job_changed(struct agent *a, int cmd, const struct saina_job *job)
+void members_job_changed(struct agent *a, int cmd, const struct saina_job *job)
 {
 	if (job && cmd != SAINA_CMD_JOB_DEL_NTF) {
-		note_ends(a, job);
-		share_job_changed(a, job);
+		record_ends(a, job);
+		shm_job_changed(a, job);
 	}
 	if (cmd == SAINA_CMD_JOB_NTF)
 		a->jobs->aux[job->id]->status_due = true;
 	if (cmd == SAINA_CMD_JOB_DEL_NTF)
-		message_job_gone(a, job);
+		reply_job_gone(a, job);
 }
 
-void workers_notify(struct agent *a)
+void members_send_status(struct agent *a)
 {
 	const struct saina_job *job;
 	int id, w;
@@ -76,17 +77,17 @@ void workers_notify(struct agent *a)
 		a->jobs->aux[job->id]->status_due = false;
 		for (w = 0; w < job->workers; w++)
 			if (jobs_alive(job, w))
-				message_status(a, job, w);
+				reply_status(a, job, w);
 	}
 }
 
-void workers_goodbye(struct agent *a)
+void members_dismiss(struct agent *a)
 {
 	const struct saina_job *job;
 	int id;
 
 	for (id = 0; (job = saina_core_job_next(a->jobs->core, id)); id = job->id + 1)
-		message_job_gone(a, job);
+		reply_job_gone(a, job);
 }
 
 struct gone_port {
@@ -102,10 +103,10 @@ static void end_on_port(struct agent *a, const struct saina_job *job, int w, voi
 	if ((int)job->worker[w].bind.ifindex != p->ifindex)
 		return;
 	snprintf(why, sizeof(why), "its port %s is gone from the bridge", p->name);
-	plane_worker_end(a, job, w, SAINA_WORKER_STATE_DEAD, why);
+	backend_worker_end(a, job, w, SAINA_WORKER_STATE_DEAD, why);
 }
 
-void workers_port_gone(struct agent *a, int ifindex, const char *name)
+void members_port_gone(struct agent *a, int ifindex, const char *name)
 {
 	struct gone_port p = { ifindex, name };
 
@@ -117,16 +118,16 @@ static void end_unreachable(struct agent *a, const struct saina_job *job, int w,
 	const struct port *p = ports_find(a, job->worker[w].bind.ifindex, NULL);
 
 	if (!p || p->mode == SAINA_PORT_MODE_NONE)
-		plane_worker_end(a, job, w, SAINA_WORKER_STATE_DEAD,
-				 "its port went while sainad was away");
+		backend_worker_end(a, job, w, SAINA_WORKER_STATE_DEAD,
+				   "its port went while sainad was away");
 }
 
-void workers_end_unreachable(struct agent *a)
+void members_end_unreachable(struct agent *a)
 {
 	jobs_each_alive(a, end_unreachable, NULL);
 }
 
-void workers_on_port(struct agent *a, int ifindex, uint32_t *workers, uint32_t *relayed)
+void members_on_port(struct agent *a, int ifindex, uint32_t *workers, uint32_t *relayed)
 {
 	const struct saina_job *job;
 	int id, w;

@@ -1,63 +1,63 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Which way the XDP program's results take to a worker: redirected to its port, or by
- * the relay.  Results that the tc program makes get to every worker.
+ * Which way results of the XDP program take to a worker: redirected to its port, or by the
+ * relay.  Results of the tc program reach every worker.
  */
-#include "agent/bridge/bridge.h"
-#include "agent/kernel/plane.h"
-#include "agent/workers/internal.h"
+#include "agent/ports/ports.h"
+#include "agent/backend/backend.h"
+#include "agent/members/internal.h"
 
 static struct log_limit limit;
 
-static bool is_on_tc(struct agent *a, const struct saina_job *job, int w)
+static bool has_tc_hook(struct agent *a, const struct saina_job *job, int w)
 {
 	const struct port *p = ports_find(a, job->worker[w].bind.ifindex, NULL);
 
 	return p && p->mode == SAINA_PORT_MODE_TC;
 }
 
-/* Does the XDP program make results of this job? */
+/* Can the XDP program complete results of this job? */
 static bool uses_xdp(struct agent *a, const struct saina_job *job)
 {
 	int w;
 
 	for (w = 0; w < job->workers; w++)
-		if (jobs_alive(job, w) && !is_on_tc(a, job, w))
+		if (jobs_alive(job, w) && !has_tc_hook(a, job, w))
 			return true;
 	return false;
 }
 
 /*
- * Whether a worker gets what is redirected is tested until it has shown that, and again
- * when its port comes from tc to XDP: what the tc program answers shows nothing.
+ * Probes test whether redirected frames reach a worker, until it echoes one.  The test is
+ * repeated when its port moves from tc to XDP, because replies of the tc program prove nothing.
  */
-static void test_again(struct worker_aux *aux, bool on_tc)
+static void update_probe(struct worker_aux *aux, bool on_tc)
 {
 	if (on_tc)
-		aux->by_xdp = false;
-	if (!aux->ready || (on_tc ? aux->fast : aux->by_xdp))
+		aux->xdp_works = false;
+	if (!aux->ready || (on_tc ? aux->fast : aux->xdp_works))
 		aux->probe = 0;
 	else if (!aux->probe)
-		aux->probe = ++aux->probes;
+		aux->probe = ++aux->last_probe;
 }
 
-static void choose(struct agent *a, const struct saina_job *job, int w)
+static void choose_path(struct agent *a, const struct saina_job *job, int w)
 {
 	struct worker_aux *aux = jobs_worker(a, job, w);
 	const struct port *p = ports_find(a, job->worker[w].bind.ifindex, NULL);
-	bool on_tc = is_on_tc(a, job, w);
+	bool on_tc = has_tc_hook(a, job, w);
 	struct saina_worker_attrs req = {
 		.has = 1ull << SAINA_A_WORKER_JOB_ID | 1ull << SAINA_A_WORKER_ID |
 		       1ull << SAINA_A_WORKER_RELAY,
 		.job_id = job->id,
 		.id = w,
-		.relay = on_tc ? uses_xdp(a, job) : !aux->by_xdp,
+		.relay = on_tc ? uses_xdp(a, job) : !aux->xdp_works,
 	};
 	const char *name = job->worker[w].name, *port = p ? p->name : "?";
 	struct saina_core_err err;
 
-	test_again(aux, on_tc);
-	/* until it has said READY, what it was admitted with holds */
+	update_probe(aux, on_tc);
+	/* before READY a port with XDP stays as it was admitted */
 	if ((!on_tc && !aux->ready) ||
 	    req.relay == !!(job->worker[w].bind.flags & SAINA_BIND_RELAY))
 		return;
@@ -76,29 +76,29 @@ static void choose(struct agent *a, const struct saina_job *job, int w)
 	else
 		log_limited(&limit, LOG_L_INFO, "job %s: worker %d (%s) is on the fast path",
 			    job->name, w, name);
-	if (plane_worker_set(a, &req, NULL, &err))
+	if (backend_worker_set(a, &req, NULL, &err))
 		log_limited(&limit, LOG_L_ERROR, "job %s: worker %d: %s", job->name, w, err.text);
 }
 
-void path_ready(struct agent *a, const struct saina_job *job, int w, bool fast, uint32_t probe)
+void delivery_ready(struct agent *a, const struct saina_job *job, int w, bool fast, uint32_t probe)
 {
 	struct worker_aux *aux = jobs_worker(a, job, w);
 
 	if (!aux->ready || fast != aux->fast)
-		aux->by_xdp = fast && !is_on_tc(a, job, w);
+		aux->xdp_works = fast && !has_tc_hook(a, job, w);
 	else if (fast && probe && probe == aux->probe)
-		aux->by_xdp = true;
+		aux->xdp_works = true;
 	aux->ready = true;
 	aux->fast = fast;
-	choose(a, job, w);
+	choose_path(a, job, w);
 }
 
-static void replan(struct agent *a, const struct saina_job *job, int w, void *arg)
+static void replan_worker(struct agent *a, const struct saina_job *job, int w, void *arg)
 {
-	choose(a, job, w);
+	choose_path(a, job, w);
 }
 
-void path_replan(struct agent *a)
+void delivery_replan(struct agent *a)
 {
-	jobs_each_alive(a, replan, NULL);
+	jobs_each_alive(a, replan_worker, NULL);
 }

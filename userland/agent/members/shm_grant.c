@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * By reference: which worker of this host has which memory of the data path's
- * (uapi/saina/shm.h).  Who knows a worker's session gets that worker's array and its job's
- * board.  An array is one session's: when that ends, however it ends and whoever says so, the
- * data path forgets array and board, and the next session gets new ones.
+ * Which session has which shared memory of the data path (uapi/saina/shm.h).  Whoever knows a
+ * worker's session gets that worker's input array and its job's ring of results.  An array
+ * belongs to one session: when that ends, for any reason, the data path drops array and ring,
+ * and the next session gets new ones.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/workers/internal.h"
+#include "agent/members/internal.h"
 
 __attribute__((format(printf, 3, 4)))
 static int refuse(struct saina_shm_reply *m, int error, const char *fmt, ...)
@@ -25,17 +25,17 @@ static int refuse(struct saina_shm_reply *m, int error, const char *fmt, ...)
 	return error;
 }
 
-static void forget(struct agent *a, const struct saina_job *job, int w)
+static void revoke_array(struct agent *a, const struct saina_job *job, int w)
 {
-	jobs_worker(a, job, w)->lent = 0;
+	jobs_worker(a, job, w)->shm_session = 0;
 	a->jobs->aux[job->id]->status_due = true;
 	a->jobs->changed = a->jobs->unsaved = true;
 	if (saina_dp_unshare(a->dp, job->id, w))
 		log_error("job %s: %s", job->name, saina_dp_error(a->dp));
 }
 
-int share_lend(struct agent *a, const struct saina_shm_request *q, struct saina_shm_reply *m,
-	       int map[2])
+int shm_grant(struct agent *a, const struct saina_shm_request *q, struct saina_shm_reply *m,
+	      int map[2])
 {
 	const struct saina_job *job = saina_core_job_find(a->jobs->core, 1, q->job, NULL, NULL);
 	struct worker_aux *aux;
@@ -52,27 +52,27 @@ int share_lend(struct agent *a, const struct saina_shm_request *q, struct saina_
 		return refuse(m, -EPERM, "job %s does not work by reference: its operator has not allowed it",
 			      job->name);
 	aux = jobs_worker(a, job, q->worker);
-	if (aux->lent != q->session)
-		forget(a, job, q->worker);
+	if (aux->shm_session != q->session)
+		revoke_array(a, job, q->worker);
 	ret = saina_dp_share(a->dp, job->id, q->worker, map, &m->board);
 	if (ret)
 		return refuse(m, ret, "%s", saina_dp_error(a->dp));
 	m->segments = job->segments;
 	m->pool = job->pool;
 	m->payload = job->payload;
-	if (!aux->lent)
+	if (!aux->shm_session)
 		log_info("job %s: worker %u (%s) has its input array", job->name, q->worker,
 			 job->worker[q->worker].name);
-	aux->lent = q->session;
+	aux->shm_session = q->session;
 	a->jobs->aux[job->id]->status_due = true;
-	/* a start after a crash must know whose it is */
+	/* a restart after a crash must know the owner */
 	jobs_commit(a);
 	return 0;
 }
 
-/* The job began again, with new maps: the worker is to ask for its own, which a board that it
- * has not says to it. */
-static void renew(struct agent *a, const struct saina_job *job, int w)
+/* The job has formed again, with new maps.  STATUS names a ring that the worker does not have,
+ * so that it requests the new ones. */
+static void renew_maps(struct agent *a, const struct saina_job *job, int w)
 {
 	uint32_t board;
 	int map[2];
@@ -80,14 +80,14 @@ static void renew(struct agent *a, const struct saina_job *job, int w)
 	a->jobs->aux[job->id]->status_due = true;
 	if (saina_dp_share(a->dp, job->id, w, map, &board)) {
 		log_error("job %s: %s", job->name, saina_dp_error(a->dp));
-		forget(a, job, w);
+		revoke_array(a, job, w);
 		return;
 	}
 	close(map[0]);
 	close(map[1]);
 }
 
-void share_job_changed(struct agent *a, const struct saina_job *job)
+void shm_job_changed(struct agent *a, const struct saina_job *job)
 {
 	struct worker_aux *aux;
 
@@ -95,16 +95,16 @@ void share_job_changed(struct agent *a, const struct saina_job *job)
 		return;
 	for (int w = 0; w < job->workers; w++) {
 		aux = jobs_worker(a, job, w);
-		if (!aux->lent)
+		if (!aux->shm_session)
 			continue;
-		if (!jobs_alive(job, w) || aux->lent != job->worker[w].bind.session)
-			forget(a, job, w);
+		if (!jobs_alive(job, w) || aux->shm_session != job->worker[w].bind.session)
+			revoke_array(a, job, w);
 		else if (!saina_dp_is_shared(a->dp, job->id, w))
-			renew(a, job, w);
+			renew_maps(a, job, w);
 	}
 }
 
-void share_recall(struct agent *a)
+void shm_revoke_stale(struct agent *a)
 {
 	const struct saina_job *job;
 	struct worker_aux *aux;
@@ -114,13 +114,14 @@ void share_recall(struct agent *a)
 		for (w = 0; job->by_reference && w < job->workers; w++) {
 			aux = jobs_worker(a, job, w);
 			if (!saina_dp_is_shared(a->dp, job->id, w))
-				aux->lent = 0;
-			else if (!jobs_alive(job, w) || aux->lent != job->worker[w].bind.session)
-				forget(a, job, w);
+				aux->shm_session = 0;
+			else if (!jobs_alive(job, w) ||
+				 aux->shm_session != job->worker[w].bind.session)
+				revoke_array(a, job, w);
 		}
 }
 
-uint32_t share_board(struct agent *a, const struct saina_job *job, char *why, size_t size)
+uint32_t shm_results_id(struct agent *a, const struct saina_job *job, char *why, size_t size)
 {
 	uint32_t board;
 
@@ -129,7 +130,7 @@ uint32_t share_board(struct agent *a, const struct saina_job *job, char *why, si
 		return 0;
 	}
 	for (int w = 0; w < job->workers; w++) {
-		if (!jobs_alive(job, w) || jobs_worker(a, job, w)->lent)
+		if (!jobs_alive(job, w) || jobs_worker(a, job, w)->shm_session)
 			continue;
 		snprintf(why, size,
 			 "not in use: worker %d (%s) has not asked for its array; is it on this host, and does it know the socket %s/share?",

@@ -3,17 +3,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/kernel/session.h"
+#include "agent/backend/kernel_client.h"
 #include "agent/log.h"
 #include "ctl/obj.h"
 
-/* The kernel answers before the request is sent off: what is not there then is lost,
- * and nobody else is served meanwhile. */
-#define ANSWER_MS 200
+/* The kernel replies within send(): a reply that is not there is lost.  The wait is short,
+ * because it blocks the whole agent. */
+#define REPLY_MS 200
 
-#define READ_TRIES 20 /* a job that changes all the time is looked at later */
+#define READ_TRIES 20 /* for a job that keeps changing; the caller tries again later */
 
-int kernel_open(struct kernel *k)
+int kernel_client_open(struct kernel_client *k)
 {
 	const char *error;
 	int ret;
@@ -26,27 +26,27 @@ int kernel_open(struct kernel *k)
 		ret = -EIO;
 	}
 	if (!ret) {
-		saina_ctl_patience(k->call, ANSWER_MS);
+		saina_ctl_patience(k->call, REPLY_MS);
 		return 0;
 	}
 	log_error("saina.ko: %s", error);
-	kernel_close(k);
+	kernel_client_close(k);
 	return ret;
 }
 
-void kernel_close(struct kernel *k)
+void kernel_client_close(struct kernel_client *k)
 {
 	saina_ctl_close(k->call);
 	saina_ctl_close(k->sub);
 	k->call = k->sub = NULL;
 }
 
-int kernel_fd(const struct kernel *k)
+int kernel_client_fd(const struct kernel_client *k)
 {
 	return saina_ctl_fd(k->sub);
 }
 
-static int attr_of(const struct saina_attr_class *c, const char *name)
+static int attr_number(const struct saina_attr_class *c, const char *name)
 {
 	unsigned int i;
 
@@ -56,10 +56,10 @@ static int attr_of(const struct saina_attr_class *c, const char *name)
 	return 0;
 }
 
-/* One request with one object; the refusal is the kernel's own. */
-static int ask(struct kernel *k, int cmd, const struct saina_attr_class *c, const void *obj,
-	       int (*cb)(const struct nlmsghdr *nlh, void *arg), void *arg,
-	       struct saina_core_err *err)
+/* Sends a request with one object.  @err: the kernel's message. */
+static int send_request(struct kernel_client *k, int cmd, const struct saina_attr_class *c,
+			const void *obj, int (*cb)(const struct nlmsghdr *nlh, void *arg),
+			void *arg, struct saina_core_err *err)
 {
 	struct nlmsghdr *nlh;
 	int ret;
@@ -70,22 +70,22 @@ static int ask(struct kernel *k, int cmd, const struct saina_attr_class *c, cons
 	ret = saina_ctl_call(k->call, nlh, cb, arg);
 	if (!ret)
 		return 0;
-	return saina_refuse(err, ret, attr_of(c, saina_ctl_error_attr(k->call)), "%s",
+	return saina_refuse(err, ret, attr_number(c, saina_ctl_error_attr(k->call)), "%s",
 			    saina_ctl_error(k->call));
 }
 
 /* Notifications */
 
-struct note {
+struct notification {
 	void (*job)(void *arg, unsigned int id);
 	void (*limits)(void *arg);
 	void *arg;
 };
 
-static int note_cb(const struct nlmsghdr *nlh, void *arg)
+static int notification_cb(const struct nlmsghdr *nlh, void *arg)
 {
 	const struct genlmsghdr *g = mnl_nlmsg_get_payload(nlh);
-	const struct note *n = arg;
+	const struct notification *n = arg;
 	struct saina_worker_attrs w;
 	struct saina_job_attrs job;
 
@@ -98,12 +98,12 @@ static int note_cb(const struct nlmsghdr *nlh, void *arg)
 	return 0;
 }
 
-int kernel_next(struct kernel *k, void (*job)(void *arg, unsigned int id),
-		void (*limits)(void *arg), void *arg)
+int kernel_client_receive(struct kernel_client *k, void (*job)(void *arg, unsigned int id),
+			  void (*limits)(void *arg), void *arg)
 {
-	struct note n = { job, limits, arg };
+	struct notification n = { job, limits, arg };
 
-	return saina_ctl_next(k->sub, 0, note_cb, &n);
+	return saina_ctl_next(k->sub, 0, notification_cb, &n);
 }
 
 /* Reading */
@@ -115,7 +115,7 @@ static int job_cb(const struct nlmsghdr *nlh, void *arg)
 
 static int id_cb(const struct nlmsghdr *nlh, void *arg)
 {
-	const struct note *n = arg;
+	const struct notification *n = arg;
 	struct saina_job_attrs job;
 	int ret = saina_ctl_decode(nlh, &saina_job_class, &job);
 
@@ -124,10 +124,10 @@ static int id_cb(const struct nlmsghdr *nlh, void *arg)
 	return ret;
 }
 
-int kernel_jobs(struct kernel *k, void (*fn)(void *arg, unsigned int id), void *arg,
-		struct saina_core_err *err)
+int kernel_client_each_job(struct kernel_client *k, void (*fn)(void *arg, unsigned int id),
+			   void *arg, struct saina_core_err *err)
 {
-	struct note n = { .job = fn, .arg = arg };
+	struct notification n = { .job = fn, .arg = arg };
 	int i, ret = -EINTR;
 
 	for (i = 0; ret == -EINTR && i < READ_TRIES; i++)
@@ -138,20 +138,20 @@ int kernel_jobs(struct kernel *k, void (*fn)(void *arg, unsigned int id), void *
 	return 0;
 }
 
-static int job_get(struct kernel *k, unsigned int id, struct saina_job_attrs *job)
+static int read_job(struct kernel_client *k, unsigned int id, struct saina_job_attrs *job)
 {
 	struct saina_job_attrs which = { .id = id };
 
 	SAINA_SET(&which, SAINA_A_JOB_ID);
 	memset(job, 0, sizeof(*job));
-	return ask(k, SAINA_CMD_JOB_GET, &saina_job_class, &which, job_cb, job, NULL);
+	return send_request(k, SAINA_CMD_JOB_GET, &saina_job_class, &which, job_cb, job, NULL);
 }
 
-int kernel_job_there(struct kernel *k, unsigned int id)
+int kernel_client_job_exists(struct kernel_client *k, unsigned int id)
 {
 	struct saina_job_attrs job;
 
-	return job_get(k, id, &job);
+	return read_job(k, id, &job);
 }
 
 static int worker_cb(const struct nlmsghdr *nlh, void *arg)
@@ -166,7 +166,7 @@ static int worker_cb(const struct nlmsghdr *nlh, void *arg)
 	return 0;
 }
 
-static int workers_ask(struct kernel *k, struct saina_job *job)
+static int read_workers(struct kernel_client *k, struct saina_job *job)
 {
 	struct saina_worker_attrs which = { .job_id = job->id };
 	struct nlmsghdr *nlh = saina_ctl_msg(k->call, SAINA_CMD_WORKER_GET, 1);
@@ -177,7 +177,7 @@ static int workers_ask(struct kernel *k, struct saina_job *job)
 	return saina_ctl_call(k->call, nlh, worker_cb, job);
 }
 
-static uint64_t active_of(const struct saina_job *job)
+static uint64_t active_mask(const struct saina_job *job)
 {
 	uint64_t active = 0;
 	int w;
@@ -189,26 +189,26 @@ static uint64_t active_of(const struct saina_job *job)
 	return active;
 }
 
-/* A job and its workers are two answers: read until they are of one state. */
-int kernel_job_read(struct kernel *k, unsigned int id, struct saina_job *job)
+/* A job and its workers are two replies: read both until they are consistent. */
+int kernel_client_job_read(struct kernel_client *k, unsigned int id, struct saina_job *job)
 {
 	struct saina_job_attrs before, after;
 	int i, ret;
 
-	ret = job_get(k, id, &before);
+	ret = read_job(k, id, &before);
 	for (i = 0; !ret && i < READ_TRIES; i++) {
 		saina_job_read(&before, job);
 		job->first_round = before.round;
-		ret = workers_ask(k, job);
+		ret = read_workers(k, job);
 		if (ret == -EINTR)
 			ret = 0;
 		if (!ret)
-			ret = job_get(k, id, &after);
+			ret = read_job(k, id, &after);
 		if (ret)
 			break;
 		if (before.generation == after.generation && before.state == after.state &&
 		    before.active == after.active && before.policy_seq == after.policy_seq &&
-		    active_of(job) == after.active)
+		    active_mask(job) == after.active)
 			return 0;
 		before = after;
 	}
@@ -220,12 +220,12 @@ static int limits_cb(const struct nlmsghdr *nlh, void *arg)
 	return saina_ctl_decode(nlh, &saina_limits_class, arg);
 }
 
-int kernel_limits_read(struct kernel *k, struct saina_limits *limits)
+int kernel_client_limits_read(struct kernel_client *k, struct saina_limits *limits)
 {
 	struct saina_limits_attrs l = { 0 };
 	int ret;
 
-	ret = ask(k, SAINA_CMD_LIMITS_GET, &saina_limits_class, NULL, limits_cb, &l, NULL);
+	ret = send_request(k, SAINA_CMD_LIMITS_GET, &saina_limits_class, NULL, limits_cb, &l, NULL);
 	if (!ret)
 		*limits = (struct saina_limits){ l.jobs, l.memory_job, l.memory };
 	return ret;
@@ -233,26 +233,26 @@ int kernel_limits_read(struct kernel *k, struct saina_limits *limits)
 
 /* Changes */
 
-int kernel_job_ask(struct kernel *k, int cmd, const struct saina_job_attrs *req, unsigned int *id,
-		   struct saina_core_err *err)
+int kernel_client_job_request(struct kernel_client *k, int cmd, const struct saina_job_attrs *req,
+			      unsigned int *id, struct saina_core_err *err)
 {
 	struct saina_job_attrs made = { 0 };
 	int ret;
 
-	ret = ask(k, cmd, &saina_job_class, req, id ? job_cb : NULL, &made, err);
+	ret = send_request(k, cmd, &saina_job_class, req, id ? job_cb : NULL, &made, err);
 	if (!ret && id)
 		*id = made.id;
 	return ret;
 }
 
-int kernel_worker_ask(struct kernel *k, int cmd, const struct saina_worker_attrs *req,
-		      struct saina_core_err *err)
+int kernel_client_worker_request(struct kernel_client *k, int cmd,
+				 const struct saina_worker_attrs *req, struct saina_core_err *err)
 {
-	return ask(k, cmd, &saina_worker_class, req, NULL, NULL, err);
+	return send_request(k, cmd, &saina_worker_class, req, NULL, NULL, err);
 }
 
-int kernel_limits_ask(struct kernel *k, const struct saina_limits *limits,
-		      struct saina_core_err *err)
+int kernel_client_limits_set(struct kernel_client *k, const struct saina_limits *limits,
+			     struct saina_core_err *err)
 {
 	struct saina_limits_attrs l = {
 		.jobs = limits->jobs,
@@ -263,5 +263,5 @@ int kernel_limits_ask(struct kernel *k, const struct saina_limits *limits,
 	SAINA_SET(&l, SAINA_A_LIMITS_JOBS);
 	SAINA_SET(&l, SAINA_A_LIMITS_MEMORY_JOB);
 	SAINA_SET(&l, SAINA_A_LIMITS_MEMORY);
-	return ask(k, SAINA_CMD_LIMITS_SET, &saina_limits_class, &l, NULL, NULL, err);
+	return send_request(k, SAINA_CMD_LIMITS_SET, &saina_limits_class, &l, NULL, NULL, err);
 }

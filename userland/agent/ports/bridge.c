@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+/* Finds the bridge, and follows its ports by rtnetlink and OVSDB. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/bridge/bridge.h"
+#include "agent/ports/ports.h"
 
 #define RETRY_MS  1000
-#define ANSWER_MS 5000	/* of OVSDB, at start */
+#define OVSDB_WAIT_MS 5000	/* at start, for the first reply */
 
 static void retry_soon(struct bridge *b)
 {
@@ -20,7 +21,7 @@ static void links_ready(struct source *s, uint32_t events)
 	struct agent *a = s->arg;
 	struct bridge *b = a->bridge;
 
-	/* half of the truth is worse than what was known */
+	/* an incomplete list of links is worse than the previous one */
 	b->links_stale = links_receive(&b->links) != 0;
 	if (b->links.repair) {
 		b->links.repair = false;
@@ -50,7 +51,7 @@ static int links_start(struct agent *a)
 	return ret;
 }
 
-/* OVSDB.  When the server goes away the ports stay as last known. */
+/* OVSDB.  While its server is away the ports stay as last known. */
 
 static int ovsdb_open(struct agent *a)
 {
@@ -89,19 +90,19 @@ static void ovsdb_ready(struct source *s, uint32_t events)
 	retry_soon(a->bridge);
 }
 
-/* The ports have to be known before anything is attached. */
+/* Waits for the list of ports, which has to be known before anything is attached. */
 static int ovsdb_start(struct agent *a)
 {
 	int ret = ovsdb_open(a);
 
 	if (!ret)
-		ret = ovsdb_wait(&a->bridge->ovsdb, ANSWER_MS);
+		ret = ovsdb_wait(&a->bridge->ovsdb, OVSDB_WAIT_MS);
 	if (ret)
 		ovsdb_stop(a);
 	return ret;
 }
 
-static void retry(struct source *s, uint32_t events)
+static void retry_sources(struct source *s, uint32_t events)
 {
 	struct agent *a = s->arg;
 	struct bridge *b = a->bridge;
@@ -178,7 +179,7 @@ static int bridge_start(struct agent *a)
 			  a->cfg.bridge);
 		return -ENODEV;
 	}
-	ports_detach_strangers(a);
+	ports_detach_stale(a);
 	return 0;
 }
 
@@ -190,7 +191,7 @@ int bridge_init(struct agent *a, const struct bridge_ops *ops)
 	b->ops = ops;
 	b->ovsdb.fd = -1;
 	b->ovsdb_source = (struct source){ .fd = -1, .ready = ovsdb_ready, .arg = a };
-	b->retry = (struct source){ .fd = -1, .ready = retry, .arg = a };
+	b->retry = (struct source){ .fd = -1, .ready = retry_sources, .arg = a };
 	ret = loop_timer_add(&a->loop, &b->retry);
 	if (!ret)
 		ret = links_start(a);
@@ -201,7 +202,7 @@ int bridge_init(struct agent *a, const struct bridge_ops *ops)
 	return ret;
 }
 
-/* Leaves the attachments: whether they go is saina_dp_close()'s business. */
+/* Does not detach: saina_dp_close() decides about that. */
 void bridge_uninit(struct agent *a)
 {
 	struct bridge *b = a->bridge;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The program on a port: which hook, attached and switched. */
+/* The program on a port: chooses the hook, attaches, moves, detaches. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/bridge/bridge.h"
+#include "agent/ports/ports.h"
 
-/* A port's mode is where the data path is attached to it. */
+/* A port's mode is the hook of the data path. */
 _Static_assert((int)SAINA_PORT_MODE_NONE == (int)SAINA_DP_NONE, "none");
 _Static_assert((int)SAINA_PORT_MODE_NATIVE == (int)SAINA_DP_NATIVE, "native");
 _Static_assert((int)SAINA_PORT_MODE_GENERIC == (int)SAINA_DP_GENERIC, "generic");
@@ -19,8 +19,8 @@ static const char *const mode_text[] = {
 	[SAINA_PORT_MODE_TC] = "tc",
 };
 
-/* Open vSwitch's userspace datapath gets each frame from a packet socket, which is before
- * tc, but after XDP. */
+/* Open vSwitch's userspace datapath reads frames from a packet socket, which sees them
+ * after XDP but before tc. */
 static bool is_userspace(struct agent *a)
 {
 	struct ovsdb_bridge info;
@@ -29,16 +29,16 @@ static bool is_userspace(struct agent *a)
 	       info.userspace;
 }
 
-bool attach_has_tc(struct agent *a)
+bool ports_have_tc(struct agent *a)
 {
 	return !is_userspace(a);
 }
 
-/* How the port is to be attached, SAINA_PORT_MODE_*.  @why: where others would not expect it. */
-static int choose(struct agent *a, const struct port *p, const char **why)
+/* Return: SAINA_PORT_MODE_* that the port should have; @why: reason, if that is unusual. */
+static int choose_mode(struct agent *a, const struct port *p, const char **why)
 {
 	*why = "";
-	switch (p->asked) {
+	switch (p->hook_requested) {
 	case SAINA_PORT_HOOK_XDP:
 		return SAINA_PORT_MODE_NATIVE;
 	case SAINA_PORT_HOOK_GENERIC:
@@ -58,7 +58,7 @@ static int choose(struct agent *a, const struct port *p, const char **why)
 	return SAINA_PORT_MODE_NATIVE;
 }
 
-/* Found pinned with faults on purpose: they go on. */
+/* Goes on with the faults that an earlier agent injected. */
 static void resume_faults(struct agent *a, struct port *p)
 {
 	struct saina_port_conf conf;
@@ -71,8 +71,8 @@ static void resume_faults(struct agent *a, struct port *p)
 		log_error("port %s: %s", p->name, saina_dp_error(a->dp));
 }
 
-/* @mode: to be attached by.  The text says why that could not be. */
-static int attach(struct agent *a, struct port *p, int mode)
+/* On failure p->text says why. */
+static int attach_hook(struct agent *a, struct port *p, int mode)
 {
 	int ret;
 
@@ -96,14 +96,14 @@ int port_hook_apply(struct agent *a, struct port *p)
 	int before = p->mode, mode, ret = 0;
 	const char *why;
 
-	mode = choose(a, p, &why);
+	mode = choose_mode(a, p, &why);
 	if (mode != before)
-		ret = attach(a, p, mode);
-	if (ret && mode == SAINA_PORT_MODE_TC && p->asked == SAINA_PORT_HOOK_AUTO) {
+		ret = attach_hook(a, p, mode);
+	if (ret && mode == SAINA_PORT_MODE_TC && p->hook_requested == SAINA_PORT_HOOK_AUTO) {
 		snprintf(tried, sizeof(tried), "XDP because of: %.110s", p->text);
 		why = tried;
 		mode = SAINA_PORT_MODE_NATIVE;
-		ret = mode != before ? attach(a, p, mode) : 0;
+		ret = mode != before ? attach_hook(a, p, mode) : 0;
 	}
 	if (ret)
 		return ret;
@@ -117,12 +117,12 @@ int port_hook_apply(struct agent *a, struct port *p)
 	return 0;
 }
 
-/* A new port, or one that could not be attached. */
-void attach_port(struct agent *a, struct port *p)
+/* For a new port, or one that could not be attached before. */
+void port_attach(struct agent *a, struct port *p)
 {
 	p->mode = (int)saina_dp_hook(a->dp, p->ifindex);
 	if (p->mode != SAINA_PORT_MODE_NONE) {
-		/* ports_hooks_apply() when it is known which hook was asked for */
+		/* ports_hooks_apply() moves it when the requested hook has been restored */
 		resume_faults(a, p);
 		log_info("port %s: taken over (driver %s, MTU %u, %s)", p->name, p->driver, p->mtu,
 			 mode_text[p->mode]);
@@ -132,7 +132,7 @@ void attach_port(struct agent *a, struct port *p)
 		log_warn("port %s: not attached, nobody can join from it: %s", p->name, p->text);
 }
 
-void detach_port(struct agent *a, struct port *p)
+void port_detach(struct agent *a, struct port *p)
 {
 	int ret = saina_dp_detach(a->dp, p->ifindex);
 
