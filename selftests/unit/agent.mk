@@ -6,8 +6,8 @@ AGENT_TESTS := $(addprefix $(B)/selftests/,state_test links_test peer_guard_test
 
 $(B)/selftests/state_test: selftests/unit/state_test.c $(JOBCORE_SRCS) \
 		$(addprefix userland/agent/control/,state_parse.c decode.c) userland/ctl/obj.c
-$(B)/selftests/links_test: selftests/unit/links_test.c userland/net/links.c userland/net/ask.c
-$(B)/selftests/links_test: SANITIZE += -Wl,--wrap=net_ask
+$(B)/selftests/links_test: selftests/unit/links_test.c userland/net/links.c userland/net/request.c
+$(B)/selftests/links_test: SANITIZE += -Wl,--wrap=net_request
 
 $(B)/selftests/peer_guard_test: selftests/unit/peer_guard_test.c userland/agent/peer_guard.c
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Connections of hostile processes: no descriptor that one sends gets into this process, and
- * nothing waits for what one is of.  What is sent is a TCP socket with unsent bytes and
- * SO_LINGER of an hour, so whoever drops its last reference waits for an hour, and the test
- * fails by its limit.
+ * Connections of hostile processes: no descriptor that they send is installed in this process,
+ * and this process never waits for the file of one.  The tests send a TCP socket with unsent
+ * bytes and an SO_LINGER of an hour: dropping its last reference takes an hour, and the test
+ * fails by its time limit.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -76,7 +76,7 @@ static int lingering(void)
 	return c;
 }
 
-/* A message of @len bytes, with two descriptors of @fd if that is one. */
+/* A message of @len bytes, with two copies of descriptor @fd, if that is >= 0. */
 static int put(int c, size_t len, int fd)
 {
 	union {
@@ -130,7 +130,7 @@ static int hostile(const char *messages)
 	return fd;
 }
 
-/* All that is kept is closed, by children that end. */
+/* Children close all kept connections, and exit. */
 static void all_gone(void)
 {
 	bool left;
@@ -151,7 +151,7 @@ static void a_question(void **state)
 
 	assert_int_equal(peer_receive(fd, buf, sizeof(buf)), 16);
 	assert_string_equal(buf, "question");
-	assert_int_equal(peer_receive(fd, buf, 4), 16); /* more than there is room for */
+	assert_int_equal(peer_receive(fd, buf, 4), 16); /* longer than the buffer */
 	assert_int_equal(peer_receive(fd, buf, sizeof(buf)), 0);
 	peer_close(&s, fd);
 	assert_int_equal(peer_accept(&s, listener, &(struct ucred){ 0 }), -EAGAIN);
@@ -184,7 +184,7 @@ static void with_descriptors(void **state)
 		}
 }
 
-/* The first call on such a socket fails, though messages wait. */
+/* A socket error is reported before the messages in the queue. */
 static void after_an_error(void **state)
 {
 	int before = descriptors(), fd, c;
@@ -238,7 +238,7 @@ static void guarded(void **state)
 	int c;
 
 	unlink(path);
-	listener = peer_listen(path, 16);
+	listener = peer_listen(path, SOCK_SEQPACKET, 16);
 	assert_true(listener >= 0);
 	c = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
 	if (peer_refuse_descriptors(listener)) {
@@ -258,11 +258,11 @@ static void guarded(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		statement("untrusted peers: messages, their lengths and the end are told apart", a_question),
-		statement("untrusted peers: no descriptor is installed or waited for, whether it is read or not", with_descriptors),
+		statement("untrusted peers: messages, their lengths and the end of a connection are distinguished", a_question),
+		statement("untrusted peers: no descriptor is installed or waited for, whether its message is read or not", with_descriptors),
 		statement("untrusted peers: descriptors are found behind an error of the socket", after_an_error),
-		statement("untrusted peers: what nobody accepted is closed without waiting", not_accepted),
-		statement("untrusted peers: the kernel refuses descriptors, if it can", guarded),
+		statement("untrusted peers: connections that were not accepted are closed without waiting", not_accepted),
+		statement("untrusted peers: the kernel refuses descriptors if it supports that", guarded),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The state file of sainad: what a whole one says, and that of one that was cut or
- * damaged what comes before the damage is understood, and no byte beyond it read.
+ * The state file of sainad: a complete file is read; of a cut or damaged one, what precedes
+ * the damage is used, and no byte beyond the end is read.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -55,7 +55,7 @@ static void put_worker(int job, int w)
 		mnl_attr_put_u32(nlh, SAINA_A_WORKER_ROUND, 70);
 	end(nlh);
 	nlh = start(STATE_CMD_WORKER);
-	/* worker 0 as an earlier version wrote it */
+	/* worker 0 in the format of earlier versions */
 	sw = mnl_nlmsg_put_extra_header(nlh, w ? sizeof(*sw) : offsetof(struct state_worker, shm_session));
 	sw->nonce = 4711 + w;
 	sw->worker = w;
@@ -64,7 +64,7 @@ static void put_worker(int job, int w)
 	end(nlh);
 }
 
-static struct nlattr *policy_k; /* of the policy that waits, of the job put last */
+static struct nlattr *policy_k; /* of the pending policy of the last job */
 
 /* from round 500 on fastest:k=1 */
 static void put_waiting_policy(struct nlmsghdr *nlh)
@@ -126,7 +126,7 @@ static int make_file(void **state)
 	return 0;
 }
 
-/* As state_load() does: a copy of exactly that length, and 8 bytes behind it. */
+/* As state_load(): a copy of exactly that length, followed by 8 bytes. */
 static int parse(struct saved *s, const char *from, size_t n)
 {
 	char *copy = calloc(1, n + 8);
@@ -197,7 +197,7 @@ static void unknown_message_in_the_middle(void **state)
 	free(s.job);
 }
 
-/* The job is there without it, and so is what comes after it. */
+/* The job is read without its policy, and so is what follows it. */
 static void expect_left_out(const char *why)
 {
 	struct saved s;
@@ -255,7 +255,7 @@ int main(void)
 		statement_with("state file: a whole file gives its limits, jobs and workers", whole_file, make_file, NULL),
 		statement_with("state file: a file that is cut at any byte gives the jobs before the cut", cut_at_every_byte, make_file, NULL),
 		statement_with("state file: an unknown message keeps the jobs before it", unknown_message_in_the_middle, make_file, NULL),
-		statement_with("state file: a waiting policy that is damaged is left out of its job, and nothing else is lost", damaged_waiting_policy, make_file, NULL),
+		statement_with("state file: a damaged pending policy is dropped, and nothing else is lost", damaged_waiting_policy, make_file, NULL),
 		statement_with("state file: random damage is not read beyond the end of the file", random_damage, make_file, NULL),
 	};
 

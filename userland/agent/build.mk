@@ -7,13 +7,13 @@ JOBCORE_SRCS	:= $(addprefix kmod/core/,table.c check.c schedule.c worker.c memor
 		   userland/agent/backend/adopt.c
 
 SAINAD_SRCS	:= $(addprefix userland/agent/,main.c args.c process.c config.c log.c loop.c jobs.c runtime.c peer_guard.c \
-		   ports/bridge.c ports/ports.c ports/attach.c \
-		   members/members.c members/ctrl_socket.c members/admit.c members/reply.c members/liveness.c \
-		   members/delivery.c members/relay.c members/shm_grant.c members/shm_server.c members/diagnose.c members/numerics.c \
+		   ports/bridge.c ports/sync.c ports/attach.c \
+		   members/tick.c members/changes.c members/ctrl_socket.c members/admit.c members/reply.c members/liveness.c members/straggler.c \
+		   members/delivery.c members/shm_grant.c members/shm_server.c members/diagnose.c members/numerics.c \
 		   control/client.c control/server.c control/request.c control/encode.c control/decode.c \
 		   control/state.c control/state_parse.c control/restore.c control/events.c \
 		   metrics/http.c metrics/snapshot.c metrics/families.c \
-		   backend/kernel_client.c backend/kernel.c backend/backend.c)
+		   backend/choose.c backend/local.c backend/kernel.c backend/kernel_client.c)
 
 $(B)/sainad: $(call objs,$(SAINAD_SRCS) $(JOBCORE_SRCS)) $(B)/libsainadp.a $(B)/libsainactl.a $(NET_LIB)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(DP_LDLIBS) $(NET_LDLIBS) -lconfig -lmicrohttpd -lpthread

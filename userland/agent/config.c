@@ -339,7 +339,7 @@ static int field_set(struct config_error *c, const config_setting_t *s, const st
 		if (f->type == FIELD_POLICY) {
 			if (saina_policy_parse(text, 0, &policy, &err))
 				return set_error(c, line, "%s", err.text);
-			saina_policy_ask(&policy, to);
+			saina_policy_to_attrs(&policy, to);
 			return 0;
 		}
 		if (strlen(text) > f->size)

@@ -25,8 +25,8 @@ static void job_event(struct agent *a, const struct saina_event *ev, const char 
 {
 	const struct saina_job *job;
 
-	/* another client of saina.ko may have admitted it */
-	if (ev->type == SAINA_EV_WORKER_JOINED && a->backend->kernel) {
+	/* another client of the backend may have admitted it */
+	if (ev->type == SAINA_EV_WORKER_JOINED) {
 		job = saina_core_job_find(a->jobs->core, 1, ev->job, NULL, NULL);
 		if (job)
 			liveness_heard(a, job, ev->worker);
@@ -122,14 +122,14 @@ static int dp_init(struct agent *a, bool fresh)
 		.object = a->cfg.object[0] ? a->cfg.object : NULL,
 		.pin_dir = a->cfg.bpffs,
 		.fresh = fresh,
-		.kernel = a->backend->kernel,
+		.kernel = a->backend->ops->uses_module,
 		.log = dp_log,
 	};
 	int ret = saina_dp_open(&a->dp, &opts);
 
 	if (ret) {
 		log_error("data path: %s", a->dp ? saina_dp_error(a->dp) : strerror(-ret));
-		if (a->backend->kernel)
+		if (opts.kernel)
 			log_error("this program uses saina.ko: is the module of this version and built with BTF? See `saina doctor`. rmmod saina, or control_plane = \"agent\", avoids it");
 		if (a->dp)
 			saina_dp_close(a->dp, false);

@@ -21,7 +21,7 @@ int peer_refuse_descriptors(int listener)
 	return setsockopt(listener, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off));
 }
 
-int peer_listen(const char *path, int backlog)
+int peer_listen(const char *path, int type, int backlog)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	int ret, fd;
@@ -29,10 +29,16 @@ int peer_listen(const char *path, int backlog)
 	if (strlen(path) >= sizeof(addr.sun_path))
 		return -ENAMETOOLONG;
 	strcpy(addr.sun_path, path);
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
 	peer_refuse_descriptors(fd);
+	if (!connect(fd, (struct sockaddr *)&addr, sizeof(addr)) || errno == EAGAIN) {
+		close(fd);
+		return -EADDRINUSE;
+	}
+	if (errno == ECONNREFUSED)
+		unlink(path);
 	if (!bind(fd, (struct sockaddr *)&addr, sizeof(addr)) && !chmod(path, 0666) &&
 	    !listen(fd, backlog))
 		return fd;

@@ -34,8 +34,11 @@ struct peer_guard {
 	uint64_t foreign;
 };
 
-/* Listens at @path, where everybody may connect.  Return: the socket or a negative errno. */
-int peer_listen(const char *path, int backlog);
+/*
+ * Listens at @path, where everybody may connect; @type: SOCK_SEQPACKET or SOCK_STREAM.  Replaces
+ * a socket that nobody listens at.  Return: the socket or a negative errno.
+ */
+int peer_listen(const char *path, int type, int backlog);
 /* Makes the kernel refuse descriptors sent to @listener.  Return: 0, or -1 and errno. */
 int peer_refuse_descriptors(int listener);
 /*

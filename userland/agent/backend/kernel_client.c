@@ -26,7 +26,7 @@ int kernel_client_open(struct kernel_client *k)
 		ret = -EIO;
 	}
 	if (!ret) {
-		saina_ctl_patience(k->call, REPLY_MS);
+		saina_ctl_set_timeout(k->call, REPLY_MS);
 		return 0;
 	}
 	log_error("saina.ko: %s", error);

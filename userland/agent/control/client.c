@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <libmnl/libmnl.h>
 #include <sys/socket.h>
 
 #include "agent/control/client.h"

@@ -42,14 +42,14 @@ static void job_rt(struct agent *a, const struct saina_job *job, struct saina_jo
 
 void encode_job(struct msg *m, struct agent *a, const struct saina_job *job, bool tokens)
 {
-	const struct detached_job *detached = a->backend->detached[job->id];
+	const struct detached_job *detached = backend_detached(a, job->id);
 	struct saina_job_attrs o;
 	char why[SAINA_TEXT_LEN];
 
 	saina_job_show(job, tokens, &o);
 	job_rt(a, job, &o);
 	if (job->by_reference && a->jobs->aux[job->id]) {
-		shm_results_id(a, job, why, sizeof(why));
+		shm_output_id(a, job, why, sizeof(why));
 		SAINA_PUT_TEXT(&o, SAINA_A_JOB_REFERENCE, reference, why);
 	}
 	if (detached)
@@ -195,8 +195,7 @@ void encode_limits(struct msg *m, struct agent *a)
 {
 	struct saina_limits_attrs o;
 
-	saina_limits_show(a->jobs->core,
-			  a->backend->kernel ? SAINA_PLANE_KERNEL : SAINA_PLANE_AGENT, &o);
+	saina_limits_show(a->jobs->core, a->backend->ops->owner, &o);
 	saina_ctl_encode(m->nlh, &saina_limits_class, &o);
 }
 

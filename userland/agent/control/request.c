@@ -11,6 +11,7 @@
 #include "agent/control/client.h"
 #include "agent/control/request.h"
 #include "core/os.h"
+#include "core/show.h"
 
 #define MORE 1
 #define DUMP_BUDGET 128 /* parts of a dump in one turn of the loop */
@@ -387,12 +388,7 @@ static int limits_set(struct request *rq)
 	int ret;
 
 	saina_core_limits_get(rq->a->jobs->core, &limits, NULL, NULL);
-	if (SAINA_HAS(req, SAINA_A_LIMITS_JOBS))
-		limits.jobs = req->jobs;
-	if (SAINA_HAS(req, SAINA_A_LIMITS_MEMORY_JOB))
-		limits.memory_job = req->memory_job;
-	if (SAINA_HAS(req, SAINA_A_LIMITS_MEMORY))
-		limits.memory = req->memory;
+	saina_limits_merge(&limits, req);
 	ret = backend_limits_set(rq->a, &limits, &rq->err);
 	control_flush(rq->a);
 	return ret;

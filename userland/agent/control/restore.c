@@ -99,7 +99,8 @@ bool state_has_running_local(const struct saved *s)
 
 bool state_of_other_backend(const struct agent *a, const struct saved *s)
 {
-	return s && a->backend->kernel != (s->backend == SAINA_PLANE_KERNEL);
+	return s &&
+	       (a->backend->ops->owner == SAINA_PLANE_KERNEL) != (s->backend == SAINA_PLANE_KERNEL);
 }
 
 /* Restores what the agent knows of workers.  Time without an agent does not count as silence. */
@@ -155,7 +156,7 @@ static int restore_mirrored(struct agent *a, const struct saved_job *from)
 static void log_dropped(const struct saina_job *job, unsigned int attr, const char *why)
 {
 	log_error("job %s: %s cannot be taken over: %s", job->name,
-		  attr == SAINA_A_JOB_K_SET ? "k as it was set" : "the policy that waits", why);
+		  attr == SAINA_A_JOB_K_SET ? "k as it was set" : "the pending policy", why);
 }
 
 static int restore_own(struct agent *a, const struct saved_job *from)
@@ -192,7 +193,7 @@ static void readd_schedule(struct agent *a, const struct saina_job *old)
 	}
 	if (old->k_set)
 		SAINA_PUT(&k, SAINA_A_JOB_K_SET, k_set, old->k_set);
-	if (old->controlled && !a->backend->kernel)
+	if (old->controlled && !a->backend->ops->keeps_jobs)
 		SAINA_PUT(&k, SAINA_A_JOB_CONTROLLER, controller, 1);
 	if (k.has != 1ull << SAINA_A_JOB_ID && backend_job_set(a, &k, &err))
 		log_dropped(old, SAINA_A_JOB_K_SET, err.text);
@@ -255,17 +256,17 @@ static void restore_ports(struct agent *a, const struct saved *s)
 void state_restore(struct agent *a, const struct saved *s)
 {
 	bool rounds = saina_dp_taken_over(a->dp), other = state_of_other_backend(a, s);
+	bool kept = a->backend->ops->keeps_jobs;
 	struct saina_core_err err;
 	int i, alive = 0;
 
 	restore_ports(a, s);
-	if (s && s->has_limits && !a->backend->kernel &&
-	    saina_core_limits_set(a->jobs->core, &s->limits, &err))
+	if (s && s->has_limits && !kept && saina_core_limits_set(a->jobs->core, &s->limits, &err))
 		log_error("limits: cannot be taken over: %s", err.text);
 	for (i = 0; s && i < s->n; i++) {
 		const struct saved_job *v = &s->job[i];
 
-		if (a->backend->kernel && !other) {
+		if (kept && !other) {
 			alive += restore_mirrored(a, v);
 			continue;
 		}
@@ -278,8 +279,8 @@ void state_restore(struct agent *a, const struct saved *s)
 	}
 	if (s && s->n && other)
 		log_warn("%d jobs of %s are %s from now on: their workers have to join again", s->n,
-			 a->backend->kernel ? "this agent" : "the kernel",
-			 a->backend->kernel ? "the kernel's" : "this agent's");
+			 kept ? "this agent" : "the kernel",
+			 kept ? "the kernel's" : "this agent's");
 	else if (s && s->n && !rounds)
 		log_warn("%d jobs are known from before, but the data path is gone: workers have to join again",
 			 s->n);
@@ -290,6 +291,6 @@ void state_restore(struct agent *a, const struct saved *s)
 	shm_revoke_stale(a);
 	members_end_unreachable(a);
 	liveness_replan(a);
-	if (s && !a->backend->kernel)
+	if (s && !kept)
 		control_await_controllers(a);
 }

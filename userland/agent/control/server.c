@@ -4,14 +4,11 @@
  * root and the admin group may change things.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <grp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 
 #include "agent/control/client.h"
 #include "agent/control/request.h"
@@ -133,9 +130,8 @@ static void control_turn(struct source *s, uint32_t events)
 int control_init(struct agent *a)
 {
 	struct control *s = a->control;
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	const struct group *group;
-	int ret;
+	int ret, fd;
 
 	if (a->cfg.admin_group[0]) {
 		group = getgrnam(a->cfg.admin_group);
@@ -147,30 +143,19 @@ int control_init(struct agent *a)
 		s->admin_gid = group->gr_gid;
 		s->has_admin_gid = true;
 	}
-	memcpy(addr.sun_path, a->cfg.control, sizeof(addr.sun_path));
-	s->source = (struct source){ .ready = accept_client, .arg = a };
-	s->source.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (s->source.fd < 0)
-		return -errno;
-	peer_refuse_descriptors(s->source.fd);
-	/* the lock excludes another agent in this runtime directory, connect() one that
-	 * listens here and has another: a socket that is left may be removed */
-	if (!connect(s->source.fd, (struct sockaddr *)&addr, sizeof(addr))) {
+	/* the lock excludes another agent in this runtime directory, but not one that has
+	 * another directory and listens here */
+	fd = peer_listen(a->cfg.control, SOCK_SEQPACKET, 64);
+	if (fd == -EADDRINUSE)
 		log_error("control: somebody else listens at %s: set another path", a->cfg.control);
-		ret = -EADDRINUSE;
-		goto err_close;
-	}
-	if (errno == ECONNREFUSED)
-		unlink(a->cfg.control);
-	if (bind(s->source.fd, (struct sockaddr *)&addr, sizeof(addr)) ||
-	    chmod(a->cfg.control, 0666) || listen(s->source.fd, 64)) {
-		ret = -errno;
-		log_error("control: %s: %s", a->cfg.control, strerror(errno));
-		goto err_close;
-	}
+	else if (fd < 0)
+		log_error("control: %s: %s", a->cfg.control, strerror(-fd));
+	if (fd < 0)
+		return fd;
+	s->source = (struct source){ .fd = fd, .ready = accept_client, .arg = a };
 	ret = loop_init(&s->loop);
 	if (ret)
-		goto err_unlink;
+		goto err_close;
 	s->turn = (struct source){ .fd = s->loop.epoll, .ready = control_turn, .arg = s };
 	ret = loop_add(&s->loop, &s->source, EPOLLIN | EPOLLET);
 	if (!ret)
@@ -186,10 +171,9 @@ err_turn:
 	loop_del(&a->loop, &s->turn);
 err_loop:
 	loop_uninit(&s->loop);
-err_unlink:
-	unlink(a->cfg.control);
 err_close:
-	close(s->source.fd);
+	unlink(a->cfg.control);
+	close(fd);
 	s->source.fd = -1;
 	return ret;
 }

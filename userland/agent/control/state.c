@@ -41,7 +41,7 @@ static int write_backend(FILE *f, struct agent *a)
 
 	msg_start(&m, STATE_CMD_BACKEND, 0, 0);
 	owner = mnl_nlmsg_put_extra_header(m.nlh, sizeof(*owner));
-	*owner = a->backend->kernel ? SAINA_PLANE_KERNEL : SAINA_PLANE_AGENT;
+	*owner = a->backend->ops->owner;
 	return write_msg(f, m.nlh);
 }
 

@@ -87,7 +87,7 @@ static bool find_port(struct agent *a, const struct sender *from, const struct s
 {
 	const struct port *p;
 
-	if (saina_dp_learned_take(a->dp, from->addr.sin_addr.s_addr, from->addr.sin_port, nonce,
+	if (saina_dp_join_src_pop(a->dp, from->addr.sin_addr.s_addr, from->addr.sin_port, nonce,
 				  place)) {
 		reply_refuse(
 			a, from, h, nonce, SAINA_REFUSE_PORT,

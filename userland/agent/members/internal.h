@@ -38,14 +38,28 @@ void reply_job_gone(struct agent *a, const struct saina_job *job);
 /* READY has arrived.  @fast: it says that replies of the data path arrive; @probe: the id
  * that it echoes, 0: none. */
 void delivery_ready(struct agent *a, const struct saina_job *job, int w, bool fast, uint32_t probe);
-
-/* relay.c */
 int delivery_init(struct agent *a);
 void delivery_uninit(struct agent *a);
 
 /* liveness.c */
-int liveness_init(struct agent *a);
-void liveness_uninit(struct agent *a);
+/* No worker dies because the agent was not scheduled: such time does not count as silence. */
+void liveness_discount_stall(struct agent *a);
+/* Declares a live worker dead that has been silent for too long. */
+void liveness_check(struct agent *a, const struct saina_job *job, int w);
+/* Return: sum of the counters that only the worker itself can have caused. */
+uint64_t liveness_signs(const struct saina_counters *c);
+
+/* straggler.c */
+/* Progress of a job since the last check. */
+struct progress {
+	uint32_t rounds;
+	unsigned int k;
+};
+
+struct progress straggler_progress(struct agent *a, const struct saina_job *job);
+/* Once a second, with the counters of a live worker. */
+void straggler_check(struct agent *a, const struct saina_job *job, int w, struct progress p,
+		     const struct saina_counters *c);
 
 /* diagnose.c */
 /* A heartbeat has a report. */

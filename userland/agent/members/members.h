@@ -2,12 +2,14 @@
 /*
  * Members: the workers of the jobs, from admission to death.
  *
+ *	tick.c         runs all checks periodically
+ *	changes.c      carries changes of jobs and ports to workers
  *	ctrl_socket.c  the UDP socket of control messages, and their checks
  *	admit.c        JOIN: who is admitted, as which worker
  *	reply.c        WELCOME, STATUS and REFUSE
- *	delivery.c     which way results take to a worker
- *	relay.c        the slow way, and events of the data path
- *	liveness.c     alive, slow or dead
+ *	delivery.c     which way results take to a worker; the relay; events of the data path
+ *	liveness.c     alive or dead
+ *	straggler.c    late gradients; slow or not
  *	diagnose.c     alive, but nothing arrives
  *	numerics.c     NaN, infinity, scales that are too coarse
  *	shm_server.c   socket where workers of this host request shared memory
@@ -35,15 +37,13 @@ struct ctrl_socket {
 
 /**
  * struct liveness
+ * @period_ms: of the tick, 0: no worker is alive
  * @last: time of the last tick
- * @slow_check: time of the last check for stragglers
  * @held_up_ns: time in which the agent was not scheduled, in @held_up_times stalls
  */
 struct liveness {
-	struct source timer;
 	unsigned int period_ms;
 	uint64_t last;
-	uint64_t slow_check;
 	uint64_t held_up_ns, held_up_times;
 };
 
@@ -74,7 +74,14 @@ struct shm_server {
 	uint64_t counts[SHM_COUNTS];
 };
 
+/**
+ * struct members
+ * @tick: timer of all checks
+ * @counters_read: time of the last check of all counters
+ */
 struct members {
+	struct source tick;
+	uint64_t counters_read;
 	struct ctrl_socket ctrl;
 	struct liveness liveness;
 	struct delivery delivery;
@@ -100,7 +107,7 @@ void delivery_replan(struct agent *a);
 
 /* Id of the results ring, if all live workers of the job map it; 0: results come in frames.
  * @why: explanation for the user. */
-uint32_t shm_results_id(struct agent *a, const struct saina_job *job, char *why, size_t size);
+uint32_t shm_output_id(struct agent *a, const struct saina_job *job, char *why, size_t size);
 /* After a start: revokes memory of sessions that are over. */
 void shm_revoke_stale(struct agent *a);
 

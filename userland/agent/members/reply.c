@@ -142,7 +142,7 @@ void reply_status(struct agent *a, const struct saina_job *job, int w)
 	memset(&msg, 0, sizeof(msg));
 	fill_header(&msg.hdr, SAINA_MSG_STATUS, job->id, w, job->worker[w].bind.session);
 	msg.hdr.segment = htole32(jobs_worker(a, job, w)->probe);
-	msg.hdr.aux = htole32(shm_results_id(a, job, why, sizeof(why)));
+	msg.hdr.aux = htole32(shm_output_id(a, job, why, sizeof(why)));
 	msg.hdr.k = 1 + parts;
 	msg.hdr.contributors = parts ? w % parts : 0;
 	msg.body.active = htole64(job->active);

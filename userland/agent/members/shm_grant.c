@@ -30,7 +30,7 @@ static void revoke_array(struct agent *a, const struct saina_job *job, int w)
 	jobs_worker(a, job, w)->shm_session = 0;
 	a->jobs->aux[job->id]->status_due = true;
 	a->jobs->changed = a->jobs->unsaved = true;
-	if (saina_dp_unshare(a->dp, job->id, w))
+	if (saina_dp_shm_revoke(a->dp, job->id, w))
 		log_error("job %s: %s", job->name, saina_dp_error(a->dp));
 }
 
@@ -54,7 +54,7 @@ int shm_grant(struct agent *a, const struct saina_shm_request *q, struct saina_s
 	aux = jobs_worker(a, job, q->worker);
 	if (aux->shm_session != q->session)
 		revoke_array(a, job, q->worker);
-	ret = saina_dp_share(a->dp, job->id, q->worker, map, &m->board);
+	ret = saina_dp_shm_grant(a->dp, job->id, q->worker, map, &m->board);
 	if (ret)
 		return refuse(m, ret, "%s", saina_dp_error(a->dp));
 	m->segments = job->segments;
@@ -74,11 +74,11 @@ int shm_grant(struct agent *a, const struct saina_shm_request *q, struct saina_s
  * so that it requests the new ones. */
 static void renew_maps(struct agent *a, const struct saina_job *job, int w)
 {
-	uint32_t board;
+	uint32_t results;
 	int map[2];
 
 	a->jobs->aux[job->id]->status_due = true;
-	if (saina_dp_share(a->dp, job->id, w, map, &board)) {
+	if (saina_dp_shm_grant(a->dp, job->id, w, map, &results)) {
 		log_error("job %s: %s", job->name, saina_dp_error(a->dp));
 		revoke_array(a, job, w);
 		return;
@@ -99,7 +99,7 @@ void shm_job_changed(struct agent *a, const struct saina_job *job)
 			continue;
 		if (!jobs_alive(job, w) || aux->shm_session != job->worker[w].bind.session)
 			revoke_array(a, job, w);
-		else if (!saina_dp_is_shared(a->dp, job->id, w))
+		else if (!saina_dp_shm_is_granted(a->dp, job->id, w))
 			renew_maps(a, job, w);
 	}
 }
@@ -113,7 +113,7 @@ void shm_revoke_stale(struct agent *a)
 	for (id = 0; (job = saina_core_job_next(a->jobs->core, id)); id = job->id + 1)
 		for (w = 0; job->by_reference && w < job->workers; w++) {
 			aux = jobs_worker(a, job, w);
-			if (!saina_dp_is_shared(a->dp, job->id, w))
+			if (!saina_dp_shm_is_granted(a->dp, job->id, w))
 				aux->shm_session = 0;
 			else if (!jobs_alive(job, w) ||
 				 aux->shm_session != job->worker[w].bind.session)
@@ -121,9 +121,9 @@ void shm_revoke_stale(struct agent *a)
 		}
 }
 
-uint32_t shm_results_id(struct agent *a, const struct saina_job *job, char *why, size_t size)
+uint32_t shm_output_id(struct agent *a, const struct saina_job *job, char *why, size_t size)
 {
-	uint32_t board;
+	uint32_t results;
 
 	if (!job->by_reference) {
 		snprintf(why, size, "not allowed for this job");
@@ -137,7 +137,7 @@ uint32_t shm_results_id(struct agent *a, const struct saina_job *job, char *why,
 			 w, job->worker[w].name, a->cfg.runtime_dir);
 		return 0;
 	}
-	board = job->active ? saina_dp_board(a->dp, job->id) : 0;
-	snprintf(why, size, board ? "in use" : "not in use: no worker is alive");
-	return board;
+	results = job->active ? saina_dp_shm_output_id(a->dp, job->id) : 0;
+	snprintf(why, size, results ? "in use" : "not in use: no worker is alive");
+	return results;
 }

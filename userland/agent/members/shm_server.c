@@ -228,7 +228,7 @@ int shm_server_init(struct agent *a)
 	socket_path(a, path, sizeof(path));
 	unlink(path);
 	/* everybody may connect, but only a valid session gets memory */
-	s->listener.fd = peer_listen(path, BACKLOG);
+	s->listener.fd = peer_listen(path, SOCK_SEQPACKET, BACKLOG);
 	if (s->listener.fd == -ENAMETOOLONG) {
 		log_warn(
 			"by reference: the name %s is too long for a socket: no job can work by reference",

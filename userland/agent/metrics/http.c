@@ -16,8 +16,6 @@
 #include <microhttpd.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 
 #include "agent/metrics/internal.h"
 
@@ -218,38 +216,6 @@ static enum MHD_Result handle_request(void *cls, struct MHD_Connection *c, const
 
 /* Where to listen */
 
-static int listen_unix(struct metrics *m, const char *path)
-{
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	int fd, probe, ret;
-
-	if (strlen(path) >= sizeof(addr.sun_path))
-		return -ENAMETOOLONG;
-	strcpy(addr.sun_path, path);
-	probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (probe < 0)
-		return -errno;
-	/* remove a socket that nobody listens at any more */
-	ret = connect(probe, (struct sockaddr *)&addr, sizeof(addr)) ? -errno : 0;
-	close(probe);
-	if (!ret || ret == -EAGAIN)
-		return -EADDRINUSE;
-	if (ret == -ECONNREFUSED)
-		unlink(path);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return -errno;
-	peer_refuse_descriptors(fd);
-	if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) || chmod(path, 0666) ||
-	    listen(fd, CONNECTIONS)) {
-		ret = -errno;
-		close(fd);
-		return ret;
-	}
-	strcpy(m->path, path);
-	return fd;
-}
-
 static int listen_tcp(const char *address, unsigned int port)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(port) };
@@ -277,9 +243,14 @@ static int listen_at(struct metrics *m, const char *where)
 {
 	char address[CONFIG_SOCKET_MAX];
 	unsigned int port;
+	int fd;
 
-	if (!strncmp(where, "unix:", 5))
-		return listen_unix(m, where + 5);
+	if (!strncmp(where, "unix:", 5)) {
+		fd = peer_listen(where + 5, SOCK_STREAM, CONNECTIONS);
+		if (fd >= 0)
+			strcpy(m->path, where + 5);
+		return fd;
+	}
 	if (config_host_port(where, address, sizeof(address), &port))
 		return -EINVAL;
 	return listen_tcp(address, port);

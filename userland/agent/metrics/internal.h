@@ -65,7 +65,8 @@ struct snapshot {
 	int users;
 	uint64_t taken_at;
 	double up;		/* seconds */
-	bool kernel, taken_over;
+	const char *backend;
+	bool taken_over;
 	uint64_t held_up_ns, held_up_times;
 	uint64_t shm[SHM_COUNTS], foreign;
 	bool counted;

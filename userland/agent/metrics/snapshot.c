@@ -24,7 +24,7 @@ static void copy_agent(struct agent *a, struct snapshot *s)
 	__u64 memory;
 
 	s->up = seconds(loop_now() - a->started);
-	s->kernel = a->backend->kernel;
+	s->backend = a->backend->ops->name;
 	s->taken_over = saina_dp_taken_over(a->dp);
 	s->held_up_ns = a->members->liveness.held_up_ns;
 	s->held_up_times = a->members->liveness.held_up_times;
@@ -86,7 +86,7 @@ static void copy_job(struct agent *a, struct snapshot *s, const struct saina_job
 	o->elements = job->elements;
 	o->segments = job->segments;
 	o->memory = job->memory;
-	o->detached = a->backend->detached[job->id];
+	o->detached = backend_detached(a, job->id);
 	o->seen = !saina_dp_job_rt(a->dp, job->id, &o->rt) && o->rt.generation == job->generation;
 	saina_policy_format(o->seen && o->rt.policy.seq ? &o->rt.policy : &job->policy, o->policy,
 			    sizeof(o->policy));

@@ -66,7 +66,7 @@ struct bridge {
 int bridge_init(struct agent *a, const struct bridge_ops *ops);
 void bridge_uninit(struct agent *a);
 
-/* ports.c */
+/* sync.c */
 void ports_sync(struct agent *a);	/* updates the ports after a change */
 /* Detaches interfaces that an earlier agent attached and that are not ports any more. */
 void ports_detach_stale(struct agent *a);

@@ -3,17 +3,17 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
-#include "net/ask.h"
+#include "net/request.h"
 
 #define SEQ	 1
-#define ANSWER_S 5
-/* what the kernel fills at most in one datagram of a dump */
-#define ROOM	 32768
+#define TIMEOUT_S 5
+/* the longest datagram of a dump */
+#define DUMP_MAX	 32768
 
-int net_ask(int bus, struct nlmsghdr *nlh, mnl_cb_t cb, void *arg)
+int net_request(int bus, struct nlmsghdr *nlh, mnl_cb_t cb, void *arg)
 {
-	char buf[ROOM] __attribute__((aligned(8)));
-	struct timeval wait = { .tv_sec = ANSWER_S };
+	char buf[DUMP_MAX] __attribute__((aligned(8)));
+	struct timeval wait = { .tv_sec = TIMEOUT_S };
 	struct mnl_socket *nl;
 	unsigned int portid;
 	ssize_t n;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Frames held on purpose (injected delay).  The program puts them in
- * saina_delay; a thread keeps them until they are due and lets them go:
+ * The delay queue: frames with an injected delay.  The XDP programs put them in the ring
+ * buffer saina_delay; a thread keeps them in a heap until they are due:
  *
- *  - those that came in run through the program again, as live frames of
- *    BPF_PROG_TEST_RUN, with metadata that says "not again".  Live frames must
- *    fit a page: bigger ones run dry, and what the program makes of them is
- *    sent by a packet socket.  (Before 6.11 the kernel lets a frame that comes in
- *    just then interrupt a dry run on the same CPU, and both use its scratch memory:
- *    delays are for the lab);
- *  - those that leave are sent by a packet socket.
+ *  - a received frame runs through the XDP program again, as a live frame of
+ *    BPF_PROG_TEST_RUN; its metadata (SAINA_DELAYED_MAGIC) prevents a second delay.  Live
+ *    frames must fit a page: for longer ones the program is run without effect on the
+ *    network, and a packet socket sends the frame that it returns;
+ *  - a frame to transmit is sent by a packet socket.
+ *
+ * Before Linux 6.11 a frame that arrives during such a run on the same CPU can interrupt
+ * it, and both use the same scratch memory: delays are meant for labs only.
  */
 #include <errno.h>
 #include <linux/if_packet.h>
@@ -28,16 +29,16 @@
 #include "dp/priv.h"
 
 #define META		sizeof(__u64)
-#define LIVE_MAX	3000	/* a page less headroom and skb_shared_info */
-#define HELD_MAX	65536	/* frames; more are let go at once */
+#define LIVE_MAX	3000	/* a page without headroom and skb_shared_info */
+#define QUEUE_MAX	65536	/* frames; beyond that the first due is released early */
 
-struct held {
+struct delayed {
 	__u64	due;
-	__u64	order;		/* of equals, first come first served */
+	__u64	order;		/* ties: first in, first out */
 	__u32	ifindex;
 	__u32	out;
 	__u32	len;
-	__u8	frame[];	/* room for META before it: see hold() */
+	__u8	frame[];	/* META bytes of metadata, then the frame */
 };
 
 struct dp_delay {
@@ -46,9 +47,9 @@ struct dp_delay {
 	pthread_t thread;
 	int	stop;		/* eventfd */
 	int	sock;		/* AF_PACKET */
-	struct held **heap;
-	size_t	n, room;
-	__u64	order;
+	struct delayed **heap;
+	size_t n, room;
+	__u64 order;
 };
 
 static __u64 now_ns(void)
@@ -59,26 +60,26 @@ static __u64 now_ns(void)
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
-static bool before(const struct held *a, const struct held *b)
+static bool due_before(const struct delayed *a, const struct delayed *b)
 {
 	return a->due != b->due ? a->due < b->due : a->order < b->order;
 }
 
 static void heap_swap(struct dp_delay *d, size_t a, size_t b)
 {
-	struct held *t = d->heap[a];
+	struct delayed *t = d->heap[a];
 
 	d->heap[a] = d->heap[b];
 	d->heap[b] = t;
 }
 
-static int heap_push(struct dp_delay *d, struct held *h)
+static int heap_push(struct dp_delay *d, struct delayed *h)
 {
 	size_t i = d->n;
 
 	if (d->n == d->room) {
 		size_t room = d->room ? 2 * d->room : 256;
-		struct held **heap = realloc(d->heap, room * sizeof(*heap));
+		struct delayed **heap = realloc(d->heap, room * sizeof(*heap));
 
 		if (!heap)
 			return -ENOMEM;
@@ -86,21 +87,21 @@ static int heap_push(struct dp_delay *d, struct held *h)
 		d->room = room;
 	}
 	d->heap[d->n++] = h;
-	for (; i && before(d->heap[i], d->heap[(i - 1) / 2]); i = (i - 1) / 2)
+	for (; i && due_before(d->heap[i], d->heap[(i - 1) / 2]); i = (i - 1) / 2)
 		heap_swap(d, i, (i - 1) / 2);
 	return 0;
 }
 
-static struct held *heap_pop(struct dp_delay *d)
+static struct delayed *heap_pop(struct dp_delay *d)
 {
-	struct held *top = d->heap[0];
+	struct delayed *top = d->heap[0];
 	size_t i = 0, child;
 
 	d->heap[0] = d->heap[--d->n];
 	while ((child = 2 * i + 1) < d->n) {
-		if (child + 1 < d->n && before(d->heap[child + 1], d->heap[child]))
+		if (child + 1 < d->n && due_before(d->heap[child + 1], d->heap[child]))
 			child++;
-		if (!before(d->heap[child], d->heap[i]))
+		if (!due_before(d->heap[child], d->heap[i]))
 			break;
 		heap_swap(d, i, child);
 		i = child;
@@ -108,7 +109,7 @@ static struct held *heap_pop(struct dp_delay *d)
 	return top;
 }
 
-static void send_raw(struct dp_delay *d, __u32 ifindex, const void *frame, __u32 len)
+static void frame_send(struct dp_delay *d, __u32 ifindex, const void *frame, __u32 len)
 {
 	struct sockaddr_ll to = {
 		.sll_family = AF_PACKET,
@@ -122,7 +123,7 @@ static void send_raw(struct dp_delay *d, __u32 ifindex, const void *frame, __u32
 		       strerror(errno));
 }
 
-/* sum of the N bytes at P as big-endian 16-bit words, on top of SUM */
+/* Adds the @n bytes at @p to @sum, as big-endian 16-bit words. */
 static __u32 sum16(__u32 sum, const __u8 *p, size_t n)
 {
 	for (; n > 1; p += 2, n -= 2)
@@ -138,19 +139,19 @@ static __u16 fold(__u32 sum)
 }
 
 /*
- * That the sender leaves the UDP checksum to the device is a note in the skb, which a
- * copy of the frame does not have.  Such a frame has the sum of the pseudo header
- * (RFC 768) in the field: the rest is done here.
+ * With checksum offload the UDP checksum field holds the sum of the pseudo header
+ * (RFC 768) only, and the device is to add the rest.  The copy of a frame loses the
+ * mark that says so: complete the checksum here.
  */
-static void finish_checksum(__u8 *frame, size_t len)
+static void checksum_finish(__u8 *frame, size_t len)
 {
 	__u8 *ip = frame + ETH_HLEN, *udp = ip + sizeof(struct iphdr);
 	size_t udp_len;
 	__u16 sum;
 
 	if (len < ETH_HLEN + sizeof(struct iphdr) + sizeof(struct udphdr) ||
-	    frame[12] != ETHERTYPE_IP >> 8 || frame[13] != (ETHERTYPE_IP & 0xff) ||
-	    ip[0] != 0x45 || (ip[6] & 0x3f) || ip[7] || ip[9] != IPPROTO_UDP)
+	    frame[12] != ETHERTYPE_IP >> 8 || frame[13] != (ETHERTYPE_IP & 0xff) || ip[0] != 0x45 ||
+	    (ip[6] & 0x3f) || ip[7] || ip[9] != IPPROTO_UDP)
 		return;
 	udp_len = udp[4] << 8 | udp[5];
 	if (udp_len < sizeof(struct udphdr) || udp_len > (size_t)(frame + len - udp))
@@ -164,7 +165,7 @@ static void finish_checksum(__u8 *frame, size_t len)
 	udp[7] = sum;
 }
 
-static void run_again(struct dp_delay *d, struct held *h)
+static void frame_rerun(struct dp_delay *d, struct delayed *h)
 {
 	static __u8 out[sizeof(((struct saina_delay_msg *)0)->frame) + META];
 	struct xdp_md ctx = {
@@ -186,26 +187,26 @@ static void run_again(struct dp_delay *d, struct held *h)
 		dp_log(d->dp, 1, "a delayed frame is lost at port #%u: %s", h->ifindex,
 		       strerror(errno));
 	else if (h->len > LIVE_MAX && t.retval == XDP_REDIRECT)
-		/* an answer to the sender, who is bound to this port; what goes to
-		 * many does not leave by redirect when it is that big */
-		send_raw(d, h->ifindex, out, t.data_size_out);
+		/* An answer to the sender, which is bound to this port: a frame that
+		 * long is never redirected to many ports. */
+		frame_send(d, h->ifindex, out, t.data_size_out);
 }
 
-static void let_go(struct dp_delay *d, struct held *h)
+static void frame_release(struct dp_delay *d, struct delayed *h)
 {
 	if (h->out)
-		send_raw(d, h->ifindex, h->frame + META, h->len);
+		frame_send(d, h->ifindex, h->frame + META, h->len);
 	else
-		run_again(d, h);
+		frame_rerun(d, h);
 	free(h);
 }
 
-static int hold(void *ctx, void *data, size_t size)
+static int frame_enqueue(void *ctx, void *data, size_t size)
 {
 	const struct saina_delay_msg *m = data;
 	const __u64 magic = SAINA_DELAYED_MAGIC;
 	struct dp_delay *d = ctx;
-	struct held *h;
+	struct delayed *h;
 
 	if (size < offsetof(struct saina_delay_msg, frame) ||
 	    m->len > size - offsetof(struct saina_delay_msg, frame))
@@ -220,9 +221,9 @@ static int hold(void *ctx, void *data, size_t size)
 	h->len = m->len;
 	memcpy(h->frame, &magic, META);
 	memcpy(h->frame + META, m->frame, m->len);
-	finish_checksum(h->frame + META, m->len);
-	if (d->n >= HELD_MAX)
-		let_go(d, heap_pop(d));
+	checksum_finish(h->frame + META, m->len);
+	if (d->n >= QUEUE_MAX)
+		frame_release(d, heap_pop(d));
 	if (heap_push(d, h))
 		free(h);
 	return 0;
@@ -256,7 +257,7 @@ static void *delay_thread(void *arg)
 		ring_buffer__consume(d->ring);
 		now = now_ns();
 		while (d->n && d->heap[0]->due <= now)
-			let_go(d, heap_pop(d));
+			frame_release(d, heap_pop(d));
 	}
 	return NULL;
 }
@@ -276,9 +277,9 @@ static void delay_free(struct dp_delay *d)
 }
 
 /**
- * saina_dp_delay_start() - let held frames go when they are due
+ * saina_dp_delay_start() - start the thread that sends delayed frames when they are due
  *
- * Starts a thread; without it frames of ports with an injected delay are lost.
+ * Without it frames of ports with an injected delay are lost.
  */
 int saina_dp_delay_start(struct saina_dp *dp)
 {
@@ -289,18 +290,18 @@ int saina_dp_delay_start(struct saina_dp *dp)
 		return 0;
 	d = calloc(1, sizeof(*d));
 	if (!d)
-		return dp_fail(dp, -ENOMEM, "no memory for held frames");
+		return dp_fail(dp, -ENOMEM, "no memory for delayed frames");
 	d->dp = dp;
 	d->stop = eventfd(0, EFD_CLOEXEC);
 	d->sock = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
-	d->ring = ring_buffer__new(dp->map[DP_DELAY], hold, d, NULL);
+	d->ring = ring_buffer__new(dp->map[DP_DELAY], frame_enqueue, d, NULL);
 	if (d->stop < 0 || d->sock < 0 || !d->ring) {
-		err = dp_fail(dp, -errno, "held frames: %s", strerror(errno));
+		err = dp_fail(dp, -errno, "delayed frames: %s", strerror(errno));
 		goto free;
 	}
 	err = -pthread_create(&d->thread, NULL, delay_thread, d);
 	if (err) {
-		dp_fail(dp, err, "held frames: %s", strerror(-err));
+		dp_fail(dp, err, "delayed frames: %s", strerror(-err));
 		goto free;
 	}
 	dp->delay = d;

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The client's transport: one socket to whichever control plane is there,
- * requests out, replies, dumps and notifications in.  What comes in is not
- * trusted: lengths are checked before anything is looked at.
+ * The client's transport: one socket to the control plane; sends requests, receives
+ * replies, dumps and notifications.  Received lengths are not trusted.
  */
 #include <errno.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,16 +17,6 @@
 
 #define QUEUE_MAX	4096	/* notifications kept while a call waits for its reply */
 
-int saina_ctl_fail(struct saina_ctl *ctl, int err, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(ctl->error, sizeof(ctl->error), fmt, ap);
-	va_end(ap);
-	return err;
-}
-
 static long now_ms(void)
 {
 	struct timespec ts;
@@ -37,8 +25,8 @@ static long now_ms(void)
 	return ts.tv_sec * 1000L + ts.tv_nsec / 1000000;
 }
 
-/* One datagram, within @deadline (now_ms() scale, negative: for ever). */
-static int receive(struct saina_ctl *ctl, long deadline)
+/* Receives one datagram.  @deadline: in units of now_ms(), negative: none. */
+static int ctl_recv(struct saina_ctl *ctl, long deadline)
 {
 	struct sockaddr_nl from = { 0 };
 	struct iovec iov = { ctl->reply, sizeof(ctl->reply) };
@@ -58,55 +46,59 @@ static int receive(struct saina_ctl *ctl, long deadline)
 			left = 0;
 		ret = poll(&p, 1, (int)left);
 		if (ret < 0)
-			return saina_ctl_fail(ctl, -errno, "waiting for %s: %s", ctl->where, strerror(errno));
+			return saina_ctl_fail(ctl, -errno, "waiting for %s: %s", ctl->peer,
+					      strerror(errno));
 		if (!ret)
-			return saina_ctl_fail(ctl, -ETIMEDOUT, "%s did not answer in time", ctl->where);
+			return saina_ctl_fail(ctl, -ETIMEDOUT, "%s did not answer in time",
+					      ctl->peer);
 		n = recvmsg(ctl->fd, &msg, 0);
 		if (n < 0 && errno == ENOBUFS) {
 			ctl->lost = true;
 			continue;
 		}
-		/* closed, with something of ours that it had not read */
+		/* the peer closed the connection without reading our last message */
 		if (n < 0 && errno == ECONNRESET)
 			n = 0;
 		if (n < 0)
-			return saina_ctl_fail(ctl, -errno, "reading from %s: %s", ctl->where, strerror(errno));
-		/* Another process can send to a netlink socket: only the kernel counts. */
+			return saina_ctl_fail(ctl, -errno, "reading from %s: %s", ctl->peer,
+					      strerror(errno));
+		/* Any process can send to a netlink socket: accept the kernel's only. */
 	} while (n < 0 || (ctl->kernel && from.nl_pid != 0));
 	if (!n)
-		return saina_ctl_fail(ctl, -ECONNRESET,
-			    "%s closed the connection: sainad stopped, or it is too old for this tool",
-			    ctl->where);
+		return saina_ctl_fail(
+			ctl, -ECONNRESET,
+			"%s closed the connection: sainad stopped, or it is too old for this tool",
+			ctl->peer);
 	if (msg.msg_flags & MSG_TRUNC)
-		return saina_ctl_fail(ctl, -EMSGSIZE, "%s sent a message longer than %d bytes", ctl->where,
-			    REPLY_MAX);
+		return saina_ctl_fail(ctl, -EMSGSIZE, "%s sent a message longer than %d bytes",
+				      ctl->peer, REPLY_MAX);
 	return (int)n;
 }
 
-/* Is there a whole message at @nlh?  (mnl_nlmsg_ok() takes lengths above
- * INT_MAX for negative ones.) */
-static bool whole(const struct nlmsghdr *nlh, int left)
+/* Is there a complete message at @nlh?  (mnl_nlmsg_ok() treats lengths above INT_MAX as
+ * negative.) */
+static bool msg_is_complete(const struct nlmsghdr *nlh, int left)
 {
 	return left >= (int)sizeof(*nlh) && nlh->nlmsg_len >= sizeof(*nlh) &&
 	       nlh->nlmsg_len <= (unsigned int)left;
 }
 
-static bool is_ours(const struct saina_ctl *ctl, const struct nlmsghdr *nlh)
+static bool msg_is_ours(const struct saina_ctl *ctl, const struct nlmsghdr *nlh)
 {
 	return nlh->nlmsg_type == ctl->type &&
 	       nlh->nlmsg_len >= NLMSG_HDRLEN + sizeof(struct genlmsghdr);
 }
 
-static void queue_put(struct saina_ctl *ctl, const struct nlmsghdr *nlh)
+static void queue_push(struct saina_ctl *ctl, const struct nlmsghdr *nlh)
 {
-	struct note *n;
+	struct notification *n;
 
 	if (ctl->queued >= QUEUE_MAX) {
 		ctl->lost = true;
 		return;
 	}
-	/* libmnl looks at attributes up to the aligned end of a message */
-	n = calloc(1, offsetof(struct note, nlh) + NLMSG_ALIGN(nlh->nlmsg_len));
+	/* libmnl reads attributes up to the aligned end of a message */
+	n = calloc(1, offsetof(struct notification, nlh) + NLMSG_ALIGN(nlh->nlmsg_len));
 	if (!n) {
 		ctl->lost = true;
 		return;
@@ -117,9 +109,9 @@ static void queue_put(struct saina_ctl *ctl, const struct nlmsghdr *nlh)
 	ctl->queued++;
 }
 
-static struct note *queue_get(struct saina_ctl *ctl)
+static struct notification *queue_pop(struct saina_ctl *ctl)
 {
-	struct note *n = ctl->first;
+	struct notification *n = ctl->first;
 
 	if (!n)
 		return NULL;
@@ -144,7 +136,7 @@ struct nlmsghdr *saina_ctl_msg(struct saina_ctl *ctl, int cmd, int dump)
 	return nlh;
 }
 
-static int transmit(struct saina_ctl *ctl, const struct nlmsghdr *nlh)
+static int ctl_send(struct saina_ctl *ctl, const struct nlmsghdr *nlh)
 {
 	struct sockaddr_nl to = { .nl_family = AF_NETLINK };
 	struct iovec iov = { (void *)nlh, nlh->nlmsg_len };
@@ -156,7 +148,8 @@ static int transmit(struct saina_ctl *ctl, const struct nlmsghdr *nlh)
 	}
 	while (sendmsg(ctl->fd, &msg, MSG_NOSIGNAL) < 0) {
 		if (errno != EINTR)
-			return saina_ctl_fail(ctl, -errno, "writing to %s: %s", ctl->where, strerror(errno));
+			return saina_ctl_fail(ctl, -errno, "writing to %s: %s", ctl->peer,
+					      strerror(errno));
 	}
 	return 0;
 }
@@ -165,63 +158,55 @@ int saina_ctl_call(struct saina_ctl *ctl, struct nlmsghdr *req,
 		   int (*cb)(const struct nlmsghdr *nlh, void *arg), void *arg)
 {
 	int n, ret, stop = 0;
-	bool torn = false;
+	bool dump_interrupted = false;
 
 	ctl->error[0] = 0;
 	ctl->attr = NULL;
-	ret = transmit(ctl, req);
+	ret = ctl_send(ctl, req);
 	if (ret)
 		return ret;
 	for (;;) {
 		const struct nlmsghdr *nlh = (const void *)ctl->reply;
 
-		n = receive(ctl, now_ms() + ctl->answer_ms);
+		n = ctl_recv(ctl, now_ms() + ctl->timeout_ms);
 		if (n == -EINTR)
 			continue;
 		if (n < 0)
 			return n;
-		for (; whole(nlh, n); nlh = mnl_nlmsg_next(nlh, &n)) {
-			if (!nlh->nlmsg_seq && is_ours(ctl, nlh)) {
-				queue_put(ctl, nlh);
+		for (; msg_is_complete(nlh, n); nlh = mnl_nlmsg_next(nlh, &n)) {
+			if (!nlh->nlmsg_seq && msg_is_ours(ctl, nlh)) {
+				queue_push(ctl, nlh);
 				continue;
 			}
 			if (nlh->nlmsg_seq != req->nlmsg_seq)
-				continue;	/* left over from a call given up */
-			torn |= !!(nlh->nlmsg_flags & NLM_F_DUMP_INTR);
+				continue;	/* of an earlier call that timed out */
+			dump_interrupted |= !!(nlh->nlmsg_flags & NLM_F_DUMP_INTR);
 			if (nlh->nlmsg_type == NLMSG_ERROR || nlh->nlmsg_type == NLMSG_DONE) {
-				ret = saina_ctl_verdict(ctl, nlh, req);
+				ret = saina_ctl_ack_parse(ctl, nlh, req);
 				if (ret || stop)
 					return ret ? ret : stop;
-				if (torn)
+				if (dump_interrupted)
 					return saina_ctl_fail(ctl, -EINTR,
 						    "it changed while it was being read: try again");
 				return 0;
 			}
-			if (!is_ours(ctl, nlh))
+			if (!msg_is_ours(ctl, nlh))
 				return saina_ctl_fail(ctl, -EBADMSG, "%s sent a malformed message",
-					    ctl->where);
-			/* A callback that gives up does not see the rest, but the
-			 * rest must be read for the next call to begin clean. */
+						      ctl->peer);
+			/* After an error of the callback the rest of the reply is read,
+			 * so that it is not taken for the next call's. */
 			if (cb && !stop) {
 				stop = cb(nlh, arg);
 				if (stop < 0 && !ctl->error[0])
-					saina_ctl_fail(ctl, stop, "the answer of %s makes no sense: %s",
-					     ctl->where, strerror(-stop));
+					saina_ctl_fail(ctl, stop,
+						       "the answer of %s makes no sense: %s",
+						       ctl->peer, strerror(-stop));
 			}
 		}
 		if (n > 0)
-			return saina_ctl_fail(ctl, -EBADMSG, "%s sent a truncated message", ctl->where);
+			return saina_ctl_fail(ctl, -EBADMSG, "%s sent a truncated message",
+					      ctl->peer);
 	}
-}
-
-const char *saina_ctl_error(const struct saina_ctl *ctl)
-{
-	return ctl->error[0] ? ctl->error : "no error";
-}
-
-const char *saina_ctl_error_attr(const struct saina_ctl *ctl)
-{
-	return ctl->attr;
 }
 
 int saina_ctl_subscribe(struct saina_ctl *ctl, unsigned int groups)
@@ -251,13 +236,13 @@ int saina_ctl_next(struct saina_ctl *ctl, int timeout_ms,
 		   int (*cb)(const struct nlmsghdr *nlh, void *arg), void *arg)
 {
 	long deadline = timeout_ms < 0 ? -1 : now_ms() + timeout_ms;
-	struct note *note;
+	struct notification *note;
 	int n, ret;
 
 	for (;;) {
 		const struct nlmsghdr *nlh = (const void *)ctl->reply;
 
-		note = queue_get(ctl);
+		note = queue_pop(ctl);
 		if (note) {
 			ret = cb(&note->nlh, arg);
 			free(note);
@@ -267,21 +252,22 @@ int saina_ctl_next(struct saina_ctl *ctl, int timeout_ms,
 			ctl->lost = false;
 			return saina_ctl_fail(ctl, -ENOBUFS, "events were lost: they came faster than they were read");
 		}
-		n = receive(ctl, deadline);
+		n = ctl_recv(ctl, deadline);
 		if (n < 0)
 			return n;
-		for (; whole(nlh, n); nlh = mnl_nlmsg_next(nlh, &n)) {
-			if (is_ours(ctl, nlh))
-				queue_put(ctl, nlh);
+		for (; msg_is_complete(nlh, n); nlh = mnl_nlmsg_next(nlh, &n)) {
+			if (msg_is_ours(ctl, nlh))
+				queue_push(ctl, nlh);
 		}
 		if (n > 0)
-			return saina_ctl_fail(ctl, -EBADMSG, "%s sent a truncated message", ctl->where);
+			return saina_ctl_fail(ctl, -EBADMSG, "%s sent a truncated message",
+					      ctl->peer);
 	}
 }
 
-void saina_ctl_patience(struct saina_ctl *ctl, int ms)
+void saina_ctl_set_timeout(struct saina_ctl *ctl, int ms)
 {
-	ctl->answer_ms = ms;
+	ctl->timeout_ms = ms;
 }
 
 int saina_ctl_fd(const struct saina_ctl *ctl)
@@ -289,18 +275,18 @@ int saina_ctl_fd(const struct saina_ctl *ctl)
 	return ctl->fd;
 }
 
-const char *saina_ctl_where(const struct saina_ctl *ctl)
+const char *saina_ctl_peer(const struct saina_ctl *ctl)
 {
-	return ctl->where;
+	return ctl->peer;
 }
 
 void saina_ctl_close(struct saina_ctl *ctl)
 {
-	struct note *n;
+	struct notification *n;
 
 	if (!ctl)
 		return;
-	while ((n = queue_get(ctl)))
+	while ((n = queue_pop(ctl)))
 		free(n);
 	close(ctl->fd);
 	free(ctl);

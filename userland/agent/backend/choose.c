@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include <errno.h>
-#include <string.h>
+/* Chooses the backend, and does what both have in common. */
 #include <unistd.h>
 
 #include "agent/backend/backend.h"
+#include "ctl/ctl.h"
+#include "ctl/payload.h"
 #include "ctl/policy_text.h"
-
-static void notifications_ready(struct source *s, uint32_t events)
-{
-	backend_drain(s->arg);
-}
 
 /* Return: 0, or -ENOENT and the like if it is not loaded; *@error is the message. */
 static int find_module(const char **error)
@@ -37,27 +33,24 @@ bool backend_wants_kernel(const struct config *cfg)
 
 int backend_init(struct agent *a, bool running)
 {
-	struct backend *p = a->backend;
 	const char *error;
 	int ret;
 
-	p->notifications.fd = -1;
+	a->backend->ops = &local_backend;
 	if (!backend_wants_kernel(&a->cfg)) {
 		if (a->cfg.backend == BACKEND_AUTO && !find_module(&error))
 			log_warn("saina.ko is loaded, but not used: it was built without BTF, so no program can call it; see `saina doctor'");
-		return 0;
-	}
-	if (running && a->cfg.backend == BACKEND_AUTO) {
+	} else if (running && a->cfg.backend == BACKEND_AUTO) {
 		log_warn("saina.ko is loaded, but not used: jobs of this agent are running; a start that finds none will use it");
-		return 0;
+	} else {
+		ret = find_module(&error);
+		if (ret) {
+			log_error("%s", error);
+			return ret;
+		}
+		a->backend->ops = &kernel_backend;
 	}
-	ret = find_module(&error);
-	if (ret) {
-		log_error("%s", error);
-		return ret;
-	}
-	p->kernel = true;
-	return kernel_client_open(&p->client);
+	return a->backend->ops->init(a);
 }
 
 /* For workers whose rounds were lost with the data path. */
@@ -72,73 +65,40 @@ static void end_left(struct agent *a, const struct saina_job *job, int w, void *
 	backend_worker_end(a, job, w, SAINA_WORKER_STATE_LEFT, "is let go: the agent stops");
 }
 
-/* Sets the limits of the configuration in the kernel.  Others stay as they are there. */
-static int push_limits(struct agent *a)
-{
-	const __u64 has = a->cfg.limits_has;
-	struct saina_limits limits;
-	struct saina_core_err err;
-	int ret;
-
-	if (!has)
-		return 0;
-	ret = kernel_client_limits_read(&a->backend->client, &limits);
-	if (ret)
-		return ret;
-	if (has & 1ull << SAINA_A_LIMITS_JOBS)
-		limits.jobs = a->cfg.limits.jobs;
-	if (has & 1ull << SAINA_A_LIMITS_MEMORY_JOB)
-		limits.memory_job = a->cfg.limits.memory_job;
-	if (has & 1ull << SAINA_A_LIMITS_MEMORY)
-		limits.memory = a->cfg.limits.memory;
-	ret = kernel_client_limits_set(&a->backend->client, &limits, &err);
-	if (ret)
-		log_error("%s:%d: limits: %s", a->cfg.file, a->cfg.limits_line, err.text);
-	return ret;
-}
-
 int backend_start(struct agent *a)
 {
-	struct backend *p = a->backend;
-	int ret;
+	int ret = a->backend->ops->start(a);
 
-	if (!p->kernel) {
-		log_info("control plane: this agent");
-		return 0;
-	}
-	ret = push_limits(a);
-	if (!ret)
-		ret = mirror_all(a);
-	if (ret)
-		return ret;
-	p->notifications = (struct source){ .ready = notifications_ready, .arg = a };
-	p->notifications.fd = kernel_client_fd(&p->client);
-	ret = loop_add(&a->loop, &p->notifications, EPOLLIN);
-	if (ret) {
-		p->notifications.fd = -1;
-		return ret;
-	}
-	log_info("control plane: saina.ko in the kernel");
-	if (!saina_dp_taken_over(a->dp))
+	if (!ret && !saina_dp_taken_over(a->dp))
 		jobs_each_alive(a, end_dead, NULL);
-	return 0;
+	return ret;
 }
 
 void backend_release_workers(struct agent *a)
 {
-	if (a->backend->kernel)
+	if (a->backend->ops->keeps_jobs)
 		jobs_each_alive(a, end_left, NULL);
 }
 
 void backend_uninit(struct agent *a)
 {
-	struct backend *p = a->backend;
+	a->backend->ops->uninit(a);
+}
 
-	if (p->notifications.fd >= 0)
-		loop_del(&a->loop, &p->notifications);
-	p->notifications.fd = -1;
-	kernel_client_close(&p->client);
-	mirror_uninit(a);
+const struct detached_job *backend_detached(struct agent *a, unsigned int id)
+{
+	const struct detached_job *d = backend_detached_next(a, id);
+
+	return d && d->job.id == id ? d : NULL;
+}
+
+int backend_job_new(struct agent *a, const struct saina_job_attrs *req,
+		    const struct saina_job **job, struct saina_core_err *err)
+{
+	struct saina_job_attrs filled = *req;
+
+	saina_payload_choose(&filled, a->mtu, a->jumbo);
+	return a->backend->ops->job_new(a, &filled, job, err);
 }
 
 /* A job that was taken over stays as it is. */

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-"""The first elements of every round: what the ranks tell one another.
+"""The preamble of a round: its first elements, by which the ranks exchange what they are about to reduce.
 
-Each worker has places of its own, to which the others add 0, so the sum is what each of them has
-said: which buckets it is about to start, and how long it waited in the round before.  One byte an
-element: exact in jobs of any type.
+Each worker has elements of its own, to which the others add 0, so that the sum has the values of all: the signature
+of the buckets, and how long it waited in the previous round.  One byte an element: exact in jobs of any type.
 
-    places of worker w:  signature of the layout (4 bytes), microseconds waited + 1 (4 bytes; 0: not known)
+    elements of worker w:  signature of the layout (4 bytes), microseconds waited + 1 (4 bytes; 0: not known)
 """
 
 import errno
@@ -18,28 +17,28 @@ import numpy
 from ._lib import Error
 from .worker import Call, Request, Worker
 
-_PLACES = 8
+_PER_WORKER = 8
 
 
 class Straggler(NamedTuple):
-    """How one rank arrives, since the job was joined."""
+    """Lateness of one rank, since the job was joined."""
     rank: int
     #: behind the first rank of the round, on average; milliseconds
     late_ms: float
-    #: of all rounds, the most
+    #: the maximum of all rounds
     worst_ms: float
     #: rounds in which it came last of all
     last: int
     #: rounds that were decided without it
     missed: int
-    #: rounds that these numbers are of
+    #: rounds that these figures are of
     rounds: int
-    #: the newest round it was counted in, of the job; -1: none
+    #: the last round it was counted in; -1: none
     seen: int
 
 
-class RollCall:
-    """@numel: elements of a round that it takes, whole segments."""
+class Preamble:
+    """numel: its elements, in whole segments."""
 
     def __init__(self, worker: Worker):
         info = worker.info()
@@ -47,50 +46,50 @@ class RollCall:
         self._me = info.worker
         self._workers = info.workers
         self._type = numpy.int32 if info.type == 1 else numpy.float32
-        self._n = _PLACES * info.workers
+        self._n = _PER_WORKER * info.workers
         self.numel = -(-self._n // info.payload) * info.payload
         self._signature = 0
         self._wait_us = 0
-        self._said = numpy.zeros(self._n, self._type)
-        self._mine = self._said[_PLACES * self._me:_PLACES * (self._me + 1)]
-        self._owes = True           # perhaps, of a round that it missed
+        self._elements = numpy.zeros(self._n, self._type)
+        self._mine = self._elements[_PER_WORKER * self._me:_PER_WORKER * (self._me + 1)]
+        self._has_residual = True           # possibly, of a round that it missed
         self._late_us = [0] * info.workers
         self._worst_us = [0] * info.workers
         self._last = [0] * info.workers
         self._missed = [0] * info.workers
         self._rounds = [0] * info.workers
-        #: the newest round that each rank was counted in, -1: none; the first of all
+        #: the last round that each rank was counted in, -1: none; the first round
         self.seen = [-1] * info.workers
         self.first = info.round
-        #: of what all ranks said in the round before: the same at all, and no other round's
+        #: of the previous round's preamble: equal at all ranks, and different in each round
         self.digest = 0
 
     def start(self, signature: int) -> Request:
-        """Says what this rank is about to reduce."""
-        self._said.fill(0)
+        """Starts the preamble's all-reduce; @signature: of what this rank is about to reduce."""
+        self._elements.fill(0)
         self._mine[:] = list(struct.pack("<II", signature, min(self._wait_us, 2**32 - 1)))
-        if self._owes:
-            # That is not to be added to what it says.
-            self._said -= self._worker.residual(0, self._n, self._type)
+        if self._has_residual:
+            # libsaina adds the residual: subtract it before.
+            self._elements -= self._worker.residual(0, self._n, self._type)
         self._signature = signature
-        return self._worker.start(self._said, "sum")
+        return self._worker.start(self._elements, "sum")
 
     def check(self, call: Call) -> List[int]:
-        """@call: of start()'s request.  Returns who was counted; raises Error (EPROTO) if they are about to reduce
-        different things."""
-        words = struct.unpack(f"<{2 * self._workers}I", self._said.astype(numpy.uint8).tobytes())
+        """@call: of start()'s request.  Returns the ranks that were counted; Error (EPROTO) if their signatures
+        differ."""
+        words = struct.unpack(f"<{2 * self._workers}I", self._elements.astype(numpy.uint8).tobytes())
         counted = [w for w in range(self._workers) if call.mask_all >> w & 1]
         others = [w for w in counted if words[2 * w] != self._signature]
         if others:
-            self._refuse(counted, others)
-        self._owes = self._me not in counted
-        self._account(counted, words[1::2])
+            self._raise_mismatch(counted, others)
+        self._has_residual = self._me not in counted
+        self._lateness_add(counted, words[1::2])
         for w in counted:
             self.seen[w] = call.round
-        self.digest = zlib.crc32(self._said.tobytes())
+        self.digest = zlib.crc32(self._elements.tobytes())
         return counted
 
-    def _refuse(self, counted: List[int], others: List[int]) -> None:
+    def _raise_mismatch(self, counted: List[int], others: List[int]) -> None:
         if len(others) > len(counted) / 2:
             who = f"this rank ({self._me})"
         else:
@@ -100,11 +99,11 @@ class RollCall:
                                   "DistributedDataParallel must be the same)")
 
     def waited(self, call: Call) -> None:
-        """@call: the round's last all-reduce of this rank."""
+        """@call: this rank's last all-reduce of the round."""
         self._wait_us = 0 if call.late_segments else call.time_us + 1
 
-    def _account(self, counted: List[int], waited: Sequence[int]) -> None:
-        """Of the round before: who waited least has come last.  Missed are rounds, this one, too."""
+    def _lateness_add(self, counted: List[int], waited: Sequence[int]) -> None:
+        """Adds the lateness in the previous round: the rank that waited least came last.  Missed rounds include this one."""
         for w in range(self._workers):
             if w not in counted:
                 self._missed[w] += 1
@@ -120,7 +119,7 @@ class RollCall:
         self._last[max(late, key=lambda w: late[w])] += 1
 
     def stragglers(self) -> List[Straggler]:
-        """All ranks, those first that miss rounds, then by lateness."""
+        """All ranks; first those that missed rounds, then by lateness."""
         found = [Straggler(w, self._late_us[w] / max(self._rounds[w], 1) / 1000, self._worst_us[w] / 1000,
                            self._last[w], self._missed[w], self._rounds[w], self.seen[w])
                  for w in range(self._workers)]

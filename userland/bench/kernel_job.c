@@ -1,38 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Jobs to measure on that saina.ko owns: made by netlink, read by kfunc. */
+/* Jobs in saina.ko to measure with: created by netlink, their snapshots read by kfunc. */
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <errno.h>
 #include <libgen.h>
 #include <limits.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "bench/rig.h"
+#include "bench/bench.h"
+#include "bench/die.h"
+#include "bench/kernel_job.h"
 #include "ctl/obj.h"
 
-static struct saina_ctl *open_kernel(void)
+static struct saina_ctl *kernel_open(void)
 {
 	struct saina_ctl *ctl;
 	const char *error;
 
 	if (saina_ctl_open(&ctl, "kernel", &error))
-		rig_die("%s", error);
+		bench_die("%s", error);
 	return ctl;
 }
 
-static void tell(struct saina_ctl *ctl, int cmd, const struct saina_attr_class *c, const void *obj)
+static void kernel_request(struct saina_ctl *ctl, int cmd, const struct saina_attr_class *c,
+			   const void *obj)
 {
 	struct nlmsghdr *nlh = saina_ctl_msg(ctl, cmd, 0);
 
 	saina_ctl_encode(nlh, c, obj);
 	if (saina_ctl_call(ctl, nlh, NULL, NULL))
-		rig_die("%s", saina_ctl_error(ctl));
+		bench_die("%s", saina_ctl_error(ctl));
 }
 
-static void job_new(struct saina_ctl *ctl, unsigned int id, unsigned int payload,
-		    unsigned int workers, unsigned int k, unsigned int pool)
+static void job_create(struct saina_ctl *ctl, unsigned int id, unsigned int payload,
+		       unsigned int workers, unsigned int k, unsigned int pool)
 {
 	struct saina_job_attrs job = {
 		.id = id, .workers = workers, .elements = (__u64)payload * pool,
@@ -52,17 +53,17 @@ static void job_new(struct saina_ctl *ctl, unsigned int id, unsigned int payload
 		  k == workers ? SAINA_POLICY_BSP : SAINA_POLICY_FASTEST);
 	if (k != workers)
 		SAINA_PUT(&job.policy, SAINA_A_POLICY_K, k, k);
-	tell(ctl, SAINA_CMD_JOB_NEW, &saina_job_class, &job);
+	kernel_request(ctl, SAINA_CMD_JOB_NEW, &saina_job_class, &job);
 }
 
 static void worker_bind(struct saina_ctl *ctl, unsigned int job, unsigned int id)
 {
 	struct saina_worker_attrs w = {
-		.job_id = job, .id = id, .ifindex = RIG_IFINDEX, .ip = htonl(RIG_IP),
-		.udp_port = htons(BENCH_UDP_PORT + id), .session = RIG_SESSION,
+		.job_id = job, .id = id, .ifindex = SENDER_IFINDEX, .ip = htonl(SENDER_IP),
+		.udp_port = htons(BENCH_UDP_PORT + id), .session = SENDER_SESSION,
 	};
 
-	memcpy(w.mac, RIG_MAC, sizeof(w.mac));
+	memcpy(w.mac, SENDER_MAC, sizeof(w.mac));
 	SAINA_SET(&w, SAINA_A_WORKER_JOB_ID);
 	SAINA_SET(&w, SAINA_A_WORKER_ID);
 	SAINA_SET(&w, SAINA_A_WORKER_IFINDEX);
@@ -70,7 +71,7 @@ static void worker_bind(struct saina_ctl *ctl, unsigned int job, unsigned int id
 	SAINA_SET(&w, SAINA_A_WORKER_UDP_PORT);
 	SAINA_SET(&w, SAINA_A_WORKER_SESSION);
 	SAINA_SET(&w, SAINA_A_WORKER_MAC);
-	tell(ctl, SAINA_CMD_WORKER_SET, &saina_worker_class, &w);
+	kernel_request(ctl, SAINA_CMD_WORKER_SET, &saina_worker_class, &w);
 }
 
 static void snapshot_read(struct saina_job_conf *c, __u32 id)
@@ -86,35 +87,35 @@ static void snapshot_read(struct saina_job_conf *c, __u32 id)
 	snprintf(path, sizeof(path), "%s/bench_kernel.bpf.o", dirname(self));
 	obj = bpf_object__open_file(path, NULL);
 	if (!obj || bpf_object__load(obj))
-		rig_die("cannot load %s: %s", path, strerror(errno));
+		bench_die("cannot load %s: %s", path, strerror(errno));
 	prog = bpf_object__find_program_by_name(obj, "bench_snapshot");
 	if (bpf_map_update_elem(bpf_object__find_map_fd_by_name(obj, "bench_job"), &zero, &id, 0) ||
 	    bpf_prog_test_run_opts(bpf_program__fd(prog), &t) || t.retval != 2 ||
 	    bpf_map_lookup_elem(bpf_object__find_map_fd_by_name(obj, "bench_conf"), &zero, c))
-		rig_die("saina.ko shows programs no job %u", id);
+		bench_die("saina.ko publishes no job %u", id);
 	bpf_object__close(obj);
 }
 
-void kernel_job(struct saina_job_conf *c, unsigned int id, unsigned int payload,
-		unsigned int workers, unsigned int k, unsigned int pool)
+void kernel_job_create(struct saina_job_conf *c, unsigned int id, unsigned int payload,
+		       unsigned int workers, unsigned int k, unsigned int pool)
 {
-	struct saina_ctl *ctl = open_kernel();
+	struct saina_ctl *ctl = kernel_open();
 
-	job_new(ctl, id, payload, workers, k, pool);
+	job_create(ctl, id, payload, workers, k, pool);
 	for (unsigned int w = 0; w < workers; w++)
 		worker_bind(ctl, id, w);
 	saina_ctl_close(ctl);
 	snapshot_read(c, id);
 	if (c->state != SAINA_JOB_RUNNING || c->payload != payload || c->pool != pool)
-		rig_die("job %u in saina.ko is not as it was asked for", id);
+		bench_die("job %u in saina.ko differs from the request", id);
 }
 
-void kernel_job_del(unsigned int id)
+void kernel_job_delete(unsigned int id)
 {
-	struct saina_ctl *ctl = open_kernel();
+	struct saina_ctl *ctl = kernel_open();
 	struct saina_job_attrs job = { .id = id };
 
 	SAINA_SET(&job, SAINA_A_JOB_ID);
-	tell(ctl, SAINA_CMD_JOB_DEL, &saina_job_class, &job);
+	kernel_request(ctl, SAINA_CMD_JOB_DEL, &saina_job_class, &job);
 	saina_ctl_close(ctl);
 }

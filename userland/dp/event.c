@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What the program says by itself: events, and answers for slow ports. */
+/* The ring buffers of the programs: events, and answers that the agent is to relay. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 #include <sys/epoll.h>
 #include "dp/priv.h"
 
-/* The last one of a dispatch: libbpf stops at it, having taken it. */
-static int taken(struct saina_dp *dp)
+/* libbpf stops after the record for which its callback returns an error. */
+static int budget_spent(struct saina_dp *dp)
 {
-	return dp->left && !--dp->left ? -EAGAIN : 0;
+	return dp->budget && !--dp->budget ? -EAGAIN : 0;
 }
 
-static int on_event(void *ctx, void *data, size_t size)
+static int event_deliver(void *ctx, void *data, size_t size)
 {
 	struct saina_dp *dp = ctx;
 
 	if (size >= sizeof(struct saina_event) && dp->cb && dp->cb->event)
 		dp->cb->event(dp->cb->arg, data);
-	return taken(dp);
+	return budget_spent(dp);
 }
 
-static int on_relay(void *ctx, void *data, size_t size)
+static int relay_deliver(void *ctx, void *data, size_t size)
 {
 	const struct saina_relay_msg *m = data;
 	struct saina_dp *dp = ctx;
@@ -29,7 +29,7 @@ static int on_relay(void *ctx, void *data, size_t size)
 	if (size >= offsetof(struct saina_relay_msg, payload) &&
 	    m->len <= size - offsetof(struct saina_relay_msg, hdr) && dp->cb && dp->cb->relay)
 		dp->cb->relay(dp->cb->arg, m);
-	return taken(dp);
+	return budget_spent(dp);
 }
 
 void dp_rings_close(struct saina_dp *dp)
@@ -44,15 +44,15 @@ void dp_rings_close(struct saina_dp *dp)
 	dp->rings_epoll = -1;
 }
 
-/* Each by itself, so that neither keeps the other waiting. */
-static int open_rings(struct saina_dp *dp)
+/* One ring_buffer each: a flood of events does not delay relays, and vice versa. */
+static int rings_open(struct saina_dp *dp)
 {
 	static const struct {
 		enum dp_map map;
 		ring_buffer_sample_fn fn;
 	} ring[DP_RINGS] = {
-		[DP_RING_EVENTS] = { DP_EVENTS, on_event },
-		[DP_RING_RELAY] = { DP_RELAY, on_relay },
+		[DP_RING_EVENTS] = { DP_EVENTS, event_deliver },
+		[DP_RING_RELAY] = { DP_RELAY, relay_deliver },
 	};
 	struct epoll_event ev = { .events = EPOLLIN };
 	int err = 0;
@@ -81,23 +81,23 @@ static int open_rings(struct saina_dp *dp)
  */
 int saina_dp_event_fd(struct saina_dp *dp)
 {
-	int err = open_rings(dp);
+	int err = rings_open(dp);
 
 	return err ? err : dp->rings_epoll;
 }
 
 /**
- * saina_dp_event_dispatch() - call back for what waits, events first
+ * saina_dp_event_dispatch() - call back for the records that wait, events first
  *
  * Returns 0, or a negative errno.
  */
 int saina_dp_event_dispatch(struct saina_dp *dp, const struct saina_dp_cb *cb)
 {
-	int n, err = open_rings(dp);
+	int n, err = rings_open(dp);
 
 	dp->cb = cb;
 	for (int i = 0; !err && i < DP_RINGS; i++) {
-		dp->left = cb->most;
+		dp->budget = cb->max;
 		n = ring_buffer__consume(dp->rings[i]);
 		if (n < 0 && n != -EAGAIN)
 			err = dp_fail(dp, n, "ring buffers: %s", strerror(-n));

@@ -2,31 +2,17 @@
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <errno.h>
 #include <libgen.h>
 #include <limits.h>
 #include <sched.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "bench/rig.h"
+#include "bench/die.h"
+#include "bench/harness.h"
+#include "bench/kernel_job.h"
 
 #define EXPONENT	20	/* of the worker that opens a slot */
-#define MANY		16	/* passes over the segments where state does not change */
-
-void rig_die(const char *fmt, ...)
-{
-	va_list ap;
-
-	fprintf(stderr, "%s: ", program_invocation_short_name);
-	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	fputc('\n', stderr);
-	exit(1);
-}
+#define REPEATS		16	/* passes of a branch that does not change state */
 
 static void log_line(void *arg, int level, const char *line)
 {
@@ -34,16 +20,16 @@ static void log_line(void *arg, int level, const char *line)
 		fprintf(stderr, "%s\n", line);
 }
 
-static int prog_fd(const struct rig *r, const char *name)
+static int prog_fd(const struct harness *r, const char *name)
 {
 	struct bpf_program *p = bpf_object__find_program_by_name(r->obj, name);
 
 	if (!p)
-		rig_die("bench.bpf.o has no program %s", name);
+		bench_die("bench.bpf.o has no program %s", name);
 	return bpf_program__fd(p);
 }
 
-void rig_open(struct rig *r, bool kernel)
+void harness_open(struct harness *r, bool kernel)
 {
 	static const char *const name[BENCH_TARGETS] = {
 		[BENCH_EMPTY] = "bench_empty",	     [BENCH_PARSE] = "bench_parse",
@@ -57,21 +43,21 @@ void rig_open(struct rig *r, bool kernel)
 	ssize_t n;
 
 	if (geteuid())
-		rig_die("only root may load BPF programs");
+		bench_die("only root may load BPF programs");
 	if (saina_dp_open(&r->dp, &opts))
-		rig_die("%s", saina_dp_error(r->dp));
+		bench_die("%s", saina_dp_error(r->dp));
 	r->kernel = kernel;
 	r->global.ip = htonl(0x0abe0001);
 	memcpy(r->global.mac, "\x02\x5a\x00\x00\x00\x01", 6);
 	if (saina_dp_global_set(r->dp, &r->global))
-		rig_die("%s", saina_dp_error(r->dp));
+		bench_die("%s", saina_dp_error(r->dp));
 
 	n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	self[n > 0 ? n : 0] = 0;
 	snprintf(path, sizeof(path), "%s/bench.bpf.o", dirname(self));
 	r->obj = bpf_object__open_file(path, NULL);
 	if (!r->obj || bpf_object__load(r->obj))
-		rig_die("cannot load %s: %s", path, strerror(errno));
+		bench_die("cannot load %s: %s", path, strerror(errno));
 	r->driver = prog_fd(r, "bench_driver");
 	r->empty = prog_fd(r, "bench_empty");
 	r->state = bpf_object__find_map_fd_by_name(r->obj, "bench_state");
@@ -79,21 +65,22 @@ void rig_open(struct rig *r, bool kernel)
 	for (int i = 0; i < BENCH_TARGETS; i++) {
 		fd = i == BENCH_SAINA ? saina_dp_prog_fd(r->dp) : prog_fd(r, name[i]);
 		if (bpf_map_update_elem(targets, &i, &fd, BPF_ANY))
-			rig_die("program %d cannot be reached by tail call: %s", i, strerror(errno));
+			bench_die("program %d cannot be reached by tail call: %s", i,
+				    strerror(errno));
 	}
 	for (size_t i = BENCH_HEAD; i < sizeof(r->frame); i++)
 		r->frame[i] = i * 37;
 }
 
-void rig_close(struct rig *r)
+void harness_close(struct harness *r)
 {
 	bpf_object__close(r->obj);
 	saina_dp_close(r->dp, true);
 }
 
-/* What a control plane would publish. */
-static void snapshot(struct saina_job_conf *c, unsigned int id, unsigned int payload,
-		     unsigned int workers, unsigned int k, unsigned int pool)
+/* The snapshot that a control plane would publish. */
+static void snapshot_fill(struct saina_job_conf *c, unsigned int id, unsigned int payload,
+			  unsigned int workers, unsigned int k, unsigned int pool)
 {
 	c->generation = 1;
 	c->job = id;
@@ -115,39 +102,40 @@ static void snapshot(struct saina_job_conf *c, unsigned int id, unsigned int pay
 	for (unsigned int w = 0; w < workers; w++) {
 		struct saina_binding *b = &c->worker[w];
 
-		b->ifindex = RIG_IFINDEX;
-		b->ip = htonl(RIG_IP);
+		b->ifindex = SENDER_IFINDEX;
+		b->ip = htonl(SENDER_IP);
 		b->udp_port = htons(BENCH_UDP_PORT + w);
-		b->session = RIG_SESSION;
-		memcpy(b->mac, RIG_MAC, 6);
+		b->session = SENDER_SESSION;
+		memcpy(b->mac, SENDER_MAC, 6);
 		b->flags = SAINA_BIND_BOUND;
 	}
 }
 
-void rig_job(struct rig *r, struct bench_job *j, unsigned int id, unsigned int payload,
-	     unsigned int workers, unsigned int k, unsigned int pool, unsigned int touched)
+void harness_job_create(struct harness *r, struct bench_job *j, unsigned int id,
+			unsigned int payload, unsigned int workers, unsigned int k,
+			unsigned int pool, unsigned int touched)
 {
 	struct saina_job_conf *c = &j->conf;
 
 	memset(j, 0, sizeof(*j));
 	j->touched = touched;
 	if (r->kernel)
-		kernel_job(c, id, payload, workers, k, pool);
+		kernel_job_create(c, id, payload, workers, k, pool);
 	else
-		snapshot(c, id, payload, workers, k, pool);
+		snapshot_fill(c, id, payload, workers, k, pool);
 	if (saina_dp_job_publish(r->dp, c, 0))
-		rig_die("%s", saina_dp_error(r->dp));
+		bench_die("%s", saina_dp_error(r->dp));
 }
 
-void rig_timeout(struct rig *r, struct bench_job *j)
+void harness_job_set_timeout(struct harness *r, struct bench_job *j)
 {
 	j->conf.policy.timeout_us = UINT32_MAX;
 	j->conf.policy.seq++;
 	if (saina_dp_job_publish(r->dp, &j->conf, 0))
-		rig_die("%s", saina_dp_error(r->dp));
+		bench_die("%s", saina_dp_error(r->dp));
 }
 
-static void head_write(const struct rig *r, unsigned char *head, unsigned int job,
+static void head_write(const struct harness *r, unsigned char *head, unsigned int job,
 		       unsigned int payload, __u32 round, bool foreign)
 {
 	unsigned int udp_len = 8 + sizeof(struct saina_hdr) + 4 * payload;
@@ -157,7 +145,7 @@ static void head_write(const struct rig *r, unsigned char *head, unsigned int jo
 		.type = SAINA_MSG_GRAD,
 		.elem = SAINA_ELEM_INT32,
 		.job = job,
-		.session = RIG_SESSION,
+		.session = SENDER_SESSION,
 		.round = round,
 		.count = payload,
 		.exponent = EXPONENT,
@@ -165,7 +153,7 @@ static void head_write(const struct rig *r, unsigned char *head, unsigned int jo
 
 	memset(head, 0, BENCH_HEAD);
 	memcpy(head, r->global.mac, 6);
-	memcpy(head + 6, RIG_MAC, 6);
+	memcpy(head + 6, SENDER_MAC, 6);
 	head[12] = 0x08;
 	ip[0] = 0x45;
 	ip[2] = (udp_len + 20) >> 8;
@@ -173,7 +161,7 @@ static void head_write(const struct rig *r, unsigned char *head, unsigned int jo
 	ip[6] = 0x40;
 	ip[8] = 64;
 	ip[9] = 17;
-	*(__be32 *)(void *)(ip + 12) = htonl(RIG_IP);
+	*(__be32 *)(void *)(ip + 12) = htonl(SENDER_IP);
 	*(__be32 *)(void *)(ip + 16) = r->global.ip;
 	*(__be16 *)(void *)udp = htons(BENCH_UDP_PORT);
 	*(__be16 *)(void *)(udp + 2) = htons(foreign ? 5001 : SAINA_PORT_DATA);
@@ -181,32 +169,32 @@ static void head_write(const struct rig *r, unsigned char *head, unsigned int jo
 	memcpy(udp + 8, &hdr, sizeof(hdr));
 }
 
-/* The kernel's own mean over the repeats, whole ns.  Wall time would hold the
- * patching of the XDP dispatcher and its grace period, tens of ms for each call. */
-static double run(struct rig *r, int prog, unsigned int payload, unsigned int repeat)
+/* The kernel's mean over the repeats, in whole ns.  Wall time would include patching the
+ * XDP dispatcher and its grace period, tens of ms a call. */
+static double prog_run(struct harness *r, int prog, unsigned int payload, unsigned int repeat)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, t, .data_in = r->frame,
 		    .data_size_in = BENCH_HEAD + 4 * payload, .repeat = repeat);
 
 	if (bpf_prog_test_run_opts(prog, &t))
-		rig_die("BPF_PROG_TEST_RUN: %s", strerror(errno));
+		bench_die("BPF_PROG_TEST_RUN: %s", strerror(errno));
 	if (t.retval == 0)
-		rig_die("a program under test aborted");
+		bench_die("a program under test aborted");
 	return t.duration;
 }
 
-/* Answers for the agent pile up: they are not what is measured. */
-static void drain(struct rig *r)
+/* Empties the ring buffer of messages to relay, which is not measured. */
+static void relays_drop(struct harness *r)
 {
 	static const struct saina_dp_cb none;
 
 	if (saina_dp_event_dispatch(r->dp, &none) < 0)
-		rig_die("%s", saina_dp_error(r->dp));
+		bench_die("%s", saina_dp_error(r->dp));
 }
 
-/* Packets of @branch for segments @from to @to - 1 of those touched: ns in all. */
-static double batch(struct rig *r, struct bench_job *j, enum bench_branch branch,
-		    enum bench_target target, unsigned int from, unsigned int to)
+/* Sends packets of @branch for segments @from to @to - 1; returns ns in all. */
+static double batch_run(struct harness *r, struct bench_job *j, enum bench_branch branch,
+			enum bench_target target, unsigned int from, unsigned int to)
 {
 	unsigned int workers = __builtin_popcountll(j->conf.active);
 	unsigned int k = j->conf.policy.k ? j->conf.policy.k : workers;
@@ -231,14 +219,14 @@ static double batch(struct rig *r, struct bench_job *j, enum bench_branch branch
 		passes = k - 2;
 		break;
 	case BRANCH_DUPLICATE:
-		passes = MANY;
+		passes = REPEATS;
 		break;
 	case BRANCH_COMPLETE:
 		s.worker = k - 1;
 		break;
 	case BRANCH_LATE:
 		s.worker = workers - 1;
-		passes = MANY;
+		passes = REPEATS;
 		break;
 	case BRANCHES:
 		abort();
@@ -247,26 +235,27 @@ static double batch(struct rig *r, struct bench_job *j, enum bench_branch branch
 		s.exponent += j->finer - j->coarsens * (int)s.worker;
 	head_write(r, (unsigned char *)s.head, j->conf.job, j->conf.payload, j->round, false);
 	if (bpf_map_update_elem(r->state, &zero, &s, BPF_ANY))
-		rig_die("bench_state: %s", strerror(errno));
+		bench_die("bench_state: %s", strerror(errno));
 	passes *= to - from;
-	ns = run(r, r->driver, j->conf.payload, passes) * passes;
+	ns = prog_run(r, r->driver, j->conf.payload, passes) * passes;
 	if (target == BENCH_SAINA) {
 		j->sent[branch] += passes;
 		if (j->coarsens && (branch == BRANCH_ACCUMULATE || branch == BRANCH_COMPLETE))
 			j->coarsened += passes;
-		drain(r);
+		relays_drop(r);
 	}
 	return ns;
 }
 
-double rig_accumulate(struct rig *r, struct bench_job *j, enum bench_target target,
-		      unsigned int from, unsigned int to)
+double harness_run_accumulate(struct harness *r, struct bench_job *j, enum bench_target target,
+			      unsigned int from, unsigned int to)
 {
-	return batch(r, j, BRANCH_ACCUMULATE, target, from, to) / ((to - from) * (j->conf.policy.k - 2));
+	return batch_run(r, j, BRANCH_ACCUMULATE, target, from, to) /
+	       ((to - from) * (j->conf.policy.k - 2));
 }
 
-double rig_branch(struct rig *r, struct bench_job *j, enum bench_branch branch,
-		  enum bench_target target)
+double harness_run_branch(struct harness *r, struct bench_job *j, enum bench_branch branch,
+			  enum bench_target target)
 {
 	unsigned int workers = __builtin_popcountll(j->conf.active);
 	unsigned int k = j->conf.policy.k ? j->conf.policy.k : workers;
@@ -277,84 +266,90 @@ double rig_branch(struct rig *r, struct bench_job *j, enum bench_branch branch,
 	case BRANCH_ACCUMULATE:
 		if (k < 16)
 			break;
-		return rig_accumulate(r, j, target, 0, j->touched);
+		return harness_run_accumulate(r, j, target, 0, j->touched);
 	case BRANCH_DUPLICATE:
 	case BRANCH_LATE:
-		n = j->touched * MANY;
-		return batch(r, j, branch, target, 0, j->touched) / n;
+		n = j->touched * REPEATS;
+		return batch_run(r, j, branch, target, 0, j->touched) / n;
 	default:
 		break;
 	}
-	/* few packets: the cold start would show; it is in both parts */
+	/* Few packets: the cold start, which both parts have, is taken off. */
 	n = j->touched - 2 * cut;
 	if (branch == BRANCH_ACCUMULATE)
 		n *= k - 2;
-	cold = batch(r, j, branch, target, 0, cut);
-	return (batch(r, j, branch, target, cut, j->touched) - cold) / n;
+	cold = batch_run(r, j, branch, target, 0, cut);
+	return (batch_run(r, j, branch, target, cut, j->touched) - cold) / n;
 }
 
-double rig_plain(struct rig *r, int prog, unsigned int payload, bool foreign, unsigned int repeat)
+double harness_run_plain(struct harness *r, int prog, unsigned int payload, bool foreign,
+			 unsigned int repeat)
 {
 	head_write(r, r->frame, 0, payload, 0, foreign);
-	return run(r, prog, payload, repeat);
+	return prog_run(r, prog, payload, repeat);
 }
 
-void rig_round_done(struct bench_job *j)
+void harness_round_done(struct bench_job *j)
 {
 	j->round++;
 }
 
-void rig_check_shifted(struct rig *r, const struct bench_job *j)
+void harness_check_shifted(struct harness *r, const struct bench_job *j)
 {
 	static __s32 sums[SAINA_ELEMS_MAX];
 	struct saina_slot_meta m;
 	__s32 v, half = 1 << (j->finer - 1);
 
 	if (saina_dp_result(r->dp, j->conf.job, 0, j->round, &m, sums))
-		rig_die("job %u: round %u has no result: %s", j->conf.job, j->round,
-			saina_dp_error(r->dp));
+		bench_die("job %u: round %u has no result: %s", j->conf.job, j->round,
+			    saina_dp_error(r->dp));
 	for (unsigned int i = 0; i < j->conf.payload; i++) {
 		memcpy(&v, r->frame + BENCH_HEAD + 4 * i, sizeof(v));
-		if ((__u32)sums[i] != (__u32)v + (m.count - 1u) * (__u32)(int)(((__s64)v + half) >> j->finer))
-			rig_die("job %u: round %u, element %u: %d is not a sum of shifted inputs: the figures would be of something else",
+		if ((__u32)sums[i] !=
+		    (__u32)v + (m.count - 1u) * (__u32)(int)(((__s64)v + half) >> j->finer))
+			bench_die(
+				"job %u: round %u, element %u: %d is not a sum of shifted inputs: the figures would be of something else",
 				j->conf.job, j->round, i, sums[i]);
 	}
 }
 
-void rig_check(struct rig *r, const struct bench_job *j)
+void harness_check(struct harness *r, const struct bench_job *j)
 {
 	static const struct {
 		enum saina_counter counter;
 		enum bench_branch branch;
 	} want[] = {
-		{ SAINA_C_STORED, BRANCH_STORE },	{ SAINA_C_DUPLICATE, BRANCH_DUPLICATE },
-		{ SAINA_C_COMPLETED, BRANCH_COMPLETE }, { SAINA_C_LATE, BRANCH_LATE },
+		{ SAINA_C_STORED, BRANCH_STORE },
+		{ SAINA_C_DUPLICATE, BRANCH_DUPLICATE },
+		{ SAINA_C_COMPLETED, BRANCH_COMPLETE },
+		{ SAINA_C_LATE, BRANCH_LATE },
 	};
 	struct saina_counters sum = {}, c;
 	__u64 added = j->sent[BRANCH_ACCUMULATE] + j->sent[BRANCH_COMPLETE];
 
 	for (int w = 0; w < SAINA_WORKERS_MAX; w++) {
 		if (saina_dp_counters(r->dp, j->conf.job, w, &c))
-			rig_die("%s", saina_dp_error(r->dp));
+			bench_die("%s", saina_dp_error(r->dp));
 		for (int i = 0; i < SAINA_C_N; i++)
 			sum.c[i] += c.c[i];
 	}
 	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++)
 		if (sum.c[want[i].counter] != j->sent[want[i].branch])
-			rig_die("job %u: %llu packets were meant to be %s, %llu were: the figures would be of something else",
-			    j->conf.job, (unsigned long long)j->sent[want[i].branch],
-			    saina_counter_info[want[i].counter].name,
-			    (unsigned long long)sum.c[want[i].counter]);
+			bench_die(
+				"job %u: %llu packets were meant to be %s, %llu were: the figures would be of something else",
+				j->conf.job, (unsigned long long)j->sent[want[i].branch],
+				saina_counter_info[want[i].counter].name,
+				(unsigned long long)sum.c[want[i].counter]);
 	if (sum.c[SAINA_C_COARSENED] != j->coarsened)
-		rig_die("job %u: %llu packets were meant to be coarser, %llu were", j->conf.job,
-			(unsigned long long)j->coarsened,
-			(unsigned long long)sum.c[SAINA_C_COARSENED]);
+		bench_die("job %u: %llu packets were meant to be coarser, %llu were", j->conf.job,
+			    (unsigned long long)j->coarsened,
+			    (unsigned long long)sum.c[SAINA_C_COARSENED]);
 	if (sum.c[SAINA_C_ADDED] != added)
-		rig_die("job %u: %llu packets were meant to be added, %llu were", j->conf.job,
-		    (unsigned long long)added, (unsigned long long)sum.c[SAINA_C_ADDED]);
+		bench_die("job %u: %llu packets were meant to be added, %llu were", j->conf.job,
+			    (unsigned long long)added, (unsigned long long)sum.c[SAINA_C_ADDED]);
 }
 
-void rig_stay(void)
+void harness_pin_cpu(void)
 {
 	int cpu = sched_getcpu();
 	cpu_set_t set;

@@ -1,41 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Sets up the parts of this folder, and carries changes of jobs and ports to workers. */
+/* Carries changes of jobs and ports to their workers. */
 #include <stdio.h>
 
-#include "agent/ports/ports.h"
 #include "agent/backend/backend.h"
 #include "agent/members/internal.h"
-
-int members_init(struct agent *a)
-{
-	int ret = liveness_init(a);
-
-	if (ret)
-		return ret;
-	ret = ctrl_socket_init(a);
-	if (ret)
-		goto err_health;
-	ret = delivery_init(a);
-	if (ret)
-		goto err_admit;
-	ret = shm_server_init(a);
-	if (!ret)
-		return 0;
-	delivery_uninit(a);
-err_admit:
-	ctrl_socket_uninit(a);
-err_health:
-	liveness_uninit(a);
-	return ret;
-}
-
-void members_uninit(struct agent *a)
-{
-	shm_server_uninit(a);
-	delivery_uninit(a);
-	ctrl_socket_uninit(a);
-	liveness_uninit(a);
-}
+#include "agent/ports/ports.h"
 
 /* Notes when sessions ended, for any reason. */
 static void record_ends(struct agent *a, const struct saina_job *job)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-"""Which States this process has in which jobs: one each."""
+"""Which State of this process is in which job: at most one for each job."""
 
 import errno
 import gc
@@ -16,51 +16,51 @@ from .worker import Info, environment
 ONE_EACH = "one State for each model, and a job for each State, which State(job=..) names"
 
 
-class Place(NamedTuple):
-    """Where a State takes part.  asked: the worker as join() takes it."""
+class Membership(NamedTuple):
+    """A State's aggregator, job and worker.  asked: the worker as passed to join()."""
     pid: int
     aggregator: str
     job: str
     worker: Optional[int]
     asked: Optional[int]
-    #: it takes any number that is free
+    #: any free worker will do
     any: bool
 
     @staticmethod
-    def of(how: Dict[str, Any]) -> "Place":
+    def of(how: Dict[str, Any]) -> "Membership":
         """@how: arguments of join()."""
         aggregator, job, worker = environment()
         asked = how["worker"]
         if asked is None and worker is None and torch.distributed.is_available() and torch.distributed.is_initialized():
             asked = torch.distributed.get_rank()
-        return Place(os.getpid(), how["aggregator"] or aggregator, job if how["job"] is None else str(how["job"]),
+        return Membership(os.getpid(), how["aggregator"] or aggregator, job if how["job"] is None else str(how["job"]),
                      worker if asked is None else asked, asked, worker is None and asked is None)
 
-    def found(self, info: Info) -> "Place":
-        """When it has joined."""
+    def found(self, info: Info) -> "Membership":
+        """With the job and worker that it got."""
         return self._replace(job=str(info.job), worker=info.worker)
 
-    def collides(self, other: "Place") -> bool:
+    def collides(self, other: "Membership") -> bool:
         return self[:3] == other[:3] and (self.worker == other.worker or self.any or other.any)
 
 
-_places: Any = weakref.WeakKeyDictionary()
+_members: Any = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
 
 
-def enter(state: Any, place: Place) -> None:
-    """@state is, or is about to be, at @place; Error (EBUSY) if another one of this process is there."""
+def register(state: Any, membership: Membership) -> None:
+    """Registers @state; Error (EBUSY) if another State of this process has this membership."""
     for last in (False, True):
         with _lock:
-            if not any(s is not state and p.collides(place) for s, p in _places.items()):
-                _places[state] = place
+            if not any(s is not state and p.collides(membership) for s, p in _members.items()):
+                _members[state] = membership
                 return
         if last:
-            raise Error(errno.EBUSY, f"this process takes part in job {place.job} already, by another State: {ONE_EACH}; or "
+            raise Error(errno.EBUSY, f"this process takes part in job {membership.job} already, by another State: {ONE_EACH}; or "
                                      "close() the other one")
-        gc.collect()        # that one may be nobody's any more
+        gc.collect()        # the other one may be unreachable
 
 
-def leave(state: Any) -> None:
+def unregister(state: Any) -> None:
     with _lock:
-        _places.pop(state, None)
+        _members.pop(state, None)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The programs of the data path: which object, loaded onto which maps. */
+/* The programs of the data path: finding the objects, loading, pinning, replacing them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -14,7 +14,7 @@
 #endif
 
 #define OBJECT_NAME	"saina_xdp.bpf.o"
-#define TC_NAME		"saina_tc"	/* instead of saina_xdp, beside it */
+#define TC_NAME		"saina_tc"	/* its object's name has this for saina_xdp */
 
 static const char *const prog_name[DP_PROGS] = {
 	[DP_PROG_XDP] = "saina_xdp",
@@ -23,34 +23,34 @@ static const char *const prog_name[DP_PROGS] = {
 	[DP_PROG_TC_OUT] = "saina_tc_out",
 };
 
-/* The program on the ports, for BPF_PROG_TEST_RUN; the descriptor stays ours. */
+/* The XDP program, for BPF_PROG_TEST_RUN.  Not to be closed by the caller. */
 int saina_dp_prog_fd(const struct saina_dp *dp)
 {
 	return dp->prog[DP_PROG_XDP];
 }
 
-/* libbpf's print callback has no argument; opening is done by one thread. */
-static __thread struct saina_dp *printing;
-static __thread bool quiet;	/* a failure is no error */
+/* libbpf's print callback has no argument for the handle. */
+static __thread struct saina_dp *log_to;
+static __thread bool log_failures_as_debug;	/* of an optional object */
 
-static int print(enum libbpf_print_level level, const char *fmt, va_list ap)
+static int libbpf_print(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
 	static const int to[] = { [LIBBPF_WARN] = 0, [LIBBPF_INFO] = 2, [LIBBPF_DEBUG] = 3 };
-	int to_level = quiet ? 3 : to[level];
+	int to_level = log_failures_as_debug ? 3 : to[level];
 	char line[1024];
 	size_t n;
 
-	if (!printing || !printing->opts.log || level == LIBBPF_DEBUG)
+	if (!log_to || !log_to->opts.log || level == LIBBPF_DEBUG)
 		return 0;
 	vsnprintf(line, sizeof(line), fmt, ap);
 	n = strlen(line);
 	if (n && line[n - 1] == '\n')
 		line[n - 1] = 0;
-	printing->opts.log(printing->opts.log_arg, to_level, line);
+	log_to->opts.log(log_to->opts.log_arg, to_level, line);
 	return 0;
 }
 
-static int find_map_object(struct saina_dp *dp)
+static int map_object_find(struct saina_dp *dp)
 {
 	const char *env = getenv("SAINA_BPF_OBJECT");
 	char self[PATH_MAX / 2];
@@ -74,33 +74,36 @@ static int find_map_object(struct saina_dp *dp)
 	snprintf(dp->object, sizeof(dp->object), "%s/lib/saina/%s", SAINA_PREFIX, OBJECT_NAME);
 	if (!access(dp->object, R_OK))
 		return 0;
-	return dp_fail(dp, -ENOENT,
-		       "%s is neither beside the program nor in %s/lib/saina; install it or set SAINA_BPF_OBJECT",
-		       OBJECT_NAME, SAINA_PREFIX);
+	return dp_fail(
+		dp, -ENOENT,
+		"%s is neither beside the program nor in %s/lib/saina; install it or set SAINA_BPF_OBJECT",
+		OBJECT_NAME, SAINA_PREFIX);
 }
 
-/* The variant for saina.ko lies beside the other. */
-static int find_object(struct saina_dp *dp)
+/* The variant for saina.ko is in the same directory. */
+static int xdp_object_find(struct saina_dp *dp)
 {
 	static const char end[] = ".bpf.o", variant[] = "_kmod.bpf.o";
-	int err = find_map_object(dp);
+	int err = map_object_find(dp);
 	size_t len = strlen(dp->object);
 
 	if (err || !dp->opts.kernel)
 		return err;
 	if (len < strlen(end) || strcmp(dp->object + len - strlen(end), end) ||
 	    len - strlen(end) + sizeof(variant) > sizeof(dp->object))
-		return dp_fail(dp, -EINVAL, "%s: a BPF object is called something%s", dp->object, end);
+		return dp_fail(dp, -EINVAL, "%s: the name of a BPF object must end in %s",
+			       dp->object, end);
 	strcpy(dp->object + len - strlen(end), variant);
 	if (!access(dp->object, R_OK))
 		return 0;
-	return dp_fail(dp, -errno,
-		       "cannot read the BPF object %s, which is for saina.ko: %s; install it, or unload the module",
-		       dp->object, strerror(errno));
+	return dp_fail(
+		dp, -errno,
+		"cannot read the BPF object %s, which is for saina.ko: %s; install it, or unload the module",
+		dp->object, strerror(errno));
 }
 
-/* Opens and loads an object; with @reuse its maps are those we have.  @optional: it may
- * fail. */
+/* Opens and loads an object.  @reuse: onto the maps of @dp.  @optional: a failure is
+ * logged as debug message. */
 static int object_load(struct saina_dp *dp, const char *path, bool reuse, bool optional,
 		       struct bpf_object **out)
 {
@@ -108,13 +111,13 @@ static int object_load(struct saina_dp *dp, const char *path, bool reuse, bool o
 	int err = 0;
 
 	*out = NULL;
-	printing = dp;
-	quiet = optional;
-	libbpf_set_print(print);
+	log_to = dp;
+	log_failures_as_debug = optional;
+	libbpf_set_print(libbpf_print);
 	obj = bpf_object__open_file(path, NULL);
 	if (!obj) {
-		err = dp_fail(dp, -errno, "%s is not a BPF object of this library's kind: %s",
-			      path, strerror(errno));
+		err = dp_fail(dp, -errno, "%s cannot be opened as a BPF object: %s", path,
+			      strerror(errno));
 		goto out;
 	}
 	for (int i = 0; reuse && i < DP_MAPS; i++) {
@@ -138,12 +141,12 @@ static int object_load(struct saina_dp *dp, const char *path, bool reuse, bool o
 close:
 	bpf_object__close(obj);
 out:
-	printing = NULL;
+	log_to = NULL;
 	return err;
 }
 
-/* Programs @from up to @to, of an object at @path. */
-static int progs_get(struct saina_dp *dp, const struct bpf_object *obj, const char *path, int *prog,
+/* Duplicates the descriptors of programs @from .. @to - 1 of the object at @path. */
+static int progs_dup(struct saina_dp *dp, const struct bpf_object *obj, const char *path, int *prog,
 		     int from, int to)
 {
 	for (int i = from; i < to; i++) {
@@ -161,7 +164,7 @@ static int progs_get(struct saina_dp *dp, const struct bpf_object *obj, const ch
 	return 0;
 }
 
-static int maps_get(struct saina_dp *dp, const struct bpf_object *obj)
+static int maps_dup(struct saina_dp *dp, const struct bpf_object *obj)
 {
 	for (int i = 0; i < DP_MAPS; i++) {
 		int fd = bpf_object__find_map_fd_by_name(obj, dp_map_name[i]);
@@ -176,34 +179,35 @@ static int maps_get(struct saina_dp *dp, const struct bpf_object *obj)
 int dp_progs_load(struct saina_dp *dp, bool reuse, int *prog)
 {
 	struct bpf_object *obj;
-	int err = find_object(dp);
+	int err = xdp_object_find(dp);
 
 	if (!err)
 		err = object_load(dp, dp->object, reuse, false, &obj);
 	if (err)
 		return err;
 	if (!reuse)
-		err = maps_get(dp, obj);
+		err = maps_dup(dp, obj);
 	if (!err)
-		err = progs_get(dp, obj, dp->object, prog, DP_PROG_XDP, DP_PROG_TC);
+		err = progs_dup(dp, obj, dp->object, prog, DP_PROG_XDP, DP_PROG_TC);
 	bpf_object__close(obj);
 	return err;
 }
 
-/* The object of the tc programs: it lies beside the other, and is called as that one but
- * for the hook. */
-static int find_tc_object(struct saina_dp *dp, char *path, size_t size)
+/* The object of the tc programs: in the same directory, its name with saina_tc instead of
+ * saina_xdp. */
+static int tc_object_find(struct saina_dp *dp, char *path, size_t size)
 {
 	static const char xdp[] = "saina_xdp";
 	const char *base = strrchr(dp->object, '/');
 
 	base = base ? base + 1 : dp->object;
 	if (strncmp(base, xdp, strlen(xdp)))
-		return dp_fail(dp, -ENOENT, "%s is not called %s..., so none goes with it",
+		return dp_fail(dp, -ENOENT,
+			       "%s: the name does not begin with %s, so its tc object has none",
 			       dp->object, xdp);
 	if (snprintf(path, size, "%.*s" TC_NAME "%s", (int)(base - dp->object), dp->object,
 		     base + strlen(xdp)) >= (int)size)
-		return dp_fail(dp, -ENAMETOOLONG, "%s: too long a name", dp->object);
+		return dp_fail(dp, -ENAMETOOLONG, "%s: the name is too long", dp->object);
 	if (access(path, R_OK))
 		return dp_fail(dp, -errno, "%s: %s", path, strerror(errno));
 	return 0;
@@ -216,11 +220,11 @@ void dp_progs_load_tc(struct saina_dp *dp, int *prog)
 	int err;
 
 	prog[DP_PROG_TC] = prog[DP_PROG_TC_OUT] = -1;
-	err = find_tc_object(dp, path, sizeof(path));
+	err = tc_object_find(dp, path, sizeof(path));
 	if (!err)
 		err = object_load(dp, path, true, true, &obj);
 	if (!err) {
-		err = progs_get(dp, obj, path, prog, DP_PROG_TC, DP_PROGS);
+		err = progs_dup(dp, obj, path, prog, DP_PROG_TC, DP_PROGS);
 		bpf_object__close(obj);
 	}
 	if (!err)
@@ -238,8 +242,8 @@ static const char *prog_path(const struct saina_dp *dp, char *path, int prog)
 	return dp_pin_path(dp, path, name);
 }
 
-/* Programs last, that of the ports behind the other: its pin says "complete", and by
- * its name which layout the maps have. */
+/* The XDP program is pinned last: its pin marks the directory complete, and its name has
+ * the layout of the maps. */
 int dp_progs_pin(struct saina_dp *dp)
 {
 	char path[PATH_MAX];
@@ -252,23 +256,24 @@ int dp_progs_pin(struct saina_dp *dp)
 	return 0;
 }
 
-bool dp_progs_pinned(const struct saina_dp *dp)
+bool dp_progs_are_pinned(const struct saina_dp *dp)
 {
 	char path[PATH_MAX];
 
 	return !access(prog_path(dp, path, DP_PROG_XDP), F_OK);
 }
 
-int dp_progs_take_over(struct saina_dp *dp)
+int dp_progs_adopt(struct saina_dp *dp)
 {
 	char path[PATH_MAX];
 
 	for (int i = 0; i < DP_PROGS; i++) {
 		dp->prog[i] = bpf_obj_get(prog_path(dp, path, i));
 		if (dp->prog[i] < 0 && i < DP_PROG_TC)
-			return dp_fail(dp, -errno,
-				       "%s: %s; the pins are incomplete, remove the directory's content",
-				       path, strerror(errno));
+			return dp_fail(
+				dp, -errno,
+				"%s: %s; the pins are incomplete, remove the directory's content",
+				path, strerror(errno));
 	}
 	return 0;
 }
@@ -282,7 +287,7 @@ void dp_progs_close(struct saina_dp *dp)
 	}
 }
 
-static bool same_program(int a, int b)
+static bool prog_is_same(int a, int b)
 {
 	struct bpf_prog_info x = {}, y = {};
 	__u32 len = sizeof(x);
@@ -295,26 +300,20 @@ static bool same_program(int a, int b)
 	return !bpf_obj_get_info_by_fd(b, &y, &len) && !memcmp(x.tag, y.tag, sizeof(x.tag));
 }
 
-/*
- * After a take-over: if the programs installed are others than those that run,
- * they take their place, port by port, on the same maps.  All state is in the
- * maps, so no round is lost; where a new one does not fit them, the old one goes
- * on.
- */
-void dp_progs_upgrade(struct saina_dp *dp)
+bool dp_progs_replace(struct saina_dp *dp)
 {
 	bool same = true;
 	int prog[DP_PROGS];
 
 	if (dp_progs_load(dp, true, prog)) {
 		dp_log(dp, 1, "the running programs stay: %s", dp->error);
-		return;
+		return false;
 	}
 	dp_progs_load_tc(dp, prog);
 	for (int i = 0; i < DP_PROGS; i++) {
 		if (prog[i] < 0)
 			prog[i] = dp->prog[i] < 0 ? -1 : dup(dp->prog[i]);
-		same &= same_program(prog[i], dp->prog[i]);
+		same &= prog_is_same(prog[i], dp->prog[i]);
 	}
 	for (int i = 0; i < DP_PROGS; i++) {
 		int old = same ? prog[i] : dp->prog[i];
@@ -324,11 +323,5 @@ void dp_progs_upgrade(struct saina_dp *dp)
 		if (old >= 0)
 			close(old);
 	}
-	if (same)
-		return;
-	dp_ports_upgrade(dp);
-	if (dp_progs_pin(dp))
-		dp_log(dp, 0, "%s", dp->error);
-	else
-		dp_log(dp, 2, "the running programs were replaced by %s", dp->object);
+	return !same;
 }
