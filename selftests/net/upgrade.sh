@@ -17,8 +17,8 @@
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
-# 0ca4d8c has the protocol of this version and other maps; cd892c4 has another protocol, too.
-read -ra commits <<<"${*:-${SAINA_PREVIOUS-0ca4d8c cd892c4}}"
+# 732dd4f speaks the protocol of this version and has other maps; the others speak older ones.
+read -ra commits <<<"${*:-${SAINA_PREVIOUS-732dd4f 0ca4d8c cd892c4}}"
 new=$B
 expected_log='is of another version \(its maps have not layout|jobs are known from before, but the data path is gone|it makes no sense to this version|speaks version|is dead: silent for'
 
