@@ -13,8 +13,8 @@
 #include <sys/socket.h>
 
 #include "../tools/saina/doctor.h"
-#include "flow/flow.h"
-#include "io/io.h"
+#include "transport/flow.h"
+#include "net/io.h"
 #include "saina/proto.h"
 #include "lib/statement.h"
 

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "handle.h"
+#include "base.h"
 #include "../lib/rng.h"
 #include "../lib/statement.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * By reference: which doorbells leave together (userland/lib/flow/round.h).  One worker, memory of
+ * By reference: which doorbells leave together (userland/lib/reduce/round.h).  One worker, memory of
  * the test's own in the place of what the agent lends, a clock of the test's own.
  */
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
-#include "flow/round.h"
+#include "reduce/round.h"
 #include "../lib/statement.h"
 
 #define PAYLOAD	 32

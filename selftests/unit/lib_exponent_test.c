@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What a worker's rounds (userland/lib/flow/round.h) say about exponents, message by message: one worker,
+ * What a worker's rounds (userland/lib/reduce/round.h) say about exponents, message by message: one worker,
  * and a clock and answers of the test's own.
  */
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "flow/round.h"
+#include "reduce/round.h"
 #include "../lib/statement.h"
 
 #define PAYLOAD	 32

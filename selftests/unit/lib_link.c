@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "lib/rng.h"
-#include "job.h"
+#include "wire/job.h"
 #include "lib_link.h"
 
 bool link_lost(struct lib_link *l, uint64_t now)

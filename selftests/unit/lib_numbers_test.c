@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "flow/round.h"
+#include "reduce/round.h"
 #include "lib/rng.h"
 #include "lib/tap.h"
 #include "lib_switch.h"

@@ -7,7 +7,7 @@
 #include "lib_record.h"
 #include "lib_sim.h"
 #include "lib_switch.h"
-#include "flow/unequal.h"
+#include "reduce/size_check.h"
 
 #define PAYLOAD	 SIM_PAYLOAD
 #define WORKERS	 SAINA_WORKERS_MAX

@@ -13,7 +13,7 @@
 
 #include "doctor.h"
 
-/* As in libsaina (userland/lib: flow/flow.c, io/socket.c, job.h): doctor_buffers_test compares. */
+/* As in libsaina (userland/lib: transport/rx.c, net/socket.c, wire/job.h): doctor_buffers_test compares. */
 #define TRAINS_MAX  8
 #define TRAIN_BYTES (68 << 10)
 #define DATAGRAM    65507

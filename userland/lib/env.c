@@ -2,7 +2,7 @@
 /* Options from the environment: our own variables, and what launchers tell their processes. */
 #include <errno.h>
 #include <stdlib.h>
-#include "handle.h"
+#include "base.h"
 
 const char *saina_env(const char *name)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /* What a handle tells about itself. */
 #include <errno.h>
-#include "handle.h"
+#include "base.h"
 
 /* Copies as much of a struct with a leading size field as the caller has. */
 static int copy_out(void *to, const void *from, size_t known)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /* What of the tensor is where in the gradient, when that changes between rounds. */
 #include <errno.h>
-#include "handle.h"
+#include "base.h"
 
 static int check_move(struct saina *s, const struct saina_move *m)
 {

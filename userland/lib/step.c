@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include "handle.h"
+#include "base.h"
 
 void saina_step_close(struct saina *s)
 {

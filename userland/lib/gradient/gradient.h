@@ -3,7 +3,7 @@
 #ifndef SAINA_GRADIENT_H
 #define SAINA_GRADIENT_H
 
-#include "job.h"
+#include "wire/job.h"
 #include "quant.h"
 #include "saina.h"
 

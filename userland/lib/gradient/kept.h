@@ -3,7 +3,7 @@
 #ifndef SAINA_KEPT_H
 #define SAINA_KEPT_H
 
-#include "job.h"
+#include "wire/job.h"
 
 struct saina_kept {
 	const struct saina_job *job;

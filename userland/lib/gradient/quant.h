@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "job.h"
+#include "wire/job.h"
 
 #define SAINA_QUANT_SLACK    4		 /* bits an exponent may be coarser than need be */
 #define SAINA_QUANT_INFINITY 0x7f800000u /* bits of a magnitude that is not finite, at least */

@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include "job.h"
-#include "flow/window.h"
+#include "wire/job.h"
+#include "transport/cwnd.h"
 #include "../lib/statement.h"
 
 static uint64_t now = 5 * MSEC;

@@ -12,8 +12,8 @@
 #define SAINA_HANDLE_H
 
 #include <pthread.h>
-#include "io/io.h"
-#include "flow/round.h"
+#include "net/io.h"
+#include "reduce/round.h"
 
 /**
  * struct saina

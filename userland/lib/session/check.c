@@ -3,7 +3,7 @@
  * Is a datagram something the aggregator may have said to this worker?
  * Decided before anything acts on it; changes nothing.
  */
-#include "join.h"
+#include "session.h"
 #include "gradient/quant.h"
 
 static bool is_round(__le32 round)

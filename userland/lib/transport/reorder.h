@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "job.h"
+#include "wire/job.h"
 
 struct saina_early {
 	uint32_t segments, ring;

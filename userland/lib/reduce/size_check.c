@@ -13,8 +13,8 @@
  *
  * A worker that dies, or whose host stands still, looks like that until the agent declares it dead.
  */
-#include "train.h"
-#include "unequal.h"
+#include "transport/batch.h"
+#include "size_check.h"
 
 #define PATIENCE_NS (10000 * MSEC)
 #define SHUT_MIN    16	/* answers: gradients can be lost, too */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 #include <errno.h>
 #include <stdlib.h>
-#include "unequal.h"
+#include "size_check.h"
 
 int saina_round_init(struct saina_round *r, const struct saina_job *job, uint32_t room,
 		     uint32_t window, uint64_t ask_min)

@@ -6,7 +6,7 @@
 #ifndef SAINA_JOIN_H
 #define SAINA_JOIN_H
 
-#include "job.h"
+#include "wire/job.h"
 
 /* Where this worker stands with the agent (join.c). */
 enum saina_phase {

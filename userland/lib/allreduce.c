@@ -2,8 +2,8 @@
 /* All-reduces and rounds: the calls of the trainer. */
 #include <errno.h>
 #include <stdlib.h>
-#include "handle.h"
-#include "flow/unequal.h"
+#include "base.h"
+#include "reduce/size_check.h"
 
 int saina_stale(struct saina *s)
 {

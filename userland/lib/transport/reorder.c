@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 #include <errno.h>
 #include <stdlib.h>
-#include "early.h"
+#include "reorder.h"
 
 int saina_early_init(struct saina_early *e, const struct saina_job *job)
 {

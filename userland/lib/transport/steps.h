@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "job.h"
+#include "wire/job.h"
 
 enum saina_steps_phase {
 	SAINA_STEPS_ASKS,	/* which step am I in, may I do it? */

@@ -27,7 +27,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include "train.h"
+#include "batch.h"
 
 #define TRAINS_MAX  8		/* more in flight only make queues longer */
 #define STEP_NS	    (1000 * MSEC)  /* nothing of the round before has come: it needs us, */

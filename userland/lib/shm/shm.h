@@ -6,7 +6,7 @@
 #ifndef SAINA_LENT_H
 #define SAINA_LENT_H
 
-#include "job.h"
+#include "wire/job.h"
 #include "saina/shm.h"
 
 /**

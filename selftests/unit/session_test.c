@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The session with the agent (userland/lib/join/join.h) against a clock of the test's own: what
+ * The session with the agent (userland/lib/session/session.h) against a clock of the test's own: what
  * is sent when, how long it waits for whom, and what it says in the end.
  */
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <string.h>
-#include "join/join.h"
+#include "session/session.h"
 #include "../lib/statement.h"
 
 #define SEC 1000			/* times are in ms */

@@ -7,8 +7,8 @@
  * the last seconds is a queue, before a link or before a processor.  Loss says
  * nothing: what is lost here is lost by chance, and repaired all the same.
  */
-#include "job.h"
-#include "window.h"
+#include "wire/job.h"
+#include "cwnd.h"
 
 #define WINDOW_START 2
 #define GROW_NS	     (3 * MSEC)	   /* of queue: up to here it may grow */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /* How long a worker waits for the agent, for results and for its own kernel, and what it says then. */
 #include <errno.h>
-#include "join.h"
+#include "session.h"
 
 /* Results by redirect do not reach us.  Say why, if it can be seen from here. */
 void saina_join_explain_slow(struct saina_session *j)

@@ -6,11 +6,11 @@
 #ifndef SAINA_ROUND_H
 #define SAINA_ROUND_H
 
-#include "flow.h"
+#include "transport/flow.h"
 #include "gradient/gradient.h"
 #include "gradient/kept.h"
-#include "lent/lent.h"
-#include "table.h"
+#include "shm/shm.h"
+#include "ps.h"
 
 #define SAINA_DOORBELLS_MAX 16	/* doorbells in a batch */
 

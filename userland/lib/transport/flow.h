@@ -10,9 +10,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "early.h"
-#include "job.h"
-#include "window.h"
+#include "reorder.h"
+#include "wire/job.h"
+#include "cwnd.h"
 
 /**
  * struct saina_train - job->train segments, from a multiple of that on; bit i is segment i

@@ -8,7 +8,7 @@
 #define SAINA_IO_H
 
 #include <netinet/in.h>
-#include "join/join.h"
+#include "session/session.h"
 
 /**
  * struct saina_io

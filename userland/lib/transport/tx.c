@@ -7,7 +7,7 @@
  * ones, so the last worker's train is answered by a train of results.  As many
  * are in flight as the window (window.c) has room for.
  */
-#include "train.h"
+#include "batch.h"
 
 #define WAIT_NS	  (20 * MSEC)	/* a death must be noticed: so often the oldest is asked about */
 #define SILENT_NS (1000 * MSEC)

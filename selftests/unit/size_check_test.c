@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Workers that start different sizes (userland/lib/flow/unequal.h): libsaina's machines and the
+ * Workers that start different sizes (userland/lib/reduce/size_check.h): libsaina's machines and the
  * oracle as their switch, in steps of a millisecond of a clock of the test's own.
  */
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
-#include "flow/unequal.h"
+#include "reduce/size_check.h"
 #include "lib_switch.h"
 #include "../lib/statement.h"
 

@@ -15,7 +15,7 @@
  * that is why the JOIN is repeated (same nonce) once the job runs.
  */
 #include <errno.h>
-#include "join.h"
+#include "session.h"
 
 #define BATCH_PROBES   10 /* of these, the first ones go in twos */
 #define PROBE_NS       (40 * MSEC)

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include "lent.h"
+#include "shm.h"
 
 #define AGAIN_NS (1000 * MSEC)
 

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-#include "handle.h"
+#include "base.h"
 
 #define JOIN_MS	     5000
 #define SILENCE_MS   60000

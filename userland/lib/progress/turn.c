@@ -5,8 +5,8 @@
  */
 #include <errno.h>
 #include <sys/random.h>
-#include "handle.h"
-#include "flow/unequal.h"
+#include "base.h"
+#include "reduce/size_check.h"
 
 #define STILL_NS (2000 * MSEC)	/* whoever waits looks more often */
 

@@ -8,7 +8,7 @@
 #ifndef SAINA_TABLE_H
 #define SAINA_TABLE_H
 
-#include "steps.h"
+#include "transport/steps.h"
 
 struct saina_round;
 struct saina_req;
