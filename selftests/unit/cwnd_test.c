@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * How many trains may be in flight, on a link made up here: with @size trains in flight an echo
- * takes the base, and a train's time for each train.
+ * How many batches may be in flight, on a link made up here: with @size batches in flight an echo
+ * takes the base, and a batch's time for each batch.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,39 +15,39 @@
 static uint64_t now = 5 * MSEC;
 
 /* @n round trips with a window that is used up. */
-static void trips(struct saina_window *w, int n, uint64_t base, uint64_t train)
+static void trips(struct saina_cwnd *w, int n, uint64_t base, uint64_t batch)
 {
 	while (n--) {
 		uint64_t sent = now;
 
-		now += base + w->size * train;
+		now += base + w->size * batch;
 		w->limited = true;
-		saina_window_echo(w, sent, now);
+		saina_cwnd_echo(w, sent, now);
 	}
 }
 
 static void test_grows(void **state)
 {
-	struct saina_window w;
+	struct saina_cwnd w;
 
-	saina_window_init(&w, 8, 0, 0);
+	saina_cwnd_init(&w, 8, 0, 0);
 	assert_int_equal(w.size, 2);
-	saina_window_sample(&w, 100000, now);
+	saina_cwnd_sample(&w, 100000, now);
 	trips(&w, 20, 100000, 1000);
 	assert_int_equal(w.size, 8);
 }
 
-/* A train of 64 KiB takes 0.5 ms at 1 Gb/s, and 5 ms at 100 Mb/s. */
+/* A batch of 64 KiB takes 0.5 ms at 1 Gb/s, and 5 ms at 100 Mb/s. */
 static void test_queue(void **state)
 {
-	struct saina_window w;
+	struct saina_cwnd w;
 
-	saina_window_init(&w, 8, 0, 0);
-	saina_window_sample(&w, 100000, now);
+	saina_cwnd_init(&w, 8, 0, 0);
+	saina_cwnd_sample(&w, 100000, now);
 	trips(&w, 100, 100000, MSEC / 2);
 	assert_in_range(w.size, 4, 8);
-	saina_window_init(&w, 8, 0, 0);
-	saina_window_sample(&w, 100000, now);
+	saina_cwnd_init(&w, 8, 0, 0);
+	saina_cwnd_sample(&w, 100000, now);
 	trips(&w, 100, 100000, 5 * MSEC);
 	assert_int_equal(w.size, 1);
 }
@@ -55,9 +55,9 @@ static void test_queue(void **state)
 /* The host becomes slow, then quick again: in seconds, and without a hand. */
 static void test_overload(void **state)
 {
-	struct saina_window w;
+	struct saina_cwnd w;
 
-	saina_window_init(&w, 8, 0, 0);
+	saina_cwnd_init(&w, 8, 0, 0);
 	trips(&w, 20, 100000, 1000);
 	assert_int_equal(w.size, 8);
 	trips(&w, 10, 20 * MSEC, 1000);
@@ -72,61 +72,61 @@ static void test_overload(void **state)
 /* Who waits for others needs no more, and loses nothing. */
 static void test_waiting(void **state)
 {
-	struct saina_window w;
+	struct saina_cwnd w;
 
-	saina_window_init(&w, 8, 0, 0);
+	saina_cwnd_init(&w, 8, 0, 0);
 	for (int i = 0; i < 50; i++, now += MSEC)
-		saina_window_echo(&w, now - 100000, now);
+		saina_cwnd_echo(&w, now - 100000, now);
 	assert_int_equal(w.size, 2);
 }
 
 static void test_overflow(void **state)
 {
-	struct saina_window w;
+	struct saina_cwnd w;
 
-	saina_window_init(&w, 8, 0, 0);
+	saina_cwnd_init(&w, 8, 0, 0);
 	trips(&w, 20, 100000, 1000);
-	saina_window_overflow(&w, now);
+	saina_cwnd_overflow(&w, now);
 	assert_int_equal(w.size, 4);
 	/* The same queue, the same round trip. */
-	saina_window_overflow(&w, now + 1000);
+	saina_cwnd_overflow(&w, now + 1000);
 	assert_int_equal(w.size, 4);
-	saina_window_overflow(&w, now + MSEC);
+	saina_cwnd_overflow(&w, now + MSEC);
 	assert_int_equal(w.size, 2);
 	/* What was asked before that says nothing of it. */
 	w.limited = true;
-	saina_window_echo(&w, now + MSEC - 1000, now + 2 * MSEC);
+	saina_cwnd_echo(&w, now + MSEC - 1000, now + 2 * MSEC);
 	assert_int_equal(w.size, 2);
 	for (int i = 3; i < 20; i++)
-		saina_window_overflow(&w, now + i * MSEC);
+		saina_cwnd_overflow(&w, now + i * MSEC);
 	assert_int_equal(w.size, 1);
 }
 
 static void test_fixed(void **state)
 {
-	struct saina_window w;
+	struct saina_cwnd w;
 
-	saina_window_init(&w, 8, 3, 0);
+	saina_cwnd_init(&w, 8, 3, 0);
 	trips(&w, 20, 100000, 1000);
 	trips(&w, 20, 100 * MSEC, 1000);
-	saina_window_overflow(&w, now);
+	saina_cwnd_overflow(&w, now);
 	assert_int_equal(w.size, 3);
 }
 
 static void test_patience(void **state)
 {
-	struct saina_window w;
+	struct saina_cwnd w;
 
-	saina_window_init(&w, 8, 0, 0);
-	assert_int_equal(saina_window_patience(&w), MSEC);
+	saina_cwnd_init(&w, 8, 0, 0);
+	assert_int_equal(saina_cwnd_rto(&w), MSEC);
 	for (int i = 0; i < 100; i++)
-		saina_window_sample(&w, 8 * MSEC, now);
-	assert_in_range(saina_window_patience(&w), 15 * MSEC, 17 * MSEC);
+		saina_cwnd_sample(&w, 8 * MSEC, now);
+	assert_in_range(saina_cwnd_rto(&w), 15 * MSEC, 17 * MSEC);
 	for (int i = 0; i < 100; i++)
-		saina_window_sample(&w, 0, now);
-	assert_int_equal(saina_window_patience(&w), MSEC);
-	saina_window_init(&w, 8, 0, 30 * MSEC);
-	assert_int_equal(saina_window_patience(&w), 30 * MSEC);
+		saina_cwnd_sample(&w, 0, now);
+	assert_int_equal(saina_cwnd_rto(&w), MSEC);
+	saina_cwnd_init(&w, 8, 0, 30 * MSEC);
+	assert_int_equal(saina_cwnd_rto(&w), 30 * MSEC);
 }
 
 int main(void)

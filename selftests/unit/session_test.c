@@ -39,14 +39,14 @@ static void setup(void)
 	j.mtu = 1500;
 	j.gro = 1;
 	j.spare_nonce = 11;
-	saina_join_start(&j, now_ms * MSEC);
+	saina_session_start(&j, now_ms * MSEC);
 }
 
 static void take(void)
 {
-	struct saina_join_msg m;
+	struct saina_session_msg m;
 
-	while (saina_join_output(&j, &m)) {
+	while (saina_session_output(&j, &m)) {
 		const struct saina_hdr *h = (void *)m.buf;
 
 		sent[h->type]++;
@@ -67,17 +67,17 @@ static void pass(uint64_t ms)
 	do {
 		if (!j.spare_nonce)
 			j.spare_nonce = 100 + now_ms;
-		when = saina_join_run(&j, now_ms * MSEC) / MSEC;
+		when = saina_session_run(&j, now_ms * MSEC) / MSEC;
 		take();
 		now_ms = when <= now_ms ? now_ms + 1 : when < end ? when : end;
 	} while (now_ms < end);
-	saina_join_run(&j, now_ms * MSEC);
+	saina_session_run(&j, now_ms * MSEC);
 	take();
 }
 
 static uint8_t version = SAINA_PROTO_VERSION;	/* of what is heard */
 
-static enum saina_join_event input(int type, const void *body, size_t len)
+static enum saina_session_event input(int type, const void *body, size_t len)
 {
 	struct {
 		struct saina_hdr h;
@@ -87,13 +87,13 @@ static enum saina_join_event input(int type, const void *body, size_t len)
 		       .session = type == SAINA_MSG_REFUSE ? 0 : 99 } };
 
 	memcpy(m.body, body, len);
-	assert_true(saina_check(&j, type == SAINA_MSG_PROBE_REPLY ? SAINA_FROM_DATA : SAINA_FROM_CTRL,
+	assert_true(saina_session_check(&j, type == SAINA_MSG_PROBE_REPLY ? SAINA_FROM_DATA : SAINA_FROM_CTRL,
 				&m, sizeof(m.h) + len));
 	j.heard_ns = now_ms * MSEC;
-	return saina_join_input(&j, &m.h, now_ms * MSEC);
+	return saina_session_input(&j, &m.h, now_ms * MSEC);
 }
 
-static enum saina_join_event welcome(int state, uint32_t round)
+static enum saina_session_event welcome(int state, uint32_t round)
 {
 	struct saina_welcome w = {
 		.nonce = j.body.nonce, .elements = 640, .segments = 10, .payload = 64, .pool = 4,
@@ -105,14 +105,14 @@ static enum saina_join_event welcome(int state, uint32_t round)
 	return input(SAINA_MSG_WELCOME, &w, sizeof(w));
 }
 
-static enum saina_join_event status_of(uint64_t active, int state, enum saina_path path)
+static enum saina_session_event status_of(uint64_t active, int state, enum saina_path path)
 {
 	struct saina_status s = { .active = active, .state = state, .path = path };
 
 	return input(SAINA_MSG_STATUS, &s, sizeof(s));
 }
 
-static enum saina_join_event status(int state, enum saina_path path)
+static enum saina_session_event status(int state, enum saina_path path)
 {
 	return status_of(1ull << j.job.worker, state, path);
 }
@@ -126,13 +126,13 @@ static void refuse(int reason, const char *text)
 }
 
 /* The answer to probe @i. */
-static enum saina_join_event reply(unsigned int i)
+static enum saina_session_event reply(unsigned int i)
 {
 	struct saina_hdr h = { .version = SAINA_PROTO_VERSION, .type = SAINA_MSG_PROBE_REPLY,
 			       .job = 7, .worker = 2, .session = 99, .round = i };
 
-	assert_true(saina_check(&j, SAINA_FROM_DATA, &h, sizeof(h)));
-	return saina_join_input(&j, &h, now_ms * MSEC);
+	assert_true(saina_session_check(&j, SAINA_FROM_DATA, &h, sizeof(h)));
+	return saina_session_input(&j, &h, now_ms * MSEC);
 }
 
 /* STATUS with the number of a test, and the answer to its probe. */
@@ -145,9 +145,9 @@ static void status_test(uint32_t number)
 		       .session = 99, .segment = htole32(number) },
 		.s = { .active = 1ull << j.job.worker, .state = SAINA_JOB_RUNNING } };
 
-	assert_true(saina_check(&j, SAINA_FROM_CTRL, &m, sizeof(m)));
+	assert_true(saina_session_check(&j, SAINA_FROM_CTRL, &m, sizeof(m)));
 	j.heard_ns = now_ms * MSEC;
-	saina_join_input(&j, &m.h, now_ms * MSEC);
+	saina_session_input(&j, &m.h, now_ms * MSEC);
 }
 
 /* STATUS of a job whose data have so many parts; @k as on the wire. */
@@ -160,18 +160,18 @@ static void status_parts(uint8_t k, uint8_t part)
 		       .session = 99, .k = k, .contributors = part },
 		.s = { .active = 1ull << j.job.worker, .state = SAINA_JOB_RUNNING } };
 
-	assert_true(saina_check(&j, SAINA_FROM_CTRL, &m, sizeof(m)));
-	saina_join_input(&j, &m.h, now_ms * MSEC);
+	assert_true(saina_session_check(&j, SAINA_FROM_CTRL, &m, sizeof(m)));
+	saina_session_input(&j, &m.h, now_ms * MSEC);
 }
 
 static void reply_test(uint32_t number)
 {
 	struct saina_hdr h = { .version = SAINA_PROTO_VERSION, .type = SAINA_MSG_PROBE_REPLY, .job = 7,
-			       .worker = 2, .session = 99, .round = htole32(SAINA_JOIN_PROBES),
+			       .worker = 2, .session = 99, .round = htole32(SAINA_SESSION_PROBES),
 			       .segment = htole32(number) };
 
-	assert_true(saina_check(&j, SAINA_FROM_DATA, &h, sizeof(h)));
-	assert_int_equal(saina_join_input(&j, &h, now_ms * MSEC), SAINA_JOIN_NONE);
+	assert_true(saina_session_check(&j, SAINA_FROM_DATA, &h, sizeof(h)));
+	assert_int_equal(saina_session_input(&j, &h, now_ms * MSEC), SAINA_SESSION_NONE);
 }
 
 static void failed(int err, const char *why)
@@ -187,17 +187,17 @@ static void run(void)
 {
 	setup();
 	pass(1);
-	assert_int_equal(welcome(SAINA_JOB_FORMING, 0), SAINA_JOIN_ADMITTED);
+	assert_int_equal(welcome(SAINA_JOB_FORMING, 0), SAINA_SESSION_ADMITTED);
 	pass(1);
 	reply(0);
 	pass(1);
 	/* of before our READY, told as the job began: the agent does not know yet how results get to us */
-	assert_int_equal(status(SAINA_JOB_RUNNING, SAINA_PATH_UNKNOWN), SAINA_JOIN_NONE);
+	assert_int_equal(status(SAINA_JOB_RUNNING, SAINA_PATH_UNKNOWN), SAINA_SESSION_NONE);
 	assert_int_equal(j.phase, PHASE_READYING);
-	assert_int_equal(status(SAINA_JOB_RUNNING, SAINA_PATH_FAST), SAINA_JOIN_STATUS);
+	assert_int_equal(status(SAINA_JOB_RUNNING, SAINA_PATH_FAST), SAINA_SESSION_STATUS);
 	assert_int_equal(j.phase, PHASE_CONFIRMING);
 	pass(1);
-	assert_int_equal(welcome(SAINA_JOB_RUNNING, 4), SAINA_JOIN_BEGINS);
+	assert_int_equal(welcome(SAINA_JOB_RUNNING, 4), SAINA_SESSION_BEGINS);
 	assert_int_equal(j.phase, PHASE_RUNNING);
 	assert_int_equal(j.job.first_round, 4);
 }
@@ -231,7 +231,7 @@ static void test_why_no_answer(void **state)
 	for (size_t i = 0; i < sizeof(why) / sizeof(why[0]); i++) {
 		setup();
 		j.unreached = why[i].unreached;
-		saina_join_refused(&j, 0, why[i].ctrl_unsent, now_ms * MSEC);
+		saina_session_send_errors(&j, 0, why[i].ctrl_unsent, now_ms * MSEC);
 		pass(5100);
 		failed(-ETIMEDOUT, why[i].says);
 	}
@@ -261,7 +261,7 @@ static void test_ask_again(void **state)
 		assert_string_equal(j.notes.text, "not now; trying again");
 		assert_int_equal(j.notes.used, strlen(j.notes.text) + 1);	/* said once */
 		if (i) {
-			assert_int_equal(welcome(SAINA_JOB_FORMING, 0), SAINA_JOIN_ADMITTED);
+			assert_int_equal(welcome(SAINA_JOB_FORMING, 0), SAINA_SESSION_ADMITTED);
 			continue;
 		}
 		pass(2 * SEC);
@@ -312,8 +312,8 @@ static void test_probe_patience(void **state)
 		welcome(SAINA_JOB_FORMING, 0);
 		pass(patience - 10);
 		assert_int_equal(j.phase, PHASE_PROBING);
-		assert_int_equal(sent[SAINA_MSG_PROBE], SAINA_JOIN_PROBES);
-		assert_int_equal(reply(3), SAINA_JOIN_PROBED);
+		assert_int_equal(sent[SAINA_MSG_PROBE], SAINA_SESSION_PROBES);
+		assert_int_equal(reply(3), SAINA_SESSION_PROBED);
 		assert_int_equal(j.notes.used, 0);
 		pass(1);
 		assert_int_equal(fast, 1);
@@ -326,7 +326,7 @@ static void test_probe_patience(void **state)
 		pass(1);
 		welcome(SAINA_JOB_FORMING, 0);
 		pass(patience + 10);
-		assert_int_equal(reply(5), SAINA_JOIN_NONE);
+		assert_int_equal(reply(5), SAINA_SESSION_NONE);
 		pass(1);
 		assert_int_equal(fast, 1);
 		assert_non_null(strstr(j.notes.text + strlen(j.notes.text) + 1, "after all"));
@@ -340,8 +340,8 @@ static void test_probe_patience(void **state)
 		assert_non_null(strstr(j.notes.text, "gro on"));
 		assert_int_equal(fast, 0);
 		/* a STATUS of before our READY does not count: it does not relay */
-		assert_int_equal(status(SAINA_JOB_RUNNING, SAINA_PATH_UNKNOWN), SAINA_JOIN_NONE);
-		assert_int_equal(status(SAINA_JOB_RUNNING, SAINA_PATH_FAST), SAINA_JOIN_NONE);
+		assert_int_equal(status(SAINA_JOB_RUNNING, SAINA_PATH_UNKNOWN), SAINA_SESSION_NONE);
+		assert_int_equal(status(SAINA_JOB_RUNNING, SAINA_PATH_FAST), SAINA_SESSION_NONE);
 		assert_int_equal(j.phase, PHASE_READYING);
 		status(SAINA_JOB_FORMING, SAINA_PATH_RELAYED);
 		assert_int_equal(j.phase, PHASE_FORMING);
@@ -368,7 +368,7 @@ static void test_batches(void **state)
 	pass(900);
 	assert_int_equal(twice, 10);
 	assert_true(sent[SAINA_MSG_PROBE] > 12);
-	assert_int_equal(reply(11), SAINA_JOIN_PROBED);
+	assert_int_equal(reply(11), SAINA_SESSION_PROBED);
 	assert_false(j.batches);
 	assert_non_null(strstr(j.notes.text, "message by message"));
 }
@@ -449,15 +449,15 @@ static void test_again(void **state)
 	j.spare_nonce = 12;
 	refuse(SAINA_REFUSE_SESSION, "not admitted: join again");
 	assert_int_equal(j.phase, PHASE_REJOINING);
-	assert_true(saina_join_listening(&j));
+	assert_true(saina_session_listening(&j));
 	pass(1);
 	assert_true(last_nonce == j.body.nonce && last_nonce != nonce);
 	assert_int_equal(le32toh(j.body.round), 17);
-	assert_int_equal(welcome(SAINA_JOB_FORMING, 17), SAINA_JOIN_NONE);
+	assert_int_equal(welcome(SAINA_JOB_FORMING, 17), SAINA_SESSION_NONE);
 	pass(1);
 	status(SAINA_JOB_RUNNING, SAINA_PATH_FAST);
 	pass(1);
-	assert_int_equal(welcome(SAINA_JOB_RUNNING, 17), SAINA_JOIN_BEGINS_AGAIN);
+	assert_int_equal(welcome(SAINA_JOB_RUNNING, 17), SAINA_SESSION_RESUMES);
 	assert_true(j.job.formed);
 	assert_int_equal(j.rejoins, 1);
 }
@@ -472,8 +472,8 @@ static void test_old_welcome(void **state)
 	reply(0);
 	pass(1);
 	status(SAINA_JOB_RUNNING, SAINA_PATH_FAST);
-	assert_int_equal(welcome(SAINA_JOB_FORMING, 9), SAINA_JOIN_NONE);
-	assert_int_equal(welcome(SAINA_JOB_RUNNING, 3), SAINA_JOIN_BEGINS);
+	assert_int_equal(welcome(SAINA_JOB_FORMING, 9), SAINA_SESSION_NONE);
+	assert_int_equal(welcome(SAINA_JOB_RUNNING, 3), SAINA_SESSION_BEGINS);
 	assert_int_equal(j.job.first_round, 3);
 }
 
@@ -497,7 +497,7 @@ static void test_parts(void **state)
 static void test_leave(void **state)
 {
 	run();
-	saina_join_leave(&j, now_ms * MSEC);
+	saina_session_leave(&j, now_ms * MSEC);
 	pass(1000);
 	assert_in_range(sent[SAINA_MSG_LEAVE], 2, 6);
 	assert_false(j.gone);
@@ -508,11 +508,11 @@ static void test_leave(void **state)
 	assert_true(j.gone);
 }
 
-/* @ms pass, in which the kernel refuses every train and the agent answers heartbeats. */
+/* @ms pass, in which the kernel refuses every batch and the agent answers heartbeats. */
 static void pass_refused(int err, uint64_t ms)
 {
 	for (uint64_t end = now_ms + ms; now_ms < end && j.phase != PHASE_FAILED;) {
-		saina_join_refused(&j, err, 0, now_ms * MSEC);
+		saina_session_send_errors(&j, err, 0, now_ms * MSEC);
 		pass(end - now_ms < 100 ? end - now_ms : 100);
 		j.heard_ns = now_ms * MSEC;
 	}

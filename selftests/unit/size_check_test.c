@@ -51,7 +51,7 @@ static void begin(unsigned int k, unsigned int dead_ms)
 			.id = 20, .session = 100 + i, .worker = i, .workers = WORKERS,
 			.elem = SAINA_ELEM_INT32, .elements = SEGMENTS * PAYLOAD, .segments = SEGMENTS,
 			.payload = PAYLOAD, .pool = 8, .ring = 4, .wire = 4 * PAYLOAD, .msglen = MSGLEN,
-			.train = 8, .heartbeat_ms = 500, .dead_ms = dead_ms,
+			.per_batch = 8, .heartbeat_ms = 500, .dead_ms = dead_ms,
 		};
 		switch_bind(&s.sw, i, m->job.session);
 		assert_int_equal(saina_round_init(&m->r, &m->job, 2, 0, 0), 0);
@@ -86,7 +86,7 @@ static bool next(unsigned int w)
 	if (!m->req.finished)
 		return false;
 	saina_round_forget(&m->r, &m->req);
-	m->r.gave = m->r.given;
+	m->r.prev_submitted = m->r.submitted;
 	saina_flow_round(&m->r.flow, m->r.flow.round + 1);
 	return true;
 }
@@ -111,7 +111,7 @@ static void turn(unsigned int w)
 		return;
 	if (!s.away)
 		s.heard = s.now;
-	if (!m->said[0] && saina_unequal(&m->r, s.sw.conf.active, s.heard, s.now, m->said, sizeof(m->said)))
+	if (!m->said[0] && saina_size_check(&m->r, s.sw.conf.active, s.heard, s.now, m->said, sizeof(m->said)))
 		m->said_ns = s.now;
 	/* An answer comes at once, and what it asks for must not be sent in no time. */
 	for (int left = 16; left && (n = saina_round_output(&m->r, s.now, buf, &len, &when)); left--)
@@ -295,8 +295,8 @@ static void test_hole(void **state)
 	start(0, 300);
 	run(100 * MSEC);
 	assert_true(s.m[0].req.finished && s.m[0].req.err);
-	assert_true(s.m[0].r.flow.hole);
-	assert_int_equal(s.m[0].r.given, 600);
+	assert_true(s.m[0].r.flow.gap);
+	assert_int_equal(s.m[0].r.submitted, 600);
 	end();
 }
 

@@ -5,21 +5,21 @@
 #include "base.h"
 #include "reduce/size_check.h"
 
-int saina_stale(struct saina *s)
+int saina_stale_error(struct saina *s)
 {
-	const struct saina_table *t = &s->round.table;
+	const struct saina_ps *t = &s->round.ps;
 
 	if (t->on || t->steps.leaves)
 		return saina_error(s, -ESTALE,
 				   "step %u: the updates since this worker's last one cannot be told any "
 				   "more: they are too many (at most %u), or their table is gone: get the "
 				   "model from another worker and go on",
-				   s->round.flow.round, SAINA_TABLE_UPDATES - 1);
-	if (s->round.flow.hole)
+				   s->round.flow.round, SAINA_PS_UPDATES - 1);
+	if (s->round.flow.gap)
 		return saina_error(s, -ESTALE,
 				   "round %u is over and never had all of this worker's %llu elements: the "
 				   "others went on to round %u with fewer.  " SAINA_SAME_SIZES,
-				   s->round.flow.round, (unsigned long long)s->round.given,
+				   s->round.flow.round, (unsigned long long)s->round.submitted,
 				   s->round.flow.known_next - 1);
 	return saina_error(s, -ESTALE,
 			   "the results of round %u are gone (the aggregator keeps %u rounds): "
@@ -27,7 +27,7 @@ int saina_stale(struct saina *s)
 			   s->round.flow.round, s->session.job.ring);
 }
 
-int saina_not_finite(struct saina *s, size_t element)
+int saina_not_finite_error(struct saina *s, size_t element)
 {
 	return saina_error(s, -EDOM,
 			   "step %u: element %zu is infinite or not a number, which a table would keep for "
@@ -35,13 +35,13 @@ int saina_not_finite(struct saina *s, size_t element)
 			   s->round.flow.round, element);
 }
 
-int saina_request_failed(struct saina *s, int err)
+int saina_req_error(struct saina *s, int err)
 {
 	if (err == -ESTALE)
-		return saina_stale(s);
+		return saina_stale_error(s);
 	if (err == -EDOM)
-		return saina_not_finite(s, s->round.table.bad);
-	if (saina_failed(s))
+		return saina_not_finite_error(s, s->round.ps.bad);
+	if (saina_session_error(s))
 		return err;
 	if (err == -EPROTO)
 		return saina_error(s, err,
@@ -52,12 +52,12 @@ int saina_request_failed(struct saina *s, int err)
 }
 
 /* Why nothing can be started, or 0. */
-static int refuse_start(struct saina *s)
+static int check_startable(struct saina *s)
 {
-	int ret = saina_failed(s);
+	int ret = saina_session_error(s);
 
-	if (!ret && s->round.flow.broken)
-		ret = saina_stale(s);
+	if (!ret && s->round.flow.stale)
+		ret = saina_stale_error(s);
 	if (!ret && s->round.flow.round > SAINA_ROUND_MAX)
 		ret = saina_error(s, -EINVAL, "job %u has no round after %u", s->session.job.id,
 				  SAINA_ROUND_MAX);
@@ -81,7 +81,7 @@ static int check_request(struct saina *s, size_t n, enum saina_type type, enum s
 	if (op != SAINA_SUM && op != SAINA_MEAN)
 		return saina_error(s, -EINVAL, "all-reduce: result %d is neither sum nor mean",
 				   (int)op);
-	if (s->round.table.on && s->round.closed)
+	if (s->round.ps.on && s->round.closed)
 		return saina_error(s, -EINVAL,
 				   "step %u is complete: with this policy (ssp, asp) all of a step is "
 				   "started before any of it is waited for",
@@ -97,7 +97,7 @@ static int check_request(struct saina *s, size_t n, enum saina_type type, enum s
 				   n, (unsigned long long)job->elements,
 				   (unsigned long long)assigned * job->payload);
 	for (uint32_t i = assigned; i < assigned + segments; i++)
-		if (s->round.grad.share[i].residual && s->round.grad.share[i].residual != type)
+		if (s->round.grad.state[i].residual && s->round.grad.state[i].residual != type)
 			return saina_error(s, -EINVAL,
 					   "segment %u keeps a residual of the other type: a range "
 					   "of the gradient must keep its type",
@@ -106,12 +106,12 @@ static int check_request(struct saina *s, size_t n, enum saina_type type, enum s
 }
 
 /* Locked; nobody is told that there is something to send. */
-int saina_start(struct saina *s, void *buf, size_t n, enum saina_type type,
+int saina_req_start(struct saina *s, void *buf, size_t n, enum saina_type type,
 		enum saina_result_op op, struct saina_req **req)
 {
 	struct saina_req *r;
 	uint64_t segments;
-	int ret = refuse_start(s);
+	int ret = check_startable(s);
 
 	if (!ret && (!n || !buf))
 		ret = saina_error(s, -EINVAL, "all-reduce of nothing");
@@ -123,12 +123,12 @@ int saina_start(struct saina *s, void *buf, size_t n, enum saina_type type,
 	ret = check_request(s, n, type, op, segments);
 	if (ret)
 		return ret;
-	if (s->round.table.on) {
+	if (s->round.ps.on) {
 		struct saina_tensor t = {.buf = buf, .n = n, .type = type};
-		size_t bad = saina_table_finite(&s->round, &t);
+		size_t bad = saina_ps_finite(&s->round, &t);
 
 		if (bad < n)
-			return saina_not_finite(s, bad);
+			return saina_not_finite_error(s, bad);
 	}
 	r = calloc(1, sizeof(*r));
 	if (!r)
@@ -145,7 +145,7 @@ int saina_start(struct saina *s, void *buf, size_t n, enum saina_type type,
  * saina_allreduce_start() - begin an all-reduce, as part of the present round
  * @buf: @n elements, read and written by the library until saina_wait() returns
  * @n: 1 ..; takes ceil(n / payload) segments, from where the round's last one ended
- * @req: out, to be given to saina_wait() once
+ * @req: out, pass it to saina_wait() once
  *
  * Returns 0, -EINVAL, -ESTALE, -ECONNRESET, -ETIMEDOUT or -ENOMEM.
  */
@@ -157,26 +157,26 @@ int saina_allreduce_start(struct saina *s, void *buf, size_t n, enum saina_type 
 	if (!req)
 		return -EINVAL;
 	*req = NULL;
-	ret = saina_enter(s);
+	ret = saina_lock(s);
 	if (ret)
 		return ret;
-	ret = saina_start(s, buf, n, type, op, req);
+	ret = saina_req_start(s, buf, n, type, op, req);
 	if (!ret)
-		saina_kick(s);
-	return saina_leave(s, ret);
+		saina_wake(s);
+	return saina_unlock(s, ret);
 }
 
 /* Locked. */
-static int finish(struct saina *s, struct saina_req *req, struct saina_call *call)
+static int req_wait(struct saina *s, struct saina_req *req, struct saina_call *call)
 {
 	size_t size = call ? call->size : 0;
 	int ret;
 
 	saina_step_close(s);
-	saina_drive(s, req, NEVER);
+	saina_progress_until(s, req, NEVER);
 	ret = req->err;
 	if (ret)
-		saina_request_failed(s, ret);
+		saina_req_error(s, ret);
 	if (call && (size < sizeof(size_t) || size > 4096)) {
 		if (!ret)
 			ret = saina_error(s, -EINVAL, "call->size is not sizeof(struct saina_call)");
@@ -188,7 +188,7 @@ static int finish(struct saina *s, struct saina_req *req, struct saina_call *cal
 	saina_round_forget(&s->round, req);
 	free(req);
 	/* there is no other way out of a step */
-	if (ret && s->round.table.on && !s->round.reqs)
+	if (ret && s->round.ps.on && !s->round.reqs)
 		saina_step_next(s);
 	return ret;
 }
@@ -205,8 +205,8 @@ int saina_wait(struct saina *s, struct saina_req *req, struct saina_call *call)
 
 	if (!s || !req || req->s != s)
 		return -EINVAL;
-	ret = saina_enter(s);
-	return ret ? ret : saina_leave(s, finish(s, req, call));
+	ret = saina_lock(s);
+	return ret ? ret : saina_unlock(s, req_wait(s, req, call));
 }
 
 /* Locked. */
@@ -217,7 +217,7 @@ static int round_done(struct saina *s)
 
 	if (s->round.reqs)
 		return saina_error(s, -EBUSY, "round %u: wait for its all-reduces first", f->round);
-	ret = refuse_start(s);
+	ret = check_startable(s);
 	if (!ret && !f->assigned)
 		ret = saina_error(s, -EINVAL, "round %u: nothing was reduced in it", f->round);
 	if (!ret) {
@@ -233,17 +233,17 @@ static int round_done(struct saina *s)
  */
 int saina_poll(struct saina *s, struct saina_req *req, int timeout_ms)
 {
-	uint64_t until = saina_until(timeout_ms);
+	uint64_t until = saina_deadline(timeout_ms);
 	int ret;
 
 	if (!s || !req || req->s != s)
 		return -EINVAL;
-	ret = saina_enter(s);
+	ret = saina_lock(s);
 	if (ret)
 		return ret;
 	if (timeout_ms)
 		saina_step_close(s);
-	return saina_leave(s, saina_drive(s, req, until));
+	return saina_unlock(s, saina_progress_until(s, req, until));
 }
 
 /**
@@ -254,9 +254,9 @@ int saina_poll(struct saina *s, struct saina_req *req, int timeout_ms)
  */
 int saina_round_done(struct saina *s)
 {
-	int ret = saina_enter(s);
+	int ret = saina_lock(s);
 
-	return ret ? ret : saina_leave(s, round_done(s));
+	return ret ? ret : saina_unlock(s, round_done(s));
 }
 
 int saina_allreduce(struct saina *s, void *buf, size_t n, enum saina_type type,
@@ -264,40 +264,40 @@ int saina_allreduce(struct saina *s, void *buf, size_t n, enum saina_type type,
 {
 	const struct saina_flow *f;
 	struct saina_req *req;
-	int ret = saina_enter(s);
+	int ret = saina_lock(s);
 
 	if (ret)
 		return ret;
 	f = &s->round.flow;
-	if (f->assigned && !f->broken && s->session.phase != PHASE_FAILED)
+	if (f->assigned && !f->stale && s->session.phase != PHASE_FAILED)
 		ret = saina_error(s, -EINVAL,
 				  "round %u is open: close it with saina_round_done() first",
 				  f->round);
 	if (!ret)
-		ret = saina_start(s, buf, n, type, op, &req);
+		ret = saina_req_start(s, buf, n, type, op, &req);
 	if (!ret)
-		ret = finish(s, req, call);
+		ret = req_wait(s, req, call);
 	/* also if others had another type: that round is over */
 	if (!ret || (ret == -EPROTO && s->session.phase != PHASE_FAILED)) {
 		int done = round_done(s);
 
 		ret = ret ? ret : done;
 	}
-	return saina_leave(s, ret);
+	return saina_unlock(s, ret);
 }
 
 int saina_decided(struct saina *s)
 {
 	const struct saina_flow *f;
-	int ret = saina_enter(s);
+	int ret = saina_lock(s);
 
 	if (ret)
 		return ret;
 	f = &s->round.flow;
-	ret = saina_failed(s);
+	ret = saina_session_error(s);
 	if (!ret)
 		ret = saina_flow_decided(f) || saina_flow_complete(f, f->round);
-	return saina_leave(s, ret);
+	return saina_unlock(s, ret);
 }
 
 /**
@@ -309,28 +309,28 @@ int saina_decided(struct saina *s)
 int saina_set_round(struct saina *s, uint32_t round)
 {
 	struct saina_flow *f;
-	int ret = saina_enter(s);
+	int ret = saina_lock(s);
 
 	if (ret)
 		return ret;
 	f = &s->round.flow;
-	ret = saina_failed(s);
+	ret = saina_session_error(s);
 	if (ret) {
 		/* said */
-	} else if (s->round.reqs || (f->assigned && !f->broken)) {
+	} else if (s->round.reqs || (f->assigned && !f->stale)) {
 		ret = saina_error(s, -EBUSY, "round %u is open: close it first", f->round);
-	} else if (s->round.table.on) {
-		s->round.table.fresh = true;
+	} else if (s->round.ps.on) {
+		s->round.ps.fresh = true;
 	} else if (round < f->round) {
 		ret = saina_error(s, -EINVAL, "round %u is over: this worker is at %u", round,
 				  f->round);
 	} else if (round > SAINA_ROUND_MAX) {
 		ret = saina_error(s, -EINVAL, "job %u has no round after %u", s->session.job.id,
 				  SAINA_ROUND_MAX);
-	} else if (round != f->round || f->broken) {
+	} else if (round != f->round || f->stale) {
 		saina_flow_set(f, round, saina_now());
-		s->round.table.fresh = true;
-		saina_kick(s);
+		s->round.ps.fresh = true;
+		saina_wake(s);
 	}
-	return saina_leave(s, ret);
+	return saina_unlock(s, ret);
 }

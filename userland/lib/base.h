@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * The handle behind saina.h, and how its parts meet.
+ * The handle behind saina.h.
  *
- * One thread at a time drives (drive.c): it sends, receives, quantises, keeps time.  That is
- * the trainer's while it waits for an all-reduce, so that nothing is handed over, and the
- * library's own otherwise.  One mutex guards session and round; no system call that could
- * wait and no callback is made under it.  Whoever drives does so in the default
- * floating-point environment, whatever the trainer uses.
+ * One thread at a time drives (progress/drive.c): it sends, receives, quantises and keeps the time.
+ * That is a thread of the trainer while one waits for an all-reduce, so that nothing is handed over,
+ * and the library's own thread otherwise.  One mutex guards session and round; nothing that could
+ * block and no callback is called under it.  Whoever drives does so in the default floating-point
+ * environment, whatever the trainer uses.
  */
-#ifndef SAINA_HANDLE_H
-#define SAINA_HANDLE_H
+#ifndef SAINA_BASE_H
+#define SAINA_BASE_H
 
 #include <pthread.h>
 #include "net/io.h"
@@ -17,80 +17,93 @@
 
 /**
  * struct saina
+ * @lock: guards all but @thread, @started, @io and @notes
  * @cond: something the trainer waits for happened, or nobody drives any more
- * @driven: a thread drives
- * @waiting: threads of the trainer that wait for an all-reduce; one of them is to drive
- * @clocked: saina_clock() has been called in this step
- * @pid: whose handle it is
- * @error: sentence of the last call that failed, the trainer's
- * @notes: lines of this turn, of the thread that drives
- * @bad_messages: malformed, of other jobs, forged
- * @answered_ns: when the data path was last heard, or nothing was to be heard of it; @looked_ns:
- *	when that was looked at last
+ * @thread: the library's
+ * @stop: @thread is to end
+ * @progressing: a thread drives
+ * @clocked: saina_clock() was called in this step
+ * @waiting: threads of the trainer that wait for an all-reduce; one of them drives
+ * @pid: process that opened the handle
+ * @started: @thread runs; written by the trainer without @lock, so no bit beside others
+ * @opts: of saina_open(), without its strings
+ * @error: sentence of the last call that failed
+ * @bad_messages: received, malformed, of other jobs or forged
+ * @answered_ns: when the data path last answered, or had nothing to answer
+ * @checked_ns: when @answered_ns was last brought up to date
+ * @session: with the agent
+ * @round: all-reduces in flight
+ * @shm: arrays shared with the aggregator
+ * @io: sockets, of the thread that drives
+ * @notes: lines to print, of the thread that drives
  */
 struct saina {
 	pthread_mutex_t lock;
 	pthread_cond_t	cond;
 	pthread_t	thread;
-	bool		stop, driven, clocked;
+	bool		stop, progressing, clocked;
 	unsigned int	waiting;
 	pid_t		pid;
-	bool		started;	/* not the thread's: not beside what is */
+	bool		started;
 	struct saina_opts opts;
 	char		error[256];
-	uint64_t	bad_messages, answered_ns, looked_ns;
+	uint64_t	bad_messages, answered_ns, checked_ns;
 	struct saina_session session;
 	struct saina_round round;
-	struct saina_lent lent;
+	struct saina_shm shm;
 	struct saina_io	io;
 	struct saina_notes notes;
 };
 
-/* handle.c */
+/* open.c: nanoseconds of CLOCK_MONOTONIC */
 uint64_t saina_now(void);
-/* Notes the sentence of a failed call; returns @err. */
+/* Sets the message of a failed call; returns @err. */
 int saina_error(struct saina *s, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Notes the sentence of what fails without a handle; returns @err. */
+/* Sets the message of a call that failed without a handle; returns @err. */
 int saina_open_error(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* How calls begin: 0 with the lock held, or what to return. */
-int saina_enter(struct saina *s);
-/* ... and end: returns @ret. */
-int saina_leave(struct saina *s, int ret);
-/* 0, or why nothing can be done on this handle any more; locked. */
-int saina_failed(struct saina *s);
+/* A call begins: returns 0 with the lock held, or an error. */
+int saina_lock(struct saina *s);
+/* A call ends: drops the lock and returns @ret. */
+int saina_unlock(struct saina *s, int ret);
+/* Caller holds s->lock.  0, or the error that the session has failed with. */
+int saina_session_error(struct saina *s);
 
-/* call.c, locked: an all-reduce, of which nobody is told that there is something to send; the
- * sentences for -ESTALE, for -EDOM and for any error of a request, which is returned
- */
-int saina_start(struct saina *s, void *buf, size_t n, enum saina_type type,
-		enum saina_result_op op, struct saina_req **req);
-int saina_stale(struct saina *s);
-int saina_not_finite(struct saina *s, size_t element);
-int saina_request_failed(struct saina *s, int err);
+/* allreduce.c.  Caller holds s->lock.  Queues an all-reduce; does not wake the progress thread. */
+int saina_req_start(struct saina *s, void *buf, size_t n, enum saina_type type,
+		    enum saina_result_op op, struct saina_req **req);
+/* Sets the message of -ESTALE and returns it. */
+int saina_stale_error(struct saina *s);
+/* Sets the message of -EDOM and returns it: @element of the update is not finite. */
+int saina_not_finite_error(struct saina *s, size_t element);
+/* Sets the message of a request that finished with @err, and returns @err. */
+int saina_req_error(struct saina *s, int err);
 
-/* step.c, locked: nothing more is started in this round or step; the next one begins */
+/* step.c.  Caller holds s->lock.  Nothing more is submitted in this round or step. */
 void saina_step_close(struct saina *s);
+/* The next round or step begins. */
 void saina_step_next(struct saina *s);
 
-/* env.c: a variable, NULL if it is empty or not to be trusted */
+/* env.c: the value of a variable; NULL if it is empty, or not to be trusted. */
 const char *saina_env(const char *name);
 
-/* drive.c.  The library's thread; the trainer's, locked: until @req is finished (returns true) or
- * the time of saina_until(); there is something to send, locked: whoever drives is to look.
- */
-void *saina_thread(void *arg);
-uint64_t saina_until(int timeout_ms);	/* 0: now, -1: NEVER */
-bool saina_drive(struct saina *s, const struct saina_req *req, uint64_t until);
-void saina_kick(struct saina *s);
+/* progress/drive.c: the library's thread. */
+void *saina_progress_thread(void *arg);
+/* When a call with this time-out ends; -1: NEVER. */
+uint64_t saina_deadline(int timeout_ms);
+/* Caller holds s->lock.  Drives until @req has finished (true) or until @until. */
+bool saina_progress_until(struct saina *s, const struct saina_req *req, uint64_t until);
+/* Caller holds s->lock.  There is something to send: wakes the thread that drives. */
+void saina_wake(struct saina *s);
 
-/* thread.c: what is due is sent, something or the time is waited for, what has come is taken;
- * only of the thread that drives, which may wait for @req, and not longer than to @until.
+/*
+ * progress/turn.c, of the thread that drives: sends what is due, waits, takes what has come.  Returns
+ * at @until, and earlier once @req has finished.
  */
-void saina_turn(struct saina *s, const struct saina_req *req, uint64_t until);
+void saina_progress(struct saina *s, const struct saina_req *req, uint64_t until);
 void saina_fill_nonce(struct saina_session *j);
-/* One datagram's worth; locked. */
+/* Caller holds s->lock.  Takes one message. */
 void saina_input(struct saina *s, enum saina_source from, const void *msg, size_t len,
 		 uint64_t now);
 
-#endif /* SAINA_HANDLE_H */
+#endif /* SAINA_BASE_H */

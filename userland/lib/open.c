@@ -43,7 +43,7 @@ int saina_open_error(int err, const char *fmt, ...)
 	return err;
 }
 
-int saina_enter(struct saina *s)
+int saina_lock(struct saina *s)
 {
 	if (!s)
 		return -EINVAL;
@@ -56,20 +56,20 @@ int saina_enter(struct saina *s)
 	return 0;
 }
 
-int saina_leave(struct saina *s, int ret)
+int saina_unlock(struct saina *s, int ret)
 {
 	pthread_mutex_unlock(&s->lock);
 	return ret;
 }
 
-int saina_failed(struct saina *s)
+int saina_session_error(struct saina *s)
 {
 	if (s->session.phase != PHASE_FAILED)
 		return 0;
 	return saina_error(s, s->session.err, "%s", s->session.error);
 }
 
-/* The token is not given with the options: from a file, or the environment. */
+/* Without a token in the options: from a file, or the environment. */
 static int find_token(struct saina *s, char *buf, int size)
 {
 	struct saina_opts *o = &s->opts;
@@ -168,7 +168,7 @@ static void handle_free(struct saina *s)
 	struct saina_req *r;
 
 	saina_io_close(&s->io);
-	saina_lent_exit(&s->lent);
+	saina_shm_exit(&s->shm);
 	while ((r = s->round.reqs)) {
 		s->round.reqs = r->next;
 		free(r);
@@ -185,8 +185,8 @@ static struct saina *handle_new(void)
 
 	if (!s)
 		return NULL;
-	s->io.ucast = s->io.mcast = s->io.wake = s->io.alarm = -1;
-	s->io.lender = s->lent.fd = -1;
+	s->io.ucast = s->io.mcast = s->io.wake = s->io.timer = -1;
+	s->io.shm = s->shm.fd = -1;
 	s->pid = getpid();
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_condattr_init(&attr);
@@ -204,7 +204,7 @@ static int start_thread(struct saina *s)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	ret = -pthread_create(&s->thread, NULL, saina_thread, s);
+	ret = -pthread_create(&s->thread, NULL, saina_progress_thread, s);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	s->started = !ret;
 	return ret;
@@ -216,7 +216,7 @@ static void stop_thread(struct saina *s)
 		return;
 	pthread_mutex_lock(&s->lock);
 	s->stop = true;
-	saina_kick(s);
+	saina_wake(s);
 	pthread_mutex_unlock(&s->lock);
 	pthread_join(s->thread, NULL);
 	s->started = false;
@@ -264,7 +264,7 @@ int saina_open(struct saina **sp, const struct saina_opts *opts)
 		saina_error(s, ret, "%s", s->io.error);
 		goto free;
 	}
-	saina_lent_init(&s->lent, s->opts.share ? s->opts.share : secure_getenv("SAINA_SHARE"));
+	saina_shm_init(&s->shm, s->opts.share ? s->opts.share : secure_getenv("SAINA_SHARE"));
 	s->opts.share = NULL;
 	s->opts.interface = s->opts.aggregator = s->opts.token = s->opts.name = NULL;
 	s->opts.token_file = s->opts.job_name = NULL;
@@ -273,7 +273,7 @@ int saina_open(struct saina **sp, const struct saina_opts *opts)
 	j->ifname = s->io.ifname;
 	j->mtu = s->io.mtu;
 	saina_fill_nonce(j);
-	saina_join_start(j, saina_now());
+	saina_session_start(j, saina_now());
 	ret = start_thread(s);
 	if (ret)
 		goto free;
@@ -282,7 +282,7 @@ int saina_open(struct saina **sp, const struct saina_opts *opts)
 	pthread_mutex_lock(&s->lock);
 	while (j->phase != PHASE_RUNNING && j->phase != PHASE_FAILED)
 		pthread_cond_wait(&s->cond, &s->lock);
-	ret = saina_leave(s, saina_failed(s));
+	ret = saina_unlock(s, saina_session_error(s));
 	if (ret)
 		goto stop;
 	*sp = s;
@@ -298,7 +298,7 @@ free:
 /* How long LEAVE is repeated, in nanoseconds. */
 static uint64_t leave_ns(const struct saina *s)
 {
-	uint64_t ns = 4 * s->round.flow.window.srtt;
+	uint64_t ns = 4 * s->round.flow.cwnd.srtt;
 
 	if (ns < LEAVE_MS * MSEC)
 		return LEAVE_MS * MSEC;
@@ -323,8 +323,8 @@ int saina_close(struct saina *s)
 	if (getpid() != s->pid)
 		goto free;
 	pthread_mutex_lock(&s->lock);
-	saina_join_leave(&s->session, saina_now());
-	saina_kick(s);
+	saina_session_leave(&s->session, saina_now());
+	saina_wake(s);
 	end = saina_now() + leave_ns(s);
 	until.tv_sec = end / 1000000000;
 	until.tv_nsec = end % 1000000000;

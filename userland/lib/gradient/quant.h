@@ -55,7 +55,7 @@ static inline bool saina_exponent_valid(int e)
 }
 
 /* May a result have it?  @elem: of the job */
-static inline bool saina_exponent_answer(int elem, int e)
+static inline bool saina_exponent_valid_in_result(int elem, int e)
 {
 	return elem == SAINA_ELEM_INT32 ? saina_exponent_valid(e) || e == SAINA_EXPONENT_NAN : !e;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * Sockets: datagrams in and out, and what the interface can do.  Nothing here is locked or
- * waits, but for saina_io_wait() and saina_io_rest(); after saina_io_open() all of it is
- * the driving thread's, but for kick, alarm and rest.
+ * Sockets: datagrams in and out, and what the interface can do.  Takes no locks.  Only
+ * saina_io_wait() and saina_io_wait_timer() block.  After saina_io_open() only the thread that
+ * drives may call, but for saina_io_wake(), _set_timer() and _wait_timer().
  */
 #ifndef SAINA_IO_H
 #define SAINA_IO_H
@@ -12,26 +12,41 @@
 
 /**
  * struct saina_io
- * @ucast, @mcast: all that we send and the answers; results, -1 until WELCOME
- * @wake: eventfd, to end saina_io_wait() from another thread
- * @alarm: timerfd, to end saina_io_rest()
- * @lender: to be waited for, too; -1: there is none; somebody else's
- * @rx, @drops: recv.c; of @ucast, @mcast; @drops: SO_RXQ_OVFL
- * @buf: a train of messages; @msg: length of each
- * @n, @done: messages in @buf, those of them that have left
- * @more: the last call may not have read all that there was; @trains: of @mcast, it read trains
- * @writable: the socket said that there is room
- * @held_ns: what is pending is not tried again before; 0: as soon as the socket has room
- * @refusals: times that the kernel has refused it in succession, @err: why; 0: it was not refused
- * @ctrl_err: of the last message that went alone, likewise
- * @noted_err: of these, what there was a line about last
- * @errors: what hosts and routers say of what was sent is kept for saina_io_unreached()
+ * @ucast: socket for all that is sent and for the answers
+ * @mcast: socket for results, -1 until WELCOME
+ * @wake: eventfd that ends saina_io_wait() from another thread
+ * @timer: timerfd that ends saina_io_wait_timer()
+ * @shm: shared-memory socket to poll, -1 if none; not owned
+ * @ctrl: control port of the aggregator
+ * @data: data port of the aggregator
+ * @local: our address
+ * @address: of the aggregator, as text
+ * @ifindex: of our interface
+ * @ifname: of our interface
+ * @mtu: of our interface
+ * @rx: receive buffers of @ucast and @mcast (recv.c)
+ * @drops: SO_RXQ_OVFL of @ucast and @mcast
+ * @buf: a batch of messages to send
+ * @msg: length of each message in @buf
+ * @n: messages in @buf
+ * @done: messages of @buf that were sent
+ * @writable: poll said that @ucast has room
+ * @more: the last receive may have left something
+ * @batches: the last receive of @mcast read whole batches
  * @segment: UDP_SEGMENT works here
- * @congested: there was no room for what was sent (ENOBUFS); the thread's to clear
+ * @congested: ENOBUFS since the caller last cleared it
+ * @errors: ICMP errors are kept for saina_io_unreached()
+ * @held_ns: do not try to send @buf again before; 0: as soon as the socket has room
+ * @refusals: how often in succession the kernel refused @buf
+ * @err: errno of the last refusal, 0 if @buf was sent
+ * @ctrl_err: likewise of the last message of saina_io_message()
+ * @noted_err: errno that the user was told about last
+ * @notes: lines for the user
+ * @error: why a call failed
  */
 struct saina_io {
-	int	ucast, mcast, wake, alarm, lender;
-	struct sockaddr_in ctrl, data;	/* of the aggregator */
+	int	ucast, mcast, wake, timer, shm;
+	struct sockaddr_in ctrl, data;
 	struct in_addr local;
 	char	address[INET_ADDRSTRLEN];
 	int	ifindex;
@@ -44,38 +59,39 @@ struct saina_io {
 	uint8_t	*buf;
 	size_t	msg;
 	unsigned int n, done;
-	bool	writable, more, trains;
+	bool	writable, more, batches;
 	bool	segment, congested, errors;
 	uint64_t held_ns;
 	unsigned int refusals;
 	int	err, ctrl_err, noted_err;
 	struct saina_notes notes;
-	char	error[200];		/* why one of the calls below failed */
+	char	error[200];
 };
 
 /* socket.c.  @interface may be NULL; 0 or -errno with the reason in @error */
 int saina_io_open(struct saina_io *io, const char *aggregator, const char *interface);
 int saina_io_group(struct saina_io *io, const struct saina_job *job);
-/* A message to ourselves by the group, which does not leave this host; false: it could not be sent. */
+/* Sends a message to the group that does not leave this host; false: it could not be sent. */
 bool saina_io_loop(struct saina_io *io, const struct saina_job *job);
-/* What has been said last of what was sent; until errors are not wanted any more. */
+/* The last ICMP error about what was sent. */
 enum saina_unreached saina_io_unreached(struct saina_io *io);
+/* ICMP errors are of no more interest. */
 void saina_io_no_errors(struct saina_io *io);
-uint32_t saina_io_room(const struct saina_io *io);	/* trains that @mcast holds */
-void saina_io_mtu(struct saina_io *io);		/* looks what it is now */
+uint32_t saina_io_room(const struct saina_io *io);	/* batches that @mcast holds */
+void saina_io_mtu(struct saina_io *io);		/* reads it again */
 void saina_io_close(struct saina_io *io);
 int saina_io_gro(struct saina_io *io);		/* 1 on, 0 off, negative: unknown */
-void saina_io_kick(struct saina_io *io);
-void saina_io_alarm(struct saina_io *io, uint64_t ns);	/* from now on; 0: never */
-void saina_io_rest(struct saina_io *io);		/* until the alarm */
+void saina_io_wake(struct saina_io *io);
+void saina_io_set_timer(struct saina_io *io, uint64_t ns);	/* from now on; 0: never */
+void saina_io_wait_timer(struct saina_io *io);
 
-/* Until one of these, or @ns have passed. */
+/* What can be read.  Waits for that, for saina_io_wake() or for @ns. */
 struct saina_ready {
-	bool ucast, mcast, lender;
+	bool ucast, mcast, shm;
 };
 struct saina_ready saina_io_wait(struct saina_io *io, uint64_t ns);
 
-/* recv.c: how many buffers of that socket could be filled; then, one after the other: */
+/* recv.c: fills the buffers of a socket; how many, or negative */
 #define SAINA_IO_BUFFERS 16
 int saina_io_receive(struct saina_io *io, bool mcast);
 
@@ -89,19 +105,20 @@ struct saina_datagram {
 void saina_io_datagram(struct saina_io *io, bool mcast, int i, struct saina_datagram *d);
 int saina_io_rx_init(struct saina_io *io);
 
-/* send.c: room for a train in @buf */
+/* send.c: room for a batch in @buf */
 int saina_io_buffer(struct saina_io *io);
-/* The first @n messages of @len bytes in @buf leave, together; not all of them if the
- * socket is full or the kernel refuses them.
+/*
+ * Sends the first @n messages of @len bytes in @buf, together; not all of them if the socket is
+ * full or the kernel refuses them.
  */
 void saina_io_send(struct saina_io *io, unsigned int n, size_t len, uint64_t now);
 static inline bool saina_io_pending(const struct saina_io *io)
 {
 	return io->done < io->n;
 }
-/* Sends what is pending, unless it is held. */
+/* Sends what is pending, unless @held_ns says to wait. */
 void saina_io_flush(struct saina_io *io, uint64_t now);
-/* Returns whether it went twice in one batch. */
-bool saina_io_message(struct saina_io *io, const struct saina_join_msg *m);
+/* Sends @m now; returns whether it went twice in one batch. */
+bool saina_io_message(struct saina_io *io, const struct saina_session_msg *m);
 
 #endif /* SAINA_IO_H */

@@ -34,12 +34,12 @@ int saina_io_rx_init(struct saina_io *io)
 }
 
 /*
- * Reads what a socket has, at most once around the buffers.  Whole trains two at a time: more
- * would drive each other out of the cache before they are looked at.
+ * Fills each buffer at most once.  Reads whole batches only two at a time: more would evict each
+ * other from the cache before they are parsed.
  */
 int saina_io_receive(struct saina_io *io, bool mcast)
 {
-	unsigned int n = io->trains && mcast ? 2 : SAINA_IO_BUFFERS;
+	unsigned int n = io->batches && mcast ? 2 : SAINA_IO_BUFFERS;
 	struct saina_rx *rx = io->rx[mcast];
 	int ret;
 
@@ -57,11 +57,11 @@ int saina_io_receive(struct saina_io *io, bool mcast)
 	ret = recvmmsg(mcast ? io->mcast : io->ucast, rx->m, n, MSG_DONTWAIT, NULL);
 	io->more = ret == (int)n;
 	if (mcast && ret > 0)
-		io->trains = rx->m[0].msg_len > BUFFER_SIZE / 2;
+		io->batches = rx->m[0].msg_len > BUFFER_SIZE / 2;
 	return ret;
 }
 
-static bool same(const struct sockaddr_in *a, const struct sockaddr_in *b)
+static bool same_address(const struct sockaddr_in *a, const struct sockaddr_in *b)
 {
 	return a->sin_addr.s_addr == b->sin_addr.s_addr && a->sin_port == b->sin_port;
 }
@@ -75,8 +75,8 @@ void saina_io_datagram(struct saina_io *io, bool mcast, int i, struct saina_data
 
 	d->p = rx->data[i];
 	d->left = d->size = rx->m[i].msg_len;
-	d->from = same(&rx->from[i], &io->ctrl)	  ? SAINA_FROM_CTRL
-		  : same(&rx->from[i], &io->data) ? SAINA_FROM_DATA
+	d->from = same_address(&rx->from[i], &io->ctrl)	  ? SAINA_FROM_CTRL
+		  : same_address(&rx->from[i], &io->data) ? SAINA_FROM_DATA
 		  : mcast && rx->from[i].sin_addr.s_addr == io->local.s_addr ? SAINA_FROM_SELF
 						  : SAINA_FROM_OTHERS;
 	d->overflow = false;
@@ -93,7 +93,7 @@ void saina_io_datagram(struct saina_io *io, bool mcast, int i, struct saina_data
 	}
 }
 
-static enum saina_unreached meaning(const struct sock_extended_err *e)
+static enum saina_unreached unreached_of(const struct sock_extended_err *e)
 {
 	if (e->ee_origin != SO_EE_ORIGIN_ICMP || e->ee_type != ICMP_DEST_UNREACH)
 		return SAINA_UNREACHED_NOT;
@@ -127,7 +127,7 @@ enum saina_unreached saina_io_unreached(struct saina_io *io)
 			if (c->cmsg_level != IPPROTO_IP || c->cmsg_type != IP_RECVERR)
 				continue;
 			memcpy(&e, CMSG_DATA(c), sizeof(e));
-			now = meaning(&e);
+			now = unreached_of(&e);
 			last = now ? now : last;
 		}
 	}

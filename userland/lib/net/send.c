@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Sending, without ever waiting.  GRADs and PULLs have one length, so they are written back to back in
- * one buffer and leave by UDP_SEGMENT, the kernel cutting them apart as late as it
- * can; where that is refused (transmit checksum offload off), by sendmmsg.
+ * Sending; never blocks.  GRADs and PULLs have one length, so they are written back to back in one
+ * buffer and sent with UDP_SEGMENT, which the kernel splits as late as it can.  Where that is
+ * refused (transmit checksum offload is off), sendmmsg() sends them.
  *
- * What the kernel refuses (a firewall, no route, an MTU that has become smaller) is not lost: it is
- * kept and tried again, at ever longer intervals, and nothing else is sent meanwhile.  How long
- * that may go on is for others to say (join.c).
+ * What the kernel refuses (firewall, no route, smaller MTU) is not lost: it is kept and tried again
+ * at growing intervals, and nothing else is sent meanwhile.  session/timeout.c says for how long.
  */
 #include <errno.h>
 #include <netinet/udp.h>
@@ -18,8 +17,8 @@
 #define UDP_SEGMENT 103
 #endif
 
-#define HOLD_NS	      MSEC	/* between two tries, of the first ones */
-#define HOLD_DOUBLED  8		/* so often it is made longer */
+#define HOLD_NS	      MSEC	/* between the first tries */
+#define HOLD_DOUBLED  8		/* the interval doubles this often */
 
 int saina_io_buffer(struct saina_io *io)
 {
@@ -27,7 +26,7 @@ int saina_io_buffer(struct saina_io *io)
 	return io->buf ? 0 : -ENOMEM;
 }
 
-/* One line about each reason, until there is another one. */
+/* One line for each reason in a row. */
 static void note_refusal(struct saina_io *io, int err)
 {
 	if (io->noted_err == err)
@@ -62,8 +61,8 @@ static int send_segmented(struct saina_io *io, const void *buf, unsigned int n, 
 	return sendmsg(io->ucast, &m, 0) < 0 ? -errno : 0;
 }
 
-/* What was said of an earlier message is no error of the next one. */
-static void forget_error(struct saina_io *io)
+/* An ICMP error about an earlier message must not fail the next one. */
+static void clear_socket_error(struct saina_io *io)
 {
 	socklen_t len = sizeof(int);
 	int err;
@@ -73,15 +72,14 @@ static void forget_error(struct saina_io *io)
 }
 
 /*
- * A batch that no interface on the way cuts apart (generic XDP on the other end
- * of a veth) is one malformed message to the aggregator.  It gets no answer then,
- * which is what probes are sent twice for.
+ * A batch that no interface on the way splits (generic XDP on the other end of a veth) is one
+ * malformed message to the aggregator and gets no answer.  Probes go in twos to find that out.
  */
-bool saina_io_message(struct saina_io *io, const struct saina_join_msg *m)
+bool saina_io_message(struct saina_io *io, const struct saina_session_msg *m)
 {
 	uint8_t twins[2 * sizeof(m->buf)];
 
-	forget_error(io);
+	clear_socket_error(io);
 	if (m->probe && m->twice && io->segment) {
 		memcpy(twins, m->buf, m->len);
 		memcpy(twins + m->len, m->buf, m->len);
@@ -121,8 +119,8 @@ static int send_plain(struct saina_io *io)
 	return 0;
 }
 
-/* Kernels before 6.9 say EINVAL of a batch of messages that are too long. */
-static bool fits(const struct saina_io *io)
+/* Kernels before 6.9 return EINVAL for a batch of messages that are too long. */
+static bool fits_mtu(const struct saina_io *io)
 {
 	return io->msg + SAINA_IP_UDP_LEN <= io->mtu;
 }
@@ -139,12 +137,10 @@ static int send_batch(struct saina_io *io)
 		io->done = io->n;
 	if (ret == -EINVAL || ret == -EMSGSIZE) {
 		saina_io_mtu(io);
-		if (!fits(io))
+		if (!fits_mtu(io))
 			return -EMSGSIZE;
 	}
-	/* How kernels say that the interface cannot checksum (EIO, EINVAL) or
-	 * that they have never heard of UDP_SEGMENT.
-	 */
+	/* The interface cannot checksum (EIO, EINVAL), or the kernel lacks UDP_SEGMENT. */
 	if (ret == -EIO || ret == -EINVAL || ret == -ENOPROTOOPT || ret == -EOPNOTSUPP) {
 		io->segment = false;
 		saina_note(&io->notes,
@@ -156,8 +152,8 @@ static int send_batch(struct saina_io *io)
 	return ret;
 }
 
-/* Not to be tried again at once.  A socket that is full refuses nothing, but may say that it is not. */
-static void hold(struct saina_io *io, int err, uint64_t now)
+/* Do not try again at once.  EAGAIN comes here if the socket is full although poll said otherwise. */
+static void hold_back(struct saina_io *io, int err, uint64_t now)
 {
 	io->held_ns = now + (HOLD_NS << (io->refusals < HOLD_DOUBLED ? io->refusals : HOLD_DOUBLED));
 	if (err == EAGAIN)
@@ -185,7 +181,7 @@ void saina_io_flush(struct saina_io *io, uint64_t now)
 		io->err = 0;
 	}
 	if (ret && (ret != -EAGAIN || (io->writable && io->done == done)))
-		hold(io, -ret, now);
+		hold_back(io, -ret, now);
 	io->writable = false;
 }
 

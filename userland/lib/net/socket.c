@@ -21,10 +21,10 @@
 #endif
 
 #define RCVBUF	    (8 << 20)
-#define TRAIN_BYTES (68 << 10)	/* that a datagram of 64 KiB costs of a socket's buffer */
+#define BATCH_BYTES (68 << 10)	/* taken from a socket's buffer by a datagram of 64 KiB */
 
-/* Notes the sentence of a failure; returns @err. */
-__attribute__((format(printf, 3, 4))) static int fail(struct saina_io *io, int err,
+/* Sets the message of a failed call; returns @err. */
+__attribute__((format(printf, 3, 4))) static int set_error(struct saina_io *io, int err,
 						      const char *fmt, ...)
 {
 	va_list ap;
@@ -51,7 +51,7 @@ static int parse_address(struct saina_io *io, const char *text)
 		goto bad;
 	if (io->ctrl.sin_addr.s_addr == htonl(INADDR_ANY) ||
 	    io->ctrl.sin_addr.s_addr == htonl(INADDR_LOOPBACK))
-		return fail(io, -EINVAL,
+		return set_error(io, -EINVAL,
 			    "aggregator %s: no worker is at a port of a bridge there: give the address of "
 			    "the bridge that sainad is for (`ip addr show` on its host, or sainad's log)",
 			    io->address);
@@ -65,16 +65,16 @@ static int parse_address(struct saina_io *io, const char *text)
 	io->data.sin_port = htons(SAINA_PORT_DATA);
 	return 0;
 bad:
-	return fail(io, -EINVAL, "aggregator \"%s\": an IPv4 address is wanted, or ADDRESS:PORT%s",
+	return set_error(io, -EINVAL, "aggregator \"%s\": an IPv4 address is wanted, or ADDRESS:PORT%s",
 		    text ? text : "", text ? "" : " (the environment's SAINA_AGGREGATOR)");
 }
 
-static void tune(int fd)
+static void tune_socket(int fd)
 {
 	int one = 1, size = RCVBUF, whole = IP_PMTUDISC_PROBE;
 
-	/* FORCE for those who may, else as far as net.core.rmem_max goes.  The
-	 * others may fail: then it is slower, that is all.
+	/* FORCE with CAP_NET_ADMIN, else up to net.core.rmem_max.  The rest may fail: then it is
+	 * only slower.
 	 */
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)))
 		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
@@ -82,7 +82,7 @@ static void tune(int fd)
 		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 	setsockopt(fd, SOL_SOCKET, SO_RXQ_OVFL, &one, sizeof(one));
 	setsockopt(fd, SOL_UDP, UDP_GRO, &one, sizeof(one));
-	/* The data path takes no fragments: what does not fit is an error. */
+	/* The data path takes no fragments: a message that does not fit is an error. */
 	setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &whole, sizeof(whole));
 }
 
@@ -146,18 +146,18 @@ static int open_unicast(struct saina_io *io, bool by_interface)
 
 	io->ucast = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (io->ucast < 0)
-		return fail(io, -errno, "cannot create a UDP socket: %s", strerror(errno));
-	tune(io->ucast);
+		return set_error(io, -errno, "cannot create a UDP socket: %s", strerror(errno));
+	tune_socket(io->ucast);
 	if (by_interface &&
 	    setsockopt(io->ucast, IPPROTO_IP, IP_UNICAST_IF, &index, sizeof(index)))
-		return fail(io, -errno, "cannot send by interface %s: %s", io->ifname,
+		return set_error(io, -errno, "cannot send by interface %s: %s", io->ifname,
 			    strerror(errno));
 	if (bind(io->ucast, (void *)&a, sizeof(a)))
-		return fail(io, -errno, "cannot bind a UDP socket: %s", strerror(errno));
+		return set_error(io, -errno, "cannot bind a UDP socket: %s", strerror(errno));
 	return 0;
 }
 
-/* From a port of the protocol answers would look like requests, to filters and in captures. */
+/* From a port of the protocol, answers would look like requests to filters and in captures. */
 static bool has_protocol_port(int fd)
 {
 	struct sockaddr_in a = {0};
@@ -167,7 +167,7 @@ static bool has_protocol_port(int fd)
 	       ntohs(a.sin_port) <= SAINA_PORT_RESULT;
 }
 
-/* Sockets with such a port are kept until one with another is open: the kernel gives none twice. */
+/* Keeps sockets with such a port open until one has another, so that the kernel does not repeat it. */
 static int open_unicast_on_free_port(struct saina_io *io, bool by_interface)
 {
 	int kept[SAINA_PORT_RESULT - SAINA_PORT_DATA + 1], n = 0;
@@ -196,21 +196,21 @@ int saina_io_open(struct saina_io *io, const char *aggregator, const char *inter
 		return ret;
 	io->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (io->wake < 0)
-		return fail(io, -errno, "eventfd: %s", strerror(errno));
-	io->alarm = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
-	if (io->alarm < 0)
-		return fail(io, -errno, "timerfd: %s", strerror(errno));
+		return set_error(io, -errno, "eventfd: %s", strerror(errno));
+	io->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+	if (io->timer < 0)
+		return set_error(io, -errno, "timerfd: %s", strerror(errno));
 	if (!interface) {
 		ret = find_local(io);
 		if (ret)
-			return fail(io, ret, "no route to the aggregator %s: %s", io->address,
+			return set_error(io, ret, "no route to the aggregator %s: %s", io->address,
 				    strerror(-ret));
 	}
 	ret = find_interface(io, interface);
 	if (ret && interface)
-		return fail(io, ret, "interface %s is not there or has no IPv4 address", interface);
+		return set_error(io, ret, "interface %s is not there or has no IPv4 address", interface);
 	if (ret)
-		return fail(io, ret, "no interface has the address used towards %s", io->address);
+		return set_error(io, ret, "no interface has the address used towards %s", io->address);
 
 	ret = open_unicast_on_free_port(io, interface);
 	if (ret)
@@ -237,15 +237,15 @@ int saina_io_group(struct saina_io *io, const struct saina_job *job)
 
 	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
-		return fail(io, -errno, "cannot create a UDP socket: %s", strerror(errno));
-	tune(fd);
-	/* Several workers in one network namespace are all to hear the results. */
+		return set_error(io, -errno, "cannot create a UDP socket: %s", strerror(errno));
+	tune_socket(fd);
+	/* Several workers in one network namespace receive the same results. */
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	/* Not what other sockets of this host have joined on other interfaces. */
 	setsockopt(fd, IPPROTO_IP, IP_MULTICAST_ALL, &zero, sizeof(zero));
 	if (bind(fd, (void *)&a, sizeof(a)) ||
 	    setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &m, sizeof(m))) {
-		ret = fail(io, -errno, "cannot join the multicast group of job %u on %s: %s",
+		ret = set_error(io, -errno, "cannot join the multicast group of job %u on %s: %s",
 				  job->id, io->ifname, strerror(errno));
 		close(fd);
 		return ret;
@@ -254,7 +254,7 @@ int saina_io_group(struct saina_io *io, const struct saina_job *job)
 	return 0;
 }
 
-/* A packet of that TTL is given to the sockets of this host, and its firewall, only. */
+/* With TTL 0 only the sockets and the firewall of this host see it. */
 bool saina_io_loop(struct saina_io *io, const struct saina_job *job)
 {
 	struct sockaddr_in a = {
@@ -280,14 +280,14 @@ void saina_io_no_errors(struct saina_io *io)
 	io->errors = false;
 }
 
-/* One less than it holds: results may come twice. */
+/* One less than fits: results may come twice. */
 uint32_t saina_io_room(const struct saina_io *io)
 {
 	int size = 0;
 	socklen_t len = sizeof(size);
 
 	getsockopt(io->mcast, SOL_SOCKET, SO_RCVBUF, &size, &len);
-	return size < 3 * TRAIN_BYTES ? 1 : size / TRAIN_BYTES - 1;
+	return size < 3 * BATCH_BYTES ? 1 : size / BATCH_BYTES - 1;
 }
 
 void saina_io_close(struct saina_io *io)
@@ -298,8 +298,8 @@ void saina_io_close(struct saina_io *io)
 		close(io->mcast);
 	if (io->wake >= 0)
 		close(io->wake);
-	if (io->alarm >= 0)
-		close(io->alarm);
+	if (io->timer >= 0)
+		close(io->timer);
 	free(io->rx[0]);
 	free(io->rx[1]);
 	free(io->buf);
@@ -319,7 +319,7 @@ int saina_io_gro(struct saina_io *io)
 	return v.data != 0;
 }
 
-void saina_io_kick(struct saina_io *io)
+void saina_io_wake(struct saina_io *io)
 {
 	uint64_t one = 1;
 
@@ -327,18 +327,18 @@ void saina_io_kick(struct saina_io *io)
 		return; /* EAGAIN: it is being woken anyway */
 }
 
-void saina_io_alarm(struct saina_io *io, uint64_t ns)
+void saina_io_set_timer(struct saina_io *io, uint64_t ns)
 {
 	struct itimerspec t = {.it_value = {ns / 1000000000, ns % 1000000000}};
 
-	timerfd_settime(io->alarm, 0, &t, NULL);
+	timerfd_settime(io->timer, 0, &t, NULL);
 }
 
-void saina_io_rest(struct saina_io *io)
+void saina_io_wait_timer(struct saina_io *io)
 {
 	uint64_t times;
 
-	if (read(io->alarm, &times, sizeof(times)) < 0)
+	if (read(io->timer, &times, sizeof(times)) < 0)
 		return; /* interrupted */
 }
 
@@ -349,7 +349,7 @@ struct saina_ready saina_io_wait(struct saina_io *io, uint64_t ns)
 		{.fd = io->wake, .events = POLLIN},
 		{.fd = io->ucast, .events = POLLIN | out},
 		{.fd = io->mcast, .events = POLLIN}, /* -1 is skipped by poll() */
-		{.fd = io->lender, .events = POLLIN},
+		{.fd = io->shm, .events = POLLIN},
 	};
 	struct timespec t = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
 	struct saina_ready none = {false, false, false};

@@ -19,7 +19,7 @@
  */
 #define START_NS 100000
 
-static void default_float(void)
+static void set_default_fenv(void)
 {
 	fesetenv(FE_DFL_ENV);
 #if defined(__x86_64__)
@@ -28,23 +28,23 @@ static void default_float(void)
 }
 
 /* The next one may drive; locked. */
-static void stop_driving(struct saina *s)
+static void stop_progress(struct saina *s)
 {
-	s->driven = false;
+	s->progressing = false;
 	if (s->waiting)
 		pthread_cond_broadcast(&s->cond);
 }
 
 /* Something is to be sent, or the thread is to stop: whoever drives looks; locked. */
-void saina_kick(struct saina *s)
+void saina_wake(struct saina *s)
 {
-	if (s->driven)
-		saina_io_kick(&s->io);
+	if (s->progressing)
+		saina_io_wake(&s->io);
 	else if (!s->waiting)
-		saina_io_alarm(&s->io, START_NS);
+		saina_io_set_timer(&s->io, START_NS);
 }
 
-uint64_t saina_until(int timeout_ms)
+uint64_t saina_deadline(int timeout_ms)
 {
 	return timeout_ms < 0 ? NEVER : saina_now() + timeout_ms * MSEC;
 }
@@ -66,61 +66,61 @@ static void wait_until(struct saina *s, uint64_t until)
 }
 
 /* Turns of the trainer's thread, in the floating-point environment of the library's; locked. */
-static void drive_until(struct saina *s, const struct saina_req *req, uint64_t until)
+static void progress_until(struct saina *s, const struct saina_req *req, uint64_t until)
 {
 	fenv_t env;
 
 	fegetenv(&env);
-	default_float();
-	s->driven = true;
+	set_default_fenv();
+	s->progressing = true;
 	while (!is_over(req, until)) {
 		pthread_mutex_unlock(&s->lock);
-		saina_turn(s, req, until);
+		saina_progress(s, req, until);
 		pthread_mutex_lock(&s->lock);
 	}
-	stop_driving(s);
+	stop_progress(s);
 	fesetenv(&env);
 }
 
-bool saina_drive(struct saina *s, const struct saina_req *req, uint64_t until)
+bool saina_progress_until(struct saina *s, const struct saina_req *req, uint64_t until)
 {
 	if (is_over(req, until))
 		return req->finished;
-	if (s->driven && !s->waiting)
-		saina_io_kick(&s->io); /* the library's thread is to make room */
+	if (s->progressing && !s->waiting)
+		saina_io_wake(&s->io); /* the library's thread is to make room */
 	if (!s->waiting++)
-		saina_io_alarm(&s->io, 0);
+		saina_io_set_timer(&s->io, 0);
 	while (!is_over(req, until)) {
-		if (s->driven)
+		if (s->progressing)
 			wait_until(s, until);
 		else
-			drive_until(s, req, until);
+			progress_until(s, req, until);
 	}
 	if (!--s->waiting)
-		saina_io_alarm(&s->io, REST_NS);
+		saina_io_set_timer(&s->io, REST_NS);
 	return req->finished;
 }
 
-void *saina_thread(void *arg)
+void *saina_progress_thread(void *arg)
 {
 	struct saina *s = arg;
 
-	default_float();
+	set_default_fenv();
 	pthread_mutex_lock(&s->lock);
 	while (!s->stop) {
-		if (s->driven || s->waiting) {
+		if (s->progressing || s->waiting) {
 			pthread_mutex_unlock(&s->lock);
-			saina_io_rest(&s->io);
+			saina_io_wait_timer(&s->io);
 			pthread_mutex_lock(&s->lock);
 			continue;
 		}
-		s->driven = true;
+		s->progressing = true;
 		while (!s->stop && !s->waiting) {
 			pthread_mutex_unlock(&s->lock);
-			saina_turn(s, NULL, NEVER);
+			saina_progress(s, NULL, NEVER);
 			pthread_mutex_lock(&s->lock);
 		}
-		stop_driving(s);
+		stop_progress(s);
 	}
 	pthread_mutex_unlock(&s->lock);
 	return NULL;

@@ -11,37 +11,37 @@
 #define STILL_NS (2000 * MSEC)	/* whoever waits looks more often */
 
 /* The job is known: memory, and a socket for its results. */
-static void admitted(struct saina *s)
+static void job_setup(struct saina *s)
 {
 	struct saina_session *j = &s->session;
 	int ret;
 
 	ret = saina_io_group(&s->io, &j->job);
 	if (ret) {
-		saina_join_abort(j, ret, s->io.error);
+		saina_session_abort(j, ret, s->io.error);
 	} else if (saina_io_buffer(&s->io) ||
 		   saina_round_init(&s->round, &j->job, saina_io_room(&s->io), s->opts.window,
 				    s->opts.rto_min_us * 1000ull)) {
 		snprintf(s->io.error, sizeof(s->io.error),
 			 "out of memory for job %u of %llu elements", j->job.id,
 			 (unsigned long long)j->job.elements);
-		saina_join_abort(j, -ENOMEM, s->io.error);
+		saina_session_abort(j, -ENOMEM, s->io.error);
 	}
 	saina_io_no_errors(&s->io);
 	if (s->io.mcast >= 0 && saina_io_loop(&s->io, &j->job))
 		j->loop = SAINA_LOOP_SENT;
-	s->round.lent = &s->lent;
+	s->round.shm = &s->shm;
 	s->round.notes = &j->notes;
 	/* Asked for as late as this because people turn it on when told to. */
 	j->gro = saina_io_gro(&s->io);
 }
 
-static void control(struct saina *s, const struct saina_hdr *h, uint64_t now)
+static void session_rx(struct saina *s, const struct saina_hdr *h, uint64_t now)
 {
 	struct saina_session *j = &s->session;
 	struct saina_flow *f = &s->round.flow;
 
-	enum saina_join_event event = saina_join_input(j, h, now);
+	enum saina_session_event event = saina_session_input(j, h, now);
 
 	/* Results say it, too, and are nearer to the truth: this is for before the first. */
 	if (j->timeout_ms != f->timeout_ms) {
@@ -49,43 +49,43 @@ static void control(struct saina *s, const struct saina_hdr *h, uint64_t now)
 		f->timeout_ns = j->timeout_ms * MSEC;
 	}
 	switch (event) {
-	case SAINA_JOIN_NONE:
+	case SAINA_SESSION_NONE:
 		break;
-	case SAINA_JOIN_ADMITTED:
-		admitted(s);
+	case SAINA_SESSION_ADMITTED:
+		job_setup(s);
 		break;
-	case SAINA_JOIN_PROBED:
-		saina_window_sample(&f->window, j->rtt_ns, now);
+	case SAINA_SESSION_PROBED:
+		saina_cwnd_sample(&f->cwnd, j->rtt_ns, now);
 		if (j->batched)
 			s->io.segment = j->batches;
 		break;
-	case SAINA_JOIN_BEGINS:
+	case SAINA_SESSION_BEGINS:
 		saina_flow_begin(f, j->job.first_round, j->job.formed, now);
 		break;
-	case SAINA_JOIN_BEGINS_AGAIN:
-		if (s->round.table.on) {
+	case SAINA_SESSION_RESUMES:
+		if (s->round.ps.on) {
 			if (!j->job.formed)
-				saina_table_again(&s->round);
+				saina_ps_rejoin(&s->round);
 			else
-				saina_join_fail(j, -ECONNRESET,
+				saina_session_fail(j, -ECONNRESET,
 						"job %u was started afresh, and the table of its steps is gone: "
 						"open it anew, with the model of one of its workers",
 						j->job.id);
 		} else if (j->job.formed && j->job.first_round < f->round) {
-			saina_join_fail(j, -ECONNRESET,
+			saina_session_fail(j, -ECONNRESET,
 					"job %u begins again at round %u, where most of its workers are, and "
 					"this one is at %u: open it anew, with the model of one of them",
 					j->job.id, j->job.first_round, f->round);
 		} else if (!saina_flow_again(f, j->job.first_round, j->job.formed, now))
-			saina_join_fail(j, -ECONNRESET,
+			saina_session_fail(j, -ECONNRESET,
 					"job %u was started afresh in the middle of round %u: open it "
 					"anew, with the model of a worker that is not in this round",
 					j->job.id, f->round);
 		break;
-	case SAINA_JOIN_STATUS:
-		f->alone = j->active == 1ull << j->job.worker;
-		if (s->round.table.on)
-			saina_steps_poke(&s->round.table.steps);
+	case SAINA_SESSION_STATUS:
+		f->no_peers = j->active == 1ull << j->job.worker;
+		if (s->round.ps.on)
+			saina_steps_poke(&s->round.ps.steps);
 		else
 			saina_flow_next(f, j->next_round, now);
 		break;
@@ -103,7 +103,7 @@ void saina_input(struct saina *s, enum saina_source from, const void *msg, size_
 {
 	const struct saina_hdr *h = msg;
 
-	if (!saina_check(&s->session, from, msg, len)) {
+	if (!saina_session_check(&s->session, from, msg, len)) {
 		s->bad_messages++;
 		return;
 	}
@@ -117,24 +117,24 @@ void saina_input(struct saina *s, enum saina_source from, const void *msg, size_
 	case SAINA_MSG_COMPLETION:
 	case SAINA_MSG_STALE:
 	case SAINA_MSG_ASK_REPLY:
-		if (saina_join_listening(&s->session))
+		if (saina_session_listening(&s->session))
 			saina_round_input(&s->round, h, now);
 		break;
 	case SAINA_MSG_SUM:
 	case SAINA_MSG_NAK:
 	case SAINA_MSG_GO:
-		if (saina_join_listening(&s->session) && saina_table_input(&s->round, h, now))
-			saina_join_fail(&s->session, -ENOMEM, "out of memory for the table of job %u",
+		if (saina_session_listening(&s->session) && saina_ps_input(&s->round, h, now))
+			saina_session_fail(&s->session, -ENOMEM, "out of memory for the table of job %u",
 					s->session.job.id);
 		break;
 	default:
 		saina_fill_nonce(&s->session);
-		control(s, h, now);
+		session_rx(s, h, now);
 	}
 }
 
 /* The first @n buffers of a socket; locked. */
-static void take(struct saina *s, bool mcast, int n)
+static void input_datagrams(struct saina *s, bool mcast, int n)
 {
 	struct saina_datagram d;
 	uint64_t now;
@@ -143,7 +143,7 @@ static void take(struct saina *s, bool mcast, int n)
 		now = saina_now();
 		saina_io_datagram(&s->io, mcast, i, &d);
 		if (d.overflow && s->session.job.segments)
-			saina_window_overflow(&s->round.flow.window, now);
+			saina_cwnd_overflow(&s->round.flow.cwnd, now);
 		if (d.from == SAINA_FROM_SELF) {
 			s->session.loop = SAINA_LOOP_HEARD;
 			continue;
@@ -160,7 +160,7 @@ static void take(struct saina *s, bool mcast, int n)
 }
 
 /* Why a JOIN may have no answer. */
-static void note_unreached(struct saina *s)
+static void record_unreached(struct saina *s)
 {
 	enum saina_unreached why = saina_io_unreached(&s->io);
 
@@ -182,42 +182,42 @@ static void receive_datagrams(struct saina *s, struct saina_ready ready)
 	bool more;
 
 	if (ready.ucast && s->io.errors)
-		note_unreached(s);
+		record_unreached(s);
 	if (!ready.mcast && answers <= 0)
 		return;
 	do {
 		results = s->io.mcast < 0 ? 0 : saina_io_receive(&s->io, true);
 		more = results > 0 && s->io.more && answers > 0;
 		pthread_mutex_lock(&s->lock);
-		take(s, true, results);
+		input_datagrams(s, true, results);
 		if (!more)
-			take(s, false, answers);
+			input_datagrams(s, false, answers);
 		pthread_mutex_unlock(&s->lock);
 	} while (more);
 }
 
 static void receive(struct saina *s, struct saina_ready ready)
 {
-	if (ready.lender) {
+	if (ready.shm) {
 		pthread_mutex_lock(&s->lock);
-		saina_lent_receive(&s->lent, &s->session.job, &s->session.notes);
-		s->io.lender = s->lent.fd;
+		saina_shm_receive(&s->shm, &s->session.job, &s->session.notes);
+		s->io.shm = s->shm.fd;
 		pthread_mutex_unlock(&s->lock);
 	}
 	receive_datagrams(s, ready);
 }
 
 /* Wakes the trainer if there is something for it; locked. */
-static void tell(struct saina *s)
+static void wake_waiters(struct saina *s)
 {
 	if (s->session.phase == PHASE_FAILED)
 		saina_round_fail(&s->round, s->session.err);
-	if (s->session.changed || s->round.news)
+	if (s->session.changed || s->round.any_finished)
 		pthread_cond_broadcast(&s->cond);
-	s->session.changed = s->round.news = false;
+	s->session.changed = s->round.any_finished = false;
 }
 
-static void show(struct saina *s, struct saina_notes *n)
+static void print_notes(struct saina *s, struct saina_notes *n)
 {
 	for (size_t at = 0; at < n->used; at += strlen(n->text + at) + 1) {
 		if (s->opts.log)
@@ -228,7 +228,7 @@ static void show(struct saina *s, struct saina_notes *n)
 	n->used = 0;
 }
 
-static void say(struct saina *s, const struct saina_join_msg *m)
+static void ctl_send(struct saina *s, const struct saina_session_msg *m)
 {
 	if (m->probe && !m->twice)
 		s->io.segment = false;
@@ -240,16 +240,16 @@ static void say(struct saina *s, const struct saina_join_msg *m)
 }
 
 /* @done of the messages in the buffer had left before: the others that have left since count. */
-static void count_left(struct saina *s, unsigned int done)
+static void count_sent(struct saina *s, unsigned int done)
 {
 	if (s->io.done == done)
 		return;
 	pthread_mutex_lock(&s->lock);
-	saina_round_left(&s->round, s->io.buf + done * s->io.msg, s->io.done - done, s->io.msg);
+	saina_round_sent(&s->round, s->io.buf + done * s->io.msg, s->io.done - done, s->io.msg);
 	pthread_mutex_unlock(&s->lock);
 }
 
-static uint64_t earlier(uint64_t a, uint64_t b)
+static uint64_t earliest(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
@@ -258,37 +258,37 @@ static uint64_t earlier(uint64_t a, uint64_t b)
  * A round that can never end is an error; the other workers are told that this one is gone.  While
  * nothing can be sent nobody is asked, so that what is known is old.
  */
-static void end_unequal(struct saina *s, uint64_t now)
+static void abort_on_size_mismatch(struct saina *s, uint64_t now)
 {
 	struct saina_session *j = &s->session;
 	char text[sizeof(j->error)];
 
-	if (j->phase == PHASE_RUNNING && !s->round.table.on && !s->io.err &&
-	    saina_unequal(&s->round, j->active, j->active_ns, now, text, sizeof(text)))
-		saina_join_abort(j, -EPROTO, text);
+	if (j->phase == PHASE_RUNNING && !s->round.ps.on && !s->io.err &&
+	    saina_size_check(&s->round, j->active, j->active_ns, now, text, sizeof(text)))
+		saina_session_abort(j, -EPROTO, text);
 }
 
 /* How long the data path has been silent although it is to answer. */
-static uint64_t unanswered(struct saina *s, uint64_t now)
+static uint64_t unanswered_ns(struct saina *s, uint64_t now)
 {
-	const struct saina_steps *t = &s->round.table.steps;
-	bool waits = s->round.table.on ? t->flying || t->phase == SAINA_STEPS_ASKS ||
+	const struct saina_steps *t = &s->round.ps.steps;
+	bool waits = s->round.ps.on ? t->flying || t->phase == SAINA_STEPS_ASKS ||
 					 t->phase == SAINA_STEPS_CLOCKS :
 					 s->round.flow.inflight;
 
 	/* This process has stood still, or there was nothing to answer. */
-	if (!waits || now > s->looked_ns + STILL_NS)
+	if (!waits || now > s->checked_ns + STILL_NS)
 		s->answered_ns = now;
-	s->looked_ns = now;
+	s->checked_ns = now;
 	return now - s->answered_ns;
 }
 
 /* All that is due is sent, as far as the socket takes it.  Returns when to come back. */
-static uint64_t output(struct saina *s)
+static uint64_t send_due(struct saina *s)
 {
 	struct saina_notes *notes = &s->notes;
 	struct saina_session *j = &s->session;
-	struct saina_join_msg m[4];
+	struct saina_session_msg m[4];
 	uint64_t now, when, w = NEVER;
 	unsigned int n, k, done;
 	bool went;
@@ -304,53 +304,53 @@ static uint64_t output(struct saina *s)
 		j->report = (struct saina_report){
 			.refused = htole32(s->io.err),
 			.refused_ms = htole32(s->io.err ? (now - j->sent_ns) / MSEC : 0),
-			.unanswered_ms = htole32(unanswered(s, now) / MSEC),
+			.unanswered_ms = htole32(unanswered_ns(s, now) / MSEC),
 			.sent = htole64(s->round.stats.sent),
 			.resent = htole64(s->round.stats.resent),
-			.rtt_us = htole32(s->round.flow.window.srtt / 1000),
-			.window = htole32(s->round.flow.window.size * j->job.train),
+			.rtt_us = htole32(s->round.flow.cwnd.srtt / 1000),
+			.window = htole32(s->round.flow.cwnd.size * j->job.per_batch),
 		};
-		end_unequal(s, now);
+		abort_on_size_mismatch(s, now);
 		j->mtu = s->io.mtu;
-		saina_join_refused(j, s->io.err, s->io.ctrl_err, now);
-		when = saina_join_run(j, now);
-		while (k < 4 && saina_join_output(j, &m[k]))
+		saina_session_send_errors(j, s->io.err, s->io.ctrl_err, now);
+		when = saina_session_run(j, now);
+		while (k < 4 && saina_session_output(j, &m[k]))
 			k++;
-		s->lent.wanted = j->board;
-		if (saina_join_listening(j))
-			when = earlier(when, saina_lent_run(&s->lent, &j->job, now));
-		s->io.lender = s->lent.fd;
+		s->shm.wanted_id = j->output_id;
+		if (saina_session_listening(j))
+			when = earliest(when, saina_shm_run(&s->shm, &j->job, now));
+		s->io.shm = s->shm.fd;
 		if (s->io.congested)
-			saina_window_overflow(&s->round.flow.window, now);
+			saina_cwnd_overflow(&s->round.flow.cwnd, now);
 		s->io.congested = false;
 		if (j->phase == PHASE_RUNNING && !saina_io_pending(&s->io))
-			n = s->round.table.on ?
-				    saina_table_output(&s->round, now, s->io.buf, &len, &w) :
+			n = s->round.ps.on ?
+				    saina_ps_output(&s->round, now, s->io.buf, &len, &w) :
 				    saina_round_output(&s->round, now, s->io.buf, &len, &w);
-		tell(s);
+		wake_waiters(s);
 		notes->used = j->notes.used;
 		memcpy(notes->text, j->notes.text, notes->used);
 		j->notes.used = 0;
 		pthread_mutex_unlock(&s->lock);
 
-		show(s, notes);
+		print_notes(s, notes);
 		for (unsigned int i = 0; i < k; i++)
-			say(s, &m[i]);
+			ctl_send(s, &m[i]);
 		if (saina_io_pending(&s->io)) {
 			done = s->io.done;
 			saina_io_flush(&s->io, now);
-			count_left(s, done);
+			count_sent(s, done);
 			went = true;
 		} else if (n) {
 			saina_io_send(&s->io, n, len, now);
-			count_left(s, 0);
+			count_sent(s, 0);
 			went = true;
 		}
-		show(s, &s->io.notes);
+		print_notes(s, &s->io.notes);
 		/* What was pending was in the way of what is due. */
 	} while (went && !saina_io_pending(&s->io));
 	if (s->io.held_ns)
-		when = earlier(when, s->io.held_ns);
+		when = earliest(when, s->io.held_ns);
 	return w < when ? w : when;
 }
 
@@ -366,9 +366,9 @@ static bool is_finished(struct saina *s, const struct saina_req *req)
 	return finished;
 }
 
-void saina_turn(struct saina *s, const struct saina_req *req, uint64_t until)
+void saina_progress(struct saina *s, const struct saina_req *req, uint64_t until)
 {
-	uint64_t when = earlier(output(s), until), now = saina_now();
+	uint64_t when = earliest(send_due(s), until), now = saina_now();
 
 	/* By a result that was here already, or because the job has failed. */
 	if (is_finished(s, req))

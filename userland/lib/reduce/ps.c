@@ -4,23 +4,23 @@
 #include <stdlib.h>
 #include "round.h"
 
-void saina_table_exit(struct saina_table *t)
+void saina_ps_exit(struct saina_ps *p)
 {
-	saina_steps_exit(&t->steps);
-	free(t->seen);
-	free(t->exponent);
+	saina_steps_exit(&p->steps);
+	free(p->seen);
+	free(p->exponent);
 }
 
 /* Of the step that begins. */
-static void reset(struct saina_table *t)
+static void reset_step_stats(struct saina_ps *p)
 {
-	t->version_min = t->updates_min = UINT64_MAX;
-	t->version_max = t->updates_max = 0;
-	t->closed_ns = t->wait_ns = 0;
+	p->version_min = p->updates_min = UINT64_MAX;
+	p->version_max = p->updates_max = 0;
+	p->closed_ns = p->wait_ns = 0;
 }
 
 /* All that was started in the round is (to be) pushed in the step. */
-static uint32_t started(const struct saina_round *r)
+static uint32_t segments_submitted(const struct saina_round *r)
 {
 	uint32_t n = 0;
 
@@ -29,20 +29,20 @@ static uint32_t started(const struct saina_round *r)
 	return n;
 }
 
-static void failed(struct saina_round *r, uint64_t now)
+static void fail_step(struct saina_round *r, uint64_t now)
 {
-	struct saina_table *t = &r->table;
+	struct saina_ps *p = &r->ps;
 
 	/* what was refused is still the trainer's */
-	for (uint32_t i = 0; t->steps.err != -EDOM && i < t->steps.n; i++)
-		if (!t->steps.seg[i].counted)
+	for (uint32_t i = 0; p->steps.err != -EDOM && i < p->steps.n; i++)
+		if (!p->steps.seg[i].counted)
 			saina_round_keep(r, i);
-	saina_round_fail(r, t->steps.err);
-	t->steps.over = true;
-	t->fresh = false;
+	saina_round_fail(r, p->steps.err);
+	p->steps.over = true;
+	p->fresh = false;
 }
 
-size_t saina_table_finite(const struct saina_round *r, const struct saina_tensor *t)
+size_t saina_ps_finite(const struct saina_round *r, const struct saina_tensor *t)
 {
 	const float *f = t->buf;
 	size_t i = 0;
@@ -55,90 +55,90 @@ size_t saina_table_finite(const struct saina_round *r, const struct saina_tensor
 }
 
 /* A table would keep what is not finite for ever: the step fails if @q holds such a thing. */
-static bool refused(struct saina_table *t, const struct saina_round *r, const struct saina_req *q)
+static bool refuse_not_finite(struct saina_ps *p, const struct saina_round *r, const struct saina_req *q)
 {
-	t->bad = saina_table_finite(r, &q->t);
-	if (t->bad == q->t.n)
+	p->bad = saina_ps_finite(r, &q->t);
+	if (p->bad == q->t.n)
 		return false;
-	t->steps.err = -EDOM;
-	t->steps.phase = SAINA_STEPS_FAILED;
+	p->steps.err = -EDOM;
+	p->steps.phase = SAINA_STEPS_FAILED;
 	return true;
 }
 
 /* The aggregator has steps: what of the round is started is pushed.  0 or -ENOMEM */
-static int turn_on(struct saina_round *r, uint32_t base, uint64_t now)
+static int ps_enter(struct saina_round *r, uint32_t base, uint64_t now)
 {
-	struct saina_table *t = &r->table;
+	struct saina_ps *p = &r->ps;
 	const struct saina_job *job = r->job;
 
-	if (!t->seen) {
-		t->seen = calloc((size_t)job->segments * job->payload, 4);
-		t->exponent = calloc(job->segments, 1);
-		if (!t->seen || !t->exponent || saina_steps_init(&t->steps, job->segments, job->train))
+	if (!p->seen) {
+		p->seen = calloc((size_t)job->segments * job->payload, 4);
+		p->exponent = calloc(job->segments, 1);
+		if (!p->seen || !p->exponent || saina_steps_init(&p->steps, job->segments, job->per_batch))
 			return -ENOMEM;
 	}
 	/* an empty table, and the model holds all rounds before it */
-	memset(t->seen, 0, 4ull * job->segments * job->payload);
+	memset(p->seen, 0, 4ull * job->segments * job->payload);
 	for (uint32_t i = 0; i < job->segments; i++)
-		t->steps.seg[i].version = 0;
-	memset(t->exponent, SAINA_EXPONENT_NAN, job->segments);
-	t->on = true;
-	t->said = t->known = t->steps.leaves = t->steps.begun = false;
-	t->steps.base = base;
-	t->steps.err = 0;
-	reset(t);
-	saina_steps_next(&t->steps);
-	saina_steps_ask(&t->steps);
-	saina_steps_add(&t->steps, started(r));
+		p->steps.seg[i].version = 0;
+	memset(p->exponent, SAINA_EXPONENT_NAN, job->segments);
+	p->on = true;
+	p->noted = p->epoch_known = p->steps.leaves = p->steps.begun = false;
+	p->steps.base = base;
+	p->steps.err = 0;
+	reset_step_stats(p);
+	saina_steps_next(&p->steps);
+	saina_steps_ask(&p->steps);
+	saina_steps_add(&p->steps, segments_submitted(r));
 	if (r->closed)
-		saina_table_close(r, now);
+		saina_ps_close(r, now);
 	/* the flow machine only knows what is assigned */
 	saina_flow_round(&r->flow, r->flow.round);
-	saina_flow_add(&r->flow, t->steps.n);
+	saina_flow_add(&r->flow, p->steps.n);
 	for (const struct saina_req *q = r->reqs; q; q = q->next)
-		if (refused(t, r, q)) {
-			failed(r, now);
+		if (refuse_not_finite(p, r, q)) {
+			fail_step(r, now);
 			break;
 		}
 	return 0;
 }
 
 /* It has rounds: what is started, and was not counted in a step, belongs to the first of them. */
-static void turn_off(struct saina_round *r, uint64_t now)
+static void ps_leave(struct saina_round *r, uint64_t now)
 {
-	struct saina_table *t = &r->table;
+	struct saina_ps *p = &r->ps;
 
-	t->on = false;
-	t->off = t->steps.step;
-	saina_flow_begin(&r->flow, t->steps.step, true, now);
+	p->on = false;
+	p->first_round = p->steps.step;
+	saina_flow_begin(&r->flow, p->steps.step, true, now);
 	for (struct saina_req *q = r->reqs; q; q = q->next) {
 		q->call.round = r->flow.round;
 		for (uint32_t i = q->t.first; i < q->t.first + q->segments; i++)
-			r->grad.share[i].chosen = false;
+			r->grad.state[i].chosen = false;
 		saina_round_assign(r, q);
 	}
 }
 
 /* What is here of the step is all there will be. */
-static void step_over(struct saina_round *r, uint64_t now)
+static void finish_step(struct saina_round *r, uint64_t now)
 {
-	struct saina_table *t = &r->table;
+	struct saina_ps *p = &r->ps;
 
-	if (t->closed_ns)
-		t->wait_ns = now - t->closed_ns;
-	t->fresh = false;
-	for (uint32_t i = 0; i < t->steps.n; i++)
+	if (p->closed_ns)
+		p->wait_ns = now - p->closed_ns;
+	p->fresh = false;
+	for (uint32_t i = 0; i < p->steps.n; i++)
 		saina_round_segment_over(r, i, now);
 }
 
 /* The difference between the table's sums and those that the model holds, for the trainer. */
-static void take(struct saina_round *r, uint32_t segment, const struct saina_hdr *h, uint64_t was,
+static void take_diff(struct saina_round *r, uint32_t segment, const struct saina_hdr *h, uint64_t was,
 		 bool more)
 {
-	struct saina_table *t = &r->table;
+	struct saina_ps *p = &r->ps;
 	struct saina_req *q = saina_round_request(r, segment);
 	struct saina_call *c = &q->call;
-	uint32_t *seen = t->seen + (size_t)segment * r->job->payload, diff[SAINA_ELEMS_MAX];
+	uint32_t *seen = p->seen + (size_t)segment * r->job->payload, diff[SAINA_ELEMS_MAX];
 	uint64_t version = le64toh(h->mask), updates = version - was;
 	const uint32_t *sums = (const void *)(h + 1);
 	size_t n;
@@ -148,17 +148,17 @@ static void take(struct saina_round *r, uint32_t segment, const struct saina_hdr
 		uint32_t v;
 
 		memcpy(&v, sums + i, 4);
-		diff[i] = t->fresh ? 0 : v - seen[i];
+		diff[i] = p->fresh ? 0 : v - seen[i];
 		seen[i] = v;
 	}
-	if (t->fresh)
+	if (p->fresh)
 		updates = 0;
 	if (q->t.type == SAINA_INT32 && h->exponent)
 		q->err = -EPROTO;	/* other workers push float32 */
 	if (q->t.type == SAINA_FLOAT32) {
 		float had[SAINA_ELEMS_MAX], *o = out;
 
-		if (updates >= SAINA_TABLE_UPDATES)
+		if (updates >= SAINA_PS_UPDATES)
 			q->err = -ESTALE;
 		if (more)
 			memcpy(had, out, 4 * n);
@@ -176,156 +176,156 @@ static void take(struct saina_round *r, uint32_t segment, const struct saina_hdr
 		c->count_min = updates;
 	if (updates > c->count_max)
 		c->count_max = updates;
-	if (version < t->version_min)
-		t->version_min = version;
-	if (version > t->version_max)
-		t->version_max = version;
-	if (updates < t->updates_min)
-		t->updates_min = updates;
-	if (updates > t->updates_max)
-		t->updates_max = updates;
+	if (version < p->version_min)
+		p->version_min = version;
+	if (version > p->version_max)
+		p->version_max = version;
+	if (updates < p->updates_min)
+		p->updates_min = updates;
+	if (updates > p->updates_max)
+		p->updates_max = updates;
 	r->stats.results++;
 	r->stats.results_bytes += r->job->msglen;
 }
 
-static void sum(struct saina_round *r, const struct saina_hdr *h, uint64_t now)
+static void sum_rx(struct saina_round *r, const struct saina_hdr *h, uint64_t now)
 {
 	uint32_t segment = le32toh(h->segment);
-	struct saina_table *t = &r->table;
-	uint64_t was = segment < t->steps.segments ? t->steps.seg[segment].version : 0;
+	struct saina_ps *p = &r->ps;
+	uint64_t was = segment < p->steps.segments ? p->steps.seg[segment].version : 0;
 	unsigned int what;
 
-	/* of another table, or of a step that the trainer has given up */
-	if (!t->known || le16toh(h->policy) != t->epoch || segment >= t->steps.n)
+	/* of an earlier server, or of a step that the trainer has given up */
+	if (!p->epoch_known || le16toh(h->policy) != p->epoch || segment >= p->steps.n)
 		return;
-	what = saina_steps_sum(&t->steps, h, now);
+	what = saina_steps_sum(&p->steps, h, now);
 	if (what & SAINA_STEPS_COUNTED)
-		saina_round_saturated(r, segment, saina_residual_stepped(&r->grad, segment, t->exponent[segment],
+		saina_round_saturated(r, segment, saina_residual_stepped(&r->grad, segment, p->exponent[segment],
 									 SAINA_PS_LIMIT));
 	if (what & SAINA_STEPS_LOST)
 		saina_round_keep(r, segment);
 	if (le64toh(h->mask)) /* it is begun */
-		t->exponent[segment] = h->exponent;
+		p->exponent[segment] = h->exponent;
 	if (what & SAINA_STEPS_TAKE)
-		take(r, segment, h, was, what & SAINA_STEPS_MORE);
+		take_diff(r, segment, h, was, what & SAINA_STEPS_MORE);
 }
 
 /* Which table is it?  False: another one than that which the model holds. */
-static bool is_same_table(struct saina_table *t, const struct saina_hdr *h)
+static bool is_same_epoch(struct saina_ps *p, const struct saina_hdr *h)
 {
 	uint16_t epoch = le16toh(h->policy);
 
-	if (t->known)
-		return epoch == t->epoch;
-	t->known = true;
-	t->epoch = epoch;
+	if (p->epoch_known)
+		return epoch == p->epoch;
+	p->epoch_known = true;
+	p->epoch = epoch;
 	return true;
 }
 
 /* False: it fails. */
-static bool nak_exponent(struct saina_round *r, const struct saina_hdr *h)
+static bool nak_exponent_rx(struct saina_round *r, const struct saina_hdr *h)
 {
-	struct saina_table *t = &r->table;
+	struct saina_ps *p = &r->ps;
 	uint32_t segment = le32toh(h->segment);
 
-	if (!t->known || le16toh(h->policy) != t->epoch || segment >= t->steps.n)
+	if (!p->epoch_known || le16toh(h->policy) != p->epoch || segment >= p->steps.n)
 		return true;
 	if (saina_round_request(r, segment)->t.type != SAINA_FLOAT32)
 		return false;
 	/* another worker began the segment, with its own */
-	t->exponent[segment] = h->exponent;
-	saina_steps_again(&t->steps, h);
+	p->exponent[segment] = h->exponent;
+	saina_steps_again(&p->steps, h);
 	return true;
 }
 
-int saina_table_input(struct saina_round *r, const struct saina_hdr *h, uint64_t now)
+int saina_ps_input(struct saina_round *r, const struct saina_hdr *h, uint64_t now)
 {
-	struct saina_table *t = &r->table;
-	bool over = t->steps.over;
+	struct saina_ps *p = &r->ps;
+	bool over = p->steps.over;
 
-	if (!t->on) {
+	if (!p->on) {
 		/* of a gradient or question of the present round, or one about that before: there
 		 * are steps from now on, unless it is an answer of before the rounds
 		 */
 		if (h->type != SAINA_MSG_NAK || h->k != SAINA_NAK_MODE ||
-		    r->flow.round - le32toh(h->round) > 1 || le32toh(h->slot_round) < t->off)
+		    r->flow.round - le32toh(h->round) > 1 || le32toh(h->slot_round) < p->first_round)
 			return 0;
-		return turn_on(r, le32toh(h->slot_round), now);
+		return ps_enter(r, le32toh(h->slot_round), now);
 	}
 	switch (h->type) {
 	case SAINA_MSG_SUM:
-		sum(r, h, now);
+		sum_rx(r, h, now);
 		break;
 	case SAINA_MSG_NAK:
-		if (h->k != SAINA_NAK_EXPONENT || !nak_exponent(r, h))
-			saina_steps_nak(&t->steps, h);
+		if (h->k != SAINA_NAK_EXPONENT || !nak_exponent_rx(r, h))
+			saina_steps_nak(&p->steps, h);
 		break;
 	case SAINA_MSG_GO:
-		if (!is_same_table(t, h)) {
+		if (!is_same_epoch(p, h)) {
 			/* while nobody heard of this worker its table came to an end */
-			t->known = false;
-			t->steps.err = -ESTALE;
-			t->steps.phase = SAINA_STEPS_FAILED;
+			p->epoch_known = false;
+			p->steps.err = -ESTALE;
+			p->steps.phase = SAINA_STEPS_FAILED;
 			break;
 		}
-		saina_steps_go(&t->steps, h, r->job->worker);
+		saina_steps_go(&p->steps, h, r->job->worker);
 		break;
 	}
-	if (t->steps.phase == SAINA_STEPS_FAILED)
-		failed(r, now);
-	else if (t->steps.phase == SAINA_STEPS_LEFT)
-		turn_off(r, now);
-	else if (!over && t->steps.over)
-		step_over(r, now);
+	if (p->steps.phase == SAINA_STEPS_FAILED)
+		fail_step(r, now);
+	else if (p->steps.phase == SAINA_STEPS_LEFT)
+		ps_leave(r, now);
+	else if (!over && p->steps.over)
+		finish_step(r, now);
 	return 0;
 }
 
-void saina_table_start(struct saina_round *r, struct saina_req *q)
+void saina_ps_start(struct saina_round *r, struct saina_req *q)
 {
-	saina_steps_add(&r->table.steps, q->segments);
-	if (r->table.steps.phase == SAINA_STEPS_FAILED)
-		failed(r, 0);
+	saina_steps_add(&r->ps.steps, q->segments);
+	if (r->ps.steps.phase == SAINA_STEPS_FAILED)
+		fail_step(r, 0);
 }
 
-void saina_table_close(struct saina_round *r, uint64_t now)
+void saina_ps_close(struct saina_round *r, uint64_t now)
 {
 	r->closed = true;
-	if (!r->table.on || r->table.steps.closed)
+	if (!r->ps.on || r->ps.steps.closed)
 		return;
-	r->table.closed_ns = now;
-	saina_steps_close(&r->table.steps);
+	r->ps.closed_ns = now;
+	saina_steps_close(&r->ps.steps);
 }
 
-void saina_table_next(struct saina_round *r, uint64_t now)
+void saina_ps_next(struct saina_round *r, uint64_t now)
 {
-	struct saina_table *t = &r->table;
+	struct saina_ps *p = &r->ps;
 
-	if (t->steps.leaves) {
-		turn_off(r, now);
+	if (p->steps.leaves) {
+		ps_leave(r, now);
 		return;
 	}
-	if (t->steps.phase == SAINA_STEPS_FAILED) {
+	if (p->steps.phase == SAINA_STEPS_FAILED) {
 		/* the trainer gets its model from somewhere else: that holds all.  Not if its own
 		 * update was refused
 		 */
-		t->fresh = t->steps.err != -EDOM;
-		saina_steps_ask(&t->steps);
+		p->fresh = p->steps.err != -EDOM;
+		saina_steps_ask(&p->steps);
 	}
-	reset(t);
-	saina_steps_next(&t->steps);
-	saina_flow_round(&r->flow, t->steps.step);
+	reset_step_stats(p);
+	saina_steps_next(&p->steps);
+	saina_flow_round(&r->flow, p->steps.step);
 }
 
-void saina_table_again(struct saina_round *r)
+void saina_ps_rejoin(struct saina_round *r)
 {
-	if (!r->table.steps.over)
-		saina_steps_ask(&r->table.steps);
+	if (!r->ps.steps.over)
+		saina_steps_ask(&r->ps.steps);
 }
 
 /* The exponent of a segment in the table: what the first push of any worker has chosen. */
-static int exponent(struct saina_round *r, uint32_t segment)
+static int choose_exponent(struct saina_round *r, uint32_t segment)
 {
-	struct saina_table *t = &r->table;
+	struct saina_ps *p = &r->ps;
 	const void *data, *res = saina_residual_of(&r->grad, segment);
 	uint32_t largest;
 	size_t n;
@@ -333,29 +333,29 @@ static int exponent(struct saina_round *r, uint32_t segment)
 
 	if (saina_round_request(r, segment)->t.type != SAINA_FLOAT32)
 		return 0;
-	if (t->exponent[segment] != SAINA_EXPONENT_NAN)
-		return t->exponent[segment];
+	if (p->exponent[segment] != SAINA_EXPONENT_NAN)
+		return p->exponent[segment];
 	e = r->job->exponent0;
 	data = saina_gradient_data(&r->grad, segment, &n);
 	largest = r->grad.quant->largest(data, res, n);
 	if (largest >= SAINA_QUANT_INFINITY)
 		largest = SAINA_QUANT_INFINITY - 1;
 	if (largest && saina_quant_finest(largest, SAINA_PS_LIMIT) < e)
-		e = saina_quant_finest(largest, SAINA_PS_LIMIT >> SAINA_TABLE_ROOM);
-	t->exponent[segment] = e < SAINA_EXPONENT_MIN ? SAINA_EXPONENT_MIN : e;
-	return t->exponent[segment];
+		e = saina_quant_finest(largest, SAINA_PS_LIMIT >> SAINA_PS_ROOM);
+	p->exponent[segment] = e < SAINA_EXPONENT_MIN ? SAINA_EXPONENT_MIN : e;
+	return p->exponent[segment];
 }
 
 /* Some elements do not fit: so it is, more or less, with all updates to come. */
-static void say(struct saina_round *r, uint32_t segment, size_t many, int e)
+static void note_too_large(struct saina_round *r, uint32_t segment, size_t many, int e)
 {
 	const void *data, *res = saina_residual_of(&r->grad, segment);
 	uint32_t largest;
 	size_t n;
 
-	if (r->table.said || !r->notes)
+	if (r->ps.noted || !r->notes)
 		return;
-	r->table.said = true;
+	r->ps.noted = true;
 	data = saina_gradient_data(&r->grad, segment, &n);
 	largest = r->grad.quant->largest(data, res, n);
 	if (largest >= SAINA_QUANT_INFINITY)
@@ -365,10 +365,10 @@ static void say(struct saina_round *r, uint32_t segment, size_t many, int e)
 		   "%d holds in one update: the rest of them goes with the next updates.  Push smaller "
 		   "updates, or create the job with `exponent %d'",
 		   r->job->id, many, segment, ldexp(SAINA_PS_LIMIT, -e), e,
-		   saina_quant_finest(largest, SAINA_PS_LIMIT >> SAINA_TABLE_ROOM));
+		   saina_quant_finest(largest, SAINA_PS_LIMIT >> SAINA_PS_ROOM));
 }
 
-static void put(struct saina_round *r, void *buf, const struct saina_steps_act *a)
+static void put_message(struct saina_round *r, void *buf, const struct saina_steps_act *a)
 {
 	struct saina_hdr *h = buf;
 	size_t cut;
@@ -385,20 +385,20 @@ static void put(struct saina_round *r, void *buf, const struct saina_steps_act *
 		memset(h + 1, 0, r->job->wire);
 		return;
 	}
-	h->exponent = exponent(r, a->segment);
+	h->exponent = choose_exponent(r, a->segment);
 	cut = saina_gradient_encode_step(&r->grad, a->segment, h + 1, h->exponent, SAINA_PS_LIMIT);
 	if (cut)
-		say(r, a->segment, cut, h->exponent);
+		note_too_large(r, a->segment, cut, h->exponent);
 }
 
-unsigned int saina_table_output(struct saina_round *r, uint64_t now, uint8_t *buf, size_t *len,
+unsigned int saina_ps_output(struct saina_round *r, uint64_t now, uint8_t *buf, size_t *len,
 				uint64_t *when)
 {
 	struct saina_steps_act act[SAINA_ASK_SEGMENTS];
-	size_t n = saina_steps_run(&r->table.steps, now, act, r->job->train, when);
+	size_t n = saina_steps_run(&r->ps.steps, now, act, r->job->per_batch, when);
 
 	*len = n && act[0].type == SAINA_MSG_CLOCK ? sizeof(struct saina_hdr) : r->job->msglen;
 	for (size_t i = 0; i < n; i++)
-		put(r, buf + *len * i, &act[i]);
+		put_message(r, buf + *len * i, &act[i]);
 	return n;
 }

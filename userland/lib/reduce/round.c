@@ -10,7 +10,7 @@ int saina_round_init(struct saina_round *r, const struct saina_job *job, uint32_
 
 	r->job = job;
 	r->acts = 0;
-	r->patience_ns = saina_unequal_patience(job);
+	r->mismatch_ns = saina_size_check_ns(job);
 	ret = saina_flow_init(&r->flow, job, room, window, ask_min);
 	if (!ret)
 		ret = saina_gradient_init(&r->grad, job);
@@ -27,7 +27,7 @@ void saina_round_exit(struct saina_round *r)
 	saina_gradient_exit(&r->grad);
 	saina_kept_exit(&r->kept);
 	free(r->copy);
-	saina_table_exit(&r->table);
+	saina_ps_exit(&r->ps);
 }
 
 void saina_round_start(struct saina_round *r, struct saina_req *q, uint64_t now)
@@ -38,20 +38,20 @@ void saina_round_start(struct saina_round *r, struct saina_req *q, uint64_t now)
 	q->t.first = first;
 	q->segments = (q->t.n - 1) / r->job->payload + 1;
 	q->start_ns = now;
-	r->given = q->t.n + (first ? r->given : 0);
+	r->submitted = q->t.n + (first ? r->submitted : 0);
 	q->call.round = r->flow.round;
 	q->call.segments = q->segments;
 	q->call.mask_all = ~0ull;
 	for (uint32_t i = first; i < first + q->segments; i++) {
-		r->grad.share[i].t = &q->t;
-		r->grad.share[i].chosen = false;
+		r->grad.state[i].t = &q->t;
+		r->grad.state[i].chosen = false;
 	}
 	while (*tail)
 		tail = &(*tail)->next;
 	*tail = q;
 	saina_round_assign(r, q);
-	if (r->table.on)
-		saina_table_start(r, q);
+	if (r->ps.on)
+		saina_ps_start(r, q);
 }
 
 void saina_round_assign(struct saina_round *r, const struct saina_req *q)
@@ -59,7 +59,6 @@ void saina_round_assign(struct saina_round *r, const struct saina_req *q)
 	saina_flow_add(&r->flow, q->segments);
 }
 
-/* All its segments are over, or nothing will happen to them any more. */
 void saina_round_forget(struct saina_round *r, struct saina_req *q)
 {
 	struct saina_req **p = &r->reqs;
@@ -69,7 +68,7 @@ void saina_round_forget(struct saina_round *r, struct saina_req *q)
 	if (*p)
 		*p = q->next;
 	for (uint32_t i = q->t.first; i < q->t.first + q->segments; i++)
-		r->grad.share[i].t = NULL;
+		r->grad.state[i].t = NULL;
 }
 
 int saina_round_move(struct saina_round *r, const struct saina_move *moves, size_t n)
@@ -77,57 +76,57 @@ int saina_round_move(struct saina_round *r, const struct saina_move *moves, size
 	return saina_gradient_move(&r->grad, moves, n);
 }
 
-static struct saina_req *request_of(const struct saina_share *p)
+static struct saina_req *request_of(const struct saina_segment_state *p)
 {
 	return (void *)((char *)p->t - offsetof(struct saina_req, t));
 }
 
 struct saina_req *saina_round_request(const struct saina_round *r, uint32_t segment)
 {
-	return request_of(&r->grad.share[segment]);
+	return request_of(&r->grad.state[segment]);
 }
 
-static void finish(struct saina_round *r, struct saina_req *q, int err)
+static void req_finish(struct saina_round *r, struct saina_req *q, int err)
 {
 	q->finished = true;
 	q->err = err;
-	r->news = true;
+	r->any_finished = true;
 }
 
 void saina_round_fail(struct saina_round *r, int err)
 {
 	for (struct saina_req *q = r->reqs; q; q = q->next)
 		if (!q->finished)
-			finish(r, q, err);
+			req_finish(r, q, err);
 }
 
-/* One segment of @q is over, one way or the other. */
-static void count(struct saina_round *r, struct saina_req *q, uint64_t now)
+/* The result of a segment of @q was taken, or cannot be had. */
+static void segment_done(struct saina_round *r, struct saina_req *q, uint64_t now)
 {
 	const struct saina_flow *f = &r->flow;
 	uint32_t newest = f->known_next > 1 ? f->known_next - 2 : 0;
 
-	r->moved_ns = now;
+	r->progress_ns = now;
 	if (++q->done < q->segments)
 		return;
 	if (newest < f->round)
 		newest = f->round;
 	while (saina_flow_complete(f, newest + 1))
 		newest++;
-	q->call.round = f->round; /* it may have stepped back */
+	q->call.round = f->round; /* it may have rejoined the previous round */
 	q->call.rounds_behind = newest - f->round;
 	q->call.time_us = (now - q->start_ns) / 1000;
-	finish(r, q, q->err);
+	req_finish(r, q, q->err);
 }
 
 void saina_round_segment_over(struct saina_round *r, uint32_t segment, uint64_t now)
 {
-	count(r, saina_round_request(r, segment), now);
+	segment_done(r, saina_round_request(r, segment), now);
 }
 
-static void account(struct saina_round *r, uint32_t segment, const struct saina_hdr *h, bool late)
+static void account_result(struct saina_round *r, uint32_t segment, const struct saina_hdr *h, bool late)
 {
-	struct saina_share *p = &r->grad.share[segment];
+	struct saina_segment_state *p = &r->grad.state[segment];
 	struct saina_req *q = request_of(p);
 	struct saina_call *c = &q->call;
 
@@ -174,10 +173,10 @@ void saina_round_keep(struct saina_round *r, uint32_t segment)
 	saina_round_saturated(r, segment, saina_residual_keep(&r->grad, segment));
 }
 
-/* Sums into the caller's elements. */
-static void decode(struct saina_round *r, uint32_t segment, const struct saina_hdr *h, const void *sums)
+/* Writes the sums into the caller's elements. */
+static void decode_sums(struct saina_round *r, uint32_t segment, const struct saina_hdr *h, const void *sums)
 {
-	struct saina_req *q = request_of(&r->grad.share[segment]);
+	struct saina_req *q = request_of(&r->grad.state[segment]);
 	int ret = saina_gradient_decode(&r->grad, segment, h, sums,
 					q->op == SAINA_MEAN ? h->contributors : 1);
 
@@ -185,10 +184,10 @@ static void decode(struct saina_round *r, uint32_t segment, const struct saina_h
 }
 
 /*
- * The result of a segment of the present round is there.  Settles the residual first,
- * while the caller's gradient is still in the buffer, then puts the result there.
+ * Takes the result of a segment of the present round.  Settles the residual first, while the buffer
+ * still has the caller's gradient.
  */
-static void consume(struct saina_round *r, const struct saina_hdr *h, uint64_t now)
+static void take_result(struct saina_round *r, const struct saina_hdr *h, uint64_t now)
 {
 	uint32_t segment = le32toh(h->segment);
 	bool in = le64toh(h->mask) >> r->job->worker & 1;
@@ -198,20 +197,18 @@ static void consume(struct saina_round *r, const struct saina_hdr *h, uint64_t n
 	} else if (!in && (h->flags & SAINA_F_DROP_LATE)) {
 		saina_residual_drop(&r->grad, segment);
 	} else {
-		/* Late; or counted is what an earlier incarnation of this
-		 * worker sent, not this.
-		 */
+		/* Late, or what was counted is an earlier incarnation's. */
 		saina_round_keep(r, segment);
 	}
-	account(r, segment, h, !in);
-	decode(r, segment, h, h + 1);
+	account_result(r, segment, h, !in);
+	decode_sums(r, segment, h, h + 1);
 	saina_round_segment_over(r, segment, now);
 }
 
 /* The result of a segment of the present round cannot be had. */
-static void lose(struct saina_round *r, uint32_t segment, bool counted, uint64_t now)
+static void lose_segment(struct saina_round *r, uint32_t segment, bool counted, uint64_t now)
 {
-	struct saina_share *p = &r->grad.share[segment];
+	struct saina_segment_state *p = &r->grad.state[segment];
 	struct saina_req *q = request_of(p);
 
 	if (counted && saina_flow_was_sent(&r->flow, segment))
@@ -219,16 +216,16 @@ static void lose(struct saina_round *r, uint32_t segment, bool counted, uint64_t
 	else
 		saina_round_keep(r, segment);
 	q->err = -ESTALE;
-	count(r, q, now);
+	segment_done(r, q, now);
 }
 
-static void result(struct saina_round *r, const struct saina_hdr *h, uint64_t now)
+static void result_rx(struct saina_round *r, const struct saina_hdr *h, uint64_t now)
 {
 	uint32_t round = le32toh(h->round), segment = le32toh(h->segment);
 
 	if (h->flags & SAINA_F_LATE)
 		r->stats.late_answers++;
-	/* of the round that the aggregator is in, or was in just now */
+	/* a result of the round that the aggregator is in, or was in just now */
 	if (h->worker == SAINA_WORKER_ANY && round >= r->flow.round)
 		r->flow.timeout_ns = le32toh(h->aux) * 1000ull;
 	switch (saina_flow_result(&r->flow, round, segment, now)) {
@@ -238,26 +235,26 @@ static void result(struct saina_round *r, const struct saina_hdr *h, uint64_t no
 		saina_gradient_learn(&r->grad, segment, h);
 		r->stats.duplicate_results++;
 		return;
-	case SAINA_RESULT_AGAIN:
+	case SAINA_RESULT_DUPLICATE:
 		r->stats.duplicate_results++;
 		return;
 	case SAINA_RESULT_KEEP:
 		if (!saina_kept_put(&r->kept, h)) {
-			/* Like loss: it can be pulled again. */
-			saina_early_remove(&r->flow.early, round, segment);
+			/* As if it was lost: it can be pulled again. */
+			saina_reorder_remove(&r->flow.reorder, round, segment);
 			return;
 		}
 		break;
 	case SAINA_RESULT_TAKE:
-		consume(r, h, now);
+		take_result(r, h, now);
 		break;
 	}
 	r->stats.results++;
 	r->stats.results_bytes += r->job->msglen;
 }
 
-/* What the board says of a result, as a RESULT would. */
-static void board_header(const struct saina_round *r, const struct saina_output_head *b,
+/* The header that a RESULT has, of an entry of the output array. */
+static void shm_result_header(const struct saina_round *r, const struct saina_output_head *b,
 			 uint32_t round, uint32_t segment, uint8_t next_k, struct saina_hdr *h)
 {
 	memset(h, 0, sizeof(*h));
@@ -279,57 +276,56 @@ static void board_header(const struct saina_round *r, const struct saina_output_
 }
 
 /*
- * The common case of a result on the board: our gradient is in it, whole, so that nothing of
- * it is needed any more and the result can be put in its place without a copy.  Whole: no residual
- * has to be settled, and the aggregator has not shifted it.  If it is overwritten under our hands, it
- * comes once more, in a message.
+ * The common case of a result in the output array: our gradient was counted without residual or
+ * shift, so nothing of it is needed any more and the sums can be decoded in place.  If the
+ * aggregator overwrites the entry meanwhile, the result comes again, as a message.
  */
-static bool consume_in_place(struct saina_round *r, const struct saina_output_head *b,
+static bool take_result_in_place(struct saina_round *r, const struct saina_output_head *b,
 			     const struct saina_hdr *h, uint32_t round, uint32_t segment,
 			     uint64_t now)
 {
-	const struct saina_share *p = &r->grad.share[segment];
+	const struct saina_segment_state *p = &r->grad.state[segment];
 
 	if (!saina_flow_wants(&r->flow, round, segment) ||
 	    !saina_flow_was_sent(&r->flow, segment) || p->exponent != h->exponent || p->residual ||
 	    !(le64toh(h->mask) >> r->job->worker & 1))
 		return false;
-	decode(r, segment, h, b + 1);
-	if (!saina_lent_holds(b, round))
+	decode_sums(r, segment, h, b + 1);
+	if (!saina_shm_output_holds(b, round))
 		return true;
 	saina_flow_result(&r->flow, round, segment, now);
-	account(r, segment, h, false);
+	account_result(r, segment, h, false);
 	saina_round_segment_over(r, segment, now);
 	r->stats.results++;
 	r->stats.results_bytes += r->job->msglen;
 	return true;
 }
 
-/* A result that lies on the board; false: not (any more). */
-static bool board_result(struct saina_round *r, uint32_t round, uint32_t segment, uint8_t next_k,
+/* Takes a result from the output array; false: it is not there (any more). */
+static bool shm_result_rx(struct saina_round *r, uint32_t round, uint32_t segment, uint8_t next_k,
 			 uint64_t now)
 {
 	const struct saina_output_head *b;
 
-	if (!r->lent || !saina_lent_ready(r->lent, r->job))
+	if (!r->shm || !saina_shm_ready(r->shm, r->job))
 		return false;
-	b = saina_lent_result(r->lent, round, segment);
-	if (!saina_lent_holds(b, round))
+	b = saina_shm_output(r->shm, round, segment);
+	if (!saina_shm_output_holds(b, round))
 		return false;
-	board_header(r, b, round, segment, next_k, r->copy);
-	if (!saina_lent_holds(b, round) || !saina_exponent_answer(r->job->elem, r->copy->exponent))
+	shm_result_header(r, b, round, segment, next_k, r->copy);
+	if (!saina_shm_output_holds(b, round) || !saina_exponent_valid_in_result(r->job->elem, r->copy->exponent))
 		return false;
-	if (consume_in_place(r, b, r->copy, round, segment, now))
+	if (take_result_in_place(r, b, r->copy, round, segment, now))
 		return true;
 	memcpy(r->copy + 1, b + 1, r->job->wire);
-	if (!saina_lent_holds(b, round))
+	if (!saina_shm_output_holds(b, round))
 		return false;
-	result(r, r->copy, now);
+	result_rx(r, r->copy, now);
 	return true;
 }
 
-/* Results are there; those that are not any more are asked about like all that is lost. */
-static void rung(struct saina_round *r, const struct saina_hdr *h, uint64_t now)
+/* Results are in the output array.  Those that were overwritten are asked about, like lost ones. */
+static void completion_rx(struct saina_round *r, const struct saina_hdr *h, uint64_t now)
 {
 	uint32_t round = le32toh(h->round), first = le32toh(h->segment);
 	const struct saina_doorbell *doorbell = (const void *)(h + 1);
@@ -340,32 +336,32 @@ static void rung(struct saina_round *r, const struct saina_hdr *h, uint64_t now)
 
 		if (segment >= r->job->segments)
 			return;
-		board_result(r, round, segment, h->next_k, now);
+		shm_result_rx(r, round, segment, h->next_k, now);
 	}
 }
 
-static void stale(struct saina_round *r, const struct saina_hdr *h, uint64_t now)
+static void stale_rx(struct saina_round *r, const struct saina_hdr *h, uint64_t now)
 {
 	uint32_t round = le32toh(h->round), segment = le32toh(h->segment);
 
 	if (saina_flow_stale(&r->flow, round, segment, le32toh(h->slot_round), now))
-		lose(r, segment, le32toh(h->aux) == round + 1, now);
+		lose_segment(r, segment, le32toh(h->aux) == round + 1, now);
 }
 
 void saina_round_input(struct saina_round *r, const struct saina_hdr *h, uint64_t now)
 {
 	if (h->type == SAINA_MSG_RESULT)
-		result(r, h, now);
+		result_rx(r, h, now);
 	else if (h->type == SAINA_MSG_COMPLETION)
-		rung(r, h, now);
+		completion_rx(r, h, now);
 	else if (h->type == SAINA_MSG_ASK_REPLY)
-		saina_flow_told(&r->flow, le32toh(h->round), le32toh(h->segment), (const void *)(h + 1),
+		saina_flow_ask_reply(&r->flow, le32toh(h->round), le32toh(h->segment), (const void *)(h + 1),
 				le32toh(h->slot_round), now);
 	else
-		stale(r, h, now);
+		stale_rx(r, h, now);
 }
 
-static struct saina_hdr *header(struct saina_round *r, void *buf, int type, const struct saina_act *a)
+static struct saina_hdr *put_header(struct saina_round *r, void *buf, int type, const struct saina_act *a)
 {
 	struct saina_hdr *h = buf;
 
@@ -376,10 +372,10 @@ static struct saina_hdr *header(struct saina_round *r, void *buf, int type, cons
 	return h;
 }
 
-static struct saina_hdr *long_header(struct saina_round *r, void *buf, int type,
+static struct saina_hdr *put_long_header(struct saina_round *r, void *buf, int type,
 				     const struct saina_act *a)
 {
-	struct saina_hdr *h = header(r, buf, type, a);
+	struct saina_hdr *h = put_header(r, buf, type, a);
 
 	h->count = htole16(r->job->payload);
 	h->flags = a->again ? SAINA_F_RETRANSMIT : 0;
@@ -390,52 +386,52 @@ static void put_ask(struct saina_round *r, void *buf, const struct saina_act *a,
 {
 	struct saina_ask ask = {.time = htole64(now)};
 
-	memcpy(header(r, buf, SAINA_MSG_ASK, a) + 1, &ask, sizeof(ask));
+	memcpy(put_header(r, buf, SAINA_MSG_ASK, a) + 1, &ask, sizeof(ask));
 }
 
-/* As long as the result it asks for, so that answers never outgrow questions. */
+/* As long as the result it asks for, so that answers are never longer than requests. */
 static void put_pull(struct saina_round *r, void *buf, const struct saina_act *a)
 {
-	memset(long_header(r, buf, SAINA_MSG_PULL, a) + 1, 0, r->job->wire);
+	memset(put_long_header(r, buf, SAINA_MSG_PULL, a) + 1, 0, r->job->wire);
 }
 
 static void put_grad(struct saina_round *r, void *buf, const struct saina_act *a)
 {
-	struct saina_hdr *h = long_header(r, buf, SAINA_MSG_GRAD, a);
+	struct saina_hdr *h = put_long_header(r, buf, SAINA_MSG_GRAD, a);
 
 	h->exponent = saina_gradient_encode(&r->grad, a->segment, h + 1);
 }
 
-/* One doorbell for them all. */
+/* Puts @n gradients into the input array, and a DOORBELL for them into @buf. */
 static void put_doorbell(struct saina_round *r, void *buf, const struct saina_act *a, size_t n)
 {
-	struct saina_hdr *h = header(r, buf, SAINA_MSG_DOORBELL, a);
-	uint64_t rung = 0;
+	struct saina_hdr *h = put_header(r, buf, SAINA_MSG_DOORBELL, a);
+	uint64_t posted = 0;
 	struct saina_doorbell doorbell;
 
 	h->flags = a->again ? SAINA_F_RETRANSMIT : 0;
 	for (size_t i = 0; i < n; i++) {
-		struct saina_input_head *in = saina_lent_input(r->lent, a[i].segment);
+		struct saina_input_head *in = saina_shm_input(r->shm, a[i].segment);
 
-		/* of this round it says the same as long as there is no result */
+		/* a retransmission is the same to the bit */
 		if (in->session != r->job->session || in->round != a[i].round ||
 		    in->segment != a[i].segment) {
-			saina_lent_begin(in);
+			saina_shm_write_begin(in);
 			in->round = a[i].round;
 			in->segment = a[i].segment;
 			in->exponent = saina_gradient_encode(&r->grad, a[i].segment, in + 1);
-			saina_lent_end(in, r->job->session);
+			saina_shm_write_end(in, r->job->session);
 		}
-		rung |= 1ull << (a[i].segment - a->segment);
+		posted |= 1ull << (a[i].segment - a->segment);
 	}
-	doorbell = (struct saina_doorbell){.posted = htole64(rung)};
+	doorbell = (struct saina_doorbell){.posted = htole64(posted)};
 	memcpy(h + 1, &doorbell, sizeof(doorbell));
 }
 
-/* Gradients of one round that a doorbell can ring for, and nothing else? */
-static bool is_for_doorbell(const struct saina_round *r, const struct saina_act *a, size_t n)
+/* Are these nothing but gradients of one round, within the reach of one DOORBELL? */
+static bool fits_doorbell(const struct saina_round *r, const struct saina_act *a, size_t n)
 {
-	if (!r->lent || !saina_lent_ready(r->lent, r->job))
+	if (!r->shm || !saina_shm_ready(r->shm, r->job))
 		return false;
 	for (size_t i = 0; i < n; i++)
 		if (a[i].type != SAINA_ACT_GRAD || a[i].round != a->round ||
@@ -444,7 +440,7 @@ static bool is_for_doorbell(const struct saina_round *r, const struct saina_act 
 	return true;
 }
 
-/* What @act asks for, into @buf; how many messages of @len bytes. */
+/* Does @act; returns how many messages of @len bytes are in @buf. */
 static unsigned int put_acts(struct saina_round *r, const struct saina_act *act, size_t acts,
 			     uint64_t now, uint8_t *buf, size_t *len)
 {
@@ -459,7 +455,7 @@ static unsigned int put_acts(struct saina_round *r, const struct saina_act *act,
 			put_grad(r, buf + *len * n++, a);
 			break;
 		case SAINA_ACT_PULL:
-			if (board_result(r, a->round, a->segment, 0, now))
+			if (shm_result_rx(r, a->round, a->segment, 0, now))
 				break;
 			put_pull(r, buf + *len * n++, a);
 			break;
@@ -467,23 +463,23 @@ static unsigned int put_acts(struct saina_round *r, const struct saina_act *act,
 			*len = sizeof(struct saina_hdr) + sizeof(struct saina_ask);
 			put_ask(r, buf + *len * n++, a, now);
 			break;
-		case SAINA_ACT_EARLY:
-			consume(r, saina_kept_get(&r->kept, a->round, a->segment), now);
+		case SAINA_ACT_REORDERED:
+			take_result(r, saina_kept_get(&r->kept, a->round, a->segment), now);
 			break;
 		case SAINA_ACT_LOST:
-			lose(r, a->segment, false, now);
+			lose_segment(r, a->segment, false, now);
 			break;
 		}
 	}
 	return n;
 }
 
-static bool is_message(const struct saina_act *a)
+static bool is_message_act(const struct saina_act *a)
 {
-	return a->type != SAINA_ACT_EARLY && a->type != SAINA_ACT_LOST;
+	return a->type != SAINA_ACT_REORDERED && a->type != SAINA_ACT_LOST;
 }
 
-/* What the flow machine wants now: first what did not go with the doorbells before it. */
+/* What to do now: first what did not fit into the last batch of doorbells. */
 static size_t next_acts(struct saina_round *r, uint64_t now, uint64_t *when)
 {
 	if (!r->acts)
@@ -499,12 +495,12 @@ unsigned int saina_round_output(struct saina_round *r, uint64_t now, uint8_t *bu
 	size_t acts;
 
 	while (!n && doorbells < SAINA_DOORBELLS_MAX && (acts = next_acts(r, now, when))) {
-		if (is_for_doorbell(r, r->act, acts))
+		if (fits_doorbell(r, r->act, acts))
 			put_doorbell(r, buf + doorbell * doorbells++, r->act, acts);
-		else if (!doorbells || !is_message(r->act))
+		else if (!doorbells || !is_message_act(r->act))
 			n = put_acts(r, r->act, acts, now, buf, len);
 		else
-			break; /* of another length: the next call's */
+			break; /* of another length: in the next call */
 		r->acts = 0;
 	}
 	if (doorbells)
@@ -512,10 +508,10 @@ unsigned int saina_round_output(struct saina_round *r, uint64_t now, uint8_t *bu
 	return doorbells + n;
 }
 
-/* Gradients of @segments, from the one in @h on, whose call may be over. */
+/* The gradients of @segments, from the one in @h on, were sent.  Their all-reduce may be over. */
 static void count_gradients(struct saina_round *r, const struct saina_hdr *h, uint64_t segments)
 {
-	const struct saina_share *p = &r->grad.share[le32toh(h->segment)];
+	const struct saina_segment_state *p = &r->grad.state[le32toh(h->segment)];
 	unsigned int n = __builtin_popcountll(segments);
 
 	if (!(h->flags & SAINA_F_RETRANSMIT)) {
@@ -529,7 +525,7 @@ static void count_gradients(struct saina_round *r, const struct saina_hdr *h, ui
 			request_of(&p[__builtin_ctzll(segments)])->call.resent++;
 }
 
-void saina_round_left(struct saina_round *r, const uint8_t *buf, unsigned int n, size_t len)
+void saina_round_sent(struct saina_round *r, const uint8_t *buf, unsigned int n, size_t len)
 {
 	for (; n--; buf += len) {
 		const struct saina_hdr *h = (const void *)buf;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * A worker's rounds: what the flow machine decides, done to the bytes.  Messages come in
- * and go out; sockets, time and locks are the caller's.
+ * A worker's rounds: does to the bytes what the transport (transport/flow.h) decides.  Messages go
+ * in and out; sockets, time and locks are the caller's.
  */
 #ifndef SAINA_ROUND_H
 #define SAINA_ROUND_H
@@ -29,18 +29,25 @@ struct saina_req {
 
 /**
  * struct saina_round
+ * @job: of the handle
+ * @flow: the transport
+ * @grad: what is in the segments
+ * @kept: contents of results that came before they are wanted
  * @reqs: all-reduces not waited for yet
- * @news: set when one has finished
- * @lent: memory shared with the aggregator
+ * @shm: memory shared with the aggregator, or NULL
  * @notes: where lines for people go, or NULL
- * @copy: a message made of what is there
- * @act, @acts: what the flow machine wants, and was not sent yet: it would have been mixed with
- *	messages of another length
- * @table: in the place of @flow, where the job has steps
- * @given: elements started in this round; @gave: in the one before
- * @moved_ns: when a segment was over last; @looked_ns: when saina_unequal() was called last,
- *	@patience_ns: how long it waits
- * @closed: the trainer waits for what it has started: in a step there is nothing more
+ * @copy: a RESULT made of an entry of the output array
+ * @ps: replaces @flow where the job has steps instead of rounds
+ * @any_finished: a request has finished
+ * @closed: the trainer waits for what it has submitted: nothing more comes in a step
+ * @act: actions of @flow that were not sent yet, for a batch has messages of one length
+ * @acts: how many
+ * @submitted: elements submitted in this round
+ * @prev_submitted: elements submitted in the previous round
+ * @progress_ns: when a segment was over last
+ * @checked_ns: when saina_size_check() was called last
+ * @mismatch_ns: how long saina_size_check() waits
+ * @stats: of the handle
  */
 struct saina_round {
 	const struct saina_job *job;
@@ -48,51 +55,55 @@ struct saina_round {
 	struct saina_gradient grad;
 	struct saina_kept kept;
 	struct saina_req *reqs;
-	const struct saina_lent *lent;
+	const struct saina_shm *shm;
 	struct saina_notes *notes;
 	struct saina_hdr *copy;
-	struct saina_table table;
-	bool	news, closed;
+	struct saina_ps ps;
+	bool	any_finished, closed;
 	struct saina_act act[SAINA_ASK_SEGMENTS];
 	size_t	acts;
-	uint64_t given, gave, moved_ns, looked_ns, patience_ns;
+	uint64_t submitted, prev_submitted, progress_ns, checked_ns, mismatch_ns;
 	struct saina_stats stats;
 };
 
-/* As saina_flow_init(); to be given to exit in any case. */
+/* As saina_flow_init(). */
 int saina_round_init(struct saina_round *r, const struct saina_job *job, uint32_t room,
 		     uint32_t window, uint64_t ask_min);
 void saina_round_exit(struct saina_round *r);
 
-/* Begin @q, which has t.buf, t.n, t.type and op; forget it; end all with @err. */
+/* Begin @q, which has t.buf, t.n, t.type and op. */
 void saina_round_start(struct saina_round *r, struct saina_req *q, uint64_t now);
+/* Take @q, which has finished, out of the round. */
 void saina_round_forget(struct saina_round *r, struct saina_req *q);
-/* It is the next part of the round (table.c). */
+/* The next segments of the round are those of @q (ps.c). */
 void saina_round_assign(struct saina_round *r, const struct saina_req *q);
-/* Whose segment it is; it is over, one way or the other. */
+/* The all-reduce that @segment is part of. */
 struct saina_req *saina_round_request(const struct saina_round *r, uint32_t segment);
+/* The result of @segment was taken, or cannot be had. */
 void saina_round_segment_over(struct saina_round *r, uint32_t segment, uint64_t now);
+/* Finish all requests with @err. */
 void saina_round_fail(struct saina_round *r, int err);
-/* Its contribution was not counted, and stays in the residual; @n of its elements do not fit. */
+/* The contribution to @segment was not counted: keep it in the residual. */
 void saina_round_keep(struct saina_round *r, uint32_t segment);
+/* @n elements of @segment did not fit. */
 void saina_round_saturated(struct saina_round *r, uint32_t segment, size_t n);
 
-/* Between rounds: elements change their places; as saina_gradient_move(). */
+/* Between rounds: elements change places, as in saina_gradient_move(). */
 int saina_round_move(struct saina_round *r, const struct saina_move *moves, size_t n);
 
-/* A RESULT, COMPLETION, STALE or ASK_REPLY that saina_check() has let through. */
+/* A RESULT, COMPLETION, STALE or ASK_REPLY that saina_session_check() has accepted. */
 void saina_round_input(struct saina_round *r, const struct saina_hdr *h, uint64_t now);
 
 /**
- * saina_round_output() - the messages to send now, one behind the other
- * @buf: room for job->train messages of job->msglen bytes each, and for a batch of doorbells
- * @len: out, length of each of them
- * @when: out, when to come back at the latest if there are none
- * Return: how many; to be called again until there are none
+ * saina_round_output() - the messages to send now, back to back
+ * @buf: room for job->per_batch messages of job->msglen bytes each, and for a batch of doorbells
+ * @len: out, length of each
+ * @when: out, when to call again at the latest if there are none
+ * Return: how many; call again until there are none
  */
 unsigned int saina_round_output(struct saina_round *r, uint64_t now, uint8_t *buf, size_t *len,
 				uint64_t *when);
-/* @n messages of @len bytes, of this or saina_table_output(), have left: they count from here on. */
-void saina_round_left(struct saina_round *r, const uint8_t *buf, unsigned int n, size_t len);
+/* @n messages of @len bytes of saina_round_output() or saina_ps_output() were sent: count them. */
+void saina_round_sent(struct saina_round *r, const uint8_t *buf, unsigned int n, size_t len);
 
 #endif /* SAINA_ROUND_H */

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Is a datagram something the aggregator may have said to this worker?
- * Decided before anything acts on it; changes nothing.
+ * Validates a message before anything acts on it: may the aggregator have sent it to this worker?
  */
 #include "session.h"
 #include "gradient/quant.h"
@@ -30,7 +29,7 @@ static bool check_result(const struct saina_job *s, const struct saina_hdr *h, s
 		return false;
 	if (!h->contributors || h->contributors != __builtin_popcountll(mask))
 		return false;
-	if (!saina_exponent_answer(s->elem, h->exponent))
+	if (!saina_exponent_valid_in_result(s->elem, h->exponent))
 		return false;
 	/* What it says of us must agree with the mask. */
 	in = s->worker < 64 && (mask >> s->worker & 1);
@@ -40,8 +39,8 @@ static bool check_result(const struct saina_job *s, const struct saina_hdr *h, s
 	return true;
 }
 
-/* To all or to us: results that lie on the board, which says the rest of them. */
-static bool check_rung(const struct saina_job *s, const struct saina_hdr *h, size_t len)
+/* To all or to us: results are in the output array. */
+static bool check_completion(const struct saina_job *s, const struct saina_hdr *h, size_t len)
 {
 	if (h->worker == SAINA_WORKER_ANY ? h->session != 0 :
 					    h->worker != s->worker || le64toh(h->session) != s->session)
@@ -112,12 +111,12 @@ static bool check_version(const struct saina_hdr *h, size_t len)
 }
 
 /**
- * saina_check() - is this message well formed, from the aggregator and for us?
+ * saina_session_check() - is this message well formed, from the aggregator and for us?
  *
  * Results may come from the data port or, relayed by the agent, from either;
  * control messages come from the control port only.
  */
-bool saina_check(const struct saina_session *j, enum saina_source from, const void *msg,
+bool saina_session_check(const struct saina_session *j, enum saina_source from, const void *msg,
 		 size_t len)
 {
 	const struct saina_job *job = &j->job;
@@ -133,7 +132,7 @@ bool saina_check(const struct saina_session *j, enum saina_source from, const vo
 	if (h->type == SAINA_MSG_NOP)
 		return true;
 	/* WELCOME, known by its nonce, tells the number of a job joined by name. */
-	if (le16toh(h->job) != job->id && !(h->type == SAINA_MSG_WELCOME && saina_join_numberless(j)))
+	if (le16toh(h->job) != job->id && !(h->type == SAINA_MSG_WELCOME && saina_session_by_name(j)))
 		return false;
 	len -= sizeof(*h);
 
@@ -146,7 +145,7 @@ bool saina_check(const struct saina_session *j, enum saina_source from, const vo
 	case SAINA_MSG_ASK_REPLY:
 		return check_segment(job, h) && len == sizeof(struct saina_ask);
 	case SAINA_MSG_COMPLETION:
-		return check_rung(job, h, len);
+		return check_completion(job, h, len);
 	case SAINA_MSG_SUM:
 	case SAINA_MSG_NAK:
 	case SAINA_MSG_GO:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Being admitted to a job, and staying so.
+ * Admission to a job, and staying admitted.
  *
  *	JOINING --WELCOME--> PROBING --PROBE_REPLY or none--> READYING --STATUS--+
  *	   ^                                                                    |
@@ -10,20 +10,19 @@
  *	   |                                                                    |
  *	   |  REREADYING <--WELCOME-- REJOINING <--------REFUSE(SESSION)---------+
  *
- * Everything is sent again until it is answered.  A job that was forming when this
- * worker was admitted may learn of a later first round from a later worker;
- * that is why the JOIN is repeated (same nonce) once the job runs.
+ * Every message is sent again until it is answered.  While a job is forming, a later worker may
+ * raise its first round.  So this worker repeats its JOIN (same nonce) once the job runs.
  */
 #include <errno.h>
 #include "session.h"
 
-#define BATCH_PROBES   10 /* of these, the first ones go in twos */
+#define BATCH_PROBES   10 /* the first probes go in twos */
 #define PROBE_NS       (40 * MSEC)
-#define PATIENCE_NS    (3000 * MSEC)
-#define WAITING_NS     (2000 * MSEC)	/* silence gets a word */
+#define PROBING_NS     (3000 * MSEC)
+#define WAITING_NS     (2000 * MSEC)	/* note a job that waits for workers after this */
 #define FORMING_NS     (50 * MSEC)
 
-static void enter(struct saina_session *j, enum saina_phase phase, uint64_t now)
+static void set_phase(struct saina_session *j, enum saina_phase phase, uint64_t now)
 {
 	j->phase = phase;
 	j->next_ns = 0;
@@ -32,7 +31,7 @@ static void enter(struct saina_session *j, enum saina_phase phase, uint64_t now)
 	j->changed = true;
 }
 
-void saina_join_fail(struct saina_session *j, int err, const char *fmt, ...)
+void saina_session_fail(struct saina_session *j, int err, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -46,45 +45,45 @@ void saina_join_fail(struct saina_session *j, int err, const char *fmt, ...)
 	j->changed = true;
 }
 
-static void new_nonce(struct saina_session *j)
+static void take_nonce(struct saina_session *j)
 {
 	j->body.nonce = j->spare_nonce;
 	j->spare_nonce = 0;
 }
 
-void saina_join_start(struct saina_session *j, uint64_t now)
+void saina_session_start(struct saina_session *j, uint64_t now)
 {
-	new_nonce(j);
+	take_nonce(j);
 	j->heard_ns = j->opened_ns = now;
-	enter(j, PHASE_JOINING, now);
+	set_phase(j, PHASE_JOINING, now);
 }
 
-void saina_join_leave(struct saina_session *j, uint64_t now)
+void saina_session_leave(struct saina_session *j, uint64_t now)
 {
 	if (j->phase != PHASE_FAILED)
-		enter(j, PHASE_LEAVING, now);
+		set_phase(j, PHASE_LEAVING, now);
 }
 
-/* The agent does not know us (any more). */
+/* The agent does not know this worker (any more). */
 static void join_again(struct saina_session *j, uint64_t now)
 {
-	new_nonce(j);
+	take_nonce(j);
 	if (!j->again) {
-		enter(j, PHASE_JOINING, now);
+		set_phase(j, PHASE_JOINING, now);
 		return;
 	}
 	j->rejoins++;
 	saina_note(&j->notes, "the agent no longer knows worker %u of job %u: joining again",
 		   j->job.worker, j->job.id);
-	enter(j, PHASE_REJOINING, now);
+	set_phase(j, PHASE_REJOINING, now);
 }
 
-/* --- what is sent ----------------------------------------------------------------------- */
+/* --- sending ---------------------------------------------------------------------------- */
 
-/* A message, all 0 but for its header; one too many is lost, like loss. */
-static struct saina_join_msg *message(struct saina_session *j, int type)
+/* A message, all 0 but for its header.  If there is no room it overwrites the last one. */
+static struct saina_session_msg *new_message(struct saina_session *j, int type)
 {
-	struct saina_join_msg *m = &j->out[j->out_n];
+	struct saina_session_msg *m = &j->out[j->out_n];
 
 	if (j->out_n + 1 < sizeof(j->out) / sizeof(j->out[0]))
 		j->out_n++;
@@ -94,7 +93,7 @@ static struct saina_join_msg *message(struct saina_session *j, int type)
 	return m;
 }
 
-bool saina_join_output(struct saina_session *j, struct saina_join_msg *m)
+bool saina_session_output(struct saina_session *j, struct saina_session_msg *m)
 {
 	if (!j->out_n)
 		return false;
@@ -105,8 +104,8 @@ bool saina_join_output(struct saina_session *j, struct saina_join_msg *m)
 
 static void send_join(struct saina_session *j)
 {
-	bool named = saina_join_numberless(j);
-	struct saina_join_msg *m = message(j, SAINA_MSG_JOIN);
+	bool named = saina_session_by_name(j);
+	struct saina_session_msg *m = new_message(j, SAINA_MSG_JOIN);
 	struct saina_hdr *h = (void *)m->buf;
 
 	h->session = 0;
@@ -123,7 +122,7 @@ static void send_join(struct saina_session *j)
 
 static void send_probe(struct saina_session *j, uint64_t now)
 {
-	struct saina_join_msg *m = message(j, SAINA_MSG_PROBE);
+	struct saina_session_msg *m = new_message(j, SAINA_MSG_PROBE);
 	struct saina_hdr *h = (void *)m->buf;
 
 	j->probe_ns[j->tries] = now;
@@ -133,14 +132,14 @@ static void send_probe(struct saina_session *j, uint64_t now)
 	m->twice = j->tries < BATCH_PROBES || !j->batched;
 }
 
-/* The port is at another hook than when we joined: do results get to us? */
-static void send_test(struct saina_session *j)
+/* The agent moved our port to another hook: do results reach us? */
+static void send_path_probe(struct saina_session *j)
 {
-	struct saina_join_msg *m = message(j, SAINA_MSG_PROBE);
+	struct saina_session_msg *m = new_message(j, SAINA_MSG_PROBE);
 	struct saina_hdr *h = (void *)m->buf;
 
 	h->elem = j->job.elem;
-	h->round = htole32(SAINA_JOIN_PROBES);
+	h->round = htole32(SAINA_SESSION_PROBES);
 	h->segment = htole32(j->probe);
 	m->probe = true;
 }
@@ -153,9 +152,9 @@ static void send_short(struct saina_session *j, int type, uint64_t now)
 	if (type == SAINA_MSG_HEARTBEAT && j->probe && j->proved == j->probe)
 		send_short(j, SAINA_MSG_READY, now);
 	else if (type == SAINA_MSG_HEARTBEAT && j->probe)
-		send_test(j);
+		send_path_probe(j);
 	report = type == SAINA_MSG_HEARTBEAT && j->job.reports;
-	h = (void *)message(j, type)->buf;
+	h = (void *)new_message(j, type)->buf;
 	if (report) {
 		h->flags = SAINA_F_REPORT;
 		memcpy(h + 1, &j->report, sizeof(j->report));
@@ -169,27 +168,27 @@ static void send_short(struct saina_session *j, int type, uint64_t now)
 		j->heartbeat_ns = now;
 }
 
-void saina_join_abort(struct saina_session *j, int err, const char *text)
+void saina_session_abort(struct saina_session *j, int err, const char *text)
 {
-	message(j, SAINA_MSG_LEAVE);
-	saina_join_fail(j, err, "%s", text);
+	new_message(j, SAINA_MSG_LEAVE);
+	saina_session_fail(j, err, "%s", text);
 }
 
 /*
- * How long to wait for any PROBE_REPLY.  Where GRO is off there is no doubt; elsewhere
- * the host may just be busy, as the other workers may have begun to train.
+ * How long to wait for a PROBE_REPLY.  Without GRO none will come; otherwise the host may be busy
+ * with the other workers.
  */
 static uint64_t probing_ns(const struct saina_session *j)
 {
-	return j->gro ? PATIENCE_NS : SAINA_JOIN_PROBES * PROBE_NS;
+	return j->gro ? PROBING_NS : SAINA_SESSION_PROBES * PROBE_NS;
 }
 
 /* Returns when the next heartbeat is due, NEVER if none are. */
-static uint64_t heartbeats(struct saina_session *j, uint64_t now)
+static uint64_t run_heartbeats(struct saina_session *j, uint64_t now)
 {
 	uint64_t beat = j->job.heartbeat_ms * MSEC;
 
-	/* Not before READY is answered: the answer to a heartbeat looks the same. */
+	/* Not before READY is answered, as a heartbeat has the same answer. */
 	if (j->phase < PHASE_FORMING || j->phase > PHASE_RUNNING)
 		return NEVER;
 	if (j->phase == PHASE_FORMING && beat > FORMING_NS)
@@ -204,28 +203,28 @@ static uint64_t heartbeats(struct saina_session *j, uint64_t now)
 	return j->heartbeat_ns + beat;
 }
 
-/* One probe after the other, then patience. */
-static void probe(struct saina_session *j, uint64_t now)
+/* Sends one probe after the other, then waits. */
+static void probe_path(struct saina_session *j, uint64_t now)
 {
-	if (j->tries < SAINA_JOIN_PROBES) {
+	if (j->tries < SAINA_SESSION_PROBES) {
 		send_probe(j, now);
 		j->next_ns = now + PROBE_NS;
 		j->tries++;
 	} else if (now < j->since_ns + probing_ns(j)) {
 		j->next_ns = j->since_ns + probing_ns(j);
 	} else {
-		saina_join_explain_slow(j);
-		enter(j, PHASE_READYING, now);
+		saina_session_explain_slow(j);
+		set_phase(j, PHASE_READYING, now);
 	}
 }
 
-uint64_t saina_join_run(struct saina_session *j, uint64_t now)
+uint64_t saina_session_run(struct saina_session *j, uint64_t now)
 {
 	uint64_t beat, first;
 
-	if (j->phase == PHASE_FAILED || saina_join_timed_out(j, now))
+	if (j->phase == PHASE_FAILED || saina_session_timed_out(j, now))
 		return NEVER;
-	beat = heartbeats(j, now);
+	beat = run_heartbeats(j, now);
 	if (now >= j->next_ns) {
 		switch (j->phase) {
 		case PHASE_JOINING:
@@ -234,7 +233,7 @@ uint64_t saina_join_run(struct saina_session *j, uint64_t now)
 			send_join(j);
 			break;
 		case PHASE_PROBING:
-			probe(j, now);
+			probe_path(j, now);
 			return j->next_ns;
 		case PHASE_READYING:
 		case PHASE_REREADYING:
@@ -247,7 +246,7 @@ uint64_t saina_join_run(struct saina_session *j, uint64_t now)
 			j->next_ns = NEVER;
 			return beat;
 		}
-		/* saina_close() does not wait long for LEAVE to be heard */
+		/* saina_close() does not wait long for the answer */
 		first = j->phase == PHASE_LEAVING ? 20 * MSEC : 50 * MSEC;
 		j->next_ns = now + (j->tries < 3 ? first << j->tries : 400 * MSEC);
 		j->tries++;
@@ -255,10 +254,10 @@ uint64_t saina_join_run(struct saina_session *j, uint64_t now)
 	return beat < j->next_ns ? beat : j->next_ns;
 }
 
-/* --- what is heard ---------------------------------------------------------------------- */
+/* --- receiving -------------------------------------------------------------------------- */
 
-/* The numbers of the job; returns false if it cannot be joined (and says so). */
-static bool adopt(struct saina_session *j, const struct saina_hdr *h, const struct saina_welcome *w)
+/* Takes the parameters of the job; false: it cannot be joined, and the session has failed. */
+static bool adopt_job(struct saina_session *j, const struct saina_hdr *h, const struct saina_welcome *w)
 {
 	struct saina_job *job = &j->job;
 	char text[sizeof(j->error)];
@@ -276,7 +275,7 @@ static bool adopt(struct saina_session *j, const struct saina_hdr *h, const stru
 	job->exponent0 = w->exponent;
 	job->wire = (size_t)job->payload * (job->elem == SAINA_ELEM_BFLOAT16 ? 2 : 4);
 	job->msglen = sizeof(struct saina_hdr) + job->wire;
-	job->train = saina_job_train(job->msglen, job->pool);
+	job->per_batch = saina_job_per_batch(job->msglen, job->pool);
 	if (j->workers && j->workers != job->workers) {
 		err = -EINVAL;
 		snprintf(text, sizeof(text), "job %u has %u workers, there are %u here", job->id,
@@ -294,16 +293,16 @@ static bool adopt(struct saina_session *j, const struct saina_hdr *h, const stru
 			 (unsigned long long)le64toh(j->body.elements));
 	} else if (j->mtu < job->msglen + SAINA_IP_UDP_LEN) {
 		err = -EMSGSIZE;
-		saina_join_explain_mtu(j, text, sizeof(text));
+		saina_session_explain_mtu(j, text, sizeof(text));
 	} else {
 		job->segments = le32toh(w->segments);
 		return true;
 	}
-	saina_join_abort(j, err, text);
+	saina_session_abort(j, err, text);
 	return false;
 }
 
-static bool unchanged(const struct saina_job *job, const struct saina_hdr *h,
+static bool job_unchanged(const struct saina_job *job, const struct saina_hdr *h,
 		      const struct saina_welcome *w)
 {
 	return h->worker == job->worker && le64toh(w->elements) == job->elements &&
@@ -311,16 +310,16 @@ static bool unchanged(const struct saina_job *job, const struct saina_hdr *h,
 	       le16toh(w->ring) == job->ring && w->workers == job->workers && w->elem == job->elem;
 }
 
-static enum saina_join_event run(struct saina_session *j, uint64_t now)
+static enum saina_session_event start_running(struct saina_session *j, uint64_t now)
 {
 	bool again = j->again;
 
 	j->again = true;
-	enter(j, PHASE_RUNNING, now);
-	return again ? SAINA_JOIN_BEGINS_AGAIN : SAINA_JOIN_BEGINS;
+	set_phase(j, PHASE_RUNNING, now);
+	return again ? SAINA_SESSION_RESUMES : SAINA_SESSION_BEGINS;
 }
 
-static enum saina_join_event welcome(struct saina_session *j, const struct saina_hdr *h,
+static enum saina_session_event welcome_rx(struct saina_session *j, const struct saina_hdr *h,
 				     const struct saina_welcome *w, uint64_t now)
 {
 	struct saina_job *job = &j->job;
@@ -328,17 +327,17 @@ static enum saina_join_event welcome(struct saina_session *j, const struct saina
 
 	if (j->phase == PHASE_CONFIRMING) {
 		if (w->state == SAINA_JOB_FORMING)
-			return SAINA_JOIN_NONE; /* an earlier answer, late */
+			return SAINA_SESSION_NONE; /* an earlier answer, late */
 		job->first_round = le32toh(w->round);
 		job->session = le64toh(h->session);
-		return run(j, now);
+		return start_running(j, now);
 	}
 	if (j->phase != PHASE_JOINING && j->phase != PHASE_REJOINING)
-		return SAINA_JOIN_NONE; /* a duplicate */
-	if (!first && !unchanged(job, h, w)) {
-		saina_join_fail(j, -ECONNRESET, "job %u was replaced by another one: open it anew",
+		return SAINA_SESSION_NONE; /* a duplicate */
+	if (!first && !job_unchanged(job, h, w)) {
+		saina_session_fail(j, -ECONNRESET, "job %u was replaced by another one: open it anew",
 				job->id);
-		return SAINA_JOIN_NONE;
+		return SAINA_SESSION_NONE;
 	}
 	job->id = le16toh(h->job);
 	job->worker = h->worker;
@@ -349,18 +348,18 @@ static enum saina_join_event welcome(struct saina_session *j, const struct saina
 	job->formed = w->formed || w->state == SAINA_JOB_FORMING;
 	job->reports = w->reports;
 	job->by_reference = w->by_reference;
-	if (first && !adopt(j, h, w))
-		return SAINA_JOIN_NONE;
+	if (first && !adopt_job(j, h, w))
+		return SAINA_SESSION_NONE;
 	j->admitted_ns = now;
 	j->heartbeat_ns = 0;
 	if (j->phase == PHASE_JOINING)
 		j->fast = false;
 	j->probe = j->proved = 0;
-	enter(j, j->phase == PHASE_REJOINING ? PHASE_REREADYING : PHASE_PROBING, now);
-	return first ? SAINA_JOIN_ADMITTED : SAINA_JOIN_NONE;
+	set_phase(j, j->phase == PHASE_REJOINING ? PHASE_REREADYING : PHASE_PROBING, now);
+	return first ? SAINA_SESSION_ADMITTED : SAINA_SESSION_NONE;
 }
 
-static void refuse(struct saina_session *j, const struct saina_refuse *r, uint64_t now)
+static void refuse_rx(struct saina_session *j, const struct saina_refuse *r, uint64_t now)
 {
 	static const int err[] = {
 		[SAINA_REFUSE_MALFORMED] = -EPROTO,  [SAINA_REFUSE_NO_JOB] = -ENOENT,
@@ -375,12 +374,13 @@ static void refuse(struct saina_session *j, const struct saina_refuse *r, uint64
 	switch (j->phase) {
 	case PHASE_JOINING:
 	case PHASE_REJOINING:
-		/* who speaks another version does not look for a nonce */
+		/* an agent of another version does not know where the nonce is */
 		if (r->nonce != j->body.nonce && reason != SAINA_REFUSE_VERSION)
 			return;
 		if (reason == SAINA_REFUSE_TAKEN || reason == SAINA_REFUSE_PORT) {
-			/* Perhaps by our dead predecessor: it will be noticed.  Or what the
-			 * switch noted of us was lost in a flood of JOINs. */
+			/* Perhaps our predecessor holds it and is about to be declared dead.  Or
+			 * a flood of JOINs has pushed ours out of the switch's table.
+			 */
 			if (!j->refused)
 				saina_note(&j->notes, "%s; trying again", r->text);
 			j->refused = e;
@@ -389,8 +389,8 @@ static void refuse(struct saina_session *j, const struct saina_refuse *r, uint64
 		}
 		if (j->phase == PHASE_REJOINING)
 			e = -ECONNRESET;
-		if (reason == SAINA_REFUSE_MALFORMED && saina_join_numberless(j)) {
-			saina_join_fail(j, e, "the agent at %s knows jobs by number only (it is of an earlier version): give the number of job %s",
+		if (reason == SAINA_REFUSE_MALFORMED && saina_session_by_name(j)) {
+			saina_session_fail(j, e, "the agent at %s knows jobs by number only (it is of an earlier version): give the number of job %s",
 					j->address, j->named);
 			return;
 		}
@@ -411,50 +411,50 @@ static void refuse(struct saina_session *j, const struct saina_refuse *r, uint64
 		e = -ECONNRESET;
 		break;
 	}
-	saina_join_fail(j, e, "%s", r->text);
+	saina_session_fail(j, e, "%s", r->text);
 }
 
-static enum saina_join_event status(struct saina_session *j, const struct saina_status *st,
+static enum saina_session_event status_rx(struct saina_session *j, const struct saina_status *st,
 				    const struct saina_hdr *h, uint64_t now)
 {
-	/* Of before our READY, as the job's state had changed, or the answer to an earlier
-	 * one.  To go on with it would be to wait for results that nobody is asked to
-	 * relay, or to have those relayed for good that could be redirected. */
+	/* Stale STATUS, sent before our READY: ignore it.  It would settle whether results
+	 * are relayed.
+	 */
 	if ((j->phase == PHASE_READYING || j->phase == PHASE_REREADYING) &&
 	    st->path != (j->fast ? SAINA_PATH_FAST : SAINA_PATH_RELAYED) &&
 	    st->state != SAINA_JOB_STOPPED)
-		return SAINA_JOIN_NONE;
+		return SAINA_SESSION_NONE;
 	j->active = le64toh(st->active);
 	j->active_ns = now;
 	j->relayed = st->path == SAINA_PATH_RELAYED;
 	j->probe = le32toh(h->segment);
 	j->timeout_ms = le16toh(st->timeout_ms);
-	j->board = le32toh(h->aux);
+	j->output_id = le32toh(h->aux);
 	if (h->k) {
 		j->job.parts = h->k - 1;
 		j->job.part = j->job.parts ? h->contributors : 0;
 	}
 	j->next_round = 0;
 	if (j->phase == PHASE_LEAVING) {
-		/* one that counts us among the live is of before our LEAVE */
+		/* a STATUS that counts us among the live was sent before our LEAVE */
 		if (!(j->active >> j->job.worker & 1))
 			j->gone = j->changed = true;
-		return SAINA_JOIN_NONE;
+		return SAINA_SESSION_NONE;
 	}
 	if (st->state == SAINA_JOB_STOPPED) {
-		saina_join_fail(j, -ECONNRESET, "job %u was stopped by its operator", j->job.id);
-		return SAINA_JOIN_NONE;
+		saina_session_fail(j, -ECONNRESET, "job %u was stopped by its operator", j->job.id);
+		return SAINA_SESSION_NONE;
 	}
 	switch (j->phase) {
 	case PHASE_READYING:
 	case PHASE_REREADYING:
 		if (!j->job.formed)
-			return run(j, now);
-		enter(j, st->state == SAINA_JOB_RUNNING ? PHASE_CONFIRMING : PHASE_FORMING, now);
+			return start_running(j, now);
+		set_phase(j, st->state == SAINA_JOB_RUNNING ? PHASE_CONFIRMING : PHASE_FORMING, now);
 		break;
 	case PHASE_FORMING:
 		if (st->state == SAINA_JOB_RUNNING)
-			enter(j, PHASE_CONFIRMING, now);
+			set_phase(j, PHASE_CONFIRMING, now);
 		break;
 	case PHASE_RUNNING:
 		if (st->state == SAINA_JOB_RUNNING)
@@ -463,11 +463,11 @@ static enum saina_join_event status(struct saina_session *j, const struct saina_
 	default:
 		break;
 	}
-	return SAINA_JOIN_STATUS;
+	return SAINA_SESSION_STATUS;
 }
 
-/* Later than we waited, but probes are answered by redirect. */
-static void reached_after_all(struct saina_session *j)
+/* A probe was answered after we had given up. */
+static void note_late_probe_reply(struct saina_session *j)
 {
 	if (!j->fast)
 		saina_note(&j->notes,
@@ -476,7 +476,7 @@ static void reached_after_all(struct saina_session *j)
 	j->fast = true;
 }
 
-static enum saina_join_event probe_reply(struct saina_session *j, uint32_t i, uint64_t now)
+static enum saina_session_event probe_reply_rx(struct saina_session *j, uint32_t i, uint64_t now)
 {
 	if (j->phase == PHASE_PROBING && i < j->tries) {
 		j->fast = true;
@@ -484,40 +484,40 @@ static enum saina_join_event probe_reply(struct saina_session *j, uint32_t i, ui
 		if (j->batched && !j->batches)
 			saina_note(&j->notes,
 				   "batches of messages do not get through by %s (generic XDP at the "
-				   "other end does not cut them), single ones do: sending message by "
+				   "other end does not split them), single ones do: sending message by "
 				   "message, which is slower",
 				   j->ifname);
 		j->rtt_ns = now - j->probe_ns[i];
-		enter(j, PHASE_READYING, now);
-		return SAINA_JOIN_PROBED;
+		set_phase(j, PHASE_READYING, now);
+		return SAINA_SESSION_PROBED;
 	}
-	if (!j->fast && i < SAINA_JOIN_PROBES && j->phase == PHASE_READYING) {
-		reached_after_all(j);
+	if (!j->fast && i < SAINA_SESSION_PROBES && j->phase == PHASE_READYING) {
+		note_late_probe_reply(j);
 		j->next_ns = 0;
 	}
-	return SAINA_JOIN_NONE;
+	return SAINA_SESSION_NONE;
 }
 
-enum saina_join_event saina_join_input(struct saina_session *j, const struct saina_hdr *h,
+enum saina_session_event saina_session_input(struct saina_session *j, const struct saina_hdr *h,
 				       uint64_t now)
 {
 	const void *body = h + 1;
 
 	switch (h->type) {
 	case SAINA_MSG_WELCOME:
-		return welcome(j, h, body, now);
+		return welcome_rx(j, h, body, now);
 	case SAINA_MSG_REFUSE:
-		refuse(j, body, now);
+		refuse_rx(j, body, now);
 		break;
 	case SAINA_MSG_STATUS:
-		return status(j, body, h, now);
+		return status_rx(j, body, h, now);
 	case SAINA_MSG_PROBE_REPLY:
 		if (h->segment) {
 			j->proved = le32toh(h->segment);
-			reached_after_all(j);
-			return SAINA_JOIN_NONE;
+			note_late_probe_reply(j);
+			return SAINA_SESSION_NONE;
 		}
-		return probe_reply(j, le32toh(h->round), now);
+		return probe_reply_rx(j, le32toh(h->round), now);
 	}
-	return SAINA_JOIN_NONE;
+	return SAINA_SESSION_NONE;
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* How long a worker waits for the agent, for results and for its own kernel, and what it says then. */
+/* How long a worker waits for the agent, for results and for its own kernel, and its messages then. */
 #include <errno.h>
 #include "session.h"
 
 /* Results by redirect do not reach us.  Say why, if it can be seen from here. */
-void saina_join_explain_slow(struct saina_session *j)
+void saina_session_explain_slow(struct saina_session *j)
 {
 	if (j->loop == SAINA_LOOP_SENT)
 		saina_note(&j->notes,
@@ -27,10 +27,10 @@ void saina_join_explain_slow(struct saina_session *j)
 			   "(slower): no probe of %u was answered. If %s is a veth, `ethtool -K %s "
 			   "gro on` in this container gives it the NAPI it needs; see `saina "
 			   "doctor` on the host",
-			   j->ifname, SAINA_JOIN_PROBES, j->ifname, j->ifname);
+			   j->ifname, SAINA_SESSION_PROBES, j->ifname, j->ifname);
 }
 
-void saina_join_explain_mtu(const struct saina_session *j, char *text, size_t size)
+void saina_session_explain_mtu(const struct saina_session *j, char *text, size_t size)
 {
 	size_t len = j->job.msglen + SAINA_IP_UDP_LEN;
 
@@ -40,7 +40,7 @@ void saina_join_explain_mtu(const struct saina_session *j, char *text, size_t si
 		 j->ifname, j->mtu, j->job.id, len);
 }
 
-void saina_join_refused(struct saina_session *j, int err, int ctrl_err, uint64_t now)
+void saina_session_send_errors(struct saina_session *j, int err, int ctrl_err, uint64_t now)
 {
 	if (!err || !j->unsent)
 		j->sent_ns = now;
@@ -91,7 +91,7 @@ static const char *explain_silence(const struct saina_session *j, char *text, si
 	return text;
 }
 
-/* What is to be sent is refused again and again. */
+/* The kernel has refused to send for too long. */
 static bool cannot_send(struct saina_session *j, uint64_t now)
 {
 	bool size = j->unsent == EMSGSIZE && j->mtu < j->job.msglen + SAINA_IP_UDP_LEN;
@@ -102,15 +102,15 @@ static bool cannot_send(struct saina_session *j, uint64_t now)
 	    now < j->sent_ns + ms * MSEC)
 		return false;
 	if (size)
-		saina_join_explain_mtu(j, text, sizeof(text));
+		saina_session_explain_mtu(j, text, sizeof(text));
 	else
 		explain_refusal(j, j->unsent, ms, text, sizeof(text));
-	/* others are not to wait for what cannot come */
-	saina_join_abort(j, -j->unsent, text);
+	/* LEAVE, so that other workers do not wait for it */
+	saina_session_abort(j, -j->unsent, text);
 	return true;
 }
 
-bool saina_join_timed_out(struct saina_session *j, uint64_t now)
+bool saina_session_timed_out(struct saina_session *j, uint64_t now)
 {
 	char text[sizeof(j->error)];
 
@@ -119,14 +119,14 @@ bool saina_join_timed_out(struct saina_session *j, uint64_t now)
 	    ((j->phase == PHASE_JOINING && now > j->opened_ns + j->join_ms * MSEC) ||
 	     (j->phase == PHASE_READYING && now > j->since_ns + j->join_ms * MSEC))) {
 		if (j->refused)
-			saina_join_fail(j, j->refused, "%s", j->refusal);
+			saina_session_fail(j, j->refused, "%s", j->refusal);
 		else
-			saina_join_fail(j, -ETIMEDOUT, "%s", explain_silence(j, text, sizeof(text)));
+			saina_session_fail(j, -ETIMEDOUT, "%s", explain_silence(j, text, sizeof(text)));
 		return true;
 	}
 	if (j->join_ms > 0 && j->phase == PHASE_REJOINING && j->refused &&
 	    now > j->since_ns + j->join_ms * MSEC) {
-		saina_join_fail(j, -ECONNRESET, "%s", j->refusal);
+		saina_session_fail(j, -ECONNRESET, "%s", j->refusal);
 		return true;
 	}
 	if ((j->phase == PHASE_FORMING || j->phase == PHASE_CONFIRMING) && !j->again &&
@@ -134,8 +134,8 @@ bool saina_join_timed_out(struct saina_session *j, uint64_t now)
 		snprintf(text, sizeof(text),
 			 "job %u still waits for workers after %d ms: %d of %u are there", j->job.id,
 			 j->start_ms, __builtin_popcountll(j->active), j->job.workers);
-		/* its place is free for the next at once, and not when it has been silent */
-		saina_join_abort(j, -ETIMEDOUT, text);
+		/* LEAVE, so that its place is free at once */
+		saina_session_abort(j, -ETIMEDOUT, text);
 		return true;
 	}
 	if (j->phase >= PHASE_FORMING && j->phase <= PHASE_REREADYING && j->silence_ms > 0 &&
@@ -146,7 +146,7 @@ bool saina_join_timed_out(struct saina_session *j, uint64_t now)
 			snprintf(text, sizeof(text),
 				 "nothing heard from %s for %d ms: is the host up, is sainad running there?",
 				 j->address, j->silence_ms);
-		saina_join_fail(j, -ETIMEDOUT, "%s", text);
+		saina_session_fail(j, -ETIMEDOUT, "%s", text);
 		return true;
 	}
 	return cannot_send(j, now);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* Asking for the memory and mapping it.  Nothing here waits. */
+/* Asks the agent for the shared arrays, and maps them.  Nothing here waits. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -10,41 +10,41 @@
 
 #define AGAIN_NS (1000 * MSEC)
 
-void saina_lent_init(struct saina_lent *s, const char *path)
+void saina_shm_init(struct saina_shm *s, const char *path)
 {
 	memset(s, 0, sizeof(*s));
 	s->fd = -1;
 	s->path = path && *path ? strdup(path) : NULL;
 }
 
-static void unmap(struct saina_lent *s)
+static void unmap_arrays(struct saina_shm *s)
 {
 	if (s->input)
 		munmap(s->input, s->input_len);
-	if (s->results)
-		munmap((void *)s->results, s->results_len);
+	if (s->output)
+		munmap((void *)s->output, s->output_len);
 	s->input = NULL;
-	s->results = NULL;
-	s->board = 0;
+	s->output = NULL;
+	s->output_id = 0;
 }
 
-static void hang_up(struct saina_lent *s)
+static void close_socket(struct saina_shm *s)
 {
 	if (s->fd >= 0)
 		close(s->fd);
 	s->fd = -1;
 }
 
-void saina_lent_exit(struct saina_lent *s)
+void saina_shm_exit(struct saina_shm *s)
 {
-	unmap(s);
-	hang_up(s);
+	unmap_arrays(s);
+	close_socket(s);
 	free((void *)s->path);
 	s->path = NULL;
 }
 
-/* The question, on a connection that the answer comes by. */
-static int ask(const struct saina_lent *s, const struct saina_job *job)
+/* Sends the request; the reply comes on the same connection. */
+static int send_request(const struct saina_shm *s, const struct saina_job *job)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	struct saina_shm_request q = {
@@ -67,49 +67,49 @@ static int ask(const struct saina_lent *s, const struct saina_job *job)
 	return fd;
 }
 
-uint64_t saina_lent_run(struct saina_lent *s, const struct saina_job *job, uint64_t now)
+uint64_t saina_shm_run(struct saina_shm *s, const struct saina_job *job, uint64_t now)
 {
-	bool have = s->board && s->session == job->session &&
-		    (!s->wanted || s->wanted == s->board);
+	bool have = s->output_id && s->session == job->session &&
+		    (!s->wanted_id || s->wanted_id == s->output_id);
 
 	if (!s->path || !job->by_reference || have)
 		return NEVER;
 	if (now < s->again_ns)
 		return s->again_ns;
 	s->again_ns = now + AGAIN_NS;
-	hang_up(s);
-	s->fd = ask(s, job);
+	close_socket(s);
+	s->fd = send_request(s, job);
 	return s->again_ns;
 }
 
-static bool map(struct saina_lent *s, const struct saina_job *job,
+static bool map_arrays(struct saina_shm *s, const struct saina_job *job,
 		const struct saina_shm_reply *a, const int fd[2])
 {
 	size_t page = sysconf(_SC_PAGESIZE);
 	void *p;
 
-	unmap(s);
+	unmap_arrays(s);
 	if (a->segments != job->segments || a->pool != job->pool || a->payload != job->payload || !a->board)
 		return false;
 	s->segments = job->segments;
 	s->pool = job->pool;
 	s->entry = sizeof(struct saina_input_head) + job->wire;
 	s->input_len = (job->pool * s->entry + page - 1) & ~(page - 1);
-	s->results_len = (job->segments * SAINA_OUTPUT_ROUNDS * s->entry + page - 1) & ~(page - 1);
+	s->output_len = (job->segments * SAINA_OUTPUT_ROUNDS * s->entry + page - 1) & ~(page - 1);
 	p = mmap(NULL, s->input_len, PROT_READ | PROT_WRITE, MAP_SHARED, fd[0], 0);
 	if (p == MAP_FAILED)
 		return false;
 	s->input = p;
-	p = mmap(NULL, s->results_len, PROT_READ, MAP_SHARED, fd[1], 0);
+	p = mmap(NULL, s->output_len, PROT_READ, MAP_SHARED, fd[1], 0);
 	if (p == MAP_FAILED)
 		return false;
-	s->results = p;
+	s->output = p;
 	s->session = job->session;
-	s->board = a->board;
+	s->output_id = a->board;
 	return true;
 }
 
-void saina_lent_receive(struct saina_lent *s, const struct saina_job *job,
+void saina_shm_receive(struct saina_shm *s, const struct saina_job *job,
 			 struct saina_notes *notes)
 {
 	union {
@@ -131,7 +131,7 @@ void saina_lent_receive(struct saina_lent *s, const struct saina_job *job,
 	n = recvmsg(s->fd, &m, MSG_CMSG_CLOEXEC);
 	if (n < 0 && errno == EAGAIN)
 		return;
-	hang_up(s);
+	close_socket(s);
 	if (n != sizeof(a))
 		return;
 	c = CMSG_FIRSTHDR(&m);
@@ -142,9 +142,9 @@ void saina_lent_receive(struct saina_lent *s, const struct saina_job *job,
 		return;
 	}
 	memcpy(fd, CMSG_DATA(c), sizeof(fd));
-	if (!map(s, job, &a, fd)) {
-		unmap(s);
-		saina_note(notes, "cannot map what %s lends, so gradients go as messages: %s",
+	if (!map_arrays(s, job, &a, fd)) {
+		unmap_arrays(s);
+		saina_note(notes, "cannot map the memory that %s shares, so gradients go as messages: %s",
 			   s->path, strerror(errno));
 		s->again_ns += 30 * AGAIN_NS;
 	}

@@ -1,69 +1,73 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * By reference: memory that this worker shares with the aggregator on the same host
- * (uapi/saina/shm.h), once it has been lent.
+ * The shared-memory transport: arrays that this worker shares with the aggregator on the same host
+ * (uapi/saina/shm.h).
  */
-#ifndef SAINA_LENT_H
-#define SAINA_LENT_H
+#ifndef SAINA_LIB_SHM_H
+#define SAINA_LIB_SHM_H
 
 #include "wire/job.h"
 #include "saina/shm.h"
 
 /**
- * struct saina_lent
- * @path: of the agent's socket, NULL: this worker sends its gradients in messages
- * @fd: where the answer is to come, -1: nothing has been asked
+ * struct saina_shm
+ * @path: of the agent's socket; NULL: this worker sends its gradients in messages
+ * @fd: connection on which the agent's reply is awaited, or -1
  * @again_ns: when to ask (again)
- * @session: that @input is of
- * @board: number of the board that is mapped, 0: none is
- * @wanted: the one that STATUS has named last, 0: all workers use messages
- * @input, @results: the arrays
- * @input_len, @results_len: bytes mapped
+ * @session: that @input belongs to
+ * @output_id: of the output array that is mapped; 0: none is
+ * @wanted_id: of the output array that STATUS named last; 0: all workers use messages
+ * @input: this worker's input array
+ * @output: the job's output array
+ * @input_len: bytes mapped
+ * @output_len: bytes mapped
  * @entry: bytes of an entry of either
- * @segments, @pool: of the job
+ * @segments: of the job
+ * @pool: of the job
  */
-struct saina_lent {
+struct saina_shm {
 	const char *path;
 	int	 fd;
 	uint64_t again_ns;
 	uint64_t session;
-	uint32_t board, wanted;
+	uint32_t output_id, wanted_id;
 	uint8_t	 *input;
-	const uint8_t *results;
-	size_t	 input_len, results_len, entry;
+	const uint8_t *output;
+	size_t	 input_len, output_len, entry;
 	uint32_t segments, pool;
 };
 
-void saina_lent_init(struct saina_lent *s, const char *path);
-void saina_lent_exit(struct saina_lent *s);
-/* Asks for the memory of @job's session, if that is not there.  When to come back. */
-uint64_t saina_lent_run(struct saina_lent *s, const struct saina_job *job, uint64_t now);
-/* The answer to that is there; notes what people should know. */
-void saina_lent_receive(struct saina_lent *s, const struct saina_job *job,
-			 struct saina_notes *notes);
+/* @path: as in struct saina_opts, or NULL */
+void saina_shm_init(struct saina_shm *s, const char *path);
+void saina_shm_exit(struct saina_shm *s);
+/* Asks the agent for the arrays of @job's session, if they are not mapped.  When to call again. */
+uint64_t saina_shm_run(struct saina_shm *s, const struct saina_job *job, uint64_t now);
+/* @fd is readable: maps the arrays, or notes why not. */
+void saina_shm_receive(struct saina_shm *s, const struct saina_job *job,
+		       struct saina_notes *notes);
 
-/* May gradients be put into the array now? */
-static inline bool saina_lent_ready(const struct saina_lent *s, const struct saina_job *job)
+/* May gradients be put into the input array now? */
+static inline bool saina_shm_ready(const struct saina_shm *s, const struct saina_job *job)
 {
-	return s->board && s->board == s->wanted && s->session == job->session;
+	return s->output_id && s->output_id == s->wanted_id && s->session == job->session;
 }
 
-/* A segment's place in the array, its elements behind it. */
-static inline struct saina_input_head *saina_lent_input(const struct saina_lent *s,
+/* The entry of @segment in the input array; its elements follow. */
+static inline struct saina_input_head *saina_shm_input(const struct saina_shm *s,
 							 uint32_t segment)
 {
 	return (void *)(s->input + (segment & (s->pool - 1)) * s->entry);
 }
 
-/* Nobody takes what is there from here ... */
-static inline void saina_lent_begin(struct saina_input_head *in)
+/* The aggregator takes nothing from the entry from here ... */
+static inline void saina_shm_write_begin(struct saina_input_head *in)
 {
 	__atomic_store_n(&in->session, 0, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
 /* ... to here. */
-static inline void saina_lent_end(struct saina_input_head *in, uint64_t session)
+static inline void saina_shm_write_end(struct saina_input_head *in, uint64_t session)
 {
 #if defined(__x86_64__)
 	__builtin_ia32_sfence(); /* of stores that go around the caches */
@@ -71,15 +75,16 @@ static inline void saina_lent_end(struct saina_input_head *in, uint64_t session)
 	__atomic_store_n(&in->session, session, __ATOMIC_RELEASE);
 }
 
-static inline const struct saina_output_head *saina_lent_result(const struct saina_lent *s,
+/* The entry of @segment in the output array; its sums follow. */
+static inline const struct saina_output_head *saina_shm_output(const struct saina_shm *s,
 								uint32_t round, uint32_t segment)
 {
-	return (const void *)(s->results + ((round & (SAINA_OUTPUT_ROUNDS - 1)) * s->segments +
+	return (const void *)(s->output + ((round & (SAINA_OUTPUT_ROUNDS - 1)) * s->segments +
 					    segment) * s->entry);
 }
 
-/* Is, and was since it was asked before, the result of @round there? */
-static inline bool saina_lent_holds(const struct saina_output_head *b, uint32_t round)
+/* Does the entry hold the result of @round, and has it since the last call? */
+static inline bool saina_shm_output_holds(const struct saina_output_head *b, uint32_t round)
 {
 	bool holds;
 
@@ -89,4 +94,4 @@ static inline bool saina_lent_holds(const struct saina_output_head *b, uint32_t 
 	return holds;
 }
 
-#endif /* SAINA_LENT_H */
+#endif /* SAINA_LIB_SHM_H */

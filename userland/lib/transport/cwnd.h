@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-/* How many trains may be in flight, and how long an answer takes. */
-#ifndef SAINA_WINDOW_H
-#define SAINA_WINDOW_H
+/* The congestion window: how many batches may be in flight, and how long an answer takes. */
+#ifndef SAINA_CWND_H
+#define SAINA_CWND_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 /**
- * struct saina_window - all times in nanoseconds
- * @size: trains that may be in flight; @max: bound of it
- * @fixed: @size stays
- * @limited: a train has had to wait for others of ours, since the last echo
- * @srtt, @rttvar: smoothed time of an echo (RFC 6298), 0 before the first; its deviation
- * @shortest: echo of this period, of the last; @period: when this one began
+ * struct saina_cwnd - all times in nanoseconds
+ * @size: batches that may be in flight
+ * @max: bound of @size
+ * @fixed: @size stays as it is
+ * @limited: since the last echo a batch has had to wait for the window
+ * @srtt: smoothed time of an echo (RFC 6298), 0 before the first
+ * @rttvar: its deviation
+ * @shortest: echo of this period, and of the last
+ * @period: when this period began
  * @changed: when @size changed last
- * @ask_min: lower bound of saina_window_patience()
+ * @ask_min: lower bound of saina_cwnd_rto()
  */
-struct saina_window {
+struct saina_cwnd {
 	uint32_t size, max;
 	bool	 fixed, limited;
 	uint64_t srtt, rttvar;
@@ -25,13 +28,15 @@ struct saina_window {
 	uint64_t ask_min;
 };
 
-/* @max: trains; @fixed: the caller's number of them, or 0; @ask_min: or 0 */
-void saina_window_init(struct saina_window *w, uint32_t max, uint32_t fixed, uint64_t ask_min);
-/* A probe took @ns; an ASK of the time @sent is answered; a queue had no room. */
-void saina_window_sample(struct saina_window *w, uint64_t ns, uint64_t now);
-void saina_window_echo(struct saina_window *w, uint64_t sent, uint64_t now);
-void saina_window_overflow(struct saina_window *w, uint64_t now);
-/* How long to wait for news before asking. */
-uint64_t saina_window_patience(const struct saina_window *w);
+/* @max: batches; @fixed: the caller's number of them, or 0; @ask_min: or 0 */
+void saina_cwnd_init(struct saina_cwnd *w, uint32_t max, uint32_t fixed, uint64_t ask_min);
+/* A probe took @ns. */
+void saina_cwnd_sample(struct saina_cwnd *w, uint64_t ns, uint64_t now);
+/* The ASK sent at @sent was answered. */
+void saina_cwnd_echo(struct saina_cwnd *w, uint64_t sent, uint64_t now);
+/* A queue had no room. */
+void saina_cwnd_overflow(struct saina_cwnd *w, uint64_t now);
+/* How long to wait for a result before an ASK. */
+uint64_t saina_cwnd_rto(const struct saina_cwnd *w);
 
-#endif /* SAINA_WINDOW_H */
+#endif /* SAINA_CWND_H */

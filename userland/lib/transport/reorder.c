@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include "reorder.h"
 
-int saina_early_init(struct saina_early *e, const struct saina_job *job)
+int saina_reorder_init(struct saina_reorder *e, const struct saina_job *job)
 {
 	e->segments = job->segments;
 	e->ring = job->ring;
@@ -16,31 +16,31 @@ int saina_early_init(struct saina_early *e, const struct saina_job *job)
 	return e->entry ? 0 : -ENOMEM;
 }
 
-void saina_early_exit(struct saina_early *e)
+void saina_reorder_exit(struct saina_reorder *e)
 {
 	for (uint32_t i = 0; e->entry && i < e->ring; i++)
 		free(e->entry[i].present);
 	free(e->entry);
 }
 
-static struct saina_early_round *entry(const struct saina_early *e, uint32_t round)
+static struct saina_reorder_round *entry(const struct saina_reorder *e, uint32_t round)
 {
 	return &e->entry[round & (e->ring - 1)];
 }
 
-uint32_t saina_early_count(const struct saina_early *e, uint32_t round)
+uint32_t saina_reorder_count(const struct saina_reorder *e, uint32_t round)
 {
 	return entry(e, round)->round == round ? entry(e, round)->have : 0;
 }
 
-bool saina_early_has(const struct saina_early *e, uint32_t round, uint32_t segment)
+bool saina_reorder_has(const struct saina_reorder *e, uint32_t round, uint32_t segment)
 {
-	return saina_early_count(e, round) && entry(e, round)->present[segment];
+	return saina_reorder_count(e, round) && entry(e, round)->present[segment];
 }
 
-bool saina_early_add(struct saina_early *e, uint32_t round, uint32_t segment)
+bool saina_reorder_add(struct saina_reorder *e, uint32_t round, uint32_t segment)
 {
-	struct saina_early_round *r = entry(e, round);
+	struct saina_reorder_round *r = entry(e, round);
 
 	if (!r->have || r->round != round) {
 		memset(r->present, 0, e->segments);
@@ -54,15 +54,15 @@ bool saina_early_add(struct saina_early *e, uint32_t round, uint32_t segment)
 	return true;
 }
 
-void saina_early_remove(struct saina_early *e, uint32_t round, uint32_t segment)
+void saina_reorder_remove(struct saina_reorder *e, uint32_t round, uint32_t segment)
 {
-	if (saina_early_has(e, round, segment)) {
+	if (saina_reorder_has(e, round, segment)) {
 		entry(e, round)->present[segment] = 0;
 		entry(e, round)->have--;
 	}
 }
 
-void saina_early_drop(struct saina_early *e, uint32_t from, uint32_t below)
+void saina_reorder_drop(struct saina_reorder *e, uint32_t from, uint32_t below)
 {
 	for (uint32_t i = 0; i < e->ring; i++)
 		if (e->entry[i].round >= from && e->entry[i].round < below)

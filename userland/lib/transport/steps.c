@@ -21,10 +21,10 @@ void saina_steps_exit(struct saina_steps *t)
 	t->seg = NULL;
 }
 
-static void phase(struct saina_steps *t, enum saina_steps_phase phase)
+static void set_phase(struct saina_steps *t, enum saina_steps_phase phase)
 {
 	t->phase = phase;
-	t->asked_ns = 0;
+	t->ask_ns = 0;
 	t->tries = 0;
 	t->waits = false;
 }
@@ -40,18 +40,18 @@ static void rewind_segments(struct saina_steps *t)
 }
 
 /* Where its step begins, or goes on. */
-static void begin(struct saina_steps *t)
+static void begin_step(struct saina_steps *t)
 {
 	rewind_segments(t);
-	phase(t, t->n && !t->over ? SAINA_STEPS_PUSHES : SAINA_STEPS_IDLE);
+	set_phase(t, t->n && !t->over ? SAINA_STEPS_PUSHES : SAINA_STEPS_IDLE);
 	if (t->phase == SAINA_STEPS_PUSHES && t->closed && !t->left)
-		phase(t, SAINA_STEPS_CLOCKS);
+		set_phase(t, SAINA_STEPS_CLOCKS);
 }
 
 void saina_steps_ask(struct saina_steps *t)
 {
 	rewind_segments(t);
-	phase(t, SAINA_STEPS_ASKS);
+	set_phase(t, SAINA_STEPS_ASKS);
 }
 
 void saina_steps_add(struct saina_steps *t, uint32_t n)
@@ -67,14 +67,14 @@ void saina_steps_add(struct saina_steps *t, uint32_t n)
 	t->n += n;
 	t->left += n;
 	if (t->phase == SAINA_STEPS_IDLE)
-		begin(t);
+		begin_step(t);
 }
 
 void saina_steps_close(struct saina_steps *t)
 {
 	t->closed = true;
 	if (t->phase == SAINA_STEPS_PUSHES && !t->left)
-		phase(t, SAINA_STEPS_CLOCKS);
+		set_phase(t, SAINA_STEPS_CLOCKS);
 }
 
 void saina_steps_next(struct saina_steps *t)
@@ -84,10 +84,10 @@ void saina_steps_next(struct saina_steps *t)
 }
 
 /* All that the trainer is to have is here. */
-static void finish(struct saina_steps *t)
+static void finish_step(struct saina_steps *t)
 {
 	t->over = true;
-	phase(t, SAINA_STEPS_IDLE);
+	set_phase(t, SAINA_STEPS_IDLE);
 }
 
 /* GO for @step: what is not fresh is read, then the trainer has it all. */
@@ -110,12 +110,12 @@ static void next_step(struct saina_steps *t, uint32_t step)
 	}
 	rewind_segments(t);
 	if (t->left)
-		phase(t, SAINA_STEPS_READS);
+		set_phase(t, SAINA_STEPS_READS);
 	else
-		finish(t);
+		finish_step(t);
 }
 
-static void settle(struct saina_steps *t, struct saina_steps_segment *g, uint64_t now)
+static void settle_segment(struct saina_steps *t, struct saina_steps_segment *g, uint64_t now)
 {
 	if (g->sent_ns) {
 		t->flying--;
@@ -139,7 +139,7 @@ unsigned int saina_steps_sum(struct saina_steps *t, const struct saina_hdr *h, u
 	if (le32toh(h->round) != t->step || i >= t->n || g->done ||
 	    t->phase != (read ? SAINA_STEPS_READS : SAINA_STEPS_PUSHES))
 		return 0;
-	settle(t, g, now);
+	settle_segment(t, g, now);
 	if (!g->counted)
 		take = !read || le32toh(h->aux) > t->pushed ? SAINA_STEPS_COUNTED : SAINA_STEPS_LOST;
 	g->counted = true;
@@ -152,14 +152,14 @@ unsigned int saina_steps_sum(struct saina_steps *t, const struct saina_hdr *h, u
 			t->low = le32toh(h->slot_round);
 	}
 	if (!t->left && read)
-		finish(t);
+		finish_step(t);
 	else if (!t->left && t->closed)
-		phase(t, SAINA_STEPS_CLOCKS);
+		set_phase(t, SAINA_STEPS_CLOCKS);
 	return take;
 }
 
 /* There are rounds, from @since on. */
-static void leave(struct saina_steps *t, uint32_t since)
+static void leave_steps(struct saina_steps *t, uint32_t since)
 {
 	if (since <= t->base)
 		return;	/* an answer of before the table */
@@ -171,7 +171,7 @@ static void leave(struct saina_steps *t, uint32_t since)
 			next_step(t, since);
 		} else {
 			t->step = since;
-			phase(t, SAINA_STEPS_LEFT);
+			set_phase(t, SAINA_STEPS_LEFT);
 		}
 		break;
 	case SAINA_STEPS_CLOCKS:
@@ -183,7 +183,7 @@ static void leave(struct saina_steps *t, uint32_t since)
 		t->leaves = true;
 		t->step = since;
 		t->err = -ESTALE;
-		phase(t, SAINA_STEPS_FAILED);
+		set_phase(t, SAINA_STEPS_FAILED);
 		break;
 	default:
 		break;
@@ -196,7 +196,7 @@ void saina_steps_nak(struct saina_steps *t, const struct saina_hdr *h)
 
 	if (h->k == SAINA_NAK_MODE) {
 		if (round == (t->phase == SAINA_STEPS_ASKS ? SAINA_ROUND_ASK : t->step))
-			leave(t, le32toh(h->slot_round));
+			leave_steps(t, le32toh(h->slot_round));
 		return;
 	}
 	if (round != t->step || t->phase != SAINA_STEPS_PUSHES)
@@ -210,7 +210,7 @@ void saina_steps_nak(struct saina_steps *t, const struct saina_hdr *h)
 		break;
 	default: /* integers and floats meet */
 		t->err = -EPROTO;
-		phase(t, SAINA_STEPS_FAILED);
+		set_phase(t, SAINA_STEPS_FAILED);
 	}
 }
 
@@ -226,7 +226,7 @@ void saina_steps_again(struct saina_steps *t, const struct saina_hdr *h)
 }
 
 /* The answer to which step this is. */
-static void answered(struct saina_steps *t, uint32_t done, bool go)
+static void clock_answered(struct saina_steps *t, uint32_t done, bool go)
 {
 	/* it goes on with a step that it had begun, or finds that it is over */
 	if (t->begun && done != t->step) {
@@ -238,7 +238,7 @@ static void answered(struct saina_steps *t, uint32_t done, bool go)
 	t->step = done;
 	t->waits = !go;
 	if (go)
-		begin(t);
+		begin_step(t);
 }
 
 void saina_steps_go(struct saina_steps *t, const struct saina_hdr *h, unsigned int worker)
@@ -249,9 +249,9 @@ void saina_steps_go(struct saina_steps *t, const struct saina_hdr *h, unsigned i
 	t->window = le32toh(h->segment);
 	if (h->k == SAINA_NAK_MODE) {
 		if (t->phase == SAINA_STEPS_CLOCKS && low > t->step)
-			leave(t, low);
+			leave_steps(t, low);
 	} else if (t->phase == SAINA_STEPS_ASKS && !all) {
-		answered(t, done, go);
+		clock_answered(t, done, go);
 	} else if (t->phase == SAINA_STEPS_CLOCKS) {
 		/* to all it does not say which step is meant: that all have finished so many is
 		 * true for ever
@@ -269,11 +269,11 @@ void saina_steps_go(struct saina_steps *t, const struct saina_hdr *h, unsigned i
 
 void saina_steps_poke(struct saina_steps *t)
 {
-	t->asked_ns = 0;
+	t->ask_ns = 0;
 	t->tries = 0;
 }
 
-static uint64_t silence(const struct saina_steps *t, unsigned int tries)
+static uint64_t retry_ns(const struct saina_steps *t, unsigned int tries)
 {
 	uint64_t ns = 2 * t->rtt_ns;
 
@@ -285,9 +285,9 @@ static uint64_t silence(const struct saina_steps *t, unsigned int tries)
 }
 
 /* The CLOCK that asks, again and again. */
-static size_t ask(struct saina_steps *t, uint64_t now, struct saina_steps_act *act, uint64_t *when)
+static size_t ask_clock(struct saina_steps *t, uint64_t now, struct saina_steps_act *act, uint64_t *when)
 {
-	uint64_t due = t->asked_ns ? t->asked_ns + silence(t, t->tries) : now;
+	uint64_t due = t->ask_ns ? t->ask_ns + retry_ns(t, t->tries) : now;
 
 	if (due > now) {
 		*when = due;
@@ -298,7 +298,7 @@ static size_t ask(struct saina_steps *t, uint64_t now, struct saina_steps_act *a
 		.again = t->tries,
 		.round = t->phase == SAINA_STEPS_ASKS ? SAINA_ROUND_ASK : t->step,
 	};
-	t->asked_ns = now;
+	t->ask_ns = now;
 	t->tries += t->tries < 8;
 	return 1;
 }
@@ -313,12 +313,12 @@ size_t saina_steps_run(struct saina_steps *t, uint64_t now, struct saina_steps_a
 	while (t->first < t->n && t->seg[t->first].done)
 		t->first++;
 	if (t->phase == SAINA_STEPS_ASKS || t->phase == SAINA_STEPS_CLOCKS)
-		return max ? ask(t, now, act, when) : 0;
+		return max ? ask_clock(t, now, act, when) : 0;
 	if (t->phase != SAINA_STEPS_PUSHES && t->phase != SAINA_STEPS_READS)
 		return 0;
 	for (uint32_t i = t->first; i < t->n && n < max; i++) {
 		struct saina_steps_segment *g = &t->seg[i];
-		uint64_t due = g->sent_ns > 1 ? g->sent_ns + silence(t, g->tries) : g->sent_ns;
+		uint64_t due = g->sent_ns > 1 ? g->sent_ns + retry_ns(t, g->tries) : g->sent_ns;
 
 		if (i >= t->end && t->flying >= t->room)
 			break;

@@ -67,7 +67,7 @@ struct saina_steps {
 	bool closed, over, begun, leaves;
 	uint32_t base, step, pushed, next, low, window;
 	uint32_t flying, room, first, end;
-	uint64_t rtt_ns, asked_ns;
+	uint64_t rtt_ns, ask_ns;
 	unsigned int tries;
 	bool waits;
 	int err;
@@ -88,7 +88,7 @@ void saina_steps_add(struct saina_steps *t, uint32_t n);
 void saina_steps_close(struct saina_steps *t);
 void saina_steps_next(struct saina_steps *t);
 
-/* Answers that saina_check() has let through; SUM: enum saina_steps_take. */
+/* Answers that saina_session_check() has let through; SUM: enum saina_steps_take. */
 unsigned int saina_steps_sum(struct saina_steps *t, const struct saina_hdr *h, uint64_t now);
 void saina_steps_nak(struct saina_steps *t, const struct saina_hdr *h);
 /* The segment was refused for its exponent, and has another one now: it is sent again at once. */

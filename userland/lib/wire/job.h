@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-/* The numbers of a job, as WELCOME gave them, and who we are in it. */
+/* The parameters of a job, as WELCOME gave them, and who we are in it. */
 #ifndef SAINA_JOB_H
 #define SAINA_JOB_H
 
@@ -20,16 +20,30 @@
 #define NEVER UINT64_MAX
 
 /**
- * struct saina_job - constant while the handle is open, but for what is marked *
- * @segments: 0 until there was a WELCOME
- * @wire: bytes of a payload; @msglen: of a GRAD, PULL or RESULT
- * @train: segments that leave together, from a multiple of that on; all workers cut alike
- * @group: multicast group of the results, host order
+ * struct saina_job - constant while the handle is open, but for the fields marked *
+ * @id: of the job
+ * @worker: who we are
+ * @workers: of the job
+ * @elem: enum saina_elem of the elements
+ * @part: * of a coded policy: the part of the data that this worker computes, else 0
+ * @parts: * of how many, else 0
+ * @exponent0: for the first update of a segment
+ * @elements: of a gradient
+ * @segments: of a gradient; 0 until WELCOME has come
+ * @payload: elements of a segment
+ * @pool: slots of the aggregator
+ * @ring: rounds that it keeps
+ * @wire: bytes of a payload
+ * @msglen: bytes of a GRAD, PULL or RESULT
+ * @per_batch: segments that leave together, from a multiple of that on; the same for all workers
+ * @group: multicast group of the results, host byte order
  * @session: * of this incarnation of the worker
- * @part, @parts: * of a coded policy, as last heard: which part of the data it computes, of how many; else 0
+ * @heartbeat_ms: between two heartbeats
+ * @dead_ms: silence after which the agent declares a worker dead
  * @first_round: * first round this incarnation may contribute to
- * @formed: * its WELCOME came while the job was forming: nothing is before @first_round
- * @by_reference: * its operator allows it to work by reference
+ * @formed: * its WELCOME came while the job was forming: there is no round before @first_round
+ * @by_reference: * its operator allows shared memory
+ * @reports: heartbeats may carry a report
  */
 struct saina_job {
 	uint16_t id;
@@ -38,20 +52,19 @@ struct saina_job {
 	uint64_t elements;
 	uint32_t segments, payload, pool, ring;
 	size_t	 wire, msglen;
-	uint32_t train;
+	uint32_t per_batch;
 	uint32_t group;
 	uint64_t session;
 	uint16_t heartbeat_ms, dead_ms;
 	uint32_t first_round;
-	bool	 formed, by_reference;
-	bool	 reports;	/* heartbeats may have a report */
+	bool	 formed, by_reference, reports;
 };
 
 #define SAINA_DATAGRAM_MAX 65507	/* the largest UDP payload */
 #define SAINA_IP_UDP_LEN   28		/* headers before it */
 
-/* As many as one datagram can carry (UDP_SEGMENT), one ASK is about, and slots are for. */
-static inline uint32_t saina_job_train(size_t msglen, uint32_t pool)
+/* As many segments as one datagram can carry (UDP_SEGMENT), one ASK can name and the pool holds. */
+static inline uint32_t saina_job_per_batch(size_t msglen, uint32_t pool)
 {
 	uint32_t n = SAINA_DATAGRAM_MAX / msglen;
 
@@ -71,13 +84,13 @@ static inline void saina_job_header(const struct saina_job *job, struct saina_hd
 	h->worker = job->worker;
 }
 
-/* Lines for people, to be shown when no lock is held. */
+/* Lines for the user, printed when no lock is held. */
 struct saina_notes {
 	size_t used;
 	char text[2000];	/* each line ends with '\0' */
 };
 
-/* One that does not fit any more is dropped. */
+/* Adds a line, or drops it if there is no room. */
 __attribute__((format(printf, 2, 3))) static inline void saina_note(struct saina_notes *n,
 								    const char *fmt, ...)
 {
