@@ -6,7 +6,7 @@ LIB_AGG := $(addprefix selftests/unit/,lib_agg.c lib_switch.c lib_member.c)
 LIB_TESTS := lib_quant_test lib_check_test lib_job_test lib_admit_test lib_env_test lib_behind_test lib_thread_test lib_layout_test lib_step_test
 
 $(addprefix $(B)/selftests/,$(LIB_TESTS)): $(B)/selftests/%: $(B)/obj/selftests/unit/%.o \
-		$(call objs,$(LIB_AGG) $(addprefix userland/allreduce/,verify.c verify_float.c verify_numbers.c)) $(ORACLE_OBJS) $(B)/libsaina.a
+		$(call objs,$(LIB_AGG) $(addprefix userland/allreduce/,contents.c verify.c verify_float.c verify_numbers.c)) $(ORACLE_OBJS) $(B)/libsaina.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -pthread -lm
 $(call objs,$(LIB_TESTS:%=selftests/unit/%.c) $(LIB_AGG)): \
@@ -21,7 +21,7 @@ $(addprefix $(B)/selftests/,$(LIB_CLOCK_TESTS)): $(B)/selftests/%: $(B)/obj/self
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -pthread -lm
 
-$(B)/selftests/verify_test: $(call objs,$(addprefix userland/allreduce/,verify.c verify_float.c verify_numbers.c))
+$(B)/selftests/verify_test: $(call objs,$(addprefix userland/allreduce/,contents.c verify.c verify_float.c verify_numbers.c))
 $(B)/obj/selftests/unit/verify_test.o: SAINA_CFLAGS += -Iuserland/allreduce
 
 check-programs: $(addprefix $(B)/selftests/,$(LIB_CLOCK_TESTS))
