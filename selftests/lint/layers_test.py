@@ -32,11 +32,6 @@ STRICT = ("kmod/core", "kmod/net", "userland/net", "userland/dp", "userland/ctl"
 # Rooms whose files still have a circle.
 CIRCLES = (
     "tools/saina",
-    "userland/allreduce",
-    "userland/lib",
-    "userland/lib/flow",
-    "userland/lib/join",
-    "userland/lib/gradient",
     "kmod/netlink",
     ORACLE,
 )

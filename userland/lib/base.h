@@ -13,7 +13,7 @@
 
 #include <pthread.h>
 #include "net/io.h"
-#include "reduce/round.h"
+#include "reduce/reduce.h"
 
 /**
  * struct saina
@@ -55,13 +55,15 @@ struct saina {
 	struct saina_notes notes;
 };
 
-/* open.c: nanoseconds of CLOCK_MONOTONIC */
+/* base.c: nanoseconds of CLOCK_MONOTONIC */
 uint64_t saina_now(void);
 /* Sets the message of a failed call; returns @err. */
 int saina_error(struct saina *s, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Sets the message of a call that failed without a handle; returns @err. */
 int saina_open_error(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* What saina_error() has set, or saina_open_error() if @s is NULL. */
+const char *saina_error_text(const struct saina *s);
 /* A call begins: returns 0 with the lock held, or an error. */
 int saina_lock(struct saina *s);
 /* A call ends: drops the lock and returns @ret. */
@@ -69,7 +71,12 @@ int saina_unlock(struct saina *s, int ret);
 /* Caller holds s->lock.  0, or the error that the session has failed with. */
 int saina_session_error(struct saina *s);
 
-/* allreduce.c.  Caller holds s->lock.  Queues an all-reduce; does not wake the progress thread. */
+/* A new random number in @j->spare_nonce, if there is none. */
+void saina_fill_nonce(struct saina_session *j);
+
+/* request.c.  Caller holds s->lock.  0, or why no all-reduce can be submitted. */
+int saina_check_startable(struct saina *s);
+/* Caller holds s->lock.  Queues an all-reduce; does not wake the progress thread. */
 int saina_req_start(struct saina *s, void *buf, size_t n, enum saina_type type,
 		    enum saina_result_op op, struct saina_req **req);
 /* Sets the message of -ESTALE and returns it. */
@@ -79,7 +86,7 @@ int saina_not_finite_error(struct saina *s, size_t element);
 /* Sets the message of a request that finished with @err, and returns @err. */
 int saina_req_error(struct saina *s, int err);
 
-/* step.c.  Caller holds s->lock.  Nothing more is submitted in this round or step. */
+/* Caller holds s->lock.  Nothing more is submitted in this round or step. */
 void saina_step_close(struct saina *s);
 /* The next round or step begins. */
 void saina_step_next(struct saina *s);
@@ -101,7 +108,6 @@ void saina_wake(struct saina *s);
  * at @until, and earlier once @req has finished.
  */
 void saina_progress(struct saina *s, const struct saina_req *req, uint64_t until);
-void saina_fill_nonce(struct saina_session *j);
 /* Caller holds s->lock.  Takes one message. */
 void saina_input(struct saina *s, enum saina_source from, const void *msg, size_t len,
 		 uint64_t now);

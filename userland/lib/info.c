@@ -116,6 +116,13 @@ int saina_segment(struct saina *s, uint32_t segment, struct saina_segment *out)
 	return saina_unlock(s, ret);
 }
 
+const char *saina_strerror(const struct saina *s, int err)
+{
+	const char *text = saina_error_text(s);
+
+	return text[0] ? text : strerror(err < 0 ? -err : err);
+}
+
 const char *saina_version(void)
 {
 	return SAINA_VERSION;

@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 #include "base.h"
 
@@ -12,62 +11,6 @@
 #define SILENCE_MS   60000
 #define LEAVE_MS     300	/* or 4 round trips, where those are longer */
 #define LEAVE_MS_MAX 2000
-
-static __thread char open_error[256];
-
-uint64_t saina_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
-int saina_error(struct saina *s, int err, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(s->error, sizeof(s->error), fmt, ap);
-	va_end(ap);
-	return err;
-}
-
-int saina_open_error(int err, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(open_error, sizeof(open_error), fmt, ap);
-	va_end(ap);
-	return err;
-}
-
-int saina_lock(struct saina *s)
-{
-	if (!s)
-		return -EINVAL;
-	if (getpid() != s->pid)
-		return saina_error(s, -ECHILD,
-				   "this handle is process %d's: a forked child can only close it, "
-				   "and open one of its own",
-				   (int)s->pid);
-	pthread_mutex_lock(&s->lock);
-	return 0;
-}
-
-int saina_unlock(struct saina *s, int ret)
-{
-	pthread_mutex_unlock(&s->lock);
-	return ret;
-}
-
-int saina_session_error(struct saina *s)
-{
-	if (s->session.phase != PHASE_FAILED)
-		return 0;
-	return saina_error(s, s->session.err, "%s", s->session.error);
-}
 
 /* Without a token in the options: from a file, or the environment. */
 static int find_token(struct saina *s, char *buf, int size)
@@ -174,7 +117,7 @@ static void handle_free(struct saina *s)
 		free(r);
 	}
 	if (s->round.job)
-		saina_round_exit(&s->round);
+		saina_reduce_exit(&s->round);
 	free(s);
 }
 
@@ -247,7 +190,7 @@ int saina_open(struct saina **sp, const struct saina_opts *opts)
 	struct saina *s;
 	int ret;
 
-	open_error[0] = 0;
+	saina_open_error(0, "%s", "");
 	if (!sp)
 		return -EINVAL;
 	*sp = NULL;
@@ -290,7 +233,7 @@ int saina_open(struct saina **sp, const struct saina_opts *opts)
 stop:
 	stop_thread(s);
 free:
-	memcpy(open_error, s->error, sizeof(open_error));
+	saina_open_error(ret, "%s", s->error);
 	handle_free(s);
 	return ret;
 }
@@ -336,11 +279,4 @@ int saina_close(struct saina *s)
 free:
 	handle_free(s);
 	return 0;
-}
-
-const char *saina_strerror(const struct saina *s, int err)
-{
-	const char *text = s ? s->error : open_error;
-
-	return text[0] ? text : strerror(err < 0 ? -err : err);
 }

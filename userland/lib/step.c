@@ -7,28 +7,6 @@
 #include <stdlib.h>
 #include "base.h"
 
-void saina_step_close(struct saina *s)
-{
-	if (s->round.closed)
-		return;
-	saina_ps_close(&s->round, saina_now());
-	saina_wake(s);
-}
-
-void saina_step_next(struct saina *s)
-{
-	struct saina_round *r = &s->round;
-
-	r->closed = s->clocked = false;
-	r->prev_submitted = r->submitted;
-	if (r->ps.on) {
-		saina_ps_next(r, saina_now());
-		return;
-	}
-	r->ps.fresh = false;
-	saina_flow_round(&r->flow, r->flow.round + 1);
-}
-
 /**
  * saina_push() - see saina.h
  * @buf: @n elements, read and written by the library until saina_read() has returned 0

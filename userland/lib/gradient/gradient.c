@@ -35,6 +35,11 @@ void *saina_gradient_data(const struct saina_gradient *g, uint32_t segment, size
 	return (uint32_t *)t->buf + first;
 }
 
+const void *saina_gradient_residual(const struct saina_gradient *g, uint32_t segment)
+{
+	return g->state[segment].residual ? g->residual + (size_t)segment * g->job->payload : NULL;
+}
+
 /*
  * Once in a round, when the segment is first encoded: what is sent again is the same to the bit,
  * whatever results have come meanwhile.
@@ -42,7 +47,7 @@ void *saina_gradient_data(const struct saina_gradient *g, uint32_t segment, size
 static void choose_exponent(struct saina_gradient *g, uint32_t segment, const float *data, size_t n)
 {
 	struct saina_segment_state *p = &g->state[segment];
-	const float *res = saina_residual_of(g, segment);
+	const float *res = saina_gradient_residual(g, segment);
 	uint32_t largest;
 
 	p->exponent = 0;
@@ -80,7 +85,7 @@ int saina_gradient_encode(struct saina_gradient *g, uint32_t segment, void *wire
 	data = saina_gradient_data(g, segment, &n);
 	if (!p->chosen)
 		choose_exponent(g, segment, data, n);
-	res = p->alone ? NULL : saina_residual_of(g, segment);
+	res = p->alone ? NULL : saina_gradient_residual(g, segment);
 	if (p->exponent == SAINA_EXPONENT_NAN)
 		n = 0;
 	else if (job->elem == SAINA_ELEM_FLOAT32)
@@ -100,7 +105,7 @@ int saina_gradient_encode(struct saina_gradient *g, uint32_t segment, void *wire
 size_t saina_gradient_encode_step(struct saina_gradient *g, uint32_t segment, void *wire,
 				  int exponent, uint32_t limit)
 {
-	const void *data, *res = saina_residual_of(g, segment);
+	const void *data, *res = saina_gradient_residual(g, segment);
 	float fits[SAINA_ELEMS_MAX];
 	size_t n, cut = 0;
 

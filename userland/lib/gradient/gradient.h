@@ -53,6 +53,9 @@ void saina_gradient_exit(struct saina_gradient *g);
 /* The caller's elements of a segment of the present round. */
 void *saina_gradient_data(const struct saina_gradient *g, uint32_t segment, size_t *n);
 
+/* The residual of @segment, or NULL. */
+const void *saina_gradient_residual(const struct saina_gradient *g, uint32_t segment);
+
 /* Writes the contribution to @segment, as on the wire, and returns its exponent. */
 int saina_gradient_encode(struct saina_gradient *g, uint32_t segment, void *wire);
 /*
@@ -89,6 +92,5 @@ size_t saina_residual_stepped(struct saina_gradient *g, uint32_t segment, int ex
  */
 size_t saina_residual_keep(struct saina_gradient *g, uint32_t segment);
 void saina_residual_drop(struct saina_gradient *g, uint32_t segment);
-const void *saina_residual_of(const struct saina_gradient *g, uint32_t segment);
 
 #endif /* SAINA_GRADIENT_H */

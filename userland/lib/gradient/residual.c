@@ -28,12 +28,6 @@ static uint32_t *residual_at(const struct saina_gradient *g, uint32_t segment)
 	return g->residual + (size_t)segment * g->job->payload;
 }
 
-/* NULL when there is nothing. */
-const void *saina_residual_of(const struct saina_gradient *g, uint32_t segment)
-{
-	return g->state[segment].residual ? residual_at(g, segment) : NULL;
-}
-
 void saina_residual_drop(struct saina_gradient *g, uint32_t segment)
 {
 	g->state[segment].residual = 0;

@@ -4,7 +4,6 @@
  * time, and what they say to the sockets.
  */
 #include <errno.h>
-#include <sys/random.h>
 #include "base.h"
 #include "reduce/size_check.h"
 
@@ -90,13 +89,6 @@ static void session_rx(struct saina *s, const struct saina_hdr *h, uint64_t now)
 			saina_flow_next(f, j->next_round, now);
 		break;
 	}
-}
-
-void saina_fill_nonce(struct saina_session *j)
-{
-	while (!j->spare_nonce)
-		if (getrandom(&j->spare_nonce, sizeof(j->spare_nonce), 0) < 0)
-			j->spare_nonce = saina_now();
 }
 
 void saina_input(struct saina *s, enum saina_source from, const void *msg, size_t len, uint64_t now)
@@ -271,13 +263,8 @@ static void abort_on_size_mismatch(struct saina *s, uint64_t now)
 /* How long the data path has been silent although it is to answer. */
 static uint64_t unanswered_ns(struct saina *s, uint64_t now)
 {
-	const struct saina_steps *t = &s->round.ps.steps;
-	bool waits = s->round.ps.on ? t->flying || t->phase == SAINA_STEPS_ASKS ||
-					 t->phase == SAINA_STEPS_CLOCKS :
-					 s->round.flow.inflight;
-
 	/* This process has stood still, or there was nothing to answer. */
-	if (!waits || now > s->checked_ns + STILL_NS)
+	if (!saina_reduce_waits(&s->round) || now > s->checked_ns + STILL_NS)
 		s->answered_ns = now;
 	s->checked_ns = now;
 	return now - s->answered_ns;
@@ -324,9 +311,7 @@ static uint64_t send_due(struct saina *s)
 			saina_cwnd_overflow(&s->round.flow.cwnd, now);
 		s->io.congested = false;
 		if (j->phase == PHASE_RUNNING && !saina_io_pending(&s->io))
-			n = s->round.ps.on ?
-				    saina_ps_output(&s->round, now, s->io.buf, &len, &w) :
-				    saina_round_output(&s->round, now, s->io.buf, &len, &w);
+			n = saina_reduce_output(&s->round, now, s->io.buf, &len, &w);
 		wake_waiters(s);
 		notes->used = j->notes.used;
 		memcpy(notes->text, j->notes.text, notes->used);

@@ -289,8 +289,7 @@ void saina_ps_start(struct saina_round *r, struct saina_req *q)
 
 void saina_ps_close(struct saina_round *r, uint64_t now)
 {
-	r->closed = true;
-	if (!r->ps.on || r->ps.steps.closed)
+	if (r->ps.steps.closed)
 		return;
 	r->ps.closed_ns = now;
 	saina_steps_close(&r->ps.steps);
@@ -326,7 +325,7 @@ void saina_ps_rejoin(struct saina_round *r)
 static int choose_exponent(struct saina_round *r, uint32_t segment)
 {
 	struct saina_ps *p = &r->ps;
-	const void *data, *res = saina_residual_of(&r->grad, segment);
+	const void *data, *res = saina_gradient_residual(&r->grad, segment);
 	uint32_t largest;
 	size_t n;
 	int e;
@@ -349,7 +348,7 @@ static int choose_exponent(struct saina_round *r, uint32_t segment)
 /* Some elements do not fit: so it is, more or less, with all updates to come. */
 static void note_too_large(struct saina_round *r, uint32_t segment, size_t many, int e)
 {
-	const void *data, *res = saina_residual_of(&r->grad, segment);
+	const void *data, *res = saina_gradient_residual(&r->grad, segment);
 	uint32_t largest;
 	size_t n;
 

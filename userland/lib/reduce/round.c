@@ -27,7 +27,6 @@ void saina_round_exit(struct saina_round *r)
 	saina_gradient_exit(&r->grad);
 	saina_kept_exit(&r->kept);
 	free(r->copy);
-	saina_ps_exit(&r->ps);
 }
 
 void saina_round_start(struct saina_round *r, struct saina_req *q, uint64_t now)
@@ -50,8 +49,6 @@ void saina_round_start(struct saina_round *r, struct saina_req *q, uint64_t now)
 		tail = &(*tail)->next;
 	*tail = q;
 	saina_round_assign(r, q);
-	if (r->ps.on)
-		saina_ps_start(r, q);
 }
 
 void saina_round_assign(struct saina_round *r, const struct saina_req *q)

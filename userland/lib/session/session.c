@@ -31,20 +31,6 @@ static void set_phase(struct saina_session *j, enum saina_phase phase, uint64_t 
 	j->changed = true;
 }
 
-void saina_session_fail(struct saina_session *j, int err, const char *fmt, ...)
-{
-	va_list ap;
-
-	if (j->phase == PHASE_FAILED)
-		return;
-	va_start(ap, fmt);
-	vsnprintf(j->error, sizeof(j->error), fmt, ap);
-	va_end(ap);
-	j->phase = PHASE_FAILED;
-	j->err = err;
-	j->changed = true;
-}
-
 static void take_nonce(struct saina_session *j)
 {
 	j->body.nonce = j->spare_nonce;
@@ -80,32 +66,10 @@ static void join_again(struct saina_session *j, uint64_t now)
 
 /* --- sending ---------------------------------------------------------------------------- */
 
-/* A message, all 0 but for its header.  If there is no room it overwrites the last one. */
-static struct saina_session_msg *new_message(struct saina_session *j, int type)
-{
-	struct saina_session_msg *m = &j->out[j->out_n];
-
-	if (j->out_n + 1 < sizeof(j->out) / sizeof(j->out[0]))
-		j->out_n++;
-	memset(m, 0, sizeof(*m));
-	m->len = type == SAINA_MSG_PROBE ? sizeof(struct saina_hdr) : SAINA_CTRL_LEN;
-	saina_job_header(&j->job, (void *)m->buf, type);
-	return m;
-}
-
-bool saina_session_output(struct saina_session *j, struct saina_session_msg *m)
-{
-	if (!j->out_n)
-		return false;
-	*m = j->out[0];
-	memmove(j->out, j->out + 1, --j->out_n * sizeof(*m));
-	return true;
-}
-
 static void send_join(struct saina_session *j)
 {
 	bool named = saina_session_by_name(j);
-	struct saina_session_msg *m = new_message(j, SAINA_MSG_JOIN);
+	struct saina_session_msg *m = saina_session_message(j, SAINA_MSG_JOIN);
 	struct saina_hdr *h = (void *)m->buf;
 
 	h->session = 0;
@@ -122,7 +86,7 @@ static void send_join(struct saina_session *j)
 
 static void send_probe(struct saina_session *j, uint64_t now)
 {
-	struct saina_session_msg *m = new_message(j, SAINA_MSG_PROBE);
+	struct saina_session_msg *m = saina_session_message(j, SAINA_MSG_PROBE);
 	struct saina_hdr *h = (void *)m->buf;
 
 	j->probe_ns[j->tries] = now;
@@ -135,7 +99,7 @@ static void send_probe(struct saina_session *j, uint64_t now)
 /* The agent moved our port to another hook: do results reach us? */
 static void send_path_probe(struct saina_session *j)
 {
-	struct saina_session_msg *m = new_message(j, SAINA_MSG_PROBE);
+	struct saina_session_msg *m = saina_session_message(j, SAINA_MSG_PROBE);
 	struct saina_hdr *h = (void *)m->buf;
 
 	h->elem = j->job.elem;
@@ -154,7 +118,7 @@ static void send_short(struct saina_session *j, int type, uint64_t now)
 	else if (type == SAINA_MSG_HEARTBEAT && j->probe)
 		send_path_probe(j);
 	report = type == SAINA_MSG_HEARTBEAT && j->job.reports;
-	h = (void *)new_message(j, type)->buf;
+	h = (void *)saina_session_message(j, type)->buf;
 	if (report) {
 		h->flags = SAINA_F_REPORT;
 		memcpy(h + 1, &j->report, sizeof(j->report));
@@ -166,12 +130,6 @@ static void send_short(struct saina_session *j, int type, uint64_t now)
 	}
 	if (type == SAINA_MSG_HEARTBEAT)
 		j->heartbeat_ns = now;
-}
-
-void saina_session_abort(struct saina_session *j, int err, const char *text)
-{
-	new_message(j, SAINA_MSG_LEAVE);
-	saina_session_fail(j, err, "%s", text);
 }
 
 /*

@@ -178,6 +178,11 @@ void saina_session_leave(struct saina_session *j, uint64_t now);
  * messages to the agent and probes.
  */
 void saina_session_send_errors(struct saina_session *j, int err, int ctrl_err, uint64_t now);
+/*
+ * state.c: a new message in @out, all 0 but for its header.  If there is no room it replaces the
+ * last one.
+ */
+struct saina_session_msg *saina_session_message(struct saina_session *j, int type);
 /* The session has failed for good. */
 void saina_session_fail(struct saina_session *j, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
