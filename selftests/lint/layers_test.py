@@ -32,11 +32,6 @@ STRICT = ("kmod/core", "kmod/pernet", "userland/net", "userland/dp", "userland/c
 # Rooms whose files still have a circle.
 CIRCLES = (
     "tools/saina",
-    "userland/allreduce",
-    "userland/lib",
-    "userland/lib/flow",
-    "userland/lib/join",
-    "userland/lib/gradient",
     "kmod/netlink",
     ORACLE,
 )

@@ -13,9 +13,9 @@
 
 #include "doctor.h"
 
-/* As in libsaina (userland/lib: flow/flow.c, io/socket.c, job.h): doctor_buffers_test compares. */
-#define TRAINS_MAX  8
-#define TRAIN_BYTES (68 << 10)
+/* As in libsaina (userland/lib: transport/rx.c, net/socket.c, wire/job.h): doctor_buffers_test compares. */
+#define BATCHES_MAX  8
+#define BATCH_BYTES (68 << 10)
 #define DATAGRAM    65507
 
 /* What a result takes in a receiver's socket buffer: the kernel charges the
@@ -40,8 +40,8 @@ unsigned long doc_buffers_need(const struct saina_job_attrs *job, bool xdp)
 	if (!train)
 		return 0;
 	trains = job->pool / train;
-	trains = trains < TRAINS_MAX ? trains : TRAINS_MAX;
-	bytes = trains > 1 ? (trains + 1) * TRAIN_BYTES : TRAIN_BYTES;
+	trains = trains < BATCHES_MAX ? trains : BATCHES_MAX;
+	bytes = trains > 1 ? (trains + 1) * BATCH_BYTES : BATCH_BYTES;
 	/* larger results leave XDP ports by the tc hook, or by the agent */
 	frames = job->payload <= SAINA_ELEMS_LINEAR_MAX ? trains * train * FRAME_TRUESIZE : 0;
 	return xdp && frames > bytes ? frames : bytes;
