@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A job that the rig wants is asked for in netlink messages, each for one difference from
+ * A job that the harness wants is asked for in netlink messages, each for one difference from
  * what the module has, and the snapshot that its kfunc gives to programs is taken for what the
  * job is.  What the module refuses is not asked for in another way: the job stays as it was.
  */
@@ -177,16 +177,16 @@ static void workers_change(const struct saina_job_conf *have, const struct saina
 	}
 }
 
-static int plane_job(struct rig *r, struct saina_job_conf *want, uint32_t first_round, bool begins)
+static int plane_job(struct harness *r, struct saina_job_conf *want, uint32_t first_round, bool begins)
 {
 	uint32_t adopted = r->o.job[want->job].rt.policy.seq;
 
 	if (begins && job_new(want, first_round)) {
-		rig_differs(r, "job %u: %s\n", want->job, calls.last);
+		harness_differs(r, "job %u: %s\n", want->job, calls.last);
 		return -EINVAL;
 	}
 	if (xdp_rig_snapshot_of(&module, want->job)) {
-		rig_differs(r, "job %u: saina.ko has no snapshot of it\n", want->job);
+		harness_differs(r, "job %u: saina.ko has no snapshot of it\n", want->job);
 		return -ENOENT;
 	}
 	workers_change(&module.conf, want);
@@ -202,14 +202,14 @@ static int plane_job(struct rig *r, struct saina_job_conf *want, uint32_t first_
 	return 0;
 }
 
-static void plane_remove(struct rig *r, unsigned int job)
+static void plane_remove(struct harness *r, unsigned int job)
 {
 	call_job_del(job);
 }
 
-void plane_open(struct rig *r)
+void plane_open(struct harness *r)
 {
-	static const struct rig_plane plane = { .job = plane_job, .remove = plane_remove };
+	static const struct harness_backend plane = { .job = plane_job, .remove = plane_remove };
 	char path[PATH_MAX];
 
 	calls_open();
@@ -218,15 +218,15 @@ void plane_open(struct rig *r)
 		printf("Bail out! %s does not load\n", path);
 		exit(1);
 	}
-	r->plane = &plane;
+	r->backend = &plane;
 	r->tick_us = TIMEOUT_MAX_US / 4;
 }
 
-void plane_close(struct rig *r)
+void plane_close(struct harness *r)
 {
 	bpf_object__close(module.helpers);
 	saina_ctl_close(calls_ctl);
-	r->plane = NULL;
+	r->backend = NULL;
 }
 
 const struct plane_calls *plane_calls(void)
