@@ -6,7 +6,7 @@
  * Documentation/datapath.rst section 8.3.
  */
 #define INPUT		CAT(saina_input_, ELEMS)
-#define BOARD		CAT(saina_shm_results_, ELEMS)
+#define BOARD		CAT(saina_output_, ELEMS)
 
 /* The common case, as slot_add_ELEMS(). */
 static __always_inline bool SIZED(doorbell_add)(struct slot_call *c, struct SLOT *h,
@@ -78,7 +78,7 @@ __noinline int SIZED(doorbell_run)(struct slot_call *c, const struct saina_job_c
 	map = bpf_map_lookup_elem(&BOARD, &key);
 	if (!map)
 		return SLOT_DROP;
-	key = (c->in.round & (SAINA_SHM_RESULTS_ROUNDS - 1)) * conf->segments + c->in.segment;
+	key = (c->in.round & (SAINA_OUTPUT_ROUNDS - 1)) * conf->segments + c->in.segment;
 	b = bpf_map_lookup_elem(map, &key);
 	if (!b)
 		return SLOT_DROP;

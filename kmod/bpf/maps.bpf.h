@@ -234,9 +234,9 @@ struct {								\
 } NAME SEC(".maps");
 #define SAINA_INPUTS		(SAINA_JOBS_MAX * SAINA_WORKERS_MAX)
 #define SAINA_INPUT_MAP(E)	SAINA_SHM_MAPS(saina_input_##E, SAINA_INPUTS)
-#define SAINA_SHM_RESULTS_MAP(E)	SAINA_SHM_MAPS(saina_shm_results_##E, SAINA_JOBS_MAX)
+#define SAINA_OUTPUT_MAP(E)	SAINA_SHM_MAPS(saina_output_##E, SAINA_JOBS_MAX)
 SAINA_ELEMS_LIST(SAINA_INPUT_MAP)
-SAINA_ELEMS_LIST(SAINA_SHM_RESULTS_MAP)
+SAINA_ELEMS_LIST(SAINA_OUTPUT_MAP)
 
 /* The interface that has the job's ports behind it, 0 if there is none. */
 static __always_inline __u32 map_fanout_ifb(__u32 job)

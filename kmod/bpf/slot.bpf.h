@@ -390,7 +390,7 @@ __noinline int slot_glance(struct slot_call *c, __u32 i, const struct saina_slot
 	return 0;
 }
 
-#include "shm_results.bpf.h"
+#include "output.bpf.h"
 #include "round.bpf.h"
 #ifdef SAINA_KMOD
 #include "float.bpf.h"

@@ -42,7 +42,7 @@ struct SIZED(payload) {
 struct SIZED(place) {
 	union {
 		struct saina_input_head input;
-		struct saina_shm_result_head board;
+		struct saina_output_head board;
 	};
 	__s32	v[WORDS];
 };

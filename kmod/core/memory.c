@@ -39,7 +39,7 @@ __u64 saina_core_memory_shared(__u32 segments, __u32 payload, __u32 pool, __u32 
 {
 	__u64 entry = sizeof(struct saina_input_head) + 4ull * payload;
 
-	return entry * ((__u64)pool * workers + (__u64)segments * SAINA_SHM_RESULTS_ROUNDS);
+	return entry * ((__u64)pool * workers + (__u64)segments * SAINA_OUTPUT_ROUNDS);
 }
 
 /**

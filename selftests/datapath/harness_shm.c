@@ -38,7 +38,7 @@ int harness_shm_set(struct harness *r, unsigned int job, unsigned int w, bool th
 	int fd[2], err;
 
 	s->input_len = pages(c->pool * entry_size(r, job));
-	s->output_len = pages(c->segments * SAINA_SHM_RESULTS_ROUNDS * entry_size(r, job));
+	s->output_len = pages(c->segments * SAINA_OUTPUT_ROUNDS * entry_size(r, job));
 	if (!there) {
 		if (!s->input[w])
 			return 0;
@@ -85,10 +85,10 @@ struct saina_input_head *harness_shm_input(struct harness *r, unsigned int job, 
 	return input ? (void *)(input + segment % r->o.job[job].conf.pool * entry_size(r, job)) : NULL;
 }
 
-const struct saina_shm_result_head *harness_shm_output(struct harness *r, unsigned int job, uint32_t round,
+const struct saina_output_head *harness_shm_output(struct harness *r, unsigned int job, uint32_t round,
 					 uint32_t segment)
 {
-	uint32_t i = (round % SAINA_SHM_RESULTS_ROUNDS) * r->o.job[job].conf.segments + segment;
+	uint32_t i = (round % SAINA_OUTPUT_ROUNDS) * r->o.job[job].conf.segments + segment;
 	const uint8_t *output = r->shm[job].output;
 
 	return output ? (const void *)(output + i * entry_size(r, job)) : NULL;
@@ -97,12 +97,12 @@ const struct saina_shm_result_head *harness_shm_output(struct harness *r, unsign
 bool harness_check_output(struct harness *r, unsigned int job, uint32_t round, uint32_t segment)
 {
 	const struct oracle_job *j = &r->o.job[job];
-	const struct saina_shm_result_head *got = harness_shm_output(r, job, round, segment);
+	const struct saina_output_head *got = harness_shm_output(r, job, round, segment);
 	const struct oracle_output *want;
 
 	if (!got || !j->output)
 		return true;
-	want = &j->output[(round % SAINA_SHM_RESULTS_ROUNDS) * j->conf.segments + segment];
+	want = &j->output[(round % SAINA_OUTPUT_ROUNDS) * j->conf.segments + segment];
 	if (got->tag != want->tag)
 		return harness_differs(r, "output of job %u, segment %u: want tag %llu, got %llu\n", job,
 				   segment, (unsigned long long)want->tag, got->tag);

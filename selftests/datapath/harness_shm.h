@@ -13,7 +13,7 @@ void harness_shm_unmap(struct harness *r, unsigned int job);
 struct saina_input_head *harness_shm_input(struct harness *r, unsigned int job, unsigned int w,
 				   uint32_t segment);
 /* An entry of the program's output; NULL: there is no output. */
-const struct saina_shm_result_head *harness_shm_output(struct harness *r, unsigned int job, uint32_t round,
+const struct saina_output_head *harness_shm_output(struct harness *r, unsigned int job, uint32_t round,
 					 uint32_t segment);
 /* Is an entry of the output what the oracle says? */
 bool harness_check_output(struct harness *r, unsigned int job, uint32_t round, uint32_t segment);

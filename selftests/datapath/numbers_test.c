@@ -96,7 +96,7 @@ static void say(const struct job *j, unsigned int w, uint32_t round, int exponen
 static bool answer(const struct job *j, uint32_t round, uint32_t segment, struct result *r)
 {
 	const struct saina_hdr *h = got_answer();
-	const struct saina_shm_result_head *b;
+	const struct saina_output_head *b;
 
 	if (!was_answered())
 		return false;

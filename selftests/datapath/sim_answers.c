@@ -15,7 +15,7 @@ static bool deliver_completion(struct sim *w, struct sim_job *j, const struct sa
 
 	for (unsigned int i = 0; i < SAINA_DOORBELL_SEGMENTS; i++) {
 		uint32_t segment = h->segment + i;
-		const struct saina_shm_result_head *b;
+		const struct saina_output_head *b;
 		struct saina_hdr r = *h;
 		bool first;
 

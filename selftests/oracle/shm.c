@@ -16,7 +16,7 @@ static void output_free(struct oracle_job *j)
 void oracle_output_reset(struct oracle *o, unsigned int job)
 {
 	struct oracle_job *j = &o->job[job];
-	size_t n = (size_t)j->conf.segments * SAINA_SHM_RESULTS_ROUNDS;
+	size_t n = (size_t)j->conf.segments * SAINA_OUTPUT_ROUNDS;
 	int32_t *sums = calloc(n * j->conf.payload, sizeof(*sums));
 
 	output_free(j);
@@ -36,7 +36,7 @@ void oracle_input_set(struct oracle *o, unsigned int job, unsigned int w, const 
 static void publish(struct oracle_msg *m, bool made)
 {
 	struct oracle_job *j = m->j;
-	struct oracle_output *b = &j->output[(m->round % SAINA_SHM_RESULTS_ROUNDS) * j->conf.segments +
+	struct oracle_output *b = &j->output[(m->round % SAINA_OUTPUT_ROUNDS) * j->conf.segments +
 					   m->segment];
 
 	if (!made && b->tag >= m->round + 1ull)

@@ -28,7 +28,7 @@ static struct {
 	struct saina_round r;
 	struct saina_req req;
 	uint8_t input[POOL * ENTRY];
-	uint8_t board[SAINA_SHM_RESULTS_ROUNDS * SEGMENTS * ENTRY];
+	uint8_t board[SAINA_OUTPUT_ROUNDS * SEGMENTS * ENTRY];
 	int32_t gradient[SEGMENTS * PAYLOAD];
 	uint8_t out[65536];
 	size_t len;

@@ -39,7 +39,7 @@ static struct {
 	unsigned int n;
 	uint64_t now;
 	uint8_t input[SEGMENTS * ENTRY];
-	_Alignas(64) uint8_t board[SAINA_SHM_RESULTS_ROUNDS * SEGMENTS * ENTRY];
+	_Alignas(64) uint8_t board[SAINA_OUTPUT_ROUNDS * SEGMENTS * ENTRY];
 } s;
 
 static int begin(void **state)
@@ -318,7 +318,7 @@ static void test_types(void **state)
 static void put_board(uint32_t segment, int exponent, int32_t sum, uint64_t mask)
 {
 	uint32_t round = s.r.flow.round;
-	struct saina_shm_result_head *b = (void *)(s.board + ((round & 1) * SEGMENTS + segment) * ENTRY);
+	struct saina_output_head *b = (void *)(s.board + ((round & 1) * SEGMENTS + segment) * ENTRY);
 	int32_t *v = (void *)(b + 1);
 
 	b->exponent = exponent;

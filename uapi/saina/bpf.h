@@ -17,7 +17,7 @@
  *   saina_arrival   ARRAY[256 * 64]       J * 64 + worker -> struct saina_arrival
  *   saina_input_<E> ARRAY_OF_MAPS[256 * 64] J * 64 + worker -> ARRAY[pool] of inputs of
  *                                         E elements, which the worker has mapped
- *   saina_shm_results_<E> ARRAY_OF_MAPS[256]    J -> ARRAY[segments * SAINA_SHM_RESULTS_ROUNDS] of results,
+ *   saina_output_<E> ARRAY_OF_MAPS[256]    J -> ARRAY[segments * SAINA_OUTPUT_ROUNDS] of results,
  *                                         which the workers have mapped to read
  *   saina_counted   ARRAY_OF_MAPS[256]    J -> ARRAY[segments] of struct saina_counted
  *   saina_signs     ARRAY_OF_MAPS[256]    J -> ARRAY[segments * sign words] of __u64
@@ -383,8 +383,8 @@ struct saina_input_##E {				\
 	struct saina_input_head head;			\
 	__s32	v[E];					\
 };							\
-struct saina_shm_results_##E {				\
-	struct saina_shm_result_head head;			\
+struct saina_output_##E {				\
+	struct saina_output_head head;			\
 	__s32	sum[E];					\
 };
 SAINA_ELEMS_LIST(SAINA_SHM_DECL)

@@ -14,8 +14,8 @@
  *
  *	its input array		entry s & (pool - 1): struct saina_input_head and its gradient of
  *				segment s; to be mapped for writing.  Nobody else gets it
- *	the job's board		entry (round & (SAINA_SHM_RESULTS_ROUNDS - 1)) * segments + s:
- *				struct saina_shm_result_head and the sums of segment s; to be mapped
+ *	the job's board		entry (round & (SAINA_OUTPUT_ROUNDS - 1)) * segments + s:
+ *				struct saina_output_head and the sums of segment s; to be mapped
  *				for reading, for more is refused
  *
  * Then it may send DOORBELL (saina/proto.h) instead of GRAD, for as long as STATUS names the
@@ -29,7 +29,7 @@
 
 #define SAINA_SHM_VERSION	3
 
-#define SAINA_SHM_RESULTS_ROUNDS	2	/* power of two */
+#define SAINA_OUTPUT_ROUNDS	2	/* power of two */
 
 /**
  * struct saina_input_head - head of an entry of a worker's input array; its gradient follows
@@ -49,7 +49,7 @@ struct saina_input_head {
 SAINA_ASSERT(sizeof(struct saina_input_head) == 64, "saina_input_head is 64 bytes");
 
 /**
- * struct saina_shm_result_head - head of an entry of the board; the sums follow
+ * struct saina_output_head - head of an entry of the board; the sums follow
  * @tag: 1 + round; 0: nothing, or being written.  Whoever reads the entry reads the tag
  *	before and after: what was between is valid if it is the same
  * @mask: of the result, as all that follows
@@ -60,7 +60,7 @@ SAINA_ASSERT(sizeof(struct saina_input_head) == 64, "saina_input_head is 64 byte
  * @flags: SAINA_F_*
  * @pad: 0
  */
-struct saina_shm_result_head {
+struct saina_output_head {
 	__u64	tag;
 	__u64	mask;
 	__u32	policy;
@@ -70,7 +70,7 @@ struct saina_shm_result_head {
 	__u8	flags;
 	__u8	pad[40];
 };
-SAINA_ASSERT(sizeof(struct saina_shm_result_head) == 64, "saina_shm_result_head is 64 bytes");
+SAINA_ASSERT(sizeof(struct saina_output_head) == 64, "saina_output_head is 64 bytes");
 
 /**
  * struct saina_shm_request - a worker asks for its memory

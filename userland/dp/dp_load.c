@@ -14,7 +14,7 @@
 #define MAP_NAME_RING(E)	[DP_RING + SIZE_##E] = "saina_ring_" #E,
 #define MAP_NAME_VIEW(E)	[DP_VIEW + SIZE_##E] = "saina_view_" #E,
 #define MAP_NAME_INPUT(E)	[DP_INPUT + SIZE_##E] = "saina_input_" #E,
-#define MAP_NAME_BOARD(E)	[DP_SHM_RESULTS + SIZE_##E] = "saina_shm_results_" #E,
+#define MAP_NAME_BOARD(E)	[DP_OUTPUT + SIZE_##E] = "saina_output_" #E,
 #define SIZE_NAME(E)		SIZE_##E,
 enum { SAINA_ELEMS_LIST(SIZE_NAME) SIZES };
 SAINA_ASSERT(SIZES == DP_SIZES, "DP_SIZES");
@@ -30,7 +30,7 @@ LAYOUT_SIZE(saina_job_rt, 208);
 LAYOUT_SIZE(saina_slot_meta, 64);
 LAYOUT_SIZE(saina_counted, 256);
 LAYOUT_SIZE(saina_input_head, 64);
-LAYOUT_SIZE(saina_shm_result_head, 64);
+LAYOUT_SIZE(saina_output_head, 64);
 LAYOUT_SIZE(saina_slot_lock, 64);
 LAYOUT_SIZE(saina_clock, 2680);
 LAYOUT_SIZE(saina_arrival, 224);

@@ -25,16 +25,16 @@ static __u32 number_of(const struct saina_dp *dp, int outer, __u32 key)
 /* Also frozen, so that those who get it can neither write nor map it to write. */
 static int board_new(struct saina_dp *dp, const struct saina_job_conf *c, int size)
 {
-	__u32 entry = sizeof(struct saina_shm_result_head) + 4 * c->payload;
+	__u32 entry = sizeof(struct saina_output_head) + 4 * c->payload;
 	int fd, err;
 
 	fd = dp_map_new(dp, BPF_MAP_TYPE_ARRAY, "board", c->job, entry,
-			c->segments * SAINA_SHM_RESULTS_ROUNDS, SHARED_FLAGS);
+			c->segments * SAINA_OUTPUT_ROUNDS, SHARED_FLAGS);
 	if (fd < 0)
 		return fd;
 	err = bpf_map_freeze(fd) ? dp_fail(dp, -errno, "cannot freeze the board of job %u: %s", c->job,
 					   strerror(errno)) :
-				   dp_outer_set(dp, DP_SHM_RESULTS + size, c->job, c->job, fd);
+				   dp_outer_set(dp, DP_OUTPUT + size, c->job, c->job, fd);
 	if (!err)
 		return fd;
 	close(fd);
@@ -64,7 +64,7 @@ int saina_dp_share(struct saina_dp *dp, __u16 job, unsigned int w, int fd[2], __
 	if (!j || w >= SAINA_WORKERS_MAX)
 		return dp_fail(dp, -ENOENT, "job %u has no worker %u in the data path", job, w);
 	size = dp_size_index(j->conf.payload);
-	fd[1] = dp_inner_open(dp, DP_SHM_RESULTS + size, job);
+	fd[1] = dp_inner_open(dp, DP_OUTPUT + size, job);
 	if (fd[1] < 0)
 		fd[1] = board_new(dp, &j->conf, size);
 	if (fd[1] < 0)
@@ -76,7 +76,7 @@ int saina_dp_share(struct saina_dp *dp, __u16 job, unsigned int w, int fd[2], __
 		close(fd[1]);
 		return fd[0];
 	}
-	*board = number_of(dp, DP_SHM_RESULTS + size, job);
+	*board = number_of(dp, DP_OUTPUT + size, job);
 	return 0;
 }
 
@@ -94,7 +94,7 @@ int saina_dp_unshare(struct saina_dp *dp, __u16 job, unsigned int w)
 	if (fd < 0) {
 		/* none is better than one that it can read */
 		key = job;
-		bpf_map_delete_elem(dp->map[DP_SHM_RESULTS + size], &key);
+		bpf_map_delete_elem(dp->map[DP_OUTPUT + size], &key);
 		return fd;
 	}
 	close(fd);
@@ -113,7 +113,7 @@ __u32 saina_dp_board(struct saina_dp *dp, __u16 job)
 {
 	struct dp_job *j = dp_job_find(dp, job);
 
-	return j ? number_of(dp, DP_SHM_RESULTS + dp_size_index(j->conf.payload), job) : 0;
+	return j ? number_of(dp, DP_OUTPUT + dp_size_index(j->conf.payload), job) : 0;
 }
 
 void dp_share_clear(struct saina_dp *dp, const struct saina_job_conf *c)
@@ -121,9 +121,9 @@ void dp_share_clear(struct saina_dp *dp, const struct saina_job_conf *c)
 	int size = dp_size_index(c->payload);
 	__u32 key = c->job;
 
-	if (!number_of(dp, DP_SHM_RESULTS + size, key))
+	if (!number_of(dp, DP_OUTPUT + size, key))
 		return;
-	bpf_map_delete_elem(dp->map[DP_SHM_RESULTS + size], &key);
+	bpf_map_delete_elem(dp->map[DP_OUTPUT + size], &key);
 	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++) {
 		key = input_key(c->job, w);
 		if (number_of(dp, DP_INPUT + size, key))

@@ -39,8 +39,8 @@ enum dp_map {
 	DP_RING = DP_HOT + DP_SIZES,
 	DP_VIEW = DP_RING + DP_SIZES,
 	DP_INPUT = DP_VIEW + DP_SIZES,
-	DP_SHM_RESULTS = DP_INPUT + DP_SIZES,
-	DP_MAPS = DP_SHM_RESULTS + DP_SIZES
+	DP_OUTPUT = DP_INPUT + DP_SIZES,
+	DP_MAPS = DP_OUTPUT + DP_SIZES
 };
 
 /* The first two are of one object, the others of the next. */

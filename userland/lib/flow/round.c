@@ -257,7 +257,7 @@ static void result(struct saina_round *r, const struct saina_hdr *h, uint64_t no
 }
 
 /* What the board says of a result, as a RESULT would. */
-static void board_header(const struct saina_round *r, const struct saina_shm_result_head *b,
+static void board_header(const struct saina_round *r, const struct saina_output_head *b,
 			 uint32_t round, uint32_t segment, uint8_t next_k, struct saina_hdr *h)
 {
 	memset(h, 0, sizeof(*h));
@@ -284,7 +284,7 @@ static void board_header(const struct saina_round *r, const struct saina_shm_res
  * has to be settled, and the aggregator has not shifted it.  If it is overwritten under our hands, it
  * comes once more, in a message.
  */
-static bool consume_in_place(struct saina_round *r, const struct saina_shm_result_head *b,
+static bool consume_in_place(struct saina_round *r, const struct saina_output_head *b,
 			     const struct saina_hdr *h, uint32_t round, uint32_t segment,
 			     uint64_t now)
 {
@@ -309,7 +309,7 @@ static bool consume_in_place(struct saina_round *r, const struct saina_shm_resul
 static bool board_result(struct saina_round *r, uint32_t round, uint32_t segment, uint8_t next_k,
 			 uint64_t now)
 {
-	const struct saina_shm_result_head *b;
+	const struct saina_output_head *b;
 
 	if (!r->lent || !saina_lent_ready(r->lent, r->job))
 		return false;

@@ -95,7 +95,7 @@ static bool map(struct saina_lent *s, const struct saina_job *job,
 	s->pool = job->pool;
 	s->entry = sizeof(struct saina_input_head) + job->wire;
 	s->input_len = (job->pool * s->entry + page - 1) & ~(page - 1);
-	s->results_len = (job->segments * SAINA_SHM_RESULTS_ROUNDS * s->entry + page - 1) & ~(page - 1);
+	s->results_len = (job->segments * SAINA_OUTPUT_ROUNDS * s->entry + page - 1) & ~(page - 1);
 	p = mmap(NULL, s->input_len, PROT_READ | PROT_WRITE, MAP_SHARED, fd[0], 0);
 	if (p == MAP_FAILED)
 		return false;

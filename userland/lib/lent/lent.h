@@ -71,15 +71,15 @@ static inline void saina_lent_end(struct saina_input_head *in, uint64_t session)
 	__atomic_store_n(&in->session, session, __ATOMIC_RELEASE);
 }
 
-static inline const struct saina_shm_result_head *saina_lent_result(const struct saina_lent *s,
+static inline const struct saina_output_head *saina_lent_result(const struct saina_lent *s,
 								uint32_t round, uint32_t segment)
 {
-	return (const void *)(s->results + ((round & (SAINA_SHM_RESULTS_ROUNDS - 1)) * s->segments +
+	return (const void *)(s->results + ((round & (SAINA_OUTPUT_ROUNDS - 1)) * s->segments +
 					    segment) * s->entry);
 }
 
 /* Is, and was since it was asked before, the result of @round there? */
-static inline bool saina_lent_holds(const struct saina_shm_result_head *b, uint32_t round)
+static inline bool saina_lent_holds(const struct saina_output_head *b, uint32_t round)
 {
 	bool holds;
 

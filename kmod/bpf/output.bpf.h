@@ -3,8 +3,8 @@
  * By reference: what workers and the data path write into the memory they share.
  * Documentation/datapath.rst section 8.2.
  */
-#ifndef SAINA_SHM_RESULTS_BPF_H
-#define SAINA_SHM_RESULTS_BPF_H
+#ifndef SAINA_OUTPUT_BPF_H
+#define SAINA_OUTPUT_BPF_H
 
 #include "call.bpf.h"
 
@@ -39,12 +39,12 @@ static __always_inline bool slot_take_input(const struct saina_input_head *s, st
 /* From here to slot_publish() nobody reads the entry.  Exchanges keep the order that readers
  * need.
  */
-static __always_inline void slot_unpublish(struct saina_shm_result_head *b)
+static __always_inline void slot_unpublish(struct saina_output_head *b)
 {
 	__sync_lock_test_and_set(&b->tag, 0);
 }
 
-static __always_inline void slot_publish(struct saina_shm_result_head *b,
+static __always_inline void slot_publish(struct saina_output_head *b,
 					 const struct saina_slot_meta *m)
 {
 	b->mask = m->seen;
@@ -56,4 +56,4 @@ static __always_inline void slot_publish(struct saina_shm_result_head *b,
 	__sync_lock_test_and_set(&b->tag, m->round + 1ull);
 }
 
-#endif /* SAINA_SHM_RESULTS_BPF_H */
+#endif /* SAINA_OUTPUT_BPF_H */
