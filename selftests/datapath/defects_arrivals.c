@@ -205,7 +205,7 @@ static void test_generation(void)
 	ok &= noted(&j, 1).n == 0;
 	b = grad(&j, 1, 0, 0);
 	ok &= noted(&j, 1).n == 1 && was_first(&j, 1, b) && noted(&j, 1).sum_us == noted(&j, 1).last_us;
-	job_verdict(&j, ok, "arrivals: a job that begins afresh has none of those before");
+	job_verdict(&j, ok, "arrivals: a restarted job has none of its former arrivals");
 }
 
 /* With groups: how much later than the first of its group a worker finishes a step. */

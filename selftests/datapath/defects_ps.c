@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * serene-1 .. serene-6 in table mode, which is what Serene does: each with the trace that
- * breaks the published code; see defects_test.c.  Behind them, defects of our own.
+ * serene-1 .. serene-6 in parameter-server (PS) mode, the mode of Serene: each with the trace that
+ * breaks the published code; see defects_test.c.  Then defects that SAINA itself had.
  */
 #include <bpf/bpf.h>
 #include <time.h>
 #include <unistd.h>
 #include "test_job.h"
 
-static struct job table(unsigned int workers, unsigned int segments, uint32_t window)
+static struct job ps_job(unsigned int workers, unsigned int segments, uint32_t window)
 {
 	struct job j = job_create(5, workers, segments, policy_ssp(window));
 
@@ -24,7 +24,7 @@ static void window(struct job *j, uint32_t w)
 
 static void test_1(void)
 {
-	struct job j = table(3, 1, 1);
+	struct job j = ps_job(3, 1, 1);
 	bool ok;
 
 	for (unsigned int w = 0; w < 3; w++)
@@ -40,12 +40,12 @@ static void test_1(void)
 	ok &= got_nak(SAINA_NAK_WAIT);
 	send_step(&j, 2, 1);
 	ok &= got_go(0xff, 7, 2);
-	job_verdict(&j, ok, "serene-1 table: a duplicate of a finished step's clock is no vote in the next one");
+	job_verdict(&j, ok, "serene-1 ps: a duplicate CLOCK of a finished step does not finish the next one");
 }
 
 static void test_2(void)
 {
-	struct job j = table(2, 2, 3);
+	struct job j = ps_job(2, 2, 3);
 	bool ok = true;
 
 	send_message(&j, SAINA_MSG_INC, 0, 0, 0, 5);
@@ -63,12 +63,12 @@ static void test_2(void)
 	ok &= got_sum(SAINA_F_PULLED, 5) && got_answer()->mask == 1;
 	send_message(&j, SAINA_MSG_READ, 1, 0, 1, 0);
 	ok &= got_sum(SAINA_F_PULLED, 0) && got_answer()->mask == 0;
-	job_verdict(&j, ok, "serene-2 table: an update is counted once and acknowledged, or refused with an answer");
+	job_verdict(&j, ok, "serene-2 ps: an update is counted once and acknowledged, or refused with an answer");
 }
 
 static void test_3(void)
 {
-	struct job j = table(3, 1, 1);
+	struct job j = ps_job(3, 1, 1);
 	bool ok;
 
 	send_step(&j, 0, 0);
@@ -83,12 +83,12 @@ static void test_3(void)
 	window(&j, 5);
 	send_message(&j, SAINA_MSG_CLOCK, 1, 0, 0, 0);	/* anybody's clock wakes it */
 	ok &= got_go(0xff, 7, 0);
-	job_verdict(&j, ok, "serene-3 table: who waits goes on when the window grows, before the slowest moves");
+	job_verdict(&j, ok, "serene-3 ps: a waiting worker goes on when the window grows, before the slowest moves");
 }
 
 static void test_4(void)
 {
-	struct job j = table(3, 1, 1);
+	struct job j = ps_job(3, 1, 1);
 	bool ok = true;
 	uint32_t base = 0;
 
@@ -110,12 +110,12 @@ static void test_4(void)
 		ok &= got_go(2, 7, base + 10);
 		base += 10;
 	}
-	job_verdict(&j, ok, "serene-4 table: ssp, asp, ssp ... leaves nothing behind");
+	job_verdict(&j, ok, "serene-4 ps: ssp, asp, ssp ... leaves nothing behind");
 }
 
 static void test_5(void)
 {
-	struct job j = table(2, 1, 1000);	/* results of two rounds are kept */
+	struct job j = ps_job(2, 1, 1000);	/* results of two rounds are kept */
 	bool ok = true;
 
 	for (uint32_t c = 0; c < 1001; c++)
@@ -125,12 +125,12 @@ static void test_5(void)
 	ok &= got_go(0xff, 3, 1);
 	send_message(&j, SAINA_MSG_READ, 1, 1, 0, 0);
 	ok &= got_sum(SAINA_F_PULLED, 1002) && got_answer()->mask == 1002;
-	job_verdict(&j, ok, "serene-5 table: a window as large as one likes takes no step for another");
+	job_verdict(&j, ok, "serene-5 ps: a window of any size mistakes no step for another");
 }
 
 static void test_6(void)
 {
-	struct job j = table(2, 1, 2);
+	struct job j = ps_job(2, 1, 2);
 	bool ok;
 
 	j.conf.generation += 1u << 20;	/* begun afresh at a later step */
@@ -147,13 +147,13 @@ static void test_6(void)
 	ok &= job_counter(&j, 1, SAINA_C_CLOCK_ORDER) == 2;
 	send_step(&j, 1, 0x1fffe);
 	ok &= got_go(1, 3, 0x1ffff);
-	job_verdict(&j, ok, "serene-6 table: steps are 32 bits wide and compared whole; answers name them");
+	job_verdict(&j, ok, "serene-6 ps: steps are 32 bits wide and compared whole; answers name them");
 }
 
-/* A worker is ahead of others and dies; rounds come, and another table. */
+/* A worker is ahead of others and dies; then rounds, then steps again. */
 static void test_dead_ahead(void)
 {
-	struct job j = table(3, 1, SAINA_WINDOW_NONE);
+	struct job j = ps_job(3, 1, SAINA_WINDOW_NONE);
 	bool ok = true;
 
 	for (uint32_t c = 0; c < 10; c++)
@@ -173,13 +173,13 @@ static void test_dead_ahead(void)
 	job_set_active(&j, 7);
 	send_message(&j, SAINA_MSG_CLOCK, 0, SAINA_ROUND_ASK, 0, 0);
 	ok &= got_go(0, 7, job_rt(&j).base) && got_answer()->aux == job_rt(&j).base;
-	job_verdict(&j, ok, "table: a worker that died ahead of others begins the next table where they do");
+	job_verdict(&j, ok, "ps: a worker that died ahead of others begins the next steps where they do");
 }
 
 /* Worker 0 is as far ahead as it may be when the job is to go back to rounds. */
 static void test_fence_window(void)
 {
-	struct job j = table(2, 1, 1);	/* two results are kept: the fence is not 2, but 3 */
+	struct job j = ps_job(2, 1, 1);	/* two results are kept: the fence is not 2, but 3 */
 	bool ok;
 
 	send_step(&j, 0, 0);
@@ -194,16 +194,16 @@ static void test_fence_window(void)
 	job_set_policy(&j, policy_bsp());
 	send_step(&j, 1, 0);
 	ok &= got_go(0xff, 0, 3) && got_answer()->k == SAINA_NAK_MODE;
-	job_verdict(&j, ok, "table: while rounds are about to begin nobody is more than W + 1 ahead");
+	job_verdict(&j, ok, "ps: before rounds begin no worker is more than W + 1 ahead");
 }
 
-/* The fence waits for all, whatever the policy that comes with it: they have to read the table. */
+/* The fence waits for all workers, whatever its policy: they must read the sums first. */
 static void test_fence_timeout(void)
 {
 	struct saina_policy p = { .mode = SAINA_POLICY_TIMEOUT, .late = SAINA_LATE_RESIDUAL,
 				  .timeout_us = 1000, .k_min = 1 };
 	struct timespec longer = { .tv_nsec = 30000000 };	/* and a tick of the coarse clock */
-	struct job j = table(2, 1, 1);
+	struct job j = ps_job(2, 1, 1);
 	uint32_t fence;
 	bool ok;
 
@@ -221,13 +221,13 @@ static void test_fence_timeout(void)
 	ok &= was_dropped();
 	send_grad(&j, 1, fence, 0, 5);
 	ok &= got_broadcast(3, 10) && !got_answer()->flags;
-	job_verdict(&j, ok, "table: the first round after a table has no time-out");
+	job_verdict(&j, ok, "ps: the first round after PS mode has no time-out");
 }
 
-/* All are at the fence, and worker 1 has not read the table; then steps are asked for again. */
+/* All are at the fence, worker 1 has not read the sums; then a policy with steps comes again. */
 static void test_fence_cancelled(void)
 {
-	struct job j = table(2, 1, 1);
+	struct job j = ps_job(2, 1, 1);
 	uint32_t fence;
 	bool ok;
 
@@ -246,12 +246,12 @@ static void test_fence_cancelled(void)
 	ok &= got_broadcast(3, 10);
 	send_grad(&j, 0, fence + 1, 0, 5);
 	ok &= got_nak(SAINA_NAK_MODE) && got_answer()->slot_round == fence + 1;
-	job_verdict(&j, ok, "table: another table begins after a round that all began, for then they have read this one");
+	job_verdict(&j, ok, "ps: steps begin again only after a round that all workers began: they have read the sums");
 }
 
 /*
  * Steps begin where a round has a segment that nobody sent, for who was ahead has died: its hot
- * slot is that of the round before still, whose place in the ring the table has taken.
+ * slot is still that of the previous round, whose ring entry now has the sums of steps.
  */
 static void test_taken_entry(void)
 {
@@ -270,7 +270,7 @@ static void test_taken_entry(void)
 	window(&j, SAINA_WINDOW_NONE);
 	send_grad(&j, 0, next, 0, 7);
 	ok &= got_nak(SAINA_NAK_MODE) && job_rt(&j).base == next;
-	send_grad(&j, 1, 1, 1, 9);		/* before and after the table has begun there */
+	send_grad(&j, 1, 1, 1, 9);		/* before and after PS mode has begun there */
 	ok &= got_unicast(&j, 1, SAINA_F_LATE, 1, 7);
 	send_message(&j, SAINA_MSG_INC, 0, next, 1, 100);
 	ok &= got_sum(0, 100);
@@ -280,7 +280,7 @@ static void test_taken_entry(void)
 	ok &= got_stale(next);
 	send_grad(&j, 0, 1, 1, 7);
 	ok &= got_stale(next);
-	job_verdict(&j, ok, "table: a round whose place in the ring the table took is gone, also where nothing came after it");
+	job_verdict(&j, ok, "ps: a round whose ring entry has the sums of steps is gone, also if no later round came");
 }
 
 /*
@@ -289,7 +289,7 @@ static void test_taken_entry(void)
  */
 static void test_torn_fence(void)
 {
-	struct job j = table(2, 1, 1);
+	struct job j = ps_job(2, 1, 1);
 	struct saina_job_rt rt, torn;
 	uint8_t f[FRAME_MAX];
 	int map = harness_map(&harness, "saina_rt");
@@ -311,7 +311,7 @@ static void test_torn_fence(void)
 	ok &= harness_packet_alone(&harness, f, len, j.conf.worker[1].ifindex);
 	ok &= got_sum(SAINA_F_PULLED, 3);
 	close(map);
-	tap_ok(ok, "table: a READ that comes while the table ends does not take it away from others");
+	tap_ok(ok, "ps: a READ that comes while PS mode ends does not take the sums away from others");
 }
 
 void defects_ps(void)

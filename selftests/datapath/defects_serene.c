@@ -16,7 +16,7 @@ static void test_serene_1(void)
 	ok &= was_dropped() && job_counter(&j, 0, SAINA_C_DUPLICATE) == 1;
 	send_grad(&j, 1, 1, 0, 5);
 	ok &= got_broadcast(3, 6);
-	job_verdict(&j, ok, "serene-1 a duplicate of a finished round is no vote in the next one");
+	job_verdict(&j, ok, "serene-1 a duplicate of a finished round does not count in the next one");
 }
 
 static void test_serene_2(void)

@@ -77,7 +77,7 @@ static void test_6h(void)
 	signs(b, ~0ull);
 	flips_after(&j, 0, a, false, false);
 	ok = flips_after(&j, 1, b, false, false) == 12 && job_rt(&j).last_observed == 12;
-	job_verdict(&j, ok, "saina-6h a last word that is not full counts like the others");
+	job_verdict(&j, ok, "saina-6h the signs of a last word that is not full count like the others");
 }
 
 static void test_6i(void)
@@ -275,14 +275,14 @@ static void test_down_latched(void)
 	job_verdict(&j, ok, "sfcd down: a lower k is that of the next round, and the result that lowers it says so");
 }
 
-struct told {
+struct k_changes {
 	unsigned int n;
 	uint64_t from[8], to[8];
 };
 
 static void note_k(void *arg, const struct saina_event *ev)
 {
-	struct told *t = arg;
+	struct k_changes *t = arg;
 
 	if (ev->type != SAINA_EV_K || t->n == 8)
 		return;
@@ -294,7 +294,7 @@ static void note_k(void *arg, const struct saina_event *ev)
 static void test_down_events(void)
 {
 	struct job j = four(down(4, 1, 1));
-	struct told t = {};
+	struct k_changes t = {};
 	struct saina_dp_cb cb = { .event = note_k, .arg = &t };
 	bool ok = harness_drain(&harness);
 
@@ -315,7 +315,7 @@ static void test_down_events(void)
 			tap_note("event %u: k from %llu to %llu", i, (unsigned long long)t.from[i],
 				 (unsigned long long)t.to[i]);
 	}
-	job_verdict(&j, ok, "sfcd down: one event tells of each change of k, and they follow from each other");
+	job_verdict(&j, ok, "sfcd down: each change of k is one event, from the k of the event before");
 }
 
 void defects_sfcd(void)

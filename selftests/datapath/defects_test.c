@@ -86,7 +86,7 @@ static void test_3_3(void)
 	ok &= got_unicast(&j, 0, SAINA_F_RESEND, 3, 30);
 	send_grad(&j, 1, 0, 0, 20);
 	ok &= got_unicast(&j, 1, SAINA_F_RESEND, 3, 30);
-	job_verdict(&j, ok, "saina-3.3 whoever lost its broadcast gets the same sum again, also after late packets");
+	job_verdict(&j, ok, "saina-3.3 a worker that lost its broadcast gets the same sum again, also after late packets");
 }
 
 static void test_3_4(void)
@@ -105,7 +105,7 @@ static void test_3_4(void)
 	ok &= was_dropped();
 	send_grad(&j, 2, 2, 0, 2);
 	ok &= got_broadcast(6, 6);
-	job_verdict(&j, ok, "saina-3.4 a slot used again begins with a store: nothing of a straggler is left in it");
+	job_verdict(&j, ok, "saina-3.4 a reused slot begins with a store: nothing of a straggler is left in it");
 }
 
 static void test_3_5(void)
@@ -212,7 +212,7 @@ static void test_6l(void)
 	for (unsigned int w = 0; w < 4; w++)
 		send_grad(&j, w, 2, 0, 1);
 	ok &= got_broadcast(15, 4) && got_answer()->k == 4;
-	job_verdict(&j, ok, "saina-6l k never exceeds the live workers; a death completes what waits");
+	job_verdict(&j, ok, "saina-6l k never exceeds the live workers; a death completes slots that waited for the worker");
 }
 
 static void test_6n(void)
@@ -248,7 +248,7 @@ static void test_6o(void)
 	send_grad(&a, 1, 0, 0, 2);
 	ok &= got_broadcast(3, 3) && got_answer()->job == 5;
 	ok &= job_rt(&a).k == 2 && job_rt(&b).k == 1;
-	job_verdict(&a, ok, "saina-6o jobs have slots, policy and k of their own");
+	job_verdict(&a, ok, "saina-6o each job has its own slots, policy and k");
 	saina_dp_job_remove(harness.dp, 6);
 	oracle_job_remove(&harness.o, 6);
 }
@@ -281,7 +281,7 @@ static void test_6p(void)
 	ok &= was_dropped() && job_counter(&j, -1, SAINA_C_FORGED) == forged + 1;
 	send_grad(&j, 2, 0, 0, 4);
 	ok &= got_broadcast(5, 5);
-	job_verdict(&j, ok, "saina-6p who is not who it says is refused and changes no sum");
+	job_verdict(&j, ok, "saina-6p a sender that is not the worker in its header is refused and changes no sum");
 }
 
 static void test_6q(void)
@@ -352,12 +352,12 @@ static void test_join_place(void)
 		join_from(&j, 2, guess);
 	join_from(&j, 2, 0x1234567890abcdef);	/* it was overheard and is said again */
 	ok = is_at(&j, 0x1234567890abcdef, 1);
-	job_verdict(&j, ok, "the place of a worker that joins is that of the first JOIN with its nonce");
+	job_verdict(&j, ok, "the source of a JOIN is that of the first JOIN with its nonce");
 
 	ok = is_at(&j, 0x1234567890abcdef, -1);
 	join_from(&j, 2, 0x1234567890abcdef);
 	ok &= is_at(&j, 0x1234567890abcdef, 2);
-	job_verdict(&j, ok, "a place that was taken out is learned again from the next JOIN");
+	job_verdict(&j, ok, "a source that was taken is recorded again from the next JOIN");
 	harness.o.join_srcs = 0;
 }
 
@@ -408,7 +408,7 @@ static void test_conservation(void)
 	}
 	for (unsigned int w = 0; w < 4; w++)
 		counted += residual[w];
-	job_verdict(&j, ok && said == counted, "what was said is in a result or in a residual, all of it");
+	job_verdict(&j, ok && said == counted, "every gradient is in a result or in a residual, all of it");
 }
 
 static void ignore_event(void *arg, const struct saina_event *ev)
@@ -445,7 +445,7 @@ static void test_stale_events(void)
 	ok = job_counter(&j, 1, SAINA_C_STALE) == 48;
 	n = stale_events();
 	harness.o.events = 0;
-	tap_ok(ok && n == 1, "48 stale rounds that a worker asks for are one event");
+	tap_ok(ok && n == 1, "a worker that asks for 48 stale rounds is one event");
 	tap_note("%u events", n);
 	send_grad(&j, 0, 50, 0, 1);
 	harness_drain(&harness);
@@ -453,7 +453,7 @@ static void test_stale_events(void)
 		send_pull(&j, 1, r % 2 ? 47 - r : r, 0);
 	n = stale_events();
 	harness.o.events = 0;
-	job_verdict(&j, n == 1, "a worker that is still stale after another round is one more event");
+	job_verdict(&j, n == 1, "a worker that is still stale one round later is one more event");
 }
 
 static void count_relay(void *arg, const struct saina_relay_msg *m)
@@ -499,7 +499,7 @@ static void test_full_rings(void)
 	len = job_frame(&j, f, SAINA_MSG_GRAD, 0, r, 0, NULL);
 	ok &= harness_packet_alone(&harness, f, len, 1) && got_broadcast(1, 0);
 	saina_dp_event_dispatch(harness.dp, &cb);
-	tap_ok(ok, "full ring buffers are counted and stop no round");
+	tap_ok(ok, "a full ring buffer is counted and stops no round");
 	saina_dp_job_remove(harness.dp, 5);
 	oracle_job_remove(&harness.o, 5);
 }

@@ -103,7 +103,7 @@ static void one_group(void)
 			}
 		}
 	}
-	job_verdict(&j, ok, "groups: one group of all gives what rounds give, bit for bit");
+	job_verdict(&j, ok, "groups: one group of all workers has the sums of rounds, bit for bit");
 }
 
 /* As many groups as workers: every answer to an update has the sums that asp gives. */
@@ -136,7 +136,7 @@ static void alone(void)
 			      h.aux == got_answer()->aux &&
 			      !memcmp(want, harness.got + FRAME_PAYLOAD, sizeof(want));
 	}
-	job_verdict(&g, ok, "groups: a group of each worker gives what asp gives, bit for bit");
+	job_verdict(&g, ok, "groups: groups of one worker have the sums of asp, bit for bit");
 }
 
 /* 0 and 2 are one group, 1 and 3 the other. */
@@ -157,7 +157,7 @@ static void wait(void)
 	ok &= got_go(1, 8, 0);
 	push(&j, 3, 0);
 	ok &= got_go(0xff, 10, 1);
-	job_verdict(&j, ok, "groups: a worker waits for those of its group and for nobody else; a GO lets those of one group go");
+	job_verdict(&j, ok, "groups: a worker waits for its group and for nobody else; a GO is for one group");
 }
 
 static void same_sums(void)
@@ -174,12 +174,12 @@ static void same_sums(void)
 	ok &= !(got_answer()->flags & SAINA_F_FRESH) && got_answer()->mask == 4;
 	ok &= look(&j, 2, 1, 0, b) && got_answer()->mask == 2 && !memcmp(a, b, sizeof(a));
 	send_message_v(&j, SAINA_MSG_READ, 3, 0, 0, NULL);
-	ok &= got_answer()->mask == 4;		/* of the table itself: its group's view of step 0 */
+	ok &= got_answer()->mask == 4;		/* of the sums themselves: its group's view of step 0 */
 	push(&j, 0, 1);
 	push(&j, 2, 1);
 	ok &= look(&j, 2, 2, 0, a) && got_answer()->mask == 5;
 	ok &= look(&j, 0, 2, 0, b) && !memcmp(a, b, sizeof(a));
-	job_verdict(&j, ok, "groups: those of a group are given the same sums for a step, whatever others push meanwhile");
+	job_verdict(&j, ok, "groups: the workers of a group get the same sums for a step, whatever others push meanwhile");
 }
 
 static void not_yet(void)
@@ -193,7 +193,7 @@ static void not_yet(void)
 	push(&j, 2, 0);
 	send_message_v(&j, SAINA_MSG_READ, 0, 1, 0, NULL);
 	ok &= got_answer()->flags == (SAINA_F_PULLED | SAINA_F_FRESH) && got_answer()->mask == 2;
-	job_verdict(&j, ok, "groups: what is read before all of a group have finished is not for the next step");
+	job_verdict(&j, ok, "groups: sums read before all of a group have finished are not for the next step");
 }
 
 static void twice(void)
@@ -208,7 +208,7 @@ static void twice(void)
 	push(&j, 0, 0);
 	inc(&j, 2, 0, 0);
 	ok &= (got_answer()->flags & SAINA_F_RESEND) && got_answer()->mask == 2;
-	job_verdict(&j, ok, "groups: an update that comes again is counted once, before and after its step is over");
+	job_verdict(&j, ok, "groups: a repeated update is counted once, before and after the end of its step");
 }
 
 static void dead(void)
@@ -236,7 +236,7 @@ static void dead(void)
 	ok &= got_go(0, 4, 2);
 	push(&j, 2, 2);
 	ok &= got_go(0xff, 5, 3) && look(&j, 2, 3, 1, a);
-	job_verdict(&j, ok, "groups: a dead worker does not block its group; one that comes back goes on where the group is");
+	job_verdict(&j, ok, "groups: a dead worker does not block its group; a worker that rejoins goes on where its group is");
 }
 
 /* A group of which nobody is left for a while. */
@@ -257,7 +257,7 @@ static void deserted(void)
 	job_set_active(&j, 15);
 	send_message_v(&j, SAINA_MSG_CLOCK, 1, SAINA_ROUND_ASK, 0, NULL);
 	ok &= got_go(1, 10, 50) && got_answer()->aux == 50;
-	job_verdict(&j, ok, "groups: nobody is ahead of a group that was empty, or has to wait for it to catch up");
+	job_verdict(&j, ok, "groups: a group that was empty is neither behind others nor waited for");
 }
 
 static bool mode_is(const struct job *j, unsigned int mode, uint32_t base)
@@ -292,7 +292,7 @@ static void regroup(void)
 	ok &= got_answer()->k == SAINA_NAK_MODE && got_answer()->type == SAINA_MSG_GO;
 	ok &= mode_is(&j, SAINA_RT_FENCE, 7);
 	inc(&j, 0, 7, 0);
-	ok &= got_nak(SAINA_NAK_MODE);		/* not before all have read the table: a round first */
+	ok &= got_nak(SAINA_NAK_MODE);		/* not before all have read the sums: a round first */
 	for (uint32_t s = 0; s < SEGMENTS; s++)
 		for (unsigned int w = 0; w < 4; w++)
 			send_grad(&j, w, 7, s, 1);
@@ -304,7 +304,7 @@ static void regroup(void)
 	push(&j, 1, 8);
 	ok &= got_go(0xff, 3, 9);
 	ok &= job_rt(&j).policy_swaps == 2;
-	job_verdict(&j, ok, "groups: a worker changes its group after a round of all, and no slot has two policies");
+	job_verdict(&j, ok, "groups: a worker changes its group after a round of all workers, and no slot has two policies");
 }
 
 static void same_groups(void)
@@ -319,7 +319,7 @@ static void same_groups(void)
 	job_set_policy(&j, policy_ssp(3));
 	push(&j, 0, 1);
 	ok &= mode_is(&j, SAINA_RT_PS, 0) && job_rt(&j).policy_swaps == 2;
-	job_verdict(&j, ok, "groups: the same groups under another number need no fence, other policies of steps do");
+	job_verdict(&j, ok, "groups: the same groups in a new policy need no fence, other policies with steps do");
 }
 
 int main(void)

@@ -103,7 +103,7 @@ __be32 harness_group(unsigned int job)
 }
 
 void harness_bind(const struct harness *r, struct saina_job_conf *c, unsigned int w,
-	      unsigned int port, uint64_t session)
+		  unsigned int port, uint64_t session)
 {
 	struct saina_binding *b = &c->worker[w];
 

@@ -12,12 +12,12 @@
 #include "oracle/oracle.h"
 
 #define HARNESS_PORTS	3	/* lo and both ends of a veth */
-#define HARNESS_RELAYS	32	/* answers to relay, drained when so many are waiting */
+#define HARNESS_RELAYS	32	/* answers for the relay, drained when so many are pending */
 
 struct harness_relay {
 	uint64_t workers;
 	uint32_t len;
-	uint32_t sum;		/* of what the relay must carry */
+	uint32_t sum;		/* checksum of the message to relay */
 	uint64_t packet;
 };
 
@@ -28,10 +28,10 @@ struct harness_shm {
 
 struct harness;
 
-/* Where jobs come from, if not from maps that the harness writes. */
+/* Who keeps the jobs, if the harness does not write the maps itself. */
 struct harness_backend {
 	/*
-	 * Creates or changes a job as @conf says; @conf becomes what the plane has made of it.
+	 * Creates or changes a job as @conf says; @conf becomes what the backend has made of it.
 	 * @begins: the job is new, also where its number was in use.  0 or -errno, r->diff says why.
 	 */
 	int (*job)(struct harness *r, struct saina_job_conf *conf, uint32_t first_round, bool begins);
@@ -41,7 +41,7 @@ struct harness_backend {
 struct harness {
 	struct saina_dp *dp;
 	const struct harness_backend *backend;	/* NULL: maps */
-	uint32_t tick_us;		/* unit of time-outs, 1 to 4 of them: longer than any test */
+	uint32_t tick_us;		/* unit of time-outs of 1 to 4 units: longer than any test */
 	int prog;
 	int tc;				/* the tc program, if harness_use_tc() was called; else 0 */
 	struct bpf_object *tc_object;	/* that it is in */
@@ -50,10 +50,10 @@ struct harness {
 	struct saina_global g;
 	struct oracle o;
 	unsigned int port[HARNESS_PORTS];	/* ifindexes; port[0] is lo */
-	unsigned int linear;		/* bytes of a frame that lie in one piece, 0: as many as fit */
+	unsigned int linear;		/* bytes of a frame that are linear, 0: as many as fit */
 	bool no_linear;			/* this kernel does not support that */
 
-	/* of the packet last given to harness_packet() */
+	/* of the last packet */
 	struct oracle_out want;
 	int verdict;			/* XDP_*, TC_ACT_* */
 	unsigned int len;
@@ -61,7 +61,7 @@ struct harness {
 	struct {
 		uint64_t to;		/* workers */
 		const uint8_t *message;
-	} answer[64];			/* that leave with it, or by the agent */
+	} answer[64];			/* that leave with it, or through the agent */
 	unsigned int answers;
 
 	struct harness_relay relay[HARNESS_RELAYS];	/* expected since the last harness_drain() */
@@ -71,7 +71,7 @@ struct harness {
 	struct saina_counters *base;	/* [job][worker]: when the job's generation began */
 	uint64_t packets;		/* run so far */
 	struct harness_shm *shm;	/* [job] */
-	char diff[2048];		/* what differs, in words */
+	char diff[2048];		/* the differences, in words */
 };
 
 /*
@@ -85,7 +85,7 @@ void harness_use_tc(struct harness *r);
 
 int harness_port(struct harness *r, unsigned int ifindex, const struct saina_port_conf *c);
 
-/* Where results of a job go from the tc hook; 0: nowhere. */
+/* Sets the ifb that results of a job go to from the tc hook; 0: none. */
 void harness_set_fanout_ifb(struct harness *r, __u32 job, __u32 ifindex);
 
 /* Appends to r->diff; returns false. */
@@ -97,7 +97,7 @@ int harness_inner(struct harness *r, const char *name, unsigned int job);
 
 /* Binds worker @w of the job to port[@port] of the harness. */
 void harness_bind(const struct harness *r, struct saina_job_conf *c, unsigned int w,
-	      unsigned int port, uint64_t session);
+		  unsigned int port, uint64_t session);
 /* The address a job's results go to. */
 __be32 harness_group(unsigned int job);
 

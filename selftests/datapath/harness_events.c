@@ -54,11 +54,11 @@ static void got_relay(void *arg, const struct saina_relay_msg *m)
 	if (e->workers != m->workers || e->len != m->len)
 		harness_differs(r, "relay of packet %llu: want workers %llx, %u bytes; got %llx, %u\n",
 			    (unsigned long long)e->packet, (unsigned long long)e->workers, e->len,
-			    m->workers, m->len);
+				m->workers, m->len);
 	else if (relay_sum(m->payload, m->len - sizeof(m->hdr),
 			   relay_sum((const uint8_t *)&m->hdr, sizeof(m->hdr), 0)) != e->sum)
 		harness_differs(r, "relay of packet %llu carries something else\n",
-			    (unsigned long long)e->packet);
+				(unsigned long long)e->packet);
 }
 
 static bool same_events(struct harness *r)
@@ -73,8 +73,8 @@ static bool same_events(struct harness *r)
 		if (!same)
 			harness_differs(r, "event %u: want type %u job %u worker %u k %u round %u a %llu b %llu\n"
 				    "          got type %u job %u worker %u k %u round %u a %llu b %llu\n",
-				    i, b.type, b.job, b.worker, b.k, b.round, b.a, b.b,
-				    a.type, a.job, a.worker, a.k, a.round, a.a, a.b);
+					i, b.type, b.job, b.worker, b.k, b.round, b.a, b.b,
+					a.type, a.job, a.worker, a.k, a.round, a.a, a.b);
 	}
 	if (r->events != r->o.events)
 		harness_differs(r, "events: want %u, got %u\n", r->o.events, r->events);

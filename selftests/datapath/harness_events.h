@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What reaches the agent by the ring buffer: events and answers to relay. */
+/* The agent's ring buffer: events and answers to relay. */
 #ifndef SAINA_HARNESS_EVENTS_H
 #define SAINA_HARNESS_EVENTS_H
 
 #include "harness.h"
 
-/* The oracle has answered workers behind a relay: the program must send the agent the same. */
+/* Expects the answer to relay that the oracle has just made. */
 void harness_relay_expect(struct harness *r);
-/* Are so many waiting that they must be drained now? */
+/* Must the ring buffer be drained now? */
 bool harness_drain_due(const struct harness *r);
 /* Compares the events and relayed answers since the last call; false: r->diff */
 bool harness_drain(struct harness *r);

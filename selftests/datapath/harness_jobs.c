@@ -7,7 +7,7 @@
 #include "harness_shm.h"
 
 int harness_counters(struct harness *r, unsigned int job, unsigned int worker,
-		 struct saina_counters *out)
+		     struct saina_counters *out)
 {
 	const struct saina_counters *base = &r->base[job * SAINA_WORKERS_MAX + worker];
 	int err = saina_dp_counters(r->dp, job, worker, out);
@@ -17,7 +17,7 @@ int harness_counters(struct harness *r, unsigned int job, unsigned int worker,
 	return err;
 }
 
-/* Do results go to the ports of the live workers, and to no other? */
+/* Do results go to the ports of the live workers, and to no others? */
 static bool same_fanout(struct harness *r, unsigned int job)
 {
 	const struct saina_job_conf *c = &r->o.job[job].conf;
@@ -41,7 +41,7 @@ static bool same_fanout(struct harness *r, unsigned int job)
 	close(fd);
 	if (got != want)
 		return harness_differs(r, "fan-out of job %u: want ports %llx, got %llx (bits: ifindexes)\n",
-				   job, (unsigned long long)want, (unsigned long long)got);
+				       job, (unsigned long long)want, (unsigned long long)got);
 	return true;
 }
 
@@ -96,10 +96,9 @@ int harness_job_overwrite(struct harness *r, struct saina_job_conf *conf)
 	return 0;
 }
 
-#define COARSE_NS 20000000	/* more than the coarse clock is ever behind */
+#define COARSE_NS 20000000	/* the coarse clock is never behind by so much */
 
-/* A deadline of so much earlier; on a machine that was started a moment ago that may be before all
- * time, and 0 is none. */
+/* Sets a deadline back.  Just after boot that may be before time 0; 0 means none. */
 static uint64_t earlier(uint64_t deadline, uint64_t ns)
 {
 	return deadline > ns ? deadline - ns : 1;

@@ -5,16 +5,16 @@
 
 #include "harness.h"
 
-/* Creates or changes a job in both; @conf becomes what the plane has made of it.  0 or -errno */
+/* Creates or changes a job in both; @conf becomes what the backend has made of it.  0 or -errno */
 int harness_job(struct harness *r, struct saina_job_conf *conf, uint32_t first_round);
 /*
  * As harness_job() for a job that exists, but by a write into the snapshot, which
- * saves the wait for a grace period; nothing runs meanwhile.
+ * avoids the wait for a grace period; no program runs meanwhile.
  */
 int harness_job_overwrite(struct harness *r, struct saina_job_conf *conf);
 int harness_job_remove(struct harness *r, unsigned int job);
 
-/* Lets @ns pass for open slots: their times are set back.  0 or -errno */
+/* Advances the time of open slots by @ns: their deadlines are set back.  0 or -errno */
 int harness_advance_time(struct harness *r, uint64_t ns);
 
 /* The program's counters of a worker since this generation of its job began. */

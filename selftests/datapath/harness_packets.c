@@ -6,7 +6,7 @@
 #include "harness_events.h"
 #include "harness_packets.h"
 
-/* Does TEST_RUN accept the frame for a tc program?  Not beyond a page, nor cut in its headers. */
+/* Does TEST_RUN accept the frame for a tc program?  At most a page, with whole headers. */
 static bool is_skb(const uint8_t *frame, unsigned int len)
 {
 	return len >= FRAME_HDR && len <= HARNESS_SKB_MAX &&
@@ -61,7 +61,7 @@ static int test_run(struct harness *r, const uint8_t *frame, unsigned int len, u
 }
 
 bool harness_packet_alone(struct harness *r, const uint8_t *frame, unsigned int len,
-		      unsigned int ifindex)
+			  unsigned int ifindex)
 {
 	r->diff[0] = 0;
 	return !test_run(r, frame, len, ifindex) ||
@@ -93,7 +93,7 @@ static bool same_frame(struct harness *r, const uint8_t *want, unsigned int len)
 	for (i = 0; i < len && i < r->len && r->got[i] == want[i]; i++)
 		;
 	harness_differs(r, "frame: want %u bytes, got %u; first difference at byte %u: want %02x got %02x\n",
-		    len, r->len, i, i < len ? want[i] : 0, i < r->len ? r->got[i] : 0);
+			len, r->len, i, i < len ? want[i] : 0, i < r->len ? r->got[i] : 0);
 	harness_differs(r, "  want: %s\n", answer_text(want, len, s, sizeof(s)));
 	return harness_differs(r, "  got:  %s\n", answer_text(r->got, r->len, s, sizeof(s)));
 }
@@ -143,8 +143,8 @@ static bool compare(struct harness *r, const uint8_t *frame, unsigned int len)
 	r->packets++;
 	if (got_verdict(r) != r->want.verdict)
 		return harness_differs(r, "verdict: want it %s (%s), got %d\n", want_text(r),
-				   r->want.reason < 0 ? "no reason" :
-				   saina_counter_info[r->want.reason].name, r->verdict);
+				       r->want.reason < 0 ? "no reason" :
+				       saina_counter_info[r->want.reason].name, r->verdict);
 	if (r->want.relayed)
 		harness_relay_expect(r);
 	if (r->want.verdict == ORACLE_PASS && !same_frame(r, frame, len))
@@ -155,9 +155,9 @@ static bool compare(struct harness *r, const uint8_t *frame, unsigned int len)
 }
 
 /*
- * The limit of answered ASKs depends on time, which the oracle does not model: clear what is
- * counted for the workers that ask in this frame, so that the limit is never reached.  tc_test
- * tests the limit, by harness_batch_alone().
+ * The limit of answered ASKs depends on time, which the oracle does not model: reset the counts of
+ * the workers that ask in this frame, so that the limit is never reached.  tc_test tests the limit,
+ * with harness_batch_alone().
  */
 static bool forget_asked(struct harness *r, const uint8_t *frame, unsigned int len, unsigned int size)
 {
@@ -179,7 +179,7 @@ static bool forget_asked(struct harness *r, const uint8_t *frame, unsigned int l
 }
 
 bool harness_batch_alone(struct harness *r, const uint8_t *frame, unsigned int len, unsigned int size,
-		     unsigned int ifindex)
+			 unsigned int ifindex)
 {
 	r->diff[0] = 0;
 	return !test_run_tc(r, frame, len, size, ifindex) ||
@@ -187,7 +187,7 @@ bool harness_batch_alone(struct harness *r, const uint8_t *frame, unsigned int l
 }
 
 bool harness_batch(struct harness *r, const uint8_t *frame, unsigned int len, unsigned int size,
-	       unsigned int ifindex)
+		   unsigned int ifindex)
 {
 	r->diff[0] = 0;
 	r->answers = 0;

@@ -5,21 +5,21 @@
 
 #include "harness.h"
 
-#define HARNESS_SKB_MAX 3600	/* bytes of a frame that can come in by the tc hook here */
+#define HARNESS_SKB_MAX 3600	/* largest frame that TEST_RUN takes for a tc program, in bytes */
 
 /*
  * One frame through both.  False if verdict or answer differ (r->diff).
  * The frame may come in by any of r->port[].
  */
 bool harness_packet(struct harness *r, const uint8_t *frame, unsigned int len, unsigned int ifindex);
-/* A frame of messages of @size bytes each, but perhaps the last; by the tc hook. */
+/* By the tc hook: a GSO super-packet of messages of @size bytes, the last one may be shorter. */
 bool harness_batch(struct harness *r, const uint8_t *frame, unsigned int len, unsigned int size,
-	       unsigned int ifindex);
+		   unsigned int ifindex);
 
-/* The same through the program alone, for what the oracle does not model. */
+/* The same without the oracle, for what it does not model. */
 bool harness_packet_alone(struct harness *r, const uint8_t *frame, unsigned int len,
-		      unsigned int ifindex);
+			  unsigned int ifindex);
 bool harness_batch_alone(struct harness *r, const uint8_t *frame, unsigned int len, unsigned int size,
-		     unsigned int ifindex);
+			 unsigned int ifindex);
 
 #endif /* SAINA_HARNESS_PACKETS_H */

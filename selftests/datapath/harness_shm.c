@@ -47,7 +47,7 @@ int harness_shm_set(struct harness *r, unsigned int job, unsigned int w, bool th
 		unmap(&s->output, s->output_len);
 		err = saina_dp_unshare(r->dp, job, w);
 		oracle_output_reset(&r->o, job);
-		/* map the new output: by sharing again with another worker */
+		/* map the new output array, which comes with any worker's input array */
 		for (w = 0; !err && w < SAINA_WORKERS_MAX; w++)
 			if (s->input[w])
 				return harness_shm_set(r, job, w, true);
@@ -78,7 +78,7 @@ void harness_shm_unmap(struct harness *r, unsigned int job)
 }
 
 struct saina_input_head *harness_shm_input(struct harness *r, unsigned int job, unsigned int w,
-				   uint32_t segment)
+					   uint32_t segment)
 {
 	uint8_t *input = r->shm[job].input[w];
 
@@ -105,7 +105,7 @@ bool harness_check_output(struct harness *r, unsigned int job, uint32_t round, u
 	want = &j->output[(round % SAINA_OUTPUT_ROUNDS) * j->conf.segments + segment];
 	if (got->tag != want->tag)
 		return harness_differs(r, "output of job %u, segment %u: want tag %llu, got %llu\n", job,
-				   segment, (unsigned long long)want->tag, got->tag);
+				       segment, (unsigned long long)want->tag, got->tag);
 	if (!want->tag)
 		return true;
 	if (got->mask != want->meta.seen || got->contributors != want->meta.count ||
@@ -113,9 +113,9 @@ bool harness_check_output(struct harness *r, unsigned int job, uint32_t round, u
 	    got->policy != want->meta.policy || got->flags != want->meta.flags)
 		return harness_differs(r, "output of job %u, segment %u, round %llu: mask %llx contributors %u k %u exponent %d policy %u flags %x\n",
 				   job, segment, got->tag - 1, got->mask, got->contributors, got->k,
-				   got->exponent, got->policy, got->flags);
+				       got->exponent, got->policy, got->flags);
 	if (memcmp(got + 1, want->sum, 4 * j->conf.payload))
 		return harness_differs(r, "output of job %u, segment %u, round %llu: other sums\n", job,
-				   segment, got->tag - 1);
+				       segment, got->tag - 1);
 	return true;
 }

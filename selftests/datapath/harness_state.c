@@ -15,12 +15,12 @@ static bool same_counters(struct harness *r, int job, int worker, const struct s
 
 	if (job < 0 ? saina_dp_counters(r->dp, -1, -1, &got) : harness_counters(r, job, worker, &got))
 		return harness_differs(r, "counters of job %d worker %d: %s\n", job, worker,
-				   saina_dp_error(r->dp));
+				       saina_dp_error(r->dp));
 	for (int i = 0; i < SAINA_C_N; i++)
 		if (got.c[i] != want->c[i])
 			same = harness_differs(r, "counter %s of job %d worker %d: want %llu got %llu\n",
-					   saina_counter_info[i].name, job, worker, want->c[i],
-					   got.c[i]);
+					       saina_counter_info[i].name, job, worker, want->c[i],
+					       got.c[i]);
 	return same;
 }
 
@@ -83,16 +83,16 @@ static bool same_meta(struct harness *r, const char *what, unsigned int i,
 	    (want->state != SAINA_SLOT_DONE || want->flags == got->flags))
 		return true;
 	return harness_differs(r, "%s %u: want round %u segment %u state %u k %u count %u exponent %d "
-			   "policy %u seen %llx members %llx flags %x\n"
-			   "   got round %u segment %u state %u k %u count %u exponent %d "
-			   "policy %u seen %llx members %llx flags %x\n", what, i,
-			   want->round, want->segment, want->state, want->k, want->count,
-			   want->exponent, want->policy, want->seen, want->members, want->flags,
-			   got->round, got->segment, got->state, got->k, got->count,
-			   got->exponent, got->policy, got->seen, got->members, got->flags);
+			       "policy %u seen %llx members %llx flags %x\n"
+			       "   got round %u segment %u state %u k %u count %u exponent %d "
+			       "policy %u seen %llx members %llx flags %x\n", what, i,
+			       want->round, want->segment, want->state, want->k, want->count,
+			       want->exponent, want->policy, want->seen, want->members, want->flags,
+			       got->round, got->segment, got->state, got->k, got->count,
+			       got->exponent, got->policy, got->seen, got->members, got->flags);
 }
 
-/* The oracle models how many gradients arrive, not when. */
+/* The oracle models the number of arrivals, not their times. */
 static bool same_arrivals(struct harness *r, unsigned int job)
 {
 	const struct oracle_job *j = &r->o.job[job];
@@ -107,7 +107,7 @@ static bool same_arrivals(struct harness *r, unsigned int job)
 
 		if (bpf_map_lookup_elem(fd, &key, &got))
 			return harness_differs(r, "saina_arrival of job %u worker %u: %s\n", job, w,
-					   strerror(errno));
+					       strerror(errno));
 		if (got.generation != j->conf.generation)
 			memset(&got, 0, sizeof(got));
 		for (int b = 0; b < SAINA_ARRIVAL_BUCKETS; b++)
@@ -115,7 +115,7 @@ static bool same_arrivals(struct harness *r, unsigned int job)
 		if (got.n != want->n || got.round != want->round || n != want->n)
 			same = harness_differs(r, "arrivals of job %u worker %u: want %llu, last of round "
 					   "%u - 1, got %llu (%llu in buckets) and %u\n", job, w,
-					   want->n, want->round, got.n, n, got.round);
+					       want->n, want->round, got.n, n, got.round);
 	}
 	close(fd);
 	return same;
@@ -175,18 +175,18 @@ static bool same_ring(struct harness *r, unsigned int job)
 			if (e->meta.state != SAINA_SLOT_DONE) {
 				if (saina_dp_result(r->dp, job, s, i, &got, sums) != -ENOENT)
 					return harness_differs(r, "job %u segment %u: a result of round %u\n",
-							   job, s, i);
+							       job, s, i);
 				continue;
 			}
 			err = saina_dp_result(r->dp, job, s, e->meta.round, &got, sums);
 			if (err)
 				return harness_differs(r, "job %u: no result of segment %u round %u: %s\n",
-						   job, s, e->meta.round, strerror(-err));
+						       job, s, e->meta.round, strerror(-err));
 			if (!same_meta(r, "ring entry", i, &e->meta, &got))
 				return false;
 			if (memcmp(sums, e->sum, oracle_bytes(c, c->payload)))
 				return harness_differs(r, "job %u segment %u round %u: other sums\n", job, s,
-						   e->meta.round);
+						       e->meta.round);
 		}
 	}
 	return true;
@@ -229,7 +229,7 @@ static bool same_clock(struct harness *r, unsigned int job)
 	return same;
 }
 
-/* Compares the table: one ring entry of each segment. */
+/* Compares the sums of PS mode: one ring entry of each segment. */
 static bool same_ps_sums(struct harness *r, unsigned int job)
 {
 	const struct oracle_job *j = &r->o.job[job];
@@ -254,13 +254,13 @@ static bool same_ps_sums(struct harness *r, unsigned int job)
 		    got.meta.round != t->meta.round ||
 		    got.meta.exponent != t->meta.exponent || got.meta.sum_tag != t->meta.sum_tag ||
 		    memcmp(got.sum, t->sum, 4 * c->payload))
-			same = harness_differs(r, "table of job %u: segment %u differs\n", job, s);
+			same = harness_differs(r, "PS sums of job %u: segment %u differs\n", job, s);
 	}
 	close(fd);
 	return same;
 }
 
-/* Compares the views of groups; those of an earlier table are not in use. */
+/* Compares the views of groups; those from before PS mode began are not in use. */
 static bool same_views(struct harness *r, unsigned int job)
 {
 	const struct oracle_job *j = &r->o.job[job];
@@ -288,7 +288,7 @@ static bool same_views(struct harness *r, unsigned int job)
 			    got.meta.sum_tag != v->meta.sum_tag ||
 			    memcmp(got.sum, v->sum, 4 * c->payload))
 				same = harness_differs(r, "job %u: what group %u sees of segment %u differs\n",
-						   job, g, s);
+						       job, g, s);
 		}
 		if (fd >= 0)
 			close(fd);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The comparison of state: what program and oracle remember, not what they answered. */
+/* Compares the state of program and oracle. */
 #ifndef SAINA_HARNESS_STATE_H
 #define SAINA_HARNESS_STATE_H
 

@@ -2,7 +2,7 @@
 /*
  * Table mode and who means no good: messages in the name of others, and a worker's own that
  * make no sense.  Each has to be counted for its reason, be answered as protocol.rst says or
- * not at all, and leave clock, table and rounds as they were, to the last byte of the maps.
+ * not at all, and leave clock, sums and rounds as they were, to the last byte of the maps.
  *
  *	hostile_test [--tc]
  */
@@ -233,7 +233,7 @@ static void test_forgeries(struct job *j, const char *policy)
 				 (unsigned long long)job_counter(j, forgeries[i].whose, forgeries[i].counter),
 				 saina_counter_info[forgeries[i].counter].name, (unsigned long long)count);
 		}
-		tap_ok(ok && agrees, "%s, %s: INC, READ and CLOCK with %s are dropped, counted and harmless",
+		tap_ok(ok && agrees, "%s, %s: INC, READ and CLOCK with %s are dropped, counted and change no state",
 		       hook, policy, forgeries[i].name);
 	}
 	/* and all that was right about them was right */
@@ -272,14 +272,14 @@ static void test_clock(void)
 		ok &= says(&j, SAINA_MSG_CLOCK, 2, c, SAINA_C_CLOCK_ORDER);
 		ok &= got_go(2, 15, 1) && got_answer()->aux == 4 && got_answer()->round == c;
 	}
-	tap_ok(ok && agrees, "%s: a CLOCK that goes backwards is counted, answered with where its worker is, and harmless",
+	tap_ok(ok && agrees, "%s: a CLOCK that goes backwards is counted, answered with the worker's step, and changes no state",
 	       hook);
 	ok = true;
 	for (unsigned int i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		ok &= says(&j, SAINA_MSG_CLOCK, 0, wrong[i], SAINA_C_CLOCK_ORDER);
 		ok &= got_go(0, 15, 1) && got_answer()->aux == 1 && got_answer()->round == wrong[i];
 	}
-	job_verdict(&j, ok, "hostile: a CLOCK far ahead is counted, answered with where its worker is, and harmless");
+	job_verdict(&j, ok, "hostile: a CLOCK far ahead is counted, answered with the worker's step, and changes no state");
 }
 
 static void test_inc(void)
@@ -293,20 +293,20 @@ static void test_inc(void)
 	for (unsigned int i = 0; i < sizeof(ahead) / sizeof(ahead[0]); i++) {
 		ok &= says(&j, SAINA_MSG_INC, 1, ahead[i], SAINA_C_INC_ORDER) && got_nak(SAINA_NAK_ORDER);
 		ok &= got_answer()->aux == 1 && got_answer()->worker == 1 &&
-		      (harness.tc || harness.len == FRAME_PAYLOAD);	/* in a train it is as long as the message was */
+		      (harness.tc || harness.len == FRAME_PAYLOAD);	/* in a batch it is as long as the message was */
 	}
-	tap_ok(ok && agrees, "%s: an INC of a step that its worker is not in is refused with an answer, and harmless",
+	tap_ok(ok && agrees, "%s: an INC of a step that its worker is not in gets a NAK and changes no state",
 	       hook);
 	ok = says(&j, SAINA_MSG_INC, 1, 1, SAINA_C_RESENT) && got_sum(SAINA_F_RESEND, 20);
 	ok &= says(&j, SAINA_MSG_INC, 1, 0, SAINA_C_RESENT) && got_sum(SAINA_F_RESEND, 20);
-	tap_ok(ok && agrees, "%s: an INC said again with other numbers is answered, and harmless", hook);
+	tap_ok(ok && agrees, "%s: a repeated INC with other elements is answered and changes no state", hook);
 	/* worker 3 finishes step 1 and has not pushed segment 1 of step 2 */
 	send_message(&j, SAINA_MSG_CLOCK, 3, 1, 0, 0);
 	send_message(&j, SAINA_MSG_CLOCK, 3, 2, 0, 0);
 	ok = got_go(3, 7, 1) && got_answer()->aux == 3;
 	ok &= says(&j, SAINA_MSG_INC, 3, 2, SAINA_C_INC_ORDER) && got_nak(SAINA_NAK_ORDER);
 	ok &= says(&j, SAINA_MSG_INC, 3, 3, SAINA_C_INC_WAIT) && got_nak(SAINA_NAK_WAIT);
-	tap_ok(ok && agrees, "%s: an INC of a step that is over, or may not begin yet, is refused with an answer, and harmless",
+	tap_ok(ok && agrees, "%s: an INC of a step that is over, or may not begin yet, gets a NAK and changes no state",
 	       hook);
 	len = job_frame(&j, f, SAINA_MSG_INC, 3, 3, 0, NULL);
 	send_message(&j, SAINA_MSG_CLOCK, 0, 1, 0, 0);
@@ -318,7 +318,7 @@ static void test_inc(void)
 	     job_counter(&j, 3, SAINA_C_EXPONENT) == 1;
 	send_message(&j, SAINA_MSG_READ, 0, 2, 0, 0);
 	ok &= got_sum(SAINA_F_PULLED, 20) && got_answer()->mask == 2 * WORKERS;
-	job_verdict(&j, ok, "hostile: an INC of another scale is refused with an answer, and harmless");
+	job_verdict(&j, ok, "hostile: an INC with another exponent gets a NAK and changes no state");
 }
 
 static void test_read(void)
@@ -331,7 +331,7 @@ static void test_read(void)
 		ok &= says(&j, SAINA_MSG_READ, 0, any[i], SAINA_C_READ) && got_sum(SAINA_F_PULLED, 20);
 		ok &= !(got_answer()->flags & SAINA_F_FRESH) == (any[i] > 2);
 	}
-	job_verdict(&j, ok, "hostile: a READ of any step is answered with the table, FRESH only if it is, and harmless");
+	job_verdict(&j, ok, "hostile: a READ of any step is answered with the sums, FRESH only if they are, and changes no state");
 }
 
 static void test_modes(void)
@@ -344,14 +344,14 @@ static void test_modes(void)
 		ok &= says(&j, SAINA_MSG_GRAD, 0, r, SAINA_C_MODE) && got_nak(SAINA_NAK_MODE);
 		ok &= says(&j, SAINA_MSG_PULL, 0, r, SAINA_C_MODE) && got_nak(SAINA_NAK_MODE);
 	}
-	tap_ok(ok && agrees, "%s: messages of rounds are answered with the mode where there are steps, and harmless",
+	tap_ok(ok && agrees, "%s: messages of rounds are answered with the mode in PS mode, and change no state",
 	       hook);
 	j = job(policy_bsp());
 	send_grad(&j, 0, 0, 0, 1);
 	ok = true;
 	for (int i = 0; i < 3; i++)
 		ok &= says(&j, step[i], 1, 0, SAINA_C_MODE) && got_nak(SAINA_NAK_MODE);
-	job_verdict(&j, ok, "hostile: messages of steps are answered with the mode where there are rounds, and harmless");
+	job_verdict(&j, ok, "hostile: messages of steps are answered with the mode where there are rounds, and change no state");
 }
 
 static void test_groups(void)
@@ -382,7 +382,7 @@ static void test_groups(void)
 }
 
 /* A forgery between two good messages of a frame. */
-static void test_train(void)
+static void test_batch(void)
 {
 	struct job j = job(policy_ssp(3));
 	struct forgery b = { .j = &j };
@@ -422,7 +422,7 @@ static void test_dead(void)
 	for (int type = SAINA_MSG_INC; type <= SAINA_MSG_CLOCK; type++) {
 		ok &= says(&j, type, 1, 1, SAINA_C_INACTIVE) && was_dropped();
 	}
-	job_verdict(&j, ok, "hostile: a worker that was declared dead says nothing any more");
+	job_verdict(&j, ok, "hostile: messages of a worker that was declared dead are dropped");
 }
 
 int main(int argc, char **argv)
@@ -445,7 +445,7 @@ int main(int argc, char **argv)
 	test_modes();
 	test_dead();
 	if (harness.tc)
-		test_train();
+		test_batch();
 	harness_close(&harness);
 	return tap_done();
 }

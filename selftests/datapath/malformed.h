@@ -13,9 +13,9 @@ struct malformed {
 	char what[96];		/* description, for failures */
 };
 
-/* Traffic of others: must be passed unchanged. */
+/* Foreign traffic: must pass unchanged. */
 void malformed_foreign(struct sim *w, struct malformed *s);
-/* Looks like a message to us: malformed, forged, replayed, out of window, of no job ... */
+/* Traffic that looks like ours: malformed, forged, replayed, out of window, of no job ... */
 void malformed_hostile(struct sim *w, struct malformed *s);
 
 #endif /* SAINA_MALFORMED_H */

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Traffic of others on the bridge, some of it similar to ours. */
+/* Foreign traffic on the bridge, some of it similar to ours. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include "malformed.h"
 #include "sim_channel.h"
 
-/* Begins with a gradient of some worker; where there is no job, with random bytes. */
+/* Starts from a worker's gradient; where there is no job, from random bytes. */
 static void plausible(struct sim *w, struct malformed *s)
 {
 	struct sim_job *j = &w->job[rng_below(&w->rng, SIM_JOBS)];

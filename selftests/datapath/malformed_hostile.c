@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Attackers and broken workers.  Where a message of theirs could be counted, its
- * elements are those that the ledger expects of the worker named in the header:
- * so the ledger can tell an accepted contribution from a polluted sum.
+ * Attackers and broken workers.  If a message could be counted, its elements are
+ * those that the ledger expects of the worker in the header: so the ledger can
+ * tell an accepted contribution from a polluted sum.
  */
 #include <arpa/inet.h>
 #include <stddef.h>
@@ -52,7 +52,7 @@ static void bad_both_short(struct bad *b)
 	frame_be16(b->f + FRAME_IP + 2, udp + 20);
 }
 
-static void bad_trailer(struct bad *b)	/* allowed: the answer has none */
+static void bad_trailer(struct bad *b)	/* allowed: the answer will have no trailer */
 {
 	b->s->len += rng_range(b->r, 1, 40);
 }
@@ -162,14 +162,14 @@ static void bad_replay(struct bad *b)
 	b->h->round -= rng_below(b->r, 40);
 }
 
-static void bad_window(struct bad *b)	/* any segment, or the next round, without regard to the window */
+static void bad_window(struct bad *b)	/* any segment, or the next round, whatever the window */
 {
 	b->h->segment = rng_below(b->r, b->j->conf.segments);
 	if (rng_chance(b->r, 50))
 		b->h->round = b->w->harness->o.job[b->j->conf.job].rt.next_round;
 }
 
-static void bad_exponent(struct bad *b)	/* if it is still a GRAD, last of all: make_true() */
+static void bad_exponent(struct bad *b)	/* see make_true() */
 {
 	b->h->exponent = sim_bad_exponent(b->r);
 }
@@ -267,7 +267,7 @@ static void bad_bits(struct bad *b)
 		b->f[rng_range(b->r, 0, FRAME_PAYLOAD - 1)] ^= 1 << rng_below(b->r, 8);
 }
 
-/* A super-packet: cut up anywhere, or going on with a result behind its datagram. */
+/* A super-packet: messages of any size, or a result behind its datagram. */
 static void bad_super(struct bad *b)
 {
 	unsigned int n = b->s->len - FRAME_HDR;
@@ -301,8 +301,8 @@ static const struct {
 };
 
 /*
- * Makes elements and exponent those that the named worker sends there, if they could be counted;
- * with a bad exponent they cannot.
+ * If the message could be counted, makes elements and exponent those of the worker in its header.
+ * With a bad exponent it cannot be counted.
  */
 static void make_true(struct bad *b, bool exponent)
 {

@@ -68,7 +68,7 @@ static void ring(const struct job *j, unsigned int w, uint32_t round, uint32_t s
 	in->exponent = exponent;
 	memcpy(in + 1, v, 4 * E);
 	send_frame(f, frame_make(f, &harness.g, &j->conf.worker[w], &h, &doorbell, sizeof(doorbell)),
-		 j->conf.worker[w].ifindex);
+		   j->conf.worker[w].ifindex);
 }
 
 static void say_v(const struct job *j, unsigned int w, uint32_t round, uint32_t segment, int exponent,
@@ -80,7 +80,7 @@ static void say_v(const struct job *j, unsigned int w, uint32_t round, uint32_t 
 		ring(j, w, round, segment, exponent, v);
 	else
 		send_frame(f, job_frame_at(j, f, SAINA_MSG_GRAD, w, round, segment, exponent, v),
-			 j->conf.worker[w].ifindex);
+			   j->conf.worker[w].ifindex);
 }
 
 static void say(const struct job *j, unsigned int w, uint32_t round, int exponent, int32_t value)
@@ -92,7 +92,7 @@ static void say(const struct job *j, unsigned int w, uint32_t round, int exponen
 	say_v(j, w, round, 0, exponent, v);
 }
 
-/* Is the last answer a result?  On the board, if it came of a DOORBELL. */
+/* Is the last answer a result?  After a DOORBELL it is in the output array. */
 static bool answer(const struct job *j, uint32_t round, uint32_t segment, struct result *r)
 {
 	const struct saina_hdr *h = got_answer();
@@ -193,7 +193,7 @@ static void test_pairs(enum way way)
 			}
 		}
 	}
-	job_verdict(&j, ok, "the finer one is rounded, whoever is first");
+	job_verdict(&j, ok, "exponents: the finer gradient is rounded, whichever is first");
 }
 
 /* Three workers, in that order. */
@@ -230,13 +230,13 @@ static void test_orders(enum way way)
 
 	ok = ADDS_UP(0, 7, 100, 7, -3, 7, 4, 7, 101) && ADDS_UP(1, 7, 100, 9, 10, 8, -3, 7, 102);
 	ok &= counted(&j, SAINA_C_COARSENED, 0, 0, 0);
-	job_verdict(&j, ok, "a first one that is coarsest: the others are rounded one by one");
+	job_verdict(&j, ok, "exponents: after a first, coarsest gradient the others are rounded one by one");
 	ok = ADDS_UP(2, 9, 10, 7, 100, 6, 0, 6, 52) && counted(&j, SAINA_C_COARSENED, 0, 1, 1);
 	ok &= ADDS_UP(3, 9, -10, 6, 100, 9, -4, 6, 99) && counted(&j, SAINA_C_COARSENED, 0, 2, 1);
 	ok &= ADDS_UP(4, 110, INT_MAX, -104, 5, 110, INT_MIN, -104, 5);
 	ok &= ADDS_UP(5, 7, INT_MAX, 7, 1, 6, 0, 6, -0x40000000);
 	ok &= counted(&j, SAINA_C_COARSENED, 0, 2, 2);
-	job_verdict(&j, ok, "the sum is rounded when a coarser one comes, who is counted");
+	job_verdict(&j, ok, "exponents: the sum is rounded when a coarser gradient comes, and that is counted");
 	for (int w = 0; w < 3; w++)
 		ok &= !job_counter(&j, w, SAINA_C_DEGRADED) && !job_counter(&j, w, SAINA_C_EXPONENT);
 	ok &= job_rt(&j).next_round == 6;
@@ -246,7 +246,7 @@ static void test_orders(enum way way)
 	say(&j, 1, 6, 7, 2);
 	say(&j, 2, 6, 7, 3);
 	ok &= is(&j, 6, 7, 7, 6) && counted(&j, SAINA_C_COARSENED, 0, 2, 2);
-	job_verdict(&j, ok, "no round is degraded by an exponent, and a duplicate's is not looked at");
+	job_verdict(&j, ok, "exponents: they degrade no round, and a duplicate's is ignored");
 }
 
 static void test_nan(enum way way)
@@ -260,9 +260,9 @@ static void test_nan(enum way way)
 	ok &= ADDS_UP(2, 7, 1, 3, 1, NAN_BLOCK, 77, NAN_BLOCK, 0) && counted(&j, SAINA_C_NONFINITE, 1, 1, 1);
 	ok &= ADDS_UP(3, NAN_BLOCK, 1, NAN_BLOCK, 1, NAN_BLOCK, 1, NAN_BLOCK, 0);
 	ok &= counted(&j, SAINA_C_NONFINITE, 2, 2, 2) && counted(&j, SAINA_C_COARSENED, 0, 1, 0);
-	job_verdict(&j, ok, "a NaN makes the result NaN, of zeros, whoever has it");
+	job_verdict(&j, ok, "NaN: one from any worker makes the result NaN, of zeros");
 	ok = ADDS_UP(4, 7, 1, 7, 2, 7, 3, 7, 6) && ADDS_UP(5, 7, 1, 8, 2, 7, 3, 7, 5);
-	job_verdict(&j, ok, "the next round has no NaN");
+	job_verdict(&j, ok, "NaN: the next round has none");
 
 	job_set_policy(&j, policy_fastest(2));
 	say(&j, 0, 6, NAN_BLOCK, 1);
@@ -274,7 +274,7 @@ static void test_nan(enum way way)
 	say(&j, 2, 7, 7, 1);
 	say(&j, 0, 7, NAN_BLOCK, 1);
 	ok &= is(&j, 7, 6, 7, 2) && counted(&j, SAINA_C_NONFINITE, 3, 2, 2);
-	job_verdict(&j, ok, "a NaN that comes late changes nothing, and one that is late gets NaN");
+	job_verdict(&j, ok, "NaN: a late one changes nothing, and a late worker gets the result NaN");
 }
 
 static void test_range(enum way way)
@@ -289,7 +289,7 @@ static void test_range(enum way way)
 	}
 	ok &= !job_rt(&j).next_round && counted(&j, SAINA_C_EXPONENT, 0, 5, 0) &&
 	      counted(&j, SAINA_C_STORED, 0, 0, 0);
-	job_verdict(&j, ok, "one out of range opens no round");
+	job_verdict(&j, ok, "exponents: one out of range opens no round");
 	say(&j, 0, 0, 0, 1);
 	for (int i = 0; i < 5; i++) {
 		say(&j, 1, 0, bad[i], 1);
@@ -299,7 +299,7 @@ static void test_range(enum way way)
 	say(&j, 1, 0, SAINA_EXPONENT_MAX, 1);
 	say(&j, 2, 0, SAINA_EXPONENT_MIN, 1);
 	ok &= is(&j, 0, 7, SAINA_EXPONENT_MIN, 1) && counted(&j, SAINA_C_ADDED, 0, 1, 1);
-	job_verdict(&j, ok, "one out of range is not added, the first and last in range are");
+	job_verdict(&j, ok, "exponents: one out of range is not added, the first and the last in range are");
 }
 
 /*

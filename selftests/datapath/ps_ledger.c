@@ -16,20 +16,20 @@ void ps_ledger_init(struct ps_sim *w)
 		for (unsigned int i = 0; i < VALUES + SAINA_ELEMS_MAX; i++)
 			values[i] = rng_u64(&r) >> rng_below(&r, 32) | 1;
 	}
-	w->table = calloc(PS_SEGMENTS, sizeof(*w->table));
+	w->sum = calloc(PS_SEGMENTS, sizeof(*w->sum));
 	w->view = calloc(PS_SEGMENTS * SAINA_WORKERS_MAX, sizeof(*w->view));
-	if (!w->table || !w->view)
+	if (!w->sum || !w->view)
 		abort();
 }
 
 void ps_ledger_exit(struct ps_sim *w)
 {
-	free(w->table);
+	free(w->sum);
 	free(w->view);
 }
 
 const int32_t *ps_value(const struct ps_sim *w, unsigned int worker, uint32_t step,
-			   uint32_t segment)
+			uint32_t segment)
 {
 	return values + (rng_mix(w->value_seed ^ step ^ (uint64_t)worker << 32 ^
 				 (uint64_t)segment << 40) & (VALUES - 1));
@@ -43,7 +43,7 @@ const int32_t *ps_unread_values(void)
 static void ledger_add(struct ps_sim *w, unsigned int worker, uint32_t step, uint32_t segment)
 {
 	const int32_t *v = ps_value(w, worker, step, segment);
-	int32_t *t = w->table[segment];
+	int32_t *t = w->sum[segment];
 
 	w->worker[worker].counted[segment] = step + 1;
 	w->version[segment]++;
@@ -51,23 +51,23 @@ static void ledger_add(struct ps_sim *w, unsigned int worker, uint32_t step, uin
 		t[i] = (uint32_t)t[i] + (uint32_t)v[i];
 }
 
-/* A worker reads that shares its group: all of the group must be given the same. */
+/* The answer to a READ of a worker whose group has others: all of them must get the same sums. */
 static bool ledger_view(struct ps_sim *w, const struct saina_hdr *h, const uint8_t *payload)
 {
 	struct ps_view *v = &w->view[ps_group(w, h->worker) * PS_SEGMENTS + h->segment];
 	const struct saina_clock *k = ps_clock(w);
 
-	/* some answers of a train are displaced, so those of a later view may not be seen here */
+	/* some answers of a batch are displaced, so those of a later view may not be seen here */
 	if (w->harness->tc && v->known && v->base == k->base && h->mask > v->version)
 		v->known = false;
 	if (!v->known || v->base != k->base || v->step < h->round) {
-		/* after a train the clock may be ahead of the answer */
+		/* after a batch the clock may be ahead of the answer */
 		if (!(h->flags & SAINA_F_FRESH) || h->round != k->done[h->worker] ||
 		    h->round != ps_low(w, h->worker))
 			return true;
 		if (!w->harness->tc && (h->mask != w->version[h->segment] ||
-				    memcmp(payload, w->table[h->segment], 4 * w->conf.payload)))
-			return ps_fail(w, "segment %u: what group %u sees of step %u is not the table",
+					memcmp(payload, w->sum[h->segment], 4 * w->conf.payload)))
+			return ps_fail(w, "segment %u: what group %u sees of step %u is not the sum",
 				    h->segment, ps_group(w, h->worker), h->round);
 		v->known = true;
 		v->base = k->base;
@@ -86,9 +86,9 @@ static bool ledger_view(struct ps_sim *w, const struct saina_hdr *h, const uint8
 bool ps_ledger_sum(struct ps_sim *w, const struct saina_hdr *h, const uint8_t *payload)
 {
 	struct ps_worker *s = &w->worker[h->worker];
-	int32_t *t = w->table[h->segment];
+	int32_t *t = w->sum[h->segment];
 
-	/* counted in rounds, or in an earlier table: there is no table to compare with */
+	/* counted in rounds, or before PS mode began again: there are no sums to compare with */
 	if (ps_rt(w)->mode != SAINA_RT_PS || h->policy != (ps_rt(w)->base & 0xffff))
 		return true;
 	if (!(h->flags & (SAINA_F_RESEND | SAINA_F_PULLED))) {
@@ -113,8 +113,8 @@ bool ps_ledger_sum(struct ps_sim *w, const struct saina_hdr *h, const uint8_t *p
 }
 
 /*
- * Copies from the oracle who was counted in rounds before @end.  After a train that began a table
- * the oracle has counted steps of that table, too.
+ * Copies from the oracle who was counted in rounds before @end.  After a batch in which PS mode
+ * began the oracle has counted steps, too.
  */
 static void ledger_rounds(struct ps_sim *w, uint32_t end)
 {
@@ -129,25 +129,25 @@ static void ledger_rounds(struct ps_sim *w, uint32_t end)
 	}
 }
 
-/* Begins another table: it is empty, and no worker is ahead. */
-static bool restart_table(struct ps_sim *w)
+/* PS mode begins: all sums are 0, and no worker is ahead. */
+static bool restart_sums(struct ps_sim *w)
 {
 	uint32_t base = ps_rt(w)->base;
 
 	if (w->begun && base <= w->fence)
-		return ps_fail(w, "a table begins with %u, and not all have read the one before %u", base,
+		return ps_fail(w, "steps begin with %u, and not all workers have read the sums of those before %u", base,
 			    w->fence);
 	w->begun = true;
 	w->base = base;
 	for (unsigned int i = 0; i < w->workers; i++)
 		w->worker[i].window = 0;
-	memset(w->table, 0, PS_SEGMENTS * sizeof(*w->table));
+	memset(w->sum, 0, PS_SEGMENTS * sizeof(*w->sum));
 	memset(w->version, 0, sizeof(w->version));
 	ledger_rounds(w, base);
 	return true;
 }
 
-/* Adds what was counted without an answer: in a train a GO for all displaces one to an INC. */
+/* Adds what was counted without an answer: in a batch a GO for all displaces one to an INC. */
 static void ledger_unsent(struct ps_sim *w)
 {
 	const struct oracle_job *j = &w->harness->o.job[w->conf.job];
@@ -165,7 +165,7 @@ static void ledger_unsent(struct ps_sim *w)
 bool ps_ledger_before(struct ps_sim *w)
 {
 	if (ps_rt(w)->mode == SAINA_RT_PS && (!w->begun || w->base != ps_rt(w)->base) &&
-	    !restart_table(w))
+	    !restart_sums(w))
 		return false;
 	if (ps_rt(w)->mode == SAINA_RT_FENCE)
 		w->fence = ps_rt(w)->base;

@@ -34,7 +34,7 @@ uint32_t ps_low(const struct ps_sim *w, unsigned int i)
 	return low;
 }
 
-/* How far a worker that is let go now may lead. */
+/* How far a worker that gets a GO now may lead. */
 static uint64_t window_of(const struct ps_sim *w)
 {
 	const struct saina_policy *p = oracle_target_policy(&w->harness->o.job[w->conf.job]);
@@ -57,7 +57,7 @@ static uint32_t lead_of(const struct saina_clock *k, uint64_t workers)
 	return high > low ? high - low : 0;
 }
 
-/* Are all workers within a window, also those that died ahead and would come back there? */
+/* Are all workers within a window, including those that died ahead and would come back there? */
 static bool within(const struct ps_sim *w, const struct saina_clock *k, uint64_t window)
 {
 	for (unsigned int i = 0; i < w->workers; i++)
@@ -67,9 +67,9 @@ static bool within(const struct ps_sim *w, const struct saina_clock *k, uint64_t
 }
 
 /*
- * The program's own clock after each CLOCK, which alone makes a step, without the oracle: no live
- * worker leads another one by more than W + 1.  After W was lowered the one before counts until
- * everybody is within the new one.
+ * Checks the program's own clock, without the oracle, after each CLOCK (nothing else makes a step):
+ * no live worker leads another one by more than W + 1.  After W was lowered the previous one counts
+ * until all workers are within the new one.
  */
 static bool bounded(struct ps_sim *w)
 {
@@ -90,10 +90,10 @@ static bool bounded(struct ps_sim *w)
 	lead = lead_of(&k, k.members & c->active);
 	return lead <= w->bound + 1 ||
 	       ps_fail(w, "the clocks of live workers are %u apart, W is %llu", lead,
-			  (unsigned long long)w->bound);
+		       (unsigned long long)w->bound);
 }
 
-/* The rules of section 11 that hold whatever happens, of the clock after each packet. */
+/* The invariants of section 11, of the clock after each packet. */
 bool ps_check_rules(struct ps_sim *w)
 {
 	const struct saina_clock *k = ps_clock(w);
@@ -127,14 +127,14 @@ bool ps_check_rules(struct ps_sim *w)
 		lead = k->done[i] - ps_low(w, i);
 		if (k->going >> i & 1 && (!(w->seen.going >> i & 1) || k->done[i] != w->seen.done[i])) {
 			if (k->fence && k->fence == w->seen.fence)
-				return ps_fail(w, "worker %u may go, and rounds are to begin with %u", i,
+				return ps_fail(w, "worker %u may go, but rounds are to begin with %u", i,
 					    k->fence);
 			if (lead > window)
 				return ps_fail(w, "worker %u may go, %llu ahead, window %llu", i,
 					    (unsigned long long)lead, (unsigned long long)window);
 			s->window = window;
 		}
-		/* one message may let it go and finish its step: a CLOCK after W was raised, a train */
+		/* one frame may let it go and finish its step: a CLOCK after W was raised, a batch */
 		if (k->done[i] != w->seen.done[i] && window > s->window)
 			s->window = window;
 		if (lead > s->window + 1 || (w->constant && lead > window + 1))

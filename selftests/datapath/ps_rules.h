@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Table mode: rules that hold after each packet, and accessors to the state of the job. */
+/* PS mode: invariants after each packet, and accessors to the state of the job. */
 #ifndef SAINA_PS_RULES_H
 #define SAINA_PS_RULES_H
 
 #include "ps_sim.h"
 
-/* The rules of datapath.rst 11 that hold whatever happens; false: w->error */
+/* Checks the invariants of datapath.rst 11; false: w->error */
 bool ps_check_rules(struct ps_sim *w);
 /* Writes w->error; false. */
 bool ps_fail(struct ps_sim *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Workers of the group of worker @i, and what they all have finished, as the oracle has it. */
+/* Workers of the group of worker @i, and the steps that they all have finished, by the oracle. */
 uint64_t ps_peers(const struct ps_sim *w, unsigned int i);
 uint32_t ps_low(const struct ps_sim *w, unsigned int i);
 

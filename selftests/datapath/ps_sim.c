@@ -9,7 +9,7 @@ static uint32_t some_window(struct rng *r)
 	return rng_chance(r, 150) ? SAINA_WINDOW_NONE : rng_range(r, 1, rng_chance(r, 600) ? 3 : 20);
 }
 
-/* Groups dealt in turn, or at random. */
+/* Assigns workers to groups: in turn, or at random. */
 static void some_groups(struct ps_sim *w, struct saina_policy *p)
 {
 	bool dealt = rng_chance(&w->rng, 400);
@@ -21,15 +21,15 @@ static void some_groups(struct ps_sim *w, struct saina_policy *p)
 			      rng_below(&w->rng, p->groups);
 }
 
-/* Draws a policy: @table: of steps, else of rounds. */
-static struct saina_policy some_policy(struct ps_sim *w, bool table)
+/* Draws a policy: @steps: with steps, else with rounds. */
+static struct saina_policy some_policy(struct ps_sim *w, bool steps)
 {
 	struct saina_policy p = { .late = SAINA_LATE_RESIDUAL };
 	struct rng *r = &w->rng;
 
-	if (table && (w->policy == SAINA_POLICY_GROUPED || (!w->policy && rng_chance(r, 400)))) {
+	if (steps && (w->policy == SAINA_POLICY_GROUPED || (!w->policy && rng_chance(r, 400)))) {
 		some_groups(w, &p);
-	} else if (table) {
+	} else if (steps) {
 		p.window = w->policy == SAINA_POLICY_ASP ? SAINA_WINDOW_NONE : some_window(r);
 		if (w->policy == SAINA_POLICY_SSP && p.window == SAINA_WINDOW_NONE)
 			p.window = rng_range(r, 1, SAINA_WINDOW_MAX);
@@ -77,7 +77,7 @@ static int publish(struct ps_sim *w, uint32_t first, bool whole)
 }
 
 int ps_sim_init(struct ps_sim *w, struct harness *harness, uint64_t seed, unsigned int payload,
-		     unsigned int policy, bool dense)
+		unsigned int policy, bool dense)
 {
 	static uint32_t generation;
 	struct saina_job_conf *c = &w->conf;
@@ -116,7 +116,7 @@ int ps_sim_init(struct ps_sim *w, struct harness *harness, uint64_t seed, unsign
 	c->group = harness_group(c->job);
 	w->depth = dense ? rng_range(r, 1, 6) : 16;
 	w->swapping = !dense && rng_chance(r, 500);
-	/* whenever steps begin again, or are resumed, the window may be another one */
+	/* each time steps begin again, or are resumed, the window may differ */
 	w->constant &= !w->swapping;
 	c->policy = some_policy(w, !w->swapping || rng_chance(r, 700));
 	c->policy.seq = 1;
@@ -151,13 +151,13 @@ bool ps_sim_next(struct ps_sim *w, struct ps_message *m)
 	*m = w->flight[i];
 	w->clocked = m->type == SAINA_MSG_CLOCK;
 	if (rng_chance(&w->rng, w->dup))
-		return true;		/* and it comes again */
+		return true;		/* it stays in flight: a duplicate will come */
 	w->flight[i] = w->flight[--w->in_flight];
 	return !rng_chance(&w->rng, w->loss_up);
 }
 
 bool ps_sim_more(struct ps_sim *w, const struct ps_message *like,
-		      struct ps_message *m)
+		 struct ps_message *m)
 {
 	for (unsigned int i = 0; i < w->in_flight; i++) {
 		*m = w->flight[i];
@@ -170,7 +170,7 @@ bool ps_sim_more(struct ps_sim *w, const struct ps_message *like,
 }
 
 unsigned int ps_sim_frame(struct ps_sim *w, const struct ps_message *m,
-			       uint8_t *frame)
+			  uint8_t *frame)
 {
 	const struct saina_doorbell doorbell = { .posted = 5 };
 	const struct saina_ask ask = {};
@@ -219,30 +219,30 @@ static void request_policy(struct ps_sim *w)
 {
 	struct saina_job_conf *c = &w->conf;
 	struct rng *r = &w->rng;
-	bool table = ps_has_steps(&c->policy);
+	bool steps = ps_has_steps(&c->policy);
 	uint32_t seq = (c->next.seq ? c->next.seq : c->policy.seq) + 1;
 
 	if (c->next.seq && ps_rt(w)->policy.seq == c->next.seq) {
 		c->policy = c->next;
-		table = ps_has_steps(&c->policy);
+		steps = ps_has_steps(&c->policy);
 		memset(&c->next, 0, sizeof(c->next));
 	}
 	if (c->next.seq) {
 		if (!rng_chance(r, 200))
-			return;		/* it waits; or is cancelled */
+			return;		/* it stays scheduled; else it is cancelled */
 		memset(&c->next, 0, sizeof(c->next));
 		c->policy.seq = seq;
 		return;
 	}
 	if (w->swapping && rng_chance(r, 800)) {
-		c->next = some_policy(w, !table);
+		c->next = some_policy(w, !steps);
 		c->next.seq = seq;
 		c->next_from = rng_chance(r, 300) ? ps_rt(w)->next_round + rng_below(r, 9) : 0;
 		c->next_on = rng_chance(r, 300) ? 1u << SAINA_EV_WORKER_DEAD |
 						  1u << SAINA_EV_WORKER_JOINED : 0;
 		if (!rng_chance(r, 100))
 			return;
-		/* as after a restart: no policy waits */
+		/* as after a restart: no policy is scheduled */
 		c->policy = c->next;
 		memset(&c->next, 0, sizeof(c->next));
 		return;
@@ -250,7 +250,7 @@ static void request_policy(struct ps_sim *w)
 	if (w->constant)
 		return;
 	w->windows++;
-	c->policy = some_policy(w, table);
+	c->policy = some_policy(w, steps);
 	c->policy.seq = seq;
 }
 

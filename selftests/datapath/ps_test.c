@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Table mode: random traces through the real programs and through the oracle at once, as
+ * PS mode: random traces through the real programs and through the oracle at once, as
  * in trace_test, with the rules that hold whatever happens checked after each packet.  An
  * episode is one seed; the same seed is the same trace.
  */
@@ -116,7 +116,7 @@ static bool check_state(bool deep)
 }
 
 /* Appends messages of the same worker to the one in @f; returns the length of the frame. */
-static unsigned int train(const struct ps_message *first, uint8_t *f, unsigned int len)
+static unsigned int batch(const struct ps_message *first, uint8_t *f, unsigned int len)
 {
 	unsigned int size = len - FRAME_HDR, n;
 	struct ps_message m;
@@ -157,7 +157,7 @@ static bool step(void)
 	t.harness.linear = rng_chance(&w->rng, 50) ? rng_range(&w->rng, FRAME_PAYLOAD, 1600) : 0;
 	if (opt.tc && len < HARNESS_SKB_MAX && rng_chance(&w->rng, 700)) {
 		size = len - FRAME_HDR;
-		len = train(&m, f, len);
+		len = batch(&m, f, len);
 		same = harness_batch(&t.harness, f, len, size, ifindex);
 	} else {
 		same = harness_packet(&t.harness, f, len, ifindex);
@@ -182,7 +182,7 @@ static bool episode(uint64_t seed, uint64_t packets)
 	t.at = 0;
 	snprintf(t.what, sizeof(t.what), "start");
 	if (ps_sim_init(w, &t.harness, seed, opt.steps ? 64 : payload[seed % (opt.tc ? 6 : 8)], opt.mode,
-			     opt.steps))
+			opt.steps))
 		return fail("publish", t.harness.diff);
 	/* a turn in which nothing arrives is no packet, so bound the turns, too */
 	ok = true;
@@ -204,7 +204,7 @@ static bool episode(uint64_t seed, uint64_t packets)
 	return ok;
 }
 
-/* Every counter of table mode must have been hit: else the traces leave out what it counts. */
+/* Every counter of PS mode must have been hit: else the traces leave out what it counts. */
 static void coverage(void)
 {
 	char missing[256] = "";
@@ -216,7 +216,7 @@ static void coverage(void)
 		strcat(missing, " resent");
 	if (!t.counter[SAINA_C_EXPONENT])
 		strcat(missing, " exponent");
-	tap_ok(!missing[0], "table: every counter of table mode was hit%s%s",
+	tap_ok(!missing[0], "ps: every counter of PS mode was hit%s%s",
 	       missing[0] ? ", but not:" : "", missing);
 }
 
@@ -239,7 +239,7 @@ static void progress(uint64_t done, uint64_t seed)
 int main(int argc, char **argv)
 {
 	static const struct argp argp = { options, parse, NULL,
-		"Random traces of table mode through the XDP or tc program and the oracle.",
+		"Random traces of PS mode through the XDP or tc program and the oracle.",
 		NULL, NULL, NULL };
 	uint64_t seed, done = 0;
 	bool ok = true;
@@ -261,7 +261,7 @@ int main(int argc, char **argv)
 		done += t.at;
 		progress(done, seed);
 	}
-	tap_ok(ok, "table: program and oracle agree and no rule of table mode is broken: %llu packets, seeds %llu to %llu",
+	tap_ok(ok, "ps: program and oracle agree and no invariant of PS mode is broken: %llu packets, seeds %llu to %llu",
 	       (unsigned long long)done, (unsigned long long)opt.seed, (unsigned long long)seed - 1);
 	tap_note("%llu steps, %llu rounds, %llu changes of mode, %llu changes, largest lead in a window that never changed %llu",
 		 (unsigned long long)t.steps, (unsigned long long)t.rounds,
@@ -269,7 +269,7 @@ int main(int argc, char **argv)
 		 (unsigned long long)t.widest);
 	if (opt.module)
 		tap_ok(plane_calls()->made > 10 * plane_calls()->refused,
-		       "table: saina.ko refuses less than a tenth of its netlink requests: %llu made, %llu refused%s%s",
+		       "ps: saina.ko refuses less than a tenth of its netlink requests: %llu made, %llu refused%s%s",
 		       (unsigned long long)plane_calls()->made,
 		       (unsigned long long)plane_calls()->refused,
 		       plane_calls()->refused ? ", the last one: " : "", plane_calls()->last);
@@ -277,17 +277,17 @@ int main(int argc, char **argv)
 		coverage();
 		if (!opt.mode || opt.mode == SAINA_POLICY_GROUPED)
 			tap_ok(t.views > done / 1000,
-			       "table: workers of a group are given the same sums for a step: %llu compared",
+			       "ps: workers of a group get the same sums for a step: %llu compared",
 			       (unsigned long long)t.views);
-		tap_ok(t.steps > done / (opt.steps ? 5 : 200), "table: workers make steps: %llu",
+		tap_ok(t.steps > done / (opt.steps ? 5 : 200), "ps: workers make steps: %llu",
 		       (unsigned long long)t.steps);
 		if (opt.steps)
 			tap_ok(t.deaths > t.steps / 1000 && t.windows > t.steps / 1000,
-			       "table: workers die and the policy changes while steps are made: %llu deaths, %llu changes",
+			       "ps: workers die and the policy changes while steps are made: %llu deaths, %llu changes",
 			       (unsigned long long)t.deaths, (unsigned long long)t.windows);
 		else
 			tap_ok(t.swaps > done / 10000 && t.rounds > t.swaps,
-			       "table: jobs change between steps and rounds: %llu changes, %llu rounds",
+			       "ps: jobs change between steps and rounds: %llu changes, %llu rounds",
 			       (unsigned long long)t.swaps, (unsigned long long)t.rounds);
 	}
 	if (opt.module)

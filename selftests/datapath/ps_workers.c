@@ -3,7 +3,7 @@
 #include "ps_workers.h"
 
 static struct ps_message *emit(struct ps_sim *w, unsigned int i, int type, uint32_t round,
-				  uint32_t segment)
+			       uint32_t segment)
 {
 	static struct ps_message none;
 	struct ps_message *m = w->in_flight < PS_FLIGHT ? &w->flight[w->in_flight++] : &none;
@@ -14,7 +14,7 @@ static struct ps_message *emit(struct ps_sim *w, unsigned int i, int type, uint3
 	return m;
 }
 
-/* Sends a message that no honest worker sends. */
+/* Sends a message that no correct worker sends. */
 static void emit_dishonest(struct ps_sim *w, unsigned int i)
 {
 	static const uint8_t type[] = { SAINA_MSG_INC, SAINA_MSG_INC, SAINA_MSG_CLOCK,
@@ -133,7 +133,7 @@ static void begin_rounds(struct ps_sim *w, struct ps_worker *s, uint32_t round)
 		s->stall = rng_below(&w->rng, 60);
 }
 
-/* Begins rounds with @since where its steps end; or asks which step it is in. */
+/* Steps have ended: begins rounds with @since.  Rounds have ended: asks which step it is in. */
 static void change_mode(struct ps_sim *w, struct ps_worker *s, uint32_t since)
 {
 	if (s->state != PS_ROUNDS) {
@@ -146,7 +146,7 @@ static void change_mode(struct ps_sim *w, struct ps_worker *s, uint32_t since)
 
 static void hear_result(struct ps_sim *w, struct ps_worker *s, const struct saina_hdr *h)
 {
-	/* the result of its round is gone: it goes on with a round that it can still have */
+	/* the result of its round is gone: goes on with the oldest round that is still kept */
 	if (h->type == SAINA_MSG_STALE && h->round == s->step)
 		begin_rounds(w, s, s->step + 1 < h->slot_round ? h->slot_round - 1 : h->slot_round);
 	if (h->type != SAINA_MSG_RESULT || h->round != s->step)
@@ -169,7 +169,7 @@ void ps_worker_receive(struct ps_sim *w, unsigned int i, const struct saina_hdr 
 	if (rng_chance(&w->rng, w->loss_down) || !(w->conf.active >> i & 1))
 		return;
 	if (h->k == SAINA_NAK_MODE && (h->type == SAINA_MSG_NAK || h->type == SAINA_MSG_GO)) {
-		/* refuses a message of a round that is over: says nothing of the mode now */
+		/* the NAK is for a message of an old round: the mode may have changed since */
 		if (h->type == SAINA_MSG_NAK && h->round + 1ull < s->step)
 			return;
 		change_mode(w, s, h->slot_round);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * race_test for table mode: INC, READ and CLOCK from several CPUs at once, on the same segments.
+ * race_test for PS mode: INC, READ and CLOCK from several CPUs at once, on the same segments.
  * Meanwhile the window and the members change.  Whatever the order:
  *
  *  - each (worker, step, segment) is counted once, also if two CPUs say it at once;
- *  - what was counted is in the table, and nothing else: sums and versions;
+ *  - the sums are those of exactly the updates counted, and their versions count them;
  *  - every answer has the sums of one moment: as many updates as its version says;
  *  - versions, and what all have finished, never go back;
  *  - with groups all of a group are given the same sums for a step;
@@ -36,7 +36,7 @@ struct player {
 	int cpu;
 	uint64_t workers;		/* mask of those it plays */
 	struct rng rng;
-	uint64_t version[WORKERS][SEGMENTS];	/* seen last: of the table, or of a view */
+	uint64_t version[WORKERS][SEGMENTS];	/* seen last: of the sums, or of a view */
 	uint32_t low[WORKERS];
 	uint64_t packets, errors, torn, back, twice, apart;
 	uint64_t counted;
@@ -246,8 +246,8 @@ static void drained_relay(void *arg, const struct saina_relay_msg *m)
 {
 }
 
-/* The table itself: what its ring entry has.  @n: its version */
-static bool table(uint32_t segment, int32_t *sum, uint64_t *n)
+/* The sums in the ring entry of a segment.  @n: their version */
+static bool read_sum(uint32_t segment, int32_t *sum, uint64_t *n)
 {
 	struct {
 		struct saina_slot_meta meta;
@@ -263,8 +263,8 @@ static bool table(uint32_t segment, int32_t *sum, uint64_t *n)
 	return ok;
 }
 
-/* Segments whose table is not the sum of what was acknowledged. */
-static unsigned int wrong_tables(uint64_t *updates)
+/* Segments whose sums are not those of the acknowledged updates. */
+static unsigned int wrong_sums(uint64_t *updates)
 {
 	unsigned int wrong = 0;
 
@@ -284,7 +284,7 @@ static unsigned int wrong_tables(uint64_t *updates)
 			}
 		}
 		*updates += n;
-		wrong += !table(s, sum, &version) || version != n || memcmp(sum, want, sizeof(sum));
+		wrong += !read_sum(s, sum, &version) || version != n || memcmp(sum, want, sizeof(sum));
 	}
 	return wrong;
 }
@@ -341,13 +341,13 @@ static void race(unsigned int job, int cpus, const int *cpu, const char *what)
 	       what, (unsigned long long)(sum.errors + sum.torn));
 	tap_ok(!sum.twice, "race, %s: each update is counted once (%llu are not)", what,
 	       (unsigned long long)sum.twice);
-	/* what is in a table must have been acknowledged, and the other way round */
-	wrong = wrong_tables(&updates);
+	/* every update in the sums was acknowledged, and every acknowledged one is in them */
+	wrong = wrong_sums(&updates);
 	tap_ok(!wrong && updates == sum.counted && inced == updates,
-	       "race, %s: the tables are the sums of the %llu updates that were acknowledged", what,
+	       "race, %s: the sums are those of the %llu updates that were acknowledged", what,
 	       (unsigned long long)updates);
 	if (grouped)
-		tap_ok(!sum.apart, "race, %s: those of a group are given the same sums for a step (%llu are not)",
+		tap_ok(!sum.apart, "race, %s: the workers of a group get the same sums for a step (%llu do not)",
 		       what, (unsigned long long)sum.apart);
 	else
 		tap_ok(!sum.back, "race, %s: versions and steps never go back (%llu did)", what,

@@ -88,7 +88,7 @@ static uint64_t digest(const uint8_t *payload)
 	return d;
 }
 
-/* Is it the sum of what the workers of the mask said?  Its header is kept, with a digest as session. */
+/* Is it the sum of the gradients in its mask?  Keeps its header, with a digest as session. */
 static void remember(struct player *p, const uint8_t *frame)
 {
 	struct ledger_gradient all[WORKERS];

@@ -133,7 +133,7 @@ static bool send_gradient(struct training *t, unsigned int w, uint32_t segment)
 		v[i] = i % 32 ? -sign : w ? 0 : sign;
 	}
 	return harness_packet(&harness, frame, frame_make(frame, &harness.g, &t->conf.worker[w], &h, v,
-						  4 * t->conf.payload), 1);
+							  4 * t->conf.payload), 1);
 }
 
 /* One round in which each sign flips with probability @p1000 / 1000. */

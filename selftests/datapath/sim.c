@@ -2,7 +2,7 @@
 #include <string.h>
 #include "sim.h"
 
-#define SCALES	7	/* by which the values of 2^n workers are smaller, so that no sum wraps */
+#define SCALES	7	/* values are shifted by n for up to 2^n workers, so that no sum wraps */
 
 static int32_t values[SCALES][SIM_VALUES + SAINA_ELEMS_MAX];
 
@@ -43,7 +43,7 @@ static int in_range(int exponent)
 	       exponent > SAINA_EXPONENT_MAX ? SAINA_EXPONENT_MAX : exponent;
 }
 
-/* One of a slot of several exponents, around @base; @h: random. */
+/* An exponent for a slot with several of them, around @base; @h: random. */
 static int mixed_exponent(int base, uint64_t h)
 {
 	static const int far[] = { 31, 32, 33, 200 };
@@ -60,7 +60,7 @@ static int mixed_exponent(int base, uint64_t h)
 }
 
 struct ledger_gradient sim_gradient(void *job, unsigned int worker, uint32_t round, uint32_t segment,
-			      int lie)
+				    int lie)
 {
 	struct sim_job *j = job;
 	uint64_t age = j->steady ? round >> 3 : round, slot, x, h;
@@ -77,11 +77,11 @@ struct ledger_gradient sim_gradient(void *job, unsigned int worker, uint32_t rou
 	h = rng_mix(x + 2);
 	if (dice >= 500) {
 		said.exponent = mixed_exponent(said.exponent, h);
-		/* most of their sums do not wrap, so that the ledger can judge them */
+		/* keep most of the sums from wrapping: the ledger cannot judge wrapped ones */
 		while (dice < 900 && 1u << scale < j->workers)
 			scale++;
 	}
-	/* in some slots a few say NaN, in a few rounds everybody does */
+	/* in some slots a few workers send NaN, in a few rounds all do */
 	if ((dice >= 960 && (h >> 48) % 4 == 0) || rng_mix(j->value_seed ^ round) % 100 == 0)
 		said.exponent = SAINA_EXPONENT_NAN;
 	said.v = values[scale] + (rng_mix(x) & (SIM_VALUES - 1));

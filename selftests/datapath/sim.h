@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A small world to make traces in: jobs (sim_jobs.h) whose workers (sim_workers.h) keep to
- * their window, retransmit, pull, catch up, straggle, die and come back, and a channel
- * (sim_channel.h) between them and the aggregator.  Everything follows from the seed.
+ * A simulator that makes traces: jobs (sim_jobs.h) whose workers (sim_workers.h) keep to their
+ * window, retransmit, pull, catch up, straggle, die and come back, and a channel (sim_channel.h)
+ * between them and the aggregator.  Everything follows from the seed.
  */
 #ifndef SAINA_SIM_H
 #define SAINA_SIM_H
@@ -12,23 +12,23 @@
 #include "oracle/recompute.h"
 #include "harness.h"
 
-#define SIM_SEGMENTS	256	/* largest number of a job here */
-#define SIM_JOBS	4	/* largest number at once */
-#define SIM_FLIGHT	2048	/* messages on their way */
-#define SIM_STALE	512	/* messages held back for a long time */
-#define SIM_VALUES	65536	/* values workers say, picked from a table */
+#define SIM_SEGMENTS	256	/* of a job, at most */
+#define SIM_JOBS	4	/* at once, at most */
+#define SIM_FLIGHT	2048	/* messages in flight */
+#define SIM_STALE	512	/* messages that are delayed for a long time */
+#define SIM_VALUES	65536	/* elements are taken from so many random values */
 
 /* Kinds of policies: those of enum saina_policy_mode, and two variants of them. */
 enum { SIM_FASTEST_TIMEOUT = SAINA_POLICY_CODED + 1, SIM_SFCD_DOWN, SIM_KINDS };
 
-/* A message on its way; its elements follow from its header. */
+/* A message in flight; its elements follow from its header. */
 struct message {
 	uint8_t job, worker, type, flags;
-	uint8_t lie;		/* carries the liar's second content */
+	uint8_t lie;		/* carries the second gradient of a worker that sends two */
 	int8_t exponent;
 	uint64_t session;
 	uint32_t round, segment;
-	uint64_t posted;		/* DOORBELL: segments */
+	uint64_t posted;	/* DOORBELL: segments */
 };
 
 struct sim_worker {
@@ -50,7 +50,7 @@ struct sim_job {
 	struct sim_worker worker[SAINA_WORKERS_MAX];
 	struct ledger ledger;
 	struct recompute recompute;
-	int liar;			/* worker that sends two contents for one gradient, -1: none */
+	int liar;			/* worker that sends two gradients for one segment, -1: none */
 	bool steady;			/* values change every eighth round only */
 	uint64_t value_seed;
 	uint64_t sessions;		/* the last one assigned */
@@ -64,7 +64,7 @@ struct sim {
 	struct sim_job job[SIM_JOBS];	/* conf.job is another number */
 	struct message flight[SIM_FLIGHT], stale[SIM_STALE];
 	unsigned int in_flight, in_stale;
-	unsigned int loss_up, loss_down, dup, delay;	/* permille */
+	unsigned int loss_up, loss_down, dup, delay;	/* probabilities, permille */
 	struct sim_job *paused;		/* at most one is not RUNNING */
 	unsigned int kind;		/* that most policies are of, 0: any */
 	uint64_t results[SIM_KINDS];	/* of rounds with policies of the kind */
@@ -74,16 +74,17 @@ struct sim {
 
 void sim_init(struct sim *w, struct harness *harness, uint64_t seed);
 
-/* The job with that number, NULL if there is none (any more). */
+/* The job with that number, NULL if there is none. */
 struct sim_job *sim_job_find(struct sim *w, unsigned int number);
 
 /*
- * What a worker says there, as ledger_value has it; @job: struct sim_job.  In half of the slots
- * all are at one exponent, in the others each has its own: mostly near, some far, a few NaN.
+ * The gradient of a worker in a segment, a ledger_value; @job: struct sim_job.  In half of the
+ * slots all workers have one exponent, in the others each has its own: mostly near, some far, a few
+ * NaN.
  */
 struct ledger_gradient sim_gradient(void *job, unsigned int worker, uint32_t round, uint32_t segment,
-			      int lie);
-/* Elements for messages whose elements nobody reads. */
+				    int lie);
+/* Elements for messages whose elements are ignored. */
 const int32_t *sim_unread_values(void);
 /* An exponent that no GRAD may have. */
 int8_t sim_bad_exponent(struct rng *r);

@@ -7,7 +7,7 @@
 
 static bool deliver_answer(struct sim *w, const uint8_t *message, uint64_t to);
 
-/* Delivers a COMPLETION as the RESULTs that say the same. */
+/* Delivers a COMPLETION as the RESULTs that it stands for. */
 static bool deliver_completion(struct sim *w, struct sim_job *j, const struct saina_hdr *h,
 		 const struct saina_doorbell *doorbell, uint64_t to)
 {

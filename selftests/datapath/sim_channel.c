@@ -17,7 +17,7 @@ bool sim_next(struct sim *w, struct message *m)
 	i = rng_below(&w->rng, w->in_flight);
 	*m = w->flight[i];
 	if (rng_chance(&w->rng, w->dup))
-		return true;		/* and it comes again */
+		return true;		/* it stays in flight: a duplicate will come */
 	w->flight[i] = w->flight[--w->in_flight];
 	if (rng_chance(&w->rng, w->delay)) {
 		i = w->in_stale < SIM_STALE ? w->in_stale++ : rng_below(&w->rng, SIM_STALE);
@@ -59,7 +59,7 @@ unsigned int sim_frame(struct sim *w, const struct message *m, uint8_t *frame)
 	struct saina_doorbell doorbell = { .posted = m->posted, .done = m->round };
 	const void *payload = sim_unread_values();
 
-	if (!j)		/* its job is gone, yet the message arrives */
+	if (!j)		/* the job is gone, but the message arrives */
 		return frame_make(frame, &w->harness->g, &(struct saina_binding){}, &h, NULL, 0);
 	if (m->type == SAINA_MSG_ASK)
 		return frame_make(frame, &w->harness->g, &j->conf.worker[m->worker], &h, &ask,

@@ -35,7 +35,7 @@ static void request_policy(struct sim *w, struct sim_job *j)
 		c->next_on = 1u << on[rng_below(r, 4)] | 1u << on[rng_below(r, 4)];
 }
 
-/* The policies of the job as published: recompute checks decisions against them. */
+/* Passes the published policies to recompute, which checks decisions against them. */
 static void note_policies(struct sim_job *j)
 {
 	const struct saina_job_conf *c = &j->conf;
@@ -46,7 +46,7 @@ static void note_policies(struct sim_job *j)
 	j->policies = c->next.seq ? c->next.seq : c->policy.seq;
 }
 
-/* A worker that joins, or joins again, begins in the round to come or the one before. */
+/* A worker that joins, or rejoins, begins in the next round or the one before. */
 static void worker_begin(struct sim *w, struct sim_job *j, unsigned int i)
 {
 	struct sim_worker *s = &j->worker[i];
@@ -105,7 +105,7 @@ int sim_job_create(struct sim *w, unsigned int i, unsigned int number, unsigned 
 	note_policies(j);
 	j->present = true;
 	ledger_init(&j->ledger, payload, c->segments, j->first_round, sim_gradient, j);
-	/* some or all workers take part by reference */
+	/* some or all workers use shared memory */
 	if (rng_chance(r, 400)) {
 		unsigned int share = rng_chance(r, 500) ? 1000 : 600;
 
@@ -133,7 +133,7 @@ void sim_jobs_remove(struct sim *w)
 			job_del(w, i);
 }
 
-/* Publishes a change: by a write into the snapshot or, now and then, as the agent does it. */
+/* Publishes a change: mostly by a write into the snapshot, now and then as the agent does. */
 static int publish(struct sim *w, struct sim_job *j)
 {
 	int err = rng_chance(&w->rng, 6) ? harness_job(w->harness, &j->conf, 0) :
@@ -150,10 +150,10 @@ static int death_or_birth(struct sim *w, struct sim_job *j)
 
 	if (c->active >> i & 1) {
 		if (!(c->active & (c->active - 1)))
-			return 0;	/* the last one lives */
+			return 0;	/* at least one worker stays alive */
 		c->active &= ~(1ull << i);
 		j->worker[i].alive = false;
-		/* seldom, because it waits for grace periods */
+		/* rarely: it waits for grace periods */
 		if (rng_chance(&w->rng, 50))
 			return harness_shm_set(w->harness, c->job, i, false);
 	} else {

@@ -2,14 +2,14 @@
 #include <string.h>
 #include "sim_policy.h"
 
-/* So long that no test takes it: only harness_advance_time() gets there. */
+/* Longer than any test takes: only harness_advance_time() gets there. */
 static void some_timeout(struct sim *w, struct saina_policy *p, unsigned int n)
 {
 	p->timeout_us = w->harness->tick_us * rng_range(&w->rng, 1, 4);
 	p->k_min = rng_range(&w->rng, 0, n);
 }
 
-/* Workers beside one that compute the same part, of @n workers; 0: no number of them divides @n. */
+/* How many more workers compute the same part, of @n workers; 0: no such number divides @n. */
 static unsigned int some_spread(struct rng *r, unsigned int n)
 {
 	unsigned int s = rng_range(r, 2, 8);
@@ -21,7 +21,7 @@ static unsigned int some_spread(struct rng *r, unsigned int n)
 }
 
 void sim_policy_draw(struct sim *w, struct sim_job *j, const struct saina_policy *before,
-		       struct saina_policy *p)
+		     struct saina_policy *p)
 {
 	struct saina_policy old = *before;
 	struct rng *r = &w->rng;
@@ -30,7 +30,7 @@ void sim_policy_draw(struct sim *w, struct sim_job *j, const struct saina_policy
 	memset(p, 0, sizeof(*p));
 	p->seq = ++j->policies;
 	p->late = rng_chance(r, 700) ? SAINA_LATE_RESIDUAL : SAINA_LATE_DROP;
-	/* now and then another kind, so that there are swaps from and to it */
+	/* now and then another kind, so that policies change from and to it */
 	if (!kind || rng_chance(r, 250))
 		kind = rng_range(r, SAINA_POLICY_BSP, SAINA_POLICY_CODED);
 	mode = kind == SIM_FASTEST_TIMEOUT ? SAINA_POLICY_FASTEST :
@@ -71,7 +71,7 @@ void sim_policy_draw(struct sim *w, struct sim_job *j, const struct saina_policy
 	}
 	if (kind == SIM_SFCD_DOWN || rng_chance(r, 400))
 		p->flags |= SAINA_POLICY_F_DOWN;
-	/* now and then the one before, with one or two parameters changed */
+	/* now and then the previous policy, with one or two parameters changed */
 	if (old.mode == SAINA_POLICY_SFCD && rng_chance(r, 500)) {
 		p->k = old.k;
 		p->k_min = old.k_min;

@@ -34,10 +34,10 @@ static void emit(struct sim *w, struct sim_job *j, unsigned int worker, int type
 	if (type == SAINA_MSG_GRAD)
 		m->exponent = sim_gradient(j, worker, s->round, segment, m->lie).exponent;
 	else
-		m->exponent = rng_below(&w->rng, 256);	/* nobody looks at it */
+		m->exponent = rng_below(&w->rng, 256);	/* ignored */
 }
 
-/* Writes a segment into the worker's array, now and then badly; false: it has none. */
+/* Writes a segment into the worker's input array, now and then a bad one; false: it has none. */
 static bool write_input(struct sim *w, struct sim_job *j, unsigned int worker, uint32_t segment)
 {
 	struct saina_input_head *in = harness_shm_input(w->harness, j->conf.job, worker, segment);
@@ -51,7 +51,7 @@ static bool write_input(struct sim *w, struct sim_job *j, unsigned int worker, u
 	in->segment = segment;
 	if (rng_chance(&w->rng, 10))
 		in->round += rng_chance(&w->rng, 500) ? 1 : -1;
-	/* what is said in the round of the stamp: a DOORBELL for that round makes it count */
+	/* the gradient of the round in the header tag: a DOORBELL for that round makes it count */
 	said = sim_gradient(j, worker, in->round, segment, 0);
 	in->exponent = said.exponent;
 	memcpy(in + 1, said.v, 4 * j->conf.payload);
@@ -73,7 +73,7 @@ static void emit_grad(struct sim *w, struct sim_job *j, unsigned int worker, uin
 {
 	struct message *last = w->in_flight ? &w->flight[w->in_flight - 1] : NULL;
 
-	/* now and then a DOORBELL of a worker that has no array */
+	/* now and then a DOORBELL of a worker without an input array */
 	if (!by_reference(w, j, worker, segment) && !rng_chance(&w->rng, 5)) {
 		emit(w, j, worker, SAINA_MSG_GRAD, segment, again);
 		return;
@@ -101,7 +101,7 @@ static void next_round(struct sim *w, struct sim_job *j, struct sim_worker *s, u
 		s->stall = rng_below(&w->rng, 8 * j->conf.segments + 8);
 }
 
-/* A worker's turn: sends what its window lets it, some of it again. */
+/* A worker sends what its window permits, and repeats some of it. */
 static void worker_send(struct sim *w, struct sim_job *j, unsigned int i)
 {
 	struct sim_worker *s = &j->worker[i];
@@ -116,7 +116,7 @@ static void worker_send(struct sim *w, struct sim_job *j, unsigned int i)
 	}
 	if (s->got_n == c->segments)
 		next_round(w, j, s, s->round + 1);
-	/* waits for a round that nobody completes any more: goes back to the one before */
+	/* nobody completes this round any more: back to the previous one */
 	if (++s->idle > 60 && sim_rt(j)->next_round > j->first_round)
 		next_round(w, j, s, sim_rt(j)->next_round - 1);
 	if (rng_chance(&w->rng, 5))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The door from XDP to the tc program of the same port (saina_tc_handoff): it is open only while
- * XDP is in front of it.  Else what claims to be a result would pass.
+ * The hand-over from XDP to the tc program of the same port (saina_tc_handoff) is open only while
+ * XDP is in front of tc.  Else a forged result would pass.
  */
 #include <bpf/bpf.h>
 #include <unistd.h>
@@ -11,13 +11,13 @@
 struct harness harness;
 bool agrees;
 
-static int door, detached, open_then;
+static int handoff, detached, open_then;
 
 static bool is_open(int ifindex)
 {
 	__u32 yes;
 
-	return !bpf_map_lookup_elem(door, &ifindex, &yes);
+	return !bpf_map_lookup_elem(handoff, &ifindex, &yes);
 }
 
 int __real_bpf_link_detach(int link);
@@ -52,18 +52,18 @@ int main(void)
 
 	harness_open(&harness);
 	port = harness.port[1];
-	door = harness_map(&harness, "saina_tc_handoff");
-	tap_ok(attach(SAINA_DP_NATIVE) && is_open(port), "door: open behind XDP");
+	handoff = harness_map(&harness, "saina_tc_handoff");
+	tap_ok(attach(SAINA_DP_NATIVE) && is_open(port), "tc handoff: open behind XDP");
 	tap_ok(attach(SAINA_DP_GENERIC) && detached == 1 && !open_then && is_open(port),
-	       "door: closed while XDP is attached in another way, then open again");
+	       "tc handoff: closed while XDP is attached in another way, then open again");
 	tap_ok(attach(SAINA_DP_TC) && detached == 1 && !open_then && !is_open(port),
-	       "door: closed before XDP goes and leaves the port to tc");
+	       "tc handoff: closed before XDP goes and leaves the port to tc");
 	ok = attach(SAINA_DP_NATIVE) && is_open(port);
 	tap_ok(ok && !saina_dp_detach(harness.dp, port) && detached == 1 && !open_then && !is_open(port),
-	       "door: closed before a port is given up");
+	       "tc handoff: closed before a port is given up");
 	ok = attach(SAINA_DP_NATIVE) && is_open(port);
 	harness_close(&harness);
-	tap_ok(ok && detached == 1 && !open_then, "door: closed before the data path ends");
-	close(door);
+	tap_ok(ok && detached == 1 && !open_then, "tc handoff: closed before the data path ends");
+	close(handoff);
 	return tap_done();
 }

@@ -292,7 +292,7 @@ static void test_checksums(void)
 	more(&j, SAINA_MSG_PULL, 0, 0, 1, 0, MESSAGE);
 	run_as(0x1234);
 	ok &= redirected() && frame_get16(harness.got + FRAME_UDP + 6) == pseudo(harness.got);
-	job_verdict(&j, ok, "tc: the UDP checksums of a super-packet are prepared for whoever cuts it up");
+	job_verdict(&j, ok, "tc: the UDP checksums of a super-packet are prepared for its segmentation");
 	begin(0);
 	grad(&j, 0, 0, 2, 5);
 	run_as(0x1234);

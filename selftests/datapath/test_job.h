@@ -35,7 +35,7 @@ static inline struct saina_policy policy_fastest(unsigned int k)
 }
 
 static inline struct saina_policy policy_sfcd(unsigned int k0, unsigned int s_th, unsigned int c_th,
-					   unsigned int stride)
+					      unsigned int stride)
 {
 	return (struct saina_policy){ .mode = SAINA_POLICY_SFCD, .late = SAINA_LATE_RESIDUAL,
 				      .k = k0, .k_min = 1, .s_th = s_th, .c_th = c_th,
@@ -82,7 +82,7 @@ static inline void job_set_active(struct job *j, uint64_t active)
 
 /* A running job of @workers, number 5 (or 6, the other one). */
 static inline struct job job_create(unsigned int number, unsigned int workers, unsigned int segments,
-				 struct saina_policy p)
+				    struct saina_policy p)
 {
 	static uint32_t generation;
 	struct job j = {};
@@ -134,16 +134,16 @@ static inline void send_frame(const uint8_t *f, unsigned int len, unsigned int i
 }
 
 static inline void send_grad_v(const struct job *j, unsigned int w, uint32_t round,
-			      uint32_t segment, const int32_t *v)
+			       uint32_t segment, const int32_t *v)
 {
 	uint8_t f[FRAME_MAX];
 
 	send_frame(f, job_frame(j, f, SAINA_MSG_GRAD, w, round, segment, v),
-		 j->conf.worker[w].ifindex);
+		   j->conf.worker[w].ifindex);
 }
 
 static inline void send_grad(const struct job *j, unsigned int w, uint32_t round, uint32_t segment,
-			    int32_t value)
+			     int32_t value)
 {
 	int32_t v[JOB_ELEMS];
 
@@ -153,7 +153,7 @@ static inline void send_grad(const struct job *j, unsigned int w, uint32_t round
 }
 
 static inline void send_grad_at(const struct job *j, unsigned int w, uint32_t round,
-			       uint32_t segment, int exponent, int32_t value)
+				uint32_t segment, int exponent, int32_t value)
 {
 	uint8_t f[FRAME_MAX];
 	int32_t v[JOB_ELEMS];
@@ -161,7 +161,7 @@ static inline void send_grad_at(const struct job *j, unsigned int w, uint32_t ro
 	for (int i = 0; i < JOB_ELEMS; i++)
 		v[i] = value;
 	send_frame(f, job_frame_at(j, f, SAINA_MSG_GRAD, w, round, segment, exponent, v),
-		 j->conf.worker[w].ifindex);
+		   j->conf.worker[w].ifindex);
 }
 
 static inline void send_pull(const struct job *j, unsigned int w, uint32_t round, uint32_t segment)
@@ -252,7 +252,7 @@ static inline struct saina_job_rt job_rt(const struct job *j)
 
 /* Table mode: @v has JOB_ELEMS elements; NULL: nobody reads them. */
 static inline void send_message_v(const struct job *j, int type, unsigned int w, uint32_t step,
-			     uint32_t segment, const int32_t *v)
+				  uint32_t segment, const int32_t *v)
 {
 	static const int32_t none[JOB_ELEMS];
 	uint8_t f[FRAME_MAX];
@@ -270,7 +270,7 @@ static inline void send_message_v(const struct job *j, int type, unsigned int w,
 }
 
 static inline void send_message(const struct job *j, int type, unsigned int w, uint32_t step,
-			   uint32_t segment, int32_t v)
+				uint32_t segment, int32_t v)
 {
 	int32_t value[JOB_ELEMS];
 

@@ -199,7 +199,7 @@ static bool packet(const uint8_t *f, unsigned int len, unsigned int ifindex)
 }
 
 /* Appends messages to the one in t.malformed: of the same worker, now and then of any. */
-static bool train(const struct message *first)
+static bool batch(const struct message *first)
 {
 	struct sim *w = &t.sim;
 	struct malformed *s = &t.malformed;
@@ -279,7 +279,7 @@ static bool step(void)
 			s->ifindex = 1;
 	}
 	if (opt.tc && s->len < HARNESS_SKB_MAX && sim_job_find(w, m.job) && rng_chance(&w->rng, 700))
-		return train(&m);
+		return batch(&m);
 	return packet(s->frame, s->len, s->ifindex);
 }
 

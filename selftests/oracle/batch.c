@@ -100,7 +100,7 @@ static void count_unsent(struct oracle *o, const struct oracle_out *one)
  * are in it; an answer to all displaces those.
  */
 static void batch_add(struct oracle *o, struct batch *t, unsigned int i, unsigned int n,
-		   const struct oracle_out *one)
+		      const struct oracle_out *one)
 {
 	enum kind kind = one->answer == SAINA_MSG_PROBE_REPLY ? PROBE :
 			 one->multicast ? ALL : PORT;

@@ -148,7 +148,7 @@ static bool is_counted_sum(struct ledger *l, const struct saina_hdr *h, const ui
 	return true;
 }
 
-/* Is the payload the sum of the gradients of the workers in the mask?  At most one of them sent two. */
+/* Is the payload the sum of the gradients in the mask?  At most one worker sent two. */
 static bool is_sum(struct ledger *l, const struct saina_hdr *h, const uint8_t *payload)
 {
 	struct ledger_gradient grad[SAINA_WORKERS_MAX], lie = {};
@@ -177,14 +177,14 @@ static bool first_result(struct ledger *l, struct ledger_entry *e, const struct 
 {
 	if (h->worker != 0xff || h->session)
 		return fail(l, h, "a multicast that names worker %u, session %llu", h->worker,
-			     (unsigned long long)h->session);
+			    (unsigned long long)h->session);
 	if (e->mask)
 		return fail(l, h, "a second result");
 	if (!h->mask)
 		return fail(l, h, "a result without contributors");
 	if (!is_sum(l, h, payload))
 		return fail(l, h, "not the sum of the workers in mask %llx, exponent %d",
-			     h->mask, h->exponent);
+			    h->mask, h->exponent);
 	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++) {
 		uint32_t *counted = &l->counted[h->segment][w];
 		uint32_t claimed = l->claimed[h->segment][w];
@@ -193,10 +193,10 @@ static bool first_result(struct ledger *l, struct ledger_entry *e, const struct 
 			continue;
 		if (*counted > h->round)
 			return fail(l, h, "worker %u was counted in round %u before", w,
-				     *counted - 1);
+				    *counted - 1);
 		if (claimed > *counted && claimed != h->round + 1)
 			return fail(l, h, "worker %u was answered that it counts in round %u", w,
-				     claimed - 1);
+				    claimed - 1);
 		*counted = h->round + 1;
 	}
 	e->mask = h->mask;
@@ -229,7 +229,7 @@ bool ledger_answer(struct ledger *l, const struct saina_hdr *h, const uint8_t *p
 		if (h->worker >= SAINA_WORKERS_MAX || h->segment >= l->segments)
 			return fail(l, h, "STALE to worker %u", h->worker);
 		return is_last(l, h) || fail(l, h, "worker %u is answered %u as its last + 1",
-					      h->worker, h->aux);
+					     h->worker, h->aux);
 	}
 	if (h->type != SAINA_MSG_RESULT)
 		return true;
@@ -237,7 +237,7 @@ bool ledger_answer(struct ledger *l, const struct saina_hdr *h, const uint8_t *p
 		return fail(l, h, "there is no such round or segment");
 	if (h->count != l->payload || h->contributors != __builtin_popcountll(h->mask))
 		return fail(l, h, "%u elements, %u contributors in mask %llx", h->count,
-			     h->contributors, h->mask);
+			    h->contributors, h->mask);
 	if (h->worker == 0xff)
 		return first_result(l, e, h, payload);
 
@@ -249,9 +249,9 @@ bool ledger_answer(struct ledger *l, const struct saina_hdr *h, const uint8_t *p
 	counted = e->mask >> h->worker & 1;
 	if (!!(h->flags & SAINA_F_RESEND) != counted || !!(h->flags & SAINA_F_LATE) == counted)
 		return fail(l, h, "flags %#x to worker %u of mask %llx", h->flags, h->worker,
-			     h->mask);
+			    h->mask);
 	return is_last(l, h) || fail(l, h, "worker %u is answered %u as its last + 1", h->worker,
-				      h->aux);
+				     h->aux);
 }
 
 bool ledger_has(struct ledger *l, uint32_t round, uint32_t segment)

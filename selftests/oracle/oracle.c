@@ -334,7 +334,7 @@ static void data_message(struct oracle *o, const uint8_t *frame, unsigned int le
 
 /* 1.1: in the name of a live worker, but not from its place. */
 static bool is_spoofed(struct oracle *o, const uint8_t *frame, unsigned int len,
-		    unsigned int ifindex, struct oracle_out *out)
+		       unsigned int ifindex, struct oracle_out *out)
 {
 	struct oracle_msg m = { .o = o, .out = out, .frame = frame };
 	struct saina_hdr hdr;
@@ -389,7 +389,7 @@ static bool lost_in(struct oracle *o, unsigned int ifindex)
 
 /* Section 1, tags and options: what is hidden behind them. */
 static void drop_odd_framing(struct oracle *o, const uint8_t *frame, unsigned int len,
-			struct oracle_out *out)
+			     struct oracle_out *out)
 {
 	const uint8_t *p = frame + 12;	/* at the ethertype, then at the IP header */
 	unsigned int tags = 0, ihl, src, dst;

@@ -25,7 +25,7 @@ enum oracle_verdict {
 
 struct oracle_slot {
 	struct saina_slot_meta meta;	/* csum is not modelled */
-	int32_t *sum;			/* OPEN, of floats: float32; DONE: as on the wire; OPEN, exponent NAN: anything */
+	int32_t *sum;			/* floats: float32 if OPEN, as on the wire if DONE */
 };
 
 /**

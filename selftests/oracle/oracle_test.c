@@ -64,7 +64,7 @@ static int32_t answer_elem(unsigned int i)
 
 /* Worker @w sends a message; @v is in every element. */
 static int send_msg_at(const struct saina_job_conf *c, int type, unsigned int w, uint32_t round,
-		  uint32_t segment, int exponent, int32_t v)
+		       uint32_t segment, int exponent, int32_t v)
 {
 	uint8_t f[FRAME_MAX];
 	int32_t payload[E];
@@ -83,7 +83,7 @@ static int send_msg_at(const struct saina_job_conf *c, int type, unsigned int w,
 }
 
 static int send_msg(const struct saina_job_conf *c, int type, unsigned int w, uint32_t round,
-	       uint32_t segment, int32_t v)
+		    uint32_t segment, int32_t v)
 {
 	return send_msg_at(c, type, w, round, segment, 7, v);
 }

@@ -23,7 +23,7 @@ static bool is_ending(const struct oracle_job *j)
 	       memcmp(target->group, have->group, sizeof(have->group));
 }
 
-/* Steps that all members of a group have finished; an empty group starts behind every step begun. */
+/* Steps that all members of a group have finished; an empty group starts after every step begun. */
 static uint32_t low_of(const struct oracle_job *j, unsigned int group)
 {
 	uint32_t low = 0;
@@ -299,7 +299,7 @@ static void answer_sum(struct oracle_msg *m, const struct oracle_ps_answer *a)
 	oracle_answer_sum(m, a, is_ps_entry(m, t) ? t : &nothing);
 }
 
-/* 11.9: the sums that the reader's group sees; NULL: no member has read them yet, send the current ones. */
+/* 11.9: the sums that the reader's group sees; NULL: none yet, answer with the current ones. */
 static const struct oracle_slot *group_view(struct oracle_msg *m, const struct oracle_ps_answer *a)
 {
 	struct oracle_slot *v = &m->j->view[m->segment][group_of(m->j, m->w)];

@@ -37,7 +37,7 @@ static void publish(struct oracle_msg *m, bool made)
 {
 	struct oracle_job *j = m->j;
 	struct oracle_output *b = &j->output[(m->round % SAINA_OUTPUT_ROUNDS) * j->conf.segments +
-					   m->segment];
+					     m->segment];
 
 	if (!made && b->tag >= m->round + 1ull)
 		return;
