@@ -45,7 +45,7 @@ int harness_shm_set(struct harness *r, unsigned int job, unsigned int w, bool th
 		oracle_input_set(&r->o, job, w, NULL);
 		unmap(&s->input[w], s->input_len);
 		unmap(&s->output, s->output_len);
-		err = saina_dp_unshare(r->dp, job, w);
+		err = saina_dp_shm_revoke(r->dp, job, w);
 		oracle_output_reset(&r->o, job);
 		/* map the new output array, which comes with any worker's input array */
 		for (w = 0; !err && w < SAINA_WORKERS_MAX; w++)
@@ -53,7 +53,7 @@ int harness_shm_set(struct harness *r, unsigned int job, unsigned int w, bool th
 				return harness_shm_set(r, job, w, true);
 		return err;
 	}
-	err = saina_dp_share(r->dp, job, w, fd, &number);
+	err = saina_dp_shm_grant(r->dp, job, w, fd, &number);
 	if (err)
 		return err;
 	if (!r->o.job[job].output)

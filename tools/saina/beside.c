@@ -72,7 +72,7 @@ void beside_jobs(struct saina_ctl *agent, struct saina_job_attrs *job, size_t n)
 			if (theirs[j].id == job[i].id &&
 			    theirs[j].generation == job[i].generation &&
 			    !strcmp(theirs[j].name, job[i].name))
-				saina_ctl_take(&job[i], &saina_job_class, job_live, &theirs[j]);
+				saina_ctl_copy_attrs(&job[i], &saina_job_class, job_live, &theirs[j]);
 	rpc_list_free(&list);
 }
 
@@ -88,6 +88,6 @@ void beside_workers(struct saina_ctl *agent, struct saina_worker_attrs *w, size_
 		for (size_t j = 0; j < list.n; j++)
 			if (theirs[j].job_id == w[i].job_id && theirs[j].id == w[i].id &&
 			    theirs[j].session == w[i].session)
-				saina_ctl_take(&w[i], &saina_worker_class, worker_live, &theirs[j]);
+				saina_ctl_copy_attrs(&w[i], &saina_worker_class, worker_live, &theirs[j]);
 	rpc_list_free(&list);
 }

@@ -138,7 +138,7 @@ static void lists(struct doc_state *s, const struct seen *seen)
 	    (seen->agent && rpc_list(seen->agent, SAINA_CMD_PORT_GET, NULL, NULL,
 				     &saina_port_class, &s->ports))) {
 		doc_say(DOC_FAIL, "control-plane", "restart sainad (its version must be the tool's)",
-			"%s answers, but not as it should: %s", saina_ctl_where(s->ctl),
+			"%s answers, but not as it should: %s", saina_ctl_peer(s->ctl),
 			saina_ctl_error(s->ctl));
 		return;
 	}
@@ -146,7 +146,7 @@ static void lists(struct doc_state *s, const struct seen *seen)
 		beside_jobs(seen->agent, s->jobs.v, s->jobs.n);
 	s->ctl_ok = true;
 	doc_say(DOC_OK, "control-plane", NULL, "%s%s: %zu jobs, %zu workers, %zu ports",
-		is_kernel(s->ctl) ? "saina.ko in the " : "sainad at ", saina_ctl_where(s->ctl),
+		is_kernel(s->ctl) ? "saina.ko in the " : "sainad at ", saina_ctl_peer(s->ctl),
 		s->jobs.n, s->workers.n, s->ports.n);
 }
 
@@ -159,7 +159,7 @@ void doc_plane(struct doc_state *s)
 	seen.agent = rpc_try_agent(s->t, &seen.error);
 	if (seen.agent) {
 		seen.plane = plane_of(seen.agent);
-		snprintf(seen.where, sizeof(seen.where), "%s", saina_ctl_where(seen.agent));
+		snprintf(seen.where, sizeof(seen.where), "%s", saina_ctl_peer(seen.agent));
 	}
 	if (access(MODULE, F_OK))
 		module_absent(&seen);
