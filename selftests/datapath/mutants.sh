@@ -41,7 +41,7 @@ kmod_tests() {
 		[ -n "$1" ] || "$B/selftests/xdp_float_test" "${objects[@]}" || return 1
 		return 0
 	fi
-	for t in trace_test table_test; do
+	for t in trace_test ps_test; do
 		# shellcheck disable=SC2086
 		SAINA_BPF_OBJECT=${objects[0]} "$B/selftests/$t" --module --packets 20000 --episode 2000 $hook ||
 			{ echo "# by $t"; return 1; }
@@ -50,8 +50,8 @@ kmod_tests() {
 
 # tests HOOK: TAP of the first program that fails with $work/saina_HOOK.bpf.o; 0 if none does.
 tests() {
-	local t list=(groups_test 'numbers_test --rounds 200' hostile_test defects_test sfcd_parity_test 'table_test --packets 60000' 'trace_test --packets 300000'
-		'trace_test --packets 600000 --policy timeout' race_test race_table_test)
+	local t list=(groups_test 'numbers_test --rounds 200' hostile_test defects_test sfcd_parity_test 'ps_test --packets 60000' 'trace_test --packets 300000'
+		'trace_test --packets 600000 --policy timeout' race_test race_ps_test)
 	if [ "$1" = tc ]; then
 		# It lies beside the other, which is as it was.
 		cp "$B/saina_xdp$([ $variant = map ] || echo _kmod).bpf.o" "$work/saina_xdp.bpf.o" || return 1
@@ -61,7 +61,7 @@ tests() {
 		return
 	fi
 	if [ "$1" = tc ]; then
-		list=(tc_test 'numbers_test --tc --rounds 200' 'hostile_test --tc' 'trace_test --tc --packets 300000' 'table_test --tc --packets 60000')
+		list=(tc_test 'numbers_test --tc --rounds 200' 'hostile_test --tc' 'trace_test --tc --packets 300000' 'ps_test --tc --packets 60000')
 	fi
 	for t in "${list[@]}"; do
 		# shellcheck disable=SC2086
