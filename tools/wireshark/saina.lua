@@ -43,8 +43,8 @@ local TYPES = {
 	[20] = { "HEARTBEAT", "worker", "none", "heartbeat", { 0x04, "report" } },
 	[21] = { "STATUS", "aggregator", "status" },
 	[22] = { "LEAVE", "worker", "none" },
-	[23] = { "DOORBELL", "worker", "doorbell", "again" },
-	[24] = { "COMPLETION", "aggregator", "doorbell" },
+	[23] = { "DOORBELL", "worker", "bell", "again" },
+	[24] = { "COMPLETION", "aggregator", "bell" },
 }
 
 -- elem = { name, bytes of one, accessor of one }
@@ -133,9 +133,9 @@ local INSTEAD = {
 local TO_ALL = { aux = { "timeout_us", 4, "dec", "Time-out of the policy (us), 0: none" } }
 
 local BODIES = {
-	doorbell = {
-		{ "doorbell.posted", 8, "segments", "Rung for: the gradient is in shared memory" },
-		{ "doorbell.done", 8, "segments", "Done: the result is there" },
+	bell = {
+		{ "bell.rung", 8, "segments", "Rung for: the gradient is in shared memory" },
+		{ "bell.done", 8, "segments", "Done: the result is there" },
 	},
 	ask = {
 		{ "ask.time", 8, "hex", "Time of the asker, echoed" },
