@@ -25,7 +25,7 @@ static char found[512], fix[512];
 
 /* --- in place of the doctor and the kernel ------------------------------------------- */
 
-void doc_say(enum doc_verdict v, const char *check, const char *remedy, const char *fmt, ...)
+void doc_report(enum doc_verdict v, const char *check, const char *remedy, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -48,7 +48,7 @@ const char *doc_fix(const char *fmt, ...)
 	return text;
 }
 
-bool doc_read(const char *path, char *text, size_t size)
+bool doc_read_line(const char *path, char *text, size_t size)
 {
 	assert_string_equal(path, "/proc/sys/net/core/rmem_max");
 	snprintf(text, size, "%d", rmem_max);

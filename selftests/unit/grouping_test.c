@@ -49,7 +49,7 @@ static bool seen(struct grouping *g, const double *own, double interval_us)
 		steps[w] = floor(interval_us / slowest[g->group[w]]);
 		late[w] = own[w] - first[g->group[w]];
 	}
-	return grouping_seen(g, interval_us, steps, late);
+	return grouping_measure(g, interval_us, steps, late);
 }
 
 /* Looks until nothing changes; how many changes that were, 99: it does not end. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A controller of a job: the loop is in control.c, what it does by policy in control_k.c, control_groups.c. */
+/* A controller of a job: the loop is in controller.c, what it does by policy in controller_k.c, controller_groups.c. */
 #ifndef SAINA_CONTROLLER_H
 #define SAINA_CONTROLLER_H
 
@@ -8,7 +8,7 @@
 #include "tool.h"
 
 /**
- * struct control - a controller of a job, and what it saw when it last thought
+ * struct controller - a controller of a job, and what it saw when it last thought
  * @ctl: the control plane
  * @noise: gradient noise scale in gradients of one worker
  * @most: groups that there may be at most, 0: as many as workers
@@ -26,7 +26,7 @@
  *	@groups.looks: one after the other that found the same stragglers
  *	@groups.stragglers: found at the last look
  */
-struct control {
+struct controller {
 	struct saina_ctl *ctl;
 	double noise;
 	unsigned int most;
@@ -44,7 +44,7 @@ struct control {
 	} groups;
 };
 
-static inline double control_seconds(void)
+static inline double monotonic_seconds(void)
 {
 	struct timespec t;
 
@@ -52,21 +52,21 @@ static inline double control_seconds(void)
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
-static inline bool control_is_alive(const struct saina_worker_attrs *w)
+static inline bool worker_is_alive(const struct saina_worker_attrs *w)
 {
 	return w->state == SAINA_WORKER_STATE_ALIVE || w->state == SAINA_WORKER_STATE_SLOW;
 }
 
 /* JOB_SET of job @id: @k (0: none), and whether there is a controller.  The exit status. */
-int control_tell(struct saina_ctl *ctl, __u16 id, unsigned int k, bool there);
+int controller_set(struct saina_ctl *ctl, __u16 id, unsigned int k, bool there);
 
 /*
  * Look once at a running job with this policy and its @n workers @w, and set what is better, if
  * anything is.  The exit status, 0: go on.
  */
-int control_k(struct control *c, const struct saina_job_attrs *job,
-	      const struct saina_worker_attrs *w, size_t n);
-int control_groups(struct control *c, const struct saina_job_attrs *job,
-		   const struct saina_worker_attrs *w, size_t n);
+int controller_k(struct controller *c, const struct saina_job_attrs *job,
+		 const struct saina_worker_attrs *w, size_t n);
+int controller_groups(struct controller *c, const struct saina_job_attrs *job,
+		      const struct saina_worker_attrs *w, size_t n);
 
 #endif /* SAINA_CONTROLLER_H */

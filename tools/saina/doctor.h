@@ -16,15 +16,15 @@ enum doc_verdict {
 };
 
 /**
- * doc_say() - the outcome of one check
+ * doc_report() - the outcome of one check
  * @check: short name, the same in every outcome of the check
  * @fix: what to do, one sentence or command; NULL if nothing
  * @fmt: what was found
  */
-void doc_say(enum doc_verdict v, const char *check, const char *fix, const char *fmt, ...)
+void doc_report(enum doc_verdict v, const char *check, const char *fix, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 /* After the last check: how many there were of each outcome.  Returns the exit status. */
-int doc_end(void);
+int doc_finish(void);
 /* A fix made of parts; static storage, good until the next call. */
 const char *doc_fix(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
@@ -40,9 +40,9 @@ struct doc_driver {
 #define DOC_XDP_REDIRECT	0x02
 #define DOC_XDP_NDO_XMIT	0x04	/* frames can be redirected to it */
 
-void doc_driver_read(const struct link *l, struct doc_driver *d);
+void doc_read_driver(const struct link *l, struct doc_driver *d);
 /* Offload setting by a legacy ethtool command: 1, 0, or a negative errno. */
-int doc_offload(const char *ifname, unsigned int cmd);
+int doc_read_offload(const char *ifname, unsigned int cmd);
 
 /* Handler threads of the ovs-vswitchd of that database; -1: no such process. */
 int doc_ovs_handlers(const char *socket, int *pid);
@@ -61,7 +61,7 @@ struct doc_state {
 };
 
 void doc_host(struct doc_state *s);
-void doc_plane(struct doc_state *s);
+void doc_backend(struct doc_state *s);
 void doc_bridge(struct doc_state *s);
 void doc_worker(__be32 to);
 /* Receive buffers, of the host and of a worker. */
@@ -74,10 +74,10 @@ unsigned long doc_buffers_need(const struct saina_job_attrs *job, bool xdp);
 void doc_firewall_host(void);
 void doc_firewall_worker(const struct link *l);
 /* Has this process that capability, CAP_*? */
-bool doc_capable(unsigned int cap);
+bool doc_has_cap(unsigned int cap);
 /* First line of a file, without its end; false if it cannot be read. */
-bool doc_read(const char *path, char *text, size_t size);
+bool doc_read_line(const char *path, char *text, size_t size);
 /* What a command prints, at most @size - 1 bytes; its exit status, -1: it could not run. */
-int doc_output(const char *command, char *text, size_t size);
+int doc_run(const char *command, char *text, size_t size);
 
 #endif /* SAINA_DOCTOR_H */

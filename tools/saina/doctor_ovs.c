@@ -9,7 +9,7 @@
 
 /* Does the command line of @pid speak of database @path (or of none, if that
  * is where ovs-vswitchd looks by itself)? */
-static bool serves(int pid, const char *path)
+static bool serves_database(int pid, const char *path)
 {
 	char file[64], cmd[4096];
 	bool any = false, hit = false;
@@ -34,7 +34,7 @@ static bool serves(int pid, const char *path)
 				!strcmp(path, "/var/run/openvswitch/db.sock")));
 }
 
-static int handler_threads(int pid)
+static int count_handlers(int pid)
 {
 	char path[64], comm[32];
 	struct dirent *e;
@@ -49,7 +49,7 @@ static int handler_threads(int pid)
 		char file[600];
 
 		snprintf(file, sizeof(file), "%s/%s/comm", path, e->d_name);
-		if (e->d_name[0] != '.' && doc_read(file, comm, sizeof(comm)) &&
+		if (e->d_name[0] != '.' && doc_read_line(file, comm, sizeof(comm)) &&
 		    !strncmp(comm, "handler", 7))
 			n++;
 	}
@@ -70,11 +70,11 @@ int doc_ovs_handlers(const char *path, int *pid)
 		int p = atoi(e->d_name);
 
 		snprintf(file, sizeof(file), "/proc/%s/comm", e->d_name);
-		if (p <= 0 || !doc_read(file, comm, sizeof(comm)) || strcmp(comm, "ovs-vswitchd") ||
-		    !serves(p, path))
+		if (p <= 0 || !doc_read_line(file, comm, sizeof(comm)) || strcmp(comm, "ovs-vswitchd") ||
+		    !serves_database(p, path))
 			continue;
 		/* its monitor process has the same name and no threads */
-		n = handler_threads(p);
+		n = count_handlers(p);
 		if (n >= best) {
 			best = n;
 			*pid = p;

@@ -34,7 +34,7 @@ struct grouping {
 double grouping_slowdown(unsigned int g, unsigned int m, double d);
 
 /**
- * grouping_seen() - a worker's own time for a step, from what groups show of it
+ * grouping_measure() - a worker's own time for a step, from what groups show of it
  * @g: out: step_us of all live workers
  * @interval_us: that all this was seen in
  * @steps: by worker: that it has finished
@@ -44,8 +44,8 @@ double grouping_slowdown(unsigned int g, unsigned int m, double d);
  *
  * Return: false if somebody has made too few steps to say anything
  */
-bool grouping_seen(struct grouping *g, double interval_us, const double *steps,
-		   const double *late_us);
+bool grouping_measure(struct grouping *g, double interval_us, const double *steps,
+		      const double *late_us);
 
 /**
  * grouping_choose() - the best groups

@@ -16,7 +16,7 @@
 #include "monitor.h"
 #include "tool.h"
 
-#define READ_MOST 4096 /* events before a look: as many as are kept during a dump */
+#define EVENTS_MAX 4096 /* events before a look: as many as are kept during a dump */
 
 /* @heard: there was a ROUND event, so @next is known
  * @due: @event is the newest one, and nobody has looked yet
@@ -24,7 +24,7 @@
  * @skipped: rounds without a look, which no line has told of yet
  * @n, @us: arrivals at the last look, and the sum of their lateness
  */
-struct seen {
+struct job_arrivals {
 	bool heard, due;
 	__u32 next;
 	__u64 skipped;
@@ -33,15 +33,15 @@ struct seen {
 };
 
 /* @which: the job that was asked for; without a name or number: all */
-struct watch {
+struct arrivals_monitor {
 	struct saina_ctl *ctl;
 	struct saina_worker_attrs which;
-	struct seen job[SAINA_JOBS_MAX];
-	size_t answers;
-	struct saina_worker_attrs answer[SAINA_WORKERS_MAX];
+	struct job_arrivals job[SAINA_JOBS_MAX];
+	size_t n_workers;
+	struct saina_worker_attrs worker[SAINA_WORKERS_MAX];
 };
 
-static bool is_wanted(const struct watch *m, const struct saina_event_attrs *ev)
+static bool is_wanted(const struct arrivals_monitor *m, const struct saina_event_attrs *ev)
 {
 	if (SAINA_HAS(&m->which, SAINA_A_WORKER_JOB_ID))
 		return ev->job_id == m->which.job_id;
@@ -50,12 +50,12 @@ static bool is_wanted(const struct watch *m, const struct saina_event_attrs *ev)
 	return true;
 }
 
-static int event_take(const struct nlmsghdr *nlh, void *arg)
+static int on_event(const struct nlmsghdr *nlh, void *arg)
 {
 	const struct genlmsghdr *g = mnl_nlmsg_get_payload(nlh);
 	struct saina_event_attrs ev;
-	struct watch *m = arg;
-	struct seen *job;
+	struct arrivals_monitor *m = arg;
+	struct job_arrivals *job;
 
 	if (g->cmd != SAINA_CMD_EVENT)
 		return 0;
@@ -79,7 +79,7 @@ static int event_take(const struct nlmsghdr *nlh, void *arg)
 	return 0;
 }
 
-static void line_print(const struct seen *job, const struct saina_worker_attrs *w, __u64 n, __u64 us)
+static void print_line(const struct job_arrivals *job, const struct saina_worker_attrs *w, __u64 n, __u64 us)
 {
 	const struct saina_event_attrs *ev = &job->event;
 
@@ -98,7 +98,7 @@ static void line_print(const struct seen *job, const struct saina_worker_attrs *
 }
 
 /* Takes over what @w has; prints what is new if that is wanted.  True: something is. */
-static bool worker_take(struct seen *job, const struct saina_worker_attrs *w, bool print)
+static bool update_worker(struct job_arrivals *job, const struct saina_worker_attrs *w, bool print)
 {
 	__u64 n = w->arrivals, us = w->arrival_us, old_n, old_us;
 	bool anew;
@@ -115,49 +115,49 @@ static bool worker_take(struct seen *job, const struct saina_worker_attrs *w, bo
 		old_n = old_us = 0;
 	if (n == old_n || !print)
 		return false;
-	line_print(job, w, n - old_n, us - old_us);
+	print_line(job, w, n - old_n, us - old_us);
 	return true;
 }
 
-static void answer_take(void *arg, const void *obj)
+static void collect_worker(void *arg, const void *obj)
 {
-	struct watch *m = arg;
+	struct arrivals_monitor *m = arg;
 
-	if (m->answers < ARRAY_SIZE(m->answer))
-		memcpy(&m->answer[m->answers++], obj, sizeof(m->answer[0]));
+	if (m->n_workers < ARRAY_SIZE(m->worker))
+		memcpy(&m->worker[m->n_workers++], obj, sizeof(m->worker[0]));
 }
 
-static void look(struct watch *m, __u16 id)
+static void sample_job(struct arrivals_monitor *m, __u16 id)
 {
 	struct saina_worker_attrs of = { .job_id = id };
-	struct seen *job = &m->job[id];
+	struct job_arrivals *job = &m->job[id];
 	bool printed = false;
 
 	job->due = false;
-	m->answers = 0;
+	m->n_workers = 0;
 	SAINA_SET(&of, SAINA_A_WORKER_JOB_ID);
 	/* It went meanwhile, or changed while it was being read: the next event is another chance.
-	 * Of an end of the connection event_read() tells. */
-	if (rpc_quiet(m->ctl, SAINA_CMD_WORKER_GET, true, &saina_worker_class, &of, &saina_worker_class,
-		      answer_take, m))
+	 * Of an end of the connection read_events() tells. */
+	if (rpc_call_quiet(m->ctl, SAINA_CMD_WORKER_GET, true, &saina_worker_class, &of, &saina_worker_class,
+			   collect_worker, m))
 		return;
 	job->skipped += job->event.round - job->next;
 	job->next = job->event.round + 1;
-	for (size_t i = 0; i < m->answers; i++)
-		if (m->answer[i].job_id == id)
-			printed |= worker_take(job, &m->answer[i], true);
+	for (size_t i = 0; i < m->n_workers; i++)
+		if (m->worker[i].job_id == id)
+			printed |= update_worker(job, &m->worker[i], true);
 	if (printed)
 		job->skipped = 0;
 }
 
 /* Waits a while for events, and reads those that are there; 0, or what ended it. */
-static int event_read(struct watch *m)
+static int read_events(struct arrivals_monitor *m)
 {
 	int ret;
 
-	for (int i = 0; i < READ_MOST && !monitor_stopped(); i++) {
+	for (int i = 0; i < EVENTS_MAX && !monitor_stopped(); i++) {
 		/* a finite wait: a signal may come just before it begins */
-		ret = saina_ctl_next(m->ctl, i ? 0 : 500, event_take, m);
+		ret = saina_ctl_next(m->ctl, i ? 0 : 500, on_event, m);
 		if (ret == -ETIMEDOUT || ret == -EINTR)
 			return 0;
 		if (ret)
@@ -169,7 +169,7 @@ static int event_read(struct watch *m)
 }
 
 /* What had come before is not told. */
-static int begin(struct watch *m)
+static int read_baseline(struct arrivals_monitor *m)
 {
 	const struct saina_worker_attrs *w;
 	struct rpc_list list;
@@ -184,12 +184,12 @@ static int begin(struct watch *m)
 	w = list.v;
 	for (size_t i = 0; !ret && i < list.n; i++)
 		if (w[i].job_id < SAINA_JOBS_MAX)
-			worker_take(&m->job[w[i].job_id], &w[i], false);
+			update_worker(&m->job[w[i].job_id], &w[i], false);
 	rpc_list_free(&list);
 	return ret;
 }
 
-static int watch(const struct tool *t, struct watch *m)
+static int run_monitor(const struct tool *t, struct arrivals_monitor *m)
 {
 	int ret;
 
@@ -198,16 +198,16 @@ static int watch(const struct tool *t, struct watch *m)
 	if (!m->ctl)
 		return EXIT_FAILURE;
 	monitor_catch_signals();
-	ret = begin(m);
+	ret = read_baseline(m);
 	if (ret)
 		goto out;
 	out_stream(t->mode);
 	fprintf(stderr, "saina: monitoring (Ctrl-C ends it)\n");
 	while (!ret && !monitor_stopped() && !ferror(stdout)) {
-		ret = event_read(m);
+		ret = read_events(m);
 		for (unsigned int id = 0; !ret && id < SAINA_JOBS_MAX; id++)
 			if (m->job[id].due)
-				look(m, id);
+				sample_job(m, id);
 	}
 	ret = out_end() || !monitor_stopped() ? EXIT_FAILURE : 0;
 out:
@@ -217,7 +217,7 @@ out:
 
 int monitor_arrivals(const struct tool *t, struct args *a)
 {
-	struct watch *m = calloc(1, sizeof(*m));
+	struct arrivals_monitor *m = calloc(1, sizeof(*m));
 	int ret = 0;
 
 	if (!m) {
@@ -228,7 +228,7 @@ int monitor_arrivals(const struct tool *t, struct args *a)
 		ret = parse_job(a, args_next(a), &m->which.has, SAINA_A_WORKER_JOB_ID,
 				SAINA_A_WORKER_JOB_NAME, &m->which.job_id, m->which.job_name);
 	ret = ret ?: args_done(a);
-	ret = ret ?: watch(t, m);
+	ret = ret ?: run_monitor(t, m);
 	free(m);
 	return ret;
 }

@@ -28,7 +28,7 @@ const char *worker_state_name(unsigned int state)
 	return worker_state_words[state - SAINA_WORKER_STATE_ALIVE];
 }
 
-const char *plane_name(unsigned int plane)
+const char *backend_name(unsigned int plane)
 {
 	return plane == SAINA_PLANE_KERNEL ? "kernel" : "agent";
 }

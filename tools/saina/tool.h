@@ -38,7 +38,7 @@ int tool_slot(const struct tool *t, struct args *a);
 int tool_stats(const struct tool *t, struct args *a);
 int tool_limits(const struct tool *t, struct args *a);
 int tool_policy(const struct tool *t, struct args *a);
-/* control.c */
+/* controller.c */
 int policy_control(const struct tool *t, struct args *a);
 
 int tool_monitor(const struct tool *t, struct args *a);
@@ -53,8 +53,8 @@ struct saina_ctl *rpc_open(const struct tool *t);
  * the data path's, which is the agent's. */
 struct saina_ctl *rpc_open_agent(const struct tool *t);
 /* The same sentence, for whoever wants it otherwise: NULL and *error. */
-struct saina_ctl *rpc_try_agent(const struct tool *t, const char **error);
-struct saina_ctl *rpc_try(const struct tool *t, const char **error);
+struct saina_ctl *rpc_open_agent_quiet(const struct tool *t, const char **error);
+struct saina_ctl *rpc_open_quiet(const struct tool *t, const char **error);
 
 /**
  * rpc_call() - request with one object, replies of another class
@@ -68,9 +68,9 @@ int rpc_call(struct saina_ctl *ctl, int cmd, bool dump,
 	     const struct saina_attr_class *c, void (*each)(void *arg, const void *obj), void *arg);
 
 /* The same, and nothing is printed: returns 0 or a negative errno. */
-int rpc_quiet(struct saina_ctl *ctl, int cmd, bool dump,
-	      const struct saina_attr_class *rc, const void *req,
-	      const struct saina_attr_class *c, void (*each)(void *arg, const void *obj), void *arg);
+int rpc_call_quiet(struct saina_ctl *ctl, int cmd, bool dump,
+		   const struct saina_attr_class *rc, const void *req,
+		   const struct saina_attr_class *c, void (*each)(void *arg, const void *obj), void *arg);
 
 /* A growing array of objects, and rpc_call() into one: a dump, or the one asked for. */
 struct rpc_list {
@@ -86,22 +86,22 @@ int rpc_list(struct saina_ctl *ctl, int cmd, const struct saina_attr_class *rc, 
 void rpc_list_free(struct rpc_list *list);
 bool is_kernel(const struct saina_ctl *ctl);
 /* enum saina_plane: who has the jobs that @ctl speaks of; 0: it does not say. */
-int plane_of(struct saina_ctl *ctl);
+int backend_of(struct saina_ctl *ctl);
 
-/* ---- beside.c: the agent where the kernel has the jobs ---- */
+/* ---- agent_view.c: the agent where the kernel has the jobs ---- */
 /* NULL: @ctl is not the kernel, or there is no agent that serves it. */
-struct saina_ctl *beside_open(const struct tool *t, const struct saina_ctl *ctl);
+struct saina_ctl *agent_view_open(const struct tool *t, const struct saina_ctl *ctl);
 /* How many elements a message of a new job has, if that is not asked for: as many as fit
  * the ports of the agent. */
-void beside_payload(struct saina_ctl *agent, struct saina_job_attrs *req);
+void agent_view_payload(struct saina_ctl *agent, struct saina_job_attrs *req);
 /* Fills in what the kernel does not know; @agent may be NULL. */
-void beside_jobs(struct saina_ctl *agent, struct saina_job_attrs *job, size_t n);
-void beside_workers(struct saina_ctl *agent, struct saina_worker_attrs *w, size_t n);
+void agent_view_jobs(struct saina_ctl *agent, struct saina_job_attrs *job, size_t n);
+void agent_view_workers(struct saina_ctl *agent, struct saina_worker_attrs *w, size_t n);
 
 /* ---- names of things ---- */
 const char *job_state_name(unsigned int state);
 const char *worker_state_name(unsigned int state);
-const char *plane_name(unsigned int plane);
+const char *backend_name(unsigned int plane);
 /* As people write it, until the next call. */
 const char *policy_name(const struct saina_policy_attrs *a);
 extern const char *const job_state_words[], *const worker_state_words[];

@@ -3,7 +3,7 @@
 #ifndef SAINA_TOP_H
 #define SAINA_TOP_H
 
-#include "slow.h"
+#include "bottleneck.h"
 
 #define HISTORY 60 /* samples kept */
 
@@ -30,7 +30,7 @@ struct top_worker {
 struct top_job {
 	bool there, known;
 	struct saina_job_attrs attrs;
-	struct slow slow;
+	struct bottleneck bottleneck;
 	struct top_worker *worker;	/* SAINA_WORKERS_MAX */
 	__u32 generation, round_before;
 	double rounds, goodput, flips;
