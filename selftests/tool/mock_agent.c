@@ -230,7 +230,7 @@ void mock_stop(struct mock_agent *m)
 
 void mock_send(int fd, const struct nlmsghdr *nlh)
 {
-	/* the tool may be gone already: that is its affair */
+	/* the tool may have exited already */
 	send(fd, nlh, nlh->nlmsg_len, MSG_NOSIGNAL);
 }
 

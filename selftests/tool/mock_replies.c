@@ -198,7 +198,7 @@ struct nlmsghdr *mock_reply(char *buf, const struct nlmsghdr *req, int cmd, int 
 		if (answers[j].cmd != cmd || i >= answers[j].n)
 			continue;
 		if (req && (req->nlmsg_flags & NLM_F_DUMP) != NLM_F_DUMP && i)
-			return NULL;	/* one was asked for */
+			return NULL;	/* not a dump: one object only */
 		nlh = mock_msg(buf, req, cmd);
 		answers[j].fill(nlh, i);
 		return nlh;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Command lines of saina, good and bad: what is asked of the control plane,
- * what the tool says, how it ends.  The control plane is a test double.
+ * Command lines of saina, valid and invalid: the requests to the control plane (a mock), the
+ * messages, the exit status.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,8 +23,8 @@ static const struct {
 	  "JOB_NEW ID=255 NAME=d ELEMENTS=16 WORKERS=1 PAYLOAD=352 POOL=4096 RING=64 "
 	  "ELEM_TYPE=1 EXPONENT=4294967192 POLICY={ MODE=2 LATE=2 K=6 } TOKEN=s3cret HEARTBEAT_MS=10 "
 	  "DEAD_MS=60000" },
-	{ "job add d e 1 w 1 pay 64 poo 1", NULL },	/* e: elements or exponent */
-	{ "job add d el 1 w 1 pay 64 poo 2 t bfloat16", NULL },	/* t: type or token */
+	{ "job add d e 1 w 1 pay 64 poo 1", NULL },	/* ambiguous: elements or exponent */
+	{ "job add d el 1 w 1 pay 64 poo 2 t bfloat16", NULL },	/* ambiguous: type or token */
 	{ "job add d el 1 w 1 pay 64 poo 2 ty bfloat16 ex 110",
 	  "JOB_NEW NAME=d ELEMENTS=1 WORKERS=1 PAYLOAD=64 POOL=2 ELEM_TYPE=3 EXPONENT=110" },
 	{ "job add d elements 1 workers 1 token ''",
@@ -71,7 +71,7 @@ static const struct {
 	{ "slot show 4 older-than 100",
 	  "WORKER_GET dump JOB_ID=4; SLOT_GET dump JOB_ID=4" },
 	{ "slot show older-than 0.5", "JOB_GET dump" },
-	{ "s", "JOB_GET dump" },	/* the first object with an s */
+	{ "s", "JOB_GET dump" },	/* the first object that begins with an s */
 	{ "stats", "STATS_GET dump" },
 	{ "stats show all", "STATS_GET dump" },
 	{ "stats show global", "STATS_GET dump" },
@@ -81,7 +81,7 @@ static const struct {
 	{ "limits set jobs 4 memory 2G memory-job 64m",
 	  "LIMITS_SET JOBS=4 MEMORY_JOB=67108864 MEMORY=2147483648" },
 	{ "limits set memory-job 1048576", "LIMITS_SET MEMORY_JOB=1048576" },
-	/* nothing to ask */
+	/* no requests */
 	{ "-h", "" },
 	{ "--help", "" },
 	{ "help", "" },
@@ -94,7 +94,7 @@ static const struct {
 
 static const struct {
 	const char *line;
-	const char *says;	/* all of stderr, without the line's end */
+	const char *says;	/* all of stderr, without its newline */
 } bad[] = {
 	{ "frob", "saina: \"frob\" is no object; allowed: job, worker, port, policy, slot, stats, limits, monitor, top, doctor" },
 	{ "jobs", "saina: \"jobs\" is no object; allowed: job, worker, port, policy, slot, stats, limits, monitor, top, doctor" },
@@ -210,7 +210,7 @@ static const struct {
 struct refusal {
 	int err;
 	const char *text;
-	unsigned int attr;	/* of JOB: in the request, or missing from it */
+	unsigned int attr;	/* guilty attribute of JOB, present in the request or missing */
 };
 
 static void refuse(int fd, const struct nlmsghdr *req, void *arg)

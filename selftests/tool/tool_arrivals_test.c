@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina monitor arrivals, against a control plane that sends ROUND events and whose workers'
- * arrivals grow.  Events are sent before the answer of a dump ends, so that all of them wait
- * when the tool has it.
+ * saina monitor arrivals, against a mock that sends ROUND events and growing arrival counters. It
+ * sends events before the end of a dump, so that all of them are pending when the dump is done.
  */
 #include <errno.h>
 #include <signal.h>
@@ -16,7 +15,7 @@
 #include "lib/tap.h"
 #include "tool/mock_agent.h"
 
-/* What answer number @dump says: of a worker, and of the rounds that end before it is over. */
+/* A part of the reply to dump number @dump: counters of a worker, or an event. */
 struct reply_step {
 	int dump, job, worker;	/* worker -1: an event; -2: the answer is a refusal */
 	unsigned int n, us, last_us;	/* of an event: type, round, b */
@@ -90,7 +89,7 @@ static void answer(int fd, const struct nlmsghdr *req, void *arg)
 		mock_ack(fd, req, NULL);
 }
 
-/* The text without its first word, which is the time of day. */
+/* Removes the first word of each line, the time of day. */
 static void strip_times(char *at)
 {
 	char *to = at;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The client's decoder and transport, from the inside: every object, then
- * replies that a buggy or hostile control plane might send.  Built with the
- * address and undefined-behaviour sanitizers; the sources are included whole.
+ * The client's decoder and transport: every object, then replies of a buggy or hostile control
+ * plane. The sources are included, and built with the address and undefined-behaviour sanitizers.
  *
- *   tool_decode_test [SEED [ROUNDS]]
+ * 	tool_decode_test [SEED [ROUNDS]]
  */
 #include <linux/ethtool_netlink.h>
 
-/* The kernel has no family of ours (without saina.ko), but it has others: the
- * client, told another name, must find that, its groups, and understand its
- * refusals. */
+/*
+ * Without saina.ko the kernel has no family "saina". With another name the client must find that
+ * family and its multicast groups, and understand its refusals.
+ */
 #include "linux/saina.h"
 #undef SAINA_FAMILY_NAME
 #undef SAINA_MCGRP_EVENTS
@@ -61,7 +61,7 @@ static void test_tables(void)
 	}
 }
 
-/* Every third one, to the last, as mock_replies.c has them. */
+/* Every third counter, as in mock_replies.c. */
 static bool has_mock_counters(const struct saina_stats_attrs *s)
 {
 	for (__u64 j = 0; j < SAINA_C_N; j++)
@@ -130,7 +130,7 @@ static void test_objects(void)
 	       "decode: a long string is cut, a control character replaced, an unknown attribute ignored");
 }
 
-/* Some of the attributes, with any content that can travel. */
+/* Fills some of the attributes with any content that a message can carry. */
 static void fill_random(struct rng *r, const struct saina_attr_class *c, void *attrs)
 {
 	__u64 *has = attrs;
@@ -149,7 +149,7 @@ static void fill_random(struct rng *r, const struct saina_attr_class *c, void *a
 		for (unsigned int j = 0; j < f->size; j++)
 			to[j] = f->kind == SAINA_ATTR_STRING ? (char)rng_range(r, 33, 126) :
 							       (char)rng_u64(r);
-		/* what is behind the end of a string does not travel */
+		/* bytes behind the end of a string are not sent */
 		if (f->kind == SAINA_ATTR_STRING) {
 			unsigned int end = rng_below(r, f->size);
 
@@ -178,7 +178,7 @@ static void test_round_trip(struct rng *r)
 	tap_ok(ok, "decode: 2000 random objects are the same after encoding and decoding");
 }
 
-/* Of each set, with random attributes on both sides. */
+/* Random attributes of each set on both sides. */
 static void test_take(struct rng *r)
 {
 	bool ok = true;
@@ -206,7 +206,7 @@ static void test_take(struct rng *r)
 	tap_ok(ok, "decode: the attributes asked for are taken from one object into another, the others are as before");
 }
 
-/* Does damage to @n bytes; may change the length, up to @max. */
+/* Damages @n bytes; may change the length, up to @max. */
 static size_t damage(struct rng *r, unsigned char *p, size_t n, size_t max)
 {
 	static const __u16 lengths[] = { 0, 1, 3, 4, 5, 0x7fff, 0x8000, 0xfffb, 0xffff };
@@ -234,7 +234,7 @@ static size_t damage(struct rng *r, unsigned char *p, size_t n, size_t max)
 			while (n < max && rng_chance(r, 900))
 				p[n++] = rng_u64(r);
 			break;
-		case 5:	/* a piece again */
+		case 5:	/* copy a piece */
 			if (n > 8) {
 				size_t from = rng_below(r, n - 8), to = rng_below(r, n - 8);
 
@@ -279,7 +279,7 @@ static void fuzz_decode(struct rng *r, int rounds)
 		if (!nlh)
 			continue;
 		n = damage(r, (void *)buf, nlh->nlmsg_len, 1024);
-		/* a heap block of just this size, so that one byte too far is seen */
+		/* a heap block of this size, so that the sanitizer sees a read behind it */
 		exact = calloc(1, NLMSG_ALIGN(n) ?: 1);
 		memcpy(exact, buf, n);
 		nlh = (void *)exact;
@@ -300,7 +300,7 @@ static void fuzz_decode(struct rng *r, int rounds)
 	       rounds);
 }
 
-/* A client whose peer is the test itself. */
+/* A client connected to the test. */
 static struct saina_ctl *open_client(int *peer)
 {
 	struct saina_ctl *ctl = calloc(1, sizeof(*ctl));
@@ -347,7 +347,7 @@ static void fuzz_transport(struct rng *r, int rounds)
 					damage(r, (void *)buf, nlh->nlmsg_len, 2048), 0);
 		}
 		if (rng_chance(r, 500)) {
-			/* a refusal, damaged behind its sequence number as a rule */
+			/* a refusal, mostly damaged behind its sequence number */
 			int tmp[2];
 
 			if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, tmp))
@@ -399,7 +399,7 @@ static void test_transport(void)
 	ret = saina_ctl_call(ctl, req, count_cb, &n);
 	tap_ok(!ret && n == 2, "calls: several messages in one datagram are read");
 
-	/* an answer to a call that was given up is not taken for ours */
+	/* replies to an earlier call that timed out are skipped */
 	req = saina_ctl_msg(ctl, SAINA_CMD_JOB_GET, 1);
 	req->nlmsg_seq--;
 	mock_refuse(peer, req, 2, "old", 0, 0, 0);
@@ -408,7 +408,7 @@ static void test_transport(void)
 	ret = saina_ctl_call(ctl, req, count_cb, &n);
 	tap_ok(!ret, "calls: answers to earlier calls are skipped");
 
-	/* notifications that come in between wait for saina_ctl_next() */
+	/* notifications during a call are queued for saina_ctl_next() */
 	n = 0;
 	req = saina_ctl_msg(ctl, SAINA_CMD_JOB_GET, 0);
 	nlh = mock_reply(buf, NULL, SAINA_CMD_EVENT, 0);
@@ -419,7 +419,7 @@ static void test_transport(void)
 	       "calls: notifications that arrive during a call are kept");
 	tap_ok(saina_ctl_next(ctl, 0, count_cb, &n) == -ETIMEDOUT, "calls: waiting without a notification gives -ETIMEDOUT");
 
-	/* the agent's calls to saina.ko wait no longer than it can afford */
+	/* calls end after the time-out that was set */
 	{
 		long before = now_ms();
 
@@ -431,7 +431,7 @@ static void test_transport(void)
 		       "calls: without an answer a call ends when its patience does");
 	}
 
-	/* sentences longer than any place for them, an offset behind the request */
+	/* a sentence longer than the buffer, an offset behind the request */
 	{
 		char text[600];
 
@@ -446,7 +446,7 @@ static void test_transport(void)
 		       "calls: a refusal of 599 characters is cut, its impossible offset ignored");
 	}
 
-	/* an interrupted dump is not given out as whole */
+	/* an interrupted dump is an error */
 	req = saina_ctl_msg(ctl, SAINA_CMD_JOB_GET, 1);
 	nlh = mock_reply(buf, req, SAINA_CMD_JOB_GET, 0);
 	nlh->nlmsg_flags |= NLM_F_DUMP_INTR;
@@ -484,12 +484,12 @@ static void test_kernel(void)
 		tap_ok(false, "kernel: a generic netlink family is found: %s", error);
 	if (ret)
 		return;
-	/* the command has the number of one about jobs, the attribute that of their name */
+	/* the numbers are those of a command about jobs and of the attribute of their name */
 	_Static_assert((int)ETHTOOL_MSG_LINKINFO_GET == SAINA_CMD_JOB_SET &&
 		       (int)ETHTOOL_A_HEADER_DEV_NAME == SAINA_A_JOB_NAME, "the same numbers");
 	req = saina_ctl_msg(ctl, ETHTOOL_MSG_LINKINFO_GET, 0);
 	ret = saina_ctl_call(ctl, req, count_message, &n);
-	/* the kernel says which attribute is missing, or (before 6.1) has a sentence */
+	/* the kernel names the missing attribute or, before 6.1, sends a sentence */
 	tap_ok(ret == -EINVAL && !n && strstr(saina_ctl_error(ctl), "missing"),
 	       "kernel: a missing attribute is reported: %s, %s", saina_ctl_error(ctl),
 	       saina_ctl_error_attr(ctl) ?: "none");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The whole tool (built with sanitizers) against a control plane that sends
- * damaged answers: it may complain, it must not crash.
+ * The whole tool, built with sanitizers, against a mock that sends damaged replies: errors are
+ * allowed, crashes are not.
  *
- *   tool_hostile_test [SEED [RUNS]]
+ * 	tool_hostile_test [SEED [RUNS]]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static void send_damaged(int fd, const struct nlmsghdr *req, void *arg)
 		size_t n = nlh->nlmsg_len;
 
 		for (unsigned int j = rng_below(&rng, 6); j; j--) {
-			/* behind the header as a rule, else nothing gets through */
+			/* mostly behind the header, or all replies would be dropped */
 			unsigned int from = rng_chance(&rng, 900) ? 20 : 0;
 
 			buf[from + rng_below(&rng, n - from)] = rng_u64(&rng);
@@ -69,7 +69,7 @@ int main(int argc, char **argv)
 		mock_reset(&mock, send_damaged, NULL);
 		rc = mock_run(&mock, bin, line, out, sizeof(out), err, sizeof(err));
 		failed += rc == 1;
-		/* a failure is a sentence of the tool, not of a sanitizer */
+		/* an error must be a message of the tool, not of a sanitizer */
 		if (rc > 1 || (rc == 1 && strncmp(err, "saina: ", 7)) || strstr(err, "runtime error")) {
 			if (!bad++)
 				printf("# saina %s: exit %d\n%s", line, rc, err);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What is shown: text, -j and -p of the same made-up system must say the same,
- * and be what was sent.  monitor too, and how it ends.
+ * Output of the show commands and of monitor: text, -j and -p of the same objects must agree with
+ * each other and with what was sent.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -17,8 +17,7 @@ static char text[1 << 16], compact[1 << 16], pretty[1 << 16], err[1 << 16];
 static struct mock_agent mock;
 static const char *bin;
 
-/* In JSON for programs, not in text: numbers that text gives another form, or
- * that are there as a name already. */
+/* Members that only JSON has, or that text shows in another form. */
 static bool is_json_only(const char *key)
 {
 	static const char *const keys[] = { "job_id", "ifindex", "memory", "memory_used",
@@ -35,8 +34,7 @@ static bool is_json_only(const char *key)
 	return false;
 }
 
-/* Every string and number of the JSON is in the text; returns how many were
- * looked at, or -1. */
+/* Checks that every string and number of the JSON is in the text. Returns their number, or -1. */
 static int check_text_has(const char *key, json_t *j)
 {
 	char want[64];
@@ -55,7 +53,7 @@ static int check_text_has(const char *key, json_t *j)
 		}
 		return n;
 	case JSON_ARRAY:
-		/* sets of workers are ranges in text: compared as a whole elsewhere */
+		/* sets of workers are ranges in text; the expected words below have them */
 		json_array_foreach(j, i, v) {
 			m = json_is_object(v) ? check_text_has(key, v) : 0;
 			if (m < 0)
@@ -121,8 +119,7 @@ static void check_formats(const char *what, const char *const *pieces)
 	json_decref(p);
 }
 
-/* Compared word for word, so that a change of what people and programs read
- * is seen. */
+/* Exact output, so that every change of it is noticed. */
 static const char *const job_pieces[] = {
 	"17: digits: running round 1234 k 3 workers 8 active 0-3,5-6 open-slots 29\n",
 	"    policy sfcd:k0=1,kmin=1,sth=0.5,cth=5,stride=32 seq 9, asked for; in force sfcd:k0=2,kmin=1,sth=0.25,cth=k,stride=32 seq 6\n",

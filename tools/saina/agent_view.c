@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The agent beside the kernel: where saina.ko has the jobs, what the data path says
- * of them is the agent's to tell.  Both together give what the agent alone gives
- * where it is the control plane.
+ * Attributes that only the agent knows, added to jobs and workers read from saina.ko: rounds, slots
+ * and counters are in the maps of the data path, which the agent owns.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +24,7 @@ struct saina_ctl *agent_view_open(const struct tool *t, const struct saina_ctl *
 	return NULL;
 }
 
-/* What only the data path knows. */
+/* Attributes that come from the data path. */
 static const __u64 job_datapath_attrs =
 	1ull << SAINA_A_JOB_ROUND | 1ull << SAINA_A_JOB_K | 1ull << SAINA_A_JOB_POLICY_SEQ_ACTIVE |
 	1ull << SAINA_A_JOB_POLICY_ACTIVE | 1ull << SAINA_A_JOB_SFCD_CONVERGED |

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Words of the command line.
+ * Parses the command line.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -78,7 +78,7 @@ bool args_number(const char *word, uint64_t min, uint64_t max, uint64_t *value)
 	unsigned long long v;
 	char *end;
 
-	/* strtoull() takes blanks and signs, and 010 for eight */
+	/* strtoull() accepts blanks and signs, and octal numbers */
 	if (*word < '0' || *word > '9')
 		return false;
 	errno = 0;
@@ -114,7 +114,7 @@ static void store_number(const struct key *k, void *obj, uint64_t v)
 	}
 }
 
-/* A decimal fraction; strtod() would also take "nan", "inf" and blanks. */
+/* A decimal fraction, without the "nan", "inf" and blanks that strtod() accepts. */
 static bool parse_fraction(const char *word, const char *suffix, double max, double *value)
 {
 	char *end;
@@ -264,7 +264,7 @@ static void list_keys(char *text, size_t size, const struct key *keys, size_t n,
 
 int args_keys(struct args *a, const struct key *keys, size_t n, void *obj, uint64_t *has)
 {
-	uint64_t given = 0;	/* by index */
+	uint64_t given = 0;	/* one bit per index of @keys */
 	const char *word, *value;
 	char names[512];
 	int ret;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Why a job is slow: the slots that are open know who is not in them, and the counters
- * whose gradient completed a sum, which is who came last of those that were waited for.
+ * Why a job is slow. Open slots say which workers are missing now; counters say which worker's
+ * gradient completed a sum, hence who is usually the last.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "bottleneck.h"
 
-#define WAIT_MIN_US 100000 /* less than this nobody is said to wait */
-#define SUMS_MIN	100    /* fewer than this say nothing of who is last */
+#define WAIT_MIN_US 100000 /* shorter waits are not reported */
+#define SUMS_MIN	100    /* samples needed to say who is usually the last */
 
 void bottleneck_add_worker(struct bottleneck *s, const struct saina_worker_attrs *worker)
 {
@@ -94,8 +94,9 @@ static void format_missing(const struct bottleneck *s, char *text, size_t size)
 			len += snprintf(text + len, size - len, "%s%d", i++ ? "," : "", w);
 }
 
-/* A worker that is not in the sum and is at a later round: the sum is of elements that it has not
- * started, or it has joined again since the round began.  Or -1.
+/*
+ * Finds a worker that is missing in the sum although it is at a later round: it starts fewer
+ * elements than the others, or joined again since the round began. -1: there is none.
  */
 static int find_ahead(const struct bottleneck *s)
 {
@@ -115,7 +116,7 @@ bool bottleneck_text(const struct bottleneck *s, unsigned int workers, char *tex
 		if (s->completed[w] > s->completed[last])
 			last = w;
 	if (s->oldest_us < WAIT_MIN_US) {
-		/* one of equals is last in its share of them */
+		/* among equals each is the last in 1/workers of the sums */
 		if (s->total < SUMS_MIN || workers < 2 || bottleneck_share(s, last) * workers < 1.5)
 			return false;
 		snprintf(text, size, "worker %d was the last that %.0f %% of the sums waited for", last,

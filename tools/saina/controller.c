@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina policy control - a controller of jobs with policy external or grouped.  Anybody can write
- * another one: JOB_SET with k-set, or with a policy, and controller so that an event tells when it
- * is gone.
+ * saina policy control - a controller of jobs with policy external or grouped.
+ *
+ * Other programs can do the same: send JOB_SET with k-set, or with a policy, and with controller,
+ * so that an event reports the end of the controller.
  */
 #include <errno.h>
 #include <signal.h>
@@ -30,12 +31,12 @@ static int run_policy(struct controller *c, const struct saina_job_attrs *job,
 	case SAINA_POLICY_GROUPED:
 		return job->state == SAINA_JOB_RUNNING ? controller_groups(c, job, w, n) : 0;
 	}
-	fprintf(stderr, "saina: the policy of job %s is %s, which leaves nothing to a controller: `saina job set %s policy external:k0=%u' or `... grouped:g=1' first\n",
+	fprintf(stderr, "saina: job %s has policy %s, which needs no controller: `saina job set %s policy external:k0=%u' or `... grouped:g=1' first\n",
 		job->name, policy_name(&job->policy), job->name, job->workers);
 	return EXIT_FAILURE;
 }
 
-/* Are the options for the policy of @job?  The exit status. */
+/* Refuses options that do not fit the policy of @job. Returns the exit status. */
 static int check_options(const struct controller *c, const struct saina_job_attrs *job)
 {
 	bool grouped = job->policy.mode == SAINA_POLICY_GROUPED;
@@ -47,7 +48,7 @@ static int check_options(const struct controller *c, const struct saina_job_attr
 	return EXIT_FAILURE;
 }
 
-/* Looks once.  The exit status, 0: go on. */
+/* Reads the job once and lets the policy's controller act. Returns the exit status, 0 to go on. */
 static int poll_job(const struct tool *t, struct controller *c, const struct saina_job_attrs *which)
 {
 	struct saina_worker_attrs of = { .job_id = which->id };
@@ -135,7 +136,7 @@ int policy_control(const struct tool *t, struct args *a)
 	sigaction(SIGINT, &sa, NULL);
 	c = calloc(1, sizeof(*c));
 	if (!c) {
-		fprintf(stderr, "saina: no memory\n");
+		fprintf(stderr, "saina: out of memory\n");
 		return EXIT_FAILURE;
 	}
 	c->noise = noise;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina policy control of a job with policy grouped: chooses the groups (grouping.h) by how
- * long each worker takes for its steps.
+ * saina policy control of a job with policy grouped: chooses the groups (grouping.h) by the step
+ * time of each worker.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "grouping.h"
 #include "tool.h"
 
-#define AGREEMENTS_MIN 3	/* looks that must find the same before groups change */
+#define AGREEMENTS_MIN 3	/* equal measurements needed before groups change */
 
 static int set_groups(struct saina_ctl *ctl, const struct saina_job_attrs *job, const struct grouping *g)
 {
@@ -43,7 +43,7 @@ static void print_choice(const struct saina_job_attrs *job, const struct groupin
 	out_close();
 }
 
-/* The difference to what was seen before; false: it says nothing (yet). */
+/* Computes step times since the last measurement; false if it is too early or not comparable. */
 static bool measure(struct grouping *g, struct controller *c, const struct saina_job_attrs *job,
 		    const struct saina_worker_attrs *w, size_t n)
 {
@@ -83,7 +83,7 @@ int controller_groups(struct controller *c, const struct saina_job_attrs *job,
 	bool changes;
 	int ret;
 
-	/* the groups asked for are not in force yet: nothing that is seen is of them */
+	/* the requested groups are not in force yet, so nothing was measured with them */
 	if (SAINA_HAS(job, SAINA_A_JOB_POLICY_NEXT) || job->policy_seq_active != job->policy_seq) {
 		c->t = 0;
 		return 0;
@@ -95,7 +95,7 @@ int controller_groups(struct controller *c, const struct saina_job_attrs *job,
 	if (!measure(&g, c, job, w, n))
 		return 0;
 	changes = grouping_choose(&g, &slowdown, &stragglers);
-	/* a busy host makes now this worker slow, now that one */
+	/* on a busy host single measurements name random stragglers */
 	c->groups.looks = stragglers == c->groups.stragglers ? c->groups.looks + 1 : 1;
 	c->groups.stragglers = stragglers;
 	if (!changes || c->groups.looks < AGREEMENTS_MIN)

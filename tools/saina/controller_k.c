@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina policy control of a job with policy external: chooses k (dbw.h) by when the gradients
- * of each worker come.
+ * saina policy control of a job with policy external: chooses k (dbw.h) by the arrival times of
+ * each worker's gradients.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 #include "controller.h"
 #include "dbw.h"
 
-#define ROUNDS_MIN 20 /* fewer than this say nothing */
-#define TRIAL_INTERVAL 20 /* trials take one part in so many of the time */
+#define ROUNDS_MIN     20 /* rounds needed for a measurement */
+#define TRIAL_INTERVAL 20 /* trials take at most 1/TRIAL_INTERVAL of the time */
 
 int controller_set(struct saina_ctl *ctl, __u16 id, unsigned int k, bool there)
 {
@@ -23,7 +23,7 @@ int controller_set(struct saina_ctl *ctl, __u16 id, unsigned int k, bool there)
 	return rpc_call(ctl, SAINA_CMD_JOB_SET, false, &saina_job_class, &req, NULL, NULL, NULL);
 }
 
-/* Also as data, so that others can check the choice. */
+/* Printed as JSON too, so that tests can check the choice. */
 static void print_choice(const struct dbw *d, const struct saina_job_attrs *job, unsigned int best, bool trial)
 {
 	out_open(NULL);
@@ -38,7 +38,7 @@ static void print_choice(const struct dbw *d, const struct saina_job_attrs *job,
 	out_close();
 }
 
-/* The difference to what was seen before, into @d: false if it is too small to say anything. */
+/* Computes the difference to the last measurement in @d; false if it has too few rounds. */
 static bool measure(struct dbw *d, struct controller *c, const struct saina_job_attrs *job,
 		    const struct saina_worker_attrs *w, size_t n)
 {
@@ -65,7 +65,7 @@ static bool measure(struct dbw *d, struct controller *c, const struct saina_job_
 	return same;
 }
 
-/* Do workers leave out rounds? */
+/* Do workers skip rounds? */
 static bool skips_rounds(const struct dbw *d)
 {
 	double n = 0;

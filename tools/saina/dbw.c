@@ -3,10 +3,10 @@
 
 #include "dbw.h"
 
-#define BUCKET_STEPS  32	/* in which a bucket is gone through */
-#define GAIN_MIN 1.05	/* by less k is not changed */
+#define BUCKET_STEPS 32	/* integration steps per bucket */
+#define GAIN_MIN     1.05	/* minimum gain in speed for another k */
 
-/* Share of the gradients of worker @w that are there @t microseconds after the first. */
+/* Share of the gradients of worker @w that have arrived @t microseconds after the first one. */
 static double arrived_share(const struct dbw *d, unsigned int w, double t)
 {
 	double n = 0, all = 0;
@@ -19,11 +19,11 @@ static double arrived_share(const struct dbw *d, unsigned int w, double t)
 		if (b && t < to)
 			n -= d->late[w][b] * (t > from ? (to - t) / (to - from) : 1);
 	}
-	/* what never came is there when the round is over */
+	/* gradients that never came count as arrived at the end of the round */
 	return t >= d->round_us ? 1 : n / (all > d->rounds ? all : d->rounds);
 }
 
-/* How many are there at @t?  p[n]: the probability of n (Poisson-binomial). */
+/* p[n]: probability that n gradients have arrived at @t (Poisson-binomial distribution). */
 static void count_distribution(const struct dbw *d, double t, double *p)
 {
 	memset(p, 0, (d->workers + 1) * sizeof(*p));
@@ -38,8 +38,8 @@ static void count_distribution(const struct dbw *d, double t, double *p)
 }
 
 /*
- * late[k]: mean time from the first gradient to the k-th, microseconds: the integral over
- * time of the probability that fewer than k are there.
+ * late[k]: mean time from the first gradient to the k-th, microseconds. It is the integral over
+ * time of the probability that fewer than k have arrived.
  */
 static void mean_lateness(const struct dbw *d, double *late)
 {
@@ -62,10 +62,10 @@ static void mean_lateness(const struct dbw *d, double *late)
 	}
 }
 
-/* @late: of mean_lateness() */
+/* @late: result of mean_lateness() */
 static double predict_round_us(const struct dbw *d, const double *late, unsigned int k)
 {
-	/* what a round takes until its first gradient is there, and after its last */
+	/* the part of a round before its first gradient and after its last */
 	double rest = d->round_us - late[d->k];
 
 	return (rest > 0 ? rest : 0) + late[k];
@@ -85,7 +85,7 @@ unsigned int dbw_choose(const struct dbw *d)
 	unsigned int best = d->k;
 
 	mean_lateness(d, late);
-	/* progress of training in a microsecond */
+	/* training progress per microsecond */
 	for (unsigned int k = 1; k <= d->workers; k++)
 		speed[k] = k / (k + d->noise) / (predict_round_us(d, late, k) + 1);
 	most = GAIN_MIN * speed[d->k];

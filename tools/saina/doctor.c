@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina doctor - checks a host, or a worker's container, and says what is
- * wrong and how to mend it.
+ * saina doctor - checks a host, or a worker's container, and prints what is wrong and how to fix
+ * it.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 #define CONFIG_FILE "/etc/saina/sainad.conf"
 
-/* What the agent's configuration says, or would by default. */
+/* Reads the agent's configuration, or its defaults. */
 static void read_config(struct doc_state *s, const char *file)
 {
 	const char *v;
@@ -29,7 +29,7 @@ static void read_config(struct doc_state *s, const char *file)
 	config_init(&c);
 	if (config_read_file(&c, s->config) != CONFIG_TRUE) {
 		if (config_error_line(&c))
-			doc_report(DOC_FAIL, "config", doc_fix("mend it; sainad -c %s --check-config says whether it is right", s->config),
+			doc_report(DOC_FAIL, "config", doc_fix("fix it; sainad -c %s --check-config says whether it is right", s->config),
 				   "%s:%d: %s", s->config, config_error_line(&c), config_error_text(&c));
 		else
 			doc_report(DOC_FAIL, "config", "name a file that can be read",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina doctor: who has the jobs, saina.ko or sainad, and why.
+ * saina doctor: checks which backend has the jobs, saina.ko or sainad, and why.
  */
 #include <glob.h>
 #include <limits.h>
@@ -14,15 +14,15 @@
 
 #define MODULE "/sys/module/saina"
 
-/* The agent, if one answers. */
+/* The agent, if it answers. */
 struct agent_state {
 	struct saina_ctl *ctl;
-	int backend;		/* enum saina_plane, 0: does not say */
-	const char *error;	/* why there is none */
+	int backend;		/* enum saina_plane, 0: unknown */
+	const char *error;	/* why it does not answer */
 	char where[PATH_MAX];
 };
 
-/* Where distributions and DKMS put modules that are not the kernel's own. */
+/* Looks where distributions and DKMS install modules that are not the kernel's own. */
 static bool module_installed(const char *release, char *other, size_t size)
 {
 	char pattern[PATH_MAX], *slash;
@@ -43,7 +43,7 @@ static bool module_installed(const char *release, char *other, size_t size)
 	return here;
 }
 
-/* Not loaded: is it there, and for this kernel? */
+/* The module is not loaded: is it installed, and for this kernel? */
 static void report_module_absent(const struct agent_state *agent)
 {
 	char text[128] = "", other[64];
@@ -71,7 +71,7 @@ static void report_module_absent(const struct agent_state *agent)
 		doc_report(DOC_OK, "module", NULL, "saina.ko is not loaded: sainad is the control plane");
 }
 
-/* Says by doing whether programs can use the module; the agent itself tries. */
+/* Lets the agent try to load the program that uses the module. */
 static void check_program(const struct doc_state *s)
 {
 	char self[PATH_MAX / 2], command[PATH_MAX], text[2048], *line;
@@ -170,7 +170,7 @@ void doc_backend(struct doc_state *s)
 			   "start sainad; then run saina doctor again: it sees more", "%s", error);
 		return;
 	}
-	/* the kernel's jobs are something to look at also where no agent runs */
+	/* without an agent the kernel's jobs can still be checked */
 	if (!agent.ctl)
 		doc_report(DOC_WARN, "agent",
 			   "start sainad: without it nobody can join and no port is attached", "%s",

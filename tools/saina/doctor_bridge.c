@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina doctor: the bridge, its ports, and whether they fit the jobs.
+ * saina doctor: checks the bridge and its ports, and whether they fit the jobs.
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -13,9 +13,9 @@
 #include "doctor.h"
 #include "net/ovsdb.h"
 
-#define ANSWER_MS 3000	/* of OVSDB */
+#define ANSWER_MS 3000	/* time for OVSDB to answer */
 
-/* IPv4, UDP and SAINA headers of a message, to which the payload is added */
+/* IPv4, UDP and SAINA headers of a message, in front of its payload */
 #define HEADERS (20 + 8 + (unsigned int)sizeof(struct saina_hdr))
 
 static unsigned int max_payload(const struct doc_state *s)
@@ -41,7 +41,7 @@ static const struct saina_port_attrs *find_agent_port(const struct doc_state *s,
 	return NULL;
 }
 
-/* Before 6.3 the kernel does not tell: these have it in 6.1. */
+/* Before 6.3 the kernel does not report XDP support; these drivers have it in 6.1. */
 static bool driver_has_xdp(const char *driver)
 {
 	static const char *const drivers[] = {
@@ -97,7 +97,7 @@ static void check_port_hook(const struct doc_state *s, const struct link *l,
 	}
 }
 
-/* Only what XDP redirects needs something at the other end. */
+/* Only XDP redirects need support at the other end. */
 static void check_port_peer(const struct doc_state *s, const struct link *l, const struct doc_driver *d)
 {
 	const struct saina_port_attrs *p = find_agent_port(s, l->ifindex);
@@ -180,7 +180,7 @@ static bool uses_relay(const struct doc_state *s)
 		if (w[i].relay)
 			return true;
 	}
-	/* larger messages are more than one fragment and cannot be cloned */
+	/* larger messages have several fragments, which cannot be cloned */
 	return max_payload(s) > SAINA_ELEMS_LINEAR_MAX;
 }
 
@@ -233,7 +233,7 @@ static void check_ovs_port(void *arg, const struct ovsdb_interface *i)
 	const struct link *l = links_by_name(walk->links, i->name);
 
 	if (!strcmp(i->name, walk->s->bridge))
-		return;	/* its own internal port */
+		return;	/* the bridge's internal port */
 	if (i->error[0])
 		doc_report(DOC_FAIL, "port", "fix or remove it: ovs-vsctl del-port",
 			   "%s: Open vSwitch says: %s", i->name, i->error);
@@ -311,7 +311,7 @@ static void check_linux_bridge(const struct doc_state *s, const struct links *li
 	}
 }
 
-/* The process that has the socket of @inode open. */
+/* Names the process that has the socket of @inode open. */
 static void find_socket_owner(unsigned long inode, char *name, size_t size)
 {
 	char want[64], path[600], to[64];

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina doctor: does a worker's socket hold the results that it may have on their way?
+ * saina doctor: checks whether a worker's socket can hold all results in flight.
  *
- * libsaina sends batches, datagrams of up to 64 KiB that the kernel cuts apart, and has at
- * most as many in flight as its socket for results holds, one less in fact, for results may come
- * twice.  By the tc hook a batch of results comes as one; from a port with XDP each
- * result comes in a page of its own, unless GRO merges them.
+ * libsaina sends batches, GSO datagrams of up to 64 KiB, and has at most one less in flight than
+ * its result socket holds, because results may come twice. The tc hook delivers a batch of results
+ * as one buffer; a port with XDP delivers each result in a page of its own, unless GRO merges them.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -13,16 +12,15 @@
 
 #include "doctor.h"
 
-/* As in libsaina (userland/lib: flow/flow.c, io/socket.c, job.h): doctor_buffers_test compares. */
+/* Constants of libsaina; doctor_buffers_test compares them. */
 #define BATCHES_MAX  8
 #define BATCH_BYTES (68 << 10)
 #define DATAGRAM    65507
 
-/* What a result takes in a receiver's socket buffer: the kernel charges the
- * page a redirected frame lies in and the sk_buff around it. */
+/* Charge for one result in a socket buffer: the page of a redirected frame and its sk_buff. */
 #define FRAME_TRUESIZE 4608
 
-/* As kmod/core/check.c makes one that does not say */
+/* a job with the defaults of kmod/core/check.c */
 static const struct saina_job_attrs default_job = {
 	.name = "a job with defaults",
 	.payload = 352,
@@ -42,12 +40,12 @@ unsigned long doc_buffers_need(const struct saina_job_attrs *job, bool xdp)
 	batches = job->pool / batch;
 	batches = batches < BATCHES_MAX ? batches : BATCHES_MAX;
 	bytes = batches > 1 ? (batches + 1) * BATCH_BYTES : BATCH_BYTES;
-	/* larger results leave XDP ports by the tc hook, or by the agent */
+	/* larger results reach XDP ports by the tc hook or the agent */
 	frames = job->payload <= SAINA_ELEMS_LINEAR_MAX ? batches * batch * FRAME_TRUESIZE : 0;
 	return xdp && frames > bytes ? frames : bytes;
 }
 
-/* Is there a port with XDP, or none that says how it is? */
+/* Does a port have XDP? Assumed if no port is known. */
 static bool has_xdp_port(const struct doc_state *s)
 {
 	const struct saina_port_attrs *p = s->ports.v;
@@ -75,7 +73,7 @@ void doc_buffers(const struct doc_state *s)
 			   "net.core.rmem_max cannot be read in this network namespace");
 		return;
 	}
-	/* SO_RCVBUF is doubled by the kernel, so half of what is charged will do */
+	/* the kernel doubles SO_RCVBUF, so half of the charge is enough */
 	have = strtoul(text, NULL, 10);
 	need = (doc_buffers_need(most, xdp) + 1) / 2;
 	if (have < need)

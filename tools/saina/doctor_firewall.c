@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina doctor: firewalls.  In a worker it is tried whether results by multicast come through.
- * On the host that cannot be tried, for what the host sends to itself does not come by the bridge:
- * there the rules are read.
+ * saina doctor: checks firewalls. A worker sends a multicast result to itself. On the host the
+ * rules are read instead, because messages of the host to itself do not pass the bridge.
  */
 #include <errno.h>
 #include <poll.h>
@@ -22,7 +21,7 @@
 enum input_rule {
 	INPUT_UNKNOWN,
 	INPUT_ACCEPTED,
-	INPUT_DROPPED_BY_DEFAULT,	/* dropped, as everything that no rule names */
+	INPUT_DROPPED_BY_DEFAULT,	/* dropped, like everything that no rule accepts */
 	INPUT_DROPPED,	/* by a rule that names the port */
 };
 
@@ -31,7 +30,7 @@ static bool run_command(const char *command, char *text, size_t size)
 	return !doc_run(command, text, size) && text[0];
 }
 
-/* A rule as JSON; those that drop or reject say so by a key. */
+/* @rule is JSON: a rule that drops or rejects has that key. */
 static bool rule_drops(const char *rule, const char *port)
 {
 	return strstr(rule, port) && (strstr(rule, "\"drop\"") || strstr(rule, "\"reject\""));
@@ -73,7 +72,7 @@ static enum input_rule parse_iptables(char *text, const char *port)
 	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		if (strstr(line, port) && line_drops(line))
 			return INPUT_DROPPED;
-		/* the first rule that names it decides */
+		/* the first rule that names the port decides */
 		if (strstr(line, port))
 			return INPUT_ACCEPTED;
 		drops |= strstr(line, "-P INPUT DROP") || (line_drops(line) && !strstr(line, "--dport"));
@@ -125,7 +124,7 @@ void doc_firewall_host(void)
 	}
 }
 
-/* A socket for results of a job that there is none of, on @l. */
+/* Opens a socket for results of the last job id, which is unlikely to exist, on @l. */
 static int open_listener(const struct link *l, struct sockaddr_in *group)
 {
 	struct ip_mreqn m = { .imr_multiaddr = group->sin_addr, .imr_ifindex = l->ifindex };
@@ -140,7 +139,9 @@ static int open_listener(const struct link *l, struct sockaddr_in *group)
 	return fd;
 }
 
-/* A message to ourselves that comes in by @l as results do, and does not leave this host (TTL 0). */
+/*
+ * Sends a message that loops back to @l as results arrive, with TTL 0: it does not leave the host.
+ */
 static int send_to_self(const struct link *l, const struct sockaddr_in *group)
 {
 	struct ip_mreqn m = { .imr_ifindex = l->ifindex };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina doctor: the kernel, what this process may do, and the control plane.
+ * saina doctor: checks the kernel, privileges, BPF, and the jobs.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -67,7 +67,7 @@ static bool check_privileges(void)
 	return net && bpf;
 }
 
-/* Says by doing: loads a program that lets everything pass. */
+/* Tries to load a program that passes every frame. */
 static void check_bpf(bool allowed)
 {
 	const struct bpf_insn insns[] = {
@@ -119,7 +119,7 @@ static void check_jit(void)
 		doc_report(DOC_OK, "bpf-jit", NULL, "on");
 }
 
-/* Where the agent pins: the directory or the file system above it. */
+/* Checks the agent's pin directory, or the file system above it. */
 static void check_bpffs(const char *pin_dir)
 {
 	char dir[256];
@@ -151,7 +151,10 @@ static void check_jobs(const struct doc_state *s)
 					   job[i].name),
 				   "job %s does not run: %s", job[i].name, job[i].text);
 		else if (SAINA_HAS(&job[i], SAINA_A_JOB_TROUBLE))
-			/* a worker that cannot be heard stops the job; what it sends does not */
+			/*
+			 * a worker whose gradients do not arrive stops the job; one with bad
+			 * numbers does not
+			 */
 			doc_report(strstr(job[i].trouble, " is alive") ? DOC_FAIL : DOC_WARN, "job",
 				   "there: saina doctor worker, and what the worker itself says",
 				   "job %s: %s", job[i].name, job[i].trouble);
@@ -169,7 +172,7 @@ static void check_clock(void)
 
 	doc_read_line("/proc/uptime", text, sizeof(text));
 	clock_gettime(CLOCK_REALTIME, &now);
-	if (now.tv_sec < 1700000000)	/* before this was written */
+	if (now.tv_sec < 1700000000)	/* older than this program */
 		doc_report(DOC_WARN, "clock", "set the clock (chrony, systemd-timesyncd)",
 			   "the clock is wrong: times of events will be too");
 	else

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina doctor: what the driver of a link can, from ethtool and the kernel's
- * generic netlink family "netdev" (XDP abilities, from 6.3 on).
+ * saina doctor: capabilities of a link's driver, from ethtool and the kernel's generic netlink
+ * family "netdev" (XDP features, since 6.3).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "net/ask.h"
 #include "doctor.h"
 
-/* <linux/netdev.h> came with 6.3; the headers we build with may be older */
+/* <linux/netdev.h> is new in 6.3; the headers of the build may be older */
 #define NETDEV_FAMILY			"netdev"
 #define NETDEV_CMD_DEV_GET		1
 #define NETDEV_A_DEV_IFINDEX		1
@@ -88,7 +88,7 @@ void doc_read_driver(const struct link *l, struct doc_driver *d)
 	nlh = put_genl(buf, GENL_ID_CTRL, CTRL_CMD_GETFAMILY);
 	mnl_attr_put_strz(nlh, CTRL_ATTR_FAMILY_NAME, NETDEV_FAMILY);
 	if (net_ask(NETLINK_GENERIC, nlh, family_cb, &family) || !family)
-		return;	/* before 6.3 */
+		return;	/* kernel before 6.3 */
 	nlh = put_genl(buf, family, NETDEV_CMD_DEV_GET);
 	mnl_attr_put_u32(nlh, NETDEV_A_DEV_IFINDEX, l->ifindex);
 	net_ask(NETLINK_GENERIC, nlh, features_cb, d);

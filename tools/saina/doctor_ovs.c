@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* saina doctor: the threads of Open vSwitch's daemon. */
+/* saina doctor: finds ovs-vswitchd and counts its handler threads. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,8 +7,7 @@
 
 #include "doctor.h"
 
-/* Does the command line of @pid speak of database @path (or of none, if that
- * is where ovs-vswitchd looks by itself)? */
+/* Does the command line of @pid name database @path, or none while @path is the default? */
 static bool serves_database(int pid, const char *path)
 {
 	char file[64], cmd[4096];
@@ -73,7 +72,7 @@ int doc_ovs_handlers(const char *path, int *pid)
 		if (p <= 0 || !doc_read_line(file, comm, sizeof(comm)) || strcmp(comm, "ovs-vswitchd") ||
 		    !serves_database(p, path))
 			continue;
-		/* its monitor process has the same name and no threads */
+		/* its monitor process has the same name, but no threads */
 		n = count_handlers(p);
 		if (n >= best) {
 			best = n;

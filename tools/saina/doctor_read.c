@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina doctor: what files and commands say.
+ * saina doctor: reads files and the output of commands.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina doctor: what the checks have found, printed and counted.
+ * saina doctor: prints and counts the results of the checks.
  */
 #include <stdarg.h>
 #include <stdio.h>

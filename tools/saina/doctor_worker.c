@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina doctor worker: the same question from the other end, inside the
- * container or virtual machine of a worker.
+ * saina doctor worker: checks the container or virtual machine of a worker, from inside.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -61,7 +60,7 @@ static int route_get(__be32 to, struct route *r)
 	return net_ask(NETLINK_ROUTE, nlh, route_cb, r);
 }
 
-/* The interface towards @to, or, without @to, the first that could be it. */
+/* Finds the interface towards @to; without @to, the first one that is up and has an address. */
 static const struct link *find_interface(__be32 to, const struct links *links)
 {
 	char text[INET_ADDRSTRLEN];
@@ -98,7 +97,7 @@ static const struct link *find_interface(__be32 to, const struct links *links)
 	}
 	l = links_by_index(links, r.oif);
 	if (!l || r.type != RTN_UNICAST) {
-		doc_report(DOC_FAIL, "route", "mend the routes: ip route get ADDRESS",
+		doc_report(DOC_FAIL, "route", "fix the routes: ip route get ADDRESS",
 			   "the route to %s leads nowhere", text);
 		return NULL;
 	}
@@ -160,7 +159,7 @@ static void check_offloads(const struct link *l)
 		doc_report(DOC_SKIP, "tx-checksum", NULL, "%s: %s", l->name, strerror(-csum));
 	else if (csum)
 		doc_report(DOC_OK, "tx-checksum", NULL, "%s: on, messages can be sent in batches", l->name);
-	else	/* the userspace datapath of OVS wants it so: not a fault by itself */
+	else	/* the userspace datapath of OVS needs it off, so this is not an error */
 		doc_report(DOC_OK, "tx-checksum", NULL,
 			   "%s: off: right for OVS's userspace datapath; elsewhere sending is quicker with it on",
 			   l->name);
@@ -190,7 +189,7 @@ static void check_multicast(const struct link *l)
 	close(fd);
 }
 
-/* Why nobody answers.  A connected socket is told of what is prohibited (ICMP) by EHOSTUNREACH. */
+/* Reports why nobody answers. ICMP "prohibited" reaches a connected socket as EHOSTUNREACH. */
 static void report_no_answer(int err, const char *address, const struct link *l)
 {
 	switch (err) {
@@ -209,7 +208,10 @@ static void report_no_answer(int err, const char *address, const struct link *l)
 			   "a firewall here keeps in what is sent to %s, UDP port %d", address, SAINA_PORT_CTRL);
 		return;
 	}
-	/* That datapath forwards frames whose checksum the sender left to the NIC. */
+	/*
+	 * The userspace datapath of OVS forwards frames without the checksum that was left to the
+	 * NIC.
+	 */
 	doc_report(DOC_FAIL, "aggregator",
 		   doc_read_offload(l->name, ETHTOOL_GTXCSUM) > 0 ?
 			doc_fix("see that a firewall on the host of the bridge lets UDP port %d in, that sainad runs there, and that its address is this one (there: saina doctor); if the bridge is OVS's userspace datapath: ethtool -K %s tx off",
@@ -219,7 +221,9 @@ static void report_no_answer(int err, const char *address, const struct link *l)
 		   err ? strerror(err) : "silence, as of a firewall that drops it");
 }
 
-/* Any answer will do: a heartbeat of nobody is refused. */
+/*
+ * Sends a heartbeat of an unknown worker: any answer, a refusal too, shows that the agent is there.
+ */
 static void check_agent(__be32 to, const struct link *l)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET, .sin_port = htons(SAINA_PORT_CTRL),

@@ -4,10 +4,10 @@
 
 #include "grouping.h"
 
-#define STEPS_MIN	  20	/* fewer say nothing */
-#define STRAGGLER_RATIO 1.5	/* times what is usual, the median */
-#define STRAGGLER_RATIO_MERGE	  1.3	/* ... and when groups are to be joined */
-#define MERGE_LOSS	  1.15	/* groups are joined when that costs no more */
+#define STEPS_MIN		20	/* steps needed for a measurement */
+#define STRAGGLER_RATIO		1.5	/* times the median: a straggler */
+#define STRAGGLER_RATIO_MERGE	1.3	/* ... when merging groups is considered */
+#define MERGE_LOSS		1.15	/* groups are merged when the predicted slowdown is below */
 
 double grouping_slowdown(unsigned int g, unsigned int m, double d)
 {
@@ -33,14 +33,14 @@ bool grouping_measure(struct grouping *g, double interval_us, const double *step
 				made = steps[i];
 		}
 		g->step_us[w] = interval_us / made - (last - late_us[w]);
-		/* times are means, and of an interval that ends anywhere in a step */
+		/* mean times of an interval that ends within a step can be too small */
 		if (g->step_us[w] < 1)
 			g->step_us[w] = 1;
 	}
 	return true;
 }
 
-/* Slowest first, those who are not there last. */
+/* Sorts by step time, slowest first, dead workers last. */
 static void sort_by_step_time(const struct grouping *g, unsigned int *by)
 {
 	for (unsigned int n = 0; n < g->workers; n++) {
@@ -53,7 +53,7 @@ static void sort_by_step_time(const struct grouping *g, unsigned int *by)
 	}
 }
 
-/* Of @groups groups of about the same size, in that order: how many have one of the first @n? */
+/* How many of @groups groups of about equal size, filled in order, hold the first @n workers? */
 static unsigned int count_groups_of_first(const struct grouping *g, unsigned int groups, unsigned int n)
 {
 	unsigned int size = g->workers / groups, larger = g->workers % groups;
@@ -70,9 +70,9 @@ static void assign_groups(struct grouping *g, const unsigned int *by)
 }
 
 /*
- * How many, slowest first, are stragglers: they take half as long again as is usual, and are further
- * from that than the others are from each other.  Where a host has fewer processors than workers, who
- * gets one last is late in every step, and would not be in a group of its own.
+ * Counts stragglers, slowest first: their step time is @ratio times the median, and further from it
+ * than the others are from each other. The second condition is for hosts with fewer processors than
+ * workers, where whoever is scheduled last is late in every step.
  */
 static unsigned int count_stragglers(const struct grouping *g, const unsigned int *by, unsigned int live,
 				     double ratio)
@@ -88,7 +88,7 @@ static unsigned int count_stragglers(const struct grouping *g, const unsigned in
 	return n;
 }
 
-/* Predicted for @groups groups, the first @n workers of which straggle. */
+/* Predicted slowdown with @groups groups while the first @n workers straggle. */
 static double predict_slowdown(const struct grouping *g, const unsigned int *by, unsigned int live,
 			       unsigned int n, unsigned int groups)
 {
@@ -100,7 +100,10 @@ static double predict_slowdown(const struct grouping *g, const unsigned int *by,
 				 g->step_us[by[0]] / usual - 1);
 }
 
-/* The fewest groups, doubled from one, with which workers of @ratio cost no more than @loss. */
+/*
+ * The fewest groups, a power of two, whose predicted slowdown by stragglers of @ratio is at most
+ * @loss.
+ */
 static unsigned int count_groups_needed(const struct grouping *g, const unsigned int *by, unsigned int live,
 					double ratio, double loss)
 {

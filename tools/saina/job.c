@@ -88,10 +88,10 @@ void job_print(const struct saina_job_attrs *job)
 	out_uint("generation", " generation %" PRIu64, job->generation);
 	if (HAS(TOKEN))
 		out_str("token", " token %s", job->token);
-	/* must stay 0: a slot that saw two policies is a bug, so it is not hidden */
+	/* must be 0: a slot that saw two policies is a bug, so it is shown */
 	out_uint("policy_mix", job->policy_mix ? " POLICY-MIX %" PRIu64 "\n" : "\n",
 		 job->policy_mix);
-	/* what the counters say means nothing under another policy */
+	/* the counters have no meaning under other policies */
 	if ((HAS(POLICY_ACTIVE) ? job->policy_active : job->policy).mode == SAINA_POLICY_SFCD)
 		print_sfcd(job);
 	else
@@ -105,7 +105,7 @@ void job_print(const struct saina_job_attrs *job)
 		out_str("trouble", "    %s\n", job->trouble);
 }
 
-/* Why it is slow, if it is: only where there is somebody to say so. */
+/* Prints why the job is slow, if it is and an agent can tell. */
 static void print_bottleneck(struct saina_ctl *agent, const struct saina_job_attrs *job)
 {
 	char text[BOTTLENECK_TEXT_LEN];
@@ -193,8 +193,10 @@ static const struct key add_keys[] = {
 	  .max = 1 },
 };
 
-/* The kernel has no maps to make, so it cannot know that they cannot be made.  As
- * where the agent has the jobs, there is no job then. */
+/*
+ * The kernel makes no maps, so it does not know that they cannot be made. The job is deleted then,
+ * as it would be where the agent has the jobs.
+ */
 static int refuse_detached(const struct tool *t, struct saina_ctl *ctl,
 			   const struct saina_job_attrs *made)
 {

@@ -45,7 +45,7 @@ static __u64 read_clock_ns(clockid_t id)
 
 void monitor_time_print(__u64 monotonic_ns)
 {
-	/* the offset is read anew: the wall clock may have been set meanwhile */
+	/* read the offset again: the wall clock may have been set */
 	__u64 ns = read_clock_ns(CLOCK_REALTIME) - read_clock_ns(CLOCK_MONOTONIC) + monotonic_ns;
 	time_t s = (time_t)(ns / 1000000000);
 	char text[64];
@@ -62,7 +62,7 @@ void monitor_time_print(__u64 monotonic_ns)
 
 static void print_flips(const struct saina_event_attrs *ev)
 {
-	/* 0 signs observed: not a round of SFCD */
+	/* no signs observed: the policy was not SFCD */
 	out_uint("flips", ev->b ? " flips %" PRIu64 : NULL, ev->a);
 	out_uint("observed", ev->b ? " of %" PRIu64 " signs" : NULL, ev->b);
 }
@@ -169,7 +169,7 @@ static void print_event(const struct saina_event_attrs *ev)
 	out_text("\n");
 }
 
-/* A change of an object, on one line too: what changed is the object itself. */
+/* Changed objects are printed on one line, like events. */
 static void print_job_line(const struct saina_job_attrs *job)
 {
 	out_uint("id", " %" PRIu64 ":", job->id);
@@ -273,7 +273,7 @@ malformed:
 	return 0;
 }
 
-/* Of the agent beside the kernel: only what the kernel does not say itself. */
+/* Prints those notifications of the agent that the kernel does not send. */
 static int print_agent_notification(const struct nlmsghdr *nlh, void *arg)
 {
 	const struct genlmsghdr *g = mnl_nlmsg_get_payload(nlh);
@@ -288,7 +288,7 @@ static int print_agent_notification(const struct nlmsghdr *nlh, void *arg)
 struct monitor {
 	const struct tool *t;
 	unsigned int groups;
-	struct saina_ctl *ctl, *agent;	/* the latter only beside the kernel */
+	struct saina_ctl *ctl, *agent;	/* @agent: only if @ctl is the kernel */
 	time_t checked;
 };
 
@@ -301,7 +301,7 @@ static void connect_agent(struct monitor *m)
 	}
 }
 
-/* All that waits at one of them; 0, or what ended it. */
+/* Reads what is pending; 0, or the error that ended the connection. */
 static int read_pending(struct saina_ctl *ctl, int (*fn)(const struct nlmsghdr *nlh, void *arg))
 {
 	int ret;
@@ -318,8 +318,10 @@ static int read_pending(struct saina_ctl *ctl, int (*fn)(const struct nlmsghdr *
 	return 0;
 }
 
-/* Now and then: the agent may have come, and the module gone, of which its
- * socket says nothing. */
+/*
+ * Checks once a second whether the agent has started, and whether the module is gone, of which
+ * netlink sockets get no notice.
+ */
 static int check_peers(struct monitor *m)
 {
 	time_t now = (time_t)(read_clock_ns(CLOCK_MONOTONIC) / 1000000000);
@@ -328,14 +330,14 @@ static int check_peers(struct monitor *m)
 		return 0;
 	m->checked = now;
 	if (rpc_call_quiet(m->ctl, SAINA_CMD_LIMITS_GET, false, NULL, NULL, NULL, NULL, NULL)) {
-		fprintf(stderr, "saina: saina.ko was unloaded: nothing can come any more\n");
+		fprintf(stderr, "saina: saina.ko was unloaded: there will be no more notifications\n");
 		return -ENODEV;
 	}
 	if (m->agent)
 		return 0;
 	connect_agent(m);
 	if (m->agent)
-		fprintf(stderr, "saina: sainad is there: its ports are monitored, too\n");
+		fprintf(stderr, "saina: sainad has started: its ports are monitored, too\n");
 	return 0;
 }
 
@@ -347,19 +349,19 @@ static int wait_notifications(struct monitor *m)
 	};
 	int ret;
 
-	/* what came while a call waited for its answer is not in the socket */
+	/* notifications that came during a call are queued, not in the socket */
 	ret = read_pending(m->ctl, print_notification);
 	if (ret) {
 		fprintf(stderr, "saina: %s\n", saina_ctl_error(m->ctl));
 		return ret;
 	}
 	if (m->agent && read_pending(m->agent, print_agent_notification)) {
-		fprintf(stderr, "saina: sainad is gone: its ports are not monitored any more\n");
+		fprintf(stderr, "saina: sainad has ended: its ports are not monitored until it starts again\n");
 		saina_ctl_close(m->agent);
 		m->agent = NULL;
 		p[1].fd = -1;
 	}
-	/* a finite wait: a signal may come just before it begins */
+	/* the wait is finite, because a signal may come just before it */
 	if (!stopped)
 		poll(p, 2, 500);
 	return check_peers(m);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina monitor arrivals - at the end of each round, how late the gradients were that have come
- * since the last look.  A client that asks: each ROUND event is followed by a dump of the job's
- * workers, so it costs nothing while nobody listens.
+ * saina monitor arrivals - prints, at the end of each round, how late the gradients were that came
+ * since the previous line. It dumps the job's workers after each ROUND event, so the data path pays
+ * nothing while nobody monitors.
  *
- * Work is bounded.  ROUND events that wait when a dump is done are one look, at the newest round,
- * which says how many rounds it skipped.
+ * Work is bounded: all ROUND events that are pending after a dump become one sample, of the newest
+ * round, which says how many rounds were skipped.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,13 +16,14 @@
 #include "monitor.h"
 #include "tool.h"
 
-#define EVENTS_MAX 4096 /* events before a look: as many as are kept during a dump */
+#define EVENTS_MAX 4096 /* events read before a sample: as many as a dump keeps */
 
-/* @heard: there was a ROUND event, so @next is known
- * @due: @event is the newest one, and nobody has looked yet
- * @next: the round after the one that was looked at, or the first that was heard of
- * @skipped: rounds without a look, which no line has told of yet
- * @n, @us: arrivals at the last look, and the sum of their lateness
+/*
+ * @heard: there was a ROUND event, so @next is valid
+ * @due: @event is newer than the last sample
+ * @next: the round after the last sample, or the first known one
+ * @skipped: rounds without a sample since the last printed line
+ * @n, @us: per worker, number of arrivals and sum of their lateness at the last sample
  */
 struct job_arrivals {
 	bool heard, due;
@@ -32,7 +33,7 @@ struct job_arrivals {
 	__u64 n[SAINA_WORKERS_MAX], us[SAINA_WORKERS_MAX];
 };
 
-/* @which: the job that was asked for; without a name or number: all */
+/* @which: the job to monitor; without a name or number: all */
 struct arrivals_monitor {
 	struct saina_ctl *ctl;
 	struct saina_worker_attrs which;
@@ -66,7 +67,7 @@ static int on_event(const struct nlmsghdr *nlh, void *arg)
 	if (!SAINA_HAS(&ev, SAINA_A_EVENT_JOB_ID) || ev.job_id >= SAINA_JOBS_MAX)
 		return 0;
 	job = &m->job[ev.job_id];
-	/* deleted: the next one of that number begins at 0 */
+	/* deleted: the next job of that number begins at 0 */
 	if (ev.type == SAINA_EV_JOB_STATE && !ev.b)
 		memset(job, 0, sizeof(*job));
 	if (ev.type != SAINA_EV_ROUND || !is_wanted(m, &ev))
@@ -97,7 +98,7 @@ static void print_line(const struct job_arrivals *job, const struct saina_worker
 	out_close();
 }
 
-/* Takes over what @w has; prints what is new if that is wanted.  True: something is. */
+/* Stores the counters of @w; with @print, prints their change. Returns whether it printed. */
 static bool update_worker(struct job_arrivals *job, const struct saina_worker_attrs *w, bool print)
 {
 	__u64 n = w->arrivals, us = w->arrival_us, old_n, old_us;
@@ -109,7 +110,7 @@ static bool update_worker(struct job_arrivals *job, const struct saina_worker_at
 	old_us = job->us[w->id];
 	job->n[w->id] = n;
 	job->us[w->id] = us;
-	/* the job was set up anew, and counts from 0 */
+	/* the job was restarted and counts from 0 */
 	anew = n < old_n || us < old_us;
 	if (anew)
 		old_n = old_us = 0;
@@ -136,8 +137,10 @@ static void sample_job(struct arrivals_monitor *m, __u16 id)
 	job->due = false;
 	m->n_workers = 0;
 	SAINA_SET(&of, SAINA_A_WORKER_JOB_ID);
-	/* It went meanwhile, or changed while it was being read: the next event is another chance.
-	 * Of an end of the connection read_events() tells. */
+	/*
+	 * The job is gone or changed during the dump: the next event triggers another one. A closed
+	 * connection is reported by read_events().
+	 */
 	if (rpc_call_quiet(m->ctl, SAINA_CMD_WORKER_GET, true, &saina_worker_class, &of, &saina_worker_class,
 			   collect_worker, m))
 		return;
@@ -150,13 +153,13 @@ static void sample_job(struct arrivals_monitor *m, __u16 id)
 		job->skipped = 0;
 }
 
-/* Waits a while for events, and reads those that are there; 0, or what ended it. */
+/* Waits for events and reads those that are pending; 0, or the error that ended the connection. */
 static int read_events(struct arrivals_monitor *m)
 {
 	int ret;
 
 	for (int i = 0; i < EVENTS_MAX && !monitor_stopped(); i++) {
-		/* a finite wait: a signal may come just before it begins */
+		/* the wait is finite, because a signal may come just before it */
 		ret = saina_ctl_next(m->ctl, i ? 0 : 500, on_event, m);
 		if (ret == -ETIMEDOUT || ret == -EINTR)
 			return 0;
@@ -168,7 +171,7 @@ static int read_events(struct arrivals_monitor *m)
 	return 0;
 }
 
-/* What had come before is not told. */
+/* Stores the counters at the start: earlier arrivals are not printed. */
 static int read_baseline(struct arrivals_monitor *m)
 {
 	const struct saina_worker_attrs *w;
@@ -193,7 +196,7 @@ static int run_monitor(const struct tool *t, struct arrivals_monitor *m)
 {
 	int ret;
 
-	/* the data path's, as counters are, so the agent's; it has the rounds' events, too */
+	/* arrivals are in the maps of the data path, which only the agent reads */
 	m->ctl = rpc_open_agent(t);
 	if (!m->ctl)
 		return EXIT_FAILURE;
@@ -221,7 +224,7 @@ int monitor_arrivals(const struct tool *t, struct args *a)
 	int ret = 0;
 
 	if (!m) {
-		fprintf(stderr, "saina: no memory\n");
+		fprintf(stderr, "saina: out of memory\n");
 		return EXIT_FAILURE;
 	}
 	if (args_peek(a))

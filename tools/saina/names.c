@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Words for numbers, and how people name jobs and workers.
+ * Names of states, and the parsers of jobs and workers on the command line.
  */
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "tool.h"
 
 const char *const job_state_words[] = { "forming", "running", "stopped", NULL };	/* from 1 */
-/* what may be set; absent is not a wish but the lack of a worker */
+/* states that can be set; absent means that there is no worker */
 const char *const worker_state_words[] = { "alive", "slow", "dead", "left", NULL };	/* from 1 */
 
 const char *job_state_name(unsigned int state)

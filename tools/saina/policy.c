@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina policy - policies of jobs: set at once or on a schedule, cancel; controller.c: control.
+ * saina policy - policies of jobs: set now or on a schedule, cancel. controller.c has control.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "tool.h"
 
-/* What a policy can wait for. */
+/* Events that a policy can wait for. */
 static const struct {
 	const char *name;
 	__u32 type;
@@ -114,7 +114,7 @@ static int policy_set(const struct tool *t, struct args *a)
 		if (!value) {
 			ret = args_error(a, "%s what?", word);
 		} else if (args_matches(word, "from")) {
-			/* "from round 500" reads well, too */
+			/* "from round 500" is accepted, too */
 			if (!strcmp(value, "round") && args_peek(a))
 				value = args_next(a);
 			from[1] = (char *)value;

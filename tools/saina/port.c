@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina port - ports of the bridge: how the program is attached, and the
- * faults injected there.
+ * saina port - ports of the bridge: hook, driver and injected faults.
  */
 #include <inttypes.h>
 #include <stdio.h>

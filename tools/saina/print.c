@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Output: text straight to stdout, JSON as a tree that is printed at the end.
+ * Output: text goes to stdout at once, JSON into a tree that is printed at the end.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,10 +18,10 @@ static struct {
 	enum out_mode mode;
 	bool stream;
 	int depth;
-	json_t *at[DEPTH_MAX];	/* at[0] the document, then what is open within it */
+	json_t *at[DEPTH_MAX];	/* at[0]: the document, then the open objects and arrays */
 } out;
 
-/* The formats of callers are checked by the text tests; the compiler cannot. */
+/* The compiler cannot check the callers' formats; the tests of the text output do. */
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 
 static void die_no_memory(void)
@@ -159,7 +159,7 @@ void out_str(const char *key, const char *fmt, const char *value)
 
 void out_uint(const char *key, const char *fmt, uint64_t value)
 {
-	/* JSON numbers of jansson are signed; nothing here counts to 2^63 */
+	/* jansson's integers are signed; no counter gets to 2^63 */
 	EMIT(json_integer(value > INT64_MAX ? INT64_MAX : (int64_t)value), value);
 }
 

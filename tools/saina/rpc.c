@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The one file of the tool that speaks netlink.
+ * Requests to the control plane; the only file of the tool that uses netlink.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -46,8 +46,7 @@ int backend_of(struct saina_ctl *ctl)
 	return l.plane;
 }
 
-/* saina.ko was found.  An agent that does not use it has jobs of its own, and it is
- * those that count. */
+/* saina.ko is loaded, but an agent that does not use it has the jobs. */
 static struct saina_ctl *choose_backend(struct saina_ctl *kernel, bool *unused)
 {
 	const char *error;
@@ -124,7 +123,7 @@ static int reply_cb(const struct nlmsghdr *nlh, void *arg)
 
 	if (!ret)
 		r->each(r->arg, &obj);
-	return ret == -ENOENT ? 0 : ret;	/* an object of another kind: not asked for */
+	return ret == -ENOENT ? 0 : ret;	/* an object of another class: skip it */
 }
 
 int rpc_call_quiet(struct saina_ctl *ctl, int cmd, bool dump,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina slot - open slots: what waits, how long, and for whom.
+ * saina slot - open slots: their age, and which workers are missing.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -19,11 +19,11 @@ static const struct {
 };
 
 #define WORKER_ANY	(-1)
-#define WORKER_GLOBAL	(-2)	/* only what belongs to no job */
+#define WORKER_GLOBAL	(-2)	/* counters of no job */
 
 struct stats_view {
 	bool all, drops;
-	int worker;	/* WORKER_*, or the only one wanted */
+	int worker;	/* WORKER_*, or the number of the only worker to print */
 	int shown;
 };
 
@@ -85,7 +85,7 @@ static int stats_run(const struct tool *t, struct args *a, struct stats_view *v)
 
 	v->worker = WORKER_ANY;
 	word = args_peek(a);
-	/* a job may be called "global" or "all": then it goes by its number */
+	/* a job called "global" or "all" can only be named by its number */
 	if (word && !strcmp(word, "global")) {
 		args_next(a);
 		v->worker = WORKER_GLOBAL;

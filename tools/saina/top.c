@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina top - jobs and workers as they go: who is late, by how much, k, flips, goodput.
- * What is drawn is in top_data.c; `saina monitor' is for pipes.
+ * saina top - a live view of jobs and workers: who is late, by how much, k, flips, goodput.
+ * top_data.c reads the data; `saina monitor' is for pipes.
  */
 #include <curses.h>
 #include <langinfo.h>
@@ -16,7 +16,7 @@
 
 #include "top.h"
 
-#define SPARK_COLUMNS 20 /* columns of a sparkline */
+#define SPARK_COLUMNS 20 /* width of a sparkline */
 
 static volatile sig_atomic_t stopped;
 
@@ -26,7 +26,7 @@ static void on_signal(int sig)
 }
 
 /**
- * struct screen - lines are numbered from the first job on; those from @from on are seen
+ * struct screen - @from: first visible line, counted from the first job
  */
 struct screen {
 	int from, line;
@@ -35,7 +35,7 @@ struct screen {
 
 static void draw_line(struct screen *s, int attrs, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* A line below the head, cut at the right edge. */
+/* Draws a line below the header, cut at the right edge. */
 static void draw_line(struct screen *s, int attrs, const char *fmt, ...)
 {
 	int y = s->line++ - s->from + 2;
@@ -48,12 +48,12 @@ static void draw_line(struct screen *s, int attrs, const char *fmt, ...)
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	attrset(attrs);
-	/* the cursor stops at the edge, whatever the line's bytes are in columns */
+	/* curses stops at the edge, also with multi-byte characters */
 	mvaddstr(y, 0, text);
 	attrset(A_NORMAL);
 }
 
-/* The last samples, 0 to @max (0: the largest of them). */
+/* The last samples, scaled from 0 to @max (0: the largest sample). */
 static const char *format_sparkline(const struct screen *s, const struct history *h, double max, char *text)
 {
 	static const char *const blocks[] = { "\u2581", "\u2582", "\u2583", "\u2584",
@@ -160,7 +160,7 @@ static void draw(struct screen *s, const struct top *top, const char *only)
 	refresh();
 }
 
-/* What was typed; false: the end. */
+/* Handles typed keys; false: quit. */
 static bool read_keys(struct screen *s)
 {
 	int c;
@@ -220,7 +220,7 @@ static void run_screen(const struct tool *t, struct top *top, const char *only, 
 				agent = rpc_open_agent_quiet(t, &error);
 			if (!agent)
 				snprintf(top->error, sizeof(top->error), "%s", error);
-			/* it has gone: the next may be there at the next look */
+			/* the agent is gone: try to reach another one at the next sample */
 			if (agent && !top_sample(top, agent)) {
 				saina_ctl_close(agent);
 				agent = NULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* saina top - what there is now, and how it differs from the sample before. */
+/* saina top - takes samples and computes rates from the previous one. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "top.h"
 
-#define DECAY 0.9 /* what a sample is worth when the next is taken */
+#define DECAY 0.9 /* weight of a sample when the next one is taken */
 
 static void add_sample(struct history *h, double v)
 {
@@ -28,7 +28,7 @@ static void job_cb(void *arg, const void *obj)
 		j->worker = calloc(SAINA_WORKERS_MAX, sizeof(*j->worker));
 	if (!j->worker)
 		return;
-	/* of another job of that number nothing is known */
+	/* another job has that number now: forget the old one */
 	if (a->generation != j->generation || strcmp(a->name, j->attrs.name)) {
 		struct top_worker *w = j->worker;
 
@@ -91,8 +91,10 @@ static void update_worker_rates(struct top_job *j, struct top_worker *w, int id,
 	w->wait = j->bottleneck.wait_us[id] / 1e6;
 	if (w->known && j->known) {
 		w->rate = in_time / dt;
-		/* what was due and is in no sum came too late, or was not sent any more; the round
-		 * that is open may still be in time */
+		/*
+		 * gradients due and not in a sum were late or not sent; those of the open round may
+		 * still be in time
+		 */
 		w->late = due > in_time + j->attrs.segments ? (double)(due - in_time) / due : 0;
 		w->last = sums ? (double)(w->c[SAINA_C_COMPLETED] - w->before[SAINA_C_COMPLETED]) / sums : 0;
 		w->resent = (w->c[SAINA_C_RESENT] - w->before[SAINA_C_RESENT]) / dt;
@@ -116,7 +118,7 @@ static void update_job_rates(struct top_job *j, double dt)
 	for (w = 0; w < SAINA_WORKERS_MAX; w++)
 		if (j->worker[w].there)
 			update_worker_rates(j, &j->worker[w], w, dt, sums);
-	/* who is last now, not who ever was */
+	/* count recent sums only */
 	j->bottleneck.total = 0;
 	for (w = 0; w < SAINA_WORKERS_MAX; w++) {
 		j->bottleneck.completed[w] = j->worker[w].recent;
@@ -167,7 +169,7 @@ bool top_sample(struct top *top, struct saina_ctl *agent)
 		if (!ret && top->job[i].attrs.open_slots)
 			ret = rpc_call_quiet(agent, SAINA_CMD_SLOT_GET, true, &saina_slot_class, &slot,
 					     &saina_slot_class, slot_cb, &top->job[i]);
-		/* it was deleted meanwhile */
+		/* the job was deleted after the dump */
 		if (ret == -ENOENT) {
 			top->job[i].there = false;
 			ret = 0;

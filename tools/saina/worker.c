@@ -12,7 +12,10 @@
 
 #define HAS(A) SAINA_HAS(w, SAINA_A_WORKER_##A)
 
-/* How much later than the first of its rounds: the mean, and the whole distribution. */
+/*
+ * Prints how much later than the first gradient of the round this worker's came: mean and
+ * histogram.
+ */
 static void print_arrivals(const struct saina_worker_attrs *w)
 {
 	if (!HAS(ARRIVALS)) {
@@ -24,7 +27,7 @@ static void print_arrivals(const struct saina_worker_attrs *w)
 	out_uint("sum_us", NULL, w->arrival_us);
 	out_float("mean_ms", " mean %.3f ms late,", w->arrivals ? (double)w->arrival_us / w->arrivals / 1000 : 0);
 	out_float("last_ms", " last %.3f ms\n", (double)w->arrival_last_us / 1000);
-	/* [0]: 0 us, [i]: from 2^(i-1) us to less than 2^i us */
+	/* bucket 0: 0 us, bucket i: 2^(i-1)..2^i - 1 us */
 	out_array("hist");
 	for (int i = 0; HAS(ARRIVAL_HIST) && i < SAINA_ARRIVAL_BUCKETS; i++)
 		out_uint(NULL, NULL, w->arrival_hist[i]);
@@ -65,7 +68,7 @@ void worker_print(const struct saina_worker_attrs *w)
 	}
 	if (HAS(UDP_PORT))
 		out_uint("udp_port", " udp-port %" PRIu64, ntohs(w->udp_port));
-	/* not a number: most readers of JSON keep 53 bits of those */
+	/* a string, because most JSON readers keep only 53 bits of a number */
 	if (HAS(SESSION)) {
 		snprintf(session, sizeof(session), "%016llx", w->session);
 		out_str("session", " session %s", session);
