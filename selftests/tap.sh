@@ -5,6 +5,10 @@
 # at its end.
 
 tap_n=0 tap_bad=0
+# How many times slower than a PC this machine is: deadlines are multiplied.
+SLOW=${SAINA_SLOW:-1}
+# For so long a test may wait at all: then there is still time to say what hangs.
+LONGEST=${SAINA_TEST_SECONDS:-}
 
 point() { # STATUS DESCRIPTION: good if STATUS is 0; returns whether it is
 	tap_n=$((tap_n + 1))
@@ -61,4 +65,96 @@ diag() { # TEXT
 bail() { # TEXT
 	echo "Bail out! $*"
 	exit 1
+}
+
+ok() {
+	point 0 "$*"
+}
+
+not_ok() {
+	point 1 "$*"
+}
+
+# check DESCRIPTION CMD...: ok if CMD succeeds; its output is shown if it fails.
+check() {
+	local what=$1 out=${WORK:-${tmp:-/tmp}}/checked
+	shift
+	# Not in a subshell: CMD may wait for our children.
+	if "$@" >"$out" 2>&1; then
+		ok "$what"
+	else
+		not_ok "$what"
+		diag "failed: $*"
+		[ ! -s "$out" ] || diag "$(tail -n 40 "$out")"
+		return 1
+	fi
+}
+
+# equal DESCRIPTION EXPECTED GOT
+equal() {
+	if [ "$2" = "$3" ]; then
+		ok "$1"
+	else
+		not_ok "$1"
+		diag "expected: $2"
+		diag "     got: $3"
+		return 1
+	fi
+}
+
+# matches DESCRIPTION ERE TEXT
+matches() {
+	if [[ $3 =~ $2 ]]; then
+		ok "$1"
+	else
+		not_ok "$1"
+		diag "expected to match: $2"
+		diag "     got: $3"
+		return 1
+	fi
+}
+
+not() { # CMD...
+	! "$@"
+}
+
+# A pipe that nobody writes to: waiting at it is a sleep without a process.  bash 5.2
+# may crash when a trap exits from within `read -t': there it only takes a note.
+exec {pause_fd}<> <(:)
+pausing='' stopped=''
+
+pause() {
+	pausing=1
+	read -rt 0.05 -u "$pause_fd" || true
+	pausing=''
+	[ -z "$stopped" ] || exit 130
+}
+
+stop() {
+	if [ -n "$pausing" ]; then
+		stopped=1
+	else
+		exit 130
+	fi
+}
+
+# deadline SECONDS: from now, and at least a minute, so that a busy machine makes no failure;
+# what takes as long as it is allowed to has failed anyway.
+deadline() {
+	echo $((SECONDS + ($1 < 60 ? 60 : $1) * SLOW))
+}
+
+# slowwait SECONDS CMD...: polls; deadlines are generous, never measured.
+slowwait() {
+	wait_until "$(deadline "$1")" "${@:2}"
+}
+
+wait_until() { # DEADLINE CMD...
+	local deadline=$1
+	shift
+	[ -z "$LONGEST" ] || [ "$deadline" -lt "$LONGEST" ] || deadline=$LONGEST
+	until "$@" >/dev/null 2>&1; do
+		((SECONDS < deadline)) || return 1
+		pause
+	done
 }

@@ -337,7 +337,7 @@ static bool is_at(const struct lab *l, uint64_t nonce, int port)
 	const struct saina_binding *b = &l->conf.worker[0];
 	struct saina_place p;
 
-	if (saina_dp_learned_take(rig.dp, b->ip, b->udp_port, nonce, &p))
+	if (saina_dp_join_src_pop(rig.dp, b->ip, b->udp_port, nonce, &p))
 		return port < 0;
 	return port >= 0 && p.ifindex == rig.port[port];
 }
@@ -483,10 +483,10 @@ static void test_full_rings(void)
 	len = lab_frame(&l, f, SAINA_MSG_PULL, 1, 0, 0, NULL);
 	for (; ok && sent < 1000000 && !lab_counter(&l, 1, SAINA_C_NO_MEMORY); sent++)
 		ok = rig_packet_alone(&rig, f, len, 1) && rig.verdict == XDP_DROP;
-	cb.most = 10;
+	cb.max = 10;
 	saina_dp_event_dispatch(rig.dp, &cb);
 	tap_ok(relayed == 10, "a dispatch takes at most as many messages as asked for");
-	cb.most = 0;
+	cb.max = 0;
 	saina_dp_event_dispatch(rig.dp, &cb);
 	ok &= relayed == sent - 1 && lab_counter(&l, 1, SAINA_C_PULLED) == sent;
 	/* there is room again; then the events' ring: one ROUND each */

@@ -45,7 +45,7 @@ int rig_share(struct rig *r, unsigned int job, unsigned int w, bool there)
 		oracle_share(&r->o, job, w, NULL);
 		unmap(&s->input[w], s->input_len);
 		unmap(&s->board, s->board_len);
-		err = saina_dp_unshare(r->dp, job, w);
+		err = saina_dp_shm_revoke(r->dp, job, w);
 		oracle_board_new(&r->o, job);
 		/* map the new board: by sharing again with another worker */
 		for (w = 0; !err && w < SAINA_WORKERS_MAX; w++)
@@ -53,7 +53,7 @@ int rig_share(struct rig *r, unsigned int job, unsigned int w, bool there)
 				return rig_share(r, job, w, true);
 		return err;
 	}
-	err = saina_dp_share(r->dp, job, w, fd, &number);
+	err = saina_dp_shm_grant(r->dp, job, w, fd, &number);
 	if (err)
 		return err;
 	if (!r->o.job[job].board)

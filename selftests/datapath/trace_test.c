@@ -331,7 +331,7 @@ static bool audit(void)
 		const struct oracle_learned *l = &r->o.learned[i];
 		struct saina_place p;
 
-		if (saina_dp_learned_take(r->dp, l->addr.ip, l->addr.udp_port, l->addr.nonce, &p) ||
+		if (saina_dp_join_src_pop(r->dp, l->addr.ip, l->addr.udp_port, l->addr.nonce, &p) ||
 		    p.ifindex != l->place.ifindex || memcmp(p.mac, l->place.mac, 6))
 			return fail("learned", "the place of a JOIN's sender is not what was seen");
 	}

@@ -16,8 +16,8 @@ lib=usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)
 for p in debhelper dh-dkms dh-python lintian; do
 	[ "$(dpkg-query -W -f '${db:Status-Status}' $p 2>/dev/null)" = installed ] || bail "$p is missing: tools/install-deps deb"
 done
-"$top/tools/deb" "$tmp/out" >"$tmp/said" 2>&1
-point $? "deb: the packages are built, lintian has neither errors nor warnings" || { diag "$(tail -n 30 "$tmp/said")"; bail "no packages"; }
+"$top/tools/deb" "$tmp/out" >"$tmp/output" 2>&1
+point $? "deb: the packages are built, lintian has neither errors nor warnings" || { diag "$(tail -n 30 "$tmp/output")"; bail "no packages"; }
 
 # has PACKAGE FILE...: these files are in it
 has() {
@@ -37,21 +37,18 @@ has saina usr/sbin/saina usr/sbin/sainad usr/sbin/saina-lab usr/bin/saina-allred
 	usr/lib/saina/saina_{xdp,tc}{,_kmod}.bpf.o usr/share/man/man8/{saina,sainad,saina-job,saina-lab}.8.gz \
 	usr/share/man/man1/saina-{allreduce,vm}.1.gz usr/share/man/man7/saina.7.gz
 point $? "deb: saina has the tool, the agent, its unit, completions and manuals"
-has saina-dkms "usr/src/saina-$version/dkms.conf" "usr/src/saina-$version/Kbuild"
-point $? "deb: saina-dkms has the module's sources"
+check "deb: saina-dkms has the module's sources" \
+	has saina-dkms "usr/src/saina-$version/dkms.conf" "usr/src/saina-$version/Kbuild"
 has_script saina-dkms postinst 'common\.postinst' && has_script saina-dkms prerm 'dkms remove'
 point $? "deb: saina-dkms has DKMS build the module when it is installed, and remove it"
-has_script saina postinst '_dh_action=restart'
-point $? "deb: saina restarts the agent after an upgrade"
-has libsaina0 "$lib/libsaina.so.0"
-point $? "deb: libsaina0 has the library"
+check "deb: saina restarts the agent after an upgrade" has_script saina postinst '_dh_action=restart'
+check "deb: libsaina0 has the library" has libsaina0 "$lib/libsaina.so.0"
 has libsaina-dev usr/include/saina.h "$lib/libsaina.so" "$lib/libsaina.a" "$lib/pkgconfig/saina.pc" \
 	usr/share/man/man3/{libsaina,saina_open,saina_close,saina_allreduce,saina_wait}.3.gz
 point $? "deb: libsaina-dev has what is needed to build a trainer"
-has libsaina-mpi "$lib/saina/libsaina-mpi.so" usr/share/man/man7/libsaina-mpi.7.gz
-point $? "deb: libsaina-mpi has the library to be loaded before MPI's"
-has python3-saina usr/lib/python3/dist-packages/saina/__init__.py
-point $? "deb: python3-saina has the package"
+check "deb: libsaina-mpi has the library to be loaded before MPI's" \
+	has libsaina-mpi "$lib/saina/libsaina-mpi.so" usr/share/man/man7/libsaina-mpi.7.gz
+check "deb: python3-saina has the package" has python3-saina usr/lib/python3/dist-packages/saina/__init__.py
 
 "$tmp/root/usr/sbin/saina" --version | grep -q "$version" && "$tmp/root/usr/sbin/sainad" --version | grep -q "$version"
 point $? "deb: tool and agent are of the package's version"
@@ -59,8 +56,7 @@ readelf -S "$tmp/root/usr/lib/saina/saina_xdp.bpf.o" | grep -q '\.BTF'
 point $? "deb: the BPF objects have their BTF"
 sed 's|^ExecStart=/usr|ExecStart='"$tmp"'/root/usr|' "$tmp/root/lib/systemd/system/sainad.service" >"$tmp/sainad.service"
 if command -v systemd-analyze >/dev/null; then
-	said=$(systemd-analyze verify --man=no "$tmp/sainad.service" 2>&1 | grep sainad)
-	[ -z "$said" ]
-	point $? "deb: systemd finds nothing wrong with the unit" || diag "$said"
+	output=$(systemd-analyze verify --man=no "$tmp/sainad.service" 2>&1 | grep sainad)
+	check "deb: systemd finds nothing wrong with the unit" [ -z "$output" ] || diag "$output"
 fi
 plan

@@ -7,6 +7,12 @@
 #     br0 10.0.0.1 (Linux bridge): sainad as a service
 #      p0 |    p1 |    p2 |
 #      w0 eth0 w1 eth0 w2 eth0    namespaces, 10.0.0.10 to .12: saina-allreduce
+#
+# 1. A Debian without us
+# 2. apt installs the packages
+# 3. A job
+# 4. The packages are upgraded during a job
+# 5. apt purges the packages
 
 set -u
 here=$(dirname "$(readlink -f "$0")")
@@ -19,33 +25,9 @@ export DEBIAN_FRONTEND=noninteractive LC_ALL=C PYTHONDONTWRITEBYTECODE=1
 # systemd answers slowly where the processor is emulated.
 export SYSTEMD_BUS_TIMEOUT=600
 
-# ok DESCRIPTION COMMAND...: it succeeds; what it says is in $tmp/said
-ok() {
-	read -r up _ </proc/uptime
-	echo "# $up s: $1"
-	"${@:2}" >"$tmp/said" 2>&1 </dev/null
-	point $? "$1" && return
-	diag "$(tail -n 40 "$tmp/said")"
-	return 1
-}
-
-says() { # ERE COMMAND...
-	"${@:2}" >"$tmp/says" 2>&1
-	grep -qE -- "$1" "$tmp/says" || { cat "$tmp/says"; return 1; }
-}
-
-not() {
-	! "$@"
-}
-
-# until_true SECONDS COMMAND...: polls
-until_true() {
-	local end=$((SECONDS + $1))
-	until "${@:2}"; do
-		[ $SECONDS -lt $end ] || return 1
-		read -rt 0.3 <> <(:)
-	done
-	return 0
+output_matches() { # ERE COMMAND...
+	"${@:2}" >"$tmp/matched" 2>&1
+	grep -qE -- "$1" "$tmp/matched" || { cat "$tmp/matched"; return 1; }
 }
 
 # state: all that packages may leave: files, units, pins, qdiscs, interfaces, modules, users, processes
@@ -130,21 +112,21 @@ complete() { # JOB
 running() { # VERSION: the agent that runs is of it
 	local pid
 	pid=$(systemctl show -P MainPID sainad.service)
-	[ "$pid" != 0 ] && says "$1\$" "/proc/$pid/exe" --version
+	[ "$pid" != 0 ] && output_matches "$1\$" "/proc/$pid/exe" --version
 }
 
 agent_log() {
 	journalctl -u sainad --no-pager -o cat
 }
 
-# --- a Debian without us ----------------------------------------------------------------
+# 1. A Debian without us
 booted() {
 	systemctl is-system-running --wait
-	says '^(running|degraded)$' systemctl is-system-running && grep -q '^VERSION_ID="12"' /etc/os-release && [ "$(cat /proc/1/comm)" = systemd ]
+	output_matches '^(running|degraded)$' systemctl is-system-running && grep -q '^VERSION_ID="12"' /etc/os-release && [ "$(cat /proc/1/comm)" = systemd ]
 }
-ok "Debian 12 boots under systemd" booted
+check "Debian 12 boots under systemd" booted
 diag "$(systemctl list-units --failed --no-legend --plain)"
-ok "no network: nothing can be fetched" not ip route get 192.0.2.1
+check "no network: nothing can be fetched" not ip route get 192.0.2.1
 # Interfaces of its own come with this module of the kernel, and stay with it.
 modprobe ifb
 network || bail "no network of the test's own"
@@ -152,58 +134,58 @@ no_network
 state | sort >"$tmp/before"
 network
 
-# --- install ----------------------------------------------------------------------------
-ok "apt installs the packages" apt-get install -y "$here"/old/*.deb
+# 2. apt installs the packages
+check "apt installs the packages" apt-get install -y "$here"/old/*.deb
 release=$(uname -r)
-ok "DKMS: the module is built for $release" says "saina.*$old.*$release.*installed" dkms status
-ok "DKMS: modprobe loads the module" modprobe saina
-ok "DKMS: the module is that which DKMS installed" says 'updates/dkms' modinfo -n saina
-ok "without a configuration no unit has failed" not systemctl is-failed sainad
+check "DKMS: the module is built for $release" output_matches "saina.*$old.*$release.*installed" dkms status
+check "DKMS: modprobe loads the module" modprobe saina
+check "DKMS: the module is that which DKMS installed" output_matches 'updates/dkms' modinfo -n saina
+check "without a configuration no unit has failed" not systemctl is-failed sainad
 
-# --- a job ------------------------------------------------------------------------------
+# 3. A job
 mkdir -p /etc/saina && echo 'bridge = "br0";' >/etc/saina/sainad.conf
-ok "systemctl start sainad succeeds" systemctl start sainad || diag "$(agent_log | tail -n 30)"
+check "systemctl start sainad succeeds" systemctl start sainad || diag "$(agent_log | tail -n 30)"
 # Debian's headers of 6.1 make no BTF: the agent cannot use such a module, and starts.
-ok "beside a module without BTF the agent has the jobs itself, and says why" says 'built without BTF' agent_log
-ok "as soon as it has returned, the agent answers and has the ports" says ' p2: mode tc' saina port show
-ok "systemctl status: active, by notification" says 'Type=notify' systemctl show -p Type sainad
-ok "the agent is active" systemctl is-active sainad
-ok "a job is added" saina job add try elements 20000 workers ${#workers[@]} token t0ken
+check "beside a module without BTF the agent has the jobs itself, and says why" output_matches 'built without BTF' agent_log
+check "as soon as it has returned, the agent answers and has the ports" output_matches ' p2: mode tc' saina port show
+check "systemctl status: active, by notification" output_matches 'Type=notify' systemctl show -p Type sainad
+check "the agent is active" systemctl is-active sainad
+check "a job is added" saina job add try elements 20000 workers ${#workers[@]} token t0ken
 train try --rounds 20 --bsp-check
-ok "the job trains: each worker has compared each sum" trained
-ok "the job trains: no round is missing, all workers are in each sum" complete try
+check "the job trains: each worker has compared each sum" trained
+check "the job trains: no round is missing, all workers are in each sum" complete try
 saina job delete try >/dev/null 2>&1
 
-# --- upgrade during a job ---------------------------------------------------------------
-ok "a job is added before the upgrade" saina job add long elements 20000 workers ${#workers[@]} token t0ken
+# 4. The packages are upgraded during a job
+check "a job is added before the upgrade" saina job add long elements 20000 workers ${#workers[@]} token t0ken
 # Seldom: the upgrade needs the processors.
 train long --rounds 0 --think-us 500000
-ok "upgrade: the job runs before" until_true 300 beyond long 5
+check "upgrade: the job runs before" slowwait 300 beyond long 5
 at=$(rounds long)
-ok "upgrade: apt installs the packages of a higher version" apt-get install -y "$here"/new/*.deb
+check "upgrade: apt installs the packages of a higher version" apt-get install -y "$here"/new/*.deb
 diag "rounds: $at before, $(rounds long) after it"
-ok "upgrade: rounds were done during it" beyond long $((at + 1))
-ok "upgrade: the agent that runs is the new one" until_true 60 running "${new//+/\\+}" || diag "$(agent_log | tail -n 30)"
+check "upgrade: rounds were done during it" beyond long $((at + 1))
+check "upgrade: the agent that runs is the new one" slowwait 60 running "${new//+/\\+}" || diag "$(agent_log | tail -n 30)"
 at=$(rounds long)
-ok "upgrade: the job goes on after it" until_true 300 beyond long $((at + 5))
+check "upgrade: the job goes on after it" slowwait 300 beyond long $((at + 5))
 kill -TERM "${pids[@]}"
-ok "upgrade: the workers end well, each has compared each sum" trained
-ok "upgrade: no round is lost, all workers are in each sum" complete long
-ok "upgrade: the agent took the data path over" says 'taking it over' agent_log
-ok "upgrade: DKMS has built the module of the new version" says "saina.*${new//+/\\+}.*$release.*installed" dkms status
-ok "upgrade: DKMS has none of the old one" not says "saina.*$old,.*installed" dkms status
+check "upgrade: the workers end well, each has compared each sum" trained
+check "upgrade: no round is lost, all workers are in each sum" complete long
+check "upgrade: the agent took the data path over" output_matches 'taking it over' agent_log
+check "upgrade: DKMS has built the module of the new version" output_matches "saina.*${new//+/\\+}.*$release.*installed" dkms status
+check "upgrade: DKMS has none of the old one" not output_matches "saina.*$old,.*installed" dkms status
 
-# --- purge ------------------------------------------------------------------------------
+# 5. apt purges the packages
 mapfile -t packages < <(dpkg-query -W -f '${Package} ${db:Status-Status}\n' '*saina*' | awk '$2 == "installed" { print $1 }')
-ok "purge: apt purges the packages" apt-get purge -y "${packages[@]}"
+check "purge: apt purges the packages" apt-get purge -y "${packages[@]}"
 # bash suggests what ours recommend, so apt keeps it.
-ok "purge: apt removes what came with them" apt-get autoremove --purge -y bash-completion
+check "purge: apt removes what came with them" apt-get autoremove --purge -y bash-completion
 # Written by us, not by a package.
 rm -f /etc/saina/sainad.conf
 rmdir /etc/saina 2>/dev/null
 no_network
 state | sort >"$tmp/after"
-ok "purge: no file, unit, pin, qdisc, interface, module, user or process is left" diff "$tmp/before" "$tmp/after"
+check "purge: no file, unit, pin, qdisc, interface, module, user or process is left" diff "$tmp/before" "$tmp/after"
 cp "$tmp/before" "$tmp/after" "$here"
 journalctl --no-pager >"$here/journal"
 plan

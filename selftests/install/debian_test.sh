@@ -25,7 +25,7 @@ export DEB_BUILD_OPTIONS=${DEB_BUILD_OPTIONS-parallel=$(nproc)}
 mkdir "$tmp/old" "$tmp/new" "$tmp/out"
 for v in old:"$version" new:"$next"; do
 	echo "# building the packages of ${v#*:}"
-	"$top/tools/deb" "$tmp/${v%%:*}" "${v#*:}" >"$tmp/said" 2>&1 || { diag "$(tail -n 30 "$tmp/said")"; bail "no packages of ${v#*:}"; }
+	"$top/tools/deb" "$tmp/${v%%:*}" "${v#*:}" >"$tmp/output" 2>&1 || { diag "$(tail -n 30 "$tmp/output")"; bail "no packages of ${v#*:}"; }
 	mkdir "$tmp/out/${v%%:*}"
 	mv "$tmp/${v%%:*}"/*_"${v#*:}"_*.deb "$tmp/out/${v%%:*}/"
 done

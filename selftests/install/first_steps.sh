@@ -6,6 +6,10 @@
 #
 #     a Debian 12 made by mmdebstrap, changes to it in memory; namespaces of its own:
 #     apt install, sainad, bridge podman1 --- containers 0 and 1: python3 ddp.py
+#
+# 1. The commands are those of the document
+# 2. A clean Debian, and the packages at hand
+# 3. The commands
 
 set -u
 top=$(readlink -f "$(dirname "$0")/../..")
@@ -22,10 +26,10 @@ done
 doc=$top/Documentation/containers.rst
 cache=$("$top/tools/saina-vm" cache)
 clean=$cache/debian-12 version=$(cat "$top/VERSION")
-tmp=$(mktemp -d) cgroup=/saina-first-$$ holder=
+tmp=$(mktemp -d) cgroup=/saina-first-$$ ns_pid=
 mount -t tmpfs first-steps "$tmp"
 undo() {
-	[ -z "$holder" ] || kill -KILL "$holder" 2>/dev/null
+	[ -z "$ns_pid" ] || kill -KILL "$ns_pid" 2>/dev/null
 	wait 2>/dev/null
 	find /sys/fs/cgroup -depth -type d -path "*$cgroup/*" -exec rmdir {} + 2>/dev/null
 	find /sys/fs/cgroup -depth -type d -path "*$cgroup" -exec rmdir {} + 2>/dev/null
@@ -35,15 +39,15 @@ undo() {
 trap undo EXIT
 trap 'exit 130' INT TERM HUP
 
-# The commands are those of the document.
+# 1. The commands are those of the document
 install=$(sed -n 's/^    \(apt install .*\)/\1/p' "$doc" | head -n 1)
 start=$(sed -n 's|^    \(/usr/share/saina/quickstart/podman .*\)|\1|p' "$doc" | head -n 1)
 [ -n "$install" ] && [ -n "$start" ]
 point $? "first steps: containers.rst has an apt install and a quickstart" || bail "no commands in $doc"
 
-# --- a clean Debian, and the packages at hand ---------------------------------------------
+# 2. A clean Debian, and the packages at hand
 echo "# building the packages"
-DEB_BUILD_OPTIONS=${DEB_BUILD_OPTIONS-parallel=$(nproc)} "$top/tools/deb" "$tmp/debs" >"$tmp/said" 2>&1 || bail "no packages: $(tail -n 30 "$tmp/said")"
+DEB_BUILD_OPTIONS=${DEB_BUILD_OPTIONS-parallel=$(nproc)} "$top/tools/deb" "$tmp/debs" >"$tmp/output" 2>&1 || bail "no packages: $(tail -n 30 "$tmp/output")"
 mkdir "$tmp/ours"
 mv "$tmp"/debs/*_"${version}"_*.deb "$tmp/ours/"
 made="$install
@@ -60,8 +64,8 @@ if [ ! -e "$clean.made" ] || [ "$(cat "$clean.made")" != "$made" ]; then
 		--customize-hook="rm -r \"\$1\"/mnt/ours" \
 		bookworm "$clean" "deb http://deb.debian.org/debian bookworm main" \
 		"deb http://deb.debian.org/debian bookworm-updates main" \
-		"deb http://deb.debian.org/debian-security bookworm-security main" >"$tmp/said" 2>&1 </dev/null ||
-		bail "mmdebstrap: $(tail -n 20 "$tmp/said")"
+		"deb http://deb.debian.org/debian-security bookworm-security main" >"$tmp/output" 2>&1 </dev/null ||
+		bail "mmdebstrap: $(tail -n 20 "$tmp/output")"
 	echo "$made" >"$clean.made"
 fi
 exec 9>&-
@@ -70,12 +74,12 @@ mkdir "$tmp"/{changed,work,root}
 mount -t overlay first-steps -o "lowerdir=$clean,upperdir=$tmp/changed,workdir=$tmp/work" "$tmp/root" || bail "no overlay"
 cp "$tmp"/ours/*.deb "$tmp/root/root/"
 unshare --net --mount --pid --uts --ipc --fork --kill-child sleep infinity &
-holder=$!
-until inner=$(pgrep -P "$holder" -x sleep); do read -rt 0.1 <> <(:); done
+ns_pid=$!
+until ns_init=$(pgrep -P "$ns_pid" -x sleep); do read -rt 0.1 <> <(:); done
 
 # inside COMMAND: by the shell of the Debian
-inside() {
-	nsenter -t "$inner" --net --mount --pid --uts --ipc --root="/proc/$inner/root$tmp/root" --wd="/proc/$inner/root$tmp/root/root" -- \
+in_ns() {
+	nsenter -t "$ns_init" --net --mount --pid --uts --ipc --root="/proc/$ns_init/root$tmp/root" --wd="/proc/$ns_init/root$tmp/root/root" -- \
 		env -i HOME=/root TERM=dumb LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
 		ENGINE_OPTIONS="$engine_options" RUN_OPTIONS="$run_options" bash -c "$1"
 }
@@ -83,7 +87,7 @@ inside() {
 engine_options="--runtime runc --cgroup-manager=cgroupfs --storage-driver vfs --events-backend none"
 run_options="--cgroup-parent $cgroup --ulimit nofile=1024:1024 --ulimit nproc=1024:1024"
 # shellcheck disable=SC2016 # for the inner shell
-nsenter -t "$inner" --net --mount --pid -- sh -ec '
+nsenter -t "$ns_init" --net --mount --pid -- sh -ec '
 	mount --make-rprivate /
 	cd "$1"
 	mount -t proc proc proc
@@ -95,21 +99,21 @@ nsenter -t "$inner" --net --mount --pid -- sh -ec '
 	mount -t tmpfs tmpfs tmp
 	ip link set lo up' sh "$tmp/root" || bail "no namespaces"
 
-# --- the commands -----------------------------------------------------------------------------
+# 3. The commands
 began=$SECONDS
 ran() { # DESCRIPTION COMMAND
-	inside "$2" >"$tmp/out" 2>"$tmp/said" </dev/null
-	point $? "$1" || { diag "$2"; diag "$(tail -n 20 "$tmp/out" "$tmp/said")"; }
+	in_ns "$2" >"$tmp/out" 2>"$tmp/output" </dev/null
+	point $? "$1" || { diag "$2"; diag "$(tail -n 20 "$tmp/out" "$tmp/output")"; }
 }
 # apt asks before it installs further packages.
 ran "first steps: apt installs PyTorch, Podman and the packages" "${install/install/install -y}"
 installed=$((SECONDS - began))
 ran "first steps: PyTorch trains on two containers" "$start"
 diag "2 commands, $((SECONDS - began)) s, $installed of them for apt"
-said=$(sed -n 's/.*rank [01]: 2 ranks, model \([0-9a-f]*\)$/\1/p' "$tmp/out" | sort | uniq -c | xargs)
-[ "${said%% *}" = 2 ] && [ -n "${said#* }" ]
-point $? "first steps: both ranks have the same model" || diag "$said" "$(tail -n 20 "$tmp/out")"
+output=$(sed -n 's/.*rank [01]: 2 ranks, model \([0-9a-f]*\)$/\1/p' "$tmp/out" | sort | uniq -c | xargs)
+[ "${output%% *}" = 2 ] && [ -n "${output#* }" ]
+point $? "first steps: both ranks have the same model" || diag "$output" "$(tail -n 20 "$tmp/out")"
 # shellcheck disable=SC2016 # for the inner shell
-[ "$(inside 'podman $ENGINE_OPTIONS ps -aq; cat /proc/[0-9]*/comm | grep -cx sainad' 2>&1)" = 0 ]
-point $? "first steps: neither containers nor an agent are left"
+check "first steps: neither containers nor an agent are left" \
+	[ "$(in_ns 'podman $ENGINE_OPTIONS ps -aq; cat /proc/[0-9]*/comm | grep -cx sainad' 2>&1)" = 0 ]
 plan

@@ -5,6 +5,12 @@
 # test sees it: what is installed works without the source tree.
 #
 #     lab of the installed saina-lab: sainad, br0 (Linux bridge)   w0, w1: saina-allreduce
+#
+# 1. make install
+# 2. The programs
+# 3. The library
+# 4. Python
+# 5. A lab
 
 set -u
 top=$(readlink -f "$(dirname "$0")/../..")
@@ -26,13 +32,7 @@ undo() {
 trap undo EXIT
 trap 'exit 130' INT TERM HUP
 
-# ok DESCRIPTION COMMAND...: it succeeds; what it says is in $tmp/said
-ok() {
-	"${@:2}" >"$tmp/said" 2>&1 </dev/null
-	point $? "$1" || diag "$(tail -n 20 "$tmp/said")"
-}
-
-says() { # ERE COMMAND...
+output_matches() { # ERE COMMAND...
 	"${@:2}" 2>&1 | grep -qE "$1"
 }
 
@@ -56,12 +56,11 @@ without_manual() {
 	done
 }
 
-ok "install: make install DESTDIR= succeeds" \
+# 1. make install
+check "install: make install DESTDIR= succeeds" \
 	make -s -C "$top" install DESTDIR="$tmp/root" PREFIX=$prefix B="$B"
-[ -z "$(missing)" ]
-point $? "install: programs, libraries, headers, objects and manuals are there" || diag "$(missing)"
-[ -z "$(without_manual)" ]
-point $? "install: programs and all functions of libsaina have a manual page" || diag "$(without_manual)"
+check "install: programs, libraries, headers, objects and manuals are there" [ -z "$(missing)" ] || diag "$(missing)"
+check "install: programs and all functions of libsaina have a manual page" [ -z "$(without_manual)" ] || diag "$(without_manual)"
 [ -z "$(find "$tmp/root" -mindepth 1 -maxdepth 1 ! -name usr)" ] &&
 	! grep -rlI "$tmp" "$tmp/root" >"$tmp/named"
 point $? "install: nothing is outside of the prefix or names DESTDIR" || diag "$(cat "$tmp/named")"
@@ -73,56 +72,55 @@ cd / || exit 1
 PATH=$prefix/sbin:$prefix/bin:/usr/sbin:/usr/bin:/sbin:/bin
 version=$(cat "$top/VERSION")
 
-ok "installed saina: --version prints the version" says "$version" saina --version
-ok "installed sainad: --version prints the version" says "$version" sainad --version
-ok "installed sainad: --check-config takes the installed example" \
+# 2. The programs
+check "installed saina: --version prints the version" output_matches "$version" saina --version
+check "installed sainad: --version prints the version" output_matches "$version" sainad --version
+check "installed sainad: --check-config takes the installed example" \
 	sainad --check-config -c $prefix/share/doc/saina/sainad.conf
-ok "installed sainad: --check-program finds the XDP program" \
-	says "does without saina.ko" sainad --check-program -c $prefix/share/doc/saina/sainad.conf
+check "installed sainad: --check-program finds the XDP program" \
+	output_matches "does without saina.ko" sainad --check-program -c $prefix/share/doc/saina/sainad.conf
 
-ok "installed quickstart: --help says how to use it" says "^Usage: $prefix/share/saina/quickstart/podman " \
+check "installed quickstart: --help says how to use it" output_matches "^Usage: $prefix/share/saina/quickstart/podman " \
 	$prefix/share/saina/quickstart/podman --help
 
-# --- the library -------------------------------------------------------------------
+# 3. The library
 export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
-[ "$(pkg-config --modversion saina)" = "$version" ]
-point $? "installed library: pkg-config knows its version"
+check "installed library: pkg-config knows its version" [ "$(pkg-config --modversion saina)" = "$version" ]
 cp "$top/userland/examples/fit.c" "$tmp" || bail "there is no example"
 # shellcheck disable=SC2046 # words
-ok "installed library: the example compiles with pkg-config's flags" \
+check "installed library: the example compiles with pkg-config's flags" \
 	gcc -Wall -Werror -o "$tmp/fit" "$tmp/fit.c" $(pkg-config --cflags --libs saina) -lm
 # shellcheck disable=SC2046
-ok "installed library: the example compiles against the static library" \
+check "installed library: the example compiles against the static library" \
 	gcc -Wall -Werror -o "$tmp/fit-static" "$tmp/fit.c" $(pkg-config --cflags saina) \
 	$prefix/lib/libsaina.a -pthread -lm
 LD_LIBRARY_PATH=$prefix/lib ldd "$tmp/fit" | grep -q "libsaina.so.0 => $prefix/lib/libsaina.so.0"
 point $? "installed library: the example is linked to libsaina.so.0"
 printf '#include <saina.h>\n#include <saina.h>\nint main(void) { return 0; }\n' >"$tmp/twice.c"
-ok "installed header: is C99 and can be included twice" gcc -std=c99 -pedantic -Wall -Wextra -Werror \
+check "installed header: is C99 and can be included twice" gcc -std=c99 -pedantic -Wall -Wextra -Werror \
 	-fsyntax-only -I$prefix/include "$tmp/twice.c"
 
-# --- Python ------------------------------------------------------------------------
+# 4. Python
 check_python() {
 	LD_LIBRARY_PATH=$prefix/lib /usr/bin/python3 -c 'import saina; print(saina.version(), saina.__file__)' |
 		grep -q "^$version $prefix/lib/"
 }
-ok "installed Python package: is found by Debian's python3 and finds the library" check_python
+check "installed Python package: is found by Debian's python3 and finds the library" check_python
 
-# --- a lab -------------------------------------------------------------------------
-ok "installed saina-lab: a lab comes up" saina-lab up "$lab" --owner $$ --workers 2 --bridge linux
+# 5. A lab
+check "installed saina-lab: a lab comes up" saina-lab up "$lab" --owner $$ --workers 2 --bridge linux
 export SAINA_CONTROL=/run/saina-lab/$lab/control
 exe=$(readlink "/proc/$(cut -d' ' -f1 "/run/saina-lab/$lab/sainad.pid")/exe")
-[ "$exe" = $prefix/sbin/sainad ]
-point $? "installed saina-lab: the agent is the installed sainad" || diag "it is $exe"
-ok "installed saina: a job is added" saina job add one id 1 elements 5000 workers 2
+check "installed saina-lab: the agent is the installed sainad" [ "$exe" = $prefix/sbin/sainad ] || diag "it is $exe"
+check "installed saina: a job is added" saina job add one id 1 elements 5000 workers 2
 for i in 0 1; do
 	saina-lab exec "$lab" $i saina-allreduce --aggregator 10.190.0.1 --job 1 --worker $i \
-		--rounds 5 --log "$tmp/$i.log" >"$tmp/$i.said" 2>&1 </dev/null &
+		--rounds 5 --log "$tmp/$i.log" >"$tmp/$i.out" 2>&1 </dev/null &
 	pids[i]=$!
 done
 for i in 0 1; do
 	wait "${pids[i]}"
-	point $? "installed saina-allreduce: all sums of worker $i are exact" || diag "$(tail -n 5 "$tmp/$i.said")"
+	point $? "installed saina-allreduce: all sums of worker $i are exact" || diag "$(tail -n 5 "$tmp/$i.out")"
 done
-ok "installed saina-lab: the lab goes down" saina-lab down "$lab"
+check "installed saina-lab: the lab goes down" saina-lab down "$lab"
 plan

@@ -39,18 +39,14 @@ while IFS= read -r line; do
 	done <"$tmp/allow"
 	[ -n "$found" ] || echo "$line"
 done <"$tmp/checkpatch" >"$tmp/remarks"
-[ ! -s "$tmp/remarks" ]
-point $? "checkpatch --strict: no remark that is not allowed" || diag "$(cat "$tmp/remarks")"
+check "checkpatch --strict: no remark that is not allowed" [ ! -s "$tmp/remarks" ] || diag "$(cat "$tmp/remarks")"
 unused=$(while IFS= read -r line; do [ -n "${used[$line]-}" ] || echo "$line"; done <"$tmp/allow")
-[ -z "$unused" ]
-point $? "checkpatch --strict: every allowed remark is made" || diag "$unused"
+check "checkpatch --strict: every allowed remark is made" [ -z "$unused" ] || diag "$unused"
 
 xargs perl "$tree/scripts/kernel-doc" -v -none <"$tmp/files" 2>&1 | grep -v ': info: ' >"$tmp/doc"
-[ ! -s "$tmp/doc" ]
-point $? "kernel-doc -v: no remark" || diag "$(cat "$tmp/doc")"
+check "kernel-doc -v: no remark" [ ! -s "$tmp/doc" ] || diag "$(cat "$tmp/doc")"
 xargs perl "$newer/scripts/kernel-doc" -Wall -none <"$tmp/files" >"$tmp/doc" 2>&1
-[ ! -s "$tmp/doc" ]
-point $? "kernel-doc -Wall: no remark" || diag "$(cat "$tmp/doc")"
+check "kernel-doc -Wall: no remark" [ ! -s "$tmp/doc" ] || diag "$(cat "$tmp/doc")"
 
 # Both see what is wrong with a file that is.
 printf '%s\n' '// SPDX-License-Identifier: GPL-2.0' '/**' ' * f() - does nothing' ' */' \

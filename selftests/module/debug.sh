@@ -61,8 +61,7 @@ faults() {
 		none sleep-in-atomic no-rcu-lock inverse-locks free-active-timer use-after-free \
 		out-of-bounds leak >"$tmp/out" 2>"$tmp/err"
 	rc=$?
-	[ $rc = $EX_KERNEL ]
-	point $? "debug kernel: a VM whose kernel reports a fault fails (status $rc)"
+	check "debug kernel: a VM whose kernel reports a fault fails (status $rc)" [ $rc = $EX_KERNEL ]
 	fault "sleep in atomic context" 'sleeping function called from invalid context.*faults'
 	fault "RCU pointer without a lock" 'suspicious RCU usage'
 	fault "locks in inverse order" 'possible circular locking'
@@ -94,7 +93,7 @@ faults
 export SAINA_SLOW=40
 step "saina.ko" 3600 "$here/guest.sh" "$messages" "$loops"
 step "saina.ko when memory is short" 1800 "$here/failmem.sh" "$messages"
-for t in float_test plane_test; do
+for t in float_test backend_test; do
 	step "$t" 3600 "$here/$t.sh"
 done
 

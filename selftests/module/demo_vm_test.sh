@@ -5,6 +5,9 @@
 # kernel datapath end as they do without; Ctrl-C leaves no VM behind.
 #
 #	selftests/module/demo_vm_test.sh [KERNEL]
+#
+# 1. Ctrl-C: a terminal sends it to all processes
+# 2. A whole run
 
 set -u
 top=$(readlink -f "$(dirname "$0")/../..")
@@ -17,12 +20,12 @@ trap 'exit 130' INT TERM HUP
 # shellcheck source=../tap.sh
 . "$top/selftests/tap.sh"
 
-# has JQ-EXPRESSION: true of the table
-has() {
+# result_has JQ-EXPRESSION: true of the table
+result_has() {
 	jq -e "$1" "$tmp/out/result.json" >/dev/null 2>&1
 }
 
-said() { # WORDS
+output_has() { # WORDS
 	grep -qF "$1" "$tmp/log"
 }
 
@@ -32,52 +35,42 @@ in_group() { # PROCESS-GROUP: who is left of it
 
 [ "$(id -u)" = 0 ] || { echo "1..0 # SKIP needs root"; exit 4; }
 
-# --- Ctrl-C: a terminal sends it to all of them ------------------------------
-
+# 1. Ctrl-C: a terminal sends it to all processes
 setsid env --default-signal=INT "$top/tools/demo-vm" --kernel "$kernel" --out "$tmp/out" >"$tmp/log" 2>&1 &
 pid=$!
 # The VM is up: for a minute, from here on, what it does is set up.
-for ((i = 0; i < 6000; i++)); do
-	[ ! -e "$tmp/out/up" ] || break
-	kill -0 "$pid" 2>/dev/null || break
-	sleep 0.1
-done
-[ -e "$tmp/out/up" ]
-point $? "demo-vm: the VM comes up"
+vm_up() {
+	[ -e "$tmp/out/up" ] || ! kill -0 "$pid" 2>/dev/null
+}
+slowwait 600 vm_up
+check "demo-vm: the VM comes up" [ -e "$tmp/out/up" ]
 kill -INT -- "-$pid"
 wait "$pid"
 status=$?
-[ $status = 130 ]
-point $? "demo-vm, Ctrl-C: ends with status 130 ($status)"
-said "demo-vm: stopped"
+check "demo-vm, Ctrl-C: ends with status 130 ($status)" [ $status = 130 ]
+output_has "demo-vm: stopped"
 point $? "demo-vm, Ctrl-C: says that it is stopped"
-for ((i = 0; i < 200; i++)); do
-	[ -n "$(in_group "$pid")" ] || break
-	sleep 0.1
-done
-[ -z "$(in_group "$pid")" ]
-point $? "demo-vm, Ctrl-C: no process is left" || diag "$(in_group "$pid")"
+slowwait 20 not in_group "$pid"
+check "demo-vm, Ctrl-C: no process is left" [ -z "$(in_group "$pid")" ] || diag "$(in_group "$pid")"
 [ $tap_bad = 0 ] || diag "$(cat "$tmp/log")"
 pid=
 rm -rf "$tmp/out"
 
-# --- the whole of it ------------------------------------------------------------
-
+# 2. A whole run
 "$top/tools/demo-vm" --kernel "$kernel" --out "$tmp/out" --rounds 16 >"$tmp/log" 2>&1
 point $? "demo-vm: ends with status 0"
 diag "$(cat "$tmp/log")"
-said "jobs are configured in the kernel, by netlink"
+output_has "jobs are configured in the kernel, by netlink"
 point $? "demo-vm: saina.ko has the jobs"
-has '[.runs[].policy] == ["bsp", "fastest:k=3", "sfcd:k0=2,sth=0.25,cth=5"]'
-point $? "demo-vm: the table has three runs"
-has '.runs | all(.models_identical and .workers == 4 and .rounds == 16)'
-point $? "demo-vm: the four models of each run are identical"
-has '.runs | .[0].late_share == 0 and .[1].late_share > 0 and .[1].late_share <= 0.26'
-point $? "demo-vm: no gradient is late under BSP, at most a quarter under fastest:k=3"
-has '.runs[2].sfcd | length >= 12 and all(.flip_share >= 0 and .flip_share <= 1 and .k >= 2 and .k <= 4)'
-point $? "demo-vm: the table has the flips and k of the rounds of SFCD"
-[ "$(head -c 8 "$tmp/out/demo.png" | od -An -tx1 | tr -d ' ')" = 89504e470d0a1a0a ]
-point $? "demo-vm: the picture is a PNG file"
-[ -s "$tmp/out/dmesg.log" ]
-point $? "demo-vm: the kernel log is kept"
+check "demo-vm: the table has three runs" \
+	result_has '[.runs[].policy] == ["bsp", "fastest:k=3", "sfcd:k0=2,sth=0.25,cth=5"]'
+check "demo-vm: the four models of each run are identical" \
+	result_has '.runs | all(.models_identical and .workers == 4 and .rounds == 16)'
+check "demo-vm: no gradient is late under BSP, at most a quarter under fastest:k=3" \
+	result_has '.runs | .[0].late_share == 0 and .[1].late_share > 0 and .[1].late_share <= 0.26'
+check "demo-vm: the table has the flips and k of the rounds of SFCD" \
+	result_has '.runs[2].sfcd | length >= 12 and all(.flip_share >= 0 and .flip_share <= 1 and .k >= 2 and .k <= 4)'
+check "demo-vm: the picture is a PNG file" \
+	[ "$(head -c 8 "$tmp/out/demo.png" | od -An -tx1 | tr -d ' ')" = 89504e470d0a1a0a ]
+check "demo-vm: the kernel log is kept" [ -s "$tmp/out/dmesg.log" ]
 plan

@@ -16,8 +16,7 @@ many=1000000000
 . "$(dirname "$(readlink -f "$0")")/../tap.sh"
 
 [ -w $fail/probability ] || { echo "1..0 # SKIP this kernel has no failslab"; exit 4; }
-insmod "$ko"
-point $? "saina.ko is loaded"
+check "saina.ko is loaded" insmod "$ko"
 
 echo N >$fail/ignore-gfp-wait
 echo Y >$fail/task-filter
@@ -40,13 +39,11 @@ point $? "random messages get well-formed answers while allocations fail"
 echo 0 >$fail/probability
 failed=$((many - $(cat $fail/times)))
 echo "# $failed allocations failed"
-[ $failed -gt $((messages / 20)) ]
-point $? "allocations did fail ($failed)"
+check "allocations did fail ($failed)" [ $failed -gt $((messages / 20)) ]
 
 "$B/saina" -j job show >/dev/null && "$B/saina" -j worker show >/dev/null
 point $? "after failed allocations, jobs and workers can still be listed"
 "$B/saina" job add after workers 2 elements 64 && "$B/saina" job del after
 point $? "after failed allocations, a job can be added and deleted"
-rmmod saina
-point $? "saina.ko is unloaded with the jobs that are left"
+check "saina.ko is unloaded with the jobs that are left" rmmod saina
 plan

@@ -8,6 +8,16 @@
 #	float_test.sh [losses]	only losses
 #
 # In the test VM (selftests/in-vm); TAP.
+#
+# 1. "losses": only losses
+# 2. Two contributors: addition is commutative, so the order does not matter
+# 3. Three: exact where nothing is rounded, else as near as roundings allow
+# 4. Losses
+# 5. A straggler: late results, residuals
+# 6. SFCD: every sign turns in every round
+# 7. Workers that do not fit
+# 8. Long frames: in pieces from a page on, their results sent on by the agent
+# 9. Without saina.ko
 
 here=$(dirname "$(readlink -f "$0")")
 module=$SAINA_TEST_MODULE
@@ -63,6 +73,7 @@ lossy() {
 	check "$name: loss is set to 0 again" lab set loss 0
 }
 
+# 1. "losses": only losses
 # Jumbo results leave by tc with either.
 hook=${SAINA_TEST_HOOK:-xdp}
 check "saina.ko is loaded" insmod "$module"
@@ -77,12 +88,12 @@ if [ "${1-}" = losses ]; then
 	lossy float32 payload 2048
 	lossy bfloat16 payload 2048
 	lab_down
-	check "saina.ko is unloaded" until_true 20 rmmod saina
+	check "saina.ko is unloaded" slowwait 20 rmmod saina
 	finished
 	exit
 fi
 
-# --- two contributors: addition is commutative, so the order does not matter ----------
+# 2. Two contributors: addition is commutative, so the order does not matter
 # (with and without the vector unit: kfunc_test)
 for type in float32 bfloat16; do
 	job $type workers 2 elements 2003 type $type
@@ -91,7 +102,7 @@ for type in float32 bfloat16; do
 	saina job del $type
 done
 
-# --- three: exact where nothing is rounded, else as near as roundings allow -----------
+# 3. Three: exact where nothing is rounded, else as near as roundings allow
 job f32 workers 3 elements 2003 type float32
 train f32 3 3
 sums f32 3 0
@@ -105,38 +116,38 @@ train b16 3 3
 sums b16 3 0
 saina job del b16
 
-# --- losses ----------------------------------------------------------------------------
+# 4. Losses
 for type in float32 bfloat16; do
 	lossy $type
 done
 
-# --- a straggler: late results, residuals ----------------------------------------------
+# 5. A straggler: late results, residuals
 for type in float32 bfloat16; do
 	straggle $type
 done
 
-# --- SFCD: every sign turns in every round --------------------------------------------
+# 6. SFCD: every sign turns in every round
 job sfcd workers 2 elements 2003 type float32 policy sfcd:k0=1,sth=0.5,cth=2,stride=1
 start_all sfcd 24 2 --elements 2003 --signs flip --think-us 50000
 check "float32, SFCD: all sums are right" wait_all 60
 equal "float32, SFCD: k has grown with the flipped signs" 2 "$(last_field 0 k)"
 saina job del sfcd
 
-# --- who does not fit -----------------------------------------------------------------
+# 7. Workers that do not fit
 job f32 workers 1 elements 2003 type float32
 matches "join: a worker of int32 is refused by a job of float32" "ask for a job of type int32" \
-	"$(refused 0 0 f32 --type int32)"
+	"$(join_error 0 0 f32 --type int32)"
 job long workers 1 elements 2003 type bfloat16 payload 1024
 matches "join: a message that does not fit the MTU is refused, with the MTU needed" "2124" \
-	"$(refused 0 0 long)"
+	"$(join_error 0 0 long)"
 matches "doctor: says that the MTU of the ports is too small for the job" "messages of job long take 2124" \
-	"$(sw "$B/saina" doctor host config "/run/saina-lab/$LAB/sainad.conf")"
+	"$(in_switch "$B/saina" doctor host config "/run/saina-lab/$LAB/sainad.conf")"
 lab_down
 
-# --- long frames: in pieces from a page on, their results sent on by the agent ----------
+# 8. Long frames: in pieces from a page on, their results sent on by the agent
 lab_up --workers 3 --bridge linux --mtu 9000 --hook "$hook"
 equal "mtu 9000: all ports have the hook $hook" "$hook $hook $hook" \
-	"$(sj port show '[.[].hook]|join(" ")')"
+	"$(saina_jq port show '[.[].hook]|join(" ")')"
 elements=5003
 for type in float32 bfloat16; do
 	name=$type-2048 segments=3
@@ -150,8 +161,9 @@ for type in float32 bfloat16; do
 	straggle $type payload 2048
 done
 lab_down
-check "saina.ko is unloaded" until_true 20 rmmod saina
+check "saina.ko is unloaded" slowwait 20 rmmod saina
 
+# 9. Without saina.ko
 unset SAINA_CONTROL
 lab_up --workers 1 --bridge linux
 matches "agent without saina.ko: a job of float32 is refused, with what it needs" "sums of floats need saina.ko" \

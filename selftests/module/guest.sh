@@ -17,12 +17,7 @@ export PYTHONDONTWRITEBYTECODE=1 SAINA_CONTROL=kernel
 
 # module_out: rmmod, as soon as nobody uses it.
 module_out() {
-	local i
-	for ((i = 0; i < 500; i++)); do
-		rmmod saina 2>/dev/null && return
-		sleep 0.02
-	done
-	return 1
+	slowwait 10 rmmod saina
 }
 
 run() { # NAME COMMAND...: a test, with its points
@@ -30,8 +25,7 @@ run() { # NAME COMMAND...: a test, with its points
 	pass_on "$1" $? /tmp/run.log
 }
 
-insmod "$ko"
-point $? "saina.ko is loaded"
+check "saina.ko is loaded" insmod "$ko"
 run netlink_test "$here/../kselftest/netlink_test.py"
 run bad_input_test "$here/../kselftest/bad_input_test.py"
 run kfunc_test "$B/selftests/kfunc_test" "$B/selftests/kfunc_test.bpf.o"
@@ -55,11 +49,10 @@ run netlink_fuzz "$B/selftests/netlink_fuzz" -n "$messages" -p 4 -s "${SEED:-1}"
 point $? "after fuzzing, jobs and workers can still be listed"
 # While the module is there, a report can name its functions.
 [ ! -w /sys/kernel/debug/kmemleak ] || run leakscan "$here/leakscan.sh"
-module_out
-point $? "saina.ko is unloaded with the jobs that fuzzing has left"
-said=$("$B/saina" job show 2>&1)
-[[ $? = 1 && $said == *"saina.ko is not loaded"* ]]
-point $? "without saina.ko the tool fails and says that it is not loaded" || diag "$said"
+check "saina.ko is unloaded with the jobs that fuzzing has left" module_out
+output=$("$B/saina" job show 2>&1)
+[[ $? = 1 && $output == *"saina.ko is not loaded"* ]]
+point $? "without saina.ko the tool fails and says that it is not loaded" || diag "$output"
 
 # The module comes and goes under configuration traffic.
 "$B/selftests/netlink_fuzz" -r -n 1000000000 -p 2 >/dev/null &
@@ -73,6 +66,5 @@ point $bad "saina.ko is loaded and unloaded $loops times while requests are sent
 insmod "$ko"
 kill $storm $(pgrep -P $storm)
 wait $storm 2>/dev/null
-module_out
-point $? "saina.ko is unloaded at the end"
+check "saina.ko is unloaded at the end" module_out
 plan

@@ -4,6 +4,10 @@
 # selftests/kselftest where a kernel tree would have it, net/saina, with the module's and
 # the headers' sources: the kernel's own build installs it, and the kernel's own runner
 # runs it in the test VM, with saina.ko and without.
+#
+# 1. The conventions, as far as files tell
+# 2. A kernel tree with it
+# 3. The kernel's runner in the VM, with saina.ko and without
 
 set -u
 top=$(readlink -f "$(dirname "$0")/../..")
@@ -21,16 +25,16 @@ trap '[ -z "$child" ] || { kill -TERM "$child"; wait "$child"; }; rm -rf "$tmp"'
 trap 'exit 130' INT TERM HUP
 unset MAKEFLAGS MAKELEVEL
 
-# --- the conventions, as far as files tell --------------------------------------
+# 1. The conventions, as far as files tell
 cd "$top/selftests/kselftest" || exit 1
-! grep -qvE '^(#.*|timeout=[0-9]+)$' settings
-point $? "kselftest: settings has only what the kernel's runner knows"
+check "kselftest: settings has only what the kernel's runner knows" \
+	not grep -qvE '^(#.*|timeout=[0-9]+)$' settings
 ! grep -qvE '^CONFIG_[A-Z0-9_]+=[ym]$' config && sort -c config
 point $? "kselftest: config has only options, in order"
 [ -z "$(find . -mindepth 1 -type d ! -name __pycache__)" ] && ! grep -rnE '\.\./\.\./(userland|tools|selftests)' .
 point $? "kselftest: the folder needs nothing else of the project"
 
-# --- a kernel tree with it ------------------------------------------------------
+# 2. A kernel tree with it
 tree=$(kernel_tree "$top") || bail "no kernel sources"
 linux=$tmp/linux
 cp -r "$tree" "$linux"
@@ -52,7 +56,7 @@ rm -rf "$linux"
 	leak_test.py netlink_test.py planted_test.sh xdp_test.sh | xargs)" ]
 point $? "kselftest: run_kselftest.sh lists the tests" || diag "$("$tmp/inst/run_kselftest.sh" -l)"
 
-# --- run ------------------------------------------------------------------------
+# 3. The kernel's runner in the VM, with saina.ko and without
 # in_vm FILE COMMAND: in the VM, with the installed tests
 in_vm() {
 	"$top/selftests/in-vm" 6.1 900 sh -c "$2" >"$1" 2>&1 </dev/null &
@@ -61,22 +65,21 @@ in_vm() {
 	child=
 }
 
-said() { # FILE ERE DESCRIPTION
-	grep -qaE "^$2\$" "$1"
-	point $? "kselftest: $3" || diag "$(grep -aE '^(not )?ok|^# not ok|^saina-vm' "$1")"
+output_has() { # FILE ERE DESCRIPTION
+	check "kselftest: $3" grep -qaE "^$2\$" "$1" || diag "$(grep -aE '^(not )?ok|^# not ok|^saina-vm' "$1")"
 }
 
 # leak_test needs a machine that does nothing else: guest.sh has that.
 # shellcheck disable=SC2016 # the guest expands it
 in_vm "$tmp/with" 'insmod "$SAINA_TEST_MODULE" && '"$tmp/inst/run_kselftest.sh"' -t net/saina:netlink_test.py \
 	-t net/saina:bad_input_test.py -t net/saina:xdp_test.sh -t net/saina:planted_test.sh'
-said "$tmp/with" 'TAP version 13' "the runner gives a TAP stream"
+output_has "$tmp/with" 'TAP version 13' "the runner gives a TAP stream"
 for t in netlink_test.py bad_input_test.py xdp_test.sh; do
-	said "$tmp/with" "ok [0-9]+ selftests: net/saina: $t" "$t passes with saina.ko"
+	output_has "$tmp/with" "ok [0-9]+ selftests: net/saina: $t" "$t passes with saina.ko"
 done
-said "$tmp/with" 'not ok [0-9]+ selftests: net/saina: planted_test.sh # exit=1' "a planted test that fails, fails"
-said "$tmp/with" '# ok [0-9]+ - saina_xdp_kmod: holds saina.ko' "xdp_test.sh has used the variant of saina.ko"
+output_has "$tmp/with" 'not ok [0-9]+ selftests: net/saina: planted_test.sh # exit=1' "a planted test that fails, fails"
+output_has "$tmp/with" '# ok [0-9]+ - saina_xdp_kmod: holds saina.ko' "xdp_test.sh has used the variant of saina.ko"
 in_vm "$tmp/without" "$tmp/inst/run_kselftest.sh -t net/saina:netlink_test.py -t net/saina:xdp_test.sh"
-said "$tmp/without" 'ok [0-9]+ selftests: net/saina: netlink_test.py # SKIP' "netlink_test.py is skipped without saina.ko"
-said "$tmp/without" 'ok [0-9]+ selftests: net/saina: xdp_test.sh' "xdp_test.sh passes without saina.ko"
+output_has "$tmp/without" 'ok [0-9]+ selftests: net/saina: netlink_test.py # SKIP' "netlink_test.py is skipped without saina.ko"
+output_has "$tmp/without" 'ok [0-9]+ selftests: net/saina: xdp_test.sh' "xdp_test.sh passes without saina.ko"
 plan

@@ -11,7 +11,7 @@ extern const __u8 *saina_xdp_job(struct xdp_md *ctx, __u32 job, const __u32 rdon
 extern int saina_xdp_event(struct xdp_md *ctx, const struct saina_event *ev, __u32 ev__sz) __ksym;
 
 /* as in live_test.c */
-enum { HIT, MISS, ASK_REPLY, TORN, N_TALLY };
+enum { HIT, MISS, EVENT_SENT, TORN, N_TALLY };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -46,7 +46,7 @@ int live(struct xdp_md *ctx)
 	if (conf->policy.k && conf->policy.k != conf->policy.seq - 1)
 		tick(TORN);
 	if (!saina_xdp_event(ctx, &ev, sizeof(ev)))
-		tick(ASK_REPLY);
+		tick(EVENT_SENT);
 	if (conf->job || !conf->generation)
 		tick(TORN);
 	return XDP_DROP;

@@ -28,7 +28,7 @@
 #define CPUS_MAX 256
 
 /* as in live_test.bpf.c */
-enum { HIT, MISS, ASK_REPLY, TORN, N_TALLY };
+enum { HIT, MISS, EVENT_SENT, TORN, N_TALLY };
 
 static struct bpf_object *object;
 static int stop, sender_failed;
@@ -155,7 +155,7 @@ int main(int argc, char **argv)
 			lost += ret == -ENOBUFS;
 		}
 	}
-	told = tally(ASK_REPLY);
+	told = tally(EVENT_SENT);
 	tap_ok(!bad, "a job is made, changed and deleted %d times under traffic", rounds);
 	tap_ok(tally(HIT) && tally(MISS) > 100, "some packets find a job, and some find none");
 	tap_ok(!after_death, "a deleted job is not found by a later packet (%lu times)", after_death);

@@ -6,6 +6,10 @@
 # memory is refused alike.
 #
 # In the test VM (selftests/in-vm); TAP.
+#
+# 1. sainad has the jobs
+# 2. The kernel has the jobs: all looks the same
+# 3. A job that is too large is added while no agent runs
 
 here=$(dirname "$(readlink -f "$0")")
 module=$SAINA_TEST_MODULE
@@ -14,28 +18,28 @@ export SAINA_TEST_PLANE=agent SAINA_LAB_DATAPATH=netdev
 
 # shellcheck source=../net/lib.sh
 . "$here/../net/lib.sh"
-plane=$AGENT_SOCKET
+backend=$AGENT_SOCKET
 
 saina() {
-	SAINA_CONTROL=$plane SAINA_CTL_SOCKET=$AGENT_SOCKET "$B/saina" -n "saina-$LAB-sw" "$@"
+	SAINA_CONTROL=$backend SAINA_CTL_SOCKET=$AGENT_SOCKET "$B/saina" -n "saina-$LAB-sw" "$@"
 }
 
 # Names of all that is in there, elements of arrays being alike.  Never nothing: a
 # command that fails under both control planes must not be the same output.
 shape_of() { # COMMAND...
 	local shape
-	shape=$(sj "$@" '[paths|map(if type == "number" then "-" else . end)|join(".")]|unique|join(" ")')
+	shape=$(saina_jq "$@" '[paths|map(if type == "number" then "-" else . end)|join(".")]|unique|join(" ")')
 	echo "${shape:-saina $* has no output}"
 }
 
 # What does not depend on when it is asked.
 values_of() {
-	sj job show same '.[0]|[.id,.name,.state,.k,.workers,.active,.policy,.policy_pending,.policy_active,
+	saina_jq job show same '.[0]|[.id,.name,.state,.k,.workers,.active,.policy,.policy_pending,.policy_active,
 		.policy_active_seq,.elements,.type,.payload,.segments,.pool,.ring,.exponent,.memory,
 		.heartbeat_ms,.dead_ms,.token,.policy_mix,(.sfcd.observed > 0)]|@json'
-	sj worker show same '[.[]|[.job,.job_id,.worker,.state,.results,.port,.ip]]|@json'
-	sj port show '[.[]|[.port,.mode,.driver,.mtu,.workers,.relayed]]|@json'
-	sj limits show '.[0]|[.jobs_used,.jobs,.memory_used,.memory,.memory_job]|@json'
+	saina_jq worker show same '[.[]|[.job,.job_id,.worker,.state,.results,.port,.ip]]|@json'
+	saina_jq port show '[.[]|[.port,.mode,.driver,.mtu,.workers,.relayed]]|@json'
+	saina_jq limits show '.[0]|[.jobs_used,.jobs,.memory_used,.memory,.memory_job]|@json'
 }
 
 # Slots open and are completed all the time: the shape of one that somebody is missing in.
@@ -55,8 +59,8 @@ shapes_of() {
 }
 
 settled() { # sfcd has looked at a round, and both workers were heard
-	[ "$(sj job show same '.[0]|.policy_active_seq == 1 and .sfcd.observed > 0')" = true ] &&
-		[ "$(sj worker show same '[.[].seen_ms|numbers]|length')" = 2 ]
+	[ "$(saina_jq job show same '.[0]|.policy_active_seq == 1 and .sfcd.observed > 0')" = true ] &&
+		[ "$(saina_jq worker show same '[.[].seen_ms|numbers]|length')" = 2 ]
 }
 
 job_is() { # JOB STATE
@@ -67,8 +71,8 @@ job_is() { # JOB STATE
 observe() {
 	job same workers 2 elements 2003 id 5 policy sfcd:k0=2,sth=0.5,cth=1000 token secret
 	start_all same 1000000 2 --elements 2003 --think-us 20000 --token secret --cancel
-	check "$1 has the jobs: rounds flow" until_true 100 settled
-	check "$1 has the jobs: an open slot names a missing worker" until_true 30 slots_seen
+	check "$1 has the jobs: rounds flow" slowwait 100 settled
+	check "$1 has the jobs: an open slot names a missing worker" slowwait 30 slots_seen
 	shapes_of >"$WORK/shapes.$1"
 	values_of >"$WORK/values.$1"
 	equal "$1 has the jobs: every command has output" "" \
@@ -123,6 +127,7 @@ too_large() {
 	saina job add huge workers 2 elements 250000000 2>&1
 }
 
+# 1. sainad has the jobs
 lab_up --bridge linux --workers 2
 observe agent
 refused_agent=$(refusals "$AGENT_SOCKET")
@@ -134,11 +139,12 @@ equal "agent: every request with an attribute of a wrong form is refused, a limi
 	"$(grep 'is taken\|all asked' <<<"$refused_agent" | tr '\n' ' ' | sed 's/ $//')"
 huge_agent=$(too_large)
 equal "agent: a job that is too large for the memory is not made" 0 \
-	"$(sj job show '[.[]|select(.name == "huge")]|length')"
+	"$(saina_jq job show '[.[]|select(.name == "huge")]|length')"
 lab_down
 
+# 2. The kernel has the jobs: all looks the same
 check "saina.ko is loaded" insmod "$module"
-plane=kernel
+backend=kernel
 expected_log='no data path for it'
 lab_up --bridge linux --workers 2
 observe kernel
@@ -153,8 +159,9 @@ equal "kernel: the same is refused as by the agent, with the same errno and attr
 huge_kernel=$(too_large)
 matches "agent: a job that is too large for the memory is refused" '(Cannot allocate memory|out of memory)' "$huge_agent"
 matches "kernel: a job that is too large for the memory is refused" '(Cannot allocate memory|out of memory)' "$huge_kernel"
-equal "kernel: a job that is too large for the memory is not made" 0 "$(sj job show '[.[]|select(.name == "huge")]|length')"
+equal "kernel: a job that is too large for the memory is not made" 0 "$(saina_jq job show '[.[]|select(.name == "huge")]|length')"
 
+# 3. A job that is too large is added while no agent runs
 # Somebody adds it in the kernel while no agent runs; then one comes.
 check "no data path: the agent is stopped" lab agent stop
 check "no data path: without an agent a job that is too large can be added to the kernel" saina job add huge workers 2 elements 250000000
@@ -164,8 +171,8 @@ matches "no data path: the job says why it is stopped" 'no data path: .*(Cannot 
 matches "no data path: the doctor says why the job is stopped" 'FAIL.*job huge does not run: no data path' \
 	"$(saina doctor 2>/dev/null | grep 'job huge')"
 check "no data path: the job is set to forming again" saina job set huge state forming
-check "no data path: the job is stopped again" until_true 20 job_is huge stopped
+check "no data path: the job is stopped again" slowwait 20 job_is huge stopped
 check "no data path: the job is deleted" saina job del huge
 check "the agent is stopped at the end" lab agent stop
-check "saina.ko is unloaded after the agent was stopped" until_true 20 rmmod saina
+check "saina.ko is unloaded after the agent was stopped" slowwait 20 rmmod saina
 finished

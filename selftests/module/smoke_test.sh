@@ -20,30 +20,30 @@ rounds() {
 }
 
 has_hook() { # MODE
-	equal "the agent: both ports have $1" "$1 $1" "$(agent_says -j port show | jq -r '[.[].mode]|join(" ")')"
+	equal "the agent: both ports have $1" "$1 $1" "$(agent_saina -j port show | jq -r '[.[].mode]|join(" ")')"
 }
 
-both_hooks() { # PLANE TYPE...: on the ports as they are, and after they have changed
+both_hooks() { # BACKEND TYPE...: on the ports as they are, and after they have changed
 	local hook type
 	for hook in native tc; do
 		has_hook $hook
 		for type in "${@:2}"; do
 			rounds "$type-$1-$hook" "$type"
 		done
-		agent_says port set p0 hook tc
-		agent_says port set p1 hook tc
+		agent_saina port set p0 hook tc
+		agent_saina port set p1 hook tc
 	done
 }
 
-PLANE=agent SAINA_CONTROL=$AGENT_SOCKET tool_opts=()
+BACKEND=agent SAINA_CONTROL=$AGENT_SOCKET tool_opts=()
 lab_up --workers 2 --bridge linux --hook xdp
 both_hooks agent int32
 lab_down
 
-PLANE=kernel SAINA_CONTROL=kernel tool_opts=(-n "saina-$LAB-sw")
+BACKEND=kernel SAINA_CONTROL=kernel tool_opts=(-n "saina-$LAB-sw")
 check "saina.ko can be loaded" insmod "$SAINA_TEST_MODULE"
 lab_up --workers 2 --bridge linux --hook xdp
 both_hooks kernel int32 float32
 lab_down
-check "saina.ko can be removed" until_true 20 rmmod saina
+check "saina.ko can be removed" slowwait 20 rmmod saina
 finished

@@ -32,6 +32,5 @@ for ((i = 0; i < 500; i++)); do
 	rmmod saina 2>/dev/null && break
 	sleep 0.02
 done
-[ ! -d /sys/module/saina ]
-point $? "saina.ko is unloaded after the traces"
+check "saina.ko is unloaded after the traces" [ ! -d /sys/module/saina ]
 plan

@@ -12,11 +12,11 @@ top=$(readlink -f "$(dirname "$0")/../..")
 
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
-said=$("$top/tools/netlink/generate" "$out" 2>&1)
-point $? "the spec passes the kernel's schema, and all is generated" || diag "$said"
+output=$("$top/tools/netlink/generate" "$out" 2>&1)
+point $? "the spec passes the kernel's schema, and all is generated" || diag "$output"
 for f in uapi/linux/saina.h kmod/netlink/netlink_gen.h kmod/netlink/netlink_gen.c kmod/core/attrs_gen.h \
 	kmod/core/attrs_gen.c; do
-	said=$(diff -u "$top/$f" "$out/$f" 2>&1)
-	point $? "$f is what is generated" || diag "$said"
+	output=$(diff -u "$top/$f" "$out/$f" 2>&1)
+	point $? "$f is what is generated" || diag "$output"
 done
 plan

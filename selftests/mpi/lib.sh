@@ -25,7 +25,7 @@ mpi() {
 	for ((i = 0; i < ranks; i++)); do
 		echo "saina-$LAB-w$i slots=1"
 	done >"$WORK/hosts"
-	sw timeout $((100 * SLOW)) mpirun --allow-run-as-root --hostfile "$WORK/hosts" -np "$ranks" --map-by node \
+	in_switch timeout $((100 * SLOW)) mpirun --allow-run-as-root --hostfile "$WORK/hosts" -np "$ranks" --map-by node \
 		--bind-to none --mca pml ob1 --mca btl self,tcp --mca btl_tcp_if_include 10.190.0.0/24 \
 		--mca oob_tcp_if_include 10.190.0.0/24 --mca plm_rsh_agent "$TOP/tools/bench/rsh" \
 		--mca plm_rsh_no_tree_spawn 1 --mca orte_keep_fqdn_hostnames 1 --mca mpi_yield_when_idle 1 --mca orte_tmpdir_base "$WORK/ompi" \

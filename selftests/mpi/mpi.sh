@@ -21,34 +21,34 @@ right() {
 
 lab_up --workers $N
 job mpi elements 40000 workers $N
-[ "$quick" = quick ] || said=$(mpi $N -- "$SUMS" rounds 1)
-[ "$quick" = quick ] || check "mpi: without the shim every sum is right" right "$said" $N || diag "$(tail -n 12 <<<"$said")"
+[ "$quick" = quick ] || output=$(mpi $N -- "$SUMS" rounds 1)
+[ "$quick" = quick ] || check "mpi: without the shim every sum is right" right "$output" $N || diag "$(tail -n 12 <<<"$output")"
 
 # int, in place, two communicators of all and one sum beside a message: five of each round.
-said=$(through $N SAINA_JOB=mpi -- "$SUMS" rounds 3)
-check "mpi: every sum is right at every rank" right "$said" $N || diag "$(tail -n 12 <<<"$said")"
-equal "mpi: sums of int of all ranks go through the aggregator" 15 "$(taken "$said")"
+output=$(through $N SAINA_JOB=mpi -- "$SUMS" rounds 3)
+check "mpi: every sum is right at every rank" right "$output" $N || diag "$(tail -n 12 <<<"$output")"
+equal "mpi: sums of int of all ranks go through the aggregator" 15 "$(taken "$output")"
 if [ "$quick" != quick ]; then
-said=$(through $N SAINA_JOB=mpi -- "$SUMS" rounds 2 threads)
-check "mpi: with threads every sum is right" right "$said" $N || diag "$(tail -n 12 <<<"$said")"
-equal "mpi: with threads only MPI_COMM_WORLD's go through the aggregator" 6 "$(taken "$said")"
-said=$(through $N SAINA_JOB=mpi SAINA_MPI_MIN=4000000 -- "$SUMS" rounds 1)
-equal "mpi: shorter ones than SAINA_MPI_MIN go through MPI" 0 "$(taken "$said")"
-said=$(through $N SAINA_JOB=mpi -- "$SUMS" rounds 1 float)
-equal "mpi: sums of float go through MPI" 5 "$(taken "$said")"
-said=$(through $N SAINA_JOB=mpi SAINA_MPI_LOSSY=1 -- "$SUMS" rounds 2 float)
-equal "mpi: with SAINA_MPI_LOSSY sums of float, and no others, go through the aggregator" 4 "$(taken "$said")"
-check "mpi: sums of floats that need no rounding are exact there" right "$said" $N || diag "$(tail -n 12 <<<"$said")"
+output=$(through $N SAINA_JOB=mpi -- "$SUMS" rounds 2 threads)
+check "mpi: with threads every sum is right" right "$output" $N || diag "$(tail -n 12 <<<"$output")"
+equal "mpi: with threads only MPI_COMM_WORLD's go through the aggregator" 6 "$(taken "$output")"
+output=$(through $N SAINA_JOB=mpi SAINA_MPI_MIN=4000000 -- "$SUMS" rounds 1)
+equal "mpi: shorter ones than SAINA_MPI_MIN go through MPI" 0 "$(taken "$output")"
+output=$(through $N SAINA_JOB=mpi -- "$SUMS" rounds 1 float)
+equal "mpi: sums of float go through MPI" 5 "$(taken "$output")"
+output=$(through $N SAINA_JOB=mpi SAINA_MPI_LOSSY=1 -- "$SUMS" rounds 2 float)
+equal "mpi: with SAINA_MPI_LOSSY sums of float, and no others, go through the aggregator" 4 "$(taken "$output")"
+check "mpi: sums of floats that need no rounding are exact there" right "$output" $N || diag "$(tail -n 12 <<<"$output")"
 fi
 
 # falls_back WHAT SENTENCE VARIABLE...: all ranks take MPI, one says why, and all sums are right
 falls_back() {
 	local what=$1 sentence=$2
 	shift 2
-	said=$(through $N "$@" -- "$SUMS" rounds 1)
-	matches "fall back: $what: it is said" "$sentence" "$said"
-	matches "fall back: $what: all go through MPI" "all all-reduces .*go through MPI" "$said"
-	check "fall back: $what: every sum is right" right "$said" $N || diag "$(tail -n 12 <<<"$said")"
+	output=$(through $N "$@" -- "$SUMS" rounds 1)
+	matches "fall back: $what: it is said" "$sentence" "$output"
+	matches "fall back: $what: all go through MPI" "all all-reduces .*go through MPI" "$output"
+	check "fall back: $what: every sum is right" right "$output" $N || diag "$(tail -n 12 <<<"$output")"
 }
 falls_back "a job that does not exist" 'no job "none"' SAINA_JOB=none
 if [ "$quick" != quick ]; then
@@ -65,19 +65,19 @@ export SAINA_TOKEN
 exec "\$@"
 SH
 chmod +x "$WORK/one-wrong"
-said=$(through $N SAINA_JOB=locked SAINA_TOKEN=key -- "$WORK/one-wrong" "$SUMS" rounds 1)
-matches "fall back: one rank with a wrong token: that rank says so" "rank 1 cannot join: .*token" "$said"
-matches "fall back: one rank with a wrong token: all go through MPI" "of $N ranks cannot join: all" "$said"
-check "fall back: one rank with a wrong token: every sum is right" right "$said" $N || diag "$(tail -n 12 <<<"$said")"
+output=$(through $N SAINA_JOB=locked SAINA_TOKEN=key -- "$WORK/one-wrong" "$SUMS" rounds 1)
+matches "fall back: one rank with a wrong token: that rank says so" "rank 1 cannot join: .*token" "$output"
+matches "fall back: one rank with a wrong token: all go through MPI" "of $N ranks cannot join: all" "$output"
+check "fall back: one rank with a wrong token: every sum is right" right "$output" $N || diag "$(tail -n 12 <<<"$output")"
 fi
 
 # A policy that does not wait for all: each sum that lacks a rank is made by MPI.
 job fast elements 40000 workers $N policy fastest:k=2
-said=$(through $N SAINA_JOB=fast -- "$SUMS" rounds 3)
-matches "partial: that a sum lacks ranks is said" "lacks some of the ranks" "$said"
-check "partial: every sum is right all the same" right "$said" $N || diag "$(tail -n 12 <<<"$said")"
+output=$(through $N SAINA_JOB=fast -- "$SUMS" rounds 3)
+matches "partial: that a sum lacks ranks is said" "lacks some of the ranks" "$output"
+check "partial: every sum is right all the same" right "$output" $N || diag "$(tail -n 12 <<<"$output")"
 if [ "$quick" != quick ]; then
-said=$(through $N SAINA_JOB=fast SAINA_MPI_PARTIAL=1 -- "$SUMS" rounds 2)
-matches "partial: with SAINA_MPI_PARTIAL such sums are the program's" "the sum is wrong" "$said"
+matches "partial: with SAINA_MPI_PARTIAL such sums are the program's" "the sum is wrong" \
+	"$(through $N SAINA_JOB=fast SAINA_MPI_PARTIAL=1 -- "$SUMS" rounds 2)"
 fi
 finished

@@ -14,18 +14,18 @@ N=3
 
 # suite DESCRIPTION NAME=VALUE...: it passes at every rank, and the aggregator has had a part in it.
 suite() {
-	local what=$1 said
+	local what=$1 output
 	shift
 	# What ranks write at the same time gets mixed.
 	# shellcheck disable=SC2016 # for the rank's shell
 	through $N SAINA_JOB=mpi SAINA_MPI_MIN=0 "$@" -- sh -c 'exec "$@" 2>"$0.$OMPI_COMM_WORLD_RANK"' "$WORK/rank" \
 		/usr/bin/python3 -B -m unittest -k llreduce test_cco_buf test_cco_nb_buf test_cco_obj test_msgzero test_op
-	said=$(cat "$WORK"/rank.?)
-	equal "mpi4py: $what: all tests of all-reduce pass at every rank" $N "$(grep -c '^OK' <<<"$said")" ||
-		diag "$(tail -n 30 <<<"$said")"
-	check "mpi4py: $what: $(taken "$said") all-reduces went through the aggregator" [ "$(taken "$said")" -gt 0 ]
-	check "mpi4py: $what: $(sed -nE 's/^Ran ([0-9]+) tests.*/\1/p;T;q' <<<"$said") tests ran" \
-		[ "$(sed -nE 's/^Ran ([0-9]+) tests.*/\1/p' <<<"$said" | head -n 1)" -ge 8 ]
+	output=$(cat "$WORK"/rank.?)
+	equal "mpi4py: $what: all tests of all-reduce pass at every rank" $N "$(grep -c '^OK' <<<"$output")" ||
+		diag "$(tail -n 30 <<<"$output")"
+	check "mpi4py: $what: $(taken "$output") all-reduces went through the aggregator" [ "$(taken "$output")" -gt 0 ]
+	check "mpi4py: $what: $(sed -nE 's/^Ran ([0-9]+) tests.*/\1/p;T;q' <<<"$output") tests ran" \
+		[ "$(sed -nE 's/^Ran ([0-9]+) tests.*/\1/p' <<<"$output" | head -n 1)" -ge 8 ]
 }
 
 cd "$tests" || exit 1

@@ -5,10 +5,18 @@
 # XDP programs and the job go on; the next agent takes them over.
 #
 #     w0 .. w3 reduce all the time
+#
+# 1. Four workers train
+# 2. The agent is killed; the next one takes over
+# 3. The agent is stopped with --keep; a policy comes into force without it
+# 4. The workers end: every sum was right
+# 5. A plain stop leaves nothing behind
+# 6. So does Ctrl-C
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
+# 1. Four workers train
 lab_up --workers 4 --hook xdp
 # Policies that wait for all four: a round takes the quick ones as long as a slow one, so where
 # k is less nothing bounds how far a worker is behind after some seconds on a busy machine, and
@@ -16,17 +24,16 @@ lab_up --workers 4 --hook xdp
 job steady id 5 workers 4 elements 8192 payload 256 ring 64 policy bsp token t0ken \
 	heartbeat 100 dead 5000
 start_all steady 1000000 4 --elements 8192 --token t0ken --think-us 4000 --cancel
-check "four workers: rounds flow" until_true 20 rounds_at_least steady 10 || bail "no rounds"
+check "four workers: rounds flow" slowwait 20 rounds_at_least steady 10 || bail "no rounds"
 generation=$(job_field steady generation)
 
-taken_over() { # HOW
+check_taken_over() { # HOW
 	local at
 	equal "$1: the new agent has the same incarnation of the job" "$generation" "$(job_field steady generation)"
 	equal "$1: all four workers are still members of the job" 4 "$(members steady)"
-	at=$(job_field steady round)
-	check "$1: rounds go on with the new agent" until_true 20 rounds_at_least steady $((at + 20))
+	check "$1: rounds go on with the new agent" rounds_go_on steady 20
 	check "$1: the new agent takes another policy" saina job set steady policy "$2"
-	check "$1: a policy set at the new agent comes into force" until_true 10 policy_is steady "$2"
+	check "$1: a policy set at the new agent comes into force" slowwait 10 policy_is steady "$2"
 }
 
 program_ids() { # of the programs on the switch's ports
@@ -58,70 +65,70 @@ rounds_without_gap() {
 all_ended() {
 	local i
 	for i in "${!worker_pids[@]}"; do
-		until_true "$1" worker_ended "$i" || return 1
+		slowwait "$1" worker_ended "$i" || return 1
 		wait "${worker_pids[$i]}"
 		unset "worker_pids[$i]"
 	done
 	return 0
 }
 
+# 2. The agent is killed; the next one takes over
 # A policy that waits for its round outlives the agent, and rounds that reach it meanwhile.
 next_is() { # POLICY FROM
-	[ "$(sj job show steady '.[0].policy_next|"\(.policy) \(.from)"')" = "$1 $2" ]
+	[ "$(saina_jq job show steady '.[0].policy_next|"\(.policy) \(.from)"')" = "$1 $2" ]
 }
 check "killed: a policy is set for far away" saina policy set steady fastest:k=4,late=drop from 3000000
 check "killed: the agent is killed" lab agent kill
-at=$(log_round)
-check "killed: rounds go on without an agent" until_true 20 log_at_least $((at + 20))
+check "killed: rounds go on without an agent" log_goes_on 20
 check "killed: a new agent starts" lab agent start --keep
 check "killed: the policy waits with the new agent, for its round" next_is fastest:k=4,late=drop 3000000
 check "killed: it is cancelled at the new agent" saina policy cancel steady
-taken_over killed fastest:k=4
+check_taken_over killed fastest:k=4
 
+# 3. The agent is stopped with --keep; a policy comes into force without it
 from=$(($(job_field steady round) + 200))
 check "kept: a policy is set from round $from on" saina policy set steady "timeout:60s,kmin=4" from $from
 check "kept: an agent started with --keep is stopped" lab agent stop
 equal "kept: the control socket is gone" gone "$([ -e "$AGENT_SOCKET" ] || echo gone)"
-at=$(log_round)
-check "kept: rounds go on without an agent" until_true 20 log_at_least $((at + 20))
-check "kept: they reach the round of the policy that waits" until_true 60 log_at_least $((from + 5))
+check "kept: rounds go on without an agent" log_goes_on 20
+check "kept: they reach the round of the policy that waits" slowwait 60 log_at_least $((from + 5))
 check "kept: a new agent starts" lab agent start
 check "kept: the policy has come into force without an agent" policy_is steady "timeout:60s,kmin=4"
-equal "kept: none waits any more" null "$(sj job show steady '.[0].policy_next')"
-taken_over kept bsp
+equal "kept: none waits any more" null "$(saina_jq job show steady '.[0].policy_next')"
+check_taken_over kept bsp
 equal "agents come and go: no slot saw two policies" 0 "$(policy_mix steady)"
 
+# 4. The workers end: every sum was right
 # Ended in an orderly way, workers verify all they got.
 stop_workers
-check "agents come and go: all sums are exact" wait_all 30
-check "agents come and go: all workers have the same results" same_results 0 1 2 3
+verify_sums "agents come and go" 30 0 1 2 3
 check "agents come and go: no round was lost" rounds_without_gap 0
 
-# --- a plain stop leaves nothing behind --------------------------------------
+# 5. A plain stop leaves nothing behind
 start_all steady 1000000 4 --elements 8192 --token t0ken --think-us 4000 --cancel
-check "stopped: four workers train before the stop" until_true 20 log_at_least 5
+check "stopped: four workers train before the stop" slowwait 20 log_at_least 5
 equal "stopped: the XDP program is on all four ports before the stop" 4 "$(programs | wc -w)"
 loaded=$(program_ids)
 check "stopped: the agent is stopped" lab agent stop
-check "stopped: the XDP programs are unloaded" until_true 10 unloaded
+check "stopped: the XDP programs are unloaded" slowwait 10 unloaded
 equal "stopped: no XDP program is left on a port" "" "$(programs)"
 equal "stopped: no pinned object is left" "" "$(pins)"
 equal "stopped: no socket is left" "" "$(find "/run/saina-lab/$LAB/run" "$AGENT_SOCKET" -type s 2>/dev/null)"
 check "stopped: the workers end" all_ended 30
 check "stopped: a fresh agent starts" lab agent start
-if [ "$PLANE" = kernel ]; then
+if [ "$BACKEND" = kernel ]; then
 	equal "stopped: the kernel still has the job" steady "$(job_field steady name)"
 	equal "stopped: no worker is a member of the kernel's job" 0 "$(members steady)"
 else
-	equal "stopped: a fresh agent has no job" 0 "$(sj job show length)"
+	equal "stopped: a fresh agent has no job" 0 "$(saina_jq job show length)"
 fi
 
-# --- Ctrl-C does the same ------------------------------------------------------
+# 6. So does Ctrl-C
 loaded=$(program_ids)
 pid=$(lab agent status | tr -dc 0-9)
 kill -INT "$pid"
-check "SIGINT: the agent ends" until_true 20 pid_gone "$pid"
+check "SIGINT: the agent ends" slowwait 20 pid_gone "$pid"
 equal "SIGINT: no XDP program is left on a port" "" "$(programs)"
-check "SIGINT: the XDP programs are unloaded" until_true 10 unloaded
+check "SIGINT: the XDP programs are unloaded" slowwait 10 unloaded
 equal "SIGINT: no pinned object is left" "" "$(pins)"
 finished

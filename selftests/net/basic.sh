@@ -4,6 +4,12 @@
 # Eight workers, everybody waited for, nothing goes wrong: every element type,
 # on Open vSwitch and on a Linux bridge, MTU 1500 and 9000, with the largest
 # payload of each MTU.  Every payload size: trace_test and lib_job_test.
+#
+# 1. MTU 1500
+# 2. Workers without privileges, two behind each port
+# 3. The example of libsaina(3)
+# 4. The other bridge
+# 5. MTU 9000
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -11,17 +17,17 @@
 # reduce NAME PAYLOAD TYPE ELEMENTS ROUNDS
 reduce() {
 	local segments=$((($4 + $2 - 1) / $2)) rounds
-	rounds=$(less "$5" 3)
+	rounds=$(shrink "$5" 3)
 	job "$1" workers 8 elements "$4" payload "$2"
 	start_all "$1" "$rounds" 8 --type "$3" --elements "$4"
-	check "$BRIDGE, mtu $MTU, payload $2, $3: all sums of eight workers are exact" wait_all 60
-	check "$BRIDGE, mtu $MTU, payload $2, $3: all workers have the same results" same_results 0 1 2 3 4 5 6 7
+	verify_sums "$BRIDGE, mtu $MTU, payload $2, $3" 60 0 1 2 3 4 5 6 7
 	equal "$BRIDGE, mtu $MTU, payload $2, $3: all rounds and segments are there, all eight workers in each" \
 		"$rounds $((rounds * segments)) 0 8 8" \
 		"$(summary 7 rounds exact unverified) $(minmax 7 count_min count_max)"
 	saina job del "$1"
 }
 
+# 1. MTU 1500
 BRIDGE=$DEFAULT_BRIDGE MTU=1500
 lab_up --workers 8
 # Not a multiple of the payload, so that the last segment is padded.
@@ -29,6 +35,7 @@ reduce i352 352 int32 10007 20
 reduce f256 256 float32 10007 20
 reduce tiny 64 int32 1 10
 
+# 2. Workers without privileges, two behind each port
 # Workers need no privilege, and may share a port: four behind two, as nobody.
 chmod 711 "$WORK"
 mkdir "$WORK/bin"
@@ -38,19 +45,20 @@ job shared workers 4 elements 5000 payload 256 policy bsp
 for i in 0 1 2 3; do
 	# the log is theirs to write
 	install -o 65534 /dev/null "$WORK/$i.log"
-	start_as $i $i $((i / 2)) shared "$(less 20)" --elements 5000
+	start_as $i $i $((i / 2)) shared "$(shrink 20)" --elements 5000
 done
 equal "unprivileged workers: the process has no capability" 0000000000000000 \
-	"$(w 0 "${worker_program[@]::6}" sed -n 's/^CapEff:\t//p' /proc/self/status)"
-check "unprivileged workers, two behind each port: all sums are exact" wait_all 60
-check "unprivileged workers, two behind each port: all workers have the same results" same_results 0 1 2 3
+	"$(in_worker 0 "${worker_program[@]::6}" sed -n 's/^CapEff:\t//p' /proc/self/status)"
+verify_sums "unprivileged workers, two behind each port" 60 0 1 2 3
 equal "unprivileged workers, two behind each port: all four are in every sum" "4 4" "$(minmax 3 count_min count_max)"
 worker_program=("$B/saina-allreduce")
 
 saina job del shared
+
+# 3. The example of libsaina(3)
 job line elements 2 workers 4
 for i in 0 1 2 3; do
-	w $i env SAINA_AGGREGATOR="$AGG" SAINA_JOB=line "$B/example-fit" >"$WORK/fit.$i" 2>"$WORK/fit.$i.err" &
+	in_worker $i env SAINA_AGGREGATOR="$AGG" SAINA_JOB=line "$B/example-fit" >"$WORK/fit.$i" 2>"$WORK/fit.$i.err" &
 	worker_pids[$i]=$!
 done
 check "the example of libsaina(3): four workers end well" wait_all 60
@@ -58,6 +66,7 @@ equal "the example of libsaina(3): all four have the same model, fitted to the d
 	"y = 3.0000 x + 1.0000 (last mean over 4 workers)" "$(sort -u "$WORK"/fit.?)"
 lab_down
 
+# 4. The other bridge
 if with_bridge ovs && with_bridge linux; then
 	BRIDGE=linux
 	lab_up --workers 8 --bridge linux
@@ -66,6 +75,7 @@ if with_bridge ovs && with_bridge linux; then
 	lab_down
 fi
 
+# 5. MTU 9000
 BRIDGE=$DEFAULT_BRIDGE MTU=9000
 lab_up --workers 8 --mtu 9000
 reduce i2048 2048 int32 20011 20

@@ -3,9 +3,16 @@
 #
 # `make bench' in its smallest form: every contender reduces, every sum is right, the
 # report is complete, nothing is left behind.  How fast anybody was is not looked at.
+#
+# 1. A small run
+# 2. GRO is switched on and off
+# 3. A run with strains
+# 4. A run that is interrupted
+# 5. Open MPI hangs
+# 6. Bad usage
 
-# shellcheck source=report.sh
-. "$(dirname "$0")/report.sh"
+# shellcheck source=bench_lib.sh
+. "$(dirname "$0")/bench_lib.sh"
 build=${SAINA_BUILD:-$top/build}
 report=$tmp/out/bench.json
 
@@ -14,39 +21,38 @@ for p in saina gloo openmpi; do
 	[ -x "$build/bench-$p" ] || { echo "1..0 # SKIP no bench-$p: make bench-deps bench-programs"; exit 4; }
 done
 
+# 1. A small run
 python3 "$top/tools/bench" --workers 2 --sizes 64KiB --links unlimited,1gbit/256kb --seconds 0.05 \
 	--out "$tmp/out" >"$tmp/log" 2>&1
 point $? "bench: a small run ends well"
 sed 's/^/# /' "$tmp/log"
-says "bench: all rows of the plan are in the report" \
+report_has "bench: all rows of the plan are in the report" \
 	'.complete and ([.rows[] | [.link, .workers, .bytes]] == [["unlimited", 2, 65536], ["1gbit/256kb", 2, 65536]])'
-says "bench: libsaina, Gloo and Open MPI are measured, the peers with and without SAINA's program on the ports" \
+report_has "bench: libsaina, Gloo and Open MPI are measured, the peers with and without SAINA's program on the ports" \
 	'.rows | all(.series | del(.["libsaina, by reference"]) | keys == ["Gloo halving", "Gloo halving, beside", "Gloo ring", "Gloo ring, beside",
 		"MPI default", "MPI default, beside", "MPI ring", "MPI ring, beside", "libsaina", "libsaina, GRO off", "libsaina, advised"])'
-says "bench: libsaina by reference is measured where no link is limited" \
+report_has "bench: libsaina by reference is measured where no link is limited" \
 	'[.rows[] | .series | has("libsaina, by reference")] == [true, false]'
-says "bench: every contender has verified all sums of two rounds of both workers" '[.rows[].series[]] | all(.verified and .verified_sums == 65536)'
-says "bench: peers are measured with GRO off and on, and the faster counts" \
+report_has "bench: every contender has verified all sums of two rounds of both workers" '[.rows[].series[]] | all(.verified and .verified_sums == 65536)'
+report_has "bench: peers are measured with GRO off and on, and the faster counts" \
 	'[.rows[].series[] | select(.ours | not)] | all((.gbps_by_gro | keys) == ["off", "on"] and .goodput_gbps == ([.gbps_by_gro[]] | max)
 		and .gro == (.gbps_by_gro.on > .gbps_by_gro.off))'
-says "bench: no row is left out, and no bar of four workers is measured" \
+report_has "bench: no row is left out, and no bar of four workers is measured" \
 	'.left_out == [] and (.bars | length > 20 and all((.bar | contains("N = 4:") | not) or .verdict == "not measured"))'
-says "bench: every contender has a median between its quartiles" '[.rows[].series[]] |
+report_has "bench: every contender has a median between its quartiles" '[.rows[].series[]] |
 	all(.samples >= 3 and .first_quartile_ns <= .median_ns and .median_ns <= .third_quartile_ns and .goodput_gbps > 0)'
-says "bench: every contender sent at least half of its tensor through the ports" \
+report_has "bench: every contender sent at least half of its tensor through the ports" \
 	'[.rows[].series | del(.["libsaina, by reference"])[]] | all(.port_bytes_per_byte >= 0.5)'
 # shellcheck disable=SC2016 # $best is a variable of jq
-says "bench: the best peer is the fastest one without SAINA's program on its ports" \
+report_has "bench: the best peer is the fastest one without SAINA's program on its ports" \
 	'.rows | all(.series[.best_peer].goodput_gbps as $best |
 		([.series[] | select((.ours or .beside) | not) | .goodput_gbps] | max) == $best)'
-says "bench: only a limited link has a bound" '[.rows[].bound_gbps] | .[0] == null and .[1] > 0.8 and .[1] < 1'
-[ "$(grep -c '64 KiB |' "$tmp/out/bench.txt")" = 2 ]
-point $? "bench: the table has a line for each row"
-grep -q 'N = 2: to the payload bound' "$tmp/out/bench.txt"
-point $? "bench: the table has the bars"
-[ "$(left)" = "" ]
-point $? "bench: a run that ended leaves nothing behind"
+report_has "bench: only a limited link has a bound" '[.rows[].bound_gbps] | .[0] == null and .[1] > 0.8 and .[1] < 1'
+check "bench: the table has a line for each row" [ "$(grep -c '64 KiB |' "$tmp/out/bench.txt")" = 2 ]
+check "bench: the table has the bars" grep -q 'N = 2: to the payload bound' "$tmp/out/bench.txt"
+check "bench: a run that ended leaves nothing behind" [ "$(leftovers)" = "" ]
 
+# 2. GRO is switched on and off
 # The switch of GRO, seen from outside.
 "$top/tools/saina-lab" up "${SAINA_TEST_RUN}benchgro" --workers 2 --bridge linux --no-agent --gro off --owner $$ >/dev/null
 gro_is() {
@@ -72,36 +78,37 @@ gro_is off && set_gro on && gro_is on && set_gro off && gro_is off
 point $? "bench: GRO is switched on and off at all workers"
 "$top/tools/saina-lab" down "${SAINA_TEST_RUN}benchgro" >/dev/null
 
+# 3. A run with strains
 python3 "$top/tools/bench" --workers 2 --sizes 64KiB --hook xdp --strain overload,loss,tcp --seconds 0.05 --out "$tmp/out" >"$tmp/log" 2>&1
 point $? "bench: a run with strains ends well"
 sed 's/^/# /' "$tmp/log"
-says "bench: strained rows have libsaina with and without, verified, and no peers" \
+report_has "bench: strained rows have libsaina with and without, verified, and no peers" \
 	'[.rows[:2][] | [.strain, (.series | keys)]] == [["overload", ["libsaina", "libsaina, overload"]], ["loss", ["libsaina", "libsaina, loss"]]]
 	and ([.rows[:2][].series[]] | all(.verified and .sent > 0))'
-says "bench: busy loops take a share of the processors, and messages are lost and sent again only under loss" \
+report_has "bench: busy loops take a share of the processors, and messages are lost and sent again only under loss" \
 	'(.rows[0] | .share_left > 0 and .share_left < 1 and .to_share > 0 and .p99_to_median >= 1) and
 	(.rows[1].series | .["libsaina, loss"].resent > .["libsaina"].resent)'
-says "bench: a TCP stream is measured through ports with and without SAINA's program" \
+report_has "bench: a TCP stream is measured through ports with and without SAINA's program" \
 	'.rows[2] | .strain == "tcp" and (.series | keys) == ["bare", "beside"] and (.series | all(.goodput_gbps > 0 and .goodput_gbps == ([.gbps_by_gro[]] | max))) and .to_bare > 0'
-says "bench: the report says which hook the ports had" '.rows | all(.hook == "xdp")'
-grep -q 'hook xdp' "$tmp/out/bench.txt"
-point $? "bench: the table says which hook the ports had"
+report_has "bench: the report says which hook the ports had" '.rows | all(.hook == "xdp")'
+check "bench: the table says which hook the ports had" grep -q 'hook xdp' "$tmp/out/bench.txt"
 ! pgrep -f "while True: pass ${SAINA_TEST_RUN}bench" >/dev/null
 point $? "bench: no busy loop is left"
 
+# 4. A run that is interrupted
 python3 "$top/tools/bench" --workers 2 --sizes 64KiB --out "$tmp/out" >"$tmp/log" 2>&1 &
 running=$!
-for ((i = 0; i < 600 && $(left | wc -l) < 3; i++)); do
-	sleep 0.05
-done
+lab_is_up() {
+	[ "$(leftovers | wc -l)" -ge 3 ]
+}
+slowwait 30 lab_is_up
 kill -INT "$running"
 wait "$running"
-[ $? = 130 ]
-point $? "bench: an interrupted run ends with status 130"
+check "bench: an interrupted run ends with status 130" [ $? = 130 ]
 running=''
-[ "$(left)" = "" ]
-point $? "bench: an interrupted run leaves nothing behind"
+check "bench: an interrupted run leaves nothing behind" [ "$(leftovers)" = "" ]
 
+# 5. Open MPI hangs
 # Open MPI that never comes back: one of its processes stands still in each of its turns, which
 # the bench tells on a terminal.
 script -qefc "python3 '$top/tools/bench' --workers 2 --sizes 64KiB --seconds 0.9 --out '$tmp/out'" "$tmp/log" >/dev/null 2>&1 &
@@ -113,23 +120,23 @@ while kill -0 "$running" 2>/dev/null; do
 	sleep 0.05
 done
 wait "$running"
-[ $? = 3 ]
-point $? "bench: a run in which Open MPI hangs ends, with status 3 for what was left out"
+check "bench: a run in which Open MPI hangs ends, with status 3 for what was left out" [ $? = 3 ]
 running=''
 # Logs are kept for who hung.
 sed -n 's/.*what the contenders said is in \([^[:space:]]*\).*/\1/p' "$tmp/log" | xargs -r rm -rf
 tr '\r' '\n' <"$tmp/log" | sed 's/^/# /'
-says "bench: a peer that hangs again and again is left out of its row, and the others are not" \
+report_has "bench: a peer that hangs again and again is left out of its row, and the others are not" \
 	'.rows | length == 1 and all((.left_out | keys) == ["MPI default", "MPI ring"] and (.series | has("MPI default, beside") and has("Gloo ring")))'
 grep -q '64 KiB.*MPI default left out' "$tmp/out/bench.txt" && grep -q '^bench: left out: .*64 KiB: MPI ring: hung' "$tmp/log"
 point $? "bench: the table and the end of the output say who hung and was left out"
 ! pgrep -f '^[^ ]*bench-openmpi .*/openmpi/socket' >/dev/null
 point $? "bench: no process of a peer that hung is left"
 
-said=$(python3 "$top/tools/bench" --sizes 3 2>&1)
-[ $? = 2 ] && [[ $said == *'"3" is not a size from 1KiB to 64MiB'* ]]
+# 6. Bad usage
+output=$(python3 "$top/tools/bench" --sizes 3 2>&1)
+[ $? = 2 ] && [[ $output == *'"3" is not a size from 1KiB to 64MiB'* ]]
 point $? "bench: a size that makes no sense is a usage error with a sentence"
-said=$(SAINA_BUILD=$tmp python3 "$top/tools/bench" --out "$tmp/out" 2>&1)
-[ $? = 1 ] && [[ $said == *"is missing: run \`make all bench-programs'"* ]]
+output=$(SAINA_BUILD=$tmp python3 "$top/tools/bench" --out "$tmp/out" 2>&1)
+[ $? = 1 ] && [[ $output == *"is missing: run \`make all bench-programs'"* ]]
 point $? "bench: a program that was not built is named, with what builds it"
 plan

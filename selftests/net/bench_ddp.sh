@@ -3,14 +3,14 @@
 #
 # make bench-ddp, in small: all five ways take their steps, and the ratios are told.  No times.
 
-# shellcheck source=report.sh
-. "$(dirname "$0")/report.sh"
+# shellcheck source=bench_lib.sh
+. "$(dirname "$0")/bench_lib.sh"
 report=$tmp/ddp.json
 
-"$top/tools/bench-ddp" --turns 2 --steps 3 --rate none --buckets 300000 2000 90 --out "$tmp" >"$tmp/said" 2>&1
-point $? "bench-ddp: it ends well" || diag "$(tail -n 20 "$tmp/said")"
-says "bench-ddp: all ways have taken their steps" \
+"$top/tools/bench-ddp" --turns 2 --steps 3 --rate none --buckets 300000 2000 90 --out "$tmp" >"$tmp/output" 2>&1
+point $? "bench-ddp: it ends well" || diag "$(tail -n 20 "$tmp/output")"
+report_has "bench-ddp: all ways have taken their steps" \
 	'.none | [.C, .hook, .DDP, .alone, .Gloo] | map(select(.us > 0 and .cpu > 0 and (.turns | length) == 2)) | length == 5'
-grep -qE '^hook / C: [0-9]+\.[0-9]+ ' "$tmp/said" && grep -qE 'DDP \+ Gloo / DDP \+ saina: [0-9]' "$tmp/said"
+grep -qE '^hook / C: [0-9]+\.[0-9]+ ' "$tmp/output" && grep -qE 'DDP \+ Gloo / DDP \+ saina: [0-9]' "$tmp/output"
 point $? "bench-ddp: the ratios are told"
 plan

@@ -8,6 +8,11 @@
 #
 #     w0 eth0 (captured) --- p0 (captured)   p1   p2 --- w1, w2
 #                              \  br0 (captured)  /
+#
+# 1. The tc hook
+# 2. XDP
+# 3. Bad messages
+# 4. Results that are relayed, or handed over to tc
 
 command -v tshark >/dev/null || { echo "1..0 # SKIP tshark is not installed"; exit 4; }
 
@@ -21,16 +26,8 @@ MESSAGES=$((ROUNDS * 57))
 FILTER='udp portrange 48864-48866 or udp port 9'
 declare -A captures=()
 
-finish_captures() {
-	local status=$?
-	[ ${#captures[@]} = 0 ] || kill -KILL "${captures[@]}" 2>/dev/null
-	(exit $status)
-	finish
-}
-trap finish_captures EXIT
-
 captured_from() { # FILE: dumpcap has opened the interface and written its first block
-	[ -s "$1" ] && grep -q '^File:' "$1.said"
+	[ -s "$1" ] && grep -q '^File:' "$1.log"
 }
 
 # capture TAG NODE INTERFACE...: begins one
@@ -40,15 +37,15 @@ capture() {
 		words+=(-i "$i" -f "$FILTER")
 	done
 	nsenter --net="/run/netns/saina-$LAB-$2" -- dumpcap -q -B 32 "${words[@]}" -w "$WORK/$1.pcapng" \
-		>/dev/null 2>"$WORK/$1.pcapng.said" </dev/null &
+		>/dev/null 2>"$WORK/$1.pcapng.log" </dev/null &
 	captures[$1]=$!
-	until_true 20 captured_from "$WORK/$1.pcapng" || bail "dumpcap does not start: $(cat "$WORK/$1.pcapng.said")"
+	slowwait 20 captured_from "$WORK/$1.pcapng" || bail "dumpcap does not start: $(cat "$WORK/$1.pcapng.log")"
 }
 
 # A datagram behind all others: the kernel keeps frames for a while, and dumpcap does not ask
 # for them when it ends.
 last_is_here() { # TAG
-	w 0 bash -c 'echo end-of-capture >/dev/udp/10.190.0.1/9'
+	in_worker 0 bash -c 'echo end-of-capture >/dev/udp/10.190.0.1/9'
 	grep -q end-of-capture "$WORK/$1.pcapng"
 }
 
@@ -56,7 +53,7 @@ last_is_here() { # TAG
 captures_end() {
 	local tag
 	for tag in "${!captures[@]}"; do
-		until_true 20 last_is_here "$tag" || diag "$tag: the end was not captured"
+		slowwait 20 last_is_here "$tag" || diag "$tag: the end was not captured"
 		kill -INT "${captures[$tag]}"
 		wait "${captures[$tag]}"
 		# The frames of each interface reach the file in blocks: not in the order of time.
@@ -96,16 +93,16 @@ at_least() { # N LEAST
 
 # Frames that the capture itself has lost, as dumpcap says when it ends: received/dropped.
 lost() { # TAG
-	sed -n "s|^Packets received/dropped on interface .*: [0-9]*/\([0-9]*\) .*|\1|p" "$WORK/$1.pcapng.said" |
+	sed -n "s|^Packets received/dropped on interface .*: [0-9]*/\([0-9]*\) .*|\1|p" "$WORK/$1.pcapng.log" |
 		awk '{ n += $1 } END { print NR ? n : "unknown" }'
 }
 
-# What is missing must be in frames that the capture has lost, of TRAIN messages at most.
-TRAIN=45
+# What is missing must be in frames that the capture has lost, of BATCH messages at most.
+BATCH=45
 all_of() { # TAG TYPE OF
 	local seen lost
 	seen=$(number "$1" messages "$2") lost=$(lost "$1")
-	[ "$lost" = unknown ] || [ $((seen + TRAIN * lost)) -lt "$3" ] || return 0
+	[ "$lost" = unknown ] || [ $((seen + BATCH * lost)) -lt "$3" ] || return 0
 	diag "$seen of $3 messages seen, frames lost by the capture: $lost"
 	return 1
 }
@@ -144,11 +141,12 @@ whatever_the_hook() { # TAG TEXT
 	done
 }
 
+# 1. The tc hook
 lab_up --workers 3 --bridge linux --hook tc
 local_ports() { # FIRST LAST
 	local i
 	for i in 0 1 2; do
-		w $i sysctl -q -w "net.ipv4.ip_local_port_range=$1 $2"
+		in_worker $i sysctl -q -w "net.ipv4.ip_local_port_range=$1 $2"
 	done
 }
 everywhere tc
@@ -160,7 +158,7 @@ whatever_the_hook tc "tc"
 equal "tc: workers send from no port of the protocol" 48867 \
 	"$(awk -F'\t' '$3 ~ /^1(,|$)/ { print $10 }' "$WORK/tc-ports.txt" | sort -u | xargs)"
 check "tc: a worker sees the results" all_of "tc-worker" $RESULT $MESSAGES
-check "tc: gradients are captured as trains" at_least "$(number tc-worker messages $GRAD)" \
+check "tc: gradients are captured as super-packets" at_least "$(number tc-worker messages $GRAD)" \
 	$((5 * $(number tc-worker frames $GRAD)))
 check "tc: the port sees its worker's gradients" all_of "tc-port" $GRAD $MESSAGES
 check "tc: the port sees the results" all_of "tc-port" $RESULT $MESSAGES
@@ -170,6 +168,7 @@ equal "tc: all ports together: who comes last is named" 1 \
 equal "tc: the bridge sees no result" 0 "$(number tc-bridge messages $RESULT)"
 lab_down
 
+# 2. XDP
 lab_up --workers 3 --bridge linux --hook xdp
 everywhere xdp
 train fast "XDP"
@@ -183,21 +182,22 @@ equal "XDP: the port sees neither gradients nor results" "0 0" \
 equal "XDP: the port sees no answer of the data path" 0 "$(number xdp-port messages $ASK_REPLY)"
 equal "XDP: the bridge sees no result" 0 "$(number xdp-bridge messages $RESULT)"
 
+# 3. Bad messages
 # What the data path drops is in the capture at the worker.
 SWITCH_MAC=$(mac_of switch)
 capture bad-worker w0 eth0
 capture bad-port sw p0
-raw 0 version=9
-raw 0 type=77
-raw 0 count=64 cut=100
-raw 0 count=63
-raw 0 reserved=1
-raw 0 type=2
-raw 0 join=5 cut=20
+send_raw 0 version=9
+send_raw 0 type=77
+send_raw 0 count=64 cut=100
+send_raw 0 count=63
+send_raw 0 reserved=1
+send_raw 0 type=2
+send_raw 0 join=5 cut=20
 bad_seen() {
-	[ "$(w 0 tshark -r "$WORK/bad-worker.pcapng" 2>/dev/null | wc -l)" -ge 7 ]
+	[ "$(in_worker 0 tshark -r "$WORK/bad-worker.pcapng" 2>/dev/null | wc -l)" -ge 7 ]
 }
-until_true 20 bad_seen
+slowwait 20 bad_seen
 captures_end
 for words in "does not know" "unknown message type" "shorter than a message" "not a payload of a job" \
 	"must be 0" "is not sent to"; do
@@ -206,6 +206,7 @@ done
 equal "bad messages, XDP: the port does not see what is dropped" 0 "$(number bad-port messages $GRAD)"
 lab_down
 
+# 4. Results that are relayed, or handed over to tc
 # Without GRO at the workers' ends: a Linux bridge has the tc program behind XDP, Open vSwitch's
 # userspace datapath needs the agent.
 expected_log='gets no redirected frames'

@@ -5,44 +5,52 @@
 # worker until it is declared dead, and no longer.
 #
 #     w0 .. w3; w2 is stopped, killed and started again; w3 leaves
+#
+# 1. Four workers train
+# 2. One stands still: it is declared dead, and no longer waited for
+# 3. It joins again
+# 4. Another one leaves
+# 5. The workers end: every sum was right
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 expected_log="worker 2 .* is dead"
+
+# 1. Four workers train
 lab_up --workers 4
 # Nobody is declared dead before the test has looked at the slots that wait.
 job life workers 4 elements 8192 payload 256 policy bsp heartbeat 50 dead 60000
 events_start
 start_all life 1000000 4 --elements 8192 --think-us 2000 --restarts
-check "four workers: rounds flow" until_true 20 rounds_at_least life 10
+check "four workers: rounds flow" slowwait 20 rounds_at_least life 10
 
+# 2. One stands still: it is declared dead, and no longer waited for
 kill -STOP "${worker_pids[2]}"
-check "a silent worker: the open slots say that it is missing" until_true 20 missing_is life 2
+check "a silent worker: the open slots say that it is missing" slowwait 20 missing_is life 2
 check "a silent worker: dead-ms is lowered while the job runs" \
 	saina job set life dead $((3000 * SLOW))
-check "a silent worker is declared dead" until_true 20 worker_state_is life 2 dead
-at=$(job_field life round)
-check "a dead worker is not waited for: rounds go on" until_true 20 rounds_at_least life $((at + 10))
+check "a silent worker is declared dead" slowwait 20 worker_state_is life 2 dead
+check "a dead worker is not waited for: rounds go on" rounds_go_on life 10
 check "monitor: worker-dead is sent when a worker is declared dead" \
-	until_true 5 event_seen '.event=="worker-dead" and .worker==2'
+	slowwait 5 event_seen '.event=="worker-dead" and .worker==2'
 saina job set life dead 60000 || bail "dead-ms cannot be raised"
-kill -KILL "${worker_pids[2]}"
-wait "${worker_pids[2]}" 2>/dev/null
-unset 'worker_pids[2]'
+worker_kill 2
 
+# 3. It joins again
 start 2 life 1000000 --elements 8192 --think-us 2000 --restarts
-check "a dead worker that joins again is alive" until_true 20 worker_state_is life 2 alive
+check "a dead worker that joins again is alive" slowwait 20 worker_state_is life 2 alive
 joined=$(job_field life round)
-check "a worker joined again: rounds go on" until_true 20 rounds_at_least life $((joined + 20))
-check "a worker joined again: its gradients are counted" until_true 10 counted_in 0 2 $((joined + 5))
+check "a worker joined again: rounds go on" slowwait 20 rounds_at_least life $((joined + 20))
+check "a worker joined again: its gradients are counted" slowwait 10 counted_in 0 2 $((joined + 5))
 
+# 4. Another one leaves
 kill -TERM "${worker_pids[3]}"
-check "a worker that ends has left the job" until_true 20 worker_state_is life 3 left
-at=$(job_field life round)
-check "a worker that left is not waited for: rounds go on" until_true 20 rounds_at_least life $((at + 10))
+check "a worker that ends has left the job" slowwait 20 worker_state_is life 3 left
+check "a worker that left is not waited for: rounds go on" rounds_go_on life 10
+
+# 5. The workers end: every sum was right
 stop_workers
-check "death: all sums of all workers are exact" wait_all 30
-check "death: all workers have the same results" same_results 0 1 2
+verify_sums "death" 30 0 1 2
 events_stop
 finished

@@ -4,93 +4,94 @@
 # Firewalls of a worker and of the switch's host, and addresses where nobody is: whoever is
 # kept from a job by one is told which it is, and saina doctor knows it on either side.
 #
-#     w0: the worker that is told     w1: as it is
+#     w0: the worker that cannot join     w1: as it is
+#
+# 1. Addresses where no aggregator is
+# 2. The host's firewall keeps JOINs out
+# 3. The worker's firewall keeps JOINs or results back
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 lab_up --workers 2 --bridge linux
-job walls workers 1 elements 2000 payload 352
+job filtered workers 1 elements 2000 payload 352
 
 # Words of iptables; in the namespace of a worker, or of the switch.
-wall() { # w0|sw WORDS...
-	"inside_$1" iptables -A "${@:2}"
+fw_add() { # w0|sw WORDS...
+	"in_$1" iptables -A "${@:2}"
 }
 
-no_wall() { # w0|sw WORDS...
-	"inside_$1" iptables -D "${@:2}"
+fw_del() { # w0|sw WORDS...
+	"in_$1" iptables -D "${@:2}"
 }
 
-inside_w0() {
-	w 0 "$@"
+in_w0() {
+	in_worker 0 "$@"
 }
 
-inside_sw() {
-	sw "$@"
+in_sw() {
+	in_switch "$@"
 }
 
-# told TEXT ERE [WORDS of saina-allreduce]: what a worker says that does not get in
-told() {
-	matches "$1" "$2" "$(refused 0 0 walls --join-timeout-ms $((2000 * SLOW)) "${@:3}")"
+# check_join_error TEXT ERE [WORDS of saina-allreduce]: what a worker says that does not get in
+check_join_error() {
+	matches "$1" "$2" "$(join_error 0 0 filtered --join-timeout-ms $((2000 * SLOW)) "${@:3}")"
 }
 
 # doctor WHERE CHECK: verdict and sentences of a check of saina doctor
 doctor() {
 	if [ "$1" = host ]; then
-		agent_says_in_sw -j doctor host bridge br0
+		agent_saina_in_switch -j doctor host bridge br0
 	else
-		w 0 "$B/saina" -j doctor worker to "$AGG"
+		in_worker 0 "$B/saina" -j doctor worker to "$AGG"
 	fi 2>/dev/null | jq -r ".[] | select(.check == \"$2\") | \"\\(.status): \\(.found) \\(.fix)\""
 }
 
-agent_says_in_sw() {
-	sw "$B/saina" -s "$AGENT_SOCKET" "$@"
+agent_saina_in_switch() {
+	in_switch "$B/saina" -s "$AGENT_SOCKET" "$@"
 }
 
-# --- addresses ------------------------------------------------------------------
-
+# 1. Addresses where no aggregator is
 for address in 0.0.0.0 127.0.0.1 127.0.0.1:48865; do
-	told "aggregator $address is refused with a sentence" \
+	check_join_error "aggregator $address is refused with a sentence" \
 		"aggregator ${address%:*}: no worker is at a port of a bridge there" --aggregator "$address"
 done
-told "a port that nobody has: the worker says that it is closed" \
+check_join_error "a port that nobody has: the worker says that it is closed" \
 	"$AGG answers that its UDP port 9 is closed: is sainad running there with job" --aggregator "$AGG:9"
 matches "an address that nobody has: the worker says so" "no host answers at 10.190.0.200" \
-	"$(refused 0 0 walls --join-timeout-ms $((8000 * SLOW)) --aggregator 10.190.0.200)"
+	"$(join_error 0 0 filtered --join-timeout-ms $((8000 * SLOW)) --aggregator 10.190.0.200)"
 
-# --- the host's firewall ----------------------------------------------------------
-
-wall sw INPUT -p udp --dport 48865 -j DROP
-told "the host's firewall drops joins: the worker asks for that" "does a firewall there drop it"
+# 2. The host's firewall keeps JOINs out
+fw_add sw INPUT -p udp --dport 48865 -j DROP
+check_join_error "the host's firewall drops joins: the worker asks for that" "does a firewall there drop it"
 matches "the host's firewall drops joins: saina doctor host names the port" \
 	"FAIL: .*48865" "$(doctor host firewall)"
-no_wall sw INPUT -p udp --dport 48865 -j DROP
+fw_del sw INPUT -p udp --dport 48865 -j DROP
 
-wall sw INPUT -p udp --dport 48865 -j REJECT --reject-with icmp-admin-prohibited
-told "the host's firewall rejects joins as prohibited: the worker says so" \
+fw_add sw INPUT -p udp --dport 48865 -j REJECT --reject-with icmp-admin-prohibited
+check_join_error "the host's firewall rejects joins as prohibited: the worker says so" \
 	"a firewall at $AGG rejects UDP port 48865"
 matches "the host's firewall rejects joins: saina doctor worker says so" \
 	"FAIL: .*firewall" "$(doctor worker aggregator)"
-no_wall sw INPUT -p udp --dport 48865 -j REJECT --reject-with icmp-admin-prohibited
+fw_del sw INPUT -p udp --dport 48865 -j REJECT --reject-with icmp-admin-prohibited
 
-wall sw INPUT -p udp --dport 48865 -j REJECT
-told "the host's firewall rejects joins like a closed port: the worker names both" \
+fw_add sw INPUT -p udp --dport 48865 -j REJECT
+check_join_error "the host's firewall rejects joins like a closed port: the worker names both" \
 	"UDP port 48865 is closed: is sainad running there .* a firewall there rejects the port"
 matches "the host's firewall rejects joins like a closed port: saina doctor host names the port" \
 	"FAIL: .*48865" "$(doctor host firewall)"
-no_wall sw INPUT -p udp --dport 48865 -j REJECT
+fw_del sw INPUT -p udp --dport 48865 -j REJECT
 matches "the host's firewall lets joins in: saina doctor host has nothing to say" "ok: " "$(doctor host firewall)"
 
-# --- the worker's firewall --------------------------------------------------------
-
-wall w0 OUTPUT -p udp --dport 48865 -j REJECT
-told "the worker's firewall keeps its joins in: the worker says so" \
+# 3. The worker's firewall keeps JOINs or results back
+fw_add w0 OUTPUT -p udp --dport 48865 -j REJECT
+check_join_error "the worker's firewall keeps its joins in: the worker says so" \
 	"Operation not permitted: a firewall here rejects or drops it"
-no_wall w0 OUTPUT -p udp --dport 48865 -j REJECT
+fw_del w0 OUTPUT -p udp --dport 48865 -j REJECT
 
 for rule in "-d 239.0.0.0/8 -j DROP" "-p udp --dport 48866 -j REJECT"; do
 	read -ra words <<<"$rule"
-	wall w0 INPUT "${words[@]}"
+	fw_add w0 INPUT "${words[@]}"
 	job multicast workers 2 elements 2000 payload 352
 	start_all multicast 5 2 --elements 2000
 	check "the worker's firewall has $rule: all sums are exact" wait_all 120
@@ -102,7 +103,7 @@ for rule in "-d 239.0.0.0/8 -j DROP" "-p udp --dport 48866 -j REJECT"; do
 	matches "the worker's firewall has $rule: saina doctor worker names the port" \
 		"FAIL: .*48866" "$(doctor worker firewall)"
 	saina job del multicast
-	no_wall w0 INPUT "${words[@]}"
+	fw_del w0 INPUT "${words[@]}"
 done
 matches "the worker has no firewall: saina doctor worker has nothing to say" "ok: " "$(doctor worker firewall)"
 finished

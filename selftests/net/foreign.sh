@@ -6,6 +6,9 @@
 #
 #     w0 <--- ping, TCP, UDP, fragments, IPv6 ---> w1
 #     w0 .. w3 reduce
+#
+# 1. Without the program, and with it
+# 2. While four workers reduce
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -14,7 +17,7 @@
 
 # snmp WORKER NAME: a counter of its network stack (the header line has the names)
 snmp() {
-	w "$1" cat /proc/net/snmp /proc/net/snmp6 | awk -v name="$2" '
+	in_worker "$1" cat /proc/net/snmp /proc/net/snmp6 | awk -v name="$2" '
 		$1 == name { print $2; exit }
 		$1 == group { for (i in at) if (group at[i] == name) print $i }
 		{ delete at; group = $1; for (i = 2; i <= NF; i++) at[i] = $i }'
@@ -28,8 +31,8 @@ snmp_since() { # WORKER NAME BEFORE MORE
 udp() { # KEY=VALUE...: 50 datagrams to a port of w1 nobody listens to
 	local before
 	before=$(snmp 1 Udp:NoPorts)
-	w 0 "$RAWSEND" eth0 "dmac=$mac" dip=10.190.0.11 count=64 repeat=50 "$@"
-	until_true 20 snmp_since 1 Udp:NoPorts "$before" 50
+	in_worker 0 "$RAWSEND" eth0 "dmac=$mac" dip=10.190.0.11 count=64 repeat=50 "$@"
+	slowwait 20 snmp_since 1 Udp:NoPorts "$before" 50
 	sent_udp=$((sent_udp + $(snmp 1 Udp:NoPorts) - before))
 }
 
@@ -38,8 +41,8 @@ pings() {
 	local before
 	before=$(snmp 0 "$2")
 	# ping itself ends before a reply that is late.
-	w 0 ping -c 10 -i 0.02 -q "${@:4}" "$3" >/dev/null
-	until_true 20 snmp_since 0 "$2" "$before" 10
+	in_worker 0 ping -c 10 -i 0.02 -q "${@:4}" "$3" >/dev/null
+	slowwait 20 snmp_since 0 "$2" "$before" 10
 	echo "$1 $(($(snmp 0 "$2") - before))"
 }
 
@@ -64,7 +67,7 @@ addresses() {
 	local i ns
 	for i in 0 1; do
 		ns=saina-$LAB-w$i
-		w $i sysctl -qw net.ipv6.conf.eth0.disable_ipv6=0
+		in_worker $i sysctl -qw net.ipv6.conf.eth0.disable_ipv6=0
 		ip -n "$ns" addr add "fd00:190::1$i/64" dev eth0 nodad
 	done
 }
@@ -73,51 +76,53 @@ addresses() {
 tcp() {
 	local to=10.190.0.$((10 + $2))
 	rm -f "$WORK/tcp"
-	w "$2" timeout $((60 * SLOW)) socat -u TCP-LISTEN:5001,reuseaddr "CREATE:$WORK/tcp" &
+	in_worker "$2" timeout $((60 * SLOW)) socat -u TCP-LISTEN:5001,reuseaddr "CREATE:$WORK/tcp" &
 	local pid=$!
-	until_true 10 listens "$2"
-	w "$1" timeout $((60 * SLOW)) socat -u "OPEN:$WORK/data" "TCP:$to:5001"
+	slowwait 10 listens "$2"
+	in_worker "$1" timeout $((60 * SLOW)) socat -u "OPEN:$WORK/data" "TCP:$to:5001"
 	wait $pid
 	cmp -s "$WORK/data" "$WORK/tcp" && echo unchanged || echo changed
 }
 
 listens() {
-	w "$1" ss -Hltn 'sport = :5001' | grep -q LISTEN
+	in_worker "$1" ss -Hltn 'sport = :5001' | grep -q LISTEN
 }
 
-head -c "$(less 8000000)" /dev/urandom >"$WORK/data"
-everything="udp 250
+head -c "$(shrink 8000000)" /dev/urandom >"$WORK/data"
+expected="udp 250
 ping 10
 fragments 10
 ipv6 10"
 
-both() { # BRIDGE
+check_bridge() { # BRIDGE
+
+	# 1. Without the program, and with it
 	lab_up --workers 4 --bridge "$1" --no-agent
 	addresses
-	equal "$1, without the program: every foreign frame arrives" "$everything" "$(arrivals)"
+	equal "$1, without the program: every foreign frame arrives" "$expected" "$(arrivals)"
 	check "$1: the agent starts" lab agent start
-	check "$1: the program is on all four ports" until_true 10 all_attached 4
-	equal "$1, with the program: every foreign frame arrives" "$everything" "$(arrivals)"
+	check "$1: the program is on all four ports" slowwait 10 all_attached 4
+	equal "$1, with the program: every foreign frame arrives" "$expected" "$(arrivals)"
 	equal "$1, with the program: a TCP stream is unchanged" unchanged "$(tcp 0 1)"
 
+	# 2. While four workers reduce
 	job busy workers 4 elements 20000 payload 256 policy bsp
 	start_all busy 1000000 4 --elements 20000 --think-us 2000
-	check "$1: four workers: rounds flow" until_true 20 rounds_at_least busy 10
-	equal "$1, while workers reduce: every foreign frame arrives" "$everything" "$(arrivals)"
+	check "$1: four workers: rounds flow" slowwait 20 rounds_at_least busy 10
+	equal "$1, while workers reduce: every foreign frame arrives" "$expected" "$(arrivals)"
 	equal "$1, while workers reduce: a TCP stream from w0 to w1 is unchanged" unchanged "$(tcp 0 1)"
 	equal "$1, while workers reduce: a TCP stream from w1 to w0 is unchanged" unchanged "$(tcp 1 0)"
-	at=$(job_field busy round)
-	check "$1: rounds go on beside foreign traffic" until_true 20 rounds_at_least busy $((at + 10))
+	check "$1: rounds go on beside foreign traffic" rounds_go_on busy 10
 	stop_workers
 	check "$1: all sums beside foreign traffic are exact" wait_all 30
 	lab_down
 }
 
 all_attached() {
-	[ "$(sj port show 'map(select(.mode!="none"))|length')" = "$1" ]
+	[ "$(saina_jq port show 'map(select(.mode!="none"))|length')" = "$1" ]
 }
 
 for bridge in $BRIDGES; do
-	both "$bridge"
+	check_bridge "$bridge"
 done
 finished

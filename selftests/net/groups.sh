@@ -4,6 +4,12 @@
 # Groups of workers (grouped): those of a group step together, groups on their own.
 #
 #     w0 w2: one group      w1 w3: the other; w3 is slow, or quick, as the point needs
+#
+# 1. One group is a barrier
+# 2. Two groups, one with a slow worker
+# 3. As many groups as workers
+# 4. Regrouped while workers step; other policies and back
+# 5. Groups that are refused
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -12,22 +18,14 @@ expected_log="worker 3 .* is dead"
 lab_up --workers 4
 
 steps=(--elements 8192 --steps)
-rounds=$(less 40)
+rounds=$(shrink 40)
 
 # What a worker's model had after each step: the version of the table, and how many updates were new.
 seen() { # WORKER
 	jq -c 'select(.step < '"$rounds"')|[.step, .version, .updates_max]' "$WORK/$1.log"
 }
 
-steps_of() { # WORKER
-	wc -l <"$WORK/$1.log"
-}
-
-steps_at_least() { # WORKER N
-	[ "$(steps_of "$1")" -ge "$2" ]
-}
-
-# --- one group is a barrier -------------------------------------------------------------
+# 1. One group is a barrier
 job one workers 4 elements 8192 payload 256 ring 16 policy bsp dead 60000
 start_all one "$rounds" 4 "${steps[@]}" --think-us 1000
 check "bsp: every model has all updates of all workers, once" wait_all 60
@@ -39,23 +37,20 @@ equal "g=1: models are those of bsp, bit for bit" "$model" "$(summary 0 crc)"
 equal "g=1: all workers have the same model after each step" "1" \
 	"$(for i in 0 1 2 3; do seen $i | md5sum; done | sort -u | wc -l)"
 
-# --- two groups, of which one has a slow worker --------------------------------------------
+# 2. Two groups, one with a slow worker
 check "g=2: is set" saina job set one policy grouped:g=2
 equal "g=2: the tool shows the policy" grouped:g=2 "$(job_field one policy)"
-for i in 0 1 2; do
-	start $i one "$rounds" "${steps[@]}" --think-us 1000
-done
+start_all one "$rounds" 3 "${steps[@]}" --think-us 1000
 start 3 one 4 "${steps[@]}" --think-us $((500000 * SLOW))
-check "g=2: the slow worker makes a step" until_true 60 steps_at_least 3 1
+check "g=2: the slow worker makes a step" slowwait 60 steps_at_least 3 1
 kill -STOP "${worker_pids[3]}"
-check "g=2: nobody of the quick group waits for the slow worker" until_true 60 steps_at_least 0 "$rounds"
+check "g=2: nobody of the quick group waits for the slow worker" slowwait 60 steps_at_least 0 "$rounds"
 check "g=2: its own group does" [ "$(steps_of 1)" -le $(($(steps_of 3) + 2)) ]
 kill -CONT "${worker_pids[3]}"
-check "g=2: every model has all updates of all workers, once" wait_all 90
-equal "g=2: all workers have the same model in the end" "" "$(same_models 0 1 2 3)"
+verify_models "g=2" 90 0 1 2 3
 equal "g=2: workers of the quick group have the same model after each step" "$(seen 0)" "$(seen 2)"
 
-# --- as many groups as workers ---------------------------------------------------------------
+# 3. As many groups as workers
 check "g=4: is set" saina job set one policy grouped:g=4
 start_all one "$rounds" 4 "${steps[@]}" --think-us 1000
 check "g=4: every model has all updates of all workers, once" wait_all 60
@@ -66,42 +61,38 @@ start 0 one 4 "${steps[@]}"
 for i in 1 2 3; do
 	start $i one 4 "${steps[@]}" --think-us 1000
 done
-check "g=4, slow link: every model has all updates of all workers, once" wait_all 60
-equal "g=4, slow link: all workers have the same model in the end" "" "$(same_models 0 1 2 3)"
+verify_models "g=4, slow link" 60 0 1 2 3
 check "g=4, slow link: there is no limit any more" lab rate 0 none
 saina job del one
 
-# --- regrouped under way, and to other policies and back -----------------------------------------
+# 4. Regrouped while workers step; other policies and back
 job swap workers 4 elements 8192 payload 256 ring 4 policy grouped:g=2
 start_all swap 0 4 "${steps[@]}" --think-us 3000
 for policy in grouped:g=2,groups=0-1/2-3 grouped:g=4 ssp:4 grouped:g=3 bsp grouped:g=2,groups=0+3/1-2 asp grouped:g=1; do
 	check "swap: steps and rounds flow" rounds_go_on swap 6
 	check "swap: $policy is set while workers run" saina policy set swap $policy
-	check "swap: $policy comes into force" until_true 20 policy_is swap $policy
+	check "swap: $policy comes into force" slowwait 20 policy_is swap $policy
 done
 check "swap: steps flow" rounds_go_on swap 6
 equal "swap: no slot saw two policies" 0 "$(policy_mix swap)"
 check "death: two groups are set" saina policy set swap grouped:g=2
-check "death: they come into force" until_true 20 policy_is swap grouped:g=2
-kill -KILL "${worker_pids[3]}"
-wait "${worker_pids[3]}" 2>/dev/null
-unset 'worker_pids[3]'
+check "death: they come into force" slowwait 20 policy_is swap grouped:g=2
+worker_kill 3
 at=$(steps_of 1)
 check "death: the killed worker is declared dead" saina worker set swap 3 state dead
-check "death: who was in one group with the dead worker goes on" until_true 40 steps_at_least 1 $((at + 30))
+check "death: who was in one group with the dead worker goes on" slowwait 40 steps_at_least 1 $((at + 30))
 
-# --- what cannot be ----------------------------------------------------------------------------
-refused() { # POLICY PATTERN
+# 5. Groups that are refused
+check_refused() { # POLICY PATTERN
 	matches "refused: $1" "$2" "$(saina policy set swap "$1" 2>&1)"
 }
-refused grouped "grouped needs g"
-refused grouped:g=0 "must be 1..64"
-refused grouped:g=5 "must be 1..4"
-refused grouped:groups=0-1/1-3 "a worker is in two groups"
-refused grouped:groups=0/1/2 "worker 3 is in none: each of 0..3"
-refused grouped:groups=0-3/4 "no worker 4: must be 0..3"
-refused grouped:g=3,groups=0-1/2-3 "group 2 of g=3 has no worker"
+check_refused grouped "grouped needs g"
+check_refused grouped:g=0 "must be 1..64"
+check_refused grouped:g=5 "must be 1..4"
+check_refused grouped:groups=0-1/1-3 "a worker is in two groups"
+check_refused grouped:groups=0/1/2 "worker 3 is in none: each of 0..3"
+check_refused grouped:groups=0-3/4 "no worker 4: must be 0..3"
+check_refused grouped:g=3,groups=0-1/2-3 "group 2 of g=3 has no worker"
 stop_workers
-check "swap: every model has all updates, once" wait_all 30
-equal "swap: all workers have the same model" "" "$(same_models 0 1 2)"
+verify_models "swap" 30 0 1 2
 finished

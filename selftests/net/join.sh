@@ -3,25 +3,35 @@
 #
 # Admission: who may not join is told why, in a sentence, at the worker.
 #
-#     w0, w1: workers of the job "door", which has two; w2: wants in as well
+#     w0, w1: workers of the job "small", which has two; w2: wants in as well
+#
+# 1. Malformed JOINs, and answers that are no longer than what they answer
+# 2. Workers of a job that has no member are refused
+# 3. Workers of a full job are refused
+# 4. A flood of JOINs: answers are limited, for one address
+# 5. A place becomes free while another worker forges JOINs
+# 6. Jobs that are stopped or not there
+# 7. A worker leaves and comes back in the same round
+# 8. "elements auto": the first worker sets the size
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 expected_log="lines like the next one"
 lab_up --workers 3
-job door id 3 workers 2 elements 4096 payload 256 token open-sesame heartbeat 50 dead 5000
+job small id 3 workers 2 elements 4096 payload 256 token open-sesame heartbeat 50 dead 5000
 quick=(--join-timeout-ms $((3000 * SLOW)))
 
+# 1. Malformed JOINs, and answers that are no longer than what they answer
 SWITCH_MAC=$(mac_of switch)
 nameless() {
-	raw 2 type=16 dport=48865 elem=0 count=0 worker=255 flags=2 join=4713 sport=4713
+	send_raw 2 type=16 dport=48865 elem=0 count=0 worker=255 flags=2 join=4713 sport=4713
 	grep -q 'there is no job ""' "/run/saina-lab/$LAB/sainad.log"
 }
-check "join: a JOIN by name that has no name is refused" until_true 20 nameless
+check "join: a JOIN by name that has no name is refused" slowwait 20 nameless
 
 # Of types of messages, known or not, and of lengths that one of them ever had.
-answered=$(w 2 python3 - <<-'END'
+answered=$(in_worker 2 python3 - <<-'END'
 	import select, socket, time
 	length_of, got = {}, {}
 	for type_, version in ((16, 4), (20, 4), (20, 2), (99, 4)):
@@ -47,7 +57,7 @@ equal "join: no answer of the agent is longer than what it answers" "" \
 equal "join: what is long enough is refused with a sentence" 6 "$(awk '$2 == 220' <<<"$answered" | wc -l)"
 
 # The last round that there can be, and one more; what else is wrong is the token.
-refusals=$(w 2 python3 - <<-'END'
+refusals=$(in_worker 2 python3 - <<-'END'
 	import socket, struct
 	def refusal(first_round):
 	    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -66,42 +76,43 @@ END
 )
 equal "join: a first round that cannot be is refused as malformed" "3 1" "$refusals"
 
-said=$(refused 0 0 door "${quick[@]}" --token wrong)
-matches "join: a wrong token is refused" "token" "$said"
-said=$(refused 0 0 door "${quick[@]}")
-matches "join: no token is refused" "token" "$said"
-said=$(refused 0 0 door "${quick[@]}" --elements 999999 --token open-sesame)
-matches "join: another number of elements is refused" "999999|4096" "$said"
-said=$(refused 2 2 door "${quick[@]}" --token open-sesame)
-matches "join: an identifier beyond the job's is refused" "worker" "$said"
-equal "join: after refusals the job has no member" 0 "$(members door)"
+# 2. Workers of a job that has no member are refused
+matches "join: a wrong token is refused" "token" "$(join_error 0 0 small "${quick[@]}" --token wrong)"
+matches "join: no token is refused" "token" "$(join_error 0 0 small "${quick[@]}")"
+matches "join: another number of elements is refused" "999999|4096" \
+	"$(join_error 0 0 small "${quick[@]}" --elements 999999 --token open-sesame)"
+matches "join: an identifier beyond the job's is refused" "worker" "$(join_error 2 2 small "${quick[@]}" --token open-sesame)"
+equal "join: after refusals the job has no member" 0 "$(members small)"
 
 # A token on the command line can be read by everybody: from a file here, from the
 # environment below.
 echo open-sesame >"$WORK/token"
 chmod 644 "$WORK/token"
-said=$(refused 0 0 door "${quick[@]}" --token-file "$WORK/token")
-matches "join: a token file that everybody may read is refused" "read by everybody" "$said"
+matches "join: a token file that everybody may read is refused" "read by everybody" \
+	"$(join_error 0 0 small "${quick[@]}" --token-file "$WORK/token")"
 chmod 600 "$WORK/token"
-said=$(w 0 env SAINA_AGGREGATOR="$AGG" SAINA_JOB=door SAINA_TOKEN_FILE="$WORK/token" RANK=1 WORLD_SIZE=3 \
+output=$(in_worker 0 env SAINA_AGGREGATOR="$AGG" SAINA_JOB=small SAINA_TOKEN_FILE="$WORK/token" RANK=1 WORLD_SIZE=3 \
 	"$B/saina-allreduce" "${quick[@]}" 2>&1)
-matches "join: a job of another size than torchrun's WORLD_SIZE is refused" "has 2 workers, there are 3 here" "$said"
+matches "join: a job of another size than torchrun's WORLD_SIZE is refused" "has 2 workers, there are 3 here" "$output"
 no_member() {
-	[ "$(members door)" = 0 ]
+	[ "$(members small)" = 0 ]
 }
-check "join: who refused the job is no member" until_true 10 no_member
-start_all door 1000000 2 --token-file "$WORK/token" --elements 4096 --think-us 1000 --restarts
-check "join: two workers with the token train" until_true 20 rounds_at_least door 3 || bail "no rounds"
+check "join: who refused the job is no member" slowwait 10 no_member
 
-said=$(refused 0 2 door "${quick[@]}" --token open-sesame)
-matches "join: an identifier that is in use is refused" "worker 0" "$said"
-said=$(refused -1 2 door "${quick[@]}" --token open-sesame)
-matches "join: a full job refuses another worker" "full|all 2|2 workers" "$said"
+# 3. Workers of a full job are refused
+start_all small 1000000 2 --token-file "$WORK/token" --elements 4096 --think-us 1000 --restarts
+check "join: two workers with the token train" slowwait 20 rounds_at_least small 3 || bail "no rounds"
+
+matches "join: an identifier that is in use is refused" "worker 0" "$(join_error 0 2 small "${quick[@]}" --token open-sesame)"
+matches "join: a full job refuses another worker" "full|all 2|2 workers" \
+	"$(join_error -1 2 small "${quick[@]}" --token open-sesame)"
+
+# 4. A flood of JOINs: answers are limited, for one address
 # Worker 0's namespace asks for a job that does not exist, as often as there are refusals
 # for all in a second.
 SWITCH_MAC=$(mac_of switch)
 answers() {
-	sw nstat -asz UdpOutDatagrams | awk '$1 == "UdpOutDatagrams" { print $2 }'
+	in_switch nstat -asz UdpOutDatagrams | awk '$1 == "UdpOutDatagrams" { print $2 }'
 }
 asked() {
 	[ "$(counter - - control)" -ge $((control + 3000)) ]
@@ -109,100 +120,98 @@ asked() {
 control=$(counter - - control)
 before=$(answers)
 began=$SECONDS
-raw 0 type=16 dport=48865 elem=0 count=0 worker=255 job=99 join=4712 sport=4712 repeat=3000
-check "join: 3000 JOINs from one address reach the agent's host" until_true 30 asked
-said=$(refused 2 2 door "${quick[@]}" --token wrong)
-matches "join: another address is refused with a sentence beside them" "token" "$said"
+send_raw 0 type=16 dport=48865 elem=0 count=0 worker=255 job=99 join=4712 sport=4712 repeat=3000
+check "join: 3000 JOINs from one address reach the agent's host" slowwait 30 asked
+matches "join: another address is refused with a sentence beside them" "token" \
+	"$(join_error 2 2 small "${quick[@]}" --token wrong)"
 sent=$(($(answers) - before))
 # Besides, each STATUS that two workers get for a heartbeat is one.
 took=$((SECONDS - began))
 check "join: few of the 3000 are answered ($sent datagrams in $took s)" [ "$sent" -lt $((250 * (1 + took))) ]
-at=$(job_field door round)
-check "join: rounds go on beside refusals" until_true 20 rounds_at_least door $((at + 10))
+check "join: rounds go on beside refusals" rounds_go_on small 10
 
+# 5. A place becomes free while another worker forges JOINs
 # Worker 2 wants the place of worker 1 and asks again and again.  Meanwhile worker 0,
 # who knows its address, says JOINs in its name.
-SAINA_TOKEN=open-sesame start_as thief 1 2 door 1000000 --elements 4096 --think-us 1000 --restarts \
+SAINA_TOKEN=open-sesame start_as second 1 2 small 1000000 --elements 4096 --think-us 1000 --restarts \
 	--join-timeout-ms $((60000 * SLOW))
 taken_over() {
-	[ "$(sj worker show door 1 '.[0].ip')" = 10.190.0.12 ]
+	[ "$(saina_jq worker show small 1 '.[0].ip')" = 10.190.0.12 ]
 }
 victim_port() {
-	w 2 ss -Huan | awk '$4 ~ /:48866$/ { next } { sub(/.*:/, "", $4); print $4; exit }'
+	in_worker 2 ss -Huan | awk '$4 ~ /:48866$/ { next } { sub(/.*:/, "", $4); print $4; exit }'
 }
-check "forged JOIN: a worker asks for an identifier that is in use" until_true 10 grep -q "is alive" "$WORK/thief.err"
+check "forged JOIN: a worker asks for an identifier that is in use" slowwait 10 grep -q "is alive" "$WORK/second.err"
 SWITCH_MAC=$(mac_of switch)
 # Not by raw: the number would be that of a shell around it.
 nsenter --net="/run/netns/saina-$LAB-w0" -- "$RAWSEND" eth0 "dmac=$SWITCH_MAC" type=16 dport=48865 elem=0 count=0 \
 	worker=255 job=3 sip=10.190.0.12 "sport=$(victim_port)" join=4711 repeat=$((100000 * SLOW)) &
-liar=$!
+forger=$!
 kill -TERM "${worker_pids[1]}"
-check "forged JOIN: the worker is admitted as the identifier becomes free" until_true 30 taken_over
-equal "forged JOIN: the worker is bound to its own port" p2 "$(sj worker show door 1 '.[0].port')"
-at=$(job_field door round)
-check "forged JOIN: rounds go on with the worker" until_true 20 rounds_at_least door $((at + 10))
+check "forged JOIN: the worker is admitted as the identifier becomes free" slowwait 30 taken_over
+equal "forged JOIN: the worker is bound to its own port" p2 "$(saina_jq worker show small 1 '.[0].port')"
+check "forged JOIN: rounds go on with the worker" rounds_go_on small 10
 # Not to be caught: in a VM it is still at it, and bash has run the traps of this script for it.
-kill -KILL $liar 2>/dev/null
-wait $liar
+kill -KILL $forger 2>/dev/null
+wait $forger
 
-saina job set door state stopped || not_ok "stop: the job is stopped"
-check "stop: the workers of a stopped job end" until_true 20 worker_ended 0
-said=$(refused -1 2 door "${quick[@]}" --token open-sesame)
-matches "join: a stopped job refuses workers" "stopped" "$said"
+# 6. Jobs that are stopped or not there
+saina job set small state stopped || not_ok "stop: the job is stopped"
+check "stop: the workers of a stopped job end" slowwait 20 worker_ended 0
+matches "join: a stopped job refuses workers" "stopped" "$(join_error -1 2 small "${quick[@]}" --token open-sesame)"
 wait_all 20 >/dev/null
 matches "stop: the workers of a stopped job say why they end" "stopped" "$(cat "$WORK/0.err")"
-said=$(w 2 env SAINA_AGGREGATOR="$AGG" SAINA_JOB=window SAINA_RANK=0 "$B/saina-allreduce" "${quick[@]}" 2>&1)
-matches "join: a job whose name does not exist is refused" 'no job "window" here' "$said"
-said=$(w 2 "$B/saina-allreduce" --aggregator "$AGG" --job 99 --worker 0 --rounds 1 "${quick[@]}" 2>&1)
-matches "join: a job that does not exist is refused" "99" "$said"
+matches "join: a job whose name does not exist is refused" 'no job "window" here' \
+	"$(in_worker 2 env SAINA_AGGREGATOR="$AGG" SAINA_JOB=window SAINA_RANK=0 "$B/saina-allreduce" "${quick[@]}" 2>&1)"
+matches "join: a job that does not exist is refused" "99" \
+	"$(in_worker 2 "$B/saina-allreduce" --aggregator "$AGG" --job 99 --worker 0 --rounds 1 "${quick[@]}" 2>&1)"
 
-saina job del door
+saina job del small
 
+# 7. A worker leaves and comes back in the same round
 # A worker that has left is back while the last round it had a part in is still the present one, of
 # a job that has more elements than its rounds.
 job again workers 2 elements 8192 payload 256 policy bsp
 start 1 again 1000000 --elements 4096 --think-us 700000 --restarts
 start 0 again 4 --elements 4096
-check "back: a worker makes four rounds and leaves" until_true 30 worker_ended 0
+check "back: a worker makes four rounds and leaves" slowwait 30 worker_ended 0
 last=$(jq -s '.[-1].round' "$WORK/0.log")
 start 0 again 10 --elements 4096
-check "back: it comes back at once, and makes more rounds" until_true 30 worker_ended 0
+check "back: it comes back at once, and makes more rounds" slowwait 30 worker_ended 0
 check "back: its first round is none that it had a part in" [ "$(jq -s '.[0].round' "$WORK/0.log")" -gt "$last" ]
 stop_workers
 check "back: all sums are exact" wait_all 30
 saina job del again
 
+# 8. "elements auto": the first worker sets the size
 # The size of a job with "elements auto" is that of the first worker.
 size_is() { # JOB ELEMENTS
-	[ "$(sj job show "$1" '.[0].elements')" = "$2" ]
+	[ "$(saina_jq job show "$1" '.[0].elements')" = "$2" ]
 }
 job grown workers 2 elements auto payload 256
 equal "auto: a job that nobody has joined has neither size nor memory" "null true 0 0" \
-	"$(sj job show grown '.[0]|"\(.elements) \(.elements_auto) \(.segments) \(.memory)"')"
-check "auto: counters are shown while a job has no size" agent_says stats show
-check "auto: slots are shown of a job that has no size" agent_says slot show grown
-said=$(refused 0 0 grown "${quick[@]}")
-matches "auto: a first worker that has no size is refused" "must say how many elements it has" "$said"
-said=$(refused 0 0 grown "${quick[@]}" --elements 2000000000)
-matches "auto: a size that cannot be is refused" "do not fit" "$said"
-said=$(refused 0 0 grown "${quick[@]}" --elements 500000000)
-matches "auto: a size above the limit of memory is refused" "the limit is 1024 MiB a job" "$said"
+	"$(saina_jq job show grown '.[0]|"\(.elements) \(.elements_auto) \(.segments) \(.memory)"')"
+check "auto: counters are shown while a job has no size" agent_saina stats show
+check "auto: slots are shown of a job that has no size" agent_saina slot show grown
+matches "auto: a first worker that has no size is refused" "must say how many elements it has" \
+	"$(join_error 0 0 grown "${quick[@]}")"
+matches "auto: a size that cannot be is refused" "do not fit" "$(join_error 0 0 grown "${quick[@]}" --elements 2000000000)"
+matches "auto: a size above the limit of memory is refused" "the limit is 1024 MiB a job" \
+	"$(join_error 0 0 grown "${quick[@]}" --elements 500000000)"
 check "auto: after refusals the job has no size" size_is grown null
 start 0 grown 1000000 --elements 5000 --think-us 1000
-check "auto: the first worker gives the job its size" until_true 20 size_is grown 5000
+check "auto: the first worker gives the job its size" slowwait 20 size_is grown 5000
 for n in 6000 4000; do
-	said=$(refused 1 1 grown "${quick[@]}" --elements $n)
 	matches "auto: a second worker with $n elements is refused" \
-		"job grown reduces 5000 elements, as its first worker said, you want $n" "$said"
+		"job grown reduces 5000 elements, as its first worker said, you want $n" "$(join_error 1 1 grown "${quick[@]}" --elements $n)"
 done
 start 1 grown 1000000 --think-us 1000
-check "auto: a second worker without a size of its own gets the job's" until_true 20 rounds_at_least grown 3
-if [ "$PLANE" = agent ]; then
+check "auto: a second worker without a size of its own gets the job's" slowwait 20 rounds_at_least grown 3
+if [ "$BACKEND" = agent ]; then
 	check "auto: the agent is killed" lab agent kill
 	check "auto: the agent starts again" lab agent start
-	at=$(job_field grown round)
-	check "auto: the next agent knows the size, rounds go on" until_true 30 rounds_at_least grown $((at + 10))
-	equal "auto: the next agent knows that it is the workers'" "5000 true" "$(sj job show grown '.[0]|"\(.elements) \(.elements_auto)"')"
+	check "auto: the next agent knows the size, rounds go on" rounds_go_on grown 10
+	equal "auto: the next agent knows that it is the workers'" "5000 true" "$(saina_jq job show grown '.[0]|"\(.elements) \(.elements_auto)"')"
 fi
 stop_workers
 check "auto: all sums are exact" wait_all 60

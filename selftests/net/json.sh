@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Reads JSON without starting a process: jq takes longer to start in the test VM than
-# anything else (0.6 s).  For what is asked once, there is sj() with jq.  It understands
+# anything else (0.6 s).  For what is asked once, there is saina_jq() with jq.  It understands
 # what our tools and workers print: flat objects, no name within a text.
 #
 # A name that is not there prints nothing and returns 1, so that a comparison with the

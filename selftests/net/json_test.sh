@@ -16,8 +16,7 @@ trap 'rm -rf "$WORK"' EXIT
 gives() {
 	local what=$1 expected=$2 got
 	got="$("${@:3}" 2>/dev/null) $?"
-	[ "$got" = "$expected" ]
-	point $? "$what" || diag "expected: $expected, got: $got"
+	check "$what" [ "$got" = "$expected" ] || diag "expected: $expected, got: $got"
 }
 
 text='[{"a": 1, "b": {"late": 3, "name": "x"}, "list": [4,5]},{"a":2,"b":{"late":4},"list":[]}]'

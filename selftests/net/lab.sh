@@ -3,11 +3,17 @@
 #
 # The lab itself (drawn on top of tools/saina-lab), without an agent: it
 # bridges, it limits, and it goes away whatever happens to it.
+#
+# 1. A lab bridges, limits, and goes away
+# 2. All its processes are killed
+# 3. Its owner is killed
+# 4. It is interrupted while it comes up
+# 5. Bad input is refused
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
-left() {
+leftovers() {
 	ls -d "/run/netns/saina-$LAB-"* "/run/saina-lab/$LAB" 2>/dev/null
 	for p in /proc/[0-9]*/cmdline; do
 		{ tr '\0' ' ' <"$p"; } 2>/dev/null | grep -F "/run/saina-lab/$LAB/" | grep -v grep
@@ -15,30 +21,30 @@ left() {
 }
 
 pings() { # FROM ADDRESS
-	w "$1" ping -c 3 -i 0.02 -W 5 -q "$2"
+	in_worker "$1" ping -c 3 -i 0.02 -W 5 -q "$2"
 }
 
 shaped() { # DEVICE: bytes that its shaper let through, at worker 1
 	tc -n "saina-$LAB-w1" -s -j qdisc show dev "$1" | jq '[.[]|select(.kind=="tbf").bytes]|add // 0'
 }
 
+# 1. A lab bridges, limits, and goes away
 for bridge in $BRIDGES; do
 	check "$bridge: the lab comes up" lab up --owner $$ --workers 2 --bridge "$bridge" --no-agent --rate 100mbit
 	check "$bridge: workers reach each other" pings 0 10.190.0.11
 	check "$bridge: workers reach the switch" pings 1 10.190.0.1
 	check "$bridge: frames that leave a worker are shaped" [ "$(shaped eth0)" -gt 100 ]
 	check "$bridge: frames that come to a worker are shaped" [ "$(shaped ifb0)" -gt 100 ]
-	said=$(lab up --no-agent 2>&1)
-	matches "$bridge: a second lab of that name is refused" "already" "$said"
+	matches "$bridge: a second lab of that name is refused" "already" "$(lab up --no-agent 2>&1)"
 	check "$bridge: saina-lab show succeeds" lab show
 	check "$bridge: the port of a worker is removed" lab port del 1
 	check "$bridge: the port of a worker is added again" lab port add 1
-	check "$bridge: a worker whose port was added again is reached" until_true 10 pings 1 10.190.0.10
+	check "$bridge: a worker whose port was added again is reached" slowwait 10 pings 1 10.190.0.10
 	check "$bridge: the lab goes down" lab down
-	equal "$bridge: nothing of the lab is left" "" "$(left)"
+	equal "$bridge: nothing of the lab is left" "" "$(leftovers)"
 done
 
-# --- everything in it crashes --------------------------------------------------
+# 2. All its processes are killed
 lab_up --workers 2 --no-agent
 "$LAB_TOOL" exec "$LAB" 0 sleep 1000 &
 sleeper=$!
@@ -49,10 +55,10 @@ for ns in sw w0 w1; do
 	done
 done
 check "a lab whose processes were killed goes down" lab down
-equal "a lab whose processes were killed leaves nothing" "" "$(left)"
-check "a lab that goes down ends the processes in it" until_true 5 pid_gone $sleeper
+equal "a lab whose processes were killed leaves nothing" "" "$(leftovers)"
+check "a lab that goes down ends the processes in it" slowwait 5 pid_gone $sleeper
 
-# --- its owner crashes ---------------------------------------------------------
+# 3. Its owner is killed
 sleep 1000 &
 owner=$!
 disown $owner
@@ -60,37 +66,37 @@ check "a lab with an owner comes up" lab up --owner $owner --workers 1 --no-agen
 "$LAB_TOOL" clean "$LAB" >/dev/null
 check "saina-lab clean leaves a lab alone while its owner lives" [ -d "/run/saina-lab/$LAB" ]
 kill -KILL $owner
-until_true 5 pid_gone $owner
+slowwait 5 pid_gone $owner
 "$LAB_TOOL" clean "$LAB" >/dev/null
-equal "saina-lab clean removes a lab whose owner is gone" "" "$(left)"
+equal "saina-lab clean removes a lab whose owner is gone" "" "$(leftovers)"
 lab_up --workers 1 --no-agent
 pid=$(cat "/run/saina-lab/$LAB/ovs/vswitchd.pid")
 rm -rf "/run/saina-lab/$LAB"
 "$LAB_TOOL" clean "$LAB" >/dev/null
-equal "saina-lab clean removes a lab of which only the namespaces are left" "" "$(left)"
-check "saina-lab clean ends the Open vSwitch of a lab of which only the namespaces are left" until_true 5 pid_gone "$pid"
+equal "saina-lab clean removes a lab of which only the namespaces are left" "" "$(leftovers)"
+check "saina-lab clean ends the Open vSwitch of a lab of which only the namespaces are left" slowwait 5 pid_gone "$pid"
 
-# --- interrupted while it comes up ----------------------------------------------
+# 4. It is interrupted while it comes up
 "$LAB_TOOL" up "$LAB" --owner $$ --workers 64 --no-agent 2>/dev/null &
 pid=$!
-until_true 10 [ -e "/run/netns/saina-$LAB-w3" ]
+slowwait 10 [ -e "/run/netns/saina-$LAB-w3" ]
 kill -TERM $pid
 wait $pid
-equal "saina-lab up, interrupted, leaves nothing" "" "$(left)"
+equal "saina-lab up, interrupted, leaves nothing" "" "$(leftovers)"
 
-# --- bad input --------------------------------------------------------------------
-refuses() { # WORD ARGUMENTS...: exit status 2 and a sentence with the word
-	local said word=$1
+# 5. Bad input is refused
+check_refused() { # WORD ARGUMENTS...: exit status 2 and a sentence with the word
+	local output word=$1
 	shift
-	said=$("$LAB_TOOL" "$@" 2>&1)
-	equal "saina-lab $*: is refused with status 2 and the word at fault" "2 yes" "$? $([[ $said == *"$word"* ]] && echo yes || echo "$said")"
+	output=$("$LAB_TOOL" "$@" 2>&1)
+	equal "saina-lab $*: is refused with status 2 and the word at fault" "2 yes" "$? $([[ $output == *"$word"* ]] && echo yes || echo "$output")"
 }
-refuses '"a b"' up "a b"
-refuses '"65001"' up "$LAB" --mtu 65001
-refuses '"0"' up "$LAB" --workers 0
-refuses '"token-ring"' up "$LAB" --bridge token-ring
-refuses '"101"' up "$LAB" --loss 101
-refuses '--frobnicate' up "$LAB" --frobnicate 1
-refuses '--rate' up "$LAB" --rate
-refuses '"fly"' fly
+check_refused '"a b"' up "a b"
+check_refused '"65001"' up "$LAB" --mtu 65001
+check_refused '"0"' up "$LAB" --workers 0
+check_refused '"token-ring"' up "$LAB" --bridge token-ring
+check_refused '"101"' up "$LAB" --loss 101
+check_refused '--frobnicate' up "$LAB" --frobnicate 1
+check_refused '--rate' up "$LAB" --rate
+check_refused '"fly"' fly
 finished

@@ -24,10 +24,6 @@ RAWSEND=$B/selftests/rawsend
 AGG=10.190.0.1
 SEED=${SAINA_TEST_SEED:-20240731}
 AGENT_SOCKET=/run/saina-lab/$LAB/control
-# How many times slower than a PC this machine is: deadlines are multiplied.
-SLOW=${SAINA_SLOW:-1}
-# For so long a test may wait at all: then there is still time to say what hangs.
-LONGEST=${SAINA_TEST_SECONDS:-}
 # How many times less is done where a test does much for its own sake.
 SHRINK=${SAINA_TEST_SHRINK:-1}
 # Which bridges a test goes through that goes through more than one.
@@ -45,13 +41,13 @@ mixed)	DEFAULT_BRIDGE=linux BRIDGES=linux SAINA_LAB_HOOK=tc ;;
 	exit 2 ;;
 esac
 # Who has the jobs: the agent, or the kernel (saina.ko, in the switch's namespace).
-PLANE=${SAINA_TEST_PLANE:-agent}
+BACKEND=${SAINA_TEST_PLANE:-agent}
 tool_opts=()
-case $PLANE in
+case $BACKEND in
 agent)	export SAINA_CONTROL=$AGENT_SOCKET ;;
 kernel)	export SAINA_CONTROL=kernel SAINA_CTL_SOCKET=$AGENT_SOCKET
 	tool_opts=(-n "saina-$LAB-sw") ;;
-*)	echo "SAINA_TEST_PLANE=$PLANE: agent or kernel"
+*)	echo "SAINA_TEST_PLANE=$BACKEND: agent or kernel"
 	exit 2 ;;
 esac
 
@@ -64,103 +60,13 @@ complete=''
 # Lines of the agent's log that a test expects; others that complain are failures.
 expected_log='^$'
 
-# --- TAP -------------------------------------------------------------------
-
-ok() {
-	point 0 "$*"
-}
-
-not_ok() {
-	point 1 "$*"
-}
-
-# check DESCRIPTION CMD...: ok if CMD succeeds; its output is shown if not.
-check() {
-	local what=$1
-	shift
-	# Not in a subshell: CMD may wait for our children.
-	if "$@" >"$WORK/said" 2>&1; then
-		ok "$what"
-	else
-		not_ok "$what"
-		diag "failed: $*"
-		[ ! -s "$WORK/said" ] || diag "$(cat "$WORK/said")"
-		return 1
-	fi
-}
-
-# equal DESCRIPTION EXPECTED GOT
-equal() {
-	if [ "$2" = "$3" ]; then
-		ok "$1"
-	else
-		not_ok "$1"
-		diag "expected: $2"
-		diag "     got: $3"
-		return 1
-	fi
-}
-
-# matches DESCRIPTION ERE TEXT
-matches() {
-	if [[ $3 =~ $2 ]]; then
-		ok "$1"
-	else
-		not_ok "$1"
-		diag "expected to match: $2"
-		diag "     got: $3"
-		return 1
-	fi
-}
-
-less() { # N [LEAST]
+shrink() { # N [LEAST]
 	local n=$(($1 / SHRINK))
 	echo $((n < ${2:-1} ? ${2:-1} : n))
 }
 
 with_bridge() { # ovs|linux
 	[[ " $BRIDGES " == *" $1 "* ]]
-}
-
-# A pipe that nobody writes to: waiting at it is a sleep without a process.  bash 5.2
-# may crash when a trap exits from within `read -t': there it only takes a note.
-exec {pause_fd}<> <(:)
-pausing='' stopped=''
-
-pause() {
-	pausing=1
-	read -rt 0.05 -u "$pause_fd" || true
-	pausing=''
-	[ -z "$stopped" ] || exit 130
-}
-
-stop() {
-	if [ -n "$pausing" ]; then
-		stopped=1
-	else
-		exit 130
-	fi
-}
-
-# deadline SECONDS: from now, and at least a minute, so that a busy machine makes no failure;
-# what takes as long as it is allowed to has failed anyway.
-deadline() {
-	echo $((SECONDS + ($1 < 60 ? 60 : $1) * SLOW))
-}
-
-# until_true SECONDS CMD...: polls; deadlines are generous, never measured.
-until_true() {
-	until_time "$(deadline "$1")" "${@:2}"
-}
-
-until_time() { # DEADLINE CMD...
-	local deadline=$1
-	shift
-	[ -z "$LONGEST" ] || [ "$deadline" -lt "$LONGEST" ] || deadline=$LONGEST
-	until "$@" >/dev/null 2>&1; do
-		((SECONDS < deadline)) || return 1
-		pause
-	done
 }
 
 # A process nobody has waited for yet is gone too.
@@ -224,7 +130,7 @@ lab_up() {
 	local i
 	lab up --owner $$ --bridge "$DEFAULT_BRIDGE" "$@" || bail "the lab did not come up"
 	[ "$HOOK" != mixed ] && return
-	for i in $(sj port show '.[].name' | grep '^p[0-9]*[13579]$'); do
+	for i in $(saina_jq port show '.[].name' | grep '^p[0-9]*[13579]$'); do
 		saina port set "$i" hook xdp || bail "port $i does not change to XDP"
 	done
 }
@@ -241,11 +147,11 @@ lab_down() {
 }
 
 # Not `saina-lab exec', which takes long to start in the test VM.
-w() { # WORKER CMD...: in a worker's namespace
+in_worker() { # WORKER CMD...: in a worker's namespace
 	nsenter --net="/run/netns/saina-$LAB-w$1" -- "${@:2}"
 }
 
-sw() { # CMD...: in the switch's namespace
+in_switch() { # CMD...: in the switch's namespace
 	nsenter --net="/run/netns/saina-$LAB-sw" -- "$@"
 }
 
@@ -254,12 +160,12 @@ saina() {
 }
 
 # What the data path counts is known to the agent alone, whoever has the jobs.
-agent_says() {
+agent_saina() {
 	"$B/saina" -s "$AGENT_SOCKET" "$@"
 }
 
-# sj OBJECT ... JQ: the tool's JSON through jq
-sj() {
+# saina_jq OBJECT ... JQ: the tool's JSON through jq
+saina_jq() {
 	local filter=${*: -1}
 	saina -j "${@:1:$#-1}" | jq -r "$filter"
 }
@@ -284,7 +190,23 @@ job_field() { # JOB FIELD
 }
 
 policy_mix() { # JOB: slots that saw two policies
-	json_value policy_mix "$(agent_says -j job show "$1")"
+	json_value policy_mix "$(agent_saina -j job show "$1")"
+}
+
+shm_status() { # JOB: what job show says of its shared memory
+	json_value reference "$(agent_saina -j job show "$1")"
+}
+
+shm_in_use() { # JOB
+	[ "$(shm_status "$1")" = "in use" ]
+}
+
+agent_pid() {
+	cut -d' ' -f1 "/run/saina-lab/$LAB/sainad.pid"
+}
+
+agent_descriptors() {
+	find "/proc/$(agent_pid)/fd" -mindepth 1 | wc -l
 }
 
 members() { # JOB: how many workers are waited for
@@ -299,6 +221,23 @@ counter() {
 	[ "$1" != - ] || scope=(global)
 	# "all": also those that are 0
 	json_sum "$3" "$(saina -j stats show "${scope[@]}" all)"
+}
+
+# counter_of JOB WORKER|global NAME
+counter_of() {
+	if [ "$2" = global ]; then
+		counter - - "$3"
+	else
+		counter "$@"
+	fi
+}
+
+counter_is() { # JOB WORKER|global NAME N
+	[ "$(counter_of "${@:1:3}")" = "$4" ]
+}
+
+counter_at_least() { # JOB WORKER|global NAME N
+	[ "$(counter_of "${@:1:3}")" -ge "$4" ]
 }
 
 # Frames that were dropped on purpose: "IN OUT".
@@ -322,10 +261,10 @@ mac_of() { # WORKER|switch
 }
 
 # raw WORKER KEY=VALUE...: forged frames out of a worker's namespace
-raw() {
+send_raw() {
 	local from=$1
 	shift
-	w "$from" "$RAWSEND" eth0 "dmac=$SWITCH_MAC" "$@"
+	in_worker "$from" "$RAWSEND" eth0 "dmac=$SWITCH_MAC" "$@"
 }
 
 # --- workers ---------------------------------------------------------------
@@ -360,11 +299,11 @@ start_all() {
 }
 
 # What there is to be known of a worker that does not end, and of its jobs.
-hanging() { # WORKER
+dump_hang() { # WORKER
 	local job pid=${worker_pids[$1]}
 	for job in "${!job_ids[@]}"; do
 		saina -j job show "$job" | jq -c . 2>/dev/null
-		agent_says -j stats show "$job" | jq -c '.[] | [.worker, .counters]' 2>/dev/null
+		agent_saina -j stats show "$job" | jq -c '.[] | [.worker, .counters]' 2>/dev/null
 	done
 	echo "threads: $(sed 's/$/ /' "/proc/$pid/task"/*/wchan | tr -d '\n')"
 	# Twice: what moves, and what does not.
@@ -385,9 +324,9 @@ wait_all() {
 	local i bad=0 status deadline
 	deadline=$(deadline "$1")
 	for i in "${!worker_pids[@]}"; do
-		if ! until_time "$deadline" worker_ended "$i"; then
+		if ! wait_until "$deadline" worker_ended "$i"; then
 			echo "worker $i does not end"
-			[ $bad = 1 ] || hanging "$i"
+			[ $bad = 1 ] || dump_hang "$i"
 			kill -KILL "${worker_pids[$i]}"
 			bad=1
 		fi
@@ -402,8 +341,32 @@ wait_all() {
 	return $bad
 }
 
+# verify_sums WHAT SECONDS WORKER...: they end, each sum was right, and they have the same results
+verify_sums() {
+	check "$1: all sums are exact" wait_all "$2"
+	check "$1: all workers have the same results" same_results "${@:3}"
+}
+
+# verify_models WHAT SECONDS WORKER...: the same of workers that take steps
+verify_models() {
+	check "$1: every model has all updates of all workers, once" wait_all "$2"
+	equal "$1: all workers have the same model in the end" "" "$(same_models "${@:3}")"
+}
+
 worker_ended() {
 	pid_gone "${worker_pids[$1]}"
+}
+
+# worker_reap WORKER: sets status to that of a worker which ends by itself
+worker_reap() {
+	wait "${worker_pids[$1]}"
+	status=$?
+	unset "worker_pids[$1]"
+}
+
+worker_kill() { # WORKER
+	kill -KILL "${worker_pids[$1]}"
+	worker_reap "$1" 2>/dev/null
 }
 
 # stop_workers: asks them to end after the round at hand
@@ -418,7 +381,19 @@ rounds_at_least() { # JOB ROUND: opened
 rounds_go_on() { # JOB N: so many more open, or so many steps are made
 	local at
 	at=$(job_field "$1" round)
-	until_true 20 rounds_at_least "$1" $((at + $2))
+	slowwait 20 rounds_at_least "$1" $((at + $2))
+}
+
+log_goes_on() { # N: worker 0 logs so many more rounds; for this no agent is needed
+	slowwait 20 log_at_least $(($(log_round) + $1))
+}
+
+steps_of() { # WORKER: rounds or steps in its log
+	wc -l <"$WORK/$1.log"
+}
+
+steps_at_least() { # WORKER N
+	[ "$(steps_of "$1")" -ge "$2" ]
 }
 
 policy_is() { # JOB POLICY: in force; its canonical form may say more
@@ -448,7 +423,7 @@ events_start() {
 	"$B/saina" "${tool_opts[@]}" -j monitor all >"$WORK/events" 2>"$WORK/monitor.err" </dev/null &
 	events_pid=$!
 	event_mark
-	until_true 10 grep -q monitoring "$WORK/monitor.err" || bail "saina monitor does not start"
+	slowwait 10 grep -q monitoring "$WORK/monitor.err" || bail "saina monitor does not start"
 }
 
 events_stop() {
@@ -486,11 +461,11 @@ missing_is() { # JOB WORKER: all open slots wait for this worker, some for it al
 		[[ $all =~ \"missing\":\[\{\"worker\":$2,[^}]*\}\] ]]
 }
 
-# refused WORKER NODE JOB [options]: runs saina-allreduce in the foreground and
+# join_error WORKER NODE JOB [options]: runs saina-allreduce in the foreground and
 # shows what it says; says so if it is not refused.
-refused() {
+join_error() {
 	start_as refused "$1" "$2" "$3" 1 "${@:4}"
-	until_true 30 worker_ended refused || kill -KILL "${worker_pids[refused]}"
+	slowwait 30 worker_ended refused || kill -KILL "${worker_pids[refused]}"
 	if wait "${worker_pids[refused]}"; then
 		echo "not refused"
 	else

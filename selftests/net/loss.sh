@@ -8,6 +8,10 @@
 # Every round completes with exactly the right sums at every worker.
 #
 #	loss.sh [jumbo]		jumbo: MTU 9000, payloads 1024 and 2048
+#
+# 1. A loss is set on every port
+# 2. Eight workers reduce
+# 3. No sum is wrong or missing, and frames were lost
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -19,13 +23,19 @@ echo "# seed $SEED"
 lossy() {
 	local name="l$1-${2%%:*}-$4" lost rounds segments=$(((elements + payload - 1) / payload)) what
 	what="$1 % loss${jumbo:+, payload $payload}"
-	rounds=$(less "$3" 4)
+	rounds=$(shrink "$3" 4)
+
+	# 1. A loss is set on every port
 	check "$what is set on every port" lab set loss "$1" seed "$SEED" || return
 	lost=$(injected)
+
+	# 2. Eight workers reduce
 	job "$name" workers 8 elements "$elements" payload "$payload" ring 32 policy "$2"
 	start_all "$name" "$rounds" 8 --type "$4" --elements "$elements"
 	what="$1 % loss each way${jumbo:+, payload $payload}, $2, $4"
 	check "$what: all sums of eight workers are exact" wait_all 60
+
+	# 3. No sum is wrong or missing, and frames were lost
 	equal "$what: all segments of all rounds are there" "$rounds $((segments * rounds)) 0" \
 		"$(summary 0 rounds exact unverified)"
 	check "$what: all workers have the same results" same_results 0 1 2 3 4 5 6 7

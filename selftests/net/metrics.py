@@ -7,8 +7,8 @@ metrics.py check [LEAST] <TEXT         is it Prometheus's text format, of so man
                                        what is wrong
 metrics.py value NAME [LABEL=VALUE...] <TEXT
                                        the sum of these samples
-metrics.py hoard WHERE N               N clients that ask again and again and never read, and N that
-                                       never say what they want; says "held" and waits to be killed
+metrics.py stall WHERE N               N clients that ask again and again and never read, and N that
+                                       never say what they want; prints "connected" and waits to be killed
 metrics.py dashboard FILE SOURCE       the expressions of a Grafana dashboard, one a line; a metric
                                        that SOURCE (families.c) does not have is an error
 
@@ -127,8 +127,8 @@ def value(text, name, *labels):
     print(f"{sum(found):g}" if found else "none")
 
 
-def hoard(where, n):
-    held = []
+def stall(where, n):
+    clients = []
     for i in range(2 * int(n)):
         s = connect(where)
         s.setblocking(False)
@@ -136,8 +136,8 @@ def hoard(where, n):
             s.send(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n" * 200 if i < int(n) else b"GET /met")
         except (BlockingIOError, ConnectionError):
             pass
-        held.append(s)
-    print("held", flush=True)
+        clients.append(s)
+    print("connected", flush=True)
     time.sleep(1000)
 
 
@@ -163,4 +163,4 @@ if __name__ == "__main__":
     if what in ("check", "value"):
         globals()[what](sys.stdin.read(), *words)
     else:
-        {"get": get, "hoard": hoard, "dashboard": dashboard}[what](*words)
+        {"get": get, "stall": stall, "dashboard": dashboard}[what](*words)

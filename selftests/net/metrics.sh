@@ -7,23 +7,22 @@
 #	metrics.sh [all]	all: also until the clients that do not read are dropped
 #
 #     w0 .. w2 reduce, w2 is a straggler; sainad: http://127.0.0.1:9496/metrics in the switch
+#
+# 1. Addresses that sainad takes or refuses
+# 2. Without jobs
+# 3. A job with a straggler
+# 4. A histogram of lateness
+# 5. Drops, and what is injected at ports
+# 6. Many jobs, and clients that do not read
+# 7. A unix socket instead of a port
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 CLIENT=$NET_DIR/metrics.py
-hoarder=
-
-finish_hoarder() {
-	local status=$?
-	[ -z "$hoarder" ] || kill -KILL "$hoarder" 2>/dev/null
-	(exit $status)
-	finish
-}
-trap finish_hoarder EXIT
 
 scrape() { # into $WORK/text
-	sw "$CLIENT" get 9496 >"$WORK/answer" || return 1
+	in_switch "$CLIENT" get 9496 >"$WORK/answer" || return 1
 	tail -n +2 "$WORK/answer" >"$WORK/text"
 	[ "$(head -n 1 "$WORK/answer")" = "200 OK" ]
 }
@@ -43,6 +42,7 @@ refused_address() {
 	"$B/sainad" --check-config --metrics "$1" 2>&1
 }
 
+# 1. Addresses that sainad takes or refuses
 matches "an address without a port is refused, with what is allowed" "metrics: '127.0.0.1' is none of" \
 	"$(refused_address 127.0.0.1)"
 matches "a name is refused" "none of" "$(refused_address localhost:9496)"
@@ -50,6 +50,7 @@ matches "a port that cannot be is refused" "none of" "$(refused_address 127.0.0.
 matches "an IPv6 address is taken" "right" "$(refused_address '[::1]:9496')"
 matches "a unix socket is taken" "right" "$(refused_address unix:/run/saina/metrics)"
 
+# 2. Without jobs
 echo 'metrics = "127.0.0.1:9496";' >"$WORK/lines"
 lab_up --workers 3 --bridge linux --config "$WORK/lines"
 ip -n "saina-$LAB-sw" link set lo up
@@ -57,15 +58,16 @@ check "without jobs: there is an answer" scrape
 check "without jobs: it is Prometheus's text format" "$CLIENT" check 15 <"$WORK/text"
 equal "without jobs: their number" 0 "$(value saina_jobs)"
 equal "the version is that of sainad" 1 "$(value saina_build_info "version=$(cat "$TOP/VERSION")")"
-equal "another path: 404" "404 Not Found" "$(sw "$CLIENT" get 9496 / | head -n 1)"
-equal "another method: 405" "405 Method Not Allowed" "$(sw "$CLIENT" get 9496 /metrics DELETE | head -n 1)"
-equal "HEAD: 200 and nothing else" "200 OK" "$(sw "$CLIENT" get 9496 /metrics HEAD)"
+equal "another path: 404" "404 Not Found" "$(in_switch "$CLIENT" get 9496 / | head -n 1)"
+equal "another method: 405" "405 Method Not Allowed" "$(in_switch "$CLIENT" get 9496 /metrics DELETE | head -n 1)"
+equal "HEAD: 200 and nothing else" "200 OK" "$(in_switch "$CLIENT" get 9496 /metrics HEAD)"
 
+# 3. A job with a straggler
 job steady workers 3 elements 20000 payload 352 ring 64 policy fastest:k=2
 start 0 steady 1000000 --elements 20000 --think-us 4000 --name 'quote"back\slash'
 start 1 steady 1000000 --elements 20000 --think-us 4000
 start 2 steady 1000000 --elements 20000 --think-us 60000 --cancel
-check "a job: its rounds are counted" until_true 30 sum_at_least 50 saina_job_rounds_total saina_job=steady
+check "a job: its rounds are counted" slowwait 30 sum_at_least 50 saina_job_rounds_total saina_job=steady
 check "a job: the text is right" "$CLIENT" check <"$WORK/text"
 equal "a job: k" 2 "$(value saina_job_k saina_job=steady)"
 equal "a job: its state, and no other" "1 0 0" "$(value saina_job_state saina_job=steady state=running) $(value \
@@ -75,19 +77,21 @@ equal "a job: the policy in force" 1 "$(value saina_job_info saina_job=steady po
 equal "a job: the bytes of its results" "$(awk -v n="$(value saina_job_results_total)" 'BEGIN { printf "%g", n * 352 * 4 }')" \
 	"$(value saina_job_result_bytes_total)"
 equal "a job: results are its workers'" "$(value saina_job_results_total)" "$(value saina_worker_completed_total)"
-check "the straggler is late, with what it did not send any more" until_true 30 sum_at_least 100 saina_worker_late_total worker=2
+check "the straggler is late, with what it did not send any more" slowwait 30 sum_at_least 100 saina_worker_late_total worker=2
 check "the straggler is late more often than in time" awk -v late="$(value saina_worker_late_total worker=2)" \
 	-v in_time="$(value saina_worker_in_time_total worker=2)" 'BEGIN { exit !(late > in_time) }'
-check "a worker reports what it has sent" until_true 30 sum_at_least 1000 saina_worker_gradients_sent_total worker=0
+check "a worker reports what it has sent" slowwait 30 sum_at_least 1000 saina_worker_gradients_sent_total worker=0
 check "a worker reports its window" sum_at_least 44 saina_worker_window_messages worker=0
-check "a worker reports its round-trip time" until_true 30 sum_at_least 0.000001 saina_worker_rtt_seconds worker=2
+check "a worker reports its round-trip time" slowwait 30 sum_at_least 0.000001 saina_worker_rtt_seconds worker=2
 equal "worker show says the same" "true true" "$(saina -j worker show steady 0 | jq -r \
 	'.[0]|"\(.sent >= 1000 and .window >= 44) \(.resent_share == .resent / .sent)"')"
+
+# 4. A histogram of lateness
 # All are waited for, so each round has a sample of both.
 job all workers 2 elements 20000 policy bsp
 start_as all0 0 0 all 1000000 --elements 20000 --think-us 4000
 start_as all1 1 1 all 1000000 --elements 20000 --think-us 60000
-check "lateness: the rounds of a straggler are samples" until_true 30 sum_at_least 20 saina_worker_lateness_seconds_count \
+check "lateness: the rounds of a straggler are samples" slowwait 30 sum_at_least 20 saina_worker_lateness_seconds_count \
 	saina_job=all worker=1
 check "lateness: the text of histograms is right" "$CLIENT" check <"$WORK/text"
 above() { # WORKER LE: samples that are not in the bucket
@@ -104,17 +108,20 @@ matches "lateness: limits are powers of two of microseconds" 'le="0.001024"' "$(
 equal "no worker is by reference" 0 "$(value saina_worker_by_reference)"
 check "others are in time" sum_at_least 1000 saina_worker_in_time_total worker=0
 equal "a worker's name may have quotes" 1 "$(grep -cF 'name="quote\"back\\slash"' "$WORK/text")"
+
+# 5. Drops, and what is injected at ports
 SWITCH_MAC=$(mac_of switch)
-raw 0 type=77 repeat=5
-raw 0 count=352 worker=1 repeat=3
-check "drops that belong to nobody, by reason" until_true 10 sum_at_least 5 saina_data_path_drops_total reason=type
-check "drops of a worker, by reason" until_true 10 sum_at_least 3 saina_worker_drops_total worker=1 reason=wrong-port
+send_raw 0 type=77 repeat=5
+send_raw 0 count=352 worker=1 repeat=3
+check "drops that belong to nobody, by reason" slowwait 10 sum_at_least 5 saina_data_path_drops_total reason=type
+check "drops of a worker, by reason" slowwait 10 sum_at_least 3 saina_worker_drops_total worker=1 reason=wrong-port
 equal "a port: the hook, by which its frames go" 1 "$(value saina_port_info port=p0 mode=tc hook=auto)"
 saina port set p1 loss-in 0.125 delay-out 3
-check "a port: injected loss" until_true 10 sum_at_least 0.125 saina_port_injected_loss_ratio port=p1 direction=in
+check "a port: injected loss" slowwait 10 sum_at_least 0.125 saina_port_injected_loss_ratio port=p1 direction=in
 equal "a port: injected delay" 0.003 "$(value saina_port_injected_delay_seconds port=p1 direction=out)"
 saina port set p1 loss-in 0 delay-out 0
 
+# 6. Many jobs, and clients that do not read
 # Much to say, so that it does not fit what a connection holds.
 for i in $(seq 1 40); do
 	saina job add "other$i" elements 1000 workers 2 >/dev/null
@@ -122,20 +129,19 @@ done
 check "forty more jobs: all are there" sum_at_least 41 saina_jobs
 check "forty more jobs: the text is right" "$CLIENT" check <"$WORK/text"
 
-sw "$CLIENT" hoard 9496 20 >"$WORK/hoard" 2>&1 &
-hoarder=$!
-check "clients that never read, or never ask: forty connect" until_true 60 grep -q held "$WORK/hoard"
-at=$(job_field steady round)
-check "clients that never read: rounds go on" until_true 30 rounds_at_least steady $((at + 20))
+in_switch "$CLIENT" stall 9496 20 >"$WORK/stall" 2>&1 &
+stalled=$!
+check "clients that never read, or never ask: forty connect" slowwait 60 grep -q connected "$WORK/stall"
+check "clients that never read: rounds go on" rounds_go_on steady 20
 check "clients that never read: the agent takes changes" saina job set steady policy bsp
 check "clients that never read: the agent tells of jobs" saina job del other1
 [ "${1-}" != all ] ||
-	check "clients that never read: they are dropped in the end, and another gets its answer" until_true 90 scrape
+	check "clients that never read: they are dropped in the end, and another gets its answer" slowwait 90 scrape
 equal "clients that never read: no worker was lost" 3 "$(members steady)"
-kill -KILL "$hoarder"
-wait "$hoarder" 2>/dev/null
-hoarder=
+kill -KILL "$stalled"
+wait "$stalled" 2>/dev/null
 
+# 7. A unix socket instead of a port
 # At a unix socket instead, one that a killed agent has left.
 stop_workers
 check "all sums are exact" wait_all 60
@@ -147,7 +153,7 @@ check "the agent starts where the socket of the last one is left" lab agent star
 equal "unix socket: it answers" "200 OK" "$("$CLIENT" get "$path" | head -n 1)"
 expected_log="cannot listen at unix:$path: Address already in use"
 matches "unix socket: another's is left alone" "cannot listen at unix:$path: Address already in use" \
-	"$(sw "$B/sainad" --bridge br0 --runtime-dir "$WORK/run2" --bpffs "$WORK/run2/bpf" --control "$WORK/c2" \
+	"$(in_switch "$B/sainad" --bridge br0 --runtime-dir "$WORK/run2" --bpffs "$WORK/run2/bpf" --control "$WORK/c2" \
 		--address 127.0.0.1 --metrics "unix:$path" 2>&1)"
 check "the agent ends again" lab agent stop
 check "its socket went with it" [ ! -e "$path" ]

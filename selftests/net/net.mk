@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Scripts that build a lab with tools/saina-lab.
-NET_TESTS := json_test lab plane basic reference share fields nofile loss named refusals stop firewall delay policy policies control steps groups grouping sfcd death join agent ports jobs foreign slowpath door generic hook shared super podman hostile many capture metrics top
+NET_TESTS := json_test lab backend basic shm shm_server ctrl_fields nofile loss bad_values send_errors stop firewall delay policy policies control steps groups grouping sfcd death join agent ports jobs foreign slowpath tc_handoff generic hook skb_clones gso podman hostile many capture metrics top
 
 $(foreach t,$(NET_TESTS),$(call test,net/$(t),quick,host,400,selftests/net/$(t).sh))
 # Again with the tc hook, on a Linux bridge.
@@ -48,15 +48,15 @@ $(call test,net/upgrade,full,host,1800,selftests/net/upgrade.sh)
 $(call test,net/prometheus,full,host,600,selftests/net/prometheus.sh)
 $(call test,net/bench,full,host,600,selftests/net/bench.sh)
 $(call test,net/bench_policies,full,host,600,selftests/net/bench_policies.sh)
-$(call test,net/tap,full,host,1200,selftests/net/tap.sh)
-$(call test,net/tap_tc,full,host,900,selftests/net/tap_tc.sh)
+$(call test,net/vm_workers,full,host,1200,selftests/net/vm_workers.sh)
+$(call test,net/vm_workers_tc,full,host,900,selftests/net/vm_workers_tc.sh)
 
 # Again in the test VM, with the jobs in saina.ko and Open vSwitch's kernel datapath: what depends on the kernel on
 # both, the rest on one.  Not there: lab (has no agent), many (emulated processors are too slow for 64 workers
-# to join in time), demo (demo_vm_test.sh is that) and tap (starts VMs itself).
+# to join in time), demo (demo_vm_test.sh is that) and vm_workers (starts VMs itself).
 net-vm = $(call test,net/$(1),$(2),$(3),1500,selftests/module/with_module.sh selftests/net/$(1).sh)
 $(foreach t,agent basic loss policy sfcd,$(call net-vm,$(t),full,vm))
-$(foreach t,death plane join slowpath hostile fields share,$(call net-vm,$(t),full,6.12))
+$(foreach t,death backend join slowpath hostile ctrl_fields shm_server,$(call net-vm,$(t),full,6.12))
 $(foreach t,delay ports jobs generic foreign,$(call net-vm,$(t),full,6.1))
 
 # clsact is what 6.1 has.

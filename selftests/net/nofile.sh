@@ -5,6 +5,10 @@
 # and a job for which none is left is refused with a sentence that names the limit.
 #
 #     w0, w1 reduce in the last of 256 jobs
+#
+# 1. 200 jobs
+# 2. No descriptor is left for another one
+# 3. As many jobs as there may be; a new agent takes them over
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -12,47 +16,40 @@
 ulimit -Sn 1024
 lab_up --workers 2
 ulimit -Sn "$(ulimit -Hn)"
-# Nothing is said of descriptors: the log is looked at when the lab goes down.
-agent_pid() {
-	cut -d' ' -f1 "/run/saina-lab/$LAB/sainad.pid"
-}
-descriptors() {
-	find "/proc/$(agent_pid)/fd" -mindepth 1 | wc -l
-}
-
 add() { # NAME
 	saina job add "$1" workers 2 elements 64 payload 64 pool 1 ring 2
 }
 
 jobs_shown() {
-	sj job show length
+	saina_jq job show length
 }
 
+# 1. 200 jobs
 for ((i = 0; i < 200; i++)); do
 	add "many$i" >/dev/null 2>"$WORK/add" || break
 done
 equal "200 jobs exist" 200 "$(jobs_shown)"
 [ ! -s "$WORK/add" ] || diag "$(cat "$WORK/add")"
 
-# --- no descriptor is left -----------------------------------------------------------
+# 2. No descriptor is left for another one
 high=$(prlimit --pid "$(agent_pid)" --nofile --output SOFT,HARD --raw --noheadings)
-prlimit --pid "$(agent_pid)" --nofile=$(($(descriptors) + 3)):"${high#* }"
-before=$(descriptors)
-said=$(add refused 2>&1)
-matches "a job for which no descriptor is left is refused, and the limit named" "no descriptor is left.*LimitNOFILE" "$said"
+prlimit --pid "$(agent_pid)" --nofile=$(($(agent_descriptors) + 3)):"${high#* }"
+before=$(agent_descriptors)
+matches "a job for which no descriptor is left is refused, and the limit named" "no descriptor is left.*LimitNOFILE" \
+	"$(add refused 2>&1)"
 equal "it is not there" 200 "$(jobs_shown)"
-equal "what was made of it is closed" "$before" "$(descriptors)"
+equal "what was made of it is closed" "$before" "$(agent_descriptors)"
 check "a job is deleted" saina job del many7
 check "there is room for another one then" add many7
 
-# --- and there are enough ---------------------------------------------------------------
+# 3. As many jobs as there may be; a new agent takes them over
 prlimit --pid "$(agent_pid)" --nofile="${high% *}:${high#* }"
 for ((i = 200; i < 256; i++)); do
 	add "many$i" >/dev/null 2>"$WORK/add" || break
 done
 equal "256 jobs exist" 256 "$(jobs_shown)"
 [ ! -s "$WORK/add" ] || diag "$(cat "$WORK/add")"
-check "their maps take more descriptors than 1024" [ "$(descriptors)" -gt 1024 ]
+check "their maps take more descriptors than 1024" [ "$(agent_descriptors)" -gt 1024 ]
 start 0 many255 20 --elements 64
 start 1 many255 20 --elements 64
 check "the last of 256 jobs reduces: all sums are exact" wait_all 60

@@ -8,6 +8,9 @@
 #        \..............memory........./
 #
 #	numbers.sh [all]	all: 2, 4 and 16 workers, each kind with and without losses
+#
+# 1. Four workers
+# 2. "all": two, four and sixteen
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -18,8 +21,8 @@ KINDS='spike zeros nan large jump'
 # Some workers are through before they are answered.
 expected_log="by reference: cannot answer worker"
 
-# values KIND WORKERS POLICY LOSS [by-reference]: the job's workers see what they should.
-values() {
+# check_values KIND WORKERS POLICY LOSS [by-reference]: the job's workers see what they should.
+check_values() {
 	local kind=$1 n=$2 policy=$3 what all ends=1
 	what="$kind, $n workers, $policy, $4 % loss each way${5:+, $5}"
 	lab set loss "$4" seed "$SEED" || bail "no loss"
@@ -29,9 +32,9 @@ values() {
 	if [ "${5-}" ] && [ "$policy" = bsp ]; then
 		ends=''
 		start_all numbers 1000000 "$n" --elements 3000 --values "$kind" --think-us 1000 --straggle 0.3
-		check "$what: memory is in use" until_true 20 in_use numbers
+		check "$what: memory is in use" slowwait 20 shm_in_use numbers
 		check "$what: rounds go on" rounds_go_on numbers "$ROUNDS"
-		check "$what: memory is still in use" in_use numbers
+		check "$what: memory is still in use" shm_in_use numbers
 		stop_workers
 	else
 		start_all numbers "$ROUNDS" "$n" --elements 3000 --values "$kind" --think-us 1000 --straggle 0.3
@@ -53,10 +56,6 @@ values() {
 	saina job del numbers
 }
 
-in_use() { # JOB
-	[ "$(json_value reference "$(agent_says -j job show "$1")")" = "in use" ]
-}
-
 some_were_late() { # N workers
 	local i sum=0
 	for ((i = 0; i < $1; i++)); do
@@ -65,31 +64,33 @@ some_were_late() { # N workers
 	[ $sum -gt 0 ]
 }
 
-# late N: the policy with which, of N workers, the slowest are too late, again and again
-late() {
+# late_policy N: the policy with which, of N workers, the slowest are too late, again and again
+late_policy() {
 	echo "fastest:k=$(($1 > 2 ? $1 / 2 + 1 : 1))"
 }
 
+# 1. Four workers
 if [ "${1-}" != all ]; then
 	lab_up --workers 4 --bridge linux
 	for kind in $KINDS; do
-		values "$kind" 4 bsp 5
+		check_values "$kind" 4 bsp 5
 	done
-	values jump 4 "$(late 4)" 5
-	values nan 4 "$(late 4)" 0 by-reference
-	values jump 4 bsp 5 by-reference
+	check_values jump 4 "$(late_policy 4)" 5
+	check_values nan 4 "$(late_policy 4)" 0 by-reference
+	check_values jump 4 bsp 5 by-reference
 	finished
 	exit
 fi
 
+# 2. "all": two, four and sixteen
 lab_up --workers 16 --bridge linux
 for n in 2 4 16; do
 	for kind in $KINDS; do
-		values "$kind" "$n" bsp 0
-		values "$kind" "$n" bsp 10
-		values "$kind" "$n" "$(late "$n")" 5
-		values "$kind" "$n" bsp 5 by-reference
-		values "$kind" "$n" "$(late "$n")" 0 by-reference
+		check_values "$kind" "$n" bsp 0
+		check_values "$kind" "$n" bsp 10
+		check_values "$kind" "$n" "$(late_policy "$n")" 5
+		check_values "$kind" "$n" bsp 5 by-reference
+		check_values "$kind" "$n" "$(late_policy "$n")" 0 by-reference
 	done
 done
 finished

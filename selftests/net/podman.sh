@@ -7,6 +7,13 @@
 #     namespaces of this test's own: sainad, podman, bridge podman1
 #         veth0 |       veth1 |       veth2 |      veth3 |        <- tc
 #     containers 0           1             2            3         saina-allreduce
+#
+# 1. Four workers in containers
+# 2. Ctrl-C, and what is refused at once
+# 3. A network that is there
+# 4. PyTorch: a script for torchrun, unchanged
+# 5. An image with programs of its own
+# 6. Failures
 
 for p in podman runc iptables busybox; do
 	command -v $p >/dev/null && continue
@@ -14,8 +21,8 @@ for p in podman runc iptables busybox; do
 	exit 4
 done
 
-# shellcheck source=quickstart.sh
-. "$(dirname "$0")/quickstart.sh"
+# shellcheck source=quickstart_lib.sh
+. "$(dirname "$0")/quickstart_lib.sh"
 
 DIR=$WORK/podman
 CGROUP=saina-$LAB
@@ -42,29 +49,28 @@ trap finish_podman EXIT
 
 pod() {
 	# shellcheck disable=SC2086 # words
-	inside podman $ENGINE_OPTIONS "$@"
+	in_ns podman $ENGINE_OPTIONS "$@"
 }
 
-left() {
+leftovers() {
 	pod ps -aq
 	pod network ls -q | grep quickstart
 	pod images -q
-	left_of_any
+	leftovers_of_any
 }
 
-# --- four workers ---------------------------------------------------------------------
-
-rounds=$(less 300)
+# 1. Four workers in containers
+rounds=$(shrink 300)
 quickstart four --subnet 10.191.0.0/24 -- sh -c "
 	grep CapEff /proc/self/status
 	exec /opt/saina-allreduce --worker \$SAINA_RANK --rounds $rounds --elements 100000 --seed $SEED --json \
 		--join-timeout-ms $((20000 * SLOW)) --think-us 20000"
 control four
-check "containers: the job runs" until_true 60 job_runs
-equal "containers: every port has tc by itself" "tc auto" "$(sj port show '[.[]|"\(.mode) \(.hook)"]|unique|join(", ")')"
+check "containers: the job runs" slowwait 60 job_runs
+equal "containers: every port has tc by itself" "tc auto" "$(saina_jq port show '[.[]|"\(.mode) \(.hook)"]|unique|join(", ")')"
 equal "containers: GRO is off at their end, as Podman left it" "generic-receive-offload: off" \
-	"$(inside nsenter -t "$(pod inspect -f '{{.State.Pid}}' "$id-0")" --net -- ethtool -k eth0 | grep '^generic-receive-offload')"
-inside "$B/saina" -s "$SAINA_CONTROL" -j doctor host bridge podman1 >"$WORK/doctor"
+	"$(in_ns nsenter -t "$(pod inspect -f '{{.State.Pid}}' "$id-0")" --net -- ethtool -k eth0 | grep '^generic-receive-offload')"
+in_ns "$B/saina" -s "$SAINA_CONTROL" -j doctor host bridge podman1 >"$WORK/doctor"
 equal "doctor: a port with hook tc is ok, the stock container behind it is named" "ok stock container" \
 	"$(jq -r '.[]|select(.check=="port-redirect")|.status+" "+(.found|match("stock container").string)' "$WORK/doctor" | sort -u)"
 equal "doctor: nothing is relayed to stock containers" "" "$(jq -r '.[]|select(.check=="relayed").found' "$WORK/doctor")"
@@ -74,7 +80,7 @@ matches "doctor worker: is ok in a stock container, names it, and says what its 
 equal "containers: no result is relayed" 0 "$(counter quickstart all relayed)"
 equal "the agent complained of nothing" "" "$(grep -aE '(error|warn(ing)?)[]:> ]' "$(dirname "$SAINA_CONTROL")/log")"
 ended four
-equal "quickstart: ends with status 0 when all workers ended well" "0: " "$said"
+equal "quickstart: ends with status 0 when all workers ended well" "0: " "$output"
 equal "quickstart: shows what each worker said: all sums of all four are exact" "$(for i in 0 1 2 3; do echo "$i $rounds 0 0"; done)" \
 	"$(sed -n 's/^  worker [0-9]: {/{/p' "$WORK/four.out" | jq -r '"\(.worker) \(.rounds) \(.wrong + .unverified) \(.relayed)"')"
 equal "containers: all four have the same results" 1 \
@@ -82,43 +88,40 @@ equal "containers: all four have the same results" 1 \
 equal "containers: none has CAP_NET_ADMIN" "0 0 0 0" "$(sed -n 's/.*CapEff:\t//p' "$WORK/four.out" | while read -r c; do
 	echo $((0x$c >> 12 & 1))
 done | xargs)"
-equal "quickstart: leaves nothing behind" "" "$(left)"
+equal "quickstart: leaves nothing behind" "" "$(leftovers)"
 
-# --- Ctrl-C ------------------------------------------------------------------------------
-
+# 2. Ctrl-C, and what is refused at once
 ctrl_c 'the containers run' 0 --workers 2 -- sleep 1000
 
 mkdir "$WORK/bin"
 for p in bash dirname readlink id; do
 	ln -s "$(command -v $p)" "$WORK/bin/$p"
 done
-PATH=$WORK/bin bash "$TOP/tools/quickstart/podman" >"$WORK/said" 2>&1
-matches "quickstart: without podman: says how to install it" '^1: quickstart: podman is not installed: apt install podman$' "$?: $(cat "$WORK/said")"
-"$TOP/tools/quickstart/podman" --workers 65 >"$WORK/said" 2>&1
-matches "quickstart: refuses a number of workers that cannot be" '^2: .*"65" is not a number from 1 to 64' "$?: $(cat "$WORK/said")"
+PATH=$WORK/bin bash "$TOP/tools/quickstart/podman" >"$WORK/output" 2>&1
+matches "quickstart: without podman: says how to install it" '^1: quickstart: podman is not installed: apt install podman$' "$?: $(cat "$WORK/output")"
+"$TOP/tools/quickstart/podman" --workers 65 >"$WORK/output" 2>&1
+matches "quickstart: refuses a number of workers that cannot be" '^2: .*"65" is not a number from 1 to 64' "$?: $(cat "$WORK/output")"
 [ "${1-}" = all ] || { finished; exit; }
 # Wherever Podman is with its veths and bridge.
 for seconds in 0 0.1 0.2 0.3 0.4 0.5; do
 	ctrl_c 'starting container 0' $seconds --workers 2 -- sleep 1000
 done
 
-# --- a network that is there ------------------------------------------------------------
-
+# 3. A network that is there
 check "podman: a network is made" pod network create --disable-dns own
-quickstart own --network own --workers 2 --rounds "$(less 50)" --elements 1000
+quickstart own --network own --workers 2 --rounds "$(shrink 50)" --elements 1000
 ended own
-equal "quickstart: runs on a network that is there" "0: " "$said"
+equal "quickstart: runs on a network that is there" "0: " "$output"
 equal "quickstart: says in words that every sum was right" "2 2" \
-	"$(grep -cE "^  worker [01]: $(less 50) rounds, segments exact [1-9][0-9]*, wrong 0, unverified 0;.* relayed 0;" "$WORK/own.out") $(
+	"$(grep -cE "^  worker [01]: $(shrink 50) rounds, segments exact [1-9][0-9]*, wrong 0, unverified 0;.* relayed 0;" "$WORK/own.out") $(
 	grep -oE 'all [0-9]+ workers ended well' "$WORK/own.out" | tr -dc 0-9)"
-equal "quickstart: leaves the network that was there, and nothing else" "own " "$(pod network ls --format '{{.Name}}' | grep own) $(left)"
+equal "quickstart: leaves the network that was there, and nothing else" "own " "$(pod network ls --format '{{.Name}}' | grep own) $(leftovers)"
 
-# --- PyTorch: a script for torchrun, unchanged ---------------------------------------------
-
+# 4. PyTorch: a script for torchrun, unchanged
 if /usr/bin/python3 -c 'import torch' 2>/dev/null; then
 	quickstart torch --workers 2 --elements auto --lend "$TOP/userland/examples" -- python3 "$TOP/userland/examples/ddp.py"
 	ended torch
-	equal "quickstart: a script with DistributedDataParallel runs in two containers" "0: " "$said"
+	equal "quickstart: a script with DistributedDataParallel runs in two containers" "0: " "$output"
 	equal "quickstart: DistributedDataParallel: both ranks end, with the same model" "2 1" \
 		"$(grep -cE 'worker [01]: rank [01]: 2 ranks, model [0-9a-f]{16}$' "$WORK/torch.out") $(
 		sed -n 's/.*2 ranks, model //p' "$WORK/torch.out" | sort -u | wc -l)"
@@ -127,8 +130,7 @@ if /usr/bin/python3 -c 'import torch' 2>/dev/null; then
 		END { exit !(last < first / 2) }' "$WORK/torch.out"
 fi
 
-# --- an image with programs of its own ------------------------------------------------------
-
+# 5. An image with programs of its own
 mkdir -p "$DIR"/image/{bin,proc,sys,dev,etc}
 cp "$(command -v busybox)" "$DIR/image/bin/busybox"
 for p in sh sleep grep; do
@@ -143,11 +145,10 @@ quickstart image --image localhost/own:1 --own-programs --workers 1 -- sh -c \
 	'echo "$SAINA_AGGREGATOR $SAINA_JOB $SAINA_RANK, mounted: $(grep -cE " /(usr|lib|opt) " /proc/mounts)"'
 ended image
 matches "quickstart: an image with programs of its own has the job in its environment, and nothing of the host" \
-	"worker 0: 10\.[0-9.]+ quickstart 0, mounted: 0" "$said $(cat "$WORK/image.out")"
+	"worker 0: 10\.[0-9.]+ quickstart 0, mounted: 0" "$output $(cat "$WORK/image.out")"
 check "quickstart: leaves the image that was there" pod rmi localhost/own:1
 
-# --- what does not go ---------------------------------------------------------------------
-
+# 6. Failures
 fails "a worker that fails is shown, with its status" 1 'has ended with status 7' --workers 1 -- sh -c 'echo out of paper; exit 7'
 matches "quickstart: shows what a worker that failed said" 'worker 0: out of paper' "$(cat "$WORK/bad.out")"
 fails "an image that is not there: says how to get it" 1 'there is no image nosuch: podman pull nosuch' --image nosuch
@@ -155,5 +156,5 @@ fails "a network that is not there: says how to see those that are" 1 'no networ
 pod network create --disable-dns --internal inner >/dev/null
 fails "a bridge without an IPv4 address: says how to give it one" 1 'has no IPv4 address .*: ip addr add .* dev podman[0-9]' --network inner
 fails "a job that is refused: says what sainad said" 1 'the job is refused: .*nosuch' --policy nosuch
-equal "quickstart: leaves nothing behind when it fails" "" "$(left)"
+equal "quickstart: leaves nothing behind when it fails" "" "$(leftovers)"
 finished

@@ -4,49 +4,49 @@
 # Fastest-k with a straggler, and policies changed while gradients flow:
 #
 #     w0 .. w4: quick        w5: thinks for 20 ms a round, until it is decided
+#
+# 1. fastest-k with a straggler
+# 2. Policies change under traffic
+# 3. Each change has an event, and no round two policies
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 lab_up --workers 6
 
-# --- a straggler -----------------------------------------------------------
-rounds=$(less 150)
+# 1. fastest-k with a straggler
+rounds=$(shrink 150)
 job straggler workers 6 elements 8192 payload 256 ring 64 policy fastest:k=5
-for i in 0 1 2 3 4; do
-	start $i straggler "$rounds" --elements 8192 --think-us 2000
-done
+start_all straggler "$rounds" 5 --elements 8192 --think-us 2000
 start 5 straggler "$rounds" --elements 8192 --think-us $((20000 * SLOW)) --cancel
-check "straggler, fastest:k=5: all sums of six workers are exact" wait_all 60
-check "straggler, fastest:k=5: all workers have the same results" same_results 0 1 2 3 4 5
+verify_sums "straggler, fastest:k=5" 60 0 1 2 3 4 5
 equal "straggler, fastest:k=5: every sum has five contributors" "5 5" "$(minmax 0 count_min count_max)"
 check "straggler, fastest:k=5: some of its segments were late" [ "$(total 5 late_segments)" -gt 0 ]
 equal "straggler, fastest:k=5: all it produced is in sums or in its residual" exact "$(summary 5 residual)"
 
-# --- changed under traffic -------------------------------------------------
+# 2. Policies change under traffic
 job swap workers 6 elements 8192 payload 256 ring 64 policy bsp
 events_start
 start_all swap 100000 6 --elements 8192 --think-us 4000 --cancel
-check "policies under traffic: rounds flow" until_true 20 rounds_at_least swap 10
+check "policies under traffic: rounds flow" slowwait 20 rounds_at_least swap 10
 policies=("fastest:k=4" "sfcd:k0=2,sth=0.9,cth=5" "bsp" "fastest:k=6,late=drop" "fastest:k=3")
 seq=1
 for p in "${policies[@]}"; do
 	seq=$((seq + 1))
 	check "policies under traffic: set to $p" saina job set swap policy "$p"
-	check "policies under traffic: $p comes into force" until_true 10 in_force swap $seq
-	at=$(job_field swap round)
-	check "policies under traffic: rounds go on under $p" until_true 10 rounds_at_least swap $((at + 5))
+	check "policies under traffic: $p comes into force" slowwait 10 in_force swap $seq
+	check "policies under traffic: rounds go on under $p" rounds_go_on swap 5
 done
-refused=$(saina job set swap policy "fastest:k=9" 2>&1)
-matches "policies under traffic: a k above the number of workers is refused" "k" "$refused"
+matches "policies under traffic: a k above the number of workers is refused" "k" "$(saina job set swap policy "fastest:k=9" 2>&1)"
 equal "policies under traffic: a refused policy changes nothing" $seq "$(job_field swap policy_seq)"
-refused=$(saina job set swap policy "fastest:k=4,slow=yes" 2>&1)
-matches "policies under traffic: an unknown key is refused by its name" "slow" "$refused"
+matches "policies under traffic: an unknown key is refused by its name" "slow" \
+	"$(saina job set swap policy "fastest:k=4,slow=yes" 2>&1)"
 equal "policies under traffic: no slot saw two policies" 0 "$(policy_mix swap)"
 check "policies under traffic: late gradients were answered" [ "$(counter swap all late)" -gt 0 ]
 stop_workers
-check "policies under traffic: all sums are exact" wait_all 30
-check "policies under traffic: all workers have the same results" same_results 0 1 2 3 4 5
+verify_sums "policies under traffic" 30 0 1 2 3 4 5
+
+# 3. Each change has an event, and no round two policies
 events_stop
 equal "monitor: one policy event is sent for each change" "2 3 4 5 6" \
 	"$(events 'select(.event=="policy" and .job=="swap" and .to>1)|.to' | xargs)"

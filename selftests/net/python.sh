@@ -1,10 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The Python package: four processes of selftests/python/api.py, in one of its scenes after
+# The Python package: four processes of selftests/python/api.py, in one of its cases after
 # the other, with numpy arrays, or, `python.sh torch', with torch tensors.
 #
-#	python.sh [numpy|torch [quick]]		quick: without the scene that mostly waits
+#	python.sh [numpy|torch [quick]]		quick: without the case that mostly waits
+#
+# 1. One case after the other
+# 2. coded: the part that a worker computes follows the policy
+# 3. Logs go to Python, and Ctrl-C ends the waiting
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -17,8 +21,8 @@ expected_log='job (broadcast|buckets|agree): worker [0-9]+ asked for round [0-9]
 
 lab_up --workers 4
 
-# scene NAME [saina job add's words]: all that they say, once.  The function NAME_meanwhile is called, if there is one.
-scene() {
+# run_case NAME [saina job add's words]: all that they say, once.  The function NAME_meanwhile is called, if there is one.
+run_case() {
 	local name=$1 i
 	job "$name" id 0 elements 20000 workers 4 token s3cret "${@:2}"
 	rm -f "$WORK"/*.py.out
@@ -31,31 +35,33 @@ scene() {
 	saina job del "$name" >/dev/null
 }
 
-scene reduce
+# 1. One case after the other
+run_case reduce
 equal "$with reduce: all have the same float32 mean, to the last bit" 1 \
 	"$(sed -n 's/^digest //p' "$WORK"/*.py.out | sort -u | wc -l)"
-scene broadcast policy fastest:k=3
-scene residual policy fastest:k=3
+run_case broadcast policy fastest:k=3
+run_case residual policy fastest:k=3
 equal "$with residual: what was produced is in the results or the residuals" "True" "$(/usr/bin/python3 -c '
 import numpy, sys
 f = [numpy.load(p) for p in sys.argv[1:]]
 u = lambda x: x.astype(numpy.uint32)
 print(all((f[0]["done"] == g["done"]).all() for g in f) and
       (sum(u(g["mine"]) for g in f) == u(f[0]["done"]) + sum(u(g["left"]) for g in f)).all())' "$WORK"/residual-?.npz)"
-scene refuse
-scene fork
-scene twin
+run_case refuse
+run_case fork
+run_case twin
 # The tool on the switch's host knows it at once, workers in twice the time that they are given to be dead.
 starts_less_is_named() {
-	[[ $(sj job show sizes '.[0].slow // ""') =~ ^waiting\ for\ worker\ 3\ for\ .*\;\ worker\ 3\ is\ at\ round\ 2\ already ]]
+	[[ $(saina_jq job show sizes '.[0].slow // ""') =~ ^waiting\ for\ worker\ 3\ for\ .*\;\ worker\ 3\ is\ at\ round\ 2\ already ]]
 }
 sizes_meanwhile() {
-	check "$with sizes: job show names the worker that starts fewer elements" until_true 60 starts_less_is_named
+	check "$with sizes: job show names the worker that starts fewer elements" slowwait 60 starts_less_is_named
 }
-[ "${2-}" = quick ] || scene sizes dead 5000
-scene buckets
-scene agree policy fastest:k=3
+[ "${2-}" = quick ] || run_case sizes dead 5000
+run_case buckets
+run_case agree policy fastest:k=3
 
+# 2. coded: the part that a worker computes follows the policy
 # The part that a worker computes follows the policy.
 all_say() { # TEXT
 	local i
@@ -64,34 +70,35 @@ all_say() { # TEXT
 	done
 }
 coded_meanwhile() {
-	check "$with coded: five rounds are done" until_true 60 all_say "coded: sums"
+	check "$with coded: five rounds are done" slowwait 60 all_say "coded: sums"
 	check "$with coded: bsp is set" saina policy set coded bsp
-	check "$with coded: five rounds of bsp are done" until_true 60 all_say "bsp: sums"
+	check "$with coded: five rounds of bsp are done" slowwait 60 all_say "bsp: sums"
 	check "$with coded: coded is set again" saina policy set coded coded:s=1
 }
-scene coded policy coded:s=1
+run_case coded policy coded:s=1
 
+# 3. Logs go to Python, and Ctrl-C ends the waiting
 # What the library logs comes to the callback; a signal ends the waiting for others.
-log_scene() {
+log_case() {
 	local i
 	job log id 0 elements 20000 workers 4 token s3cret
 	for i in 0 1 2; do
 		py "$i" "$i" "$TOP/selftests/python/api.py" log "${with#numpy}"
 	done
 	for i in 0 1 2; do
-		until_true 60 grep -q "^log .*waits for its workers" "$WORK/$i.py.out" || return 1
+		slowwait 60 grep -q "^log .*waits for its workers" "$WORK/$i.py.out" || return 1
 	done
 	[ "${1-}" != interrupt ] || return 0
 	py 3 3 "$TOP/selftests/python/api.py" log "${with#numpy}"
 	wait_all 60
 }
-check "$with log: workers whose log goes to Python wait for the last one, and go on" log_scene
+check "$with log: workers whose log goes to Python wait for the last one, and go on" log_case
 points "$with log"
 saina job del log >/dev/null
-check "$with join: three of four workers wait for the last one" log_scene interrupt
+check "$with join: three of four workers wait for the last one" log_case interrupt
 kill -INT "${worker_pids[@]}"
 for i in 0 1 2; do
-	check "$with join: Ctrl-C ends the waiting of worker $i" until_true 30 grep -q KeyboardInterrupt "$WORK/$i.err"
+	check "$with join: Ctrl-C ends the waiting of worker $i" slowwait 30 grep -q KeyboardInterrupt "$WORK/$i.err"
 done
 
 finished

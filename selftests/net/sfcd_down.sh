@@ -4,6 +4,9 @@
 # SFCD with "down": a learning rate at the limit of stability makes the signs of the gradients
 # flip from round to round, and k rises; a small one lets them agree again, and k falls; and
 # once more.  Four processes of selftests/python/rate.py, that descend by the mean of their gradients.
+#
+# 1. With "down": k falls when signs stay
+# 2. Without it k stays
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -27,6 +30,7 @@ descend() { # POLICY
 	wait_all 120
 }
 
+# 1. With "down": k falls when signs stay
 events_start
 check "SFCD down: all workers descend to the end" descend sfcd:k0=1,sth=0.5,cth=3,stride=1,late=drop,down
 events_stop
@@ -39,7 +43,7 @@ equal "monitor: a k event is sent for each of them, and no other" "1-2 2-3 3-4 4
 equal "SFCD down: no slot saw two policies" 0 "$(policy_mix rate)"
 saina job del rate >/dev/null
 
-# --- the same without: what has risen stays ---------------------------------------
+# 2. Without it k stays
 check "SFCD without down: all workers descend to the end" descend sfcd:k0=1,sth=0.5,cth=3,stride=1,late=drop
 equal "SFCD without down: k stays when the learning rate drops" "4" "$(k_of $rounds $((3 * rounds)))"
 finished

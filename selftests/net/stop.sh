@@ -5,6 +5,9 @@
 # runs, or a round of which nothing comes.
 #
 #     w0: gets the signal     w1: is not there, or stands still
+#
+# 1. saina-allreduce, before the job runs and in a round
+# 2. saina-train, likewise
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -14,14 +17,7 @@ lab_up --workers 2 --bridge linux
 # ends_by SIGNAL WORKER: sent once
 ends_by() {
 	kill "-$1" "${worker_pids[$2]}"
-	until_true 60 worker_ended "$2"
-}
-
-# The worker that was ended.
-reap() {
-	wait "${worker_pids[$1]}"
-	status=$?
-	unset "worker_pids[$1]"
+	slowwait 60 worker_ended "$2"
 }
 
 waits() { # WORKER JOB: for others
@@ -40,28 +36,29 @@ start_trainer() {
 	worker_pids[$1]=$!
 }
 
+# 1. saina-allreduce, before the job runs and in a round
 # Nobody declares the other worker dead in the meantime.
 for signal in TERM INT; do
 	job "forming-$signal" workers 2 elements 20000 dead 60000
 	start 0 "forming-$signal" 10
-	check "SIG$signal: a worker waits for another one" until_true 60 waits 0 "forming-$signal"
+	check "SIG$signal: a worker waits for another one" slowwait 60 waits 0 "forming-$signal"
 	check "SIG$signal: it ends a worker that waits for the job to run" ends_by "$signal" 0
-	reap 0
+	worker_reap 0
 	equal "SIG$signal: the worker ends with the status of one that could not join" 3 "$status"
 	matches "SIG$signal: the worker says why it ends" "ended by a signal before the job ran" "$(cat "$WORK/0.err")"
 	saina job del "forming-$signal"
 
 	job "round-$signal" workers 2 elements 20000 policy bsp dead 60000
 	start_all "round-$signal" 1000000 2 --think-us 1000 --stop-ms 2000
-	check "SIG$signal: rounds flow" until_true 60 rounds_at_least "round-$signal" 5
+	check "SIG$signal: rounds flow" slowwait 60 rounds_at_least "round-$signal" 5
 	kill -STOP "${worker_pids[1]}"
-	check "SIG$signal: the round waits for a worker that stands still" until_true 60 missing_is "round-$signal" 1
+	check "SIG$signal: the round waits for a worker that stands still" slowwait 60 missing_is "round-$signal" 1
 	check "SIG$signal: it ends a worker in a round that another one does not come to" ends_by "$signal" 0
-	reap 0
+	worker_reap 0
 	equal "SIG$signal: the worker ends with the status of a failed all-reduce" 4 "$status"
 	matches "SIG$signal: the worker says that it has not finished its round" \
 		"round [0-9]+: ended by a signal, before the others" "$(cat "$WORK/0.err")"
-	check "SIG$signal: the worker has left the job" until_true 10 has_left "round-$signal" 0
+	check "SIG$signal: the worker has left the job" slowwait 10 has_left "round-$signal" 0
 	kill -CONT "${worker_pids[1]}"
 	check "SIG$signal: the other worker goes on" rounds_go_on "round-$signal" 5
 	stop_workers
@@ -69,6 +66,7 @@ for signal in TERM INT; do
 	saina job del "round-$signal"
 done
 
+# 2. saina-train, likewise
 # Pictures of nothing.
 python3 -c '
 import random
@@ -76,23 +74,23 @@ for i in range(1797):
     print(",".join(str(random.randrange(17)) for _ in range(64)), i % 10, sep=",")' | gzip >"$WORK/digits.csv.gz"
 job forming-train workers 2 elements 20000 dead 60000
 start_trainer 0 forming-train
-check "saina-train: a worker waits for another one" until_true 60 waits 0 forming-train
+check "saina-train: a worker waits for another one" slowwait 60 waits 0 forming-train
 check "saina-train: SIGTERM ends a worker that waits for the job to run" ends_by TERM 0
-reap 0
+worker_reap 0
 matches "saina-train: the worker says why it ends" "ended by a signal before the job ran" "$(cat "$WORK/0.err")"
 saina job del forming-train
 
 job round-train workers 2 elements 20000 policy bsp dead 60000
 start_trainer 0 round-train
 start_trainer 1 round-train
-check "saina-train: rounds flow" until_true 60 rounds_at_least round-train 5
+check "saina-train: rounds flow" slowwait 60 rounds_at_least round-train 5
 kill -STOP "${worker_pids[1]}"
-check "saina-train: the round waits for a worker that stands still" until_true 60 missing_is round-train 1
+check "saina-train: the round waits for a worker that stands still" slowwait 60 missing_is round-train 1
 check "saina-train: SIGTERM ends a worker in a round that another one does not come to" ends_by TERM 0
-reap 0
+worker_reap 0
 matches "saina-train: the worker says in which round it has ended" "ended by a signal in round [0-9]+" "$(cat "$WORK/0.err")"
-check "saina-train: the worker has left the job" until_true 10 has_left round-train 0
+check "saina-train: the worker has left the job" slowwait 10 has_left round-train 0
 kill -CONT "${worker_pids[1]}"
 check "saina-train: SIGTERM ends a worker in a round that nobody else takes part in" ends_by TERM 1
-reap 1
+worker_reap 1
 finished

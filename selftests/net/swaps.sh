@@ -4,6 +4,9 @@
 # Any policy follows any other one while workers train: one job goes through all ordered pairs.
 #
 #     w0 .. w3: think for 5 ms a step, and now and then for longer
+#
+# 1. Four workers train; each policy follows each other one
+# 2. The workers end: every model has all updates
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -15,7 +18,7 @@ policies=(bsp fastest:k=3 sfcd:k0=2 "timeout:8ms,kmin=2" "fastest:k=3,timeout=8m
 
 # Each ordered pair once: from the first to each later one and back, from the second ..; then
 # home.  What is printed are indexes.
-walk() {
+pair_order() {
 	local i j
 	for ((i = 0; i < ${#policies[@]}; i++)); do
 		for ((j = i + 1; j < ${#policies[@]}; j++)); do
@@ -25,7 +28,7 @@ walk() {
 	echo 0
 }
 
-asleep() { # all workers are stopped, with all their threads
+all_stopped() { # all workers are stopped, with all their threads
 	local pid stat
 	for pid in "${worker_pids[@]}"; do
 		for stat in /proc/"$pid"/task/*/stat; do
@@ -38,7 +41,7 @@ asleep() { # all workers are stopped, with all their threads
 # What the tool says of the swap: asked for, in force, with their numbers, and does one wait?
 # shellcheck disable=SC2016
 status() {
-	sj job show swap '.[0]|. as $j|(.policy_next // {policy, seq: .policy_seq})|
+	saina_jq job show swap '.[0]|. as $j|(.policy_next // {policy, seq: .policy_seq})|
 		"\(.policy) \(.seq), in force \($j.policy_active) \($j.policy_active_seq), waits \(.seq != $j.policy_active_seq)"'
 }
 
@@ -54,11 +57,11 @@ all_go_on() { # N
 	for i in 0 1 2 3; do
 		marks[i]=$(wc -l <"$WORK/$i.log")
 	done
-	until_true 30 all_step "$1" && return
+	slowwait 30 all_step "$1" && return
 	for i in 0 1 2 3; do
 		echo "worker $i: $(($(wc -l <"$WORK/$i.log") - marks[i])) of $1 steps"
 	done
-	hanging 0
+	dump_hang 0
 	return 1
 }
 
@@ -67,40 +70,41 @@ swap() {
 	local out
 	out=$(saina policy set swap "$1" 2>&1) || { echo "not set: $out"; return 1; }
 	seq=$((seq + 1))
-	until_true 30 in_force swap $seq || { echo "not in force: $(status)"; return 1; }
+	slowwait 30 in_force swap $seq || { echo "not in force: $(status)"; return 1; }
 	all_go_on 3
 }
 
 # The same while all workers are stopped, so that it waits until they go on.
-swap_visibly() {
-	local before said
+swap_while_stopped() {
+	local before output
 	before=$(job_field swap policy_active)
 	kill -STOP "${worker_pids[@]}"
-	until_true 20 asleep || { kill -CONT "${worker_pids[@]}"; echo "workers do not stop"; return 1; }
+	slowwait 20 all_stopped || { kill -CONT "${worker_pids[@]}"; echo "workers do not stop"; return 1; }
 	saina policy set swap "$1"
 	seq=$((seq + 1))
-	said=$(status)
+	output=$(status)
 	kill -CONT "${worker_pids[@]}"
-	[[ $said == "$1"*" $seq, in force $before $((seq - 1)), waits true" ]] || { echo "while it waits: $said"; return 1; }
-	until_true 30 in_force swap $seq || { echo "not in force: $(status)"; return 1; }
-	said=$(status)
-	[[ $said == "$1"*" $seq, in force $1"*" $seq, waits false" ]] || { echo "in force: $said"; return 1; }
+	[[ $output == "$1"*" $seq, in force $before $((seq - 1)), waits true" ]] || { echo "while it waits: $output"; return 1; }
+	slowwait 30 in_force swap $seq || { echo "not in force: $(status)"; return 1; }
+	output=$(status)
+	[[ $output == "$1"*" $seq, in force $1"*" $seq, waits false" ]] || { echo "in force: $output"; return 1; }
 	all_go_on 3
 }
 
+# 1. Four workers train; each policy follows each other one
 # A ring that is never run through by three workers while the fourth waits for a core.
 job swap workers 4 elements 2048 payload 256 ring 64 policy bsp
 events_start
 start_all swap 0 4 --elements 2048 --steps --think-us 5000 --straggle 0.2
-check "bsp: workers train" until_true 20 rounds_at_least swap 5
+check "bsp: workers train" slowwait 20 rounds_at_least swap 5
 seq=1 at='' pairs=0
-for i in $(walk); do
+for i in $(pair_order); do
 	policy=${policies[i]}
 	if [ -z "$at" ]; then
 		:
 	elif ((pairs++ < 2 * ${#policies[@]} - 3)); then	# from bsp, and back
 		check "$at to $policy: the tool shows that it waits, and in force; every worker goes on" \
-			swap_visibly "$policy" || break
+			swap_while_stopped "$policy" || break
 	else
 		check "$at to $policy: comes into force, every worker goes on" swap "$policy" || break
 	fi
@@ -109,6 +113,8 @@ done
 equal "all ordered pairs had their turn" $((${#policies[@]} * (${#policies[@]} - 1))) $pairs
 check "bsp: workers go on at the end" all_go_on 5
 equal "no slot saw two policies" 0 "$(policy_mix swap)"
+
+# 2. The workers end: every model has all updates
 stop_workers
 check "every model has all updates of all workers, once" wait_all 60
 equal "all workers have the same model" "" "$(same_models 0 1 2 3)"

@@ -4,6 +4,12 @@
 # Who is slow: `saina top' on a pseudo terminal, and the line of `saina job show'.
 #
 #     w0 .. w2 reduce, w2 is a straggler
+#
+# 1. No job, and a job that forms
+# 2. fastest-k: the straggler is late
+# 3. bsp: all wait for the straggler
+# 4. It stands still
+# 5. The agent ends
 
 /usr/bin/python3 -c 'import pyte' 2>/dev/null || { echo "1..0 # SKIP python3-pyte is not installed"; exit 4; }
 
@@ -26,14 +32,17 @@ top() {
 	return $status
 }
 
+# 1. No job, and a job that forms
 lab_up --workers 3 --bridge linux
 check "no job: top says what to do" top q 'no jobs \(make one'
 job steady workers 3 elements 20000 payload 352 ring 64 policy fastest:k=2
-equal "a job that forms: job show has nothing to say of slowness" null "$(sj job show steady '.[0].slow')"
+equal "a job that forms: job show has nothing to say of slowness" null "$(saina_jq job show steady '.[0].slow')"
+
+# 2. fastest-k: the straggler is late
 start 0 steady 1000000 --elements 20000 --think-us 4000
 start 1 steady 1000000 --elements 20000 --think-us 4000
 start 2 steady 1000000 --elements 20000 --think-us 100000 --cancel
-check "rounds flow" until_true 30 rounds_at_least steady 20
+check "rounds flow" slowwait 30 rounds_at_least steady 20
 
 check "top: job, rate, goodput, k and policy" top q \
 	'^steady running  round [0-9]+  [1-9][0-9.]* rounds/s  [0-9.]+ [kMG]bit/s  k 2 of 3  flips -  fastest:k=2'
@@ -52,6 +61,7 @@ saina top >/dev/null 2>&1 </dev/null
 equal "top: without a terminal the status is 1" 1 $?
 matches "top: an interval that cannot be is refused" "milliseconds, 100 to 60000" "$(saina top interval 5 2>&1)"
 
+# 3. bsp: all wait for the straggler
 # Everybody waits for one.
 stop_workers
 check "fastest-k: all sums are exact" wait_all 60
@@ -60,23 +70,25 @@ start 0 lockstep 1000000 --elements 20000 --think-us 4000
 start 1 lockstep 1000000 --elements 20000 --think-us 4000
 start 2 lockstep 1000000 --elements 20000 --think-us 100000
 slow_of() {
-	sj job show lockstep '.[0].slow // ""'
+	saina_jq job show lockstep '.[0].slow // ""'
 }
 last_is_2() {
 	[[ $(slow_of) =~ worker\ 2.*\ the\ last\ that\ [0-9]+\ %\ of\ the\ sums\ waited\ for ]]
 }
-check "BSP: job show names the straggler by what it completed" until_true 60 last_is_2
+check "BSP: job show names the straggler by what it completed" slowwait 60 last_is_2
 check "BSP: top says the same" top q '^    (worker 2 was|waiting for worker 2 for .*; it was) the last that [0-9]+ % of the sums waited for'
 
+# 4. It stands still
 kill -STOP "${worker_pids[2]}"
 waits_for_2() {
 	[[ $(slow_of) =~ ^waiting\ for\ worker\ 2\ for\ [0-9]+\.[0-9]\ s\;\ it\ was\ the\ last\ that\ [0-9]+\ %\ of\ the\ sums\ waited\ for$ ]]
 }
-check "a worker is stopped: job show names it, and for how long" until_true 30 waits_for_2
+check "a worker is stopped: job show names it, and for how long" slowwait 30 waits_for_2
 check "a worker is stopped: the text has the line" grep -q "^    waiting for worker 2 for " <(saina job show lockstep)
 check "a worker is stopped: top shows how long" top q '^    waiting for worker 2 for ' '^    2 .* [0-9]+\.[0-9]{3} s '
 kill -CONT "${worker_pids[2]}"
 
+# 5. The agent ends
 # The agent goes and comes while top is looking.
 stop_workers
 check "BSP: all sums are exact" wait_all 60

@@ -3,6 +3,11 @@
 #
 # DistributedDataParallel with saina.torch: four ranks of selftests/python/ddp.py, which use Gloo
 # beside it for what DDP itself does and to compare.
+#
+# 1. One case after the other
+# 2. A rank is killed in its backward
+# 3. The agent is killed and started
+# 4. torchrun starts all ranks again
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -20,6 +25,7 @@ digests() {
 	[ "$(cat "$WORK"/digest-* | wc -l) $(sort -u "$WORK"/digest-* | wc -l)" = "$1 1" ] || cat "$WORK"/digest-*
 }
 
+# 1. One case after the other
 job bsp id 0 elements 700000 workers 4 token s3cret
 job fastest id 1 elements 700000 workers 4 token s3cret policy fastest:k=3
 job small id 2 elements 1000 workers 4 token s3cret
@@ -28,28 +34,28 @@ ranks 4 "$ddp" same accumulate unused residual lost straggler broadcast refuse o
 check "ddp: all ranks end well" wait_all 400
 points ddp
 
-# --- killed in backward: the others go on with fewer, when it is found dead
+# 2. A rank is killed in its backward
 saina job del bsp >/dev/null
 job bsp id 0 elements 700000 workers 4 token s3cret dead 3000
 ranks 4 "$ddp" killed
 for i in 0 1 2; do
-	check "killed: rank $i goes on when rank 3 was killed in its backward" until_true 120 grep -q finished "$WORK/$i.py.out"
+	check "killed: rank $i goes on when rank 3 was killed in its backward" slowwait 120 grep -q finished "$WORK/$i.py.out"
 done
 check "killed: the three that are left have the same model" digests 3
 kill -KILL "${worker_pids[@]}" 2>/dev/null
 worker_pids=()
 
-# --- the agent is killed and started again
+# 3. The agent is killed and started
 saina job del bsp >/dev/null
 job bsp id 0 elements 700000 workers 4 token s3cret
 ranks 4 "$ddp" restart
-check "agent: they train" until_true 120 grep -q "step 5" "$WORK/0.py.out"
+check "agent: they train" slowwait 120 grep -q "step 5" "$WORK/0.py.out"
 lab agent kill >/dev/null
 lab agent start >/dev/null
 check "agent: all ranks go on when it was killed and started again" wait_all 120
 check "agent: all models are the same" digests 4
 
-# --- torchrun starts all anew.  (Debian 12: torchrun 1.13 does not start with Python 3.11 unless it redirects something.)
+# 4. torchrun starts all ranks again
 saina job del bsp >/dev/null
 job bsp id 0 elements 700000 workers 4 token s3cret dead 3000
 rm -f "$WORK"/*.py.out "$WORK"/digest-*

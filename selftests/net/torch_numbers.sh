@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Numbers: what float64 and Gloo give, for gradients of any size, NaN and Inf: two and four ranks of
-# selftests/python/values.py.  `torch_numbers.sh SCENES [RANKS]' does these only.
+# selftests/python/values.py.  `torch_numbers.sh CASES [RANKS]' does these only.
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -12,8 +12,8 @@ DEFAULT_BRIDGE=linux
 
 lab_up --workers 4
 
-# scene N NAME: in jobs of its own, so that its rounds are the first
-scene() {
+# run_case N NAME: in jobs of its own, so that its rounds are the first
+run_case() {
 	job bsp id 0 elements 200000 workers "$1" token s3cret
 	job fastest id 1 elements 200000 workers "$1" token s3cret policy "fastest:k=$(($1 - 1))"
 	ranks "$1" "$TOP/selftests/python/values.py" "$2"
@@ -23,10 +23,10 @@ scene() {
 	saina job del fastest >/dev/null
 }
 
-read -ra scenes <<<"${1:-nonfinite first jumps late heads scaled scaler lost clip}"
+read -ra cases <<<"${1:-nonfinite first jumps late heads scaled scaler lost clip}"
 for n in ${2:-2 4}; do
-	for name in "${scenes[@]}"; do
-		scene "$n" "$name"
+	for name in "${cases[@]}"; do
+		run_case "$n" "$name"
 	done
 done
 

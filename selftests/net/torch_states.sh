@@ -14,8 +14,8 @@ DEFAULT_BRIDGE=linux
 
 lab_up --workers 4
 
-# scene NAME...: in jobs of its own, so that rounds count from 0
-scene() {
+# run_case NAME...: in jobs of its own, so that rounds count from 0
+run_case() {
 	local name job
 	for name in "$@"; do
 		job bsp id 0 elements 700000 workers 4 token s3cret
@@ -30,7 +30,7 @@ scene() {
 	done
 }
 
-read -ra scenes <<<"${1:-copy sparse two_states dropped two_models freeze update join left alone silent}"
-scene "${scenes[@]}"
+read -ra cases <<<"${1:-copy sparse two_states dropped two_models freeze update join left alone silent}"
+run_case "${cases[@]}"
 
 finished

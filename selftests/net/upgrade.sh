@@ -8,6 +8,11 @@
 #     upgrade.sh [COMMIT...]      else those that SAINA_PREVIOUS names
 #
 #     w0 .. w3: workers of one version or of both
+#
+# 1. The agent is upgraded under a job that trains
+# 2. The new agent, with tool and workers of the old version
+# 3. The agent is downgraded, with tool and workers of the new version
+# 4. Maps of another layout
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -97,18 +102,16 @@ changes() {
 monitors() { # BUILD WHOSE
 	tool_of "$1" -j monitor all >"$WORK/heard" 2>"$WORK/heard.err" </dev/null &
 	local pid=$!
-	until_true 10 grep -q monitoring "$WORK/heard.err"
+	slowwait 10 grep -q monitoring "$WORK/heard.err"
 	saina job set steady policy fastest:k=4 && saina job set steady policy bsp
-	check "$2 hears that a job was changed" until_true 10 grep -q steady "$WORK/heard"
+	check "$2 hears that a job was changed" slowwait 10 grep -q steady "$WORK/heard"
 	kill "$pid" 2>/dev/null
 	wait "$pid" 2>/dev/null
 	equal "$2 understands what it hears" "" "$(jq -c . "$WORK/heard" 2>&1 >/dev/null)"
 }
 
 trains() { # WHAT: with the lab's workers as they are
-	local at
-	at=$(log_round)
-	check "$1: rounds go on" until_true 30 log_at_least $((at + 20))
+	check "$1: rounds go on" log_goes_on 20
 }
 
 ends_well() { # WHAT
@@ -116,11 +119,9 @@ ends_well() { # WHAT
 	check "$1: all sums are exact" wait_all 60
 }
 
-# refused_by WHAT ERE: worker 0 ends with that sentence, soon
-refused_by() {
-	local said
-	said=$(refused 0 0 steady --token t0ken --elements 8192 --join-timeout-ms $((3000 * SLOW)))
-	matches "$1" "$2" "$said"
+# check_refused WHAT ERE: worker 0 ends with that sentence, soon
+check_refused() {
+	matches "$1" "$2" "$(join_error 0 0 steady --token t0ken --elements 8192 --join-timeout-ms $((3000 * SLOW)))"
 }
 
 # both PROTOCOLS... : w0, w1 of one version, w2, w3 of the other
@@ -134,33 +135,33 @@ mixed() {
 
 # upgrade from $old to $new, and back
 pair() { # COMMIT
-	local version=$1 same='' kept=''
-	[ "$protocol" != "$(number "$TOP/uapi/saina/proto.h" SAINA_PROTO_VERSION)" ] || same=1
-	[ "$layout" != "$(number "$TOP/uapi/saina/bpf.h" SAINA_LAYOUT)" ] || kept=1
+	local version=$1 same_protocol='' same_layout=''
+	[ "$protocol" != "$(number "$TOP/uapi/saina/proto.h" SAINA_PROTO_VERSION)" ] || same_protocol=1
+	[ "$layout" != "$(number "$TOP/uapi/saina/bpf.h" SAINA_LAYOUT)" ] || same_layout=1
 
-	# --- the agent is upgraded under a job that trains
+	# 1. The agent is upgraded under a job that trains
 	agent_of=$old
 	lab_up --workers 4 --no-agent
 	agent start || bail "the agent of $version does not start"
 	job steady id 5 workers 4 elements 8192 payload 256 ring 64 policy bsp token t0ken heartbeat 100
 	workers_of "$old"
 	train 4
-	check "$version: it trains" until_true 30 rounds_at_least steady 10
+	check "$version: it trains" slowwait 30 rounds_at_least steady 10
 	check "$version: its agent is killed" agent kill
 	agent_of=$new
 	check "$version, upgrade: the agent of this version starts on what it left" agent start
-	equal "$version, upgrade: the job is there" "steady 4 8192" "$(sj job show '.[]|"\(.name) \(.workers) \(.elements)"')"
-	if [ -n "$kept" ]; then
+	equal "$version, upgrade: the job is there" "steady 4 8192" "$(saina_jq job show '.[]|"\(.name) \(.workers) \(.elements)"')"
+	if [ -n "$same_layout" ]; then
 		equal "$version, upgrade: all workers are members still" 4 "$(members steady)"
 	else
 		check "$version, upgrade: the log says that pins of another version are removed" logged "is of another version .* it is stopped and removed"
 	fi
-	if [ -n "$same" ]; then
+	if [ -n "$same_protocol" ]; then
 		trains "$version, upgrade: its workers"
 		ends_well "$version, upgrade: its workers"
 	else
-		check "$version, upgrade: its workers end" until_true 90 all_gone
-		wait_all 1 >"$WORK/said"
+		check "$version, upgrade: its workers end" slowwait 90 all_gone
+		wait_all 1 >"$WORK/output"
 		# Messages of early versions are too short for an answer: there the agent's log says it.
 		if grep -q "nothing heard from" "$WORK"/[0-3].err; then
 			check "$version, upgrade: the log says that libsaina is to be updated" logged "10.190.0.1[0-3]:[0-9]+ speaks version $protocol of the protocol.*update libsaina"
@@ -169,35 +170,35 @@ pair() { # COMMIT
 		fi
 	fi
 
-	# --- this agent, with tool and workers of the version
+	# 2. The new agent, with tool and workers of the old version
 	shows "$old" "$version: its tool with the agent of this version"
 	changes "$old" "$version: its tool with the agent of this version"
 	monitors "$old" "$version: its tool with the agent of this version"
-	if [ -n "$same" ]; then
+	if [ -n "$same_protocol" ]; then
 		mixed
-		check "$version: two of its workers and two of this version train together" until_true 30 log_at_least 20
+		check "$version: two of its workers and two of this version train together" slowwait 30 log_at_least 20
 		ends_well "$version: two of its workers and two of this version"
 	else
 		workers_of "$old"
-		refused_by "$version: its worker is not let in by the agent of this version, and says so" "no answer|version"
+		check_refused "$version: its worker is not let in by the agent of this version, and says so" "no answer|version"
 	fi
 	workers_of "$new"
 	train 4
-	check "$version, upgraded: workers of this version train" until_true 30 log_at_least 20
+	check "$version, upgraded: workers of this version train" slowwait 30 log_at_least 20
 
-	# --- and back
+	# 3. The agent is downgraded, with tool and workers of the new version
 	saina job add auto workers 2 elements auto >/dev/null || not_ok "a job that has no size yet is added"
 	check "$version, downgrade: the agent of this version is killed" agent kill
 	agent_of=$old
 	check "$version, downgrade: its agent starts on what this version left" agent start
 	# Whether it understands the jobs of this version depends on what they have.
-	if [ -n "$same" ] && saina job show steady >/dev/null 2>&1; then
+	if [ -n "$same_protocol" ] && saina job show steady >/dev/null 2>&1; then
 		trains "$version, downgrade: workers of this version"
 		ends_well "$version, downgrade: workers of this version"
 	else
-		check "$version, downgrade: workers of this version end" until_true 90 all_gone
-		wait_all 1 >"$WORK/said"
-		matches "$version, downgrade: workers of this version say why they end" "$([ -n "$same" ] && echo "there is no job" ||
+		check "$version, downgrade: workers of this version end" slowwait 90 all_gone
+		wait_all 1 >"$WORK/output"
+		matches "$version, downgrade: workers of this version say why they end" "$([ -n "$same_protocol" ] && echo "there is no job" ||
 			echo "version .* is not spoken here, only $protocol: update the older side")" "$(cat "$WORK"/[0-3].err)"
 	fi
 	# 0ca4d8c cannot show counters beside such a job.
@@ -213,12 +214,12 @@ pair() { # COMMIT
 		diag "$out"
 	fi
 	workers_of "$new"
-	if [ -n "$same" ]; then
+	if [ -n "$same_protocol" ]; then
 		mixed
-		check "$version: two of its workers and two of this version train with its agent" until_true 30 log_at_least 20
+		check "$version: two of its workers and two of this version train with its agent" slowwait 30 log_at_least 20
 		ends_well "$version: two of its workers and two of this version, with its agent"
 	else
-		refused_by "$version: a worker of this version is told by its agent which side to update" \
+		check_refused "$version: a worker of this version is told by its agent which side to update" \
 			"version [0-9]+ of the protocol is not spoken here, only $protocol: update the older side"
 	fi
 	lab_down
@@ -231,6 +232,7 @@ all_gone() {
 	done
 }
 
+# 4. Maps of another layout
 # Workers of this version, whose agent finds maps of another layout: the names of the programs tell.
 other_layout() {
 	local pins=/run/saina-lab/$LAB/bpf p
@@ -240,7 +242,7 @@ other_layout() {
 	lab_up --workers 4
 	job steady id 5 workers 4 elements 8192 payload 256 ring 64 policy bsp token t0ken heartbeat 100
 	train 4
-	check "other layout: workers of this version train" until_true 30 rounds_at_least steady 10
+	check "other layout: workers of this version train" slowwait 30 rounds_at_least steady 10
 	check "other layout: the agent is killed" agent kill
 	for p in "$pins/prog-$layout-"*; do
 		mv "$p" "$pins/prog-1-${p##*"prog-$layout-"}"

@@ -56,8 +56,10 @@ static bool nothing_done(struct recompute *c, const struct saina_hdr *h,
 {
 	bool follows = c->decided && c->last_round + 1 == h->round && c->last_seq == p->seq &&
 		       c->members == rt->members;
+	/* Before the first decision last_round is 0, as in round 0 itself. */
+	bool decides = h->round ? rt->last_round == h->round : rt->primed;
 
-	if (rt->last_round == h->round ||
+	if (decides ||
 	    (follows && (rt->converged != c->converged || rt->resumed != c->resumed ||
 			 rt->k_next != h->k))) {
 		snprintf(c->error, sizeof(c->error), "round %u: a decision on nothing but NaN", h->round);

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One of four workers of the test python.sh: api.py SCENE [torch].  Writes "ok TEXT" and "not ok TEXT"."""
+"""One of four workers of the test python.sh: api.py CASE [torch].  Writes "ok TEXT" and "not ok TEXT"."""
 
 import errno
 import hashlib
@@ -45,7 +45,7 @@ def total(rnd, ranks=range(N), n=ELEMENTS):
     return sum((values(r, rnd, n).astype(numpy.uint32) for r in ranks), numpy.zeros(n, numpy.uint32)).astype(numpy.int32)
 
 
-def scene_reduce(w):
+def case_reduce(w):
     for rnd in range(5):
         x = values(RANK, rnd)
         call = w.allreduce(make(x))
@@ -78,7 +78,7 @@ def scene_reduce(w):
         point("the gradient has" in str(e), "a segment that does not exist is refused", str(e))
 
 
-def scene_broadcast(w):
+def case_broadcast(w):
     """k = 3, and the root is late."""
     for root, shape, kind in ((0, (3, 50, 7), "float64"), (3, (70001,), "float32"), (2, (13,), "int8")):
         x = numpy.random.default_rng(root).normal(size=shape).astype(kind)
@@ -95,7 +95,7 @@ def scene_broadcast(w):
         point(e.errno == errno.ECONNABORTED, "broadcast: from a worker that is not there is refused", str(e))
 
 
-def scene_residual(w):
+def case_residual(w):
     """k = 3: what was not counted is in the residuals, exactly."""
     done = numpy.zeros(ELEMENTS, numpy.int32)
     mine = numpy.zeros(ELEMENTS, numpy.int32)
@@ -125,7 +125,7 @@ def refused(what, kind, sentence, call):
         point(False, f"{what} is refused with a sentence", "it is not")
 
 
-def scene_refuse(w):
+def case_refuse(w):
     f = numpy.zeros
     refused("float64", TypeError, "reduces int32 and float32", lambda: w.allreduce(make(f(5))))
     refused("an array that is not contiguous", ValueError, "not contiguous",
@@ -170,7 +170,7 @@ def scene_refuse(w):
     refused("a call of a closed worker", saina.Error, "is closed", w.info)
 
 
-def scene_fork(w):
+def case_fork(w):
     """A child of a parent whose thread is in the library; two threads at once."""
     x = values(RANK, 0)
     r = w.start(make(x))
@@ -230,7 +230,7 @@ def scene_fork(w):
     point((x == total(20)).all(), "what was interrupted can be waited for again")
 
 
-def scene_twin(w):
+def case_twin(w):
     """A second process of the same rank."""
     x = values(RANK, 0)
     refused("a second process of the same rank", saina.Error, "(EBUSY)", lambda: saina.join(token="s3cret", join_timeout=3))
@@ -242,7 +242,7 @@ def alarm(*_):
     raise TimeoutError("it hangs")
 
 
-def scene_sizes(w):
+def case_sizes(w):
     """Worker 3 starts another size than the others, who wait for what it never sends."""
     x = values(RANK, 0, 1000)
     w.allreduce(make(x))
@@ -269,7 +269,7 @@ def scene_sizes(w):
     signal.alarm(0)
 
 
-def scene_agree(w):
+def case_agree(w):
     """Before the first round: the sizes are the same; worker 3 has them in another order."""
     w.agree([1000, 500])
     point(True, "agree: workers with the same sizes agree")
@@ -285,7 +285,7 @@ def scene_agree(w):
           "agree: after that the next sum is exact")
 
 
-def scene_buckets(w):
+def case_buckets(w):
     """Worker 0 starts one bucket more than the others, after they have gone on."""
     w.start(make(values(RANK, 0, 500))).wait()
     if RANK == 0:
@@ -299,7 +299,7 @@ def scene_buckets(w):
     point(call.degraded_segments == call.segments, "the others go on when that rank has left")
 
 
-def scene_coded(w):
+def case_coded(w):
     """Two parts, each computed by two workers; then bsp, where each has its own; then parts again."""
     rnd = 0
     for name, part, parts in (("coded", RANK % 2, 2), ("bsp", RANK, N), ("coded again", RANK % 2, 2)):
@@ -318,7 +318,7 @@ def scene_coded(w):
         point(good, f"{name}: sums have each part once", str(call))
 
 
-def scene_log(w):
+def case_log(w):
     point(RANK == 3 or any("waits for its workers" in line for line in LINES),
           "log: the callback gets what is worth showing", str(LINES))
 
@@ -336,7 +336,7 @@ def main():
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # Long enough for a machine that is busy with other tests.
     with saina.join(token="s3cret", join_timeout=60, timeout=120, log=log) as w:
-        globals()["scene_" + sys.argv[1]](w)
+        globals()["case_" + sys.argv[1]](w)
 
 
 main()

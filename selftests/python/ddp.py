@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One of four ranks of the test torch.sh: ddp.py SCENE...  Writes "ok TEXT" and "not ok TEXT"."""
+"""One of four ranks of the test torch.sh: ddp.py CASE...  Writes "ok TEXT" and "not ok TEXT"."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ def hooked(model, job, **how):
     return ranks.hooked(model, JOBS[job], **how)
 
 
-def scene_same():
+def case_same():
     """The same training by Gloo and by us, with several buckets."""
     for cap in (1, 25):
         with hooked(net(), "bsp", bucket_cap_mb=cap) as (ddp, state):
@@ -38,7 +38,7 @@ def scene_same():
                       f"{len(state._layout)} {state._moved}")
 
 
-def scene_accumulate():
+def case_accumulate():
     """no_sync(): two batches on their own, then one with all."""
     def steps(ddp):
         opt = torch.optim.SGD(ddp.parameters(), lr=0.05)
@@ -68,7 +68,7 @@ class Branches(torch.nn.Module):
         return (self.a if self.which else self.b)(x)
 
 
-def scene_unused():
+def case_unused():
     """Parameters that some ranks do not use, in some steps nobody."""
     def steps(ddp):
         opt = torch.optim.SGD(ddp.parameters(), lr=0.05)
@@ -108,7 +108,7 @@ def masks(state, ddp):
     return found
 
 
-def scene_residual():
+def case_residual():
     """A rank misses the first step, then DDP builds its buckets anew: what it owes goes to the same parameters."""
     with hooked(Constant(), "fastest", bucket_cap_mb=0.3) as (ddp, state):
         owed = [numpy.zeros((4, p.numel())) for p in ddp.module.w]
@@ -138,7 +138,7 @@ def scene_residual():
         point(good, "residual: what is left is what was not counted")
 
 
-def scene_lost():
+def case_lost():
     """Rank 3 is slow: it applies the rounds that were decided without it."""
     with hooked(net(3), "fastest", bucket_cap_mb=1) as (ddp, state):
         opt = torch.optim.SGD(ddp.parameters(), lr=0.05, momentum=0.9)
@@ -151,7 +151,7 @@ def scene_lost():
         point(same_everywhere(ddp)[0], "lost: all models are the same to the last bit")
 
 
-def scene_straggler():
+def case_straggler():
     """An observe-only job: who is late?"""
     with hooked(net(4, 100), "bsp") as (ddp, state):
         train(ddp, 8, lambda step: time.sleep(0.4 * (RANK == 2)))
@@ -159,7 +159,7 @@ def scene_straggler():
         point(first.rank == 2 and first.late_ms > 100 and first.last > 3, "stragglers: rank 2 is named by every rank", str(first))
 
 
-def scene_broadcast():
+def case_broadcast():
     model = net(RANK, 100)
     state = saina.torch.State(job=JOBS["bsp"], token="s3cret", join_timeout=60)
     state.broadcast(model, 2)
@@ -172,7 +172,7 @@ def scene_broadcast():
     state.close()
 
 
-def scene_refuse():
+def case_refuse():
     with hooked(net(0, 50).double(), "bad") as (ddp, state):
         fails("gradients of float64", "gradients of float64: saina reduces float32",
               lambda: ddp(torch.zeros(1, 64, dtype=torch.float64)).sum().backward())
@@ -203,7 +203,7 @@ class Bucket:
         return self._index == self._of - 1
 
 
-def scene_order():
+def case_order():
     """Buckets of the same sizes, in another order on rank 1."""
     sizes = (7, 5000, 600) if RANK == 1 else (600, 5000, 7)
     with hooked(net(), "bad") as (_, state):
@@ -220,7 +220,7 @@ def finish(model, state):
     print("finished", flush=True)
 
 
-def scene_killed():
+def case_killed():
     """Rank 3 is killed in its backward."""
     state = saina.torch.State(job=JOBS["bsp"], token="s3cret", join_timeout=60)
     ddp = DDP(net(), bucket_cap_mb=1)
@@ -235,7 +235,7 @@ def scene_killed():
     os._exit(0)         # the process group cannot be left well
 
 
-def scene_restart():
+def case_restart():
     """The agent is restarted meanwhile."""
     state = saina.torch.State(job=JOBS["bsp"], token="s3cret", join_timeout=60)
     ddp = DDP(net(), bucket_cap_mb=1)
@@ -250,7 +250,7 @@ def scene_restart():
     state.close()
 
 
-def scene_torchrun():
+def case_torchrun():
     """Rank 2 dies, and torchrun starts all anew."""
     again = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
     state = saina.torch.State(job=JOBS["bsp"], token="s3cret", join_timeout=60)

@@ -21,7 +21,7 @@ py() {
 }
 py_env=()
 
-# ranks N SCRIPT SCENE...: processes of PyTorch that find one another
+# ranks N SCRIPT CASE...: processes of PyTorch that find one another
 ranks() {
 	local i
 	ranks_port=$((ranks_port + 1))

@@ -117,9 +117,9 @@ def fails(what, sentence, do):
         point(False, f"{what}: a sentence", "nothing")
 
 
-def main(scenes):
-    """@scenes: globals() of the script."""
+def main(cases):
+    """@cases: globals() of the script."""
     torch.set_num_threads(1)
     dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=120))
-    for scene in sys.argv[1:]:
-        scenes["scene_" + scene]()
+    for case in sys.argv[1:]:
+        cases["case_" + case]()

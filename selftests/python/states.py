@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One of four ranks of the test torch_states.sh: states.py SCENE...  Writes "ok TEXT" and "not ok TEXT".
+"""One of four ranks of the test torch_states.sh: states.py CASE...  Writes "ok TEXT" and "not ok TEXT".
 
 State, and what people do with it: copies, checkpoints, several States or models; ranks that end alone.
 """
@@ -39,7 +39,7 @@ def with_hooks_in_it(ddp, state):
     ddp._comm_hooks = [(saina.torch.allreduce_hook, state)]
 
 
-def scene_copy():
+def case_copy():
     """copy.deepcopy() and torch.save() of a model with our hook."""
     net_copy = None
     with hooked(net(0, 100), BSP) as (ddp, state):
@@ -92,7 +92,7 @@ class Words(torch.nn.Module):
         return self.out(self.table(x.argmax(1)))
 
 
-def scene_sparse():
+def case_sparse():
     with hooked(Words(True), BSP) as (ddp, _):
         fails("sparse gradients", "sparse=False", lambda: loss_of(ddp, 0).backward())
     with hooked(Words(False), BSP) as (ddp, _):
@@ -100,7 +100,7 @@ def scene_sparse():
         point(same_everywhere(ddp)[0], "sparse: the same model with sparse=False trains")
 
 
-def scene_two_states():
+def case_two_states():
     """Two models, each with a State, in one job."""
     with hooked(net(0, 50), BSP) as (ddp, state):
         train(ddp, 2)
@@ -121,7 +121,7 @@ def scene_two_states():
             point(same_everywhere(ddp)[0] and same_everywhere(other)[0], "two States of two jobs train two models")
 
 
-def scene_dropped():
+def case_dropped():
     """A State that nobody has any more has left, even if it is in a circle."""
     ddp = DDP(net(0, 50))
     ddp.circle = [ddp]
@@ -134,7 +134,7 @@ def scene_dropped():
         point(same_everywhere(ddp)[0], "a State that nobody has any more is not in the way of the next")
 
 
-def scene_two_models():
+def case_two_models():
     """One State for two models."""
     for job, policy in ((BSP, "bsp"), (FASTEST, "fastest-k")):
         with hooked(net(0, 50), job) as (ddp, state):
@@ -158,7 +158,7 @@ def scene_two_models():
                   lambda: step(ddp, other))
 
 
-def scene_freeze():
+def case_freeze():
     """The same model in another DistributedDataParallel, with fewer parameters, is no second model."""
     module = net(0, 50)
     with hooked(module, BSP) as (ddp, state):
@@ -176,7 +176,7 @@ def scene_freeze():
         point(same_everywhere(ddp)[0] and state.round == 3, "layers can be frozen, and thawed again")
 
 
-def scene_join():
+def case_join():
     """DistributedDataParallel.join(): ranks with fewer batches take part with zeros."""
     def steps(ddp):
         opt = torch.optim.SGD(ddp.parameters(), lr=0.05)
@@ -192,7 +192,7 @@ def scene_join():
         point(close_to(ddp, gloo) and state.round == 6, "join(): unequal numbers of batches: the model is that of Gloo")
 
 
-def scene_update():
+def case_update():
     """Rounds that were lost, where more than optimizer.step() follows backward."""
     with hooked(net(3, 100), FASTEST) as (ddp, state):
         opt = torch.optim.SGD(ddp.parameters(), lr=0.5, momentum=0.9)
@@ -210,7 +210,7 @@ def named(lines, pattern):
     return any(pattern in line for line in lines)
 
 
-def scene_left():
+def case_left():
     """Rank 2 leaves after three steps: the others go on, and say so."""
     said = []
     state = new_state(BSP, log=said.append)
@@ -237,7 +237,7 @@ def scene_left():
     state.close()
 
 
-def scene_alone():
+def case_alone():
     """Rank 2 computes no more after three steps, but is alive: the others do not wait for ever."""
     said = []
     state = new_state(BSP, log=said.append, round_timeout=20)
@@ -258,7 +258,7 @@ def scene_alone():
     state.close()
 
 
-def scene_silent():
+def case_silent():
     """Under fastest-k nobody waits for rank 2, which computes no more."""
     said = []
     state = new_state(FASTEST, log=said.append)

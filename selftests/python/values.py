@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One of two or four ranks of the test torch_numbers.sh: values.py SCENE...  Writes "ok TEXT" and "not ok TEXT".
+"""One of two or four ranks of the test torch_numbers.sh: values.py CASE...  Writes "ok TEXT" and "not ok TEXT".
 
 What a round gives is what float64 gives, to 1e-6 of the largest contribution to its block, in every round; a NaN or Inf of
 one rank makes its block NaN at all ranks, in that round only.  DistributedDataParallel beside Gloo's.
@@ -89,7 +89,7 @@ def one(value, at=700, rest=1.0):
     return x
 
 
-def scene_nonfinite():
+def case_nonfinite():
     """In the first round and in later ones, from one rank or several."""
     for what, bad in (("NaN", {0: NAN}), ("Inf", {0: INF}), ("-Inf", {RANKS - 1: -INF}), ("-Inf and Inf", {0: -INF, 1: INF}),
                       ("NaN of all", dict.fromkeys(range(RANKS), NAN))):
@@ -108,7 +108,7 @@ def scene_nonfinite():
     r.done("NaN at the edges of blocks")
 
 
-def scene_first():
+def case_first():
     """The first round is as any other."""
     for what, value in (("1000", 1000.0), ("3e38", 3e38), ("1e-25", 1e-25), ("2^22", 2.0**22)):
         r = Rounds(BSP)
@@ -125,7 +125,7 @@ def scene_first():
     dist.barrier()
 
 
-def scene_jumps():
+def case_jumps():
     """Zeros, spikes, and everything at once."""
     for zeros in (10, 30):
         r = Rounds(BSP)
@@ -150,7 +150,7 @@ def scene_jumps():
     r.done("NaN and Inf beside magnitudes that jump")
 
 
-def scene_late():
+def case_late():
     """fastest-k: the last rank is late, with a NaN, too."""
     r = Rounds(FASTEST)
     late = 0
@@ -245,7 +245,7 @@ class Heads(torch.nn.Module):
         return self.a(x) + 5 * self.b(x) if self.second else self.a(x)
 
 
-def scene_heads():
+def case_heads():
     with hooked(Heads(), BSP, find_unused_parameters=True) as (ddp, state):
         both = Both(Heads, ddp, state, find_unused_parameters=True)
         for step in range(44):
@@ -260,7 +260,7 @@ def small():
     return ranks.net(5, 100)
 
 
-def scene_scaled():
+def case_scaled():
     for what, scales in (("2^22 from the first step on", [2.0**22] * 3), ("2^-20, then 2^40, then 1", [2.0**-20, 2.0**40, 1, 1])):
         with hooked(small(), BSP, bucket_cap_mb=0.05) as (ddp, state):
             both = Both(small, ddp, state, bucket_cap_mb=0.05)
@@ -292,7 +292,7 @@ class Scaler:
             self.scale /= 2
 
 
-def scene_scaler():
+def case_scaler():
     """A loss that overflows on one rank: all ranks skip that step."""
     def run(model):
         scaler, opt = Scaler(2.0**16), torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
@@ -313,7 +313,7 @@ def scene_scaler():
               "GradScaler: the model is Gloo's, and the same everywhere")
 
 
-def scene_lost():
+def case_lost():
     """The last rank catches up with rounds of which one was skipped by the others."""
     with hooked(small(), FASTEST, bucket_cap_mb=0.05) as (ddp, state):
         scaler, opt = Scaler(2.0**16), torch.optim.SGD(ddp.parameters(), lr=0.05, momentum=0.9)
@@ -330,7 +330,7 @@ def scene_lost():
               "GradScaler, fastest-k: all models are the same to the last bit, and finite")
 
 
-def scene_clip():
+def case_clip():
     """clip_grad_norm_(error_if_nonfinite=True) with a NaN of one rank; the next step is as if nothing had been."""
     clip = torch.nn.utils.clip_grad_norm_
     with hooked(small(), BSP, bucket_cap_mb=0.05) as (ddp, state):

@@ -16,7 +16,6 @@ sys.dont_write_bytecode = True
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 sys.path.insert(0, TOP + "/tools/bench")
 # pylint: disable=wrong-import-position
-import bars
 import cpu_profile
 import group
 import measure
@@ -161,7 +160,7 @@ point(all(set(s["gbps_by_gro"]) == {"off", "on"} and s["goodput_gbps"] == max(s[
 point({n: s["gro"] for n, s in series.items() if s["ours"]} ==
       {"libsaina": True, "libsaina, advised": True, "libsaina, by reference": True, "libsaina, GRO off": False},
       "libsaina is measured with GRO on, and with GRO off beside it")
-point(len(found["bars"]) == len(bars.BARS) and all(b["verdict"] in said for b in found["bars"]), "each bar is in the JSON and in the output")
+point(len(found["bars"]) == len(plan.BARS) and all(b["verdict"] in said for b in found["bars"]), "each bar is in the JSON and in the output")
 
 status, said, found, files = run("--sizes", "4KiB", openmpi="wrong")
 point(status == 1 and "openmpi, rank 1" in said and "wrong sum: element 1023 is" in said,
@@ -277,30 +276,30 @@ def rows_of(good):
 
 
 full = list(rows_of(True))
-judged = bars.judge(full)
+judged = plan.judge(full)
 limited = [j for j in judged if j["limit"]]
 point(all(j["rows"] >= 1 for j in judged), "the whole plan has a row for each bar", [j for j in judged if not j["rows"]])
 point(all(j["verdict"] == "reached" for j in limited) and all(j["verdict"] == "reported" for j in judged if not j["limit"]),
       "figures at their limits reach their bars", *(j for j in limited if j["verdict"] != "reached"))
-judged = bars.judge(list(rows_of(False)))
+judged = plan.judge(list(rows_of(False)))
 point(all(j["verdict"] == "MISSED" for j in judged if j["limit"]), "figures beyond their limits miss their bars",
       *(j for j in judged if j["limit"] and j["verdict"] != "MISSED"))
-text = bars.table(judged)
+text = plan.verdicts(judged)
 point(all(f"{j['figure']:.3f}" in line and j["verdict"] in line for j, line in zip(judged, text.splitlines()[1:])), "the table of bars has figure and verdict", text)
 one_bad = [r | {"to_bound": 0.97} if (r["workers"], r["bytes"]) == (8, 16 * plan.MIB) else r for r in full]
-judged = [j for j in bars.judge(one_bad) if j["verdict"] == "MISSED"]
+judged = [j for j in plan.judge(one_bad) if j["verdict"] == "MISSED"]
 point([(j["bar"], j["at"]) for j in judged] == [("links 1 Gb/s, 4 MiB and above, N = 8: to the payload bound", "N = 8, 16 MiB")],
       "one bad row misses its bar, and no other", judged)
-judged = bars.judge([r for r in full if (r["workers"], r["bytes"], r["link"]) != (8, 16 * plan.MIB, plan.LIMITED)])
+judged = plan.judge([r for r in full if (r["workers"], r["bytes"], r["link"]) != (8, 16 * plan.MIB, plan.LIMITED)])
 point([j["bar"] for j in judged if j["verdict"] == "incomplete"] ==
-      [b.text for b in bars.BARS if "N = 2, 4, 8: goodput" in b.text or b.text.startswith(("links 1 Gb/s, 4 MiB and above, N = 8", "links 1 Gb/s, N = 8"))],
+      [b.text for b in plan.BARS if "N = 2, 4, 8: goodput" in b.text or b.text.startswith(("links 1 Gb/s, 4 MiB and above, N = 8", "links 1 Gb/s, N = 8"))],
       "a bar of which a row is left out is not said to be reached", [j for j in judged if j["verdict"] == "incomplete"])
-point(all(j["verdict"] == "not measured" for j in bars.judge([])), "a bar without rows is not measured")
+point(all(j["verdict"] == "not measured" for j in plan.judge([])), "a bar without rows is not measured")
 
 # --- the plan, and when time runs out ------------------------------------------------------------------
 
 planned = [(p, r) for p in plan.full() for r in p.rows]
-wanted = [(p, r) for p, r in planned if any(b.rows(measure.about(p, r)) for b in bars.BARS)]
+wanted = [(p, r) for p, r in planned if any(b.rows(measure.about(p, r)) for b in plan.BARS)]
 point(not any(r.extra for _, r in wanted), "no row that a bar is about is left out before others", [f"{p}, {r}" for p, r in wanted if r.extra])
 point(plan.full()[-1].bridge != "ovs" and any(p.bridge == "ovs" and not r.extra for p, r in planned), "rows on Open vSwitch do not come last")
 with contextlib.redirect_stdout(io.StringIO()):

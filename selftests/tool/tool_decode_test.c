@@ -19,9 +19,10 @@
 
 #include "kmod/core/attrs_gen.c"
 #include "userland/ctl/obj.c"
+#include "userland/ctl/error.c"
 #include "userland/ctl/ack.c"
 #include "userland/ctl/open.c"
-#include "userland/ctl/ctl.c"
+#include "userland/ctl/transport.c"
 
 #include "lib/rng.h"
 #include "lib/tap.h"
@@ -193,7 +194,7 @@ static void test_take(struct rng *r)
 		fill_random(r, c, &to);
 		fill_random(r, c, &from);
 		before = to;
-		saina_ctl_take(&to, c, which, &from);
+		saina_ctl_copy_attrs(&to, c, which, &from);
 		ok &= to.has == ((before.has & ~which) | (from.has & which));
 		for (unsigned int i = 0; i < c->n; i++) {
 			const struct saina_attr *f = &c->attrs[i];
@@ -285,7 +286,7 @@ static void fuzz_decode(struct rng *r, int rounds)
 		nlh = (void *)exact;
 		if (rng_chance(r, 800) && n >= sizeof(*nlh))
 			nlh->nlmsg_len = n;
-		if (whole(nlh, (int)n) && nlh->nlmsg_len >= NLMSG_HDRLEN + GENL_HDRLEN) {
+		if (msg_is_complete(nlh, (int)n) && nlh->nlmsg_len >= NLMSG_HDRLEN + GENL_HDRLEN) {
 			int ret = saina_ctl_decode(nlh, classes[what], &o);
 
 			good += !ret;
@@ -311,7 +312,7 @@ static struct saina_ctl *open_client(int *peer)
 	ctl->last = &ctl->first;
 	ctl->fd = sv[0];
 	ctl->type = SAINA_NLMSG_TYPE;
-	strcpy(ctl->where, "the test");
+	strcpy(ctl->peer, "the test");
 	*peer = sv[1];
 	return ctl;
 }
@@ -423,8 +424,8 @@ static void test_transport(void)
 	{
 		long before = now_ms();
 
-		ctl->answer_ms = ANSWER_MS;
-		saina_ctl_patience(ctl, 50);
+		ctl->timeout_ms = TIMEOUT_MS;
+		saina_ctl_set_timeout(ctl, 50);
 		req = saina_ctl_msg(ctl, SAINA_CMD_JOB_GET, 0);
 		ret = saina_ctl_call(ctl, req, count_cb, &n);
 		tap_ok(ret == -ETIMEDOUT && now_ms() - before < 5000,
@@ -478,7 +479,7 @@ static void test_kernel(void)
 
 	ret = saina_ctl_open(&ctl, "kernel", &error);
 	if (!ret)
-		tap_ok(ctl->kernel && ctl->type > GENL_ID_CTRL && !strcmp(ctl->where, "kernel"),
+		tap_ok(ctl->kernel && ctl->type > GENL_ID_CTRL && !strcmp(ctl->peer, "kernel"),
 		       "kernel: a generic netlink family is found");
 	else
 		tap_ok(false, "kernel: a generic netlink family is found: %s", error);

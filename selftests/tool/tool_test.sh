@@ -62,7 +62,7 @@ check_json "job show: a job is found by its name" "[$digits]" '[.[]|del(.memory)
 check_json "job show: a job is found by its number, with abbreviated words" "[$digits]" '[.[]|del(.memory)]' j s 5
 check "job show: the memory of a job holds its slots" test "$(job_field digits memory)" -ge $((79 * 5 * 128 * 4))
 equal "limits show: the jobs and the memory in use are shown" "1 $(job_field digits memory)" \
-	"$(sj limits show '.[0]|"\(.jobs_used) \(.memory_used)"')"
+	"$(saina_jq limits show '.[0]|"\(.jobs_used) \(.memory_used)"')"
 equal "job show: the token is not shown to other users" null \
 	"$(setpriv --reuid=65534 --regid=65534 --clear-groups "$B/saina" -j job show digits 2>/dev/null | jq '.[0].token' || true)"
 
@@ -148,16 +148,16 @@ job_is_running() {
 	[ "$(job_field digits state)" = running ]
 }
 open_slots_are() { # N [older-than MS]
-	[ "$(sj slot show digits "${@:2}" length)" = "$1" ]
+	[ "$(saina_jq slot show digits "${@:2}" length)" = "$1" ]
 }
-check "workers: the job runs when both have joined" until_true 20 job_is_running
-check "slots: a whole pool is open" until_true 20 open_slots_are 64
+check "workers: the job runs when both have joined" slowwait 20 job_is_running
+check "slots: a whole pool is open" slowwait 20 open_slots_are 64
 check_json "worker show lists both workers, with their ports and addresses" '[[0,"quick","alive","p0","10.190.0.10","fast"],[1,"slow","alive","p1","10.190.0.11","fast"]]' \
 	'[.[]|[.worker,.name,.state,.port,.ip,.results]]' worker show digits
-equal "worker show: a worker is found by its number" slow "$(sj worker show digits 1 '.[0].name')"
-equal "worker show: the MAC of a worker is shown" "$(mac_of 1)" "$(sj worker show digits 1 '.[0].mac')"
+equal "worker show: a worker is found by its number" slow "$(saina_jq worker show digits 1 '.[0].name')"
+equal "worker show: the MAC of a worker is shown" "$(mac_of 1)" "$(saina_jq worker show digits 1 '.[0].mac')"
 check_error "worker show: an unknown worker is refused" 1 'worker 9 of job digits is not there.*' worker show digits 9
-check "slot show older-than: lists slots of 100 ms and more" until_true 20 open_slots_are 64 older-than 100
+check "slot show older-than: lists slots of 100 ms and more" slowwait 20 open_slots_are 64 older-than 100
 check_json "slot show: each slot waits for the slow worker" '[{"seen":[0],"missing":[{"worker":1,"name":"slow"}],"count":1,"k":2,"round":0}]' \
 	'[.[]|{seen,missing,count,k,round}]|unique' slot show digits
 check_json "slot show: segments 0 to 63 are each in their slot" true \
@@ -169,38 +169,38 @@ check_json "stats show: the gradients of worker 0 are counted" 64 '.[]|select(.w
 matches "stats show, text: counters are shown with their meanings" 'job digits worker 0:
  +stored +64  gradients that opened a slot' "$(saina stats show digits 0)"
 equal "stats show all: every counter of counters.h is there" "$(sed -n '/define SAINA_COUNTER_LIST/,/^$/p' "$TOP/uapi/saina/counters.h" | grep -c 'X(')" \
-	"$(sj stats show digits 0 all '.[0]|(.counters|length)+(.drops|length)')"
+	"$(saina_jq stats show digits 0 all '.[0]|(.counters|length)+(.drops|length)')"
 check_silent "port set: a loss of 100 % is accepted" port set p0 loss-in 100%
 loss_is_counted() {
 	[ "$(saina -j stats drops global | jq '.[0].drops["injected-in"] // 0')" -gt 0 ]
 }
-check "stats drops: lost frames are counted" until_true 20 loss_is_counted
+check "stats drops: lost frames are counted" slowwait 20 loss_is_counted
 check_silent "port set: a loss of 0 is accepted" port set p0 loss-in 0
 # Killed first: a live worker would notice, and join again.
 disown "${worker_pids[1]}"
 kill -KILL "${worker_pids[1]}"
 unset 'worker_pids[1]'
 check_silent "worker set: state dead is accepted" worker set digits 1 state dead
-check "worker show: the worker is dead" until_true 10 worker_state_is digits 1 dead
-check "workers: the other worker ends without the dead one" until_true 60 worker_ended 0
-check "monitor: worker-dead is sent when a worker is declared dead" until_true 10 event_seen '.event=="worker-dead" and .worker==1'
-check "monitor: worker-left is sent when a worker leaves" until_true 10 event_seen '.event=="worker-left" and .worker==0'
+check "worker show: the worker is dead" slowwait 10 worker_state_is digits 1 dead
+check "workers: the other worker ends without the dead one" slowwait 60 worker_ended 0
+check "monitor: worker-dead is sent when a worker is declared dead" slowwait 10 event_seen '.event=="worker-dead" and .worker==1'
+check "monitor: worker-left is sent when a worker leaves" slowwait 10 event_seen '.event=="worker-left" and .worker==0'
 check_silent "limits set: 9 jobs are accepted" limits set jobs 9
-check "monitor: limits-changed is sent after limits are set" until_true 10 event_seen '.event=="limits-changed"'
+check "monitor: limits-changed is sent after limits are set" slowwait 10 event_seen '.event=="limits-changed"'
 equal "monitor: limits-changed has all limits" '[9,1073741824,4294967296,1,"agent"]' "$(
 	events 'select(.event=="limits-changed")|[.jobs,.memory_job,.memory,.jobs_used,.plane]|@json')"
 check_silent "job set: a token is accepted" job set digits token new
-check "monitor: job-changed is sent after a job is changed" until_true 10 event_seen '.event=="job-changed" and .name=="digits"'
+check "monitor: job-changed is sent after a job is changed" slowwait 10 event_seen '.event=="job-changed" and .name=="digits"'
 check_silent "policy set: one is set from round 500 on" policy set digits fastest:k=1 from 500
-check "monitor: job-changed has the policy that waits, and for what" until_true 10 event_seen \
+check "monitor: job-changed has the policy that waits, and for what" slowwait 10 event_seen \
 	'.event=="job-changed" and .name=="digits" and .policy_next.policy=="fastest:k=1" and .policy_next.from==500'
 check_silent "policy cancel: it is taken back" policy cancel digits
 event_mark
 check_silent "job set: another token is accepted" job set digits token newer
-check "monitor: job-changed has no policy that waits after it was taken back" until_true 10 event_seen \
+check "monitor: job-changed has no policy that waits after it was taken back" slowwait 10 event_seen \
 	'.event=="job-changed" and .name=="digits" and .policy_next==null'
 check_silent "job del: the job is deleted" job del digits
-check "monitor: job-deleted is sent after a job is deleted" until_true 10 event_seen '.event=="job-deleted" and .name=="digits"'
+check "monitor: job-deleted is sent after a job is deleted" slowwait 10 event_seen '.event=="job-deleted" and .name=="digits"'
 check "monitor: ends with status 0 on SIGTERM" events_stop
 equal "monitor: the events of the workers have the right order" "joined joined dead left" "$(
 	events 'select(.event|IN("worker-joined","worker-dead","worker-left"))|.event|ltrimstr("worker-")' |
@@ -281,21 +281,21 @@ wanted=${BASH_REMATCH[1]:-1}
 matches "doctor: receive buffers of the size it asked for are ok" 'ok +rmem ' "$(with_rmem "$wanted")"
 matches "doctor: receive buffers a byte smaller are not" 'warn +rmem ' "$(with_rmem $((wanted - 1)))"
 saina job del widest
-w 0 ethtool -K eth0 gro off
+in_worker 0 ethtool -K eth0 gro off
 equal "doctor: warns of a port whose other end has no NAPI" warn "$(worst_status port-redirect)"
 matches "doctor: names a stock container behind a port with XDP, and gives the port hook auto" \
 	'warn +port-redirect +p0: stock container \(GRO is off at its end\): XDP redirects do not reach it.*-> .*saina port set p0 hook auto' \
 	"$(sw_saina doctor host config "/run/saina-lab/$LAB/sainad.conf" | tr '\n' ' ')"
-matches "doctor worker: warns of a missing NAPI" 'warn napi' "$(w 0 "$B/saina" doctor worker to "$AGG")"
+matches "doctor worker: warns of a missing NAPI" 'warn napi' "$(in_worker 0 "$B/saina" doctor worker to "$AGG")"
 matches "doctor worker: in a stock container, without CAP_NET_ADMIN, asks nothing of it" \
 	'ok +napi +eth0: stock container \(GRO is off, no CAP_NET_ADMIN\)[^>]*-> see on the host .*hook tc' \
-	"$(w 0 setpriv --bounding-set=-net_admin "$B/saina" doctor worker to "$AGG" | tr '\n' ' ')"
+	"$(in_worker 0 setpriv --bounding-set=-net_admin "$B/saina" doctor worker to "$AGG" | tr '\n' ' ')"
 saina port set p0 hook tc
 matches "doctor: a port with hook tc before a stock container is ok" \
 	'ok +port-redirect +p0: stock container \(GRO is off at its end\): XDP redirects would not reach it, hook tc does' \
 	"$(sw_saina doctor host config "/run/saina-lab/$LAB/sainad.conf" | tr '\n' ' ')"
 saina port set p0 hook xdp
-w 0 ethtool -K eth0 gro on
+in_worker 0 ethtool -K eth0 gro on
 equal "doctor: a port whose other end has GRO is ok" ok "$(worst_status port-redirect)"
 saina port set p0 hook tc
 equal "doctor: a port with the tc hook is ok" ok \
@@ -303,32 +303,32 @@ equal "doctor: a port with the tc hook is ok" ok \
 equal "doctor: nothing is asked of the other end of a port with the tc hook" 1 \
 	"$(sw_saina -j doctor host config "/run/saina-lab/$LAB/sainad.conf" | jq '[.[]|select(.check=="port-redirect")]|length')"
 saina port set p0 hook xdp
-sw ip link set p0 mtu 500
+in_switch ip link set p0 mtu 500
 equal "doctor: fails for an MTU too small for the jobs" FAIL "$(worst_status port-mtu)"
-sw ip link set p0 mtu 1500
+in_switch ip link set p0 mtu 1500
 addr=$(ip -n "saina-$LAB-sw" -o -4 addr show br0 | awk '{ print $4 }')
-sw ip addr del "$addr" dev br0
+in_switch ip addr del "$addr" dev br0
 equal "doctor: fails for a bridge without an address" FAIL "$(worst_status address)"
-sw ip addr add "$addr" dev br0
+in_switch ip addr add "$addr" dev br0
 equal "doctor: fails for a wrong configuration file" FAIL "$(
 	echo 'bridge = ' >"$WORK/bad.conf"
 	sw_saina -j doctor host config "$WORK/bad.conf" | jq -r '.[]|select(.check=="config").status')"
 equal "doctor: fails for an OVSDB that does not answer" FAIL "$(
-	sw ip link add fake0 type veth peer name fake1
+	in_switch ip link add fake0 type veth peer name fake1
 	sw_saina -j doctor host bridge fake0 ovsdb "$WORK/nothing" | jq -r '.[]|select(.check=="ovsdb").status'
-	sw ip link del fake0)"
+	in_switch ip link del fake0)"
 equal "doctor: warns of a missing control plane" warn "$(SAINA_CONTROL=$WORK/nothing worst_status control-plane)"
-check "doctor worker: ends with status 0 where all is well" w 0 "$B/saina" doctor worker to "$AGG"
+check "doctor worker: ends with status 0 where all is well" in_worker 0 "$B/saina" doctor worker to "$AGG"
 equal "doctor worker: fails for an address where nobody answers" 'FAIL aggregator' \
-	"$(w 0 "$B/saina" doctor worker to 10.190.0.200 | grep -o 'FAIL aggregator')"
-equal "doctor worker: fails without a route" 'FAIL route' "$(w 0 "$B/saina" doctor worker to 203.0.113.1 | grep -o 'FAIL route')"
-equal "doctor worker: fails on the switch itself" 'FAIL route' "$(sw "$B/saina" doctor worker to "$AGG" | grep -o 'FAIL route')"
+	"$(in_worker 0 "$B/saina" doctor worker to 10.190.0.200 | grep -o 'FAIL aggregator')"
+equal "doctor worker: fails without a route" 'FAIL route' "$(in_worker 0 "$B/saina" doctor worker to 203.0.113.1 | grep -o 'FAIL route')"
+equal "doctor worker: fails on the switch itself" 'FAIL route' "$(in_switch "$B/saina" doctor worker to "$AGG" | grep -o 'FAIL route')"
 
 # 7. the agent stops
 
 events_start
 lab agent stop
-check "monitor: ends when the agent ends" until_true 10 pid_gone "$events_pid"
+check "monitor: ends when the agent ends" slowwait 10 pid_gone "$events_pid"
 wait "$events_pid"
 equal "monitor: says that the agent closed the connection" "1: closed the connection" "$?:$(grep -o ' closed the connection' "$WORK/monitor.err")"
 check_error "job show: fails without an agent, with what to do" 1 'no control plane at .*; start sainad .*' job show
@@ -359,7 +359,7 @@ equal "doctor, OVS: warns of multicast snooping" warn "$(worst_status snooping)"
 # Replace ovs-vswitchd by a process without handler threads, as OVS has none when it starts too early.
 pid=$(cat "/run/saina-lab/$LAB/ovs/vswitchd.pid")
 kill "$pid"
-check "doctor, OVS: ovs-vswitchd ends" until_true 10 pid_gone "$pid"
+check "doctor, OVS: ovs-vswitchd ends" slowwait 10 pid_gone "$pid"
 printf '#!/bin/sh\nread -r line <"%s/fifo"\n' "$WORK" >"$WORK/ovs-vswitchd"
 chmod +x "$WORK/ovs-vswitchd"
 mkfifo "$WORK/fifo"
@@ -368,7 +368,7 @@ worker_pids[vswitchd]=$!
 fake_daemon_runs() {
 	[ "$(cat "/proc/${worker_pids[vswitchd]}/comm")" = ovs-vswitchd ]
 }
-check "doctor, OVS: a daemon without handler threads replaces ovs-vswitchd" until_true 10 fake_daemon_runs
+check "doctor, OVS: a daemon without handler threads replaces ovs-vswitchd" slowwait 10 fake_daemon_runs
 equal "doctor, OVS: fails for a daemon without handler threads" FAIL "$(worst_status ovs-handlers)"
 echo >"$WORK/fifo"
 wait "${worker_pids[vswitchd]}"

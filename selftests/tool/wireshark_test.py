@@ -284,7 +284,7 @@ def names_test():
 def filters_test():
     """Those that the documentation shows, on a result in which worker 3 is counted and a gradient of it."""
     with open(TOP + "/Documentation/wireshark.rst", encoding="utf-8") as f:
-        block = f.read().split("filters::")[1].split("What is found")[0]
+        block = f.read().split("filters::")[1].split("Fields computed")[0]
     filters = re.findall(r"^    (\S.*?)   ", block, re.M)
     frames = [frame(grad(worker=3)), frame(result(), DATA, RESULT)]
     kept = {text: [line[0] for line in dissect_filtered(frames, text)] for text in filters}

@@ -37,15 +37,15 @@ fi
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-# compare FIRST SECOND: what has changed is in $tmp/said; the status is abidiff's: 4 changed,
+# compare FIRST SECOND: what has changed is in $tmp/output; the status is abidiff's: 4 changed,
 # 8 so that programs break
 compare() {
 	local status
-	abidiff "$1" "$2" >"$tmp/said" 2>&1
+	abidiff "$1" "$2" >"$tmp/output" 2>&1
 	status=$?
 	# 1 and 2: it could not compare; above 15: it was killed
 	if [ $((status & 3)) != 0 ] || [ $status -ge 16 ]; then
-		bail "abidiff, status $status: $(tail -n 2 "$tmp/said")"
+		bail "abidiff, status $status: $(tail -n 2 "$tmp/output")"
 	fi
 	return $status
 }
@@ -54,18 +54,18 @@ describe "$library" >"$tmp/now.abi" || bail "abidw cannot read $library"
 compare "$stored" "$tmp/now.abi"
 status=$?
 point $((status & 8)) "libsaina: programs built with the interface that is stored run with this library" ||
-	diag "$(cat "$tmp/said")"
+	diag "$(cat "$tmp/output")"
 point $((status & ~8)) "libsaina: the interface that is stored is that of this library (make abi)" ||
-	diag "$(cat "$tmp/said")"
+	diag "$(cat "$tmp/output")"
 
 # That differences are found, and named.
 grep -v "elf-symbol name='saina_wait'" "$stored" >"$tmp/less.abi"
 compare "$stored" "$tmp/less.abi"
 point $((!($? & 8))) "libsaina: a function that is gone would be found"
-point $((!$(grep -c "saina_wait" "$tmp/said"))) "libsaina: a function that is gone would be named"
+point $((!$(grep -c "saina_wait" "$tmp/output"))) "libsaina: a function that is gone would be named"
 grep -q "name='saina_stats' size-in-bits='" "$stored" || bail "no struct saina_stats in $stored"
 sed "/name='saina_stats'/,/<\/class-decl>/{s/layout-offset-in-bits='64'/layout-offset-in-bits='128'/}" "$stored" >"$tmp/moved.abi"
 compare "$stored" "$tmp/moved.abi"
 point $((!$?)) "libsaina: a member of a structure that moves would be found"
-point $((!$(grep -c "saina_stats" "$tmp/said"))) "libsaina: the structure whose member moves would be named"
+point $((!$(grep -c "saina_stats" "$tmp/output"))) "libsaina: the structure whose member moves would be named"
 plan

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * sainad's configuration: what is read, and that every refusal names file,
- * line, the word and what is allowed.
+ * sainad's configuration: all keys are read, and every refusal names file, line, word and
+ * what is allowed.
  */
 #include <setjmp.h>
 #include <stdarg.h>

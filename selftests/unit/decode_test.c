@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Requests on the agent's control socket: what is taken, what is refused with
- * which guilty attribute, and that no bytes whatever make the decoder read
- * beyond them (each buffer is allocated to its exact size; run it under a
- * memory checker to see more than crashes).
+ * Requests on the agent's control socket: which are accepted, which are refused and for which
+ * attribute, and that the decoder never reads beyond the message (each buffer has exactly the
+ * size of its message, so a memory checker finds more than crashes).
  */
 #include <errno.h>
 #include <setjmp.h>

@@ -3,7 +3,7 @@
  * The table of links: a torn dump is no dump and is read again, a failed one changes
  * nothing, and notifications are taken in.
  *
- * net_ask() is the real one between what fails on purpose (linked with --wrap).
+ * net_request() is the real one between what fails on purpose (linked with --wrap).
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -18,7 +18,7 @@
 #include <linux/rtnetlink.h>
 #include <sys/resource.h>
 
-#include "net/ask.h"
+#include "net/request.h"
 #include "net/links.h"
 #include "../lib/statement.h"
 
@@ -28,8 +28,8 @@ static size_t used;
 /* So many of the next questions fail, with this error, after a part of the answer. */
 static int failing, error, asked;
 
-int __real_net_ask(int bus, struct nlmsghdr *nlh, mnl_cb_t cb, void *arg);
-int __wrap_net_ask(int bus, struct nlmsghdr *nlh, mnl_cb_t cb, void *arg);
+int __real_net_request(int bus, struct nlmsghdr *nlh, mnl_cb_t cb, void *arg);
+int __wrap_net_request(int bus, struct nlmsghdr *nlh, mnl_cb_t cb, void *arg);
 
 static struct nlmsghdr *message(int type, int flags)
 {
@@ -71,11 +71,11 @@ static int parse(struct links *l)
 	return links_parse(l, buf, len);
 }
 
-int __wrap_net_ask(int bus, struct nlmsghdr *nlh, mnl_cb_t cb, void *arg)
+int __wrap_net_request(int bus, struct nlmsghdr *nlh, mnl_cb_t cb, void *arg)
 {
 	asked++;
 	if (!failing)
-		return __real_net_ask(bus, nlh, cb, arg);
+		return __real_net_request(bus, nlh, cb, arg);
 	failing--;
 	put_link(RTM_NEWLINK, NLM_F_MULTI, AF_UNSPEC, 4711, "gone", 7);
 	used = 0;

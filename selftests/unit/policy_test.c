@@ -75,7 +75,7 @@ static void policy_canonical(void **state)
 		assert_string_equal(text, good[i].canonical);
 		assert_int_equal(saina_policy_parse(text, 0, &q, NULL), 0);
 		assert_memory_equal(&p, &q, sizeof(p));
-		saina_policy_ask(&p, &asked);
+		saina_policy_to_attrs(&p, &asked);
 		saina_policy_read(&asked, &q);
 		assert_memory_equal(&p, &q, sizeof(p));
 		/* an attribute of ssp and asp, unknown to earlier versions */

@@ -19,25 +19,22 @@ plant() {
 	echo "$1 $2 $lane $3 $tmp/$1" >>"$tmp/tests.list"
 }
 
-# run EXPECTED-STATUS DESCRIPTION [ARGUMENT...]: its output is in $tmp/said; $wrap is what runs it
+# run EXPECTED-STATUS DESCRIPTION [ARGUMENT...]: its output is in $tmp/output; $wrap is what runs it
 wrap=()
 run() {
 	local want=$1 what=$2 status
 	shift 2
-	"${wrap[@]}" env -u CI ${ci:+CI=true} SAINA_BUILD="$tmp" "$top/selftests/run" "$@" >"$tmp/said" 2>&1
+	"${wrap[@]}" env -u CI ${ci:+CI=true} SAINA_BUILD="$tmp" "$top/selftests/run" "$@" >"$tmp/output" 2>&1
 	status=$?
-	[ $status = "$want" ]
-	point $? "run: $what: exit status $want" || diag "status $status: $(cat "$tmp/said")"
+	check "run: $what: exit status $want" [ $status = "$want" ] || diag "status $status: $(cat "$tmp/output")"
 }
 
 said() { # ERE DESCRIPTION
-	grep -qE "$1" "$tmp/said"
-	point $? "run: $2" || diag "$(cat "$tmp/said")"
+	check "run: $2" grep -qE "$1" "$tmp/output" || diag "$(cat "$tmp/output")"
 }
 
 last_line() { # TEXT DESCRIPTION
-	[ "$(tail -n 1 "$tmp/said")" = "$1" ]
-	point $? "run: $2" || diag "$(tail -n 5 "$tmp/said")"
+	check "run: $2" [ "$(tail -n 1 "$tmp/output")" = "$1" ] || diag "$(tail -n 5 "$tmp/output")"
 }
 
 plant good quick 10 'echo ok 1 - it is; echo ok 2 - too; echo 1..2'
@@ -56,10 +53,9 @@ last_line "1 passed, 0 failed, 0 skipped" "a pattern runs nothing else"
 : >"$tmp/seen"
 for i in 1 2 3; do
 	run 0 "shard $i of 3" -f -l -s $i/3
-	cut -d' ' -f1 "$tmp/said" >>"$tmp/seen"
+	cut -d' ' -f1 "$tmp/output" >>"$tmp/seen"
 done
-[ "$(sort "$tmp/seen" | xargs)" = "good long streams" ]
-point $? "run: shards have each test once" || diag "$(cat "$tmp/seen")"
+check "run: shards have each test once" [ "$(sort "$tmp/seen" | xargs)" = "good long streams" ] || diag "$(cat "$tmp/seen")"
 run 2 "a shard that does not exist is refused" -s 4/3
 run 2 "a pattern that matches nothing is refused" no-such-test
 run 2 "an unknown lane is refused" -L 5.10
@@ -136,8 +132,8 @@ said '^flaky: flake1$' "a test that passes when run again is called flaky, on a 
 said '^ +not ok 1 - too early' "what a flaky test failed in is shown"
 said '^# 2 tests in .*, 1 flaky' "flaky tests are counted apart"
 last_line "3 passed, 0 failed, 0 skipped" "of a flaky test the second run is counted, and the first is not"
-[ "$(xargs <"$tmp/order")" = "ran steady ran flake1" ]
-point $? "run: a failed test is run again after all others" || diag "$(cat "$tmp/order")"
+check "run: a failed test is run again after all others" \
+	[ "$(xargs <"$tmp/order")" = "ran steady ran flake1" ] || diag "$(cat "$tmp/order")"
 grep -q 'not ok 1 - too early' "$tmp/test-logs/flake1.log.first" && grep -q '^ok 2' "$tmp/test-logs/flake1.log"
 point $? "run: what a flaky test said both times is kept"
 once flake2
@@ -152,8 +148,7 @@ last_line "6 passed, 1 failed, 0 skipped" "three flaky tests are a failure"
 rm -f "$tmp"/flake?.ran
 run 1 "a flaky test beside one that fails twice" flake1 bad
 said '^flaky: flake1$' "a flaky test beside one that fails twice is called flaky"
-! grep -q '^flaky: bad' "$tmp/said"
-point $? "run: a test that fails twice is not called flaky" || diag "$(cat "$tmp/said")"
+check "run: a test that fails twice is not called flaky" not grep -q '^flaky: bad' "$tmp/output" || diag "$(cat "$tmp/output")"
 last_line "2 passed, 1 failed, 0 skipped" "a test that fails twice is counted once"
 plant away quick 60 "[ ! -e $tmp/away.ran ] || { echo '1..0 # SKIP gone'; exit 4; }" "touch $tmp/away.ran" \
 	'echo not ok 1; echo 1..1; exit 1'
@@ -164,18 +159,15 @@ for i in 1 2 3 4 5 6; do
 done
 run 1 "six tests that fail" six
 said '^# 6 tests failed: none is run again' "that none of many failed tests is run again is said"
-[ "$(wc -l <"$tmp/sixes")" = 6 ]
-point $? "run: of many failed tests none is run again" || diag "$(cat "$tmp/sixes")"
+check "run: of many failed tests none is run again" [ "$(wc -l <"$tmp/sixes")" = 6 ] || diag "$(cat "$tmp/sixes")"
 
 # --repeat
 plant fourth quick 60 "echo x >>$tmp/fourth.runs" "n=\$(wc -l <$tmp/fourth.runs)" \
 	"[ \$n != 4 ] || { echo 'not ok 1 - the fourth'; echo 1..1; exit 1; }" 'echo ok 1; echo 1..1'
 run 1 "--repeat, a test of which one run fails" --repeat 10 fourth
-[ "$(wc -l <"$tmp/fourth.runs")" = 10 ]
-point $? "run: --repeat 10 runs a test ten times, and not once more" || diag "$(cat "$tmp/said")"
+check "run: --repeat 10 runs a test ten times, and not once more" [ "$(wc -l <"$tmp/fourth.runs")" = 10 ] || diag "$(cat "$tmp/output")"
 said '^# fourth: 9 of 10 runs without a failure' "--repeat says how many runs were good"
-! grep -q '^flaky' "$tmp/said"
-point $? "run: --repeat calls nothing flaky" || diag "$(cat "$tmp/said")"
+check "run: --repeat calls nothing flaky" not grep -q '^flaky' "$tmp/output" || diag "$(cat "$tmp/output")"
 last_line "9 passed, 1 failed, 0 skipped" "--repeat counts all runs"
 grep -q 'not ok 1 - the fourth' "$tmp/test-logs/fourth.4.log" && [ -s "$tmp/test-logs/fourth.10.log" ]
 point $? "run: --repeat keeps what each run said"
@@ -210,8 +202,7 @@ host() {
 	if [ -n "$words" ]; then
 		said "host: left behind: $words\$" "$what: is reported"
 	else
-		! grep -q '^# new on the host' "$tmp/said"
-		point $? "run: $what: is not reported" || diag "$(cat "$tmp/said")"
+		check "run: $what: is not reported" not grep -q '^# new on the host' "$tmp/output" || diag "$(cat "$tmp/output")"
 	fi
 }
 if [ "$(id -u)" = 0 ]; then
@@ -256,15 +247,14 @@ until_there() { # FILE
 	done
 	return 1
 }
-env -u CI SAINA_BUILD="$tmp" "$top/selftests/run" undoes >"$tmp/said" 2>&1 &
+env -u CI SAINA_BUILD="$tmp" "$top/selftests/run" undoes >"$tmp/output" 2>&1 &
 pid=$!
 until_there begun && kill -INT $pid && until_there undoing && kill -INT $pid && kill -TERM $pid
 wait $pid
 status=$?
-[ $status = 130 ]
-point $? "run: two more signals while it is cleaning up: exit status 130" || diag "status $status: $(cat "$tmp/said")"
-[ -e "$tmp/undone" ]
-point $? "run: two more signals while it is cleaning up: the test that ran has undone what it did" || diag "$(cat "$tmp/said")"
+check "run: two more signals while it is cleaning up: exit status 130" [ $status = 130 ] || diag "status $status: $(cat "$tmp/output")"
+check "run: two more signals while it is cleaning up: the test that ran has undone what it did" \
+	[ -e "$tmp/undone" ] || diag "$(cat "$tmp/output")"
 
 plant emulator quick 10 "[ -e $tmp/once ] || { touch $tmp/once; echo ok 1; exit 123; }" 'echo ok 1; echo ok 2; echo 1..2'
 run 0 "a test in whose VM the emulator was at fault once" emulator

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The state file of sainad: what a whole one says, and that of one that was cut or
- * damaged what comes before the damage is understood, and no byte beyond it read.
+ * The state file of sainad: a complete file is read; of a cut or damaged one, what precedes
+ * the damage is used, and no byte beyond the end is read.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -55,16 +55,16 @@ static void put_worker(int job, int w)
 		mnl_attr_put_u32(nlh, SAINA_A_WORKER_ROUND, 70);
 	end(nlh);
 	nlh = start(STATE_CMD_WORKER);
-	/* worker 0 as an earlier version wrote it */
-	sw = mnl_nlmsg_put_extra_header(nlh, w ? sizeof(*sw) : offsetof(struct state_worker, lent));
+	/* worker 0 in the format of earlier versions */
+	sw = mnl_nlmsg_put_extra_header(nlh, w ? sizeof(*sw) : offsetof(struct state_worker, shm_session));
 	sw->nonce = 4711 + w;
 	sw->worker = w;
 	if (w)
-		sw->lent = 0x123456789abcdefull;
+		sw->shm_session = 0x123456789abcdefull;
 	end(nlh);
 }
 
-static struct nlattr *policy_k; /* of the policy that waits, of the job put last */
+static struct nlattr *policy_k; /* of the pending policy of the last job */
 
 /* from round 500 on fastest:k=1 */
 static void put_waiting_policy(struct nlmsghdr *nlh)
@@ -109,7 +109,7 @@ static int make_file(void **state)
 
 	len = 0;
 	memset(file, 0, sizeof(file));
-	nlh = start(STATE_CMD_PLANE);
+	nlh = start(STATE_CMD_BACKEND);
 	plane = mnl_nlmsg_put_extra_header(nlh, sizeof(*plane));
 	*plane = SAINA_PLANE_AGENT;
 	end(nlh);
@@ -126,7 +126,7 @@ static int make_file(void **state)
 	return 0;
 }
 
-/* As state_load() does: a copy of exactly that length, and 8 bytes behind it. */
+/* As state_load(): a copy of exactly that length, followed by 8 bytes. */
 static int parse(struct saved *s, const char *from, size_t n)
 {
 	char *copy = calloc(1, n + 8);
@@ -144,7 +144,7 @@ static void whole_file(void **state)
 	struct saved s;
 
 	assert_int_equal(parse(&s, file, len), 0);
-	assert_int_equal(s.plane, SAINA_PLANE_AGENT);
+	assert_int_equal(s.backend, SAINA_PLANE_AGENT);
 	assert_int_equal(s.limits.jobs, 7);
 	assert_int_equal(s.n, JOBS);
 	assert_string_equal(s.job[1].job.name, "job1");
@@ -155,8 +155,8 @@ static void whole_file(void **state)
 	assert_int_equal(s.job[1].job.worker[1].round, 70);
 	assert_int_equal(s.job[1].worker[0].nonce, 4711);
 	assert_int_equal(s.job[1].worker[1].nonce, 4712);
-	assert_true(s.job[1].worker[0].lent == 0);
-	assert_true(s.job[1].worker[1].lent == 0x123456789abcdefull);
+	assert_true(s.job[1].worker[0].shm_session == 0);
+	assert_true(s.job[1].worker[1].shm_session == 0x123456789abcdefull);
 	assert_int_equal(s.job[1].job.policy.seq, 3);
 	assert_int_equal(s.job[1].job.next.mode, SAINA_POLICY_FASTEST);
 	assert_int_equal(s.job[1].job.next.k, 1);
@@ -197,7 +197,7 @@ static void unknown_message_in_the_middle(void **state)
 	free(s.job);
 }
 
-/* The job is there without it, and so is what comes after it. */
+/* The job is read without its policy, and so is what follows it. */
 static void expect_left_out(const char *why)
 {
 	struct saved s;
@@ -255,7 +255,7 @@ int main(void)
 		statement_with("state file: a whole file gives its limits, jobs and workers", whole_file, make_file, NULL),
 		statement_with("state file: a file that is cut at any byte gives the jobs before the cut", cut_at_every_byte, make_file, NULL),
 		statement_with("state file: an unknown message keeps the jobs before it", unknown_message_in_the_middle, make_file, NULL),
-		statement_with("state file: a waiting policy that is damaged is left out of its job, and nothing else is lost", damaged_waiting_policy, make_file, NULL),
+		statement_with("state file: a damaged pending policy is dropped, and nothing else is lost", damaged_waiting_policy, make_file, NULL),
 		statement_with("state file: random damage is not read beyond the end of the file", random_damage, make_file, NULL),
 	};
 

@@ -16,9 +16,8 @@ run() { # EXPECTED-STATUS DESCRIPTION LINE...: a script that has the kernel log 
 	shift 2
 	# shellcheck disable=SC2016 # the VM's shell expands it
 	"$top/tools/saina-vm" run -k 6.1 -m 512 -c 1 -o "$tmp/out" -t 200 -- \
-		sh -c 'for line; do echo "<4>$line" >/dev/kmsg; done; exit 7' sh "$@" >"$tmp/said" 2>&1
-	[ $? = "$want" ]
-	point $? "vm: $what: exit status $want" || diag "$(cat "$tmp/said")"
+		sh -c 'for line; do echo "<4>$line" >/dev/kmsg; done; exit 7' sh "$@" >"$tmp/output" 2>&1
+	check "vm: $what: exit status $want" [ $? = "$want" ] || diag "$(cat "$tmp/output")"
 }
 
 panic="Kernel panic - not syncing: planted"

@@ -23,7 +23,6 @@ import time
 
 sys.dont_write_bytecode = True
 # pylint: disable=wrong-import-position
-import bars
 import options
 import plan
 import report
@@ -31,13 +30,6 @@ import runner
 from lab import BUILD, TOP, BenchError
 
 LEFT_OUT = 3		# exit status
-
-
-def places_of(a):
-    if a.bridge or a.hook or a.mtu or a.workers or a.links or a.sizes or a.strain:
-        return plan.chosen(a.bridge or ["linux"], a.hook or ["auto"], a.mtu or [1500], a.workers or [4], a.links or [plan.UNLIMITED],
-                           a.sizes or [4 * plan.MIB], a.strain or [])
-    return plan.quick() if a.quick else plan.full()
 
 
 def check_ready() -> None:
@@ -63,7 +55,7 @@ def main(argv=None) -> int:
         check_ready()
         os.makedirs(a.out, exist_ok=True)
         folder = tempfile.mkdtemp(prefix="saina-bench-")
-        bench = runner.Bench(places_of(a), a.seconds or (0.6 if a.quick else 1.5), time.monotonic() + 0.9 * limit, a.out)
+        bench = runner.Bench(options.places_of(a), a.seconds or (0.6 if a.quick else 1.5), time.monotonic() + 0.9 * limit, a.out)
     except (BenchError, OSError) as e:
         print(f"bench: {e}", file=sys.stderr)
         return 1
@@ -110,8 +102,8 @@ def finish(bench: runner.Bench, status: int) -> int:
 def write(bench: runner.Bench) -> list[str]:
     """The report, and on the terminal what was reached.  Returns the names of the files."""
     json, txt = (os.path.join(bench.out, f"bench.{n}") for n in ("json", "txt"))
-    judged = bars.judge(bench.rows)
-    verdicts = bars.table(judged)
+    judged = plan.judge(bench.rows)
+    verdicts = plan.verdicts(judged)
     print(f"\n{verdicts}")
     bench.about.update(left_out=bench.left_out, bars=judged)
     report.write_json(json, bench.about, bench.rows)

@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is measured: places (a pair of labs each) and the rows measured there."""
+"""What is measured: places (a pair of labs each) and the rows measured there; and the bars, what a run must
+reach.  A bar is about some rows of the whole plan; its figure is that of the worst of them.  It is reached
+only if all of them were measured."""
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from measure import about
 
 KIB, MIB = 1 << 10, 1 << 20
 UNLIMITED = "unlimited"
@@ -16,13 +21,15 @@ class Row:
     coexist: also measure the peers through ports that carry our program
     strain: libsaina alone, with and without "overload" or "loss" (strain.py); "tcp": other
         traffic, with and without our program (stream.py); "": none
-    extra: no bar needs it (bars.py), so it is what is left out first for want of time
+    required: the bench must have it, though no bar needs it
+    extra: no bar needs it, so it is left out first when time runs out
     """
 
     link: str
     size: int
     coexist: bool = False
     strain: str = ""
+    required: bool = False
     extra: bool = False
 
     def __str__(self) -> str:
@@ -54,20 +61,22 @@ def size_text(size: int) -> str:
     return f"{size // MIB} MiB" if size % MIB == 0 else f"{size / KIB:g} KiB"
 
 
-def rows(link: str, sizes, coexist=(), extra=()) -> list[Row]:
-    return [Row(link, s, s in coexist, extra=s in extra) for s in sizes]
+def rows(link: str, sizes, coexist=(), required=()) -> list[Row]:
+    return [Row(link, s, s in coexist, required=s in required) for s in sizes]
 
 
 def full() -> list[Place]:
-    """Under 30 minutes on 2 cores.  What the bars are about comes first."""
-    return [common(4), common(8), common(16), common(2), *xdp(), ovs(), jumbo(4), jumbo(8)]
+    """Under 30 minutes on 2 cores.  Rows that bars need come first."""
+    places = [common(4), common(8), common(16), common(2), *xdp(), ovs(), jumbo(4), jumbo(8)]
+    for place in places:
+        place.rows = [replace(r, extra=not r.required and not any(b.rows(about(place, r)) for b in BARS)) for r in place.rows]
+    return places
 
 
 def common(n: int) -> Place:
     """A Linux bridge with tc, MTU 1500."""
     place = Place("linux", 1500, n)
     both = (64 * KIB, 16 * MIB) if n in (4, 8) else ()
-    extra = {2: (64 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB), 4: (MIB,), 8: (), 16: (64 * KIB, MIB)}[n]
     if n <= 8:
         place.rows += rows(LIMITED, (4 * MIB, 16 * MIB), (4 * MIB,) if n == 4 else ())
         place.rows.append(Row(LIMITED, 4 * MIB, strain="loss"))
@@ -78,35 +87,33 @@ def common(n: int) -> Place:
         place.rows += rows(LIMITED, (64 * MIB,))
     if n == 2:
         place.rows.append(Row(UNLIMITED, 0, strain="tcp"))
-    place.rows += rows(UNLIMITED, (16 * MIB, 64 * KIB, 4 * MIB, 64 * MIB, MIB), both, extra)
+    place.rows += rows(UNLIMITED, (16 * MIB, 64 * KIB, 4 * MIB, 64 * MIB, MIB), both, (4 * MIB,) if n == 4 else ())
     if n == 4:
-        place.rows.append(Row("1gbit/32kb", 4 * MIB, extra=True))
-    place.rows += rows(LIMITED, (64 * KIB,), (), () if n == 8 else (64 * KIB,))
+        place.rows.append(Row("1gbit/32kb", 4 * MIB))
+    place.rows += rows(LIMITED, (64 * KIB,))
     return place
 
 
 def xdp() -> list[Place]:
-    """What is on a Linux bridge's ports where tc cannot be used, and on network cards."""
+    """The hook of network cards, and of a Linux bridge's ports where tc cannot be used."""
     places = []
     for mtu, n, sizes in (1500, 4, (16 * MIB, 4 * MIB)), (9000, 4, (16 * MIB, 4 * MIB)), (1500, 8, (16 * MIB,)):
         place = Place("linux", mtu, n, rows(UNLIMITED, sizes, sizes), hook="xdp")
         if (mtu, n) == (1500, 4):
-            place.rows.append(Row(UNLIMITED, 0, strain="tcp", extra=True))
+            place.rows.append(Row(UNLIMITED, 0, strain="tcp"))
         places.append(place)
     return places
 
 
 def ovs() -> Place:
-    """No bar is about it, but the bench must have it."""
-    place = Place("ovs", 1500, 4, rows(UNLIMITED, (4 * MIB,), (4 * MIB,)) + rows(LIMITED, (4 * MIB,)))
-    place.rows += rows(UNLIMITED, (16 * MIB, 64 * KIB), (), (16 * MIB, 64 * KIB))
+    place = Place("ovs", 1500, 4, rows(UNLIMITED, (4 * MIB,), (4 * MIB,), (4 * MIB,)) + rows(LIMITED, (4 * MIB,), (), (4 * MIB,)))
+    place.rows += rows(UNLIMITED, (16 * MIB, 64 * KIB))
     return place
 
 
 def jumbo(n: int) -> Place:
-    place = Place("linux", 9000, n, rows(LIMITED, (4 * MIB,), (), (4 * MIB,)))
-    sizes = (16 * MIB, 4 * MIB, 64 * KIB)
-    place.rows += rows(UNLIMITED, sizes, (16 * MIB,) if n == 4 else (), sizes)
+    place = Place("linux", 9000, n, rows(LIMITED, (4 * MIB,)))
+    place.rows += rows(UNLIMITED, (16 * MIB, 4 * MIB, 64 * KIB), (16 * MIB,) if n == 4 else ())
     return place
 
 
@@ -124,3 +131,138 @@ def chosen(bridges, hooks, mtus, workers, links, sizes, strains) -> list[Place]:
         Place(b, m, n, [Row(link, s, not strains, x) for link in links for s in sizes for x in strains or [""]], h)
         for b in bridges for h in hooks for m in mtus for n in workers
     ]
+
+
+# The bars
+
+REACHED, MISSED, INCOMPLETE, UNMEASURED, REPORTED = "reached", "MISSED", "incomplete", "not measured", "reported"
+
+
+def among(link: str, workers, sizes: Callable[[int], bool] = lambda _: True, *, mtu: int = 1500, hook: str = "auto",
+          strain: str | None = None) -> Callable[[dict], bool]:
+    """Rows on a Linux bridge, by what measure.about() returns, which is known before they are measured."""
+    return lambda row: (row["bridge"] == "linux" and row["link"] == link and row["mtu"] == mtu and row["hook"] == hook and
+                        row.get("strain") == strain and (not workers or row["workers"] in workers) and sizes(row["bytes"]))
+
+
+def least_size(least: int) -> Callable[[int], bool]:
+    return lambda size: size >= least
+
+
+def just(size: int) -> Callable[[int], bool]:
+    return lambda other: other == size
+
+
+def where(row: dict) -> str:
+    return f"N = {row['workers']}" + (f", {size_text(row['bytes'])}" if row["bytes"] else "")
+
+
+@dataclass(frozen=True)
+class Bar:
+    """least, most, below: the limit, one of them; none: the figure is only reported."""
+
+    text: str
+    rows: Callable[[dict], bool]
+    figure: str				# a ratio of the row; or a series, of which the goodput is meant
+    least: float | None = None
+    most: float | None = None
+    below: float | None = None
+    fewest: int = 1			# rows
+
+    def figure_of(self, row: dict) -> float | None:
+        if self.figure in row.get("series", {}):
+            return row["series"][self.figure]["goodput_gbps"]
+        return row.get(self.figure)
+
+    def worst(self, rows: list[dict]) -> tuple[float, str]:
+        pick = max if self.least is None else min
+        row = pick(rows, key=self.figure_of)
+        return self.figure_of(row), where(row)
+
+    def limit(self) -> str:
+        for sign, limit in (">=", self.least), ("<=", self.most), ("<", self.below):
+            if limit is not None:
+                return f"{sign} {limit:g}"
+        return ""
+
+    def holds(self, figure: float) -> bool:
+        return ((self.least is None or figure >= self.least) and (self.most is None or figure <= self.most) and
+                (self.below is None or figure < self.below))
+
+    def judge(self, rows: list[dict], whole: list[dict]) -> dict:
+        """whole: measure.about() of all rows of the whole plan."""
+        wanted = sum(map(self.rows, whole))
+        found = [r for r in rows if self.rows(r) and self.figure_of(r) is not None]
+        figure, at = self.worst(found) if len(found) >= self.fewest else (None, "")
+        if figure is None:
+            verdict = UNMEASURED
+        elif not self.limit():
+            verdict = REPORTED
+        elif not self.holds(figure):
+            verdict = MISSED
+        else:
+            verdict = REACHED if len(found) >= wanted else INCOMPLETE
+        return {"bar": self.text, "limit": self.limit(), "figure": figure, "at": at, "rows": len(found), "rows_wanted": wanted,
+                "verdict": verdict}
+
+
+class Flat(Bar):
+    """The difference of goodput among the rows, relative to the largest."""
+
+    def worst(self, rows: list[dict]) -> tuple[float, str]:
+        low, high = (f(map(self.figure_of, rows)) for f in (min, max))
+        return (high - low) / high, ", ".join(sorted({f"N = {r['workers']}" for r in rows}))
+
+
+def limited(n: int, least: float) -> Bar:
+    return Bar(f"links 1 Gb/s, 4 MiB and above, N = {n}: to the best peer", among(LIMITED, (n,), least_size(4 * MIB)), "to_best_peer",
+               least=least)
+
+
+def unlimited(n: int, least: float) -> Bar:
+    return Bar(f"links unlimited, 16 MiB and above, N = {n}: to the best peer", among(UNLIMITED, (n,), least_size(16 * MIB)),
+               "to_best_peer", least=least)
+
+
+def small(n: int, least: float) -> Bar:
+    return Bar(f"links unlimited, 64 KiB, N = {n}: to the best peer", among(UNLIMITED, (n,), just(64 * KIB)), "to_best_peer", least=least)
+
+
+OVERLOAD = among(UNLIMITED, (16,), just(4 * MIB), strain="overload")
+BARS = (
+    *(Bar(f"links 1 Gb/s, 4 MiB and above, N = {n}: to the payload bound", among(LIMITED, (n,), least_size(4 * MIB)), "to_bound", least=0.98)
+      for n in (2, 4, 8)),
+    Flat("links 1 Gb/s, 4 MiB and above, N = 2, 4, 8: goodput differs by", among(LIMITED, (2, 4, 8), least_size(4 * MIB)), "libsaina", most=0.03,
+         fewest=2),
+    limited(4, 1.44), limited(8, 1.68), limited(16, 1.5),
+    Bar("links 1 Gb/s, 4 MiB, N = 16: goodput in Gb/s", among(LIMITED, (16,), least_size(4 * MIB)), "libsaina"),
+    unlimited(4, 1.0), unlimited(8, 1.2), unlimited(16, 1.5),
+    Bar("links unlimited, 4 MiB, N = 16: to the best peer", among(UNLIMITED, (16,), just(4 * MIB)), "to_best_peer"),
+    small(4, 1.0), small(8, 1.4),
+    Bar("XDP hook, links unlimited, MTU 1500: to the best peer beside", among(UNLIMITED, (), hook="xdp"), "to_best_peer_beside", least=1.5),
+    Bar("XDP hook, links unlimited, MTU 9000: to the best peer beside", among(UNLIMITED, (), mtu=9000, hook="xdp"), "to_best_peer_beside",
+        least=3),
+    Bar("links unlimited, N = 8: CPU to the best peer's", among(UNLIMITED, (8,)), "cpu_to_best_peer", most=0.8),
+    Bar("links 1 Gb/s, N = 8: CPU to Gloo ring's", among(LIMITED, (8,)), "cpu_to_gloo_ring", most=0.5),
+    Bar("tc hook, a TCP stream: to one without our program", among(UNLIMITED, (), strain="tcp"), "to_bare", least=0.9),
+    Bar("overload, N = 16, 4 MiB: goodput to the share of it", OVERLOAD, "to_share", least=0.7),
+    Bar("overload, N = 16, 4 MiB: messages sent again", OVERLOAD, "resent_share", below=0.05),
+    Bar("overload, N = 16, 4 MiB: 99th percentile to median", OVERLOAD, "p99_to_median", most=5),
+    *(Bar(f"20 % loss, 4 MiB, links 1 Gb/s, N = {n}: time to that without", among(LIMITED, (n,), just(4 * MIB), strain="loss"), "times", most=2.5)
+      for n in (2, 4, 8)),
+)
+
+
+def judge(rows: list[dict]) -> list[dict]:
+    whole = [about(place, row) for place in full() for row in place.rows]
+    return [b.judge(rows, whole) for b in BARS]
+
+
+def verdicts(judged: list[dict]) -> str:
+    """A line for each bar."""
+    lines = ["What must be reached: the figure of the worst row, and which one that is"]
+    for j in judged:
+        figure = "-" if j["figure"] is None else f"{j['figure']:.3f}"
+        rows = f" ({j['rows']} of {j['rows_wanted']} rows)" if j["verdict"] == INCOMPLETE else ""
+        lines.append(f"{j['bar']:<72}{j['limit']:>8} {figure:>8}  {j['at']:<18} {j['verdict']}{rows}")
+    return "\n".join(lines)

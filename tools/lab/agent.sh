@@ -35,7 +35,7 @@ agent_start() {
 	local fifo=$LAB_DIR/ready pid answer
 	! agent_pid >/dev/null || die "the agent of $LAB_NAME runs already ($(agent_pid))"
 	[ -x "$LAB_BIN/sainad" ] || die "there is no $LAB_BIN/sainad: run make first"
-	# A bpffs of its own, so that pins are found and removed with the lab.
+	# Its own bpffs, so that pins are removed with the lab.
 	mkdir -p "$LAB_DIR/bpf" "$LAB_DIR/run"
 	mountpoint -q "$LAB_DIR/bpf" || mount -t bpf saina-lab "$LAB_DIR/bpf" || die "cannot mount a bpffs on $LAB_DIR/bpf"
 	rm -f "$fifo"
@@ -45,7 +45,7 @@ agent_start() {
 		--ready-fd 9 "$@" >>"$LAB_DIR/sainad.log" 2>&1 </dev/null &
 	pid=$!
 	echo "$pid $(proc_start "$pid")" >"$LAB_DIR/sainad.pid"
-	# Polled, because an agent that dies says nothing.
+	# Polled, because an agent that dies writes nothing.
 	agent_answer=
 	until_true 30 agent_ready_or_dead "$pid" || true
 	answer=$agent_answer
@@ -59,7 +59,7 @@ agent_start() {
 
 agent_ready_or_dead() {
 	local part='' status=0
-	# A time-out may come in the middle of the word.
+	# The read may time out in the middle of the word.
 	timed_read -r -t 0.05 -u 9 part || status=$?
 	agent_answer+=$part
 	[ $status = 0 ] || pid_gone "$1"
@@ -89,7 +89,7 @@ agent_undo() {
 	local pid
 	pid=$(agent_pid) && stop_pid "$pid" 10
 	if mountpoint -q "$LAB_DIR/bpf"; then
-		# Unlinked one by one: somebody's copy of the mount may outlive ours.
+		# Pins are unlinked one by one: copies of the mount may outlive this one.
 		find "$LAB_DIR/bpf" -mindepth 1 -depth ! -name "*.debug" -delete
 		umount "$LAB_DIR/bpf"
 	fi

@@ -1,13 +1,13 @@
 # shellcheck shell=bash disable=SC2015,SC2034,SC2153
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Names, state and owner of a lab; checks of what people type; undo.
+# Names, state and owner of a lab; checks of arguments; undo.
 
 LAB_ROOT=/run/saina-lab
 LAB_NET=10.190.0
-# How many times slower than a PC this machine is.
+# This machine is so many times slower than a PC.
 SLOW=${SAINA_SLOW:-1}
-# Where sainad, saina and the BPF object are: the build tree, or as installed.
+# sainad, saina and the BPF object: in the build tree, or installed.
 LAB_BIN=${SAINA_BUILD:-$(readlink -f "$LAB_LIB/../../build")}
 LAB_OBJECT=$LAB_BIN/saina_xdp.bpf.o
 if [ -z "${SAINA_BUILD-}" ] && [[ $LAB_LIB == */lib/saina/lab ]]; then
@@ -60,7 +60,7 @@ lab_use() {
 	LAB_SW=saina-$1-sw
 }
 
-# The options a lab was made with, for the commands that come later.
+# Saves the options of a lab for later commands.
 lab_conf_write() {
 	declare -p LAB_WORKERS LAB_BRIDGE LAB_DATAPATH LAB_MTU LAB_RATE LAB_LOSS LAB_DELAY \
 		LAB_SEED LAB_HOOK LAB_GRO LAB_CSUM | sed 's/^declare --/declare -g/' >"$LAB_DIR/lab.conf"
@@ -89,7 +89,7 @@ lab_namespaces() {
 	return 0
 }
 
-# All labs there are traces of, with and without a directory.
+# All labs of which something exists, with and without a directory.
 lab_names_all() {
 	local f
 	{
@@ -102,12 +102,12 @@ lab_names_all() {
 	} | sort -u
 }
 
-# A process is known by its number and the time it was started, because
-# numbers come round again.
+# A process is identified by its number and its start time, because numbers
+# are reused.
 proc_start() { # PID
 	local stat
 	stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
-	# The name, in parentheses, may hold anything.
+	# The name, in parentheses, may contain anything.
 	stat=${stat##*) }
 	# shellcheck disable=SC2086
 	set -- $stat
@@ -137,11 +137,11 @@ in_ns() { # NAMESPACE CMD...
 	nsenter --net="/run/netns/$ns" -- "$@"
 }
 
-# A pipe that nobody writes to: waiting at it is a sleep without a process.
+# A pipe without a writer: reading from it with a time-out is a sleep without a process.
 exec {pause_fd}<> <(:)
 
-# timed_read ARGUMENTS OF read: bash 5.2 may crash when a trap exits from within
-# `read -t', so there stop() only takes a note.
+# timed_read ARGUMENTS OF read: bash 5.2 may crash when a trap exits within `read -t',
+# so there stop() only sets a flag.
 timed_read() {
 	local status=0
 	reading=1
@@ -152,7 +152,7 @@ timed_read() {
 	return $status
 }
 
-# What to do on Ctrl-C: the EXIT trap undoes.
+# On Ctrl-C: exit; the EXIT trap undoes.
 reading='' stopped=''
 stop() {
 	if [ -n "$reading" ]; then
@@ -162,8 +162,7 @@ stop() {
 	fi
 }
 
-# until_true SECONDS CMD...: polls; the status says whether CMD came true.  So many
-# seconds of a PC's.
+# until_true SECONDS CMD...: polls until CMD succeeds; fails after SECONDS * SLOW.
 until_true() {
 	local deadline=$((SECONDS + $1 * SLOW))
 	shift
@@ -173,7 +172,7 @@ until_true() {
 	done
 }
 
-# A process nobody has waited for yet is gone too.
+# A zombie is gone, too.
 pid_gone() {
 	local stat=
 	{ read -r stat <"/proc/$1/stat"; } 2>/dev/null || true
@@ -193,7 +192,7 @@ pids_in() { # NAMESPACE...
 	done < <(stat -Lc '%d:%i %n' /proc/[0-9]*/ns/net 2>/dev/null)
 }
 
-# stop_pid PID SECONDS: TERM, and KILL if that does not help in time.
+# stop_pid PID SECONDS: TERM, and KILL if it has not ended in time.
 stop_pid() {
 	kill -TERM "$1" 2>/dev/null || return 0
 	until_true "$2" pid_gone "$1" && return 0
@@ -201,7 +200,7 @@ stop_pid() {
 	until_true 5 pid_gone "$1"
 }
 
-# Undoes whatever is there of the lab, in any state.
+# Removes whatever exists of the lab, in any state.
 lab_undo() {
 	local all workers=() ns pids
 	set +e
@@ -210,7 +209,7 @@ lab_undo() {
 	for ns in "${all[@]}"; do
 		[ "$ns" = "$LAB_SW" ] || workers+=("$ns")
 	done
-	# Namespaces are ours alone: so are the processes in them.
+	# The namespaces belong to the lab, and so do the processes in them.
 	pids=$(pids_in "${workers[@]}")
 	# shellcheck disable=SC2086
 	[ -z "$pids" ] || kill -KILL $pids 2>/dev/null

@@ -3,7 +3,7 @@
 #
 # The switch of a lab: a private Open vSwitch, or a Linux bridge.
 
-# Every OVS tool finds this lab's instance by these.
+# The environment by which OVS tools find this lab's instance.
 ovs_env() {
 	OVS_RUNDIR=$LAB_DIR/ovs OVS_LOGDIR=$LAB_DIR/ovs OVS_DBDIR=$LAB_DIR/ovs \
 	OVS_SYSCONFDIR=$LAB_DIR/ovs "$@"
@@ -20,7 +20,7 @@ switch_text() {
 	esac
 }
 
-# What the datapath needs of the kernel.
+# Checks that the kernel has what the datapath needs.
 switch_need_datapath() {
 	case $LAB_DATAPATH in
 	netdev)	[ -c /dev/net/tun ] ||
@@ -36,8 +36,8 @@ switch_up() {
 	ip -n "$LAB_SW" link set lo up
 	case $LAB_BRIDGE in
 	ovs)	switch_up_ovs ;;
-	linux)	# An address of its own: else it is that of some port, and changes
-		# (unheard by the workers) when ports come and go.
+	linux)	# A fixed address: else it is that of some port, and changes, unnoticed
+		# by the workers, when ports are added or removed.
 		ip -n "$LAB_SW" link add br0 address 02:5a:00:00:00:01 type bridge mcast_snooping 0
 		ip -n "$LAB_SW" link set br0 mtu "$LAB_MTU" ;;
 	esac
@@ -57,9 +57,8 @@ switch_up_ovs() {
 		--pidfile="$LAB_DIR/ovs/db.pid" --log-file="$LAB_DIR/ovs/db.log" \
 		--verbose=console:off --detach --no-chdir 2>>"$LAB_DIR/ovs/start.log"
 	ovs_vsctl --no-wait init
-	# Open vSwitch 3.1 that is started within the first seconds of a
-	# machine's uptime runs without handler threads for ever: let it believe
-	# that the machine has been up for a while.
+	# Open vSwitch 3.1 started within the first seconds of a machine's uptime
+	# never gets handler threads: a time namespace makes the uptime longer.
 	ovs_env in_ns "$LAB_SW" unshare -T --monotonic 1000 --boottime 1000 --fork -- \
 		ovs-vswitchd "unix:$LAB_DIR/db.sock" --unixctl="$LAB_DIR/ovs/vswitchd.ctl" \
 		--pidfile="$LAB_DIR/ovs/vswitchd.pid" --log-file="$LAB_DIR/ovs/vswitchd.log" \
@@ -72,8 +71,8 @@ switch_up_ovs() {
 	[ "$LAB_DATAPATH" = system ] || in_ns "$LAB_SW" ethtool -K br0 tx off >/dev/null 2>&1 || true
 }
 
-# Ports are plugged in at one go: each ovs-vsctl waits for the daemon.  A single one
-# may have lost its link.
+# Adds ports by one command, because each ovs-vsctl waits for the daemon.  A single
+# port may have lost its link, which is then added again.
 switch_ports_add() { # WORKER...
 	local i args=()
 	for i; do
@@ -99,12 +98,12 @@ switch_port_del() { # WORKER
 	fi
 }
 
-# A port for a VM: qemu, started in the switch's namespace, takes the tap by name.
-# It is there, with its XDP program, before and after qemu.
+# A port for a VM: qemu, started in the switch's namespace, opens the tap by name.
+# The tap, with its XDP program, exists before and after qemu.
 switch_tap_add() { # INTERFACE
 	! ip -n "$LAB_SW" link show "$1" >/dev/null 2>&1 || die "lab $LAB_NAME has an interface $1 already"
 	[ -c /dev/net/tun ] || die "no /dev/net/tun: there can be no taps"
-	# vnet_hdr, because without it nothing tells a checksum that is still to be made.
+	# vnet_hdr carries the mark of a checksum that is still to be computed.
 	ip -n "$LAB_SW" tuntap add dev "$1" mode tap vnet_hdr || die "the tap $1 could not be made"
 	ip -n "$LAB_SW" link set "$1" mtu "$LAB_MTU" up
 	if [ "$LAB_BRIDGE" = ovs ]; then
@@ -115,14 +114,14 @@ switch_tap_add() { # INTERFACE
 }
 
 switch_tap_del() { # INTERFACE
-	# br0 is one too, with the userspace datapath.
+	# br0 is a tap, too, with the userspace datapath.
 	[ "$1" != br0 ] && ip -n "$LAB_SW" -d link show "$1" 2>/dev/null | grep -q ' tun type tap' ||
 		die "lab $LAB_NAME has no tap $1"
 	[ "$LAB_BRIDGE" = linux ] || ovs_vsctl --if-exists del-port br0 "$1"
 	ip -n "$LAB_SW" link del "$1"
 }
 
-# The database goes away with the lab: there is nothing to be saved.
+# The database is removed with the lab: the daemons need not save anything.
 switch_undo() {
 	local f pid
 	for f in vswitchd db; do

@@ -8,7 +8,7 @@ worker_check() {
 		usage_error "\"$1\" is not a worker of this lab: 0 to $((LAB_WORKERS - 1)), or \`switch'"
 }
 
-# Many at one go, because starting programs is what takes its time.
+# All workers by one command, because starting programs takes the time.
 workers_up() { # WORKER...
 	local i
 	for i; do
@@ -20,23 +20,23 @@ workers_up() { # WORKER...
 worker_links() { # WORKER...
 	local i
 	for i; do
-		# Addresses told by the worker's number make captures readable.
+		# MAC addresses with the worker's number make captures readable.
 		printf 'link add p%d mtu %d type veth peer name eth0 mtu %d address 02:5a:00:00:00:%02x netns %s\n' \
 			"$i" "$LAB_MTU" "$LAB_MTU" $((10 + i)) "saina-$LAB_NAME-w$i"
 	done | ip -n "$LAB_SW" -batch -
 	for i; do
 		worker_end "$i"
 	done
-	# Only now: what a veth says it can is found out when it is set up, and it
-	# takes redirected frames only if the other end has GRO by then.
+	# After worker_end: when a veth is set up, it accepts redirected frames only if
+	# the other end has GRO by then.
 	for i; do
 		echo "link set p$i up"
 	done | ip -n "$LAB_SW" -batch -
 }
 
-# The worker's end of its link.
+# Configures the worker's end of its link.
 worker_end() { # WORKER
-	# A veth takes redirected frames only with NAPI, which GRO turns on.
+	# A veth accepts redirected frames only with NAPI, which GRO turns on.
 	# shellcheck disable=SC2016
 	in_ns "saina-$LAB_NAME-w$1" sh -ec '
 		for d in all default eth0; do
@@ -51,8 +51,8 @@ worker_end() { # WORKER
 	[ -z "$LAB_RATE" ] || worker_rate "$1" "$LAB_RATE"
 }
 
-# Both ways inside the worker's namespace: out by a shaper on eth0, in by one on
-# an ifb that all that arrives is led through.
+# Limits both directions inside the worker's namespace: egress by a shaper on eth0,
+# ingress by one on an ifb to which everything received is redirected.
 worker_rate() { # WORKER RATE|none [BURST]
 	local ns=saina-$LAB_NAME-w$1 shaper
 	{
@@ -83,7 +83,7 @@ worker_show() { # WORKER
 	echo "worker $1: $LAB_NET.$((10 + $1)) in $ns, port $plugged, gro ${gro:-?}, rate ${rate:-unlimited}, $procs processes"
 }
 
-# lab_faults [WORKER] FAULTS: what the XDP program does to a port's frames.
+# lab_faults [WORKER] FAULTS: sets the faults that the XDP program injects at ports.
 lab_faults() {
 	local first=0 last=$((LAB_WORKERS - 1)) i value args=() seed=
 	if [[ ${1-} =~ ^[0-9]+$ ]]; then
@@ -109,7 +109,7 @@ lab_faults() {
 		shift 2
 	done
 	for ((i = first; i <= last; i++)); do
-		# A seed of its own for every port, else they would lose in step.
+		# A different seed for each port, else all would lose the same frames.
 		SAINA_CONTROL=$LAB_DIR/control "$LAB_BIN/saina" port set "p$i" "${args[@]}" \
 			${seed:+seed "$((seed + i))"} || return 1
 	done

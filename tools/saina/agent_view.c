@@ -71,7 +71,7 @@ void agent_view_jobs(struct saina_ctl *agent, struct saina_job_attrs *job, size_
 			if (from[j].id == job[i].id &&
 			    from[j].generation == job[i].generation &&
 			    !strcmp(from[j].name, job[i].name))
-				saina_ctl_take(&job[i], &saina_job_class, job_datapath_attrs, &from[j]);
+				saina_ctl_copy_attrs(&job[i], &saina_job_class, job_datapath_attrs, &from[j]);
 	rpc_list_free(&list);
 }
 
@@ -87,6 +87,6 @@ void agent_view_workers(struct saina_ctl *agent, struct saina_worker_attrs *w, s
 		for (size_t j = 0; j < list.n; j++)
 			if (from[j].job_id == w[i].job_id && from[j].id == w[i].id &&
 			    from[j].session == w[i].session)
-				saina_ctl_take(&w[i], &saina_worker_class, worker_datapath_attrs, &from[j]);
+				saina_ctl_copy_attrs(&w[i], &saina_worker_class, worker_datapath_attrs, &from[j]);
 	rpc_list_free(&list);
 }

@@ -221,7 +221,7 @@ static int parse_value(const struct args *a, const struct key *k, const char *wo
 	case KEY_POLICY:
 		if (saina_policy_parse(word, 0, &policy, &err))
 			return args_error(a, "%s", err.text);
-		saina_policy_ask(&policy, (void *)((char *)obj + k->offset));
+		saina_policy_to_attrs(&policy, (void *)((char *)obj + k->offset));
 		return 0;
 	case KEY_SHARE:
 		if (!parse_fraction(word, "%", 1.0, &f))

@@ -138,7 +138,7 @@ static void read_lists(struct doc_state *s, const struct agent_state *agent)
 	    (agent->ctl && rpc_list(agent->ctl, SAINA_CMD_PORT_GET, NULL, NULL,
 				    &saina_port_class, &s->ports))) {
 		doc_report(DOC_FAIL, "control-plane", "restart sainad (its version must be the tool's)",
-			   "%s answers, but not as it should: %s", saina_ctl_where(s->ctl),
+			   "%s answers, but not as it should: %s", saina_ctl_peer(s->ctl),
 			   saina_ctl_error(s->ctl));
 		return;
 	}
@@ -146,7 +146,7 @@ static void read_lists(struct doc_state *s, const struct agent_state *agent)
 		agent_view_jobs(agent->ctl, s->jobs.v, s->jobs.n);
 	s->ctl_ok = true;
 	doc_report(DOC_OK, "control-plane", NULL, "%s%s: %zu jobs, %zu workers, %zu ports",
-		   is_kernel(s->ctl) ? "saina.ko in the " : "sainad at ", saina_ctl_where(s->ctl),
+		   is_kernel(s->ctl) ? "saina.ko in the " : "sainad at ", saina_ctl_peer(s->ctl),
 		   s->jobs.n, s->workers.n, s->ports.n);
 }
 
@@ -159,7 +159,7 @@ void doc_backend(struct doc_state *s)
 	agent.ctl = rpc_open_agent_quiet(s->t, &agent.error);
 	if (agent.ctl) {
 		agent.backend = backend_of(agent.ctl);
-		snprintf(agent.where, sizeof(agent.where), "%s", saina_ctl_where(agent.ctl));
+		snprintf(agent.where, sizeof(agent.where), "%s", saina_ctl_peer(agent.ctl));
 	}
 	if (access(MODULE, F_OK))
 		report_module_absent(&agent);

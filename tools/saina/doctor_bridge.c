@@ -351,7 +351,7 @@ static void check_udp_ports(const struct doc_state *s)
 {
 	static const unsigned int ports[] = { SAINA_PORT_CTRL, SAINA_PORT_DATA };
 	char line[512], name[64];
-	bool agent = s->ctl && strcmp(saina_ctl_where(s->ctl), "kernel");
+	bool agent = s->ctl && strcmp(saina_ctl_peer(s->ctl), "kernel");
 
 	for (size_t i = 0; i < ARRAY_SIZE(ports); i++) {
 		FILE *f = fopen("/proc/self/net/udp", "re");

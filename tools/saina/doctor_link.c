@@ -13,7 +13,7 @@
 #include <linux/genetlink.h>
 #include <linux/sockios.h>
 
-#include "net/ask.h"
+#include "net/request.h"
 #include "doctor.h"
 
 /* <linux/netdev.h> is new in 6.3; the headers of the build may be older */
@@ -87,9 +87,9 @@ void doc_read_driver(const struct link *l, struct doc_driver *d)
 	link_driver(l->name, d->name, sizeof(d->name));
 	nlh = put_genl(buf, GENL_ID_CTRL, CTRL_CMD_GETFAMILY);
 	mnl_attr_put_strz(nlh, CTRL_ATTR_FAMILY_NAME, NETDEV_FAMILY);
-	if (net_ask(NETLINK_GENERIC, nlh, family_cb, &family) || !family)
+	if (net_request(NETLINK_GENERIC, nlh, family_cb, &family) || !family)
 		return;	/* kernel before 6.3 */
 	nlh = put_genl(buf, family, NETDEV_CMD_DEV_GET);
 	mnl_attr_put_u32(nlh, NETDEV_A_DEV_IFINDEX, l->ifindex);
-	net_ask(NETLINK_GENERIC, nlh, features_cb, d);
+	net_request(NETLINK_GENERIC, nlh, features_cb, d);
 }

@@ -19,7 +19,7 @@ void doc_report(enum doc_verdict v, const char *check, const char *fix, const ch
 	va_start(ap, fmt);
 	vsnprintf(found, sizeof(found), fmt, ap);
 	va_end(ap);
-	saina_ctl_clean(found);
+	saina_ctl_sanitize(found);
 	count[v]++;
 	out_open(NULL);
 	out_str("status", "%-5s", names[v]);

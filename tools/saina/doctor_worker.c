@@ -15,7 +15,7 @@
 #include <linux/rtnetlink.h>
 #include <sys/socket.h>
 
-#include "net/ask.h"
+#include "net/request.h"
 #include "doctor.h"
 
 #define HEADERS (20 + 8 + (unsigned int)sizeof(struct saina_hdr))
@@ -57,7 +57,7 @@ static int route_get(__be32 to, struct route *r)
 	rt->rtm_family = AF_INET;
 	rt->rtm_dst_len = 32;
 	mnl_attr_put_u32(nlh, RTA_DST, to);
-	return net_ask(NETLINK_ROUTE, nlh, route_cb, r);
+	return net_request(NETLINK_ROUTE, nlh, route_cb, r);
 }
 
 /* Finds the interface towards @to; without @to, the first one that is up and has an address. */

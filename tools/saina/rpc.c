@@ -11,7 +11,7 @@
 
 bool is_kernel(const struct saina_ctl *ctl)
 {
-	return !strcmp(saina_ctl_where(ctl), "kernel");
+	return !strcmp(saina_ctl_peer(ctl), "kernel");
 }
 
 static bool is_chosen(const struct tool *t)
@@ -85,7 +85,7 @@ struct saina_ctl *rpc_open(const struct tool *t)
 	else if (unused)
 		fprintf(stderr,
 			"saina: note: saina.ko is loaded, but not in use: sainad at %s has the jobs (saina doctor says why)\n",
-			saina_ctl_where(ctl));
+			saina_ctl_peer(ctl));
 	return ctl;
 }
 

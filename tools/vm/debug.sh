@@ -33,7 +33,7 @@ need_debug() {
 	debug_current || build_debug
 }
 
-# fetch_debug: the same, from the newest sources.
+# fetch_debug: builds it from the newest sources.
 fetch_debug() {
 	fetch_source
 	need_debug
@@ -45,14 +45,14 @@ build_debug() {
 	need_packages "$here/vm/packages-debug"
 	exec 7>"$cache/debug.lock"
 	flock 7
-	# Another one may have built it meanwhile.
+	# Another process may have built it meanwhile.
 	if debug_current; then
 		exec 7>&-
 		return
 	fi
 
 	key=$(debug_key)
-	# An interrupted build goes on where it was.
+	# An interrupted build is continued.
 	if [ "$(cat "$new/key" 2>/dev/null)" != "$key" ]; then
 		note "unpacking $SOURCE"
 		rm -rf "$new"
@@ -73,7 +73,7 @@ debug_make() {
 	make -C "$1" CC=gcc-12 HOSTCC=gcc-12 "${@:2}"
 }
 
-# configure_debug TREE: what the fragments say, and nothing else.
+# configure_debug TREE: applies the fragments, and nothing else.
 configure_debug() {
 	local line
 
@@ -86,7 +86,7 @@ configure_debug() {
 	done <"$1/debug.fragments"
 }
 
-# compile_debug TREE: says now and then how far it is.
+# compile_debug TREE: prints its progress now and then.
 compile_debug() {
 	local pid n last=0 log=$1/../build.log
 

@@ -24,8 +24,8 @@ stop_vm() {
 	run=
 }
 
-# keep_path PATH: the guest has its own /tmp and /run; this one of the host's
-# shows there nevertheless.
+# keep_path PATH: a path of the host below /tmp or /run, of which the guest has its
+# own, is made visible in the guest.
 keep_path() {
 	case $1/ in
 	/tmp/?*/* | /run/?*/*) grep -qxF "$1" "$run/ctl/keep" || echo "$1" >>"$run/ctl/keep" ;;
@@ -159,7 +159,7 @@ run_once() {
 	return $rc
 }
 
-# judge QEMU-STATUS: says what went wrong, returns the status to exit with.
+# judge QEMU-STATUS: prints what went wrong, returns the status to exit with.
 judge() {
 	local qrc=$1 bad=0 tainted=0 rc
 
@@ -182,7 +182,7 @@ judge() {
 		note "FAILED: trouble in the log of the $kernel kernel"
 	elif [ -s "$run/ctl/status" ]; then
 		rc=$(cat "$run/ctl/status")
-		# Without its end nobody can say that the log is clean.
+		# An incomplete log cannot be called clean.
 		if ! tail -n 5 "$run/ctl/dmesg.log" | grep -q 'saina-vm: end of the log'; then
 			rc=$EX_KERNEL
 			note "FAILED: the log of the $kernel kernel is incomplete"

@@ -52,7 +52,7 @@
 /*
  * Number of all that is said here of maps: which there are, their names, types, keys, values
  * and sizes.  A change of any of it takes the next number.  Maps that are found pinned under
- * another number are neither opened nor read (userland/dp/dp_load.c).
+ * another number are neither opened nor read (userland/dp/open.c).
  */
 #define SAINA_LAYOUT		14
 

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * sainad: what every room gets.  A room is a folder with one header that says
- * what it offers; it includes those of rooms below it, never above:
+ * sainad: what all of its folders share.  Each folder has one header with all it
+ * offers.  It may include the headers of folders below it in this list, not above:
  *
- *	main.c      puts the rooms together, and carries what they say upwards
- *	metrics/    what there is, for Prometheus
- *	control/    unix socket, requests, state file, subscribers
- *	workers/    admission, health, relay
- *	bridge/     ports of the bridge: which there are, attach them
- *	kernel/     who has the jobs: the core in here, or saina.ko
- *	jobs.h      owner of the job core and of what the agent knows of a worker
- *	runtime.h   directory, lock, bpffs
- *	stranger.h  connections of processes that are not trusted
+ *	main.c        starts and stops everything in order; forwards notifications
+ *	metrics/      metrics for Prometheus, by HTTP
+ *	control/      unix socket, requests, state file, subscribers
+ *	members/      admission, liveness, delivery of results, shared memory
+ *	backend/      owner of the jobs: the job core in this process, or saina.ko
+ *	ports/        ports of the bridge: which there are, and the program on them
+ *	jobs.h        job core, and what the agent knows of workers beyond it
+ *	runtime.h     directory, lock, bpffs
+ *	peer_guard.h  connections of untrusted processes
  *	config.h loop.h log.h
  *
- * and, outside of the agent, net/ (links, OVSDB, bpffs), dp/ (the data path) and
- * ctl/ (netlink).  What has to be known above is said through struct *_ops.
+ * Below the agent are net/ (links, OVSDB, bpffs), dp/ (the data path) and ctl/
+ * (netlink).  A lower folder notifies a higher one through its struct *_ops.
  */
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H
@@ -26,24 +26,24 @@
 #include "agent/log.h"
 #include "agent/loop.h"
 #include "agent/runtime.h"
-#include "agent/stranger.h"
+#include "agent/peer_guard.h"
 #include "dp/dp.h"
 
 struct agent {
 	struct config cfg;
 	struct loop loop;
 	struct runtime runtime;
-	struct strangers strangers;
+	struct peer_guard peers;
 	struct saina_dp *dp;
 	struct in_addr addr;	/* the aggregator's */
 	unsigned int mtu;	/* smallest of the bridge's ports, 0 without any */
-	bool jumbo;		/* results above SAINA_ELEMS_LINEAR_MAX leave without this process */
+	bool jumbo;		/* the data path delivers results above SAINA_ELEMS_LINEAR_MAX */
 	struct jobs *jobs;
-	struct plane *plane;
+	struct backend *backend;
 	struct bridge *bridge;
-	struct workers *workers;
+	struct members *members;
 	struct control *control;
-	struct metrics *metrics;	/* NULL: nobody is to ask for them */
+	struct metrics *metrics;	/* NULL: disabled */
 	uint64_t started;
 };
 

@@ -18,7 +18,7 @@ enum {
 	OPT_KEY, /* and on: keys of the file */
 };
 
-/* Keys of the file that the command line overrides, in the order of options[]. */
+/* Keys of the file that have an option, in the order of options[]. */
 static const char *const key_options[] = {
 	"bridge", "bridge_type", "address", "ovsdb",	   "control",	"runtime_dir",
 	"bpffs",  "object",	 "hook",    "admin_group", "log_level", "control_plane",
@@ -29,7 +29,8 @@ static const char *const key_options[] = {
 static const struct argp_option options[] = {
 	{ "config", 'c', "FILE", 0,
 	  "configuration (default " CONFIG_FILE_DEFAULT ", which may be missing)", 1 },
-	{ "daemonize", OPT_DAEMONIZE, NULL, 0, "go to the background when set up, and log to syslog", 1 },
+	{ "daemonize", OPT_DAEMONIZE, NULL, 0,
+	  "go to the background when set up, and log to syslog", 1 },
 	{ "keep", OPT_KEEP, NULL, 0,
 	  "when stopped, leave the data path running for the next start to take over", 1 },
 	{ "check-config", OPT_CHECK, NULL, 0,
@@ -56,7 +57,7 @@ static const struct argp_option options[] = {
 	{ 0 },
 };
 
-/* Options are applied after the file has been read: kept until then. */
+/* Options are kept until the file has been read, and override it. */
 struct arguments {
 	struct config *cfg;
 	const char *key[N_KEYS];

@@ -4,16 +4,16 @@
 
 JOBCORE_SRCS	:= $(addprefix kmod/core/,table.c check.c schedule.c worker.c memory.c show.c policy.c refuse.c attrs_gen.c) \
 		   userland/ctl/policy_text.c \
-		   userland/agent/kernel/core_mirror.c
+		   userland/agent/backend/adopt.c
 
-SAINAD_SRCS	:= $(addprefix userland/agent/,main.c args.c process.c config.c log.c loop.c jobs.c runtime.c stranger.c \
-		   bridge/bridge.c bridge/ports.c bridge/attach.c \
-		   workers/workers.c workers/admit.c workers/join.c workers/message.c workers/health.c \
-		   workers/path.c workers/relay.c workers/share.c workers/share_socket.c workers/trouble.c workers/numbers.c \
-		   control/client.c control/ctlserver.c control/request.c control/encode.c control/decode.c \
+SAINAD_SRCS	:= $(addprefix userland/agent/,main.c args.c process.c config.c log.c loop.c jobs.c runtime.c peer_guard.c \
+		   ports/bridge.c ports/sync.c ports/attach.c \
+		   members/tick.c members/changes.c members/ctrl_socket.c members/admit.c members/reply.c members/liveness.c members/straggler.c \
+		   members/delivery.c members/shm_grant.c members/shm_server.c members/diagnose.c members/numerics.c \
+		   control/client.c control/server.c control/request.c control/encode.c control/decode.c \
 		   control/state.c control/state_parse.c control/restore.c control/events.c \
 		   metrics/http.c metrics/snapshot.c metrics/families.c \
-		   kernel/session.c kernel/mirror.c kernel/plane.c)
+		   backend/choose.c backend/local.c backend/kernel.c backend/kernel_client.c)
 
 $(B)/sainad: $(call objs,$(SAINAD_SRCS) $(JOBCORE_SRCS)) $(B)/libsainadp.a $(B)/libsainactl.a $(NET_LIB)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(DP_LDLIBS) $(NET_LDLIBS) -lconfig -lmicrohttpd -lpthread

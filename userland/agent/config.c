@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The configuration file (libconfig).  Every key has a row in one of the
- * tables below; what is not in them is refused with its line and the list of
- * what is.
+ * The configuration file (libconfig).  Every key has a row in one of the tables below.
+ * An unknown key is refused with its line and the list of known keys.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -18,17 +17,17 @@
 #include "ctl/policy_text.h"
 #include "agent/log.h"
 
-/* Where a refusal goes, and in which file. */
-struct complaint {
+/* Where the message goes; @file: that it is about, NULL: the command line. */
+struct config_error {
 	const char *file;
 	char *text;
 	size_t size;
 };
 
-static int complain(struct complaint *c, int line, const char *fmt, ...)
+static int set_error(struct config_error *c, int line, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-static int complain(struct complaint *c, int line, const char *fmt, ...)
+static int set_error(struct config_error *c, int line, const char *fmt, ...)
 {
 	va_list ap;
 	int n = 0;
@@ -70,27 +69,27 @@ void config_free(struct config *cfg)
 
 /* Scalar keys, all strings */
 
-static int set_string(struct complaint *c, int line, const char *key, const char *value, char *to,
-		      size_t size)
+static int set_string(struct config_error *c, int line, const char *key, const char *value,
+		      char *to, size_t size)
 {
 	if (!value[0])
-		return complain(c, line, "%s: must not be empty", key);
+		return set_error(c, line, "%s: must not be empty", key);
 	if (strlen(value) >= size)
-		return complain(c, line, "%s: '%.32s...' is longer than the %zu characters allowed",
+		return set_error(c, line, "%s: '%.32s...' is longer than the %zu characters allowed",
 				key, value, size - 1);
 	snprintf(to, size, "%s", value);
 	return 0;
 }
 
-static int set_path(struct complaint *c, int line, const char *key, const char *value, char *to,
+static int set_path(struct config_error *c, int line, const char *key, const char *value, char *to,
 		    size_t size)
 {
 	if (value[0] != '/')
-		return complain(c, line, "%s: '%.64s' is not an absolute path", key, value);
+		return set_error(c, line, "%s: '%.64s' is not an absolute path", key, value);
 	return set_string(c, line, key, value, to, size);
 }
 
-static int set_word(struct complaint *c, int line, const char *key, const char *value,
+static int set_word(struct config_error *c, int line, const char *key, const char *value,
 		    const char *const *words, int *to)
 {
 	char allowed[128] = "";
@@ -104,15 +103,15 @@ static int set_word(struct complaint *c, int line, const char *key, const char *
 		snprintf(allowed + strlen(allowed), sizeof(allowed) - strlen(allowed), "%s\"%s\"",
 			 i ? ", " : "", words[i]);
 	}
-	return complain(c, line, "%s: \"%.32s\" is unknown; allowed are %s", key, value, allowed);
+	return set_error(c, line, "%s: \"%.32s\" is unknown; allowed are %s", key, value, allowed);
 }
 
-static int key_bridge(struct complaint *c, int line, const char *v, struct config *cfg)
+static int key_bridge(struct config_error *c, int line, const char *v, struct config *cfg)
 {
 	return set_string(c, line, "bridge", v, cfg->bridge, sizeof(cfg->bridge));
 }
 
-static int key_bridge_type(struct complaint *c, int line, const char *v, struct config *cfg)
+static int key_bridge_type(struct config_error *c, int line, const char *v, struct config *cfg)
 {
 	static const char *const words[] = { "auto", "ovs", "linux", NULL };
 	int n = 0, ret = set_word(c, line, "bridge_type", v, words, &n);
@@ -121,58 +120,58 @@ static int key_bridge_type(struct complaint *c, int line, const char *v, struct 
 	return ret;
 }
 
-static int key_control_plane(struct complaint *c, int line, const char *v, struct config *cfg)
+static int key_control_plane(struct config_error *c, int line, const char *v, struct config *cfg)
 {
 	static const char *const words[] = { "auto", "kernel", "agent", NULL };
 	int n = 0, ret = set_word(c, line, "control_plane", v, words, &n);
 
-	cfg->plane = n;
+	cfg->backend = n;
 	return ret;
 }
 
-static int key_address(struct complaint *c, int line, const char *v, struct config *cfg)
+static int key_address(struct config_error *c, int line, const char *v, struct config *cfg)
 {
 	struct in_addr addr;
 
 	if (inet_pton(AF_INET, v, &addr) != 1 || !addr.s_addr || IN_MULTICAST(ntohl(addr.s_addr)))
-		return complain(c, line,
-				"address: '%.32s' is no IPv4 address of a host, as 192.0.2.1", v);
+		return set_error(c, line,
+				 "address: '%.32s' is no IPv4 address of a host, as 192.0.2.1", v);
 	cfg->address = addr;
 	return 0;
 }
 
-static int key_ovsdb(struct complaint *c, int line, const char *v, struct config *cfg)
+static int key_ovsdb(struct config_error *c, int line, const char *v, struct config *cfg)
 {
 	if (!strncmp(v, "unix:", 5))
 		v += 5;
 	return set_path(c, line, "ovsdb", v, cfg->ovsdb, sizeof(cfg->ovsdb));
 }
 
-static int key_control(struct complaint *c, int line, const char *v, struct config *cfg)
+static int key_control(struct config_error *c, int line, const char *v, struct config *cfg)
 {
 	return set_path(c, line, "control", v, cfg->control, sizeof(cfg->control));
 }
 
-static int key_runtime_dir(struct complaint *c, int line, const char *v, struct config *cfg)
+static int key_runtime_dir(struct config_error *c, int line, const char *v, struct config *cfg)
 {
 	return set_path(c, line, "runtime_dir", v, cfg->runtime_dir, sizeof(cfg->runtime_dir) - 32);
 }
 
-static int key_bpffs(struct complaint *c, int line, const char *v, struct config *cfg)
+static int key_bpffs(struct config_error *c, int line, const char *v, struct config *cfg)
 {
 	return set_path(c, line, "bpffs", v, cfg->bpffs, sizeof(cfg->bpffs) - 32);
 }
 
-static int key_object(struct complaint *c, int line, const char *v, struct config *cfg)
+static int key_object(struct config_error *c, int line, const char *v, struct config *cfg)
 {
 	char path[PATH_MAX];
 
-	/* going to the background changes the directory */
+	/* absolute, because going to the background changes the directory */
 	return set_string(c, line, "object", v[0] && realpath(v, path) ? path : v, cfg->object,
 			  sizeof(cfg->object));
 }
 
-static int key_hook(struct complaint *c, int line, const char *v, struct config *cfg)
+static int key_hook(struct config_error *c, int line, const char *v, struct config *cfg)
 {
 	static const char *const words[] = { "auto", "xdp", "generic", "tc", NULL };
 	int n = 0, ret = set_word(c, line, "hook", v, words, &n);
@@ -181,7 +180,7 @@ static int key_hook(struct complaint *c, int line, const char *v, struct config 
 	return ret;
 }
 
-static int key_admin_group(struct complaint *c, int line, const char *v, struct config *cfg)
+static int key_admin_group(struct config_error *c, int line, const char *v, struct config *cfg)
 {
 	return set_string(c, line, "admin_group", v, cfg->admin_group, sizeof(cfg->admin_group));
 }
@@ -208,7 +207,7 @@ int config_host_port(const char *text, char *host, size_t size, unsigned int *po
 	return 0;
 }
 
-static int key_metrics(struct complaint *c, int line, const char *v, struct config *cfg)
+static int key_metrics(struct config_error *c, int line, const char *v, struct config *cfg)
 {
 	char host[64];
 	unsigned int port;
@@ -218,17 +217,19 @@ static int key_metrics(struct complaint *c, int line, const char *v, struct conf
 		return 0;
 	}
 	if (strncmp(v, "unix:/", 6) && config_host_port(v, host, sizeof(host), &port))
-		return complain(c, line,
-				"metrics: '%.64s' is none of 127.0.0.1:9496, [::1]:9496, unix:/PATH, off", v);
+		return set_error(
+			c, line,
+			"metrics: '%.64s' is none of 127.0.0.1:9496, [::1]:9496, unix:/PATH, off",
+			v);
 	return set_string(c, line, "metrics", v, cfg->metrics, sizeof(cfg->metrics));
 }
 
-static int key_log_level(struct complaint *c, int line, const char *v, struct config *cfg)
+static int key_log_level(struct config_error *c, int line, const char *v, struct config *cfg)
 {
 	int level = log_level_parse(v);
 
 	if (level < 0)
-		return complain(
+		return set_error(
 			c, line,
 			"log_level: \"%.32s\" is unknown; allowed are \"error\", \"warn\", \"info\", \"debug\"",
 			v);
@@ -238,7 +239,7 @@ static int key_log_level(struct complaint *c, int line, const char *v, struct co
 
 static const struct {
 	const char *name;
-	int (*set)(struct complaint *c, int line, const char *value, struct config *cfg);
+	int (*set)(struct config_error *c, int line, const char *value, struct config *cfg);
 } config_keys[] = {
 	{ "bridge", key_bridge },
 	{ "bridge_type", key_bridge_type },
@@ -259,13 +260,13 @@ static const struct {
 
 int config_set(struct config *cfg, const char *key, const char *value, char *text, size_t size)
 {
-	struct complaint c = { .text = text, .size = size };
+	struct config_error c = { .text = text, .size = size };
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(config_keys); i++)
 		if (!strcmp(config_keys[i].name, key))
 			return config_keys[i].set(&c, 0, value, cfg);
-	return complain(&c, 0, "%s: unknown", key);
+	return set_error(&c, 0, "%s: unknown", key);
 }
 
 /* Groups of numbers and strings: limits and jobs */
@@ -276,8 +277,8 @@ struct field {
 	const char *name;
 	enum field_type type;
 	size_t offset;
-	size_t size; /* of strings; of numbers the largest if not the type's */
-	int attr;    /* bit of ->has, 0 if there is none */
+	size_t size; /* string: longest; number: largest, 0: the largest of the type */
+	int attr;    /* bit of ->has */
 };
 
 /* clang-format off */
@@ -321,7 +322,7 @@ static const struct {
 	[FIELD_S32] = { -128, 127 },
 };
 
-static int field_set(struct complaint *c, const config_setting_t *s, const struct field *f,
+static int field_set(struct config_error *c, const config_setting_t *s, const struct field *f,
 		     void *to)
 {
 	int line = config_setting_source_line(s);
@@ -334,29 +335,29 @@ static int field_set(struct complaint *c, const config_setting_t *s, const struc
 	if (f->type == FIELD_STRING || f->type == FIELD_POLICY) {
 		text = config_setting_get_string(s);
 		if (!text)
-			return complain(c, line, "%s: must be a string, in quotes", f->name);
+			return set_error(c, line, "%s: must be a string, in quotes", f->name);
 		if (f->type == FIELD_POLICY) {
 			if (saina_policy_parse(text, 0, &policy, &err))
-				return complain(c, line, "%s", err.text);
-			saina_policy_ask(&policy, to);
+				return set_error(c, line, "%s", err.text);
+			saina_policy_to_attrs(&policy, to);
 			return 0;
 		}
 		if (strlen(text) > f->size)
-			return complain(c, line, "%s: is longer than the %zu characters allowed",
-					f->name, f->size);
+			return set_error(c, line, "%s: is longer than the %zu characters allowed",
+					 f->name, f->size);
 		memcpy(to, text, strlen(text));
 		return 0;
 	}
 	if (config_setting_type(s) != CONFIG_TYPE_INT &&
 	    config_setting_type(s) != CONFIG_TYPE_INT64)
-		return complain(c, line,
-				"%s: must be a number (with an L at its end from 2147483648 on)",
-				f->name);
+		return set_error(c, line,
+				 "%s: must be a number (with an L at its end from 2147483648 on)",
+				 f->name);
 	n = config_setting_get_int64(s);
 	max = f->size ? (long long)f->size : field_range[f->type].max;
 	if (n < field_range[f->type].min || n > max)
-		return complain(c, line, "%s: %lld: must be %lld..%lld", f->name, n,
-				field_range[f->type].min, max);
+		return set_error(c, line, "%s: %lld: must be %lld..%lld", f->name, n,
+				 field_range[f->type].min, max);
 	switch (f->type) {
 	case FIELD_U8:
 		*(__u8 *)to = n;
@@ -376,8 +377,8 @@ static int field_set(struct complaint *c, const config_setting_t *s, const struc
 	return 0;
 }
 
-/* @has: where the bits of what was given are collected. */
-static int group_read(struct complaint *c, const config_setting_t *group, const char *what,
+/* @has: gets the bits of the fields that the file sets. */
+static int group_read(struct config_error *c, const config_setting_t *group, const char *what,
 		      const struct field *fields, size_t n, void *to, __u64 *has)
 {
 	char allowed[256] = "";
@@ -385,8 +386,8 @@ static int group_read(struct complaint *c, const config_setting_t *group, const 
 	size_t f;
 
 	if (!config_setting_is_group(group))
-		return complain(c, config_setting_source_line(group),
-				"%s: must be a group, in braces", what);
+		return set_error(c, config_setting_source_line(group),
+				 "%s: must be a group, in braces", what);
 	for (i = 0; i < config_setting_length(group); i++) {
 		const config_setting_t *s = config_setting_get_elem(group, i);
 
@@ -397,9 +398,9 @@ static int group_read(struct complaint *c, const config_setting_t *group, const 
 				snprintf(allowed + strlen(allowed),
 					 sizeof(allowed) - strlen(allowed), "%s%s", f ? ", " : "",
 					 fields[f].name);
-			return complain(c, config_setting_source_line(s),
-					"%s: '%.32s' is unknown; allowed are %s", what,
-					config_setting_name(s), allowed);
+			return set_error(c, config_setting_source_line(s),
+					 "%s: '%.32s' is unknown; allowed are %s", what,
+					 config_setting_name(s), allowed);
 		}
 		ret = field_set(c, s, &fields[f], to);
 		if (ret)
@@ -409,13 +410,13 @@ static int group_read(struct complaint *c, const config_setting_t *group, const 
 	return 0;
 }
 
-static int jobs_read(struct complaint *c, const config_setting_t *list, struct config *cfg)
+static int jobs_read(struct config_error *c, const config_setting_t *list, struct config *cfg)
 {
 	int i, ret, n = config_setting_length(list);
 
 	if (!config_setting_is_list(list))
-		return complain(c, config_setting_source_line(list),
-				"jobs: must be a list of groups: ( { name = ...; }, ... )");
+		return set_error(c, config_setting_source_line(list),
+				 "jobs: must be a list of groups: ( { name = ...; }, ... )");
 	cfg->jobs = calloc(n ? n : 1, sizeof(*cfg->jobs));
 	if (!cfg->jobs)
 		return -ENOMEM;
@@ -432,7 +433,7 @@ static int jobs_read(struct complaint *c, const config_setting_t *list, struct c
 	return 0;
 }
 
-static int key_read(struct complaint *c, const config_setting_t *s, struct config *cfg)
+static int key_read(struct config_error *c, const config_setting_t *s, struct config *cfg)
 {
 	const char *name = config_setting_name(s), *value;
 	int line = config_setting_source_line(s);
@@ -454,15 +455,15 @@ static int key_read(struct complaint *c, const config_setting_t *s, struct confi
 		}
 		value = config_setting_get_string(s);
 		if (!value)
-			return complain(c, line, "%s: must be a string, in quotes", name);
+			return set_error(c, line, "%s: must be a string, in quotes", name);
 		return config_keys[i].set(c, line, value, cfg);
 	}
-	return complain(c, line, "'%.32s' is unknown; allowed are %slimits, jobs", name, allowed);
+	return set_error(c, line, "'%.32s' is unknown; allowed are %slimits, jobs", name, allowed);
 }
 
 int config_load(struct config *cfg, const char *path, bool must, char *text, size_t size)
 {
-	struct complaint c = { .file = path, .text = text, .size = size };
+	struct config_error c = { .file = path, .text = text, .size = size };
 	const config_setting_t *root;
 	config_t file;
 	int i, ret = 0;
@@ -470,11 +471,11 @@ int config_load(struct config *cfg, const char *path, bool must, char *text, siz
 	if (access(path, R_OK)) {
 		if (errno == ENOENT && !must)
 			return 0;
-		return complain(&c, 0, "%s", strerror(errno));
+		return set_error(&c, 0, "%s", strerror(errno));
 	}
 	config_init(&file);
 	if (config_read_file(&file, path) != CONFIG_TRUE) {
-		ret = complain(&c, config_error_line(&file), "%s", config_error_text(&file));
+		ret = set_error(&c, config_error_line(&file), "%s", config_error_text(&file));
 		goto out;
 	}
 	root = config_root_setting(&file);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the agent is told: configuration file and command line. */
+/* The configuration: file and command line. */
 #ifndef AGENT_CONFIG_H
 #define AGENT_CONFIG_H
 
@@ -16,7 +16,7 @@
 #define CONFIG_PATH_MAX	  256
 #define CONFIG_SOCKET_MAX 108	/* sizeof(sockaddr_un.sun_path) */
 
-enum plane_choice { PLANE_AUTO, PLANE_KERNEL, PLANE_AGENT };
+enum backend_choice { BACKEND_AUTO, BACKEND_KERNEL, BACKEND_AGENT };
 
 enum bridge_type { BRIDGE_AUTO, BRIDGE_OVS, BRIDGE_LINUX };
 
@@ -28,19 +28,19 @@ struct config_job {
 struct config {
 	char bridge[IFNAMSIZ];
 	enum bridge_type bridge_type;
-	enum plane_choice plane;
+	enum backend_choice backend;
 	struct in_addr address;	/* 0: the bridge's first */
-	int hook;		/* enum saina_port_hook, of ports that nobody asked otherwise for */
+	int hook;		/* enum saina_port_hook, default of all ports */
 	int log_level;
 	char ovsdb[CONFIG_SOCKET_MAX];
 	char control[CONFIG_SOCKET_MAX];
 	char runtime_dir[CONFIG_PATH_MAX];
 	char bpffs[CONFIG_PATH_MAX];
-	char object[CONFIG_PATH_MAX];	/* empty: the built-in search */
+	char object[CONFIG_PATH_MAX];	/* empty: search the built-in places */
 	char admin_group[64];
-	char metrics[CONFIG_SOCKET_MAX];	/* empty: none */
+	char metrics[CONFIG_SOCKET_MAX];	/* empty: disabled */
 	struct saina_limits limits;
-	__u64 limits_has;	/* bit SAINA_A_LIMITS_*: given, not default */
+	__u64 limits_has;	/* bits SAINA_A_LIMITS_* of those in the file */
 	int limits_line;
 	struct config_job *jobs;
 	int n_jobs;
@@ -55,16 +55,16 @@ struct config {
 };
 
 void config_defaults(struct config *cfg);
-/* Reads @path into @cfg; @must: a missing file is an error.  On failure the
- * sentence, with file and line, is in @text. */
+/* Reads @path into @cfg.  @must: a missing file is an error.  On failure @text is the
+ * message, with file and line. */
 int config_load(struct config *cfg, const char *path, bool must, char *text, size_t size);
-/* Sets one of the scalar keys from a string, as the command line does. */
+/* Sets a scalar key, for the command line. */
 int config_set(struct config *cfg, const char *key, const char *value, char *text, size_t size);
 void config_free(struct config *cfg);
-/* "ADDRESS:PORT", "[ADDRESS]:PORT" for IPv6; -EINVAL if @text is nothing of the kind. */
+/* Parses "ADDRESS:PORT", or "[ADDRESS]:PORT" for IPv6.  Return: 0 or -EINVAL. */
 int config_host_port(const char *text, char *host, size_t size, unsigned int *port);
 
-/* args.c: file and command line; complains to stderr. */
+/* args.c: reads file and command line; prints errors to stderr. */
 int args_configure(struct config *cfg, int argc, char **argv);
 
 #endif /* AGENT_CONFIG_H */

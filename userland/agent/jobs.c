@@ -30,7 +30,7 @@ static int jobs_publish(void *ctx, const struct saina_job *job, int gone,
 			return saina_refuse(err, -ENOMEM, 0, "job %s: out of memory", job->name);
 	}
 	if (!job->segments) {
-		ret = 0; /* its size, and with it its maps, come with its first worker */
+		ret = 0; /* the first worker sets its size; its maps are made then */
 	} else if (gone) {
 		ret = saina_dp_job_remove(a->dp, job->id);
 	} else {
@@ -74,7 +74,7 @@ void jobs_event(struct agent *a, struct saina_event *ev, const char *text)
 	a->jobs->ops->event(a, ev, text);
 }
 
-/* Deaths and departures are logged by who causes them, and knows why. */
+/* Workers' deaths and departures are logged by the caller, which knows the reason. */
 static void core_event(void *ctx, const struct saina_event *core_ev)
 {
 	struct agent *a = ctx;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Owner of the job core: carries its changes to the data path and to those who
- * have to know, and keeps what the agent knows of a worker beyond the core.
+ * Owns the job core: applies its changes to the data path, notifies the rest of the
+ * agent, and keeps what the agent knows of workers beyond the core.
  */
 #ifndef AGENT_JOBS_H
 #define AGENT_JOBS_H
@@ -13,14 +13,17 @@
 #include "agent/agent.h"
 
 /**
- * struct worker_numbers - of what a worker sends (workers/numbers.c)
- * @known: the counters below hold something
- * @nonfinite: its counter at the last look
- * @added, @coarse: its counters where the present look at its scales began
- * @nonfinite_at: NaN or infinities were found then, in @segments segments that came before @round; 0: never
- * @coarse_at: it was found then to make @percent of its slots coarser; 0: never
+ * struct worker_numerics - numerical quality of what a worker sends (members/numerics.c)
+ * @known: the counters below are valid
+ * @nonfinite: SAINA_C_NONFINITE at the last check
+ * @added, @coarse: SAINA_C_ADDED and _COARSENED at the start of the present scale check
+ * @nonfinite_at: when NaN or infinities were last found, 0: never
+ * @segments: how many segments had some
+ * @round: the round after the last of them
+ * @coarse_at: when its scales were last found too coarse, 0: never
+ * @percent: share of its slots that it made coarser
  */
-struct worker_numbers {
+struct worker_numerics {
 	bool known;
 	uint64_t nonfinite, added, coarse;
 	uint64_t nonfinite_at, segments;
@@ -31,71 +34,92 @@ struct worker_numbers {
 
 /**
  * struct worker_aux - what the agent knows of a worker beyond the core
+ *
+ * Admission:
  * @nonce: of the JOIN that admitted it
- * @heard: when it was last heard, by control message or gradient
- * @ended: when its life of before ended, 0: it is alive, or nothing is known
- * @round: of its last heartbeat
  * @formed: admitted while the job was forming
- * @first_round: else, the round it was told to begin with
- * @ready: it has said READY, and
- * @fast: .. that an answer to its probes came
- * @by_xdp: .. from the XDP program, since its port has that: what that redirects gets to it
- * @probe: not 0: a number to be had back when that is shown, or shown anew
- * @probes: the last such number
- * @looked: its counters were looked at since it was last heard
- * @seen: sum of the counters that only it can have caused, at last look
- * @stale_round, @stale_at: it asked for this round, which is gone; last told then
- * @counted: @in_time and @late hold something
- * @in_time, @late: gradients, at last look of the slow check
- * @reported: its heartbeats say @sent, @resent, @rtt_us, @window (struct saina_report)
- * @refused, @refused_ms, @unanswered_ms: likewise; else 0
- * @arrived: as @seen, at last look of the slow check; it changed before @arrived_at
- * @troubled: it was said that nothing arrives of it
- * @late_all: late gradients that it has found, those that were not sent any more among them
- * @numbers: of its life and those before
- * @lent: the session that has its input array, 0: none has
+ * @first_round: otherwise, the round that WELCOME named
+ * @ended_at: when its previous session ended, 0: alive, or unknown
+ *
+ * Delivery of results:
+ * @ready: it has sent READY
+ * @fast: READY says that replies to its probes arrive
+ * @xdp_works: frames that the XDP program redirects reach it
+ * @probe: probe id that the worker must echo, 0: none pending
+ * @last_probe: the last id given out
+ *
+ * Liveness:
+ * @last_heard: time of its last control message or gradient
+ * @round: of its last heartbeat
+ * @signs: sum of its life signs at the last check
+ * @signs_read: @signs was read since @last_heard
+ *
+ * Stragglers, once a second:
+ * @counted: @in_time and @late are valid
+ * @in_time, @late: its counters at the last check
+ * @late_total: late gradients, including those that it did not send any more
+ *
+ * Stale requests:
+ * @stale_round: round that it asked for and that is gone
+ * @stale_at: time of the last event about that
+ *
+ * Its own report (struct saina_report):
+ * @reported: @sent, @resent, @rtt_us and @window are valid
+ * @refused, @refused_ms, @unanswered_ms: 0 without a report
+ *
+ * Diagnosis:
+ * @arrived: sum of its counters at the last check
+ * @arrived_at: when that last changed
+ * @unheard: the log says that nothing arrives from it
+ * @numerics: of this and earlier sessions
+ *
+ * Shared memory:
+ * @shm_session: session that has its input array, 0: none
  */
 struct worker_aux {
 	uint64_t nonce;
-	uint64_t heard;
-	uint64_t ended;
-	uint32_t round;
-	uint32_t first_round;
 	bool formed;
-	bool ready;
-	bool fast;
-	bool by_xdp;
-	uint32_t probe, probes;
-	bool looked;
+	uint32_t first_round;
+	uint64_t ended_at;
+
+	bool ready, fast, xdp_works;
+	uint32_t probe, last_probe;
+
+	uint64_t last_heard;
+	uint32_t round;
+	uint64_t signs;
+	bool signs_read;
+
 	bool counted;
-	uint64_t lent;
+	uint64_t in_time, late, late_total;
+
 	uint32_t stale_round;
 	uint64_t stale_at;
-	uint64_t seen;
-	uint64_t in_time, late;
-	uint64_t late_all;
+
 	bool reported;
 	uint64_t sent, resent;
 	uint32_t rtt_us, window;
 	uint32_t refused, refused_ms, unanswered_ms;
-	bool troubled;
+
 	uint64_t arrived, arrived_at;
-	struct worker_numbers numbers;
+	bool unheard;
+	struct worker_numerics numerics;
+
+	uint64_t shm_session;
 };
 
 struct job_aux {
-	bool status_due;	/* all live workers are to get a STATUS */
-	uint32_t checked_generation, checked_round;	/* of the slow check */
+	bool status_due;	/* send a STATUS to all live workers */
+	uint32_t checked_generation, checked_round;	/* by the check for stragglers */
 	struct worker_aux worker[SAINA_WORKERS_MAX];
 };
 
 /**
- * struct jobs_ops - who has to know
+ * struct jobs_ops - notifications
  * @changed: @cmd is the family's SAINA_CMD_*_NTF; @job NULL: the limits;
  *	@worker < 0: the job itself
- * @event: of the core or of the agent, complete
- * @save: what the next start needs has changed, and the change is about to be
- *	promised to somebody
+ * @event: a complete event of the core or of the agent
+ * @save: save the state: a reply is about to confirm a change
  */
 struct jobs_ops {
 	void (*changed)(struct agent *a, int cmd, const struct saina_job *job, int worker);
@@ -107,13 +131,13 @@ struct jobs {
 	const struct jobs_ops *ops;
 	struct saina_core *core;
 	struct job_aux *aux[SAINA_JOBS_MAX];
-	bool changed;		/* control_settle() has something to do */
-	bool unsaved;		/* ... saving the state among it */
+	bool changed;		/* control_flush() has work */
+	bool unsaved;		/* the state file is out of date */
 };
 
 int jobs_init(struct agent *a, const struct jobs_ops *ops);
 void jobs_uninit(struct agent *a);
-/* Checks the jobs of a configuration without a data path. */
+/* Validates the jobs of a configuration.  Needs no data path. */
 int jobs_check(const struct config *cfg, char *text, size_t size);
 /* Calls @fn for each live worker of each job, which may end it. */
 void jobs_each_alive(struct agent *a,
@@ -121,12 +145,12 @@ void jobs_each_alive(struct agent *a,
 		     void *arg);
 struct worker_aux *jobs_worker(struct agent *a, const struct saina_job *job, int w);
 bool jobs_alive(const struct saina_job *job, int w);
-/* That rounds have from now on: what was to come is it once the data path has adopted it. */
+/* The policy in force: the pending one as soon as the data path has adopted it. */
 const struct saina_policy *jobs_policy(struct agent *a, const struct saina_job *job);
 uint32_t jobs_next_round(struct agent *a, const struct saina_job *job);
-/* An event of the agent: completes @ev, but for type, job, worker, a and b. */
+/* Sends an event of the agent.  The caller sets type, job, worker, a and b of @ev. */
 void jobs_event(struct agent *a, struct saina_event *ev, const char *text);
-/* Saves what has changed: no crash from here on forgets it. */
+/* Saves unsaved changes.  They survive a crash from here on. */
 void jobs_commit(struct agent *a);
 
 #endif /* AGENT_JOBS_H */

@@ -56,7 +56,7 @@ bool log_allowed(struct log_limit *l, int level)
 	uint64_t now = loop_now();
 
 	if (now - l->refill_ns >= NSEC_PER_SEC) {
-		/* after a quiet while the whole burst is there again */
+		/* ten quiet seconds restore the whole burst */
 		l->used = now - l->refill_ns >= LIMIT_BURST * NSEC_PER_SEC || !l->used
 				  ? 0
 				  : l->used - 1;

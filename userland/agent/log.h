@@ -9,8 +9,8 @@
 enum log_level { LOG_L_ERROR, LOG_L_WARN, LOG_L_INFO, LOG_L_DEBUG };
 
 /**
- * struct log_limit - keeps packets from filling the log: bursts of ten lines,
- *	then one a second with the number of those left out
+ * struct log_limit - rate limit, so that packets cannot fill the log: bursts of ten
+ *	lines, then one a second with the number of lines suppressed
  */
 struct log_limit {
 	uint64_t refill_ns;
@@ -29,7 +29,7 @@ bool log_allowed(struct log_limit *l, int level);
 #define log_info(...)  log_line(LOG_L_INFO, __VA_ARGS__)
 #define log_debug(...) log_line(LOG_L_DEBUG, __VA_ARGS__)
 
-/* For whatever a packet can cause; @limit: one per kind of line. */
+/* For all that a packet can trigger.  @limit: one for each kind of line. */
 #define log_limited(limit, level, ...)			\
 	do {						\
 		if (log_allowed(limit, level))			\

@@ -108,7 +108,7 @@ void loop_timer_ack(struct source *s)
 	uint64_t expirations;
 	ssize_t n = read(s->fd, &expirations, sizeof(expirations));
 
-	(void)n; /* EAGAIN: rearmed in the meantime */
+	(void)n; /* EAGAIN: the timer was rearmed meanwhile */
 }
 
 void loop_timer_del(struct loop *l, struct source *s)

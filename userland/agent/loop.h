@@ -10,7 +10,7 @@
 #define NSEC_PER_MSEC 1000000ull
 #define NSEC_PER_SEC  1000000000ull
 
-/* Something to wait for; owned by who waits. */
+/* A descriptor to wait for.  Owned by the caller. */
 struct source {
 	int fd;			/* -1: not in the loop */
 	void (*ready)(struct source *s, uint32_t events);
@@ -28,9 +28,9 @@ int loop_add(struct loop *l, struct source *s, uint32_t events);
 int loop_change(struct loop *l, struct source *s, uint32_t events);
 void loop_del(struct loop *l, struct source *s);	/* does not close fd */
 
-/* Serves one source that is ready, if there is one.  @timeout_ms < 0: waits for it. */
+/* Serves at most one ready source.  @timeout_ms < 0: waits for one. */
 int loop_turn(struct loop *l, int timeout_ms);
-/* Turns until l->stop; @after runs after each. */
+/* Serves sources until l->stop.  Calls @after after each. */
 int loop_run(struct loop *l, void (*after)(void *arg), void *arg);
 
 /* A timerfd as a source; @period_ms 0 disarms. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* sainad: the ladder of what is set up in which order, and its reverse; and who in
- * one room is told what in another. */
+/* sainad: sets everything up in order, undoes it in reverse, and forwards notifications
+ * between folders. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <signal.h>
@@ -13,25 +13,25 @@
 #include "agent/metrics/metrics.h"
 #include "agent/process.h"
 
-/* What rooms say upwards */
+/* Notifications of lower folders */
 
 static void job_changed(struct agent *a, int cmd, const struct saina_job *job, int worker)
 {
-	workers_job_changed(a, cmd, job);
-	control_changed(a, cmd, job, worker);
+	members_job_changed(a, cmd, job);
+	control_notify(a, cmd, job, worker);
 }
 
 static void job_event(struct agent *a, const struct saina_event *ev, const char *text)
 {
 	const struct saina_job *job;
 
-	/* in the kernel somebody else may have admitted it */
-	if (ev->type == SAINA_EV_WORKER_JOINED && a->plane->kernel) {
+	/* another client of the backend may have admitted it */
+	if (ev->type == SAINA_EV_WORKER_JOINED) {
 		job = saina_core_job_find(a->jobs->core, 1, ev->job, NULL, NULL);
 		if (job)
-			health_heard(a, job, ev->worker);
+			liveness_heard(a, job, ev->worker);
 	}
-	control_event(a, ev, text);
+	control_notify_event(a, ev, text);
 }
 
 static const struct jobs_ops jobs_ops = {
@@ -43,24 +43,24 @@ static const struct jobs_ops jobs_ops = {
 static void port_changed(struct agent *a, const struct port *p, bool there)
 {
 	if (!there)
-		workers_port_gone(a, p->ifindex, p->name);
-	control_port(a, p, there);
+		members_port_gone(a, p->ifindex, p->name);
+	control_notify_port(a, p, there);
 }
 
 static void port_hook(struct agent *a, const struct port *p)
 {
-	path_replan(a);
+	delivery_replan(a);
 }
 
 static const struct bridge_ops bridge_ops = {
 	.port = port_changed,
 	.hook = port_hook,
-	.changed = control_port_changed,
+	.changed = control_notify_port_changed,
 };
 
-static void settle(void *arg)
+static void flush_changes(void *arg)
 {
-	control_settle(arg);
+	control_flush(arg);
 }
 
 /* Signals */
@@ -85,7 +85,7 @@ static int signals_init(struct agent *a, struct source *s)
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
-	/* the terminal went: an end like Ctrl-C; in the background there is none */
+	/* in the foreground a hang-up of the terminal stops sainad like Ctrl-C */
 	if (!a->cfg.daemonize)
 		sigaddset(&set, SIGHUP);
 	else
@@ -115,22 +115,22 @@ static void dp_log(void *arg, int level, const char *line)
 	log_line(level < LOG_L_DEBUG ? level : LOG_L_DEBUG, "data path: %s", line);
 }
 
-/* @fresh: not what is pinned: it is of the other control plane. */
+/* @fresh: do not take over what is pinned, it belongs to the other backend. */
 static int dp_init(struct agent *a, bool fresh)
 {
 	struct saina_dp_opts opts = {
 		.object = a->cfg.object[0] ? a->cfg.object : NULL,
 		.pin_dir = a->cfg.bpffs,
 		.fresh = fresh,
-		.kernel = a->plane->kernel,
+		.kernel = a->backend->ops->uses_module,
 		.log = dp_log,
 	};
 	int ret = saina_dp_open(&a->dp, &opts);
 
 	if (ret) {
 		log_error("data path: %s", a->dp ? saina_dp_error(a->dp) : strerror(-ret));
-		if (a->plane->kernel)
-			log_error("that was the program that uses saina.ko: is the module of this version and built with BTF? `saina doctor` says more; rmmod saina, or control_plane = \"agent\", does without it");
+		if (opts.kernel)
+			log_error("this program uses saina.ko: is the module of this version and built with BTF? See `saina doctor`. rmmod saina, or control_plane = \"agent\", avoids it");
 		if (a->dp)
 			saina_dp_close(a->dp, false);
 	} else if (saina_dp_taken_over(a->dp)) {
@@ -148,10 +148,10 @@ static int serve(struct agent *a, int background)
 	process_ready(&a->cfg);
 	if (background >= 0)
 		process_detach(background);
-	ret = loop_run(&a->loop, settle, a);
+	ret = loop_run(&a->loop, flush_changes, a);
 	if (!a->cfg.keep) {
-		workers_goodbye(a);
-		plane_dismiss(a);
+		members_dismiss(a);
+		backend_release_workers(a);
 	}
 	return ret;
 }
@@ -176,13 +176,13 @@ static int run(struct agent *a, int background)
 	if (ret)
 		goto err_signals;
 	saved = state_load(a);
-	ret = plane_init(a, state_runs_without_kernel(saved));
+	ret = backend_init(a, state_has_running_local(saved));
 	if (ret)
 		goto err_saved;
-	ret = dp_init(a, state_of_other_plane(a, saved));
+	ret = dp_init(a, state_of_other_backend(a, saved));
 	if (ret)
-		goto err_plane;
-	/* until the jobs are known, failing must not take a running data path down */
+		goto err_backend;
+	/* until the jobs are known, a failure must not take a running data path down */
 	keep = saina_dp_taken_over(a->dp);
 	ret = jobs_init(a, &jobs_ops);
 	if (ret)
@@ -190,31 +190,31 @@ static int run(struct agent *a, int background)
 	ret = bridge_init(a, &bridge_ops);
 	if (ret)
 		goto err_jobs;
-	ret = workers_init(a);
+	ret = members_init(a);
 	if (ret)
 		goto err_bridge;
-	ret = ctlserver_init(a);
+	ret = control_init(a);
 	if (ret)
-		goto err_workers;
-	ret = plane_start(a);
+		goto err_members;
+	ret = backend_start(a);
 	if (ret)
-		goto err_ctlserver;
+		goto err_control;
 	state_restore(a, saved);
-	ret = plane_configure(a);
+	ret = backend_add_configured(a);
 	if (ret)
-		goto err_ctlserver;
+		goto err_control;
 	state_save(a);
 	ret = metrics_init(a);
 	if (ret)
-		goto err_ctlserver;
+		goto err_control;
 	ret = serve(a, background);
 	keep = a->cfg.keep;
 	metrics_uninit(a);
 
-err_ctlserver:
-	ctlserver_uninit(a);
-err_workers:
-	workers_uninit(a);
+err_control:
+	control_uninit(a);
+err_members:
+	members_uninit(a);
 err_bridge:
 	bridge_uninit(a);
 err_jobs:
@@ -223,8 +223,8 @@ err_dp:
 	if (!keep)
 		state_remove(a);
 	saina_dp_close(a->dp, !keep);
-err_plane:
-	plane_uninit(a);
+err_backend:
+	backend_uninit(a);
 err_saved:
 	state_free(saved);
 	runtime_uninit(&a->runtime, keep);
@@ -235,12 +235,12 @@ err_loop:
 	return ret;
 }
 
-/* Tries what a start would do with the XDP program, pins and attaches nothing. */
+/* Loads the XDP program as a start would, without pinning or attaching anything. */
 static int check_program(const struct config *cfg)
 {
 	struct saina_dp_opts opts = {
 		.object = cfg->object[0] ? cfg->object : NULL,
-		.kernel = plane_wanted(cfg),
+		.kernel = backend_wants_kernel(cfg),
 	};
 	struct saina_dp *dp;
 	int ret = saina_dp_open(&dp, &opts);
@@ -257,15 +257,15 @@ static int check_program(const struct config *cfg)
 int main(int argc, char **argv)
 {
 	static struct jobs jobs;
-	static struct plane plane;
+	static struct backend backend;
 	static struct bridge bridge;
-	static struct workers workers;
+	static struct members members;
 	static struct control control;
 	static struct agent a = {
 		.jobs = &jobs,
-		.plane = &plane,
+		.backend = &backend,
 		.bridge = &bridge,
-		.workers = &workers,
+		.members = &members,
 		.control = &control,
 	};
 	char text[320];

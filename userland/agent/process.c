@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The process: going to the background, and telling who waits for it. */
+/* The process: limits, going to the background, reporting that it is ready. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #include "agent/log.h"
 #include "agent/process.h"
 
-#define DESCRIPTORS 8192 /* 256 jobs have 7 each; all else is some hundreds */
+#define DESCRIPTORS 8192 /* 7 for each of 256 jobs, and some hundreds */
 
 void process_limits(void)
 {
@@ -22,7 +22,7 @@ void process_limits(void)
 
 	if (getrlimit(RLIMIT_NOFILE, &l))
 		return;
-	/* the hard limit is raised by CAP_SYS_RESOURCE alone */
+	/* raising the hard limit takes CAP_SYS_RESOURCE */
 	if (l.rlim_max < DESCRIPTORS && !setrlimit(RLIMIT_NOFILE, &more))
 		return;
 	l.rlim_cur = l.rlim_max;
@@ -33,10 +33,6 @@ void process_limits(void)
 			 (unsigned long long)l.rlim_max, DESCRIPTORS);
 }
 
-/*
- * Goes to the background.  Return: in the child the descriptor to write one
- * byte to when set up; the parent does not return.
- */
 int process_background(void)
 {
 	int fd[2], status;
@@ -78,7 +74,6 @@ void process_detach(int background)
 	close(background);
 }
 
-/* Tells whoever waits that the agent is set up. */
 void process_ready(const struct config *cfg)
 {
 	const char *path = getenv("NOTIFY_SOCKET");

@@ -4,16 +4,16 @@
 
 #include "agent/config.h"
 
-/* Raises the limit of open descriptors, or says that it is too low for the jobs there may be. */
+/* Raises the limit of open descriptors; warns if it stays too low for 256 jobs. */
 void process_limits(void);
 /*
  * Goes to the background.  Return: in the child, the descriptor for
  * process_detach(); the parent does not return.  Negative errno.
  */
 int process_background(void);
-/* Set up: lets the parent end, and logs to syslog from now on. */
+/* Setup is complete: lets the parent exit, and logs to syslog from now on. */
 void process_detach(int background);
-/* Tells whoever waits (--ready-fd, sd_notify) that the agent is set up. */
+/* Reports that setup is complete, by --ready-fd and sd_notify. */
 void process_ready(const struct config *cfg);
 
 #endif /* AGENT_PROCESS_H */

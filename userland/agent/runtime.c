@@ -20,7 +20,7 @@ const char *runtime_path(const struct runtime *r, const char *name, char *buf, s
 	return buf;
 }
 
-/* mkdir -p; @mode is the last one's.  Return: 1 if that is new, 0, negative errno. */
+/* mkdir -p; @mode is for the last directory.  Return: 1 if that is new, 0, negative errno. */
 static int make_dirs(const char *path, mode_t mode)
 {
 	char buf[CONFIG_PATH_MAX], *at;
@@ -37,8 +37,8 @@ static int make_dirs(const char *path, mode_t mode)
 	return errno == EEXIST ? 0 : -errno;
 }
 
-/* What a later start has to know to undo it: a file with a path in it. */
-static void note_path(struct runtime *r, const char *note, const char *what)
+/* Saves a path for a later start, which has to undo it. */
+static void save_path(struct runtime *r, const char *note, const char *what)
 {
 	char buf[CONFIG_PATH_MAX + 16];
 	int fd;
@@ -51,7 +51,7 @@ static void note_path(struct runtime *r, const char *note, const char *what)
 		close(fd);
 }
 
-static void recall_path(struct runtime *r, const char *note, char *what, size_t size)
+static void load_path(struct runtime *r, const char *note, char *what, size_t size)
 {
 	char buf[CONFIG_PATH_MAX + 16];
 	ssize_t n;
@@ -78,7 +78,7 @@ static int mount_bpffs(struct runtime *r, const char *where)
 		return ret;
 	log_info("bpffs: mounted one at %s", where);
 	snprintf(r->mounted, sizeof(r->mounted), "%s", where);
-	note_path(r, "mounted", where);
+	save_path(r, "mounted", where);
 	return 0;
 }
 
@@ -89,11 +89,11 @@ static int make_pin_dir(struct runtime *r)
 	char point[CONFIG_PATH_MAX];
 	int ret;
 
-	/* of an earlier incarnation */
-	recall_path(r, "mounted", r->mounted, sizeof(r->mounted));
+	/* mounted or made by an earlier agent */
+	load_path(r, "mounted", r->mounted, sizeof(r->mounted));
 	if (!bpffs_is(r->mounted))
 		r->mounted[0] = 0;
-	recall_path(r, "made", r->made, sizeof(r->made));
+	load_path(r, "made", r->made, sizeof(r->made));
 	if (bpffs_is(path))
 		return 0;
 	bpffs_mount_point(path, point, sizeof(point));
@@ -105,7 +105,7 @@ static int make_pin_dir(struct runtime *r)
 	ret = make_dirs(path, 0700);
 	if (ret > 0) {
 		snprintf(r->made, sizeof(r->made), "%s", path);
-		note_path(r, "made", path);
+		save_path(r, "made", path);
 	}
 	if (ret < 0) {
 		log_error("bpffs: cannot make %s: %s", path, strerror(-ret));
@@ -114,7 +114,7 @@ static int make_pin_dir(struct runtime *r)
 	return bpffs_is(path) ? 0 : mount_bpffs(r, path);
 }
 
-/* One that was just killed may still hold the lock: a process closes its files when it ends. */
+/* An agent that was just killed may hold the lock until its exit is complete. */
 static int take_lock(int fd)
 {
 	const struct timespec pause = { .tv_nsec = 50 * 1000000 };
@@ -158,7 +158,6 @@ int runtime_init(struct runtime *r, const struct config *cfg)
 	return ret;
 }
 
-/* Undoes what is ours and empty; a take-over leaves all of it (@keep). */
 void runtime_uninit(struct runtime *r, bool keep)
 {
 	char buf[CONFIG_PATH_MAX + 16];

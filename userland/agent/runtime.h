@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The directory the agent lives in (one agent each, by a lock) and the place on
- * bpffs where the data path's objects are pinned.
+ * The runtime directory, locked by one agent, and the directory on bpffs where the data
+ * path's objects are pinned.
  */
 #ifndef AGENT_RUNTIME_H
 #define AGENT_RUNTIME_H
@@ -13,9 +13,9 @@
 
 /**
  * struct runtime
- * @cfg: names both places
- * @mounted: bpffs mounted here by us (or an earlier us)
- * @made: so was this directory made
+ * @cfg: names both directories
+ * @mounted: where this or an earlier agent has mounted a bpffs
+ * @made: directory that this or an earlier agent has made
  */
 struct runtime {
 	const struct config *cfg;
@@ -25,7 +25,7 @@ struct runtime {
 };
 
 int runtime_init(struct runtime *r, const struct config *cfg);
-/* @keep: all of it is left, for a take-over. */
+/* Removes what agents made and what is empty.  @keep: removes nothing, for a take-over. */
 void runtime_uninit(struct runtime *r, bool keep);
 const char *runtime_path(const struct runtime *r, const char *name, char *buf, size_t size);
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The same addition in userspace: what the memory system allows. */
+/* The same addition in userspace: the bound set by the memory system. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "bench/rig.h"
+#include "bench/add.h"
+#include "dp/dp.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -41,7 +42,7 @@ static void add_plain(int *to, const int *from, unsigned int n)
 
 double add_ns(unsigned int elems, unsigned int slots, unsigned int repeat)
 {
-	/* 16 elements of head, as a slot has; +90 bytes, as a payload lies */
+	/* a head of 16 elements, as in a slot; a payload begins 90 bytes into the frame */
 	size_t stride = elems + 16;
 	int *to = aligned_alloc(64, (slots * stride * 4 + 63) & ~63ul);
 	unsigned char *frame = aligned_alloc(64, 90 + 4 * SAINA_ELEMS_MAX + 64 - 26);
@@ -61,7 +62,7 @@ double add_ns(unsigned int elems, unsigned int slots, unsigned int repeat)
 			add_avx2(slot, (const int *)(const void *)(frame + 90), elems);
 		else
 			add_plain(slot, (const int *)(const void *)(frame + 90), elems);
-		/* the sums are wanted */
+		/* keeps the compiler from dropping the sums */
 		__asm__ volatile("" : : "r"(slot) : "memory");
 	}
 	clock_gettime(CLOCK_MONOTONIC, &b);

@@ -12,6 +12,9 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case 'j':
 		args->json = true;
 		return 0;
+	case 'l':
+		args->lookup = true;
+		return 0;
 	case 'o':
 		args->out = arg;
 		return 0;
@@ -30,6 +33,7 @@ struct bench_args bench_args_parse(int argc, char **argv, const char *doc)
 {
 	static const struct argp_option options[] = {
 		{ "json", 'j', NULL, 0, "print JSON", 0 },
+		{ "lookup", 'l', NULL, 0, "jobs in a map and in saina.ko, accumulate only", 0 },
 		{ "output", 'o', "FILE", 0, "write the JSON to FILE too", 0 },
 		{ "cycles", 'n', "N", 0, "measure everything N times (21)", 0 },
 		{}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a benchmark is told on its command line. */
+/* The command line of a benchmark. */
 #ifndef SAINA_BENCH_ARGS_H
 #define SAINA_BENCH_ARGS_H
 
@@ -8,16 +8,18 @@
 /**
  * struct bench_args
  * @json: JSON on stdout instead of text
- * @out: file to write the JSON to, too; or NULL
- * @cycles: how often everything is measured, 1 to 10000
+ * @lookup: compare jobs in a map and in saina.ko instead
+ * @out: also write the JSON to this file; NULL: none
+ * @cycles: measurements of each figure, 1 to 10000
  */
 struct bench_args {
 	bool json;
+	bool lookup;
 	const char *out;
 	unsigned int cycles;
 };
 
-/* @doc: what --help says first.  Ends the program if the arguments are wrong. */
+/* @doc: first paragraph of --help.  Ends the program if the arguments are wrong. */
 struct bench_args bench_args_parse(int argc, char **argv, const char *doc);
 
 #endif /* SAINA_BENCH_ARGS_H */

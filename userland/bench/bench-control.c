@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * How soon a k that a client of the configuration interface sets is in force.  For a job with
- * policy external whose workers make rounds: set k, look at the job until it has that k, again
- * and again.
+ * Time until a k that a client sets by the configuration interface is in force.  For a job
+ * with policy external whose workers run rounds: sets k, then polls the job until it has
+ * that k, CALLS times.
  *
  *	bench-control CONTROL JOB CALLS
  *
- * When the answer is there every round that opens has the new k; what comes after it is what
- * was left of the round before, and the time to ask.  One line of JSON: microseconds from the
- * request to its answer, and to the first look at which the new k was in force; how many rounds
- * opened with the old k after the answer, which must be 0.
+ * Every round that opens after the answer has the new k; the rest is the remainder of the
+ * previous round and the time of polling.  Prints one line of JSON: microseconds from each
+ * request to its answer, and to the first poll that shows the new k; the number of rounds
+ * that opened with the old k after the answer, which must be 0.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,9 +19,9 @@
 #include "ctl/obj.h"
 
 #define CALLS_MAX	100000
-#define PATIENCE_US	5000000
-#define PAUSE_US	2000		/* between calls: nobody sets k all the time */
-#define WARM		100		/* rounds before the first call */
+#define TIMEOUT_US	5000000
+#define PAUSE_US	2000		/* between calls */
+#define WARM_UP_ROUNDS		100		/* before the first call */
 
 static struct saina_ctl *ctl;
 
@@ -56,14 +56,14 @@ static struct saina_job_attrs call(int cmd, struct saina_job_attrs req)
 	return got;
 }
 
-/* As workers join, the agent has other work. */
+/* The agent is busy while workers join. */
 static void wait_for_rounds(struct saina_job_attrs id)
 {
 	uint32_t first = call(SAINA_CMD_JOB_GET, id).round;
 	double begin = now_us();
 
-	while (call(SAINA_CMD_JOB_GET, id).round < first + WARM) {
-		if (now_us() - begin > 10 * PATIENCE_US)
+	while (call(SAINA_CMD_JOB_GET, id).round < first + WARM_UP_ROUNDS) {
+		if (now_us() - begin > 10 * TIMEOUT_US)
 			die("the job makes no rounds: are all workers there?");
 		nanosleep(&(struct timespec){ .tv_nsec = PAUSE_US * 1000 }, NULL);
 	}
@@ -107,7 +107,7 @@ int main(int argc, char **argv)
 		first = job = call(SAINA_CMD_JOB_GET, id);
 		while (job.k != set.k_set) {
 			late += job.round > first.round;
-			if (now_us() - begin > PATIENCE_US)
+			if (now_us() - begin > TIMEOUT_US)
 				die("no round opened with the k that was set: does the job have policy external, and workers?");
 			job = call(SAINA_CMD_JOB_GET, id);
 		}

@@ -1,47 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What a packet costs in the XDP program, branch by branch, beside programs
- * that do less, all interleaved in one run.
+ * Cost of a packet in each branch of the XDP program, compared with programs that do less,
+ * all interleaved in one run.
  *
- * Method.  BPF_PROG_TEST_RUN repeats a program on one frame, but a second
- * gradient of the same worker is a duplicate.  So a driver program writes the
- * headers of the next message (next segment, then next worker) into the frame
- * and tail-calls the program under test; one batch takes one branch only, and
- * the counters of the data path must say so at the end, else there is no table.
- * Times are the kernel's own.  The same driver before an empty program gives the
- * driver's time, which is taken off.  Batches that cannot be long (a slot is
- * stored to and completed once a round) are done as a short and a long part:
- * the cold start is in both, the difference is what is counted.  Per cycle
- * everything runs once, in turn; figures are medians over the cycles.
+ * Method.  BPF_PROG_TEST_RUN repeats a program on one frame, but a second gradient of the
+ * same worker is a duplicate.  So a driver program writes the headers of the next message
+ * (next segment, then next worker) into the frame and tail-calls the program under test.
+ * All packets of a batch take the same branch; the counters of the data path must confirm
+ * that at the end, else nothing is reported.  The kernel measures the times.  The driver's
+ * time, measured before an empty program, is subtracted.  Some batches cannot be long (a
+ * slot is stored to and completed once a round): they are sent in a short and a long part,
+ * and the difference counts, so that the cold start cancels out.  Each cycle runs
+ * everything once, in turn; figures are medians over the cycles.
  *
  * A round of a job (64 workers, k = 63):
  *   store      worker 0, all segments
  *   accumulate workers 1..61
  *   duplicate  worker 0 again, 16 times
- *   complete   worker 62: result made in place, copied to the ring, checksums,
- *              round accounted for, redirect looked up (payload > 352: copied to the agent)
+ *   complete   worker 62: result written in place, copied to the ring, checksums, round
+ *              state updated, redirect looked up (payload > 352: copied to the agent)
  *   late       worker 63, 16 times: result read from the ring, headers, checksums
  * Two more rounds have other exponents than that of worker 0:
  *   mixed, finer     workers 1..61, each the same finer one: the input is shifted
  *   mixed, complete  worker 62, the same
  *   mixed, coarser   workers 1..61, each a coarser one than the worker before: the sum is shifted
- * Foreign traffic keeps no state: the same frame again and again, without
- * driver, as the empty program beside it.
+ * Foreign traffic keeps no state: the same frame is repeated without the driver, and so is
+ * the empty program that it is compared with.
  */
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "bench/add.h"
 #include "bench/args.h"
+#include "bench/harness.h"
+#include "bench/lookup.h"
 #include "bench/report.h"
-#include "bench/rig.h"
 
 #define SIZES	6
-#define SLOTS	256		/* touched in turn, of up to 352 elements */
+#define SLOTS	256		/* sent to in turn, of up to 352 elements */
 #define SLOTS_BIG 64		/* of more */
 #define PLAIN	20000		/* repeats of a frame without driver */
-#define SAME	.10		/* "the same cost" on a machine without noise */
-#define FEW	16		/* segments of a job of which single ones are measured */
+#define SAME	.10		/* tolerance of "the same cost" on a machine without noise */
+#define FEW	16		/* segments of a job whose segments are measured one by one */
 
 static const char method[] =
 	"ns per packet, medians; headers by a driver program (BPF_PROG_TEST_RUN), its own time taken off";
@@ -65,79 +63,80 @@ struct variant_samples {
 	struct sample branch[BRANCHES];
 };
 
-/* A job of FEW segments.  Arrivals are noted of segment 0 alone: what it costs more than another. */
+/* A job of FEW segments.  Arrival times are taken of segment 0 only; the difference to
+ * segment 1 is their cost. */
 struct arrival {
 	struct bench_job job;
 	struct sample first, second;
 };
 
-static void measure(struct rig *r, struct bench_job *j, struct sample *branch, enum bench_branch b)
+static void measure(struct harness *r, struct bench_job *j, struct sample *branch,
+		    enum bench_branch b)
 {
-	sample_add(&branch[b], rig_branch(r, j, b, BENCH_SAINA));
+	sample_add(&branch[b], harness_run_branch(r, j, b, BENCH_SAINA));
 }
 
-static void cycle_mixed(struct rig *r, struct size *s)
+static void cycle_mixed(struct harness *r, struct size *s)
 {
 	struct bench_job *j = &s->job;
 
 	j->finer = 2;
-	rig_branch(r, j, BRANCH_STORE, BENCH_SAINA);
-	sample_add(&s->finer, rig_branch(r, j, BRANCH_ACCUMULATE, BENCH_SAINA));
-	sample_add(&s->mixed_complete, rig_branch(r, j, BRANCH_COMPLETE, BENCH_SAINA));
-	rig_check_shifted(r, j);
-	rig_round_done(j);
+	harness_run_branch(r, j, BRANCH_STORE, BENCH_SAINA);
+	sample_add(&s->finer, harness_run_branch(r, j, BRANCH_ACCUMULATE, BENCH_SAINA));
+	sample_add(&s->mixed_complete, harness_run_branch(r, j, BRANCH_COMPLETE, BENCH_SAINA));
+	harness_check_shifted(r, j);
+	harness_round_done(j);
 	j->finer = 0;
 	j->coarsens = 1;
-	rig_branch(r, j, BRANCH_STORE, BENCH_SAINA);
-	sample_add(&s->coarser, rig_branch(r, j, BRANCH_ACCUMULATE, BENCH_SAINA));
-	rig_branch(r, j, BRANCH_COMPLETE, BENCH_SAINA);
-	rig_round_done(j);
+	harness_run_branch(r, j, BRANCH_STORE, BENCH_SAINA);
+	sample_add(&s->coarser, harness_run_branch(r, j, BRANCH_ACCUMULATE, BENCH_SAINA));
+	harness_run_branch(r, j, BRANCH_COMPLETE, BENCH_SAINA);
+	harness_round_done(j);
 	j->coarsens = 0;
 }
 
-static void cycle_size(struct rig *r, struct size *s, unsigned int i)
+static void cycle_size(struct harness *r, struct size *s, unsigned int i)
 {
 	unsigned int n = elems[i];
 
-	sample_add(&s->empty, rig_plain(r, r->empty, n, true, PLAIN));
-	sample_add(&s->foreign, rig_plain(r, saina_dp_prog_fd(r->dp), n, true, PLAIN));
+	sample_add(&s->empty, harness_run_plain(r, r->empty, n, true, PLAIN));
+	sample_add(&s->foreign, harness_run_plain(r, saina_dp_prog_fd(r->dp), n, true, PLAIN));
 	sample_add(&s->user, add_ns(n, s->job.touched, 2000));
-	sample_add(&s->driver, rig_branch(r, &s->job, BRANCH_ACCUMULATE, BENCH_EMPTY));
-	sample_add(&s->parse, rig_branch(r, &s->job, BRANCH_ACCUMULATE, BENCH_PARSE));
+	sample_add(&s->driver, harness_run_branch(r, &s->job, BRANCH_ACCUMULATE, BENCH_EMPTY));
+	sample_add(&s->parse, harness_run_branch(r, &s->job, BRANCH_ACCUMULATE, BENCH_PARSE));
 	measure(r, &s->job, s->branch, BRANCH_STORE);
-	sample_add(&s->add, rig_branch(r, &s->job, BRANCH_ACCUMULATE, BENCH_ADD_64 + i));
+	sample_add(&s->add, harness_run_branch(r, &s->job, BRANCH_ACCUMULATE, BENCH_ADD_64 + i));
 	for (int b = BRANCH_ACCUMULATE; b < BRANCHES; b++)
 		measure(r, &s->job, s->branch, b);
-	rig_round_done(&s->job);
+	harness_round_done(&s->job);
 	cycle_mixed(r, s);
 }
 
-static void cycle_variant(struct rig *r, struct variant_samples *v, bool accumulates)
+static void cycle_variant(struct harness *r, struct variant_samples *v, bool accumulates)
 {
 	measure(r, &v->job, v->branch, BRANCH_STORE);
 	if (accumulates)
 		measure(r, &v->job, v->branch, BRANCH_ACCUMULATE);
 	measure(r, &v->job, v->branch, BRANCH_COMPLETE);
-	rig_round_done(&v->job);
+	harness_round_done(&v->job);
 }
 
-static void cycle_arrival(struct rig *r, struct arrival *a)
+static void cycle_arrival(struct harness *r, struct arrival *a)
 {
-	rig_branch(r, &a->job, BRANCH_STORE, BENCH_SAINA);
-	sample_add(&a->first, rig_accumulate(r, &a->job, BENCH_SAINA, 0, 1));
-	sample_add(&a->second, rig_accumulate(r, &a->job, BENCH_SAINA, 1, 2));
-	rig_accumulate(r, &a->job, BENCH_SAINA, 2, FEW);
-	rig_branch(r, &a->job, BRANCH_COMPLETE, BENCH_SAINA);
-	rig_round_done(&a->job);
+	harness_run_branch(r, &a->job, BRANCH_STORE, BENCH_SAINA);
+	sample_add(&a->first, harness_run_accumulate(r, &a->job, BENCH_SAINA, 0, 1));
+	sample_add(&a->second, harness_run_accumulate(r, &a->job, BENCH_SAINA, 1, 2));
+	harness_run_accumulate(r, &a->job, BENCH_SAINA, 2, FEW);
+	harness_run_branch(r, &a->job, BRANCH_COMPLETE, BENCH_SAINA);
+	harness_round_done(&a->job);
 }
 
-/* Time of a batch less the driver's; an empty program's own time is kept. */
 static double net(const struct sample *batch, const struct size *s)
 {
-	return sample_median(batch) - sample_median(&s->driver) + sample_median(&s->empty);
+	return sample_net(batch, &s->driver, &s->empty);
 }
 
-/* What two figures may differ by and still be the same. */
+/* By how much two equal figures may differ in this run. */
 static double noise(const struct sample *a, const struct sample *b, double ns)
 {
 	double x = sample_spread(a) / ns, y = sample_spread(b) / ns;
@@ -171,7 +170,7 @@ static void report_size(struct report *out, const struct size *s, unsigned int n
 		   sample_median(&s->user), sample_median(&s->user) / add);
 }
 
-/* What other exponents may cost beside equal ones. */
+/* Cost of mixed exponents relative to equal ones. */
 static void verdict_mixed(struct report *out, const struct size *s, unsigned int n)
 {
 	double acc = net(&s->branch[BRANCH_ACCUMULATE], s);
@@ -223,8 +222,6 @@ static void report_all(struct report *out, const struct size *size,
 		   var[TIMEOUT][BRANCH_ACCUMULATE] / add);
 	report_row(out, 256, "accumulate, segment 0 alone", first, first / add);
 	report_row(out, 256, "accumulate, segment 1 alone", second, second / add);
-	if (!out->json)
-		putchar('\n');
 	report_verdict(out, "accumulate / (parse, lock, add), 256 elements", acc / add, 1.6);
 	verdict_mixed(out, &size[2], elems[2]);
 	verdict_mixed(out, &size[3], elems[3]);
@@ -255,44 +252,40 @@ int main(int argc, char **argv)
 	static struct variant_samples variant[VARIANTS];
 	static struct size size[SIZES];
 	static struct arrival arrival;
-	static struct rig rig;
+	static struct harness harness;
 	struct report out;
 
-	fprintf(stderr, "bench-datapath: loading\n");
-	rig_open(&rig, false);
+	if (args.lookup)
+		return lookup_run(&args);
+	harness_open(&harness, false);
 	for (unsigned int i = 0; i < SIZES; i++)
-		rig_job(&rig, &size[i].job, i, elems[i], 64, 63, i < 4 ? SLOTS : SLOTS_BIG,
-			i < 4 ? SLOTS : SLOTS_BIG);
-	rig_job(&rig, &variant[THREE_WORKERS].job, 10, 256, 3, 3, SLOTS, SLOTS);
-	rig_job(&rig, &variant[TWO_WORKERS].job, 11, 256, 2, 2, SLOTS, SLOTS);
-	rig_job(&rig, &variant[BIG_POOL].job, 12, 256, 64, 63, 4096, SLOTS);
-	rig_job(&rig, &variant[ALL_SLOTS].job, 13, 256, 8, 8, 4096, 4096);
-	rig_job(&rig, &variant[UNTIMED].job, 16, 256, 64, 63, SLOTS, SLOTS);
-	rig_job(&rig, &variant[TIMEOUT].job, 14, 256, 64, 63, SLOTS, SLOTS);
-	rig_timeout(&rig, &variant[TIMEOUT].job);
-	rig_job(&rig, &arrival.job, 15, 256, 64, 63, FEW, FEW);
-	rig_stay();
+		harness_job_create(&harness, &size[i].job, i, elems[i], 64, 63,
+				   i < 4 ? SLOTS : SLOTS_BIG, i < 4 ? SLOTS : SLOTS_BIG);
+	harness_job_create(&harness, &variant[THREE_WORKERS].job, 10, 256, 3, 3, SLOTS, SLOTS);
+	harness_job_create(&harness, &variant[TWO_WORKERS].job, 11, 256, 2, 2, SLOTS, SLOTS);
+	harness_job_create(&harness, &variant[BIG_POOL].job, 12, 256, 64, 63, 4096, SLOTS);
+	harness_job_create(&harness, &variant[ALL_SLOTS].job, 13, 256, 8, 8, 4096, 4096);
+	harness_job_create(&harness, &variant[UNTIMED].job, 16, 256, 64, 63, SLOTS, SLOTS);
+	harness_job_create(&harness, &variant[TIMEOUT].job, 14, 256, 64, 63, SLOTS, SLOTS);
+	harness_job_set_timeout(&harness, &variant[TIMEOUT].job);
+	harness_job_create(&harness, &arrival.job, 15, 256, 64, 63, FEW, FEW);
+	harness_pin_cpu();
 	for (unsigned int n = 0; n < args.cycles; n++) {
-		if (n % 10 == 0)
-			fprintf(stderr, "bench-datapath: cycle %u of %u\n", n + 1, args.cycles);
+		report_progress(n, args.cycles);
 		for (unsigned int i = 0; i < SIZES; i++)
-			cycle_size(&rig, &size[i], i);
+			cycle_size(&harness, &size[i], i);
 		for (int i = 0; i < VARIANTS; i++)
-			cycle_variant(&rig, &variant[i], i != TWO_WORKERS);
-		cycle_arrival(&rig, &arrival);
+			cycle_variant(&harness, &variant[i], i != TWO_WORKERS);
+		cycle_arrival(&harness, &arrival);
 	}
 	for (unsigned int i = 0; i < SIZES; i++)
-		rig_check(&rig, &size[i].job);
+		harness_check(&harness, &size[i].job);
 	for (int i = 0; i < VARIANTS; i++)
-		rig_check(&rig, &variant[i].job);
-	rig_check(&rig, &arrival.job);
+		harness_check(&harness, &variant[i].job);
+	harness_check(&harness, &arrival.job);
 
 	report_open(&out, args.json);
 	report_all(&out, size, variant, &arrival);
-	rig_close(&rig);
-	if (report_close(&out, args.out)) {
-		fprintf(stderr, "bench-datapath: cannot write %s: %s\n", args.out, strerror(errno));
-		return 1;
-	}
-	return 0;
+	harness_close(&harness);
+	return report_close(&out, args.out);
 }

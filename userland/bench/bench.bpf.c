@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Programs to measure with and against; see bench-datapath.c for the method.
+ * The driver program, and programs to compare with; bench-datapath.c describes the method.
  */
 #include "common.bpf.h"
 #include "../userland/bench/bench.h"
@@ -39,8 +39,8 @@ struct {
 	__type(value, struct bench_scratch);
 } bench_scratch SEC(".maps");
 
-/* Writes the next frame's headers and goes to the program under test.  The
- * index is no constant, so that changing it patches no kernel text. */
+/* Writes the headers of the next frame and tail-calls the program under test.  The index is
+ * not constant: with a constant one each change would patch kernel text. */
 SEC("xdp.frags")
 int bench_driver(struct xdp_md *ctx)
 {
@@ -74,7 +74,7 @@ int bench_empty(struct xdp_md *ctx)
 	return XDP_PASS;
 }
 
-/* Finds out that it is a GRAD of ours and for which slot; -1 if not. */
+/* Slot of a GRAD; -1: the frame is none. */
 static __always_inline int parse(struct xdp_md *ctx, __u32 *slot)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
@@ -99,7 +99,7 @@ int bench_parse(struct xdp_md *ctx)
 	return parse(ctx, &slot) ? XDP_PASS : XDP_DROP;
 }
 
-/* The least that an aggregator must do: parse, lock, add. */
+/* The least work of an aggregator: parse, lock, add. */
 #define BENCH_ADD(E)								\
 struct {									\
 	__uint(type, BPF_MAP_TYPE_ARRAY);					\

@@ -9,7 +9,13 @@
 #define BENCH_HEAD	90	/* bytes of Ethernet, IPv4, UDP and SAINA headers */
 #define BENCH_UDP_PORT	20000	/* of worker 0; each has its own */
 
-/* Where bench_driver jumps to. */
+/* All workers are on the port that BPF_PROG_TEST_RUN uses, and have the same address. */
+#define SENDER_IFINDEX	1
+#define SENDER_IP	0x0abe0002
+#define SENDER_SESSION	7
+#define SENDER_MAC	"\x02\x5a\x00\x00\x00\x02"
+
+/* The program that bench_driver tail-calls. */
 enum bench_target {
 	BENCH_EMPTY,
 	BENCH_PARSE,
@@ -24,13 +30,12 @@ enum bench_target {
 };
 
 /**
- * struct bench_state - what bench_driver makes of the next frame
- * @target: where it goes
- * @segment: of the next frame; grows by 1 up to @segment_end, then
- *	begins at @segment_begin again, @worker grows by @worker_step and @exponent by
- *	@exponent_step
- * @head: first BENCH_HEAD bytes of every frame (segment, worker, its UDP port and the
- *	exponent apart)
+ * struct bench_state - the next frame of bench_driver
+ * @target: the program to call
+ * @segment: of the next frame; incremented up to @segment_end, then reset to @segment_begin,
+ *	while @worker grows by @worker_step and @exponent by @exponent_step
+ * @head: first BENCH_HEAD bytes of every frame; segment, worker, UDP port and exponent are
+ *	filled in
  */
 struct bench_state {
 	__u32	target;

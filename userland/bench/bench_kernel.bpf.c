@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Reads the snapshot that saina.ko publishes of a job. */
+/* Reads the snapshot of a job that saina.ko publishes. */
 #include "common.bpf.h"
 
 char _license[] SEC("license") = "GPL";

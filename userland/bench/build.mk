@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-BENCH_OBJS := $(call objs,$(addprefix userland/bench/,rig.c kernel.c args.c report.c))
+DATAPATH_BENCH := $(addprefix userland/bench/,bench-datapath.c lookup.c harness.c kernel_job.c add.c args.c \
+		   report.c)
 
 $(B)/bench.bpf.o $(B)/bench_kernel.bpf.o: $(B)/%.bpf.o: userland/bench/%.bpf.c
 	@mkdir -p $(@D) $(B)/obj/userland/bench
 	$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $(B)/obj/userland/bench/$*.bpf.d -MT $@ -c -o $@ $<
 
-$(B)/bench-datapath: $(call objs,$(addprefix userland/bench/,bench-datapath.c add.c))
-$(B)/bench-lookup: $(call objs,userland/bench/bench-lookup.c)
-$(B)/bench-datapath $(B)/bench-lookup: $(BENCH_OBJS) $(DP_LIB) $(B)/libsainactl.a
+$(B)/bench-datapath: $(call objs,$(DATAPATH_BENCH)) $(DP_LIB) $(B)/libsainactl.a
 	$(CC) $(LDFLAGS) -o $@ $^ $(DP_LDLIBS) -lmnl -ljansson -lm
 
 $(B)/bench-control: $(call objs,userland/bench/bench-control.c) $(B)/libsainactl.a
 	$(CC) $(LDFLAGS) -o $@ $^ -lmnl
 
-ALL += $(addprefix $(B)/,bench-datapath bench-lookup bench-control bench.bpf.o bench_kernel.bpf.o)
+ALL += $(addprefix $(B)/,bench-datapath bench-control bench.bpf.o bench_kernel.bpf.o)
 
 # What policies promise, by real workers.
 bench-policies: all
@@ -24,6 +23,6 @@ bench-policies: all
 VM_KERNEL ?= 6.1
 bench-lookup: all
 	ko=$$(selftests/module/build.sh $(VM_KERNEL)) && tools/saina-vm run -k $(VM_KERNEL) -- \
-		sh -c "insmod $$ko && exec $(abspath $(B))/bench-lookup $(BENCH_ARGS)"
+		sh -c "insmod $$ko && exec $(abspath $(B))/bench-datapath --lookup $(BENCH_ARGS)"
 .PHONY: bench-lookup
 include userland/bench/allreduce/build.mk

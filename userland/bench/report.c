@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include "bench/report.h"
 
 void sample_add(struct sample *s, double v)
@@ -32,7 +34,7 @@ double sample_median(const struct sample *s)
 	m = s->v[s->n / 2];
 	if (m != floor(m))
 		return m;
-	/* grouped data: the kernel gives whole ns */
+	/* interpolate in grouped data: the kernel reports whole ns */
 	for (size_t i = 0; i < s->n; i++) {
 		below += s->v[i] < m;
 		equal += s->v[i] == m;
@@ -48,10 +50,16 @@ double sample_spread(const struct sample *s)
 	return s->v[s->n * 3 / 4] - s->v[s->n / 4];
 }
 
-void sample_free(struct sample *s)
+double sample_net(const struct sample *batch, const struct sample *driver,
+		  const struct sample *empty)
 {
-	free(s->v);
-	*s = (struct sample){};
+	return sample_median(batch) - sample_median(driver) + sample_median(empty);
+}
+
+void report_progress(unsigned int cycle, unsigned int cycles)
+{
+	if (cycle % 10 == 0)
+		fprintf(stderr, "bench-datapath: cycle %u of %u\n", cycle + 1, cycles);
 }
 
 void report_open(struct report *r, bool json)
@@ -79,8 +87,10 @@ void report_row(struct report *r, unsigned int elems, const char *name, double n
 		printf("%8u  %-28s %9.1f  %.2f\n", elems, name, ns, ratio);
 }
 
-static void verdict(struct report *r, const char *what, double value, double limit, bool reached)
+static void verdict_add(struct report *r, const char *what, double value, double limit, bool reached)
 {
+	if (!r->json && !json_array_size(json_object_get(r->root, "verdicts")))
+		putchar('\n');
 	json_array_append_new(json_object_get(r->root, "verdicts"),
 			      json_pack("{s:s, s:f, s:f, s:b}", "what", what, "value", value,
 					"limit", limit, "reached", reached));
@@ -90,7 +100,7 @@ void report_verdict(struct report *r, const char *what, double value, double lim
 {
 	bool reached = value <= limit;
 
-	verdict(r, what, value, limit, reached);
+	verdict_add(r, what, value, limit, reached);
 	if (!r->json)
 		printf("%-7s %s: %.2f (at most %.2f)\n", reached ? "reached" : "MISSED", what,
 		       value, limit);
@@ -101,7 +111,7 @@ void report_equal(struct report *r, const char *what, double a, double b, double
 	double ratio = b / a;
 	bool reached = fabs(ratio - 1) <= tolerance; /* false also if one is no number */
 
-	verdict(r, what, ratio, 1 + tolerance, reached);
+	verdict_add(r, what, ratio, 1 + tolerance, reached);
 	if (!r->json)
 		printf("%-7s %s: %.1f and %.1f ns, ratio %.2f (1 +- %.2f, the noise of this run)\n",
 		       reached ? "reached" : "MISSED", what, a, b, ratio, tolerance);
@@ -109,14 +119,16 @@ void report_equal(struct report *r, const char *what, double a, double b, double
 
 int report_close(struct report *r, const char *path)
 {
-	int err = 0;
+	int status = 0;
 
 	if (r->json) {
 		json_dumpf(r->root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(5));
 		putchar('\n');
 	}
-	if (path)
-		err = json_dump_file(r->root, path, JSON_INDENT(1) | JSON_REAL_PRECISION(5));
+	if (path && json_dump_file(r->root, path, JSON_INDENT(1) | JSON_REAL_PRECISION(5))) {
+		fprintf(stderr, "bench-datapath: cannot write %s: %s\n", path, strerror(errno));
+		status = 1;
+	}
 	json_decref(r->root);
-	return err;
+	return status;
 }

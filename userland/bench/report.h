@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Samples, medians, and the table in text and JSON from one set of calls. */
+/* Samples and medians; a table printed as text or JSON. */
 #ifndef SAINA_BENCH_REPORT_H
 #define SAINA_BENCH_REPORT_H
 
@@ -13,26 +13,30 @@ struct sample {
 };
 
 void sample_add(struct sample *s, double v);
-/* Median; with @v an integer in most samples, interpolated within its class,
- * so that whole nanoseconds still give tenths. */
+/* Median.  Where it is an integer it is interpolated within its class, so that samples of
+ * whole nanoseconds give tenths. */
 double sample_median(const struct sample *s);
-/* Between the quartiles. */
+/* Distance between the quartiles. */
 double sample_spread(const struct sample *s);
-void sample_free(struct sample *s);
+/* Median of @batch without the driver's time; that of an empty program is included. */
+double sample_net(const struct sample *batch, const struct sample *driver,
+		  const struct sample *empty);
 
 struct report {
 	bool	json;		/* JSON on stdout instead of text */
 	json_t	*root;
 };
 
+/* Prints now and then which cycle begins. */
+void report_progress(unsigned int cycle, unsigned int cycles);
 void report_open(struct report *r, bool json);
-/* @beside: what the ratio of each row is to */
+/* @beside: heading of the column with ratios */
 void report_method(struct report *r, const char *text, const char *beside);
 void report_row(struct report *r, unsigned int elems, const char *name, double ns, double ratio);
 void report_verdict(struct report *r, const char *what, double value, double limit);
-/* Two figures that should be equal: @b / @a is to be within 1 +- @tolerance. */
+/* Two figures that should be equal: @b / @a within 1 +- @tolerance. */
 void report_equal(struct report *r, const char *what, double a, double b, double tolerance);
-/* @path: also write the JSON there, NULL for not.  0 or -1 (errno). */
+/* @path: also write the JSON to this file; NULL: none.  Returns the exit status. */
 int report_close(struct report *r, const char *path);
 
 #endif /* SAINA_BENCH_REPORT_H */

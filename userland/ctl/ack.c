@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Acknowledgements: why a request was refused, in words and by attribute.
+ * Acknowledgements: errno, sentence and attribute of a refusal.
  */
 #include <errno.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 #include "ctl/priv.h"
 
-static const struct saina_attr_class *class_of(const struct nlmsghdr *req)
+static const struct saina_attr_class *request_class(const struct nlmsghdr *req)
 {
 	const struct genlmsghdr *g = mnl_nlmsg_get_payload(req);
 	const struct saina_op *op = saina_ctl_op(g->cmd);
@@ -16,10 +16,10 @@ static const struct saina_attr_class *class_of(const struct nlmsghdr *req)
 	return op ? op->class : NULL;
 }
 
-/* The attribute at byte @offs of the request, which may be in a nest. */
-static const char *guilty(const struct nlmsghdr *req, __u32 offs)
+/* Name of the attribute at byte @offs of the request, which may be in a nest. */
+static const char *offending_attr(const struct nlmsghdr *req, __u32 offs)
 {
-	const struct saina_attr_class *c = class_of(req);
+	const struct saina_attr_class *c = request_class(req);
 	const struct nlattr *a, *hit;
 	const struct saina_attr *row;
 
@@ -37,11 +37,11 @@ static const char *guilty(const struct nlmsghdr *req, __u32 offs)
 	return row ? row->name : NULL;
 }
 
-/* The attribute that is missing, of the request or (@has_nest) of the nest at its
- * byte @nest. */
-static const char *missing(const struct nlmsghdr *req, __u32 type, bool has_nest, __u32 nest)
+/* Name of the missing attribute @type of the request, or (@has_nest) of the nest at byte
+ * @nest of it. */
+static const char *missing_attr(const struct nlmsghdr *req, __u32 type, bool has_nest, __u32 nest)
 {
-	const struct saina_attr_class *c = class_of(req);
+	const struct saina_attr_class *c = request_class(req);
 	const struct saina_attr *row;
 
 	if (c && has_nest) {
@@ -55,17 +55,17 @@ static const char *missing(const struct nlmsghdr *req, __u32 type, bool has_nest
 	return row ? row->name : NULL;
 }
 
-/* Is it that the other side does not know what we know?  Of sainad, and of the kernel's netlink. */
-static bool is_unknown(const char *text)
+/* Does sainad, or the kernel's netlink, refuse something because it is of an earlier version? */
+static bool is_version_mismatch(const char *text)
 {
 	const char *end = strstr(text, " is unknown");
 
 	return (end && !end[strlen(" is unknown")]) || !strcmp(text, "Unknown attribute type");
 }
 
-/* Sentence and attribute of a refusal; @tlv points behind the fixed part. */
-static void ext_ack(struct saina_ctl *ctl, const struct nlmsghdr *req, const char *tlv,
-		    const char *end, int err)
+/* Reads sentence and attribute of a refusal; @tlv: behind the fixed part. */
+static void ext_ack_parse(struct saina_ctl *ctl, const struct nlmsghdr *req, const char *tlv,
+			  const char *end, int err)
 {
 	const struct nlattr *a = (const void *)tlv;
 	__u32 offs = 0, miss = 0, nest = 0;
@@ -83,7 +83,7 @@ static void ext_ack(struct saina_ctl *ctl, const struct nlmsghdr *req, const cha
 				len = sizeof(text) - 1;
 			memcpy(text, mnl_attr_get_payload(a), len);
 			text[len] = 0;
-			saina_ctl_clean(text);
+			saina_ctl_sanitize(text);
 			break;
 		case NLMSGERR_ATTR_OFFS:
 			if (len == 4)
@@ -102,23 +102,23 @@ static void ext_ack(struct saina_ctl *ctl, const struct nlmsghdr *req, const cha
 		}
 	}
 	if (offs)
-		ctl->attr = guilty(req, offs);
+		ctl->attr = offending_attr(req, offs);
 	else if (has_miss)
-		ctl->attr = missing(req, miss, has_nest, nest);
+		ctl->attr = missing_attr(req, miss, has_nest, nest);
 	if (!text[0] && has_miss && ctl->attr)
 		saina_ctl_fail(ctl, err, "\"%s\" is missing", ctl->attr);
 	else if (!text[0])
 		saina_ctl_fail(ctl, err, err == -EPERM || err == -EACCES ? "%s (are you root?)" : "%s",
 		     strerror(-err));
-	else if (is_unknown(text))
+	else if (is_version_mismatch(text))
 		saina_ctl_fail(ctl, err, "%s: %s is of an earlier version than this program", text,
 			       ctl->kernel ? "saina.ko" : "sainad");
 	else
 		saina_ctl_fail(ctl, err, "%s", text);
 }
 
-int saina_ctl_verdict(struct saina_ctl *ctl, const struct nlmsghdr *nlh,
-		      const struct nlmsghdr *req)
+int saina_ctl_ack_parse(struct saina_ctl *ctl, const struct nlmsghdr *nlh,
+			const struct nlmsghdr *req)
 {
 	const char *body = (const char *)nlh + NLMSG_HDRLEN;
 	const char *end = (const char *)nlh + nlh->nlmsg_len;
@@ -128,14 +128,16 @@ int saina_ctl_verdict(struct saina_ctl *ctl, const struct nlmsghdr *nlh,
 	if ((size_t)(end - body) < fixed) {
 		if (nlh->nlmsg_type == NLMSG_DONE)
 			return 0;
-		return saina_ctl_fail(ctl, -EBADMSG, "%s sent a malformed acknowledgement", ctl->where);
+		return saina_ctl_fail(ctl, -EBADMSG, "%s sent a malformed acknowledgement",
+				      ctl->peer);
 	}
 	memcpy(&err, body, sizeof(err));
 	if (!err)
 		return 0;
 	if (err > 0 || err < -4095)
-		return saina_ctl_fail(ctl, -EBADMSG, "%s sent an error that is none (%d)", ctl->where, err);
-	/* Without NLM_F_CAPPED the request itself stands before the TLVs. */
+		return saina_ctl_fail(ctl, -EBADMSG, "%s sent an error that is none (%d)",
+				      ctl->peer, err);
+	/* Without NLM_F_CAPPED the request is repeated before the TLVs. */
 	if (nlh->nlmsg_type == NLMSG_ERROR && !(nlh->nlmsg_flags & NLM_F_CAPPED)) {
 		const struct nlmsgerr *e = (const void *)body;
 
@@ -145,6 +147,6 @@ int saina_ctl_verdict(struct saina_ctl *ctl, const struct nlmsghdr *nlh,
 	}
 	if (!(nlh->nlmsg_flags & NLM_F_ACK_TLVS) || (size_t)(end - body) < fixed)
 		fixed = end - body;
-	ext_ack(ctl, req, body + fixed, end, err);
+	ext_ack_parse(ctl, req, body + fixed, end, err);
 	return err;
 }

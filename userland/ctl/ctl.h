@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Client side of the configuration interface (uapi/linux/saina.h): finds the
- * control plane (generic netlink family "saina" if saina.ko is loaded, else
- * the agent's unix socket) and carries netlink messages to and from it.
+ * Client of the configuration interface (uapi/linux/saina.h): connects to the control
+ * plane, that is to generic netlink family "saina" if saina.ko is loaded, else to the
+ * agent's unix socket, and exchanges netlink messages with it.
  */
 #ifndef SAINA_CTL_H
 #define SAINA_CTL_H
@@ -16,30 +16,30 @@
 
 struct saina_ctl;
 
-/* @path: unix socket, or "kernel", NULL = find out ($SAINA_CONTROL, $SAINA_CTL_SOCKET,
- * the kernel, the default socket, in this order).  On failure *error is a sentence that
- * says what to do next (static storage). */
+/* @path: a unix socket, or "kernel"; NULL: $SAINA_CONTROL, $SAINA_CTL_SOCKET, the kernel,
+ * the default socket, in this order.  On failure *error is a sentence that says what to do
+ * next (static storage). */
 int saina_ctl_open(struct saina_ctl **ctl, const char *path, const char **error);
 void saina_ctl_close(struct saina_ctl *ctl);
-/* How long a call waits for an answer: 15 s, or this from now on. */
-void saina_ctl_patience(struct saina_ctl *ctl, int ms);
+/* Sets how long a call waits for its answer (15 s at first). */
+void saina_ctl_set_timeout(struct saina_ctl *ctl, int ms);
 int saina_ctl_fd(const struct saina_ctl *ctl);
-const char *saina_ctl_where(const struct saina_ctl *ctl);	/* "kernel" or the socket's path */
+const char *saina_ctl_peer(const struct saina_ctl *ctl);	/* "kernel" or the socket's path */
 
-/* Starts a request in a buffer of the handle; add attributes with libmnl. */
+/* Begins a request in a buffer of the handle; the caller adds attributes with libmnl. */
 struct nlmsghdr *saina_ctl_msg(struct saina_ctl *ctl, int cmd, int dump);
-/* Sends it; @cb gets each reply message (attributes begin after the genl
- * header).  Returns 0 or the negative errno of the refusal, whose sentence and
- * attribute saina_ctl_error() gives. */
+/* Sends the request and calls @cb with each message of the reply (attributes begin after the
+ * genl header).  Returns 0 or the negative errno of the refusal; saina_ctl_error() has its
+ * sentence. */
 int saina_ctl_call(struct saina_ctl *ctl, struct nlmsghdr *nlh,
 		   int (*cb)(const struct nlmsghdr *nlh, void *arg), void *arg);
 const char *saina_ctl_error(const struct saina_ctl *ctl);
 /* Name of the attribute the last refusal was about ("policy"), or NULL. */
 const char *saina_ctl_error_attr(const struct saina_ctl *ctl);
-/* Subscribe, then read notifications one at a time: returns what @cb returned,
- * -ETIMEDOUT, -EINTR (a signal came), -ENOBUFS (some were lost; go on), or the
- * negative errno of a broken connection.  @timeout_ms < 0: for ever. */
 int saina_ctl_subscribe(struct saina_ctl *ctl, unsigned int groups);
+/* Waits for the next notification and returns what @cb returns for it; -ETIMEDOUT; -EINTR: a
+ * signal came; -ENOBUFS: notifications were lost, the next call goes on; or the negative
+ * errno of a broken connection.  @timeout_ms < 0: no time-out. */
 int saina_ctl_next(struct saina_ctl *ctl, int timeout_ms,
 		   int (*cb)(const struct nlmsghdr *nlh, void *arg), void *arg);
 

@@ -20,7 +20,7 @@ const struct saina_attr *saina_ctl_attr(const struct saina_attr_class *c, unsign
 	return NULL;
 }
 
-void saina_ctl_clean(char *text)
+void saina_ctl_sanitize(char *text)
 {
 	for (; *text; text++) {
 		if (*text < 0x20 || *text > 0x7e)
@@ -28,7 +28,7 @@ void saina_ctl_clean(char *text)
 	}
 }
 
-/* One attribute after the other, from @a on. */
+/* Decodes the attributes from @a to @end. */
 static int attrs_decode(const struct nlattr *a, const struct nlattr *end,
 			const struct saina_attr_class *c, void *attrs)
 {
@@ -66,7 +66,7 @@ int saina_ctl_decode_attr(const struct saina_attr *row, const struct nlattr *a, 
 			len = row->size - 1;
 		memcpy(to, from, len);
 		to[len] = 0;
-		saina_ctl_clean(to);
+		saina_ctl_sanitize(to);
 		break;
 	case SAINA_ATTR_WORDS:
 		if (len % 8)
@@ -124,7 +124,7 @@ void saina_ctl_encode(struct nlmsghdr *nlh, const struct saina_attr_class *c, co
 	}
 }
 
-void saina_ctl_take(void *to, const struct saina_attr_class *c, __u64 which, const void *from)
+void saina_ctl_copy_attrs(void *to, const struct saina_attr_class *c, __u64 which, const void *from)
 {
 	const __u64 *theirs = from;
 	__u64 *has = to;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Attributes (core/attrs.h) to and from messages, driven by the tables that are made
- * of the spec.
+ * Encoding and decoding of attributes (core/attrs.h), by the tables generated from the spec.
  */
 #ifndef SAINA_CTL_OBJ_H
 #define SAINA_CTL_OBJ_H
@@ -23,34 +22,32 @@ union saina_any_attrs {
 	struct saina_subscription_attrs subscription;
 };
 
-/* The operation or notification of a number, NULL if there is none. */
+/* The operation or notification of number @cmd, NULL: none. */
 const struct saina_op *saina_ctl_op(unsigned int cmd);
-/* The row of an attribute, NULL if the set has no such. */
+/* The row of attribute @number, NULL: the set has none. */
 const struct saina_attr *saina_ctl_attr(const struct saina_attr_class *c, unsigned int number);
 
 /**
- * saina_ctl_decode() - the attributes of message @nlh, which are of set @c
+ * saina_ctl_decode() - decode the attributes of message @nlh, which are of set @c
  * @attrs: struct saina_<set>_attrs, overwritten
  *
- * Attributes that are not known are skipped.  Strings lose what is not
- * printable ASCII.  Returns 0, -ENOENT if messages of this command have
+ * Unknown attributes are skipped.  In strings, what is not printable ASCII is replaced.  Returns 0, -ENOENT if messages of this command have
  * attributes of another set, -EBADMSG if it is malformed.
  */
 int saina_ctl_decode(const struct nlmsghdr *nlh, const struct saina_attr_class *c, void *attrs);
 
-/* The payload of one attribute to its place in @attrs: 0 or -EBADMSG. */
+/* Decodes one attribute to its member of @attrs.  Returns 0 or -EBADMSG. */
 int saina_ctl_decode_attr(const struct saina_attr *row, const struct nlattr *a, void *attrs);
 
-/* Append @attrs, those that its @has names, to @nlh. */
+/* Appends those of @attrs that its @has names to @nlh. */
 void saina_ctl_encode(struct nlmsghdr *nlh, const struct saina_attr_class *c, const void *attrs);
 
-/*
- * Those of the attributes @which (bits, 1 << number) that @from has get into @to; @to then
- * has none of the others of @which.
- */
-void saina_ctl_take(void *to, const struct saina_attr_class *c, __u64 which, const void *from);
+/* Copies attributes @which (bits, 1 << number) from @from to @to; those that @from lacks are
+ * removed from @to. */
+void saina_ctl_copy_attrs(void *to, const struct saina_attr_class *c, __u64 which,
+			  const void *from);
 
-/* Replaces what is not printable ASCII: a name must not steer a terminal. */
-void saina_ctl_clean(char *text);
+/* Replaces what is not printable ASCII: a name must not control a terminal. */
+void saina_ctl_sanitize(char *text);
 
 #endif /* SAINA_CTL_OBJ_H */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Finding the control plane: the kernel's, else the agent's.
+ * Connecting to the control plane: the kernel's, else the agent's.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 #include "ctl/priv.h"
 
-#define ANSWER_MS 15000 /* a control plane that is silent for longer is stuck */
+#define TIMEOUT_MS 15000 /* a control plane that takes longer hangs */
 
 static char open_error[512];
 
@@ -55,8 +55,8 @@ static int family_cb(const struct nlmsghdr *nlh, void *arg)
 	return 0;
 }
 
-/* Returns 0, -ENOENT if the kernel has no such family, another errno. */
-static int open_kernel(struct saina_ctl *ctl)
+/* Returns 0, -ENOENT if the kernel has no such family, or another errno. */
+static int kernel_open(struct saina_ctl *ctl)
 {
 	struct sockaddr_nl me = { .nl_family = AF_NETLINK };
 	struct genlmsghdr *g;
@@ -64,7 +64,7 @@ static int open_kernel(struct saina_ctl *ctl)
 	int one = 1, ret;
 
 	ctl->kernel = true;
-	snprintf(ctl->where, sizeof(ctl->where), "kernel");
+	snprintf(ctl->peer, sizeof(ctl->peer), "kernel");
 	ctl->fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_GENERIC);
 	if (ctl->fd < 0)
 		return errno == EAFNOSUPPORT || errno == EPROTONOSUPPORT ? -ENOENT : -errno;
@@ -91,7 +91,7 @@ err_close:
 	return ret;
 }
 
-static int open_socket(struct saina_ctl *ctl, const char *path)
+static int socket_open(struct saina_ctl *ctl, const char *path)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 	int ret;
@@ -101,7 +101,7 @@ static int open_socket(struct saina_ctl *ctl, const char *path)
 	strcpy(sun.sun_path, path);
 	ctl->kernel = false;
 	ctl->type = SAINA_NLMSG_TYPE;
-	snprintf(ctl->where, sizeof(ctl->where), "%s", path);
+	snprintf(ctl->peer, sizeof(ctl->peer), "%s", path);
 	ctl->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (ctl->fd < 0)
 		return -errno;
@@ -116,7 +116,7 @@ static int open_socket(struct saina_ctl *ctl, const char *path)
 	return 0;
 }
 
-static void explain(int err, const char *path, bool chosen)
+static void open_error_set(int err, const char *path, bool chosen)
 {
 	const char *what;
 
@@ -161,14 +161,14 @@ int saina_ctl_open(struct saina_ctl **out, const char *path, const char **error)
 		return -ENOMEM;
 	}
 	ctl->last = &ctl->first;
-	ctl->answer_ms = ANSWER_MS;
+	ctl->timeout_ms = TIMEOUT_MS;
 	ctl->fd = -1;
 	if (!path || !*path)
 		path = getenv("SAINA_CONTROL");
 	if (!path || !*path)
 		path = getenv("SAINA_CTL_SOCKET");
 	if (path && !strcmp(path, "kernel")) {
-		ret = open_kernel(ctl);
+		ret = kernel_open(ctl);
 		if (ret)
 			snprintf(open_error, sizeof(open_error),
 				 "no control plane in the kernel: %s; load saina.ko (insmod), or use sainad's socket",
@@ -177,14 +177,14 @@ int saina_ctl_open(struct saina_ctl **out, const char *path, const char **error)
 	}
 	if (!path || !*path) {
 		chosen = false;
-		ret = open_kernel(ctl);
+		ret = kernel_open(ctl);
 		if (!ret)
 			goto done;
 		path = SAINA_CTL_SOCKET;
 	}
-	ret = open_socket(ctl, path);
+	ret = socket_open(ctl, path);
 	if (ret)
-		explain(ret, path, chosen);
+		open_error_set(ret, path, chosen);
 done:
 	if (ret) {
 		free(ctl);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * One rule for the agent, which knows its ports, and for the tool where jobs are made in
- * saina.ko, which knows none.
+ * One rule for the agent, which knows its ports, and for the tool, which creates jobs in
+ * saina.ko and knows none.
  */
 #include "ctl/payload.h"
 #include "linux/saina.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How many elements a message has where nobody says. */
+/* The payload of a new job that does not specify one. */
 #ifndef SAINA_CTL_PAYLOAD_H
 #define SAINA_CTL_PAYLOAD_H
 
@@ -7,10 +7,10 @@
 #include "core/attrs.h"
 
 /**
- * saina_payload_choose() - the largest payload that fits, where a new job does not say
- * @req: of the job; is left as it is if it has a payload, or if none fits
- * @mtu: the smallest of the bridge's ports, bytes; 0 without any
- * @jumbo: results of more than SAINA_ELEMS_LINEAR_MAX elements leave without the agent
+ * saina_payload_choose() - choose the largest payload that fits
+ * @req: attributes of the job; unchanged if they have a payload, or if none fits
+ * @mtu: the smallest of the bridge's ports, bytes; 0: no ports
+ * @jumbo: the data path itself sends results of more than SAINA_ELEMS_LINEAR_MAX elements
  */
 void saina_payload_choose(struct saina_job_attrs *req, unsigned int mtu, bool jumbo);
 

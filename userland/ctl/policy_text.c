@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Policy strings: what people write <-> struct saina_policy, by the table of
- * policies (policy.c):
+ * Policy strings: parsing and printing struct saina_policy, by the table of policies
+ * (policy.c):
  *
  *	NAME[:KEY=VALUE|FLAG[,...]], as in bsp, fastest:k=6,late=drop
  *	NAME:VALUE[,...], as in timeout:10ms,kmin=4, where the first key of a policy is bare
  *
- * The canonical form lists the keys in the order of the table, leaving out quiet
- * ones that have their preset.  Parsing it gives the same policy again.
+ * The canonical form has the keys in the order of the table, without quiet keys that have
+ * their preset.  Parsing it returns the same policy.
  */
 #include "core/os.h"
 #include "ctl/policy_text.h"
 #include "linux/saina.h"
 
-/* A word of the string: not terminated, only delimited. */
+/* A part of the string, not terminated. */
 struct word {
 	const char *s;
 	int len;
 };
 
-/* Long words are cut in refusals so that what is allowed still fits. */
+/* In refusals long words are cut, so that the allowed values fit. */
 #define WORD_SHOWN   24
 #define WORD_ARGS(w) saina_min((w).len, WORD_SHOWN), (w).s
 
@@ -54,7 +54,7 @@ static int word_number(struct word w, unsigned int *out)
 	return 0;
 }
 
-/* "0.5" -> 500: a share of one with at most three decimals. */
+/* "0.5" -> 500: a number from 0 to 1 with at most three decimals. */
 static int word_permille(struct word w, unsigned int *out)
 {
 	unsigned int n, scale = 100;
@@ -80,7 +80,7 @@ static const struct {
 	unsigned int us;
 } units[] = { { "s", 1000000 }, { "ms", 1000 }, { "us", 1 } };
 
-/* "10ms" -> 10000: microseconds; a unit must be there. */
+/* "10ms" -> 10000: microseconds; a unit is required. */
 static int word_time(struct word w, unsigned int *out)
 {
 	struct word digits = w, unit;
@@ -95,7 +95,7 @@ static int word_time(struct word w, unsigned int *out)
 	for (i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
 		if (!word_is(unit, units[i].name))
 			continue;
-		/* 0 is below every range; what does not fit is above */
+		/* 0 is below every range; a value that does not fit, above */
 		*out = *out > ~0u / units[i].us ? ~0u : *out * units[i].us;
 		return 0;
 	}
@@ -119,12 +119,12 @@ static int word_value(struct word w, const struct saina_policy_key *key, unsigne
 	case SAINA_KEY_TIME:
 		return word_time(w, out) || (key->zero && !*out) ? -EINVAL : 0;
 	default:
-		/* a 0 that means something has a word of its own, or none */
+		/* a key for which 0 has a meaning has a word for it, or none */
 		return word_number(w, out) || (key->zero && !*out) ? -EINVAL : 0;
 	}
 }
 
-/* "0-3/4+6/5+7": who is in which group. */
+/* "0-3/4+6/5+7": the workers of each group. */
 static int word_groups(struct word w, struct saina_policy *p)
 {
 	const char *at = w.s, *end = w.s + w.len;
@@ -171,14 +171,14 @@ static int groups_parse(struct word w, const struct saina_policy_key *key, struc
 	if (groups < 0)
 		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY, "policy: '%s=%.*s': %s",
 				    key->name, WORD_ARGS(w), key->allowed);
-	/* said or not, there are as many as are listed */
+	/* without g= the number of groups is that of the list */
 	if (!(given & 1))
 		p->groups = groups;
 	return 0;
 }
 
-/* "k=, late=": the keys of a row, as refusals name them. */
-static void keys_list(const struct saina_policy_row *row, char *text, int size)
+/* "k=, late=": the keys of a row, for refusals. */
+static void keys_print(const struct saina_policy_row *row, char *text, int size)
 {
 	int i, n = 0;
 
@@ -221,7 +221,7 @@ static int option_parse(struct word option, const struct saina_policy_row *row, 
 		    has_value == (row->keys[i].kind != SAINA_KEY_FLAG))
 			key = &row->keys[i];
 	if (!key) {
-		keys_list(row, text, sizeof(text));
+		keys_print(row, text, sizeof(text));
 		return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
 				    "policy: '%.*s' is not allowed here; %s takes %s",
 				    WORD_ARGS(name), row->name, text);
@@ -263,11 +263,11 @@ static const struct saina_policy_row *row_parse(struct word name, struct saina_c
 }
 
 /**
- * saina_policy_parse() - understand a policy string
+ * saina_policy_parse() - parse a policy string
  * @text: zero terminated
  * @workers: of the job, the bound of every k; 0: not known
- * @p: out; seq is 0.  Untouched on failure
- * @err: out on failure; names the bad word and what is allowed; may be NULL
+ * @p: out; seq is 0.  Unchanged on failure
+ * @err: out on failure; names the bad word and the allowed ones; may be NULL
  *
  * Return: 0, -EINVAL or -ERANGE
  */
@@ -294,7 +294,7 @@ int saina_policy_parse(const char *text, int workers, struct saina_policy *p,
 		at++; /* the colon, or a comma */
 		option = word_until(&at, ",");
 		if (!option.len || option.s[0] == '=') {
-			keys_list(row, keys, sizeof(keys));
+			keys_print(row, keys, sizeof(keys));
 			return saina_refuse(err, -EINVAL, SAINA_A_JOB_POLICY,
 					    "policy: an empty setting in '%.48s'; allowed are %s",
 					    text, keys);
@@ -311,7 +311,7 @@ int saina_policy_parse(const char *text, int workers, struct saina_policy *p,
 	return ret;
 }
 
-static int groups_format(const struct saina_policy *p, char *text, int size)
+static int groups_print(const struct saina_policy *p, char *text, int size)
 {
 	int n = 0, g, w, last;
 
@@ -333,8 +333,7 @@ static int groups_format(const struct saina_policy *p, char *text, int size)
 	return n;
 }
 
-static int value_format(const struct saina_policy_key *key, unsigned int value, char *text,
-			int size)
+static int value_print(const struct saina_policy_key *key, unsigned int value, char *text, int size)
 {
 	unsigned int i;
 	int n;
@@ -363,10 +362,10 @@ static int value_format(const struct saina_policy_key *key, unsigned int value, 
 }
 
 /**
- * saina_policy_format() - canonical string of a policy
+ * saina_policy_format() - print the canonical string of a policy
  * @p: a policy that passes saina_policy_check()
- * @text: out, zero terminated; SAINA_POLICY_TEXT_LEN bytes always suffice
- * @size: of @text, at least that
+ * @text: out, zero terminated
+ * @size: of @text, at least SAINA_POLICY_TEXT_LEN
  */
 void saina_policy_format(const struct saina_policy *p, char *text, unsigned long size)
 {
@@ -388,20 +387,20 @@ void saina_policy_format(const struct saina_policy *p, char *text, unsigned long
 		n += snprintf(text + n, size - n, "%c%s", sep, key->bare ? "" : key->name);
 		if (!key->bare && key->kind != SAINA_KEY_FLAG)
 			text[n++] = '=';
-		n += key->kind == SAINA_KEY_GROUPS ? groups_format(p, text + n, size - n) :
-						     value_format(key, value, text + n, size - n);
+		n += key->kind == SAINA_KEY_GROUPS ? groups_print(p, text + n, size - n)
+						   : value_print(key, value, text + n, size - n);
 		text[n] = 0;
 		sep = ',';
 	}
 }
 
 /**
- * saina_policy_ask() - the attributes that ask for a policy
- * @p: that passes saina_policy_check()
- * @a: out; what the policy has not is left out, for a control plane of an earlier version may
- *	not know it
+ * saina_policy_to_attrs() - attributes that request a policy
+ * @p: a policy that passes saina_policy_check()
+ * @a: out.  Attributes that the policy does not use are left out: an earlier version of the
+ *	control plane may not know them
  */
-void saina_policy_ask(const struct saina_policy *p, struct saina_policy_attrs *a)
+void saina_policy_to_attrs(const struct saina_policy *p, struct saina_policy_attrs *a)
 {
 	struct saina_policy_attrs preset = { .has = 1ull << SAINA_A_POLICY_MODE, .mode = p->mode };
 	struct saina_policy plain;

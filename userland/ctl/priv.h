@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the files of the control client share. */
+/* Shared by the files of the control client. */
 #ifndef SAINA_CTL_PRIV_H
 #define SAINA_CTL_PRIV_H
 
@@ -14,8 +14,8 @@
 #define SOL_NETLINK 270
 #endif
 
-struct note {
-	struct note *next;
+struct notification {
+	struct notification *next;
 	struct nlmsghdr nlh;	/* and what follows it */
 };
 
@@ -26,24 +26,24 @@ struct saina_ctl {
 	__u32 group_config;	/* multicast groups of the family, kernel only */
 	__u32 group_events;
 	__u32 seq;
-	int answer_ms;
-	char where[108];
+	int timeout_ms;	/* of a call */
+	char peer[108];
 	char error[512];
-	const char *attr;	/* guilty attribute of the last refusal, or NULL */
-	struct note *first, **last;
+	const char *attr;	/* attribute of the last refusal, or NULL */
+	struct notification *first, **last;
 	unsigned int queued;
-	bool lost;		/* notifications had to be dropped */
+	bool lost;		/* notifications were dropped */
 	char request[REQUEST_MAX] __attribute__((aligned(8)));
 	char reply[REPLY_MAX] __attribute__((aligned(8)));
 };
 
-/* Keeps the sentence for saina_ctl_error() and returns @err. */
+/* Sets the sentence of saina_ctl_error() and returns @err. */
 int saina_ctl_fail(struct saina_ctl *ctl, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Reads an NLMSG_ERROR or NLMSG_DONE in answer to @req: returns its errno (and
- * keeps its sentence and attribute), 0 for a plain "done". */
-int saina_ctl_verdict(struct saina_ctl *ctl, const struct nlmsghdr *nlh,
-		      const struct nlmsghdr *req);
+/* Parses an NLMSG_ERROR or NLMSG_DONE that answers @req.  Returns its errno, and sets the
+ * sentence and the attribute; 0: success. */
+int saina_ctl_ack_parse(struct saina_ctl *ctl, const struct nlmsghdr *nlh,
+			const struct nlmsghdr *req);
 
 #endif /* SAINA_CTL_PRIV_H */

@@ -4,9 +4,9 @@
 
 DP_LIB	  := $(B)/libsainadp.a
 DP_LDLIBS := -lmnl -lbpf -lelf -lz -lpthread
-DP_OBJS	  := $(call objs,$(addprefix userland/dp/,dp_load.c dp_prog.c dp_job.c dp_state.c \
-		dp_counters.c dp_share.c dp_view.c dp_port.c dp_tc.c dp_outlet.c dp_event.c dp_delay.c) \
-		$(addprefix userland/net/,tc.c links.c ask.c))
+DP_OBJS	  := $(call objs,$(addprefix userland/dp/,base.c map.c prog.c xdp.c tc.c port.c \
+		fanout.c job.c shm.c group.c read.c publish.c event.c delay.c attach.c open.c) \
+		$(addprefix userland/net/,tc.c links.c request.c))
 
 $(DP_OBJS): CPPFLAGS += -DSAINA_PREFIX='"$(PREFIX)"'
 

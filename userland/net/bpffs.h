@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The bpf file system: where it is mounted, and mounting it. */
+/* The bpf file system: checks, and mounting it. */
 #ifndef NET_BPFFS_H
 #define NET_BPFFS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#define BPFFS_USUAL "/sys/fs/bpf"	/* no directory can be made there without a mount */
+#define BPFFS_USUAL "/sys/fs/bpf"	/* sysfs: holds no directories unless a bpffs is mounted there */
 
-bool bpffs_is(const char *path);	/* on a bpffs */
-/* Nothing pinned here?  Each bpffs is born with two files of its own. */
+bool bpffs_is(const char *path);	/* is @path on a bpffs? */
+/* Is nothing pinned in @path?  (A new bpffs has two files of its own.) */
 bool bpffs_empty(const char *path);
-/* Mounts one at the directory @path, which must be empty: a mount would hide what
- * is in there (-ENOTEMPTY). */
+/* Mounts a bpffs at the directory @path.  -ENOTEMPTY: the mount would hide files. */
 int bpffs_mount(const char *path);
-/* The directory that has to be a bpffs, or on one, for @path to be used for pins:
- * the usual place for what is below it, else @path itself. */
+/* The mount point that pins in @path need: BPFFS_USUAL for what is below it, else @path. */
 void bpffs_mount_point(const char *path, char *point, size_t size);
 
 #endif /* NET_BPFFS_H */

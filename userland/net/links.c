@@ -12,13 +12,13 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include "net/ask.h"
+#include "net/request.h"
 #include "net/links.h"
 
 #define RCVBUF	  (1 << 20)
-#define DUMP_TRIES 10	/* links that change all the time are read again later */
+#define DUMP_TRIES 10	/* then the links keep changing */
 
-static struct link *link_get(const struct links *l, int ifindex)
+static struct link *link_find(const struct links *l, int ifindex)
 {
 	int i;
 
@@ -30,7 +30,7 @@ static struct link *link_get(const struct links *l, int ifindex)
 
 static struct link *link_add(struct links *l, int ifindex)
 {
-	struct link *link = link_get(l, ifindex);
+	struct link *link = link_find(l, ifindex);
 
 	if (link)
 		return link;
@@ -52,13 +52,13 @@ static struct link *link_add(struct links *l, int ifindex)
 
 static void link_del(struct links *l, int ifindex)
 {
-	struct link *link = link_get(l, ifindex);
+	struct link *link = link_find(l, ifindex);
 
 	if (link)
 		*link = l->v[--l->n];
 }
 
-static void link_info(struct link *link, const struct nlattr *info)
+static void link_info_parse(struct link *link, const struct nlattr *info)
 {
 	const struct nlattr *a, *d;
 
@@ -75,7 +75,7 @@ static void link_info(struct link *link, const struct nlattr *info)
 	}
 }
 
-static void link_xdp(struct link *link, const struct nlattr *xdp)
+static void link_xdp_parse(struct link *link, const struct nlattr *xdp)
 {
 	const struct nlattr *a;
 
@@ -90,7 +90,7 @@ static void link_xdp(struct link *link, const struct nlattr *xdp)
 }
 
 /* One message of a dump or notification. */
-static int link_message(const struct nlmsghdr *nlh, void *arg)
+static int link_message_parse(const struct nlmsghdr *nlh, void *arg)
 {
 	const struct ifinfomsg *ifi = mnl_nlmsg_get_payload(nlh);
 	const struct nlattr *attr;
@@ -106,8 +106,8 @@ static int link_message(const struct nlmsghdr *nlh, void *arg)
 	}
 	if (nlh->nlmsg_type != RTM_NEWLINK && nlh->nlmsg_type != RTM_DELLINK)
 		return MNL_CB_OK;
-	/* The bridge says DELLINK (AF_BRIDGE) when a port merely leaves it; the
-	 * ordinary NEWLINK that comes along tells the same. */
+	/* The bridge sends DELLINK (AF_BRIDGE) when a port leaves it; an ordinary NEWLINK
+	 * with the new master follows. */
 	if (ifi->ifi_family != AF_UNSPEC)
 		return MNL_CB_OK;
 	if (nlh->nlmsg_type == RTM_DELLINK) {
@@ -139,10 +139,10 @@ static int link_message(const struct nlmsghdr *nlh, void *arg)
 				memcpy(link->mac, mnl_attr_get_payload(attr), sizeof(link->mac));
 			break;
 		case IFLA_XDP:
-			link_xdp(link, attr);
+			link_xdp_parse(link, attr);
 			break;
 		case IFLA_LINKINFO:
-			link_info(link, attr);
+			link_info_parse(link, attr);
 			break;
 		}
 	}
@@ -151,14 +151,14 @@ static int link_message(const struct nlmsghdr *nlh, void *arg)
 
 int links_parse(struct links *l, const void *buf, size_t len)
 {
-	/* NLM_F_DUMP_INTR is EINTR here */
-	int ret = mnl_cb_run(buf, len, 0, 0, link_message, l);
+	/* libmnl returns EINTR for NLM_F_DUMP_INTR */
+	int ret = mnl_cb_run(buf, len, 0, 0, link_message_parse, l);
 
 	return ret < 0 ? -errno : ret;
 }
 
-/* One dump into @l, which is empty. */
-static int dump(struct links *l)
+/* Reads one dump into @l, which is empty. */
+static int links_dump(struct links *l)
 {
 	char buf[64] __attribute__((aligned(8)));
 	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
@@ -168,7 +168,7 @@ static int dump(struct links *l)
 	nlh->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
 	ifi = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifi));
 	ifi->ifi_family = AF_UNSPEC;
-	return net_ask(NETLINK_ROUTE, nlh, link_message, l);
+	return net_request(NETLINK_ROUTE, nlh, link_message_parse, l);
 }
 
 int links_read(struct links *l)
@@ -176,11 +176,11 @@ int links_read(struct links *l)
 	struct links fresh = { 0 };
 	int i, ret = -EINTR;
 
-	/* a torn dump lacks links that are there: taken for the truth, it would cost
-	 * ports and the workers behind them */
+	/* An inconsistent dump may lack existing links; ports, and the workers behind them,
+	 * would be removed. */
 	for (i = 0; i < DUMP_TRIES && (ret == -EINTR || ret == -ENOBUFS); i++) {
 		fresh.n = 0;
-		ret = dump(&fresh);
+		ret = links_dump(&fresh);
 	}
 	if (ret) {
 		free(fresh.v);
@@ -201,7 +201,7 @@ int links_follow(struct links *l)
 	if (!l->nl)
 		return -errno;
 	setsockopt(links_fd(l), SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size));
-	/* listen first, then read: nothing falls in between */
+	/* subscribe before reading, so that no change is missed */
 	ret = mnl_socket_bind(l->nl, RTMGRP_LINK | RTMGRP_TC, MNL_SOCKET_AUTOPID) ? -errno : links_read(l);
 	if (ret)
 		links_close(l);
@@ -229,7 +229,7 @@ int links_receive(struct links *l)
 			break;
 	}
 	l->repair |= lost;
-	/* what there is now is all that matters */
+	/* lost changes are made up for by reading all links */
 	return lost && links_read(l) ? -EAGAIN : 0;
 }
 
@@ -243,7 +243,7 @@ void links_close(struct links *l)
 
 const struct link *links_by_index(const struct links *l, int ifindex)
 {
-	return link_get(l, ifindex);
+	return link_find(l, ifindex);
 }
 
 const struct link *links_by_name(const struct links *l, const char *name)

@@ -24,11 +24,11 @@ static int ovsdb_send(struct ovsdb *o, const char *text)
 {
 	ssize_t len = strlen(text);
 
-	/* requests are short and few: a server that does not take them is stuck */
+	/* requests are short and few: a server that does not accept them hangs */
 	return send(o->fd, text, len, MSG_NOSIGNAL | MSG_DONTWAIT) == len ? 0 : -EIO;
 }
 
-/* Length of the first whole JSON object in the buffer, 0 if there is none. */
+/* Length of the first complete JSON object in the buffer, 0: none. */
 static size_t object_length(const char *s, size_t len)
 {
 	bool string = false, escaped = false;
@@ -51,7 +51,7 @@ static size_t object_length(const char *s, size_t len)
 	return 0;
 }
 
-/* {table: {uuid: {"new": row}}} changes the tables; without "new" it is gone. */
+/* Applies {table: {uuid: {"new": row}}}; without "new" the row was deleted. */
 static void tables_update(struct ovsdb *o, json_t *update)
 {
 	const char *table, *uuid;
@@ -76,7 +76,7 @@ static void tables_update(struct ovsdb *o, json_t *update)
 }
 
 /* Return: 1 if the tables may have changed */
-static int message(struct ovsdb *o, json_t *msg)
+static int message_handle(struct ovsdb *o, json_t *msg)
 {
 	const char *method = json_string_value(json_object_get(msg, "method"));
 	json_t *id = json_object_get(msg, "id"), *result, *reply;
@@ -99,7 +99,7 @@ static int message(struct ovsdb *o, json_t *msg)
 	if (!method && json_integer_value(id) == 1) {
 		result = json_object_get(msg, "result");
 		if (!json_is_object(result))
-			return -EPROTO; /* it refuses to be monitored */
+			return -EPROTO; /* the monitor request was refused */
 		json_object_clear(o->tables);
 		tables_update(o, result);
 		o->known = true;
@@ -108,8 +108,8 @@ static int message(struct ovsdb *o, json_t *msg)
 	return 0;
 }
 
-/* Handles all whole messages in the buffer. */
-static int messages(struct ovsdb *o)
+/* Handles all complete messages in the buffer. */
+static int buffer_parse(struct ovsdb *o)
 {
 	size_t at = 0, n;
 	int ret, changed = 0;
@@ -118,7 +118,7 @@ static int messages(struct ovsdb *o)
 	while ((n = object_length(o->buf + at, o->len - at))) {
 		msg = json_loadb(o->buf + at, n, 0, NULL);
 		at += n;
-		ret = msg ? message(o, msg) : -EPROTO;
+		ret = msg ? message_handle(o, msg) : -EPROTO;
 		json_decref(msg);
 		if (ret < 0)
 			return ret;
@@ -149,7 +149,7 @@ int ovsdb_receive(struct ovsdb *o)
 	if (n <= 0)
 		return n ? -errno : -ECONNRESET;
 	o->len += n;
-	return messages(o);
+	return buffer_parse(o);
 }
 
 int ovsdb_connect(struct ovsdb *o, const char *path)
@@ -164,7 +164,7 @@ int ovsdb_connect(struct ovsdb *o, const char *path)
 		o->tables = json_object();
 	if (!o->tables)
 		return -ENOMEM;
-	/* not even connecting may wait: a server that is stuck has a full queue */
+	/* Connecting must not block, either: a server that hangs has a full queue. */
 	o->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (o->fd < 0)
 		return -errno;
@@ -246,10 +246,10 @@ int ovsdb_bridge(const struct ovsdb *o, const char *bridge, struct ovsdb_bridge 
 	return 0;
 }
 
-/* A set of references is ["set", [["uuid", U], ..]], one alone ["uuid", U].
- * Calls fn with the row of each in @table. */
-static void each_row(const struct ovsdb *o, const char *table, const json_t *refs,
-		     void (*fn)(const struct ovsdb *o, const json_t *row, void *arg), void *arg)
+/* Calls @fn with each row of @table that @refs names: ["set", [["uuid", U], ..]] or
+ * ["uuid", U]. */
+static void rows_walk(const struct ovsdb *o, const char *table, const json_t *refs,
+		      void (*fn)(const struct ovsdb *o, const json_t *row, void *arg), void *arg)
 {
 	const char *what = json_string_value(json_array_get(refs, 0));
 	const json_t *row;
@@ -258,7 +258,7 @@ static void each_row(const struct ovsdb *o, const char *table, const json_t *ref
 
 	if (what && !strcmp(what, "set")) {
 		json_array_foreach(json_array_get(refs, 1), i, ref)
-			each_row(o, table, ref, fn, arg);
+			rows_walk(o, table, ref, fn, arg);
 		return;
 	}
 	what = json_string_value(json_array_get(refs, 1));
@@ -272,7 +272,7 @@ struct interface_walk {
 	void *arg;
 };
 
-static const char *text_of(const json_t *row, const char *column)
+static const char *column_text(const json_t *row, const char *column)
 {
 	return json_string_value(json_object_get(row, column)) ?: "";
 }
@@ -280,9 +280,9 @@ static const char *text_of(const json_t *row, const char *column)
 static void interface_row(const struct ovsdb *o, const json_t *row, void *arg)
 {
 	const struct ovsdb_interface i = {
-		.name = text_of(row, "name"),
-		.type = text_of(row, "type"),
-		.error = text_of(row, "error"),
+		.name = column_text(row, "name"),
+		.type = column_text(row, "type"),
+		.error = column_text(row, "error"),
 	};
 	const struct interface_walk *walk = arg;
 
@@ -292,7 +292,7 @@ static void interface_row(const struct ovsdb *o, const json_t *row, void *arg)
 
 static void port_row(const struct ovsdb *o, const json_t *row, void *arg)
 {
-	each_row(o, "Interface", json_object_get(row, "interfaces"), interface_row, arg);
+	rows_walk(o, "Interface", json_object_get(row, "interfaces"), interface_row, arg);
 }
 
 void ovsdb_interfaces(const struct ovsdb *o, const char *bridge,
@@ -302,5 +302,5 @@ void ovsdb_interfaces(const struct ovsdb *o, const char *bridge,
 	struct interface_walk walk = { .fn = fn, .arg = arg };
 
 	if (row)
-		each_row(o, "Port", json_object_get(row, "ports"), port_row, &walk);
+		rows_walk(o, "Port", json_object_get(row, "ports"), port_row, &walk);
 }

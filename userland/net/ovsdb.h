@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A client of the OVSDB server of an Open vSwitch (RFC 7047: JSON-RPC over its
- * unix socket).  Tables Bridge, Port and Interface are monitored, so that ports
- * that come and go are seen as they do.
+ * A client of Open vSwitch's OVSDB server (RFC 7047: JSON-RPC over a unix socket).  It
+ * monitors the tables Bridge, Port and Interface.
  */
 #ifndef NET_OVSDB_H
 #define NET_OVSDB_H
@@ -11,9 +10,9 @@
 #include <stddef.h>
 
 /**
- * struct ovsdb - a connection, and what is known; all zero but @fd = -1 at first
+ * struct ovsdb - a connection and the tables; all zero but @fd = -1 at first
  * @fd: -1: not connected
- * @known: the tables have been read; they stay when the connection is lost
+ * @known: the tables have been read; they are kept when the connection is lost
  * @tables: {table: {uuid: row}}
  */
 struct ovsdb {
@@ -38,10 +37,10 @@ struct ovsdb_interface {
 
 int ovsdb_connect(struct ovsdb *o, const char *path);	/* never waits */
 void ovsdb_disconnect(struct ovsdb *o);
-/* Takes in what has come; never waits.  Return: 1: the tables may have changed, 0,
- * or a negative errno: the connection is of no use any more. */
+/* Handles received messages; never waits.  Return: 1: the tables may have changed, 0, or a
+ * negative errno: the connection must be closed. */
 int ovsdb_receive(struct ovsdb *o);
-/* Waits until the tables are known. */
+/* Waits until the tables have been read. */
 int ovsdb_wait(struct ovsdb *o, int timeout_ms);
 void ovsdb_close(struct ovsdb *o);
 

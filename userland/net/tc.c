@@ -11,7 +11,7 @@
 #include <linux/rtnetlink.h>
 #include <linux/tc_act/tc_mirred.h>
 
-#include "net/ask.h"
+#include "net/request.h"
 #include "net/tc.h"
 
 #define INGRESS	 TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_INGRESS)
@@ -22,32 +22,33 @@ struct request {
 	struct nlmsghdr *nlh;
 };
 
-static void start(struct request *r, int type, int flags)
+static void request_init(struct request *r, int type, int flags)
 {
 	r->nlh = mnl_nlmsg_put_header(r->buf);
 	r->nlh->nlmsg_type = type;
 	r->nlh->nlmsg_flags = NLM_F_REQUEST | flags;
 }
 
-static int ask(struct request *r, mnl_cb_t cb, void *arg)
+static int request_send(struct request *r, mnl_cb_t cb, void *arg)
 {
-	return net_ask(NETLINK_ROUTE, r->nlh, cb, arg);
+	return net_request(NETLINK_ROUTE, r->nlh, cb, arg);
 }
 
-static struct tcmsg *start_tc(struct request *r, int type, int flags, int ifindex, uint32_t parent)
+static struct tcmsg *tc_request_init(struct request *r, int type, int flags, int ifindex,
+				     uint32_t parent)
 {
 	struct tcmsg *t;
 
-	start(r, type, flags);
+	request_init(r, type, flags);
 	t = mnl_nlmsg_put_extra_header(r->nlh, sizeof(*t));
 	t->tcm_ifindex = ifindex;
 	t->tcm_parent = parent;
 	return t;
 }
 
-/* What there is */
+/* Queries */
 
-struct kind {
+struct kind_query {
 	int ifindex;
 	char *to;
 	size_t size;
@@ -57,7 +58,7 @@ static int qdisc_cb(const struct nlmsghdr *nlh, void *arg)
 {
 	const struct tcmsg *t = mnl_nlmsg_get_payload(nlh);
 	const struct nlattr *attr;
-	struct kind *k = arg;
+	struct kind_query *k = arg;
 
 	if (t->tcm_ifindex != k->ifindex || t->tcm_parent != TC_H_INGRESS)
 		return MNL_CB_OK;
@@ -69,12 +70,12 @@ static int qdisc_cb(const struct nlmsghdr *nlh, void *arg)
 
 int tc_ingress_kind(int ifindex, char *kind, size_t size)
 {
-	struct kind k = { ifindex, kind, size };
+	struct kind_query k = { ifindex, kind, size };
 	struct request r;
 
 	kind[0] = 0;
-	start_tc(&r, RTM_GETQDISC, NLM_F_DUMP, ifindex, 0);
-	return ask(&r, qdisc_cb, &k);
+	tc_request_init(&r, RTM_GETQDISC, NLM_F_DUMP, ifindex, 0);
+	return request_send(&r, qdisc_cb, &k);
 }
 
 static int filter_cb(const struct nlmsghdr *nlh, void *arg)
@@ -82,42 +83,42 @@ static int filter_cb(const struct nlmsghdr *nlh, void *arg)
 	const struct tcmsg *t = mnl_nlmsg_get_payload(nlh);
 	int *n = arg;
 
-	/* one message without a handle for each priority, before those of its filters */
+	/* each priority has one message without a handle */
 	*n += nlh->nlmsg_type == RTM_NEWTFILTER && !t->tcm_handle;
 	return MNL_CB_OK;
 }
 
-static int filters(int ifindex, uint32_t parent)
+static int filters_count(int ifindex, uint32_t parent)
 {
 	struct request r;
 	int n = 0, ret;
 
-	start_tc(&r, RTM_GETTFILTER, NLM_F_DUMP, ifindex, parent);
-	ret = ask(&r, filter_cb, &n);
+	tc_request_init(&r, RTM_GETTFILTER, NLM_F_DUMP, ifindex, parent);
+	ret = request_send(&r, filter_cb, &n);
 	return ret ? ret : n;
 }
 
 int tc_filters_in(int ifindex)
 {
-	return filters(ifindex, INGRESS);
+	return filters_count(ifindex, INGRESS);
 }
 
 int tc_filters_out(int ifindex)
 {
-	return filters(ifindex, EGRESS);
+	return filters_count(ifindex, EGRESS);
 }
 
-struct wanted {
+struct filter_query {
 	unsigned int prio;
 	uint32_t handle;	/* 0: any */
 	uint32_t found;		/* the first */
 };
 
-static int wanted_cb(const struct nlmsghdr *nlh, void *arg)
+static int filter_query_cb(const struct nlmsghdr *nlh, void *arg)
 {
 	const struct tcmsg *t = mnl_nlmsg_get_payload(nlh);
 	const struct nlattr *attr;
-	struct wanted *w = arg;
+	struct filter_query *w = arg;
 
 	if (nlh->nlmsg_type != RTM_NEWTFILTER || w->found || TC_H_MAJ(t->tcm_info) >> 16 != w->prio ||
 	    (w->handle && t->tcm_handle != w->handle))
@@ -130,19 +131,19 @@ static int wanted_cb(const struct nlmsghdr *nlh, void *arg)
 
 static uint32_t bpf_find(int ifindex, bool out, unsigned int prio, uint32_t handle)
 {
-	struct wanted w = { .prio = prio, .handle = handle };
+	struct filter_query w = { .prio = prio, .handle = handle };
 	struct request r;
 
-	start_tc(&r, RTM_GETTFILTER, NLM_F_DUMP, ifindex, out ? EGRESS : INGRESS);
-	return ask(&r, wanted_cb, &w) ? 0 : w.found;
+	tc_request_init(&r, RTM_GETTFILTER, NLM_F_DUMP, ifindex, out ? EGRESS : INGRESS);
+	return request_send(&r, filter_query_cb, &w) ? 0 : w.found;
 }
 
-bool tc_bpf_there(int ifindex, bool out, unsigned int prio, uint32_t handle)
+bool tc_bpf_exists(int ifindex, bool out, unsigned int prio, uint32_t handle)
 {
 	return bpf_find(ifindex, out, prio, handle);
 }
 
-uint32_t tc_bpf_first(int ifindex, bool out, unsigned int prio)
+uint32_t tc_bpf_first_handle(int ifindex, bool out, unsigned int prio)
 {
 	return bpf_find(ifindex, out, prio, 0);
 }
@@ -154,10 +155,11 @@ static int clsact_add(int ifindex)
 	struct request r;
 	struct tcmsg *t;
 
-	t = start_tc(&r, RTM_NEWQDISC, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, ifindex, TC_H_CLSACT);
+	t = tc_request_init(&r, RTM_NEWQDISC, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, ifindex,
+			    TC_H_CLSACT);
 	t->tcm_handle = TC_H_MAKE(TC_H_CLSACT, 0);
 	mnl_attr_put_strz(r.nlh, TCA_KIND, "clsact");
-	return ask(&r, NULL, NULL);
+	return request_send(&r, NULL, NULL);
 }
 
 int tc_link_del(int ifindex)
@@ -165,10 +167,10 @@ int tc_link_del(int ifindex)
 	struct ifinfomsg *ifi;
 	struct request r;
 
-	start(&r, RTM_DELLINK, NLM_F_ACK);
+	request_init(&r, RTM_DELLINK, NLM_F_ACK);
 	ifi = mnl_nlmsg_put_extra_header(r.nlh, sizeof(*ifi));
 	ifi->ifi_index = ifindex;
-	return ask(&r, NULL, NULL);
+	return request_send(&r, NULL, NULL);
 }
 
 static int link_add(const char *name)
@@ -177,27 +179,27 @@ static int link_add(const char *name)
 	struct nlattr *info;
 	struct request r;
 
-	start(&r, RTM_NEWLINK, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL);
+	request_init(&r, RTM_NEWLINK, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL);
 	ifi = mnl_nlmsg_put_extra_header(r.nlh, sizeof(*ifi));
 	ifi->ifi_family = AF_UNSPEC;
 	mnl_attr_put_strz(r.nlh, IFLA_IFNAME, name);
 	info = mnl_attr_nest_start(r.nlh, IFLA_LINKINFO);
 	mnl_attr_put_strz(r.nlh, IFLA_INFO_KIND, "ifb");
 	mnl_attr_nest_end(r.nlh, info);
-	return ask(&r, NULL, NULL);
+	return request_send(&r, NULL, NULL);
 }
 
-/* The kernel takes no alias with a new link. */
+/* RTM_NEWLINK does not accept an alias. */
 static int alias_set(int ifindex, const char *alias)
 {
 	struct ifinfomsg *ifi;
 	struct request r;
 
-	start(&r, RTM_SETLINK, NLM_F_ACK);
+	request_init(&r, RTM_SETLINK, NLM_F_ACK);
 	ifi = mnl_nlmsg_put_extra_header(r.nlh, sizeof(*ifi));
 	ifi->ifi_index = ifindex;
 	mnl_attr_put_str(r.nlh, IFLA_IFALIAS, alias);
-	return ask(&r, NULL, NULL);
+	return request_send(&r, NULL, NULL);
 }
 
 int tc_ifb_add(const char *name, const char *alias, int *ifindex)
@@ -217,7 +219,7 @@ int tc_ifb_add(const char *name, const char *alias, int *ifindex)
 
 int tc_mirror_add(int ifindex, unsigned int prio, int port)
 {
-	/* no keys: whatever comes */
+	/* no keys: all frames match */
 	struct tc_u32_sel all = { .flags = TC_U32_TERMINAL };
 	struct tc_mirred parms = {
 		.eaction = TCA_EGRESS_MIRROR,
@@ -228,7 +230,8 @@ int tc_mirror_add(int ifindex, unsigned int prio, int port)
 	struct request r;
 	struct tcmsg *t;
 
-	t = start_tc(&r, RTM_NEWTFILTER, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, ifindex, EGRESS);
+	t = tc_request_init(&r, RTM_NEWTFILTER, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, ifindex,
+			    EGRESS);
 	t->tcm_info = TC_H_MAKE(prio << 16, htons(ETH_P_ALL));
 	mnl_attr_put_strz(r.nlh, TCA_KIND, "u32");
 	options = mnl_attr_nest_start(r.nlh, TCA_OPTIONS);
@@ -242,7 +245,7 @@ int tc_mirror_add(int ifindex, unsigned int prio, int port)
 	mnl_attr_nest_end(r.nlh, act);
 	mnl_attr_nest_end(r.nlh, acts);
 	mnl_attr_nest_end(r.nlh, options);
-	return ask(&r, NULL, NULL);
+	return request_send(&r, NULL, NULL);
 }
 
 int tc_filter_del(int ifindex, unsigned int prio)
@@ -250,7 +253,7 @@ int tc_filter_del(int ifindex, unsigned int prio)
 	struct request r;
 	struct tcmsg *t;
 
-	t = start_tc(&r, RTM_DELTFILTER, NLM_F_ACK, ifindex, EGRESS);
+	t = tc_request_init(&r, RTM_DELTFILTER, NLM_F_ACK, ifindex, EGRESS);
 	t->tcm_info = TC_H_MAKE(prio << 16, htons(ETH_P_ALL));
-	return ask(&r, NULL, NULL);
+	return request_send(&r, NULL, NULL);
 }

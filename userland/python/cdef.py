@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-"""Makes saina/_libsaina.py, the package's view of libsaina, of saina.h: cdef.py saina.h OUT.py
+"""Generates saina/_libsaina.py from saina.h: cdef.py saina.h OUT.py
 
-cffi's out-of-line ABI mode: what comes out is Python and needs no compiler, and only
-python3-cffi-backend where it runs.
+cffi's out-of-line ABI mode: the result is Python, needs no compiler, and at run time only
+python3-cffi-backend.
 """
 
 import re
@@ -13,7 +13,7 @@ import cffi
 
 
 def declarations(header):
-    """saina.h without what the C preprocessor and C++ want of it."""
+    """saina.h without lines for the C preprocessor and C++."""
     text = re.sub(r"/\*.*?\*/", "", header, flags=re.S)
     text = re.sub(r"#ifdef __cplusplus\n.*?#endif\n", "", text, flags=re.S)
     lines = [line for line in text.split("\n")

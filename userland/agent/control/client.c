@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Clients of the control socket, and what is sent to them.  One that does not read its
- * answers is not read from until it does, and a dump goes on when it has; one that does
- * not read its notifications loses them, as with netlink.
+ * Clients of the control socket and their queues.  While a client does not read its replies,
+ * its requests are not read and its dump pauses.  A client that does not read notifications
+ * loses them, as with netlink.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <libmnl/libmnl.h>
 #include <sys/socket.h>
 
 #include "agent/control/client.h"
 
 #define QUEUE_MAX    (256u << 10) /* bytes; beyond this notifications are lost */
-#define COME_BACK_MS 5000 /* a controller, to an agent that was started anew */
+#define CONTROLLER_GRACE_MS 5000 /* for controllers to reconnect to a restarted agent */
 
 struct queued {
 	struct queued *next;
@@ -32,7 +33,7 @@ static void groups_recount(struct control *s)
 		s->groups |= c->groups;
 }
 
-void client_controls(struct client *c, __u16 job, bool on)
+void client_set_controller(struct client *c, __u16 job, bool on)
 {
 	uint64_t bit = 1ull << job % 64;
 
@@ -49,16 +50,16 @@ static bool is_controlled(const struct control *s, int job)
 	return false;
 }
 
-/* The jobs that it controlled, and nobody else does, are told. */
-static void client_lets_go(const struct client *c)
+/* Notifies the core of jobs that no other client controls. */
+static void release_controlled(const struct client *c)
 {
 	for (int job = 0; job < SAINA_JOBS_MAX; job++)
 		if (c->controls[job / 64] >> job % 64 & 1 && !is_controlled(c->a->control, job))
 			saina_core_controller_gone(c->a->jobs->core, job);
 }
 
-/* Of jobs that nobody controls nothing is said. */
-static void missed_look(struct source *s, uint32_t events)
+/* The core ignores jobs that had no controller. */
+static void expire_controllers(struct source *s, uint32_t events)
 {
 	struct agent *a = s->arg;
 
@@ -70,18 +71,19 @@ static void missed_look(struct source *s, uint32_t events)
 
 void control_await_controllers(struct agent *a)
 {
-	loop_timer_set(&a->control->missed, COME_BACK_MS, 0);
+	loop_timer_set(&a->control->controllers_timer, CONTROLLER_GRACE_MS, 0);
 }
 
 int clients_init(struct agent *a)
 {
-	a->control->missed = (struct source){ .fd = -1, .ready = missed_look, .arg = a };
-	return loop_timer_add(&a->loop, &a->control->missed);
+	a->control->controllers_timer =
+		(struct source){ .fd = -1, .ready = expire_controllers, .arg = a };
+	return loop_timer_add(&a->loop, &a->control->controllers_timer);
 }
 
 void clients_uninit(struct agent *a)
 {
-	loop_timer_del(&a->loop, &a->control->missed);
+	loop_timer_del(&a->loop, &a->control->controllers_timer);
 }
 
 int client_add(struct agent *a, struct client *c)
@@ -90,7 +92,7 @@ int client_add(struct agent *a, struct client *c)
 
 	c->a = a;
 	c->last = &c->first;
-	c->waits_for = EPOLLIN;
+	c->epoll_events = EPOLLIN;
 	ret = loop_add(&a->control->loop, &c->source, EPOLLIN);
 	if (ret)
 		return ret;
@@ -100,7 +102,7 @@ int client_add(struct agent *a, struct client *c)
 	return 0;
 }
 
-void client_gone(struct client *c)
+void client_remove(struct client *c)
 {
 	struct control *s = c->a->control;
 	struct client **at = &s->clients;
@@ -110,9 +112,9 @@ void client_gone(struct client *c)
 		at = &(*at)->next;
 	*at = c->next;
 	s->n--;
-	client_lets_go(c);
+	release_controlled(c);
 	loop_del(&s->loop, &c->source);
-	stranger_close(&c->a->strangers, c->source.fd);
+	peer_close(&c->a->peers, c->source.fd);
 	while ((q = c->first)) {
 		c->first = q->next;
 		free(q);
@@ -120,13 +122,13 @@ void client_gone(struct client *c)
 	groups_recount(s);
 }
 
-void client_watch(struct client *c)
+void client_update_events(struct client *c)
 {
 	uint32_t events = c->first || c->more ? EPOLLOUT : EPOLLIN;
 
-	if (events != c->waits_for)
+	if (events != c->epoll_events)
 		loop_change(&c->a->control->loop, &c->source, events);
-	c->waits_for = events;
+	c->epoll_events = events;
 }
 
 void client_flush(struct client *c)
@@ -146,7 +148,7 @@ void client_flush(struct client *c)
 	}
 }
 
-bool client_waits(const struct client *c)
+bool client_is_blocked(const struct client *c)
 {
 	return c->first;
 }
@@ -174,7 +176,7 @@ int client_send(struct client *c, const struct nlmsghdr *nlh)
 	*c->last = q;
 	c->last = &q->next;
 	c->bytes += q->len;
-	client_watch(c);
+	client_update_events(c);
 	return 0;
 }
 
@@ -193,7 +195,7 @@ void clients_notify(struct agent *a, unsigned int group, const struct nlmsghdr *
 			continue;
 		if (c->bytes + msg->nlmsg_len <= QUEUE_MAX && !client_send(c, msg))
 			continue;
-		/* one that has gone is not one that does not read */
+		/* a client that has gone is not reported as one that does not read */
 		if (!c->broken && !c->lost++)
 			log_limited(&lost_limit, LOG_L_WARN,
 				    "control: a subscriber does not read: notifications to it are lost");

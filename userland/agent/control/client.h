@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A client of the control socket: what is sent to it, and what it is subscribed to. */
+/* A client of the control socket: its queue of messages and its subscriptions. */
 #ifndef AGENT_CLIENT_H
 #define AGENT_CLIENT_H
 
@@ -8,12 +8,13 @@
 struct queued;
 
 /**
- * struct client - all 0 but for @source until client_add()
- * @broken: to be ended by whoever serves it
- * @lost: notifications
- * @first: notifications, and the answers to one request
- * @more: is to be sent when it has read that
- * @controls: jobs, as bits
+ * struct client - all 0 except @source before client_add()
+ * @broken: the server is to close it
+ * @lost: number of notifications that did not fit the queue
+ * @epoll_events: that it is waiting for
+ * @first: queue of notifications and of replies to one request
+ * @more: the reply goes on when the queue is empty
+ * @controls: bits of the jobs that it controls
  */
 struct client {
 	struct client *next;
@@ -22,7 +23,7 @@ struct client {
 	bool broken;
 	unsigned int groups;
 	unsigned int lost;
-	uint32_t waits_for;
+	uint32_t epoll_events;
 	struct queued *first, **last;
 	size_t bytes;
 	bool more;
@@ -31,18 +32,18 @@ struct client {
 
 int clients_init(struct agent *a);
 void clients_uninit(struct agent *a);
-/* 0 or a negative errno; the connection is the caller's until client_gone() closes it. */
+/* Return: 0 or a negative errno.  On success client_remove() closes the connection. */
 int client_add(struct agent *a, struct client *c);
-/* Not freed. */
-void client_gone(struct client *c);
-/* It is read from when it has read. */
-void client_watch(struct client *c);
-/* Sends what is queued, as much as the socket takes. */
+/* Does not free @c. */
+void client_remove(struct client *c);
+/* Waits for requests, or for room in the socket if something is to be sent first. */
+void client_update_events(struct client *c);
+/* Sends as much of the queue as the socket takes. */
 void client_flush(struct client *c);
-bool client_waits(const struct client *c);	/* it has to read first */
+bool client_is_blocked(const struct client *c);	/* its queue is not empty */
 int client_send(struct client *c, const struct nlmsghdr *nlh);
-/* It is the controller of a job, or (@on false) no more: that ends with its connection. */
-void client_controls(struct client *c, __u16 job, bool on);
+/* Makes it a controller of a job, or (@on false) no controller.  Ends with the connection. */
+void client_set_controller(struct client *c, __u16 job, bool on);
 void client_subscribe(struct client *c, unsigned int groups);
 
 #endif /* AGENT_CLIENT_H */

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The control interface: a unix socket (ctlserver) that serves requests (request, with
- * encode and decode) of its clients (client) and tells subscribers (events), and the
- * state file, which holds the same messages (state; restore reads it).
+ * The control interface: a unix socket (server.c) that serves requests (request.c, encode.c,
+ * decode.c) of clients (client.c) and notifies subscribers (events.c); and the state file,
+ * which has the same messages (state.c writes it, state_parse.c and restore.c read it).
  */
 #ifndef AGENT_CONTROL_H
 #define AGENT_CONTROL_H
 
 #include <grp.h>
 
-#include "agent/bridge/bridge.h"
-#include "agent/kernel/plane.h"
-#include "agent/workers/workers.h"
+#include "agent/ports/ports.h"
+#include "agent/backend/backend.h"
+#include "agent/members/members.h"
 
 struct client;
 struct nlmsghdr;
@@ -19,57 +19,58 @@ struct saved;
 
 /**
  * struct control - the control socket
- * @loop: of the socket and its clients, served one event in a turn of the agent's loop:
- *	however many clients there are, the data path has every other turn
- * @turn: @loop as a source of the agent's
- * @source: new clients
- * @missed: a timer, until which controllers of an earlier agent may come back
- * @changes: of jobs, workers, limits and ports so far
+ * @loop: the socket and its clients.  One turn of the agent's loop serves one event of it, so
+ *	that many clients cannot starve the data path
+ * @turn: @loop as a source of the agent's loop
+ * @source: the listening socket
+ * @controllers_timer: ends the time in which controllers of an earlier agent may reconnect
+ * @groups: groups that have a subscriber
+ * @n: number of clients
+ * @changes: number of changes of jobs, workers, limits and ports so far
  */
 struct control {
 	struct loop loop;
 	struct source turn;
 	struct source source;
-	struct source missed;
+	struct source controllers_timer;
 	struct client *clients;
-	unsigned int groups;		/* somebody subscribed to these */
+	unsigned int groups;
 	unsigned int n;
 	unsigned int changes;
 	gid_t admin_gid;
 	bool has_admin_gid;
 };
 
-int ctlserver_init(struct agent *a);
-void ctlserver_uninit(struct agent *a);
+int control_init(struct agent *a);
+void control_uninit(struct agent *a);
 
 /* client.c */
-/* Jobs of an earlier agent are there, the connections of their controllers are not: who has
- * not come back after some seconds is gone, and an event says so. */
+/* Gives controllers of restored jobs some seconds to reconnect; then their absence is an event. */
 void control_await_controllers(struct agent *a);
-/* To all subscribers of @group; @msg is complete but for its sequence number. */
+/* Sends @msg to all subscribers of @group. */
 void clients_notify(struct agent *a, unsigned int group, const struct nlmsghdr *msg);
 
-/* events.c: to subscribers, and to the log what an operator would want to know */
-void control_changed(struct agent *a, int cmd, const struct saina_job *job, int worker);
-void control_event(struct agent *a, const struct saina_event *ev, const char *text);
-void control_port(struct agent *a, const struct port *p, bool there);
-void control_port_changed(struct agent *a, const struct port *p);
+/* events.c: notifies subscribers, and logs what an operator should know */
+void control_notify(struct agent *a, int cmd, const struct saina_job *job, int worker);
+void control_notify_event(struct agent *a, const struct saina_event *ev, const char *text);
+void control_notify_port(struct agent *a, const struct port *p, bool there);
+void control_notify_port_changed(struct agent *a, const struct port *p);
 
-/* Everything a change entails: state saved, workers told.  Before any answer
- * that promises the change, and after each event. */
-void control_settle(struct agent *a);
+/* Applies pending changes: plans delivery, saves the state, notifies workers.  Called before a
+ * reply confirms a change, and after each turn of the loop. */
+void control_flush(struct agent *a);
 
 /* state.c */
 void state_save(struct agent *a);
 void state_remove(struct agent *a);
 
 /* restore.c */
-/* What an earlier agent has left, NULL: nothing.  A file that cannot be understood
- * is put aside, with a line in the log; what could be understood of it counts. */
+/* Reads the state of an earlier agent.  Return: NULL if there is none.  An invalid file is
+ * logged and renamed; what was read before the error is returned. */
 struct saved *state_load(struct agent *a);
-/* Are there jobs that run, of an agent without saina.ko? */
-bool state_runs_without_kernel(const struct saved *s);
-bool state_of_other_plane(const struct agent *a, const struct saved *s);
+/* Does the state have running jobs of an agent without saina.ko? */
+bool state_has_running_local(const struct saved *s);
+bool state_of_other_backend(const struct agent *a, const struct saved *s);
 void state_restore(struct agent *a, const struct saved *s);
 void state_free(struct saved *s);
 

@@ -53,8 +53,8 @@ static int number_check(const struct nlattr *a, const struct saina_attr *row,
 	__u64 n;
 
 	if (len != 1u << row->kind)
-		return saina_refuse(err, -EINVAL, 0, "%s: has %zu bytes, must have %u", row->name, len,
-				    1u << row->kind);
+		return saina_refuse(err, -EINVAL, 0, "%s: has %zu bytes, must have %u", row->name,
+				    len, 1u << row->kind);
 	n = number_of(a);
 	if (row->mask && n & ~(__u64)row->mask)
 		return saina_refuse(err, -EINVAL, 0, "%s: unknown flags: 0x%x are known", row->name,
@@ -82,7 +82,8 @@ static int attr_check(const struct nlattr *a, const struct saina_attr *row, stru
 	switch (row->kind) {
 	case SAINA_ATTR_NEST:
 		if (len && len < MNL_ATTR_HDRLEN)
-			return saina_refuse(err, -ERANGE, 0, "%s: has %zu bytes, too few for an attribute",
+			return saina_refuse(err, -ERANGE, 0,
+					    "%s: has %zu bytes, too few for an attribute",
 					    row->name, len);
 		return attrs_check(from, len, row->nest, ~0ull, d, inner, err);
 	case SAINA_ATTR_STRING:
@@ -109,7 +110,8 @@ static int attrs_check(const struct nlattr *a, size_t left, const struct saina_a
 	for (; left; left -= attr_step(a, left), a = mnl_attr_next(a)) {
 		if (!attr_whole(a, left)) {
 			d->bad = NULL;
-			return saina_refuse(err, -EINVAL, 0, "%s: an attribute is cut short", c->name);
+			return saina_refuse(err, -EINVAL, 0, "%s: an attribute is cut short",
+					    c->name);
 		}
 		d->bad = a;
 		number = mnl_attr_get_type(a);
@@ -139,10 +141,11 @@ int decode_request(const struct nlmsghdr *nlh, const struct saina_attr_class *c,
 	int ret;
 
 	memset(d, 0, sizeof(*d));
-	ret = attrs_check(first, nlh->nlmsg_len - ((const char *)first - (const char *)nlh), c, takes,
-			  d, d->tb, err);
+	ret = attrs_check(first, nlh->nlmsg_len - ((const char *)first - (const char *)nlh), c,
+			  takes, d, d->tb, err);
 	for (i = 0; !ret && i < c->n; i++)
 		if (d->tb[c->attrs[i].number])
-			ret = saina_ctl_decode_attr(&c->attrs[i], d->tb[c->attrs[i].number], &d->attrs);
+			ret = saina_ctl_decode_attr(&c->attrs[i], d->tb[c->attrs[i].number],
+						    &d->attrs);
 	return ret;
 }

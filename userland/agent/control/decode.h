@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Requests of the netlink family -> attributes.  What the kernel refuses by the
- * policies that are made of the spec is refused here by the tables that are: unknown
- * attributes, those that an operation does not take, wrong lengths, numbers beyond an
- * enumeration, trailing bytes; with the same errno and guilty attribute.
+ * Requests of the netlink family -> attributes.  The policies of saina.ko and the tables used
+ * here are generated from one spec, so both refuse the same requests with the same errno and
+ * attribute: unknown attributes, those that an operation does not take, wrong lengths, numbers
+ * out of range, trailing bytes.
  */
 #ifndef AGENT_DECODE_H
 #define AGENT_DECODE_H
@@ -15,9 +15,9 @@
 
 /**
  * struct decoded - the attributes of a request
- * @attrs: of the set of its operation
- * @tb: where they lie, by number
- * @bad: guilty attribute of a refusal, or NULL
+ * @attrs: their values
+ * @tb: their positions in the message, by number
+ * @bad: attribute that is to blame for a refusal, or NULL
  */
 struct decoded {
 	union saina_any_attrs attrs;
@@ -25,7 +25,7 @@ struct decoded {
 	const struct nlattr *bad;
 };
 
-/* @takes: bits of attributes of @c.  Return: 0, or -EINVAL, -ERANGE with the sentence in @err. */
+/* @takes: bits of the allowed attributes of @c.  Return: 0, or -EINVAL, -ERANGE and @err. */
 int decode_request(const struct nlmsghdr *nlh, const struct saina_attr_class *c, __u64 takes,
 		   struct decoded *d, struct saina_core_err *err);
 

@@ -19,7 +19,7 @@ void msg_start(struct msg *m, int cmd, int flags, unsigned int seq)
 	g->version = SAINA_FAMILY_VERSION;
 }
 
-/* What the data path says; nothing if it has not seen this generation. */
+/* Adds the data path's view of the job, if it has this generation. */
 static void job_rt(struct agent *a, const struct saina_job *job, struct saina_job_attrs *o)
 {
 	struct saina_job_rt rt;
@@ -42,19 +42,19 @@ static void job_rt(struct agent *a, const struct saina_job *job, struct saina_jo
 
 void encode_job(struct msg *m, struct agent *a, const struct saina_job *job, bool tokens)
 {
-	const struct plane_stuck *stuck = a->plane->stuck[job->id];
+	const struct detached_job *detached = backend_detached(a, job->id);
 	struct saina_job_attrs o;
 	char why[SAINA_TEXT_LEN];
 
 	saina_job_show(job, tokens, &o);
 	job_rt(a, job, &o);
 	if (job->by_reference && a->jobs->aux[job->id]) {
-		share_board(a, job, why, sizeof(why));
+		shm_output_id(a, job, why, sizeof(why));
 		SAINA_PUT_TEXT(&o, SAINA_A_JOB_REFERENCE, reference, why);
 	}
-	if (stuck)
-		SAINA_PUT_TEXT(&o, SAINA_A_JOB_TEXT, text, stuck->text);
-	if (a->jobs->aux[job->id] && job_trouble(a, job, why, sizeof(why)))
+	if (detached)
+		SAINA_PUT_TEXT(&o, SAINA_A_JOB_TEXT, text, detached->text);
+	if (a->jobs->aux[job->id] && diagnose_job(a, job, why, sizeof(why)))
 		SAINA_PUT_TEXT(&o, SAINA_A_JOB_TROUBLE, trouble, why);
 	saina_ctl_encode(m->nlh, &saina_job_class, &o);
 }
@@ -86,9 +86,9 @@ void encode_worker(struct msg *m, struct agent *a, const struct saina_job *job, 
 		SAINA_PUT_TEXT(&o, SAINA_A_WORKER_IFNAME, ifname, link->name);
 	if (a->jobs->aux[job->id] && job->worker[w].state != SAINA_WORKER_STATE_ABSENT) {
 		aux = jobs_worker(a, job, w);
-		if (aux->heard)
+		if (aux->last_heard)
 			SAINA_PUT(&o, SAINA_A_WORKER_SEEN_MS, seen_ms,
-			    (loop_now() - aux->heard) / NSEC_PER_MSEC);
+				  (loop_now() - aux->last_heard) / NSEC_PER_MSEC);
 		SAINA_PUT(&o, SAINA_A_WORKER_ROUND, round, aux->round);
 		if (aux->reported) {
 			SAINA_PUT(&o, SAINA_A_WORKER_SENT, sent, aux->sent);
@@ -96,14 +96,14 @@ void encode_worker(struct msg *m, struct agent *a, const struct saina_job *job, 
 			SAINA_PUT(&o, SAINA_A_WORKER_RTT_US, rtt_us, aux->rtt_us);
 			SAINA_PUT(&o, SAINA_A_WORKER_WINDOW, window, aux->window);
 		}
-		if (worker_trouble(a, job, w, why, sizeof(why)))
+		if (diagnose_worker(a, job, w, why, sizeof(why)))
 			SAINA_PUT_TEXT(&o, SAINA_A_WORKER_TROUBLE, trouble, why);
 	}
 	worker_arrivals(a, job, w, &o);
 	saina_ctl_encode(m->nlh, &saina_worker_class, &o);
 }
 
-/* How the port is, and whether somebody behind it is worse off than need be. */
+/* The state of the port, and the workers behind it whose results take the slow path. */
 static void port_text(const struct port *p, uint32_t relayed, char *text, size_t size)
 {
 	const char *why = p->mode == SAINA_PORT_MODE_TC ?
@@ -122,13 +122,13 @@ void encode_port(struct msg *m, struct agent *a, const struct port *p)
 	struct saina_port_attrs o = { 0 };
 	char text[SAINA_TEXT_LEN];
 
-	workers_on_port(a, p->ifindex, &o.workers, &o.relayed);
+	members_on_port(a, p->ifindex, &o.workers, &o.relayed);
 	SAINA_SET(&o, SAINA_A_PORT_WORKERS);
 	SAINA_SET(&o, SAINA_A_PORT_RELAYED);
 	SAINA_PUT(&o, SAINA_A_PORT_IFINDEX, ifindex, p->ifindex);
 	SAINA_PUT_TEXT(&o, SAINA_A_PORT_IFNAME, ifname, p->name);
 	SAINA_PUT(&o, SAINA_A_PORT_MODE, mode, p->mode);
-	SAINA_PUT(&o, SAINA_A_PORT_HOOK, hook, p->asked);
+	SAINA_PUT(&o, SAINA_A_PORT_HOOK, hook, p->hook_requested);
 	SAINA_PUT_TEXT(&o, SAINA_A_PORT_DRIVER, driver, p->driver);
 	SAINA_PUT(&o, SAINA_A_PORT_MTU, mtu, p->mtu);
 	SAINA_PUT(&o, SAINA_A_PORT_JUMBO, jumbo, a->jumbo);
@@ -145,7 +145,7 @@ void encode_port(struct msg *m, struct agent *a, const struct port *p)
 	saina_ctl_encode(m->nlh, &saina_port_class, &o);
 }
 
-/* For whom the slot waits; with parts, for nobody whose part is in. */
+/* Workers that the slot waits for.  With parts, not for those whose part has arrived. */
 static uint64_t missing(const struct saina_job *job, const struct saina_slot_meta *meta)
 {
 	uint64_t who = meta->members & job->active & ~meta->seen;
@@ -195,8 +195,7 @@ void encode_limits(struct msg *m, struct agent *a)
 {
 	struct saina_limits_attrs o;
 
-	saina_limits_show(a->jobs->core, a->plane->kernel ? SAINA_PLANE_KERNEL : SAINA_PLANE_AGENT,
-			  &o);
+	saina_limits_show(a->jobs->core, a->backend->ops->owner, &o);
 	saina_ctl_encode(m->nlh, &saina_limits_class, &o);
 }
 

@@ -7,7 +7,7 @@
 #include <linux/genetlink.h>
 #include "agent/control/control.h"
 
-#define MSG_MAX 4096	/* the largest object (a job) takes about 600 bytes */
+#define MSG_MAX 4096	/* the largest object, a job, takes about 600 bytes */
 
 struct msg {
 	struct nlmsghdr *nlh;
@@ -16,14 +16,14 @@ struct msg {
 
 void msg_start(struct msg *m, int cmd, int flags, unsigned int seq);
 
-/* @tokens: the reader may see them */
+/* @tokens: include the token; the reader is an admin */
 void encode_job(struct msg *m, struct agent *a, const struct saina_job *job, bool tokens);
 void encode_worker(struct msg *m, struct agent *a, const struct saina_job *job, int w,
 		   bool secret);
 void encode_port(struct msg *m, struct agent *a, const struct port *p);
 void encode_slot(struct msg *m, const struct saina_job *job, uint32_t index,
 		 const struct saina_slot_meta *meta);
-/* @job NULL: what belongs to no job */
+/* @job NULL: counters that belong to no job */
 void encode_stats(struct msg *m, const struct saina_job *job, int w,
 		  const struct saina_counters *c);
 void encode_limits(struct msg *m, struct agent *a);

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Events of the data path and of the agent: to subscribers, and to the log
- * where an operator would want to know without asking. */
+/* Events of data path and agent: to subscribers, and to the log if an operator should know. */
 #include "agent/control/control.h"
 #include "agent/control/encode.h"
 
 static struct log_limit k_limit, stale_limit;
 
-static void publish(struct agent *a, const struct saina_event *ev, const struct saina_job *job,
-		    const char *text)
+static void publish_event(struct agent *a, const struct saina_event *ev,
+			  const struct saina_job *job, const char *text)
 {
 	struct msg m;
 
@@ -18,7 +17,7 @@ static void publish(struct agent *a, const struct saina_event *ev, const struct 
 	clients_notify(a, SAINA_GROUPS_EVENTS, m.nlh);
 }
 
-void control_event(struct agent *a, const struct saina_event *ev, const char *text)
+void control_notify_event(struct agent *a, const struct saina_event *ev, const char *text)
 {
 	const struct saina_job *job = NULL;
 	const char *name;
@@ -37,8 +36,9 @@ void control_event(struct agent *a, const struct saina_event *ev, const char *te
 		break;
 	case SAINA_EV_CONTROLLER:
 		if (ev->a)
-			log_limited(&k_limit, LOG_L_INFO, "job %s: its controller is gone: k stays %llu",
-				    name, (unsigned long long)ev->a);
+			log_limited(&k_limit, LOG_L_INFO,
+				    "job %s: its controller is gone: k stays %llu", name,
+				    (unsigned long long)ev->a);
 		else
 			log_limited(&k_limit, LOG_L_INFO,
 				    "job %s: its controller is gone: what it has set stays", name);
@@ -50,10 +50,10 @@ void control_event(struct agent *a, const struct saina_event *ev, const char *te
 			name, ev->worker, ev->round);
 		break;
 	}
-	publish(a, ev, job, text);
+	publish_event(a, ev, job, text);
 }
 
-void control_changed(struct agent *a, int cmd, const struct saina_job *job, int worker)
+void control_notify(struct agent *a, int cmd, const struct saina_job *job, int worker)
 {
 	struct msg m;
 
@@ -70,7 +70,7 @@ void control_changed(struct agent *a, int cmd, const struct saina_job *job, int 
 	clients_notify(a, SAINA_GROUPS_CONFIG, m.nlh);
 }
 
-void control_port_changed(struct agent *a, const struct port *p)
+void control_notify_port_changed(struct agent *a, const struct port *p)
 {
 	struct msg m;
 
@@ -82,7 +82,7 @@ void control_port_changed(struct agent *a, const struct port *p)
 	clients_notify(a, SAINA_GROUPS_CONFIG, m.nlh);
 }
 
-void control_port(struct agent *a, const struct port *p, bool there)
+void control_notify_port(struct agent *a, const struct port *p, bool there)
 {
 	struct saina_event ev = {
 		.type = SAINA_EV_PORT,
@@ -92,17 +92,17 @@ void control_port(struct agent *a, const struct port *p, bool there)
 		.b = there && p->mode != SAINA_PORT_MODE_NONE,
 	};
 
-	control_event(a, &ev, p->name);
-	control_port_changed(a, p);
+	control_notify_event(a, &ev, p->name);
+	control_notify_port_changed(a, p);
 }
 
-void control_settle(struct agent *a)
+void control_flush(struct agent *a)
 {
 	if (!a->jobs->changed)
 		return;
-	path_replan(a);
+	delivery_replan(a);
 	a->jobs->changed = false;
 	jobs_commit(a);
-	health_replan(a);
-	workers_notify(a);
+	liveness_replan(a);
+	members_send_status(a);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The commands of the family: one row each in `commands`, one function each.
- * A function answers with reply() and returns 0 or an errno with the sentence in
- * rq->err.  That of a dump sends one part at most and returns MORE; it is called
- * again until it returns something else, with other work of the agent in between.
+ * The commands of the family: a row in `commands` and a function each.  A function replies
+ * with reply() and returns 0, or a negative errno with the message in rq->err.  In a dump it
+ * sends at most one part and returns MORE.  It is called until it returns something else,
+ * and the agent serves other sources in between.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,11 +11,12 @@
 #include "agent/control/client.h"
 #include "agent/control/request.h"
 #include "core/os.h"
+#include "core/show.h"
 
 #define MORE 1
-#define TURN 128 /* parts of a dump, before others get their turn */
+#define DUMP_BUDGET 128 /* parts of a dump in one turn of the loop */
 
-/* A dump that was overtaken by a change says so, as the kernel's do. */
+/* NLM_F_DUMP_INTR reports a change during the dump, as in the kernel. */
 static int dump_flags(const struct request *rq)
 {
 	return NLM_F_MULTI | (rq->changes != rq->a->control->changes ? NLM_F_DUMP_INTR : 0);
@@ -51,10 +52,10 @@ static int job_new(struct request *rq)
 	const struct saina_job *job;
 	int ret;
 
-	ret = plane_job_new(rq->a, &rq->d.attrs.job, &job, &rq->err);
+	ret = backend_job_new(rq->a, &rq->d.attrs.job, &job, &rq->err);
 	if (ret)
 		return ret;
-	control_settle(rq->a);
+	control_flush(rq->a);
 	return reply_job(rq, job);
 }
 
@@ -65,14 +66,15 @@ static int job_set(struct request *rq)
 	const struct saina_job_attrs *req = &rq->d.attrs.job;
 	const struct saina_job *job;
 
-	ret = plane_job_set(rq->a, req, &rq->err);
+	ret = backend_job_set(rq->a, req, &rq->err);
 	if (!ret && SAINA_HAS(req, SAINA_A_JOB_CONTROLLER)) {
-		job = saina_core_job_find(rq->a->jobs->core, SAINA_HAS(req, SAINA_A_JOB_ID), req->id,
-					  SAINA_HAS(req, SAINA_A_JOB_NAME) ? req->name : NULL, NULL);
+		job = saina_core_job_find(
+			rq->a->jobs->core, SAINA_HAS(req, SAINA_A_JOB_ID), req->id,
+			SAINA_HAS(req, SAINA_A_JOB_NAME) ? req->name : NULL, NULL);
 		if (job)
-			client_controls(rq->client, job->id, req->controller);
+			client_set_controller(rq->client, job->id, req->controller);
 	}
-	control_settle(rq->a);
+	control_flush(rq->a);
 	return ret;
 }
 
@@ -80,15 +82,15 @@ static int job_del(struct request *rq)
 {
 	int ret;
 
-	ret = plane_job_del(rq->a, &rq->d.attrs.job, &rq->err);
-	control_settle(rq->a);
+	ret = backend_job_del(rq->a, &rq->d.attrs.job, &rq->err);
+	control_flush(rq->a);
 	return ret;
 }
 
-/* The job that attributes @id (if there) and @name (or "") mean; @must: one of them has to
- * be there.  *job is NULL if none is. */
-static int named_job(struct request *rq, int id_attr, __u16 id, int name_attr, const char *name,
-		     bool must, const struct saina_job **job)
+/* Finds the job by the attributes @id_attr and @name_attr; @must: one of them is required.
+ * *@job is NULL if the request has neither. */
+static int find_named_job(struct request *rq, int id_attr, __u16 id, int name_attr,
+			  const char *name, bool must, const struct saina_job **job)
 {
 	const struct nlattr *const *tb = rq->d.tb;
 	bool any = tb[id_attr] || tb[name_attr];
@@ -104,21 +106,21 @@ static int named_job(struct request *rq, int id_attr, __u16 id, int name_attr, c
 	return any ? -ENOENT : -EINVAL;
 }
 
-/* A job of the kernel without a data path is none of the core's. */
-static const struct saina_job *stuck_job(const struct request *rq)
+/* Detached jobs are not in the core. */
+static const struct saina_job *find_detached_job(const struct request *rq)
 {
 	const struct saina_job_attrs *which = &rq->d.attrs.job;
-	const struct plane_stuck *s;
+	const struct detached_job *s;
 	unsigned int from;
 
-	for (from = 0; (s = plane_stuck_next(rq->a, from)); from = s->job.id + 1)
+	for (from = 0; (s = backend_detached_next(rq->a, from)); from = s->job.id + 1)
 		if (SAINA_HAS(which, SAINA_A_JOB_ID) ? s->job.id == which->id
 						     : !strcmp(s->job.name, which->name))
 			return &s->job;
 	return NULL;
 }
 
-/* Which jobs a dump is about: the one that @name or @id means, or all. */
+/* Sets the range of a dump: the job of @name or @id, or all jobs. */
 static int dump_begin(struct request *rq, int id_attr, __u16 id, int name_attr, const char *name,
 		      bool must)
 {
@@ -127,7 +129,7 @@ static int dump_begin(struct request *rq, int id_attr, __u16 id, int name_attr, 
 
 	if (rq->end)
 		return 0;
-	ret = named_job(rq, id_attr, id, name_attr, name, must, &only);
+	ret = find_named_job(rq, id_attr, id, name_attr, name, must, &only);
 	if (ret)
 		return ret;
 	rq->id = only ? only->id : 0;
@@ -135,7 +137,7 @@ static int dump_begin(struct request *rq, int id_attr, __u16 id, int name_attr, 
 	return 0;
 }
 
-/* The job and the worker that a dump goes on with; NULL at its end. */
+/* Return: the job to continue the dump with, and its worker @w; NULL at the end. */
 static const struct saina_job *dump_worker(struct request *rq, int *w)
 {
 	const struct saina_job *job;
@@ -156,22 +158,22 @@ static const struct saina_job *dump_worker(struct request *rq, int *w)
 
 static int job_get(struct request *rq)
 {
-	const struct plane_stuck *stuck;
+	const struct detached_job *detached;
 	const struct saina_job *job;
 	int ret;
 
 	if (!rq->dump) {
-		job = stuck_job(rq);
+		job = find_detached_job(rq);
 		if (job)
 			return reply_job(rq, job);
-		ret = named_job(rq, SAINA_A_JOB_ID, rq->d.attrs.job.id, SAINA_A_JOB_NAME,
-				rq->d.attrs.job.name, true, &job);
+		ret = find_named_job(rq, SAINA_A_JOB_ID, rq->d.attrs.job.id, SAINA_A_JOB_NAME,
+				     rq->d.attrs.job.name, true, &job);
 		return ret ? ret : reply_job(rq, job);
 	}
 	job = saina_core_job_next(rq->a->jobs->core, rq->id);
-	stuck = plane_stuck_next(rq->a, rq->id);
-	if (stuck && (!job || stuck->job.id < job->id))
-		job = &stuck->job;
+	detached = backend_detached_next(rq->a, rq->id);
+	if (detached && (!job || detached->job.id < job->id))
+		job = &detached->job;
 	if (!job)
 		return 0;
 	rq->id = job->id + 1;
@@ -195,12 +197,12 @@ static int worker_set(struct request *rq)
 	const struct saina_worker_attrs *req = &rq->d.attrs.worker;
 	int ret;
 
-	ret = plane_worker_set(rq->a, req, &job, &rq->err);
+	ret = backend_worker_set(rq->a, req, &job, &rq->err);
 	if (ret)
 		return ret;
 	if (SAINA_HAS(req, SAINA_A_WORKER_IFINDEX))
-		health_heard(rq->a, job, req->id);
-	control_settle(rq->a);
+		liveness_heard(rq->a, job, req->id);
+	control_flush(rq->a);
 	return 0;
 }
 
@@ -208,8 +210,8 @@ static int worker_del(struct request *rq)
 {
 	int ret;
 
-	ret = plane_worker_del(rq->a, &rq->d.attrs.worker, &rq->err);
-	control_settle(rq->a);
+	ret = backend_worker_del(rq->a, &rq->d.attrs.worker, &rq->err);
+	control_flush(rq->a);
 	return ret;
 }
 
@@ -220,8 +222,8 @@ static int worker_get(struct request *rq)
 	int ret, w;
 
 	if (!rq->dump) {
-		ret = named_job(rq, SAINA_A_WORKER_JOB_ID, which->job_id, SAINA_A_WORKER_JOB_NAME,
-				which->job_name, true, &only);
+		ret = find_named_job(rq, SAINA_A_WORKER_JOB_ID, which->job_id,
+				     SAINA_A_WORKER_JOB_NAME, which->job_name, true, &only);
 		if (ret)
 			return ret;
 		if (!SAINA_HAS(which, SAINA_A_WORKER_ID))
@@ -276,8 +278,8 @@ static int port_set(struct request *rq)
 	if (!p)
 		return saina_refuse(&rq->err, -ENODEV, which,
 				    "bridge %s has no such port", a->cfg.bridge);
-	hook = SAINA_HAS(req, SAINA_A_PORT_HOOK) ? req->hook : p->asked;
-	if (p->mode == SAINA_PORT_MODE_NONE && hook == p->asked)
+	hook = SAINA_HAS(req, SAINA_A_PORT_HOOK) ? req->hook : p->hook_requested;
+	if (p->mode == SAINA_PORT_MODE_NONE && hook == p->hook_requested)
 		return saina_refuse(&rq->err, -EOPNOTSUPP, which,
 				    "port %s is not attached: %.100s", p->name, p->text);
 	saina_dp_port_get(a->dp, p->ifindex, &conf);
@@ -291,7 +293,7 @@ static int port_set(struct request *rq)
 		conf.delay_out_us = req->delay_out;
 	if (SAINA_HAS(req, SAINA_A_PORT_SEED)) {
 		conf.seed = req->seed;
-		conf.drawn_in = conf.drawn_out = 0; /* the sequence from its beginning */
+		conf.drawn_in = conf.drawn_out = 0; /* restart the sequence */
 	}
 	ret = ports_set(a, p, hook, req->has & faults ? &conf : NULL, text, sizeof(text));
 	if (ret)
@@ -299,7 +301,7 @@ static int port_set(struct request *rq)
 				    SAINA_HAS(req, SAINA_A_PORT_HOOK) ? SAINA_A_PORT_HOOK : 0, "%s",
 				    text);
 	a->jobs->changed = a->jobs->unsaved = true;
-	control_settle(a);
+	control_flush(a);
 	return 0;
 }
 
@@ -317,7 +319,7 @@ static int slot_get(struct request *rq)
 	if (ret)
 		return ret;
 	job = saina_core_job_next(rq->a->jobs->core, rq->id);
-	/* a job whose size nobody has said has no slots */
+	/* without a size a job has no slots */
 	if (!job || job->id != rq->id || !job->segments)
 		return 0;
 	ret = saina_dp_slot(rq->a->dp, job->id, rq->at, &meta);
@@ -358,13 +360,13 @@ static int stats_get(struct request *rq)
 			 rq->d.attrs.stats.job_name, false);
 	if (ret)
 		return ret;
-	/* of all jobs: first what belongs to none */
+	/* a dump of all jobs starts with the counters that belong to none */
 	if (!begun && rq->end - rq->id > 1)
 		return reply_stats(rq, NULL, -1);
 	job = dump_worker(rq, &w);
 	if (!job)
 		return 0;
-	/* of a job whose size nobody has said nothing is counted */
+	/* without a size a job has no counters */
 	return job->segments ? reply_stats(rq, job, w) : MORE;
 }
 
@@ -386,14 +388,9 @@ static int limits_set(struct request *rq)
 	int ret;
 
 	saina_core_limits_get(rq->a->jobs->core, &limits, NULL, NULL);
-	if (SAINA_HAS(req, SAINA_A_LIMITS_JOBS))
-		limits.jobs = req->jobs;
-	if (SAINA_HAS(req, SAINA_A_LIMITS_MEMORY_JOB))
-		limits.memory_job = req->memory_job;
-	if (SAINA_HAS(req, SAINA_A_LIMITS_MEMORY))
-		limits.memory = req->memory;
-	ret = plane_limits_set(rq->a, &limits, &rq->err);
-	control_settle(rq->a);
+	saina_limits_merge(&limits, req);
+	ret = backend_limits_set(rq->a, &limits, &rq->err);
+	control_flush(rq->a);
 	return ret;
 }
 
@@ -423,7 +420,7 @@ static int (*const commands[SAINA_CMD_MAX + 1])(struct request *rq) = {
 	[SAINA_CMD_SUBSCRIBE] = subscribe,
 };
 
-static int check(struct request *rq)
+static int check_request(struct request *rq)
 {
 	const struct genlmsghdr *g = mnl_nlmsg_get_payload(rq->nlh);
 	const struct saina_op *op = saina_ctl_op(g->cmd);
@@ -451,7 +448,7 @@ static int check(struct request *rq)
 			      &rq->err);
 }
 
-/* The sentence and the guilty attribute, or the one that is missing. */
+/* Adds the message, and the attribute that is to blame or missing. */
 static void put_extack(struct request *rq, struct nlmsghdr *nlh)
 {
 	const struct nlattr *bad = rq->d.bad;
@@ -469,8 +466,8 @@ static void put_extack(struct request *rq, struct nlmsghdr *nlh)
 		mnl_attr_put_u32(nlh, NLMSGERR_ATTR_MISS_TYPE, attr);
 }
 
-/* The answer that ends a request. */
-static void finish(struct request *rq, int ret)
+/* Sends the end of the reply: NLMSG_DONE, an acknowledgement, or an error. */
+static void finish_request(struct request *rq, int ret)
 {
 	const struct nlmsghdr *nlh = rq->nlh;
 	struct nlmsgerr *e;
@@ -506,18 +503,18 @@ bool request_serve(struct request *rq)
 	const struct genlmsghdr *g = mnl_nlmsg_get_payload(rq->nlh);
 	int ret = MORE, n;
 
-	plane_drain(rq->a);
+	backend_drain(rq->a);
 	if (!rq->started) {
 		rq->started = true;
 		rq->dump = (rq->nlh->nlmsg_flags & NLM_F_DUMP) == NLM_F_DUMP;
 		rq->changes = rq->a->control->changes;
-		ret = check(rq) ?: MORE;
+		ret = check_request(rq) ?: MORE;
 	}
 	for (n = 0; ret == MORE; n++) {
-		if (n == TURN || client_waits(rq->client))
+		if (n == DUMP_BUDGET || client_is_blocked(rq->client))
 			return false;
 		ret = commands[g->cmd](rq);
 	}
-	finish(rq, ret);
+	finish_request(rq, ret);
 	return true;
 }

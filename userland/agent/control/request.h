@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a client asks for and what it gets. */
+/* Requests of clients. */
 #ifndef AGENT_REQUEST_H
 #define AGENT_REQUEST_H
 
@@ -8,16 +8,16 @@
 #include "agent/control/encode.h"
 
 /**
- * struct request - one request on its way; all 0 but for the first four at its beginning
- * @client: answers go to it by client_send()
- * @nlh: whole and checked to hold a generic netlink header
+ * struct request - a request being served; starts with all 0 after @admin
+ * @client: gets the replies
+ * @nlh: complete, with a generic netlink header
  * @admin: the client may change things and see tokens
- * @started: checked and decoded
- * @dump: answers are parts of a dump
- * @id: of a dump: number of the job to go on with
- * @end: of a dump: number of the job to stop before, 0: not known yet
- * @at: of a dump: worker or slot of the job, or port, to go on with
- * @changes: of a dump: control->changes at its beginning
+ * @started: it was checked and decoded
+ * @dump: the reply is a dump
+ * @id: dump: id of the job to continue with
+ * @end: dump: id of the job to stop before, 0: not known yet
+ * @at: dump: worker or slot of the job, or port, to continue with
+ * @changes: dump: control->changes when it started
  */
 struct request {
 	struct agent *a;
@@ -32,8 +32,8 @@ struct request {
 	struct saina_core_err err;
 };
 
-/* Serves one message, a dump for one turn of the loop.  Return: false if there is
- * more of the dump, for another call when the client's queue is empty. */
+/* Serves a request.  Return: false if a dump is incomplete; call again when the client's
+ * queue is empty. */
 bool request_serve(struct request *rq);
 
 #endif /* AGENT_REQUEST_H */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Taking over from an earlier agent: the state file, and the jobs in it. */
+/* Taking over from an earlier agent: the state file and its jobs. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,8 +14,8 @@
 
 #define STATE_MAX (64l << 20)
 
-/* Its content with 8 bytes of 0 behind it, or NULL and errno. */
-static char *slurp(const char *path, size_t *len)
+/* Return: content of the file, followed by 8 bytes of 0; or NULL and errno. */
+static char *read_file(const char *path, size_t *len)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), error;
 	struct stat st;
@@ -43,12 +43,12 @@ static char *slurp(const char *path, size_t *len)
 
 struct saved *state_load(struct agent *a)
 {
-	char path[CONFIG_PATH_MAX + 16], aside[CONFIG_PATH_MAX + 32], *buf;
+	char path[CONFIG_PATH_MAX + 16], backup[CONFIG_PATH_MAX + 32], *buf;
 	struct saved *s = NULL;
 	size_t len = 0;
 	int ret;
 
-	buf = slurp(runtime_path(&a->runtime, "state", path, sizeof(path)), &len);
+	buf = read_file(runtime_path(&a->runtime, "state", path, sizeof(path)), &len);
 	if (!buf && errno == ENOENT)
 		return NULL;
 	ret = buf ? -ENOMEM : -errno;
@@ -59,12 +59,13 @@ struct saved *state_load(struct agent *a)
 	free(buf);
 	if (!ret)
 		return s;
-	snprintf(aside, sizeof(aside), "%s.unreadable", path);
-	log_error("state: %s: %s: starting with the %d jobs that could be read; the file is kept as %s",
-		  path, ret == -EBADMSG ? "it makes no sense to this version" : strerror(-ret),
-		  s ? s->n : 0, aside);
-	if (rename(path, aside))
-		log_error("state: %s: %s", aside, strerror(errno));
+	snprintf(backup, sizeof(backup), "%s.unreadable", path);
+	log_error(
+		"state: %s: %s: starting with the %d jobs that could be read; the file is kept as %s",
+		path, ret == -EBADMSG ? "it makes no sense to this version" : strerror(-ret),
+		s ? s->n : 0, backup);
+	if (rename(path, backup))
+		log_error("state: %s: %s", backup, strerror(errno));
 	return s;
 }
 
@@ -75,7 +76,7 @@ void state_free(struct saved *s)
 	free(s);
 }
 
-static bool anybody_alive(const struct saina_job *job)
+static bool has_live_worker(const struct saina_job *job)
 {
 	int w;
 
@@ -86,22 +87,23 @@ static bool anybody_alive(const struct saina_job *job)
 	return false;
 }
 
-bool state_runs_without_kernel(const struct saved *s)
+bool state_has_running_local(const struct saved *s)
 {
 	int i;
 
-	for (i = 0; s && s->plane != SAINA_PLANE_KERNEL && i < s->n; i++)
-		if (anybody_alive(&s->job[i].job))
+	for (i = 0; s && s->backend != SAINA_PLANE_KERNEL && i < s->n; i++)
+		if (has_live_worker(&s->job[i].job))
 			return true;
 	return false;
 }
 
-bool state_of_other_plane(const struct agent *a, const struct saved *s)
+bool state_of_other_backend(const struct agent *a, const struct saved *s)
 {
-	return s && a->plane->kernel != (s->plane == SAINA_PLANE_KERNEL);
+	return s &&
+	       (a->backend->ops->owner == SAINA_PLANE_KERNEL) != (s->backend == SAINA_PLANE_KERNEL);
 }
 
-/* What the agent knows of a worker.  Nobody dies of our absence. */
+/* Restores what the agent knows of workers.  Time without an agent does not count as silence. */
 static int restore_workers(struct agent *a, const struct saved_job *from,
 			   const struct saina_job *job)
 {
@@ -119,16 +121,16 @@ static int restore_workers(struct agent *a, const struct saved_job *from,
 			.formed = sw->formed,
 			.ready = sw->ready,
 			.fast = sw->fast,
-			.by_xdp = !(job->worker[w].bind.flags & SAINA_BIND_RELAY),
-			.heard = loop_now(),
-			.lent = sw->lent,
+			.xdp_works = !(job->worker[w].bind.flags & SAINA_BIND_RELAY),
+			.last_heard = loop_now(),
+			.shm_session = sw->shm_session,
 		};
 		alive += jobs_alive(job, w);
 	}
 	return alive;
 }
 
-/* The kernel has kept the job; of it, only what the kernel does not know. */
+/* The kernel has kept the job: restores only what the kernel does not know. */
 static int restore_mirrored(struct agent *a, const struct saved_job *from)
 {
 	const struct saina_job *job;
@@ -151,10 +153,10 @@ static int restore_mirrored(struct agent *a, const struct saved_job *from)
 	return restore_workers(a, from, job);
 }
 
-static void log_left_out(const struct saina_job *job, unsigned int attr, const char *why)
+static void log_dropped(const struct saina_job *job, unsigned int attr, const char *why)
 {
 	log_error("job %s: %s cannot be taken over: %s", job->name,
-		  attr == SAINA_A_JOB_K_SET ? "k as it was set" : "the policy that waits", why);
+		  attr == SAINA_A_JOB_K_SET ? "k as it was set" : "the pending policy", why);
 }
 
 static int restore_own(struct agent *a, const struct saved_job *from)
@@ -166,16 +168,16 @@ static int restore_own(struct agent *a, const struct saved_job *from)
 	while (saina_core_job_restore(a->jobs->core, &copy, &job, &err)) {
 		if (!saina_job_leave_out(&copy, err.attr)) {
 			log_error("job %s: cannot be taken over: %s", copy.name, err.text);
-			return 0; /* the others can */
+			return 0; /* go on with other jobs */
 		}
-		log_left_out(&copy, err.attr, err.text);
+		log_dropped(&copy, err.attr, err.text);
 	}
 	return restore_workers(a, from, job);
 }
 
-/* Of a job that is added anew: the policy that waits, k as it was set, and that there was a
- * controller, which has yet to be seen. */
-static void renew_schedule(struct agent *a, const struct saina_job *old)
+/* For a job that is added again: restores the pending policy, k if it was set, and whether it
+ * had a controller, which may reconnect. */
+static void readd_schedule(struct agent *a, const struct saina_job *old)
 {
 	struct saina_job_attrs next = { .has = 1ull << SAINA_A_JOB_ID, .id = old->id }, k = next;
 	struct saina_core_err err;
@@ -186,20 +188,19 @@ static void renew_schedule(struct agent *a, const struct saina_job *old)
 		SAINA_PUT(&next, SAINA_A_JOB_POLICY_FROM, policy_from, old->next_from);
 		if (old->next_on)
 			SAINA_PUT(&next, SAINA_A_JOB_POLICY_ON, policy_on, old->next_on);
-		if (plane_job_set(a, &next, &err))
-			log_left_out(old, SAINA_A_JOB_POLICY_NEXT, err.text);
+		if (backend_job_set(a, &next, &err))
+			log_dropped(old, SAINA_A_JOB_POLICY_NEXT, err.text);
 	}
 	if (old->k_set)
 		SAINA_PUT(&k, SAINA_A_JOB_K_SET, k_set, old->k_set);
-	if (old->controlled && !a->plane->kernel)
+	if (old->controlled && !a->backend->ops->keeps_jobs)
 		SAINA_PUT(&k, SAINA_A_JOB_CONTROLLER, controller, 1);
-	if (k.has != 1ull << SAINA_A_JOB_ID && plane_job_set(a, &k, &err))
-		log_left_out(old, SAINA_A_JOB_K_SET, err.text);
+	if (k.has != 1ull << SAINA_A_JOB_ID && backend_job_set(a, &k, &err))
+		log_dropped(old, SAINA_A_JOB_K_SET, err.text);
 }
 
-/* The rounds are gone, or mean nothing to whoever has the jobs now: only what the
- * job was asked to be is left. */
-static void renew_job(struct agent *a, const struct saina_job *old)
+/* The rounds are lost, or mean nothing to this backend: adds the job again as configured. */
+static void readd_job(struct agent *a, const struct saina_job *old)
 {
 	struct saina_job_attrs req;
 	struct saina_job_attrs stop = {
@@ -213,17 +214,17 @@ static void renew_job(struct agent *a, const struct saina_job *old)
 
 	saina_job_show(old, true, &req);
 	req.has &= saina_ops[SAINA_CMD_JOB_NEW].do_takes;
-	ret = plane_job_new(a, &req, &job, &err);
+	ret = backend_job_new(a, &req, &job, &err);
 	if (!ret && old->state == SAINA_JOB_STOPPED)
-		ret = plane_job_set(a, &stop, &err);
+		ret = backend_job_set(a, &stop, &err);
 	if (ret)
 		log_error("job %s: cannot be taken over: %s", old->name, err.text);
 	else
-		renew_schedule(a, old);
+		readd_schedule(a, old);
 }
 
-/* Jobs the data path has and nobody knows: of a start that had no state. */
-static void remove_strangers(struct agent *a)
+/* Jobs of the data path that are in no state, as an earlier start lost it. */
+static void remove_unknown_jobs(struct agent *a)
 {
 	struct saina_job_conf conf;
 	int id;
@@ -238,7 +239,7 @@ static void remove_strangers(struct agent *a)
 	}
 }
 
-/* Before the jobs: which of their results are relayed depends on the hooks. */
+/* Must precede the jobs: which of their results are relayed depends on the hooks. */
 static void restore_ports(struct agent *a, const struct saved *s)
 {
 	struct port *p;
@@ -247,49 +248,49 @@ static void restore_ports(struct agent *a, const struct saved *s)
 	for (i = 0; s && i < s->ports; i++) {
 		p = ports_find(a, 0, s->port[i].ifname);
 		if (p)
-			p->asked = s->port[i].hook;
+			p->hook_requested = s->port[i].hook;
 	}
 	ports_hooks_apply(a);
 }
 
 void state_restore(struct agent *a, const struct saved *s)
 {
-	bool rounds = saina_dp_taken_over(a->dp), other = state_of_other_plane(a, s);
+	bool rounds = saina_dp_taken_over(a->dp), other = state_of_other_backend(a, s);
+	bool kept = a->backend->ops->keeps_jobs;
 	struct saina_core_err err;
 	int i, alive = 0;
 
 	restore_ports(a, s);
-	if (s && s->has_limits && !a->plane->kernel &&
-	    saina_core_limits_set(a->jobs->core, &s->limits, &err))
+	if (s && s->has_limits && !kept && saina_core_limits_set(a->jobs->core, &s->limits, &err))
 		log_error("limits: cannot be taken over: %s", err.text);
 	for (i = 0; s && i < s->n; i++) {
 		const struct saved_job *v = &s->job[i];
 
-		if (a->plane->kernel && !other) {
+		if (kept && !other) {
 			alive += restore_mirrored(a, v);
 			continue;
 		}
 		if (v->refused[0])
-			log_left_out(&v->job, SAINA_A_JOB_POLICY_NEXT, v->refused);
+			log_dropped(&v->job, SAINA_A_JOB_POLICY_NEXT, v->refused);
 		if (rounds && !other)
 			alive += restore_own(a, v);
 		else
-			renew_job(a, &v->job);
+			readd_job(a, &v->job);
 	}
 	if (s && s->n && other)
 		log_warn("%d jobs of %s are %s from now on: their workers have to join again", s->n,
-			 a->plane->kernel ? "this agent" : "the kernel",
-			 a->plane->kernel ? "the kernel's" : "this agent's");
+			 kept ? "this agent" : "the kernel",
+			 kept ? "the kernel's" : "this agent's");
 	else if (s && s->n && !rounds)
 		log_warn("%d jobs are known from before, but the data path is gone: workers have to join again",
 			 s->n);
 	else if (s)
 		log_info("took over %d jobs with %d live workers", s->n, alive);
 	if (rounds)
-		remove_strangers(a);
-	share_recall(a);
-	workers_end_unreachable(a);
-	health_replan(a);
-	if (s && !a->plane->kernel)
+		remove_unknown_jobs(a);
+	shm_revoke_stale(a);
+	members_end_unreachable(a);
+	liveness_replan(a);
+	if (s && !kept)
 		control_await_controllers(a);
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What the next start needs to take over: limits, jobs with their tokens,
- * workers with their sessions.  Written whole on every change, before the
- * change is promised to anybody, and moved into place.  A crash in between
- * leaves the state before the change, which the data path then gets again.
+ * The state that the next start takes over: limits, jobs with their tokens, workers with
+ * their sessions.  The whole file is written on every change, before a reply confirms the
+ * change, and renamed into place.  After a crash in between, the next start restores the
+ * state before the change, also in the data path.
  *
- * The file is a stream of netlink messages as on the control socket: whose jobs
- * they are (STATE_CMD_PLANE), LIMITS_SET, a PORT_SET per port that was given a hook, a JOB_NEW
- * per job (GENERATION, POLICY_SEQ and, as ROUND, its first round with it),
- * after it a WORKER_SET per worker, followed by what the family has no
- * attributes for (STATE_CMD_WORKER).  NLMSG_DONE ends it.
+ * The file has netlink messages as on the control socket: the owner of the jobs
+ * (STATE_CMD_BACKEND), LIMITS_SET, a PORT_SET for each port with a requested hook, a JOB_NEW
+ * for each job (with GENERATION, POLICY_SEQ and, as ROUND, its first round), each followed by
+ * a WORKER_SET for each worker and, after that, what the family has no attributes for
+ * (STATE_CMD_WORKER).  NLMSG_DONE ends it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 #include "core/show.h"
 #include "ctl/obj.h"
 
-static int put(FILE *f, const struct nlmsghdr *nlh)
+static int write_msg(FILE *f, const struct nlmsghdr *nlh)
 {
 	static const char zero[NLMSG_ALIGNTO];
 	size_t pad = NLMSG_ALIGN(nlh->nlmsg_len) - nlh->nlmsg_len;
@@ -33,19 +33,19 @@ static int put(FILE *f, const struct nlmsghdr *nlh)
 		       : -EIO;
 }
 
-/* Numbers of generations mean something only to the plane that gave them. */
-static int put_plane(FILE *f, struct agent *a)
+/* Generations are numbered by the backend and mean nothing to the other. */
+static int write_backend(FILE *f, struct agent *a)
 {
 	struct msg m;
-	__u32 *plane;
+	__u32 *owner;
 
-	msg_start(&m, STATE_CMD_PLANE, 0, 0);
-	plane = mnl_nlmsg_put_extra_header(m.nlh, sizeof(*plane));
-	*plane = a->plane->kernel ? SAINA_PLANE_KERNEL : SAINA_PLANE_AGENT;
-	return put(f, m.nlh);
+	msg_start(&m, STATE_CMD_BACKEND, 0, 0);
+	owner = mnl_nlmsg_put_extra_header(m.nlh, sizeof(*owner));
+	*owner = a->backend->ops->owner;
+	return write_msg(f, m.nlh);
 }
 
-static int put_limits(FILE *f, struct agent *a)
+static int write_limits(FILE *f, struct agent *a)
 {
 	struct saina_limits_attrs o;
 	struct msg m;
@@ -53,10 +53,10 @@ static int put_limits(FILE *f, struct agent *a)
 	saina_limits_show(a->jobs->core, SAINA_PLANE_AGENT, &o);
 	msg_start(&m, SAINA_CMD_LIMITS_SET, 0, 0);
 	saina_ctl_encode(m.nlh, &saina_limits_class, &o);
-	return put(f, m.nlh);
+	return write_msg(f, m.nlh);
 }
 
-static int put_worker(FILE *f, struct agent *a, const struct saina_job *job, int w)
+static int write_worker(FILE *f, struct agent *a, const struct saina_job *job, int w)
 {
 	const struct worker_aux *aux = jobs_worker(a, job, w);
 	struct saina_worker_attrs o;
@@ -69,7 +69,7 @@ static int put_worker(FILE *f, struct agent *a, const struct saina_job *job, int
 		SAINA_PUT(&o, SAINA_A_WORKER_ROUND, round, job->worker[w].round);
 	msg_start(&m, SAINA_CMD_WORKER_SET, 0, 0);
 	saina_ctl_encode(m.nlh, &saina_worker_class, &o);
-	ret = put(f, m.nlh);
+	ret = write_msg(f, m.nlh);
 	if (ret)
 		return ret;
 	msg_start(&m, STATE_CMD_WORKER, 0, 0);
@@ -80,11 +80,11 @@ static int put_worker(FILE *f, struct agent *a, const struct saina_job *job, int
 	sw->formed = aux->formed;
 	sw->ready = aux->ready;
 	sw->fast = aux->fast;
-	sw->lent = aux->lent;
-	return put(f, m.nlh);
+	sw->shm_session = aux->shm_session;
+	return write_msg(f, m.nlh);
 }
 
-static int put_job(FILE *f, struct agent *a, const struct saina_job *job)
+static int write_job(FILE *f, struct agent *a, const struct saina_job *job)
 {
 	struct saina_job_attrs o;
 	struct msg m;
@@ -94,44 +94,44 @@ static int put_job(FILE *f, struct agent *a, const struct saina_job *job)
 	SAINA_PUT(&o, SAINA_A_JOB_ROUND, round, job->first_round);
 	msg_start(&m, SAINA_CMD_JOB_NEW, 0, 0);
 	saina_ctl_encode(m.nlh, &saina_job_class, &o);
-	ret = put(f, m.nlh);
+	ret = write_msg(f, m.nlh);
 	for (w = 0; !ret && w < job->workers; w++)
 		if (job->worker[w].state != SAINA_WORKER_STATE_ABSENT)
-			ret = put_worker(f, a, job, w);
+			ret = write_worker(f, a, job, w);
 	return ret;
 }
 
-static int put_port(FILE *f, const struct port *p)
+static int write_port(FILE *f, const struct port *p)
 {
 	struct saina_port_attrs o = { 0 };
 	struct msg m;
 
 	SAINA_PUT_TEXT(&o, SAINA_A_PORT_IFNAME, ifname, p->name);
-	SAINA_PUT(&o, SAINA_A_PORT_HOOK, hook, p->asked);
+	SAINA_PUT(&o, SAINA_A_PORT_HOOK, hook, p->hook_requested);
 	msg_start(&m, SAINA_CMD_PORT_SET, 0, 0);
 	saina_ctl_encode(m.nlh, &saina_port_class, &o);
-	return put(f, m.nlh);
+	return write_msg(f, m.nlh);
 }
 
-static int put_all(FILE *f, struct agent *a)
+static int write_all(FILE *f, struct agent *a)
 {
 	const struct saina_job *job;
 	struct msg m;
 	int id, i, ret;
 
-	ret = put_plane(f, a);
+	ret = write_backend(f, a);
 	if (!ret)
-		ret = put_limits(f, a);
+		ret = write_limits(f, a);
 	for (i = 0; !ret && i < a->bridge->n; i++)
-		if (a->bridge->port[i].asked != a->cfg.hook)
-			ret = put_port(f, &a->bridge->port[i]);
+		if (a->bridge->port[i].hook_requested != a->cfg.hook)
+			ret = write_port(f, &a->bridge->port[i]);
 	for (id = 0; !ret && (job = saina_core_job_next(a->jobs->core, id)); id = job->id + 1)
-		ret = put_job(f, a, job);
+		ret = write_job(f, a, job);
 	if (ret)
 		return ret;
 	m.nlh = mnl_nlmsg_put_header(m.buf);
 	m.nlh->nlmsg_type = NLMSG_DONE;
-	return put(f, m.nlh);
+	return write_msg(f, m.nlh);
 }
 
 void state_save(struct agent *a)
@@ -149,7 +149,7 @@ void state_save(struct agent *a)
 		ret = -errno;
 		goto err;
 	}
-	ret = put_all(f, a);
+	ret = write_all(f, a);
 	if (fclose(f) && !ret)
 		ret = -errno;
 	if (!ret && rename(tmp, path))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The state file: what it says beyond the family's messages, and what was read. */
+/* The state file: its own messages besides those of the family, and its content. */
 #ifndef AGENT_STATE_H
 #define AGENT_STATE_H
 
@@ -10,9 +10,9 @@
 #include "core/core.h"
 
 #define STATE_CMD_WORKER 0x80
-#define STATE_CMD_PLANE	 0x81	/* payload: __u32, enum saina_plane */
+#define STATE_CMD_BACKEND 0x81	/* payload: __u32, enum saina_plane */
 
-/* Follows the WORKER_SET of the same worker.  An earlier version's ends before @lent. */
+/* Follows the WORKER_SET of the same worker.  Files of older versions end before @shm_session. */
 struct state_worker {
 	__u64 nonce;
 	__u32 first_round;
@@ -20,29 +20,29 @@ struct state_worker {
 	__u8 formed;
 	__u8 ready;
 	__u8 fast;
-	__u64 lent;	/* the session that has its input array */
+	__u64 shm_session;
 } __attribute__((packed, aligned(4)));
 
-/* @refused: why @job is without the policy that waited, "": it is as the file has it */
+/* @refused: why the pending policy of @job was dropped, "": it was not */
 struct saved_job {
 	struct saina_job job;
 	char refused[SAINA_TEXT_LEN];
 	struct state_worker worker[SAINA_WORKERS_MAX];
 };
 
-/* A port that was asked to be at a certain hook. */
+/* A port with a requested hook. */
 struct saved_port {
 	char ifname[IFNAMSIZ];
 	int hook;
 };
 
 /**
- * struct saved - a state file that was read
- * @plane: enum saina_plane, 0: it does not say
+ * struct saved - content of a state file
+ * @backend: enum saina_plane, 0: unknown
  * @has_limits: @limits are valid
  */
 struct saved {
-	int plane;
+	int backend;
 	bool has_limits;
 	struct saina_limits limits;
 	struct saved_job *job;
@@ -52,9 +52,8 @@ struct saved {
 };
 
 /*
- * Reads the messages at @buf (8 bytes behind its end must be there) into @s.
- * Return: 0, or -EBADMSG: from some point on they make no sense; those before it
- * are in @s all the same.
+ * Reads the messages at @buf into @s; 8 bytes after @len must be readable.
+ * Return: 0, or -EBADMSG for an invalid message; the messages before it are in @s.
  */
 int state_parse(struct saved *s, const void *buf, size_t len);
 

@@ -24,8 +24,8 @@ static int parse_limits(struct saved *s, const struct nlmsghdr *nlh)
 	return 0;
 }
 
-/* A copy of @nlh without the attributes of the policy that waits, NULL: no memory. */
-static struct nlmsghdr *without_next(const struct nlmsghdr *nlh)
+/* Return: copy of @nlh without the pending policy, NULL without memory. */
+static struct nlmsghdr *copy_without_next(const struct nlmsghdr *nlh)
 {
 	const struct genlmsghdr *from = mnl_nlmsg_get_payload(nlh);
 	struct nlmsghdr *copy = calloc(1, nlh->nlmsg_len + NLMSG_ALIGNTO);
@@ -52,7 +52,7 @@ static struct nlmsghdr *without_next(const struct nlmsghdr *nlh)
 	return copy;
 }
 
-/* A job can be without the policy that waits: v->refused says what is wrong with that. */
+/* Drops an invalid pending policy; v->refused is the reason. */
 static int read_job(struct saved_job *v, const struct nlmsghdr *nlh)
 {
 	const struct saina_job_attrs *a;
@@ -64,7 +64,7 @@ static int read_job(struct saved_job *v, const struct nlmsghdr *nlh)
 	memset(v, 0, sizeof(*v));
 	if (decode_request(nlh, &saina_job_class, ~0ull, &d, &err)) {
 		memcpy(v->refused, err.text, sizeof(v->refused));
-		copy = without_next(nlh);
+		copy = copy_without_next(nlh);
 		if (!copy)
 			return -ENOMEM;
 		ret = decode_request(copy, &saina_job_class, ~0ull, &d, &err);
@@ -110,7 +110,7 @@ static int parse_worker(struct saved *s, const struct nlmsghdr *nlh)
 		return -EBADMSG;
 	wk = &s->job[s->n - 1].job.worker[d.attrs.worker.id];
 	saina_worker_read(&d.attrs.worker, wk);
-	wk->round = d.attrs.worker.round; /* 0 if it does not say */
+	wk->round = d.attrs.worker.round; /* 0 if missing */
 	return 0;
 }
 
@@ -120,7 +120,8 @@ static int parse_port(struct saved *s, const struct nlmsghdr *nlh)
 	struct saved_port *p;
 	struct decoded d;
 
-	if (s->ports == SAINA_PORTS_MAX || decode_request(nlh, &saina_port_class, ~0ull, &d, &err) ||
+	if (s->ports == SAINA_PORTS_MAX ||
+	    decode_request(nlh, &saina_port_class, ~0ull, &d, &err) ||
 	    !SAINA_HAS(&d.attrs.port, SAINA_A_PORT_IFNAME) ||
 	    !SAINA_HAS(&d.attrs.port, SAINA_A_PORT_HOOK))
 		return -EBADMSG;
@@ -130,7 +131,7 @@ static int parse_port(struct saved *s, const struct nlmsghdr *nlh)
 	return 0;
 }
 
-/* What follows the header of one of our own messages, NULL: not of that size. */
+/* Return: payload of a message of the file's own, NULL if its size is not @size. */
 static const void *own_payload(const struct nlmsghdr *nlh, size_t size)
 {
 	if (nlh->nlmsg_len != NLMSG_HDRLEN + sizeof(struct genlmsghdr) + size)
@@ -138,23 +139,23 @@ static const void *own_payload(const struct nlmsghdr *nlh, size_t size)
 	return mnl_nlmsg_get_payload_offset(nlh, sizeof(struct genlmsghdr));
 }
 
-static int parse_plane(struct saved *s, const struct nlmsghdr *nlh)
+static int parse_backend(struct saved *s, const struct nlmsghdr *nlh)
 {
-	const __u32 *plane = own_payload(nlh, sizeof(*plane));
+	const __u32 *owner = own_payload(nlh, sizeof(*owner));
 
-	if (!plane)
+	if (!owner)
 		return -EBADMSG;
-	s->plane = (int)*plane;
+	s->backend = (int)*owner;
 	return 0;
 }
 
-static int parse_worker_rest(struct saved *s, const struct nlmsghdr *nlh)
+static int parse_worker_state(struct saved *s, const struct nlmsghdr *nlh)
 {
 	size_t size = sizeof(struct state_worker);
 	const struct state_worker *sw = own_payload(nlh, size);
 
 	if (!sw) {
-		size = offsetof(struct state_worker, lent);
+		size = offsetof(struct state_worker, shm_session);
 		sw = own_payload(nlh, size);
 	}
 	if (!s->n || !sw || sw->worker >= SAINA_WORKERS_MAX)
@@ -171,8 +172,8 @@ static int parse_message(struct saved *s, const struct nlmsghdr *nlh)
 	    g->version != SAINA_FAMILY_VERSION)
 		return -EBADMSG;
 	switch (g->cmd) {
-	case STATE_CMD_PLANE:
-		return parse_plane(s, nlh);
+	case STATE_CMD_BACKEND:
+		return parse_backend(s, nlh);
 	case SAINA_CMD_LIMITS_SET:
 		return parse_limits(s, nlh);
 	case SAINA_CMD_PORT_SET:
@@ -182,7 +183,7 @@ static int parse_message(struct saved *s, const struct nlmsghdr *nlh)
 	case SAINA_CMD_WORKER_SET:
 		return parse_worker(s, nlh);
 	case STATE_CMD_WORKER:
-		return parse_worker_rest(s, nlh);
+		return parse_worker_state(s, nlh);
 	}
 	return -EBADMSG;
 }
@@ -193,7 +194,7 @@ int state_parse(struct saved *s, const void *buf, size_t len)
 	size_t step;
 	int ret;
 
-	/* a file without its end was not moved into place by us */
+	/* a complete file ends with NLMSG_DONE */
 	for (;; nlh = (const void *)((const char *)nlh + step), len -= step) {
 		if (len < NLMSG_HDRLEN || nlh->nlmsg_len < NLMSG_HDRLEN || nlh->nlmsg_len > len)
 			return -EBADMSG;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The metrics: a row each in `families`, in Prometheus's text format.  A family's samples stand
- * together, so the text goes through the snapshot once for each; it is made piece by piece, as
- * much as a reader takes.
+ * The metrics, a row each in `families`, in Prometheus's text format.  All samples of a family
+ * must be adjacent, so the snapshot is read once for each family.  The text is made piece by
+ * piece, as a reader takes it.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,24 +10,24 @@
 
 #include "agent/metrics/internal.h"
 
-/* What a sample is of. */
+/* What a sample describes. */
 enum scope { OF_AGENT, OF_PORT, OF_JOB, OF_WORKER };
 
-/* One sample: what follows the family's name, labels beside those of its scope, and the value. */
+/* @suffix: follows the family's name; @labels: besides those of the scope. */
 struct sample {
 	const char *suffix;
 	char labels[320];
 	double value;
 };
 
-/* A function's answer about part @part of an item. */
-enum answer { END, SKIP, TAKE };
+/* What a family's function says of part @part of an item: LAST ends the item without a sample. */
+enum verdict { LAST, SKIP, EMIT };
 
 struct family {
 	const char *name, *type, *help;
 	enum scope scope;
-	enum answer (*sample)(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
-			      struct sample *o);
+	enum verdict (*sample)(const struct snapshot *s, unsigned int item, unsigned int part,
+			       int arg, struct sample *o);
 	int arg;
 };
 
@@ -38,12 +38,12 @@ static const char *const hooks[] = { "auto", "xdp", "generic", "tc" };
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
-static const char *word(const char *const *words, size_t n, int i)
+static const char *enum_name(const char *const *words, size_t n, int i)
 {
 	return i >= 0 && (size_t)i < n ? words[i] : "unknown";
 }
 
-#define WORD(words, i) word(words, ARRAY_SIZE(words), i)
+#define ENUM_NAME(words, i) enum_name(words, ARRAY_SIZE(words), i)
 
 static const struct {
 	const char *name;
@@ -54,8 +54,7 @@ static const struct {
 #undef COUNTER
 };
 
-/* A label's value: names have neither control characters nor other alphabets, but may have
- * quotes. */
+/* Escapes a label's value.  Names are printable ASCII, but may contain quotes. */
 static const char *escaped(const char *text, char *to, size_t size)
 {
 	size_t n = 0;
@@ -69,35 +68,51 @@ static const char *escaped(const char *text, char *to, size_t size)
 	return to;
 }
 
-static enum answer one(struct sample *o, unsigned int part, double value)
+static enum verdict single_value(struct sample *o, unsigned int part, double value)
 {
 	o->value = value;
-	return part ? END : TAKE;
+	return part ? LAST : EMIT;
 }
 
 /* The agent */
 
-static enum answer build_info(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
-			      struct sample *o)
+static enum verdict build_info(const struct snapshot *s, unsigned int item, unsigned int part,
+			       int arg, struct sample *o)
 {
 	snprintf(o->labels, sizeof(o->labels), "version=\"%s\",control_plane=\"%s\"", SAINA_VERSION,
-		 s->kernel ? "kernel" : "agent");
-	return one(o, part, 1);
+		 s->backend);
+	return single_value(o, part, 1);
 }
 
-enum { UP, HELD_UP, HELD_UP_TIMES, LENT, LENT_NOT, LENT_SILENT, LENT_CROWDED, FOREIGN, TAKEN_OVER, LIMIT_JOBS, JOBS, LIMIT_MEMORY, MEMORY, PORTS, CONTROL };
+enum {
+	UP,
+	HELD_UP,
+	HELD_UP_TIMES,
+	GRANTS,
+	GRANTS_REFUSED,
+	GRANTS_SILENT,
+	GRANTS_CROWDED,
+	FOREIGN,
+	TAKEN_OVER,
+	LIMIT_JOBS,
+	JOBS,
+	LIMIT_MEMORY,
+	MEMORY,
+	PORTS,
+	CONTROL
+};
 
-static enum answer agent_value(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
-			       struct sample *o)
+static enum verdict agent_value(const struct snapshot *s, unsigned int item, unsigned int part,
+				int arg, struct sample *o)
 {
 	const double values[] = {
 		[UP] = s->up,
 		[HELD_UP] = (double)s->held_up_ns / NSEC_PER_SEC,
 		[HELD_UP_TIMES] = s->held_up_times,
-		[LENT] = s->share[SHARE_LENT],
-		[LENT_NOT] = s->share[SHARE_REFUSED],
-		[LENT_SILENT] = s->share[SHARE_SILENT],
-		[LENT_CROWDED] = s->share[SHARE_CROWDED],
+		[GRANTS] = s->shm[SHM_GRANTED],
+		[GRANTS_REFUSED] = s->shm[SHM_REFUSED],
+		[GRANTS_SILENT] = s->shm[SHM_SILENT],
+		[GRANTS_CROWDED] = s->shm[SHM_CROWDED],
 		[FOREIGN] = s->foreign,
 		[TAKEN_OVER] = s->taken_over,
 		[LIMIT_JOBS] = s->limit_jobs,
@@ -108,39 +123,39 @@ static enum answer agent_value(const struct snapshot *s, unsigned int item, unsi
 		[CONTROL] = s->global.c[SAINA_C_CONTROL],
 	};
 
-	return one(o, part, values[arg]);
+	return single_value(o, part, values[arg]);
 }
 
-static enum answer global_drops(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
-				struct sample *o)
+static enum verdict global_drops(const struct snapshot *s, unsigned int item, unsigned int part,
+				 int arg, struct sample *o)
 {
 	if (!s->counted || part >= SAINA_C_N)
-		return END;
+		return LAST;
 	if (!counters[part].drop || !s->global.c[part])
 		return SKIP;
 	snprintf(o->labels, sizeof(o->labels), "reason=\"%s\"", counters[part].name);
 	o->value = s->global.c[part];
-	return TAKE;
+	return EMIT;
 }
 
 /* Ports */
 
-static enum answer port_info(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
-			     struct sample *o)
+static enum verdict port_info(const struct snapshot *s, unsigned int item, unsigned int part,
+			      int arg, struct sample *o)
 {
 	const struct port *p = &s->port[item].port;
 	char driver[2 * sizeof(p->driver)];
 
 	snprintf(o->labels, sizeof(o->labels), "driver=\"%s\",mode=\"%s\",hook=\"%s\"",
-		 escaped(p->driver, driver, sizeof(driver)), WORD(modes, p->mode),
-		 WORD(hooks, p->asked));
-	return one(o, part, 1);
+		 escaped(p->driver, driver, sizeof(driver)), ENUM_NAME(modes, p->mode),
+		 ENUM_NAME(hooks, p->hook_requested));
+	return single_value(o, part, 1);
 }
 
 enum { ATTACHED, PORT_WORKERS, PORT_RELAYED };
 
-static enum answer port_value(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
-			      struct sample *o)
+static enum verdict port_value(const struct snapshot *s, unsigned int item, unsigned int part,
+			       int arg, struct sample *o)
 {
 	const struct snap_port *p = &s->port[item];
 	const double values[] = {
@@ -149,53 +164,53 @@ static enum answer port_value(const struct snapshot *s, unsigned int item, unsig
 		[PORT_RELAYED] = p->relayed,
 	};
 
-	return one(o, part, values[arg]);
+	return single_value(o, part, values[arg]);
 }
 
 enum { LOSS, DELAY };
 
-static enum answer port_fault(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
-			      struct sample *o)
+static enum verdict port_fault(const struct snapshot *s, unsigned int item, unsigned int part,
+			       int arg, struct sample *o)
 {
 	const struct saina_port_conf *f = &s->port[item].faults;
 
 	if (part > 1)
-		return END;
+		return LAST;
 	snprintf(o->labels, sizeof(o->labels), "direction=\"%s\"", part ? "out" : "in");
 	if (arg == LOSS)
 		o->value = (part ? f->loss_out : f->loss_in) / 4294967296.0;
 	else
 		o->value = (part ? f->delay_out_us : f->delay_in_us) / 1e6;
-	return TAKE;
+	return EMIT;
 }
 
 /* Jobs */
 
-static enum answer job_info(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
-			    struct sample *o)
+static enum verdict job_info(const struct snapshot *s, unsigned int item, unsigned int part,
+			     int arg, struct sample *o)
 {
 	const struct snap_job *j = &s->job[item];
 	char policy[2 * sizeof(j->policy)];
 
 	snprintf(o->labels, sizeof(o->labels), "id=\"%u\",policy=\"%s\"", j->id,
 		 escaped(j->policy, policy, sizeof(policy)));
-	return one(o, part, 1);
+	return single_value(o, part, 1);
 }
 
-static enum answer job_state(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
-			     struct sample *o)
+static enum verdict job_state(const struct snapshot *s, unsigned int item, unsigned int part,
+			      int arg, struct sample *o)
 {
 	if (++part >= ARRAY_SIZE(job_states))
-		return END;
+		return LAST;
 	snprintf(o->labels, sizeof(o->labels), "state=\"%s\"", job_states[part]);
 	o->value = s->job[item].state == (int)part;
-	return TAKE;
+	return EMIT;
 }
 
-enum { JOB_WORKERS, ALIVE, ELEMENTS, SEGMENTS, JOB_MEMORY, STUCK, RESULTS, RESULT_BYTES };
+enum { JOB_WORKERS, ALIVE, ELEMENTS, SEGMENTS, JOB_MEMORY, DETACHED, RESULTS, RESULT_BYTES };
 
-static enum answer job_value(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
-			     struct sample *o)
+static enum verdict job_value(const struct snapshot *s, unsigned int item, unsigned int part,
+			      int arg, struct sample *o)
 {
 	const struct snap_job *j = &s->job[item];
 	const double values[] = {
@@ -204,18 +219,18 @@ static enum answer job_value(const struct snapshot *s, unsigned int item, unsign
 		[ELEMENTS] = j->elements,
 		[SEGMENTS] = j->segments,
 		[JOB_MEMORY] = j->memory,
-		[STUCK] = j->stuck,
+		[DETACHED] = j->detached,
 		[RESULTS] = j->completed,
 		[RESULT_BYTES] = (double)j->completed * j->payload * j->elem_bytes,
 	};
 
-	return one(o, part, values[arg]);
+	return single_value(o, part, values[arg]);
 }
 
 enum { ROUNDS, K, OPEN_SLOTS, AGE, FLIPS, CONVERGED, SWAPS, MIX };
 
-static enum answer job_rt_value(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
-				struct sample *o)
+static enum verdict job_rt_value(const struct snapshot *s, unsigned int item, unsigned int part,
+				 int arg, struct sample *o)
 {
 	const struct snap_job *j = &s->job[item];
 	const struct saina_job_rt *rt = &j->rt;
@@ -231,36 +246,36 @@ static enum answer job_rt_value(const struct snapshot *s, unsigned int item, uns
 	};
 
 	if (!j->seen || ((arg == FLIPS || arg == CONVERGED) && !rt->last_observed))
-		return END;
-	return one(o, part, values[arg]);
+		return LAST;
+	return single_value(o, part, values[arg]);
 }
 
 /* Workers */
 
-static enum answer worker_info(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
-			       struct sample *o)
+static enum verdict worker_info(const struct snapshot *s, unsigned int item, unsigned int part,
+				int arg, struct sample *o)
 {
 	const struct snap_worker *w = &s->worker[item];
 	char name[2 * sizeof(w->name)];
 
 	snprintf(o->labels, sizeof(o->labels), "name=\"%s\"", escaped(w->name, name, sizeof(name)));
-	return one(o, part, 1);
+	return single_value(o, part, 1);
 }
 
-static enum answer worker_state(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
-				struct sample *o)
+static enum verdict worker_state(const struct snapshot *s, unsigned int item, unsigned int part,
+				 int arg, struct sample *o)
 {
 	if (++part >= ARRAY_SIZE(worker_states))
-		return END;
+		return LAST;
 	snprintf(o->labels, sizeof(o->labels), "state=\"%s\"", worker_states[part]);
 	o->value = s->worker[item].state == (int)part;
-	return TAKE;
+	return EMIT;
 }
 
 enum { SILENT, WORKER_ROUND, RELAYED, SHARED, IN_TIME, LATE };
 
-static enum answer worker_value(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
-				struct sample *o)
+static enum verdict worker_value(const struct snapshot *s, unsigned int item, unsigned int part,
+				 int arg, struct sample *o)
 {
 	const struct snap_worker *w = &s->worker[item];
 	const double values[] = {
@@ -273,81 +288,79 @@ static enum answer worker_value(const struct snapshot *s, unsigned int item, uns
 	};
 
 	if ((arg == SILENT || arg == WORKER_ROUND) && !w->heard)
-		return END;
+		return LAST;
 	if (arg == IN_TIME && !w->counted)
-		return END;
-	return one(o, part, values[arg]);
+		return LAST;
+	return single_value(o, part, values[arg]);
 }
 
-enum { SENT, RESENT, RTT, WINDOW, TROUBLE };
+enum { SENT, RESENT, RTT, WINDOW, UNHEARD };
 
-static enum answer worker_report(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
-				 struct sample *o)
+static enum verdict worker_report(const struct snapshot *s, unsigned int item, unsigned int part,
+				  int arg, struct sample *o)
 {
 	const struct snap_worker *w = &s->worker[item];
 	const double values[] = {
-		[SENT] = w->sent,
-		[RESENT] = w->resent,
-		[RTT] = w->rtt_us / 1e6,
-		[WINDOW] = w->window,
-		[TROUBLE] = w->troubled,
+		[SENT] = w->sent,     [RESENT] = w->resent,   [RTT] = w->rtt_us / 1e6,
+		[WINDOW] = w->window, [UNHEARD] = w->unheard,
 	};
 
 	if (!w->reported || (arg == RTT && !w->rtt_us))
-		return END;
-	return one(o, part, values[arg]);
+		return LAST;
+	return single_value(o, part, values[arg]);
 }
 
-static enum answer worker_counter(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
-				  struct sample *o)
+static enum verdict worker_counter(const struct snapshot *s, unsigned int item, unsigned int part,
+				   int arg, struct sample *o)
 {
 	const struct snap_worker *w = &s->worker[item];
 
-	return w->counted ? one(o, part, w->c.c[arg]) : END;
+	return w->counted ? single_value(o, part, w->c.c[arg]) : LAST;
 }
 
-static enum answer worker_drops(const struct snapshot *s, unsigned int item, unsigned int part, int arg,
-				struct sample *o)
+static enum verdict worker_drops(const struct snapshot *s, unsigned int item, unsigned int part,
+				 int arg, struct sample *o)
 {
 	const struct snap_worker *w = &s->worker[item];
 
 	if (!w->counted || part >= SAINA_C_N)
-		return END;
+		return LAST;
 	if (!counters[part].drop || !w->c.c[part])
 		return SKIP;
 	snprintf(o->labels, sizeof(o->labels), "reason=\"%s\"", counters[part].name);
 	o->value = w->c.c[part];
-	return TAKE;
+	return EMIT;
 }
 
-/* Of whole microseconds, rounded down: "le" is the end of a bucket. */
-static enum answer worker_lateness(const struct snapshot *s, unsigned int item, unsigned int part,
-				   int arg, struct sample *o)
+/* Lateness is in whole microseconds, rounded down; "le" is the end of a bucket. */
+static enum verdict worker_lateness(const struct snapshot *s, unsigned int item, unsigned int part,
+				    int arg, struct sample *o)
 {
 	const struct saina_arrival *at = &s->worker[item].arrival;
 	uint64_t sum = 0;
 
 	if (!at->n || part >= SAINA_ARRIVAL_BUCKETS + 2)
-		return END;
+		return LAST;
 	if (part == SAINA_ARRIVAL_BUCKETS) {
 		o->suffix = "_sum";
 		o->value = at->sum_us / 1e6;
-		return TAKE;
+		return EMIT;
 	}
 	for (unsigned int i = 0; i < SAINA_ARRIVAL_BUCKETS && i <= part; i++)
 		sum += at->hist[i];
 	o->value = sum;
 	if (part > SAINA_ARRIVAL_BUCKETS) {
-		/* not @n: the program may have been between the two */
+		/* not @n: the program may have updated one before the other */
 		o->suffix = "_count";
 	} else {
 		o->suffix = "_bucket";
 		if (part == SAINA_ARRIVAL_BUCKETS - 1)
 			snprintf(o->labels, sizeof(o->labels), "le=\"+Inf\"");
 		else
-			snprintf(o->labels, sizeof(o->labels), "le=\"%g\"", saina_arrival_end_us(part) / 1e6);
+			snprintf(o->labels, sizeof(o->labels), "le=\"%g\"",
+				 saina_arrival_end_us(part) / 1e6);
 	}
-	return TAKE;
+	return EMIT;
 }
 
 #define GAUGE	  "gauge"
@@ -356,35 +369,35 @@ static enum answer worker_lateness(const struct snapshot *s, unsigned int item, 
 
 /* clang-format off */
 static const struct family families[] = {
-	{ "saina_build_info", GAUGE, "version of sainad, and who has the jobs", OF_AGENT, build_info, 0 },
+	{ "saina_build_info", GAUGE, "version of sainad, and the owner of the jobs", OF_AGENT, build_info, 0 },
 	{ "saina_agent_uptime_seconds", GAUGE, "since sainad was started", OF_AGENT, agent_value, UP },
-	{ "saina_agent_held_up_seconds_total", COUNTER, "time in which sainad did not get to run, as far as it was more than 0.1 s at a time", OF_AGENT, agent_value, HELD_UP },
-	{ "saina_agent_held_up_total", COUNTER, "how often that happened", OF_AGENT, agent_value, HELD_UP_TIMES },
-	{ "saina_agent_share_lent_total", COUNTER, "questions at the socket share that were answered with memory", OF_AGENT, agent_value, LENT },
-	{ "saina_agent_share_refused_total", COUNTER, "those that were refused", OF_AGENT, agent_value, LENT_NOT },
-	{ "saina_agent_share_silent_total", COUNTER, "connections there that ended without a question", OF_AGENT, agent_value, LENT_SILENT },
-	{ "saina_agent_share_crowded_total", COUNTER, "connections there that were refused, as the user had too many that asked nothing", OF_AGENT, agent_value, LENT_CROWDED },
+	{ "saina_agent_held_up_seconds_total", COUNTER, "time in which sainad was not scheduled, in stalls longer than 0.1 s", OF_AGENT, agent_value, HELD_UP },
+	{ "saina_agent_held_up_total", COUNTER, "number of such stalls", OF_AGENT, agent_value, HELD_UP_TIMES },
+	{ "saina_agent_share_lent_total", COUNTER, "requests at the socket share that got memory", OF_AGENT, agent_value, GRANTS },
+	{ "saina_agent_share_refused_total", COUNTER, "requests at the socket share that were refused", OF_AGENT, agent_value, GRANTS_REFUSED },
+	{ "saina_agent_share_silent_total", COUNTER, "connections to the socket share that ended without a request", OF_AGENT, agent_value, GRANTS_SILENT },
+	{ "saina_agent_share_crowded_total", COUNTER, "connections to the socket share that were refused because the user had too many without a request", OF_AGENT, agent_value, GRANTS_CROWDED },
 	{ "saina_agent_foreign_descriptors_total", COUNTER, "connections to sainad's sockets that came with descriptors (before Linux 6.16; later the kernel refuses those)", OF_AGENT, agent_value, FOREIGN },
 	{ "saina_data_path_taken_over", GAUGE, "1 if the data path is that of an earlier start", OF_AGENT, agent_value, TAKEN_OVER },
 	{ "saina_data_path_control_messages_total", COUNTER, "control messages passed up", OF_AGENT, agent_value, CONTROL },
 	{ "saina_data_path_drops_total", COUNTER, "messages dropped that belong to no worker, by reason; reasons without any are left out", OF_AGENT, global_drops, 0 },
-	{ "saina_jobs", GAUGE, "jobs there are", OF_AGENT, agent_value, JOBS },
-	{ "saina_jobs_limit", GAUGE, "jobs there may be", OF_AGENT, agent_value, LIMIT_JOBS },
+	{ "saina_jobs", GAUGE, "number of jobs", OF_AGENT, agent_value, JOBS },
+	{ "saina_jobs_limit", GAUGE, "most jobs allowed", OF_AGENT, agent_value, LIMIT_JOBS },
 	{ "saina_jobs_memory_bytes", GAUGE, "maps of all jobs", OF_AGENT, agent_value, MEMORY },
-	{ "saina_jobs_memory_limit_bytes", GAUGE, "what they may take", OF_AGENT, agent_value, LIMIT_MEMORY },
+	{ "saina_jobs_memory_limit_bytes", GAUGE, "most that maps of all jobs may take", OF_AGENT, agent_value, LIMIT_MEMORY },
 	{ "saina_ports", GAUGE, "ports of the bridge", OF_AGENT, agent_value, PORTS },
 
-	{ "saina_port_info", GAUGE, "driver, how the program is attached, and which hook was asked for", OF_PORT, port_info, 0 },
+	{ "saina_port_info", GAUGE, "driver, how the program is attached, and the requested hook", OF_PORT, port_info, 0 },
 	{ "saina_port_attached", GAUGE, "1 if the program is attached", OF_PORT, port_value, ATTACHED },
 	{ "saina_port_workers", GAUGE, "workers behind the port", OF_PORT, port_value, PORT_WORKERS },
-	{ "saina_port_relayed_workers", GAUGE, "those of them whose results take the slow way", OF_PORT, port_value, PORT_RELAYED },
-	{ "saina_port_injected_loss_ratio", GAUGE, "share of messages lost on purpose", OF_PORT, port_fault, LOSS },
-	{ "saina_port_injected_delay_seconds", GAUGE, "how long messages are held on purpose", OF_PORT, port_fault, DELAY },
+	{ "saina_port_relayed_workers", GAUGE, "workers behind the port whose results take the slow path", OF_PORT, port_value, PORT_RELAYED },
+	{ "saina_port_injected_loss_ratio", GAUGE, "fraction of messages lost on purpose", OF_PORT, port_fault, LOSS },
+	{ "saina_port_injected_delay_seconds", GAUGE, "delay added to messages on purpose", OF_PORT, port_fault, DELAY },
 
 	{ "saina_job_info", GAUGE, "number of the job, and the policy in force", OF_JOB, job_info, 0 },
 	{ "saina_job_state", GAUGE, "1 for the state the job is in", OF_JOB, job_state, 0 },
-	{ "saina_job_stuck", GAUGE, "1 if the job has no data path (saina job show says why)", OF_JOB, job_value, STUCK },
-	{ "saina_job_workers", GAUGE, "workers the job has places for", OF_JOB, job_value, JOB_WORKERS },
+	{ "saina_job_stuck", GAUGE, "1 if the job has no data path (saina job show says why)", OF_JOB, job_value, DETACHED },
+	{ "saina_job_workers", GAUGE, "number of workers of the job", OF_JOB, job_value, JOB_WORKERS },
 	{ "saina_job_alive_workers", GAUGE, "workers that take part", OF_JOB, job_value, ALIVE },
 	{ "saina_job_elements", GAUGE, "elements of the gradient", OF_JOB, job_value, ELEMENTS },
 	{ "saina_job_segments", GAUGE, "messages the gradient is cut into", OF_JOB, job_value, SEGMENTS },
@@ -405,7 +418,7 @@ static const struct family families[] = {
 	{ "saina_worker_by_reference", GAUGE, "1 if it shares memory with the data path", OF_WORKER, worker_value, SHARED },
 	{ "saina_worker_silent_seconds", GAUGE, "since the worker was heard", OF_WORKER, worker_value, SILENT },
 	{ "saina_worker_round", GAUGE, "round of its last heartbeat", OF_WORKER, worker_value, WORKER_ROUND },
-	{ "saina_worker_relayed", GAUGE, "1 if its results take the slow way", OF_WORKER, worker_value, RELAYED },
+	{ "saina_worker_relayed", GAUGE, "1 if its results take the slow path", OF_WORKER, worker_value, RELAYED },
 	{ "saina_worker_in_time_total", COUNTER, "gradients that are in a sum", OF_WORKER, worker_value, IN_TIME },
 	{ "saina_worker_late_total", COUNTER, "gradients that came after their sum was made, or were not sent any more because it was; counted once a second", OF_WORKER, worker_value, LATE },
 	{ "saina_worker_lateness_seconds", HISTOGRAM, "how much later than the first worker of its round this one was, by the first segment, a sample for each round in which that came; begins again when the job forms again", OF_WORKER, worker_lateness, 0 },
@@ -416,19 +429,19 @@ static const struct family families[] = {
 	{ "saina_worker_degraded_total", COUNTER, "sums it completed with fewer gradients than k", OF_WORKER, worker_counter, SAINA_C_DEGRADED },
 	{ "saina_worker_results_resent_total", COUNTER, "results sent again to a contributor", OF_WORKER, worker_counter, SAINA_C_RESENT },
 	{ "saina_worker_results_pulled_total", COUNTER, "results sent in answer to a PULL", OF_WORKER, worker_counter, SAINA_C_PULLED },
-	{ "saina_worker_stale_total", COUNTER, "answers that a round cannot be had any more", OF_WORKER, worker_counter, SAINA_C_STALE },
-	{ "saina_worker_asked_total", COUNTER, "questions answered", OF_WORKER, worker_counter, SAINA_C_ASKED },
-	{ "saina_worker_results_relayed_total", COUNTER, "answers that took the slow way", OF_WORKER, worker_counter, SAINA_C_RELAYED },
+	{ "saina_worker_stale_total", COUNTER, "replies that a round is no longer available", OF_WORKER, worker_counter, SAINA_C_STALE },
+	{ "saina_worker_asked_total", COUNTER, "ASK messages answered", OF_WORKER, worker_counter, SAINA_C_ASKED },
+	{ "saina_worker_results_relayed_total", COUNTER, "replies that took the slow path", OF_WORKER, worker_counter, SAINA_C_RELAYED },
 	{ "saina_worker_gradients_sent_total", COUNTER, "as the worker says: gradients sent for the first time", OF_WORKER, worker_report, SENT },
 	{ "saina_worker_gradients_resent_total", COUNTER, "as the worker says: gradients sent again", OF_WORKER, worker_report, RESENT },
 	{ "saina_worker_rtt_seconds", GAUGE, "as the worker says: smoothed round-trip time to the aggregator", OF_WORKER, worker_report, RTT },
 	{ "saina_worker_window_messages", GAUGE, "as the worker says: messages it may have in flight", OF_WORKER, worker_report, WINDOW },
-	{ "saina_worker_unheard", GAUGE, "1 if the worker is alive, but its kernel refuses to send gradients, or none arrives that it sends", OF_WORKER, worker_report, TROUBLE },
+	{ "saina_worker_unheard", GAUGE, "1 if the worker is alive, but its kernel refuses to send gradients, or none arrives that it sends", OF_WORKER, worker_report, UNHEARD },
 	{ "saina_worker_drops_total", COUNTER, "messages dropped that claim to be of this worker, by reason; reasons without any are left out", OF_WORKER, worker_drops, 0 },
 };
 /* clang-format on */
 
-static unsigned int items(const struct snapshot *s, enum scope scope)
+static unsigned int count_items(const struct snapshot *s, enum scope scope)
 {
 	switch (scope) {
 	case OF_PORT:
@@ -442,7 +455,7 @@ static unsigned int items(const struct snapshot *s, enum scope scope)
 	}
 }
 
-/* The labels that all samples of an item have. */
+/* The labels that all samples of an item share. */
 static void item_labels(const struct snapshot *s, enum scope scope, unsigned int item, char *to,
 			size_t size)
 {
@@ -452,16 +465,17 @@ static void item_labels(const struct snapshot *s, enum scope scope, unsigned int
 	if (scope == OF_PORT)
 		snprintf(to, size, "port=\"%s\"", escaped(s->port[item].port.name, name, sizeof(name)));
 	else if (scope == OF_JOB)
-		snprintf(to, size, "saina_job=\"%s\"", escaped(s->job[item].name, name, sizeof(name)));
+		snprintf(to, size, "saina_job=\"%s\"",
+			 escaped(s->job[item].name, name, sizeof(name)));
 	else if (scope == OF_WORKER)
 		snprintf(to, size, "saina_job=\"%s\",worker=\"%d\"",
 			 escaped(s->job[s->worker[item].job].name, name, sizeof(name)),
 			 s->worker[item].id);
 }
 
-static void put_line(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void format_line(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-static void put_line(struct text *t, const char *fmt, ...)
+static void format_line(struct text *t, const char *fmt, ...)
 {
 	va_list ap;
 	int n;
@@ -473,45 +487,46 @@ static void put_line(struct text *t, const char *fmt, ...)
 	t->off = 0;
 }
 
-static void put_sample(struct text *t, const struct family *f, const struct sample *o)
+static void format_sample(struct text *t, const struct family *f, const struct sample *o)
 {
 	char labels[160];
 
 	item_labels(t->s, f->scope, t->item, labels, sizeof(labels));
 	if (!labels[0] && !o->labels[0])
-		put_line(t, "%s%s %.15g\n", f->name, o->suffix, o->value);
+		format_line(t, "%s%s %.15g\n", f->name, o->suffix, o->value);
 	else
-		put_line(t, "%s%s{%s%s%s} %.15g\n", f->name, o->suffix, labels,
-			 labels[0] && o->labels[0] ? "," : "", o->labels, o->value);
+		format_line(t, "%s%s{%s%s%s} %.15g\n", f->name, o->suffix, labels,
+			    labels[0] && o->labels[0] ? "," : "", o->labels, o->value);
 }
 
-/* Makes the next line; false at the end. */
+/* Formats the next line.  Return: false at the end. */
 static bool next_line(struct text *t)
 {
 	while (t->family < ARRAY_SIZE(families)) {
 		const struct family *f = &families[t->family];
 		struct sample o = { .suffix = "" };
-		enum answer answer;
+		enum verdict verdict;
 
-		if (t->item == items(t->s, f->scope)) {
+		if (t->item == count_items(t->s, f->scope)) {
 			t->family++;
 			t->item = t->part = 0;
 			t->headed = false;
 			continue;
 		}
-		answer = f->sample(t->s, t->item, t->part, f->arg, &o);
-		if (answer == TAKE && !t->headed) {
-			/* a family without samples has no head either */
+		verdict = f->sample(t->s, t->item, t->part, f->arg, &o);
+		if (verdict == EMIT && !t->headed) {
+			/* a family without samples has no header */
 			t->headed = true;
-			put_line(t, "# HELP %s %s\n# TYPE %s %s\n", f->name, f->help, f->name, f->type);
+			format_line(t, "# HELP %s %s\n# TYPE %s %s\n", f->name, f->help, f->name,
+				    f->type);
 			return true;
 		}
 		t->part++;
-		if (answer == END) {
+		if (verdict == LAST) {
 			t->item++;
 			t->part = 0;
-		} else if (answer == TAKE) {
-			put_sample(t, f, &o);
+		} else if (verdict == EMIT) {
+			format_sample(t, f, &o);
 			return true;
 		}
 	}

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The server: libmicrohttpd without a thread of its own.  Its epoll set is one source of the
- * loop, so a turn of it is one among those of the others; a client that does not read, or does
- * not say what it wants, has a connection of at most TIMEOUT and nothing else.
+ * loop, served in turn like all others.  A client that does not read, or sends no request,
+ * holds one connection for at most TIMEOUT_S.
  *
- * A request waits (suspended) until a snapshot is complete; one that is FRESH serves all who
- * ask meanwhile.
+ * A request is suspended until a snapshot is complete.  A snapshot serves all requests of the
+ * next FRESH ns.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,8 +16,6 @@
 #include <microhttpd.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 
 #include "agent/metrics/internal.h"
 
@@ -30,25 +28,25 @@
 /**
  * struct metrics
  * @http: the epoll set of @daemon
- * @timer: when @daemon wants to be run without anything having happened
- * @work: always ready while @taking
- * @taking: the snapshot that is being made
- * @last: the newest that is complete
- * @waiting: connections that wait for @taking
+ * @timer: time-outs of @daemon
+ * @work: an eventfd that is always readable; in the loop while @building
+ * @building: the incomplete snapshot, or NULL
+ * @last: the newest complete snapshot
+ * @waiting: connections that wait for @building
  */
 struct metrics {
 	struct agent *a;
 	struct MHD_Daemon *daemon;
 	struct source http, timer, work;
-	struct snapshot *taking, *last;
+	struct snapshot *building, *last;
 	struct MHD_Connection *waiting[CONNECTIONS];
 	unsigned int n_waiting;
 	char path[CONFIG_SOCKET_MAX];	/* of a unix socket, to be removed */
 	struct log_limit limit;
 };
 
-/* Says when it wants to be run again; 0 means at once, but after others. */
-static void replan(struct metrics *m)
+/* Time-out 0 means at once, but after other sources. */
+static void rearm_timer(struct metrics *m)
 {
 	MHD_UNSIGNED_LONG_LONG ms;
 
@@ -58,21 +56,21 @@ static void replan(struct metrics *m)
 		loop_timer_set(&m->timer, 0, 0);
 }
 
-static void run(struct metrics *m)
+static void run_daemon(struct metrics *m)
 {
 	MHD_run(m->daemon);
-	replan(m);
+	rearm_timer(m);
 }
 
 static void http_ready(struct source *s, uint32_t events)
 {
-	run(s->arg);
+	run_daemon(s->arg);
 }
 
 static void timer_ready(struct source *s, uint32_t events)
 {
 	loop_timer_ack(s);
-	run(s->arg);
+	run_daemon(s->arg);
 }
 
 /* Snapshots */
@@ -81,50 +79,50 @@ static void resume_all(struct metrics *m)
 {
 	while (m->n_waiting)
 		MHD_resume_connection(m->waiting[--m->n_waiting]);
-	run(m);
+	run_daemon(m);
 }
 
-static void taking_end(struct metrics *m)
+static void building_end(struct metrics *m)
 {
 	loop_del(&m->a->loop, &m->work);
-	m->taking = NULL;
+	m->building = NULL;
 	resume_all(m);
 }
 
 static void work_ready(struct source *s, uint32_t events)
 {
 	struct metrics *m = s->arg;
-	int ret = snapshot_more(m->a, m->taking);
+	int ret = snapshot_more(m->a, m->building);
 
 	if (ret > 0)
 		return;
 	if (ret < 0) {
 		log_limited(&m->limit, LOG_L_WARN, "metrics: %s", strerror(-ret));
-		snapshot_put(m->taking);
+		snapshot_put(m->building);
 	} else {
 		snapshot_put(m->last);
-		m->last = m->taking;
+		m->last = m->building;
 	}
-	taking_end(m);
+	building_end(m);
 }
 
-static bool fresh(const struct metrics *m)
+static bool is_fresh(const struct metrics *m)
 {
-	return m->last && loop_now() - m->last->taken < FRESH;
+	return m->last && loop_now() - m->last->taken_at < FRESH;
 }
 
-/* Has the connection wait for a snapshot; false if there cannot be one. */
+/* Suspends the connection until there is a snapshot.  Return: false if there cannot be one. */
 static bool wait_for_snapshot(struct metrics *m, struct MHD_Connection *c)
 {
 	if (m->n_waiting == CONNECTIONS)
 		return false;
-	if (!m->taking) {
-		m->taking = snapshot_begin(m->a);
-		if (!m->taking)
+	if (!m->building) {
+		m->building = snapshot_begin(m->a);
+		if (!m->building)
 			return false;
 		if (loop_add(&m->a->loop, &m->work, EPOLLIN)) {
-			snapshot_put(m->taking);
-			m->taking = NULL;
+			snapshot_put(m->building);
+			m->building = NULL;
 			return false;
 		}
 	}
@@ -171,7 +169,7 @@ static enum MHD_Result send_text(struct metrics *m, struct MHD_Connection *c)
 	return ret;
 }
 
-static enum MHD_Result send_sentence(struct MHD_Connection *c, unsigned int status, const char *text)
+static enum MHD_Result send_error(struct MHD_Connection *c, unsigned int status, const char *text)
 {
 	struct MHD_Response *r = MHD_create_response_from_buffer(strlen(text), (void *)text,
 								MHD_RESPMEM_PERSISTENT);
@@ -187,10 +185,11 @@ static enum MHD_Result send_sentence(struct MHD_Connection *c, unsigned int stat
 	return ret;
 }
 
-/* Called when the head of a request is there (*seen not set), for each piece of its body, and
- * at its end; and again when the connection is resumed. */
-static enum MHD_Result request(void *cls, struct MHD_Connection *c, const char *url, const char *method,
-			       const char *version, const char *body, size_t *size, void **seen)
+/* Called after the header of a request (*seen is NULL), for each piece of its body, at its
+ * end, and again when the connection is resumed. */
+static enum MHD_Result handle_request(void *cls, struct MHD_Connection *c, const char *url,
+				      const char *method, const char *version, const char *body,
+				      size_t *size, void **seen)
 {
 	struct metrics *m = cls;
 
@@ -203,51 +202,19 @@ static enum MHD_Result request(void *cls, struct MHD_Connection *c, const char *
 		return MHD_YES;
 	}
 	if (strcmp(url, "/metrics"))
-		return send_sentence(c, MHD_HTTP_NOT_FOUND, "sainad has /metrics and nothing else\n");
+		return send_error(c, MHD_HTTP_NOT_FOUND, "sainad has /metrics and nothing else\n");
 	if (strcmp(method, MHD_HTTP_METHOD_GET) && strcmp(method, MHD_HTTP_METHOD_HEAD))
-		return send_sentence(c, MHD_HTTP_METHOD_NOT_ALLOWED, "/metrics is read by GET\n");
-	/* asked before and resumed: what there is now was taken for it */
-	if (fresh(m) || (*seen == &m->last && m->last))
+		return send_error(c, MHD_HTTP_METHOD_NOT_ALLOWED, "/metrics is read by GET\n");
+	/* after a resume the last snapshot is the one that it waited for */
+	if (is_fresh(m) || (*seen == &m->last && m->last))
 		return send_text(m, c);
 	*seen = &m->last;
 	if (wait_for_snapshot(m, c))
 		return MHD_YES;
-	return send_sentence(c, MHD_HTTP_SERVICE_UNAVAILABLE, "sainad has no memory for that\n");
+	return send_error(c, MHD_HTTP_SERVICE_UNAVAILABLE, "sainad has no memory for that\n");
 }
 
 /* Where to listen */
-
-static int listen_unix(struct metrics *m, const char *path)
-{
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	int fd, probe, ret;
-
-	if (strlen(path) >= sizeof(addr.sun_path))
-		return -ENAMETOOLONG;
-	strcpy(addr.sun_path, path);
-	probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (probe < 0)
-		return -errno;
-	/* what nobody listens at any more is removed */
-	ret = connect(probe, (struct sockaddr *)&addr, sizeof(addr)) ? -errno : 0;
-	close(probe);
-	if (!ret || ret == -EAGAIN)
-		return -EADDRINUSE;
-	if (ret == -ECONNREFUSED)
-		unlink(path);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return -errno;
-	stranger_guard(fd);
-	if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) || chmod(path, 0666) ||
-	    listen(fd, CONNECTIONS)) {
-		ret = -errno;
-		close(fd);
-		return ret;
-	}
-	strcpy(m->path, path);
-	return fd;
-}
 
 static int listen_tcp(const char *address, unsigned int port)
 {
@@ -276,9 +243,14 @@ static int listen_at(struct metrics *m, const char *where)
 {
 	char address[CONFIG_SOCKET_MAX];
 	unsigned int port;
+	int fd;
 
-	if (!strncmp(where, "unix:", 5))
-		return listen_unix(m, where + 5);
+	if (!strncmp(where, "unix:", 5)) {
+		fd = peer_listen(where + 5, SOCK_STREAM, CONNECTIONS);
+		if (fd >= 0)
+			strcpy(m->path, where + 5);
+		return fd;
+	}
 	if (config_host_port(where, address, sizeof(address), &port))
 		return -EINVAL;
 	return listen_tcp(address, port);
@@ -318,11 +290,11 @@ int metrics_init(struct agent *a)
 	ret = fd = listen_at(m, where);
 	if (ret < 0)
 		goto err;
-	m->daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, request, m,
-				     MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
-				     (unsigned int)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
-				     (unsigned int)TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-				     (size_t)MEMORY + BLOCK, MHD_OPTION_END);
+	m->daemon = MHD_start_daemon(
+		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, handle_request, m,
+		MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+		(unsigned int)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)TIMEOUT_S,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY + BLOCK, MHD_OPTION_END);
 	if (!m->daemon) {
 		close(fd);
 		ret = -ENOMEM;
@@ -331,7 +303,8 @@ int metrics_init(struct agent *a)
 	ret = sources_add(m);
 	if (ret)
 		goto err;
-	log_info("metrics at %s%s%s", m->path[0] ? "" : "http://", where, m->path[0] ? "" : "/metrics");
+	log_info("metrics at %s%s%s", m->path[0] ? "" : "http://", where,
+		 m->path[0] ? "" : "/metrics");
 	return 0;
 err:
 	log_error("metrics: cannot listen at %s: %s", where, strerror(-ret));
@@ -345,10 +318,10 @@ void metrics_uninit(struct agent *a)
 
 	if (!m)
 		return;
-	if (m->taking) {
+	if (m->building) {
 		loop_del(&a->loop, &m->work);
-		snapshot_put(m->taking);
-		m->taking = NULL;
+		snapshot_put(m->building);
+		m->building = NULL;
 	}
 	if (m->http.fd >= 0)
 		loop_del(&a->loop, &m->http);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the files of this room share. */
+/* Shared by the files of metrics/. */
 #ifndef AGENT_METRICS_INTERNAL_H
 #define AGENT_METRICS_INTERNAL_H
 
 #include <sys/types.h>
 
-#include "agent/bridge/bridge.h"
-#include "agent/kernel/plane.h"
+#include "agent/ports/ports.h"
+#include "agent/backend/backend.h"
 #include "agent/metrics/metrics.h"
-#include "agent/workers/workers.h"
+#include "agent/members/members.h"
 
 /**
- * struct snap_worker - a worker's place that is not empty
+ * struct snap_worker - a worker that is not absent
  * @job: index of its job in the snapshot
  * @counted: @c is valid
- * @arrival: all 0 if nothing has come in this generation of the job
+ * @arrival: all 0 if nothing has arrived in this generation of the job
  */
 struct snap_worker {
 	unsigned int job;
@@ -27,15 +27,15 @@ struct snap_worker {
 	bool reported;
 	uint64_t sent, resent;
 	uint32_t rtt_us, window;
-	bool troubled;
+	bool unheard;
 	struct saina_arrival arrival;
 	struct saina_counters c;
 };
 
 /**
  * struct snap_job
- * @seen: the data path knows it: @rt is valid
- * @completed: results made, all workers together
+ * @seen: the data path has this generation: @rt is valid
+ * @completed: results, of all workers together
  */
 struct snap_job {
 	__u16 id;
@@ -45,9 +45,9 @@ struct snap_job {
 	unsigned int workers, alive, payload, elem_bytes;
 	uint64_t elements, memory, completed;
 	uint32_t segments;
-	bool seen, stuck;
+	bool seen, detached;
 	struct saina_job_rt rt;
-	double age;		/* seconds, of the open round; 0 if none is */
+	double age;		/* of the open round, in seconds; 0: no round is open */
 };
 
 struct snap_port {
@@ -57,17 +57,18 @@ struct snap_port {
 };
 
 /**
- * struct snapshot - all that there is, as of one moment or a few turns of the loop
- * @users: who reads it, and who made it
- * @taken: loop_now() at its end
+ * struct snapshot - state of the agent, copied within a few turns of the loop
+ * @users: reference count
+ * @taken_at: loop_now() when it was complete
  */
 struct snapshot {
 	int users;
-	uint64_t taken;
+	uint64_t taken_at;
 	double up;		/* seconds */
-	bool kernel, taken_over;
+	const char *backend;
+	bool taken_over;
 	uint64_t held_up_ns, held_up_times;
-	uint64_t share[SHARE_COUNTS], foreign;
+	uint64_t shm[SHM_COUNTS], foreign;
 	bool counted;
 	struct saina_counters global;
 	unsigned int limit_jobs;
@@ -76,17 +77,17 @@ struct snapshot {
 	struct snap_worker *worker;
 	struct snap_port *port;
 	unsigned int jobs, workers, ports;
-	/* while it is taken */
+	/* while it is incomplete */
 	unsigned int at_job, at_worker, room_worker;
 };
 
-/* Begins one; NULL without memory. */
+/* Return: NULL without memory. */
 struct snapshot *snapshot_begin(struct agent *a);
-/* Some more of it: 1 there is more, 0 it is complete, negative errno. */
+/* Copies some more.  Return: 1 if there is more, 0 if it is complete, negative errno. */
 int snapshot_more(struct agent *a, struct snapshot *s);
 void snapshot_put(struct snapshot *s);
 
-/* Where a reader of the text is. */
+/* Position of a reader in the text. */
 struct text {
 	struct snapshot *s;
 	unsigned int family, item, part;
@@ -95,7 +96,7 @@ struct text {
 	size_t len, off;
 };
 
-/* The next bytes of the text, 0 at its end. */
+/* Return: number of bytes copied, 0 at the end. */
 size_t text_read(struct text *t, char *to, size_t max);
 
 #endif /* AGENT_METRICS_INTERNAL_H */

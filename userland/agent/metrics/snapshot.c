@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Takes down what jobs, workers, ports and the data path are at.  Counters and
- * arrivals of a worker are a system call each, so only a few workers are looked at in one turn of the loop.
+ * Copies the state of jobs, workers, ports and data path.  Counters and arrivals of a worker
+ * cost a system call each, so only a few workers are copied in one turn of the loop.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,26 +10,26 @@
 #include "agent/metrics/internal.h"
 #include "ctl/policy_text.h"
 
-#define TURN 64 /* workers looked at, before others get their turn */
+#define WORKER_BUDGET 64 /* workers copied in one turn of the loop */
 
 static double seconds(uint64_t ns)
 {
 	return (double)ns / NSEC_PER_SEC;
 }
 
-static void take_agent(struct agent *a, struct snapshot *s)
+static void copy_agent(struct agent *a, struct snapshot *s)
 {
 	struct saina_limits limits;
 	__u32 jobs;
 	__u64 memory;
 
 	s->up = seconds(loop_now() - a->started);
-	s->kernel = a->plane->kernel;
+	s->backend = a->backend->ops->name;
 	s->taken_over = saina_dp_taken_over(a->dp);
-	s->held_up_ns = a->workers->health.held_up_ns;
-	s->held_up_times = a->workers->health.held_up_times;
-	memcpy(s->share, a->workers->share.counts, sizeof(s->share));
-	s->foreign = a->strangers.foreign;
+	s->held_up_ns = a->members->liveness.held_up_ns;
+	s->held_up_times = a->members->liveness.held_up_times;
+	memcpy(s->shm, a->members->shm.counts, sizeof(s->shm));
+	s->foreign = a->peers.foreign;
 	s->counted = !saina_dp_counters(a->dp, -1, -1, &s->global);
 	saina_core_limits_get(a->jobs->core, &limits, &jobs, &memory);
 	s->memory = memory;
@@ -37,7 +37,7 @@ static void take_agent(struct agent *a, struct snapshot *s)
 	s->limit_memory = limits.memory;
 }
 
-static int take_ports(struct agent *a, struct snapshot *s)
+static int copy_ports(struct agent *a, struct snapshot *s)
 {
 	int i;
 
@@ -48,7 +48,7 @@ static int take_ports(struct agent *a, struct snapshot *s)
 		struct snap_port *p = &s->port[s->ports++];
 
 		p->port = a->bridge->port[i];
-		workers_on_port(a, p->port.ifindex, &p->workers, &p->relayed);
+		members_on_port(a, p->port.ifindex, &p->workers, &p->relayed);
 		if (p->port.mode != SAINA_PORT_MODE_NONE)
 			saina_dp_port_get(a->dp, p->port.ifindex, &p->faults);
 	}
@@ -62,16 +62,16 @@ struct snapshot *snapshot_begin(struct agent *a)
 	if (!s)
 		return NULL;
 	s->users = 1;
-	take_agent(a, s);
+	copy_agent(a, s);
 	s->job = calloc(SAINA_JOBS_MAX, sizeof(*s->job));
-	if (!s->job || take_ports(a, s)) {
+	if (!s->job || copy_ports(a, s)) {
 		snapshot_put(s);
 		return NULL;
 	}
 	return s;
 }
 
-static void take_job(struct agent *a, struct snapshot *s, const struct saina_job *job)
+static void copy_job(struct agent *a, struct snapshot *s, const struct saina_job *job)
 {
 	struct snap_job *o = &s->job[s->jobs++];
 	uint64_t now = loop_now();
@@ -86,7 +86,7 @@ static void take_job(struct agent *a, struct snapshot *s, const struct saina_job
 	o->elements = job->elements;
 	o->segments = job->segments;
 	o->memory = job->memory;
-	o->stuck = a->plane->stuck[job->id];
+	o->detached = backend_detached(a, job->id);
 	o->seen = !saina_dp_job_rt(a->dp, job->id, &o->rt) && o->rt.generation == job->generation;
 	saina_policy_format(o->seen && o->rt.policy.seq ? &o->rt.policy : &job->policy, o->policy,
 			    sizeof(o->policy));
@@ -94,7 +94,7 @@ static void take_job(struct agent *a, struct snapshot *s, const struct saina_job
 		o->age = seconds(now - o->rt.opened_at);
 }
 
-static int take_worker(struct agent *a, struct snapshot *s, const struct saina_job *job, int w)
+static int copy_worker(struct agent *a, struct snapshot *s, const struct saina_job *job, int w)
 {
 	const struct saina_worker *wk = &job->worker[w];
 	const struct worker_aux *aux;
@@ -119,17 +119,17 @@ static int take_worker(struct agent *a, struct snapshot *s, const struct saina_j
 	o->relayed = wk->bind.flags & SAINA_BIND_RELAY;
 	if (a->jobs->aux[job->id]) {
 		aux = jobs_worker(a, job, w);
-		o->heard = aux->heard;
-		o->silent = seconds(loop_now() - aux->heard);
+		o->heard = aux->last_heard;
+		o->silent = seconds(loop_now() - aux->last_heard);
 		o->round = aux->round;
-		o->late = aux->late_all;
+		o->late = aux->late_total;
 		o->reported = aux->reported;
 		o->sent = aux->sent;
 		o->resent = aux->resent;
 		o->rtt_us = aux->rtt_us;
 		o->window = aux->window;
-		o->troubled = worker_unheard(a, job, w, why, sizeof(why));
-		o->shared = aux->lent;
+		o->unheard = worker_unheard(a, job, w, why, sizeof(why));
+		o->shared = aux->shm_session;
 	}
 	if (saina_dp_arrival(a->dp, job->id, w, &o->arrival))
 		memset(&o->arrival, 0, sizeof(o->arrival));
@@ -144,29 +144,28 @@ int snapshot_more(struct agent *a, struct snapshot *s)
 	const struct saina_job *job;
 	int n = 0, ret;
 
-	/* jobs may come and go between two turns: a job that has gone in the middle stays as far
-	 * as it was seen */
+	/* a job that is deleted between two turns stays in the snapshot as far as it was copied */
 	while ((job = saina_core_job_next(a->jobs->core, s->at_job))) {
 		if (job->id != s->at_job || !s->at_worker) {
 			s->at_job = job->id;
 			s->at_worker = 0;
-			take_job(a, s, job);
+			copy_job(a, s, job);
 		}
 		while (s->at_worker < job->workers) {
 			int w = s->at_worker++;
 
 			if (job->worker[w].state == SAINA_WORKER_STATE_ABSENT)
 				continue;
-			ret = take_worker(a, s, job, w);
+			ret = copy_worker(a, s, job, w);
 			if (ret)
 				return ret;
-			if (++n == TURN)
+			if (++n == WORKER_BUDGET)
 				return 1;
 		}
 		s->at_job++;
 		s->at_worker = 0;
 	}
-	s->taken = loop_now();
+	s->taken_at = loop_now();
 	return 0;
 }
 

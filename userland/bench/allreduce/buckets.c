@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What DistributedDataParallel does with its buckets, from C, for tools/bench-ddp: a round
- * starts them one after the other, waits for each, and is closed.
+ * The rounds of DistributedDataParallel, from C, for tools/bench-ddp: starts the buckets one
+ * after the other, waits for each, and closes the round.
  *
- *	bench-buckets ELEMENTS...	where the job is: see saina_opts_env()
+ *	bench-buckets ELEMENTS...	the environment names the job: saina_opts_env()
  *
- * For each line of the standard input, a number of rounds, it answers with a line: median
- * microseconds of a round, and microseconds of processor time a round.
+ * Each line of the standard input is a number of rounds; the answer is a line with the median
+ * microseconds of a round, and the microseconds of processor time a round.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void must(int ret)
+static void check(int ret)
 {
 	if (ret >= 0)
 		return;
@@ -46,18 +46,19 @@ static void must(int ret)
 	exit(1);
 }
 
-static void one_round(void)
+static void round_run(void)
 {
 	struct saina_req *req[BUCKETS_MAX];
 
 	for (int b = 0; b < buckets; b++)
-		must(saina_allreduce_start(saina, bucket[b], elements[b], SAINA_FLOAT32, SAINA_MEAN, &req[b]));
+		check(saina_allreduce_start(saina, bucket[b], elements[b], SAINA_FLOAT32,
+					    SAINA_MEAN, &req[b]));
 	for (int b = 0; b < buckets; b++)
-		must(saina_wait(saina, req[b], NULL));
-	must(saina_round_done(saina));
+		check(saina_wait(saina, req[b], NULL));
+	check(saina_round_done(saina));
 }
 
-static void rounds(long n)
+static void rounds_run(long n)
 {
 	double *took = calloc(n, sizeof(*took)), cpu = now_us(CLOCK_PROCESS_CPUTIME_ID);
 
@@ -66,7 +67,7 @@ static void rounds(long n)
 	for (long r = 0; r < n; r++) {
 		double began = now_us(CLOCK_MONOTONIC);
 
-		one_round();
+		round_run();
 		took[r] = now_us(CLOCK_MONOTONIC) - began;
 	}
 	cpu = now_us(CLOCK_PROCESS_CPUTIME_ID) - cpu;
@@ -96,7 +97,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	ret = saina_opts_env(&opts);
-	must(ret ? ret : saina_open(&saina, &opts));
+	check(ret ? ret : saina_open(&saina, &opts));
 	puts("ready");
 	fflush(stdout);
 	while (fgets(line, sizeof(line), stdin)) {
@@ -104,7 +105,7 @@ int main(int argc, char **argv)
 
 		if (n < 1 || n > ROUNDS_MAX)
 			break;
-		rounds(n);
+		rounds_run(n);
 	}
 	saina_close(saina);
 	return 0;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Gloo as a contender of `make bench': its ring, which PyTorch uses, and
- * halving-doubling; over TCP.
+ * Gloo as a contender of `make bench', over TCP: its ring, which PyTorch uses, and
+ * halving-doubling.
  *
  *	bench-gloo SOCKET RANK RANKS INTERFACE DIR
  *
- * DIR: where the ranks find one another (gloo's file store).
+ * DIR: of gloo's file store, by which the ranks find one another.
  */
 #include <chrono>
 #include <cstdio>

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Open MPI as a contender of `make bench': the algorithm it chooses itself, and
- * its ring.
+ * Open MPI as a contender of `make bench': the algorithm that it chooses, and its ring.
  *
  *	mpirun ... bench-openmpi SOCKET
  *
- * Needs coll_tuned_use_dynamic_rules: each communicator has the algorithm that
- * the control variable said when it was made.
+ * Requires coll_tuned_use_dynamic_rules: a communicator uses the algorithm that the control
+ * variable had when it was created.
  */
 #include <mpi.h>
 #include <stdio.h>

@@ -4,9 +4,8 @@
  *
  *	bench-saina SOCKET RANK RANKS AGGREGATOR JOB RMEM_MAX
  *
- * RMEM_MAX stands for net.core.rmem_max, which cannot be set for one process or
- * namespace: a receive buffer gets as much as it would get without privileges on a
- * host where that is the limit.
+ * RMEM_MAX replaces net.core.rmem_max, which cannot be set for one process or namespace:
+ * receive buffers get the size that an unprivileged process gets with that limit.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +20,7 @@ static int rmem_max;
 int __real_setsockopt(int fd, int level, int name, const void *value, socklen_t len);
 int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t len);
 
-/* See -Wl,--wrap in build.mk. */
+/* Linked with -Wl,--wrap: build.mk. */
 int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 {
 	int size;

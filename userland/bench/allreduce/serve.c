@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The contender's side of a benchmark: see serve.h. */
+/* The contender's side of the protocol in serve.h. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -28,8 +28,7 @@ static uint64_t now_ns(void)
 }
 
 /*
- * Small whole numbers: float32 adds them exactly in any order, and so does a sum
- * of scaled integers.
+ * Small integers: sums of float32, and of scaled integers, are exact in any order.
  */
 static float element(int rank, size_t i)
 {
@@ -41,7 +40,7 @@ static float exact_sum(int ranks, size_t i)
 	return ranks * ((int)(i * 5 % 17) - 8) + ranks * (ranks - 1) / 2 * ((int)(i % 5) - 2);
 }
 
-static void fill(int rank)
+static void buffer_fill(int rank)
 {
 	for (size_t i = 0; i < self.n; i++)
 		self.buf[i] = element(rank, i);
@@ -61,11 +60,11 @@ static const char *prepare(const char *algorithm, size_t bytes)
 	self.n = bytes / sizeof(float);
 	if (!self.n || posix_memalign((void **)&self.buf, 4096, bytes))
 		return "no memory for the tensor";
-	fill(0);
+	buffer_fill(0);
 	return self.c->prepare(algorithm, self.buf, self.n);
 }
 
-/* @stamps: where the time after each round goes, from the second place on; behind them: how many sums were right. */
+/* @stamps: out: start, the end of each round, and the number of correct sums. */
 static const char *verify(unsigned int rounds, uint64_t *stamps)
 {
 	static char text[120];
@@ -75,7 +74,7 @@ static const char *verify(unsigned int rounds, uint64_t *stamps)
 	*right = 0;
 	stamps[0] = now_ns();
 	for (unsigned int r = 0; r < rounds; r++) {
-		fill(self.rank);
+		buffer_fill(self.rank);
 		wrong = self.c->reduce(self.buf, self.n, OP_SUM);
 		stamps[r + 1] = now_ns();
 		if (wrong)
@@ -93,7 +92,7 @@ static const char *verify(unsigned int rounds, uint64_t *stamps)
 	return NULL;
 }
 
-static const char *time_rounds(unsigned int rounds, uint64_t *stamps)
+static const char *rounds_time(unsigned int rounds, uint64_t *stamps)
 {
 	const char *wrong = NULL;
 
@@ -105,7 +104,7 @@ static const char *time_rounds(unsigned int rounds, uint64_t *stamps)
 	return wrong;
 }
 
-static void answer(const char *wrong, const uint64_t *stamps, unsigned int n)
+static void reply_send(const char *wrong, const uint64_t *stamps, unsigned int n)
 {
 	fputs(wrong ? "error " : "ok", self.out);
 	if (wrong)
@@ -116,7 +115,7 @@ static void answer(const char *wrong, const uint64_t *stamps, unsigned int n)
 	fflush(self.out);
 }
 
-static void obey(char *line)
+static void command_handle(char *line)
 {
 	static uint64_t stamps[100002];
 	char algorithm[32];
@@ -124,17 +123,17 @@ static void obey(char *line)
 	unsigned int rounds;
 
 	if (sscanf(line, "prepare %31s %zu", algorithm, &bytes) == 2)
-		answer(prepare(algorithm, bytes), NULL, 0);
+		reply_send(prepare(algorithm, bytes), NULL, 0);
 	else if (sscanf(line, "verify %u", &rounds) == 1 && self.buf && rounds <= 100000)
-		answer(verify(rounds, stamps), stamps, rounds + 2);
+		reply_send(verify(rounds, stamps), stamps, rounds + 2);
 	else if (sscanf(line, "time %u", &rounds) == 1 && self.buf && rounds <= 100000)
-		answer(time_rounds(rounds, stamps), stamps, rounds + 1);
+		reply_send(rounds_time(rounds, stamps), stamps, rounds + 1);
 	else if (!strcmp(line, "counts\n") && self.c->counts)
-		self.c->counts(stamps), answer(NULL, stamps, 2);
+		self.c->counts(stamps), reply_send(NULL, stamps, 2);
 	else if (!strcmp(line, "rest\n"))
-		rest(), answer(NULL, NULL, 0);
+		rest(), reply_send(NULL, NULL, 0);
 	else
-		answer("the command makes no sense here", NULL, 0);
+		reply_send("the command is unknown, or not possible now", NULL, 0);
 }
 
 int serve(const struct contender *c, const char *socket_path, int rank, int ranks)
@@ -159,7 +158,7 @@ int serve(const struct contender *c, const char *socket_path, int rank, int rank
 	fprintf(self.out, "hello %d %s\n", rank, c->hello);
 	fflush(self.out);
 	while (fgets(line, sizeof(line), in))
-		obey(line);
+		command_handle(line);
 	rest();
 	fclose(in);
 	fclose(self.out);

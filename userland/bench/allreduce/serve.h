@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the contenders of `make bench' have in common: the driver (tools/bench)
- * tells each process over a unix socket what to reduce and when, so that
- * contenders can take turns while those that wait sleep in read().
+ * The common part of the contenders of `make bench'.  The driver (tools/bench) sends
+ * commands to each process over a unix socket, so that contenders can take turns; those
+ * that wait sleep in read().
  *
  *	prepare ALGORITHM BYTES	-> ok
  *	verify ROUNDS		-> ok START END END .. SUMS	each sum compared with the exact one
  *	time ROUNDS		-> ok START END END ..	back to back, nothing but all-reduces
  *	counts			-> ok SENT RESENT	messages with parts of tensors, since the start
- *	rest			-> ok			memory is given back
+ *	rest			-> ok			memory is freed
  *
- * START and END are nanoseconds of CLOCK_MONOTONIC, one END for each round.  SUMS
- * is how many elements were compared and equal.  The
- * answer to a command that failed is "error SENTENCE".
+ * START and END are nanoseconds of CLOCK_MONOTONIC, one END for each round.  SUMS is the
+ * number of elements that were compared and equal.  A command that fails is answered with
+ * "error SENTENCE".
  */
 #ifndef SERVE_H
 #define SERVE_H
@@ -27,15 +27,15 @@ extern "C" {
 enum op { OP_SUM, OP_TIMED };
 
 /**
- * struct contender - a library that can all-reduce
- * @prepare: get ready for @n elements of @buf by @algorithm; not timed
- * @reduce: all-reduce, in place.  OP_TIMED may divide the sum by the number of
- *	ranks, if the library does that itself
- * @rest: forget what prepare made
- * @hello: said to the driver beside the rank, "" for nothing
- * @counts: messages sent for the first time, and again; NULL: nobody knows
+ * struct contender - an all-reduce library
+ * @prepare: prepares for @n elements of @buf by @algorithm; not timed
+ * @reduce: all-reduce, in place.  OP_TIMED: the library may divide the sum by the number of
+ *	ranks
+ * @rest: frees what @prepare allocated
+ * @hello: sent to the driver behind the rank, "": nothing
+ * @counts: messages sent, and sent again; NULL: unknown
  *
- * The functions return NULL, or a sentence that says what is wrong.
+ * The functions return NULL or an error message.
  */
 struct contender {
 	const char *(*prepare)(const char *algorithm, float *buf, size_t n);
@@ -45,7 +45,7 @@ struct contender {
 	void (*counts)(uint64_t count[2]);
 };
 
-/* Until the driver hangs up.  Returns the exit status. */
+/* Serves the driver until it closes the connection.  Returns the exit status. */
 int serve(const struct contender *c, const char *socket_path, int rank, int ranks);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-"""The memory of arrays and tensors, as libsaina takes it: int32 or float32, in a row."""
+"""The memory of arrays and tensors as libsaina requires it: contiguous int32 or float32."""
 
 import functools
 import sys
@@ -13,7 +13,7 @@ _TYPES = {"int32": lib.SAINA_INT32, "float32": lib.SAINA_FLOAT32}
 
 
 class Buffer(NamedTuple):
-    """@keep holds the memory; @finish, if there is one, is to be called when the result is in it."""
+    """@keep: owner of the memory.  @finish: to be called when the result is in it; None: nothing to do."""
     pointer: Any
     n: int
     type: int
@@ -27,7 +27,7 @@ def is_tensor(x: Any) -> bool:
 
 
 def with_data(x: Any) -> Any:
-    """The tensor @x; ValueError if it is nothing but a shape, or not one value behind the other."""
+    """The tensor @x; ValueError if it has no data, or is not dense."""
     if x.device.type == "meta":
         raise ValueError("this tensor has no data (its device is meta)")
     layout = str(x.layout)[6:]
@@ -71,7 +71,7 @@ def _of_tensor(x: Any) -> Buffer:
         raise ValueError("this tensor is empty: there is nothing to reduce")
     host, finish = x, None
     if x.device.type != "cpu":
-        # By way of memory that the device can copy from and to at its own pace.
+        # Pinned memory, which the device can copy asynchronously.
         host = torch.empty(x.shape, dtype=x.dtype, pin_memory=torch.cuda.is_available())
         host.copy_(x)
 
@@ -81,7 +81,7 @@ def _of_tensor(x: Any) -> Buffer:
 
 
 def buffer(x: Any) -> Buffer:
-    """Of a numpy array or torch tensor.  TypeError or ValueError with a sentence if it cannot be reduced."""
+    """The Buffer of a numpy array or torch tensor.  TypeError or ValueError if it cannot be reduced."""
     if isinstance(x, numpy.ndarray):
         return _of_array(x)
     if is_tensor(x):

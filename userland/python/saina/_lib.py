@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-"""libsaina itself, and its errors.  cffi releases the GIL in every call."""
+"""Loads libsaina; its errors.  cffi releases the GIL during every call."""
 
 import errno
 import os
 
 from ._libsaina import ffi
 
-#: $SAINA_LIBRARY: that of a build tree, for instance.
+#: $SAINA_LIBRARY names another one, that of a build tree for instance.
 _NAME = os.environ.get("SAINA_LIBRARY", "libsaina.so.0")
 
 try:
@@ -19,9 +19,9 @@ class Error(OSError):
     """A call of libsaina failed: ``errno``, and in ``strerror`` a sentence.
 
     The errno values are those of libsaina(3): ESTALE (the results this worker needs are
-    gone: it must get the model from a peer), ECONNRESET (the job was stopped or
-    deleted), EPROTO (another worker has started other sizes in this round), ETIMEDOUT
-    (nothing was heard from the aggregator), ECHILD (the handle is the parent process's),
+    no longer kept: it must get the model from a peer), ECONNRESET (the job was stopped or
+    deleted), EPROTO (another worker started other sizes in this round), ETIMEDOUT
+    (nothing was heard from the aggregator), ECHILD (the handle belongs to the parent process),
     EBUSY, EINVAL, ...
     """
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-"""Names ranks that take no part: in rounds that are over, and in the one that this rank waits for.
+"""Reports absent ranks: those missing in finished rounds, and those that the present round waits for.
 
-The aggregator tells workers who was counted, but not for whom a round still waits.  So a rank that waits for long
-says so in the store of the process group, where it finds who else does: the others are those that
-the round waits for.
+A result names the ranks that were counted, but nothing says which ones an open round waits for.  So a rank that
+waits for long writes that to the store of the process group, and reads which others do: the round waits for the
+rest.
 """
 
 import errno
@@ -12,22 +12,21 @@ import time
 from typing import Any, Callable, List, Optional
 
 from ._lib import Error
-from .rollcall import RollCall
+from .preamble import Preamble
 from .worker import Call, Request, Worker
 
-#: After so many seconds a rank writes that it waits, and after so many it names those that have not written
-#: it: time enough for one that began to wait before half of that.
-_WRITE_S, _NAME_S = 2, 12
-#: How often a rank that waits looks how long it has.
-_LOOK_S = 0.2
+#: Seconds of waiting after which a rank writes that it waits, and after which it reports the ranks that did not.
+_PUBLISH_S, _REPORT_S = 2, 12
+#: Seconds between checks of a rank that waits.
+_POLL_S = 0.2
 
 
 def _store() -> Any:
-    """Of the process group, or None."""
+    """The store of the process group, or None."""
     try:
         from torch.distributed import distributed_c10d
         return distributed_c10d._get_default_store()
-    except Exception:       # not public: of no version that this was tried with
+    except Exception:       # not a public function: this version of torch lacks it
         return None
 
 
@@ -36,60 +35,60 @@ def _ranks(ranks: List[int]) -> str:
 
 
 class Absent:
-    """@say: called with lines worth showing.  @timeout: seconds that a round may take, -1: for ever."""
+    """@log: called with lines for the user.  @timeout: seconds that a round may take, -1: no limit."""
 
-    def __init__(self, worker: Worker, roll: RollCall, say: Callable[[str], Any], timeout: float):
+    def __init__(self, worker: Worker, preamble: Preamble, log: Callable[[str], Any], timeout: float):
         info = worker.info()
-        self.worker, self.roll, self.say, self.timeout = worker, roll, say, timeout
+        self.worker, self.preamble, self.log, self.timeout = worker, preamble, log, timeout
         self.me, self.workers = info.worker, info.workers
         self._ring = info.ring
         self._named: set = set()
 
     def last(self, ranks: List[int]) -> str:
-        """In which round they were last."""
-        seen = sorted({self.roll.seen[w] for w in ranks})
+        """Text: the last round of @ranks."""
+        seen = sorted({self.preamble.seen[w] for w in ranks})
         if len(seen) > 1:
             return f"were in rounds {', '.join(map(str, seen))} last" if seen[0] >= 0 else "take no part"
         verb = "were" if len(ranks) > 1 else "was"
         return f"{verb} in round {seen[0]} last" if seen[0] >= 0 else f"{verb} in no round"
 
-    def look(self, round: int, counted: List[int]) -> None:
-        """@counted were in @round, which is over."""
+    def check(self, round: int, counted: List[int]) -> None:
+        """@round is finished, with the ranks @counted: reports changes."""
         for w in sorted(self._named & set(counted)):
-            self.say(f"rank {w} takes part again, from round {round} on")
+            self.log(f"rank {w} takes part again, from round {round} on")
             self._named.discard(w)
         missing = set(range(self.workers)) - set(counted) - self._named - {self.me}
         if not missing:
             return
         info = self.worker.info()
         for w in sorted(missing):
-            seen = self.roll.seen[w]
-            since = max(seen, self.roll.first)
+            seen = self.preamble.seen[w]
+            since = max(seen, self.preamble.first)
             if not info.active >> w & 1:
                 last = f": the last round with it was {seen}; the gradients are the mean over the others now" if seen >= 0 else ""
-                self.say(f"rank {w} has left the job, or is dead{last}")
-            # With a coded policy another rank may be counted for it for ever.
+                self.log(f"rank {w} has left the job, or is dead{last}")
+            # With a coded policy another rank may always be counted for it.
             elif not info.parts and round - since > 2 * self._ring:
-                self.say(f"rank {w} has been in no round since {since}: it computes no more, or is too slow to be counted ever")
+                self.log(f"rank {w} has been in no round since {since}: it stopped computing, or is always too slow to be counted")
             else:
                 continue
             self._named.add(w)
 
     def wait(self, round: int) -> "_Wait":
-        """For the results of @round: with absent.wait(round) as wait: call = wait(request)."""
+        """Waits for the results of @round: with absent.wait(round) as wait: call = wait(request)."""
         return _Wait(self, round)
 
 
 class _Wait:
-    """Everything that this rank gives in a round has been started, and it waits for the results."""
+    """This rank has started all its buckets of a round, and waits for the results."""
 
     def __init__(self, absent: Absent, round: int):
         self._absent, self._round = absent, round
         self._since = time.monotonic()
         self._over = False
-        self._asks: Optional[threading.Thread] = None
-        # What it waits for, as far as that is known.
-        self._whom = "other ranks (`saina job show' on the switch names them)"
+        self._reporter: Optional[threading.Thread] = None
+        # The ranks that it waits for, as text.
+        self._missing = "other ranks (`saina job show' on the switch names them)"
 
     def __enter__(self) -> "_Wait":
         return self
@@ -98,46 +97,46 @@ class _Wait:
         self._over = True
 
     def __call__(self, request: Request) -> Call:
-        """request.wait(); Error (ETIMEDOUT) after the round's time."""
-        while not request.done(_LOOK_S):
+        """request.wait(); Error (ETIMEDOUT) when the round takes too long."""
+        while not request.done(_POLL_S):
             waited = time.monotonic() - self._since
-            if waited >= _WRITE_S and not self._asks:
-                # The store may be slow, or gone with its rank.
-                self._asks = threading.Thread(target=self._ask, name="saina_absent", daemon=True)
-                self._asks.start()
+            if waited >= _PUBLISH_S and not self._reporter:
+                # In a thread: the store may be slow, or its rank may have ended.
+                self._reporter = threading.Thread(target=self._report, name="saina_absent", daemon=True)
+                self._reporter.start()
             if 0 <= self._absent.timeout <= waited:
-                raise Error(errno.ETIMEDOUT, f"round {self._round} has waited {waited:.0f} s for {self._whom}.  All ranks must run "
+                raise Error(errno.ETIMEDOUT, f"round {self._round} has waited {waited:.0f} s for {self._missing}.  All ranks must run "
                                              "backward equally often (DistributedDataParallel.join() helps where they have "
                                              "unequal data); State(round_timeout=..) waits longer")
         return request.wait()
 
-    def _ask(self) -> None:
+    def _report(self) -> None:
         a = self._absent
         try:
-            waiting = self._who_waits()
+            waiting = self._waiting_ranks()
             active = a.worker.info().active
-        except Exception:       # the store's rank has ended, or this one leaves
+        except Exception:       # the store's rank has ended, or this rank leaves
             waiting = None
         if self._over:
             return
         if waiting is not None:
             absent = [w for w in range(a.workers) if w not in waiting and active >> w & 1]
             if not absent:
-                return          # all have given what they have: it is the network's turn
-            self._whom = f"{_ranks(absent)}, which {a.last(absent)}"
-        a.say(f"round {self._round} waits for {self._whom}")
+                return          # all have started their buckets
+            self._missing = f"{_ranks(absent)}, which {a.last(absent)}"
+        a.log(f"round {self._round} waits for {self._missing}")
 
-    def _who_waits(self) -> Optional[List[int]]:
-        """After a while.  None: not known."""
+    def _waiting_ranks(self) -> Optional[List[int]]:
+        """The ranks that wait, after some seconds; None: not known."""
         store, a = _store(), self._absent
-        # A job of this number may have had this round before.
-        key = f"saina/{a.worker.info().job}/{self._round}/{a.roll.digest:08x}/"
+        # The digest distinguishes jobs that had the same id.
+        key = f"saina/{a.worker.info().job}/{self._round}/{a.preamble.digest:08x}/"
         if store:
             store.add(key + str(a.me), 1)
-        until = self._since + _NAME_S
+        until = self._since + _REPORT_S
         while time.monotonic() < until and not self._over:
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
         if self._over or not store:
             return None
-        # Of a key that is not there, add() makes one with 0.
+        # add(key, 0) returns 0 for a key that does not exist.
         return [w for w in range(a.workers) if w == a.me or store.add(key + str(w), 0)]

@@ -5,13 +5,13 @@
     state = saina.torch.State()                      # where the aggregator is: SAINA_AGGREGATOR
     model.register_comm_hook(state, saina.torch.allreduce_hook)
 
-    for step in state.steps(1000, optimizer):        # or any loop of yours: range(1000)
-        ...                                          # forward, backward, optimizer.step() as ever
+    for step in state.steps(1000, optimizer):        # or any loop: range(1000)
+        ...                                          # forward, backward, optimizer.step() as usual
     print(state.stragglers())
 
-A bucket is on its way as soon as it is computed, while backward goes on with the others.  Gradients
-are averaged over the ranks that were counted.  What was too late is added to this rank's next gradient, by
-libsaina.  All ranks get the same gradients, bit for bit, so their models are the same.
+A bucket is sent as soon as it is computed, while backward continues with the others.  Gradients are averaged over
+the ranks that were counted; libsaina adds a gradient that was too late to this rank's next one.  All ranks get the
+same gradients, bit for bit, so their models are equal.
 """
 
 import errno
@@ -25,18 +25,18 @@ import torch
 
 from ._lib import Error
 from .absent import Absent
-from .place import ONE_EACH, Place, enter, leave
-from .rollcall import RollCall, Straggler
+from .membership import ONE_EACH, Membership, register, unregister
+from .preamble import Preamble, Straggler
 from .worker import Stats, Worker, join
 
 __all__ = ["State", "Straggler", "allreduce_hook"]
 
-#: Of the largest message; what a bucket can waste at its end while the job's payload is not known yet.
+#: Elements of the largest message: what a bucket can waste at its end while the job's payload is not known.
 _PAYLOAD_MAX = 2048
 
 
 class _Bucket(NamedTuple):
-    """What a bucket consists of: parameters, one behind the other."""
+    """The parameters of a bucket, in their order."""
     parameters: List[torch.Tensor]
     numel: int
 
@@ -50,23 +50,22 @@ class _Started(NamedTuple):
     future: Optional[torch.futures.Future]
 
 
-def _say(line: str) -> None:
+def _log_line(line: str) -> None:
     print(f"saina: {line}", file=sys.stderr, flush=True)
 
 
 class State:
-    """One rank's part in a job: what allreduce_hook() needs from step to step.
+    """One rank's membership in a job: what allreduce_hook() keeps from step to step.
 
     @aggregator, @job, @worker, @token, @token_file, @timeout, @log: as of saina.join().
     @start_timeout: seconds to wait for the other ranks when this one joins.
-    @round_timeout: seconds that a round may wait for other ranks, as the process group's timeout; -1: for ever.
+    @round_timeout: seconds that a round may wait for other ranks, as the process group's timeout; -1: no limit.
 
-    The job is joined when the sizes of the gradients are known: in the first backward, or by
-    broadcast().  It needs as many workers as there are ranks.  Each model has a State of its own, and each
-    State a job.  Raises Error where it is used.
+    The job is joined when the sizes of the gradients are known: in the first backward, or by broadcast().  It must
+    have as many workers as there are ranks.  Each model needs its own State, and each State its own job.
 
-    Copies (copy.deepcopy(), pickle, torch.save()) have not joined.  What is pickled has neither token, log nor
-    worker: those are the process's.
+    Copies (copy.deepcopy(), pickle, torch.save()) have not joined.  A pickle has no token, log and worker: these
+    belong to the process.
     """
 
     def __init__(self, aggregator: Optional[str] = None, job: Union[int, str, None] = None,
@@ -74,17 +73,17 @@ class State:
                  token_file: Optional[str] = None, join_timeout: float = 30,
                  start_timeout: float = 300, timeout: float = 60, round_timeout: float = 1800,
                  log: Optional[Callable[[str], Any]] = None):
-        self._begin(dict(aggregator=aggregator, job=job, worker=worker, token=token,
+        self._init(dict(aggregator=aggregator, job=job, worker=worker, token=token,
                          token_file=token_file, join_timeout=join_timeout,
                          start_timeout=start_timeout, timeout=timeout, log=log), round_timeout)
 
-    def _begin(self, how: Dict[str, Any], round_timeout: float) -> None:
-        self._how = how
+    def _init(self, how: Dict[str, Any], round_timeout: float) -> None:
+        self._join_args = how
         self._round_timeout = round_timeout
         self._worker: Optional[Worker] = None
-        self._roll: Optional[RollCall] = None
+        self._preamble: Optional[Preamble] = None
         self._absent: Optional[Absent] = None
-        self._failed: Optional[Error] = None    # a round that will not be over
+        self._failed: Optional[Error] = None    # of a round that will not finish
         self._layout: Optional[List[_Bucket]] = None
         self._signature = 0
         self._settled = 0                   # rounds of this layout
@@ -99,18 +98,18 @@ class State:
 
     def __deepcopy__(self, memo: Dict[int, Any]) -> "State":
         copy = State.__new__(State)
-        copy._begin(dict(self._how), self._round_timeout)
+        copy._init(dict(self._join_args), self._round_timeout)
         return copy
 
     def __copy__(self) -> "State":
         return self.__deepcopy__({})
 
     def __getstate__(self) -> Dict[str, Any]:
-        how = {k: v for k, v in self._how.items() if k not in ("token", "log", "worker")}
+        how = {k: v for k, v in self._join_args.items() if k not in ("token", "log", "worker")}
         return {"how": how, "round_timeout": self._round_timeout}
 
     def __setstate__(self, saved: Dict[str, Any]) -> None:
-        self._begin({"token": None, "log": None, "worker": None, **saved["how"]}, saved["round_timeout"])
+        self._init({"token": None, "log": None, "worker": None, **saved["how"]}, saved["round_timeout"])
 
     # --- the job ----------------------------------------------------------------------------
 
@@ -123,17 +122,17 @@ class State:
 
     @property
     def round(self) -> int:
-        """Rounds this rank has had: steps of its model."""
+        """Rounds applied by this rank: steps of its model."""
         return self._rounds
 
     @property
     def lost(self) -> int:
-        """Of these, rounds that were decided before this rank had computed, and that catch_up() applied."""
+        """Of these, rounds that were decided without this rank, and applied by catch_up()."""
         return self._lost
 
     @property
     def behind(self) -> int:
-        """Rounds that are decided already and that this rank's model has not had yet."""
+        """Rounds that are decided, but not yet applied to this rank's model."""
         return self._worker.behind if self._worker else 0
 
     def stats(self) -> Stats:
@@ -141,43 +140,43 @@ class State:
         return self.worker.stats()
 
     def stragglers(self) -> List[Straggler]:
-        """Who is late, and by how much: all ranks, the latest first.
+        """Lateness of all ranks, the latest first.
 
-        By arrival times, without clocks: a result reaches all ranks at once, so whoever waited least for
-        it came last.  Each rank tells the others how long it waited, one round later.
+        It needs no common clock: a result reaches all ranks at once, so the rank that waited least came last.  Each
+        rank sends the time that it waited with the next round.
         """
-        return self._roll.stragglers() if self._roll else []
+        return self._preamble.stragglers() if self._preamble else []
 
     def close(self) -> None:
         """Leave the job: the others no longer wait for this rank."""
         if self._worker:
             self._worker.close()
-        leave(self)
+        unregister(self)
 
     def _join(self, numel: int, buckets: int) -> None:
-        """A job whose size the first worker says may be somewhat larger than the first buckets need."""
-        place = Place.of(self._how)
-        enter(self, place)
+        """Joins; the first worker of a job without a size requests some more elements than the first buckets need."""
+        membership = Membership.of(self._join_args)
+        register(self, membership)
         try:
             needed = numel + (buckets + 2) * _PAYLOAD_MAX
-            how = {**self._how, "worker": place.asked}
+            how = {**self._join_args, "worker": membership.asked}
             try:
                 self._worker = join(elements=needed, **how)
             except Error as e:
                 if e.errno != errno.EMSGSIZE:
                     raise
                 self._worker = join(elements=numel, **how)
-            enter(self, place.found(self._worker.info()))
+            register(self, membership.found(self._worker.info()))
         except BaseException:
             self.close()
             self._worker = None
             raise
-        self._roll = RollCall(self._worker)
-        self._absent = Absent(self._worker, self._roll, self._how["log"] or _say, self._round_timeout)
+        self._preamble = Preamble(self._worker)
+        self._absent = Absent(self._worker, self._preamble, self._join_args["log"] or _log_line, self._round_timeout)
 
     def broadcast(self, module: torch.nn.Module, root: int = 0) -> None:
-        """Every rank's parameters and buffers become those of rank @root, exactly.  All ranks
-        call it, before the first backward.  DistributedDataParallel does the same by its process group."""
+        """Copies parameters and buffers of rank @root to all ranks, exactly.  All ranks call it, before the first
+        backward.  DistributedDataParallel does the same by its process group."""
         tensors = list(module.state_dict().values())
         if not self._worker:
             self._join(sum(p.numel() for p in module.parameters()), sum(1 for p in module.parameters()))
@@ -193,7 +192,7 @@ class State:
                 t.copy_(torch.from_numpy(values.copy()))
 
     def register(self, model: Any) -> None:
-        """model.register_comm_hook(), and a look at what would make every rank wait for all others."""
+        """model.register_comm_hook(); warns about options with which every rank waits for all others."""
         if getattr(model, "find_unused_parameters", False):
             self._warn("find_unused_parameters=True", "an all-reduce of the process group in every step")
         elif getattr(model, "broadcast_buffers", False) and any(True for _ in model.module.buffers()):
@@ -201,7 +200,7 @@ class State:
                        "a broadcast of the process group in every step")
         if getattr(self._model(), "module", model.module) is not model.module:
             raise Error(errno.EINVAL, f"this State is another model's: {ONE_EACH}")
-        self._model = weakref.ref(model)    # which holds this State where no garbage collector looks
+        self._model = weakref.ref(model)    # weak: the model refers to this State, invisibly to the garbage collector
         model.register_comm_hook(self, allreduce_hook)
 
     @staticmethod
@@ -223,28 +222,28 @@ class State:
             raise TypeError(f"bucket {bucket.index()} has gradients of {str(tensor.dtype)[6:]}: saina reduces "
                             "float32 (module.float())")
         if bucket.index() == 0 and self._round:
-            self._again(parameters)
+            self._round_discard(parameters)
         future: torch.futures.Future = torch.futures.Future()
         self._round.append(_Started(_Bucket(parameters, tensor.numel()), tensor, future))
         if self._is_known(bucket.index()):
             if bucket.index() == 0:
-                self._requests = [self._roll.start(self._signature)]
+                self._requests = [self._preamble.start(self._signature)]
             self._requests.append(self.worker.start(tensor))
         if bucket.is_last():
-            self._finish()
+            self._round_finish()
         return future
 
-    def _again(self, parameters: List[torch.Tensor]) -> None:
-        """The first bucket, while a round lacks some: the backward before has failed, or this is another model's."""
+    def _round_discard(self, parameters: List[torch.Tensor]) -> None:
+        """First bucket, while a round is incomplete: the previous backward failed, or the bucket is another model's."""
         begun = {id(p) for s in self._round for p in s.bucket.parameters}
         if not any(id(p) in begun for p in parameters):
             raise Error(errno.EINVAL, f"two models have gradients for this State in one backward: {ONE_EACH}")
         self._round, self._requests = [], []
 
     def _is_known(self, index: int) -> bool:
-        """Is this round's layout the last one's?  Then buckets can leave one by one; else when the last
-        one is there, for all that is known of them is to move first."""
-        # DDP builds its buckets anew between the first and the second step.
+        """Does this round have the layout of the previous one?  Then its buckets are sent one by one; else when all are
+        there, because residuals have to be moved first."""
+        # DDP rebuilds its buckets between the first and the second step.
         if not self._layout or self._settled < 2:
             return False
         bucket = self._round[-1].bucket
@@ -256,17 +255,17 @@ class State:
                                       "round has begun: buckets may change only between steps")
         return False
 
-    def _finish(self) -> None:
+    def _round_finish(self) -> None:
         started, self._round = self._round, []
         if not self._requests:
-            self._settle([s.bucket for s in started])
-            self._requests = [self._roll.start(self._signature)]
+            self._layout_set([s.bucket for s in started])
+            self._requests = [self._preamble.start(self._signature)]
             self._requests += [self.worker.start(s.tensor) for s in started]
         requests, self._requests = self._requests, []
         try:
             with self._absent.wait(self.worker.info().round) as wait:
                 call = wait(requests[0])
-                counted = self._roll.check(call)
+                counted = self._preamble.check(call)
                 for s, request in zip(started, requests[1:]):
                     call = wait(request)
                     if s.future:
@@ -274,31 +273,31 @@ class State:
         except Error as e:
             self._failed = e
             raise
-        self._roll.waited(call)
+        self._preamble.waited(call)
         self.worker.round_done()
         self._rounds += 1
         self._settled += 1
-        self._absent.look(call.round, counted)
+        self._absent.check(call.round, counted)
 
-    def _settle(self, layout: List[_Bucket]) -> None:
-        """The buckets of the rounds to come."""
+    def _layout_set(self, layout: List[_Bucket]) -> None:
+        """Sets the buckets of the next rounds."""
         if self._layout:
             old = {id(p) for b in self._layout for p in b.parameters}
             new = {id(p) for b in layout for p in b.parameters}
-            # Layers may be frozen and thawed.
+            # Layers may be frozen and unfrozen.
             if not (old <= new or new <= old):
                 raise Error(errno.EINVAL, f"these gradients are not of the model that this State is of: {ONE_EACH}")
         if not self._worker:
             self._join(sum(b.numel for b in layout), len(layout))
         info = self.worker.info()
-        needed = self._roll.numel
+        needed = self._preamble.numel
         for b in layout:
             needed += -(-b.numel // info.payload) * info.payload
         if needed > info.segments * info.payload:
             raise Error(errno.EMSGSIZE, f"the gradients take {needed} elements in {len(layout)} buckets, and job "
                                         f"{info.job} has {info.elements}: saina job add .. elements {needed}")
         if self._layout and self._places(self._layout) != self._places(layout):
-            self._move(self._places(self._layout), self._places(layout))
+            self._layout_move(self._places(self._layout), self._places(layout))
             self._settled = 0
             self._moved += 1
         self._layout = layout
@@ -307,7 +306,7 @@ class State:
     def _places(self, layout: List[_Bucket]) -> Dict[int, Tuple[int, int]]:
         """{id of a parameter: (first element, elements)}, counted through the segments."""
         payload = self.worker.info().payload
-        at, places = self._roll.numel, {}
+        at, places = self._preamble.numel, {}
         for b in layout:
             first = at
             for p in b.parameters:
@@ -316,9 +315,9 @@ class State:
             at += -(-b.numel // payload) * payload
         return places
 
-    def _move(self, old: Dict[int, Tuple[int, int]], new: Dict[int, Tuple[int, int]]) -> None:
-        """Residuals and scales are the parameters', not the buckets'."""
-        moves = [(0, 0, self._roll.numel)]
+    def _layout_move(self, old: Dict[int, Tuple[int, int]], new: Dict[int, Tuple[int, int]]) -> None:
+        """Moves residuals and scales, which belong to parameters, not to buckets."""
+        moves = [(0, 0, self._preamble.numel)]
         moves += [(old[p][0], new[p][0], old[p][1]) for p in old if p in new]
         self.worker.layout(moves)
 
@@ -328,13 +327,12 @@ class State:
                  until: Optional[int] = None) -> int:
         """Apply the rounds that were decided without this rank, without computing them.
 
-        @optimizer: its step() is called for each of them, with the gradients the others had; or a function that does
-            all that the script does between backward and the next step: where gradients are clipped,
-            or a GradScaler skips steps.
-        @after: called behind each step(): scheduler.step, for instance.
-        @until: not beyond so many rounds.
+        @optimizer: its step() is called for each round, with the gradients of the others; or a function that does
+            everything between backward and the next step, where gradients are clipped or a GradScaler skips steps.
+        @after: called after each step(): scheduler.step, for instance.
+        @until: stop at this round.
 
-        Returns how many.  This rank's model is then that of the others, bit for bit.
+        Returns the number of rounds.  This rank's model then equals that of the others, bit for bit.
         """
         n = 0
         while self._layout and self.behind and (until is None or self._rounds < until):
@@ -344,8 +342,8 @@ class State:
             self._round = [_Started(b, torch.zeros(b.numel), None) for b in self._layout]
             gradients = self._round
             self._requests = []
-            self._finish()
-            self._put(gradients)
+            self._round_finish()
+            self._gradients_set(gradients)
             getattr(optimizer, "step", optimizer)()
             if after:
                 after()
@@ -354,7 +352,7 @@ class State:
         return n
 
     @staticmethod
-    def _put(started: List[_Started]) -> None:
+    def _gradients_set(started: List[_Started]) -> None:
         with torch.no_grad():
             for s in started:
                 at = 0
@@ -367,9 +365,9 @@ class State:
                         p.grad.copy_(g)
 
     def steps(self, n: int, optimizer: Any, after: Optional[Callable[[], Any]] = None) -> Iterator[int]:
-        """The steps, of @n, that this rank is to compute: for step in state.steps(n, optimizer).
+        """Yields the steps, of @n, that this rank has to compute: for step in state.steps(n, optimizer).
 
-        Between them the rounds that it has lost are applied; see catch_up().
+        Between them it applies the rounds that were decided without this rank; see catch_up().
         """
         while self._rounds < n:
             self.catch_up(optimizer, after, n)

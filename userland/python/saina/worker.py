@@ -20,12 +20,12 @@ T = TypeVar("T", bound=tuple)
 
 _REQUEST = ffi.typeof("struct saina_req **")
 
-#: How often a thread that waits looks whether Python has a signal (Ctrl-C) for it; milliseconds.
-_LOOK_MS = 200
+#: Milliseconds between checks for a signal (Ctrl-C) while a thread waits.
+_POLL_MS = 200
 
 
 class Info(NamedTuple):
-    """What the job looks like from this worker; see struct saina_job_info in saina.h."""
+    """The job as this worker sees it; see struct saina_job_info in saina.h."""
     job: int
     worker: int
     #: of the job
@@ -38,23 +38,23 @@ class Info(NamedTuple):
     pool: int
     #: rounds that the aggregator keeps
     ring: int
-    #: the next this worker contributes to
+    #: the next one that this worker contributes to
     round: int
     #: mask of live workers, as last heard
     active: int
-    #: results come by the slow path
+    #: results come by the slow path, through the agent
     relayed: int
-    #: that the aggregator will open next, as last heard
+    #: the next one that the aggregator will open, as last heard
     next_round: int
     #: elements on the wire: 1 int32, 2 float32, 3 bfloat16
     type: int
-    #: policy coded, as last heard: this worker computes part @part of @parts of the data; else 0
+    #: with policy coded, as last heard: this worker computes part @part of @parts of the data; else 0
     part: int
     parts: int
 
 
 class Call(NamedTuple):
-    """What became of one all-reduce; see struct saina_call in saina.h."""
+    """The outcome of an all-reduce; see struct saina_call in saina.h."""
     round: int
     segments: int
     #: contributors, over the segments
@@ -63,11 +63,11 @@ class Call(NamedTuple):
     #: workers counted in at least one segment, in every one; bit w is worker w
     mask_any: int
     mask_all: int
-    #: decided without this worker: its part is in the residual
+    #: decided without this worker: its part is kept in the residual
     late_segments: int
     degraded_segments: int
     skipped_segments: int
-    #: how many more rounds are known to be decided
+    #: further rounds that are known to be decided
     rounds_behind: int
     k: int
     next_k: int
@@ -104,7 +104,7 @@ class Stats(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """Who is in one segment of a result; see struct saina_segment in saina.h."""
+    """The contributors of a result's segment; see struct saina_segment in saina.h."""
     round: int
     mask: int
     contributors: int
@@ -137,7 +137,7 @@ def _values(to: Type[T], c: Any) -> T:
 
 
 class Request:
-    """An all-reduce in flight (Worker.start()).  Its memory belongs to the library until wait() returns."""
+    """An all-reduce in flight (Worker.start()).  The library uses the array until wait() returns."""
 
     def __init__(self, worker: "Worker", pointer: Any, memory: Any):
         self._worker = worker
@@ -150,26 +150,25 @@ class Request:
         return self._call is not None or self._worker._poll(self, int(timeout * 1000))
 
     def wait(self) -> Call:
-        """Until the result is in the array; what became of it.  Raises Error; see Worker.start()."""
+        """Waits until the result is in the array.  Raises Error; see Worker.start()."""
         if self._call is None:
             self._call = self._worker._wait(self)
         return self._call
 
 
 class Worker:
-    """A worker of a job; join() makes one.  Close it, or use it in a ``with`` statement.
+    """A worker of a job, from join().  Close it, or use it in a ``with`` statement.
 
-    Threads take turns: a call begins when that of another thread has ended.  No call holds the
-    GIL while it waits, and Ctrl-C ends the waiting.  In a forked child every call but close()
-    raises Error (ECHILD).
+    Calls of several threads are serialized.  No call holds the GIL while it waits, and Ctrl-C interrupts it.  In a
+    forked child every call but close() raises Error (ECHILD).
     """
 
     def __init__(self, handle: Any, keep: Any):
         self._handle = handle
         self._pid = os.getpid()
         self._lock = threading.RLock()
-        self._requests: set = set()     # whose memory the library may write to
-        # Also at the interpreter's end.  @keep: what the library's thread may call.
+        self._requests: set = set()     # the library may write to their arrays
+        # Also when the interpreter exits.  @keep: callbacks of the library's thread.
         self._close = weakref.finalize(self, _close, handle, keep)
 
     # --- how calls begin and end ----------------------------------------------------------
@@ -181,7 +180,7 @@ class Worker:
 
     def _enter(self) -> threading.RLock:
         if os.getpid() != self._pid:
-            # Before the lock, which a thread of the parent may have held.
+            # Before taking the lock, which a thread of the parent may have held.
             raise Error(errno.ECHILD, f"this worker is process {self._pid}'s: a forked child can "
                                       "only close it, and join on its own")
         if not self._close.alive:
@@ -193,8 +192,8 @@ class Worker:
             return self._check(lib.saina_poll(self._handle, request._pointer, timeout_ms)) > 0
 
     def _wait(self, request: Request) -> Call:
-        # Not under the lock for all the time: another thread may start something.
-        while not self._poll(request, _LOOK_MS):
+        # The lock is released in between: another thread may start an all-reduce.
+        while not self._poll(request, _POLL_MS):
             pass
         with self._enter():
             c = _sized("saina_call")
@@ -209,7 +208,7 @@ class Worker:
     # --- the job ----------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Leave the job: the others no longer wait for this worker.  Twice is once."""
+        """Leaves the job: the others no longer wait for this worker.  A second call does nothing."""
         if os.getpid() != self._pid:
             self._close()
             return
@@ -224,7 +223,7 @@ class Worker:
         self.close()
 
     def info(self) -> Info:
-        """What the job looks like from here."""
+        """The job as this worker sees it."""
         with self._enter():
             c = _sized("saina_job_info")
             self._check(lib.saina_info(self._handle, c))
@@ -232,9 +231,9 @@ class Worker:
 
     @property
     def coded_part(self) -> Tuple[int, int]:
-        """Which part of the next round's data this worker is to compute, as (part, parts): with a policy
-        coded, as last heard, the workers of one part compute the same and one of them is counted;
-        with all others each worker has a part of its own, (worker, workers)."""
+        """The part of the next round's data that this worker is to compute, as (part, parts).  With policy coded, as
+        last heard, all workers of a part compute the same and one of them is counted; with other policies each
+        worker has its own part, (worker, workers)."""
         info = self.info()
         return (info.part, info.parts) if info.parts else (info.worker, info.workers)
 
@@ -246,26 +245,26 @@ class Worker:
             return _values(Stats, c)
 
     def segment(self, segment: int) -> Segment:
-        """Who was counted in @segment of the last result; Error (ENODATA) if there is none."""
+        """The contributors of @segment of the last result; Error (ENODATA): no result yet."""
         with self._enter():
             c = _sized("saina_segment")
             self._check(lib.saina_segment(self._handle, segment, c))
             return _values(Segment, c)
 
     def decided(self) -> bool:
-        """Is the round that this worker would contribute to decided already?  Then a gradient for
-        it is too late, and an all-reduce returns at once."""
+        """Is the round that this worker would contribute to already decided?  Then its gradient is too late, and an
+        all-reduce returns at once."""
         with self._enter():
             return bool(self._check(lib.saina_decided(self._handle)))
 
     @property
     def behind(self) -> int:
-        """Rounds that are known to be decided and that this worker has not had: as many calls return at once."""
+        """Decided rounds that this worker has not had yet: as many calls return at once."""
         info = self.info()
         return max(info.next_round - 1 - info.round, 0) or int(self.decided())
 
     def set_round(self, round: int) -> None:
-        """The model this worker holds includes all rounds below @round (from a peer)."""
+        """Sets the round: this worker's model, copied from a peer, includes all rounds below @round."""
         with self._enter():
             self._check(lib.saina_set_round(self._handle, round))
 
@@ -278,11 +277,11 @@ class Worker:
             device is copied to pinned memory of the host, and back by wait() (untested: no GPU).
         @op: "sum", or "mean" over who was counted (float32 only); None: mean of float32, sum of int32.
 
-        All workers start the same sizes in the same order, wait for all, and call round_done().  Where they do
-        not, wait() raises Error (EPROTO, after 10 s or twice the job's ``dead`` time; ESTALE if the others are in the
-        next round already), which names the round and the sizes.  Sizes that fill as many segments of
-        info().payload elements are not told apart, and their sums are wrong: agree() tells them apart.
-        Raises TypeError or ValueError for what cannot be reduced, and Error.
+        All workers must start the same sizes in the same order, wait for all, and call round_done().  Otherwise wait()
+        raises Error with the round and the sizes (EPROTO, after 10 s or twice the job's ``dead`` time; ESTALE if the
+        others are in the next round already).  Different sizes that fill the same number of segments of
+        info().payload elements go unnoticed, and their sums are wrong: agree() finds them.
+        Raises TypeError or ValueError for arrays that cannot be reduced, and Error.
         """
         b = buffer(x)
         if op is None:
@@ -299,15 +298,15 @@ class Worker:
         return request
 
     def round_done(self) -> None:
-        """Close the round: all that was started has been waited for."""
+        """Closes the round, after wait() for everything that was started."""
         with self._enter():
             self._check(lib.saina_round_done(self._handle))
 
     def allreduce(self, x: Any, op: Optional[str] = None) -> Call:
         """Sum or average @x over the workers, in place: one round.  See start().
 
-        float32 is within 1e-6 of the largest contribution to its block of info().payload elements.  Of a block in which one
-        worker has a NaN or Inf all workers get NaN.
+        The error of float32 is at most 1e-6 of the largest contribution to its block of info().payload elements.  If a
+        worker has a NaN or Inf in a block, all workers get NaN for that block.
         """
         with self._enter():
             if self._requests:
@@ -318,14 +317,13 @@ class Worker:
         return call
 
     def broadcast(self, x: Any, root: int = 0) -> None:
-        """Every worker gets what worker @root has in @x, exactly; all workers call it.
+        """Copies @x of worker @root to all workers, exactly; all workers call it.
 
         @x: numpy array or torch tensor of any type.
 
-        By all-reduces of int32 to which the others contribute zeros, repeated until the
-        policy has counted @root everywhere.  Meant for the beginning: where the residual of a float32
-        gradient is kept it is refused, and a residual of int32 is dropped.  Jobs of float32 and
-        bfloat16 refuse it.
+        It all-reduces int32, to which the others contribute zeros, until the policy has counted @root in every
+        segment.  Meant for the beginning: it fails while a residual of float32 is kept, and drops one of int32.  Not
+        possible in jobs of float32 and bfloat16.
         Raises Error; ECONNABORTED if @root is not in the job.
         """
         flat = with_data(x).detach().cpu().contiguous().numpy() if is_tensor(x) else numpy.ascontiguousarray(x)
@@ -351,14 +349,14 @@ class Worker:
         pause = 0.001
         while True:
             owed = self.residual(0, len(value), "int32")
-            # What it owes is added on the way: together they are what is missing, or nothing.
+            # libsaina adds the residual: subtract it before.
             part = (value - have if mine else numpy.zeros_like(value)) - owed
             try:
                 call = self.allreduce(part)
             except Error as e:
                 if not mine or e.errno != errno.ESTALE:
                     raise
-                # The others have been waiting for so long that results are gone, which only they need.
+                # The others waited so long that results were dropped, which only they need.
                 have = value - self.residual(0, len(value), "int32")
                 self.set_round(max(self.info().next_round, self.info().round))
                 continue
@@ -366,22 +364,22 @@ class Worker:
             counted.update(s for s in range(call.segments) if self.segment(s).mask >> root & 1)
             if len(counted) == call.segments:
                 return have
-            # Without the root: it is late, or will never come.
+            # The root was not counted: it is late, or not in the job.
             if not self.info().active >> root & 1 and not self.behind:
                 raise Error(errno.ECONNABORTED, f"worker {root}, whose values are wanted, is not in the job")
-            # The root is first in the next round, for the others give it the time.
+            # The others pause, so that the root is first in the next round.
             if not mine:
                 time.sleep(pause)
                 pause = min(2 * pause, 0.1)
 
     def agree(self, sizes: Iterable[int]) -> None:
-        """Are these @sizes, in this order, what all workers are to start in each round?  All workers call it,
-        before the first round; it takes two short rounds for each worker, as broadcast() does them.
+        """Checks that all workers are to start these @sizes, in this order, in each round.  All workers call it, before
+        the first round; it takes two short rounds for each worker, as broadcast() does.
 
-        @sizes: elements of each array or tensor that start() will be given in a round.
+        @sizes: elements of each array or tensor that start() will get in a round.
 
-        Raises Error (EPROTO), with the number and the sizes of a worker that has others, and this worker's; the job can be
-        used all the same.  ECONNABORTED if a worker is not in the job.
+        Raises Error (EPROTO) with the sizes of a worker that differs and of this one; the job remains usable.
+        ECONNABORTED if a worker is not in the job.
         """
         mine = [operator.index(n) for n in sizes]
         info = self.info()
@@ -401,10 +399,10 @@ class Worker:
     # --- what is kept -----------------------------------------------------------------------
 
     def residual(self, first: int, n: int, dtype: str = "float32") -> numpy.ndarray:
-        """What of this worker's elements @first .. @first + @n - 1 has not been counted.
+        """The part of this worker's elements @first .. @first + @n - 1 that was not counted; for checkpoints.
 
-        In units of the tensor (float32) or exact (int32); for checkpoints.  Elements are counted
-        through the segments: a second array of a round begins at a multiple of info().payload.
+        In units of the tensor (float32) or exact (int32).  Elements are numbered through the segments: the second
+        array of a round begins at a multiple of info().payload.
         """
         out = numpy.zeros(n, numpy.dtype(dtype))
         b = buffer(out) if n else None
@@ -414,9 +412,9 @@ class Worker:
         return out
 
     def layout(self, moves: Iterable[Tuple[int, int, int]]) -> None:
-        """Between rounds: (from, to, n): elements change their places, residual and scale go along.
+        """Moves residuals and scales of elements, between rounds; @moves: (from, to, n).
 
-        All workers make the same moves before the same round; see saina_layout() in libsaina(3).
+        All workers must make the same moves before the same round; see saina_layout() in libsaina(3).
         """
         moves = list(moves)
         with self._enter():
@@ -425,7 +423,7 @@ class Worker:
 
 
 def _sizes(sizes: List[int]) -> str:
-    """Of a few all, of many the first and the last."""
+    """Text: a few sizes all, of many the first and the last."""
     if len(sizes) > 8:
         return f"{len(sizes)} arrays of {', '.join(map(str, sizes[:4]))}, .., {sizes[-1]} elements"
     return f"{', '.join(map(str, sizes)) or 'no'} elements"
@@ -443,7 +441,7 @@ def _log(call: Callable[[str], Any]) -> Any:
 
 
 def _open(opts: Any) -> Any:
-    """saina_open(), which may take as long as the others do, and which Ctrl-C is to end."""
+    """saina_open() in a thread: it may wait for the other workers, and Ctrl-C must interrupt it."""
     answers: queue.SimpleQueue = queue.SimpleQueue()
     given_up = threading.Event()
 
@@ -459,7 +457,7 @@ def _open(opts: Any) -> Any:
     try:
         while True:
             try:
-                ret, why, handle = answers.get(timeout=_LOOK_MS / 1000)
+                ret, why, handle = answers.get(timeout=_POLL_MS / 1000)
                 break
             except queue.Empty:
                 pass
@@ -472,7 +470,7 @@ def _open(opts: Any) -> Any:
 
 
 def environment() -> Tuple[str, str, Optional[int]]:
-    """(aggregator, job, worker) that the environment names, as join() takes them: "" or None where it does not."""
+    """(aggregator, job, worker) of the environment, as join() takes them; "" or None: not set."""
     o = _sized("saina_opts")
     ret = lib.saina_opts_env(o)
     if ret:
@@ -486,21 +484,21 @@ def join(aggregator: Optional[str] = None, job: Union[int, str, None] = None, wo
          interface: Optional[str] = None, elements: int = 0, window: int = 0,
          join_timeout: float = 5, start_timeout: float = 0, timeout: float = 60,
          log: Optional[Callable[[str], Any]] = None) -> Worker:
-    """Join a job, and wait until it runs, that is until all its workers are there.
+    """Joins a job and waits until it runs, that is until all its workers have joined.
 
     @aggregator: "ADDRESS[:PORT]"; None: $SAINA_AGGREGATOR.
     @job: its number, 0..255, or its name; None: $SAINA_JOB, or 0.
-    @worker: identifier, 0..63; None: $SAINA_RANK, or what torchrun or mpirun set (the job then
-        must have as many workers as they started), or any that is free.
+    @worker: identifier, 0..63; None: $SAINA_RANK, or the rank set by torchrun or mpirun (the job then must have as
+        many workers as they started), or any free one.
     @token, @token_file: of the job; None: $SAINA_TOKEN, or the file that $SAINA_TOKEN_FILE names.
     @name: shown to people; None: host name and process id.
     @interface: to use; None: the route's.
     @elements: of the largest round; 0: as the job has.
     @window: messages in flight; 0: adaptive.
-    @join_timeout: seconds to wait for each answer until admitted; -1: for ever.
-    @start_timeout: seconds to wait for the other workers; 0: for ever.
-    @timeout: seconds without a word from the aggregator after which calls fail; -1: never.
-    @log: called with lines worth showing, by a thread of the library's that holds no lock; None: stderr.
+    @join_timeout: seconds to wait for each answer until admitted; -1: no limit.
+    @start_timeout: seconds to wait for the other workers; 0: no limit.
+    @timeout: seconds without a message from the aggregator after which calls fail; -1: never.
+    @log: called with lines for the user, by a thread of the library that holds no lock; None: stderr.
 
     Raises Error; see saina_open() in libsaina(3) for its errno values.
     """

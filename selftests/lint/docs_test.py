@@ -1,0 +1,148 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Documents: their size, their lines, their words.
+
+README.md has at most 100 lines of at most 100 columns.  Prose of all documents has lines
+of at most 100 columns; literal blocks, tables and what cannot be wrapped (synopses, terms
+of a list, links) may be wider.  Every document parses without a remark from docutils.
+WORDS are private words of the project for which there are terms; none is in prose.  TAP.
+
+  docs_test.py [FILE...]     FILE: look only at these
+"""
+
+import glob
+import os
+import re
+import sys
+
+import docutils.core
+import docutils.utils
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+LINES, COLUMNS = 100, 100
+
+# What is not written: what is written instead.
+WORDS = {
+    r"told|TOLD": "ASK_REPLY, or says, gets a message",
+    r"bells?|BELLs?": "DOORBELL",
+    r"rung|RUNG": "COMPLETION, posted",
+    r"boards?": "output array",
+    r"lent|lenders?": "shared, the shm transport",
+    r"the door|outlets?": "tc hand-over, fan-out ifb",
+    r"super-packets?": "GSO batch",
+    r"(?:an?|each|the|whole|one|two|of|in|oldest|slow) trains?": "GSO batch",
+    r"table mode": "parameter-server mode",
+    r"hasty|patience|attic|strangers?|mended|afresh|anew": "the field's term",
+    r"(?:to|can|could|cannot) be had": "is available",
+}
+
+taps = []
+
+
+def point(good, text, remarks=()):
+    taps.append(good)
+    print(f"{'ok' if good else 'not ok'} {len(taps)} - {text}")
+    for remark in remarks:
+        print(f"#   {remark}")
+
+
+def prose(text, markdown):
+    """(number, line) of each line of prose."""
+    lines = text.split("\n")
+    literal = None     # lines indented by more than this are literal
+    table = False
+    for n, line in enumerate(lines):
+        indent = len(line) - len(line.lstrip())
+        following = lines[n + 1] if n + 1 < len(lines) else ""
+        if markdown:
+            # An indented block after an empty line, but not what goes on in a list.
+            if line.startswith("|") or line.startswith("    ") and not line.lstrip().startswith("*"):
+                continue
+        else:
+            if literal is not None:
+                if not line.strip() or indent > literal:
+                    continue
+                literal = None
+            if re.fullmatch(r"\s*=+( +=+)+", line):
+                # A table ends with a border behind which nothing follows.
+                table = not table or bool(following.strip())
+                continue
+            if table:
+                continue
+            if line.rstrip().endswith("::"):
+                literal = indent
+            if re.match(r"\s*\| ", line) or line.startswith(".. "):
+                continue
+            # A term of a definition list, which is one line.
+            if following.strip() and len(following) - len(following.lstrip()) > indent and \
+                    not re.match(r"\s*([*-]|\d+\.) ", line):
+                if len(line) > COLUMNS:
+                    continue
+        yield n + 1, line
+
+
+def wide(path, text):
+    return [f"{path}:{n}: {len(line)} columns" for n, line in prose(text, path.endswith(".md")) if len(line) > COLUMNS]
+
+
+def private(path, text):
+    found = []
+    for n, line in prose(text, path.endswith(".md")):
+        plain = re.sub(r"``.*?``|`[^`]*`|\*\*.*?\*\*", "", line)
+        for word, instead in WORDS.items():
+            m = re.search(r"\b(?:" + word + r")\b", plain)
+            if m:
+                found.append(f"{path}:{n}: \"{m.group(0)}\": write: {instead}")
+    return found
+
+
+def remarks(path, text):
+    """What docutils says of a document."""
+    said = []
+
+    class Stream:
+        def write(self, what):
+            said.append(what.strip())
+
+    docutils.core.publish_doctree(text, source_path=path, settings_overrides={
+        "report_level": 1, "halt_level": 5, "warning_stream": Stream(), "file_insertion_enabled": True})
+    return [s for s in said if s]
+
+
+def self_test():
+    """The checks find what they are for."""
+    long = "word " * 25
+    point(len(wide("x.rst", f"{long}\n\n::\n\n    {long}\n\n===  ===\n{long}\n===  ===\n\n{long}\n")) == 2,
+          "docs: a wide line is found in prose, not in literal blocks and tables")
+    point(len(wide("x.md", f"{long}\n\n    {long}\n\n| {long} |\n")) == 1,
+          "docs: the same in Markdown")
+    point(len(private("x.rst", "Results lie on the board.\nA whole train is lost.\nWorkers train; ``rung``.\n")) == 2,
+          "docs: a private word is found, not where it is code or another word")
+    point(len(remarks("x.rst", "Title\n==\n\ntext\n")) == 1, "docs: a remark of docutils is found")
+
+
+def main():
+    self_test()
+    os.chdir(TOP)
+    paths = sys.argv[1:] or sorted(glob.glob("*.md") + glob.glob("Documentation/*.rst") + glob.glob("Documentation/man/*.rst"))
+    texts = {}
+    for path in paths:
+        with open(path, encoding="utf-8") as f:
+            texts[path] = f.read()
+    point(bool(sys.argv[1:]) or len(texts) > 25, f"docs: the documents of the project are found ({len(texts)})")
+    if "README.md" in texts:
+        lines = texts["README.md"].rstrip("\n").split("\n")
+        bad = [f"README.md:{n}: {len(line)} columns" for n, line in enumerate(lines, 1) if len(line) > COLUMNS]
+        point(len(lines) <= LINES and not bad, f"docs: README has at most {LINES} lines of {COLUMNS} columns ({len(lines)})", bad)
+    for check, text in ((wide, f"no line of prose is wider than {COLUMNS} columns"),
+                        (private, "no private word is in prose")):
+        bad = [remark for path in texts for remark in check(path, texts[path])]
+        point(not bad, f"docs: {text}", bad)
+    bad = [remark for path in texts if path.endswith(".rst") for remark in remarks(path, texts[path])]
+    point(not bad, "docs: docutils has no remark", bad)
+    print(f"1..{len(taps)}")
+    return 0 if all(taps) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Workers whose numbers spoil the results of all are named: by an event, in the agent's log, in job show
+# and worker show, by counters and metrics.
+#
+# 1. A worker that sends NaN
+# 2. A worker whose values are much larger than those of all others
+
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+expected_log="its block scale is coarser than all others'"
+LOG=/run/saina-lab/$LAB/sainad.log
+SHAPE=(--elements 3000 --no-verify)
+
+# trouble JOB ERE: job show says that
+trouble() {
+	[[ $(agent_saina -j job show "$1" | jq -r '.[0].trouble // ""') =~ $2 ]]
+}
+
+of_worker() { # JOB WORKER: what worker show says of it
+	agent_saina -j worker show "$1" "$2" | jq -r '.[0].trouble // ""'
+}
+
+events_are() { # EVENT FIELD JOB TOTAL: their numbers add up to that
+	[ "$(events "select(.event == \"$1\" and .job == \"$3\").$2" | awk '{ n += $1 } END { print n + 0 }')" = "$4" ]
+}
+
+lines() { # ERE: of the agent's log
+	grep -cE "$1" "$LOG"
+}
+
+two_events() {
+	[ "$(events 'select(.event == "worker-coarsened").event' | wc -l)" -ge 2 ]
+}
+
+# 1. A worker that sends NaN
+lab_up --workers 2 --bridge linux
+events_start
+
+# So short that the workers may be gone before they are looked at.
+job nan workers 2 elements 3000 payload 256 policy bsp
+start 0 nan 30 "${SHAPE[@]}" --values large
+start 1 nan 30 "${SHAPE[@]}" --values nan
+check "NaN: both workers end" wait_all 60
+sent=$(counter nan 1 non-finite)
+check "NaN: gradients are counted, of the worker that sent them" test "$sent" -gt 0
+equal "NaN: none is counted of the other worker" 0 "$(counter nan 0 non-finite)"
+check "NaN: job show names the worker, and says how many" slowwait 30 trouble nan \
+	"^worker 1 \(.+\) sent NaN or infinity in $sent segments, the last before round [0-9]+$"
+matches "NaN: worker show says it, too" '^sent NaN or infinity in' "$(of_worker nan 1)"
+equal "NaN: worker show says nothing of the other" "" "$(of_worker nan 0)"
+check "NaN: events name as many" slowwait 30 events_are worker-nonfinite nonfinite nan "$sent"
+equal "NaN: all events are of that worker" 1 "$(events 'select(.event == "worker-nonfinite").worker' | sort -u)"
+equal "NaN: one line of the log names it" 1 "$(lines 'job nan: worker 1 \(.+\) sent NaN or infinity')"
+
+# 2. A worker whose values are much larger than those of all others
+# Values near 0.001 of worker 0, which begins most slots, and of 1000 and more of worker 1.
+event_mark
+job coarse workers 2 elements 3000 payload 256 policy bsp
+start 0 coarse 1000000 "${SHAPE[@]}" --values spike
+start 1 coarse 1000000 "${SHAPE[@]}" --values large --think-us 2000
+check "coarse: an event names the worker that makes slots coarser" slowwait 60 event_seen \
+	'.event == "worker-coarsened" and .job == "coarse" and .worker == 1 and .coarsened > .slots * 0.9 and .slots >= 12 * 16'
+check "coarse: job show names it" slowwait 30 trouble coarse \
+	'^worker 1 \(.+\) made the scale of [0-9]+ % of its slots coarser: small values of others are rounded away$'
+equal "coarse: worker show says nothing of the other" "" "$(of_worker coarse 0)"
+check "coarse: as long as it goes on there are events" slowwait 60 two_events
+equal "coarse: no event is of another worker" 1 "$(events 'select(.event == "worker-coarsened").worker' | sort -u)"
+equal "coarse: one line of the log names it" 1 "$(lines "job coarse: worker 1 \\(.+\\): its block scale is coarser")"
+stop_workers
+events_stop
+finished

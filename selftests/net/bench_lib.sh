@@ -1,0 +1,29 @@
+# shellcheck shell=bash disable=SC2034,SC2154 # its users set report
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# For the tests of programs that measure and write a report: a directory $tmp that goes when the test
+# ends, and names of the test's own.  Sourced instead of lib.sh.
+
+set -u
+top=$(readlink -f "$(dirname "$0")/../..")
+tmp=$(mktemp -d)
+running=''	# a process that must not outlive the test
+trap '[ -z "$running" ] || kill "$running"; rm -rf "$tmp"' EXIT
+trap 'exit 130' INT TERM HUP
+
+# shellcheck source=../tap.sh
+. "$top/selftests/tap.sh"
+
+# Names of this test's own, as the labs of others come and go.
+export SAINA_TEST_RUN=${SAINA_TEST_RUN:-t$$}
+
+# Of the labs of tools/bench.
+leftovers() {
+	find /run/netns /run/saina-lab -maxdepth 1 -name "*${SAINA_TEST_RUN}bench*" 2>/dev/null
+}
+
+# report_has DESCRIPTION JQ: true of the report, $report
+report_has() {
+	jq -e "$2" "$report" >/dev/null
+	point $? "$1"
+}

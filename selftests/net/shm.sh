@@ -1,0 +1,149 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# By reference: workers that share memory with the data path.  Each sum is verified by each
+# worker, whichever way it came.
+#
+#     w0 .. w3 --- p0 .. p3 --- slot machine
+#       \..............memory........./
+#
+# 1. Jobs that have no shared memory
+# 2. Four workers by reference: gradients do not cross the ports
+# 3. A worker dies and comes back, first without the socket
+# 4. The agent is killed and started
+# 5. The data path is removed, too
+# 6. Losses, stragglers, floats
+# 7. XDP instead of tc
+
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+lab_up --workers 4 --bridge linux
+SAINA_SHARE=/run/saina-lab/$LAB/run/share
+export SAINA_SHARE
+
+not_in_use() { # JOB
+	[[ $(shm_status "$1") == "not in use"* ]]
+}
+
+# Bytes that the switch got from the workers.
+port_bytes() {
+	in_switch cat /proc/net/dev | awk '/p[0-9]+:/ { n += $2 } END { print n }'
+}
+
+# Of a round of 8192 elements of four workers: do gradients cross the ports?
+crosses() { # JOB
+	local at bytes
+	at=$(job_field "$1" round)
+	bytes=$(port_bytes)
+	slowwait 20 rounds_at_least "$1" $((at + 20))
+	bytes=$((($(port_bytes) - bytes) / ($(job_field "$1" round) - at)))
+	echo "# $bytes bytes a round"
+	# half of it: rounds go on while bytes and rounds are read, one after the other
+	[ $bytes -gt $((4 * 8192 * 4 / 2)) ]
+}
+
+crosses_not() {
+	! crosses "$1"
+}
+
+# 1. Jobs that have no shared memory
+matches "a job of floats by reference is refused with a sentence" \
+	"(only jobs of int32 can share memory|sums of floats need saina.ko)" "$(saina job add floats elements 100 workers 2 type float32 by-reference 2>&1)"
+job messages workers 4 elements 8192 payload 256
+start_all messages 20 4 --elements 8192
+check "a job that nobody allowed to: all sums are exact" wait_all 60
+equal "a job that nobody allowed to: says nothing of memory" null "$(agent_saina -j job show messages | jq -r '.[0].reference')"
+saina job del messages
+
+# 2. Four workers by reference: gradients do not cross the ports
+job shared workers 4 elements 8192 payload 256 by-reference dead 3000 heartbeat 100
+check "no worker is there: memory is not in use" not_in_use shared
+start_all shared 1000000 4 --elements 8192 --think-us 2000 --restarts
+check "four workers: memory is in use" slowwait 20 shm_in_use shared
+check "four workers: rounds flow" slowwait 20 rounds_at_least shared 10
+check "four workers: gradients do not cross the ports" slowwait 30 crosses_not shared
+
+# 3. A worker dies and comes back, first without the socket
+worker_kill 2
+expected_log="worker 2 .* is dead"
+check "a worker that was killed is declared dead" slowwait 30 worker_state_is shared 2 dead
+check "a worker died: rounds go on" rounds_go_on shared 20
+check "a worker died: memory is in use by the others" slowwait 10 shm_in_use shared
+SAINA_SHARE='' start 2 shared 1000000 --elements 8192 --think-us 2000 --restarts
+check "a worker that knows no socket joins" slowwait 30 worker_state_is shared 2 alive
+check "a worker that knows no socket: nobody uses memory" slowwait 20 not_in_use shared
+matches "a worker that knows no socket is named" "worker 2 .* has not asked for its array" "$(shm_status shared)"
+at=$(job_field shared round)
+check "a worker that knows no socket: rounds go on" rounds_go_on shared 20
+check "a worker that knows no socket: gradients cross the ports" slowwait 30 crosses shared
+check "a worker that knows no socket is counted" slowwait 20 counted_in 0 2 $((at + 5))
+kill -TERM "${worker_pids[2]}"
+check "a worker that knows no socket leaves" slowwait 30 worker_state_is shared 2 left
+worker_reap 2
+check "it has left: the others use memory again" slowwait 20 shm_in_use shared
+start 2 shared 1000000 --elements 8192 --think-us 2000 --restarts
+check "it is back, with the socket: all four use memory" slowwait 30 shm_in_use shared
+check "it is back: gradients do not cross the ports" slowwait 30 crosses_not shared
+
+# 4. The agent is killed and started
+lab agent kill
+check "the agent was killed: rounds go on" log_goes_on 20
+check "a new agent starts" lab agent start
+check "a new agent: memory is in use" slowwait 20 shm_in_use shared
+check "a new agent: rounds go on" rounds_go_on shared 20
+check "a new agent: gradients do not cross the ports" slowwait 30 crosses_not shared
+
+# 5. The data path is removed, too
+last_round() {
+	tail -n 1 "$WORK/0.log" | jq .round
+}
+lab agent kill
+at=$(last_round)
+expected_log="worker 2 .* is dead|jobs are known from before, but the data path is gone"
+find "/run/saina-lab/$LAB/bpf" -mindepth 1 ! -name "*.debug" -delete
+check "the data path is gone: a new agent starts" lab agent start
+check "the data path is gone: rounds go on" slowwait 60 rounds_at_least shared $((at + 20))
+check "the data path is gone: the job begins where its workers were" [ "$(job_field shared round)" -lt $((at + 1000000)) ]
+check "the data path is gone: memory is in use" slowwait 30 shm_in_use shared
+check "the data path is gone: rounds go on by reference" rounds_go_on shared 20
+check "the data path is gone: gradients do not cross the ports" slowwait 30 crosses_not shared
+stop_workers
+check "workers and agents come and go: all sums are exact" wait_all 60
+check "workers and agents come and go: the same results" same_results 0 1
+saina job del shared
+
+# 6. Losses, stragglers, floats
+# lossy PERCENT POLICY TYPE [options]
+lossy() {
+	local rounds
+	rounds=$(shrink 60 10)
+	lab set loss "$1" seed "$SEED" || bail "no loss"
+	job lossy workers 4 elements 20000 payload 256 ring 64 policy "$2" by-reference
+	start_all lossy "$rounds" 4 --elements 20000 --type "$3" "${@:4}"
+	check "$1 % loss, $2, $3: all sums are exact" wait_all 90
+	equal "$1 % loss, $2, $3: all segments of all rounds are there" "$rounds $((79 * rounds)) 0" \
+		"$(summary 0 rounds exact unverified)"
+	check "$1 % loss, $2, $3: the same results" same_results 0 1 2 3
+	check "$1 % loss, $2, $3: doorbells were rung" test "$(counter lossy all stored)" -gt 0
+	saina job del lossy
+}
+lossy 0 fastest:k=2 int32 --think-us 500 --straggle 0.3
+lossy 5 bsp float32
+lossy 20 bsp int32
+lossy 20 fastest:k=3,late=drop int32
+lab_down
+
+# 7. XDP instead of tc
+lab_up --workers 4 --bridge linux --hook xdp
+job xdp workers 4 elements 8192 payload 256 by-reference
+start_all xdp 1000000 4 --elements 8192 --think-us 2000
+check "by XDP: memory is in use" slowwait 20 shm_in_use xdp
+check "by XDP: gradients do not cross the ports" slowwait 30 crosses_not xdp
+lab set loss 10 seed "$SEED"
+check "by XDP, 10 % loss: rounds go on" rounds_go_on xdp 20
+lab set loss 0 seed "$SEED"
+stop_workers
+check "by XDP: all sums are exact" wait_all 60
+check "by XDP: the same results" same_results 0 1 2 3
+finished

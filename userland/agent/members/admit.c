@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* JOIN: who is admitted, as which worker. */
+#include <ctype.h>
+#include <endian.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "agent/ports/ports.h"
+#include "agent/backend/backend.h"
+#include "agent/members/internal.h"
+
+#define REJOIN_HOLD_NS 2000000000ull	/* a JOIN is repeated for 5 s */
+
+static bool token_equal(const __u8 *x, const __u8 *y)
+{
+	volatile __u8 diff = 0; /* constant time */
+	int i;
+
+	for (i = 0; i < SAINA_TOKEN_LEN; i++)
+		diff |= x[i] ^ y[i];
+	return !diff;
+}
+
+static void sanitize_name(const char *from, char *to)
+{
+	int i;
+
+	for (i = 0; i < SAINA_NAME_LEN - 1 && from[i]; i++)
+		to[i] = isprint((unsigned char)from[i]) ? from[i] : '?';
+	to[i] = 0;
+}
+
+/* Return: number of the worker that a JOIN gets, or -1 after sending a refusal. */
+static int choose_worker(struct agent *a, const struct sender *from, const struct saina_hdr *h,
+			 uint64_t nonce, const struct saina_job *job)
+{
+	static const int order[] = { SAINA_WORKER_STATE_ABSENT, SAINA_WORKER_STATE_LEFT,
+				     SAINA_WORKER_STATE_DEAD };
+	const struct worker_aux *aux;
+	unsigned int i;
+	int w;
+
+	if (h->worker == SAINA_WORKER_ANY) {
+		for (i = 0; i < sizeof(order) / sizeof(order[0]); i++)
+			for (w = 0; w < job->workers; w++)
+				if (job->worker[w].state == order[i])
+					return w;
+		reply_refuse(a, from, h, nonce, SAINA_REFUSE_FULL,
+			     "job %s is full: all its %u workers are alive", job->name,
+			     job->workers);
+		return -1;
+	}
+	if (h->worker >= job->workers) {
+		reply_refuse(a, from, h, nonce, SAINA_REFUSE_FULL,
+			     "job %s has the workers 0..%u: there is no %u", job->name,
+			     job->workers - 1, h->worker);
+		return -1;
+	}
+	if (jobs_alive(job, h->worker)) {
+		aux = jobs_worker(a, job, h->worker);
+		reply_refuse(
+			a, from, h, nonce, SAINA_REFUSE_TAKEN,
+			"worker %u of job %s is alive (%s, heard %llu ms ago): use another number, or wait until it has been silent for %u ms",
+			h->worker, job->name, job->worker[h->worker].name,
+			(unsigned long long)((loop_now() - aux->last_heard) / NSEC_PER_MSEC),
+			job->dead_ms);
+		return -1;
+	}
+	return h->worker;
+}
+
+static uint64_t random_session(uint64_t last)
+{
+	uint64_t session = 0;
+
+	while (!session || session == last)
+		if (getrandom(&session, sizeof(session), 0) != sizeof(session))
+			session = loop_now();
+	return session;
+}
+
+/* Finds the port and MAC that the JOIN came from, or sends a refusal. */
+static bool find_port(struct agent *a, const struct sender *from, const struct saina_hdr *h,
+		      uint64_t nonce, struct saina_place *place)
+{
+	const struct port *p;
+
+	if (saina_dp_join_src_pop(a->dp, from->addr.sin_addr.s_addr, from->addr.sin_port, nonce,
+				  place)) {
+		reply_refuse(
+			a, from, h, nonce, SAINA_REFUSE_PORT,
+			"you did not come in by an attached port of bridge %s: see `saina port show` there",
+			a->cfg.bridge);
+		return false;
+	}
+	p = ports_find(a, place->ifindex, NULL);
+	if (!p || p->mode == SAINA_PORT_MODE_NONE) {
+		reply_refuse(
+			a, from, h, nonce, SAINA_REFUSE_PORT,
+			"your port is not (any more) an attached port of bridge %s: see `saina port show` there",
+			a->cfg.bridge);
+		return false;
+	}
+	return true;
+}
+
+static int refusal_reason(int error, const struct saina_core_err *err)
+{
+	if (err->attr == SAINA_A_WORKER_ELEMENTS)
+		return SAINA_REFUSE_ELEMENTS;
+	switch (error) {
+	case -EEXIST:
+	case -EADDRINUSE:
+		return SAINA_REFUSE_TAKEN;
+	case -ESHUTDOWN:
+		return SAINA_REFUSE_STOPPED;
+	case -EINVAL:
+	case -ERANGE:
+		return SAINA_REFUSE_MALFORMED;
+	default:
+		return SAINA_REFUSE_FULL;
+	}
+}
+
+/* Does the present round count on this worker, and is it incomplete? */
+static bool round_needs(const struct saina_job *job, const struct saina_job_rt *rt, int w)
+{
+	return rt->next_round > job->first_round && rt->members & 1ull << w &&
+	       rt->segs_done < job->segments;
+}
+
+/*
+ * The first round of a worker that joins a running job.  It is active already, so rounds that
+ * open from now on wait for it.  The present round does, too, if it counts on an earlier session
+ * of this worker.
+ */
+static uint32_t choose_first_round(struct agent *a, const struct saina_job *job, int w)
+{
+	struct saina_job_rt rt;
+
+	if (saina_dp_job_rt(a->dp, job->id, &rt) || rt.generation != job->generation)
+		return job->first_round;
+	return round_needs(job, &rt, w) ? rt.next_round - 1 : rt.next_round;
+}
+
+/*
+ * Must a worker that has left or died wait before it rejoins?  Its old contribution may already
+ * be counted in the present round; a quick rejoin would mix old sums with new ones.  The wait
+ * ends when the others open the next round.  If all workers are being restarted, it ends when
+ * the last has gone and the job forms again.
+ */
+static bool rejoin_is_early(struct agent *a, const struct saina_job *job, int w)
+{
+	uint64_t ended = jobs_worker(a, job, w)->ended_at;
+	struct saina_job_rt rt;
+
+	return job->state == SAINA_JOB_RUNNING && !jobs_alive(job, w) && ended &&
+	       loop_now() - ended < REJOIN_HOLD_NS && !saina_dp_job_rt(a->dp, job->id, &rt) &&
+	       rt.generation == job->generation && round_needs(job, &rt, w);
+}
+
+static void admit_worker(struct agent *a, const struct sender *from, const struct saina_hdr *h,
+			 const struct saina_join *join, const struct saina_job *job, int w)
+{
+	struct saina_worker_attrs req = {
+		.has = 1ull << SAINA_A_WORKER_JOB_ID | 1ull << SAINA_A_WORKER_ID |
+		       1ull << SAINA_A_WORKER_NAME | 1ull << SAINA_A_WORKER_IFINDEX |
+		       1ull << SAINA_A_WORKER_IP | 1ull << SAINA_A_WORKER_MAC |
+		       1ull << SAINA_A_WORKER_UDP_PORT | 1ull << SAINA_A_WORKER_SESSION |
+		       1ull << SAINA_A_WORKER_ROUND | 1ull << SAINA_A_WORKER_ELEMENTS,
+		.job_id = job->id,
+		.id = w,
+		.session = random_session(job->worker[w].bind.session),
+		.round = le32toh(join->round),
+		.ip = from->addr.sin_addr.s_addr,
+		.udp_port = from->addr.sin_port,
+		.elements = le64toh(join->elements),
+	};
+	uint64_t nonce = le64toh(join->nonce);
+	bool formed = job->state == SAINA_JOB_FORMING;
+	struct worker_aux *aux, old;
+	struct saina_place place;
+	struct saina_core_err err;
+	const struct port *p;
+	int ret;
+
+	if (!find_port(a, from, h, nonce, &place))
+		return;
+	req.ifindex = place.ifindex;
+	memcpy(req.mac, place.mac, sizeof(req.mac));
+	sanitize_name(join->name, req.name);
+
+	aux = jobs_worker(a, job, w);
+	numerics_read(a, job, w);
+	old = *aux;
+	*aux = (struct worker_aux){ .nonce = nonce,
+				    .last_heard = loop_now(),
+				    .formed = formed,
+				    .ended_at = old.ended_at,
+				    .shm_session = old.shm_session,
+				    .numerics = old.numerics };
+	ret = backend_worker_set(a, &req, &job, &err);
+	if (ret) {
+		*aux = old;
+		reply_refuse(a, from, h, nonce, refusal_reason(ret, &err), "%s", err.text);
+		return;
+	}
+	aux->first_round = formed ? job->first_round : choose_first_round(a, job, w);
+	liveness_heard(a, job, w);
+	p = ports_find(a, place.ifindex, NULL);
+	log_info("job %s: worker %d (%s) joined from %s by port %s: %d of %u", job->name, w,
+		 req.name, from->text, p ? p->name : "?", __builtin_popcountll(job->active),
+		 job->workers);
+	/* a restart after a crash must know whoever has got a WELCOME */
+	jobs_commit(a);
+	reply_welcome(a, &from->addr, job, w);
+}
+
+/* Return: the job that a JOIN names by number or name, or NULL after sending a refusal. */
+static const struct saina_job *find_job(struct agent *a, const struct sender *from,
+					const struct saina_hdr *h, const struct saina_join *join)
+{
+	const struct saina_join_named *by = (const void *)join;
+	const struct saina_job *job;
+	char name[SAINA_NAME_LEN];
+
+	if (!(h->flags & SAINA_F_NAMED)) {
+		job = saina_core_job_find(a->jobs->core, 1, le16toh(h->job), NULL, NULL);
+		if (!job)
+			reply_refuse(a, from, h, le64toh(join->nonce), SAINA_REFUSE_NO_JOB,
+				     "there is no job %u here: `saina job show` lists them",
+				     le16toh(h->job));
+		return job;
+	}
+	sanitize_name(by->job, name);
+	job = saina_core_job_find(a->jobs->core, 0, 0, name, NULL);
+	if (!job)
+		reply_refuse(a, from, h, le64toh(join->nonce), SAINA_REFUSE_NO_JOB,
+			     "there is no job \"%s\" here: `saina job show` lists them", name);
+	return job;
+}
+
+void admit_join(struct agent *a, const struct sender *from, const struct saina_hdr *h,
+		const struct saina_join *join)
+{
+	uint64_t nonce = le64toh(join->nonce);
+	const struct saina_job *job;
+	int w;
+
+	job = find_job(a, from, h, join);
+	if (!job)
+		return;
+	if (!token_equal(join->token, job->token)) {
+		reply_refuse(a, from, h, nonce, SAINA_REFUSE_TOKEN,
+			     "that is not the token of job %u", job->id);
+		return;
+	}
+	/* a repeated JOIN: the reply was lost, or the worker asks for the first round now that
+	 * the job runs */
+	for (w = 0; w < job->workers; w++) {
+		if (!jobs_alive(job, w) || jobs_worker(a, job, w)->nonce != nonce ||
+		    job->worker[w].bind.ip != from->addr.sin_addr.s_addr ||
+		    job->worker[w].bind.udp_port != from->addr.sin_port)
+			continue;
+		liveness_heard(a, job, w);
+		reply_welcome(a, &from->addr, job, w);
+		return;
+	}
+	if (job->state == SAINA_JOB_STOPPED) {
+		reply_refuse(a, from, h, nonce, SAINA_REFUSE_STOPPED,
+			     "job %s is stopped by its operator", job->name);
+		return;
+	}
+	w = choose_worker(a, from, h, nonce, job);
+	/* without a reply the worker repeats its JOIN */
+	if (w >= 0 && !rejoin_is_early(a, job, w))
+		admit_worker(a, from, h, join, job, w);
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Live workers whose gradients do not arrive: heartbeats report that their kernel refuses to
+ * send gradients, or that gradients are sent and the data path does not answer.  A worker that
+ * computes, and so sends nothing, reports neither.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/ports/ports.h"
+#include "agent/members/internal.h"
+
+#define UNANSWERED_MS 5000	/* normally the data path answers within a second */
+
+static struct log_limit limit;
+
+void diagnose_report(struct worker_aux *aux, const struct saina_report *r)
+{
+	aux->refused = le32toh(r->refused);
+	aux->refused_ms = le32toh(r->refused_ms);
+	aux->unanswered_ms = le32toh(r->unanswered_ms);
+}
+
+bool worker_unheard(struct agent *a, const struct saina_job *job, int w, char *text, size_t size)
+{
+	const struct port *p = ports_find(a, job->worker[w].bind.ifindex, NULL);
+	const struct worker_aux *aux = jobs_worker(a, job, w);
+	const char *port = p ? p->name : "?";
+	uint64_t s_ago = aux->unanswered_ms / 1000;
+
+	if (!jobs_alive(job, w))
+		return false;
+	if (aux->refused)
+		snprintf(text, size, "alive, but its kernel has refused to send its gradients for %u s: %s",
+			 aux->refused_ms / 1000, strerror((int)aux->refused));
+	else if (aux->unanswered_ms < UNANSWERED_MS)
+		return false;
+	else if (loop_now() - aux->arrived_at < aux->unanswered_ms * NSEC_PER_MSEC / 2)
+		snprintf(text, size,
+			 "alive, and is heard by port %s, but has got no answer for %llu s: is there a firewall on the way back?",
+			 port, (unsigned long long)s_ago);
+	else
+		snprintf(text, size,
+			 "alive, and sends gradients, but none has arrived by port %s for %llu s: is there a firewall on the way?",
+			 port, (unsigned long long)s_ago);
+	return true;
+}
+
+bool diagnose_worker(struct agent *a, const struct saina_job *job, int w, char *text, size_t size)
+{
+	return worker_unheard(a, job, w, text, size) || numerics_text(a, job, w, text, size);
+}
+
+/* Diagnosis of the first worker that has one, and the number of others. */
+static bool diagnose_first(struct agent *a, const struct saina_job *job, const char *is,
+			   const char *more_are,
+			   bool (*diagnose)(struct agent *a, const struct saina_job *job, int w,
+					    char *text, size_t size),
+			   char *text, size_t size)
+{
+	char why[SAINA_TEXT_LEN], more[32] = "";
+	int first = -1, n = 0;
+
+	for (int w = job->workers - 1; w >= 0; w--)
+		if (diagnose(a, job, w, why, sizeof(why))) {
+			first = w;
+			n++;
+		}
+	if (n > 1)
+		snprintf(more, sizeof(more), "; so %s %d more", more_are, n - 1);
+	if (n)
+		snprintf(text, size, "worker %d (%s) %s%s%s", first, job->worker[first].name, is,
+			 why, more);
+	return n;
+}
+
+bool diagnose_job(struct agent *a, const struct saina_job *job, char *text, size_t size)
+{
+	return diagnose_first(a, job, "is ", "are", worker_unheard, text, size) ||
+	       diagnose_first(a, job, "", "did", numerics_text, text, size);
+}
+
+void diagnose_tick(struct agent *a, const struct saina_job *job, int w, uint64_t arrived)
+{
+	struct worker_aux *aux = jobs_worker(a, job, w);
+	char why[SAINA_TEXT_LEN];
+	bool unheard;
+
+	if (arrived != aux->arrived) {
+		aux->arrived = arrived;
+		aux->arrived_at = loop_now();
+	}
+	unheard = worker_unheard(a, job, w, why, sizeof(why));
+	if (unheard && !aux->unheard)
+		log_limited(&limit, LOG_L_WARN, "job %s: worker %d (%s) is %s", job->name, w,
+			    job->worker[w].name, why);
+	else if (!unheard && aux->unheard)
+		log_limited(&limit, LOG_L_INFO, "job %s: gradients of worker %d (%s) arrive again",
+			    job->name, w, job->worker[w].name);
+	aux->unheard = unheard;
+}

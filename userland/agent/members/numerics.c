@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Workers whose numbers spoil the results of all: NaN and infinity make a result NaN, and a
+ * block scale coarser than those of all others rounds their small values away.  Nothing is
+ * refused, because results do not show whose fault it is.  The worker is named by an event, by
+ * a line in the log and, for SHOW_NS, in job show and worker show.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "agent/members/internal.h"
+
+#define SHOW_NS      (60000 * NSEC_PER_MSEC)
+#define COARSE_ROUNDS 16	/* scales are judged by the slots of so many rounds */
+
+static struct log_limit nonfinite_limit, coarse_limit;
+
+static bool is_shown(uint64_t at)
+{
+	return at && loop_now() - at < SHOW_NS;
+}
+
+static void report_nonfinite(struct agent *a, const struct saina_job *job, int w, uint64_t count)
+{
+	struct worker_numerics *n = &jobs_worker(a, job, w)->numerics;
+	struct saina_event ev = {
+		.type = SAINA_EV_WORKER_NONFINITE,
+		.job = job->id,
+		.worker = w,
+		.a = count,
+	};
+
+	if (!is_shown(n->nonfinite_at)) {
+		n->segments = 0;
+		/* no warning: normal with loss scaling, which grows until it overflows */
+		log_limited(&nonfinite_limit, LOG_L_INFO,
+			    "job %s: worker %d (%s) sent NaN or infinity: the result of such a segment is NaN for all",
+			    job->name, w, job->worker[w].name);
+	}
+	n->segments += count;
+	n->nonfinite_at = loop_now();
+	jobs_event(a, &ev, "the result of such a segment is NaN for all");
+	n->round = ev.round;	/* the next one */
+}
+
+static void report_coarse(struct agent *a, const struct saina_job *job, int w, uint64_t coarse,
+			  uint64_t of)
+{
+	struct worker_numerics *n = &jobs_worker(a, job, w)->numerics;
+	struct saina_event ev = {
+		.type = SAINA_EV_WORKER_COARSENED,
+		.job = job->id,
+		.worker = w,
+		.a = coarse,
+		.b = of,
+	};
+
+	if (!is_shown(n->coarse_at))
+		log_limited(
+			&coarse_limit, LOG_L_WARN,
+			"job %s: worker %d (%s): its block scale is coarser than all others' in %llu of %llu slots: small values of others are rounded away",
+			job->name, w, job->worker[w].name, (unsigned long long)coarse,
+			(unsigned long long)of);
+	n->percent = (unsigned int)(coarse * 100 / of);
+	n->coarse_at = loop_now();
+	jobs_event(a, &ev, "small values of others are rounded away");
+}
+
+void numerics_tick(struct agent *a, const struct saina_job *job, int w,
+		   const struct saina_counters *c)
+{
+	struct worker_numerics *n = &jobs_worker(a, job, w)->numerics;
+	uint64_t nonfinite = c->c[SAINA_C_NONFINITE], added = c->c[SAINA_C_ADDED];
+	uint64_t coarse = c->c[SAINA_C_COARSENED], coarse_of;
+
+	/* the job has new counters, which start at 0 */
+	if (n->known && (nonfinite < n->nonfinite || added < n->added || coarse < n->coarse))
+		n->nonfinite = n->added = n->coarse = 0;
+	/* what an earlier agent has counted is not reported again */
+	if (n->known && nonfinite > n->nonfinite)
+		report_nonfinite(a, job, w, nonfinite - n->nonfinite);
+	n->nonfinite = nonfinite;
+	/* the first gradient of a slot (SAINA_C_STORED) cannot make it coarser */
+	coarse_of = added - n->added;
+	if (n->known && (!coarse_of || coarse_of < COARSE_ROUNDS * (uint64_t)job->segments))
+		return;
+	if (n->known && (coarse - n->coarse) * 10 > coarse_of * 9)
+		report_coarse(a, job, w, coarse - n->coarse, coarse_of);
+	n->added = added;
+	n->coarse = coarse;
+	n->known = true;
+}
+
+void numerics_read(struct agent *a, const struct saina_job *job, int w)
+{
+	struct saina_counters c = { 0 };
+	int ret = saina_dp_counters(a->dp, job->id, w, &c);
+
+	/* -ENOENT: the job's first worker makes the maps; before, all counters are 0 */
+	if (!ret || ret == -ENOENT)
+		numerics_tick(a, job, w, &c);
+}
+
+bool numerics_text(struct agent *a, const struct saina_job *job, int w, char *text, size_t size)
+{
+	const struct worker_numerics *n = &jobs_worker(a, job, w)->numerics;
+
+	if (is_shown(n->nonfinite_at))
+		snprintf(text, size, "sent NaN or infinity in %llu segments, the last before round %u",
+			 (unsigned long long)n->segments, n->round);
+	else if (is_shown(n->coarse_at))
+		snprintf(text, size,
+			 "made the scale of %u %% of its slots coarser: small values of others are rounded away",
+			 n->percent);
+	else
+		return false;
+	return true;
+}

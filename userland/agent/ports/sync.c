@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The list of ports: comparison with links and OVSDB, settings of a port. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/ports/ports.h"
+
+struct port *ports_find(struct agent *a, int ifindex, const char *name)
+{
+	int i;
+
+	for (i = 0; i < a->bridge->n; i++) {
+		struct port *p = &a->bridge->port[i];
+
+		if (ifindex && p->ifindex != ifindex)
+			continue;
+		if (name && strcmp(p->name, name))
+			continue;
+		return p;
+	}
+	return NULL;
+}
+
+static int faults_set(struct agent *a, struct port *p, const struct saina_port_conf *conf)
+{
+	int ret = 0;
+
+	if (p->delayed)
+		ret = saina_dp_delay_start(a->dp);
+	if (!ret)
+		ret = saina_dp_port_set(a->dp, p->ifindex, conf);
+	if (ret)
+		return ret;
+	p->faults = conf->loss_in || conf->loss_out || conf->delay_in_us || conf->delay_out_us;
+	if (p->faults)
+		log_info(
+			"port %s: faults on purpose: lost %.2f %% in, %.2f %% out, held %u us in, %u us out",
+			p->name, conf->loss_in / 42949672.96, conf->loss_out / 42949672.96,
+			conf->delay_in_us, conf->delay_out_us);
+	else
+		log_info("port %s: no more faults on purpose", p->name);
+	return 0;
+}
+
+/* Only XDP can delay frames: attach it before a delay is set, detach it after. */
+int ports_set(struct agent *a, struct port *p, int hook, const struct saina_port_conf *conf,
+	      char *text, size_t size)
+{
+	bool delayed = conf ? conf->delay_in_us || conf->delay_out_us : p->delayed;
+	struct port before = *p;
+	int ret = 0;
+
+	text[0] = 0;
+	if (hook == SAINA_PORT_HOOK_TC && delayed) {
+		snprintf(text, size, "port %s: frames can be delayed by XDP only, not with hook tc",
+			 p->name);
+		return -EOPNOTSUPP;
+	}
+	p->hook_requested = hook;
+	if (conf && !delayed)
+		ret = faults_set(a, p, conf);
+	if (!ret) {
+		p->delayed = delayed;
+		ret = port_hook_apply(a, p);
+		if (ret)
+			snprintf(text, size, "%.100s", p->text);
+	}
+	if (!ret && conf && delayed)
+		ret = faults_set(a, p, conf);
+	if (ret) {
+		if (!text[0])
+			snprintf(text, size, "port %s: %.80s", p->name, saina_dp_error(a->dp));
+		p->hook_requested = before.hook_requested;
+		p->delayed = before.delayed;
+		if (p->mode != SAINA_PORT_MODE_NONE)
+			port_hook_apply(a, p);
+		return ret;
+	}
+	a->bridge->ops->changed(a, p);
+	return 0;
+}
+
+void ports_hooks_apply(struct agent *a)
+{
+	int i;
+
+	for (i = 0; i < a->bridge->n; i++) {
+		struct port *p = &a->bridge->port[i];
+
+		if (p->mode != SAINA_PORT_MODE_NONE && port_hook_apply(a, p))
+			log_warn("port %s: stays as it was attached: %s", p->name, p->text);
+	}
+}
+
+void ports_repaired(struct agent *a)
+{
+	int i;
+
+	for (i = 0; i < a->bridge->n; i++) {
+		struct port *p = &a->bridge->port[i];
+		int mode = (int)saina_dp_hook(a->dp, p->ifindex);
+
+		if (mode == p->mode)
+			continue;
+		p->mode = mode;
+		if (port_hook_apply(a, p))
+			log_warn("port %s: not attached any more: %s", p->name, p->text);
+	}
+}
+
+static void port_remove(struct agent *a, struct port *p)
+{
+	struct port gone = *p;
+
+	*p = a->bridge->port[--a->bridge->n];
+	if (gone.mode != SAINA_PORT_MODE_NONE)
+		port_detach(a, &gone);
+	gone.mode = SAINA_PORT_MODE_NONE;
+	snprintf(gone.text, sizeof(gone.text), "it is gone from the bridge");
+	log_info("port %s is gone from bridge %s", gone.name, a->cfg.bridge);
+	a->bridge->ops->port(a, &gone, false);
+}
+
+static void port_add(struct agent *a, const struct link *link)
+{
+	struct port *p;
+
+	if (a->bridge->n == a->bridge->room) {
+		int room = a->bridge->room ? 2 * a->bridge->room : 32;
+
+		p = realloc(a->bridge->port, room * sizeof(*p));
+		if (!p) {
+			log_error("port %s: out of memory", link->name);
+			return;
+		}
+		a->bridge->port = p;
+		a->bridge->room = room;
+	}
+	p = &a->bridge->port[a->bridge->n++];
+	memset(p, 0, sizeof(*p));
+	p->ifindex = link->ifindex;
+	p->mtu = link->mtu;
+	p->hook_requested = a->cfg.hook;
+	p->wanted = true;
+	snprintf(p->name, sizeof(p->name), "%s", link->name);
+	link_driver(p->name, p->driver, sizeof(p->driver));
+	port_attach(a, p);
+	a->bridge->ops->port(a, p, true);
+}
+
+/* Adds or updates the port of a link. */
+static void port_want(struct agent *a, const struct link *link)
+{
+	struct port *p;
+
+	/* the bridge itself must pass all other traffic */
+	if (link->ifindex == a->bridge->ifindex || !strcmp(link->kind, "bridge"))
+		return;
+	p = ports_find(a, link->ifindex, NULL);
+	if (!p) {
+		port_add(a, link);
+		return;
+	}
+	p->wanted = true;
+	snprintf(p->name, sizeof(p->name), "%s", link->name);
+	if (p->mtu != link->mtu) {
+		p->mtu = link->mtu;
+		/* the previous MTU may have been too large for native XDP */
+		if (p->mode == SAINA_PORT_MODE_NONE)
+			port_attach(a, p);
+	}
+}
+
+static void want_interface(void *arg, const struct ovsdb_interface *i)
+{
+	struct agent *a = arg;
+	const struct link *link = links_by_name(&a->bridge->links, i->name);
+
+	/* patch ports and tunnels of the userspace datapath have no link, an internal
+	 * port belongs to the host, an afxdp port has a program of its own */
+	if (!link || (i->type[0] && strcmp(i->type, "system") && strcmp(i->type, "tap")))
+		return;
+	port_want(a, link);
+}
+
+/* The bridge's MAC is the source of results.  A Linux bridge changes it when ports come
+ * and go. */
+static void bridge_sync(struct agent *a)
+{
+	const struct link *link = links_by_name(&a->bridge->links, a->cfg.bridge);
+	struct saina_global g = { .ip = a->addr.s_addr };
+	struct saina_global old;
+
+	if (!link) {
+		if (a->bridge->ifindex)
+			log_warn("bridge %s is gone", a->cfg.bridge);
+		a->bridge->ifindex = 0;
+		return;
+	}
+	if (link->ifindex == a->bridge->ifindex && !memcmp(link->mac, a->bridge->mac, 6))
+		return;
+	a->bridge->ifindex = link->ifindex;
+	memcpy(a->bridge->mac, link->mac, 6);
+	memcpy(g.mac, link->mac, 6);
+	if (!saina_dp_global_get(a->dp, &old))
+		g.flags = old.flags;
+	if (saina_dp_global_set(a->dp, &g))
+		log_error("bridge %s: %s", a->cfg.bridge, saina_dp_error(a->dp));
+}
+
+void ports_sync(struct agent *a)
+{
+	int i;
+
+	bridge_sync(a);
+	for (i = 0; i < a->bridge->n; i++)
+		a->bridge->port[i].wanted = false;
+	if (a->bridge->ovs)
+		ovsdb_interfaces(&a->bridge->ovsdb, a->cfg.bridge, want_interface, a);
+	else if (a->bridge->ifindex)
+		for (i = 0; i < a->bridge->links.n; i++)
+			if (a->bridge->links.v[i].master == a->bridge->ifindex)
+				port_want(a, &a->bridge->links.v[i]);
+	for (i = a->bridge->n - 1; i >= 0; i--)
+		if (!a->bridge->port[i].wanted)
+			port_remove(a, &a->bridge->port[i]);
+	a->jumbo = ports_have_tc(a);
+	a->mtu = 0;
+	for (i = 0; i < a->bridge->n; i++)
+		if (!a->mtu || a->bridge->port[i].mtu < a->mtu)
+			a->mtu = a->bridge->port[i].mtu;
+}
+
+void ports_detach_stale(struct agent *a)
+{
+	int ifindex[SAINA_PORTS_MAX], i, n;
+	struct port p;
+
+	n = saina_dp_attached(a->dp, ifindex, SAINA_PORTS_MAX);
+	for (i = 0; i < n; i++) {
+		if (ports_find(a, ifindex[i], NULL))
+			continue;
+		p = (struct port){ .ifindex = ifindex[i] };
+		snprintf(p.name, sizeof(p.name), "#%d", ifindex[i]);
+		port_detach(a, &p);
+	}
+}

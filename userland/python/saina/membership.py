@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+"""Which State of this process is in which job: at most one for each job."""
+
+import errno
+import gc
+import os
+import threading
+import weakref
+from typing import Any, Dict, NamedTuple, Optional
+
+import torch
+
+from ._lib import Error
+from .worker import Info, environment
+
+ONE_EACH = "one State for each model, and a job for each State, which State(job=..) names"
+
+
+class Membership(NamedTuple):
+    """A State's aggregator, job and worker.  asked: the worker as passed to join()."""
+    pid: int
+    aggregator: str
+    job: str
+    worker: Optional[int]
+    asked: Optional[int]
+    #: any free worker will do
+    any: bool
+
+    @staticmethod
+    def of(how: Dict[str, Any]) -> "Membership":
+        """@how: arguments of join()."""
+        aggregator, job, worker = environment()
+        asked = how["worker"]
+        if asked is None and worker is None and torch.distributed.is_available() and torch.distributed.is_initialized():
+            asked = torch.distributed.get_rank()
+        return Membership(os.getpid(), how["aggregator"] or aggregator, job if how["job"] is None else str(how["job"]),
+                     worker if asked is None else asked, asked, worker is None and asked is None)
+
+    def found(self, info: Info) -> "Membership":
+        """With the job and worker that it got."""
+        return self._replace(job=str(info.job), worker=info.worker)
+
+    def collides(self, other: "Membership") -> bool:
+        return self[:3] == other[:3] and (self.worker == other.worker or self.any or other.any)
+
+
+_members: Any = weakref.WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+def register(state: Any, membership: Membership) -> None:
+    """Registers @state; Error (EBUSY) if another State of this process has this membership."""
+    for last in (False, True):
+        with _lock:
+            if not any(s is not state and p.collides(membership) for s, p in _members.items()):
+                _members[state] = membership
+                return
+        if last:
+            raise Error(errno.EBUSY, f"this process takes part in job {membership.job} already, by another State: {ONE_EACH}; or "
+                                     "close() the other one")
+        gc.collect()        # the other one may be unreachable
+
+
+def unregister(state: Any) -> None:
+    with _lock:
+        _members.pop(state, None)
