@@ -13,8 +13,8 @@
 #include <sys/socket.h>
 
 #include "../tools/saina/doctor.h"
-#include "flow/flow.h"
-#include "io/io.h"
+#include "transport/flow.h"
+#include "net/io.h"
 #include "saina/proto.h"
 #include "lib/statement.h"
 
@@ -88,10 +88,10 @@ static uint32_t window(const struct saina_job_attrs *a, int bytes)
 	struct saina_io io = { 0 };
 	uint32_t max;
 
-	job.train = saina_job_train(job.msglen, job.pool);
+	job.per_batch = saina_job_per_batch(job.msglen, job.pool);
 	rcvbuf = bytes;
 	assert_int_equal(saina_flow_init(&flow, &job, saina_io_room(&io), 0, 0), 0);
-	max = flow.window.max;
+	max = flow.cwnd.max;
 	saina_flow_exit(&flow);
 	return max;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /* What of the tensor is where in the gradient, when that changes between rounds. */
 #include <errno.h>
-#include "handle.h"
+#include "base.h"
 
 static int check_move(struct saina *s, const struct saina_move *m)
 {
@@ -21,12 +21,12 @@ static int check_move(struct saina *s, const struct saina_move *m)
 int saina_layout(struct saina *s, const struct saina_move *moves, size_t n)
 {
 	struct saina_flow *f;
-	int ret = saina_enter(s);
+	int ret = saina_lock(s);
 
 	if (ret)
 		return ret;
 	f = &s->round.flow;
-	ret = saina_failed(s);
+	ret = saina_session_error(s);
 	if (!ret && n && !moves)
 		ret = saina_error(s, -EINVAL, "saina_layout: no moves");
 	if (!ret && (s->round.reqs || f->assigned))
@@ -34,7 +34,7 @@ int saina_layout(struct saina *s, const struct saina_move *moves, size_t n)
 	for (size_t i = 0; i < n && !ret; i++)
 		ret = check_move(s, &moves[i]);
 	if (ret)
-		return saina_leave(s, ret);
+		return saina_unlock(s, ret);
 	ret = saina_round_move(&s->round, moves, n);
 	if (ret == -ENOTEMPTY)
 		ret = saina_error(s, -EINVAL,
@@ -44,5 +44,5 @@ int saina_layout(struct saina *s, const struct saina_move *moves, size_t n)
 		saina_error(s, ret, "saina_layout: int32 and float32 would meet in one segment");
 	else if (ret)
 		saina_error(s, ret, "out of memory");
-	return saina_leave(s, ret);
+	return saina_unlock(s, ret);
 }

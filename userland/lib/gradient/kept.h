@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-/* The contents of results that came before they are wanted (which: early.h). */
+/* The contents of results that came before they are wanted (which: transport/reorder.h). */
 #ifndef SAINA_KEPT_H
 #define SAINA_KEPT_H
 
-#include "job.h"
+#include "wire/job.h"
 
 struct saina_kept {
 	const struct saina_job *job;
