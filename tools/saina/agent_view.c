@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The agent beside the kernel: where saina.ko has the jobs, what the data path says
- * of them is the agent's to tell.  Both together give what the agent alone gives
- * where it is the control plane.
+ * Attributes that only the agent knows, added to jobs and workers read from saina.ko: rounds, slots
+ * and counters are in the maps of the data path, which the agent owns.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,36 +10,36 @@
 #include "ctl/payload.h"
 #include "tool.h"
 
-struct saina_ctl *beside_open(const struct tool *t, const struct saina_ctl *ctl)
+struct saina_ctl *agent_view_open(const struct tool *t, const struct saina_ctl *ctl)
 {
 	struct saina_ctl *agent;
 	const char *error;
 
 	if (!is_kernel(ctl))
 		return NULL;
-	agent = rpc_try_agent(t, &error);
-	if (!agent || plane_of(agent) == SAINA_PLANE_KERNEL)
+	agent = rpc_open_agent_quiet(t, &error);
+	if (!agent || backend_of(agent) == SAINA_PLANE_KERNEL)
 		return agent;
 	saina_ctl_close(agent);
 	return NULL;
 }
 
-/* What only the data path knows. */
-static const __u64 job_live =
+/* Attributes that come from the data path. */
+static const __u64 job_datapath_attrs =
 	1ull << SAINA_A_JOB_ROUND | 1ull << SAINA_A_JOB_K | 1ull << SAINA_A_JOB_POLICY_SEQ_ACTIVE |
 	1ull << SAINA_A_JOB_POLICY_ACTIVE | 1ull << SAINA_A_JOB_SFCD_CONVERGED |
 	1ull << SAINA_A_JOB_SFCD_FLIPS | 1ull << SAINA_A_JOB_SFCD_OBSERVED |
 	1ull << SAINA_A_JOB_POLICY_MIX | 1ull << SAINA_A_JOB_OPEN_SLOTS | 1ull << SAINA_A_JOB_TEXT |
 	1ull << SAINA_A_JOB_REFERENCE | 1ull << SAINA_A_JOB_TROUBLE;
 
-static const __u64 worker_live =
+static const __u64 worker_datapath_attrs =
 	1ull << SAINA_A_WORKER_SEEN_MS | 1ull << SAINA_A_WORKER_ROUND | 1ull << SAINA_A_WORKER_SENT |
 	1ull << SAINA_A_WORKER_RESENT | 1ull << SAINA_A_WORKER_RTT_US |
 	1ull << SAINA_A_WORKER_WINDOW | 1ull << SAINA_A_WORKER_ARRIVALS |
 	1ull << SAINA_A_WORKER_ARRIVAL_US | 1ull << SAINA_A_WORKER_ARRIVAL_LAST_US |
 	1ull << SAINA_A_WORKER_ARRIVAL_HIST | 1ull << SAINA_A_WORKER_TROUBLE;
 
-void beside_payload(struct saina_ctl *agent, struct saina_job_attrs *req)
+void agent_view_payload(struct saina_ctl *agent, struct saina_job_attrs *req)
 {
 	const struct saina_port_attrs *port;
 	struct rpc_list list;
@@ -59,35 +58,35 @@ void beside_payload(struct saina_ctl *agent, struct saina_job_attrs *req)
 	saina_payload_choose(req, mtu, jumbo);
 }
 
-void beside_jobs(struct saina_ctl *agent, struct saina_job_attrs *job, size_t n)
+void agent_view_jobs(struct saina_ctl *agent, struct saina_job_attrs *job, size_t n)
 {
-	const struct saina_job_attrs *theirs;
+	const struct saina_job_attrs *from;
 	struct rpc_list list;
 
 	if (!agent || rpc_list_quiet(agent, SAINA_CMD_JOB_GET, &saina_job_class, &list))
 		return;
-	theirs = list.v;
+	from = list.v;
 	for (size_t i = 0; i < n; i++)
 		for (size_t j = 0; j < list.n; j++)
-			if (theirs[j].id == job[i].id &&
-			    theirs[j].generation == job[i].generation &&
-			    !strcmp(theirs[j].name, job[i].name))
-				saina_ctl_copy_attrs(&job[i], &saina_job_class, job_live, &theirs[j]);
+			if (from[j].id == job[i].id &&
+			    from[j].generation == job[i].generation &&
+			    !strcmp(from[j].name, job[i].name))
+				saina_ctl_copy_attrs(&job[i], &saina_job_class, job_datapath_attrs, &from[j]);
 	rpc_list_free(&list);
 }
 
-void beside_workers(struct saina_ctl *agent, struct saina_worker_attrs *w, size_t n)
+void agent_view_workers(struct saina_ctl *agent, struct saina_worker_attrs *w, size_t n)
 {
-	const struct saina_worker_attrs *theirs;
+	const struct saina_worker_attrs *from;
 	struct rpc_list list;
 
 	if (!agent || rpc_list_quiet(agent, SAINA_CMD_WORKER_GET, &saina_worker_class, &list))
 		return;
-	theirs = list.v;
+	from = list.v;
 	for (size_t i = 0; i < n; i++)
 		for (size_t j = 0; j < list.n; j++)
-			if (theirs[j].job_id == w[i].job_id && theirs[j].id == w[i].id &&
-			    theirs[j].session == w[i].session)
-				saina_ctl_copy_attrs(&w[i], &saina_worker_class, worker_live, &theirs[j]);
+			if (from[j].job_id == w[i].job_id && from[j].id == w[i].id &&
+			    from[j].session == w[i].session)
+				saina_ctl_copy_attrs(&w[i], &saina_worker_class, worker_datapath_attrs, &from[j]);
 	rpc_list_free(&list);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina doctor: what the checks have found, printed and counted.
+ * saina doctor: prints and counts the results of the checks.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 static unsigned int count[DOC_FAIL + 1];
 
-void doc_say(enum doc_verdict v, const char *check, const char *fix, const char *fmt, ...)
+void doc_report(enum doc_verdict v, const char *check, const char *fix, const char *fmt, ...)
 {
 	static const char *const names[] = { "ok", "skip", "warn", "FAIL" };
 	char found[512];
@@ -45,7 +45,7 @@ const char *doc_fix(const char *fmt, ...)
 	return text;
 }
 
-int doc_end(void)
+int doc_finish(void)
 {
 	out_text("%u ok, %u warnings, %u failures", count[DOC_OK], count[DOC_WARN],
 		 count[DOC_FAIL]);

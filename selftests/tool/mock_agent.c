@@ -15,7 +15,7 @@
 #include <linux/netlink.h>
 
 #include "linux/saina.h"
-#include "tool/double.h"
+#include "tool/mock_agent.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_t thread;
@@ -154,7 +154,7 @@ static void request_text(char *text, size_t size, const struct nlmsghdr *nlh)
 
 /* ---- the server ---- */
 
-static void serve(struct double_cp *d, int fd)
+static void serve(struct mock_agent *m, int fd)
 {
 	char buf[16384] __attribute__((aligned(8)));
 	ssize_t n;
@@ -170,12 +170,12 @@ static void serve(struct double_cp *d, int fd)
 		    nlh->nlmsg_len != (size_t)n)
 			return;
 		pthread_mutex_lock(&lock);
-		used = strlen(d->asked);
-		if (used && used + 2 < sizeof(d->asked))
-			used += sprintf(d->asked + used, "; ");
-		request_text(d->asked + used, sizeof(d->asked) - used, nlh);
-		answer = d->answer;
-		arg = d->arg;
+		used = strlen(m->requests);
+		if (used && used + 2 < sizeof(m->requests))
+			used += sprintf(m->requests + used, "; ");
+		request_text(m->requests + used, sizeof(m->requests) - used, nlh);
+		answer = m->answer;
+		arg = m->arg;
 		pthread_mutex_unlock(&lock);
 		answer(fd, nlh, arg);
 	}
@@ -183,58 +183,58 @@ static void serve(struct double_cp *d, int fd)
 
 static void *run(void *arg)
 {
-	struct double_cp *d = arg;
+	struct mock_agent *m = arg;
 	int fd;
 
-	while ((fd = accept4(d->fd, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
-		serve(d, fd);
+	while ((fd = accept4(m->fd, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+		serve(m, fd);
 		close(fd);
 	}
 	return NULL;
 }
 
-bool double_start(struct double_cp *d)
+bool mock_start(struct mock_agent *m)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 
-	memset(d, 0, sizeof(*d));
-	d->answer = double_ack;
-	strcpy(d->dir, "/tmp/saina-tool-test-XXXXXX");
-	if (!mkdtemp(d->dir))
+	memset(m, 0, sizeof(*m));
+	m->answer = mock_ack;
+	strcpy(m->dir, "/tmp/saina-tool-test-XXXXXX");
+	if (!mkdtemp(m->dir))
 		return false;
-	snprintf(d->path, sizeof(d->path), "%s/control", d->dir);
-	strcpy(sun.sun_path, d->path);
-	d->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	return d->fd >= 0 && !bind(d->fd, (void *)&sun, sizeof(sun)) && !listen(d->fd, 16) &&
-	       !pthread_create(&thread, NULL, run, d);
+	snprintf(m->path, sizeof(m->path), "%s/control", m->dir);
+	strcpy(sun.sun_path, m->path);
+	m->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	return m->fd >= 0 && !bind(m->fd, (void *)&sun, sizeof(sun)) && !listen(m->fd, 16) &&
+	       !pthread_create(&thread, NULL, run, m);
 }
 
-void double_reset(struct double_cp *d, void (*answer)(int, const struct nlmsghdr *, void *),
-		  void *arg)
+void mock_reset(struct mock_agent *m, void (*answer)(int, const struct nlmsghdr *, void *),
+		void *arg)
 {
 	pthread_mutex_lock(&lock);
-	d->asked[0] = 0;
-	d->answer = answer;
-	d->arg = arg;
+	m->requests[0] = 0;
+	m->answer = answer;
+	m->arg = arg;
 	pthread_mutex_unlock(&lock);
 }
 
-void double_stop(struct double_cp *d)
+void mock_stop(struct mock_agent *m)
 {
-	shutdown(d->fd, SHUT_RDWR);
+	shutdown(m->fd, SHUT_RDWR);
 	pthread_join(thread, NULL);
-	close(d->fd);
-	unlink(d->path);
-	rmdir(d->dir);
+	close(m->fd);
+	unlink(m->path);
+	rmdir(m->dir);
 }
 
-void double_send(int fd, const struct nlmsghdr *nlh)
+void mock_send(int fd, const struct nlmsghdr *nlh)
 {
-	/* the tool may be gone already: that is its affair */
+	/* the tool may have exited already */
 	send(fd, nlh, nlh->nlmsg_len, MSG_NOSIGNAL);
 }
 
-struct nlmsghdr *double_msg(char *buf, const struct nlmsghdr *req, int cmd)
+struct nlmsghdr *mock_msg(char *buf, const struct nlmsghdr *req, int cmd)
 {
 	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
 	struct genlmsghdr *g;
@@ -249,8 +249,8 @@ struct nlmsghdr *double_msg(char *buf, const struct nlmsghdr *req, int cmd)
 	return nlh;
 }
 
-void double_refuse(int fd, const struct nlmsghdr *req, int err, const char *text,
-		   unsigned int offs, unsigned int miss, unsigned int nest)
+void mock_refuse(int fd, const struct nlmsghdr *req, int err, const char *text,
+		 unsigned int offs, unsigned int miss, unsigned int nest)
 {
 	char buf[1024] __attribute__((aligned(8)));
 	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
@@ -270,16 +270,16 @@ void double_refuse(int fd, const struct nlmsghdr *req, int err, const char *text
 		mnl_attr_put_u32(nlh, NLMSGERR_ATTR_MISS_TYPE, miss);
 	if (nest)
 		mnl_attr_put_u32(nlh, NLMSGERR_ATTR_MISS_NEST, nest);
-	double_send(fd, nlh);
+	mock_send(fd, nlh);
 }
 
-void double_ack(int fd, const struct nlmsghdr *req, void *arg)
+void mock_ack(int fd, const struct nlmsghdr *req, void *arg)
 {
 	char buf[64] __attribute__((aligned(8)));
 	struct nlmsghdr *nlh;
 
 	if ((req->nlmsg_flags & NLM_F_DUMP) != NLM_F_DUMP) {
-		double_refuse(fd, req, 0, NULL, 0, 0, 0);
+		mock_refuse(fd, req, 0, NULL, 0, 0, 0);
 		return;
 	}
 	nlh = mnl_nlmsg_put_header(buf);
@@ -287,12 +287,12 @@ void double_ack(int fd, const struct nlmsghdr *req, void *arg)
 	nlh->nlmsg_flags = NLM_F_MULTI;
 	nlh->nlmsg_seq = req->nlmsg_seq;
 	*(int *)mnl_nlmsg_put_extra_header(nlh, sizeof(int)) = 0;
-	double_send(fd, nlh);
+	mock_send(fd, nlh);
 }
 
 /* ---- running the tool ---- */
 
-static void child(const struct double_cp *d, const char *bin, const char *line, int out, int err)
+static void child(const struct mock_agent *m, const char *bin, const char *line, int out, int err)
 {
 	char copy[1024], *argv[64], *save, *word;
 	int n = 0;
@@ -304,7 +304,7 @@ static void child(const struct double_cp *d, const char *bin, const char *line, 
 	argv[n] = NULL;
 	dup2(out, 1);
 	dup2(err, 2);
-	setenv("SAINA_CONTROL", d->path, 1);
+	setenv("SAINA_CONTROL", m->path, 1);
 	setenv("LC_ALL", "C", 1);
 	setenv("TZ", "UTC", 1);
 	execv(bin, argv);
@@ -323,8 +323,8 @@ static void drain(int fd, char *buf, size_t size, size_t *n, bool *open)
 		*n += got;
 }
 
-int double_run(const struct double_cp *d, const char *bin, const char *line, char *out,
-	       size_t out_size, char *err, size_t err_size)
+int mock_run(const struct mock_agent *m, const char *bin, const char *line, char *out,
+	     size_t out_size, char *err, size_t err_size)
 {
 	bool out_open = true, err_open = true;
 	size_t out_n = 0, err_n = 0;
@@ -335,7 +335,7 @@ int double_run(const struct double_cp *d, const char *bin, const char *line, cha
 		abort();
 	pid = fork();
 	if (!pid)
-		child(d, bin, line, o[1], e[1]);
+		child(m, bin, line, o[1], e[1]);
 	close(o[1]);
 	close(e[1]);
 	while (out_open || err_open) {
@@ -357,8 +357,8 @@ int double_run(const struct double_cp *d, const char *bin, const char *line, cha
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-int double_monitor(const struct double_cp *d, const char *bin, const char *line, int lines, int sig,
-		   char *out, size_t size)
+int mock_monitor(const struct mock_agent *m, const char *bin, const char *line, int lines, int sig,
+		 char *out, size_t size)
 {
 	int o[2], status, have = 0;
 	size_t n = 0;
@@ -369,7 +369,7 @@ int double_monitor(const struct double_cp *d, const char *bin, const char *line,
 		abort();
 	pid = fork();
 	if (!pid)
-		child(d, bin, line, o[1], 2);
+		child(m, bin, line, o[1], 2);
 	close(o[1]);
 	while (have < lines) {
 		struct pollfd p = { o[0], POLLIN, 0 };

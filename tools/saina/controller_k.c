@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina policy control of a job with policy external: chooses k (dbw.h) by when the gradients
- * of each worker come.
+ * saina policy control of a job with policy external: chooses k (dbw.h) by the arrival times of
+ * each worker's gradients.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -9,10 +9,10 @@
 #include "controller.h"
 #include "dbw.h"
 
-#define ROUNDS 20 /* fewer than this say nothing */
-#define TRIALS 20 /* trials take one part in so many of the time */
+#define ROUNDS_MIN     20 /* rounds needed for a measurement */
+#define TRIAL_INTERVAL 20 /* trials take at most 1/TRIAL_INTERVAL of the time */
 
-int control_tell(struct saina_ctl *ctl, __u16 id, unsigned int k, bool there)
+int controller_set(struct saina_ctl *ctl, __u16 id, unsigned int k, bool there)
 {
 	struct saina_job_attrs req = { .id = id, .k_set = k, .controller = there };
 
@@ -23,8 +23,8 @@ int control_tell(struct saina_ctl *ctl, __u16 id, unsigned int k, bool there)
 	return rpc_call(ctl, SAINA_CMD_JOB_SET, false, &saina_job_class, &req, NULL, NULL, NULL);
 }
 
-/* Also as data, so that others can check the choice. */
-static void say(const struct dbw *d, const struct saina_job_attrs *job, unsigned int best, bool trial)
+/* Printed as JSON too, so that tests can check the choice. */
+static void print_choice(const struct dbw *d, const struct saina_job_attrs *job, unsigned int best, bool trial)
 {
 	out_open(NULL);
 	out_str("job", "%s ", job->name);
@@ -38,20 +38,20 @@ static void say(const struct dbw *d, const struct saina_job_attrs *job, unsigned
 	out_close();
 }
 
-/* The difference to what was seen before, into @d: false if it is too small to say anything. */
-static bool look(struct dbw *d, struct control *c, const struct saina_job_attrs *job,
-		 const struct saina_worker_attrs *w, size_t n)
+/* Computes the difference to the last measurement in @d; false if it has too few rounds. */
+static bool measure(struct dbw *d, struct controller *c, const struct saina_job_attrs *job,
+		    const struct saina_worker_attrs *w, size_t n)
 {
-	double now = control_seconds();
+	double now = monotonic_seconds();
 	bool same = c->t > 0 && c->generation == job->generation && job->round >= c->k.round;
 
-	if (same && job->round - c->k.round < ROUNDS)
+	if (same && job->round - c->k.round < ROUNDS_MIN)
 		return false;
 	d->rounds = job->round - c->k.round;
 	d->round_us = (now - c->t) * 1e6 / d->rounds;
 	for (size_t i = 0; i < n; i++) {
 		struct saina_worker_attrs *old = &c->worker[w[i].id];
-		bool alive = control_is_alive(&w[i]);
+		bool alive = worker_is_alive(&w[i]);
 
 		for (int h = 0; alive && h < SAINA_ARRIVAL_BUCKETS; h++)
 			d->late[d->workers][h] = (double)w[i].arrival_hist[h] - old->arrival_hist[h];
@@ -65,8 +65,8 @@ static bool look(struct dbw *d, struct control *c, const struct saina_job_attrs 
 	return same;
 }
 
-/* Do workers leave out rounds? */
-static bool missing(const struct dbw *d)
+/* Do workers skip rounds? */
+static bool skips_rounds(const struct dbw *d)
 {
 	double n = 0;
 
@@ -76,36 +76,36 @@ static bool missing(const struct dbw *d)
 	return n < 0.95 * d->rounds * d->workers;
 }
 
-static void trial_ends(struct control *c)
+static void end_trial(struct controller *c)
 {
 	if (c->k.trial > 0)
-		c->k.next_trial = c->t + TRIALS * (c->t - c->k.trial);
+		c->k.next_trial = c->t + TRIAL_INTERVAL * (c->t - c->k.trial);
 	c->k.trial = 0;
 }
 
-int control_k(struct control *c, const struct saina_job_attrs *job,
-	      const struct saina_worker_attrs *w, size_t n)
+int controller_k(struct controller *c, const struct saina_job_attrs *job,
+		 const struct saina_worker_attrs *w, size_t n)
 {
 	struct dbw d = { .noise = c->noise, .k = job->k };
 	unsigned int best;
 	bool trial;
 	int ret;
 
-	if (!d.k || !look(&d, c, job, w, n) || d.k > d.workers)
+	if (!d.k || !measure(&d, c, job, w, n) || d.k > d.workers)
 		return 0;
 	best = dbw_choose(&d);
-	trial_ends(c);
-	trial = best == d.k && best < d.workers && c->t >= c->k.next_trial && missing(&d);
+	end_trial(c);
+	trial = best == d.k && best < d.workers && c->t >= c->k.next_trial && skips_rounds(&d);
 	if (trial) {
 		c->k.trial = c->t;
 		best++;
 	} else if (best != d.k) {
-		c->k.next_trial = c->t + TRIALS * ROUNDS * d.round_us / 1e6;
+		c->k.next_trial = c->t + TRIAL_INTERVAL * ROUNDS_MIN * d.round_us / 1e6;
 	}
 	if (best == d.k)
 		return 0;
-	ret = control_tell(c->ctl, job->id, best, true);
+	ret = controller_set(c->ctl, job->id, best, true);
 	if (!ret)
-		say(&d, job, best, trial);
+		print_choice(&d, job, best, trial);
 	return ret;
 }

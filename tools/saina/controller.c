@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina policy control - a controller of jobs with policy external or grouped.  Anybody can write
- * another one: JOB_SET with k-set, or with a policy, and controller so that an event tells when it
- * is gone.
+ * saina policy control - a controller of jobs with policy external or grouped.
+ *
+ * Other programs can do the same: send JOB_SET with k-set, or with a policy, and with controller,
+ * so that an event reports the end of the controller.
  */
 #include <errno.h>
 #include <signal.h>
@@ -16,27 +17,27 @@
 
 static volatile sig_atomic_t stopped;
 
-static void stop(int sig)
+static void on_signal(int sig)
 {
 	stopped = 1;
 }
 
-static int by_policy(struct control *c, const struct saina_job_attrs *job,
-		     const struct saina_worker_attrs *w, size_t n)
+static int run_policy(struct controller *c, const struct saina_job_attrs *job,
+		      const struct saina_worker_attrs *w, size_t n)
 {
 	switch (job->policy.mode) {
 	case SAINA_POLICY_EXTERNAL:
-		return job->state == SAINA_JOB_RUNNING ? control_k(c, job, w, n) : 0;
+		return job->state == SAINA_JOB_RUNNING ? controller_k(c, job, w, n) : 0;
 	case SAINA_POLICY_GROUPED:
-		return job->state == SAINA_JOB_RUNNING ? control_groups(c, job, w, n) : 0;
+		return job->state == SAINA_JOB_RUNNING ? controller_groups(c, job, w, n) : 0;
 	}
-	fprintf(stderr, "saina: the policy of job %s is %s, which leaves nothing to a controller: `saina job set %s policy external:k0=%u' or `... grouped:g=1' first\n",
+	fprintf(stderr, "saina: job %s has policy %s, which needs no controller: `saina job set %s policy external:k0=%u' or `... grouped:g=1' first\n",
 		job->name, policy_name(&job->policy), job->name, job->workers);
 	return EXIT_FAILURE;
 }
 
-/* Are the options for the policy of @job?  The exit status. */
-static int check_options(const struct control *c, const struct saina_job_attrs *job)
+/* Refuses options that do not fit the policy of @job. Returns the exit status. */
+static int check_options(const struct controller *c, const struct saina_job_attrs *job)
 {
 	bool grouped = job->policy.mode == SAINA_POLICY_GROUPED;
 
@@ -47,11 +48,11 @@ static int check_options(const struct control *c, const struct saina_job_attrs *
 	return EXIT_FAILURE;
 }
 
-/* Looks once.  The exit status, 0: go on. */
-static int step(const struct tool *t, struct control *c, const struct saina_job_attrs *which)
+/* Reads the job once and lets the policy's controller act. Returns the exit status, 0 to go on. */
+static int poll_job(const struct tool *t, struct controller *c, const struct saina_job_attrs *which)
 {
 	struct saina_worker_attrs of = { .job_id = which->id };
-	struct saina_ctl *agent = beside_open(t, c->ctl);
+	struct saina_ctl *agent = agent_view_open(t, c->ctl);
 	struct rpc_list jobs, workers = { 0 };
 	int ret;
 
@@ -59,9 +60,9 @@ static int step(const struct tool *t, struct control *c, const struct saina_job_
 	ret = rpc_list_one(c->ctl, SAINA_CMD_JOB_GET, &saina_job_class, which, &saina_job_class, &jobs) ?:
 	      rpc_list(c->ctl, SAINA_CMD_WORKER_GET, &saina_worker_class, &of, &saina_worker_class, &workers);
 	if (!ret && jobs.n) {
-		beside_jobs(agent, jobs.v, 1);
-		beside_workers(agent, workers.v, workers.n);
-		ret = by_policy(c, jobs.v, workers.v, workers.n);
+		agent_view_jobs(agent, jobs.v, 1);
+		agent_view_workers(agent, workers.v, workers.n);
+		ret = run_policy(c, jobs.v, workers.v, workers.n);
 	}
 	rpc_list_free(&workers);
 	rpc_list_free(&jobs);
@@ -69,8 +70,8 @@ static int step(const struct tool *t, struct control *c, const struct saina_job_
 	return ret;
 }
 
-static int control(const struct tool *t, const struct saina_job_attrs *named, struct control *c,
-		   __u64 interval)
+static int run_controller(const struct tool *t, const struct saina_job_attrs *named, struct controller *c,
+			  __u64 interval)
 {
 	const struct timespec nap = { interval / 1000, interval % 1000 * 1000000 };
 	struct saina_job_attrs which = { 0 }, *job;
@@ -86,25 +87,25 @@ static int control(const struct tool *t, const struct saina_job_attrs *named, st
 	ret = check_options(c, job);
 	c->noise = c->noise ?: job->workers;
 	rpc_list_free(&jobs);
-	ret = ret ?: control_tell(c->ctl, which.id, 0, true);
+	ret = ret ?: controller_set(c->ctl, which.id, 0, true);
 	if (ret)
 		return ret;
 	fprintf(stderr, "saina: controlling job %u; Ctrl-C ends it, k and groups stay\n", which.id);
 	out_stream(t->mode);
 	while (!ret && !stopped) {
-		ret = step(t, c, &which);
+		ret = poll_job(t, c, &which);
 		if (!ret && !stopped)
 			nanosleep(&nap, NULL);
 	}
-	return ret ?: control_tell(c->ctl, which.id, 0, false);
+	return ret ?: controller_set(c->ctl, which.id, 0, false);
 }
 
 int policy_control(const struct tool *t, struct args *a)
 {
-	struct sigaction sa = { .sa_handler = stop };
+	struct sigaction sa = { .sa_handler = on_signal };
 	struct saina_job_attrs which = { 0 };
 	uint64_t interval = 1000, most = 0;
-	struct control *c;
+	struct controller *c;
 	const char *word;
 	double noise = 0;
 	char *end;
@@ -135,13 +136,13 @@ int policy_control(const struct tool *t, struct args *a)
 	sigaction(SIGINT, &sa, NULL);
 	c = calloc(1, sizeof(*c));
 	if (!c) {
-		fprintf(stderr, "saina: no memory\n");
+		fprintf(stderr, "saina: out of memory\n");
 		return EXIT_FAILURE;
 	}
 	c->noise = noise;
 	c->most = most;
 	c->ctl = rpc_open(t);
-	ret = c->ctl ? control(t, &which, c, interval) : EXIT_FAILURE;
+	ret = c->ctl ? run_controller(t, &which, c, interval) : EXIT_FAILURE;
 	saina_ctl_close(c->ctl);
 	free(c);
 	return ret;

@@ -4,8 +4,8 @@
 
 #include "linux/saina.h"
 #include "saina/bpf.h"
-#include "tool/canned.h"
-#include "tool/double.h"
+#include "tool/mock_replies.h"
+#include "tool/mock_agent.h"
 
 #define U8(a, v)	mnl_attr_put_u8(nlh, SAINA_A_##a, v)
 #define U16(a, v)	mnl_attr_put_u16(nlh, SAINA_A_##a, v)
@@ -190,7 +190,7 @@ static const struct {
 	{ SAINA_CMD_EVENT, sizeof(events) / sizeof(events[0]), event },
 };
 
-struct nlmsghdr *canned_message(char *buf, const struct nlmsghdr *req, int cmd, int i)
+struct nlmsghdr *mock_reply(char *buf, const struct nlmsghdr *req, int cmd, int i)
 {
 	struct nlmsghdr *nlh;
 
@@ -198,15 +198,15 @@ struct nlmsghdr *canned_message(char *buf, const struct nlmsghdr *req, int cmd, 
 		if (answers[j].cmd != cmd || i >= answers[j].n)
 			continue;
 		if (req && (req->nlmsg_flags & NLM_F_DUMP) != NLM_F_DUMP && i)
-			return NULL;	/* one was asked for */
-		nlh = double_msg(buf, req, cmd);
+			return NULL;	/* not a dump: one object only */
+		nlh = mock_msg(buf, req, cmd);
 		answers[j].fill(nlh, i);
 		return nlh;
 	}
 	return NULL;
 }
 
-void canned_answer(int fd, const struct nlmsghdr *req, void *arg)
+void mock_reply_all(int fd, const struct nlmsghdr *req, void *arg)
 {
 	static const int notes[] = { SAINA_CMD_EVENT, SAINA_CMD_JOB_NTF, SAINA_CMD_JOB_DEL_NTF,
 				     SAINA_CMD_WORKER_NTF, SAINA_CMD_WORKER_DEL_NTF,
@@ -215,13 +215,13 @@ void canned_answer(int fd, const struct nlmsghdr *req, void *arg)
 	char buf[4096] __attribute__((aligned(8)));
 	struct nlmsghdr *nlh;
 
-	for (int i = 0; (nlh = canned_message(buf, req, g->cmd, i)); i++)
-		double_send(fd, nlh);
-	double_ack(fd, req, NULL);
+	for (int i = 0; (nlh = mock_reply(buf, req, g->cmd, i)); i++)
+		mock_send(fd, nlh);
+	mock_ack(fd, req, NULL);
 	if (g->cmd != SAINA_CMD_SUBSCRIBE)
 		return;
 	for (size_t j = 0; j < sizeof(notes) / sizeof(notes[0]); j++) {
-		for (int i = 0; (nlh = canned_message(buf, NULL, notes[j], i)); i++)
-			double_send(fd, nlh);
+		for (int i = 0; (nlh = mock_reply(buf, NULL, notes[j], i)); i++)
+			mock_send(fd, nlh);
 	}
 }

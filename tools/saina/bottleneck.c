@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Why a job is slow: the slots that are open know who is not in them, and the counters
- * whose gradient completed a sum, which is who came last of those that were waited for.
+ * Why a job is slow. Open slots say which workers are missing now; counters say which worker's
+ * gradient completed a sum, hence who is usually the last.
  */
 #include <stdio.h>
 #include <string.h>
 
-#include "slow.h"
+#include "bottleneck.h"
 
-#define WAIT_US 100000 /* less than this nobody is said to wait */
-#define SUMS	100    /* fewer than this say nothing of who is last */
+#define WAIT_MIN_US 100000 /* shorter waits are not reported */
+#define SUMS_MIN	100    /* samples needed to say who is usually the last */
 
-void slow_worker(struct slow *s, const struct saina_worker_attrs *worker)
+void bottleneck_add_worker(struct bottleneck *s, const struct saina_worker_attrs *worker)
 {
 	if (worker->id < SAINA_WORKERS_MAX)
 		s->next[worker->id] = worker->round;
 }
 
-void slow_slot(struct slow *s, const struct saina_slot_attrs *slot)
+void bottleneck_add_slot(struct bottleneck *s, const struct saina_slot_attrs *slot)
 {
 	for (int w = 0; w < SAINA_WORKERS_MAX; w++)
 		if (slot->missing & 1ull << w && slot->age_us > s->wait_us[w])
@@ -30,7 +30,7 @@ void slow_slot(struct slow *s, const struct saina_slot_attrs *slot)
 	s->more = slot->k > slot->count ? slot->k - slot->count : 1;
 }
 
-void slow_stats(struct slow *s, const struct saina_stats_attrs *stats)
+void bottleneck_add_stats(struct bottleneck *s, const struct saina_stats_attrs *stats)
 {
 	if (!SAINA_HAS(stats, SAINA_A_STATS_WORKER) || stats->worker >= SAINA_WORKERS_MAX)
 		return;
@@ -40,20 +40,20 @@ void slow_stats(struct slow *s, const struct saina_stats_attrs *stats)
 
 static void worker_cb(void *arg, const void *obj)
 {
-	slow_worker(arg, obj);
+	bottleneck_add_worker(arg, obj);
 }
 
 static void slot_cb(void *arg, const void *obj)
 {
-	slow_slot(arg, obj);
+	bottleneck_add_slot(arg, obj);
 }
 
 static void stats_cb(void *arg, const void *obj)
 {
-	slow_stats(arg, obj);
+	bottleneck_add_stats(arg, obj);
 }
 
-int slow_ask(struct saina_ctl *agent, __u16 job, struct slow *s)
+int bottleneck_read(struct saina_ctl *agent, __u16 job, struct bottleneck *s)
 {
 	struct saina_slot_attrs slot = { .job_id = job };
 	struct saina_stats_attrs stats = { .job_id = job };
@@ -64,24 +64,24 @@ int slow_ask(struct saina_ctl *agent, __u16 job, struct slow *s)
 	SAINA_SET(&slot, SAINA_A_SLOT_JOB_ID);
 	SAINA_SET(&stats, SAINA_A_STATS_JOB_ID);
 	SAINA_SET(&worker, SAINA_A_WORKER_JOB_ID);
-	ret = rpc_quiet(agent, SAINA_CMD_WORKER_GET, true, &saina_worker_class, &worker,
-			&saina_worker_class, worker_cb, s);
+	ret = rpc_call_quiet(agent, SAINA_CMD_WORKER_GET, true, &saina_worker_class, &worker,
+			     &saina_worker_class, worker_cb, s);
 	if (!ret)
-		ret = rpc_quiet(agent, SAINA_CMD_SLOT_GET, true, &saina_slot_class, &slot,
-				&saina_slot_class, slot_cb, s);
+		ret = rpc_call_quiet(agent, SAINA_CMD_SLOT_GET, true, &saina_slot_class, &slot,
+				     &saina_slot_class, slot_cb, s);
 	if (!ret)
-		ret = rpc_quiet(agent, SAINA_CMD_STATS_GET, true, &saina_stats_class, &stats,
-				&saina_stats_class, stats_cb, s);
+		ret = rpc_call_quiet(agent, SAINA_CMD_STATS_GET, true, &saina_stats_class, &stats,
+				     &saina_stats_class, stats_cb, s);
 	return ret;
 }
 
-double slow_share(const struct slow *s, int worker)
+double bottleneck_share(const struct bottleneck *s, int worker)
 {
 	return s->total ? (double)s->completed[worker] / s->total : 0;
 }
 
 /* "worker 3", "workers 1,4", "2 of workers 1,4,5" */
-static void whom(const struct slow *s, char *text, size_t size)
+static void format_missing(const struct bottleneck *s, char *text, size_t size)
 {
 	unsigned int n = __builtin_popcountll(s->missing);
 	size_t len = 0;
@@ -94,10 +94,11 @@ static void whom(const struct slow *s, char *text, size_t size)
 			len += snprintf(text + len, size - len, "%s%d", i++ ? "," : "", w);
 }
 
-/* A worker that is not in the sum and is at a later round: the sum is of elements that it has not
- * started, or it has joined again since the round began.  Or -1.
+/*
+ * Finds a worker that is missing in the sum although it is at a later round: it starts fewer
+ * elements than the others, or joined again since the round began. -1: there is none.
  */
-static int gone_on(const struct slow *s)
+static int find_ahead(const struct bottleneck *s)
 {
 	for (int w = 0; w < SAINA_WORKERS_MAX; w++)
 		if (s->missing >> w & 1 && s->next[w] > s->round)
@@ -105,7 +106,7 @@ static int gone_on(const struct slow *s)
 	return -1;
 }
 
-bool slow_text(const struct slow *s, unsigned int workers, char *text, size_t size)
+bool bottleneck_text(const struct bottleneck *s, unsigned int workers, char *text, size_t size)
 {
 	int last = 0, one = s->missing ? __builtin_ctzll(s->missing) : -1, ahead;
 	char names[80];
@@ -114,25 +115,25 @@ bool slow_text(const struct slow *s, unsigned int workers, char *text, size_t si
 	for (int w = 1; w < SAINA_WORKERS_MAX; w++)
 		if (s->completed[w] > s->completed[last])
 			last = w;
-	if (s->oldest_us < WAIT_US) {
-		/* one of equals is last in its share of them */
-		if (s->total < SUMS || workers < 2 || slow_share(s, last) * workers < 1.5)
+	if (s->oldest_us < WAIT_MIN_US) {
+		/* among equals each is the last in 1/workers of the sums */
+		if (s->total < SUMS_MIN || workers < 2 || bottleneck_share(s, last) * workers < 1.5)
 			return false;
 		snprintf(text, size, "worker %d was the last that %.0f %% of the sums waited for", last,
-			 100 * slow_share(s, last));
+			 100 * bottleneck_share(s, last));
 		return true;
 	}
-	whom(s, names, sizeof(names));
+	format_missing(s, names, sizeof(names));
 	len = snprintf(text, size, "waiting for %s for %.1f s", names, s->oldest_us / 1e6);
-	ahead = gone_on(s);
+	ahead = find_ahead(s);
 	if (len < size && ahead >= 0) {
 		snprintf(text + len, size - len,
 			 "; worker %d is at round %u already: it starts fewer elements, or joined again",
 			 ahead, s->next[ahead]);
 		return true;
 	}
-	if (len < size && !(s->missing & (s->missing - 1)) && s->total >= SUMS)
+	if (len < size && !(s->missing & (s->missing - 1)) && s->total >= SUMS_MIN)
 		snprintf(text + len, size - len, "; it was the last that %.0f %% of the sums waited for",
-			 100 * slow_share(s, one));
+			 100 * bottleneck_share(s, one));
 	return true;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina policy control of a job with policy grouped: chooses the groups (grouping.h) by how
- * long each worker takes for its steps.
+ * saina policy control of a job with policy grouped: chooses the groups (grouping.h) by the step
+ * time of each worker.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,9 +12,9 @@
 #include "grouping.h"
 #include "tool.h"
 
-#define AGREED 3	/* looks that must find the same before groups change */
+#define AGREEMENTS_MIN 3	/* equal measurements needed before groups change */
 
-static int set(struct saina_ctl *ctl, const struct saina_job_attrs *job, const struct grouping *g)
+static int set_groups(struct saina_ctl *ctl, const struct saina_job_attrs *job, const struct grouping *g)
 {
 	struct saina_job_attrs req = { .id = job->id };
 	struct saina_policy p;
@@ -29,8 +29,8 @@ static int set(struct saina_ctl *ctl, const struct saina_job_attrs *job, const s
 	return rpc_call(ctl, SAINA_CMD_JOB_SET, false, &saina_job_class, &req, NULL, NULL, NULL);
 }
 
-static void say(const struct saina_job_attrs *job, const struct grouping *g, unsigned int from,
-		double slowdown, __u64 stragglers)
+static void print_choice(const struct saina_job_attrs *job, const struct grouping *g, unsigned int from,
+			 double slowdown, __u64 stragglers)
 {
 	out_open(NULL);
 	out_str("job", "%s ", job->name);
@@ -43,18 +43,18 @@ static void say(const struct saina_job_attrs *job, const struct grouping *g, uns
 	out_close();
 }
 
-/* The difference to what was seen before; false: it says nothing (yet). */
-static bool look(struct grouping *g, struct control *c, const struct saina_job_attrs *job,
-		 const struct saina_worker_attrs *w, size_t n)
+/* Computes step times since the last measurement; false if it is too early or not comparable. */
+static bool measure(struct grouping *g, struct controller *c, const struct saina_job_attrs *job,
+		    const struct saina_worker_attrs *w, size_t n)
 {
 	double steps[SAINA_WORKERS_MAX] = { 0 }, late[SAINA_WORKERS_MAX] = { 0 };
 	bool same = c->t > 0 && c->generation == job->generation && c->groups.seq == job->policy_seq;
-	double now = control_seconds();
+	double now = monotonic_seconds();
 
 	for (size_t i = 0; i < n; i++) {
 		const struct saina_worker_attrs *old = &c->worker[w[i].id];
 
-		if (!control_is_alive(&w[i]))
+		if (!worker_is_alive(&w[i]))
 			continue;
 		g->alive |= 1ull << w[i].id;
 		same &= old->session == w[i].session && w[i].arrivals >= old->arrivals;
@@ -62,7 +62,7 @@ static bool look(struct grouping *g, struct control *c, const struct saina_job_a
 		if (w[i].arrivals > old->arrivals)
 			late[w[i].id] = ((double)w[i].arrival_us - old->arrival_us) / steps[w[i].id];
 	}
-	if (same && !grouping_seen(g, (now - c->t) * 1e6, steps, late))
+	if (same && !grouping_measure(g, (now - c->t) * 1e6, steps, late))
 		return false;
 	for (size_t i = 0; i < n; i++)
 		c->worker[w[i].id] = w[i];
@@ -72,8 +72,8 @@ static bool look(struct grouping *g, struct control *c, const struct saina_job_a
 	return same;
 }
 
-int control_groups(struct control *c, const struct saina_job_attrs *job,
-		   const struct saina_worker_attrs *w, size_t n)
+int controller_groups(struct controller *c, const struct saina_job_attrs *job,
+		      const struct saina_worker_attrs *w, size_t n)
 {
 	struct grouping g = { .workers = job->workers };
 	struct saina_policy p;
@@ -83,7 +83,7 @@ int control_groups(struct control *c, const struct saina_job_attrs *job,
 	bool changes;
 	int ret;
 
-	/* the groups asked for are not in force yet: nothing that is seen is of them */
+	/* the requested groups are not in force yet, so nothing was measured with them */
 	if (SAINA_HAS(job, SAINA_A_JOB_POLICY_NEXT) || job->policy_seq_active != job->policy_seq) {
 		c->t = 0;
 		return 0;
@@ -92,17 +92,17 @@ int control_groups(struct control *c, const struct saina_job_attrs *job,
 	saina_policy_read(&job->policy, &p);
 	from = g.groups = p.groups;
 	memcpy(g.group, p.group, sizeof(g.group));
-	if (!look(&g, c, job, w, n))
+	if (!measure(&g, c, job, w, n))
 		return 0;
 	changes = grouping_choose(&g, &slowdown, &stragglers);
-	/* a busy host makes now this worker slow, now that one */
+	/* on a busy host single measurements name random stragglers */
 	c->groups.looks = stragglers == c->groups.stragglers ? c->groups.looks + 1 : 1;
 	c->groups.stragglers = stragglers;
-	if (!changes || c->groups.looks < AGREED)
+	if (!changes || c->groups.looks < AGREEMENTS_MIN)
 		return 0;
-	ret = set(c->ctl, job, &g);
+	ret = set_groups(c->ctl, job, &g);
 	if (!ret)
-		say(job, &g, from, slowdown, stragglers);
+		print_choice(job, &g, from, slowdown, stragglers);
 	c->t = 0;
 	return ret;
 }
