@@ -2,7 +2,8 @@
 /* Rounds through messages. */
 #include "reduce_msg.h"
 
-struct saina_hdr *saina_msg_put_header(struct saina_round *r, void *buf, int type, const struct saina_act *a)
+struct saina_hdr *saina_msg_put_header(struct saina_round *r, void *buf, int type,
+				       const struct saina_act *a)
 {
 	struct saina_hdr *h = buf;
 
@@ -14,7 +15,7 @@ struct saina_hdr *saina_msg_put_header(struct saina_round *r, void *buf, int typ
 }
 
 static struct saina_hdr *put_long_header(struct saina_round *r, void *buf, int type,
-				     const struct saina_act *a)
+					 const struct saina_act *a)
 {
 	struct saina_hdr *h = saina_msg_put_header(r, buf, type, a);
 

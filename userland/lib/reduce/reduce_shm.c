@@ -5,7 +5,7 @@
 
 /* The header that a RESULT has, of an entry of the output array. */
 static void shm_result_header(const struct saina_round *r, const struct saina_output_head *b,
-			 uint32_t round, uint32_t segment, uint8_t next_k, struct saina_hdr *h)
+			      uint32_t round, uint32_t segment, uint8_t next_k, struct saina_hdr *h)
 {
 	memset(h, 0, sizeof(*h));
 	h->version = SAINA_PROTO_VERSION;
@@ -31,8 +31,8 @@ static void shm_result_header(const struct saina_round *r, const struct saina_ou
  * aggregator overwrites the entry meanwhile, the result comes again, as a message.
  */
 static bool take_result_in_place(struct saina_round *r, const struct saina_output_head *b,
-			     const struct saina_hdr *h, uint32_t round, uint32_t segment,
-			     uint64_t now)
+				 const struct saina_hdr *h, uint32_t round, uint32_t segment,
+				 uint64_t now)
 {
 	const struct saina_segment_state *p = &r->grad.state[segment];
 
@@ -53,7 +53,7 @@ static bool take_result_in_place(struct saina_round *r, const struct saina_outpu
 
 /* Takes a result from the output array; false: it is not there (any more). */
 bool saina_shm_result(struct saina_round *r, uint32_t round, uint32_t segment, uint8_t next_k,
-			 uint64_t now)
+		      uint64_t now)
 {
 	const struct saina_output_head *b;
 
@@ -63,7 +63,8 @@ bool saina_shm_result(struct saina_round *r, uint32_t round, uint32_t segment, u
 	if (!saina_shm_output_holds(b, round))
 		return false;
 	shm_result_header(r, b, round, segment, next_k, r->copy);
-	if (!saina_shm_output_holds(b, round) || !saina_exponent_valid_in_result(r->job->elem, r->copy->exponent))
+	if (!saina_shm_output_holds(b, round) ||
+	    !saina_exponent_valid_in_result(r->job->elem, r->copy->exponent))
 		return false;
 	if (take_result_in_place(r, b, r->copy, round, segment, now))
 		return true;

@@ -118,7 +118,8 @@ void saina_round_segment_over(struct saina_round *r, uint32_t segment, uint64_t 
 	segment_done(r, saina_round_request(r, segment), now);
 }
 
-void saina_round_account(struct saina_round *r, uint32_t segment, const struct saina_hdr *h, bool late)
+void saina_round_account(struct saina_round *r, uint32_t segment, const struct saina_hdr *h,
+			 bool late)
 {
 	struct saina_segment_state *p = &r->grad.state[segment];
 	struct saina_req *q = request_of(p);
@@ -168,7 +169,8 @@ void saina_round_keep(struct saina_round *r, uint32_t segment)
 }
 
 /* Writes the sums into the caller's elements. */
-void saina_round_decode(struct saina_round *r, uint32_t segment, const struct saina_hdr *h, const void *sums)
+void saina_round_decode(struct saina_round *r, uint32_t segment, const struct saina_hdr *h,
+			const void *sums)
 {
 	struct saina_req *q = request_of(&r->grad.state[segment]);
 	int ret = saina_gradient_decode(&r->grad, segment, h, sums,

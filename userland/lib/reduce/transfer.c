@@ -21,8 +21,8 @@ void saina_round_input(struct saina_round *r, const struct saina_hdr *h, uint64_
 	else if (h->type == SAINA_MSG_COMPLETION)
 		saina_shm_completion(r, h, now);
 	else if (h->type == SAINA_MSG_ASK_REPLY)
-		saina_flow_ask_reply(&r->flow, le32toh(h->round), le32toh(h->segment), (const void *)(h + 1),
-				le32toh(h->slot_round), now);
+		saina_flow_ask_reply(&r->flow, le32toh(h->round), le32toh(h->segment),
+				     (const void *)(h + 1), le32toh(h->slot_round), now);
 	else
 		stale_rx(r, h, now);
 }
@@ -51,7 +51,8 @@ static unsigned int put_acts(struct saina_round *r, const struct saina_act *act,
 			saina_msg_put_ask(r, buf + *len * n++, a, now);
 			break;
 		case SAINA_ACT_REORDERED:
-			saina_round_take(r, saina_reorder_get(&r->flow.reorder, a->round, a->segment), now);
+			saina_round_take(
+				r, saina_reorder_get(&r->flow.reorder, a->round, a->segment), now);
 			break;
 		case SAINA_ACT_LOST:
 			saina_round_lose(r, a->segment, false, now);
@@ -82,7 +83,8 @@ unsigned int saina_round_output(struct saina_round *r, uint64_t now, uint8_t *bu
 
 	while (!n && doorbells < SAINA_DOORBELLS_MAX && (acts = next_acts(r, now, when))) {
 		if (saina_shm_fits_doorbell(r, r->act, acts))
-			saina_shm_put_doorbell(r, buf + SAINA_DOORBELL_LEN * doorbells++, r->act, acts);
+			saina_shm_put_doorbell(r, buf + SAINA_DOORBELL_LEN * doorbells++, r->act,
+					       acts);
 		else if (!doorbells || !is_message_act(r->act))
 			n = put_acts(r, r->act, acts, now, buf, len);
 		else
