@@ -38,7 +38,6 @@ CIRCLES = (
     "userland/lib/join",
     "userland/lib/gradient",
     "kmod/netlink",
-    ORACLE,
 )
 
 
