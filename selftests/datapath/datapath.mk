@@ -5,14 +5,14 @@ DATAPATH_TEST_OBJS := $(call objs,$(addprefix selftests/datapath/,harness.c harn
 TRACE_OBJS := $(call objs,$(addprefix selftests/datapath/,sim.c sim_jobs.c sim_policy.c \
 	sim_workers.c sim_channel.c sim_answers.c malformed_foreign.c malformed_hostile.c))
 
-$(B)/obj/selftests/datapath/%.o $(B)/obj/selftests/module/plane.o: CPPFLAGS += -Iselftests
+$(B)/obj/selftests/datapath/%.o $(B)/obj/selftests/module/backend.o: CPPFLAGS += -Iselftests
 
 $(B)/selftests/trace_test: $(TRACE_OBJS)
 $(B)/selftests/ps_test: $(call objs,$(addprefix selftests/datapath/,ps_sim.c \
 	ps_workers.c ps_ledger.c ps_rules.c))
 # With the jobs in saina.ko, too (--module).
 $(B)/selftests/trace_test $(B)/selftests/ps_test: \
-	$(call objs,$(addprefix selftests/module/,plane.c xdp_rig.c calls.c)) $(B)/libsainactl.a
+	$(call objs,$(addprefix selftests/module/,backend.c xdp_harness.c requests.c)) $(B)/libsainactl.a
 $(B)/selftests/tc_handoff_test: LDFLAGS += -Wl,--wrap=bpf_link_detach
 $(B)/selftests/defects_test: $(call objs,$(addprefix selftests/datapath/,defects_sfcd.c defects_serene.c defects_ps.c defects_arrivals.c))
 $(DATAPATH_TESTS:%=$(B)/selftests/%): $(B)/selftests/%: $(B)/obj/selftests/datapath/%.o \

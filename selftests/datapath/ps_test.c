@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "lib/tap.h"
-#include "module/plane.h"
+#include "module/backend.h"
 #include "harness_events.h"
 #include "harness_packets.h"
 #include "harness_state.h"
@@ -248,12 +248,12 @@ int main(int argc, char **argv)
 	if (geteuid())
 		tap_skip_all("only root may load BPF programs");
 	if (opt.module)
-		plane_choose();
+		backend_choose();
 	harness_open(&t.harness);
 	if (opt.tc)
 		harness_use_tc(&t.harness);
 	if (opt.module)
-		plane_open(&t.harness);
+		backend_open(&t.harness);
 	for (seed = opt.seed; ok && goes_on(done); seed++) {
 		uint64_t left = opt.steps ? opt.episode : opt.packets - done;
 
@@ -268,11 +268,11 @@ int main(int argc, char **argv)
 		 (unsigned long long)t.swaps, (unsigned long long)t.changes,
 		 (unsigned long long)t.widest);
 	if (opt.module)
-		tap_ok(plane_calls()->made > 10 * plane_calls()->refused,
+		tap_ok(backend_requests()->made > 10 * backend_requests()->refused,
 		       "ps: saina.ko refuses less than a tenth of its netlink requests: %llu made, %llu refused%s%s",
-		       (unsigned long long)plane_calls()->made,
-		       (unsigned long long)plane_calls()->refused,
-		       plane_calls()->refused ? ", the last one: " : "", plane_calls()->last);
+		       (unsigned long long)backend_requests()->made,
+		       (unsigned long long)backend_requests()->refused,
+		       backend_requests()->refused ? ", the last one: " : "", backend_requests()->last);
 	if (ok && done >= 10 * opt.episode && done >= 50000) {
 		coverage();
 		if (!opt.mode || opt.mode == SAINA_POLICY_GROUPED)
@@ -291,7 +291,7 @@ int main(int argc, char **argv)
 			       (unsigned long long)t.swaps, (unsigned long long)t.rounds);
 	}
 	if (opt.module)
-		plane_close(&t.harness);
+		backend_close(&t.harness);
 	harness_close(&t.harness);
 	return tap_done();
 }

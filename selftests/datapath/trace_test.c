@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "lib/tap.h"
-#include "module/plane.h"
+#include "module/backend.h"
 #include "harness_events.h"
 #include "harness_jobs.h"
 #include "harness_packets.h"
@@ -112,7 +112,7 @@ struct total {
 	bool ok;
 	uint64_t packets, jobs, results, contributions, swaps, stuck, decisions;
 	uint64_t mixed, nans;		/* results of several exponents, of NaN */
-	struct plane_calls calls;
+	struct backend_requests requests;
 	uint64_t sized[6];		/* results of each payload size */
 	uint64_t kind[SIM_KINDS];	/* .. of each kind of policy */
 	uint64_t counter[SAINA_C_N];
@@ -448,7 +448,7 @@ static void episodes(uint64_t seed, uint64_t step, uint64_t packets)
 	if (opt.tc)
 		harness_use_tc(&t.harness);
 	if (opt.module)
-		plane_open(&t.harness);
+		backend_open(&t.harness);
 	for (sum->ok = true; sum->ok && t.harness.packets < packets; seed += step) {
 		uint64_t left = packets - t.harness.packets;
 
@@ -457,8 +457,8 @@ static void episodes(uint64_t seed, uint64_t step, uint64_t packets)
 	sum->packets = t.harness.packets;
 	sum->no_linear = t.harness.no_linear;
 	if (opt.module)
-		plane_close(&t.harness);
-	sum->calls = *plane_calls();
+		backend_close(&t.harness);
+	sum->requests = *backend_requests();
 	harness_close(&t.harness);
 }
 
@@ -507,10 +507,10 @@ static struct total all_episodes(unsigned int processes)
 		sum.stuck += one->stuck;
 		sum.decisions += one->decisions;
 		sum.no_linear |= one->no_linear;
-		if (one->calls.refused >= sum.calls.refused)
-			strcpy(sum.calls.last, one->calls.last);
-		sum.calls.made += one->calls.made;
-		sum.calls.refused += one->calls.refused;
+		if (one->requests.refused >= sum.requests.refused)
+			strcpy(sum.requests.last, one->requests.last);
+		sum.requests.made += one->requests.made;
+		sum.requests.refused += one->requests.refused;
 		for (int n = 0; n < 6; n++)
 			sum.sized[n] += one->sized[n];
 		for (int n = 0; n < SAINA_C_N; n++)
@@ -555,7 +555,7 @@ int main(int argc, char **argv)
 	if (geteuid())
 		tap_skip_all("only root may load BPF programs");
 	if (opt.module)
-		plane_choose();
+		backend_choose();
 	processes = opt.packets < 500000 ? 1 : opt.module ? 2 : PROCESSES;
 	sum = all_episodes(processes);
 
@@ -565,10 +565,10 @@ int main(int argc, char **argv)
 		 u(sum.jobs), u(sum.results), u(sum.contributions), u(sum.swaps), u(sum.stuck),
 		 sum.no_linear ? "; this kernel does not cut frames at will" : "");
 	if (opt.module)
-		tap_ok(sum.calls.made > 10 * sum.calls.refused,
+		tap_ok(sum.requests.made > 10 * sum.requests.refused,
 		       "traces: saina.ko refuses less than a tenth of its netlink requests: %llu made, %llu refused%s%s",
-		       u(sum.calls.made), u(sum.calls.refused), sum.calls.refused ? ", the last one: " : "",
-		       sum.calls.last);
+		       u(sum.requests.made), u(sum.requests.refused), sum.requests.refused ? ", the last one: " : "",
+		       sum.requests.last);
 	if (sum.ok && opt.packets >= 50 * opt.episode)
 		policies(&sum);
 	if (sum.ok && opt.packets >= 2500000) {

@@ -24,7 +24,7 @@
 #include "../datapath/harness_state.h"
 #include "../lib/rng.h"
 #include "../lib/tap.h"
-#include "xdp_rig.h"
+#include "xdp_harness.h"
 
 #define WORKERS	 6
 #define SEGMENTS 3
@@ -32,7 +32,7 @@
 		  1u << SAINA_POLICY_TIMEOUT | 1u << SAINA_POLICY_EXTERNAL | 1u << SAINA_POLICY_CODED)
 
 static struct harness rig;
-static struct xdp_rig module;	/* reads snapshots */
+static struct xdp_harness module;	/* reads snapshots */
 static struct rng rng;
 static struct saina_job_conf *conf = &module.conf;
 static uint64_t results;
@@ -42,7 +42,7 @@ static unsigned int policies_seen;	/* bits by mode; mode 0 before the first roun
 /* Publishes the snapshot that the module has now to program and oracle. */
 static bool refresh(void)
 {
-	if (xdp_rig_snapshot(&module))
+	if (xdp_harness_snapshot(&module))
 		return false;
 	if (harness_job(&rig, conf, 0)) {
 		tap_note("%s", rig.diff);
@@ -101,20 +101,20 @@ static bool something_happens(void)
 	switch (rng_below(&rng, 6)) {
 	case 0:
 		if (conf->active & ~(1ull << w))
-			call_worker_state(0, w, SAINA_WORKER_STATE_DEAD);
+			request_worker_state(0, w, SAINA_WORKER_STATE_DEAD);
 		break;
 	case 1:
 		if (!(conf->active >> w & 1))
-			call_worker_bind(0, w, rig.port[0]);
+			request_worker_bind(0, w, rig.port[0]);
 		break;
 	case 2:
-		call_worker_relay(0, w, rng_below(&rng, 2));
+		request_worker_relay(0, w, rng_below(&rng, 2));
 		break;
 	case 3:
-		call_job_policy(0, policy[rng_below(&rng, sizeof(policy) / sizeof(policy[0]))]);
+		request_job_policy(0, policy[rng_below(&rng, sizeof(policy) / sizeof(policy[0]))]);
 		break;
 	case 4:
-		call_job_k(0, rng_range(&rng, 1, WORKERS));
+		request_job_k(0, rng_range(&rng, 1, WORKERS));
 		break;
 	case 5:		/* what has a time-out is due */
 		return !harness_advance_time(&rig, 61000000000ull);
@@ -190,10 +190,10 @@ static void trace(int elem, const char *name, unsigned int payload, unsigned lon
 	bool ok;
 
 	results = 0;
-	ok = !xdp_rig_told(call_job_new_as("trace", WORKERS, SEGMENTS * payload, payload, elem,
+	ok = !xdp_harness_check(request_job_new_as("trace", WORKERS, SEGMENTS * payload, payload, elem,
 					   "fastest:k=3"));
 	for (int w = 0; ok && w < WORKERS; w++)
-		ok = !xdp_rig_told(call_worker_bind(0, w, rig.port[0]));
+		ok = !xdp_harness_check(request_worker_bind(0, w, rig.port[0]));
 	ok = ok && refresh();
 	for (unsigned long n = 0; ok && n < packets; n++)
 		ok = n % 200 == 199 ? something_happens() : packet();
@@ -205,7 +205,7 @@ static void trace(int elem, const char *name, unsigned int payload, unsigned lon
 	       "oracle: %s, %s, %u elements a message: the same answers and state, %lu packets, %llu results",
 	       tc ? "tc" : "xdp", name, payload, packets, (unsigned long long)results);
 	harness_job_remove(&rig, 0);
-	xdp_rig_told(call_job_del(0));
+	xdp_harness_check(request_job_del(0));
 }
 
 int main(int argc, char **argv)
@@ -232,11 +232,11 @@ int main(int argc, char **argv)
 	if (argc - optind != 2)
 		return 2;
 	setenv("SAINA_BPF_OBJECT", argv[optind], 1);
-	harness_open(&rig);		/* and a network namespace: calls_open() in that one */
+	harness_open(&rig);		/* and a network namespace: requests_open() in that one */
 	if (tc)
 		harness_use_tc(&rig);
-	calls_open();
-	if (xdp_rig_helpers(&module, argv[optind + 1])) {
+	requests_open();
+	if (xdp_harness_helpers(&module, argv[optind + 1])) {
 		printf("Bail out! %s does not load\n", argv[optind + 1]);
 		return 1;
 	}

@@ -54,7 +54,7 @@ enum saina_result_op {
  * @name: shown to people; NULL = host name and process id
  * @interface: name of the interface to use, or NULL for the route's
  * @elements: elements of the largest round, 0 = as the job has
- * @window: messages in flight, rounded up to whole trains (of up to 64), 0 = adaptive
+ * @window: messages in flight, rounded up to whole batches (of up to 64), 0 = adaptive
  * @rto_min_us: shortest silence that is asked about, 0 = default (1 ms)
  * @join_timeout_ms: how long to wait for each answer of the agent until admitted,
  *	0 = default (5 s), -1 = for ever.

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "job.h"
+#include "wire/job.h"
 
 #define SAINA_QUANT_SLACK    4		 /* bits an exponent may be coarser than need be */
 #define SAINA_QUANT_INFINITY 0x7f800000u /* bits of a magnitude that is not finite, at least */
@@ -55,7 +55,7 @@ static inline bool saina_exponent_valid(int e)
 }
 
 /* May a result have it?  @elem: of the job */
-static inline bool saina_exponent_answer(int elem, int e)
+static inline bool saina_exponent_valid_in_result(int elem, int e)
 {
 	return elem == SAINA_ELEM_INT32 ? saina_exponent_valid(e) || e == SAINA_EXPONENT_NAN : !e;
 }
