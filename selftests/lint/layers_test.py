@@ -33,7 +33,6 @@ STRICT = ("kmod/core", "kmod/pernet", "userland/net", "userland/dp", "userland/c
 CIRCLES = (
     "tools/saina",
     "kmod/netlink",
-    ORACLE,
 )
 
 
