@@ -28,12 +28,10 @@ ORACLE = "selftests/oracle"		# is in no room: tests may use all
 PYTHON = ("tools/bench", "userland/python/saina")
 STRICT = ("kmod/core", "kmod/pernet", "userland/net", "userland/dp", "userland/ctl", "userland/bench",
           "userland/agent", "userland/agent/backend", "userland/agent/control", "userland/agent/members",
-          "userland/agent/metrics", "userland/agent/ports")
+          "userland/agent/metrics", "userland/agent/ports", "tools/saina")
 # Rooms whose files still have a circle.
 CIRCLES = (
-    "tools/saina",
     "kmod/netlink",
-    ORACLE,
 )
 
 

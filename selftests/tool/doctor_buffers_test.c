@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "../tools/saina/doctor.h"
+#include "../tools/saina/doctor_check.h"
 #include "transport/flow.h"
 #include "net/io.h"
 #include "saina/proto.h"

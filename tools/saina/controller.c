@@ -6,21 +6,14 @@
  * so that an event reports the end of the controller.
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "controller.h"
+#include "controller_policy.h"
+#include "signals.h"
 #include "tool.h"
-
-static volatile sig_atomic_t stopped;
-
-static void on_signal(int sig)
-{
-	stopped = 1;
-}
 
 static int run_policy(struct controller *c, const struct saina_job_attrs *job,
 		      const struct saina_worker_attrs *w, size_t n)
@@ -92,9 +85,9 @@ static int run_controller(const struct tool *t, const struct saina_job_attrs *na
 		return ret;
 	fprintf(stderr, "saina: controlling job %u; Ctrl-C ends it, k and groups stay\n", which.id);
 	out_stream(t->mode);
-	while (!ret && !stopped) {
+	while (!ret && !stop_requested()) {
 		ret = poll_job(t, c, &which);
-		if (!ret && !stopped)
+		if (!ret && !stop_requested())
 			nanosleep(&nap, NULL);
 	}
 	return ret ?: controller_set(c->ctl, which.id, 0, false);
@@ -102,7 +95,6 @@ static int run_controller(const struct tool *t, const struct saina_job_attrs *na
 
 int policy_control(const struct tool *t, struct args *a)
 {
-	struct sigaction sa = { .sa_handler = on_signal };
 	struct saina_job_attrs which = { 0 };
 	uint64_t interval = 1000, most = 0;
 	struct controller *c;
@@ -132,8 +124,7 @@ int policy_control(const struct tool *t, struct args *a)
 			return args_error(a, "\"%s\" is not allowed here; allowed: noise BATCHES, groups MOST, interval MS", word);
 		}
 	}
-	sigaction(SIGTERM, &sa, NULL);
-	sigaction(SIGINT, &sa, NULL);
+	stop_on_signals(false);
 	c = calloc(1, sizeof(*c));
 	if (!c) {
 		fprintf(stderr, "saina: out of memory\n");

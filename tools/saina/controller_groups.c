@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "controller.h"
+#include "controller_policy.h"
 #include "core/policy.h"
 #include "grouping.h"
 #include "tool.h"

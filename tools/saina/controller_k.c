@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "controller.h"
+#include "controller_policy.h"
 #include "dbw.h"
 
 #define ROUNDS_MIN     20 /* rounds needed for a measurement */

@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <libconfig.h>
 
-#include "doctor.h"
+#include "doctor_check.h"
 
 #define CONFIG_FILE "/etc/saina/sainad.conf"
 

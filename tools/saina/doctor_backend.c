@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <sys/utsname.h>
 
-#include "doctor.h"
+#include "doctor_check.h"
 
 #define MODULE "/sys/module/saina"
 

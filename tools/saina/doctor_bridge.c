@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "doctor.h"
+#include "doctor_check.h"
 #include "net/ovsdb.h"
 
 #define ANSWER_MS 3000	/* time for OVSDB to answer */

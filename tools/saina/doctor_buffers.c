@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <sys/socket.h>
 
-#include "doctor.h"
+#include "doctor_check.h"
 
 /* Constants of libsaina; doctor_buffers_test compares them. */
 #define BATCHES_MAX  8

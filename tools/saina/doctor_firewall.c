@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <jansson.h>
 
-#include "doctor.h"
+#include "doctor_check.h"
 
 #define ANSWER_MS 1000
 

@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 
-#include "doctor.h"
+#include "doctor_check.h"
 #include "net/bpffs.h"
 
 static void check_kernel(void)

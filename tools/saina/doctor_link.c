@@ -14,7 +14,7 @@
 #include <linux/sockios.h>
 
 #include "net/request.h"
-#include "doctor.h"
+#include "doctor_check.h"
 
 /* <linux/netdev.h> is new in 6.3; the headers of the build may be older */
 #define NETDEV_FAMILY			"netdev"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "doctor.h"
+#include "doctor_check.h"
 
 /* Does the command line of @pid name database @path, or none while @path is the default? */
 static bool serves_database(int pid, const char *path)

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "doctor.h"
+#include "doctor_check.h"
 
 bool doc_read_line(const char *path, char *text, size_t size)
 {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "doctor.h"
+#include "doctor_check.h"
 
 static unsigned int count[DOC_FAIL + 1];
 

@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 
 #include "net/request.h"
-#include "doctor.h"
+#include "doctor_check.h"
 
 #define HEADERS (20 + 8 + (unsigned int)sizeof(struct saina_hdr))
 

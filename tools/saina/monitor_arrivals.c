@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "monitor.h"
+#include "monitor_print.h"
+#include "signals.h"
 #include "tool.h"
 
 #define EVENTS_MAX 4096 /* events read before a sample: as many as a dump keeps */
@@ -158,7 +159,7 @@ static int read_events(struct arrivals_monitor *m)
 {
 	int ret;
 
-	for (int i = 0; i < EVENTS_MAX && !monitor_stopped(); i++) {
+	for (int i = 0; i < EVENTS_MAX && !stop_requested(); i++) {
 		/* the wait is finite, because a signal may come just before it */
 		ret = saina_ctl_next(m->ctl, i ? 0 : 500, on_event, m);
 		if (ret == -ETIMEDOUT || ret == -EINTR)
@@ -200,19 +201,19 @@ static int run_monitor(const struct tool *t, struct arrivals_monitor *m)
 	m->ctl = rpc_open_agent(t);
 	if (!m->ctl)
 		return EXIT_FAILURE;
-	monitor_catch_signals();
+	stop_on_signals(false);
 	ret = read_baseline(m);
 	if (ret)
 		goto out;
 	out_stream(t->mode);
 	fprintf(stderr, "saina: monitoring (Ctrl-C ends it)\n");
-	while (!ret && !monitor_stopped() && !ferror(stdout)) {
+	while (!ret && !stop_requested() && !ferror(stdout)) {
 		ret = read_events(m);
 		for (unsigned int id = 0; !ret && id < SAINA_JOBS_MAX; id++)
 			if (m->job[id].due)
 				sample_job(m, id);
 	}
-	ret = out_end() || !monitor_stopped() ? EXIT_FAILURE : 0;
+	ret = out_end() || !stop_requested() ? EXIT_FAILURE : 0;
 out:
 	saina_ctl_close(m->ctl);
 	return ret;

@@ -26,7 +26,7 @@ struct tool_cmd {
 };
 
 /*
- * Runs the command that the next word names (without a word, the first one), or prints the help of
+ * cmd.c: runs the command that the next word names (without a word, the first one), or prints the help of
  * @object. Returns the exit status.
  */
 int tool_dispatch(const struct tool *t, struct args *a, const char *object,
@@ -42,6 +42,8 @@ int tool_limits(const struct tool *t, struct args *a);
 int tool_policy(const struct tool *t, struct args *a);
 /* controller.c */
 int policy_control(const struct tool *t, struct args *a);
+/* monitor_arrivals.c */
+int monitor_arrivals(const struct tool *t, struct args *a);
 
 int tool_monitor(const struct tool *t, struct args *a);
 int tool_top(const struct tool *t, struct args *a);

@@ -7,23 +7,16 @@
 #include <langinfo.h>
 #include <locale.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "top.h"
+#include "signals.h"
+#include "top_data.h"
 
 #define SPARK_COLUMNS 20 /* width of a sparkline */
-
-static volatile sig_atomic_t stopped;
-
-static void on_signal(int sig)
-{
-	stopped = 1;
-}
 
 /**
  * struct screen - @from: first visible line, counted from the first job
@@ -187,7 +180,7 @@ static bool read_keys(struct screen *s)
 			break;
 		}
 	}
-	return !stopped;
+	return !stop_requested();
 }
 
 static void wait_input(unsigned int ms)
@@ -235,7 +228,6 @@ static void run_screen(const struct tool *t, struct top *top, const char *only, 
 
 int tool_top(const struct tool *t, struct args *a)
 {
-	struct sigaction sa = { .sa_handler = on_signal };
 	uint64_t interval = 1000;
 	const char *word, *only = NULL;
 	struct saina_ctl *agent;
@@ -268,9 +260,7 @@ int tool_top(const struct tool *t, struct args *a)
 	if (!top)
 		return EXIT_FAILURE;
 	setlocale(LC_ALL, "");
-	sigaction(SIGTERM, &sa, NULL);
-	sigaction(SIGINT, &sa, NULL);
-	sigaction(SIGHUP, &sa, NULL);
+	stop_on_signals(true);
 	if (!newterm(NULL, stdout, stdin)) {
 		fprintf(stderr, "saina: top: the terminal \"%s\" is not known; TERM=vt100 may do\n",
 			getenv("TERM") ?: "");

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "top.h"
+#include "top_data.h"
 
 #define DECAY 0.9 /* weight of a sample when the next one is taken */
 

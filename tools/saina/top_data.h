@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* saina top: top_data.c takes samples, top.c draws them. */
-#ifndef SAINA_TOP_H
-#define SAINA_TOP_H
+#ifndef SAINA_TOP_DATA_H
+#define SAINA_TOP_DATA_H
 
 #include "bottleneck.h"
 
@@ -47,4 +47,4 @@ struct top {
 bool top_sample(struct top *top, struct saina_ctl *agent);
 void top_free(struct top *top);
 
-#endif /* SAINA_TOP_H */
+#endif /* SAINA_TOP_DATA_H */

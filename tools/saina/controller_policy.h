@@ -3,8 +3,8 @@
  * A controller of a job: controller.c has the loop, controller_k.c and controller_groups.c what it
  * does for each policy.
  */
-#ifndef SAINA_CONTROLLER_H
-#define SAINA_CONTROLLER_H
+#ifndef SAINA_CONTROLLER_POLICY_H
+#define SAINA_CONTROLLER_POLICY_H
 
 #include <time.h>
 
@@ -74,4 +74,4 @@ int controller_k(struct controller *c, const struct saina_job_attrs *job,
 int controller_groups(struct controller *c, const struct saina_job_attrs *job,
 		      const struct saina_worker_attrs *w, size_t n);
 
-#endif /* SAINA_CONTROLLER_H */
+#endif /* SAINA_CONTROLLER_POLICY_H */

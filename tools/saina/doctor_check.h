@@ -2,8 +2,8 @@
 /*
  * saina doctor: declarations of its files.
  */
-#ifndef SAINA_DOCTOR_H
-#define SAINA_DOCTOR_H
+#ifndef SAINA_DOCTOR_CHECK_H
+#define SAINA_DOCTOR_CHECK_H
 
 #include "net/links.h"
 #include "tool.h"
@@ -85,4 +85,4 @@ bool doc_read_line(const char *path, char *text, size_t size);
  */
 int doc_run(const char *command, char *text, size_t size);
 
-#endif /* SAINA_DOCTOR_H */
+#endif /* SAINA_DOCTOR_CHECK_H */
