@@ -3,7 +3,7 @@
 #include <net/net_namespace.h>
 
 #include "dev.h"
-#include "net/net.h"
+#include "pernet/pernet.h"
 #include "trace.h"
 
 /* The first live worker bound to @ifindex, in jobs from *@from on. */

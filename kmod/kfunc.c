@@ -16,8 +16,8 @@
 #include <net/xdp.h>
 
 #include "compat/compat.h"
-#include "net/event.h"
-#include "net/net.h"
+#include "pernet/event.h"
+#include "pernet/pernet.h"
 #include "kfunc.h"
 #include "simd.h"
 #include "trace.h"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * saina.ko: straggler-aware in-network aggregation, the kernel's control plane.
- * Configuration by generic netlink (netlink/), snapshots for BPF programs (net/,
+ * Configuration by generic netlink (netlink/), snapshots for BPF programs (pernet/,
  * kfunc.c).
  */
 #include <linux/module.h>
 
 #include "dev.h"
-#include "net/jobs.h"
+#include "pernet/jobs.h"
 #include "kfunc.h"
 #include "netlink/family.h"
 #include "simd.h"

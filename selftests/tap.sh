@@ -7,7 +7,7 @@
 tap_n=0 tap_bad=0
 # How many times slower than a PC this machine is: deadlines are multiplied.
 SLOW=${SAINA_SLOW:-1}
-# For so long a test may wait at all: then there is still time to say what hangs.
+# No test waits for longer than this in all, so that there is time to show what hangs.
 LONGEST=${SAINA_TEST_SECONDS:-}
 
 point() { # STATUS DESCRIPTION: good if STATUS is 0; returns whether it is

@@ -18,7 +18,7 @@
 #ifndef SAINA_FLOAT_BPF_H
 #define SAINA_FLOAT_BPF_H
 
-#include "call.bpf.h"
+#include "ctx.bpf.h"
 
 extern int saina_f32_sum(void *slot, __u32 slot__sz, const void *msg, __u32 msg__sz,
 			 __u64 tag) __ksym;
@@ -26,7 +26,7 @@ extern int saina_bf16_sum(void *slot, __u32 slot__sz, const void *msg, __u32 msg
 			  __u64 tag) __ksym;
 
 /* Of a segment in a round, never 0; in the life of a job's maps no two are alike. */
-static __always_inline __u64 float_tag(const struct slot_in *in)
+static __always_inline __u64 float_tag(const struct ctx_in *in)
 {
 	return (__u64)(in->round + 1) << 32 | in->segment;
 }

@@ -35,8 +35,8 @@ static __always_inline bool round_has_steps(const struct saina_policy *p)
 }
 
 /* Does the table of policy @p come to an end before @target is in force? */
-static __always_inline bool round_ends_table(const struct saina_policy *p,
-					     const struct saina_policy *target)
+static __always_inline bool round_ends_ps(const struct saina_policy *p,
+					  const struct saina_policy *target)
 {
 	const __u64 *a = (const void *)p->group, *b = (const void *)target->group;
 	__u64 differ = p->groups ^ target->groups;
@@ -58,8 +58,8 @@ static __always_inline bool round_is_fence(const struct saina_job_rt *rt, __u32 
 }
 
 /* What the members of the round that opens say has happened.  Under rt->lock. */
-static __always_inline void round_happened(struct saina_job_rt *rt,
-					   const struct saina_job_conf *conf)
+static __always_inline void round_note_events(struct saina_job_rt *rt,
+					      const struct saina_job_conf *conf)
 {
 	__u64 old = rt->members;
 
@@ -125,10 +125,10 @@ static __always_inline void round_adopt(struct saina_job_rt *rt, const struct sa
 }
 
 /* No round opens: from this one on there are steps.  Under rt->lock. */
-static __always_inline void round_begin_table(struct saina_job_rt *rt,
-					      const struct saina_job_conf *conf,
-					      const struct saina_policy *target,
-					      struct round_opened *o)
+static __always_inline void round_begin_ps(struct saina_job_rt *rt,
+					   const struct saina_job_conf *conf,
+					   const struct saina_policy *target,
+					   struct round_opened *o)
 {
 	rt->members = conf->active;
 	rt->mode = SAINA_RT_PS;
@@ -200,27 +200,27 @@ static __always_inline void round_open(struct saina_job_rt *rt, const struct sai
  *
  * Opens the round if need be.
  *
- * Return: SLOT_MISS: yes, and the slot counts as open
+ * Return: VERDICT_MISS: yes, and the slot counts as open
  * already (round_undo() if it does not come to that); c->latch has what it latches.
  * Else the verdict.
  */
-__noinline int round_permit(struct slot_call *c, const struct saina_job_conf *conf)
+__noinline int round_permit(struct saina_ctx *c, const struct saina_job_conf *conf)
 {
 	const struct saina_policy *target;
 	struct round_opened *o;
 	struct saina_job_rt *rt;
 	__u32 job, r;
 	__u64 now;
-	int verdict = SLOT_DROP;
+	int verdict = VERDICT_DROP;
 	bool may = false;
 
 	if (!c || !conf)
-		return SLOT_DROP;
+		return VERDICT_DROP;
 	c->out.reason = SAINA_C_INTERNAL;
 	job = c->in.job;
 	rt = bpf_map_lookup_elem(&saina_rt, &job);
 	if (!rt)
-		return SLOT_DROP;
+		return VERDICT_DROP;
 	r = c->in.round;
 	now = bpf_ktime_get_ns();
 	o = &c->opened;
@@ -235,7 +235,7 @@ __noinline int round_permit(struct slot_call *c, const struct saina_job_conf *co
 		c->out.reason = SAINA_C_FUTURE;
 	} else if (rt->next_round - r > 1 || r < rt->base) {
 		/* also a job that began later than this and has opened nothing */
-		verdict = SLOT_STALE;
+		verdict = VERDICT_STALE;
 	} else if (r == rt->next_round && rt->open_slots) {
 		c->out.reason = SAINA_C_ROUND_BUSY;
 	} else if (c->latch.busy == SLOT_OUT_OF_WINDOW || (r != rt->next_round && c->latch.busy)) {
@@ -244,13 +244,13 @@ __noinline int round_permit(struct slot_call *c, const struct saina_job_conf *co
 		may = true;
 	}
 	if (may && r == rt->next_round) {
-		round_happened(rt, conf);
+		round_note_events(rt, conf);
 		target = round_target(rt, conf);
 		if (!round_has_steps(target) || round_is_fence(rt, r)) {
 			round_open(rt, conf, target, now, o);
 		} else {
-			round_begin_table(rt, conf, target, o);
-			verdict = slot_other_mode(c, r);
+			round_begin_ps(rt, conf, target, o);
+			verdict = ctx_nak_mode(c, r);
 			may = false;
 		}
 	}
@@ -268,19 +268,19 @@ __noinline int round_permit(struct slot_call *c, const struct saina_job_conf *co
 					    now + 1000ull * rt->policy.timeout_us : 0;
 		c->latch.members = rt->members;
 		c->latch.opened_at = now;
-		verdict = SLOT_MISS;
+		verdict = VERDICT_MISS;
 	}
 	bpf_spin_unlock(&rt->lock);
 
 	if (o->policy)
-		control_event(SAINA_EV_POLICY, EV_OF(job, EV_NOBODY, o->k), r, o->old_seq, o->seq);
+		event_send(SAINA_EV_POLICY, EV_OF(job, EV_NOBODY, o->k), r, o->old_seq, o->seq);
 	if (o->changed)
-		control_event(SAINA_EV_K, EV_OF(job, EV_NOBODY, o->k), r, o->old_k, o->k);
+		event_send(SAINA_EV_K, EV_OF(job, EV_NOBODY, o->k), r, o->old_k, o->k);
 	return verdict;
 }
 
 /* The slot was opened by somebody else meanwhile. */
-__noinline int round_undo(struct slot_call *c)
+__noinline int round_undo(struct saina_ctx *c)
 {
 	struct saina_job_rt *rt;
 	__u32 job;
@@ -307,15 +307,15 @@ static __always_inline bool round_gone(const struct saina_job_rt *rt, __u32 r)
 }
 
 /**
- * round_table() - may an INC, READ or CLOCK go on to clock and table?
+ * round_enter_ps() - may an INC, READ or CLOCK go on to clock and table?
  * @c: the message
  * @conf: its job's snapshot
  *
  * A job may begin with steps: then nobody has sent a gradient that could have begun the table.
  *
- * Return: SLOT_MISS: yes, and c->table says how; else SLOT_NAK
+ * Return: VERDICT_MISS: yes, and c->ps says how; else VERDICT_NAK
  */
-__noinline int round_table(struct slot_call *c, const struct saina_job_conf *conf)
+__noinline int round_enter_ps(struct saina_ctx *c, const struct saina_job_conf *conf)
 {
 	const struct saina_policy *target;
 	struct round_opened *o;
@@ -323,11 +323,11 @@ __noinline int round_table(struct slot_call *c, const struct saina_job_conf *con
 	__u32 job;
 
 	if (!c || !conf)
-		return SLOT_DROP;
+		return VERDICT_DROP;
 	job = c->in.job;
 	rt = bpf_map_lookup_elem(&saina_rt, &job);
 	if (!rt)
-		return SLOT_DROP;
+		return VERDICT_DROP;
 	o = &c->opened;
 	o->policy = false;
 	if (rt->mode == SAINA_RT_SLOTS && !rt->members &&
@@ -335,36 +335,36 @@ __noinline int round_table(struct slot_call *c, const struct saina_job_conf *con
 		bpf_spin_lock(&rt->lock);
 		if (rt->generation == c->in.generation && rt->mode == SAINA_RT_SLOTS &&
 		    !rt->members) {
-			round_happened(rt, conf);
+			round_note_events(rt, conf);
 			target = round_target(rt, conf);
 			if (round_has_steps(target))
-				round_begin_table(rt, conf, target, o);
+				round_begin_ps(rt, conf, target, o);
 		}
 		bpf_spin_unlock(&rt->lock);
 	}
 	if (o->policy)
-		control_event(SAINA_EV_POLICY, EV_OF(job, EV_NOBODY, o->k), rt->base, o->old_seq,
-			      o->seq);
-	c->table.after = c->in.pull && rt->mode == SAINA_RT_FENCE;
-	if (rt->mode != SAINA_RT_PS && !c->table.after)
-		return slot_other_mode(c, rt->base);
+		event_send(SAINA_EV_POLICY, EV_OF(job, EV_NOBODY, o->k), rt->base, o->old_seq,
+			   o->seq);
+	c->ps.ended = c->in.pull && rt->mode == SAINA_RT_FENCE;
+	if (rt->mode != SAINA_RT_PS && !c->ps.ended)
+		return ctx_nak_mode(c, rt->base);
 	target = round_target(rt, conf);
-	c->table.base = rt->base;
-	c->table.ring = conf->ring;
-	c->table.leave = round_ends_table(&rt->policy, target);
-	c->table.left = 0;
-	c->table.window = c->table.leave ? rt->policy.window : target->window;
-	return SLOT_MISS;
+	c->ps.base = rt->base;
+	c->ps.ring = conf->ring;
+	c->ps.leave = round_ends_ps(&rt->policy, target);
+	c->ps.left = 0;
+	c->ps.window = c->ps.leave ? rt->policy.window : target->window;
+	return VERDICT_MISS;
 }
 
 /**
  * round_follow() - the clock has moved, or another policy is asked for
- * @c: the message; c->table.all: steps that all have finished
+ * @c: the message; c->ps.all: steps that all have finished
  * @conf: its job's snapshot
  *
  * Return: 0
  */
-__noinline int round_follow(struct slot_call *c, const struct saina_job_conf *conf)
+__noinline int round_follow(struct saina_ctx *c, const struct saina_job_conf *conf)
 {
 	const struct saina_policy *target;
 	struct round_opened *o;
@@ -374,27 +374,27 @@ __noinline int round_follow(struct slot_call *c, const struct saina_job_conf *co
 	if (!c || !conf)
 		return 0;
 	job = c->in.job;
-	low = c->table.all;
+	low = c->ps.all;
 	rt = bpf_map_lookup_elem(&saina_rt, &job);
 	if (!rt)
 		return 0;
 	target = round_target(rt, conf);
-	if (low <= rt->next_round && !c->table.left &&
-	    (target->seq == rt->policy.seq || round_ends_table(&rt->policy, target)))
+	if (low <= rt->next_round && !c->ps.left &&
+	    (target->seq == rt->policy.seq || round_ends_ps(&rt->policy, target)))
 		return 0;
 	o = &c->opened;
 	o->policy = false;
 	bpf_spin_lock(&rt->lock);
 	if (rt->generation == c->in.generation && rt->mode == SAINA_RT_PS &&
-	    rt->base == c->table.base) {
+	    rt->base == c->ps.base) {
 		if (low > rt->next_round)
 			rt->next_round = low;
-		round_happened(rt, conf);
+		round_note_events(rt, conf);
 		rt->members = conf->active;
 		target = round_target(rt, conf);
-		if (!round_ends_table(&rt->policy, target)) {
+		if (!round_ends_ps(&rt->policy, target)) {
 			round_adopt(rt, target, o);
-		} else if (c->table.left) {
+		} else if (c->ps.left) {
 			rt->mode = SAINA_RT_FENCE;
 			rt->base = low;
 			rt->open_slots = 0;
@@ -403,26 +403,25 @@ __noinline int round_follow(struct slot_call *c, const struct saina_job_conf *co
 	}
 	bpf_spin_unlock(&rt->lock);
 	if (o->policy)
-		control_event(SAINA_EV_POLICY, EV_OF(job, EV_NOBODY, o->k), low, o->old_seq,
-			      o->seq);
+		event_send(SAINA_EV_POLICY, EV_OF(job, EV_NOBODY, o->k), low, o->old_seq, o->seq);
 	return 0;
 }
 
 /* A PULL that found nothing: too early, or gone? */
-static __always_inline int round_missed(struct slot_call *c)
+static __always_inline int round_missed(struct saina_ctx *c)
 {
 	__u32 job = c->in.job;
 	const struct saina_job_rt *rt = bpf_map_lookup_elem(&saina_rt, &job);
 
 	if (!rt) {
 		c->out.reason = SAINA_C_INTERNAL;
-		return SLOT_DROP;
+		return VERDICT_DROP;
 	}
 	c->out.next_round = rt->next_round;
 	if (round_gone(rt, c->in.round))
-		return SLOT_STALE;
+		return VERDICT_STALE;
 	c->out.reason = SAINA_C_PULL_EARLY;
-	return SLOT_DROP;
+	return VERDICT_DROP;
 }
 
 /**
@@ -434,7 +433,7 @@ static __always_inline int round_missed(struct slot_call *c)
  *
  * Return: 0
  */
-__noinline int round_account(struct slot_call *c, const struct saina_job_conf *conf)
+__noinline int round_account(struct saina_ctx *c, const struct saina_job_conf *conf)
 {
 	bool changed = false, ended = false;
 	__u64 flips = 0, observed = 0;
@@ -480,13 +479,12 @@ __noinline int round_account(struct slot_call *c, const struct saina_job_conf *c
 
 	c->out.next_k = next_k;
 	if (changed)
-		control_event(SAINA_EV_K, EV_OF(job, EV_NOBODY, k), c->in.round, k, next_k);
+		event_send(SAINA_EV_K, EV_OF(job, EV_NOBODY, k), c->in.round, k, next_k);
 	if (c->out.flags & SAINA_F_DEGRADED)
-		control_event(SAINA_EV_DEGRADED, EV_OF(job, EV_NOBODY, k), c->in.round,
-			      c->in.segment, c->out.contributors);
+		event_send(SAINA_EV_DEGRADED, EV_OF(job, EV_NOBODY, k), c->in.round, c->in.segment,
+			   c->out.contributors);
 	if (ended)
-		control_event(SAINA_EV_ROUND, EV_OF(job, EV_NOBODY, k), c->in.round, flips,
-			      observed);
+		event_send(SAINA_EV_ROUND, EV_OF(job, EV_NOBODY, k), c->in.round, flips, observed);
 	return 0;
 }
 

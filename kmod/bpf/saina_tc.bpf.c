@@ -1,41 +1,42 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The tc program on the ports of the bridge, clsact or tcx, ingress: many messages in a
- * super-packet (UDP_SEGMENT), each checked on its own and answered in its own place.
- * Documentation/datapath.rst section 10.  A gradient's way: here, frame, message, slot
- * (round, sfcd), answer, train.
+ * super-packet (UDP_SEGMENT), each checked by itself and replaced by its reply.
+ * Documentation/datapath.rst section 10.  The path of a gradient: parse, check, dispatch, slot
+ * (round, sfcd), reply, gso.
  */
 #define HOOK_CTX	struct __sk_buff
 #define hook_load	bpf_skb_load_bytes
 #define hook_job	saina_tc_job
 #define hook_event	saina_tc_event
-#define HOOK_CSUM(v)	0ull	/* who is answered from a frame of ours does without */
+#define HOOK_CSUM(v)	0ull	/* gso_write_headers() needs no checksum of the payload */
 
 #include <linux/pkt_cls.h>
-#include "message.bpf.h"
-#include "meta.bpf.h"
-#include "train.bpf.h"
+#include "dispatch.bpf.h"
+#include "check_skb.bpf.h"
+#include "gso.bpf.h"
 
 char _license[] SEC("license") = "GPL";
 
 #define CONTROL_LINEAR	(SAINA_DATA_OFF + (__u32)sizeof(struct saina_join))
 
 /* The whole payload is in memory already. */
-static __always_inline int hook_run(struct __sk_buff *skb, struct slot_call *c,
-				    const struct saina_job_conf *conf, bool table)
+static __always_inline int hook_run(struct __sk_buff *skb, struct saina_ctx *c,
+				    const struct saina_job_conf *conf, bool ps)
 {
-	struct train *t = train();
+	struct gso_batch *t = gso_batch();
 
-	return t ? message_run(c, conf, t->msg.payload, NULL, false, table) : SLOT_DROP;
+	return t ? run_payload(c, conf, t->msg.payload, NULL, false, ps) : VERDICT_DROP;
 }
 
 static __always_inline bool is_lost(const struct frame *f)
 {
-	return f->global->flags & SAINA_GLOBAL_F_INJECT && inject_lost_in(f->ifindex);
+	return f->global->flags & SAINA_GLOBAL_F_INJECT && fault_in(f->ifindex);
 }
 
-/* Check 1: the frame, its lengths, and what the kernel is to do to it.  COUNT_NONE if good. */
-static __always_inline __u32 data_check(struct __sk_buff *skb, const void *head, enum meta *meta)
+/* Check 1: the frame, its lengths and its metadata.  COUNT_NONE if good. */
+static __always_inline __u32 data_check(struct __sk_buff *skb, const void *head,
+					enum skb_state *state)
 {
 	__u32 ip_len = bpf_ntohs(RD(__be16, head + SAINA_IP_OFF + 2));
 	__u32 udp_len = bpf_ntohs(RD(__be16, head + SAINA_UDP_OFF + 4));
@@ -46,48 +47,47 @@ static __always_inline __u32 data_check(struct __sk_buff *skb, const void *head,
 	/* all of a super-packet is cut into datagrams, not only what the lengths say */
 	if (skb->gso_size && skb->len != ETH_HLEN + ip_len)
 		return SAINA_C_FRAGMENT;
-	*meta = meta_check(skb);
-	return *meta == META_BAD ? SAINA_C_FRAGMENT : COUNT_NONE;
+	*state = check_skb(skb);
+	return *state == SKB_BAD ? SAINA_C_FRAGMENT : COUNT_NONE;
 }
 
-/* Message @i of the train. */
+/* Message @i of the frame. */
 __noinline int one_message(struct __sk_buff *skb, __u32 i)
 {
-	struct train *t = train();
+	struct gso_batch *t = gso_batch();
 	struct message m = {};
 	struct frame f;
 	int verdict;
 	__u32 len;
 
-	f.global = frame_global();
+	f.global = config_global();
 	if (!t || !f.global)
 		return 0;
 	f.head = t->head;
 	f.ifindex = t->ifindex;
 	if (is_lost(&f))
 		return 0;
-	len = train_load(skb, t, i);
+	len = gso_load(skb, t, i);
 	if (len < sizeof(struct saina_hdr)) {
 		count_global(SAINA_C_TRUNCATED);
 		return 0;
 	}
-	verdict = message_data(skb, &f, &t->msg.hdr, len, t->msg.payload, NULL, false, &m);
-	if (verdict != SLOT_DROP && verdict != SLOT_KEPT)
-		train_answer(skb, t, i, len, verdict, &m);
+	verdict = dispatch_data(skb, &f, &t->msg.hdr, len, t->msg.payload, NULL, false, &m);
+	if (verdict != VERDICT_DROP && verdict != VERDICT_CONSUMED)
+		gso_reply(skb, t, i, len, verdict, &m);
 	return 0;
 }
 
-static __always_inline int data_frame(struct __sk_buff *skb, const void *head,
-				      enum meta meta)
+static __always_inline int data_frame(struct __sk_buff *skb, const void *head, enum skb_state state)
 {
-	__u32 n = train_begin(skb, head, meta == META_UNFINISHED);
+	__u32 n = gso_begin(skb, head, state == SKB_PARTIAL);
 
-	for (__u32 i = 0; i < TRAIN_MAX; i++) {
+	for (__u32 i = 0; i < GSO_SEGMENTS_MAX; i++) {
 		if (i >= n)
 			break;
 		one_message(skb, i);
 	}
-	return train_send(skb);
+	return gso_send(skb);
 }
 
 static __always_inline int control_frame(struct __sk_buff *skb, struct frame *f)
@@ -100,14 +100,14 @@ static __always_inline int control_frame(struct __sk_buff *skb, struct frame *f)
 	if (data + SAINA_HDR_OFF > end)
 		return TC_ACT_SHOT;
 	f->head = data;
-	return message_control(skb, f, end) ? TC_ACT_UNSPEC : TC_ACT_SHOT;
+	return dispatch_control(skb, f, end) ? TC_ACT_UNSPEC : TC_ACT_SHOT;
 }
 
 /*
- * XDP knows nothing of the frame's metadata and has written all of the UDP checksum: where
- * the kernel is to finish it there must be the sum of the pseudo header.
+ * XDP cannot see the frame's metadata and has written a full UDP checksum.  Where the kernel
+ * will finish it, the field must have the sum of the pseudo header instead.
  */
-static __always_inline bool door_checksum(struct __sk_buff *skb, __u32 saddr, __u32 daddr)
+static __always_inline bool handoff_checksum(struct __sk_buff *skb, __u32 saddr, __u32 daddr)
 {
 	__u16 udp_len, sum;
 
@@ -117,32 +117,32 @@ static __always_inline bool door_checksum(struct __sk_buff *skb, __u32 saddr, __
 	return !bpf_skb_store_bytes(skb, SAINA_UDP_OFF + 6, &sum, sizeof(sum), 0);
 }
 
-/* What comes in from the aggregator is forged -- but where XDP has dropped all that, and
- * has made this one itself.
+/* A frame from the aggregator's address is forged, unless XDP on the same port made it: XDP
+ * drops all forged ones there.
  */
 static __noinline int forged_frame(struct __sk_buff *skb)
 {
-	__u32 outlet, addr[2];
-	enum meta meta;
+	__u32 ifb, addr[2];
+	enum skb_state state;
 	__u16 job;
 
 	if (map_tc_handoff(skb->ifindex) &&
 	    !bpf_skb_load_bytes(skb, SAINA_IP_OFF + 12, addr, sizeof(addr)) &&
 	    !bpf_skb_load_bytes(skb, HDR_OFF(job), &job, sizeof(job))) {
-		meta = skb->gso_size ? META_BAD : meta_check(skb);
-		if (meta == META_BAD) {
+		state = skb->gso_size ? SKB_BAD : check_skb(skb);
+		if (state == SKB_BAD) {
 			count_global(SAINA_C_FRAGMENT);
 			return TC_ACT_SHOT;
 		}
-		if (meta == META_UNFINISHED && !door_checksum(skb, addr[0], addr[1])) {
+		if (state == SKB_PARTIAL && !handoff_checksum(skb, addr[0], addr[1])) {
 			count_global(SAINA_C_NO_MEMORY);
 			return TC_ACT_SHOT;
 		}
 		if ((addr[1] & GROUP_MASK) != GROUP_NET)
 			return bpf_redirect(skb->ifindex, 0);
-		outlet = map_fanout_ifb(job);
-		if (outlet)
-			return bpf_redirect(outlet, 0);
+		ifb = map_fanout_ifb(job);
+		if (ifb)
+			return bpf_redirect(ifb, 0);
 	}
 	count_global(SAINA_C_FORGED);
 	return TC_ACT_SHOT;
@@ -163,26 +163,26 @@ int saina_tc(struct __sk_buff *skb)
 		if (data + SAINA_HDR_OFF > end)
 			return TC_ACT_UNSPEC;
 	}
-	kind = frame_sort(skb, data, &f);
-	/* the kernel has taken the tag out of the frame */
+	kind = parse_frame(skb, data, &f);
+	/* the kernel has moved the tag out of the frame */
 	if ((kind == FRAME_DATA || kind == FRAME_CONTROL) && skb->vlan_present)
 		kind = FRAME_FRAGMENT;
-	/* that others see it, too */
+	/* for other programs to see */
 	if (kind == FRAME_FOREIGN)
 		return TC_ACT_UNSPEC;
 	if (kind == FRAME_DATA || kind == FRAME_CONTROL) {
 		__u32 reason = SAINA_C_FRAGMENT;
-		enum meta meta;
+		enum skb_state state;
 
 		f.ifindex = skb->ifindex;
 		if (!frame_is_fragment(&f)) {
 			if (kind == FRAME_DATA)
-				reason = data_check(skb, data, &meta);
+				reason = data_check(skb, data, &state);
 			else if (!skb->gso_size)
 				reason = COUNT_NONE;
 		}
 		if (kind == FRAME_DATA && reason == COUNT_NONE)
-			return data_frame(skb, data, meta);
+			return data_frame(skb, data, state);
 		if (is_lost(&f))
 			return TC_ACT_SHOT;
 		if (reason == COUNT_NONE)
@@ -196,12 +196,12 @@ int saina_tc(struct __sk_buff *skb)
 	return TC_ACT_SHOT;
 }
 
-/* Egress of ports that lose on the way out: a result, or a super-packet of them. */
+/* Egress of ports with loss: drops a reply, or a super-packet of them. */
 SEC("tc")
 int saina_tc_out(struct __sk_buff *skb)
 {
-	const struct saina_global *g = frame_global();
-	/* two bytes before it, so that what is read of the stack is aligned */
+	const struct saina_global *g = config_global();
+	/* two bytes before it, so that reads of the stack are aligned */
 	__u8 buf[2 + SAINA_HDR_OFF] __attribute__((aligned(8))), *head = buf + 2;
 
 	if (!g || bpf_skb_load_bytes(skb, 0, head, SAINA_HDR_OFF) ||
@@ -210,5 +210,5 @@ int saina_tc_out(struct __sk_buff *skb)
 	    RD(__be32, head + SAINA_IP_OFF + 12) != g->ip ||
 	    RD(__be16, head + SAINA_UDP_OFF) != bpf_htons(SAINA_PORT_DATA))
 		return TC_ACT_UNSPEC;
-	return inject_lost_out(skb->ifindex) ? TC_ACT_SHOT : TC_ACT_UNSPEC;
+	return fault_out(skb->ifindex) ? TC_ACT_SHOT : TC_ACT_UNSPEC;
 }

@@ -8,7 +8,7 @@
 #ifndef SAINA_SFCD_BPF_H
 #define SAINA_SFCD_BPF_H
 
-#include "call.bpf.h"
+#include "ctx.bpf.h"
 
 struct sfcd_segment {
 	__u32	job;
@@ -40,7 +40,7 @@ static __always_inline __u64 sfcd_negative(const struct sfcd_segment *s, __u32 s
  * caller's slot counts as open.  A global function, as sfcd_word(), so that the
  * verifier does not carry its branches into the loops.
  */
-__noinline int sfcd_segment_init(struct sfcd_segment *s, const struct slot_in *in,
+__noinline int sfcd_segment_init(struct sfcd_segment *s, const struct ctx_in *in,
 				 const struct saina_job_conf *conf, __u32 elems)
 {
 	const struct saina_job_rt *rt;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The slot machine.  It takes a message that has been checked (struct slot_in,
+ * The slot machine.  It takes a message that has been checked (struct ctx_in,
  * payload in memory) and returns a verdict; it knows nothing of the hook that
  * brought the message nor of frames.  Its rules: Documentation/datapath.rst
  * sections 3, 4, 8 and 9.
  *
- * slot_decide() says what is to be done with the sums; slot_elems.bpf.h does it,
+ * slot_decide() says what is to be done with the sums; slot_sum.bpf.h does it,
  * once for each payload size.
  *
  * Two kinds of locks, never two at once (the verifier allows no more): the
@@ -21,11 +21,11 @@
 #ifndef SAINA_SLOT_BPF_H
 #define SAINA_SLOT_BPF_H
 
-#include "call.bpf.h"
-#include "control.bpf.h"
+#include "ctx.bpf.h"
+#include "config.bpf.h"
 
 /* @x, of which the verifier knows nothing any more. */
-static __always_inline __u32 slot_by_memory(__u32 *at, __u32 x)
+static __always_inline __u32 through_memory(__u32 *at, __u32 x)
 {
 	*(volatile __u32 *)at = x;
 	return *(volatile __u32 *)at;
@@ -44,16 +44,16 @@ enum slot_action {
 };
 
 /* Without the module nothing is added elsewhere. */
-static __always_inline bool slot_away(const struct slot_in *in)
+static __always_inline bool slot_is_deferred(const struct ctx_in *in)
 {
 #ifdef SAINA_KMOD
-	return in->away;
+	return in->deferred;
 #else
 	return false;
 #endif
 }
 
-static __always_inline bool slot_is_of(const struct saina_slot_meta *h, const struct slot_in *in)
+static __always_inline bool slot_is_of(const struct saina_slot_meta *h, const struct ctx_in *in)
 {
 	return h->round == in->round && h->segment == in->segment &&
 	       h->state != SAINA_SLOT_EMPTY;
@@ -73,7 +73,7 @@ static __always_inline bool slot_is_exponent(__s32 e)
 /* 1 if a > b, else 0: without a branch, for the verifier goes through all that is inlined
  * under the lock with each size.
  */
-static __always_inline __u64 slot_above(__u64 a, __u64 b)
+static __always_inline __u64 is_above(__u64 a, __u64 b)
 {
 	__u64 borrow = (~b & a) | (~(b ^ a) & (b - a));
 
@@ -98,16 +98,16 @@ static __always_inline __u32 slot_parts(__u64 workers, __u32 parts)
 static __always_inline __u32 slot_part(__u32 parts, __u32 worker)
 {
 	/* x % 0 is x */
-	return slot_above(parts, 0) << (worker % parts & 31);
+	return is_above(parts, 0) << (worker % parts & 31);
 }
 
 /*
- * slot_look_at_parts() - CODED: which parts will come, into c->in
+ * slot_find_parts() - CODED: which parts will come, into c->in
  *
  * Without the lock, under which no function may be called: whoever uses it sees to it that
  * the slot is the same still.
  */
-__noinline int slot_look_at_parts(struct slot_call *c, const struct saina_slot_meta *h)
+__noinline int slot_find_parts(struct saina_ctx *c, const struct saina_slot_meta *h)
 {
 	if (!c || !h)
 		return 0;
@@ -121,12 +121,11 @@ __noinline int slot_look_at_parts(struct slot_call *c, const struct saina_slot_m
 static __always_inline __u64 slot_expired(const struct saina_slot_meta *h, __u64 now)
 {
 	/* without a deadline, 0, there is nothing above it less one */
-	return slot_above(now, h->deadline - 1) & slot_above((__u64)h->count + 1, h->k_min);
+	return is_above(now, h->deadline - 1) & is_above((__u64)h->count + 1, h->k_min);
 }
 
 /* Are enough workers in it? */
-static __always_inline bool slot_complete(const struct saina_slot_meta *h,
-					  const struct slot_in *in)
+static __always_inline bool slot_complete(const struct saina_slot_meta *h, const struct ctx_in *in)
 {
 	__u64 live = h->members & in->active;
 	__u32 need = popcount64(live);
@@ -144,7 +143,7 @@ static __always_inline bool slot_complete(const struct saina_slot_meta *h,
  * be done.  Without that rule a worker that breaks its window would take the
  * slot from segments that nobody could open any more.
  */
-static __always_inline __u32 slot_busy(const struct saina_slot_meta *h, const struct slot_in *in)
+static __always_inline __u32 slot_busy(const struct saina_slot_meta *h, const struct ctx_in *in)
 {
 	if (h->state == SAINA_SLOT_OPEN)
 		return SLOT_OPEN_ELSEWHERE;
@@ -155,14 +154,14 @@ static __always_inline __u32 slot_busy(const struct saina_slot_meta *h, const st
 	return SLOT_FREE;
 }
 
-static __always_inline int slot_drop(struct slot_out *out, __u32 reason)
+static __always_inline int slot_drop(struct ctx_out *out, __u32 reason)
 {
-	out->verdict = SLOT_DROP;
+	out->verdict = VERDICT_DROP;
 	out->reason = reason;
 	return SLOT_DO_NOTHING;
 }
 
-static __always_inline void slot_answer_from(struct slot_out *out, const struct saina_slot_meta *m)
+static __always_inline void slot_fill_result(struct ctx_out *out, const struct saina_slot_meta *m)
 {
 	out->mask = m->seen;
 	out->contributors = m->count;
@@ -174,7 +173,7 @@ static __always_inline void slot_answer_from(struct slot_out *out, const struct 
 }
 
 /* The gradient is in the slot; is it to be added here, or by saina.ko? */
-static __always_inline int slot_count_in(struct slot_call *c, const struct saina_slot_meta *h,
+static __always_inline int slot_count_in(struct saina_ctx *c, const struct saina_slot_meta *h,
 					 struct saina_counted *cnt, __u32 counter, int action)
 {
 	__u32 *last = &cnt->last[c->in.worker & (SAINA_WORKERS_MAX - 1)];
@@ -184,23 +183,23 @@ static __always_inline int slot_count_in(struct slot_call *c, const struct saina
 	c->out.counted = counter;
 	if (!c->in.segment)
 		c->out.opened_at = h->opened_at;
-	if (slot_away(&c->in)) {
+	if (slot_is_deferred(&c->in)) {
 		c->latch.claimed = 1;
-		c->out.verdict = SLOT_CLAIMED;
+		c->out.verdict = VERDICT_CLAIMED;
 		return SLOT_DO_NOTHING;
 	}
-	c->out.verdict = SLOT_KEPT;
+	c->out.verdict = VERDICT_CONSUMED;
 	if (slot_is_nan(h->exponent))
 		return action >= SLOT_DO_FINISH ? SLOT_DO_FINISH_NAN : SLOT_DO_NOTHING;
 	return action;
 }
 
 /* A message for a slot that is open for its segment. */
-static __always_inline int slot_decide_open(struct slot_call *c, struct saina_slot_meta *h,
+static __always_inline int slot_decide_open(struct saina_ctx *c, struct saina_slot_meta *h,
 					    struct saina_counted *cnt)
 {
-	const struct slot_in *in = &c->in;
-	bool away = slot_away(in), applied = !away || h->applied == h->count;
+	const struct ctx_in *in = &c->in;
+	bool deferred = slot_is_deferred(in), applied = !deferred || h->applied == h->count;
 	bool complete = slot_complete(h, in), in_it = h->seen & in->bit;
 	bool spare = h->csum & slot_part(h->parts, in->worker);
 	__u32 reason = in->pull ? SAINA_C_PULL_EARLY : in_it ? SAINA_C_DUPLICATE : SAINA_C_SPARE;
@@ -223,20 +222,20 @@ static __always_inline int slot_decide_open(struct slot_call *c, struct saina_sl
 		h->exponent = in->exponent;
 	}
 	return slot_count_in(c, h, cnt, SAINA_C_ADDED,
-			     !away && slot_complete(h, in) ? SLOT_DO_FINISH_ADD : SLOT_DO_ADD);
+			     !deferred && slot_complete(h, in) ? SLOT_DO_FINISH_ADD : SLOT_DO_ADD);
 }
 
 /* A message for a slot that is not, and whose result is not in the ring. */
-static __always_inline int slot_decide_new(struct slot_call *c, struct saina_slot_meta *h,
+static __always_inline int slot_decide_new(struct saina_ctx *c, struct saina_slot_meta *h,
 					   struct saina_counted *cnt)
 {
-	const struct slot_in *in = &c->in;
-	struct slot_latch *latch = &c->latch;
+	const struct ctx_in *in = &c->in;
+	struct ctx_latch *latch = &c->latch;
 
 	latch->busy = slot_busy(h, in);
 	if (!latch->k) {
 		c->out.last = cnt->last[in->worker & (SAINA_WORKERS_MAX - 1)];
-		c->out.verdict = SLOT_MISS;
+		c->out.verdict = VERDICT_MISS;
 		return SLOT_DO_NOTHING;
 	}
 	if (latch->busy)
@@ -260,14 +259,14 @@ static __always_inline int slot_decide_new(struct slot_call *c, struct saina_slo
 	h->flags = latch->flags;
 	latch->opened = 1;
 	return slot_count_in(c, h, cnt, SAINA_C_STORED,
-			     !slot_away(in) && slot_complete(h, in) ? SLOT_DO_FINISH_STORE :
+			     !slot_is_deferred(in) && slot_complete(h, in) ? SLOT_DO_FINISH_STORE :
 									      SLOT_DO_STORE);
 }
 
 /* saina.ko has added a claimed gradient, or could not: is it the last one?  Until then
  * the slot was not DONE, so it is the same still.
  */
-static __always_inline int slot_settle(struct slot_call *c, struct saina_slot_meta *h,
+static __always_inline int slot_settle(struct saina_ctx *c, struct saina_slot_meta *h,
 				       struct saina_counted *cnt)
 {
 	if (c->latch.failed) {
@@ -278,7 +277,7 @@ static __always_inline int slot_settle(struct slot_call *c, struct saina_slot_me
 		slot_drop(&c->out, SAINA_C_INTERNAL);
 	} else {
 		h->applied++;
-		c->out.verdict = SLOT_KEPT;
+		c->out.verdict = VERDICT_CONSUMED;
 	}
 	return h->count && h->applied == h->count && slot_complete(h, &c->in) ?
 		       SLOT_DO_FINISH : SLOT_DO_NOTHING;
@@ -296,28 +295,28 @@ static __always_inline int slot_settle(struct slot_call *c, struct saina_slot_me
  * Return: the action that the sums need, after the SLOT_DO_FINISH ones of which comes
  * slot_done().
  */
-static __always_inline int slot_decide(struct slot_call *c, struct saina_slot_meta *h,
+static __always_inline int slot_decide(struct saina_ctx *c, struct saina_slot_meta *h,
 				       const struct saina_slot_meta *e, struct saina_counted *cnt)
 {
 	bool hot = slot_is_of(h, &c->in);
 
-	if (slot_away(&c->in) && c->latch.claimed)
+	if (slot_is_deferred(&c->in) && c->latch.claimed)
 		return slot_settle(c, h, cnt);
 	if (hot && h->state == SAINA_SLOT_OPEN)
 		return slot_decide_open(c, h, cnt);
 	/* also where a table has taken the entry: the hot slot may be of that round still */
 	if (e->state != SAINA_SLOT_DONE || e->round != c->in.round)
 		return slot_decide_new(c, h, cnt);
-	slot_answer_from(&c->out, e);
+	slot_fill_result(&c->out, e);
 	if (!c->in.segment && !c->in.pull && !(e->seen & c->in.bit))
 		c->out.opened_at = e->opened_at;
 	c->out.last = cnt->last[c->in.worker & (SAINA_WORKERS_MAX - 1)];
-	c->out.verdict = SLOT_ANSWER;
+	c->out.verdict = VERDICT_RESULT;
 	return SLOT_DO_READ;
 }
 
 /* The result is made, @csum is its sum (not folded). */
-static __always_inline void slot_done(struct slot_call *c, struct saina_slot_meta *h,
+static __always_inline void slot_done(struct saina_ctx *c, struct saina_slot_meta *h,
 				      struct saina_slot_meta *e, const struct saina_counted *cnt,
 				      __u64 csum)
 {
@@ -326,9 +325,9 @@ static __always_inline void slot_done(struct slot_call *c, struct saina_slot_met
 	h->csum = csum_fold64(csum);
 	h->state = SAINA_SLOT_DONE;
 	*e = *h;
-	slot_answer_from(&c->out, h);
+	slot_fill_result(&c->out, h);
 	c->out.last = cnt->last[c->in.worker & (SAINA_WORKERS_MAX - 1)];
-	c->out.verdict = SLOT_RESULT;
+	c->out.verdict = VERDICT_RESULT_ALL;
 }
 
 /*
@@ -336,7 +335,7 @@ static __always_inline void slot_done(struct slot_call *c, struct saina_slot_met
  * does not complete with it and has nothing unusual about it?  With all members alive k is at
  * most their number, so below k contributors the slot cannot be complete.
  */
-static __always_inline bool slot_is_plain(const struct saina_slot_meta *h, const struct slot_in *in)
+static __always_inline bool slot_is_plain(const struct saina_slot_meta *h, const struct ctx_in *in)
 {
 	return h->state == SAINA_SLOT_OPEN && h->round == in->round &&
 	       h->segment == in->segment && h->count + 1 < h->k &&
@@ -349,7 +348,7 @@ static __always_inline bool slot_is_plain(const struct saina_slot_meta *h, const
  * Is it to be added to a slot with another exponent?  slot_mixed_ELEMS() does that and nothing
  * else: the loops that shift cost slot_step_ELEMS() and the verifier too much.
  */
-static __always_inline bool slot_is_mixed(const struct saina_slot_meta *h, const struct slot_in *in)
+static __always_inline bool slot_is_mixed(const struct saina_slot_meta *h, const struct ctx_in *in)
 {
 	return h->exponent != in->exponent && !slot_is_nan(h->exponent) &&
 	       !slot_is_nan(in->exponent) && h->state == SAINA_SLOT_OPEN && slot_is_of(h, in) &&
@@ -367,8 +366,8 @@ static __always_inline struct saina_counted *slot_counted(__u32 job, __u32 segme
  * What a glance, without lock, says of segment @i of an ASK.  A function of its own for the
  * verifier, which would go through it for each of SAINA_ASK_SEGMENTS.
  */
-__noinline int slot_glance(struct slot_call *c, __u32 i, const struct saina_slot_meta *h,
-			   const struct saina_slot_meta *e, const struct saina_counted *cnt)
+__noinline int slot_peek(struct saina_ctx *c, __u32 i, const struct saina_slot_meta *h,
+			 const struct saina_slot_meta *e, const struct saina_counted *cnt)
 {
 	__u64 bit = 1ull << (i & (SAINA_ASK_SEGMENTS - 1));
 	bool open;
@@ -379,25 +378,25 @@ __noinline int slot_glance(struct slot_call *c, __u32 i, const struct saina_slot
 	       h->segment == c->in.segment + i;
 	if (cnt->last[c->in.worker & (SAINA_WORKERS_MAX - 1)] == c->in.round + 1 ||
 	    (open && h->csum & slot_part(h->parts, c->in.worker)))
-		c->told.counted |= bit;
+		c->ask.counted |= bit;
 	if (e->state == SAINA_SLOT_DONE && e->round == c->in.round) {
-		c->told.done |= bit;
+		c->ask.done |= bit;
 	} else if (open) {
-		slot_look_at_parts(c, h);
+		slot_find_parts(c, h);
 		if (slot_complete(h, &c->in))
-			c->told.due |= bit;
+			c->ask.due |= bit;
 	}
 	return 0;
 }
 
-#include "output.bpf.h"
+#include "shm_head.bpf.h"
 #include "round.bpf.h"
 #ifdef SAINA_KMOD
 #include "float.bpf.h"
 #endif
 
 /* The part that depends on the payload size, once for each. */
-#define EACH_SIZE "slot_elems.bpf.h"
+#define EACH_SIZE "slot_sum.bpf.h"
 #include "each_size.bpf.h"
 #ifdef SAINA_KMOD
 #define ELEMS_HALVED

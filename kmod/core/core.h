@@ -11,7 +11,7 @@
 
 #include "core/attrs.h"
 #include "core/policy.h"
-#include "core/refuse.h"
+#include "core/err.h"
 #include "saina/bpf.h"
 #include "linux/saina.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What the files of the job core share: the table, the steps of a change
- * (table.c), validation (check.c, schedule.c), memory and the worker table
+ * (job.c), validation (check.c, schedule.c), memory and the worker table
  * (worker.c).
  */
 #ifndef _SAINA_CORE_INTERNAL_H
@@ -39,7 +39,7 @@ static inline int saina_worker_alive(const struct saina_worker *w)
 	return w->state == SAINA_WORKER_STATE_ALIVE || w->state == SAINA_WORKER_STATE_SLOW;
 }
 
-/* table.c: the steps of a change */
+/* job.c: the steps of a change */
 void saina_job_restart(struct saina_core *c, struct saina_job *job, __u32 first_round);
 void saina_job_masks(struct saina_job *job);
 int saina_job_admit(struct saina_core *c, const struct saina_job *job, struct saina_core_err *err);

@@ -8,7 +8,7 @@
 #define _SAINA_CORE_POLICY_H
 
 #include "core/attrs.h"
-#include "core/refuse.h"
+#include "core/err.h"
 #include "saina/bpf.h"
 
 /* What the value of a key is */

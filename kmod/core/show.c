@@ -103,7 +103,7 @@ void saina_worker_show(const struct saina_job *job, int w, int secret,
 	SAINA_PUT(a, SAINA_A_WORKER_SESSION, session, b->session);
 }
 
-void saina_limits_show(const struct saina_core *c, int plane, struct saina_limits_attrs *a)
+void saina_limits_show(const struct saina_core *c, int backend, struct saina_limits_attrs *a)
 {
 	struct saina_limits l;
 
@@ -114,7 +114,7 @@ void saina_limits_show(const struct saina_core *c, int plane, struct saina_limit
 	SAINA_PUT(a, SAINA_A_LIMITS_JOBS, jobs, l.jobs);
 	SAINA_PUT(a, SAINA_A_LIMITS_MEMORY_JOB, memory_job, l.memory_job);
 	SAINA_PUT(a, SAINA_A_LIMITS_MEMORY, memory, l.memory);
-	SAINA_PUT(a, SAINA_A_LIMITS_PLANE, plane, plane);
+	SAINA_PUT(a, SAINA_A_LIMITS_PLANE, plane, backend);
 }
 
 void saina_event_show(const struct saina_event *ev, const char *job, struct saina_event_attrs *a)

@@ -11,7 +11,7 @@ void saina_job_show(const struct saina_job *job, int token, struct saina_job_att
 void saina_job_show_in_force(__u32 seq, struct saina_job_attrs *a);
 void saina_worker_show(const struct saina_job *job, int w, int secret,
 		       struct saina_worker_attrs *a);
-void saina_limits_show(const struct saina_core *c, int plane, struct saina_limits_attrs *a);
+void saina_limits_show(const struct saina_core *c, int backend, struct saina_limits_attrs *a);
 /* @job: its name, or NULL */
 void saina_event_show(const struct saina_event *ev, const char *job, struct saina_event_attrs *a);
 

@@ -2,8 +2,8 @@
 #include <linux/netlink.h>
 #include <linux/notifier.h>
 
-#include "net/controller.h"
-#include "net/nlmsg.h"
+#include "pernet/controller.h"
+#include "pernet/nlmsg.h"
 #include "netlink/family.h"
 #include "netlink/ops.h"
 

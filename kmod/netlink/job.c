@@ -2,7 +2,7 @@
 /* Operations on jobs and limits. */
 #include <net/sock.h>
 
-#include "net/controller.h"
+#include "pernet/controller.h"
 #include "netlink/dump.h"
 #include "netlink/ops.h"
 #include "netlink/request.h"

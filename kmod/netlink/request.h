@@ -5,7 +5,7 @@
 
 #include <net/genetlink.h>
 
-#include "net/nlmsg.h"
+#include "pernet/nlmsg.h"
 
 /**
  * struct saina_request - a request on its way

@@ -26,7 +26,7 @@ SOURCES = ("uapi", "kmod", "userland", "tools")
 BASES = ("uapi", "kmod", "userland", "userland/lib", "kmod/bpf", "selftests")	# of include directives
 ORACLE = "selftests/oracle"		# is in no room: tests may use all
 PYTHON = ("tools/bench", "userland/python/saina")
-STRICT = ("kmod/core", "kmod/net", "userland/net", "userland/dp", "userland/ctl", "userland/bench",
+STRICT = ("kmod/core", "kmod/pernet", "userland/net", "userland/dp", "userland/ctl", "userland/bench",
           "userland/agent", "userland/agent/backend", "userland/agent/control", "userland/agent/members",
           "userland/agent/metrics", "userland/agent/ports")
 # Rooms whose files still have a circle.

@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include "calls.h"
+#include "requests.h"
 #include "kfunc_test.h"
 #include "../lib/rng.h"
 #include "../lib/tap.h"
@@ -79,7 +79,7 @@ static void job_policy(int id, const char *policy)
 {
 	struct saina_job_attrs job = { .id = id };
 
-	call_policy(policy, &job.policy);
+	request_policy(policy, &job.policy);
 	SAINA_SET(&job, SAINA_A_JOB_ID);
 	SAINA_SET(&job, SAINA_A_JOB_POLICY);
 	send_job(SAINA_CMD_JOB_SET, &job);

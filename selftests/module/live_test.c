@@ -21,7 +21,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-#include "calls.h"
+#include "requests.h"
 #include "../lib/tap.h"
 
 #define CHANGES 8	/* of the policy, in each round */
@@ -98,14 +98,14 @@ static int life(unsigned long *after_death)
 	char policy[32];
 	int i, bad = 0;
 
-	bad += call_job_new("live", 64, 1000) != 0;
-	bad += call_worker_bind(0, 0, if_nametoindex("sl0")) != 0;
+	bad += request_job_new("live", 64, 1000) != 0;
+	bad += request_worker_bind(0, 0, if_nametoindex("sl0")) != 0;
 	for (i = 1; i <= CHANGES; i++) {
 		snprintf(policy, sizeof(policy), "fastest:k=%d", i);
-		bad += call_job_policy(0, policy) != 0;
+		bad += request_job_policy(0, policy) != 0;
 	}
 	bad += !after_packets(20);
-	bad += call_job_del(0) != 0;
+	bad += request_job_del(0) != 0;
 	/* programs that had it before may still be at it: one a CPU */
 	bad += !after_packets(2 * libbpf_num_possible_cpus());
 	hits = tally(HIT);
@@ -129,7 +129,7 @@ static int setup(const char *path)
 
 int main(int argc, char **argv)
 {
-	unsigned long after_death = 0, told;
+	unsigned long after_death = 0, sent;
 	struct saina_ctl *sub = NULL;
 	int i, rounds = 200, bad = 0, events = 0, lost = 0, ret;
 	const char *error;
@@ -139,7 +139,7 @@ int main(int argc, char **argv)
 		rounds = atoi(argv[3]);
 	else if (argc != 2)
 		return 2;
-	calls_open();
+	requests_open();
 	if (!tap_ok(!setup(argv[1]), "setup: a program of the data path is attached to an interface"))
 		return tap_done();
 	pthread_create(&sender, NULL, flood, NULL);
@@ -155,25 +155,26 @@ int main(int argc, char **argv)
 			lost += ret == -ENOBUFS;
 		}
 	}
-	told = tally(EVENT_SENT);
+	sent = tally(EVENT_SENT);
 	tap_ok(!bad, "a job is made, changed and deleted %d times under traffic", rounds);
 	tap_ok(tally(HIT) && tally(MISS) > 100, "some packets find a job, and some find none");
 	tap_ok(!after_death, "a deleted job is not found by a later packet (%lu times)", after_death);
 	tap_ok(!tally(TORN), "what a packet finds of a job is always of one moment");
-	tap_ok(events > 0 && (unsigned long)events <= told,
+	tap_ok(events > 0 && (unsigned long)events <= sent,
 	       "subscribers get the events that are sent from softirq (%d of %lu, rest lost %d times)", events,
-	       told, lost);
+	       sent, lost);
 	__atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
 	pthread_join(sender, NULL);
 	tap_ok(!sender_failed, "the sender of the traffic has no error");
 	tap_note("%lu packets, %lu of them with a job", packets(), tally(HIT));
 
 	/* the interface goes with program and a live worker */
-	call_job_new("live", 2, 1000);
-	call_worker_bind(0, 0, if_nametoindex("sl0"));
+	request_job_new("live", 2, 1000);
+	request_worker_bind(0, 0, if_nametoindex("sl0"));
 	tap_ok(!system("ip link del sl0"), "an interface with program and worker can be deleted");
-	tap_ok(call_worker_state(0, 0, SAINA_WORKER_STATE_SLOW) == -ENOTCONN, "the worker behind a deleted interface is dead");
-	call_job_del(0);
+	tap_ok(request_worker_state(0, 0, SAINA_WORKER_STATE_SLOW) == -ENOTCONN,
+	       "the worker behind a deleted interface is dead");
+	request_job_del(0);
 	bpf_object__close(object);
 	saina_ctl_close(sub);
 	return tap_done();

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "calls.h"
+#include "requests.h"
 #include "../lib/tap.h"
 
 #define JOBS	 64
@@ -56,7 +56,7 @@ static void measure(const char *what, int calls, int (*call)(int i))
 		uint64_t begin = ns();
 
 		if (call(i) && !bad++)
-			tap_note("%s: %s", what, saina_ctl_error(calls_ctl));
+			tap_note("%s: %s", what, saina_ctl_error(requests_ctl));
 		t[i] = ns() - begin;
 	}
 	tap_ok(!bad, "%s: %d calls are accepted", what, calls);
@@ -70,31 +70,31 @@ static int job_set(int i)
 	char policy[32];
 
 	snprintf(policy, sizeof(policy), "fastest:k=%d", 1 + i % WORKERS);
-	return call_job_policy(i % JOBS, policy);
+	return request_job_policy(i % JOBS, policy);
 }
 
 static int job_state(int i)
 {
 	/* stopped, then running again */
-	return call_job_state(i / 2 % JOBS, i & 1 ? SAINA_JOB_RUNNING : SAINA_JOB_STOPPED);
+	return request_job_state(i / 2 % JOBS, i & 1 ? SAINA_JOB_RUNNING : SAINA_JOB_STOPPED);
 }
 
 static int worker_state(int i)
 {
-	return call_worker_state(i % JOBS, i / JOBS % WORKERS,
+	return request_worker_state(i % JOBS, i / JOBS % WORKERS,
 				 i / JOBS / WORKERS & 1 ? SAINA_WORKER_STATE_ALIVE : SAINA_WORKER_STATE_SLOW);
 }
 
 static int worker_relay(int i)
 {
-	return call_worker_relay(i % JOBS, i / JOBS % WORKERS, !(i / JOBS / WORKERS & 1));
+	return request_worker_relay(i % JOBS, i / JOBS % WORKERS, !(i / JOBS / WORKERS & 1));
 }
 
 static int worker_again(int i)
 {
 	int job = i / 2 % JOBS, w = i / 2 / JOBS % WORKERS;
 
-	return i & 1 ? call_worker_bind(job, w, LO) : call_worker_del(job, w);
+	return i & 1 ? request_worker_bind(job, w, LO) : request_worker_del(job, w);
 }
 
 static int job_again(int i)
@@ -103,29 +103,29 @@ static int job_again(int i)
 
 	snprintf(name, sizeof(name), "again%d", i / 2);
 	/* the lowest free number: the one after the others */
-	return i & 1 ? call_job_del(JOBS) : call_job_new(name, WORKERS, 1000);
+	return i & 1 ? request_job_del(JOBS) : request_job_new(name, WORKERS, 1000);
 }
 
 static int job_get(int i)
 {
-	return call_get(SAINA_CMD_JOB_GET, i % JOBS, 0, NULL, NULL);
+	return request_get(SAINA_CMD_JOB_GET, i % JOBS, 0, NULL, NULL);
 }
 
 static int worker_get(int i)
 {
-	return call_get(SAINA_CMD_WORKER_GET, i % JOBS, i / JOBS % WORKERS, NULL, NULL);
+	return request_get(SAINA_CMD_WORKER_GET, i % JOBS, i / JOBS % WORKERS, NULL, NULL);
 }
 
 static int limits_get(int i)
 {
 	struct saina_limits_attrs l;
 
-	return call_limits(&l);
+	return request_limits(&l);
 }
 
 static int all_workers(int i)
 {
-	return call_dump(SAINA_CMD_WORKER_GET, NULL, NULL);
+	return request_dump(SAINA_CMD_WORKER_GET, NULL, NULL);
 }
 
 /* Dumps: each object as often as it was seen */
@@ -175,9 +175,9 @@ static void dumps_complete(int jobs)
 	bool all;
 
 	memset(&s, 0, sizeof(s));
-	ret = call_dump(SAINA_CMD_JOB_GET, seen_job, &s);
+	ret = request_dump(SAINA_CMD_JOB_GET, seen_job, &s);
 	tap_ok(!ret && once(s.job, jobs), "a dump of %d jobs has each job once, with all attributes", jobs);
-	ret = call_dump(SAINA_CMD_WORKER_GET, seen_worker, &s);
+	ret = request_dump(SAINA_CMD_WORKER_GET, seen_worker, &s);
 	for (all = true, j = 0; j < jobs; j++)
 		all &= once(s.worker[j], WORKERS);
 	tap_ok(!ret && all, "a dump of %d workers has each worker once, with its binding",
@@ -191,13 +191,13 @@ static void fill(int from, int to)
 
 	for (j = from; j < to; j++) {
 		snprintf(name, sizeof(name), "job%d", j);
-		bad += call_job_new(name, WORKERS, 1000) != 0;
+		bad += request_job_new(name, WORKERS, 1000) != 0;
 		for (w = 0; w < WORKERS; w++)
-			bad += call_worker_bind(j, w, LO) != 0;
+			bad += request_worker_bind(j, w, LO) != 0;
 	}
 	tap_ok(!bad, "%d jobs with %d workers each can be made", to, WORKERS);
 	if (bad)
-		tap_note("%s", saina_ctl_error(calls_ctl));
+		tap_note("%s", saina_ctl_error(requests_ctl));
 }
 
 /* Memory */
@@ -335,11 +335,11 @@ int main(int argc, char **argv)
 	if (argc != 1 && (argc != 3 || calls < 100 || calls > CALLS_MAX))
 		return 2;
 	calls &= ~1;
-	calls_open();
+	requests_open();
 	/* a few before, so that what the allocators keep is there */
 	fill(0, 8);
 	for (j = 0; j < 8; j++)
-		call_job_del(j);
+		request_job_del(j);
 	before = memory_quiet();
 
 	fill(0, JOBS);
@@ -349,12 +349,13 @@ int main(int argc, char **argv)
 		dumps_complete(JOBS);
 	}
 	fill(JOBS, SAINA_JOBS_MAX);
-	tap_ok(call_job_new("toomany", 1, 1) == -ENOSPC, "job 257 of 256 is refused");
+	tap_ok(request_job_new("toomany", 1, 1) == -ENOSPC, "job 257 of 256 is refused");
 	dumps_complete(SAINA_JOBS_MAX);
 	memory_is(&before, SAINA_JOBS_MAX, "256 jobs of 64 workers take no more memory than is declared");
 	for (j = 0; j < SAINA_JOBS_MAX; j++)
-		call_job_del(j);
+		request_job_del(j);
 	memory_is(&before, 0, "256 jobs of 64 workers give their memory back");
-	tap_ok(!call_limits(&l) && !l.jobs_used && !l.memory_used, "no job and no memory is in use at the end");
+	tap_ok(!request_limits(&l) && !l.jobs_used && !l.memory_used,
+	       "no job and no memory is in use at the end");
 	return tap_done();
 }

@@ -24,7 +24,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "calls.h"
+#include "requests.h"
 #include "../lib/rng.h"
 #include "../lib/tap.h"
 
@@ -36,13 +36,13 @@
 #define LO	 1	/* an interface that is always there */
 #define BIT_OF(a) (1ull << (a))
 
-/* What all processes tell the first. */
+/* What all processes report to the first. */
 static struct shared {
 	int stop;
-	unsigned long accepted, refused, strange;
+	unsigned long accepted, refused, unexpected;
 	unsigned long dumps, torn, out_of_order, missing, double_seen, bad_order, broken;
-	int strange_error;
-	char strange_text[256];
+	int unexpected_error;
+	char unexpected_text[256];
 } *shared;
 
 /* What there is, as far as the test looks at it. */
@@ -88,7 +88,7 @@ static int take_job(struct table *t, const struct nlmsghdr *nlh)
 	t->job[o.id].memory = o.memory;
 	t->job[o.id].generation = o.generation;
 	snprintf(t->job[o.id].name, sizeof(t->job[o.id].name), "%s", o.name);
-	call_policy_text(&o.policy, t->job[o.id].policy);
+	request_policy_text(&o.policy, t->job[o.id].policy);
 	t->job_seen[o.id]++;
 	return 0;
 }
@@ -161,10 +161,10 @@ static void outcome(int ret)
 		count(&shared->refused);
 		break;
 	default:
-		shared->strange_error = -ret;
-		snprintf(shared->strange_text, sizeof(shared->strange_text), "%s",
-			 saina_ctl_error(calls_ctl));
-		count(&shared->strange);
+		shared->unexpected_error = -ret;
+		snprintf(shared->unexpected_text, sizeof(shared->unexpected_text), "%s",
+			 saina_ctl_error(requests_ctl));
+		count(&shared->unexpected);
 	}
 }
 
@@ -187,7 +187,7 @@ static void writer(int n, int calls)
 	char name[16];
 	int i, come = STAY, stay, w;
 
-	calls_open();
+	requests_open();
 	rng_seed(&rng, 100 + n);
 	for (i = 0; i < calls; i++) {
 		come = STAY + rng_below(&rng, COME);
@@ -198,35 +198,36 @@ static void writer(int n, int calls)
 		case 0:
 		case 1:
 			snprintf(name, sizeof(name), "come%d", (int)rng_below(&rng, COME));
-			outcome(call_job_new(name, 1 + rng_below(&rng, 8), 1000));
+			outcome(request_job_new(name, 1 + rng_below(&rng, 8), 1000));
 			break;
 		case 2:
-			outcome(call_job_del(come));
+			outcome(request_job_del(come));
 			break;
 		case 3:
 		case 4:
-			outcome(call_worker_bind(come, rng_below(&rng, 8), LO));
+			outcome(request_worker_bind(come, rng_below(&rng, 8), LO));
 			break;
 		case 5:
-			outcome(call_worker_del(come, rng_below(&rng, 8)));
+			outcome(request_worker_del(come, rng_below(&rng, 8)));
 			break;
 		case 6:
-			outcome(call_job_policy(come, policies[rng_below(&rng, 3)]));
+			outcome(request_job_policy(come, policies[rng_below(&rng, 3)]));
 			break;
 		case 7:
-			outcome(call_worker_state(come, rng_below(&rng, 8), rng_range(&rng, 1, 4)));
+			outcome(request_worker_state(come, rng_below(&rng, 8),
+						     rng_range(&rng, 1, 4)));
 			break;
 		case 8:
-			outcome(call_job_policy(stay, policies[rng_below(&rng, 4)]));
+			outcome(request_job_policy(stay, policies[rng_below(&rng, 4)]));
 			break;
 		case 9:
-			outcome(call_worker_state(stay, w, rng_range(&rng, 1, 2)));
+			outcome(request_worker_state(stay, w, rng_range(&rng, 1, 2)));
 			break;
 		case 10:
-			outcome(call_job_state(come, rng_range(&rng, 1, 3)));
+			outcome(request_job_state(come, rng_range(&rng, 1, 3)));
 			break;
 		case 11:
-			outcome(call_worker_relay(stay, w, rng_below(&rng, 2)));
+			outcome(request_worker_relay(stay, w, rng_below(&rng, 2)));
 			break;
 		}
 	}
@@ -237,11 +238,11 @@ static void pair_writer(void)
 	char name[16];
 	int i;
 
-	calls_open();
+	requests_open();
 	for (i = 1; !stopped(); i++) {
 		snprintf(name, sizeof(name), "%d", i);
-		outcome(call_worker_name(0, 0, name));
-		outcome(call_worker_name(STAY - 1, WORKERS - 1, name));
+		outcome(request_worker_name(0, 0, name));
+		outcome(request_worker_name(STAY - 1, WORKERS - 1, name));
 	}
 }
 
@@ -262,7 +263,7 @@ static void look_at_workers(struct table *t)
 	int ret, first, last, j, w;
 
 	memset(t, 0, sizeof(*t));
-	ret = call_dump(SAINA_CMD_WORKER_GET, dump_worker, t);
+	ret = request_dump(SAINA_CMD_WORKER_GET, dump_worker, t);
 	dumped(ret);
 	for (j = 0; j < STAY; j++)
 		for (w = 0; w < WORKERS; w++)
@@ -286,7 +287,7 @@ static void look_at_jobs(struct table *t)
 	int ret, j;
 
 	memset(t, 0, sizeof(*t));
-	ret = call_dump(SAINA_CMD_JOB_GET, dump_job, t);
+	ret = request_dump(SAINA_CMD_JOB_GET, dump_job, t);
 	dumped(ret);
 	for (j = 0; j < STAY; j++)
 		if (!t->job_seen[j])
@@ -300,7 +301,7 @@ static void dumper(void)
 {
 	static struct table t;
 
-	calls_open();
+	requests_open();
 	while (!stopped()) {
 		look_at_workers(&t);
 		look_at_jobs(&t);
@@ -313,15 +314,15 @@ static void listener(struct table *copy, int *ready, int *done)
 {
 	int size = 256 << 20, ret;
 
-	calls_open();
-	setsockopt(saina_ctl_fd(calls_ctl), SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size));
-	if (saina_ctl_subscribe(calls_ctl, SAINA_GROUPS_CONFIG))
+	requests_open();
+	setsockopt(saina_ctl_fd(requests_ctl), SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size));
+	if (saina_ctl_subscribe(requests_ctl, SAINA_GROUPS_CONFIG))
 		_exit(1);
 	__atomic_store_n(ready, 1, __ATOMIC_RELEASE);
 	for (;;) {
-		ret = saina_ctl_next(calls_ctl, -1, note, copy);
+		ret = saina_ctl_next(requests_ctl, -1, note, copy);
 		if (ret < 0) {
-			printf("# listener: %s\n", saina_ctl_error(calls_ctl));
+			printf("# listener: %s\n", saina_ctl_error(requests_ctl));
 			fflush(stdout);
 			_exit(2);
 		}
@@ -355,7 +356,7 @@ static void agree(const struct table *t)
 			masks += !!(t->job[j].active & BIT_OF(w)) != alive(t->job[j].worker[w].state);
 	}
 	tap_ok(!masks, "the active masks hold the workers that are alive");
-	tap_ok(!call_limits(&l) && l.jobs_used == jobs && l.memory_used == memory,
+	tap_ok(!request_limits(&l) && l.jobs_used == jobs && l.memory_used == memory,
 	       "limits count the %u jobs there are, and their memory", jobs);
 }
 
@@ -401,12 +402,12 @@ static void prepare(void)
 
 	for (j = 0; j < STAY; j++) {
 		snprintf(name, sizeof(name), "stay%d", j);
-		bad += call_job_new(name, WORKERS, 1000) != 0;
+		bad += request_job_new(name, WORKERS, 1000) != 0;
 		for (w = 0; w < WORKERS; w++)
-			bad += call_worker_bind(j, w, LO) != 0;
+			bad += request_worker_bind(j, w, LO) != 0;
 	}
-	bad += call_worker_name(0, 0, "0") != 0;
-	bad += call_worker_name(STAY - 1, WORKERS - 1, "0") != 0;
+	bad += request_worker_name(0, 0, "0") != 0;
+	bad += request_worker_name(STAY - 1, WORKERS - 1, "0") != 0;
 	tap_ok(!bad, "%d jobs of %d workers", STAY, WORKERS);
 }
 
@@ -433,7 +434,7 @@ int main(int argc, char **argv)
 	if (!ear)
 		listener(&heard->copy, &heard->ready, &heard->done);
 	wait_flag(&heard->ready, ear);
-	calls_open();
+	requests_open();
 	prepare();
 	for (i = 0; i < WRITERS; i++) {
 		writers[i] = fork();
@@ -461,9 +462,9 @@ int main(int argc, char **argv)
 	tap_note("%lu calls accepted, %lu refused; %lu dumps, %lu of them torn, %lu showing the pair out of order",
 		 shared->accepted, shared->refused, shared->dumps, shared->torn, shared->out_of_order);
 	tap_ok(!failed, "no process died");
-	if (!tap_ok(!shared->strange, "all refusals are those of a race"))
-		tap_note("%lu others, one of them: error %d, %s", shared->strange,
-			 shared->strange_error, shared->strange_text);
+	if (!tap_ok(!shared->unexpected, "all refusals are those of a race"))
+		tap_note("%lu others, one of them: error %d, %s", shared->unexpected,
+			 shared->unexpected_error, shared->unexpected_text);
 	tap_ok(shared->accepted > (unsigned long)calls && shared->refused, "some calls were accepted and some refused");
 	tap_ok(shared->dumps && !shared->broken, "every dump comes to its end");
 	tap_ok(!shared->missing, "an object that was there all the time is in every dump");
@@ -472,20 +473,21 @@ int main(int argc, char **argv)
 	tap_ok(shared->torn, "some dumps during changes are marked as interrupted");
 
 	/* the last change there is */
-	tap_ok(!call_job_new("end", 1, 1), "the listener gets the last notification");
+	tap_ok(!request_job_new("end", 1, 1), "the listener gets the last notification");
 	wait_flag(&heard->done, ear);
 	tap_ok(heard->done, "the listener misses no notification");
-	tap_ok(!call_dump(SAINA_CMD_JOB_GET, dump_job, &now) &&
-	       !call_dump(SAINA_CMD_WORKER_GET, dump_worker, &now), "dumps without changes are not marked as interrupted");
+	tap_ok(!request_dump(SAINA_CMD_JOB_GET, dump_job, &now) &&
+		       !request_dump(SAINA_CMD_WORKER_GET, dump_worker, &now),
+	       "dumps without changes are not marked as interrupted");
 	agree(&now);
 	tap_ok(same(&now, &heard->copy), "a copy made from notifications equals the dumps");
 
 	for (j = 0; j < STAY; j++)
-		call_job_del(j);
-	while (last = -1, !call_dump(SAINA_CMD_JOB_GET, id_cb, &last) && last >= 0)
-		call_job_del(last);
+		request_job_del(j);
+	while (last = -1, !request_dump(SAINA_CMD_JOB_GET, id_cb, &last) && last >= 0)
+		request_job_del(last);
 	memset(&now, 0, sizeof(now));
-	call_dump(SAINA_CMD_JOB_GET, dump_job, &now);
+	request_dump(SAINA_CMD_JOB_GET, dump_job, &now);
 	for (j = 0; j < SAINA_JOBS_MAX; j++)
 		failed += now.job_seen[j];
 	tap_ok(!failed, "all jobs can be deleted");

@@ -17,7 +17,7 @@ struct {
 } what SEC(".maps");
 
 SEC("xdp")
-int tell(struct xdp_md *ctx)
+int send_event(struct xdp_md *ctx)
 {
 	__u32 zero = 0;
 	struct saina_event *at = bpf_map_lookup_elem(&what, &zero), ev;

@@ -15,7 +15,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-#include "calls.h"
+#include "requests.h"
 #include "../lib/tap.h"
 
 #define RATE "/sys/module/saina/parameters/event_rate"
@@ -108,7 +108,7 @@ static int open_instance(void)
 
 static void jobs_and_workers(void)
 {
-	call_job_new("a", 2, 1000);
+	request_job_new("a", 2, 1000);
 	read_trace();
 	traced("saina_job_new", "job=0 name=a state=forming workers=2 active=0 generation=");
 	traced("saina_snapshot_published", "job=0 generation=");
@@ -116,18 +116,18 @@ static void jobs_and_workers(void)
 	traced("saina_job_set", "job=0 name=a state=forming");
 	traced("saina_event", "type=job-state round=0 k=0 a=0 b=1");
 
-	call_worker_bind(0, 1, 1);
+	request_worker_bind(0, 1, 1);
 	read_trace();
 	traced("saina_worker_set",
 	       "job=0 worker=1 state=alive ifindex=1 ip=127.0.0.2 port=4001 session=2 relay=0");
 	traced("saina_snapshot_published", "active=2 relay=0 policy_seq=1");
 	traced("saina_event", "worker=1 type=worker-joined");
 
-	call_worker_state(0, 1, SAINA_WORKER_STATE_SLOW);
+	request_worker_state(0, 1, SAINA_WORKER_STATE_SLOW);
 	read_trace();
 	traced("saina_worker_set", "job=0 worker=1 state=slow");
 
-	call_job_policy(0, "fastest:k=1");
+	request_job_policy(0, "fastest:k=1");
 	read_trace();
 	traced("saina_policy_asked", "job=0 round=0 policy_seq=2 old=1");
 	traced("saina_snapshot_published", "policy_seq=2 k=1");
@@ -139,8 +139,9 @@ static void data_path(void)
 	struct saina_ctl *sub;
 	const char *error;
 
-	run("tell", (struct saina_event){ .type = SAINA_EV_POLICY, .worker = 0xff, .k = 1,
-					  .round = 7, .a = 1, .b = 2 });
+	run("send_event",
+	    (struct saina_event){
+		    .type = SAINA_EV_POLICY, .worker = 0xff, .k = 1, .round = 7, .a = 1, .b = 2});
 	read_trace();
 	traced("saina_policy_adopted", "job=0 round=7 policy_seq=2 old=1");
 	traced("saina_event", "job=0 worker=255 type=policy round=7 k=1 a=1 b=2");
@@ -155,7 +156,7 @@ static void data_path(void)
 		tap_ok(false, "subscribing: %s", error);
 		return;
 	}
-	run("tell", (struct saina_event){ .type = SAINA_EV_K, .worker = 0xff, .k = 1 });
+	run("send_event", (struct saina_event){ .type = SAINA_EV_K, .worker = 0xff, .k = 1 });
 	read_trace();
 	traced("saina_event_lost", "job=0 worker=255 type=k round=0 k=1 a=0 b=0 over event_rate");
 	write_file(RATE, "10000");
@@ -166,13 +167,13 @@ static void refusals(void)
 {
 	struct nlmsghdr *nlh;
 
-	call_job_del(9);
+	request_job_del(9);
 	read_trace();
 	traced("saina_refused", "cmd=3 error=-2 attr=1 there is no job 9");
 
-	nlh = saina_ctl_msg(calls_ctl, SAINA_CMD_JOB_DEL, 0);
+	nlh = saina_ctl_msg(requests_ctl, SAINA_CMD_JOB_DEL, 0);
 	mnl_attr_put_u32(nlh, SAINA_A_JOB_ID, 0);
-	saina_ctl_call(calls_ctl, nlh, NULL, NULL);
+	saina_ctl_call(requests_ctl, nlh, NULL, NULL);
 	read_trace();
 	traced("netlink_extack", "msg=");
 }
@@ -186,7 +187,7 @@ static void ends(void)
 		   "ip link add saina-tp type veth peer name saina-tq"))
 		tap_note("no interface could be made");
 	dev = if_nametoindex("saina-tp");
-	call_worker_bind(0, 0, dev);
+	request_worker_bind(0, 0, dev);
 	if (system("ip link del saina-tp"))
 		tap_note("the interface cannot be deleted");
 	read_trace();
@@ -194,11 +195,11 @@ static void ends(void)
 	traced("saina_worker_unplugged", text);
 	traced("saina_worker_set", "job=0 worker=0 state=dead");
 
-	call_worker_del(0, 1);
+	request_worker_del(0, 1);
 	read_trace();
 	traced("saina_worker_del", "job=0 worker=1 state=absent");
 
-	call_job_del(0);
+	request_job_del(0);
 	read_trace();
 	traced("saina_snapshot_withdrawn", "job=0 generation=");
 	traced("saina_job_del", "job=0 name=a");
@@ -232,7 +233,7 @@ int main(int argc, char **argv)
 {
 	if (argc != 2)
 		return 2;
-	calls_open();
+	requests_open();
 	object = bpf_object__open_file(argv[1], NULL);
 	if (!object || bpf_object__load(object)) {
 		tap_ok(false, "%s loads", argv[1]);

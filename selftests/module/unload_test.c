@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "../lib/tap.h"
-#include "calls.h"
+#include "requests.h"
 
 static int event_cb(const struct nlmsghdr *nlh, void *arg)
 {
@@ -33,13 +33,13 @@ int main(void)
 	const char *error;
 	int ret, deaths = 0, controllers = 0;
 
-	calls_open();
-	if (!tap_ok(!call_job_new("a", 2, 1000) && !call_worker_bind(0, 0, 1) &&
+	requests_open();
+	if (!tap_ok(!request_job_new("a", 2, 1000) && !request_worker_bind(0, 0, 1) &&
 		    !saina_ctl_open(&sub, "kernel", &error) &&
 		    !saina_ctl_subscribe(sub, SAINA_GROUPS_EVENTS) && !controls(sub),
 		    "a job has a live worker behind lo and a controller, which is subscribed to events"))
 		return tap_done();
-	saina_ctl_close(calls_ctl);
+	saina_ctl_close(requests_ctl);
 	tap_ok(system("rmmod saina") == 0, "rmmod succeeds while a job has a live worker and a controller");
 	while ((ret = saina_ctl_next(sub, 500, event_cb, &got)) >= 0) {
 		deaths += got.type == SAINA_EV_WORKER_DEAD;

@@ -11,13 +11,13 @@
 #include <sched.h>
 #include <string.h>
 #include "../lib/tap.h"
-#include "xdp_rig.h"
+#include "xdp_harness.h"
 
 #define SEGMENTS 4
 #define WORKERS	 12
 #define THREADS	 4	/* at most */
 
-static struct xdp_rig rig;
+static struct xdp_harness harness;
 static int payload;		/* of the job there is */
 static int wrong, answered;	/* frames sent by the program, in its time, by all threads */
 static int relayed;		/* results given to the agent to send on to all */
@@ -25,7 +25,7 @@ static int relayed_one;		/* ... and to the one who asked again */
 
 static unsigned int elem_bytes(void)
 {
-	return rig.conf.elem == SAINA_ELEM_BFLOAT16 ? 2 : 4;
+	return harness.conf.elem == SAINA_ELEM_BFLOAT16 ? 2 : 4;
 }
 
 /* Job 0 with all its workers, and its maps. */
@@ -33,16 +33,17 @@ static int job_new(int type, int elements, const char *policy)
 {
 	payload = elements;
 	wrong = answered = relayed = relayed_one = 0;
-	if (xdp_rig_told(call_job_new_as("a", WORKERS, SEGMENTS * elements, elements, type, policy)) ||
-	    xdp_rig_bind(WORKERS) || xdp_rig_snapshot(&rig))
+	if (xdp_harness_check(request_job_new_as("a", WORKERS, SEGMENTS * elements, elements, type,
+						 policy)) ||
+	    xdp_harness_bind(WORKERS) || xdp_harness_snapshot(&harness))
 		return -1;
-	return saina_dp_job_publish(rig.dp, &rig.conf, 0);
+	return saina_dp_job_publish(harness.dp, &harness.conf, 0);
 }
 
 static void job_del(void)
 {
-	xdp_rig_told(call_job_del(0));
-	saina_dp_job_remove(rig.dp, 0);
+	xdp_harness_check(request_job_del(0));
+	saina_dp_job_remove(harness.dp, 0);
 }
 
 /* What @w sends: small integers, whose sums are exact in any order, and never 0. */
@@ -62,7 +63,7 @@ static __u32 bits_of(float f)
 /* Are @sums, as the wire has them, those of the workers in @mask, exactly? */
 static bool right(const void *sums, __u64 mask, __u32 round, __u32 segment)
 {
-	bool half = rig.conf.elem == SAINA_ELEM_BFLOAT16;
+	bool half = harness.conf.elem == SAINA_ELEM_BFLOAT16;
 
 	for (int i = 0; i < payload; i++) {
 		__u32 want, got = 0;
@@ -126,7 +127,7 @@ static void send_at(int type, int elem, int exponent, int w, __u32 round, __u32 
 		else
 			memcpy(v + 4 * i, &u, 4);
 	}
-	xdp_rig_send(&rig, hdr, v, (half ? 2 : 4) * payload, &sent);
+	xdp_harness_send(&harness, hdr, v, (half ? 2 : 4) * payload, &sent);
 	check_sent(&sent, round, segment);
 }
 
@@ -137,7 +138,7 @@ static void send_as(int type, int elem, int w, __u32 round, __u32 segment)
 
 static __u64 counted(int w, int counter)
 {
-	return xdp_rig_counted(&rig, 0, w, counter);
+	return xdp_harness_counted(&harness, 0, w, counter);
 }
 
 static __u64 counted_all(int counter)
@@ -194,7 +195,7 @@ static void *sender(void *arg)
 		for (__u32 s = 0; s < SEGMENTS; s++)
 			for (int w = id; w < WORKERS; w += threads)
 				for (int again = 0; again < 2; again++)
-					send_as(SAINA_MSG_GRAD, rig.conf.elem, w, the_round, s);
+					send_as(SAINA_MSG_GRAD, harness.conf.elem, w, the_round, s);
 		pthread_barrier_wait(&barrier);
 	}
 }
@@ -205,7 +206,7 @@ static bool exact(__u32 round, __u32 segment, int k)
 	__s32 sums[SAINA_ELEMS_MAX];
 	struct saina_slot_meta m;
 
-	if (saina_dp_result(rig.dp, 0, segment, round, &m, sums)) {
+	if (saina_dp_result(harness.dp, 0, segment, round, &m, sums)) {
 		tap_note("round %u segment %u: no result", round, segment);
 		return false;
 	}
@@ -251,7 +252,7 @@ static void relay(void *arg, const struct saina_relay_msg *m)
 
 static void relay_take(__u64 to)
 {
-	saina_dp_event_dispatch(rig.dp, &(struct saina_dp_cb){ .relay = relay, .arg = &to });
+	saina_dp_event_dispatch(harness.dp, &(struct saina_dp_cb){ .relay = relay, .arg = &to });
 }
 
 struct race {
@@ -284,7 +285,7 @@ static void test_race(const struct race *r)
 		pthread_barrier_wait(&barrier);
 		for (__u32 s = 0; s < SEGMENTS; s++)
 			bad += !exact(the_round, s, r->k);
-		relay_take(rig.conf.active);
+		relay_take(harness.conf.active);
 	}
 	ended = true;
 	pthread_barrier_wait(&barrier);
@@ -310,8 +311,8 @@ static void test_race(const struct race *r)
 /* A worker whose port takes no redirected frames: the agent has its results. */
 static void test_relay(int type, const char *name)
 {
-	if (job_new(type, 256, "bsp") || xdp_rig_told(call_worker_relay(0, 3, 1)) ||
-	    xdp_rig_snapshot(&rig) || saina_dp_job_publish(rig.dp, &rig.conf, 0)) {
+	if (job_new(type, 256, "bsp") || xdp_harness_check(request_worker_relay(0, 3, 1)) ||
+	    xdp_harness_snapshot(&harness) || saina_dp_job_publish(harness.dp, &harness.conf, 0)) {
 		tap_ok(false, "%s: a job with a slow port", name);
 		return;
 	}
@@ -371,9 +372,9 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: xdp_float_test PROGRAM HELPERS\n");
 		return 2;
 	}
-	calls_open();
+	requests_open();
 	find_cpus();
-	if (xdp_rig_helpers(&rig, argv[2]) || xdp_rig_load(&rig, argv[1])) {
+	if (xdp_harness_helpers(&harness, argv[2]) || xdp_harness_load(&harness, argv[1])) {
 		printf("Bail out! a program does not load\n");
 		return 1;
 	}
@@ -383,7 +384,7 @@ int main(int argc, char **argv)
 	test_relay(SAINA_ELEM_BFLOAT16, "bfloat16");
 	for (size_t i = 0; i < sizeof(races) / sizeof(*races); i++)
 		test_race(&races[i]);
-	xdp_rig_close(&rig);
-	saina_ctl_close(calls_ctl);
+	xdp_harness_close(&harness);
+	saina_ctl_close(requests_ctl);
 	return tap_done();
 }

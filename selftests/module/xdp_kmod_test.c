@@ -7,11 +7,11 @@
  *	xdp_kmod_test PROGRAM HELPERS	in the test VM, module loaded, no jobs; as root
  */
 #include "../lib/tap.h"
-#include "xdp_rig.h"
+#include "xdp_harness.h"
 
 #define PAYLOAD	352	/* what a job has if nothing is said */
 
-static struct xdp_rig rig;
+static struct xdp_harness harness;
 
 /* A gradient of worker @w, all elements @value. */
 static void grad(int w, __u32 round, __u32 segment, __s32 value)
@@ -25,12 +25,12 @@ static void grad(int w, __u32 round, __u32 segment, __s32 value)
 
 	for (int i = 0; i < PAYLOAD; i++)
 		v[i] = value;
-	xdp_rig_send(&rig, hdr, v, sizeof(v), &sent);
+	xdp_harness_send(&harness, hdr, v, sizeof(v), &sent);
 }
 
 static __u64 counted(int job, int w, int counter)
 {
-	return xdp_rig_counted(&rig, job, w, counter);
+	return xdp_harness_counted(&harness, job, w, counter);
 }
 
 /* Is the sum of (round, segment) @value in all elements, of the workers @mask? */
@@ -39,7 +39,7 @@ static bool result(__u32 round, __u32 segment, __u64 mask, int k, __s32 value)
 	struct saina_slot_meta m;
 	__s32 sums[PAYLOAD];
 
-	if (saina_dp_result(rig.dp, 0, segment, round, &m, sums))
+	if (saina_dp_result(harness.dp, 0, segment, round, &m, sums))
 		return false;
 	for (int i = 0; i < PAYLOAD; i++)
 		if (sums[i] != value)
@@ -64,8 +64,9 @@ static void events_without_agent(void)
 	__u64 full;
 	int ret;
 
-	tap_ok(!xdp_rig_told(call_job_new("b", 1, PAYLOAD)) && !xdp_rig_bind(1) &&
-	       !xdp_rig_snapshot(&rig) && !saina_dp_job_publish(rig.dp, &rig.conf, 0),
+	tap_ok(!xdp_harness_check(request_job_new("b", 1, PAYLOAD)) && !xdp_harness_bind(1) &&
+		       !xdp_harness_snapshot(&harness) &&
+		       !saina_dp_job_publish(harness.dp, &harness.conf, 0),
 	       "a job of one worker runs: each gradient makes an event");
 	full = counted(-1, -1, SAINA_C_NO_MEMORY);
 	for (round = 0; round < RING_EVENTS; round++)
@@ -80,7 +81,7 @@ static void events_without_agent(void)
 	tap_ok(!ret && got.type == SAINA_EV_ROUND && got.round == round,
 	       "subscribers of the module get events also while the ring is full");
 	saina_ctl_close(sub);
-	xdp_rig_told(call_job_del(0));
+	xdp_harness_check(request_job_del(0));
 }
 
 int main(int argc, char **argv)
@@ -91,14 +92,15 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: xdp_kmod_test PROGRAM HELPERS\n");
 		return 2;
 	}
-	calls_open();
-	tap_ok(!xdp_rig_told(call_job_new("a", 2, 2 * PAYLOAD)) && !xdp_rig_bind(2) &&
-	       !xdp_rig_helpers(&rig, argv[2]) && !xdp_rig_snapshot(&rig) &&
-	       rig.conf.state == SAINA_JOB_RUNNING && rig.conf.active == 3,
+	requests_open();
+	tap_ok(!xdp_harness_check(request_job_new("a", 2, 2 * PAYLOAD)) && !xdp_harness_bind(2) &&
+		       !xdp_harness_helpers(&harness, argv[2]) && !xdp_harness_snapshot(&harness) &&
+		       harness.conf.state == SAINA_JOB_RUNNING && harness.conf.active == 3,
 	       "a job with two workers runs in the kernel");
-	if (!tap_ok(!xdp_rig_load(&rig, argv[1]), "the XDP program for saina.ko is loaded"))
+	if (!tap_ok(!xdp_harness_load(&harness, argv[1]), "the XDP program for saina.ko is loaded"))
 		return tap_done();
-	tap_ok(!saina_dp_job_publish(rig.dp, &rig.conf, 0), "the maps of a job are made once");
+	tap_ok(!saina_dp_job_publish(harness.dp, &harness.conf, 0),
+	       "the maps of a job are made once");
 
 	grad(0, 0, 0, 5);
 	tap_ok(!result(0, 0, 1, 2, 5) && counted(0, 0, SAINA_C_STORED) == 1, "bsp: one gradient of two makes no result");
@@ -108,32 +110,32 @@ int main(int argc, char **argv)
 	grad(1, 0, 1, 3);
 	tap_ok(result(0, 1, 3, 2, -2), "bsp: another segment has a result of its own");
 
-	xdp_rig_told(call_job_policy(0, "fastest:k=1"));
+	xdp_harness_check(request_job_policy(0, "fastest:k=1"));
 	grad(1, 1, 0, 9);
 	tap_ok(result(1, 0, 2, 1, 9), "a k set by netlink is in force in the next round");
 	grad(1, 1, 1, 9);
 
-	xdp_rig_told(call_job_state(0, SAINA_JOB_STOPPED));
+	xdp_harness_check(request_job_state(0, SAINA_JOB_STOPPED));
 	n = counted(0, 0, SAINA_C_NOT_RUNNING);
 	grad(0, 2, 0, 1);
 	tap_ok(counted(0, 0, SAINA_C_NOT_RUNNING) == n + 1 && !result(2, 0, 1, 1, 1),
 	       "a job stopped by netlink takes no gradient");
-	xdp_rig_told(call_job_state(0, SAINA_JOB_RUNNING));
+	xdp_harness_check(request_job_state(0, SAINA_JOB_RUNNING));
 	grad(0, 2, 0, 1);
 	tap_ok(result(2, 0, 1, 1, 1), "a job set running by netlink takes gradients again");
 	grad(0, 2, 1, 1);
 
-	xdp_rig_told(call_worker_state(0, 1, SAINA_WORKER_STATE_DEAD));
+	xdp_harness_check(request_worker_state(0, 1, SAINA_WORKER_STATE_DEAD));
 	n = counted(0, 1, SAINA_C_INACTIVE);
 	grad(1, 3, 0, 1);
 	tap_ok(counted(0, 1, SAINA_C_INACTIVE) == n + 1, "a worker declared dead by netlink is not counted");
 
-	xdp_rig_told(call_job_del(0));
+	xdp_harness_check(request_job_del(0));
 	n = counted(-1, -1, SAINA_C_NO_JOB);
 	grad(0, 3, 0, 1);
 	tap_ok(counted(-1, -1, SAINA_C_NO_JOB) == n + 1, "a deleted job is unknown to the next packet");
 	events_without_agent();
-	xdp_rig_close(&rig);
-	saina_ctl_close(calls_ctl);
+	xdp_harness_close(&harness);
+	saina_ctl_close(requests_ctl);
 	return tap_done();
 }

@@ -18,21 +18,21 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "../datapath/rig_events.h"
-#include "../datapath/rig_jobs.h"
-#include "../datapath/rig_packets.h"
-#include "../datapath/rig_state.h"
+#include "../datapath/harness_events.h"
+#include "../datapath/harness_jobs.h"
+#include "../datapath/harness_packets.h"
+#include "../datapath/harness_state.h"
 #include "../lib/rng.h"
 #include "../lib/tap.h"
-#include "xdp_rig.h"
+#include "xdp_harness.h"
 
 #define WORKERS	 6
 #define SEGMENTS 3
 #define ROUNDS	 (1u << SAINA_POLICY_BSP | 1u << SAINA_POLICY_FASTEST | 1u << SAINA_POLICY_SFCD | \
 		  1u << SAINA_POLICY_TIMEOUT | 1u << SAINA_POLICY_EXTERNAL | 1u << SAINA_POLICY_CODED)
 
-static struct rig rig;
-static struct xdp_rig module;	/* reads snapshots */
+static struct harness rig;
+static struct xdp_harness module;	/* reads snapshots */
 static struct rng rng;
 static struct saina_job_conf *conf = &module.conf;
 static uint64_t results;
@@ -42,9 +42,9 @@ static unsigned int policies_seen;	/* bits by mode; mode 0 before the first roun
 /* Publishes the snapshot that the module has now to program and oracle. */
 static bool refresh(void)
 {
-	if (xdp_rig_snapshot(&module))
+	if (xdp_harness_snapshot(&module))
 		return false;
-	if (rig_job(&rig, conf, 0)) {
+	if (harness_job(&rig, conf, 0)) {
 		tap_note("%s", rig.diff);
 		return false;
 	}
@@ -101,23 +101,23 @@ static bool something_happens(void)
 	switch (rng_below(&rng, 6)) {
 	case 0:
 		if (conf->active & ~(1ull << w))
-			call_worker_state(0, w, SAINA_WORKER_STATE_DEAD);
+			request_worker_state(0, w, SAINA_WORKER_STATE_DEAD);
 		break;
 	case 1:
 		if (!(conf->active >> w & 1))
-			call_worker_bind(0, w, rig.port[0]);
+			request_worker_bind(0, w, rig.port[0]);
 		break;
 	case 2:
-		call_worker_relay(0, w, rng_below(&rng, 2));
+		request_worker_relay(0, w, rng_below(&rng, 2));
 		break;
 	case 3:
-		call_job_policy(0, policy[rng_below(&rng, sizeof(policy) / sizeof(policy[0]))]);
+		request_job_policy(0, policy[rng_below(&rng, sizeof(policy) / sizeof(policy[0]))]);
 		break;
 	case 4:
-		call_job_k(0, rng_range(&rng, 1, WORKERS));
+		request_job_k(0, rng_range(&rng, 1, WORKERS));
 		break;
 	case 5:		/* what has a time-out is due */
-		return !rig_time_passes(&rig, 61000000000ull);
+		return !harness_advance_time(&rig, 61000000000ull);
 	}
 	return refresh();
 }
@@ -166,15 +166,15 @@ static bool packet(void)
 	unsigned int size = len - FRAME_HDR;
 	bool same;
 
-	while (tc && len + size < RIG_SKB_MAX && rng_chance(&rng, 600)) {
+	while (tc && len + size < HARNESS_SKB_MAX && rng_chance(&rng, 600)) {
 		message(worker, one);
 		memcpy(frame + len, one + FRAME_HDR, size);
 		len += size;
 		frame_resize(frame, len);
 	}
 	rig.linear = rng_chance(&rng, 50) ? rng_range(&rng, FRAME_PAYLOAD, 1600) : 0;
-	same = len > FRAME_HDR + size ? rig_train(&rig, frame, len, size, rig.port[0]) :
-					rig_packet(&rig, frame, len, rig.port[0]);
+	same = len > FRAME_HDR + size ? harness_batch(&rig, frame, len, size, rig.port[0]) :
+					harness_packet(&rig, frame, len, rig.port[0]);
 	if (!same) {
 		tap_note("packet %llu of worker %u, %u bytes: %s", (unsigned long long)rig.packets,
 			 worker, len, rig.diff);
@@ -190,22 +190,22 @@ static void trace(int elem, const char *name, unsigned int payload, unsigned lon
 	bool ok;
 
 	results = 0;
-	ok = !xdp_rig_told(call_job_new_as("trace", WORKERS, SEGMENTS * payload, payload, elem,
+	ok = !xdp_harness_check(request_job_new_as("trace", WORKERS, SEGMENTS * payload, payload, elem,
 					   "fastest:k=3"));
 	for (int w = 0; ok && w < WORKERS; w++)
-		ok = !xdp_rig_told(call_worker_bind(0, w, rig.port[0]));
+		ok = !xdp_harness_check(request_worker_bind(0, w, rig.port[0]));
 	ok = ok && refresh();
 	for (unsigned long n = 0; ok && n < packets; n++)
 		ok = n % 200 == 199 ? something_happens() : packet();
-	if (ok && (!rig_drain(&rig) || !rig_check_global(&rig) || !rig_check_job(&rig, 0, true))) {
+	if (ok && (!harness_drain(&rig) || !harness_check_global(&rig) || !harness_check_job(&rig, 0, true))) {
 		tap_note("%s", rig.diff);
 		ok = false;
 	}
 	tap_ok(ok && results > packets / 50,
 	       "oracle: %s, %s, %u elements a message: the same answers and state, %lu packets, %llu results",
 	       tc ? "tc" : "xdp", name, payload, packets, (unsigned long long)results);
-	rig_job_remove(&rig, 0);
-	xdp_rig_told(call_job_del(0));
+	harness_job_remove(&rig, 0);
+	xdp_harness_check(request_job_del(0));
 }
 
 int main(int argc, char **argv)
@@ -232,11 +232,11 @@ int main(int argc, char **argv)
 	if (argc - optind != 2)
 		return 2;
 	setenv("SAINA_BPF_OBJECT", argv[optind], 1);
-	rig_open(&rig);		/* and a network namespace: calls_open() in that one */
+	harness_open(&rig);		/* and a network namespace: requests_open() in that one */
 	if (tc)
-		rig_use_tc(&rig);
-	calls_open();
-	if (xdp_rig_helpers(&module, argv[optind + 1])) {
+		harness_use_tc(&rig);
+	requests_open();
+	if (xdp_harness_helpers(&module, argv[optind + 1])) {
 		printf("Bail out! %s does not load\n", argv[optind + 1]);
 		return 1;
 	}
@@ -247,6 +247,6 @@ int main(int argc, char **argv)
 	if (packets >= 10000)
 		tap_ok(!(ROUNDS & ~policies_seen), "oracle: %s: rounds were made under every policy that has rounds",
 		       tc ? "tc" : "xdp");
-	rig_close(&rig);
+	harness_close(&rig);
 	return tap_done();
 }

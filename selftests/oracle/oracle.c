@@ -21,9 +21,9 @@ static void job_free(struct oracle_job *j)
 	free(j->signs);
 	free(j->view);
 	free(j->sums);
-	if (j->board)
-		free(j->board[0].sum);
-	free(j->board);
+	if (j->output)
+		free(j->output[0].sum);
+	free(j->output);
 	memset(j, 0, sizeof(*j));
 }
 
@@ -95,7 +95,7 @@ void oracle_event(struct oracle *o, struct oracle_job *j, unsigned int type,
 	struct saina_event *e;
 
 	if (type == SAINA_EV_STALE || type == SAINA_EV_DEGRADED) {
-		struct oracle_told *t = &j->told[worker == 0xff ? SAINA_WORKERS_MAX : worker];
+		struct oracle_event_seen *t = &j->event_seen[worker == 0xff ? SAINA_WORKERS_MAX : worker];
 		uint32_t next = type == SAINA_EV_STALE ? j->rt.next_round : round + 1;
 
 		if (t->generation == j->conf.generation && t->next >= next)
@@ -168,21 +168,21 @@ static uint32_t be32(const uint8_t *p)
 	return (uint32_t)be16(p) << 16 | be16(p + 2);
 }
 
-static void learn(struct oracle *o, const uint8_t *frame, unsigned int ifindex)
+static void record_join_src(struct oracle *o, const uint8_t *frame, unsigned int ifindex)
 {
 	const uint8_t *join = frame + 42 + sizeof(struct saina_hdr);
 	struct saina_addr addr = {};
-	struct oracle_learned *l;
+	struct oracle_join_src *l;
 
 	memcpy(&addr.ip, frame + 26, 4);
 	memcpy(&addr.udp_port, frame + 34, 2);
 	memcpy(&addr.nonce, join + offsetof(struct saina_join, nonce), 8);
-	for (unsigned int i = 0; i < o->learned_n; i++)
-		if (!memcmp(&o->learned[i].addr, &addr, sizeof(addr)))
+	for (unsigned int i = 0; i < o->join_srcs; i++)
+		if (!memcmp(&o->join_src[i].addr, &addr, sizeof(addr)))
 			return;
-	if (o->learned_n == ORACLE_LEARNED)
+	if (o->join_srcs == ORACLE_JOIN_SRCS)
 		abort();
-	l = &o->learned[o->learned_n++];
+	l = &o->join_src[o->join_srcs++];
 	l->addr = addr;
 	l->place.ifindex = ifindex;
 	memcpy(l->place.mac, frame + 6, 6);
@@ -312,7 +312,7 @@ static void data_message(struct oracle *o, const uint8_t *frame, unsigned int le
 	if (reason >= 0)
 		return oracle_drop(&m, reason);
 
-	if (oracle_is_other_mode(&m))
+	if (oracle_is_wrong_mode(&m))
 		oracle_answer_mode(&m, m.j->rt.base);
 	else if (hdr.type == SAINA_MSG_GRAD)
 		oracle_grad(&m);
@@ -333,8 +333,8 @@ static void data_message(struct oracle *o, const uint8_t *frame, unsigned int le
 }
 
 /* 1.1: in the name of a live worker, but not from its place. */
-static bool spoofed(struct oracle *o, const uint8_t *frame, unsigned int len,
-		    unsigned int ifindex, struct oracle_out *out)
+static bool is_spoofed(struct oracle *o, const uint8_t *frame, unsigned int len,
+		       unsigned int ifindex, struct oracle_out *out)
 {
 	struct oracle_msg m = { .o = o, .out = out, .frame = frame };
 	struct saina_hdr hdr;
@@ -368,13 +368,13 @@ static bool spoofed(struct oracle *o, const uint8_t *frame, unsigned int len,
 static void control_message(struct oracle *o, const uint8_t *frame, unsigned int len,
 			    unsigned int ifindex, struct oracle_out *out)
 {
-	if (spoofed(o, frame, len, ifindex, out))
+	if (is_spoofed(o, frame, len, ifindex, out))
 		return;
 	o->gcount.c[SAINA_C_CONTROL]++;
 	if (o->linear < len)
 		len = o->linear;
 	if (len >= 42 + sizeof(struct saina_hdr) + sizeof(struct saina_join) && frame[42] == SAINA_PROTO_VERSION && frame[43] == SAINA_MSG_JOIN)
-		learn(o, frame, ifindex);
+		record_join_src(o, frame, ifindex);
 }
 
 /* Section 7, injected loss: draws a number if the port has loss. */
@@ -388,8 +388,8 @@ static bool lost_in(struct oracle *o, unsigned int ifindex)
 }
 
 /* Section 1, tags and options: what is hidden behind them. */
-static void odd_framing(struct oracle *o, const uint8_t *frame, unsigned int len,
-			struct oracle_out *out)
+static void drop_odd_framing(struct oracle *o, const uint8_t *frame, unsigned int len,
+			     struct oracle_out *out)
 {
 	const uint8_t *p = frame + 12;	/* at the ethertype, then at the IP header */
 	unsigned int tags = 0, ihl, src, dst;
@@ -434,7 +434,7 @@ void oracle_packet(struct oracle *o, const uint8_t *frame, unsigned int len,
 	if (len < 14 + 20 + 8)
 		return;
 	if (be16(frame + 12) != 0x0800 || frame[14] != 0x45)
-		return odd_framing(o, frame, len, out);
+		return drop_odd_framing(o, frame, len, out);
 	if (frame[23] != 17)
 		return;
 	fragment = be16(frame + 20);

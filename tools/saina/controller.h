@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A controller of a job: the loop is in control.c, what it does by policy in control_k.c, control_groups.c. */
+/*
+ * A controller of a job: controller.c has the loop, controller_k.c and controller_groups.c what it
+ * does for each policy.
+ */
 #ifndef SAINA_CONTROLLER_H
 #define SAINA_CONTROLLER_H
 
@@ -8,25 +11,24 @@
 #include "tool.h"
 
 /**
- * struct control - a controller of a job, and what it saw when it last thought
+ * struct controller - a controller of a job and its last measurement
  * @ctl: the control plane
  * @noise: gradient noise scale in gradients of one worker
- * @most: groups that there may be at most, 0: as many as workers
- * @t: when it last thought, seconds; 0: what was seen is not of the policy that is in force
- * @generation: of the job then
- * @worker: then, by number
- * @k: of policy external:
- *	@k.round: of the job then
- *	@k.trial: when this trial began, 0: none is on.  Gradients that workers do not send because the
- *		round is over say nothing of how late they would have been, so now and then k is
- *		one higher for a while
- *	@k.next_trial: when the next may begin
- * @groups: of policy grouped:
- *	@groups.seq: number of the policy then
- *	@groups.looks: one after the other that found the same stragglers
- *	@groups.stragglers: found at the last look
+ * @most: maximum number of groups, 0: the number of workers
+ * @t: time of the measurement, seconds; 0: there is none of the policy in force
+ * @generation: of the job at that time
+ * @worker: at that time, by number
+ * @k: policy external
+ *	@k.round: of the job at that time
+ *	@k.trial: start of the running trial, 0: none. Gradients that workers skip because the
+ *		round is over have no lateness, so k is raised by one from time to time to measure it
+ *	@k.next_trial: earliest start of the next trial
+ * @groups: policy grouped
+ *	@groups.seq: number of the policy at that time
+ *	@groups.looks: consecutive measurements with the same stragglers
+ *	@groups.stragglers: of the last measurement
  */
-struct control {
+struct controller {
 	struct saina_ctl *ctl;
 	double noise;
 	unsigned int most;
@@ -44,7 +46,7 @@ struct control {
 	} groups;
 };
 
-static inline double control_seconds(void)
+static inline double monotonic_seconds(void)
 {
 	struct timespec t;
 
@@ -52,21 +54,24 @@ static inline double control_seconds(void)
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
-static inline bool control_is_alive(const struct saina_worker_attrs *w)
+static inline bool worker_is_alive(const struct saina_worker_attrs *w)
 {
 	return w->state == SAINA_WORKER_STATE_ALIVE || w->state == SAINA_WORKER_STATE_SLOW;
 }
 
-/* JOB_SET of job @id: @k (0: none), and whether there is a controller.  The exit status. */
-int control_tell(struct saina_ctl *ctl, __u16 id, unsigned int k, bool there);
+/*
+ * Sends JOB_SET for job @id: @k (0: unchanged), and whether it has a controller. Returns the exit
+ * status.
+ */
+int controller_set(struct saina_ctl *ctl, __u16 id, unsigned int k, bool there);
 
 /*
- * Look once at a running job with this policy and its @n workers @w, and set what is better, if
- * anything is.  The exit status, 0: go on.
+ * Measure a running job with this policy and its @n workers @w, and change the policy if that makes
+ * it faster. Return the exit status, 0 to go on.
  */
-int control_k(struct control *c, const struct saina_job_attrs *job,
-	      const struct saina_worker_attrs *w, size_t n);
-int control_groups(struct control *c, const struct saina_job_attrs *job,
-		   const struct saina_worker_attrs *w, size_t n);
+int controller_k(struct controller *c, const struct saina_job_attrs *job,
+		 const struct saina_worker_attrs *w, size_t n);
+int controller_groups(struct controller *c, const struct saina_job_attrs *job,
+		      const struct saina_worker_attrs *w, size_t n);
 
 #endif /* SAINA_CONTROLLER_H */

@@ -20,7 +20,7 @@ static const struct {
 	int (*fn)(const struct tool *t, struct args *a);
 	const char *description;
 } objects[] = {
-	/* the order decides what an abbreviation means */
+	/* an abbreviation means the first match */
 	{ "job",	tool_job,	"jobs: add, change, remove, show" },
 	{ "worker",	tool_worker,	"workers of jobs: show, change, remove" },
 	{ "port",	tool_port,	"ports of the bridge, and faults injected there" },
@@ -30,7 +30,7 @@ static const struct {
 	{ "limits",	tool_limits,	"how many jobs and how much memory" },
 	{ "monitor",	tool_monitor,	"changes and events as they happen" },
 	{ "top",	tool_top,	"jobs and workers as they go, on a terminal" },
-	{ "doctor",	tool_doctor,	"what is wrong with this host and how to mend it" },
+	{ "doctor",	tool_doctor,	"what is wrong with this host and how to fix it" },
 };
 
 static const char objects_list[] = "job, worker, port, policy, slot, stats, limits, monitor, top, doctor";
@@ -121,7 +121,7 @@ int main(int argc, char **argv)
 	struct args a;
 	int c, i;
 
-	opterr = 0;	/* our own sentences */
+	opterr = 0;	/* the messages are below */
 	while ((c = getopt_long(argc, argv, "+:jps:n:Vh", options, NULL)) != -1) {
 		switch (c) {
 		case 'j':

@@ -16,7 +16,7 @@
 
 static volatile sig_atomic_t stopped;
 
-static void stop(int sig)
+static void on_signal(int sig)
 {
 	stopped = 1;
 }
@@ -24,7 +24,7 @@ static void stop(int sig)
 void monitor_catch_signals(void)
 {
 	/* no SA_RESTART: the wait must end */
-	struct sigaction sa = { .sa_handler = stop };
+	struct sigaction sa = { .sa_handler = on_signal };
 
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
@@ -35,7 +35,7 @@ bool monitor_stopped(void)
 	return stopped;
 }
 
-static __u64 clock_ns(clockid_t id)
+static __u64 read_clock_ns(clockid_t id)
 {
 	struct timespec ts;
 
@@ -45,8 +45,8 @@ static __u64 clock_ns(clockid_t id)
 
 void monitor_time_print(__u64 monotonic_ns)
 {
-	/* the offset is read anew: the wall clock may have been set meanwhile */
-	__u64 ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC) + monotonic_ns;
+	/* read the offset again: the wall clock may have been set */
+	__u64 ns = read_clock_ns(CLOCK_REALTIME) - read_clock_ns(CLOCK_MONOTONIC) + monotonic_ns;
 	time_t s = (time_t)(ns / 1000000000);
 	char text[64];
 	struct tm tm;
@@ -60,59 +60,59 @@ void monitor_time_print(__u64 monotonic_ns)
 	out_uint("monotonic_ns", NULL, monotonic_ns);
 }
 
-static void shares_print(const struct saina_event_attrs *ev)
+static void print_flips(const struct saina_event_attrs *ev)
 {
-	/* 0 signs observed: not a round of SFCD */
+	/* no signs observed: the policy was not SFCD */
 	out_uint("flips", ev->b ? " flips %" PRIu64 : NULL, ev->a);
 	out_uint("observed", ev->b ? " of %" PRIu64 " signs" : NULL, ev->b);
 }
 
-static void states_print(const struct saina_event_attrs *ev)
+static void print_states(const struct saina_event_attrs *ev)
 {
 	out_str("from", " %s", job_state_name(ev->a));
 	out_str("to", " -> %s", job_state_name(ev->b));
 }
 
-static void change_print(const struct saina_event_attrs *ev)
+static void print_change(const struct saina_event_attrs *ev)
 {
 	out_uint("from", " %" PRIu64, ev->a);
 	out_uint("to", " -> %" PRIu64, ev->b);
 }
 
-static void degraded_print(const struct saina_event_attrs *ev)
+static void print_degraded(const struct saina_event_attrs *ev)
 {
 	out_uint("segment", " segment %" PRIu64, ev->a);
 	out_uint("contributors", " contributors %" PRIu64, ev->b);
 }
 
-static void segment_print(const struct saina_event_attrs *ev)
+static void print_segment(const struct saina_event_attrs *ev)
 {
 	out_uint("segment", " segment %" PRIu64, ev->a);
 }
 
-static void late_print(const struct saina_event_attrs *ev)
+static void print_late(const struct saina_event_attrs *ev)
 {
 	out_uint("late", " gradients %" PRIu64, ev->a);
 }
 
-static void nonfinite_print(const struct saina_event_attrs *ev)
+static void print_nonfinite(const struct saina_event_attrs *ev)
 {
 	out_uint("nonfinite", " gradients %" PRIu64, ev->a);
 }
 
-static void coarsened_print(const struct saina_event_attrs *ev)
+static void print_coarsened(const struct saina_event_attrs *ev)
 {
 	out_uint("coarsened", " slots %" PRIu64, ev->a);
 	out_uint("slots", " of %" PRIu64, ev->b);
 }
 
-static void port_event_print(const struct saina_event_attrs *ev)
+static void print_port_event(const struct saina_event_attrs *ev)
 {
 	out_uint("ifindex", " ifindex %" PRIu64, ev->a);
 	out_str("port_state", " %s", ev->b ? "attached" : "gone");
 }
 
-static void controller_print(const struct saina_event_attrs *ev)
+static void print_controller(const struct saina_event_attrs *ev)
 {
 	out_text(" is gone");
 	out_uint("k_set", ev->a ? ": k stays %" PRIu64 : ": k stays k0", ev->a);
@@ -123,23 +123,23 @@ static const struct {
 	const char *name;
 	void (*print)(const struct saina_event_attrs *ev);
 } events[] = {
-	{ SAINA_EV_ROUND,		"round",		shares_print },
-	{ SAINA_EV_K,			"k",			change_print },
-	{ SAINA_EV_POLICY,		"policy",		change_print },
-	{ SAINA_EV_DEGRADED,		"degraded",		degraded_print },
-	{ SAINA_EV_STALE,		"stale",		segment_print },
-	{ SAINA_EV_JOB_STATE,		"job-state",		states_print },
+	{ SAINA_EV_ROUND,		"round",		print_flips },
+	{ SAINA_EV_K,			"k",			print_change },
+	{ SAINA_EV_POLICY,		"policy",		print_change },
+	{ SAINA_EV_DEGRADED,		"degraded",		print_degraded },
+	{ SAINA_EV_STALE,		"stale",		print_segment },
+	{ SAINA_EV_JOB_STATE,		"job-state",		print_states },
 	{ SAINA_EV_WORKER_JOINED,	"worker-joined",	NULL },
 	{ SAINA_EV_WORKER_LEFT,		"worker-left",		NULL },
 	{ SAINA_EV_WORKER_DEAD,		"worker-dead",		NULL },
-	{ SAINA_EV_WORKER_LATE,		"worker-late",		late_print },
-	{ SAINA_EV_PORT,		"port",			port_event_print },
-	{ SAINA_EV_CONTROLLER,		"controller",		controller_print },
-	{ SAINA_EV_WORKER_NONFINITE,	"worker-nonfinite",	nonfinite_print },
-	{ SAINA_EV_WORKER_COARSENED,	"worker-coarsened",	coarsened_print },
+	{ SAINA_EV_WORKER_LATE,		"worker-late",		print_late },
+	{ SAINA_EV_PORT,		"port",			print_port_event },
+	{ SAINA_EV_CONTROLLER,		"controller",		print_controller },
+	{ SAINA_EV_WORKER_NONFINITE,	"worker-nonfinite",	print_nonfinite },
+	{ SAINA_EV_WORKER_COARSENED,	"worker-coarsened",	print_coarsened },
 };
 
-static void event_print(const struct saina_event_attrs *ev)
+static void print_event(const struct saina_event_attrs *ev)
 {
 	const char *name = "unknown";
 	size_t i;
@@ -169,8 +169,8 @@ static void event_print(const struct saina_event_attrs *ev)
 	out_text("\n");
 }
 
-/* A change of an object, on one line too: what changed is the object itself. */
-static void job_line(const struct saina_job_attrs *job)
+/* Changed objects are printed on one line, like events. */
+static void print_job_line(const struct saina_job_attrs *job)
 {
 	out_uint("id", " %" PRIu64 ":", job->id);
 	out_str("name", " %s", job->name);
@@ -184,7 +184,7 @@ static void job_line(const struct saina_job_attrs *job)
 	out_text("\n");
 }
 
-static void worker_line(const struct saina_worker_attrs *w)
+static void print_worker_line(const struct saina_worker_attrs *w)
 {
 	out_str("job", " %s", w->job_name);
 	out_uint("job_id", NULL, w->job_id);
@@ -196,18 +196,18 @@ static void worker_line(const struct saina_worker_attrs *w)
 	out_text("\n");
 }
 
-static void limits_line(const struct saina_limits_attrs *l)
+static void print_limits_line(const struct saina_limits_attrs *l)
 {
 	out_uint("jobs_used", " jobs %" PRIu64, l->jobs_used);
 	out_uint("jobs", " of %" PRIu64, l->jobs);
 	out_bytes("memory_used", " memory %s", l->memory_used);
 	out_bytes("memory", " of %s", l->memory);
 	out_bytes("memory_job", " memory-job %s at most", l->memory_job);
-	out_str("plane", " of %s", plane_name(l->plane));
+	out_str("plane", " of %s", backend_name(l->plane));
 	out_text("\n");
 }
 
-static int note(const struct nlmsghdr *nlh, void *arg)
+static int print_notification(const struct nlmsghdr *nlh, void *arg)
 {
 	static const char *const names[SAINA_CMD_MAX + 1] = {
 		[SAINA_CMD_JOB_NTF] = "job-changed",
@@ -229,7 +229,7 @@ static int note(const struct nlmsghdr *nlh, void *arg)
 		if (saina_ctl_decode(nlh, &saina_event_class, &event))
 			goto malformed;
 		out_open(NULL);
-		event_print(&event);
+		print_event(&event);
 		out_close();
 		return 0;
 	case SAINA_CMD_JOB_NTF:
@@ -254,17 +254,17 @@ static int note(const struct nlmsghdr *nlh, void *arg)
 		return 0;	/* of a newer control plane */
 	}
 	out_open(NULL);
-	monitor_time_print(clock_ns(CLOCK_MONOTONIC));
+	monitor_time_print(read_clock_ns(CLOCK_MONOTONIC));
 	out_str("event", "%s", names[g->cmd]);
 	if (g->cmd == SAINA_CMD_PORT_NTF) {
 		out_text(" ");
 		port_print(&port);
 	} else if (g->cmd == SAINA_CMD_LIMITS_NTF) {
-		limits_line(&limits);
+		print_limits_line(&limits);
 	} else if (g->cmd == SAINA_CMD_JOB_NTF || g->cmd == SAINA_CMD_JOB_DEL_NTF) {
-		job_line(&job);
+		print_job_line(&job);
 	} else {
-		worker_line(&worker);
+		print_worker_line(&worker);
 	}
 	out_close();
 	return 0;
@@ -273,36 +273,36 @@ malformed:
 	return 0;
 }
 
-/* Of the agent beside the kernel: only what the kernel does not say itself. */
-static int note_agent(const struct nlmsghdr *nlh, void *arg)
+/* Prints those notifications of the agent that the kernel does not send. */
+static int print_agent_notification(const struct nlmsghdr *nlh, void *arg)
 {
 	const struct genlmsghdr *g = mnl_nlmsg_get_payload(nlh);
 	struct saina_event_attrs event;
 
 	if (g->cmd == SAINA_CMD_EVENT && !saina_ctl_decode(nlh, &saina_event_class, &event) &&
 	    SAINA_HAS(&event, SAINA_A_EVENT_TEXT))
-		return note(nlh, arg);
-	return g->cmd == SAINA_CMD_PORT_NTF ? note(nlh, arg) : 0;
+		return print_notification(nlh, arg);
+	return g->cmd == SAINA_CMD_PORT_NTF ? print_notification(nlh, arg) : 0;
 }
 
 struct monitor {
 	const struct tool *t;
 	unsigned int groups;
-	struct saina_ctl *ctl, *agent;	/* the latter only beside the kernel */
-	time_t looked;
+	struct saina_ctl *ctl, *agent;	/* @agent: only if @ctl is the kernel */
+	time_t checked;
 };
 
-static void agent_look(struct monitor *m)
+static void connect_agent(struct monitor *m)
 {
-	m->agent = beside_open(m->t, m->ctl);
+	m->agent = agent_view_open(m->t, m->ctl);
 	if (m->agent && saina_ctl_subscribe(m->agent, m->groups)) {
 		saina_ctl_close(m->agent);
 		m->agent = NULL;
 	}
 }
 
-/* All that waits at one of them; 0, or what ended it. */
-static int drain(struct saina_ctl *ctl, int (*fn)(const struct nlmsghdr *nlh, void *arg))
+/* Reads what is pending; 0, or the error that ended the connection. */
+static int read_pending(struct saina_ctl *ctl, int (*fn)(const struct nlmsghdr *nlh, void *arg))
 {
 	int ret;
 
@@ -318,28 +318,30 @@ static int drain(struct saina_ctl *ctl, int (*fn)(const struct nlmsghdr *nlh, vo
 	return 0;
 }
 
-/* Now and then: the agent may have come, and the module gone, of which its
- * socket says nothing. */
-static int look_around(struct monitor *m)
+/*
+ * Checks once a second whether the agent has started, and whether the module is gone, of which
+ * netlink sockets get no notice.
+ */
+static int check_peers(struct monitor *m)
 {
-	time_t now = (time_t)(clock_ns(CLOCK_MONOTONIC) / 1000000000);
+	time_t now = (time_t)(read_clock_ns(CLOCK_MONOTONIC) / 1000000000);
 
-	if (!is_kernel(m->ctl) || now == m->looked)
+	if (!is_kernel(m->ctl) || now == m->checked)
 		return 0;
-	m->looked = now;
-	if (rpc_quiet(m->ctl, SAINA_CMD_LIMITS_GET, false, NULL, NULL, NULL, NULL, NULL)) {
-		fprintf(stderr, "saina: saina.ko was unloaded: nothing can come any more\n");
+	m->checked = now;
+	if (rpc_call_quiet(m->ctl, SAINA_CMD_LIMITS_GET, false, NULL, NULL, NULL, NULL, NULL)) {
+		fprintf(stderr, "saina: saina.ko was unloaded: there will be no more notifications\n");
 		return -ENODEV;
 	}
 	if (m->agent)
 		return 0;
-	agent_look(m);
+	connect_agent(m);
 	if (m->agent)
-		fprintf(stderr, "saina: sainad is there: its ports are monitored, too\n");
+		fprintf(stderr, "saina: sainad has started: its ports are monitored, too\n");
 	return 0;
 }
 
-static int wait_both(struct monitor *m)
+static int wait_notifications(struct monitor *m)
 {
 	struct pollfd p[2] = {
 		{ .fd = saina_ctl_fd(m->ctl), .events = POLLIN },
@@ -347,25 +349,25 @@ static int wait_both(struct monitor *m)
 	};
 	int ret;
 
-	/* what came while a call waited for its answer is not in the socket */
-	ret = drain(m->ctl, note);
+	/* notifications that came during a call are queued, not in the socket */
+	ret = read_pending(m->ctl, print_notification);
 	if (ret) {
 		fprintf(stderr, "saina: %s\n", saina_ctl_error(m->ctl));
 		return ret;
 	}
-	if (m->agent && drain(m->agent, note_agent)) {
-		fprintf(stderr, "saina: sainad is gone: its ports are not monitored any more\n");
+	if (m->agent && read_pending(m->agent, print_agent_notification)) {
+		fprintf(stderr, "saina: sainad has ended: its ports are not monitored until it starts again\n");
 		saina_ctl_close(m->agent);
 		m->agent = NULL;
 		p[1].fd = -1;
 	}
-	/* a finite wait: a signal may come just before it begins */
+	/* the wait is finite, because a signal may come just before it */
 	if (!stopped)
 		poll(p, 2, 500);
-	return look_around(m);
+	return check_peers(m);
 }
 
-static int monitor(const struct tool *t, struct args *a, unsigned int groups)
+static int run_monitor(const struct tool *t, struct args *a, unsigned int groups)
 {
 	struct monitor m = { .t = t, .groups = groups };
 	int ret;
@@ -383,11 +385,11 @@ static int monitor(const struct tool *t, struct args *a, unsigned int groups)
 		saina_ctl_close(m.ctl);
 		return EXIT_FAILURE;
 	}
-	agent_look(&m);
+	connect_agent(&m);
 	out_stream(t->mode);
 	fprintf(stderr, "saina: monitoring (Ctrl-C ends it)\n");
 	while (!ret && !stopped && !ferror(stdout))
-		ret = wait_both(&m);
+		ret = wait_notifications(&m);
 	saina_ctl_close(m.agent);
 	saina_ctl_close(m.ctl);
 	return out_end() || !stopped ? EXIT_FAILURE : 0;
@@ -395,17 +397,17 @@ static int monitor(const struct tool *t, struct args *a, unsigned int groups)
 
 static int monitor_all(const struct tool *t, struct args *a)
 {
-	return monitor(t, a, SAINA_GROUPS_CONFIG | SAINA_GROUPS_EVENTS);
+	return run_monitor(t, a, SAINA_GROUPS_CONFIG | SAINA_GROUPS_EVENTS);
 }
 
 static int monitor_config(const struct tool *t, struct args *a)
 {
-	return monitor(t, a, SAINA_GROUPS_CONFIG);
+	return run_monitor(t, a, SAINA_GROUPS_CONFIG);
 }
 
 static int monitor_events(const struct tool *t, struct args *a)
 {
-	return monitor(t, a, SAINA_GROUPS_EVENTS);
+	return run_monitor(t, a, SAINA_GROUPS_EVENTS);
 }
 
 int tool_monitor(const struct tool *t, struct args *a)

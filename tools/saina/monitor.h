@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the commands of saina monitor share.
+ * Declarations of the commands of saina monitor.
  */
 #ifndef SAINA_MONITOR_H
 #define SAINA_MONITOR_H
@@ -8,10 +8,10 @@
 #include <stdbool.h>
 #include "tool.h"
 
-/* From here on SIGINT and SIGTERM do not kill, but set what monitor_stopped() returns. */
+/* From this call on SIGINT and SIGTERM set the result of monitor_stopped(). */
 void monitor_catch_signals(void);
 bool monitor_stopped(void);
-/* When it happened: members "time" and "monotonic_ns", in text the wall clock and a blank. */
+/* Prints "time" and "monotonic_ns"; as text, the wall clock and a blank. */
 void monitor_time_print(__u64 monotonic_ns);
 
 /* monitor_arrivals.c */

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* saina top: samples (top_data.c) and the screen (top.c). */
+/* saina top: top_data.c takes samples, top.c draws them. */
 #ifndef SAINA_TOP_H
 #define SAINA_TOP_H
 
-#include "slow.h"
+#include "bottleneck.h"
 
 #define HISTORY 60 /* samples kept */
 
-/* The last samples of a value; the newest at (next - 1) % HISTORY. */
+/* The last samples of a value, the newest at (next - 1) % HISTORY. */
 struct history {
 	float v[HISTORY];
 	unsigned int n, next;
 };
 
 /**
- * struct top_worker - @late, @rate, @last: since the sample before: share of gradients that
- *	were late, gradients in time a second, share of the sums that it completed
+ * struct top_worker - changes since the previous sample: @late is the share of late gradients,
+ * @rate gradients in time per second, @last the share of sums that it completed
  */
 struct top_worker {
 	bool there;
 	struct saina_worker_attrs attrs;
 	__u64 c[SAINA_C_N], before[SAINA_C_N];
 	double late, rate, last, wait, drops, resent;
-	double recent;	/* sums it completed, those of long ago for less and less */
+	double recent;	/* sums that it completed, decaying with age */
 	bool known;	/* @before is valid */
 	struct history lates;
 };
@@ -30,7 +30,7 @@ struct top_worker {
 struct top_job {
 	bool there, known;
 	struct saina_job_attrs attrs;
-	struct slow slow;
+	struct bottleneck bottleneck;
 	struct top_worker *worker;	/* SAINA_WORKERS_MAX */
 	__u32 generation, round_before;
 	double rounds, goodput, flips;
@@ -43,7 +43,7 @@ struct top {
 	char error[256];
 };
 
-/* Takes a sample; false and top->error if nobody answers. */
+/* Takes a sample; on failure returns false and sets top->error. */
 bool top_sample(struct top *top, struct saina_ctl *agent);
 void top_free(struct top *top);
 

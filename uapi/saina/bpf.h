@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0 WITH Linux-syscall-note) OR MIT */
 /*
- * What the XDP program and the process that feeds it (sainad, tests,
- * benchmarks) share: map names, keys and values.  Host byte order unless a
- * type says otherwise.
+ * Maps of the BPF programs, as user space (sainad, tests, benchmarks) reads and writes
+ * them: names, keys and values.  Host byte order unless a type says otherwise.
  *
  * Map names (kmod/bpf/maps.bpf.h), J = job identifier:
  *
@@ -12,12 +11,12 @@
  *   saina_clock     ARRAY[256]            J -> struct saina_clock
  *   saina_hot_<E>   ARRAY_OF_MAPS[256]    J -> ARRAY[pool] of slots of E elements
  *   saina_ring_<E>  ARRAY_OF_MAPS[256]    J -> ARRAY[segments * ring] of the same
- *   saina_view_<E>  ARRAY_OF_MAPS[256 * 64] J * 64 + group -> ARRAY[segments] of the same: what the
- *                                         group sees of the table
+ *   saina_view_<E>  ARRAY_OF_MAPS[256 * 64] J * 64 + group -> ARRAY[segments] of the same: the
+ *                                         parameters as the group sees them
  *   saina_arrival   ARRAY[256 * 64]       J * 64 + worker -> struct saina_arrival
  *   saina_input_<E> ARRAY_OF_MAPS[256 * 64] J * 64 + worker -> ARRAY[pool] of inputs of
  *                                         E elements, which the worker has mapped
- *   saina_output_<E> ARRAY_OF_MAPS[256]    J -> ARRAY[segments * SAINA_OUTPUT_ROUNDS] of results,
+ *   saina_output_<E> ARRAY_OF_MAPS[256]   J -> ARRAY[segments * SAINA_OUTPUT_ROUNDS] of results,
  *                                         which the workers have mapped to read
  *   saina_counted   ARRAY_OF_MAPS[256]    J -> ARRAY[segments] of struct saina_counted
  *   saina_signs     ARRAY_OF_MAPS[256]    J -> ARRAY[segments * sign words] of __u64
@@ -27,18 +26,18 @@
  *   saina_locks     ARRAY[SAINA_LOCKS]    struct saina_slot_lock
  *   saina_ports     HASH                  ifindex -> struct saina_port_conf
  *   saina_tx        DEVMAP_HASH           ifindex -> unicast answers leave here
- *   saina_fanout_ifb    ARRAY[256]            J -> ifindex of the ifb with the job's ports, or 0
- *   saina_tc_handoff      HASH                  ifindex of ports where XDP leaves results to tc
+ *   saina_fanout_ifb ARRAY[256]           J -> ifindex of the ifb with the job's ports, or 0
+ *   saina_tc_handoff HASH                 ifindex of ports where XDP leaves results to tc
  *   saina_asked     ARRAY[256 * 64]       J * 64 + worker -> struct saina_asked
- *   saina_event_seen      ARRAY[256]            J -> struct saina_event_seen
- *   saina_join_src   LRU_HASH              struct saina_addr -> struct saina_place
+ *   saina_event_seen ARRAY[256]           J -> struct saina_event_seen
+ *   saina_join_src  LRU_HASH              struct saina_addr -> struct saina_place
  *   saina_events    RINGBUF               struct saina_event
  *   saina_relay     RINGBUF               struct saina_relay_msg: results for slow ports
- *   saina_delay     RINGBUF               struct saina_delay_msg: frames held by the lab
+ *   saina_delay     RINGBUF               struct saina_delay_msg: frames delayed by the lab
  *
- * A job's configuration is replaced whole: a new one-element inner map is
- * made and put in saina_jobs, so a program sees the old or the new snapshot,
- * never a mixture, and an update that has returned is in force.
+ * A job's configuration is replaced as a whole: a new one-element inner map is
+ * put in saina_jobs, so a program sees the old or the new snapshot, never a
+ * mixture, and an update that has returned is in force.
  */
 #ifndef _UAPI_SAINA_BPF_H
 #define _UAPI_SAINA_BPF_H
@@ -50,9 +49,8 @@
 #include "saina/shm.h"
 
 /*
- * Number of all that is said here of maps: which there are, their names, types, keys, values
- * and sizes.  A change of any of it takes the next number.  Maps that are found pinned under
- * another number are neither opened nor read (userland/dp/open.c).
+ * Version of the maps' names, types, keys, values and sizes.  Any change takes the next
+ * number.  Maps pinned under another number are neither opened nor read.
  */
 #define SAINA_LAYOUT		14
 
@@ -75,9 +73,9 @@ enum saina_policy_mode {
 	SAINA_POLICY_TIMEOUT	= 4,	/* ... when all are, or enough after a time */
 	SAINA_POLICY_EXTERNAL	= 5,	/* ... when k are, k from a controller */
 	SAINA_POLICY_CODED	= 6,	/* ... when each part is, whoever computed it */
-	SAINA_POLICY_SSP	= 7,	/* a table: workers lead by at most a window */
-	SAINA_POLICY_ASP	= 8,	/* a table: by as much as they like */
-	SAINA_POLICY_GROUPED	= 9,	/* a table: those of a group step together */
+	SAINA_POLICY_SSP	= 7,	/* parameter server: workers lead by at most a window */
+	SAINA_POLICY_ASP	= 8,	/* parameter server: by any number of steps */
+	SAINA_POLICY_GROUPED	= 9,	/* parameter server: those of a group step together */
 };
 
 #define SAINA_WINDOW_MAX	65535	/* of SSP */
@@ -106,12 +104,12 @@ enum saina_late_rule {
  * @s_th: share of flipped signs that counts as converged, in 1/1000
  * @c_th: net converged rounds before k is raised; 0: as many as k is ("k*")
  * @stride: every how many elements a sign is sampled: 1, 2, 4 .. 64
- * @timeout_us: a slot that has been open for so long is complete with @k_min; 0: never
- * @window: not 0: workers step on their own, over a table that grows, and the fastest may lead
- *	by so many steps, SAINA_WINDOW_NONE: by any number.  0: rounds, in slots; so is SSP with it
+ * @timeout_us: a slot open for so long completes with @k_min contributors; 0: never
+ * @window: not 0: parameter-server mode, in which the fastest worker may lead by so many steps,
+ *	SAINA_WINDOW_NONE: by any number.  0: rounds, also of SSP
  * @spread: CODED: workers that compute the same part, less one
- * @groups: GROUPED: how many there are; workers step on their own, over a table that grows, and
- *	those of a group together; else 0
+ * @groups: GROUPED: how many there are; parameter-server mode, in which the workers of a group
+ *	step together; else 0
  * @pad: 0
  * @group: GROUPED: by worker: its group, 0..@groups-1, or SAINA_GROUP_NONE; else 0
  */
@@ -160,7 +158,7 @@ struct saina_binding {
 
 /**
  * struct saina_job_conf - immutable snapshot of a job, made by the job core
- * @generation: of the job: tells a new job from an old one of the same number
+ * @generation: of the job: distinguishes jobs that had the same number
  * @job: its number
  * @state: enum saina_job_state
  * @elem: enum saina_elem_type
@@ -213,15 +211,15 @@ struct saina_job_conf {
 /* What a job's workers send */
 enum saina_rt_mode {
 	SAINA_RT_SLOTS		= 0,	/* gradients of rounds */
-	SAINA_RT_PS		= 1,	/* updates of steps */
-	SAINA_RT_FENCE		= 2,	/* gradients, after a table; its first round is for all */
+	SAINA_RT_PS		= 1,	/* parameter server: updates of steps */
+	SAINA_RT_FENCE		= 2,	/* gradients, after PS; the first round waits for all */
 };
 
 /**
  * struct saina_job_rt - what the data path decides about a job, under @lock
  * @lock: of all that follows
  * @generation: must equal the snapshot's, else the packet is dropped
- * @next_round: the next round to open; rounds below have been opened.  TABLE: steps that all
+ * @next_round: the next round to open; rounds below have been opened.  PS: steps that all
  *	have finished
  * @open_slots: slots of round next_round - 1 that are open
  * @segs_done: segments of round next_round - 1 that are done
@@ -274,19 +272,19 @@ struct saina_job_rt {
 };
 
 /**
- * struct saina_clock - the workers' steps in a job of table mode, under @lock
+ * struct saina_clock - the workers' steps in parameter-server mode, under @lock
  * @lock: of all that follows
  * @generation: must equal the snapshot's
  * @low: steps that all members have finished; never falls
- * @base: first step of the table; its entries are those of a round of this number in the ring
+ * @base: first step of the mode; the parameters are in the ring entries of the round of this number
  * @fence: the job goes back to rounds: from this one on, when all members are there; 0: it does not
- * @groups: of the table; 0: one of all workers, who share no view
+ * @groups: of the policy; 0: one group of all workers, without a view
  * @top: the largest of @begun
  * @pad: 0
- * @members: workers that are waited for
+ * @members: workers that @low is of
  * @going: members that may do the step they are in
- * @waiting: members that have been told to wait, and nothing since
- * @session: incarnation that was heard last, 0: none since it became a member
+ * @waiting: members whose last CLOCK was answered with wait
+ * @session: of the last message of a worker, 0: none since it became a member
  * @mask: of a group: its workers
  * @first_at: of a group: when the first of it finished step @first - 1, CLOCK_MONOTONIC ns
  * @done: steps that a worker has finished, hence number of the one it is in
@@ -321,14 +319,14 @@ enum saina_slot_state {
 	SAINA_SLOT_EMPTY	= 0,
 	SAINA_SLOT_OPEN		= 1,
 	SAINA_SLOT_DONE		= 2,
-	SAINA_SLOT_PS	= 3,	/* a ring entry that is the table's; a view of it */
+	SAINA_SLOT_PS		= 3,	/* parameters: a ring entry, or a group's view of it */
 };
 
 /**
  * struct saina_slot_meta - head of a hot slot or ring entry; the sums follow
  * @round: of the sums; valid unless EMPTY
  * @segment: of the sums; valid unless EMPTY
- * @state: enum saina_slot_state (ring entries: EMPTY, DONE or TABLE)
+ * @state: enum saina_slot_state (ring entries: EMPTY, DONE or PS)
  * @k: latched when the slot opened
  * @count: contributors so far
  * @exponent: block scale of the sums: the coarsest of the contributors', or
@@ -343,9 +341,9 @@ enum saina_slot_state {
  * @applied: float jobs: of @count, those that are in the sums already
  * @k_min: latched: contributors that are enough at @deadline
  * @parts: latched, CODED: parts of the gradient; worker w computes part w % parts; else 0
- * @sum_tag: float jobs: what the sums are of; saina.ko's, under its own lock.  TABLE:
+ * @sum_tag: float jobs: what the sums are of; saina.ko's, under its own lock.  PS:
  *	version, the number of INCs in the sums.  (Of a view @round is the step, @policy the
- *	table's base.)
+ *	base.)
  * @deadline: when the time-out is over, CLOCK_MONOTONIC ns; 0: there is none
  */
 struct saina_slot_meta {
@@ -377,7 +375,7 @@ struct saina_slot_##E {					\
 };
 SAINA_ELEMS_LIST(SAINA_SLOT_DECL)
 
-/* What workers have mapped: saina/shm.h. */
+/* Mapped by workers: saina/shm.h. */
 #define SAINA_SHM_DECL(E)				\
 struct saina_input_##E {				\
 	struct saina_input_head head;			\
@@ -396,11 +394,11 @@ struct saina_counted {
 #define SAINA_ARRIVAL_BUCKETS	24
 
 /**
- * struct saina_arrival - when a worker's gradients come, by segment 0 of each round: how much
- *	later than the first one's of that round.  With groups: when it finishes a step, how
- *	much later than the first of its group
- * @generation: of the job, that all this is about
- * @round: 1 + the last round that it was taken for, 0: none yet
+ * struct saina_arrival - lateness of a worker: how much later than the round's first gradient
+ *	its own comes (segment 0).  With groups: how much later than the first of its group it
+ *	finishes a step
+ * @generation: of the job
+ * @round: 1 + the last round counted, 0: none yet
  * @n: rounds
  * @sum_us: of all of them, microseconds
  * @last_us: of @round
@@ -416,8 +414,8 @@ struct saina_arrival {
 	__u64	hist[SAINA_ARRIVAL_BUCKETS];
 };
 
-/* The first microsecond above bucket @i, with which the next one begins.  The last bucket has none:
- * it is as if it were twice as wide as the one before.
+/* The first microsecond above bucket @i.  The last bucket has none: treated as twice as wide as
+ * the one before.
  */
 static inline __u64 saina_arrival_end_us(unsigned int i)
 {
@@ -432,7 +430,7 @@ struct saina_slot_lock {
 #define SAINA_GLOBAL_F_OBSERVE	0x01	/* reserved */
 #define SAINA_GLOBAL_F_INJECT	0x02	/* some port loses or delays on purpose */
 
-/* XDP metadata (__u64, host order) of a frame that was held and comes again. */
+/* XDP metadata (__u64, host order) of a frame that was delayed and is sent again. */
 #define SAINA_DELAYED_MAGIC	0x5a1a44454c415945ull
 
 /**
@@ -452,8 +450,8 @@ struct saina_global {
  * struct saina_port_conf - injected faults of one port (all 0: none)
  * @loss_in: probability * 2^32 of losing a frame of ours that comes in by this port
  * @loss_out: the same for one that leaves by it, of every copy on its own
- * @delay_in_us: how long a frame that comes in is held
- * @delay_out_us: how long a frame that leaves is held
+ * @delay_in_us: delay of a frame that comes in
+ * @delay_out_us: delay of a frame that leaves
  * @seed: of the port's random sequence
  * @drawn_in: numbers drawn so far for frames that come in (kept by the program)
  * @drawn_out: numbers drawn so far for frames that leave
@@ -469,9 +467,9 @@ struct saina_port_conf {
 };
 
 /*
- * Where a JOIN came from, noted on its way up.  The first frame of each nonce
- * counts, until the agent takes it out: who does not know the nonce can neither
- * change that nor be there before.
+ * Source of a JOIN, noted by the data path.  The first frame of each nonce counts, until
+ * the agent takes it out: a sender that does not know the nonce can neither change it nor
+ * come first.
  */
 struct saina_addr {
 	__u64	nonce;
@@ -487,9 +485,9 @@ struct saina_place {
 };
 
 /**
- * struct saina_asked - how many questions of a worker were answered lately
- * @when: in this while of 2^20 ns
- * @count: so many
+ * struct saina_asked - rate limit of a worker's ASKs
+ * @when: number of the present period, of 2^20 ns
+ * @count: ASKs answered in it
  */
 struct saina_asked {
 	__u32	when;
@@ -499,7 +497,7 @@ struct saina_asked {
 #define SAINA_EVENT_SEEN_JOB	SAINA_WORKERS_MAX
 
 /**
- * struct saina_event_seen - when there was such an event last
+ * struct saina_event_seen - the last events sent, so that none is repeated
  * @last: generation << 32 | a round: of each worker STALE, the job's next round then; of the
  *	job (SAINA_EVENT_SEEN_JOB) DEGRADED, 1 + the round meant
  */
@@ -512,7 +510,7 @@ enum saina_event_type {
 	SAINA_EV_K		= 2,	/* k will change: a = old, b = new (SFCD or a death) */
 	SAINA_EV_POLICY		= 3,	/* policy adopted: a = old seq, b = new seq */
 	SAINA_EV_DEGRADED	= 4,	/* a = segment, b = contributors */
-	SAINA_EV_STALE		= 5,	/* worker asked for a round that is gone: a = segment */
+	SAINA_EV_STALE		= 5,	/* worker asked for an expired round: a = segment */
 	/* made by the control plane, not by the data path */
 	SAINA_EV_JOB_STATE	= 6,	/* a = old, b = new */
 	SAINA_EV_WORKER_JOINED	= 7,
@@ -536,7 +534,7 @@ struct saina_event {
 	__u64	a, b;
 };
 
-/* A finished answer for workers behind slow ports; the agent sends it on. */
+/* A reply to workers whose ports cannot take redirected frames; the agent sends it on. */
 struct saina_relay_msg {
 	__u64	workers;	/* of hdr.job */
 	__u32	len;		/* bytes of header and payload that are valid */
@@ -545,7 +543,7 @@ struct saina_relay_msg {
 	__u8	payload[4 * SAINA_ELEMS_MAX];	/* as much of it as len says */
 };
 
-/* A frame held back; the lab or agent re-injects it after delay_us. */
+/* A delayed frame; the lab or the agent re-injects it after delay_us. */
 struct saina_delay_msg {
 	__u64	time;		/* when it came */
 	__u32	ifindex;	/* port */

@@ -44,8 +44,8 @@
 	X(BAD_MAC,	"wrong-mac",	1, "source MAC is not its worker's") \
 	X(BAD_IP,	"wrong-ip",	1, "source IP is not its worker's") \
 	X(BAD_UDP,	"wrong-udp",	1, "source UDP port is not its worker's") \
-	X(INCED,	"inced",	0, "updates added to the table; answered") \
-	X(READ,		"read",		0, "sums of the table sent without an update") \
+	X(INCED,	"inced",	0, "updates added to the parameters; answered") \
+	X(READ,		"read",		0, "parameters sent without an update") \
 	X(CLOCKED,	"clocked",	0, "steps finished") \
 	X(CLOCK_WAIT,	"clock-wait",	0, "clocks answered with: wait") \
 	X(CLOCK_ORDER,	"clock-order",	0, "clocks of a step that is long past, not begun or far ahead; answered") \
@@ -58,7 +58,7 @@
 	X(ROUND_BUSY,	"round-busy",	1, "next round while the present one has open slots") \
 	X(ROUND_OLD,	"round-old",	1, "round whose result is gone") \
 	X(SLOT_BUSY,	"slot-busy",	1, "window exceeded: the segment before in its slot is not done") \
-	X(EXPONENT,	"exponent",	1, "block scale out of range, or not the table's") \
+	X(EXPONENT,	"exponent",	1, "block scale out of range, or not that of the parameters") \
 	X(INJECTED_IN,	"injected-in",	1, "lost on purpose on the way in (lab)") \
 	X(INJECTED_OUT,	"injected-out",	1, "lost on purpose on the way out (lab)") \
 	X(DELAYED,	"delayed",	0, "held back on purpose (lab)") \
@@ -66,8 +66,8 @@
 	X(UNSENT,	"unsent",	1, "answers that had no place beside others in a super-packet") \
 	X(NO_MEMORY,	"no-memory",	1, "ring buffer full, map missing, or no linear copy of a frame") \
 	X(INTERNAL,	"internal",	1, "state that should be impossible") \
-	X(REFERENCE,	"no-reference",	1, "doorbells where the worker has no input array or the job no board") \
-	X(STAMP,	"stamp",	1, "segments rung for whose input is of another round or session") \
+	X(REFERENCE,	"no-reference",	1, "doorbells where the worker has no input array or the job no output array") \
+	X(STAMP,	"stamp",	1, "doorbells for segments whose input is of another round or session") \
 	X(COARSENED,	"coarsened",	0, "gradients that made the block scale of their slot coarser") \
 	X(NONFINITE,	"non-finite",	0, "gradients with a NaN or an infinity, which make their result NaN")
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0 WITH Linux-syscall-note) OR MIT */
 /*
- * The SAINA wire protocol: what workers, the XDP program and the agent say to
- * each other.  Documentation/protocol.rst draws it; this header is the one
- * copy of its constants.
+ * The SAINA wire protocol: messages between workers, the BPF programs and the agent.
+ * Documentation/protocol.rst draws it; this header is the one copy of its constants.
  *
  * Every message is one UDP datagram (IPv4) that starts with struct saina_hdr.
  * All multi-byte fields after the UDP header, payload elements included, are
@@ -11,7 +10,8 @@
  *   worker --> aggregator:48864   GRAD PULL PROBE ASK DOORBELL, INC READ CLOCK (data plane)
  *   worker --> aggregator:48865   JOIN READY HEARTBEAT LEAVE (agent)
  *   aggregator:48864 --> group:48866   RESULT COMPLETION GO PROBE_REPLY  (to all workers)
- *   aggregator:48864 --> worker   RESULT (RESEND, LATE), COMPLETION, STALE, ASK_REPLY, SUM, NAK, GO (unicast)
+ *   aggregator:48864 --> worker   RESULT (RESEND, LATE), COMPLETION, STALE, ASK_REPLY, SUM, NAK,
+ *                                 GO (unicast)
  *   aggregator:48865 --> worker   WELCOME REFUSE STATUS
  *
  * A worker uses ONE unicast UDP socket for everything it sends, so that the
@@ -23,9 +23,9 @@
  * types and new flags may be added within a version: unknown types are
  * dropped and counted; unknown flags in a request make it malformed; unknown
  * flags in an answer are ignored.  Anything else takes a new version.
- * In all versions the same are struct saina_hdr up to @job, struct saina_refuse
- * and SAINA_REFUSE_VERSION: such a REFUSE has the version of what it answers, so
- * that who is told to update can read it.
+ * struct saina_hdr up to @job, struct saina_refuse and SAINA_REFUSE_VERSION are the
+ * same in all versions.  A REFUSE with that reason carries the version of the message
+ * it answers, so that a sender of any version can read it.
  */
 #ifndef _UAPI_SAINA_PROTO_H
 #define _UAPI_SAINA_PROTO_H
@@ -46,12 +46,12 @@
 #define SAINA_WORKER_ANY	0xff	/* JOIN: any free identifier will do */
 #define SAINA_ROUND_MAX		0xfffffffeu	/* the last round a job can have */
 #define SAINA_ROUND_JOIN 0x7fffffffu	/* .. that a few workers can have it begin with */
-#define SAINA_ROUND_ASK		0xffffffffu	/* CLOCK: a question only: where am I, may I go? */
+#define SAINA_ROUND_ASK		0xffffffffu	/* CLOCK: asks only: my step, and may I begin it? */
 
 /*
  * Exponents of GRAD, INC and RESULT in int32 jobs: integer = round(value * 2^exponent).  The
- * coarsest one holds every finite float32, summed over SAINA_WORKERS_MAX workers; at the finest one
- * what is below 2^-111 is 0.  SAINA_EXPONENT_NAN marks a segment with a NaN or an infinity in it.
+ * coarsest holds every finite float32, summed over SAINA_WORKERS_MAX workers; at the finest,
+ * values below 2^-111 become 0.  SAINA_EXPONENT_NAN marks a segment with a NaN or an infinity.
  */
 #define SAINA_EXPONENT_MIN	(-104)
 #define SAINA_EXPONENT_MAX	110
@@ -68,17 +68,17 @@ enum saina_msg_type {
 	SAINA_MSG_RESULT	= 2,	/* a sum, its contributors, its policy */
 	SAINA_MSG_NOP		= 3,	/* a message to be skipped (padding) */
 	SAINA_MSG_PULL		= 4,	/* worker: asks for a result; as long as one */
-	SAINA_MSG_INC		= 5,	/* worker, table mode: a segment of its update of a step */
-	SAINA_MSG_READ		= 6,	/* worker, table mode: asks for a sum; as long as one */
-	SAINA_MSG_CLOCK		= 7,	/* worker, table mode: a step is finished; or: may I go? */
+	SAINA_MSG_INC		= 5,	/* worker, parameter server (PS): adds a segment of an update */
+	SAINA_MSG_READ		= 6,	/* worker, PS: asks for parameters; as long as a SUM */
+	SAINA_MSG_CLOCK		= 7,	/* worker, PS: a step is finished, or SAINA_ROUND_ASK */
 	SAINA_MSG_STALE		= 8,	/* that round cannot be had (any more) */
 	SAINA_MSG_PROBE		= 9,	/* worker: can results reach me? */
 	SAINA_MSG_PROBE_REPLY	= 10,
-	SAINA_MSG_ASK		= 11,	/* worker: what has become of these? struct saina_ask */
-	SAINA_MSG_ASK_REPLY		= 12,	/* answers it, as long as it */
-	SAINA_MSG_SUM		= 13,	/* answers INC and READ: sums, of the table or a view */
-	SAINA_MSG_NAK		= 14,	/* answers INC: it is not counted; anything: wrong mode */
-	SAINA_MSG_GO		= 15,	/* answers CLOCK, or tells waiters: who may begin a step */
+	SAINA_MSG_ASK		= 11,	/* worker: state of its segments? struct saina_ask */
+	SAINA_MSG_ASK_REPLY	= 12,	/* answers ASK; as long as it */
+	SAINA_MSG_SUM		= 13,	/* answers INC and READ: parameters, or a group's view of them */
+	SAINA_MSG_NAK		= 14,	/* answers INC: not counted; any message: wrong mode */
+	SAINA_MSG_GO		= 15,	/* answers CLOCK; sent to waiters: who may begin a step */
 	/* control, struct saina_hdr + a body */
 	SAINA_MSG_JOIN		= 16,	/* struct saina_join */
 	SAINA_MSG_WELCOME	= 17,	/* struct saina_welcome */
@@ -87,9 +87,9 @@ enum saina_msg_type {
 	SAINA_MSG_HEARTBEAT	= 20,	/* worker: alive, at hdr.round */
 	SAINA_MSG_STATUS	= 21,	/* struct saina_status, answers 19, 20, 22 */
 	SAINA_MSG_LEAVE		= 22,	/* worker: goodbye */
-	/* data plane, by reference */
-	SAINA_MSG_DOORBELL		= 23,	/* worker: gradients are in its array; struct saina_doorbell */
-	SAINA_MSG_COMPLETION		= 24,	/* answers it: results lie on the board */
+	/* data plane, shared memory */
+	SAINA_MSG_DOORBELL	= 23,	/* worker: input array is filled; struct saina_doorbell */
+	SAINA_MSG_COMPLETION	= 24,	/* answers DOORBELL: results are in the output array */
 };
 
 enum saina_elem_type {
@@ -116,8 +116,8 @@ enum saina_elem_type {
 enum saina_nak {
 	SAINA_NAK_ORDER		= 1,	/* of another step than the one the worker is in */
 	SAINA_NAK_WAIT		= 2,	/* the worker may not begin this step yet */
-	SAINA_NAK_EXPONENT	= 3,	/* the table has another one: hdr.exponent */
-	SAINA_NAK_MODE		= 4,	/* there are steps, not rounds, or the other way round */
+	SAINA_NAK_EXPONENT	= 3,	/* the parameters have another one: hdr.exponent */
+	SAINA_NAK_MODE		= 4,	/* the job runs steps, not rounds, or the other way round */
 };
 
 #define SAINA_WINDOW_NONE	0xffffffffu	/* hdr.segment of GO: no bound */
@@ -135,7 +135,7 @@ enum saina_nak {
  * @reserved: 0; the place of a GRAD's weight, should one ever be the sum of
  *	several workers
  * @round: round number, from the job's first round to SAINA_ROUND_MAX; never
- *	wraps.  In table mode the number of the sender's step
+ *	wraps.  In parameter-server mode the number of the sender's step
  * @segment: which payload-sized piece of the gradient, 0..segments-1; GO: the window;
  *	STATUS: not 0 while the worker has not shown that results get to it by its port's hook:
  *	a PROBE with this segment may show that, READY with FAST and this segment says so
@@ -152,14 +152,14 @@ enum saina_nak {
  * @next_k: RESULT: k of the policy as it will be for the next round, as known
  *	when the result was made (advisory)
  * @policy: RESULT: low 16 bits of the sequence number of the policy that was
- *	latched when the slot opened; SUM, NAK, GO: of the first step of the table
+ *	latched when the slot opened; SUM, NAK, GO: of the mode's first step
  * @mask: RESULT: bit w set if worker w is in the sum; SUM: its version, the number of
  *	INCs in it; NAK, GO: bit w set if worker w may do the step it is in
  * @aux: RESULT with LATE, RESEND or PULLED, STALE, and SUM: 1 + the last round (step) in
  *	which the addressee was counted for this segment, 0 if never; NAK, unicast
  *	GO: the step the addressee is in.  RESULT in multicast: time-out of the
  *	policy in force, microseconds, 0 if it has none; STATUS:
- *	number of the board that doorbells are answered on, 0: use frames
+ *	number of the output array that doorbells are answered in, 0: use frames
  * @slot_round: STALE, ASK_REPLY: the next round the data path will open (1 + the newest
  *	opened); SUM, NAK, GO: how many steps all of the worker's group have finished; with k
  *	MODE: the first round or step of the other mode.  Elsewhere 0
@@ -209,17 +209,17 @@ struct saina_ask {
 #define SAINA_DOORBELL_SEGMENTS	64	/* that one DOORBELL is about, likewise */
 
 /**
- * struct saina_doorbell - body of DOORBELL and COMPLETION; bit i is about segment hdr.segment + i of
- *	round hdr.round
+ * struct saina_doorbell - body of DOORBELL and COMPLETION; bit i is about segment
+ *	hdr.segment + i of round hdr.round
  * @posted: DOORBELL: the gradient is in the worker's input array; COMPLETION: as in the DOORBELL
- * @done: COMPLETION: of these, the result is on the board; DOORBELL: not looked at
+ * @done: COMPLETION: of these, the result is in the output array; DOORBELL: ignored
  */
 struct saina_doorbell {
 	__le64	posted;
 	__le64	done;
 } __attribute__((packed, aligned(2)));
 
-/* Job states as told to workers (and shown to people). */
+/* Job states, as sent to workers and shown to users. */
 enum saina_job_state {
 	SAINA_JOB_FORMING	= 1,	/* waits for its workers */
 	SAINA_JOB_RUNNING	= 2,
@@ -287,7 +287,7 @@ struct saina_join_named {
  * @group: multicast group of the results, IPv4, little endian
  * @heartbeat_ms: send a HEARTBEAT this often
  * @dead_ms: silent for this long means dead
- * @exponent: block scale that a table (ssp, asp, grouped) begins with; not looked at in rounds
+ * @exponent: initial block scale of the parameters (ssp, asp, grouped); ignored in rounds
  * @elem: enum saina_elem_type
  * @part: CODED: the part of the gradient that this worker computes, 0..parts-1
  * @parts: CODED: how many parts there are; else 0: each worker has one of its own

@@ -1,25 +1,23 @@
 /* SPDX-License-Identifier: (GPL-2.0 WITH Linux-syscall-note) OR MIT */
 /*
- * By reference: what workers on the switch's own host share with the BPF program, and how
- * they get it.  Host byte order.
+ * Memory that workers on the switch's own host share with the BPF programs.  Host byte order.
  *
- * A worker that is admitted to a job that works by reference (WELCOME) connects to the
- * agent's unix socket (SOCK_SEQPACKET), which the operator lends to the worker's container,
- * and sends struct saina_shm_request.  The agent answers on that connection with struct
- * saina_shm_reply, and with it (SCM_RIGHTS), if @error is 0, two maps, and closes the
- * connection.  It takes no descriptors: a question that comes with some is refused, on
- * Linux 6.16 and later by the kernel (sendmsg: EPERM).  Who connects and asks nothing is
- * disconnected after two seconds; so is, at once, who has 64 such connections already.
- * The maps are of the session that asked: another session gets others.
+ * A worker whose WELCOME has by_reference connects to the agent's unix socket
+ * (SOCK_SEQPACKET; the operator mounts it into the worker's container) and sends struct
+ * saina_shm_request.  The agent answers with struct saina_shm_reply and closes the
+ * connection.  If @error is 0, two maps come with it (SCM_RIGHTS), of this session only:
  *
- *	its input array		entry s & (pool - 1): struct saina_input_head and its gradient of
- *				segment s; to be mapped for writing.  Nobody else gets it
- *	the job's board		entry (round & (SAINA_OUTPUT_ROUNDS - 1)) * segments + s:
- *				struct saina_output_head and the sums of segment s; to be mapped
- *				for reading, for more is refused
+ *	input array	entry s & (pool - 1): struct saina_input_head and the worker's gradient
+ *			of segment s.  Map it for writing; no other worker has it
+ *	output array	entry (round & (SAINA_OUTPUT_ROUNDS - 1)) * segments + s: struct
+ *			saina_output_head and the sums of segment s.  Map it read-only
  *
- * Then it may send DOORBELL (saina/proto.h) instead of GRAD, for as long as STATUS names the
- * board that it has.
+ * The worker may then send DOORBELL (saina/proto.h) instead of GRAD, as long as STATUS names
+ * the output array that it has.
+ *
+ * A request that carries file descriptors is refused, on Linux 6.16 and later by the kernel
+ * (sendmsg: EPERM).  A connection without a request is closed after two seconds; the 65th at
+ * a time is closed at once.
  */
 #ifndef _UAPI_SAINA_SHM_H
 #define _UAPI_SAINA_SHM_H
@@ -49,10 +47,10 @@ struct saina_input_head {
 SAINA_ASSERT(sizeof(struct saina_input_head) == 64, "saina_input_head is 64 bytes");
 
 /**
- * struct saina_output_head - head of an entry of the board; the sums follow
- * @tag: 1 + round; 0: nothing, or being written.  Whoever reads the entry reads the tag
- *	before and after: what was between is valid if it is the same
- * @mask: of the result, as all that follows
+ * struct saina_output_head - head of an entry of the output array; the sums follow
+ * @tag: 1 + round; 0: empty, or being written.  Read it before and after the entry: the entry
+ *	is valid if both are the same
+ * @mask: of the result, as are all fields below
  * @policy: seq of its policy
  * @k: latched
  * @contributors: how many are in it
@@ -90,17 +88,17 @@ struct saina_shm_request {
 SAINA_ASSERT(sizeof(struct saina_shm_request) == 16, "saina_shm_request is 16 bytes");
 
 /**
- * struct saina_shm_reply - comes with the two maps, or says why there are none
+ * struct saina_shm_reply - sent with the two maps, or with the reason why there are none
  * @error: 0, or an errno
- * @board: number of the board, not 0
- * @segments: of the job: entries of the board for each of its rounds
+ * @output: number of the output array, not 0
+ * @segments: of the job: entries of the output array for each of its rounds
  * @pool: entries of the input array
  * @payload: elements of an entry
  * @text: why not, one sentence, zero terminated
  */
 struct saina_shm_reply {
 	__s32	error;
-	__u32	board;
+	__u32	output;
 	__u32	segments;
 	__u32	pool;
 	__u32	payload;

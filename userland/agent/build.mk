@@ -2,7 +2,7 @@
 #
 # sainad, and the job core that it compiles in.
 
-JOBCORE_SRCS	:= $(addprefix kmod/core/,table.c check.c schedule.c worker.c memory.c show.c policy.c refuse.c attrs_gen.c) \
+JOBCORE_SRCS	:= $(addprefix kmod/core/,job.c check.c schedule.c worker.c memory.c show.c policy.c err.c attrs_gen.c) \
 		   userland/ctl/policy_text.c \
 		   userland/agent/backend/adopt.c
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "agent/jobs.h"
-#include "core/refuse.h"
+#include "core/err.h"
 
 static void *jobs_alloc(void *ctx, unsigned long size)
 {

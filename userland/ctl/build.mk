@@ -4,7 +4,7 @@
 # archive; programs that use it also need -lmnl.
 
 CTL_SRC		= $(addprefix userland/ctl/,error.c ack.c transport.c open.c obj.c payload.c policy_text.c) \
-		  $(addprefix kmod/core/,attrs_gen.c policy.c refuse.c)
+		  $(addprefix kmod/core/,attrs_gen.c policy.c err.c)
 CTL_LIBS	= $(B)/libsainactl.a -lmnl
 
 $(B)/libsainactl.a: $(call objs,$(CTL_SRC))

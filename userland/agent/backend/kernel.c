@@ -10,7 +10,7 @@
 
 #include "agent/backend/backend.h"
 #include "agent/backend/kernel_client.h"
-#include "core/refuse.h"
+#include "core/err.h"
 
 /**
  * struct kernel_mirror

@@ -54,7 +54,7 @@ int shm_grant(struct agent *a, const struct saina_shm_request *q, struct saina_s
 	aux = jobs_worker(a, job, q->worker);
 	if (aux->shm_session != q->session)
 		revoke_array(a, job, q->worker);
-	ret = saina_dp_shm_grant(a->dp, job->id, q->worker, map, &m->board);
+	ret = saina_dp_shm_grant(a->dp, job->id, q->worker, map, &m->output);
 	if (ret)
 		return refuse(m, ret, "%s", saina_dp_error(a->dp));
 	m->segments = job->segments;

@@ -90,7 +90,7 @@ static bool map_arrays(struct saina_shm *s, const struct saina_job *job,
 
 	unmap_arrays(s);
 	if (a->segments != job->segments || a->pool != job->pool || a->payload != job->payload ||
-	    !a->board)
+	    !a->output)
 		return false;
 	s->segments = job->segments;
 	s->pool = job->pool;
@@ -106,7 +106,7 @@ static bool map_arrays(struct saina_shm *s, const struct saina_job *job,
 		return false;
 	s->output = p;
 	s->session = job->session;
-	s->output_id = a->board;
+	s->output_id = a->output;
 	return true;
 }
 

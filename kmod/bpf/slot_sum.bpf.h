@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The sums of the slot machine for messages of ELEMS elements; included by slot.bpf.h
+ * once per size, hence no include guard.  With ELEMS_HALVED the elements are bfloat16,
+ * which saina.ko sums as float32: only results have half the width.
+ *
+ * The functions that are not static are global functions in the sense of the
+ * verifier: verified once on their own, whatever the callers' states and memory.
+ */
+#define CAT_(a, b)	a##b
+#define CAT(a, b)	CAT_(a, b)
+#define SLOT		CAT(saina_slot_, ELEMS)
+#define HOT		CAT(saina_hot_, ELEMS)
+#define RING		CAT(saina_ring_, ELEMS)
+#ifdef ELEMS_HALVED
+#define SIZED(name)	CAT(name##_half_, ELEMS)
+#define WORDS		(ELEMS / 2)
+#define WORD(sum, i)	float_halves(((const __u64 *)(sum))[i])
+#define FLOAT_SUM	saina_bf16_sum
+#define SIGNS_ELEM	__u16
+#define BY_DOORBELL(c)		false
+/* fewer at once: six calls deep there are 512 bytes of stack */
+#define UNROLL		_Pragma("clang loop unroll_count(4)")
+#define UNROLL_FINISH	UNROLL
+#else
+#define SIZED(name)	CAT(name##_, ELEMS)
+#define WORDS		ELEMS
+#define WORD(sum, i)	((__u32)(sum)[i])
+#define FLOAT_SUM	saina_f32_sum
+#define SIGNS_ELEM	__u32
+#define BY_DOORBELL(c)		((c)->by_doorbell)
+#define UNROLL		_Pragma("clang loop unroll_count(16)")
+/* three streams at once: with more of each the stack of a DOORBELL would not do */
+#define UNROLL_FINISH	_Pragma("clang loop unroll_count(8)")
+#endif
+
+struct SIZED(payload) {
+	__s32	v[WORDS];
+};
+
+/* The same and what lies before it: of a frame's, nothing that is looked at. */
+struct SIZED(buffer) {
+	union {
+		struct saina_input_head input;
+		struct saina_output_head output;
+	};
+	__s32	v[WORDS];
+};
+SAINA_ASSERT(offsetof(struct SIZED(buffer), v) == SHM_HEAD_LEN, "SHM_HEAD_LEN");
+
+static __always_inline void SIZED(copy)(__s32 *to, const __s32 *from)
+{
+	__u64 *d = (__u64 *)to;
+	const __u64 *s = (const __u64 *)from;
+
+	UNROLL
+	for (__u32 i = 0; i < WORDS / 2; i++)
+		d[i] = s[i];
+}
+
+static __always_inline void SIZED(sum)(__s32 *sum, const __s32 *in)
+{
+	UNROLL
+	for (__u32 i = 0; i < WORDS; i++)
+		sum[i] += in[i];
+}
+
+/* The loops that make a result leave it in the ring and in the output, and
+ * return its checksum (not folded).  The hot slot's sums are dead from then
+ * on: as long as it has the tag, so has the ring entry.
+ */
+static __always_inline __u64 SIZED(finish_add)(const __s32 *sum, const __s32 *in, __s32 *ring,
+					       __s32 *out)
+{
+	__u64 csum = 0;
+
+	UNROLL_FINISH
+	for (__u32 i = 0; i < WORDS; i++) {
+		__u32 v = (__u32)sum[i] + (__u32)in[i];
+
+		ring[i] = v;
+		out[i] = v;
+		csum += v;
+	}
+	return csum;
+}
+
+static __always_inline __u64 SIZED(finish)(const __s32 *sum, __s32 *ring, __s32 *out)
+{
+	__u64 csum = 0;
+
+	UNROLL_FINISH
+	for (__u32 i = 0; i < WORDS; i++) {
+		__u32 v = WORD(sum, i);
+
+		ring[i] = v;
+		out[i] = v;
+		csum += v;
+	}
+	return csum;
+}
+
+/* The result of a segment with a NaN says nothing but that. */
+static __always_inline void SIZED(finish_nan)(__s32 *ring, __s32 *out)
+{
+	__u64 *r = (__u64 *)ring, *o = (__u64 *)out;
+
+	UNROLL
+	for (__u32 i = 0; i < WORDS / 2; i++) {
+		r[i] = 0;
+		o[i] = 0;
+	}
+}
+
+/*
+ * Brings a slot that another processor has added to, or a ring entry that was written rounds ago,
+ * into the cache: these loads are waited for together, those of a loop that adds or stores, a
+ * few lines at a time.  Volatile, or clang keeps what it loads on the stack.
+ */
+static __always_inline void SIZED(prefetch)(const struct SLOT *e)
+{
+#pragma unroll
+	for (__u32 i = 0; i < sizeof(*e) / 64; i++)
+		(void)*(const volatile __u32 *)((const void *)e + 64 * i);
+}
+
+#ifndef ELEMS_HALVED
+/*
+ * slot_add_ELEMS() - slot_is_plain() and the addition
+ *
+ * False changes nothing: slot_run_ELEMS() must have it.  Few calls: each return costs
+ * more than a look-up on machines that mitigate return speculation.
+ */
+__noinline int SIZED(slot_add)(struct ctx_in *in, const struct SIZED(payload) *p)
+{
+	__u32 job, slot, w, lock;
+	struct saina_slot_lock *lk;
+	void *hot;
+	struct saina_counted *cnt;
+	struct SLOT *h;
+	bool plain;
+
+	if (!in || !p)
+		return false;
+	job = in->job;
+	slot = in->segment & (in->pool - 1);
+	w = in->worker;
+	lock = in->lock;
+	lk = bpf_map_lookup_elem(&saina_locks, &lock);
+	hot = bpf_map_lookup_elem(&HOT, &job);
+	if (!lk || !hot)
+		return false;
+	h = bpf_map_lookup_elem(hot, &slot);
+	/* a glance without the lock: most others are seen here.  Segment 0 is timed. */
+	if (!h || h->meta.round != in->round || h->meta.count + 1 >= h->meta.k || !in->segment ||
+	    h->meta.exponent != in->exponent)
+		return false;
+	SIZED(prefetch)(h);
+	/* a tick behind, for a fraction of the time; a gradient too late is for the next PULL */
+	in->now = h->meta.deadline ? bpf_ktime_get_coarse_ns() : 0;
+	cnt = slot_counted(job, in->segment);
+	if (!cnt)
+		return false;
+	asm volatile("" : "+r"(w));
+	w &= SAINA_WORKERS_MAX - 1;
+
+	bpf_spin_lock(&lk->lock);
+	plain = slot_is_plain(&h->meta, in);
+	if (plain) {
+		h->meta.seen |= in->bit;
+		h->meta.count++;
+		cnt->last[w] = in->round + 1;
+		SIZED(sum)(h->sum, p->v);
+	}
+	bpf_spin_unlock(&lk->lock);
+	return plain;
+}
+
+/* slot_ask_reply_ELEMS() - what has become of SAINA_ASK_SEGMENTS segments, into c->ask */
+__noinline int SIZED(slot_ask_reply)(struct saina_ctx *c, const struct saina_job_conf *conf)
+{
+	void *hot, *ring, *counted;
+	__u32 job;
+
+	if (!c || !conf)
+		return 0;
+	job = c->in.job;
+	hot = bpf_map_lookup_elem(&HOT, &job);
+	ring = bpf_map_lookup_elem(&RING, &job);
+	counted = bpf_map_lookup_elem(&saina_counted, &job);
+	if (!hot || !ring || !counted)
+		return 0;
+	for (__u32 i = 0; i < SAINA_ASK_SEGMENTS; i++) {
+		__u32 segment = c->in.segment + i;
+		__u32 slot = segment & (c->in.pool - 1);
+		__u32 entry = (c->in.round & (conf->ring - 1)) * conf->segments + segment;
+		const struct saina_counted *cnt;
+		const struct SLOT *h, *e;
+
+		cnt = bpf_map_lookup_elem(counted, &segment);
+		h = bpf_map_lookup_elem(hot, &slot);
+		e = bpf_map_lookup_elem(ring, &entry);
+		if (!cnt || !h || !e)
+			break;
+		if (!i)
+			c->out.last = cnt->last[c->in.worker & (SAINA_WORKERS_MAX - 1)];
+		slot_peek(c, i, &h->meta, &e->meta, cnt);
+	}
+	return 0;
+}
+#endif
+
+/*
+ * All that happens under the slot's lock; of a DOORBELL, too: a function of its own would have
+ * the verifier go through all the loops once more, for which a million steps are too few.
+ */
+__noinline int SIZED(slot_step)(struct saina_ctx *c, struct SLOT *h, struct SLOT *e,
+				const struct SIZED(buffer) *in, struct SIZED(buffer) *out)
+{
+	struct saina_slot_lock *lk;
+	struct saina_counted *cnt;
+	bool done = true;
+	__u64 csum = 0;
+	__u32 lock;
+	int action;
+
+	if (!c || !h || !e || !in || !out)
+		return VERDICT_DROP;
+	lock = c->in.lock;
+	lk = bpf_map_lookup_elem(&saina_locks, &lock);
+	cnt = slot_counted(c->in.job, c->in.segment);
+	if (!lk || !cnt)
+		return VERDICT_DROP;
+
+	/* a slot that opens is not due */
+	if (h->meta.deadline || !c->in.segment)
+		c->in.now = bpf_ktime_get_ns();
+	/* a glance without the lock: will it complete? */
+	if (h->meta.round == c->in.round && h->meta.count + 1 >= h->meta.k)
+		SIZED(prefetch)(e);
+
+	bpf_spin_lock(&lk->lock);
+	if (BY_DOORBELL(c) && !shm_take_input(&in->input, c)) {
+		action = SLOT_DO_NOTHING;
+	} else if (slot_is_mixed(&h->meta, &c->in)) {
+		c->out.verdict = VERDICT_RETRY;
+		action = SLOT_DO_NOTHING;
+	} else {
+		action = slot_decide(c, &h->meta, &e->meta, cnt);
+	}
+	action = through_memory(&c->latch.action, action);
+	if (BY_DOORBELL(c) && action >= SLOT_DO_FINISH)
+		shm_unpublish(&out->output);
+	switch (action) {
+#ifndef ELEMS_HALVED
+	case SLOT_DO_STORE:
+		SIZED(copy)(h->sum, in->v);
+		done = false;
+		break;
+	case SLOT_DO_ADD:
+		SIZED(sum)(h->sum, in->v);
+		done = false;
+		break;
+	case SLOT_DO_FINISH_STORE:
+		csum = SIZED(finish)(in->v, e->sum, out->v);
+		break;
+	case SLOT_DO_FINISH_ADD:
+		csum = SIZED(finish_add)(h->sum, in->v, e->sum, out->v);
+		break;
+#endif
+	case SLOT_DO_FINISH_NAN:
+		SIZED(finish_nan)(e->sum, out->v);
+		break;
+	case SLOT_DO_FINISH:
+		csum = SIZED(finish)(h->sum, e->sum, out->v);
+		break;
+	case SLOT_DO_READ:
+		done = false;
+		/* what was made from a frame is not on the board yet */
+		if (BY_DOORBELL(c) && out->output.tag >= c->in.round + 1ull)
+			break;
+		if (BY_DOORBELL(c))
+			shm_unpublish(&out->output);
+		SIZED(copy)(out->v, e->sum);
+		if (BY_DOORBELL(c))
+			shm_publish(&out->output, &e->meta);
+		break;
+	default:
+		done = false;
+	}
+	if (done) {
+		slot_done(c, &h->meta, &e->meta, cnt, csum);
+		if (BY_DOORBELL(c))
+			shm_publish(&out->output, &h->meta);
+	}
+	bpf_spin_unlock(&lk->lock);
+	return c->out.verdict;
+}
+
+#ifndef ELEMS_HALVED
+#include "slot_sum_mixed.bpf.h"
+#endif
+
+/* Under which of the two functions it comes is a glance, which may be out of date: twice. */
+static __always_inline int SIZED(slot_try)(struct saina_ctx *c, struct SLOT *h, struct SLOT *e,
+					   const struct SIZED(buffer) *in,
+					   struct SIZED(buffer) *out)
+{
+	int verdict = VERDICT_RETRY;
+
+#ifndef ELEMS_HALVED
+	if (slot_is_mixed(&h->meta, &c->in))
+		verdict = SIZED(slot_mixed)(c, h, e, in, out);
+	if (verdict == VERDICT_RETRY)
+		verdict = SIZED(slot_step)(c, h, e, in, out);
+	if (verdict == VERDICT_RETRY)
+		verdict = SIZED(slot_mixed)(c, h, e, in, out);
+#else
+	verdict = SIZED(slot_step)(c, h, e, in, out);
+#endif
+	if (verdict != VERDICT_RETRY)
+		return verdict;
+	c->out.reason = SAINA_C_SLOT_BUSY;
+	return VERDICT_DROP;
+}
+
+#include "sfcd_signs.bpf.h"
+
+/*
+ * slot_run_ELEMS() - a GRAD or PULL through the slot machine
+ * @c: the message
+ * @conf: its job's snapshot
+ * @in: its payload, SHM_HEAD_LEN bytes on; each element is read once
+ * @out: for the result, if the verdict says so, likewise; may be @in
+ */
+__noinline int SIZED(slot_run)(struct saina_ctx *c, const struct saina_job_conf *conf,
+			       const struct SIZED(buffer) *in, struct SIZED(buffer) *out)
+{
+	__u32 job, slot, entry;
+	struct SLOT *h, *e;
+	void *hot, *ring;
+	int verdict;
+
+	if (!c || !conf || !in || !out)
+		return VERDICT_DROP;
+	job = c->in.job;
+	slot = c->in.segment & (c->in.pool - 1);
+	entry = (c->in.round & (conf->ring - 1)) * conf->segments + c->in.segment;
+	hot = bpf_map_lookup_elem(&HOT, &job);
+	ring = bpf_map_lookup_elem(&RING, &job);
+	if (!hot || !ring)
+		return VERDICT_DROP;
+	h = bpf_map_lookup_elem(hot, &slot);
+	e = bpf_map_lookup_elem(ring, &entry);
+	if (!h || !e)
+		return VERDICT_DROP;
+
+	/* here, for the sake of the stack: slot_step() has the most of it */
+	if (h->meta.parts)
+		slot_find_parts(c, &h->meta);
+	verdict = SIZED(slot_try)(c, h, e, in, out);
+	if (verdict == VERDICT_MISS) {
+		verdict = c->in.pull ? round_missed(c) : round_permit(c, conf);
+		/* it may have been made, and its round have passed, between the two locks */
+		if (verdict == VERDICT_STALE &&
+		    SIZED(slot_step)(c, h, e, in, out) == VERDICT_RESULT)
+			return VERDICT_RESULT;
+		if (verdict != VERDICT_MISS)
+			return verdict;
+		if (c->latch.parts)
+			slot_find_parts(c, &h->meta);
+		verdict = SIZED(slot_try)(c, h, e, in, out);
+		if (!c->latch.opened)
+			round_undo(c);
+	}
+#ifdef SAINA_KMOD
+	if (verdict == VERDICT_CLAIMED) {
+		c->latch.failed = FLOAT_SUM(h, sizeof(*h), in->v, sizeof(in->v),
+					    float_tag(&c->in)) != 0;
+		verdict = SIZED(slot_step)(c, h, e, in, out);
+	}
+#endif
+	if (verdict == VERDICT_RESULT_ALL) {
+		/* no round can take the ring entry before this one is accounted for */
+		if (!slot_is_nan(c->out.exponent))
+			SIZED(sfcd_signs)(c, conf, e);
+		round_account(c, conf);
+	}
+	return verdict;
+}
+
+#ifndef ELEMS_HALVED
+#include "shm_sum.bpf.h"
+#endif
+
+#undef UNROLL_FINISH
+#undef UNROLL
+#undef BY_DOORBELL
+#undef SIGNS_ELEM
+#undef FLOAT_SUM
+#undef WORD
+#undef WORDS
+#undef SIZED
+#undef RING
+#undef HOT
+#undef SLOT
+#undef CAT
+#undef CAT_
