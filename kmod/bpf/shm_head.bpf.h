@@ -2,7 +2,7 @@
 /*
  * Heads of entries of shared memory (saina/shm.h): of a worker's input array, and of the job's
  * output array.
- * Documentation/datapath.rst section 8.2.
+ * Documentation/datapath.rst section 8.3.
  */
 #ifndef SAINA_SHM_HEAD_BPF_H
 #define SAINA_SHM_HEAD_BPF_H

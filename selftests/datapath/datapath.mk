@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-DATAPATH_TESTS := defects_test sfcd_parity_test race_test trace_test tc_test table_test groups_test hostile_test race_table_test numbers_test door_test meta_test
-DATAPATH_TEST_OBJS := $(call objs,$(addprefix selftests/datapath/,rig.c rig_jobs.c rig_packets.c \
-	rig_events.c rig_state.c rig_shared.c)) $(ORACLE_OBJS)
-TRACE_OBJS := $(call objs,$(addprefix selftests/datapath/,world.c world_life.c world_policy.c \
-	world_workers.c world_channel.c world_answers.c foreign.c hostile.c))
+DATAPATH_TESTS := defects_test sfcd_parity_test race_test trace_test tc_test ps_test groups_test hostile_test race_ps_test numbers_test tc_handoff_test meta_test
+DATAPATH_TEST_OBJS := $(call objs,$(addprefix selftests/datapath/,harness.c harness_jobs.c harness_packets.c \
+	harness_events.c harness_state.c harness_shm.c)) $(ORACLE_OBJS)
+TRACE_OBJS := $(call objs,$(addprefix selftests/datapath/,sim.c sim_jobs.c sim_policy.c \
+	sim_workers.c sim_channel.c sim_answers.c malformed_foreign.c malformed_hostile.c))
 
 $(B)/obj/selftests/datapath/%.o $(B)/obj/selftests/module/backend.o: CPPFLAGS += -Iselftests
 
 $(B)/selftests/trace_test: $(TRACE_OBJS)
-$(B)/selftests/table_test: $(call objs,$(addprefix selftests/datapath/,table_world.c \
-	table_workers.c table_ledger.c table_rules.c))
+$(B)/selftests/ps_test: $(call objs,$(addprefix selftests/datapath/,ps_sim.c \
+	ps_workers.c ps_ledger.c ps_rules.c))
 # With the jobs in saina.ko, too (--module).
-$(B)/selftests/trace_test $(B)/selftests/table_test: \
-	$(call objs,$(addprefix selftests/module/,backend.c xdp_harness.c requests.c)) $(B)/libsainactl.a
-$(B)/selftests/door_test: LDFLAGS += -Wl,--wrap=bpf_link_detach
-$(B)/selftests/defects_test: $(call objs,$(addprefix selftests/datapath/,defects_sfcd.c defects_serene.c defects_table.c arrivals.c))
+$(B)/selftests/trace_test $(B)/selftests/ps_test: \
+	$(call objs,selftests/datapath/trace.c $(addprefix selftests/module/,backend.c xdp_harness.c requests.c)) \
+	$(B)/libsainactl.a
+$(B)/selftests/tc_handoff_test: LDFLAGS += -Wl,--wrap=bpf_link_detach
+$(B)/selftests/defects_test: $(call objs,$(addprefix selftests/datapath/,defects_sfcd.c defects_serene.c defects_ps.c defects_arrivals.c))
 $(DATAPATH_TESTS:%=$(B)/selftests/%): $(B)/selftests/%: $(B)/obj/selftests/datapath/%.o \
 		$(DATAPATH_TEST_OBJS) $(DP_LIB)
 	@mkdir -p $(@D)
@@ -26,7 +27,7 @@ $(B)/selftests/verifier_test: $(B)/obj/selftests/datapath/verifier_test.o
 
 check-programs: $(B)/selftests/verifier_test $(DATAPATH_TESTS:%=$(B)/selftests/%)
 
-$(foreach t,defects_test sfcd_parity_test race_test race_table_test tc_test groups_test hostile_test door_test meta_test,$(call test,$(t),quick,unit,400,$(B)/selftests/$(t)))
+$(foreach t,defects_test sfcd_parity_test race_test race_ps_test tc_test groups_test hostile_test tc_handoff_test meta_test,$(call test,$(t),quick,unit,400,$(B)/selftests/$(t)))
 $(call test,verifier_test,quick,unit,400,$(B)/selftests/verifier_test)
 $(call test,verifier_test,full,vm,300,$(B)/selftests/verifier_test)
 # What the kernel makes of metadata is each kernel's own.
@@ -40,16 +41,16 @@ $(call test,trace_test,quick,unit,400,$(B)/selftests/trace_test --packets 300000
 $(call test,trace_test,full,unit,400,$(B)/selftests/trace_test --packets 10000000)
 $(call test,trace_tc_test,quick,unit,400,$(B)/selftests/trace_test --tc --packets 500000)
 $(call test,trace_tc_test,full,unit,600,$(B)/selftests/trace_test --tc --packets 10000000)
-$(call test,table_test,quick,unit,400,$(B)/selftests/table_test --packets 200000)
-$(call test,table_test,full,unit,600,$(B)/selftests/table_test --packets 10000000)
-$(call test,table_tc_test,quick,unit,400,$(B)/selftests/table_test --tc --packets 200000)
-$(call test,table_tc_test,full,unit,600,$(B)/selftests/table_test --tc --packets 10000000)
+$(call test,ps_test,quick,unit,400,$(B)/selftests/ps_test --packets 200000)
+$(call test,ps_test,full,unit,600,$(B)/selftests/ps_test --packets 10000000)
+$(call test,ps_tc_test,quick,unit,400,$(B)/selftests/ps_test --tc --packets 200000)
+$(call test,ps_tc_test,full,unit,600,$(B)/selftests/ps_test --tc --packets 10000000)
 # 10 million steps, with the programs' own clocks bounded after each.
-$(call test,table_test-steps,full,unit,1200,$(B)/selftests/table_test --policy ssp --steps 10000000)
-$(call test,table_tc_test-steps,full,unit,1200,$(B)/selftests/table_test --tc --policy ssp --steps 1000000)
+$(call test,ps_test-steps,full,unit,1200,$(B)/selftests/ps_test --policy ssp --steps 10000000)
+$(call test,ps_tc_test-steps,full,unit,1200,$(B)/selftests/ps_test --tc --policy ssp --steps 1000000)
 # Each kind of policy by itself, as often, by both hooks.
 $(foreach p,bsp fastest fastest-timeout sfcd sfcd-down timeout external coded,\
 	$(call test,trace_test-$(p),full,unit,600,$(B)/selftests/trace_test --policy $(p) --packets 10000000) \
 	$(call test,trace_tc_test-$(p),full,unit,600,$(B)/selftests/trace_test --tc --policy $(p) --packets 10000000))
-$(foreach p,ssp asp grouped,$(call test,table_test-$(p),full,unit,600,$(B)/selftests/table_test --policy $(p) --packets 10000000) \
-	$(call test,table_tc_test-$(p),full,unit,600,$(B)/selftests/table_test --tc --policy $(p) --packets 10000000))
+$(foreach p,ssp asp grouped,$(call test,ps_test-$(p),full,unit,600,$(B)/selftests/ps_test --policy $(p) --packets 10000000) \
+	$(call test,ps_tc_test-$(p),full,unit,600,$(B)/selftests/ps_test --tc --policy $(p) --packets 10000000))

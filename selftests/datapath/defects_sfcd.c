@@ -5,203 +5,203 @@
  */
 #include <bpf/bpf.h>
 #include <unistd.h>
-#include "lab.h"
+#include "test_job.h"
 
 /* Rounds of one worker's signs; returns the flips counted in the last one. */
-static uint64_t flips_after(struct lab *l, uint32_t round, const int32_t *v, bool twice,
+static uint64_t flips_after(struct job *j, uint32_t round, const int32_t *v, bool twice,
 			    bool backwards)
 {
-	for (uint32_t i = 0; i < l->conf.segments; i++) {
-		uint32_t s = backwards ? l->conf.segments - 1 - i : i;
+	for (uint32_t i = 0; i < j->conf.segments; i++) {
+		uint32_t s = backwards ? j->conf.segments - 1 - i : i;
 
-		lab_grad_v(l, 0, round, s, v);
+		send_grad_v(j, 0, round, s, v);
 		if (twice) {
-			lab_grad_v(l, 0, round, s, v);
-			lab_grad_v(l, 1, round, s, v);
+			send_grad_v(j, 0, round, s, v);
+			send_grad_v(j, 1, round, s, v);
 		}
 	}
-	return lab_rt(l).last_flips;
+	return job_rt(j).last_flips;
 }
 
 /* The sign of zero is that of a positive number. */
 static void signs(int32_t *v, uint64_t negative)
 {
-	for (int i = 0; i < LAB_ELEMS; i++)
+	for (int i = 0; i < JOB_ELEMS; i++)
 		v[i] = negative >> i & 1 ? -1 : i & 1;
 }
 
 static void test_6f(void)
 {
-	struct lab l = lab_job(5, 2, 16, lab_sfcd(1, 999, 5, 32));	/* 32 samples */
+	struct job j = job_create(5, 2, 16, policy_sfcd(1, 999, 5, 32));	/* 32 samples */
 	uint64_t word = 0;
-	int32_t v[LAB_ELEMS];
+	int32_t v[JOB_ELEMS];
 	bool ok;
 	int fd;
 
 	signs(v, ~0ull);
-	ok = flips_after(&l, 0, v, true, false) == 32;
-	fd = rig_inner(&rig, "saina_signs", 5);
+	ok = flips_after(&j, 0, v, true, false) == 32;
+	fd = harness_inner(&harness, "saina_signs", 5);
 	for (uint32_t s = 0; s < 16; s++) {
-		uint32_t key = s * l.conf.sign_words;
+		uint32_t key = s * j.conf.sign_words;
 		ok &= !bpf_map_lookup_elem(fd, &key, &word) && word == 3;
 	}
 	close(fd);
-	ok &= flips_after(&l, 1, v, true, false) == 0 && lab_rt(&l).last_observed == 32;
-	lab_verdict(&l, ok, "saina-6f duplicates and late packets do not touch the sign bits: 32 negative signs are 32");
+	ok &= flips_after(&j, 1, v, true, false) == 0 && job_rt(&j).last_observed == 32;
+	job_verdict(&j, ok, "saina-6f duplicates and late packets do not touch the sign bits: 32 negative signs are 32");
 }
 
 static void test_6g(void)
 {
-	struct lab l = lab_job(5, 2, 7, lab_sfcd(1, 500, 1, 1));
-	int32_t a[LAB_ELEMS], b[LAB_ELEMS];
+	struct job j = job_create(5, 2, 7, policy_sfcd(1, 500, 1, 1));
+	int32_t a[JOB_ELEMS], b[JOB_ELEMS];
 	bool ok;
 
-	l.conf.generation += 1u << 20;	/* with a window as large as the gradient */
-	l.conf.pool = 8;
-	lab_publish(&l);
+	j.conf.generation += 1u << 20;	/* with a window as large as the gradient */
+	j.conf.pool = 8;
+	job_publish(&j);
 	signs(a, 0);
 	signs(b, 0x5555555555555555);
-	flips_after(&l, 0, a, false, false);
-	ok = flips_after(&l, 1, b, false, true) == 7 * 32 && lab_rt(&l).k_next == 2;
-	ok &= lab_rt(&l).last_round == 1;
-	lab_verdict(&l, ok, "saina-6g segments may complete in any order, the last one first");
+	flips_after(&j, 0, a, false, false);
+	ok = flips_after(&j, 1, b, false, true) == 7 * 32 && job_rt(&j).k_next == 2;
+	ok &= job_rt(&j).last_round == 1;
+	job_verdict(&j, ok, "saina-6g segments may complete in any order, the last one first");
 }
 
 static void test_6h(void)
 {
-	struct lab l = lab_job(5, 2, 3, lab_sfcd(1, 999, 5, 16));	/* 12 samples */
-	int32_t a[LAB_ELEMS], b[LAB_ELEMS];
+	struct job j = job_create(5, 2, 3, policy_sfcd(1, 999, 5, 16));	/* 12 samples */
+	int32_t a[JOB_ELEMS], b[JOB_ELEMS];
 	bool ok;
 
 	signs(a, 0);
 	signs(b, ~0ull);
-	flips_after(&l, 0, a, false, false);
-	ok = flips_after(&l, 1, b, false, false) == 12 && lab_rt(&l).last_observed == 12;
-	lab_verdict(&l, ok, "saina-6h a last word that is not full counts like the others");
+	flips_after(&j, 0, a, false, false);
+	ok = flips_after(&j, 1, b, false, false) == 12 && job_rt(&j).last_observed == 12;
+	job_verdict(&j, ok, "saina-6h the signs of a last word that is not full count like the others");
 }
 
 static void test_6i(void)
 {
-	struct lab l = lab_job(5, 2, 1, lab_sfcd(1, 999, 5, 1));
-	int32_t a[LAB_ELEMS], b[LAB_ELEMS];
+	struct job j = job_create(5, 2, 1, policy_sfcd(1, 999, 5, 1));
+	int32_t a[JOB_ELEMS], b[JOB_ELEMS];
 	bool ok;
 
 	signs(a, 0);
 	signs(b, 1ull << 17 | 1ull << 63);
-	flips_after(&l, 0, a, false, false);
-	ok = flips_after(&l, 1, b, false, false) == 2 && lab_rt(&l).last_observed == 64;
-	lab_verdict(&l, ok, "saina-6i with stride 1 every element is sampled");
+	flips_after(&j, 0, a, false, false);
+	ok = flips_after(&j, 1, b, false, false) == 2 && job_rt(&j).last_observed == 64;
+	job_verdict(&j, ok, "saina-6i with stride 1 every element is sampled");
 }
 
 static void test_6j(void)
 {
-	struct lab l = lab_job(5, 2, 1, lab_sfcd(1, 500, 1, 1));
-	int32_t v[LAB_ELEMS];
+	struct job j = job_create(5, 2, 1, policy_sfcd(1, 500, 1, 1));
+	int32_t v[JOB_ELEMS];
 	struct saina_job_rt rt;
 	bool ok;
 
 	signs(v, ~0ull);
-	flips_after(&l, 0, v, false, false);
-	rt = lab_rt(&l);
+	flips_after(&j, 0, v, false, false);
+	rt = job_rt(&j);
 	ok = rt.k_next == 1 && rt.converged == 0 && rt.primed == 1;
-	flips_after(&l, 1, v, false, false);
-	ok &= lab_rt(&l).k_next == 1;
-	lab_verdict(&l, ok, "saina-6j the first round only fills the bitmap");
+	flips_after(&j, 1, v, false, false);
+	ok &= job_rt(&j).k_next == 1;
+	job_verdict(&j, ok, "saina-6j the first round only fills the bitmap");
 }
 
 static void test_6k(void)
 {
-	struct lab l = lab_job(5, 4, 1, lab_sfcd(1, 900, 3, 1));
-	int32_t v[LAB_ELEMS];
+	struct job j = job_create(5, 4, 1, policy_sfcd(1, 900, 3, 1));
+	int32_t v[JOB_ELEMS];
 	bool ok = true;
 	uint32_t r;
 
 	for (r = 0; r < 8; r++) {	/* half of the signs flip: not enough */
 		signs(v, r & 1 ? 0xffffffff : 0);
-		flips_after(&l, r, v, false, false);
+		flips_after(&j, r, v, false, false);
 	}
-	ok &= lab_rt(&l).k_next == 1;
-	lab_policy(&l, lab_sfcd(1, 500, 2, 1));
+	ok &= job_rt(&j).k_next == 1;
+	job_set_policy(&j, policy_sfcd(1, 500, 2, 1));
 	signs(v, 0);
-	flips_after(&l, r++, v, false, false);
-	ok &= lab_rt(&l).k_next == 1 && lab_rt(&l).converged == 1;
+	flips_after(&j, r++, v, false, false);
+	ok &= job_rt(&j).k_next == 1 && job_rt(&j).converged == 1;
 	signs(v, 0xffffffff);
-	flips_after(&l, r++, v, false, false);
-	ok &= lab_rt(&l).k_next == 2;
-	lab_verdict(&l, ok, "saina-6k thresholds change at run time, without forgetting the signs");
+	flips_after(&j, r++, v, false, false);
+	ok &= job_rt(&j).k_next == 2;
+	job_verdict(&j, ok, "saina-6k thresholds change at run time, without forgetting the signs");
 }
 
 static void test_6m(void)
 {
-	struct lab l = lab_job(5, 2, 3, lab_sfcd(1, 500, 1, 1));
-	int32_t v[LAB_ELEMS];
+	struct job j = job_create(5, 2, 3, policy_sfcd(1, 500, 1, 1));
+	int32_t v[JOB_ELEMS];
 	bool ok;
 
 	signs(v, 0);
-	flips_after(&l, 0, v, false, false);
+	flips_after(&j, 0, v, false, false);
 	signs(v, ~0ull);
-	lab_grad_v(&l, 0, 1, 0, v);
-	lab_grad_v(&l, 0, 1, 1, v);
-	ok = lab_rt(&l).k_next == 1;	/* the third is lost, and comes later */
-	lab_grad_v(&l, 0, 1, 1, v);
-	lab_grad_v(&l, 1, 1, 0, v);
-	ok &= lab_rt(&l).k_next == 1;
-	lab_grad_v(&l, 0, 1, 2, v);
-	ok &= lab_rt(&l).k_next == 2 && lab_rt(&l).last_flips == 3 * 64;
-	lab_verdict(&l, ok, "saina-6m the round is decided when all segments are done, not when a last packet says so");
+	send_grad_v(&j, 0, 1, 0, v);
+	send_grad_v(&j, 0, 1, 1, v);
+	ok = job_rt(&j).k_next == 1;	/* the third is lost, and comes later */
+	send_grad_v(&j, 0, 1, 1, v);
+	send_grad_v(&j, 1, 1, 0, v);
+	ok &= job_rt(&j).k_next == 1;
+	send_grad_v(&j, 0, 1, 2, v);
+	ok &= job_rt(&j).k_next == 2 && job_rt(&j).last_flips == 3 * 64;
+	job_verdict(&j, ok, "saina-6m the round is decided when all segments are done, not when a last packet says so");
 }
 
 static void test_6p_sfcd(void)
 {
-	struct lab l = lab_job(5, 2, 2, lab_sfcd(1, 1, 2, 1));
-	int32_t v[LAB_ELEMS];
+	struct job j = job_create(5, 2, 2, policy_sfcd(1, 1, 2, 1));
+	int32_t v[JOB_ELEMS];
 	struct saina_job_rt rt;
 
 	signs(v, 0);
-	flips_after(&l, 0, v, false, false);
+	flips_after(&j, 0, v, false, false);
 	signs(v, ~0ull);
-	flips_after(&l, 1, v, false, false);
+	flips_after(&j, 1, v, false, false);
 	for (int i = 0; i < 20; i++)	/* the last segment again and again */
-		lab_grad_v(&l, i & 1, 1, 1, v);
-	rt = lab_rt(&l);
-	lab_verdict(&l, rt.converged == 1 && rt.k_next == 1,
+		send_grad_v(&j, i & 1, 1, 1, v);
+	rt = job_rt(&j);
+	job_verdict(&j, rt.converged == 1 && rt.k_next == 1,
 		    "saina-6p no worker drives k by repeating its last packet");
 }
 
 /* A round of which all workers say the same, @flip: the other signs than in the one before.
  * As many speak as k says; those that are left come too late, and say the opposite.
  */
-static void round_of(struct lab *l, uint32_t round, bool flip)
+static void round_of(struct job *j, uint32_t round, bool flip)
 {
-	static int32_t v[LAB_ELEMS], opposite[LAB_ELEMS];
+	static int32_t v[JOB_ELEMS], opposite[JOB_ELEMS];
 	static uint64_t negative;
 
 	negative = round ? flip ? ~negative : negative : 0;
 	signs(v, negative);
 	signs(opposite, ~negative);
-	for (uint32_t s = 0; s < l->conf.segments; s++) {
-		unsigned int k = lab_rt(l).next_round > round ? lab_rt(l).k : 0;
+	for (uint32_t s = 0; s < j->conf.segments; s++) {
+		unsigned int k = job_rt(j).next_round > round ? job_rt(j).k : 0;
 
 		for (unsigned int w = 0; w < 4; w++) {
-			lab_grad_v(l, w, round, s, k && w >= k ? opposite : v);
+			send_grad_v(j, w, round, s, k && w >= k ? opposite : v);
 			if (!k)
-				k = lab_rt(l).k;
+				k = job_rt(j).k;
 		}
 		for (unsigned int w = 0; w < 4; w++)	/* and once more */
-			lab_grad_v(l, w, round, s, opposite);
+			send_grad_v(j, w, round, s, opposite);
 	}
 }
 
 /* k of the round after each of @rounds: 'f' flips, 's' does not. */
-static bool k_follows(struct lab *l, const char *rounds, const char *k)
+static bool k_follows(struct job *j, const char *rounds, const char *k)
 {
 	for (uint32_t r = 0; rounds[r]; r++) {
 		struct saina_job_rt rt;
 
-		round_of(l, r, rounds[r] == 'f');
-		rt = lab_rt(l);
+		round_of(j, r, rounds[r] == 'f');
+		rt = job_rt(j);
 		if (rt.k_next == (uint32_t)(k[r] - '0') && rt.last_round == r &&
-		    rt.last_observed == l->conf.segments * LAB_ELEMS &&
+		    rt.last_observed == j->conf.segments * JOB_ELEMS &&
 		    rt.last_flips == (r && rounds[r] == 'f' ? rt.last_observed : 0))
 			continue;
 		tap_note("after round %u of %s: k %u, want %c; %llu flips of %llu", r, rounds, rt.k_next,
@@ -213,76 +213,90 @@ static bool k_follows(struct lab *l, const char *rounds, const char *k)
 
 static struct saina_policy down(unsigned int k0, unsigned int k_min, unsigned int c_th)
 {
-	struct saina_policy p = lab_sfcd(k0, 500, c_th, 1);
+	struct saina_policy p = policy_sfcd(k0, 500, c_th, 1);
 
 	p.k_min = k_min;
 	p.flags = SAINA_POLICY_F_DOWN;
 	return p;
 }
 
-static struct lab four(struct saina_policy p)
+static struct job four(struct saina_policy p)
 {
 	static uint32_t generations;
-	struct lab l = lab_job(5, 4, 2, p);
+	struct job j = job_create(5, 4, 2, p);
 
-	l.conf.generation += ++generations << 24;
-	lab_publish(&l);
-	return l;
+	j.conf.generation += ++generations << 24;
+	job_publish(&j);
+	return j;
 }
 
 static void test_down(void)
 {
-	struct lab l = four(down(1, 1, 2));
+	struct job j = four(down(1, 1, 2));
 	struct saina_policy p = down(4, 2, 2);
 
-	lab_verdict(&l, k_follows(&l, "sffffssssssff", "1122332211112"),
+	job_verdict(&j, k_follows(&j, "sffffssssssff", "1122332211112"),
 		    "sfcd down: k rises while signs flip, falls once they have agreed for cth rounds, and not below 1");
-	l = four(lab_sfcd(1, 500, 2, 1));
-	lab_verdict(&l, k_follows(&l, "sffffssssssff", "1122333333334"),
+	j = four(policy_sfcd(1, 500, 2, 1));
+	job_verdict(&j, k_follows(&j, "sffffssssssff", "1122333333334"),
 		    "sfcd without down: signs that agree again do not lower k");
-	l = four(p);
-	lab_verdict(&l, k_follows(&l, "sssssssssff", "44332222223"),
+	j = four(p);
+	job_verdict(&j, k_follows(&j, "sssssssssff", "44332222223"),
 		    "sfcd down: k does not fall below kmin");
-	l = four(down(3, 1, 3));
-	lab_verdict(&l, k_follows(&l, "sssfssfsfss", "33333222222"),
+	j = four(down(3, 1, 3));
+	job_verdict(&j, k_follows(&j, "sssfssfsfss", "33333222222"),
 		    "sfcd down: a round that flips is taken off those that agreed");
 	p = down(2, 1, 0);
-	l = four(p);
-	lab_verdict(&l, k_follows(&l, "sssssffff", "221112233"),
+	j = four(p);
+	job_verdict(&j, k_follows(&j, "sssssffff", "221112233"),
 		    "sfcd down: with cth=k as many rounds as k is have to agree");
+}
+
+/* With a smaller cth k falls at once, while rounds that flipped are still counted. */
+static void test_down_smaller_cth(void)
+{
+	struct job j = four(down(2, 1, 5));
+	bool ok = k_follows(&j, "sffffss", "2222222");
+
+	job_set_policy(&j, down(2, 1, 3));
+	for (uint32_t r = 7; r < 11; r++) {
+		round_of(&j, r, r > 7);
+		ok &= job_rt(&j).k_next == (r < 10 ? 1 : 2);
+	}
+	job_verdict(&j, ok, "sfcd down: once k has fallen, cth more rounds must flip to raise it");
 }
 
 /* A new learning rate while rounds go on: who has contributed to an open slot is counted by the k it has. */
 static void test_down_latched(void)
 {
-	struct lab l = four(down(4, 1, 1));
-	int32_t v[LAB_ELEMS];
+	struct job j = four(down(4, 1, 1));
+	int32_t v[JOB_ELEMS];
 	bool ok = true;
 
 	signs(v, 0);
 	for (uint32_t r = 0; r < 2; r++)
 		for (uint32_t s = 0; s < 2; s++)
 			for (unsigned int w = 0; w < 4; w++)
-				lab_grad_v(&l, w, r, s, v);
+				send_grad_v(&j, w, r, s, v);
 	/* round 1 has decided: its last result says so, and was made with 4 */
-	ok &= lab_rt(&l).k_next == 3 && lab_answer()->k == 4 && lab_answer()->next_k == 3 &&
-	      lab_answer()->contributors == 4;
+	ok &= job_rt(&j).k_next == 3 && got_answer()->k == 4 && got_answer()->next_k == 3 &&
+	      got_answer()->contributors == 4;
 	for (unsigned int w = 0; w < 3; w++)
-		lab_grad_v(&l, w, 2, 0, v);
-	ok &= lab_answered() && lab_answer()->k == 3 && lab_answer()->contributors == 3;
-	lab_grad_v(&l, 3, 2, 0, v);
-	ok &= lab_answer()->flags == SAINA_F_LATE && lab_answer()->mask == 7;
-	lab_verdict(&l, ok, "sfcd down: a lower k is that of the next round, and the result that lowers it says so");
+		send_grad_v(&j, w, 2, 0, v);
+	ok &= was_answered() && got_answer()->k == 3 && got_answer()->contributors == 3;
+	send_grad_v(&j, 3, 2, 0, v);
+	ok &= got_answer()->flags == SAINA_F_LATE && got_answer()->mask == 7;
+	job_verdict(&j, ok, "sfcd down: a lower k is that of the next round, and the result that lowers it says so");
 }
 
-struct told {
+struct k_changes {
 	unsigned int n;
 	uint64_t from[8], to[8];
 };
 
 static void note_k(void *arg, const struct saina_event *ev)
 {
-	struct told *t = arg;
+	struct k_changes *t = arg;
 
 	if (ev->type != SAINA_EV_K || t->n == 8)
 		return;
@@ -293,19 +307,19 @@ static void note_k(void *arg, const struct saina_event *ev)
 /* The events are taken here, so the oracle's are not compared. */
 static void test_down_events(void)
 {
-	struct lab l = four(down(4, 1, 1));
-	struct told t = {};
+	struct job j = four(down(4, 1, 1));
+	struct k_changes t = {};
 	struct saina_dp_cb cb = { .event = note_k, .arg = &t };
-	bool ok = rig_drain(&rig);
+	bool ok = harness_drain(&harness);
 
 	for (uint32_t r = 0; r < 4; r++)
-		round_of(&l, r, false);		/* 4, 3, 2, 1 */
-	round_of(&l, 4, true);
-	round_of(&l, 5, true);			/* 2, 3 */
-	lab_active(&l, 3);
-	round_of(&l, 6, false);			/* a death: 2; and it decides nothing */
-	saina_dp_event_dispatch(rig.dp, &cb);
-	rig.o.events = 0;
+		round_of(&j, r, false);		/* 4, 3, 2, 1 */
+	round_of(&j, 4, true);
+	round_of(&j, 5, true);			/* 2, 3 */
+	job_set_active(&j, 3);
+	round_of(&j, 6, false);			/* a death: 2; and it decides nothing */
+	saina_dp_event_dispatch(harness.dp, &cb);
+	harness.o.events = 0;
 	ok &= t.n == 6;
 	for (unsigned int i = 0; i < t.n; i++) {
 		static const uint64_t from[] = { 4, 3, 2, 1, 2, 3 }, to[] = { 3, 2, 1, 2, 3, 2 };
@@ -315,7 +329,7 @@ static void test_down_events(void)
 			tap_note("event %u: k from %llu to %llu", i, (unsigned long long)t.from[i],
 				 (unsigned long long)t.to[i]);
 	}
-	lab_verdict(&l, ok, "sfcd down: one event tells of each change of k, and they follow from each other");
+	job_verdict(&j, ok, "sfcd down: each change of k is one event, from the k of the event before");
 }
 
 void defects_sfcd(void)
@@ -329,6 +343,7 @@ void defects_sfcd(void)
 	test_6m();
 	test_6p_sfcd();
 	test_down();
+	test_down_smaller_cth();
 	test_down_latched();
 	test_down_events();
 }

@@ -2,87 +2,87 @@
 /*
  * Groups (Basu et al.): workers of a group step together, groups on their own.  What
  * Documentation/datapath.rst 11.9 says, one statement after the other, on the real program
- * and the oracle at once.  (Random traces of the same: table_test --policy grouped.)
+ * and the oracle at once.  (Random traces of the same: ps_test --policy grouped.)
  */
 #include <unistd.h>
-#include "lab.h"
+#include "test_job.h"
 #include "lib/rng.h"
 
 #define WORKERS		4
 #define SEGMENTS	3
 #define STEPS		24
 
-struct rig rig;
-bool lab_same;
+struct harness harness;
+bool agrees;
 
-static struct lab job(unsigned int number, unsigned int workers, struct saina_policy p)
+static struct job job(unsigned int number, unsigned int workers, struct saina_policy p)
 {
 	static uint32_t generations;
-	struct lab l = lab_job(number, workers, SEGMENTS, p);
+	struct job j = job_create(number, workers, SEGMENTS, p);
 
-	l.conf.generation += ++generations << 22;
-	lab_publish(&l);
-	return l;
+	j.conf.generation += ++generations << 22;
+	job_publish(&j);
+	return j;
 }
 
 /* What worker @w has to say of a segment in a step: any numbers, sums of which wrap. */
 static const int32_t *update(unsigned int w, uint32_t step, uint32_t segment)
 {
-	static int32_t v[LAB_ELEMS];
+	static int32_t v[JOB_ELEMS];
 	struct rng r;
 
 	rng_seed(&r, 1 + w + 100 * segment + 10000ull * step);
-	for (int i = 0; i < LAB_ELEMS; i++)
+	for (int i = 0; i < JOB_ELEMS; i++)
 		v[i] = rng_u64(&r);
 	return v;
 }
 
-static void inc(const struct lab *l, unsigned int w, uint32_t step, uint32_t segment)
+static void inc(const struct job *j, unsigned int w, uint32_t step, uint32_t segment)
 {
-	lab_say_v(l, SAINA_MSG_INC, w, step, segment, update(w, step, segment));
+	send_message_v(j, SAINA_MSG_INC, w, step, segment, update(w, step, segment));
 }
 
-static void push(const struct lab *l, unsigned int w, uint32_t step)
+static void push(const struct job *j, unsigned int w, uint32_t step)
 {
 	for (uint32_t s = 0; s < SEGMENTS; s++)
-		inc(l, w, step, s);
-	lab_say_v(l, SAINA_MSG_CLOCK, w, step, 0, NULL);
+		inc(j, w, step, s);
+	send_message_v(j, SAINA_MSG_CLOCK, w, step, 0, NULL);
 }
 
 static void take(int32_t *v)
 {
-	memcpy(v, rig.got + FRAME_PAYLOAD, 4 * LAB_ELEMS);
+	memcpy(v, harness.got + FRAME_PAYLOAD, 4 * JOB_ELEMS);
 }
 
 /* The sums that worker @w reads for @step; false: it may not have them. */
-static bool look(const struct lab *l, unsigned int w, uint32_t step, uint32_t segment, int32_t *v)
+static bool look(const struct job *j, unsigned int w, uint32_t step, uint32_t segment, int32_t *v)
 {
-	lab_say_v(l, SAINA_MSG_READ, w, step, segment, NULL);
+	send_message_v(j, SAINA_MSG_READ, w, step, segment, NULL);
 	take(v);
-	return rig.verdict == XDP_REDIRECT && lab_answer()->type == SAINA_MSG_SUM &&
-	       lab_answer()->worker == w && !memcmp(rig.got, l->conf.worker[w].mac, 6) &&
-	       lab_answer()->flags == (SAINA_F_PULLED | SAINA_F_FRESH);
+	return harness.verdict == XDP_REDIRECT && got_answer()->type == SAINA_MSG_SUM &&
+	       got_answer()->worker == w && !memcmp(harness.got, j->conf.worker[w].mac, 6) &&
+	       got_answer()->flags == (SAINA_F_PULLED | SAINA_F_FRESH);
 }
 
 /* One group: in whatever order its workers come, each step adds what a round would. */
 static void one_group(void)
 {
-	static int32_t want[STEPS][SEGMENTS][LAB_ELEMS], seen[WORKERS][SEGMENTS][LAB_ELEMS];
-	struct lab l = job(5, WORKERS, lab_bsp());
-	int32_t now[LAB_ELEMS];
+	static int32_t want[STEPS][SEGMENTS][JOB_ELEMS], seen[WORKERS][SEGMENTS][JOB_ELEMS];
+	struct job j = job(5, WORKERS, policy_bsp());
+	int32_t now[JOB_ELEMS];
 	bool ok = true;
 	struct rng r;
 
 	for (uint32_t c = 0; c < STEPS; c++) {
 		for (uint32_t s = 0; s < SEGMENTS; s++) {
 			for (unsigned int w = 0; w < WORKERS; w++)
-				lab_grad_v(&l, w, c, s, update(w, c, s));
-			ok &= lab_answer()->type == SAINA_MSG_RESULT;
+				send_grad_v(&j, w, c, s, update(w, c, s));
+			ok &= got_answer()->type == SAINA_MSG_RESULT;
 			take(want[c][s]);
 		}
 	}
 	rng_seed(&r, 7);
-	l = job(5, WORKERS, lab_grouped(1));
+	j = job(5, WORKERS, policy_grouped(1));
 	for (uint32_t c = 0; c <= STEPS; c++) {
 		unsigned int first = rng_below(&r, WORKERS);
 
@@ -90,29 +90,29 @@ static void one_group(void)
 			unsigned int w = (first + i) % WORKERS;
 
 			for (uint32_t s = 0; c && s < SEGMENTS; s++) {
-				ok &= look(&l, w, c, s, now);
-				for (int e = 0; e < LAB_ELEMS; e++)
+				ok &= look(&j, w, c, s, now);
+				for (int e = 0; e < JOB_ELEMS; e++)
 					ok &= (uint32_t)now[e] - (uint32_t)seen[w][s][e] ==
 					      (uint32_t)want[c - 1][s][e];
 				memcpy(seen[w][s], now, sizeof(now));
 			}
 			/* it pushes while others have not read yet; some messages come twice */
 			if (c < STEPS) {
-				push(&l, w, c);
-				inc(&l, w, c, rng_below(&r, SEGMENTS));
+				push(&j, w, c);
+				inc(&j, w, c, rng_below(&r, SEGMENTS));
 			}
 		}
 	}
-	lab_verdict(&l, ok, "groups: one group of all gives what rounds give, bit for bit");
+	job_verdict(&j, ok, "groups: one group of all workers has the sums of rounds, bit for bit");
 }
 
 /* As many groups as workers: every answer to an update has the sums that asp gives. */
 static void alone(void)
 {
-	struct lab a = job(5, WORKERS, lab_ssp(SAINA_WINDOW_NONE));
-	struct lab g = job(6, WORKERS, lab_grouped(WORKERS));
+	struct job a = job(5, WORKERS, policy_ssp(SAINA_WINDOW_NONE));
+	struct job g = job(6, WORKERS, policy_grouped(WORKERS));
 	uint32_t step[WORKERS] = { 0 };
-	int32_t want[LAB_ELEMS];
+	int32_t want[JOB_ELEMS];
 	struct saina_hdr h;
 	bool ok = true;
 	struct rng r;
@@ -123,210 +123,210 @@ static void alone(void)
 		int type = rng_chance(&r, 300) ? SAINA_MSG_READ :
 			   rng_chance(&r, 300) ? SAINA_MSG_CLOCK : SAINA_MSG_INC;
 
-		lab_say_v(&a, type, w, step[w], s, update(w, step[w], s));
-		h = *lab_answer();
+		send_message_v(&a, type, w, step[w], s, update(w, step[w], s));
+		h = *got_answer();
 		take(want);
-		lab_say_v(&g, type, w, step[w], s, update(w, step[w], s));
-		ok &= h.type == lab_answer()->type;
-		ok &= type != SAINA_MSG_CLOCK || h.segment == lab_answer()->segment;
+		send_message_v(&g, type, w, step[w], s, update(w, step[w], s));
+		ok &= h.type == got_answer()->type;
+		ok &= type != SAINA_MSG_CLOCK || h.segment == got_answer()->segment;
 		if (type == SAINA_MSG_CLOCK)
 			step[w]++;
 		else
-			ok &= h.flags == lab_answer()->flags && h.mask == lab_answer()->mask &&
-			      h.aux == lab_answer()->aux &&
-			      !memcmp(want, rig.got + FRAME_PAYLOAD, sizeof(want));
+			ok &= h.flags == got_answer()->flags && h.mask == got_answer()->mask &&
+			      h.aux == got_answer()->aux &&
+			      !memcmp(want, harness.got + FRAME_PAYLOAD, sizeof(want));
 	}
-	lab_verdict(&g, ok, "groups: a group of each worker gives what asp gives, bit for bit");
+	job_verdict(&g, ok, "groups: groups of one worker have the sums of asp, bit for bit");
 }
 
 /* 0 and 2 are one group, 1 and 3 the other. */
 static void wait(void)
 {
-	struct lab l = job(5, 4, lab_grouped(2));
+	struct job j = job(5, 4, policy_grouped(2));
 	bool ok = true;
 
 	for (uint32_t c = 0; c < 5; c++) {
-		push(&l, 0, c);
-		ok &= lab_go(0, 4, c);		/* it waits for worker 2 */
-		inc(&l, 0, c + 1, 0);
-		ok &= lab_nak(SAINA_NAK_WAIT);
-		push(&l, 2, c);
-		ok &= lab_go(0xff, 5, c + 1);	/* and nobody waits for 1 and 3 */
+		push(&j, 0, c);
+		ok &= got_go(0, 4, c);		/* it waits for worker 2 */
+		inc(&j, 0, c + 1, 0);
+		ok &= got_nak(SAINA_NAK_WAIT);
+		push(&j, 2, c);
+		ok &= got_go(0xff, 5, c + 1);	/* and nobody waits for 1 and 3 */
 	}
-	push(&l, 1, 0);
-	ok &= lab_go(1, 8, 0);
-	push(&l, 3, 0);
-	ok &= lab_go(0xff, 10, 1);
-	lab_verdict(&l, ok, "groups: a worker waits for those of its group and for nobody else; a GO lets those of one group go");
+	push(&j, 1, 0);
+	ok &= got_go(1, 8, 0);
+	push(&j, 3, 0);
+	ok &= got_go(0xff, 10, 1);
+	job_verdict(&j, ok, "groups: a worker waits for its group and for nobody else; a GO is for one group");
 }
 
 static void same_sums(void)
 {
-	struct lab l = job(5, 4, lab_grouped(2));
-	int32_t a[LAB_ELEMS], b[LAB_ELEMS];
+	struct job j = job(5, 4, policy_grouped(2));
+	int32_t a[JOB_ELEMS], b[JOB_ELEMS];
 	bool ok = true;
 
-	push(&l, 0, 0);
-	push(&l, 2, 0);
-	ok &= look(&l, 0, 1, 0, a) && lab_answer()->mask == 2;
-	inc(&l, 1, 0, 0);			/* the other group goes on */
-	inc(&l, 0, 1, 0);			/* and so does worker 0 */
-	ok &= !(lab_answer()->flags & SAINA_F_FRESH) && lab_answer()->mask == 4;
-	ok &= look(&l, 2, 1, 0, b) && lab_answer()->mask == 2 && !memcmp(a, b, sizeof(a));
-	lab_say_v(&l, SAINA_MSG_READ, 3, 0, 0, NULL);
-	ok &= lab_answer()->mask == 4;		/* of the table itself: its group's view of step 0 */
-	push(&l, 0, 1);
-	push(&l, 2, 1);
-	ok &= look(&l, 2, 2, 0, a) && lab_answer()->mask == 5;
-	ok &= look(&l, 0, 2, 0, b) && !memcmp(a, b, sizeof(a));
-	lab_verdict(&l, ok, "groups: those of a group are given the same sums for a step, whatever others push meanwhile");
+	push(&j, 0, 0);
+	push(&j, 2, 0);
+	ok &= look(&j, 0, 1, 0, a) && got_answer()->mask == 2;
+	inc(&j, 1, 0, 0);			/* the other group goes on */
+	inc(&j, 0, 1, 0);			/* and so does worker 0 */
+	ok &= !(got_answer()->flags & SAINA_F_FRESH) && got_answer()->mask == 4;
+	ok &= look(&j, 2, 1, 0, b) && got_answer()->mask == 2 && !memcmp(a, b, sizeof(a));
+	send_message_v(&j, SAINA_MSG_READ, 3, 0, 0, NULL);
+	ok &= got_answer()->mask == 4;		/* of the sums themselves: its group's view of step 0 */
+	push(&j, 0, 1);
+	push(&j, 2, 1);
+	ok &= look(&j, 2, 2, 0, a) && got_answer()->mask == 5;
+	ok &= look(&j, 0, 2, 0, b) && !memcmp(a, b, sizeof(a));
+	job_verdict(&j, ok, "groups: the workers of a group get the same sums for a step, whatever others push meanwhile");
 }
 
 static void not_yet(void)
 {
-	struct lab l = job(5, 4, lab_grouped(2));
+	struct job j = job(5, 4, policy_grouped(2));
 	bool ok = true;
 
-	push(&l, 0, 0);
-	lab_say_v(&l, SAINA_MSG_READ, 0, 1, 0, NULL);
-	ok &= lab_answer()->flags == SAINA_F_PULLED && lab_answer()->mask == 1;
-	push(&l, 2, 0);
-	lab_say_v(&l, SAINA_MSG_READ, 0, 1, 0, NULL);
-	ok &= lab_answer()->flags == (SAINA_F_PULLED | SAINA_F_FRESH) && lab_answer()->mask == 2;
-	lab_verdict(&l, ok, "groups: what is read before all of a group have finished is not for the next step");
+	push(&j, 0, 0);
+	send_message_v(&j, SAINA_MSG_READ, 0, 1, 0, NULL);
+	ok &= got_answer()->flags == SAINA_F_PULLED && got_answer()->mask == 1;
+	push(&j, 2, 0);
+	send_message_v(&j, SAINA_MSG_READ, 0, 1, 0, NULL);
+	ok &= got_answer()->flags == (SAINA_F_PULLED | SAINA_F_FRESH) && got_answer()->mask == 2;
+	job_verdict(&j, ok, "groups: sums read before all of a group have finished are not for the next step");
 }
 
 static void twice(void)
 {
-	struct lab l = job(5, 4, lab_grouped(2));
+	struct job j = job(5, 4, policy_grouped(2));
 	bool ok = true;
 
 	for (int n = 0; n < 5; n++)
-		inc(&l, 0, 0, 0);
-	ok &= lab_answer()->flags == SAINA_F_RESEND && lab_answer()->mask == 1;
-	push(&l, 2, 0);
-	push(&l, 0, 0);
-	inc(&l, 2, 0, 0);
-	ok &= (lab_answer()->flags & SAINA_F_RESEND) && lab_answer()->mask == 2;
-	lab_verdict(&l, ok, "groups: an update that comes again is counted once, before and after its step is over");
+		inc(&j, 0, 0, 0);
+	ok &= got_answer()->flags == SAINA_F_RESEND && got_answer()->mask == 1;
+	push(&j, 2, 0);
+	push(&j, 0, 0);
+	inc(&j, 2, 0, 0);
+	ok &= (got_answer()->flags & SAINA_F_RESEND) && got_answer()->mask == 2;
+	job_verdict(&j, ok, "groups: a repeated update is counted once, before and after the end of its step");
 }
 
 static void dead(void)
 {
-	struct lab l = job(5, 4, lab_grouped(2));
-	int32_t a[LAB_ELEMS];
+	struct job j = job(5, 4, policy_grouped(2));
+	int32_t a[JOB_ELEMS];
 	bool ok = true;
 
-	push(&l, 0, 0);
-	inc(&l, 2, 0, 0);			/* half a step */
-	lab_active(&l, 0xb);
-	lab_say_v(&l, SAINA_MSG_CLOCK, 1, SAINA_ROUND_ASK, 0, NULL);
-	ok &= lab_go(1, 10, 0);			/* of the other group: that is no GO for worker 0 */
-	lab_say_v(&l, SAINA_MSG_CLOCK, 0, 0, 0, NULL);
-	ok &= lab_go(0, 1, 1);
-	inc(&l, 0, 1, 0);
-	ok &= lab_answer()->flags == SAINA_F_FRESH && lab_answer()->mask == 3;	/* alone */
-	lab_say_v(&l, SAINA_MSG_CLOCK, 0, 1, 0, NULL);
-	ok &= lab_go(0, 1, 2);
-	l.conf.worker[2].session = 77;		/* it comes back */
-	lab_active(&l, 0xf);
-	lab_say_v(&l, SAINA_MSG_CLOCK, 2, SAINA_ROUND_ASK, 0, NULL);
-	ok &= lab_go(2, 5, 2) && lab_answer()->aux == 2;
-	push(&l, 0, 2);
-	ok &= lab_go(0, 4, 2);
-	push(&l, 2, 2);
-	ok &= lab_go(0xff, 5, 3) && look(&l, 2, 3, 1, a);
-	lab_verdict(&l, ok, "groups: a dead worker does not block its group; one that comes back goes on where the group is");
+	push(&j, 0, 0);
+	inc(&j, 2, 0, 0);			/* half a step */
+	job_set_active(&j, 0xb);
+	send_message_v(&j, SAINA_MSG_CLOCK, 1, SAINA_ROUND_ASK, 0, NULL);
+	ok &= got_go(1, 10, 0);			/* of the other group: that is no GO for worker 0 */
+	send_message_v(&j, SAINA_MSG_CLOCK, 0, 0, 0, NULL);
+	ok &= got_go(0, 1, 1);
+	inc(&j, 0, 1, 0);
+	ok &= got_answer()->flags == SAINA_F_FRESH && got_answer()->mask == 3;	/* alone */
+	send_message_v(&j, SAINA_MSG_CLOCK, 0, 1, 0, NULL);
+	ok &= got_go(0, 1, 2);
+	j.conf.worker[2].session = 77;		/* it comes back */
+	job_set_active(&j, 0xf);
+	send_message_v(&j, SAINA_MSG_CLOCK, 2, SAINA_ROUND_ASK, 0, NULL);
+	ok &= got_go(2, 5, 2) && got_answer()->aux == 2;
+	push(&j, 0, 2);
+	ok &= got_go(0, 4, 2);
+	push(&j, 2, 2);
+	ok &= got_go(0xff, 5, 3) && look(&j, 2, 3, 1, a);
+	job_verdict(&j, ok, "groups: a dead worker does not block its group; a worker that rejoins goes on where its group is");
 }
 
 /* A group of which nobody is left for a while. */
 static void deserted(void)
 {
-	struct lab l = job(5, 4, lab_grouped(2));
+	struct job j = job(5, 4, policy_grouped(2));
 	bool ok = true;
 
-	push(&l, 1, 0);				/* worker 3 stays behind, and dies first */
-	lab_active(&l, 7);
+	push(&j, 1, 0);				/* worker 3 stays behind, and dies first */
+	job_set_active(&j, 7);
 	for (uint32_t c = 1; c < 50; c++)
-		push(&l, 1, c);
-	lab_active(&l, 5);
-	lab_say_v(&l, SAINA_MSG_CLOCK, 0, SAINA_ROUND_ASK, 0, NULL);
-	lab_active(&l, 13);
-	lab_say_v(&l, SAINA_MSG_CLOCK, 3, SAINA_ROUND_ASK, 0, NULL);
-	ok &= lab_answer()->aux == 50;
-	lab_active(&l, 15);
-	lab_say_v(&l, SAINA_MSG_CLOCK, 1, SAINA_ROUND_ASK, 0, NULL);
-	ok &= lab_go(1, 10, 50) && lab_answer()->aux == 50;
-	lab_verdict(&l, ok, "groups: nobody is ahead of a group that was empty, or has to wait for it to catch up");
+		push(&j, 1, c);
+	job_set_active(&j, 5);
+	send_message_v(&j, SAINA_MSG_CLOCK, 0, SAINA_ROUND_ASK, 0, NULL);
+	job_set_active(&j, 13);
+	send_message_v(&j, SAINA_MSG_CLOCK, 3, SAINA_ROUND_ASK, 0, NULL);
+	ok &= got_answer()->aux == 50;
+	job_set_active(&j, 15);
+	send_message_v(&j, SAINA_MSG_CLOCK, 1, SAINA_ROUND_ASK, 0, NULL);
+	ok &= got_go(1, 10, 50) && got_answer()->aux == 50;
+	job_verdict(&j, ok, "groups: a group that was empty is neither behind others nor waited for");
 }
 
-static bool mode_is(const struct lab *l, unsigned int mode, uint32_t base)
+static bool mode_is(const struct job *j, unsigned int mode, uint32_t base)
 {
-	struct saina_job_rt rt = lab_rt(l);
+	struct saina_job_rt rt = job_rt(j);
 
 	return rt.mode == mode && rt.base == base && !rt.policy_mix;
 }
 
 static void regroup(void)
 {
-	struct lab l = job(5, 4, lab_grouped(2));
-	struct saina_policy p = lab_grouped(2);
+	struct job j = job(5, 4, policy_grouped(2));
+	struct saina_policy p = policy_grouped(2);
 	bool ok = true;
 
-	l.conf.ring = 4;
-	l.conf.generation++;
-	lab_publish(&l);
+	j.conf.ring = 4;
+	j.conf.generation++;
+	job_publish(&j);
 	for (uint32_t c = 0; c < 6; c++) {
-		push(&l, 0, c);
-		push(&l, 2, c);
+		push(&j, 0, c);
+		push(&j, 2, c);
 	}
-	push(&l, 1, 0);
+	push(&j, 1, 0);
 	memcpy(p.group, (uint8_t[]){ 0, 0, 1, 1 }, 4);
-	lab_policy(&l, p);
-	push(&l, 3, 0);				/* it may finish; then nobody begins another */
-	ok &= mode_is(&l, SAINA_RT_PS, 0);
-	inc(&l, 0, 6, 0);
-	ok &= lab_answer()->type == SAINA_MSG_SUM;	/* let go before: its step is the last one */
-	push(&l, 0, 6);
-	push(&l, 2, 6);
-	ok &= lab_answer()->k == SAINA_NAK_MODE && lab_answer()->type == SAINA_MSG_GO;
-	ok &= mode_is(&l, SAINA_RT_FENCE, 7);
-	inc(&l, 0, 7, 0);
-	ok &= lab_nak(SAINA_NAK_MODE);		/* not before all have read the table: a round first */
+	job_set_policy(&j, p);
+	push(&j, 3, 0);				/* it may finish; then nobody begins another */
+	ok &= mode_is(&j, SAINA_RT_PS, 0);
+	inc(&j, 0, 6, 0);
+	ok &= got_answer()->type == SAINA_MSG_SUM;	/* let go before: its step is the last one */
+	push(&j, 0, 6);
+	push(&j, 2, 6);
+	ok &= got_answer()->k == SAINA_NAK_MODE && got_answer()->type == SAINA_MSG_GO;
+	ok &= mode_is(&j, SAINA_RT_FENCE, 7);
+	inc(&j, 0, 7, 0);
+	ok &= got_nak(SAINA_NAK_MODE);		/* not before all have read the sums: a round first */
 	for (uint32_t s = 0; s < SEGMENTS; s++)
 		for (unsigned int w = 0; w < 4; w++)
-			lab_grad(&l, w, 7, s, 1);
-	ok &= lab_broadcast(0xf, 4) && mode_is(&l, SAINA_RT_FENCE, 7);
-	lab_grad(&l, 0, 8, 0, 1);
-	ok &= lab_nak(SAINA_NAK_MODE) && mode_is(&l, SAINA_RT_PS, 8);
-	push(&l, 0, 8);
-	ok &= lab_go(0, 2, 8);			/* it waits for worker 1 now */
-	push(&l, 1, 8);
-	ok &= lab_go(0xff, 3, 9);
-	ok &= lab_rt(&l).policy_swaps == 2;
-	lab_verdict(&l, ok, "groups: a worker changes its group after a round of all, and no slot has two policies");
+			send_grad(&j, w, 7, s, 1);
+	ok &= got_broadcast(0xf, 4) && mode_is(&j, SAINA_RT_FENCE, 7);
+	send_grad(&j, 0, 8, 0, 1);
+	ok &= got_nak(SAINA_NAK_MODE) && mode_is(&j, SAINA_RT_PS, 8);
+	push(&j, 0, 8);
+	ok &= got_go(0, 2, 8);			/* it waits for worker 1 now */
+	push(&j, 1, 8);
+	ok &= got_go(0xff, 3, 9);
+	ok &= job_rt(&j).policy_swaps == 2;
+	job_verdict(&j, ok, "groups: a worker changes its group after a round of all workers, and no slot has two policies");
 }
 
 static void same_groups(void)
 {
-	struct lab l = job(5, 4, lab_grouped(2));
+	struct job j = job(5, 4, policy_grouped(2));
 	bool ok = true;
 
-	push(&l, 0, 0);
-	lab_policy(&l, lab_grouped(2));
-	push(&l, 2, 0);
-	ok &= lab_go(0xff, 5, 1) && mode_is(&l, SAINA_RT_PS, 0) && lab_rt(&l).policy_swaps == 2;
-	lab_policy(&l, lab_ssp(3));
-	push(&l, 0, 1);
-	ok &= mode_is(&l, SAINA_RT_PS, 0) && lab_rt(&l).policy_swaps == 2;
-	lab_verdict(&l, ok, "groups: the same groups under another number need no fence, other policies of steps do");
+	push(&j, 0, 0);
+	job_set_policy(&j, policy_grouped(2));
+	push(&j, 2, 0);
+	ok &= got_go(0xff, 5, 1) && mode_is(&j, SAINA_RT_PS, 0) && job_rt(&j).policy_swaps == 2;
+	job_set_policy(&j, policy_ssp(3));
+	push(&j, 0, 1);
+	ok &= mode_is(&j, SAINA_RT_PS, 0) && job_rt(&j).policy_swaps == 2;
+	job_verdict(&j, ok, "groups: the same groups in a new policy need no fence, other policies with steps do");
 }
 
 int main(void)
 {
 	if (geteuid())
 		tap_skip_all("only root may load BPF programs");
-	rig_open(&rig);
+	harness_open(&harness);
 	one_group();
 	alone();
 	wait();
@@ -337,6 +337,6 @@ int main(void)
 	deserted();
 	regroup();
 	same_groups();
-	rig_close(&rig);
+	harness_close(&harness);
 	return tap_done();
 }

@@ -3,7 +3,7 @@
  * Metadata of frames, which a sender with a tap (or a packet socket) chooses: what it makes
  * the kernel do after the tc program, on a port with offloads and on one without.
  *
- *	tap -> saina_tc -> rig1 (the outlet) -> rig2, where everything is looked at
+ *	tap -> saina_tc -> rig1 (the fanout_ifb) -> rig2, where everything is looked at
  *
  * Whatever comes out is a datagram for the workers whose messages are results as the worker
  * has made them, or say nothing.  Section 10.1 of Documentation/datapath.rst.
@@ -27,7 +27,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
-#include "lab.h"
+#include "test_job.h"
 #include "lib/rng.h"
 #include "dp/dp.h"
 
@@ -35,15 +35,15 @@
 #define VIRTIO_NET_HDR_GSO_UDP_L4 5
 #endif
 
-#define MESSAGE		(sizeof(struct saina_hdr) + 4 * LAB_ELEMS)
+#define MESSAGE		(sizeof(struct saina_hdr) + 4 * JOB_ELEMS)
 #define SEGMENTS	4
 #define FORGED		0x29a0029a
 #define VNET		sizeof(struct virtio_net_hdr)
 
-struct rig rig;
-bool lab_same;
+struct harness harness;
+bool agrees;
 
-static struct lab l;
+static struct job j;
 static struct rng r;
 static int tap = -1, out = -1;
 
@@ -86,7 +86,7 @@ static void look_at_message(const uint8_t *m, unsigned int len)
 		if (v != (h.type == SAINA_MSG_RESULT ? value(h.round, h.segment) : 0))
 			return wrong("an element changed, at byte", at);
 	}
-	if (h.type == SAINA_MSG_RESULT && (h.job != l.conf.job || h.contributors != 1 ||
+	if (h.type == SAINA_MSG_RESULT && (h.job != j.conf.job || h.contributors != 1 ||
 					   h.version != SAINA_PROTO_VERSION))
 		wrong("a result of job", h.job);
 	seen.results += h.type == SAINA_MSG_RESULT;
@@ -105,7 +105,7 @@ static void look_at(const struct virtio_net_hdr *vnet, const uint8_t *f, unsigne
 		return wrong("a frame that does not end where it says, of bytes:", len);
 	if (frame_get16(f + FRAME_IP + 6) != 0x4000 ||
 	    frame_sum(f + FRAME_IP, 20, 0) != 0xffff ||
-	    memcmp(f + FRAME_IP + 16, &l.conf.group, 4))
+	    memcmp(f + FRAME_IP + 16, &j.conf.group, 4))
 		return wrong("an IP header that is not of a result, fragment", frame_get16(f + FRAME_IP + 6));
 	if (unfinished && (vnet->csum_start != FRAME_UDP || vnet->csum_offset != 6))
 		return wrong("a checksum yet to be written, summed from", vnet->csum_start);
@@ -140,17 +140,17 @@ static void good(unsigned int n)
 {
 	struct saina_job_rt rt;
 	uint8_t one[FRAME_MAX];
-	int32_t v[LAB_ELEMS];
+	int32_t v[JOB_ELEMS];
 
-	if (saina_dp_job_rt(rig.dp, l.conf.job, &rt))
+	if (saina_dp_job_rt(harness.dp, j.conf.job, &rt))
 		rt.next_round = 0;
 	memset(&t, 0, sizeof(t));
 	t.messages = n;
 	t.len = FRAME_HDR;
 	for (unsigned int s = 0; s < n; s++) {
-		for (unsigned int i = 0; i < LAB_ELEMS; i++)
+		for (unsigned int i = 0; i < JOB_ELEMS; i++)
 			v[i] = value(rt.next_round, s);
-		lab_frame(&l, one, SAINA_MSG_GRAD, 0, rt.next_round, s, v);
+		job_frame(&j, one, SAINA_MSG_GRAD, 0, rt.next_round, s, v);
 		memcpy(t.f, one, FRAME_HDR);
 		memcpy(t.f + t.len, one + FRAME_HDR, MESSAGE);
 		t.len += MESSAGE;
@@ -176,7 +176,7 @@ static void forge_behind(unsigned int n)
 
 		h->type = SAINA_MSG_RESULT;
 		h->contributors = 1;
-		for (unsigned int e = 0; e < LAB_ELEMS; e++)
+		for (unsigned int e = 0; e < JOB_ELEMS; e++)
 			((int32_t *)(h + 1))[e] = FORGED;
 	}
 	frame_resize(t.f, len);
@@ -198,7 +198,7 @@ static unsigned long fragments(void)
 {
 	struct saina_counters c = {};
 
-	saina_dp_counters(rig.dp, -1, -1, &c);
+	saina_dp_counters(harness.dp, -1, -1, &c);
 	return c.c[SAINA_C_FRAGMENT];
 }
 
@@ -358,7 +358,7 @@ static void open_tap(void)
 static void open_out(void)
 {
 	struct sockaddr_ll at = { .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL),
-				  .sll_ifindex = rig.port[2] };
+				  .sll_ifindex = harness.port[2] };
 	int on = 1, much = 8 << 20;
 
 	if (system("ip link set rig1 up && ip link set rig2 up"))
@@ -383,25 +383,25 @@ static void offload_off(void)
 int main(int argc, char **argv)
 {
 	unsigned int frames = argc > 1 ? strtoul(argv[1], NULL, 0) : 20000;
-	int outlet;
+	int fanout_ifb;
 	__u32 job;
 
-	rig_open(&rig);
+	harness_open(&harness);
 	open_tap();
 	open_out();
 	rng_seed(&r, argc > 2 ? strtoull(argv[2], NULL, 0) : 24);
-	l = lab_job(5, 1, SEGMENTS, lab_bsp());
-	l.conf.worker[0].ifindex = if_nametoindex("tap0");
-	lab_publish(&l);
-	if (saina_dp_attach(rig.dp, l.conf.worker[0].ifindex, SAINA_DP_TC, false)) {
-		printf("Bail out! %s\n", saina_dp_error(rig.dp));
+	j = job_create(5, 1, SEGMENTS, policy_bsp());
+	j.conf.worker[0].ifindex = if_nametoindex("tap0");
+	job_publish(&j);
+	if (saina_dp_attach(harness.dp, j.conf.worker[0].ifindex, SAINA_DP_TC, false)) {
+		printf("Bail out! %s\n", saina_dp_error(harness.dp));
 		return 1;
 	}
-	outlet = rig_map(&rig, "saina_fanout_ifb");
-	job = l.conf.job;
-	if (bpf_map_update_elem(outlet, &job, &rig.port[1], BPF_ANY))
+	fanout_ifb = harness_map(&harness, "saina_fanout_ifb");
+	job = j.conf.job;
+	if (bpf_map_update_elem(fanout_ifb, &job, &harness.port[1], BPF_ANY))
 		no("saina_fanout_ifb");
-	close(outlet);
+	close(fanout_ifb);
 	/* 6.1 does not hand a super-packet of UDP to a packet socket with these headers */
 	test_cases("on", false);
 	test_random("on", frames);
@@ -410,6 +410,6 @@ int main(int argc, char **argv)
 	test_random("off", frames);
 	close(out);
 	close(tap);
-	rig_close(&rig);
+	harness_close(&harness);
 	return tap_done();
 }

@@ -10,16 +10,16 @@
 #include <limits.h>
 #include <math.h>
 #include <string.h>
-#include "lab.h"
+#include "test_job.h"
 #include "lib/rng.h"
-#include "rig_shared.h"
+#include "harness_shm.h"
 
-#define E		LAB_ELEMS
+#define E		JOB_ELEMS
 #define NAN_BLOCK	SAINA_EXPONENT_NAN
 #define SEGMENTS	2	/* of the random rounds */
 
-struct rig rig;
-bool lab_same;
+struct harness harness;
+bool agrees;
 static const char *hook = "xdp";
 
 /* How gradients come.  BOTH: of every other worker by reference. */
@@ -33,31 +33,31 @@ struct result {
 	int32_t v[E];
 };
 
-static bool rings(const struct lab *l, unsigned int w)
+static bool rings(const struct job *j, unsigned int w)
 {
-	return rig_input(&rig, l->conf.job, w, 0) != NULL;
+	return harness_shm_input(&harness, j->conf.job, w, 0) != NULL;
 }
 
-static struct lab job(unsigned int workers, unsigned int segments, struct saina_policy p, enum way way)
+static struct job job(unsigned int workers, unsigned int segments, struct saina_policy p, enum way way)
 {
-	struct lab l = lab_job(5, workers, segments, p);
+	struct job j = job_create(5, workers, segments, p);
 
 	for (unsigned int w = 0; w < workers; w++)
-		if ((way == REFERENCE || (way == BOTH && w % 2)) && rig_share(&rig, 5, w, true)) {
-			tap_note("%s", saina_dp_error(rig.dp));
-			lab_same = false;
+		if ((way == REFERENCE || (way == BOTH && w % 2)) && harness_shm_set(&harness, 5, w, true)) {
+			tap_note("%s", saina_dp_error(harness.dp));
+			agrees = false;
 		}
-	return l;
+	return j;
 }
 
-static void ring(const struct lab *l, unsigned int w, uint32_t round, uint32_t segment, int exponent,
+static void ring(const struct job *j, unsigned int w, uint32_t round, uint32_t segment, int exponent,
 		 const int32_t *v)
 {
-	struct saina_input_head *in = rig_input(&rig, l->conf.job, w, segment);
+	struct saina_input_head *in = harness_shm_input(&harness, j->conf.job, w, segment);
 	struct saina_doorbell doorbell = { .posted = 1 };
 	struct saina_hdr h = {
 		.version = SAINA_PROTO_VERSION, .type = SAINA_MSG_DOORBELL, .elem = SAINA_ELEM_INT32,
-		.job = l->conf.job, .session = l->conf.worker[w].session, .round = round,
+		.job = j->conf.job, .session = j->conf.worker[w].session, .round = round,
 		.segment = segment, .worker = w, .exponent = 127,
 	};
 	uint8_t f[FRAME_MAX];
@@ -67,61 +67,61 @@ static void ring(const struct lab *l, unsigned int w, uint32_t round, uint32_t s
 	in->segment = segment;
 	in->exponent = exponent;
 	memcpy(in + 1, v, 4 * E);
-	lab_send(f, frame_make(f, &rig.g, &l->conf.worker[w], &h, &doorbell, sizeof(doorbell)),
-		 l->conf.worker[w].ifindex);
+	send_frame(f, frame_make(f, &harness.g, &j->conf.worker[w], &h, &doorbell, sizeof(doorbell)),
+		   j->conf.worker[w].ifindex);
 }
 
-static void say_v(const struct lab *l, unsigned int w, uint32_t round, uint32_t segment, int exponent,
+static void say_v(const struct job *j, unsigned int w, uint32_t round, uint32_t segment, int exponent,
 		  const int32_t *v)
 {
 	uint8_t f[FRAME_MAX];
 
-	if (rings(l, w))
-		ring(l, w, round, segment, exponent, v);
+	if (rings(j, w))
+		ring(j, w, round, segment, exponent, v);
 	else
-		lab_send(f, lab_frame_at(l, f, SAINA_MSG_GRAD, w, round, segment, exponent, v),
-			 l->conf.worker[w].ifindex);
+		send_frame(f, job_frame_at(j, f, SAINA_MSG_GRAD, w, round, segment, exponent, v),
+			   j->conf.worker[w].ifindex);
 }
 
-static void say(const struct lab *l, unsigned int w, uint32_t round, int exponent, int32_t value)
+static void say(const struct job *j, unsigned int w, uint32_t round, int exponent, int32_t value)
 {
 	int32_t v[E];
 
 	for (int i = 0; i < E; i++)
 		v[i] = value;
-	say_v(l, w, round, 0, exponent, v);
+	say_v(j, w, round, 0, exponent, v);
 }
 
-/* Is the last answer a result?  On the board, if it came of a DOORBELL. */
-static bool answer(const struct lab *l, uint32_t round, uint32_t segment, struct result *r)
+/* Is the last answer a result?  After a DOORBELL it is in the output array. */
+static bool answer(const struct job *j, uint32_t round, uint32_t segment, struct result *r)
 {
-	const struct saina_hdr *h = lab_answer();
+	const struct saina_hdr *h = got_answer();
 	const struct saina_output_head *b;
 
-	if (!lab_answered())
+	if (!was_answered())
 		return false;
 	if (h->type == SAINA_MSG_RESULT) {
 		*r = (struct result){ h->exponent, h->flags, h->mask, {} };
-		memcpy(r->v, rig.got + FRAME_PAYLOAD, sizeof(r->v));
+		memcpy(r->v, harness.got + FRAME_PAYLOAD, sizeof(r->v));
 		return true;
 	}
 	if (h->type != SAINA_MSG_COMPLETION)
 		return false;
-	if (!rig_check_board(&rig, l->conf.job, round, segment)) {
-		tap_note("%s", rig.diff);
-		lab_same = false;
+	if (!harness_check_output(&harness, j->conf.job, round, segment)) {
+		tap_note("%s", harness.diff);
+		agrees = false;
 	}
-	b = rig_board(&rig, l->conf.job, round, segment);
+	b = harness_shm_output(&harness, j->conf.job, round, segment);
 	*r = (struct result){ b->exponent, b->flags, b->mask, {} };
 	memcpy(r->v, b + 1, sizeof(r->v));
 	return b->tag == round + 1ull;
 }
 
-static bool is(const struct lab *l, uint32_t round, uint64_t mask, int exponent, int32_t value)
+static bool is(const struct job *j, uint32_t round, uint64_t mask, int exponent, int32_t value)
 {
 	struct result r;
 
-	if (!answer(l, round, 0, &r) || r.mask != mask || r.exponent != exponent)
+	if (!answer(j, round, 0, &r) || r.mask != mask || r.exponent != exponent)
 		return false;
 	for (int i = 0; i < E; i++)
 		if (r.v[i] != value)
@@ -158,7 +158,7 @@ static void edges(int32_t *v, struct rng *r)
 static void test_pairs(enum way way)
 {
 	static const int apart[] = { 0, 1, 2, 3, 4, 15, 16, 30, 31, 32, 33, 63, 64, 200, 214 };
-	struct lab l = job(2, 1, lab_bsp(), way);
+	struct job j = job(2, 1, policy_bsp(), way);
 	uint32_t round = 0;
 	bool ok = true;
 	struct rng r;
@@ -166,19 +166,19 @@ static void test_pairs(enum way way)
 	rng_seed(&r, 24 + way);
 	for (unsigned int i = 0; i < 2 * sizeof(apart) / sizeof(apart[0]); i++) {
 		int d = apart[i / 2], fine = SAINA_EXPONENT_MAX - (d < 100 ? rng_below(&r, 100) : 0);
-		for (unsigned int n = 0; n < 4 && lab_same; n++, round++) {
+		for (unsigned int n = 0; n < 4 && agrees; n++, round++) {
 			unsigned int finer = i % 2;	/* who */
 			struct result got;
 			int32_t v[2][E];
 
 			edges(v[0], &r);
 			edges(v[1], &r);
-			say_v(&l, n % 2, round, 0, n % 2 == finer ? fine : fine - d, v[n % 2]);
-			ok &= lab_consumed();
-			lab_pull(&l, n / 2, round, 0);
-			ok &= lab_consumed();
-			say_v(&l, 1 - n % 2, round, 0, 1 - n % 2 == finer ? fine : fine - d, v[1 - n % 2]);
-			if (!answer(&l, round, 0, &got) || got.exponent != fine - d || got.mask != 3) {
+			say_v(&j, n % 2, round, 0, n % 2 == finer ? fine : fine - d, v[n % 2]);
+			ok &= was_dropped();
+			send_pull(&j, n / 2, round, 0);
+			ok &= was_dropped();
+			say_v(&j, 1 - n % 2, round, 0, 1 - n % 2 == finer ? fine : fine - d, v[1 - n % 2]);
+			if (!answer(&j, round, 0, &got) || got.exponent != fine - d || got.mask != 3) {
 				ok = false;
 				continue;
 			}
@@ -193,113 +193,113 @@ static void test_pairs(enum way way)
 			}
 		}
 	}
-	lab_verdict(&l, ok, "the finer one is rounded, whoever is first");
+	job_verdict(&j, ok, "exponents: the finer gradient is rounded, whichever is first");
 }
 
 /* Three workers, in that order. */
-static bool adds_up(struct lab *l, uint32_t round, const int *e, const int32_t *v, int exponent,
+static bool adds_up(struct job *j, uint32_t round, const int *e, const int32_t *v, int exponent,
 		    int32_t sum)
 {
 	bool ok = true;
 
 	for (unsigned int w = 0; w < 3; w++) {
-		say(l, w, round, e[w], v[w]);
-		ok &= w == 2 || lab_consumed();
+		say(j, w, round, e[w], v[w]);
+		ok &= w == 2 || was_dropped();
 	}
-	ok &= is(l, round, 7, exponent, sum);
+	ok &= is(j, round, 7, exponent, sum);
 	/* once more: of the ring, as a message */
-	lab_pull(l, 1, round, 0);
-	ok &= is(l, round, 7, exponent, sum) && lab_answer()->type == SAINA_MSG_RESULT;
-	say(l, 1, round, 20, 12345);
-	return ok && is(l, round, 7, exponent, sum);
+	send_pull(j, 1, round, 0);
+	ok &= is(j, round, 7, exponent, sum) && got_answer()->type == SAINA_MSG_RESULT;
+	say(j, 1, round, 20, 12345);
+	return ok && is(j, round, 7, exponent, sum);
 }
 
 #define ADDS_UP(r, e0, v0, e1, v1, e2, v2, e, v) \
-	adds_up(&l, r, (int[]){ e0, e1, e2 }, (int32_t[]){ v0, v1, v2 }, e, v)
+	adds_up(&j, r, (int[]){ e0, e1, e2 }, (int32_t[]){ v0, v1, v2 }, e, v)
 
-static bool counted(const struct lab *l, int counter, uint64_t a, uint64_t b, uint64_t c)
+static bool counted(const struct job *j, int counter, uint64_t a, uint64_t b, uint64_t c)
 {
-	return lab_counter(l, 0, counter) == a && lab_counter(l, 1, counter) == b &&
-	       lab_counter(l, 2, counter) == c;
+	return job_counter(j, 0, counter) == a && job_counter(j, 1, counter) == b &&
+	       job_counter(j, 2, counter) == c;
 }
 
 static void test_orders(enum way way)
 {
-	struct lab l = job(3, 1, lab_bsp(), way);
+	struct job j = job(3, 1, policy_bsp(), way);
 	bool ok;
 
 	ok = ADDS_UP(0, 7, 100, 7, -3, 7, 4, 7, 101) && ADDS_UP(1, 7, 100, 9, 10, 8, -3, 7, 102);
-	ok &= counted(&l, SAINA_C_COARSENED, 0, 0, 0);
-	lab_verdict(&l, ok, "a first one that is coarsest: the others are rounded one by one");
-	ok = ADDS_UP(2, 9, 10, 7, 100, 6, 0, 6, 52) && counted(&l, SAINA_C_COARSENED, 0, 1, 1);
-	ok &= ADDS_UP(3, 9, -10, 6, 100, 9, -4, 6, 99) && counted(&l, SAINA_C_COARSENED, 0, 2, 1);
+	ok &= counted(&j, SAINA_C_COARSENED, 0, 0, 0);
+	job_verdict(&j, ok, "exponents: after a first, coarsest gradient the others are rounded one by one");
+	ok = ADDS_UP(2, 9, 10, 7, 100, 6, 0, 6, 52) && counted(&j, SAINA_C_COARSENED, 0, 1, 1);
+	ok &= ADDS_UP(3, 9, -10, 6, 100, 9, -4, 6, 99) && counted(&j, SAINA_C_COARSENED, 0, 2, 1);
 	ok &= ADDS_UP(4, 110, INT_MAX, -104, 5, 110, INT_MIN, -104, 5);
 	ok &= ADDS_UP(5, 7, INT_MAX, 7, 1, 6, 0, 6, -0x40000000);
-	ok &= counted(&l, SAINA_C_COARSENED, 0, 2, 2);
-	lab_verdict(&l, ok, "the sum is rounded when a coarser one comes, who is counted");
+	ok &= counted(&j, SAINA_C_COARSENED, 0, 2, 2);
+	job_verdict(&j, ok, "exponents: the sum is rounded when a coarser gradient comes, and that is counted");
 	for (int w = 0; w < 3; w++)
-		ok &= !lab_counter(&l, w, SAINA_C_DEGRADED) && !lab_counter(&l, w, SAINA_C_EXPONENT);
-	ok &= lab_rt(&l).next_round == 6;
-	say(&l, 0, 6, 7, 1);
-	say(&l, 0, 6, 3, 1);
-	ok &= lab_consumed() && lab_counter(&l, 0, SAINA_C_DUPLICATE) == 1;
-	say(&l, 1, 6, 7, 2);
-	say(&l, 2, 6, 7, 3);
-	ok &= is(&l, 6, 7, 7, 6) && counted(&l, SAINA_C_COARSENED, 0, 2, 2);
-	lab_verdict(&l, ok, "no round is degraded by an exponent, and a duplicate's is not looked at");
+		ok &= !job_counter(&j, w, SAINA_C_DEGRADED) && !job_counter(&j, w, SAINA_C_EXPONENT);
+	ok &= job_rt(&j).next_round == 6;
+	say(&j, 0, 6, 7, 1);
+	say(&j, 0, 6, 3, 1);
+	ok &= was_dropped() && job_counter(&j, 0, SAINA_C_DUPLICATE) == 1;
+	say(&j, 1, 6, 7, 2);
+	say(&j, 2, 6, 7, 3);
+	ok &= is(&j, 6, 7, 7, 6) && counted(&j, SAINA_C_COARSENED, 0, 2, 2);
+	job_verdict(&j, ok, "exponents: they degrade no round, and a duplicate's is ignored");
 }
 
 static void test_nan(enum way way)
 {
-	struct lab l = job(3, 1, lab_bsp(), way);
+	struct job j = job(3, 1, policy_bsp(), way);
 	bool ok;
 
 	ok = ADDS_UP(0, NAN_BLOCK, 5, 7, 100, 3, 100, NAN_BLOCK, 0) &&
-	     counted(&l, SAINA_C_NONFINITE, 1, 0, 0);
-	ok &= ADDS_UP(1, 7, 1, NAN_BLOCK, 0, 3, 1, NAN_BLOCK, 0) && counted(&l, SAINA_C_NONFINITE, 1, 1, 0);
-	ok &= ADDS_UP(2, 7, 1, 3, 1, NAN_BLOCK, 77, NAN_BLOCK, 0) && counted(&l, SAINA_C_NONFINITE, 1, 1, 1);
+	     counted(&j, SAINA_C_NONFINITE, 1, 0, 0);
+	ok &= ADDS_UP(1, 7, 1, NAN_BLOCK, 0, 3, 1, NAN_BLOCK, 0) && counted(&j, SAINA_C_NONFINITE, 1, 1, 0);
+	ok &= ADDS_UP(2, 7, 1, 3, 1, NAN_BLOCK, 77, NAN_BLOCK, 0) && counted(&j, SAINA_C_NONFINITE, 1, 1, 1);
 	ok &= ADDS_UP(3, NAN_BLOCK, 1, NAN_BLOCK, 1, NAN_BLOCK, 1, NAN_BLOCK, 0);
-	ok &= counted(&l, SAINA_C_NONFINITE, 2, 2, 2) && counted(&l, SAINA_C_COARSENED, 0, 1, 0);
-	lab_verdict(&l, ok, "a NaN makes the result NaN, of zeros, whoever has it");
+	ok &= counted(&j, SAINA_C_NONFINITE, 2, 2, 2) && counted(&j, SAINA_C_COARSENED, 0, 1, 0);
+	job_verdict(&j, ok, "NaN: one from any worker makes the result NaN, of zeros");
 	ok = ADDS_UP(4, 7, 1, 7, 2, 7, 3, 7, 6) && ADDS_UP(5, 7, 1, 8, 2, 7, 3, 7, 5);
-	lab_verdict(&l, ok, "the next round has no NaN");
+	job_verdict(&j, ok, "NaN: the next round has none");
 
-	lab_policy(&l, lab_fastest(2));
-	say(&l, 0, 6, NAN_BLOCK, 1);
-	say(&l, 1, 6, 7, 1);
-	ok = is(&l, 6, 3, NAN_BLOCK, 0);
-	say(&l, 2, 6, 7, 1);
-	ok &= is(&l, 6, 3, NAN_BLOCK, 0);
-	say(&l, 1, 7, 7, 1);
-	say(&l, 2, 7, 7, 1);
-	say(&l, 0, 7, NAN_BLOCK, 1);
-	ok &= is(&l, 7, 6, 7, 2) && counted(&l, SAINA_C_NONFINITE, 3, 2, 2);
-	lab_verdict(&l, ok, "a NaN that comes late changes nothing, and one that is late gets NaN");
+	job_set_policy(&j, policy_fastest(2));
+	say(&j, 0, 6, NAN_BLOCK, 1);
+	say(&j, 1, 6, 7, 1);
+	ok = is(&j, 6, 3, NAN_BLOCK, 0);
+	say(&j, 2, 6, 7, 1);
+	ok &= is(&j, 6, 3, NAN_BLOCK, 0);
+	say(&j, 1, 7, 7, 1);
+	say(&j, 2, 7, 7, 1);
+	say(&j, 0, 7, NAN_BLOCK, 1);
+	ok &= is(&j, 7, 6, 7, 2) && counted(&j, SAINA_C_NONFINITE, 3, 2, 2);
+	job_verdict(&j, ok, "NaN: a late one changes nothing, and a late worker gets the result NaN");
 }
 
 static void test_range(enum way way)
 {
 	static const int bad[] = { -127, -126, -105, 111, 127 };
-	struct lab l = job(3, 1, lab_bsp(), way);
+	struct job j = job(3, 1, policy_bsp(), way);
 	bool ok = true;
 
 	for (int i = 0; i < 5; i++) {
-		say(&l, 1, 0, bad[i], 1);
-		ok &= lab_consumed();
+		say(&j, 1, 0, bad[i], 1);
+		ok &= was_dropped();
 	}
-	ok &= !lab_rt(&l).next_round && counted(&l, SAINA_C_EXPONENT, 0, 5, 0) &&
-	      counted(&l, SAINA_C_STORED, 0, 0, 0);
-	lab_verdict(&l, ok, "one out of range opens no round");
-	say(&l, 0, 0, 0, 1);
+	ok &= !job_rt(&j).next_round && counted(&j, SAINA_C_EXPONENT, 0, 5, 0) &&
+	      counted(&j, SAINA_C_STORED, 0, 0, 0);
+	job_verdict(&j, ok, "exponents: one out of range opens no round");
+	say(&j, 0, 0, 0, 1);
 	for (int i = 0; i < 5; i++) {
-		say(&l, 1, 0, bad[i], 1);
-		ok &= lab_consumed();
+		say(&j, 1, 0, bad[i], 1);
+		ok &= was_dropped();
 	}
-	ok &= counted(&l, SAINA_C_EXPONENT, 0, 10, 0);
-	say(&l, 1, 0, SAINA_EXPONENT_MAX, 1);
-	say(&l, 2, 0, SAINA_EXPONENT_MIN, 1);
-	ok &= is(&l, 0, 7, SAINA_EXPONENT_MIN, 1) && counted(&l, SAINA_C_ADDED, 0, 1, 1);
-	lab_verdict(&l, ok, "one out of range is not added, the first and last in range are");
+	ok &= counted(&j, SAINA_C_EXPONENT, 0, 10, 0);
+	say(&j, 1, 0, SAINA_EXPONENT_MAX, 1);
+	say(&j, 2, 0, SAINA_EXPONENT_MIN, 1);
+	ok &= is(&j, 0, 7, SAINA_EXPONENT_MIN, 1) && counted(&j, SAINA_C_ADDED, 0, 1, 1);
+	job_verdict(&j, ok, "exponents: one out of range is not added, the first and the last in range are");
 }
 
 /*
@@ -308,7 +308,7 @@ static void test_range(enum way way)
  */
 static void test_persistent(enum way way, unsigned int place)
 {
-	struct lab l = job(4, 1, lab_bsp(), way);
+	struct job j = job(4, 1, policy_bsp(), way);
 	double total[E] = {}, exact[E] = {}, worst = 0;
 	/* what is there already is rounded once, then each that comes */
 	double bound = (place > 0) + (3 - place);
@@ -316,7 +316,7 @@ static void test_persistent(enum way way, unsigned int place)
 	bool ok = true;
 
 	rng_seed(&r, place);
-	for (uint32_t round = 0; ok && lab_same && round < 200; round++) {
+	for (uint32_t round = 0; ok && agrees && round < 200; round++) {
 		struct result got;
 
 		for (unsigned int n = 0; n < 4; n++) {
@@ -327,9 +327,9 @@ static void test_persistent(enum way way, unsigned int place)
 				       (int32_t)rng_u64(&r) >> 2 >> rng_below(&r, 30);
 				exact[i] += n == place ? v[i] : v[i] / 1024.;
 			}
-			say_v(&l, (n + 4 - place) % 4, round, 0, n == place ? 10 : 20, v);
+			say_v(&j, (n + 4 - place) % 4, round, 0, n == place ? 10 : 20, v);
 		}
-		ok = answer(&l, round, 0, &got) && got.exponent == 10 && got.mask == 15;
+		ok = answer(&j, round, 0, &got) && got.exponent == 10 && got.mask == 15;
 		for (int i = 0; ok && i < E; i++) {
 			total[i] += got.v[i];
 			if (fabs(total[i] - exact[i]) > worst)
@@ -337,8 +337,8 @@ static void test_persistent(enum way way, unsigned int place)
 			ok &= fabs(total[i] - exact[i]) <= bound / 2 * (round + 1);
 		}
 	}
-	ok &= lab_counter(&l, 0, SAINA_C_COARSENED) == (place ? 200 : 0);
-	lab_verdict(&l, ok, place ? place == 3 ? "200 rounds with a coarse worker that is last: half a unit for each rounding" :
+	ok &= job_counter(&j, 0, SAINA_C_COARSENED) == (place ? 200 : 0);
+	job_verdict(&j, ok, place ? place == 3 ? "200 rounds with a coarse worker that is last: half a unit for each rounding" :
 				    "200 rounds with a coarse worker in between: half a unit for each rounding" :
 				    "200 rounds with a coarse worker that is first: half a unit for each rounding");
 	tap_note("%s, %s, coarse one at place %u: off by %.1f units at most", hook, ways[way], place, worst);
@@ -471,7 +471,7 @@ static bool is_right(const struct person *p, unsigned int s, const struct result
 }
 
 /* One message of worker @w, which may be lost; its answers may be, too. */
-static bool turn(const struct lab *l, struct person *p, unsigned int w, uint32_t round, unsigned int s,
+static bool turn(const struct job *j, struct person *p, unsigned int w, uint32_t round, unsigned int s,
 		 struct result *made, struct rng *r)
 {
 	struct result got;
@@ -480,12 +480,12 @@ static bool turn(const struct lab *l, struct person *p, unsigned int w, uint32_t
 	if (rng_chance(r, 100))
 		return true;
 	if (rng_chance(r, 150))
-		lab_pull(l, w, round, s);
+		send_pull(j, w, round, s);
 	else
-		say_v(l, w, round, s, p[w].exponent[s], p[w].v[s]);
-	if (!answer(l, round, s, &got))
-		return lab_consumed();
-	multicast = lab_answer()->worker == 0xff;
+		say_v(j, w, round, s, p[w].exponent[s], p[w].v[s]);
+	if (!answer(j, round, s, &got))
+		return was_dropped();
+	multicast = got_answer()->worker == 0xff;
 	if (multicast) {
 		*made = got;
 		if (!is_right(p, s, made))
@@ -495,7 +495,7 @@ static bool turn(const struct lab *l, struct person *p, unsigned int w, uint32_t
 		return false;
 	}
 	for (unsigned int n = 0; n < SAINA_WORKERS_MAX; n++)
-		if ((multicast ? l->conf.active >> n & 1 : n == w) && !rng_chance(r, 100))
+		if ((multicast ? j->conf.active >> n & 1 : n == w) && !rng_chance(r, 100))
 			hear(&p[n], n, s, &got);
 	return true;
 }
@@ -511,7 +511,7 @@ static bool all_heard(const struct person *p, unsigned int workers)
 
 static void test_random(enum way way, unsigned int workers, struct saina_policy policy, uint32_t rounds)
 {
-	struct lab l = job(workers, SEGMENTS, policy, way);
+	struct job j = job(workers, SEGMENTS, policy, way);
 	struct person p[16] = {};
 	uint64_t nans = 0, coarsened = 0;
 	struct result made[SEGMENTS];
@@ -533,22 +533,22 @@ static void test_random(enum way way, unsigned int workers, struct saina_policy 
 			unsigned int w = rng_below(&r, workers), s = rng_below(&r, SEGMENTS);
 
 			if (!p[w].heard[s])
-				ok = turn(&l, p, w, round, s, &made[s], &r) && lab_same;
+				ok = turn(&j, p, w, round, s, &made[s], &r) && agrees;
 		}
 		for (unsigned int s = 0; s < SEGMENTS; s++)
 			nans += ok && made[s].exponent == NAN_BLOCK;
 	}
 	for (unsigned int w = 0; w < workers; w++)
-		coarsened += lab_counter(&l, w, SAINA_C_COARSENED);
+		coarsened += job_counter(&j, w, SAINA_C_COARSENED);
 	if (!ok)
 		tap_note("round %u", round - 1);
 	/* there was something to see */
 	ok &= nans > 0 && nans < rounds && (policy.mode != SAINA_POLICY_BSP && policy.k == 1 ? !coarsened : coarsened > rounds / 4);
-	if (!rig_drain(&rig) || !rig_check_job(&rig, l.conf.job, true)) {
-		tap_note("%s", rig.diff);
-		lab_same = false;
+	if (!harness_drain(&harness) || !harness_check_job(&harness, j.conf.job, true)) {
+		tap_note("%s", harness.diff);
+		agrees = false;
 	}
-	tap_ok(ok && lab_same, "%s: %u random rounds of %u workers, %s, %s: as in float64 (%llu results of NaN)",
+	tap_ok(ok && agrees, "%s: %u random rounds of %u workers, %s, %s: as in float64 (%llu results of NaN)",
 	       hook, rounds, workers, policy.mode == SAINA_POLICY_BSP ? "bsp" : "fastest-k", ways[way],
 	       (unsigned long long)nans);
 }
@@ -558,10 +558,10 @@ int main(int argc, char **argv)
 	static const unsigned int size[] = { 2, 4, 16 };
 	uint32_t rounds = 2000;
 
-	rig_open(&rig);
+	harness_open(&harness);
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--tc")) {
-			rig_use_tc(&rig);
+			harness_use_tc(&harness);
 			hook = "tc";
 		} else if (!strcmp(argv[i], "--rounds") && i + 1 < argc) {
 			rounds = strtoul(argv[++i], NULL, 0);
@@ -578,9 +578,9 @@ int main(int argc, char **argv)
 		test_persistent(way, 1);
 	}
 	for (int i = 0; i < 3; i++) {
-		test_random(i, size[i], lab_bsp(), rounds);
-		test_random((i + 1) % WAYS, size[i], lab_fastest((size[i] * 3 + 1) / 4), rounds);
+		test_random(i, size[i], policy_bsp(), rounds);
+		test_random((i + 1) % WAYS, size[i], policy_fastest((size[i] * 3 + 1) / 4), rounds);
 	}
-	rig_close(&rig);
+	harness_close(&harness);
 	return tap_done();
 }

@@ -25,7 +25,7 @@
 #include "lib/rng.h"
 #include "lib/tap.h"
 #include "oracle/ledger.h"
-#include "rig.h"
+#include "harness.h"
 
 #define ELEMS		64
 #define SEGMENTS	6
@@ -49,7 +49,7 @@ struct player {
 	uint64_t errors, wrong_sums;
 };
 
-static struct rig rig;
+static struct harness harness;
 static struct saina_job_conf conf;
 static _Atomic uint8_t *have;		/* [round][segment]: its result was seen */
 static _Atomic uint32_t newest;		/* round of which something was seen */
@@ -58,10 +58,10 @@ static _Atomic bool stop;
 static _Atomic int playing;
 
 /* In two segments all have one exponent and sums wrap; in one of the others some say NaN. */
-static struct ledger_said said(int32_t *v, unsigned int w, uint32_t round, uint32_t segment)
+static struct ledger_gradient said(int32_t *v, unsigned int w, uint32_t round, uint32_t segment)
 {
 	uint64_t x = rng_mix((uint64_t)round << 16 | segment << 8 | w);
-	struct ledger_said all = { .v = v };
+	struct ledger_gradient all = { .v = v };
 	unsigned int smaller = 0;
 
 	if (segment >= 2) {
@@ -88,10 +88,10 @@ static uint64_t digest(const uint8_t *payload)
 	return d;
 }
 
-/* Is it the sum of what the workers of the mask said?  Its header is kept, with a digest as session. */
+/* Is it the sum of the gradients in its mask?  Keeps its header, with a digest as session. */
 static void remember(struct player *p, const uint8_t *frame)
 {
-	struct ledger_said all[WORKERS];
+	struct ledger_gradient all[WORKERS];
 	int32_t v[WORKERS][ELEMS];
 	struct saina_hdr *h;
 	unsigned int n = 0;
@@ -157,8 +157,8 @@ static void one_packet(struct player *p, unsigned int w)
 	h.round = round;
 	h.segment = segment;
 	h.exponent = said(v, w, round, segment).exponent;
-	t.data_size_in = frame_make(in, &rig.g, &conf.worker[w], &h, v, sizeof(v));
-	if (bpf_prog_test_run_opts(rig.prog, &t)) {
+	t.data_size_in = frame_make(in, &harness.g, &conf.worker[w], &h, v, sizeof(v));
+	if (bpf_prog_test_run_opts(harness.prog, &t)) {
 		p->errors++;
 		stop = true;	/* no packets will come that a change could wait for */
 		return;
@@ -275,15 +275,15 @@ static void make_job(void)
 	conf = (struct saina_job_conf){
 		.generation = 1, .job = 1, .state = SAINA_JOB_RUNNING, .elem = SAINA_ELEM_INT32,
 		.payload = ELEMS, .segments = SEGMENTS, .pool = 4, .ring = 4,
-		.sign_words = SAINA_SIGN_WORDS(ELEMS, 1), .group = rig_group(1),
+		.sign_words = SAINA_SIGN_WORDS(ELEMS, 1), .group = harness_group(1),
 		.policy = { .seq = 1, .mode = SAINA_POLICY_FASTEST, .late = 1, .k = 3 },
 	};
 	for (unsigned int w = 0; w < WORKERS; w++) {
-		rig_bind(&rig, &conf, w, 0, 1 + w);
+		harness_bind(&harness, &conf, w, 0, 1 + w);
 		conf.active |= 1ull << w;
 	}
-	if (saina_dp_job_publish(rig.dp, &conf, 0)) {
-		printf("Bail out! %s\n", saina_dp_error(rig.dp));
+	if (saina_dp_job_publish(harness.dp, &conf, 0)) {
+		printf("Bail out! %s\n", saina_dp_error(harness.dp));
 		exit(1);
 	}
 }
@@ -303,7 +303,7 @@ static bool change(struct rng *r, uint64_t keep)
 	next.policy.s_th = 400;
 	next.policy.c_th = 2;
 	next.policy.stride = 1;
-	if (saina_dp_job_publish(rig.dp, &next, 0))
+	if (saina_dp_job_publish(harness.dp, &next, 0))
 		return false;
 	/* the threads read only what never changes of it */
 	conf.active = next.active;
@@ -323,17 +323,9 @@ static void wait_for_packets(const struct player *p, int players, uint64_t *seen
 	}
 }
 
-static void drained_event(void *arg, const struct saina_event *ev)
-{
-}
-
-static void drained_relay(void *arg, const struct saina_relay_msg *m)
-{
-}
-
 int main(void)
 {
-	struct saina_dp_cb cb = { .event = drained_event, .relay = drained_relay };
+	const struct saina_dp_cb ignore = {};
 	struct player player[THREADS_MAX] = {};
 	int cpus = 0, changes = 0;
 	uint64_t keep = 0, all = (1ull << WORKERS) - 1, open[2] = {}, packets = 0, bad = 0, counted = 0, internal = 0;
@@ -348,7 +340,7 @@ int main(void)
 	sched_getaffinity(0, sizeof(mine), &mine);
 	if (CPU_COUNT(&mine) < 2)
 		tap_skip_all("one CPU: nothing runs at once");
-	rig_open(&rig);
+	harness_open(&harness);
 	rng_seed(&r, 4711);
 	have = calloc((size_t)(ROUNDS_MAX + 2) * SEGMENTS, 1);
 	if (!have)
@@ -372,7 +364,7 @@ int main(void)
 		ok = change(&r, keep);
 		if (++changes == CHANGES / 2 + 1)
 			steady = newest + 2;
-		saina_dp_event_dispatch(rig.dp, &cb);
+		saina_dp_event_dispatch(harness.dp, &ignore);
 	}
 	stop = true;
 	for (int t = 0; t < cpus; t++) {
@@ -381,7 +373,7 @@ int main(void)
 		bad += player[t].errors + player[t].wrong_sums;
 	}
 	tap_ok(ok, "race: policies and members can be changed under traffic%s%s", ok ? "" : ": ",
-	       ok ? "" : saina_dp_error(rig.dp));
+	       ok ? "" : saina_dp_error(harness.dp));
 
 	account(player, cpus, &sum);
 	tap_note("%d CPUs, %llu packets, %llu answers, %d changes", cpus,
@@ -393,18 +385,18 @@ int main(void)
 	for (unsigned int w = 0; w < WORKERS; w++) {
 		struct saina_counters c;
 
-		if (!saina_dp_counters(rig.dp, conf.job, w, &c)) {
+		if (!saina_dp_counters(harness.dp, conf.job, w, &c)) {
 			counted += c.c[SAINA_C_STORED] + c.c[SAINA_C_ADDED];
 			internal += c.c[SAINA_C_INTERNAL];
 		}
 	}
-	for (__u32 i = 0; !saina_dp_slot(rig.dp, conf.job, i, &slot); i++) {
+	for (__u32 i = 0; !saina_dp_slot(harness.dp, conf.job, i, &slot); i++) {
 		if (slot.state != SAINA_SLOT_OPEN)
 			continue;
 		open[0]++;
 		open[1] += slot.count;
 	}
-	saina_dp_job_rt(rig.dp, conf.job, &rt);
+	saina_dp_job_rt(harness.dp, conf.job, &rt);
 	tap_ok(counted == sum.contributions + open[1],
 	       "race: of %llu counted gradients %llu are in results, %llu in open slots",
 	       (unsigned long long)counted, (unsigned long long)sum.contributions,
@@ -418,6 +410,6 @@ int main(void)
 	for (int t = 0; t < cpus; t++)
 		free(player[t].answer);
 	free((void *)have);
-	rig_close(&rig);
+	harness_close(&harness);
 	return tap_done();
 }

@@ -14,9 +14,9 @@
 #include <stdlib.h>
 #include "lib/rng.h"
 #include "lib/tap.h"
-#include "rig_events.h"
-#include "rig_jobs.h"
-#include "rig_packets.h"
+#include "harness_events.h"
+#include "harness_jobs.h"
+#include "harness_packets.h"
 
 #define WORKERS	16
 #define WORDS	128
@@ -62,7 +62,7 @@ static void published_packet(struct published *p, uint32_t round, uint32_t tsi, 
 	}
 }
 
-static struct rig rig;
+static struct harness harness;
 
 struct training {
 	struct saina_job_conf conf;
@@ -94,9 +94,9 @@ static bool training_begin(struct training *t, unsigned int payload, unsigned in
 		;
 	c->ring = 2;
 	c->sign_words = SAINA_SIGN_WORDS(payload, 1);
-	c->group = rig_group(c->job);
+	c->group = harness_group(c->job);
 	for (unsigned int w = 0; w < WORKERS; w++) {
-		rig_bind(&rig, c, w, 0, 7 + w);
+		harness_bind(&harness, c, w, 0, 7 + w);
 		c->active |= 1ull << w;
 	}
 	c->policy = (struct saina_policy){
@@ -112,7 +112,7 @@ static bool training_begin(struct training *t, unsigned int payload, unsigned in
 	t->published.c_th = 5;
 	t->published.threshold = 500 * t->samples / 1000;
 	t->same = true;
-	return !rig_job(&rig, c, 0);
+	return !harness_job(&harness, c, 0);
 }
 
 static bool send_gradient(struct training *t, unsigned int w, uint32_t segment)
@@ -132,8 +132,8 @@ static bool send_gradient(struct training *t, unsigned int w, uint32_t segment)
 
 		v[i] = i % 32 ? -sign : w ? 0 : sign;
 	}
-	return rig_packet(&rig, frame, frame_make(frame, &rig.g, &t->conf.worker[w], &h, v,
-						  4 * t->conf.payload), 1);
+	return harness_packet(&harness, frame, frame_make(frame, &harness.g, &t->conf.worker[w], &h, v,
+							  4 * t->conf.payload), 1);
 }
 
 /* One round in which each sign flips with probability @p1000 / 1000. */
@@ -154,10 +154,10 @@ static void training_round(struct training *t, unsigned int p1000)
 	}
 	t->round++;
 	if (!t->same) {
-		tap_note("round %u: %s", t->round - 1, rig.diff);
+		tap_note("round %u: %s", t->round - 1, harness.diff);
 		return;
 	}
-	if (saina_dp_job_rt(rig.dp, t->conf.job, &rt) || rt.k != k ||
+	if (saina_dp_job_rt(harness.dp, t->conf.job, &rt) || rt.k != k ||
 	    rt.k_next != t->published.k || rt.last_flips != t->published.last_sum ||
 	    rt.converged != t->published.count || rt.next_round != t->round) {
 		tap_note("round %u: k %u then %u, %llu flips, %u converged; published: %u then %u, %u, %u",
@@ -175,13 +175,13 @@ static void train(struct training *t, unsigned int payload, unsigned int segment
 		  unsigned int p1000, unsigned int rounds, uint64_t seed)
 {
 	if (!training_begin(t, payload, segments, seed)) {
-		tap_note("%s", rig.diff);
+		tap_note("%s", harness.diff);
 		t->same = false;
 	}
 	for (unsigned int r = 0; r <= rounds && t->same && !t->reached16; r++)
 		training_round(t, p1000);
 	free(t->sign);
-	rig_drain(&rig);
+	harness_drain(&harness);
 }
 
 int main(void)
@@ -191,7 +191,7 @@ int main(void)
 	static const unsigned int flips[] = { 300, 480, 500, 520, 600 };
 	struct training t;
 
-	rig_open(&rig);
+	harness_open(&harness);
 	for (unsigned int i = 0; i < 6; i++) {
 		for (unsigned int f = 0; f < 5; f++) {
 			train(&t, shape[i][0], shape[i][1], flips[f], 40, 10 * i + f);
@@ -225,6 +225,6 @@ int main(void)
 	train(&t, 2048, 56, 520, 100, 8);
 	tap_ok(t.same && t.reached16 >= 75 && t.reached16 <= 85,
 	       "sfcd with parity: .52 of 3584 signs flip: k is 16 after 75 to 85 rounds (%u)", t.reached16);
-	rig_close(&rig);
+	harness_close(&harness);
 	return tap_done();
 }

@@ -2,7 +2,7 @@
 /*
  * Random traces through the real XDP program and through the oracle at once.
  *
- *   worlds of 1..4 jobs --> channel --> frame --+--> BPF_PROG_TEST_RUN --+-- same?
+ *   1..4 simulated jobs --> channel --> frame --+--> BPF_PROG_TEST_RUN --+-- same?
  *   foreign, malformed, hostile frames ---------+--> oracle -------------+
  *          ^                                                             |
  *          +---------------------- answers, ledger <---------------------+
@@ -12,7 +12,6 @@
  * state at the end of an episode.  An episode is one seed; the same seed is
  * the same trace.
  */
-#include <argp.h>
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,159 +19,74 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "lib/tap.h"
-#include "module/backend.h"
-#include "rig_events.h"
-#include "rig_jobs.h"
-#include "rig_packets.h"
-#include "rig_state.h"
-#include "strange.h"
-#include "world_answers.h"
-#include "world_channel.h"
-#include "world_life.h"
+#include "harness_events.h"
+#include "harness_jobs.h"
+#include "harness_packets.h"
+#include "harness_state.h"
+#include "malformed.h"
+#include "sim_answers.h"
+#include "sim_channel.h"
+#include "sim_jobs.h"
+#include "trace.h"
 
 #define PROCESSES	3
 
-static struct {
-	uint64_t seed;
-	uint64_t packets;
-	uint64_t check_every, episode;
-	unsigned int kind;
-	bool verbose, counters, tc, module;
-} opt = { .seed = 1, .packets = 10000000, .check_every = 5000, .episode = 50000 };
-
-static const struct argp_option options[] = {
-	{ "seed", 's', "N", 0, "first seed; each episode takes the next (default 1)", 0 },
-	{ "packets", 'p', "N", 0, "packets in all (default 10 million)", 0 },
-	{ "check-every", 'c', "N", 0, "packets between comparisons of state (default 5000)", 0 },
-	{ "episode", 'e', "N", 0, "packets of an episode (default 50000)", 0 },
-	{ "module", 'm', NULL, 0, "jobs in saina.ko, and the programs that ask it", 0 },
-	{ "counters", 'n', NULL, 0, "print how often each counter was hit", 0 },
-	{ "policy", 'P', "NAME", 0, "that most policies are of: bsp, fastest, fastest-timeout, sfcd, sfcd-down, timeout, external or coded (default: each in turn)", 0 },
-	{ "tc", 't', NULL, 0, "by the tc hook, many messages in a frame", 0 },
-	{ "verbose", 'v', NULL, 0, "print every packet", 0 },
-	{ }
-};
+struct trace_opts opt = { .seed = 1, .packets = 10000000, .check_every = 5000, .episode = 50000 };
 
 static const char *const kinds[] = {
 	[SAINA_POLICY_BSP] = "bsp",		[SAINA_POLICY_FASTEST] = "fastest",
 	[SAINA_POLICY_SFCD] = "sfcd",		[SAINA_POLICY_TIMEOUT] = "timeout",
 	[SAINA_POLICY_EXTERNAL] = "external",	[SAINA_POLICY_CODED] = "coded",
-	[WORLD_FASTEST_TIMEOUT] = "fastest-timeout",	[WORLD_SFCD_DOWN] = "sfcd-down",
+	[SIM_FASTEST_TIMEOUT] = "fastest-timeout",	[SIM_SFCD_DOWN] = "sfcd-down",
 };
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	char *end = arg;
-
-	switch (key) {
-	case 's':
-		opt.seed = strtoull(arg, &end, 0);
-		break;
-	case 'p':
-		opt.packets = strtoull(arg, &end, 0);
-		break;
-	case 'c':
-		opt.check_every = strtoull(arg, &end, 0);
-		if (!opt.check_every)
-			argp_error(state, "--check-every must be 1 or more");
-		break;
-	case 'e':
-		opt.episode = strtoull(arg, &end, 0);
-		if (!opt.episode)
-			argp_error(state, "--episode must be 1 or more");
-		break;
-	case 'm':
-		opt.module = true;
-		break;
-	case 'n':
-		opt.counters = true;
-		break;
-	case 'P':
-		for (opt.kind = SAINA_POLICY_BSP; opt.kind < WORLD_KINDS; opt.kind++)
-			if (!strcmp(arg, kinds[opt.kind]))
-				return 0;
-		argp_error(state, "'%s' is no policy", arg);
-		break;
-	case 't':
-		opt.tc = true;
-		break;
-	case 'v':
-		opt.verbose = true;
-		break;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-	if (arg && *end)
-		argp_error(state, "'%s' is not a number", arg);
-	return 0;
-}
 
 /* Totals of one process, in memory that all processes share. */
 struct total {
 	bool ok;
 	uint64_t packets, jobs, results, contributions, swaps, stuck, decisions;
 	uint64_t mixed, nans;		/* results of several exponents, of NaN */
-	struct backend_requests calls;
+	struct backend_requests requests;
 	uint64_t sized[6];		/* results of each payload size */
-	uint64_t kind[WORLD_KINDS];	/* .. of each kind of policy */
+	uint64_t kind[SIM_KINDS];	/* .. of each kind of policy */
 	uint64_t counter[SAINA_C_N];
 	bool no_linear;
 };
 
 static struct {
-	struct rig rig;
-	struct world world;
-	struct strange strange;
-	char what[256];
-	uint64_t seed, at;		/* of the episode, packet in it */
+	struct sim sim;
+	struct malformed malformed;
 	struct total *total;
 } t;
 
 static const unsigned int sizes[6] = { 64, 128, 256, 352, 1024, 2048 };
 
-static bool fail(const char *where, const char *why)
-{
-	tap_note("seed %llu, packet %llu (%s), %s:", (unsigned long long)t.seed,
-		 (unsigned long long)t.at, t.what, where);
-	for (const char *line = why; *line;) {
-		int n = strcspn(line, "\n");
-
-		tap_note("  %.*s", n, line);
-		line += n + (line[n] == '\n');
-	}
-	tap_note("replay: trace_test --seed %llu --packets %llu --check-every 1%s%s%s%s",
-		 (unsigned long long)t.seed, (unsigned long long)t.at, opt.tc ? " --tc" : "",
-		 opt.module ? " --module" : "", opt.kind ? " --policy " : "", opt.kind ? kinds[opt.kind] : "");
-	return false;
-}
-
 static bool check_state(bool deep)
 {
-	struct rig *r = &t.rig;
+	struct harness *r = &trace.harness;
 
-	if (!rig_drain(r))
-		return fail("events", r->diff);
-	if (!rig_check_global(r))
-		return fail("state", r->diff);
-	for (unsigned int i = 0; i < WORLD_JOBS; i++)
-		if (t.world.job[i].present &&
-		    !rig_check_job(r, t.world.job[i].conf.job, deep))
-			return fail("state", r->diff);
+	if (!harness_drain(r))
+		return trace_fail("events", r->diff);
+	if (!harness_check_global(r))
+		return trace_fail("state", r->diff);
+	for (unsigned int i = 0; i < SIM_JOBS; i++)
+		if (t.sim.job[i].present &&
+		    !harness_check_job(r, t.sim.job[i].conf.job, deep))
+			return trace_fail("state", r->diff);
 	return true;
 }
 
 /* Runs and checks one frame.  @size: of each message, if it has several; else 0. */
 static bool frame(const uint8_t *frame, unsigned int len, unsigned int size, unsigned int ifindex)
 {
-	struct rig *r = &t.rig;
+	struct harness *r = &trace.harness;
 	bool same;
 
-	t.at++;
+	trace.at++;
 	/* now and then a frame lies in pieces, cut anywhere behind its headers */
-	r->linear = rng_chance(&t.world.rng, 50) ? rng_range(&t.world.rng, FRAME_PAYLOAD, 1600) : 0;
-	same = size ? rig_train(r, frame, len, size, ifindex) : rig_packet(r, frame, len, ifindex);
+	r->linear = rng_chance(&t.sim.rng, 50) ? rng_range(&t.sim.rng, FRAME_PAYLOAD, 1600) : 0;
+	same = size ? harness_batch(r, frame, len, size, ifindex) : harness_packet(r, frame, len, ifindex);
 	if (opt.verbose)
-		tap_note("%llu %s: %s", (unsigned long long)t.at, t.what,
+		tap_note("%llu %s: %s", (unsigned long long)trace.at, trace.what,
 			 r->want.verdict == ORACLE_PASS ? "pass" :
 			 r->want.reason >= 0 ? saina_counter_info[r->want.reason].name :
 			 r->want.answer == SAINA_MSG_STALE ? "STALE" :
@@ -181,14 +95,14 @@ static bool frame(const uint8_t *frame, unsigned int len, unsigned int size, uns
 		char diff[sizeof(r->diff)];
 
 		strcpy(diff, r->diff);
-		fail("program and oracle differ", diff);
+		trace_fail("program and oracle differ", diff);
 		/* the counters usually tell why the program did that */
 		check_state(false);
 		return false;
 	}
-	if (!world_answer(&t.world))
-		return fail("conservation", t.world.error);
-	if (t.at % opt.check_every == 0)
+	if (!sim_deliver(&t.sim))
+		return trace_fail("conservation", t.sim.error);
+	if (trace.at % opt.check_every == 0)
 		return check_state(false);
 	return true;
 }
@@ -198,19 +112,19 @@ static bool packet(const uint8_t *f, unsigned int len, unsigned int ifindex)
 	return frame(f, len, 0, ifindex);
 }
 
-/* Appends messages to the one in t.strange: of the same worker, now and then of any. */
-static bool train(const struct message *first)
+/* Appends messages to the one in t.malformed: of the same worker, now and then of any. */
+static bool batch(const struct message *first)
 {
-	struct world *w = &t.world;
-	struct strange *s = &t.strange;
+	struct sim *w = &t.sim;
+	struct malformed *s = &t.malformed;
 	unsigned int size = s->len - FRAME_HDR, n, len = s->len;
 	uint8_t one[FRAME_MAX];
 	struct message m;
 
-	while (len + size < RIG_SKB_MAX) {
-		if (!(rng_chance(&w->rng, 50) ? world_next(w, &m) : world_more(w, first, &m)))
+	while (len + size < HARNESS_SKB_MAX) {
+		if (!(rng_chance(&w->rng, 50) ? sim_next(w, &m) : sim_more(w, first, &m)))
 			break;
-		n = world_frame(w, &m, one) - FRAME_HDR;
+		n = sim_frame(w, &m, one) - FRAME_HDR;
 		if (n > size)
 			continue;
 		memcpy(s->frame + len, one + FRAME_HDR, n);
@@ -228,69 +142,69 @@ static bool train(const struct message *first)
 /* Sends to a job while its snapshot has another generation than its state. */
 static bool torn_job(void)
 {
-	struct sim_job *j = &t.world.job[0];
-	struct strange *s = &t.strange;
+	struct sim_job *j = &t.sim.job[0];
+	struct malformed *s = &t.malformed;
 	struct message m = { .type = SAINA_MSG_GRAD, .job = j->conf.job,
 			     .session = j->conf.worker[0].session };
 	bool ok;
 
 	j->conf.generation ^= 0x80000000;
-	rig_job_poke(&t.rig, &j->conf);
-	s->len = world_frame(&t.world, &m, s->frame);
-	snprintf(t.what, sizeof(t.what), "job with another generation");
+	harness_job_overwrite(&trace.harness, &j->conf);
+	s->len = sim_frame(&t.sim, &m, s->frame);
+	snprintf(trace.what, sizeof(trace.what), "job with another generation");
 	ok = packet(s->frame, s->len, j->conf.worker[0].ifindex);
 	j->conf.generation ^= 0x80000000;
-	rig_job_poke(&t.rig, &j->conf);
+	harness_job_overwrite(&trace.harness, &j->conf);
 	return ok;
 }
 
 static bool step(void)
 {
-	struct world *w = &t.world;
-	struct strange *s = &t.strange;
+	struct sim *w = &t.sim;
+	struct malformed *s = &t.malformed;
 	unsigned int dice = rng_below(&w->rng, 10000);
 	struct message m;
 
 	if (dice < 200) {
-		strange_foreign(w, s);
-		snprintf(t.what, sizeof(t.what), "%s", s->what);
+		malformed_foreign(w, s);
+		snprintf(trace.what, sizeof(trace.what), "%s", s->what);
 		return packet(s->frame, s->len, s->ifindex);
 	}
 	if (dice < 900) {
-		strange_hostile(w, s);
-		snprintf(t.what, sizeof(t.what), "%s", s->what);
+		malformed_hostile(w, s);
+		snprintf(trace.what, sizeof(trace.what), "%s", s->what);
 		return frame(s->frame, s->len, opt.tc ? s->size : 0, s->ifindex);
 	}
 	if (dice < 940)
-		return !world_change_job(w) || fail("publish", t.rig.diff);
+		return !sim_job_change(w) || trace_fail("publish", trace.harness.diff);
 	if (dice < 942)
 		return torn_job();
 	if (w->paused && dice < 1100)
-		return !world_resume(w) || fail("publish", t.rig.diff);
-	if (!world_next(w, &m))
+		return !sim_job_resume(w) || trace_fail("publish", trace.harness.diff);
+	if (!sim_next(w, &m))
 		return true;
-	snprintf(t.what, sizeof(t.what), "job %u worker %u type %u round %u segment %u%s", m.job,
+	snprintf(trace.what, sizeof(trace.what), "job %u worker %u type %u round %u segment %u%s", m.job,
 		 m.worker, m.type, m.round, m.segment, m.lie ? " (a lie)" : "");
-	s->len = world_frame(w, &m, s->frame);
+	s->len = sim_frame(w, &m, s->frame);
 	s->ifindex = 1;
-	if (world_job(w, m.job)) {
-		s->ifindex = world_job(w, m.job)->conf.worker[m.worker].ifindex;
+	if (sim_job_find(w, m.job)) {
+		s->ifindex = sim_job_find(w, m.job)->conf.worker[m.worker].ifindex;
 		if (!s->ifindex)
 			s->ifindex = 1;
 	}
-	if (opt.tc && s->len < RIG_SKB_MAX && world_job(w, m.job) && rng_chance(&w->rng, 700))
-		return train(&m);
+	if (opt.tc && s->len < HARNESS_SKB_MAX && sim_job_find(w, m.job) && rng_chance(&w->rng, 700))
+		return batch(&m);
 	return packet(s->frame, s->len, s->ifindex);
 }
 
 /* Checks at the end of an episode what holds after any trace; adds to the totals. */
 static bool audit(void)
 {
-	struct rig *r = &t.rig;
+	struct harness *r = &trace.harness;
 	bool ok = check_state(true);
 
-	for (unsigned int i = 0; ok && i < WORLD_JOBS; i++) {
-		struct sim_job *j = &t.world.job[i];
+	for (unsigned int i = 0; ok && i < SIM_JOBS; i++) {
+		struct sim_job *j = &t.sim.job[i];
 		const struct oracle_job *oj = &r->o.job[j->conf.job];
 		uint64_t counted = 0, open = 0, made = 0;
 		struct saina_job_rt rt;
@@ -298,12 +212,12 @@ static bool audit(void)
 		if (!j->present)
 			continue;
 		if (saina_dp_job_rt(r->dp, j->conf.job, &rt) || rt.policy_mix)
-			return fail("policy_mix", "a slot saw two policies");
+			return trace_fail("policy_mix", "a slot saw two policies");
 		for (unsigned int w = 0; w < j->workers; w++) {
 			struct saina_counters c;
 
-			if (rig_counters(r, j->conf.job, w, &c))
-				return fail("counters", saina_dp_error(r->dp));
+			if (harness_counters(r, j->conf.job, w, &c))
+				return trace_fail("counters", saina_dp_error(r->dp));
 			counted += c.c[SAINA_C_STORED] + c.c[SAINA_C_ADDED];
 			made += c.c[SAINA_C_COMPLETED];
 			for (int n = 0; n < SAINA_C_N; n++)
@@ -314,7 +228,7 @@ static bool audit(void)
 				open += oj->hot[n].meta.count;
 		/* each gradient counted is in one result or in one open slot */
 		if (counted != j->ledger.contributions + open || made != j->ledger.results)
-			return fail("conservation", "gradients counted in are not those in results");
+			return trace_fail("conservation", "gradients counted in are not those in results");
 		t.total->results += j->ledger.results;
 		for (unsigned int n = 0; n < 6; n++)
 			if (sizes[n] == j->conf.payload)
@@ -326,33 +240,33 @@ static bool audit(void)
 		t.total->swaps += rt.policy_swaps;
 		t.total->jobs++;
 	}
-	t.total->stuck += t.world.stuck;
-	for (unsigned int i = 0; ok && i < r->o.learned_n; i++) {
-		const struct oracle_learned *l = &r->o.learned[i];
+	t.total->stuck += t.sim.stuck;
+	for (unsigned int i = 0; ok && i < r->o.join_srcs; i++) {
+		const struct oracle_join_src *l = &r->o.join_src[i];
 		struct saina_place p;
 
 		if (saina_dp_join_src_pop(r->dp, l->addr.ip, l->addr.udp_port, l->addr.nonce, &p) ||
 		    p.ifindex != l->place.ifindex || memcmp(p.mac, l->place.mac, 6))
-			return fail("learned", "the place of a JOIN's sender is not what was seen");
+			return trace_fail("learned", "the place of a JOIN's sender is not what was seen");
 	}
-	r->o.learned_n = 0;
+	r->o.join_srcs = 0;
 	return ok;
 }
 
-static bool injected_loss(struct rig *r, bool on)
+static bool injected_loss(struct harness *r, bool on)
 {
-	for (int i = 1; i < RIG_PORTS; i++) {
+	for (int i = 1; i < HARNESS_PORTS; i++) {
 		struct saina_port_conf c = {}, got;
 
 		if (on) {
-			c.loss_in = 0x10000000u + rng_below(&t.world.rng, 0x10000000);
-			c.seed = rng_u64(&t.world.rng);
+			c.loss_in = 0x10000000u + rng_below(&t.sim.rng, 0x10000000);
+			c.seed = rng_u64(&t.sim.rng);
 		} else if (!saina_dp_port_get(r->dp, r->port[i], &got) &&
 			   got.drawn_in != r->o.port[r->port[i]].drawn_in) {
-			return fail("injected loss", "other numbers drawn");
+			return trace_fail("injected loss", "other numbers drawn");
 		}
-		if (rig_port(r, r->port[i], &c))
-			return fail("port_set", saina_dp_error(r->dp));
+		if (harness_port(r, r->port[i], &c))
+			return trace_fail("port_set", saina_dp_error(r->dp));
 	}
 	return true;
 }
@@ -360,19 +274,19 @@ static bool injected_loss(struct rig *r, bool on)
 static bool episode(uint64_t seed, uint64_t packets)
 {
 	static const unsigned int payload_dice[] = { 0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 4, 5 };
-	struct world *w = &t.world;
+	struct sim *w = &t.sim;
 	unsigned int jobs, number;
-	uint64_t before = t.rig.packets, global[SAINA_C_N];
+	uint64_t before = trace.harness.packets, global[SAINA_C_N];
 	bool ok = true, lossy;
 
-	t.seed = seed;
-	t.at = 0;
-	snprintf(t.what, sizeof(t.what), "start");
-	memcpy(global, t.rig.o.gcount.c, sizeof(global));
-	world_init(w, &t.rig, seed);
+	trace.seed = seed;
+	trace.at = 0;
+	snprintf(trace.what, sizeof(trace.what), "start");
+	memcpy(global, trace.harness.o.gcount.c, sizeof(global));
+	sim_init(w, &trace.harness, seed);
 	lossy = seed % 5 == 2;
-	w->kind = opt.kind ? opt.kind : seed % WORLD_KINDS;
-	jobs = rng_chance(&w->rng, 500) ? 1 : rng_range(&w->rng, 2, WORLD_JOBS);
+	w->kind = opt.kind ? opt.kind : seed % SIM_KINDS;
+	jobs = rng_chance(&w->rng, 500) ? 1 : rng_range(&w->rng, 2, SIM_JOBS);
 	number = rng_below(&w->rng, SAINA_JOBS_MAX);
 	for (unsigned int i = 0; i < jobs && ok; i++) {
 		unsigned int size = payload_dice[rng_below(&w->rng, 16)];
@@ -382,26 +296,26 @@ static bool episode(uint64_t seed, uint64_t packets)
 			size = seed / 4 % 6;
 		if (opt.tc && size > 3)
 			size = 0;	/* its frames are too large for TEST_RUN */
-		ok = !world_job_new(w, i, (number + i * 37) % SAINA_JOBS_MAX, sizes[size]);
+		ok = !sim_job_create(w, i, (number + i * 37) % SAINA_JOBS_MAX, sizes[size]);
 	}
 	if (!ok)
-		return fail("publish", t.rig.diff);
+		return trace_fail("publish", trace.harness.diff);
 	if (lossy)
-		ok = injected_loss(&t.rig, true);
+		ok = injected_loss(&trace.harness, true);
 	/* a turn in which nothing arrives is no packet, so bound the turns, too */
-	for (uint64_t turn = 0; ok && t.rig.packets - before < packets && turn < 4 * packets; turn++) {
+	for (uint64_t turn = 0; ok && trace.harness.packets - before < packets && turn < 4 * packets; turn++) {
 		ok = step();
-		if (ok && turn % 1000 == 999 && world_unstick(w))
-			ok = fail("publish", t.rig.diff);
+		if (ok && turn % 1000 == 999 && sim_restart_stuck(w))
+			ok = trace_fail("publish", trace.harness.diff);
 	}
 	ok = ok && audit();
 	for (int n = 0; n < SAINA_C_N; n++)
-		t.total->counter[n] += t.rig.o.gcount.c[n] - global[n];
-	for (int n = 0; n < WORLD_KINDS; n++)
+		t.total->counter[n] += trace.harness.o.gcount.c[n] - global[n];
+	for (int n = 0; n < SIM_KINDS; n++)
 		t.total->kind[n] += w->results[n];
 	if (lossy)
-		ok = injected_loss(&t.rig, false) && ok;
-	world_jobs_del(w);
+		ok = injected_loss(&trace.harness, false) && ok;
+	sim_jobs_remove(w);
 	return ok;
 }
 
@@ -417,7 +331,7 @@ static void coverage(const struct total *sum)
 		case SAINA_C_INJECTED_OUT:	/* not part of what TEST_RUN runs */
 		case SAINA_C_DELAYED:
 		case SAINA_C_ASK_LIMIT:		/* tc_test */
-		case SAINA_C_INCED ... SAINA_C_INC_WAIT:	/* table_test */
+		case SAINA_C_INCED ... SAINA_C_INC_WAIT:	/* ps_test */
 			continue;
 		case SAINA_C_UNSENT:
 			if (!opt.tc)
@@ -444,22 +358,16 @@ static void episodes(uint64_t seed, uint64_t step, uint64_t packets)
 {
 	struct total *sum = t.total;
 
-	rig_open(&t.rig);
-	if (opt.tc)
-		rig_use_tc(&t.rig);
-	if (opt.module)
-		backend_open(&t.rig);
-	for (sum->ok = true; sum->ok && t.rig.packets < packets; seed += step) {
-		uint64_t left = packets - t.rig.packets;
+	trace_open();
+	for (sum->ok = true; sum->ok && trace.harness.packets < packets; seed += step) {
+		uint64_t left = packets - trace.harness.packets;
 
 		sum->ok = episode(seed, left < opt.episode ? left : opt.episode);
 	}
-	sum->packets = t.rig.packets;
-	sum->no_linear = t.rig.no_linear;
-	if (opt.module)
-		backend_close(&t.rig);
-	sum->calls = *backend_requests();
-	rig_close(&t.rig);
+	sum->packets = trace.harness.packets;
+	sum->no_linear = trace.harness.no_linear;
+	sum->requests = *backend_requests();
+	trace_close();
 }
 
 /*
@@ -507,23 +415,18 @@ static struct total all_episodes(unsigned int processes)
 		sum.stuck += one->stuck;
 		sum.decisions += one->decisions;
 		sum.no_linear |= one->no_linear;
-		if (one->calls.refused >= sum.calls.refused)
-			strcpy(sum.calls.last, one->calls.last);
-		sum.calls.made += one->calls.made;
-		sum.calls.refused += one->calls.refused;
+		if (one->requests.refused >= sum.requests.refused)
+			strcpy(sum.requests.last, one->requests.last);
+		sum.requests.made += one->requests.made;
+		sum.requests.refused += one->requests.refused;
 		for (int n = 0; n < 6; n++)
 			sum.sized[n] += one->sized[n];
 		for (int n = 0; n < SAINA_C_N; n++)
 			sum.counter[n] += one->counter[n];
-		for (int n = 0; n < WORLD_KINDS; n++)
+		for (int n = 0; n < SIM_KINDS; n++)
 			sum.kind[n] += one->kind[n];
 	}
 	return sum;
-}
-
-static unsigned long long u(uint64_t v)
-{
-	return v;
 }
 
 /* Every kind of policy must have results; the one of --policy more than a quarter of all. */
@@ -532,7 +435,7 @@ static void policies(const struct total *sum)
 	char said[512] = "";
 	bool ok = true;
 
-	for (int n = SAINA_POLICY_BSP; n < WORLD_KINDS; n++) {
+	for (int n = SAINA_POLICY_BSP; n < SIM_KINDS; n++) {
 		uint64_t least = opt.kind ? sum->results / 1000 : sum->results / 100;
 
 		ok &= sum->kind[n] > (n == (int)opt.kind ? sum->results / 4 : least);
@@ -544,18 +447,13 @@ static void policies(const struct total *sum)
 
 int main(int argc, char **argv)
 {
-	static const struct argp argp = { options, parse, NULL,
-		"Random traces through the XDP or tc program and the oracle, compared bit for bit.",
-		NULL, NULL, NULL };
 	unsigned int processes;
 	struct total sum;
 	bool all = true;
 
-	argp_parse(&argp, argc, argv, 0, NULL, NULL);
-	if (geteuid())
-		tap_skip_all("only root may load BPF programs");
-	if (opt.module)
-		backend_choose();
+	trace_parse(argc, argv,
+		    "Random traces through the XDP or tc program and the oracle, compared bit for bit.  Policies: "
+		    "bsp, fastest, fastest-timeout, sfcd, sfcd-down, timeout, external, coded.", kinds, SIM_KINDS);
 	processes = opt.packets < 500000 ? 1 : opt.module ? 2 : PROCESSES;
 	sum = all_episodes(processes);
 
@@ -564,11 +462,7 @@ int main(int argc, char **argv)
 	tap_note("%llu jobs, %llu results of %llu gradients, %llu policies adopted, %llu jobs restarted%s",
 		 u(sum.jobs), u(sum.results), u(sum.contributions), u(sum.swaps), u(sum.stuck),
 		 sum.no_linear ? "; this kernel does not cut frames at will" : "");
-	if (opt.module)
-		tap_ok(sum.calls.made > 10 * sum.calls.refused,
-		       "traces: saina.ko refuses less than a tenth of its netlink requests: %llu made, %llu refused%s%s",
-		       u(sum.calls.made), u(sum.calls.refused), sum.calls.refused ? ", the last one: " : "",
-		       sum.calls.last);
+	trace_check_requests(&sum.requests);
 	if (sum.ok && opt.packets >= 50 * opt.episode)
 		policies(&sum);
 	if (sum.ok && opt.packets >= 2500000) {

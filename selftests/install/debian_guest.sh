@@ -15,6 +15,7 @@
 # 5. apt purges the packages
 
 set -u
+exec </dev/null
 here=$(dirname "$(readlink -f "$0")")
 old=$1 new=$2
 workers=(0 1 2)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A job that the rig wants is asked for in netlink messages, each for one difference from
+ * A job that the harness wants is asked for in netlink messages, each for one difference from
  * what the module has, and the snapshot that its kfunc gives to programs is taken for what the
  * job is.  What the module refuses is not asked for in another way: the job stays as it was.
  */
@@ -178,17 +178,17 @@ static void workers_change(const struct saina_job_conf *have, const struct saina
 	}
 }
 
-static int backend_job(struct rig *r, struct saina_job_conf *want, uint32_t first_round,
+static int backend_job(struct harness *r, struct saina_job_conf *want, uint32_t first_round,
 		       bool begins)
 {
 	uint32_t adopted = r->o.job[want->job].rt.policy.seq;
 
 	if (begins && job_new(want, first_round)) {
-		rig_differs(r, "job %u: %s\n", want->job, requests.last);
+		harness_differs(r, "job %u: %s\n", want->job, requests.last);
 		return -EINVAL;
 	}
 	if (xdp_harness_snapshot_of(&module, want->job)) {
-		rig_differs(r, "job %u: saina.ko has no snapshot of it\n", want->job);
+		harness_differs(r, "job %u: saina.ko has no snapshot of it\n", want->job);
 		return -ENOENT;
 	}
 	workers_change(&module.conf, want);
@@ -204,14 +204,14 @@ static int backend_job(struct rig *r, struct saina_job_conf *want, uint32_t firs
 	return 0;
 }
 
-static void backend_remove(struct rig *r, unsigned int job)
+static void backend_remove(struct harness *r, unsigned int job)
 {
 	request_job_del(job);
 }
 
-void backend_open(struct rig *r)
+void backend_open(struct harness *r)
 {
-	static const struct rig_plane plane = { .job = backend_job, .remove = backend_remove };
+	static const struct harness_backend plane = { .job = backend_job, .remove = backend_remove };
 	char path[PATH_MAX];
 
 	requests_open();
@@ -220,15 +220,15 @@ void backend_open(struct rig *r)
 		printf("Bail out! %s does not load\n", path);
 		exit(1);
 	}
-	r->plane = &plane;
+	r->backend = &plane;
 	r->tick_us = TIMEOUT_MAX_US / 4;
 }
 
-void backend_close(struct rig *r)
+void backend_close(struct harness *r)
 {
 	bpf_object__close(module.helpers);
 	saina_ctl_close(requests_ctl);
-	r->plane = NULL;
+	r->backend = NULL;
 }
 
 const struct backend_requests *backend_requests(void)

@@ -22,7 +22,7 @@ EX_KERNEL=121
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 vm_pid=
-# The VM ends with its saina-vm, and that not by itself when this script is told to go.
+# The VM ends with its saina-vm, which does not end by itself when this script gets a signal.
 trap '[ -z "$vm_pid" ] || { kill -TERM "$vm_pid"; wait "$vm_pid"; }; exit 130' INT TERM HUP
 
 # shellcheck source=../tap.sh

@@ -26,8 +26,8 @@ insmod "$SAINA_TEST_MODULE"
 point $? "saina.ko is loaded"
 traces xdp trace_test
 traces tc trace_test --tc
-traces xdp-table table_test
-traces tc-table table_test --tc
+traces xdp-ps ps_test
+traces tc-ps ps_test --tc
 for ((i = 0; i < 500; i++)); do
 	rmmod saina 2>/dev/null && break
 	sleep 0.02

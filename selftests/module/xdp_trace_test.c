@@ -18,10 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "../datapath/rig_events.h"
-#include "../datapath/rig_jobs.h"
-#include "../datapath/rig_packets.h"
-#include "../datapath/rig_state.h"
+#include "../datapath/harness_events.h"
+#include "../datapath/harness_jobs.h"
+#include "../datapath/harness_packets.h"
+#include "../datapath/harness_state.h"
 #include "../lib/rng.h"
 #include "../lib/tap.h"
 #include "xdp_harness.h"
@@ -31,7 +31,7 @@
 #define ROUNDS	 (1u << SAINA_POLICY_BSP | 1u << SAINA_POLICY_FASTEST | 1u << SAINA_POLICY_SFCD | \
 		  1u << SAINA_POLICY_TIMEOUT | 1u << SAINA_POLICY_EXTERNAL | 1u << SAINA_POLICY_CODED)
 
-static struct rig rig;
+static struct harness rig;
 static struct xdp_harness module;	/* reads snapshots */
 static struct rng rng;
 static struct saina_job_conf *conf = &module.conf;
@@ -44,7 +44,7 @@ static bool refresh(void)
 {
 	if (xdp_harness_snapshot(&module))
 		return false;
-	if (rig_job(&rig, conf, 0)) {
+	if (harness_job(&rig, conf, 0)) {
 		tap_note("%s", rig.diff);
 		return false;
 	}
@@ -117,7 +117,7 @@ static bool something_happens(void)
 		request_job_k(0, rng_range(&rng, 1, WORKERS));
 		break;
 	case 5:		/* what has a time-out is due */
-		return !rig_time_passes(&rig, 61000000000ull);
+		return !harness_advance_time(&rig, 61000000000ull);
 	}
 	return refresh();
 }
@@ -166,15 +166,15 @@ static bool packet(void)
 	unsigned int size = len - FRAME_HDR;
 	bool same;
 
-	while (tc && len + size < RIG_SKB_MAX && rng_chance(&rng, 600)) {
+	while (tc && len + size < HARNESS_SKB_MAX && rng_chance(&rng, 600)) {
 		message(worker, one);
 		memcpy(frame + len, one + FRAME_HDR, size);
 		len += size;
 		frame_resize(frame, len);
 	}
 	rig.linear = rng_chance(&rng, 50) ? rng_range(&rng, FRAME_PAYLOAD, 1600) : 0;
-	same = len > FRAME_HDR + size ? rig_train(&rig, frame, len, size, rig.port[0]) :
-					rig_packet(&rig, frame, len, rig.port[0]);
+	same = len > FRAME_HDR + size ? harness_batch(&rig, frame, len, size, rig.port[0]) :
+					harness_packet(&rig, frame, len, rig.port[0]);
 	if (!same) {
 		tap_note("packet %llu of worker %u, %u bytes: %s", (unsigned long long)rig.packets,
 			 worker, len, rig.diff);
@@ -190,21 +190,21 @@ static void trace(int elem, const char *name, unsigned int payload, unsigned lon
 	bool ok;
 
 	results = 0;
-	ok = !xdp_harness_check(request_job_new_as("trace", WORKERS, SEGMENTS * payload, payload,
-						   elem, "fastest:k=3"));
+	ok = !xdp_harness_check(request_job_new_as("trace", WORKERS, SEGMENTS * payload, payload, elem,
+					   "fastest:k=3"));
 	for (int w = 0; ok && w < WORKERS; w++)
 		ok = !xdp_harness_check(request_worker_bind(0, w, rig.port[0]));
 	ok = ok && refresh();
 	for (unsigned long n = 0; ok && n < packets; n++)
 		ok = n % 200 == 199 ? something_happens() : packet();
-	if (ok && (!rig_drain(&rig) || !rig_check_global(&rig) || !rig_check_job(&rig, 0, true))) {
+	if (ok && (!harness_drain(&rig) || !harness_check_global(&rig) || !harness_check_job(&rig, 0, true))) {
 		tap_note("%s", rig.diff);
 		ok = false;
 	}
 	tap_ok(ok && results > packets / 50,
 	       "oracle: %s, %s, %u elements a message: the same answers and state, %lu packets, %llu results",
 	       tc ? "tc" : "xdp", name, payload, packets, (unsigned long long)results);
-	rig_job_remove(&rig, 0);
+	harness_job_remove(&rig, 0);
 	xdp_harness_check(request_job_del(0));
 }
 
@@ -232,9 +232,9 @@ int main(int argc, char **argv)
 	if (argc - optind != 2)
 		return 2;
 	setenv("SAINA_BPF_OBJECT", argv[optind], 1);
-	rig_open(&rig);		/* and a network namespace: requests_open() in that one */
+	harness_open(&rig);		/* and a network namespace: requests_open() in that one */
 	if (tc)
-		rig_use_tc(&rig);
+		harness_use_tc(&rig);
 	requests_open();
 	if (xdp_harness_helpers(&module, argv[optind + 1])) {
 		printf("Bail out! %s does not load\n", argv[optind + 1]);
@@ -247,6 +247,6 @@ int main(int argc, char **argv)
 	if (packets >= 10000)
 		tap_ok(!(ROUNDS & ~policies_seen), "oracle: %s: rounds were made under every policy that has rounds",
 		       tc ? "tc" : "xdp");
-	rig_close(&rig);
+	harness_close(&rig);
 	return tap_done();
 }

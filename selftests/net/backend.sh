@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# What the other tests here are said to run on is what they run on: the datapath of
-# Open vSwitch (SAINA_LAB_DATAPATH) and who has the jobs (SAINA_TEST_PLANE).
+# The variables that choose what the other tests run on do so: the datapath of Open vSwitch
+# (SAINA_LAB_DATAPATH) and the backend (SAINA_TEST_PLANE).
 #
 #     w0 <--- ping ---> w1      w0, w1 reduce
 #

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# make bench-ddp, in small: all five ways take their steps, and the ratios are told.  No times.
+# make bench-ddp, in small: all five ways take their steps, and the ratios are printed.  Times are not judged.
 
 # shellcheck source=bench_lib.sh
 . "$(dirname "$0")/bench_lib.sh"
@@ -12,5 +12,5 @@ point $? "bench-ddp: it ends well" || diag "$(tail -n 20 "$tmp/output")"
 report_has "bench-ddp: all ways have taken their steps" \
 	'.none | [.C, .hook, .DDP, .alone, .Gloo] | map(select(.us > 0 and .cpu > 0 and (.turns | length) == 2)) | length == 5'
 grep -qE '^hook / C: [0-9]+\.[0-9]+ ' "$tmp/output" && grep -qE 'DDP \+ Gloo / DDP \+ saina: [0-9]' "$tmp/output"
-point $? "bench-ddp: the ratios are told"
+point $? "bench-ddp: the ratios are printed"
 plan

@@ -199,8 +199,8 @@ bad_seen() {
 }
 slowwait 20 bad_seen
 captures_end
-for words in "does not speak" "no type of this version" "shorter than a message" "no payload a job can have" \
-	"must be 0" "does not come to"; do
+for words in "does not know" "unknown message type" "shorter than a message" "not a payload of a job" \
+	"must be 0" "is not sent to"; do
 	matches "bad messages: the capture at the worker says \"$words\"" "$words" "$(complaints bad-worker)"
 done
 equal "bad messages, XDP: the port does not see what is dropped" 0 "$(number bad-port messages $GRAD)"

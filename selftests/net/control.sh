@@ -25,7 +25,7 @@ controller_ended() {
 # 1. What saina policy control refuses
 job steady workers 4 elements 8192 payload 256 ring 64 policy bsp
 matches "control: a job that does not exist is refused" "nosuch" "$(saina policy control nosuch 2>&1)"
-matches "control: another policy is refused, with what to do" "policy of job steady is bsp.*external:k0=4" \
+matches "control: another policy is refused, with what to do" "job steady has policy bsp.*external:k0=4" \
 	"$(saina policy control steady 2>&1)"
 matches "control: a noise of 0 is refused" "noise wants" "$(saina policy control steady noise 0 2>&1)"
 matches "control: an interval of 1 ms is refused" "10 to 60000" "$(saina policy control steady interval 1 2>&1)"

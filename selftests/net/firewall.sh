@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Firewalls of a worker and of the switch's host, and addresses where nobody is: whoever is
-# kept from a job by one is told which it is, and saina doctor knows it on either side.
+# Firewalls of a worker and of the switch's host, and addresses without an aggregator: the worker
+# names what keeps it from the job, and saina doctor names it on either side.
 #
 #     w0: the worker that cannot join     w1: as it is
 #

@@ -177,7 +177,10 @@ check "a worker is dead: rounds go on" rounds_go_on steady 20
 stop_workers
 check "all sums are exact" wait_all 30
 check "all workers have the same results" same_results 0 1 2
-check "the last worker left: there is no interface for results" slowwait 10 [ -z "$(fanout_ifb)" ]
+no_fanout_ifb() {
+	[ -z "$(fanout_ifb)" ]
+}
+check "the last worker left: there is no interface for results" slowwait 10 no_fanout_ifb
 
 # 9. The agent ends and leaves nothing
 nothing_left() { # at port p0, and of interfaces and pins

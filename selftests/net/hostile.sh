@@ -118,8 +118,8 @@ forge "round number 2^32-1" 1 round-future 1 round=0xffffffff
 forge "a first fragment" global fragment 1 fragment=1
 
 # 4. Replays and floods
-# A replay of long ago is answered, and adds nothing.  The real worker 1 may be told of a
-# stale round, too, when the machine is busy: so many replays are not its own.
+# An old gradient is answered, and adds nothing.  The real worker 1 may send stale gradients, too,
+# when the machine is busy, but not that many.
 before=$(counter_of target 1 stale)
 send_raw 1 job=7 worker=1 "session=$session" "sport=$port" round=0 repeat=500
 check "a replay of round 0 is counted as stale" slowwait 10 counter_at_least target 1 stale $((before + 500)) ||

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Admission: who may not join is told why, in a sentence, at the worker.
+# Admission: a worker that may not join prints the agent's reason.
 #
-#     w0, w1: workers of the job "small", which has two; w2: wants in as well
+#     w0, w1: workers of the job "small", which has two; w2: asks for a place
 #
 # 1. Malformed JOINs, and answers that are no longer than what they answer
 # 2. Workers of a job that has no member are refused
@@ -131,8 +131,8 @@ check "join: few of the 3000 are answered ($sent datagrams in $took s)" [ "$sent
 check "join: rounds go on beside refusals" rounds_go_on small 10
 
 # 5. A place becomes free while another worker forges JOINs
-# Worker 2 wants the place of worker 1 and asks again and again.  Meanwhile worker 0,
-# who knows its address, says JOINs in its name.
+# Worker 2 asks for the place of worker 1 again and again.  Meanwhile worker 0, which knows its
+# address, forges JOINs in its name.
 SAINA_TOKEN=open-sesame start_as second 1 2 small 1000000 --elements 4096 --think-us 1000 --restarts \
 	--join-timeout-ms $((60000 * SLOW))
 taken_over() {

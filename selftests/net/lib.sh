@@ -40,7 +40,7 @@ mixed)	DEFAULT_BRIDGE=linux BRIDGES=linux SAINA_LAB_HOOK=tc ;;
 *)	echo "SAINA_TEST_HOOK=$HOOK: auto, xdp, tc or mixed"
 	exit 2 ;;
 esac
-# Who has the jobs: the agent, or the kernel (saina.ko, in the switch's namespace).
+# The backend, which has the jobs: the agent, or the kernel (saina.ko, in the switch's namespace).
 BACKEND=${SAINA_TEST_PLANE:-agent}
 tool_opts=()
 case $BACKEND in
@@ -83,7 +83,7 @@ pid_gone() {
 WORK=$(mktemp -d "${TMPDIR:-/tmp}/saina-$LAB.XXXXXX")
 declare -A worker_pids=() job_ids=()
 worker_program=("$B/saina-allreduce")
-# A worker that is told to end finishes its round on a busy machine, too.
+# A worker that gets SIGTERM finishes its round, also on a busy machine.
 stop_options=(--stop-ms $((60000 * SLOW)))
 
 finish() {
@@ -159,7 +159,7 @@ saina() {
 	"$B/saina" "${tool_opts[@]}" "$@"
 }
 
-# What the data path counts is known to the agent alone, whoever has the jobs.
+# Asks the agent: it alone has the counters of the data path, whatever the backend.
 agent_saina() {
 	"$B/saina" -s "$AGENT_SOCKET" "$@"
 }
@@ -298,7 +298,7 @@ start_all() {
 	done
 }
 
-# What there is to be known of a worker that does not end, and of its jobs.
+# dump_hang WORKER: the state of a worker that does not end, and of its jobs
 dump_hang() { # WORKER
 	local job pid=${worker_pids[$1]}
 	for job in "${!job_ids[@]}"; do
@@ -417,7 +417,7 @@ in_force() { # JOB SEQ
 # --- events ------------------------------------------------------------------
 
 events_start() {
-	# Emptied here, not by the child: what an earlier monitor said is none of this one's.
+	# Emptied here, not by the child: it may hold events of an earlier monitor.
 	: >"$WORK/events"
 	: >"$WORK/monitor.err"
 	"$B/saina" "${tool_opts[@]}" -j monitor all >"$WORK/events" 2>"$WORK/monitor.err" </dev/null &
@@ -435,7 +435,7 @@ events() { # JQ
 	jq -r "$1" "$WORK/events"
 }
 
-# From here on: what was told before is nothing that event_seen() looks at.  A worker
+# From here on: event_seen() does not look at earlier events.  A worker
 # may have been slow, and alive again, before it is killed.
 event_mark() {
 	events_marked=$(wc -l <"$WORK/events")

@@ -89,7 +89,7 @@ check "mtu: the MTU of worker 1 is lowered" in_worker 1 ip link set eth0 mtu 140
 check "mtu: worker 1 ends" ends 1
 worker_reap 1
 equal "mtu: worker 1 ends with the status of a failed all-reduce" 4 "$status"
-matches "mtu: worker 1 says what a worker that joins with that MTU would be told" \
+matches "mtu: worker 1 prints the sentence that a worker gets which joins with that MTU" \
 	"interface eth0 has MTU 1400, job [0-9]+ sends packets of 1484 bytes: raise the MTU" "$(cat "$WORK/1.err")"
 in_worker 1 ip link set eth0 mtu 1500
 others_go_on mtu

@@ -3,7 +3,7 @@
 #
 # A worker whose end of the link cannot take redirected frames: detected when it
 # joins, served by the tc program of the ports or, where Open vSwitch's userspace datapath
-# would take the results before that, through the bridge; shown, and told how to fix it.
+# would take the results before that, through the bridge; job, port and worker show it, with a remedy.
 #
 #     w0, w1: GRO on       w2: GRO off, no NAPI
 #

@@ -2,7 +2,7 @@
 /* Section 7 of Documentation/datapath.rst: answers. */
 #include <arpa/inet.h>
 #include <string.h>
-#include "oracle.h"
+#include "internal.h"
 
 #define HEADERS	(14 + 20 + 8)
 
@@ -51,7 +51,7 @@ static unsigned int fold(uint32_t sum)
 }
 
 /* Ethernet, IPv4 and UDP around the @len bytes that stand behind them. */
-static void wrap(struct oracle_msg *m, unsigned int len, bool multicast)
+static void add_headers(struct oracle_msg *m, unsigned int len, bool multicast)
 {
 	const struct saina_job_conf *c = &m->j->conf;
 	const struct saina_binding *b = &c->worker[m->w];
@@ -90,7 +90,7 @@ static void wrap(struct oracle_msg *m, unsigned int len, bool multicast)
 	m->out->len = HEADERS + len;
 }
 
-/* Who gets it: by redirection, by the relay, or both.  What is in pieces cannot be redirected. */
+/* Splits the receivers: redirected or relayed.  A frame in pieces cannot be redirected. */
 static void send_to(struct oracle_msg *m, uint64_t workers, uint64_t relay)
 {
 	if (m->o->tc)
@@ -105,7 +105,7 @@ static void send_to(struct oracle_msg *m, uint64_t workers, uint64_t relay)
 }
 
 /* The header of a RESULT from slot or ring entry @s, its sums behind it. */
-static struct saina_hdr *result(struct oracle_msg *m, const struct oracle_slot *s)
+static struct saina_hdr *result_header(struct oracle_msg *m, const struct oracle_slot *s)
 {
 	struct saina_hdr *h = (void *)(m->out->frame + HEADERS);
 
@@ -129,10 +129,10 @@ static struct saina_hdr *result(struct oracle_msg *m, const struct oracle_slot *
 	return h;
 }
 
-/* Of a DOORBELL: what would leave is remembered only. */
-static bool kept(struct oracle_msg *m, int type, bool multicast, const struct oracle_slot *s)
+/* A DOORBELL is answered once, at its end: remembers the answer to one of its segments. */
+static bool hold_back(struct oracle_msg *m, int type, bool multicast, const struct oracle_slot *s)
 {
-	if (!m->rung)
+	if (!m->by_doorbell)
 		return false;
 	m->out->answer = type;
 	m->out->multicast = multicast;
@@ -144,15 +144,15 @@ void oracle_answer_all(struct oracle_msg *m, const struct oracle_slot *s)
 {
 	struct saina_hdr *h;
 
-	if (kept(m, SAINA_MSG_RESULT, true, s))
+	if (hold_back(m, SAINA_MSG_RESULT, true, s))
 		return;
-	h = result(m, s);
+	h = result_header(m, s);
 
 	h->worker = 0xff;
 	h->aux = m->j->rt.policy.timeout_us;
-	wrap(m, sizeof(*h) + oracle_bytes(&m->j->conf, m->j->conf.payload), true);
+	add_headers(m, sizeof(*h) + oracle_bytes(&m->j->conf, m->j->conf.payload), true);
 	m->out->multicast = true;
-	/* what may be in pieces cannot be redirected to many */
+	/* a frame that may lie in pieces cannot be redirected to many */
 	send_to(m, m->j->conf.active,
 		m->j->conf.payload > SAINA_ELEMS_LINEAR_MAX ? ~0ull : m->j->conf.relay);
 }
@@ -161,20 +161,20 @@ void oracle_answer_one(struct oracle_msg *m, const struct oracle_slot *s, unsign
 {
 	struct saina_hdr *h;
 
-	if (kept(m, SAINA_MSG_RESULT, false, s))
+	if (hold_back(m, SAINA_MSG_RESULT, false, s))
 		return;
-	h = result(m, s);
+	h = result_header(m, s);
 
 	h->flags |= how;
 	h->worker = m->w;
 	h->session = m->hdr->session;
 	h->aux = m->j->last[m->segment][m->w];
-	wrap(m, sizeof(*h) + oracle_bytes(&m->j->conf, m->j->conf.payload), false);
+	add_headers(m, sizeof(*h) + oracle_bytes(&m->j->conf, m->j->conf.payload), false);
 	send_to(m, 1ull << m->w, m->j->conf.relay);
 }
 
-/* The header of an answer to the sender that says nothing of a sum. */
-static struct saina_hdr *no_result(struct oracle_msg *m, int type)
+/* The header of an answer to the sender without sums. */
+static struct saina_hdr *answer_header(struct oracle_msg *m, int type)
 {
 	struct saina_hdr *h = (void *)(m->out->frame + HEADERS);
 
@@ -196,31 +196,31 @@ void oracle_answer_stale(struct oracle_msg *m)
 {
 	struct saina_hdr *h;
 
-	if (kept(m, SAINA_MSG_STALE, false, NULL))
+	if (hold_back(m, SAINA_MSG_STALE, false, NULL))
 		return;
-	h = no_result(m, SAINA_MSG_STALE);
+	h = answer_header(m, SAINA_MSG_STALE);
 
 	h->aux = m->j->last[m->segment][m->w];
-	wrap(m, sizeof(*h), false);
+	add_headers(m, sizeof(*h), false);
 	oracle_count(m, SAINA_C_STALE);
 	oracle_event(m->o, m->j, SAINA_EV_STALE, m->w, m->round, m->segment, 0);
 	send_to(m, 1ull << m->w, m->j->conf.relay);
 }
 
-void oracle_answer_told(struct oracle_msg *m, const struct saina_ask *told)
+void oracle_answer_ask(struct oracle_msg *m, const struct saina_ask *ask)
 {
-	struct saina_hdr *h = no_result(m, SAINA_MSG_ASK_REPLY);
+	struct saina_hdr *h = answer_header(m, SAINA_MSG_ASK_REPLY);
 
-	memcpy(h + 1, told, sizeof(*told));
-	wrap(m, sizeof(*h) + sizeof(*told), false);
+	memcpy(h + 1, ask, sizeof(*ask));
+	add_headers(m, sizeof(*h) + sizeof(*ask), false);
 	oracle_count(m, SAINA_C_ASKED);
 	send_to(m, 1ull << m->w, m->j->conf.relay);
 }
 
-/* To all if it made a result, else to the sender. */
-void oracle_answer_rung(struct oracle_msg *m, const struct saina_doorbell *doorbell, bool all)
+/* To all if one of its segments completed, else to the sender. */
+void oracle_answer_completion(struct oracle_msg *m, const struct saina_doorbell *doorbell, bool all)
 {
-	struct saina_hdr *h = no_result(m, SAINA_MSG_COMPLETION);
+	struct saina_hdr *h = answer_header(m, SAINA_MSG_COMPLETION);
 
 	h->slot_round = 0;
 	h->next_k = m->j->rt.k_next;
@@ -229,7 +229,7 @@ void oracle_answer_rung(struct oracle_msg *m, const struct saina_doorbell *doorb
 		h->session = 0;
 	}
 	memcpy(h + 1, doorbell, sizeof(*doorbell));
-	wrap(m, sizeof(*h) + sizeof(*doorbell), all);
+	add_headers(m, sizeof(*h) + sizeof(*doorbell), all);
 	m->out->multicast = all;
 	send_to(m, all ? m->j->conf.active : 1ull << m->w, m->j->conf.relay);
 }
@@ -242,27 +242,27 @@ void oracle_answer_probe(struct oracle_msg *m)
 	*h = *m->hdr;
 	h->type = SAINA_MSG_PROBE_REPLY;
 	h->flags = 0;
-	wrap(m, sizeof(*h), true);
+	add_headers(m, sizeof(*h), true);
 	oracle_count(m, SAINA_C_PROBED);
-	send_to(m, 1ull << m->w, 0);	/* can it be reached, is the question */
+	send_to(m, 1ull << m->w, 0);	/* not relayed: it asks whether XDP reaches the sender */
 }
 
-/* The header of an answer of table mode; low takes the place of the next round. */
-static struct saina_hdr *table_answer(struct oracle_msg *m, int type,
-				      const struct oracle_table_answer *a)
+/* The header of an answer in PS mode; low takes the place of the next round. */
+static struct saina_hdr *ps_answer_header(struct oracle_msg *m, int type,
+					  const struct oracle_ps_answer *a)
 {
-	struct saina_hdr *h = no_result(m, type);
+	struct saina_hdr *h = answer_header(m, type);
 
 	h->slot_round = a->low;
 	h->policy = a->base;
 	return h;
 }
 
-void oracle_answer_sum(struct oracle_msg *m, const struct oracle_table_answer *a,
+void oracle_answer_sum(struct oracle_msg *m, const struct oracle_ps_answer *a,
 		       const struct oracle_slot *t)
 {
 	unsigned int bytes = oracle_bytes(&m->j->conf, m->j->conf.payload);
-	struct saina_hdr *h = table_answer(m, SAINA_MSG_SUM, a);
+	struct saina_hdr *h = ps_answer_header(m, SAINA_MSG_SUM, a);
 
 	h->count = m->hdr->count;
 	h->flags = a->flags;
@@ -270,35 +270,35 @@ void oracle_answer_sum(struct oracle_msg *m, const struct oracle_table_answer *a
 	h->exponent = t->meta.exponent;
 	h->aux = m->j->last[m->segment][m->w];
 	memcpy(h + 1, t->sum, bytes);
-	wrap(m, sizeof(*h) + bytes, false);
+	add_headers(m, sizeof(*h) + bytes, false);
 	send_to(m, 1ull << m->w, m->j->conf.relay);
 }
 
-void oracle_answer_nak(struct oracle_msg *m, const struct oracle_table_answer *a)
+void oracle_answer_nak(struct oracle_msg *m, const struct oracle_ps_answer *a)
 {
-	struct saina_hdr *h = table_answer(m, SAINA_MSG_NAK, a);
+	struct saina_hdr *h = ps_answer_header(m, SAINA_MSG_NAK, a);
 
 	h->k = a->reason;
 	h->exponent = a->exponent;
 	h->mask = a->going;
 	h->aux = a->done;
-	wrap(m, sizeof(*h), false);
+	add_headers(m, sizeof(*h), false);
 	send_to(m, 1ull << m->w, m->j->conf.relay);
 }
 
 void oracle_answer_mode(struct oracle_msg *m, uint32_t since)
 {
-	struct oracle_table_answer a = { .reason = SAINA_NAK_MODE, .low = since, .base = since };
+	struct oracle_ps_answer a = { .reason = SAINA_NAK_MODE, .low = since, .base = since };
 
-	if (kept(m, SAINA_MSG_NAK, false, NULL))
+	if (hold_back(m, SAINA_MSG_NAK, false, NULL))
 		return;
 	oracle_count(m, SAINA_C_MODE);
 	oracle_answer_nak(m, &a);
 }
 
-void oracle_answer_go(struct oracle_msg *m, const struct oracle_table_answer *a, bool all)
+void oracle_answer_go(struct oracle_msg *m, const struct oracle_ps_answer *a, bool all)
 {
-	struct saina_hdr *h = table_answer(m, SAINA_MSG_GO, a);
+	struct saina_hdr *h = ps_answer_header(m, SAINA_MSG_GO, a);
 
 	h->segment = a->window;
 	h->k = a->reason;
@@ -309,7 +309,7 @@ void oracle_answer_go(struct oracle_msg *m, const struct oracle_table_answer *a,
 		h->session = 0;
 		h->aux = 0;
 	}
-	wrap(m, sizeof(*h), all);
+	add_headers(m, sizeof(*h), all);
 	m->out->multicast = all;
 	send_to(m, all ? m->j->conf.active : 1ull << m->w, m->j->conf.relay);
 }

@@ -30,7 +30,7 @@ void ledger_exit(struct ledger *l)
 }
 
 static bool __attribute__((format(printf, 3, 4)))
-wrong(struct ledger *l, const struct saina_hdr *h, const char *fmt, ...)
+fail(struct ledger *l, const struct saina_hdr *h, const char *fmt, ...)
 {
 	va_list ap;
 	int n;
@@ -75,116 +75,116 @@ static uint64_t digest(const uint8_t *payload, uint32_t elements)
 }
 
 /*
- * Is @v half a unit of each of the @n gradients' from their sum, at most?  @unit: of each one's
- * exponent, in units of the result.  Of a sum that may have wrapped before a shift nothing can be said.
+ * Is @v at most half a unit for each of the @n gradients from their sum?  @unit: of each one's
+ * exponent, in units of the result.  A sum that may have wrapped before a shift is not judged.
  */
-static bool is_near(const struct ledger_said *said, const double *unit, unsigned int n, uint32_t i,
+static bool is_near(const struct ledger_gradient *grad, const double *unit, unsigned int n, uint32_t i,
 		    int32_t v)
 {
 	double sum = 0, most = 0;
 
 	for (unsigned int c = 0; c < n; c++) {
-		sum += said[c].v[i] * unit[c];
-		most += fabs((double)said[c].v[i]);
+		sum += grad[c].v[i] * unit[c];
+		most += fabs((double)grad[c].v[i]);
 	}
 	return most >= 0x7fffffff - (double)n || fabs(v - sum) <= n / 2.;
 }
 
-static uint32_t wrapping(const struct ledger_said *said, unsigned int n, uint32_t i)
+static uint32_t wrapping(const struct ledger_gradient *grad, unsigned int n, uint32_t i)
 {
 	uint32_t sum = 0;
 
 	for (unsigned int c = 0; c < n; c++)
-		sum += (uint32_t)said[c].v[i];
+		sum += (uint32_t)grad[c].v[i];
 	return sum;
 }
 
 /* The coarsest exponent of some gradients: NAN is below all others. */
-static int coarsest_of(const struct ledger_said *said, unsigned int n, bool *equal)
+static int coarsest_of(const struct ledger_gradient *grad, unsigned int n, bool *equal)
 {
-	int coarsest = said[0].exponent;
+	int coarsest = grad[0].exponent;
 
 	*equal = true;
 	for (unsigned int c = 1; c < n; c++) {
-		*equal &= said[c].exponent == said[0].exponent;
-		if (said[c].exponent < coarsest)
-			coarsest = said[c].exponent;
+		*equal &= grad[c].exponent == grad[0].exponent;
+		if (grad[c].exponent < coarsest)
+			coarsest = grad[c].exponent;
 	}
 	return coarsest;
 }
 
-bool ledger_is_sum(const struct ledger_said *said, unsigned int n, uint32_t elements,
+bool ledger_is_sum(const struct ledger_gradient *grad, unsigned int n, uint32_t elements,
 		   int exponent, const uint8_t *payload)
 {
 	double unit[SAINA_WORKERS_MAX];
 	bool equal;
-	int coarsest = coarsest_of(said, n, &equal);
+	int coarsest = coarsest_of(grad, n, &equal);
 
 	if (exponent != coarsest)
 		return false;
 	for (unsigned int c = 0; c < n && coarsest != SAINA_EXPONENT_NAN; c++)
-		unit[c] = ldexp(1, coarsest - said[c].exponent);
+		unit[c] = ldexp(1, coarsest - grad[c].exponent);
 	for (uint32_t i = 0; i < elements; i++) {
 		uint32_t v;
 
 		memcpy(&v, payload + 4 * i, 4);
 		if (coarsest == SAINA_EXPONENT_NAN ? v != 0 :
-		    equal ? v != wrapping(said, n, i) : !is_near(said, unit, n, i, v))
+		    equal ? v != wrapping(grad, n, i) : !is_near(grad, unit, n, i, v))
 			return false;
 	}
 	return true;
 }
 
 static bool is_counted_sum(struct ledger *l, const struct saina_hdr *h, const uint8_t *payload,
-			   const struct ledger_said *said, unsigned int n)
+			   const struct ledger_gradient *grad, unsigned int n)
 {
 	bool equal;
-	int coarsest = coarsest_of(said, n, &equal);
+	int coarsest = coarsest_of(grad, n, &equal);
 
-	if (!ledger_is_sum(said, n, l->payload, h->exponent, payload))
+	if (!ledger_is_sum(grad, n, l->payload, h->exponent, payload))
 		return false;
 	l->mixed += !equal && coarsest != SAINA_EXPONENT_NAN;
 	l->nans += coarsest == SAINA_EXPONENT_NAN;
 	return true;
 }
 
-/* Is the payload the sum of what the workers of the mask said?  At most one of them is a liar. */
+/* Is the payload the sum of the gradients in the mask?  At most one worker sent two. */
 static bool is_sum(struct ledger *l, const struct saina_hdr *h, const uint8_t *payload)
 {
-	struct ledger_said said[SAINA_WORKERS_MAX], lie = {};
+	struct ledger_gradient grad[SAINA_WORKERS_MAX], lie = {};
 	unsigned int n = 0, liar = 0;
 
 	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++) {
 		if (!(h->mask >> w & 1))
 			continue;
-		said[n] = l->value(l->arg, w, h->round, h->segment, 0);
+		grad[n] = l->value(l->arg, w, h->round, h->segment, 0);
 		if (!lie.v) {
 			lie = l->value(l->arg, w, h->round, h->segment, 1);
 			liar = n;
 		}
 		n++;
 	}
-	if (is_counted_sum(l, h, payload, said, n))
+	if (is_counted_sum(l, h, payload, grad, n))
 		return true;
 	if (!lie.v)
 		return false;
-	said[liar] = lie;
-	return is_counted_sum(l, h, payload, said, n);
+	grad[liar] = lie;
+	return is_counted_sum(l, h, payload, grad, n);
 }
 
 static bool first_result(struct ledger *l, struct ledger_entry *e, const struct saina_hdr *h,
 			 const uint8_t *payload)
 {
 	if (h->worker != 0xff || h->session)
-		return wrong(l, h, "a multicast that names worker %u, session %llu", h->worker,
-			     (unsigned long long)h->session);
+		return fail(l, h, "a multicast that names worker %u, session %llu", h->worker,
+			    (unsigned long long)h->session);
 	if (e->mask)
-		return wrong(l, h, "a second result");
+		return fail(l, h, "a second result");
 	if (!h->mask)
-		return wrong(l, h, "a result of nobody");
+		return fail(l, h, "a result without contributors");
 	if (!is_sum(l, h, payload))
-		return wrong(l, h, "not the sum of the workers in mask %llx, exponent %d",
-			     h->mask, h->exponent);
+		return fail(l, h, "not the sum of the workers in mask %llx, exponent %d",
+			    h->mask, h->exponent);
 	for (unsigned int w = 0; w < SAINA_WORKERS_MAX; w++) {
 		uint32_t *counted = &l->counted[h->segment][w];
 		uint32_t claimed = l->claimed[h->segment][w];
@@ -192,11 +192,11 @@ static bool first_result(struct ledger *l, struct ledger_entry *e, const struct 
 		if (!(h->mask >> w & 1))
 			continue;
 		if (*counted > h->round)
-			return wrong(l, h, "worker %u was counted in round %u before", w,
-				     *counted - 1);
+			return fail(l, h, "worker %u was counted in round %u before", w,
+				    *counted - 1);
 		if (claimed > *counted && claimed != h->round + 1)
-			return wrong(l, h, "worker %u was told it counts in round %u", w,
-				     claimed - 1);
+			return fail(l, h, "worker %u was answered that it counts in round %u", w,
+				    claimed - 1);
 		*counted = h->round + 1;
 	}
 	e->mask = h->mask;
@@ -209,7 +209,7 @@ static bool first_result(struct ledger *l, struct ledger_entry *e, const struct 
 	return true;
 }
 
-/* "You were last counted in round aux - 1": a result's, or an open slot's. */
+/* aux: 1 + the last round that the worker was counted in, by a result or an open slot. */
 static bool is_last(struct ledger *l, const struct saina_hdr *h)
 {
 	uint32_t *claimed = &l->claimed[h->segment][h->worker];
@@ -227,31 +227,31 @@ bool ledger_answer(struct ledger *l, const struct saina_hdr *h, const uint8_t *p
 
 	if (h->type == SAINA_MSG_STALE) {
 		if (h->worker >= SAINA_WORKERS_MAX || h->segment >= l->segments)
-			return wrong(l, h, "STALE to worker %u", h->worker);
-		return is_last(l, h) || wrong(l, h, "worker %u is told %u as its last + 1",
-					      h->worker, h->aux);
+			return fail(l, h, "STALE to worker %u", h->worker);
+		return is_last(l, h) || fail(l, h, "worker %u is answered %u as its last + 1",
+					     h->worker, h->aux);
 	}
 	if (h->type != SAINA_MSG_RESULT)
 		return true;
 	if (!e)
-		return wrong(l, h, "no such round or segment");
+		return fail(l, h, "there is no such round or segment");
 	if (h->count != l->payload || h->contributors != __builtin_popcountll(h->mask))
-		return wrong(l, h, "%u elements, %u contributors in mask %llx", h->count,
-			     h->contributors, h->mask);
+		return fail(l, h, "%u elements, %u contributors in mask %llx", h->count,
+			    h->contributors, h->mask);
 	if (h->worker == 0xff)
 		return first_result(l, e, h, payload);
 
 	if (h->worker >= SAINA_WORKERS_MAX || !e->mask)
-		return wrong(l, h, "a result to worker %u that was never made", h->worker);
+		return fail(l, h, "a result to worker %u that was never made", h->worker);
 	if (e->mask != h->mask || e->digest != digest(payload, l->payload) ||
 	    e->policy != h->policy || e->k != h->k || e->exponent != h->exponent)
-		return wrong(l, h, "the answer to worker %u is not the result", h->worker);
+		return fail(l, h, "the answer to worker %u is not the result", h->worker);
 	counted = e->mask >> h->worker & 1;
 	if (!!(h->flags & SAINA_F_RESEND) != counted || !!(h->flags & SAINA_F_LATE) == counted)
-		return wrong(l, h, "flags %#x to worker %u of mask %llx", h->flags, h->worker,
-			     h->mask);
-	return is_last(l, h) || wrong(l, h, "worker %u is told %u as its last + 1", h->worker,
-				      h->aux);
+		return fail(l, h, "flags %#x to worker %u of mask %llx", h->flags, h->worker,
+			    h->mask);
+	return is_last(l, h) || fail(l, h, "worker %u is answered %u as its last + 1", h->worker,
+				     h->aux);
 }
 
 bool ledger_has(struct ledger *l, uint32_t round, uint32_t segment)

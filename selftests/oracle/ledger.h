@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The ledger: conservation, checked from outside.  It knows what workers said
- * and sees the answers, nothing else: neither slots nor policies.  Of each
- * (round, segment) there may be one result; it must be the sum of what exactly
- * the workers in its mask said, at the coarsest of their exponents: exact if
- * they agree on one, else within half a unit for each of them; NaN if one said
- * NaN; every later answer must repeat it; and what an answer tells a worker
- * about itself must be so.
+ * The ledger: conservation, checked from outside.  It knows the gradients of
+ * the workers and sees the answers, nothing else: neither slots nor policies.
+ * Each (round, segment) may have one result; it must be the sum of the
+ * gradients of exactly the workers in its mask, at the coarsest of their
+ * exponents: exact if these are equal, else within half a unit for each of
+ * them; NaN if one is NaN.  Every later answer must repeat it, and the fields
+ * of an answer about its receiver must be true.
  */
 #ifndef SAINA_LEDGER_H
 #define SAINA_LEDGER_H
@@ -16,20 +16,20 @@
 #include "saina/bpf.h"
 
 /**
- * struct ledger_said - a gradient
- * @v: payload elements, not looked at if @exponent is NAN
+ * struct ledger_gradient - a gradient
+ * @v: payload elements, ignored if @exponent is NAN
  */
-struct ledger_said {
+struct ledger_gradient {
 	const int32_t *v;
 	int exponent;
 };
 
 /**
- * typedef ledger_value - what worker @w said in (@round, @segment)
- * @variant: 0; 1: the other thing a liar may have said, @v NULL if it is none
+ * typedef ledger_value - the gradient of worker @w in (@round, @segment)
+ * @variant: 0; 1: the second one of a worker that sends two, @v NULL if it does not
  */
-typedef struct ledger_said (*ledger_value)(void *arg, unsigned int w, uint32_t round,
-					   uint32_t segment, int variant);
+typedef struct ledger_gradient (*ledger_value)(void *arg, unsigned int w, uint32_t round,
+					       uint32_t segment, int variant);
 
 struct ledger_entry {
 	uint64_t mask;		/* 0: no result yet */
@@ -47,7 +47,7 @@ struct ledger {
 	uint32_t (*claimed)[SAINA_WORKERS_MAX];	/* [segment]: largest aux seen */
 	ledger_value value;
 	void *arg;
-	uint64_t results;			/* results made */
+	uint64_t results;
 	uint64_t contributions;			/* gradients in them */
 	uint64_t mixed, nans;			/* results of different exponents, with a NaN */
 	char error[256];			/* of the first violation */
@@ -58,16 +58,16 @@ void ledger_init(struct ledger *l, uint32_t payload, uint32_t segments,
 void ledger_exit(struct ledger *l);
 
 /*
- * An answer, as it stands on the wire behind the UDP header.  False if it
+ * Checks an answer, as it is on the wire behind the UDP header.  False if it
  * breaks a rule: l->error says which.
  */
 bool ledger_answer(struct ledger *l, const struct saina_hdr *hdr, const uint8_t *payload);
 
-/* Can a result of @exponent with that @payload be the sum of these @n gradients? */
-bool ledger_is_sum(const struct ledger_said *said, unsigned int n, uint32_t elements,
+/* Can a result with @exponent and @payload be the sum of these @n gradients? */
+bool ledger_is_sum(const struct ledger_gradient *grad, unsigned int n, uint32_t elements,
 		   int exponent, const uint8_t *payload);
 
-/* Has there been a result of that? */
+/* Has the segment of that round had a result? */
 bool ledger_has(struct ledger *l, uint32_t round, uint32_t segment);
 
 #endif /* SAINA_LEDGER_H */

@@ -62,9 +62,9 @@ static int32_t answer_elem(unsigned int i)
 	return v;
 }
 
-/* Worker @w says @v in every element, at @exponent. */
-static int say_at(const struct saina_job_conf *c, int type, unsigned int w, uint32_t round,
-		  uint32_t segment, int exponent, int32_t v)
+/* Worker @w sends a message; @v is in every element. */
+static int send_msg_at(const struct saina_job_conf *c, int type, unsigned int w, uint32_t round,
+		       uint32_t segment, int exponent, int32_t v)
 {
 	uint8_t f[FRAME_MAX];
 	int32_t payload[E];
@@ -82,15 +82,15 @@ static int say_at(const struct saina_job_conf *c, int type, unsigned int w, uint
 	return out.verdict;
 }
 
-static int say(const struct saina_job_conf *c, int type, unsigned int w, uint32_t round,
-	       uint32_t segment, int32_t v)
+static int send_msg(const struct saina_job_conf *c, int type, unsigned int w, uint32_t round,
+		    uint32_t segment, int32_t v)
 {
-	return say_at(c, type, w, round, segment, 7, v);
+	return send_msg_at(c, type, w, round, segment, 7, v);
 }
 
 static int grad(const struct saina_job_conf *c, unsigned int w, uint32_t r, uint32_t s, int32_t v)
 {
-	return say(c, SAINA_MSG_GRAD, w, r, s, v);
+	return send_msg(c, SAINA_MSG_GRAD, w, r, s, v);
 }
 
 static bool answered(int verdict, uint8_t flags, uint64_t mask, int32_t sum)
@@ -117,7 +117,7 @@ static void test_fastest(void)
 	       out.to == 4, "slot: a late gradient gets the result and is not added");
 	tap_ok(answered(grad(&c, 0, 0, 0, 5), SAINA_F_RESEND, 3, 11) && answer()->aux == 1,
 	       "slot: a contributor that sends again gets the result again");
-	tap_ok(answered(say(&c, SAINA_MSG_PULL, 2, 0, 0, 0), SAINA_F_PULLED | SAINA_F_LATE, 3, 11),
+	tap_ok(answered(send_msg(&c, SAINA_MSG_PULL, 2, 0, 0, 0), SAINA_F_PULLED | SAINA_F_LATE, 3, 11),
 	       "slot: PULL gets the result");
 	tap_ok(grad(&c, 0, 2, 0, 1) == ORACLE_DROP && out.reason == SAINA_C_FUTURE,
 	       "rounds: a gradient two rounds ahead is refused");
@@ -205,14 +205,14 @@ static void test_shift(void)
 	tap_ok(ok, "exponents: shift() rounds to the nearest, halves upwards");
 }
 
-/* All of a job of three say @v at @e, in that order; the result is @sum at @exponent. */
+/* The three workers of a job send @v at @e in that order: is the result @sum at @exponent? */
 static bool adds_up(struct saina_job_conf *c, uint32_t round, const int *e, const int32_t *v,
 		    int exponent, int32_t sum)
 {
 	for (unsigned int w = 0; w < 2; w++)
-		if (say_at(c, SAINA_MSG_GRAD, w, round, 0, e[w], v[w]) != ORACLE_DROP || out.reason >= 0)
+		if (send_msg_at(c, SAINA_MSG_GRAD, w, round, 0, e[w], v[w]) != ORACLE_DROP || out.reason >= 0)
 			return false;
-	return answered(say_at(c, SAINA_MSG_GRAD, 2, round, 0, e[2], v[2]), 0, 7, sum) &&
+	return answered(send_msg_at(c, SAINA_MSG_GRAD, 2, round, 0, e[2], v[2]), 0, 7, sum) &&
 	       answer()->exponent == exponent;
 }
 
@@ -244,11 +244,11 @@ static void test_exponents(void)
 	       "exponents: as far apart as can be");
 	tap_ok(ADDS_UP(5, 7, INT_MAX, 7, 1, 6, 0, 6, -0x40000000) &&
 	       ADDS_UP(6, 6, INT_MAX, 7, 1, 6, 0, 6, INT_MIN), "exponents: sums wrap, before a shift and after");
-	say_at(&c, SAINA_MSG_GRAD, 0, 7, 0, 7, 1);
-	ok = say_at(&c, SAINA_MSG_GRAD, 0, 7, 0, 3, 1) == ORACLE_DROP && out.reason == SAINA_C_DUPLICATE;
-	say_at(&c, SAINA_MSG_GRAD, 1, 7, 0, 7, 2);
-	ok &= answered(say_at(&c, SAINA_MSG_GRAD, 2, 7, 0, 7, 3), 0, 7, 6);
-	ok &= answered(say_at(&c, SAINA_MSG_GRAD, 2, 7, 0, 0, 3), SAINA_F_RESEND, 7, 6);
+	send_msg_at(&c, SAINA_MSG_GRAD, 0, 7, 0, 7, 1);
+	ok = send_msg_at(&c, SAINA_MSG_GRAD, 0, 7, 0, 3, 1) == ORACLE_DROP && out.reason == SAINA_C_DUPLICATE;
+	send_msg_at(&c, SAINA_MSG_GRAD, 1, 7, 0, 7, 2);
+	ok &= answered(send_msg_at(&c, SAINA_MSG_GRAD, 2, 7, 0, 7, 3), 0, 7, 6);
+	ok &= answered(send_msg_at(&c, SAINA_MSG_GRAD, 2, 7, 0, 0, 3), SAINA_F_RESEND, 7, 6);
 	tap_ok(ok && answer()->exponent == 7 && !counted(0, SAINA_C_COARSENED),
 	       "exponents: a duplicate's changes nothing, nor one that comes after the result");
 }
@@ -262,18 +262,18 @@ static void test_range(void)
 
 	job_make(&c, 2, 1, &p);
 	for (int i = 0; i < 4; i++)
-		ok &= say_at(&c, SAINA_MSG_GRAD, 0, 0, 0, bad[i], 1) == ORACLE_DROP &&
+		ok &= send_msg_at(&c, SAINA_MSG_GRAD, 0, 0, 0, bad[i], 1) == ORACLE_DROP &&
 		      out.reason == SAINA_C_EXPONENT;
 	for (int i = 0; i < 4; i++)
-		ok &= say_at(&c, SAINA_MSG_INC, 0, 0, 0, bad[i], 1) == ORACLE_DROP &&
+		ok &= send_msg_at(&c, SAINA_MSG_INC, 0, 0, 0, bad[i], 1) == ORACLE_DROP &&
 		      out.reason == SAINA_C_EXPONENT;
-	ok &= say_at(&c, SAINA_MSG_INC, 0, 0, 0, SAINA_EXPONENT_NAN, 1) == ORACLE_DROP &&
+	ok &= send_msg_at(&c, SAINA_MSG_INC, 0, 0, 0, SAINA_EXPONENT_NAN, 1) == ORACLE_DROP &&
 	      out.reason == SAINA_C_EXPONENT && counted(0, SAINA_C_EXPONENT) == 9;
 	ok &= !o.job[3].rt.next_round && o.job[3].hot[0].meta.state == SAINA_SLOT_EMPTY;
 	tap_ok(ok, "exponents: one out of range is refused and opens nothing");
-	ok = say_at(&c, SAINA_MSG_INC, 0, 0, 0, SAINA_EXPONENT_MIN, 1) == ORACLE_REDIRECT &&
+	ok = send_msg_at(&c, SAINA_MSG_INC, 0, 0, 0, SAINA_EXPONENT_MIN, 1) == ORACLE_REDIRECT &&
 	     answer()->type == SAINA_MSG_NAK && answer()->k == SAINA_NAK_MODE;
-	ok &= say_at(&c, SAINA_MSG_PULL, 0, 0, 0, 127, 1) == ORACLE_DROP && out.reason == SAINA_C_PULL_EARLY;
+	ok &= send_msg_at(&c, SAINA_MSG_PULL, 0, 0, 0, 127, 1) == ORACLE_DROP && out.reason == SAINA_C_PULL_EARLY;
 	tap_ok(ok, "exponents: nobody looks at those of other messages");
 
 	c.elem = SAINA_ELEM_FLOAT32;
@@ -309,13 +309,13 @@ static void test_nan(void)
 	       counted(1, SAINA_C_NONFINITE) == 1 && counted(2, SAINA_C_NONFINITE) == 1 &&
 	       counted(1, SAINA_C_COARSENED) == 1 && !counted(2, SAINA_C_COARSENED),
 	       "NaN: so does one that a NaN is added to");
-	tap_ok(answered(say(&c, SAINA_MSG_PULL, 0, 2, 0, 0), SAINA_F_PULLED | SAINA_F_RESEND, 7, 0) &&
-	       answer()->exponent == nan && answered(say(&c, SAINA_MSG_GRAD, 1, 1, 0, 9), SAINA_F_RESEND, 7, 0) &&
+	tap_ok(answered(send_msg(&c, SAINA_MSG_PULL, 0, 2, 0, 0), SAINA_F_PULLED | SAINA_F_RESEND, 7, 0) &&
+	       answer()->exponent == nan && answered(send_msg(&c, SAINA_MSG_GRAD, 1, 1, 0, 9), SAINA_F_RESEND, 7, 0) &&
 	       answer()->exponent == nan, "NaN: PULL and RESEND answer the same");
 	tap_ok(ADDS_UP(3, 7, 1, 7, 2, 7, 3, 7, 6), "NaN: the next round has none");
 }
 
-/* What worker 0 has in its array: one segment, at exponent @e. */
+/* Worker 0 writes a segment at exponent @e into its input array and sends a DOORBELL. */
 static int ring_doorbell(const struct saina_job_conf *c, uint8_t *input, uint32_t round, int e, int32_t v)
 {
 	struct saina_input_head *in = (void *)input;
@@ -341,23 +341,23 @@ static void test_doorbell(void)
 	struct saina_policy p = { .seq = 1, .mode = SAINA_POLICY_BSP, .late = 1 };
 	static uint64_t input[(sizeof(struct saina_input_head) + 4 * E) * 4 / 8];
 	struct saina_job_conf c;
-	const struct oracle_board *b;
+	const struct oracle_output *b;
 	bool ok;
 
 	job_make(&c, 2, 1, &p);
-	oracle_board_new(&o, c.job);
-	oracle_share(&o, c.job, 0, (uint8_t *)input);
+	oracle_output_reset(&o, c.job);
+	oracle_input_set(&o, c.job, 0, (uint8_t *)input);
 	ok = ring_doorbell(&c, (uint8_t *)input, 0, 111, 1) == ORACLE_DROP && out.reason == SAINA_C_EXPONENT;
 	ok &= ring_doorbell(&c, (uint8_t *)input, 0, -127, 1) == ORACLE_DROP && out.reason == SAINA_C_EXPONENT;
 	tap_ok(ok && !o.job[3].rt.next_round, "by reference: an exponent out of range opens nothing");
-	say_at(&c, SAINA_MSG_GRAD, 1, 0, 0, 9, 10);
+	send_msg_at(&c, SAINA_MSG_GRAD, 1, 0, 0, 9, 10);
 	ok = ring_doorbell(&c, (uint8_t *)input, 0, 7, 100) == ORACLE_REDIRECT && answer()->type == SAINA_MSG_COMPLETION;
-	b = &o.job[3].board[0];
+	b = &o.job[3].output[0];
 	tap_ok(ok && b->tag == 1 && b->meta.exponent == 7 && b->sum[0] == 103 && b->sum[E - 1] == 103 &&
 	       counted(0, SAINA_C_COARSENED) == 1, "by reference: the exponent is the entry's");
-	say_at(&c, SAINA_MSG_GRAD, 1, 1, 0, 9, 10);
+	send_msg_at(&c, SAINA_MSG_GRAD, 1, 1, 0, 9, 10);
 	ring_doorbell(&c, (uint8_t *)input, 1, SAINA_EXPONENT_NAN, 100);
-	b = &o.job[3].board[1];
+	b = &o.job[3].output[1];
 	tap_ok(b->tag == 2 && b->meta.exponent == SAINA_EXPONENT_NAN && !b->sum[0] && !b->sum[E - 1] &&
 	       counted(0, SAINA_C_NONFINITE) == 1, "by reference: NaN");
 }
@@ -373,7 +373,7 @@ static void test_sfcd_nan(void)
 
 	job_make(&c, 2, 2, &p);
 	for (uint32_t s = 0; s < 2; s++)
-		say_at(&c, SAINA_MSG_GRAD, 0, 0, s, SAINA_EXPONENT_NAN, 0);
+		send_msg_at(&c, SAINA_MSG_GRAD, 0, 0, s, SAINA_EXPONENT_NAN, 0);
 	tap_ok(!rt->primed && !rt->last_observed, "SFCD: a round of NaN does not prime");
 	for (uint32_t r = 1; r < 3; r++)
 		for (uint32_t s = 0; s < 2; s++)
@@ -381,12 +381,12 @@ static void test_sfcd_nan(void)
 	ok = rt->primed && rt->converged == 1 && rt->last_flips == 128;
 	was = *rt;
 	for (uint32_t s = 0; s < 2; s++)
-		say_at(&c, SAINA_MSG_GRAD, 0, 3, s, SAINA_EXPONENT_NAN, 0);
+		send_msg_at(&c, SAINA_MSG_GRAD, 0, 3, s, SAINA_EXPONENT_NAN, 0);
 	ok &= rt->converged == was.converged && rt->last_round == 2 && rt->last_flips == was.last_flips &&
 	      rt->last_observed == was.last_observed && rt->k_next == was.k_next && !rt->observed;
 	tap_ok(ok, "SFCD: a round of NaN decides nothing");
 	/* segment 0 keeps its signs, positive, and segment 1 flips its own */
-	say_at(&c, SAINA_MSG_GRAD, 0, 4, 0, SAINA_EXPONENT_NAN, -1);
+	send_msg_at(&c, SAINA_MSG_GRAD, 0, 4, 0, SAINA_EXPONENT_NAN, -1);
 	grad(&c, 0, 4, 1, -1);
 	ok = rt->last_round == 4 && rt->last_flips == 64 && rt->last_observed == 64 && rt->converged == 2;
 	grad(&c, 0, 5, 0, 1);
@@ -395,16 +395,16 @@ static void test_sfcd_nan(void)
 	       "SFCD: a segment of NaN is left out, its signs stay");
 }
 
-/* Worker 4 is at exponent 1, worker 5 says NaN, all others are at 3. */
-static struct ledger_said said(void *arg, unsigned int w, uint32_t r, uint32_t s, int variant)
+/* Worker 4 is at exponent 1, worker 5 sends NaN, all others are at 3. */
+static struct ledger_gradient gradient_of(void *arg, unsigned int w, uint32_t r, uint32_t s, int variant)
 {
 	static int32_t v[SAINA_WORKERS_MAX][E];
 
 	if (variant)
-		return (struct ledger_said){};
+		return (struct ledger_gradient){};
 	for (int i = 0; i < E; i++)
 		v[w][i] = 10 * w + r;
-	return (struct ledger_said){ .v = v[w], .exponent = w == 4 ? 1 : w == 5 ? SAINA_EXPONENT_NAN : 3 };
+	return (struct ledger_gradient){ .v = v[w], .exponent = w == 4 ? 1 : w == 5 ? SAINA_EXPONENT_NAN : 3 };
 }
 
 static void test_ledger(void)
@@ -418,7 +418,7 @@ static void test_ledger(void)
 
 	for (int i = 0; i < E; i++)
 		sum[i] = 12;
-	ledger_init(&l, E, 2, 0, said, NULL);
+	ledger_init(&l, E, 2, 0, gradient_of, NULL);
 	sum[17]++;
 	tap_ok(!ledger_answer(&l, &h, (uint8_t *)sum), "ledger: a wrong sum is found");
 	sum[17]--;

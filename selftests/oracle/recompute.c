@@ -50,7 +50,7 @@ static void segment_done(struct recompute *c, const struct saina_hdr *h,
 	}
 }
 
-/* A round of NaN alone: nothing is decided, all stays as it was. */
+/* A round of nothing but NaN: no decision, the state must not change. */
 static bool nothing_done(struct recompute *c, const struct saina_hdr *h,
 			 const struct saina_policy *p, const struct saina_job_rt *rt)
 {
@@ -88,7 +88,7 @@ static bool round_done(struct recompute *c, const struct saina_hdr *h,
 		return false;
 	}
 	c->rounds += c->known;
-	/* what the counter was is known if this policy decided the round before */
+	/* the old counters are known if this policy decided the previous round */
 	follows = c->decided && c->last_round + 1 == h->round && c->last_seq == p->seq &&
 		  c->members == rt->members && c->known;
 	if (follows) {

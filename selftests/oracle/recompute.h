@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * SFCD once more, from nothing but the results on the wire: signs of this
- * round's results against those of the last, and the decision that follows.
+ * SFCD computed a second time, from the results on the wire alone: signs of
+ * this round's results against those of the last, and the decision that follows.
  */
 #ifndef SAINA_RECOMPUTE_H
 #define SAINA_RECOMPUTE_H
@@ -17,7 +17,7 @@ struct recompute {
 	struct saina_policy policy[RECOMPUTE_POLICIES];	/* by seq */
 	uint8_t *negative;		/* [segment][element]: in its last result under SFCD */
 	uint16_t *stride;		/* [segment]: of that result, 0: there was none */
-	/* the round under way */
+	/* the present round */
 	uint32_t round, done;
 	uint64_t flips, observed;
 	bool known;			/* every segment could be compared */
@@ -34,8 +34,8 @@ void recompute_exit(struct recompute *c);
 void recompute_policy(struct recompute *c, const struct saina_policy *p);
 
 /*
- * A multicast RESULT and what the data path says of the job right after it.
- * False if that is not what follows from the results (c->error).
+ * Takes a multicast RESULT and the state of the job right after it.
+ * False if that does not follow from the results (c->error).
  */
 bool recompute_result(struct recompute *c, const struct saina_hdr *h, const uint8_t *payload,
 		      const struct saina_job_rt *rt);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Sections 5 and 6 of Documentation/datapath.rst: rounds, policies, SFCD. */
 #include <string.h>
-#include "oracle.h"
+#include "internal.h"
 
 static unsigned int samples_of(const struct saina_job_conf *c, const struct saina_policy *p)
 {
@@ -33,7 +33,7 @@ static void k_changes(struct oracle *o, struct oracle_job *j, unsigned int from,
 	oracle_event(o, j, SAINA_EV_K, 0xff, j->rt.next_round - 1, from, to);
 }
 
-/* Is the policy to come the one for round @round? */
+/* Is the scheduled policy the one for round @round? */
 static bool is_due(const struct saina_job_conf *c, const struct saina_job_rt *rt, uint32_t round)
 {
 	if (!c->next.seq)
@@ -44,12 +44,12 @@ static bool is_due(const struct saina_job_conf *c, const struct saina_job_rt *rt
 	       (!c->next_on || (rt->asked == c->next.seq && rt->happened & c->next_on));
 }
 
-const struct saina_policy *oracle_target(const struct oracle_job *j)
+const struct saina_policy *oracle_target_policy(const struct oracle_job *j)
 {
 	return is_due(&j->conf, &j->rt, j->rt.next_round) ? &j->conf.next : &j->conf.policy;
 }
 
-void oracle_happenings(struct oracle_job *j)
+void oracle_note_events(struct oracle_job *j)
 {
 	const struct saina_job_conf *c = &j->conf;
 	struct saina_job_rt *rt = &j->rt;
@@ -66,7 +66,7 @@ void oracle_happenings(struct oracle_job *j)
 		rt->happened |= 1u << SAINA_EV_WORKER_JOINED;
 }
 
-/* Parts of the gradient that somebody computes. */
+/* Parts of the gradient that a live worker computes. */
 static unsigned int parts_alive(const struct saina_job_conf *c, const struct saina_job_rt *rt)
 {
 	unsigned int parts = c->workers / (rt->policy.spread + 1), n = 0;
@@ -81,9 +81,9 @@ static unsigned int parts_alive(const struct saina_job_conf *c, const struct sai
 	return n;
 }
 
-void oracle_table_adopt(struct oracle *o, struct oracle_job *j)
+void oracle_ps_adopt(struct oracle *o, struct oracle_job *j)
 {
-	const struct saina_policy *target = oracle_target(j);
+	const struct saina_policy *target = oracle_target_policy(j);
 	unsigned int old_seq = j->rt.policy.seq;
 
 	if (!oracle_has_steps(target) || target->seq == old_seq)
@@ -93,11 +93,11 @@ void oracle_table_adopt(struct oracle *o, struct oracle_job *j)
 	oracle_event(o, j, SAINA_EV_POLICY, 0xff, j->rt.next_round, old_seq, target->seq);
 }
 
-void oracle_table_begin(struct oracle *o, struct oracle_job *j)
+void oracle_ps_begin(struct oracle *o, struct oracle_job *j)
 {
 	j->rt.mode = SAINA_RT_PS;
 	j->rt.base = j->rt.next_round;
-	oracle_table_adopt(o, j);
+	oracle_ps_adopt(o, j);
 }
 
 bool oracle_is_fence(const struct oracle_job *j, uint32_t round)
@@ -116,7 +116,7 @@ void oracle_round_open(struct oracle *o, struct oracle_job *j, uint64_t old_memb
 	const struct saina_policy *target;
 	bool adopted;
 
-	target = oracle_target(j);
+	target = oracle_target_policy(j);
 	adopted = target->seq != p->seq;
 	rt->next_round++;
 	rt->open_slots = rt->segs_done = 0;
@@ -137,7 +137,7 @@ void oracle_round_open(struct oracle *o, struct oracle_job *j, uint64_t old_memb
 	} else if (p->mode == SAINA_POLICY_FASTEST) {
 		k = p->k;
 	} else if (p->mode == SAINA_POLICY_EXTERNAL) {
-		/* the one to come begins with its own */
+		/* a scheduled policy begins with its own k */
 		if (j->conf.k_set && (p->seq == j->conf.policy.seq ||
 				      j->conf.policy.mode != SAINA_POLICY_EXTERNAL))
 			k = j->conf.k_set;
@@ -162,7 +162,7 @@ void oracle_round_open(struct oracle *o, struct oracle_job *j, uint64_t old_memb
 		k_changes(o, j, old_k, rt->k);
 }
 
-/* All segments of the round are done: has training converged to noise? */
+/* SFCD's decision once all segments of the round are done: do signs flip as in noise? */
 static void decide(struct oracle *o, struct oracle_job *j)
 {
 	struct saina_job_rt *rt = &j->rt;
@@ -207,7 +207,7 @@ static void decide(struct oracle *o, struct oracle_job *j)
 	rt->last_round = rt->next_round - 1;
 }
 
-/* Is element @i of a result?  Minus zero is not. */
+/* Is element @i of a result negative?  Minus zero is not. */
 static bool negative(const struct saina_job_conf *c, const void *sum, unsigned int i)
 {
 	uint16_t half;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Sections 3, 4 and 8 of Documentation/datapath.rst: GRAD, completion, PULL. */
 #include <string.h>
-#include "oracle.h"
+#include "internal.h"
 
 static struct oracle_slot *hot_slot(const struct oracle_msg *m)
 {
@@ -31,13 +31,13 @@ static uint64_t workers_of(const struct oracle_slot *h, unsigned int part)
 	return mask;
 }
 
-/* Has another worker given what this one gives? */
+/* Has another worker contributed the part that this one computes? */
 static bool part_is_in(const struct oracle_msg *m, const struct oracle_slot *h)
 {
 	return h->meta.parts && h->meta.seen & workers_of(h, m->w % h->meta.parts);
 }
 
-static bool complete(const struct oracle_msg *m, const struct oracle_slot *h)
+static bool is_complete(const struct oracle_msg *m, const struct oracle_slot *h)
 {
 	uint64_t live = h->meta.members & m->j->conf.active;
 	unsigned int need = h->meta.k;
@@ -55,7 +55,7 @@ static bool complete(const struct oracle_msg *m, const struct oracle_slot *h)
 	return oracle_popcount(h->meta.seen & live) >= need;
 }
 
-static uint32_t quiet(uint32_t f)
+static uint32_t quiet_nan(uint32_t f)
 {
 	return f | 0x00400000;
 }
@@ -65,15 +65,15 @@ static bool is_nan(uint32_t f)
 	return (f & 0x7fffffff) > 0x7f800000;
 }
 
-/* Section 9: IEEE 754, nearest even; the NaN of the sum comes first. */
+/* Section 9: IEEE 754, round to nearest even; if both are NaN, the result is that of the sum. */
 static uint32_t float_add(uint32_t sum, uint32_t v)
 {
 	float a, b;
 
 	if (is_nan(sum))
-		return quiet(sum);
+		return quiet_nan(sum);
 	if (is_nan(v))
-		return quiet(v);
+		return quiet_nan(v);
 	memcpy(&a, &sum, 4);
 	memcpy(&b, &v, 4);
 	a += b;
@@ -81,8 +81,8 @@ static uint32_t float_add(uint32_t sum, uint32_t v)
 	return is_nan(sum) ? 0xffc00000 : sum;	/* infinities of both signs */
 }
 
-/* To bfloat16, nearest even; a NaN stays one. */
-static uint16_t rounded(uint32_t f)
+/* Rounds to nearest even; a NaN stays one. */
+static uint16_t to_bfloat16(uint32_t f)
 {
 	uint32_t rest = f & 0xffff, half = f >> 16;
 
@@ -91,7 +91,7 @@ static uint16_t rounded(uint32_t f)
 	return half + (rest > 0x8000 || (rest == 0x8000 && half & 1));
 }
 
-/* x / 2^n, towards minus infinity. */
+/* x / 2^n, rounded towards minus infinity. */
 static int64_t floor_div(int64_t x, unsigned int n)
 {
 	int64_t unit = 1ll << n;
@@ -125,19 +125,19 @@ static uint32_t element(const struct oracle_msg *m, unsigned int i)
 	return v;
 }
 
-/* From what is summed to what is sent. */
+/* Converts sums to the elements of a result. */
 static void to_wire(const struct saina_job_conf *c, int32_t *sum)
 {
 	uint16_t *half = (uint16_t *)sum;
 
 	for (uint32_t i = 0; c->elem == SAINA_ELEM_BFLOAT16 && i < c->payload; i++) {
-		uint16_t v = rounded(sum[i]);
+		uint16_t v = to_bfloat16(sum[i]);
 
 		memcpy(&half[i], &v, 2);
 	}
 }
 
-static void done(struct oracle_msg *m, struct oracle_slot *h)
+static void slot_finish(struct oracle_msg *m, struct oracle_slot *h)
 {
 	struct oracle_job *j = m->j;
 	struct oracle_slot *e = ring_entry(m);
@@ -170,30 +170,20 @@ static void done(struct oracle_msg *m, struct oracle_slot *h)
 	oracle_answer_all(m, h);
 }
 
-void oracle_arrived(struct oracle_msg *m)
-{
-	struct saina_arrival *a = &m->j->arrival[m->w];
-
-	if (a->round == m->round + 1)
-		return;
-	a->round = m->round + 1;
-	a->n++;
-}
-
-/* The packet's gradient is in; it ends here unless it completed the slot. */
-static void counted_in(struct oracle_msg *m, struct oracle_slot *h, int counter)
+/* Counts the gradient of the message; finishes the slot if that is now complete. */
+static void count_gradient(struct oracle_msg *m, struct oracle_slot *h, int counter)
 {
 	m->j->last[m->segment][m->w] = m->round + 1;
 	oracle_count(m, counter);
 	if (!m->segment)
-		oracle_arrived(m);
-	if (complete(m, h))
-		done(m, h);
+		oracle_note_arrival(m);
+	if (is_complete(m, h))
+		slot_finish(m, h);
 	else
 		m->out->verdict = ORACLE_DROP;
 }
 
-/* Section 3.1 of what comes first; the sums stay what they were under a NaN. */
+/* Section 3.1, the first gradient of a slot; a NaN leaves the sums as they are. */
 static void store_sums(struct oracle_msg *m, struct oracle_slot *h)
 {
 	h->meta.exponent = m->hdr->exponent;
@@ -205,7 +195,7 @@ static void store_sums(struct oracle_msg *m, struct oracle_slot *h)
 		h->sum[i] = element(m, i);
 }
 
-/* Section 3.1 of what comes later. */
+/* Section 3.1, later gradients. */
 static void add_sums(struct oracle_msg *m, struct oracle_slot *h)
 {
 	int have = h->meta.exponent, e = m->hdr->exponent;
@@ -233,15 +223,15 @@ static void add_sums(struct oracle_msg *m, struct oracle_slot *h)
 	}
 }
 
-static void add(struct oracle_msg *m, struct oracle_slot *h)
+static void slot_add(struct oracle_msg *m, struct oracle_slot *h)
 {
 	add_sums(m, h);
 	h->meta.seen |= 1ull << m->w;
 	h->meta.count++;
-	counted_in(m, h, SAINA_C_ADDED);
+	count_gradient(m, h, SAINA_C_ADDED);
 }
 
-static void open_slot(struct oracle_msg *m, struct oracle_slot *h)
+static void slot_open(struct oracle_msg *m, struct oracle_slot *h)
 {
 	struct oracle_job *j = m->j;
 
@@ -262,11 +252,11 @@ static void open_slot(struct oracle_msg *m, struct oracle_slot *h)
 	h->meta.seen = 1ull << m->w;
 	h->meta.count = 1;
 	j->rt.open_slots++;
-	counted_in(m, h, SAINA_C_STORED);
+	count_gradient(m, h, SAINA_C_STORED);
 }
 
-/* A gradient whose result is there already. */
-static void after_result(struct oracle_msg *m, const struct oracle_slot *s)
+/* Answers a gradient whose result exists. */
+static void answer_with_result(struct oracle_msg *m, const struct oracle_slot *s)
 {
 	if (s->meta.seen >> m->w & 1) {
 		oracle_count(m, SAINA_C_RESENT);
@@ -274,12 +264,12 @@ static void after_result(struct oracle_msg *m, const struct oracle_slot *s)
 	} else {
 		oracle_count(m, SAINA_C_LATE);
 		if (!m->segment)
-			oracle_arrived(m);
+			oracle_note_arrival(m);
 		oracle_answer_one(m, s, SAINA_F_LATE);
 	}
 }
 
-/* Its result is gone, or never was. */
+/* The result of the round is gone, or never was. */
 static bool is_stale(const struct oracle_msg *m)
 {
 	uint64_t next = m->j->rt.next_round;
@@ -290,8 +280,8 @@ static bool is_stale(const struct oracle_msg *m)
 	return m->round < next && m->round < m->j->rt.base;
 }
 
-/* A slot serves its segments in order: is the one before done in this round? */
-static bool is_next_in(const struct oracle_slot *h, const struct oracle_msg *m)
+/* A slot serves its segments in order: is the previous one done in this round? */
+static bool is_next_segment(const struct oracle_slot *h, const struct oracle_msg *m)
 {
 	uint32_t pool = m->j->conf.pool;
 
@@ -308,22 +298,22 @@ void oracle_grad(struct oracle_msg *m)
 
 	if (is_about(h, m) && h->meta.state == SAINA_SLOT_OPEN) {
 		if (h->meta.seen >> m->w & 1) {
-			if (complete(m, h))
-				done(m, h);
+			if (is_complete(m, h))
+				slot_finish(m, h);
 			else
 				oracle_drop(m, SAINA_C_DUPLICATE);
 		} else if (part_is_in(m, h)) {
-			if (complete(m, h))
-				done(m, h);
+			if (is_complete(m, h))
+				slot_finish(m, h);
 			else
 				oracle_drop(m, SAINA_C_SPARE);
 		} else {
-			add(m, h);
+			slot_add(m, h);
 		}
 		return;
 	}
 	if (is_about(e, m))
-		return after_result(m, e);
+		return answer_with_result(m, e);
 
 	if (m->round > rt->next_round || m->round > SAINA_ROUND_MAX)
 		return oracle_drop(m, SAINA_C_FUTURE);
@@ -331,26 +321,26 @@ void oracle_grad(struct oracle_msg *m)
 		return oracle_answer_stale(m);
 	if (m->round == rt->next_round && rt->open_slots)
 		return oracle_drop(m, SAINA_C_ROUND_BUSY);
-	if (h->meta.state == SAINA_SLOT_OPEN || !is_next_in(h, m))
+	if (h->meta.state == SAINA_SLOT_OPEN || !is_next_segment(h, m))
 		return oracle_drop(m, SAINA_C_SLOT_BUSY);
 	if (m->round == rt->next_round) {
-		oracle_happenings(m->j);
-		if (oracle_has_steps(oracle_target(m->j)) && !oracle_is_fence(m->j, m->round)) {
-			oracle_table_begin(m->o, m->j);
+		oracle_note_events(m->j);
+		if (oracle_has_steps(oracle_target_policy(m->j)) && !oracle_is_fence(m->j, m->round)) {
+			oracle_ps_begin(m->o, m->j);
 			return oracle_answer_mode(m, rt->base);
 		}
 		oracle_round_open(m->o, m->j, old_members);
 	}
-	open_slot(m, h);
+	slot_open(m, h);
 }
 
-/* Section 8: what the asker can know of SAINA_ASK_SEGMENTS segments of a round. */
+/* Section 8: the state of SAINA_ASK_SEGMENTS segments of a round, as the sender may know it. */
 void oracle_ask(struct oracle_msg *m)
 {
 	uint32_t first = m->segment;
-	struct saina_ask told = {};
+	struct saina_ask state = {};
 
-	memcpy(&told.time, m->payload, sizeof(told.time));
+	memcpy(&state.time, m->payload, sizeof(state.time));
 	for (unsigned int i = 0; i < SAINA_ASK_SEGMENTS; i++) {
 		const struct oracle_slot *h, *e;
 
@@ -361,19 +351,19 @@ void oracle_ask(struct oracle_msg *m)
 		e = ring_entry(m);
 		if (m->j->last[m->segment][m->w] == m->round + 1 ||
 		    (is_about(h, m) && h->meta.state == SAINA_SLOT_OPEN && part_is_in(m, h)))
-			told.counted |= 1ull << i;
+			state.counted |= 1ull << i;
 		if (is_about(e, m))
-			told.done |= 1ull << i;
-		else if (is_about(h, m) && complete(m, h))
-			told.due |= 1ull << i;
+			state.done |= 1ull << i;
+		else if (is_about(h, m) && is_complete(m, h))
+			state.due |= 1ull << i;
 	}
 	m->segment = first;
-	if (!told.done && is_stale(m))
+	if (!state.done && is_stale(m))
 		return oracle_answer_stale(m);
-	oracle_answer_told(m, &told);
+	oracle_answer_ask(m, &state);
 }
 
-static void pulled(struct oracle_msg *m, const struct oracle_slot *s)
+static void answer_pull(struct oracle_msg *m, const struct oracle_slot *s)
 {
 	oracle_count(m, SAINA_C_PULLED);
 	oracle_answer_one(m, s, SAINA_F_PULLED |
@@ -385,14 +375,14 @@ void oracle_pull(struct oracle_msg *m)
 	struct oracle_slot *h = hot_slot(m), *e = ring_entry(m);
 
 	if (is_about(h, m) && h->meta.state == SAINA_SLOT_OPEN) {
-		if (complete(m, h))
-			done(m, h);
+		if (is_complete(m, h))
+			slot_finish(m, h);
 		else
 			oracle_drop(m, SAINA_C_PULL_EARLY);
 		return;
 	}
 	if (is_about(e, m))
-		return pulled(m, e);
+		return answer_pull(m, e);
 	if (is_stale(m))
 		return oracle_answer_stale(m);
 	oracle_drop(m, SAINA_C_PULL_EARLY);

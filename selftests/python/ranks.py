@@ -82,8 +82,8 @@ def train(ddp, steps, at=lambda step: None, of=range):
         opt.step()
 
 
-def until(true):
-    deadline = time.monotonic() + 120
+def until(true, seconds=120):
+    deadline = time.monotonic() + seconds
     while not true() and time.monotonic() < deadline:
         time.sleep(0.02)
 

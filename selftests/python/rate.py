@@ -31,7 +31,7 @@ def main() -> None:
         for rnd in range(len(RATES) * rounds):
             rate = RATES[rnd // rounds]
             end = time.monotonic() + THINK * (1 + int(os.environ["SAINA_RANK"]) / 4)
-            while time.monotonic() < end and not w.decided:
+            while time.monotonic() < end and not w.decided():
                 time.sleep(THINK / 10)
             gradient = x.copy()
             call = w.allreduce(gradient)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A contender of `make bench' that needs no network: it knows what the other ranks
- * have.  For bench_test.py.
+ * A contender of `make bench' for bench_test.py. It needs no network, because it can compute the
+ * input of the other ranks.
  *
- *	bench-contender SOCKET RANK RANKS HOW
+ * 	bench-contender SOCKET RANK RANKS HOW
  *
- * HOW: right; wrong (the last rank's last sum); stuck (does not come back from an
- * all-reduce); absent (does not start); payload and header are as libsaina's.
+ * HOW: right; wrong (the last rank returns a wrong last sum); stuck (an all-reduce does not
+ * return); absent (does not start). Payload and header have the sizes of libsaina's.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina doctor's receive buffers (tools/saina/doctor_buffers.c): what it asks for is what
- * libsaina's window needs, and its verdicts follow.
+ * saina doctor's receive buffers (tools/saina/doctor_buffers.c): the size that it recommends is the
+ * least that gives libsaina its full window.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,9 +12,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "../tools/saina/doctor.h"
-#include "flow/flow.h"
-#include "io/io.h"
+#include "../tools/saina/doctor_check.h"
+#include "transport/flow.h"
+#include "net/io.h"
 #include "saina/proto.h"
 #include "lib/statement.h"
 
@@ -23,9 +23,9 @@ static int rcvbuf;
 static enum doc_verdict verdict;
 static char found[512], fix[512];
 
-/* --- in place of the doctor and the kernel ------------------------------------------- */
+/* --- stubs of the doctor and the kernel ------------------------------------------------- */
 
-void doc_say(enum doc_verdict v, const char *check, const char *remedy, const char *fmt, ...)
+void doc_report(enum doc_verdict v, const char *check, const char *remedy, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -48,7 +48,7 @@ const char *doc_fix(const char *fmt, ...)
 	return text;
 }
 
-bool doc_read(const char *path, char *text, size_t size)
+bool doc_read_line(const char *path, char *text, size_t size)
 {
 	assert_string_equal(path, "/proc/sys/net/core/rmem_max");
 	snprintf(text, size, "%d", rmem_max);
@@ -58,7 +58,7 @@ bool doc_read(const char *path, char *text, size_t size)
 int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t len);
 int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len);
 
-/* As the kernel does it. */
+/* The kernel doubles the size, up to rmem_max. */
 int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 {
 	const int *size = value;
@@ -75,9 +75,9 @@ int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len)
 	return 0;
 }
 
-/* --- what libsaina makes of a buffer ---------------------------------------------------- */
+/* --- libsaina's window ------------------------------------------------------------------- */
 
-/* Trains that a worker of the job may have in flight with a socket of @bytes. */
+/* Batches that a worker of the job may have in flight with a socket of @bytes. */
 static uint32_t window(const struct saina_job_attrs *a, int bytes)
 {
 	size_t wire = a->elem_type == SAINA_ELEM_BFLOAT16 ? 2 : 4;
@@ -88,10 +88,10 @@ static uint32_t window(const struct saina_job_attrs *a, int bytes)
 	struct saina_io io = { 0 };
 	uint32_t max;
 
-	job.train = saina_job_train(job.msglen, job.pool);
+	job.per_batch = saina_job_per_batch(job.msglen, job.pool);
 	rcvbuf = bytes;
 	assert_int_equal(saina_flow_init(&flow, &job, saina_io_room(&io), 0, 0), 0);
-	max = flow.window.max;
+	max = flow.cwnd.max;
 	saina_flow_exit(&flow);
 	return max;
 }
@@ -113,7 +113,7 @@ static void test_window(void **state)
 	}
 }
 
-/* Behind XDP each result of the window is a page and an sk_buff. */
+/* Behind a port with XDP each result takes a page and an sk_buff. */
 static void test_xdp(void **state)
 {
 	struct saina_job_attrs job = { .payload = 352, .pool = 256 };

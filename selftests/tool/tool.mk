@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-TOOL_DOUBLE := $(call objs,selftests/tool/double.c selftests/tool/canned.c)
+TOOL_MOCK := $(call objs,selftests/tool/mock_agent.c selftests/tool/mock_replies.c)
 TOOL_TESTS := $(addprefix $(B)/selftests/,tool_args_test tool_json_test tool_decode_test \
 	tool_hostile_test tool_arrivals_test doctor_buffers_test)
 
@@ -8,7 +8,7 @@ SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined -O1 -g
 $(B)/obj/selftests/tool/%.o: CPPFLAGS += -Iselftests -I.
 
 $(addprefix $(B)/selftests/,tool_args_test tool_json_test tool_hostile_test tool_arrivals_test): \
-$(B)/selftests/%: $(B)/obj/selftests/tool/%.o $(TOOL_DOUBLE)
+$(B)/selftests/%: $(B)/obj/selftests/tool/%.o $(TOOL_MOCK)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lmnl -ljansson -lpthread
 
@@ -21,10 +21,10 @@ $(B)/selftests/doctor_buffers_test: $(B)/obj/selftests/tool/doctor_buffers_test.
 # These include or compile the real sources once more, with sanitizers.
 $(B)/selftests/tool_decode_test: selftests/tool/tool_decode_test.c \
 		$(CTL_SRC) $(wildcard userland/ctl/*.h) \
-		selftests/tool/double.c selftests/tool/canned.c
+		selftests/tool/mock_agent.c selftests/tool/mock_replies.c
 	@mkdir -p $(@D)
 	$(CC) $(filter-out -MMD -MP,$(SAINA_CFLAGS)) $(SANITIZE) -Iselftests -I. -o $@ \
-		selftests/tool/tool_decode_test.c selftests/tool/double.c selftests/tool/canned.c \
+		selftests/tool/tool_decode_test.c selftests/tool/mock_agent.c selftests/tool/mock_replies.c \
 		-lmnl -lpthread
 
 $(B)/selftests/saina-sanitized: $(TOOL_SRC) $(wildcard tools/saina/*.h userland/ctl/*.[ch] userland/net/*.[ch])

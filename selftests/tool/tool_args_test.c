@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Command lines of saina, good and bad: what is asked of the control plane,
- * what the tool says, how it ends.  The control plane is a test double.
+ * Command lines of saina, valid and invalid: the requests to the control plane (a mock), the
+ * messages, the exit status.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,11 +9,11 @@
 
 #include "linux/saina.h"
 #include "lib/tap.h"
-#include "tool/double.h"
+#include "tool/mock_agent.h"
 
 static const struct {
 	const char *line;
-	const char *asked;
+	const char *requests;
 } good[] = {
 	{ "job add d elements 1000 workers 8", "JOB_NEW NAME=d ELEMENTS=1000 WORKERS=8" },
 	{ "job add d workers 64 elements 18446744073709551615",
@@ -23,8 +23,8 @@ static const struct {
 	  "JOB_NEW ID=255 NAME=d ELEMENTS=16 WORKERS=1 PAYLOAD=352 POOL=4096 RING=64 "
 	  "ELEM_TYPE=1 EXPONENT=4294967192 POLICY={ MODE=2 LATE=2 K=6 } TOKEN=s3cret HEARTBEAT_MS=10 "
 	  "DEAD_MS=60000" },
-	{ "job add d e 1 w 1 pay 64 poo 1", NULL },	/* e: elements or exponent */
-	{ "job add d el 1 w 1 pay 64 poo 2 t bfloat16", NULL },	/* t: type or token */
+	{ "job add d e 1 w 1 pay 64 poo 1", NULL },	/* ambiguous: elements or exponent */
+	{ "job add d el 1 w 1 pay 64 poo 2 t bfloat16", NULL },	/* ambiguous: type or token */
 	{ "job add d el 1 w 1 pay 64 poo 2 ty bfloat16 ex 110",
 	  "JOB_NEW NAME=d ELEMENTS=1 WORKERS=1 PAYLOAD=64 POOL=2 ELEM_TYPE=3 EXPONENT=110" },
 	{ "job add d elements 1 workers 1 token ''",
@@ -71,7 +71,7 @@ static const struct {
 	{ "slot show 4 older-than 100",
 	  "WORKER_GET dump JOB_ID=4; SLOT_GET dump JOB_ID=4" },
 	{ "slot show older-than 0.5", "JOB_GET dump" },
-	{ "s", "JOB_GET dump" },	/* the first object with an s */
+	{ "s", "JOB_GET dump" },	/* the first object that begins with an s */
 	{ "stats", "STATS_GET dump" },
 	{ "stats show all", "STATS_GET dump" },
 	{ "stats show global", "STATS_GET dump" },
@@ -81,7 +81,7 @@ static const struct {
 	{ "limits set jobs 4 memory 2G memory-job 64m",
 	  "LIMITS_SET JOBS=4 MEMORY_JOB=67108864 MEMORY=2147483648" },
 	{ "limits set memory-job 1048576", "LIMITS_SET MEMORY_JOB=1048576" },
-	/* nothing to ask */
+	/* no requests */
 	{ "-h", "" },
 	{ "--help", "" },
 	{ "help", "" },
@@ -94,7 +94,7 @@ static const struct {
 
 static const struct {
 	const char *line;
-	const char *says;	/* all of stderr, without the line's end */
+	const char *says;	/* all of stderr, without its newline */
 } bad[] = {
 	{ "frob", "saina: \"frob\" is no object; allowed: job, worker, port, policy, slot, stats, limits, monitor, top, doctor" },
 	{ "jobs", "saina: \"jobs\" is no object; allowed: job, worker, port, policy, slot, stats, limits, monitor, top, doctor" },
@@ -210,7 +210,7 @@ static const struct {
 struct refusal {
 	int err;
 	const char *text;
-	unsigned int attr;	/* of JOB: in the request, or missing from it */
+	unsigned int attr;	/* guilty attribute of JOB, present in the request or missing */
 };
 
 static void refuse(int fd, const struct nlmsghdr *req, void *arg)
@@ -220,12 +220,12 @@ static void refuse(int fd, const struct nlmsghdr *req, void *arg)
 
 	mnl_attr_for_each(a, req, sizeof(struct genlmsghdr)) {
 		if (r->attr && mnl_attr_get_type(a) == r->attr) {
-			double_refuse(fd, req, r->err, r->text,
-				      (unsigned int)((const char *)a - (const char *)req), 0, 0);
+			mock_refuse(fd, req, r->err, r->text,
+				    (unsigned int)((const char *)a - (const char *)req), 0, 0);
 			return;
 		}
 	}
-	double_refuse(fd, req, r->err, r->text, 0, r->attr, 0);
+	mock_refuse(fd, req, r->err, r->text, 0, r->attr, 0);
 }
 
 static const struct {
@@ -257,7 +257,7 @@ int main(int argc, char **argv)
 {
 	const char *bin = argc > 1 ? argv[1] : NULL;
 	static char out[65536], err[65536], want[1024];
-	struct double_cp d;
+	struct mock_agent mock;
 	char path[256];
 	bool ok;
 	int rc;
@@ -268,48 +268,48 @@ int main(int argc, char **argv)
 		snprintf(path, sizeof(path), "%s/saina", b ? b : "build");
 		bin = path;
 	}
-	if (!double_start(&d)) {
-		printf("Bail out! no test double: %m\n");
+	if (!mock_start(&mock)) {
+		printf("Bail out! no mock agent: %m\n");
 		return 1;
 	}
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-		double_reset(&d, double_ack, NULL);
-		rc = double_run(&d, bin, good[i].line, out, sizeof(out), err, sizeof(err));
-		if (!good[i].asked)
-			ok = rc == 2 && !d.asked[0] && strstr(err, "can mean several");
+		mock_reset(&mock, mock_ack, NULL);
+		rc = mock_run(&mock, bin, good[i].line, out, sizeof(out), err, sizeof(err));
+		if (!good[i].requests)
+			ok = rc == 2 && !mock.requests[0] && strstr(err, "can mean several");
 		else
-			ok = !rc && !err[0] && !strcmp(d.asked, good[i].asked);
-		if (!tap_ok(ok, good[i].asked ? "sends what was asked for: saina %s" :
+			ok = !rc && !err[0] && !strcmp(mock.requests, good[i].requests);
+		if (!tap_ok(ok, good[i].requests ? "sends what was asked for: saina %s" :
 					     "an ambiguous word is refused: saina %s", good[i].line))
-			tap_note("exit %d, asked \"%s\", said \"%s\"", rc, d.asked, err);
+			tap_note("exit %d, sent \"%s\", said \"%s\"", rc, mock.requests, err);
 	}
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		double_reset(&d, double_ack, NULL);
-		rc = double_run(&d, bin, bad[i].line, out, sizeof(out), err, sizeof(err));
+		mock_reset(&mock, mock_ack, NULL);
+		rc = mock_run(&mock, bin, bad[i].line, out, sizeof(out), err, sizeof(err));
 		snprintf(want, sizeof(want), "%s\n", bad[i].says);
-		ok = rc == 2 && !out[0] && !d.asked[0] && !strcmp(err, want);
+		ok = rc == 2 && !out[0] && !mock.requests[0] && !strcmp(err, want);
 		if (!tap_ok(ok, "a usage error is refused with status 2: saina %s", bad[i].line))
-			tap_note("exit %d, asked \"%s\", said \"%s\"", rc, d.asked, err);
+			tap_note("exit %d, sent \"%s\", said \"%s\"", rc, mock.requests, err);
 	}
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
-		double_reset(&d, refuse, (void *)&refused[i].r);
-		rc = double_run(&d, bin, refused[i].line, out, sizeof(out), err, sizeof(err));
+		mock_reset(&mock, refuse, (void *)&refused[i].r);
+		rc = mock_run(&mock, bin, refused[i].line, out, sizeof(out), err, sizeof(err));
 		ok = rc == 1 && !out[0] && !strcmp(err, refused[i].says);
 		if (!tap_ok(ok, "the refusal of the control plane is printed (case %zu): saina %s", i, refused[i].line))
 			tap_note("exit %d, said \"%s\"", rc, err);
 	}
 	/* without a control plane */
-	snprintf(want, sizeof(want), "-s %s/nothing job show", d.dir);
-	rc = double_run(&d, bin, want, out, sizeof(out), err, sizeof(err));
+	snprintf(want, sizeof(want), "-s %s/nothing job show", mock.dir);
+	rc = mock_run(&mock, bin, want, out, sizeof(out), err, sizeof(err));
 	snprintf(want, sizeof(want),
 		 "saina: no control plane at %s/nothing: there is no such socket; start sainad with that control socket, or name the right one (-s, SAINA_CONTROL)\n",
-		 d.dir);
+		 mock.dir);
 	if (!tap_ok(rc == 1 && !strcmp(err, want), "job show: fails without a control plane, with what to do"))
 		tap_note("exit %d, said \"%s\"", rc, err);
-	rc = double_run(&d, bin, "-n no/where job show", out, sizeof(out), err, sizeof(err));
+	rc = mock_run(&mock, bin, "-n no/where job show", out, sizeof(out), err, sizeof(err));
 	if (!tap_ok(rc == 1 && !strcmp(err, "saina: network namespace no/where: No such file or directory; `ip netns' lists them\n"),
 		    "-n: an unknown network namespace is refused, with what to do"))
 		tap_note("exit %d, said \"%s\"", rc, err);
-	double_stop(&d);
+	mock_stop(&mock);
 	return tap_done();
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina monitor arrivals, against a control plane that sends ROUND events and whose workers'
- * arrivals grow.  Events are sent before the answer of a dump ends, so that all of them wait
- * when the tool has it.
+ * saina monitor arrivals, against a mock that sends ROUND events and growing arrival counters. It
+ * sends events before the end of a dump, so that all of them are pending when the dump is done.
  */
 #include <errno.h>
 #include <signal.h>
@@ -14,10 +13,10 @@
 #include "linux/saina.h"
 #include "saina/bpf.h"
 #include "lib/tap.h"
-#include "tool/double.h"
+#include "tool/mock_agent.h"
 
-/* What answer number @dump says: of a worker, and of the rounds that end before it is over. */
-struct says {
+/* A part of the reply to dump number @dump: counters of a worker, or an event. */
+struct reply_step {
 	int dump, job, worker;	/* worker -1: an event; -2: the answer is a refusal */
 	unsigned int n, us, last_us;	/* of an event: type, round, b */
 };
@@ -25,7 +24,7 @@ struct says {
 #define ROUND(dump, job, round)	{ dump, job, -1, SAINA_EV_ROUND, round, 0 }
 #define END			{ -1, 0, 0, 0, 0, 0 }
 
-static struct double_cp d;
+static struct mock_agent mock;
 static const char *bin;
 static char text[1 << 14], json[1 << 14], err[1 << 12];
 static int dumps;
@@ -35,10 +34,10 @@ static const char *job_name(int job)
 	return job == 17 ? "digits" : "other";
 }
 
-static void worker_send(int fd, const struct nlmsghdr *req, const struct says *s)
+static void send_worker(int fd, const struct nlmsghdr *req, const struct reply_step *s)
 {
 	char buf[512] __attribute__((aligned(8)));
-	struct nlmsghdr *nlh = double_msg(buf, req, SAINA_CMD_WORKER_GET);
+	struct nlmsghdr *nlh = mock_msg(buf, req, SAINA_CMD_WORKER_GET);
 
 	mnl_attr_put_u16(nlh, SAINA_A_WORKER_JOB_ID, s->job);
 	mnl_attr_put_strz(nlh, SAINA_A_WORKER_JOB_NAME, job_name(s->job));
@@ -48,13 +47,13 @@ static void worker_send(int fd, const struct nlmsghdr *req, const struct says *s
 		mnl_attr_put_u64(nlh, SAINA_A_WORKER_ARRIVAL_US, s->us);
 		mnl_attr_put_u64(nlh, SAINA_A_WORKER_ARRIVAL_LAST_US, s->last_us);
 	}
-	double_send(fd, nlh);
+	mock_send(fd, nlh);
 }
 
-static void event_send(int fd, const struct says *s)
+static void send_event(int fd, const struct reply_step *s)
 {
 	char buf[512] __attribute__((aligned(8)));
-	struct nlmsghdr *nlh = double_msg(buf, NULL, SAINA_CMD_EVENT);
+	struct nlmsghdr *nlh = mock_msg(buf, NULL, SAINA_CMD_EVENT);
 
 	mnl_attr_put_u32(nlh, SAINA_A_EVENT_TYPE, s->n);
 	mnl_attr_put_u64(nlh, SAINA_A_EVENT_TIME, 3600000000000ull + s->us);
@@ -63,14 +62,14 @@ static void event_send(int fd, const struct says *s)
 	mnl_attr_put_u32(nlh, SAINA_A_EVENT_ROUND, s->us);
 	mnl_attr_put_u64(nlh, SAINA_A_EVENT_A, 0);
 	mnl_attr_put_u64(nlh, SAINA_A_EVENT_B, s->last_us);
-	double_send(fd, nlh);
+	mock_send(fd, nlh);
 }
 
 static void answer(int fd, const struct nlmsghdr *req, void *arg)
 {
 	const struct genlmsghdr *g = mnl_nlmsg_get_payload(req);
 	bool refused = false;
-	const struct says *s;
+	const struct reply_step *s;
 
 	if (g->cmd == SAINA_CMD_WORKER_GET) {
 		for (s = arg; s->dump >= 0; s++) {
@@ -78,20 +77,20 @@ static void answer(int fd, const struct nlmsghdr *req, void *arg)
 				continue;
 			refused |= s->worker == -2;
 			if (s->worker >= 0)
-				worker_send(fd, req, s);
+				send_worker(fd, req, s);
 			else if (s->worker == -1)
-				event_send(fd, s);
+				send_event(fd, s);
 		}
 		dumps++;
 	}
 	if (refused)
-		double_refuse(fd, req, ENOENT, "there is no job digits", 0, 0, 0);
+		mock_refuse(fd, req, ENOENT, "there is no job digits", 0, 0, 0);
 	else
-		double_ack(fd, req, NULL);
+		mock_ack(fd, req, NULL);
 }
 
-/* The text without its first word, which is the time of day. */
-static void without_times(char *at)
+/* Removes the first word of each line, the time of day. */
+static void strip_times(char *at)
 {
 	char *to = at;
 
@@ -106,7 +105,7 @@ static void without_times(char *at)
 	*to = 0;
 }
 
-static int count(const char *s)
+static int count_lines(const char *s)
 {
 	int n = 0;
 
@@ -115,22 +114,22 @@ static int count(const char *s)
 	return n;
 }
 
-static void prints(const char *what, const char *line, const struct says *says, const char *want,
-		   const char *asked)
+static void check_output(const char *what, const char *line, const struct reply_step *says, const char *want,
+			 const char *asked)
 {
 	int rc;
 
 	dumps = 0;
-	double_reset(&d, answer, (void *)says);
-	rc = double_monitor(&d, bin, line, count(want), SIGINT, text, sizeof(text));
-	without_times(text);
+	mock_reset(&mock, answer, (void *)says);
+	rc = mock_monitor(&mock, bin, line, count_lines(want), SIGINT, text, sizeof(text));
+	strip_times(text);
 	if (!tap_ok(!rc && !strcmp(text, want), "monitor arrivals: %s", what))
 		printf("# exit %d, said:\n%s# wanted:\n%s", rc, text, want);
-	if (asked && !tap_ok(!strcmp(d.asked, asked), "monitor arrivals: %s: asks only after a round has ended", what))
-		tap_note("asked %s", d.asked);
+	if (asked && !tap_ok(!strcmp(mock.requests, asked), "monitor arrivals: %s: asks only after a round has ended", what))
+		tap_note("asked %s", mock.requests);
 }
 
-static const struct says two_rounds[] = {
+static const struct reply_step two_rounds[] = {
 	{ 0, 17, 4, 40, 5000, 100 }, { 0, 17, 7, 41, 600, 90 }, ROUND(0, 17, 10),
 	{ 1, 17, 4, 41, 105123, 100123 }, { 1, 17, 7, 41, 600, 90 }, ROUND(1, 17, 11),
 	{ 2, 17, 4, 41, 105123, 100123 }, { 2, 17, 7, 42, 602, 2 }, END
@@ -146,11 +145,11 @@ static void as_json(void)
 	int rc;
 
 	dumps = 0;
-	double_reset(&d, answer, (void *)two_rounds);
-	rc = double_monitor(&d, bin, "-j monitor arrivals digits", 2, SIGTERM, json, sizeof(json));
+	mock_reset(&mock, answer, (void *)two_rounds);
+	rc = mock_monitor(&mock, bin, "-j monitor arrivals digits", 2, SIGTERM, json, sizeof(json));
 	tap_ok(!rc, "monitor arrivals -j: ends with status 0 on SIGTERM (status %d)", rc);
 	second = strchr(json, '\n');
-	tap_ok(second && count(json) == 2, "monitor arrivals -j: each worker that was heard of is one line");
+	tap_ok(second && count_lines(json) == 2, "monitor arrivals -j: each worker that was heard of is one line");
 	if (second)
 		*second = 0;
 	j = json_loads(json, 0, NULL);
@@ -170,58 +169,58 @@ static void as_json(void)
 
 static void lines(void)
 {
-	static const struct says waiting[] = {
+	static const struct reply_step waiting[] = {
 		{ 0, 17, 4, 40, 5000, 100 }, ROUND(0, 17, 10), ROUND(0, 17, 11), ROUND(0, 17, 12),
 		{ 1, 17, 4, 43, 11000, 3500 }, ROUND(1, 17, 15), { 1, 17, -1, SAINA_EV_K, 16, 0 },
 		{ 2, 17, 4, 43, 11000, 3500 }, ROUND(2, 17, 16),
 		{ 3, 17, 4, 44, 11500, 500 }, END
 	};
-	static const struct says jobs[] = {
+	static const struct reply_step jobs[] = {
 		{ 0, 17, 4, 40, 5000, 100 }, { 0, 201, 0, 9, 90, 10 }, ROUND(0, 201, 5), ROUND(0, 17, 10),
 		{ 1, 17, 4, 41, 5200, 200 }, { 2, 201, 0, 10, 120, 30 }, END
 	};
-	static const struct says new[] = {
+	static const struct reply_step new[] = {
 		{ 0, 17, 4, 0, 0, 0 }, ROUND(0, 17, 0), { 1, 17, 4, 1, 300, 300 }, { 1, 17, 5, 1, 0, 0 }, END
 	};
-	static const struct says anew[] = {
+	static const struct reply_step anew[] = {
 		{ 0, 17, 4, 40, 5000, 100 }, ROUND(0, 17, 90), { 1, 17, 4, 41, 5100, 100 }, ROUND(1, 17, 1),
 		{ 2, 17, 4, 2, 700, 300 }, END
 	};
-	static const struct says deleted[] = {
+	static const struct reply_step deleted[] = {
 		{ 0, 17, 4, 40, 5000, 100 }, { 0, 17, -1, SAINA_EV_JOB_STATE, 0, 0 },
 		ROUND(0, 17, 60), { 1, 17, 4, 60, 60000, 1000 }, END
 	};
-	static const struct says refused[] = {
+	static const struct reply_step refused[] = {
 		{ 0, 17, 4, 40, 5000, 100 }, ROUND(0, 17, 10), ROUND(1, 17, 11), { 1, 17, -2, 0, 0, 0 },
 		{ 2, 17, 4, 42, 5400, 300 }, END
 	};
 
-	prints("each worker whose gradients have come since is a line", "monitor arrivals", two_rounds,
-	       two_rounds_text, "SUBSCRIBE GROUPS=2; WORKER_GET dump; WORKER_GET dump JOB_ID=17; WORKER_GET dump JOB_ID=17");
-	prints("a job that is named is asked about alone", "monitor arrivals digits", jobs,
-	       "arrivals job digits worker 4 round 10 last 0.200 ms late arrived 1 mean 0.200 ms skipped 0\n",
-	       "SUBSCRIBE GROUPS=2; WORKER_GET dump JOB_NAME=digits; WORKER_GET dump JOB_ID=17");
-	prints("a job that is numbered is asked about alone", "monitor arrivals 17", jobs,
-	       "arrivals job digits worker 4 round 10 last 0.200 ms late arrived 1 mean 0.200 ms skipped 0\n",
-	       "SUBSCRIBE GROUPS=2; WORKER_GET dump JOB_ID=17; WORKER_GET dump JOB_ID=17");
-	prints("without a job all jobs are asked about", "monitor arrivals", jobs,
-	       "arrivals job digits worker 4 round 10 last 0.200 ms late arrived 1 mean 0.200 ms skipped 0\n"
-	       "arrivals job other worker 0 round 5 last 0.030 ms late arrived 1 mean 0.030 ms skipped 0\n", NULL);
-	prints("rounds that ended during a look are one look at the newest, and counted, also over a look that finds nothing",
-	       "monitor arrivals digits", waiting,
-	       "arrivals job digits worker 4 round 12 last 3.500 ms late arrived 3 mean 2.000 ms skipped 2\n"
-	       "arrivals job digits worker 4 round 16 last 0.500 ms late arrived 1 mean 0.500 ms skipped 2\n",
-	       "SUBSCRIBE GROUPS=2; WORKER_GET dump JOB_NAME=digits; WORKER_GET dump JOB_ID=17; WORKER_GET dump JOB_ID=17; WORKER_GET dump JOB_ID=17");
-	prints("workers of whom nothing had come before are counted from 0", "monitor arrivals digits", new,
-	       "arrivals job digits worker 4 round 0 last 0.300 ms late arrived 1 mean 0.300 ms skipped 0\n"
-	       "arrivals job digits worker 5 round 0 last 0.000 ms late arrived 1 mean 0.000 ms skipped 0\n", NULL);
-	prints("a job that begins anew is counted from 0", "monitor arrivals digits", anew,
-	       "arrivals job digits worker 4 round 90 last 0.100 ms late arrived 1 mean 0.100 ms skipped 0\n"
-	       "arrivals job digits worker 4 round 1 last 0.300 ms late arrived 2 mean 0.350 ms skipped 0\n", NULL);
-	prints("of a job that was deleted nothing is left for the next of its number", "monitor arrivals digits", deleted,
-	       "arrivals job digits worker 4 round 60 last 1.000 ms late arrived 60 mean 1.000 ms skipped 0\n", NULL);
-	prints("a look that is refused is made up for at the next round", "monitor arrivals digits", refused,
-	       "arrivals job digits worker 4 round 11 last 0.300 ms late arrived 2 mean 0.200 ms skipped 1\n", NULL);
+	check_output("each worker whose gradients have come since is a line", "monitor arrivals", two_rounds,
+		     two_rounds_text, "SUBSCRIBE GROUPS=2; WORKER_GET dump; WORKER_GET dump JOB_ID=17; WORKER_GET dump JOB_ID=17");
+	check_output("a job that is named is asked about alone", "monitor arrivals digits", jobs,
+		     "arrivals job digits worker 4 round 10 last 0.200 ms late arrived 1 mean 0.200 ms skipped 0\n",
+		     "SUBSCRIBE GROUPS=2; WORKER_GET dump JOB_NAME=digits; WORKER_GET dump JOB_ID=17");
+	check_output("a job that is numbered is asked about alone", "monitor arrivals 17", jobs,
+		     "arrivals job digits worker 4 round 10 last 0.200 ms late arrived 1 mean 0.200 ms skipped 0\n",
+		     "SUBSCRIBE GROUPS=2; WORKER_GET dump JOB_ID=17; WORKER_GET dump JOB_ID=17");
+	check_output("without a job all jobs are asked about", "monitor arrivals", jobs,
+		     "arrivals job digits worker 4 round 10 last 0.200 ms late arrived 1 mean 0.200 ms skipped 0\n"
+		     "arrivals job other worker 0 round 5 last 0.030 ms late arrived 1 mean 0.030 ms skipped 0\n", NULL);
+	check_output("rounds that ended during a look are one look at the newest, and counted, also over a look that finds nothing",
+		     "monitor arrivals digits", waiting,
+		     "arrivals job digits worker 4 round 12 last 3.500 ms late arrived 3 mean 2.000 ms skipped 2\n"
+		     "arrivals job digits worker 4 round 16 last 0.500 ms late arrived 1 mean 0.500 ms skipped 2\n",
+		     "SUBSCRIBE GROUPS=2; WORKER_GET dump JOB_NAME=digits; WORKER_GET dump JOB_ID=17; WORKER_GET dump JOB_ID=17; WORKER_GET dump JOB_ID=17");
+	check_output("workers of whom nothing had come before are counted from 0", "monitor arrivals digits", new,
+		     "arrivals job digits worker 4 round 0 last 0.300 ms late arrived 1 mean 0.300 ms skipped 0\n"
+		     "arrivals job digits worker 5 round 0 last 0.000 ms late arrived 1 mean 0.000 ms skipped 0\n", NULL);
+	check_output("a job that begins anew is counted from 0", "monitor arrivals digits", anew,
+		     "arrivals job digits worker 4 round 90 last 0.100 ms late arrived 1 mean 0.100 ms skipped 0\n"
+		     "arrivals job digits worker 4 round 1 last 0.300 ms late arrived 2 mean 0.350 ms skipped 0\n", NULL);
+	check_output("of a job that was deleted nothing is left for the next of its number", "monitor arrivals digits", deleted,
+		     "arrivals job digits worker 4 round 60 last 1.000 ms late arrived 60 mean 1.000 ms skipped 0\n", NULL);
+	check_output("a look that is refused is made up for at the next round", "monitor arrivals digits", refused,
+		     "arrivals job digits worker 4 round 11 last 0.300 ms late arrived 2 mean 0.200 ms skipped 1\n", NULL);
 }
 
 static void unknown(int fd, const struct nlmsghdr *req, void *arg)
@@ -229,9 +228,9 @@ static void unknown(int fd, const struct nlmsghdr *req, void *arg)
 	const struct genlmsghdr *g = mnl_nlmsg_get_payload(req);
 
 	if (g->cmd == SAINA_CMD_WORKER_GET)
-		double_refuse(fd, req, ENOENT, "there is no job nosuch", 0, 0, 0);
+		mock_refuse(fd, req, ENOENT, "there is no job nosuch", 0, 0, 0);
 	else
-		double_ack(fd, req, NULL);
+		mock_ack(fd, req, NULL);
 }
 
 int main(int argc, char **argv)
@@ -242,16 +241,16 @@ int main(int argc, char **argv)
 
 	snprintf(path, sizeof(path), "%s/saina", b ? b : "build");
 	bin = argc > 1 ? argv[1] : path;
-	if (!double_start(&d)) {
-		printf("Bail out! no test double: %m\n");
+	if (!mock_start(&mock)) {
+		printf("Bail out! no mock agent: %m\n");
 		return 1;
 	}
 	lines();
 	as_json();
-	double_reset(&d, unknown, NULL);
-	rc = double_run(&d, bin, "monitor arrivals nosuch", text, sizeof(text), err, sizeof(err));
+	mock_reset(&mock, unknown, NULL);
+	rc = mock_run(&mock, bin, "monitor arrivals nosuch", text, sizeof(text), err, sizeof(err));
 	tap_ok(rc == 1 && !text[0] && !strcmp(err, "saina: there is no job nosuch\n"),
 	       "monitor arrivals: a job that does not exist is refused");
-	double_stop(&d);
+	mock_stop(&mock);
 	return tap_done();
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The client's decoder and transport, from the inside: every object, then
- * replies that a buggy or hostile control plane might send.  Built with the
- * address and undefined-behaviour sanitizers; the sources are included whole.
+ * The client's decoder and transport: every object, then replies of a buggy or hostile control
+ * plane. The sources are included, and built with the address and undefined-behaviour sanitizers.
  *
- *   tool_decode_test [SEED [ROUNDS]]
+ * 	tool_decode_test [SEED [ROUNDS]]
  */
 #include <linux/ethtool_netlink.h>
 
-/* The kernel has no family of ours (without saina.ko), but it has others: the
- * client, told another name, must find that, its groups, and understand its
- * refusals. */
+/*
+ * Without saina.ko the kernel has no family "saina". With another name the client must find that
+ * family and its multicast groups, and understand its refusals.
+ */
 #include "linux/saina.h"
 #undef SAINA_FAMILY_NAME
 #undef SAINA_MCGRP_EVENTS
@@ -26,8 +26,8 @@
 
 #include "lib/rng.h"
 #include "lib/tap.h"
-#include "tool/canned.h"
-#include "tool/double.h"
+#include "tool/mock_replies.h"
+#include "tool/mock_agent.h"
 
 static const struct saina_attr_class *const classes[] = {
 	&saina_job_class, &saina_worker_class, &saina_port_class,
@@ -40,7 +40,7 @@ static const int commands[] = {
 	SAINA_CMD_STATS_GET, SAINA_CMD_LIMITS_GET, SAINA_CMD_EVENT,
 };
 
-static void tables(void)
+static void test_tables(void)
 {
 	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++) {
 		const struct saina_attr_class *c = classes[i];
@@ -62,8 +62,8 @@ static void tables(void)
 	}
 }
 
-/* Every third one, to the last, as canned.c has them. */
-static bool has_canned_counters(const struct saina_stats_attrs *s)
+/* Every third counter, as in mock_replies.c. */
+static bool has_mock_counters(const struct saina_stats_attrs *s)
 {
 	for (__u64 j = 0; j < SAINA_C_N; j++)
 		if (s->counters[j] != ((j + 1) % 3 ? 0 : 201000 + j))
@@ -71,23 +71,23 @@ static bool has_canned_counters(const struct saina_stats_attrs *s)
 	return true;
 }
 
-static void objects(void)
+static void test_objects(void)
 {
 	char buf[4096] __attribute__((aligned(8)));
 	struct nlmsghdr *nlh;
 	union saina_any_attrs o;
 
-	canned_message(buf, NULL, SAINA_CMD_JOB_GET, 0);
+	mock_reply(buf, NULL, SAINA_CMD_JOB_GET, 0);
 	tap_ok(!saina_ctl_decode((void *)buf, &saina_job_class, &o) && o.job.id == 17 &&
 		       !strcmp(o.job.name, "digits") && o.job.elements == 301066 &&
 		       o.job.exponent == -21 && o.job.memory == 12897484 &&
 		       o.job.policy_seq_active == 6 && !SAINA_HAS(&o.job, SAINA_A_JOB_TOKEN),
 	       "decode: the attributes of a job are read");
-	canned_message(buf, NULL, SAINA_CMD_STATS_GET, 1);
+	mock_reply(buf, NULL, SAINA_CMD_STATS_GET, 1);
 	tap_ok(!saina_ctl_decode((void *)buf, &saina_stats_class, &o) && o.stats.worker == 4 &&
-		       has_canned_counters(&o.stats),
+		       has_mock_counters(&o.stats),
 	       "decode: the counters of a worker are read");
-	nlh = double_msg(buf, NULL, SAINA_CMD_STATS_GET);
+	nlh = mock_msg(buf, NULL, SAINA_CMD_STATS_GET);
 	{
 		__u64 c[SAINA_C_N + 5];
 
@@ -98,7 +98,7 @@ static void objects(void)
 	tap_ok(!saina_ctl_decode(nlh, &saina_stats_class, &o) &&
 		       o.stats.counters[SAINA_C_N - 1] == 7,
 	       "decode: counters that only a newer control plane has are ignored");
-	nlh = double_msg(buf, NULL, SAINA_CMD_STATS_GET);
+	nlh = mock_msg(buf, NULL, SAINA_CMD_STATS_GET);
 	{
 		__u64 c[2] = { 5, 6 };
 
@@ -109,15 +109,15 @@ static void objects(void)
 	       "decode: counters that an older control plane lacks are 0");
 	tap_ok(saina_ctl_decode(nlh, &saina_job_class, &o) == -ENOENT,
 	       "decode: a message with another object gives -ENOENT");
-	nlh = double_msg(buf, NULL, SAINA_CMD_JOB_GET);
+	nlh = mock_msg(buf, NULL, SAINA_CMD_JOB_GET);
 	mnl_attr_put_u32(nlh, SAINA_A_JOB_K, 1);
 	tap_ok(saina_ctl_decode(nlh, &saina_job_class, &o) == -EBADMSG,
 	       "decode: a number of the wrong width is refused");
-	nlh = double_msg(buf, NULL, SAINA_CMD_STATS_GET);
+	nlh = mock_msg(buf, NULL, SAINA_CMD_STATS_GET);
 	mnl_attr_put(nlh, SAINA_A_STATS_COUNTERS, 12, "123456789ab");
 	tap_ok(saina_ctl_decode(nlh, &saina_stats_class, &o) == -EBADMSG,
 	       "decode: half a counter is refused");
-	nlh = double_msg(buf, NULL, SAINA_CMD_JOB_GET);
+	nlh = mock_msg(buf, NULL, SAINA_CMD_JOB_GET);
 	{
 		char name[100];
 
@@ -131,8 +131,8 @@ static void objects(void)
 	       "decode: a long string is cut, a control character replaced, an unknown attribute ignored");
 }
 
-/* Some of the attributes, with any content that can travel. */
-static void fill(struct rng *r, const struct saina_attr_class *c, void *attrs)
+/* Fills some of the attributes with any content that a message can carry. */
+static void fill_random(struct rng *r, const struct saina_attr_class *c, void *attrs)
 {
 	__u64 *has = attrs;
 
@@ -144,13 +144,13 @@ static void fill(struct rng *r, const struct saina_attr_class *c, void *attrs)
 			continue;
 		*has |= 1ull << f->number;
 		if (f->nest) {
-			fill(r, f->nest, to);
+			fill_random(r, f->nest, to);
 			continue;
 		}
 		for (unsigned int j = 0; j < f->size; j++)
 			to[j] = f->kind == SAINA_ATTR_STRING ? (char)rng_range(r, 33, 126) :
 							       (char)rng_u64(r);
-		/* what is behind the end of a string does not travel */
+		/* bytes behind the end of a string are not sent */
 		if (f->kind == SAINA_ATTR_STRING) {
 			unsigned int end = rng_below(r, f->size);
 
@@ -159,7 +159,7 @@ static void fill(struct rng *r, const struct saina_attr_class *c, void *attrs)
 	}
 }
 
-static void round_trip(struct rng *r)
+static void test_round_trip(struct rng *r)
 {
 	char a[8192] __attribute__((aligned(8)));
 	bool ok = true;
@@ -167,11 +167,11 @@ static void round_trip(struct rng *r)
 	for (int n = 0; n < 2000; n++) {
 		int what = rng_below(r, sizeof(classes) / sizeof(classes[0]));
 		const struct saina_attr_class *c = classes[what];
-		struct nlmsghdr *nlh = double_msg(a, NULL, commands[what]);
+		struct nlmsghdr *nlh = mock_msg(a, NULL, commands[what]);
 		union saina_any_attrs in, out;
 
 		memset(&in, 0, sizeof(in));
-		fill(r, c, &in);
+		fill_random(r, c, &in);
 		saina_ctl_encode(nlh, c, &in);
 		memset(&out, 0xa5, sizeof(out));
 		ok &= !saina_ctl_decode(nlh, c, &out) && !memcmp(&in, &out, c->size);
@@ -179,8 +179,8 @@ static void round_trip(struct rng *r)
 	tap_ok(ok, "decode: 2000 random objects are the same after encoding and decoding");
 }
 
-/* Of each set, with random attributes on both sides. */
-static void taken(struct rng *r)
+/* Random attributes of each set on both sides. */
+static void test_take(struct rng *r)
 {
 	bool ok = true;
 
@@ -191,8 +191,8 @@ static void taken(struct rng *r)
 
 		memset(&to, 0, sizeof(to));
 		memset(&from, 0, sizeof(from));
-		fill(r, c, &to);
-		fill(r, c, &from);
+		fill_random(r, c, &to);
+		fill_random(r, c, &from);
 		before = to;
 		saina_ctl_copy_attrs(&to, c, which, &from);
 		ok &= to.has == ((before.has & ~which) | (from.has & which));
@@ -207,7 +207,7 @@ static void taken(struct rng *r)
 	tap_ok(ok, "decode: the attributes asked for are taken from one object into another, the others are as before");
 }
 
-/* Does damage to @n bytes; may change the length, up to @max. */
+/* Damages @n bytes; may change the length, up to @max. */
 static size_t damage(struct rng *r, unsigned char *p, size_t n, size_t max)
 {
 	static const __u16 lengths[] = { 0, 1, 3, 4, 5, 0x7fff, 0x8000, 0xfffb, 0xffff };
@@ -235,7 +235,7 @@ static size_t damage(struct rng *r, unsigned char *p, size_t n, size_t max)
 			while (n < max && rng_chance(r, 900))
 				p[n++] = rng_u64(r);
 			break;
-		case 5:	/* a piece again */
+		case 5:	/* copy a piece */
 			if (n > 8) {
 				size_t from = rng_below(r, n - 8), to = rng_below(r, n - 8);
 
@@ -247,7 +247,7 @@ static size_t damage(struct rng *r, unsigned char *p, size_t n, size_t max)
 	return n;
 }
 
-static bool sane(const struct saina_attr_class *c, const union saina_any_attrs *o)
+static bool is_clean(const struct saina_attr_class *c, const union saina_any_attrs *o)
 {
 	for (unsigned int i = 0; i < c->n; i++) {
 		const struct saina_attr *f = &c->attrs[i];
@@ -272,7 +272,7 @@ static void fuzz_decode(struct rng *r, int rounds)
 	for (int i = 0; i < rounds; i++) {
 		unsigned int what = rng_below(r, sizeof(commands) / sizeof(commands[0]));
 		char buf[4096] __attribute__((aligned(8)));
-		struct nlmsghdr *nlh = canned_message(buf, NULL, commands[what], rng_below(r, 2));
+		struct nlmsghdr *nlh = mock_reply(buf, NULL, commands[what], rng_below(r, 2));
 		union saina_any_attrs o;
 		size_t n;
 		char *exact;
@@ -280,7 +280,7 @@ static void fuzz_decode(struct rng *r, int rounds)
 		if (!nlh)
 			continue;
 		n = damage(r, (void *)buf, nlh->nlmsg_len, 1024);
-		/* a heap block of just this size, so that one byte too far is seen */
+		/* a heap block of this size, so that the sanitizer sees a read behind it */
 		exact = calloc(1, NLMSG_ALIGN(n) ?: 1);
 		memcpy(exact, buf, n);
 		nlh = (void *)exact;
@@ -292,7 +292,7 @@ static void fuzz_decode(struct rng *r, int rounds)
 			good += !ret;
 			bad += ret == -EBADMSG;
 			none += ret == -ENOENT;
-			insane += ret > 0 || (!ret && !sane(classes[what], &o));
+			insane += ret > 0 || (!ret && !is_clean(classes[what], &o));
 		}
 		free(exact);
 	}
@@ -301,8 +301,8 @@ static void fuzz_decode(struct rng *r, int rounds)
 	       rounds);
 }
 
-/* A client whose peer is the test itself. */
-static struct saina_ctl *client(int *peer)
+/* A client connected to the test. */
+static struct saina_ctl *open_client(int *peer)
 {
 	struct saina_ctl *ctl = calloc(1, sizeof(*ctl));
 	int sv[2];
@@ -334,27 +334,27 @@ static void fuzz_transport(struct rng *r, int rounds)
 	for (int i = 0; i < rounds; i++) {
 		char buf[8192] __attribute__((aligned(8)));
 		int peer, ret, dump = rng_below(r, 2);
-		struct saina_ctl *ctl = client(&peer);
+		struct saina_ctl *ctl = open_client(&peer);
 		struct nlmsghdr *req = saina_ctl_msg(ctl, SAINA_CMD_JOB_GET, dump), *nlh;
 		struct saina_job_attrs job = { .has = 1ull << SAINA_A_JOB_NAME, .name = "d" };
 
 		saina_ctl_encode(req, &saina_job_class, &job);
 		for (unsigned int n = rng_below(r, 4); n; n--) {
-			nlh = canned_message(buf, rng_chance(r, 300) ? NULL : req,
-					     commands[rng_below(r, 7)], 0);
+			nlh = mock_reply(buf, rng_chance(r, 300) ? NULL : req,
+					 commands[rng_below(r, 7)], 0);
 			if (nlh)
 				send(peer, buf, rng_chance(r, 700) ?
 					nlh->nlmsg_len :
 					damage(r, (void *)buf, nlh->nlmsg_len, 2048), 0);
 		}
 		if (rng_chance(r, 500)) {
-			/* a refusal, damaged behind its sequence number as a rule */
+			/* a refusal, mostly damaged behind its sequence number */
 			int tmp[2];
 
 			if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, tmp))
 				abort();
-			double_refuse(tmp[0], req, 22, "a sentence", rng_below(r, 64),
-				      rng_below(r, 70), rng_below(r, 64));
+			mock_refuse(tmp[0], req, 22, "a sentence", rng_below(r, 64),
+				    rng_below(r, 70), rng_below(r, 64));
 			ret = (int)recv(tmp[1], buf, sizeof(buf), 0);
 			close(tmp[0]);
 			close(tmp[1]);
@@ -365,7 +365,7 @@ static void fuzz_transport(struct rng *r, int rounds)
 				nlh->nlmsg_len = ret;
 			send(peer, buf, ret, 0);
 		}
-		double_ack(peer, req, NULL);
+		mock_ack(peer, req, NULL);
 		shutdown(peer, SHUT_WR);
 		ret = saina_ctl_call(ctl, req, count_cb, &objects);
 		ok += !ret;
@@ -382,45 +382,45 @@ static void fuzz_transport(struct rng *r, int rounds)
 	       "calls: every failure of %d calls with damaged answers has a sentence", rounds);
 }
 
-static void transport(void)
+static void test_transport(void)
 {
 	char buf[8192] __attribute__((aligned(8)));
 	int peer, ret, n = 0;
-	struct saina_ctl *ctl = client(&peer);
+	struct saina_ctl *ctl = open_client(&peer);
 	struct nlmsghdr *req, *nlh;
 
 	/* two messages and the end in one datagram */
 	req = saina_ctl_msg(ctl, SAINA_CMD_JOB_GET, 1);
-	nlh = canned_message(buf, req, SAINA_CMD_JOB_GET, 0);
+	nlh = mock_reply(buf, req, SAINA_CMD_JOB_GET, 0);
 	ret = (int)NLMSG_ALIGN(nlh->nlmsg_len);
-	nlh = canned_message(buf + ret, req, SAINA_CMD_JOB_GET, 1);
+	nlh = mock_reply(buf + ret, req, SAINA_CMD_JOB_GET, 1);
 	ret += (int)nlh->nlmsg_len;
 	send(peer, buf, ret, 0);
-	double_ack(peer, req, NULL);
+	mock_ack(peer, req, NULL);
 	ret = saina_ctl_call(ctl, req, count_cb, &n);
 	tap_ok(!ret && n == 2, "calls: several messages in one datagram are read");
 
-	/* an answer to a call that was given up is not taken for ours */
+	/* replies to an earlier call that timed out are skipped */
 	req = saina_ctl_msg(ctl, SAINA_CMD_JOB_GET, 1);
 	req->nlmsg_seq--;
-	double_refuse(peer, req, 2, "old", 0, 0, 0);
+	mock_refuse(peer, req, 2, "old", 0, 0, 0);
 	req->nlmsg_seq++;
-	double_ack(peer, req, NULL);
+	mock_ack(peer, req, NULL);
 	ret = saina_ctl_call(ctl, req, count_cb, &n);
 	tap_ok(!ret, "calls: answers to earlier calls are skipped");
 
-	/* notifications that come in between wait for saina_ctl_next() */
+	/* notifications during a call are queued for saina_ctl_next() */
 	n = 0;
 	req = saina_ctl_msg(ctl, SAINA_CMD_JOB_GET, 0);
-	nlh = canned_message(buf, NULL, SAINA_CMD_EVENT, 0);
-	double_send(peer, nlh);
-	double_ack(peer, req, NULL);
+	nlh = mock_reply(buf, NULL, SAINA_CMD_EVENT, 0);
+	mock_send(peer, nlh);
+	mock_ack(peer, req, NULL);
 	ret = saina_ctl_call(ctl, req, count_cb, &n);
 	tap_ok(!ret && !n && !saina_ctl_next(ctl, 0, count_cb, &n) && n == 1,
 	       "calls: notifications that arrive during a call are kept");
 	tap_ok(saina_ctl_next(ctl, 0, count_cb, &n) == -ETIMEDOUT, "calls: waiting without a notification gives -ETIMEDOUT");
 
-	/* the agent's calls to saina.ko wait no longer than it can afford */
+	/* calls end after the time-out that was set */
 	{
 		long before = now_ms();
 
@@ -432,14 +432,14 @@ static void transport(void)
 		       "calls: without an answer a call ends when its patience does");
 	}
 
-	/* sentences longer than any place for them, an offset behind the request */
+	/* a sentence longer than the buffer, an offset behind the request */
 	{
 		char text[600];
 
 		memset(text, 'y', sizeof(text) - 1);
 		text[sizeof(text) - 1] = 0;
 		req = saina_ctl_msg(ctl, SAINA_CMD_JOB_DEL, 0);
-		double_refuse(peer, req, 22, text, req->nlmsg_len - 2, 0, 0);
+		mock_refuse(peer, req, 22, text, req->nlmsg_len - 2, 0, 0);
 		ret = saina_ctl_call(ctl, req, count_cb, &n);
 		tap_ok(ret == -22 && strspn(saina_ctl_error(ctl), "y") > 200 &&
 			       strlen(saina_ctl_error(ctl)) < sizeof(ctl->error) &&
@@ -447,12 +447,12 @@ static void transport(void)
 		       "calls: a refusal of 599 characters is cut, its impossible offset ignored");
 	}
 
-	/* an interrupted dump is not given out as whole */
+	/* an interrupted dump is an error */
 	req = saina_ctl_msg(ctl, SAINA_CMD_JOB_GET, 1);
-	nlh = canned_message(buf, req, SAINA_CMD_JOB_GET, 0);
+	nlh = mock_reply(buf, req, SAINA_CMD_JOB_GET, 0);
 	nlh->nlmsg_flags |= NLM_F_DUMP_INTR;
-	double_send(peer, nlh);
-	double_ack(peer, req, NULL);
+	mock_send(peer, nlh);
+	mock_ack(peer, req, NULL);
 	tap_ok(saina_ctl_call(ctl, req, count_cb, &n) == -EINTR, "calls: an interrupted dump gives -EINTR");
 
 	req = saina_ctl_msg(ctl, SAINA_CMD_JOB_GET, 1);
@@ -463,13 +463,13 @@ static void transport(void)
 	saina_ctl_close(ctl);
 }
 
-static int hit(const struct nlmsghdr *nlh, void *arg)
+static int count_message(const struct nlmsghdr *nlh, void *arg)
 {
 	(*(int *)arg)++;
 	return 0;
 }
 
-static void real_kernel(void)
+static void test_kernel(void)
 {
 	struct saina_ctl *ctl;
 	struct nlmsghdr *req;
@@ -485,12 +485,12 @@ static void real_kernel(void)
 		tap_ok(false, "kernel: a generic netlink family is found: %s", error);
 	if (ret)
 		return;
-	/* the command has the number of one about jobs, the attribute that of their name */
+	/* the numbers are those of a command about jobs and of the attribute of their name */
 	_Static_assert((int)ETHTOOL_MSG_LINKINFO_GET == SAINA_CMD_JOB_SET &&
 		       (int)ETHTOOL_A_HEADER_DEV_NAME == SAINA_A_JOB_NAME, "the same numbers");
 	req = saina_ctl_msg(ctl, ETHTOOL_MSG_LINKINFO_GET, 0);
-	ret = saina_ctl_call(ctl, req, hit, &n);
-	/* the kernel says which attribute is missing, or (before 6.1) has a sentence */
+	ret = saina_ctl_call(ctl, req, count_message, &n);
+	/* the kernel names the missing attribute or, before 6.1, sends a sentence */
 	tap_ok(ret == -EINVAL && !n && strstr(saina_ctl_error(ctl), "missing"),
 	       "kernel: a missing attribute is reported: %s, %s", saina_ctl_error(ctl),
 	       saina_ctl_error_attr(ctl) ?: "none");
@@ -498,7 +498,7 @@ static void real_kernel(void)
 	nest = mnl_attr_nest_start(req, ETHTOOL_A_LINKINFO_HEADER);
 	mnl_attr_put_strz(req, ETHTOOL_A_HEADER_DEV_NAME, "a-name-that-is-too-long");
 	mnl_attr_nest_end(req, nest);
-	ret = saina_ctl_call(ctl, req, hit, &n);
+	ret = saina_ctl_call(ctl, req, count_message, &n);
 	tap_ok(ret < 0 && !n && saina_ctl_error_attr(ctl) &&
 		       !strcmp(saina_ctl_error_attr(ctl), "name"),
 	       "kernel: the sentence and the attribute of a refusal are read: %s, %s", saina_ctl_error(ctl),
@@ -506,7 +506,7 @@ static void real_kernel(void)
 	req = saina_ctl_msg(ctl, ETHTOOL_MSG_STRSET_GET, 1);
 	nest = mnl_attr_nest_start(req, ETHTOOL_A_STRSET_HEADER);
 	mnl_attr_nest_end(req, nest);
-	ret = saina_ctl_call(ctl, req, hit, &n);
+	ret = saina_ctl_call(ctl, req, count_message, &n);
 	tap_ok(!ret && n, "kernel: a dump is read (%d messages)", n);
 	tap_ok(!saina_ctl_subscribe(ctl, SAINA_GROUPS_EVENTS), "kernel: a multicast group is joined");
 	ret = saina_ctl_subscribe(ctl, SAINA_GROUPS_CONFIG);
@@ -523,12 +523,12 @@ int main(int argc, char **argv)
 
 	tap_note("seed %llu", (unsigned long long)seed);
 	rng_seed(&r, seed);
-	tables();
-	objects();
-	round_trip(&r);
-	taken(&r);
-	transport();
-	real_kernel();
+	test_tables();
+	test_objects();
+	test_round_trip(&r);
+	test_take(&r);
+	test_transport();
+	test_kernel();
 	fuzz_decode(&r, rounds);
 	fuzz_transport(&r, rounds / 10);
 	return tap_done();

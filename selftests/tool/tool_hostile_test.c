@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The whole tool (built with sanitizers) against a control plane that sends
- * damaged answers: it may complain, it must not crash.
+ * The whole tool, built with sanitizers, against a mock that sends damaged replies: errors are
+ * allowed, crashes are not.
  *
- *   tool_hostile_test [SEED [RUNS]]
+ * 	tool_hostile_test [SEED [RUNS]]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 #include "linux/saina.h"
 #include "lib/rng.h"
 #include "lib/tap.h"
-#include "tool/canned.h"
-#include "tool/double.h"
+#include "tool/mock_replies.h"
+#include "tool/mock_agent.h"
 
 static const char *const lines[] = {
 	"job show", "-p job show digits", "worker show", "port show", "-j port show",
@@ -24,17 +24,17 @@ static const char *const lines[] = {
 
 static struct rng rng;
 
-static void hostile(int fd, const struct nlmsghdr *req, void *arg)
+static void send_damaged(int fd, const struct nlmsghdr *req, void *arg)
 {
 	const struct genlmsghdr *g = mnl_nlmsg_get_payload(req);
 	unsigned char buf[4096] __attribute__((aligned(8)));
 	struct nlmsghdr *nlh;
 
-	for (int i = 0; (nlh = canned_message((char *)buf, req, g->cmd, i)); i++) {
+	for (int i = 0; (nlh = mock_reply((char *)buf, req, g->cmd, i)); i++) {
 		size_t n = nlh->nlmsg_len;
 
 		for (unsigned int j = rng_below(&rng, 6); j; j--) {
-			/* behind the header as a rule, else nothing gets through */
+			/* mostly behind the header, or all replies would be dropped */
 			unsigned int from = rng_chance(&rng, 900) ? 20 : 0;
 
 			buf[from + rng_below(&rng, n - from)] = rng_u64(&rng);
@@ -43,7 +43,7 @@ static void hostile(int fd, const struct nlmsghdr *req, void *arg)
 			n = rng_below(&rng, n) + 1;
 		send(fd, buf, n, MSG_NOSIGNAL);
 	}
-	double_ack(fd, req, NULL);
+	mock_ack(fd, req, NULL);
 }
 
 int main(int argc, char **argv)
@@ -52,24 +52,24 @@ int main(int argc, char **argv)
 	int runs = argc > 2 ? atoi(argv[2]) : 330, bad = 0, failed = 0;
 	static char out[1 << 18], err[1 << 16];
 	const char *b = getenv("SAINA_BUILD");
-	struct double_cp d;
+	struct mock_agent mock;
 	char bin[256];
 
 	tap_note("seed %llu", seed);
 	rng_seed(&rng, seed);
 	snprintf(bin, sizeof(bin), "%s/selftests/saina-sanitized", b ? b : "build");
-	if (!double_start(&d)) {
-		printf("Bail out! no test double: %m\n");
+	if (!mock_start(&mock)) {
+		printf("Bail out! no mock agent: %m\n");
 		return 1;
 	}
 	for (int i = 0; i < runs; i++) {
 		const char *line = lines[i % (sizeof(lines) / sizeof(lines[0]))];
 		int rc;
 
-		double_reset(&d, hostile, NULL);
-		rc = double_run(&d, bin, line, out, sizeof(out), err, sizeof(err));
+		mock_reset(&mock, send_damaged, NULL);
+		rc = mock_run(&mock, bin, line, out, sizeof(out), err, sizeof(err));
 		failed += rc == 1;
-		/* a failure is a sentence of the tool, not of a sanitizer */
+		/* an error must be a message of the tool, not of a sanitizer */
 		if (rc > 1 || (rc == 1 && strncmp(err, "saina: ", 7)) || strstr(err, "runtime error")) {
 			if (!bad++)
 				printf("# saina %s: exit %d\n%s", line, rc, err);
@@ -78,6 +78,6 @@ int main(int argc, char **argv)
 	tap_ok(!bad, "damaged answers: %d runs end with a result or a sentence (%d failed)", runs,
 	       failed);
 	tap_ok(failed > 0 && failed < runs, "damaged answers: some runs succeed and some fail");
-	double_stop(&d);
+	mock_stop(&mock);
 	return tap_done();
 }

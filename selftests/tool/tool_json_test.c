@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What is shown: text, -j and -p of the same made-up system must say the same,
- * and be what was sent.  monitor too, and how it ends.
+ * Output of the show commands and of monitor: text, -j and -p of the same objects must agree with
+ * each other and with what was sent.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -10,16 +10,15 @@
 #include <jansson.h>
 
 #include "lib/tap.h"
-#include "tool/canned.h"
-#include "tool/double.h"
+#include "tool/mock_replies.h"
+#include "tool/mock_agent.h"
 
 static char text[1 << 16], compact[1 << 16], pretty[1 << 16], err[1 << 16];
-static struct double_cp d;
+static struct mock_agent mock;
 static const char *bin;
 
-/* In JSON for programs, not in text: numbers that text gives another form, or
- * that are there as a name already. */
-static bool machine_only(const char *key)
+/* Members that only JSON has, or that text shows in another form. */
+static bool is_json_only(const char *key)
 {
 	static const char *const keys[] = { "job_id", "ifindex", "memory", "memory_used",
 					    "memory_job", "age_us", "delay_in_us", "delay_out_us",
@@ -35,9 +34,8 @@ static bool machine_only(const char *key)
 	return false;
 }
 
-/* Every string and number of the JSON is in the text; returns how many were
- * looked at, or -1. */
-static int text_has(const char *key, json_t *j)
+/* Checks that every string and number of the JSON is in the text. Returns their number, or -1. */
+static int check_text_has(const char *key, json_t *j)
 {
 	char want[64];
 	json_t *v;
@@ -48,29 +46,29 @@ static int text_has(const char *key, json_t *j)
 	switch (json_typeof(j)) {
 	case JSON_OBJECT:
 		json_object_foreach(j, k, v) {
-			m = text_has(k, v);
+			m = check_text_has(k, v);
 			if (m < 0)
 				return -1;
 			n += m;
 		}
 		return n;
 	case JSON_ARRAY:
-		/* sets of workers are ranges in text: compared as a whole elsewhere */
+		/* sets of workers are ranges in text; the expected words below have them */
 		json_array_foreach(j, i, v) {
-			m = json_is_object(v) ? text_has(key, v) : 0;
+			m = json_is_object(v) ? check_text_has(key, v) : 0;
 			if (m < 0)
 				return -1;
 			n += m;
 		}
 		return n;
 	case JSON_STRING:
-		if (machine_only(key) || strstr(text, json_string_value(j)))
+		if (is_json_only(key) || strstr(text, json_string_value(j)))
 			return 1;
 		tap_note("\"%s\": \"%s\" is not in the text", key, json_string_value(j));
 		return -1;
 	case JSON_INTEGER:
 		snprintf(want, sizeof(want), "%" JSON_INTEGER_FORMAT, json_integer_value(j));
-		if (machine_only(key) || strstr(text, want))
+		if (is_json_only(key) || strstr(text, want))
 			return 1;
 		tap_note("\"%s\": %s is not in the text", key, want);
 		return -1;
@@ -79,13 +77,13 @@ static int text_has(const char *key, json_t *j)
 	}
 }
 
-static json_t *show(const char *what, char *buf, size_t size)
+static json_t *run_json(const char *what, char *buf, size_t size)
 {
 	char line[128];
 	int rc;
 
 	snprintf(line, sizeof(line), "%s", what);
-	rc = double_run(&d, bin, line, buf, size, err, sizeof(err));
+	rc = mock_run(&mock, bin, line, buf, size, err, sizeof(err));
 	if (rc || err[0]) {
 		tap_note("saina %s: exit %d, said %s", what, rc, err);
 		return NULL;
@@ -93,23 +91,23 @@ static json_t *show(const char *what, char *buf, size_t size)
 	return json_loads(buf, 0, NULL);
 }
 
-static void agree(const char *what, const char *const *pieces)
+static void check_formats(const char *what, const char *const *pieces)
 {
 	char line[128];
 	json_t *j, *p;
 	int rc, n;
 
-	double_reset(&d, canned_answer, NULL);
-	rc = double_run(&d, bin, what, text, sizeof(text), err, sizeof(err));
+	mock_reset(&mock, mock_reply_all, NULL);
+	rc = mock_run(&mock, bin, what, text, sizeof(text), err, sizeof(err));
 	tap_ok(!rc && !err[0], "%s: prints text, without an error", what);
 	snprintf(line, sizeof(line), "-j %s", what);
-	j = show(line, compact, sizeof(compact));
+	j = run_json(line, compact, sizeof(compact));
 	tap_ok(json_is_array(j) && json_array_size(j), "%s: -j prints an array that is not empty", what);
 	tap_ok(strchr(compact, '\n') == compact + strlen(compact) - 1, "%s: -j prints one line", what);
 	snprintf(line, sizeof(line), "-p %s", what);
-	p = show(line, pretty, sizeof(pretty));
+	p = run_json(line, pretty, sizeof(pretty));
 	tap_ok(j && p && json_equal(j, p) && strstr(pretty, "\n  "), "%s: -p prints what -j prints, indented", what);
-	n = j ? text_has("", j) : -1;
+	n = j ? check_text_has("", j) : -1;
 	tap_ok(n > 0, "%s: all %d values of the JSON are in the text", what, n);
 	for (int i = 0; pieces && pieces[i]; i++) {
 		bool json = strchr("[\"", pieces[i][0]);
@@ -121,8 +119,7 @@ static void agree(const char *what, const char *const *pieces)
 	json_decref(p);
 }
 
-/* Compared word for word, so that a change of what people and programs read
- * is seen. */
+/* Exact output, so that every change of it is noticed. */
 static const char *const job_pieces[] = {
 	"17: digits: running round 1234 k 3 workers 8 active 0-3,5-6 open-slots 29\n",
 	"    policy sfcd:k0=1,kmin=1,sth=0.5,cth=5,stride=32 seq 9, asked for; in force sfcd:k0=2,kmin=1,sth=0.25,cth=k,stride=32 seq 6\n",
@@ -177,31 +174,31 @@ static const char *const limits_pieces[] = {
 	NULL,
 };
 
-static void filters(void)
+static void test_filters(void)
 {
-	double_reset(&d, canned_answer, NULL);
-	double_run(&d, bin, "slot show digits older-than 100", text, sizeof(text), err, sizeof(err));
+	mock_reset(&mock, mock_reply_all, NULL);
+	mock_run(&mock, bin, "slot show digits older-than 100", text, sizeof(text), err, sizeof(err));
 	tap_ok(strstr(text, "slot 300") && !strstr(text, "slot 301"), "slot show older-than: lists only slots that are older");
-	double_run(&d, bin, "slot show digits older-than 1000", text, sizeof(text), err, sizeof(err));
+	mock_run(&mock, bin, "slot show digits older-than 1000", text, sizeof(text), err, sizeof(err));
 	tap_ok(!strcmp(text, "no open slot is that old\n"), "slot show older-than: says so if no slot is that old");
-	double_run(&d, bin, "stats drops", text, sizeof(text), err, sizeof(err));
+	mock_run(&mock, bin, "stats drops", text, sizeof(text), err, sizeof(err));
 	tap_ok(strstr(text, "duplicate") && !strstr(text, "stored"), "stats drops: lists only drops");
-	double_run(&d, bin, "stats show global", text, sizeof(text), err, sizeof(err));
+	mock_run(&mock, bin, "stats show global", text, sizeof(text), err, sizeof(err));
 	tap_ok(strstr(text, "of no job") && !strstr(text, "digits"), "stats show global: lists only counters of no job");
-	double_run(&d, bin, "stats show digits 7 all", text, sizeof(text), err, sizeof(err));
+	mock_run(&mock, bin, "stats show digits 7 all", text, sizeof(text), err, sizeof(err));
 	tap_ok(strstr(text, "worker 7") && !strstr(text, "worker 4") &&
 		       strstr(text, "internal                 0"),
 	       "stats show, one worker, all: lists zeros");
-	double_run(&d, bin, "stats show digits 7", text, sizeof(text), err, sizeof(err));
+	mock_run(&mock, bin, "stats show digits 7", text, sizeof(text), err, sizeof(err));
 	tap_ok(!strcmp(text, "nothing was counted\n"), "stats show, one worker: leaves out zeros");
-	double_run(&d, bin, "port show nosuch", text, sizeof(text), err, sizeof(err));
+	mock_run(&mock, bin, "port show nosuch", text, sizeof(text), err, sizeof(err));
 	tap_ok(!strcmp(err, "saina: \"nosuch\" is no port of the bridge\n"), "port show: an unknown port is refused");
-	double_reset(&d, double_ack, NULL);
-	double_run(&d, bin, "-j job show", text, sizeof(text), err, sizeof(err));
+	mock_reset(&mock, mock_ack, NULL);
+	mock_run(&mock, bin, "-j job show", text, sizeof(text), err, sizeof(err));
 	tap_ok(!strcmp(text, "[]\n"), "job show -j: without jobs an empty array is printed");
 }
 
-static void monitors(void)
+static void test_monitor(void)
 {
 	static const char *const pieces[] = {
 		" round job digits flips 4321 of 9408 signs round 1240 k 3\n",
@@ -228,21 +225,21 @@ static void monitors(void)
 	int rc, parsed = 0;
 	char *line, *save;
 
-	double_reset(&d, canned_answer, NULL);
-	rc = double_monitor(&d, bin, "monitor", objects + 2, SIGINT, text, sizeof(text));
+	mock_reset(&mock, mock_reply_all, NULL);
+	rc = mock_monitor(&mock, bin, "monitor", objects + 2, SIGINT, text, sizeof(text));
 	tap_ok(rc == 0, "monitor: ends with status 0 on SIGINT (status %d)", rc);
 	for (int i = 0; pieces[i]; i++) {
 		if (!tap_ok(strstr(text, pieces[i]), "monitor: prints%.*s",
 			    (int)strcspn(pieces[i], "\n"), pieces[i]))
 			printf("# %s\n", text);
 	}
-	rc = double_monitor(&d, bin, "-j monitor", objects, SIGTERM, compact, sizeof(compact));
+	rc = mock_monitor(&mock, bin, "-j monitor", objects, SIGTERM, compact, sizeof(compact));
 	tap_ok(rc == 0, "monitor -j: ends with status 0 on SIGTERM (status %d)", rc);
 	for (line = strtok_r(compact, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		json_t *j = json_loads(line, 0, NULL);
 
 		parsed += json_is_object(j) && json_object_get(j, "event") &&
-			  json_object_get(j, "time") && text_has("", j) >= 0;
+			  json_object_get(j, "time") && check_text_has("", j) >= 0;
 		json_decref(j);
 	}
 	tap_ok(parsed == objects, "monitor -j: %d of %d lines are objects whose values are in the text", parsed,
@@ -256,22 +253,22 @@ int main(int argc, char **argv)
 
 	snprintf(path, sizeof(path), "%s/saina", b ? b : "build");
 	bin = argc > 1 ? argv[1] : path;
-	if (!double_start(&d)) {
-		printf("Bail out! no test double: %m\n");
+	if (!mock_start(&mock)) {
+		printf("Bail out! no mock agent: %m\n");
 		return 1;
 	}
-	agree("job show", job_pieces);
-	agree("job show digits", NULL);
-	agree("job add digits elements 5 workers 1", NULL);
-	agree("worker show", worker_pieces);
-	agree("port show", port_pieces);
-	agree("port show veth7sw", NULL);
-	agree("slot show", slot_pieces);
-	agree("stats show", stats_pieces);
-	agree("stats drops all", NULL);
-	agree("limits show", limits_pieces);
-	filters();
-	monitors();
-	double_stop(&d);
+	check_formats("job show", job_pieces);
+	check_formats("job show digits", NULL);
+	check_formats("job add digits elements 5 workers 1", NULL);
+	check_formats("worker show", worker_pieces);
+	check_formats("port show", port_pieces);
+	check_formats("port show veth7sw", NULL);
+	check_formats("slot show", slot_pieces);
+	check_formats("stats show", stats_pieces);
+	check_formats("stats drops all", NULL);
+	check_formats("limits show", limits_pieces);
+	test_filters();
+	test_monitor();
+	mock_stop(&mock);
 	return tap_done();
 }

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Clients that keep the agent's control socket busy: control_load.py CHECK PID, for
-sainad_test.sh.  PID is the agent's, its socket is $SAINA_CONTROL.  Exits 0 if all is well,
-says what is not otherwise.
+"""Load on the agent's control socket, for sainad_test.sh.
 
-What clients ask for is put before a stopped agent, so that it is all there at once, in
-the order of the requests."""
+    control_load.py dump|readers|subscriber|links PID
+
+PID is the agent, $SAINA_CONTROL its socket.  Exits 0 or prints what failed.  The agent is stopped
+while clients send, so that it finds all requests at once, in their order."""
 import os
 import resource
 import signal
@@ -28,13 +28,13 @@ def connect():
     return client
 
 
-def ask(client, op, values=None, flags=DUMP):
+def send_request(client, op, values=None, flags=DUMP):
     head = struct.pack("=BBH", Spec.cmd[op], 1, 0)
     client.send(client.id, head + Spec.encode(values or {}, Spec.set_of(op)), REQUEST | flags)
 
 
-def answer(client):
-    """What a dump gave, and whether it was torn by a change."""
+def read_dump(client):
+    """The objects of a dump, and whether a change interrupted it."""
     parts, torn = [], False
     while True:
         for kind, flags, seq, body in client.messages():
@@ -45,7 +45,7 @@ def answer(client):
             parts.append(Spec.message(body))
 
 
-def stopped(work):
+def while_stopped(work):
     os.kill(pid, signal.SIGSTOP)
     try:
         work()
@@ -53,7 +53,7 @@ def stopped(work):
         os.kill(pid, signal.SIGCONT)
 
 
-def memory():
+def agent_memory():
     """MiB of the agent."""
     with open(f"/proc/{pid}/status", encoding="ascii") as f:
         return next(int(line.split()[1]) for line in f if line.startswith("VmRSS:")) / 1024
@@ -71,50 +71,50 @@ def with_jobs(check):
 
 
 def dump(root):
-    """A change asked for after a long dump is made in the midst of it."""
+    """A change requested after a long dump is served before the dump ends."""
     reader = connect()
 
-    def both():
-        ask(reader, "worker-get")
-        ask(root, "job-set", {"name": f"load{JOBS - 1}", "heartbeat-ms": 500}, ACK)
+    def requests():
+        send_request(reader, "worker-get")
+        send_request(root, "job-set", {"name": f"load{JOBS - 1}", "heartbeat-ms": 500}, ACK)
 
-    stopped(both)
-    torn = answer(reader)[1]
+    while_stopped(requests)
+    torn = read_dump(reader)[1]
     root.s.recv(1 << 18)
     return None if torn else "the dump was made in one go"
 
 
 def readers(root):
-    """Dumps that are not read take no memory, and go on when they are."""
-    before = memory()
+    """Dumps that are not read take no memory, and continue when they are."""
+    before = agent_memory()
     clients = [connect() for _ in range(200)]
     for c in clients:
-        ask(c, "stats-get")
-    root.dump("job-get")	# everybody had a turn
+        send_request(c, "stats-get")
+    root.dump("job-get")	# every client has had a turn
     root.dump("job-get")
-    grown = memory() - before
+    grown = agent_memory() - before
     if grown > 48:	# 85 if all were kept
         return f"the agent has grown by {grown:.1f} MiB"
     for c in clients[:5]:
-        got = len([p for p in answer(c)[0] if p.get("job-id") is not None])
+        got = len([p for p in read_dump(c)[0] if p.get("job-id") is not None])
         if got < JOBS * WORKERS:
             return f"a dump that went on has {got} workers"
     return None
 
 
 def subscriber(root):
-    """Notifications that are not read are kept up to a limit, the rest is lost."""
+    """Notifications that are not read are kept up to a limit; the rest is dropped."""
     sets = 3000
-    deaf = connect()
-    ask(deaf, "subscribe", {"groups": 1}, ACK)
-    deaf.s.recv(1 << 18)
+    slow = connect()
+    send_request(slow, "subscribe", {"groups": 1}, ACK)
+    slow.s.recv(1 << 18)
     for i in range(sets):
         root.do("job-set", {"name": "load0", "heartbeat-ms": 500 + i % 2})
     got = n = 0
-    deaf.s.settimeout(1)
+    slow.s.settimeout(1)
     try:
         while True:
-            got += len(deaf.s.recv(1 << 18))
+            got += len(slow.s.recv(1 << 18))
             n += 1
     except TimeoutError:
         pass
@@ -128,20 +128,20 @@ def links():
     """A new port of the bridge is attached while many clients have requests waiting."""
     clients = [connect() for _ in range(100)]
 
-    def all_of_them():
+    def requests_and_link():
         for c in clients:
-            ask(c, "port-get")
+            send_request(c, "port-get")
         for words in ("add p2 type veth peer name p3", "set p2 master br0 up"):
             subprocess.run(["nsenter", f"--net=/proc/{pid}/ns/net", "ip", "link"] + words.split(),
                            check=True)
 
-    stopped(all_of_them)
-    seen = [any(p["ifname"] == "p2" for p in answer(c)[0]) for c in clients]
+    while_stopped(requests_and_link)
+    seen = [any(p["ifname"] == "p2" for p in read_dump(c)[0]) for c in clients]
     subprocess.run(["nsenter", f"--net=/proc/{pid}/ns/net", "ip", "link", "del", "p2"], check=True)
     return None if seen[-1] else "the port was attached after all clients had been served"
 
 
 resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 4096))
-wrong = links() if sys.argv[1] == "links" else with_jobs(globals()[sys.argv[1]])
-if wrong:
-    sys.exit(wrong)
+failure = links() if sys.argv[1] == "links" else with_jobs(globals()[sys.argv[1]])
+if failure:
+    sys.exit(failure)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The choice of k (tools/saina/dbw.h) against formulas that need no simulation: order
- * statistics of uniform arrivals, and cases in which only one choice is right.
+ * The choice of k (tools/saina/dbw.h) against closed formulas: order statistics of uniform
+ * arrivals, and cases with only one right choice.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -18,7 +18,7 @@
 #define FROM   8192.0
 #define WIDTH  8192.0
 
-/* @workers, all of whose gradients come in bucket @b. */
+/* @workers workers, all of whose gradients arrive in bucket @b. */
 static struct dbw all_in(unsigned int workers, int b)
 {
 	struct dbw d = { .workers = workers, .k = workers, .noise = workers, .rounds = 100 };
@@ -34,7 +34,7 @@ static void near(double got, double want, double share)
 		fail_msg("%g instead of %g", got, want);
 }
 
-/* The kth of n values that are uniform in [a, a + b) is at a + b k / (n + 1) on average. */
+/* The mean of the kth of n values uniform in [a, a + b) is a + b k / (n + 1). */
 static void uniform(void **state)
 {
 	for (unsigned int n = 1; n <= 64; n = 2 * n + (n == 4)) {
@@ -58,7 +58,10 @@ static void at_once(void **state)
 	}
 }
 
-/* Seven at once, the eighth 8 to 16 ms later: waiting for it makes rounds four times as long. */
+/*
+ * Seven arrive at once, the eighth 8 to 16 ms later: waiting for it makes rounds four times as
+ * long.
+ */
 static void one_late(void **state)
 {
 	struct dbw d = all_in(8, 0);
@@ -68,13 +71,13 @@ static void one_late(void **state)
 	d.round_us = 4000 + FROM + WIDTH / 2;
 	near(dbw_round_us(&d, 7), 4000, 0.01);
 	assert_int_equal(dbw_choose(&d), 7);
-	/* from below nothing draws it up to 8 */
+	/* a lower k does not rise to 8 either */
 	d.k = 6;
 	d.round_us = 4000;
 	assert_int_equal(dbw_choose(&d), 7);
 }
 
-/* Of a worker that skips rounds there is no arrival: it was later than the round took. */
+/* A worker that skips rounds has no arrivals: it was later than the end of the round. */
 static void absent(void **state)
 {
 	struct dbw d = all_in(4, 0);
@@ -87,7 +90,7 @@ static void absent(void **state)
 	assert_int_equal(dbw_choose(&d), 3);
 }
 
-/* With hardly any noise one gradient is as good as eight; with much, it is an eighth of them. */
+/* With little noise one gradient is worth eight; with much noise it is worth an eighth of them. */
 static void noise(void **state)
 {
 	struct dbw d = all_in(8, BUCKET);
@@ -103,7 +106,7 @@ static void steady(void **state)
 {
 	struct dbw d = all_in(8, 0);
 
-	/* 8 would be better than 7 by 16 / 15 * 7 / 8 - but rounds take a little longer then */
+	/* 8 would be better than 7, but by less than GAIN_MIN because rounds get a little longer */
 	memset(d.late[5], 0, sizeof(d.late[5]));
 	d.late[5][11] = 100;		/* 1024 to 2047 microseconds */
 	d.k = 7;

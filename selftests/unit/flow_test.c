@@ -30,7 +30,7 @@ static struct sim_conf job(uint64_t seed)
 	c.workers = pick(0, 15) ? pick(2, 6) : pick(7, 64);
 	c.segments = pick(1, c.workers > 6 ? 20 : 60);
 	c.pool = 1 << pick(1, 6);
-	c.train = pick(1, c.pool < 12 ? c.pool : 12);
+	c.per_batch = pick(1, c.pool < 12 ? c.pool : 12);
 	c.room = pick(1, 8);
 	c.ring = 1 << pick(1, 3);
 	c.rounds = pick(3, 8);
@@ -152,7 +152,7 @@ static void change(struct sim_conf *c, const struct kind *k)
 static void large(unsigned int workers, double loss, struct sim_result *r)
 {
 	struct sim_conf c = { .seed = 1, .workers = workers, .k = workers, .segments = 2979,
-		.pool = 512, .ring = 4, .rounds = LARGE_ROUNDS, .train = 44, .room = 8, .buckets = 1,
+		.pool = 512, .ring = 4, .rounds = LARGE_ROUNDS, .per_batch = 44, .room = 8, .buckets = 1,
 		.type = SAINA_INT32, .delay_us = 50, .jitter_us = 10, .svc_us = 12, .loss = loss,
 		.together = true };
 
@@ -176,7 +176,7 @@ static int figures(void)
 			large(crowd[i], losses[j], &r);
 			if (!j)
 				clean = r.ns;
-			printf("%u workers, %2.0f %% lost, messages in and trains out: %.1f ms a round (%.2f times), sent again %.1f %%, "
+			printf("%u workers, %2.0f %% lost, messages in and batches out: %.1f ms a round (%.2f times), sent again %.1f %%, "
 			       "pulled %.1f %%, asked %.1f %%\n",
 			       crowd[i], 100 * losses[j], r.ns / 1e6 / LARGE_ROUNDS, (double)r.ns / clean,
 			       100.0 * r.resent / r.sent, 100.0 * r.pulled / r.sent,
@@ -227,9 +227,9 @@ int main(int argc, char **argv)
 			change(&c, &kinds[i]);
 			if (!sim_run(&c, &r) && !bad++) {
 				printf("# seed %llu: %s\n", (unsigned long long)seed, r.error);
-				printf("#   %u workers, %u segments, trains of %u, pool %u, ring %u, %u rounds, k %u, "
+				printf("#   %u workers, %u segments, batches of %u, pool %u, ring %u, %u rounds, k %u, "
 				       "%u buckets, %s, loss %g\n",
-				       c.workers, c.segments, c.train, c.pool, c.ring, c.rounds, c.k, c.buckets,
+				       c.workers, c.segments, c.per_batch, c.pool, c.ring, c.rounds, c.k, c.buckets,
 				       c.type == SAINA_INT32 ? "int32" : "float32", c.loss);
 			}
 			all.sent += r.sent;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Progressive grouping (tools/saina/grouping.h): the formula against figures that were published or
- * worked out by hand, choices in cases where only one is right, and whole runs of simulated
- * workers, in which what a controller sees follows from the groups it chose.
+ * Progressive grouping (tools/saina/grouping.h): the formula against published figures and figures
+ * computed by hand, cases with only one right choice, and runs of simulated workers whose
+ * measurements follow from the chosen groups.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -17,7 +17,7 @@
 
 #define STEP 10000.0 /* microseconds */
 
-/* Seen and unseen: @step_us of its own for each of @workers, in one group. */
+/* Groups of @workers workers, all in one group, with these step times. */
 static struct grouping of(unsigned int workers, const double *step_us)
 {
 	struct grouping g = { .workers = workers, .groups = 1, .most = workers };
@@ -34,7 +34,10 @@ static void all_take(double *step_us, unsigned int workers, double us)
 		step_us[w] = us;
 }
 
-/* What a controller sees of an interval of workers that take @own, in groups @g; true: enough. */
+/*
+ * Simulates the measurement of an interval of workers with step times @own in groups @g; false: too
+ * few steps.
+ */
 static bool seen(struct grouping *g, const double *own, double interval_us)
 {
 	double slowest[SAINA_WORKERS_MAX] = { 0 }, first[SAINA_WORKERS_MAX];
@@ -49,10 +52,10 @@ static bool seen(struct grouping *g, const double *own, double interval_us)
 		steps[w] = floor(interval_us / slowest[g->group[w]]);
 		late[w] = own[w] - first[g->group[w]];
 	}
-	return grouping_seen(g, interval_us, steps, late);
+	return grouping_measure(g, interval_us, steps, late);
 }
 
-/* Looks until nothing changes; how many changes that were, 99: it does not end. */
+/* Measures until the groups are stable. Returns the number of changes, 99 if they do not end. */
 static int settle(struct grouping *g, const double *own, double *slowdown)
 {
 	__u64 stragglers;
@@ -65,7 +68,7 @@ static int settle(struct grouping *g, const double *own, double *slowdown)
 	return 99;
 }
 
-/* Pairs of workers in groups must be dealt evenly: sizes differ by one at most. */
+/* Workers must be assigned evenly: group sizes differ by one at most. */
 static void is_dealt(const struct grouping *g)
 {
 	unsigned int size[SAINA_WORKERS_MAX] = { 0 };
@@ -88,7 +91,7 @@ static void formula(void **state)
 	} of[] = {
 		/* shared/reference/sync-policies.md section 3, simulated: 3.92 1.59 1.22 1.09 */
 		{ 1, 1, 3, 4 }, { 2, 1, 3, 1.6 }, { 4, 1, 3, 1.2308 }, { 8, 1, 3, 1.1034 },
-		/* all groups have one: as slow as one group; nobody is late: nothing is lost */
+		/* a straggler in each group: as slow as one group; no straggler: no slowdown */
 		{ 4, 4, 3, 4 }, { 8, 0, 3, 1 }, { 8, 1, 0, 1 },
 		/* six groups are enough for any straggler, five are not */
 		{ 6, 1, 1e9, 1.2 }, { 5, 1, 1e9, 1.25 },
@@ -100,7 +103,7 @@ static void formula(void **state)
 				 grouping_slowdown(of[i].g, of[i].m, of[i].d), of[i].want);
 }
 
-/* A group waits for its slowest, and its own time is what is left of that. */
+/* A group waits for its slowest worker; a worker's own time is the group's without the wait. */
 static void own_times(void **state)
 {
 	double own[6] = { 10000, 11000, 40000, 12000, 9000, 10500 };
@@ -118,9 +121,9 @@ static void own_times(void **state)
 				fail_msg("%u groups: worker %u takes %g instead of %g", groups, w,
 					 g.step_us[w], own[w]);
 	}
-	/* of a group that has made few steps nothing is known */
+	/* a group with too few steps has no measurement */
 	assert_false(seen(&g, own, 19 * 40000));
-	/* ... but of one whose workers are dead nothing is asked */
+	/* ... but a group of dead workers needs none */
 	g.alive &= ~(1ull << 2 | 1ull << 5);
 	assert_true(seen(&g, own, 1e8));
 }
@@ -137,12 +140,12 @@ static void one_straggler(void **state)
 	assert_int_equal(g.groups, 8);
 	is_dealt(&g);
 	assert_true(fabs(slowdown - 1.1034) < 0.001);
-	/* no more than there may be */
+	/* no more groups than the maximum */
 	g = of(16, own);
 	g.most = 4;
 	assert_int_equal(settle(&g, own, &slowdown), 1);
 	assert_int_equal(g.groups, 4);
-	/* it is quick again: back to one group, and there it stays */
+	/* the straggler recovers: back to one group, which stays */
 	own[11] = STEP;
 	assert_int_equal(settle(&g, own, &slowdown), 1);
 	assert_int_equal(g.groups, 1);
@@ -162,7 +165,7 @@ static void stragglers_together(void **state)
 	assert_int_equal(g.groups, 8); /* three of sizes 2, 2, 2, 2, 1, ..: m = 2, 1 / (1 - 2 * 2/3 / 8) */
 	assert_int_equal(g.group[0] + g.group[5] + g.group[7], 0 + 0 + 1);
 	assert_true(fabs(slowdown - 1.2) < 0.001);
-	/* another straggles instead: as many groups, dealt anew */
+	/* another worker straggles instead: the same number of groups, assigned again */
 	own[0] = STEP;
 	own[9] = 3 * STEP;
 	assert_int_equal(settle(&g, own, &slowdown), 1);
@@ -172,7 +175,10 @@ static void stragglers_together(void **state)
 
 static void nobody_straggles(void **state)
 {
-	/* in a row, as on a host with fewer processors than workers; a third more; a tie */
+	/*
+	 * evenly spread times, as on a host with fewer processors than workers; 1/3 slower; equal
+	 * times
+	 */
 	static const double rows[][8] = {
 		{ 4000, 4700, 5400, 6100, 6800, 7500, 8200, 8900 },
 		{ 4000, 4000, 4000, 4000, 4000, 4000, 4000, 5400 },
@@ -190,7 +196,10 @@ static void nobody_straggles(void **state)
 	}
 }
 
-/* Whoever is slow, and however much: it ends, groups are even, and what is predicted is reached if it can be. */
+/*
+ * Random stragglers: the choices end, groups are even, and the predicted slowdown is reached if
+ * possible.
+ */
 static void any_workers(void **state)
 {
 	double own[SAINA_WORKERS_MAX], slowdown;

@@ -6,7 +6,7 @@ LIB_AGG := $(addprefix selftests/unit/,lib_agg.c lib_switch.c lib_member.c)
 LIB_TESTS := lib_quant_test lib_check_test lib_job_test lib_admit_test lib_env_test lib_behind_test lib_thread_test lib_layout_test lib_step_test
 
 $(addprefix $(B)/selftests/,$(LIB_TESTS)): $(B)/selftests/%: $(B)/obj/selftests/unit/%.o \
-		$(call objs,$(LIB_AGG) $(addprefix userland/allreduce/,verify.c verify_float.c verify_numbers.c)) $(ORACLE_OBJS) $(B)/libsaina.a
+		$(call objs,$(LIB_AGG) $(addprefix userland/allreduce/,contents.c verify.c verify_float.c verify_numbers.c)) $(ORACLE_OBJS) $(B)/libsaina.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -pthread -lm
 $(call objs,$(LIB_TESTS:%=selftests/unit/%.c) $(LIB_AGG)): \
@@ -16,12 +16,12 @@ check-programs: $(addprefix $(B)/selftests/,$(LIB_TESTS))
 $(foreach t,$(LIB_TESTS),$(call test,$(t),quick,unit,400,$(B)/selftests/$(t)))
 
 # The pure machines, with a clock of the test's own.
-LIB_CLOCK_TESTS := window_test join_test lib_doorbell_test verify_test lib_exponent_test
+LIB_CLOCK_TESTS := cwnd_test session_test lib_doorbell_test verify_test lib_exponent_test
 $(addprefix $(B)/selftests/,$(LIB_CLOCK_TESTS)): $(B)/selftests/%: $(B)/obj/selftests/unit/%.o $(B)/libsaina.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -pthread -lm
 
-$(B)/selftests/verify_test: $(call objs,$(addprefix userland/allreduce/,verify.c verify_float.c verify_numbers.c))
+$(B)/selftests/verify_test: $(call objs,$(addprefix userland/allreduce/,contents.c verify.c verify_float.c verify_numbers.c))
 $(B)/obj/selftests/unit/verify_test.o: SAINA_CFLAGS += -Iuserland/allreduce
 
 check-programs: $(addprefix $(B)/selftests/,$(LIB_CLOCK_TESTS))
@@ -60,13 +60,13 @@ $(B)/selftests/steps_test: $(STEPS_TEST_OBJS) $(ORACLE_OBJS) $(B)/libsaina.a
 check-programs: $(B)/selftests/steps_test
 $(call test,steps_test,quick,unit,400,$(B)/selftests/steps_test)
 # Workers that start different sizes: likewise.
-UNEQUAL_TEST_OBJS := $(call objs,$(addprefix selftests/unit/,unequal_test.c lib_switch.c))
-$(UNEQUAL_TEST_OBJS): SAINA_CFLAGS += -Iselftests
-$(B)/selftests/unequal_test: $(UNEQUAL_TEST_OBJS) $(ORACLE_OBJS) $(B)/libsaina.a
+SIZE_CHECK_TEST_OBJS := $(call objs,$(addprefix selftests/unit/,size_check_test.c lib_switch.c))
+$(SIZE_CHECK_TEST_OBJS): SAINA_CFLAGS += -Iselftests
+$(B)/selftests/size_check_test: $(SIZE_CHECK_TEST_OBJS) $(ORACLE_OBJS) $(B)/libsaina.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -pthread -lm
 
-check-programs: $(B)/selftests/unequal_test
-$(call test,unequal_test,quick,unit,400,$(B)/selftests/unequal_test)
+check-programs: $(B)/selftests/size_check_test
+$(call test,size_check_test,quick,unit,400,$(B)/selftests/size_check_test)
 # Against the description of its binary interface.
 $(call test,abi,full,unit,600,selftests/unit/abi_test.sh)

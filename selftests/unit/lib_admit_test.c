@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Being admitted, refused, and misused: a worker stepped by hand against the stand-in
- * aggregator.  What is a matter of time is in join_test.c, with a clock of its own.
+ * aggregator.  What is a matter of time is in session_test.c, with a clock of its own.
  */
 #include <setjmp.h>
 #include <stdarg.h>

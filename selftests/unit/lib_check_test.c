@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "handle.h"
+#include "base.h"
 #include "../lib/rng.h"
 #include "../lib/statement.h"
 
@@ -48,7 +48,7 @@ static struct saina *handle(void)
 	j->job = (struct saina_job){
 		.id = 7, .session = 99, .worker = 3, .workers = 8, .elem = SAINA_ELEM_INT32,
 		.elements = SEGMENTS * PAYLOAD, .segments = SEGMENTS, .payload = PAYLOAD,
-		.pool = 8, .ring = 4, .wire = 4 * PAYLOAD, .msglen = MSGLEN, .train = 8, .heartbeat_ms = 100,
+		.pool = 8, .ring = 4, .wire = 4 * PAYLOAD, .msglen = MSGLEN, .per_batch = 8, .heartbeat_ms = 100,
 		.exponent0 = 20,
 	};
 	j->address = "192.0.2.1";
@@ -142,8 +142,8 @@ static size_t good(union message *m, int type)
 /* Everything that a message could change, but for the count of bad ones. */
 struct snapshot {
 	struct saina s;
-	struct saina_train train;
-	struct saina_share share[SEGMENTS];
+	struct saina_batch batch;
+	struct saina_segment_state share[SEGMENTS];
 	struct saina_req req;
 	float buffer[SEGMENTS * PAYLOAD];
 	uint32_t residual[SEGMENTS * PAYLOAD];
@@ -154,8 +154,8 @@ static void take(struct snapshot *n, const struct saina *s)
 	memset(n, 0, sizeof(*n));
 	memcpy(&n->s, s, sizeof(*s));
 	n->s.bad_messages = 0;
-	n->train = s->round.flow.train[0];
-	memcpy(n->share, s->round.grad.share, sizeof(n->share));
+	n->batch = s->round.flow.batch[0];
+	memcpy(n->share, s->round.grad.state, sizeof(n->share));
 	memcpy(&n->req, s->round.reqs, sizeof(n->req));
 	memcpy(n->buffer, buffer, sizeof(buffer));
 	memcpy(n->residual, s->round.grad.residual, sizeof(n->residual));
@@ -180,7 +180,7 @@ static void refused(struct saina *s, enum saina_source from, const void *m, size
 	struct saina_welcome *w = (void *)(m.b + 48);	\
 	struct saina_refuse *r = (void *)(m.b + 48);	\
 	(void)w, (void)r;				\
-	assert_true(saina_check(&s->session, from, &m, len));	\
+	assert_true(saina_session_check(&s->session, from, &m, len));	\
 	change;						\
 	refused(s, from, &m, len);			\
 } while (0)
@@ -293,11 +293,11 @@ static void test_exponents(void **state)
 		result.h.exponent = e;
 		((struct saina_welcome *)(welcome.b + 48))->exponent = e;
 		s->session.job.elem = result.h.elem = SAINA_ELEM_INT32;
-		assert_int_equal(saina_check(&s->session, SAINA_FROM_CTRL, &result, len), in || e == SAINA_EXPONENT_NAN);
-		assert_int_equal(saina_check(&s->session, SAINA_FROM_CTRL, &welcome, wlen), in);
+		assert_int_equal(saina_session_check(&s->session, SAINA_FROM_CTRL, &result, len), in || e == SAINA_EXPONENT_NAN);
+		assert_int_equal(saina_session_check(&s->session, SAINA_FROM_CTRL, &welcome, wlen), in);
 		/* Floats have none. */
 		s->session.job.elem = result.h.elem = SAINA_ELEM_FLOAT32;
-		assert_int_equal(saina_check(&s->session, SAINA_FROM_CTRL, &result, len), e == 0);
+		assert_int_equal(saina_session_check(&s->session, SAINA_FROM_CTRL, &result, len), e == 0);
 	}
 	handle_free(s);
 }
@@ -315,7 +315,7 @@ static void test_accepted(void **state)
 	saina_input(s, SAINA_FROM_DATA, &m, len, saina_now());
 	assert_int_equal(s->bad_messages, 0);
 	assert_int_equal(s->round.stats.results, 1);
-	assert_true(f->train[0].over == 0x04 && f->train[0].out == 0xfb);
+	assert_true(f->batch[0].over == 0x04 && f->batch[0].out == 0xfb);
 	assert_int_equal(f->inflight, 1);
 	assert_true(buffer[2 * PAYLOAD] == 1.0f && buffer[3 * PAYLOAD - 1] == 1.0f);
 	((int32_t *)(m.b + 48))[0] = 0;
@@ -326,16 +326,16 @@ static void test_accepted(void **state)
 	/* One of a later round is kept, one beyond the ring is news only. */
 	m.h.round = htole32(6);
 	saina_input(s, SAINA_FROM_DATA, &m, len, saina_now());
-	assert_int_equal(saina_early_count(&f->early, 6), 1);
+	assert_int_equal(saina_reorder_count(&f->reorder, 6), 1);
 	assert_int_equal(f->known_next, 7);
 	m.h.round = htole32(5 + 4);
 	saina_input(s, SAINA_FROM_DATA, &m, len, saina_now());
-	assert_int_equal(saina_early_count(&f->early, 9), 0);
+	assert_int_equal(saina_reorder_count(&f->reorder, 9), 0);
 	assert_int_equal(f->known_next, 10);
 	assert_int_equal(saina_decided(s), 1);
 	/* So what is missing of this round was lost, unless it comes very soon. */
-	assert_int_equal(f->train[0].pull, 0xfb);
-	assert_true(f->train[0].pull_ns <= saina_now() + 5 * MSEC);
+	assert_int_equal(f->batch[0].pull, 0xfb);
+	assert_true(f->batch[0].pull_ns <= saina_now() + 5 * MSEC);
 	handle_free(s);
 }
 
@@ -345,7 +345,7 @@ static void test_told(void **state)
 	static uint8_t buf[SEGMENTS * MSGLEN];
 	const struct saina_hdr *h = (void *)buf;
 	struct saina *s = handle();
-	struct saina_train *t = s->round.flow.train;
+	struct saina_batch *t = s->round.flow.batch;
 	union message m, nop;
 	size_t len;
 	uint64_t when, now;
@@ -361,14 +361,14 @@ static void test_told(void **state)
 	now = saina_now();
 	saina_input(s, SAINA_FROM_DATA, &m, len, now);
 	assert_int_equal(s->bad_messages, 0);
-	assert_int_equal(t->again, 0xc8);
+	assert_int_equal(t->resend, 0xc8);
 	assert_int_equal(t->pull, 0x11);
 	assert_int_equal(saina_round_output(&s->round, now, buf, &len, &when), 3);
 	assert_int_equal(len, MSGLEN);
 	assert_true(h->type == SAINA_MSG_GRAD && h->flags == SAINA_F_RETRANSMIT && le32toh(h->segment) == 3);
 	/* The same once more is about a time before these. */
 	saina_input(s, SAINA_FROM_DATA, &m, sizeof(m.h) + sizeof(struct saina_ask), now + 1);
-	assert_int_equal(t->again, 0);
+	assert_int_equal(t->resend, 0);
 	/* A result has come since the last question: time for one. */
 	assert_int_equal(saina_round_output(&s->round, now, buf, &len, &when), 1);
 	assert_int_equal(h->type, SAINA_MSG_ASK);
@@ -451,13 +451,13 @@ static void test_restart(void **state)
 static void sane(const struct saina *s)
 {
 	const struct saina_flow *f = &s->round.flow;
-	const struct saina_train *t = f->train;
+	const struct saina_batch *t = f->batch;
 
 	assert_false((t->out & t->learn) | (t->out & t->over) | (t->learn & t->over));
 	assert_true((t->out | t->learn | t->over | t->sent) <= 0xff);
 	assert_int_equal(f->inflight, (t->out | t->learn) != 0);
 	assert_true(s->round.reqs->done <= SEGMENTS);
-	assert_true(f->window.size >= 1 && f->window.size <= f->window.max);
+	assert_true(f->cwnd.size >= 1 && f->cwnd.size <= f->cwnd.max);
 }
 
 static void test_fuzz(void **state)
@@ -493,7 +493,7 @@ static void test_fuzz(void **state)
 		}
 		if (draw() % 32 == 0)
 			len = draw() % 400;
-		if (!saina_check(&s->session, from, &m, len)) {
+		if (!saina_session_check(&s->session, from, &m, len)) {
 			if (t % 64 == 0) {
 				refused(s, from, &m, len);
 			} else {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * By reference: which doorbells leave together (userland/lib/flow/round.h).  One worker, memory of
+ * By reference: which doorbells leave together (userland/lib/reduce/round.h).  One worker, memory of
  * the test's own in the place of what the agent lends, a clock of the test's own.
  */
 #include <setjmp.h>
@@ -10,25 +10,25 @@
 #include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
-#include "flow/round.h"
+#include "reduce/round.h"
 #include "../lib/statement.h"
 
 #define PAYLOAD	 32
 #define CUT	 8
-#define TRAINS	 4	/* in flight at most: the window is fixed */
+#define BATCHES	 4	/* in flight at most: the window is fixed */
 #define SEGMENTS (8 * CUT)
-#define POOL	 (TRAINS * CUT)
+#define POOL	 (BATCHES * CUT)
 #define SESSION	 77
 #define ENTRY	 (sizeof(struct saina_input_head) + 4 * PAYLOAD)
 #define START	 (1000 * MSEC)
 
 static struct {
 	struct saina_job job;
-	struct saina_lent lent;
+	struct saina_shm shm;
 	struct saina_round r;
 	struct saina_req req;
 	uint8_t input[POOL * ENTRY];
-	uint8_t board[SAINA_OUTPUT_ROUNDS * SEGMENTS * ENTRY];
+	uint8_t output[SAINA_OUTPUT_ROUNDS * SEGMENTS * ENTRY];
 	int32_t gradient[SEGMENTS * PAYLOAD];
 	uint8_t out[65536];
 	size_t len;
@@ -42,14 +42,14 @@ static int begin(void **state)
 		.id = 3, .session = SESSION, .worker = 0, .workers = 2, .elem = SAINA_ELEM_INT32,
 		.elements = SEGMENTS * PAYLOAD, .segments = SEGMENTS, .payload = PAYLOAD, .pool = POOL,
 		.ring = 4, .wire = 4 * PAYLOAD, .msglen = sizeof(struct saina_hdr) + 4 * PAYLOAD,
-		.train = CUT, .heartbeat_ms = 500, .dead_ms = 5000, .by_reference = true,
+		.per_batch = CUT, .heartbeat_ms = 500, .dead_ms = 5000, .by_reference = true,
 	};
-	s.lent = (struct saina_lent){
-		.fd = -1, .session = SESSION, .board = 1, .wanted = 1, .input = s.input,
-		.results = s.board, .entry = ENTRY, .segments = SEGMENTS, .pool = POOL,
+	s.shm = (struct saina_shm){
+		.fd = -1, .session = SESSION, .output_id = 1, .wanted_id = 1, .input = s.input,
+		.output = s.output, .entry = ENTRY, .segments = SEGMENTS, .pool = POOL,
 	};
-	assert_int_equal(saina_round_init(&s.r, &s.job, TRAINS, TRAINS * CUT, 0), 0);
-	s.r.lent = &s.lent;
+	assert_int_equal(saina_round_init(&s.r, &s.job, BATCHES, BATCHES * CUT, 0), 0);
+	s.r.shm = &s.shm;
 	saina_flow_begin(&s.r.flow, 0, true, START);
 	for (size_t i = 0; i < SEGMENTS * PAYLOAD; i++)
 		s.gradient[i] = i;
@@ -68,7 +68,7 @@ static unsigned int output(uint64_t now)
 {
 	unsigned int n = saina_round_output(&s.r, now, s.out, &s.len, &s.when);
 
-	saina_round_left(&s.r, s.out, n, s.len);
+	saina_round_sent(&s.r, s.out, n, s.len);
 	return n;
 }
 
@@ -77,26 +77,26 @@ static const struct saina_hdr *message(unsigned int i)
 	return (const void *)(s.out + i * s.len);
 }
 
-static void assert_doorbell(unsigned int i, uint32_t first, uint64_t rung)
+static void assert_doorbell(unsigned int i, uint32_t first, uint64_t posted)
 {
 	const struct saina_hdr *h = message(i);
 	const struct saina_doorbell *doorbell = (const void *)(h + 1);
 
 	assert_int_equal(h->type, SAINA_MSG_DOORBELL);
 	assert_int_equal(le32toh(h->segment), first);
-	assert_int_equal(le64toh(doorbell->posted), rung);
+	assert_int_equal(le64toh(doorbell->posted), posted);
 }
 
 static void assert_input(uint32_t segment)
 {
-	const struct saina_input_head *in = saina_lent_input(&s.lent, segment);
+	const struct saina_input_head *in = saina_shm_input(&s.shm, segment);
 
 	assert_int_equal(in->session, SESSION);
 	assert_int_equal(in->segment, segment);
 	assert_memory_equal(in + 1, s.gradient + segment * PAYLOAD, 4 * PAYLOAD);
 }
 
-/* ASK_REPLY of train @j, asked just now: nothing has come in. */
+/* ASK_REPLY of batch @j, asked just now: nothing has come in. */
 static void lose(unsigned int j, uint64_t now)
 {
 	struct {
@@ -109,13 +109,13 @@ static void lose(unsigned int j, uint64_t now)
 	saina_round_input(&s.r, &m.h, now);
 }
 
-/* All trains that the window has room for are one batch of doorbells. */
+/* All batches that the window has room for are one batch of doorbells. */
 static void test_together(void **state)
 {
 	saina_round_start(&s.r, &s.req, START);
-	assert_int_equal(output(START), TRAINS);
+	assert_int_equal(output(START), BATCHES);
 	assert_int_equal(s.len, sizeof(struct saina_hdr) + sizeof(struct saina_doorbell));
-	for (unsigned int j = 0; j < TRAINS; j++) {
+	for (unsigned int j = 0; j < BATCHES; j++) {
 		assert_doorbell(j, j * CUT, (1 << CUT) - 1);
 		for (unsigned int i = 0; i < CUT; i++)
 			assert_input(j * CUT + i);
@@ -124,12 +124,12 @@ static void test_together(void **state)
 	assert_int_equal(s.r.stats.sent, POOL);
 }
 
-/* Without the memory the same trains leave as gradients, one after the other. */
+/* Without the memory the same batches leave as gradients, one after the other. */
 static void test_messages(void **state)
 {
-	s.lent.wanted = 2;
+	s.shm.wanted_id = 2;
 	saina_round_start(&s.r, &s.req, START);
-	for (unsigned int j = 0; j < TRAINS; j++) {
+	for (unsigned int j = 0; j < BATCHES; j++) {
 		assert_int_equal(output(START), CUT);
 		assert_int_equal(s.len, s.job.msglen);
 		assert_int_equal(message(0)->type, SAINA_MSG_GRAD);
@@ -145,7 +145,7 @@ static void test_question(void **state)
 	unsigned int asked = 0, decided = 0;
 
 	saina_round_start(&s.r, &s.req, START);
-	assert_int_equal(output(START), TRAINS);
+	assert_int_equal(output(START), BATCHES);
 	lose(0, now);
 	assert_int_equal(output(now), 1);
 	assert_doorbell(0, 0, (1 << CUT) - 1);
@@ -155,8 +155,8 @@ static void test_question(void **state)
 		assert_int_equal(message(0)->type, SAINA_MSG_ASK);
 		assert_int_equal(s.len, sizeof(struct saina_hdr) + sizeof(struct saina_ask));
 	}
-	for (unsigned int j = 0; j < TRAINS; j++)
-		decided += s.r.flow.train[j].unanswered;
+	for (unsigned int j = 0; j < BATCHES; j++)
+		decided += s.r.flow.batch[j].unanswered;
 	assert_true(decided > 0);
 	assert_int_equal(asked, decided);
 }
@@ -165,9 +165,9 @@ static void test_question(void **state)
 static void test_limit(void **state)
 {
 	saina_round_exit(&s.r);
-	s.job.train = 1;
+	s.job.per_batch = 1;
 	assert_int_equal(saina_round_init(&s.r, &s.job, POOL, POOL, 0), 0);
-	s.r.lent = &s.lent;
+	s.r.shm = &s.shm;
 	saina_flow_begin(&s.r.flow, 0, true, START);
 	saina_round_start(&s.r, &s.req, START);
 	for (uint32_t i = 0; i < POOL; i += SAINA_DOORBELLS_MAX) {
@@ -181,9 +181,9 @@ static void test_limit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		statement_with("by reference: doorbells of all trains that the window has room for leave together",
+		statement_with("by reference: doorbells of all batches that the window has room for leave together",
 			       test_together, begin, end),
-		statement_with("without lent memory: each train leaves as a batch of gradients",
+		statement_with("without lent memory: each batch leaves as a batch of gradients",
 			       test_messages, begin, end),
 		statement_with("by reference: a question leaves after the doorbells that it would be mixed with",
 			       test_question, begin, end),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What a worker's rounds (userland/lib/flow/round.h) say about exponents, message by message: one worker,
+ * What a worker's rounds (userland/lib/reduce/round.h) say about exponents, message by message: one worker,
  * and a clock and answers of the test's own.
  */
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "flow/round.h"
+#include "reduce/round.h"
 #include "../lib/statement.h"
 
 #define PAYLOAD	 32
@@ -33,13 +33,13 @@ static struct {
 	struct saina_job job;
 	struct saina_round r;
 	struct saina_req req;
-	struct saina_lent lent;
+	struct saina_shm shm;
 	float buf[N];
 	struct message out[SAINA_ASK_SEGMENTS];
 	unsigned int n;
 	uint64_t now;
 	uint8_t input[SEGMENTS * ENTRY];
-	_Alignas(64) uint8_t board[SAINA_OUTPUT_ROUNDS * SEGMENTS * ENTRY];
+	_Alignas(64) uint8_t output[SAINA_OUTPUT_ROUNDS * SEGMENTS * ENTRY];
 } s;
 
 static int begin(void **state)
@@ -49,7 +49,7 @@ static int begin(void **state)
 	s.job = (struct saina_job){
 		.id = 3, .session = 77, .worker = ME, .workers = 8, .elem = SAINA_ELEM_INT32, .exponent0 = 20,
 		.elements = N, .segments = SEGMENTS, .payload = PAYLOAD, .pool = 2, .ring = 4,
-		.wire = 4 * PAYLOAD, .msglen = MSGLEN, .train = 2, .heartbeat_ms = 500, .dead_ms = 5000,
+		.wire = 4 * PAYLOAD, .msglen = MSGLEN, .per_batch = 2, .heartbeat_ms = 500, .dead_ms = 5000,
 	};
 	assert_int_equal(saina_round_init(&s.r, &s.job, 1, 0, 0), 0);
 	saina_flow_begin(&s.r.flow, 0, true, s.now);
@@ -139,7 +139,7 @@ static void lose(void)
 
 static float residual(unsigned int i)
 {
-	return s.r.grad.share[i / PAYLOAD].residual ? ((float *)s.r.grad.residual)[i] : 0;
+	return s.r.grad.state[i / PAYLOAD].residual ? ((float *)s.r.grad.residual)[i] : 0;
 }
 
 #define MINE   (1 << ME)
@@ -191,7 +191,7 @@ static void test_again(void **state)
 		m = result_of(4, i, 25, 5, OTHERS);
 		saina_round_input(&s.r, &m.h, s.now);
 	}
-	assert_int_equal(s.r.grad.share[0].scale, 25);
+	assert_int_equal(s.r.grad.state[0].scale, 25);
 	lose();
 	output();
 	assert_int_equal(s.n, 2);
@@ -243,7 +243,7 @@ static void test_nan_received(void **state)
 	results(SAINA_EXPONENT_NAN, 0, OTHERS);
 	assert_true(residual(0) == 5 && residual(N - 1) == 5);
 	/* In this round only, and the exponent is that of the last sum. */
-	assert_int_equal(s.r.grad.share[0].scale, 27);
+	assert_int_equal(s.r.grad.state[0].scale, 27);
 	start(3);
 	assert_int_equal(s.out[0].v[0], 8 << 24);
 	results(24, 8 << 24, 0xff);
@@ -314,11 +314,11 @@ static void test_types(void **state)
 	next();
 }
 
-/* The result of @segment on the board. */
-static void put_board(uint32_t segment, int exponent, int32_t sum, uint64_t mask)
+/* The result of @segment on the output. */
+static void put_output(uint32_t segment, int exponent, int32_t sum, uint64_t mask)
 {
 	uint32_t round = s.r.flow.round;
-	struct saina_output_head *b = (void *)(s.board + ((round & 1) * SEGMENTS + segment) * ENTRY);
+	struct saina_output_head *b = (void *)(s.output + ((round & 1) * SEGMENTS + segment) * ENTRY);
 	int32_t *v = (void *)(b + 1);
 
 	b->exponent = exponent;
@@ -329,7 +329,7 @@ static void put_board(uint32_t segment, int exponent, int32_t sum, uint64_t mask
 	b->tag = round + 1;
 }
 
-static void rung(void)
+static void completion(void)
 {
 	struct {
 		struct saina_hdr h;
@@ -344,9 +344,9 @@ static void test_reference(void **state)
 {
 	const struct saina_input_head *in = (void *)s.input;
 
-	s.lent = (struct saina_lent){ .fd = -1, .session = 77, .board = 1, .wanted = 1, .input = s.input,
-				      .results = s.board, .entry = ENTRY, .segments = SEGMENTS, .pool = 2 };
-	s.r.lent = &s.lent;
+	s.shm = (struct saina_shm){ .fd = -1, .session = 77, .output_id = 1, .wanted_id = 1, .input = s.input,
+				      .output = s.output, .entry = ENTRY, .segments = SEGMENTS, .pool = 2 };
+	s.r.shm = &s.shm;
 	for (int i = 0; i < N; i++)
 		s.buf[i] = i == PAYLOAD ? NAN : 1;
 	start_type(SAINA_FLOAT32);
@@ -356,9 +356,9 @@ static void test_reference(void **state)
 	assert_int_equal(in->exponent, SAINA_EXPONENT_NAN);
 	assert_int_equal(*(int32_t *)(in + 1), 0);
 	/* Coarser than what this worker sent; NaN. */
-	put_board(0, 20, 3 << 20, 0xff);
-	put_board(1, SAINA_EXPONENT_NAN, 0, 0xff);
-	rung();
+	put_output(0, 20, 3 << 20, 0xff);
+	put_output(1, SAINA_EXPONENT_NAN, 0, 0xff);
+	completion();
 	assert_true(s.buf[0] == 3 && isnan(s.buf[PAYLOAD]) && isnan(s.buf[N - 1]));
 	assert_int_equal(s.req.call.nonfinite_segments, 1);
 	next();
@@ -366,9 +366,9 @@ static void test_reference(void **state)
 	for (int i = 0; i < N; i++)
 		s.buf[i] = 1;
 	start_type(SAINA_FLOAT32);
-	put_board(0, SAINA_EXPONENT_MIN - 1, 1, 0xff);
-	put_board(1, 27, 1 << 27, 0xff);
-	rung();
+	put_output(0, SAINA_EXPONENT_MIN - 1, 1, 0xff);
+	put_output(1, 27, 1 << 27, 0xff);
+	completion();
 	assert_true(!s.req.finished && s.buf[0] == 1);
 	result(0, 27, 1 << 27, 0xff);
 	next();

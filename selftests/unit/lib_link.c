@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "lib/rng.h"
-#include "job.h"
+#include "wire/job.h"
 #include "lib_link.h"
 
 bool link_lost(struct lib_link *l, uint64_t now)
@@ -32,12 +32,12 @@ static bool is_result(const struct saina_hdr *h)
 	return h->type == SAINA_MSG_RESULT;
 }
 
-/* What a super-packet would be: of one train, at about the same time. */
+/* What a super-packet would be: of one batch, at about the same time. */
 static bool lost_together(const struct lib_link *l, const struct saina_hdr *h, uint64_t now)
 {
-	uint64_t train = h->segment / l->c->train;
+	uint64_t batch = h->segment / l->c->per_batch;
 
-	return rng_mix(l->c->seed + l->worker + (train << 8) + ((uint64_t)h->round << 32) +
+	return rng_mix(l->c->seed + l->worker + (batch << 8) + ((uint64_t)h->round << 32) +
 		       ((uint64_t)h->type << 56) + rng_mix(now / MSEC)) %
 		       (1u << 30) < l->c->loss * (1u << 30);
 }

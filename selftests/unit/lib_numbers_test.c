@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "flow/round.h"
+#include "reduce/round.h"
 #include "lib/rng.h"
 #include "lib/tap.h"
 #include "lib_switch.h"
@@ -72,7 +72,7 @@ static void begin(unsigned int n, unsigned int k, double loss)
 		m->job = (struct saina_job){
 			.id = 7, .session = 100 + i, .worker = i, .workers = n, .elem = SAINA_ELEM_INT32,
 			.exponent0 = 20, .elements = ELEMENTS, .segments = SEGMENTS, .payload = PAYLOAD,
-			.pool = 8, .ring = 4, .wire = 4 * PAYLOAD, .msglen = MSGLEN, .train = 2,
+			.pool = 8, .ring = 4, .wire = 4 * PAYLOAD, .msglen = MSGLEN, .per_batch = 2,
 			.heartbeat_ms = 500, .dead_ms = 5000,
 		};
 		switch_bind(&s.sw, i, m->job.session);
@@ -159,14 +159,14 @@ static bool owes(unsigned int w, unsigned int segment, double *to, double *large
 /* All workers have the same result of @segment, and it is the right one.  Settles what they owe. */
 static void check(unsigned int segment, double share)
 {
-	const struct saina_share *p = &s.m[0].r.grad.share[segment];
+	const struct saina_segment_state *p = &s.m[0].r.grad.state[segment];
 	unsigned int first = segment * PAYLOAD, count = segment == SEGMENTS - 1 ? ELEMENTS - first : PAYLOAD;
 	double sum[PAYLOAD] = { 0 }, own[PAYLOAD], largest = 0, l;
 	uint32_t round = s.m[0].r.flow.round;
 	bool nan = false;
 
 	for (unsigned int w = 0; w < s.n; w++) {
-		if (s.m[w].r.grad.share[segment].last.mask != p->last.mask ||
+		if (s.m[w].r.grad.state[segment].last.mask != p->last.mask ||
 		    memcmp(s.m[w].buf + first, s.m[0].buf + first, 4 * count))
 			broken("round %u: worker %u has another result", round, w);
 		if (p->last.mask >> w & 1)
@@ -208,7 +208,7 @@ static void check_residuals(void)
 	for (unsigned int w = 0; w < s.n; w++)
 		for (unsigned int j = 0; j < ELEMENTS; j++) {
 			const struct member *m = &s.m[w];
-			float res = m->r.grad.share[j / PAYLOAD].residual ?
+			float res = m->r.grad.state[j / PAYLOAD].residual ?
 					    ((const float *)m->r.grad.residual)[j] : 0;
 
 			if (!(fabs(res - m->owed[j]) <= EXACT * m->peak[j / PAYLOAD]))
@@ -446,13 +446,13 @@ static bool coarse_contributor(bool first)
 		play_in(order, 4, EXACT);
 		for (unsigned int j = 0; j < ELEMENTS; j++)
 			got[j] += 4.0 * s.m[0].buf[j];
-		unit += ldexp(1, -s.m[0].r.grad.share[0].last.exponent);
+		unit += ldexp(1, -s.m[0].r.grad.state[0].last.exponent);
 		for (unsigned int j = 0; j < ELEMENTS; j++)
 			/* a float32 mean rounds as well */
 			if (fabs(got[j] - exact[j]) > 4 * .5 * unit + exact[j] * 0x1p-23)
 				broken("after %u rounds element %u is %g instead of %g", r + 1, j, got[j], exact[j]);
 		for (unsigned int w = 0; w < 4; w++)
-			if (s.m[w].r.grad.share[0].residual || s.m[w].r.grad.share[1].residual)
+			if (s.m[w].r.grad.state[0].residual || s.m[w].r.grad.state[1].residual)
 				broken("worker %u keeps a residual", w);
 	}
 	return end();

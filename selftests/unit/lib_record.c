@@ -229,9 +229,9 @@ void record_residual(struct lib_record *r, unsigned int i, const struct saina_gr
 		size_t own = (size_t)i * r->c->segments + s;
 
 		for (int j = 0; j < PAYLOAD; j++)
-			if (!(fabs((g->share[s].residual ? res[j] : 0) - r->pending[own][j]) <= 1e-6 * r->peak[own]))
+			if (!(fabs((g->state[s].residual ? res[j] : 0) - r->pending[own][j]) <= 1e-6 * r->peak[own]))
 				record_broken(r, "worker %u segment %u keeps %g instead of %g", i, s,
-					      g->share[s].residual ? res[j] : 0, r->pending[own][j]);
+					      g->state[s].residual ? res[j] : 0, r->pending[own][j]);
 	}
 }
 
@@ -304,7 +304,7 @@ void record_balance(struct lib_record *r, unsigned int i, uint32_t first,
 			for (int j = 0; (r->outcome[at(r, t, g)].mask >> i & 1) && j < PAYLOAD; j++)
 				left[j] -= (uint32_t)r->sent[at(r, t, g) * r->c->workers + i][j];
 		for (int j = 0; j < PAYLOAD; j++)
-			if (left[j] != (grad->share[g].residual ? res[j] : 0)) {
+			if (left[j] != (grad->state[g].residual ? res[j] : 0)) {
 				record_broken(r, "worker %u: segment %u: produced is not counted + residual",
 					      i, g);
 				return;

@@ -7,7 +7,7 @@
 #include "lib_record.h"
 #include "lib_sim.h"
 #include "lib_switch.h"
-#include "flow/unequal.h"
+#include "reduce/size_check.h"
 
 #define PAYLOAD	 SIM_PAYLOAD
 #define WORKERS	 SAINA_WORKERS_MAX
@@ -30,7 +30,7 @@ struct worker {
 	struct lib_link link;
 	bool	 *open;			/* [segments]: sent in this round, no result came */
 	uint64_t left[256];		/* messages of this life that left, by type */
-	/* @n messages of a train that the kernel does not take before @until */
+	/* @n messages of a batch that the kernel does not take before @until */
 	struct {
 		uint64_t until;
 		unsigned int n;
@@ -143,12 +143,12 @@ static void admit(struct sim *s, unsigned int i, uint32_t first, bool formed)
 		.exponent0 = 20, .elements = (uint64_t)c->segments * PAYLOAD,
 		.segments = c->segments, .payload = PAYLOAD, .pool = c->pool, .ring = c->ring,
 		.wire = 4 * PAYLOAD, .msglen = SIM_MSGLEN,
-		.train = c->train, .session = ++s->sessions,
+		.per_batch = c->per_batch, .session = ++s->sessions,
 	};
 	switch_bind(&s->sw, i, w->job.session);
 	if (saina_round_init(&w->r, &w->job, c->room, 0, 0))
 		abort();
-	saina_window_sample(&w->r.flow.window, 2 * c->delay_us * 1000 + 1000, s->now);
+	saina_cwnd_sample(&w->r.flow.cwnd, 2 * c->delay_us * 1000 + 1000, s->now);
 	saina_flow_begin(&w->r.flow, first, formed, s->now);
 	memset(w->produced, 0, c->segments * sizeof(*w->produced));
 	w->alive = w->exact = true;
@@ -235,11 +235,11 @@ static void finish_round(struct sim *s, unsigned int i)
 	w->wake = s->now + thinks(s, i);
 }
 
-/* A message leaves: no more trains in flight than the window says. */
+/* A message leaves: no more batches in flight than the window says. */
 static void note_sent(struct sim *s, unsigned int i, const struct saina_hdr *h)
 {
 	struct worker *w = &s->w[i];
-	uint32_t trains = 0, n = s->c->segments, cut = w->job.train;
+	uint32_t batches = 0, n = s->c->segments, cut = w->job.per_batch;
 
 	w->left[h->type]++;
 	if (h->type == SAINA_MSG_GRAD)
@@ -260,13 +260,13 @@ static void note_sent(struct sim *s, unsigned int i, const struct saina_hdr *h)
 		return;
 	for (uint32_t g = 0; g < n; g = g / cut * cut + cut)
 		for (; g < n; g++) {
-			trains += w->open[g];
+			batches += w->open[g];
 			if (w->open[g] || g % cut == cut - 1)
 				break;
 		}
-	if (trains > w->r.flow.window.size)
-		broken(s, "worker %u has %u trains in flight, its window is %u", i, trains,
-		       w->r.flow.window.size);
+	if (batches > w->r.flow.cwnd.size)
+		broken(s, "worker %u has %u batches in flight, its window is %u", i, batches,
+		       w->r.flow.cwnd.size);
 }
 
 /* A message on its way to the switch. */
@@ -291,7 +291,7 @@ static void send_train(struct sim *s, unsigned int i, uint8_t *buf, unsigned int
 	}
 	for (unsigned int k = 0; k < takes; k++)
 		send_one(s, i, (void *)(buf + k * len), len);
-	saina_round_left(&w->r, buf, takes, len);
+	saina_round_sent(&w->r, buf, takes, len);
 	w->held.n = n - takes;
 	w->held.len = len;
 	memmove(w->held.buf, buf + takes * len, (n - takes) * len);
@@ -323,7 +323,7 @@ static void step(struct sim *s, unsigned int i)
 
 	if (!w->alive)
 		return;
-	if (saina_unequal(&w->r, s->sw.conf.active, s->now, s->now, said, sizeof(said)))
+	if (saina_size_check(&w->r, s->sw.conf.active, s->now, s->now, said, sizeof(said)))
 		broken(s, "worker %u takes others for unequal: %s", i, said);
 	if (w->busy)
 		finish_round(s, i);
@@ -332,8 +332,8 @@ static void step(struct sim *s, unsigned int i)
 	send_due(s, i, &when);
 	if (s->out->error[0])
 		return;
-	if (w->busy && w->r.news) {
-		w->r.news = false;
+	if (w->busy && w->r.any_finished) {
+		w->r.any_finished = false;
 		finish_round(s, i);	/* an early result may have been the last */
 	}
 	if (!w->busy && !w->done && w->wake < when)
@@ -440,7 +440,7 @@ static void handle(struct sim *s, struct event *e)
 		later(s, BEAT, e->w, BEAT_NS);
 	switch (e->what) {
 	case TO_WORKER:
-		/* As saina_check() does. */
+		/* As saina_session_check() does. */
 		if (h->worker != SAINA_WORKER_ANY && h->session != w->job.session)
 			break;
 		if (h->type != SAINA_MSG_ASK_REPLY && h->round == w->r.flow.round)
@@ -450,7 +450,7 @@ static void handle(struct sim *s, struct event *e)
 	case BEAT:
 		if (s->down || link_lost(&w->link, s->now))
 			break;
-		w->r.flow.alone = s->sw.conf.active == 1ull << e->w;
+		w->r.flow.no_peers = s->sw.conf.active == 1ull << e->w;
 		saina_flow_next(&w->r.flow, switch_next_round(&s->sw), s->now);
 		break;
 	case KILL:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A deterministic world for libsaina's machines: workers (userland/lib/flow/round.h), the
+ * A deterministic world for libsaina's machines: workers (userland/lib/reduce/round.h), the
  * oracle as their switch, and a network that loses, repeats, reorders and delays, all by
  * one seed and against a clock of its own.
  *
@@ -14,7 +14,7 @@
  *   - nobody sends what the switch has no slot for, or with an exponent that is too fine, or more than
  *     5 bits coarser than need be;
  *   - what a worker produced was counted, or is in its residual;
- *   - nobody has more trains in flight than its window;
+ *   - nobody has more batches in flight than its window;
  *   - nobody takes the others for workers that start other sizes;
  *   - where nothing is lost, less than 5 % is sent again, whatever the delays;
  *   - as sent counts what has left, and nothing that was refused;
@@ -34,9 +34,9 @@
 /**
  * struct sim_conf
  * @loss, @dup: share of messages, each way and for each receiver on its own
- * @together: messages of a train to a worker are lost together
+ * @together: messages of a batch to a worker are lost together
  * @burst_us: mean time that all is lost, 0 = messages are lost one by one
- * @train: segments that leave together; @room: trains that a worker can receive at once
+ * @per_batch: segments that leave together; @room: batches that a worker can receive at once
  * @delay_us, @jitter_us: of a message; @reorder: it may pass others
  * @svc_us, @queue: a worker's link takes a message each @svc_us and holds @queue, 0 = all;
  *	@slow_svc_us: that of worker 0
@@ -48,11 +48,11 @@
  *	@restarts: of the whole switch
  * @jump: magnitudes jump by up to 2^60 from segment to segment, round to round and worker to worker;
  *	some segments are zeros, some hold a NaN or an infinity; float32
- * @refuse: share of trains of which a worker's kernel refuses some or all messages, for a while
+ * @refuse: share of batches of which a worker's kernel refuses some or all messages, for a while
  */
 struct sim_conf {
 	uint64_t seed;
-	unsigned int workers, segments, pool, ring, rounds, k, buckets, train, room;
+	unsigned int workers, segments, pool, ring, rounds, k, buckets, per_batch, room;
 	enum saina_type type;
 	bool drop_late, reorder, together, jump;
 	double loss, dup, refuse;

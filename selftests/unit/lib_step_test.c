@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Steps of float32 (userland/lib/flow/table.c): which exponent a table has, and what does not fit or go into it. */
+/* Steps of float32 (userland/lib/reduce/ps.c): which exponent a table has, and what does not fit or go into it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Policy strings: canonical form, refusals, changes of a job's policy, and
- * random ones.
+ * Policy strings: canonical form, refusals, changes of a job's policy, and random strings.
  */
 #include "jobcore_owner.h"
 
@@ -79,7 +78,7 @@ static void policy_canonical(void **state)
 		saina_policy_to_attrs(&p, &asked);
 		saina_policy_read(&asked, &q);
 		assert_memory_equal(&p, &q, sizeof(p));
-		/* that of ssp and asp, which an earlier version has not */
+		/* an attribute of ssp and asp, unknown to earlier versions */
 		assert_int_equal(SAINA_HAS(&asked, SAINA_A_POLICY_WINDOW),
 				 p.mode == SAINA_POLICY_SSP || p.mode == SAINA_POLICY_ASP);
 	}
@@ -93,7 +92,7 @@ static void policy_canonical(void **state)
 static void policy_refusals(void **state)
 {
 	static const struct {
-		const char *text, *names; /* what the sentence must name */
+		const char *text, *names; /* words that the sentence must have */
 	} bad[] = {
 		{"", "known are bsp"},
 		{"BSP", "'BSP'"},
@@ -206,8 +205,10 @@ static void policy_refusals(void **state)
 	}
 }
 
-/* Words of the grammar strung together at random, and random bytes: nothing
- * crashes, and what is accepted is within bounds and survives formatting. */
+/*
+ * Random sequences of words of the grammar, and random bytes: nothing crashes, and what is accepted
+ * is within bounds and survives formatting.
+ */
 static void policy_fuzz(void **state)
 {
 	static const char *const words[] = {
@@ -257,7 +258,7 @@ static void policy_fuzz(void **state)
 	assert_true(accepted > 1000);
 }
 
-/* Structures that no text gives: of another mode, of no mode, out of range. */
+/* Structures that no text produces: fields of another mode, no mode, values out of range. */
 static void policy_structures(void **state)
 {
 	static const struct {

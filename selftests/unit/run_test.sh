@@ -29,7 +29,7 @@ run() {
 	check "run: $what: exit status $want" [ $status = "$want" ] || diag "status $status: $(cat "$tmp/output")"
 }
 
-said() { # ERE DESCRIPTION
+output_has() { # ERE DESCRIPTION
 	check "run: $2" grep -qE "$1" "$tmp/output" || diag "$(cat "$tmp/output")"
 }
 
@@ -44,7 +44,7 @@ last_line "4 passed, 0 failed, 0 skipped" "points of all tests are counted in th
 
 plant long full 10 'echo ok 1; echo 1..1'
 run 0 "a quick and a full test, without -f"
-said '^# 2 tests in .*; 1 of the full tier were not run' "the tests of the full tier that were not run are counted"
+output_has '^# 2 tests in .*; 1 of the full tier were not run' "the tests of the full tier that were not run are counted"
 echo "good full host 10 $tmp/streams" >>"$tmp/tests.list"
 run 0 "a full run" -f
 last_line "5 passed, 0 failed, 0 skipped" "a full test replaces the quick one of its name"
@@ -85,7 +85,7 @@ last_line "1 passed, 0 failed, 0 skipped" "a pattern that is the whole NAME@LANE
 # Everything below fails, each in its own way.
 fails() { # NAME ERE DESCRIPTION
 	run 1 "$3" "$1"
-	said "$2" "$3: the reason is given"
+	output_has "$2" "$3: the reason is given"
 }
 plant bad quick 10 'echo not ok 1 - it is not; echo "# because"; echo 1..1; exit 1'
 plant mute quick 10 'echo not ok 1 - it says so only; echo 1..1'
@@ -101,7 +101,7 @@ plant hangs quick 1 'sleep 1000'
 plant leaves quick 10 'ip netns add "left-$SAINA_TEST_RUN"; echo ok 1; echo 1..1'
 plant process quick 10 'setsid sleep 1000 >/dev/null 2>&1 & echo ok 1; echo 1..1'
 fails bad 'not ok 1 - it is not' "a test that fails"
-said '^ +# because' "what a test says about a failure is shown"
+output_has '^ +# because' "what a test says about a failure is shown"
 fails mute 'not ok 1' "a test that fails with exit status 0"
 fails short 'announced 2 results and gave 1' "a test that stops early"
 fails shortskip 'announced 2 results and gave 1' "a test that skips one point and stops early"
@@ -127,10 +127,10 @@ once() {
 once flake1
 plant steady quick 60 "echo ran steady >>$tmp/order" 'echo ok 1; echo 1..1'
 run 0 "a test that fails only the first time" flake1 steady
-said '^flake1 .* 1 NOT OK ' "that a test fails the first time is shown"
-said '^flaky: flake1$' "a test that passes when run again is called flaky, on a line of its own"
-said '^ +not ok 1 - too early' "what a flaky test failed in is shown"
-said '^# 2 tests in .*, 1 flaky' "flaky tests are counted apart"
+output_has '^flake1 .* 1 NOT OK ' "that a test fails the first time is shown"
+output_has '^flaky: flake1$' "a test that passes when run again is called flaky, on a line of its own"
+output_has '^ +not ok 1 - too early' "what a flaky test failed in is shown"
+output_has '^# 2 tests in .*, 1 flaky' "flaky tests are counted apart"
 last_line "3 passed, 0 failed, 0 skipped" "of a flaky test the second run is counted, and the first is not"
 check "run: a failed test is run again after all others" \
 	[ "$(xargs <"$tmp/order")" = "ran steady ran flake1" ] || diag "$(cat "$tmp/order")"
@@ -143,11 +143,11 @@ last_line "4 passed, 0 failed, 0 skipped" "two flaky tests are no failure"
 once flake3
 rm -f "$tmp"/flake?.ran
 run 1 "three flaky tests" flake
-said '3 tests are flaky: at most 2 may be' "three flaky tests: the reason is given"
+output_has '3 tests are flaky: at most 2 may be' "three flaky tests: the reason is given"
 last_line "6 passed, 1 failed, 0 skipped" "three flaky tests are a failure"
 rm -f "$tmp"/flake?.ran
 run 1 "a flaky test beside one that fails twice" flake1 bad
-said '^flaky: flake1$' "a flaky test beside one that fails twice is called flaky"
+output_has '^flaky: flake1$' "a flaky test beside one that fails twice is called flaky"
 check "run: a test that fails twice is not called flaky" not grep -q '^flaky: bad' "$tmp/output" || diag "$(cat "$tmp/output")"
 last_line "2 passed, 1 failed, 0 skipped" "a test that fails twice is counted once"
 plant away quick 60 "[ ! -e $tmp/away.ran ] || { echo '1..0 # SKIP gone'; exit 4; }" "touch $tmp/away.ran" \
@@ -158,7 +158,7 @@ for i in 1 2 3 4 5 6; do
 	plant six$i quick 60 "echo ran >>$tmp/sixes" 'echo not ok 1; echo 1..1'
 done
 run 1 "six tests that fail" six
-said '^# 6 tests failed: none is run again' "that none of many failed tests is run again is said"
+output_has '^# 6 tests failed: none is run again' "that none of many failed tests is run again is said"
 check "run: of many failed tests none is run again" [ "$(wc -l <"$tmp/sixes")" = 6 ] || diag "$(cat "$tmp/sixes")"
 
 # --repeat
@@ -166,7 +166,7 @@ plant fourth quick 60 "echo x >>$tmp/fourth.runs" "n=\$(wc -l <$tmp/fourth.runs)
 	"[ \$n != 4 ] || { echo 'not ok 1 - the fourth'; echo 1..1; exit 1; }" 'echo ok 1; echo 1..1'
 run 1 "--repeat, a test of which one run fails" --repeat 10 fourth
 check "run: --repeat 10 runs a test ten times, and not once more" [ "$(wc -l <"$tmp/fourth.runs")" = 10 ] || diag "$(cat "$tmp/output")"
-said '^# fourth: 9 of 10 runs without a failure' "--repeat says how many runs were good"
+output_has '^# fourth: 9 of 10 runs without a failure' "--repeat says how many runs were good"
 check "run: --repeat calls nothing flaky" not grep -q '^flaky' "$tmp/output" || diag "$(cat "$tmp/output")"
 last_line "9 passed, 1 failed, 0 skipped" "--repeat counts all runs"
 grep -q 'not ok 1 - the fourth' "$tmp/test-logs/fourth.4.log" && [ -s "$tmp/test-logs/fourth.10.log" ]
@@ -174,7 +174,7 @@ point $? "run: --repeat keeps what each run said"
 run 0 "--repeat, a test that passes" -r 2 steady
 last_line "2 passed, 0 failed, 0 skipped" "-r is --repeat"
 run 2 "--repeat 0 is refused" --repeat 0 steady
-said '^run: --repeat 0: at least once' "--repeat 0 is refused with the reason"
+output_has '^run: --repeat 0: at least once' "--repeat 0 is refused with the reason"
 run 2 "--repeat without a number is refused" --repeat steady
 
 # The tests that took longest.
@@ -182,7 +182,7 @@ for i in 1 2 3 4 5 6; do
 	plant wait$i quick 60 'echo ok 1; echo 1..1'
 done
 run 0 "six tests" wait
-said '^# longest: wait[1-6] [0-9]+ s(, wait[1-6] [0-9]+ s){4}$' "the five tests that took longest are named"
+output_has '^# longest: wait[1-6] [0-9]+ s(, wait[1-6] [0-9]+ s){4}$' "the five tests that took longest are named"
 
 # What is on the host afterwards.  In a network and mounts of its own.
 # bpftool: there is a program when a test has made the file
@@ -200,7 +200,7 @@ host() {
 	plant host quick 60 "${@:4}" 'echo ok 1; echo 1..1'
 	run "$status" "$what" host
 	if [ -n "$words" ]; then
-		said "host: left behind: $words\$" "$what: is reported"
+		output_has "host: left behind: $words\$" "$what: is reported"
 	else
 		check "run: $what: is not reported" not grep -q '^# new on the host' "$tmp/output" || diag "$(cat "$tmp/output")"
 	fi
@@ -240,12 +240,7 @@ fi
 plant undoes quick 100 "trap 'touch $tmp/undoing; sleep 2; touch $tmp/undone; exit 1' TERM" "touch $tmp/begun" \
 	'while sleep 0.1; do :; done'
 until_there() { # FILE
-	local i
-	for ((i = 0; i < 200; i++)); do
-		[ ! -e "$tmp/$1" ] || return 0
-		sleep 0.1
-	done
-	return 1
+	slowwait 20 [ -e "$tmp/$1" ]
 }
 env -u CI SAINA_BUILD="$tmp" "$top/selftests/run" undoes >"$tmp/output" 2>&1 &
 pid=$!
@@ -258,7 +253,7 @@ check "run: two more signals while it is cleaning up: the test that ran has undo
 
 plant emulator quick 10 "[ -e $tmp/once ] || { touch $tmp/once; echo ok 1; exit 123; }" 'echo ok 1; echo ok 2; echo 1..2'
 run 0 "a test in whose VM the emulator was at fault once" emulator
-said 'emulator: the emulator was at fault .*: once more' "that the emulator was at fault is said"
+output_has 'emulator: the emulator was at fault .*: once more' "that the emulator was at fault is said"
 last_line "2 passed, 0 failed, 0 skipped" "what came before the emulator's fault does not count"
 plant emulators quick 10 'exit 123'
 fails emulators 'exit status 123' "a test in whose VM the emulator is at fault again"
@@ -269,5 +264,5 @@ run 0 "tests that skip" skips
 last_line "0 passed, 0 failed, 2 skipped" "skips are counted"
 ci=1
 run 1 "with CI=true, skips that are not expected" skips
-said 'unexpected skip: 1..0 # SKIP nothing' "with CI=true, an unexpected skip is a failure"
+output_has 'unexpected skip: 1..0 # SKIP nothing' "with CI=true, an unexpected skip is a failure"
 plan

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The steps of table mode (userland/lib/flow/steps.h) in a simulated world: workers, the
+ * The steps of table mode (userland/lib/transport/steps.h) in a simulated world: workers, the
  * oracle as their switch, a network that loses, repeats and delays, a clock of its own.
  *
  *   - every worker comes to the end; each update is in the table once, and no more is;
@@ -9,7 +9,7 @@
  *     what it takes with a barrier (simulated time, so that nothing else can move it).
  */
 #include <stdlib.h>
-#include "flow/steps.h"
+#include "transport/steps.h"
 #include "lib/rng.h"
 #include "lib/tap.h"
 #include "lib_switch.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Words of the command line.
+ * Parses the command line.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -78,7 +78,7 @@ bool args_number(const char *word, uint64_t min, uint64_t max, uint64_t *value)
 	unsigned long long v;
 	char *end;
 
-	/* strtoull() takes blanks and signs, and 010 for eight */
+	/* strtoull() accepts blanks and signs, and octal numbers */
 	if (*word < '0' || *word > '9')
 		return false;
 	errno = 0;
@@ -89,7 +89,7 @@ bool args_number(const char *word, uint64_t min, uint64_t max, uint64_t *value)
 	return true;
 }
 
-static void store(const struct key *k, void *obj, uint64_t v)
+static void store_number(const struct key *k, void *obj, uint64_t v)
 {
 	char *to = (char *)obj + k->offset;
 	uint8_t v8 = v;
@@ -114,8 +114,8 @@ static void store(const struct key *k, void *obj, uint64_t v)
 	}
 }
 
-/* A decimal fraction; strtod() would also take "nan", "inf" and blanks. */
-static bool real(const char *word, const char *suffix, double max, double *value)
+/* A decimal fraction, without the "nan", "inf" and blanks that strtod() accepts. */
+static bool parse_fraction(const char *word, const char *suffix, double max, double *value)
 {
 	char *end;
 
@@ -132,12 +132,12 @@ static bool real(const char *word, const char *suffix, double max, double *value
 	return *value >= 0 && *value <= max;
 }
 
-static int bad(const struct args *a, const struct key *k, const char *word, const char *allowed)
+static int refuse_value(const struct args *a, const struct key *k, const char *word, const char *allowed)
 {
 	return args_error(a, "\"%s\" for \"%s\" is not allowed: it takes %s", word, k->name, allowed);
 }
 
-static const char *first_line(const char *path, char *line, size_t size)
+static const char *read_first_line(const char *path, char *line, size_t size)
 {
 	FILE *f = fopen(path, "re");
 
@@ -150,7 +150,7 @@ static const char *first_line(const char *path, char *line, size_t size)
 	return line;
 }
 
-static int key_value(const struct args *a, const struct key *k, const char *word, void *obj)
+static int parse_value(const struct args *a, const struct key *k, const char *word, void *obj)
 {
 	struct saina_policy policy;
 	struct saina_core_err err;
@@ -166,13 +166,13 @@ static int key_value(const struct args *a, const struct key *k, const char *word
 		if (!args_number(word + minus, 0, minus ? (uint64_t)-k->min : k->max, &v)) {
 			snprintf(allowed, sizeof(allowed), "a number from %" PRId64 " to %" PRIu64,
 				 k->min, k->max);
-			return bad(a, k, word, allowed);
+			return refuse_value(a, k, word, allowed);
 		}
-		store(k, obj, minus ? -v : v);
+		store_number(k, obj, minus ? -v : v);
 		return 0;
 	}
 	case KEY_FILE:
-		word = first_line(word, line, sizeof(line));
+		word = read_first_line(word, line, sizeof(line));
 		if (!word)
 			return args_error(a, "%s: the file cannot be read: %s", k->name, strerror(errno));
 		/* fall through */
@@ -181,21 +181,21 @@ static int key_value(const struct args *a, const struct key *k, const char *word
 		if (n < (uint64_t)k->min || n > k->max) {
 			snprintf(allowed, sizeof(allowed), "%" PRId64 " to %" PRIu64 " characters",
 				 k->min, k->max);
-			return bad(a, k, word, allowed);
+			return refuse_value(a, k, word, allowed);
 		}
 		memcpy((char *)obj + k->offset, word, n + 1);
 		return 0;
 	case KEY_WORD:
 		for (int i = 0; k->words[i]; i++) {
 			if (k->words[i][0] && !strcmp(word, k->words[i])) {
-				store(k, obj, i + k->min);
+				store_number(k, obj, i + k->min);
 				return 0;
 			}
 			if (k->words[i][0])
 				n += snprintf(allowed + n, sizeof(allowed) - n, "%s%s",
 					      n ? ", " : "", k->words[i]);
 		}
-		return bad(a, k, word, allowed);
+		return refuse_value(a, k, word, allowed);
 	case KEY_BYTES: {
 		static const char units[] = "KMGT";
 		char digits[32];
@@ -212,11 +212,11 @@ static int key_value(const struct args *a, const struct key *k, const char *word
 			}
 			if (args_number(digits, 0, UINT64_MAX >> shift, &v) &&
 			    (v << shift) >= (uint64_t)k->min && (v << shift) <= k->max) {
-				store(k, obj, v << shift);
+				store_number(k, obj, v << shift);
 				return 0;
 			}
 		}
-		return bad(a, k, word, "a number of bytes, as 1048576, 64M or 2G");
+		return refuse_value(a, k, word, "a number of bytes, as 1048576, 64M or 2G");
 	}
 	case KEY_POLICY:
 		if (saina_policy_parse(word, 0, &policy, &err))
@@ -224,18 +224,18 @@ static int key_value(const struct args *a, const struct key *k, const char *word
 		saina_policy_to_attrs(&policy, (void *)((char *)obj + k->offset));
 		return 0;
 	case KEY_SHARE:
-		if (!real(word, "%", 1.0, &f))
-			return bad(a, k, word, "a share from 0 to 1, as 0.2 or 20%");
+		if (!parse_fraction(word, "%", 1.0, &f))
+			return refuse_value(a, k, word, "a share from 0 to 1, as 0.2 or 20%");
 		f = rint(f * 4294967296.0);
-		store(k, obj, f > 4294967295.0 ? UINT32_MAX : (uint64_t)f);
+		store_number(k, obj, f > 4294967295.0 ? UINT32_MAX : (uint64_t)f);
 		return 0;
 	case KEY_MS:
-		if (!real(word, "ms", (double)k->max, &f)) {
+		if (!parse_fraction(word, "ms", (double)k->max, &f)) {
 			snprintf(allowed, sizeof(allowed), "milliseconds from 0 to %" PRIu64 ", as 0.5 or 20",
 				 k->max);
-			return bad(a, k, word, allowed);
+			return refuse_value(a, k, word, allowed);
 		}
-		store(k, obj, (uint64_t)rint(f * 1000));
+		store_number(k, obj, (uint64_t)rint(f * 1000));
 		return 0;
 	default:
 		if (k->zero && !strcmp(word, k->zero)) {
@@ -243,14 +243,14 @@ static int key_value(const struct args *a, const struct key *k, const char *word
 		} else if (!args_number(word, k->min, k->max, &v)) {
 			snprintf(allowed, sizeof(allowed), "a number from %" PRId64 " to %" PRIu64 "%s%s",
 				 k->min, k->max, k->zero ? ", or " : "", k->zero ? k->zero : "");
-			return bad(a, k, word, allowed);
+			return refuse_value(a, k, word, allowed);
 		}
-		store(k, obj, v);
+		store_number(k, obj, v);
 		return 0;
 	}
 }
 
-static void list(char *text, size_t size, const struct key *keys, size_t n, const char *prefix)
+static void list_keys(char *text, size_t size, const struct key *keys, size_t n, const char *prefix)
 {
 	size_t len = 0;
 
@@ -264,7 +264,7 @@ static void list(char *text, size_t size, const struct key *keys, size_t n, cons
 
 int args_keys(struct args *a, const struct key *keys, size_t n, void *obj, uint64_t *has)
 {
-	uint64_t given = 0;	/* by index */
+	uint64_t given = 0;	/* one bit per index of @keys */
 	const char *word, *value;
 	char names[512];
 	int ret;
@@ -284,23 +284,23 @@ int args_keys(struct args *a, const struct key *keys, size_t n, void *obj, uint6
 		if (!k) {
 			if (args_not_option(a, word))
 				return EXIT_USAGE;
-			list(names, sizeof(names), keys, n, "");
+			list_keys(names, sizeof(names), keys, n, "");
 			return args_error(a, "\"%s\" is not known here; allowed: %s", word, names);
 		}
 		if (hits > 1) {
-			list(names, sizeof(names), keys, n, word);
+			list_keys(names, sizeof(names), keys, n, word);
 			return args_error(a, "\"%s\" can mean several: %s", word, names);
 		}
 		if (given & (1ull << (k - keys)))
 			return args_error(a, "\"%s\" is given twice", k->name);
 		given |= 1ull << (k - keys);
 		if (k->kind == KEY_FLAG) {
-			store(k, obj, 1);
+			store_number(k, obj, 1);
 		} else {
 			value = args_next(a);
 			if (!value)
 				return args_error(a, "\"%s\" wants a value", k->name);
-			ret = key_value(a, k, value, obj);
+			ret = parse_value(a, k, value, obj);
 			if (ret)
 				return ret;
 		}

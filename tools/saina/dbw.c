@@ -3,11 +3,11 @@
 
 #include "dbw.h"
 
-#define STEPS  32	/* in which a bucket is gone through */
-#define BETTER 1.05	/* by less k is not changed */
+#define BUCKET_STEPS 32	/* integration steps per bucket */
+#define GAIN_MIN     1.05	/* minimum gain in speed for another k */
 
-/* Share of the gradients of worker @w that are there @t microseconds after the first. */
-static double there(const struct dbw *d, unsigned int w, double t)
+/* Share of the gradients of worker @w that have arrived @t microseconds after the first one. */
+static double arrived_share(const struct dbw *d, unsigned int w, double t)
 {
 	double n = 0, all = 0;
 
@@ -19,17 +19,17 @@ static double there(const struct dbw *d, unsigned int w, double t)
 		if (b && t < to)
 			n -= d->late[w][b] * (t > from ? (to - t) / (to - from) : 1);
 	}
-	/* what never came is there when the round is over */
+	/* gradients that never came count as arrived at the end of the round */
 	return t >= d->round_us ? 1 : n / (all > d->rounds ? all : d->rounds);
 }
 
-/* How many are there at @t?  p[n]: the probability of n (Poisson-binomial). */
-static void how_many(const struct dbw *d, double t, double *p)
+/* p[n]: probability that n gradients have arrived at @t (Poisson-binomial distribution). */
+static void count_distribution(const struct dbw *d, double t, double *p)
 {
 	memset(p, 0, (d->workers + 1) * sizeof(*p));
 	p[0] = 1;
 	for (unsigned int w = 0; w < d->workers; w++) {
-		double q = there(d, w, t);
+		double q = arrived_share(d, w, t);
 
 		for (unsigned int n = w + 1; n; n--)
 			p[n] = p[n] * (1 - q) + p[n - 1] * q;
@@ -38,21 +38,21 @@ static void how_many(const struct dbw *d, double t, double *p)
 }
 
 /*
- * late[k]: mean time from the first gradient to the k-th, microseconds: the integral over
- * time of the probability that fewer than k are there.
+ * late[k]: mean time from the first gradient to the k-th, microseconds. It is the integral over
+ * time of the probability that fewer than k have arrived.
  */
-static void lateness(const struct dbw *d, double *late)
+static void mean_lateness(const struct dbw *d, double *late)
 {
 	double p[SAINA_WORKERS_MAX + 1], from = 0;
 
 	memset(late, 0, (d->workers + 1) * sizeof(*late));
 	for (int b = 0; b < SAINA_ARRIVAL_BUCKETS; b++) {
-		double to = saina_arrival_end_us(b), step = (to - from) / STEPS;
+		double to = saina_arrival_end_us(b), step = (to - from) / BUCKET_STEPS;
 
-		for (int i = 0; i < STEPS; i++) {
+		for (int i = 0; i < BUCKET_STEPS; i++) {
 			double fewer = 0;
 
-			how_many(d, from + (i + 0.5) * step, p);
+			count_distribution(d, from + (i + 0.5) * step, p);
 			for (unsigned int k = 1; k <= d->workers; k++) {
 				fewer += p[k - 1];
 				late[k] += step * fewer;
@@ -62,10 +62,10 @@ static void lateness(const struct dbw *d, double *late)
 	}
 }
 
-/* @late: of lateness() */
-static double round_us(const struct dbw *d, const double *late, unsigned int k)
+/* @late: result of mean_lateness() */
+static double predict_round_us(const struct dbw *d, const double *late, unsigned int k)
 {
-	/* what a round takes until its first gradient is there, and after its last */
+	/* the part of a round before its first gradient and after its last */
 	double rest = d->round_us - late[d->k];
 
 	return (rest > 0 ? rest : 0) + late[k];
@@ -75,8 +75,8 @@ double dbw_round_us(const struct dbw *d, unsigned int k)
 {
 	double late[SAINA_WORKERS_MAX + 1];
 
-	lateness(d, late);
-	return round_us(d, late, k);
+	mean_lateness(d, late);
+	return predict_round_us(d, late, k);
 }
 
 unsigned int dbw_choose(const struct dbw *d)
@@ -84,11 +84,11 @@ unsigned int dbw_choose(const struct dbw *d)
 	double late[SAINA_WORKERS_MAX + 1], speed[SAINA_WORKERS_MAX + 1] = { 0 }, most;
 	unsigned int best = d->k;
 
-	lateness(d, late);
-	/* progress of training in a microsecond */
+	mean_lateness(d, late);
+	/* training progress per microsecond */
 	for (unsigned int k = 1; k <= d->workers; k++)
-		speed[k] = k / (k + d->noise) / (round_us(d, late, k) + 1);
-	most = BETTER * speed[d->k];
+		speed[k] = k / (k + d->noise) / (predict_round_us(d, late, k) + 1);
+	most = GAIN_MIN * speed[d->k];
 	for (unsigned int k = 1; k <= d->workers; k++) {
 		if (speed[k] > most) {
 			most = speed[k];

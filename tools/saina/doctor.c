@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina doctor - checks a host, or a worker's container, and says what is
- * wrong and how to mend it.
+ * saina doctor - checks a host, or a worker's container, and prints what is wrong and how to fix
+ * it.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -10,11 +10,11 @@
 #include <unistd.h>
 #include <libconfig.h>
 
-#include "doctor.h"
+#include "doctor_check.h"
 
 #define CONFIG_FILE "/etc/saina/sainad.conf"
 
-/* What the agent's configuration says, or would by default. */
+/* Reads the agent's configuration, or its defaults. */
 static void read_config(struct doc_state *s, const char *file)
 {
 	const char *v;
@@ -29,11 +29,11 @@ static void read_config(struct doc_state *s, const char *file)
 	config_init(&c);
 	if (config_read_file(&c, s->config) != CONFIG_TRUE) {
 		if (config_error_line(&c))
-			doc_say(DOC_FAIL, "config", doc_fix("mend it; sainad -c %s --check-config says whether it is right", s->config),
-				"%s:%d: %s", s->config, config_error_line(&c), config_error_text(&c));
+			doc_report(DOC_FAIL, "config", doc_fix("fix it; sainad -c %s --check-config says whether it is right", s->config),
+				   "%s:%d: %s", s->config, config_error_line(&c), config_error_text(&c));
 		else
-			doc_say(DOC_FAIL, "config", "name a file that can be read",
-				"%s cannot be read", s->config);
+			doc_report(DOC_FAIL, "config", "name a file that can be read",
+				   "%s cannot be read", s->config);
 	} else {
 		if (config_lookup_string(&c, "bridge", &v))
 			snprintf(s->bridge, sizeof(s->bridge), "%s", v);
@@ -42,7 +42,7 @@ static void read_config(struct doc_state *s, const char *file)
 				 !strncmp(v, "unix:", 5) ? v + 5 : v);
 		if (config_lookup_string(&c, "bpffs", &v))
 			snprintf(s->bpffs, sizeof(s->bpffs), "%s", v);
-		doc_say(DOC_OK, "config", NULL, "%s: bridge %s", s->config, s->bridge);
+		doc_report(DOC_OK, "config", NULL, "%s: bridge %s", s->config, s->bridge);
 	}
 	config_destroy(&c);
 }
@@ -83,7 +83,7 @@ static int doctor_host(const struct tool *t, struct args *a)
 	rpc_list_free(&s.workers);
 	rpc_list_free(&s.ports);
 	saina_ctl_close(s.ctl);
-	return doc_end();
+	return doc_finish();
 }
 
 static int doctor_worker(const struct tool *t, struct args *a)
@@ -106,7 +106,7 @@ static int doctor_worker(const struct tool *t, struct args *a)
 	}
 	out_begin(t->mode);
 	doc_worker(to.s_addr);
-	return doc_end();
+	return doc_finish();
 }
 
 int tool_doctor(const struct tool *t, struct args *a)

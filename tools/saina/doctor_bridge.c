@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina doctor: the bridge, its ports, and whether they fit the jobs.
+ * saina doctor: checks the bridge and its ports, and whether they fit the jobs.
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -10,15 +10,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "doctor.h"
+#include "doctor_check.h"
 #include "net/ovsdb.h"
 
-#define ANSWER_MS 3000	/* of OVSDB */
+#define ANSWER_MS 3000	/* time for OVSDB to answer */
 
-/* IPv4, UDP and SAINA headers of a message, to which the payload is added */
+/* IPv4, UDP and SAINA headers of a message, in front of its payload */
 #define HEADERS (20 + 8 + (unsigned int)sizeof(struct saina_hdr))
 
-static unsigned int payload_max(const struct doc_state *s)
+static unsigned int max_payload(const struct doc_state *s)
 {
 	const struct saina_job_attrs *job = s->jobs.v;
 	unsigned int max = 0;
@@ -30,7 +30,7 @@ static unsigned int payload_max(const struct doc_state *s)
 	return max;
 }
 
-static const struct saina_port_attrs *agent_port(const struct doc_state *s, int ifindex)
+static const struct saina_port_attrs *find_agent_port(const struct doc_state *s, int ifindex)
 {
 	const struct saina_port_attrs *p = s->ports.v;
 
@@ -41,7 +41,7 @@ static const struct saina_port_attrs *agent_port(const struct doc_state *s, int 
 	return NULL;
 }
 
-/* Before 6.3 the kernel does not tell: these have it in 6.1. */
+/* Before 6.3 the kernel does not report XDP support; these drivers have it in 6.1. */
 static bool driver_has_xdp(const char *driver)
 {
 	static const char *const drivers[] = {
@@ -56,71 +56,71 @@ static bool driver_has_xdp(const char *driver)
 	return false;
 }
 
-static void port_mode(const struct doc_state *s, const struct link *l,
-		      const struct doc_driver *d)
+static void check_port_hook(const struct doc_state *s, const struct link *l,
+			    const struct doc_driver *d)
 {
-	const struct saina_port_attrs *p = agent_port(s, l->ifindex);
+	const struct saina_port_attrs *p = find_agent_port(s, l->ifindex);
 
 	if (p && p->mode == SAINA_PORT_MODE_TC) {
-		doc_say(DOC_OK, "port-hook", NULL, "%s: attached, tc (driver %s)", l->name, d->name);
+		doc_report(DOC_OK, "port-hook", NULL, "%s: attached, tc (driver %s)", l->name, d->name);
 	} else if (p && p->mode == SAINA_PORT_MODE_NATIVE) {
-		doc_say(DOC_OK, "port-hook", NULL, "%s: attached, native XDP (driver %s)%s%s", l->name,
-			d->name, p->text[0] ? ": " : "", p->text);
+		doc_report(DOC_OK, "port-hook", NULL, "%s: attached, native XDP (driver %s)%s%s", l->name,
+			   d->name, p->text[0] ? ": " : "", p->text);
 	} else if (p && p->mode == SAINA_PORT_MODE_GENERIC) {
-		doc_say(DOC_WARN, "port-hook",
-			doc_fix("saina port set %s hook auto (and the same in sainad's configuration)", l->name),
-			"%s: attached, generic XDP: every packet is copied first, several times slower",
-			l->name);
+		doc_report(DOC_WARN, "port-hook",
+			   doc_fix("saina port set %s hook auto (and the same in sainad's configuration)", l->name),
+			   "%s: attached, generic XDP: every packet is copied first, several times slower",
+			   l->name);
 	} else if (p) {
-		doc_say(DOC_FAIL, "port-hook",
-			l->xdp_id ? doc_fix("another XDP program (id %u) is there: ip link set %s xdp off",
-					    l->xdp_id, l->name) :
+		doc_report(DOC_FAIL, "port-hook",
+			   l->xdp_id ? doc_fix("another XDP program (id %u) is there: ip link set %s xdp off",
+					       l->xdp_id, l->name) :
 				    "see what sainad logged",
-			"%s: not attached: %s", l->name, p->text[0] ? p->text : "no reason given");
+			   "%s: not attached: %s", l->name, p->text[0] ? p->text : "no reason given");
 	} else if (s->ctl_ok) {
-		doc_say(DOC_WARN, "port-hook", "see what sainad logged, and whether it serves this bridge",
-			"%s: sainad does not know this port", l->name);
+		doc_report(DOC_WARN, "port-hook", "see what sainad logged, and whether it serves this bridge",
+			   "%s: sainad does not know this port", l->name);
 	} else if (l->xdp_id) {
-		doc_say(DOC_WARN, "port-hook",
-			doc_fix("unless it is left by sainad --keep: ip link set %s xdp off", l->name),
-			"%s: an XDP program (id %u) is attached already", l->name, l->xdp_id);
+		doc_report(DOC_WARN, "port-hook",
+			   doc_fix("unless it is left by sainad --keep: ip link set %s xdp off", l->name),
+			   "%s: an XDP program (id %u) is attached already", l->name, l->xdp_id);
 	} else if (d->has_features && !(d->features & DOC_XDP_BASIC)) {
-		doc_say(DOC_FAIL, "port-hook",
-			"use a port whose driver has native XDP, or ask sainad for generic mode",
-			"%s: driver %s has no native XDP", l->name, d->name);
+		doc_report(DOC_FAIL, "port-hook",
+			   "use a port whose driver has native XDP, or ask sainad for generic mode",
+			   "%s: driver %s has no native XDP", l->name, d->name);
 	} else if (!d->has_features && !driver_has_xdp(d->name)) {
-		doc_say(DOC_SKIP, "port-hook", NULL,
-			"%s: driver %s; the kernel does not tell whether it has native XDP (6.3 and later do)",
-			l->name, d->name);
+		doc_report(DOC_SKIP, "port-hook", NULL,
+			   "%s: driver %s; the kernel does not tell whether it has native XDP (6.3 and later do)",
+			   l->name, d->name);
 	} else {
-		doc_say(DOC_OK, "port-hook", NULL, "%s: driver %s has native XDP", l->name, d->name);
+		doc_report(DOC_OK, "port-hook", NULL, "%s: driver %s has native XDP", l->name, d->name);
 	}
 }
 
-/* Only what XDP redirects needs something at the other end. */
-static void port_peer(const struct doc_state *s, const struct link *l, const struct doc_driver *d)
+/* Only XDP redirects need support at the other end. */
+static void check_port_peer(const struct doc_state *s, const struct link *l, const struct doc_driver *d)
 {
-	const struct saina_port_attrs *p = agent_port(s, l->ifindex);
+	const struct saina_port_attrs *p = find_agent_port(s, l->ifindex);
 	bool tc = p && p->mode == SAINA_PORT_MODE_TC;
 
 	if (!d->has_features || strcmp(l->kind, "veth"))
 		return;
 	if (!(d->features & DOC_XDP_NDO_XMIT) && tc)
-		doc_say(DOC_OK, "port-redirect", NULL,
-			"%s: stock container (GRO is off at its end): XDP redirects would not reach it, hook tc does",
-			l->name);
+		doc_report(DOC_OK, "port-redirect", NULL,
+			   "%s: stock container (GRO is off at its end): XDP redirects would not reach it, hook tc does",
+			   l->name);
 	else if (!(d->features & DOC_XDP_NDO_XMIT))
-		doc_say(DOC_WARN, "port-redirect",
-			doc_fix("hook tc, which auto is (saina port set %s hook auto, and hook in sainad's configuration); with Open vSwitch's userspace datapath, which needs XDP, at its other end: ethtool -K eth0 gro on; then start the worker again",
-				l->name),
-			"%s: stock container (GRO is off at its end): XDP redirects do not reach it, results take the slow path through the bridge",
-			l->name);
+		doc_report(DOC_WARN, "port-redirect",
+			   doc_fix("hook tc, which auto is (saina port set %s hook auto, and hook in sainad's configuration); with Open vSwitch's userspace datapath, which needs XDP, at its other end: ethtool -K eth0 gro on; then start the worker again",
+				   l->name),
+			   "%s: stock container (GRO is off at its end): XDP redirects do not reach it, results take the slow path through the bridge",
+			   l->name);
 	else if (!tc)
-		doc_say(DOC_OK, "port-redirect", NULL, "%s: results can be redirected to its other end",
-			l->name);
+		doc_report(DOC_OK, "port-redirect", NULL, "%s: results can be redirected to its other end",
+			   l->name);
 }
 
-static void port_mtu(const struct doc_state *s, const struct link *l)
+static void check_port_mtu(const struct doc_state *s, const struct link *l)
 {
 	const struct saina_job_attrs *job = s->jobs.v;
 
@@ -129,50 +129,50 @@ static void port_mtu(const struct doc_state *s, const struct link *l)
 		unsigned int need = HEADERS + size * job[i].payload;
 
 		if (l->mtu < need)
-			doc_say(DOC_FAIL, "port-mtu",
-				doc_fix("ip link set %s mtu %u (and the same at its other end), or give the job a smaller payload",
-					l->name, need),
-				"%s: MTU %u, but messages of job %s take %u", l->name, l->mtu,
-				job[i].name, need);
+			doc_report(DOC_FAIL, "port-mtu",
+				   doc_fix("ip link set %s mtu %u (and the same at its other end), or give the job a smaller payload",
+					   l->name, need),
+				   "%s: MTU %u, but messages of job %s take %u", l->name, l->mtu,
+				   job[i].name, need);
 	}
 }
 
-static void port(const struct doc_state *s, const struct link *l)
+static void check_port(const struct doc_state *s, const struct link *l)
 {
 	struct doc_driver d;
 
-	doc_driver_read(l, &d);
+	doc_read_driver(l, &d);
 	if (!(l->flags & IFF_UP))
-		doc_say(DOC_WARN, "port-up", doc_fix("ip link set %s up", l->name), "%s is down",
-			l->name);
-	port_mode(s, l, &d);
-	port_peer(s, l, &d);
-	port_mtu(s, l);
+		doc_report(DOC_WARN, "port-up", doc_fix("ip link set %s up", l->name), "%s is down",
+			   l->name);
+	check_port_hook(s, l, &d);
+	check_port_peer(s, l, &d);
+	check_port_mtu(s, l);
 }
 
-static void slow_workers(const struct doc_state *s, const struct links *links)
+static void check_relayed_workers(const struct doc_state *s, const struct links *links)
 {
 	const struct saina_worker_attrs *w = s->workers.v;
 
 	for (size_t i = 0; i < s->workers.n; i++) {
 		const struct link *l = links_by_index(links, (int)w[i].ifindex);
-		const struct saina_port_attrs *p = agent_port(s, (int)w[i].ifindex);
+		const struct saina_port_attrs *p = find_agent_port(s, (int)w[i].ifindex);
 
 		if (w[i].relay && p && p->mode == SAINA_PORT_MODE_TC &&
 		    w[i].state != SAINA_WORKER_STATE_LEFT)
-			doc_say(DOC_WARN, "relayed",
-				"give all ports of the job the same hook: saina port set PORT hook tc",
-				"worker %u (%s) of job %s behind %s (hook tc) gets by the slow path what ports with XDP complete",
-				w[i].id, w[i].name, w[i].job_name, p->ifname);
+			doc_report(DOC_WARN, "relayed",
+				   "give all ports of the job the same hook: saina port set PORT hook tc",
+				   "worker %u (%s) of job %s behind %s (hook tc) gets by the slow path what ports with XDP complete",
+				   w[i].id, w[i].name, w[i].job_name, p->ifname);
 		else if (w[i].relay && w[i].state != SAINA_WORKER_STATE_LEFT)
-			doc_say(DOC_WARN, "relayed",
-				"saina port set PORT hook auto, which is tc; where XDP has to stay, in its container: ethtool -K eth0 gro on; then start the worker again",
-				"worker %u (%s) of job %s behind %s gets its results by the slow path",
-				w[i].id, w[i].name, w[i].job_name, l ? l->name : "a port that is gone");
+			doc_report(DOC_WARN, "relayed",
+				   "saina port set PORT hook auto, which is tc; where XDP has to stay, in its container: ethtool -K eth0 gro on; then start the worker again",
+				   "worker %u (%s) of job %s behind %s gets its results by the slow path",
+				   w[i].id, w[i].name, w[i].job_name, l ? l->name : "a port that is gone");
 	}
 }
 
-static bool needs_relay(const struct doc_state *s)
+static bool uses_relay(const struct doc_state *s)
 {
 	const struct saina_worker_attrs *w = s->workers.v;
 
@@ -180,38 +180,38 @@ static bool needs_relay(const struct doc_state *s)
 		if (w[i].relay)
 			return true;
 	}
-	/* larger messages are more than one fragment and cannot be cloned */
-	return payload_max(s) > SAINA_ELEMS_LINEAR_MAX;
+	/* larger messages have several fragments, which cannot be cloned */
+	return max_payload(s) > SAINA_ELEMS_LINEAR_MAX;
 }
 
-static void snooping(const struct doc_state *s, int on, const char *fix)
+static void check_snooping(const struct doc_state *s, int on, const char *fix)
 {
 	if (on < 0)
 		return;
 	if (!on)
-		doc_say(DOC_OK, "snooping", NULL, "multicast snooping is off");
-	else if (needs_relay(s))
-		doc_say(DOC_WARN, "snooping", fix,
-			"the bridge snoops multicast: results that are relayed stop when it forgets who listens");
+		doc_report(DOC_OK, "snooping", NULL, "multicast snooping is off");
+	else if (uses_relay(s))
+		doc_report(DOC_WARN, "snooping", fix,
+			   "the bridge snoops multicast: results that are relayed stop when it forgets who listens");
 	else
-		doc_say(DOC_OK, "snooping", NULL,
-			"the bridge snoops multicast; redirected results do not pass through it");
+		doc_report(DOC_OK, "snooping", NULL,
+			   "the bridge snoops multicast; redirected results do not pass through it");
 }
 
-static void ovs_handlers(const struct doc_state *s)
+static void check_ovs_handlers(const struct doc_state *s)
 {
 	int pid = 0, handlers = doc_ovs_handlers(s->ovsdb, &pid);
 
 	if (handlers < 0)
-		doc_say(DOC_SKIP, "ovs-handlers", NULL,
-			"the process ovs-vswitchd is not to be seen from here");
+		doc_report(DOC_SKIP, "ovs-handlers", NULL,
+			   "the process ovs-vswitchd is not to be seen from here");
 	else if (!handlers)
-		doc_say(DOC_FAIL, "ovs-handlers",
-			"restart ovs-vswitchd (it starts without when the machine is up for less than 10 s)",
-			"ovs-vswitchd (process %d) has no handler threads: it will never forward", pid);
+		doc_report(DOC_FAIL, "ovs-handlers",
+			   "restart ovs-vswitchd (it starts without when the machine is up for less than 10 s)",
+			   "ovs-vswitchd (process %d) has no handler threads: it will never forward", pid);
 	else
-		doc_say(DOC_OK, "ovs-handlers", NULL, "ovs-vswitchd (process %d) has %d handler threads",
-			pid, handlers);
+		doc_report(DOC_OK, "ovs-handlers", NULL, "ovs-vswitchd (process %d) has %d handler threads",
+			   pid, handlers);
 }
 
 struct ovs_walk {
@@ -220,36 +220,36 @@ struct ovs_walk {
 	int n;
 };
 
-static void ovs_count(void *arg, const struct ovsdb_interface *i)
+static void count_ovs_port(void *arg, const struct ovsdb_interface *i)
 {
 	struct ovs_walk *walk = arg;
 
 	walk->n++;
 }
 
-static void ovs_port(void *arg, const struct ovsdb_interface *i)
+static void check_ovs_port(void *arg, const struct ovsdb_interface *i)
 {
 	const struct ovs_walk *walk = arg;
 	const struct link *l = links_by_name(walk->links, i->name);
 
 	if (!strcmp(i->name, walk->s->bridge))
-		return;	/* its own internal port */
+		return;	/* the bridge's internal port */
 	if (i->error[0])
-		doc_say(DOC_FAIL, "port", "fix or remove it: ovs-vsctl del-port",
-			"%s: Open vSwitch says: %s", i->name, i->error);
+		doc_report(DOC_FAIL, "port", "fix or remove it: ovs-vsctl del-port",
+			   "%s: Open vSwitch says: %s", i->name, i->error);
 	else if (!strcmp(i->type, "afxdp"))
-		doc_say(DOC_FAIL, "port", doc_fix("ovs-vsctl set interface %s type=system", i->name),
-			"%s: type afxdp takes the XDP hook for itself", i->name);
+		doc_report(DOC_FAIL, "port", doc_fix("ovs-vsctl set interface %s type=system", i->name),
+			   "%s: type afxdp takes the XDP hook for itself", i->name);
 	else if (l)
-		port(walk->s, l);
+		check_port(walk->s, l);
 	else if (i->type[0] && strcmp(i->type, "system"))
-		doc_say(DOC_OK, "port", NULL, "%s: of type %s, not for workers", i->name, i->type);
+		doc_report(DOC_OK, "port", NULL, "%s: of type %s, not for workers", i->name, i->type);
 	else
-		doc_say(DOC_WARN, "port", "run saina doctor in the network namespace of the bridge",
-			"%s is not an interface here", i->name);
+		doc_report(DOC_WARN, "port", "run saina doctor in the network namespace of the bridge",
+			   "%s is not an interface here", i->name);
 }
 
-static void ovs(const struct doc_state *s, const struct links *links)
+static void check_ovs(const struct doc_state *s, const struct links *links)
 {
 	struct ovs_walk walk = { .s = s, .links = links };
 	struct ovsdb db = { .fd = -1 };
@@ -259,32 +259,32 @@ static void ovs(const struct doc_state *s, const struct links *links)
 	if (!ret)
 		ret = ovsdb_wait(&db, ANSWER_MS);
 	if (ret) {
-		doc_say(DOC_FAIL, "ovsdb",
-			"start Open vSwitch (systemctl start openvswitch-switch), or name its socket: saina doctor host ovsdb SOCKET",
-			"%s: %s", s->ovsdb, strerror(-ret));
+		doc_report(DOC_FAIL, "ovsdb",
+			   "start Open vSwitch (systemctl start openvswitch-switch), or name its socket: saina doctor host ovsdb SOCKET",
+			   "%s: %s", s->ovsdb, strerror(-ret));
 		goto out;
 	}
-	doc_say(DOC_OK, "ovsdb", NULL, "%s", s->ovsdb);
+	doc_report(DOC_OK, "ovsdb", NULL, "%s", s->ovsdb);
 	if (ovsdb_bridge(&db, s->bridge, &bridge)) {
-		doc_say(DOC_FAIL, "bridge", "name the right one: saina doctor host bridge NAME",
-			"%s is no bridge of Open vSwitch", s->bridge);
+		doc_report(DOC_FAIL, "bridge", "name the right one: saina doctor host bridge NAME",
+			   "%s is no bridge of Open vSwitch", s->bridge);
 		goto out;
 	}
-	ovsdb_interfaces(&db, s->bridge, ovs_count, &walk);
-	doc_say(DOC_OK, "bridge", NULL, "%s: Open vSwitch, %s datapath, %d ports", s->bridge,
-		bridge.userspace ? "userspace" : "kernel", walk.n);
-	ovs_handlers(s);
-	snooping(s, bridge.snooping,
-		 doc_fix("ovs-vsctl set bridge %s mcast_snooping_enable=false", s->bridge));
-	ovsdb_interfaces(&db, s->bridge, ovs_port, &walk);
+	ovsdb_interfaces(&db, s->bridge, count_ovs_port, &walk);
+	doc_report(DOC_OK, "bridge", NULL, "%s: Open vSwitch, %s datapath, %d ports", s->bridge,
+		   bridge.userspace ? "userspace" : "kernel", walk.n);
+	check_ovs_handlers(s);
+	check_snooping(s, bridge.snooping,
+		       doc_fix("ovs-vsctl set bridge %s mcast_snooping_enable=false", s->bridge));
+	ovsdb_interfaces(&db, s->bridge, check_ovs_port, &walk);
 out:
 	ovsdb_close(&db);
 }
 
-static void linux_bridge(const struct doc_state *s, const struct links *links,
-			 const struct link *br)
+static void check_linux_bridge(const struct doc_state *s, const struct links *links,
+			       const struct link *br)
 {
-	const struct link *lender = NULL;
+	const struct link *mac_owner = NULL;
 	int n = 0;
 
 	for (int i = 0; i < links->n; i++) {
@@ -292,27 +292,27 @@ static void linux_bridge(const struct doc_state *s, const struct links *links,
 			continue;
 		n++;
 		if (!memcmp(links->v[i].mac, br->mac, sizeof(br->mac)))
-			lender = &links->v[i];
+			mac_owner = &links->v[i];
 	}
-	doc_say(DOC_OK, "bridge", NULL, "%s: Linux bridge, %d ports", s->bridge, n);
+	doc_report(DOC_OK, "bridge", NULL, "%s: Linux bridge, %d ports", s->bridge, n);
 	/* A Linux bridge takes the lowest MAC of its ports unless it was given one. */
-	if (lender)
-		doc_say(DOC_WARN, "bridge-mac",
-			doc_fix("ip link set %s address %02x:%02x:%02x:%02x:%02x:%02x (or any address of its own)",
-				s->bridge, (br->mac[0] | 2) & 0xfe, br->mac[1], br->mac[2], br->mac[3],
-				br->mac[4], br->mac[5] ^ 1),
-			"%s has borrowed its MAC from port %s: when ports come and go the address changes and workers lose the aggregator",
-			s->bridge, lender->name);
-	snooping(s, br->snooping,
-		 doc_fix("ip link set %s type bridge mcast_snooping 0", s->bridge));
+	if (mac_owner)
+		doc_report(DOC_WARN, "bridge-mac",
+			   doc_fix("ip link set %s address %02x:%02x:%02x:%02x:%02x:%02x (or any address of its own)",
+				   s->bridge, (br->mac[0] | 2) & 0xfe, br->mac[1], br->mac[2], br->mac[3],
+				   br->mac[4], br->mac[5] ^ 1),
+			   "%s has borrowed its MAC from port %s: when ports come and go the address changes and workers lose the aggregator",
+			   s->bridge, mac_owner->name);
+	check_snooping(s, br->snooping,
+		       doc_fix("ip link set %s type bridge mcast_snooping 0", s->bridge));
 	for (int i = 0; i < links->n; i++) {
 		if (links->v[i].master == br->ifindex)
-			port(s, &links->v[i]);
+			check_port(s, &links->v[i]);
 	}
 }
 
-/* The process that has the socket of @inode open. */
-static void owner(unsigned long inode, char *name, size_t size)
+/* Names the process that has the socket of @inode open. */
+static void find_socket_owner(unsigned long inode, char *name, size_t size)
 {
 	char want[64], path[600], to[64];
 	struct dirent *p, *f;
@@ -337,7 +337,7 @@ static void owner(unsigned long inode, char *name, size_t size)
 			if (strcmp(to, want))
 				continue;
 			snprintf(path, sizeof(path), "/proc/%s/comm", p->d_name);
-			if (doc_read(path, comm, sizeof(comm)))
+			if (doc_read_line(path, comm, sizeof(comm)))
 				snprintf(name, size, "%s (process %d)", comm, atoi(p->d_name));
 		}
 		if (fds)
@@ -347,7 +347,7 @@ static void owner(unsigned long inode, char *name, size_t size)
 		closedir(proc);
 }
 
-static void udp_ports(const struct doc_state *s)
+static void check_udp_ports(const struct doc_state *s)
 {
 	static const unsigned int ports[] = { SAINA_PORT_CTRL, SAINA_PORT_DATA };
 	char line[512], name[64];
@@ -367,36 +367,36 @@ static void udp_ports(const struct doc_state *s)
 			fclose(f);
 		name[0] = 0;
 		if (found)
-			owner(found, name, sizeof(name));
+			find_socket_owner(found, name, sizeof(name));
 		if (found && !strncmp(name, "sainad ", 7))
-			doc_say(DOC_OK, "udp-port", NULL, "%u is held by %s", ports[i], name);
+			doc_report(DOC_OK, "udp-port", NULL, "%u is held by %s", ports[i], name);
 		else if (found)
-			doc_say(DOC_FAIL, "udp-port", "stop it: sainad needs this port",
-				"%u is held by %s", ports[i], name);
+			doc_report(DOC_FAIL, "udp-port", "stop it: sainad needs this port",
+				   "%u is held by %s", ports[i], name);
 		else if (agent && ports[i] == SAINA_PORT_CTRL)
-			doc_say(DOC_WARN, "udp-port",
-				"run saina doctor in the network namespace where sainad runs",
-				"sainad runs, but nobody holds UDP port %u here", ports[i]);
+			doc_report(DOC_WARN, "udp-port",
+				   "run saina doctor in the network namespace where sainad runs",
+				   "sainad runs, but nobody holds UDP port %u here", ports[i]);
 		else
-			doc_say(DOC_OK, "udp-port", NULL, "%u is free", ports[i]);
+			doc_report(DOC_OK, "udp-port", NULL, "%u is free", ports[i]);
 	}
 }
 
-static void address(const struct doc_state *s, const struct link *br)
+static void check_address(const struct doc_state *s, const struct link *br)
 {
 	char text[INET_ADDRSTRLEN];
 	struct in_addr ip;
 
 	if (!(br->flags & IFF_UP))
-		doc_say(DOC_FAIL, "bridge-up", doc_fix("ip link set %s up", s->bridge),
-			"%s is down: workers cannot reach the aggregator", s->bridge);
+		doc_report(DOC_FAIL, "bridge-up", doc_fix("ip link set %s up", s->bridge),
+			   "%s is down: workers cannot reach the aggregator", s->bridge);
 	if (link_address(br->name, &ip, NULL))
-		doc_say(DOC_FAIL, "address",
-			doc_fix("ip addr add 10.190.0.1/24 dev %s (any free address)", s->bridge),
-			"%s has no IPv4 address: workers have nowhere to send to", s->bridge);
+		doc_report(DOC_FAIL, "address",
+			   doc_fix("ip addr add 10.190.0.1/24 dev %s (any free address)", s->bridge),
+			   "%s has no IPv4 address: workers have nowhere to send to", s->bridge);
 	else
-		doc_say(DOC_OK, "address", NULL, "workers say aggregator %s",
-			inet_ntop(AF_INET, &ip, text, sizeof(text)));
+		doc_report(DOC_OK, "address", NULL, "workers say aggregator %s",
+			   inet_ntop(AF_INET, &ip, text, sizeof(text)));
 }
 
 void doc_bridge(struct doc_state *s)
@@ -406,24 +406,24 @@ void doc_bridge(struct doc_state *s)
 	int ret = links_read(&links);
 
 	if (ret) {
-		doc_say(DOC_FAIL, "bridge", "run this where rtnetlink can be used",
-			"interfaces cannot be read: %s", strerror(-ret));
+		doc_report(DOC_FAIL, "bridge", "run this where rtnetlink can be used",
+			   "interfaces cannot be read: %s", strerror(-ret));
 		return;
 	}
 	br = links_by_name(&links, s->bridge);
 	if (!br) {
-		doc_say(DOC_FAIL, "bridge",
-			"make it (ip link add br0 type bridge, or ovs-vsctl add-br br0), or name the right one: saina doctor host bridge NAME",
-			"there is no interface %s", s->bridge);
+		doc_report(DOC_FAIL, "bridge",
+			   "make it (ip link add br0 type bridge, or ovs-vsctl add-br br0), or name the right one: saina doctor host bridge NAME",
+			   "there is no interface %s", s->bridge);
 	} else {
 		if (!strcmp(br->kind, "bridge"))
-			linux_bridge(s, &links, br);
+			check_linux_bridge(s, &links, br);
 		else
-			ovs(s, &links);
-		address(s, br);
+			check_ovs(s, &links);
+		check_address(s, br);
 	}
-	slow_workers(s, &links);
-	udp_ports(s);
+	check_relayed_workers(s, &links);
+	check_udp_ports(s);
 	doc_buffers(s);
 	links_close(&links);
 }

@@ -1,29 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina doctor: does a worker's socket hold the results that it may have on their way?
+ * saina doctor: checks whether a worker's socket can hold all results in flight.
  *
- * libsaina sends trains, datagrams of up to 64 KiB that the kernel cuts apart, and has at
- * most as many in flight as its socket for results holds, one less in fact, for results may come
- * twice.  By the tc hook a train of results comes as one; from a port with XDP each
- * result comes in a page of its own, unless GRO merges them.
+ * libsaina sends batches, GSO datagrams of up to 64 KiB, and has at most one less in flight than
+ * its result socket holds, because results may come twice. The tc hook delivers a batch of results
+ * as one buffer; a port with XDP delivers each result in a page of its own, unless GRO merges them.
  */
 #include <stdlib.h>
 #include <unistd.h>
 #include <sys/socket.h>
 
-#include "doctor.h"
+#include "doctor_check.h"
 
-/* As in libsaina (userland/lib: flow/flow.c, io/socket.c, job.h): doctor_buffers_test compares. */
-#define TRAINS_MAX  8
-#define TRAIN_BYTES (68 << 10)
+/* Constants of libsaina; doctor_buffers_test compares them. */
+#define BATCHES_MAX  8
+#define BATCH_BYTES (68 << 10)
 #define DATAGRAM    65507
 
-/* What a result takes in a receiver's socket buffer: the kernel charges the
- * page a redirected frame lies in and the sk_buff around it. */
+/* Charge for one result in a socket buffer: the page of a redirected frame and its sk_buff. */
 #define FRAME_TRUESIZE 4608
 
-/* As kmod/core/check.c makes one that does not say */
-static const struct saina_job_attrs usual = {
+/* a job with the defaults of kmod/core/check.c */
+static const struct saina_job_attrs default_job = {
 	.name = "a job with defaults",
 	.payload = 352,
 	.pool = 256,
@@ -32,23 +30,23 @@ static const struct saina_job_attrs usual = {
 unsigned long doc_buffers_need(const struct saina_job_attrs *job, bool xdp)
 {
 	unsigned int half = job->elem_type == SAINA_ELEM_BFLOAT16 ? 2 : 1;
-	unsigned long train, trains, bytes, frames;
+	unsigned long batch, batches, bytes, frames;
 
-	train = DATAGRAM / (sizeof(struct saina_hdr) + job->payload * 4 / half);
-	train = train < SAINA_ASK_SEGMENTS ? train : SAINA_ASK_SEGMENTS;
-	train = train < job->pool ? train : job->pool;
-	if (!train)
+	batch = DATAGRAM / (sizeof(struct saina_hdr) + job->payload * 4 / half);
+	batch = batch < SAINA_ASK_SEGMENTS ? batch : SAINA_ASK_SEGMENTS;
+	batch = batch < job->pool ? batch : job->pool;
+	if (!batch)
 		return 0;
-	trains = job->pool / train;
-	trains = trains < TRAINS_MAX ? trains : TRAINS_MAX;
-	bytes = trains > 1 ? (trains + 1) * TRAIN_BYTES : TRAIN_BYTES;
-	/* larger results leave XDP ports by the tc hook, or by the agent */
-	frames = job->payload <= SAINA_ELEMS_LINEAR_MAX ? trains * train * FRAME_TRUESIZE : 0;
+	batches = job->pool / batch;
+	batches = batches < BATCHES_MAX ? batches : BATCHES_MAX;
+	bytes = batches > 1 ? (batches + 1) * BATCH_BYTES : BATCH_BYTES;
+	/* larger results reach XDP ports by the tc hook or the agent */
+	frames = job->payload <= SAINA_ELEMS_LINEAR_MAX ? batches * batch * FRAME_TRUESIZE : 0;
 	return xdp && frames > bytes ? frames : bytes;
 }
 
-/* Is there a port with XDP, or none that says how it is? */
-static bool xdp_likely(const struct doc_state *s)
+/* Does a port have XDP? Assumed if no port is known. */
+static bool has_xdp_port(const struct doc_state *s)
 {
 	const struct saina_port_attrs *p = s->ports.v;
 
@@ -61,8 +59,8 @@ static bool xdp_likely(const struct doc_state *s)
 
 void doc_buffers(const struct doc_state *s)
 {
-	const struct saina_job_attrs *job = s->jobs.v, *most = &usual;
-	bool xdp = xdp_likely(s);
+	const struct saina_job_attrs *job = s->jobs.v, *most = &default_job;
+	bool xdp = has_xdp_port(s);
 	unsigned long have, need;
 	char text[32];
 
@@ -70,26 +68,26 @@ void doc_buffers(const struct doc_state *s)
 		if (!i || doc_buffers_need(&job[i], xdp) > doc_buffers_need(most, xdp))
 			most = &job[i];
 	}
-	if (!doc_read("/proc/sys/net/core/rmem_max", text, sizeof(text))) {
-		doc_say(DOC_SKIP, "rmem", NULL,
-			"net.core.rmem_max cannot be read in this network namespace");
+	if (!doc_read_line("/proc/sys/net/core/rmem_max", text, sizeof(text))) {
+		doc_report(DOC_SKIP, "rmem", NULL,
+			   "net.core.rmem_max cannot be read in this network namespace");
 		return;
 	}
-	/* SO_RCVBUF is doubled by the kernel, so half of what is charged will do */
+	/* the kernel doubles SO_RCVBUF, so half of the charge is enough */
 	have = strtoul(text, NULL, 10);
 	need = (doc_buffers_need(most, xdp) + 1) / 2;
 	if (have < need)
-		doc_say(DOC_WARN, "rmem", doc_fix("sysctl -w net.core.rmem_max=%lu", need),
-			"net.core.rmem_max is %lu: a full window of results of %s takes %lu in a worker's socket%s",
-			have, most->name, need, xdp ? ", a page for each behind ports with XDP" : "");
+		doc_report(DOC_WARN, "rmem", doc_fix("sysctl -w net.core.rmem_max=%lu", need),
+			   "net.core.rmem_max is %lu: a full window of results of %s takes %lu in a worker's socket%s",
+			   have, most->name, need, xdp ? ", a page for each behind ports with XDP" : "");
 	else
-		doc_say(DOC_OK, "rmem", NULL, "net.core.rmem_max is %lu, a full window of %s takes %lu",
-			have, most->name, need);
+		doc_report(DOC_OK, "rmem", NULL, "net.core.rmem_max is %lu, a full window of %s takes %lu",
+			   have, most->name, need);
 }
 
 void doc_buffers_worker(void)
 {
-	int want = (int)doc_buffers_need(&usual, true), half = (want + 1) / 2, got = 0;
+	int want = (int)doc_buffers_need(&default_job, true), half = (want + 1) / 2, got = 0;
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	socklen_t len = sizeof(got);
 
@@ -99,12 +97,12 @@ void doc_buffers_worker(void)
 	getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &got, &len);
 	close(fd);
 	if (got >= want)
-		doc_say(DOC_OK, "rmem", NULL, "a socket can have %d bytes, a full window takes %d", got, want);
-	else if (got >= (int)doc_buffers_need(&usual, false))
-		doc_say(DOC_OK, "rmem", doc_fix("on the host: sysctl -w net.core.rmem_max=%d", half),
-			"a socket gets no more than %d bytes: enough behind a port with the tc hook, a full window behind one with XDP takes %d",
-			got, want);
+		doc_report(DOC_OK, "rmem", NULL, "a socket can have %d bytes, a full window takes %d", got, want);
+	else if (got >= (int)doc_buffers_need(&default_job, false))
+		doc_report(DOC_OK, "rmem", doc_fix("on the host: sysctl -w net.core.rmem_max=%d", half),
+			   "a socket gets no more than %d bytes: enough behind a port with the tc hook, a full window behind one with XDP takes %d",
+			   got, want);
 	else
-		doc_say(DOC_WARN, "rmem", doc_fix("on the host: sysctl -w net.core.rmem_max=%d", half),
-			"a socket gets no more than %d bytes: a full window of results takes %d", got, want);
+		doc_report(DOC_WARN, "rmem", doc_fix("on the host: sysctl -w net.core.rmem_max=%d", half),
+			   "a socket gets no more than %d bytes: a full window of results takes %d", got, want);
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina doctor: firewalls.  In a worker it is tried whether results by multicast come through.
- * On the host that cannot be tried, for what the host sends to itself does not come by the bridge:
- * there the rules are read.
+ * saina doctor: checks firewalls. A worker sends a multicast result to itself. On the host the
+ * rules are read instead, because messages of the host to itself do not pass the bridge.
  */
 #include <errno.h>
 #include <poll.h>
@@ -14,33 +13,33 @@
 #include <sys/socket.h>
 #include <jansson.h>
 
-#include "doctor.h"
+#include "doctor_check.h"
 
 #define ANSWER_MS 1000
 
 /* What the rules do with UDP to a port. */
-enum fate {
-	FATE_UNKNOWN,
-	FATE_PASSES,
-	FATE_DEFAULT,	/* dropped, as everything that no rule names */
-	FATE_DROPPED,	/* by a rule that names the port */
+enum input_rule {
+	INPUT_UNKNOWN,
+	INPUT_ACCEPTED,
+	INPUT_DROPPED_BY_DEFAULT,	/* dropped, like everything that no rule accepts */
+	INPUT_DROPPED,	/* by a rule that names the port */
 };
 
-static bool output(const char *command, char *text, size_t size)
+static bool run_command(const char *command, char *text, size_t size)
 {
-	return !doc_output(command, text, size) && text[0];
+	return !doc_run(command, text, size) && text[0];
 }
 
-/* A rule as JSON; those that drop or reject say so by a key. */
+/* @rule is JSON: a rule that drops or rejects has that key. */
 static bool rule_drops(const char *rule, const char *port)
 {
 	return strstr(rule, port) && (strstr(rule, "\"drop\"") || strstr(rule, "\"reject\""));
 }
 
-static enum fate by_nft(const char *text, const char *port)
+static enum input_rule parse_nft(const char *text, const char *port)
 {
 	json_t *rules = json_loads(text, 0, NULL), *item;
-	enum fate fate = FATE_PASSES;
+	enum input_rule result = INPUT_ACCEPTED;
 	size_t i;
 
 	json_array_foreach(json_object_get(rules, "nftables"), i, item) {
@@ -50,14 +49,14 @@ static enum fate by_nft(const char *text, const char *port)
 		char *dump = rule ? json_dumps(rule, JSON_COMPACT) : NULL;
 
 		if (dump && rule_drops(dump, port))
-			fate = FATE_DROPPED;
+			result = INPUT_DROPPED;
 		free(dump);
 		if (hook && policy && !strcmp(hook, "input") && !strcmp(policy, "drop") &&
-		    fate == FATE_PASSES && !strstr(text, port))
-			fate = FATE_DEFAULT;
+		    result == INPUT_ACCEPTED && !strstr(text, port))
+			result = INPUT_DROPPED_BY_DEFAULT;
 	}
 	json_decref(rules);
-	return fate;
+	return result;
 }
 
 static bool line_drops(const char *line)
@@ -65,34 +64,34 @@ static bool line_drops(const char *line)
 	return strstr(line, "-j DROP") || strstr(line, "-j REJECT");
 }
 
-static enum fate by_iptables(char *text, const char *port)
+static enum input_rule parse_iptables(char *text, const char *port)
 {
 	bool drops = false;
 	char *save = NULL;
 
 	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		if (strstr(line, port) && line_drops(line))
-			return FATE_DROPPED;
-		/* the first rule that names it decides */
+			return INPUT_DROPPED;
+		/* the first rule that names the port decides */
 		if (strstr(line, port))
-			return FATE_PASSES;
+			return INPUT_ACCEPTED;
 		drops |= strstr(line, "-P INPUT DROP") || (line_drops(line) && !strstr(line, "--dport"));
 	}
-	return drops ? FATE_DEFAULT : FATE_PASSES;
+	return drops ? INPUT_DROPPED_BY_DEFAULT : INPUT_ACCEPTED;
 }
 
-static enum fate read_rules(const char *port)
+static enum input_rule read_rules(const char *port)
 {
 	static char text[1 << 20];
 
-	if (output("nft -j list ruleset 2>/dev/null", text, sizeof(text)))
-		return by_nft(text, port);
-	if (output("iptables -S INPUT 2>/dev/null", text, sizeof(text)))
-		return by_iptables(text, port);
-	return FATE_UNKNOWN;
+	if (run_command("nft -j list ruleset 2>/dev/null", text, sizeof(text)))
+		return parse_nft(text, port);
+	if (run_command("iptables -S INPUT 2>/dev/null", text, sizeof(text)))
+		return parse_iptables(text, port);
+	return INPUT_UNKNOWN;
 }
 
-static const char *let_in(unsigned int port)
+static const char *allow_port(unsigned int port)
 {
 	return doc_fix("let UDP port %u in: iptables -I INPUT -p udp --dport %u -j ACCEPT (or the same in nft)",
 		       port, port);
@@ -105,28 +104,28 @@ void doc_firewall_host(void)
 
 	snprintf(number, sizeof(number), "%u", port);
 	switch (read_rules(number)) {
-	case FATE_UNKNOWN:
-		doc_say(DOC_SKIP, "firewall", NULL, "neither nft nor iptables is there, or may be asked");
+	case INPUT_UNKNOWN:
+		doc_report(DOC_SKIP, "firewall", NULL, "neither nft nor iptables is there, or may be asked");
 		break;
-	case FATE_PASSES:
-		doc_say(DOC_OK, "firewall", NULL,
-			"nothing that looks as if it stopped UDP port %u (joins and heartbeats)", port);
+	case INPUT_ACCEPTED:
+		doc_report(DOC_OK, "firewall", NULL,
+			   "nothing that looks as if it stopped UDP port %u (joins and heartbeats)", port);
 		break;
-	case FATE_DEFAULT:
-		doc_say(DOC_WARN, "firewall", let_in(port),
-			"input is dropped by default and no rule speaks of UDP port %u (joins and heartbeats)",
-			port);
+	case INPUT_DROPPED_BY_DEFAULT:
+		doc_report(DOC_WARN, "firewall", allow_port(port),
+			   "input is dropped by default and no rule speaks of UDP port %u (joins and heartbeats)",
+			   port);
 		break;
-	case FATE_DROPPED:
-		doc_say(DOC_FAIL, "firewall", let_in(port),
-			"a rule drops or rejects UDP port %u (joins and heartbeats): no worker can join",
-			port);
+	case INPUT_DROPPED:
+		doc_report(DOC_FAIL, "firewall", allow_port(port),
+			   "a rule drops or rejects UDP port %u (joins and heartbeats): no worker can join",
+			   port);
 		break;
 	}
 }
 
-/* A socket for results of a job that there is none of, on @l. */
-static int listen_on(const struct link *l, struct sockaddr_in *group)
+/* Opens a socket for results of the last job id, which is unlikely to exist, on @l. */
+static int open_listener(const struct link *l, struct sockaddr_in *group)
 {
 	struct ip_mreqn m = { .imr_multiaddr = group->sin_addr, .imr_ifindex = l->ifindex };
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), one = 1;
@@ -140,7 +139,9 @@ static int listen_on(const struct link *l, struct sockaddr_in *group)
 	return fd;
 }
 
-/* A message to ourselves that comes in by @l as results do, and does not leave this host (TTL 0). */
+/*
+ * Sends a message that loops back to @l as results arrive, with TTL 0: it does not leave the host.
+ */
 static int send_to_self(const struct link *l, const struct sockaddr_in *group)
 {
 	struct ip_mreqn m = { .imr_ifindex = l->ifindex };
@@ -162,19 +163,19 @@ void doc_firewall_worker(const struct link *l)
 		.sin_port = htons(SAINA_PORT_RESULT),
 		.sin_addr.s_addr = htonl(SAINA_GROUP_BASE | (SAINA_JOBS_MAX - 1)),
 	};
-	struct pollfd p = { .fd = listen_on(l, &group), .events = POLLIN };
+	struct pollfd p = { .fd = open_listener(l, &group), .events = POLLIN };
 	int ret = p.fd < 0 ? -errno : send_to_self(l, &group);
 
 	if (ret)
-		doc_say(DOC_SKIP, "firewall", NULL, "%s: a message to this host's own group cannot be sent: %s",
-			l->name, strerror(-ret));
+		doc_report(DOC_SKIP, "firewall", NULL, "%s: a message to this host's own group cannot be sent: %s",
+			   l->name, strerror(-ret));
 	else if (poll(&p, 1, ANSWER_MS) > 0)
-		doc_say(DOC_OK, "firewall", NULL, "%s: multicast to UDP port %d (results) is let in", l->name,
-			SAINA_PORT_RESULT);
+		doc_report(DOC_OK, "firewall", NULL, "%s: multicast to UDP port %d (results) is let in", l->name,
+			   SAINA_PORT_RESULT);
 	else
-		doc_say(DOC_FAIL, "firewall", let_in(SAINA_PORT_RESULT),
-			"%s: a firewall here drops multicast to UDP port %d: results take the slow path", l->name,
-			SAINA_PORT_RESULT);
+		doc_report(DOC_FAIL, "firewall", allow_port(SAINA_PORT_RESULT),
+			   "%s: a firewall here drops multicast to UDP port %d: results take the slow path", l->name,
+			   SAINA_PORT_RESULT);
 	if (p.fd >= 0)
 		close(p.fd);
 }

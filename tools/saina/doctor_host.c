@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina doctor: the kernel, what this process may do, and the control plane.
+ * saina doctor: checks the kernel, privileges, BPF, and the jobs.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -14,10 +14,10 @@
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 
-#include "doctor.h"
+#include "doctor_check.h"
 #include "net/bpffs.h"
 
-static void kernel(void)
+static void check_kernel(void)
 {
 	unsigned int major = 0, minor = 0;
 	struct utsname u;
@@ -26,18 +26,18 @@ static void kernel(void)
 	uname(&u);
 	if (sscanf(u.release, "%u.%u", &major, &minor) != 2 || major < 6 ||
 	    (major == 6 && minor < 1))
-		doc_say(DOC_FAIL, "kernel", "boot Linux 6.1 or later (Debian 12 has it)",
-			"Linux %s is too old", u.release);
+		doc_report(DOC_FAIL, "kernel", "boot Linux 6.1 or later (Debian 12 has it)",
+			   "Linux %s is too old", u.release);
 	else
-		doc_say(DOC_OK, "kernel", NULL, "Linux %s", u.release);
+		doc_report(DOC_OK, "kernel", NULL, "Linux %s", u.release);
 	if (btf)
-		doc_say(DOC_OK, "btf", NULL, "the kernel describes its types");
+		doc_report(DOC_OK, "btf", NULL, "the kernel describes its types");
 	else
-		doc_say(DOC_WARN, "btf", "use a kernel with CONFIG_DEBUG_INFO_BTF=y",
-			"/sys/kernel/btf/vmlinux is not there: saina.ko cannot lend functions to the XDP program");
+		doc_report(DOC_WARN, "btf", "use a kernel with CONFIG_DEBUG_INFO_BTF=y",
+			   "/sys/kernel/btf/vmlinux is not there: saina.ko cannot lend functions to the XDP program");
 }
 
-bool doc_capable(unsigned int cap)
+bool doc_has_cap(unsigned int cap)
 {
 	char line[128];
 	unsigned long long eff = 0;
@@ -52,23 +52,23 @@ bool doc_capable(unsigned int cap)
 	return eff & (1ull << cap);
 }
 
-static bool privileges(void)
+static bool check_privileges(void)
 {
-	bool net = doc_capable(CAP_NET_ADMIN), bpf = doc_capable(CAP_BPF) || doc_capable(CAP_SYS_ADMIN);
+	bool net = doc_has_cap(CAP_NET_ADMIN), bpf = doc_has_cap(CAP_BPF) || doc_has_cap(CAP_SYS_ADMIN);
 
 	if (net && bpf)
-		doc_say(DOC_OK, "privileges", NULL, "may load programs and change the network%s",
-			geteuid() ? " (by capabilities)" : "");
+		doc_report(DOC_OK, "privileges", NULL, "may load programs and change the network%s",
+			   geteuid() ? " (by capabilities)" : "");
 	else
-		doc_say(DOC_WARN, "privileges", "run saina doctor as root",
-			"%s%s%s missing: not everything can be looked at, and sainad needs it",
-			net ? "" : "CAP_NET_ADMIN", net || bpf ? "" : " and ",
-			bpf ? "" : "CAP_BPF");
+		doc_report(DOC_WARN, "privileges", "run saina doctor as root",
+			   "%s%s%s missing: not everything can be looked at, and sainad needs it",
+			   net ? "" : "CAP_NET_ADMIN", net || bpf ? "" : " and ",
+			   bpf ? "" : "CAP_BPF");
 	return net && bpf;
 }
 
-/* Says by doing: loads a program that lets everything pass. */
-static void bpf_load(bool allowed)
+/* Tries to load a program that passes every frame. */
+static void check_bpf(bool allowed)
 {
 	const struct bpf_insn insns[] = {
 		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = XDP_PASS },
@@ -84,43 +84,43 @@ static void bpf_load(bool allowed)
 	int fd;
 
 	if (!allowed) {
-		doc_say(DOC_SKIP, "bpf", NULL, "not allowed to load a program");
+		doc_report(DOC_SKIP, "bpf", NULL, "not allowed to load a program");
 		return;
 	}
 	fd = (int)syscall(SYS_bpf, BPF_PROG_LOAD, &attr, sizeof(attr));
 	if (fd >= 0) {
 		close(fd);
-		doc_say(DOC_OK, "bpf", NULL, "an XDP program can be loaded");
+		doc_report(DOC_OK, "bpf", NULL, "an XDP program can be loaded");
 		return;
 	}
-	doc_read("/sys/kernel/security/lockdown", text, sizeof(text));
+	doc_read_line("/sys/kernel/security/lockdown", text, sizeof(text));
 	if (errno == EPERM && strstr(text, "[confidentiality]"))
-		doc_say(DOC_FAIL, "bpf", "boot with lockdown=integrity or none",
-			"the kernel is locked down (confidentiality): no programs can be loaded");
+		doc_report(DOC_FAIL, "bpf", "boot with lockdown=integrity or none",
+			   "the kernel is locked down (confidentiality): no programs can be loaded");
 	else if (errno == ENOSYS)
-		doc_say(DOC_FAIL, "bpf", "use a kernel with CONFIG_BPF_SYSCALL=y",
-			"this kernel has no bpf()");
+		doc_report(DOC_FAIL, "bpf", "use a kernel with CONFIG_BPF_SYSCALL=y",
+			   "this kernel has no bpf()");
 	else
-		doc_say(DOC_FAIL, "bpf", "in a container, run this on its host instead",
-			"an XDP program cannot be loaded: %s", strerror(errno));
+		doc_report(DOC_FAIL, "bpf", "in a container, run this on its host instead",
+			   "an XDP program cannot be loaded: %s", strerror(errno));
 }
 
-static void jit(void)
+static void check_jit(void)
 {
 	char text[16];
 
-	if (!doc_read("/proc/sys/net/core/bpf_jit_enable", text, sizeof(text)))
-		doc_say(DOC_SKIP, "bpf-jit", NULL,
-			"net.core.bpf_jit_enable cannot be read in this network namespace");
+	if (!doc_read_line("/proc/sys/net/core/bpf_jit_enable", text, sizeof(text)))
+		doc_report(DOC_SKIP, "bpf-jit", NULL,
+			   "net.core.bpf_jit_enable cannot be read in this network namespace");
 	else if (!strcmp(text, "0"))
-		doc_say(DOC_WARN, "bpf-jit", "sysctl -w net.core.bpf_jit_enable=1",
-			"programs are interpreted: several times slower");
+		doc_report(DOC_WARN, "bpf-jit", "sysctl -w net.core.bpf_jit_enable=1",
+			   "programs are interpreted: several times slower");
 	else
-		doc_say(DOC_OK, "bpf-jit", NULL, "on");
+		doc_report(DOC_OK, "bpf-jit", NULL, "on");
 }
 
-/* Where the agent pins: the directory or the file system above it. */
-static void bpffs(const char *pin_dir)
+/* Checks the agent's pin directory, or the file system above it. */
+static void check_bpffs(const char *pin_dir)
 {
 	char dir[256];
 	char *slash;
@@ -129,64 +129,67 @@ static void bpffs(const char *pin_dir)
 	while (access(dir, F_OK) && (slash = strrchr(dir, '/')) && slash != dir)
 		*slash = 0;
 	if (bpffs_is(dir))
-		doc_say(DOC_OK, "bpffs", NULL, "at %s", dir);
+		doc_report(DOC_OK, "bpffs", NULL, "at %s", dir);
 	else
-		doc_say(DOC_WARN, "bpffs",
-			"mount -t bpf bpf /sys/fs/bpf (ip netns exec hides it: use nsenter --net=...)",
-			"no bpf file system at %s: sainad has to mount one", pin_dir);
+		doc_report(DOC_WARN, "bpffs",
+			   "mount -t bpf bpf /sys/fs/bpf (ip netns exec hides it: use nsenter --net=...)",
+			   "no bpf file system at %s: sainad has to mount one", pin_dir);
 }
 
-static void policies(const struct doc_state *s)
+static void check_jobs(const struct doc_state *s)
 {
 	const struct saina_job_attrs *job = s->jobs.v;
 
 	for (size_t i = 0; i < s->jobs.n; i++) {
 		if (job[i].policy_mix)
-			doc_say(DOC_FAIL, "policy-mix", "report this: it is a bug",
-				"job %s: %" PRIu64 " slots saw two policies", job[i].name,
-				(uint64_t)job[i].policy_mix);
+			doc_report(DOC_FAIL, "policy-mix", "report this: it is a bug",
+				   "job %s: %" PRIu64 " slots saw two policies", job[i].name,
+				   (uint64_t)job[i].policy_mix);
 		if (SAINA_HAS(&job[i], SAINA_A_JOB_TEXT))
-			doc_say(DOC_FAIL, "job",
-				doc_fix("make room (free -m, saina limits show) or the job smaller, then: saina job set %s state forming",
-					job[i].name),
-				"job %s does not run: %s", job[i].name, job[i].text);
+			doc_report(DOC_FAIL, "job",
+				   doc_fix("make room (free -m, saina limits show) or the job smaller, then: saina job set %s state forming",
+					   job[i].name),
+				   "job %s does not run: %s", job[i].name, job[i].text);
 		else if (SAINA_HAS(&job[i], SAINA_A_JOB_TROUBLE))
-			/* a worker that cannot be heard stops the job; what it sends does not */
-			doc_say(strstr(job[i].trouble, " is alive") ? DOC_FAIL : DOC_WARN, "job",
-				"there: saina doctor worker, and what the worker itself says",
-				"job %s: %s", job[i].name, job[i].trouble);
+			/*
+			 * a worker whose gradients do not arrive stops the job; one with bad
+			 * numbers does not
+			 */
+			doc_report(strstr(job[i].trouble, " is alive") ? DOC_FAIL : DOC_WARN, "job",
+				   "there: saina doctor worker, and what the worker itself says",
+				   "job %s: %s", job[i].name, job[i].trouble);
 		else if (job[i].state == SAINA_JOB_STOPPED)
-			doc_say(DOC_WARN, "job",
-				doc_fix("saina job set %s state running", job[i].name),
-				"job %s is stopped: its packets are refused", job[i].name);
+			doc_report(DOC_WARN, "job",
+				   doc_fix("saina job set %s state running", job[i].name),
+				   "job %s is stopped: its packets are refused", job[i].name);
 	}
 }
 
-static void uptime(void)
+static void check_clock(void)
 {
 	char text[64] = "0";
 	struct timespec now;
 
-	doc_read("/proc/uptime", text, sizeof(text));
+	doc_read_line("/proc/uptime", text, sizeof(text));
 	clock_gettime(CLOCK_REALTIME, &now);
-	if (now.tv_sec < 1700000000)	/* before this was written */
-		doc_say(DOC_WARN, "clock", "set the clock (chrony, systemd-timesyncd)",
-			"the clock is wrong: times of events will be too");
+	if (now.tv_sec < 1700000000)	/* older than this program */
+		doc_report(DOC_WARN, "clock", "set the clock (chrony, systemd-timesyncd)",
+			   "the clock is wrong: times of events will be too");
 	else
-		doc_say(DOC_OK, "clock", NULL, "up for %.0f s", strtod(text, NULL));
+		doc_report(DOC_OK, "clock", NULL, "up for %.0f s", strtod(text, NULL));
 }
 
 void doc_host(struct doc_state *s)
 {
 	bool allowed;
 
-	kernel();
-	uptime();
-	allowed = s->may_load = privileges();
-	bpf_load(allowed);
-	jit();
-	bpffs(s->bpffs);
-	doc_plane(s);
-	policies(s);
+	check_kernel();
+	check_clock();
+	allowed = s->may_load = check_privileges();
+	check_bpf(allowed);
+	check_jit();
+	check_bpffs(s->bpffs);
+	doc_backend(s);
+	check_jobs(s);
 	doc_firewall_host();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina doctor: what the driver of a link can, from ethtool and the kernel's
- * generic netlink family "netdev" (XDP abilities, from 6.3 on).
+ * saina doctor: capabilities of a link's driver, from ethtool and the kernel's generic netlink
+ * family "netdev" (XDP features, since 6.3).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,15 +14,15 @@
 #include <linux/sockios.h>
 
 #include "net/request.h"
-#include "doctor.h"
+#include "doctor_check.h"
 
-/* <linux/netdev.h> came with 6.3; the headers we build with may be older */
+/* <linux/netdev.h> is new in 6.3; the headers of the build may be older */
 #define NETDEV_FAMILY			"netdev"
 #define NETDEV_CMD_DEV_GET		1
 #define NETDEV_A_DEV_IFINDEX		1
 #define NETDEV_A_DEV_XDP_FEATURES	3
 
-int doc_offload(const char *ifname, unsigned int cmd)
+int doc_read_offload(const char *ifname, unsigned int cmd)
 {
 	struct ethtool_value v = { .cmd = cmd };
 	struct ifreq ifr = { .ifr_data = (void *)&v };
@@ -64,7 +64,7 @@ static int features_cb(const struct nlmsghdr *nlh, void *arg)
 	return MNL_CB_STOP;
 }
 
-static struct nlmsghdr *genl(char *buf, __u16 type, __u8 cmd)
+static struct nlmsghdr *put_genl(char *buf, __u16 type, __u8 cmd)
 {
 	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
 	struct genlmsghdr *g;
@@ -77,7 +77,7 @@ static struct nlmsghdr *genl(char *buf, __u16 type, __u8 cmd)
 	return nlh;
 }
 
-void doc_driver_read(const struct link *l, struct doc_driver *d)
+void doc_read_driver(const struct link *l, struct doc_driver *d)
 {
 	char buf[256] __attribute__((aligned(8)));
 	struct nlmsghdr *nlh;
@@ -85,11 +85,11 @@ void doc_driver_read(const struct link *l, struct doc_driver *d)
 
 	memset(d, 0, sizeof(*d));
 	link_driver(l->name, d->name, sizeof(d->name));
-	nlh = genl(buf, GENL_ID_CTRL, CTRL_CMD_GETFAMILY);
+	nlh = put_genl(buf, GENL_ID_CTRL, CTRL_CMD_GETFAMILY);
 	mnl_attr_put_strz(nlh, CTRL_ATTR_FAMILY_NAME, NETDEV_FAMILY);
 	if (net_request(NETLINK_GENERIC, nlh, family_cb, &family) || !family)
-		return;	/* before 6.3 */
-	nlh = genl(buf, family, NETDEV_CMD_DEV_GET);
+		return;	/* kernel before 6.3 */
+	nlh = put_genl(buf, family, NETDEV_CMD_DEV_GET);
 	mnl_attr_put_u32(nlh, NETDEV_A_DEV_IFINDEX, l->ifindex);
 	net_request(NETLINK_GENERIC, nlh, features_cb, d);
 }

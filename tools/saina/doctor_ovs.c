@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* saina doctor: the threads of Open vSwitch's daemon. */
+/* saina doctor: finds ovs-vswitchd and counts its handler threads. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "doctor.h"
+#include "doctor_check.h"
 
-/* Does the command line of @pid speak of database @path (or of none, if that
- * is where ovs-vswitchd looks by itself)? */
-static bool serves(int pid, const char *path)
+/* Does the command line of @pid name database @path, or none while @path is the default? */
+static bool serves_database(int pid, const char *path)
 {
 	char file[64], cmd[4096];
 	bool any = false, hit = false;
@@ -34,7 +33,7 @@ static bool serves(int pid, const char *path)
 				!strcmp(path, "/var/run/openvswitch/db.sock")));
 }
 
-static int handler_threads(int pid)
+static int count_handlers(int pid)
 {
 	char path[64], comm[32];
 	struct dirent *e;
@@ -49,7 +48,7 @@ static int handler_threads(int pid)
 		char file[600];
 
 		snprintf(file, sizeof(file), "%s/%s/comm", path, e->d_name);
-		if (e->d_name[0] != '.' && doc_read(file, comm, sizeof(comm)) &&
+		if (e->d_name[0] != '.' && doc_read_line(file, comm, sizeof(comm)) &&
 		    !strncmp(comm, "handler", 7))
 			n++;
 	}
@@ -70,11 +69,11 @@ int doc_ovs_handlers(const char *path, int *pid)
 		int p = atoi(e->d_name);
 
 		snprintf(file, sizeof(file), "/proc/%s/comm", e->d_name);
-		if (p <= 0 || !doc_read(file, comm, sizeof(comm)) || strcmp(comm, "ovs-vswitchd") ||
-		    !serves(p, path))
+		if (p <= 0 || !doc_read_line(file, comm, sizeof(comm)) || strcmp(comm, "ovs-vswitchd") ||
+		    !serves_database(p, path))
 			continue;
-		/* its monitor process has the same name and no threads */
-		n = handler_threads(p);
+		/* its monitor process has the same name, but no threads */
+		n = count_handlers(p);
 		if (n >= best) {
 			best = n;
 			*pid = p;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina doctor: what files and commands say.
+ * saina doctor: reads files and the output of commands.
  */
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 
-#include "doctor.h"
+#include "doctor_check.h"
 
-bool doc_read(const char *path, char *text, size_t size)
+bool doc_read_line(const char *path, char *text, size_t size)
 {
 	FILE *f = fopen(path, "re");
 	bool ok;
@@ -22,7 +22,7 @@ bool doc_read(const char *path, char *text, size_t size)
 	return ok;
 }
 
-int doc_output(const char *command, char *text, size_t size)
+int doc_run(const char *command, char *text, size_t size)
 {
 	FILE *f = popen(command, "re");
 	size_t n;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina doctor worker: the same question from the other end, inside the
- * container or virtual machine of a worker.
+ * saina doctor worker: checks the container or virtual machine of a worker, from inside.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -17,7 +16,7 @@
 #include <sys/socket.h>
 
 #include "net/request.h"
-#include "doctor.h"
+#include "doctor_check.h"
 
 #define HEADERS (20 + 8 + (unsigned int)sizeof(struct saina_hdr))
 
@@ -61,8 +60,8 @@ static int route_get(__be32 to, struct route *r)
 	return net_request(NETLINK_ROUTE, nlh, route_cb, r);
 }
 
-/* The interface towards @to, or, without @to, the first that could be it. */
-static const struct link *way(__be32 to, const struct links *links)
+/* Finds the interface towards @to; without @to, the first one that is up and has an address. */
+static const struct link *find_interface(__be32 to, const struct links *links)
 {
 	char text[INET_ADDRSTRLEN];
 	const struct link *l = NULL;
@@ -77,42 +76,42 @@ static const struct link *way(__be32 to, const struct links *links)
 				l = &links->v[i];
 		}
 		if (l)
-			doc_say(DOC_OK, "interface", NULL,
-				"looking at %s (say \"to ADDRESS\" for the aggregator's)", l->name);
+			doc_report(DOC_OK, "interface", NULL,
+				   "looking at %s (say \"to ADDRESS\" for the aggregator's)", l->name);
 		else
-			doc_say(DOC_FAIL, "interface", "give the container an interface and an address",
-				"no interface is up and has an IPv4 address");
+			doc_report(DOC_FAIL, "interface", "give the container an interface and an address",
+				   "no interface is up and has an IPv4 address");
 		return l;
 	}
 	inet_ntop(AF_INET, &to, text, sizeof(text));
 	ret = route_get(to, &r);
 	if (ret || !r.found) {
-		doc_say(DOC_FAIL, "route", "give this container an address in the aggregator's subnet",
-			"no route to %s: %s", text, strerror(-ret));
+		doc_report(DOC_FAIL, "route", "give this container an address in the aggregator's subnet",
+			   "no route to %s: %s", text, strerror(-ret));
 		return NULL;
 	}
 	if (r.type == RTN_LOCAL) {
-		doc_say(DOC_FAIL, "route", "run this inside the worker's container",
-			"%s is an address of this host itself", text);
+		doc_report(DOC_FAIL, "route", "run this inside the worker's container",
+			   "%s is an address of this host itself", text);
 		return NULL;
 	}
 	l = links_by_index(links, r.oif);
 	if (!l || r.type != RTN_UNICAST) {
-		doc_say(DOC_FAIL, "route", "mend the routes: ip route get ADDRESS",
-			"the route to %s leads nowhere", text);
+		doc_report(DOC_FAIL, "route", "fix the routes: ip route get ADDRESS",
+			   "the route to %s leads nowhere", text);
 		return NULL;
 	}
 	if (r.gateway)
-		doc_say(DOC_FAIL, "route",
-			"plug this container into the aggregator's bridge and give it an address in that subnet",
-			"%s is behind a gateway (by %s): workers must be on the bridge itself", text,
-			l->name);
+		doc_report(DOC_FAIL, "route",
+			   "plug this container into the aggregator's bridge and give it an address in that subnet",
+			   "%s is behind a gateway (by %s): workers must be on the bridge itself", text,
+			   l->name);
 	else
-		doc_say(DOC_OK, "route", NULL, "%s is on the link of %s", text, l->name);
+		doc_report(DOC_OK, "route", NULL, "%s is on the link of %s", text, l->name);
 	return l;
 }
 
-static void mtu(const struct link *l)
+static void check_mtu(const struct link *l)
 {
 	static const unsigned int sizes[] = {
 #define SIZE(E) E,
@@ -126,47 +125,47 @@ static void mtu(const struct link *l)
 			fits = sizes[i];
 	}
 	if (!fits)
-		doc_say(DOC_FAIL, "mtu",
-			doc_fix("ip link set %s mtu %u or more, at both ends", l->name,
-				HEADERS + 4 * sizes[0]),
-			"%s: MTU %u is too small for any payload", l->name, l->mtu);
+		doc_report(DOC_FAIL, "mtu",
+			   doc_fix("ip link set %s mtu %u or more, at both ends", l->name,
+				   HEADERS + 4 * sizes[0]),
+			   "%s: MTU %u is too small for any payload", l->name, l->mtu);
 	else
-		doc_say(DOC_OK, "mtu", NULL, "%s: MTU %u, for jobs with a payload up to %u elements",
-			l->name, l->mtu, fits);
+		doc_report(DOC_OK, "mtu", NULL, "%s: MTU %u, for jobs with a payload up to %u elements",
+			   l->name, l->mtu, fits);
 }
 
-static void offloads(const struct link *l)
+static void check_offloads(const struct link *l)
 {
-	int gro = doc_offload(l->name, ETHTOOL_GGRO), csum = doc_offload(l->name, ETHTOOL_GTXCSUM);
+	int gro = doc_read_offload(l->name, ETHTOOL_GGRO), csum = doc_read_offload(l->name, ETHTOOL_GTXCSUM);
 	bool veth = !strcmp(l->kind, "veth");
 
 	if (gro < 0)
-		doc_say(DOC_SKIP, "napi", NULL, "%s: %s", l->name, strerror(-gro));
+		doc_report(DOC_SKIP, "napi", NULL, "%s: %s", l->name, strerror(-gro));
 	else if (gro || l->xdp_id || !veth)
-		doc_say(DOC_OK, "napi", NULL, "%s: results can be redirected to it%s", l->name,
-			gro && veth ? " (GRO is on)" : "");
-	else if (!doc_capable(CAP_NET_ADMIN))
-		doc_say(DOC_OK, "napi",
-			"see on the host that saina port show has hook tc, which auto is, for its port; else there: saina port set PORT hook auto",
-			"%s: stock container (GRO is off, no CAP_NET_ADMIN): XDP redirects do not reach it; hook tc does and needs nothing here",
-			l->name);
+		doc_report(DOC_OK, "napi", NULL, "%s: results can be redirected to it%s", l->name,
+			   gro && veth ? " (GRO is on)" : "");
+	else if (!doc_has_cap(CAP_NET_ADMIN))
+		doc_report(DOC_OK, "napi",
+			   "see on the host that saina port show has hook tc, which auto is, for its port; else there: saina port set PORT hook auto",
+			   "%s: stock container (GRO is off, no CAP_NET_ADMIN): XDP redirects do not reach it; hook tc does and needs nothing here",
+			   l->name);
 	else
-		doc_say(DOC_WARN, "napi",
-			doc_fix("on the host, hook tc for its port: saina port set PORT hook auto; or here: ethtool -K %s gro on; then start the worker again",
-				l->name),
-			"%s: GRO is off, so this veth has no NAPI: results take the slow path through the bridge",
-			l->name);
+		doc_report(DOC_WARN, "napi",
+			   doc_fix("on the host, hook tc for its port: saina port set PORT hook auto; or here: ethtool -K %s gro on; then start the worker again",
+				   l->name),
+			   "%s: GRO is off, so this veth has no NAPI: results take the slow path through the bridge",
+			   l->name);
 	if (csum < 0)
-		doc_say(DOC_SKIP, "tx-checksum", NULL, "%s: %s", l->name, strerror(-csum));
+		doc_report(DOC_SKIP, "tx-checksum", NULL, "%s: %s", l->name, strerror(-csum));
 	else if (csum)
-		doc_say(DOC_OK, "tx-checksum", NULL, "%s: on, messages can be sent in batches", l->name);
-	else	/* the userspace datapath of OVS wants it so: not a fault by itself */
-		doc_say(DOC_OK, "tx-checksum", NULL,
-			"%s: off: right for OVS's userspace datapath; elsewhere sending is quicker with it on",
-			l->name);
+		doc_report(DOC_OK, "tx-checksum", NULL, "%s: on, messages can be sent in batches", l->name);
+	else	/* the userspace datapath of OVS needs it off, so this is not an error */
+		doc_report(DOC_OK, "tx-checksum", NULL,
+			   "%s: off: right for OVS's userspace datapath; elsewhere sending is quicker with it on",
+			   l->name);
 }
 
-static void membership(const struct link *l)
+static void check_multicast(const struct link *l)
 {
 	struct ip_mreqn m = {
 		.imr_multiaddr.s_addr = htonl(SAINA_GROUP_BASE | (SAINA_JOBS_MAX - 1)),
@@ -175,59 +174,64 @@ static void membership(const struct link *l)
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0) {
-		doc_say(DOC_FAIL, "multicast", "let the container have IPv4", "no UDP socket: %s",
-			strerror(errno));
+		doc_report(DOC_FAIL, "multicast", "let the container have IPv4", "no UDP socket: %s",
+			   strerror(errno));
 		return;
 	}
 	if (!setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &m, sizeof(m)))
-		doc_say(DOC_OK, "multicast", NULL, "%s: groups can be joined", l->name);
+		doc_report(DOC_OK, "multicast", NULL, "%s: groups can be joined", l->name);
 	else if (errno == ENOBUFS)
-		doc_say(DOC_FAIL, "multicast", "sysctl -w net.ipv4.igmp_max_memberships=64",
-			"%s: too many groups are joined already", l->name);
+		doc_report(DOC_FAIL, "multicast", "sysctl -w net.ipv4.igmp_max_memberships=64",
+			   "%s: too many groups are joined already", l->name);
 	else
-		doc_say(DOC_FAIL, "multicast", doc_fix("ip link set %s up multicast on", l->name),
-			"%s: groups cannot be joined: %s", l->name, strerror(errno));
+		doc_report(DOC_FAIL, "multicast", doc_fix("ip link set %s up multicast on", l->name),
+			   "%s: groups cannot be joined: %s", l->name, strerror(errno));
 	close(fd);
 }
 
-/* Why nobody answers.  A connected socket is told of what is prohibited (ICMP) by EHOSTUNREACH. */
-static void no_agent(int err, const char *address, const struct link *l)
+/* Reports why nobody answers. ICMP "prohibited" reaches a connected socket as EHOSTUNREACH. */
+static void report_no_answer(int err, const char *address, const struct link *l)
 {
 	switch (err) {
 	case ECONNREFUSED:
-		doc_say(DOC_FAIL, "aggregator",
-			"start sainad on the host of the bridge; if it runs, let UDP port 48865 in there (there: saina doctor)",
-			"%s answers that its UDP port %d is closed: sainad does not run there, or a firewall there rejects it",
-			address, SAINA_PORT_CTRL);
+		doc_report(DOC_FAIL, "aggregator",
+			   "start sainad on the host of the bridge; if it runs, let UDP port 48865 in there (there: saina doctor)",
+			   "%s answers that its UDP port %d is closed: sainad does not run there, or a firewall there rejects it",
+			   address, SAINA_PORT_CTRL);
 		return;
 	case EHOSTUNREACH:
-		doc_say(DOC_FAIL, "aggregator", "let UDP port 48865 in there (there: saina doctor)",
-			"a firewall at %s rejects UDP port %d", address, SAINA_PORT_CTRL);
+		doc_report(DOC_FAIL, "aggregator", "let UDP port 48865 in there (there: saina doctor)",
+			   "a firewall at %s rejects UDP port %d", address, SAINA_PORT_CTRL);
 		return;
 	case EPERM:
-		doc_say(DOC_FAIL, "aggregator", "let UDP to ports 48864 and 48865 out here",
-			"a firewall here keeps in what is sent to %s, UDP port %d", address, SAINA_PORT_CTRL);
+		doc_report(DOC_FAIL, "aggregator", "let UDP to ports 48864 and 48865 out here",
+			   "a firewall here keeps in what is sent to %s, UDP port %d", address, SAINA_PORT_CTRL);
 		return;
 	}
-	/* That datapath forwards frames whose checksum the sender left to the NIC. */
-	doc_say(DOC_FAIL, "aggregator",
-		doc_offload(l->name, ETHTOOL_GTXCSUM) > 0 ?
+	/*
+	 * The userspace datapath of OVS forwards frames without the checksum that was left to the
+	 * NIC.
+	 */
+	doc_report(DOC_FAIL, "aggregator",
+		   doc_read_offload(l->name, ETHTOOL_GTXCSUM) > 0 ?
 			doc_fix("see that a firewall on the host of the bridge lets UDP port %d in, that sainad runs there, and that its address is this one (there: saina doctor); if the bridge is OVS's userspace datapath: ethtool -K %s tx off",
 				SAINA_PORT_CTRL, l->name) :
 			"see that a firewall on the host of the bridge lets UDP port 48865 in, that sainad runs there, and that its address is this one (there: saina doctor)",
-		"nobody answers at %s, UDP port %d: %s", address, SAINA_PORT_CTRL,
-		err ? strerror(err) : "silence, as of a firewall that drops it");
+		   "nobody answers at %s, UDP port %d: %s", address, SAINA_PORT_CTRL,
+		   err ? strerror(err) : "silence, as of a firewall that drops it");
 }
 
-/* Any answer will do: a heartbeat of nobody is refused. */
-static void agent(__be32 to, const struct link *l)
+/*
+ * Sends a heartbeat of an unknown worker: any answer, a refusal too, shows that the agent is there.
+ */
+static void check_agent(__be32 to, const struct link *l)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET, .sin_port = htons(SAINA_PORT_CTRL),
 				   .sin_addr.s_addr = to };
 	union {
 		struct saina_hdr h;
 		char bytes[SAINA_CTRL_LEN];
-	} beat = { .h = {
+	} heartbeat = { .h = {
 		.version = SAINA_PROTO_VERSION,
 		.type = SAINA_MSG_HEARTBEAT,
 		.job = htole16(SAINA_JOBS_MAX - 1),
@@ -244,13 +248,13 @@ static void agent(__be32 to, const struct link *l)
 	for (int try = 0; !err && try < 5; try++) {
 		ssize_t n;
 
-		if (send(fd, &beat, sizeof(beat), 0) < 0 && errno != ECONNREFUSED)
+		if (send(fd, &heartbeat, sizeof(heartbeat), 0) < 0 && errno != ECONNREFUSED)
 			err = errno;
 		if (poll(&p, 1, 400) <= 0)
 			continue;
 		n = recv(fd, answer, sizeof(answer), 0);
-		if (n >= (ssize_t)sizeof(beat.h) && answer[0] == SAINA_PROTO_VERSION) {
-			doc_say(DOC_OK, "aggregator", NULL, "sainad at %s answers", text);
+		if (n >= (ssize_t)sizeof(heartbeat.h) && answer[0] == SAINA_PROTO_VERSION) {
+			doc_report(DOC_OK, "aggregator", NULL, "sainad at %s answers", text);
 			close(fd);
 			return;
 		}
@@ -259,7 +263,7 @@ static void agent(__be32 to, const struct link *l)
 	}
 	if (fd >= 0)
 		close(fd);
-	no_agent(err, text, l);
+	report_no_answer(err, text, l);
 }
 
 void doc_worker(__be32 to)
@@ -269,22 +273,22 @@ void doc_worker(__be32 to)
 	int ret = links_read(&links);
 
 	if (ret) {
-		doc_say(DOC_FAIL, "interface", "run this where rtnetlink can be used",
-			"interfaces cannot be read: %s", strerror(-ret));
+		doc_report(DOC_FAIL, "interface", "run this where rtnetlink can be used",
+			   "interfaces cannot be read: %s", strerror(-ret));
 		return;
 	}
-	l = way(to, &links);
+	l = find_interface(to, &links);
 	if (l) {
 		if (!(l->flags & IFF_UP))
-			doc_say(DOC_FAIL, "interface", doc_fix("ip link set %s up", l->name),
-				"%s is down", l->name);
-		mtu(l);
-		offloads(l);
-		membership(l);
+			doc_report(DOC_FAIL, "interface", doc_fix("ip link set %s up", l->name),
+				   "%s is down", l->name);
+		check_mtu(l);
+		check_offloads(l);
+		check_multicast(l);
 		doc_firewall_worker(l);
 	}
 	doc_buffers_worker();
 	if (l && to)
-		agent(to, l);
+		check_agent(to, l);
 	links_close(&links);
 }

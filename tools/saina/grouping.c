@@ -4,18 +4,18 @@
 
 #include "grouping.h"
 
-#define STEPS	  20	/* fewer say nothing */
-#define STRAGGLES 1.5	/* times what is usual, the median */
-#define STILL	  1.3	/* ... and when groups are to be joined */
-#define BACK	  1.15	/* groups are joined when that costs no more */
+#define STEPS_MIN		20	/* steps needed for a measurement */
+#define STRAGGLER_RATIO		1.5	/* times the median: a straggler */
+#define STRAGGLER_RATIO_MERGE	1.3	/* ... when merging groups is considered */
+#define MERGE_LOSS		1.15	/* groups are merged when the predicted slowdown is below */
 
 double grouping_slowdown(unsigned int g, unsigned int m, double d)
 {
 	return 1 / (1 - m * (d / (1 + d)) / g);
 }
 
-bool grouping_seen(struct grouping *g, double interval_us, const double *steps,
-		   const double *late_us)
+bool grouping_measure(struct grouping *g, double interval_us, const double *steps,
+		      const double *late_us)
 {
 	for (unsigned int w = 0; w < g->workers; w++) {
 		double last = 0, made = 0;
@@ -25,7 +25,7 @@ bool grouping_seen(struct grouping *g, double interval_us, const double *steps,
 		for (unsigned int i = 0; i < g->workers; i++) {
 			if (!(g->alive >> i & 1) || g->group[i] != g->group[w])
 				continue;
-			if (steps[i] < STEPS)
+			if (steps[i] < STEPS_MIN)
 				return false;
 			if (late_us[i] > last)
 				last = late_us[i];
@@ -33,15 +33,15 @@ bool grouping_seen(struct grouping *g, double interval_us, const double *steps,
 				made = steps[i];
 		}
 		g->step_us[w] = interval_us / made - (last - late_us[w]);
-		/* times are means, and of an interval that ends anywhere in a step */
+		/* mean times of an interval that ends within a step can be too small */
 		if (g->step_us[w] < 1)
 			g->step_us[w] = 1;
 	}
 	return true;
 }
 
-/* Slowest first, those who are not there last. */
-static void order(const struct grouping *g, unsigned int *by)
+/* Sorts by step time, slowest first, dead workers last. */
+static void sort_by_step_time(const struct grouping *g, unsigned int *by)
 {
 	for (unsigned int n = 0; n < g->workers; n++) {
 		double us = g->alive >> n & 1 ? g->step_us[n] : 0;
@@ -53,8 +53,8 @@ static void order(const struct grouping *g, unsigned int *by)
 	}
 }
 
-/* Of @groups groups of about the same size, in that order: how many have one of the first @n? */
-static unsigned int groups_of_first(const struct grouping *g, unsigned int groups, unsigned int n)
+/* How many of @groups groups of about equal size, filled in order, hold the first @n workers? */
+static unsigned int count_groups_of_first(const struct grouping *g, unsigned int groups, unsigned int n)
 {
 	unsigned int size = g->workers / groups, larger = g->workers % groups;
 
@@ -63,19 +63,19 @@ static unsigned int groups_of_first(const struct grouping *g, unsigned int group
 	return larger + (n - larger * (size + 1) + size - 1) / size;
 }
 
-static void deal(struct grouping *g, const unsigned int *by)
+static void assign_groups(struct grouping *g, const unsigned int *by)
 {
 	for (unsigned int i = 0; i < g->workers; i++)
-		g->group[by[i]] = groups_of_first(g, g->groups, i + 1) - 1;
+		g->group[by[i]] = count_groups_of_first(g, g->groups, i + 1) - 1;
 }
 
 /*
- * How many, slowest first, are stragglers: they take half as long again as is usual, and are further
- * from that than the others are from each other.  Where a host has fewer processors than workers, who
- * gets one last is late in every step, and would not be in a group of its own.
+ * Counts stragglers, slowest first: their step time is @ratio times the median, and further from it
+ * than the others are from each other. The second condition is for hosts with fewer processors than
+ * workers, where whoever is scheduled last is late in every step.
  */
-static unsigned int stragglers_of(const struct grouping *g, const unsigned int *by, unsigned int live,
-				  double ratio)
+static unsigned int count_stragglers(const struct grouping *g, const unsigned int *by, unsigned int live,
+				     double ratio)
 {
 	double usual = g->step_us[by[live / 2]], spread;
 	unsigned int n = 0;
@@ -88,25 +88,28 @@ static unsigned int stragglers_of(const struct grouping *g, const unsigned int *
 	return n;
 }
 
-/* Predicted for @groups groups, the first @n workers of which straggle. */
-static double slowdown_of(const struct grouping *g, const unsigned int *by, unsigned int live,
-			  unsigned int n, unsigned int groups)
+/* Predicted slowdown with @groups groups while the first @n workers straggle. */
+static double predict_slowdown(const struct grouping *g, const unsigned int *by, unsigned int live,
+			       unsigned int n, unsigned int groups)
 {
 	double usual = g->step_us[by[live / 2]];
 
 	if (!n)
 		return 1;
-	return grouping_slowdown(groups, groups_of_first(g, groups, n),
+	return grouping_slowdown(groups, count_groups_of_first(g, groups, n),
 				 g->step_us[by[0]] / usual - 1);
 }
 
-/* The fewest groups, doubled from one, with which workers of @ratio cost no more than @loss. */
-static unsigned int enough(const struct grouping *g, const unsigned int *by, unsigned int live,
-			   double ratio, double loss)
+/*
+ * The fewest groups, a power of two, whose predicted slowdown by stragglers of @ratio is at most
+ * @loss.
+ */
+static unsigned int count_groups_needed(const struct grouping *g, const unsigned int *by, unsigned int live,
+					double ratio, double loss)
 {
-	unsigned int n = stragglers_of(g, by, live, ratio), groups = 1;
+	unsigned int n = count_stragglers(g, by, live, ratio), groups = 1;
 
-	while (slowdown_of(g, by, live, n, groups) > loss && 2 * groups <= g->most)
+	while (predict_slowdown(g, by, live, n, groups) > loss && 2 * groups <= g->most)
 		groups *= 2;
 	return groups;
 }
@@ -121,22 +124,22 @@ bool grouping_choose(struct grouping *g, double *slowdown, __u64 *stragglers)
 	*slowdown = 1;
 	if (!live)
 		return false;
-	order(g, by);
-	n = stragglers_of(g, by, live, STRAGGLES);
+	sort_by_step_time(g, by);
+	n = count_stragglers(g, by, live, STRAGGLER_RATIO);
 	for (unsigned int i = 0; i < n; i++) {
 		*stragglers |= 1ull << by[i];
 		now |= 1ull << g->group[by[i]];
 	}
-	up = enough(g, by, live, STRAGGLES, GROUPING_LOSS);
-	down = enough(g, by, live, STILL, BACK);
+	up = count_groups_needed(g, by, live, STRAGGLER_RATIO, GROUPING_LOSS);
+	down = count_groups_needed(g, by, live, STRAGGLER_RATIO_MERGE, MERGE_LOSS);
 	if (up > g->groups)
 		g->groups = up;
 	else if (down < g->groups)
 		g->groups = down;
-	*slowdown = slowdown_of(g, by, live, n, g->groups);
+	*slowdown = predict_slowdown(g, by, live, n, g->groups);
 	if (g->groups == was &&
-	    (unsigned int)__builtin_popcountll(now) <= groups_of_first(g, was, n))
+	    (unsigned int)__builtin_popcountll(now) <= count_groups_of_first(g, was, n))
 		return false;
-	deal(g, by);
+	assign_groups(g, by);
 	return true;
 }

@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "slow.h"
+#include "bottleneck.h"
 
 #define HAS(A) SAINA_HAS(job, SAINA_A_JOB_##A)
 
 static const char *const elem_words[] = { "int32", "float32", "bfloat16", NULL };	/* from 1 */
 
-static void sfcd_print(const struct saina_job_attrs *job)
+static void print_sfcd(const struct saina_job_attrs *job)
 {
 	out_open("sfcd");
 	out_text("    sfcd");
@@ -28,7 +28,7 @@ static void sfcd_print(const struct saina_job_attrs *job)
 	out_close();
 }
 
-static void policy_print(const struct saina_job_attrs *job)
+static void print_policy(const struct saina_job_attrs *job)
 {
 	bool waits = HAS(POLICY_SEQ_ACTIVE) && job->policy_seq_active != job->policy_seq;
 
@@ -68,7 +68,7 @@ void job_print(const struct saina_job_attrs *job)
 	out_uint("workers", " workers %" PRIu64, job->workers);
 	out_ids("active", " active %s", job->active);
 	out_uint("open_slots", " open-slots %" PRIu64 "\n", job->open_slots);
-	policy_print(job);
+	print_policy(job);
 	out_text("   ");
 	if (job->elements)
 		out_uint("elements", " elements %" PRIu64, job->elements);
@@ -88,12 +88,12 @@ void job_print(const struct saina_job_attrs *job)
 	out_uint("generation", " generation %" PRIu64, job->generation);
 	if (HAS(TOKEN))
 		out_str("token", " token %s", job->token);
-	/* must stay 0: a slot that saw two policies is a bug, so it is not hidden */
+	/* must be 0: a slot that saw two policies is a bug, so it is shown */
 	out_uint("policy_mix", job->policy_mix ? " POLICY-MIX %" PRIu64 "\n" : "\n",
 		 job->policy_mix);
-	/* what the counters say means nothing under another policy */
+	/* the counters have no meaning under other policies */
 	if ((HAS(POLICY_ACTIVE) ? job->policy_active : job->policy).mode == SAINA_POLICY_SFCD)
-		sfcd_print(job);
+		print_sfcd(job);
 	else
 		out_null("sfcd", NULL);
 	if (job->by_reference)
@@ -105,28 +105,28 @@ void job_print(const struct saina_job_attrs *job)
 		out_str("trouble", "    %s\n", job->trouble);
 }
 
-/* Why it is slow, if it is: only where there is somebody to say so. */
-static void slow_print(struct saina_ctl *agent, const struct saina_job_attrs *job)
+/* Prints why the job is slow, if it is and an agent can tell. */
+static void print_bottleneck(struct saina_ctl *agent, const struct saina_job_attrs *job)
 {
-	char text[SLOW_TEXT_LEN];
-	struct slow slow;
+	char text[BOTTLENECK_TEXT_LEN];
+	struct bottleneck b;
 
-	if (!agent || job->state != SAINA_JOB_RUNNING || slow_ask(agent, job->id, &slow) ||
-	    !slow_text(&slow, __builtin_popcountll(job->active), text, sizeof(text)))
+	if (!agent || job->state != SAINA_JOB_RUNNING || bottleneck_read(agent, job->id, &b) ||
+	    !bottleneck_text(&b, __builtin_popcountll(job->active), text, sizeof(text)))
 		return;
 	out_str("slow", "    %s\n", text);
 }
 
-static void show_all(const struct tool *t, struct saina_ctl *ctl, struct rpc_list *list)
+static void print_jobs(const struct tool *t, struct saina_ctl *ctl, struct rpc_list *list)
 {
-	struct saina_ctl *agent = beside_open(t, ctl);
+	struct saina_ctl *agent = agent_view_open(t, ctl);
 	struct saina_job_attrs *job = list->v;
 
-	beside_jobs(agent, job, list->n);
+	agent_view_jobs(agent, job, list->n);
 	for (size_t i = 0; i < list->n; i++) {
 		out_open(NULL);
 		job_print(&job[i]);
-		slow_print(is_kernel(ctl) ? agent : ctl, &job[i]);
+		print_bottleneck(is_kernel(ctl) ? agent : ctl, &job[i]);
 		out_close();
 	}
 	saina_ctl_close(agent);
@@ -158,7 +158,7 @@ static int job_show(const struct tool *t, struct args *a)
 	else
 		ret = rpc_list(ctl, SAINA_CMD_JOB_GET, NULL, NULL, &saina_job_class, &list);
 	if (!ret)
-		show_all(t, ctl, &list);
+		print_jobs(t, ctl, &list);
 	if (!ret && !one && !list.n)
 		out_text("no jobs (make one: saina job add NAME elements N workers N)\n");
 	rpc_list_free(&list);
@@ -193,17 +193,19 @@ static const struct key add_keys[] = {
 	  .max = 1 },
 };
 
-/* The kernel has no maps to make, so it cannot know that they cannot be made.  As
- * where the agent has the jobs, there is no job then. */
-static int refuse_stuck(const struct tool *t, struct saina_ctl *ctl,
-			const struct saina_job_attrs *made)
+/*
+ * The kernel makes no maps, so it does not know that they cannot be made. The job is deleted then,
+ * as it would be where the agent has the jobs.
+ */
+static int refuse_detached(const struct tool *t, struct saina_ctl *ctl,
+			   const struct saina_job_attrs *made)
 {
-	struct saina_ctl *agent = beside_open(t, ctl);
+	struct saina_ctl *agent = agent_view_open(t, ctl);
 	struct saina_job_attrs job = *made, which = { .id = made->id };
 
 	if (!agent)
 		return 0;
-	beside_jobs(agent, &job, 1);
+	agent_view_jobs(agent, &job, 1);
 	saina_ctl_close(agent);
 	if (!SAINA_HAS(&job, SAINA_A_JOB_TEXT))
 		return 0;
@@ -245,16 +247,16 @@ static int job_add(const struct tool *t, struct args *a)
 	ctl = rpc_open(t);
 	if (!ctl)
 		return EXIT_FAILURE;
-	agent = beside_open(t, ctl);
-	beside_payload(agent, &req);
+	agent = agent_view_open(t, ctl);
+	agent_view_payload(agent, &req);
 	saina_ctl_close(agent);
 	out_begin(t->mode);
 	ret = rpc_list_one(ctl, SAINA_CMD_JOB_NEW, &saina_job_class, &req,
 			   &saina_job_class, &list);
 	if (!ret && list.n)
-		ret = refuse_stuck(t, ctl, list.v);
+		ret = refuse_detached(t, ctl, list.v);
 	if (!ret)
-		show_all(t, ctl, &list);
+		print_jobs(t, ctl, &list);
 	rpc_list_free(&list);
 	if (ret ? 0 : out_end())
 		ret = EXIT_FAILURE;
@@ -276,7 +278,7 @@ static const struct key set_keys[] = {
 	{ "dead", KEY_U16, SAINA_A_JOB_DEAD_MS, KEY(saina_job_attrs, dead_ms), .max = UINT16_MAX },
 };
 
-static int job_change(const struct tool *t, struct args *a, int cmd, const struct key *keys,
+static int change_job(const struct tool *t, struct args *a, int cmd, const struct key *keys,
 		      size_t n)
 {
 	struct saina_job_attrs req = { 0 };
@@ -302,12 +304,12 @@ static int job_change(const struct tool *t, struct args *a, int cmd, const struc
 
 static int job_set(const struct tool *t, struct args *a)
 {
-	return job_change(t, a, SAINA_CMD_JOB_SET, set_keys, ARRAY_SIZE(set_keys));
+	return change_job(t, a, SAINA_CMD_JOB_SET, set_keys, ARRAY_SIZE(set_keys));
 }
 
 static int job_del(const struct tool *t, struct args *a)
 {
-	return job_change(t, a, SAINA_CMD_JOB_DEL, NULL, 0);
+	return change_job(t, a, SAINA_CMD_JOB_DEL, NULL, 0);
 }
 
 int tool_job(const struct tool *t, struct args *a)

@@ -8,7 +8,7 @@
 
 #include "tool.h"
 
-static void show_one(void *arg, const void *obj)
+static void print_limits(void *arg, const void *obj)
 {
 	const struct saina_limits_attrs *l = obj;
 
@@ -19,7 +19,7 @@ static void show_one(void *arg, const void *obj)
 	out_bytes("memory", " of %s\n", l->memory);
 	out_bytes("memory_job", "memory-job %s at most\n", l->memory_job);
 	if (SAINA_HAS(l, SAINA_A_LIMITS_PLANE))
-		out_str("plane", "of %s\n", plane_name(l->plane));
+		out_str("plane", "of %s\n", backend_name(l->plane));
 	out_close();
 }
 
@@ -35,7 +35,7 @@ static int limits_show(const struct tool *t, struct args *a)
 		return EXIT_FAILURE;
 	out_begin(t->mode);
 	ret = rpc_call(ctl, SAINA_CMD_LIMITS_GET, false, NULL, NULL, &saina_limits_class,
-		       show_one, NULL);
+		       print_limits, NULL);
 	if (ret ? 0 : out_end())
 		ret = EXIT_FAILURE;
 	saina_ctl_close(ctl);

@@ -20,7 +20,7 @@ static const struct {
 	int (*fn)(const struct tool *t, struct args *a);
 	const char *description;
 } objects[] = {
-	/* the order decides what an abbreviation means */
+	/* an abbreviation means the first match */
 	{ "job",	tool_job,	"jobs: add, change, remove, show" },
 	{ "worker",	tool_worker,	"workers of jobs: show, change, remove" },
 	{ "port",	tool_port,	"ports of the bridge, and faults injected there" },
@@ -30,7 +30,7 @@ static const struct {
 	{ "limits",	tool_limits,	"how many jobs and how much memory" },
 	{ "monitor",	tool_monitor,	"changes and events as they happen" },
 	{ "top",	tool_top,	"jobs and workers as they go, on a terminal" },
-	{ "doctor",	tool_doctor,	"what is wrong with this host and how to mend it" },
+	{ "doctor",	tool_doctor,	"what is wrong with this host and how to fix it" },
 };
 
 static const char objects_list[] = "job, worker, port, policy, slot, stats, limits, monitor, top, doctor";
@@ -72,39 +72,6 @@ static int enter_netns(const char *name)
 	return 0;
 }
 
-int tool_dispatch(const struct tool *t, struct args *a, const char *object,
-		  const struct tool_cmd *cmds, size_t n)
-{
-	const char *word = args_next(a);
-	char names[256], cmd[64];
-	size_t len = 0;
-	int i = 0;
-
-	if (word && !strcmp(word, "help")) {
-		printf("Usage:\n");
-		for (size_t j = 0; j < n; j++) {
-			if (cmds[j].help)
-				printf("  saina %s %s%s%s\n", object, cmds[j].name,
-				       *cmds[j].help ? " " : "", cmds[j].help);
-		}
-		return fflush(stdout) ? EXIT_FAILURE : 0;
-	}
-	if (word)
-		i = args_table(word, cmds, n, sizeof(*cmds));
-	if (i < 0) {
-		for (size_t j = 0; j < n; j++)
-			len += snprintf(names + len, sizeof(names) - len, "%s%s", j ? ", " : "",
-					cmds[j].name);
-		return args_error(a, "\"%s\" is no command of %s; allowed: %s, help", word, object,
-				  names);
-	}
-	snprintf(cmd, sizeof(cmd), "%s %s", object, cmds[i].name);
-	a->cmd = cmd;
-	i = cmds[i].fn(t, a);
-	a->cmd = object;	/* @cmd goes out of scope */
-	return i;
-}
-
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -121,7 +88,7 @@ int main(int argc, char **argv)
 	struct args a;
 	int c, i;
 
-	opterr = 0;	/* our own sentences */
+	opterr = 0;	/* the messages are below */
 	while ((c = getopt_long(argc, argv, "+:jps:n:Vh", options, NULL)) != -1) {
 		switch (c) {
 		case 'j':

@@ -3,310 +3,48 @@
  * saina monitor - changes and events as they happen, one per line.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include "monitor.h"
-#include "tool.h"
+#include "monitor_print.h"
+#include "signals.h"
 
-static volatile sig_atomic_t stopped;
-
-static void stop(int sig)
-{
-	stopped = 1;
-}
-
-void monitor_catch_signals(void)
-{
-	/* no SA_RESTART: the wait must end */
-	struct sigaction sa = { .sa_handler = stop };
-
-	sigaction(SIGINT, &sa, NULL);
-	sigaction(SIGTERM, &sa, NULL);
-}
-
-bool monitor_stopped(void)
-{
-	return stopped;
-}
-
-static __u64 clock_ns(clockid_t id)
-{
-	struct timespec ts;
-
-	clock_gettime(id, &ts);
-	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
-}
-
-void monitor_time_print(__u64 monotonic_ns)
-{
-	/* the offset is read anew: the wall clock may have been set meanwhile */
-	__u64 ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC) + monotonic_ns;
-	time_t s = (time_t)(ns / 1000000000);
-	char text[64];
-	struct tm tm;
-	size_t n;
-
-	localtime_r(&s, &tm);
-	n = strftime(text, sizeof(text), "%FT%T", &tm);
-	n += snprintf(text + n, sizeof(text) - n, ".%06u", (unsigned int)(ns / 1000 % 1000000));
-	strftime(text + n, sizeof(text) - n, "%z", &tm);
-	out_str("time", "%s ", text);
-	out_uint("monotonic_ns", NULL, monotonic_ns);
-}
-
-static void shares_print(const struct saina_event_attrs *ev)
-{
-	/* 0 signs observed: not a round of SFCD */
-	out_uint("flips", ev->b ? " flips %" PRIu64 : NULL, ev->a);
-	out_uint("observed", ev->b ? " of %" PRIu64 " signs" : NULL, ev->b);
-}
-
-static void states_print(const struct saina_event_attrs *ev)
-{
-	out_str("from", " %s", job_state_name(ev->a));
-	out_str("to", " -> %s", job_state_name(ev->b));
-}
-
-static void change_print(const struct saina_event_attrs *ev)
-{
-	out_uint("from", " %" PRIu64, ev->a);
-	out_uint("to", " -> %" PRIu64, ev->b);
-}
-
-static void degraded_print(const struct saina_event_attrs *ev)
-{
-	out_uint("segment", " segment %" PRIu64, ev->a);
-	out_uint("contributors", " contributors %" PRIu64, ev->b);
-}
-
-static void segment_print(const struct saina_event_attrs *ev)
-{
-	out_uint("segment", " segment %" PRIu64, ev->a);
-}
-
-static void late_print(const struct saina_event_attrs *ev)
-{
-	out_uint("late", " gradients %" PRIu64, ev->a);
-}
-
-static void nonfinite_print(const struct saina_event_attrs *ev)
-{
-	out_uint("nonfinite", " gradients %" PRIu64, ev->a);
-}
-
-static void coarsened_print(const struct saina_event_attrs *ev)
-{
-	out_uint("coarsened", " slots %" PRIu64, ev->a);
-	out_uint("slots", " of %" PRIu64, ev->b);
-}
-
-static void port_event_print(const struct saina_event_attrs *ev)
-{
-	out_uint("ifindex", " ifindex %" PRIu64, ev->a);
-	out_str("port_state", " %s", ev->b ? "attached" : "gone");
-}
-
-static void controller_print(const struct saina_event_attrs *ev)
-{
-	out_text(" is gone");
-	out_uint("k_set", ev->a ? ": k stays %" PRIu64 : ": k stays k0", ev->a);
-}
-
-static const struct {
-	__u32 type;
-	const char *name;
-	void (*print)(const struct saina_event_attrs *ev);
-} events[] = {
-	{ SAINA_EV_ROUND,		"round",		shares_print },
-	{ SAINA_EV_K,			"k",			change_print },
-	{ SAINA_EV_POLICY,		"policy",		change_print },
-	{ SAINA_EV_DEGRADED,		"degraded",		degraded_print },
-	{ SAINA_EV_STALE,		"stale",		segment_print },
-	{ SAINA_EV_JOB_STATE,		"job-state",		states_print },
-	{ SAINA_EV_WORKER_JOINED,	"worker-joined",	NULL },
-	{ SAINA_EV_WORKER_LEFT,		"worker-left",		NULL },
-	{ SAINA_EV_WORKER_DEAD,		"worker-dead",		NULL },
-	{ SAINA_EV_WORKER_LATE,		"worker-late",		late_print },
-	{ SAINA_EV_PORT,		"port",			port_event_print },
-	{ SAINA_EV_CONTROLLER,		"controller",		controller_print },
-	{ SAINA_EV_WORKER_NONFINITE,	"worker-nonfinite",	nonfinite_print },
-	{ SAINA_EV_WORKER_COARSENED,	"worker-coarsened",	coarsened_print },
-};
-
-static void event_print(const struct saina_event_attrs *ev)
-{
-	const char *name = "unknown";
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(events) && events[i].type != ev->type; i++)
-		;
-	if (i < ARRAY_SIZE(events))
-		name = events[i].name;
-	monitor_time_print(ev->time);
-	out_str("event", "%s", name);
-	if (i == ARRAY_SIZE(events))
-		out_uint("type", " %" PRIu64, ev->type);
-	if (SAINA_HAS(ev, SAINA_A_EVENT_JOB_NAME))
-		out_str("job", " job %s", ev->job_name);
-	if (SAINA_HAS(ev, SAINA_A_EVENT_JOB_ID))
-		out_uint("job_id", ev->job_name[0] ? NULL : " job %" PRIu64, ev->job_id);
-	if (SAINA_HAS(ev, SAINA_A_EVENT_WORKER))
-		out_uint("worker", " worker %" PRIu64, ev->worker);
-	if (i < ARRAY_SIZE(events) && events[i].print)
-		events[i].print(ev);
-	if (SAINA_HAS(ev, SAINA_A_EVENT_ROUND))
-		out_uint("round", " round %" PRIu64, ev->round);
-	if (SAINA_HAS(ev, SAINA_A_EVENT_K))
-		out_uint("k", ev->k ? " k %" PRIu64 : NULL, ev->k);
-	if (ev->text[0])
-		out_str("text", " (%s)", ev->text);
-	out_text("\n");
-}
-
-/* A change of an object, on one line too: what changed is the object itself. */
-static void job_line(const struct saina_job_attrs *job)
-{
-	out_uint("id", " %" PRIu64 ":", job->id);
-	out_str("name", " %s", job->name);
-	out_str("state", " %s", job_state_name(job->state));
-	out_str("policy", " policy %s", policy_name(&job->policy));
-	out_uint("policy_seq", " seq %" PRIu64, job->policy_seq);
-	policy_next_print(job, ", to come %s", ",");
-	out_uint("workers", " workers %" PRIu64, job->workers);
-	out_ids("active", " active %s", job->active);
-	out_uint("generation", NULL, job->generation);
-	out_text("\n");
-}
-
-static void worker_line(const struct saina_worker_attrs *w)
-{
-	out_str("job", " %s", w->job_name);
-	out_uint("job_id", NULL, w->job_id);
-	out_uint("worker", " worker %" PRIu64, w->id);
-	out_str("name", w->name[0] ? " %s" : NULL, w->name);
-	out_str("state", " %s", worker_state_name(w->state));
-	out_str("port", w->ifname[0] ? " port %s" : NULL, w->ifname);
-	out_flag("relayed", " results relayed (slow)", w->relay);
-	out_text("\n");
-}
-
-static void limits_line(const struct saina_limits_attrs *l)
-{
-	out_uint("jobs_used", " jobs %" PRIu64, l->jobs_used);
-	out_uint("jobs", " of %" PRIu64, l->jobs);
-	out_bytes("memory_used", " memory %s", l->memory_used);
-	out_bytes("memory", " of %s", l->memory);
-	out_bytes("memory_job", " memory-job %s at most", l->memory_job);
-	out_str("plane", " of %s", plane_name(l->plane));
-	out_text("\n");
-}
-
-static int note(const struct nlmsghdr *nlh, void *arg)
-{
-	static const char *const names[SAINA_CMD_MAX + 1] = {
-		[SAINA_CMD_JOB_NTF] = "job-changed",
-		[SAINA_CMD_JOB_DEL_NTF] = "job-deleted",
-		[SAINA_CMD_WORKER_NTF] = "worker-changed",
-		[SAINA_CMD_WORKER_DEL_NTF] = "worker-deleted",
-		[SAINA_CMD_PORT_NTF] = "port-changed",
-		[SAINA_CMD_LIMITS_NTF] = "limits-changed",
-	};
-	const struct genlmsghdr *g = mnl_nlmsg_get_payload(nlh);
-	struct saina_worker_attrs worker;
-	struct saina_limits_attrs limits;
-	struct saina_event_attrs event;
-	struct saina_port_attrs port;
-	struct saina_job_attrs job;
-
-	switch (g->cmd) {
-	case SAINA_CMD_EVENT:
-		if (saina_ctl_decode(nlh, &saina_event_class, &event))
-			goto malformed;
-		out_open(NULL);
-		event_print(&event);
-		out_close();
-		return 0;
-	case SAINA_CMD_JOB_NTF:
-	case SAINA_CMD_JOB_DEL_NTF:
-		if (saina_ctl_decode(nlh, &saina_job_class, &job))
-			goto malformed;
-		break;
-	case SAINA_CMD_WORKER_NTF:
-	case SAINA_CMD_WORKER_DEL_NTF:
-		if (saina_ctl_decode(nlh, &saina_worker_class, &worker))
-			goto malformed;
-		break;
-	case SAINA_CMD_PORT_NTF:
-		if (saina_ctl_decode(nlh, &saina_port_class, &port))
-			goto malformed;
-		break;
-	case SAINA_CMD_LIMITS_NTF:
-		if (saina_ctl_decode(nlh, &saina_limits_class, &limits))
-			goto malformed;
-		break;
-	default:
-		return 0;	/* of a newer control plane */
-	}
-	out_open(NULL);
-	monitor_time_print(clock_ns(CLOCK_MONOTONIC));
-	out_str("event", "%s", names[g->cmd]);
-	if (g->cmd == SAINA_CMD_PORT_NTF) {
-		out_text(" ");
-		port_print(&port);
-	} else if (g->cmd == SAINA_CMD_LIMITS_NTF) {
-		limits_line(&limits);
-	} else if (g->cmd == SAINA_CMD_JOB_NTF || g->cmd == SAINA_CMD_JOB_DEL_NTF) {
-		job_line(&job);
-	} else {
-		worker_line(&worker);
-	}
-	out_close();
-	return 0;
-malformed:
-	fprintf(stderr, "saina: monitor: a malformed notification was skipped\n");
-	return 0;
-}
-
-/* Of the agent beside the kernel: only what the kernel does not say itself. */
-static int note_agent(const struct nlmsghdr *nlh, void *arg)
+/* Prints those notifications of the agent that the kernel does not send. */
+static int print_agent_event(const struct nlmsghdr *nlh, void *arg)
 {
 	const struct genlmsghdr *g = mnl_nlmsg_get_payload(nlh);
 	struct saina_event_attrs event;
 
 	if (g->cmd == SAINA_CMD_EVENT && !saina_ctl_decode(nlh, &saina_event_class, &event) &&
 	    SAINA_HAS(&event, SAINA_A_EVENT_TEXT))
-		return note(nlh, arg);
-	return g->cmd == SAINA_CMD_PORT_NTF ? note(nlh, arg) : 0;
+		return monitor_print(nlh, arg);
+	return g->cmd == SAINA_CMD_PORT_NTF ? monitor_print(nlh, arg) : 0;
 }
 
 struct monitor {
 	const struct tool *t;
 	unsigned int groups;
-	struct saina_ctl *ctl, *agent;	/* the latter only beside the kernel */
-	time_t looked;
+	struct saina_ctl *ctl, *agent;	/* @agent: only if @ctl is the kernel */
+	time_t checked;
 };
 
-static void agent_look(struct monitor *m)
+static void connect_agent(struct monitor *m)
 {
-	m->agent = beside_open(m->t, m->ctl);
+	m->agent = agent_view_open(m->t, m->ctl);
 	if (m->agent && saina_ctl_subscribe(m->agent, m->groups)) {
 		saina_ctl_close(m->agent);
 		m->agent = NULL;
 	}
 }
 
-/* All that waits at one of them; 0, or what ended it. */
-static int drain(struct saina_ctl *ctl, int (*fn)(const struct nlmsghdr *nlh, void *arg))
+/* Reads what is pending; 0, or the error that ended the connection. */
+static int read_pending(struct saina_ctl *ctl, int (*fn)(const struct nlmsghdr *nlh, void *arg))
 {
 	int ret;
 
-	while (!stopped) {
+	while (!stop_requested()) {
 		ret = saina_ctl_next(ctl, 0, fn, NULL);
 		if (ret == -ETIMEDOUT || ret == -EINTR)
 			return 0;
@@ -318,28 +56,31 @@ static int drain(struct saina_ctl *ctl, int (*fn)(const struct nlmsghdr *nlh, vo
 	return 0;
 }
 
-/* Now and then: the agent may have come, and the module gone, of which its
- * socket says nothing. */
-static int look_around(struct monitor *m)
+/*
+ * Checks once a second whether the agent has started, and whether the module is gone, of which
+ * netlink sockets get no notice.
+ */
+static int check_peers(struct monitor *m)
 {
-	time_t now = (time_t)(clock_ns(CLOCK_MONOTONIC) / 1000000000);
+	struct timespec now;
 
-	if (!is_kernel(m->ctl) || now == m->looked)
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (!is_kernel(m->ctl) || now.tv_sec == m->checked)
 		return 0;
-	m->looked = now;
-	if (rpc_quiet(m->ctl, SAINA_CMD_LIMITS_GET, false, NULL, NULL, NULL, NULL, NULL)) {
-		fprintf(stderr, "saina: saina.ko was unloaded: nothing can come any more\n");
+	m->checked = now.tv_sec;
+	if (rpc_call_quiet(m->ctl, SAINA_CMD_LIMITS_GET, false, NULL, NULL, NULL, NULL, NULL)) {
+		fprintf(stderr, "saina: saina.ko was unloaded: there will be no more notifications\n");
 		return -ENODEV;
 	}
 	if (m->agent)
 		return 0;
-	agent_look(m);
+	connect_agent(m);
 	if (m->agent)
-		fprintf(stderr, "saina: sainad is there: its ports are monitored, too\n");
+		fprintf(stderr, "saina: sainad has started: its ports are monitored, too\n");
 	return 0;
 }
 
-static int wait_both(struct monitor *m)
+static int wait_notifications(struct monitor *m)
 {
 	struct pollfd p[2] = {
 		{ .fd = saina_ctl_fd(m->ctl), .events = POLLIN },
@@ -347,25 +88,25 @@ static int wait_both(struct monitor *m)
 	};
 	int ret;
 
-	/* what came while a call waited for its answer is not in the socket */
-	ret = drain(m->ctl, note);
+	/* notifications that came during a call are queued, not in the socket */
+	ret = read_pending(m->ctl, monitor_print);
 	if (ret) {
 		fprintf(stderr, "saina: %s\n", saina_ctl_error(m->ctl));
 		return ret;
 	}
-	if (m->agent && drain(m->agent, note_agent)) {
-		fprintf(stderr, "saina: sainad is gone: its ports are not monitored any more\n");
+	if (m->agent && read_pending(m->agent, print_agent_event)) {
+		fprintf(stderr, "saina: sainad has ended: its ports are not monitored until it starts again\n");
 		saina_ctl_close(m->agent);
 		m->agent = NULL;
 		p[1].fd = -1;
 	}
-	/* a finite wait: a signal may come just before it begins */
-	if (!stopped)
+	/* the wait is finite, because a signal may come just before it */
+	if (!stop_requested())
 		poll(p, 2, 500);
-	return look_around(m);
+	return check_peers(m);
 }
 
-static int monitor(const struct tool *t, struct args *a, unsigned int groups)
+static int run_monitor(const struct tool *t, struct args *a, unsigned int groups)
 {
 	struct monitor m = { .t = t, .groups = groups };
 	int ret;
@@ -376,36 +117,36 @@ static int monitor(const struct tool *t, struct args *a, unsigned int groups)
 	m.ctl = rpc_open(t);
 	if (!m.ctl)
 		return EXIT_FAILURE;
-	monitor_catch_signals();
+	stop_on_signals(false);
 	ret = saina_ctl_subscribe(m.ctl, groups);
 	if (ret) {
 		fprintf(stderr, "saina: %s\n", saina_ctl_error(m.ctl));
 		saina_ctl_close(m.ctl);
 		return EXIT_FAILURE;
 	}
-	agent_look(&m);
+	connect_agent(&m);
 	out_stream(t->mode);
 	fprintf(stderr, "saina: monitoring (Ctrl-C ends it)\n");
-	while (!ret && !stopped && !ferror(stdout))
-		ret = wait_both(&m);
+	while (!ret && !stop_requested() && !ferror(stdout))
+		ret = wait_notifications(&m);
 	saina_ctl_close(m.agent);
 	saina_ctl_close(m.ctl);
-	return out_end() || !stopped ? EXIT_FAILURE : 0;
+	return out_end() || !stop_requested() ? EXIT_FAILURE : 0;
 }
 
 static int monitor_all(const struct tool *t, struct args *a)
 {
-	return monitor(t, a, SAINA_GROUPS_CONFIG | SAINA_GROUPS_EVENTS);
+	return run_monitor(t, a, SAINA_GROUPS_CONFIG | SAINA_GROUPS_EVENTS);
 }
 
 static int monitor_config(const struct tool *t, struct args *a)
 {
-	return monitor(t, a, SAINA_GROUPS_CONFIG);
+	return run_monitor(t, a, SAINA_GROUPS_CONFIG);
 }
 
 static int monitor_events(const struct tool *t, struct args *a)
 {
-	return monitor(t, a, SAINA_GROUPS_EVENTS);
+	return run_monitor(t, a, SAINA_GROUPS_EVENTS);
 }
 
 int tool_monitor(const struct tool *t, struct args *a)

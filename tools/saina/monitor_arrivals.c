@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina monitor arrivals - at the end of each round, how late the gradients were that have come
- * since the last look.  A client that asks: each ROUND event is followed by a dump of the job's
- * workers, so it costs nothing while nobody listens.
+ * saina monitor arrivals - prints, at the end of each round, how late the gradients were that came
+ * since the previous line. It dumps the job's workers after each ROUND event, so the data path pays
+ * nothing while nobody monitors.
  *
- * Work is bounded.  ROUND events that wait when a dump is done are one look, at the newest round,
- * which says how many rounds it skipped.
+ * Work is bounded: all ROUND events that are pending after a dump become one sample, of the newest
+ * round, which says how many rounds were skipped.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -13,18 +13,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "monitor.h"
+#include "monitor_print.h"
+#include "signals.h"
 #include "tool.h"
 
-#define READ_MOST 4096 /* events before a look: as many as are kept during a dump */
+#define EVENTS_MAX 4096 /* events read before a sample: as many as a dump keeps */
 
-/* @heard: there was a ROUND event, so @next is known
- * @due: @event is the newest one, and nobody has looked yet
- * @next: the round after the one that was looked at, or the first that was heard of
- * @skipped: rounds without a look, which no line has told of yet
- * @n, @us: arrivals at the last look, and the sum of their lateness
+/*
+ * @heard: there was a ROUND event, so @next is valid
+ * @due: @event is newer than the last sample
+ * @next: the round after the last sample, or the first known one
+ * @skipped: rounds without a sample since the last printed line
+ * @n, @us: per worker, number of arrivals and sum of their lateness at the last sample
  */
-struct seen {
+struct job_arrivals {
 	bool heard, due;
 	__u32 next;
 	__u64 skipped;
@@ -32,16 +34,16 @@ struct seen {
 	__u64 n[SAINA_WORKERS_MAX], us[SAINA_WORKERS_MAX];
 };
 
-/* @which: the job that was asked for; without a name or number: all */
-struct watch {
+/* @which: the job to monitor; without a name or number: all */
+struct arrivals_monitor {
 	struct saina_ctl *ctl;
 	struct saina_worker_attrs which;
-	struct seen job[SAINA_JOBS_MAX];
-	size_t answers;
-	struct saina_worker_attrs answer[SAINA_WORKERS_MAX];
+	struct job_arrivals job[SAINA_JOBS_MAX];
+	size_t n_workers;
+	struct saina_worker_attrs worker[SAINA_WORKERS_MAX];
 };
 
-static bool is_wanted(const struct watch *m, const struct saina_event_attrs *ev)
+static bool is_wanted(const struct arrivals_monitor *m, const struct saina_event_attrs *ev)
 {
 	if (SAINA_HAS(&m->which, SAINA_A_WORKER_JOB_ID))
 		return ev->job_id == m->which.job_id;
@@ -50,12 +52,12 @@ static bool is_wanted(const struct watch *m, const struct saina_event_attrs *ev)
 	return true;
 }
 
-static int event_take(const struct nlmsghdr *nlh, void *arg)
+static int on_event(const struct nlmsghdr *nlh, void *arg)
 {
 	const struct genlmsghdr *g = mnl_nlmsg_get_payload(nlh);
 	struct saina_event_attrs ev;
-	struct watch *m = arg;
-	struct seen *job;
+	struct arrivals_monitor *m = arg;
+	struct job_arrivals *job;
 
 	if (g->cmd != SAINA_CMD_EVENT)
 		return 0;
@@ -66,7 +68,7 @@ static int event_take(const struct nlmsghdr *nlh, void *arg)
 	if (!SAINA_HAS(&ev, SAINA_A_EVENT_JOB_ID) || ev.job_id >= SAINA_JOBS_MAX)
 		return 0;
 	job = &m->job[ev.job_id];
-	/* deleted: the next one of that number begins at 0 */
+	/* deleted: the next job of that number begins at 0 */
 	if (ev.type == SAINA_EV_JOB_STATE && !ev.b)
 		memset(job, 0, sizeof(*job));
 	if (ev.type != SAINA_EV_ROUND || !is_wanted(m, &ev))
@@ -79,7 +81,7 @@ static int event_take(const struct nlmsghdr *nlh, void *arg)
 	return 0;
 }
 
-static void line_print(const struct seen *job, const struct saina_worker_attrs *w, __u64 n, __u64 us)
+static void print_line(const struct job_arrivals *job, const struct saina_worker_attrs *w, __u64 n, __u64 us)
 {
 	const struct saina_event_attrs *ev = &job->event;
 
@@ -97,8 +99,8 @@ static void line_print(const struct seen *job, const struct saina_worker_attrs *
 	out_close();
 }
 
-/* Takes over what @w has; prints what is new if that is wanted.  True: something is. */
-static bool worker_take(struct seen *job, const struct saina_worker_attrs *w, bool print)
+/* Stores the counters of @w; with @print, prints their change. Returns whether it printed. */
+static bool update_worker(struct job_arrivals *job, const struct saina_worker_attrs *w, bool print)
 {
 	__u64 n = w->arrivals, us = w->arrival_us, old_n, old_us;
 	bool anew;
@@ -109,55 +111,57 @@ static bool worker_take(struct seen *job, const struct saina_worker_attrs *w, bo
 	old_us = job->us[w->id];
 	job->n[w->id] = n;
 	job->us[w->id] = us;
-	/* the job was set up anew, and counts from 0 */
+	/* the job was restarted and counts from 0 */
 	anew = n < old_n || us < old_us;
 	if (anew)
 		old_n = old_us = 0;
 	if (n == old_n || !print)
 		return false;
-	line_print(job, w, n - old_n, us - old_us);
+	print_line(job, w, n - old_n, us - old_us);
 	return true;
 }
 
-static void answer_take(void *arg, const void *obj)
+static void collect_worker(void *arg, const void *obj)
 {
-	struct watch *m = arg;
+	struct arrivals_monitor *m = arg;
 
-	if (m->answers < ARRAY_SIZE(m->answer))
-		memcpy(&m->answer[m->answers++], obj, sizeof(m->answer[0]));
+	if (m->n_workers < ARRAY_SIZE(m->worker))
+		memcpy(&m->worker[m->n_workers++], obj, sizeof(m->worker[0]));
 }
 
-static void look(struct watch *m, __u16 id)
+static void sample_job(struct arrivals_monitor *m, __u16 id)
 {
 	struct saina_worker_attrs of = { .job_id = id };
-	struct seen *job = &m->job[id];
+	struct job_arrivals *job = &m->job[id];
 	bool printed = false;
 
 	job->due = false;
-	m->answers = 0;
+	m->n_workers = 0;
 	SAINA_SET(&of, SAINA_A_WORKER_JOB_ID);
-	/* It went meanwhile, or changed while it was being read: the next event is another chance.
-	 * Of an end of the connection event_read() tells. */
-	if (rpc_quiet(m->ctl, SAINA_CMD_WORKER_GET, true, &saina_worker_class, &of, &saina_worker_class,
-		      answer_take, m))
+	/*
+	 * The job is gone or changed during the dump: the next event triggers another one. A closed
+	 * connection is reported by read_events().
+	 */
+	if (rpc_call_quiet(m->ctl, SAINA_CMD_WORKER_GET, true, &saina_worker_class, &of, &saina_worker_class,
+			   collect_worker, m))
 		return;
 	job->skipped += job->event.round - job->next;
 	job->next = job->event.round + 1;
-	for (size_t i = 0; i < m->answers; i++)
-		if (m->answer[i].job_id == id)
-			printed |= worker_take(job, &m->answer[i], true);
+	for (size_t i = 0; i < m->n_workers; i++)
+		if (m->worker[i].job_id == id)
+			printed |= update_worker(job, &m->worker[i], true);
 	if (printed)
 		job->skipped = 0;
 }
 
-/* Waits a while for events, and reads those that are there; 0, or what ended it. */
-static int event_read(struct watch *m)
+/* Waits for events and reads those that are pending; 0, or the error that ended the connection. */
+static int read_events(struct arrivals_monitor *m)
 {
 	int ret;
 
-	for (int i = 0; i < READ_MOST && !monitor_stopped(); i++) {
-		/* a finite wait: a signal may come just before it begins */
-		ret = saina_ctl_next(m->ctl, i ? 0 : 500, event_take, m);
+	for (int i = 0; i < EVENTS_MAX && !stop_requested(); i++) {
+		/* the wait is finite, because a signal may come just before it */
+		ret = saina_ctl_next(m->ctl, i ? 0 : 500, on_event, m);
 		if (ret == -ETIMEDOUT || ret == -EINTR)
 			return 0;
 		if (ret)
@@ -168,8 +172,8 @@ static int event_read(struct watch *m)
 	return 0;
 }
 
-/* What had come before is not told. */
-static int begin(struct watch *m)
+/* Stores the counters at the start: earlier arrivals are not printed. */
+static int read_baseline(struct arrivals_monitor *m)
 {
 	const struct saina_worker_attrs *w;
 	struct rpc_list list;
@@ -184,32 +188,32 @@ static int begin(struct watch *m)
 	w = list.v;
 	for (size_t i = 0; !ret && i < list.n; i++)
 		if (w[i].job_id < SAINA_JOBS_MAX)
-			worker_take(&m->job[w[i].job_id], &w[i], false);
+			update_worker(&m->job[w[i].job_id], &w[i], false);
 	rpc_list_free(&list);
 	return ret;
 }
 
-static int watch(const struct tool *t, struct watch *m)
+static int run_monitor(const struct tool *t, struct arrivals_monitor *m)
 {
 	int ret;
 
-	/* the data path's, as counters are, so the agent's; it has the rounds' events, too */
+	/* arrivals are in the maps of the data path, which only the agent reads */
 	m->ctl = rpc_open_agent(t);
 	if (!m->ctl)
 		return EXIT_FAILURE;
-	monitor_catch_signals();
-	ret = begin(m);
+	stop_on_signals(false);
+	ret = read_baseline(m);
 	if (ret)
 		goto out;
 	out_stream(t->mode);
 	fprintf(stderr, "saina: monitoring (Ctrl-C ends it)\n");
-	while (!ret && !monitor_stopped() && !ferror(stdout)) {
-		ret = event_read(m);
+	while (!ret && !stop_requested() && !ferror(stdout)) {
+		ret = read_events(m);
 		for (unsigned int id = 0; !ret && id < SAINA_JOBS_MAX; id++)
 			if (m->job[id].due)
-				look(m, id);
+				sample_job(m, id);
 	}
-	ret = out_end() || !monitor_stopped() ? EXIT_FAILURE : 0;
+	ret = out_end() || !stop_requested() ? EXIT_FAILURE : 0;
 out:
 	saina_ctl_close(m->ctl);
 	return ret;
@@ -217,18 +221,18 @@ out:
 
 int monitor_arrivals(const struct tool *t, struct args *a)
 {
-	struct watch *m = calloc(1, sizeof(*m));
+	struct arrivals_monitor *m = calloc(1, sizeof(*m));
 	int ret = 0;
 
 	if (!m) {
-		fprintf(stderr, "saina: no memory\n");
+		fprintf(stderr, "saina: out of memory\n");
 		return EXIT_FAILURE;
 	}
 	if (args_peek(a))
 		ret = parse_job(a, args_next(a), &m->which.has, SAINA_A_WORKER_JOB_ID,
 				SAINA_A_WORKER_JOB_NAME, &m->which.job_id, m->which.job_name);
 	ret = ret ?: args_done(a);
-	ret = ret ?: watch(t, m);
+	ret = ret ?: run_monitor(t, m);
 	free(m);
 	return ret;
 }

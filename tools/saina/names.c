@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Words for numbers, and how people name jobs and workers.
+ * Names of states, and the parsers of jobs and workers on the command line.
  */
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "tool.h"
 
 const char *const job_state_words[] = { "forming", "running", "stopped", NULL };	/* from 1 */
-/* what may be set; absent is not a wish but the lack of a worker */
+/* states that can be set; absent means that there is no worker */
 const char *const worker_state_words[] = { "alive", "slow", "dead", "left", NULL };	/* from 1 */
 
 const char *job_state_name(unsigned int state)
@@ -28,7 +28,7 @@ const char *worker_state_name(unsigned int state)
 	return worker_state_words[state - SAINA_WORKER_STATE_ALIVE];
 }
 
-const char *plane_name(unsigned int plane)
+const char *backend_name(unsigned int plane)
 {
 	return plane == SAINA_PLANE_KERNEL ? "kernel" : "agent";
 }

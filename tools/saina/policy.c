@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina policy - policies of jobs: set at once or on a schedule, cancel; control.c: control.
+ * saina policy - policies of jobs: set now or on a schedule, cancel. controller.c has control.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,11 +9,11 @@
 
 #include "tool.h"
 
-/* What a policy can wait for. */
+/* Events that a policy can wait for. */
 static const struct {
 	const char *name;
 	__u32 type;
-} happenings[] = {
+} triggers[] = {
 	{ "k", SAINA_EV_K },
 	{ "degraded", SAINA_EV_DEGRADED },
 	{ "worker-joined", SAINA_EV_WORKER_JOINED },
@@ -25,10 +25,10 @@ void policy_on_text(__u32 on, char *text, size_t size)
 	size_t n = 0;
 
 	*text = 0;
-	for (size_t i = 0; i < ARRAY_SIZE(happenings) && n < size; i++)
-		if (on >> happenings[i].type & 1)
+	for (size_t i = 0; i < ARRAY_SIZE(triggers) && n < size; i++)
+		if (on >> triggers[i].type & 1)
 			n += snprintf(text + n, size - n, "%s%s", n ? "," : "",
-				      happenings[i].name);
+				      triggers[i].name);
 }
 
 void policy_next_print(const struct saina_job_attrs *job, const char *format, const char *end)
@@ -56,25 +56,25 @@ static int parse_on(const struct args *a, const char *word, __u32 *on)
 		size_t i;
 
 		len = strcspn(word, ",");
-		for (i = 0; i < ARRAY_SIZE(happenings); i++)
-			if (strlen(happenings[i].name) == len &&
-			    !memcmp(happenings[i].name, word, len))
+		for (i = 0; i < ARRAY_SIZE(triggers); i++)
+			if (strlen(triggers[i].name) == len &&
+			    !memcmp(triggers[i].name, word, len))
 				break;
-		if (i == ARRAY_SIZE(happenings))
+		if (i == ARRAY_SIZE(triggers))
 			return args_error(a, "on \"%.*s\"?  Allowed: k, degraded, worker-joined, worker-dead",
 					  (int)len, word);
-		*on |= 1u << happenings[i].type;
+		*on |= 1u << triggers[i].type;
 	}
 	return *on ? 0 : args_error(a, "on what?  Allowed: k, degraded, worker-joined, worker-dead");
 }
 
-static int which_job(struct args *a, struct saina_job_attrs *req)
+static int parse_job_arg(struct args *a, struct saina_job_attrs *req)
 {
 	return parse_job(a, args_next(a), &req->has, SAINA_A_JOB_ID, SAINA_A_JOB_NAME, &req->id,
 			 req->name);
 }
 
-static int call(const struct tool *t, const struct saina_job_attrs *req)
+static int send_job_set(const struct tool *t, const struct saina_job_attrs *req)
 {
 	struct saina_ctl *ctl = rpc_open(t);
 	int ret;
@@ -99,7 +99,7 @@ static int policy_set(const struct tool *t, struct args *a)
 	const char *word;
 	int ret;
 
-	ret = which_job(a, &req);
+	ret = parse_job_arg(a, &req);
 	if (ret)
 		return ret;
 	word = args_next(a);
@@ -114,7 +114,7 @@ static int policy_set(const struct tool *t, struct args *a)
 		if (!value) {
 			ret = args_error(a, "%s what?", word);
 		} else if (args_matches(word, "from")) {
-			/* "from round 500" reads well, too */
+			/* "from round 500" is accepted, too */
 			if (!strcmp(value, "round") && args_peek(a))
 				value = args_next(a);
 			from[1] = (char *)value;
@@ -127,20 +127,20 @@ static int policy_set(const struct tool *t, struct args *a)
 			ret = args_error(a, "\"%s\" is not allowed here; allowed: from ROUND, on EVENT", word);
 		}
 	}
-	return ret ? ret : call(t, &req);
+	return ret ? ret : send_job_set(t, &req);
 }
 
 static int policy_cancel(const struct tool *t, struct args *a)
 {
 	struct saina_job_attrs req = { 0 };
-	int ret = which_job(a, &req);
+	int ret = parse_job_arg(a, &req);
 
 	if (!ret)
 		ret = args_done(a);
 	if (ret)
 		return ret;
 	SAINA_PUT(&req, SAINA_A_JOB_POLICY_CANCEL, policy_cancel, 1);
-	return call(t, &req);
+	return send_job_set(t, &req);
 }
 
 int tool_policy(const struct tool *t, struct args *a)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina port - ports of the bridge: how the program is attached, and the
- * faults injected there.
+ * saina port - ports of the bridge: hook, driver and injected faults.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,7 +18,7 @@ static const char *mode_name(unsigned int mode)
 
 static const char *const hook_names[] = { "auto", "xdp", "generic", "tc", NULL };
 
-static void faults_print(const struct saina_port_attrs *p)
+static void print_faults(const struct saina_port_attrs *p)
 {
 	bool any = p->loss_in || p->loss_out || p->delay_in || p->delay_out;
 
@@ -50,10 +49,10 @@ void port_print(const struct saina_port_attrs *p)
 	out_text("\n");
 	if (SAINA_HAS(p, SAINA_A_PORT_TEXT) && p->text[0])
 		out_str("text", "    %s\n", p->text);
-	faults_print(p);
+	print_faults(p);
 }
 
-static int by_ifindex(const void *a, const void *b)
+static int compare_ifindex(const void *a, const void *b)
 {
 	const struct saina_port_attrs *p = a, *q = b;
 
@@ -77,7 +76,7 @@ static int port_show(const struct tool *t, struct args *a)
 	saina_ctl_close(ctl);
 	p = list.v;
 	if (!ret && list.n)
-		qsort(list.v, list.n, sizeof(*p), by_ifindex);
+		qsort(list.v, list.n, sizeof(*p), compare_ifindex);
 	out_begin(t->mode);
 	for (size_t i = 0; !ret && i < list.n; i++) {
 		if (ifname && strcmp(ifname, p[i].ifname))

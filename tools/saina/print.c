@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Output: text straight to stdout, JSON as a tree that is printed at the end.
+ * Output: text goes to stdout at once, JSON into a tree that is printed at the end.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,22 +18,22 @@ static struct {
 	enum out_mode mode;
 	bool stream;
 	int depth;
-	json_t *at[DEPTH_MAX];	/* at[0] the document, then what is open within it */
+	json_t *at[DEPTH_MAX];	/* at[0]: the document, then the open objects and arrays */
 } out;
 
-/* The formats of callers are checked by the text tests; the compiler cannot. */
+/* The compiler cannot check the callers' formats; the tests of the text output do. */
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 
-static void no_memory(void)
+static void die_no_memory(void)
 {
 	fputs("saina: out of memory\n", stderr);
 	exit(1);
 }
 
-static json_t *need(json_t *j)
+static json_t *check_alloc(json_t *j)
 {
 	if (!j)
-		no_memory();
+		die_no_memory();
 	return j;
 }
 
@@ -47,7 +47,7 @@ void out_begin(enum out_mode mode)
 	out.mode = mode;
 	out.stream = false;
 	out.depth = 0;
-	out.at[0] = out_is_json() ? need(json_array()) : NULL;
+	out.at[0] = out_is_json() ? check_alloc(json_array()) : NULL;
 }
 
 void out_stream(enum out_mode mode)
@@ -56,7 +56,7 @@ void out_stream(enum out_mode mode)
 	out.stream = true;
 }
 
-static void dump(const json_t *j)
+static void dump_json(const json_t *j)
 {
 	json_dumpf(j, stdout, out.mode == OUT_PRETTY ? JSON_INDENT(2) : JSON_COMPACT);
 	putchar('\n');
@@ -66,7 +66,7 @@ int out_end(void)
 {
 	if (out_is_json()) {
 		if (!out.stream)
-			dump(out.at[0]);
+			dump_json(out.at[0]);
 		json_decref(out.at[0]);
 	}
 	out.at[0] = NULL;
@@ -76,23 +76,23 @@ int out_end(void)
 }
 
 /* Takes the reference to @j; @key is ignored within arrays. */
-static void add(const char *key, json_t *j)
+static void add_json(const char *key, json_t *j)
 {
 	json_t *at = out.at[out.depth];
 	int ret;
 
-	need(j);
+	check_alloc(j);
 	if (json_is_array(at))
 		ret = json_array_append_new(at, j);
 	else
 		ret = json_object_set_new(at, key, j);
 	if (ret)
-		no_memory();
+		die_no_memory();
 }
 
-static void push(const char *key, json_t *j)
+static void push_json(const char *key, json_t *j)
 {
-	add(key, j);
+	add_json(key, j);
 	if (++out.depth >= DEPTH_MAX)
 		abort();
 	out.at[out.depth] = j;
@@ -101,7 +101,7 @@ static void push(const char *key, json_t *j)
 void out_open(const char *key)
 {
 	if (out_is_json())
-		push(key, json_object());
+		push_json(key, json_object());
 }
 
 void out_close(void)
@@ -113,7 +113,7 @@ void out_close(void)
 	}
 	out.depth--;
 	if (out.stream && !out.depth) {
-		dump(json_array_get(out.at[0], 0));
+		dump_json(json_array_get(out.at[0], 0));
 		json_array_clear(out.at[0]);
 		fflush(stdout);
 	}
@@ -122,7 +122,7 @@ void out_close(void)
 void out_array(const char *key)
 {
 	if (out_is_json())
-		push(key, json_array());
+		push_json(key, json_array());
 }
 
 void out_array_end(void)
@@ -146,7 +146,7 @@ void out_text(const char *fmt, ...)
 	do {							\
 		if (out_is_json()) {				\
 			if (key || json_is_array(out.at[out.depth])) \
-				add(key, json);			\
+				add_json(key, json);			\
 		} else if (fmt) {				\
 			printf(fmt, __VA_ARGS__);		\
 		}						\
@@ -159,7 +159,7 @@ void out_str(const char *key, const char *fmt, const char *value)
 
 void out_uint(const char *key, const char *fmt, uint64_t value)
 {
-	/* JSON numbers of jansson are signed; nothing here counts to 2^63 */
+	/* jansson's integers are signed; no counter gets to 2^63 */
 	EMIT(json_integer(value > INT64_MAX ? INT64_MAX : (int64_t)value), value);
 }
 
@@ -177,7 +177,7 @@ void out_flag(const char *key, const char *fmt, bool value)
 {
 	if (out_is_json()) {
 		if (key)
-			add(key, json_boolean(value));
+			add_json(key, json_boolean(value));
 	} else if (fmt && value) {
 		fputs(fmt, stdout);
 	}
@@ -186,7 +186,7 @@ void out_flag(const char *key, const char *fmt, bool value)
 void out_null(const char *key, const char *fmt)
 {
 	if (out_is_json())
-		add(key, json_null());
+		add_json(key, json_null());
 	else if (fmt)
 		fputs(fmt, stdout);
 }

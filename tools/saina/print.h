@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Output: one call per value, which becomes text or JSON, so that the two
- * cannot differ.  In text, @fmt says how the value looks ("k %u "); in JSON
- * @key names it.  A NULL @fmt keeps a value out of the text, a NULL @key out
- * of the JSON.
+ * Output: one call per value prints it as text or JSON, so that the two cannot differ. In text,
+ * @fmt formats the value ("k %u "); in JSON, @key names it. A NULL @fmt omits the value in text, a
+ * NULL @key in JSON.
  */
 #ifndef SAINA_PRINT_H
 #define SAINA_PRINT_H
@@ -18,20 +17,19 @@ enum out_mode {
 	OUT_PRETTY,	/* JSON, indented */
 };
 
-void out_begin(enum out_mode mode);	/* a document: in JSON, an array of objects */
-int out_end(void);			/* prints what is left; errno of a failed write */
+void out_begin(enum out_mode mode);	/* starts a document; in JSON, an array of objects */
+int out_end(void);			/* prints the rest; negative errno if a write failed */
 bool out_is_json(void);
 
-/* A document that is a stream: each object is printed when it is closed, on a
- * line of its own. */
+/* Starts a stream: each object is printed when it is closed, on a line of its own. */
 void out_stream(enum out_mode mode);
 
-void out_open(const char *key);		/* object: in the document (NULL) or in an object */
+void out_open(const char *key);		/* starts an object; @key: NULL in the document */
 void out_close(void);
-void out_array(const char *key);	/* array of objects or values within an object */
+void out_array(const char *key);	/* starts an array within an object */
 void out_array_end(void);
 
-/* Decoration of the text. */
+/* Text without a value; nothing in JSON. */
 void out_text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Formats have one conversion: %s for strings, ids and flags; PRIu64 for numbers. */
@@ -39,14 +37,14 @@ void out_str(const char *key, const char *fmt, const char *value);
 void out_uint(const char *key, const char *fmt, uint64_t value);
 void out_int(const char *key, const char *fmt, int64_t value);
 void out_float(const char *key, const char *fmt, double value);
-/* Text shows @fmt only if @value is true. */
+/* In text, prints @fmt if @value is true. */
 void out_flag(const char *key, const char *fmt, bool value);
-/* Number with a text of its own: bytes as "12.3 MiB", microseconds as "4.5 ms". */
+/* A number with a unit in text: bytes as "12.3 MiB", microseconds as "4.5 ms". */
 void out_bytes(const char *key, const char *fmt, uint64_t value);
 void out_usec(const char *key, const char *fmt, uint64_t value);
 /* Set of worker ids: text "0-3,7", JSON [0,1,2,3,7]. */
 void out_ids(const char *key, const char *fmt, uint64_t mask);
-/* Absent value: JSON null. */
+/* An absent value: null in JSON. */
 void out_null(const char *key, const char *fmt);
 
 #endif /* SAINA_PRINT_H */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The one file of the tool that speaks netlink.
+ * Requests to the control plane; the only file of the tool that uses netlink.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,14 +14,14 @@ bool is_kernel(const struct saina_ctl *ctl)
 	return !strcmp(saina_ctl_peer(ctl), "kernel");
 }
 
-static bool chosen(const struct tool *t)
+static bool is_chosen(const struct tool *t)
 {
 	const char *path = t->socket ? t->socket : getenv("SAINA_CONTROL");
 
 	return path && *path;
 }
 
-static struct saina_ctl *agent_beside(const char **error)
+static struct saina_ctl *open_agent(const char **error)
 {
 	const char *path = getenv("SAINA_CTL_SOCKET");
 	struct saina_ctl *ctl;
@@ -36,50 +36,49 @@ static void limits_cb(void *arg, const void *obj)
 	memcpy(arg, obj, sizeof(struct saina_limits_attrs));
 }
 
-int plane_of(struct saina_ctl *ctl)
+int backend_of(struct saina_ctl *ctl)
 {
 	struct saina_limits_attrs l = { 0 };
 
-	if (rpc_quiet(ctl, SAINA_CMD_LIMITS_GET, false, NULL, NULL, &saina_limits_class,
-		      limits_cb, &l))
+	if (rpc_call_quiet(ctl, SAINA_CMD_LIMITS_GET, false, NULL, NULL, &saina_limits_class,
+			   limits_cb, &l))
 		return 0;
 	return l.plane;
 }
 
-/* saina.ko was found.  An agent that does not use it has jobs of its own, and it is
- * those that count. */
-static struct saina_ctl *in_charge(struct saina_ctl *kernel, bool *unused)
+/* saina.ko is loaded, but an agent that does not use it has the jobs. */
+static struct saina_ctl *choose_backend(struct saina_ctl *kernel, bool *unused)
 {
 	const char *error;
-	struct saina_ctl *agent = agent_beside(&error);
+	struct saina_ctl *agent = open_agent(&error);
 
-	*unused = agent && plane_of(agent) == SAINA_PLANE_AGENT;
+	*unused = agent && backend_of(agent) == SAINA_PLANE_AGENT;
 	saina_ctl_close(*unused ? kernel : agent);
 	return *unused ? agent : kernel;
 }
 
-static struct saina_ctl *find(const struct tool *t, bool *unused, const char **error)
+static struct saina_ctl *find_backend(const struct tool *t, bool *unused, const char **error)
 {
 	struct saina_ctl *ctl;
 
 	*unused = false;
 	if (saina_ctl_open(&ctl, t->socket, error))
 		return NULL;
-	return is_kernel(ctl) && !chosen(t) ? in_charge(ctl, unused) : ctl;
+	return is_kernel(ctl) && !is_chosen(t) ? choose_backend(ctl, unused) : ctl;
 }
 
-struct saina_ctl *rpc_try(const struct tool *t, const char **error)
+struct saina_ctl *rpc_open_quiet(const struct tool *t, const char **error)
 {
 	bool unused;
 
-	return find(t, &unused, error);
+	return find_backend(t, &unused, error);
 }
 
 struct saina_ctl *rpc_open(const struct tool *t)
 {
 	const char *error;
 	bool unused;
-	struct saina_ctl *ctl = find(t, &unused, &error);
+	struct saina_ctl *ctl = find_backend(t, &unused, &error);
 
 	if (!ctl)
 		fprintf(stderr, "saina: %s\n", error);
@@ -90,20 +89,20 @@ struct saina_ctl *rpc_open(const struct tool *t)
 	return ctl;
 }
 
-struct saina_ctl *rpc_try_agent(const struct tool *t, const char **error)
+struct saina_ctl *rpc_open_agent_quiet(const struct tool *t, const char **error)
 {
-	struct saina_ctl *ctl = rpc_try(t, error);
+	struct saina_ctl *ctl = rpc_open_quiet(t, error);
 
 	if (!ctl || !is_kernel(ctl))
 		return ctl;
 	saina_ctl_close(ctl);
-	return agent_beside(error);
+	return open_agent(error);
 }
 
 struct saina_ctl *rpc_open_agent(const struct tool *t)
 {
 	const char *error;
-	struct saina_ctl *ctl = rpc_try_agent(t, &error);
+	struct saina_ctl *ctl = rpc_open_agent_quiet(t, &error);
 
 	if (!ctl)
 		fprintf(stderr, "saina: %s\n", error);
@@ -124,12 +123,12 @@ static int reply_cb(const struct nlmsghdr *nlh, void *arg)
 
 	if (!ret)
 		r->each(r->arg, &obj);
-	return ret == -ENOENT ? 0 : ret;	/* an object of another kind: not asked for */
+	return ret == -ENOENT ? 0 : ret;	/* an object of another class: skip it */
 }
 
-int rpc_quiet(struct saina_ctl *ctl, int cmd, bool dump,
-	      const struct saina_attr_class *rc, const void *req,
-	      const struct saina_attr_class *c, void (*each)(void *arg, const void *obj), void *arg)
+int rpc_call_quiet(struct saina_ctl *ctl, int cmd, bool dump,
+		   const struct saina_attr_class *rc, const void *req,
+		   const struct saina_attr_class *c, void (*each)(void *arg, const void *obj), void *arg)
 {
 	struct reply r = { c, each, arg };
 	struct nlmsghdr *nlh = saina_ctl_msg(ctl, cmd, dump);
@@ -145,7 +144,7 @@ int rpc_call(struct saina_ctl *ctl, int cmd, bool dump,
 {
 	const char *attr;
 
-	if (rpc_quiet(ctl, cmd, dump, rc, req, c, each, arg)) {
+	if (rpc_call_quiet(ctl, cmd, dump, rc, req, c, each, arg)) {
 		attr = saina_ctl_error_attr(ctl);
 		if (attr)
 			fprintf(stderr, "saina: %s (attribute \"%s\")\n", saina_ctl_error(ctl), attr);
@@ -161,7 +160,7 @@ struct collect {
 	size_t size;
 };
 
-static void collect(void *arg, const void *obj)
+static void list_append(void *arg, const void *obj)
 {
 	struct collect *c = arg;
 	struct rpc_list *l = c->list;
@@ -185,7 +184,7 @@ int rpc_list(struct saina_ctl *ctl, int cmd, const struct saina_attr_class *rc, 
 	struct collect into = { list, c->size };
 
 	memset(list, 0, sizeof(*list));
-	return rpc_call(ctl, cmd, true, rc, req, c, collect, &into);
+	return rpc_call(ctl, cmd, true, rc, req, c, list_append, &into);
 }
 
 int rpc_list_one(struct saina_ctl *ctl, int cmd, const struct saina_attr_class *rc, const void *req,
@@ -194,7 +193,7 @@ int rpc_list_one(struct saina_ctl *ctl, int cmd, const struct saina_attr_class *
 	struct collect into = { list, c->size };
 
 	memset(list, 0, sizeof(*list));
-	return rpc_call(ctl, cmd, false, rc, req, c, collect, &into);
+	return rpc_call(ctl, cmd, false, rc, req, c, list_append, &into);
 }
 
 int rpc_list_quiet(struct saina_ctl *ctl, int cmd, const struct saina_attr_class *c,
@@ -204,7 +203,7 @@ int rpc_list_quiet(struct saina_ctl *ctl, int cmd, const struct saina_attr_class
 	int ret;
 
 	memset(list, 0, sizeof(*list));
-	ret = rpc_quiet(ctl, cmd, true, NULL, NULL, c, collect, &into);
+	ret = rpc_call_quiet(ctl, cmd, true, NULL, NULL, c, list_append, &into);
 	if (ret)
 		rpc_list_free(list);
 	return ret;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina slot - open slots: what waits, how long, and for whom.
+ * saina slot - open slots: their age, and which workers are missing.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,13 +9,13 @@
 
 #include "tool.h"
 
-struct view {
+struct slot_view {
 	struct rpc_list workers;	/* struct saina_worker_attrs: for their names */
 	__u64 older_us;
 	int seen, shown;
 };
 
-static const struct saina_worker_attrs *find(const struct view *v, __u16 job, int id)
+static const struct saina_worker_attrs *find_worker(const struct slot_view *v, __u16 job, int id)
 {
 	const struct saina_worker_attrs *w = v->workers.v;
 
@@ -26,7 +26,7 @@ static const struct saina_worker_attrs *find(const struct view *v, __u16 job, in
 	return NULL;
 }
 
-static void missing_print(const struct view *v, const struct saina_slot_attrs *s)
+static void print_missing(const struct slot_view *v, const struct saina_slot_attrs *s)
 {
 	out_text("    missing");
 	out_array("missing");
@@ -35,7 +35,7 @@ static void missing_print(const struct view *v, const struct saina_slot_attrs *s
 
 		if (!(s->missing & (1ull << i)))
 			continue;
-		w = find(v, s->job_id, i);
+		w = find_worker(v, s->job_id, i);
 		out_open(NULL);
 		out_uint("worker", " %" PRIu64, i);
 		if (w && w->name[0])
@@ -48,10 +48,10 @@ static void missing_print(const struct view *v, const struct saina_slot_attrs *s
 	out_text(s->missing ? "\n" : " nobody: completes at the next packet\n");
 }
 
-static void show_one(void *arg, const void *obj)
+static void print_slot(void *arg, const void *obj)
 {
 	const struct saina_slot_attrs *s = obj;
-	struct view *v = arg;
+	struct slot_view *v = arg;
 
 	v->seen++;
 	if (s->age_us < v->older_us)
@@ -69,11 +69,11 @@ static void show_one(void *arg, const void *obj)
 	out_ids("seen", " seen %s", s->seen);
 	out_uint("policy_seq", NULL, s->policy);
 	out_text("\n");
-	missing_print(v, s);
+	print_missing(v, s);
 	out_close();
 }
 
-static int of_job(struct saina_ctl *ctl, const struct saina_slot_attrs *req, struct view *v)
+static int show_job(struct saina_ctl *ctl, const struct saina_slot_attrs *req, struct slot_view *v)
 {
 	struct saina_worker_attrs wreq = { .job_id = req->job_id };
 	int ret;
@@ -87,12 +87,12 @@ static int of_job(struct saina_ctl *ctl, const struct saina_slot_attrs *req, str
 		       &saina_worker_class, &v->workers);
 	if (!ret)
 		ret = rpc_call(ctl, SAINA_CMD_SLOT_GET, true, &saina_slot_class, req,
-			       &saina_slot_class, show_one, v);
+			       &saina_slot_class, print_slot, v);
 	rpc_list_free(&v->workers);
 	return ret;
 }
 
-static int of_all(struct saina_ctl *ctl, struct view *v)
+static int show_all_jobs(struct saina_ctl *ctl, struct slot_view *v)
 {
 	const struct saina_job_attrs *job;
 	struct rpc_list jobs;
@@ -104,7 +104,7 @@ static int of_all(struct saina_ctl *ctl, struct view *v)
 		struct saina_slot_attrs req = { .job_id = job[i].id };
 
 		SAINA_SET(&req, SAINA_A_SLOT_JOB_ID);
-		ret = of_job(ctl, &req, v);
+		ret = show_job(ctl, &req, v);
 	}
 	rpc_list_free(&jobs);
 	return ret;
@@ -118,7 +118,7 @@ static int slot_show(const struct tool *t, struct args *a)
 	struct saina_slot_attrs req = { 0 };
 	const char *word = args_peek(a);
 	struct saina_ctl *ctl;
-	struct view v = { 0 };
+	struct slot_view v = { 0 };
 	uint64_t has = 0;
 	__u32 older = 0;
 	int ret;
@@ -138,7 +138,7 @@ static int slot_show(const struct tool *t, struct args *a)
 	if (!ctl)
 		return EXIT_FAILURE;
 	out_begin(t->mode);
-	ret = req.has ? of_job(ctl, &req, &v) : of_all(ctl, &v);
+	ret = req.has ? show_job(ctl, &req, &v) : show_all_jobs(ctl, &v);
 	if (!ret && !v.shown)
 		out_text(v.seen ? "no open slot is that old\n" : "no open slots\n");
 	if (ret ? 0 : out_end())

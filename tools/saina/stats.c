@@ -19,15 +19,15 @@ static const struct {
 };
 
 #define WORKER_ANY	(-1)
-#define WORKER_GLOBAL	(-2)	/* only what belongs to no job */
+#define WORKER_GLOBAL	(-2)	/* counters of no job */
 
-struct view {
+struct stats_view {
 	bool all, drops;
-	int worker;	/* WORKER_*, or the only one wanted */
+	int worker;	/* WORKER_*, or the number of the only worker to print */
 	int shown;
 };
 
-static void part(const struct view *v, const struct saina_stats_attrs *s, const char *key, bool drop)
+static void print_counters(const struct stats_view *v, const struct saina_stats_attrs *s, const char *key, bool drop)
 {
 	out_open(key);
 	for (int i = 0; i < SAINA_C_N; i++) {
@@ -40,10 +40,10 @@ static void part(const struct view *v, const struct saina_stats_attrs *s, const 
 	out_close();
 }
 
-static void show_one(void *arg, const void *obj)
+static void print_stats(void *arg, const void *obj)
 {
 	const struct saina_stats_attrs *s = obj;
-	struct view *v = arg;
+	struct stats_view *v = arg;
 	bool has_job = SAINA_HAS(s, SAINA_A_STATS_JOB_ID) ||
 		       SAINA_HAS(s, SAINA_A_STATS_JOB_NAME);
 	bool has_worker = SAINA_HAS(s, SAINA_A_STATS_WORKER);
@@ -71,12 +71,12 @@ static void show_one(void *arg, const void *obj)
 		out_null("worker", NULL);
 	out_text(":\n");
 	if (!v->drops)
-		part(v, s, "counters", false);
-	part(v, s, "drops", true);
+		print_counters(v, s, "counters", false);
+	print_counters(v, s, "drops", true);
 	out_close();
 }
 
-static int show(const struct tool *t, struct args *a, struct view *v)
+static int stats_run(const struct tool *t, struct args *a, struct stats_view *v)
 {
 	struct saina_stats_attrs req = { 0 };
 	struct saina_ctl *ctl;
@@ -85,7 +85,7 @@ static int show(const struct tool *t, struct args *a, struct view *v)
 
 	v->worker = WORKER_ANY;
 	word = args_peek(a);
-	/* a job may be called "global" or "all": then it goes by its number */
+	/* a job called "global" or "all" can only be named by its number */
 	if (word && !strcmp(word, "global")) {
 		args_next(a);
 		v->worker = WORKER_GLOBAL;
@@ -112,7 +112,7 @@ static int show(const struct tool *t, struct args *a, struct view *v)
 		return EXIT_FAILURE;
 	out_begin(t->mode);
 	ret = rpc_call(ctl, SAINA_CMD_STATS_GET, true, req.has ? &saina_stats_class : NULL,
-		       &req, &saina_stats_class, show_one, v);
+		       &req, &saina_stats_class, print_stats, v);
 	if (!ret && !v->shown)
 		out_text(v->drops ? "nothing was dropped\n" : "nothing was counted\n");
 	if (ret ? 0 : out_end())
@@ -123,16 +123,16 @@ static int show(const struct tool *t, struct args *a, struct view *v)
 
 static int stats_show(const struct tool *t, struct args *a)
 {
-	struct view v = { 0 };
+	struct stats_view v = { 0 };
 
-	return show(t, a, &v);
+	return stats_run(t, a, &v);
 }
 
 static int stats_drops(const struct tool *t, struct args *a)
 {
-	struct view v = { .drops = true };
+	struct stats_view v = { .drops = true };
 
-	return show(t, a, &v);
+	return stats_run(t, a, &v);
 }
 
 int tool_stats(const struct tool *t, struct args *a)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the objects of the saina command share.
+ * Declarations of the saina command.
  */
 #ifndef SAINA_TOOL_H
 #define SAINA_TOOL_H
@@ -13,7 +13,7 @@
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
-/* The options. */
+/* The command line options. */
 struct tool {
 	enum out_mode	mode;
 	const char	*socket;	/* -s, NULL = find out */
@@ -22,15 +22,17 @@ struct tool {
 struct tool_cmd {
 	const char *name;
 	int (*fn)(const struct tool *t, struct args *a);
-	const char *help;	/* what follows the name; NULL = not listed */
+	const char *help;	/* arguments, for the help; NULL = not listed */
 };
 
-/* Runs the command the next word names (none: the first of the table), or
- * prints the help of @object.  Returns the exit status. */
+/*
+ * cmd.c: runs the command that the next word names (without a word, the first one), or prints the help of
+ * @object. Returns the exit status.
+ */
 int tool_dispatch(const struct tool *t, struct args *a, const char *object,
 		  const struct tool_cmd *cmds, size_t n);
 
-/* One per object. */
+/* One function for each object. */
 int tool_job(const struct tool *t, struct args *a);
 int tool_worker(const struct tool *t, struct args *a);
 int tool_port(const struct tool *t, struct args *a);
@@ -38,8 +40,10 @@ int tool_slot(const struct tool *t, struct args *a);
 int tool_stats(const struct tool *t, struct args *a);
 int tool_limits(const struct tool *t, struct args *a);
 int tool_policy(const struct tool *t, struct args *a);
-/* control.c */
+/* controller.c */
 int policy_control(const struct tool *t, struct args *a);
+/* monitor_arrivals.c */
+int monitor_arrivals(const struct tool *t, struct args *a);
 
 int tool_monitor(const struct tool *t, struct args *a);
 int tool_top(const struct tool *t, struct args *a);
@@ -47,32 +51,34 @@ int tool_doctor(const struct tool *t, struct args *a);
 
 /* ---- rpc.c: the file that speaks netlink ---- */
 
-/* Opens the control plane, or prints why it cannot be reached. */
+/* Connects to the control plane; on failure prints why and returns NULL. */
 struct saina_ctl *rpc_open(const struct tool *t);
-/* The agent, also where the kernel has the jobs: ports, slots and counters are
- * the data path's, which is the agent's. */
+/*
+ * Connects to the agent, also where the kernel has the jobs: ports, slots and counters belong to
+ * the data path, which is the agent's.
+ */
 struct saina_ctl *rpc_open_agent(const struct tool *t);
-/* The same sentence, for whoever wants it otherwise: NULL and *error. */
-struct saina_ctl *rpc_try_agent(const struct tool *t, const char **error);
-struct saina_ctl *rpc_try(const struct tool *t, const char **error);
+/* The same without printing: on failure NULL and *error. */
+struct saina_ctl *rpc_open_agent_quiet(const struct tool *t, const char **error);
+struct saina_ctl *rpc_open_quiet(const struct tool *t, const char **error);
 
 /**
- * rpc_call() - request with one object, replies of another class
+ * rpc_call() - send a request and read the replies
  * @req: object of class @rc, or NULL
  * @each: called with each object of class @c in the replies, may be NULL
  *
- * Prints the refusal.  Returns the exit status.
+ * Prints the refusal. Returns the exit status.
  */
 int rpc_call(struct saina_ctl *ctl, int cmd, bool dump,
 	     const struct saina_attr_class *rc, const void *req,
 	     const struct saina_attr_class *c, void (*each)(void *arg, const void *obj), void *arg);
 
-/* The same, and nothing is printed: returns 0 or a negative errno. */
-int rpc_quiet(struct saina_ctl *ctl, int cmd, bool dump,
-	      const struct saina_attr_class *rc, const void *req,
-	      const struct saina_attr_class *c, void (*each)(void *arg, const void *obj), void *arg);
+/* The same without printing. Returns 0 or a negative errno. */
+int rpc_call_quiet(struct saina_ctl *ctl, int cmd, bool dump,
+		   const struct saina_attr_class *rc, const void *req,
+		   const struct saina_attr_class *c, void (*each)(void *arg, const void *obj), void *arg);
 
-/* A growing array of objects, and rpc_call() into one: a dump, or the one asked for. */
+/* A growing array of objects; rpc_list() fills one by a dump, rpc_list_one() by a single reply. */
 struct rpc_list {
 	size_t n, room;
 	void *v;
@@ -85,37 +91,40 @@ int rpc_list(struct saina_ctl *ctl, int cmd, const struct saina_attr_class *rc, 
 	     const struct saina_attr_class *c, struct rpc_list *list);
 void rpc_list_free(struct rpc_list *list);
 bool is_kernel(const struct saina_ctl *ctl);
-/* enum saina_plane: who has the jobs that @ctl speaks of; 0: it does not say. */
-int plane_of(struct saina_ctl *ctl);
+/* Which backend has the jobs of @ctl: enum saina_plane, 0: unknown. */
+int backend_of(struct saina_ctl *ctl);
 
-/* ---- beside.c: the agent where the kernel has the jobs ---- */
-/* NULL: @ctl is not the kernel, or there is no agent that serves it. */
-struct saina_ctl *beside_open(const struct tool *t, const struct saina_ctl *ctl);
-/* How many elements a message of a new job has, if that is not asked for: as many as fit
- * the ports of the agent. */
-void beside_payload(struct saina_ctl *agent, struct saina_job_attrs *req);
-/* Fills in what the kernel does not know; @agent may be NULL. */
-void beside_jobs(struct saina_ctl *agent, struct saina_job_attrs *job, size_t n);
-void beside_workers(struct saina_ctl *agent, struct saina_worker_attrs *w, size_t n);
+/* ---- agent_view.c: attributes that only the agent knows ---- */
+/*
+ * Connects to the agent that serves the kernel's jobs; NULL: @ctl is not the kernel, or there is
+ * none.
+ */
+struct saina_ctl *agent_view_open(const struct tool *t, const struct saina_ctl *ctl);
+/* Chooses the payload of a new job, unless given: the largest that fits the agent's ports. */
+void agent_view_payload(struct saina_ctl *agent, struct saina_job_attrs *req);
+/* Adds the attributes that the kernel does not know; @agent may be NULL. */
+void agent_view_jobs(struct saina_ctl *agent, struct saina_job_attrs *job, size_t n);
+void agent_view_workers(struct saina_ctl *agent, struct saina_worker_attrs *w, size_t n);
 
 /* ---- names of things ---- */
 const char *job_state_name(unsigned int state);
 const char *worker_state_name(unsigned int state);
-const char *plane_name(unsigned int plane);
-/* As people write it, until the next call. */
+const char *backend_name(unsigned int plane);
+/* The text form; static storage, valid until the next call. */
 const char *policy_name(const struct saina_policy_attrs *a);
 extern const char *const job_state_words[], *const worker_state_words[];
-/* "digits", "3": a job as people name it, into the name or id of a request. */
+/* Parses a job's name or number ("digits", "3") into the name or id of a request. */
 int parse_job(const struct args *a, const char *word, __u64 *has, unsigned int attr_id,
 	      unsigned int attr_name, __u16 *id, char *name);
 int parse_worker_id(const struct args *a, const char *word, __u8 *id);
 
-/* ---- how objects look; shared by show and monitor ---- */
+/* ---- printing of objects; shared by show and monitor ---- */
 void job_print(const struct saina_job_attrs *job);
-/* "k, degraded": bits 1 << enum saina_event_type. */
+/* Formats the bits 1 << enum saina_event_type, as "k,degraded". */
 void policy_on_text(__u32 on, char *text, size_t size);
-/* The policy to come of a job, and what it waits for; nothing of it as text if there is none.
- * @format: of its name; @end: follows
+/*
+ * Prints the scheduled policy of a job and what it waits for; in text, nothing if there is none.
+ * @format: of its name; @end: printed last
  */
 void policy_next_print(const struct saina_job_attrs *job, const char *format, const char *end);
 void worker_print(const struct saina_worker_attrs *w);

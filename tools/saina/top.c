@@ -1,42 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * saina top - jobs and workers as they go: who is late, by how much, k, flips, goodput.
- * What is drawn is in top_data.c; `saina monitor' is for pipes.
+ * saina top - a live view of jobs and workers: who is late, by how much, k, flips, goodput.
+ * top_data.c reads the data; `saina monitor' is for pipes.
  */
 #include <curses.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "top.h"
+#include "signals.h"
+#include "top_data.h"
 
-#define SPARK 20 /* columns of a sparkline */
-
-static volatile sig_atomic_t stopped;
-
-static void stop(int sig)
-{
-	stopped = 1;
-}
+#define SPARK_COLUMNS 20 /* width of a sparkline */
 
 /**
- * struct screen - lines are numbered from the first job on; those from @from on are seen
+ * struct screen - @from: first visible line, counted from the first job
  */
 struct screen {
 	int from, line;
 	bool utf8, paused;
 };
 
-static void put(struct screen *s, int attrs, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static void draw_line(struct screen *s, int attrs, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* A line below the head, cut at the right edge. */
-static void put(struct screen *s, int attrs, const char *fmt, ...)
+/* Draws a line below the header, cut at the right edge. */
+static void draw_line(struct screen *s, int attrs, const char *fmt, ...)
 {
 	int y = s->line++ - s->from + 2;
 	char text[512];
@@ -48,18 +41,18 @@ static void put(struct screen *s, int attrs, const char *fmt, ...)
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	attrset(attrs);
-	/* the cursor stops at the edge, whatever the line's bytes are in columns */
+	/* curses stops at the edge, also with multi-byte characters */
 	mvaddstr(y, 0, text);
 	attrset(A_NORMAL);
 }
 
-/* The last samples, 0 to @max (0: the largest of them). */
-static const char *spark(const struct screen *s, const struct history *h, double max, char *text)
+/* The last samples, scaled from 0 to @max (0: the largest sample). */
+static const char *format_sparkline(const struct screen *s, const struct history *h, double max, char *text)
 {
 	static const char *const blocks[] = { "\u2581", "\u2582", "\u2583", "\u2584",
 					      "\u2585", "\u2586", "\u2587", "\u2588" };
 	static const char ascii[] = "_.-:=+*#";
-	unsigned int n = h->n < SPARK ? h->n : SPARK, i;
+	unsigned int n = h->n < SPARK_COLUMNS ? h->n : SPARK_COLUMNS, i;
 	size_t len = 0;
 	int level;
 
@@ -81,7 +74,7 @@ static const char *spark(const struct screen *s, const struct history *h, double
 	return text;
 }
 
-static const char *rate(double v, char *text)
+static const char *format_rate(double v, char *text)
 {
 	static const char units[] = " kMGT";
 	int u = 0;
@@ -97,39 +90,39 @@ static const char *rate(double v, char *text)
 static void draw_worker(struct screen *s, const struct top_worker *w)
 {
 	const struct saina_worker_attrs *a = &w->attrs;
-	char line[4 * SPARK], gradients[32], wait[32] = "-";
+	char line[4 * SPARK_COLUMNS], gradients[32], wait[32] = "-";
 	bool bad = a->state != SAINA_WORKER_STATE_ALIVE;
 
 	if (w->wait >= 0.001)
 		snprintf(wait, sizeof(wait), "%.3f s", w->wait);
-	put(s, bad ? A_BOLD : A_NORMAL, "  %3u %-16.16s %-5s %5.1f%% %6.1f%% %10s %10s %7.1f %7.1f  %s", a->id,
-	    a->name, worker_state_name(a->state), 100 * w->late, 100 * w->last, wait,
-	    rate(w->rate, gradients), w->resent, w->drops, spark(s, &w->lates, 1, line));
+	draw_line(s, bad ? A_BOLD : A_NORMAL, "  %3u %-16.16s %-5s %5.1f%% %6.1f%% %10s %10s %7.1f %7.1f  %s", a->id,
+		  a->name, worker_state_name(a->state), 100 * w->late, 100 * w->last, wait,
+		  format_rate(w->rate, gradients), w->resent, w->drops, format_sparkline(s, &w->lates, 1, line));
 }
 
 static void draw_job(struct screen *s, const struct top_job *j)
 {
 	const struct saina_job_attrs *a = &j->attrs;
-	char goodput[32], text[SLOW_TEXT_LEN], one[4 * SPARK], two[4 * SPARK], flips[32] = "-";
+	char goodput[32], text[BOTTLENECK_TEXT_LEN], one[4 * SPARK_COLUMNS], two[4 * SPARK_COLUMNS], flips[32] = "-";
 
 	if (a->sfcd_observed)
 		snprintf(flips, sizeof(flips), "%.1f%%", 100 * j->flips);
-	put(s, A_BOLD, "%s %s  round %u  %.1f rounds/s  %sbit/s  k %u of %d  flips %s  %s", a->name,
-	    job_state_name(a->state), a->round, j->rounds, rate(j->goodput, goodput), a->k,
-	    __builtin_popcountll(a->active), flips, policy_name(&a->policy));
-	put(s, A_NORMAL, "    rounds/s %s  k %s", spark(s, &j->rounds_history, 0, one),
-	    spark(s, &j->k_history, a->workers, two));
+	draw_line(s, A_BOLD, "%s %s  round %u  %.1f rounds/s  %sbit/s  k %u of %d  flips %s  %s", a->name,
+		  job_state_name(a->state), a->round, j->rounds, format_rate(j->goodput, goodput), a->k,
+		  __builtin_popcountll(a->active), flips, policy_name(&a->policy));
+	draw_line(s, A_NORMAL, "    rounds/s %s  k %s", format_sparkline(s, &j->rounds_history, 0, one),
+		  format_sparkline(s, &j->k_history, a->workers, two));
 	if (a->sfcd_observed)
-		put(s, A_NORMAL, "    flips    %s", spark(s, &j->flips_history, 0, one));
-	if (slow_text(&j->slow, __builtin_popcountll(a->active), text, sizeof(text)))
-		put(s, A_STANDOUT, "    %s", text);
+		draw_line(s, A_NORMAL, "    flips    %s", format_sparkline(s, &j->flips_history, 0, one));
+	if (bottleneck_text(&j->bottleneck, __builtin_popcountll(a->active), text, sizeof(text)))
+		draw_line(s, A_STANDOUT, "    %s", text);
 	if (SAINA_HAS(a, SAINA_A_JOB_TEXT))
-		put(s, A_STANDOUT, "    %s", a->text);
-	put(s, A_UNDERLINE, "   ID NAME             STATE   LATE    LAST       WAIT GRADIENT/s RESENT/s DROP/s  LATE SHARE");
+		draw_line(s, A_STANDOUT, "    %s", a->text);
+	draw_line(s, A_UNDERLINE, "   ID NAME             STATE   LATE    LAST       WAIT GRADIENT/s RESENT/s DROP/s  LATE SHARE");
 	for (int w = 0; w < SAINA_WORKERS_MAX; w++)
 		if (j->worker[w].there)
 			draw_worker(s, &j->worker[w]);
-	put(s, A_NORMAL, "%s", "");
+	draw_line(s, A_NORMAL, "%s", "");
 }
 
 static void draw(struct screen *s, const struct top *top, const char *only)
@@ -160,8 +153,8 @@ static void draw(struct screen *s, const struct top *top, const char *only)
 	refresh();
 }
 
-/* What was typed; false: the end. */
-static bool keys(struct screen *s)
+/* Handles typed keys; false: quit. */
+static bool read_keys(struct screen *s)
 {
 	int c;
 
@@ -187,17 +180,17 @@ static bool keys(struct screen *s)
 			break;
 		}
 	}
-	return !stopped;
+	return !stop_requested();
 }
 
-static void wait_for(unsigned int ms)
+static void wait_input(unsigned int ms)
 {
 	struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
 
 	poll(&in, 1, ms);
 }
 
-static unsigned int ms_now(void)
+static unsigned int now_ms(void)
 {
 	struct timespec ts;
 
@@ -205,37 +198,36 @@ static unsigned int ms_now(void)
 	return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-static void watch(const struct tool *t, struct top *top, const char *only, unsigned int interval)
+static void run_screen(const struct tool *t, struct top *top, const char *only, unsigned int interval)
 {
 	struct screen s = { .utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8") };
 	struct saina_ctl *agent = NULL;
-	unsigned int last = ms_now() - interval, now;
+	unsigned int last = now_ms() - interval, now;
 	const char *error;
 
-	while (keys(&s)) {
-		now = ms_now();
+	while (read_keys(&s)) {
+		now = now_ms();
 		if (now - last >= interval && !s.paused) {
 			last = now;
 			if (!agent)
-				agent = rpc_try_agent(t, &error);
+				agent = rpc_open_agent_quiet(t, &error);
 			if (!agent)
 				snprintf(top->error, sizeof(top->error), "%s", error);
-			/* it has gone: the next may be there at the next look */
+			/* the agent is gone: try to reach another one at the next sample */
 			if (agent && !top_sample(top, agent)) {
 				saina_ctl_close(agent);
 				agent = NULL;
 			}
 		}
 		draw(&s, top, only);
-		now = ms_now() - last;
-		wait_for(s.paused || now >= interval ? interval : interval - now);
+		now = now_ms() - last;
+		wait_input(s.paused || now >= interval ? interval : interval - now);
 	}
 	saina_ctl_close(agent);
 }
 
 int tool_top(const struct tool *t, struct args *a)
 {
-	struct sigaction sa = { .sa_handler = stop };
 	uint64_t interval = 1000;
 	const char *word, *only = NULL;
 	struct saina_ctl *agent;
@@ -268,9 +260,7 @@ int tool_top(const struct tool *t, struct args *a)
 	if (!top)
 		return EXIT_FAILURE;
 	setlocale(LC_ALL, "");
-	sigaction(SIGTERM, &sa, NULL);
-	sigaction(SIGINT, &sa, NULL);
-	sigaction(SIGHUP, &sa, NULL);
+	stop_on_signals(true);
 	if (!newterm(NULL, stdout, stdin)) {
 		fprintf(stderr, "saina: top: the terminal \"%s\" is not known; TERM=vt100 may do\n",
 			getenv("TERM") ?: "");
@@ -282,7 +272,7 @@ int tool_top(const struct tool *t, struct args *a)
 	keypad(stdscr, TRUE);
 	nodelay(stdscr, TRUE);
 	curs_set(0);
-	watch(t, top, only, interval);
+	run_screen(t, top, only, interval);
 	endwin();
 	top_free(top);
 	free(top);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* saina top - what there is now, and how it differs from the sample before. */
+/* saina top - takes samples and computes rates from the previous one. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "top.h"
+#include "top_data.h"
 
-#define FADE 0.9 /* what a sample is worth when the next is taken */
+#define DECAY 0.9 /* weight of a sample when the next one is taken */
 
-static void history_add(struct history *h, double v)
+static void add_sample(struct history *h, double v)
 {
 	h->v[h->next] = v;
 	h->next = (h->next + 1) % HISTORY;
@@ -28,7 +28,7 @@ static void job_cb(void *arg, const void *obj)
 		j->worker = calloc(SAINA_WORKERS_MAX, sizeof(*j->worker));
 	if (!j->worker)
 		return;
-	/* of another job of that number nothing is known */
+	/* another job has that number now: forget the old one */
 	if (a->generation != j->generation || strcmp(a->name, j->attrs.name)) {
 		struct top_worker *w = j->worker;
 
@@ -39,7 +39,7 @@ static void job_cb(void *arg, const void *obj)
 	}
 	j->there = true;
 	j->attrs = *a;
-	memset(&j->slow, 0, sizeof(j->slow));
+	memset(&j->bottleneck, 0, sizeof(j->bottleneck));
 }
 
 static void worker_cb(void *arg, const void *obj)
@@ -52,7 +52,7 @@ static void worker_cb(void *arg, const void *obj)
 		return;
 	j->worker[a->id].there = true;
 	j->worker[a->id].attrs = *a;
-	slow_worker(&j->slow, a);
+	bottleneck_add_worker(&j->bottleneck, a);
 }
 
 static void stats_cb(void *arg, const void *obj)
@@ -64,15 +64,15 @@ static void stats_cb(void *arg, const void *obj)
 	if (!SAINA_HAS(a, SAINA_A_STATS_WORKER) || !j->there || a->worker >= SAINA_WORKERS_MAX)
 		return;
 	memcpy(j->worker[a->worker].c, a->counters, sizeof(a->counters));
-	slow_stats(&j->slow, a);
+	bottleneck_add_stats(&j->bottleneck, a);
 }
 
 static void slot_cb(void *arg, const void *obj)
 {
-	slow_slot(&((struct top_job *)arg)->slow, obj);
+	bottleneck_add_slot(&((struct top_job *)arg)->bottleneck, obj);
 }
 
-static __u64 drops_of(const __u64 *c)
+static __u64 sum_drops(const __u64 *c)
 {
 	__u64 sum = 0;
 
@@ -82,29 +82,31 @@ static __u64 drops_of(const __u64 *c)
 	return sum;
 }
 
-static void worker_rates(struct top_job *j, struct top_worker *w, int id, double dt, __u64 sums)
+static void update_worker_rates(struct top_job *j, struct top_worker *w, int id, double dt, __u64 sums)
 {
 	__u64 in_time = w->c[SAINA_C_STORED] + w->c[SAINA_C_ADDED] - w->before[SAINA_C_STORED] -
 			w->before[SAINA_C_ADDED];
 	__u64 due = (__u64)(j->attrs.round - j->round_before) * j->attrs.segments;
 
-	w->wait = j->slow.wait_us[id] / 1e6;
+	w->wait = j->bottleneck.wait_us[id] / 1e6;
 	if (w->known && j->known) {
 		w->rate = in_time / dt;
-		/* what was due and is in no sum came too late, or was not sent any more; the round
-		 * that is open may still be in time */
+		/*
+		 * gradients due and not in a sum were late or not sent; those of the open round may
+		 * still be in time
+		 */
 		w->late = due > in_time + j->attrs.segments ? (double)(due - in_time) / due : 0;
 		w->last = sums ? (double)(w->c[SAINA_C_COMPLETED] - w->before[SAINA_C_COMPLETED]) / sums : 0;
 		w->resent = (w->c[SAINA_C_RESENT] - w->before[SAINA_C_RESENT]) / dt;
-		w->drops = (drops_of(w->c) - drops_of(w->before)) / dt;
-		history_add(&w->lates, w->late);
-		w->recent = FADE * w->recent + w->c[SAINA_C_COMPLETED] - w->before[SAINA_C_COMPLETED];
+		w->drops = (sum_drops(w->c) - sum_drops(w->before)) / dt;
+		add_sample(&w->lates, w->late);
+		w->recent = DECAY * w->recent + w->c[SAINA_C_COMPLETED] - w->before[SAINA_C_COMPLETED];
 	}
 	w->known = true;
 	memcpy(w->before, w->c, sizeof(w->c));
 }
 
-static void job_rates(struct top_job *j, double dt)
+static void update_job_rates(struct top_job *j, double dt)
 {
 	const struct saina_job_attrs *a = &j->attrs;
 	__u64 sums = 0;
@@ -115,26 +117,26 @@ static void job_rates(struct top_job *j, double dt)
 			sums += j->worker[w].c[SAINA_C_COMPLETED] - j->worker[w].before[SAINA_C_COMPLETED];
 	for (w = 0; w < SAINA_WORKERS_MAX; w++)
 		if (j->worker[w].there)
-			worker_rates(j, &j->worker[w], w, dt, sums);
-	/* who is last now, not who ever was */
-	j->slow.total = 0;
+			update_worker_rates(j, &j->worker[w], w, dt, sums);
+	/* count recent sums only */
+	j->bottleneck.total = 0;
 	for (w = 0; w < SAINA_WORKERS_MAX; w++) {
-		j->slow.completed[w] = j->worker[w].recent;
-		j->slow.total += j->slow.completed[w];
+		j->bottleneck.completed[w] = j->worker[w].recent;
+		j->bottleneck.total += j->bottleneck.completed[w];
 	}
 	j->flips = a->sfcd_observed ? (double)a->sfcd_flips / a->sfcd_observed : 0;
 	if (j->known) {
 		j->rounds = (a->round - j->round_before) / dt;
 		j->goodput = 8.0 * sums * a->payload * (a->elem_type == SAINA_ELEM_BFLOAT16 ? 2 : 4) / dt;
-		history_add(&j->rounds_history, j->rounds);
-		history_add(&j->k_history, a->k);
-		history_add(&j->flips_history, j->flips);
+		add_sample(&j->rounds_history, j->rounds);
+		add_sample(&j->k_history, a->k);
+		add_sample(&j->flips_history, j->flips);
 	}
 	j->known = true;
 	j->round_before = a->round;
 }
 
-static void forget(struct top *top)
+static void mark_absent(struct top *top)
 {
 	for (int i = 0; i < SAINA_JOBS_MAX; i++) {
 		top->job[i].there = false;
@@ -149,11 +151,11 @@ bool top_sample(struct top *top, struct saina_ctl *agent)
 	double now, dt;
 	int ret, i;
 
-	forget(top);
-	ret = rpc_quiet(agent, SAINA_CMD_JOB_GET, true, NULL, NULL, &saina_job_class, job_cb, top);
+	mark_absent(top);
+	ret = rpc_call_quiet(agent, SAINA_CMD_JOB_GET, true, NULL, NULL, &saina_job_class, job_cb, top);
 	if (!ret)
-		ret = rpc_quiet(agent, SAINA_CMD_WORKER_GET, true, NULL, NULL, &saina_worker_class,
-				worker_cb, top);
+		ret = rpc_call_quiet(agent, SAINA_CMD_WORKER_GET, true, NULL, NULL, &saina_worker_class,
+				     worker_cb, top);
 	for (i = 0; !ret && i < SAINA_JOBS_MAX; i++) {
 		struct saina_stats_attrs stats = { .job_id = i };
 		struct saina_slot_attrs slot = { .job_id = i };
@@ -162,12 +164,12 @@ bool top_sample(struct top *top, struct saina_ctl *agent)
 			continue;
 		SAINA_SET(&slot, SAINA_A_SLOT_JOB_ID);
 		SAINA_SET(&stats, SAINA_A_STATS_JOB_ID);
-		ret = rpc_quiet(agent, SAINA_CMD_STATS_GET, true, &saina_stats_class, &stats,
-				&saina_stats_class, stats_cb, top);
+		ret = rpc_call_quiet(agent, SAINA_CMD_STATS_GET, true, &saina_stats_class, &stats,
+				     &saina_stats_class, stats_cb, top);
 		if (!ret && top->job[i].attrs.open_slots)
-			ret = rpc_quiet(agent, SAINA_CMD_SLOT_GET, true, &saina_slot_class, &slot,
-					&saina_slot_class, slot_cb, &top->job[i]);
-		/* it was deleted meanwhile */
+			ret = rpc_call_quiet(agent, SAINA_CMD_SLOT_GET, true, &saina_slot_class, &slot,
+					     &saina_slot_class, slot_cb, &top->job[i]);
+		/* the job was deleted after the dump */
 		if (ret == -ENOENT) {
 			top->job[i].there = false;
 			ret = 0;
@@ -175,7 +177,7 @@ bool top_sample(struct top *top, struct saina_ctl *agent)
 	}
 	if (ret) {
 		snprintf(top->error, sizeof(top->error), "%s", saina_ctl_error(agent));
-		forget(top);
+		mark_absent(top);
 		return false;
 	}
 	clock_gettime(CLOCK_MONOTONIC, &ts);
@@ -184,7 +186,7 @@ bool top_sample(struct top *top, struct saina_ctl *agent)
 	top->at = now;
 	for (i = 0; i < SAINA_JOBS_MAX; i++)
 		if (top->job[i].there)
-			job_rates(&top->job[i], dt);
+			update_job_rates(&top->job[i], dt);
 	top->error[0] = 0;
 	return true;
 }

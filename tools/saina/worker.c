@@ -12,8 +12,11 @@
 
 #define HAS(A) SAINA_HAS(w, SAINA_A_WORKER_##A)
 
-/* How much later than the first of its rounds: the mean, and the whole distribution. */
-static void arrivals_print(const struct saina_worker_attrs *w)
+/*
+ * Prints how much later than the first gradient of the round this worker's came: mean and
+ * histogram.
+ */
+static void print_arrivals(const struct saina_worker_attrs *w)
 {
 	if (!HAS(ARRIVALS)) {
 		out_null("arrivals", NULL);
@@ -24,7 +27,7 @@ static void arrivals_print(const struct saina_worker_attrs *w)
 	out_uint("sum_us", NULL, w->arrival_us);
 	out_float("mean_ms", " mean %.3f ms late,", w->arrivals ? (double)w->arrival_us / w->arrivals / 1000 : 0);
 	out_float("last_ms", " last %.3f ms\n", (double)w->arrival_last_us / 1000);
-	/* [0]: 0 us, [i]: from 2^(i-1) us to less than 2^i us */
+	/* bucket 0: 0 us, bucket i: 2^(i-1)..2^i - 1 us */
 	out_array("hist");
 	for (int i = 0; HAS(ARRIVAL_HIST) && i < SAINA_ARRIVAL_BUCKETS; i++)
 		out_uint(NULL, NULL, w->arrival_hist[i]);
@@ -65,7 +68,7 @@ void worker_print(const struct saina_worker_attrs *w)
 	}
 	if (HAS(UDP_PORT))
 		out_uint("udp_port", " udp-port %" PRIu64, ntohs(w->udp_port));
-	/* not a number: most readers of JSON keep 53 bits of those */
+	/* a string, because most JSON readers keep only 53 bits of a number */
 	if (HAS(SESSION)) {
 		snprintf(session, sizeof(session), "%016llx", w->session);
 		out_str("session", " session %s", session);
@@ -82,15 +85,15 @@ void worker_print(const struct saina_worker_attrs *w)
 	}
 	if (HAS(TROUBLE))
 		out_str("trouble", "    %s\n", w->trouble);
-	arrivals_print(w);
+	print_arrivals(w);
 }
 
-static void show_all(const struct tool *t, const struct saina_ctl *ctl, struct rpc_list *list)
+static void print_workers(const struct tool *t, const struct saina_ctl *ctl, struct rpc_list *list)
 {
-	struct saina_ctl *agent = beside_open(t, ctl);
+	struct saina_ctl *agent = agent_view_open(t, ctl);
 	struct saina_worker_attrs *w = list->v;
 
-	beside_workers(agent, w, list->n);
+	agent_view_workers(agent, w, list->n);
 	saina_ctl_close(agent);
 	for (size_t i = 0; i < list->n; i++) {
 		out_open(NULL);
@@ -101,7 +104,7 @@ static void show_all(const struct tool *t, const struct saina_ctl *ctl, struct r
 		out_text("no workers\n");
 }
 
-static int job_of(struct args *a, struct saina_worker_attrs *req)
+static int parse_job_of(struct args *a, struct saina_worker_attrs *req)
 {
 	return parse_job(a, args_next(a), &req->has, SAINA_A_WORKER_JOB_ID,
 			 SAINA_A_WORKER_JOB_NAME, &req->job_id, req->job_name);
@@ -117,7 +120,7 @@ static int worker_show(const struct tool *t, struct args *a)
 	int ret = 0;
 
 	if (args_peek(a)) {
-		ret = job_of(a, &req);
+		ret = parse_job_of(a, &req);
 		if (!ret && args_peek(a)) {
 			one = true;
 			ret = parse_worker_id(a, args_next(a), &req.id);
@@ -137,7 +140,7 @@ static int worker_show(const struct tool *t, struct args *a)
 	else
 		ret = rpc_list(ctl, SAINA_CMD_WORKER_GET, req.has ? c : NULL, &req, c, &list);
 	if (!ret)
-		show_all(t, ctl, &list);
+		print_workers(t, ctl, &list);
 	rpc_list_free(&list);
 	if (ret ? 0 : out_end())
 		ret = EXIT_FAILURE;
@@ -145,7 +148,7 @@ static int worker_show(const struct tool *t, struct args *a)
 	return ret;
 }
 
-static int change(const struct tool *t, struct args *a, int cmd)
+static int change_worker(const struct tool *t, struct args *a, int cmd)
 {
 	static const struct key keys[] = {
 		{ "state", KEY_WORD, SAINA_A_WORKER_STATE, KEY(saina_worker_attrs, state),
@@ -155,7 +158,7 @@ static int change(const struct tool *t, struct args *a, int cmd)
 	struct saina_ctl *ctl;
 	int ret;
 
-	ret = job_of(a, &req);
+	ret = parse_job_of(a, &req);
 	if (!ret)
 		ret = parse_worker_id(a, args_next(a), &req.id);
 	if (ret)
@@ -177,12 +180,12 @@ static int change(const struct tool *t, struct args *a, int cmd)
 
 static int worker_set(const struct tool *t, struct args *a)
 {
-	return change(t, a, SAINA_CMD_WORKER_SET);
+	return change_worker(t, a, SAINA_CMD_WORKER_SET);
 }
 
 static int worker_del(const struct tool *t, struct args *a)
 {
-	return change(t, a, SAINA_CMD_WORKER_DEL);
+	return change_worker(t, a, SAINA_CMD_WORKER_DEL);
 }
 
 int tool_worker(const struct tool *t, struct args *a)

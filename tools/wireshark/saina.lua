@@ -3,7 +3,7 @@
 -- Wireshark's dissector for the SAINA protocol (Documentation/protocol.rst, uapi/saina/proto.h),
 -- version 4.  Documentation/wireshark.rst says how to use it, and what a capture can see.
 --
--- The tables come first: who adds a message type, a flag or a field changes them alone.
+-- The tables come first: a new message type, flag or field needs a row there and nothing else.
 -- selftests/tool/wireshark_test.py compares them with proto.h.
 
 set_plugin_info({ version = "4", author = "SAINA", description = "SAINA in-network aggregation" })
@@ -12,12 +12,12 @@ local VERSION = 4
 local PORT_DATA, PORT_CTRL, PORT_RESULT = 48864, 48865, 48866
 local HEADER = 48
 local TO_CTRL = 220
-local NOBODY = 0xff
+local WORKER_NONE = 0xff
 -- Block scales of int32; NaN instead of one: the segment holds a NaN or an infinity
 local EXPONENT_MIN, EXPONENT_MAX, EXPONENT_NAN = -104, 110, -128
 
--- type = { name, who says it, its body, its flags, { flag, body that follows with it } }
---   says: "worker" (to DATA or CTRL) or "aggregator"
+-- type = { name, sender, body, flags, { flag, second body that this flag announces } }
+--   sender: "worker" (to DATA or CTRL) or "aggregator"
 --   body: payload (count elements), padding (as long as the other messages of the frame), none,
 --         rest (whatever follows), or a name in BODIES
 local TYPES = {
@@ -43,8 +43,8 @@ local TYPES = {
 	[20] = { "HEARTBEAT", "worker", "none", "heartbeat", { 0x04, "report" } },
 	[21] = { "STATUS", "aggregator", "status" },
 	[22] = { "LEAVE", "worker", "none" },
-	[23] = { "DOORBELL", "worker", "doorbell", "again" },
-	[24] = { "COMPLETION", "aggregator", "doorbell" },
+	[23] = { "DOORBELL", "worker", "bell", "again" },
+	[24] = { "COMPLETION", "aggregator", "bell" },
 }
 
 -- elem = { name, bytes of one, accessor of one }
@@ -57,7 +57,7 @@ local ELEMS = {
 local PAYLOADS = { [64] = true, [128] = true, [256] = true, [352] = true, [1024] = true, [2048] = true }
 
 local JOB_STATES = { [1] = "forming", [2] = "running", [3] = "stopped" }
-local PATHS = { [0] = "no READY heard", [1] = "redirected", [2] = "relayed" }
+local PATHS = { [0] = "no READY received", [1] = "redirected", [2] = "relayed" }
 
 local REFUSALS = {
 	[1] = "malformed", [2] = "no such job", [3] = "token", [4] = "job is full", [5] = "identifier taken",
@@ -65,7 +65,7 @@ local REFUSALS = {
 	[9] = "session unknown: JOIN again", [10] = "version",
 }
 
--- bits of the flags, by who may set them: { abbreviation, bit, text }
+-- bits of the flags, by kind of message: { abbreviation, bit, text }
 local FLAGS = {
 	answer = {
 		{ "degraded", 0x01, "DEGRADED: fewer than k, because workers died" },
@@ -113,32 +113,32 @@ local NAKS = { [1] = "out of order", [2] = "may not begin yet", [3] = "another e
 local GOING = { "going", 8, "workers", "Workers that may do the step they are in" }
 local STEP = { "step", 4, "dec", "Step the addressee is in" }
 local LOW = { "low", 4, "dec", "Steps that all workers have finished" }
-local PROBE = { "probe", 4, "dec", "Number of the test of redirected results, 0: none" }
+local PROBE = { "probe", 4, "dec", "Id of the probe for redirected results, 0: none" }
 
--- fields of the header that mean something else in messages of a type
-local INSTEAD = {
+-- header fields that have another meaning in messages of a type
+local OVERRIDES = {
 	[9] = { segment = PROBE },
 	[10] = { segment = PROBE },
 	[13] = { mask = { "updates", 8, "dec", "Updates in the sums" }, slot_round = LOW },
-	[14] = { k = { "nak", 1, "dec", "Not counted", NAKS }, mask = GOING, aux = STEP, slot_round = LOW },
+	[14] = { k = { "nak", 1, "dec", "Reason of the NAK", NAKS }, mask = GOING, aux = STEP, slot_round = LOW },
 	[15] = { segment = { "window", 4, "dec", "Steps ahead of the slowest" }, mask = GOING, aux = STEP, slot_round = LOW },
 	[19] = { segment = PROBE },
 	[21] = {
-		segment = PROBE, aux = { "board", 4, "dec", "Board that doorbells are answered on, 0: none" },
-		k = { "parts_told", 1, "dec", "1 + parts of a coded policy, 0: not said" },
+		segment = PROBE, aux = { "board", 4, "dec", "Output array that doorbells are answered in, 0: none" },
+		k = { "parts_told", 1, "dec", "1 + parts of a coded policy, 0: not given" },
 		contributors = { "part", 1, "dec", "Part that the addressee computes" },
 	},
 }
--- ... and in a RESULT to all
-local TO_ALL = { aux = { "timeout_us", 4, "dec", "Time-out of the policy (us), 0: none" } }
+-- ... and in a multicast RESULT
+local BROADCAST = { aux = { "timeout_us", 4, "dec", "Time-out of the policy (us), 0: none" } }
 
 local BODIES = {
-	doorbell = {
-		{ "doorbell.posted", 8, "segments", "Rung for: the gradient is in shared memory" },
-		{ "doorbell.done", 8, "segments", "Done: the result is there" },
+	bell = {
+		{ "bell.rung", 8, "segments", "Posted: the gradient is in shared memory" },
+		{ "bell.done", 8, "segments", "Done: the result is there" },
 	},
 	ask = {
-		{ "ask.time", 8, "hex", "Time of the asker, echoed" },
+		{ "ask.time", 8, "hex", "Time stamp of the worker, echoed" },
 		{ "ask.counted", 8, "segments", "Counted: the gradient is in the sum" },
 		{ "ask.done", 8, "segments", "Done: the result is there" },
 		{ "ask.due", 8, "segments", "Due: a PULL would complete it" },
@@ -157,8 +157,8 @@ local BODIES = {
 		{ "report.rtt_us", 4, "dec", "Round-trip time (us)" },
 		{ "report.window", 4, "dec", "Window (messages)" },
 		{ "report.refused", 4, "dec", "Errno with which gradients are refused" },
-		{ "report.refused_ms", 4, "dec", "Refused for (ms)" },
-		{ "report.unanswered_ms", 4, "dec", "Unanswered for (ms)" },
+		{ "report.refused_ms", 4, "dec", "Refused since (ms ago)" },
+		{ "report.unanswered_ms", 4, "dec", "Unanswered since (ms ago)" },
 	},
 	named = {
 		{ "join.job", 32, "text", "Name of the job" },
@@ -204,7 +204,7 @@ local BODIES = {
 local saina = Proto("saina", "SAINA In-Network Aggregation")
 local F = {}
 
-local function names_of(list)
+local function value_names(list)
 	local names = {}
 	for value, entry in pairs(list) do
 		names[value] = entry[1]
@@ -212,9 +212,9 @@ local function names_of(list)
 	return names
 end
 
-local VALUES = { type = names_of(TYPES), elem = names_of(ELEMS), elems = names_of(ELEMS) }
+local VALUES = { type = value_names(TYPES), elem = value_names(ELEMS), elems = value_names(ELEMS) }
 
-local function declare(spec)
+local function declare_field(spec)
 	local abbr, bytes, kind, text, values = table.unpack(spec)
 	if F[abbr] then
 		return
@@ -240,18 +240,18 @@ local function declare(spec)
 end
 
 for _, spec in ipairs(FIELDS) do
-	declare(spec)
+	declare_field(spec)
 end
-for _, fields in pairs(INSTEAD) do
+for _, fields in pairs(OVERRIDES) do
 	for _, spec in pairs(fields) do
-		declare(spec)
+		declare_field(spec)
 	end
 end
-declare(TO_ALL.aux)
+declare_field(BROADCAST.aux)
 for _, body in pairs(BODIES) do
 	body.size = 0
 	for _, spec in ipairs(body) do
-		declare(spec)
+		declare_field(spec)
 		body.size = body.size + spec[2]
 	end
 end
@@ -275,25 +275,25 @@ F.newest = ProtoField.framenum("saina.last_grad", "Last GRAD of this segment see
 F.straggler = ProtoField.uint8("saina.last_worker", "Worker of that last GRAD", base.DEC)
 saina.fields = F
 
--- name = { text, severity }: what may be wrong with a message
-local TROUBLE = {
+-- name = { text, severity }: expert information about a malformed message
+local EXPERTS = {
 	truncated = { "shorter than a message of its type", "ERROR" },
 	cut = { "the capture ends before the message does", "NOTE" },
-	trailing = { "bytes follow that are no message", "WARN" },
-	version = { "a version this dissector does not speak", "WARN" },
-	unknown = { "no type of this version", "WARN" },
-	direction = { "a message of this type does not come to, or from, this port", "WARN" },
+	trailing = { "trailing bytes that are not a message", "WARN" },
+	version = { "a protocol version that this dissector does not know", "WARN" },
+	unknown = { "unknown message type", "WARN" },
+	direction = { "a message of this type is not sent to, or from, this port", "WARN" },
 	not_zero = { "must be 0 here", "WARN" },
-	flags = { "a flag this type does not have", "WARN" },
-	job = { "no such job: 0 to 255", "WARN" },
-	worker = { "no such worker: 0 to 63", "WARN" },
-	elem = { "no type of elements", "WARN" },
-	count = { "no payload a job can have", "WARN" },
-	exponent = { "no block scale: -104 to 110 (GRAD and RESULT: or -128 for NaN), 0 where elements are floats", "WARN" },
-	mask = { "the mask has another number of bits than there are contributors", "ERROR" },
+	flags = { "a flag that this message type does not have", "WARN" },
+	job = { "not a job: 0 to 255", "WARN" },
+	worker = { "not a worker: 0 to 63", "WARN" },
+	elem = { "unknown element type", "WARN" },
+	count = { "not a payload of a job", "WARN" },
+	exponent = { "not a block scale: -104 to 110 (GRAD and RESULT: or -128 for NaN), 0 where elements are floats", "WARN" },
+	mask = { "the number of bits in the mask is not the number of contributors", "ERROR" },
 }
 local E = {}
-for name, text in pairs(TROUBLE) do
+for name, text in pairs(EXPERTS) do
 	E[name] = ProtoExpert.new("saina.bad." .. name, text[1], expert.group.PROTOCOL, expert.severity[text[2]])
 end
 saina.experts = E
@@ -301,17 +301,17 @@ saina.experts = E
 saina.prefs.elements = Pref.uint("Elements to show", 8, "How many elements of each payload are shown (0: none)")
 saina.prefs.token = Pref.bool("Show tokens", false, "Show the job's token in JOIN; it is in the capture in any case")
 
--- --- what was seen before in this capture ------------------------------------------------------
+-- --- state of the capture: earlier messages that a later one refers to ------------------------------------------------------
 
 -- asks[job.worker.time] = { frame, time }; rounds[job.segment] = { round, first frame, its time,
--- last frame, its worker }; known[frame] = what was found out on the first pass
-local asks, rounds, known
+-- last frame, its worker }; found_in[frame] = what the first pass found
+local asks, rounds, found_in
 
 function saina.init()
-	asks, rounds, known = {}, {}, {}
+	asks, rounds, found_in = {}, {}, {}
 end
 
-local function remember_gradient(m, pinfo)
+local function record_gradient(m, pinfo)
 	local key = m.job .. "." .. m.segment
 	local at = rounds[key]
 	if not at or at.round ~= m.round then
@@ -321,9 +321,9 @@ local function remember_gradient(m, pinfo)
 	at.last, at.worker = pinfo.number, m.worker
 end
 
--- Of the first message of each frame only, so that a long capture costs little memory.
-local function remember_answer(m, pinfo)
-	if known[pinfo.number] then
+-- Only the first message of each frame is kept, which bounds the memory of a long capture.
+local function record_answer(m, pinfo)
+	if found_in[pinfo.number] then
 		return
 	end
 	local found = {}
@@ -339,28 +339,28 @@ local function remember_answer(m, pinfo)
 			found.newest, found.straggler = at.last, at.worker
 		end
 	end
-	known[pinfo.number] = found
+	found_in[pinfo.number] = found
 end
 
-local function remember(m, pinfo)
+local function record_message(m, pinfo)
 	if pinfo.visited then
 		return
 	elseif m.type == 1 then
-		remember_gradient(m, pinfo)
+		record_gradient(m, pinfo)
 	elseif m.type == 11 then
 		asks[m.job .. "." .. m.worker .. "." .. tostring(m.time)] = { frame = pinfo.number, since = pinfo.abs_ts }
 	elseif m.type == 2 or m.type == 12 then
-		remember_answer(m, pinfo)
+		record_answer(m, pinfo)
 	end
 end
 
-local function seconds(t)
+local function to_nstime(t)
 	local whole = math.floor(t)
 	return NSTime.new(whole, math.floor((t - whole) * 1e9 + 0.5))
 end
 
-local function show_known(tree, frame)
-	local found = known[frame] or {}
+local function add_analysis(tree, frame)
+	local found = found_in[frame] or {}
 	for _, name in ipairs({ "asked", "opened", "newest", "straggler" }) do
 		if found[name] then
 			tree:add(F[name], found[name]):set_generated()
@@ -368,15 +368,15 @@ local function show_known(tree, frame)
 	end
 	for _, name in ipairs({ "rtt", "wait" }) do
 		if found[name] then
-			tree:add(F[name], seconds(found[name])):set_generated()
+			tree:add(F[name], to_nstime(found[name])):set_generated()
 		end
 	end
 end
 
 -- --- fields ----------------------------------------------------------------------------------
 
--- Which bits of a little endian mask are set.
-local function bits_of(tvb)
+-- The numbers of the set bits of a little endian mask.
+local function set_bits(tvb)
 	local set = {}
 	for byte = 0, tvb:len() - 1 do
 		local value = tvb(byte, 1):uint()
@@ -391,7 +391,7 @@ local function bits_of(tvb)
 end
 
 -- { 0, 1, 2, 5 } -> "0-2,5"
-local function ranges(set, base)
+local function format_ranges(set, base)
 	local parts, i = {}, 1
 	while i <= #set do
 		local j = i
@@ -415,9 +415,9 @@ local function all_zero(tvb)
 end
 
 local function add_workers(tree, spec, tvb)
-	local set = bits_of(tvb)
+	local set = set_bits(tvb)
 	local item = tree:add_le(F[spec[1]], tvb)
-	item:append_text(" (" .. ranges(set, 0) .. ")")
+	item:append_text(" (" .. format_ranges(set, 0) .. ")")
 	local each = spec[1] == "mask" and F.contributor or spec[1] == "status.active" and F.alive
 	for _, worker in ipairs(each and set or {}) do
 		item:add(each, tvb, worker):set_generated()
@@ -430,7 +430,7 @@ local function add_field(tree, spec, tvb, m)
 	if kind == "workers" then
 		return add_workers(tree, spec, tvb)
 	elseif kind == "segments" then
-		return tree:add_le(F[spec[1]], tvb):append_text(" (" .. ranges(bits_of(tvb), m.segment) .. ")")
+		return tree:add_le(F[spec[1]], tvb):append_text(" (" .. format_ranges(set_bits(tvb), m.segment) .. ")")
 	elseif kind == "secret" and not saina.prefs.token then
 		return tree:add(F[spec[1]], tvb, "", spec[4] .. ": not shown")
 	elseif kind == "secret" or kind == "text" then
@@ -454,7 +454,7 @@ local function add_flags(tree, tvb, type_of)
 		item:add(F["flags." .. bit[1]], tvb)
 		allowed = allowed + bit[2]
 	end
-	-- No operator that all of Wireshark's versions of Lua have: bit by bit.
+	-- Versions of Wireshark have different Lua bit operators, so use arithmetic.
 	for power = 0, 7 do
 		local one = 2 ^ power
 		if value % (2 * one) >= one and allowed % (2 * one) < one then
@@ -464,7 +464,7 @@ local function add_flags(tree, tvb, type_of)
 	end
 end
 
--- Does a gradient or result say NaN?
+-- Is it a gradient or a result whose exponent says NaN?
 local function is_nan(m)
 	return m.type < 3 and m.elem == 1 and m.exponent == EXPONENT_NAN
 end
@@ -473,7 +473,7 @@ local function add_payload(tree, tvb, m)
 	local item = tree:add(F.payload, tvb)
 	local elem = ELEMS[m.elem]
 	if is_nan(m) then
-		item:append_text(m.type == 1 and " (not looked at)" or " (NaN in every element)")
+		item:append_text(m.type == 1 and " (ignored)" or " (NaN in every element)")
 		if m.type == 2 and not all_zero(tvb) then
 			item:add_proto_expert_info(E.not_zero)
 		end
@@ -490,7 +490,7 @@ end
 
 -- --- messages ----------------------------------------------------------------------------------
 
-local function header_of(tvb)
+local function parse_header(tvb)
 	return {
 		version = tvb(0, 1):uint(), type = tvb(1, 1):uint(), flags = tvb(2, 1):uint(), elem = tvb(3, 1):uint(),
 		job = tvb(4, 2):le_uint(), k = tvb(6, 1):uint(), reserved = tvb(7, 1):uint(), round = tvb(8, 4):le_uint(),
@@ -501,8 +501,8 @@ end
 
 local NO_BODY = { size = 0 }
 
--- The bodies of a message, one behind the other.
-local function bodies_of(m, type_of)
+-- The bodies of a message, in order.
+local function find_bodies(m, type_of)
 	local more = type_of[5]
 	if more and m.flags % (2 * more[1]) >= more[1] then
 		return { BODIES[type_of[3]] or NO_BODY, BODIES[more[2]] }
@@ -510,22 +510,22 @@ local function bodies_of(m, type_of)
 	return { BODIES[type_of[3]] or NO_BODY }
 end
 
--- All of them are equally long, zeros behind their bodies.
-local function to_control(m, type_of)
+-- Requests to the control port have one length: zeros pad their bodies.
+local function is_padded_request(m, type_of)
 	return m.type >= 16 and type_of[2] == "worker"
 end
 
--- Bytes of a message as its header says.  What is as long as the messages beside it ends where
--- the next begins: until there all is 0.
-local function length_of(m, type_of, tvb, left)
+-- The length of a message by its header.  Padding has the length of the other messages of the
+-- frame, or ends at the first byte that is not 0.
+local function message_length(m, type_of, tvb, left)
 	local body = type_of[3]
-	if to_control(m, type_of) then
+	if is_padded_request(m, type_of) then
 		return TO_CTRL
 	elseif body == "payload" then
 		return HEADER + m.count * (ELEMS[m.elem] or { "", 4 })[2]
 	elseif body == "none" or BODIES[body] then
 		local len = HEADER
-		for _, each in ipairs(bodies_of(m, type_of)) do
+		for _, each in ipairs(find_bodies(m, type_of)) do
 			len = len + each.size
 		end
 		return len
@@ -542,8 +542,8 @@ local function length_of(m, type_of, tvb, left)
 	return left
 end
 
--- GRAD, RESULT, INC and SUM: nobody looks at those of other messages.
-local function has_exponent(m)
+-- Only GRAD, RESULT, INC and SUM use the exponent.
+local function exponent_is_valid(m)
 	if m.type ~= 1 and m.type ~= 2 and m.type ~= 5 and m.type ~= 13 then
 		return true
 	elseif m.elem ~= 1 then
@@ -552,7 +552,7 @@ local function has_exponent(m)
 	return (m.exponent >= EXPONENT_MIN and m.exponent <= EXPONENT_MAX) or is_nan(m)
 end
 
-local function check(tree, m, type_of, item)
+local function check_header(tree, m, type_of, item)
 	local request = type_of[2] == "worker"
 	local to, from = m.to, m.from
 	local ctrl = m.type >= 16
@@ -574,7 +574,7 @@ local function check(tree, m, type_of, item)
 	if m.job > 255 then
 		item.job:add_proto_expert_info(E.job)
 	end
-	if m.worker > 63 and m.worker ~= NOBODY then
+	if m.worker > 63 and m.worker ~= WORKER_NONE then
 		item.worker:add_proto_expert_info(E.worker)
 	end
 	if type_of[3] == "payload" then
@@ -585,7 +585,7 @@ local function check(tree, m, type_of, item)
 			item.count:add_proto_expert_info(E.count)
 		end
 	end
-	if not has_exponent(m) then
+	if not exponent_is_valid(m) then
 		item.exponent:add_proto_expert_info(E.exponent)
 	end
 	if m.type == 2 and #m.mask ~= m.contributors then
@@ -593,12 +593,12 @@ local function check(tree, m, type_of, item)
 	end
 end
 
-local function title(m, type_of)
+local function format_title(m, type_of)
 	if m.type == 3 then
 		return "NOP"
 	end
 	local text = string.format("%s job %d", type_of[1], m.job)
-	if m.worker ~= NOBODY then
+	if m.worker ~= WORKER_NONE then
 		text = text .. " worker " .. m.worker
 	end
 	if m.type < 16 and m.type ~= 9 and m.type ~= 10 then
@@ -607,7 +607,7 @@ local function title(m, type_of)
 		text = text .. " round " .. m.round
 	end
 	if m.type == 2 then
-		text = text .. string.format(" k %d: %s", m.k, ranges(m.mask, 0))
+		text = text .. string.format(" k %d: %s", m.k, format_ranges(m.mask, 0))
 	end
 	if is_nan(m) then
 		text = text .. " NaN"
@@ -616,24 +616,24 @@ local function title(m, type_of)
 end
 
 local function add_header(tree, tvb, m, type_of)
-	local instead = INSTEAD[m.type] or m.type == 2 and m.worker == NOBODY and TO_ALL or {}
+	local overrides = OVERRIDES[m.type] or m.type == 2 and m.worker == WORKER_NONE and BROADCAST or {}
 	local item, at = {}, 0
 	for _, spec in ipairs(FIELDS) do
 		local part = tvb(at, spec[2])
 		if spec[3] == "flags" then
 			add_flags(tree, part, type_of)
 		else
-			item[spec[1]] = add_field(tree, instead[spec[1]] or spec, part, m)
+			item[spec[1]] = add_field(tree, overrides[spec[1]] or spec, part, m)
 		end
 		if spec[1] == "mask" then
-			m.mask = bits_of(part)
+			m.mask = set_bits(part)
 		end
 		at = at + spec[2]
 	end
 	return item
 end
 
--- Returns where the next one begins, nothing if it is not whole.
+-- Returns the offset behind the body, nothing if the body is truncated.
 local function add_body(tree, tvb, at, m, body)
 	for _, spec in ipairs(body) do
 		if at + spec[2] > tvb:len() then
@@ -652,8 +652,8 @@ local function add_body(tree, tvb, at, m, body)
 	return at
 end
 
--- The message at @at of the datagram; returns what it is, and its bytes (nil: none follow).
-local function message(datagram, at, pinfo, tree, stride)
+-- Dissects the message at @at; returns it and its length, nil if nothing can follow it.
+local function dissect_message(datagram, at, pinfo, tree, stride)
 	local left, have = datagram:reported_len() - at, datagram:len() - at
 	if have == 0 then
 		tree:add(saina):add_proto_expert_info(E.cut)
@@ -665,7 +665,7 @@ local function message(datagram, at, pinfo, tree, stride)
 		sub:add_proto_expert_info(left < HEADER and E.truncated or E.cut)
 		return nil
 	end
-	local m = header_of(tvb)
+	local m = parse_header(tvb)
 	m.from, m.to, m.stride = pinfo.src_port, pinfo.dst_port, stride
 	local type_of = TYPES[m.type]
 	if m.version ~= VERSION then
@@ -678,11 +678,11 @@ local function message(datagram, at, pinfo, tree, stride)
 		sub:add(F.type, tvb(1, 1)):add_proto_expert_info(E.unknown)
 		return nil
 	end
-	local len = length_of(m, type_of, tvb, left)
+	local len = message_length(m, type_of, tvb, left)
 	sub:set_len(math.min(len, have))
 	local item = add_header(sub, tvb, m, type_of)
 	if m.type ~= 3 then
-		check(sub, m, type_of, item)
+		check_header(sub, m, type_of, item)
 	end
 	if len > left then
 		sub:add_proto_expert_info(E.truncated)
@@ -696,30 +696,30 @@ local function message(datagram, at, pinfo, tree, stride)
 			add_payload(sub, body, m)
 		elseif BODIES[type_of[3]] or type_of[5] then
 			local next_at = 0
-			for _, each in ipairs(bodies_of(m, type_of)) do
+			for _, each in ipairs(find_bodies(m, type_of)) do
 				next_at = next_at and add_body(sub, body:tvb(), next_at, m, each)
 			end
-			for i = next_at or rest, to_control(m, type_of) and rest - 1 or -1 do
+			for i = next_at or rest, is_padded_request(m, type_of) and rest - 1 or -1 do
 				if body(i, 1):uint() ~= 0 then
 					sub:add_proto_expert_info(E.not_zero)
 					break
 				end
 			end
-		elseif type_of[3] ~= "padding" and not to_control(m, type_of) then
+		elseif type_of[3] ~= "padding" and not is_padded_request(m, type_of) then
 			sub:add(F.data, body)
 		end
 	end
-	remember(m, pinfo)
-	sub:append_text(", " .. title(m, type_of))
+	record_message(m, pinfo)
+	sub:append_text(", " .. format_title(m, type_of))
 	m.tree, m.name = sub, type_of[1]
 	return m, len
 end
 
--- "GRAD job 1 worker 0 round 7 segments 0-43", or how many there are of each type
-local function summary(all)
+-- "GRAD job 1 worker 0 round 7 segments 0-43", or the number of messages of each type
+local function format_summary(all)
 	if #all == 1 then
 		local m = all[1]
-		return title(m, TYPES[m.type]) .. (m.reason and ": " .. m.reason or "")
+		return format_title(m, TYPES[m.type]) .. (m.reason and ": " .. m.reason or "")
 	end
 	local count, order, segments, job = {}, {}, {}, nil
 	for _, m in ipairs(all) do
@@ -733,8 +733,8 @@ local function summary(all)
 	if #order == 1 and all[1].type < 3 then
 		local m = all[1]
 		return string.format("%s job %d%s round %d segments %s%s", m.name, m.job,
-			m.worker ~= NOBODY and " worker " .. m.worker or "", m.round, ranges(segments, 0),
-			m.type == 2 and string.format(" k %d: %s", m.k, ranges(m.mask, 0)) or "")
+			m.worker ~= WORKER_NONE and " worker " .. m.worker or "", m.round, format_ranges(segments, 0),
+			m.type == 2 and string.format(" k %d: %s", m.k, format_ranges(m.mask, 0)) or "")
 	end
 	for i, name in ipairs(order) do
 		order[i] = count[name] .. " " .. name
@@ -746,11 +746,11 @@ function saina.dissector(tvb, pinfo, tree)
 	local all, at, stride = {}, 0, nil
 	pinfo.cols.protocol = "SAINA"
 	while at < tvb:len() or (at == 0 and tvb:reported_len() > 0) do
-		local m, len = message(tvb, at, pinfo, tree, stride)
+		local m, len = dissect_message(tvb, at, pinfo, tree, stride)
 		if not m then
 			break
 		end
-		-- Messages of one frame are equally long, all but the last.
+		-- All messages of a frame but the last have one length.
 		stride = stride or len
 		all[#all + 1] = m
 		at = at + len
@@ -764,8 +764,8 @@ function saina.dissector(tvb, pinfo, tree)
 		tree:add_proto_expert_info(E.trailing)
 	end
 	tree:add(F.messages, #all):set_generated()
-	show_known(all[1].tree, pinfo.number)
-	pinfo.cols.info = summary(all)
+	add_analysis(all[1].tree, pinfo.number)
+	pinfo.cols.info = format_summary(all)
 	return tvb:len()
 end
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # saina-train: the trainer of `make demo'.
-TRAIN_OBJ := $(call objs,$(addprefix userland/demo/,train.c trainer.c train_worker.c \
+TRAIN_OBJ := $(call objs,$(addprefix userland/demo/,main.c trainer.c train_worker.c \
 	train_watch.c train_sim.c train_read.c train_report.c mlp.c data.c) userland/stop/stop.c)
 
 $(B)/saina-train: $(TRAIN_OBJ) $(B)/libsaina.a

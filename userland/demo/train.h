@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * saina-train: data-parallel training with stragglers, by minibatch gradient
- * descent.  train.c has the options, trainer.c what a worker knows and does to
+ * descent.  main.c has the options, trainer.c what a worker knows and does to
  * its model, train_worker.c the loop on libsaina, train_sim.c the same loops in
  * one process without a network, train_report.c the table.
  */

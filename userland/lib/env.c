@@ -2,7 +2,7 @@
 /* Options from the environment: our own variables, and what launchers tell their processes. */
 #include <errno.h>
 #include <stdlib.h>
-#include "handle.h"
+#include "base.h"
 
 const char *saina_env(const char *name)
 {
@@ -12,7 +12,7 @@ const char *saina_env(const char *name)
 }
 
 /* A number from 0 to @max, or negative. */
-static int number(const char *text, int max)
+static int parse_number(const char *text, int max)
 {
 	char *end;
 	long n;
@@ -24,7 +24,7 @@ static int number(const char *text, int max)
 	return *end || errno || n > max ? -1 : (int)n;
 }
 
-static int job_of(struct saina_opts *o)
+static int job_from_env(struct saina_opts *o)
 {
 	const char *text = saina_env("SAINA_JOB");
 
@@ -34,31 +34,34 @@ static int job_of(struct saina_opts *o)
 		o->job_name = text;
 		return 0;
 	}
-	o->job = number(text, SAINA_JOBS_MAX - 1);
-	return o->job >= 0 ? 0 : saina_open_error(-EINVAL, "SAINA_JOB=%s: allowed are 0..%d, or a name",
-						  text, SAINA_JOBS_MAX - 1);
+	o->job = parse_number(text, SAINA_JOBS_MAX - 1);
+	return o->job >= 0 ? 0
+			   : saina_open_error(-EINVAL, "SAINA_JOB=%s: allowed are 0..%d, or a name",
+					      text, SAINA_JOBS_MAX - 1);
 }
 
 /*
  * Which launcher started this process?  The innermost comes first: torchrun may have been
  * started by mpirun.  RANK is too common a word to be taken for torchrun's alone.
  */
-static int rank_of(struct saina_opts *o)
+static int rank_from_env(struct saina_opts *o)
 {
-	static const struct { const char *rank, *size; } launcher[] = {
-		{ "RANK", "WORLD_SIZE" },
-		{ "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE" },
-		{ "PMI_RANK", "PMI_SIZE" },
-		{ "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE" },
-		{ "PMIX_RANK", NULL },
+	static const struct {
+		const char *rank, *size;
+	} launcher[] = {
+		{"RANK", "WORLD_SIZE"},	  {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+		{"PMI_RANK", "PMI_SIZE"}, {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
+		{"PMIX_RANK", NULL},
 	};
 	const char *rank = saina_env("SAINA_RANK"), *size;
 
 	if (rank) {
-		o->worker = strcmp(rank, "any") ? number(rank, SAINA_WORKERS_MAX - 1) : -1;
-		return o->worker >= 0 || !strcmp(rank, "any") ? 0 :
-			saina_open_error(-EINVAL, "SAINA_RANK=%s: allowed are 0..%d, or any", rank,
-					 SAINA_WORKERS_MAX - 1);
+		o->worker = strcmp(rank, "any") ? parse_number(rank, SAINA_WORKERS_MAX - 1) : -1;
+		return o->worker >= 0 || !strcmp(rank, "any")
+			       ? 0
+			       : saina_open_error(-EINVAL,
+						  "SAINA_RANK=%s: allowed are 0..%d, or any", rank,
+						  SAINA_WORKERS_MAX - 1);
 	}
 	for (size_t i = 0; i < sizeof(launcher) / sizeof(launcher[0]); i++) {
 		rank = saina_env(launcher[i].rank);
@@ -66,25 +69,27 @@ static int rank_of(struct saina_opts *o)
 		if (!rank || (launcher[i].size && !size))
 			continue;
 		if (size) {
-			int n = number(size, SAINA_WORKERS_MAX);
+			int n = parse_number(size, SAINA_WORKERS_MAX);
 
 			if (n < 1)
 				return saina_open_error(-EINVAL, "%s=%s: a job has 1..%d workers",
 							launcher[i].size, size, SAINA_WORKERS_MAX);
 			o->workers = n;
 		}
-		o->worker = number(rank, (size ? (int)o->workers : SAINA_WORKERS_MAX) - 1);
-		return o->worker >= 0 ? 0 :
-			saina_open_error(-EINVAL, "%s=%s is not the number of a worker (of %u)",
-					 launcher[i].rank, rank,
-					 size ? o->workers : SAINA_WORKERS_MAX);
+		o->worker = parse_number(rank, (size ? (int)o->workers : SAINA_WORKERS_MAX) - 1);
+		return o->worker >= 0
+			       ? 0
+			       : saina_open_error(-EINVAL,
+						  "%s=%s is not the number of a worker (of %u)",
+						  launcher[i].rank, rank,
+						  size ? o->workers : SAINA_WORKERS_MAX);
 	}
 	return 0;
 }
 
 int saina_opts_env(struct saina_opts *opts)
 {
-	struct saina_opts o = { .worker = -1 };
+	struct saina_opts o = {.worker = -1};
 	int ret;
 
 	saina_open_error(0, "%s", "");
@@ -92,9 +97,9 @@ int saina_opts_env(struct saina_opts *opts)
 	    opts->size > 4096)
 		return saina_open_error(-EINVAL, "opts.size is not sizeof(struct saina_opts)");
 	o.aggregator = saina_env("SAINA_AGGREGATOR");
-	ret = job_of(&o);
+	ret = job_from_env(&o);
 	if (!ret)
-		ret = rank_of(&o);
+		ret = rank_from_env(&o);
 	o.size = opts->size;
 	memset(opts, 0, o.size);
 	memcpy(opts, &o, o.size < sizeof(o) ? o.size : sizeof(o));

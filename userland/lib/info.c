@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /* What a handle tells about itself. */
 #include <errno.h>
-#include "handle.h"
+#include "base.h"
 
 /* Copies as much of a struct with a leading size field as the caller has. */
 static int copy_out(void *to, const void *from, size_t known)
@@ -24,7 +24,7 @@ int saina_info(struct saina *s, struct saina_job_info *info)
 
 	if (!info)
 		return -EINVAL;
-	ret = saina_enter(s);
+	ret = saina_lock(s);
 	if (ret)
 		return ret;
 	job = &s->session.job;
@@ -48,31 +48,31 @@ int saina_info(struct saina *s, struct saina_job_info *info)
 	ret = copy_out(info, &i, sizeof(i));
 	if (ret)
 		saina_error(s, ret, "info.size is not sizeof(struct saina_job_info)");
-	return saina_leave(s, ret);
+	return saina_unlock(s, ret);
 }
 
 int saina_get_stats(struct saina *s, struct saina_stats *stats)
 {
-	const struct saina_window *w;
+	const struct saina_cwnd *w;
 	struct saina_stats now;
 	int ret;
 
 	if (!stats)
 		return -EINVAL;
-	ret = saina_enter(s);
+	ret = saina_lock(s);
 	if (ret)
 		return ret;
-	w = &s->round.flow.window;
+	w = &s->round.flow.cwnd;
 	now = s->round.stats;
 	now.bad_messages = s->bad_messages;
 	now.rejoins = s->session.rejoins;
 	now.rtt_us = w->srtt / 1000;
-	now.rto_us = saina_window_patience(w) / 1000;
-	now.window = w->size * s->session.job.train;
+	now.rto_us = saina_cwnd_rto(w) / 1000;
+	now.window = w->size * s->session.job.per_batch;
 	ret = copy_out(stats, &now, sizeof(now));
 	if (ret)
 		saina_error(s, ret, "stats.size is not sizeof(struct saina_stats)");
-	return saina_leave(s, ret);
+	return saina_unlock(s, ret);
 }
 
 /**
@@ -85,21 +85,21 @@ int saina_get_stats(struct saina *s, struct saina_stats *stats)
  */
 int saina_segment(struct saina *s, uint32_t segment, struct saina_segment *out)
 {
-	const struct saina_share *p;
+	const struct saina_segment_state *p;
 	struct saina_segment g;
 	int ret;
 
 	if (!out)
 		return -EINVAL;
-	ret = saina_enter(s);
+	ret = saina_lock(s);
 	if (ret)
 		return ret;
 	if (segment >= s->session.job.segments)
-		return saina_leave(s, saina_error(s, -EINVAL, "segment %u: the gradient has %u",
-						  segment, s->session.job.segments));
-	p = &s->round.grad.share[segment];
+		return saina_unlock(s, saina_error(s, -EINVAL, "segment %u: the gradient has %u",
+						   segment, s->session.job.segments));
+	p = &s->round.grad.state[segment];
 	if (!p->last.contributors)
-		return saina_leave(
+		return saina_unlock(
 			s, saina_error(s, -ENODATA, "segment %u has no result yet", segment));
 	g = (struct saina_segment){
 		.round = p->last.round,
@@ -113,7 +113,14 @@ int saina_segment(struct saina *s, uint32_t segment, struct saina_segment *out)
 	ret = copy_out(out, &g, sizeof(g));
 	if (ret)
 		saina_error(s, ret, "out->size is not sizeof(struct saina_segment)");
-	return saina_leave(s, ret);
+	return saina_unlock(s, ret);
+}
+
+const char *saina_strerror(const struct saina *s, int err)
+{
+	const char *text = saina_error_text(s);
+
+	return text[0] ? text : strerror(err < 0 ? -err : err);
 }
 
 const char *saina_version(void)
@@ -136,7 +143,7 @@ int saina_residual(struct saina *s, uint64_t first, uint64_t n, enum saina_type 
 
 	if (n && !out)
 		return -EINVAL;
-	ret = saina_enter(s);
+	ret = saina_lock(s);
 	if (ret)
 		return ret;
 	g = &s->round.grad;
@@ -157,9 +164,9 @@ int saina_residual(struct saina *s, uint64_t first, uint64_t n, enum saina_type 
 
 		if (m > first + n - i)
 			m = first + n - i;
-		if (!g->share[segment].residual) {
+		if (!g->state[segment].residual) {
 			memset(o, 0, 4 * m);
-		} else if (g->share[segment].residual != type) {
+		} else if (g->state[segment].residual != type) {
 			ret = saina_error(
 				s, -EINVAL,
 				"saina_residual: segment %u keeps elements of the other type",
@@ -172,5 +179,5 @@ int saina_residual(struct saina *s, uint64_t first, uint64_t n, enum saina_type 
 		i += m;
 	}
 unlock:
-	return saina_leave(s, ret);
+	return saina_unlock(s, ret);
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /* What of the tensor is where in the gradient, when that changes between rounds. */
 #include <errno.h>
-#include "handle.h"
+#include "base.h"
 
 static int check_move(struct saina *s, const struct saina_move *m)
 {
 	const struct saina_job *job = &s->session.job;
 	uint64_t end = (uint64_t)job->segments * job->payload;
 
-	if (m->from + m->n < m->n || m->to + m->n < m->n || m->from + m->n > end || m->to + m->n > end)
+	if (m->from + m->n < m->n || m->to + m->n < m->n || m->from + m->n > end ||
+	    m->to + m->n > end)
 		return saina_error(s, -EINVAL, "saina_layout: the gradient ends at element %llu",
 				   (unsigned long long)end);
 	return 0;
@@ -21,12 +22,12 @@ static int check_move(struct saina *s, const struct saina_move *m)
 int saina_layout(struct saina *s, const struct saina_move *moves, size_t n)
 {
 	struct saina_flow *f;
-	int ret = saina_enter(s);
+	int ret = saina_lock(s);
 
 	if (ret)
 		return ret;
 	f = &s->round.flow;
-	ret = saina_failed(s);
+	ret = saina_session_error(s);
 	if (!ret && n && !moves)
 		ret = saina_error(s, -EINVAL, "saina_layout: no moves");
 	if (!ret && (s->round.reqs || f->assigned))
@@ -34,7 +35,7 @@ int saina_layout(struct saina *s, const struct saina_move *moves, size_t n)
 	for (size_t i = 0; i < n && !ret; i++)
 		ret = check_move(s, &moves[i]);
 	if (ret)
-		return saina_leave(s, ret);
+		return saina_unlock(s, ret);
 	ret = saina_round_move(&s->round, moves, n);
 	if (ret == -ENOTEMPTY)
 		ret = saina_error(s, -EINVAL,
@@ -44,5 +45,5 @@ int saina_layout(struct saina *s, const struct saina_move *moves, size_t n)
 		saina_error(s, ret, "saina_layout: int32 and float32 would meet in one segment");
 	else if (ret)
 		saina_error(s, ret, "out of memory");
-	return saina_leave(s, ret);
+	return saina_unlock(s, ret);
 }

@@ -1,33 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Steps: the same calls whether workers step on their own (ssp, asp) or in rounds.  What is
- * pushed in a step is an all-reduce of its round, or an update of the table.
+ * Steps: the same calls whether workers step on their own (ssp, asp) or in rounds.  A push is an
+ * all-reduce of the step's round, or an update of the parameter server.
  */
 #include <errno.h>
 #include <stdlib.h>
-#include "handle.h"
-
-void saina_step_close(struct saina *s)
-{
-	if (s->round.closed)
-		return;
-	saina_table_close(&s->round, saina_now());
-	saina_kick(s);
-}
-
-void saina_step_next(struct saina *s)
-{
-	struct saina_round *r = &s->round;
-
-	r->closed = s->clocked = false;
-	r->gave = r->given;
-	if (r->table.on) {
-		saina_table_next(r, saina_now());
-		return;
-	}
-	r->table.fresh = false;
-	saina_flow_round(&r->flow, r->flow.round + 1);
-}
+#include "base.h"
 
 /**
  * saina_push() - see saina.h
@@ -38,7 +16,7 @@ void saina_step_next(struct saina *s)
 int saina_push(struct saina *s, void *buf, size_t n, enum saina_type type)
 {
 	struct saina_req *req;
-	int ret = saina_enter(s);
+	int ret = saina_lock(s);
 
 	if (ret)
 		return ret;
@@ -46,19 +24,20 @@ int saina_push(struct saina *s, void *buf, size_t n, enum saina_type type)
 		ret = saina_error(s, -EINVAL, "step %u is complete: saina_read() its result first",
 				  s->round.flow.round);
 	else
-		ret = saina_start(s, buf, n, type, SAINA_SUM, &req);
+		ret = saina_req_start(s, buf, n, type, SAINA_SUM, &req);
 	if (!ret)
-		saina_kick(s);
-	return saina_leave(s, ret);
+		saina_wake(s);
+	return saina_unlock(s, ret);
 }
 
 /* Locked. */
-static int complete(struct saina *s)
+static int step_complete(struct saina *s)
 {
-	int ret = saina_failed(s);
+	int ret = saina_session_error(s);
 
 	if (!ret && !s->round.reqs)
-		ret = saina_error(s, -EINVAL, "step %u: nothing was pushed in it", s->round.flow.round);
+		ret = saina_error(s, -EINVAL, "step %u: nothing was pushed in it",
+				  s->round.flow.round);
 	if (ret)
 		return ret;
 	s->clocked = true;
@@ -73,18 +52,18 @@ static int complete(struct saina *s)
  */
 int saina_clock(struct saina *s)
 {
-	int ret = saina_enter(s);
+	int ret = saina_lock(s);
 
-	return ret ? ret : saina_leave(s, complete(s));
+	return ret ? ret : saina_unlock(s, step_complete(s));
 }
 
 /* Waits for all of the step; 0, or -ETIMEDOUT.  Locked. */
 static int wait_all(struct saina *s, int timeout_ms)
 {
-	uint64_t until = saina_until(timeout_ms);
+	uint64_t until = saina_deadline(timeout_ms);
 
 	for (struct saina_req *q = s->round.reqs; q; q = q->next)
-		if (!saina_drive(s, q, until))
+		if (!saina_progress_until(s, q, until))
 			return saina_error(s, -ETIMEDOUT,
 					   "step %u: not over yet: other workers are waited for",
 					   s->round.flow.round);
@@ -92,9 +71,9 @@ static int wait_all(struct saina *s, int timeout_ms)
 }
 
 /* What the step was, before it is forgotten.  Locked. */
-static void describe(struct saina *s, struct saina_step *d)
+static void fill_step(struct saina *s, struct saina_step *d)
 {
-	const struct saina_table *t = &s->round.table;
+	const struct saina_ps *t = &s->round.ps;
 	const struct saina_call *c = &s->round.reqs->call;
 
 	d->step = c->round;
@@ -132,7 +111,7 @@ int saina_read(struct saina *s, struct saina_step *step, int timeout_ms)
 	struct saina_step d = {0};
 	size_t size = step ? step->size : 0;
 	struct saina_req *q;
-	int ret = saina_enter(s);
+	int ret = saina_lock(s);
 
 	if (ret)
 		return ret;
@@ -141,12 +120,12 @@ int saina_read(struct saina *s, struct saina_step *step, int timeout_ms)
 		goto out;
 	}
 	if (!s->clocked)
-		ret = complete(s);
+		ret = step_complete(s);
 	if (!ret)
 		ret = wait_all(s, timeout_ms);
 	if (ret)
 		goto out;
-	describe(s, &d);
+	fill_step(s, &d);
 	if (step) {
 		memset(step, 0, size);
 		memcpy(step, &d, size < sizeof(d) ? size : sizeof(d));
@@ -155,7 +134,7 @@ int saina_read(struct saina *s, struct saina_step *step, int timeout_ms)
 	for (q = s->round.reqs; q; q = q->next)
 		ret = ret ? ret : q->err;
 	if (ret)
-		saina_request_failed(s, ret);
+		saina_req_error(s, ret);
 	while ((q = s->round.reqs)) {
 		saina_round_forget(&s->round, q);
 		free(q);
@@ -163,10 +142,10 @@ int saina_read(struct saina *s, struct saina_step *step, int timeout_ms)
 	if (!ret)
 		s->round.stats.rounds++;
 	/* a round that is lost stays open until saina_set_round(), as with all-reduces */
-	if (!ret || s->round.table.on)
+	if (!ret || s->round.ps.on)
 		saina_step_next(s);
 	else
 		s->clocked = s->round.closed = false;
 out:
-	return saina_leave(s, ret);
+	return saina_unlock(s, ret);
 }

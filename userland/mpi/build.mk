@@ -4,7 +4,7 @@
 # the pkg-config file of the implementation it is for.
 MPI_PC		?= ompi-c
 MPI_LIBS	:= $(shell pkg-config --libs $(MPI_PC) 2>/dev/null)
-MPI_OBJ		:= $(call objs,$(addprefix userland/mpi/,shim.c join.c helper.c))
+MPI_OBJ		:= $(call objs,$(addprefix userland/mpi/,intercept.c join.c helper.c))
 
 $(MPI_OBJ): SAINA_CFLAGS += $(shell pkg-config --cflags $(MPI_PC)) -fPIC -fvisibility=hidden -pthread
 

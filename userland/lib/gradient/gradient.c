@@ -10,39 +10,44 @@ int saina_gradient_init(struct saina_gradient *g, const struct saina_job *job)
 	g->job = job;
 	g->quant = saina_quant_best();
 	g->limit = saina_quant_limit(job->workers);
-	g->share = calloc(job->segments, sizeof(*g->share));
+	g->state = calloc(job->segments, sizeof(*g->state));
 	/* Zero pages until something is kept in them. */
 	g->residual = calloc((size_t)job->segments * job->payload, 4);
-	if (!g->share || !g->residual)
+	if (!g->state || !g->residual)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < job->segments; i++)
-		g->share[i].scale = SAINA_EXPONENT_NAN;
+		g->state[i].scale = SAINA_EXPONENT_NAN;
 	return 0;
 }
 
 void saina_gradient_exit(struct saina_gradient *g)
 {
-	free(g->share);
+	free(g->state);
 	free(g->residual);
 }
 
 void *saina_gradient_data(const struct saina_gradient *g, uint32_t segment, size_t *n)
 {
-	const struct saina_tensor *t = g->share[segment].t;
+	const struct saina_tensor *t = g->state[segment].t;
 	size_t first = (size_t)(segment - t->first) * g->job->payload;
 
 	*n = t->n - first < g->job->payload ? t->n - first : g->job->payload;
 	return (uint32_t *)t->buf + first;
 }
 
+const void *saina_gradient_residual(const struct saina_gradient *g, uint32_t segment)
+{
+	return g->state[segment].residual ? g->residual + (size_t)segment * g->job->payload : NULL;
+}
+
 /*
  * Once in a round, when the segment is first encoded: what is sent again is the same to the bit,
  * whatever results have come meanwhile.
  */
-static void choose(struct saina_gradient *g, uint32_t segment, const float *data, size_t n)
+static void choose_exponent(struct saina_gradient *g, uint32_t segment, const float *data, size_t n)
 {
-	struct saina_share *p = &g->share[segment];
-	const float *res = saina_residual_of(g, segment);
+	struct saina_segment_state *p = &g->state[segment];
+	const float *res = saina_gradient_residual(g, segment);
 	uint32_t largest;
 
 	p->exponent = 0;
@@ -63,7 +68,7 @@ static void choose(struct saina_gradient *g, uint32_t segment, const float *data
 }
 
 /* Behind the tensor's elements there are zeros. */
-static void pad(const struct saina_job *job, void *wire, size_t n)
+static void pad_zeros(const struct saina_job *job, void *wire, size_t n)
 {
 	size_t used = job->wire / job->payload * n;
 
@@ -72,15 +77,15 @@ static void pad(const struct saina_job *job, void *wire, size_t n)
 
 int saina_gradient_encode(struct saina_gradient *g, uint32_t segment, void *wire)
 {
-	struct saina_share *p = &g->share[segment];
+	struct saina_segment_state *p = &g->state[segment];
 	const struct saina_job *job = g->job;
 	const void *data, *res;
 	size_t n;
 
 	data = saina_gradient_data(g, segment, &n);
 	if (!p->chosen)
-		choose(g, segment, data, n);
-	res = p->alone ? NULL : saina_residual_of(g, segment);
+		choose_exponent(g, segment, data, n);
+	res = p->alone ? NULL : saina_gradient_residual(g, segment);
 	if (p->exponent == SAINA_EXPONENT_NAN)
 		n = 0;
 	else if (job->elem == SAINA_ELEM_FLOAT32)
@@ -93,19 +98,19 @@ int saina_gradient_encode(struct saina_gradient *g, uint32_t segment, void *wire
 		g->quant->add(wire, data, res, n);
 	else
 		memcpy(wire, data, 4 * n);
-	pad(job, wire, n);
+	pad_zeros(job, wire, n);
 	return p->exponent;
 }
 
 size_t saina_gradient_encode_step(struct saina_gradient *g, uint32_t segment, void *wire,
 				  int exponent, uint32_t limit)
 {
-	const void *data, *res = saina_residual_of(g, segment);
+	const void *data, *res = saina_gradient_residual(g, segment);
 	float fits[SAINA_ELEMS_MAX];
 	size_t n, cut = 0;
 
 	data = saina_gradient_data(g, segment, &n);
-	if (g->share[segment].t->type == SAINA_FLOAT32) {
+	if (g->state[segment].t->type == SAINA_FLOAT32) {
 		cut = saina_quant_cut(fits, data, res, n, exponent, limit);
 		g->quant->encode(wire, fits, NULL, n, exponent);
 	} else if (res) {
@@ -113,14 +118,14 @@ size_t saina_gradient_encode_step(struct saina_gradient *g, uint32_t segment, vo
 	} else {
 		memcpy(wire, data, 4 * n);
 	}
-	pad(g->job, wire, n);
+	pad_zeros(g->job, wire, n);
 	return cut;
 }
 
 int saina_gradient_decode(struct saina_gradient *g, uint32_t segment, const struct saina_hdr *h,
 			  const void *sums, unsigned int div)
 {
-	struct saina_share *p = &g->share[segment];
+	struct saina_segment_state *p = &g->state[segment];
 	const struct saina_job *job = g->job;
 	size_t n;
 	float *out = saina_gradient_data(g, segment, &n);
@@ -146,5 +151,5 @@ int saina_gradient_decode(struct saina_gradient *g, uint32_t segment, const stru
 void saina_gradient_learn(struct saina_gradient *g, uint32_t segment, const struct saina_hdr *h)
 {
 	if (h->exponent != SAINA_EXPONENT_NAN)
-		g->share[segment].scale = h->exponent;
+		g->state[segment].scale = h->exponent;
 }

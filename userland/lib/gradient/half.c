@@ -13,7 +13,7 @@
 #include "half.h"
 
 /* Subnormals as any other; a NaN stays one. */
-static uint16_t half(float f)
+static uint16_t to_half(float f)
 {
 	uint32_t x;
 
@@ -57,7 +57,7 @@ void saina_float_decode(float *out, const void *sum, size_t n, unsigned int div)
 void saina_half_encode(void *out, const float *g, const float *res, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		uint16_t h = half(res ? g[i] + res[i] : g[i]);
+		uint16_t h = to_half(res ? g[i] + res[i] : g[i]);
 
 		memcpy((char *)out + 2 * i, &h, 2);
 	}
@@ -76,7 +76,7 @@ void saina_half_decode(float *out, const void *sum, size_t n, unsigned int div)
 void saina_half_remainder(float *out, const float *g, const float *res, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		float c = res ? g[i] + res[i] : g[i], left = c - widen(half(c));
+		float c = res ? g[i] + res[i] : g[i], left = c - widen(to_half(c));
 
 		out[i] = isfinite(left) ? left : 0.0f;
 	}

@@ -18,11 +18,11 @@
  */
 struct moved {
 	uint32_t *residual;
-	struct saina_share *share;
+	struct saina_segment_state *share;
 	uint8_t *used;
 };
 
-static size_t nonzero(const struct saina_job *job, const struct saina_share *share,
+static size_t nonzero(const struct saina_job *job, const struct saina_segment_state *share,
 		      const uint32_t *residual)
 {
 	size_t n = 0;
@@ -45,8 +45,8 @@ static int move_piece(const struct saina_gradient *g, struct moved *to, uint64_t
 		      uint64_t n)
 {
 	uint32_t a = from / g->job->payload, b = at / g->job->payload;
-	const struct saina_share *old = &g->share[a];
-	struct saina_share *new = &to->share[b];
+	const struct saina_segment_state *old = &g->state[a];
+	struct saina_segment_state *new = &to->share[b];
 
 	for (uint64_t i = 0; i < n; i++) {
 		if (to->used[from + i] & TAKEN || to->used[at + i] & GIVEN)
@@ -64,7 +64,7 @@ static int move_piece(const struct saina_gradient *g, struct moved *to, uint64_t
 	return 0;
 }
 
-static int move(const struct saina_gradient *g, struct moved *to, const struct saina_move *m)
+static int apply_move(const struct saina_gradient *g, struct moved *to, const struct saina_move *m)
 {
 	uint32_t payload = g->job->payload;
 	uint64_t from = m->from, at = m->to, left = m->n, n;
@@ -81,10 +81,10 @@ static int move(const struct saina_gradient *g, struct moved *to, const struct s
 	return ret;
 }
 
-static void first_again(const struct saina_gradient *g, struct moved *to)
+static void reset_states(const struct saina_gradient *g, struct moved *to)
 {
 	for (uint32_t i = 0; i < g->job->segments; i++) {
-		to->share[i].last = g->share[i].last;
+		to->share[i].last = g->state[i].last;
 		to->share[i].scale = SAINA_EXPONENT_NAN;
 	}
 }
@@ -100,16 +100,16 @@ int saina_gradient_move(struct saina_gradient *g, const struct saina_move *moves
 	int ret = to.residual && to.share && to.used ? 0 : -ENOMEM;
 
 	if (!ret)
-		first_again(g, &to);
+		reset_states(g, &to);
 	for (size_t i = 0; i < n && !ret; i++)
-		ret = move(g, &to, &moves[i]);
+		ret = apply_move(g, &to, &moves[i]);
 	/* What is not moved would be lost. */
-	if (!ret && nonzero(job, g->share, g->residual) != nonzero(job, to.share, to.residual))
+	if (!ret && nonzero(job, g->state, g->residual) != nonzero(job, to.share, to.residual))
 		ret = -ENOTEMPTY;
 	if (!ret) {
 		saina_gradient_exit(g);
 		g->residual = to.residual;
-		g->share = to.share;
+		g->state = to.share;
 	} else {
 		free(to.residual);
 		free(to.share);

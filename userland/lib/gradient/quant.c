@@ -98,31 +98,6 @@ const struct saina_quant saina_quant_scalar = {
 	.name = "scalar",
 };
 
-/* From the plain one to the widest. */
-static const struct saina_quant *const variants[] = {
-	&saina_quant_scalar,
-#if defined(__x86_64__)
-	&saina_quant_avx2,
-	&saina_quant_avx512,
-#endif
-};
-
-const struct saina_quant *saina_quant_variant(unsigned int i)
-{
-	return i < sizeof(variants) / sizeof(*variants) ? variants[i] : NULL;
-}
-
-const struct saina_quant *saina_quant_best(void)
-{
-	const struct saina_quant *best = &saina_quant_scalar;
-
-	for (unsigned int i = 0; saina_quant_variant(i); i++) {
-		if (variants[i]->usable() == SAINA_QUANT_FAST)
-			best = variants[i];
-	}
-	return best;
-}
-
 /**
  * saina_quant_limit() - the largest |q| that a worker may send
  * @workers: of the job, 1..64

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "job.h"
+#include "wire/job.h"
 
 #define SAINA_QUANT_SLACK    4		 /* bits an exponent may be coarser than need be */
 #define SAINA_QUANT_INFINITY 0x7f800000u /* bits of a magnitude that is not finite, at least */
@@ -48,17 +48,6 @@ extern const struct saina_quant saina_quant_scalar;
 const struct saina_quant *saina_quant_best(void);	/* for this CPU */
 /* Variants of this architecture, the plain one first; NULL behind the last. */
 const struct saina_quant *saina_quant_variant(unsigned int i);
-
-static inline bool saina_exponent_valid(int e)
-{
-	return e >= SAINA_EXPONENT_MIN && e <= SAINA_EXPONENT_MAX;
-}
-
-/* May a result have it?  @elem: of the job */
-static inline bool saina_exponent_answer(int elem, int e)
-{
-	return elem == SAINA_ELEM_INT32 ? saina_exponent_valid(e) || e == SAINA_EXPONENT_NAN : !e;
-}
 
 uint32_t saina_quant_limit(unsigned int workers);
 int saina_quant_finest(uint32_t largest, uint32_t limit);

@@ -23,27 +23,21 @@
 #include "gradient.h"
 #include "half.h"
 
-static uint32_t *place(const struct saina_gradient *g, uint32_t segment)
+static uint32_t *residual_at(const struct saina_gradient *g, uint32_t segment)
 {
 	return g->residual + (size_t)segment * g->job->payload;
 }
 
-/* NULL when there is nothing. */
-const void *saina_residual_of(const struct saina_gradient *g, uint32_t segment)
-{
-	return g->share[segment].residual ? place(g, segment) : NULL;
-}
-
 void saina_residual_drop(struct saina_gradient *g, uint32_t segment)
 {
-	g->share[segment].residual = 0;
+	g->state[segment].residual = 0;
 }
 
 /* The present contribution was counted whole. */
-static void spend(struct saina_gradient *g, uint32_t segment)
+static void clear_residual(struct saina_gradient *g, uint32_t segment)
 {
-	struct saina_share *p = &g->share[segment];
-	uint32_t *res = place(g, segment);
+	struct saina_segment_state *p = &g->state[segment];
+	uint32_t *res = residual_at(g, segment);
 	uint32_t left = 0;
 	size_t n;
 
@@ -63,8 +57,8 @@ static void spend(struct saina_gradient *g, uint32_t segment)
 /* The present contribution to @segment was not counted: keep it. */
 size_t saina_residual_keep(struct saina_gradient *g, uint32_t segment)
 {
-	struct saina_share *p = &g->share[segment];
-	uint32_t *res = place(g, segment);
+	struct saina_segment_state *p = &g->state[segment];
+	uint32_t *res = residual_at(g, segment);
 	const void *data;
 	size_t n, dropped = 0;
 
@@ -93,10 +87,10 @@ size_t saina_residual_keep(struct saina_gradient *g, uint32_t segment)
 }
 
 /* The present contribution was counted, but for what was rounded off, or (returns how many) did not fit. */
-static size_t remain(struct saina_gradient *g, uint32_t segment, int exponent, uint32_t limit)
+static size_t keep_remainder(struct saina_gradient *g, uint32_t segment, int exponent, uint32_t limit)
 {
-	struct saina_share *p = &g->share[segment];
-	uint32_t *res = place(g, segment);
+	struct saina_segment_state *p = &g->state[segment];
+	uint32_t *res = residual_at(g, segment);
 	const float *old = p->residual ? (float *)res : NULL;
 	const void *data;
 	size_t n, cut = 0;
@@ -114,18 +108,18 @@ static size_t remain(struct saina_gradient *g, uint32_t segment, int exponent, u
 
 void saina_residual_counted(struct saina_gradient *g, uint32_t segment, int exponent)
 {
-	if (exponent == SAINA_EXPONENT_NAN || g->share[segment].alone)
+	if (exponent == SAINA_EXPONENT_NAN || g->state[segment].alone)
 		return;
 	if (g->job->elem == SAINA_ELEM_BFLOAT16)
-		remain(g, segment, 0, 0);
+		keep_remainder(g, segment, 0, 0);
 	else
-		spend(g, segment);
+		clear_residual(g, segment);
 }
 
 size_t saina_residual_stepped(struct saina_gradient *g, uint32_t segment, int exponent, uint32_t limit)
 {
-	if (g->share[segment].t->type == SAINA_FLOAT32)
-		return remain(g, segment, exponent, limit);
-	spend(g, segment);
+	if (g->state[segment].t->type == SAINA_FLOAT32)
+		return keep_remainder(g, segment, exponent, limit);
+	clear_residual(g, segment);
 	return 0;
 }

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <string.h>
+#include "sim.h"
+
+#define SCALES	7	/* values are shifted by n for up to 2^n workers, so that no sum wraps */
+
+static int32_t values[SCALES][SIM_VALUES + SAINA_ELEMS_MAX];
+
+void sim_init(struct sim *w, struct harness *harness, uint64_t seed)
+{
+	struct rng r;
+
+	if (!values[0][0]) {
+		rng_seed(&r, 1);
+		for (unsigned int i = 0; i < SIM_VALUES + SAINA_ELEMS_MAX; i++) {
+			/* large, small, and stretches of zero, whose sign matters */
+			values[0][i] = i / 512 % 16 == 5 ? 0 : rng_u64(&r) >> rng_below(&r, 32);
+			for (unsigned int n = 1; n < SCALES; n++)
+				values[n][i] = values[0][i] >> n;
+		}
+		values[0][0] |= 1;
+	}
+	memset(w, 0, sizeof(*w));
+	w->harness = harness;
+	rng_seed(&w->rng, seed);
+	w->loss_up = rng_below(&w->rng, 3) * 80;
+	w->loss_down = rng_below(&w->rng, 3) * 80;
+	w->dup = rng_below(&w->rng, 100);
+	w->delay = rng_below(&w->rng, 60);
+}
+
+struct sim_job *sim_job_find(struct sim *w, unsigned int number)
+{
+	for (unsigned int i = 0; i < SIM_JOBS; i++)
+		if (w->job[i].present && w->job[i].conf.job == number)
+			return &w->job[i];
+	return NULL;
+}
+
+static int in_range(int exponent)
+{
+	return exponent < SAINA_EXPONENT_MIN ? SAINA_EXPONENT_MIN :
+	       exponent > SAINA_EXPONENT_MAX ? SAINA_EXPONENT_MAX : exponent;
+}
+
+/* An exponent for a slot with several of them, around @base; @h: random. */
+static int mixed_exponent(int base, uint64_t h)
+{
+	static const int far[] = { 31, 32, 33, 200 };
+	unsigned int dice = h % 1000;
+	int sign = h >> 32 & 1 ? 1 : -1;
+
+	if (dice < 450)
+		return base;
+	if (dice < 900)
+		return in_range(base + sign * (int)(1 + (h >> 33) % 4));
+	if (dice < 980)
+		return in_range(base + sign * far[(h >> 33) % 4]);
+	return sign < 0 ? SAINA_EXPONENT_MIN : SAINA_EXPONENT_MAX;
+}
+
+struct ledger_gradient sim_gradient(void *job, unsigned int worker, uint32_t round, uint32_t segment,
+				    int lie)
+{
+	struct sim_job *j = job;
+	uint64_t age = j->steady ? round >> 3 : round, slot, x, h;
+	struct ledger_gradient said = { .exponent = (int)((round * 7 + segment / 64) % 200) - 100 };
+	unsigned int scale = 0, dice;
+
+	if (lie && j->liar != (int)worker)
+		return (struct ledger_gradient){};
+	slot = j->value_seed ^ (uint64_t)segment << 40 ^ age;
+	x = slot ^ (uint64_t)worker << 32;
+	if (lie)
+		x = ~x;
+	dice = rng_mix(slot + 1) % 1000;
+	h = rng_mix(x + 2);
+	if (dice >= 500) {
+		said.exponent = mixed_exponent(said.exponent, h);
+		/* keep most of the sums from wrapping: the ledger cannot judge wrapped ones */
+		while (dice < 900 && 1u << scale < j->workers)
+			scale++;
+	}
+	/* in some slots a few workers send NaN, in a few rounds all do */
+	if ((dice >= 960 && (h >> 48) % 4 == 0) || rng_mix(j->value_seed ^ round) % 100 == 0)
+		said.exponent = SAINA_EXPONENT_NAN;
+	said.v = values[scale] + (rng_mix(x) & (SIM_VALUES - 1));
+	return said;
+}
+
+const int32_t *sim_unread_values(void)
+{
+	return values[0];
+}
+
+int8_t sim_bad_exponent(struct rng *r)
+{
+	static const int edge[] = { -127, SAINA_EXPONENT_MIN - 1, SAINA_EXPONENT_MAX + 1, 127 };
+
+	if (rng_chance(r, 500))
+		return edge[rng_below(r, 4)];
+	if (rng_chance(r, 500))
+		return rng_range(r, SAINA_EXPONENT_MAX + 1, 127);
+	return -(int)rng_range(r, 1 - SAINA_EXPONENT_MIN, 127);
+}

@@ -1,0 +1,589 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The session with the agent (userland/lib/session/session.h) against a clock of the test's own: what
+ * is sent when, how long it waits for whom, and what it says in the end.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <string.h>
+#include "session/session.h"
+#include "../lib/statement.h"
+
+#define SEC 1000			/* times are in ms */
+
+static struct saina_session j;
+static uint64_t now_ms;
+static unsigned int sent[256];		/* by message type */
+static unsigned int fast, twice;	/* READY with FAST; probes in twos */
+static uint64_t last_nonce;
+static uint32_t ready_segment;
+
+static void setup(void)
+{
+	memset(&j, 0, sizeof(j));
+	memset(sent, 0, sizeof(sent));
+	fast = twice = 0;
+	now_ms = 1000000;
+	j.job.id = 7;
+	j.job.worker = j.wanted = SAINA_WORKER_ANY;
+	j.join_ms = 5 * SEC;
+	j.start_ms = 0;
+	j.silence_ms = 60 * SEC;
+	j.address = "192.0.2.1";
+	j.ifname = "eth0";
+	j.port = SAINA_PORT_CTRL;
+	j.mtu = 1500;
+	j.gro = 1;
+	j.spare_nonce = 11;
+	saina_session_start(&j, now_ms * MSEC);
+}
+
+static void take(void)
+{
+	struct saina_session_msg m;
+
+	while (saina_session_output(&j, &m)) {
+		const struct saina_hdr *h = (void *)m.buf;
+
+		sent[h->type]++;
+		fast += h->type == SAINA_MSG_READY && (h->flags & SAINA_F_FAST);
+		if (h->type == SAINA_MSG_READY)
+			ready_segment = le32toh(h->segment);
+		twice += h->type == SAINA_MSG_PROBE && m.twice;
+		if (h->type == SAINA_MSG_JOIN)
+			last_nonce = ((const struct saina_join *)(h + 1))->nonce;
+	}
+}
+
+/* @ms pass, or it fails. */
+static void pass(uint64_t ms)
+{
+	uint64_t end = now_ms + ms, when;
+
+	do {
+		if (!j.spare_nonce)
+			j.spare_nonce = 100 + now_ms;
+		when = saina_session_run(&j, now_ms * MSEC) / MSEC;
+		take();
+		now_ms = when <= now_ms ? now_ms + 1 : when < end ? when : end;
+	} while (now_ms < end);
+	saina_session_run(&j, now_ms * MSEC);
+	take();
+}
+
+static uint8_t version = SAINA_PROTO_VERSION;	/* of what is heard */
+
+static enum saina_session_event input(int type, const void *body, size_t len)
+{
+	struct {
+		struct saina_hdr h;
+		uint8_t body[256];
+	} m = { .h = { .version = version, .type = type, .job = 7,
+		       .worker = type == SAINA_MSG_REFUSE ? SAINA_WORKER_ANY : 2,
+		       .session = type == SAINA_MSG_REFUSE ? 0 : 99 } };
+
+	memcpy(m.body, body, len);
+	assert_true(saina_session_check(&j, type == SAINA_MSG_PROBE_REPLY ? SAINA_FROM_DATA : SAINA_FROM_CTRL,
+				&m, sizeof(m.h) + len));
+	j.heard_ns = now_ms * MSEC;
+	return saina_session_input(&j, &m.h, now_ms * MSEC);
+}
+
+static enum saina_session_event welcome(int state, uint32_t round)
+{
+	struct saina_welcome w = {
+		.nonce = j.body.nonce, .elements = 640, .segments = 10, .payload = 64, .pool = 4,
+		.ring = 4, .workers = 3, .state = state, .round = round,
+		.group = SAINA_GROUP_BASE + 7, .heartbeat_ms = 200, .dead_ms = 2000,
+		.exponent = 20, .elem = SAINA_ELEM_INT32, .formed = 1,
+	};
+
+	return input(SAINA_MSG_WELCOME, &w, sizeof(w));
+}
+
+static enum saina_session_event status_of(uint64_t active, int state, enum saina_path path)
+{
+	struct saina_status s = { .active = active, .state = state, .path = path };
+
+	return input(SAINA_MSG_STATUS, &s, sizeof(s));
+}
+
+static enum saina_session_event status(int state, enum saina_path path)
+{
+	return status_of(1ull << j.job.worker, state, path);
+}
+
+static void refuse(int reason, const char *text)
+{
+	struct saina_refuse r = { .nonce = j.body.nonce, .reason = reason };
+
+	strcpy(r.text, text);
+	input(SAINA_MSG_REFUSE, &r, sizeof(r));
+}
+
+/* The answer to probe @i. */
+static enum saina_session_event reply(unsigned int i)
+{
+	struct saina_hdr h = { .version = SAINA_PROTO_VERSION, .type = SAINA_MSG_PROBE_REPLY,
+			       .job = 7, .worker = 2, .session = 99, .round = i };
+
+	assert_true(saina_session_check(&j, SAINA_FROM_DATA, &h, sizeof(h)));
+	return saina_session_input(&j, &h, now_ms * MSEC);
+}
+
+/* STATUS with the number of a test, and the answer to its probe. */
+static void status_test(uint32_t number)
+{
+	struct {
+		struct saina_hdr h;
+		struct saina_status s;
+	} m = { .h = { .version = SAINA_PROTO_VERSION, .type = SAINA_MSG_STATUS, .job = 7, .worker = 2,
+		       .session = 99, .segment = htole32(number) },
+		.s = { .active = 1ull << j.job.worker, .state = SAINA_JOB_RUNNING } };
+
+	assert_true(saina_session_check(&j, SAINA_FROM_CTRL, &m, sizeof(m)));
+	j.heard_ns = now_ms * MSEC;
+	saina_session_input(&j, &m.h, now_ms * MSEC);
+}
+
+/* STATUS of a job whose data have so many parts; @k as on the wire. */
+static void status_parts(uint8_t k, uint8_t part)
+{
+	struct {
+		struct saina_hdr h;
+		struct saina_status s;
+	} m = { .h = { .version = SAINA_PROTO_VERSION, .type = SAINA_MSG_STATUS, .job = 7, .worker = 2,
+		       .session = 99, .k = k, .contributors = part },
+		.s = { .active = 1ull << j.job.worker, .state = SAINA_JOB_RUNNING } };
+
+	assert_true(saina_session_check(&j, SAINA_FROM_CTRL, &m, sizeof(m)));
+	saina_session_input(&j, &m.h, now_ms * MSEC);
+}
+
+static void reply_test(uint32_t number)
+{
+	struct saina_hdr h = { .version = SAINA_PROTO_VERSION, .type = SAINA_MSG_PROBE_REPLY, .job = 7,
+			       .worker = 2, .session = 99, .round = htole32(SAINA_SESSION_PROBES),
+			       .segment = htole32(number) };
+
+	assert_true(saina_session_check(&j, SAINA_FROM_DATA, &h, sizeof(h)));
+	assert_int_equal(saina_session_input(&j, &h, now_ms * MSEC), SAINA_SESSION_NONE);
+}
+
+static void failed(int err, const char *why)
+{
+	assert_int_equal(j.phase, PHASE_FAILED);
+	assert_int_equal(j.err, err);
+	if (!strstr(j.error, why))
+		fail_msg("\"%s\" does not say \"%s\"", j.error, why);
+}
+
+/* Up to RUNNING. */
+static void run(void)
+{
+	setup();
+	pass(1);
+	assert_int_equal(welcome(SAINA_JOB_FORMING, 0), SAINA_SESSION_ADMITTED);
+	pass(1);
+	reply(0);
+	pass(1);
+	/* of before our READY, told as the job began: the agent does not know yet how results get to us */
+	assert_int_equal(status(SAINA_JOB_RUNNING, SAINA_PATH_UNKNOWN), SAINA_SESSION_NONE);
+	assert_int_equal(j.phase, PHASE_READYING);
+	assert_int_equal(status(SAINA_JOB_RUNNING, SAINA_PATH_FAST), SAINA_SESSION_STATUS);
+	assert_int_equal(j.phase, PHASE_CONFIRMING);
+	pass(1);
+	assert_int_equal(welcome(SAINA_JOB_RUNNING, 4), SAINA_SESSION_BEGINS);
+	assert_int_equal(j.phase, PHASE_RUNNING);
+	assert_int_equal(j.job.first_round, 4);
+}
+
+static void test_no_answer(void **state)
+{
+	setup();
+	pass(4900);
+	assert_int_equal(j.phase, PHASE_JOINING);
+	assert_in_range(sent[SAINA_MSG_JOIN], 10, 20);
+	pass(200);
+	failed(-ETIMEDOUT, "is sainad running there with job 7");
+}
+
+/* What is known of why nobody answers is said. */
+static void test_why_no_answer(void **state)
+{
+	static const struct {
+		int ctrl_unsent;
+		enum saina_unreached unreached;
+		const char *says;
+	} why[] = {
+		{ EPERM, SAINA_UNREACHED_NOT, "Operation not permitted: a firewall here" },
+		{ ENETUNREACH, SAINA_UNREACHED_NOT, "Network is unreachable: give this host a route" },
+		{ 0, SAINA_UNREACHED_CLOSED, "UDP port 48865 is closed: is sainad running there with job 7" },
+		{ 0, SAINA_UNREACHED_FILTERED, "a firewall at 192.0.2.1 rejects UDP port 48865" },
+		{ 0, SAINA_UNREACHED_NOBODY, "no host answers at 192.0.2.1" },
+		{ 0, SAINA_UNREACHED_NOT, "does a firewall there drop it" },
+	};
+
+	for (size_t i = 0; i < sizeof(why) / sizeof(why[0]); i++) {
+		setup();
+		j.unreached = why[i].unreached;
+		saina_session_send_errors(&j, 0, why[i].ctrl_unsent, now_ms * MSEC);
+		pass(5100);
+		failed(-ETIMEDOUT, why[i].says);
+	}
+}
+
+/* "taken" and "not seen to come by a port": reasons to ask again, with the same nonce. */
+static void test_ask_again(void **state)
+{
+	static const struct { int reason, err; } again[] = {
+		{ SAINA_REFUSE_TAKEN, -EBUSY }, { SAINA_REFUSE_PORT, -ENETUNREACH },
+	};
+
+	for (int i = 0; i < 2; i++) {
+		uint64_t nonce;
+
+		setup();
+		nonce = j.body.nonce;
+		for (int k = 0; k < 4; k++) {
+			unsigned int n = sent[SAINA_MSG_JOIN];
+
+			pass(1 * SEC);
+			assert_true(sent[SAINA_MSG_JOIN] > n);
+			assert_int_equal(last_nonce, nonce);
+			refuse(again[i].reason, "not now");
+			assert_int_equal(j.phase, PHASE_JOINING);
+		}
+		assert_string_equal(j.notes.text, "not now; trying again");
+		assert_int_equal(j.notes.used, strlen(j.notes.text) + 1);	/* said once */
+		if (i) {
+			assert_int_equal(welcome(SAINA_JOB_FORMING, 0), SAINA_SESSION_ADMITTED);
+			continue;
+		}
+		pass(2 * SEC);
+		failed(again[i].err, "not now");
+	}
+}
+
+/* Another refusal is the end. */
+static void test_refused(void **state)
+{
+	setup();
+	pass(1);
+	refuse(SAINA_REFUSE_TOKEN, "the token is wrong");
+	failed(-EACCES, "token");
+}
+
+/* An agent of another version answers in ours, one of before that in its own. */
+static void test_other_version(void **state)
+{
+	static const struct saina_refuse r = { .reason = SAINA_REFUSE_VERSION, .text = "update" };
+
+	for (int i = 0; i < 10; i++) {
+		bool running = i & 1;
+
+		if (running) {
+			run();
+		} else {
+			setup();
+			pass(1);
+			assert_int_not_equal(j.body.nonce, 0);
+		}
+		version = i / 2;
+		input(SAINA_MSG_REFUSE, &r, sizeof(r));
+		version = SAINA_PROTO_VERSION;
+		failed(running ? -ECONNRESET : -EPROTONOSUPPORT, "update");
+	}
+}
+
+/* A busy host is given three seconds to answer a probe, one without GRO only one. */
+static void test_probe_patience(void **state)
+{
+	for (int gro = 0; gro < 2; gro++) {
+		uint64_t patience = gro ? 3 * SEC : 1 * SEC;
+
+		setup();
+		j.gro = gro;
+		pass(1);
+		welcome(SAINA_JOB_FORMING, 0);
+		pass(patience - 10);
+		assert_int_equal(j.phase, PHASE_PROBING);
+		assert_int_equal(sent[SAINA_MSG_PROBE], SAINA_SESSION_PROBES);
+		assert_int_equal(reply(3), SAINA_SESSION_PROBED);
+		assert_int_equal(j.notes.used, 0);
+		pass(1);
+		assert_int_equal(fast, 1);
+		assert_int_equal(sent[SAINA_MSG_READY], 1);
+		assert_int_equal(j.rtt_ns, (patience - 10 - 3 * 40) * MSEC);
+
+		/* one that comes when READY has said that there is none: READY again */
+		setup();
+		j.gro = gro;
+		pass(1);
+		welcome(SAINA_JOB_FORMING, 0);
+		pass(patience + 10);
+		assert_int_equal(reply(5), SAINA_SESSION_NONE);
+		pass(1);
+		assert_int_equal(fast, 1);
+		assert_non_null(strstr(j.notes.text + strlen(j.notes.text) + 1, "after all"));
+
+		setup();
+		j.gro = gro;
+		pass(1);
+		welcome(SAINA_JOB_FORMING, 0);
+		pass(patience + 10);
+		assert_int_equal(j.phase, PHASE_READYING);
+		assert_non_null(strstr(j.notes.text, "gro on"));
+		assert_int_equal(fast, 0);
+		/* a STATUS of before our READY does not count: it does not relay */
+		assert_int_equal(status(SAINA_JOB_RUNNING, SAINA_PATH_UNKNOWN), SAINA_SESSION_NONE);
+		assert_int_equal(status(SAINA_JOB_RUNNING, SAINA_PATH_FAST), SAINA_SESSION_NONE);
+		assert_int_equal(j.phase, PHASE_READYING);
+		status(SAINA_JOB_FORMING, SAINA_PATH_RELAYED);
+		assert_int_equal(j.phase, PHASE_FORMING);
+		/* STATUS asks for a test, which is answered: said to the agent with the next heartbeat */
+		memset(sent, 0, sizeof(sent));
+		status_test(1);
+		pass(250);
+		assert_true(sent[SAINA_MSG_PROBE] >= 1);
+		assert_int_equal(fast, 0);
+		reply_test(1);
+		pass(250);
+		assert_true(fast >= 1);
+		assert_int_equal(ready_segment, 1);
+	}
+}
+
+/* Probes go in twos, until that is known not to get through. */
+static void test_batches(void **state)
+{
+	setup();
+	pass(1);
+	welcome(SAINA_JOB_FORMING, 0);
+	j.batched = true;	/* the kernel took them */
+	pass(900);
+	assert_int_equal(twice, 10);
+	assert_true(sent[SAINA_MSG_PROBE] > 12);
+	assert_int_equal(reply(11), SAINA_SESSION_PROBED);
+	assert_false(j.batches);
+	assert_non_null(strstr(j.notes.text, "message by message"));
+}
+
+static void test_start_timeout(void **state)
+{
+	setup();
+	j.start_ms = 10 * SEC;
+	pass(1);
+	welcome(SAINA_JOB_FORMING, 0);
+	pass(1);
+	reply(0);
+	pass(1);
+	for (int i = 0; i < 19; i++) {
+		status(SAINA_JOB_FORMING, SAINA_PATH_FAST);
+		pass(500);
+		assert_int_equal(j.phase, PHASE_FORMING);
+	}
+	assert_non_null(strstr(j.notes.text, "1 of 3 are here"));
+	assert_int_equal(sent[SAINA_MSG_LEAVE], 0);
+	pass(600);
+	failed(-ETIMEDOUT, "1 of 3 are there");
+	assert_int_equal(sent[SAINA_MSG_LEAVE], 1);
+}
+
+static void test_heartbeats(void **state)
+{
+	run();
+	sent[SAINA_MSG_HEARTBEAT] = 0;
+	for (int i = 0; i < 50; i++) {
+		pass(200);
+		status(SAINA_JOB_RUNNING, SAINA_PATH_FAST);
+	}
+	assert_in_range(sent[SAINA_MSG_HEARTBEAT], 49, 51);
+	/* silence */
+	pass(59 * SEC);
+	assert_int_equal(j.phase, PHASE_RUNNING);
+	pass(2 * SEC);
+	failed(-ETIMEDOUT, "nothing heard from 192.0.2.1");
+}
+
+/* The port has another hook than when we joined: a probe a heartbeat, until one was answered. */
+static void test_retest(void **state)
+{
+	run();
+	status_test(5);
+	memset(sent, 0, sizeof(sent));
+	for (int i = 0; i < 5; i++) {
+		pass(200);
+		status_test(5);
+	}
+	assert_in_range(sent[SAINA_MSG_PROBE], 4, 6);
+	reply_test(4);
+	pass(400);
+	assert_int_equal(sent[SAINA_MSG_READY], 0);
+	reply_test(5);
+	fast = 0;
+	pass(200);
+	assert_in_range(sent[SAINA_MSG_READY], 1, 2);
+	assert_int_equal(fast, sent[SAINA_MSG_READY]);
+	assert_int_equal(ready_segment, 5);
+	/* heard */
+	status_test(0);
+	memset(sent, 0, sizeof(sent));
+	pass(1000);
+	assert_int_equal(sent[SAINA_MSG_READY] + sent[SAINA_MSG_PROBE], 0);
+	assert_in_range(sent[SAINA_MSG_HEARTBEAT], 4, 6);
+}
+
+/* The agent forgot us: with a new nonce and the round we are at, then on as before. */
+static void test_again(void **state)
+{
+	uint64_t nonce;
+
+	run();
+	nonce = j.body.nonce;
+	j.round = 17;
+	j.spare_nonce = 12;
+	refuse(SAINA_REFUSE_SESSION, "not admitted: join again");
+	assert_int_equal(j.phase, PHASE_REJOINING);
+	assert_true(saina_session_listening(&j));
+	pass(1);
+	assert_true(last_nonce == j.body.nonce && last_nonce != nonce);
+	assert_int_equal(le32toh(j.body.round), 17);
+	assert_int_equal(welcome(SAINA_JOB_FORMING, 17), SAINA_SESSION_NONE);
+	pass(1);
+	status(SAINA_JOB_RUNNING, SAINA_PATH_FAST);
+	pass(1);
+	assert_int_equal(welcome(SAINA_JOB_RUNNING, 17), SAINA_SESSION_RESUMES);
+	assert_true(j.job.formed);
+	assert_int_equal(j.rejoins, 1);
+}
+
+/* Where a job begins is what it says when it runs, not before. */
+static void test_old_welcome(void **state)
+{
+	setup();
+	pass(1);
+	welcome(SAINA_JOB_FORMING, 9);
+	pass(1);
+	reply(0);
+	pass(1);
+	status(SAINA_JOB_RUNNING, SAINA_PATH_FAST);
+	assert_int_equal(welcome(SAINA_JOB_FORMING, 9), SAINA_SESSION_NONE);
+	assert_int_equal(welcome(SAINA_JOB_RUNNING, 3), SAINA_SESSION_BEGINS);
+	assert_int_equal(j.job.first_round, 3);
+}
+
+/* The policy becomes coded, another one, and an older agent takes over. */
+static void test_parts(void **state)
+{
+	run();
+	assert_int_equal(j.job.parts, 0);
+	status_parts(1 + 3, 2);
+	assert_int_equal(j.job.parts, 3);
+	assert_int_equal(j.job.part, 2);
+	status_parts(0, 0);
+	assert_int_equal(j.job.parts, 3);
+	assert_int_equal(j.job.part, 2);
+	status_parts(1, 1);
+	assert_int_equal(j.job.parts, 0);
+	assert_int_equal(j.job.part, 0);
+}
+
+/* LEAVE until a STATUS no longer counts us among the live. */
+static void test_leave(void **state)
+{
+	run();
+	saina_session_leave(&j, now_ms * MSEC);
+	pass(1000);
+	assert_in_range(sent[SAINA_MSG_LEAVE], 2, 6);
+	assert_false(j.gone);
+	/* of before the LEAVE: the answer to a heartbeat, or unasked */
+	status(SAINA_JOB_RUNNING, SAINA_PATH_FAST);
+	assert_false(j.gone);
+	status_of(0, SAINA_JOB_FORMING, SAINA_PATH_FAST);
+	assert_true(j.gone);
+}
+
+/* @ms pass, in which the kernel refuses every batch and the agent answers heartbeats. */
+static void pass_refused(int err, uint64_t ms)
+{
+	for (uint64_t end = now_ms + ms; now_ms < end && j.phase != PHASE_FAILED;) {
+		saina_session_send_errors(&j, err, 0, now_ms * MSEC);
+		pass(end - now_ms < 100 ? end - now_ms : 100);
+		j.heard_ns = now_ms * MSEC;
+	}
+}
+
+/* Errors of the kernel end a session, but not before it had nothing else for long. */
+static void test_refused_sends(void **state)
+{
+	/* 2000 ms is when the agent declares a worker dead, 60 s the time-out of calls */
+	run();
+	j.mtu = 100;
+	pass_refused(EMSGSIZE, 1900);
+	assert_int_equal(j.phase, PHASE_RUNNING);
+	pass_refused(EMSGSIZE, 200);
+	failed(-EMSGSIZE, "interface eth0 has MTU 100, job 7 sends packets of 332 bytes: raise the MTU");
+	assert_int_equal(sent[SAINA_MSG_LEAVE], 1);
+
+	static const int errors[] = { EPERM, ENETUNREACH, ENETDOWN };
+
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		run();
+		pass_refused(errors[i], 59 * SEC);
+		assert_int_equal(j.phase, PHASE_RUNNING);
+		/* something went: it begins anew */
+		pass_refused(0, 100);
+		pass_refused(errors[i], 59 * SEC);
+		assert_int_equal(j.phase, PHASE_RUNNING);
+		pass_refused(errors[i], 2 * SEC);
+		failed(-errors[i], "nothing could be sent to 192.0.2.1 by eth0 for 60000 ms");
+		assert_int_equal(sent[SAINA_MSG_LEAVE], 1);
+	}
+
+	run();
+	j.silence_ms = -1;
+	pass_refused(EPERM, 200 * SEC);
+	assert_int_equal(j.phase, PHASE_RUNNING);
+}
+
+/* Multicast that this host itself keeps out is not blamed on the interface. */
+static void test_multicast_dropped(void **state)
+{
+	setup();
+	pass(1);
+	welcome(SAINA_JOB_FORMING, 0);
+	j.loop = SAINA_LOOP_SENT;
+	pass(4 * SEC);
+	assert_int_equal(j.phase, PHASE_READYING);
+	assert_non_null(strstr(j.notes.text, "a firewall here drops what comes to eth0 for UDP port 48866"));
+	assert_null(strstr(j.notes.text, "gro on"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		statement("session: a join without an answer times out with a sentence", test_no_answer),
+		statement("session: a join without an answer says what the kernel or the other host has said", test_why_no_answer),
+		statement("session: a worker whose kernel refuses to send fails with the reason", test_refused_sends),
+		statement("session: a worker whose firewall drops multicast is told so", test_multicast_dropped),
+		statement("session: a join that is refused as taken, or as seen at no port, is tried again", test_ask_again),
+		statement("session: a wrong token ends the join at once", test_refused),
+		statement("session: an agent of any other version ends the join with its sentence", test_other_version),
+		statement("session: a worker waits 3 s for a probe reply, 1 s without GRO", test_probe_patience),
+		statement("session: probes are sent in pairs until pairs are known not to get through", test_batches),
+		statement("session: the wait for other workers ends with the start time-out", test_start_timeout),
+		statement("session: heartbeats are sent at their interval, and 60 s of silence end the session", test_heartbeats),
+		statement("session: results are tested anew when STATUS asks for it", test_retest),
+		statement("session: STATUS says which part of the data is computed, and an agent that does not say changes nothing", test_parts),
+		statement("session: a worker that the agent has forgotten joins again with its round", test_again),
+		statement("session: the first round is that of the WELCOME of the running job", test_old_welcome),
+		statement("session: LEAVE is repeated until a STATUS no longer counts the worker as alive", test_leave),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Why a job is slow. Open slots say which workers are missing now; counters say which worker's
+ * gradient completed a sum, hence who is usually the last.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "bottleneck.h"
+
+#define WAIT_MIN_US 100000 /* shorter waits are not reported */
+#define SUMS_MIN	100    /* samples needed to say who is usually the last */
+
+void bottleneck_add_worker(struct bottleneck *s, const struct saina_worker_attrs *worker)
+{
+	if (worker->id < SAINA_WORKERS_MAX)
+		s->next[worker->id] = worker->round;
+}
+
+void bottleneck_add_slot(struct bottleneck *s, const struct saina_slot_attrs *slot)
+{
+	for (int w = 0; w < SAINA_WORKERS_MAX; w++)
+		if (slot->missing & 1ull << w && slot->age_us > s->wait_us[w])
+			s->wait_us[w] = slot->age_us;
+	if (slot->age_us <= s->oldest_us || !slot->missing)
+		return;
+	s->oldest_us = slot->age_us;
+	s->missing = slot->missing;
+	s->round = slot->round;
+	s->more = slot->k > slot->count ? slot->k - slot->count : 1;
+}
+
+void bottleneck_add_stats(struct bottleneck *s, const struct saina_stats_attrs *stats)
+{
+	if (!SAINA_HAS(stats, SAINA_A_STATS_WORKER) || stats->worker >= SAINA_WORKERS_MAX)
+		return;
+	s->completed[stats->worker] = stats->counters[SAINA_C_COMPLETED];
+	s->total += stats->counters[SAINA_C_COMPLETED];
+}
+
+static void worker_cb(void *arg, const void *obj)
+{
+	bottleneck_add_worker(arg, obj);
+}
+
+static void slot_cb(void *arg, const void *obj)
+{
+	bottleneck_add_slot(arg, obj);
+}
+
+static void stats_cb(void *arg, const void *obj)
+{
+	bottleneck_add_stats(arg, obj);
+}
+
+int bottleneck_read(struct saina_ctl *agent, __u16 job, struct bottleneck *s)
+{
+	struct saina_slot_attrs slot = { .job_id = job };
+	struct saina_stats_attrs stats = { .job_id = job };
+	struct saina_worker_attrs worker = { .job_id = job };
+	int ret;
+
+	memset(s, 0, sizeof(*s));
+	SAINA_SET(&slot, SAINA_A_SLOT_JOB_ID);
+	SAINA_SET(&stats, SAINA_A_STATS_JOB_ID);
+	SAINA_SET(&worker, SAINA_A_WORKER_JOB_ID);
+	ret = rpc_call_quiet(agent, SAINA_CMD_WORKER_GET, true, &saina_worker_class, &worker,
+			     &saina_worker_class, worker_cb, s);
+	if (!ret)
+		ret = rpc_call_quiet(agent, SAINA_CMD_SLOT_GET, true, &saina_slot_class, &slot,
+				     &saina_slot_class, slot_cb, s);
+	if (!ret)
+		ret = rpc_call_quiet(agent, SAINA_CMD_STATS_GET, true, &saina_stats_class, &stats,
+				     &saina_stats_class, stats_cb, s);
+	return ret;
+}
+
+double bottleneck_share(const struct bottleneck *s, int worker)
+{
+	return s->total ? (double)s->completed[worker] / s->total : 0;
+}
+
+/* "worker 3", "workers 1,4", "2 of workers 1,4,5" */
+static void format_missing(const struct bottleneck *s, char *text, size_t size)
+{
+	unsigned int n = __builtin_popcountll(s->missing);
+	size_t len = 0;
+
+	if (s->more < n)
+		len = snprintf(text, size, "%u of ", s->more);
+	len += snprintf(text + len, size - len, "worker%s ", n > 1 ? "s" : "");
+	for (int w = 0, i = 0; w < SAINA_WORKERS_MAX && len < size - 8; w++)
+		if (s->missing & 1ull << w)
+			len += snprintf(text + len, size - len, "%s%d", i++ ? "," : "", w);
+}
+
+/*
+ * Finds a worker that is missing in the sum although it is at a later round: it starts fewer
+ * elements than the others, or joined again since the round began. -1: there is none.
+ */
+static int find_ahead(const struct bottleneck *s)
+{
+	for (int w = 0; w < SAINA_WORKERS_MAX; w++)
+		if (s->missing >> w & 1 && s->next[w] > s->round)
+			return w;
+	return -1;
+}
+
+bool bottleneck_text(const struct bottleneck *s, unsigned int workers, char *text, size_t size)
+{
+	int last = 0, one = s->missing ? __builtin_ctzll(s->missing) : -1, ahead;
+	char names[80];
+	size_t len;
+
+	for (int w = 1; w < SAINA_WORKERS_MAX; w++)
+		if (s->completed[w] > s->completed[last])
+			last = w;
+	if (s->oldest_us < WAIT_MIN_US) {
+		/* among equals each is the last in 1/workers of the sums */
+		if (s->total < SUMS_MIN || workers < 2 || bottleneck_share(s, last) * workers < 1.5)
+			return false;
+		snprintf(text, size, "worker %d was the last that %.0f %% of the sums waited for", last,
+			 100 * bottleneck_share(s, last));
+		return true;
+	}
+	format_missing(s, names, sizeof(names));
+	len = snprintf(text, size, "waiting for %s for %.1f s", names, s->oldest_us / 1e6);
+	ahead = find_ahead(s);
+	if (len < size && ahead >= 0) {
+		snprintf(text + len, size - len,
+			 "; worker %d is at round %u already: it starts fewer elements, or joined again",
+			 ahead, s->next[ahead]);
+		return true;
+	}
+	if (len < size && !(s->missing & (s->missing - 1)) && s->total >= SUMS_MIN)
+		snprintf(text + len, size - len, "; it was the last that %.0f %% of the sums waited for",
+			 100 * bottleneck_share(s, one));
+	return true;
+}

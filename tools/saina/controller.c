@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * saina policy control - a controller of jobs with policy external or grouped.
+ *
+ * Other programs can do the same: send JOB_SET with k-set, or with a policy, and with controller,
+ * so that an event reports the end of the controller.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "controller_policy.h"
+#include "signals.h"
+#include "tool.h"
+
+static int run_policy(struct controller *c, const struct saina_job_attrs *job,
+		      const struct saina_worker_attrs *w, size_t n)
+{
+	switch (job->policy.mode) {
+	case SAINA_POLICY_EXTERNAL:
+		return job->state == SAINA_JOB_RUNNING ? controller_k(c, job, w, n) : 0;
+	case SAINA_POLICY_GROUPED:
+		return job->state == SAINA_JOB_RUNNING ? controller_groups(c, job, w, n) : 0;
+	}
+	fprintf(stderr, "saina: job %s has policy %s, which needs no controller: `saina job set %s policy external:k0=%u' or `... grouped:g=1' first\n",
+		job->name, policy_name(&job->policy), job->name, job->workers);
+	return EXIT_FAILURE;
+}
+
+/* Refuses options that do not fit the policy of @job. Returns the exit status. */
+static int check_options(const struct controller *c, const struct saina_job_attrs *job)
+{
+	bool grouped = job->policy.mode == SAINA_POLICY_GROUPED;
+
+	if (!(grouped ? c->noise > 0 : job->policy.mode == SAINA_POLICY_EXTERNAL && c->most))
+		return 0;
+	fprintf(stderr, "saina: %s is for policy %s; that of job %s is %s\n", grouped ? "noise" : "groups",
+		grouped ? "external" : "grouped", job->name, policy_name(&job->policy));
+	return EXIT_FAILURE;
+}
+
+/* Reads the job once and lets the policy's controller act. Returns the exit status, 0 to go on. */
+static int poll_job(const struct tool *t, struct controller *c, const struct saina_job_attrs *which)
+{
+	struct saina_worker_attrs of = { .job_id = which->id };
+	struct saina_ctl *agent = agent_view_open(t, c->ctl);
+	struct rpc_list jobs, workers = { 0 };
+	int ret;
+
+	SAINA_SET(&of, SAINA_A_WORKER_JOB_ID);
+	ret = rpc_list_one(c->ctl, SAINA_CMD_JOB_GET, &saina_job_class, which, &saina_job_class, &jobs) ?:
+	      rpc_list(c->ctl, SAINA_CMD_WORKER_GET, &saina_worker_class, &of, &saina_worker_class, &workers);
+	if (!ret && jobs.n) {
+		agent_view_jobs(agent, jobs.v, 1);
+		agent_view_workers(agent, workers.v, workers.n);
+		ret = run_policy(c, jobs.v, workers.v, workers.n);
+	}
+	rpc_list_free(&workers);
+	rpc_list_free(&jobs);
+	saina_ctl_close(agent);
+	return ret;
+}
+
+static int run_controller(const struct tool *t, const struct saina_job_attrs *named, struct controller *c,
+			  __u64 interval)
+{
+	const struct timespec nap = { interval / 1000, interval % 1000 * 1000000 };
+	struct saina_job_attrs which = { 0 }, *job;
+	struct rpc_list jobs;
+	int ret;
+
+	ret = rpc_list_one(c->ctl, SAINA_CMD_JOB_GET, &saina_job_class, named, &saina_job_class, &jobs);
+	if (ret)
+		return ret;
+	job = jobs.v;
+	which.id = job->id;
+	SAINA_SET(&which, SAINA_A_JOB_ID);
+	ret = check_options(c, job);
+	c->noise = c->noise ?: job->workers;
+	rpc_list_free(&jobs);
+	ret = ret ?: controller_set(c->ctl, which.id, 0, true);
+	if (ret)
+		return ret;
+	fprintf(stderr, "saina: controlling job %u; Ctrl-C ends it, k and groups stay\n", which.id);
+	out_stream(t->mode);
+	while (!ret && !stop_requested()) {
+		ret = poll_job(t, c, &which);
+		if (!ret && !stop_requested())
+			nanosleep(&nap, NULL);
+	}
+	return ret ?: controller_set(c->ctl, which.id, 0, false);
+}
+
+int policy_control(const struct tool *t, struct args *a)
+{
+	struct saina_job_attrs which = { 0 };
+	uint64_t interval = 1000, most = 0;
+	struct controller *c;
+	const char *word;
+	double noise = 0;
+	char *end;
+	int ret;
+
+	ret = parse_job(a, args_next(a), &which.has, SAINA_A_JOB_ID, SAINA_A_JOB_NAME, &which.id, which.name);
+	if (ret)
+		return ret;
+	while ((word = args_next(a))) {
+		const char *value = args_next(a);
+
+		if (args_matches(word, "noise")) {
+			noise = value ? strtod(value, &end) : 0;
+			if (!value || *end || !(noise > 0 && noise <= 1e9))
+				return args_error(a, "noise wants the gradient noise scale in batches of one worker, above 0 to 1e9");
+		} else if (args_matches(word, "groups")) {
+			if (!value || !args_number(value, 1, SAINA_WORKERS_MAX, &most))
+				return args_error(a, "groups wants the largest number of groups, 1 to %d",
+						  SAINA_WORKERS_MAX);
+		} else if (args_matches(word, "interval")) {
+			if (!value || !args_number(value, 10, 60000, &interval))
+				return args_error(a, "interval wants milliseconds, 10 to 60000");
+		} else {
+			return args_error(a, "\"%s\" is not allowed here; allowed: noise BATCHES, groups MOST, interval MS", word);
+		}
+	}
+	stop_on_signals(false);
+	c = calloc(1, sizeof(*c));
+	if (!c) {
+		fprintf(stderr, "saina: out of memory\n");
+		return EXIT_FAILURE;
+	}
+	c->noise = noise;
+	c->most = most;
+	c->ctl = rpc_open(t);
+	ret = c->ctl ? run_controller(t, &which, c, interval) : EXIT_FAILURE;
+	saina_ctl_close(c->ctl);
+	free(c);
+	return ret;
+}

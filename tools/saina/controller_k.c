@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * saina policy control of a job with policy external: chooses k (dbw.h) by the arrival times of
+ * each worker's gradients.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "controller_policy.h"
+#include "dbw.h"
+
+#define ROUNDS_MIN     20 /* rounds needed for a measurement */
+#define TRIAL_INTERVAL 20 /* trials take at most 1/TRIAL_INTERVAL of the time */
+
+int controller_set(struct saina_ctl *ctl, __u16 id, unsigned int k, bool there)
+{
+	struct saina_job_attrs req = { .id = id, .k_set = k, .controller = there };
+
+	SAINA_SET(&req, SAINA_A_JOB_ID);
+	SAINA_SET(&req, SAINA_A_JOB_CONTROLLER);
+	if (k)
+		SAINA_SET(&req, SAINA_A_JOB_K_SET);
+	return rpc_call(ctl, SAINA_CMD_JOB_SET, false, &saina_job_class, &req, NULL, NULL, NULL);
+}
+
+/* Printed as JSON too, so that tests can check the choice. */
+static void print_choice(const struct dbw *d, const struct saina_job_attrs *job, unsigned int best, bool trial)
+{
+	out_open(NULL);
+	out_str("job", "%s ", job->name);
+	out_uint("round", "round %" PRIu64 ":", job->round);
+	out_uint("from", " k %" PRIu64, d->k);
+	out_uint("k", " -> %" PRIu64 ",", best);
+	out_float("round_ms", " rounds of %.3f ms", d->round_us / 1000);
+	out_float("predicted_ms", " -> %.3f ms", dbw_round_us(d, best) / 1000);
+	out_flag("trial", " (a trial)", trial);
+	out_text("\n");
+	out_close();
+}
+
+/* Computes the difference to the last measurement in @d; false if it has too few rounds. */
+static bool measure(struct dbw *d, struct controller *c, const struct saina_job_attrs *job,
+		    const struct saina_worker_attrs *w, size_t n)
+{
+	double now = monotonic_seconds();
+	bool same = c->t > 0 && c->generation == job->generation && job->round >= c->k.round;
+
+	if (same && job->round - c->k.round < ROUNDS_MIN)
+		return false;
+	d->rounds = job->round - c->k.round;
+	d->round_us = (now - c->t) * 1e6 / d->rounds;
+	for (size_t i = 0; i < n; i++) {
+		struct saina_worker_attrs *old = &c->worker[w[i].id];
+		bool alive = worker_is_alive(&w[i]);
+
+		for (int h = 0; alive && h < SAINA_ARRIVAL_BUCKETS; h++)
+			d->late[d->workers][h] = (double)w[i].arrival_hist[h] - old->arrival_hist[h];
+		d->workers += alive;
+		same &= !alive || old->session == w[i].session;
+		*old = w[i];
+	}
+	c->t = now;
+	c->generation = job->generation;
+	c->k.round = job->round;
+	return same;
+}
+
+/* Do workers skip rounds? */
+static bool skips_rounds(const struct dbw *d)
+{
+	double n = 0;
+
+	for (unsigned int w = 0; w < d->workers; w++)
+		for (int b = 0; b < SAINA_ARRIVAL_BUCKETS; b++)
+			n += d->late[w][b];
+	return n < 0.95 * d->rounds * d->workers;
+}
+
+static void end_trial(struct controller *c)
+{
+	if (c->k.trial > 0)
+		c->k.next_trial = c->t + TRIAL_INTERVAL * (c->t - c->k.trial);
+	c->k.trial = 0;
+}
+
+int controller_k(struct controller *c, const struct saina_job_attrs *job,
+		 const struct saina_worker_attrs *w, size_t n)
+{
+	struct dbw d = { .noise = c->noise, .k = job->k };
+	unsigned int best;
+	bool trial;
+	int ret;
+
+	if (!d.k || !measure(&d, c, job, w, n) || d.k > d.workers)
+		return 0;
+	best = dbw_choose(&d);
+	end_trial(c);
+	trial = best == d.k && best < d.workers && c->t >= c->k.next_trial && skips_rounds(&d);
+	if (trial) {
+		c->k.trial = c->t;
+		best++;
+	} else if (best != d.k) {
+		c->k.next_trial = c->t + TRIAL_INTERVAL * ROUNDS_MIN * d.round_us / 1e6;
+	}
+	if (best == d.k)
+		return 0;
+	ret = controller_set(c->ctl, job->id, best, true);
+	if (!ret)
+		print_choice(&d, job, best, trial);
+	return ret;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A controller of a job: controller.c has the loop, controller_k.c and controller_groups.c what it
+ * does for each policy.
+ */
+#ifndef SAINA_CONTROLLER_POLICY_H
+#define SAINA_CONTROLLER_POLICY_H
+
+#include <time.h>
+
+#include "tool.h"
+
+/**
+ * struct controller - a controller of a job and its last measurement
+ * @ctl: the control plane
+ * @noise: gradient noise scale in gradients of one worker
+ * @most: maximum number of groups, 0: the number of workers
+ * @t: time of the measurement, seconds; 0: there is none of the policy in force
+ * @generation: of the job at that time
+ * @worker: at that time, by number
+ * @k: policy external
+ *	@k.round: of the job at that time
+ *	@k.trial: start of the running trial, 0: none. Gradients that workers skip because the
+ *		round is over have no lateness, so k is raised by one from time to time to measure it
+ *	@k.next_trial: earliest start of the next trial
+ * @groups: policy grouped
+ *	@groups.seq: number of the policy at that time
+ *	@groups.looks: consecutive measurements with the same stragglers
+ *	@groups.stragglers: of the last measurement
+ */
+struct controller {
+	struct saina_ctl *ctl;
+	double noise;
+	unsigned int most;
+	double t;
+	__u32 generation;
+	struct saina_worker_attrs worker[SAINA_WORKERS_MAX];
+	struct {
+		__u32 round;
+		double trial, next_trial;
+	} k;
+	struct {
+		__u32 seq;
+		unsigned int looks;
+		__u64 stragglers;
+	} groups;
+};
+
+static inline double monotonic_seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+static inline bool worker_is_alive(const struct saina_worker_attrs *w)
+{
+	return w->state == SAINA_WORKER_STATE_ALIVE || w->state == SAINA_WORKER_STATE_SLOW;
+}
+
+/*
+ * Sends JOB_SET for job @id: @k (0: unchanged), and whether it has a controller. Returns the exit
+ * status.
+ */
+int controller_set(struct saina_ctl *ctl, __u16 id, unsigned int k, bool there);
+
+/*
+ * Measure a running job with this policy and its @n workers @w, and change the policy if that makes
+ * it faster. Return the exit status, 0 to go on.
+ */
+int controller_k(struct controller *c, const struct saina_job_attrs *job,
+		 const struct saina_worker_attrs *w, size_t n);
+int controller_groups(struct controller *c, const struct saina_job_attrs *job,
+		      const struct saina_worker_attrs *w, size_t n);
+
+#endif /* SAINA_CONTROLLER_POLICY_H */

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* saina top: top_data.c takes samples, top.c draws them. */
+#ifndef SAINA_TOP_DATA_H
+#define SAINA_TOP_DATA_H
+
+#include "bottleneck.h"
+
+#define HISTORY 60 /* samples kept */
+
+/* The last samples of a value, the newest at (next - 1) % HISTORY. */
+struct history {
+	float v[HISTORY];
+	unsigned int n, next;
+};
+
+/**
+ * struct top_worker - changes since the previous sample: @late is the share of late gradients,
+ * @rate gradients in time per second, @last the share of sums that it completed
+ */
+struct top_worker {
+	bool there;
+	struct saina_worker_attrs attrs;
+	__u64 c[SAINA_C_N], before[SAINA_C_N];
+	double late, rate, last, wait, drops, resent;
+	double recent;	/* sums that it completed, decaying with age */
+	bool known;	/* @before is valid */
+	struct history lates;
+};
+
+struct top_job {
+	bool there, known;
+	struct saina_job_attrs attrs;
+	struct bottleneck bottleneck;
+	struct top_worker *worker;	/* SAINA_WORKERS_MAX */
+	__u32 generation, round_before;
+	double rounds, goodput, flips;
+	struct history rounds_history, k_history, flips_history;
+};
+
+struct top {
+	struct top_job job[SAINA_JOBS_MAX];
+	double at;	/* seconds, of the last sample */
+	char error[256];
+};
+
+/* Takes a sample; on failure returns false and sets top->error. */
+bool top_sample(struct top *top, struct saina_ctl *agent);
+void top_free(struct top *top);
+
+#endif /* SAINA_TOP_DATA_H */

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* All-reduces and rounds: the calls of the trainer. */
+#include <errno.h>
+#include <stdlib.h>
+#include "base.h"
+#include "reduce/size_check.h"
+
+/**
+ * saina_allreduce_start() - begin an all-reduce, as part of the present round
+ * @buf: @n elements, read and written by the library until saina_wait() returns
+ * @n: 1 ..; takes ceil(n / payload) segments, from where the round's last one ended
+ * @req: out, pass it to saina_wait() once
+ *
+ * Returns 0, -EINVAL, -ESTALE, -ECONNRESET, -ETIMEDOUT or -ENOMEM.
+ */
+int saina_allreduce_start(struct saina *s, void *buf, size_t n, enum saina_type type,
+			  enum saina_result_op op, struct saina_req **req)
+{
+	int ret;
+
+	if (!req)
+		return -EINVAL;
+	*req = NULL;
+	ret = saina_lock(s);
+	if (ret)
+		return ret;
+	ret = saina_req_start(s, buf, n, type, op, req);
+	if (!ret)
+		saina_wake(s);
+	return saina_unlock(s, ret);
+}
+
+/* Locked. */
+static int req_wait(struct saina *s, struct saina_req *req, struct saina_call *call)
+{
+	size_t size = call ? call->size : 0;
+	int ret;
+
+	saina_step_close(s);
+	saina_progress_until(s, req, NEVER);
+	ret = req->err;
+	if (ret)
+		saina_req_error(s, ret);
+	if (call && (size < sizeof(size_t) || size > 4096)) {
+		if (!ret)
+			ret = saina_error(s, -EINVAL,
+					  "call->size is not sizeof(struct saina_call)");
+	} else if (call) {
+		memset(call, 0, size);
+		memcpy(call, &req->call, size < sizeof(*call) ? size : sizeof(*call));
+		call->size = size;
+	}
+	saina_round_forget(&s->round, req);
+	free(req);
+	/* there is no other way out of a step */
+	if (ret && s->round.ps.on && !s->round.reqs)
+		saina_step_next(s);
+	return ret;
+}
+
+/**
+ * saina_wait() - until the result is in the buffer; frees @req
+ * @call: out, may be NULL; call->size is the caller's
+ *
+ * By any thread, also while others wait for other requests.
+ */
+int saina_wait(struct saina *s, struct saina_req *req, struct saina_call *call)
+{
+	int ret;
+
+	if (!s || !req || req->s != s)
+		return -EINVAL;
+	ret = saina_lock(s);
+	return ret ? ret : saina_unlock(s, req_wait(s, req, call));
+}
+
+/* Locked. */
+static int round_done(struct saina *s)
+{
+	struct saina_flow *f = &s->round.flow;
+	int ret;
+
+	if (s->round.reqs)
+		return saina_error(s, -EBUSY, "round %u: wait for its all-reduces first", f->round);
+	ret = saina_check_startable(s);
+	if (!ret && !f->assigned)
+		ret = saina_error(s, -EINVAL, "round %u: nothing was reduced in it", f->round);
+	if (!ret) {
+		s->round.stats.rounds++;
+		saina_step_next(s);
+	}
+	return ret;
+}
+
+/**
+ * saina_poll() - see saina.h
+ * @timeout_ms: 0: only look; -1: as long as it takes
+ */
+int saina_poll(struct saina *s, struct saina_req *req, int timeout_ms)
+{
+	uint64_t until = saina_deadline(timeout_ms);
+	int ret;
+
+	if (!s || !req || req->s != s)
+		return -EINVAL;
+	ret = saina_lock(s);
+	if (ret)
+		return ret;
+	if (timeout_ms)
+		saina_step_close(s);
+	return saina_unlock(s, saina_progress_until(s, req, until));
+}
+
+/**
+ * saina_round_done() - close the round: all that was started has been waited for
+ *
+ * Returns 0, -EBUSY if an all-reduce has not been waited for, -EINVAL if none was
+ * started, or the round's failure.
+ */
+int saina_round_done(struct saina *s)
+{
+	int ret = saina_lock(s);
+
+	return ret ? ret : saina_unlock(s, round_done(s));
+}
+
+int saina_allreduce(struct saina *s, void *buf, size_t n, enum saina_type type,
+		    enum saina_result_op op, struct saina_call *call)
+{
+	const struct saina_flow *f;
+	struct saina_req *req;
+	int ret = saina_lock(s);
+
+	if (ret)
+		return ret;
+	f = &s->round.flow;
+	if (f->assigned && !f->stale && s->session.phase != PHASE_FAILED)
+		ret = saina_error(s, -EINVAL,
+				  "round %u is open: close it with saina_round_done() first",
+				  f->round);
+	if (!ret)
+		ret = saina_req_start(s, buf, n, type, op, &req);
+	if (!ret)
+		ret = req_wait(s, req, call);
+	/* also if others had another type: that round is over */
+	if (!ret || (ret == -EPROTO && s->session.phase != PHASE_FAILED)) {
+		int done = round_done(s);
+
+		ret = ret ? ret : done;
+	}
+	return saina_unlock(s, ret);
+}
+
+int saina_decided(struct saina *s)
+{
+	const struct saina_flow *f;
+	int ret = saina_lock(s);
+
+	if (ret)
+		return ret;
+	f = &s->round.flow;
+	ret = saina_session_error(s);
+	if (!ret)
+		ret = saina_flow_decided(f) || saina_flow_complete(f, f->round);
+	return saina_unlock(s, ret);
+}
+
+/**
+ * saina_set_round() - see saina.h
+ *
+ * Residuals stay: they are of gradients that were never counted.  -EBUSY with
+ * an all-reduce in flight, -EINVAL for a round before the present one.
+ */
+int saina_set_round(struct saina *s, uint32_t round)
+{
+	struct saina_flow *f;
+	int ret = saina_lock(s);
+
+	if (ret)
+		return ret;
+	f = &s->round.flow;
+	ret = saina_session_error(s);
+	if (ret) {
+		/* said */
+	} else if (s->round.reqs || (f->assigned && !f->stale)) {
+		ret = saina_error(s, -EBUSY, "round %u is open: close it first", f->round);
+	} else if (s->round.ps.on) {
+		s->round.ps.fresh = true;
+	} else if (round < f->round) {
+		ret = saina_error(s, -EINVAL, "round %u is over: this worker is at %u", round,
+				  f->round);
+	} else if (round > SAINA_ROUND_MAX) {
+		ret = saina_error(s, -EINVAL, "job %u has no round after %u", s->session.job.id,
+				  SAINA_ROUND_MAX);
+	} else if (round != f->round || f->stale) {
+		saina_flow_set(f, round, saina_now());
+		s->round.ps.fresh = true;
+		saina_wake(s);
+	}
+	return saina_unlock(s, ret);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * The handle behind saina.h.
+ *
+ * One thread at a time drives (progress/drive.c): it sends, receives, quantises and keeps the time.
+ * That is a thread of the trainer while one waits for an all-reduce, so that nothing is handed over,
+ * and the library's own thread otherwise.  One mutex guards session and round; nothing that could
+ * block and no callback is called under it.  Whoever drives does so in the default floating-point
+ * environment, whatever the trainer uses.
+ */
+#ifndef SAINA_BASE_H
+#define SAINA_BASE_H
+
+#include <pthread.h>
+#include "net/io.h"
+#include "reduce/reduce.h"
+
+/**
+ * struct saina
+ * @lock: guards all but @thread, @started, @io and @notes
+ * @cond: something the trainer waits for happened, or nobody drives any more
+ * @thread: the library's
+ * @stop: @thread is to end
+ * @progressing: a thread drives
+ * @clocked: saina_clock() was called in this step
+ * @waiting: threads of the trainer that wait for an all-reduce; one of them drives
+ * @pid: process that opened the handle
+ * @started: @thread runs; written by the trainer without @lock, so no bit beside others
+ * @opts: of saina_open(), without its strings
+ * @error: sentence of the last call that failed
+ * @bad_messages: received, malformed, of other jobs or forged
+ * @answered_ns: when the data path last answered, or had nothing to answer
+ * @checked_ns: when @answered_ns was last brought up to date
+ * @session: with the agent
+ * @round: all-reduces in flight
+ * @shm: arrays shared with the aggregator
+ * @io: sockets, of the thread that drives
+ * @notes: lines to print, of the thread that drives
+ */
+struct saina {
+	pthread_mutex_t lock;
+	pthread_cond_t	cond;
+	pthread_t	thread;
+	bool		stop, progressing, clocked;
+	unsigned int	waiting;
+	pid_t		pid;
+	bool		started;
+	struct saina_opts opts;
+	char		error[256];
+	uint64_t	bad_messages, answered_ns, checked_ns;
+	struct saina_session session;
+	struct saina_round round;
+	struct saina_shm shm;
+	struct saina_io	io;
+	struct saina_notes notes;
+};
+
+/* base.c: nanoseconds of CLOCK_MONOTONIC */
+uint64_t saina_now(void);
+/* Sets the message of a failed call; returns @err. */
+int saina_error(struct saina *s, int err, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Sets the message of a call that failed without a handle; returns @err. */
+int saina_open_error(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* What saina_error() has set, or saina_open_error() if @s is NULL. */
+const char *saina_error_text(const struct saina *s);
+/* A call begins: returns 0 with the lock held, or an error. */
+int saina_lock(struct saina *s);
+/* A call ends: drops the lock and returns @ret. */
+int saina_unlock(struct saina *s, int ret);
+/* Caller holds s->lock.  0, or the error that the session has failed with. */
+int saina_session_error(struct saina *s);
+
+/* A new random number in @j->spare_nonce, if there is none. */
+void saina_fill_nonce(struct saina_session *j);
+
+/* request.c.  Caller holds s->lock.  0, or why no all-reduce can be submitted. */
+int saina_check_startable(struct saina *s);
+/* Caller holds s->lock.  Queues an all-reduce; does not wake the progress thread. */
+int saina_req_start(struct saina *s, void *buf, size_t n, enum saina_type type,
+		    enum saina_result_op op, struct saina_req **req);
+/* Sets the message of -ESTALE and returns it. */
+int saina_stale_error(struct saina *s);
+/* Sets the message of -EDOM and returns it: @element of the update is not finite. */
+int saina_not_finite_error(struct saina *s, size_t element);
+/* Sets the message of a request that finished with @err, and returns @err. */
+int saina_req_error(struct saina *s, int err);
+
+/* Caller holds s->lock.  Nothing more is submitted in this round or step. */
+void saina_step_close(struct saina *s);
+/* The next round or step begins. */
+void saina_step_next(struct saina *s);
+
+/* env.c: the value of a variable; NULL if it is empty, or not to be trusted. */
+const char *saina_env(const char *name);
+
+/* progress/drive.c: the library's thread. */
+void *saina_progress_thread(void *arg);
+/* When a call with this time-out ends; -1: NEVER. */
+uint64_t saina_deadline(int timeout_ms);
+/* Caller holds s->lock.  Drives until @req has finished (true) or until @until. */
+bool saina_progress_until(struct saina *s, const struct saina_req *req, uint64_t until);
+/* Caller holds s->lock.  There is something to send: wakes the thread that drives. */
+void saina_wake(struct saina *s);
+
+/*
+ * progress/turn.c, of the thread that drives: sends what is due, waits, takes what has come.  Returns
+ * at @until, and earlier once @req has finished.
+ */
+void saina_progress(struct saina *s, const struct saina_req *req, uint64_t until);
+/* Caller holds s->lock.  Takes one message. */
+void saina_input(struct saina *s, enum saina_source from, const void *msg, size_t len,
+		 uint64_t now);
+
+#endif /* SAINA_BASE_H */

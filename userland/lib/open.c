@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* Opening and closing a handle. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base.h"
+
+#define JOIN_MS	     5000
+#define SILENCE_MS   60000
+#define LEAVE_MS     300 /* or 4 round trips, where those are longer */
+#define LEAVE_MS_MAX 2000
+
+/* Without a token in the options: from a file, or the environment. */
+static int find_token(struct saina *s, char *buf, int size)
+{
+	struct saina_opts *o = &s->opts;
+	const char *path = o->token_file;
+	struct stat st;
+	FILE *f;
+
+	if (o->token)
+		return 0;
+	if (!path) {
+		o->token = saina_env("SAINA_TOKEN");
+		path = saina_env("SAINA_TOKEN_FILE");
+		if (o->token || !path)
+			return 0;
+	}
+	f = fopen(path, "re");
+	if (!f)
+		return saina_error(s, -EINVAL, "token file %s cannot be read: %s", path,
+				   strerror(errno));
+	if (!fstat(fileno(f), &st) && S_ISREG(st.st_mode) && (st.st_mode & S_IROTH)) {
+		fclose(f);
+		return saina_error(
+			s, -EINVAL,
+			"token file %s may be read by everybody (mode %04o): `chmod o= %s`, "
+			"and give the job another token if others could have seen it",
+			path, st.st_mode & 07777, path);
+	}
+	if (!fgets(buf, size, f))
+		buf[0] = 0;
+	fclose(f);
+	buf[strcspn(buf, "\r\n")] = 0;
+	o->token = buf;
+	return buf[0] ? 0
+		      : saina_error(s, -EINVAL,
+				    "token file %s: there is no token in its first line", path);
+}
+
+/* The job's name, which is sent with JOIN, or its number. */
+static int check_job(struct saina *s)
+{
+	const struct saina_opts *o = &s->opts;
+
+	if (!o->job_name) {
+		if (o->job < 0 || o->job >= SAINA_JOBS_MAX)
+			return saina_error(s, -EINVAL, "job %d: allowed are 0..%d", o->job,
+					   SAINA_JOBS_MAX - 1);
+		s->session.job.id = o->job;
+		return 0;
+	}
+	if (!o->job_name[0] || strlen(o->job_name) >= SAINA_NAME_LEN)
+		return saina_error(s, -EINVAL, "job \"%s\": a name has 1..%d characters",
+				   o->job_name, SAINA_NAME_LEN - 1);
+	strcpy(s->session.named, o->job_name);
+	return 0;
+}
+
+static int check_opts(struct saina *s, const struct saina_opts *opts)
+{
+	struct saina_session *j = &s->session;
+	struct saina_opts *o = &s->opts;
+	char *name = j->body.name, token[SAINA_TOKEN_LEN + 3];
+
+	if (!opts || opts->size < offsetof(struct saina_opts, log_arg) || opts->size > 4096)
+		return saina_error(s, -EINVAL, "opts.size is not sizeof(struct saina_opts)");
+	memcpy(o, opts, opts->size < sizeof(*o) ? opts->size : sizeof(*o));
+	if (check_job(s))
+		return -EINVAL;
+	if (o->worker < -1 || o->worker >= SAINA_WORKERS_MAX)
+		return saina_error(s, -EINVAL, "worker %d: allowed are 0..%d, or -1 for any",
+				   o->worker, SAINA_WORKERS_MAX - 1);
+	if (find_token(s, token, sizeof(token)))
+		return -EINVAL;
+	if (o->token && strlen(o->token) > SAINA_TOKEN_LEN)
+		return saina_error(s, -EINVAL, "the token is longer than %d bytes",
+				   SAINA_TOKEN_LEN);
+	j->job.worker = j->wanted = o->worker < 0 ? SAINA_WORKER_ANY : o->worker;
+	if (o->token)
+		memcpy(j->body.token, o->token, strlen(o->token));
+	if (o->name) {
+		strncpy(name, o->name, sizeof(j->body.name) - 1);
+	} else {
+		char host[20] = "";
+
+		gethostname(host, sizeof(host) - 1);
+		snprintf(name, sizeof(j->body.name), "%s:%d", host, (int)getpid());
+	}
+	j->body.elements = htole64(o->elements);
+	j->workers = o->workers;
+	j->join_ms = o->join_timeout_ms ? o->join_timeout_ms : JOIN_MS;
+	j->start_ms = o->start_timeout_ms;
+	j->silence_ms = o->timeout_ms ? o->timeout_ms : SILENCE_MS;
+	return 0;
+}
+
+/* Also of what a call to saina_open() that failed has left. */
+static void handle_free(struct saina *s)
+{
+	struct saina_req *r;
+
+	saina_io_close(&s->io);
+	saina_shm_exit(&s->shm);
+	while ((r = s->round.reqs)) {
+		s->round.reqs = r->next;
+		free(r);
+	}
+	if (s->round.job)
+		saina_reduce_exit(&s->round);
+	free(s);
+}
+
+static struct saina *handle_new(void)
+{
+	struct saina *s = calloc(1, sizeof(*s));
+	pthread_condattr_t attr;
+
+	if (!s)
+		return NULL;
+	s->io.ucast = s->io.mcast = s->io.wake = s->io.timer = -1;
+	s->io.shm = s->shm.fd = -1;
+	s->pid = getpid();
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&s->cond, &attr);
+	pthread_condattr_destroy(&attr);
+	return s;
+}
+
+/* Signals are for the trainer's threads. */
+static int start_thread(struct saina *s)
+{
+	sigset_t all, old;
+	int ret;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	ret = -pthread_create(&s->thread, NULL, saina_progress_thread, s);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	s->started = !ret;
+	return ret;
+}
+
+static void stop_thread(struct saina *s)
+{
+	if (!s->started)
+		return;
+	pthread_mutex_lock(&s->lock);
+	s->stop = true;
+	saina_wake(s);
+	pthread_mutex_unlock(&s->lock);
+	pthread_join(s->thread, NULL);
+	s->started = false;
+}
+
+/**
+ * saina_open() - join a job as a worker, and wait until it runs
+ * @sp: out, the handle
+ * @opts: see struct saina_opts
+ *
+ * Returns 0 or, with the sentence in saina_strerror(NULL, err):
+ *	-EINVAL		an option is not valid, or the job has not opts->workers workers
+ *	-ENOENT		there is no such job
+ *	-EACCES		wrong token
+ *	-EUSERS		the job is full
+ *	-EBUSY		another live worker has that identifier (tried for
+ *			join_timeout_ms, since it may be our dead predecessor)
+ *	-EMSGSIZE	more elements than the job has, or an MTU too small
+ *	-ESHUTDOWN	the job is stopped
+ *	-ENETUNREACH	no route, or not by a port of the aggregator's bridge
+ *	-EPROTONOSUPPORT the aggregator speaks another version
+ *	-ETIMEDOUT	no answer, or not all workers came
+ *	-ENOMEM, -errno	of the system
+ */
+int saina_open(struct saina **sp, const struct saina_opts *opts)
+{
+	struct saina_session *j;
+	struct saina *s;
+	int ret;
+
+	saina_open_error(0, "%s", "");
+	if (!sp)
+		return -EINVAL;
+	*sp = NULL;
+	s = handle_new();
+	if (!s)
+		return -ENOMEM;
+	j = &s->session;
+
+	ret = check_opts(s, opts);
+	if (ret)
+		goto free;
+	ret = saina_io_open(&s->io, opts->aggregator, s->opts.interface);
+	if (ret) {
+		saina_error(s, ret, "%s", s->io.error);
+		goto free;
+	}
+	saina_shm_init(&s->shm, s->opts.share ? s->opts.share : secure_getenv("SAINA_SHARE"));
+	s->opts.share = NULL;
+	s->opts.interface = s->opts.aggregator = s->opts.token = s->opts.name = NULL;
+	s->opts.token_file = s->opts.job_name = NULL;
+	j->address = s->io.address;
+	j->port = ntohs(s->io.ctrl.sin_port);
+	j->ifname = s->io.ifname;
+	j->mtu = s->io.mtu;
+	saina_fill_nonce(j);
+	saina_session_start(j, saina_now());
+	ret = start_thread(s);
+	if (ret)
+		goto free;
+
+	/* All time-outs are the thread's. */
+	pthread_mutex_lock(&s->lock);
+	while (j->phase != PHASE_RUNNING && j->phase != PHASE_FAILED)
+		pthread_cond_wait(&s->cond, &s->lock);
+	ret = saina_unlock(s, saina_session_error(s));
+	if (ret)
+		goto stop;
+	*sp = s;
+	return 0;
+stop:
+	stop_thread(s);
+free:
+	saina_open_error(ret, "%s", s->error);
+	handle_free(s);
+	return ret;
+}
+
+/* How long LEAVE is repeated, in nanoseconds. */
+static uint64_t leave_ns(const struct saina *s)
+{
+	uint64_t ns = 4 * s->round.flow.cwnd.srtt;
+
+	if (ns < LEAVE_MS * MSEC)
+		return LEAVE_MS * MSEC;
+	return ns < LEAVE_MS_MAX * MSEC ? ns : LEAVE_MS_MAX * MSEC;
+}
+
+/**
+ * saina_close() - leave the job and free the handle
+ *
+ * All-reduces in flight are given up; their requests are freed with the handle.
+ * Waits for the agent to acknowledge that we leave: at most 300 ms, or four of the round
+ * trips measured if that is longer, and never more than 2 s.  In a forked child it frees
+ * the child's copy, and the parent's handle lives on.
+ */
+int saina_close(struct saina *s)
+{
+	struct timespec until;
+	uint64_t end;
+
+	if (!s)
+		return -EINVAL;
+	if (getpid() != s->pid)
+		goto free;
+	pthread_mutex_lock(&s->lock);
+	saina_session_leave(&s->session, saina_now());
+	saina_wake(s);
+	end = saina_now() + leave_ns(s);
+	until.tv_sec = end / 1000000000;
+	until.tv_nsec = end % 1000000000;
+	while (!s->session.gone && s->session.phase == PHASE_LEAVING)
+		if (pthread_cond_timedwait(&s->cond, &s->lock, &until))
+			break;
+	pthread_mutex_unlock(&s->lock);
+	stop_thread(s);
+free:
+	handle_free(s);
+	return 0;
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/*
+ * All-reduces of both interfaces (allreduce.c, step.c): how they are submitted and fail, and how
+ * rounds and steps end.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include "base.h"
+#include "reduce/size_check.h"
+
+int saina_stale_error(struct saina *s)
+{
+	const struct saina_ps *t = &s->round.ps;
+
+	if (t->on || t->steps.leaves)
+		return saina_error(
+			s, -ESTALE,
+			"step %u: the updates since this worker's last one cannot be told any "
+			"more: they are too many (at most %u), or their table is gone: get the "
+			"model from another worker and go on",
+			s->round.flow.round, SAINA_PS_UPDATES - 1);
+	if (s->round.flow.gap)
+		return saina_error(
+			s, -ESTALE,
+			"round %u is over and never had all of this worker's %llu elements: the "
+			"others went on to round %u with fewer.  " SAINA_SAME_SIZES,
+			s->round.flow.round, (unsigned long long)s->round.submitted,
+			s->round.flow.known_next - 1);
+	return saina_error(s, -ESTALE,
+			   "the results of round %u are gone (the aggregator keeps %u rounds): "
+			   "get the model from another worker, then saina_set_round()",
+			   s->round.flow.round, s->session.job.ring);
+}
+
+int saina_not_finite_error(struct saina *s, size_t element)
+{
+	return saina_error(
+		s, -EDOM,
+		"step %u: element %zu is infinite or not a number, which a table would keep for "
+		"ever: push finite updates, or zeros to leave a step out",
+		s->round.flow.round, element);
+}
+
+int saina_req_error(struct saina *s, int err)
+{
+	if (err == -ESTALE)
+		return saina_stale_error(s);
+	if (err == -EDOM)
+		return saina_not_finite_error(s, s->round.ps.bad);
+	if (saina_session_error(s))
+		return err;
+	if (err == -EPROTO)
+		return saina_error(
+			s, err,
+			"round %u: other workers have started float32 where this one has int32: "
+			"all workers must start the same types and sizes in the same order",
+			s->round.flow.round);
+	return err;
+}
+
+int saina_check_startable(struct saina *s)
+{
+	int ret = saina_session_error(s);
+
+	if (!ret && s->round.flow.stale)
+		ret = saina_stale_error(s);
+	if (!ret && s->round.flow.round > SAINA_ROUND_MAX)
+		ret = saina_error(s, -EINVAL, "job %u has no round after %u", s->session.job.id,
+				  SAINA_ROUND_MAX);
+	return ret;
+}
+
+static int check_request(struct saina *s, size_t n, enum saina_type type, enum saina_result_op op,
+			 uint32_t segments)
+{
+	const struct saina_job *job = &s->session.job;
+	uint32_t assigned = s->round.flow.assigned;
+
+	if (type != SAINA_INT32 && type != SAINA_FLOAT32)
+		return saina_error(s, -EINVAL, "all-reduce of type %d: int32 and float32 exist",
+				   (int)type);
+	if (job->elem != SAINA_ELEM_INT32 && type != SAINA_FLOAT32)
+		return saina_error(
+			s, -EINVAL,
+			"all-reduce of int32: job %u sums floats; give it float32, or ask "
+			"for a job of type int32",
+			job->id);
+	if (op != SAINA_SUM && op != SAINA_MEAN)
+		return saina_error(s, -EINVAL, "all-reduce: result %d is neither sum nor mean",
+				   (int)op);
+	if (s->round.ps.on && s->round.closed)
+		return saina_error(
+			s, -EINVAL,
+			"step %u is complete: with this policy (ssp, asp) all of a step is "
+			"started before any of it is waited for",
+			s->round.flow.round);
+	if (op == SAINA_MEAN && type == SAINA_INT32)
+		return saina_error(s, -EINVAL,
+				   "a mean of int32 would not be exact: ask for the sum and divide "
+				   "by the contributors");
+	if (segments > job->segments - assigned)
+		return saina_error(s, -EINVAL,
+				   "all-reduce of %zu elements: the job has %llu, of which %llu "
+				   "are taken by this round's earlier ones",
+				   n, (unsigned long long)job->elements,
+				   (unsigned long long)assigned * job->payload);
+	for (uint32_t i = assigned; i < assigned + segments; i++)
+		if (s->round.grad.state[i].residual && s->round.grad.state[i].residual != type)
+			return saina_error(s, -EINVAL,
+					   "segment %u keeps a residual of the other type: a range "
+					   "of the gradient must keep its type",
+					   i);
+	return 0;
+}
+
+int saina_req_start(struct saina *s, void *buf, size_t n, enum saina_type type,
+		    enum saina_result_op op, struct saina_req **req)
+{
+	struct saina_req *r;
+	uint64_t segments;
+	int ret = saina_check_startable(s);
+
+	if (!ret && (!n || !buf))
+		ret = saina_error(s, -EINVAL, "all-reduce of nothing");
+	if (ret)
+		return ret;
+	segments = (n - 1) / s->session.job.payload + 1;
+	if (segments > UINT32_MAX)
+		segments = UINT32_MAX;
+	ret = check_request(s, n, type, op, segments);
+	if (ret)
+		return ret;
+	if (s->round.ps.on) {
+		struct saina_tensor t = {.buf = buf, .n = n, .type = type};
+		size_t bad = saina_ps_finite(&s->round, &t);
+
+		if (bad < n)
+			return saina_not_finite_error(s, bad);
+	}
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return saina_error(s, -ENOMEM, "out of memory");
+	r->s = s;
+	r->t = (struct saina_tensor){.buf = buf, .n = n, .type = type};
+	r->op = op;
+	saina_reduce_start(&s->round, r, saina_now());
+	*req = r;
+	return 0;
+}
+
+void saina_step_close(struct saina *s)
+{
+	if (s->round.closed)
+		return;
+	saina_reduce_close(&s->round, saina_now());
+	saina_wake(s);
+}
+
+void saina_step_next(struct saina *s)
+{
+	s->clocked = false;
+	saina_reduce_next(&s->round, saina_now());
+}

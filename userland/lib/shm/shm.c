@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* Asks the agent for the shared arrays, and maps them.  Nothing here waits. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "shm.h"
+
+#define AGAIN_NS (1000 * MSEC)
+
+void saina_shm_init(struct saina_shm *s, const char *path)
+{
+	memset(s, 0, sizeof(*s));
+	s->fd = -1;
+	s->path = path && *path ? strdup(path) : NULL;
+}
+
+static void unmap_arrays(struct saina_shm *s)
+{
+	if (s->input)
+		munmap(s->input, s->input_len);
+	if (s->output)
+		munmap((void *)s->output, s->output_len);
+	s->input = NULL;
+	s->output = NULL;
+	s->output_id = 0;
+}
+
+static void close_socket(struct saina_shm *s)
+{
+	if (s->fd >= 0)
+		close(s->fd);
+	s->fd = -1;
+}
+
+void saina_shm_exit(struct saina_shm *s)
+{
+	unmap_arrays(s);
+	close_socket(s);
+	free((void *)s->path);
+	s->path = NULL;
+}
+
+/* Sends the request; the reply comes on the same connection. */
+static int send_request(const struct saina_shm *s, const struct saina_job *job)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	struct saina_shm_request q = {
+		.version = SAINA_SHM_VERSION,
+		.job = job->id,
+		.worker = job->worker,
+		.session = job->session,
+	};
+	int fd;
+
+	if (strlen(s->path) >= sizeof(addr.sun_path))
+		return -1;
+	strcpy(addr.sun_path, s->path);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd >= 0 && (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) ||
+			send(fd, &q, sizeof(q), MSG_NOSIGNAL) != sizeof(q))) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+uint64_t saina_shm_run(struct saina_shm *s, const struct saina_job *job, uint64_t now)
+{
+	bool have = s->output_id && s->session == job->session &&
+		    (!s->wanted_id || s->wanted_id == s->output_id);
+
+	if (!s->path || !job->by_reference || have)
+		return NEVER;
+	if (now < s->again_ns)
+		return s->again_ns;
+	s->again_ns = now + AGAIN_NS;
+	close_socket(s);
+	s->fd = send_request(s, job);
+	return s->again_ns;
+}
+
+static bool map_arrays(struct saina_shm *s, const struct saina_job *job,
+		       const struct saina_shm_reply *a, const int fd[2])
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+	void *p;
+
+	unmap_arrays(s);
+	if (a->segments != job->segments || a->pool != job->pool || a->payload != job->payload ||
+	    !a->output)
+		return false;
+	s->segments = job->segments;
+	s->pool = job->pool;
+	s->entry = sizeof(struct saina_input_head) + job->wire;
+	s->input_len = (job->pool * s->entry + page - 1) & ~(page - 1);
+	s->output_len = (job->segments * SAINA_OUTPUT_ROUNDS * s->entry + page - 1) & ~(page - 1);
+	p = mmap(NULL, s->input_len, PROT_READ | PROT_WRITE, MAP_SHARED, fd[0], 0);
+	if (p == MAP_FAILED)
+		return false;
+	s->input = p;
+	p = mmap(NULL, s->output_len, PROT_READ, MAP_SHARED, fd[1], 0);
+	if (p == MAP_FAILED)
+		return false;
+	s->output = p;
+	s->session = job->session;
+	s->output_id = a->output;
+	return true;
+}
+
+void saina_shm_receive(struct saina_shm *s, const struct saina_job *job, struct saina_notes *notes)
+{
+	union {
+		char buf[CMSG_SPACE(2 * sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct saina_shm_reply a;
+	struct iovec iov = {&a, sizeof(a)};
+	struct msghdr m = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.buf,
+		.msg_controllen = sizeof(control.buf),
+	};
+	struct cmsghdr *c;
+	int fd[2];
+	ssize_t n;
+
+	n = recvmsg(s->fd, &m, MSG_CMSG_CLOEXEC);
+	if (n < 0 && errno == EAGAIN)
+		return;
+	close_socket(s);
+	if (n != sizeof(a))
+		return;
+	c = CMSG_FIRSTHDR(&m);
+	if (a.error || !c || c->cmsg_len != CMSG_LEN(sizeof(fd))) {
+		a.text[sizeof(a.text) - 1] = 0;
+		saina_note(notes, "no shared memory, so gradients go as messages: %s", a.text);
+		s->again_ns += 30 * AGAIN_NS;
+		return;
+	}
+	memcpy(fd, CMSG_DATA(c), sizeof(fd));
+	if (!map_arrays(s, job, &a, fd)) {
+		unmap_arrays(s);
+		saina_note(notes,
+			   "cannot map the memory that %s shares, so gradients go as messages: %s",
+			   s->path, strerror(errno));
+		s->again_ns += 30 * AGAIN_NS;
+	}
+	close(fd[0]);
+	close(fd[1]);
+}
