@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * kfuncs: the door of XDP and tc programs.  A program runs in the network
- * namespace of the interface that its packet came in by, and sees that one's
- * jobs.  Programs run with bottom halves off, not always under rcu_read_lock().
+ * kfuncs for XDP and tc programs.  A program runs in the network namespace of the interface
+ * that its packet came in by, and sees the jobs of that namespace.  Programs run with bottom
+ * halves off, not always under rcu_read_lock().
  *
  * A snapshot is returned as plain read-only memory and not as a pointer to a
  * structure, because only into memory may a program index by a worker number
@@ -89,7 +89,7 @@ __bpf_kfunc const u8 *saina_tc_job(struct __sk_buff *ctx, u32 job, const u32 rdo
 }
 
 /**
- * saina_xdp_event() - tell the subscribers what happened
+ * saina_xdp_event() - send an event to the subscribers
  * @ctx: of the program
  * @ev: all but its time, which is now
  * @ev__sz: sizeof(struct saina_event)
@@ -119,12 +119,12 @@ __bpf_kfunc int saina_tc_event(struct __sk_buff *ctx, const struct saina_event *
  * @tag: of what is summed; any number that no earlier use of @slot had
  *
  * All of it is under a lock of the module's own.  If the slot's sum_tag is @tag,
- * the message is added; else it is stored, and the tag with it: the first of those who
- * sum the same needs not know that it is.  Each sum is rounded to nearest even once per
+ * the message is added; else it is stored, and the tag with it, so the first caller need
+ * not know that it is the first.  Each sum is rounded to nearest even once per
  * call, so the result depends on the order of the calls and on nothing else.
  *
- * The caller sees to it that calls with another tag come only after the last
- * one with this tag.  If it does not, sums are wrong, and nothing else.
+ * The caller ensures that calls with another tag come only after the last one with this
+ * tag.  Otherwise sums are wrong, and nothing else.
  *
  * Return: 0 or -EINVAL
  */

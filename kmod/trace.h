@@ -278,7 +278,7 @@ TRACE_EVENT(saina_worker_unplugged,
 		  __entry->worker, __entry->ifindex)
 );
 
-/* Something happened; lost: subscribers were not told of it, @why is an errno. */
+/* An event; lost: it was not sent to subscribers, @why is an errno. */
 DECLARE_EVENT_CLASS(saina_event,
 	TP_PROTO(const struct net *net, const struct saina_event *ev, int why),
 	TP_ARGS(net, ev, why),

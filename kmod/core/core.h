@@ -109,7 +109,7 @@ void saina_core_limits_get(const struct saina_core *c, struct saina_limits *limi
 			   __u32 *jobs_used, __u64 *memory_used);
 
 /*
- * Rules of life the core enforces (the agent and the module only feed it):
+ * States of a job, as the core enforces them:
  *  - a job is FORMING until as many workers are alive as it has (then RUNNING
  *    by itself) or until JOB_SET STATE running with at least one alive;
  *  - a job that begins to run begins at the round that its workers would send first: of all

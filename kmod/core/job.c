@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The job table (see core.h): every change is made on a copy of the job,
- * settled by the rules of life, published if the data path can tell the
- * difference, and only then becomes the job.  A publish that fails therefore
- * needs no undo.
+ * Jobs (see core.h): every change is made on a copy of the job, completed by the rules in
+ * core.h, published if the snapshot differs, and only then becomes the job.  A publish that
+ * fails therefore needs no undo.
  */
 #include "core/os.h"
 #include "core/internal.h"
@@ -100,7 +99,7 @@ void saina_job_masks(struct saina_job *job)
 	}
 }
 
-/* The rules of life (core.h), applied to a job about to replace @old. */
+/* Applies the rules in core.h to a job about to replace @old. */
 static void job_settle(struct saina_core *c, struct saina_job *job, const struct saina_job *old)
 {
 	__u32 first;
@@ -178,7 +177,7 @@ const struct saina_job *saina_core_job_find(const struct saina_core *c, int has_
 	const struct saina_job *job = NULL;
 	int i, has_name = name && name[0];
 
-	/* the sentence would show it */
+	/* messages quote it */
 	if (has_name && saina_text_check(name, SAINA_A_JOB_NAME, "name", err))
 		return NULL;
 	if (has_id) {
@@ -561,7 +560,7 @@ struct saina_core *saina_core_new(const struct saina_core_ops *ops, void *ctx,
 	return c;
 }
 
-/* Frees the table without publishing that the jobs go: the data path stays. */
+/* Frees the jobs without withdrawing them: the data path stays. */
 void saina_core_free(struct saina_core *c)
 {
 	int i;

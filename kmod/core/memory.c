@@ -31,7 +31,7 @@ __u64 saina_core_memory(__u64 elements, __u32 payload, __u32 pool, __u32 ring)
  * @pool: hot slots
  * @workers: of the job
  *
- * An input array for each worker, and the board.
+ * An input array for each worker, and the output array.
  *
  * Return: bytes
  */
@@ -48,7 +48,7 @@ __u64 saina_core_memory_shared(__u32 segments, __u32 payload, __u32 pool, __u32 
  * @payload: elements of one of them
  * @groups: of its workers
  *
- * What each group sees of the table.
+ * Views of the groups.
  *
  * Return: bytes
  */

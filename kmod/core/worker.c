@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The workers of a job: who is taken in, what of a worker can change, and what
- * is said of it.
+ * Workers of a job: admission, changes, notifications.
  */
 #include "core/os.h"
 #include "core/internal.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Dumps: where they are, between two calls of their callback. */
+/* State of a dump between two calls of its callback. */
 #ifndef _SAINA_DUMP_H
 #define _SAINA_DUMP_H
 
@@ -8,7 +8,7 @@
 #include "pernet/nlmsg.h"
 
 /**
- * struct saina_dump - a dump on its way, in the callback's context
+ * struct saina_dump - position of a dump, in the callback's context
  * @job: next to look at
  * @worker: next to look at of it
  * @one_job: and no other

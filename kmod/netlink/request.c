@@ -21,9 +21,9 @@ static const struct saina_attr *row_of(const struct saina_attr_class *c, int num
 }
 
 /*
- * The policies have checked what the operation takes; operations that take nothing have
- * none.  A policy would let the last of several win: here, as in the agent, a request
- * means one thing.
+ * The policies have checked what the operation takes; operations that take nothing have none.
+ * A policy would let the last of several win; here, as in the agent, repeated attributes are
+ * refused.
  */
 static int attrs_get(struct saina_request *rq, const struct nlattr *head, int len,
 		     const struct saina_attr_class *c, u64 takes, void *attrs)
@@ -75,9 +75,9 @@ static int request_get(struct saina_request *rq, struct sk_buff *skb, struct nlm
 }
 
 /*
- * An extended acknowledgment holds a pointer to its text, or 80 bytes; our sentences are
- * made for the occasion and longer.  So the acknowledgment is sent from here, and -EINTR
- * tells netlink that there is nothing left to acknowledge.
+ * An extended acknowledgment holds a pointer to a static text, or 80 bytes; our sentences are
+ * formatted and longer.  So the acknowledgment is sent from here, and -EINTR makes netlink
+ * send no other.
  */
 static int refuse(struct saina_request *rq, int error)
 {

@@ -8,7 +8,7 @@
 #include "pernet/nlmsg.h"
 
 /**
- * struct saina_request - a request on its way
+ * struct saina_request - a request being handled
  * @skb: the message
  * @nlh: its header
  * @sn: of the sender

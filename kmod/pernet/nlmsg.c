@@ -65,7 +65,7 @@ int saina_nlmsg_put(struct sk_buff *skb, const struct saina_nlmsg_to *to,
 	return 0;
 }
 
-/* Of the data path only what it has told; nothing before its first event. */
+/* From the data path only what its events said; nothing before the first. */
 void saina_nlmsg_show_job(const struct saina_net *sn, const struct saina_job *job, bool token,
 			  struct saina_job_attrs *a)
 {

@@ -28,7 +28,7 @@ static int notification_fill(struct sk_buff *skb, struct saina_net *sn, int cmd,
 }
 
 /**
- * saina_notify() - tell the subscribers that a change is in force
+ * saina_notify() - send a change to the subscribers
  * @sn: namespace, locked
  * @cmd: SAINA_CMD_*_NTF
  * @job: the job, NULL if the limits have changed

@@ -15,7 +15,7 @@ int saina_core_job_restore(struct saina_core *c, const struct saina_job *old,
 			   const struct saina_job **job, struct saina_core_err *err);
 /* Removes from @old what restore refused with @attr; 0: the job cannot be without it. */
 int saina_job_leave_out(struct saina_job *old, unsigned int attr);
-/* Adds or replaces the job of that number, without the rules of life or the limits. */
+/* Adds or replaces the job of that number, without checking states or limits. */
 int saina_core_job_adopt(struct saina_core *c, const struct saina_job *theirs,
 			 const struct saina_job **job, struct saina_core_err *err);
 
