@@ -30,7 +30,7 @@ static int limits_show(const struct tool *t, struct args *a)
 
 	if (ret)
 		return ret;
-	ctl = rpc_open(t);
+	ctl = connect_open(t);
 	if (!ctl)
 		return EXIT_FAILURE;
 	out_begin(t->mode);
@@ -61,7 +61,7 @@ static int limits_set(const struct tool *t, struct args *a)
 	ret = args_keys(a, keys, ARRAY_SIZE(keys), &req, (uint64_t *)&req.has);
 	if (ret)
 		return ret;
-	ctl = rpc_open(t);
+	ctl = connect_open(t);
 	if (!ctl)
 		return EXIT_FAILURE;
 	ret = rpc_call(ctl, SAINA_CMD_LIMITS_SET, false, &saina_limits_class, &req, NULL, NULL,

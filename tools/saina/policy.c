@@ -76,7 +76,7 @@ static int parse_job_arg(struct args *a, struct saina_job_attrs *req)
 
 static int send_job_set(const struct tool *t, const struct saina_job_attrs *req)
 {
-	struct saina_ctl *ctl = rpc_open(t);
+	struct saina_ctl *ctl = connect_open(t);
 	int ret;
 
 	if (!ctl)

@@ -69,7 +69,7 @@ static int port_show(const struct tool *t, struct args *a)
 
 	if (ret)
 		return ret;
-	ctl = rpc_open_agent(t);
+	ctl = connect_agent(t);
 	if (!ctl)
 		return EXIT_FAILURE;
 	ret = rpc_list(ctl, SAINA_CMD_PORT_GET, NULL, NULL, &saina_port_class, &list);
@@ -131,7 +131,7 @@ static int port_set(const struct tool *t, struct args *a)
 	ret = args_keys(a, keys, ARRAY_SIZE(keys), &req, (uint64_t *)&req.has);
 	if (ret)
 		return ret;
-	ctl = rpc_open_agent(t);
+	ctl = connect_agent(t);
 	if (!ctl)
 		return EXIT_FAILURE;
 	ret = rpc_call(ctl, SAINA_CMD_PORT_SET, false, &saina_port_class, &req, NULL, NULL,

@@ -134,7 +134,7 @@ static int slot_show(const struct tool *t, struct args *a)
 		return ret;
 	v.older_us = older;
 
-	ctl = rpc_open_agent(t);
+	ctl = connect_agent(t);
 	if (!ctl)
 		return EXIT_FAILURE;
 	out_begin(t->mode);

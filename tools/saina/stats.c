@@ -107,7 +107,7 @@ static int stats_run(const struct tool *t, struct args *a, struct stats_view *v)
 		ret = args_done(a);
 	if (ret)
 		return ret;
-	ctl = rpc_open_agent(t);
+	ctl = connect_agent(t);
 	if (!ctl)
 		return EXIT_FAILURE;
 	out_begin(t->mode);

@@ -88,13 +88,10 @@ void worker_print(const struct saina_worker_attrs *w)
 	print_arrivals(w);
 }
 
-static void print_workers(const struct tool *t, const struct saina_ctl *ctl, struct rpc_list *list)
+static void print_workers(const struct rpc_list *list)
 {
-	struct saina_ctl *agent = agent_view_open(t, ctl);
-	struct saina_worker_attrs *w = list->v;
+	const struct saina_worker_attrs *w = list->v;
 
-	agent_view_workers(agent, w, list->n);
-	saina_ctl_close(agent);
 	for (size_t i = 0; i < list->n; i++) {
 		out_open(NULL);
 		worker_print(&w[i]);
@@ -131,7 +128,7 @@ static int worker_show(const struct tool *t, struct args *a)
 	}
 	if (ret)
 		return ret;
-	ctl = rpc_open(t);
+	ctl = connect_open(t);
 	if (!ctl)
 		return EXIT_FAILURE;
 	out_begin(t->mode);
@@ -140,7 +137,7 @@ static int worker_show(const struct tool *t, struct args *a)
 	else
 		ret = rpc_list(ctl, SAINA_CMD_WORKER_GET, req.has ? c : NULL, &req, c, &list);
 	if (!ret)
-		print_workers(t, ctl, &list);
+		print_workers(&list);
 	rpc_list_free(&list);
 	if (ret ? 0 : out_end())
 		ret = EXIT_FAILURE;
@@ -170,7 +167,7 @@ static int change_worker(const struct tool *t, struct args *a, int cmd)
 		ret = args_done(a);
 	if (ret)
 		return ret;
-	ctl = rpc_open(t);
+	ctl = connect_open(t);
 	if (!ctl)
 		return EXIT_FAILURE;
 	ret = rpc_call(ctl, cmd, false, &saina_worker_class, &req, NULL, NULL, NULL);
