@@ -77,15 +77,16 @@ not_ok() {
 
 # check DESCRIPTION CMD...: ok if CMD succeeds; its output is shown if it fails.
 check() {
-	local what=$1 out=${WORK:-${tmp:-/tmp}}/checked
+	# CMD, if it is a function, sees the variables of this one.
+	local tap_what=$1 tap_out=${WORK:-${tmp:-/tmp}}/checked
 	shift
 	# Not in a subshell: CMD may wait for our children.
-	if "$@" >"$out" 2>&1; then
-		ok "$what"
+	if "$@" >"$tap_out" 2>&1; then
+		ok "$tap_what"
 	else
-		not_ok "$what"
+		not_ok "$tap_what"
 		diag "failed: $*"
-		[ ! -s "$out" ] || diag "$(tail -n 40 "$out")"
+		[ ! -s "$tap_out" ] || diag "$(tail -n 40 "$tap_out")"
 		return 1
 	fi
 }

@@ -5,7 +5,7 @@ DATAPATH_TEST_OBJS := $(call objs,$(addprefix selftests/datapath/,harness.c harn
 TRACE_OBJS := $(call objs,$(addprefix selftests/datapath/,sim.c sim_jobs.c sim_policy.c \
 	sim_workers.c sim_channel.c sim_answers.c malformed_foreign.c malformed_hostile.c))
 
-$(B)/obj/selftests/datapath/%.o $(B)/obj/selftests/module/plane.o: CPPFLAGS += -Iselftests
+$(B)/obj/selftests/datapath/%.o $(B)/obj/selftests/module/backend.o: CPPFLAGS += -Iselftests
 
 $(B)/selftests/trace_test: $(TRACE_OBJS)
 $(B)/selftests/ps_test: $(call objs,$(addprefix selftests/datapath/,ps_sim.c \

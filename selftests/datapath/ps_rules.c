@@ -40,7 +40,7 @@ static uint64_t window_of(const struct ps_sim *w)
 	const struct saina_policy *p = oracle_target_policy(&w->harness->o.job[w->conf.job]);
 	const struct saina_policy *have = &ps_rt(w)->policy;
 
-	return ps_has_steps(p) && p->groups == have->groups ? p->window : have->window;
+	return oracle_has_steps(p) && p->groups == have->groups ? p->window : have->window;
 }
 
 /* How far the fastest of @workers is ahead of the slowest. */

@@ -23,11 +23,6 @@ static inline const struct saina_job_rt *ps_rt(const struct ps_sim *w)
 	return &w->harness->o.job[w->conf.job].rt;
 }
 
-static inline bool ps_has_steps(const struct saina_policy *p)
-{
-	return p->window || p->groups;
-}
-
 static inline unsigned int ps_group(const struct ps_sim *w, unsigned int i)
 {
 	return ps_rt(w)->policy.groups ? ps_rt(w)->policy.group[i] : 0;

@@ -219,12 +219,12 @@ static void request_policy(struct ps_sim *w)
 {
 	struct saina_job_conf *c = &w->conf;
 	struct rng *r = &w->rng;
-	bool steps = ps_has_steps(&c->policy);
+	bool steps = oracle_has_steps(&c->policy);
 	uint32_t seq = (c->next.seq ? c->next.seq : c->policy.seq) + 1;
 
 	if (c->next.seq && ps_rt(w)->policy.seq == c->next.seq) {
 		c->policy = c->next;
-		steps = ps_has_steps(&c->policy);
+		steps = oracle_has_steps(&c->policy);
 		memset(&c->next, 0, sizeof(c->next));
 	}
 	if (c->next.seq) {

@@ -112,7 +112,7 @@ struct total {
 	bool ok;
 	uint64_t packets, jobs, results, contributions, swaps, stuck, decisions;
 	uint64_t mixed, nans;		/* results of several exponents, of NaN */
-	struct backend_requests calls;
+	struct backend_requests requests;
 	uint64_t sized[6];		/* results of each payload size */
 	uint64_t kind[SIM_KINDS];	/* .. of each kind of policy */
 	uint64_t counter[SAINA_C_N];
@@ -458,7 +458,7 @@ static void episodes(uint64_t seed, uint64_t step, uint64_t packets)
 	sum->no_linear = t.harness.no_linear;
 	if (opt.module)
 		backend_close(&t.harness);
-	sum->calls = *backend_requests();
+	sum->requests = *backend_requests();
 	harness_close(&t.harness);
 }
 

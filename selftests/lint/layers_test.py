@@ -32,7 +32,6 @@ STRICT = ("kmod/core", "kmod/pernet", "userland/net", "userland/dp", "userland/c
 # Rooms whose files still have a circle.
 CIRCLES = (
     "kmod/netlink",
-    ORACLE,
 )
 
 

@@ -17,9 +17,9 @@
 #define TIMEOUT_MAX_US 60000000u	/* policies.rst: 1ms..60s */
 
 static struct xdp_harness module;	/* reads snapshots */
-static struct backend_requests calls;
+static struct backend_requests requests;
 
-static void beside(char *path, const char *name)
+static void path_beside(char *path, const char *name)
 {
 	char self[PATH_MAX - 64];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -37,7 +37,7 @@ void backend_choose(void)
 }
 
 /* @ret, of a call */
-static int told(int ret)
+static int count_request(int ret)
 {
 	requests.made++;
 	if (!ret)
@@ -48,7 +48,8 @@ static int told(int ret)
 }
 
 /* The policy as somebody can ask for it: without settings that it does not have. */
-static void policy_put(const struct saina_policy *want, int workers, struct saina_policy_attrs *a)
+static void policy_encode(const struct saina_policy *want, int workers,
+			  struct saina_policy_attrs *a)
 {
 	const struct saina_policy_row *row = saina_policy_row(want->mode);
 	struct saina_policy p;
@@ -90,7 +91,7 @@ static int admit(const struct saina_job_conf *c, unsigned int w, uint32_t round)
 	};
 
 	memcpy(a.mac, b->mac, sizeof(a.mac));
-	return told(request_worker(SAINA_CMD_WORKER_SET, &a));
+	return count_request(request_worker(SAINA_CMD_WORKER_SET, &a));
 }
 
 /* Everybody is admitted, so that the job runs; who is not to be alive dies. */
@@ -114,8 +115,8 @@ static int job_new(const struct saina_job_conf *c, uint32_t first_round)
 
 	request_job_del(c->job);
 	snprintf(a.name, sizeof(a.name), "job-%u", c->job);
-	policy_put(&c->policy, c->workers, &a.policy);
-	err = told(request_job(SAINA_CMD_JOB_NEW, &a));
+	policy_encode(&c->policy, c->workers, &a.policy);
+	err = count_request(request_job(SAINA_CMD_JOB_NEW, &a));
 	for (unsigned int w = 0; !err && w < c->workers; w++)
 		err = admit(c, w, first_round);
 	return err;
@@ -129,21 +130,21 @@ static void policy_change(const struct saina_job_conf *have, const struct saina_
 
 	if (want->next.seq && want->next.seq != have->next.seq) {
 		a.has |= BIT_OF(SAINA_A_JOB_POLICY) | BIT_OF(SAINA_A_JOB_POLICY_FROM);
-		policy_put(&want->next, want->workers, &a.policy);
+		policy_encode(&want->next, want->workers, &a.policy);
 		a.policy_from = want->next_from;
 		a.policy_on = want->next_on;
 		if (a.policy_on)
 			a.has |= BIT_OF(SAINA_A_JOB_POLICY_ON);
 	} else if (want->policy.seq != have->policy.seq && want->policy.seq != have->next.seq) {
 		a.has |= BIT_OF(SAINA_A_JOB_POLICY);
-		policy_put(&want->policy, want->workers, &a.policy);
+		policy_encode(&want->policy, want->workers, &a.policy);
 	}
 	if (have->next.seq && want->next.seq != have->next.seq && !come) {
 		a.has |= BIT_OF(SAINA_A_JOB_POLICY_CANCEL);
 		a.policy_cancel = 1;
 	}
 	if (a.has != BIT_OF(SAINA_A_JOB_ID))
-		told(request_job(SAINA_CMD_JOB_SET, &a));
+		count_request(request_job(SAINA_CMD_JOB_SET, &a));
 }
 
 static void state_change(const struct saina_job_conf *have, const struct saina_job_conf *want)
@@ -156,10 +157,10 @@ static void state_change(const struct saina_job_conf *have, const struct saina_j
 	if (external && want->k_set && want->k_set != have->k_set) {
 		a.has |= BIT_OF(SAINA_A_JOB_K_SET);
 		a.k_set = want->k_set;
-		told(request_job(SAINA_CMD_JOB_SET, &a));
+		count_request(request_job(SAINA_CMD_JOB_SET, &a));
 	}
 	if (want->state != have->state)
-		told(request_job_state(want->job, want->state));
+		count_request(request_job_state(want->job, want->state));
 }
 
 /* Deaths, births, and new incarnations of those who were not known to be dead. */
@@ -171,13 +172,14 @@ static void workers_change(const struct saina_job_conf *have, const struct saina
 
 		/* without anybody alive it would be another job */
 		if (is && (!shall || other) && have->active & ~(1ull << w))
-			told(request_worker_state(want->job, w, SAINA_WORKER_STATE_DEAD));
+			count_request(request_worker_state(want->job, w, SAINA_WORKER_STATE_DEAD));
 		if (shall && (!is || (other && have->active & ~(1ull << w))))
 			admit(want, w, 0);
 	}
 }
 
-static int backend_job(struct harness *r, struct saina_job_conf *want, uint32_t first_round, bool begins)
+static int backend_job(struct harness *r, struct saina_job_conf *want, uint32_t first_round,
+		       bool begins)
 {
 	uint32_t adopted = r->o.job[want->job].rt.policy.seq;
 
@@ -231,5 +233,5 @@ void backend_close(struct harness *r)
 
 const struct backend_requests *backend_requests(void)
 {
-	return &calls;
+	return &requests;
 }

@@ -60,7 +60,6 @@ for i in 0 1; do
 done
 
 # 3. A result that a worker sends is found: the check can fail
-# The check can fail: a worker that sends a result is seen.
 rm "$out"/*
 capture 0
 check "clones: two sockets capture" slowwait 10 all_listen 2

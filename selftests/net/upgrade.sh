@@ -17,8 +17,8 @@
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
-# 0ca4d8c has the protocol and the maps of this version; cd892c4 has others.
-read -ra commits <<<"${*:-${SAINA_PREVIOUS-0ca4d8c cd892c4}}"
+# 732dd4f speaks the protocol of this version and has other maps; the others speak older ones.
+read -ra commits <<<"${*:-${SAINA_PREVIOUS-732dd4f 0ca4d8c cd892c4}}"
 new=$B
 expected_log='is of another version \(its maps have not layout|jobs are known from before, but the data path is gone|it makes no sense to this version|speaks version|is dead: silent for'
 
@@ -253,7 +253,6 @@ other_layout() {
 	ends_well "other layout: workers join again"
 	lab_down
 }
-other_layout
 
 for commit in "${commits[@]}"; do
 	if build "$commit"; then
@@ -262,4 +261,5 @@ for commit in "${commits[@]}"; do
 		point 0 "$commit # SKIP this clone has no commit $commit: fetch it, or set SAINA_PREVIOUS"
 	fi
 done
+other_layout
 finished

@@ -2,7 +2,7 @@
 /* Section 7 of Documentation/datapath.rst: answers. */
 #include <arpa/inet.h>
 #include <string.h>
-#include "oracle.h"
+#include "internal.h"
 
 #define HEADERS	(14 + 20 + 8)
 

@@ -2,7 +2,7 @@
 /* Section 10 of Documentation/datapath.rst: a frame of several messages, at the tc hook. */
 #include <arpa/inet.h>
 #include <string.h>
-#include "oracle.h"
+#include "internal.h"
 
 #define HEADERS	(14 + 20 + 8)
 #define BATCH_MAX	64

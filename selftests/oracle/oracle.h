@@ -143,93 +143,17 @@ void oracle_output_reset(struct oracle *o, unsigned int job);
 
 void oracle_events_clear(struct oracle *o);
 
-/* Injected loss: does number @n of the port's random sequence drop the frame? */
-bool oracle_lost(const struct saina_port_conf *p, uint64_t n, bool out);
-
 /* Section 3.1: @x in units that are 2^@d times as large. */
 int32_t oracle_shift(int32_t x, unsigned int d);
 
-/* Inside the oracle */
+/* The policy to be in force now. */
+const struct saina_policy *oracle_target_policy(const struct oracle_job *j);
 
 /* Section 11: do workers step on their own? */
 static inline bool oracle_has_steps(const struct saina_policy *p)
 {
 	return p->window || p->groups;
 }
-
-/* A data message that has passed all checks of section 2. */
-struct oracle_msg {
-	struct oracle *o;
-	struct oracle_job *j;
-	struct oracle_out *out;
-	const uint8_t *frame;
-	const struct saina_hdr *hdr;
-	const uint8_t *payload;		/* little endian words, any alignment */
-	unsigned int w;
-	uint32_t round, segment;
-	bool by_doorbell;		/* a segment of a DOORBELL: its answer does not leave ... */
-	const struct oracle_slot *result;	/* ... and would have these sums */
-};
-
-void oracle_grad(struct oracle_msg *m);
-void oracle_pull(struct oracle_msg *m);
-void oracle_ask(struct oracle_msg *m);
-void oracle_inc(struct oracle_msg *m);
-void oracle_read(struct oracle_msg *m);
-void oracle_clock(struct oracle_msg *m);
-void oracle_doorbell(struct oracle_msg *m);
-
-/* 8.2: counts the arrival of a worker, once for each round or step. */
-void oracle_note_arrival(struct oracle_msg *m);
-
-/* Section 11.1: a message of rounds where there are steps, or the other way round. */
-bool oracle_is_wrong_mode(struct oracle_msg *m);
-
-/* Takes over the live workers; notes deaths and joins for a scheduled policy. */
-void oracle_note_events(struct oracle_job *j);
-/* The policy to be in force now. */
-const struct saina_policy *oracle_target_policy(const struct oracle_job *j);
-/* Adopts that, if it has steps. */
-void oracle_ps_adopt(struct oracle *o, struct oracle_job *j);
-/* PS mode begins. */
-void oracle_ps_begin(struct oracle *o, struct oracle_job *j);
-/* Is @round the first one after PS mode? */
-bool oracle_is_fence(const struct oracle_job *j, uint32_t round);
-void oracle_round_open(struct oracle *o, struct oracle_job *j, uint64_t old_members);
-void oracle_sfcd_segment(struct oracle *o, struct oracle_job *j, const struct oracle_slot *s);
-
-/* Section 2, check 19: may a GRAD, or an entry of an input array, of the job have the exponent? */
-bool oracle_exponent_fits(const struct saina_job_conf *c, int exponent);
-
-void oracle_count(struct oracle_msg *m, int counter);
-void oracle_drop(struct oracle_msg *m, int reason);
-void oracle_event(struct oracle *o, struct oracle_job *j, unsigned int type,
-		  unsigned int worker, uint32_t round, uint64_t a, uint64_t b);
-
-void oracle_answer_all(struct oracle_msg *m, const struct oracle_slot *s);
-void oracle_answer_one(struct oracle_msg *m, const struct oracle_slot *s, unsigned int how);
-void oracle_answer_stale(struct oracle_msg *m);
-void oracle_answer_ask(struct oracle_msg *m, const struct saina_ask *ask);
-void oracle_answer_completion(struct oracle_msg *m, const struct saina_doorbell *doorbell, bool all);
-void oracle_answer_probe(struct oracle_msg *m);
-
-/* PS mode: fields of an answer that are neither the message's nor the sums'. */
-struct oracle_ps_answer {
-	uint32_t low, done;	/* before the message */
-	uint64_t going;
-	unsigned int flags;	/* of SUM */
-	unsigned int reason;	/* of NAK, and of a GO that ends PS mode */
-	uint32_t window;	/* of GO */
-	bool alone;		/* in its group */
-	uint32_t base;		/* first step since PS mode began */
-	int8_t exponent;
-};
-
-void oracle_answer_sum(struct oracle_msg *m, const struct oracle_ps_answer *a,
-		       const struct oracle_slot *t);
-void oracle_answer_mode(struct oracle_msg *m, uint32_t since);
-void oracle_answer_nak(struct oracle_msg *m, const struct oracle_ps_answer *a);
-void oracle_answer_go(struct oracle_msg *m, const struct oracle_ps_answer *a, bool all);
 
 /* Bytes that @count elements take in a message. */
 static inline unsigned int oracle_bytes(const struct saina_job_conf *c, unsigned int count)

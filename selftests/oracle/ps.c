@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Section 11 of Documentation/datapath.rst: parameter-server (PS) mode, with steps. */
 #include <string.h>
-#include "oracle.h"
+#include "internal.h"
 
 static bool is_in(uint64_t set, unsigned int w)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Sections 5 and 6 of Documentation/datapath.rst: rounds, policies, SFCD. */
 #include <string.h>
-#include "oracle.h"
+#include "internal.h"
 
 static unsigned int samples_of(const struct saina_job_conf *c, const struct saina_policy *p)
 {

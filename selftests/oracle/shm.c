@@ -1,36 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Section 8.3 of Documentation/datapath.rst: shared memory: DOORBELL, input and output arrays. */
-#include <stdlib.h>
 #include <string.h>
-#include "oracle.h"
-
-static void output_free(struct oracle_job *j)
-{
-	if (!j->output)
-		return;
-	free(j->output[0].sum);
-	free(j->output);
-	j->output = NULL;
-}
-
-void oracle_output_reset(struct oracle *o, unsigned int job)
-{
-	struct oracle_job *j = &o->job[job];
-	size_t n = (size_t)j->conf.segments * SAINA_OUTPUT_ROUNDS;
-	int32_t *sums = calloc(n * j->conf.payload, sizeof(*sums));
-
-	output_free(j);
-	j->output = calloc(n, sizeof(*j->output));
-	if (!j->output || !sums)
-		abort();
-	for (size_t i = 0; i < n; i++)
-		j->output[i].sum = sums + i * j->conf.payload;
-}
-
-void oracle_input_set(struct oracle *o, unsigned int job, unsigned int w, const uint8_t *input)
-{
-	o->job[job].input[w] = input;
-}
+#include "internal.h"
 
 /* Writes the result to the output array, unless a later one is in its place. */
 static void publish(struct oracle_msg *m, bool made)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Sections 3, 4 and 8 of Documentation/datapath.rst: GRAD, completion, PULL. */
 #include <string.h>
-#include "oracle.h"
+#include "internal.h"
 
 static struct oracle_slot *hot_slot(const struct oracle_msg *m)
 {
@@ -168,16 +168,6 @@ static void slot_finish(struct oracle_msg *m, struct oracle_slot *h)
 		oracle_event(m->o, j, SAINA_EV_ROUND, 0xff, m->round, j->rt.flips,
 			     j->rt.observed);
 	oracle_answer_all(m, h);
-}
-
-void oracle_note_arrival(struct oracle_msg *m)
-{
-	struct saina_arrival *a = &m->j->arrival[m->w];
-
-	if (a->round == m->round + 1)
-		return;
-	a->round = m->round + 1;
-	a->n++;
 }
 
 /* Counts the gradient of the message; finishes the slot if that is now complete. */

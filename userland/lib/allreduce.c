@@ -43,7 +43,8 @@ static int req_wait(struct saina *s, struct saina_req *req, struct saina_call *c
 		saina_req_error(s, ret);
 	if (call && (size < sizeof(size_t) || size > 4096)) {
 		if (!ret)
-			ret = saina_error(s, -EINVAL, "call->size is not sizeof(struct saina_call)");
+			ret = saina_error(s, -EINVAL,
+					  "call->size is not sizeof(struct saina_call)");
 	} else if (call) {
 		memset(call, 0, size);
 		memcpy(call, &req->call, size < sizeof(*call) ? size : sizeof(*call));

@@ -35,8 +35,9 @@ static int job_from_env(struct saina_opts *o)
 		return 0;
 	}
 	o->job = parse_number(text, SAINA_JOBS_MAX - 1);
-	return o->job >= 0 ? 0 : saina_open_error(-EINVAL, "SAINA_JOB=%s: allowed are 0..%d, or a name",
-						  text, SAINA_JOBS_MAX - 1);
+	return o->job >= 0 ? 0
+			   : saina_open_error(-EINVAL, "SAINA_JOB=%s: allowed are 0..%d, or a name",
+					      text, SAINA_JOBS_MAX - 1);
 }
 
 /*
@@ -45,20 +46,22 @@ static int job_from_env(struct saina_opts *o)
  */
 static int rank_from_env(struct saina_opts *o)
 {
-	static const struct { const char *rank, *size; } launcher[] = {
-		{ "RANK", "WORLD_SIZE" },
-		{ "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE" },
-		{ "PMI_RANK", "PMI_SIZE" },
-		{ "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE" },
-		{ "PMIX_RANK", NULL },
+	static const struct {
+		const char *rank, *size;
+	} launcher[] = {
+		{"RANK", "WORLD_SIZE"},	  {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+		{"PMI_RANK", "PMI_SIZE"}, {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
+		{"PMIX_RANK", NULL},
 	};
 	const char *rank = saina_env("SAINA_RANK"), *size;
 
 	if (rank) {
 		o->worker = strcmp(rank, "any") ? parse_number(rank, SAINA_WORKERS_MAX - 1) : -1;
-		return o->worker >= 0 || !strcmp(rank, "any") ? 0 :
-			saina_open_error(-EINVAL, "SAINA_RANK=%s: allowed are 0..%d, or any", rank,
-					 SAINA_WORKERS_MAX - 1);
+		return o->worker >= 0 || !strcmp(rank, "any")
+			       ? 0
+			       : saina_open_error(-EINVAL,
+						  "SAINA_RANK=%s: allowed are 0..%d, or any", rank,
+						  SAINA_WORKERS_MAX - 1);
 	}
 	for (size_t i = 0; i < sizeof(launcher) / sizeof(launcher[0]); i++) {
 		rank = saina_env(launcher[i].rank);
@@ -74,17 +77,19 @@ static int rank_from_env(struct saina_opts *o)
 			o->workers = n;
 		}
 		o->worker = parse_number(rank, (size ? (int)o->workers : SAINA_WORKERS_MAX) - 1);
-		return o->worker >= 0 ? 0 :
-			saina_open_error(-EINVAL, "%s=%s is not the number of a worker (of %u)",
-					 launcher[i].rank, rank,
-					 size ? o->workers : SAINA_WORKERS_MAX);
+		return o->worker >= 0
+			       ? 0
+			       : saina_open_error(-EINVAL,
+						  "%s=%s is not the number of a worker (of %u)",
+						  launcher[i].rank, rank,
+						  size ? o->workers : SAINA_WORKERS_MAX);
 	}
 	return 0;
 }
 
 int saina_opts_env(struct saina_opts *opts)
 {
-	struct saina_opts o = { .worker = -1 };
+	struct saina_opts o = {.worker = -1};
 	int ret;
 
 	saina_open_error(0, "%s", "");

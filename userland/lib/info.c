@@ -96,7 +96,7 @@ int saina_segment(struct saina *s, uint32_t segment, struct saina_segment *out)
 		return ret;
 	if (segment >= s->session.job.segments)
 		return saina_unlock(s, saina_error(s, -EINVAL, "segment %u: the gradient has %u",
-						  segment, s->session.job.segments));
+						   segment, s->session.job.segments));
 	p = &s->round.grad.state[segment];
 	if (!p->last.contributors)
 		return saina_unlock(

@@ -8,7 +8,8 @@ static int check_move(struct saina *s, const struct saina_move *m)
 	const struct saina_job *job = &s->session.job;
 	uint64_t end = (uint64_t)job->segments * job->payload;
 
-	if (m->from + m->n < m->n || m->to + m->n < m->n || m->from + m->n > end || m->to + m->n > end)
+	if (m->from + m->n < m->n || m->to + m->n < m->n || m->from + m->n > end ||
+	    m->to + m->n > end)
 		return saina_error(s, -EINVAL, "saina_layout: the gradient ends at element %llu",
 				   (unsigned long long)end);
 	return 0;

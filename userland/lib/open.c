@@ -9,7 +9,7 @@
 
 #define JOIN_MS	     5000
 #define SILENCE_MS   60000
-#define LEAVE_MS     300	/* or 4 round trips, where those are longer */
+#define LEAVE_MS     300 /* or 4 round trips, where those are longer */
 #define LEAVE_MS_MAX 2000
 
 /* Without a token in the options: from a file, or the environment. */
@@ -34,18 +34,20 @@ static int find_token(struct saina *s, char *buf, int size)
 				   strerror(errno));
 	if (!fstat(fileno(f), &st) && S_ISREG(st.st_mode) && (st.st_mode & S_IROTH)) {
 		fclose(f);
-		return saina_error(s, -EINVAL,
-				   "token file %s may be read by everybody (mode %04o): `chmod o= %s`, "
-				   "and give the job another token if others could have seen it",
-				   path, st.st_mode & 07777, path);
+		return saina_error(
+			s, -EINVAL,
+			"token file %s may be read by everybody (mode %04o): `chmod o= %s`, "
+			"and give the job another token if others could have seen it",
+			path, st.st_mode & 07777, path);
 	}
 	if (!fgets(buf, size, f))
 		buf[0] = 0;
 	fclose(f);
 	buf[strcspn(buf, "\r\n")] = 0;
 	o->token = buf;
-	return buf[0] ? 0 : saina_error(s, -EINVAL, "token file %s: there is no token in its first line",
-					path);
+	return buf[0] ? 0
+		      : saina_error(s, -EINVAL,
+				    "token file %s: there is no token in its first line", path);
 }
 
 /* The job's name, which is sent with JOIN, or its number. */
@@ -61,8 +63,8 @@ static int check_job(struct saina *s)
 		return 0;
 	}
 	if (!o->job_name[0] || strlen(o->job_name) >= SAINA_NAME_LEN)
-		return saina_error(s, -EINVAL, "job \"%s\": a name has 1..%d characters", o->job_name,
-				   SAINA_NAME_LEN - 1);
+		return saina_error(s, -EINVAL, "job \"%s\": a name has 1..%d characters",
+				   o->job_name, SAINA_NAME_LEN - 1);
 	strcpy(s->session.named, o->job_name);
 	return 0;
 }

@@ -13,17 +13,19 @@ int saina_stale_error(struct saina *s)
 	const struct saina_ps *t = &s->round.ps;
 
 	if (t->on || t->steps.leaves)
-		return saina_error(s, -ESTALE,
-				   "step %u: the updates since this worker's last one cannot be told any "
-				   "more: they are too many (at most %u), or their table is gone: get the "
-				   "model from another worker and go on",
-				   s->round.flow.round, SAINA_PS_UPDATES - 1);
+		return saina_error(
+			s, -ESTALE,
+			"step %u: the updates since this worker's last one cannot be told any "
+			"more: they are too many (at most %u), or their table is gone: get the "
+			"model from another worker and go on",
+			s->round.flow.round, SAINA_PS_UPDATES - 1);
 	if (s->round.flow.gap)
-		return saina_error(s, -ESTALE,
-				   "round %u is over and never had all of this worker's %llu elements: the "
-				   "others went on to round %u with fewer.  " SAINA_SAME_SIZES,
-				   s->round.flow.round, (unsigned long long)s->round.submitted,
-				   s->round.flow.known_next - 1);
+		return saina_error(
+			s, -ESTALE,
+			"round %u is over and never had all of this worker's %llu elements: the "
+			"others went on to round %u with fewer.  " SAINA_SAME_SIZES,
+			s->round.flow.round, (unsigned long long)s->round.submitted,
+			s->round.flow.known_next - 1);
 	return saina_error(s, -ESTALE,
 			   "the results of round %u are gone (the aggregator keeps %u rounds): "
 			   "get the model from another worker, then saina_set_round()",
@@ -32,10 +34,11 @@ int saina_stale_error(struct saina *s)
 
 int saina_not_finite_error(struct saina *s, size_t element)
 {
-	return saina_error(s, -EDOM,
-			   "step %u: element %zu is infinite or not a number, which a table would keep for "
-			   "ever: push finite updates, or zeros to leave a step out",
-			   s->round.flow.round, element);
+	return saina_error(
+		s, -EDOM,
+		"step %u: element %zu is infinite or not a number, which a table would keep for "
+		"ever: push finite updates, or zeros to leave a step out",
+		s->round.flow.round, element);
 }
 
 int saina_req_error(struct saina *s, int err)
@@ -47,10 +50,11 @@ int saina_req_error(struct saina *s, int err)
 	if (saina_session_error(s))
 		return err;
 	if (err == -EPROTO)
-		return saina_error(s, err,
-				   "round %u: other workers have started float32 where this one has int32: "
-				   "all workers must start the same types and sizes in the same order",
-				   s->round.flow.round);
+		return saina_error(
+			s, err,
+			"round %u: other workers have started float32 where this one has int32: "
+			"all workers must start the same types and sizes in the same order",
+			s->round.flow.round);
 	return err;
 }
 
@@ -76,18 +80,20 @@ static int check_request(struct saina *s, size_t n, enum saina_type type, enum s
 		return saina_error(s, -EINVAL, "all-reduce of type %d: int32 and float32 exist",
 				   (int)type);
 	if (job->elem != SAINA_ELEM_INT32 && type != SAINA_FLOAT32)
-		return saina_error(s, -EINVAL,
-				   "all-reduce of int32: job %u sums floats; give it float32, or ask "
-				   "for a job of type int32",
-				   job->id);
+		return saina_error(
+			s, -EINVAL,
+			"all-reduce of int32: job %u sums floats; give it float32, or ask "
+			"for a job of type int32",
+			job->id);
 	if (op != SAINA_SUM && op != SAINA_MEAN)
 		return saina_error(s, -EINVAL, "all-reduce: result %d is neither sum nor mean",
 				   (int)op);
 	if (s->round.ps.on && s->round.closed)
-		return saina_error(s, -EINVAL,
-				   "step %u is complete: with this policy (ssp, asp) all of a step is "
-				   "started before any of it is waited for",
-				   s->round.flow.round);
+		return saina_error(
+			s, -EINVAL,
+			"step %u is complete: with this policy (ssp, asp) all of a step is "
+			"started before any of it is waited for",
+			s->round.flow.round);
 	if (op == SAINA_MEAN && type == SAINA_INT32)
 		return saina_error(s, -EINVAL,
 				   "a mean of int32 would not be exact: ask for the sum and divide "
@@ -108,7 +114,7 @@ static int check_request(struct saina *s, size_t n, enum saina_type type, enum s
 }
 
 int saina_req_start(struct saina *s, void *buf, size_t n, enum saina_type type,
-		enum saina_result_op op, struct saina_req **req)
+		    enum saina_result_op op, struct saina_req **req)
 {
 	struct saina_req *r;
 	uint64_t segments;

@@ -36,7 +36,8 @@ static int step_complete(struct saina *s)
 	int ret = saina_session_error(s);
 
 	if (!ret && !s->round.reqs)
-		ret = saina_error(s, -EINVAL, "step %u: nothing was pushed in it", s->round.flow.round);
+		ret = saina_error(s, -EINVAL, "step %u: nothing was pushed in it",
+				  s->round.flow.round);
 	if (ret)
 		return ret;
 	s->clocked = true;

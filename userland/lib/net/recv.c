@@ -75,10 +75,10 @@ void saina_io_datagram(struct saina_io *io, bool mcast, int i, struct saina_data
 
 	d->p = rx->data[i];
 	d->left = d->size = rx->m[i].msg_len;
-	d->from = same_address(&rx->from[i], &io->ctrl)	  ? SAINA_FROM_CTRL
-		  : same_address(&rx->from[i], &io->data) ? SAINA_FROM_DATA
+	d->from = same_address(&rx->from[i], &io->ctrl)			     ? SAINA_FROM_CTRL
+		  : same_address(&rx->from[i], &io->data)		     ? SAINA_FROM_DATA
 		  : mcast && rx->from[i].sin_addr.s_addr == io->local.s_addr ? SAINA_FROM_SELF
-						  : SAINA_FROM_OTHERS;
+									     : SAINA_FROM_OTHERS;
 	d->overflow = false;
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
 		if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_GRO) {
@@ -119,7 +119,8 @@ enum saina_unreached saina_io_unreached(struct saina_io *io)
 	struct sock_extended_err e;
 
 	while (io->errors) {
-		struct msghdr m = {.msg_control = control.buf, .msg_controllen = sizeof(control.buf)};
+		struct msghdr m = {.msg_control = control.buf,
+				   .msg_controllen = sizeof(control.buf)};
 
 		if (recvmsg(io->ucast, &m, MSG_ERRQUEUE | MSG_DONTWAIT) < 0)
 			break;

@@ -17,8 +17,8 @@
 #define UDP_SEGMENT 103
 #endif
 
-#define HOLD_NS	      MSEC	/* between the first tries */
-#define HOLD_DOUBLED  8		/* the interval doubles this often */
+#define HOLD_NS	     MSEC /* between the first tries */
+#define HOLD_DOUBLED 8	  /* the interval doubles this often */
 
 int saina_io_buffer(struct saina_io *io)
 {
@@ -152,10 +152,12 @@ static int send_batch(struct saina_io *io)
 	return ret;
 }
 
-/* Do not try again at once.  EAGAIN comes here if the socket is full although poll said otherwise. */
+/* Do not try again at once.  EAGAIN comes here if the socket is full although poll said otherwise.
+ */
 static void hold_back(struct saina_io *io, int err, uint64_t now)
 {
-	io->held_ns = now + (HOLD_NS << (io->refusals < HOLD_DOUBLED ? io->refusals : HOLD_DOUBLED));
+	io->held_ns =
+		now + (HOLD_NS << (io->refusals < HOLD_DOUBLED ? io->refusals : HOLD_DOUBLED));
 	if (err == EAGAIN)
 		return;
 	io->err = err;

@@ -21,11 +21,11 @@
 #endif
 
 #define RCVBUF	    (8 << 20)
-#define BATCH_BYTES (68 << 10)	/* taken from a socket's buffer by a datagram of 64 KiB */
+#define BATCH_BYTES (68 << 10) /* taken from a socket's buffer by a datagram of 64 KiB */
 
 /* Sets the message of a failed call; returns @err. */
 __attribute__((format(printf, 3, 4))) static int set_error(struct saina_io *io, int err,
-						      const char *fmt, ...)
+							   const char *fmt, ...)
 {
 	va_list ap;
 
@@ -52,9 +52,11 @@ static int parse_address(struct saina_io *io, const char *text)
 	if (io->ctrl.sin_addr.s_addr == htonl(INADDR_ANY) ||
 	    io->ctrl.sin_addr.s_addr == htonl(INADDR_LOOPBACK))
 		return set_error(io, -EINVAL,
-			    "aggregator %s: no worker is at a port of a bridge there: give the address of "
-			    "the bridge that sainad is for (`ip addr show` on its host, or sainad's log)",
-			    io->address);
+				 "aggregator %s: no worker is at a port of a bridge there: give "
+				 "the address of "
+				 "the bridge that sainad is for (`ip addr show` on its host, or "
+				 "sainad's log)",
+				 io->address);
 	if (colon) {
 		port = strtoul(colon + 1, &end, 10);
 		if (end == colon + 1 || *end || !port || port > 65535)
@@ -65,8 +67,9 @@ static int parse_address(struct saina_io *io, const char *text)
 	io->data.sin_port = htons(SAINA_PORT_DATA);
 	return 0;
 bad:
-	return set_error(io, -EINVAL, "aggregator \"%s\": an IPv4 address is wanted, or ADDRESS:PORT%s",
-		    text ? text : "", text ? "" : " (the environment's SAINA_AGGREGATOR)");
+	return set_error(io, -EINVAL,
+			 "aggregator \"%s\": an IPv4 address is wanted, or ADDRESS:PORT%s",
+			 text ? text : "", text ? "" : " (the environment's SAINA_AGGREGATOR)");
 }
 
 static void tune_socket(int fd)
@@ -148,10 +151,9 @@ static int open_unicast(struct saina_io *io, bool by_interface)
 	if (io->ucast < 0)
 		return set_error(io, -errno, "cannot create a UDP socket: %s", strerror(errno));
 	tune_socket(io->ucast);
-	if (by_interface &&
-	    setsockopt(io->ucast, IPPROTO_IP, IP_UNICAST_IF, &index, sizeof(index)))
+	if (by_interface && setsockopt(io->ucast, IPPROTO_IP, IP_UNICAST_IF, &index, sizeof(index)))
 		return set_error(io, -errno, "cannot send by interface %s: %s", io->ifname,
-			    strerror(errno));
+				 strerror(errno));
 	if (bind(io->ucast, (void *)&a, sizeof(a)))
 		return set_error(io, -errno, "cannot bind a UDP socket: %s", strerror(errno));
 	return 0;
@@ -167,7 +169,8 @@ static bool has_protocol_port(int fd)
 	       ntohs(a.sin_port) <= SAINA_PORT_RESULT;
 }
 
-/* Keeps sockets with such a port open until one has another, so that the kernel does not repeat it. */
+/* Keeps sockets with such a port open until one has another, so that the kernel does not repeat it.
+ */
 static int open_unicast_on_free_port(struct saina_io *io, bool by_interface)
 {
 	int kept[SAINA_PORT_RESULT - SAINA_PORT_DATA + 1], n = 0;
@@ -204,13 +207,15 @@ int saina_io_open(struct saina_io *io, const char *aggregator, const char *inter
 		ret = find_local(io);
 		if (ret)
 			return set_error(io, ret, "no route to the aggregator %s: %s", io->address,
-				    strerror(-ret));
+					 strerror(-ret));
 	}
 	ret = find_interface(io, interface);
 	if (ret && interface)
-		return set_error(io, ret, "interface %s is not there or has no IPv4 address", interface);
+		return set_error(io, ret, "interface %s is not there or has no IPv4 address",
+				 interface);
 	if (ret)
-		return set_error(io, ret, "no interface has the address used towards %s", io->address);
+		return set_error(io, ret, "no interface has the address used towards %s",
+				 io->address);
 
 	ret = open_unicast_on_free_port(io, interface);
 	if (ret)
@@ -246,7 +251,7 @@ int saina_io_group(struct saina_io *io, const struct saina_job *job)
 	if (bind(fd, (void *)&a, sizeof(a)) ||
 	    setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &m, sizeof(m))) {
 		ret = set_error(io, -errno, "cannot join the multicast group of job %u on %s: %s",
-				  job->id, io->ifname, strerror(errno));
+				job->id, io->ifname, strerror(errno));
 		close(fd);
 		return ret;
 	}

@@ -13,7 +13,7 @@
 #endif
 #include "base.h"
 
-#define REST_NS	 200000	/* that the library's thread leaves the sockets alone */
+#define REST_NS 200000 /* that the library's thread leaves the sockets alone */
 /* ... and after a start, for the next one or a wait mostly comes at once: then nobody is woken,
  * and what both have to send goes together.
  */

@@ -7,7 +7,7 @@
 #include "base.h"
 #include "reduce/size_check.h"
 
-#define STILL_NS (2000 * MSEC)	/* whoever waits looks more often */
+#define STILL_NS (2000 * MSEC) /* whoever waits looks more often */
 
 /* The job is known: memory, and a socket for its results. */
 static void job_setup(struct saina *s)
@@ -66,20 +66,25 @@ static void session_rx(struct saina *s, const struct saina_hdr *h, uint64_t now)
 			if (!j->job.formed)
 				saina_ps_rejoin(&s->round);
 			else
-				saina_session_fail(j, -ECONNRESET,
-						"job %u was started afresh, and the table of its steps is gone: "
-						"open it anew, with the model of one of its workers",
-						j->job.id);
+				saina_session_fail(
+					j, -ECONNRESET,
+					"job %u was started afresh, and the table of its steps is "
+					"gone: "
+					"open it anew, with the model of one of its workers",
+					j->job.id);
 		} else if (j->job.formed && j->job.first_round < f->round) {
-			saina_session_fail(j, -ECONNRESET,
-					"job %u begins again at round %u, where most of its workers are, and "
-					"this one is at %u: open it anew, with the model of one of them",
-					j->job.id, j->job.first_round, f->round);
+			saina_session_fail(
+				j, -ECONNRESET,
+				"job %u begins again at round %u, where most of its workers are, "
+				"and "
+				"this one is at %u: open it anew, with the model of one of them",
+				j->job.id, j->job.first_round, f->round);
 		} else if (!saina_flow_again(f, j->job.first_round, j->job.formed, now))
-			saina_session_fail(j, -ECONNRESET,
-					"job %u was started afresh in the middle of round %u: open it "
-					"anew, with the model of a worker that is not in this round",
-					j->job.id, f->round);
+			saina_session_fail(
+				j, -ECONNRESET,
+				"job %u was started afresh in the middle of round %u: open it "
+				"anew, with the model of a worker that is not in this round",
+				j->job.id, f->round);
 		break;
 	case SAINA_SESSION_STATUS:
 		f->no_peers = j->active == 1ull << j->job.worker;
@@ -116,8 +121,9 @@ void saina_input(struct saina *s, enum saina_source from, const void *msg, size_
 	case SAINA_MSG_NAK:
 	case SAINA_MSG_GO:
 		if (saina_session_listening(&s->session) && saina_ps_input(&s->round, h, now))
-			saina_session_fail(&s->session, -ENOMEM, "out of memory for the table of job %u",
-					s->session.job.id);
+			saina_session_fail(&s->session, -ENOMEM,
+					   "out of memory for the table of job %u",
+					   s->session.job.id);
 		break;
 	default:
 		saina_fill_nonce(&s->session);

@@ -47,7 +47,8 @@ size_t saina_ps_finite(const struct saina_round *r, const struct saina_tensor *t
 	const float *f = t->buf;
 	size_t i = 0;
 
-	if (t->type != SAINA_FLOAT32 || r->grad.quant->largest(f, NULL, t->n) < SAINA_QUANT_INFINITY)
+	if (t->type != SAINA_FLOAT32 ||
+	    r->grad.quant->largest(f, NULL, t->n) < SAINA_QUANT_INFINITY)
 		return t->n;
 	while (isfinite(f[i]))
 		i++;
@@ -55,7 +56,8 @@ size_t saina_ps_finite(const struct saina_round *r, const struct saina_tensor *t
 }
 
 /* A table would keep what is not finite for ever: the step fails if @q holds such a thing. */
-static bool refuse_not_finite(struct saina_ps *p, const struct saina_round *r, const struct saina_req *q)
+static bool refuse_not_finite(struct saina_ps *p, const struct saina_round *r,
+			      const struct saina_req *q)
 {
 	p->bad = saina_ps_finite(r, &q->t);
 	if (p->bad == q->t.n)
@@ -74,7 +76,8 @@ static int ps_enter(struct saina_round *r, uint32_t base, uint64_t now)
 	if (!p->seen) {
 		p->seen = calloc((size_t)job->segments * job->payload, 4);
 		p->exponent = calloc(job->segments, 1);
-		if (!p->seen || !p->exponent || saina_steps_init(&p->steps, job->segments, job->per_batch))
+		if (!p->seen || !p->exponent ||
+		    saina_steps_init(&p->steps, job->segments, job->per_batch))
 			return -ENOMEM;
 	}
 	/* an empty table, and the model holds all rounds before it */
@@ -132,8 +135,8 @@ static void finish_step(struct saina_round *r, uint64_t now)
 }
 
 /* The difference between the table's sums and those that the model holds, for the trainer. */
-static void take_diff(struct saina_round *r, uint32_t segment, const struct saina_hdr *h, uint64_t was,
-		 bool more)
+static void take_diff(struct saina_round *r, uint32_t segment, const struct saina_hdr *h,
+		      uint64_t was, bool more)
 {
 	struct saina_ps *p = &r->ps;
 	struct saina_req *q = saina_round_request(r, segment);
@@ -154,7 +157,7 @@ static void take_diff(struct saina_round *r, uint32_t segment, const struct sain
 	if (p->fresh)
 		updates = 0;
 	if (q->t.type == SAINA_INT32 && h->exponent)
-		q->err = -EPROTO;	/* other workers push float32 */
+		q->err = -EPROTO; /* other workers push float32 */
 	if (q->t.type == SAINA_FLOAT32) {
 		float had[SAINA_ELEMS_MAX], *o = out;
 
@@ -200,8 +203,9 @@ static void sum_rx(struct saina_round *r, const struct saina_hdr *h, uint64_t no
 		return;
 	what = saina_steps_sum(&p->steps, h, now);
 	if (what & SAINA_STEPS_COUNTED)
-		saina_round_saturated(r, segment, saina_residual_stepped(&r->grad, segment, p->exponent[segment],
-									 SAINA_PS_LIMIT));
+		saina_round_saturated(r, segment,
+				      saina_residual_stepped(&r->grad, segment,
+							     p->exponent[segment], SAINA_PS_LIMIT));
 	if (what & SAINA_STEPS_LOST)
 		saina_round_keep(r, segment);
 	if (le64toh(h->mask)) /* it is begun */
@@ -248,7 +252,8 @@ int saina_ps_input(struct saina_round *r, const struct saina_hdr *h, uint64_t no
 		 * are steps from now on, unless it is an answer of before the rounds
 		 */
 		if (h->type != SAINA_MSG_NAK || h->k != SAINA_NAK_MODE ||
-		    r->flow.round - le32toh(h->round) > 1 || le32toh(h->slot_round) < p->first_round)
+		    r->flow.round - le32toh(h->round) > 1 ||
+		    le32toh(h->slot_round) < p->first_round)
 			return 0;
 		return ps_enter(r, le32toh(h->slot_round), now);
 	}
@@ -360,8 +365,10 @@ static void note_too_large(struct saina_round *r, uint32_t segment, size_t many,
 	if (largest >= SAINA_QUANT_INFINITY)
 		largest = SAINA_QUANT_INFINITY - 1;
 	saina_note(r->notes,
-		   "job %u: %zu elements of segment %u of this step are beyond %g, which is what exponent "
-		   "%d holds in one update: the rest of them goes with the next updates.  Push smaller "
+		   "job %u: %zu elements of segment %u of this step are beyond %g, which is what "
+		   "exponent "
+		   "%d holds in one update: the rest of them goes with the next updates.  Push "
+		   "smaller "
 		   "updates, or create the job with `exponent %d'",
 		   r->job->id, many, segment, ldexp(SAINA_PS_LIMIT, -e), e,
 		   saina_quant_finest(largest, SAINA_PS_LIMIT >> SAINA_PS_ROOM));
@@ -391,7 +398,7 @@ static void put_message(struct saina_round *r, void *buf, const struct saina_ste
 }
 
 unsigned int saina_ps_output(struct saina_round *r, uint64_t now, uint8_t *buf, size_t *len,
-				uint64_t *when)
+			     uint64_t *when)
 {
 	struct saina_steps_act act[SAINA_ASK_SEGMENTS];
 	size_t n = saina_steps_run(&r->ps.steps, now, act, r->job->per_batch, when);

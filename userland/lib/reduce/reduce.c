@@ -17,8 +17,8 @@ void saina_reduce_start(struct saina_round *r, struct saina_req *q, uint64_t now
 unsigned int saina_reduce_output(struct saina_round *r, uint64_t now, uint8_t *buf, size_t *len,
 				 uint64_t *when)
 {
-	return r->ps.on ? saina_ps_output(r, now, buf, len, when) :
-			  saina_round_output(r, now, buf, len, when);
+	return r->ps.on ? saina_ps_output(r, now, buf, len, when)
+			: saina_round_output(r, now, buf, len, when);
 }
 
 void saina_reduce_close(struct saina_round *r, uint64_t now)
@@ -44,7 +44,7 @@ bool saina_reduce_waits(const struct saina_round *r)
 {
 	const struct saina_steps *t = &r->ps.steps;
 
-	return r->ps.on ? t->flying || t->phase == SAINA_STEPS_ASKS ||
-				  t->phase == SAINA_STEPS_CLOCKS :
-			  r->flow.inflight;
+	return r->ps.on
+		       ? t->flying || t->phase == SAINA_STEPS_ASKS || t->phase == SAINA_STEPS_CLOCKS
+		       : r->flow.inflight;
 }

@@ -8,7 +8,6 @@
 
 #include "transport/flow.h"
 #include "gradient/gradient.h"
-#include "gradient/kept.h"
 #include "shm/shm.h"
 #include "ps.h"
 
@@ -32,7 +31,6 @@ struct saina_req {
  * @job: of the handle
  * @flow: the transport
  * @grad: what is in the segments
- * @kept: contents of results that came before they are wanted
  * @reqs: all-reduces not waited for yet
  * @shm: memory shared with the aggregator, or NULL
  * @notes: where lines for people go, or NULL
@@ -53,7 +51,6 @@ struct saina_round {
 	const struct saina_job *job;
 	struct saina_flow flow;
 	struct saina_gradient grad;
-	struct saina_kept kept;
 	struct saina_req *reqs;
 	const struct saina_shm *shm;
 	struct saina_notes *notes;
@@ -81,6 +78,18 @@ void saina_round_assign(struct saina_round *r, const struct saina_req *q);
 struct saina_req *saina_round_request(const struct saina_round *r, uint32_t segment);
 /* The result of @segment was taken, or cannot be had. */
 void saina_round_segment_over(struct saina_round *r, uint32_t segment, uint64_t now);
+/* A RESULT that saina_session_check() has accepted. */
+void saina_round_result(struct saina_round *r, const struct saina_hdr *h, uint64_t now);
+/* Takes the result of a segment of the present round. */
+void saina_round_take(struct saina_round *r, const struct saina_hdr *h, uint64_t now);
+/* The result of a segment of the present round cannot be had; @counted: our gradient is in it. */
+void saina_round_lose(struct saina_round *r, uint32_t segment, bool counted, uint64_t now);
+/* Notes who is in a result; @late: this worker is not. */
+void saina_round_account(struct saina_round *r, uint32_t segment, const struct saina_hdr *h,
+			 bool late);
+/* Writes the sums into the caller's elements. */
+void saina_round_decode(struct saina_round *r, uint32_t segment, const struct saina_hdr *h,
+			const void *sums);
 /* Finish all requests with @err. */
 void saina_round_fail(struct saina_round *r, int err);
 /* The contribution to @segment was not counted: keep it in the residual. */
@@ -91,7 +100,7 @@ void saina_round_saturated(struct saina_round *r, uint32_t segment, size_t n);
 /* Between rounds: elements change places, as in saina_gradient_move(). */
 int saina_round_move(struct saina_round *r, const struct saina_move *moves, size_t n);
 
-/* A RESULT, COMPLETION, STALE or ASK_REPLY that saina_session_check() has accepted. */
+/* transfer.c: a RESULT, COMPLETION, STALE or ASK_REPLY that saina_session_check() has accepted. */
 void saina_round_input(struct saina_round *r, const struct saina_hdr *h, uint64_t now);
 
 /**

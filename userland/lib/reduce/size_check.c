@@ -17,7 +17,7 @@
 #include "size_check.h"
 
 #define MISMATCH_NS (10000 * MSEC)
-#define CLOSED_MIN  16	/* answers: gradients can be lost, too */
+#define CLOSED_MIN  16 /* answers: gradients can be lost, too */
 
 uint64_t saina_size_check_ns(const struct saina_job *job)
 {
@@ -41,8 +41,8 @@ static uint32_t first_without_result(const struct saina_flow *f, const struct sa
 	return n;
 }
 
-static bool others_have_less(const struct saina_round *r, const struct saina_req *q, uint64_t active,
-			     char *text, size_t size)
+static bool others_have_less(const struct saina_round *r, const struct saina_req *q,
+			     uint64_t active, char *text, size_t size)
 {
 	const struct saina_job *job = r->job;
 	uint64_t others = active & ~(1ull << job->worker);
@@ -70,24 +70,27 @@ static bool others_have_less(const struct saina_round *r, const struct saina_req
 	return true;
 }
 
-bool saina_size_check(struct saina_round *r, uint64_t active, uint64_t heard, uint64_t now, char *text,
-		   size_t size)
+bool saina_size_check(struct saina_round *r, uint64_t active, uint64_t heard, uint64_t now,
+		      char *text, size_t size)
 {
 	struct saina_flow *f = &r->flow;
 	uint64_t limit = r->mismatch_ns;
 
-	/* This process was suspended and knows nothing new, or the agent is down and finds nobody dead. */
+	/* This process was suspended and knows nothing new, or the agent is down and finds nobody
+	 * dead. */
 	if (now > r->checked_ns + limit / 2 || now > heard + limit / 2)
 		r->progress_ns = f->closed_ns = now;
 	r->checked_ns = now;
 	if (!r->reqs || f->stale || f->known_next > f->round + 1)
 		return false;
 	if (f->closed >= CLOSED_MIN && f->known_next <= f->round && now >= f->closed_ns + limit) {
-		snprintf(text, size,
-			 "round %u cannot begin: others still wait for more than this worker's %llu "
-			 "elements of round %u (or messages of %zu bytes are lost).  "
-			 SAINA_SAME_SIZES,
-			 f->round, (unsigned long long)r->prev_submitted, f->round - 1, r->job->msglen);
+		snprintf(
+			text, size,
+			"round %u cannot begin: others still wait for more than this worker's %llu "
+			"elements of round %u (or messages of %zu bytes are lost). "
+			" " SAINA_SAME_SIZES,
+			f->round, (unsigned long long)r->prev_submitted, f->round - 1,
+			r->job->msglen);
 		return true;
 	}
 	if (now < r->progress_ns + limit)

@@ -42,8 +42,9 @@ static bool check_result(const struct saina_job *s, const struct saina_hdr *h, s
 /* To all or to us: results are in the output array. */
 static bool check_completion(const struct saina_job *s, const struct saina_hdr *h, size_t len)
 {
-	if (h->worker == SAINA_WORKER_ANY ? h->session != 0 :
-					    h->worker != s->worker || le64toh(h->session) != s->session)
+	if (h->worker == SAINA_WORKER_ANY
+		    ? h->session != 0
+		    : h->worker != s->worker || le64toh(h->session) != s->session)
 		return false;
 	return s->segments && le32toh(h->segment) < s->segments && is_round(h->round) &&
 	       !h->count && len == sizeof(struct saina_doorbell);
@@ -117,7 +118,7 @@ static bool check_version(const struct saina_hdr *h, size_t len)
  * control messages come from the control port only.
  */
 bool saina_session_check(const struct saina_session *j, enum saina_source from, const void *msg,
-		 size_t len)
+			 size_t len)
 {
 	const struct saina_job *job = &j->job;
 	const struct saina_hdr *h = msg;
@@ -132,7 +133,8 @@ bool saina_session_check(const struct saina_session *j, enum saina_source from, 
 	if (h->type == SAINA_MSG_NOP)
 		return true;
 	/* WELCOME, known by its nonce, tells the number of a job joined by name. */
-	if (le16toh(h->job) != job->id && !(h->type == SAINA_MSG_WELCOME && saina_session_by_name(j)))
+	if (le16toh(h->job) != job->id &&
+	    !(h->type == SAINA_MSG_WELCOME && saina_session_by_name(j)))
 		return false;
 	len -= sizeof(*h);
 
@@ -141,7 +143,8 @@ bool saina_session_check(const struct saina_session *j, enum saina_source from, 
 		return check_result(job, h, len + sizeof(*h));
 	case SAINA_MSG_STALE:
 		/* Among results it is as long as they are. */
-		return check_segment(job, h) && (!len || len == job->wire || len == sizeof(struct saina_ask));
+		return check_segment(job, h) &&
+		       (!len || len == job->wire || len == sizeof(struct saina_ask));
 	case SAINA_MSG_ASK_REPLY:
 		return check_segment(job, h) && len == sizeof(struct saina_ask);
 	case SAINA_MSG_COMPLETION:

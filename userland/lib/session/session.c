@@ -16,11 +16,11 @@
 #include <errno.h>
 #include "session.h"
 
-#define BATCH_PROBES   10 /* the first probes go in twos */
-#define PROBE_NS       (40 * MSEC)
-#define PROBING_NS     (3000 * MSEC)
-#define WAITING_NS     (2000 * MSEC)	/* note a job that waits for workers after this */
-#define FORMING_NS     (50 * MSEC)
+#define BATCH_PROBES 10 /* the first probes go in twos */
+#define PROBE_NS     (40 * MSEC)
+#define PROBING_NS   (3000 * MSEC)
+#define WAITING_NS   (2000 * MSEC) /* note a job that waits for workers after this */
+#define FORMING_NS   (50 * MSEC)
 
 static void set_phase(struct saina_session *j, enum saina_phase phase, uint64_t now)
 {
@@ -215,7 +215,8 @@ uint64_t saina_session_run(struct saina_session *j, uint64_t now)
 /* --- receiving -------------------------------------------------------------------------- */
 
 /* Takes the parameters of the job; false: it cannot be joined, and the session has failed. */
-static bool adopt_job(struct saina_session *j, const struct saina_hdr *h, const struct saina_welcome *w)
+static bool adopt_job(struct saina_session *j, const struct saina_hdr *h,
+		      const struct saina_welcome *w)
 {
 	struct saina_job *job = &j->job;
 	char text[sizeof(j->error)];
@@ -239,7 +240,7 @@ static bool adopt_job(struct saina_session *j, const struct saina_hdr *h, const 
 		snprintf(text, sizeof(text), "job %u has %u workers, there are %u here", job->id,
 			 job->workers, j->workers);
 	} else if (w->elem != SAINA_ELEM_INT32 && w->elem != SAINA_ELEM_FLOAT32 &&
-	    w->elem != SAINA_ELEM_BFLOAT16) {
+		   w->elem != SAINA_ELEM_BFLOAT16) {
 		err = -EOPNOTSUPP;
 		snprintf(text, sizeof(text),
 			 "job %u sums elements of type %u, which this library does not know",
@@ -261,7 +262,7 @@ static bool adopt_job(struct saina_session *j, const struct saina_hdr *h, const 
 }
 
 static bool job_unchanged(const struct saina_job *job, const struct saina_hdr *h,
-		      const struct saina_welcome *w)
+			  const struct saina_welcome *w)
 {
 	return h->worker == job->worker && le64toh(w->elements) == job->elements &&
 	       le16toh(w->payload) == job->payload && le16toh(w->pool) == job->pool &&
@@ -278,7 +279,7 @@ static enum saina_session_event start_running(struct saina_session *j, uint64_t 
 }
 
 static enum saina_session_event welcome_rx(struct saina_session *j, const struct saina_hdr *h,
-				     const struct saina_welcome *w, uint64_t now)
+					   const struct saina_welcome *w, uint64_t now)
 {
 	struct saina_job *job = &j->job;
 	bool first = !job->segments;
@@ -293,8 +294,8 @@ static enum saina_session_event welcome_rx(struct saina_session *j, const struct
 	if (j->phase != PHASE_JOINING && j->phase != PHASE_REJOINING)
 		return SAINA_SESSION_NONE; /* a duplicate */
 	if (!first && !job_unchanged(job, h, w)) {
-		saina_session_fail(j, -ECONNRESET, "job %u was replaced by another one: open it anew",
-				job->id);
+		saina_session_fail(j, -ECONNRESET,
+				   "job %u was replaced by another one: open it anew", job->id);
 		return SAINA_SESSION_NONE;
 	}
 	job->id = le16toh(h->job);
@@ -348,8 +349,10 @@ static void refuse_rx(struct saina_session *j, const struct saina_refuse *r, uin
 		if (j->phase == PHASE_REJOINING)
 			e = -ECONNRESET;
 		if (reason == SAINA_REFUSE_MALFORMED && saina_session_by_name(j)) {
-			saina_session_fail(j, e, "the agent at %s knows jobs by number only (it is of an earlier version): give the number of job %s",
-					j->address, j->named);
+			saina_session_fail(j, e,
+					   "the agent at %s knows jobs by number only (it is of an "
+					   "earlier version): give the number of job %s",
+					   j->address, j->named);
 			return;
 		}
 		break;
@@ -373,7 +376,7 @@ static void refuse_rx(struct saina_session *j, const struct saina_refuse *r, uin
 }
 
 static enum saina_session_event status_rx(struct saina_session *j, const struct saina_status *st,
-				    const struct saina_hdr *h, uint64_t now)
+					  const struct saina_hdr *h, uint64_t now)
 {
 	/* Stale STATUS, sent before our READY: ignore it.  It would settle whether results
 	 * are relayed.
@@ -408,7 +411,8 @@ static enum saina_session_event status_rx(struct saina_session *j, const struct 
 	case PHASE_REREADYING:
 		if (!j->job.formed)
 			return start_running(j, now);
-		set_phase(j, st->state == SAINA_JOB_RUNNING ? PHASE_CONFIRMING : PHASE_FORMING, now);
+		set_phase(j, st->state == SAINA_JOB_RUNNING ? PHASE_CONFIRMING : PHASE_FORMING,
+			  now);
 		break;
 	case PHASE_FORMING:
 		if (st->state == SAINA_JOB_RUNNING)
@@ -440,11 +444,13 @@ static enum saina_session_event probe_reply_rx(struct saina_session *j, uint32_t
 		j->fast = true;
 		j->batches = i < BATCH_PROBES;
 		if (j->batched && !j->batches)
-			saina_note(&j->notes,
-				   "batches of messages do not get through by %s (generic XDP at the "
-				   "other end does not split them), single ones do: sending message by "
-				   "message, which is slower",
-				   j->ifname);
+			saina_note(
+				&j->notes,
+				"batches of messages do not get through by %s (generic XDP at the "
+				"other end does not split them), single ones do: sending message "
+				"by "
+				"message, which is slower",
+				j->ifname);
 		j->rtt_ns = now - j->probe_ns[i];
 		set_phase(j, PHASE_READYING, now);
 		return SAINA_SESSION_PROBED;
@@ -457,7 +463,7 @@ static enum saina_session_event probe_reply_rx(struct saina_session *j, uint32_t
 }
 
 enum saina_session_event saina_session_input(struct saina_session *j, const struct saina_hdr *h,
-				       uint64_t now)
+					     uint64_t now)
 {
 	const void *body = h + 1;
 

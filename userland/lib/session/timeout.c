@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* How long a worker waits for the agent, for results and for its own kernel, and its messages then. */
+/* How long a worker waits for the agent, for results and for its own kernel, and its messages then.
+ */
 #include <errno.h>
 #include "session.h"
 
@@ -8,19 +9,23 @@ void saina_session_explain_slow(struct saina_session *j)
 {
 	if (j->loop == SAINA_LOOP_SENT)
 		saina_note(&j->notes,
-			   "results by multicast do not reach this worker, they come by the agent instead "
-			   "(slower): a firewall here drops what comes to %s for UDP port %u (group "
-			   SAINA_GROUP_FMT "). Allow it (`nft insert rule inet TABLE CHAIN udp dport %u "
-			   "accept`, or `iptables -I INPUT -p udp --dport %u -j ACCEPT`) and join again",
-			   j->ifname, SAINA_PORT_RESULT, SAINA_GROUP_ARGS(j->job.group), SAINA_PORT_RESULT,
-			   SAINA_PORT_RESULT);
+			   "results by multicast do not reach this worker, they come by the agent "
+			   "instead "
+			   "(slower): a firewall here drops what comes to %s for UDP port %u "
+			   "(group " SAINA_GROUP_FMT
+			   "). Allow it (`nft insert rule inet TABLE CHAIN udp dport %u "
+			   "accept`, or `iptables -I INPUT -p udp --dport %u -j ACCEPT`) and join "
+			   "again",
+			   j->ifname, SAINA_PORT_RESULT, SAINA_GROUP_ARGS(j->job.group),
+			   SAINA_PORT_RESULT, SAINA_PORT_RESULT);
 	else if (!j->gro)
-		saina_note(&j->notes,
-			   "results cannot be redirected to %s, they come by the agent instead "
-			   "(slower): generic receive offload is off here, and without it a veth "
-			   "drops redirected frames. Turn it on with `ethtool -K %s gro on` in this "
-			   "container and join again",
-			   j->ifname, j->ifname);
+		saina_note(
+			&j->notes,
+			"results cannot be redirected to %s, they come by the agent instead "
+			"(slower): generic receive offload is off here, and without it a veth "
+			"drops redirected frames. Turn it on with `ethtool -K %s gro on` in this "
+			"container and join again",
+			j->ifname, j->ifname);
 	else
 		saina_note(&j->notes,
 			   "results cannot be redirected to %s, they come by the agent instead "
@@ -51,12 +56,15 @@ void saina_session_send_errors(struct saina_session *j, int err, int ctrl_err, u
 /* The kernel refuses to send, and says why. */
 static void explain_refusal(const struct saina_session *j, int err, int ms, char *text, size_t size)
 {
-	snprintf(text, size, "nothing could be sent to %s by %s for %d ms: %s%s", j->address, j->ifname, ms,
-		 strerror(err),
-		 err == EPERM ? ": a firewall here rejects or drops it: let UDP to ports 48864 and 48865 out" :
-		 err == ENETUNREACH || err == EHOSTUNREACH ?
-				": give this host a route to it (`ip route get' says which there is)" :
-		 err == ENETDOWN || err == ENODEV || err == ENXIO ? ": is the interface up, has it an address?" : "");
+	snprintf(text, size, "nothing could be sent to %s by %s for %d ms: %s%s", j->address,
+		 j->ifname, ms, strerror(err),
+		 err == EPERM ? ": a firewall here rejects or drops it: let UDP to ports 48864 and "
+				"48865 out"
+		 : err == ENETUNREACH || err == EHOSTUNREACH
+			 ? ": give this host a route to it (`ip route get' says which there is)"
+		 : err == ENETDOWN || err == ENODEV || err == ENXIO
+			 ? ": is the interface up, has it an address?"
+			 : "");
 }
 
 /* A JOIN that nobody answers. */
@@ -70,22 +78,28 @@ static const char *explain_silence(const struct saina_session *j, char *text, si
 		explain_refusal(j, j->ctrl_unsent, j->join_ms, text, size);
 	else if (j->unreached == SAINA_UNREACHED_CLOSED)
 		snprintf(text, size,
-			 "%s answers that its UDP port %u is closed: is sainad running there with job %s? "
-			 "If it is, a firewall there rejects the port (`saina doctor` there): allow it",
+			 "%s answers that its UDP port %u is closed: is sainad running there with "
+			 "job %s? "
+			 "If it is, a firewall there rejects the port (`saina doctor` there): "
+			 "allow it",
 			 j->address, j->port, job);
 	else if (j->unreached == SAINA_UNREACHED_FILTERED)
 		snprintf(text, size,
-			 "a firewall at %s rejects UDP port %u: allow it there (`saina doctor` there says how)",
+			 "a firewall at %s rejects UDP port %u: allow it there (`saina doctor` "
+			 "there says how)",
 			 j->address, j->port);
 	else if (j->unreached == SAINA_UNREACHED_NOBODY)
 		snprintf(text, size,
-			 "no host answers at %s: is that the address of sainad's bridge, and is this interface "
+			 "no host answers at %s: is that the address of sainad's bridge, and is "
+			 "this interface "
 			 "(%s) on it?",
 			 j->address, j->ifname);
 	else
 		snprintf(text, size,
-			 "no answer from %s:%u within %d ms, and nothing says that the port is closed: does a "
-			 "firewall there drop it (`saina doctor` there), is sainad running there with job %s, is "
+			 "no answer from %s:%u within %d ms, and nothing says that the port is "
+			 "closed: does a "
+			 "firewall there drop it (`saina doctor` there), is sainad running there "
+			 "with job %s, is "
 			 "this interface (%s) on its bridge?",
 			 j->address, j->port, j->join_ms, job, j->ifname);
 	return text;
@@ -121,7 +135,8 @@ bool saina_session_timed_out(struct saina_session *j, uint64_t now)
 		if (j->refused)
 			saina_session_fail(j, j->refused, "%s", j->refusal);
 		else
-			saina_session_fail(j, -ETIMEDOUT, "%s", explain_silence(j, text, sizeof(text)));
+			saina_session_fail(j, -ETIMEDOUT, "%s",
+					   explain_silence(j, text, sizeof(text)));
 		return true;
 	}
 	if (j->join_ms > 0 && j->phase == PHASE_REJOINING && j->refused &&
@@ -132,8 +147,8 @@ bool saina_session_timed_out(struct saina_session *j, uint64_t now)
 	if ((j->phase == PHASE_FORMING || j->phase == PHASE_CONFIRMING) && !j->again &&
 	    j->start_ms > 0 && now > j->admitted_ns + j->start_ms * MSEC) {
 		snprintf(text, sizeof(text),
-			 "job %u still waits for workers after %d ms: %d of %u are there", j->job.id,
-			 j->start_ms, __builtin_popcountll(j->active), j->job.workers);
+			 "job %u still waits for workers after %d ms: %d of %u are there",
+			 j->job.id, j->start_ms, __builtin_popcountll(j->active), j->job.workers);
 		/* LEAVE, so that its place is free at once */
 		saina_session_abort(j, -ETIMEDOUT, text);
 		return true;
@@ -144,7 +159,8 @@ bool saina_session_timed_out(struct saina_session *j, uint64_t now)
 			explain_refusal(j, j->ctrl_unsent, j->silence_ms, text, sizeof(text));
 		else
 			snprintf(text, sizeof(text),
-				 "nothing heard from %s for %d ms: is the host up, is sainad running there?",
+				 "nothing heard from %s for %d ms: is the host up, is sainad "
+				 "running there?",
 				 j->address, j->silence_ms);
 		saina_session_fail(j, -ETIMEDOUT, "%s", text);
 		return true;

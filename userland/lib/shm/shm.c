@@ -83,13 +83,14 @@ uint64_t saina_shm_run(struct saina_shm *s, const struct saina_job *job, uint64_
 }
 
 static bool map_arrays(struct saina_shm *s, const struct saina_job *job,
-		const struct saina_shm_reply *a, const int fd[2])
+		       const struct saina_shm_reply *a, const int fd[2])
 {
 	size_t page = sysconf(_SC_PAGESIZE);
 	void *p;
 
 	unmap_arrays(s);
-	if (a->segments != job->segments || a->pool != job->pool || a->payload != job->payload || !a->output)
+	if (a->segments != job->segments || a->pool != job->pool || a->payload != job->payload ||
+	    !a->output)
 		return false;
 	s->segments = job->segments;
 	s->pool = job->pool;
@@ -109,8 +110,7 @@ static bool map_arrays(struct saina_shm *s, const struct saina_job *job,
 	return true;
 }
 
-void saina_shm_receive(struct saina_shm *s, const struct saina_job *job,
-			 struct saina_notes *notes)
+void saina_shm_receive(struct saina_shm *s, const struct saina_job *job, struct saina_notes *notes)
 {
 	union {
 		char buf[CMSG_SPACE(2 * sizeof(int))];
@@ -144,7 +144,8 @@ void saina_shm_receive(struct saina_shm *s, const struct saina_job *job,
 	memcpy(fd, CMSG_DATA(c), sizeof(fd));
 	if (!map_arrays(s, job, &a, fd)) {
 		unmap_arrays(s);
-		saina_note(notes, "cannot map the memory that %s shares, so gradients go as messages: %s",
+		saina_note(notes,
+			   "cannot map the memory that %s shares, so gradients go as messages: %s",
 			   s->path, strerror(errno));
 		s->again_ns += 30 * AGAIN_NS;
 	}

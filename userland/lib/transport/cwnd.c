@@ -11,10 +11,10 @@
 #include "cwnd.h"
 
 #define CWND_START 2
-#define GROW_NS	     (3 * MSEC)	   /* of queue: up to here it may grow */
-#define SHRINK_NS    (6 * MSEC)	   /* ... from here on it shrinks */
-#define PERIOD_NS    (4000 * MSEC) /* the shortest echo is of one to two of these */
-#define ASK_MIN_NS   (1 * MSEC)
+#define GROW_NS	   (3 * MSEC)	 /* of queue: up to here it may grow */
+#define SHRINK_NS  (6 * MSEC)	 /* ... from here on it shrinks */
+#define PERIOD_NS  (4000 * MSEC) /* the shortest echo is of one to two of these */
+#define ASK_MIN_NS (1 * MSEC)
 
 void saina_cwnd_init(struct saina_cwnd *w, uint32_t max, uint32_t fixed, uint64_t ask_min)
 {

@@ -5,11 +5,10 @@
 
 int saina_reorder_init(struct saina_reorder *e, const struct saina_job *job)
 {
-	e->segments = job->segments;
-	e->ring = job->ring;
-	e->entry = calloc(e->ring, sizeof(*e->entry));
-	for (uint32_t i = 0; e->entry && i < e->ring; i++) {
-		e->entry[i].present = calloc(e->segments, 1);
+	e->job = job;
+	e->entry = calloc(job->ring, sizeof(*e->entry));
+	for (uint32_t i = 0; e->entry && i < job->ring; i++) {
+		e->entry[i].present = calloc(job->segments, 1);
 		if (!e->entry[i].present)
 			return -ENOMEM;
 	}
@@ -18,32 +17,36 @@ int saina_reorder_init(struct saina_reorder *e, const struct saina_job *job)
 
 void saina_reorder_exit(struct saina_reorder *e)
 {
-	for (uint32_t i = 0; e->entry && i < e->ring; i++)
+	for (uint32_t i = 0; e->entry && i < e->job->ring; i++) {
 		free(e->entry[i].present);
+		free(e->entry[i].messages);
+	}
 	free(e->entry);
 }
 
-static struct saina_reorder_round *entry(const struct saina_reorder *e, uint32_t round)
+static struct saina_reorder_round *entry_of(const struct saina_reorder *e, uint32_t round)
 {
-	return &e->entry[round & (e->ring - 1)];
+	return &e->entry[round & (e->job->ring - 1)];
 }
 
 uint32_t saina_reorder_count(const struct saina_reorder *e, uint32_t round)
 {
-	return entry(e, round)->round == round ? entry(e, round)->have : 0;
+	const struct saina_reorder_round *r = entry_of(e, round);
+
+	return r->round == round ? r->have : 0;
 }
 
 bool saina_reorder_has(const struct saina_reorder *e, uint32_t round, uint32_t segment)
 {
-	return saina_reorder_count(e, round) && entry(e, round)->present[segment];
+	return saina_reorder_count(e, round) && entry_of(e, round)->present[segment];
 }
 
 bool saina_reorder_add(struct saina_reorder *e, uint32_t round, uint32_t segment)
 {
-	struct saina_reorder_round *r = entry(e, round);
+	struct saina_reorder_round *r = entry_of(e, round);
 
 	if (!r->have || r->round != round) {
-		memset(r->present, 0, e->segments);
+		memset(r->present, 0, e->job->segments);
 		r->have = 0;
 		r->round = round;
 	}
@@ -54,17 +57,33 @@ bool saina_reorder_add(struct saina_reorder *e, uint32_t round, uint32_t segment
 	return true;
 }
 
-void saina_reorder_remove(struct saina_reorder *e, uint32_t round, uint32_t segment)
+/* Memory is taken when the first such result of a round comes, and used again later. */
+bool saina_reorder_put(struct saina_reorder *e, const struct saina_hdr *h)
 {
-	if (saina_reorder_has(e, round, segment)) {
-		entry(e, round)->present[segment] = 0;
-		entry(e, round)->have--;
+	struct saina_reorder_round *r = entry_of(e, le32toh(h->round));
+	uint32_t segment = le32toh(h->segment);
+
+	/* Large: pages are real only once written. */
+	if (!r->messages)
+		r->messages = malloc(e->job->segments * e->job->msglen);
+	if (!r->messages) {
+		r->present[segment] = 0;
+		r->have--;
+		return false;
 	}
+	memcpy(r->messages + segment * e->job->msglen, h, e->job->msglen);
+	return true;
+}
+
+const struct saina_hdr *saina_reorder_get(const struct saina_reorder *e, uint32_t round,
+					  uint32_t segment)
+{
+	return (const void *)(entry_of(e, round)->messages + segment * e->job->msglen);
 }
 
 void saina_reorder_drop(struct saina_reorder *e, uint32_t from, uint32_t below)
 {
-	for (uint32_t i = 0; i < e->ring; i++)
+	for (uint32_t i = 0; i < e->job->ring; i++)
 		if (e->entry[i].round >= from && e->entry[i].round < below)
 			e->entry[i].have = 0;
 }

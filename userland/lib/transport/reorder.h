@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-/* Which results came before they are wanted, for as many rounds as the job's ring has. */
+/* Results that came before they are wanted, of as many rounds as the job's ring has. */
 #ifndef SAINA_REORDER_H
 #define SAINA_REORDER_H
 
@@ -7,23 +7,33 @@
 #include <stdint.h>
 #include "wire/job.h"
 
+/**
+ * struct saina_reorder
+ * @job: of the handle
+ * @entry: [ring], by round & (ring - 1)
+ */
 struct saina_reorder {
-	uint32_t segments, ring;
+	const struct saina_job *job;
 	struct saina_reorder_round {
 		uint32_t round;
 		uint32_t have;		/* segments present, 0 = entry not used */
 		uint8_t	 *present;	/* [segments] */
-	} *entry;			/* [ring], by round & (ring - 1) */
+		uint8_t	 *messages;	/* [segments]: as they came */
+	} *entry;
 };
 
 int saina_reorder_init(struct saina_reorder *e, const struct saina_job *job);
 void saina_reorder_exit(struct saina_reorder *e);
-/* False if it was there already. */
+/* Marks a result as present; false if it was already. */
 bool saina_reorder_add(struct saina_reorder *e, uint32_t round, uint32_t segment);
-void saina_reorder_remove(struct saina_reorder *e, uint32_t round, uint32_t segment);
+/* Stores a RESULT that was added; false without memory: it is not present any more. */
+bool saina_reorder_put(struct saina_reorder *e, const struct saina_hdr *h);
+/* A RESULT that was stored. */
+const struct saina_hdr *saina_reorder_get(const struct saina_reorder *e, uint32_t round,
+					  uint32_t segment);
 bool saina_reorder_has(const struct saina_reorder *e, uint32_t round, uint32_t segment);
 uint32_t saina_reorder_count(const struct saina_reorder *e, uint32_t round);
-/* Rounds from @from on, below @below. */
+/* Drops rounds from @from on, below @below. */
 void saina_reorder_drop(struct saina_reorder *e, uint32_t from, uint32_t below);
 
 #endif /* SAINA_REORDER_H */

@@ -93,8 +93,8 @@ static enum saina_verdict reorder_add(struct saina_flow *f, uint32_t round, uint
 {
 	if (round - f->round >= f->ring)
 		return SAINA_RESULT_NONE;
-	return saina_reorder_add(&f->reorder, round, segment) ? SAINA_RESULT_KEEP :
-							    SAINA_RESULT_DUPLICATE;
+	return saina_reorder_add(&f->reorder, round, segment) ? SAINA_RESULT_KEEP
+							      : SAINA_RESULT_DUPLICATE;
 }
 
 /* The previous round is over for @segment. */
@@ -201,7 +201,7 @@ static void rejoin_prev_round(struct saina_flow *f, uint64_t now)
 
 /* An ASK_REPLY about @bits of the previous round, which this worker catches up with. */
 static void ask_reply_prev(struct saina_flow *f, uint32_t segment, uint64_t bits, uint64_t done,
-			    uint64_t due, uint64_t now)
+			   uint64_t due, uint64_t now)
 {
 	struct saina_batch *b = batch_of(f, segment);
 	uint64_t open = bits & b->learn & ~done & ~due;
@@ -234,7 +234,7 @@ static void probe_all(struct saina_flow *f)
 }
 
 void saina_flow_ask_reply(struct saina_flow *f, uint32_t round, uint32_t segment,
-		     const struct saina_ask *reply, uint32_t next, uint64_t now)
+			  const struct saina_ask *reply, uint32_t next, uint64_t now)
 {
 	struct saina_batch *b = batch_of(f, segment);
 	uint32_t at = segment % f->per_batch;

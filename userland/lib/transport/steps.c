@@ -121,8 +121,8 @@ static void settle_segment(struct saina_steps *t, struct saina_steps_segment *g,
 		t->flying--;
 		/* of what was sent once, it is known what was answered */
 		if (g->tries == 1)
-			t->rtt_ns = t->rtt_ns ? t->rtt_ns - t->rtt_ns / 8 + (now - g->sent_ns) / 8 :
-						now - g->sent_ns;
+			t->rtt_ns = t->rtt_ns ? t->rtt_ns - t->rtt_ns / 8 + (now - g->sent_ns) / 8
+					      : now - g->sent_ns;
 	}
 	g->sent_ns = 0;
 	g->done = true;
@@ -141,7 +141,8 @@ unsigned int saina_steps_sum(struct saina_steps *t, const struct saina_hdr *h, u
 		return 0;
 	settle_segment(t, g, now);
 	if (!g->counted)
-		take = !read || le32toh(h->aux) > t->pushed ? SAINA_STEPS_COUNTED : SAINA_STEPS_LOST;
+		take = !read || le32toh(h->aux) > t->pushed ? SAINA_STEPS_COUNTED
+							    : SAINA_STEPS_LOST;
 	g->counted = true;
 	g->fresh = read || h->flags & SAINA_F_FRESH;
 	if (g->fresh) {
@@ -162,7 +163,7 @@ unsigned int saina_steps_sum(struct saina_steps *t, const struct saina_hdr *h, u
 static void leave_steps(struct saina_steps *t, uint32_t since)
 {
 	if (since <= t->base)
-		return;	/* an answer of before the table */
+		return; /* an answer of before the table */
 	switch (t->phase) {
 	case SAINA_STEPS_ASKS:
 	case SAINA_STEPS_PUSHES:
@@ -219,7 +220,8 @@ void saina_steps_again(struct saina_steps *t, const struct saina_hdr *h)
 	uint32_t i = le32toh(h->segment);
 	struct saina_steps_segment *g = &t->seg[i];
 
-	if (le32toh(h->round) != t->step || t->phase != SAINA_STEPS_PUSHES || i >= t->n || g->done || !g->sent_ns)
+	if (le32toh(h->round) != t->step || t->phase != SAINA_STEPS_PUSHES || i >= t->n ||
+	    g->done || !g->sent_ns)
 		return;
 	/* in flight as before, and due */
 	g->sent_ns = 1;
@@ -285,7 +287,8 @@ static uint64_t retry_ns(const struct saina_steps *t, unsigned int tries)
 }
 
 /* The CLOCK that asks, again and again. */
-static size_t ask_clock(struct saina_steps *t, uint64_t now, struct saina_steps_act *act, uint64_t *when)
+static size_t ask_clock(struct saina_steps *t, uint64_t now, struct saina_steps_act *act,
+			uint64_t *when)
 {
 	uint64_t due = t->ask_ns ? t->ask_ns + retry_ns(t, t->tries) : now;
 
@@ -330,8 +333,8 @@ size_t saina_steps_run(struct saina_steps *t, uint64_t now, struct saina_steps_a
 			continue;
 		}
 		t->flying += !g->sent_ns;
-		act[n++] = (struct saina_steps_act){ .type = type, .again = g->tries,
-						     .round = t->step, .segment = i };
+		act[n++] = (struct saina_steps_act){
+			.type = type, .again = g->tries, .round = t->step, .segment = i};
 		g->sent_ns = now;
 		g->tries += g->tries < 8;
 		t->begun |= type == SAINA_MSG_INC;

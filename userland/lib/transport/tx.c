@@ -9,15 +9,15 @@
  */
 #include "batch.h"
 
-#define WAIT_NS	    (20 * MSEC)	  /* Probe the oldest batch at least this often to detect dead peers. */
+#define WAIT_NS	    (20 * MSEC) /* Probe the oldest batch at least this often to detect dead peers. */
 #define SILENT_NS   (1000 * MSEC) /* likewise an aggregator that does not answer */
 #define ECHO_NS	    (5 * MSEC)	  /* sample the round trip at most this often */
 #define CATCH_UP_NS (1000 * MSEC)
 
-#define LOSSY	    200		/* a path is lossy if it loses one gradient of this many */
-#define LOSSY_NS    (MSEC / 5)	/* there, time-out above a round trip */
-#define LOSSY_TRIES 8		/* ... number of tries before it grows */
-#define PROBE_BURST 2		/* ... ASKs at once, as ASKs are lost, too */
+#define LOSSY	    200	       /* a path is lossy if it loses one gradient of this many */
+#define LOSSY_NS    (MSEC / 5) /* there, time-out above a round trip */
+#define LOSSY_TRIES 8	       /* ... number of tries before it grows */
+#define PROBE_BURST 2	       /* ... ASKs at once, as ASKs are lost, too */
 
 /* Where actions go. */
 struct outbox {
@@ -26,14 +26,14 @@ struct outbox {
 };
 
 static void add_act(struct outbox *out, enum saina_act_type type, uint32_t round, uint32_t segment,
-		bool again)
+		    bool again)
 {
 	out->act[out->n++] = (struct saina_act){type, round, segment, again};
 }
 
 /* One for each of @bits of batch @j. */
 static void add_acts(const struct saina_flow *f, struct outbox *out, enum saina_act_type type,
-		    uint32_t round, uint32_t j, uint64_t bits, bool again)
+		     uint32_t round, uint32_t j, uint64_t bits, bool again)
 {
 	for (; bits; bits &= bits - 1)
 		add_act(out, type, round, j * f->per_batch + __builtin_ctzll(bits), again);
@@ -86,7 +86,8 @@ static uint64_t batch_rto(const struct saina_flow *f, const struct saina_batch *
 	if (b->probe_burst)
 		return 0;
 	if (is_lossy(f)) /* gradients that others wait for, and ASKs, are lost as easily */
-		ns = backoff_ns(f, b->tries > LOSSY_TRIES ? b->tries - LOSSY_TRIES : 0, 8 * base_rto(f));
+		ns = backoff_ns(f, b->tries > LOSSY_TRIES ? b->tries - LOSSY_TRIES : 0,
+				8 * base_rto(f));
 	else
 		ns = backoff_ns(f, b->tries, first && b->waits_for_peers ? WAIT_NS : SILENT_NS);
 	/* Perhaps the aggregator is gone. */
@@ -108,7 +109,7 @@ static void send_ask(struct saina_flow *f, uint32_t j, uint64_t now, struct outb
 	uint64_t bits = b->out ? b->out : b->learn;
 
 	add_act(out, SAINA_ACT_ASK, b->out ? f->round : f->round - 1,
-	    j * f->per_batch + __builtin_ctzll(bits), false);
+		j * f->per_batch + __builtin_ctzll(bits), false);
 	f->ask_ns = b->activity_ns = now;
 	f->result_since_ask = false;
 	if (b->probe_burst)
@@ -141,7 +142,7 @@ static void send_pulls(struct saina_flow *f, uint32_t j, uint64_t now, struct ou
  * gradients were in.
  */
 static bool pull_on_timeout(struct saina_flow *f, uint32_t j, uint64_t now, struct outbox *out,
-		  uint64_t *when)
+			    uint64_t *when)
 {
 	struct saina_batch *b = &f->batch[j];
 	uint64_t due = b->first_ns + f->timeout_ns, bits = b->out & b->sent;
@@ -163,7 +164,7 @@ static bool pull_on_timeout(struct saina_flow *f, uint32_t j, uint64_t now, stru
 
 /* Batch @j is in flight: do what is due. */
 static void service_batch(struct saina_flow *f, uint32_t j, bool first, uint64_t now,
-		       struct outbox *out, uint64_t *when)
+			  struct outbox *out, uint64_t *when)
 {
 	struct saina_batch *b = &f->batch[j];
 	uint64_t due;
@@ -249,7 +250,7 @@ static uint64_t select_unlearned(const struct saina_flow *f, uint32_t j, uint64_
 
 /* The next batch that may leave. */
 static void send_next_batch(struct saina_flow *f, bool may_send, uint64_t now, struct outbox *out,
-		     uint64_t *when)
+			    uint64_t *when)
 {
 	bool pulls = saina_flow_decided(f) || f->stale;
 
@@ -274,7 +275,7 @@ static void send_next_batch(struct saina_flow *f, bool may_send, uint64_t now, s
 			f->end = j + 1;
 		if (pulls || learn) {
 			add_acts(f, out, SAINA_ACT_PULL, learn ? f->round - 1 : f->round, j,
-				learn ? learn : bits, false);
+				 learn ? learn : bits, false);
 			batch_set(f, b, b->out | (learn ? 0 : bits), b->learn | learn);
 			batch_refresh(b, now);
 		} else {
@@ -341,7 +342,8 @@ static void fetch_results(struct saina_flow *f, uint64_t now, struct outbox *out
 		f->fetch_tries++;
 		f->fetch_ns = now + backoff_ns(f, f->fetch_tries, SILENT_NS);
 	}
-	for (; f->fetch_left && f->fetch_at * f->per_batch < f->last_assigned && !out->n; f->fetch_at++) {
+	for (; f->fetch_left && f->fetch_at * f->per_batch < f->last_assigned && !out->n;
+	     f->fetch_at++) {
 		uint32_t end = (f->fetch_at + 1) * f->per_batch;
 
 		for (uint32_t i = f->fetch_at * f->per_batch; i < end && i < f->last_assigned; i++)

@@ -1,137 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Sections 1 and 2 of Documentation/datapath.rst: which frames, which checks. */
-#include <limits.h>
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
-#include "oracle.h"
-
-void oracle_init(struct oracle *o, const struct saina_global *g)
-{
-	memset(o, 0, sizeof(*o));
-	o->global = *g;
-	o->linear = UINT_MAX;
-}
-
-static void job_free(struct oracle_job *j)
-{
-	free(j->hot);
-	free(j->ring);
-	free(j->last);
-	free(j->signs);
-	free(j->view);
-	free(j->sums);
-	if (j->output)
-		free(j->output[0].sum);
-	free(j->output);
-	memset(j, 0, sizeof(*j));
-}
-
-void oracle_exit(struct oracle *o)
-{
-	for (int i = 0; i < SAINA_JOBS_MAX; i++)
-		job_free(&o->job[i]);
-	free(o->event);
-	o->event = NULL;
-}
-
-static void *zalloc(size_t n, size_t size)
-{
-	void *p = calloc(n, size);
-
-	if (!p)
-		abort();
-	return p;
-}
-
-void oracle_job_publish(struct oracle *o, const struct saina_job_conf *conf,
-			uint32_t first_round)
-{
-	struct oracle_job *j = &o->job[conf->job];
-	size_t results = (size_t)conf->segments * conf->ring, views;
-
-	if (j->present && j->conf.generation == conf->generation) {
-		j->conf = *conf;
-		return;
-	}
-	job_free(j);
-	j->present = true;
-	j->conf = *conf;
-	j->rt.generation = conf->generation;
-	j->rt.next_round = first_round;
-	j->rt.base = first_round;
-	j->clock.generation = conf->generation;
-	j->clock.low = first_round;
-	j->clock.base = first_round;
-	j->hot = zalloc(conf->pool, sizeof(*j->hot));
-	j->ring = zalloc(results, sizeof(*j->ring));
-	j->last = zalloc(conf->segments, sizeof(*j->last));
-	j->signs = zalloc((size_t)conf->segments * conf->sign_words, sizeof(*j->signs));
-	j->view = zalloc(conf->segments, sizeof(*j->view));
-	views = (size_t)conf->segments * SAINA_WORKERS_MAX;
-	j->sums = zalloc((conf->pool + results + views) * conf->payload, sizeof(*j->sums));
-	for (size_t i = 0; i < views; i++)
-		j->view[i / SAINA_WORKERS_MAX][i % SAINA_WORKERS_MAX].sum =
-			 j->sums + (conf->pool + results + i) * conf->payload;
-	for (size_t i = 0; i < conf->pool; i++)
-		j->hot[i].sum = j->sums + i * conf->payload;
-	for (size_t i = 0; i < results; i++)
-		j->ring[i].sum = j->sums + (conf->pool + i) * conf->payload;
-}
-
-void oracle_job_remove(struct oracle *o, unsigned int job)
-{
-	job_free(&o->job[job]);
-}
-
-void oracle_events_clear(struct oracle *o)
-{
-	o->events = 0;
-}
-
-void oracle_event(struct oracle *o, struct oracle_job *j, unsigned int type,
-		  unsigned int worker, uint32_t round, uint64_t a, uint64_t b)
-{
-	struct saina_event *e;
-
-	if (type == SAINA_EV_STALE || type == SAINA_EV_DEGRADED) {
-		struct oracle_event_seen *t = &j->event_seen[worker == 0xff ? SAINA_WORKERS_MAX : worker];
-		uint32_t next = type == SAINA_EV_STALE ? j->rt.next_round : round + 1;
-
-		if (t->generation == j->conf.generation && t->next >= next)
-			return;
-		t->generation = j->conf.generation;
-		t->next = next;
-	}
-	if (o->events == o->events_room) {
-		o->events_room = o->events_room ? 2 * o->events_room : 64;
-		o->event = realloc(o->event, o->events_room * sizeof(*o->event));
-		if (!o->event)
-			abort();
-	}
-	e = &o->event[o->events++];
-	memset(e, 0, sizeof(*e));
-	e->type = type;
-	e->job = j->conf.job;
-	e->worker = worker;
-	e->k = j->rt.k;
-	e->round = round;
-	e->generation = j->conf.generation;
-	e->a = a;
-	e->b = b;
-}
-
-void oracle_count(struct oracle_msg *m, int counter)
-{
-	m->j->wcount[m->w].c[counter]++;
-}
-
-void oracle_drop(struct oracle_msg *m, int reason)
-{
-	oracle_count(m, reason);
-	m->out->verdict = ORACLE_DROP;
-	m->out->reason = reason;
-}
+#include "internal.h"
 
 static void drop_global(struct oracle *o, struct oracle_out *out, int reason)
 {
@@ -146,15 +18,6 @@ static uint64_t splitmix64(uint64_t x)
 	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
 	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
 	return x ^ x >> 31;
-}
-
-bool oracle_lost(const struct saina_port_conf *p, uint64_t n, bool out)
-{
-	uint64_t x = p->seed + n * 0x9e3779b97f4a7c15ull;
-
-	if (out)
-		x += 0x5851f42d4c957f2dull;
-	return (splitmix64(x) >> 32) < (out ? p->loss_out : p->loss_in);
 }
 
 /* Big endian reads at any alignment. */
@@ -204,18 +67,6 @@ static int check_place(const struct oracle_msg *m, unsigned int ifindex)
 	return -1;
 }
 
-static bool in_range(int exponent)
-{
-	return exponent >= SAINA_EXPONENT_MIN && exponent <= SAINA_EXPONENT_MAX;
-}
-
-bool oracle_exponent_fits(const struct saina_job_conf *c, int exponent)
-{
-	if (c->elem != SAINA_ELEM_INT32)
-		return exponent == 0;
-	return in_range(exponent) || exponent == SAINA_EXPONENT_NAN;
-}
-
 /* Section 2 from check 8 on: -1 or the reason. */
 static int check_message(const struct oracle_msg *m, unsigned int ifindex)
 {
@@ -246,7 +97,7 @@ static int check_message(const struct oracle_msg *m, unsigned int ifindex)
 		return SAINA_C_SEGMENT;
 	if (m->hdr->type == SAINA_MSG_GRAD && !oracle_exponent_fits(c, m->hdr->exponent))
 		return SAINA_C_EXPONENT;
-	if (m->hdr->type == SAINA_MSG_INC && !in_range(m->hdr->exponent))
+	if (m->hdr->type == SAINA_MSG_INC && !oracle_in_range(m->hdr->exponent))
 		return SAINA_C_EXPONENT;
 	if (m->j->rt.generation != c->generation)
 		return SAINA_C_INTERNAL;
@@ -384,7 +235,7 @@ static bool lost_in(struct oracle *o, unsigned int ifindex)
 
 	if (ifindex >= ORACLE_PORTS || !p->loss_in)
 		return false;
-	return oracle_lost(p, p->drawn_in++, false);
+	return splitmix64(p->seed + p->drawn_in++ * 0x9e3779b97f4a7c15ull) >> 32 < p->loss_in;
 }
 
 /* Section 1, tags and options: what is hidden behind them. */

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The parts of the oracle: what one calls of another. */
+#ifndef SAINA_ORACLE_INTERNAL_H
+#define SAINA_ORACLE_INTERNAL_H
+
+#include "oracle.h"
+
+/* A data message that has passed all checks of section 2. */
+struct oracle_msg {
+	struct oracle *o;
+	struct oracle_job *j;
+	struct oracle_out *out;
+	const uint8_t *frame;
+	const struct saina_hdr *hdr;
+	const uint8_t *payload;		/* little endian words, any alignment */
+	unsigned int w;
+	uint32_t round, segment;
+	bool by_doorbell;		/* a segment of a DOORBELL: its answer does not leave ... */
+	const struct oracle_slot *result;	/* ... and would have these sums */
+};
+
+/* slot.c: messages of rounds */
+void oracle_grad(struct oracle_msg *m);
+void oracle_pull(struct oracle_msg *m);
+void oracle_ask(struct oracle_msg *m);
+/* ps.c: messages of steps */
+void oracle_inc(struct oracle_msg *m);
+void oracle_read(struct oracle_msg *m);
+void oracle_clock(struct oracle_msg *m);
+/* Section 11.1: a message of rounds where there are steps, or the other way round. */
+bool oracle_is_wrong_mode(struct oracle_msg *m);
+
+/* shm.c */
+void oracle_doorbell(struct oracle_msg *m);
+
+/* round.c */
+/* Takes over the live workers; notes deaths and joins for a scheduled policy. */
+void oracle_note_events(struct oracle_job *j);
+/* Adopts the target policy, if it has steps. */
+void oracle_ps_adopt(struct oracle *o, struct oracle_job *j);
+/* PS mode begins. */
+void oracle_ps_begin(struct oracle *o, struct oracle_job *j);
+/* Is @round the first one after PS mode? */
+bool oracle_is_fence(const struct oracle_job *j, uint32_t round);
+void oracle_round_open(struct oracle *o, struct oracle_job *j, uint64_t old_members);
+void oracle_sfcd_segment(struct oracle *o, struct oracle_job *j, const struct oracle_slot *s);
+
+static inline bool oracle_in_range(int exponent)
+{
+	return exponent >= SAINA_EXPONENT_MIN && exponent <= SAINA_EXPONENT_MAX;
+}
+
+/* Section 2, check 19: may a GRAD, or an entry of an input array, of the job have the exponent? */
+static inline bool oracle_exponent_fits(const struct saina_job_conf *c, int exponent)
+{
+	if (c->elem != SAINA_ELEM_INT32)
+		return exponent == 0;
+	return oracle_in_range(exponent) || exponent == SAINA_EXPONENT_NAN;
+}
+
+/* state.c */
+void oracle_count(struct oracle_msg *m, int counter);
+void oracle_drop(struct oracle_msg *m, int reason);
+void oracle_event(struct oracle *o, struct oracle_job *j, unsigned int type,
+		  unsigned int worker, uint32_t round, uint64_t a, uint64_t b);
+/* 8.2: counts the arrival of a worker, once for each round or step. */
+void oracle_note_arrival(struct oracle_msg *m);
+
+/* answer.c */
+void oracle_answer_all(struct oracle_msg *m, const struct oracle_slot *s);
+void oracle_answer_one(struct oracle_msg *m, const struct oracle_slot *s, unsigned int how);
+void oracle_answer_stale(struct oracle_msg *m);
+void oracle_answer_ask(struct oracle_msg *m, const struct saina_ask *ask);
+void oracle_answer_completion(struct oracle_msg *m, const struct saina_doorbell *doorbell, bool all);
+void oracle_answer_probe(struct oracle_msg *m);
+
+/* PS mode: fields of an answer that are neither the message's nor the sums'. */
+struct oracle_ps_answer {
+	uint32_t low, done;	/* before the message */
+	uint64_t going;
+	unsigned int flags;	/* of SUM */
+	unsigned int reason;	/* of NAK, and of a GO that ends PS mode */
+	uint32_t window;	/* of GO */
+	bool alone;		/* in its group */
+	uint32_t base;		/* first step since PS mode began */
+	int8_t exponent;
+};
+
+void oracle_answer_sum(struct oracle_msg *m, const struct oracle_ps_answer *a,
+		       const struct oracle_slot *t);
+void oracle_answer_mode(struct oracle_msg *m, uint32_t since);
+void oracle_answer_nak(struct oracle_msg *m, const struct oracle_ps_answer *a);
+void oracle_answer_go(struct oracle_msg *m, const struct oracle_ps_answer *a, bool all);
+
+#endif /* SAINA_ORACLE_INTERNAL_H */

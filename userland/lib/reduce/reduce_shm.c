@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* Rounds through shared memory: doorbells and the output array. */
+#include "reduce_msg.h"
+#include "reduce_shm.h"
+
+/* The header that a RESULT has, of an entry of the output array. */
+static void shm_result_header(const struct saina_round *r, const struct saina_output_head *b,
+			      uint32_t round, uint32_t segment, uint8_t next_k, struct saina_hdr *h)
+{
+	memset(h, 0, sizeof(*h));
+	h->version = SAINA_PROTO_VERSION;
+	h->type = SAINA_MSG_RESULT;
+	h->elem = r->job->elem;
+	h->job = htole16(r->job->id);
+	h->worker = SAINA_WORKER_ANY;
+	h->round = htole32(round);
+	h->segment = htole32(segment);
+	h->count = htole16(r->job->payload);
+	h->exponent = b->exponent;
+	h->contributors = b->contributors;
+	h->mask = htole64(b->mask);
+	h->k = b->k;
+	h->next_k = next_k;
+	h->policy = htole16(b->policy);
+	h->flags = b->flags;
+}
+
+/*
+ * The common case of a result in the output array: our gradient was counted without residual or
+ * shift, so nothing of it is needed any more and the sums can be decoded in place.  If the
+ * aggregator overwrites the entry meanwhile, the result comes again, as a message.
+ */
+static bool take_result_in_place(struct saina_round *r, const struct saina_output_head *b,
+				 const struct saina_hdr *h, uint32_t round, uint32_t segment,
+				 uint64_t now)
+{
+	const struct saina_segment_state *p = &r->grad.state[segment];
+
+	if (!saina_flow_wants(&r->flow, round, segment) ||
+	    !saina_flow_was_sent(&r->flow, segment) || p->exponent != h->exponent || p->residual ||
+	    !(le64toh(h->mask) >> r->job->worker & 1))
+		return false;
+	saina_round_decode(r, segment, h, b + 1);
+	if (!saina_shm_output_holds(b, round))
+		return true;
+	saina_flow_result(&r->flow, round, segment, now);
+	saina_round_account(r, segment, h, false);
+	saina_round_segment_over(r, segment, now);
+	r->stats.results++;
+	r->stats.results_bytes += r->job->msglen;
+	return true;
+}
+
+/* Takes a result from the output array; false: it is not there (any more). */
+bool saina_shm_result(struct saina_round *r, uint32_t round, uint32_t segment, uint8_t next_k,
+		      uint64_t now)
+{
+	const struct saina_output_head *b;
+
+	if (!r->shm || !saina_shm_ready(r->shm, r->job))
+		return false;
+	b = saina_shm_output(r->shm, round, segment);
+	if (!saina_shm_output_holds(b, round))
+		return false;
+	shm_result_header(r, b, round, segment, next_k, r->copy);
+	if (!saina_shm_output_holds(b, round) ||
+	    !saina_exponent_valid_in_result(r->job->elem, r->copy->exponent))
+		return false;
+	if (take_result_in_place(r, b, r->copy, round, segment, now))
+		return true;
+	memcpy(r->copy + 1, b + 1, r->job->wire);
+	if (!saina_shm_output_holds(b, round))
+		return false;
+	saina_round_result(r, r->copy, now);
+	return true;
+}
+
+/* Results are in the output array.  Those that were overwritten are asked about, like lost ones. */
+void saina_shm_completion(struct saina_round *r, const struct saina_hdr *h, uint64_t now)
+{
+	uint32_t round = le32toh(h->round), first = le32toh(h->segment);
+	const struct saina_doorbell *doorbell = (const void *)(h + 1);
+	uint64_t done = le64toh(doorbell->done);
+
+	for (; done; done &= done - 1) {
+		uint32_t segment = first + __builtin_ctzll(done);
+
+		if (segment >= r->job->segments)
+			return;
+		saina_shm_result(r, round, segment, h->next_k, now);
+	}
+}
+
+/* Puts @n gradients into the input array, and a DOORBELL for them into @buf. */
+void saina_shm_put_doorbell(struct saina_round *r, void *buf, const struct saina_act *a, size_t n)
+{
+	struct saina_hdr *h = saina_msg_put_header(r, buf, SAINA_MSG_DOORBELL, a);
+	uint64_t posted = 0;
+	struct saina_doorbell doorbell;
+
+	h->flags = a->again ? SAINA_F_RETRANSMIT : 0;
+	for (size_t i = 0; i < n; i++) {
+		struct saina_input_head *in = saina_shm_input(r->shm, a[i].segment);
+
+		/* a retransmission is the same to the bit */
+		if (in->session != r->job->session || in->round != a[i].round ||
+		    in->segment != a[i].segment) {
+			saina_shm_write_begin(in);
+			in->round = a[i].round;
+			in->segment = a[i].segment;
+			in->exponent = saina_gradient_encode(&r->grad, a[i].segment, in + 1);
+			saina_shm_write_end(in, r->job->session);
+		}
+		posted |= 1ull << (a[i].segment - a->segment);
+	}
+	doorbell = (struct saina_doorbell){.posted = htole64(posted)};
+	memcpy(h + 1, &doorbell, sizeof(doorbell));
+}
+
+/* Are these nothing but gradients of one round, within the reach of one DOORBELL? */
+bool saina_shm_fits_doorbell(const struct saina_round *r, const struct saina_act *a, size_t n)
+{
+	if (!r->shm || !saina_shm_ready(r->shm, r->job))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (a[i].type != SAINA_ACT_GRAD || a[i].round != a->round ||
+		    a[i].segment - a->segment >= SAINA_DOORBELL_SEGMENTS)
+			return false;
+	return true;
+}
