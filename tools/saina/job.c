@@ -160,10 +160,8 @@ static int job_show(const struct tool *t, struct args *a)
 	if (!ret && !one && !list.n)
 		out_text("no jobs (make one: saina job add NAME elements N workers N)\n");
 	rpc_list_free(&list);
-	if (ret ? 0 : out_end())
-		ret = EXIT_FAILURE;
 	saina_ctl_close(ctl);
-	return ret;
+	return out_finish(ret);
 }
 
 static const struct key add_keys[] = {
@@ -229,10 +227,8 @@ static int job_add(const struct tool *t, struct args *a)
 	if (!ret)
 		print_jobs(ctl, &list);
 	rpc_list_free(&list);
-	if (ret ? 0 : out_end())
-		ret = EXIT_FAILURE;
 	saina_ctl_close(ctl);
-	return ret;
+	return out_finish(ret);
 }
 
 static const struct key set_keys[] = {
@@ -253,7 +249,6 @@ static int change_job(const struct tool *t, struct args *a, int cmd, const struc
 		      size_t n)
 {
 	struct saina_job_attrs req = { 0 };
-	struct saina_ctl *ctl;
 	int ret;
 
 	ret = parse_job(a, args_next(a), &req.has, SAINA_A_JOB_ID, SAINA_A_JOB_NAME, &req.id,
@@ -265,12 +260,7 @@ static int change_job(const struct tool *t, struct args *a, int cmd, const struc
 	ret = n ? args_keys(a, keys, n, &req, (uint64_t *)&req.has) : args_done(a);
 	if (ret)
 		return ret;
-	ctl = connect_open(t);
-	if (!ctl)
-		return EXIT_FAILURE;
-	ret = rpc_call(ctl, cmd, false, &saina_job_class, &req, NULL, NULL, NULL);
-	saina_ctl_close(ctl);
-	return ret;
+	return rpc_change(connect_open(t), cmd, &saina_job_class, &req);
 }
 
 static int job_set(const struct tool *t, struct args *a)

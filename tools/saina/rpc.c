@@ -55,6 +55,14 @@ int rpc_call(struct saina_ctl *ctl, int cmd, bool dump,
 	return 0;
 }
 
+int rpc_change(struct saina_ctl *ctl, int cmd, const struct saina_attr_class *c, const void *req)
+{
+	int ret = ctl ? rpc_call(ctl, cmd, false, c, req, NULL, NULL, NULL) : EXIT_FAILURE;
+
+	saina_ctl_close(ctl);
+	return ret;
+}
+
 struct collect {
 	struct rpc_list *list;
 	size_t size;

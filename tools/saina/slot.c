@@ -141,10 +141,8 @@ static int slot_show(const struct tool *t, struct args *a)
 	ret = req.has ? show_job(ctl, &req, &v) : show_all_jobs(ctl, &v);
 	if (!ret && !v.shown)
 		out_text(v.seen ? "no open slot is that old\n" : "no open slots\n");
-	if (ret ? 0 : out_end())
-		ret = EXIT_FAILURE;
 	saina_ctl_close(ctl);
-	return ret;
+	return out_finish(ret);
 }
 
 int tool_slot(const struct tool *t, struct args *a)

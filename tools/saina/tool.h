@@ -84,6 +84,9 @@ int rpc_call_quiet(struct saina_ctl *ctl, int cmd, bool dump,
 		   const struct saina_attr_class *rc, const void *req,
 		   const struct saina_attr_class *c, void (*each)(void *arg, const void *obj), void *arg);
 
+/* One request without a reply to @ctl (NULL: fails), which is closed.  Returns the exit status. */
+int rpc_change(struct saina_ctl *ctl, int cmd, const struct saina_attr_class *c, const void *req);
+
 /* A growing array of objects; rpc_list() fills one by a dump, rpc_list_one() by a single reply. */
 struct rpc_list {
 	size_t n, room;

@@ -139,10 +139,8 @@ static int worker_show(const struct tool *t, struct args *a)
 	if (!ret)
 		print_workers(&list);
 	rpc_list_free(&list);
-	if (ret ? 0 : out_end())
-		ret = EXIT_FAILURE;
 	saina_ctl_close(ctl);
-	return ret;
+	return out_finish(ret);
 }
 
 static int change_worker(const struct tool *t, struct args *a, int cmd)
@@ -152,7 +150,6 @@ static int change_worker(const struct tool *t, struct args *a, int cmd)
 		  .min = SAINA_WORKER_STATE_ALIVE, .words = worker_state_words, .required = true },
 	};
 	struct saina_worker_attrs req = { 0 };
-	struct saina_ctl *ctl;
 	int ret;
 
 	ret = parse_job_of(a, &req);
@@ -167,12 +164,7 @@ static int change_worker(const struct tool *t, struct args *a, int cmd)
 		ret = args_done(a);
 	if (ret)
 		return ret;
-	ctl = connect_open(t);
-	if (!ctl)
-		return EXIT_FAILURE;
-	ret = rpc_call(ctl, cmd, false, &saina_worker_class, &req, NULL, NULL, NULL);
-	saina_ctl_close(ctl);
-	return ret;
+	return rpc_change(connect_open(t), cmd, &saina_worker_class, &req);
 }
 
 static int worker_set(const struct tool *t, struct args *a)
