@@ -12,7 +12,8 @@ $(B)/selftests/ps_test: $(call objs,$(addprefix selftests/datapath/,ps_sim.c \
 	ps_workers.c ps_ledger.c ps_rules.c))
 # With the jobs in saina.ko, too (--module).
 $(B)/selftests/trace_test $(B)/selftests/ps_test: \
-	$(call objs,$(addprefix selftests/module/,backend.c xdp_harness.c requests.c)) $(B)/libsainactl.a
+	$(call objs,selftests/datapath/trace.c $(addprefix selftests/module/,backend.c xdp_harness.c requests.c)) \
+	$(B)/libsainactl.a
 $(B)/selftests/tc_handoff_test: LDFLAGS += -Wl,--wrap=bpf_link_detach
 $(B)/selftests/defects_test: $(call objs,$(addprefix selftests/datapath/,defects_sfcd.c defects_serene.c defects_ps.c defects_arrivals.c))
 $(DATAPATH_TESTS:%=$(B)/selftests/%): $(B)/selftests/%: $(B)/obj/selftests/datapath/%.o \

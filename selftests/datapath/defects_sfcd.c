@@ -252,6 +252,20 @@ static void test_down(void)
 		    "sfcd down: with cth=k as many rounds as k is have to agree");
 }
 
+/* With a smaller cth k falls at once, while rounds that flipped are still counted. */
+static void test_down_smaller_cth(void)
+{
+	struct job j = four(down(2, 1, 5));
+	bool ok = k_follows(&j, "sffffss", "2222222");
+
+	job_set_policy(&j, down(2, 1, 3));
+	for (uint32_t r = 7; r < 11; r++) {
+		round_of(&j, r, r > 7);
+		ok &= job_rt(&j).k_next == (r < 10 ? 1 : 2);
+	}
+	job_verdict(&j, ok, "sfcd down: once k has fallen, cth more rounds must flip to raise it");
+}
+
 /* A new learning rate while rounds go on: who has contributed to an open slot is counted by the k it has. */
 static void test_down_latched(void)
 {
@@ -329,6 +343,7 @@ void defects_sfcd(void)
 	test_6m();
 	test_6p_sfcd();
 	test_down();
+	test_down_smaller_cth();
 	test_down_latched();
 	test_down_events();
 }

@@ -14,8 +14,8 @@
 #
 # Whether each edit applies, and no more (selftests/lint/mutants.sh): -n, before -k.
 #
-# Each mutant is one line, "NAME FILE", and the edit: a Python string replacement that
-# must apply exactly once.  Says at the end which mutants survived and whose edit does
+# Each mutant is one line, "NAME FILE", and the edit: a replacement of a string that must be
+# in the file exactly once.  Says at the end which mutants survived and whose edit does
 # not apply; exit 1 if there is any.
 
 set -u
@@ -69,9 +69,13 @@ tests() {
 	done
 }
 
-compile() { # HOOK
+compile() { # HOOK FILE TEXT
 	local flags=()
 	[ $variant = map ] || flags=(-DSAINA_KMOD)
+	rm -rf "$work/src" "$work"/*.o
+	mkdir "$work/src"
+	cp -r uapi kmod "$work/src/"
+	printf '%s\n' "$3" >"$work/src/kmod/bpf/$2"
 	(cd "$work/src" && ${CLANG:-clang} -target bpf -O2 -g -mcpu=v3 -Iuapi -Ikmod/bpf "${flags[@]}" \
 		-idirafter "/usr/include/$(${CC:-gcc} -print-multiarch)" \
 		-c -o "$work/saina_$1.bpf.o" "kmod/bpf/saina_$1.bpf.c") 2>"$work/log"
@@ -79,30 +83,17 @@ compile() { # HOOK
 
 # mutant NAME FILE FROM TO: FROM becomes TO, which may be empty.
 mutant() {
-	local hook=xdp
+	local hook=xdp text rest
 	[[ $1 == *$pattern* ]] || return 0
 	# What only the tc program has, or only its tests see; all else is tried in the XDP program.
 	case $2:$1 in gso.bpf.h:*|saina_tc.bpf.c:*|*:ask-without-end) hook=tc ;; esac
-	if [ -z "$only_edits" ]; then
-		rm -rf "$work/src" "$work"/*.o
-		mkdir "$work/src"
-		cp -r uapi kmod "$work/src/"
-	fi
-	if ! python3 - "${only_edits:+kmod/bpf/$2}" "$work/src/kmod/bpf/$2" "$3" "$4" <<-'END'
-		import sys
-		only, path, old, new = sys.argv[1:]
-		text = open(only or path).read()
-		if text.count(old) != 1:
-		    sys.exit(1)
-		if not only:
-		    open(path, "w").write(text.replace(old, new))
-		END
-	then
+	text=$(<"kmod/bpf/$2") rest=${text//"$3"/}
+	if [ $((${#text} - ${#rest})) != ${#3} ]; then
 		echo "STALE     $1: \"$3\" is not once in $2"
 		stale+=("$1")
 	elif [ -n "$only_edits" ]; then
 		killed=$((killed + 1))
-	elif ! compile $hook; then
+	elif ! compile $hook "$2" "${text/"$3"/"$4"}"; then
 		echo "STALE     $1: does not compile: $(head -n 1 "$work/log")"
 		stale+=("$1")
 	elif tests $hook >"$work/log" 2>&1; then
@@ -173,7 +164,7 @@ else
 	mutant nan-decides sfcd.bpf.h 'if (!rt->observed)' 'if (0)'
 	mutant any-exponent dispatch.bpf.h 'return m->conf->elem == SAINA_ELEM_INT32 ? slot_is_exponent(e) : !e;' 'return 1;'
 	mutant any-exponent-of-an-inc dispatch.bpf.h 'return m->type != SAINA_MSG_INC || (slot_is_exponent(e) && !slot_is_nan(e));' 'return 1;'
-	mutant nan-in-the-table dispatch.bpf.h '(slot_is_exponent(e) && !slot_is_nan(e))' 'slot_is_exponent(e)'
+	mutant nan-in-ps dispatch.bpf.h '(slot_is_exponent(e) && !slot_is_nan(e))' 'slot_is_exponent(e)'
 	mutant too-coarse-by-one slot.bpf.h 'e >= SAINA_EXPONENT_MIN' 'e >= SAINA_EXPONENT_MIN - 1'
 	mutant too-fine-by-one slot.bpf.h 'e <= SAINA_EXPONENT_MAX' 'e <= SAINA_EXPONENT_MAX + 1'
 	mutant any-exponent-by-reference shm_head.bpf.h 'return slot_is_exponent(c->in.exponent);' 'return true;'
@@ -217,30 +208,30 @@ else
 	mutant coded-waits-for-the-dead slot.bpf.h 'slot_parts(c->in.members & c->in.active, c->in.parts)' 'slot_parts(c->in.members, c->in.parts)'
 	mutant coded-in-short-cut slot.bpf.h ' && !h->parts &&' ' &&'
 	mutant coded-k-is-all round.bpf.h 'return popcount64(slot_parts(rt->members, round_parts(p, conf)));' 'return n;'
-	mutant coded-spares-not-told slot.bpf.h '(open && h->csum & slot_part(h->parts, c->in.worker))' '0'
+	mutant coded-spares-not-shown slot.bpf.h '(open && h->csum & slot_part(h->parts, c->in.worker))' '0'
 	mutant coded-late-is-kept round.bpf.h $'rt->policy.late == SAINA_LATE_DROP ||\n\t\t\t\t rt->policy.mode == SAINA_POLICY_CODED ?' 'rt->policy.late == SAINA_LATE_DROP ?'
 	mutant coded-fewer-parts round.bpf.h 'conf->workers / (p->spread + 1u)' 'conf->workers / (p->spread + 2u)'
 	# k set from outside
 	mutant external-k-not-taken round.bpf.h 'conf->k_set && !round_k_is_of_another(p, conf) ? conf->k_set : p->k' 'p->k'
 	mutant external-k-passed-on round.bpf.h '!round_k_is_of_another(p, conf)' '1'
-	mutant external-k-not-told round.bpf.h 'mode == SAINA_POLICY_EXTERNAL ? k != o->old_k :' 'mode == SAINA_POLICY_EXTERNAL ? 0 :'
-	mutant external-k-told-if-lower round.bpf.h 'mode == SAINA_POLICY_EXTERNAL ? k != o->old_k :' 'mode == SAINA_POLICY_EXTERNAL ? k < o->old_k :'
+	mutant external-k-not-notified round.bpf.h 'mode == SAINA_POLICY_EXTERNAL ? k != o->old_k :' 'mode == SAINA_POLICY_EXTERNAL ? 0 :'
+	mutant external-k-notified-if-lower round.bpf.h 'mode == SAINA_POLICY_EXTERNAL ? k != o->old_k :' 'mode == SAINA_POLICY_EXTERNAL ? k < o->old_k :'
 	# a schedule
 	mutant schedule-too-early round.bpf.h 'rt->next_round >= conf->next_from' 'rt->next_round + 1 >= conf->next_from'
 	mutant schedule-without-event round.bpf.h '(rt->asked == conf->next.seq && rt->happened & conf->next_on)' '1'
 	mutant schedule-forgets-deaths round.bpf.h 'if (old & ~conf->active)' 'if (0)'
 	mutant schedule-forgets-joins round.bpf.h 'if (old && conf->active & ~old)' 'if (0)'
 	mutant schedule-takes-old-events round.bpf.h '		rt->happened = 0;' '		;'
-	# by reference
-	mutant any-stamp shm_head.bpf.h 'return s->session == in->session && s->round == in->round && s->segment == in->segment;' 'return true;'
-	mutant stamp-without-session shm_head.bpf.h 's->session == in->session && ' ''
-	mutant stamp-without-round shm_head.bpf.h ' && s->round == in->round' ''
-	mutant stamp-without-segment shm_head.bpf.h ' && s->segment == in->segment' ''
+	# shared memory
+	mutant any-input shm_head.bpf.h 'return s->session == in->session && s->round == in->round && s->segment == in->segment;' 'return true;'
+	mutant input-without-session shm_head.bpf.h 's->session == in->session && ' ''
+	mutant input-without-round shm_head.bpf.h ' && s->round == in->round' ''
+	mutant input-without-segment shm_head.bpf.h ' && s->segment == in->segment' ''
 	mutant doorbell-exponent shm_head.bpf.h 'c->in.exponent = shm_input_exponent(s);' 'c->in.exponent = 0;'
-	mutant board-not-published shm_head.bpf.h '__sync_lock_test_and_set(&b->tag, m->round + 1ull);' ';'
-	mutant board-goes-back slot_sum.bpf.h 'if (BY_DOORBELL(c) && out->output.tag >= c->in.round + 1ull)' 'if (0)'
-	mutant late-not-on-board slot_sum.bpf.h 'if (BY_DOORBELL(c) && out->output.tag >= c->in.round + 1ull)' 'if (BY_DOORBELL(c))'
-	mutant rung-to-one dispatch.bpf.h 'c->completed ? VERDICT_COMPLETION_ALL : VERDICT_COMPLETION' 'VERDICT_COMPLETION'
+	mutant output-not-published shm_head.bpf.h '__sync_lock_test_and_set(&b->tag, m->round + 1ull);' ';'
+	mutant output-goes-back slot_sum.bpf.h 'if (BY_DOORBELL(c) && out->output.tag >= c->in.round + 1ull)' 'if (0)'
+	mutant late-not-in-output slot_sum.bpf.h 'if (BY_DOORBELL(c) && out->output.tag >= c->in.round + 1ull)' 'if (BY_DOORBELL(c))'
+	mutant completion-to-one dispatch.bpf.h 'c->completed ? VERDICT_COMPLETION_ALL : VERDICT_COMPLETION' 'VERDICT_COMPLETION'
 	mutant stale-goes-on dispatch.bpf.h '	if (verdict == VERDICT_STALE || verdict == VERDICT_NAK)' '	if (verdict == VERDICT_NAK)'
 	mutant doorbell-short-no-dedupe shm_sum.bpf.h '	plain = shm_take_input(&in->head, c) && slot_is_plain(&h->meta, &c->in);' '	plain = slot_is_plain(&h->meta, &c->in);'
 	# SFCD
@@ -257,7 +248,7 @@ else
 	mutant down-below-kmin sfcd.bpf.h 'rt->k_next > 1 && rt->k_next > p->k_min' 'rt->k_next > 1'
 	mutant down-without-leak sfcd.bpf.h 'else if (rt->resumed)' 'else if (0)'
 	mutant down-keeps-converged sfcd.bpf.h $'rt->resumed = 0;\n\t\t\trt->converged = 0;' 'rt->resumed = 0;'
-	mutant down-told-twice round.bpf.h 'rt->policy.mode == SAINA_POLICY_SFCD ? k : rt->k' 'rt->k'
+	mutant down-notified-twice round.bpf.h 'rt->policy.mode == SAINA_POLICY_SFCD ? k : rt->k' 'rt->k'
 	# arrival times
 	mutant arrival-of-1024 lateness.bpf.h '(in->now - opened_at) / 1000' '(in->now - opened_at) / 1024'
 	mutant arrival-twice lateness.bpf.h 'if (a->round == in->round + 1)' 'if (0)'
@@ -290,8 +281,8 @@ else
 	mutant pieces-not-written saina_xdp.bpf.c '|| verdict == VERDICT_RESULT ||' '||'
 	mutant pieces-are-copied xdp_tx.bpf.h '|| completion || !a.words) && is_linear(ctx))' '|| rung || !a.words))'
 	mutant pieces-are-redirected xdp_tx.bpf.h ' || !is_linear(ctx);' ';'
-	mutant stale-told-each-time config.bpf.h 'last >= when)' 'last > when)'
-	mutant stale-told-each-round config.bpf.h 'next_round = rt ? rt->next_round : 0;' 'next_round = round + 1;'
+	mutant stale-notified-each-time config.bpf.h 'last >= when)' 'last > when)'
+	mutant stale-notified-each-round config.bpf.h 'next_round = rt ? rt->next_round : 0;' 'next_round = round + 1;'
 	# questions
 	mutant ask-all-counted slot.bpf.h '== c->in.round + 1 ||' '!= c->in.round + 1 ||'
 	mutant ask-done-in-any-round slot.bpf.h 'if (e->state == SAINA_SLOT_DONE && e->round == c->in.round) {' 'if (e->state == SAINA_SLOT_DONE) {'
@@ -311,30 +302,30 @@ else
 	mutant super-goes-on saina_tc.bpf.c 'if (skb->gso_size && skb->len != ETH_HLEN + ip_len)' 'if (0)'
 	mutant control-super saina_tc.bpf.c 'else if (!skb->gso_size)' 'else'
 	mutant trailer-to-all gso.bpf.h 'if (skb->len > SAINA_UDP_OFF + udp_len &&' 'if (0 &&'
-	# table mode
-	mutant table-counts-twice ps.bpf.h 'cnt->last[w] > c->in.round' '0'
-	mutant table-window-ends-one-late ps.bpf.h '(__u32)(done - of), window)' '(__u32)(done - of), window + 1)'
-	mutant table-waits-for-the-dead ps.bpf.h '	k->members &= active;' ''
-	mutant table-repeated-clock-counts ps.bpf.h 'if (step == done && step <= SAINA_ROUND_MAX && k->going & c->in.bit) {' \
+	# PS mode
+	mutant ps-counts-twice ps.bpf.h 'cnt->last[w] > c->in.round' '0'
+	mutant ps-window-ends-one-late ps.bpf.h '(__u32)(done - of), window)' '(__u32)(done - of), window + 1)'
+	mutant ps-waits-for-the-dead ps.bpf.h '	k->members &= active;' ''
+	mutant ps-repeated-clock-counts ps.bpf.h 'if (step == done && step <= SAINA_ROUND_MAX && k->going & c->in.bit) {' \
 		'if ((step == done || step + 1 == done) && k->going & c->in.bit) {'
-	mutant table-clock-without-go ps.bpf.h ' && k->going & c->in.bit) {' ') {'
-	mutant table-inc-without-go ps.bpf.h 'if (!(k->going & c->in.bit)) {' 'if (0) {'
-	mutant table-inc-of-any-step ps.bpf.h 'if (step > done || (step == done && step > SAINA_ROUND_MAX)) {' 'if (0) {'
-	mutant table-inc-after-clock ps.bpf.h '} else if (c->ps.step_done) {' '} else if (0) {'
-	mutant table-any-exponent ps.bpf.h 'begun && e->exponent != c->in.exponent' '0'
-	mutant table-steps-done-again ps.bpf.h 'ps_select(ps_above(begun, at), begun, at)' 'at'
-	mutant table-incarnations-alike ps.bpf.h 'if (k->session[w]) {' 'if (0) {'
-	mutant table-nobody-is-woken ps.bpf.h '	return woken != 0;' '	return false;'
-	mutant table-go-is-revoked ps.bpf.h '		going |= (member' '		going = (going & ~(1ull << w)) | (member'
-	mutant table-fresh-too-soon ps.bpf.h 'c->in.round + !c->in.pull' 'c->in.round'
-	mutant table-reads-are-stale ps_sum.bpf.h '			to[i] = v;' ''
-	mutant table-read-clears ps_sum.bpf.h 'sum[i] = old ^ ((old ^ v) & add);' 'sum[i] = v & add;'
-	mutant table-keeps-old-results ps_sum.bpf.h 'c->ps.keep = c->out.mask > (c->ps.add & 1) ? ~0ull : 0;' 'c->ps.keep = ~0ull;'
-	mutant table-clock-far-ahead ps.bpf.h 'if (step == done && step <= SAINA_ROUND_MAX && k->going & c->in.bit) {' \
+	mutant ps-clock-without-go ps.bpf.h ' && k->going & c->in.bit) {' ') {'
+	mutant ps-inc-without-go ps.bpf.h 'if (!(k->going & c->in.bit)) {' 'if (0) {'
+	mutant ps-inc-of-any-step ps.bpf.h 'if (step > done || (step == done && step > SAINA_ROUND_MAX)) {' 'if (0) {'
+	mutant ps-inc-after-clock ps.bpf.h '} else if (c->ps.step_done) {' '} else if (0) {'
+	mutant ps-any-exponent ps.bpf.h 'begun && e->exponent != c->in.exponent' '0'
+	mutant ps-steps-done-again ps.bpf.h 'ps_select(ps_above(begun, at), begun, at)' 'at'
+	mutant ps-incarnations-alike ps.bpf.h 'if (k->session[w]) {' 'if (0) {'
+	mutant ps-nobody-is-woken ps.bpf.h '	return woken != 0;' '	return false;'
+	mutant ps-go-is-revoked ps.bpf.h '		going |= (member' '		going = (going & ~(1ull << w)) | (member'
+	mutant ps-fresh-too-soon ps.bpf.h 'c->in.round + !c->in.pull' 'c->in.round'
+	mutant ps-reads-are-stale ps_sum.bpf.h '			to[i] = v;' ''
+	mutant ps-read-clears ps_sum.bpf.h 'sum[i] = old ^ ((old ^ v) & add);' 'sum[i] = v & add;'
+	mutant ps-keeps-old-results ps_sum.bpf.h 'c->ps.keep = c->out.mask > (c->ps.add & 1) ? ~0ull : 0;' 'c->ps.keep = ~0ull;'
+	mutant ps-clock-far-ahead ps.bpf.h 'if (step == done && step <= SAINA_ROUND_MAX && k->going & c->in.bit) {' \
 		'if (step >= done && step <= SAINA_ROUND_MAX && k->going & c->in.bit) {'
-	mutant table-clock-order-not-counted ps.bpf.h '} else if (step != SAINA_ROUND_ASK && step + 1 != done) {' '} else if (0) {'
-	mutant table-always-fresh ps.bpf.h 'return next <= c->ps.low || next - c->ps.low <= c->ps.window;' 'return true;'
-	mutant table-entry-answers slot.bpf.h 'if (e->state != SAINA_SLOT_DONE || e->round != c->in.round)' 'if (!hot && (e->state != SAINA_SLOT_DONE || e->round != c->in.round))'
+	mutant ps-clock-order-not-counted ps.bpf.h '} else if (step != SAINA_ROUND_ASK && step + 1 != done) {' '} else if (0) {'
+	mutant ps-always-fresh ps.bpf.h 'return next <= c->ps.low || next - c->ps.low <= c->ps.window;' 'return true;'
+	mutant ps-entry-answers slot.bpf.h 'if (e->state != SAINA_SLOT_DONE || e->round != c->in.round)' 'if (!hot && (e->state != SAINA_SLOT_DONE || e->round != c->in.round))'
 	# groups
 	mutant group-waits-for-all ps.bpf.h 'of = k->lows[g], member = k->members >> w & 1;' 'of = k->low, member = k->members >> w & 1;'
 	mutant group-wakes-others ps.bpf.h 'k->waiting & k->going & k->mask[ps_group(k, w)]' 'k->waiting & k->going'
@@ -343,29 +334,29 @@ else
 	mutant group-low-of-all ps.bpf.h 'c->ps.ended ? k->fence : k->lows[g]' 'c->ps.ended ? k->fence : k->low'
 	mutant group-begins-behind ps.bpf.h 'ps_above(of, SAINA_ROUND_MAX), top, of)' 'ps_above(of, SAINA_ROUND_MAX), k->low, of)'
 	mutant group-changes-at-once round.bpf.h 'differ |= a[i] ^ b[i];' ';'
-	mutant view-is-the-table ps.bpf.h 'v->policy == base && v->round >= step' '0'
+	mutant view-is-the-sums ps.bpf.h 'v->policy == base && v->round >= step' '0'
 	mutant view-too-soon ps.bpf.h ' && step == c->ps.low;' ';'
 	mutant view-for-ever ps.bpf.h '&& v->round >= step' ''
 	mutant view-not-kept ps_sum.bpf.h 'to[i] = old ^ ((old ^ t) & take);' ';'
 	mutant view-of-old-results ps_sum.bpf.h 't = from[i] & keep;' 't = from[i];'
 	# from rounds to steps and back
-	mutant table-takes-gradients dispatch.bpf.h 'if (rt->mode == SAINA_RT_PS && c->in.round >= rt->base) {' 'if (0) {'
-	mutant table-at-any-place ps_sum.bpf.h $'(c->ps.base & (conf->ring - 1)) * conf->segments + c->in.segment;\n\tlock' $'c->in.segment;\n\tlock'
+	mutant ps-takes-gradients dispatch.bpf.h 'if (rt->mode == SAINA_RT_PS && c->in.round >= rt->base) {' 'if (0) {'
+	mutant ps-at-any-place ps_sum.bpf.h $'(c->ps.base & (conf->ring - 1)) * conf->segments + c->in.segment;\n\tlock' $'c->in.segment;\n\tlock'
 	mutant fence-in-a-step ps.bpf.h 'k->done[w] + (going >> w & 1)' 'k->done[w]'
-	mutant fence-over-the-table ps.bpf.h '	if (!((fence - k->base) & (ring - 1)))' '	if (0)'
+	mutant fence-over-the-sums ps.bpf.h '	if (!((fence - k->base) & (ring - 1)))' '	if (0)'
 	mutant fence-stops-nobody ps.bpf.h 'ps_above(1, fence)' '1'
 	mutant fence-of-the-living ps.bpf.h 'ps_select(ps_above(k->top, fence), k->top, fence);' 'fence;'
 	mutant fence-before-all-are-there ps.bpf.h ' & ~is_above(going, 0);' ';'
-	mutant table-begins-with-the-fence round.bpf.h 'if (!round_has_steps(target) || round_is_fence(rt, r)) {' 'if (!round_has_steps(target)) {'
-	mutant table-of-a-torn-look ps.bpf.h $' &&\n\t    !(k->fence && k->fence == base))' ')'
+	mutant ps-begins-with-the-fence round.bpf.h 'if (!round_has_steps(target) || round_is_fence(rt, r)) {' 'if (!round_has_steps(target)) {'
+	mutant ps-of-a-torn-look ps.bpf.h $' &&\n\t    !(k->fence && k->fence == base))' ')'
 	mutant fence-of-k round.bpf.h '	if (round_is_fence(rt, rt->next_round - 1))' '	if (0)'
 	mutant fence-with-parts round.bpf.h 'c->latch.parts = fence ? 0 :' 'c->latch.parts ='
-	mutant table-over-and-gone ps.bpf.h 'e->state != SAINA_SLOT_EMPTY && e->round > base' '0'
+	mutant ps-over-and-gone ps.bpf.h 'e->state != SAINA_SLOT_EMPTY && e->round > base' '0'
 	mutant ends-where-rounds-were round.bpf.h '			rt->base = low;' ''
 	# on several CPUs at once
 	mutant a-lock-per-cpu slot_sum.bpf.h '	lock = c->in.lock;' '	lock = bpf_get_smp_processor_id();'
 	mutant no-undo slot_sum.bpf.h '			round_undo(c);' '			;'
-	mutant table-lock-per-cpu ps_sum.bpf.h $'lock = c->in.lock;\n\tring' $'lock = bpf_get_smp_processor_id();\n\tring'
+	mutant ps-lock-per-cpu ps_sum.bpf.h $'lock = c->in.lock;\n\tring' $'lock = bpf_get_smp_processor_id();\n\tring'
 	mutant view-lock-per-cpu ps_sum.bpf.h $'lock = c->in.lock;\n\tlk' $'lock = bpf_get_smp_processor_id();\n\tlk'
 	mutant slot-counted-late round.bpf.h 'rt->open_slots++;' ';'
 fi

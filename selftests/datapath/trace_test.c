@@ -2,7 +2,7 @@
 /*
  * Random traces through the real XDP program and through the oracle at once.
  *
- *   worlds of 1..4 jobs --> channel --> frame --+--> BPF_PROG_TEST_RUN --+-- same?
+ *   1..4 simulated jobs --> channel --> frame --+--> BPF_PROG_TEST_RUN --+-- same?
  *   foreign, malformed, hostile frames ---------+--> oracle -------------+
  *          ^                                                             |
  *          +---------------------- answers, ledger <---------------------+
@@ -12,7 +12,6 @@
  * state at the end of an episode.  An episode is one seed; the same seed is
  * the same trace.
  */
-#include <argp.h>
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +19,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "lib/tap.h"
-#include "module/backend.h"
 #include "harness_events.h"
 #include "harness_jobs.h"
 #include "harness_packets.h"
@@ -29,29 +27,11 @@
 #include "sim_answers.h"
 #include "sim_channel.h"
 #include "sim_jobs.h"
+#include "trace.h"
 
 #define PROCESSES	3
 
-static struct {
-	uint64_t seed;
-	uint64_t packets;
-	uint64_t check_every, episode;
-	unsigned int kind;
-	bool verbose, counters, tc, module;
-} opt = { .seed = 1, .packets = 10000000, .check_every = 5000, .episode = 50000 };
-
-static const struct argp_option options[] = {
-	{ "seed", 's', "N", 0, "first seed; each episode takes the next (default 1)", 0 },
-	{ "packets", 'p', "N", 0, "packets in all (default 10 million)", 0 },
-	{ "check-every", 'c', "N", 0, "packets between comparisons of state (default 5000)", 0 },
-	{ "episode", 'e', "N", 0, "packets of an episode (default 50000)", 0 },
-	{ "module", 'm', NULL, 0, "jobs in saina.ko, and the programs that ask it", 0 },
-	{ "counters", 'n', NULL, 0, "print how often each counter was hit", 0 },
-	{ "policy", 'P', "NAME", 0, "that most policies are of: bsp, fastest, fastest-timeout, sfcd, sfcd-down, timeout, external or coded (default: each in turn)", 0 },
-	{ "tc", 't', NULL, 0, "by the tc hook, many messages in a frame", 0 },
-	{ "verbose", 'v', NULL, 0, "print every packet", 0 },
-	{ }
-};
+struct trace_opts opt = { .seed = 1, .packets = 10000000, .check_every = 5000, .episode = 50000 };
 
 static const char *const kinds[] = {
 	[SAINA_POLICY_BSP] = "bsp",		[SAINA_POLICY_FASTEST] = "fastest",
@@ -59,53 +39,6 @@ static const char *const kinds[] = {
 	[SAINA_POLICY_EXTERNAL] = "external",	[SAINA_POLICY_CODED] = "coded",
 	[SIM_FASTEST_TIMEOUT] = "fastest-timeout",	[SIM_SFCD_DOWN] = "sfcd-down",
 };
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	char *end = arg;
-
-	switch (key) {
-	case 's':
-		opt.seed = strtoull(arg, &end, 0);
-		break;
-	case 'p':
-		opt.packets = strtoull(arg, &end, 0);
-		break;
-	case 'c':
-		opt.check_every = strtoull(arg, &end, 0);
-		if (!opt.check_every)
-			argp_error(state, "--check-every must be 1 or more");
-		break;
-	case 'e':
-		opt.episode = strtoull(arg, &end, 0);
-		if (!opt.episode)
-			argp_error(state, "--episode must be 1 or more");
-		break;
-	case 'm':
-		opt.module = true;
-		break;
-	case 'n':
-		opt.counters = true;
-		break;
-	case 'P':
-		for (opt.kind = SAINA_POLICY_BSP; opt.kind < SIM_KINDS; opt.kind++)
-			if (!strcmp(arg, kinds[opt.kind]))
-				return 0;
-		argp_error(state, "'%s' is no policy", arg);
-		break;
-	case 't':
-		opt.tc = true;
-		break;
-	case 'v':
-		opt.verbose = true;
-		break;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-	if (arg && *end)
-		argp_error(state, "'%s' is not a number", arg);
-	return 0;
-}
 
 /* Totals of one process, in memory that all processes share. */
 struct total {
@@ -120,59 +53,40 @@ struct total {
 };
 
 static struct {
-	struct harness harness;
 	struct sim sim;
 	struct malformed malformed;
-	char what[256];
-	uint64_t seed, at;		/* of the episode, packet in it */
 	struct total *total;
 } t;
 
 static const unsigned int sizes[6] = { 64, 128, 256, 352, 1024, 2048 };
 
-static bool fail(const char *where, const char *why)
-{
-	tap_note("seed %llu, packet %llu (%s), %s:", (unsigned long long)t.seed,
-		 (unsigned long long)t.at, t.what, where);
-	for (const char *line = why; *line;) {
-		int n = strcspn(line, "\n");
-
-		tap_note("  %.*s", n, line);
-		line += n + (line[n] == '\n');
-	}
-	tap_note("replay: trace_test --seed %llu --packets %llu --check-every 1%s%s%s%s",
-		 (unsigned long long)t.seed, (unsigned long long)t.at, opt.tc ? " --tc" : "",
-		 opt.module ? " --module" : "", opt.kind ? " --policy " : "", opt.kind ? kinds[opt.kind] : "");
-	return false;
-}
-
 static bool check_state(bool deep)
 {
-	struct harness *r = &t.harness;
+	struct harness *r = &trace.harness;
 
 	if (!harness_drain(r))
-		return fail("events", r->diff);
+		return trace_fail("events", r->diff);
 	if (!harness_check_global(r))
-		return fail("state", r->diff);
+		return trace_fail("state", r->diff);
 	for (unsigned int i = 0; i < SIM_JOBS; i++)
 		if (t.sim.job[i].present &&
 		    !harness_check_job(r, t.sim.job[i].conf.job, deep))
-			return fail("state", r->diff);
+			return trace_fail("state", r->diff);
 	return true;
 }
 
 /* Runs and checks one frame.  @size: of each message, if it has several; else 0. */
 static bool frame(const uint8_t *frame, unsigned int len, unsigned int size, unsigned int ifindex)
 {
-	struct harness *r = &t.harness;
+	struct harness *r = &trace.harness;
 	bool same;
 
-	t.at++;
+	trace.at++;
 	/* now and then a frame lies in pieces, cut anywhere behind its headers */
 	r->linear = rng_chance(&t.sim.rng, 50) ? rng_range(&t.sim.rng, FRAME_PAYLOAD, 1600) : 0;
 	same = size ? harness_batch(r, frame, len, size, ifindex) : harness_packet(r, frame, len, ifindex);
 	if (opt.verbose)
-		tap_note("%llu %s: %s", (unsigned long long)t.at, t.what,
+		tap_note("%llu %s: %s", (unsigned long long)trace.at, trace.what,
 			 r->want.verdict == ORACLE_PASS ? "pass" :
 			 r->want.reason >= 0 ? saina_counter_info[r->want.reason].name :
 			 r->want.answer == SAINA_MSG_STALE ? "STALE" :
@@ -181,14 +95,14 @@ static bool frame(const uint8_t *frame, unsigned int len, unsigned int size, uns
 		char diff[sizeof(r->diff)];
 
 		strcpy(diff, r->diff);
-		fail("program and oracle differ", diff);
+		trace_fail("program and oracle differ", diff);
 		/* the counters usually tell why the program did that */
 		check_state(false);
 		return false;
 	}
 	if (!sim_deliver(&t.sim))
-		return fail("conservation", t.sim.error);
-	if (t.at % opt.check_every == 0)
+		return trace_fail("conservation", t.sim.error);
+	if (trace.at % opt.check_every == 0)
 		return check_state(false);
 	return true;
 }
@@ -235,12 +149,12 @@ static bool torn_job(void)
 	bool ok;
 
 	j->conf.generation ^= 0x80000000;
-	harness_job_overwrite(&t.harness, &j->conf);
+	harness_job_overwrite(&trace.harness, &j->conf);
 	s->len = sim_frame(&t.sim, &m, s->frame);
-	snprintf(t.what, sizeof(t.what), "job with another generation");
+	snprintf(trace.what, sizeof(trace.what), "job with another generation");
 	ok = packet(s->frame, s->len, j->conf.worker[0].ifindex);
 	j->conf.generation ^= 0x80000000;
-	harness_job_overwrite(&t.harness, &j->conf);
+	harness_job_overwrite(&trace.harness, &j->conf);
 	return ok;
 }
 
@@ -253,23 +167,23 @@ static bool step(void)
 
 	if (dice < 200) {
 		malformed_foreign(w, s);
-		snprintf(t.what, sizeof(t.what), "%s", s->what);
+		snprintf(trace.what, sizeof(trace.what), "%s", s->what);
 		return packet(s->frame, s->len, s->ifindex);
 	}
 	if (dice < 900) {
 		malformed_hostile(w, s);
-		snprintf(t.what, sizeof(t.what), "%s", s->what);
+		snprintf(trace.what, sizeof(trace.what), "%s", s->what);
 		return frame(s->frame, s->len, opt.tc ? s->size : 0, s->ifindex);
 	}
 	if (dice < 940)
-		return !sim_job_change(w) || fail("publish", t.harness.diff);
+		return !sim_job_change(w) || trace_fail("publish", trace.harness.diff);
 	if (dice < 942)
 		return torn_job();
 	if (w->paused && dice < 1100)
-		return !sim_job_resume(w) || fail("publish", t.harness.diff);
+		return !sim_job_resume(w) || trace_fail("publish", trace.harness.diff);
 	if (!sim_next(w, &m))
 		return true;
-	snprintf(t.what, sizeof(t.what), "job %u worker %u type %u round %u segment %u%s", m.job,
+	snprintf(trace.what, sizeof(trace.what), "job %u worker %u type %u round %u segment %u%s", m.job,
 		 m.worker, m.type, m.round, m.segment, m.lie ? " (a lie)" : "");
 	s->len = sim_frame(w, &m, s->frame);
 	s->ifindex = 1;
@@ -286,7 +200,7 @@ static bool step(void)
 /* Checks at the end of an episode what holds after any trace; adds to the totals. */
 static bool audit(void)
 {
-	struct harness *r = &t.harness;
+	struct harness *r = &trace.harness;
 	bool ok = check_state(true);
 
 	for (unsigned int i = 0; ok && i < SIM_JOBS; i++) {
@@ -298,12 +212,12 @@ static bool audit(void)
 		if (!j->present)
 			continue;
 		if (saina_dp_job_rt(r->dp, j->conf.job, &rt) || rt.policy_mix)
-			return fail("policy_mix", "a slot saw two policies");
+			return trace_fail("policy_mix", "a slot saw two policies");
 		for (unsigned int w = 0; w < j->workers; w++) {
 			struct saina_counters c;
 
 			if (harness_counters(r, j->conf.job, w, &c))
-				return fail("counters", saina_dp_error(r->dp));
+				return trace_fail("counters", saina_dp_error(r->dp));
 			counted += c.c[SAINA_C_STORED] + c.c[SAINA_C_ADDED];
 			made += c.c[SAINA_C_COMPLETED];
 			for (int n = 0; n < SAINA_C_N; n++)
@@ -314,7 +228,7 @@ static bool audit(void)
 				open += oj->hot[n].meta.count;
 		/* each gradient counted is in one result or in one open slot */
 		if (counted != j->ledger.contributions + open || made != j->ledger.results)
-			return fail("conservation", "gradients counted in are not those in results");
+			return trace_fail("conservation", "gradients counted in are not those in results");
 		t.total->results += j->ledger.results;
 		for (unsigned int n = 0; n < 6; n++)
 			if (sizes[n] == j->conf.payload)
@@ -333,7 +247,7 @@ static bool audit(void)
 
 		if (saina_dp_join_src_pop(r->dp, l->addr.ip, l->addr.udp_port, l->addr.nonce, &p) ||
 		    p.ifindex != l->place.ifindex || memcmp(p.mac, l->place.mac, 6))
-			return fail("learned", "the place of a JOIN's sender is not what was seen");
+			return trace_fail("learned", "the place of a JOIN's sender is not what was seen");
 	}
 	r->o.join_srcs = 0;
 	return ok;
@@ -349,10 +263,10 @@ static bool injected_loss(struct harness *r, bool on)
 			c.seed = rng_u64(&t.sim.rng);
 		} else if (!saina_dp_port_get(r->dp, r->port[i], &got) &&
 			   got.drawn_in != r->o.port[r->port[i]].drawn_in) {
-			return fail("injected loss", "other numbers drawn");
+			return trace_fail("injected loss", "other numbers drawn");
 		}
 		if (harness_port(r, r->port[i], &c))
-			return fail("port_set", saina_dp_error(r->dp));
+			return trace_fail("port_set", saina_dp_error(r->dp));
 	}
 	return true;
 }
@@ -362,14 +276,14 @@ static bool episode(uint64_t seed, uint64_t packets)
 	static const unsigned int payload_dice[] = { 0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 4, 5 };
 	struct sim *w = &t.sim;
 	unsigned int jobs, number;
-	uint64_t before = t.harness.packets, global[SAINA_C_N];
+	uint64_t before = trace.harness.packets, global[SAINA_C_N];
 	bool ok = true, lossy;
 
-	t.seed = seed;
-	t.at = 0;
-	snprintf(t.what, sizeof(t.what), "start");
-	memcpy(global, t.harness.o.gcount.c, sizeof(global));
-	sim_init(w, &t.harness, seed);
+	trace.seed = seed;
+	trace.at = 0;
+	snprintf(trace.what, sizeof(trace.what), "start");
+	memcpy(global, trace.harness.o.gcount.c, sizeof(global));
+	sim_init(w, &trace.harness, seed);
 	lossy = seed % 5 == 2;
 	w->kind = opt.kind ? opt.kind : seed % SIM_KINDS;
 	jobs = rng_chance(&w->rng, 500) ? 1 : rng_range(&w->rng, 2, SIM_JOBS);
@@ -385,22 +299,22 @@ static bool episode(uint64_t seed, uint64_t packets)
 		ok = !sim_job_create(w, i, (number + i * 37) % SAINA_JOBS_MAX, sizes[size]);
 	}
 	if (!ok)
-		return fail("publish", t.harness.diff);
+		return trace_fail("publish", trace.harness.diff);
 	if (lossy)
-		ok = injected_loss(&t.harness, true);
+		ok = injected_loss(&trace.harness, true);
 	/* a turn in which nothing arrives is no packet, so bound the turns, too */
-	for (uint64_t turn = 0; ok && t.harness.packets - before < packets && turn < 4 * packets; turn++) {
+	for (uint64_t turn = 0; ok && trace.harness.packets - before < packets && turn < 4 * packets; turn++) {
 		ok = step();
 		if (ok && turn % 1000 == 999 && sim_restart_stuck(w))
-			ok = fail("publish", t.harness.diff);
+			ok = trace_fail("publish", trace.harness.diff);
 	}
 	ok = ok && audit();
 	for (int n = 0; n < SAINA_C_N; n++)
-		t.total->counter[n] += t.harness.o.gcount.c[n] - global[n];
+		t.total->counter[n] += trace.harness.o.gcount.c[n] - global[n];
 	for (int n = 0; n < SIM_KINDS; n++)
 		t.total->kind[n] += w->results[n];
 	if (lossy)
-		ok = injected_loss(&t.harness, false) && ok;
+		ok = injected_loss(&trace.harness, false) && ok;
 	sim_jobs_remove(w);
 	return ok;
 }
@@ -444,22 +358,16 @@ static void episodes(uint64_t seed, uint64_t step, uint64_t packets)
 {
 	struct total *sum = t.total;
 
-	harness_open(&t.harness);
-	if (opt.tc)
-		harness_use_tc(&t.harness);
-	if (opt.module)
-		backend_open(&t.harness);
-	for (sum->ok = true; sum->ok && t.harness.packets < packets; seed += step) {
-		uint64_t left = packets - t.harness.packets;
+	trace_open();
+	for (sum->ok = true; sum->ok && trace.harness.packets < packets; seed += step) {
+		uint64_t left = packets - trace.harness.packets;
 
 		sum->ok = episode(seed, left < opt.episode ? left : opt.episode);
 	}
-	sum->packets = t.harness.packets;
-	sum->no_linear = t.harness.no_linear;
-	if (opt.module)
-		backend_close(&t.harness);
+	sum->packets = trace.harness.packets;
+	sum->no_linear = trace.harness.no_linear;
 	sum->requests = *backend_requests();
-	harness_close(&t.harness);
+	trace_close();
 }
 
 /*
@@ -521,11 +429,6 @@ static struct total all_episodes(unsigned int processes)
 	return sum;
 }
 
-static unsigned long long u(uint64_t v)
-{
-	return v;
-}
-
 /* Every kind of policy must have results; the one of --policy more than a quarter of all. */
 static void policies(const struct total *sum)
 {
@@ -544,18 +447,13 @@ static void policies(const struct total *sum)
 
 int main(int argc, char **argv)
 {
-	static const struct argp argp = { options, parse, NULL,
-		"Random traces through the XDP or tc program and the oracle, compared bit for bit.",
-		NULL, NULL, NULL };
 	unsigned int processes;
 	struct total sum;
 	bool all = true;
 
-	argp_parse(&argp, argc, argv, 0, NULL, NULL);
-	if (geteuid())
-		tap_skip_all("only root may load BPF programs");
-	if (opt.module)
-		backend_choose();
+	trace_parse(argc, argv,
+		    "Random traces through the XDP or tc program and the oracle, compared bit for bit.  Policies: "
+		    "bsp, fastest, fastest-timeout, sfcd, sfcd-down, timeout, external, coded.", kinds, SIM_KINDS);
 	processes = opt.packets < 500000 ? 1 : opt.module ? 2 : PROCESSES;
 	sum = all_episodes(processes);
 
@@ -564,11 +462,7 @@ int main(int argc, char **argv)
 	tap_note("%llu jobs, %llu results of %llu gradients, %llu policies adopted, %llu jobs restarted%s",
 		 u(sum.jobs), u(sum.results), u(sum.contributions), u(sum.swaps), u(sum.stuck),
 		 sum.no_linear ? "; this kernel does not cut frames at will" : "");
-	if (opt.module)
-		tap_ok(sum.requests.made > 10 * sum.requests.refused,
-		       "traces: saina.ko refuses less than a tenth of its netlink requests: %llu made, %llu refused%s%s",
-		       u(sum.requests.made), u(sum.requests.refused), sum.requests.refused ? ", the last one: " : "",
-		       sum.requests.last);
+	trace_check_requests(&sum.requests);
 	if (sum.ok && opt.packets >= 50 * opt.episode)
 		policies(&sum);
 	if (sum.ok && opt.packets >= 2500000) {

@@ -35,10 +35,10 @@ doctor_reports() { # STATUS ERE
 		tee "$WORK/doctor" | grep -qE "^ *$1 *: .*$2" || { cat "$WORK/doctor"; return 1; }
 }
 
-default_payload() { # ELEMENTS [saina job add's words]: of a job that does not say
-	saina job add usual workers 3 elements 64 "${@:2}" >/dev/null && job_field usual payload >"$WORK/payload"
+default_payload() { # WHERE ELEMENTS [saina job add's words]: of a job that does not say
+	saina job add usual workers 3 elements 64 "${@:3}" >/dev/null && job_field usual payload >"$WORK/payload"
 	saina job del usual
-	equal "payload: $1 elements are the default of a job in the kernel, $what" "$1" "$(cat "$WORK/payload")"
+	equal "payload: $2 elements are the default of a job in the kernel, $1" "$2" "$(cat "$WORK/payload")"
 }
 
 ports_mtu() { # MTU: of all ports of the switch; waits until the agent knows
@@ -75,13 +75,13 @@ check "backend: a job is deleted in the kernel" saina job del bsp
 equal "agent's socket: a job deleted in the kernel is gone" 0 "$("$B/saina" -j -s "$socket" job show | jq length)"
 
 # 2. The payload of jobs that do not say: the tool asks the agent for its ports
-what='MTU 1500' default_payload 352
+default_payload "MTU 1500" 352
 check "payload: the ports get an MTU of 9000" ports_mtu 9000
-what='MTU 9000' default_payload 2048
-what='MTU 9000, payload 64 asked for' default_payload 64 payload 64
+default_payload "MTU 9000" 2048
+default_payload "MTU 9000, payload 64 asked for" 64 payload 64
 check "payload: the ports get an MTU of 1450" ports_mtu 1450
-what='MTU 1450' default_payload 256
-what='MTU 1450, bfloat16' default_payload 352 type bfloat16
+default_payload "MTU 1450" 256
+default_payload "MTU 1450, bfloat16" 352 type bfloat16
 check "payload: the ports get an MTU of 1500 again" ports_mtu 1500
 
 # 3. The agent is killed, k is set in the kernel
@@ -110,7 +110,7 @@ equal "killed: no slot saw two policies" 0 \
 # 4. The agent is stopped, saina.ko is unloaded
 check "stopped: the agent is stopped" lab agent stop
 equal "stopped: the job is still in the kernel" steady "$(job_field steady name)"
-what='no agent' default_payload 352
+default_payload "no agent" 352
 check "doctor: says that no XDP program uses saina.ko" doctor_reports warn 'no XDP program uses it'
 check "stopped: saina.ko is unloaded" slowwait 20 rmmod saina
 finished

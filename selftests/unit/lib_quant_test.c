@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "gradient/quant.h"
+#include "wire/check.h"
 #include "../lib/rng.h"
 #include "../lib/statement.h"
 

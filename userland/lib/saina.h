@@ -54,8 +54,8 @@ enum saina_result_op {
  * @name: shown to people; NULL = host name and process id
  * @interface: name of the interface to use, or NULL for the route's
  * @elements: elements of the largest round, 0 = as the job has
- * @window: messages in flight, rounded up to whole batches (of up to 64), 0 = adaptive
- * @rto_min_us: shortest silence that is asked about, 0 = default (1 ms)
+ * @window: messages in flight, rounded up to whole batches (of up to 64 messages), 0 = adaptive
+ * @rto_min_us: shortest silence before the aggregator is asked, 0 = default (1 ms)
  * @join_timeout_ms: how long to wait for each answer of the agent until admitted,
  *	0 = default (5 s), -1 = for ever.
  *	An identifier that is taken is tried for as long: a dead predecessor
@@ -66,8 +66,8 @@ enum saina_result_op {
  *	showing, or NULL for stderr; may call the library, but not saina_close()
  * @log_arg: first argument of @log
  * @timeout_ms: calls fail with -ETIMEDOUT when nothing at all has been heard
- *	from the aggregator for this long, 0 = default (60 s), -1 = never.  Being
- *	made to wait by other workers is no reason: the agent answers heartbeats.
+ *	from the aggregator for this long, 0 = default (60 s), -1 = never.
+ *	Waiting for stragglers does not trigger it; heartbeats are still answered.
  *	They fail with the kernel's error (-EPERM, -ENETUNREACH ..) when it has refused
  *	to send for this long; with -EMSGSIZE, where the MTU has become too small, sooner
  * @token_file: a file whose first line is the token, or NULL; refused if everybody may read it
@@ -142,7 +142,7 @@ struct saina_job_info {
  * @next_k: k announced for the next round
  * @saturated: float32 elements that were dropped: of late gradients that are not finite, or beyond
  *	the largest float32 in a residual; with ssp, asp or grouped also those that did not fit the
- *	table's exponent, whose rest goes with the next update
+ *	parameter server's exponent, whose rest goes with the next update
  * @resent: packets retransmitted for this call
  * @time_us: from start to completion
  * @nonfinite_segments: that are NaN because the gradient of a worker had a NaN or an infinity in
@@ -174,7 +174,7 @@ struct saina_call {
  *	UINT32_MAX for asp, 0 where there are rounds
  * @staleness: how many steps the slowest worker is behind the next step of this one: at most
  *	@window, unless that was lowered just now
- * @version_min, @version_max: updates of a segment that the table held, over the segments; 0
+ * @version_min, @version_max: updates of a segment that the server held, over the segments; 0
  *	where there are rounds
  * @updates_min, @updates_max: updates in what saina_read() has written, over the segments
  * @wait_us: from saina_clock() to the end, in steps
@@ -205,7 +205,7 @@ struct saina_stats {
 	uint64_t	saturated;
 	uint64_t	rejoins;
 	uint32_t	rtt_us;			/* smoothed */
-	uint32_t	rto_us;			/* silence that is asked about */
+	uint32_t	rto_us;			/* silence before an ASK */
 	uint32_t	window;			/* messages */
 	uint64_t	asked;			/* ASK messages */
 	uint64_t	nonfinite_segments;
@@ -247,73 +247,133 @@ struct saina_segment {
  */
 int saina_opts_env(struct saina_opts *opts);
 
+/**
+ * saina_open() - join a job as a worker, and wait until the job runs
+ * @s: out, the handle
+ * @opts: see struct saina_opts
+ *
+ * Returns 0 or a negative errno, with the sentence in saina_strerror(NULL, err); see
+ * saina_open(3) for the list.
+ */
 int saina_open(struct saina **s, const struct saina_opts *opts);
-int saina_close(struct saina *s);	/* LEAVE, stop the thread, free */
 
+/**
+ * saina_close() - leave the job and free the handle
+ *
+ * Gives up all-reduces in flight and frees their requests.
+ */
+int saina_close(struct saina *s);
+
+/** saina_info() - the job as this worker sees it; @info->size is set by the caller */
 int saina_info(struct saina *s, struct saina_job_info *info);
+
+/** saina_get_stats() - counters since saina_open(); @stats->size is set by the caller */
 int saina_get_stats(struct saina *s, struct saina_stats *stats);
-/* Sentence for the last failure on @s, until the next call on @s; with @s NULL of the
- * last saina_open() or saina_opts_env() of this thread, or else of the errno @err. */
+
+/**
+ * saina_strerror() - the sentence for the last failure
+ * @s: the handle, or NULL for the last saina_open() or saina_opts_env() of this thread
+ * @err: used if there is no sentence
+ *
+ * Valid until the next call on @s.
+ */
 const char *saina_strerror(const struct saina *s, int err);
+
+/** saina_version() - of the library */
 const char *saina_version(void);
 
 /**
- * saina_allreduce() - sum or average @buf over the workers, in place
+ * saina_allreduce() - sum or average @buf over the workers, in place, as one round
  * @buf: @n elements of @type
  * @call: out, what became of it; may be NULL
  *
- * Returns 0, -EINVAL, -ESTALE (results this worker needs are gone: it must get
- * the model from a peer), -ECONNRESET (the job was stopped or deleted),
- * -ETIMEDOUT, -EPROTO (another worker has started another size or type), and what the kernel
- * refuses to send with: -EMSGSIZE, -EPERM, -ENETUNREACH, ..
+ * Returns 0, -EINVAL, -ESTALE (results that this worker needs are gone: get the model from another
+ * worker), -ECONNRESET (the job was stopped or deleted), -ETIMEDOUT, -EPROTO (another worker has
+ * started another size or type), or the errno with which the kernel refuses to send: -EMSGSIZE,
+ * -EPERM, -ENETUNREACH, ..
  */
 int saina_allreduce(struct saina *s, void *buf, size_t n, enum saina_type type,
 		    enum saina_result_op op, struct saina_call *call);
 
+/**
+ * saina_allreduce_start() - start an all-reduce as part of the present round
+ * @buf: @n elements of @type; the library's until saina_wait() returns
+ * @req: out, pass it to saina_wait() once
+ */
 int saina_allreduce_start(struct saina *s, void *buf, size_t n, enum saina_type type,
 			  enum saina_result_op op, struct saina_req **req);
+
+/**
+ * saina_wait() - wait until the result of @req is in its buffer, and free @req
+ * @call: out, what became of it; may be NULL
+ */
 int saina_wait(struct saina *s, struct saina_req *req, struct saina_call *call);
+
+/** saina_round_done() - close the round, after all its all-reduces were waited for */
 int saina_round_done(struct saina *s);
 
-/*
- * Steps, for any policy: push what the step changes in the model, say that it is complete, and
- * read what the model is to be changed by: what all workers have pushed since this one read
- * last.  With ssp:W a worker waits in saina_read() as long as it is more than W steps ahead of
- * the slowest; with asp it never does; with the policies that have rounds it waits for the
- * result of the round.  The policy may change from one kind to the other while the job runs.
+/**
+ * saina_push() - add a change of the model to the present step
+ * @buf: @n elements of @type; the library's until saina_read() returns 0
  *
- * saina_push(): @buf is part of the step; it is the library's until saina_read() has returned 0,
- * and has the sum of the updates then.  All workers push the same sizes in the same order.
- * saina_clock(): the step is complete; does not wait.  saina_read() calls it, if need be.
- * saina_read(): 0: the update is in the buffers.  -ETIMEDOUT: not within @timeout_ms (0: now,
- * -1: never comes), call it again.  -ESTALE: the update cannot be told any more, because more
- * than 2047 others (float32) or a whole table were missed: get the model from another worker.
+ * All workers push the same sizes in the same order.  Steps work with any policy, and the policy
+ * may change while the job runs.
  */
 int saina_push(struct saina *s, void *buf, size_t n, enum saina_type type);
+
+/** saina_clock() - the present step is complete; does not wait */
 int saina_clock(struct saina *s);
+
+/**
+ * saina_read() - wait for the update of the model, and start the next step
+ * @step: out, what became of the step; may be NULL
+ * @timeout_ms: 0: do not wait; -1: no limit
+ *
+ * On success the pushed buffers hold the sum of what all workers have pushed since this one last
+ * read.  Calls saina_clock() if the caller has not.  With ssp:W it waits while this worker is more
+ * than W steps ahead of the slowest, with asp never, otherwise for the result of the round.
+ *
+ * Returns 0, -ETIMEDOUT (call it again), -ESTALE (more than 2047 updates of float32, or all of the
+ * server's, were missed: get the model from another worker), or another negative errno.
+ */
 int saina_read(struct saina *s, struct saina_step *step, int timeout_ms);
 
-/* Has @req finished, so that saina_wait() returns at once?  1 yes, 0 not within @timeout_ms,
- * negative errno.  It must be waited for all the same. */
+/**
+ * saina_poll() - has @req finished, so that saina_wait() returns at once?
+ * @timeout_ms: 0: do not wait; -1: no limit
+ *
+ * Returns 1 if so, 0 if not within @timeout_ms, or a negative errno.  saina_wait() is due either
+ * way.
+ */
 int saina_poll(struct saina *s, struct saina_req *req, int timeout_ms);
 
-/* Segment @segment of the last round whose result this worker has. */
+/** saina_segment() - who was counted in @segment of the last round with a result here */
 int saina_segment(struct saina *s, uint32_t segment, struct saina_segment *out);
 
-/* Is the round this worker is about to contribute to decided already (all its
- * segments of the last round's size)?  Lets a straggler stop computing. */
-int saina_decided(struct saina *s);	/* 1 yes, 0 no, negative errno */
+/**
+ * saina_decided() - has the round that this worker is to contribute to been decided?
+ *
+ * Returns 1 if so, for all segments of the last round's size; 0 if not; or a negative errno.  Lets
+ * a straggler stop computing.
+ */
+int saina_decided(struct saina *s);
 
-/* Bring a worker that (re)joins a running job to a round: the model the caller
- * holds includes all rounds below @round, which is the one that the peer it came
- * from is at.  Where the round before @round turns out not to be over and nothing comes of it for
- * a second, others may wait for this worker, and no model can hold that round: it takes part in
- * it, and call->round says so.  With ssp or asp the model is taken to hold all that was pushed before. */
+/**
+ * saina_set_round() - continue at @round, with a model from another worker
+ * @round: that the other worker is at; the model holds all earlier rounds
+ *
+ * If the round before @round is not over and stalls for a second, other workers may be waiting for
+ * this one, and no model can hold that round: this worker takes part in it, and call->round says
+ * so.  With ssp or asp the model is taken to hold all that was pushed before.
+ */
 int saina_set_round(struct saina *s, uint32_t round);
 
-/* What is in the residual for the given element range, in units of the tensor
- * (float32), or the exact integers (int32); for tests and for checkpoints.
- * Elements are counted through the segments: see residual.c for buckets. */
+/**
+ * saina_residual() - read the residual, for tests and checkpoints
+ * @first: element, counted through the segments: a later bucket of a round begins a new segment
+ * @n: elements
+ * @out: in units of the tensor (float32), or exact (int32)
+ */
 int saina_residual(struct saina *s, uint64_t first, uint64_t n, enum saina_type type,
 		   void *out);
 
@@ -327,10 +387,12 @@ struct saina_move {
 	uint64_t	from, to, n;
 };
 
-/*
- * Between rounds: what was at @from in the rounds so far is at @to in those to come, with its
- * residual.  All workers make the same moves before the same round.  -EINVAL (nothing has changed)
- * where residual would be lost.
+/**
+ * saina_layout() - move elements of the gradient, with their residuals, between rounds
+ * @moves: @n of them
+ *
+ * What was at @from in earlier rounds is at @to in later ones.  All workers make the same moves
+ * before the same round.  Returns -EINVAL, and changes nothing, if residual would be lost.
  */
 int saina_layout(struct saina *s, const struct saina_move *moves, size_t n);
 

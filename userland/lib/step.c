@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Steps: the same calls whether workers step on their own (ssp, asp) or in rounds.  What is
- * pushed in a step is an all-reduce of its round, or an update of the table.
+ * Steps: the same calls whether workers step on their own (ssp, asp) or in rounds.  A push is an
+ * all-reduce of the step's round, or an update of the parameter server.
  */
 #include <errno.h>
 #include <stdlib.h>

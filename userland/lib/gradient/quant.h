@@ -49,17 +49,6 @@ const struct saina_quant *saina_quant_best(void);	/* for this CPU */
 /* Variants of this architecture, the plain one first; NULL behind the last. */
 const struct saina_quant *saina_quant_variant(unsigned int i);
 
-static inline bool saina_exponent_valid(int e)
-{
-	return e >= SAINA_EXPONENT_MIN && e <= SAINA_EXPONENT_MAX;
-}
-
-/* May a result have it?  @elem: of the job */
-static inline bool saina_exponent_valid_in_result(int elem, int e)
-{
-	return elem == SAINA_ELEM_INT32 ? saina_exponent_valid(e) || e == SAINA_EXPONENT_NAN : !e;
-}
-
 uint32_t saina_quant_limit(unsigned int workers);
 int saina_quant_finest(uint32_t largest, uint32_t limit);
 int saina_quant_exponent(uint32_t largest, uint32_t limit, int last);

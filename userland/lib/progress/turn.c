@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * A turn of the thread that drives: gives the machines (join.h, round.h) messages and the
- * time, and what they say to the sockets.
+ * A turn of the thread that drives: passes messages and the time to the session and the rounds, and
+ * their messages to the sockets.
  */
 #include <errno.h>
 #include "base.h"
 #include "reduce/size_check.h"
 
-#define STILL_NS (2000 * MSEC) /* whoever waits looks more often */
+#define STILL_NS (2000 * MSEC) /* no turn for this long: the process was suspended */
 
-/* The job is known: memory, and a socket for its results. */
+/* The job is known: allocates its memory, and opens a socket for its results. */
 static void job_setup(struct saina *s)
 {
 	struct saina_session *j = &s->session;
@@ -31,7 +31,7 @@ static void job_setup(struct saina *s)
 		j->loop = SAINA_LOOP_SENT;
 	s->round.shm = &s->shm;
 	s->round.notes = &j->notes;
-	/* Asked for as late as this because people turn it on when told to. */
+	/* As late as this, as users turn it on in response to a note. */
 	j->gro = saina_io_gro(&s->io);
 }
 
@@ -42,7 +42,7 @@ static void session_rx(struct saina *s, const struct saina_hdr *h, uint64_t now)
 
 	enum saina_session_event event = saina_session_input(j, h, now);
 
-	/* Results say it, too, and are nearer to the truth: this is for before the first. */
+	/* Results say it, too, and are newer: this is for the time before the first one. */
 	if (j->timeout_ms != f->timeout_ms) {
 		f->timeout_ms = j->timeout_ms;
 		f->timeout_ns = j->timeout_ms * MSEC;
@@ -131,7 +131,7 @@ void saina_input(struct saina *s, enum saina_source from, const void *msg, size_
 	}
 }
 
-/* The first @n buffers of a socket; locked. */
+/* Caller holds s->lock.  Takes the first @n buffers of a socket. */
 static void input_datagrams(struct saina *s, bool mcast, int n)
 {
 	struct saina_datagram d;
@@ -157,7 +157,7 @@ static void input_datagrams(struct saina *s, bool mcast, int n)
 	}
 }
 
-/* Why a JOIN may have no answer. */
+/* Keeps the ICMP error that says why a JOIN has no answer. */
 static void record_unreached(struct saina *s)
 {
 	enum saina_unreached why = saina_io_unreached(&s->io);
@@ -205,7 +205,7 @@ static void receive(struct saina *s, struct saina_ready ready)
 	receive_datagrams(s, ready);
 }
 
-/* Wakes the trainer if there is something for it; locked. */
+/* Caller holds s->lock.  Wakes the trainer's threads if anything changed for them. */
 static void wake_waiters(struct saina *s)
 {
 	if (s->session.phase == PHASE_FAILED)
@@ -237,7 +237,7 @@ static void ctl_send(struct saina *s, const struct saina_session_msg *m)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* @done of the messages in the buffer had left before: the others that have left since count. */
+/* Counts messages of the buffer that were sent since @done of them had been. */
 static void count_sent(struct saina *s, unsigned int done)
 {
 	if (s->io.done == done)
@@ -253,8 +253,8 @@ static uint64_t earliest(uint64_t a, uint64_t b)
 }
 
 /*
- * A round that can never end is an error; the other workers are told that this one is gone.  While
- * nothing can be sent nobody is asked, so that what is known is old.
+ * A round that can never end is an error, and LEAVE goes to the agent.  While nothing can be sent,
+ * what this worker knows is old.
  */
 static void abort_on_size_mismatch(struct saina *s, uint64_t now)
 {
@@ -266,17 +266,17 @@ static void abort_on_size_mismatch(struct saina *s, uint64_t now)
 		saina_session_abort(j, -EPROTO, text);
 }
 
-/* How long the data path has been silent although it is to answer. */
+/* How long the data path has not answered although it should. */
 static uint64_t unanswered_ns(struct saina *s, uint64_t now)
 {
-	/* This process has stood still, or there was nothing to answer. */
+	/* This process was suspended, or there was nothing to answer. */
 	if (!saina_reduce_waits(&s->round) || now > s->checked_ns + STILL_NS)
 		s->answered_ns = now;
 	s->checked_ns = now;
 	return now - s->answered_ns;
 }
 
-/* All that is due is sent, as far as the socket takes it.  Returns when to come back. */
+/* Sends all that is due, as far as the socket takes it.  Returns when to call again. */
 static uint64_t send_due(struct saina *s)
 {
 	struct saina_notes *notes = &s->notes;
@@ -338,7 +338,7 @@ static uint64_t send_due(struct saina *s)
 			went = true;
 		}
 		print_notes(s, &s->io.notes);
-		/* What was pending was in the way of what is due. */
+		/* Retry: the socket was still blocked by the previous batch. */
 	} while (went && !saina_io_pending(&s->io));
 	if (s->io.held_ns)
 		when = earliest(when, s->io.held_ns);
@@ -361,7 +361,7 @@ void saina_progress(struct saina *s, const struct saina_req *req, uint64_t until
 {
 	uint64_t when = earliest(send_due(s), until), now = saina_now();
 
-	/* By a result that was here already, or because the job has failed. */
+	/* Its result was there already, or the job has failed. */
 	if (is_finished(s, req))
 		return;
 	receive(s, saina_io_wait(&s->io, when > now ? when - now : 0));

@@ -19,7 +19,7 @@ static void reset_step_stats(struct saina_ps *p)
 	p->closed_ns = p->wait_ns = 0;
 }
 
-/* All that was started in the round is (to be) pushed in the step. */
+/* All that was submitted in the round is pushed in the step. */
 static uint32_t segments_submitted(const struct saina_round *r)
 {
 	uint32_t n = 0;
@@ -33,7 +33,7 @@ static void fail_step(struct saina_round *r, uint64_t now)
 {
 	struct saina_ps *p = &r->ps;
 
-	/* what was refused is still the trainer's */
+	/* what was refused stays with the trainer */
 	for (uint32_t i = 0; p->steps.err != -EDOM && i < p->steps.n; i++)
 		if (!p->steps.seg[i].counted)
 			saina_round_keep(r, i);
@@ -55,7 +55,7 @@ size_t saina_ps_finite(const struct saina_round *r, const struct saina_tensor *t
 	return i;
 }
 
-/* A table would keep what is not finite for ever: the step fails if @q holds such a thing. */
+/* The server would keep what is not finite for ever: the step fails if @q holds such an element. */
 static bool refuse_not_finite(struct saina_ps *p, const struct saina_round *r,
 			      const struct saina_req *q)
 {
@@ -67,7 +67,7 @@ static bool refuse_not_finite(struct saina_ps *p, const struct saina_round *r,
 	return true;
 }
 
-/* The aggregator has steps: what of the round is started is pushed.  0 or -ENOMEM */
+/* The aggregator has steps: what was submitted in the round is pushed.  0 or -ENOMEM */
 static int ps_enter(struct saina_round *r, uint32_t base, uint64_t now)
 {
 	struct saina_ps *p = &r->ps;
@@ -80,7 +80,7 @@ static int ps_enter(struct saina_round *r, uint32_t base, uint64_t now)
 		    saina_steps_init(&p->steps, job->segments, job->per_batch))
 			return -ENOMEM;
 	}
-	/* an empty table, and the model holds all rounds before it */
+	/* the server is empty, and the model holds all earlier rounds */
 	memset(p->seen, 0, 4ull * job->segments * job->payload);
 	for (uint32_t i = 0; i < job->segments; i++)
 		p->steps.seg[i].version = 0;
@@ -95,7 +95,7 @@ static int ps_enter(struct saina_round *r, uint32_t base, uint64_t now)
 	saina_steps_add(&p->steps, segments_submitted(r));
 	if (r->closed)
 		saina_ps_close(r, now);
-	/* the flow machine only knows what is assigned */
+	/* the transport only has to know what is assigned */
 	saina_flow_round(&r->flow, r->flow.round);
 	saina_flow_add(&r->flow, p->steps.n);
 	for (const struct saina_req *q = r->reqs; q; q = q->next)
@@ -106,7 +106,7 @@ static int ps_enter(struct saina_round *r, uint32_t base, uint64_t now)
 	return 0;
 }
 
-/* It has rounds: what is started, and was not counted in a step, belongs to the first of them. */
+/* The job has rounds again: what was submitted and not counted in a step is in the first of them. */
 static void ps_leave(struct saina_round *r, uint64_t now)
 {
 	struct saina_ps *p = &r->ps;
@@ -122,7 +122,7 @@ static void ps_leave(struct saina_round *r, uint64_t now)
 	}
 }
 
-/* What is here of the step is all there will be. */
+/* The step is over: finishes its requests. */
 static void finish_step(struct saina_round *r, uint64_t now)
 {
 	struct saina_ps *p = &r->ps;
@@ -134,7 +134,7 @@ static void finish_step(struct saina_round *r, uint64_t now)
 		saina_round_segment_over(r, i, now);
 }
 
-/* The difference between the table's sums and those that the model holds, for the trainer. */
+/* Gives the trainer the difference between the server's sums and those that the model holds. */
 static void take_diff(struct saina_round *r, uint32_t segment, const struct saina_hdr *h,
 		      uint64_t was, bool more)
 {
@@ -214,7 +214,7 @@ static void sum_rx(struct saina_round *r, const struct saina_hdr *h, uint64_t no
 		take_diff(r, segment, h, was, what & SAINA_STEPS_MORE);
 }
 
-/* Which table is it?  False: another one than that which the model holds. */
+/* False: the server was restarted since the model was brought up to date. */
 static bool is_same_epoch(struct saina_ps *p, const struct saina_hdr *h)
 {
 	uint16_t epoch = le16toh(h->policy);
@@ -267,7 +267,7 @@ int saina_ps_input(struct saina_round *r, const struct saina_hdr *h, uint64_t no
 		break;
 	case SAINA_MSG_GO:
 		if (!is_same_epoch(p, h)) {
-			/* while nobody heard of this worker its table came to an end */
+			/* the server was restarted while this worker was away */
 			p->epoch_known = false;
 			p->steps.err = -ESTALE;
 			p->steps.phase = SAINA_STEPS_FAILED;
@@ -326,7 +326,7 @@ void saina_ps_rejoin(struct saina_round *r)
 		saina_steps_ask(&r->ps.steps);
 }
 
-/* The exponent of a segment in the table: what the first push of any worker has chosen. */
+/* The exponent of a segment: what the first push of any worker has chosen. */
 static int choose_exponent(struct saina_round *r, uint32_t segment)
 {
 	struct saina_ps *p = &r->ps;
@@ -350,7 +350,7 @@ static int choose_exponent(struct saina_round *r, uint32_t segment)
 	return p->exponent[segment];
 }
 
-/* Some elements do not fit: so it is, more or less, with all updates to come. */
+/* Tells the user once that elements do not fit: later updates will not fit either. */
 static void note_too_large(struct saina_round *r, uint32_t segment, size_t many, int e)
 {
 	const void *data, *res = saina_gradient_residual(&r->grad, segment);

@@ -2,6 +2,7 @@
 /* Rounds through shared memory: doorbells and the output array. */
 #include "reduce_msg.h"
 #include "reduce_shm.h"
+#include "wire/check.h"
 
 /* The header that a RESULT has, of an entry of the output array. */
 static void shm_result_header(const struct saina_round *r, const struct saina_output_head *b,

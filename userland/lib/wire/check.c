@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* Validates answers of the data path before anything acts on them. */
+#include "check.h"
+
+bool saina_check_round(__le32 round)
+{
+	return le32toh(round) <= SAINA_ROUND_MAX;
+}
+
+static bool check_result(const struct saina_job *s, const struct saina_hdr *h, size_t len)
+{
+	uint64_t mask = le64toh(h->mask);
+	bool in;
+
+	if (!s->segments)
+		return false;
+	if (h->worker == SAINA_WORKER_ANY) {
+		if (h->session)
+			return false;
+	} else if (h->worker != s->worker || le64toh(h->session) != s->session) {
+		return false;
+	}
+	if (h->elem != s->elem || le16toh(h->count) != s->payload || len != s->msglen)
+		return false;
+	if (le32toh(h->segment) >= s->segments || !saina_check_round(h->round))
+		return false;
+	if (!h->contributors || h->contributors != __builtin_popcountll(mask))
+		return false;
+	if (!saina_exponent_valid_in_result(s->elem, h->exponent))
+		return false;
+	/* What it says of us must agree with the mask. */
+	in = s->worker < 64 && (mask >> s->worker & 1);
+	if (h->worker != SAINA_WORKER_ANY &&
+	    (((h->flags & SAINA_F_LATE) && in) || ((h->flags & SAINA_F_RESEND) && !in)))
+		return false;
+	return true;
+}
+
+/* To all or to us: results are in the output array. */
+static bool check_completion(const struct saina_job *s, const struct saina_hdr *h, size_t len)
+{
+	if (h->worker == SAINA_WORKER_ANY
+		    ? h->session != 0
+		    : h->worker != s->worker || le64toh(h->session) != s->session)
+		return false;
+	return s->segments && le32toh(h->segment) < s->segments && saina_check_round(h->round) &&
+	       !h->count && len == sizeof(struct saina_doorbell);
+}
+
+/* A unicast answer, to us, about a job that we know. */
+bool saina_check_unicast(const struct saina_job *s, const struct saina_hdr *h)
+{
+	return s->segments && h->worker == s->worker && le64toh(h->session) == s->session;
+}
+
+/* To us, or, a GO, to all. */
+static bool check_steps(const struct saina_job *s, const struct saina_hdr *h, size_t len)
+{
+	bool all = h->type == SAINA_MSG_GO && h->worker == SAINA_WORKER_ANY;
+
+	if (!s->segments || (all ? h->session != 0 : !saina_check_unicast(s, h)))
+		return false;
+	if (h->type == SAINA_MSG_GO)
+		return !len && !h->count;
+	if (le32toh(h->segment) >= s->segments || h->elem != s->elem)
+		return false;
+	/* of sums that there are, and of the table's if it is the reason */
+	if ((h->type == SAINA_MSG_SUM ? h->mask != 0 : h->k == SAINA_NAK_EXPONENT) &&
+	    !saina_exponent_valid(h->exponent))
+		return false;
+	if (h->type == SAINA_MSG_SUM)
+		return le16toh(h->count) == s->payload && len == s->wire && saina_check_round(h->round);
+	/* among others it is as long as what it answers */
+	return !h->count && (!len || len == s->wire || len == sizeof(struct saina_ask) ||
+			     len == sizeof(struct saina_doorbell));
+}
+
+/* About a segment of a round, and without elements. */
+static bool check_segment(const struct saina_job *s, const struct saina_hdr *h)
+{
+	return saina_check_unicast(s, h) && le32toh(h->segment) < s->segments && saina_check_round(h->round) &&
+	       !h->count;
+}
+
+bool saina_check_answer(const struct saina_job *job, const struct saina_hdr *h, size_t len)
+{
+	switch (h->type) {
+	case SAINA_MSG_RESULT:
+		return check_result(job, h, len + sizeof(*h));
+	case SAINA_MSG_STALE:
+		/* Among results it is as long as they are. */
+		return check_segment(job, h) &&
+		       (!len || len == job->wire || len == sizeof(struct saina_ask));
+	case SAINA_MSG_ASK_REPLY:
+		return check_segment(job, h) && len == sizeof(struct saina_ask);
+	case SAINA_MSG_COMPLETION:
+		return check_completion(job, h, len);
+	case SAINA_MSG_SUM:
+	case SAINA_MSG_NAK:
+	case SAINA_MSG_GO:
+		return check_steps(job, h, len);
+	}
+	return false;
+}

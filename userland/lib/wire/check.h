@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/* Validates answers of the data path before anything acts on them. */
+#ifndef SAINA_CHECK_H
+#define SAINA_CHECK_H
+
+#include "job.h"
+
+static inline bool saina_exponent_valid(int e)
+{
+	return e >= SAINA_EXPONENT_MIN && e <= SAINA_EXPONENT_MAX;
+}
+
+/* May a result have it?  @elem: of the job */
+static inline bool saina_exponent_valid_in_result(int elem, int e)
+{
+	return elem == SAINA_ELEM_INT32 ? saina_exponent_valid(e) || e == SAINA_EXPONENT_NAN : !e;
+}
+
+bool saina_check_round(__le32 round);
+/* Is it to us, about a job that we know? */
+bool saina_check_unicast(const struct saina_job *job, const struct saina_hdr *h);
+/* RESULT, STALE, ASK_REPLY, COMPLETION, SUM, NAK or GO, with @len bytes after the header. */
+bool saina_check_answer(const struct saina_job *job, const struct saina_hdr *h, size_t len);
+
+#endif /* SAINA_CHECK_H */
