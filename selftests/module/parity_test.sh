@@ -86,7 +86,7 @@ observe() {
 # Each attribute with each wrong form, and those that only replies have: errno and guilty
 # attribute of each request.
 refusals() { # kernel|SOCKET
-	sw /usr/bin/python3 - "$here/../kselftest" "$1" <<-'EOF'
+	in_switch /usr/bin/python3 - "$here/../kselftest" "$1" <<-'EOF'
 		import errno, sys
 		sys.path.insert(0, sys.argv[1])
 		from family import NESTED, Agent, Family, Refused, Spec, attr

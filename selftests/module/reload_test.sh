@@ -60,7 +60,7 @@ other_module() {
 
 # left_over JOB ID: a job in the kernel, and its worker alive, as of an agent that died
 left_over() {
-	sw /usr/bin/python3 - "$here/../kselftest" "$@" <<-'EOF'
+	in_switch /usr/bin/python3 - "$here/../kselftest" "$@" <<-'EOF'
 		import socket, sys
 		sys.path.insert(0, sys.argv[1])
 		from family import Family
