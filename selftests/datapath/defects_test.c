@@ -318,7 +318,7 @@ static void test_6r(void)
 	job_verdict(&j, ok, "saina-6r a job has up to 64 workers");
 }
 
-/* A JOIN in the name of worker 0 of @j, come in by port @port. */
+/* A JOIN in the name of worker 0 of @j, received on port @port. */
 static void join_from(const struct job *j, unsigned int port, uint64_t nonce)
 {
 	struct saina_hdr h = { .version = SAINA_PROTO_VERSION, .type = SAINA_MSG_JOIN,
@@ -331,7 +331,7 @@ static void join_from(const struct job *j, unsigned int port, uint64_t nonce)
 	send_frame(f, len, harness.port[port]);
 }
 
-/* Is the sender of that JOIN known to be at @port?  -1: nobody sent it. */
+/* Is the source of that JOIN recorded as @port?  -1: as none. */
 static bool is_at(const struct job *j, uint64_t nonce, int port)
 {
 	const struct saina_binding *b = &j->conf.worker[0];
@@ -350,7 +350,7 @@ static void test_join_place(void)
 	join_from(&j, 1, 0x1234567890abcdef);
 	for (uint64_t guess = 0; guess < 100; guess++)
 		join_from(&j, 2, guess);
-	join_from(&j, 2, 0x1234567890abcdef);	/* it was overheard and is said again */
+	join_from(&j, 2, 0x1234567890abcdef);	/* replayed from another port */
 	ok = is_at(&j, 0x1234567890abcdef, 1);
 	job_verdict(&j, ok, "the source of a JOIN is that of the first JOIN with its nonce");
 
@@ -379,7 +379,7 @@ static void test_last_round(void)
 	job_verdict(&j, ok, "round numbers do not wrap: no round opens after SAINA_ROUND_MAX");
 }
 
-/* Not a published defect, but the promise all of this is for. */
+/* Not a published defect: no gradient is lost, whatever happens. */
 static void test_conservation(void)
 {
 	struct job j = job_create(5, 4, 1, policy_fastest(2));
@@ -420,7 +420,7 @@ static void count_stale(void *arg, const struct saina_event *ev)
 	*(unsigned int *)arg += ev->type == SAINA_EV_STALE;
 }
 
-/* How many STALE there were since the last time, by the program alone. */
+/* STALE events of the program since the last call. */
 static unsigned int stale_events(void)
 {
 	unsigned int n = 0;
@@ -430,7 +430,7 @@ static unsigned int stale_events(void)
 	return n;
 }
 
-/* A worker that asks for every round there has been, upwards, says one event. */
+/* A worker that asks for every old round, upwards, causes one event. */
 static void test_stale_events(void)
 {
 	struct job j = job_create(5, 2, 1, policy_fastest(1));
@@ -464,7 +464,7 @@ static void count_relay(void *arg, const struct saina_relay_msg *m)
 		++*n;
 }
 
-/* Nobody empties the ring buffers: counted, and the job goes on. */
+/* Ring buffers that nobody drains: losses are counted, and the job goes on. */
 static void test_full_rings(void)
 {
 	struct job j = job_create(5, 2, 1, policy_fastest(1));
@@ -489,7 +489,7 @@ static void test_full_rings(void)
 	cb.max = 0;
 	saina_dp_event_dispatch(harness.dp, &cb);
 	ok &= relayed == sent - 1 && job_counter(&j, 1, SAINA_C_PULLED) == sent;
-	/* there is room again; then the events' ring: one ROUND each */
+	/* there is room again; now the ring of events: one ROUND each */
 	ok &= harness_packet_alone(&harness, f, len, 1) && job_counter(&j, 1, SAINA_C_NO_MEMORY) == 1;
 	for (r = 1; ok && r < 100000 && job_counter(&j, -1, SAINA_C_NO_MEMORY) == before; r++) {
 		len = job_frame(&j, f, SAINA_MSG_GRAD, 0, r, 0, NULL);

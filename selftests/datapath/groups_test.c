@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Groups (Basu et al.): workers of a group step together, groups on their own.  What
- * Documentation/datapath.rst 11.9 says, one statement after the other, on the real program
- * and the oracle at once.  (Random traces of the same: ps_test --policy grouped.)
+ * Groups (Basu et al.): workers of a group step together, groups independently.  Each statement of
+ * Documentation/datapath.rst 11.9, on the real program and the oracle at once.  (Random traces of
+ * the same: ps_test --policy grouped.)
  */
 #include <unistd.h>
 #include "test_job.h"
@@ -25,7 +25,7 @@ static struct job job(unsigned int number, unsigned int workers, struct saina_po
 	return j;
 }
 
-/* What worker @w has to say of a segment in a step: any numbers, sums of which wrap. */
+/* The update of worker @w in a step: random numbers, whose sums wrap. */
 static const int32_t *update(unsigned int w, uint32_t step, uint32_t segment)
 {
 	static int32_t v[JOB_ELEMS];
@@ -49,22 +49,22 @@ static void push(const struct job *j, unsigned int w, uint32_t step)
 	send_message_v(j, SAINA_MSG_CLOCK, w, step, 0, NULL);
 }
 
-static void take(int32_t *v)
+static void read_sums(int32_t *v)
 {
 	memcpy(v, harness.got + FRAME_PAYLOAD, 4 * JOB_ELEMS);
 }
 
 /* The sums that worker @w reads for @step; false: it may not have them. */
-static bool look(const struct job *j, unsigned int w, uint32_t step, uint32_t segment, int32_t *v)
+static bool read_step(const struct job *j, unsigned int w, uint32_t step, uint32_t segment, int32_t *v)
 {
 	send_message_v(j, SAINA_MSG_READ, w, step, segment, NULL);
-	take(v);
+	read_sums(v);
 	return harness.verdict == XDP_REDIRECT && got_answer()->type == SAINA_MSG_SUM &&
 	       got_answer()->worker == w && !memcmp(harness.got, j->conf.worker[w].mac, 6) &&
 	       got_answer()->flags == (SAINA_F_PULLED | SAINA_F_FRESH);
 }
 
-/* One group: in whatever order its workers come, each step adds what a round would. */
+/* One group: each step adds what a round would, in any order of its workers. */
 static void one_group(void)
 {
 	static int32_t want[STEPS][SEGMENTS][JOB_ELEMS], seen[WORKERS][SEGMENTS][JOB_ELEMS];
@@ -78,7 +78,7 @@ static void one_group(void)
 			for (unsigned int w = 0; w < WORKERS; w++)
 				send_grad_v(&j, w, c, s, update(w, c, s));
 			ok &= got_answer()->type == SAINA_MSG_RESULT;
-			take(want[c][s]);
+			read_sums(want[c][s]);
 		}
 	}
 	rng_seed(&r, 7);
@@ -90,13 +90,13 @@ static void one_group(void)
 			unsigned int w = (first + i) % WORKERS;
 
 			for (uint32_t s = 0; c && s < SEGMENTS; s++) {
-				ok &= look(&j, w, c, s, now);
+				ok &= read_step(&j, w, c, s, now);
 				for (int e = 0; e < JOB_ELEMS; e++)
 					ok &= (uint32_t)now[e] - (uint32_t)seen[w][s][e] ==
 					      (uint32_t)want[c - 1][s][e];
 				memcpy(seen[w][s], now, sizeof(now));
 			}
-			/* it pushes while others have not read yet; some messages come twice */
+			/* it pushes before others have read; some messages come twice */
 			if (c < STEPS) {
 				push(&j, w, c);
 				inc(&j, w, c, rng_below(&r, SEGMENTS));
@@ -106,7 +106,7 @@ static void one_group(void)
 	job_verdict(&j, ok, "groups: one group of all workers has the sums of rounds, bit for bit");
 }
 
-/* As many groups as workers: every answer to an update has the sums that asp gives. */
+/* As many groups as workers: every answer to an update has the sums of asp. */
 static void alone(void)
 {
 	struct job a = job(5, WORKERS, policy_ssp(SAINA_WINDOW_NONE));
@@ -125,7 +125,7 @@ static void alone(void)
 
 		send_message_v(&a, type, w, step[w], s, update(w, step[w], s));
 		h = *got_answer();
-		take(want);
+		read_sums(want);
 		send_message_v(&g, type, w, step[w], s, update(w, step[w], s));
 		ok &= h.type == got_answer()->type;
 		ok &= type != SAINA_MSG_CLOCK || h.segment == got_answer()->segment;
@@ -168,17 +168,17 @@ static void same_sums(void)
 
 	push(&j, 0, 0);
 	push(&j, 2, 0);
-	ok &= look(&j, 0, 1, 0, a) && got_answer()->mask == 2;
+	ok &= read_step(&j, 0, 1, 0, a) && got_answer()->mask == 2;
 	inc(&j, 1, 0, 0);			/* the other group goes on */
 	inc(&j, 0, 1, 0);			/* and so does worker 0 */
 	ok &= !(got_answer()->flags & SAINA_F_FRESH) && got_answer()->mask == 4;
-	ok &= look(&j, 2, 1, 0, b) && got_answer()->mask == 2 && !memcmp(a, b, sizeof(a));
+	ok &= read_step(&j, 2, 1, 0, b) && got_answer()->mask == 2 && !memcmp(a, b, sizeof(a));
 	send_message_v(&j, SAINA_MSG_READ, 3, 0, 0, NULL);
 	ok &= got_answer()->mask == 4;		/* of the sums themselves: its group's view of step 0 */
 	push(&j, 0, 1);
 	push(&j, 2, 1);
-	ok &= look(&j, 2, 2, 0, a) && got_answer()->mask == 5;
-	ok &= look(&j, 0, 2, 0, b) && !memcmp(a, b, sizeof(a));
+	ok &= read_step(&j, 2, 2, 0, a) && got_answer()->mask == 5;
+	ok &= read_step(&j, 0, 2, 0, b) && !memcmp(a, b, sizeof(a));
 	job_verdict(&j, ok, "groups: the workers of a group get the same sums for a step, whatever others push meanwhile");
 }
 
@@ -228,18 +228,18 @@ static void dead(void)
 	ok &= got_answer()->flags == SAINA_F_FRESH && got_answer()->mask == 3;	/* alone */
 	send_message_v(&j, SAINA_MSG_CLOCK, 0, 1, 0, NULL);
 	ok &= got_go(0, 1, 2);
-	j.conf.worker[2].session = 77;		/* it comes back */
+	j.conf.worker[2].session = 77;		/* it rejoins */
 	job_set_active(&j, 0xf);
 	send_message_v(&j, SAINA_MSG_CLOCK, 2, SAINA_ROUND_ASK, 0, NULL);
 	ok &= got_go(2, 5, 2) && got_answer()->aux == 2;
 	push(&j, 0, 2);
 	ok &= got_go(0, 4, 2);
 	push(&j, 2, 2);
-	ok &= got_go(0xff, 5, 3) && look(&j, 2, 3, 1, a);
+	ok &= got_go(0xff, 5, 3) && read_step(&j, 2, 3, 1, a);
 	job_verdict(&j, ok, "groups: a dead worker does not block its group; a worker that rejoins goes on where its group is");
 }
 
-/* A group of which nobody is left for a while. */
+/* A group that is empty for a while. */
 static void deserted(void)
 {
 	struct job j = job(5, 4, policy_grouped(2));
@@ -286,7 +286,7 @@ static void regroup(void)
 	push(&j, 3, 0);				/* it may finish; then nobody begins another */
 	ok &= mode_is(&j, SAINA_RT_PS, 0);
 	inc(&j, 0, 6, 0);
-	ok &= got_answer()->type == SAINA_MSG_SUM;	/* let go before: its step is the last one */
+	ok &= got_answer()->type == SAINA_MSG_SUM;	/* it had its GO: this step is the last one */
 	push(&j, 0, 6);
 	push(&j, 2, 6);
 	ok &= got_answer()->k == SAINA_NAK_MODE && got_answer()->type == SAINA_MSG_GO;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Table mode and who means no good: messages in the name of others, and a worker's own that
- * make no sense.  Each has to be counted for its reason, be answered as protocol.rst says or
- * not at all, and leave clock, sums and rounds as they were, to the last byte of the maps.
+ * Hostile traffic in PS mode: messages in the name of other workers, and a worker's own messages
+ * that make no sense.  Each must be counted for its reason, be answered as protocol.rst says or not
+ * at all, and leave clock, sums and rounds as they were, to the last byte of the maps.
  *
  *	hostile_test [--tc]
  */
@@ -20,25 +20,25 @@ struct harness harness;
 bool agrees;
 static const char *hook = "xdp";
 
-/* All that the data path knows of a job's steps. */
+/* The whole state of a job's steps in the data path. */
 struct state {
 	uint8_t byte[EVERYTHING];
 	size_t n;
 };
 
-static void take(struct state *s, int fd, uint32_t key, size_t size)
+static void read_map(struct state *s, int fd, uint32_t key, size_t size)
 {
 	if (s->n + size > sizeof(s->byte) || bpf_map_lookup_elem(fd, &key, s->byte + s->n))
 		agrees = false;
 	s->n += size;
 }
 
-static void take_inner(struct state *s, const struct job *j, const char *map, uint32_t n, size_t size)
+static void read_inner(struct state *s, const struct job *j, const char *map, uint32_t n, size_t size)
 {
 	int fd = harness_inner(&harness, map, j->conf.job);
 
 	for (uint32_t i = 0; i < n; i++)
-		take(s, fd, i, size);
+		read_map(s, fd, i, size);
 	close(fd);
 }
 
@@ -53,12 +53,12 @@ static void state(const struct job *j, struct state *s)
 	for (int i = 0; i < 2; i++) {
 		int fd = harness_map(&harness, one[i].map);
 
-		take(s, fd, j->conf.job, one[i].size);
+		read_map(s, fd, j->conf.job, one[i].size);
 		close(fd);
 	}
-	take_inner(s, j, "saina_ring_64", j->conf.segments * j->conf.ring, slot);
-	take_inner(s, j, "saina_hot_64", j->conf.pool, slot);
-	take_inner(s, j, "saina_counted", j->conf.segments, sizeof(struct saina_counted));
+	read_inner(s, j, "saina_ring_64", j->conf.segments * j->conf.ring, slot);
+	read_inner(s, j, "saina_hot_64", j->conf.pool, slot);
+	read_inner(s, j, "saina_counted", j->conf.segments, sizeof(struct saina_counted));
 }
 
 /* Workers behind different ports, each of which has finished a step and pushed in the next. */
@@ -132,7 +132,7 @@ static void of_no_number(struct forgery *b)
 	b->f[FRAME_HDR + offsetof(struct saina_hdr, worker)] = 0xff;
 }
 
-/* Worker 2's own place, and worker 1's name. */
+/* Sent from worker 2's address, in the name of worker 1. */
 static void of_another(struct forgery *b)
 {
 	struct saina_hdr h = b->h;
@@ -187,7 +187,7 @@ static const struct {
 	{ "another count than its length", with_count, SAINA_C_LENGTH, 2 },
 };
 
-/* A good message of worker 2's, of the step it is in. */
+/* A valid message of worker 2, of its present step. */
 static unsigned int good(struct forgery *b, int type)
 {
 	bool clock = type == SAINA_MSG_CLOCK;
@@ -236,14 +236,14 @@ static void test_forgeries(struct job *j, const char *policy)
 		tap_ok(ok && agrees, "%s, %s: INC, READ and CLOCK with %s are dropped, counted and change no state",
 		       hook, policy, forgeries[i].name);
 	}
-	/* and all that was right about them was right */
+	/* the same message without the fault is accepted */
 	send_frame(b.f, good(&b, SAINA_MSG_CLOCK), b.port);
 	job_verdict(j, was_answered() && got_answer()->type == SAINA_MSG_GO && got_answer()->aux == 2,
 		    "hostile: the message that the forgeries were made of is taken");
 }
 
-/* What a worker may say of itself, and must not. */
-static bool says(struct job *j, int type, unsigned int w, uint32_t step, int counter)
+/* Messages in a worker's own name that it must not send. */
+static bool is_counted(struct job *j, int type, unsigned int w, uint32_t step, int counter)
 {
 	static struct state before, after;
 	uint64_t count = job_counter(j, w, counter);
@@ -269,14 +269,14 @@ static void test_clock(void)
 		send_message(&j, SAINA_MSG_CLOCK, 2, c, 0, 0);	/* in step 4, and going */
 	ok = got_go(2, 15, 1) && got_answer()->aux == 4;
 	for (uint32_t c = 0; c < 3; c++) {
-		ok &= says(&j, SAINA_MSG_CLOCK, 2, c, SAINA_C_CLOCK_ORDER);
+		ok &= is_counted(&j, SAINA_MSG_CLOCK, 2, c, SAINA_C_CLOCK_ORDER);
 		ok &= got_go(2, 15, 1) && got_answer()->aux == 4 && got_answer()->round == c;
 	}
 	tap_ok(ok && agrees, "%s: a CLOCK that goes backwards is counted, answered with the worker's step, and changes no state",
 	       hook);
 	ok = true;
 	for (unsigned int i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		ok &= says(&j, SAINA_MSG_CLOCK, 0, wrong[i], SAINA_C_CLOCK_ORDER);
+		ok &= is_counted(&j, SAINA_MSG_CLOCK, 0, wrong[i], SAINA_C_CLOCK_ORDER);
 		ok &= got_go(0, 15, 1) && got_answer()->aux == 1 && got_answer()->round == wrong[i];
 	}
 	job_verdict(&j, ok, "hostile: a CLOCK far ahead is counted, answered with the worker's step, and changes no state");
@@ -291,21 +291,21 @@ static void test_inc(void)
 	bool ok = true;
 
 	for (unsigned int i = 0; i < sizeof(ahead) / sizeof(ahead[0]); i++) {
-		ok &= says(&j, SAINA_MSG_INC, 1, ahead[i], SAINA_C_INC_ORDER) && got_nak(SAINA_NAK_ORDER);
+		ok &= is_counted(&j, SAINA_MSG_INC, 1, ahead[i], SAINA_C_INC_ORDER) && got_nak(SAINA_NAK_ORDER);
 		ok &= got_answer()->aux == 1 && got_answer()->worker == 1 &&
 		      (harness.tc || harness.len == FRAME_PAYLOAD);	/* in a batch it is as long as the message was */
 	}
 	tap_ok(ok && agrees, "%s: an INC of a step that its worker is not in gets a NAK and changes no state",
 	       hook);
-	ok = says(&j, SAINA_MSG_INC, 1, 1, SAINA_C_RESENT) && got_sum(SAINA_F_RESEND, 20);
-	ok &= says(&j, SAINA_MSG_INC, 1, 0, SAINA_C_RESENT) && got_sum(SAINA_F_RESEND, 20);
+	ok = is_counted(&j, SAINA_MSG_INC, 1, 1, SAINA_C_RESENT) && got_sum(SAINA_F_RESEND, 20);
+	ok &= is_counted(&j, SAINA_MSG_INC, 1, 0, SAINA_C_RESENT) && got_sum(SAINA_F_RESEND, 20);
 	tap_ok(ok && agrees, "%s: a repeated INC with other elements is answered and changes no state", hook);
 	/* worker 3 finishes step 1 and has not pushed segment 1 of step 2 */
 	send_message(&j, SAINA_MSG_CLOCK, 3, 1, 0, 0);
 	send_message(&j, SAINA_MSG_CLOCK, 3, 2, 0, 0);
 	ok = got_go(3, 7, 1) && got_answer()->aux == 3;
-	ok &= says(&j, SAINA_MSG_INC, 3, 2, SAINA_C_INC_ORDER) && got_nak(SAINA_NAK_ORDER);
-	ok &= says(&j, SAINA_MSG_INC, 3, 3, SAINA_C_INC_WAIT) && got_nak(SAINA_NAK_WAIT);
+	ok &= is_counted(&j, SAINA_MSG_INC, 3, 2, SAINA_C_INC_ORDER) && got_nak(SAINA_NAK_ORDER);
+	ok &= is_counted(&j, SAINA_MSG_INC, 3, 3, SAINA_C_INC_WAIT) && got_nak(SAINA_NAK_WAIT);
 	tap_ok(ok && agrees, "%s: an INC of a step that is over, or may not begin yet, gets a NAK and changes no state",
 	       hook);
 	len = job_frame(&j, f, SAINA_MSG_INC, 3, 3, 0, NULL);
@@ -328,7 +328,7 @@ static void test_read(void)
 	bool ok = true;
 
 	for (unsigned int i = 0; i < sizeof(any) / sizeof(any[0]); i++) {
-		ok &= says(&j, SAINA_MSG_READ, 0, any[i], SAINA_C_READ) && got_sum(SAINA_F_PULLED, 20);
+		ok &= is_counted(&j, SAINA_MSG_READ, 0, any[i], SAINA_C_READ) && got_sum(SAINA_F_PULLED, 20);
 		ok &= !(got_answer()->flags & SAINA_F_FRESH) == (any[i] > 2);
 	}
 	job_verdict(&j, ok, "hostile: a READ of any step is answered with the sums, FRESH only if they are, and changes no state");
@@ -341,8 +341,8 @@ static void test_modes(void)
 	bool ok = true;
 
 	for (uint32_t r = 0; r < 5; r++) {
-		ok &= says(&j, SAINA_MSG_GRAD, 0, r, SAINA_C_MODE) && got_nak(SAINA_NAK_MODE);
-		ok &= says(&j, SAINA_MSG_PULL, 0, r, SAINA_C_MODE) && got_nak(SAINA_NAK_MODE);
+		ok &= is_counted(&j, SAINA_MSG_GRAD, 0, r, SAINA_C_MODE) && got_nak(SAINA_NAK_MODE);
+		ok &= is_counted(&j, SAINA_MSG_PULL, 0, r, SAINA_C_MODE) && got_nak(SAINA_NAK_MODE);
 	}
 	tap_ok(ok && agrees, "%s: messages of rounds are answered with the mode in PS mode, and change no state",
 	       hook);
@@ -350,7 +350,7 @@ static void test_modes(void)
 	send_grad(&j, 0, 0, 0, 1);
 	ok = true;
 	for (int i = 0; i < 3; i++)
-		ok &= says(&j, step[i], 1, 0, SAINA_C_MODE) && got_nak(SAINA_NAK_MODE);
+		ok &= is_counted(&j, step[i], 1, 0, SAINA_C_MODE) && got_nak(SAINA_NAK_MODE);
 	job_verdict(&j, ok, "hostile: messages of steps are answered with the mode where there are rounds, and change no state");
 }
 
@@ -376,7 +376,7 @@ static void test_groups(void)
 	tap_ok(ok && agrees, "%s: a worker pushes nothing for the other group, nor moves its clock", hook);
 	send_message(&j, SAINA_MSG_CLOCK, 0, 1, 0, 0);
 	ok = got_go(0xff, 5, 2);
-	ok &= says(&j, SAINA_MSG_INC, 1, 2, SAINA_C_INC_ORDER) && got_nak(SAINA_NAK_ORDER);
+	ok &= is_counted(&j, SAINA_MSG_INC, 1, 2, SAINA_C_INC_ORDER) && got_nak(SAINA_NAK_ORDER);
 	ok &= got_answer()->aux == 1 && got_answer()->slot_round == 1;
 	job_verdict(&j, ok, "hostile: a worker does not push in the step that the other group is in");
 }
@@ -420,7 +420,7 @@ static void test_dead(void)
 
 	job_set_active(&j, 13);
 	for (int type = SAINA_MSG_INC; type <= SAINA_MSG_CLOCK; type++) {
-		ok &= says(&j, type, 1, 1, SAINA_C_INACTIVE) && was_dropped();
+		ok &= is_counted(&j, type, 1, 1, SAINA_C_INACTIVE) && was_dropped();
 	}
 	job_verdict(&j, ok, "hostile: messages of a worker that was declared dead are dropped");
 }

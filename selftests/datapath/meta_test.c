@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Metadata of frames, which a sender with a tap (or a packet socket) chooses: what it makes
- * the kernel do after the tc program, on a port with offloads and on one without.
+ * Metadata of frames, which a sender with a tap (or a packet socket) chooses: what the kernel does
+ * with it after the tc program, on a port with offloads and on one without.
  *
- *	tap -> saina_tc -> rig1 (the fanout_ifb) -> rig2, where everything is looked at
+ *	tap -> saina_tc -> rig1 (as fan-out ifb) -> rig2, where all frames are checked
  *
- * Whatever comes out is a datagram for the workers whose messages are results as the worker
- * has made them, or say nothing.  Section 10.1 of Documentation/datapath.rst.
+ * Each frame that comes out must be a datagram for the workers whose messages are results, or
+ * NOPs.  Section 10.1 of Documentation/datapath.rst.
  *
  *	meta_test [FRAMES [SEED]]
  */
@@ -47,14 +47,14 @@ static struct job j;
 static struct rng r;
 static int tap = -1, out = -1;
 
-/* What is sent: the virtio header, and the frame behind it. */
+/* What is sent: a virtio header and a frame. */
 static struct {
 	struct virtio_net_hdr vnet;
 	uint8_t f[FRAME_MAX];
 	unsigned int len, messages;
 } t;
 
-/* What has come out. */
+/* Frames that came out. */
 static struct {
 	unsigned long frames, results;
 	char wrong[160];
@@ -71,7 +71,7 @@ static void wrong(const char *what, unsigned int n)
 		snprintf(seen.wrong, sizeof(seen.wrong), "%s %u", what, n);
 }
 
-static void look_at_message(const uint8_t *m, unsigned int len)
+static void check_out_message(const uint8_t *m, unsigned int len)
 {
 	struct saina_hdr h;
 	int32_t v;
@@ -92,13 +92,13 @@ static void look_at_message(const uint8_t *m, unsigned int len)
 	seen.results += h.type == SAINA_MSG_RESULT;
 }
 
-static void look_at(const struct virtio_net_hdr *vnet, const uint8_t *f, unsigned int len)
+static void check_out_frame(const struct virtio_net_hdr *vnet, const uint8_t *f, unsigned int len)
 {
 	bool unfinished = vnet->flags & VIRTIO_NET_HDR_F_NEEDS_CSUM;
 	unsigned int udp_len, size;
 
 	if (len < FRAME_HDR || f[12] != 8 || f[13])
-		return;		/* of the kernel itself: IPv6 */
+		return;		/* from the kernel itself: IPv6 */
 	seen.frames++;
 	udp_len = frame_get16(f + FRAME_UDP + 4);
 	if (len != FRAME_UDP + udp_len || frame_get16(f + FRAME_IP + 2) != udp_len + 20)
@@ -116,11 +116,11 @@ static void look_at(const struct virtio_net_hdr *vnet, const uint8_t *f, unsigne
 		return wrong("a super-packet of type", vnet->gso_type);
 	size = vnet->gso_type ? vnet->gso_size : udp_len - 8;
 	for (unsigned int at = FRAME_HDR; at < len; at += size)
-		look_at_message(f + at, len - at < size ? len - at : size);
+		check_out_message(f + at, len - at < size ? len - at : size);
 }
 
-/* Everything that has come out; waits @ms for the first. */
-static void look(int ms)
+/* Checks all frames that came out; waits @ms for the first. */
+static void check_out(int ms)
 {
 	static uint8_t buf[VNET + 66000];
 	struct pollfd p = { .fd = out, .events = POLLIN };
@@ -130,12 +130,12 @@ static void look(int ms)
 		n = recv(out, buf, sizeof(buf), MSG_DONTWAIT);
 		/* EINVAL: a super-packet of UDP that this kernel has no name for (6.1) */
 		if (n >= (ssize_t)VNET)
-			look_at((void *)buf, buf + VNET, n - VNET);
+			check_out_frame((void *)buf, buf + VNET, n - VNET);
 		ms = 0;
 	}
 }
 
-/* A frame as the worker's kernel makes it: @n gradients of a round of their own. */
+/* A frame as a worker's kernel makes it: @n gradients of a new round. */
 static void good(unsigned int n)
 {
 	struct saina_job_rt rt;
@@ -166,7 +166,7 @@ static void good(unsigned int n)
 	}
 }
 
-/* The lengths say that only the first @n messages are there; what is behind is forged. */
+/* The lengths cover only the first @n messages; those behind are forged. */
 static void forge_behind(unsigned int n)
 {
 	unsigned int len = FRAME_HDR + n * MESSAGE;
@@ -182,8 +182,8 @@ static void forge_behind(unsigned int n)
 	frame_resize(t.f, len);
 }
 
-/* False if the kernel does not take it. */
-static bool put(void)
+/* Sends the frame; false if the kernel refuses it. */
+static bool send_frame_out(void)
 {
 	struct {
 		struct virtio_net_hdr vnet;
@@ -223,24 +223,24 @@ static void test_cases(const char *port, bool countable)
 
 	begin();
 	good(SEGMENTS);
-	super = put();
-	look(200);
+	super = send_frame_out();
+	check_out(200);
 	if (!super)
 		tap_note("this kernel takes no super-packets of UDP from a tap (6.1)");
 	ok = !super || !countable || seen.results == SEGMENTS;
 	good(1);
-	ok &= put();
-	look(200);
+	ok &= send_frame_out();
+	check_out(200);
 	verdict(ok && fragments() == before, port, "frames as workers send them are answered");
 
 	begin();
 	good(SEGMENTS);
 	forge_behind(1);
-	taken += put();
+	taken += send_frame_out();
 	good(SEGMENTS);
 	forge_behind(2);
-	taken += put();
-	look(200);
+	taken += send_frame_out();
+	check_out(200);
 	verdict(taken == (super ? 2 : 0) && fragments() == before + taken && !seen.frames, port,
 		"a super-packet that goes on behind its datagram does not come out");
 
@@ -250,8 +250,8 @@ static void test_cases(const char *port, bool countable)
 	good(2);
 	t.vnet.gso_type = t.vnet.gso_size = 0;
 	forge_behind(1);
-	ok = put();
-	look(200);
+	ok = send_frame_out();
+	check_out(200);
 	verdict(ok && fragments() == before && seen.results == 1, port,
 		"what lies behind the datagram of a single message does not come out");
 
@@ -262,9 +262,9 @@ static void test_cases(const char *port, bool countable)
 		good(1);
 		t.vnet.csum_start = at < 34 ? 0 : at - 4;
 		t.vnet.csum_offset = at - t.vnet.csum_start;
-		taken += put();
+		taken += send_frame_out();
 	}
-	look(200);
+	check_out(200);
 	verdict(taken && fragments() == before + taken && !seen.frames, port,
 		"a checksum to be written elsewhere: the frame does not come out");
 
@@ -275,14 +275,14 @@ static void test_cases(const char *port, bool countable)
 		good(SEGMENTS);
 		t.vnet.gso_type = types[i];
 		t.vnet.gso_size = 200;
-		taken += put();
+		taken += send_frame_out();
 	}
-	look(200);
+	check_out(200);
 	verdict(fragments() == before + taken && !seen.frames, port,
 		"super-packets of TCP, of UFO and of tunnels do not come out");
 }
 
-static void spoil(void)
+static void corrupt(void)
 {
 	switch (rng_below(&r, 9)) {
 	case 0:
@@ -323,15 +323,15 @@ static void test_random(const char *port, unsigned int frames)
 	for (unsigned int i = 0; i < frames && !seen.wrong[0]; i++) {
 		good(rng_range(&r, 1, SEGMENTS));
 		for (unsigned int n = rng_below(&r, 4); n; n--)
-			spoil();
-		taken += put();
-		look(0);
+			corrupt();
+		taken += send_frame_out();
+		check_out(0);
 		if (seen.wrong[0])
 			tap_note("frame %u: flags %#x gso_type %#x gso_size %u csum %u + %u hdr_len %u, %u bytes, IP says %u",
 				 i, t.vnet.flags, t.vnet.gso_type, t.vnet.gso_size, t.vnet.csum_start,
 				 t.vnet.csum_offset, t.vnet.hdr_len, t.len, frame_get16(t.f + FRAME_IP + 2));
 	}
-	look(200);
+	check_out(200);
 	verdict(taken && seen.results, port, "random metadata change no result");
 	tap_note("%u of %u frames taken by the tap, %lu came out with %lu results", taken, frames,
 		 seen.frames, seen.results);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Numbers: contributors with exponents of their own (Documentation/datapath.rst, section 3.1), in
- * messages and by reference.  First each rule by itself; then what it is for: workers that encode
- * as section 3.2 says, written here from that and not taken from libsaina, get what a sum in
- * float64 gives, whatever their gradients are.
+ * Arithmetic: contributors with different exponents (Documentation/datapath.rst, section 3.1), in
+ * messages and in shared memory.  First each rule by itself; then the purpose: workers that encode
+ * by section 3.2 (written here from that, not taken from libsaina) get the sums of float64,
+ * whatever their gradients are.
  *
  *	numbers_test [--tc] [--rounds N]
  */
@@ -22,7 +22,7 @@ struct harness harness;
 bool agrees;
 static const char *hook = "xdp";
 
-/* How gradients come.  BOTH: of every other worker by reference. */
+/* How gradients are sent.  BOTH: every other worker uses shared memory. */
 enum way { MESSAGES, REFERENCE, BOTH, WAYS };
 
 static const char *const ways[] = { "in messages", "by reference", "both ways" };
@@ -33,7 +33,7 @@ struct result {
 	int32_t v[E];
 };
 
-static bool rings(const struct job *j, unsigned int w)
+static bool uses_shm(const struct job *j, unsigned int w)
 {
 	return harness_shm_input(&harness, j->conf.job, w, 0) != NULL;
 }
@@ -50,7 +50,7 @@ static struct job job(unsigned int workers, unsigned int segments, struct saina_
 	return j;
 }
 
-static void ring(const struct job *j, unsigned int w, uint32_t round, uint32_t segment, int exponent,
+static void ring_doorbell(const struct job *j, unsigned int w, uint32_t round, uint32_t segment, int exponent,
 		 const int32_t *v)
 {
 	struct saina_input_head *in = harness_shm_input(&harness, j->conf.job, w, segment);
@@ -71,25 +71,25 @@ static void ring(const struct job *j, unsigned int w, uint32_t round, uint32_t s
 		   j->conf.worker[w].ifindex);
 }
 
-static void say_v(const struct job *j, unsigned int w, uint32_t round, uint32_t segment, int exponent,
+static void send_v(const struct job *j, unsigned int w, uint32_t round, uint32_t segment, int exponent,
 		  const int32_t *v)
 {
 	uint8_t f[FRAME_MAX];
 
-	if (rings(j, w))
-		ring(j, w, round, segment, exponent, v);
+	if (uses_shm(j, w))
+		ring_doorbell(j, w, round, segment, exponent, v);
 	else
 		send_frame(f, job_frame_at(j, f, SAINA_MSG_GRAD, w, round, segment, exponent, v),
 			   j->conf.worker[w].ifindex);
 }
 
-static void say(const struct job *j, unsigned int w, uint32_t round, int exponent, int32_t value)
+static void send_value(const struct job *j, unsigned int w, uint32_t round, int exponent, int32_t value)
 {
 	int32_t v[E];
 
 	for (int i = 0; i < E; i++)
 		v[i] = value;
-	say_v(j, w, round, 0, exponent, v);
+	send_v(j, w, round, 0, exponent, v);
 }
 
 /* Is the last answer a result?  After a DOORBELL it is in the output array. */
@@ -117,7 +117,7 @@ static bool answer(const struct job *j, uint32_t round, uint32_t segment, struct
 	return b->tag == round + 1ull;
 }
 
-static bool is(const struct job *j, uint32_t round, uint64_t mask, int exponent, int32_t value)
+static bool is_result(const struct job *j, uint32_t round, uint64_t mask, int exponent, int32_t value)
 {
 	struct result r;
 
@@ -141,7 +141,7 @@ static int32_t shifted(int64_t x, unsigned int d)
 	return (x + (1ll << (d - 1))) >> d;
 }
 
-/* Values at which something could go wrong. */
+/* Boundary values. */
 static void edges(int32_t *v, struct rng *r)
 {
 	for (int i = 0; i < E; i++) {
@@ -167,17 +167,17 @@ static void test_pairs(enum way way)
 	for (unsigned int i = 0; i < 2 * sizeof(apart) / sizeof(apart[0]); i++) {
 		int d = apart[i / 2], fine = SAINA_EXPONENT_MAX - (d < 100 ? rng_below(&r, 100) : 0);
 		for (unsigned int n = 0; n < 4 && agrees; n++, round++) {
-			unsigned int finer = i % 2;	/* who */
+			unsigned int finer = i % 2;	/* that worker is finer */
 			struct result got;
 			int32_t v[2][E];
 
 			edges(v[0], &r);
 			edges(v[1], &r);
-			say_v(&j, n % 2, round, 0, n % 2 == finer ? fine : fine - d, v[n % 2]);
+			send_v(&j, n % 2, round, 0, n % 2 == finer ? fine : fine - d, v[n % 2]);
 			ok &= was_dropped();
 			send_pull(&j, n / 2, round, 0);
 			ok &= was_dropped();
-			say_v(&j, 1 - n % 2, round, 0, 1 - n % 2 == finer ? fine : fine - d, v[1 - n % 2]);
+			send_v(&j, 1 - n % 2, round, 0, 1 - n % 2 == finer ? fine : fine - d, v[1 - n % 2]);
 			if (!answer(&j, round, 0, &got) || got.exponent != fine - d || got.mask != 3) {
 				ok = false;
 				continue;
@@ -203,15 +203,15 @@ static bool adds_up(struct job *j, uint32_t round, const int *e, const int32_t *
 	bool ok = true;
 
 	for (unsigned int w = 0; w < 3; w++) {
-		say(j, w, round, e[w], v[w]);
+		send_value(j, w, round, e[w], v[w]);
 		ok &= w == 2 || was_dropped();
 	}
-	ok &= is(j, round, 7, exponent, sum);
-	/* once more: of the ring, as a message */
+	ok &= is_result(j, round, 7, exponent, sum);
+	/* once more: from the ring, in a message */
 	send_pull(j, 1, round, 0);
-	ok &= is(j, round, 7, exponent, sum) && got_answer()->type == SAINA_MSG_RESULT;
-	say(j, 1, round, 20, 12345);
-	return ok && is(j, round, 7, exponent, sum);
+	ok &= is_result(j, round, 7, exponent, sum) && got_answer()->type == SAINA_MSG_RESULT;
+	send_value(j, 1, round, 20, 12345);
+	return ok && is_result(j, round, 7, exponent, sum);
 }
 
 #define ADDS_UP(r, e0, v0, e1, v1, e2, v2, e, v) \
@@ -240,12 +240,12 @@ static void test_orders(enum way way)
 	for (int w = 0; w < 3; w++)
 		ok &= !job_counter(&j, w, SAINA_C_DEGRADED) && !job_counter(&j, w, SAINA_C_EXPONENT);
 	ok &= job_rt(&j).next_round == 6;
-	say(&j, 0, 6, 7, 1);
-	say(&j, 0, 6, 3, 1);
+	send_value(&j, 0, 6, 7, 1);
+	send_value(&j, 0, 6, 3, 1);
 	ok &= was_dropped() && job_counter(&j, 0, SAINA_C_DUPLICATE) == 1;
-	say(&j, 1, 6, 7, 2);
-	say(&j, 2, 6, 7, 3);
-	ok &= is(&j, 6, 7, 7, 6) && counted(&j, SAINA_C_COARSENED, 0, 2, 2);
+	send_value(&j, 1, 6, 7, 2);
+	send_value(&j, 2, 6, 7, 3);
+	ok &= is_result(&j, 6, 7, 7, 6) && counted(&j, SAINA_C_COARSENED, 0, 2, 2);
 	job_verdict(&j, ok, "exponents: they degrade no round, and a duplicate's is ignored");
 }
 
@@ -265,15 +265,15 @@ static void test_nan(enum way way)
 	job_verdict(&j, ok, "NaN: the next round has none");
 
 	job_set_policy(&j, policy_fastest(2));
-	say(&j, 0, 6, NAN_BLOCK, 1);
-	say(&j, 1, 6, 7, 1);
-	ok = is(&j, 6, 3, NAN_BLOCK, 0);
-	say(&j, 2, 6, 7, 1);
-	ok &= is(&j, 6, 3, NAN_BLOCK, 0);
-	say(&j, 1, 7, 7, 1);
-	say(&j, 2, 7, 7, 1);
-	say(&j, 0, 7, NAN_BLOCK, 1);
-	ok &= is(&j, 7, 6, 7, 2) && counted(&j, SAINA_C_NONFINITE, 3, 2, 2);
+	send_value(&j, 0, 6, NAN_BLOCK, 1);
+	send_value(&j, 1, 6, 7, 1);
+	ok = is_result(&j, 6, 3, NAN_BLOCK, 0);
+	send_value(&j, 2, 6, 7, 1);
+	ok &= is_result(&j, 6, 3, NAN_BLOCK, 0);
+	send_value(&j, 1, 7, 7, 1);
+	send_value(&j, 2, 7, 7, 1);
+	send_value(&j, 0, 7, NAN_BLOCK, 1);
+	ok &= is_result(&j, 7, 6, 7, 2) && counted(&j, SAINA_C_NONFINITE, 3, 2, 2);
 	job_verdict(&j, ok, "NaN: a late one changes nothing, and a late worker gets the result NaN");
 }
 
@@ -284,33 +284,33 @@ static void test_range(enum way way)
 	bool ok = true;
 
 	for (int i = 0; i < 5; i++) {
-		say(&j, 1, 0, bad[i], 1);
+		send_value(&j, 1, 0, bad[i], 1);
 		ok &= was_dropped();
 	}
 	ok &= !job_rt(&j).next_round && counted(&j, SAINA_C_EXPONENT, 0, 5, 0) &&
 	      counted(&j, SAINA_C_STORED, 0, 0, 0);
 	job_verdict(&j, ok, "exponents: one out of range opens no round");
-	say(&j, 0, 0, 0, 1);
+	send_value(&j, 0, 0, 0, 1);
 	for (int i = 0; i < 5; i++) {
-		say(&j, 1, 0, bad[i], 1);
+		send_value(&j, 1, 0, bad[i], 1);
 		ok &= was_dropped();
 	}
 	ok &= counted(&j, SAINA_C_EXPONENT, 0, 10, 0);
-	say(&j, 1, 0, SAINA_EXPONENT_MAX, 1);
-	say(&j, 2, 0, SAINA_EXPONENT_MIN, 1);
-	ok &= is(&j, 0, 7, SAINA_EXPONENT_MIN, 1) && counted(&j, SAINA_C_ADDED, 0, 1, 1);
+	send_value(&j, 1, 0, SAINA_EXPONENT_MAX, 1);
+	send_value(&j, 2, 0, SAINA_EXPONENT_MIN, 1);
+	ok &= is_result(&j, 0, 7, SAINA_EXPONENT_MIN, 1) && counted(&j, SAINA_C_ADDED, 0, 1, 1);
 	job_verdict(&j, ok, "exponents: one out of range is not added, the first and the last in range are");
 }
 
 /*
- * Worker @coarse of four is 2^10 coarser than the others, in each of 200 rounds, and is the
- * @place-th to come.  Of what the others say some elements are always below its unit.
+ * One worker of four is 2^10 coarser than the others, in each of 200 rounds, and is the @place-th
+ * to come.  Some elements of the others are always below its unit.
  */
 static void test_persistent(enum way way, unsigned int place)
 {
 	struct job j = job(4, 1, policy_bsp(), way);
 	double total[E] = {}, exact[E] = {}, worst = 0;
-	/* what is there already is rounded once, then each that comes */
+	/* the sum so far is rounded once, then each later gradient */
 	double bound = (place > 0) + (3 - place);
 	struct rng r;
 	bool ok = true;
@@ -327,7 +327,7 @@ static void test_persistent(enum way way, unsigned int place)
 				       (int32_t)rng_u64(&r) >> 2 >> rng_below(&r, 30);
 				exact[i] += n == place ? v[i] : v[i] / 1024.;
 			}
-			say_v(&j, (n + 4 - place) % 4, round, 0, n == place ? 10 : 20, v);
+			send_v(&j, (n + 4 - place) % 4, round, 0, n == place ? 10 : 20, v);
 		}
 		ok = answer(&j, round, 0, &got) && got.exponent == 10 && got.mask == 15;
 		for (int i = 0; ok && i < E; i++) {
@@ -345,8 +345,8 @@ static void test_persistent(enum way way, unsigned int place)
 }
 
 /* A worker of the random rounds. */
-struct person {
-	float x[SEGMENTS][E];		/* gradient and residual: what it says, or would */
+struct worker {
+	float x[SEGMENTS][E];		/* gradient plus residual, before encoding */
 	float residual[SEGMENTS][E];
 	int32_t v[SEGMENTS][E];
 	int exponent[SEGMENTS];		/* of v */
@@ -381,7 +381,7 @@ static int32_t scaled(double x, int exponent)
 }
 
 /* Section 3.2. */
-static void encode(struct person *p, unsigned int s, unsigned int workers)
+static void encode(struct worker *p, unsigned int s, unsigned int workers)
 {
 	double most = largest(p->x[s]), limit = 2147483647 / workers - 1;
 	int e = SAINA_EXPONENT_MAX;
@@ -403,7 +403,7 @@ static void encode(struct person *p, unsigned int s, unsigned int workers)
 }
 
 /* Gradients of all magnitudes: they jump from round to round and from worker to worker. */
-static void gradient(struct person *p, struct rng *r, int magnitude, bool may_be_nan, unsigned int workers)
+static void gradient(struct worker *p, struct rng *r, int magnitude, bool may_be_nan, unsigned int workers)
 {
 	for (unsigned int s = 0; s < SEGMENTS; s++) {
 		int m = rng_chance(r, 300) ? (int)rng_below(r, 61) - 30 : magnitude;
@@ -424,8 +424,8 @@ static void gradient(struct person *p, struct rng *r, int magnitude, bool may_be
 	}
 }
 
-/* A worker gets a result: what of its gradient is kept. */
-static void hear(struct person *p, unsigned int w, unsigned int s, const struct result *r)
+/* A worker gets a result: the rest of its gradient becomes the residual. */
+static void take_result(struct worker *p, unsigned int w, unsigned int s, const struct result *r)
 {
 	bool in = r->mask >> w & 1;
 
@@ -440,8 +440,8 @@ static void hear(struct person *p, unsigned int w, unsigned int s, const struct 
 		memcpy(p->residual[s], p->x[s], sizeof(p->residual[s]));
 }
 
-/* Against float64: what @r says of the mean. */
-static bool is_right(const struct person *p, unsigned int s, const struct result *r)
+/* Is the result what float64 gives? */
+static bool is_right(const struct worker *p, unsigned int s, const struct result *r)
 {
 	double sum[E] = {}, most = 0, n = __builtin_popcountll(r->mask), unit;
 	bool finite = true;
@@ -471,7 +471,7 @@ static bool is_right(const struct person *p, unsigned int s, const struct result
 }
 
 /* One message of worker @w, which may be lost; its answers may be, too. */
-static bool turn(const struct job *j, struct person *p, unsigned int w, uint32_t round, unsigned int s,
+static bool send_one(const struct job *j, struct worker *p, unsigned int w, uint32_t round, unsigned int s,
 		 struct result *made, struct rng *r)
 {
 	struct result got;
@@ -482,7 +482,7 @@ static bool turn(const struct job *j, struct person *p, unsigned int w, uint32_t
 	if (rng_chance(r, 150))
 		send_pull(j, w, round, s);
 	else
-		say_v(j, w, round, s, p[w].exponent[s], p[w].v[s]);
+		send_v(j, w, round, s, p[w].exponent[s], p[w].v[s]);
 	if (!answer(j, round, s, &got))
 		return was_dropped();
 	multicast = got_answer()->worker == 0xff;
@@ -496,11 +496,11 @@ static bool turn(const struct job *j, struct person *p, unsigned int w, uint32_t
 	}
 	for (unsigned int n = 0; n < SAINA_WORKERS_MAX; n++)
 		if ((multicast ? j->conf.active >> n & 1 : n == w) && !rng_chance(r, 100))
-			hear(&p[n], n, s, &got);
+			take_result(&p[n], n, s, &got);
 	return true;
 }
 
-static bool all_heard(const struct person *p, unsigned int workers)
+static bool all_have_results(const struct worker *p, unsigned int workers)
 {
 	for (unsigned int w = 0; w < workers; w++)
 		for (unsigned int s = 0; s < SEGMENTS; s++)
@@ -512,7 +512,7 @@ static bool all_heard(const struct person *p, unsigned int workers)
 static void test_random(enum way way, unsigned int workers, struct saina_policy policy, uint32_t rounds)
 {
 	struct job j = job(workers, SEGMENTS, policy, way);
-	struct person p[16] = {};
+	struct worker p[16] = {};
 	uint64_t nans = 0, coarsened = 0;
 	struct result made[SEGMENTS];
 	int magnitude = 0;
@@ -529,11 +529,11 @@ static void test_random(enum way way, unsigned int workers, struct saina_policy 
 			magnitude = (int)rng_below(&r, 61) - 30;
 		for (unsigned int w = 0; w < workers; w++)
 			gradient(&p[w], &r, magnitude, true, workers);
-		while (ok && !all_heard(p, workers)) {
+		while (ok && !all_have_results(p, workers)) {
 			unsigned int w = rng_below(&r, workers), s = rng_below(&r, SEGMENTS);
 
 			if (!p[w].heard[s])
-				ok = turn(&j, p, w, round, s, &made[s], &r) && agrees;
+				ok = send_one(&j, p, w, round, s, &made[s], &r) && agrees;
 		}
 		for (unsigned int s = 0; s < SEGMENTS; s++)
 			nans += ok && made[s].exponent == NAN_BLOCK;
@@ -542,7 +542,7 @@ static void test_random(enum way way, unsigned int workers, struct saina_policy 
 		coarsened += job_counter(&j, w, SAINA_C_COARSENED);
 	if (!ok)
 		tap_note("round %u", round - 1);
-	/* there was something to see */
+	/* the random rounds had NaN and rounding */
 	ok &= nans > 0 && nans < rounds && (policy.mode != SAINA_POLICY_BSP && policy.k == 1 ? !coarsened : coarsened > rounds / 4);
 	if (!harness_drain(&harness) || !harness_check_job(&harness, j.conf.job, true)) {
 		tap_note("%s", harness.diff);

@@ -3,12 +3,12 @@
  * race_test for PS mode: INC, READ and CLOCK from several CPUs at once, on the same segments.
  * Meanwhile the window and the members change.  Whatever the order:
  *
- *  - each (worker, step, segment) is counted once, also if two CPUs say it at once;
+ *  - each (worker, step, segment) is counted once, also if two CPUs send it at once;
  *  - the sums are those of exactly the updates counted, and their versions count them;
  *  - every answer has the sums of one moment: as many updates as its version says;
  *  - versions, and what all have finished, never go back;
- *  - with groups all of a group are given the same sums for a step;
- *  - steps go on: nobody waits for ever.
+ *  - with groups all workers of a group get the same sums for a step;
+ *  - steps make progress.
  *
  * With a window any CPU plays any worker; with groups each worker is one CPU's, and those of
  * a group are of different ones.
@@ -29,7 +29,7 @@
 #define STEPS_MAX	100000
 #define THREADS_MAX	8
 #define PACKETS		60000		/* of all, at least */
-#define CHANGES		25		/* of window and members: as long as this goes on */
+#define CHANGES		25		/* of window and members, at least */
 
 struct player {
 	pthread_t thread;
@@ -59,7 +59,7 @@ static size_t at(uint32_t c, unsigned int w, uint32_t s)
 }
 
 /* The first element and the last one count the updates. */
-static void said(int32_t *v, unsigned int w, uint32_t c, uint32_t segment)
+static void make_update(int32_t *v, unsigned int w, uint32_t c, uint32_t segment)
 {
 	uint64_t x = rng_mix((uint64_t)c << 16 | segment << 8 | w);
 
@@ -70,7 +70,7 @@ static void said(int32_t *v, unsigned int w, uint32_t c, uint32_t segment)
 	v[0] = v[ELEMS - 1] = 1;
 }
 
-static void heard_sum(struct player *p, unsigned int w, const struct saina_hdr *h, const uint8_t *frame)
+static void receive_sum(struct player *p, unsigned int w, const struct saina_hdr *h, const uint8_t *frame)
 {
 	uint64_t none = 0, mine = h->mask + 1;
 	int32_t sum[ELEMS];
@@ -94,14 +94,14 @@ static void heard_sum(struct player *p, unsigned int w, const struct saina_hdr *
 		sent[w] |= 1u << h->segment;
 }
 
-static void heard(struct player *p, unsigned int w, const uint8_t *frame)
+static void receive(struct player *p, unsigned int w, const uint8_t *frame)
 {
 	struct saina_hdr h;
 	uint32_t seen;
 
 	memcpy(&h, frame + FRAME_HDR, sizeof(h));
 	if (h.type == SAINA_MSG_SUM)
-		heard_sum(p, w, &h, frame);
+		receive_sum(p, w, &h, frame);
 	if (h.worker == 0xff || (h.type != SAINA_MSG_GO && h.type != SAINA_MSG_NAK))
 		return;
 	p->back += h.slot_round < p->low[w];
@@ -112,7 +112,7 @@ static void heard(struct player *p, unsigned int w, const uint8_t *frame)
 			sent[w] = 0;
 }
 
-static void one_packet(struct player *p, unsigned int w)
+static void send_packet(struct player *p, unsigned int w)
 {
 	uint8_t in[FRAME_MAX], out[FRAME_MAX];
 	struct saina_hdr h = {
@@ -135,14 +135,14 @@ static void one_packet(struct player *p, unsigned int w)
 		h.type = SAINA_MSG_READ;
 	else
 		h.type = SAINA_MSG_CLOCK;
-	/* mostly in order, now and then too early, or again */
+	/* mostly in order, now and then too early, or repeated */
 	if (h.type == SAINA_MSG_CLOCK && sent[w] != (1u << SEGMENTS) - 1 && rng_chance(&p->rng, 970))
 		h.type = SAINA_MSG_INC;
 	if (h.type != SAINA_MSG_READ && h.round > first_step && rng_chance(&p->rng, 30))
 		h.round--;
 	if (h.type == SAINA_MSG_CLOCK)
 		h.count = 0;
-	said(v, w, h.round, h.segment);
+	make_update(v, w, h.round, h.segment);
 	t.data_size_in = frame_make(in, &harness.g, &conf.worker[w], &h, v, 4 * h.count);
 	if (bpf_prog_test_run_opts(harness.prog, &t)) {
 		p->errors++;
@@ -152,8 +152,8 @@ static void one_packet(struct player *p, unsigned int w)
 	played++;
 	if (t.retval != XDP_REDIRECT)
 		return;
-	/* GO for all names no step: who sent it asks */
-	heard(p, w, out);
+	/* a GO for all has no step of its receiver: ask for it */
+	receive(p, w, out);
 	memcpy(&h, out + FRAME_HDR, sizeof(h));
 	if (h.type != SAINA_MSG_GO || h.worker != 0xff)
 		return;
@@ -163,7 +163,7 @@ static void one_packet(struct player *p, unsigned int w)
 	t.data_size_in = frame_make(in, &harness.g, &conf.worker[w], &h, NULL, 0);
 	t.data_size_out = sizeof(out);
 	if (!bpf_prog_test_run_opts(harness.prog, &t) && t.retval == XDP_REDIRECT)
-		heard(p, w, out);
+		receive(p, w, out);
 }
 
 static void *play(void *arg)
@@ -178,7 +178,7 @@ static void *play(void *arg)
 		unsigned int w = rng_below(&p->rng, WORKERS);
 
 		if (p->workers >> w & 1)
-			one_packet(p, w);
+			send_packet(p, w);
 	}
 	return NULL;
 }
@@ -223,7 +223,7 @@ static void make_job(unsigned int job)
 	memset((void *)view, 0, STEPS_MAX * WORKERS * SEGMENTS * sizeof(*view));
 }
 
-/* Another window, or another member. */
+/* Changes the window, or a member. */
 static void change(struct rng *r)
 {
 	unsigned int w = rng_range(r, 1, WORKERS - 1);
@@ -270,7 +270,7 @@ static unsigned int wrong_sums(uint64_t *updates)
 				if (!counted[at(c, w, s)])
 					continue;
 				n++;
-				said(v, w, c, s);
+				make_update(v, w, c, s);
 				for (int i = 0; i < ELEMS; i++)
 					want[i] = (uint32_t)want[i] + (uint32_t)v[i];
 			}

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What the trace test cannot see, as it runs one packet at a time: the program
- * on several CPUs at once.  Each thread, pinned to a CPU, plays some workers of
- * one job; they meet in the same slots.  Meanwhile policies and members change.
- * Which packet is first is not for us to say, so there is no oracle here, but
- * this must hold whatever the order:
+ * The program on several CPUs at once (trace_test runs one packet at a time).
+ * Each thread, pinned to a CPU, plays some workers of one job; they use the same
+ * slots.  Meanwhile policies and members change.  The order of packets is
+ * unknown, so there is no oracle, but in any order:
  *
  *  - at most one result of each (round, segment), and it is the sum of what
- *    exactly the workers in its mask said, at the coarsest of their exponents;
+ *    exactly the workers in its mask sent, at the coarsest of their exponents;
  *  - every other answer repeats the result;
  *  - as long as all live, a result has as many contributors as its k says;
  *  - gradients counted in = gradients in results and in open slots;
  *  - open_slots is the number of open slots; no slot saw two policies;
- *  - rounds go on: nobody waits for ever.
+ *  - rounds make progress.
  */
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
@@ -33,8 +32,8 @@
 #define ROUNDS_MAX	500000
 #define THREADS_MAX	8
 #define PACKETS		2000000		/* of each thread, at most */
-#define CHANGES		200		/* of policy and members: as long as this goes on */
-#define PACKETS_BETWEEN	50		/* two changes, of each thread, at least */
+#define CHANGES		200		/* of policy and members */
+#define PACKETS_BETWEEN	50		/* packets of each thread between two changes, at least */
 
 struct player {
 	pthread_t thread;
@@ -57,8 +56,8 @@ static uint32_t steady = UINT32_MAX;	/* from this round on all workers live */
 static _Atomic bool stop;
 static _Atomic int playing;
 
-/* In two segments all have one exponent and sums wrap; in one of the others some say NaN. */
-static struct ledger_gradient said(int32_t *v, unsigned int w, uint32_t round, uint32_t segment)
+/* In two segments all have one exponent and sums wrap; in one of the others some send NaN. */
+static struct ledger_gradient gradient_of(int32_t *v, unsigned int w, uint32_t round, uint32_t segment)
 {
 	uint64_t x = rng_mix((uint64_t)round << 16 | segment << 8 | w);
 	struct ledger_gradient all = { .v = v };
@@ -89,7 +88,7 @@ static uint64_t digest(const uint8_t *payload)
 }
 
 /* Is it the sum of the gradients in its mask?  Keeps its header, with a digest as session. */
-static void remember(struct player *p, const uint8_t *frame)
+static void keep_answer(struct player *p, const uint8_t *frame)
 {
 	struct ledger_gradient all[WORKERS];
 	int32_t v[WORKERS][ELEMS];
@@ -109,11 +108,11 @@ static void remember(struct player *p, const uint8_t *frame)
 	h->session = digest(frame + FRAME_PAYLOAD);
 	for (unsigned int w = 0; w < WORKERS; w++)
 		if (h->mask >> w & 1)
-			all[n++] = said(v[w], w, h->round, h->segment);
+			all[n++] = gradient_of(v[w], w, h->round, h->segment);
 	p->wrong_sums += !n || !ledger_is_sum(all, n, ELEMS, h->exponent, frame + FRAME_PAYLOAD);
 }
 
-static void one_packet(struct player *p, unsigned int w)
+static void send_packet(struct player *p, unsigned int w)
 {
 	uint8_t in[FRAME_MAX], out[FRAME_MAX];
 	uint32_t round = newest, segment, seen;
@@ -156,17 +155,17 @@ static void one_packet(struct player *p, unsigned int w)
 		h.type = SAINA_MSG_PULL;
 	h.round = round;
 	h.segment = segment;
-	h.exponent = said(v, w, round, segment).exponent;
+	h.exponent = gradient_of(v, w, round, segment).exponent;
 	t.data_size_in = frame_make(in, &harness.g, &conf.worker[w], &h, v, sizeof(v));
 	if (bpf_prog_test_run_opts(harness.prog, &t)) {
 		p->errors++;
-		stop = true;	/* no packets will come that a change could wait for */
+		stop = true;	/* else a change waits for packets that never come */
 		return;
 	}
 	p->packets++;
 	if (t.retval != XDP_REDIRECT)
 		return;
-	remember(p, out);
+	keep_answer(p, out);
 	memcpy(&h, out + FRAME_HDR, sizeof(h));
 	n = h.round;
 	if (h.type == SAINA_MSG_RESULT)
@@ -189,7 +188,7 @@ static void *play(void *arg)
 		unsigned int w = rng_below(&p->rng, WORKERS);
 
 		if (p->workers >> w & 1)
-			one_packet(p, w);
+			send_packet(p, w);
 	}
 	playing--;
 	return NULL;
@@ -212,7 +211,7 @@ struct account {
 	char error[128];
 };
 
-static void complain(struct account *a, const struct saina_hdr *h, const char *what)
+static void account_fail(struct account *a, const struct saina_hdr *h, const char *what)
 {
 	if (!a->error[0])
 		snprintf(a->error, sizeof(a->error), "round %u segment %u: %s", h->round,
@@ -245,24 +244,24 @@ static void account(const struct player *p, int players, struct account *a)
 			continue;
 		a->answers++;
 		if (h->contributors != __builtin_popcountll(h->mask) || !h->mask)
-			complain(a, h, "contributors are not the bits of the mask");
+			account_fail(a, h, "contributors are not the bits of the mask");
 		if (h->round >= steady && h->contributors != h->k)
-			complain(a, h, "contributors are not k, and all live");
+			account_fail(a, h, "contributors are not k, and all live");
 		if (h->worker != 0xff) {
 			bool in = h->mask >> h->worker & 1;
 
 			if (!known)
-				complain(a, h, "repeats a result that was never made");
+				account_fail(a, h, "repeats a result that was never made");
 			else if (h->mask != result->mask || h->policy != result->policy ||
 				 h->k != result->k || h->exponent != result->exponent ||
 				 h->session != result->session)
-				complain(a, h, "repeats another result");
+				account_fail(a, h, "repeats another result");
 			if (!(h->flags & SAINA_F_RESEND) == in || !(h->flags & SAINA_F_LATE) != in)
-				complain(a, h, "is wrong about who was late");
+				account_fail(a, h, "is wrong about who was late");
 			continue;
 		}
 		if (known)
-			complain(a, h, "a second result");
+			account_fail(a, h, "a second result");
 		result = h;
 		a->results++;
 		a->contributions += h->contributors;
@@ -288,7 +287,7 @@ static void make_job(void)
 	}
 }
 
-/* Another policy, sometimes other members, but for those in @keep. */
+/* Changes the policy and sometimes the members, but for those in @keep. */
 static bool change(struct rng *r, uint64_t keep)
 {
 	struct saina_job_conf next = conf;
@@ -305,13 +304,13 @@ static bool change(struct rng *r, uint64_t keep)
 	next.policy.stride = 1;
 	if (saina_dp_job_publish(harness.dp, &next, 0))
 		return false;
-	/* the threads read only what never changes of it */
+	/* the threads read only constant fields of it */
 	conf.active = next.active;
 	conf.policy = next.policy;
 	return true;
 }
 
-/* How often a change comes must not depend on how fast the threads get a CPU. */
+/* Waits between two changes, so that their rate does not depend on the scheduler. */
 static void wait_for_packets(const struct player *p, int players, uint64_t *seen)
 {
 	const struct timespec pause = { .tv_nsec = 50000 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Frames of several messages at the tc hook, made by hand: what must be in the frame that
- * leaves, and what bad ones lead to.  All of them go through the oracle as well.
+ * Batches at the tc hook, made by hand: which messages the frame that leaves must have, and what
+ * becomes of bad batches.  All of them go through the oracle as well.
  */
 #include <arpa/inet.h>
 #include "test_job.h"
@@ -373,7 +373,7 @@ static void test_no_outlet(void)
 	grad(&j, 0, 0, 0, 5);
 	frame_be16(t.f + FRAME_UDP + 4, t.len - FRAME_UDP);
 	run_as(pseudo(t.f));
-	/* the oracle knows no outlets */
+	/* the oracle does not model the fan-out ifb */
 	harness.o.gcount.c[SAINA_C_INTERNAL]++;
 	agrees = strstr(harness.diff, "want it redirected") && harness_check_global(&harness);
 	harness_set_fanout_ifb(&harness, 7, harness.port[0]);
@@ -385,7 +385,7 @@ static void test_no_outlet(void)
 		    "tc: without an fanout_ifb the result is counted as internal, and had by PULL");
 }
 
-/* Through the program alone: the oracle has no clock. */
+/* Without the oracle: it has no clock. */
 static void test_ask_flood(void)
 {
 	struct job j = job_create(5, 1, 4, policy_bsp());

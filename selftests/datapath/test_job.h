@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A job on the harness and messages to it, one by one; all elements of a message are equal. */
+/* A job on the harness, messages to it and checks of answers; all elements of a message are equal. */
 #ifndef SAINA_TEST_JOB_H
 #define SAINA_TEST_JOB_H
 
@@ -16,7 +16,7 @@
 #define JOB_EXPONENT	20
 
 extern struct harness harness;
-extern bool agrees;		/* program and oracle agreed so far in this test */
+extern bool agrees;		/* so far program and oracle agreed in this test */
 
 struct job {
 	struct saina_job_conf conf;
@@ -80,7 +80,7 @@ static inline void job_set_active(struct job *j, uint64_t active)
 	job_publish(j);
 }
 
-/* A running job of @workers, number 5 (or 6, the other one). */
+/* A running job; @number: 5, or 6 for a second one. */
 static inline struct job job_create(unsigned int number, unsigned int workers, unsigned int segments,
 				    struct saina_policy p)
 {
@@ -210,13 +210,13 @@ static inline bool got_result(uint64_t mask, int32_t sum)
 	       frame_udp_sum(harness.got) == 0xffff;
 }
 
-/* To all: the result is @sum of the workers in @mask. */
+/* Is the answer a result to all, @sum of the workers in @mask? */
 static inline bool got_broadcast(uint64_t mask, int32_t sum)
 {
 	return got_result(mask, sum) && got_answer()->worker == 0xff && harness.got[0] == 0x01;
 }
 
-/* To worker @w alone. */
+/* The same to worker @w alone. */
 static inline bool got_unicast(const struct job *j, unsigned int w, unsigned int flags,
 			       uint64_t mask, int32_t sum)
 {
@@ -250,7 +250,7 @@ static inline struct saina_job_rt job_rt(const struct job *j)
 	return rt;
 }
 
-/* Table mode: @v has JOB_ELEMS elements; NULL: nobody reads them. */
+/* PS mode: @v has JOB_ELEMS elements; NULL: they are ignored. */
 static inline void send_message_v(const struct job *j, int type, unsigned int w, uint32_t step,
 				  uint32_t segment, const int32_t *v)
 {
@@ -279,7 +279,7 @@ static inline void send_message(const struct job *j, int type, unsigned int w, u
 	send_message_v(j, type, w, step, segment, value);
 }
 
-/* The last answer: a SUM of @v in every element; @how: RESEND, PULLED or 0. */
+/* Is the answer a SUM with @v in every element?  @how: RESEND, PULLED or 0. */
 static inline bool got_sum(unsigned int how, int32_t v)
 {
 	const struct saina_hdr *h = got_answer();
@@ -288,7 +288,7 @@ static inline bool got_sum(unsigned int how, int32_t v)
 	       (h->flags & ~SAINA_F_FRESH) == how && got_elem(0) == v && got_elem(JOB_ELEMS - 1) == v;
 }
 
-/* .. a GO to worker @to (0xff: all) that lets @may go and says that all have finished @low. */
+/* A GO to worker @to (0xff: all), for the workers in @may, of a clock at @low? */
 static inline bool got_go(unsigned int to, uint64_t may, uint32_t low)
 {
 	const struct saina_hdr *h = got_answer();
@@ -320,11 +320,10 @@ static inline void job_verdict(struct job *j, bool ok, const char *name)
 	tap_ok(ok && agrees, "%s", name);
 }
 
-/* The tests of the defects of SFCD and of Serene. */
+/* defects_test: the parts in files of their own. */
 void defects_sfcd(void);
 void defects_serene(void);
 void defects_ps(void);
-/* When gradients come. */
 void defects_arrivals(void);
 
 #endif /* SAINA_TEST_JOB_H */

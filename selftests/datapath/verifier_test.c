@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * How many instructions the verifier processes for each program.  It gives up at a million, and kernels
- * count differently, so there has to be room.
+ * How many instructions the verifier processes for each program.  It gives up at a million, and
+ * kernels count differently, so there must be room.
  *
  *	verifier_test [OBJECT...]
  *

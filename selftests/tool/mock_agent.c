@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -14,7 +15,7 @@
 #include <sys/wait.h>
 #include <linux/netlink.h>
 
-#include "linux/saina.h"
+#include "ctl/obj.h"
 #include "tool/mock_agent.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -22,133 +23,63 @@ static pthread_t thread;
 
 /* ---- requests, as text ---- */
 
-enum { N = 1, S, P };	/* number, string, policy */
-enum { JOB = 1, WORKER, PORT, SLOT, STATS, LIMITS, POLICY };
-
-static const struct {
-	unsigned char set, attr, kind, bytes;
-	const char *name;
-} attrs[] = {
-	{ JOB, SAINA_A_JOB_ID, N, 2, "ID" },
-	{ JOB, SAINA_A_JOB_NAME, S, 0, "NAME" },
-	{ JOB, SAINA_A_JOB_STATE, N, 1, "STATE" },
-	{ JOB, SAINA_A_JOB_ELEMENTS, N, 8, "ELEMENTS" },
-	{ JOB, SAINA_A_JOB_WORKERS, N, 1, "WORKERS" },
-	{ JOB, SAINA_A_JOB_PAYLOAD, N, 2, "PAYLOAD" },
-	{ JOB, SAINA_A_JOB_POOL, N, 4, "POOL" },
-	{ JOB, SAINA_A_JOB_RING, N, 4, "RING" },
-	{ JOB, SAINA_A_JOB_ELEM_TYPE, N, 1, "ELEM_TYPE" },
-	{ JOB, SAINA_A_JOB_EXPONENT, N, 4, "EXPONENT" },
-	{ JOB, SAINA_A_JOB_POLICY, P, 0, "POLICY" },
-	{ JOB, SAINA_A_JOB_TOKEN, S, 0, "TOKEN" },
-	{ JOB, SAINA_A_JOB_HEARTBEAT_MS, N, 2, "HEARTBEAT_MS" },
-	{ JOB, SAINA_A_JOB_DEAD_MS, N, 2, "DEAD_MS" },
-	{ WORKER, SAINA_A_WORKER_JOB_ID, N, 2, "JOB_ID" },
-	{ WORKER, SAINA_A_WORKER_JOB_NAME, S, 0, "JOB_NAME" },
-	{ WORKER, SAINA_A_WORKER_ID, N, 1, "ID" },
-	{ WORKER, SAINA_A_WORKER_STATE, N, 1, "STATE" },
-	{ PORT, SAINA_A_PORT_IFNAME, S, 0, "IFNAME" },
-	{ PORT, SAINA_A_PORT_LOSS_IN, N, 4, "LOSS_IN" },
-	{ PORT, SAINA_A_PORT_LOSS_OUT, N, 4, "LOSS_OUT" },
-	{ PORT, SAINA_A_PORT_DELAY_IN, N, 4, "DELAY_IN" },
-	{ PORT, SAINA_A_PORT_DELAY_OUT, N, 4, "DELAY_OUT" },
-	{ PORT, SAINA_A_PORT_SEED, N, 8, "SEED" },
-	{ SLOT, SAINA_A_SLOT_JOB_ID, N, 2, "JOB_ID" },
-	{ SLOT, SAINA_A_SLOT_JOB_NAME, S, 0, "JOB_NAME" },
-	{ STATS, SAINA_A_STATS_JOB_ID, N, 2, "JOB_ID" },
-	{ STATS, SAINA_A_STATS_JOB_NAME, S, 0, "JOB_NAME" },
-	{ LIMITS, SAINA_A_LIMITS_JOBS, N, 4, "JOBS" },
-	{ LIMITS, SAINA_A_LIMITS_MEMORY_JOB, N, 8, "MEMORY_JOB" },
-	{ LIMITS, SAINA_A_LIMITS_MEMORY, N, 8, "MEMORY" },
-	{ POLICY, SAINA_A_POLICY_MODE, N, 1, "MODE" },
-	{ POLICY, SAINA_A_POLICY_LATE, N, 1, "LATE" },
-	{ POLICY, SAINA_A_POLICY_K, N, 1, "K" },
-	{ POLICY, SAINA_A_POLICY_K_MIN, N, 1, "K_MIN" },
-	{ POLICY, SAINA_A_POLICY_K_MAX, N, 1, "K_MAX" },
-	{ POLICY, SAINA_A_POLICY_FLAGS, N, 1, "FLAGS" },
-	{ POLICY, SAINA_A_POLICY_S_TH, N, 2, "S_TH" },
-	{ POLICY, SAINA_A_POLICY_C_TH, N, 2, "C_TH" },
-	{ POLICY, SAINA_A_POLICY_STRIDE, N, 2, "STRIDE" },
-	{ POLICY, SAINA_A_POLICY_TIMEOUT_US, N, 4, "TIMEOUT_US" },
-	{ POLICY, SAINA_A_POLICY_SPREAD, N, 1, "SPREAD" },
-	{ POLICY, SAINA_A_POLICY_WINDOW, N, 4, "WINDOW" },
-	{ JOB, SAINA_A_JOB_K_SET, N, 1, "K_SET" },
-	{ JOB, SAINA_A_JOB_POLICY_FROM, N, 4, "POLICY_FROM" },
-	{ JOB, SAINA_A_JOB_POLICY_ON, N, 4, "POLICY_ON" },
-	{ JOB, SAINA_A_JOB_POLICY_CANCEL, N, 1, "POLICY_CANCEL" },
-};
-
-static const struct {
-	const char *name;
-	int set;
-} cmds[SAINA_CMD_MAX + 1] = {
-	[SAINA_CMD_JOB_NEW] = { "JOB_NEW", JOB },
-	[SAINA_CMD_JOB_SET] = { "JOB_SET", JOB },
-	[SAINA_CMD_JOB_DEL] = { "JOB_DEL", JOB },
-	[SAINA_CMD_JOB_GET] = { "JOB_GET", JOB },
-	[SAINA_CMD_WORKER_SET] = { "WORKER_SET", WORKER },
-	[SAINA_CMD_WORKER_DEL] = { "WORKER_DEL", WORKER },
-	[SAINA_CMD_WORKER_GET] = { "WORKER_GET", WORKER },
-	[SAINA_CMD_PORT_GET] = { "PORT_GET", PORT },
-	[SAINA_CMD_PORT_SET] = { "PORT_SET", PORT },
-	[SAINA_CMD_SLOT_GET] = { "SLOT_GET", SLOT },
-	[SAINA_CMD_STATS_GET] = { "STATS_GET", STATS },
-	[SAINA_CMD_LIMITS_GET] = { "LIMITS_GET", LIMITS },
-	[SAINA_CMD_LIMITS_SET] = { "LIMITS_SET", LIMITS },
-	[SAINA_CMD_SUBSCRIBE] = { "SUBSCRIBE", 0 },
-};
-
-static void attr_text(FILE *f, int set, const struct nlattr *a)
+/* "elem-type" as ELEM_TYPE */
+static void name_text(FILE *f, const char *name)
 {
+	for (; *name; name++)
+		fputc(*name == '-' ? '_' : toupper(*name), f);
+}
+
+static void attr_text(FILE *f, const struct saina_attr_class *c, const struct nlattr *a)
+{
+	const struct saina_attr *row = c ? saina_ctl_attr(c, mnl_attr_get_type(a)) : NULL;
 	unsigned int len = mnl_attr_get_payload_len(a);
 	const void *p = mnl_attr_get_payload(a);
 	const struct nlattr *inner;
 	__u64 v = 0;
 
-	for (size_t i = 0; i < sizeof(attrs) / sizeof(attrs[0]); i++) {
-		if (attrs[i].set != set || attrs[i].attr != mnl_attr_get_type(a))
-			continue;
-		fprintf(f, " %s=", attrs[i].name);
-		if (attrs[i].kind == S) {
-			if (!len || ((const char *)p)[len - 1] || strlen(p) != len - 1)
-				fprintf(f, "(string without end)");
-			else
-				fprintf(f, "%s", (const char *)p);
-		} else if (attrs[i].kind == P) {
-			fprintf(f, a->nla_type & NLA_F_NESTED ? "{" : "(not nested){");
-			mnl_attr_for_each_nested(inner, a)
-				attr_text(f, POLICY, inner);
-			fprintf(f, " }");
-		} else if (len != attrs[i].bytes) {
-			fprintf(f, "(%u bytes)", len);
-		} else {
-			memcpy(&v, p, len);	/* tests run on little endian machines */
-			fprintf(f, "%" PRIu64, (uint64_t)v);
-		}
+	if (!row) {
+		fprintf(f, " ?%u", mnl_attr_get_type(a));
 		return;
 	}
-	fprintf(f, " ?%u", mnl_attr_get_type(a));
+	fputc(' ', f);
+	name_text(f, row->name);
+	fputc('=', f);
+	if (row->kind == SAINA_ATTR_STRING) {
+		if (!len || ((const char *)p)[len - 1] || strlen(p) != len - 1)
+			fprintf(f, "(string without end)");
+		else
+			fprintf(f, "%s", (const char *)p);
+	} else if (row->kind == SAINA_ATTR_NEST) {
+		fprintf(f, a->nla_type & NLA_F_NESTED ? "{" : "(not nested){");
+		mnl_attr_for_each_nested(inner, a)
+			attr_text(f, row->nest, inner);
+		fprintf(f, " }");
+	} else if (len != row->size || len > sizeof(v)) {
+		fprintf(f, "(%u bytes)", len);
+	} else {
+		memcpy(&v, p, len);	/* tests run on little endian machines */
+		fprintf(f, "%" PRIu64, (uint64_t)v);
+	}
 }
 
 static void request_text(char *text, size_t size, const struct nlmsghdr *nlh)
 {
 	const struct genlmsghdr *g = mnl_nlmsg_get_payload(nlh);
+	const struct saina_op *op = saina_ctl_op(g->cmd);
 	const struct nlattr *a;
 	FILE *f = fmemopen(text, size, "w");
 
-	fprintf(f, "%s%s", g->cmd <= SAINA_CMD_MAX && cmds[g->cmd].name ? cmds[g->cmd].name : "?",
+	name_text(f, op ? op->name : "?");
+	fprintf(f, "%s",
 		(nlh->nlmsg_flags & NLM_F_DUMP) == NLM_F_DUMP ? " dump" :
 		nlh->nlmsg_flags & NLM_F_ACK		      ? "" :
 								" (no ack)");
 	if (nlh->nlmsg_type != SAINA_NLMSG_TYPE || g->version != SAINA_FAMILY_VERSION ||
 	    !(nlh->nlmsg_flags & NLM_F_REQUEST))
 		fprintf(f, " (bad header)");
-	mnl_attr_for_each(a, nlh, sizeof(*g)) {
-		if (g->cmd == SAINA_CMD_SUBSCRIBE)
-			fprintf(f, " GROUPS=%u", mnl_attr_get_u32(a));
-		else
-			attr_text(f, g->cmd <= SAINA_CMD_MAX ? cmds[g->cmd].set : 0, a);
-	}
+	mnl_attr_for_each(a, nlh, sizeof(*g))
+		attr_text(f, op ? op->class : NULL, a);
 	fclose(f);
 }
 

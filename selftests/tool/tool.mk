@@ -8,7 +8,7 @@ SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined -O1 -g
 $(B)/obj/selftests/tool/%.o: CPPFLAGS += -Iselftests -I.
 
 $(addprefix $(B)/selftests/,tool_args_test tool_json_test tool_hostile_test tool_arrivals_test): \
-$(B)/selftests/%: $(B)/obj/selftests/tool/%.o $(TOOL_MOCK)
+$(B)/selftests/%: $(B)/obj/selftests/tool/%.o $(TOOL_MOCK) $(B)/libsainactl.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lmnl -ljansson -lpthread
 

@@ -179,34 +179,6 @@ static void test_round_trip(struct rng *r)
 	tap_ok(ok, "decode: 2000 random objects are the same after encoding and decoding");
 }
 
-/* Random attributes of each set on both sides. */
-static void test_take(struct rng *r)
-{
-	bool ok = true;
-
-	for (int n = 0; n < 2000; n++) {
-		const struct saina_attr_class *c = classes[rng_below(r, sizeof(classes) / sizeof(classes[0]))];
-		union saina_any_attrs to, from, before;
-		__u64 which = rng_u64(r);
-
-		memset(&to, 0, sizeof(to));
-		memset(&from, 0, sizeof(from));
-		fill_random(r, c, &to);
-		fill_random(r, c, &from);
-		before = to;
-		saina_ctl_copy_attrs(&to, c, which, &from);
-		ok &= to.has == ((before.has & ~which) | (from.has & which));
-		for (unsigned int i = 0; i < c->n; i++) {
-			const struct saina_attr *f = &c->attrs[i];
-			const void *is = (const char *)&to + f->offset;
-			bool theirs = which & from.has & (1ull << f->number);
-
-			ok &= !memcmp(is, (const char *)(theirs ? &from : &before) + f->offset, f->size);
-		}
-	}
-	tap_ok(ok, "decode: the attributes asked for are taken from one object into another, the others are as before");
-}
-
 /* Damages @n bytes; may change the length, up to @max. */
 static size_t damage(struct rng *r, unsigned char *p, size_t n, size_t max)
 {
@@ -526,7 +498,6 @@ int main(int argc, char **argv)
 	test_tables();
 	test_objects();
 	test_round_trip(&r);
-	test_take(&r);
 	test_transport();
 	test_kernel();
 	fuzz_decode(&r, rounds);

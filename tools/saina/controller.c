@@ -42,21 +42,19 @@ static int check_options(const struct controller *c, const struct saina_job_attr
 }
 
 /* Reads the job once and lets the policy's controller act. Returns the exit status, 0 to go on. */
-static int poll_job(const struct tool *t, struct controller *c, const struct saina_job_attrs *which)
+static int poll_job(struct controller *c, const struct saina_job_attrs *which)
 {
 	struct saina_worker_attrs of = { .job_id = which->id };
-	struct saina_ctl *agent = agent_view_open(t, c->ctl);
+	struct saina_ctl *agent = is_kernel(c->ctl) ? connect_serving_agent() : NULL;
+	struct saina_ctl *from = agent ?: c->ctl;
 	struct rpc_list jobs, workers = { 0 };
 	int ret;
 
 	SAINA_SET(&of, SAINA_A_WORKER_JOB_ID);
-	ret = rpc_list_one(c->ctl, SAINA_CMD_JOB_GET, &saina_job_class, which, &saina_job_class, &jobs) ?:
-	      rpc_list(c->ctl, SAINA_CMD_WORKER_GET, &saina_worker_class, &of, &saina_worker_class, &workers);
-	if (!ret && jobs.n) {
-		agent_view_jobs(agent, jobs.v, 1);
-		agent_view_workers(agent, workers.v, workers.n);
+	ret = rpc_list_one(from, SAINA_CMD_JOB_GET, &saina_job_class, which, &saina_job_class, &jobs) ?:
+	      rpc_list(from, SAINA_CMD_WORKER_GET, &saina_worker_class, &of, &saina_worker_class, &workers);
+	if (!ret && jobs.n)
 		ret = run_policy(c, jobs.v, workers.v, workers.n);
-	}
 	rpc_list_free(&workers);
 	rpc_list_free(&jobs);
 	saina_ctl_close(agent);
@@ -86,7 +84,7 @@ static int run_controller(const struct tool *t, const struct saina_job_attrs *na
 	fprintf(stderr, "saina: controlling job %u; Ctrl-C ends it, k and groups stay\n", which.id);
 	out_stream(t->mode);
 	while (!ret && !stop_requested()) {
-		ret = poll_job(t, c, &which);
+		ret = poll_job(c, &which);
 		if (!ret && !stop_requested())
 			nanosleep(&nap, NULL);
 	}
@@ -132,7 +130,7 @@ int policy_control(const struct tool *t, struct args *a)
 	}
 	c->noise = noise;
 	c->most = most;
-	c->ctl = rpc_open(t);
+	c->ctl = connect_owner(t);
 	ret = c->ctl ? run_controller(t, &which, c, interval) : EXIT_FAILURE;
 	saina_ctl_close(c->ctl);
 	free(c);

@@ -142,8 +142,6 @@ static void read_lists(struct doc_state *s, const struct agent_state *agent)
 			   saina_ctl_error(s->ctl));
 		return;
 	}
-	if (is_kernel(s->ctl) && agent->backend == SAINA_PLANE_KERNEL)
-		agent_view_jobs(agent->ctl, s->jobs.v, s->jobs.n);
 	s->ctl_ok = true;
 	doc_report(DOC_OK, "control-plane", NULL, "%s%s: %zu jobs, %zu workers, %zu ports",
 		   is_kernel(s->ctl) ? "saina.ko in the " : "sainad at ", saina_ctl_peer(s->ctl),
@@ -155,8 +153,8 @@ void doc_backend(struct doc_state *s)
 	struct agent_state agent = { 0 };
 	const char *error;
 
-	s->ctl = rpc_open_quiet(s->t, &error);
-	agent.ctl = rpc_open_agent_quiet(s->t, &agent.error);
+	s->ctl = connect_quiet(s->t, &error);
+	agent.ctl = connect_agent_quiet(s->t, &agent.error);
 	if (agent.ctl) {
 		agent.backend = backend_of(agent.ctl);
 		snprintf(agent.where, sizeof(agent.where), "%s", saina_ctl_peer(agent.ctl));

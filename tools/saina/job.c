@@ -105,31 +105,29 @@ void job_print(const struct saina_job_attrs *job)
 		out_str("trouble", "    %s\n", job->trouble);
 }
 
-/* Prints why the job is slow, if it is and an agent can tell. */
+/* Prints why the job is slow, if it is. */
 static void print_bottleneck(struct saina_ctl *agent, const struct saina_job_attrs *job)
 {
 	char text[BOTTLENECK_TEXT_LEN];
 	struct bottleneck b;
 
-	if (!agent || job->state != SAINA_JOB_RUNNING || bottleneck_read(agent, job->id, &b) ||
+	if (job->state != SAINA_JOB_RUNNING || bottleneck_read(agent, job->id, &b) ||
 	    !bottleneck_text(&b, __builtin_popcountll(job->active), text, sizeof(text)))
 		return;
 	out_str("slow", "    %s\n", text);
 }
 
-static void print_jobs(const struct tool *t, struct saina_ctl *ctl, struct rpc_list *list)
+static void print_jobs(struct saina_ctl *ctl, const struct rpc_list *list)
 {
-	struct saina_ctl *agent = agent_view_open(t, ctl);
-	struct saina_job_attrs *job = list->v;
+	const struct saina_job_attrs *job = list->v;
 
-	agent_view_jobs(agent, job, list->n);
 	for (size_t i = 0; i < list->n; i++) {
 		out_open(NULL);
 		job_print(&job[i]);
-		print_bottleneck(is_kernel(ctl) ? agent : ctl, &job[i]);
+		if (!is_kernel(ctl))
+			print_bottleneck(ctl, &job[i]);
 		out_close();
 	}
-	saina_ctl_close(agent);
 }
 
 static int job_show(const struct tool *t, struct args *a)
@@ -148,7 +146,7 @@ static int job_show(const struct tool *t, struct args *a)
 		if (ret)
 			return ret;
 	}
-	ctl = rpc_open(t);
+	ctl = connect_open(t);
 	if (!ctl)
 		return EXIT_FAILURE;
 	out_begin(t->mode);
@@ -158,14 +156,12 @@ static int job_show(const struct tool *t, struct args *a)
 	else
 		ret = rpc_list(ctl, SAINA_CMD_JOB_GET, NULL, NULL, &saina_job_class, &list);
 	if (!ret)
-		print_jobs(t, ctl, &list);
+		print_jobs(ctl, &list);
 	if (!ret && !one && !list.n)
 		out_text("no jobs (make one: saina job add NAME elements N workers N)\n");
 	rpc_list_free(&list);
-	if (ret ? 0 : out_end())
-		ret = EXIT_FAILURE;
 	saina_ctl_close(ctl);
-	return ret;
+	return out_finish(ret);
 }
 
 static const struct key add_keys[] = {
@@ -193,33 +189,11 @@ static const struct key add_keys[] = {
 	  .max = 1 },
 };
 
-/*
- * The kernel makes no maps, so it does not know that they cannot be made. The job is deleted then,
- * as it would be where the agent has the jobs.
- */
-static int refuse_detached(const struct tool *t, struct saina_ctl *ctl,
-			   const struct saina_job_attrs *made)
-{
-	struct saina_ctl *agent = agent_view_open(t, ctl);
-	struct saina_job_attrs job = *made, which = { .id = made->id };
-
-	if (!agent)
-		return 0;
-	agent_view_jobs(agent, &job, 1);
-	saina_ctl_close(agent);
-	if (!SAINA_HAS(&job, SAINA_A_JOB_TEXT))
-		return 0;
-	fprintf(stderr, "saina: job %s: %s\n", job.name, job.text);
-	SAINA_SET(&which, SAINA_A_JOB_ID);
-	rpc_call(ctl, SAINA_CMD_JOB_DEL, false, &saina_job_class, &which, NULL, NULL, NULL);
-	return EXIT_FAILURE;
-}
-
 static int job_add(const struct tool *t, struct args *a)
 {
 	struct saina_job_attrs req = { 0 };
 	const char *name = args_next(a), *token;
-	struct saina_ctl *ctl, *agent;
+	struct saina_ctl *ctl;
 	struct rpc_list list;
 	int ret;
 
@@ -244,24 +218,17 @@ static int job_add(const struct tool *t, struct args *a)
 		strcpy(req.token, token);
 		SAINA_SET(&req, SAINA_A_JOB_TOKEN);
 	}
-	ctl = rpc_open(t);
+	ctl = connect_open(t);
 	if (!ctl)
 		return EXIT_FAILURE;
-	agent = agent_view_open(t, ctl);
-	agent_view_payload(agent, &req);
-	saina_ctl_close(agent);
 	out_begin(t->mode);
 	ret = rpc_list_one(ctl, SAINA_CMD_JOB_NEW, &saina_job_class, &req,
 			   &saina_job_class, &list);
-	if (!ret && list.n)
-		ret = refuse_detached(t, ctl, list.v);
 	if (!ret)
-		print_jobs(t, ctl, &list);
+		print_jobs(ctl, &list);
 	rpc_list_free(&list);
-	if (ret ? 0 : out_end())
-		ret = EXIT_FAILURE;
 	saina_ctl_close(ctl);
-	return ret;
+	return out_finish(ret);
 }
 
 static const struct key set_keys[] = {
@@ -282,7 +249,6 @@ static int change_job(const struct tool *t, struct args *a, int cmd, const struc
 		      size_t n)
 {
 	struct saina_job_attrs req = { 0 };
-	struct saina_ctl *ctl;
 	int ret;
 
 	ret = parse_job(a, args_next(a), &req.has, SAINA_A_JOB_ID, SAINA_A_JOB_NAME, &req.id,
@@ -294,12 +260,7 @@ static int change_job(const struct tool *t, struct args *a, int cmd, const struc
 	ret = n ? args_keys(a, keys, n, &req, (uint64_t *)&req.has) : args_done(a);
 	if (ret)
 		return ret;
-	ctl = rpc_open(t);
-	if (!ctl)
-		return EXIT_FAILURE;
-	ret = rpc_call(ctl, cmd, false, &saina_job_class, &req, NULL, NULL, NULL);
-	saina_ctl_close(ctl);
-	return ret;
+	return rpc_change(connect_open(t), cmd, &saina_job_class, &req);
 }
 
 static int job_set(const struct tool *t, struct args *a)

@@ -30,16 +30,14 @@ static int limits_show(const struct tool *t, struct args *a)
 
 	if (ret)
 		return ret;
-	ctl = rpc_open(t);
+	ctl = connect_open(t);
 	if (!ctl)
 		return EXIT_FAILURE;
 	out_begin(t->mode);
 	ret = rpc_call(ctl, SAINA_CMD_LIMITS_GET, false, NULL, NULL, &saina_limits_class,
 		       print_limits, NULL);
-	if (ret ? 0 : out_end())
-		ret = EXIT_FAILURE;
 	saina_ctl_close(ctl);
-	return ret;
+	return out_finish(ret);
 }
 
 static int limits_set(const struct tool *t, struct args *a)
@@ -53,7 +51,6 @@ static int limits_set(const struct tool *t, struct args *a)
 		  .max = UINT64_MAX },
 	};
 	struct saina_limits_attrs req = { 0 };
-	struct saina_ctl *ctl;
 	int ret;
 
 	if (!args_peek(a))
@@ -61,13 +58,7 @@ static int limits_set(const struct tool *t, struct args *a)
 	ret = args_keys(a, keys, ARRAY_SIZE(keys), &req, (uint64_t *)&req.has);
 	if (ret)
 		return ret;
-	ctl = rpc_open(t);
-	if (!ctl)
-		return EXIT_FAILURE;
-	ret = rpc_call(ctl, SAINA_CMD_LIMITS_SET, false, &saina_limits_class, &req, NULL, NULL,
-		       NULL);
-	saina_ctl_close(ctl);
-	return ret;
+	return rpc_change(connect_open(t), SAINA_CMD_LIMITS_SET, &saina_limits_class, &req);
 }
 
 int tool_limits(const struct tool *t, struct args *a)

@@ -24,15 +24,14 @@ static int print_agent_event(const struct nlmsghdr *nlh, void *arg)
 }
 
 struct monitor {
-	const struct tool *t;
 	unsigned int groups;
 	struct saina_ctl *ctl, *agent;	/* @agent: only if @ctl is the kernel */
 	time_t checked;
 };
 
-static void connect_agent(struct monitor *m)
+static void subscribe_agent(struct monitor *m)
 {
-	m->agent = agent_view_open(m->t, m->ctl);
+	m->agent = is_kernel(m->ctl) ? connect_serving_agent() : NULL;
 	if (m->agent && saina_ctl_subscribe(m->agent, m->groups)) {
 		saina_ctl_close(m->agent);
 		m->agent = NULL;
@@ -74,7 +73,7 @@ static int check_peers(struct monitor *m)
 	}
 	if (m->agent)
 		return 0;
-	connect_agent(m);
+	subscribe_agent(m);
 	if (m->agent)
 		fprintf(stderr, "saina: sainad has started: its ports are monitored, too\n");
 	return 0;
@@ -108,13 +107,13 @@ static int wait_notifications(struct monitor *m)
 
 static int run_monitor(const struct tool *t, struct args *a, unsigned int groups)
 {
-	struct monitor m = { .t = t, .groups = groups };
+	struct monitor m = { .groups = groups };
 	int ret;
 
 	ret = args_done(a);
 	if (ret)
 		return ret;
-	m.ctl = rpc_open(t);
+	m.ctl = connect_owner(t);
 	if (!m.ctl)
 		return EXIT_FAILURE;
 	stop_on_signals(false);
@@ -124,7 +123,7 @@ static int run_monitor(const struct tool *t, struct args *a, unsigned int groups
 		saina_ctl_close(m.ctl);
 		return EXIT_FAILURE;
 	}
-	connect_agent(&m);
+	subscribe_agent(&m);
 	out_stream(t->mode);
 	fprintf(stderr, "saina: monitoring (Ctrl-C ends it)\n");
 	while (!ret && !stop_requested() && !ferror(stdout))

@@ -198,7 +198,7 @@ static int run_monitor(const struct tool *t, struct arrivals_monitor *m)
 	int ret;
 
 	/* arrivals are in the maps of the data path, which only the agent reads */
-	m->ctl = rpc_open_agent(t);
+	m->ctl = connect_agent(t);
 	if (!m->ctl)
 		return EXIT_FAILURE;
 	stop_on_signals(false);

@@ -76,14 +76,7 @@ static int parse_job_arg(struct args *a, struct saina_job_attrs *req)
 
 static int send_job_set(const struct tool *t, const struct saina_job_attrs *req)
 {
-	struct saina_ctl *ctl = rpc_open(t);
-	int ret;
-
-	if (!ctl)
-		return EXIT_FAILURE;
-	ret = rpc_call(ctl, SAINA_CMD_JOB_SET, false, &saina_job_class, req, NULL, NULL, NULL);
-	saina_ctl_close(ctl);
-	return ret;
+	return rpc_change(connect_open(t), SAINA_CMD_JOB_SET, &saina_job_class, req);
 }
 
 static int policy_set(const struct tool *t, struct args *a)

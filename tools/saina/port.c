@@ -69,7 +69,7 @@ static int port_show(const struct tool *t, struct args *a)
 
 	if (ret)
 		return ret;
-	ctl = rpc_open_agent(t);
+	ctl = connect_agent(t);
 	if (!ctl)
 		return EXIT_FAILURE;
 	ret = rpc_list(ctl, SAINA_CMD_PORT_GET, NULL, NULL, &saina_port_class, &list);
@@ -93,9 +93,7 @@ static int port_show(const struct tool *t, struct args *a)
 	} else if (!ret && !n) {
 		out_text("no ports (the bridge has none, or sainad has not found it: saina doctor)\n");
 	}
-	if (ret ? 0 : out_end())
-		ret = EXIT_FAILURE;
-	return ret;
+	return out_finish(ret);
 }
 
 static int port_set(const struct tool *t, struct args *a)
@@ -116,7 +114,6 @@ static int port_set(const struct tool *t, struct args *a)
 	};
 	struct saina_port_attrs req = { 0 };
 	const char *name = args_next(a);
-	struct saina_ctl *ctl;
 	int ret;
 
 	if (!name)
@@ -131,13 +128,7 @@ static int port_set(const struct tool *t, struct args *a)
 	ret = args_keys(a, keys, ARRAY_SIZE(keys), &req, (uint64_t *)&req.has);
 	if (ret)
 		return ret;
-	ctl = rpc_open_agent(t);
-	if (!ctl)
-		return EXIT_FAILURE;
-	ret = rpc_call(ctl, SAINA_CMD_PORT_SET, false, &saina_port_class, &req, NULL, NULL,
-		       NULL);
-	saina_ctl_close(ctl);
-	return ret;
+	return rpc_change(connect_agent(t), SAINA_CMD_PORT_SET, &saina_port_class, &req);
 }
 
 int tool_port(const struct tool *t, struct args *a)

@@ -75,6 +75,11 @@ int out_end(void)
 	return 0;
 }
 
+int out_finish(int ret)
+{
+	return ret ?: out_end() ? EXIT_FAILURE : 0;
+}
+
 /* Takes the reference to @j; @key is ignored within arrays. */
 static void add_json(const char *key, json_t *j)
 {

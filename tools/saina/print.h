@@ -19,6 +19,7 @@ enum out_mode {
 
 void out_begin(enum out_mode mode);	/* starts a document; in JSON, an array of objects */
 int out_end(void);			/* prints the rest; negative errno if a write failed */
+int out_finish(int ret);		/* out_end() unless @ret is an error; returns the exit status */
 bool out_is_json(void);
 
 /* Starts a stream: each object is printed when it is closed, on a line of its own. */

@@ -134,17 +134,15 @@ static int slot_show(const struct tool *t, struct args *a)
 		return ret;
 	v.older_us = older;
 
-	ctl = rpc_open_agent(t);
+	ctl = connect_agent(t);
 	if (!ctl)
 		return EXIT_FAILURE;
 	out_begin(t->mode);
 	ret = req.has ? show_job(ctl, &req, &v) : show_all_jobs(ctl, &v);
 	if (!ret && !v.shown)
 		out_text(v.seen ? "no open slot is that old\n" : "no open slots\n");
-	if (ret ? 0 : out_end())
-		ret = EXIT_FAILURE;
 	saina_ctl_close(ctl);
-	return ret;
+	return out_finish(ret);
 }
 
 int tool_slot(const struct tool *t, struct args *a)

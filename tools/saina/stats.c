@@ -107,7 +107,7 @@ static int stats_run(const struct tool *t, struct args *a, struct stats_view *v)
 		ret = args_done(a);
 	if (ret)
 		return ret;
-	ctl = rpc_open_agent(t);
+	ctl = connect_agent(t);
 	if (!ctl)
 		return EXIT_FAILURE;
 	out_begin(t->mode);
@@ -115,10 +115,8 @@ static int stats_run(const struct tool *t, struct args *a, struct stats_view *v)
 		       &req, &saina_stats_class, print_stats, v);
 	if (!ret && !v->shown)
 		out_text(v->drops ? "nothing was dropped\n" : "nothing was counted\n");
-	if (ret ? 0 : out_end())
-		ret = EXIT_FAILURE;
 	saina_ctl_close(ctl);
-	return ret;
+	return out_finish(ret);
 }
 
 static int stats_show(const struct tool *t, struct args *a)

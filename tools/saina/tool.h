@@ -49,18 +49,24 @@ int tool_monitor(const struct tool *t, struct args *a);
 int tool_top(const struct tool *t, struct args *a);
 int tool_doctor(const struct tool *t, struct args *a);
 
-/* ---- rpc.c: the file that speaks netlink ---- */
+/* ---- connect.c: whom to talk to; on failure prints why and returns NULL ---- */
 
-/* Connects to the control plane; on failure prints why and returns NULL. */
-struct saina_ctl *rpc_open(const struct tool *t);
-/*
- * Connects to the agent, also where the kernel has the jobs: ports, slots and counters belong to
- * the data path, which is the agent's.
- */
-struct saina_ctl *rpc_open_agent(const struct tool *t);
+/* Whom requests about jobs go to: the agent that serves this host, else the kernel. */
+struct saina_ctl *connect_open(const struct tool *t);
+/* Who has the jobs, for a subscriber or a controller: it outlives a restart of the agent. */
+struct saina_ctl *connect_owner(const struct tool *t);
+/* The agent: ports, slots and counters belong to the data path, which is the agent's. */
+struct saina_ctl *connect_agent(const struct tool *t);
 /* The same without printing: on failure NULL and *error. */
-struct saina_ctl *rpc_open_agent_quiet(const struct tool *t, const char **error);
-struct saina_ctl *rpc_open_quiet(const struct tool *t, const char **error);
+struct saina_ctl *connect_quiet(const struct tool *t, const char **error);
+struct saina_ctl *connect_agent_quiet(const struct tool *t, const char **error);
+/* The agent that serves the kernel's jobs of this network namespace, or NULL. */
+struct saina_ctl *connect_serving_agent(void);
+bool is_kernel(const struct saina_ctl *ctl);
+/* Which backend has the jobs of @ctl: enum saina_plane, 0: unknown. */
+int backend_of(struct saina_ctl *ctl);
+
+/* ---- rpc.c: requests and replies ---- */
 
 /**
  * rpc_call() - send a request and read the replies
@@ -78,6 +84,9 @@ int rpc_call_quiet(struct saina_ctl *ctl, int cmd, bool dump,
 		   const struct saina_attr_class *rc, const void *req,
 		   const struct saina_attr_class *c, void (*each)(void *arg, const void *obj), void *arg);
 
+/* One request without a reply to @ctl (NULL: fails), which is closed.  Returns the exit status. */
+int rpc_change(struct saina_ctl *ctl, int cmd, const struct saina_attr_class *c, const void *req);
+
 /* A growing array of objects; rpc_list() fills one by a dump, rpc_list_one() by a single reply. */
 struct rpc_list {
 	size_t n, room;
@@ -85,26 +94,9 @@ struct rpc_list {
 };
 int rpc_list_one(struct saina_ctl *ctl, int cmd, const struct saina_attr_class *rc, const void *req,
 		 const struct saina_attr_class *c, struct rpc_list *list);
-int rpc_list_quiet(struct saina_ctl *ctl, int cmd, const struct saina_attr_class *c,
-		   struct rpc_list *list);
 int rpc_list(struct saina_ctl *ctl, int cmd, const struct saina_attr_class *rc, const void *req,
 	     const struct saina_attr_class *c, struct rpc_list *list);
 void rpc_list_free(struct rpc_list *list);
-bool is_kernel(const struct saina_ctl *ctl);
-/* Which backend has the jobs of @ctl: enum saina_plane, 0: unknown. */
-int backend_of(struct saina_ctl *ctl);
-
-/* ---- agent_view.c: attributes that only the agent knows ---- */
-/*
- * Connects to the agent that serves the kernel's jobs; NULL: @ctl is not the kernel, or there is
- * none.
- */
-struct saina_ctl *agent_view_open(const struct tool *t, const struct saina_ctl *ctl);
-/* Chooses the payload of a new job, unless given: the largest that fits the agent's ports. */
-void agent_view_payload(struct saina_ctl *agent, struct saina_job_attrs *req);
-/* Adds the attributes that the kernel does not know; @agent may be NULL. */
-void agent_view_jobs(struct saina_ctl *agent, struct saina_job_attrs *job, size_t n);
-void agent_view_workers(struct saina_ctl *agent, struct saina_worker_attrs *w, size_t n);
 
 /* ---- names of things ---- */
 const char *job_state_name(unsigned int state);

@@ -210,7 +210,7 @@ static void run_screen(const struct tool *t, struct top *top, const char *only, 
 		if (now - last >= interval && !s.paused) {
 			last = now;
 			if (!agent)
-				agent = rpc_open_agent_quiet(t, &error);
+				agent = connect_agent_quiet(t, &error);
 			if (!agent)
 				snprintf(top->error, sizeof(top->error), "%s", error);
 			/* the agent is gone: try to reach another one at the next sample */
@@ -252,7 +252,7 @@ int tool_top(const struct tool *t, struct args *a)
 		fprintf(stderr, "saina: top wants a terminal; for pipes there is saina monitor\n");
 		return EXIT_FAILURE;
 	}
-	agent = rpc_open_agent(t);
+	agent = connect_agent(t);
 	if (!agent)
 		return EXIT_FAILURE;
 	saina_ctl_close(agent);

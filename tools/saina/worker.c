@@ -88,13 +88,10 @@ void worker_print(const struct saina_worker_attrs *w)
 	print_arrivals(w);
 }
 
-static void print_workers(const struct tool *t, const struct saina_ctl *ctl, struct rpc_list *list)
+static void print_workers(const struct rpc_list *list)
 {
-	struct saina_ctl *agent = agent_view_open(t, ctl);
-	struct saina_worker_attrs *w = list->v;
+	const struct saina_worker_attrs *w = list->v;
 
-	agent_view_workers(agent, w, list->n);
-	saina_ctl_close(agent);
 	for (size_t i = 0; i < list->n; i++) {
 		out_open(NULL);
 		worker_print(&w[i]);
@@ -131,7 +128,7 @@ static int worker_show(const struct tool *t, struct args *a)
 	}
 	if (ret)
 		return ret;
-	ctl = rpc_open(t);
+	ctl = connect_open(t);
 	if (!ctl)
 		return EXIT_FAILURE;
 	out_begin(t->mode);
@@ -140,12 +137,10 @@ static int worker_show(const struct tool *t, struct args *a)
 	else
 		ret = rpc_list(ctl, SAINA_CMD_WORKER_GET, req.has ? c : NULL, &req, c, &list);
 	if (!ret)
-		print_workers(t, ctl, &list);
+		print_workers(&list);
 	rpc_list_free(&list);
-	if (ret ? 0 : out_end())
-		ret = EXIT_FAILURE;
 	saina_ctl_close(ctl);
-	return ret;
+	return out_finish(ret);
 }
 
 static int change_worker(const struct tool *t, struct args *a, int cmd)
@@ -155,7 +150,6 @@ static int change_worker(const struct tool *t, struct args *a, int cmd)
 		  .min = SAINA_WORKER_STATE_ALIVE, .words = worker_state_words, .required = true },
 	};
 	struct saina_worker_attrs req = { 0 };
-	struct saina_ctl *ctl;
 	int ret;
 
 	ret = parse_job_of(a, &req);
@@ -170,12 +164,7 @@ static int change_worker(const struct tool *t, struct args *a, int cmd)
 		ret = args_done(a);
 	if (ret)
 		return ret;
-	ctl = rpc_open(t);
-	if (!ctl)
-		return EXIT_FAILURE;
-	ret = rpc_call(ctl, cmd, false, &saina_worker_class, &req, NULL, NULL, NULL);
-	saina_ctl_close(ctl);
-	return ret;
+	return rpc_change(connect_open(t), cmd, &saina_worker_class, &req);
 }
 
 static int worker_set(const struct tool *t, struct args *a)

@@ -123,18 +123,3 @@ void saina_ctl_encode(struct nlmsghdr *nlh, const struct saina_attr_class *c, co
 		}
 	}
 }
-
-void saina_ctl_copy_attrs(void *to, const struct saina_attr_class *c, __u64 which, const void *from)
-{
-	const __u64 *theirs = from;
-	__u64 *has = to;
-
-	*has = (*has & ~which) | (*theirs & which);
-	for (unsigned int i = 0; i < c->n; i++) {
-		const struct saina_attr *row = &c->attrs[i];
-
-		if (*theirs & which & (1ull << row->number))
-			memcpy((char *)to + row->offset, (const char *)from + row->offset,
-			       row->size);
-	}
-}

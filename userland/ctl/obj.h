@@ -42,11 +42,6 @@ int saina_ctl_decode_attr(const struct saina_attr *row, const struct nlattr *a, 
 /* Appends those of @attrs that its @has names to @nlh. */
 void saina_ctl_encode(struct nlmsghdr *nlh, const struct saina_attr_class *c, const void *attrs);
 
-/* Copies attributes @which (bits, 1 << number) from @from to @to; those that @from lacks are
- * removed from @to. */
-void saina_ctl_copy_attrs(void *to, const struct saina_attr_class *c, __u64 which,
-			  const void *from);
-
 /* Replaces what is not printable ASCII: a name must not control a terminal. */
 void saina_ctl_sanitize(char *text);
 

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Chooses whom to talk to.  Where saina.ko has the jobs, an agent that serves this network
+ * namespace makes changes and adds what the data path knows, so it is asked; without one the
+ * kernel is.  An agent that does not use saina.ko has jobs of its own.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tool.h"
+
+#define UNIX_LISTENS 0x10000	/* in the flags of /proc/net/unix */
+
+bool is_kernel(const struct saina_ctl *ctl)
+{
+	return !strcmp(saina_ctl_peer(ctl), "kernel");
+}
+
+static bool is_chosen(const struct tool *t)
+{
+	const char *path = t->socket ? t->socket : getenv("SAINA_CONTROL");
+
+	return path && *path;
+}
+
+static void limits_cb(void *arg, const void *obj)
+{
+	memcpy(arg, obj, sizeof(struct saina_limits_attrs));
+}
+
+int backend_of(struct saina_ctl *ctl)
+{
+	struct saina_limits_attrs l = { 0 };
+
+	if (rpc_call_quiet(ctl, SAINA_CMD_LIMITS_GET, false, NULL, NULL, &saina_limits_class,
+			   limits_cb, &l))
+		return 0;
+	return l.plane;
+}
+
+static struct saina_ctl *open_agent(const char **error)
+{
+	const char *path = getenv("SAINA_CTL_SOCKET");
+	struct saina_ctl *ctl;
+
+	if (!path || !*path || !strcmp(path, "kernel"))
+		path = SAINA_CTL_SOCKET;
+	return saina_ctl_open(&ctl, path, error) ? NULL : ctl;
+}
+
+/* Does the agent listen in this network namespace?  In another one it serves other jobs. */
+static bool serves_here(const struct saina_ctl *agent)
+{
+	struct stat ours, listed;
+	unsigned int flags;
+	bool here = false;
+	char line[256], path[128];
+	FILE *f;
+
+	if (stat(saina_ctl_peer(agent), &ours))
+		return false;
+	f = fopen("/proc/self/net/unix", "re");
+	while (f && !here && fgets(line, sizeof(line), f))
+		/* accepted sockets have the path, too, but are in their client's namespace */
+		here = sscanf(line, "%*[^:]: %*x %*x %x %*x %*x %*u %127s", &flags, path) == 2 &&
+		       flags & UNIX_LISTENS && !stat(path, &listed) &&
+		       listed.st_dev == ours.st_dev && listed.st_ino == ours.st_ino;
+	if (f)
+		fclose(f);
+	return here;
+}
+
+struct saina_ctl *connect_serving_agent(void)
+{
+	const char *error;
+	struct saina_ctl *agent = open_agent(&error);
+
+	if (agent && backend_of(agent) == SAINA_PLANE_KERNEL && serves_here(agent))
+		return agent;
+	saina_ctl_close(agent);
+	return NULL;
+}
+
+/* @through_agent: the agent of the kernel's jobs instead of the kernel
+ * @unused: saina.ko is loaded, but an agent that does not use it has the jobs
+ */
+static struct saina_ctl *find(const struct tool *t, bool through_agent, bool *unused,
+			      const char **error)
+{
+	struct saina_ctl *ctl, *agent;
+	const char *ignored;
+	int backend;
+
+	*unused = false;
+	if (saina_ctl_open(&ctl, t->socket, error) || !is_kernel(ctl))
+		return ctl;
+	agent = open_agent(&ignored);
+	backend = agent ? backend_of(agent) : 0;
+	*unused = backend == SAINA_PLANE_AGENT && !is_chosen(t);
+	if (*unused || (through_agent && backend == SAINA_PLANE_KERNEL && serves_here(agent))) {
+		saina_ctl_close(ctl);
+		return agent;
+	}
+	saina_ctl_close(agent);
+	return ctl;
+}
+
+static struct saina_ctl *find_or_report(const struct tool *t, bool through_agent)
+{
+	const char *error;
+	bool unused;
+	struct saina_ctl *ctl = find(t, through_agent, &unused, &error);
+
+	if (!ctl)
+		fprintf(stderr, "saina: %s\n", error);
+	else if (unused)
+		fprintf(stderr,
+			"saina: note: saina.ko is loaded, but not in use: sainad at %s has the jobs (saina doctor says why)\n",
+			saina_ctl_peer(ctl));
+	return ctl;
+}
+
+struct saina_ctl *connect_open(const struct tool *t)
+{
+	return find_or_report(t, true);
+}
+
+struct saina_ctl *connect_owner(const struct tool *t)
+{
+	return find_or_report(t, false);
+}
+
+struct saina_ctl *connect_quiet(const struct tool *t, const char **error)
+{
+	bool unused;
+
+	return find(t, true, &unused, error);
+}
+
+struct saina_ctl *connect_agent_quiet(const struct tool *t, const char **error)
+{
+	struct saina_ctl *ctl = connect_quiet(t, error);
+
+	if (!ctl || !is_kernel(ctl))
+		return ctl;
+	saina_ctl_close(ctl);
+	return open_agent(error);
+}
+
+struct saina_ctl *connect_agent(const struct tool *t)
+{
+	const char *error;
+	struct saina_ctl *ctl = connect_agent_quiet(t, &error);
+
+	if (!ctl)
+		fprintf(stderr, "saina: %s\n", error);
+	return ctl;
+}
