@@ -15,9 +15,9 @@ int saina_stale_error(struct saina *s)
 	if (t->on || t->steps.leaves)
 		return saina_error(
 			s, -ESTALE,
-			"step %u: the updates since this worker's last one cannot be told any "
-			"more: they are too many (at most %u), or their table is gone: get the "
-			"model from another worker and go on",
+			"step %u: the updates since this worker's last one cannot be listed "
+			"any more: they are too many (at most %u), or their table is gone: get "
+			"the model from another worker and go on",
 			s->round.flow.round, SAINA_PS_UPDATES - 1);
 	if (s->round.flow.gap)
 		return saina_error(

@@ -170,9 +170,8 @@ static void record_unreached(struct saina *s)
 }
 
 /*
- * The results that were sent before a unicast answer are to be looked at before it, or
- * they seem to be lost.  So it is read first, and looked at when there
- * are no more of them.
+ * Results that were sent before a unicast answer must be processed before it, or they would be
+ * taken for lost.  So the answer is read first, and processed when no result is left.
  */
 static void receive_datagrams(struct saina *s, struct saina_ready ready)
 {
