@@ -127,6 +127,11 @@ too_large() {
 	saina job add huge workers 2 elements 250000000 2>&1
 }
 
+# refused_with POINT COMMAND...: because job huge has no data path
+refused_with() {
+	matches "$1" 'job huge: no data path: ' "$(saina "${@:2}" 2>&1)"
+}
+
 # 1. sainad has the jobs
 lab_up --bridge linux --workers 2
 observe agent
@@ -170,6 +175,8 @@ equal "no data path: the agent stops the job" stopped "$(job_field huge state)"
 matches "no data path: the job says why it is stopped" 'no data path: .*(Cannot allocate memory|out of memory)' "$(job_field huge text)"
 matches "no data path: the doctor says why the job is stopped" 'FAIL.*job huge does not run: no data path' \
 	"$(saina doctor 2>/dev/null | grep 'job huge')"
+refused_with "no data path: worker show says why it has no workers" worker show huge 0
+refused_with "no data path: worker del says why it changes nothing" worker del huge 0
 check "no data path: the job is set to forming again" saina job set huge state forming
 check "no data path: the job is stopped again" slowwait 20 job_is huge stopped
 check "no data path: the job is deleted" saina job del huge

@@ -13,7 +13,7 @@ SAINAD_SRCS	:= $(addprefix userland/agent/,main.c args.c process.c config.c log.
 		   control/client.c control/server.c control/request.c control/encode.c control/decode.c \
 		   control/state.c control/state_parse.c control/restore.c control/events.c \
 		   metrics/http.c metrics/snapshot.c metrics/families.c \
-		   backend/choose.c backend/local.c backend/kernel.c backend/kernel_client.c)
+		   backend/choose.c backend/detached.c backend/local.c backend/kernel.c backend/kernel_client.c)
 
 $(B)/sainad: $(call objs,$(SAINAD_SRCS) $(JOBCORE_SRCS)) $(B)/libsainadp.a $(B)/libsainactl.a $(NET_LIB)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(DP_LDLIBS) $(NET_LDLIBS) -lconfig -lmicrohttpd -lpthread

@@ -87,6 +87,9 @@ int backend_worker_end(struct agent *a, const struct saina_job *job, int w, int 
 		       const char *why);
 /* Return: job @id if it is detached, or NULL. */
 const struct detached_job *backend_detached(struct agent *a, unsigned int id);
+/* Likewise, by its number if @has_id, else by @name, which may be NULL. */
+const struct detached_job *backend_detached_find(struct agent *a, bool has_id, unsigned int id,
+						 const char *name);
 
 static inline const struct detached_job *backend_detached_next(struct agent *a, unsigned int from)
 {

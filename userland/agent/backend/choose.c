@@ -85,13 +85,6 @@ void backend_uninit(struct agent *a)
 	a->backend->ops->uninit(a);
 }
 
-const struct detached_job *backend_detached(struct agent *a, unsigned int id)
-{
-	const struct detached_job *d = backend_detached_next(a, id);
-
-	return d && d->job.id == id ? d : NULL;
-}
-
 int backend_job_new(struct agent *a, const struct saina_job_attrs *req,
 		    const struct saina_job **job, struct saina_core_err *err)
 {

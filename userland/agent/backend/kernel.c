@@ -319,10 +319,16 @@ static int kernel_job_del(struct agent *a, const struct saina_job_attrs *req,
 static int worker_request(struct agent *a, int cmd, const struct saina_worker_attrs *req,
 			  const struct saina_job **out, struct saina_core_err *err)
 {
+	const struct detached_job *detached;
 	struct saina_core_err unused_err;
 	int ret;
 
 	err = err ? err : &unused_err;
+	detached = backend_detached_find(a, SAINA_HAS(req, SAINA_A_WORKER_JOB_ID), req->job_id,
+					 req->job_name);
+	if (detached)
+		return saina_refuse(err, -ENODATA, 0, "job %s: %.100s", detached->job.name,
+				    detached->text);
 	ret = kernel_client_worker_request(client_of(a), cmd, req, err);
 	if (ret)
 		return ret;

@@ -94,30 +94,23 @@ static int find_named_job(struct request *rq, int id_attr, __u16 id, int name_at
 {
 	const struct nlattr *const *tb = rq->d.tb;
 	bool any = tb[id_attr] || tb[name_attr];
+	const struct detached_job *detached;
 
 	*job = NULL;
 	if (!any && !must)
 		return 0;
+	detached = backend_detached_find(rq->a, tb[id_attr], id, tb[name_attr] ? name : NULL);
+	if (detached) {
+		saina_refuse(&rq->err, -ENODATA, tb[id_attr] ? id_attr : name_attr,
+			     "job %s: %.100s", detached->job.name, detached->text);
+		return -ENODATA;
+	}
 	*job = saina_core_job_find(rq->a->jobs->core, !!tb[id_attr], id,
 				   tb[name_attr] ? name : NULL, &rq->err);
 	if (*job)
 		return 0;
 	rq->err.attr = rq->err.attr == SAINA_A_JOB_ID ? id_attr : name_attr;
 	return any ? -ENOENT : -EINVAL;
-}
-
-/* Detached jobs are not in the core. */
-static const struct saina_job *find_detached_job(const struct request *rq)
-{
-	const struct saina_job_attrs *which = &rq->d.attrs.job;
-	const struct detached_job *s;
-	unsigned int from;
-
-	for (from = 0; (s = backend_detached_next(rq->a, from)); from = s->job.id + 1)
-		if (SAINA_HAS(which, SAINA_A_JOB_ID) ? s->job.id == which->id
-						     : !strcmp(s->job.name, which->name))
-			return &s->job;
-	return NULL;
 }
 
 /* Sets the range of a dump: the job of @name or @id, or all jobs. */
@@ -163,9 +156,10 @@ static int job_get(struct request *rq)
 	int ret;
 
 	if (!rq->dump) {
-		job = find_detached_job(rq);
-		if (job)
-			return reply_job(rq, job);
+		detached = backend_detached_find(rq->a, SAINA_HAS(&rq->d.attrs.job, SAINA_A_JOB_ID),
+						 rq->d.attrs.job.id, rq->d.attrs.job.name);
+		if (detached)
+			return reply_job(rq, &detached->job);
 		ret = find_named_job(rq, SAINA_A_JOB_ID, rq->d.attrs.job.id, SAINA_A_JOB_NAME,
 				     rq->d.attrs.job.name, true, &job);
 		return ret ? ret : reply_job(rq, job);
