@@ -12,7 +12,7 @@
 #include <float.h>
 #include <math.h>
 #include <string.h>
-#include "quant_vector.h"
+#include "quant.h"
 
 static int32_t load(const void *p, size_t i)
 {

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include "wire/job.h"
 
 #define SAINA_QUANT_SLACK    4		 /* bits an exponent may be coarser than need be */
@@ -48,6 +49,16 @@ extern const struct saina_quant saina_quant_scalar;
 const struct saina_quant *saina_quant_best(void);	/* for this CPU */
 /* Variants of this architecture, the plain one first; NULL behind the last. */
 const struct saina_quant *saina_quant_variant(unsigned int i);
+
+/* 2^@e, of a normal float; ldexpf() costs as much as encoding a hundred elements. */
+static inline float quant_power(int e)
+{
+	uint32_t bits = (uint32_t)(e + 127) << 23;
+	float f;
+
+	memcpy(&f, &bits, 4);
+	return f;
+}
 
 uint32_t saina_quant_limit(unsigned int workers);
 int saina_quant_finest(uint32_t largest, uint32_t limit);

@@ -3,23 +3,12 @@
 #ifndef SAINA_QUANT_VECTOR_H
 #define SAINA_QUANT_VECTOR_H
 
-#include <string.h>
 #include "quant.h"
 
 #if defined(__x86_64__)
 extern const struct saina_quant saina_quant_avx2, saina_quant_avx512;
 void saina_quant_add_avx2(void *out, const void *a, const void *b, size_t n);
 #endif
-
-/* 2^@e, of a normal float; ldexpf() costs as much as encoding a hundred elements. */
-static inline float quant_power(int e)
-{
-	uint32_t bits = (uint32_t)(e + 127) << 23;
-	float f;
-
-	memcpy(&f, &bits, 4);
-	return f;
-}
 
 /* May the mean be 2^-@shift times the sum, *@shift out, in float32?  Neither division nor
  * double then: the factor is a power of two, and no result is so small that it would be
