@@ -10,7 +10,9 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <string.h>
+#include "session/check.h"
 #include "session/session.h"
+#include "session/timeout.h"
 #include "../lib/statement.h"
 
 #define SEC 1000			/* times are in ms */

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base.h"
+#include "session/session.h"
 
 #define JOIN_MS	     5000
 #define SILENCE_MS   60000

@@ -8,7 +8,7 @@
 #define SAINA_IO_H
 
 #include <netinet/in.h>
-#include "session/session.h"
+#include "session/check.h"
 
 /**
  * struct saina_io

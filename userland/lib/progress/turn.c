@@ -6,6 +6,8 @@
 #include <errno.h>
 #include "base.h"
 #include "reduce/size_check.h"
+#include "session/session.h"
+#include "session/timeout.h"
 
 #define STILL_NS (2000 * MSEC) /* no turn for this long: the process was suspended */
 

@@ -2,7 +2,7 @@
 /*
  * Validates a message before anything acts on it: may the aggregator have sent it to this worker?
  */
-#include "session.h"
+#include "check.h"
 #include "wire/check.h"
 
 static bool check_welcome(const struct saina_hdr *h, const struct saina_welcome *w)
@@ -31,12 +31,6 @@ static bool check_version(const struct saina_hdr *h, size_t len)
 	       r->reason == htole32(SAINA_REFUSE_VERSION);
 }
 
-/**
- * saina_session_check() - is this message well formed, from the aggregator and for us?
- *
- * Results may come from the data port or, relayed by the agent, from either;
- * control messages come from the control port only.
- */
 bool saina_session_check(const struct saina_session *j, enum saina_source from, const void *msg,
 			 size_t len)
 {

@@ -15,6 +15,7 @@
  */
 #include <errno.h>
 #include "session.h"
+#include "timeout.h"
 
 #define BATCH_PROBES 10 /* the first probes go in twos */
 #define PROBE_NS     (40 * MSEC)

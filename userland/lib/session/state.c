@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /* Messages to send, and the end of a session. */
-#include "session.h"
+#include "state.h"
 
 struct saina_session_msg *saina_session_message(struct saina_session *j, int type)
 {

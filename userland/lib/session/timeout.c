@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* How long a worker waits for the agent, for results and for its own kernel, and its messages then.
+/*
+ * How long a worker waits for the agent, for results and for its own kernel, and what it says when
+ * it gives up.
  */
 #include <errno.h>
-#include "session.h"
+#include "timeout.h"
 
 /* Results by redirect do not reach us.  Say why, if it can be seen from here. */
 void saina_session_explain_slow(struct saina_session *j)
