@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base.h"
+#include "reduce/reduce.h"
 #include "../lib/rng.h"
 #include "../lib/statement.h"
 

@@ -7,7 +7,7 @@
 #include "lib_record.h"
 #include "lib_sim.h"
 #include "lib_switch.h"
-#include "reduce/size_check.h"
+#include "reduce/size_mismatch.h"
 
 #define PAYLOAD	 SIM_PAYLOAD
 #define WORKERS	 SAINA_WORKERS_MAX
@@ -323,7 +323,7 @@ static void step(struct sim *s, unsigned int i)
 
 	if (!w->alive)
 		return;
-	if (saina_size_check(&w->r, s->sw.conf.active, s->now, s->now, said, sizeof(said)))
+	if (saina_size_mismatch(&w->r, s->sw.conf.active, s->now, s->now, said, sizeof(said)))
 		broken(s, "worker %u takes others for unequal: %s", i, said);
 	if (w->busy)
 		finish_round(s, i);

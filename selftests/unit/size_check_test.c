@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Workers that start different sizes (userland/lib/reduce/size_check.h): libsaina's machines and the
+ * Workers that start different sizes (userland/lib/transport/size_check.h): libsaina's machines and the
  * oracle as their switch, in steps of a millisecond of a clock of the test's own.
  */
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
-#include "reduce/size_check.h"
+#include "reduce/size_mismatch.h"
 #include "lib_switch.h"
 #include "../lib/statement.h"
 
@@ -111,7 +111,7 @@ static void turn(unsigned int w)
 		return;
 	if (!s.away)
 		s.heard = s.now;
-	if (!m->said[0] && saina_size_check(&m->r, s.sw.conf.active, s.heard, s.now, m->said, sizeof(m->said)))
+	if (!m->said[0] && saina_size_mismatch(&m->r, s.sw.conf.active, s.heard, s.now, m->said, sizeof(m->said)))
 		m->said_ns = s.now;
 	/* An answer comes at once, and what it asks for must not be sent in no time. */
 	for (int left = 16; left && (n = saina_round_output(&m->r, s.now, buf, &len, &when)); left--)

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "base.h"
-#include "reduce/size_check.h"
+#include "reduce/size_mismatch.h"
 
 /**
  * saina_allreduce_start() - begin an all-reduce, as part of the present round

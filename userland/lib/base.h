@@ -13,7 +13,7 @@
 
 #include <pthread.h>
 #include "net/io.h"
-#include "reduce/reduce.h"
+#include "reduce/state.h"
 
 /**
  * struct saina

@@ -2,6 +2,7 @@
 /* What of the tensor is where in the gradient, when that changes between rounds. */
 #include <errno.h>
 #include "base.h"
+#include "reduce/reduce.h"
 
 static int check_move(struct saina *s, const struct saina_move *m)
 {

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base.h"
+#include "reduce/reduce.h"
 #include "session/session.h"
 
 #define JOIN_MS	     5000

@@ -6,7 +6,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "base.h"
-#include "reduce/size_check.h"
+#include "reduce/reduce.h"
+#include "reduce/size_mismatch.h"
 
 int saina_stale_error(struct saina *s)
 {

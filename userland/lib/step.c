@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "base.h"
+#include "reduce/reduce.h"
 
 /**
  * saina_push() - see saina.h

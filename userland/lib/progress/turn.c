@@ -5,7 +5,8 @@
  */
 #include <errno.h>
 #include "base.h"
-#include "reduce/size_check.h"
+#include "reduce/reduce.h"
+#include "reduce/size_mismatch.h"
 #include "session/session.h"
 #include "session/timeout.h"
 
@@ -263,7 +264,7 @@ static void abort_on_size_mismatch(struct saina *s, uint64_t now)
 	char text[sizeof(j->error)];
 
 	if (j->phase == PHASE_RUNNING && !s->round.ps.on && !s->io.err &&
-	    saina_size_check(&s->round, j->active, j->active_ns, now, text, sizeof(text)))
+	    saina_size_mismatch(&s->round, j->active, j->active_ns, now, text, sizeof(text)))
 		saina_session_abort(j, -EPROTO, text);
 }
 

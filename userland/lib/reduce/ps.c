@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include "ps.h"
 #include "round.h"
 
 void saina_ps_exit(struct saina_ps *p)

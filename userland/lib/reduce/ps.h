@@ -8,10 +8,7 @@
 #ifndef SAINA_PS_H
 #define SAINA_PS_H
 
-#include "transport/steps.h"
-
-struct saina_round;
-struct saina_req;
+#include "state.h"
 
 /*
  * float32 is clipped at this many units of the exponent and the rest goes with the next update, so
@@ -20,37 +17,6 @@ struct saina_req;
 #define SAINA_PS_LIMIT	(1u << 20)
 #define SAINA_PS_UPDATES	(1u << 11)
 #define SAINA_PS_ROOM	4	/* bits by which later updates may be larger than the first */
-
-/**
- * struct saina_ps
- * @on: the job has steps, not rounds
- * @fresh: the model holds all that the server has, whatever that is
- * @epoch_known: @epoch is known
- * @noted: the user was told that updates do not fit
- * @epoch: low 16 bits of the server's first step
- * @seen: [segments * payload]: the sums that the model holds
- * @first_round: the first round after the steps
- * @exponent: [segments]; SAINA_EXPONENT_NAN: unknown, nothing was pushed yet
- * @bad: element that is not finite, of the update that cannot be pushed
- * @steps: what to send when
- * @closed_ns: when the trainer completed the step
- * @wait_ns: how long the trainer waited for the step
- * @version_min: updates that the server had summed, least over the segments of the step
- * @version_max: likewise, most
- * @updates_min: updates in the differences of the step, least over the segments
- * @updates_max: likewise, most
- */
-struct saina_ps {
-	bool on, fresh, epoch_known, noted;
-	uint16_t epoch;
-	uint32_t *seen, first_round;
-	int8_t *exponent;
-	size_t bad;
-	struct saina_steps steps;
-	uint64_t closed_ns, wait_ns;
-	uint64_t version_min, version_max;
-	uint64_t updates_min, updates_max;
-};
 
 void saina_ps_exit(struct saina_ps *t);
 

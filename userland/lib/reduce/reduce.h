@@ -3,6 +3,7 @@
 #ifndef SAINA_REDUCE_H
 #define SAINA_REDUCE_H
 
+#include "ps.h"
 #include "round.h"
 
 void saina_reduce_exit(struct saina_round *r);

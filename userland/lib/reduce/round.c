@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 #include <errno.h>
 #include <stdlib.h>
-#include "size_check.h"
+#include "round.h"
 
 int saina_round_init(struct saina_round *r, const struct saina_job *job, uint32_t room,
 		     uint32_t window, uint64_t ask_min)
@@ -10,7 +10,7 @@ int saina_round_init(struct saina_round *r, const struct saina_job *job, uint32_
 
 	r->job = job;
 	r->acts = 0;
-	r->mismatch_ns = saina_size_check_ns(job);
+	saina_size_check_init(&r->sizes, job);
 	ret = saina_flow_init(&r->flow, job, room, window, ask_min);
 	if (!ret)
 		ret = saina_gradient_init(&r->grad, job);
@@ -100,7 +100,7 @@ static void segment_done(struct saina_round *r, struct saina_req *q, uint64_t no
 	const struct saina_flow *f = &r->flow;
 	uint32_t newest = f->known_next > 1 ? f->known_next - 2 : 0;
 
-	r->progress_ns = now;
+	r->sizes.progress_ns = now;
 	if (++q->done < q->segments)
 		return;
 	if (newest < f->round)

@@ -6,62 +6,9 @@
 #ifndef SAINA_ROUND_H
 #define SAINA_ROUND_H
 
-#include "transport/flow.h"
-#include "gradient/gradient.h"
-#include "shm/shm.h"
-#include "ps.h"
+#include "state.h"
 
 #define SAINA_DOORBELLS_MAX 16	/* doorbells in a batch */
-
-/* An all-reduce in flight: a range of segments of the present round. */
-struct saina_req {
-	struct saina_req *next;		/* of the same round */
-	struct saina	*s;
-	struct saina_tensor t;
-	enum saina_result_op op;
-	uint32_t	segments, done;
-	bool		finished;
-	int		err;
-	uint64_t	start_ns;
-	struct saina_call call;
-};
-
-/**
- * struct saina_round
- * @job: of the handle
- * @flow: the transport
- * @grad: what is in the segments
- * @reqs: all-reduces not waited for yet
- * @shm: memory shared with the aggregator, or NULL
- * @notes: where lines for people go, or NULL
- * @copy: a RESULT made of an entry of the output array
- * @ps: replaces @flow where the job has steps instead of rounds
- * @any_finished: a request has finished
- * @closed: the trainer waits for what it has submitted: nothing more comes in a step
- * @act: actions of @flow that were not sent yet, for a batch has messages of one length
- * @acts: how many
- * @submitted: elements submitted in this round
- * @prev_submitted: elements submitted in the previous round
- * @progress_ns: when a segment was over last
- * @checked_ns: when saina_size_check() was called last
- * @mismatch_ns: how long saina_size_check() waits
- * @stats: of the handle
- */
-struct saina_round {
-	const struct saina_job *job;
-	struct saina_flow flow;
-	struct saina_gradient grad;
-	struct saina_req *reqs;
-	const struct saina_shm *shm;
-	struct saina_notes *notes;
-	struct saina_hdr *copy;
-	struct saina_ps ps;
-	bool	any_finished, closed;
-	struct saina_act act[SAINA_ASK_SEGMENTS];
-	size_t	acts;
-	uint64_t submitted, prev_submitted, progress_ns, checked_ns, mismatch_ns;
-	struct saina_stats stats;
-};
 
 /* As saina_flow_init(). */
 int saina_round_init(struct saina_round *r, const struct saina_job *job, uint32_t room,

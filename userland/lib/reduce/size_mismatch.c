@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* The sentences about workers that submit different sizes (transport/size_check.h finds them). */
+#include "size_mismatch.h"
+
+static bool others_have_less(const struct saina_round *r, const struct saina_req *q,
+			     uint64_t active, char *text, size_t size)
+{
+	const struct saina_job *job = r->job;
+	uint64_t others = active & ~(1ull << job->worker);
+	uint32_t n;
+	char who[48];
+
+	if (q->finished || !others)
+		return false;
+	n = saina_size_check_others(&r->flow, q->t.first, q->segments, q->call.mask_any, active);
+	if (!n)
+		return false;
+	if (others & (others - 1))
+		snprintf(who, sizeof(who), "another (`saina slot show %u' names it)", job->id);
+	else
+		snprintf(who, sizeof(who), "worker %u", __builtin_ctzll(others));
+	snprintf(text, size,
+		 "round %u: worker %u started %zu elements, %s at most %llu: all have begun, and "
+		 "nothing of the rest has come for %llu s.  " SAINA_SAME_SIZES,
+		 r->flow.round, job->worker, q->t.n, who, (unsigned long long)n * job->payload,
+		 (unsigned long long)(r->sizes.wait_ns / (1000 * MSEC)));
+	return true;
+}
+
+static void put_too_few(const struct saina_round *r, char *text, size_t size)
+{
+	snprintf(text, size,
+		 "round %u cannot begin: others still wait for more than this worker's %llu "
+		 "elements of round %u (or messages of %zu bytes are lost).  " SAINA_SAME_SIZES,
+		 r->flow.round, (unsigned long long)r->prev_submitted, r->flow.round - 1,
+		 r->job->msglen);
+}
+
+bool saina_size_mismatch(struct saina_round *r, uint64_t active, uint64_t heard, uint64_t now,
+			 char *text, size_t size)
+{
+	enum saina_sizes sizes = saina_size_check(&r->sizes, &r->flow, heard, now);
+
+	if (!r->reqs || sizes == SAINA_SIZES_UNKNOWN)
+		return false;
+	if (sizes == SAINA_SIZES_TOO_FEW) {
+		put_too_few(r, text, size);
+		return true;
+	}
+	for (const struct saina_req *q = r->reqs; q; q = q->next)
+		if (others_have_less(r, q, active, text, size))
+			return true;
+	return false;
+}
