@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "base.h"
+#include "progress/progress.h"
 #include "reduce/reduce.h"
 #include "../lib/rng.h"
 #include "../lib/statement.h"

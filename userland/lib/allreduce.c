@@ -2,8 +2,10 @@
 /* All-reduces and rounds: the calls of the trainer. */
 #include <errno.h>
 #include <stdlib.h>
-#include "base.h"
+#include "progress/progress.h"
+#include "reduce/reduce.h"
 #include "reduce/size_mismatch.h"
+#include "request.h"
 
 /**
  * saina_allreduce_start() - begin an all-reduce, as part of the present round

@@ -55,7 +55,7 @@ struct saina {
 	struct saina_notes notes;
 };
 
-/* base.c: nanoseconds of CLOCK_MONOTONIC */
+/* Nanoseconds of CLOCK_MONOTONIC */
 uint64_t saina_now(void);
 /* Sets the message of a failed call; returns @err. */
 int saina_error(struct saina *s, int err, const char *fmt, ...)
@@ -73,43 +73,5 @@ int saina_session_error(struct saina *s);
 
 /* A new random number in @j->spare_nonce, if there is none. */
 void saina_fill_nonce(struct saina_session *j);
-
-/* request.c.  Caller holds s->lock.  0, or why no all-reduce can be submitted. */
-int saina_check_startable(struct saina *s);
-/* Caller holds s->lock.  Queues an all-reduce; does not wake the progress thread. */
-int saina_req_start(struct saina *s, void *buf, size_t n, enum saina_type type,
-		    enum saina_result_op op, struct saina_req **req);
-/* Sets the message of -ESTALE and returns it. */
-int saina_stale_error(struct saina *s);
-/* Sets the message of -EDOM and returns it: @element of the update is not finite. */
-int saina_not_finite_error(struct saina *s, size_t element);
-/* Sets the message of a request that finished with @err, and returns @err. */
-int saina_req_error(struct saina *s, int err);
-
-/* Caller holds s->lock.  Nothing more is submitted in this round or step. */
-void saina_step_close(struct saina *s);
-/* The next round or step begins. */
-void saina_step_next(struct saina *s);
-
-/* env.c: the value of a variable; NULL if it is empty, or not to be trusted. */
-const char *saina_env(const char *name);
-
-/* progress/drive.c: the library's thread. */
-void *saina_progress_thread(void *arg);
-/* When a call with this time-out ends; -1: NEVER. */
-uint64_t saina_deadline(int timeout_ms);
-/* Caller holds s->lock.  Drives until @req has finished (true) or until @until. */
-bool saina_progress_until(struct saina *s, const struct saina_req *req, uint64_t until);
-/* Caller holds s->lock.  There is something to send: wakes the thread that drives. */
-void saina_wake(struct saina *s);
-
-/*
- * progress/turn.c, of the thread that drives: sends what is due, waits, takes what has come.  Returns
- * at @until, and earlier once @req has finished.
- */
-void saina_progress(struct saina *s, const struct saina_req *req, uint64_t until);
-/* Caller holds s->lock.  Takes one message. */
-void saina_input(struct saina *s, enum saina_source from, const void *msg, size_t len,
-		 uint64_t now);
 
 #endif /* SAINA_BASE_H */

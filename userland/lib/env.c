@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "base.h"
+#include "env.h"
 
 const char *saina_env(const char *name)
 {

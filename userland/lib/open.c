@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base.h"
+#include "env.h"
+#include "progress/progress.h"
 #include "reduce/reduce.h"
 #include "session/session.h"
 

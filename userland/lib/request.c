@@ -5,9 +5,10 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include "base.h"
+#include "progress/progress.h"
 #include "reduce/reduce.h"
 #include "reduce/size_mismatch.h"
+#include "request.h"
 
 int saina_stale_error(struct saina *s)
 {

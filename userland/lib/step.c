@@ -5,8 +5,9 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include "base.h"
+#include "progress/progress.h"
 #include "reduce/reduce.h"
+#include "request.h"
 
 /**
  * saina_push() - see saina.h

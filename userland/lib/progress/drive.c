@@ -11,7 +11,7 @@
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 #endif
-#include "base.h"
+#include "progress.h"
 
 #define REST_NS 200000 /* that the library's thread leaves the sockets alone */
 /* ... and after a start, for the next one or a wait mostly comes at once: then nobody is woken,
