@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What workers produce, as integers: all else is derived from it. */
-#include "verify.h"
+#include "contents.h"
 
 #define RANGE 4096 /* float32 contents are multiples of 1 / 1024 from -4 to 4 */
 

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "verify.h"
+#include "verify_float.h"
+#include "verify_numbers.h"
 
 #define UNKNOWN	  UINT32_MAX
 #define UNIT	  1024.0 /* float32 contents are multiples of 1 / 1024 */

@@ -14,7 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "verify.h"
+#include "contents.h"
+#include "verify_float.h"
 
 #define EXACT 0x1p13 /* sums of multiples of 1/1024 below this have 24 bits at most */
 

@@ -12,7 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "verify.h"
+#include "contents.h"
+#include "verify_numbers.h"
 
 #define NEAR 1e-6
 #define HALF 0x1p-24
