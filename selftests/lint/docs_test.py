@@ -1,15 +1,18 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Documents: their size, their lines, their words.
+"""Documents: their size, their lines, their words, the files that they name.
 
 README.md has at most 100 lines of at most 100 columns.  Prose of all documents has lines
 of at most 100 columns; literal blocks, tables and what cannot be wrapped (synopses, terms
 of a list, links) may be wider.  Every document parses without a remark from docutils.
-WORDS are private words of the project for which there are terms; none is in prose.  TAP.
+WORDS are private words of the project for which there are terms; none is in prose.  What
+looks like a file or folder of this tree exists, with or without its suffix, below any
+folder; so do the files in the table of datapath.rst section 12.  TAP.
 
   docs_test.py [FILE...]     FILE: look only at these
 """
 
+import fnmatch
 import glob
 import os
 import re
@@ -35,6 +38,11 @@ WORDS = {
     r"hasty|patience|attic|strangers?|mended|afresh|anew": "the field's term",
     r"(?:to|can|could|cannot) be had": "is available",
 }
+
+# Of a name that is taken for a file of this tree wherever it ends so, ...
+SUFFIXES = r"\.(?:c|h|cc|py|sh|mk|yaml|rst|md|abi)$"
+# ... except for these: of the kernel's tree, and what `make` makes.
+FOREIGN = {"ynl-gen-c.py", "cli.py", "tools/net/ynl/cli.py", "build/"}
 
 taps = []
 
@@ -109,6 +117,40 @@ def remarks(path, text):
     return [s for s in said if s]
 
 
+def tree():
+    """Paths of all files and, with a slash behind them, folders."""
+    found = set()
+    for folder, inner, names in os.walk(TOP):
+        inner[:] = [i for i in inner if not i.startswith(".") and i not in ("build", "result")]
+        folder = os.path.relpath(folder, TOP)
+        found |= {folder + "/"} | {os.path.normpath(os.path.join(folder, n)) for n in names}
+    return found
+
+
+def exists(name, files):
+    patterns = [above + name + suffix for above in ("", "*/") for suffix in ("", "/", ".*")]
+    return any(fnmatch.filter(files, p) for p in patterns)
+
+
+def missing(path, text, files):
+    """Files and folders that are named and do not exist."""
+    tops = {f.split("/")[0] for f in files if "/" in f}
+    found = []
+    for n, line in enumerate(text.split("\n"), 1):
+        for name in re.findall(r"(?<![\w./*<$-])[\w*-][\w.*/+-]*[\w*/]", line):
+            named = re.search(SUFFIXES, name) or name.endswith("/") or "/" in name and name.split("/")[0] in tops
+            if named and name not in FOREIGN and not exists(name, files):
+                found.append(f"{path}:{n}: {name}")
+    return found
+
+
+def missing_bpf(text, files):
+    """Files in the first column of the table in section 12 of datapath.rst that do not exist."""
+    rows = text.split("\n12. The code\n")[1].split("\n===")[1].split("\n")[1:]
+    names = [n for row in rows for n in row.split("  ")[0].split(", ") if n]
+    return [n for n in names if not fnmatch.filter(files, f"kmod/bpf/{n}.bpf.[ch]")] if names else ["no name"]
+
+
 def self_test():
     """The checks find what they are for."""
     long = "word " * 25
@@ -118,6 +160,12 @@ def self_test():
           "docs: the same in Markdown")
     point(len(private("x.rst", "Results lie on the board.\nA whole train is lost.\nWorkers train; ``rung``.\n")) == 2,
           "docs: a private word is found, not where it is code or another word")
+    files = {"a/", "a/b.c", "a/d/", "kmod/bpf/x.bpf.h"}
+    point(missing("x.md", "a/b.c, b.c, a/b, d/, a/*.c, e.g. and/or $X/c.c\nc.h a/c f/ a/*.h\n", files) ==
+          ["x.md:2: c.h", "x.md:2: a/c", "x.md:2: f/", "x.md:2: a/*.h"],
+          "docs: a file that does not exist is found")
+    point(missing_bpf("\n12. The code\n\n===  ===\nx, y   z\n===  ===\n", files) == ["y"],
+          "docs: a file that does not exist is found in the table of BPF files")
     point(len(remarks("x.rst", "Title\n==\n\ntext\n")) == 1, "docs: a remark of docutils is found")
 
 
@@ -138,6 +186,12 @@ def main():
                         (private, "no private word is in prose")):
         bad = [remark for path in texts for remark in check(path, texts[path])]
         point(not bad, f"docs: {text}", bad)
+    files = tree()
+    bad = [remark for path in texts for remark in missing(path, texts[path], files)]
+    point(not bad, "docs: every file that is named exists", bad)
+    if "Documentation/datapath.rst" in texts:
+        bad = missing_bpf(texts["Documentation/datapath.rst"], files)
+        point(not bad, "docs: every BPF file in the table of datapath.rst exists", bad)
     bad = [remark for path in texts if path.endswith(".rst") for remark in remarks(path, texts[path])]
     point(not bad, "docs: docutils has no remark", bad)
     print(f"1..{len(taps)}")
