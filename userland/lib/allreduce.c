@@ -32,7 +32,7 @@ int saina_allreduce_start(struct saina *s, void *buf, size_t n, enum saina_type 
 	return saina_unlock(s, ret);
 }
 
-/* Locked. */
+/* Caller holds s->lock. */
 static int req_wait(struct saina *s, struct saina_req *req, struct saina_call *call)
 {
 	size_t size = call ? call->size : 0;
@@ -54,7 +54,7 @@ static int req_wait(struct saina *s, struct saina_req *req, struct saina_call *c
 	}
 	saina_round_forget(&s->round, req);
 	free(req);
-	/* there is no other way out of a step */
+	/* A step that failed ends here: no call closes it. */
 	if (ret && s->round.ps.on && !s->round.reqs)
 		saina_step_next(s);
 	return ret;
@@ -64,7 +64,7 @@ static int req_wait(struct saina *s, struct saina_req *req, struct saina_call *c
  * saina_wait() - until the result is in the buffer; frees @req
  * @call: out, may be NULL; call->size is the caller's
  *
- * By any thread, also while others wait for other requests.
+ * Any thread may call it, also while others wait for other requests.
  */
 int saina_wait(struct saina *s, struct saina_req *req, struct saina_call *call)
 {
@@ -76,7 +76,7 @@ int saina_wait(struct saina *s, struct saina_req *req, struct saina_call *call)
 	return ret ? ret : saina_unlock(s, req_wait(s, req, call));
 }
 
-/* Locked. */
+/* Caller holds s->lock. */
 static int round_done(struct saina *s)
 {
 	struct saina_flow *f = &s->round.flow;
@@ -96,7 +96,7 @@ static int round_done(struct saina *s)
 
 /**
  * saina_poll() - see saina.h
- * @timeout_ms: 0: only look; -1: as long as it takes
+ * @timeout_ms: 0: do not wait; -1: no limit
  */
 int saina_poll(struct saina *s, struct saina_req *req, int timeout_ms)
 {
@@ -144,7 +144,7 @@ int saina_allreduce(struct saina *s, void *buf, size_t n, enum saina_type type,
 		ret = saina_req_start(s, buf, n, type, op, &req);
 	if (!ret)
 		ret = req_wait(s, req, call);
-	/* also if others had another type: that round is over */
+	/* If other workers had another type the round is over, too. */
 	if (!ret || (ret == -EPROTO && s->session.phase != PHASE_FAILED)) {
 		int done = round_done(s);
 
@@ -183,7 +183,7 @@ int saina_set_round(struct saina *s, uint32_t round)
 	f = &s->round.flow;
 	ret = saina_session_error(s);
 	if (ret) {
-		/* said */
+		/* The session has failed, and the message is set. */
 	} else if (s->round.reqs || (f->assigned && !f->stale)) {
 		ret = saina_error(s, -EBUSY, "round %u is open: close it first", f->round);
 	} else if (s->round.ps.on) {

@@ -18,8 +18,8 @@
 /**
  * struct saina
  * @lock: guards all but @thread, @started, @io and @notes
- * @cond: something the trainer waits for happened, or nobody drives any more
- * @thread: the library's
+ * @cond: signals what the trainer waits for, and that no thread drives any more
+ * @thread: the library's own thread
  * @stop: @thread is to end
  * @progressing: a thread drives
  * @clocked: saina_clock() was called in this step
@@ -62,7 +62,7 @@ int saina_error(struct saina *s, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Sets the message of a call that failed without a handle; returns @err. */
 int saina_open_error(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* What saina_error() has set, or saina_open_error() if @s is NULL. */
+/* The message that saina_error() has set, or saina_open_error() if @s is NULL. */
 const char *saina_error_text(const struct saina *s);
 /* A call begins: returns 0 with the lock held, or an error. */
 int saina_lock(struct saina *s);

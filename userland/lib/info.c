@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* What a handle tells about itself. */
+/* Calls that read the state of a handle. */
 #include <errno.h>
 #include "base.h"
 
-/* Copies as much of a struct with a leading size field as the caller has. */
+/* Copies @from to the caller's structure, as far as its leading size field says it reaches. */
 static int copy_out(void *to, const void *from, size_t known)
 {
 	size_t size = *(size_t *)to;
@@ -80,8 +80,8 @@ int saina_get_stats(struct saina *s, struct saina_stats *stats)
  * @segment: 0..segments-1
  * @out: @out->size set by the caller
  *
- * Of the last result this worker has taken, which during a round may be that
- * of the round before; @out->round says.  -ENODATA if there is none yet.
+ * Of the last result that this worker has taken, which during a round may be that of the previous
+ * round; @out->round says which.  -ENODATA if there is none yet.
  */
 int saina_segment(struct saina *s, uint32_t segment, struct saina_segment *out)
 {

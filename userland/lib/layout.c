@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* What of the tensor is where in the gradient, when that changes between rounds. */
+/* Moves elements of the gradient to other places, between rounds. */
 #include <errno.h>
 #include "base.h"
 #include "reduce/reduce.h"

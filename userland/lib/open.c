@@ -111,7 +111,7 @@ static int check_opts(struct saina *s, const struct saina_opts *opts)
 	return 0;
 }
 
-/* Also of what a call to saina_open() that failed has left. */
+/* Also frees a handle that saina_open() has opened in part. */
 static void handle_free(struct saina *s)
 {
 	struct saina_req *r;
@@ -227,7 +227,7 @@ int saina_open(struct saina **sp, const struct saina_opts *opts)
 	if (ret)
 		goto free;
 
-	/* All time-outs are the thread's. */
+	/* The library's thread ends this wait at a time-out. */
 	pthread_mutex_lock(&s->lock);
 	while (j->phase != PHASE_RUNNING && j->phase != PHASE_FAILED)
 		pthread_cond_wait(&s->cond, &s->lock);

@@ -53,7 +53,7 @@ enum saina_result_op {
  *	everybody on the host
  * @name: shown to people; NULL = host name and process id
  * @interface: name of the interface to use, or NULL for the route's
- * @elements: elements of the largest round, 0 = as the job has
+ * @elements: elements of the largest round, 0 = as many as the job has
  * @window: messages in flight, rounded up to whole batches (of up to 64 messages), 0 = adaptive
  * @rto_min_us: shortest silence before the aggregator is asked, 0 = default (1 ms)
  * @join_timeout_ms: how long to wait for each answer of the agent until admitted,
@@ -101,13 +101,12 @@ struct saina_opts {
 /**
  * struct saina_job_info - what the job looks like from this worker
  * @relayed: results come by the slow path (saina_open() has said why)
- * @next_round: that the aggregator will open next, as last heard; if it is more
+ * @next_round: the round that the aggregator opens next, as last heard; if it is more
  *	than @round + 1, @round is decided already
  * @part, @parts: with a coded policy, as last heard, this worker is to compute the gradient
  *	of part @part of @parts of each round's data; workers with the same part do the same
  *	work, of which one result counts.  The sum is over the parts, so that SAINA_MEAN
- *	divides by their number.  Told at the JOIN, and soon after the policy has changed:
- *	ask before each round
+ *	divides by their number.  Read it before each round: it changes soon after the policy
  */
 struct saina_job_info {
 	size_t		size;
@@ -129,15 +128,15 @@ struct saina_job_info {
  * @size: set by the caller to sizeof(struct saina_call)
  * @round: of the call
  * @segments: of the call
- * @count_min, @count_max: contributors, over the segments
- * @mask_any, @mask_all: workers counted in at least one, in every segment
+ * @count_min, @count_max: contributors of the segment that has fewest, and most
+ * @mask_any, @mask_all: masks of the workers counted in at least one segment, in every segment
  * @late_segments: segments decided without this worker (its part is in the
  *	residual, or dropped if the policy says so)
  * @degraded_segments: decided with fewer than k because workers died
  * @skipped_segments: of @late_segments, those never sent because the result
  *	was there first
- * @rounds_behind: newest round known to be decided minus @round: how many
- *	more calls will return at once
+ * @rounds_behind: the newest round known to be decided, minus @round: so many more calls
+ *	return at once
  * @k: latched by the aggregator (largest over the segments)
  * @next_k: k announced for the next round
  * @saturated: float32 elements that were dropped: of late gradients that are not finite, or beyond
@@ -241,7 +240,7 @@ struct saina_segment {
  * SAINA_AGGREGATOR (ADDRESS[:PORT]), SAINA_JOB (a name or a number), SAINA_RANK (0..63 or
  * "any").  Without SAINA_RANK, worker and workers are what torchrun (RANK, WORLD_SIZE) or
  * mpirun (OMPI_COMM_WORLD_RANK and _SIZE, PMI_RANK and _SIZE, MV2_COMM_WORLD_RANK and _SIZE,
- * PMIX_RANK) tell, in this order.  The token is looked up by saina_open().
+ * PMIX_RANK) set; the first of these counts.  The token is looked up by saina_open().
  *
  * Returns 0 or -EINVAL, with the sentence in saina_strerror(NULL, err).
  */
@@ -260,7 +259,7 @@ int saina_open(struct saina **s, const struct saina_opts *opts);
 /**
  * saina_close() - leave the job and free the handle
  *
- * Gives up all-reduces in flight and frees their requests.
+ * Gives up all-reduces in flight and frees their requests.  Returns 0, or -EINVAL without a handle.
  */
 int saina_close(struct saina *s);
 
@@ -279,7 +278,7 @@ int saina_get_stats(struct saina *s, struct saina_stats *stats);
  */
 const char *saina_strerror(const struct saina *s, int err);
 
-/** saina_version() - of the library */
+/** saina_version() - the version of the library, as text */
 const char *saina_version(void);
 
 /**
@@ -299,6 +298,8 @@ int saina_allreduce(struct saina *s, void *buf, size_t n, enum saina_type type,
  * saina_allreduce_start() - start an all-reduce as part of the present round
  * @buf: @n elements of @type; the library's until saina_wait() returns
  * @req: out, pass it to saina_wait() once
+ *
+ * Returns as saina_allreduce(), of which it is the first half, or -ENOMEM.
  */
 int saina_allreduce_start(struct saina *s, void *buf, size_t n, enum saina_type type,
 			  enum saina_result_op op, struct saina_req **req);
@@ -306,10 +307,16 @@ int saina_allreduce_start(struct saina *s, void *buf, size_t n, enum saina_type 
 /**
  * saina_wait() - wait until the result of @req is in its buffer, and free @req
  * @call: out, what became of it; may be NULL
+ *
+ * Returns as saina_allreduce().
  */
 int saina_wait(struct saina *s, struct saina_req *req, struct saina_call *call);
 
-/** saina_round_done() - close the round, after all its all-reduces were waited for */
+/**
+ * saina_round_done() - close the round, after all its all-reduces were waited for
+ *
+ * Returns 0, -EBUSY (one was not waited for), -EINVAL (none was started), or why the round failed.
+ */
 int saina_round_done(struct saina *s);
 
 /**
@@ -317,11 +324,12 @@ int saina_round_done(struct saina *s);
  * @buf: @n elements of @type; the library's until saina_read() returns 0
  *
  * All workers push the same sizes in the same order.  Steps work with any policy, and the policy
- * may change while the job runs.
+ * may change while the job runs.  Returns 0, -EINVAL, -EDOM (an element is infinite or not a number,
+ * with ssp, asp or grouped), -ESTALE, -ECONNRESET, -ETIMEDOUT or -ENOMEM.
  */
 int saina_push(struct saina *s, void *buf, size_t n, enum saina_type type);
 
-/** saina_clock() - the present step is complete; does not wait */
+/** saina_clock() - the present step is complete; returns at once, -EINVAL if nothing was pushed */
 int saina_clock(struct saina *s);
 
 /**
@@ -347,7 +355,12 @@ int saina_read(struct saina *s, struct saina_step *step, int timeout_ms);
  */
 int saina_poll(struct saina *s, struct saina_req *req, int timeout_ms);
 
-/** saina_segment() - who was counted in @segment of the last round with a result here */
+/**
+ * saina_segment() - who was counted in the last result of @segment
+ * @out: @out->size is set by the caller; @out->round says which round it was
+ *
+ * Returns 0, -EINVAL, or -ENODATA before the first result.
+ */
 int saina_segment(struct saina *s, uint32_t segment, struct saina_segment *out);
 
 /**

@@ -32,7 +32,7 @@ int saina_push(struct saina *s, void *buf, size_t n, enum saina_type type)
 	return saina_unlock(s, ret);
 }
 
-/* Locked. */
+/* Caller holds s->lock. */
 static int step_complete(struct saina *s)
 {
 	int ret = saina_session_error(s);
@@ -59,7 +59,7 @@ int saina_clock(struct saina *s)
 	return ret ? ret : saina_unlock(s, step_complete(s));
 }
 
-/* Waits for all of the step; 0, or -ETIMEDOUT.  Locked. */
+/* Caller holds s->lock.  Waits for all requests of the step.  0 or -ETIMEDOUT */
 static int wait_all(struct saina *s, int timeout_ms)
 {
 	uint64_t until = saina_deadline(timeout_ms);
@@ -72,7 +72,7 @@ static int wait_all(struct saina *s, int timeout_ms)
 	return 0;
 }
 
-/* What the step was, before it is forgotten.  Locked. */
+/* Caller holds s->lock.  Fills @d before the requests of the step are freed. */
 static void fill_step(struct saina *s, struct saina_step *d)
 {
 	const struct saina_ps *t = &s->round.ps;
@@ -106,7 +106,7 @@ static void fill_step(struct saina *s, struct saina_step *d)
 
 /**
  * saina_read() - see saina.h
- * @timeout_ms: 0: only look; -1: as long as it takes
+ * @timeout_ms: 0: do not wait; -1: no limit
  */
 int saina_read(struct saina *s, struct saina_step *step, int timeout_ms)
 {
@@ -143,7 +143,7 @@ int saina_read(struct saina *s, struct saina_step *step, int timeout_ms)
 	}
 	if (!ret)
 		s->round.stats.rounds++;
-	/* a round that is lost stays open until saina_set_round(), as with all-reduces */
+	/* A round that is lost stays open until saina_set_round(), as with all-reduces. */
 	if (!ret || s->round.ps.on)
 		saina_step_next(s);
 	else

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* Contributions into messages, and results into the caller's elements. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@ int saina_gradient_init(struct saina_gradient *g, const struct saina_job *job)
 	g->quant = saina_quant_best();
 	g->limit = saina_quant_limit(job->workers);
 	g->state = calloc(job->segments, sizeof(*g->state));
-	/* Zero pages until something is kept in them. */
+	/* Large: its pages take no memory until a residual is kept in them. */
 	g->residual = calloc((size_t)job->segments * job->payload, 4);
 	if (!g->state || !g->residual)
 		return -ENOMEM;
@@ -41,8 +42,8 @@ const void *saina_gradient_residual(const struct saina_gradient *g, uint32_t seg
 }
 
 /*
- * Once in a round, when the segment is first encoded: what is sent again is the same to the bit,
- * whatever results have come meanwhile.
+ * Chosen once in a round, when the segment is first encoded: a retransmission is the same to the
+ * bit, whatever results have come meanwhile.
  */
 static void choose_exponent(struct saina_gradient *g, uint32_t segment, const float *data, size_t n)
 {
@@ -67,7 +68,7 @@ static void choose_exponent(struct saina_gradient *g, uint32_t segment, const fl
 			      saina_quant_exponent(largest, g->limit, p->scale) : SAINA_EXPONENT_NAN;
 }
 
-/* Behind the tensor's elements there are zeros. */
+/* The last segment of a tensor is filled up with zeros. */
 static void pad_zeros(const struct saina_job *job, void *wire, size_t n)
 {
 	size_t used = job->wire / job->payload * n;

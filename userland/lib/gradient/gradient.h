@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-/* What is in the segments: contributions, results, residuals and exponents. */
+/* The content of segments: contributions, results, residuals and exponents. */
 #ifndef SAINA_GRADIENT_H
 #define SAINA_GRADIENT_H
 
@@ -59,18 +59,18 @@ const void *saina_gradient_residual(const struct saina_gradient *g, uint32_t seg
 /* Writes the contribution to @segment, as on the wire, and returns its exponent. */
 int saina_gradient_encode(struct saina_gradient *g, uint32_t segment, void *wire);
 /*
- * Likewise for a parameter server, with a given exponent.  Returns how many elements do not fit:
- * what is above @limit stays for the next step.
+ * Writes the contribution to @segment for a parameter server, with @exponent.  Returns how many
+ * elements are beyond @limit: the rest of them stays for the next step.
  */
 size_t saina_gradient_encode_step(struct saina_gradient *g, uint32_t segment, void *wire,
 				  int exponent, uint32_t limit);
 /*
- * Writes a result into the caller's elements, divided by @div.  0, or -EPROTO: these are int32 and
- * another worker's are floats.
+ * Writes a result into the caller's elements, divided by @div.  0, or -EPROTO: the caller's are
+ * int32 and another worker's are floats.
  */
 int saina_gradient_decode(struct saina_gradient *g, uint32_t segment, const struct saina_hdr *h,
 			  const void *sums, unsigned int div);
-/* Takes the exponent of a result, for the next contribution. */
+/* Notes the exponent of a result, for the next contribution. */
 void saina_gradient_learn(struct saina_gradient *g, uint32_t segment, const struct saina_hdr *h);
 
 /*
@@ -79,18 +79,19 @@ void saina_gradient_learn(struct saina_gradient *g, uint32_t segment, const stru
  */
 int saina_gradient_move(struct saina_gradient *g, const struct saina_move *moves, size_t n);
 
-/* residual.c: the contribution was counted, and its result has this exponent. */
+/* residual.c: the contribution was counted, and its result has @exponent. */
 void saina_residual_counted(struct saina_gradient *g, uint32_t segment, int exponent);
 /*
- * Likewise by a parameter server, whose exponent is the same for all: keeps what did not fit or was
- * rounded off.  Returns how many elements did not fit.
+ * The contribution was counted by a parameter server, whose @exponent is the same for all workers:
+ * keeps what did not fit or was rounded off.  Returns how many elements did not fit.
  */
 size_t saina_residual_stepped(struct saina_gradient *g, uint32_t segment, int exponent, uint32_t limit);
 /*
- * The contribution was not counted.  Returns how many elements are dropped all the same: a gradient
- * that is not finite, and what is beyond the largest float32.
+ * The contribution was not counted: keeps it.  Returns how many elements are dropped nevertheless:
+ * all of a gradient that is not finite, and what is beyond the largest float32.
  */
 size_t saina_residual_keep(struct saina_gradient *g, uint32_t segment);
+/* The contribution was not counted, and the policy drops late ones: the residual becomes 0. */
 void saina_residual_drop(struct saina_gradient *g, uint32_t segment);
 
 #endif /* SAINA_GRADIENT_H */

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Jobs of float32 and bfloat16: no scale, nothing to agree on.
+ * Jobs of float32 and bfloat16.  Their elements need no exponent that workers agree on.
  *
- * bfloat16 is the upper half of a float32.  What rounding takes from a number is
- * itself a float32: at most half a unit of the last place kept, and a multiple of the
- * last place there was.  (Not so where a number is so large that it is rounded to
- * infinity.)
+ * bfloat16 is the upper half of a float32.  So the difference between a float32 and its rounded
+ * bfloat16 is a float32 without error: it is at most half a unit in the last place of the
+ * bfloat16, and a multiple of the last place of the float32.  The exception is a number so large
+ * that it is rounded to infinity.
  */
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 #include "half.h"
 
-/* Subnormals as any other; a NaN stays one. */
+/* Rounds to nearest even, subnormals too.  A NaN stays a NaN. */
 static uint16_t to_half(float f)
 {
 	uint32_t x;

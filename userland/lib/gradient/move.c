@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Elements change their places in the gradient: residual and scale go with them.
+ * Elements move to other places in the gradient: residual and scale move with them.
  *
- * A scale is only what the next contribution may take, if it fits: where several pieces meet it is
- * the coarsest of theirs.  A segment that nothing moves to has none, as before the first round.
+ * A scale only proposes the exponent of the next contribution.  So a segment that pieces of several
+ * others move to gets the coarsest of their scales.  A segment that nothing moves to has no scale,
+ * as before the first round.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,22 +14,24 @@
 #define GIVEN 2
 
 /**
- * struct moved
- * @used: [segments * payload]: TAKEN from there, GIVEN to there
+ * struct moved - the gradient after the moves
+ * @residual: [segments * payload]
+ * @state: [segments]
+ * @used: [segments * payload]: TAKEN: moved from there; GIVEN: moved to there
  */
 struct moved {
 	uint32_t *residual;
-	struct saina_segment_state *share;
+	struct saina_segment_state *state;
 	uint8_t *used;
 };
 
-static size_t nonzero(const struct saina_job *job, const struct saina_segment_state *share,
-		      const uint32_t *residual)
+static size_t count_nonzero(const struct saina_job *job, const struct saina_segment_state *state,
+			    const uint32_t *residual)
 {
 	size_t n = 0;
 
 	for (uint32_t i = 0; i < job->segments; i++)
-		for (uint32_t j = 0; share[i].residual && j < job->payload; j++)
+		for (uint32_t j = 0; state[i].residual && j < job->payload; j++)
 			n += residual[(size_t)i * job->payload + j] != 0;
 	return n;
 }
@@ -40,13 +43,13 @@ static int8_t coarsest(int8_t a, int8_t b)
 	return a < b ? a : b;
 }
 
-/* A piece that is in one segment before and after. */
+/* Moves a piece that is in one segment before, and in one after. */
 static int move_piece(const struct saina_gradient *g, struct moved *to, uint64_t from, uint64_t at,
 		      uint64_t n)
 {
 	uint32_t a = from / g->job->payload, b = at / g->job->payload;
 	const struct saina_segment_state *old = &g->state[a];
-	struct saina_segment_state *new = &to->share[b];
+	struct saina_segment_state *new = &to->state[b];
 
 	for (uint64_t i = 0; i < n; i++) {
 		if (to->used[from + i] & TAKEN || to->used[at + i] & GIVEN)
@@ -84,8 +87,8 @@ static int apply_move(const struct saina_gradient *g, struct moved *to, const st
 static void reset_states(const struct saina_gradient *g, struct moved *to)
 {
 	for (uint32_t i = 0; i < g->job->segments; i++) {
-		to->share[i].last = g->state[i].last;
-		to->share[i].scale = SAINA_EXPONENT_NAN;
+		to->state[i].last = g->state[i].last;
+		to->state[i].scale = SAINA_EXPONENT_NAN;
 	}
 }
 
@@ -94,25 +97,26 @@ int saina_gradient_move(struct saina_gradient *g, const struct saina_move *moves
 	const struct saina_job *job = g->job;
 	struct moved to = {
 		.residual = calloc((size_t)job->segments * job->payload, 4),
-		.share = calloc(job->segments, sizeof(*to.share)),
+		.state = calloc(job->segments, sizeof(*to.state)),
 		.used = calloc(job->segments, job->payload),
 	};
-	int ret = to.residual && to.share && to.used ? 0 : -ENOMEM;
+	int ret = to.residual && to.state && to.used ? 0 : -ENOMEM;
 
 	if (!ret)
 		reset_states(g, &to);
 	for (size_t i = 0; i < n && !ret; i++)
 		ret = apply_move(g, &to, &moves[i]);
-	/* What is not moved would be lost. */
-	if (!ret && nonzero(job, g->state, g->residual) != nonzero(job, to.share, to.residual))
+	/* Residual that was not moved would be lost. */
+	if (!ret && count_nonzero(job, g->state, g->residual) !=
+			    count_nonzero(job, to.state, to.residual))
 		ret = -ENOTEMPTY;
 	if (!ret) {
 		saina_gradient_exit(g);
 		g->residual = to.residual;
-		g->state = to.share;
+		g->state = to.state;
 	} else {
 		free(to.residual);
-		free(to.share);
+		free(to.state);
 	}
 	free(to.used);
 	return ret;

@@ -2,11 +2,11 @@
 /*
  * Block scaling.
  *
- * A segment of float32 travels as q = round(g * 2^e) with one exponent e for all of it.  Each
- * worker takes it from what the segment holds, so that |q| is at most L = (2^31 - 1) / workers - 1
- * and no value is ever clipped.  The aggregator shifts what comes with a finer exponent, so a sum
- * has the coarsest; less than one unit of each contribution is rounded up by that, which is what
- * the - 1 is for: no sum of all workers wraps.
+ * A segment of float32 is sent as q = round(g * 2^e), with one exponent e for the whole segment.
+ * Each worker chooses e by the largest magnitude in the segment, so that |q| is at most
+ * L = (2^31 - 1) / workers - 1 and no value is clipped.  The aggregator shifts contributions with a
+ * finer exponent, so a sum has the coarsest.  Shifting rounds a contribution up by less than one
+ * unit; L is one less for that, so no sum of all workers wraps.
  */
 #include <endian.h>
 #include <float.h>
@@ -29,7 +29,7 @@ static void store(void *p, size_t i, int32_t x)
 	memcpy((char *)p + 4 * i, &v, 4);
 }
 
-/* The sum that is looked at and the sum that is sent are the same to the bit. */
+/* One function, so that the sum that chooses the exponent is the sum that is sent, to the bit. */
 static float contribution(const float *g, const float *res, size_t i)
 {
 	return res ? g[i] + res[i] : g[i];
@@ -47,7 +47,7 @@ static uint32_t largest_scalar(const float *g, const float *res, size_t n)
 {
 	uint32_t max = 0;
 
-	/* In the order of magnitudes, with infinity above all numbers and NaN above that. */
+	/* Bits of magnitudes compare like the magnitudes; infinity and NaN are above all numbers. */
 	for (size_t i = 0; i < n; i++) {
 		uint32_t b = bits_of(contribution(g, res, i));
 
@@ -120,7 +120,7 @@ int saina_quant_finest(uint32_t largest, uint32_t limit)
 	float max;
 
 	memcpy(&max, &largest, sizeof(max));
-	/* in [2^(above - 1), 2^above): twice as fine as fits at most */
+	/* max is in [2^(above - 1), 2^above), so e is at most one too fine. */
 	(void)frexpf(max, &above);
 	e = 32 - __builtin_clz(limit) - above;
 	if (ldexp(max, e) > limit)
@@ -134,22 +134,23 @@ int saina_quant_finest(uint32_t largest, uint32_t limit)
  * @limit: saina_quant_limit()
  * @last: exponent of the segment's last result, SAINA_EXPONENT_NAN if there is none
  *
- * The finest at which nothing is clipped; @last, if that is not finer and at most 4 bits coarser: then
- * slots of workers with like magnitudes need no shifting.  What is nothing but zeros on the wire,
- * whatever its exponent, has the finest there is, for that makes no sum coarser.
+ * Return: @last if it is not finer than the finest exponent at which nothing is clipped, and at
+ * most SAINA_QUANT_SLACK bits coarser: then slots of workers with like magnitudes need no shifting.
+ * Else that finest one.  A contribution that is all zeros on the wire with any exponent has
+ * SAINA_EXPONENT_MAX, which makes no sum coarser.
  */
 int saina_quant_exponent(uint32_t largest, uint32_t limit, int last)
 {
 	int e;
 
-	/* half a unit is rounded to even */
+	/* Half a unit is rounded to even, which is 0. */
 	if (largest <= bits_of(ldexpf(0.5f, -SAINA_EXPONENT_MAX)))
 		return SAINA_EXPONENT_MAX;
 	e = saina_quant_finest(largest, limit);
 	return last != SAINA_EXPONENT_NAN && last <= e && last >= e - SAINA_QUANT_SLACK ? last : e;
 }
 
-/* As far as it fits +-@cut. */
+/* Limits @c to +-@cut. */
 static float cut_one(float c, float cut)
 {
 	return fabsf(c) > cut ? copysignf(cut, c) : c;
@@ -157,9 +158,9 @@ static float cut_one(float c, float cut)
 
 /**
  * saina_quant_cut() - out[i] = g[i] + res[i], cut off at +-@limit * 2^-@e
- * @limit: a power of two: what is cut off is a float, mostly
+ * @limit: a power of two, so that the bound is a float
  *
- * Return: how many were cut
+ * Return: how many elements were cut
  */
 size_t saina_quant_cut(float *out, const float *g, const float *res, size_t n, int e, uint32_t limit)
 {
@@ -176,11 +177,10 @@ size_t saina_quant_cut(float *out, const float *g, const float *res, size_t n, i
 }
 
 /**
- * saina_quant_remainder() - what saina_quant_cut() and encode() have left of g + res
+ * saina_quant_remainder() - what saina_quant_cut() and encode() leave of g + res for the next step
+ * @out: may be @res; a remainder beyond the largest float becomes the largest float
  *
- * @out may be @res.  A sum beyond the largest float is as if it were that.
- *
- * Return: how many were cut
+ * Return: how many elements were cut
  */
 size_t saina_quant_remainder(float *out, const float *g, const float *res, size_t n, int e,
 			     uint32_t limit)

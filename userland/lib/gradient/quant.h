@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-/* Between tensors and the integers on the wire. */
+/* Converts between tensors and integers on the wire. */
 #ifndef SAINA_QUANT_H
 #define SAINA_QUANT_H
 
@@ -9,7 +9,7 @@
 #include <string.h>
 #include "wire/job.h"
 
-#define SAINA_QUANT_SLACK    4		 /* bits an exponent may be coarser than need be */
+#define SAINA_QUANT_SLACK    4		 /* bits by which an exponent may be coarser than needed */
 #define SAINA_QUANT_INFINITY 0x7f800000u /* bits of a magnitude that is not finite, at least */
 
 /**
@@ -25,14 +25,14 @@ enum saina_quant_use {
 };
 
 /**
- * struct saina_quant - the four loops; all variants give identical results
+ * struct saina_quant - four loops over elements; all variants give identical results
  * @largest: the largest of the magnitudes |g[i] + res[i]|, as the bits of a float; from
  *	SAINA_QUANT_INFINITY on if one of them is infinite or a NaN.  @res may be NULL
  * @encode: q[i] = round((g[i] + res[i]) * 2^@e), to even; all must fit.  @res may be NULL
  * @decode: out[i] = (float)((double)sum[i] * 2^-@e / @div): the product is
  *	exact, then one rounding each for the division and the conversion
  * @add: out[i] = a[i] + b[i], wrapping
- * @usable: on this processor?
+ * @usable: what this variant is good for on this processor
  *
  * Integers on the wire are little endian; no pointer need be aligned.
  */
@@ -47,7 +47,7 @@ struct saina_quant {
 
 extern const struct saina_quant saina_quant_scalar;
 const struct saina_quant *saina_quant_best(void);	/* for this CPU */
-/* Variants of this architecture, the plain one first; NULL behind the last. */
+/* Variants of this architecture, the scalar one first; NULL behind the last. */
 const struct saina_quant *saina_quant_variant(unsigned int i);
 
 /* 2^@e, of a normal float; ldexpf() costs as much as encoding a hundred elements. */
@@ -64,7 +64,7 @@ uint32_t saina_quant_limit(unsigned int workers);
 int saina_quant_finest(uint32_t largest, uint32_t limit);
 int saina_quant_exponent(uint32_t largest, uint32_t limit, int last);
 
-/* For tables, which have one exponent whatever comes. */
+/* For the parameter server: the exponent of a segment never changes. */
 size_t saina_quant_cut(float *out, const float *g, const float *res, size_t n, int e, uint32_t limit);
 size_t saina_quant_remainder(float *out, const float *g, const float *res, size_t n, int e,
 			     uint32_t limit);

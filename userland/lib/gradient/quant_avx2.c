@@ -7,7 +7,7 @@
 /* No "fma" in the target: a fused multiply-add would round differently. */
 #define AVX2 __attribute__((target("avx2")))
 
-/* Elements @i and on. */
+/* Elements @i to @i + 7. */
 AVX2 static inline __m256 contribution(const float *g, const float *res, size_t i)
 {
 	__m256 v = _mm256_loadu_ps(g + i);

@@ -11,12 +11,12 @@
  * product, so the compiler finds nothing to fuse.
  */
 #define AVX512 __attribute__((target("avx512f")))
-/* With a mask that is known to be whole it goes away. */
+/* The compiler drops a mask that is constant and full. */
 #define STEP AVX512 static inline __attribute__((always_inline))
 #define LANES 16
 #define WHOLE 0xffff
 
-/* Those of the @n < 16 elements that are left. */
+/* The mask of the last @n < 16 elements. */
 static inline __mmask16 lanes(size_t n)
 {
 	return (1u << n) - 1;
@@ -44,7 +44,7 @@ STEP __m512 load_ps(__mmask16 m, const float *p, size_t i)
 	return _mm512_castsi512_ps(load(m, p, i));
 }
 
-/* Elements @i and on, those in @m; the others are 0. */
+/* Elements @i to @i + 15 that are in @m; the others are 0. */
 STEP __m512 contribution(const float *g, const float *res, size_t i, __mmask16 m)
 {
 	__m512 v = load_ps(m, g, i);
@@ -52,7 +52,7 @@ STEP __m512 contribution(const float *g, const float *res, size_t i, __mmask16 m
 	return res ? _mm512_add_ps(v, load_ps(m, res, i)) : v;
 }
 
-/* The bits of the largest magnitude of @max and these. */
+/* The larger of @max and the bits of the magnitudes that are in @m. */
 STEP __m512i largest(const float *g, const float *res, size_t i, __mmask16 m, __m512i max)
 {
 	__m512i b = _mm512_castps_si512(contribution(g, res, i, m));
@@ -95,7 +95,7 @@ STEP void decode_shift(float *out, const void *sum, size_t i, __mmask16 m, __m51
 	store(out, i, m, _mm512_castps_si512(_mm512_mul_ps(_mm512_cvtepi32_ps(s), scale)));
 }
 
-/* Of 8 sums, in double. */
+/* Decodes 8 sums, in double. */
 STEP __m256i mean(__m256i s, __m512d scale, __m512d div)
 {
 	__m512d x = _mm512_mul_pd(_mm512_cvtepi32_pd(s), scale);

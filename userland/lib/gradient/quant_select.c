@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* The variants of the loops, and the one for this processor. */
+/* The variants of the loops of quant.h, and the choice of one for this processor. */
 #include "quant_vector.h"
 
-/* From the plain one to the widest. */
+/* From the scalar one to the widest. */
 static const struct saina_quant *const variants[] = {
 	&saina_quant_scalar,
 #if defined(__x86_64__)

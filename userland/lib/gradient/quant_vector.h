@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-/* The loops of quant.h for processors that have vectors. */
+/* The loops of quant.h for processors with vector instructions. */
 #ifndef SAINA_QUANT_VECTOR_H
 #define SAINA_QUANT_VECTOR_H
 
@@ -10,9 +10,9 @@ extern const struct saina_quant saina_quant_avx2, saina_quant_avx512;
 void saina_quant_add_avx2(void *out, const void *a, const void *b, size_t n);
 #endif
 
-/* May the mean be 2^-@shift times the sum, *@shift out, in float32?  Neither division nor
- * double then: the factor is a power of two, and no result is so small that it would be
- * rounded again.
+/*
+ * Is the mean 2^-*@shift times the sum (@shift is out)?  Then float32 suffices and nothing is
+ * divided: the factor is a power of two, and no result is so small that it would be rounded again.
  */
 static inline bool quant_is_shift(int e, unsigned int div, int *shift)
 {

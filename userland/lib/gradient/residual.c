@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * What of this worker's gradient has not been counted, per segment.
+ * Residuals: the part of this worker's gradient that no result has counted, for each segment.
  *
- * A contribution is the caller's gradient plus the residual of its segment.
- * Both stay where they are until the fate of the contribution is known, so
- * nothing is copied for the common case, in which it was counted:
+ * A contribution is the caller's gradient plus the residual of its segment.  Both stay in place
+ * until it is known whether the contribution was counted, so nothing is copied in the common case,
+ * in which it was:
  *
- *	counted			residual := nothing; in a job of bfloat16, what was rounded off
- *	.. in a NaN, or alone	residual stays: of a result with a NaN nothing is used; and a
- *				residual that was too large to be added was not in it
- *	not counted		residual := gradient + residual
- *	.. and not finite	residual stays, the gradient is dropped
- *	not counted, late=drop	residual := nothing
+ *	contribution			residual
  *
- * Integers wrap, so contributed + residual == produced (mod 2^32), always.
- * Floats: the addition above rounds like any float addition; nothing else
- * is lost, except, in a job of int32, what the worker rounds off (half a unit of its exponent) and
- * what the aggregator does, for all that are in a sum at once.  Residuals are always finite.
+ *	counted				becomes 0; in a job of bfloat16, what was rounded off
+ *	counted, result is NaN		stays, because nothing of such a result is used
+ *	counted, without the residual	stays: the residual was too large to be added
+ *	not counted			becomes gradient + residual
+ *	not counted, not finite		stays; the gradient is dropped
+ *	not counted, late=drop		becomes 0
+ *
+ * Integers wrap, so contributed + residual == produced (mod 2^32), always.  The addition of floats
+ * rounds.  In a job of int32 the worker also rounds off up to half a unit of its exponent, and the
+ * aggregator up to one unit of the sum's, once for each contributor; no residual keeps that.
+ * Residuals are always finite.
  */
 #include <float.h>
 #include <math.h>
@@ -33,7 +35,7 @@ void saina_residual_drop(struct saina_gradient *g, uint32_t segment)
 	g->state[segment].residual = 0;
 }
 
-/* The present contribution was counted whole. */
+/* All of the present contribution was counted. */
 static void clear_residual(struct saina_gradient *g, uint32_t segment)
 {
 	struct saina_segment_state *p = &g->state[segment];
@@ -43,8 +45,8 @@ static void clear_residual(struct saina_gradient *g, uint32_t segment)
 
 	if (!p->residual)
 		return;
-	/* An all-reduce smaller than the one that left the residual has not
-	 * sent its end.
+	/* An all-reduce shorter than the one that left the residual has not sent the end of
+	 * the residual.
 	 */
 	saina_gradient_data(g, segment, &n);
 	memset(res, 0, 4 * n);
@@ -54,7 +56,6 @@ static void clear_residual(struct saina_gradient *g, uint32_t segment)
 		p->residual = 0;
 }
 
-/* The present contribution to @segment was not counted: keep it. */
 size_t saina_residual_keep(struct saina_gradient *g, uint32_t segment)
 {
 	struct saina_segment_state *p = &g->state[segment];
@@ -86,7 +87,10 @@ size_t saina_residual_keep(struct saina_gradient *g, uint32_t segment)
 	return dropped;
 }
 
-/* The present contribution was counted, but for what was rounded off, or (returns how many) did not fit. */
+/*
+ * The present contribution was counted, except for what was rounded off or did not fit.  Returns
+ * how many elements did not fit.
+ */
 static size_t keep_remainder(struct saina_gradient *g, uint32_t segment, int exponent, uint32_t limit)
 {
 	struct saina_segment_state *p = &g->state[segment];

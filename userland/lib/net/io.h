@@ -75,17 +75,17 @@ int saina_io_group(struct saina_io *io, const struct saina_job *job);
 bool saina_io_loop(struct saina_io *io, const struct saina_job *job);
 /* The last ICMP error about what was sent. */
 enum saina_unreached saina_io_unreached(struct saina_io *io);
-/* ICMP errors are of no more interest. */
+/* Stops keeping ICMP errors. */
 void saina_io_no_errors(struct saina_io *io);
 uint32_t saina_io_room(const struct saina_io *io);	/* batches that @mcast holds */
 void saina_io_mtu(struct saina_io *io);		/* reads it again */
 void saina_io_close(struct saina_io *io);
-int saina_io_gro(struct saina_io *io);		/* 1 on, 0 off, negative: unknown */
+int saina_io_gro(struct saina_io *io);		/* 1: GRO is on; 0: off; negative: unknown */
 void saina_io_wake(struct saina_io *io);
 void saina_io_set_timer(struct saina_io *io, uint64_t ns);	/* from now on; 0: never */
 void saina_io_wait_timer(struct saina_io *io);
 
-/* What can be read.  Waits for that, for saina_io_wake() or for @ns. */
+/* What can be read.  saina_io_wait() waits for that, for saina_io_wake() or for @ns. */
 struct saina_ready {
 	bool ucast, mcast, shm;
 };
@@ -95,12 +95,12 @@ struct saina_ready saina_io_wait(struct saina_io *io, uint64_t ns);
 #define SAINA_IO_BUFFERS 16
 int saina_io_receive(struct saina_io *io, bool mcast);
 
-/* What is in a buffer: messages of @size bytes, the last one may be shorter. */
+/* The content of a buffer: messages of @size bytes, of which the last one may be shorter. */
 struct saina_datagram {
 	const uint8_t *p;
 	size_t	left, size;
 	enum saina_source from;
-	bool	overflow;	/* datagrams did not fit the socket's queue */
+	bool	overflow;	/* earlier datagrams did not fit in the socket's queue */
 };
 void saina_io_datagram(struct saina_io *io, bool mcast, int i, struct saina_datagram *d);
 int saina_io_rx_init(struct saina_io *io);

@@ -104,7 +104,7 @@ static enum saina_unreached unreached_of(const struct sock_extended_err *e)
 	case ICMP_HOST_ANO:
 	case ICMP_PKT_FILTERED:
 		return SAINA_UNREACHED_FILTERED;
-	default: /* also of our own kernel, to which nobody has answered (ARP) */
+	default: /* also from this host's kernel, when ARP gets no answer */
 		return SAINA_UNREACHED_NOBODY;
 	}
 }

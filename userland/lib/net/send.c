@@ -4,8 +4,8 @@
  * buffer and sent with UDP_SEGMENT, which the kernel splits as late as it can.  Where that is
  * refused (transmit checksum offload is off), sendmmsg() sends them.
  *
- * What the kernel refuses (firewall, no route, smaller MTU) is not lost: it is kept and tried again
- * at growing intervals, and nothing else is sent meanwhile.  session/timeout.c says for how long.
+ * Messages that the kernel refuses (firewall, no route, smaller MTU) are kept and tried again at
+ * growing intervals, and nothing else is sent meanwhile.  session/timeout.c limits how long.
  */
 #include <errno.h>
 #include <netinet/udp.h>
@@ -17,7 +17,7 @@
 #define UDP_SEGMENT 103
 #endif
 
-#define HOLD_NS	     MSEC /* between the first tries */
+#define HOLD_NS	     MSEC /* interval between the first tries */
 #define HOLD_DOUBLED 8	  /* the interval doubles this often */
 
 int saina_io_buffer(struct saina_io *io)
@@ -26,7 +26,7 @@ int saina_io_buffer(struct saina_io *io)
 	return io->buf ? 0 : -ENOMEM;
 }
 
-/* One line for each reason in a row. */
+/* Notes a refusal, unless the last one had the same reason. */
 static void note_refusal(struct saina_io *io, int err)
 {
 	if (io->noted_err == err)
@@ -152,8 +152,7 @@ static int send_batch(struct saina_io *io)
 	return ret;
 }
 
-/* Do not try again at once.  EAGAIN comes here if the socket is full although poll said otherwise.
- */
+/* Do not try again at once.  @err is EAGAIN if the socket is full, whatever poll() said. */
 static void hold_back(struct saina_io *io, int err, uint64_t now)
 {
 	io->held_ns =

@@ -76,8 +76,8 @@ static void tune_socket(int fd)
 {
 	int one = 1, size = RCVBUF, whole = IP_PMTUDISC_PROBE;
 
-	/* FORCE with CAP_NET_ADMIN, else up to net.core.rmem_max.  The rest may fail: then it is
-	 * only slower.
+	/* FORCE needs CAP_NET_ADMIN; the other one is limited by net.core.rmem_max.  If these and
+	 * the next options fail, the library is only slower.
 	 */
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)))
 		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
@@ -169,7 +169,9 @@ static bool has_protocol_port(int fd)
 	       ntohs(a.sin_port) <= SAINA_PORT_RESULT;
 }
 
-/* Keeps sockets with such a port open until one has another, so that the kernel does not repeat it.
+/*
+ * Keeps sockets with a port of the protocol open until one has another port, so that the kernel
+ * does not give the same port again.
  */
 static int open_unicast_on_free_port(struct saina_io *io, bool by_interface)
 {
@@ -185,11 +187,7 @@ static int open_unicast_on_free_port(struct saina_io *io, bool by_interface)
 	return ret;
 }
 
-/**
- * saina_io_open() - the unicast socket: all that we send, all answers
- *
- * Not connected, for answers come from two ports.
- */
+/* The unicast socket is not connected, because answers come from two ports. */
 int saina_io_open(struct saina_io *io, const char *aggregator, const char *interface)
 {
 	int ret, one = 1;
@@ -226,7 +224,7 @@ int saina_io_open(struct saina_io *io, const char *aggregator, const char *inter
 	return saina_io_rx_init(io);
 }
 
-/* The multicast socket: results.  Bound to the group, so nothing else comes. */
+/* The multicast socket is bound to the group, so it receives only results. */
 int saina_io_group(struct saina_io *io, const struct saina_job *job)
 {
 	struct sockaddr_in a = {
@@ -246,7 +244,7 @@ int saina_io_group(struct saina_io *io, const struct saina_job *job)
 	tune_socket(fd);
 	/* Several workers in one network namespace receive the same results. */
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	/* Not what other sockets of this host have joined on other interfaces. */
+	/* Receive nothing of groups that other sockets have joined on other interfaces. */
 	setsockopt(fd, IPPROTO_IP, IP_MULTICAST_ALL, &zero, sizeof(zero));
 	if (bind(fd, (void *)&a, sizeof(a)) ||
 	    setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &m, sizeof(m))) {
@@ -285,7 +283,7 @@ void saina_io_no_errors(struct saina_io *io)
 	io->errors = false;
 }
 
-/* One less than fits: results may come twice. */
+/* One batch less than fits, because results may come twice. */
 uint32_t saina_io_room(const struct saina_io *io)
 {
 	int size = 0;
@@ -310,7 +308,7 @@ void saina_io_close(struct saina_io *io)
 	free(io->buf);
 }
 
-/* Is GRO on?  With it a veth has the NAPI that redirected frames need. */
+/* With GRO a veth has the NAPI that redirected frames need. */
 int saina_io_gro(struct saina_io *io)
 {
 	struct ethtool_value v = {.cmd = ETHTOOL_GGRO};
@@ -329,7 +327,7 @@ void saina_io_wake(struct saina_io *io)
 	uint64_t one = 1;
 
 	if (write(io->wake, &one, sizeof(one)) < 0)
-		return; /* EAGAIN: it is being woken anyway */
+		return; /* EAGAIN: a wake-up is pending */
 }
 
 void saina_io_set_timer(struct saina_io *io, uint64_t ns)

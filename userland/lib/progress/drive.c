@@ -2,10 +2,10 @@
 /*
  * Who drives: one thread at a time sends, receives and keeps the time, turn by turn.
  *
- * A thread of the trainer that waits for an all-reduce drives itself: its results wake nobody
- * else.  When several wait, one of them drives, and another when that one has what it waited
- * for.  When none waits it is the library's own thread, but not at once: most trainers come
- * back in a moment, with the next all-reduce or to wait for one.
+ * A thread of the trainer that waits for an all-reduce drives itself, so its results wake no other
+ * thread.  When several wait, one of them drives, and another when that one has its result.  When
+ * none waits, the library's own thread drives, but not at once: most trainers soon start or wait
+ * for the next all-reduce.
  */
 #include <fenv.h>
 #if defined(__x86_64__)
@@ -13,9 +13,9 @@
 #endif
 #include "progress.h"
 
-#define REST_NS 200000 /* that the library's thread leaves the sockets alone */
-/* ... and after a start, for the next one or a wait mostly comes at once: then nobody is woken,
- * and what both have to send goes together.
+#define REST_NS 200000 /* the library's thread begins this long after the last wait */
+/* The same after an all-reduce has started.  Mostly another one, or a wait, follows at once: then
+ * nobody is woken, and the messages of both leave together.
  */
 #define START_NS 100000
 
@@ -27,7 +27,7 @@ static void set_default_fenv(void)
 #endif
 }
 
-/* The next one may drive; locked. */
+/* Caller holds s->lock.  Another thread may drive now. */
 static void stop_progress(struct saina *s)
 {
 	s->progressing = false;
@@ -35,7 +35,6 @@ static void stop_progress(struct saina *s)
 		pthread_cond_broadcast(&s->cond);
 }
 
-/* Something is to be sent, or the thread is to stop: whoever drives looks; locked. */
 void saina_wake(struct saina *s)
 {
 	if (s->progressing)
@@ -54,7 +53,7 @@ static bool is_over(const struct saina_req *req, uint64_t until)
 	return req->finished || (until != NEVER && saina_now() >= until);
 }
 
-/* Another thread drives; locked. */
+/* Caller holds s->lock.  Waits while another thread drives. */
 static void wait_until(struct saina *s, uint64_t until)
 {
 	struct timespec t = {.tv_sec = until / 1000000000, .tv_nsec = until % 1000000000};
@@ -65,7 +64,7 @@ static void wait_until(struct saina *s, uint64_t until)
 		pthread_cond_timedwait(&s->cond, &s->lock, &t);
 }
 
-/* Turns of the trainer's thread, in the floating-point environment of the library's; locked. */
+/* Caller holds s->lock.  Turns of the trainer's thread, in the default rounding mode. */
 static void progress_until(struct saina *s, const struct saina_req *req, uint64_t until)
 {
 	fenv_t env;
@@ -87,7 +86,7 @@ bool saina_progress_until(struct saina *s, const struct saina_req *req, uint64_t
 	if (is_over(req, until))
 		return req->finished;
 	if (s->progressing && !s->waiting)
-		saina_io_wake(&s->io); /* the library's thread is to make room */
+		saina_io_wake(&s->io); /* so that the library's thread stops driving */
 	if (!s->waiting++)
 		saina_io_set_timer(&s->io, 0);
 	while (!is_over(req, until)) {

@@ -28,7 +28,10 @@ void *saina_progress_thread(void *arg);
 uint64_t saina_deadline(int timeout_ms);
 /* Caller holds s->lock.  Drives until @req has finished (true) or until @until. */
 bool saina_progress_until(struct saina *s, const struct saina_req *req, uint64_t until);
-/* Caller holds s->lock.  There is something to send: wakes the thread that drives. */
+/*
+ * Caller holds s->lock.  Wakes the thread that drives: something is to be sent, or the library's
+ * thread is to stop.
+ */
 void saina_wake(struct saina *s);
 
 /*

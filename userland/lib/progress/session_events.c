@@ -27,7 +27,7 @@ static void job_setup(struct saina *s)
 		j->loop = SAINA_LOOP_SENT;
 	s->round.shm = &s->shm;
 	s->round.notes = &j->notes;
-	/* As late as this, as users turn it on in response to a note. */
+	/* Read only now, because users turn it on in response to a note. */
 	j->gro = saina_io_gro(&s->io);
 }
 
@@ -75,7 +75,7 @@ void saina_session_rx(struct saina *s, const struct saina_hdr *h, uint64_t now)
 	struct saina_flow *f = &s->round.flow;
 	enum saina_session_event event = saina_session_input(j, h, now);
 
-	/* Results say it, too, and are newer: this is for the time before the first one. */
+	/* This time-out is for the first round: results have it, too, and are newer. */
 	if (j->timeout_ms != f->timeout_ms) {
 		f->timeout_ms = j->timeout_ms;
 		f->timeout_ns = j->timeout_ms * MSEC;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* Steps with the parameter server: updates into messages, sums into the trainer's elements. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@ void saina_ps_exit(struct saina_ps *p)
 	free(p->exponent);
 }
 
-/* Of the step that begins. */
+/* A step begins. */
 static void reset_step_stats(struct saina_ps *p)
 {
 	p->version_min = p->updates_min = UINT64_MAX;
@@ -34,7 +35,7 @@ static void fail_step(struct saina_round *r, uint64_t now)
 {
 	struct saina_ps *p = &r->ps;
 
-	/* what was refused stays with the trainer */
+	/* An update that was refused (-EDOM) stays with the trainer. */
 	for (uint32_t i = 0; p->steps.err != -EDOM && i < p->steps.n; i++)
 		if (!p->steps.seg[i].counted)
 			saina_round_keep(r, i);
@@ -81,7 +82,7 @@ static int ps_enter(struct saina_round *r, uint32_t base, uint64_t now)
 		    saina_steps_init(&p->steps, job->segments, job->per_batch))
 			return -ENOMEM;
 	}
-	/* the server is empty, and the model holds all earlier rounds */
+	/* The server is empty, and the model holds all earlier rounds. */
 	memset(p->seen, 0, 4ull * job->segments * job->payload);
 	for (uint32_t i = 0; i < job->segments; i++)
 		p->steps.seg[i].version = 0;
@@ -96,7 +97,7 @@ static int ps_enter(struct saina_round *r, uint32_t base, uint64_t now)
 	saina_steps_add(&p->steps, segments_submitted(r));
 	if (r->closed)
 		saina_ps_close(r, now);
-	/* the transport only has to know what is assigned */
+	/* The transport of rounds only has to know how many segments are assigned. */
 	saina_flow_round(&r->flow, r->flow.round);
 	saina_flow_add(&r->flow, p->steps.n);
 	for (const struct saina_req *q = r->reqs; q; q = q->next)
@@ -199,7 +200,7 @@ static void sum_rx(struct saina_round *r, const struct saina_hdr *h, uint64_t no
 	uint64_t was = segment < p->steps.segments ? p->steps.seg[segment].version : 0;
 	unsigned int what;
 
-	/* of an earlier server, or of a step that the trainer has given up */
+	/* Of an earlier server, or of a step that the trainer has given up. */
 	if (!p->epoch_known || le16toh(h->policy) != p->epoch || segment >= p->steps.n)
 		return;
 	what = saina_steps_sum(&p->steps, h, now);
@@ -209,7 +210,7 @@ static void sum_rx(struct saina_round *r, const struct saina_hdr *h, uint64_t no
 							     p->exponent[segment], SAINA_PS_LIMIT));
 	if (what & SAINA_STEPS_LOST)
 		saina_round_keep(r, segment);
-	if (le64toh(h->mask)) /* it is begun */
+	if (le64toh(h->mask)) /* some worker has pushed the segment */
 		p->exponent[segment] = h->exponent;
 	if (what & SAINA_STEPS_TAKE)
 		take_diff(r, segment, h, was, what & SAINA_STEPS_MORE);
@@ -227,7 +228,7 @@ static bool is_same_epoch(struct saina_ps *p, const struct saina_hdr *h)
 	return true;
 }
 
-/* False: it fails. */
+/* False: the step fails. */
 static bool nak_exponent_rx(struct saina_round *r, const struct saina_hdr *h)
 {
 	struct saina_ps *p = &r->ps;
@@ -237,7 +238,7 @@ static bool nak_exponent_rx(struct saina_round *r, const struct saina_hdr *h)
 		return true;
 	if (saina_round_request(r, segment)->t.type != SAINA_FLOAT32)
 		return false;
-	/* another worker began the segment, with its own */
+	/* Another worker pushed the segment first, and chose its exponent. */
 	p->exponent[segment] = h->exponent;
 	saina_steps_again(&p->steps, h);
 	return true;
@@ -249,8 +250,8 @@ int saina_ps_input(struct saina_round *r, const struct saina_hdr *h, uint64_t no
 	bool over = p->steps.over;
 
 	if (!p->on) {
-		/* of a gradient or question of the present round, or one about that before: there
-		 * are steps from now on, unless it is an answer of before the rounds
+		/* An answer to a message about the present or the previous round: the job has
+		 * steps from now on.  An answer from before the rounds began is ignored.
 		 */
 		if (h->type != SAINA_MSG_NAK || h->k != SAINA_NAK_MODE ||
 		    r->flow.round - le32toh(h->round) > 1 ||
@@ -268,7 +269,7 @@ int saina_ps_input(struct saina_round *r, const struct saina_hdr *h, uint64_t no
 		break;
 	case SAINA_MSG_GO:
 		if (!is_same_epoch(p, h)) {
-			/* the server was restarted while this worker was away */
+			/* The server was restarted while this worker was away. */
 			p->epoch_known = false;
 			p->steps.err = -ESTALE;
 			p->steps.phase = SAINA_STEPS_FAILED;
@@ -310,8 +311,8 @@ void saina_ps_next(struct saina_round *r, uint64_t now)
 		return;
 	}
 	if (p->steps.phase == SAINA_STEPS_FAILED) {
-		/* the trainer gets its model from somewhere else: that holds all.  Not if its own
-		 * update was refused
+		/* The trainer gets its model from another worker, and that holds all updates.
+		 * If its own update was refused (-EDOM), it keeps its model.
 		 */
 		p->fresh = p->steps.err != -EDOM;
 		saina_steps_ask(&p->steps);
@@ -327,7 +328,7 @@ void saina_ps_rejoin(struct saina_round *r)
 		saina_steps_ask(&r->ps.steps);
 }
 
-/* The exponent of a segment: what the first push of any worker has chosen. */
+/* The exponent of a segment is the one that the first push of any worker has chosen. */
 static int choose_exponent(struct saina_round *r, uint32_t segment)
 {
 	struct saina_ps *p = &r->ps;

@@ -26,7 +26,7 @@ int saina_ps_input(struct saina_round *r, const struct saina_hdr *h, uint64_t no
 unsigned int saina_ps_output(struct saina_round *r, uint64_t now, uint8_t *buf, size_t *len,
 				uint64_t *when);
 
-/* Index of the first element that is not finite; t->n if all are. */
+/* Index of the first element of @t that is not finite; t->n if all are. */
 size_t saina_ps_finite(const struct saina_round *r, const struct saina_tensor *t);
 
 /* The trainer has submitted @q as part of the step. */
@@ -36,7 +36,7 @@ void saina_ps_close(struct saina_round *r, uint64_t now);
 /* The trainer has taken the results of the step. */
 void saina_ps_next(struct saina_round *r, uint64_t now);
 
-/* Admitted again; the job lives on. */
+/* This worker is admitted again, and the job is the same. */
 void saina_ps_rejoin(struct saina_round *r);
 
 #endif /* SAINA_PS_H */

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* All-reduces: in rounds, or in steps. */
 #include "reduce.h"
 
 void saina_reduce_exit(struct saina_round *r)

@@ -12,7 +12,7 @@ void saina_reduce_start(struct saina_round *r, struct saina_req *q, uint64_t now
 /* As saina_round_output(), whichever the job has. */
 unsigned int saina_reduce_output(struct saina_round *r, uint64_t now, uint8_t *buf, size_t *len,
 				 uint64_t *when);
-/* The trainer submits no more before it has waited. */
+/* The trainer submits nothing more before it has waited. */
 void saina_reduce_close(struct saina_round *r, uint64_t now);
 /* The trainer has taken all results of the round or step: the next one begins. */
 void saina_reduce_next(struct saina_round *r, uint64_t now);

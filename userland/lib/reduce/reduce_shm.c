@@ -4,7 +4,7 @@
 #include "reduce_shm.h"
 #include "wire/check.h"
 
-/* The header that a RESULT has, of an entry of the output array. */
+/* Makes the header of a RESULT from that of an entry of the output array. */
 static void shm_result_header(const struct saina_round *r, const struct saina_output_head *b,
 			      uint32_t round, uint32_t segment, uint8_t next_k, struct saina_hdr *h)
 {
@@ -52,7 +52,6 @@ static bool take_result_in_place(struct saina_round *r, const struct saina_outpu
 	return true;
 }
 
-/* Takes a result from the output array; false: it is not there (any more). */
 bool saina_shm_result(struct saina_round *r, uint32_t round, uint32_t segment, uint8_t next_k,
 		      uint64_t now)
 {
@@ -76,7 +75,7 @@ bool saina_shm_result(struct saina_round *r, uint32_t round, uint32_t segment, u
 	return true;
 }
 
-/* Results are in the output array.  Those that were overwritten are asked about, like lost ones. */
+/* Results that were overwritten are asked about, like lost ones. */
 void saina_shm_completion(struct saina_round *r, const struct saina_hdr *h, uint64_t now)
 {
 	uint32_t round = le32toh(h->round), first = le32toh(h->segment);
@@ -92,7 +91,6 @@ void saina_shm_completion(struct saina_round *r, const struct saina_hdr *h, uint
 	}
 }
 
-/* Puts @n gradients into the input array, and a DOORBELL for them into @buf. */
 void saina_shm_put_doorbell(struct saina_round *r, void *buf, const struct saina_act *a, size_t n)
 {
 	struct saina_hdr *h = saina_msg_put_header(r, buf, SAINA_MSG_DOORBELL, a);
@@ -103,7 +101,7 @@ void saina_shm_put_doorbell(struct saina_round *r, void *buf, const struct saina
 	for (size_t i = 0; i < n; i++) {
 		struct saina_input_head *in = saina_shm_input(r->shm, a[i].segment);
 
-		/* a retransmission is the same to the bit */
+		/* A retransmission is the same to the bit: what is there is left. */
 		if (in->session != r->job->session || in->round != a[i].round ||
 		    in->segment != a[i].segment) {
 			saina_shm_write_begin(in);
@@ -118,7 +116,6 @@ void saina_shm_put_doorbell(struct saina_round *r, void *buf, const struct saina
 	memcpy(h + 1, &doorbell, sizeof(doorbell));
 }
 
-/* Are these nothing but gradients of one round, within the reach of one DOORBELL? */
 bool saina_shm_fits_doorbell(const struct saina_round *r, const struct saina_act *a, size_t n)
 {
 	if (!r->shm || !saina_shm_ready(r->shm, r->job))

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* Rounds: all-reduces, and what becomes of their results. */
 #include <errno.h>
 #include <stdlib.h>
 #include "round.h"
@@ -94,7 +95,7 @@ void saina_round_fail(struct saina_round *r, int err)
 			req_finish(r, q, err);
 }
 
-/* The result of a segment of @q was taken, or cannot be had. */
+/* The result of a segment of @q was taken, or is lost. */
 static void segment_done(struct saina_round *r, struct saina_req *q, uint64_t now)
 {
 	const struct saina_flow *f = &r->flow;
@@ -107,7 +108,7 @@ static void segment_done(struct saina_round *r, struct saina_req *q, uint64_t no
 		newest = f->round;
 	while (saina_flow_complete(f, newest + 1))
 		newest++;
-	q->call.round = f->round; /* it may have rejoined the previous round */
+	q->call.round = f->round; /* the transport may have gone back to the previous round */
 	q->call.rounds_behind = newest - f->round;
 	q->call.time_us = (now - q->start_ns) / 1000;
 	req_finish(r, q, q->err);
@@ -168,7 +169,6 @@ void saina_round_keep(struct saina_round *r, uint32_t segment)
 	saina_round_saturated(r, segment, saina_residual_keep(&r->grad, segment));
 }
 
-/* Writes the sums into the caller's elements. */
 void saina_round_decode(struct saina_round *r, uint32_t segment, const struct saina_hdr *h,
 			const void *sums)
 {
@@ -193,7 +193,7 @@ void saina_round_take(struct saina_round *r, const struct saina_hdr *h, uint64_t
 	} else if (!in && (h->flags & SAINA_F_DROP_LATE)) {
 		saina_residual_drop(&r->grad, segment);
 	} else {
-		/* Late, or what was counted is an earlier incarnation's. */
+		/* Late, or the gradient that was counted is of an earlier incarnation. */
 		saina_round_keep(r, segment);
 	}
 	saina_round_account(r, segment, h, !in);
@@ -201,7 +201,6 @@ void saina_round_take(struct saina_round *r, const struct saina_hdr *h, uint64_t
 	saina_round_segment_over(r, segment, now);
 }
 
-/* The result of a segment of the present round cannot be had. */
 void saina_round_lose(struct saina_round *r, uint32_t segment, bool counted, uint64_t now)
 {
 	struct saina_segment_state *p = &r->grad.state[segment];
@@ -221,7 +220,7 @@ void saina_round_result(struct saina_round *r, const struct saina_hdr *h, uint64
 
 	if (h->flags & SAINA_F_LATE)
 		r->stats.late_answers++;
-	/* a result of the round that the aggregator is in, or was in just now */
+	/* Results that all workers get, of this round or a later one, have the present policy. */
 	if (h->worker == SAINA_WORKER_ANY && round >= r->flow.round)
 		r->flow.timeout_ns = le32toh(h->aux) * 1000ull;
 	switch (saina_flow_result(&r->flow, round, segment, now)) {
@@ -235,7 +234,7 @@ void saina_round_result(struct saina_round *r, const struct saina_hdr *h, uint64
 		r->stats.duplicate_results++;
 		return;
 	case SAINA_RESULT_KEEP:
-		/* Without memory it is as if it was lost: it can be pulled again. */
+		/* Without memory the result counts as lost: it can be pulled again. */
 		if (!saina_reorder_put(&r->flow.reorder, h))
 			return;
 		break;

@@ -23,15 +23,15 @@ void saina_round_forget(struct saina_round *r, struct saina_req *q);
 void saina_round_assign(struct saina_round *r, const struct saina_req *q);
 /* The all-reduce that @segment is part of. */
 struct saina_req *saina_round_request(const struct saina_round *r, uint32_t segment);
-/* The result of @segment was taken, or cannot be had. */
+/* The result of @segment was taken, or is lost. */
 void saina_round_segment_over(struct saina_round *r, uint32_t segment, uint64_t now);
 /* A RESULT that saina_session_check() has accepted. */
 void saina_round_result(struct saina_round *r, const struct saina_hdr *h, uint64_t now);
 /* Takes the result of a segment of the present round. */
 void saina_round_take(struct saina_round *r, const struct saina_hdr *h, uint64_t now);
-/* The result of a segment of the present round cannot be had; @counted: our gradient is in it. */
+/* The result of a segment of the present round is lost; @counted: it has our gradient. */
 void saina_round_lose(struct saina_round *r, uint32_t segment, bool counted, uint64_t now);
-/* Notes who is in a result; @late: this worker is not. */
+/* Notes the contributors of a result; @late: this worker is not one of them. */
 void saina_round_account(struct saina_round *r, uint32_t segment, const struct saina_hdr *h,
 			 bool late);
 /* Writes the sums into the caller's elements. */

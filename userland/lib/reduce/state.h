@@ -28,7 +28,7 @@ struct saina_req {
 /**
  * struct saina_ps
  * @on: the job has steps, not rounds
- * @fresh: the model holds all that the server has, whatever that is
+ * @fresh: the model holds all updates that the server has, whichever these are
  * @epoch_known: @epoch is known
  * @noted: the user was told that updates do not fit
  * @epoch: low 16 bits of the server's first step
@@ -67,12 +67,12 @@ struct saina_ps {
  * @copy: a RESULT made of an entry of the output array
  * @ps: replaces @flow where the job has steps instead of rounds
  * @any_finished: a request has finished
- * @closed: the trainer waits for what it has submitted: nothing more comes in a step
- * @act: actions of @flow that were not sent yet, for a batch has messages of one length
+ * @closed: the trainer waits for what it has submitted, and submits nothing more in this step
+ * @act: actions of @flow that were not sent yet, because a batch has messages of one length
  * @acts: how many
  * @submitted: elements submitted in this round
  * @prev_submitted: elements submitted in the previous round
- * @sizes: whether other workers have submitted other sizes
+ * @sizes: for size_mismatch.h
  * @stats: of the handle
  */
 struct saina_round {

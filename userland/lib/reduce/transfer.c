@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * What comes of and goes into a worker's rounds: by messages (reduce_msg.c), or through shared
- * memory (reduce_shm.c).
+ * Messages of a worker's rounds, received and sent, with gradients and results in them
+ * (reduce_msg.c) or in shared memory (reduce_shm.c).
  */
 #include "reduce_msg.h"
 #include "reduce_shm.h"
@@ -67,7 +67,7 @@ static bool is_message_act(const struct saina_act *a)
 	return a->type != SAINA_ACT_REORDERED && a->type != SAINA_ACT_LOST;
 }
 
-/* What to do now: first what did not fit into the last batch of doorbells. */
+/* The next actions: first those that did not fit into the last batch of doorbells. */
 static size_t next_acts(struct saina_round *r, uint64_t now, uint64_t *when)
 {
 	if (!r->acts)
@@ -88,7 +88,7 @@ unsigned int saina_round_output(struct saina_round *r, uint64_t now, uint8_t *bu
 		else if (!doorbells || !is_message_act(r->act))
 			n = put_acts(r, r->act, acts, now, buf, len);
 		else
-			break; /* of another length: in the next call */
+			break; /* messages of another length: in the next call */
 		r->acts = 0;
 	}
 	if (doorbells)

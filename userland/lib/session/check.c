@@ -22,7 +22,7 @@ static bool check_welcome(const struct saina_hdr *h, const struct saina_welcome 
 	       saina_exponent_valid(w->exponent);
 }
 
-/* That another version is spoken there: all of a message that all versions understand. */
+/* A REFUSE because of the version, the only message that all versions understand. */
 static bool check_version(const struct saina_hdr *h, size_t len)
 {
 	const struct saina_refuse *r = (const void *)(h + 1);
@@ -43,10 +43,10 @@ bool saina_session_check(const struct saina_session *j, enum saina_source from, 
 	if (from == SAINA_FROM_OTHERS || len < sizeof(*h) ||
 	    (h->version != SAINA_PROTO_VERSION && !check_version(h, len)))
 		return false;
-	/* Between results, where there is none (yet). */
+	/* Fills the place of a result that a batch does not have (yet). */
 	if (h->type == SAINA_MSG_NOP)
 		return true;
-	/* WELCOME, known by its nonce, tells the number of a job joined by name. */
+	/* The number of a job joined by name comes with the WELCOME, which has the nonce. */
 	if (le16toh(h->job) != job->id &&
 	    !(h->type == SAINA_MSG_WELCOME && saina_session_by_name(j)))
 		return false;

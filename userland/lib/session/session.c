@@ -17,7 +17,7 @@
 #include "session.h"
 #include "timeout.h"
 
-#define BATCH_PROBES 10 /* the first probes go in twos */
+#define BATCH_PROBES 10 /* so many probes are sent as batches of two */
 #define PROBE_NS     (40 * MSEC)
 #define PROBING_NS   (3000 * MSEC)
 #define WAITING_NS   (2000 * MSEC) /* note a job that waits for workers after this */
@@ -97,7 +97,7 @@ static void send_probe(struct saina_session *j, uint64_t now)
 	m->twice = j->tries < BATCH_PROBES || !j->batched;
 }
 
-/* The agent moved our port to another hook: do results reach us? */
+/* Tests whether results reach us after the agent has moved our port to another hook. */
 static void send_path_probe(struct saina_session *j)
 {
 	struct saina_session_msg *m = saina_session_message(j, SAINA_MSG_PROBE);
@@ -205,7 +205,7 @@ uint64_t saina_session_run(struct saina_session *j, uint64_t now)
 			j->next_ns = NEVER;
 			return beat;
 		}
-		/* saina_close() does not wait long for the answer */
+		/* LEAVE is repeated sooner, as saina_close() does not wait long for the answer. */
 		first = j->phase == PHASE_LEAVING ? 20 * MSEC : 50 * MSEC;
 		j->next_ns = now + (j->tries < 3 ? first << j->tries : 400 * MSEC);
 		j->tries++;
@@ -287,7 +287,7 @@ static enum saina_session_event welcome_rx(struct saina_session *j, const struct
 
 	if (j->phase == PHASE_CONFIRMING) {
 		if (w->state == SAINA_JOB_FORMING)
-			return SAINA_SESSION_NONE; /* an earlier answer, late */
+			return SAINA_SESSION_NONE; /* sent before the job ran */
 		job->first_round = le32toh(w->round);
 		job->session = le64toh(h->session);
 		return start_running(j, now);
@@ -334,12 +334,12 @@ static void refuse_rx(struct saina_session *j, const struct saina_refuse *r, uin
 	switch (j->phase) {
 	case PHASE_JOINING:
 	case PHASE_REJOINING:
-		/* an agent of another version does not know where the nonce is */
+		/* An agent of another version does not know where the nonce is. */
 		if (r->nonce != j->body.nonce && reason != SAINA_REFUSE_VERSION)
 			return;
 		if (reason == SAINA_REFUSE_TAKEN || reason == SAINA_REFUSE_PORT) {
-			/* Perhaps our predecessor holds it and is about to be declared dead.  Or
-			 * a flood of JOINs has pushed ours out of the switch's table.
+			/* Perhaps a predecessor has the identifier and is about to be declared
+			 * dead, or a flood of JOINs has pushed ours out of the switch's table.
 			 */
 			if (!j->refused)
 				saina_note(&j->notes, "%s; trying again", r->text);
@@ -369,7 +369,7 @@ static void refuse_rx(struct saina_session *j, const struct saina_refuse *r, uin
 			return;
 		}
 		if (r->nonce && j->phase != PHASE_CONFIRMING)
-			return; /* of a JOIN long answered */
+			return; /* refuses a JOIN that was answered before */
 		e = -ECONNRESET;
 		break;
 	}
@@ -379,8 +379,8 @@ static void refuse_rx(struct saina_session *j, const struct saina_refuse *r, uin
 static enum saina_session_event status_rx(struct saina_session *j, const struct saina_status *st,
 					  const struct saina_hdr *h, uint64_t now)
 {
-	/* Stale STATUS, sent before our READY: ignore it.  It would settle whether results
-	 * are relayed.
+	/* Stale STATUS, sent before our READY: ignore it, as it would settle whether results are
+	 * relayed.
 	 */
 	if ((j->phase == PHASE_READYING || j->phase == PHASE_REREADYING) &&
 	    st->path != (j->fast ? SAINA_PATH_FAST : SAINA_PATH_RELAYED) &&
@@ -398,7 +398,7 @@ static enum saina_session_event status_rx(struct saina_session *j, const struct 
 	}
 	j->next_round = 0;
 	if (j->phase == PHASE_LEAVING) {
-		/* a STATUS that counts us among the live was sent before our LEAVE */
+		/* A STATUS in which this worker is alive was sent before our LEAVE. */
 		if (!(j->active >> j->job.worker & 1))
 			j->gone = j->changed = true;
 		return SAINA_SESSION_NONE;
@@ -429,7 +429,7 @@ static enum saina_session_event status_rx(struct saina_session *j, const struct 
 	return SAINA_SESSION_STATUS;
 }
 
-/* A probe was answered after we had given up. */
+/* A probe was answered after this worker had given up. */
 static void note_late_probe_reply(struct saina_session *j)
 {
 	if (!j->fast)

@@ -19,7 +19,7 @@ enum saina_phase {
 	PHASE_FAILED,
 };
 
-/* What ICMP says about our JOIN, or our own kernel if ARP fails. */
+/* Why a JOIN did not arrive, by ICMP; or by this host's kernel, if ARP fails. */
 enum saina_unreached {
 	SAINA_UNREACHED_NOT,
 	SAINA_UNREACHED_CLOSED,		/* nobody has that port */
@@ -27,14 +27,14 @@ enum saina_unreached {
 	SAINA_UNREACHED_NOBODY,		/* there is no such host */
 };
 
-/* Does this host's firewall accept the multicast group?  A message to itself shows it. */
+/* Does this host's firewall accept the multicast group?  A message from itself shows it. */
 enum saina_loop {
 	SAINA_LOOP_UNKNOWN,
 	SAINA_LOOP_SENT,
 	SAINA_LOOP_HEARD,
 };
 
-/* A group, as people write it. */
+/* Prints a multicast group. */
 #define SAINA_GROUP_FMT "%u.%u.%u.%u"
 #define SAINA_GROUP_ARGS(g) (g) >> 24, (g) >> 16 & 0xff, (g) >> 8 & 0xff, (g) & 0xff
 
@@ -73,7 +73,7 @@ struct saina_session_msg {
  * @notes: lines for the user
  * @active: mask of live workers, of the last STATUS
  * @active_ns: when that came
- * @relayed: results come by the agent
+ * @relayed: the agent relays results
  * @timeout_ms: of the policy, of the last STATUS
  * @next_round: of the last STATUS
  * @output_id: the job's output array, of the last STATUS; 0: use messages
@@ -92,13 +92,13 @@ struct saina_session_msg {
  * @heartbeat_ns: when the last one was sent
  * @probe_ns: when each probe was sent
  * @tries: messages or probes of this phase
- * @fast: a probe was answered
+ * @fast: a probe was answered: results reach this worker by redirect
  * @probe: id of the path probe that the last STATUS asks for; 0: none
  * @proved: id of the path probe that was answered
  * @batched: probes were sent as batches
- * @batches: ... and got through
- * @refused: errno of a refusal that may pass: trying again
- * @again: has been RUNNING before
+ * @batches: probes sent as batches were answered
+ * @refused: errno of a refusal that may be temporary: JOIN is repeated
+ * @again: this worker has been RUNNING before
  * @gone: LEAVE was answered
  * @waiting: the user was told that the job waits for workers
  * @out_n: messages in @out
@@ -166,13 +166,13 @@ void saina_session_abort(struct saina_session *j, int err, const char *text);
 /* Takes the next message to send; false if there is none. */
 bool saina_session_output(struct saina_session *j, struct saina_session_msg *m);
 
-/* Joins by name: WELCOME has yet to say the number of the job. */
+/* Does it join by name, and has not got the number of the job from WELCOME yet? */
 static inline bool saina_session_by_name(const struct saina_session *j)
 {
 	return j->named[0] && !j->job.segments;
 }
 
-/* Results are taken while it runs, and while a worker that ran joins again. */
+/* Are results taken?  They are while the job runs, and while a worker that ran joins again. */
 static inline bool saina_session_listening(const struct saina_session *j)
 {
 	return j->phase == PHASE_RUNNING || (j->again && j->phase < PHASE_LEAVING);

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include "timeout.h"
 
-/* Results by redirect do not reach us.  Say why, if it can be seen from here. */
 void saina_session_explain_slow(struct saina_session *j)
 {
 	if (j->loop == SAINA_LOOP_SENT)
@@ -55,7 +54,7 @@ void saina_session_send_errors(struct saina_session *j, int err, int ctrl_err, u
 	j->ctrl_unsent = ctrl_err;
 }
 
-/* The kernel refuses to send, and says why. */
+/* Writes why the kernel refuses to send. */
 static void explain_refusal(const struct saina_session *j, int err, int ms, char *text, size_t size)
 {
 	snprintf(text, size, "nothing could be sent to %s by %s for %d ms: %s%s", j->address,
@@ -69,7 +68,7 @@ static void explain_refusal(const struct saina_session *j, int err, int ms, char
 			 : "");
 }
 
-/* A JOIN that nobody answers. */
+/* Writes why nobody answers a JOIN. */
 static const char *explain_silence(const struct saina_session *j, char *text, size_t size)
 {
 	char number[8];
@@ -107,7 +106,7 @@ static const char *explain_silence(const struct saina_session *j, char *text, si
 	return text;
 }
 
-/* The kernel has refused to send for too long. */
+/* Fails if the kernel has refused to send for too long. */
 static bool cannot_send(struct saina_session *j, uint64_t now)
 {
 	bool size = j->unsent == EMSGSIZE && j->mtu < j->job.msglen + SAINA_IP_UDP_LEN;
@@ -121,7 +120,7 @@ static bool cannot_send(struct saina_session *j, uint64_t now)
 		saina_session_explain_mtu(j, text, sizeof(text));
 	else
 		explain_refusal(j, j->unsent, ms, text, sizeof(text));
-	/* LEAVE, so that other workers do not wait for it */
+	/* LEAVE, so that other workers do not wait for this one */
 	saina_session_abort(j, -j->unsent, text);
 	return true;
 }
@@ -130,7 +129,7 @@ bool saina_session_timed_out(struct saina_session *j, uint64_t now)
 {
 	char text[sizeof(j->error)];
 
-	/* probing ends by itself */
+	/* PHASE_PROBING has a limit of its own. */
 	if (j->join_ms > 0 &&
 	    ((j->phase == PHASE_JOINING && now > j->opened_ns + j->join_ms * MSEC) ||
 	     (j->phase == PHASE_READYING && now > j->since_ns + j->join_ms * MSEC))) {
@@ -151,7 +150,7 @@ bool saina_session_timed_out(struct saina_session *j, uint64_t now)
 		snprintf(text, sizeof(text),
 			 "job %u still waits for workers after %d ms: %d of %u are there",
 			 j->job.id, j->start_ms, __builtin_popcountll(j->active), j->job.workers);
-		/* LEAVE, so that its place is free at once */
+		/* LEAVE, so that the place in the job is free at once */
 		saina_session_abort(j, -ETIMEDOUT, text);
 		return true;
 	}

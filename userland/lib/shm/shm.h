@@ -59,14 +59,14 @@ static inline struct saina_input_head *saina_shm_input(const struct saina_shm *s
 	return (void *)(s->input + (segment & (s->pool - 1)) * s->entry);
 }
 
-/* The aggregator takes nothing from the entry from here ... */
+/* From here on the aggregator takes nothing from the entry, ... */
 static inline void saina_shm_write_begin(struct saina_input_head *in)
 {
 	__atomic_store_n(&in->session, 0, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-/* ... to here. */
+/* ... until here. */
 static inline void saina_shm_write_end(struct saina_input_head *in, uint64_t session)
 {
 #if defined(__x86_64__)

@@ -41,7 +41,7 @@ static inline void batch_set(struct saina_flow *f, struct saina_batch *b, uint64
 	f->inflight += (int)batch_busy(b) - was;
 }
 
-/* Something of the batch arrived or changed: ask soon again if it falls silent. */
+/* A message of the batch arrived, or its state changed: if it falls silent, ask soon. */
 static inline void batch_refresh(struct saina_batch *b, uint64_t now)
 {
 	b->activity_ns = now;

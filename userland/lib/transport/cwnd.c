@@ -2,18 +2,18 @@
 /*
  * How many batches may be in flight.
  *
- * Only the echo of an ASK counts.  The ASK stands in the same queues as the batches before it and
- * is answered at once, so no straggler delays it: all it takes beyond the shortest echo of the
- * last seconds is queueing, for a link or a processor.  Loss does not count: it is random here, and
- * repaired in any case.
+ * The window depends on the echo of ASKs.  An ASK waits in the same queues as the batches before it
+ * and is answered at once, so no straggler delays it: its time beyond the shortest echo of the last
+ * seconds is queueing, for a link or a processor.  Loss does not change the window, because it is
+ * random here and repaired in any case.
  */
 #include "wire/job.h"
 #include "cwnd.h"
 
 #define CWND_START 2
-#define GROW_NS	   (3 * MSEC)	 /* of queue: up to here it may grow */
-#define SHRINK_NS  (6 * MSEC)	 /* ... from here on it shrinks */
-#define PERIOD_NS  (4000 * MSEC) /* the shortest echo is of one to two of these */
+#define GROW_NS	   (3 * MSEC)	 /* up to this queueing the window may grow */
+#define SHRINK_NS  (6 * MSEC)	 /* beyond this queueing it shrinks */
+#define PERIOD_NS  (4000 * MSEC) /* the shortest echo is that of the last one to two periods */
 #define ASK_MIN_NS (1 * MSEC)
 
 void saina_cwnd_init(struct saina_cwnd *w, uint32_t max, uint32_t fixed, uint64_t ask_min)
@@ -61,7 +61,7 @@ static void shrink(struct saina_cwnd *w, uint64_t now)
 	w->changed = now;
 }
 
-/* Once a round trip: an ASK sent before the last change says nothing about it. */
+/* Changes the window once a round trip: an ASK sent before a change does not show its effect. */
 void saina_cwnd_echo(struct saina_cwnd *w, uint64_t sent, uint64_t now)
 {
 	uint64_t queue;

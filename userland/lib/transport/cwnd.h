@@ -10,11 +10,11 @@
  * struct saina_cwnd - all times in nanoseconds
  * @size: batches that may be in flight
  * @max: bound of @size
- * @fixed: @size stays as it is
- * @limited: since the last echo a batch has had to wait for the window
+ * @fixed: @size never changes
+ * @limited: a batch has waited for the window since the last echo
  * @srtt: smoothed time of an echo (RFC 6298), 0 before the first
- * @rttvar: its deviation
- * @shortest: echo of this period, and of the last
+ * @rttvar: mean deviation of @srtt
+ * @shortest: shortest echo of this period, and of the previous one
  * @period: when this period began
  * @changed: when @size changed last
  * @ask_min: lower bound of saina_cwnd_rto()
@@ -28,7 +28,7 @@ struct saina_cwnd {
 	uint64_t ask_min;
 };
 
-/* @max: batches; @fixed: the caller's number of them, or 0; @ask_min: or 0 */
+/* @max: batches; @fixed: batches that the user asks for, or 0; @ask_min: or 0: default */
 void saina_cwnd_init(struct saina_cwnd *w, uint32_t max, uint32_t fixed, uint64_t ask_min);
 /* A probe took @ns. */
 void saina_cwnd_sample(struct saina_cwnd *w, uint64_t ns, uint64_t now);

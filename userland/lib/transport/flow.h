@@ -55,7 +55,7 @@ struct saina_batch {
  * @per_batch: segments of a batch
  * @batches: of all segments
  * @round: the present one
- * @floor: the data path began with this round; it has nothing below
+ * @floor: the data path began with this round, and has nothing of earlier ones
  * @known_next: the data path opens this round next, at least
  * @assigned: segments that the trainer has submitted in this round
  * @last_assigned: likewise in the previous round
@@ -74,15 +74,15 @@ struct saina_batch {
  * @ask_ns: when an ASK was sent last
  * @completion_ns: smoothed time from sending a batch to its last result
  * @timeout_ns: the policy's time-out as the last result or the agent said; 0: none
- * @timeout_ms: the same as the agent said last
+ * @timeout_ms: the policy's time-out as the agent said last
  * @lost: gradients lost, lately
  * @loss_samples: gradients known to be lost or to have arrived, lately
  * @closed: answers that this round is not open although gradients of it were sent
  * @closed_ns: when the first of them came
  * @fetch_ns: when to PULL next while the trainer computes
- * @fetch_tries: how often that was done
- * @fetch_at: next batch of it
- * @fetch_left: batches to go of it
+ * @fetch_tries: how often all were PULLed
+ * @fetch_at: next batch to PULL
+ * @fetch_left: batches left of that
  * @cwnd: how many batches may be in flight
  * @batch: [batches]
  * @known: [segments]: the round after that of the last result seen
@@ -124,7 +124,7 @@ struct saina_act {
 enum saina_verdict {
 	SAINA_RESULT_NONE,	/* nothing */
 	SAINA_RESULT_DUPLICATE,	/* nothing: it came before */
-	SAINA_RESULT_LEARN,	/* of the round before: only its exponent is of use */
+	SAINA_RESULT_LEARN,	/* of the previous round: only its exponent is of use */
 	SAINA_RESULT_KEEP,	/* keep it until SAINA_ACT_REORDERED */
 	SAINA_RESULT_TAKE,	/* take it: the segment is over */
 };

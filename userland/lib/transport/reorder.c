@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* Results that came before they are wanted. */
 #include <errno.h>
 #include <stdlib.h>
 #include "reorder.h"
@@ -57,13 +58,13 @@ bool saina_reorder_add(struct saina_reorder *e, uint32_t round, uint32_t segment
 	return true;
 }
 
-/* Memory is taken when the first such result of a round comes, and used again later. */
+/* Memory is allocated for the first such result of an entry, and kept for later rounds. */
 bool saina_reorder_put(struct saina_reorder *e, const struct saina_hdr *h)
 {
 	struct saina_reorder_round *r = entry_of(e, le32toh(h->round));
 	uint32_t segment = le32toh(h->segment);
 
-	/* Large: pages are real only once written. */
+	/* Large: its pages take no memory until they are written. */
 	if (!r->messages)
 		r->messages = malloc(e->job->segments * e->job->msglen);
 	if (!r->messages) {

@@ -31,7 +31,7 @@
 
 #define BATCHES_MAX  8		    /* more in flight only make queues longer */
 #define REJOIN_NS    (1000 * MSEC)  /* Previous round stalled: rejoin it after this. */
-#define ABANDONED_NS (10000 * MSEC) /* Previous round stalled: whoever it needs is gone. */
+#define ABANDONED_NS (10000 * MSEC) /* Previous round stalled: workers that it needs are gone. */
 #define LOSS_MEMORY  4096	    /* segments */
 
 bool saina_flow_decided(const struct saina_flow *f)
@@ -177,7 +177,7 @@ bool saina_flow_stale(struct saina_flow *f, uint32_t round, uint32_t segment, ui
 
 	saina_flow_next(f, next, now);
 	b->unanswered = 0;
-	/* Nobody has a result of it: it begins as in a first round. */
+	/* No worker has a result of the segment: it begins as in a first round. */
 	if (round + 1 == f->round && b->learn & bit && !saina_flow_decided(f))
 		mark_learned(f, segment, now);
 	if (round != f->round || !(b->out & bit))
@@ -187,7 +187,7 @@ bool saina_flow_stale(struct saina_flow *f, uint32_t round, uint32_t segment, ui
 	return true;
 }
 
-/* The previous round is not over, so the trainer's model cannot hold it: it is the present one. */
+/* The previous round is not over, so the trainer's model cannot hold it: go back to it. */
 static void rejoin_prev_round(struct saina_flow *f, uint64_t now)
 {
 	for (uint32_t j = f->first; j < f->end; j++) {
@@ -219,7 +219,7 @@ static void ask_reply_prev(struct saina_flow *f, uint32_t segment, uint64_t bits
 			rejoin_prev_round(f, now);
 		return;
 	}
-	/* Nobody is left to send these segments: they begin anew. */
+	/* No worker is left to send these segments: they begin as in a first round. */
 	for (uint32_t i = 0; abandoned && i < f->per_batch; i++)
 		if (open >> i & 1)
 			mark_learned(f, segment - segment % f->per_batch + i, now);
@@ -263,7 +263,7 @@ void saina_flow_ask_reply(struct saina_flow *f, uint32_t round, uint32_t segment
 		b->tries = 0;
 		b->counted |= arrived;
 	}
-	/* An ASK sent in the same moment left right after the gradient. */
+	/* An ASK with the time of the gradient was sent after it. */
 	lost = asked >= b->grad_ns ? bits & b->sent & ~counted & ~done : 0;
 	if (lost && f->prev_complete && f->known_next <= f->round && !f->closed++)
 		f->closed_ns = now;
@@ -271,7 +271,7 @@ void saina_flow_ask_reply(struct saina_flow *f, uint32_t round, uint32_t segment
 	b->resend |= lost;
 	b->waits_for_peers = !lost;
 	done &= bits;
-	/* The gradient completes the slot as well as a PULL does. */
+	/* Where the gradient is sent again, it completes the slot as a PULL would. */
 	due &= bits & ~lost;
 	if (asked < b->pulled_ns) {
 		done &= ~b->pulled;
@@ -280,7 +280,7 @@ void saina_flow_ask_reply(struct saina_flow *f, uint32_t round, uint32_t segment
 	if (due)
 		probe_all(f);
 	if (done | due) {
-		/* The answer to a PULL sent before the ASK would have come. */
+		/* An answer to a PULL sent before the ASK would have come by now. */
 		if (due | (done & b->pulled))
 			b->pull_ns = now;
 		else if (!b->pull)
@@ -356,14 +356,14 @@ void saina_flow_begin(struct saina_flow *f, uint32_t first_round, bool formed, u
 }
 
 /*
- * Either the data path has lived on and all continues as before, or it is a new one (@formed): that
- * begins at @first_round and knows nothing of earlier rounds.
+ * Either the data path is the same and all continues as before, or it is a new one (@formed), which
+ * begins at @first_round and has nothing of earlier rounds.
  */
 bool saina_flow_again(struct saina_flow *f, uint32_t first_round, bool formed, uint64_t now)
 {
 	bool begun = false;
 
-	/* All that is in flight may have been dropped: ask. */
+	/* All messages in flight may have been dropped: ask about them. */
 	for (uint32_t j = f->first; j < f->end; j++) {
 		batch_refresh(&f->batch[j], now);
 		f->batch[j].probe_burst = true;

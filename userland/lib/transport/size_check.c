@@ -17,7 +17,7 @@
 #include "size_check.h"
 
 #define MISMATCH_NS (10000 * MSEC)
-#define CLOSED_MIN  16 /* answers: gradients can be lost, too */
+#define CLOSED_MIN  16 /* answers, because gradients can be lost, too */
 
 void saina_size_check_init(struct saina_size_check *c, const struct saina_job *job)
 {

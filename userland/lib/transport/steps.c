@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* Steps with the parameter server: what to send when. */
 #include <errno.h>
 #include <stdlib.h>
 #include "steps.h"
@@ -29,7 +30,7 @@ static void set_phase(struct saina_steps *t, enum saina_steps_phase phase)
 	t->waits = false;
 }
 
-/* All segments are to be sent (again), but those that are done. */
+/* All segments that are not done are sent (again). */
 static void rewind_segments(struct saina_steps *t)
 {
 	t->flying = t->first = t->end = 0;
@@ -39,7 +40,7 @@ static void rewind_segments(struct saina_steps *t)
 	}
 }
 
-/* Where its step begins, or goes on. */
+/* The present step begins, or goes on after a question. */
 static void begin_step(struct saina_steps *t)
 {
 	rewind_segments(t);
@@ -83,18 +84,18 @@ void saina_steps_next(struct saina_steps *t)
 	t->closed = t->over = false;
 }
 
-/* All that the trainer is to have is here. */
+/* The trainer has all sums of the step. */
 static void finish_step(struct saina_steps *t)
 {
 	t->over = true;
 	set_phase(t, SAINA_STEPS_IDLE);
 }
 
-/* GO for @step: what is not fresh is read, then the trainer has it all. */
+/* GO for @step: segments that are not fresh are read, then the present step is over. */
 static void next_step(struct saina_steps *t, uint32_t step)
 {
-	/* what was fresh for the step after this one need not be for a later one, and before
-	 * rounds begin all is read that is there
+	/* Sums that are fresh for the step after this one need not be for a later one, and before
+	 * rounds begin all segments are read.
 	 */
 	bool keep = step == t->step + 1 && !t->leaves;
 
@@ -119,7 +120,7 @@ static void settle_segment(struct saina_steps *t, struct saina_steps_segment *g,
 {
 	if (g->sent_ns) {
 		t->flying--;
-		/* of what was sent once, it is known what was answered */
+		/* An answer to one of several transmissions is no sample: which one is unknown. */
 		if (g->tries == 1)
 			t->rtt_ns = t->rtt_ns ? t->rtt_ns - t->rtt_ns / 8 + (now - g->sent_ns) / 8
 					      : now - g->sent_ns;
@@ -159,11 +160,11 @@ unsigned int saina_steps_sum(struct saina_steps *t, const struct saina_hdr *h, u
 	return take;
 }
 
-/* There are rounds, from @since on. */
+/* The job has rounds from @since on. */
 static void leave_steps(struct saina_steps *t, uint32_t since)
 {
 	if (since <= t->base)
-		return; /* an answer of before the table */
+		return; /* an answer from before the server began */
 	switch (t->phase) {
 	case SAINA_STEPS_ASKS:
 	case SAINA_STEPS_PUSHES:
@@ -180,7 +181,7 @@ static void leave_steps(struct saina_steps *t, uint32_t since)
 		next_step(t, since);
 		break;
 	case SAINA_STEPS_READS:
-		/* what this worker has not read is gone */
+		/* Sums that this worker has not read are gone. */
 		t->leaves = true;
 		t->step = since;
 		t->err = -ESTALE;
@@ -204,12 +205,12 @@ void saina_steps_nak(struct saina_steps *t, const struct saina_hdr *h)
 		return;
 	switch (h->k) {
 	case SAINA_NAK_WAIT:
-		/* it was told to wait by a GO that this one overtook: silence will send it again */
+		/* A GO that said so was overtaken by this NAK: the retry timer sends again. */
 		break;
 	case SAINA_NAK_ORDER:
 		saina_steps_ask(t);
 		break;
-	default: /* integers and floats meet */
+	default: /* other workers push integers where this one pushes floats, or vice versa */
 		t->err = -EPROTO;
 		set_phase(t, SAINA_STEPS_FAILED);
 	}
@@ -223,14 +224,14 @@ void saina_steps_again(struct saina_steps *t, const struct saina_hdr *h)
 	if (le32toh(h->round) != t->step || t->phase != SAINA_STEPS_PUSHES || i >= t->n ||
 	    g->done || !g->sent_ns)
 		return;
-	/* in flight as before, and due */
+	/* Still in flight, and due now. */
 	g->sent_ns = 1;
 }
 
-/* The answer to which step this is. */
+/* The answer to the question of saina_steps_ask(). */
 static void clock_answered(struct saina_steps *t, uint32_t done, bool go)
 {
-	/* it goes on with a step that it had begun, or finds that it is over */
+	/* This worker goes on with the step that it had begun, or that step is over. */
 	if (t->begun && done != t->step) {
 		t->waits = !go;
 		if (go)
@@ -255,8 +256,8 @@ void saina_steps_go(struct saina_steps *t, const struct saina_hdr *h, unsigned i
 	} else if (t->phase == SAINA_STEPS_ASKS && !all) {
 		clock_answered(t, done, go);
 	} else if (t->phase == SAINA_STEPS_CLOCKS) {
-		/* to all it does not say which step is meant: that all have finished so many is
-		 * true for ever
+		/* A GO to all does not name this worker's step.  But @low never falls, so it
+		 * decides whether the step may begin.
 		 */
 		if (all && t->waits && go && (t->next <= low || t->next - low <= t->window)) {
 			next_step(t, t->next);
@@ -286,7 +287,7 @@ static uint64_t retry_ns(const struct saina_steps *t, unsigned int tries)
 	return ns < SILENCE_MAX ? ns : SILENCE_MAX;
 }
 
-/* The CLOCK that asks, again and again. */
+/* The CLOCK of this phase, repeated until it is answered. */
 static size_t ask_clock(struct saina_steps *t, uint64_t now, struct saina_steps_act *act,
 			uint64_t *when)
 {

@@ -10,16 +10,16 @@
 #include "batch.h"
 
 #define WAIT_NS	    (20 * MSEC) /* Probe the oldest batch at least this often to detect dead peers. */
-#define SILENT_NS   (1000 * MSEC) /* likewise an aggregator that does not answer */
+#define SILENT_NS   (1000 * MSEC) /* longest interval between ASKs that are not answered */
 #define ECHO_NS	    (5 * MSEC)	  /* sample the round trip at most this often */
 #define CATCH_UP_NS (1000 * MSEC)
 
 #define LOSSY	    200	       /* a path is lossy if it loses one gradient of this many */
-#define LOSSY_NS    (MSEC / 5) /* there, time-out above a round trip */
-#define LOSSY_TRIES 8	       /* ... number of tries before it grows */
-#define PROBE_BURST 2	       /* ... ASKs at once, as ASKs are lost, too */
+#define LOSSY_NS    (MSEC / 5) /* time-out beyond a round trip, on a lossy path */
+#define LOSSY_TRIES 8	       /* tries before the time-out grows, on a lossy path */
+#define PROBE_BURST 2	       /* ASKs at once, on a lossy path, which loses ASKs, too */
 
-/* Where actions go. */
+/* Actions of this call of saina_flow_run(). */
 struct outbox {
 	struct saina_act *act;
 	size_t n, max;
@@ -31,7 +31,7 @@ static void add_act(struct outbox *out, enum saina_act_type type, uint32_t round
 	out->act[out->n++] = (struct saina_act){type, round, segment, again};
 }
 
-/* One for each of @bits of batch @j. */
+/* Adds an action for each segment of @bits of batch @j. */
 static void add_acts(const struct saina_flow *f, struct outbox *out, enum saina_act_type type,
 		     uint32_t round, uint32_t j, uint64_t bits, bool again)
 {
@@ -66,7 +66,7 @@ static uint64_t base_rto(const struct saina_flow *f)
 	return usual > ns ? usual : ns;
 }
 
-/* base_rto() for the first tries, then exponentially longer. */
+/* base_rto() for the first tries, then twice as long for each, up to @max. */
 static uint64_t backoff_ns(const struct saina_flow *f, unsigned int tries, uint64_t max)
 {
 	uint64_t ns = base_rto(f);
@@ -90,13 +90,13 @@ static uint64_t batch_rto(const struct saina_flow *f, const struct saina_batch *
 				8 * base_rto(f));
 	else
 		ns = backoff_ns(f, b->tries, first && b->waits_for_peers ? WAIT_NS : SILENT_NS);
-	/* Perhaps the aggregator is gone. */
+	/* Perhaps the aggregator is gone: ask less often. */
 	if (b->unanswered > 5)
 		dead = backoff_ns(f, b->unanswered - 3, SILENT_NS);
 	return ns > dead ? ns : dead;
 }
 
-/* On a lossy path an ASK follows the batch at once. */
+/* A batch was sent.  On a lossy path an ASK follows it at once. */
 static void mark_sent(const struct saina_flow *f, struct saina_batch *b, uint64_t now)
 {
 	b->grad_ns = b->activity_ns = now;
@@ -122,7 +122,7 @@ static void send_ask(struct saina_flow *f, uint32_t j, uint64_t now, struct outb
 		b->unanswered++;
 }
 
-/* PULLs of batch @j: of this round, and of the one before. */
+/* Sends the PULLs of batch @j that are due, for this round and the previous one. */
 static void send_pulls(struct saina_flow *f, uint32_t j, uint64_t now, struct outbox *out)
 {
 	struct saina_batch *b = &f->batch[j];
@@ -209,12 +209,12 @@ static bool may_contribute(struct saina_flow *f, uint64_t now)
 		for (uint32_t i = 0; i < f->assigned; i++)
 			if (f->known[i] != f->round)
 				return false;
-		/* Perhaps the trainer has yet to submit segments that r - 1 waits for. */
+		/* The trainer may still submit segments that the previous round waits for. */
 		if (f->assigned < f->segments && now < f->catch_up_ns + CATCH_UP_NS)
 			return false;
 	}
 	f->catching_up = false;
-	/* Results of the previous round that are still on their way are of no more use. */
+	/* Results of the previous round that are still to come are not needed any more. */
 	for (uint32_t j = f->first; j < f->end; j++) {
 		struct saina_batch *b = &f->batch[j];
 
@@ -237,7 +237,7 @@ static bool slots_free(const struct saina_flow *f, uint32_t j, uint64_t bits)
 	return true;
 }
 
-/* Those of @bits whose previous result is unknown. */
+/* The segments of @bits whose result of the previous round is unknown. */
 static uint64_t select_unlearned(const struct saina_flow *f, uint32_t j, uint64_t bits)
 {
 	uint64_t unknown = 0;
@@ -248,7 +248,7 @@ static uint64_t select_unlearned(const struct saina_flow *f, uint32_t j, uint64_
 	return unknown;
 }
 
-/* The next batch that may leave. */
+/* Sends the next batch that may leave. */
 static void send_next_batch(struct saina_flow *f, bool may_send, uint64_t now, struct outbox *out,
 			    uint64_t *when)
 {
@@ -290,7 +290,7 @@ static void send_next_batch(struct saina_flow *f, bool may_send, uint64_t now, s
 	}
 }
 
-/* While results keep coming nothing is silent: ASK all the same, to measure the round trip. */
+/* While results keep coming no batch is silent: send an ASK to measure the round trip. */
 static void probe_rtt(struct saina_flow *f, uint64_t now, struct outbox *out, uint64_t *when)
 {
 	uint64_t due = saina_cwnd_rto(&f->cwnd);
@@ -354,7 +354,7 @@ static void fetch_results(struct saina_flow *f, uint64_t now, struct outbox *out
 	earliest(when, f->fetch_ns);
 }
 
-/* The trainer has submitted segments whose results came before. */
+/* The trainer has submitted segments whose results have come already. */
 static void take_reordered(struct saina_flow *f, struct outbox *out)
 {
 	for (; f->ready < f->assigned && out->n < out->max; f->ready++) {
@@ -369,7 +369,7 @@ static void take_reordered(struct saina_flow *f, struct outbox *out)
 	}
 }
 
-/* The round is older than the data path: its results went with the predecessor. */
+/* The round is older than the data path, which does not have its results. */
 static void give_up_old_round(struct saina_flow *f, struct outbox *out)
 {
 	for (uint32_t i = f->first * f->per_batch; i < f->ready && out->n < out->max; i++) {

@@ -28,7 +28,7 @@ static bool check_result(const struct saina_job *s, const struct saina_hdr *h, s
 		return false;
 	if (!saina_exponent_valid_in_result(s->elem, h->exponent))
 		return false;
-	/* What it says of us must agree with the mask. */
+	/* What the flags say of this worker must agree with the mask. */
 	in = s->worker < 64 && (mask >> s->worker & 1);
 	if (h->worker != SAINA_WORKER_ANY &&
 	    (((h->flags & SAINA_F_LATE) && in) || ((h->flags & SAINA_F_RESEND) && !in)))
@@ -36,7 +36,7 @@ static bool check_result(const struct saina_job *s, const struct saina_hdr *h, s
 	return true;
 }
 
-/* To all or to us: results are in the output array. */
+/* A COMPLETION is to all workers or to this one. */
 static bool check_completion(const struct saina_job *s, const struct saina_hdr *h, size_t len)
 {
 	if (h->worker == SAINA_WORKER_ANY
@@ -47,13 +47,12 @@ static bool check_completion(const struct saina_job *s, const struct saina_hdr *
 	       !h->count && len == sizeof(struct saina_doorbell);
 }
 
-/* A unicast answer, to us, about a job that we know. */
 bool saina_check_unicast(const struct saina_job *s, const struct saina_hdr *h)
 {
 	return s->segments && h->worker == s->worker && le64toh(h->session) == s->session;
 }
 
-/* To us, or, a GO, to all. */
+/* SUM, NAK and GO are to this worker; a GO may be to all. */
 static bool check_steps(const struct saina_job *s, const struct saina_hdr *h, size_t len)
 {
 	bool all = h->type == SAINA_MSG_GO && h->worker == SAINA_WORKER_ANY;
@@ -64,18 +63,18 @@ static bool check_steps(const struct saina_job *s, const struct saina_hdr *h, si
 		return !len && !h->count;
 	if (le32toh(h->segment) >= s->segments || h->elem != s->elem)
 		return false;
-	/* of sums that there are, and of the table's if it is the reason */
+	/* A SUM of at least one update has an exponent, and a NAK whose reason it is. */
 	if ((h->type == SAINA_MSG_SUM ? h->mask != 0 : h->k == SAINA_NAK_EXPONENT) &&
 	    !saina_exponent_valid(h->exponent))
 		return false;
 	if (h->type == SAINA_MSG_SUM)
 		return le16toh(h->count) == s->payload && len == s->wire && saina_check_round(h->round);
-	/* among others it is as long as what it answers */
+	/* In a batch a NAK is as long as the message that it answers. */
 	return !h->count && (!len || len == s->wire || len == sizeof(struct saina_ask) ||
 			     len == sizeof(struct saina_doorbell));
 }
 
-/* About a segment of a round, and without elements. */
+/* STALE and ASK_REPLY are about a segment of a round, and have no elements. */
 static bool check_segment(const struct saina_job *s, const struct saina_hdr *h)
 {
 	return saina_check_unicast(s, h) && le32toh(h->segment) < s->segments && saina_check_round(h->round) &&
@@ -88,7 +87,7 @@ bool saina_check_answer(const struct saina_job *job, const struct saina_hdr *h, 
 	case SAINA_MSG_RESULT:
 		return check_result(job, h, len + sizeof(*h));
 	case SAINA_MSG_STALE:
-		/* Among results it is as long as they are. */
+		/* In a batch of results a STALE is as long as they are. */
 		return check_segment(job, h) &&
 		       (!len || len == job->wire || len == sizeof(struct saina_ask));
 	case SAINA_MSG_ASK_REPLY:

@@ -10,14 +10,14 @@ static inline bool saina_exponent_valid(int e)
 	return e >= SAINA_EXPONENT_MIN && e <= SAINA_EXPONENT_MAX;
 }
 
-/* May a result have it?  @elem: of the job */
+/* May a result have this exponent?  @elem: of the job */
 static inline bool saina_exponent_valid_in_result(int elem, int e)
 {
 	return elem == SAINA_ELEM_INT32 ? saina_exponent_valid(e) || e == SAINA_EXPONENT_NAN : !e;
 }
 
 bool saina_check_round(__le32 round);
-/* Is it to us, about a job that we know? */
+/* Is it an answer to this worker, about a job whose WELCOME has come? */
 bool saina_check_unicast(const struct saina_job *job, const struct saina_hdr *h);
 /* RESULT, STALE, ASK_REPLY, COMPLETION, SUM, NAK or GO, with @len bytes after the header. */
 bool saina_check_answer(const struct saina_job *job, const struct saina_hdr *h, size_t len);
