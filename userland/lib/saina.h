@@ -324,8 +324,8 @@ int saina_round_done(struct saina *s);
  * @buf: @n elements of @type; the library's until saina_read() returns 0
  *
  * All workers push the same sizes in the same order.  Steps work with any policy, and the policy
- * may change while the job runs.  Returns 0, -EINVAL, -EDOM (an element is infinite or not a number,
- * with ssp, asp or grouped), -ESTALE, -ECONNRESET, -ETIMEDOUT or -ENOMEM.
+ * may change while the job runs.  Returns 0, -EINVAL, -EDOM (with ssp, asp or grouped: an element is
+ * infinite or not a number), -ESTALE, -ECONNRESET, -ETIMEDOUT or -ENOMEM.
  */
 int saina_push(struct saina *s, void *buf, size_t n, enum saina_type type);
 
