@@ -114,8 +114,10 @@ check "bench: an interrupted run leaves nothing behind" [ "$(leftovers)" = "" ]
 script -qefc "python3 '$top/tools/bench' --workers 2 --sizes 64KiB --seconds 0.9 --out '$tmp/out'" "$tmp/log" >/dev/null 2>&1 &
 running=$!
 while kill -0 "$running" 2>/dev/null; do
-	if tail -c 200 "$tmp/log" | tr '\r' '\n' | tail -n 1 | grep -qE 'MPI (default|ring), turn'; then
-		pkill -STOP -n -f "^[^ ]*bench-openmpi .*/openmpi/socket"
+	# The process is found first: one that is found then belongs to this turn or to an earlier one.
+	rank=$(pgrep -n -f "^[^ ]*bench-openmpi .*/openmpi/socket")
+	if [ "$rank" ] && tail -c 200 "$tmp/log" | tr '\r' '\n' | tail -n 1 | grep -qE 'MPI (default|ring), turn'; then
+		kill -STOP "$rank" 2>/dev/null
 	fi
 	sleep 0.05
 done
