@@ -92,7 +92,7 @@ struct ctx_in {
  * @action: enum slot_action; passed through memory, so that the verifier walks the loops once
  *	and not once for each decision
  * @less: mixed exponents: bits to shift by, less 1; likewise
- * @shifts: enum slot_shifts; likewise
+ * @coarser: mixed exponents: the sum is shifted, not the input; likewise
  * @k_min: least number of contributors at the deadline
  * @parts: CODED: of the gradient, else 0
  */
@@ -110,7 +110,7 @@ struct ctx_latch {
 	__u32	last;
 	__u32	action;
 	__u32	less;
-	__u32	shifts;
+	__u32	coarser;
 	__u16	k_min;
 	__u16	parts;
 };

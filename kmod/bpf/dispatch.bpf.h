@@ -146,7 +146,7 @@ static __always_inline int dispatch_data(HOOK_CTX *ctx, const struct frame *f, c
 	struct ctx_scratch *scratch;
 	struct saina_ctx *c;
 	__u32 job, reason;
-	int verdict;
+	int verdict, added;
 
 	reason = check_message(ctx, h, m);
 	if (reason != COUNT_NONE)
@@ -163,8 +163,11 @@ static __always_inline int dispatch_data(HOOK_CTX *ctx, const struct frame *f, c
 	reason = SAINA_C_INTERNAL;
 	if (!rt || rt->generation != m->conf->generation)
 		goto drop;
-	if (run_add(m, p, end, bounded)) {
+	added = run_add(m, p, end, bounded);
+	if (added != SLOT_NOT_ADDED) {
 		m->wc->c[SAINA_C_ADDED]++;
+		if (added == SLOT_ADDED_COARSER)
+			m->wc->c[SAINA_C_COARSENED]++;
 		return VERDICT_CONSUMED;
 	}
 	if (m->type == SAINA_MSG_PROBE) {

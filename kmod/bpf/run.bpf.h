@@ -70,19 +70,20 @@ static __always_inline int run_sized(struct saina_ctx *c, const struct saina_job
 	return VERDICT_DROP;
 }
 
-/* The fast path of a GRAD: false if it does not apply.  @bounded, @end: as run_sized(). */
-static __always_inline bool run_add(struct message *m, const void *p, const void *end, bool bounded)
+/* The fast path of a GRAD: enum slot_added.  @bounded, @end: as run_sized(). */
+static __always_inline int run_add(struct message *m, const void *p, const void *end, bool bounded)
 {
 	if (m->type != SAINA_MSG_GRAD || slot_is_deferred(&m->in))
-		return false;
+		return SLOT_NOT_ADDED;
 	switch (m->conf->payload) {
 #define RUN_ADD_CASE(E)								\
 	case E:									\
-		return (!bounded || p + sizeof(struct payload_##E) <= end) &&	\
-		       slot_add_##E(&m->in, p);
+		if (bounded && p + sizeof(struct payload_##E) > end)		\
+			return SLOT_NOT_ADDED;					\
+		return slot_add_##E(&m->in, p);
 	SAINA_ELEMS_LIST(RUN_ADD_CASE)
 	}
-	return false;
+	return SLOT_NOT_ADDED;
 }
 
 #ifdef SAINA_HOOK_TC

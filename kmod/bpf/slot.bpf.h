@@ -283,17 +283,30 @@ static __always_inline void slot_done(struct saina_ctx *c, struct saina_slot_met
 
 /*
  * The fast path: one more gradient for a slot that is open for it, does not complete with it
- * and has nothing unusual.  With all members alive k is at most their number, so a slot with
- * fewer than k contributors is not complete.
+ * and has nothing unusual, but perhaps another exponent.  With all members alive k is at most
+ * their number, so a slot with fewer than k contributors is not complete.
  */
-static __always_inline bool slot_is_plain(const struct saina_slot_meta *h, const struct ctx_in *in)
+static __always_inline bool slot_is_waiting(const struct saina_slot_meta *h,
+					    const struct ctx_in *in)
 {
 	return h->state == SAINA_SLOT_OPEN && h->round == in->round &&
 	       h->segment == in->segment && h->count + 1 < h->k &&
-	       h->exponent == in->exponent && !exponent_is_nan(in->exponent) &&
-	       !(h->seen & in->bit) && !(h->members & ~in->active) && !h->parts &&
+	       !exponent_is_nan(in->exponent) && !(h->seen & in->bit) &&
+	       !(h->members & ~in->active) && !h->parts &&
 	       (!h->deadline || in->now < h->deadline);
 }
+
+static __always_inline bool slot_is_plain(const struct saina_slot_meta *h, const struct ctx_in *in)
+{
+	return h->exponent == in->exponent && slot_is_waiting(h, in);
+}
+
+/* What the fast path did with a gradient. */
+enum slot_added {
+	SLOT_NOT_ADDED,		/* nothing has changed, call slot_run_ELEMS() */
+	SLOT_ADDED,
+	SLOT_ADDED_COARSER,	/* and the slot's block scale is coarser now */
+};
 
 /*
  * Is it to be added to a slot with another exponent?  slot_mixed_ELEMS() does that: loops that
@@ -333,11 +346,13 @@ __noinline int slot_peek(struct saina_ctx *c, __u32 i, const struct saina_slot_m
 	return 0;
 }
 
-enum slot_shifts {
-	SLOT_SHIFTS_NOTHING,
-	SLOT_SHIFTS_SUM,
-	SLOT_SHIFTS_INPUT,
-};
+/* Of exponents that differ by @difference, not 0: bits to shift the finer integers by, less 1. */
+static __always_inline __u32 slot_shift_less(__s32 difference)
+{
+	__u32 less = (difference > 0 ? difference : -difference) - 1;
+
+	return less > 30 ? 30 : less;
+}
 
 /* x / 2^(@less + 1), rounded to nearest, halves up */
 static __always_inline __u32 slot_shift(__s32 x, __u32 less)

@@ -44,6 +44,19 @@ static __always_inline void SIZED(sum)(__s32 *sum, const __s32 *in)
 		sum[i] += in[i];
 }
 
+/*
+ * The sum at the coarser of two scales: the finer integers are shifted, @coarser: those of the
+ * sum, else those of the input.  One loop for both, which the verifier walks once.
+ */
+static __always_inline void SIZED(sum_mixed)(__s32 *sum, const __s32 *in, __u32 less, bool coarser)
+{
+	const __s32 *finer = coarser ? sum : in, *other = coarser ? in : sum;
+
+	UNROLL
+	for (__u32 i = 0; i < WORDS; i++)
+		sum[i] = slot_shift(finer[i], less) + (__u32)other[i];
+}
+
 /* The loops that make a result leave it in the ring and in the output, and
  * return its checksum (not folded).  The hot slot's sums are dead from then
  * on: as long as it has the tag, so has the ring entry.
@@ -104,11 +117,51 @@ static __always_inline void SIZED(prefetch)(const struct SLOT *e)
 }
 
 #ifndef ELEMS_HALVED
+/* slot_add_mixed_ELEMS() - as slot_add_ELEMS(), of exponents that seem to differ */
+__noinline int SIZED(slot_add_mixed)(const struct ctx_in *in, struct saina_slot_meta *h,
+				     struct SIZED(payload) *sum, const struct SIZED(payload) *p)
+{
+	__u32 w, lock;
+	struct saina_slot_lock *lk;
+	struct saina_counted *cnt;
+	int added = SLOT_NOT_ADDED;
+	__s32 difference;
+
+	if (!in || !h || !sum || !p)
+		return SLOT_NOT_ADDED;
+	w = in->worker;
+	lock = in->lock;
+	lk = bpf_map_lookup_elem(&saina_locks, &lock);
+	cnt = map_counted(in->job, in->segment);
+	if (!lk || !cnt)
+		return SLOT_NOT_ADDED;
+	asm volatile("" : "+r"(w));
+	w &= SAINA_WORKERS_MAX - 1;
+
+	bpf_spin_lock(&lk->lock);
+	difference = h->exponent - in->exponent;
+	/* sums of a NaN are meaningless, but without its check the verifier walks the loop twice */
+	if (difference && !exponent_is_nan(h->exponent) && slot_is_waiting(h, in)) {
+		added = SLOT_ADDED;
+		if (difference > 0) {
+			if (h->exponent != SAINA_EXPONENT_MAX)
+				added = SLOT_ADDED_COARSER;
+			h->exponent = in->exponent;
+		}
+		h->seen |= in->bit;
+		h->count++;
+		cnt->last[w] = in->round + 1;
+		SIZED(sum_mixed)(sum->v, p->v, slot_shift_less(difference), difference > 0);
+	}
+	bpf_spin_unlock(&lk->lock);
+	return added;
+}
+
 /*
- * slot_add_ELEMS() - slot_is_plain() and the addition
+ * slot_add_ELEMS() - the fast path of a gradient: enum slot_added
  *
- * False: nothing has changed, call slot_run_ELEMS().  Few calls: on machines that mitigate
- * return speculation each return costs more than a look-up.
+ * Few calls: on machines that mitigate return speculation each return costs more than a
+ * look-up.
  */
 __noinline int SIZED(slot_add)(struct ctx_in *in, const struct SIZED(payload) *p)
 {
@@ -120,7 +173,7 @@ __noinline int SIZED(slot_add)(struct ctx_in *in, const struct SIZED(payload) *p
 	bool plain;
 
 	if (!in || !p)
-		return false;
+		return SLOT_NOT_ADDED;
 	job = in->job;
 	slot = in->segment & (in->pool - 1);
 	w = in->worker;
@@ -128,18 +181,19 @@ __noinline int SIZED(slot_add)(struct ctx_in *in, const struct SIZED(payload) *p
 	lk = bpf_map_lookup_elem(&saina_locks, &lock);
 	hot = bpf_map_lookup_elem(&HOT, &job);
 	if (!lk || !hot)
-		return false;
+		return SLOT_NOT_ADDED;
 	h = bpf_map_lookup_elem(hot, &slot);
 	/* without the lock, to reject most others early.  Segment 0 is timed. */
-	if (!h || h->meta.round != in->round || h->meta.count + 1 >= h->meta.k || !in->segment ||
-	    h->meta.exponent != in->exponent)
-		return false;
+	if (!h || h->meta.round != in->round || h->meta.count + 1 >= h->meta.k || !in->segment)
+		return SLOT_NOT_ADDED;
 	SIZED(prefetch)(h);
 	/* coarse: up to a tick behind, but cheap; a later PULL completes the slot */
 	in->now = h->meta.deadline ? bpf_ktime_get_coarse_ns() : 0;
+	if (h->meta.exponent != in->exponent)
+		return SIZED(slot_add_mixed)(in, &h->meta, (void *)h->sum, p);
 	cnt = map_counted(job, in->segment);
 	if (!cnt)
-		return false;
+		return SLOT_NOT_ADDED;
 	asm volatile("" : "+r"(w));
 	w &= SAINA_WORKERS_MAX - 1;
 
@@ -152,7 +206,7 @@ __noinline int SIZED(slot_add)(struct ctx_in *in, const struct SIZED(payload) *p
 		SIZED(sum)(h->sum, p->v);
 	}
 	bpf_spin_unlock(&lk->lock);
-	return plain;
+	return plain ? SLOT_ADDED : SLOT_NOT_ADDED;
 }
 
 /* slot_ask_reply_ELEMS() - state of SAINA_ASK_SEGMENTS segments, into c->ask */
@@ -277,14 +331,6 @@ __noinline int SIZED(slot_step)(struct saina_ctx *c, struct SLOT *h, struct SLOT
 }
 
 #ifndef ELEMS_HALVED
-static __always_inline void SIZED(mixed_add)(__s32 *sum, const __s32 *in, __u32 less, bool coarser)
-{
-	UNROLL
-	for (__u32 i = 0; i < WORDS; i++)
-		sum[i] = coarser ? slot_shift(sum[i], less) + (__u32)in[i] :
-				   (__u32)sum[i] + slot_shift(in[i], less);
-}
-
 /*
  * slot_mixed_ELEMS() - a gradient with another exponent than the slot's; as slot_step_ELEMS()
  *
@@ -297,7 +343,7 @@ __noinline int SIZED(slot_mixed)(struct saina_ctx *c, struct SLOT *h, struct SLO
 {
 	struct saina_slot_lock *lk;
 	struct saina_counted *cnt;
-	__u32 lock, less, shifts;
+	__u32 lock, less, coarser;
 	__u64 csum;
 	int action;
 
@@ -317,7 +363,7 @@ __noinline int SIZED(slot_mixed)(struct saina_ctx *c, struct SLOT *h, struct SLO
 	bpf_spin_lock(&lk->lock);
 	action = SLOT_DO_NOTHING;
 	less = 0;
-	shifts = SLOT_SHIFTS_NOTHING;
+	coarser = false;
 	if (BY_DOORBELL(c) && !shm_take_input(&in->input, c)) {
 		/* c->out says why */
 	} else if (!slot_is_mixed(&h->meta, &c->in)) {
@@ -325,20 +371,15 @@ __noinline int SIZED(slot_mixed)(struct saina_ctx *c, struct SLOT *h, struct SLO
 	} else {
 		int difference = h->meta.exponent - c->in.exponent;
 
-		less = (difference > 0 ? difference : -difference) - 1;
-		if (less > 30)
-			less = 30;
+		less = slot_shift_less(difference);
+		coarser = difference > 0;
 		action = slot_decide_open(c, &h->meta, cnt);
-		if (action == SLOT_DO_ADD || action == SLOT_DO_FINISH_ADD)
-			shifts = difference > 0 ? SLOT_SHIFTS_SUM : SLOT_SHIFTS_INPUT;
 	}
-	*(volatile __u32 *)&c->latch.action = action;
+	action = through_memory(&c->latch.action, action);
 	less = through_memory(&c->latch.less, less) & 31;
-	shifts = through_memory(&c->latch.shifts, shifts);
-	if (shifts == SLOT_SHIFTS_SUM)
-		SIZED(mixed_add)(h->sum, in->v, less, true);
-	else if (shifts == SLOT_SHIFTS_INPUT)
-		SIZED(mixed_add)(h->sum, in->v, less, false);
+	coarser = through_memory(&c->latch.coarser, coarser);
+	if (action == SLOT_DO_ADD || action == SLOT_DO_FINISH_ADD)
+		SIZED(sum_mixed)(h->sum, in->v, less, coarser);
 	/* a separate pass: two loops that add and finish are too many for the verifier */
 	if (*(volatile __u32 *)&c->latch.action == SLOT_DO_FINISH_ADD) {
 		if (BY_DOORBELL(c))
