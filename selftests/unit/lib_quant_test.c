@@ -339,7 +339,7 @@ static void test_last_exponent(void **state)
 	assert_int_equal(saina_quant_exponent(bits(0x1.8p-111f), limit, max - 4), max - 4);
 }
 
-/* In a table: what is sent and what is kept make up the gradient, exactly. */
+/* With a parameter server: what is sent and what is kept make up the gradient, exactly. */
 static void test_remainder(void **state)
 {
 	static float g[N], res[N], rem[N], fits[N];

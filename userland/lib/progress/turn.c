@@ -68,8 +68,8 @@ static void session_rx(struct saina *s, const struct saina_hdr *h, uint64_t now)
 			else
 				saina_session_fail(
 					j, -ECONNRESET,
-					"job %u was started afresh, and the table of its steps is "
-					"gone: "
+					"job %u was started afresh, and its parameter server has "
+					"lost the steps: "
 					"open it anew, with the model of one of its workers",
 					j->job.id);
 		} else if (j->job.formed && j->job.first_round < f->round) {
@@ -122,7 +122,7 @@ void saina_input(struct saina *s, enum saina_source from, const void *msg, size_
 	case SAINA_MSG_GO:
 		if (saina_session_listening(&s->session) && saina_ps_input(&s->round, h, now))
 			saina_session_fail(&s->session, -ENOMEM,
-					   "out of memory for the table of job %u",
+					   "out of memory for the steps of job %u",
 					   s->session.job.id);
 		break;
 	default:

@@ -338,7 +338,7 @@ static void refuse_rx(struct saina_session *j, const struct saina_refuse *r, uin
 			return;
 		if (reason == SAINA_REFUSE_TAKEN || reason == SAINA_REFUSE_PORT) {
 			/* Perhaps our predecessor holds it and is about to be declared dead.  Or
-			 * a flood of JOINs has pushed ours out of the switch's table.
+			 * a flood of JOINs has displaced ours in the switch.
 			 */
 			if (!j->refused)
 				saina_note(&j->notes, "%s; trying again", r->text);

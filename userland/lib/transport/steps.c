@@ -163,7 +163,7 @@ unsigned int saina_steps_sum(struct saina_steps *t, const struct saina_hdr *h, u
 static void leave_steps(struct saina_steps *t, uint32_t since)
 {
 	if (since <= t->base)
-		return; /* an answer of before the table */
+		return; /* an answer from before the first step */
 	switch (t->phase) {
 	case SAINA_STEPS_ASKS:
 	case SAINA_STEPS_PUSHES:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * A worker's steps in a job of table mode: what to send when.  Numbers of steps and
+ * A worker's steps in parameter-server mode: what to send when.  Numbers of steps and
  * segments, no bytes, no clock and no socket of its own.  A step is: push all segments
  * (INC), say so when all are acknowledged (CLOCK), wait for GO, read what is not fresh.
  * Documentation/datapath.rst section 11.
@@ -25,7 +25,7 @@ enum saina_steps_phase {
 
 /* What a SUM means for its segment; bits. */
 enum saina_steps_take {
-	SAINA_STEPS_COUNTED	= 1,	/* this worker's update is in the table */
+	SAINA_STEPS_COUNTED	= 1,	/* the parameter server has counted this worker's update */
 	SAINA_STEPS_LOST	= 2,	/* it is not, and never will be */
 	SAINA_STEPS_TAKE	= 4,	/* its sums are for the trainer */
 	SAINA_STEPS_MORE	= 8,	/* .. which has some of this step already */
@@ -53,7 +53,7 @@ struct saina_steps_segment {
  * @over: the step is over, and the trainer is to see it
  * @begun: some of it may be counted
  * @leaves: there are rounds from @step on, when it has been read
- * @base: first step of the table
+ * @base: first step since the parameter server began
  * @step: the one this worker is in; @pushed: the one that its update is of
  * @next: of a CLOCK that was told to wait: the step it waits for
  * @low: steps that all have finished, as of the oldest sums of the last update

@@ -64,7 +64,7 @@ static bool check_steps(const struct saina_job *s, const struct saina_hdr *h, si
 		return !len && !h->count;
 	if (le32toh(h->segment) >= s->segments || h->elem != s->elem)
 		return false;
-	/* of sums that there are, and of the table's if it is the reason */
+	/* The exponent counts in a SUM of any update, and in a NAK whose reason it is. */
 	if ((h->type == SAINA_MSG_SUM ? h->mask != 0 : h->k == SAINA_NAK_EXPONENT) &&
 	    !saina_exponent_valid(h->exponent))
 		return false;
