@@ -67,7 +67,7 @@ logged() { # ERE
 	grep -qaE "$1" "/run/saina-lab/$LAB/sainad.log"
 }
 
-# Those of another version do not hear that the agent is another one: their time is up, then.
+# Workers of another version do not notice that the agent is another one: their time-out ends them.
 quick=(--elements 8192 --token t0ken --think-us 4000 --timeout-ms $((15000 * SLOW)))
 train() { # N
 	start_all steady 1000000 "$1" "${quick[@]}"

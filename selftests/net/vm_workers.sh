@@ -81,7 +81,7 @@ check "fastest-k: all sums are exact" all_ended 120 2 3
 check "fastest-k: all workers have the same results" same_results 0 1 2 3
 matches "fastest-k: some segments of the VMs were late" "^[0-9]*[1-9][0-9]* [0-9]+$|^[0-9]+ [0-9]*[1-9]" \
 	"$(summary 2 late_segments) $(summary 3 late_segments)"
-# Only while all four were there.
+# Only rounds in which all four workers took part.
 equal "fastest-k: every sum has two to four contributors" "" \
 	"$(jq -c 'select(.round < 50 and (.count_min < 2 or .count_max > 4))' "$WORK/0.log")"
 saina job del fast
