@@ -212,7 +212,7 @@ class Bench:
         self.rows.append(result)
         self.progress.line(report.table_line(result))
         for name, reason in result["left_out"].items():
-            # Who did not start has been named once for the place.
+            # A contender that did not start has been named once for the place.
             if reason not in self.absent.values():
                 self.leave_out(f"{place}, {row}: {name}", reason)
         self.about["left_out"] = self.left_out
