@@ -115,7 +115,7 @@ class Group:
         return [[int(w) for w in a.split()[1:]] for a in answers]
 
     def stop(self) -> None:
-        """Ends the processes by closing their standard input."""
+        """Ends the processes by closing their connections."""
         self.listener.close()
         for c in self.connections:
             if c:
