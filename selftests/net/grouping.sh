@@ -58,7 +58,7 @@ equal "all models are the same" "" "$(same_models 0 1 2 3)"
 
 # 4. No worker is slow any more: one group
 start_all many 0 4 "${steps[@]}" --think-us 4000
-check "nobody is slow any more: one group" slowwait 60 groups_are "grouped:g=1*"
+check "no worker is slow any more: there is one group" slowwait 60 groups_are "grouped:g=1*"
 kill -INT $controller
 check "Ctrl-C: the job has no controller" slowwait 20 controlled false
 wait $controller

@@ -44,7 +44,7 @@ start_all one "$rounds" 3 "${steps[@]}" --think-us 1000
 start 3 one 4 "${steps[@]}" --think-us $((500000 * SLOW))
 check "g=2: the slow worker makes a step" slowwait 60 steps_at_least 3 1
 kill -STOP "${worker_pids[3]}"
-check "g=2: nobody of the quick group waits for the slow worker" slowwait 60 steps_at_least 0 "$rounds"
+check "g=2: workers of the quick group do not wait for the slow worker" slowwait 60 steps_at_least 0 "$rounds"
 check "g=2: the other worker of its group waits for it" [ "$(steps_of 1)" -le $(($(steps_of 3) + 2)) ]
 kill -CONT "${worker_pids[3]}"
 verify_models "g=2" 90 0 1 2 3
@@ -54,7 +54,7 @@ equal "g=2: workers of the quick group have the same model after each step" "$(s
 check "g=4: is set" saina job set one policy grouped:g=4
 start_all one "$rounds" 4 "${steps[@]}" --think-us 1000
 check "g=4: every model has all updates of all workers, once" wait_all 60
-equal "g=4: nobody waits for anybody" "-1 -1" "$(summary 0 window_min window_max)"
+equal "g=4: no worker waits for another" "-1 -1" "$(summary 0 window_min window_max)"
 # Others read the sums while only some segments have this worker's update.
 check "g=4, slow link: worker 0: a link of 5 Mbit/s is set" lab rate 0 5mbit 4kb
 start 0 one 4 "${steps[@]}"

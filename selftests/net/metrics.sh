@@ -113,7 +113,7 @@ equal "a worker's name may have quotes" 1 "$(grep -cF 'name="quote\"back\\slash"
 SWITCH_MAC=$(mac_of switch)
 send_raw 0 type=77 repeat=5
 send_raw 0 count=352 worker=1 repeat=3
-check "drops that belong to nobody, by reason" slowwait 10 sum_at_least 5 saina_data_path_drops_total reason=type
+check "drops that belong to no worker, by reason" slowwait 10 sum_at_least 5 saina_data_path_drops_total reason=type
 check "drops of a worker, by reason" slowwait 10 sum_at_least 3 saina_worker_drops_total worker=1 reason=wrong-port
 equal "a port: the hook, by which its frames go" 1 "$(value saina_port_info port=p0 mode=tc hook=auto)"
 saina port set p1 loss-in 0.125 delay-out 3

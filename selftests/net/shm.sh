@@ -72,7 +72,7 @@ check "a worker died: rounds go on" rounds_go_on shared 20
 check "a worker died: memory is in use by the others" slowwait 10 shm_in_use shared
 SAINA_SHARE='' start 2 shared 1000000 --elements 8192 --think-us 2000 --restarts
 check "a worker that knows no socket joins" slowwait 30 worker_state_is shared 2 alive
-check "a worker that knows no socket: nobody uses memory" slowwait 20 not_in_use shared
+check "a worker that knows no socket: no worker uses memory" slowwait 20 not_in_use shared
 matches "a worker that knows no socket is named" "worker 2 .* has not asked for its array" "$(shm_status shared)"
 at=$(job_field shared round)
 check "a worker that knows no socket: rounds go on" rounds_go_on shared 20
@@ -125,7 +125,7 @@ lossy() {
 	equal "$1 % loss, $2, $3: all segments of all rounds are there" "$rounds $((79 * rounds)) 0" \
 		"$(summary 0 rounds exact unverified)"
 	check "$1 % loss, $2, $3: the same results" same_results 0 1 2 3
-	check "$1 % loss, $2, $3: doorbells were rung" test "$(counter lossy all stored)" -gt 0
+	check "$1 % loss, $2, $3: doorbells were sent" test "$(counter lossy all stored)" -gt 0
 	saina job del lossy
 }
 lossy 0 fastest:k=2 int32 --think-us 500 --straggle 0.3

@@ -219,7 +219,7 @@ pair() { # COMMIT
 		check "$version: two of its workers and two of this version train with its agent" slowwait 30 log_at_least 20
 		ends_well "$version: two of its workers and two of this version, with its agent"
 	else
-		check_refused "$version: a worker of this version is told by its agent which side to update" \
+		check_refused "$version: a worker of this version gets from its agent which side to update" \
 			"version [0-9]+ of the protocol is not spoken here, only $protocol: update the older side"
 	fi
 	lab_down

@@ -35,7 +35,7 @@ equal "the kernel shows native XDP on both taps" "1 1" \
 vm_start 2 6.1 1500 tx off
 vm_start 3 6.12 1500 tx off
 
-# Nobody has opened the taps yet, or just so: that disturbs nobody.
+# Taps that no process has opened yet do not disturb the workers on other ports.
 job alone workers 2 elements 10007 payload 256 policy bsp
 start_all alone 20 2 --elements 10007
 check "two namespaces train while the VMs boot: all sums are exact" wait_all 60

@@ -36,7 +36,7 @@ class Lab:
 
     agent: sainad runs and its program is on the ports; else the ports carry
     nothing.  GRO of the workers' ends is on in the first, off in the other, as
-    long as nobody is measured with another setting.
+    long as no contender is measured with another setting.
     """
 
     def __init__(self, place, agent: bool):

@@ -9,7 +9,7 @@ import time
 from group import Group
 from lab import NET, BenchError, run
 
-STOCK = 212992		# net.core.rmem_max of a Debian that nobody has tuned
+STOCK = 212992		# net.core.rmem_max of an untuned Debian
 
 
 class Saina(Group):
